@@ -1,0 +1,128 @@
+package gitcas
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/filemode"
+
+	"github.com/united-workforce/uwf/gitcas/gitobj"
+	"github.com/united-workforce/uwf/gitcas/wire"
+)
+
+// dir is one folder of the state branch. It does not change. A nil *dir is a
+// folder that is not there: git has no empty ones.
+type dir struct {
+	path    string // without a slash at its end; empty: the root
+	obj     wire.Object
+	entries []gitobj.Entry
+	index   map[string]int
+}
+
+// parseDir reads a tree and lets check look at every entry: what is foreign to
+// the layout is damage.
+func parseDir(path string, obj wire.Object, check func(gitobj.Entry) error) (*dir, error) {
+	if obj.Type != plumbing.TreeObject {
+		return nil, content(shown(path), fmt.Sprintf("it is a %s, not a folder", obj.Type))
+	}
+	entries, err := gitobj.DecodeTree(obj.Data)
+	if err != nil {
+		return nil, contentErr(shown(path), err)
+	}
+	d := &dir{path: path, obj: obj, entries: entries, index: make(map[string]int, len(entries))}
+	for i, e := range entries {
+		if err := check(e); err != nil {
+			return nil, content(d.at(e.Name), err.Error())
+		}
+		d.index[e.Name] = i
+	}
+	return d, nil
+}
+
+func shown(path string) string {
+	if path == "" {
+		return "the root of the state branch"
+	}
+	return path
+}
+
+// at is the path of an entry.
+func (d *dir) at(name string) string {
+	if d.path == "" {
+		return name
+	}
+	return d.path + "/" + name
+}
+
+// get finds an entry; there is none in a nil dir.
+func (d *dir) get(name string) (gitobj.Entry, bool) {
+	if d == nil {
+		return gitobj.Entry{}, false
+	}
+	i, ok := d.index[name]
+	if !ok {
+		return gitobj.Entry{}, false
+	}
+	return d.entries[i], true
+}
+
+// id is the object id of an entry, zero when there is none.
+func (d *dir) id(name string) wire.ID {
+	e, _ := d.get(name)
+	return e.ID
+}
+
+func (d *dir) list() []gitobj.Entry {
+	if d == nil {
+		return nil
+	}
+	return d.entries
+}
+
+// dirEdit collects changes of one folder by name; an entry with a zero id goes
+// away.
+type dirEdit map[string]gitobj.Entry
+
+func (e dirEdit) file(name string, id wire.ID) {
+	e[name] = gitobj.Entry{Name: name, Mode: filemode.Regular, ID: id}
+}
+
+func (e dirEdit) folder(name string, d *dir) {
+	if d == nil {
+		e[name] = gitobj.Entry{Name: name}
+		return
+	}
+	e[name] = gitobj.Entry{Name: name, Mode: filemode.Dir, ID: d.obj.ID}
+}
+
+func (e dirEdit) remove(name string) { e[name] = gitobj.Entry{Name: name} }
+
+// with returns the folder at path after an edit; nil when nothing is left in it.
+// The receiver may be nil.
+func (d *dir) with(path string, edit dirEdit) (*dir, error) {
+	entries := make([]gitobj.Entry, 0, len(d.list())+len(edit))
+	for _, e := range d.list() {
+		if _, ok := edit[e.Name]; !ok {
+			entries = append(entries, e)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(edit)) {
+		if e := edit[name]; !e.ID.IsZero() {
+			entries = append(entries, e)
+		}
+	}
+	if len(entries) == 0 {
+		return nil, nil
+	}
+	data, err := gitobj.EncodeTree(entries)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s: %w", ErrInvalid, shown(path), err)
+	}
+	out := &dir{path: path, obj: wire.NewObject(plumbing.TreeObject, data), entries: entries, index: make(map[string]int, len(entries))}
+	for i, e := range entries {
+		out.index[e.Name] = i
+	}
+	return out, nil
+}

@@ -1,0 +1,168 @@
+package gitcas
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-git/go-git/v5/plumbing"
+
+	"github.com/united-workforce/uwf/gitcas/statefile"
+	"github.com/united-workforce/uwf/gitcas/wire"
+)
+
+// daysAtOnce is the most history files that are fetched in one request. The first
+// requests take fewer: who looks for a thread mostly finds it in the newest file.
+const daysAtOnce = 16
+
+// year is history/<year>, nil when the tip has none.
+func (v *View) year(ctx context.Context, year string) (*dir, error) {
+	e, ok := v.history.get(year)
+	if !ok {
+		return nil, nil
+	}
+	return v.dir(ctx, historyDir+"/"+year, e.ID, checkYear)
+}
+
+// History gives every ended thread to fn, the one that ended last first. ErrStop
+// from fn ends it early.
+func (s *Store) History(ctx context.Context, v *View, fn func(Ended) error) error {
+	days, err := v.days(ctx, time.Time{})
+	if err != nil {
+		return err
+	}
+	return v.readDays(ctx, days, fn)
+}
+
+// day is one history file.
+type day struct {
+	path string
+	id   wire.ID
+}
+
+// days lists the history files from a time on, newest first.
+func (v *View) days(ctx context.Context, from time.Time) ([]day, error) {
+	var ids []wire.ID
+	for _, e := range v.history.list() {
+		ids = append(ids, e.ID)
+	}
+	if err := v.fetch(ctx, ids...); err != nil {
+		return nil, err
+	}
+	var out []day
+	first := statefile.HistoryPath(from)
+	years := v.history.list()
+	for i := len(years) - 1; i >= 0; i-- {
+		d, err := v.year(ctx, years[i].Name)
+		if err != nil {
+			return nil, err
+		}
+		for j := len(d.entries) - 1; j >= 0; j-- {
+			if path := d.at(d.entries[j].Name); from.IsZero() || path >= first {
+				out = append(out, day{path, d.entries[j].ID})
+			}
+		}
+	}
+	return out, nil
+}
+
+// readDays reads history files in order, a few at a time, and forgets each one
+// that was read.
+func (v *View) readDays(ctx context.Context, days []day, fn func(Ended) error) error {
+	for batch := 1; len(days) > 0; batch = min(4*batch, daysAtOnce) {
+		n := min(batch, len(days))
+		ids := make([]wire.ID, n)
+		for i, d := range days[:n] {
+			ids[i] = d.id
+		}
+		if err := v.fetch(ctx, ids...); err != nil {
+			return err
+		}
+		for _, d := range days[:n] {
+			o, err := v.object(ctx, d.path, d.id, plumbing.BlobObject, statefile.MaxHistoryFile)
+			if err != nil {
+				return err
+			}
+			err = statefile.ParseHistory(o.Data, fn)
+			switch {
+			case errors.Is(err, ErrStop):
+				return nil
+			case errors.Is(err, statefile.ErrMalformed):
+				return contentErr(d.path, err)
+			case err != nil:
+				return err
+			}
+			v.cache.drop(d.id)
+		}
+		days = days[n:]
+	}
+	return nil
+}
+
+// FindEnded looks for an ended thread. It reads no history from before the
+// thread's start, as its id tells it.
+func (s *Store) FindEnded(ctx context.Context, v *View, id ThreadID) (Ended, bool, error) {
+	// Clocks differ, and an id's time is only what its maker said: a day's grace,
+	// and everything when that finds nothing.
+	from := id.Time().Add(-24 * time.Hour)
+	all, err := v.days(ctx, time.Time{})
+	if err != nil {
+		return Ended{}, false, err
+	}
+	split := len(all)
+	for i, d := range all {
+		if d.path < statefile.HistoryPath(from) {
+			split = i
+			break
+		}
+	}
+	for _, days := range [][]day{all[:split], all[split:]} {
+		e, ok, err := v.searchDays(ctx, days, func(e Ended) bool { return e.Thread == id })
+		if err != nil || ok {
+			return e, ok, err
+		}
+	}
+	return Ended{}, false, nil
+}
+
+func (v *View) searchDays(ctx context.Context, days []day, match func(Ended) bool) (found Ended, ok bool, err error) {
+	err = v.readDays(ctx, days, func(e Ended) error {
+		if match(e) {
+			found, ok = e, true
+			return ErrStop
+		}
+		return nil
+	})
+	return found, ok, err
+}
+
+// LoadEnded returns a view of the commit that still has an ended thread's folder.
+// It can be read like any other, but not pushed on.
+func (s *Store) LoadEnded(ctx context.Context, v *View, e Ended) (*View, error) {
+	id := plumbing.NewHash(e.Commit)
+	past := &View{s: s, at: v.at, pinned: true, refs: map[string]wire.ID{}, cache: newCache()}
+	objs, err := s.remote.Fetch(ctx, wire.FetchRequest{Wants: []wire.ID{id}, Depth: 1, Filter: tipFilter})
+	if err != nil {
+		return nil, fmt.Errorf("read the state commit %s, which has the ended thread %s: %w", id, e.Thread, err)
+	}
+	past.cache.add(objs)
+	if past.state, err = past.readTip(id); err != nil {
+		return nil, err
+	}
+	if past.version.Store != v.version.Store {
+		return nil, &DamagedError{What: "commit " + id.String(), Kind: ErrOtherStore, Why: fmt.Sprintf("history names it for thread %s, but it is one of store %s", e.Thread, past.version.Store)}
+	}
+	entry, ok := past.Entry(e.Thread)
+	if !ok || entry.Head != e.Head {
+		return nil, content("commit "+id.String(), fmt.Sprintf("history names it for thread %s at %s, which it doesn't have", e.Thread, e.Head))
+	}
+	return past, past.readThreads(ctx, []ThreadID{e.Thread})
+}
+
+// drop forgets an object.
+func (c *cache) drop(id wire.ID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.objs, id)
+}

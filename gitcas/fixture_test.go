@@ -1,0 +1,196 @@
+package gitcas
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/gitcas/record"
+	"github.com/united-workforce/uwf/gitcas/wire"
+)
+
+// clock is a clock that moves a second each time it is read.
+type clock struct{ at time.Time }
+
+func newClock() *clock { return &clock{time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)} }
+
+func (c *clock) now() time.Time {
+	c.at = c.at.Add(time.Second)
+	return c.at
+}
+
+func noSleep(ctx context.Context, _ time.Duration) error { return ctx.Err() }
+
+// testOptions never wait.
+func testOptions() Options {
+	return Options{Sleep: noSleep, Rand: bytes.NewReader(make([]byte, 1<<10))}
+}
+
+func threadID(n int) ThreadID { return ThreadID(fmt.Sprintf("01KN%022d", n)) }
+
+// outputSchema is a schema that the built-in ones don't have.
+func outputSchema(t testing.TB) PlacedNode {
+	t.Helper()
+	return placed(t, Place{}, node.MetaSchema, map[string]any{
+		"type": "object", "required": []any{"$status"}, "additionalProperties": false,
+		"properties": map[string]any{"$status": map[string]any{"enum": []any{"done", "rejected"}}, "note": map[string]any{"type": "string"}},
+	})
+}
+
+func workflowNode(t testing.TB) PlacedNode {
+	t.Helper()
+	return placed(t, Place{}, node.String, "a workflow, as far as these tests need one")
+}
+
+func placed(t testing.TB, at Place, typ node.Hash, payload any) PlacedNode {
+	t.Helper()
+	n, h, err := node.New(typ, payload, time.UnixMilli(1_700_000_000_000))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return PlacedNode{Hash: h, Node: n, Place: at}
+}
+
+// startChange starts a thread.
+func startChange(t testing.TB, id ThreadID, prompt string) *Change {
+	t.Helper()
+	wf := workflowNode(t)
+	n, h, err := record.Start{Workflow: wf.Hash, Prompt: prompt, Cwd: "."}.Node(time.UnixMilli(1_700_000_000_000))
+	if err != nil {
+		t.Fatal(err)
+	}
+	start := PlacedNode{Hash: h, Node: n, Place: Place{Thread: id}}
+	return &Change{
+		Subject: "started · " + prompt, Trailers: []Trailer{{Key: "Uwf-Thread", Value: string(id)}},
+		Nodes:   []PlacedNode{wf, outputSchema(t), start},
+		Threads: map[ThreadID]*Entry{id: {Head: h, Workflow: wf.Hash, Key: "test/" + prompt}},
+	}
+}
+
+// stepChange adds a step with a body and two details.
+func stepChange(t testing.TB, v *View, id ThreadID, role, note string) *Change {
+	t.Helper()
+	c, err := v.Chain(context.Background(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, _ := v.Entry(id)
+	step, n := nextStep(t, c, id, role, note)
+	e.Head = step.Hash
+	path := fmt.Sprintf("threads/%s/%02d-%s.md", id, len(c.Steps)+1, role)
+	return &Change{
+		Subject: role + " → done", Body: note,
+		Nodes: n, Readable: map[string][]byte{path: []byte("# " + note + "\n")},
+		Threads: map[ThreadID]*Entry{id: &e},
+	}
+}
+
+func nextStep(t testing.TB, c Chain, id ThreadID, role, note string) (PlacedNode, []PlacedNode) {
+	t.Helper()
+	schema := outputSchema(t)
+	out := placed(t, Place{Thread: id}, schema.Hash, map[string]any{"$status": "done", "note": note})
+	body := placed(t, Place{Thread: id}, node.String, "body of "+note)
+	turn := placed(t, Place{Thread: id, Detail: true}, node.String, "turn of "+note)
+	detail := placed(t, Place{Thread: id, Detail: true}, node.String, "detail of "+note)
+	s := record.Step{
+		Start: c.StartHash, Role: role, Output: out.Hash, Detail: detail.Hash, Agent: "mock", Cwd: ".",
+		StartedAtMs: 1_700_000_000_000, CompletedAtMs: 1_700_000_001_000 + int64(len(c.Steps)), Body: &body.Hash,
+	}
+	if n := len(c.Steps); n > 0 {
+		s.Prev = &c.Steps[n-1].Hash
+	}
+	n, h, err := s.Node(time.UnixMilli(1_700_000_002_000))
+	if err != nil {
+		t.Fatal(err)
+	}
+	step := PlacedNode{Hash: h, Node: n, Place: Place{Thread: id}}
+	nodes := []PlacedNode{schema, out, body, turn, detail, step}
+	if s, ok := record.Schemas()[n.Type]; ok {
+		nodes = append(nodes, PlacedNode{Hash: n.Type, Node: s})
+	}
+	return step, nodes
+}
+
+func mustInit(t testing.TB, s *Store) *View {
+	t.Helper()
+	v, err := s.Init(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+func mustLoad(t testing.TB, s *Store, ids ...ThreadID) *View {
+	t.Helper()
+	v, err := s.Load(t.Context(), ids...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+func mustPush(t testing.TB, s *Store, v *View, c *Change) *View {
+	t.Helper()
+	v, err := s.Push(t.Context(), v, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// mustSound fails unless fsck finds nothing.
+func mustSound(t testing.TB, s *Store) Report {
+	t.Helper()
+	r, err := s.Fsck(t.Context(), true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range r.Problems {
+		t.Errorf("fsck: %s: %s", p.Path, p.Why)
+	}
+	return r
+}
+
+func wantErr(t testing.TB, err, want error) {
+	t.Helper()
+	if !errors.Is(err, want) {
+		t.Fatalf("error %v, want %v", err, want)
+	}
+}
+
+// wrapped is a remote that a test looks into or gets in the way of.
+type wrapped struct {
+	wire.Remote
+	list  func(l *wire.Listing, err error) error
+	fetch func(req wire.FetchRequest) error
+	push  func(req wire.PushRequest, push func() (time.Time, error)) (time.Time, error)
+}
+
+func (w *wrapped) List(ctx context.Context, prefixes ...string) (wire.Listing, error) {
+	l, err := w.Remote.List(ctx, prefixes...)
+	if w.list != nil {
+		err = w.list(&l, err)
+	}
+	return l, err
+}
+
+func (w *wrapped) Fetch(ctx context.Context, req wire.FetchRequest) (wire.Objects, error) {
+	if w.fetch != nil {
+		if err := w.fetch(req); err != nil {
+			return nil, err
+		}
+	}
+	return w.Remote.Fetch(ctx, req)
+}
+
+func (w *wrapped) Push(ctx context.Context, req wire.PushRequest) (time.Time, error) {
+	push := func() (time.Time, error) { return w.Remote.Push(ctx, req) }
+	if w.push != nil {
+		return w.push(req, push)
+	}
+	return push()
+}

@@ -1,0 +1,414 @@
+package gitcas
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/go-git/go-git/v5/plumbing"
+
+	"github.com/united-workforce/uwf/gitcas/gitobj"
+	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/gitcas/wire"
+)
+
+// Report is what Fsck found. A store without Problems is sound.
+type Report struct {
+	Problems []Problem
+	Nodes    int // node files read and checked
+	Threads  int // live threads
+	Ended    int // history lines
+	Commits  int // state commits walked; 0 without history
+}
+
+// Problem is one thing that is wrong, at a path of the branch, a ref or a commit.
+type Problem struct {
+	Path string
+	Why  string
+}
+
+// OK reports whether nothing is wrong.
+func (r Report) OK() bool { return len(r.Problems) == 0 }
+
+// maxReported bounds the problems of a report.
+const maxReported = 1000
+
+// Fsck reads the whole tip and checks every file: names and modes, hashes,
+// schemas, references, chains, the registry and the history lines. With history it
+// also walks all commits: each must extend one before it, no node may have been
+// rewritten, and what was taken off the tip must be named by the history and sound
+// where that says it is. What is wrong is in the report; the error says only that
+// the store could not be read.
+//
+// It reads one thread at a time, so its memory doesn't grow with the store.
+func (s *Store) Fsck(ctx context.Context, history bool) (Report, error) {
+	f := &fsck{ctx: ctx, s: s, ended: map[ThreadID]Ended{}}
+	v, err := s.Load(ctx)
+	if err := f.note(s.ref, err); err != nil || v == nil {
+		return f.report, err
+	}
+	f.v = v
+	steps := []func() error{f.cas, f.registry, f.threads, f.historyFiles}
+	if history {
+		steps = append(steps, f.history)
+	}
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return f.report, err
+		}
+	}
+	return f.report, nil
+}
+
+// fsck is one check of a store.
+type fsck struct {
+	ctx    context.Context
+	s      *Store
+	v      *View
+	report Report
+	ended  map[ThreadID]Ended
+}
+
+func (f *fsck) add(path, format string, args ...any) {
+	if len(f.report.Problems) < maxReported {
+		f.report.Problems = append(f.report.Problems, Problem{path, fmt.Sprintf(format, args...)})
+	}
+}
+
+// note takes an error about the store's content into the report and returns any
+// other.
+func (f *fsck) note(path string, err error) error {
+	var d *DamagedError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &d):
+		f.add(d.What, "%s", d.Why)
+		return nil
+	case errors.Is(err, node.ErrNotFound), errors.Is(err, wire.ErrNotFound):
+		f.add(path, "%v", err)
+		return nil
+	}
+	return err
+}
+
+// filesAtOnce is how many node files are fetched in one request.
+const filesAtOnce = 256
+
+// files reads every node file of some folders and gives the nodes to visit. The
+// nodes that bad files hold are left out.
+func (f *fsck) files(v *View, dirs []*dir, visit func(path string, h node.Hash, n node.Node) error) error {
+	type file struct {
+		path string
+		id   wire.ID
+		h    node.Hash
+	}
+	var all []file
+	for _, d := range dirs {
+		for _, e := range d.list() {
+			if h, ok := nodeOf(e.Name); ok {
+				all = append(all, file{d.at(e.Name), e.ID, h})
+			}
+		}
+	}
+	for chunk := range slices.Chunk(all, filesAtOnce) {
+		ids := make([]wire.ID, len(chunk))
+		for i, x := range chunk {
+			ids[i] = x.id
+		}
+		if err := f.note("", v.fetch(f.ctx, ids...)); err != nil {
+			return err
+		}
+		for _, x := range chunk {
+			n, err := v.read(f.ctx, x.path, x.id, x.h)
+			if err == nil {
+				f.report.Nodes++
+				err = visit(x.path, x.h, n)
+			}
+			if err := f.note(x.path, err); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (f *fsck) cas() error {
+	var nodes []PlacedNode
+	err := f.files(f.v, []*dir{f.v.cas}, func(_ string, h node.Hash, n node.Node) error {
+		nodes = append(nodes, PlacedNode{Hash: h, Node: n})
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	has := func(h node.Hash) bool { _, ok := f.v.cas.get(nodeFile(h)); return ok }
+	for _, n := range nodes {
+		if err := f.refs(casDir+"/"+nodeFile(n.Hash), n.Node, f.v, has); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// refs checks that what a node refers to is there.
+func (f *fsck) refs(path string, n node.Node, v *View, has func(node.Hash) bool) error {
+	refs, err := f.s.schemas.Refs(v.Getter(f.ctx), n)
+	if err != nil {
+		return f.note(path, contentErr(path, err))
+	}
+	for _, h := range refs {
+		_, known := f.s.known[h]
+		if _, inCas := v.cas.get(nodeFile(h)); !known && !inCas && !has(h) {
+			f.add(path, "it refers to %s, which is missing", h)
+		}
+	}
+	return nil
+}
+
+func (f *fsck) registry() error {
+	all := f.v.Registry()
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if h := all[name].Hash; f.v.cas.id(nodeFile(h)).IsZero() {
+			f.add(registryName, "%s names %s, which is not in cas/", name, h)
+		}
+	}
+	return nil
+}
+
+func (f *fsck) threads() error {
+	for _, e := range f.v.threadDirs.list() {
+		if _, ok := f.v.threads.Get(ThreadID(e.Name)); !ok {
+			f.add(threadPath(ThreadID(e.Name)), "a folder without an entry in threads.yaml")
+		}
+	}
+	for _, id := range f.v.threads.IDs() {
+		f.report.Threads++
+		if err := f.thread(f.v, id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// thread checks one thread of a view, in a cache of its own that is thrown away.
+func (f *fsck) thread(base *View, id ThreadID) error {
+	v := *base
+	v.cache = newCache()
+	base.cache.nodes.mu.Lock()
+	maps.Copy(v.cache.nodes.m, base.cache.nodes.m)
+	base.cache.nodes.mu.Unlock()
+	v.folders = map[ThreadID]*dir{}
+
+	path := threadPath(id)
+	d, err := v.folder(f.ctx, id)
+	if err != nil {
+		return f.note(path, err)
+	}
+	if d == nil {
+		f.add(path, "threads.yaml lists the thread, but its folder is missing")
+		return nil
+	}
+	v.folders[id] = d
+	steps, loose, err := v.detailFolders(f.ctx, d)
+	if err := f.note(path, err); err != nil {
+		return err
+	}
+	dirs := append([]*dir{d, loose}, steps...)
+	has := func(h node.Hash) bool {
+		return slices.ContainsFunc(dirs, func(d *dir) bool { _, ok := d.get(nodeFile(h)); return ok })
+	}
+	err = f.files(&v, dirs, func(path string, _ node.Hash, n node.Node) error {
+		return f.refs(path, n, &v, has)
+	})
+	if err != nil {
+		return err
+	}
+	_, err = v.Chain(f.ctx, id)
+	return f.note(path, err)
+}
+
+func (f *fsck) historyFiles() error {
+	err := f.s.History(f.ctx, f.v, func(e Ended) error {
+		f.report.Ended++
+		if _, twice := f.ended[e.Thread]; twice {
+			f.add(historyDir, "thread %s ended twice", e.Thread)
+		}
+		if _, alive := f.v.threads.Get(e.Thread); alive {
+			f.add(historyDir, "thread %s has ended, but threads.yaml lists it", e.Thread)
+		}
+		e.Steps = nil // not needed again, and long
+		f.ended[e.Thread] = e
+		return nil
+	})
+	return f.note(historyDir, err)
+}
+
+// history walks all commits.
+func (f *fsck) history() error {
+	err := f.s.walk(f.ctx, f.v.tip, func(h *historyCommit) error {
+		f.report.Commits++
+		where := "commit " + h.id.String()
+		if len(h.commit.Parents) > 1 {
+			f.add(where, "it is a merge: the state branch has one line of history")
+		}
+		if h.parent == nil {
+			return nil
+		}
+		if h.root.id(versionName) != h.parent.root.id(versionName) {
+			f.add(where, "it changes VERSION")
+		}
+		return f.step(where, h)
+	})
+	return f.note(f.s.ref, err)
+}
+
+// step compares a commit with the one before it.
+func (f *fsck) step(where string, h *historyCommit) error {
+	old, cur := h.parent, h
+	if err := f.sameNodes(where, casDir, old.root.id(casDir), cur.root.id(casDir)); err != nil {
+		return err
+	}
+	if err := f.appended(where, old.root.id(historyDir), cur.root.id(historyDir)); err != nil {
+		return err
+	}
+	for _, e := range old.threadDirs.list() {
+		id := ThreadID(e.Name)
+		now := cur.threadDirs.id(e.Name)
+		if now == e.ID {
+			continue
+		}
+		if !now.IsZero() {
+			if err := f.sameNodes(where, threadPath(id), e.ID, now); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := f.takenOff(where, id, old.id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// takenOff checks a thread that a commit removed.
+func (f *fsck) takenOff(where string, id ThreadID, last wire.ID) error {
+	e, ok := f.ended[id]
+	if !ok || e.Commit != last.String() {
+		f.add(where, "it removes thread %s, and no history line names commit %s for it", id, last)
+		return nil
+	}
+	past, err := f.s.LoadEnded(f.ctx, f.v, e)
+	if err != nil {
+		return f.note(where, err)
+	}
+	return f.thread(past, id)
+}
+
+// sameNodes checks that a folder keeps all its nodes as they were, also those
+// below it.
+func (f *fsck) sameNodes(where, path string, before, after wire.ID) error {
+	if before == after || before.IsZero() {
+		return nil
+	}
+	if after.IsZero() {
+		f.add(where, "it removes %s", path)
+		return nil
+	}
+	objs, err := f.s.trees(f.ctx, []wire.ID{before, after})
+	if err != nil {
+		return f.note(where, err)
+	}
+	entries := make([][]gitobj.Entry, 2)
+	for i, id := range []wire.ID{before, after} {
+		if objs[id].Type != plumbing.TreeObject {
+			f.add(where, "%s is no folder", path)
+			return nil
+		}
+		if entries[i], err = gitobj.DecodeTree(objs[id].Data); err != nil {
+			f.add(where, "%s: %v", path, err)
+			return nil
+		}
+	}
+	now := make(map[string]gitobj.Entry, len(entries[1]))
+	for _, e := range entries[1] {
+		now[e.Name] = e
+	}
+	for _, e := range entries[0] {
+		n, there := now[e.Name]
+		_, isNode := nodeOf(e.Name)
+		switch {
+		case e.IsDir():
+			if err := f.sameNodes(where, path+"/"+e.Name, e.ID, n.ID); err != nil {
+				return err
+			}
+		case isNode && !there:
+			f.add(where, "it removes %s/%s", path, e.Name)
+		case isNode && n.ID != e.ID:
+			f.add(where, "it rewrites %s/%s", path, e.Name)
+		}
+	}
+	return nil
+}
+
+// appended checks that the history files only grew.
+func (f *fsck) appended(where string, before, after wire.ID) error {
+	if before == after || before.IsZero() {
+		return nil
+	}
+	days := map[string]wire.ID{}
+	for i, id := range []wire.ID{before, after} {
+		v := *f.v
+		v.cache = newCache()
+		v.history = nil
+		if !id.IsZero() {
+			d, err := v.dir(f.ctx, historyDir, id, checkHistory)
+			if err != nil {
+				return f.note(where, err)
+			}
+			v.history = d
+		}
+		list, err := v.days(f.ctx, time.Time{})
+		if err != nil {
+			return f.note(where, err)
+		}
+		if i == 0 {
+			for _, d := range list {
+				days[d.path] = d.id
+			}
+			continue
+		}
+		if err := f.grew(where, &v, days, list); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *fsck) grew(where string, v *View, before map[string]wire.ID, after []day) error {
+	for _, d := range after {
+		old, there := before[d.path]
+		delete(before, d.path)
+		if !there || old == d.id {
+			continue
+		}
+		o, err := v.object(f.ctx, d.path, old, plumbing.BlobObject, maxTree)
+		if err != nil {
+			return f.note(where, err)
+		}
+		n, err := v.object(f.ctx, d.path, d.id, plumbing.BlobObject, maxTree)
+		if err != nil {
+			return f.note(where, err)
+		}
+		if len(n.Data) < len(o.Data) || string(n.Data[:len(o.Data)]) != string(o.Data) {
+			f.add(where, "it rewrites %s", d.path)
+		}
+	}
+	for _, path := range slices.Sorted(maps.Keys(before)) {
+		f.add(where, "it removes %s", path)
+	}
+	return nil
+}

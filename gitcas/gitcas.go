@@ -1,0 +1,128 @@
+// Package gitcas is the Store: nodes, thread heads, claims, the registry and the
+// history of ended threads, on one orphan branch of a git remote. It knows the
+// branch's layout and how to change it in one push; it never decides what a
+// thread does next, never runs an agent and never touches a working tree.
+//
+// A [View] is the store at one moment; a [Change] on top of it becomes one commit
+// (two where a thread is archived) and one push with the refs that go with it.
+// [Store.Update] repeats that while other jobs are faster.
+//
+// # Refs
+//
+//	refs/heads/uwf-state              the state branch, one line of history
+//	refs/uwf/store                    the last state commit that uwf wrote
+//	refs/uwf/claims/<thread>          the job that works on a thread, see [Claim]
+//	refs/uwf/attempts/<thread>/<run>.<attempt>   a try that did not become a step
+//	refs/heads/uwf/<thread>           a thread's work branch
+//
+// refs/uwf/store moves in the same push as the branch. So whoever lists the two
+// sees whether the branch was deleted, set back or rewritten, and the remote keeps
+// what it was until somebody has decided.
+//
+// # Files
+//
+// Package statefile has the formats of the YAML, history and version files. Nodes
+// are in cas/ (shared) and threads/<id>/; what agents did on the way is in
+// threads/<id>/detail/<step>/, a folder for each StepNode by its hash: a step adds
+// one without reading the others, whose listing alone would be more than all else
+// that a job reads. Pages for people (README.md, NN-<role>.md) are never read back.
+//
+// All that is read is taken for hostile: plain files with expected names only,
+// every node compared with its hash and its schema, every chain followed to its
+// start. What doesn't fit is a [DamagedError] that names the file.
+package gitcas
+
+import (
+	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/gitcas/statefile"
+	"github.com/united-workforce/uwf/gitcas/wire"
+)
+
+// The content of the state branch's files is defined in package statefile, with
+// its codecs.
+type (
+	// ThreadID names a thread.
+	ThreadID = statefile.ThreadID
+	// Status of a thread's entry in threads.yaml.
+	Status = statefile.Status
+	// Entry is one thread in threads.yaml.
+	Entry = statefile.Entry
+	// Work is where the agents' edits are.
+	Work = statefile.Work
+	// Next names the role whose turn it is.
+	Next = statefile.Next
+	// Suspended says which role waits and why.
+	Suspended = statefile.Suspended
+	// Ended is one line of the history of ended threads.
+	Ended = statefile.Ended
+	// RegistryEntry is one name in registry.yaml.
+	RegistryEntry = statefile.RegistryEntry
+	// RegistryVersion is one earlier hash of a name.
+	RegistryVersion = statefile.RegistryVersion
+	// Trailer is one "Key: value" line at the end of a commit message.
+	Trailer = statefile.Trailer
+)
+
+// The statuses that threads.yaml knows. A cancelled thread has no entry: its
+// history line says so.
+const (
+	StatusActive    = statefile.StatusActive
+	StatusSuspended = statefile.StatusSuspended
+	StatusEnded     = statefile.StatusEnded
+)
+
+// Claim is a job's hold on a thread: the content of refs/uwf/claims/<thread>.
+// Since and Renewed are milliseconds by the server's clock.
+type Claim struct {
+	Run     string    `json:"run"`
+	Attempt int       `json:"attempt"`
+	Host    string    `json:"host"`
+	Boot    string    `json:"boot,omitempty"`
+	PID     int       `json:"pid"`
+	Head    node.Hash `json:"head"`
+	Tokens  int64     `json:"tokens"`
+	Since   int64     `json:"since"`
+	Renewed int64     `json:"renewed"`
+	// Died names the attempts ("run.attempt") whose claims on this head were
+	// found dead, oldest first: each counts as a failed attempt.
+	Died []string `json:"died,omitempty"`
+}
+
+// Held is a claim as it stands on the remote.
+type Held struct {
+	ID wire.ID // the claim commit, for compare-and-swap
+	Claim
+}
+
+// Place says where on the branch a node's file goes.
+type Place struct {
+	Thread ThreadID // empty: cas/, shared
+	Detail bool     // threads/<ID>/detail/
+}
+
+// PlacedNode is a node to store and where.
+type PlacedNode struct {
+	Hash  node.Hash
+	Node  node.Node
+	Place Place
+}
+
+// Change is what one push does: at most one commit on the state branch (and an
+// archive commit after it), and any number of other refs.
+type Change struct {
+	// Subject, Body and Trailers make the commit message. Body is indented by
+	// the Store, so that no text in it can form a trailer.
+	Subject  string
+	Body     string
+	Trailers []Trailer
+
+	Nodes    []PlacedNode
+	Readable map[string][]byte         // "threads/<ID>/NN-role.md" → text
+	Threads  map[ThreadID]*Entry       // entries to set
+	Registry map[string]*RegistryEntry // entries to set; nil removes
+	Archive  []Ended                   // threads to take off the tip: a second commit
+	Forks    map[ThreadID]ThreadID     // new thread → thread whose files it shares
+
+	Refs    []wire.RefUpdate // claims, attempts, work branches
+	Objects []wire.PackObject
+}

@@ -1,0 +1,514 @@
+package gitcas
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/filemode"
+
+	"github.com/united-workforce/uwf/gitcas/gitobj"
+	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/gitcas/record"
+	"github.com/united-workforce/uwf/gitcas/wire"
+)
+
+// vandal changes a state branch as anybody with write access could.
+type vandal struct {
+	t   *testing.T
+	mem *wire.Memory
+	s   *Store
+	v   *View // of thread 1, before
+}
+
+func newVandal(t *testing.T) *vandal {
+	mem := wire.NewMemory(wire.MemoryOptions{Atomic: true})
+	s := Open(mem, testOptions())
+	threadWithSteps(t, s, threadID(1), 2)
+	v := mustLoad(t, s, threadID(1))
+	mustPush(t, s, v, &Change{Subject: "end", Nodes: startChange(t, threadID(2), "x").Nodes, Threads: map[ThreadID]*Entry{threadID(2): {Head: startChange(t, threadID(2), "x").Nodes[2].Hash}}})
+	v = mustLoad(t, s, threadID(2))
+	mustPush(t, s, v, &Change{Subject: "cancel", Archive: []Ended{{Thread: threadID(2), Head: mustEntry(t, v, threadID(2)).Head, Reason: "cancelled", CompletedAt: 1_700_000_000_000}}})
+	return &vandal{t, mem, s, mustLoad(t, s, threadID(1))}
+}
+
+func (x *vandal) put(typ plumbing.ObjectType, data []byte) wire.ID {
+	o := wire.NewObject(typ, data)
+	x.mem.AddObjects(o)
+	return o.ID
+}
+
+func (x *vandal) get(id wire.ID) []byte {
+	o, ok := x.mem.Get(id)
+	if !ok {
+		x.t.Fatalf("object %s is not there", id)
+	}
+	return o.Data
+}
+
+// edit replaces the entry at path: change gets what is there (or a zero entry)
+// and returns what is to be there; one with a zero id goes away.
+func (x *vandal) edit(path string, change func(gitobj.Entry) gitobj.Entry) {
+	c, err := gitobj.DecodeCommit(x.get(x.v.Tip()))
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	x.commit(x.editTree(c.Tree, strings.Split(path, "/"), change), x.v.Tip())
+}
+
+func (x *vandal) editTree(tree wire.ID, path []string, change func(gitobj.Entry) gitobj.Entry) wire.ID {
+	var entries []gitobj.Entry
+	if !tree.IsZero() {
+		var err error
+		if entries, err = gitobj.DecodeTree(x.get(tree)); err != nil {
+			x.t.Fatal(err)
+		}
+	}
+	old := gitobj.Entry{Name: path[0], Mode: filemode.Regular}
+	var out []gitobj.Entry
+	for _, e := range entries {
+		if e.Name == path[0] {
+			old = e
+			continue
+		}
+		out = append(out, e)
+	}
+	now := old
+	if len(path) > 1 {
+		now.Mode = filemode.Dir
+		now.ID = x.editTree(old.ID, path[1:], change)
+	} else {
+		now = change(old)
+	}
+	if !now.ID.IsZero() {
+		out = append(out, now)
+	}
+	data, err := gitobj.EncodeTree(out)
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	return x.put(plumbing.TreeObject, data)
+}
+
+// commit puts a commit with that tree on the branch, as uwf's own push would.
+func (x *vandal) commit(tree wire.ID, parents ...wire.ID) {
+	sig := x.s.o.signature(x.s.o.Now())
+	data, err := gitobj.EncodeCommit(gitobj.Commit{Tree: tree, Parents: parents, Author: sig, Committer: sig, Message: "m\n"})
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	id := x.put(plumbing.CommitObject, data)
+	x.mem.SetRef(x.s.ref, id)
+	x.mem.SetRef(StoreRef, id)
+}
+
+// replace sets the content of a file.
+func (x *vandal) replace(path string, change func([]byte) []byte) {
+	x.edit(path, func(e gitobj.Entry) gitobj.Entry {
+		var old []byte
+		if !e.ID.IsZero() {
+			old = x.get(e.ID)
+		}
+		e.ID = x.put(plumbing.BlobObject, change(bytes.Clone(old)))
+		return e
+	})
+}
+
+func mode(m filemode.FileMode) func(gitobj.Entry) gitobj.Entry {
+	return func(e gitobj.Entry) gitobj.Entry { e.Mode = m; return e }
+}
+
+func gone(e gitobj.Entry) gitobj.Entry { e.ID = wire.ZeroID; return e }
+
+// use does all that a job and a reader do.
+func (x *vandal) use() error {
+	ctx, id := x.t.Context(), threadID(1)
+	v, err := x.s.Load(ctx, id)
+	if err != nil {
+		return err
+	}
+	c, err := v.Chain(ctx, id)
+	if err != nil {
+		return err
+	}
+	if _, err := v.Get(ctx, c.Start.Workflow); err != nil {
+		return err
+	}
+	for _, s := range c.Steps {
+		for _, h := range []node.Hash{s.Output, *s.Body} {
+			if _, err := v.Get(ctx, h); err != nil {
+				return err
+			}
+		}
+		if _, err := x.s.Detail(ctx, v, id, s.Detail); err != nil {
+			return err
+		}
+	}
+	return x.s.History(ctx, v, func(Ended) error { return nil })
+}
+
+// TestHostileBranch: whatever somebody with write access puts on the branch is an
+// error that names the file, for the job and for fsck.
+func TestHostileBranch(t *testing.T) {
+	probe := newVandal(t)
+	c, err := probe.v.Chain(t.Context(), threadID(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := threadPath(threadID(1))
+	head := folder + "/" + nodeFile(c.Steps[1].Hash)
+	start := folder + "/" + nodeFile(c.StartHash)
+	output := folder + "/" + nodeFile(c.Steps[0].Output)
+	detail := folder + "/detail/" + string(c.Steps[0].Hash) + "/" + nodeFile(c.Steps[0].Detail)
+	workflow := "cas/" + nodeFile(c.Start.Workflow)
+	schema := "cas/" + nodeFile(outputSchema(t).Hash)
+	flip := func(b []byte) []byte {
+		return bytes.Replace(b, []byte("developer"), []byte("Developer"), 1)
+	}
+	flipAny := func(b []byte) []byte { b[len(b)/2] ^= 1; return b }
+	for name, tc := range map[string]struct {
+		path   string // what the error names
+		change func(x *vandal)
+		fine   bool // for a job: only fsck sees it
+	}{
+		"flipped byte in a step":    {head, func(x *vandal) { x.replace(head, flip) }, false},
+		"flipped byte in the start": {start, func(x *vandal) { x.replace(start, flipAny) }, false},
+		"flipped byte in an output": {output, func(x *vandal) { x.replace(output, flipAny) }, false},
+		"flipped byte in a detail":  {detail, func(x *vandal) { x.replace(detail, flipAny) }, false},
+		"flipped byte in a schema":  {schema, func(x *vandal) { x.replace(schema, flipAny) }, false},
+		"flipped byte in cas":       {workflow, func(x *vandal) { x.replace(workflow, flipAny) }, false},
+		"empty node":                {head, func(x *vandal) { x.replace(head, func([]byte) []byte { return nil }) }, false},
+		"huge node": {head, func(x *vandal) {
+			x.replace(head, func(b []byte) []byte { return append(b, make([]byte, MaxNodeFile)...) })
+		}, false},
+		"symlinked node":           {head, func(x *vandal) { x.edit(head, mode(filemode.Symlink)) }, false},
+		"executable node":          {output, func(x *vandal) { x.edit(output, mode(filemode.Executable)) }, false},
+		"submodule node":           {output, func(x *vandal) { x.edit(output, mode(filemode.Submodule)) }, false},
+		"symlinked threads.yaml":   {threadsName, func(x *vandal) { x.edit(threadsName, mode(filemode.Symlink)) }, false},
+		"symlinked thread":         {folder, func(x *vandal) { x.edit(folder, mode(filemode.Symlink)) }, false},
+		"file as a folder":         {"cas", func(x *vandal) { x.edit("cas", mode(filemode.Regular)) }, false},
+		"foreign file at the root": {".gitignore", func(x *vandal) { x.replace(".gitignore", flipNothing) }, false},
+		"foreign folder":           {"src", func(x *vandal) { x.replace("src/main.go", flipNothing) }, false},
+		"foreign file in a thread": {folder + "/run.sh", func(x *vandal) { x.replace(folder+"/run.sh", flipNothing) }, false},
+		"lower case node":          {folder + "/" + strings.ToLower(nodeFile(c.StartHash)), func(x *vandal) { x.replace(folder+"/"+strings.ToLower(nodeFile(c.StartHash)), flipNothing) }, false},
+		"upper case VERSION":       {"version", func(x *vandal) { x.replace("version", flipNothing) }, false},
+		"foreign file in cas":      {"cas/notes.txt", func(x *vandal) { x.replace("cas/notes.txt", flipNothing) }, false},
+		"foreign file in detail":   {folder + "/detail/x", func(x *vandal) { x.replace(folder+"/detail/x", flipNothing) }, false},
+		"foreign thread":           {"threads/notathread", func(x *vandal) { x.replace("threads/notathread/x", flipNothing) }, false},
+		"foreign history":          {"history/later", func(x *vandal) { x.replace("history/later/x", flipNothing) }, false},
+		"foreign day":              {"history/2023/x.jsonl", func(x *vandal) { x.replace("history/2023/x.jsonl", flipNothing) }, false},
+		"broken history":           {"history/2023/11-14.jsonl", func(x *vandal) { x.replace("history/2023/11-14.jsonl", func(b []byte) []byte { return b[:len(b)-5] }) }, false},
+		"missing head":             {head, func(x *vandal) { x.edit(head, gone) }, false},
+		"missing start":            {start, func(x *vandal) { x.edit(start, gone) }, false},
+		"missing folder":           {folder, func(x *vandal) { x.edit(folder, gone) }, false},
+		"missing VERSION":          {versionName, func(x *vandal) { x.edit(versionName, gone) }, false},
+		"missing threads.yaml":     {threadsName, func(x *vandal) { x.edit(threadsName, gone) }, false},
+		"missing registry":         {registryName, func(x *vandal) { x.edit(registryName, gone) }, false},
+		"garbage threads.yaml":     {threadsName, func(x *vandal) { x.replace(threadsName, func([]byte) []byte { return []byte("{[") }) }, false},
+		"emptied threads.yaml":     {threadsName, func(x *vandal) { x.replace(threadsName, func([]byte) []byte { return nil }) }, false},
+		"garbage registry":         {registryName, func(x *vandal) { x.replace(registryName, func([]byte) []byte { return []byte("a: b") }) }, false},
+		"head of another thread": {folder, func(x *vandal) {
+			x.replace(threadsName, func([]byte) []byte { return []byte(string(threadID(1)) + ": 0000000000000\n") })
+		}, false},
+		"head is an output": {output, func(x *vandal) {
+			x.replace(threadsName, func([]byte) []byte { return fmt.Appendf(nil, "%s: %s\n", threadID(1), c.Steps[0].Output) })
+		}, false},
+		"step that fits no schema": {"", func(x *vandal) { x.forgedStep(c, map[string]any{"role": 7}) }, false},
+		"step of another start":    {"", func(x *vandal) { x.forgedStep(c, map[string]any{"start": "0000000000000"}) }, false},
+		"start as predecessor":     {"", func(x *vandal) { x.forgedStep(c, map[string]any{"prev": string(c.StartHash)}) }, false},
+		"folder without an entry":  {threadPath(threadID(9)), func(x *vandal) { x.replace(threadPath(threadID(9))+"/01-a.md", flipNothing) }, true},
+		"dangling registry":        {registryName, func(x *vandal) { x.replace(registryName, func([]byte) []byte { return []byte("a: 0000000000000\n") }) }, true},
+		"missing output":           {nodeFile(c.Steps[1].Output), func(x *vandal) { x.edit(folder+"/"+nodeFile(c.Steps[1].Output), gone) }, false},
+		"unknown type":             {"", func(x *vandal) { x.strangeNode() }, true},
+		"page is garbage": {"", func(x *vandal) {
+			x.replace(folder+"/01-developer.md", func([]byte) []byte { return []byte("\x00\xff") })
+		}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x := newVandal(t)
+			if err := x.use(); err != nil {
+				t.Fatalf("before: %v", err)
+			}
+			tc.change(x)
+			x.s = Open(x.mem, testOptions()) // a fresh process
+			err := x.use()
+			if tc.fine != (err == nil) {
+				t.Fatalf("use: %v", err)
+			}
+			if err != nil {
+				wantErr(t, err, ErrDamaged)
+				wantErr(t, err, ErrContent)
+				if !strings.Contains(err.Error(), tc.path) {
+					t.Errorf("the error does not name %s: %v", tc.path, err)
+				}
+			}
+			if _, err := x.s.Reload(t.Context(), x.v, threadID(1)); !tc.fine && err != nil && !errors.Is(err, ErrDamaged) {
+				t.Errorf("reload: %v", err)
+			}
+			r, err := x.s.Fsck(t.Context(), false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.OK() == (name != "page is garbage") {
+				t.Errorf("fsck sees %+v", r.Problems)
+			}
+		})
+	}
+}
+
+func flipNothing(b []byte) []byte { return b }
+
+// forgedStep puts a step on top of the head whose hash is right and whose content
+// is not.
+func (x *vandal) forgedStep(c Chain, change map[string]any) {
+	last := c.Steps[1]
+	prev := last.Hash
+	s := record.Step{Start: c.StartHash, Prev: &prev, Role: "developer", Output: last.Output, Detail: last.Detail, Agent: "a", Cwd: "."}
+	n, _, err := s.Node(x.s.o.Now())
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	payload, _ := n.Payload.(map[string]any)
+	for k, v := range change {
+		payload[k] = v
+	}
+	n, h, err := node.New(n.Type, payload, x.s.o.Now())
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	x.putNode(threadPath(threadID(1)), n, h)
+	x.v = mustLoadTip(x)
+	x.replace(threadsName, func([]byte) []byte { return fmt.Appendf(nil, "%s: %s\n", threadID(1), h) })
+}
+
+func (x *vandal) putNode(folder string, n node.Node, h node.Hash) {
+	data, err := node.EncodeFile(n)
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	x.replace(folder+"/"+nodeFile(h), func([]byte) []byte { return data })
+}
+
+func mustLoadTip(x *vandal) *View {
+	v, err := x.s.Load(x.t.Context())
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	return v
+}
+
+// strangeNode puts a node whose type is nowhere.
+func (x *vandal) strangeNode() {
+	n, h, err := node.New("0000000000000", "x", x.s.o.Now())
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	x.putNode(threadPath(threadID(1)), n, h)
+}
+
+// TestHostileTree: trees that no git would make.
+func TestHostileTree(t *testing.T) {
+	for name, raw := range map[string]func(e []gitobj.Entry) []byte{
+		"name twice": func(e []gitobj.Entry) []byte { return append(rawEntry(e[0]), rawTree(e)...) },
+		"order":      func(e []gitobj.Entry) []byte { return append(rawTree(e[1:]), rawEntry(e[0])...) },
+		"slash": func(e []gitobj.Entry) []byte {
+			return append(rawEntry(gitobj.Entry{Name: "..", Mode: 0o100644, ID: e[0].ID}), rawTree(e)...)
+		},
+		"cut off": func(e []gitobj.Entry) []byte { b := rawTree(e); return b[:len(b)-3] },
+		"garbage": func([]gitobj.Entry) []byte { return []byte("tree of nonsense") },
+		"empty":   func([]gitobj.Entry) []byte { return nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			x := newVandal(t)
+			c, err := gitobj.DecodeCommit(x.get(x.v.Tip()))
+			if err != nil {
+				t.Fatal(err)
+			}
+			entries, err := gitobj.DecodeTree(x.get(c.Tree))
+			if err != nil {
+				t.Fatal(err)
+			}
+			x.commit(x.put(plumbing.TreeObject, raw(entries)), x.v.Tip())
+			_, err = x.s.Load(t.Context())
+			// The remote itself can't read some of these.
+			if !errors.Is(err, ErrDamaged) && !errors.Is(err, wire.ErrUnreadable) {
+				t.Fatalf("error %v", err)
+			}
+		})
+	}
+}
+
+func rawEntry(e gitobj.Entry) []byte {
+	return append(fmt.Appendf(nil, "%o %s\x00", uint32(e.Mode), e.Name), e.ID[:]...)
+}
+
+func rawTree(entries []gitobj.Entry) []byte {
+	var b []byte
+	for _, e := range entries {
+		b = append(b, rawEntry(e)...)
+	}
+	return b
+}
+
+// TestHostileRefs: what the refs themselves can be.
+func TestHostileRefs(t *testing.T) {
+	t.Run("unknown VERSION", func(t *testing.T) {
+		x := newVandal(t)
+		x.replace(versionName, func(b []byte) []byte { return bytes.Replace(b, []byte("format: 1"), []byte("format: 2"), 1) })
+		wantErr(t, x.use(), ErrVersion)
+	})
+	t.Run("other store id", func(t *testing.T) {
+		x := newVandal(t)
+		x.s.o.ExpectStore = strings.Repeat("f", 32)
+		wantErr(t, x.use(), ErrOtherStore)
+		x.s.o.ExpectStore = x.v.StoreID()
+		if err := x.use(); err != nil {
+			t.Fatal(err)
+		}
+	})
+	t.Run("other store expected, nothing there", func(t *testing.T) {
+		o := testOptions()
+		o.ExpectStore = strings.Repeat("f", 32)
+		_, err := Open(wire.NewMemory(wire.MemoryOptions{}), o).Init(t.Context())
+		wantErr(t, err, ErrDamaged)
+	})
+	t.Run("rewritten history", func(t *testing.T) {
+		x := newVandal(t)
+		c, err := gitobj.DecodeCommit(x.get(x.v.Tip()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		mark := x.v.Tip()
+		x.commit(c.Tree) // the same content, without history
+		x.mem.SetRef(StoreRef, mark)
+		wantErr(t, x.use(), ErrRewritten)
+	})
+	t.Run("branch is a blob", func(t *testing.T) {
+		x := newVandal(t)
+		x.mem.SetRef(x.s.ref, x.put(plumbing.BlobObject, []byte("x")))
+		wantErr(t, x.use(), ErrDamaged)
+	})
+	t.Run("claim is garbage", func(t *testing.T) {
+		for name, id := range map[string]func(x *vandal) wire.ID{
+			"blob":    func(x *vandal) wire.ID { return x.put(plumbing.BlobObject, []byte("{}")) },
+			"state":   func(x *vandal) wire.ID { return x.v.Tip() },
+			"no JSON": func(x *vandal) wire.ID { return x.claimCommit("hello\n") },
+			"no run":  func(x *vandal) wire.ID { return x.claimCommit(`{"run":""}`) },
+			"huge":    func(x *vandal) wire.ID { return x.claimCommit(`{"run":"` + strings.Repeat("x", maxClaim) + `"}`) },
+		} {
+			x := newVandal(t)
+			x.mem.SetRef(ClaimRef(threadID(1)), id(x))
+			err := x.use()
+			if !errors.Is(err, ErrContent) || !strings.Contains(err.Error(), ClaimRef(threadID(1))) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	})
+	t.Run("history names a wrong commit", func(t *testing.T) {
+		x := newVandal(t)
+		x.replace("history/2023/11-14.jsonl", func(b []byte) []byte {
+			return bytes.Replace(b, []byte(`"head":"`), []byte(`"head":"0000000000000","was":"`), 1)
+		})
+		v := mustLoad(t, x.s)
+		e, ok, err := x.s.FindEnded(t.Context(), v, threadID(2))
+		if err != nil || !ok {
+			t.Fatal(err)
+		}
+		_, err = x.s.LoadEnded(t.Context(), v, e)
+		wantErr(t, err, ErrContent)
+	})
+}
+
+func (x *vandal) claimCommit(msg string) wire.ID {
+	x.mem.AddObjects(wire.NewObject(plumbing.TreeObject, nil))
+	sig := x.s.o.signature(x.s.o.Now())
+	data, err := gitobj.EncodeCommit(gitobj.Commit{Tree: wire.EmptyTree, Author: sig, Committer: sig, Message: msg})
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	return x.put(plumbing.CommitObject, data)
+}
+
+// TestFsckHistory: what only a walk through all commits shows.
+func TestFsckHistory(t *testing.T) {
+	folder := threadPath(threadID(1))
+	for name, tc := range map[string]struct {
+		change func(x *vandal)
+		want   string
+	}{
+		"node removed and put back": {func(x *vandal) {
+			old := x.v
+			x.edit("cas/"+nodeFile(workflowNode(t).Hash), gone)
+			tip := x.mem.Refs()[x.s.ref]
+			c, _ := gitobj.DecodeCommit(x.get(old.Tip()))
+			x.commit(c.Tree, tip)
+		}, "removes cas/"},
+		"page changed": {func(x *vandal) { x.replace(folder+"/01-developer.md", func([]byte) []byte { return []byte("x") }) }, ""},
+		"history line changed": {func(x *vandal) {
+			x.replace("history/2023/11-14.jsonl", func(b []byte) []byte { return bytes.Replace(b, []byte("cancelled"), []byte("ended"), 1) })
+		}, "rewrites history/2023/11-14.jsonl"},
+		"history file removed": {func(x *vandal) { x.edit("history/2023/11-14.jsonl", gone) }, "removes history/2023/11-14.jsonl"},
+		"store id changed": {func(x *vandal) {
+			x.replace(versionName, func(b []byte) []byte { return append(b, "more: yes\n"...) })
+		}, "changes VERSION"},
+		"thread removed": {func(x *vandal) {
+			x.edit(folder, gone)
+			x.v = mustRawView(x)
+			x.replace(threadsName, func([]byte) []byte { return []byte("{}\n") })
+		}, "removes thread"},
+		"merge": {func(x *vandal) {
+			c, _ := gitobj.DecodeCommit(x.get(x.v.Tip()))
+			x.commit(c.Tree, x.v.Tip(), c.Parents[0])
+		}, "is a merge"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x := newVandal(t)
+			mustSound(t, x.s)
+			tc.change(x)
+			r, err := x.s.Fsck(t.Context(), true)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := fmt.Sprint(r.Problems); (tc.want == "") != r.OK() || !strings.Contains(got, tc.want) {
+				t.Errorf("fsck sees %s", got)
+			}
+		})
+	}
+}
+
+// mustRawView is the tip without any check.
+func mustRawView(x *vandal) *View {
+	return &View{s: x.s, state: state{tip: x.mem.Refs()[x.s.ref]}}
+}
+
+// FuzzTree: a root folder of any bytes is read or refused.
+func FuzzTree(f *testing.F) {
+	id := plumbing.NewHash("4b825dc642cb6eb9a060e54bf8d69288fbee4904")
+	f.Add(rawTree([]gitobj.Entry{{Name: "README.md", Mode: 0o100644, ID: id}, {Name: "cas", Mode: 0o40000, ID: id}}))
+	f.Add([]byte("100644 VERSION\x00"))
+	checks := []func(gitobj.Entry) error{checkRoot, checkCas, checkThreads, checkThread, checkDetail, checkHistory, checkYear}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		for _, check := range checks {
+			d, err := parseDir("x", wire.NewObject(plumbing.TreeObject, data), check)
+			if err != nil {
+				if !errors.Is(err, ErrContent) {
+					t.Fatal(err)
+				}
+				continue
+			}
+			again, err := (*dir)(nil).with("x", func() dirEdit {
+				e := dirEdit{}
+				for _, x := range d.entries {
+					e[x.Name] = x
+				}
+				return e
+			}())
+			if err != nil || again != nil && !bytes.Equal(again.obj.Data, bytes.ReplaceAll(data, []byte("040000"), []byte("40000"))) && !bytes.Contains(data, []byte("040000 ")) {
+				t.Fatalf("%v: %q", err, data)
+			}
+		}
+	})
+}

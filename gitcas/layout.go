@@ -1,0 +1,175 @@
+package gitcas
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/go-git/go-git/v5/plumbing/filemode"
+
+	"github.com/united-workforce/uwf/gitcas/gitobj"
+	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/gitcas/statefile"
+)
+
+// Names on the state branch (DESIGN, "The state branch").
+const (
+	readmeName   = "README.md"
+	versionName  = "VERSION"
+	threadsName  = "threads.yaml"
+	registryName = "registry.yaml"
+	historyDir   = "history"
+	casDir       = "cas"
+	threadsDir   = "threads"
+	detailDir    = "detail"
+	nodeSuffix   = ".json"
+)
+
+// MaxNodeFile is the largest node file that is read or written, in bytes.
+const MaxNodeFile = 16 << 20
+
+// maxReadable is the largest page for people, in bytes.
+const maxReadable = 1 << 20
+
+var errForeign = errors.New("a foreign file: only uwf writes to this branch; take it off with a commit of your own")
+
+func threadPath(id ThreadID) string { return threadsDir + "/" + string(id) }
+
+func nodeFile(h node.Hash) string { return string(h) + nodeSuffix }
+
+// nodeOf is the hash that a node file's name stands for.
+func nodeOf(name string) (node.Hash, bool) {
+	base, ok := strings.CutSuffix(name, nodeSuffix)
+	h := node.Hash(base)
+	return h, ok && h.Valid()
+}
+
+// regular refuses everything but plain files: symlinks, executables, submodules.
+func regular(e gitobj.Entry) error {
+	if e.Mode != filemode.Regular {
+		return fmt.Errorf("it has the mode %s, not that of a plain file", e.Mode)
+	}
+	return nil
+}
+
+func folderEntry(e gitobj.Entry) error {
+	if !e.IsDir() {
+		return fmt.Errorf("it has the mode %s, not that of a folder", e.Mode)
+	}
+	return nil
+}
+
+func checkRoot(e gitobj.Entry) error {
+	switch e.Name {
+	case readmeName, versionName, threadsName, registryName:
+		return regular(e)
+	case historyDir, casDir, threadsDir:
+		return folderEntry(e)
+	}
+	return errForeign
+}
+
+func checkCas(e gitobj.Entry) error {
+	if _, ok := nodeOf(e.Name); !ok {
+		return errForeign
+	}
+	return regular(e)
+}
+
+func checkThreads(e gitobj.Entry) error {
+	if !ThreadID(e.Name).Valid() {
+		return errForeign
+	}
+	return folderEntry(e)
+}
+
+func checkThread(e gitobj.Entry) error {
+	if e.Name == detailDir {
+		return folderEntry(e)
+	}
+	if _, ok := nodeOf(e.Name); !ok && !readablePattern.MatchString(e.Name) {
+		return errForeign
+	}
+	return regular(e)
+}
+
+// checkDetail: a folder for each step, named by the step's hash; plain node files
+// beside them are read too.
+func checkDetail(e gitobj.Entry) error {
+	if node.Hash(e.Name).Valid() {
+		return folderEntry(e)
+	}
+	return checkCas(e)
+}
+
+func checkHistory(e gitobj.Entry) error {
+	if !statefile.IsYear(e.Name) {
+		return errForeign
+	}
+	return folderEntry(e)
+}
+
+func checkYear(e gitobj.Entry) error {
+	if !statefile.IsDay(e.Name) {
+		return errForeign
+	}
+	return regular(e)
+}
+
+// readablePattern is what the pages for people are named.
+var readablePattern = regexp.MustCompile(`^[0-9]{2,6}-[0-9A-Za-z._-]{1,100}\.md$`)
+
+// ReadablePath is where the page for people of a thread's step n (from 1) goes.
+// Characters of the role that a path should not hold become dashes.
+func ReadablePath(id ThreadID, n int, role string) string {
+	return fmt.Sprintf("%s/%02d-%s.md", threadPath(id), n, pathSafe(role))
+}
+
+func pathSafe(role string) string {
+	const most = 60
+	if len(role) > most {
+		role = role[:most]
+	}
+	s := strings.Map(func(r rune) rune {
+		if r < 0x80 && (r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z' || strings.ContainsRune("._-", r)) {
+			return r
+		}
+		return '-'
+	}, role)
+	if s == "" {
+		return "step"
+	}
+	return s
+}
+
+// splitReadable takes a page's path apart, with its name made safe.
+func splitReadable(path string) (ThreadID, string, error) {
+	rest, ok := strings.CutPrefix(path, threadsDir+"/")
+	id, name, ok2 := strings.Cut(rest, "/")
+	number, role, ok3 := strings.Cut(strings.TrimSuffix(name, ".md"), "-")
+	name = number + "-" + pathSafe(role) + ".md"
+	if !ok || !ok2 || !ok3 || !ThreadID(id).Valid() || !readablePattern.MatchString(name) {
+		return "", "", fmt.Errorf("%w: %q is no path of a page: threads/<id>/NN-<role>.md", ErrInvalid, path)
+	}
+	return ThreadID(id), name, nil
+}
+
+// readmeText is the README.md of the branch: a constant, so that it costs nothing
+// to anybody and says nothing that could become wrong.
+const readmeText = `# uwf state
+
+This branch is written by uwf, a workflow engine for teams of AI agents whose
+database is git. It has no common history with the code, and nothing here is
+meant to be merged or edited by hand.
+
+- ` + "`threads.yaml`" + `: the threads that are alive, and where each one stands
+- ` + "`threads/<id>/NN-<role>.md`" + `: the steps of a thread, to read
+- ` + "`threads/<id>/<HASH>.json`" + `: the same as immutable records; ` + "`detail/`" + ` has what the agents did, step by step
+- ` + "`cas/`" + `: workflows and schemas that threads share; ` + "`registry.yaml`" + `: their names
+- ` + "`history/`" + `: one line for each thread that has ended
+
+Every step is one commit: ` + "`git log <this branch> -- threads/<id>`" + ` is the thread.
+What has ended is taken off the tip, but stays in the history: its line names the
+commit that still has it.
+`

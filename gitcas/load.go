@@ -1,0 +1,447 @@
+package gitcas
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/go-git/go-git/v5/plumbing"
+
+	"github.com/united-workforce/uwf/gitcas/gitobj"
+	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/gitcas/statefile"
+	"github.com/united-workforce/uwf/gitcas/wire"
+)
+
+// tipFilter sends a commit with its root folder and what that lists: the YAML
+// files, and the listings of cas/, threads/ and history/.
+const tipFilter = "tree:2"
+
+// maxSmallCas is how many files of cas/ are fetched without asking which of them
+// are needed: that saves a round trip.
+const maxSmallCas = 64
+
+// Load reads the store. Of the threads named it reads everything but the
+// details; without any it reads the entries and claims of all threads.
+//
+// It costs one listing of refs and two fetches: the tip, then the threads' folders
+// with cas/; a third one where cas/ is large.
+func (s *Store) Load(ctx context.Context, ids ...ThreadID) (*View, error) {
+	return s.Reload(ctx, nil, ids...)
+}
+
+// Reload reads the store again. What v has already is not fetched again; when
+// nothing moved, that is everything. A nil v is a Load.
+func (s *Store) Reload(ctx context.Context, v *View, ids ...ThreadID) (*View, error) {
+	if s.err != nil {
+		return nil, s.err
+	}
+	for _, id := range ids {
+		if !id.Valid() {
+			return nil, fmt.Errorf("%w: %w: %.40q", ErrInvalid, statefile.ErrBadThreadID, id)
+		}
+	}
+	next, err := s.readConsistent(ctx, v, ids)
+	if err != nil {
+		return nil, err
+	}
+	if err := next.readThreads(ctx, ids); err != nil {
+		return nil, s.advise(next.refs, err)
+	}
+	return next, next.listWorkBranches(ctx, ids)
+}
+
+// list lists the refs that a view of these threads shows.
+func (s *Store) list(ctx context.Context, v *View, ids []ThreadID) (wire.Listing, error) {
+	prefixes := []string{s.ref, storeRef}
+	for _, id := range ids {
+		prefixes = append(prefixes, ClaimRef(id), headsFolder+WorkBranch(id), AttemptRefPrefix(id))
+		if v != nil {
+			if e, ok := v.Entry(id); ok && e.Work.Branch != "" && e.Work.Branch != WorkBranch(id) {
+				prefixes = append(prefixes, headsFolder+e.Work.Branch)
+			}
+		}
+	}
+	if len(ids) == 0 {
+		prefixes = append(prefixes, claimFolder)
+	}
+	l, err := s.remote.List(ctx, prefixes...)
+	if err != nil {
+		return l, fmt.Errorf("read the store: %w", err)
+	}
+	// A prefix matches longer names too.
+	maps.DeleteFunc(l.Refs, func(name string, _ wire.ID) bool {
+		return !slices.ContainsFunc(prefixes, func(p string) bool {
+			return name == p || p[len(p)-1] == '/' && len(name) > len(p) && name[:len(p)] == p
+		})
+	})
+	return l, nil
+}
+
+// listWorkBranches lists work branches that have a name of their own (a pull
+// request's): only the entry tells it.
+func (v *View) listWorkBranches(ctx context.Context, ids []ThreadID) error {
+	var names []string
+	for _, id := range ids {
+		e, ok := v.Entry(id)
+		if ok && e.Work.Branch != "" && e.Work.Branch != WorkBranch(id) {
+			name := headsFolder + e.Work.Branch
+			if _, ok := v.refs[name]; !ok {
+				names = append(names, name)
+			}
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	l, err := v.s.remote.List(ctx, names...)
+	if err != nil {
+		return fmt.Errorf("read the work branch: %w", err)
+	}
+	for _, name := range names {
+		if id, ok := l.Refs[name]; ok {
+			v.refs[name] = id
+		}
+	}
+	return nil
+}
+
+// open makes a view of a listing, without any thread that v has not loaded.
+func (s *Store) open(ctx context.Context, old *View, l wire.Listing) (*View, error) {
+	if err := s.checkPresence(ctx, l); err != nil {
+		return nil, err
+	}
+	tip := l.Refs[s.ref]
+	v := &View{s: s, at: l.Time, refs: l.Refs, claims: map[ThreadID]Held{}, cache: newCache()}
+	if old != nil && !old.pinned {
+		v.cache.nodes = old.cache.nodes
+		if old.tip == tip {
+			v.cache, v.state = old.cache, old.state
+		} else {
+			v.keepClaims(old)
+		}
+	}
+	if err := v.fetchTip(ctx, tip); err != nil {
+		return nil, err
+	}
+	if v.tip != tip {
+		st, err := v.readTip(tip)
+		if err != nil {
+			return nil, err
+		}
+		v.state = st
+		if old != nil && !old.pinned {
+			v.keepFolders(old)
+		}
+	}
+	if err := v.readClaims(); err != nil {
+		return nil, err
+	}
+	if want := s.o.ExpectStore; want != "" && v.version.Store != want {
+		return nil, &DamagedError{What: s.ref, Kind: ErrOtherStore, Why: fmt.Sprintf("its id is %s, expected was %s", v.version.Store, want)}
+	}
+	return v, nil
+}
+
+// keepClaims takes over the claims' commits that an older view has.
+func (v *View) keepClaims(old *View) {
+	for name, id := range v.refs {
+		if _, ok := threadOfRef(name, claimFolder); !ok {
+			continue
+		}
+		if o, have := old.cache.get(id); have {
+			v.cache.add(wire.Objects{id: o})
+		}
+	}
+}
+
+// keepFolders takes over what an older view has of folders that are as they were,
+// and blobs that are still listed. Nothing else of it is kept: a job that loses
+// many races must not grow.
+func (v *View) keepFolders(old *View) {
+	for id, d := range old.folders {
+		if d != nil && v.threadDirs.id(string(id)) == d.obj.ID {
+			v.folders[id] = d
+		}
+		v.keepBlobs(old, d)
+	}
+	v.keepBlobs(old, v.cas)
+}
+
+func (v *View) keepBlobs(old *View, d *dir) {
+	for _, e := range d.list() {
+		if o, ok := old.cache.get(e.ID); ok {
+			v.cache.add(wire.Objects{e.ID: o})
+		}
+	}
+}
+
+// fetchTip fetches the tip and the claims' commits in one request, unless they
+// are there.
+func (v *View) fetchTip(ctx context.Context, tip wire.ID) error {
+	var wants []wire.ID
+	if v.tip != tip {
+		wants = append(wants, tip)
+	}
+	for name, id := range v.refs {
+		if _, ok := threadOfRef(name, claimFolder); !ok {
+			continue
+		}
+		if _, have := v.cache.get(id); !have && !slices.Contains(wants, id) {
+			wants = append(wants, id)
+		}
+	}
+	if len(wants) == 0 {
+		return nil
+	}
+	slices.SortFunc(wants, func(a, b wire.ID) int { return slices.Compare(a[:], b[:]) })
+	objs, err := v.s.remote.Fetch(ctx, wire.FetchRequest{Wants: wants, Depth: 1, Filter: tipFilter})
+	if err != nil {
+		return fmt.Errorf("read the tip of %s: %w", v.s.o.Branch, err)
+	}
+	v.cache.add(objs)
+	return nil
+}
+
+// readTip reads what the tip's fetch brought.
+func (v *View) readTip(tip wire.ID) (state, error) {
+	st := state{tip: tip, folders: map[ThreadID]*dir{}}
+	o, ok := v.cache.get(tip)
+	if !ok || o.Type != plumbing.CommitObject {
+		return st, content(v.s.ref, "it does not point to a commit")
+	}
+	c, err := gitobj.DecodeCommit(o.Data)
+	if err != nil {
+		return st, contentErr("commit "+tip.String(), err)
+	}
+	st.parents = c.Parents
+	if st.root, err = v.cached("", c.Tree, checkRoot); err != nil {
+		return st, err
+	}
+	if err := v.readVersion(&st); err != nil {
+		return st, err
+	}
+	for _, sub := range []struct {
+		name  string
+		to    **dir
+		check func(gitobj.Entry) error
+	}{{casDir, &st.cas, checkCas}, {threadsDir, &st.threadDirs, checkThreads}, {historyDir, &st.history, checkHistory}} {
+		if e, ok := st.root.get(sub.name); ok {
+			if *sub.to, err = v.cached(sub.name, e.ID, sub.check); err != nil {
+				return st, err
+			}
+		}
+	}
+	return st, v.readLists(&st)
+}
+
+// cached reads a folder that a fetch has brought.
+func (v *View) cached(path string, id wire.ID, check func(gitobj.Entry) error) (*dir, error) {
+	o, err := v.cachedObject(shown(path), id)
+	if err != nil {
+		return nil, err
+	}
+	return parseDir(path, o, check)
+}
+
+func (v *View) cachedObject(path string, id wire.ID) (wire.Object, error) {
+	o, ok := v.cache.get(id)
+	if !ok {
+		return o, content(path, "the remote doesn't send its object "+id.String())
+	}
+	return o, nil
+}
+
+// rootFile reads one of the files that every tip has.
+func (v *View) rootFile(st *state, name string, maxSize int) ([]byte, error) {
+	e, ok := st.root.get(name)
+	if !ok {
+		return nil, content(name, "it is missing")
+	}
+	o, err := v.cachedObject(name, e.ID)
+	if err != nil {
+		return nil, err
+	}
+	if o.Type != plumbing.BlobObject || len(o.Data) > maxSize {
+		return nil, content(name, fmt.Sprintf("a %s of %d bytes; %d are allowed", o.Type, len(o.Data), maxSize))
+	}
+	return o.Data, nil
+}
+
+func (v *View) readVersion(st *state) error {
+	data, err := v.rootFile(st, versionName, statefile.MaxVersionFile)
+	if err != nil {
+		return err
+	}
+	st.version, err = statefile.ParseVersion(data)
+	switch {
+	case errors.Is(err, statefile.ErrFormat):
+		return &DamagedError{What: versionName, Kind: ErrVersion, Why: err.Error(), Restore: "use a newer uwf", Err: err}
+	case err != nil:
+		return contentErr(versionName, err)
+	}
+	return nil
+}
+
+func (v *View) readLists(st *state) error {
+	data, err := v.rootFile(st, threadsName, statefile.MaxThreadsFile)
+	if err != nil {
+		return err
+	}
+	if st.threads, err = statefile.ParseThreads(data); err != nil {
+		return contentErr(threadsName, err)
+	}
+	if data, err = v.rootFile(st, registryName, statefile.MaxRegistryFile); err != nil {
+		return err
+	}
+	if st.registry, err = statefile.ParseRegistry(data); err != nil {
+		return contentErr(registryName, err)
+	}
+	return nil
+}
+
+// readClaims reads the claims' commits.
+func (v *View) readClaims() error {
+	for name, id := range v.refs {
+		thread, ok := threadOfRef(name, claimFolder)
+		if !ok {
+			continue
+		}
+		o, err := v.cachedObject(name, id)
+		if err != nil {
+			return err
+		}
+		c, err := parseClaim(o)
+		if err != nil {
+			return &DamagedError{What: name, Kind: ErrContent, Why: err.Error(), Err: err,
+				Restore: fmt.Sprintf("delete it: git push %s :%s", shellQuote(v.s.remote.URL()), name)}
+		}
+		v.claims[thread] = Held{ID: id, Claim: c}
+	}
+	return nil
+}
+
+// folderFilter sends a wanted folder with its files, and the listings of the
+// folders in it without what they hold. The pages for people come along unread:
+// they are smaller than the round trip that leaving them out would cost.
+const folderFilter = "tree:1"
+
+// readThreads fetches the folders of threads with their nodes and the listing of
+// their details, and what is needed of cas/.
+func (v *View) readThreads(ctx context.Context, ids []ThreadID) error {
+	var load []ThreadID
+	var wants []wire.ID
+	for _, id := range ids {
+		if _, loaded := v.folders[id]; loaded {
+			continue
+		}
+		e, there := v.threadDirs.get(string(id))
+		if _, listed := v.threads.Get(id); listed && !there {
+			return content(threadPath(id), "threads.yaml lists the thread, but its folder is missing")
+		}
+		if there {
+			load, wants = append(load, id), append(wants, e.ID)
+		}
+	}
+	if len(load) == 0 {
+		return nil
+	}
+	if v.smallCas() {
+		wants = append(wants, v.casFiles(nil)...)
+	}
+	objs, err := v.fetchWith(ctx, folderFilter, wants)
+	if err != nil {
+		return err
+	}
+	folders := maps.Clone(v.folders)
+	var blobs []wire.ID
+	for _, id := range load {
+		d, err := v.dir(ctx, threadPath(id), v.threadDirs.id(string(id)), checkThread)
+		if err != nil {
+			return err
+		}
+		folders[id] = d
+		for _, e := range d.entries {
+			if _, ok := nodeOf(e.Name); ok || e.IsDir() {
+				blobs = append(blobs, e.ID)
+				if o, came := objs[e.ID]; came {
+					v.cache.add(wire.Objects{e.ID: o})
+				}
+			}
+		}
+	}
+	v.folders = folders
+	// Nothing is left to fetch unless the remote held something back.
+	if err := v.fetch(ctx, blobs...); err != nil {
+		return err
+	}
+	return v.prefetchCas(ctx, load)
+}
+
+// smallCas reports whether all of cas/ is fetched without asking what is needed.
+func (v *View) smallCas() bool { return len(v.cas.list()) <= maxSmallCas }
+
+// prefetchCas fetches, in one request, the types of the threads' nodes and their
+// workflows with all that these refer to, where cas/ was too large to be fetched
+// whole.
+func (v *View) prefetchCas(ctx context.Context, ids []ThreadID) error {
+	if v.smallCas() {
+		return nil
+	}
+	need := map[node.Hash]bool{}
+	for _, id := range ids {
+		d := v.folders[id]
+		for _, e := range d.list() {
+			h, ok := nodeOf(e.Name)
+			if !ok {
+				continue
+			}
+			n, err := v.decoded(d.at(e.Name), e.ID, h)
+			if err != nil {
+				return err
+			}
+			need[n.Type] = true
+		}
+		if e, ok := v.threads.Get(id); ok && e.Workflow != "" {
+			need[e.Workflow] = true
+		}
+	}
+	return v.fetch(ctx, v.casFiles(need)...)
+}
+
+// decoded is a node that was fetched, checked by hash but not by schema.
+func (v *View) decoded(path string, id wire.ID, h node.Hash) (node.Node, error) {
+	n, ok := v.cache.node(id)
+	if !ok {
+		o, err := v.cachedObject(path, id)
+		if err != nil {
+			return node.Node{}, err
+		}
+		if len(o.Data) > MaxNodeFile || o.Type != plumbing.BlobObject {
+			return node.Node{}, content(path, fmt.Sprintf("a %s of %d bytes; %d are allowed", o.Type, len(o.Data), MaxNodeFile))
+		}
+		if n, err = decodeNode(path, o); err != nil {
+			return node.Node{}, err
+		}
+		v.cache.put(id, n)
+	}
+	if n.hash != h {
+		return node.Node{}, content(path, fmt.Sprintf("its content hashes to %s", n.hash))
+	}
+	return n.node, nil
+}
+
+// casFiles are the blobs of the needed files of cas/ (nil: of all), without those
+// that every uwf knows.
+func (v *View) casFiles(need map[node.Hash]bool) []wire.ID {
+	var ids []wire.ID
+	for _, e := range v.cas.list() {
+		h, _ := nodeOf(e.Name)
+		if _, known := v.s.known[h]; !known && (need == nil || need[h]) {
+			ids = append(ids, e.ID)
+		}
+	}
+	return ids
+}

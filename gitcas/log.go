@@ -1,0 +1,200 @@
+package gitcas
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/go-git/go-git/v5/plumbing"
+
+	"github.com/united-workforce/uwf/gitcas/gitobj"
+	"github.com/united-workforce/uwf/gitcas/statefile"
+	"github.com/united-workforce/uwf/gitcas/wire"
+)
+
+// LogEntry is one state commit that changed a thread. Subject, Body and Trailers
+// are what its message says: for showing, never facts.
+type LogEntry struct {
+	Commit   wire.ID
+	Parents  []wire.ID
+	When     time.Time
+	Author   Author
+	Subject  string
+	Body     string
+	Trailers []Trailer
+}
+
+// commitsAtOnce is how much history is fetched in one request.
+const commitsAtOnce = 64
+
+// rootFilter sends commits with their root folders alone.
+const rootFilter = "tree:1"
+
+// Log gives the commits that changed threads/<id> to fn, the newest first, as
+// `git log <branch> -- threads/<id>` does. An ended thread's log begins at the last
+// commit that still had its folder. ErrStop from fn ends it early.
+func (s *Store) Log(ctx context.Context, v *View, id ThreadID, fn func(LogEntry) error) error {
+	from := v.tip
+	if v.threadDirs.id(string(id)).IsZero() {
+		e, ok, err := s.FindEnded(ctx, v, id)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			return fmt.Errorf("%w: %s", ErrUnknownThread, id)
+		}
+		from = plumbing.NewHash(e.Commit)
+	}
+	err := s.walk(ctx, from, func(h *historyCommit) error {
+		folder := h.threadDirs.id(string(id))
+		before := wire.ZeroID
+		if h.parent != nil {
+			before = h.parent.threadDirs.id(string(id))
+		}
+		if folder != before {
+			if err := fn(h.entry()); err != nil {
+				return err
+			}
+		}
+		if before.IsZero() {
+			return ErrStop // the thread's first commit
+		}
+		return nil
+	})
+	if errors.Is(err, ErrStop) {
+		return nil
+	}
+	return err
+}
+
+// historyCommit is a state commit as a walk through the history sees it.
+type historyCommit struct {
+	id         wire.ID
+	commit     gitobj.Commit
+	root       *dir
+	threadDirs *dir
+	parent     *historyCommit // nil for the first one
+}
+
+func (h *historyCommit) entry() LogEntry {
+	subject, body, trailers := statefile.ParseMessage(h.commit.Message)
+	return LogEntry{
+		Commit: h.id, Parents: h.commit.Parents, When: h.commit.Committer.When,
+		Author:  Author{Name: h.commit.Author.Name, Email: h.commit.Author.Email},
+		Subject: subject, Body: body, Trailers: trailers,
+	}
+}
+
+// walk visits the commits from one on, newest first, along first parents. It
+// holds a bounded part of the history at a time.
+func (s *Store) walk(ctx context.Context, from wire.ID, visit func(*historyCommit) error) error {
+	var last *historyCommit // visited only when its parent is known
+	for at := from; !at.IsZero(); {
+		chunk, err := s.readHistory(ctx, at)
+		if err != nil {
+			return err
+		}
+		for _, h := range chunk {
+			if last != nil {
+				last.parent = h
+				if err := visit(last); err != nil {
+					return err
+				}
+			}
+			last = h
+		}
+		at = wire.ZeroID
+		if len(last.commit.Parents) > 0 {
+			at = last.commit.Parents[0]
+		}
+	}
+	if last == nil {
+		return nil
+	}
+	return visit(last)
+}
+
+// readHistory reads a commit and some of its ancestors, with their root folders
+// and the listings of threads/.
+func (s *Store) readHistory(ctx context.Context, at wire.ID) ([]*historyCommit, error) {
+	objs, err := s.remote.Fetch(ctx, wire.FetchRequest{Wants: []wire.ID{at}, Depth: commitsAtOnce, Filter: rootFilter})
+	if err != nil {
+		return nil, fmt.Errorf("read the history of %s: %w", s.o.Branch, err)
+	}
+	var out []*historyCommit
+	var wants []wire.ID
+	for len(out) < commitsAtOnce {
+		o, ok := objs[at]
+		if !ok {
+			break
+		}
+		h, err := readCommit(at, o, objs)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, h)
+		if id := h.root.id(threadsDir); !id.IsZero() && !slices.Contains(wants, id) {
+			wants = append(wants, id)
+		}
+		if len(h.commit.Parents) == 0 {
+			break
+		}
+		at = h.commit.Parents[0]
+	}
+	if len(out) == 0 {
+		return nil, content("commit "+at.String(), "the remote doesn't send it")
+	}
+	trees, err := s.trees(ctx, wants)
+	if err != nil {
+		return nil, err
+	}
+	for _, h := range out {
+		id := h.root.id(threadsDir)
+		if id.IsZero() {
+			continue
+		}
+		if h.threadDirs, err = parseDir(threadsDir, trees[id], checkThreads); err != nil {
+			return nil, fmt.Errorf("commit %s: %w", h.id, err)
+		}
+	}
+	return out, nil
+}
+
+func readCommit(id wire.ID, o wire.Object, objs wire.Objects) (*historyCommit, error) {
+	where := "commit " + id.String()
+	if o.Type != plumbing.CommitObject {
+		return nil, content(where, "it is no commit")
+	}
+	c, err := gitobj.DecodeCommit(o.Data)
+	if err != nil {
+		return nil, contentErr(where, err)
+	}
+	tree, ok := objs[c.Tree]
+	if !ok {
+		return nil, content(where, "the remote doesn't send its folder")
+	}
+	root, err := parseDir("", tree, checkRoot)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", where, err)
+	}
+	return &historyCommit{id: id, commit: c, root: root}, nil
+}
+
+// trees fetches trees by id; each one asked for is there.
+func (s *Store) trees(ctx context.Context, ids []wire.ID) (wire.Objects, error) {
+	if len(ids) == 0 {
+		return wire.Objects{}, nil
+	}
+	objs, err := s.remote.Fetch(ctx, wire.FetchRequest{Wants: ids, Depth: 1, Filter: onlyWanted})
+	if err != nil {
+		return nil, fmt.Errorf("read the history of %s: %w", s.o.Branch, err)
+	}
+	for _, id := range ids {
+		if _, ok := objs[id]; !ok {
+			return nil, content(id.String(), "the remote doesn't send this folder")
+		}
+	}
+	return objs, nil
+}

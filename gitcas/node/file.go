@@ -1,0 +1,214 @@
+package node
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"unicode/utf8"
+)
+
+// EncodeFile is the node's file on the state branch: indented JSON with the keys
+// type, payload, timestamp, the payload's keys in the order of its canonical
+// CBOR, and a newline at the end. Equal nodes give equal bytes.
+func EncodeFile(n Node) ([]byte, error) {
+	if !n.Type.Valid() {
+		return nil, fmt.Errorf("write a node: type: %w: %q", ErrInvalidHash, clip(string(n.Type), 40))
+	}
+	if n.Timestamp < 0 || n.Timestamp > maxInt {
+		return nil, fmt.Errorf("write a node: %w: timestamp %d", ErrPayload, n.Timestamp)
+	}
+	var z normalizer
+	p, _, err := z.value(n.Payload, 0)
+	if err != nil {
+		return nil, fmt.Errorf("write a node: %w", err)
+	}
+	room := z.size + z.size/8 + 32*z.values + 128 // a guess that mostly saves growing
+	b := append(make([]byte, 0, room), "{\n  \"type\": \""...)
+	b = append(b, n.Type...)
+	b = append(b, "\",\n  \"payload\": "...)
+	b = appendJSON(b, p, 1)
+	b = append(b, ",\n  \"timestamp\": "...)
+	b = strconv.AppendInt(b, n.Timestamp, 10)
+	b = append(b, "\n}\n"...)
+	if len(b) > MaxFile {
+		return nil, fmt.Errorf("write a node: %w: %d bytes, %d are allowed", ErrTooLarge, len(b), MaxFile)
+	}
+	return b, nil
+}
+
+// DecodeFile reads what EncodeFile writes, and any other strict JSON object with
+// these three keys and no other. It doesn't know which hash the file should have:
+// the caller compares.
+func DecodeFile(b []byte) (Node, error) {
+	v, err := ParseJSON(b)
+	if err != nil {
+		return Node{}, fmt.Errorf("read a node: %w", err)
+	}
+	m, ok := v.(map[string]any)
+	if !ok {
+		return Node{}, fmt.Errorf("read a node: %w: an object is expected", ErrPayload)
+	}
+	typ, _ := m["type"].(string)
+	at, isInt := m["timestamp"].(int64)
+	payload, has := m["payload"]
+	switch {
+	case !Hash(typ).Valid():
+		return Node{}, fmt.Errorf("read a node: type: %w: %q", ErrInvalidHash, clip(typ, 40))
+	case !isInt || at < 0:
+		return Node{}, fmt.Errorf("read a node: %w: timestamp must be a whole number of milliseconds", ErrPayload)
+	case !has:
+		return Node{}, fmt.Errorf("read a node: %w: payload is missing", ErrPayload)
+	case len(m) != 3:
+		return Node{}, fmt.Errorf("read a node: %w: other keys than type, payload and timestamp", ErrPayload)
+	}
+	return Node{Type: Hash(typ), Payload: payload, Timestamp: at}, nil
+}
+
+// FormatJSON is a payload as indented JSON, keys in canonical order, with a
+// newline at the end.
+func FormatJSON(v any) ([]byte, error) {
+	p, err := Normalize(v)
+	if err != nil {
+		return nil, fmt.Errorf("write JSON: %w", err)
+	}
+	return append(appendJSON(nil, p, 0), '\n'), nil
+}
+
+// Text is a value on one line: a string as it is, anything else as JSON with its
+// keys in canonical order. A value that no payload can hold gives a note saying so.
+func Text(v any) string {
+	if s, ok := v.(string); ok {
+		return s
+	}
+	p, err := Normalize(v)
+	if err != nil {
+		return fmt.Sprintf("(%v)", err)
+	}
+	return string(appendJSON(nil, p, oneLine))
+}
+
+// oneLine, as a depth, writes without line breaks.
+const oneLine = -1
+
+// appendJSON writes a normal value; depth is the indentation of its last line.
+func appendJSON(b []byte, v any, depth int) []byte {
+	switch x := v.(type) {
+	case nil:
+		return append(b, "null"...)
+	case bool:
+		return strconv.AppendBool(b, x)
+	case int64:
+		return strconv.AppendInt(b, x, 10)
+	case float64:
+		return appendFloat(b, x)
+	case string:
+		return appendString(b, x)
+	case []any:
+		if len(x) == 0 {
+			return append(b, "[]"...)
+		}
+		for i, e := range x {
+			b = newline(append(b, "[,"[min(i, 1)]), deeper(depth))
+			b = appendJSON(b, e, deeper(depth))
+		}
+		return append(newline(b, depth), ']')
+	case map[string]any:
+		if len(x) == 0 {
+			return append(b, "{}"...)
+		}
+		for i, k := range canonicalKeys(x) {
+			b = newline(append(b, "{,"[min(i, 1)]), deeper(depth))
+			b = append(appendString(b, k), ':')
+			if depth != oneLine {
+				b = append(b, ' ')
+			}
+			b = appendJSON(b, x[k], deeper(depth))
+		}
+		return append(newline(b, depth), '}')
+	}
+	return b
+}
+
+func deeper(depth int) int {
+	if depth == oneLine {
+		return oneLine
+	}
+	return depth + 1
+}
+
+func newline(b []byte, depth int) []byte {
+	if depth == oneLine {
+		return b
+	}
+	b = append(b, '\n')
+	for range depth {
+		b = append(b, "  "...)
+	}
+	return b
+}
+
+// canonicalKeys sorts keys bytewise by their CBOR encoding. That begins with the
+// length, so it is: shorter keys first, equal lengths by bytes.
+func canonicalKeys(m map[string]any) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.SortFunc(keys, func(a, b string) int {
+		return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b))
+	})
+	return keys
+}
+
+// appendFloat writes a number as JavaScript does, so that files of both systems
+// look alike.
+func appendFloat(b []byte, f float64) []byte {
+	format := byte('f')
+	if a := math.Abs(f); a < 1e-6 || a >= 1e21 {
+		format = 'e'
+	}
+	b = strconv.AppendFloat(b, f, format, -1, 64)
+	if n := len(b); format == 'e' && n >= 4 && b[n-4] == 'e' && b[n-3] == '-' && b[n-2] == '0' {
+		b[n-2] = b[n-1] // e-09 is written e-9
+		b = b[:n-1]
+	}
+	return b
+}
+
+// appendString writes a JSON string. Besides what JSON demands it escapes
+// characters that a terminal or a reader's editor would act on (C1 controls,
+// line separators, bidirectional overrides): these files are read with git show.
+func appendString(b []byte, s string) []byte {
+	const hex = "0123456789abcdef"
+	b = append(b, '"')
+	start := 0
+	for i := 0; i < len(s); {
+		c := s[i]
+		if c >= 0x20 && c < 0x7f && c != '"' && c != '\\' {
+			i++
+			continue
+		}
+		r, n := utf8.DecodeRuneInString(s[i:])
+		if c >= 0x80 && !invisible(r) {
+			i += n
+			continue
+		}
+		b = append(b, s[start:i]...)
+		if k := bytes.IndexByte([]byte("\"\\\b\f\n\r\t"), c); k >= 0 {
+			b = append(b, '\\', `"\bfnrt`[k])
+		} else {
+			b = append(b, '\\', 'u', hex[r>>12&15], hex[r>>8&15], hex[r>>4&15], hex[r&15])
+		}
+		i += n
+		start = i
+	}
+	return append(append(b, s[start:]...), '"')
+}
+
+// invisible reports whether a character above ASCII is escaped in files.
+func invisible(r rune) bool {
+	return r <= 0x9f || r >= 0x2028 && r <= 0x202e || r >= 0x2066 && r <= 0x2069
+}

@@ -1,0 +1,312 @@
+package node
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Limits of one schema, besides those of a payload.
+const (
+	MaxSchemaValues = 10_000 // values of all kinds in the schema
+	maxPattern      = 2_000  // bytes of one regular expression
+	maxProblems     = 50     // problems that one error lists
+)
+
+// Problem is one complaint about a schema or a payload.
+type Problem struct {
+	Path    string // JSON pointer; empty for the whole value
+	Message string
+}
+
+func (p Problem) String() string {
+	if p.Path == "" {
+		return p.Message
+	}
+	return p.Path + ": " + p.Message
+}
+
+// SchemaError says why a payload is no schema that nodes may have.
+type SchemaError struct{ Problems []Problem }
+
+func (e *SchemaError) Error() string {
+	return "not an allowed schema: " + joinProblems(e.Problems)
+}
+
+func joinProblems(ps []Problem) string {
+	texts := make([]string, len(ps))
+	for i, p := range ps {
+		texts[i] = p.String()
+	}
+	return strings.Join(texts, "; ")
+}
+
+// CheckSchema is the guard walk of DESIGN §3, which alone decides whether a
+// payload may be a schema node: only the allowed keywords, each with a value of
+// its kind, expressions that compile as RE2, limited depth and size. A refusal is
+// a *SchemaError with the JSON pointers of all problems (at most 50).
+func CheckSchema(payload any) error {
+	p, err := Normalize(payload)
+	if err != nil {
+		return fmt.Errorf("check a schema: %w", err)
+	}
+	return guardNormal(p)
+}
+
+func guardNormal(p any) error {
+	var g guard
+	if n := countValues(p, MaxSchemaValues); n > MaxSchemaValues {
+		g.problem("", "the schema has more than %d values", MaxSchemaValues)
+	} else {
+		g.schema("", p)
+	}
+	if len(g.problems) > 0 {
+		return &SchemaError{Problems: g.problems}
+	}
+	return nil
+}
+
+// countValues counts the values in v, until it has passed limit.
+func countValues(v any, limit int) int {
+	n := 1
+	switch x := v.(type) {
+	case []any:
+		for _, e := range x {
+			if n > limit {
+				break
+			}
+			n += countValues(e, limit-n)
+		}
+	case map[string]any:
+		for _, e := range x {
+			if n > limit {
+				break
+			}
+			n += countValues(e, limit-n)
+		}
+	}
+	return n
+}
+
+type guard struct{ problems []Problem }
+
+func (g *guard) problem(path, format string, args ...any) {
+	if len(g.problems) < maxProblems {
+		g.problems = append(g.problems, Problem{Path: path, Message: fmt.Sprintf(format, args...)})
+	}
+}
+
+func (g *guard) schema(path string, v any) {
+	m, ok := v.(map[string]any)
+	if !ok {
+		g.problem(path, "a schema must be an object, not %s", kindOf(v))
+		return
+	}
+	for _, k := range canonicalKeys(m) {
+		g.keyword(path+"/"+escapePointer(k), k, m[k])
+	}
+}
+
+func (g *guard) keyword(path, key string, v any) {
+	switch key {
+	case "const", "default":
+		// any value
+	case "title", "description", "$comment":
+		g.want(path, v, "a string")
+	case "readOnly", "writeOnly", "deprecated", "uniqueItems":
+		g.want(path, v, "a boolean")
+	case "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum":
+		g.want(path, v, "a number")
+	case "examples":
+		g.want(path, v, "a list")
+	case "items", "contains", "propertyNames", "not", "if", "then", "else":
+		g.schema(path, v)
+	case "additionalProperties":
+		if _, ok := v.(bool); !ok {
+			g.schema(path, v)
+		}
+	case "properties", "patternProperties":
+		g.schemas(path, v, key == "patternProperties")
+	case "anyOf", "oneOf", "allOf":
+		g.branches(path, v)
+	case "type":
+		g.types(path, v)
+	case "required":
+		g.required(path, v)
+	case "enum":
+		g.enum(path, v)
+	case "pattern":
+		if s, ok := v.(string); ok {
+			g.pattern(path, s)
+		} else {
+			g.want(path, v, "a string")
+		}
+	case "format":
+		if v != "ocas_ref" && v != "cas_ref" {
+			g.problem(path, `the only format is "ocas_ref"; use pattern for others`)
+		}
+	case "multipleOf":
+		if !positive(v) {
+			g.problem(path, "must be a number above 0")
+		}
+	case "minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties":
+		if n, ok := v.(int64); !ok || n < 0 {
+			g.problem(path, "must be a whole number, 0 or more")
+		}
+	default:
+		g.unknown(path, key)
+	}
+}
+
+func (g *guard) unknown(path, key string) {
+	switch key {
+	case "$ref", "$defs", "definitions", "$id", "id", "$anchor", "$dynamicRef", "$recursiveRef":
+		g.problem(path, "schemas can't refer to other schemas: write the schema out where it is used")
+	case "prefixItems", "additionalItems", "unevaluatedItems":
+		g.problem(path, "lists have one schema for all items: use items")
+	case "$schema":
+		g.problem(path, "leave this key out: there is one dialect")
+	default:
+		g.problem(path, "unknown keyword %q", clip(key, 40))
+	}
+}
+
+// want checks v's kind, as kindOf names it.
+func (g *guard) want(path string, v any, kind string) {
+	if kindOf(v) != kind {
+		g.problem(path, "must be %s, not %s", kind, kindOf(v))
+	}
+}
+
+func (g *guard) schemas(path string, v any, patterns bool) {
+	m, ok := v.(map[string]any)
+	if !ok {
+		g.problem(path, "must be an object of schemas, not %s", kindOf(v))
+		return
+	}
+	for _, k := range canonicalKeys(m) {
+		at := path + "/" + escapePointer(k)
+		if patterns {
+			g.pattern(at, k)
+		}
+		g.schema(at, m[k])
+	}
+}
+
+func (g *guard) branches(path string, v any) {
+	list, ok := v.([]any)
+	if !ok || len(list) == 0 {
+		g.problem(path, "must be a list with at least one schema")
+		return
+	}
+	for i, e := range list {
+		g.schema(path+"/"+strconv.Itoa(i), e)
+	}
+}
+
+func (g *guard) types(path string, v any) {
+	list, ok := v.([]any)
+	if !ok {
+		list = []any{v}
+	}
+	if len(list) == 0 {
+		g.problem(path, "must name at least one type")
+	}
+	var seen []any
+	for _, t := range list {
+		switch t {
+		case "string", "number", "integer", "boolean", "object", "array", "null":
+		default:
+			g.problem(path, "must be one of string, number, integer, boolean, object, array, null, or a list of these")
+			return
+		}
+		if slices.Contains(seen, t) {
+			g.problem(path, "names %s twice", t)
+		}
+		seen = append(seen, t)
+	}
+}
+
+func (g *guard) required(path string, v any) {
+	list, ok := v.([]any)
+	if !ok {
+		g.problem(path, "must be a list of strings, not %s", kindOf(v))
+		return
+	}
+	seen := make(map[string]bool, len(list))
+	for i, e := range list {
+		s, ok := e.(string)
+		switch {
+		case !ok:
+			g.problem(path+"/"+strconv.Itoa(i), "must be a string, not %s", kindOf(e))
+		case seen[s]:
+			g.problem(path+"/"+strconv.Itoa(i), "%q stands twice", clip(s, 40))
+		}
+		seen[s] = true
+	}
+}
+
+func (g *guard) enum(path string, v any) {
+	list, ok := v.([]any)
+	if !ok || len(list) == 0 {
+		g.problem(path, "must be a list with at least one value")
+		return
+	}
+	seen := make(map[string]bool, len(list))
+	for i, e := range list {
+		key := string(appendJSON(nil, e, 0))
+		if seen[key] {
+			g.problem(path+"/"+strconv.Itoa(i), "%s stands twice", clip(key, 40))
+		}
+		seen[key] = true
+	}
+}
+
+func (g *guard) pattern(path, expr string) {
+	if len(expr) > maxPattern {
+		g.problem(path, "the expression is longer than %d bytes", maxPattern)
+		return
+	}
+	if _, err := regexp.Compile(expr); err != nil {
+		g.problem(path, "not an RE2 expression (no look-around, no back-references): %v", err)
+	}
+}
+
+func positive(v any) bool {
+	switch n := v.(type) {
+	case int64:
+		return n > 0
+	case float64:
+		return n > 0
+	}
+	return false
+}
+
+// kindOf names the kind of a normal value.
+func kindOf(v any) string {
+	switch v.(type) {
+	case nil:
+		return "null"
+	case bool:
+		return "a boolean"
+	case string:
+		return "a string"
+	case int64, float64:
+		return "a number"
+	case []any:
+		return "a list"
+	case map[string]any:
+		return "an object"
+	}
+	return "something else"
+}
+
+// escapePointer writes one token of a JSON pointer.
+func escapePointer(s string) string {
+	if !strings.ContainsAny(s, "~/") { // almost all; a Replacer costs more than the rest of the walk
+		return s
+	}
+	return strings.NewReplacer("~", "~0", "/", "~1").Replace(s)
+}

@@ -1,0 +1,120 @@
+package node
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/cespare/xxhash/v2"
+)
+
+// ErrInvalidHash is wrapped by errors about text that is no content address.
+var ErrInvalidHash = errors.New("not a node's hash (13 characters of 0-9 and A-Z without I, L, O, U)")
+
+// HashLen is the number of characters of a Hash.
+const HashLen = 13
+
+// crockford is the alphabet of the addresses, by value of five bits.
+const crockford = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+
+// ParseHash reads a content address. Nothing is folded: lower case, and the
+// letters that Crockford's alphabet leaves out, are refused.
+func ParseHash(s string) (Hash, error) {
+	if !Hash(s).Valid() {
+		return "", fmt.Errorf("%w: %q", ErrInvalidHash, clip(s, 40))
+	}
+	return Hash(s), nil
+}
+
+// Valid reports whether h has the form of a content address. The first
+// character of an address that a payload can have is 0-F, as 13 characters hold
+// 65 bits; the peers' format allows all 32, so Valid does too.
+func (h Hash) Valid() bool {
+	if len(h) != HashLen {
+		return false
+	}
+	for i := range HashLen {
+		if !isCrockford(h[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// String is the address as text.
+func (h Hash) String() string { return string(h) }
+
+func isCrockford(c byte) bool {
+	switch {
+	case c >= '0' && c <= '9':
+		return true
+	case c < 'A' || c > 'Z':
+		return false
+	}
+	return c != 'I' && c != 'L' && c != 'O' && c != 'U'
+}
+
+// HashOf is the content address of a payload under a type: base32 of
+// XXH64(seed 0, ASCII(type) ++ CBOR(payload)).
+func HashOf(typ Hash, payload any) (Hash, error) {
+	if !typ.Valid() {
+		return "", fmt.Errorf("hash a payload: type: %w: %q", ErrInvalidHash, clip(string(typ), 40))
+	}
+	p, err := Normalize(payload)
+	if err != nil {
+		return "", fmt.Errorf("hash a payload: %w", err)
+	}
+	d := xxhash.New()
+	if _, err := d.WriteString(string(typ)); err != nil {
+		return "", fmt.Errorf("hash a payload: %w", err)
+	}
+	if err := writeCBOR(d, p); err != nil {
+		return "", fmt.Errorf("hash a payload: %w", err)
+	}
+	return base32(d.Sum64()), nil
+}
+
+// SelfHash is the content address of a payload that is its own type: base32 of
+// XXH64(seed 0, CBOR(payload)). Only the meta-schema is one.
+func SelfHash(payload any) (Hash, error) {
+	b, err := EncodeCBOR(payload)
+	if err != nil {
+		return "", fmt.Errorf("hash a payload: %w", err)
+	}
+	return base32(xxhash.Sum64(b)), nil
+}
+
+// schemaHashes gives the two addresses that a schema's payload may have, from
+// one encoding.
+func schemaHashes(payload any) (self, typed Hash, err error) {
+	b, err := EncodeCBOR(payload)
+	if err != nil {
+		return "", "", fmt.Errorf("hash a schema: %w", err)
+	}
+	d := xxhash.New()
+	if _, err := d.WriteString(string(MetaSchema)); err != nil {
+		return "", "", fmt.Errorf("hash a schema: %w", err)
+	}
+	if _, err := d.Write(b); err != nil {
+		return "", "", fmt.Errorf("hash a schema: %w", err)
+	}
+	return base32(xxhash.Sum64(b)), base32(d.Sum64()), nil
+}
+
+// base32 writes 64 bits as 13 characters, most significant first; the first
+// holds four bits.
+func base32(u uint64) Hash {
+	var b [HashLen]byte
+	for i := HashLen - 1; i >= 0; i-- {
+		b[i] = crockford[u&31]
+		u >>= 5
+	}
+	return Hash(b[:])
+}
+
+// clip shortens foreign text for an error message.
+func clip(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return s[:n] + "…"
+}

@@ -1,0 +1,157 @@
+package node
+
+import (
+	"maps"
+	"regexp"
+	"slices"
+)
+
+// refNode is the part of a schema that says where references are. A part of a
+// schema without any is nil.
+type refNode struct {
+	self     bool // a string here is a reference
+	names    []string
+	props    map[string]*refNode
+	patterns []refPattern
+	items    *refNode
+	also     []*refNode // anyOf, oneOf, allOf, if, then, else: the same value
+
+	extra *refNode            // additionalProperties
+	known map[string]struct{} // what is no additional property
+}
+
+type refPattern struct {
+	re *regexp.Regexp
+	at *refNode // nil: the pattern only makes a property known
+}
+
+func compileRefs(v any) *refNode {
+	m, ok := v.(map[string]any)
+	if !ok {
+		return nil
+	}
+	n := &refNode{self: isRefFormat(m["format"]), items: compileRefs(m["items"])}
+	for _, k := range []string{"anyOf", "oneOf", "allOf"} {
+		list, _ := m[k].([]any)
+		for _, e := range list {
+			n.add(e)
+		}
+	}
+	for _, k := range []string{"if", "then", "else"} {
+		n.add(m[k])
+	}
+	n.compileProperties(m)
+	if !n.self && n.items == nil && n.also == nil && n.props == nil && n.patterns == nil && n.extra == nil {
+		return nil
+	}
+	return n
+}
+
+func (n *refNode) add(v any) {
+	if c := compileRefs(v); c != nil {
+		n.also = append(n.also, c)
+	}
+}
+
+func (n *refNode) compileProperties(m map[string]any) {
+	props, _ := m["properties"].(map[string]any)
+	for _, k := range canonicalKeys(props) {
+		if c := compileRefs(props[k]); c != nil {
+			if n.props == nil {
+				n.props = map[string]*refNode{}
+			}
+			n.props[k] = c
+			n.names = append(n.names, k)
+		}
+	}
+	n.extra = compileRefs(m["additionalProperties"])
+	patterns, _ := m["patternProperties"].(map[string]any)
+	for _, k := range canonicalKeys(patterns) {
+		c := compileRefs(patterns[k])
+		if c == nil && n.extra == nil {
+			continue
+		}
+		if re, err := regexp.Compile(k); err == nil { // the guard walk has compiled it before
+			n.patterns = append(n.patterns, refPattern{re: re, at: c})
+		}
+	}
+	if n.extra != nil {
+		n.known = make(map[string]struct{}, len(props))
+		for k := range props {
+			n.known[k] = struct{}{}
+		}
+	}
+}
+
+// Refs lists the references in a payload, each once, in the order of the
+// schema's and the payload's keys. Strings in reference position that have no
+// hash's form are left out: Validate complains about them.
+func (s *Schema) Refs(payload any) []Hash {
+	var c collector
+	c.collect(s.refs, payload)
+	return c.out
+}
+
+type collector struct {
+	out  []Hash
+	seen map[Hash]struct{}
+}
+
+func (c *collector) add(h Hash) {
+	if _, ok := c.seen[h]; ok || !h.Valid() {
+		return
+	}
+	if c.seen == nil {
+		c.seen = map[Hash]struct{}{}
+	}
+	c.seen[h] = struct{}{}
+	c.out = append(c.out, h)
+}
+
+func (c *collector) collect(n *refNode, v any) {
+	if n == nil {
+		return
+	}
+	switch x := v.(type) {
+	case string:
+		if n.self {
+			c.add(Hash(x))
+		}
+	case Hash: // a payload that was not normalised yet
+		if n.self {
+			c.add(x)
+		}
+	case []any:
+		for _, e := range x {
+			c.collect(n.items, e)
+		}
+	case map[string]any:
+		c.object(n, x)
+	}
+	for _, a := range n.also {
+		c.collect(a, v)
+	}
+}
+
+func (c *collector) object(n *refNode, x map[string]any) {
+	for _, k := range n.names {
+		if v, ok := x[k]; ok {
+			c.collect(n.props[k], v)
+		}
+	}
+	if n.patterns == nil && n.extra == nil {
+		return
+	}
+	for _, k := range slices.Sorted(maps.Keys(x)) {
+		_, known := n.known[k]
+		for _, p := range n.patterns {
+			if p.re.MatchString(k) {
+				known = true
+				c.collect(p.at, x[k])
+			}
+		}
+		if !known {
+			c.collect(n.extra, x[k])
+		}
+	}
+}

@@ -1,0 +1,164 @@
+package node
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+)
+
+// ErrNotSchema is wrapped where a node is used as a type that is no schema.
+var ErrNotSchema = errors.New("not a schema")
+
+// maxCached bounds the compiled schemas that a cache keeps.
+const maxCached = 256
+
+// Schemas keeps compiled schemas by hash, so that a run which checks many nodes
+// compiles each schema once. Hashes name content, so one cache serves any number
+// of stores. The zero value is ready; it is safe for concurrent use.
+type Schemas struct {
+	mu sync.Mutex
+	m  map[Hash]*Schema
+}
+
+// Schema is the compiled schema of that hash, fetched through g unless the cache
+// has it. The node that g returns is checked against the hash: what is cached is
+// right for every store. It must be a schema other than the meta-schema, which
+// is not compiled ever.
+func (c *Schemas) Schema(g Getter, typ Hash) (*Schema, error) {
+	c.mu.Lock()
+	s := c.m[typ]
+	c.mu.Unlock()
+	if s != nil {
+		return s, nil
+	}
+	n, err := get(g, typ)
+	if err != nil {
+		return nil, fmt.Errorf("fetch the schema %s: %w", typ, err)
+	}
+	if n.Type != MetaSchema {
+		return nil, fmt.Errorf("%w: node %s is used as a type, but its own type is %s", ErrNotSchema, typ, n.Type)
+	}
+	if err := Verify(typ, n); err != nil {
+		return nil, fmt.Errorf("fetch the schema %s: %w", typ, err)
+	}
+	if s, err = Compile(n.Payload); err != nil {
+		return nil, fmt.Errorf("schema %s: %w", typ, err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.m == nil || len(c.m) >= maxCached {
+		c.m = make(map[Hash]*Schema) // rarely full; starting over is simpler than ageing
+	}
+	c.m[typ] = s
+	return s, nil
+}
+
+// Check checks a node by its type: a schema by CheckSchema, any other node
+// against its schema.
+func (c *Schemas) Check(g Getter, n Node) error {
+	if n.Type == MetaSchema {
+		return CheckSchema(n.Payload)
+	}
+	s, err := c.Schema(g, n.Type)
+	if err != nil {
+		return err
+	}
+	if err := s.Validate(n.Payload); err != nil {
+		return fmt.Errorf("node of type %s: %w", n.Type, err)
+	}
+	return nil
+}
+
+// Refs lists the references in a node's payload, without its type.
+func (c *Schemas) Refs(g Getter, n Node) ([]Hash, error) {
+	if n.Type == MetaSchema {
+		return nil, nil // a schema refers to nothing
+	}
+	s, err := c.Schema(g, n.Type)
+	if err != nil {
+		return nil, err
+	}
+	return s.Refs(n.Payload), nil
+}
+
+// ErrSkip, returned by a visit, keeps Walk from following that node's references.
+var ErrSkip = errors.New("skip this node's references")
+
+// Walk visits the node root and all that it reaches, by references and types,
+// each once, parents before children. A node that is missing ends the walk with
+// an error that names who refers to it; so does an error of visit, but for
+// ErrSkip. The built-in schemas need not be in g.
+func (c *Schemas) Walk(g Getter, root Hash, visit func(Hash, Node) error) error {
+	type item struct{ hash, from Hash }
+	stack := []item{{hash: root}}
+	seen := map[Hash]struct{}{}
+	for len(stack) > 0 {
+		it := stack[len(stack)-1]
+		stack = stack[:len(stack)-1]
+		if _, ok := seen[it.hash]; ok {
+			continue
+		}
+		seen[it.hash] = struct{}{}
+		n, err := get(g, it.hash)
+		if err != nil {
+			if it.from != "" {
+				err = fmt.Errorf("referred to by %s: %w", it.from, err)
+			}
+			return fmt.Errorf("walk from %s: %w", root, err)
+		}
+		err = visit(it.hash, n)
+		if errors.Is(err, ErrSkip) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		refs, err := c.Refs(g, n)
+		if err != nil {
+			return fmt.Errorf("walk from %s: node %s: %w", root, it.hash, err)
+		}
+		for i := len(refs) - 1; i >= 0; i-- {
+			stack = append(stack, item{refs[i], it.hash})
+		}
+		stack = append(stack, item{n.Type, it.hash})
+	}
+	return nil
+}
+
+// Check checks one node, see Schemas.Check. Who checks several keeps a Schemas.
+func Check(g Getter, n Node) error {
+	var c Schemas
+	return c.Check(g, n)
+}
+
+// Walk walks the graph below one node, see Schemas.Walk.
+func Walk(g Getter, root Hash, visit func(Hash, Node) error) error {
+	var c Schemas
+	return c.Walk(g, root, visit)
+}
+
+// ErrWrongHash is wrapped where a node's content is not what its hash says.
+var ErrWrongHash = errors.New("content and hash differ")
+
+// Verify compares a node's content with the hash it was found under.
+func Verify(h Hash, n Node) error {
+	got, err := n.Hash()
+	if err != nil {
+		return err
+	}
+	if got != h {
+		return fmt.Errorf("%w: it is stored as %s, and hashes to %s", ErrWrongHash, h, got)
+	}
+	return nil
+}
+
+// get falls back to the built-in schemas where g has no such node.
+func get(g Getter, h Hash) (Node, error) {
+	n, err := g.Get(h)
+	if err != nil && errors.Is(err, ErrNotFound) {
+		if b, ok := builtin()[h]; ok {
+			return b, nil
+		}
+	}
+	return n, err
+}

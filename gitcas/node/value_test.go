@@ -1,0 +1,334 @@
+package node
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"math"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestNumbersHaveOneEncoding(t *testing.T) {
+	for _, tt := range []struct{ text, cbor string }{
+		{"0", "00"},
+		{"-0", "00"},
+		{"-0.0", "00"},
+		{"0e5", "00"},
+		{"1", "01"},
+		{"1.0", "01"},
+		{"1e0", "01"},
+		{"100e-2", "01"},
+		{"-1", "20"},
+		{"1.5", "fb3ff8000000000000"},
+		{"0.1", "fb3fb999999999999a"},
+		{"9007199254740991", "1b001fffffffffffff"},
+		{"-9007199254740991", "3b001ffffffffffffe"},
+		{"9007199254740992", "fb4340000000000000"},
+		{"9007199254740993", "fb4340000000000000"},
+		{"-9007199254740992", "fbc340000000000000"},
+		{"1e20", "fb4415af1d78b58c40"},
+		{"100000000000000000000", "fb4415af1d78b58c40"},
+		{"5e-324", "fb0000000000000001"},
+		{"1e-400", "00"},
+	} {
+		p, err := ParseJSON([]byte(tt.text))
+		if err != nil {
+			t.Errorf("%s: %v", tt.text, err)
+			continue
+		}
+		b, err := EncodeCBOR(p)
+		if err != nil || hex.EncodeToString(b) != tt.cbor {
+			t.Errorf("%s: CBOR %x, %v; want %s", tt.text, b, err, tt.cbor)
+		}
+		viaGo, err := EncodeCBOR(json.Number(tt.text))
+		if err != nil || hex.EncodeToString(viaGo) != tt.cbor {
+			t.Errorf("json.Number(%s): CBOR %x, %v; want %s", tt.text, viaGo, err, tt.cbor)
+		}
+		file, err := FormatJSON(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := ParseJSON(file)
+		if err != nil || !reflect.DeepEqual(again, p) {
+			t.Errorf("%s: written as %s, read as %v, %v", tt.text, file, again, err)
+		}
+	}
+}
+
+func TestTextIsValidUTF8(t *testing.T) {
+	for _, tt := range []struct{ text, want string }{
+		{`"\ud800"`, "\uFFFD"},
+		{`"\ud800\ud800"`, "\uFFFD\uFFFD"},
+		{`"\udc00\ud800"`, "\uFFFD\uFFFD"},
+		{`"\ud800x"`, "\uFFFDx"},
+		{`"\ud83d\ude00"`, "😀"},
+		{`"\uD83D\uDE00!"`, "😀!"},
+		{`"\ud83d\n"`, "\uFFFD\n"},
+		{`"e\u0301"`, "e\u0301"}, // not normalised
+		{`"\"\\\/\b\f\n\r\t"`, "\"\\/\b\f\n\r\t"},
+		{`"\u0000"`, "\x00"},
+		{`"\ufffd"`, "\uFFFD"},
+	} {
+		got, err := ParseJSON([]byte(tt.text))
+		if err != nil || got != tt.want {
+			t.Errorf("%s = %q, %v; want %q", tt.text, got, err, tt.want)
+		}
+	}
+	for _, tt := range []struct{ text, want string }{
+		{"\xed\xa0\x80", "\uFFFD"},                       // a surrogate, encoded by itself
+		{"a\xed\xa0\x80\xed\xb0\x80b", "a\uFFFD\uFFFDb"}, // a pair, each by itself
+		{"a\xffb\xfe", "a\uFFFDb\uFFFD"},
+		{"\xc3", "\uFFFD"},
+		{"ok", "ok"},
+	} {
+		got, err := Normalize(tt.text)
+		if err != nil || got != tt.want {
+			t.Errorf("Normalize(%q) = %q, %v; want %q", tt.text, got, err, tt.want)
+		}
+	}
+}
+
+func TestParseJSONRefuses(t *testing.T) {
+	for _, tt := range []struct{ name, text, want string }{
+		{"empty", "", "line 1, column 1: the text ends"},
+		{"blank", "  \n ", "line 2, column 2: the text ends"},
+		{"two values", "{} {}", "column 4: text after the value"},
+		{"duplicate key", `{"a":1,` + "\n" + `"a":2}`, `line 2, column 1: the key "a" stands twice`},
+		{"duplicate key by escape", `{"a":1,"\u0061":2}`, `"a" stands twice`},
+		{"duplicate key by surrogates", `{"\ud800":1,"\ud801":2}`, "stands twice"},
+		{"duplicate key below", `[{"x":{"b":0,"b":0}}]`, `"b" stands twice`},
+		{"trailing comma in list", "[1,]", "']' where a value"},
+		{"trailing comma in object", `{"a":1,}`, "a key in double quotes"},
+		{"leading comma", "[,1]", "',' where a value"},
+		{"no comma", "[1 2]", "a comma or the end"},
+		{"no colon", `{"a" 1}`, "a colon"},
+		{"key without quotes", `{a:1}`, "a key in double quotes"},
+		{"single quotes", `'a'`, "where a value"},
+		{"comment", "// x\n1", "where a value"},
+		{"open list", "[1", "a comma or the end"},
+		{"open object", `{"a":1`, "a comma or the end"},
+		{"open string", `"abc`, "ends inside a string"},
+		{"open escape", `"abc\`, "ends inside a string"},
+		{"short unicode escape", `"\u12"`, "four hexadecimal"},
+		{"signed unicode escape", `"\u+123"`, "four hexadecimal"},
+		{"unknown escape", `"\x41"`, `unknown escape \x`},
+		{"newline in string", "\"a\nb\"", "control character"},
+		{"control after escape", "\"\\n\x01\"", "control character"},
+		{"invalid UTF-8", "\"\xff\"", "not valid UTF-8"},
+		{"invalid UTF-8 after escape", "\"\\n\xed\xa0\x80\"", "not valid UTF-8"},
+		{"byte order mark", "\ufeff1", "where a value"},
+		{"leading zero", "01", "number"},
+		{"plus", "+1", "where a value"},
+		{"bare point", ".5", "where a value"},
+		{"point at the end", "1.", "number"},
+		{"empty exponent", "1e", "number"},
+		{"hex", "0x10", "text after"},
+		{"infinity", "1e400", "beyond the range"},
+		{"NaN", "NaN", "where a value"},
+		{"capital", "True", "where a value"},
+		{"cut word", "tru", `is "true" meant`},
+		{"too deep", strings.Repeat("[", MaxDepth+2), "nested deeper"},
+		{"too many values", "[" + strings.Repeat("0,", MaxValues) + "0]", "more than 100000 values"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			v, err := ParseJSON([]byte(tt.text))
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("= %v, %v; want an error with %q", v, err, tt.want)
+			}
+		})
+	}
+	if _, err := ParseJSON(make([]byte, MaxFile+1)); !errors.Is(err, ErrTooLarge) {
+		t.Errorf("a text beyond MaxFile: %v", err)
+	}
+	if _, err := ParseJSON([]byte(`"` + strings.Repeat("a", MaxSize+1) + `"`)); !errors.Is(err, ErrTooLarge) {
+		t.Errorf("a string beyond MaxSize: %v", err)
+	}
+	// Escapes count as what they stand for, or a node could be written and not read.
+	if _, err := ParseJSON([]byte(`"` + strings.Repeat(`\n`, MaxSize) + `"`)); err != nil {
+		t.Errorf("MaxSize escaped newlines: %v", err)
+	}
+	if _, err := ParseJSON([]byte(strings.Repeat("[", MaxDepth) + strings.Repeat("]", MaxDepth))); err != nil {
+		t.Errorf("MaxDepth levels: %v", err)
+	}
+}
+
+func TestNormalizeGoValues(t *testing.T) {
+	h := String
+	for _, tt := range []struct {
+		name     string
+		in, want any
+	}{
+		{"int", 7, int64(7)},
+		{"uint8", uint8(7), int64(7)},
+		{"large uint64", uint64(1 << 60), float64(1 << 60)},
+		{"large int64", int64(-1 << 60), float64(-1 << 60)},
+		{"float32", float32(1), int64(1)},
+		{"minus zero", math.Copysign(0, -1), int64(0)},
+		{"hash", h, string(h)},
+		{"hash pointer", &h, string(h)},
+		{"nil pointer", (*Hash)(nil), nil},
+		{"hashes", []Hash{h}, []any{string(h)}},
+		{"nil slice", []string(nil), []any{}},
+		{"nil list", []any(nil), []any{}},
+		{"nil object", map[string]any(nil), map[string]any{}},
+		{"typed map", map[Hash]int{h: 1}, map[string]any{string(h): int64(1)}},
+		{"nested", map[string]any{"a": []any{1, "x", nil, true, 0.5}}, map[string]any{"a": []any{int64(1), "x", nil, true, 0.5}}},
+		{"bad key", map[string]any{"\xff": 1}, map[string]any{"\uFFFD": int64(1)}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := Normalize(tt.in)
+			if err != nil || !reflect.DeepEqual(got, tt.want) {
+				t.Errorf("= %#v, %v; want %#v", got, err, tt.want)
+			}
+		})
+	}
+	cyclic := map[string]any{}
+	cyclic["self"] = cyclic
+	for name, in := range map[string]any{
+		"NaN": math.NaN(), "infinity": math.Inf(-1), "bytes": []byte("x"), "struct": struct{ A int }{1},
+		"func": func() {}, "channel": make(chan int), "map by int": map[int]string{1: "a"}, "time": time.Time{},
+		"bad number": json.Number("0x1"), "two keys become one": map[string]any{"\xff": 1, "\xfe": 2},
+		"key becomes another": map[string]any{"\uFFFD": 1, "\xfe": 2}, "a cycle": cyclic,
+	} {
+		if got, err := Normalize(in); err == nil {
+			t.Errorf("%s: accepted as %#v", name, got)
+		}
+	}
+}
+
+func TestNormalizeChangesNothing(t *testing.T) {
+	in := map[string]any{"a": []any{1.0, "\xff"}, "b": "x", "\xff": map[string]any{"n": 2.0}}
+	want := map[string]any{"a": []any{1.0, "\xff"}, "b": "x", "\xff": map[string]any{"n": 2.0}}
+	if _, err := Normalize(in); err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(in, want) {
+		t.Errorf("the argument was changed to %#v", in)
+	}
+	normal := map[string]any{"a": []any{int64(1), "x"}}
+	allocs := testing.AllocsPerRun(100, func() {
+		if _, err := Normalize(normal); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if allocs > 2 { // the iterator of the map may be one
+		t.Errorf("%v allocations for a value in normal form", allocs)
+	}
+}
+
+func TestParseHash(t *testing.T) {
+	for _, s := range []string{"CTS5P6RD8HMCS", "0000000000000", "ZZZZZZZZZZZZZ"} {
+		if h, err := ParseHash(s); err != nil || h.String() != s {
+			t.Errorf("%s = %s, %v", s, h, err)
+		}
+	}
+	for _, s := range []string{"", "cts5p6rd8hmcs", "CTS5P6RD8HMC", "CTS5P6RD8HMCSS", "ITS5P6RD8HMCS", "LTS5P6RD8HMCS", "OTS5P6RD8HMCS", "UTS5P6RD8HMCS", "../../../etc/", "CTS5P6RD8HM S", "CTS5P6RD8HMC\n"} {
+		if _, err := ParseHash(s); !errors.Is(err, ErrInvalidHash) {
+			t.Errorf("%q: %v", s, err)
+		}
+	}
+}
+
+func TestFileRoundTrip(t *testing.T) {
+	payload := map[string]any{
+		"zz": 1, "b": []any{}, "a": map[string]any{}, "long": "line\nnext \x1b[31m \u009b \u202e \u2028 é 😀 \x7f",
+		"list": []any{nil, true, 1e21, 1e-7, 0.1, map[string]any{"k": "v"}},
+	}
+	n, h, err := New(MetaSchema, payload, time.UnixMilli(1234))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := EncodeFile(n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `{
+  "type": "CTS5P6RD8HMCS",
+  "payload": {
+    "a": {},
+    "b": [],
+    "zz": 1,
+    "list": [
+      null,
+      true,
+      1e+21,
+      1e-7,
+      0.1,
+      {
+        "k": "v"
+      }
+    ],
+    "long": "line\nnext \u001b[31m \u009b \u202e \u2028 é 😀 \u007f"
+  },
+  "timestamp": 1234
+}
+`
+	if string(b) != want {
+		t.Errorf("file:\n%s\nwant:\n%s", b, want)
+	}
+	again, err := DecodeFile(b)
+	if err != nil || !reflect.DeepEqual(again, n) {
+		t.Fatalf("read back: %#v, %v", again, err)
+	}
+	if err := Verify(h, again); err != nil {
+		t.Error(err)
+	}
+	if err := Verify(String, again); !errors.Is(err, ErrWrongHash) {
+		t.Errorf("a wrong hash: %v", err)
+	}
+}
+
+func TestDecodeFileRefuses(t *testing.T) {
+	const typ = `"type":"CTS5P6RD8HMCS"`
+	for _, s := range []string{
+		``, `[]`, `null`, `{}`, `{` + typ + `,"payload":1}`, `{` + typ + `,"timestamp":1}`,
+		`{` + typ + `,"payload":1,"timestamp":-1}`, `{` + typ + `,"payload":1,"timestamp":1.5}`,
+		`{` + typ + `,"payload":1,"timestamp":"1"}`, `{` + typ + `,"payload":1,"timestamp":1e300}`,
+		`{` + typ + `,"payload":1,"timestamp":1,"x":1}`, `{"type":"x","payload":1,"timestamp":1}`,
+		`{"type":1,"payload":1,"timestamp":1}`, `{` + typ + `,` + typ + `,"payload":1,"timestamp":1}`,
+	} {
+		if n, err := DecodeFile([]byte(s)); err == nil {
+			t.Errorf("%s: read as %#v", s, n)
+		}
+	}
+	for _, n := range []Node{{Type: "x"}, {Type: String, Timestamp: -1}, {Type: String, Timestamp: 1 << 53}, {Type: String, Payload: math.NaN()}} {
+		if b, err := EncodeFile(n); err == nil {
+			t.Errorf("%#v: written as %s", n, b)
+		}
+	}
+}
+
+func TestText(t *testing.T) {
+	for _, tt := range []struct {
+		in   any
+		want string
+	}{
+		{"a b", "a b"}, {nil, "null"}, {1.0, "1"}, {[]any{1, "x"}, `[1,"x"]`},
+		{map[string]any{"bb": 1, "c": []any{}}, `{"c":[],"bb":1}`},
+	} {
+		if got := Text(tt.in); got != tt.want {
+			t.Errorf("Text(%v) = %s, want %s", tt.in, got, tt.want)
+		}
+	}
+}
+
+func TestDecodeCBORRefuses(t *testing.T) {
+	for name, h := range map[string]string{
+		"nothing": "", "two items": "0101", "cut off": "6261", "byte string": "4161", "tag": "c001",
+		"key that is no text": "a10102", "duplicate key": "a2616101616102", "invalid UTF-8": "61ff",
+		"NaN": "fb7ff8000000000000", "half infinity": "f97c00", "integer beyond 64 bits": "1bffffffffffffffff",
+		"undefined": "f7", "simple value": "f0", "break": "ff", "indefinite list": "9f01ff",
+		"too deep": strings.Repeat("81", MaxDepth+1) + "00",
+	} {
+		b, err := hex.DecodeString(h)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v, err := DecodeCBOR(b); err == nil {
+			t.Errorf("%s: read as %#v", name, v)
+		}
+	}
+}

@@ -1,0 +1,176 @@
+package gitcas
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/go-git/go-git/v5/plumbing"
+
+	"github.com/united-workforce/uwf/gitcas/gitobj"
+	"github.com/united-workforce/uwf/gitcas/wire"
+)
+
+// The rules for which branch is the store's. refs/uwf/store marks that there is a
+// store, and points to the last state commit that uwf wrote: it is updated in the
+// same push as the branch. So one listing of refs tells whether the branch was
+// deleted, set back or rewritten, and what it was before is still on the remote,
+// held by that ref, to restore it from.
+//
+// The two may differ for harmless reasons: a listing is no snapshot, and may show
+// one ref before a push and the other after it; a remote without atomic pushes,
+// or a person's own commit, leaves the ref behind. In these cases the branch
+// extends the ref, or does so when both are listed again.
+
+// listings is how often the refs are listed when they don't fit together.
+const listings = 4
+
+// checkPresence applies the rules that the listing alone decides.
+func (s *Store) checkPresence(ctx context.Context, l wire.Listing) error {
+	tip, mark := l.Refs[s.ref], l.Refs[storeRef]
+	if s.o.LocalTip != nil {
+		local, ok, err := s.o.LocalTip(ctx)
+		if err != nil {
+			return fmt.Errorf("look for a local branch %s: %w", s.o.Branch, err)
+		}
+		if ok && local != tip {
+			return &LocalDiffersError{Branch: s.o.Branch, URL: s.remote.URL(), Local: local, Remote: tip}
+		}
+	}
+	switch {
+	case !tip.IsZero():
+		return nil
+	case !mark.IsZero():
+		return &DamagedError{
+			What: s.ref, Kind: ErrBranchGone, Why: storeRef + " is there, the branch is not", LastKnown: mark,
+			Restore: fmt.Sprintf("restore it: git fetch %[1]s %[2]s && git push %[1]s %[3]s:%[4]s", shellQuote(s.remote.URL()), storeRef, mark, s.ref),
+		}
+	case s.o.ExpectStore != "":
+		return &DamagedError{What: s.ref, Kind: ErrBranchGone, Why: fmt.Sprintf("store %s was expected here; there is neither the branch nor %s", s.o.ExpectStore, storeRef)}
+	}
+	return fmt.Errorf("%w: %s has no branch %s; start a thread or run uwf init to make it", ErrNoStore, s.remote.URL(), s.o.Branch)
+}
+
+// LocalDiffersError: the state branch stands in the local repository too, with
+// another tip. It matches ErrLocalDiffers.
+type LocalDiffersError struct {
+	Branch, URL   string
+	Local, Remote wire.ID // Remote is zero when the branch is not there
+}
+
+func (e *LocalDiffersError) Error() string {
+	if e.Remote.IsZero() {
+		return fmt.Sprintf("%v: the branch %s stands here at %s, and not on %s: push it (git push %s %s), or set state.remote to use it here",
+			ErrLocalDiffers, e.Branch, e.Local, e.URL, shellQuote(e.URL), e.Branch)
+	}
+	return fmt.Sprintf("%v: the branch %s is %s here and %s on %s; uwf uses the remote's: delete the local one (git branch -D %s), or set state.remote to use it",
+		ErrLocalDiffers, e.Branch, e.Local, e.Remote, e.URL, e.Branch)
+}
+
+// Unwrap makes the error match ErrLocalDiffers.
+func (e *LocalDiffersError) Unwrap() error { return ErrLocalDiffers }
+
+// readConsistent lists the refs and reads the tip, until the branch extends what
+// refs/uwf/store points to. All refs are listed again each time: claims are judged
+// against the heads of the same listing.
+func (s *Store) readConsistent(ctx context.Context, v *View, ids []ThreadID) (*View, error) {
+	for try := 0; ; try++ {
+		l, err := s.list(ctx, v, ids)
+		if err != nil {
+			return nil, err
+		}
+		next, err := s.open(ctx, v, l)
+		var ok bool
+		if err == nil {
+			ok, err = s.extendsMark(ctx, next)
+		}
+		last := try+1 == listings
+		switch {
+		case errors.Is(err, wire.ErrNotFound) && !last:
+			next = v // a claim that was deleted since the refs were listed, say
+		case err != nil:
+			return nil, s.advise(l.Refs, err)
+		case ok:
+			return next, nil
+		case last:
+			return nil, s.rewritten(next.tip, next.refs[storeRef])
+		}
+		// The listing may have caught a push halfway.
+		if err := s.o.Sleep(ctx, time.Duration(try)*20*time.Millisecond); err != nil {
+			return nil, err
+		}
+		v = next
+	}
+}
+
+// extendsMark reports whether the tip is what refs/uwf/store points to, or
+// extends it. A branch without the ref gets it with the next push.
+func (s *Store) extendsMark(ctx context.Context, v *View) (bool, error) {
+	mark, ok := v.refs[storeRef]
+	if !ok || mark == v.tip || slices.Contains(v.parents, mark) {
+		return true, nil
+	}
+	return s.extends(ctx, v.tip, mark)
+}
+
+func (s *Store) rewritten(tip, mark wire.ID) error {
+	url := shellQuote(s.remote.URL())
+	return &DamagedError{
+		What: s.ref, Kind: ErrRewritten, LastKnown: mark,
+		Why: fmt.Sprintf("its tip %s does not extend the last commit that uwf wrote, %s", tip, mark),
+		Restore: fmt.Sprintf("%s; if it was rewritten on purpose, accept it: git push --force %s %s:%s",
+			s.goBack(tip, mark), url, tip, storeRef),
+	}
+}
+
+// advise adds to an error about the branch's content how to get back to what uwf
+// wrote last. A format that is not known may come from a newer uwf and is left
+// alone.
+func (s *Store) advise(refs map[string]wire.ID, err error) error {
+	tip, mark := refs[s.ref], refs[storeRef]
+	var d *DamagedError
+	if mark.IsZero() || mark == tip || !errors.As(err, &d) || !errors.Is(err, ErrContent) || d.Restore != "" {
+		return err
+	}
+	// The error was made for this call: nobody else has it.
+	d.LastKnown, d.Restore = mark, s.goBack(tip, mark)
+	return err
+}
+
+// goBack is the command that puts the branch back to the last commit that uwf
+// wrote.
+func (s *Store) goBack(tip, mark wire.ID) string {
+	return fmt.Sprintf("restore it: git fetch %[1]s %[2]s && git push --force-with-lease=%[3]s:%[4]s %[1]s %[5]s:%[3]s",
+		shellQuote(s.remote.URL()), storeRef, s.ref, tip, mark)
+}
+
+// extends reports whether ancestor is in the history of tip. It fetches commits
+// alone, and of these only what lies between the two.
+func (s *Store) extends(ctx context.Context, tip, ancestor wire.ID) (bool, error) {
+	objs, err := s.remote.Fetch(ctx, wire.FetchRequest{Wants: []wire.ID{tip}, Haves: []wire.ID{ancestor}, Filter: onlyWanted})
+	if err != nil {
+		return false, fmt.Errorf("read the history of %s: %w", s.o.Branch, err)
+	}
+	seen := map[wire.ID]bool{}
+	todo := []wire.ID{tip}
+	for len(todo) > 0 {
+		id := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		if id == ancestor {
+			return true, nil
+		}
+		o, ok := objs[id]
+		if seen[id] || !ok || o.Type != plumbing.CommitObject {
+			continue
+		}
+		seen[id] = true
+		c, err := gitobj.DecodeCommit(o.Data)
+		if err != nil {
+			return false, contentErr("commit "+id.String(), err)
+		}
+		todo = append(todo, c.Parents...)
+	}
+	return false, nil
+}

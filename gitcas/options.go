@@ -1,0 +1,111 @@
+package gitcas
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"io"
+	mathrand "math/rand/v2"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/united-workforce/uwf/gitcas/gitobj"
+	"github.com/united-workforce/uwf/gitcas/wire"
+)
+
+// DefaultBranch is the state branch where the configuration names none.
+const DefaultBranch = "uwf-state"
+
+// DefaultRetryFor bounds how long Update tries when it keeps losing races.
+const DefaultRetryFor = 2 * time.Minute
+
+// defaultAuthor signs the state branch's commits.
+var defaultAuthor = Author{Name: "uwf", Email: "uwf@localhost"}
+
+// Author is who signs a commit.
+type Author struct{ Name, Email string }
+
+// Options says which store of a remote is meant. The zero value is the default
+// branch with the machine's clock and randomness.
+type Options struct {
+	// Branch is the state branch's short name; empty: DefaultBranch.
+	Branch string
+	// ExpectStore is the id that the store must have; empty: any.
+	ExpectStore string
+	// Author signs commits; empty: uwf <uwf@localhost>.
+	Author Author
+	// Now is the clock for commit dates and for bounding retries; nil: time.Now.
+	Now func() time.Time
+	// Jitter returns a number in [0, 1) for the waits between tries; nil: random.
+	Jitter func() float64
+	// Sleep waits between tries; nil: a timer.
+	Sleep func(ctx context.Context, d time.Duration) error
+	// RetryFor bounds how long Update tries; 0: DefaultRetryFor.
+	RetryFor time.Duration
+	// Rand gives the bytes of a new store's id; nil: crypto/rand.
+	Rand io.Reader
+	// LocalTip looks up the branch of the same name in the local repository,
+	// where there is one that is not the remote itself; nil: there is none.
+	LocalTip func(ctx context.Context) (wire.ID, bool, error)
+}
+
+func (o Options) withDefaults() Options {
+	if o.Branch == "" {
+		o.Branch = DefaultBranch
+	}
+	if o.Author == (Author{}) {
+		o.Author = defaultAuthor
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Jitter == nil {
+		o.Jitter = mathrand.Float64
+	}
+	if o.Sleep == nil {
+		o.Sleep = sleep
+	}
+	if o.RetryFor == 0 {
+		o.RetryFor = DefaultRetryFor
+	}
+	if o.Rand == nil {
+		o.Rand = rand.Reader
+	}
+	return o
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-t.C:
+		return nil
+	}
+}
+
+// branchPattern is narrower than git's own rule: what every forge and shell
+// takes without quoting.
+var branchPattern = regexp.MustCompile(`^[0-9A-Za-z_][0-9A-Za-z._-]*(/[0-9A-Za-z_][0-9A-Za-z._-]*)*$`)
+
+// check refuses a branch that git, or the work branches next to it, don't allow.
+func (o Options) check() error {
+	b := o.Branch
+	switch {
+	case !branchPattern.MatchString(b) || strings.Contains(b, "..") || strings.HasSuffix(b, ".") || strings.HasSuffix(b, ".lock") || len(b) > 200:
+		return fmt.Errorf("%w: the state branch %q: use letters, digits, dots, dashes and slashes", ErrInvalid, b)
+	case b == workFolder || strings.HasPrefix(b, workFolder+"/"):
+		return fmt.Errorf("%w: the state branch %q stands where the work branches %s/<thread> go: choose another name", ErrInvalid, b, workFolder)
+	}
+	_, err := gitobj.EncodeCommit(gitobj.Commit{Tree: wire.EmptyTree, Author: o.signature(time.Unix(0, 0)), Committer: o.signature(time.Unix(0, 0))})
+	if err != nil {
+		return fmt.Errorf("%w: the author of state commits: %w", ErrInvalid, err)
+	}
+	return nil
+}
+
+func (o Options) signature(at time.Time) gitobj.Signature {
+	return gitobj.Signature{Name: o.Author.Name, Email: o.Author.Email, When: at.UTC()}
+}

@@ -1,0 +1,268 @@
+package gitcas
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-git/go-git/v5/plumbing"
+
+	"github.com/united-workforce/uwf/gitcas/gitobj"
+	"github.com/united-workforce/uwf/gitcas/statefile"
+	"github.com/united-workforce/uwf/gitcas/wire"
+)
+
+// Push tries a change once, on top of v, and returns the store as it is after it.
+// A branch or ref that moved is ErrLostRace; wire.ErrUnreachable leaves open
+// whether it happened.
+//
+// On a store without atomic pushes the refs are updated one by one: attempts, the
+// state branch, work branches, claims. What comes after the state branch can fail
+// without failing the push: the view's Lagging says so.
+func (s *Store) Push(ctx context.Context, v *View, c *Change) (*View, error) {
+	switch {
+	case s.err != nil:
+		return nil, s.err
+	case v.pinned:
+		return nil, fmt.Errorf("%w: a push on the view of an ended thread", ErrInvalid)
+	}
+	b := newBuilder(ctx, v, c)
+	if err := b.build(); err != nil {
+		return nil, err
+	}
+	updates := slices.Clone(c.Refs)
+	if b.cur.tip != v.tip {
+		updates = append(updates, wire.RefUpdate{Name: s.ref, Old: v.tip, New: b.cur.tip},
+			wire.RefUpdate{Name: storeRef, Old: v.refs[storeRef], New: b.cur.tip})
+	}
+	updates = slices.DeleteFunc(updates, func(u wire.RefUpdate) bool { return u.Old == u.New })
+	if len(updates) == 0 {
+		return v, nil
+	}
+	objs := append(slices.Clone(c.Objects), b.objs...)
+	at, lagging, err := s.send(ctx, v, updates, objs)
+	if err != nil {
+		return nil, err
+	}
+	return b.view(updates, at, lagging)
+}
+
+// send pushes updates in one go, or in order where the store is not atomic.
+func (s *Store) send(ctx context.Context, v *View, updates []wire.RefUpdate, objs []wire.PackObject) (time.Time, map[string]error, error) {
+	if len(updates) == 1 || v.version.Atomic {
+		at, err := s.remote.Push(ctx, wire.PushRequest{Updates: updates, Objects: objs, Atomic: len(updates) > 1})
+		return at, nil, err
+	}
+	slices.SortStableFunc(updates, func(x, y wire.RefUpdate) int { return s.rank(x.Name) - s.rank(y.Name) })
+	var at time.Time
+	lagging := map[string]error{}
+	done := false
+	pending := newPending(objs)
+	for _, u := range updates {
+		now, err := s.remote.Push(ctx, wire.PushRequest{Updates: []wire.RefUpdate{u}, Objects: pending.take(u.New)})
+		switch {
+		case err == nil:
+			at = now
+		case done:
+			// The state branch has the change: what is left is brought up by a
+			// later job.
+			lagging[u.Name] = err
+		default:
+			return now, nil, err
+		}
+		done = done || u.Name == s.ref
+	}
+	return at, lagging, nil
+}
+
+// rank is the order of updates where they can't be made at once: what an agent
+// produced is on a ref before anything else can fail, and the claim stays until
+// all is done.
+func (s *Store) rank(name string) int {
+	switch {
+	case strings.HasPrefix(name, attemptFolder):
+		return 0
+	case name == s.ref:
+		return 1
+	case name == storeRef:
+		return 2
+	case strings.HasPrefix(name, headsFolder):
+		return 3
+	}
+	return 4
+}
+
+// pending are objects that were not sent yet.
+type pending struct {
+	order []wire.PackObject
+	byID  map[wire.ID]int
+	sent  map[wire.ID]bool
+}
+
+func newPending(objs []wire.PackObject) *pending {
+	p := &pending{order: objs, byID: make(map[wire.ID]int, len(objs)), sent: map[wire.ID]bool{}}
+	for i, o := range objs {
+		p.byID[o.ID] = i
+	}
+	return p
+}
+
+// take returns the unsent objects that id reaches.
+func (p *pending) take(id wire.ID) []wire.PackObject {
+	var picked []int
+	todo := []wire.ID{id}
+	for len(todo) > 0 {
+		id := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		i, ok := p.byID[id]
+		if !ok || p.sent[id] {
+			continue
+		}
+		p.sent[id] = true
+		picked = append(picked, i)
+		todo = append(todo, reaches(p.order[i].Object)...)
+	}
+	slices.Sort(picked)
+	out := make([]wire.PackObject, len(picked))
+	for n, i := range picked {
+		out[n] = p.order[i]
+	}
+	return out
+}
+
+// reaches are the objects that one refers to. Objects come from this program: one
+// that can't be read refers to nothing here, and the remote will refuse it.
+func reaches(o wire.Object) []wire.ID {
+	var out []wire.ID
+	switch o.Type {
+	case plumbing.CommitObject:
+		if c, err := gitobj.DecodeCommit(o.Data); err == nil {
+			out = append(append(out, c.Tree), c.Parents...)
+		}
+	case plumbing.TreeObject:
+		if entries, err := gitobj.DecodeTree(o.Data); err == nil {
+			for _, e := range entries {
+				out = append(out, e.ID)
+			}
+		}
+	}
+	return out
+}
+
+// view is the store after the push.
+func (b *builder) view(updates []wire.RefUpdate, at time.Time, lagging map[string]error) (*View, error) {
+	old := b.v
+	v := &View{s: old.s, at: at, refs: maps.Clone(old.refs), claims: maps.Clone(old.claims), lagging: lagging, state: b.cur}
+	v.cache = &cache{objs: wire.Objects{}, nodes: old.cache.nodes}
+	old.cache.mu.Lock()
+	maps.Copy(v.cache.objs, old.cache.objs)
+	old.cache.mu.Unlock()
+	for _, name := range []string{threadsName, registryName} {
+		if id := old.root.id(name); id != b.cur.root.id(name) {
+			delete(v.cache.objs, id)
+		}
+	}
+	v.cache.add(b.blobs)
+	for id, n := range b.made {
+		v.cache.put(id, n)
+	}
+	for _, u := range updates {
+		if lagging[u.Name] != nil {
+			continue
+		}
+		if u.New.IsZero() {
+			delete(v.refs, u.Name)
+		} else {
+			v.refs[u.Name] = u.New
+		}
+		if thread, ok := threadOfRef(u.Name, claimFolder); ok {
+			delete(v.claims, thread)
+			if err := v.ownClaim(thread, u.New, b.c.Objects); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return v, nil
+}
+
+// ownClaim reads a claim that was just pushed.
+func (v *View) ownClaim(thread ThreadID, id wire.ID, objs []wire.PackObject) error {
+	for _, o := range objs {
+		if o.ID != id {
+			continue
+		}
+		c, err := parseClaim(o.Object)
+		if err != nil {
+			return fmt.Errorf("%w: %w", ErrInvalid, err)
+		}
+		v.claims[thread] = Held{ID: id, Claim: c}
+		v.cache.add(wire.Objects{id: o.Object})
+	}
+	return nil
+}
+
+// Init makes the store where there is none, and reads the one that is there.
+func (s *Store) Init(ctx context.Context) (*View, error) {
+	for try := 0; ; try++ {
+		v, err := s.Load(ctx)
+		if !errors.Is(err, ErrNoStore) {
+			return v, err
+		}
+		err = s.create(ctx)
+		retry := errors.Is(err, ErrLostRace) || errors.Is(err, wire.ErrUnreachable)
+		if err != nil && (!retry || try == listings) {
+			return nil, fmt.Errorf("make the store: %w", err)
+		}
+	}
+}
+
+// create pushes the first commit.
+func (s *Store) create(ctx context.Context) error {
+	atomic, err := s.remote.Atomic(ctx)
+	if err != nil {
+		return err
+	}
+	id := make([]byte, 16)
+	if _, err := s.o.Rand.Read(id); err != nil {
+		return fmt.Errorf("draw a store id: %w", err)
+	}
+	version, err := statefile.EncodeVersion(statefile.Version{Store: fmt.Sprintf("%x", id), Atomic: atomic})
+	if err != nil {
+		return err
+	}
+	root := dirEdit{}
+	var objs []wire.PackObject
+	for _, f := range []struct {
+		name string
+		data []byte
+	}{
+		{readmeName, []byte(readmeText)}, {versionName, version},
+		{threadsName, statefile.NewThreads().Encode()}, {registryName, statefile.NewRegistry().Encode()},
+	} {
+		o := wire.NewObject(plumbing.BlobObject, f.data)
+		root.file(f.name, o.ID)
+		objs = append(objs, wire.PackObject{Object: o})
+	}
+	d, err := (*dir)(nil).with("", root)
+	if err != nil {
+		return err
+	}
+	msg, err := statefile.Message("a store for uwf", "", nil)
+	if err != nil {
+		return err
+	}
+	commit, err := s.commitObject(d.obj.ID, nil, msg)
+	if err != nil {
+		return err
+	}
+	objs = append(objs, wire.PackObject{Object: d.obj}, wire.PackObject{Object: commit})
+	// The first commit's version is all that send looks at.
+	empty := &View{}
+	empty.version.Atomic = atomic
+	_, _, err = s.send(ctx, empty, []wire.RefUpdate{{Name: s.ref, New: commit.ID}, {Name: storeRef, New: commit.ID}}, objs)
+	return err
+}

@@ -1,0 +1,88 @@
+package record
+
+import (
+	"time"
+
+	"github.com/united-workforce/uwf/gitcas/node"
+)
+
+// Node makes the StartNode, with the peers' schema where no field of our own is
+// set. at is when it was made; it is not part of the hash.
+func (s Start) Node(at time.Time) (node.Node, node.Hash, error) {
+	typ := StartSchema
+	p := map[string]any{"workflow": s.Workflow, "prompt": s.Prompt, "cwd": s.Cwd}
+	if s.Trigger != nil {
+		typ, p["trigger"] = OwnStartSchema, s.Trigger
+	}
+	if s.Base != "" {
+		typ, p["base"] = OwnStartSchema, s.Base
+	}
+	return node.New(typ, p, at)
+}
+
+// Node makes the StepNode, with the peers' schema where no field of our own is
+// set. at is when it was made; it is not part of the hash.
+func (s Step) Node(at time.Time) (node.Node, node.Hash, error) {
+	p := map[string]any{
+		"start": s.Start, "prev": s.Prev, "role": s.Role, "output": s.Output, "detail": s.Detail,
+		"agent": s.Agent, "edgePrompt": s.EdgePrompt, "cwd": s.Cwd,
+		"startedAtMs": s.StartedAtMs, "completedAtMs": s.CompletedAtMs,
+	}
+	if s.AssembledPrompt != nil {
+		p["assembledPrompt"] = *s.AssembledPrompt
+	}
+	typ := StepSchema
+	if s.addOwn(p) {
+		typ = OwnStepSchema
+	}
+	return node.New(typ, p, at)
+}
+
+// addOwn adds the fields that the peers' StepNode doesn't have, and reports
+// whether there were any.
+func (s Step) addOwn(p map[string]any) bool {
+	before := len(p)
+	if s.Body != nil {
+		p["body"] = *s.Body
+	}
+	if u := s.Usage; u != nil {
+		p["usage"] = map[string]any{
+			"turns": u.Turns, "inputTokens": u.InputTokens, "outputTokens": u.OutputTokens,
+			"durationMs": u.DurationMs, "costUsd": u.CostUSD,
+		}
+	}
+	if w := s.Work; w != nil {
+		p["work"] = map[string]any{"branch": w.Branch, "commit": w.Commit}
+	}
+	if len(s.PreviousAttempts) > 0 {
+		p["previousAttempts"] = s.PreviousAttempts
+	}
+	if r := s.Run; r != nil {
+		p["run"] = map[string]any{"id": r.ID, "attempt": r.Attempt}
+	}
+	return len(p) > before
+}
+
+// ErrorOutput is the output of a step that failed. Phase, which may be empty,
+// says where: "agent", "extract", "seal".
+type ErrorOutput struct {
+	Error string
+	Phase string
+}
+
+// Node makes the output node, see Start.Node for at.
+func (o ErrorOutput) Node(at time.Time) (node.Node, node.Hash, error) {
+	p := map[string]any{"$status": "error", "error": o.Error}
+	if o.Phase != "" {
+		p["phase"] = o.Phase
+	}
+	return node.New(ErrorOutputSchema, p, at)
+}
+
+// SuspendOutput is the output by which a role asks for a person.
+type SuspendOutput struct{ Reason string }
+
+// Node makes the output node, see Start.Node for at.
+func (o SuspendOutput) Node(at time.Time) (node.Node, node.Hash, error) {
+	return node.New(SuspendOutputSchema, map[string]any{"$status": "$SUSPEND", "reason": o.Reason}, at)
+}

@@ -1,0 +1,197 @@
+package record
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/united-workforce/uwf/gitcas/node"
+)
+
+// ErrNotRecord is wrapped where a node is not the record it should be.
+var ErrNotRecord = errors.New("not the expected record")
+
+// ParseStart reads a StartNode of either schema. It checks every field itself, so
+// that it can be used on nodes that nobody validated.
+func ParseStart(n node.Node) (Start, error) {
+	r := open("StartNode", n, IsStart(n.Type))
+	s := Start{Workflow: r.hash("workflow"), Prompt: r.text("prompt"), Cwd: r.text("cwd")}
+	if n.Type == OwnStartSchema {
+		if v, ok := r.take("trigger"); ok {
+			s.Trigger, ok = v.(map[string]any)
+			r.check(ok, "trigger", "an object")
+		}
+		s.Base = r.optionalText("base")
+	}
+	return s, r.close()
+}
+
+// ParseStep reads a StepNode of either schema, see ParseStart.
+func ParseStep(n node.Node) (Step, error) {
+	r := open("StepNode", n, IsStep(n.Type))
+	s := Step{
+		Start: r.hash("start"), Prev: r.nullableHash("prev", true), Role: r.text("role"),
+		Output: r.hash("output"), Detail: r.hash("detail"), Agent: r.text("agent"),
+		EdgePrompt: r.optionalText("edgePrompt"), Cwd: r.text("cwd"),
+		StartedAtMs: r.integer("startedAtMs"), CompletedAtMs: r.integer("completedAtMs"),
+		AssembledPrompt: r.nullableHash("assembledPrompt", false),
+	}
+	if n.Type == OwnStepSchema {
+		r.own(&s)
+	}
+	return s, r.close()
+}
+
+// own reads the fields that only our StepNode has.
+func (r *reader) own(s *Step) {
+	if r.has("body") {
+		h := r.hash("body")
+		s.Body = &h
+	}
+	if r.has("usage") {
+		u := r.object("usage")
+		s.Usage = &Usage{
+			Turns: int(u.integer("turns")), InputTokens: u.integer("inputTokens"), OutputTokens: u.integer("outputTokens"),
+			DurationMs: u.integer("durationMs"), CostUSD: u.number("costUsd"),
+		}
+		r.join(u)
+	}
+	if r.has("work") {
+		w := r.object("work")
+		s.Work = &Work{Branch: w.text("branch"), Commit: w.text("commit")}
+		r.join(w)
+	}
+	if r.has("previousAttempts") {
+		s.PreviousAttempts = r.hashes("previousAttempts")
+	}
+	if r.has("run") {
+		o := r.object("run")
+		s.Run = &Run{ID: o.text("id"), Attempt: int(o.integer("attempt"))}
+		r.join(o)
+	}
+}
+
+// reader takes fields out of a payload and keeps the first complaint.
+type reader struct {
+	what  string
+	m     map[string]any
+	taken int
+	err   error
+}
+
+func open(what string, n node.Node, known bool) *reader {
+	r := &reader{what: what}
+	m, ok := n.Payload.(map[string]any)
+	switch {
+	case !known:
+		r.err = fmt.Errorf("%w: a node of type %s is no %s", ErrNotRecord, n.Type, what)
+	case !ok:
+		r.err = fmt.Errorf("%w: the payload of a %s must be an object", ErrNotRecord, what)
+	}
+	r.m = m
+	return r
+}
+
+// close gives the first complaint; fields that nobody took are one.
+func (r *reader) close() error {
+	if r.err == nil && r.taken != len(r.m) {
+		r.err = fmt.Errorf("%w: a %s with unknown fields", ErrNotRecord, r.what)
+	}
+	return r.err
+}
+
+// join takes over the complaint of a nested object.
+func (r *reader) join(inner *reader) {
+	if err := inner.close(); r.err == nil {
+		r.err = err
+	}
+}
+
+func (r *reader) check(ok bool, field, want string) {
+	if !ok && r.err == nil {
+		r.err = fmt.Errorf("%w: %s of a %s must be %s", ErrNotRecord, field, r.what, want)
+	}
+}
+
+func (r *reader) has(field string) bool {
+	_, ok := r.m[field]
+	return ok
+}
+
+func (r *reader) take(field string) (any, bool) {
+	v, ok := r.m[field]
+	if ok {
+		r.taken++
+	}
+	return v, ok
+}
+
+func (r *reader) text(field string) string {
+	v, _ := r.take(field)
+	s, ok := v.(string)
+	r.check(ok, field, "a string")
+	return s
+}
+
+func (r *reader) optionalText(field string) string {
+	if !r.has(field) {
+		return ""
+	}
+	return r.text(field)
+}
+
+func (r *reader) hash(field string) node.Hash {
+	v, _ := r.take(field)
+	s, _ := v.(string)
+	r.check(node.Hash(s).Valid(), field, "a node's hash")
+	return node.Hash(s)
+}
+
+func (r *reader) nullableHash(field string, required bool) *node.Hash {
+	v, ok := r.m[field]
+	if v == nil {
+		if ok {
+			r.taken++
+		}
+		r.check(ok || !required, field, "a node's hash or null")
+		return nil
+	}
+	h := r.hash(field)
+	return &h
+}
+
+func (r *reader) hashes(field string) []node.Hash {
+	v, _ := r.take(field)
+	list, ok := v.([]any)
+	r.check(ok, field, "a list of hashes")
+	out := make([]node.Hash, 0, len(list))
+	for _, e := range list {
+		s, _ := e.(string)
+		r.check(node.Hash(s).Valid(), field, "a list of hashes")
+		out = append(out, node.Hash(s))
+	}
+	return out
+}
+
+func (r *reader) integer(field string) int64 {
+	v, _ := r.take(field)
+	i, ok := v.(int64)
+	r.check(ok, field, "a whole number")
+	return i
+}
+
+func (r *reader) number(field string) float64 {
+	v, _ := r.take(field)
+	if i, ok := v.(int64); ok {
+		return float64(i)
+	}
+	f, ok := v.(float64)
+	r.check(ok, field, "a number")
+	return f
+}
+
+func (r *reader) object(field string) *reader {
+	v, _ := r.take(field)
+	m, ok := v.(map[string]any)
+	r.check(ok, field, "an object")
+	return &reader{what: r.what + "'s " + field, m: m}
+}

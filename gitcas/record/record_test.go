@@ -1,0 +1,262 @@
+package record
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/united-workforce/uwf/gitcas/node"
+)
+
+const (
+	h1 node.Hash = "AAAAAAAAAAAAA"
+	h2 node.Hash = "BBBBBBBBBBBBB"
+	h3 node.Hash = "CCCCCCCCCCCCC"
+)
+
+var at = time.UnixMilli(1_700_000_000_000)
+
+// The peers' schemas must be theirs to the byte, or equal records get different
+// hashes in the two systems.
+func TestSchemasAreThePeers(t *testing.T) {
+	b, err := os.ReadFile("../node/testdata/cas.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var f struct {
+		Vectors []struct {
+			Name, Type string
+			Hash       node.Hash
+		} `json:"vectors"`
+	}
+	if err := json.Unmarshal(b, &f); err != nil {
+		t.Fatal(err)
+	}
+	have, found := Schemas(), 0
+	for _, v := range f.Vectors {
+		if strings.HasPrefix(v.Name, "uwf schema") || strings.HasPrefix(v.Name, "agent schema") {
+			found++
+			if _, ok := have[v.Hash]; !ok {
+				t.Errorf("%s (%s) is missing", v.Name, v.Hash)
+			}
+		}
+	}
+	if found < 15 {
+		t.Errorf("only %d schemas in the vectors", found)
+	}
+}
+
+func TestSchemasHaveTheirNames(t *testing.T) {
+	all := Schemas()
+	for name, h := range map[string]node.Hash{
+		"StartNode": StartSchema, "StepNode": StepSchema, "Workflow": WorkflowSchema, "ErrorOutput": ErrorOutputSchema,
+		"SuspendOutput": SuspendOutputSchema, "StepStart": StepStartSchema, "StepComplete": StepCompleteSchema, "TurnNode": TurnSchema,
+		"builtin-detail": BuiltinDetailSchema, "builtin-turn": BuiltinTurnSchema, "claude-code-detail": ClaudeCodeDetailSchema,
+		"claude-code-turn": ClaudeCodeTurnSchema, "claude-code-raw-output": ClaudeCodeRawOutputSchema, "hermes-detail": HermesDetailSchema,
+		"hermes-raw-output": HermesRawOutputSchema, "mock-detail": MockDetailSchema, "broker-detail": BrokerDetailSchema,
+	} {
+		m, _ := all[h].Payload.(map[string]any)
+		if m["title"] != name {
+			t.Errorf("%s has the title %v, want %s", h, m["title"], name)
+		}
+	}
+	for h, base := range map[node.Hash]string{OwnStartSchema: "StartNode", OwnStepSchema: "StepNode"} {
+		m, _ := all[h].Payload.(map[string]any)
+		if m["title"] != base {
+			t.Errorf("our %s is not there", base)
+		}
+	}
+	if len(all) != 19 {
+		t.Errorf("%d schemas", len(all))
+	}
+	for h, n := range all {
+		if err := node.CheckSchema(n.Payload); err != nil {
+			t.Errorf("%s: %v", h, err)
+		}
+		if err := node.Verify(h, n); err != nil {
+			t.Error(err)
+		}
+	}
+	delete(all, StartSchema)
+	if _, ok := Schemas()[StartSchema]; !ok {
+		t.Error("a caller could take a schema away")
+	}
+}
+
+func TestStart(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		in   Start
+		typ  node.Hash
+	}{
+		{"peer's", Start{Workflow: h1, Prompt: "do it", Cwd: "/repo"}, StartSchema},
+		{"empty", Start{Workflow: h1}, StartSchema},
+		{"base", Start{Workflow: h1, Prompt: "p", Base: "0123456789012345678901234567890123456789"}, OwnStartSchema},
+		{"trigger", Start{Workflow: h1, Trigger: map[string]any{"event": "issues", "number": int64(7), "labels": []any{"uwf"}}}, OwnStartSchema},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			n := made(t, tt.typ)(tt.in.Node(at))
+			got, err := ParseStart(n)
+			if err != nil || !reflect.DeepEqual(got, tt.in) {
+				t.Errorf("read back as %#v, %v", got, err)
+			}
+		})
+	}
+}
+
+func TestStep(t *testing.T) {
+	one, two := h2, h3
+	base := Step{Start: h1, Role: "dev", Output: h2, Detail: h3, Agent: "uwf-mock", EdgePrompt: "go",
+		StartedAtMs: 1, CompletedAtMs: 2, Cwd: "."}
+	with := func(f func(*Step)) Step { s := base; f(&s); return s }
+	for _, tt := range []struct {
+		name string
+		in   Step
+		typ  node.Hash
+	}{
+		{"first", base, StepSchema},
+		{"next", with(func(s *Step) { s.Prev = &one; s.AssembledPrompt = &two }), StepSchema},
+		{"no edge prompt", with(func(s *Step) { s.EdgePrompt = "" }), StepSchema},
+		{"body", with(func(s *Step) { s.Body = &two }), OwnStepSchema},
+		{"usage", with(func(s *Step) { s.Usage = &Usage{1, 2, 3, 4, 0.25} }), OwnStepSchema},
+		{"usage, whole dollars", with(func(s *Step) { s.Usage = &Usage{CostUSD: 3} }), OwnStepSchema},
+		{"work", with(func(s *Step) { s.Work = &Work{"uwf/x", "abc"} }), OwnStepSchema},
+		{"run", with(func(s *Step) { s.Run = &Run{"42", 2} }), OwnStepSchema},
+		{"attempts", with(func(s *Step) { s.PreviousAttempts = []node.Hash{h1, h2} }), OwnStepSchema},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			n := made(t, tt.typ)(tt.in.Node(at))
+			got, err := ParseStep(n)
+			if err != nil || !reflect.DeepEqual(got, tt.in) {
+				t.Errorf("read back as %#v, %v", got, err)
+			}
+		})
+	}
+}
+
+// made checks that a record fits its own schema, survives its file, and has the
+// schema it should have.
+func made(t *testing.T, typ node.Hash) func(node.Node, node.Hash, error) node.Node {
+	return func(n node.Node, h node.Hash, err error) node.Node {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n.Type != typ {
+			t.Errorf("type %s, want %s", n.Type, typ)
+		}
+		if err := node.Check(node.Map(Schemas()), n); err != nil {
+			t.Error(err)
+		}
+		b, err := node.EncodeFile(n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := node.DecodeFile(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := node.Verify(h, again); err != nil {
+			t.Error(err)
+		}
+		return again
+	}
+}
+
+func TestOutputs(t *testing.T) {
+	made(t, ErrorOutputSchema)(ErrorOutput{Error: "it broke", Phase: "agent"}.Node(at))
+	made(t, ErrorOutputSchema)(ErrorOutput{Error: "it broke"}.Node(at))
+	made(t, SuspendOutputSchema)(SuspendOutput{Reason: "which colour?"}.Node(at))
+}
+
+// The parsers read what is on a branch that anyone may have written to: whatever
+// the schema refuses, they refuse too.
+func TestParseRefuses(t *testing.T) {
+	start := func() map[string]any {
+		return map[string]any{"workflow": string(h1), "prompt": "p", "cwd": ""}
+	}
+	step := func() map[string]any {
+		return map[string]any{"start": string(h1), "prev": nil, "role": "r", "output": string(h1), "detail": string(h1),
+			"agent": "a", "startedAtMs": int64(1), "completedAtMs": int64(1), "cwd": ""}
+	}
+	for _, tt := range []struct {
+		name    string
+		typ     node.Hash
+		payload map[string]any
+		field   string
+		value   any
+	}{
+		{"workflow no hash", StartSchema, start(), "workflow", "x"},
+		{"prompt no text", StartSchema, start(), "prompt", int64(1)},
+		{"unknown field", StartSchema, start(), "more", "x"},
+		{"our field under the peers' schema", StartSchema, start(), "base", "x"},
+		{"trigger no object", OwnStartSchema, start(), "trigger", "x"},
+		{"base no text", OwnStartSchema, start(), "base", nil},
+		{"prev no hash", StepSchema, step(), "prev", "x"},
+		{"prev a number", StepSchema, step(), "prev", int64(1)},
+		{"role null", StepSchema, step(), "role", nil},
+		{"time no integer", StepSchema, step(), "startedAtMs", 1.5},
+		{"time a text", StepSchema, step(), "completedAtMs", "1"},
+		{"body null", OwnStepSchema, step(), "body", nil},
+		{"usage a list", OwnStepSchema, step(), "usage", []any{}},
+		{"usage incomplete", OwnStepSchema, step(), "usage", map[string]any{"turns": int64(1)}},
+		{"usage with more", OwnStepSchema, step(), "usage", map[string]any{"turns": int64(1), "inputTokens": int64(1), "outputTokens": int64(1), "durationMs": int64(1), "costUsd": int64(1), "x": nil}},
+		{"usage cost a text", OwnStepSchema, step(), "usage", map[string]any{"turns": int64(1), "inputTokens": int64(1), "outputTokens": int64(1), "durationMs": int64(1), "costUsd": "1"}},
+		{"work incomplete", OwnStepSchema, step(), "work", map[string]any{"branch": "b"}},
+		{"run attempt a text", OwnStepSchema, step(), "run", map[string]any{"id": "1", "attempt": "1"}},
+		{"attempts no list", OwnStepSchema, step(), "previousAttempts", string(h1)},
+		{"attempts no hashes", OwnStepSchema, step(), "previousAttempts", []any{"x"}},
+		{"body under the peers' schema", StepSchema, step(), "body", string(h1)},
+		{"another type", node.String, step(), "role", "r"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			parse := func(n node.Node) error { _, err := ParseStep(n); return err }
+			if _, isStart := tt.payload["workflow"]; isStart {
+				parse = func(n node.Node) error { _, err := ParseStart(n); return err }
+			}
+			n := node.Node{Type: tt.typ, Payload: tt.payload}
+			if IsStart(tt.typ) || IsStep(tt.typ) {
+				if err := parse(n); err != nil {
+					t.Fatalf("before the change: %v", err)
+				}
+				tt.payload[tt.field] = tt.value
+				if err := node.Check(node.Map(Schemas()), n); err == nil {
+					t.Error("the schema accepts it")
+				}
+			}
+			if err := parse(n); !errors.Is(err, ErrNotRecord) {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+	for field := range step() {
+		p := step()
+		delete(p, field)
+		if _, err := ParseStep(node.Node{Type: StepSchema, Payload: p}); !errors.Is(err, ErrNotRecord) {
+			t.Errorf("without %s: %v", field, err)
+		}
+	}
+	for _, p := range []any{nil, "x", []any{}} {
+		if _, err := ParseStep(node.Node{Type: StepSchema, Payload: p}); !errors.Is(err, ErrNotRecord) {
+			t.Errorf("payload %v: %v", p, err)
+		}
+	}
+}
+
+// A step as the TypeScript uwf writes it, with an explicit null.
+func TestParseStepOfThePeer(t *testing.T) {
+	n, err := node.DecodeFile([]byte(`{"type":"108DB063KRQWW","timestamp":1,"payload":{"start":"AAAAAAAAAAAAA","prev":null,"role":"r",
+		"output":"BBBBBBBBBBBBB","detail":"CCCCCCCCCCCCC","agent":"uwf-hermes","startedAtMs":1.0,"completedAtMs":2e0,"cwd":"/x","assembledPrompt":null}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := ParseStep(n)
+	want := Step{Start: h1, Role: "r", Output: h2, Detail: h3, Agent: "uwf-hermes", StartedAtMs: 1, CompletedAtMs: 2, Cwd: "/x"}
+	if err != nil || !reflect.DeepEqual(s, want) {
+		t.Errorf("%#v, %v", s, err)
+	}
+}

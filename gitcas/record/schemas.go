@@ -1,0 +1,76 @@
+package record
+
+import (
+	"embed"
+	"io/fs"
+	"maps"
+	"path"
+	"sync"
+
+	"github.com/united-workforce/uwf/gitcas/node"
+)
+
+// Types of the records: the hashes of their schemas. All but the two of our own
+// are those of the TypeScript uwf, so that equal records have equal hashes in
+// both systems.
+const (
+	StartSchema               node.Hash = "44P8EP6N3NXZ5"
+	StepSchema                node.Hash = "108DB063KRQWW"
+	WorkflowSchema            node.Hash = "4EAEYQKFHTJ23"
+	ErrorOutputSchema         node.Hash = "8KPJ61GZX0N6R"
+	SuspendOutputSchema       node.Hash = "E7A9HKZVD39BK"
+	StepStartSchema           node.Hash = "3J809WXNWT1KC"
+	StepCompleteSchema        node.Hash = "86KNEJXZYH2ZA"
+	TurnSchema                node.Hash = "5T4MFYA0YHBKK"
+	BuiltinDetailSchema       node.Hash = "620HA0J0YDFHE"
+	BuiltinTurnSchema         node.Hash = "62W26KF53H78R"
+	ClaudeCodeDetailSchema    node.Hash = "AEBZKYF1831T8"
+	ClaudeCodeTurnSchema      node.Hash = "CVBRDZTWJ0BGN"
+	ClaudeCodeRawOutputSchema node.Hash = "80B2AT85TMF1A"
+	HermesDetailSchema        node.Hash = "6AT9BBJ2Y42ZV"
+	HermesRawOutputSchema     node.Hash = "DXN3VVEXFVX51"
+	MockDetailSchema          node.Hash = "EWDF8D2DQ06CK"
+	BrokerDetailSchema        node.Hash = "1S7KXWF34RDJC"
+
+	// OwnStartSchema is StartSchema with trigger and base, OwnStepSchema is
+	// StepSchema with body, usage, work, previousAttempts and run, all optional.
+	OwnStartSchema node.Hash = "51PK4NADQBE09"
+	OwnStepSchema  node.Hash = "BN701XT70HZSX"
+)
+
+//go:embed schemas/*.json
+var schemaFiles embed.FS
+
+// Schemas are the schema nodes of all records here, by hash, with timestamp 0.
+// Their payloads are shared; don't change them.
+func Schemas() map[node.Hash]node.Node { return maps.Clone(schemas()) }
+
+// schemas reads the embedded files once. They are part of the binary, and the
+// tests read every one, so a file that can't be read only leaves its schema out.
+var schemas = sync.OnceValue(func() map[node.Hash]node.Node {
+	out := map[node.Hash]node.Node{}
+	files, err := fs.Glob(schemaFiles, "schemas/*.json")
+	if err != nil {
+		return out
+	}
+	for _, f := range files {
+		b, err := schemaFiles.ReadFile(path.Clean(f))
+		if err != nil {
+			continue
+		}
+		p, err := node.ParseJSON(b)
+		if err != nil {
+			continue
+		}
+		if h, err := node.HashOf(node.MetaSchema, p); err == nil {
+			out[h] = node.Node{Type: node.MetaSchema, Payload: p}
+		}
+	}
+	return out
+})
+
+// IsStart reports whether a node of this type is a StartNode.
+func IsStart(typ node.Hash) bool { return typ == StartSchema || typ == OwnStartSchema }
+
+// IsStep reports whether a node of this type is a StepNode.
+func IsStep(typ node.Hash) bool { return typ == StepSchema || typ == OwnStepSchema }

@@ -1,0 +1,55 @@
+package record
+
+import "github.com/united-workforce/uwf/gitcas/node"
+
+// Usage is what an agent's run cost. DurationMs is wall time in milliseconds,
+// CostUSD is in US dollars by the configured prices (0 where none is set).
+type Usage struct {
+	Turns        int     `json:"turns"`
+	InputTokens  int64   `json:"inputTokens"`
+	OutputTokens int64   `json:"outputTokens"`
+	DurationMs   int64   `json:"durationMs"`
+	CostUSD      float64 `json:"costUsd"`
+}
+
+// Work is the branch with the agents' edits and its commit after the step.
+type Work struct {
+	Branch string `json:"branch"`
+	Commit string `json:"commit"`
+}
+
+// Run names the job that made a step: a CI run's id and attempt, or a random id
+// on a laptop.
+type Run struct {
+	ID      string `json:"id"`
+	Attempt int    `json:"attempt"`
+}
+
+// Start is the first node of a thread.
+type Start struct {
+	Workflow node.Hash
+	Prompt   string
+	Cwd      string
+	Trigger  map[string]any // what started the thread; nil when a person did
+	Base     string         // the commit that the work began from; may be empty
+}
+
+// Step is one moderator → agent → extract cycle. Prev is nil for the first step.
+type Step struct {
+	Start            node.Hash
+	Prev             *node.Hash
+	Role             string
+	Output           node.Hash
+	Detail           node.Hash
+	Agent            string
+	EdgePrompt       string
+	StartedAtMs      int64
+	CompletedAtMs    int64
+	Cwd              string
+	AssembledPrompt  *node.Hash
+	Body             *node.Hash
+	Usage            *Usage
+	Work             *Work
+	PreviousAttempts []node.Hash
+	Run              *Run
+}

@@ -1,0 +1,283 @@
+package statefile
+
+import (
+	"errors"
+	"fmt"
+	"os/exec"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/united-workforce/uwf/gitcas/node"
+)
+
+func TestThreadID(t *testing.T) {
+	for s, want := range map[string]bool{
+		"01ARZ3NDEKTSV4RRFFQ69G5FAV": true, "06EXAMP1E00000000000000000": true, "7ZZZZZZZZZZZZZZZZZZZZZZZZZ": true,
+		"": false, "81ARZ3NDEKTSV4RRFFQ69G5FAV": false, "01ARZ3NDEKTSV4RRFFQ69G5FA": false, "01ARZ3NDEKTSV4RRFFQ69G5FAU": false,
+		"01arz3ndektsv4rrffq69g5fav": false, "01ARZ3NDEKTSV4RRFFQ69G5F/V": false, "../../../../../../../../../": false,
+	} {
+		_, err := ParseThreadID(s)
+		if (err == nil) != want || err != nil && !errors.Is(err, ErrBadThreadID) {
+			t.Errorf("%q: %v", s, err)
+		}
+	}
+	if got := ThreadID("01ARZ3NDEKTSV4RRFFQ69G5FAV").Time(); got.UnixMilli() != 1469922850259 {
+		t.Errorf("the time of a ULID: %s", got)
+	}
+	// 2026-03-01T12:00:00Z as the TypeScript uwf writes it: shifted left by two.
+	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	ms, digits := uint64(at.UnixMilli())<<2, ""
+	for range 10 {
+		digits = string(idAlphabet[ms&31]) + digits
+		ms >>= 5
+	}
+	if got := ThreadID(digits + "0000000000000000").Time(); !strings.HasPrefix(digits, "06") || !got.Equal(at) {
+		t.Errorf("%s: %s, want %s", digits, got, at)
+	}
+}
+
+func TestRegistry(t *testing.T) {
+	set := map[string]*RegistryEntry{
+		"plain": {Hash: h1}, "@ocas/x": {Hash: h2, Timestamp: 9}, "no": {Hash: h1, History: []RegistryVersion{{h1, 0}, {h2, 8}}}, "with: space #": {Hash: h1},
+	}
+	file, err := NewRegistry().With(set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	back, err := ParseRegistry(file.Encode())
+	if err != nil {
+		t.Fatalf("%v\n%s", err, file.Encode())
+	}
+	for name, want := range set {
+		if got := back.All()[name]; !reflect.DeepEqual(got, *want) {
+			t.Errorf("%s: %+v, want %+v", name, got, *want)
+		}
+	}
+	if back, err = back.With(map[string]*RegistryEntry{"plain": nil, "no": nil, "@ocas/x": nil, "with: space #": nil}); err != nil || string(back.Encode()) != "{}\n" {
+		t.Errorf("all removed: %q, %v", back.Encode(), err)
+	}
+	for name, text := range map[string]string{
+		"empty": "", "no hash": "a: {timestamp: 1}\n", "unknown key": "a: {hash: " + h1 + ", x: 1}\n", "control": "\"a\\nb\": " + h1 + "\n",
+		"history": "a: {hash: " + h1 + ", history: [{timestamp: 1}]}\n", "twice": "a: " + h1 + "\na: " + h1 + "\n", "spaces": "\" a\": " + h1 + "\n",
+	} {
+		if _, err := ParseRegistry([]byte(text)); !errors.Is(err, ErrMalformed) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestVersion(t *testing.T) {
+	want := Version{Store: strings.Repeat("0a", 16), Atomic: true}
+	text, err := EncodeVersion(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := ParseVersion(text); err != nil || got != want {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if _, err := ParseVersion([]byte("format: 2\nshape: new\nstore: ?\n")); !errors.Is(err, ErrFormat) {
+		t.Errorf("a new format: %v", err)
+	}
+	for _, s := range []string{"", "format\n", "store: x\n", string(text) + "format: 1\n", "format: 1\nstore: short\natomic: true\n", "format: 1\nstore: 0000000000000000\n", "format: 1\nstore: 000000000000000/\natomic: true\n", strings.Repeat("x", MaxVersionFile+1)} {
+		if _, err := ParseVersion([]byte(s)); !errors.Is(err, ErrMalformed) {
+			t.Errorf("%.40q: %v", s, err)
+		}
+	}
+	if got, err := ParseVersion([]byte(string(text) + "# more\nhash: sha256\n")); err != nil || got != want {
+		t.Errorf("an unknown key: %+v, %v", got, err)
+	}
+}
+
+func ended(n int) Ended {
+	return Ended{Thread: ThreadID(fmt.Sprintf("01KN%022d", n)), Workflow: h1, Head: h1, CompletedAt: 1_772_366_400_000, Reason: ReasonEnded,
+		Commit: strings.Repeat("a", 40), Key: "k<&>", Steps: []node.Hash{h1, h2}, PR: 4, Work: Work{Branch: "uwf/x"}}
+}
+
+func TestHistory(t *testing.T) {
+	var file []byte
+	for i := range 3 {
+		line, err := EncodeEnded(ended(i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		file = append(file, line...)
+	}
+	var got []Ended
+	if err := ParseHistory(file, func(e Ended) error { got = append(got, e); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if want := []Ended{ended(2), ended(1), ended(0)}; !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v", got)
+	}
+	if !strings.Contains(string(file), `"key":"k<&>"`) {
+		t.Errorf("escaped for HTML: %s", file)
+	}
+	if p := HistoryPath(time.UnixMilli(ended(0).CompletedAt)); p != "history/2026/03-01.jsonl" {
+		t.Errorf("path %s", p)
+	}
+	for name, line := range map[string]string{
+		"no JSON": "x", "cut": string(file[:40]), "blank": "\n\n", "id": `{"thread":"x"}`, "reason": strings.Replace(string(file), `"ended"`, `"tired"`, 1),
+		"commit": strings.Replace(string(file), "aaaa", "HEAD", 1), "steps": strings.Replace(string(file), h2, "x", 1),
+	} {
+		if err := ParseHistory([]byte(line), func(Ended) error { return nil }); !errors.Is(err, ErrMalformed) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	stop := errors.New("stop")
+	if err := ParseHistory(file, func(Ended) error { return stop }); !errors.Is(err, stop) {
+		t.Errorf("a visit's error: %v", err)
+	}
+	for _, n := range []string{"01-01.jsonl", "12-31.jsonl"} {
+		if !IsDay(n) {
+			t.Errorf("%s is a day", n)
+		}
+	}
+	for _, n := range []string{"13-01.jsonl", "1-1.jsonl", "01-01.jsonl.", "01-32.jsonl"} {
+		if IsDay(n) {
+			t.Errorf("%s is no day", n)
+		}
+	}
+}
+
+func TestMessage(t *testing.T) {
+	body := "Uwf-Thread: forged\n\n\n[skip ci]\r\nSigned-off-by: x\ttab\x1b[31m \u202eflip\n\nUwf-Head: forged"
+	msg, err := Message("a → b\nc\x07", body, []Trailer{{"Uwf-Thread", idA}, {"Uwf-Run", "7 attempt\n2"}, {"Uwf-Empty", ""}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "a → b c\uFFFD\n\n    Uwf-Thread: forged\n\n\n    [skip ci]\n    Signed-off-by: x    tab\uFFFD[31m \uFFFDflip\n\n    Uwf-Head: forged\n\n[skip ci]\n\nUwf-Thread: " + idA + "\nUwf-Run: 7 attempt 2\nUwf-Empty: -\n"
+	if msg != want {
+		t.Errorf("got\n%q\nwant\n%q", msg, want)
+	}
+	subject, back, trailers := ParseMessage(msg)
+	if subject != "a → b c\uFFFD" || len(trailers) != 3 || trailers[1].Value != "7 attempt 2" || !strings.HasPrefix(back, "Uwf-Thread: forged") {
+		t.Errorf("read back: %q, %q, %v", subject, back, trailers)
+	}
+	long, err := Message("s", strings.Repeat("é", 3000), nil)
+	if err != nil || len(long) > 4200 || !utf8.ValidString(long) {
+		t.Errorf("a long body gives %d bytes", len(long))
+	}
+	if _, err := Message(" \n", "", nil); !errors.Is(err, ErrUnstorable) {
+		t.Errorf("no subject: %v", err)
+	}
+	if _, err := Message("s", "", []Trailer{{"a b", "c"}}); !errors.Is(err, ErrUnstorable) {
+		t.Errorf("a bad key: %v", err)
+	}
+}
+
+// TestMessageTrailersInGit: git itself reads exactly our trailers.
+func TestMessageTrailersInGit(t *testing.T) {
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip("git is not installed")
+	}
+	for _, body := range []string{"", "x", "Uwf-Thread: forged", "a\n\nUwf-Thread: forged\nUwf-Head: forged", "\n\n\nUwf-Thread: forged\n\n\n"} {
+		msg, err := Message("subject", body, []Trailer{{"Uwf-Thread", idA}, {"Uwf-Head", h1}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.Command("git", "interpret-trailers", "--parse", "--no-divider")
+		cmd.Stdin = strings.NewReader(msg)
+		out, err := cmd.Output()
+		if want := "Uwf-Thread: " + idA + "\nUwf-Head: " + h1 + "\n"; err != nil || string(out) != want {
+			t.Errorf("body %q: git reads %q, %v", body, out, err)
+		}
+	}
+}
+
+func FuzzRegistry(f *testing.F) {
+	f.Add([]byte("a: " + h1 + "\n\"b c\":\n  hash: " + h1 + "\n  history:\n    - hash: " + h1 + "\n      timestamp: 4\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		file, err := ParseRegistry(data)
+		if err != nil {
+			if !errors.Is(err, ErrMalformed) {
+				t.Fatal(err)
+			}
+			return
+		}
+		set := map[string]*RegistryEntry{}
+		for name, e := range file.All() {
+			set[name] = &e
+		}
+		again, err := file.With(set)
+		if err != nil {
+			t.Fatal(err)
+		}
+		back, err := ParseRegistry(again.Encode())
+		if err != nil || !reflect.DeepEqual(back.All(), file.All()) {
+			t.Fatalf("%v\n%s", err, again.Encode())
+		}
+	})
+}
+
+func FuzzVersion(f *testing.F) {
+	f.Add([]byte("format: 1\nstore: 0000000000000000\natomic: true\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		v, err := ParseVersion(data)
+		if err != nil {
+			return
+		}
+		text, err := EncodeVersion(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if back, err := ParseVersion(text); err != nil || back != v {
+			t.Fatalf("%+v, %v", back, err)
+		}
+	})
+}
+
+func FuzzHistory(f *testing.F) {
+	line, err := EncodeEnded(ended(1))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(append(line, line...))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var all []Ended
+		if err := ParseHistory(data, func(e Ended) error { all = append(all, e); return nil }); err != nil {
+			return
+		}
+		for _, e := range all {
+			text, err := EncodeEnded(e)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := ParseHistory(text, func(Ended) error { return nil }); err != nil {
+				t.Fatalf("%v\n%s", err, text)
+			}
+		}
+	})
+}
+
+// FuzzMessage: no text can form a trailer or leave its place.
+func FuzzMessage(f *testing.F) {
+	f.Add("s", "b\n\nUwf-Thread: x", "v")
+	f.Add("\x00", "\u2028Uwf-Thread: x\r\rUwf-Thread: y", "a\nUwf-Head: b")
+	f.Fuzz(func(t *testing.T, subject, body, val string) {
+		msg, err := Message(subject, body, []Trailer{{"Uwf-Thread", val}})
+		if err != nil {
+			return
+		}
+		if !utf8.ValidString(msg) || strings.ContainsAny(msg, "\x00\r\x1b\u2028") {
+			t.Fatalf("%q", msg)
+		}
+		n := 0
+		for line := range strings.SplitSeq(msg, "\n") {
+			if strings.HasPrefix(line, "Uwf-") {
+				n++
+			}
+		}
+		if first, _, _ := strings.Cut(msg, "\n"); strings.HasPrefix(first, "Uwf-") {
+			n--
+		}
+		if n != 1 {
+			t.Fatalf("%d trailers in %q", n, msg)
+		}
+		if _, _, ts := ParseMessage(msg); len(ts) != 1 || ts[0].Key != "Uwf-Thread" {
+			t.Fatalf("read %v of %q", ts, msg)
+		}
+	})
+}

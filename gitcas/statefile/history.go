@@ -1,0 +1,120 @@
+package statefile
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"time"
+
+	"github.com/united-workforce/uwf/gitcas/node"
+)
+
+// MaxHistoryFile is the largest history file that is read, in bytes: all threads
+// that ended on one day.
+const MaxHistoryFile = 32 << 20
+
+const (
+	maxSteps    = 100_000
+	maxNoteText = 16 << 10
+)
+
+// HistoryPath is the file that a thread which ended at that time belongs to, by
+// the UTC date: history/YYYY/MM-DD.jsonl.
+func HistoryPath(completedAt time.Time) string {
+	return completedAt.UTC().Format("history/2006/01-02.jsonl")
+}
+
+// dayPattern and yearPattern are what the names below history/ look like.
+var (
+	dayPattern  = regexp.MustCompile(`^(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])\.jsonl$`)
+	yearPattern = regexp.MustCompile(`^[0-9]{4}$`)
+)
+
+// IsYear reports whether name is a folder below history/.
+func IsYear(name string) bool { return yearPattern.MatchString(name) }
+
+// IsDay reports whether name is a file in a year's folder.
+func IsDay(name string) bool { return dayPattern.MatchString(name) }
+
+// EncodeEnded writes one history line, with its line break. The error matches
+// ErrUnstorable.
+func EncodeEnded(e Ended) ([]byte, error) {
+	if err := e.check(); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrUnstorable, err)
+	}
+	if e.Steps == nil {
+		e.Steps = []node.Hash{} // written as [], never as null
+	}
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(e); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrUnstorable, err)
+	}
+	return b.Bytes(), nil
+}
+
+// ParseHistory reads a history file and gives each line to visit, the last line
+// first. An error of visit ends it and is returned; others name the line and
+// match ErrMalformed.
+func ParseHistory(data []byte, visit func(Ended) error) error {
+	if len(data) > MaxHistoryFile {
+		return fmt.Errorf("%w: %d bytes, more than %d", ErrMalformed, len(data), MaxHistoryFile)
+	}
+	for line := bytes.Count(data, []byte{'\n'}) + 1; len(data) > 0; line-- {
+		data = bytes.TrimSuffix(data, []byte{'\n'})
+		start := bytes.LastIndexByte(data, '\n') + 1
+		e, err := parseEnded(data[start:])
+		if err != nil {
+			return malformed(max(line-1, 1), "%v", err)
+		}
+		if err := visit(e); err != nil {
+			return err
+		}
+		data = data[:start]
+	}
+	return nil
+}
+
+func parseEnded(line []byte) (Ended, error) {
+	var e Ended
+	if err := json.Unmarshal(line, &e); err != nil {
+		return Ended{}, err
+	}
+	return e, e.check()
+}
+
+func (e *Ended) check() error {
+	switch {
+	case !e.Thread.Valid():
+		return fmt.Errorf("%w: %.40q", ErrBadThreadID, e.Thread)
+	case !e.Head.Valid():
+		return fmt.Errorf("head: %.40q is no hash", e.Head)
+	case e.Workflow != "" && !e.Workflow.Valid():
+		return fmt.Errorf("workflow: %.40q is no hash", e.Workflow)
+	case e.Reason != ReasonEnded && e.Reason != ReasonCancelled:
+		return fmt.Errorf("reason: %.40q is neither ended nor cancelled", e.Reason)
+	case !commitOK(e.Commit):
+		return fmt.Errorf("commit: %.60q is no commit id", e.Commit)
+	case e.Work.Commit != "" && !commitOK(e.Work.Commit):
+		return fmt.Errorf("work.commit: %.60q is no commit id", e.Work.Commit)
+	case e.Work.Branch != "" && !branchOK(e.Work.Branch):
+		return fmt.Errorf("work.branch: %.60q is no branch name", e.Work.Branch)
+	case !textOK(e.Key, maxKeyText) || !textOK(e.Note, maxNoteText):
+		return fmt.Errorf("key or note: too long")
+	case len(e.Steps) > maxSteps:
+		return fmt.Errorf("%d steps, more than %d", len(e.Steps), maxSteps)
+	case e.CompletedAt < 0 || e.CompletedAt > maxMillis || e.PR < 0:
+		return fmt.Errorf("completedAt or pr: out of range")
+	}
+	for _, h := range e.Steps {
+		if !h.Valid() {
+			return fmt.Errorf("steps: %.40q is no hash", h)
+		}
+	}
+	return nil
+}
+
+// maxMillis is the end of year 9999: later dates have no folder.
+const maxMillis = 253402300799999

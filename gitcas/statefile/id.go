@@ -1,0 +1,56 @@
+package statefile
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// ThreadID names a thread: a ULID of 26 characters, or an id of the TypeScript
+// uwf (128 bits shifted left by two, beginning with "06").
+type ThreadID string
+
+// ErrBadThreadID: the text is no thread id.
+var ErrBadThreadID = errors.New("not a thread id")
+
+// idAlphabet is Crockford's base32.
+const idAlphabet = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+
+// ParseThreadID checks that s is a thread id: 26 characters of Crockford base32
+// in upper case, the first one 0–7. The error matches [ErrBadThreadID].
+func ParseThreadID(s string) (ThreadID, error) {
+	if !ThreadID(s).Valid() {
+		return "", fmt.Errorf("%w: %.40q is not 26 characters of base32 in upper case", ErrBadThreadID, s)
+	}
+	return ThreadID(s), nil
+}
+
+// Valid reports whether the id has the form of one.
+func (t ThreadID) Valid() bool {
+	if len(t) != 26 || t[0] < '0' || t[0] > '7' {
+		return false
+	}
+	for i := range len(t) {
+		if strings.IndexByte(idAlphabet, t[i]) < 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// Time is when the thread was started, as its id says. It is no proof of
+// anything: whoever makes an id chooses it. The zero time for an invalid id.
+func (t ThreadID) Time() time.Time {
+	if !t.Valid() {
+		return time.Time{}
+	}
+	var ms uint64
+	for i := range 10 {
+		ms = ms<<5 | uint64(strings.IndexByte(idAlphabet, t[i]))
+	}
+	if strings.HasPrefix(string(t), "06") {
+		ms >>= 2 // the TypeScript uwf's ids are shifted left by two
+	}
+	return time.UnixMilli(int64(ms)).UTC()
+}

@@ -1,0 +1,292 @@
+package statefile
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"gopkg.in/yaml.v3"
+)
+
+const (
+	idA = "01KN0000000000000000000001"
+	idB = "01KN0000000000000000000002"
+	h1  = "0123456789ABC"
+	h2  = "1234567890123" // a number to a YAML reader
+)
+
+var fullEntry = Entry{
+	Head: h1, Status: StatusSuspended, Workflow: h2, Key: "solve: issue #1 \"quoted\"\n",
+	Work: Work{Branch: "uwf/" + idA, Commit: strings.Repeat("0", 39) + "1"}, Comment: 12, PR: 3,
+	Next:      &Next{Role: "no", Since: 1_700_000_000_000, Answer: h1, Forgiven: 2},
+	Suspended: &Suspended{Role: "developer", Reason: "which one?\n\u202e\u2028\x00é😀"},
+	Attempts:  []string{"refs/uwf/attempts/" + idA + "/run.1"},
+	Limits:    map[string]float64{"steps": 20, "cost": 0.5, "true": 1},
+}
+
+func TestThreadsRoundTrip(t *testing.T) {
+	deliver := Entry{Head: h2, Status: StatusEnded, Deliver: true}
+	file, err := NewThreads().With(map[ThreadID]*Entry{idA: &fullEntry, idB: {Head: h1}, "01KN0000000000000000000003": &deliver})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := file.Encode()
+	back, err := ParseThreads(text)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	for id, want := range map[ThreadID]Entry{idA: fullEntry, idB: {Head: h1, Status: StatusActive}, "01KN0000000000000000000003": deliver} {
+		got, ok := back.Get(id)
+		if !ok || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %+v, want %+v", id, got, want)
+		}
+		if now, _ := file.Get(id); !reflect.DeepEqual(got, now) {
+			t.Errorf("%s: With returned %+v, the next reader sees %+v", id, now, got)
+		}
+	}
+	if string(back.Encode()) != string(text) {
+		t.Error("reading and writing changes the file")
+	}
+	if !strings.Contains(string(text), idB+": "+h1+"\n") {
+		t.Errorf("the short form is not used:\n%s", text)
+	}
+	var seen map[string]any
+	if err := yaml.Unmarshal(text, &seen); err != nil {
+		t.Fatalf("not YAML: %v\n%s", err, text)
+	}
+	next, _ := seen[idA].(map[string]any)["next"].(map[string]any)
+	if next["role"] != "no" || seen[idA].(map[string]any)["workflow"] != h2 {
+		t.Errorf("another YAML reader sees %v", seen[idA])
+	}
+	for _, e := range back.lines {
+		if v, ok := parsePlain(e.text, 1); !ok || len(v.pairs) != 1 {
+			t.Errorf("our own reader does not take what we write:\n%s", e.text)
+		}
+	}
+}
+
+// TestThreadsForms: what people and other versions write.
+func TestThreadsForms(t *testing.T) {
+	for name, tc := range map[string]struct {
+		text string
+		want Entry
+	}{
+		"bare":       {idA + ": " + h1, Entry{Head: h1, Status: StatusActive}},
+		"quoted":     {`"` + idA + `": '` + h2 + "'\n", Entry{Head: h2, Status: StatusActive}},
+		"number":     {idA + ": " + h2 + "\n", Entry{Head: h2, Status: StatusActive}},
+		"flow":       {idA + ": {head: " + h1 + ", status: ended, next: deliver, pr: 4}\n", Entry{Head: h1, Status: StatusEnded, Deliver: true, PR: 4}},
+		"comments":   {"# mine\n---\n" + idA + ": # this one\n  head: " + h1 + " # at\n\n  # more\n  comment: 5\n", Entry{Head: h1, Status: StatusActive, Comment: 5}},
+		"deeper":     {idA + ":\n     head: " + h1 + "\n     work:\n           branch: a/b\n", Entry{Head: h1, Status: StatusActive, Work: Work{Branch: "a/b"}}},
+		"nulls":      {idA + ":\n  head: " + h1 + "\n  key:\n  next: ~\n  attempts: null\n", Entry{Head: h1, Status: StatusActive}},
+		"block text": {idA + ":\n  head: " + h1 + "\n  suspended:\n    role: a\n    reason: |\n      one\n      two\n", Entry{Head: h1, Status: StatusActive, Suspended: &Suspended{"a", "one\ntwo\n"}}},
+		"same level": {idA + ":\n  head: " + h1 + "\n  attempts:\n  - refs/uwf/attempts/x/1.1\n", Entry{Head: h1, Status: StatusActive, Attempts: []string{"refs/uwf/attempts/x/1.1"}}},
+		"crlf":       {idA + ":\r\n  head: " + h1 + "\r\n  pr: 1\r\n", Entry{Head: h1, Status: StatusActive, PR: 1}},
+	} {
+		file, err := ParseThreads([]byte(strings.ReplaceAll(tc.text, "# mine\n---\n", "---\n# mine\n")))
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if got, _ := file.Get(idA); !reflect.DeepEqual(got, tc.want) {
+			t.Errorf("%s: %+v, want %+v", name, got, tc.want)
+		}
+	}
+}
+
+func TestThreadsRefused(t *testing.T) {
+	entry := idA + ":\n  head: " + h1 + "\n"
+	for name, text := range map[string]string{
+		"empty": "", "blank": "\n\n", "comment only": "# x\n", "list": "- a\n", "scalar": "x\n", "not UTF-8": idA + ": \xff\n",
+		"no head": idA + ":\n  status: active\n", "no hash": idA + ": xyz\n", "no id": "abc: " + h1 + "\n", "lower case id": strings.ToLower(idA) + ": " + h1 + "\n",
+		"twice": entry + entry, "twice in the entry": entry + "  head: " + h1 + "\n", "anchor": entry + "  key: &a x\n", "alias": idA + ": *a\n",
+		"merge": entry + "  <<: {pr: 1}\n", "tag": entry + "  key: !!str x\n", "status": entry + "  status: paused\n", "negative": entry + "  pr: -1\n",
+		"octal": entry + "  pr: 010\n", "text number": entry + "  pr: \"1\"\n", "branch": entry + "  work: {branch: ../../x}\n", "dash branch": entry + "  work: {branch: -x}\n",
+		"commit": entry + "  work: {commit: HEAD}\n", "attempt": entry + "  attempts: [refs/heads/main]\n", "attempt up": entry + "  attempts: [refs/uwf/attempts/../x]\n",
+		"unknown in work": entry + "  work: {branch: a, remote: b}\n", "next word": entry + "  next: tomorrow\n", "limits": entry + "  limits: {a: .inf}\n",
+		"tab": idA + ":\n\thead: " + h1 + "\n", "broken": entry + "  key: \"x\n", "second document": entry + "---\n", "deep": entry + "  x: " + strings.Repeat("[", 100) + strings.Repeat("]", 100) + "\n",
+		"merge conflict": "<<<<<<< ours\n" + entry + "=======\n",
+	} {
+		if _, err := ParseThreads([]byte(text)); !errors.Is(err, ErrMalformed) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := ParseThreads(make([]byte, MaxThreadsFile+1)); !errors.Is(err, ErrMalformed) {
+		t.Errorf("too large: %v", err)
+	}
+}
+
+// TestUnknownKeys: an older uwf loses nothing that a newer one wrote.
+func TestUnknownKeys(t *testing.T) {
+	file, err := ParseThreads([]byte(idA + ":\n  head: " + h1 + "\n  color: 0x1F\n  shape: {sides: [1, two, {a: b}], \"empty\": [], none: }\n  text: |\n    a\n    b\n  nothing: ~\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		// Set from scratch, without the entry that was read.
+		if file, err = file.With(map[ThreadID]*Entry{idA: {Head: h2, PR: 7}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if file, err = ParseThreads(file.Encode()); err != nil {
+		t.Fatal(err)
+	}
+	var got map[string]map[string]any
+	if err := yaml.Unmarshal(file.Encode(), &got); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]any{"head": h2, "status": "active", "pr": 7, "color": 31, "text": "a\nb\n", "nothing": nil,
+		"shape": map[string]any{"sides": []any{1, "two", map[string]any{"a": "b"}}, "empty": []any{}, "none": nil}}
+	if !reflect.DeepEqual(got[idA], want) {
+		t.Errorf("got %v, want %v", got[idA], want)
+	}
+}
+
+// TestUntouchedBytes: an entry that a change doesn't name keeps its bytes.
+func TestUntouchedBytes(t *testing.T) {
+	mine := idA + ": {head:   " + h1 + "} # by hand\n"
+	file, err := ParseThreads([]byte("# top\n" + mine + idB + ": " + h1 + "\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if file, err = file.With(map[ThreadID]*Entry{idB: {Head: h2}}); err != nil {
+		t.Fatal(err)
+	}
+	if want := "# top\n" + mine + idB + ": \"" + h2 + "\"\n"; string(file.Encode()) != want {
+		t.Errorf("got\n%s\nwant\n%s", file.Encode(), want)
+	}
+	if file, err = file.With(nil, idA, idB); err != nil || string(file.Encode()) != "# top\n{}\n" {
+		t.Errorf("without entries: %q, %v", file.Encode(), err)
+	}
+	if file, err = ParseThreads(file.Encode()); err != nil || file.Len() != 0 {
+		t.Errorf("the empty file: %v", err)
+	}
+}
+
+func manyThreads(t testing.TB, n int) []byte {
+	set := map[ThreadID]*Entry{}
+	for i := range n {
+		id := ThreadID(fmt.Sprintf("01KN%022d", i))
+		set[id] = &Entry{Head: h1, Workflow: h1, Key: "solve-issue/issue/" + fmt.Sprint(i), Work: Work{Branch: "uwf/" + string(id), Commit: strings.Repeat("a", 40)}, Next: &Next{Role: "developer", Since: 1_700_000_000_000}}
+	}
+	file, err := NewThreads().With(set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return file.Encode()
+}
+
+// BenchmarkParseThreads reads 1,000 full entries.
+func BenchmarkParseThreads(b *testing.B) {
+	data := manyThreads(b, 1000)
+	b.SetBytes(int64(len(data)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := ParseThreads(data); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func TestParseIsCheap(t *testing.T) {
+	data := manyThreads(t, 1000)
+	best := time.Hour
+	for range 5 {
+		at := time.Now()
+		if _, err := ParseThreads(data); err != nil {
+			t.Fatal(err)
+		}
+		best = min(best, time.Since(at))
+	}
+	// A YAML parser takes a hundred times as long; this bound is far from both.
+	if best > 50*time.Millisecond {
+		t.Errorf("reading 1,000 entries takes %s", best)
+	}
+}
+
+// FuzzPlain: what our own reader takes, yaml.v3 reads in the same way.
+func FuzzPlain(f *testing.F) {
+	for _, s := range []string{idA + ": " + h1, "a:\n  b: \"x\\u00e9\\n\"\n  c:\n    - d\n    - e: f\n      g: h\n", "a: \"\\ud800\"", "a:\nb: c", "a:\n  - - x", "\"a\": b # c"} {
+		f.Add(s)
+	}
+	f.Add(string(manyThreads(f, 2)))
+	f.Fuzz(func(t *testing.T, text string) {
+		v, ok := parsePlain(text, 1)
+		if !ok || strings.ContainsRune(text, '\uFFFD') || len(text) > 1<<12 {
+			return
+		}
+		want, err := parseYAML(text, 1)
+		if err != nil {
+			if strings.Contains(err.Error(), "not UTF-8") || strings.Contains(err.Error(), "control characters") || strings.Contains(err.Error(), "invalid") {
+				return // parseChunks looks for that first
+			}
+			t.Fatalf("our reader takes %q, yaml.v3 says %v", text, err)
+		}
+		if a, b := flat(v), flat(want); a != b {
+			t.Fatalf("%q: %s, yaml.v3: %s", text, a, b)
+		}
+	})
+}
+
+func flat(v value) string {
+	switch v.kind {
+	case mapping:
+		s := "{"
+		for _, p := range v.pairs {
+			s += fmt.Sprintf("%q:%s,", p.key, flat(p.val))
+		}
+		return s + "}"
+	case sequence:
+		s := "["
+		for _, i := range v.items {
+			s += flat(i) + ","
+		}
+		return s + "]"
+	}
+	if v.null() {
+		return "null"
+	}
+	return fmt.Sprintf("%q/%t", v.text, v.str)
+}
+
+// FuzzThreads: any bytes are read or refused, and what was read is written and
+// read again as the same.
+func FuzzThreads(f *testing.F) {
+	f.Add([]byte(idA + ": " + h1 + "\n"))
+	f.Add(manyThreads(f, 2))
+	f.Add([]byte("{}\n"))
+	f.Add([]byte("# c\n" + idA + ": {head: " + h1 + ", x: [1, {y: ~}], limits: {a: 1e3}}\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		file, err := ParseThreads(data)
+		if err != nil {
+			if !errors.Is(err, ErrMalformed) {
+				t.Fatal(err)
+			}
+			return
+		}
+		set := map[ThreadID]*Entry{}
+		for id, e := range file.All() {
+			set[id] = &e
+		}
+		again, err := file.With(set)
+		if errors.Is(err, ErrUnstorable) {
+			return // a role and deliver at once, say
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		back, err := ParseThreads(again.Encode())
+		if err != nil {
+			t.Fatalf("%v\n%s", err, again.Encode())
+		}
+		for id := range set {
+			a, _ := again.Get(id)
+			b, _ := back.Get(id)
+			if !reflect.DeepEqual(a, b) {
+				t.Fatalf("%+v\n%+v", a, b)
+			}
+		}
+	})
+}

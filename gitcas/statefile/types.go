@@ -1,0 +1,96 @@
+package statefile
+
+import "github.com/united-workforce/uwf/gitcas/node"
+
+// Status of a thread's entry in threads.yaml.
+type Status string
+
+// The statuses that threads.yaml knows. A cancelled thread has no entry: its
+// history line says so.
+const (
+	StatusActive    Status = "active"
+	StatusSuspended Status = "suspended"
+	StatusEnded     Status = "ended"
+)
+
+// Entry is one thread in threads.yaml.
+type Entry struct {
+	Head      node.Hash
+	Status    Status
+	Workflow  node.Hash
+	Key       string
+	Work      Work
+	Comment   int64
+	PR        int
+	Next      *Next
+	Deliver   bool // next: deliver
+	Suspended *Suspended
+	Attempts  []string // refs below refs/uwf/attempts/
+	Limits    map[string]float64
+
+	// extra holds the lines of keys that this version doesn't know, as they are
+	// written: they are carried along, so that an older uwf loses nothing that a
+	// newer one wrote.
+	extra string
+}
+
+// Work is where the agents' edits are: a branch and the commit recorded for it.
+// An empty Commit means that the thread began without a repository.
+type Work struct {
+	Branch string `json:"branch,omitempty"`
+	Commit string `json:"commit,omitempty"`
+}
+
+// Next names the role whose turn it is and since when (milliseconds). After a
+// resume, Answer is the string node with what the person said, kept in the
+// thread's folder, and Forgiven the number of linked attempts that no longer
+// count towards suspending the thread.
+type Next struct {
+	Role     string
+	Since    int64
+	Answer   node.Hash // yaml: answer
+	Forgiven int       // yaml: forgiven
+}
+
+// Suspended says which role waits and why.
+type Suspended struct {
+	Role   string `json:"role"`
+	Reason string `json:"reason"`
+}
+
+// RegistryEntry is one name in registry.yaml.
+type RegistryEntry struct {
+	Hash      node.Hash
+	Timestamp int64 // milliseconds; 0 where unknown
+	History   []RegistryVersion
+}
+
+// RegistryVersion is one earlier hash of a name.
+type RegistryVersion struct {
+	Hash      node.Hash
+	Timestamp int64
+}
+
+// Ended is one line of history/YYYY/MM-DD.jsonl.
+type Ended struct {
+	Thread      ThreadID    `json:"thread"`
+	Workflow    node.Hash   `json:"workflow"`
+	Head        node.Hash   `json:"head"`
+	CompletedAt int64       `json:"completedAt"` // milliseconds
+	Reason      string      `json:"reason"`      // "ended" or "cancelled"
+	Note        string      `json:"note,omitempty"`
+	Commit      string      `json:"commit"` // the last state commit that held the thread's folder
+	Key         string      `json:"key,omitempty"`
+	Steps       []node.Hash `json:"steps"`
+	PR          int         `json:"pr,omitempty"`
+	Work        Work        `json:"work"`
+}
+
+// Reasons of a history line.
+const (
+	ReasonEnded     = "ended"
+	ReasonCancelled = "cancelled"
+)
+
+// Trailer is one "Key: value" line at the end of a commit message.
+type Trailer struct{ Key, Value string }

@@ -1,0 +1,236 @@
+package statefile
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"gopkg.in/yaml.v3"
+)
+
+// Kinds of failure. Every error of this package matches one of them with
+// errors.Is.
+var (
+	// ErrMalformed: the bytes are not what the file has to hold.
+	ErrMalformed = errors.New("malformed")
+	// ErrFormat: VERSION names a format that this program doesn't know.
+	ErrFormat = errors.New("unknown format")
+	// ErrUnstorable: a value that the file can't hold.
+	ErrUnstorable = errors.New("not storable")
+)
+
+func malformed(line int, format string, args ...any) error {
+	return fmt.Errorf("%w: line %d: %s", ErrMalformed, line, fmt.Sprintf(format, args...))
+}
+
+// value is a piece of YAML, reduced to what our files use. Both readers below
+// make it, so that one interpreter reads what we wrote and what people wrote.
+type value struct {
+	line  int
+	kind  kind
+	text  string // of a scalar
+	str   bool   // a scalar that is certainly text: it was quoted
+	pairs []pair
+	items []value
+}
+
+type kind uint8
+
+const (
+	scalar kind = iota
+	mapping
+	sequence
+)
+
+type pair struct {
+	key string
+	val value
+}
+
+// null reports whether the value is YAML's null.
+func (v value) null() bool {
+	if v.kind != scalar || v.str {
+		return false
+	}
+	switch v.text {
+	case "", "~", "null", "Null", "NULL":
+		return true
+	}
+	return false
+}
+
+// chunk is one top-level key with its value, and the lines that it stands on.
+type chunk struct {
+	key  string
+	text string // whole lines, as they stand in the file
+	val  value
+}
+
+// parseChunks splits a YAML file with one block mapping at its top into its
+// entries. Comments stay with the entry before them; those above the first entry
+// are returned as head. The file may be "{}" (nothing), but not empty: a file
+// that lost its content must not be taken for one without entries.
+func parseChunks(data []byte, maxBytes int) (head string, chunks []chunk, err error) {
+	switch {
+	case len(data) > maxBytes:
+		return "", nil, fmt.Errorf("%w: %d bytes, more than %d", ErrMalformed, len(data), maxBytes)
+	case !utf8.Valid(data):
+		return "", nil, fmt.Errorf("%w: not UTF-8", ErrMalformed)
+	}
+	text := string(data)
+	if strings.TrimSpace(stripComments(text)) == "" {
+		return "", nil, fmt.Errorf("%w: the file is empty; one without entries holds {}", ErrMalformed)
+	}
+	if strings.TrimSpace(stripComments(text)) == "{}" {
+		return strings.TrimSuffix(text, lastLine(text)), nil, nil
+	}
+	starts, lines := topLevelLines(text)
+	if len(starts) == 0 {
+		return "", nil, malformed(1, "no entry")
+	}
+	head = text[:starts[0]]
+	chunks = make([]chunk, 0, len(starts))
+	seen := make(map[string]bool, len(starts))
+	for i, start := range starts {
+		end := len(text)
+		if i+1 < len(starts) {
+			end = starts[i+1]
+		}
+		c, err := parseChunk(text[start:end], lines[i])
+		if err != nil {
+			return "", nil, err
+		}
+		if seen[c.key] {
+			return "", nil, malformed(lines[i], "%q is there twice", c.key)
+		}
+		seen[c.key] = true
+		chunks = append(chunks, c)
+	}
+	return head, chunks, nil
+}
+
+// topLevelLines finds the lines that begin an entry: their offsets and numbers.
+func topLevelLines(text string) (starts, lines []int) {
+	pos := 0
+	for n := 1; pos < len(text); n++ {
+		end := strings.IndexByte(text[pos:], '\n')
+		line := text[pos:]
+		if end >= 0 {
+			line = text[pos : pos+end]
+		}
+		marker := n == 1 && strings.TrimRight(line, " \r") == "---"
+		if line != "" && line != "\r" && !strings.ContainsRune(" #", rune(line[0])) && !marker {
+			starts, lines = append(starts, pos), append(lines, n)
+		}
+		if end < 0 {
+			break
+		}
+		pos += end + 1
+	}
+	return starts, lines
+}
+
+func stripComments(text string) string {
+	var b strings.Builder
+	// Only the beginning matters: a file with content is told by its first line.
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(line, "#") || b.Len() == 0 && strings.TrimSpace(line) == "---" {
+			continue
+		}
+		b.WriteString(line)
+		if b.Len() > 64 {
+			break
+		}
+	}
+	return b.String()
+}
+
+func lastLine(text string) string {
+	trimmed := strings.TrimRight(text, "\n\r ")
+	return text[strings.LastIndexByte(trimmed, '\n')+1:]
+}
+
+// parseChunk reads one entry: with our own reader when it is written as we write,
+// which costs a hundredth of a YAML parser, else with yaml.v3.
+func parseChunk(text string, line int) (chunk, error) {
+	v, ok := parsePlain(text, line)
+	if !ok {
+		var err error
+		if v, err = parseYAML(text, line); err != nil {
+			return chunk{}, err
+		}
+	}
+	if v.kind != mapping || len(v.pairs) != 1 {
+		return chunk{}, malformed(line, "not one key with its value")
+	}
+	if !strings.HasSuffix(text, "\n") {
+		text += "\n"
+	}
+	return chunk{key: v.pairs[0].key, text: text, val: v.pairs[0].val}, nil
+}
+
+// parseYAML reads text with yaml.v3. Anchors, aliases, tags and merge keys are
+// refused: nothing that uwf or a person has a reason to write.
+func parseYAML(text string, line int) (value, error) {
+	var doc yaml.Node
+	dec := yaml.NewDecoder(strings.NewReader(text))
+	if err := dec.Decode(&doc); err != nil {
+		return value{}, malformed(line, "%v (lines counted from here)", err)
+	}
+	if doc.Kind != yaml.DocumentNode || len(doc.Content) != 1 {
+		return value{}, malformed(line, "not one document")
+	}
+	return convert(doc.Content[0], line-1, 0)
+}
+
+// maxYAMLDepth bounds how deep values nest.
+const maxYAMLDepth = 32
+
+func convert(n *yaml.Node, base, depth int) (value, error) {
+	line := base + n.Line
+	switch {
+	case depth > maxYAMLDepth:
+		return value{}, malformed(line, "nested deeper than %d", maxYAMLDepth)
+	case n.Anchor != "" || n.Kind == yaml.AliasNode:
+		return value{}, malformed(line, "anchors and aliases are not allowed")
+	case n.Style&yaml.TaggedStyle != 0:
+		return value{}, malformed(line, "the tag %s is not allowed", n.Tag)
+	}
+	v := value{line: line}
+	switch n.Kind {
+	case yaml.ScalarNode:
+		quoted := n.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle|yaml.LiteralStyle|yaml.FoldedStyle) != 0
+		v.text, v.str = n.Value, quoted || strings.ContainsAny(n.Value, "\n\r")
+	case yaml.MappingNode:
+		v.kind = mapping
+		seen := map[string]bool{}
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			k := n.Content[i]
+			if k.Kind != yaml.ScalarNode || k.Anchor != "" || k.Style&yaml.TaggedStyle != 0 || k.Tag == "!!merge" {
+				return value{}, malformed(base+k.Line, "a key that is no plain text")
+			}
+			if seen[k.Value] {
+				return value{}, malformed(base+k.Line, "%q is there twice", k.Value)
+			}
+			seen[k.Value] = true
+			item, err := convert(n.Content[i+1], base, depth+1)
+			if err != nil {
+				return value{}, err
+			}
+			v.pairs = append(v.pairs, pair{k.Value, item})
+		}
+	case yaml.SequenceNode:
+		v.kind = sequence
+		for _, c := range n.Content {
+			item, err := convert(c, base, depth+1)
+			if err != nil {
+				return value{}, err
+			}
+			v.items = append(v.items, item)
+		}
+	default:
+		return value{}, malformed(line, "unexpected YAML")
+	}
+	return v, nil
+}

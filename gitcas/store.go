@@ -1,0 +1,51 @@
+package gitcas
+
+import (
+	"maps"
+	"strings"
+
+	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/gitcas/record"
+	"github.com/united-workforce/uwf/gitcas/wire"
+)
+
+// Store is one state branch on one remote. It keeps no state of the branch
+// itself, only compiled schemas; it is safe for concurrent use.
+type Store struct {
+	remote wire.Remote
+	o      Options
+	err    error // what Open found wrong with the options
+	ref    string
+	// known are the nodes that every uwf has without reading them.
+	known   node.Map
+	schemas node.Schemas
+}
+
+// Open returns the store behind a remote. It does no I/O: what is wrong with the
+// options, or with the remote, is the error of the first method called.
+func Open(remote wire.Remote, o Options) *Store {
+	s := &Store{remote: remote, o: o.withDefaults(), known: node.Map{}}
+	s.err = s.o.check()
+	s.ref = headsFolder + s.o.Branch
+	maps.Copy(s.known, record.Schemas())
+	maps.Copy(s.known, node.Builtin())
+	return s
+}
+
+// Remote is the remote that the store is on.
+func (s *Store) Remote() wire.Remote { return s.remote }
+
+// Branch is the full name of the state branch's ref.
+func (s *Store) Branch() string { return s.ref }
+
+// Atomic reports whether the remote took atomic pushes when the store was made.
+// Where it did not, Push updates the refs one by one, see there.
+func (s *Store) Atomic(v *View) bool { return v.version.Atomic }
+
+// shellQuote makes an argument safe to paste into a shell.
+func shellQuote(s string) string {
+	if s != "" && strings.Trim(s, "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ/:._-@+=,") == "" {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}

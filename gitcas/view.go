@@ -1,0 +1,322 @@
+package gitcas
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/go-git/go-git/v5/plumbing"
+
+	"github.com/united-workforce/uwf/gitcas/gitobj"
+	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/gitcas/statefile"
+	"github.com/united-workforce/uwf/gitcas/wire"
+)
+
+// View is the store as it was at one moment: the tip of the state branch and the
+// refs beside it. It does not change; what it was not loaded with it fetches by
+// object id, so that it stays consistent. It is safe for concurrent use.
+type View struct {
+	s      *Store
+	at     time.Time
+	refs   map[string]wire.ID
+	claims map[ThreadID]Held
+	// pinned: made of a former commit, to read an ended thread; it can't be
+	// pushed on.
+	pinned  bool
+	lagging map[string]error
+	cache   *cache
+	state
+}
+
+// state is the content of one state commit, as far as it was read. Like View it
+// does not change.
+type state struct {
+	tip     wire.ID
+	parents []wire.ID
+	version statefile.Version
+
+	root, cas, threadDirs, history *dir
+
+	threads  *statefile.Threads
+	registry *statefile.Registry
+	folders  map[ThreadID]*dir // loaded folders of threads
+}
+
+// cache holds the objects of one view. Decoded nodes are kept apart: the views
+// that are made from one another share them.
+type cache struct {
+	mu    sync.Mutex
+	objs  wire.Objects
+	nodes *nodeCache
+}
+
+// nodeCache holds nodes by the id of their blob.
+type nodeCache struct {
+	mu sync.Mutex
+	m  map[wire.ID]stored
+}
+
+// stored is a node that was decoded from a blob. Its hash is computed, so it can
+// be compared with any name that the blob has.
+type stored struct {
+	hash    node.Hash
+	node    node.Node
+	checked bool // against its schema
+}
+
+func newCache() *cache {
+	return &cache{objs: wire.Objects{}, nodes: &nodeCache{m: map[wire.ID]stored{}}}
+}
+
+func (c *cache) add(objs wire.Objects) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	maps.Copy(c.objs, objs)
+}
+
+func (c *cache) get(id wire.ID) (wire.Object, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	o, ok := c.objs[id]
+	return o, ok
+}
+
+// node returns a decoded node.
+func (c *cache) node(id wire.ID) (stored, bool) {
+	c.nodes.mu.Lock()
+	defer c.nodes.mu.Unlock()
+	n, ok := c.nodes.m[id]
+	return n, ok
+}
+
+// put keeps a decoded node; its blob is not needed again.
+func (c *cache) put(id wire.ID, n stored) {
+	c.nodes.mu.Lock()
+	c.nodes.m[id] = n
+	c.nodes.mu.Unlock()
+	c.mu.Lock()
+	delete(c.objs, id)
+	c.mu.Unlock()
+}
+
+// missing are those of the ids, each once, that are in neither cache.
+func (c *cache) missing(ids []wire.ID) []wire.ID {
+	var out []wire.ID
+	seen := map[wire.ID]bool{}
+	for _, id := range ids {
+		_, have := c.get(id)
+		if _, decoded := c.node(id); !have && !decoded && !seen[id] && !id.IsZero() {
+			seen[id] = true
+			out = append(out, id)
+		}
+	}
+	return out
+}
+
+// Tip is the state commit that the view shows.
+func (v *View) Tip() wire.ID { return v.tip }
+
+// StoreID is the store's random id.
+func (v *View) StoreID() string { return v.version.Store }
+
+// Time is the server's clock when the view was read.
+func (v *View) Time() time.Time { return v.at }
+
+// Entry is a thread's entry in threads.yaml.
+func (v *View) Entry(id ThreadID) (Entry, bool) { return v.threads.Get(id) }
+
+// Threads are all entries of threads.yaml.
+func (v *View) Threads() map[ThreadID]Entry { return v.threads.All() }
+
+// Registry are all entries of registry.yaml.
+func (v *View) Registry() map[string]RegistryEntry { return v.registry.All() }
+
+// Claim is a thread's claim, if there is one and the view was loaded for that
+// thread, or for none in particular.
+func (v *View) Claim(id ThreadID) (Held, bool) {
+	h, ok := v.claims[id]
+	return h, ok
+}
+
+// Claims are all claims that the view shows.
+func (v *View) Claims() map[ThreadID]Held { return maps.Clone(v.claims) }
+
+// Ref is a ref's value, if it is one of those that Load lists.
+func (v *View) Ref(name string) (wire.ID, bool) {
+	id, ok := v.refs[name]
+	return id, ok
+}
+
+// Refs are all refs that the view shows.
+func (v *View) Refs() map[string]wire.ID { return maps.Clone(v.refs) }
+
+// Lagging are the refs that a push without atomicity could not update after the
+// state branch was: the step is done, and a later job brings them up.
+func (v *View) Lagging() map[string]error { return maps.Clone(v.lagging) }
+
+// Get returns a node by hash: one of the built-in ones, one of cas/, or one in
+// the folder of a thread that the view was loaded for (not its details). Its
+// hash and schema are checked. One that is not there is node.ErrNotFound.
+func (v *View) Get(ctx context.Context, h node.Hash) (node.Node, error) {
+	if n, ok := v.s.known[h]; ok {
+		return n, nil
+	}
+	path, id, ok := v.find(h)
+	if !ok {
+		return node.Node{}, fmt.Errorf("%w: %s, neither in cas/ nor in the threads that were loaded", node.ErrNotFound, h)
+	}
+	return v.read(ctx, path, id, h)
+}
+
+// find looks a node's file up.
+func (v *View) find(h node.Hash) (path string, id wire.ID, ok bool) {
+	name := nodeFile(h)
+	if e, ok := v.cas.get(name); ok {
+		return v.cas.at(name), e.ID, true
+	}
+	for _, d := range v.folders {
+		if e, ok := d.get(name); ok {
+			return d.at(name), e.ID, true
+		}
+	}
+	return "", wire.ZeroID, false
+}
+
+// Getter gives the view's nodes to code that knows no context.
+func (v *View) Getter(ctx context.Context) node.Getter { return getter{ctx, v} }
+
+type getter struct {
+	ctx context.Context
+	v   *View
+}
+
+// Get implements node.Getter.
+func (g getter) Get(h node.Hash) (node.Node, error) { return g.v.Get(g.ctx, h) }
+
+// read returns the node in a file, checked against its name and its schema.
+func (v *View) read(ctx context.Context, path string, id wire.ID, h node.Hash) (node.Node, error) {
+	return v.readWith(path, id, h, v.Getter(ctx), func() (wire.Object, error) {
+		return v.object(ctx, path, id, plumbing.BlobObject, MaxNodeFile)
+	})
+}
+
+func (v *View) readWith(path string, id wire.ID, h node.Hash, g node.Getter, blob func() (wire.Object, error)) (node.Node, error) {
+	n, ok := v.cache.node(id)
+	if !ok {
+		o, err := blob()
+		if err != nil {
+			return node.Node{}, err
+		}
+		if n, err = decodeNode(path, o); err != nil {
+			return node.Node{}, err
+		}
+		v.cache.put(id, n)
+	}
+	if n.hash != h {
+		return node.Node{}, content(path, fmt.Sprintf("its content hashes to %s", n.hash))
+	}
+	if !n.checked {
+		if err := v.s.schemas.Check(g, n.node); err != nil {
+			return node.Node{}, damagedUnlessWire(path, err)
+		}
+		n.checked = true
+		v.cache.put(id, n)
+	}
+	return n.node, nil
+}
+
+func decodeNode(path string, o wire.Object) (stored, error) {
+	n, err := node.DecodeFile(o.Data)
+	if err != nil {
+		return stored{}, contentErr(path, err)
+	}
+	h, err := n.Hash()
+	if err != nil {
+		return stored{}, contentErr(path, err)
+	}
+	return stored{hash: h, node: n}, nil
+}
+
+// damagedUnlessWire says of a check that failed on a file that the file is
+// damaged, unless the remote, or a file that it refers to, is to blame.
+func damagedUnlessWire(path string, err error) error {
+	var we *wire.Error
+	if errors.As(err, &we) || errors.Is(err, ErrDamaged) {
+		return fmt.Errorf("check %s: %w", path, err)
+	}
+	return contentErr(path, err)
+}
+
+// object returns one object of the branch, fetched when it was not yet.
+func (v *View) object(ctx context.Context, path string, id wire.ID, typ plumbing.ObjectType, maxSize int) (wire.Object, error) {
+	if err := v.fetch(ctx, id); err != nil {
+		return wire.Object{}, err
+	}
+	o, ok := v.cache.get(id)
+	switch {
+	case !ok:
+		return wire.Object{}, content(path, "the remote doesn't send its object "+id.String())
+	case o.Type != typ:
+		return wire.Object{}, content(path, fmt.Sprintf("object %s is a %s, not a %s", id, o.Type, typ))
+	case len(o.Data) > maxSize:
+		return wire.Object{}, content(path, fmt.Sprintf("%d bytes, more than %d", len(o.Data), maxSize))
+	}
+	return o, nil
+}
+
+// onlyWanted is the filter for wants that are to come without what they refer to.
+const onlyWanted = "tree:0"
+
+// fetch gets the objects that are not in the cache, all in one request.
+func (v *View) fetch(ctx context.Context, ids ...wire.ID) error {
+	_, err := v.fetchWith(ctx, onlyWanted, ids)
+	return err
+}
+
+// fetchWith is fetch with a filter. What comes along is returned, and not kept.
+func (v *View) fetchWith(ctx context.Context, filter string, ids []wire.ID) (wire.Objects, error) {
+	wants := v.cache.missing(ids)
+	if len(wants) == 0 {
+		return nil, nil
+	}
+	objs, err := v.s.remote.Fetch(ctx, wire.FetchRequest{Wants: wants, Depth: 1, Filter: filter})
+	if err != nil {
+		return nil, fmt.Errorf("read the state branch: %w", err)
+	}
+	for _, id := range wants {
+		o, ok := objs[id]
+		if !ok {
+			return nil, content(id.String(), "the remote doesn't send this object of the state branch")
+		}
+		v.cache.add(wire.Objects{id: o})
+	}
+	return objs, nil
+}
+
+// folder returns threads/<id>, nil when the tip has none.
+func (v *View) folder(ctx context.Context, id ThreadID) (*dir, error) {
+	if d, ok := v.folders[id]; ok {
+		return d, nil
+	}
+	e, ok := v.threadDirs.get(string(id))
+	if !ok {
+		return nil, nil
+	}
+	return v.dir(ctx, threadPath(id), e.ID, checkThread)
+}
+
+// dir reads a folder by its tree's id.
+func (v *View) dir(ctx context.Context, path string, id wire.ID, check func(gitobj.Entry) error) (*dir, error) {
+	o, err := v.object(ctx, path, id, plumbing.TreeObject, maxTree)
+	if err != nil {
+		return nil, err
+	}
+	return parseDir(path, o, check)
+}
+
+// maxTree is the largest folder that is read, in bytes: half a million entries.
+const maxTree = 32 << 20

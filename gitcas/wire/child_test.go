@@ -1,0 +1,205 @@
+//go:build unix
+
+package wire_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/united-workforce/uwf/gitcas/wire"
+)
+
+// fakePrograms is an environment in which a program is replaced by a script.
+func fakePrograms(t *testing.T, name, script string) []string {
+	t.Helper()
+	d := t.TempDir()
+	writeFile(t, filepath.Join(d, name), "#!/bin/sh\n"+script+"\n", 0o700)
+	return []string{"PATH=" + d + ":/usr/bin:/bin", "HOME=" + d, "GITHUB_TOKEN=must-not-arrive", "GIT_DIR=/nowhere", "SSH_AUTH_SOCK=/agent"}
+}
+
+// TestCheckedOutBranch: a branch that someone has checked out is not moved
+// under their feet, whatever the repository allows.
+func TestCheckedOutBranch(t *testing.T) {
+	d := t.TempDir()
+	gitIn(t, d, "init", "-q", "-b", "uwf-state")
+	gitIn(t, d, "commit", "-q", "--allow-empty", "-m", "first")
+	gitIn(t, d, "config", "receive.denyCurrentBranch", "updateInstead")
+	r := dialBed(t, d, "", wire.DialOptions{}).remote
+	const ref = "refs/heads/uwf-state"
+	tip := list(t, r, ref).Refs[ref]
+	tr := tree()
+	c := commit("second", tr)
+	_, err := r.Push(t.Context(), wire.PushRequest{
+		Atomic:  true,
+		Updates: []wire.RefUpdate{{Name: ref, Old: tip, New: c.ID}, {Name: "refs/heads/other", New: c.ID}},
+		Objects: plain(tr, c),
+	})
+	wantKind(t, err, wire.ErrProtected, "push to the checked-out branch")
+	var e *wire.Error
+	if errors.As(err, &e) && (e.Ref != ref || !strings.Contains(e.Detail, "checked out")) {
+		t.Errorf("ref %q, detail %q", e.Ref, e.Detail)
+	}
+	push(t, r, []wire.RefUpdate{{Name: "refs/heads/other", New: c.ID}}, plain(tr, c)...)
+}
+
+// TestLocalHooks: hooks of a local repository do not run for its state.
+func TestLocalHooks(t *testing.T) {
+	d := bare(t)
+	hooks := filepath.Join(d, "hooks")
+	if err := os.MkdirAll(hooks, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	ran := filepath.Join(t.TempDir(), "ran")
+	for _, h := range []string{"pre-receive", "update", "post-receive", "post-update", "reference-transaction"} {
+		writeFile(t, filepath.Join(hooks, h), "#!/bin/sh\ntouch "+ran+"\nexit 1\n", 0o700)
+	}
+	gitIn(t, d, "config", "core.hooksPath", hooks)
+	history(t, dialBed(t, "file://"+d, d, wire.DialOptions{}).remote, "refs/heads/main", 1)
+	if _, err := os.Stat(ran); err == nil {
+		t.Error("a hook ran")
+	}
+}
+
+func TestNoSuchRepository(t *testing.T) {
+	empty := t.TempDir()
+	ssh := wire.DialOptions{Env: sshEnv(t, true)}
+	for url, tc := range map[string]struct {
+		o    wire.DialOptions
+		kind error
+	}{
+		"file://" + empty + "/none.git":       {wire.DialOptions{}, wire.ErrNotFound},
+		"file://" + empty:                     {wire.DialOptions{}, wire.ErrNotFound},
+		empty + "/none":                       {wire.DialOptions{}, wire.ErrNotFound},
+		"ssh://git@example.org" + empty:       {ssh, wire.ErrNotFound},
+		"git@example.org:" + empty + "/it's!": {ssh, wire.ErrNotFound},
+		"git@example.com:x.git":               {ssh, wire.ErrUnreachable},
+	} {
+		r := dialBed(t, url, "", tc.o).remote
+		_, err := r.List(t.Context(), "refs/")
+		wantKind(t, err, tc.kind, "list "+url)
+		_, err = r.Fetch(t.Context(), wire.FetchRequest{Wants: []wire.ID{blob("x").ID}, Depth: 1, Filter: "tree:1"})
+		wantKind(t, err, tc.kind, "fetch "+url)
+		tr := tree()
+		c := commit("c", tr)
+		_, err = r.Push(t.Context(), wire.PushRequest{Updates: []wire.RefUpdate{{Name: "refs/heads/a", New: c.ID}}, Objects: plain(tr, c)})
+		wantKind(t, err, tc.kind, "push "+url)
+		_, err = r.Atomic(t.Context())
+		wantKind(t, err, tc.kind, "atomic "+url)
+	}
+}
+
+func TestNoGit(t *testing.T) {
+	for _, url := range []string{"file:///x.git", "ssh://example.org/x.git"} {
+		r := dialBed(t, url, "", wire.DialOptions{Env: []string{"PATH=" + t.TempDir() + "::relative"}}).remote
+		_, err := r.List(t.Context(), "refs/")
+		wantKind(t, err, wire.ErrUnreachable, "no program for "+url)
+		if err != nil && !strings.Contains(err.Error(), "is not on PATH") {
+			t.Errorf("the message is %v", err)
+		}
+	}
+}
+
+// TestChildEnvironment: children get what they need and nothing else.
+func TestChildEnvironment(t *testing.T) {
+	for program, tc := range map[string]struct {
+		url           string
+		wants, absent []string
+	}{
+		"git": {"file:///x.git",
+			[]string{"GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null", "GIT_TERMINAL_PROMPT=0", "LC_ALL=C", "GIT_PROTOCOL=version=2", "=core.hooksPath", "=/x.git"},
+			[]string{"HOME=", "GITHUB_TOKEN", "GIT_DIR", "SSH_AUTH_SOCK"}},
+		"ssh": {"ssh://example.org/x.git",
+			[]string{"HOME=", "SSH_AUTH_SOCK=/agent", "LC_ALL=C", "GIT_PROTOCOL=version=2"},
+			[]string{"GITHUB_TOKEN", "GIT_DIR"}},
+	} {
+		seen := filepath.Join(t.TempDir(), "env")
+		r := dialBed(t, tc.url, "", wire.DialOptions{Env: fakePrograms(t, program, "env >> "+seen+"; exit 1")}).remote
+		if _, err := r.List(t.Context(), "refs/"); err == nil {
+			t.Errorf("%s: the fake program was believed", program)
+		}
+		b, err := os.ReadFile(seen)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range tc.wants {
+			if !strings.Contains(string(b), s) {
+				t.Errorf("%s has no %s in its environment", program, s)
+			}
+		}
+		for _, s := range tc.absent {
+			if strings.Contains(string(b), s) {
+				t.Errorf("%s has %s in its environment", program, s)
+			}
+		}
+	}
+}
+
+func TestSSHCommand(t *testing.T) {
+	d := bare(t)
+	env := sshEnv(t, true)
+	wrapper := filepath.Join(t.TempDir(), "my ssh")
+	writeFile(t, wrapper, "#!/bin/sh\n[ \"$1\" = -F ] && [ \"$2\" = 'some file' ] || exit 3\nshift 2\nexec ssh \"$@\"\n", 0o700)
+	cmd := append(env, "GIT_SSH_COMMAND='"+wrapper+"' -F 'some file'")
+	list(t, dialBed(t, "ssh://git@example.org:2222"+d, d, wire.DialOptions{Env: cmd}).remote, "refs/")
+	plainSSH := filepath.Join(t.TempDir(), "plain")
+	writeFile(t, plainSSH, "#!/bin/sh\nexec ssh \"$@\"\n", 0o700)
+	list(t, dialBed(t, "example.org:"+d, d, wire.DialOptions{Env: append(env, "GIT_SSH="+plainSSH)}).remote, "refs/")
+}
+
+// TestHangingChild: a child that hangs is killed with everything it started.
+func TestHangingChild(t *testing.T) {
+	for program, url := range map[string]string{"git": "file:///x.git", "ssh": "ssh://example.org/x.git"} {
+		pids := filepath.Join(t.TempDir(), "pids")
+		env := fakePrograms(t, program, "sleep 1000 &\necho $! $$ >> "+pids+"\nwait")
+		r := dialBed(t, url, "", wire.DialOptions{Env: env, Timeout: 150 * time.Millisecond}).remote
+		_, err := r.List(t.Context(), "refs/")
+		wantKind(t, err, wire.ErrUnreachable, "hanging "+program)
+		ctx, cancel := context.WithTimeout(t.Context(), 150*time.Millisecond)
+		r = dialBed(t, url, "", wire.DialOptions{Env: env}).remote
+		_, err = r.Push(ctx, creation())
+		cancel()
+		if !errors.Is(err, wire.ErrUnreachable) || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("hanging %s with a deadline: %v", program, err)
+		}
+		b, err := os.ReadFile(pids)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, pid := range strings.Fields(string(b)) {
+			if alive(pid) {
+				t.Errorf("%s left process %s", program, pid)
+			}
+		}
+	}
+}
+
+// alive reports whether a process runs; one that only waits to be collected by
+// its parent doesn't. Where there is no /proc nothing can be said.
+func alive(pid string) bool {
+	for range 50 {
+		b, err := os.ReadFile("/proc/" + pid + "/stat")
+		if err != nil || strings.Contains(string(b), ") Z ") {
+			return false
+		}
+		time.Sleep(10 * time.Millisecond) // being killed takes the kernel a moment
+	}
+	return true
+}
+
+// TestChattyChild: a child that fails after writing much on both outputs.
+func TestChattyChild(t *testing.T) {
+	script := "i=0; while [ $i -lt 5000 ]; do echo noise-noise-noise-noise >&2; i=$((i+1)); done; echo 'fatal: no space left on device' >&2; exit 128"
+	r := dialBed(t, "file:///x.git", "", wire.DialOptions{Env: fakePrograms(t, "git", script)}).remote
+	tr := tree()
+	c := commit("c", tr)
+	_, err := r.Push(t.Context(), wire.PushRequest{Updates: []wire.RefUpdate{{Name: "refs/heads/a", New: c.ID}}, Objects: plain(tr, c)})
+	wantKind(t, err, wire.ErrUnreachable, "full disk")
+	if err != nil && (!strings.Contains(err.Error(), "no space left") || len(err.Error()) > 2000) {
+		t.Errorf("the message is %q", err)
+	}
+}

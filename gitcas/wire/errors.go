@@ -1,0 +1,93 @@
+package wire
+
+import (
+	"fmt"
+	"sort"
+	"strings"
+
+	"github.com/united-workforce/uwf/gitcas/wire/internal/fault"
+)
+
+// Kinds of failure. An *Error matches exactly one of them with errors.Is.
+var (
+	// ErrLostRace: a ref no longer had the expected value.
+	ErrLostRace = fault.ErrLostRace
+	// ErrDenied: the credentials are missing or may not do this.
+	ErrDenied = fault.ErrDenied
+	// ErrProtected: a branch rule or a hook of the server refused the push.
+	ErrProtected = fault.ErrProtected
+	// ErrSecretRefused: the server's push protection found a secret.
+	ErrSecretRefused = fault.ErrSecretRefused
+	// ErrNotFound: no such repository or object.
+	ErrNotFound = fault.ErrNotFound
+	// ErrUnreachable: no answer, or the connection broke. A push that failed
+	// with it may or may not have happened.
+	ErrUnreachable = fault.ErrUnreachable
+	// ErrUnreadable: the answer is damaged, too large, or no git protocol.
+	ErrUnreadable = fault.ErrUnreadable
+	// ErrNotAtomic: an atomic push was asked for and the server has none.
+	ErrNotAtomic = fault.ErrNotAtomic
+	// ErrInvalid: the request itself can't be carried out by any server: a ref
+	// name that git refuses, an object that does not match its id.
+	ErrInvalid = fault.ErrInvalid
+)
+
+// Error is a failed operation on a remote.
+type Error struct {
+	Op     string // "list refs", "fetch", "push"
+	URL    string // the remote, without credentials
+	Ref    string // the ref concerned, when it was one
+	Kind   error  // one of the Err… sentinels
+	Detail string // what the server or the system said, one line
+
+	cause error // context.Canceled and its like, for errors.Is
+}
+
+func (e *Error) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %s", e.Op, e.URL)
+	if e.Ref != "" {
+		fmt.Fprintf(&b, " (%s)", e.Ref)
+	}
+	fmt.Fprintf(&b, ": %v", e.Kind)
+	if e.Detail != "" {
+		fmt.Fprintf(&b, ": %s", e.Detail)
+	}
+	return b.String()
+}
+
+// Unwrap gives the kind, and what caused the failure on this side: a cancelled
+// context is both ErrUnreachable and context.Canceled.
+func (e *Error) Unwrap() []error {
+	if e.cause == nil {
+		return []error{e.Kind}
+	}
+	return []error{e.Kind, e.cause}
+}
+
+// PartialError says that a push without atomicity was taken in part. It matches
+// the kinds of all refused updates.
+type PartialError struct {
+	URL     string
+	Applied []string          // refs that were updated
+	Refused map[string]*Error // refs that were not, and why
+}
+
+func (e *PartialError) Error() string {
+	why := make([]string, 0, len(e.Refused))
+	for name, err := range e.Refused {
+		why = append(why, fmt.Sprintf("%s (%v: %s)", name, err.Kind, err.Detail))
+	}
+	sort.Strings(why)
+	return fmt.Sprintf("push %s: taken in part: updated %s; refused %s",
+		e.URL, strings.Join(e.Applied, ", "), strings.Join(why, ", "))
+}
+
+// Unwrap gives the refusals.
+func (e *PartialError) Unwrap() []error {
+	out := make([]error, 0, len(e.Refused))
+	for _, err := range e.Refused {
+		out = append(out, err)
+	}
+	return out
+}

@@ -1,0 +1,106 @@
+// Package fault holds the kinds of failure of git remotes, and turns what
+// servers, git and ssh say in words into one of them. It does no I/O.
+package fault
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+)
+
+// The kinds of failure.
+var (
+	// ErrLostRace: a ref no longer had the expected value.
+	ErrLostRace = errors.New("the ref was changed by someone else")
+	// ErrDenied: the credentials are missing or may not do this.
+	ErrDenied = errors.New("access denied")
+	// ErrProtected: a branch rule or a hook of the server refused the push.
+	ErrProtected = errors.New("refused by a branch rule or hook of the server")
+	// ErrSecretRefused: the server's push protection found a secret.
+	ErrSecretRefused = errors.New("refused because the server found a secret in the push")
+	// ErrNotFound: no such repository or object.
+	ErrNotFound = errors.New("not found")
+	// ErrUnreachable: no answer, or the connection broke. A push that failed
+	// with it may or may not have happened.
+	ErrUnreachable = errors.New("unreachable")
+	// ErrUnreadable: the answer is damaged, too large, or no git protocol.
+	ErrUnreadable = errors.New("unreadable answer")
+	// ErrNotAtomic: an atomic push was asked for and the server has none.
+	ErrNotAtomic = errors.New("the server has no atomic push")
+	// ErrInvalid: the request itself can't be carried out by any server: a ref
+	// name that git refuses, an object that does not match its id.
+	ErrInvalid = errors.New("invalid request")
+)
+
+// Answers that stop before they are complete, and, as a special case, those
+// that never began.
+var (
+	ErrEarly   = fmt.Errorf("%w: the answer ends too early", ErrUnreachable)
+	ErrNothing = fmt.Errorf("%w (it is empty)", ErrEarly)
+)
+
+// ErrRefused says that the server is there but doesn't take a request in that
+// form: try another one. It is unreadable for who can't.
+var ErrRefused = fmt.Errorf("%w: the server refuses this form of request", ErrUnreadable)
+
+// ServerError is what a server said instead of an answer.
+type ServerError struct{ Text string }
+
+func (e *ServerError) Error() string { return e.Text }
+
+// Unwrap gives the kind that the text stands for.
+func (e *ServerError) Unwrap() error {
+	_, kind := Translate(e.Text)
+	return kind
+}
+
+// Reading gives an error of reading from a connection its kind.
+func Reading(err error) error {
+	var said *ServerError
+	switch {
+	case errors.As(err, &said):
+		return err
+	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
+		return ErrEarly
+	case errors.Is(err, ErrUnreachable) || errors.Is(err, ErrUnreadable):
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrUnreachable, err)
+}
+
+// KindOf gives the kind that an error wraps. A cancelled or timed-out one is
+// ErrUnreachable, any other unreadable.
+func KindOf(err error) error {
+	for _, k := range []error{
+		ErrLostRace, ErrDenied, ErrProtected, ErrSecretRefused, ErrNotFound,
+		ErrUnreachable, ErrUnreadable, ErrNotAtomic, ErrInvalid,
+	} {
+		if errors.Is(err, k) {
+			return k
+		}
+	}
+	var ne net.Error
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.As(err, &ne) {
+		return ErrUnreachable
+	}
+	return ErrUnreadable
+}
+
+// OneLine makes text from a server safe and short enough for a message: no
+// control characters, at most 500 bytes.
+func OneLine(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f || (r >= 0x80 && r < 0xa0) {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(s, "?"))
+	s = strings.Join(strings.Fields(s), " ")
+	if len(s) > 500 {
+		s = strings.ToValidUTF8(s[:500], "") + "…"
+	}
+	return s
+}

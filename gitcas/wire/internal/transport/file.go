@@ -1,0 +1,94 @@
+package transport
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+)
+
+// fileTransport reaches a repository on this machine through git's own
+// upload-pack and receive-pack, one process a request, in the stateless form
+// that HTTP servers use.
+type fileTransport struct {
+	path string
+	o    Options
+}
+
+func newFileTransport(path string, o Options) *fileTransport {
+	return &fileTransport{path: filepath.Clean(path), o: o}
+}
+
+func (t *fileTransport) URL() string {
+	return (&url.URL{Scheme: "file", Path: filepath.ToSlash(t.path)}).String()
+}
+func (t *fileTransport) Close() error { return nil }
+func (t *fileTransport) Direct() bool { return true }
+
+func (t *fileTransport) Call(ctx context.Context, c Call) (*Answer, error) {
+	args := []string{c.Service[len("git-"):], "--stateless-rpc"}
+	if c.Advert {
+		args = append(args, "--advertise-refs")
+	}
+	env := t.env()
+	if c.V2 {
+		env = append(env, "GIT_PROTOCOL=version=2")
+	}
+	ch, err := startChild(ctx, t.o, env, "git", append(args, t.path)...)
+	if err != nil {
+		return nil, err
+	}
+	at := t.o.Now()
+	ch.feed(c.Body)
+	return ch.answer(at), nil
+}
+
+// env is a clean environment for git: nothing of the user's or the system's
+// configuration, no prompts, no hooks, no maintenance. What the repository
+// itself configures about hooks and checked-out branches is overruled.
+func (t *fileTransport) env() []string {
+	config := [][2]string{
+		{"core.hooksPath", os.DevNull},
+		{"core.fsmonitor", "false"},
+		// Else a program of the repository's choice, by default one that lists
+		// every ref at every push.
+		{"core.alternateRefsCommand", "true"},
+		{"gc.auto", "0"},
+		{"maintenance.auto", "false"},
+		{"receive.autoGC", "false"},
+		{"receive.denyCurrentBranch", "refuse"},
+		{"receive.advertiseAtomic", "true"},
+		{"uploadpack.allowFilter", "true"},
+		{"uploadpack.allowAnySHA1InWant", "true"},
+	}
+	for _, p := range t.owned() {
+		config = append(config, [2]string{"safe.directory", p})
+	}
+	env := []string{
+		"GIT_CONFIG_NOSYSTEM=1",
+		"GIT_CONFIG_GLOBAL=" + os.DevNull,
+		"GIT_CONFIG_SYSTEM=" + os.DevNull,
+		"GIT_TERMINAL_PROMPT=0",
+		"GIT_NO_LAZY_FETCH=1",
+		"LC_ALL=C",
+		"GIT_CONFIG_COUNT=" + strconv.Itoa(len(config)),
+	}
+	for i, kv := range config {
+		env = append(env, fmt.Sprintf("GIT_CONFIG_KEY_%d=%s", i, kv[0]), fmt.Sprintf("GIT_CONFIG_VALUE_%d=%s", i, kv[1]))
+	}
+	return cleanEnv(t.o.Env, []string{"PATH", "TMPDIR", "TMP", "TEMP", "SYSTEMROOT"}, env...)
+}
+
+// owned lists the names under which git may look this one repository up when it
+// asks whether the folder belongs to the user. It belongs to someone else in
+// containers, where the checkout was made outside.
+func (t *fileTransport) owned() []string {
+	out := []string{t.path, filepath.Join(t.path, ".git")}
+	if real, err := filepath.EvalSymlinks(t.path); err == nil && real != t.path {
+		out = append(out, real, filepath.Join(real, ".git"))
+	}
+	return slices.Compact(out)
+}

@@ -1,0 +1,303 @@
+package transport
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+
+	"github.com/united-workforce/uwf/gitcas/wire/internal/fault"
+)
+
+// httpTransport speaks the smart HTTP protocol (gitprotocol-http(5)).
+type httpTransport struct {
+	o      Options
+	client *http.Client
+	own    bool // the client is this transport's own
+	shown  string
+
+	mu   sync.Mutex
+	base *url.URL // moves with permanent redirects within the host
+	user string
+	pass string
+	have bool // user and pass are known
+}
+
+func newHTTPTransport(u *url.URL, o Options) (*httpTransport, error) {
+	if u.Hostname() == "" {
+		return nil, fmt.Errorf("%w: no host", fault.ErrInvalid)
+	}
+	base := *u
+	t := &httpTransport{o: o, base: &base, shown: CleanURL(u.String())}
+	if pass, ok := u.User.Password(); ok && o.BasicAuth == nil {
+		t.user, t.pass, t.have = u.User.Username(), pass, true
+	}
+	base.User, base.RawQuery, base.Fragment = nil, "", ""
+	base.Path, base.RawPath = strings.TrimRight(base.Path, "/"), strings.TrimRight(base.RawPath, "/")
+	var client http.Client
+	if o.HTTPClient != nil {
+		client = *o.HTTPClient
+	} else {
+		t.own = true
+		client.Transport = newRoundTripper()
+	}
+	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	t.client = &client
+	return t, nil
+}
+
+func newRoundTripper() http.RoundTripper {
+	d, ok := http.DefaultTransport.(*http.Transport)
+	if !ok {
+		return http.DefaultTransport
+	}
+	d = d.Clone()
+	d.MaxIdleConnsPerHost = 4
+	return d
+}
+
+func (t *httpTransport) URL() string  { return t.shown }
+func (t *httpTransport) Direct() bool { return false }
+
+func (t *httpTransport) Close() error {
+	if t.own {
+		t.client.CloseIdleConnections()
+	}
+	return nil
+}
+
+// maxRedirects bounds how often one call is sent elsewhere.
+const maxRedirects = 3
+
+func (t *httpTransport) Call(ctx context.Context, c Call) (*Answer, error) {
+	w := newWatch(ctx, t.o.Timeout)
+	a, err := t.send(w, c)
+	if err != nil {
+		err = w.explain(err)
+		w.stop()
+		return nil, t.scrub(err)
+	}
+	return a, nil
+}
+
+func (t *httpTransport) send(w *watch, c Call) (*Answer, error) {
+	t.mu.Lock()
+	base := t.base
+	t.mu.Unlock()
+	for range maxRedirects + 1 {
+		resp, err := t.request(w, c, base) //nolint:bodyclose // accept hands it on to the answer, which closes it
+		if err != nil {
+			return nil, err
+		}
+		if resp.StatusCode < 300 || resp.StatusCode > 399 {
+			return t.accept(w, c, resp)
+		}
+		next, err := redirected(base, c, resp)
+		discard(resp.Body)
+		if err != nil {
+			return nil, err
+		}
+		if resp.StatusCode == http.StatusMovedPermanently || resp.StatusCode == http.StatusPermanentRedirect {
+			t.mu.Lock()
+			t.base = next
+			t.mu.Unlock()
+		}
+		base = next
+	}
+	return nil, fmt.Errorf("%w: redirected more than %d times", fault.ErrUnreadable, maxRedirects)
+}
+
+// endpoint is the URL of a call below the repository's.
+func endpoint(base *url.URL, c Call) *url.URL {
+	if !c.Advert {
+		return base.JoinPath(c.Service)
+	}
+	u := base.JoinPath("info", "refs")
+	u.RawQuery = "service=" + c.Service
+	return u
+}
+
+// redirected gives the repository's new URL. Only the same host is followed,
+// never from https down to http: credentials and pushes go nowhere else.
+func redirected(base *url.URL, c Call, resp *http.Response) (*url.URL, error) {
+	to, err := resp.Location()
+	if err != nil {
+		return nil, fmt.Errorf("%w: status %s without a valid Location", fault.ErrUnreadable, resp.Status)
+	}
+	same := to.Scheme == base.Scheme && to.Host == base.Host
+	upgrade := base.Scheme == "http" && to.Scheme == "https" && to.Hostname() == base.Hostname()
+	if !same && !upgrade {
+		return nil, fmt.Errorf("%w: the server redirects to another host, %s: if that is right, use that address", fault.ErrDenied, CleanURL(to.String()))
+	}
+	tail := strings.TrimPrefix(endpoint(base, c).Path, base.Path)
+	path, ok := strings.CutSuffix(to.Path, tail)
+	if !ok {
+		return nil, fmt.Errorf("%w: the server redirects to %s, which is no git repository", fault.ErrUnreadable, CleanURL(to.String()))
+	}
+	return &url.URL{Scheme: to.Scheme, Host: to.Host, Path: path}, nil
+}
+
+func (t *httpTransport) request(w *watch, c Call, base *url.URL) (*http.Response, error) {
+	method, body := http.MethodPost, func() (io.ReadCloser, error) {
+		return io.NopCloser(&watched{bytes.NewReader(c.Body), w}), nil
+	}
+	if c.Advert {
+		method = http.MethodGet
+	}
+	req, err := http.NewRequestWithContext(w.ctx, method, endpoint(base, c).String(), http.NoBody)
+	if err != nil {
+		return nil, fmt.Errorf("%w: no valid URL", fault.ErrInvalid)
+	}
+	if !c.Advert {
+		req.Body, _ = body()
+		req.GetBody = body
+		req.ContentLength = int64(len(c.Body))
+		req.Header.Set("Content-Type", "application/x-"+c.Service+"-request")
+		req.Header.Set("Accept", "application/x-"+c.Service+"-result")
+	}
+	if c.Service == UploadPack {
+		// Reading twice does no harm: lets the client try again when a kept
+		// connection turns out to be closed. (The header itself is not sent.)
+		req.Header["Idempotency-Key"] = []string{}
+	}
+	if c.V2 {
+		req.Header.Set("Git-Protocol", "version=2")
+	}
+	req.Header.Set("User-Agent", t.o.Agent)
+	user, pass, err := t.credentials(w.ctx)
+	if err != nil {
+		return nil, err
+	}
+	if pass != "" {
+		req.SetBasicAuth(user, pass)
+	}
+	resp, err := t.client.Do(req)
+	if err != nil {
+		var ue *url.Error
+		if errors.As(err, &ue) {
+			err = ue.Err // without the method and the URL, which the caller adds
+		}
+		return nil, fmt.Errorf("%w: %w", fault.ErrUnreachable, err)
+	}
+	return resp, nil
+}
+
+// credentials asks for them once.
+func (t *httpTransport) credentials(ctx context.Context) (user, pass string, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.have || t.o.BasicAuth == nil {
+		return t.user, t.pass, nil
+	}
+	user, pass, err = t.o.BasicAuth(ctx)
+	if err != nil {
+		return "", "", fmt.Errorf("%w: no credentials: %w", fault.ErrDenied, err)
+	}
+	t.user, t.pass, t.have = user, pass, true
+	return user, pass, nil
+}
+
+// scrub keeps the password out of an error, whoever put it there.
+func (t *httpTransport) scrub(err error) error {
+	t.mu.Lock()
+	pass := t.pass
+	t.mu.Unlock()
+	if len(pass) < 4 || !strings.Contains(err.Error(), pass) {
+		return err
+	}
+	return fmt.Errorf("%w: %s", fault.KindOf(err), strings.ReplaceAll(err.Error(), pass, "***"))
+}
+
+// accept turns a response into an answer, or into what its status says.
+func (t *httpTransport) accept(w *watch, c Call, resp *http.Response) (*Answer, error) {
+	body := &watched{resp.Body, w}
+	if err := t.status(c, resp, body); err != nil {
+		discard(resp.Body)
+		return nil, err
+	}
+	want := "application/x-" + c.Service + "-result"
+	if c.Advert {
+		want = "application/x-" + c.Service + "-advertisement"
+	}
+	if got, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); got != want {
+		discard(resp.Body)
+		return nil, fmt.Errorf("%w: the server answers with %q and not with git's protocol", fault.ErrUnreadable, fault.OneLine(resp.Header.Get("Content-Type")))
+	}
+	at, err := http.ParseTime(resp.Header.Get("Date"))
+	if err != nil {
+		at = t.o.Now()
+	}
+	return &Answer{Reader: body, At: at, Finish: func(err error) error {
+		if err == nil {
+			drain(body)
+		}
+		err = w.explain(err)
+		w.stop()
+		cerr := resp.Body.Close()
+		if err == nil && cerr != nil && c.Service == UploadPack {
+			return fault.Reading(cerr)
+		}
+		if err != nil {
+			return t.scrub(err)
+		}
+		return nil
+	}}, nil
+}
+
+// status gives an error for every status but 200.
+func (t *httpTransport) status(c Call, resp *http.Response, body io.Reader) error {
+	code := resp.StatusCode
+	if code == http.StatusOK {
+		return nil
+	}
+	detail := fmt.Sprintf("HTTP status %s", fault.OneLine(resp.Status))
+	if kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); kind == "text/plain" {
+		text, _ := io.ReadAll(io.LimitReader(body, 2048))
+		if s := fault.OneLine(string(text)); s != "" {
+			detail += ": " + s
+		}
+	}
+	switch {
+	case code == http.StatusUnauthorized:
+		t.mu.Lock()
+		asked := t.pass != ""
+		if t.o.BasicAuth != nil {
+			t.have = false // it may give others next time
+		}
+		t.mu.Unlock()
+		if !asked {
+			detail += " (no credentials were given)"
+		}
+		return fmt.Errorf("%w: %s", fault.ErrDenied, detail)
+	case code == http.StatusForbidden:
+		return fmt.Errorf("%w: %s", fault.ErrDenied, detail)
+	case code == http.StatusNotFound, code == http.StatusGone:
+		return fmt.Errorf("%w: %s", fault.ErrNotFound, detail)
+	case code == http.StatusRequestEntityTooLarge:
+		return fmt.Errorf("%w: the push of %d bytes is too large for the server: %s", fault.ErrProtected, len(c.Body), detail)
+	case code == http.StatusNotImplemented:
+		return fmt.Errorf("%w: %s", fault.ErrRefused, detail)
+	case code == http.StatusTooManyRequests, code >= 500:
+		return fmt.Errorf("%w: %s", fault.ErrUnreachable, detail)
+	case code >= 400:
+		return fmt.Errorf("%w: %s", fault.ErrRefused, detail)
+	}
+	return fmt.Errorf("%w: %s", fault.ErrUnreadable, detail)
+}
+
+// drainMax is how much of an answer is read after its end, so that the
+// connection can be used again.
+const drainMax = 4 << 10
+
+func drain(r io.Reader) { _, _ = io.CopyN(io.Discard, r, drainMax) }
+
+func discard(b io.ReadCloser) {
+	drain(b)
+	_ = b.Close()
+}

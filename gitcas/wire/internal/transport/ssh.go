@@ -1,0 +1,141 @@
+package transport
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/united-workforce/uwf/gitcas/wire/internal/fault"
+	"github.com/united-workforce/uwf/gitcas/wire/internal/pktline"
+)
+
+// sshTarget is where an ssh remote is.
+type sshTarget struct{ user, host, port, path string }
+
+// sshTransport reaches a repository through the system's ssh, one connection a
+// request.
+type sshTransport struct {
+	sshTarget
+	o Options
+}
+
+func newSSHTransport(t sshTarget, o Options) (*sshTransport, error) {
+	switch {
+	case t.host == "" || t.path == "" || t.path == "/":
+		return nil, fmt.Errorf("%w: an ssh remote needs a host and a path", fault.ErrInvalid)
+	case strings.HasPrefix(t.host, "-") || strings.HasPrefix(t.user, "-") || strings.HasPrefix(t.path, "-"):
+		// ssh, and git on the other side, would take it for an option.
+		return nil, fmt.Errorf("%w: user, host or path of an ssh remote begins with '-'", fault.ErrInvalid)
+	case strings.ContainsAny(t.user+t.host, " \t\r\n\x00@/"):
+		return nil, fmt.Errorf("%w: %q is no user and host", fault.ErrInvalid, t.user+"@"+t.host)
+	case strings.ContainsAny(t.path, "\x00\r\n"):
+		return nil, fmt.Errorf("%w: a control character in the path", fault.ErrInvalid)
+	}
+	if t.port != "" {
+		if n, err := strconv.ParseUint(t.port, 10, 16); err != nil || n == 0 {
+			return nil, fmt.Errorf("%w: port %q", fault.ErrInvalid, t.port)
+		}
+	}
+	return &sshTransport{sshTarget: t, o: o}, nil
+}
+
+func (t *sshTransport) URL() string {
+	u := url.URL{Scheme: "ssh", Host: t.host, Path: "/" + strings.TrimPrefix(t.path, "/")}
+	if strings.Contains(t.host, ":") {
+		u.Host = "[" + t.host + "]"
+	}
+	if t.port != "" {
+		u.Host += ":" + t.port
+	}
+	if t.user != "" {
+		u.User = url.User(t.user)
+	}
+	return u.String()
+}
+func (t *sshTransport) Close() error { return nil }
+func (t *sshTransport) Direct() bool { return true }
+
+func (t *sshTransport) Call(ctx context.Context, c Call) (*Answer, error) {
+	ch, err := t.start(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	at := t.o.Now()
+	if c.Advert {
+		return ch.answer(at), nil
+	}
+	if err := t.greet(ch, c); err != nil {
+		return nil, ch.finish(err)
+	}
+	ch.feed(c.Body)
+	return ch.answer(at), nil
+}
+
+// greet reads what the server says first: its capabilities in version 2, its
+// refs in version 0.
+func (t *sshTransport) greet(ch *child, c Call) error {
+	if c.Service == UploadPack && c.V2 {
+		p := pktline.NewReader(ch.out, t.o.RefBytes)
+		_, line, err := p.Line()
+		if err != nil {
+			return err
+		}
+		if line != "version 2" {
+			return fault.ErrRefused
+		}
+		return p.SkipToFlush()
+	}
+	caps, err := skipAdvertisement(ch.out, t.o.RefBytes)
+	if err == nil && c.Needs != "" && !slices.Contains(caps, c.Needs) {
+		return fault.ErrNotAtomic
+	}
+	return err
+}
+
+// skipAdvertisement reads over an advertisement of protocol version 0 and gives
+// back the capabilities in it.
+func skipAdvertisement(r io.Reader, limit int64) (caps []string, err error) {
+	p := pktline.NewReader(r, limit)
+	kind, line, err := p.Line()
+	if err != nil || kind == pktline.Flush {
+		return nil, err
+	}
+	_, list, _ := strings.Cut(line, "\x00")
+	return strings.Fields(list), p.SkipToFlush()
+}
+
+func (t *sshTransport) start(ctx context.Context, c Call) (*child, error) {
+	// The variables that ssh, its agent and its proxies live on.
+	env := cleanEnv(t.o.Env, []string{
+		"PATH", "HOME", "USER", "LOGNAME", "SHELL", "TMPDIR", "TMP", "TEMP", "SYSTEMROOT", "USERPROFILE",
+		"SSH_AUTH_SOCK", "SSH_AGENT_PID", "KRB5CCNAME", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME",
+		"GIT_SSH", "GIT_SSH_COMMAND",
+	}, "LC_ALL=C", "GIT_TERMINAL_PROMPT=0", "SSH_ASKPASS_REQUIRE=never")
+	args := []string{"-o", "BatchMode=yes"}
+	if c.V2 {
+		env = append(env, "GIT_PROTOCOL=version=2")
+		args = append(args, "-o", "SendEnv=GIT_PROTOCOL")
+	}
+	if t.port != "" {
+		args = append(args, "-p", t.port)
+	}
+	host := t.host
+	if t.user != "" {
+		host = t.user + "@" + host
+	}
+	args = append(args, host, c.Service+" "+shellQuote(t.path))
+	if cmd := getenv(t.o.Env, "GIT_SSH_COMMAND"); cmd != "" {
+		return startChild(ctx, t.o, env, "sh", append([]string{"-c", cmd + ` "$@"`, cmd}, args...)...)
+	}
+	return startChild(ctx, t.o, env, cmp.Or(getenv(t.o.Env, "GIT_SSH"), "ssh"), args...)
+}
+
+// shellQuote makes one word of s for the shell on the other side.
+func shellQuote(s string) string {
+	return "'" + strings.NewReplacer(`'`, `'\''`, `!`, `'\!'`).Replace(s) + "'"
+}

@@ -1,0 +1,340 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-git/go-git/v5/plumbing"
+)
+
+// MemoryOptions configure a Memory.
+type MemoryOptions struct {
+	// Atomic: the remote offers atomic pushes.
+	Atomic bool
+	// NoFilter: the remote ignores object filters, as old servers do.
+	NoFilter bool
+	// Now is the remote's clock; nil means time.Now.
+	Now func() time.Time
+	// Refuse, when set, is asked about every update whose expected value
+	// holds, as a server's branch rules are; an error refuses the update with
+	// ErrProtected, or with the kind of the error when it is an *Error. It is
+	// called with the remote locked: it must not call the remote.
+	Refuse func(RefUpdate) error
+}
+
+// Memory is a remote that lives in memory and obeys the rules of a git server:
+// expected old values, atomic or ref-by-ref updates, thin-pack bases that must
+// be there, new values whose objects must all be there. The objects that it
+// takes and gives share their bytes with the caller: nobody may change them.
+type Memory struct {
+	o MemoryOptions
+
+	mu      sync.Mutex
+	head    string
+	refs    map[string]ID
+	objects Objects
+	links   map[ID][]link
+	whole   map[ID]bool // objects whose closure is known to be complete
+}
+
+var _ Remote = (*Memory)(nil)
+
+// NewMemory returns an empty remote whose HEAD is refs/heads/main.
+func NewMemory(o MemoryOptions) *Memory {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	m := &Memory{
+		o:       o,
+		head:    "refs/heads/main",
+		refs:    make(map[string]ID),
+		objects: make(Objects),
+		links:   make(map[ID][]link),
+		whole:   make(map[ID]bool),
+	}
+	m.objects.Add(NewObject(plumbing.TreeObject, nil)) // every git knows it
+	return m
+}
+
+// URL names the remote for messages.
+func (m *Memory) URL() string { return "memory:" }
+
+// Get returns an object by id, whether a ref reaches it or not.
+func (m *Memory) Get(id ID) (Object, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	o, ok := m.objects[id]
+	return o, ok
+}
+
+// Refs returns a copy of all refs.
+func (m *Memory) Refs() map[string]ID {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return maps.Clone(m.refs)
+}
+
+// SetRef sets a ref without any check; the zero id removes it.
+func (m *Memory) SetRef(name string, id ID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.set(name, id)
+}
+
+// SetHead makes HEAD point to a branch, given by its full name.
+func (m *Memory) SetHead(name string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.head = name
+}
+
+// AddObjects puts objects into the remote without any check.
+func (m *Memory) AddObjects(objs ...Object) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.objects.Add(objs...)
+}
+
+func (m *Memory) set(name string, id ID) {
+	if id.IsZero() {
+		delete(m.refs, name)
+		return
+	}
+	m.refs[name] = id
+}
+
+func (m *Memory) fail(op, ref string, kind error, detail string) *Error {
+	return &Error{Op: op, URL: m.URL(), Ref: ref, Kind: kind, Detail: detail}
+}
+
+// failWith makes an *Error of an error that wraps a kind.
+func (m *Memory) failWith(op string, err error) *Error { return asError(op, m.URL(), err) }
+
+// List returns the refs whose full name begins with one of the prefixes.
+func (m *Memory) List(ctx context.Context, prefixes ...string) (Listing, error) {
+	if err := ctx.Err(); err != nil {
+		return Listing{}, m.failWith(opList, err)
+	}
+	if err := checkPrefixes(prefixes); err != nil {
+		return Listing{}, m.failWith(opList, err)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	l := Listing{Refs: make(map[string]ID), Time: m.o.Now()}
+	for name, id := range m.refs {
+		if hasPrefix(name, prefixes) {
+			l.Refs[name] = id
+		}
+	}
+	if _, born := m.refs[m.head]; born && slices.Contains(prefixes, "HEAD") {
+		l.Head = m.head
+	}
+	return l, nil
+}
+
+// Atomic reports MemoryOptions.Atomic.
+func (m *Memory) Atomic(ctx context.Context) (bool, error) {
+	if err := ctx.Err(); err != nil {
+		return false, m.failWith(opList, err)
+	}
+	return m.o.Atomic, nil
+}
+
+// Push checks and applies updates as git receive-pack does: the objects first,
+// then what the new values reach, then each ref's expected value.
+func (m *Memory) Push(ctx context.Context, req PushRequest) (time.Time, error) {
+	if err := ctx.Err(); err != nil {
+		return time.Time{}, m.failWith(opPush, err)
+	}
+	if err := checkPush(req); err != nil {
+		return time.Time{}, m.failWith(opPush, err)
+	}
+	if req.Atomic && !m.o.Atomic {
+		return time.Time{}, m.fail(opPush, "", ErrNotAtomic, "")
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := m.o.Now()
+	added, err := m.unpack(req.Objects)
+	if err != nil {
+		return now, m.failWith(opPush, err)
+	}
+	res := m.update(req)
+	if len(res.applied) == 0 {
+		// Like a server's quarantine: nothing of a refused push stays.
+		for _, id := range added {
+			delete(m.objects, id)
+			delete(m.links, id)
+			delete(m.whole, id)
+		}
+	}
+	return now, res.err(m.URL())
+}
+
+// unpack stores the objects of a push and returns the ids of the new ones. On
+// error nothing is left behind.
+func (m *Memory) unpack(objs []PackObject) (added []ID, err error) {
+	defer func() {
+		if err != nil {
+			for _, id := range added {
+				delete(m.objects, id)
+			}
+			added = nil
+		}
+	}()
+	for _, o := range objs {
+		if _, ok := m.objects[o.ID]; ok {
+			continue
+		}
+		if id := plumbing.ComputeHash(o.Type, o.Data); id != o.ID {
+			return added, fmt.Errorf("%w: object %s has the id %s", ErrInvalid, o.ID, id)
+		}
+		m.objects[o.ID] = o.Object
+		added = append(added, o.ID)
+	}
+	for _, o := range objs {
+		if o.Base == nil {
+			continue
+		}
+		if _, ok := m.objects[o.Base.ID]; !ok {
+			return added, fmt.Errorf("%w: the base %s of %s", ErrNotFound, o.Base.ID, o.ID)
+		}
+	}
+	return added, nil
+}
+
+// update applies a push's updates and says what became of each.
+func (m *Memory) update(req PushRequest) *pushResult {
+	res := newPushResult(req)
+	for _, u := range req.Updates {
+		if err := m.judge(u, req); err != nil {
+			res.refuse(u.Name, err)
+			continue
+		}
+		if !req.Atomic {
+			m.set(u.Name, u.New)
+			res.apply(u.Name)
+		}
+	}
+	if req.Atomic && len(res.refused) == 0 {
+		for _, u := range req.Updates {
+			m.set(u.Name, u.New)
+			res.apply(u.Name)
+		}
+	}
+	return res
+}
+
+// judge says why one update is refused, or nil.
+func (m *Memory) judge(u RefUpdate, req PushRequest) *Error {
+	if !u.New.IsZero() {
+		if err := m.connected(u.New); err != nil {
+			return m.fail(opPush, u.Name, ErrNotFound, "missing necessary objects: "+err.Error())
+		}
+		if strings.HasPrefix(u.Name, "refs/heads/") && m.objects[u.New].Type != plumbing.CommitObject {
+			return m.fail(opPush, u.Name, ErrInvalid, "a branch can only point to a commit")
+		}
+	}
+	if now := m.refs[u.Name]; now != u.Old {
+		return m.fail(opPush, u.Name, ErrLostRace, fmt.Sprintf("expected %s, is %s", idText(u.Old), idText(now)))
+	}
+	if u.New.IsZero() && u.Name == m.head {
+		return m.fail(opPush, u.Name, ErrProtected, "deletion of the current branch prohibited")
+	}
+	if u.Old.IsZero() {
+		if other := m.nameConflict(u.Name, req.Updates); other != "" {
+			return m.fail(opPush, u.Name, ErrInvalid, fmt.Sprintf("'%s' exists; cannot create '%s'", other, u.Name))
+		}
+	}
+	if m.o.Refuse == nil {
+		return nil
+	}
+	return m.refusal(u, m.o.Refuse(u))
+}
+
+func (m *Memory) refusal(u RefUpdate, err error) *Error {
+	if err == nil {
+		return nil
+	}
+	var e *Error
+	if errors.As(err, &e) {
+		return m.fail(opPush, u.Name, e.Kind, e.Detail)
+	}
+	return m.fail(opPush, u.Name, ErrProtected, err.Error())
+}
+
+// nameConflict finds a ref that is a folder of name or the other way round:
+// git can't hold both.
+func (m *Memory) nameConflict(name string, updates []RefUpdate) string {
+	clash := func(other string) bool {
+		return strings.HasPrefix(other, name+"/") || strings.HasPrefix(name, other+"/")
+	}
+	for other := range m.refs {
+		if clash(other) {
+			return other
+		}
+	}
+	for _, u := range updates {
+		if !u.New.IsZero() && clash(u.Name) {
+			return u.Name
+		}
+	}
+	return ""
+}
+
+// connected checks that everything id reaches is there. What was found whole
+// once stays so, because objects are never removed from a remote's history.
+func (m *Memory) connected(id ID) error {
+	seen := map[ID]bool{}
+	todo := []link{{id: id, typ: plumbing.AnyObject}}
+	for len(todo) > 0 {
+		l := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		if m.whole[l.id] || seen[l.id] {
+			continue
+		}
+		o, ok := m.objects[l.id]
+		if !ok {
+			return fmt.Errorf("%s is not there", l.id)
+		}
+		if l.typ != plumbing.AnyObject && o.Type != l.typ {
+			return fmt.Errorf("%s is a %s, not a %s", l.id, o.Type, l.typ)
+		}
+		seen[l.id] = true
+		next, err := m.linksOf(o)
+		if err != nil {
+			return err
+		}
+		todo = append(todo, next...)
+	}
+	maps.Copy(m.whole, seen)
+	return nil
+}
+
+func (m *Memory) linksOf(o Object) ([]link, error) {
+	if o.Type == plumbing.BlobObject {
+		return nil, nil
+	}
+	if l, ok := m.links[o.ID]; ok {
+		return l, nil
+	}
+	l, err := linksOf(o)
+	if err != nil {
+		return nil, fmt.Errorf("%s %s: %w", o.Type, o.ID, err)
+	}
+	m.links[o.ID] = l
+	return l, nil
+}
+
+func idText(id ID) string {
+	if id.IsZero() {
+		return "no such ref"
+	}
+	return id.String()
+}

@@ -1,0 +1,214 @@
+package wire
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/go-git/go-git/v5/plumbing"
+)
+
+// Fetch returns the wanted objects and what they need. Filters mean exactly
+// what they mean to git: the depth of tree:<n> counts a commit's root tree as
+// 0, and the entries of a wanted tree as 0 too; of wants that lie inside other
+// wants only the objects themselves are certain to come.
+func (m *Memory) Fetch(ctx context.Context, req FetchRequest) (Objects, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, m.failWith(opFetch, err)
+	}
+	f, err := checkFetch(req)
+	if err != nil {
+		return nil, m.failWith(opFetch, err)
+	}
+	if m.o.NoFilter {
+		f = filter{depth: -1}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	objs, err := fetchAll(req, func(req FetchRequest) (Objects, error) { return m.collect(req, f) })
+	if err != nil {
+		return nil, m.failWith(opFetch, err)
+	}
+	return objs, nil
+}
+
+func (m *Memory) collect(req FetchRequest, f filter) (Objects, error) {
+	c := collector{m: m, f: f, out: make(Objects), inside: make(map[ID]bool), seen: make(map[ID]bool), depth: make(map[ID]int), alone: len(req.Wants) == 1}
+	var err error
+	if c.skip, err = m.closure(req.Haves); err != nil {
+		return nil, err
+	}
+	if err := c.run(req); err != nil {
+		return nil, err
+	}
+	return c.out, nil
+}
+
+// collector gathers the objects of one fetch in the order in which git's
+// list-objects.c does it, because with filters the order matters.
+type collector struct {
+	m    *Memory
+	f    filter
+	skip map[ID]bool // what the caller has
+	out  Objects
+	// inside marks what was found inside something else: the filter applies to
+	// it. To a want that was not found so it doesn't.
+	inside map[ID]bool
+	seen   map[ID]bool
+	// depth is the smallest depth at which a tree was met: met again further
+	// up, more of its entries are within the filter.
+	depth map[ID]int
+	// alone: there is one want, so nothing can lie inside another.
+	alone bool
+}
+
+func (c *collector) run(req FetchRequest) error {
+	var trees, level []ID
+	for _, id := range req.Wants {
+		o, err := c.want(id)
+		if err != nil {
+			return err
+		}
+		if o.Type == plumbing.CommitObject {
+			level = append(level, o.ID)
+		} else {
+			trees = append(trees, o.ID)
+		}
+	}
+	commits := map[ID]bool{}
+	for n := 0; len(level) > 0 && (req.Depth == 0 || n < req.Depth); n++ {
+		next, roots, err := c.generation(level, commits)
+		if err != nil {
+			return err
+		}
+		level, trees = next, append(trees, roots...)
+	}
+	for _, id := range trees {
+		if err := c.walk(id, 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// want finds a wanted object; tags are sent and followed.
+func (c *collector) want(id ID) (Object, error) {
+	for {
+		o, ok := c.m.objects[id]
+		if !ok {
+			return Object{}, fmt.Errorf("%w: %s", ErrNotFound, id)
+		}
+		if o.Type != plumbing.TagObject {
+			return o, nil
+		}
+		c.out.Add(o)
+		ls, err := c.m.linksOf(o)
+		if err != nil {
+			return Object{}, err
+		}
+		id = ls[0].id
+	}
+}
+
+// generation sends commits and returns their parents and their root trees.
+func (c *collector) generation(level []ID, done map[ID]bool) (parents, roots []ID, err error) {
+	for _, id := range level {
+		if done[id] || c.skip[id] {
+			continue
+		}
+		done[id] = true
+		o, ok := c.m.objects[id]
+		if !ok {
+			return nil, nil, fmt.Errorf("%w: %s", ErrNotFound, id)
+		}
+		c.out.Add(o)
+		ls, err := c.m.linksOf(o)
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, l := range ls {
+			if l.parent {
+				parents = append(parents, l.id)
+				continue
+			}
+			c.inside[l.id] = true
+			roots = append(roots, l.id)
+		}
+	}
+	return parents, roots, nil
+}
+
+// walk sends a tree or blob met at that depth, and what is in it.
+func (c *collector) walk(id ID, depth int) error {
+	if c.skip[id] || c.seen[id] {
+		return nil
+	}
+	filtered := c.inside[id] && c.f.depth >= 0
+	if filtered && depth >= c.f.depth {
+		return nil
+	}
+	o, ok := c.m.objects[id]
+	if !ok {
+		return fmt.Errorf("%w: %s", ErrNotFound, id)
+	}
+	if o.Type != plumbing.TreeObject {
+		c.seen[id] = true
+		if !c.inside[id] || !c.f.noBlobs {
+			c.out.Add(o)
+		}
+		return nil
+	}
+	if filtered {
+		if before, ok := c.depth[id]; ok && depth >= before {
+			return nil
+		}
+		c.depth[id] = depth
+		depth++
+	} else {
+		c.seen[id] = true
+	}
+	c.out.Add(o)
+	if c.alone && c.f.depth >= 0 && depth >= c.f.depth {
+		return nil // nothing in it passes, and nobody asks whether it was met
+	}
+	ls, err := c.m.linksOf(o)
+	if err != nil {
+		return err
+	}
+	for _, l := range ls {
+		c.inside[l.id] = true
+		if l.typ == plumbing.BlobObject && c.f.noBlobs {
+			c.seen[l.id] = true
+			continue
+		}
+		if err := c.walk(l.id, depth); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// closure is everything that the given commits reach, as far as it is there.
+func (m *Memory) closure(ids []ID) (map[ID]bool, error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	seen := map[ID]bool{}
+	todo := append([]ID(nil), ids...)
+	for len(todo) > 0 {
+		id := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		o, ok := m.objects[id]
+		if !ok || seen[id] {
+			continue
+		}
+		seen[id] = true
+		ls, err := m.linksOf(o)
+		if err != nil {
+			return nil, err
+		}
+		for _, l := range ls {
+			todo = append(todo, l.id)
+		}
+	}
+	return seen, nil
+}

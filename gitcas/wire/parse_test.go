@@ -1,0 +1,89 @@
+package wire
+
+import (
+	"errors"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/united-workforce/uwf/gitcas/wire/internal/fault"
+	"github.com/united-workforce/uwf/gitcas/wire/internal/pktline"
+)
+
+// TestListingLimit: an endless listing ends.
+func TestListingLimit(t *testing.T) {
+	line := string(pktline.Append(nil, strings.Repeat("a", 40), " refs/heads/x", "\n"))
+	for name, parse := range map[string]func(io.Reader) error{
+		"v2": func(r io.Reader) error { _, err := parseLsRefs(r, 1<<20, []string{"refs/"}); return err },
+		"v0": func(r io.Reader) error { _, err := parseAdvertisement(r, 1<<20, []string{"refs/"}); return err },
+	} {
+		if err := parse(endless(line)); !errors.Is(err, ErrUnreadable) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	req := PushRequest{Updates: []RefUpdate{{Name: "refs/heads/x"}}}
+	for _, s := range []string{string(pktline.Append(nil, "\x02noise\n")), string(pktline.Append(nil, "unpack ok\n")), string(pktline.Append(nil, "option x\n"))} {
+		if _, err := parseReport(endless(s), req, ""); !errors.Is(err, ErrUnreachable) {
+			t.Errorf("report of %q: %v", s, err)
+		}
+	}
+}
+
+// endless repeats a text for ever.
+type repeated struct{ s, rest string }
+
+func endless(s string) io.Reader { return &repeated{s: s} }
+
+func (r *repeated) Read(b []byte) (int, error) {
+	if r.rest == "" {
+		r.rest = r.s
+	}
+	n := copy(b, r.rest)
+	r.rest = r.rest[n:]
+	return n, nil
+}
+
+func TestReport(t *testing.T) {
+	req := PushRequest{Updates: []RefUpdate{{Name: "refs/heads/a"}, {Name: "refs/heads/b"}}}
+	pkts := func(lines ...string) string {
+		var b []byte
+		for _, l := range lines {
+			b = pktline.Append(b, l+"\n")
+		}
+		return string(b) + "0000"
+	}
+	band := func(s string) string { return string(pktline.Append(nil, "\x01"+s)) + "0000" }
+	for name, tc := range map[string]struct {
+		in      string
+		applied int
+		kind    error // of the parse
+	}{
+		"bare":              {pkts("unpack ok", "ok refs/heads/a", "ok refs/heads/b"), 2, nil},
+		"banded":            {band(pkts("unpack ok", "ok refs/heads/a", "ok refs/heads/b")), 2, nil},
+		"no outer flush":    {strings.TrimSuffix(band(pkts("unpack ok", "ok refs/heads/a", "ok refs/heads/b")), "0000"), 2, nil},
+		"options":           {pkts("unpack ok", "ok refs/heads/a", "option refname refs/x", "ok refs/heads/b"), 2, nil},
+		"one refused":       {pkts("unpack ok", "ok refs/heads/a", "ng refs/heads/b stale info"), 1, nil},
+		"unpack failed":     {pkts("unpack index-pack abnormal exit", "ng refs/heads/a unpacker error", "ng refs/heads/b unpacker error"), 0, nil},
+		"one left out":      {pkts("unpack ok", "ok refs/heads/a"), 0, ErrUnreachable},
+		"said twice":        {pkts("unpack ok", "ok refs/heads/a", "ok refs/heads/a"), 0, ErrUnreadable},
+		"another ref":       {pkts("unpack ok", "ok refs/heads/c"), 0, ErrUnreadable},
+		"no unpack":         {pkts("ok refs/heads/a", "ok refs/heads/b"), 0, ErrUnreadable},
+		"unknown verb":      {pkts("unpack ok", "maybe refs/heads/a"), 0, ErrUnreadable},
+		"empty":             {"", 0, ErrUnreachable},
+		"flush":             {"0000", 0, ErrUnreachable},
+		"fatal band":        {string(pktline.Append(nil, "\x03Permission denied")), 0, ErrDenied},
+		"text, then nought": {string(pktline.Append(nil, "\x02error: GH006: Protected branch update failed for refs/heads/a.\n")), 0, ErrProtected},
+		"ERR":               {string(pktline.Append(nil, "ERR Repository not found.")), 0, ErrNotFound},
+	} {
+		res, err := parseReport(strings.NewReader(tc.in), req, "")
+		if tc.kind != nil {
+			if err == nil || !errors.Is(fault.KindOf(err), tc.kind) {
+				t.Errorf("%s: %v, want %v", name, err, tc.kind)
+			}
+			continue
+		}
+		if err != nil || len(res.applied) != tc.applied || len(res.refused) != 2-tc.applied {
+			t.Errorf("%s: %+v, %v", name, res, err)
+		}
+	}
+}

@@ -1,0 +1,155 @@
+package wire
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/united-workforce/uwf/gitcas/wire/internal/fault"
+	"github.com/united-workforce/uwf/gitcas/wire/internal/pack"
+	"github.com/united-workforce/uwf/gitcas/wire/internal/pktline"
+)
+
+// pushRequest makes the body of a push: the commands with their expected
+// values, and the pack, unless refs are only deleted. The capabilities are
+// named without knowing the server's: a server ignores those it doesn't have,
+// and the report is checked ref by ref.
+func pushRequest(req PushRequest) ([]byte, error) {
+	var head []byte
+	onlyDeletes := true
+	for i, u := range req.Updates {
+		caps := ""
+		if i == 0 {
+			caps = "\x00 report-status side-band-64k"
+			if req.Atomic {
+				caps += " atomic"
+			}
+			caps += " agent=" + agent
+		}
+		head = pktline.Append(head, u.Old.String(), " ", u.New.String(), " ", u.Name, caps)
+		onlyDeletes = onlyDeletes && u.New.IsZero()
+	}
+	head = append(head, "0000"...)
+	if onlyDeletes {
+		return head, nil
+	}
+	out := bytes.NewBuffer(head)
+	if err := pack.Append(out, req.Objects); err != nil {
+		return nil, err
+	}
+	return out.Bytes(), nil
+}
+
+// maxReport bounds a report and what the server says around it.
+const maxReport = 4 << 20
+
+// errNoReport: nobody knows what became of the push.
+var errNoReport = fmt.Errorf("%w: the server did not report what became of the push; it may have happened", ErrUnreachable)
+
+// parseReport reads the report-status answer, multiplexed or bare, and says
+// what became of every update. A ref that the report leaves out is a failure.
+func parseReport(r io.Reader, req PushRequest, url string) (*pushResult, error) {
+	p := pktline.NewReader(r, maxReport)
+	lines, text, err := reportLines(p)
+	if err != nil {
+		return nil, noReport(err, text)
+	}
+	unpack, ok := strings.CutPrefix(lines[0], "unpack ")
+	if !ok {
+		return nil, fmt.Errorf("%w: a report that begins with %q", ErrUnreadable, fault.OneLine(lines[0]))
+	}
+	res := newPushResult(req)
+	fail := func(ref, reason string) {
+		detail, kind := fault.TranslateRefusal(ref, reason, text)
+		res.refuse(ref, &Error{Op: opPush, URL: url, Ref: ref, Kind: kind, Detail: detail})
+	}
+	if unpack != "ok" {
+		for _, name := range res.order {
+			fail(name, "unpack "+unpack)
+		}
+		return res, nil
+	}
+	said := make(map[string]bool)
+	for _, line := range lines[1:] {
+		verb, rest, _ := strings.Cut(line, " ")
+		name, reason, _ := strings.Cut(rest, " ")
+		if verb == "option" {
+			continue
+		}
+		if (verb != "ok" && verb != "ng") || said[name] || !res.has(name) {
+			return nil, fmt.Errorf("%w: %q in the report", ErrUnreadable, fault.OneLine(line))
+		}
+		said[name] = true
+		if verb == "ok" {
+			res.apply(name)
+			continue
+		}
+		fail(name, reason)
+	}
+	for _, name := range res.order {
+		if !said[name] {
+			return nil, fmt.Errorf("%w: nothing about %s in the report", errNoReport, name)
+		}
+	}
+	return res, nil
+}
+
+// noReport says what a push without a whole report is. What the server told
+// people may still name the reason; a refusal there is only believed when it is
+// known not to be a lost race, for which there would be a report.
+func noReport(err error, text string) error {
+	saying := fault.TellingLine("", text)
+	if known, kind := fault.Translate(saying); known && !errors.Is(kind, ErrLostRace) && !errors.Is(kind, ErrUnreachable) {
+		return fmt.Errorf("%w: %s", kind, saying)
+	}
+	if saying != "" {
+		return fmt.Errorf("%w: %w (it said: %s)", errNoReport, err, saying)
+	}
+	return fmt.Errorf("%w: %w", errNoReport, err)
+}
+
+// reportLines gathers the report's lines (at least one) and the text beside it.
+func reportLines(p *pktline.Reader) (lines []string, text string, err error) {
+	kind, first, err := p.Next()
+	if err != nil {
+		return nil, "", err
+	}
+	if kind != pktline.Data || len(first) == 0 {
+		return nil, "", fmt.Errorf("%w: an empty report", fault.ErrEarly)
+	}
+	if first[0] > 3 {
+		return restOfReport(p, []string{strings.TrimSuffix(string(first), "\n")}, "")
+	}
+	b := pktline.NewBands(p)
+	if err := b.Take(bytes.Clone(first)); err != nil {
+		return nil, "", err
+	}
+	// The report, packets of its own, is the content of band 1. It is read to
+	// the end: the server may say more after it.
+	inner := pktline.NewReader(b, maxReport)
+	lines, _, err = restOfReport(inner, nil, "")
+	if err == nil {
+		// With the report complete, a broken end loses nothing but text.
+		_, _ = io.Copy(io.Discard, b)
+	}
+	return lines, b.Text(), err
+}
+
+func restOfReport(p *pktline.Reader, lines []string, text string) ([]string, string, error) {
+	for {
+		kind, line, err := p.Line()
+		switch {
+		case err != nil:
+			return lines, text, err
+		case kind == pktline.Flush && len(lines) == 0:
+			return lines, text, fmt.Errorf("%w: an empty report", fault.ErrEarly)
+		case kind == pktline.Flush:
+			return lines, text, nil
+		case kind != pktline.Data:
+			return lines, text, fmt.Errorf("%w: a separator in the report", ErrUnreadable)
+		}
+		lines = append(lines, line)
+	}
+}

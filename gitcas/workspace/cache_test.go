@@ -1,0 +1,248 @@
+package workspace
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/united-workforce/uwf/gitcas/wire"
+)
+
+// settledFolder restores a commit and waits until the file system's clock has
+// moved past all files, so that the stamps of the next look are all certain.
+func settledFolder(t *testing.T, m *wire.Memory, o Options, commit wire.ID) (*Workspace, string) {
+	t.Helper()
+	dir := t.TempDir()
+	w := open(t, dir, m, o)
+	restore(t, w, commit)
+	start := fsTime(t, dir)
+	for now := start; now == start; {
+		now = fsTime(t, dir)
+	}
+	if s := snapshot(t, w, commit); !s.Unchanged {
+		t.Fatal(changes(s))
+	}
+	return w, dir
+}
+
+func fsTime(t *testing.T, dir string) int64 {
+	t.Helper()
+	root, err := os.OpenRoot(dir)
+	must(t, err)
+	clock, _, err := fsClock(root)
+	must(t, err)
+	must(t, root.Close())
+	return clock
+}
+
+// TestUnchangedFilesAreNotRead puts unreadable content behind equal stamps: a
+// cache that names another content for the same stamp is believed.
+func TestUnchangedFilesAreNotRead(t *testing.T) {
+	m := wire.NewMemory(wire.MemoryOptions{})
+	commit := commitOf(t, m, files{"a": "1", "d/b": "2", "d/c*": "3"})
+	for _, persisted := range []bool{false, true} {
+		o := Options{}
+		if persisted {
+			o.Cache = filepath.Join(t.TempDir(), "deep", "cache")
+		}
+		w, dir := settledFolder(t, m, o, commit)
+		lie := commitOf(t, m, files{"a": "1", "d/b": "a lie", "d/c*": "3"})
+		tree, err := w.treeOf(ctx, lie)
+		must(t, err)
+		fake := cloneDir(w.seen)
+		fake.find("d").dir = cloneDir(fake.sub("d"))
+		stamps := w.seen.sub("d")
+		for i := range fake.sub("d").entries {
+			fake.sub("d").entries[i].stamp = stamps.entries[i].stamp
+			if !stamps.entries[i].stamp.known() {
+				t.Fatalf("%s has no stamp", stamps.entries[i].name)
+			}
+		}
+		fake.sub("d").find("b").id = tree.sub("d").find("b").id
+		w.seen = fake
+		if persisted {
+			w.saveCache(commit)
+			w = open(t, dir, m, o)
+		}
+		if s := snapshot(t, w, lie); !s.Unchanged {
+			t.Errorf("persisted %v: %s: files with known stamps were read", persisted, changes(s))
+		}
+	}
+}
+
+// TestEveryEditIsSeen changes files in all the ways that a naive cache misses.
+func TestEveryEditIsSeen(t *testing.T) {
+	m := wire.NewMemory(wire.MemoryOptions{})
+	commit := commitOf(t, m, files{"a": "1", "b": "2"})
+	for name, edit := range map[string]func(t *testing.T, path string){
+		"same size": func(t *testing.T, path string) { must(t, os.WriteFile(path, []byte("9"), 0o644)) },
+		"old mtime": func(t *testing.T, path string) {
+			info, err := os.Stat(path)
+			must(t, err)
+			must(t, os.WriteFile(path, []byte("9"), 0o644))
+			must(t, os.Chtimes(path, info.ModTime(), info.ModTime()))
+		},
+		"renamed over": func(t *testing.T, path string) {
+			info, err := os.Stat(path)
+			must(t, err)
+			must(t, os.WriteFile(path+".n", []byte("9"), 0o644))
+			must(t, os.Chtimes(path+".n", info.ModTime(), info.ModTime()))
+			must(t, os.Rename(path+".n", path))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, settled := range []bool{true, false} {
+				o := Options{Cache: filepath.Join(t.TempDir(), "cache")}
+				var w *Workspace
+				var dir string
+				if settled {
+					w, dir = settledFolder(t, m, o, commit)
+				} else {
+					dir = t.TempDir()
+					w = open(t, dir, m, o)
+					restore(t, w, commit)
+				}
+				edit(t, filepath.Join(dir, "a"))
+				if s := snapshot(t, open(t, dir, m, o), commit); changes(s) != "modified a;" {
+					t.Errorf("settled %v: %q", settled, changes(s))
+				}
+				edit(t, filepath.Join(dir, "b"))
+				if s := snapshot(t, w, commit); changes(s) != "modified a;modified b;" {
+					t.Errorf("settled %v: %q", settled, changes(s))
+				}
+			}
+		})
+	}
+}
+
+// TestRacyEdits edits right after each snapshot, within the clock's resolution.
+func TestRacyEdits(t *testing.T) {
+	m := wire.NewMemory(wire.MemoryOptions{})
+	dir := t.TempDir()
+	w := open(t, dir, m, Options{})
+	path := filepath.Join(dir, "a")
+	for i := range 300 {
+		must(t, os.WriteFile(path, fmt.Appendf(nil, "%04d", i), 0o644))
+		s := snapshot(t, w)
+		if want := blobID(fmt.Appendf(nil, "%04d", i)); s.Changes[0].Blob != want {
+			t.Fatalf("edit %d was missed", i)
+		}
+	}
+}
+
+// TestSettled: what is as new as the clock may still change without a trace.
+func TestSettled(t *testing.T) {
+	for _, c := range []struct {
+		s     stamp
+		clock int64
+		want  bool
+	}{
+		{stamp{mtime: 5, ctime: 5}, 6, true}, {stamp{mtime: 5, ctime: 5}, 5, false}, {stamp{mtime: 1, ctime: 5}, 5, false},
+		{stamp{mtime: 9, ctime: 5}, 6, false}, {stamp{mtime: 5, ctime: 5}, 0, false},
+	} {
+		if got := c.s.settled(c.clock).known(); got != c.want {
+			t.Errorf("%+v at %d: %v", c.s, c.clock, got)
+		}
+	}
+}
+
+func TestCacheFile(t *testing.T) {
+	m := wire.NewMemory(wire.MemoryOptions{})
+	commit := commitOf(t, m, files{"a": "1", "d/b": "2", "l": "-> a"})
+	o := Options{Cache: filepath.Join(t.TempDir(), "cache")}
+	w, dir := settledFolder(t, m, o, commit)
+	good, err := os.ReadFile(o.Cache)
+	must(t, err)
+	if n := open(t, dir, m, o); n.seen == nil || n.known(commit) == nil || !sameEntries(n.seen.entries, w.seen.entries) {
+		t.Error("the cache was not taken")
+	}
+	if n := open(t, t.TempDir(), m, o); n.seen != nil {
+		t.Error("the cache of another folder was taken")
+	}
+	if n := open(t, dir, m, Options{Cache: o.Cache, MaxFiles: 1}); n.seen != nil {
+		t.Error("a cache over the limits was taken")
+	}
+	for i := range good {
+		bad := append([]byte(nil), good...)
+		bad[i] ^= 4
+		must(t, os.WriteFile(o.Cache, bad, 0o600))
+		if n := open(t, dir, m, o); n.seen != nil {
+			t.Fatalf("byte %d was changed and the cache taken", i)
+		}
+	}
+	must(t, os.WriteFile(o.Cache, good[:len(good)/2], 0o600))
+	w = open(t, dir, m, o)
+	if s := snapshot(t, w, commit); !s.Unchanged {
+		t.Error(changes(s))
+	}
+	// A cache that can't be written is no reason to fail.
+	o.Cache = filepath.Join(dir, "a", "cache")
+	restore(t, open(t, dir, m, o), commit)
+}
+
+func FuzzCache(f *testing.F) {
+	w := &dir{entries: []entry{{name: "a", mode: 0o100644, id: wire.EmptyTree, stamp: stamp{size: 1, mtime: 2, ctime: 3, ino: 4, mode: 5}}}}
+	good := encodeCache(wire.EmptyTree, w, 1, 2)
+	f.Add(good[len(cacheMagic) : len(good)-8])
+	f.Fuzz(func(t *testing.T, body []byte) {
+		// The checksum is put right, so that the fuzzer gets past it.
+		data := sealCache(append([]byte(cacheMagic), body...))
+		commit, d, err := decodeCache(data, 1, 2, 100)
+		if err != nil {
+			return
+		}
+		if _, _, err := decodeCache(encodeCache(commit, d, 1, 2), 1, 2, 100); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// TestSwaps exchanges folders and files for links while they are read and
+// written: nothing outside, and nothing in .git, may be read or changed.
+func TestSwaps(t *testing.T) {
+	m := wire.NewMemory(wire.MemoryOptions{})
+	secret := "secret-of-somebody-else"
+	one := commitOf(t, m, files{"d/config": "1", "d/e/config": "2", "f": "3"})
+	two := commitOf(t, m, files{"d/config": "4", "d/e/config": "5", "f": "6"})
+	outside, dir := t.TempDir(), t.TempDir()
+	put(t, outside, files{"config": secret, "e/config": secret})
+	put(t, dir, files{".git/config": secret, ".git/e/config": secret})
+	restore(t, open(t, dir, m, Options{}), one)
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		real, path := filepath.Join(dir, ".real"), filepath.Join(dir, "d")
+		for i := 0; ; i++ {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			if os.Rename(path, real) == nil {
+				target := outside
+				if i%2 == 0 {
+					target = ".git"
+				}
+				_ = os.Symlink(target, path)
+				_ = os.Remove(path)
+				_ = os.Rename(real, path)
+			}
+		}
+	})
+	for i := range 300 {
+		w := open(t, dir, m, Options{})
+		s, err := w.Snapshot(ctx, SnapshotRequest{Parents: []wire.ID{one}, When: when})
+		for _, o := range s.Objects {
+			if err == nil && string(o.Data) == secret {
+				t.Fatal("a file outside was read")
+			}
+		}
+		_ = w.Restore(ctx, []wire.ID{two, one}[i%2]) // may fail: its ground moves
+	}
+	close(stop)
+	wg.Wait()
+	equal(t, "outside", contents(t, outside), files{"config": secret, "e/config": secret})
+	equal(t, ".git", contents(t, filepath.Join(dir, ".git")), files{"config": secret, "e/config": secret})
+}

@@ -1,0 +1,168 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-git/go-git/v5/plumbing"
+
+	"github.com/united-workforce/uwf/gitcas/gitobj"
+	"github.com/united-workforce/uwf/gitcas/wire"
+)
+
+// Identity is who a commit is by.
+type Identity struct {
+	Name  string
+	Email string
+}
+
+// SnapshotRequest says what commit to make.
+type SnapshotRequest struct {
+	// Parents of the commit. The folder is compared with the first one's tree:
+	// its submodules are kept, and its files are tracked even where .gitignore
+	// would ignore them. Without parents a root commit is made.
+	Parents []wire.ID
+	// Message of the commit, verbatim.
+	Message string
+	// When is the commit's time; zero means now.
+	When time.Time
+	// Author is also the committer. Empty fields become uwf's own.
+	Author Identity
+}
+
+// Kind of a change.
+type Kind string
+
+// The kinds of changes. A new mode or type of a file is a modification.
+const (
+	Added    Kind = "added"
+	Modified Kind = "modified"
+	Deleted  Kind = "deleted"
+)
+
+// Change is one file that differs from the first parent.
+type Change struct {
+	Path string // slashes, relative to the workspace
+	Kind Kind
+	// Blob is the new content; for a deleted file, the old one. A symlink's
+	// content is its target.
+	Blob wire.ID
+	Size int64 // bytes of the new content; 0 for a deleted file
+}
+
+// Skipped is something in the folder that was left out though nothing ignores it.
+type Skipped struct {
+	Path string
+	Why  string
+}
+
+// Snapshot is a commit that was made of the folder. It is not on the remote: push
+// Objects with a ref that points to Commit.
+type Snapshot struct {
+	Commit wire.ID // the first parent when Unchanged
+	Tree   wire.ID
+	// Objects are the new blobs and trees and the commit.
+	Objects []wire.PackObject
+	// Changes are sorted by path.
+	Changes []Change
+	// Skipped are sorted by path.
+	Skipped []Skipped
+	// Unchanged: the folder equals its parent (or is empty and has none) and
+	// no commit was made.
+	Unchanged bool
+}
+
+// Snapshot makes a commit of what is in the folder: regular files with their
+// executable bit and symlinks that stay inside, but for what .gitignore files
+// ignore. Folders named .git are never looked into; files of a repository inside
+// the workspace are taken like others. Special files, links that lead out, names
+// that git refuses and names with control characters are left out and listed in
+// Skipped.
+//
+// A file, or all new content together, over the limits is ErrLimit and names the
+// file; so is a commit with too many files.
+func (w *Workspace) Snapshot(ctx context.Context, req SnapshotRequest) (Snapshot, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	base := emptyDir()
+	if len(req.Parents) > 0 {
+		t, err := w.treeOf(ctx, req.Parents[0])
+		if err != nil {
+			return Snapshot{}, fmt.Errorf("snapshot %q: read the parent: %w", w.path, err)
+		}
+		base = t
+	}
+	s, tree, err := w.scan(ctx, base)
+	if err != nil {
+		return Snapshot{}, err
+	}
+	out := Snapshot{Tree: tree.id, Changes: s.changes, Skipped: s.skipped}
+	if len(s.changes) == 0 && len(req.Parents) < 2 {
+		out.Unchanged, out.Tree = true, base.id
+		if len(req.Parents) == 1 {
+			out.Commit = req.Parents[0]
+		}
+	} else {
+		commit, err := w.commitObject(req, tree.id)
+		if err != nil {
+			return Snapshot{}, err
+		}
+		out.Commit = commit.ID
+		s.send(commit, nil)
+		out.Objects = s.objects
+	}
+	w.seen = tree
+	// A parent with empty folders, which no folder shows, keeps its own tree.
+	if tree.id == out.Tree {
+		w.remember(out.Commit, tree)
+		w.saveCache(out.Commit)
+	} else {
+		w.saveCache(wire.ZeroID)
+	}
+	return out, nil
+}
+
+func (w *Workspace) commitObject(req SnapshotRequest, tree wire.ID) (wire.Object, error) {
+	who := gitobj.Signature{Name: req.Author.Name, Email: req.Author.Email, When: req.When}
+	if who.Name == "" {
+		who.Name = "uwf"
+	}
+	if who.Email == "" {
+		who.Email = "uwf@localhost"
+	}
+	if who.When.IsZero() {
+		who.When = w.o.Now()
+	}
+	data, err := gitobj.EncodeCommit(gitobj.Commit{
+		Tree: tree, Parents: req.Parents, Author: who, Committer: who, Message: req.Message,
+	})
+	if err != nil {
+		return wire.Object{}, fmt.Errorf("snapshot %q: %w", w.path, err)
+	}
+	return wire.NewObject(plumbing.CommitObject, data), nil
+}
+
+// scan compares the folder with a tree.
+func (w *Workspace) scan(ctx context.Context, base *dir) (*scanner, *dir, error) {
+	root, err := os.OpenRoot(w.path)
+	if err != nil {
+		return nil, nil, fmt.Errorf("snapshot: %w", err)
+	}
+	s := &scanner{
+		ctx: ctx, w: w, base: base,
+		rd:   reader{op: "snapshot"},
+		sent: make(map[wire.ID]bool), targets: make(map[wire.ID]string),
+	}
+	tree, err := s.top(root)
+	if err = errors.Join(err, root.Close()); err != nil {
+		return nil, nil, err
+	}
+	slices.SortFunc(s.changes, func(a, b Change) int { return strings.Compare(a.Path, b.Path) })
+	slices.SortFunc(s.skipped, func(a, b Skipped) int { return strings.Compare(a.Path, b.Path) })
+	return s, tree, nil
+}

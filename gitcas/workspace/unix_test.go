@@ -1,0 +1,76 @@
+//go:build unix
+
+package workspace
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/united-workforce/uwf/gitcas/wire"
+)
+
+func TestSnapshotSpecialFiles(t *testing.T) {
+	m := wire.NewMemory(wire.MemoryOptions{})
+	dir := t.TempDir()
+	parent := commitOf(t, m, files{"fifo": "1", "k": "1"})
+	w := open(t, dir, m, Options{})
+	restore(t, w, parent)
+	put(t, dir, files{"fifo": "\x00", "d/x": "1", ".gitignore": "ign*"})
+	for _, n := range []string{"fifo", "d/new", "ignored", "d/.gitignore"} {
+		must(t, syscall.Mkfifo(filepath.Join(dir, n), 0o600))
+	}
+	s := snapshot(t, w, parent)
+	if changes(s) != "added .gitignore;added d/x;deleted fifo;" || skipped(s) != `"d/.gitignore";"d/new";"fifo";` {
+		t.Errorf("%s %s", changes(s), skipped(s))
+	}
+	// A restore puts files in their places, and reads none of them.
+	restore(t, w, parent)
+	equal(t, "after", contents(t, dir), files{"fifo": "1", "k": "1"})
+}
+
+// TestRestoreGivesFilesAway: root in the folder of another user.
+func TestRestoreGivesFilesAway(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can give files away")
+	}
+	m := wire.NewMemory(wire.MemoryOptions{})
+	commit := commitOf(t, m, files{"a": "1", "d/e/b*": "2"})
+	dir := t.TempDir()
+	must(t, os.Chown(dir, 1234, 2345))
+	restore(t, open(t, dir, m, Options{}), commit)
+	for _, p := range []string{"a", "d", "d/e", "d/e/b"} {
+		info, err := os.Lstat(filepath.Join(dir, p))
+		must(t, err)
+		if s := statOf(info); s.owner != 1234 || s.group != 2345 {
+			t.Errorf("%s belongs to %d:%d", p, s.owner, s.group)
+		}
+	}
+	put(t, dir, files{"new": "1", "theirs": "2"})
+	must(t, os.Chown(filepath.Join(dir, "new"), 1234, 2345))
+	must(t, os.Link(filepath.Join(dir, "new"), filepath.Join(dir, "linked")))
+	must(t, os.Link(filepath.Join(dir, "theirs"), filepath.Join(dir, "foreign")))
+	s := snapshot(t, open(t, dir, m, Options{}), commit)
+	if changes(s) != "added linked;added new;" || skipped(s) != `"foreign";"theirs";` {
+		t.Errorf("%s %s", changes(s), skipped(s))
+	}
+}
+
+func TestSnapshotUnreadable(t *testing.T) {
+	if os.Geteuid() == 0 {
+		t.Skip("root reads everything")
+	}
+	for _, name := range []string{"d/a", "d"} {
+		dir := t.TempDir()
+		put(t, dir, files{"d/a": "1"})
+		must(t, os.Chmod(filepath.Join(dir, name), 0))
+		_, err := open(t, dir, nil, Options{}).Snapshot(ctx, SnapshotRequest{})
+		var e *Error
+		if !errors.As(err, &e) || e.Path != name || !errors.Is(err, ErrUnreadable) || !errors.Is(err, os.ErrPermission) {
+			t.Errorf("%s: %v", name, err)
+		}
+		must(t, os.Chmod(filepath.Join(dir, name), 0o755))
+	}
+}
