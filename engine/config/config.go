@@ -1,0 +1,177 @@
+// Package config reads the settings of uwf: a file in the repository, one in the
+// user's home, and the environment. It is pure: files are read by a function of
+// the caller, the environment is given, and nothing is ever written.
+//
+// # Which source wins
+//
+// The repository's .uwf/config.yaml is asked first, then ~/.uwf/config.yaml, then
+// the environment: the first one that says something about a setting wins, for
+// maps (providers, models, agents, overrides) name by name. The environment is
+// asked last for what it holds for everyone (OPENAI_API_KEY and the like). The
+// variables UWF_MODEL, UWF_PROVIDER, UWF_BASE_URL, UWF_API_KEY and
+// UWF_BUILTIN_ALLOW_SHELL are said for one run, so they go before both files.
+//
+// Some settings protect the user and are never loosened by the nearer file: of two
+// limits the lower one counts, of two sandbox settings the stricter one, and
+// allowShell needs every file that mentions it. Redaction settings add up.
+//
+// # Keys
+//
+// A provider is taken whole from one source: its key and its base URL are never
+// put together from two. A repository's file may come with an untrusted checkout;
+// it may name a variable with a key only together with that vendor's own address,
+// or with the address that the home file or the environment gives for the same
+// variable, unless the caller trusts it (as CI does, which reads it from the
+// default branch) or UWF_TRUST_REPO=1 is set.
+package config
+
+import (
+	"time"
+
+	"github.com/united-workforce/uwf/engine/redact"
+)
+
+// Config is what all sources say together.
+type Config struct {
+	Providers map[string]Provider
+	Models    map[string]Model // by alias
+	Agents    map[string]Agent // by alias
+
+	DefaultAgent string // alias; empty: builtin
+	// AgentOverrides is workflow → role → agent alias; the role "*" is every role.
+	AgentOverrides map[string]map[string]string
+	DefaultModel   string // alias
+	// ModelOverrides is workflow → role → model alias; the role "*" is every role.
+	ModelOverrides map[string]map[string]string
+	ExtractModel   string // alias of the model that repairs unreadable outputs; empty: none
+
+	Limits     Limits
+	Sandbox    Sandbox
+	Redact     Redact
+	State      State
+	AllowShell bool // the builtin agent may run commands
+
+	// Origins says where a setting comes from: by its path ("defaultModel",
+	// "providers.openai"), the file with line and column, or the variable.
+	Origins map[string]string
+	// Warnings are things that work but should be changed, one sentence each.
+	Warnings []string
+
+	secrets []redact.Secret
+}
+
+// Kind is the protocol that a provider speaks.
+type Kind string
+
+// The protocols.
+const (
+	OpenAI    Kind = "openai"    // chat completions, below a base URL that ends in /v1 or the like
+	Anthropic Kind = "anthropic" // messages, below a base URL without /v1
+)
+
+// Provider is a service that runs models.
+type Provider struct {
+	BaseURL   string
+	APIKeyEnv string // variable that holds the key
+	APIKey    Key    // empty: the variable is not set, or no key is needed
+	Kind      Kind
+}
+
+// Key is a provider's key. It prints as a placeholder in every format; Reveal is
+// the only way to the value.
+type Key string
+
+const hiddenKey = "[redacted:key]"
+
+// Reveal is the key itself.
+func (k Key) Reveal() string { return string(k) }
+
+// String hides the key.
+func (k Key) String() string {
+	if k == "" {
+		return ""
+	}
+	return hiddenKey
+}
+
+// GoString hides the key from %#v.
+func (k Key) GoString() string { return `"` + k.String() + `"` }
+
+// MarshalText hides the key from JSON.
+func (k Key) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
+
+// MarshalYAML hides the key from YAML.
+func (k Key) MarshalYAML() (any, error) { return k.String(), nil }
+
+// Model is one model of a provider.
+type Model struct {
+	Provider  string
+	Name      string // as the provider calls it
+	Window    int    // tokens; 0: unknown
+	MaxOutput int    // tokens; 0: unknown
+	Price     Price
+}
+
+// Price is in US dollars per million tokens; zero: unknown.
+type Price struct{ Input, Output float64 }
+
+// Cost is the price of a call in US dollars.
+func (p Price) Cost(inputTokens, outputTokens int64) float64 {
+	return (float64(inputTokens)*p.Input + float64(outputTokens)*p.Output) / 1e6
+}
+
+// Agent is a program that works on steps.
+type Agent struct {
+	Command string // empty: the agent of uwf with the alias's name
+	Args    []string
+	Env     map[string]string
+}
+
+// Limits end a thread that goes on for too long; 0: no limit.
+type Limits struct {
+	Steps    int           // of a thread
+	PerRole  int           // steps of one role
+	Tokens   int64         // input and output together
+	CostUSD  float64       // US dollars
+	WallTime time.Duration // since the thread's start
+	StepTime time.Duration // of one step
+}
+
+// Sandbox says how an agent's process is confined.
+type Sandbox string
+
+// The settings, from the loosest to the strictest.
+const (
+	SandboxOff     Sandbox = "off"
+	SandboxAuto    Sandbox = "auto" // as far as the machine can
+	SandboxRequire Sandbox = "require"
+)
+
+// Redact adds to what is redacted by default.
+type Redact struct {
+	Env       []string          // names of variables that hold secrets
+	Patterns  map[string]string // name → regular expression (RE2)
+	Allow     []string          // texts that are no secrets although they look like one
+	MinLength int               // of a secret in bytes, 4 to 12; 0: the default
+}
+
+// State says where threads are kept.
+type State struct {
+	Branch string // empty: uwf-state
+	Remote string // name or URL of a git remote; empty: this repository
+}
+
+// SecretsOf lists every secret that the configuration and the environment it was
+// loaded with hold: for the redactor.
+func SecretsOf(c *Config) []redact.Secret {
+	return append([]redact.Secret(nil), c.secrets...)
+}
+
+// RedactOptions are the options of a Redactor for this configuration.
+func (c *Config) RedactOptions() redact.Options {
+	o := redact.Options{Secrets: SecretsOf(c), Allow: c.Redact.Allow, MinLength: c.Redact.MinLength}
+	for _, name := range sortedKeys(c.Redact.Patterns) {
+		o.Patterns = append(o.Patterns, redact.Pattern{Name: name, Expr: c.Redact.Patterns[name]})
+	}
+	return o
+}

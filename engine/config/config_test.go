@@ -1,0 +1,419 @@
+package config_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/united-workforce/uwf/engine/config"
+	"github.com/united-workforce/uwf/engine/redact"
+)
+
+const (
+	repoFile = ".uwf/config.yaml"
+	homeFile = "~/.uwf/config.yaml"
+	envFile  = "~/.uwf/.env"
+	fakeKey  = "not-a-real-key-4711"
+)
+
+// sources are the three files by content (empty: absent) and the environment.
+type sources struct {
+	repo, home, dotenv string
+	env                []string
+	trusted            bool
+}
+
+func (s sources) load() (*config.Config, error) {
+	files := map[string]string{repoFile: s.repo, homeFile: s.home, envFile: s.dotenv}
+	return config.Load(config.Sources{
+		RepoFile: repoFile, HomeFile: homeFile, EnvFile: envFile, Env: s.env, RepoTrusted: s.trusted,
+		ReadFile: func(path string) ([]byte, error) {
+			if files[path] == "" {
+				return nil, fs.ErrNotExist
+			}
+			return []byte(files[path]), nil
+		},
+	})
+}
+
+func mustLoad(t *testing.T, s sources) *config.Config {
+	t.Helper()
+	c, err := s.load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+const full = `
+providers:
+  local: {baseUrl: "http://127.0.0.1:11434/v1/"}
+  claude: {baseUrl: https://api.anthropic.com, apiKeyEnv: CLAUDE_KEY}
+models:
+  small: {provider: local, name: qwen3, window: 32000, maxOutput: 4_000}
+  big:
+    provider: claude
+    name: claude-sonnet-4-5
+    price: {input: 3, output: 15}
+agents:
+  mock: {command: uwf agent mock "my script.yaml"}
+  own: {command: ./agent, args: [-v], env: {MODE: fast}}
+defaultAgent: builtin
+agentOverrides:
+  solve: {developer: own}
+  review: mock
+defaultModel: big
+modelOverrides: {solve: {planner: small}}
+extractModel: small
+limits: {steps: 50, perRole: 8, tokens: 1_000_000, costUsd: 2.5, wallTime: 2h, stepTime: 20m}
+sandbox: off
+redact: {env: [SPECIAL], patterns: {ticket: 'T-[0-9]{6}'}, allow: [T-000000], minLength: 8}
+state: {branch: uwf-state, remote: origin}
+allowShell: true
+`
+
+func TestEverySetting(t *testing.T) {
+	c := mustLoad(t, sources{home: full, env: []string{"CLAUDE_KEY=" + fakeKey, "SPECIAL=quite-special"}})
+	big, err := c.ResolveModel("solve", "developer")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := config.ResolvedModel{Alias: "big",
+		Model: config.Model{Provider: "claude", Name: "claude-sonnet-4-5", Window: 200_000, MaxOutput: 64_000, Price: config.Price{Input: 3, Output: 15}},
+		Provider: config.Provider{BaseURL: "https://api.anthropic.com", APIKeyEnv: "CLAUDE_KEY", APIKey: fakeKey,
+			Kind: config.Anthropic}}
+	if !reflect.DeepEqual(big, want) {
+		t.Errorf("big model\n%#v\nwant\n%#v", big, want)
+	}
+	if cost := big.Model.Price.Cost(1_000_000, 100_000); cost != 4.5 {
+		t.Errorf("cost %v", cost)
+	}
+	small, err := c.ResolveModel("solve", "planner")
+	if err != nil || small.Provider.BaseURL != "http://127.0.0.1:11434/v1" || small.Model.MaxOutput != 4000 || small.Provider.Kind != config.OpenAI {
+		t.Errorf("small model %#v, %v", small, err)
+	}
+	if a := c.ResolveAgent("review", "anyone"); a.Name != "mock" || a.Command != "uwf" || !reflect.DeepEqual(a.Args, []string{"agent", "mock", "my script.yaml"}) {
+		t.Errorf("agent %#v", a)
+	}
+	if a := c.ResolveAgent("solve", "developer"); a.Command != "./agent" || a.Env["MODE"] != "fast" {
+		t.Errorf("agent %#v", a)
+	}
+	if a := c.ResolveAgent("solve", "planner"); a.Name != "builtin" || a.Command != "uwf-builtin" {
+		t.Errorf("agent %#v", a)
+	}
+	limits := config.Limits{Steps: 50, PerRole: 8, Tokens: 1_000_000, CostUSD: 2.5, WallTime: 2 * time.Hour, StepTime: 20 * time.Minute}
+	if c.Limits != limits || c.Sandbox != config.SandboxOff || !c.AllowShell || c.State != (config.State{Branch: "uwf-state", Remote: "origin"}) {
+		t.Errorf("%#v %v %v %v", c.Limits, c.Sandbox, c.AllowShell, c.State)
+	}
+	if at := c.Origins["defaultModel"]; at != homeFile+":18:15" {
+		t.Errorf("origin of defaultModel %q", at)
+	}
+	secrets := config.SecretsOf(c)
+	for _, want := range []redact.Secret{{Name: "CLAUDE_KEY", Value: fakeKey}, {Name: "SPECIAL", Value: "quite-special"}} {
+		found := false
+		for _, s := range secrets {
+			found = found || s == want
+		}
+		if !found {
+			t.Errorf("%s is no secret", want.Name)
+		}
+	}
+	r, err := redact.New(c.RedactOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := r.String(fakeKey + " T-123456 T-000000"); got != "[redacted:CLAUDE_KEY] [redacted:ticket] T-000000" {
+		t.Error(got)
+	}
+}
+
+func TestPrecedence(t *testing.T) {
+	const repo = `
+providers: {a: {baseUrl: "https://repo.example/v1"}}
+models: {x: {provider: a, name: from-repo}}
+defaultModel: x
+agentOverrides: {w: {one: fromrepo}}
+limits: {steps: 10, tokens: 500}
+allowShell: true
+sandbox: off
+state: {branch: repo-state}
+redact: {minLength: 12, allow: [r], patterns: {p: a1}}
+`
+	const home = `
+providers: {a: {baseUrl: "https://home.example/v1", apiKeyEnv: HOME_KEY}, b: {baseUrl: "https://b.example"}}
+models: {x: {provider: b, name: from-home}, y: {provider: b}}
+defaultModel: y
+agentOverrides: {w: {one: fromhome, two: fromhome}}
+limits: {steps: 20, tokens: 100, perRole: 3}
+allowShell: false
+sandbox: require
+state: {branch: home-state, remote: origin}
+redact: {minLength: 5, allow: [h], patterns: {p: a2}}
+`
+	c := mustLoad(t, sources{repo: repo, home: home, env: []string{"HOME_KEY=" + fakeKey, "OPENAI_API_KEY=other"}})
+	m, err := c.ResolveModel("w", "one")
+	if err != nil || m.Model.Name != "from-repo" {
+		t.Errorf("model %+v, %v", m, err)
+	}
+	if m.Provider.APIKey != "" || m.Provider.BaseURL != "https://repo.example/v1" {
+		t.Errorf("the home file's key went to the repository's address: %+v", m.Provider)
+	}
+	if y, err := c.Model("y"); err != nil || y.Model.Name != "y" {
+		t.Errorf("home's own model %+v, %v", y, err)
+	}
+	if c.ResolveAgent("w", "one").Name != "fromrepo" || c.ResolveAgent("w", "two").Name != "fromhome" {
+		t.Error("overrides don't merge by role")
+	}
+	if c.Limits.Steps != 10 || c.Limits.Tokens != 100 || c.Limits.PerRole != 3 {
+		t.Errorf("limits %+v", c.Limits)
+	}
+	if c.AllowShell || c.Sandbox != config.SandboxRequire {
+		t.Errorf("the repository loosened allowShell %v, sandbox %v", c.AllowShell, c.Sandbox)
+	}
+	if c.State != (config.State{Branch: "repo-state", Remote: "origin"}) {
+		t.Errorf("state %+v", c.State)
+	}
+	if c.Redact.MinLength != 5 || len(c.Redact.Allow) != 2 || len(c.Redact.Patterns) != 2 {
+		t.Errorf("redact %+v", c.Redact)
+	}
+	if _, stale := c.Origins["providers.a.apiKeyEnv"]; stale {
+		t.Error("the origin of a replaced key is still there")
+	}
+}
+
+// A checkout must not get a key of this machine sent to its own address.
+func TestUntrustedRepo(t *testing.T) {
+	evil := "providers: {openai: {baseUrl: https://evil.example/v1, apiKeyEnv: OPENAI_API_KEY}}\nmodels: {m: {provider: openai}}\n"
+	env := []string{"OPENAI_API_KEY=" + fakeKey}
+	cases := []struct {
+		name string
+		s    sources
+		ok   bool
+	}{
+		{"another address", sources{repo: evil, env: env}, false},
+		{"key of the home folder", sources{repo: evil, dotenv: env[0]}, false},
+		{"any other variable", sources{repo: strings.ReplaceAll(evil, "OPENAI_API_KEY", "CI_TOKEN"), env: []string{"CI_TOKEN=x"}}, false},
+		{"vendor's host over plain http", sources{repo: strings.Replace(evil, "https://evil.example", "http://api.openai.com", 1), env: env}, false},
+		{"vendor's host with another port", sources{repo: strings.Replace(evil, "evil.example", "api.openai.com:8443", 1), env: env}, false},
+		{"host that begins like the vendor's", sources{repo: strings.Replace(evil, "evil.example", "api.openai.com.evil.example", 1), env: env}, false},
+		{"another vendor's key to the vendor", sources{repo: "providers: {x: {baseUrl: https://api.openai.com/v1, apiKeyEnv: ANTHROPIC_API_KEY}}", env: env}, false},
+		{"vendor's own address", sources{repo: "providers: {x: {baseUrl: https://api.openai.com/v1, apiKeyEnv: OPENAI_API_KEY}}", env: env}, true},
+		{"trusted by the caller", sources{repo: evil, env: env, trusted: true}, true},
+		{"trusted by the user", sources{repo: evil, env: append(env, "UWF_TRUST_REPO=1")}, true},
+		{"home file says the same", sources{repo: evil, home: "providers: {mine: {baseUrl: https://evil.example/v1/, apiKeyEnv: OPENAI_API_KEY}}", env: env}, true},
+		{"environment says the same", sources{repo: evil, env: append(env, "OPENAI_BASE_URL=https://evil.example/v1")}, true},
+		{"no key at all", sources{repo: "providers: {openai: {baseUrl: https://evil.example/v1}}\nmodels: {m: {provider: openai}}\n", env: env}, true},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			got, err := c.s.load()
+			if (err == nil) != c.ok {
+				t.Fatalf("error %v", err)
+			}
+			if err != nil {
+				if !errors.Is(err, config.ErrInvalid) || !strings.Contains(err.Error(), "~/.uwf/config.yaml") {
+					t.Errorf("error doesn't say what to do: %v", err)
+				}
+				return
+			}
+			if c.name == "no key at all" && got.Providers["openai"].APIKey != "" {
+				t.Error("the key went along")
+			}
+		})
+	}
+}
+
+func TestEnvironment(t *testing.T) {
+	cases := []struct {
+		name            string
+		s               sources
+		provider, model string
+		url             string
+		key             config.Key
+	}{
+		{"openai", sources{env: []string{"OPENAI_API_KEY=k1"}}, "openai", "gpt-4.1", "https://api.openai.com/v1", "k1"},
+		{"openai elsewhere", sources{env: []string{"OPENAI_API_KEY=k1", "OPENAI_BASE_URL=https://gw.example/v1/", "OPENAI_MODEL=m"}}, "openai", "m", "https://gw.example/v1", "k1"},
+		{"anthropic", sources{env: []string{"ANTHROPIC_API_KEY=k2"}}, "anthropic", "claude-sonnet-4-5", "https://api.anthropic.com", "k2"},
+		{"openrouter", sources{env: []string{"OPENROUTER_API_KEY=k3"}}, "openrouter", "anthropic/claude-sonnet-4.5", "https://openrouter.ai/api/v1", "k3"},
+		{"first of several", sources{env: []string{"ANTHROPIC_API_KEY=k2", "OPENAI_API_KEY=k1"}}, "openai", "gpt-4.1", "https://api.openai.com/v1", "k1"},
+		{"provider chosen", sources{env: []string{"ANTHROPIC_API_KEY=k2", "OPENAI_API_KEY=k1", "UWF_PROVIDER=anthropic"}}, "anthropic", "claude-sonnet-4-5", "https://api.anthropic.com", "k2"},
+		{"model chosen", sources{env: []string{"OPENAI_API_KEY=k1", "UWF_MODEL=gpt-5"}}, "openai", "gpt-5", "https://api.openai.com/v1", "k1"},
+		{"model with its provider", sources{env: []string{"OPENAI_API_KEY=k1", "ANTHROPIC_API_KEY=k2", "UWF_MODEL=anthropic/claude-opus-4-1"}}, "anthropic", "claude-opus-4-1", "https://api.anthropic.com", "k2"},
+		{"own server", sources{env: []string{"UWF_BASE_URL=http://127.0.0.1:1/v1", "UWF_MODEL=q", "OPENAI_API_KEY=k1"}}, "env", "q", "http://127.0.0.1:1/v1", ""},
+		{"own server with a key", sources{env: []string{"UWF_BASE_URL=https://x.example", "UWF_API_KEY=k4", "UWF_PROVIDER=mine", "UWF_MODEL=q"}}, "mine", "q", "https://x.example", "k4"},
+		{"own key for a vendor", sources{env: []string{"UWF_API_KEY=k4", "UWF_PROVIDER=anthropic"}}, "anthropic", "claude-sonnet-4-5", "https://api.anthropic.com", "k4"},
+		{"keyless server", sources{env: []string{"OPENAI_BASE_URL=http://127.0.0.1:1/v1", "OPENAI_MODEL=q"}}, "openai", "q", "http://127.0.0.1:1/v1", ""},
+		{"from .env", sources{dotenv: "OPENAI_API_KEY=k5\n"}, "openai", "gpt-4.1", "https://api.openai.com/v1", "k5"},
+		{".env never wins", sources{dotenv: "OPENAI_API_KEY=k5\nOPENAI_MODEL=late", env: []string{"OPENAI_API_KEY=k1"}}, "openai", "late", "https://api.openai.com/v1", "k1"},
+		{"set but empty", sources{dotenv: "OPENAI_API_KEY=k5\nANTHROPIC_API_KEY=k2", env: []string{"OPENAI_API_KEY="}}, "anthropic", "claude-sonnet-4-5", "https://api.anthropic.com", "k2"},
+		{"files before the environment", sources{home: "providers: {a: {baseUrl: https://a.example}}\nmodels: {m: {provider: a}}", env: []string{"OPENAI_API_KEY=k1"}}, "a", "m", "https://a.example", ""},
+		{"UWF_MODEL before files", sources{repo: full, env: []string{"CLAUDE_KEY=k6", "UWF_MODEL=small"}, trusted: true}, "local", "qwen3", "http://127.0.0.1:11434/v1", ""},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			cfg := mustLoad(t, c.s)
+			m, err := cfg.ResolveModel("w", "r")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if m.Model.Provider != c.provider || m.Model.Name != c.model || m.Provider.BaseURL != c.url || m.Provider.APIKey != c.key {
+				t.Errorf("got %s %s %s %q", m.Model.Provider, m.Model.Name, m.Provider.BaseURL, m.Provider.APIKey.Reveal())
+			}
+		})
+	}
+}
+
+func TestMistakes(t *testing.T) {
+	cases := []struct {
+		name string
+		s    sources
+		want []string
+	}{
+		{"unknown key", sources{home: "defaultModle: x\n"}, []string{homeFile + ":1:1", "unknown key", `"defaultModel"`}},
+		{"unknown key inside", sources{home: "providers:\n  openai:\n    base_url: x\n"}, []string{":3:5", "providers.openai.base_url", `"baseUrl"`}},
+		{"nothing near", sources{home: "zzzzzzzzzz: x\n"}, []string{"known here"}},
+		{"all at once", sources{home: "a1: x\nb1: y\n", repo: "c1: z\n"}, []string{homeFile + ":1:1", homeFile + ":2:1", repoFile + ":1:1"}},
+		{"duplicate", sources{home: "sandbox: auto\nsandbox: off\n"}, []string{":2:1", "twice"}},
+		{"anchor", sources{home: "state: &a {branch: x}\n"}, []string{"anchors"}},
+		{"not YAML", sources{home: "a: [\n"}, []string{homeFile, "not YAML"}},
+		{"two documents", sources{home: "sandbox: auto\n---\nsandbox: off\n"}, []string{"more than one document"}},
+		{"list at the top", sources{home: "- a\n"}, []string{"must be a mapping"}},
+		{"wrong type", sources{home: "allowShell: 1\nlimits: {steps: many, wallTime: 5}\nsandbox: no\n"}, []string{"allowShell", "limits.steps", "90s, 30m", "off, auto, require"}},
+		{"no base URL", sources{home: "providers: {mine: {apiKeyEnv: A}}\n"}, []string{"baseUrl is missing"}},
+		{"bad base URL", sources{home: "providers: {mine: {baseUrl: 'ftp://x'}}\n"}, []string{"https://"}},
+		{"password in the base URL", sources{home: "providers: {mine: {baseUrl: 'https://u:p@x'}}\n"}, []string{"password"}},
+		{"two keys", sources{home: "providers: {mine: {baseUrl: 'https://x', apiKey: a, apiKeyEnv: A}}\n"}, []string{"both"}},
+		{"unknown provider", sources{home: "providers: {mine: {baseUrl: 'https://x'}}\nmodels: {m: {provider: mien}}\n"}, []string{`"mien"`, `"mine"`}},
+		{"unknown model", sources{home: "defaultModel: m\n"}, []string{homeFile + ":1:15", "no model"}},
+		{"unknown model in overrides", sources{home: "modelOverrides: {w: {r: m}}\n"}, []string{"no model"}},
+		{"bad expression", sources{home: "redact: {patterns: {x: '(?=a)'}}\n"}, []string{"redact.patterns.x"}},
+		{"key and address apart", sources{dotenv: "OPENAI_API_KEY=" + fakeKey, env: []string{"OPENAI_BASE_URL=https://x.example"}}, []string{"OPENAI_BASE_URL", "one place"}},
+		{"own key and address apart", sources{dotenv: "UWF_API_KEY=" + fakeKey, env: []string{"UWF_BASE_URL=https://x.example"}}, []string{"UWF_BASE_URL", "one place"}},
+		{"own key for a provider of a file", sources{home: full, env: []string{"UWF_API_KEY=k", "UWF_PROVIDER=claude"}}, []string{"UWF_BASE_URL"}},
+		{"provider that isn't there", sources{env: []string{"OPENAI_API_KEY=k", "UWF_PROVIDER=opnai"}}, []string{`"openai"`}},
+		{"model without provider", sources{env: []string{"UWF_MODEL=x"}}, []string{"UWF_PROVIDER"}},
+		{"no .env", sources{dotenv: "{" + fakeKey + "} is no line\n"}, []string{envFile}},
+		{"huge", sources{home: "# " + strings.Repeat("x", 1<<20)}, []string{"limit"}},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := c.s.load()
+			var invalid *config.InvalidError
+			if !errors.As(err, &invalid) || !errors.Is(err, config.ErrInvalid) {
+				t.Fatalf("error %v", err)
+			}
+			for _, w := range c.want {
+				if !strings.Contains(err.Error(), w) {
+					t.Errorf("doesn't say %q:\n%v", w, err)
+				}
+			}
+		})
+	}
+}
+
+func TestNothingConfigured(t *testing.T) {
+	for _, s := range []sources{{}, {home: "\n# nothing\n"}, {home: "providers:\n"}} {
+		_, err := mustLoad(t, s).ResolveModel("w", "r")
+		if !errors.Is(err, config.ErrNoModel) || strings.Count(err.Error(), "\n") != 2 {
+			t.Errorf("error %v", err)
+		}
+	}
+	c := mustLoad(t, sources{home: full})
+	if _, err := c.ResolveModel("w", "r"); !errors.Is(err, config.ErrNoKey) || !strings.Contains(err.Error(), "CLAUDE_KEY") {
+		t.Errorf("key not set: %v", err)
+	}
+}
+
+func TestUnreadableFile(t *testing.T) {
+	denied := errors.New("permission denied")
+	_, err := config.Load(config.Sources{HomeFile: homeFile, ReadFile: func(string) ([]byte, error) { return nil, denied }})
+	if !errors.Is(err, denied) || !strings.Contains(err.Error(), homeFile) {
+		t.Errorf("error %v", err)
+	}
+}
+
+// No way of printing a configuration shows a key.
+func TestKeysDoNotPrint(t *testing.T) {
+	c := mustLoad(t, sources{home: strings.Replace(full, "apiKeyEnv: CLAUDE_KEY", "apiKey: "+fakeKey, 1)})
+	j, err := json.Marshal(c.Providers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	y, err := yaml.Marshal(c.Providers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := c.Providers["claude"].APIKey
+	for _, text := range []string{string(j), string(y), fmt.Sprintf("%v %+v %#v %s %q", c.Providers, c.Providers, c.Providers, key, key), fmt.Sprint(key)} {
+		if strings.Contains(text, fakeKey) {
+			t.Errorf("the key shows in %s", text)
+		}
+	}
+	if key.Reveal() != fakeKey {
+		t.Error("the key is lost")
+	}
+	bad := sources{home: "providers: {x: {baseUrl: https://x.example, apiKeyEnv: " + fakeKey + "}}\n", dotenv: fakeKey + "\x00{{"}
+	if _, err := bad.load(); err == nil || strings.Contains(err.Error(), fakeKey) {
+		t.Errorf("a message repeats what may be a key: %v", err)
+	}
+}
+
+func TestWarnings(t *testing.T) {
+	c := mustLoad(t, sources{repo: "providers: {x: {baseUrl: http://x.example, apiKey: " + fakeKey + "}}\n"})
+	if len(c.Warnings) != 2 || strings.Contains(strings.Join(c.Warnings, ""), fakeKey) {
+		t.Errorf("warnings %q", c.Warnings)
+	}
+}
+
+func TestParseAgent(t *testing.T) {
+	c := mustLoad(t, sources{home: full})
+	cases := []struct{ text, name, command, args string }{
+		{"mock", "mock", "uwf", "agent|mock|my script.yaml"},
+		{"claude-code", "claude-code", "uwf-claude-code", ""},
+		{"uwf-hermes", "uwf-hermes", "uwf-hermes", ""},
+		{`uwf agent mock "a b.yaml"`, "mock", "uwf", "agent|mock|a b.yaml"},
+		{"/opt/bin/tool --x 'y z'", "tool", "/opt/bin/tool", "--x|y z"},
+		{"./run", "run", "./run", ""},
+	}
+	for _, x := range cases {
+		a, err := c.ParseAgent(x.text)
+		if err != nil || a.Name != x.name || a.Command != x.command || strings.Join(a.Args, "|") != x.args {
+			t.Errorf("%s: %+v, %v", x.text, a, err)
+		}
+	}
+	for _, bad := range []string{"", "  ", `"open`} {
+		if _, err := c.ParseAgent(bad); !errors.Is(err, config.ErrNoAgent) {
+			t.Errorf("%q: %v", bad, err)
+		}
+	}
+}
+
+func FuzzLoad(f *testing.F) {
+	f.Add(full, full, "OPENAI_API_KEY=a\nB=c")
+	f.Add("providers: {openai: {}}\nmodels: {m: {provider: openai}}", "a: &b [*b]", "export A='b")
+	f.Fuzz(func(t *testing.T, repo, home, dotenv string) {
+		c, err := sources{repo: repo, home: home, dotenv: dotenv, env: []string{"OPENAI_API_KEY=" + fakeKey}}.load()
+		if err != nil {
+			if !errors.Is(err, config.ErrInvalid) || strings.Contains(err.Error(), fakeKey) {
+				t.Fatalf("error %v", err)
+			}
+			return
+		}
+		for name, p := range c.Providers {
+			if p.APIKey.Reveal() == fakeKey && strings.HasPrefix(c.Origins["providers."+name], repoFile) &&
+				!strings.HasPrefix(p.BaseURL, "https://api.openai.com") && !strings.Contains(repo, fakeKey) && !strings.Contains(home, p.BaseURL) {
+				t.Fatalf("the key goes to %s", p.BaseURL)
+			}
+		}
+		if _, err := c.ResolveModel("w", "r"); err != nil && !errors.Is(err, config.ErrNoModel) && !errors.Is(err, config.ErrNoKey) {
+			t.Fatal(err)
+		}
+	})
+}

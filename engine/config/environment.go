@@ -1,0 +1,216 @@
+package config
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+)
+
+// ownProvider is the name of the provider that UWF_BASE_URL and UWF_API_KEY
+// describe, where UWF_PROVIDER doesn't name it.
+const ownProvider = "env"
+
+// fromEnvironment adds what only the environment says, and puts in front what it
+// says for this run.
+func (l *loader) fromEnvironment(c *Config) {
+	fallback := l.ambient(c)
+	own := l.ownProvider(c)
+	if c.DefaultModel == "" {
+		c.DefaultModel = l.onlyModel(c, fallback)
+	}
+	l.chooseModel(c, own)
+	if v, ok := l.get("UWF_BUILTIN_ALLOW_SHELL"); ok {
+		c.AllowShell = isOn(v.value)
+		c.Origins["allowShell"] = "UWF_BUILTIN_ALLOW_SHELL"
+	}
+}
+
+// onlyModel is the default where no file names one: the only model of the files,
+// else that of the first key in the environment.
+func (l *loader) onlyModel(c *Config, fallback string) string {
+	var configured []string
+	for _, alias := range sortedKeys(c.Models) {
+		if !strings.HasPrefix(c.Origins["models."+alias], "$") {
+			configured = append(configured, alias)
+		}
+	}
+	if len(configured) == 1 {
+		return configured[0]
+	}
+	if fallback != "" {
+		c.Origins["defaultModel"] = c.Origins["models."+fallback]
+	}
+	return fallback
+}
+
+// ambient adds the vendors whose keys are in the environment and that no file
+// configures; it returns the alias of the first one's model.
+func (l *loader) ambient(c *Config) (first string) {
+	for _, v := range vendors() {
+		if _, taken := c.Providers[v.name]; taken {
+			continue
+		}
+		p, origin, ok := l.vendorProvider(v)
+		if !ok {
+			continue
+		}
+		c.Providers[v.name] = p
+		c.Origins["providers."+v.name] = origin
+		if _, taken := c.Models[v.name]; taken {
+			continue
+		}
+		c.Models[v.name] = withKnownSize(Model{Provider: v.name, Name: cmp.Or(l.value(v.modEnv), v.model)})
+		c.Origins["models."+v.name] = origin
+		first = cmp.Or(first, v.name)
+	}
+	return first
+}
+
+// vendorProvider is what the environment says about one vendor.
+func (l *loader) vendorProvider(v vendor) (p Provider, origin string, ok bool) {
+	key, hasKey := l.get(v.keyEnv)
+	base, hasBase := l.get(v.urlEnv)
+	switch {
+	case hasKey && hasBase && key.source != base.source:
+		l.problem("$"+v.urlEnv, "", "set both in one place",
+			"the address is from %s and the key, %s, from %s: a key is only sent where its own source says", base.source, v.keyEnv, key.source)
+		return p, "", false
+	case hasKey:
+		p = Provider{BaseURL: base.value, APIKeyEnv: v.keyEnv, Kind: v.kind}
+		origin = "$" + v.keyEnv
+	case hasBase && v.kind == OpenAI: // a server of one's own, which needs no key
+		p = Provider{BaseURL: base.value, Kind: v.kind}
+		origin = "$" + v.urlEnv
+	default:
+		return p, "", false
+	}
+	p, wrong := complete(v.name, p)
+	if wrong != "" {
+		l.problem("$"+v.urlEnv, "", "", "%s", wrong)
+		return p, "", false
+	}
+	return p, origin, true
+}
+
+// ownProvider adds the provider of UWF_BASE_URL and UWF_API_KEY and returns its
+// name; empty: there is none.
+func (l *loader) ownProvider(c *Config) string {
+	base, hasBase := l.get("UWF_BASE_URL")
+	key, hasKey := l.get("UWF_API_KEY")
+	if !hasBase && !hasKey {
+		return ""
+	}
+	name := cmp.Or(l.value("UWF_PROVIDER"), ownProvider)
+	v, known := vendorNamed(name)
+	if !known {
+		v = vendor{kind: ""}
+	}
+	switch {
+	case hasBase && hasKey && base.source != key.source:
+		l.problem("$UWF_BASE_URL", "", "set both in one place",
+			"the address is from %s and the key, UWF_API_KEY, from %s: a key is only sent where its own source says", base.source, key.source)
+		return ""
+	case !hasBase && name == ownProvider:
+		base.value = vendors()[0].baseURL
+	case !hasBase && !known:
+		l.problem("$UWF_API_KEY", "", "set UWF_BASE_URL too",
+			"the address of provider %q comes from another source, which gets no key of the environment", name)
+		return ""
+	}
+	p := Provider{BaseURL: base.value, Kind: v.kind}
+	if hasKey {
+		p.APIKeyEnv = "UWF_API_KEY"
+		p.APIKey = Key(strings.TrimSpace(key.value))
+	}
+	p, wrong := complete(name, p)
+	if wrong != "" {
+		l.problem("$UWF_BASE_URL", "", "", "%s", wrong)
+		return ""
+	}
+	if !hasKey { // no other key goes to an address that came without one
+		p.APIKeyEnv = ""
+	}
+	c.Providers[name] = p
+	c.Origins["providers."+name] = "$UWF_BASE_URL"
+	return name
+}
+
+// chooseModel applies UWF_MODEL and UWF_PROVIDER to the default model.
+func (l *loader) chooseModel(c *Config, own string) {
+	model, provider := l.value("UWF_MODEL"), cmp.Or(own, l.value("UWF_PROVIDER"))
+	if model == "" && provider == "" {
+		return
+	}
+	if _, ok := c.Providers[provider]; provider != "" && !ok {
+		if len(l.problems) == 0 { // else that is why it is missing
+			l.problem("$UWF_PROVIDER", "", l.nearProvider(c, provider), "there is no provider %q", provider)
+		}
+		return
+	}
+	if model == "" {
+		l.modelOf(c, provider)
+		return
+	}
+	if m, ok := c.Models[model]; ok && (provider == "" || m.Provider == provider) {
+		l.setDefault(c, model, "$UWF_MODEL")
+		return
+	}
+	if before, name, ok := strings.Cut(model, "/"); ok && provider == "" {
+		if _, ok := c.Providers[before]; ok {
+			provider, model = before, name
+		}
+	}
+	if provider == "" {
+		provider = c.Models[c.DefaultModel].Provider
+	}
+	if provider == "" && len(c.Providers) == 1 {
+		provider = sortedKeys(c.Providers)[0]
+	}
+	if provider == "" {
+		l.problem("$UWF_MODEL", "", "set UWF_PROVIDER, or a provider's key", "no provider is known for %q", model)
+		return
+	}
+	alias := provider + "/" + model
+	c.Models[alias] = withKnownSize(Model{Provider: provider, Name: model})
+	c.Origins["models."+alias] = "$UWF_MODEL"
+	l.setDefault(c, alias, "$UWF_MODEL")
+}
+
+func (l *loader) setDefault(c *Config, alias, origin string) {
+	c.DefaultModel = alias
+	c.Origins["defaultModel"] = origin
+}
+
+// modelOf makes the only model of a provider the default.
+func (l *loader) modelOf(c *Config, provider string) {
+	if c.Models[c.DefaultModel].Provider == provider {
+		return
+	}
+	var of []string
+	for _, alias := range sortedKeys(c.Models) {
+		if c.Models[alias].Provider == provider {
+			of = append(of, alias)
+		}
+	}
+	if v, ok := vendorNamed(provider); ok && len(of) == 0 {
+		alias := provider + "/" + cmp.Or(l.value(v.modEnv), v.model)
+		c.Models[alias] = withKnownSize(Model{Provider: provider, Name: alias[len(provider)+1:]})
+		of = []string{alias}
+	}
+	if len(of) != 1 {
+		l.problem("$UWF_PROVIDER", "", "set UWF_MODEL too", "provider %q has %d models to choose from", provider, len(of))
+		return
+	}
+	l.setDefault(c, of[0], "$UWF_PROVIDER")
+}
+
+func (l *loader) nearProvider(c *Config, name string) string {
+	names := sortedKeys(c.Providers)
+	if near := suggest(name, names); near != "" {
+		return fmt.Sprintf("did you mean %q?", near)
+	}
+	if len(names) == 0 {
+		return "set its key, or UWF_BASE_URL"
+	}
+	return "there are " + strings.Join(names, ", ")
+}

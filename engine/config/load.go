@@ -1,0 +1,301 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/joho/godotenv"
+
+	"github.com/united-workforce/uwf/engine/redact"
+)
+
+// Sources are where settings come from. A path that is empty is not read, and a
+// file that doesn't exist (fs.ErrNotExist) says nothing; any other failure to read
+// is an error.
+type Sources struct {
+	RepoFile string // .uwf/config.yaml of the repository
+	HomeFile string // ~/.uwf/config.yaml
+	EnvFile  string // ~/.uwf/.env: variables that the environment doesn't have
+	Env      []string
+	ReadFile func(path string) ([]byte, error)
+	// RepoTrusted: the repository's file is as trustworthy as the user's own, as in
+	// CI, where it is read from the default branch.
+	RepoTrusted bool
+}
+
+// Load reads all sources and puts them together as the package comment says.
+// Everything that is wrong is in one *InvalidError.
+func Load(s Sources) (*Config, error) {
+	l := &loader{s: s}
+	repo, home := l.file(s.RepoFile), l.file(s.HomeFile)
+	l.environment()
+	if l.err != nil {
+		return nil, l.err
+	}
+	if !l.trusted() {
+		l.checkRepo(repo, home)
+	}
+	l.warnKeys(repo, s.RepoFile)
+	c := merge(repo, home)
+	l.fromEnvironment(c)
+	l.keys(c)
+	l.checkNames(c)
+	if len(l.problems) > 0 {
+		return nil, &InvalidError{Problems: l.problems}
+	}
+	l.gatherSecrets(c)
+	c.Warnings = l.warnings
+	return c, nil
+}
+
+// loader holds what is found while loading.
+type loader struct {
+	s        Sources
+	env      map[string]variable
+	problems []Problem
+	warnings []string
+	err      error
+}
+
+// variable is one of the environment, or of the .env file.
+type variable struct {
+	value  string
+	source string // "the environment" or the path of the .env file
+}
+
+func (l *loader) problem(file, path, fix, format string, args ...any) {
+	l.problems = append(l.problems, Problem{File: file, Path: path, Message: fmt.Sprintf(format, args...), Fix: fix})
+}
+
+func (l *loader) warn(format string, args ...any) {
+	l.warnings = append(l.warnings, fmt.Sprintf(format, args...))
+}
+
+// read is the content of a file; ok is false where there is none.
+func (l *loader) read(path string) (data []byte, ok bool) {
+	if path == "" || l.err != nil {
+		return nil, false
+	}
+	if l.s.ReadFile == nil {
+		l.err = errors.New("read the configuration: no function to read files with")
+		return nil, false
+	}
+	data, err := l.s.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, false
+	}
+	if err != nil {
+		l.err = fmt.Errorf("read the configuration %s: %w; make it readable or remove it", path, err)
+		return nil, false
+	}
+	return data, true
+}
+
+func (l *loader) file(path string) *Config {
+	data, ok := l.read(path)
+	if !ok {
+		return &Config{Origins: map[string]string{}}
+	}
+	c, problems := readFile(path, data)
+	l.problems = append(l.problems, problems...)
+	return c
+}
+
+// environment puts the environment and the .env file together; a variable that
+// the environment has, even an empty one, is never taken from the file.
+func (l *loader) environment() {
+	l.env = map[string]variable{}
+	if data, ok := l.read(l.s.EnvFile); ok {
+		vars, err := parseEnv(data)
+		if err != nil {
+			// The library's message repeats the text, which may be a key.
+			l.problem(l.s.EnvFile, "", "write NAME=value lines", "is no .env file")
+		}
+		for k, v := range vars {
+			l.env[k] = variable{v, l.s.EnvFile}
+		}
+	}
+	for _, e := range l.s.Env {
+		if k, v, ok := strings.Cut(e, "="); ok && k != "" {
+			l.env[k] = variable{v, "the environment"}
+		}
+	}
+}
+
+func parseEnv(data []byte) (vars map[string]string, err error) {
+	if len(data) > maxFile {
+		return nil, ErrInvalid
+	}
+	defer func() {
+		if recover() != nil { // a parser of someone else's, on a file of someone else's
+			vars, err = nil, ErrInvalid
+		}
+	}()
+	return godotenv.UnmarshalBytes(data)
+}
+
+// get is the value of a variable that is set and not empty.
+func (l *loader) get(name string) (variable, bool) {
+	v, ok := l.env[name]
+	return v, ok && v.value != ""
+}
+
+func (l *loader) value(name string) string { return l.env[name].value }
+
+func (l *loader) trusted() bool { return l.s.RepoTrusted || isOn(l.value("UWF_TRUST_REPO")) }
+
+func isOn(v string) bool { return v == "1" || strings.EqualFold(v, "true") }
+
+// checkRepo refuses that a file of an untrusted checkout sends a key of this
+// machine to an address of its own choice.
+func (l *loader) checkRepo(repo, home *Config) {
+	for _, name := range sortedKeys(repo.Providers) {
+		p := repo.Providers[name]
+		if p.APIKeyEnv == "" {
+			continue
+		}
+		if v, ok := vendorAt(p.BaseURL); ok && v.keyEnv == p.APIKeyEnv {
+			continue
+		}
+		if l.vouched(home, p) {
+			continue
+		}
+		file, line, col := place(repo.Origins["providers."+name])
+		l.problems = append(l.problems, Problem{File: file, Line: line, Col: col, Path: "providers." + name,
+			Message: fmt.Sprintf("a file of the repository may not send the key in %s to %s", p.APIKeyEnv, p.BaseURL),
+			Fix:     "put this provider into ~/.uwf/config.yaml, or set UWF_TRUST_REPO=1 if you trust this repository"})
+	}
+}
+
+// vouched says whether the user's own settings send the same key to the same place.
+func (l *loader) vouched(home *Config, p Provider) bool {
+	for _, h := range home.Providers {
+		if h.APIKeyEnv == p.APIKeyEnv && sameURL(h.BaseURL, p.BaseURL) {
+			return true
+		}
+	}
+	for _, v := range vendors() {
+		key, ok := l.get(v.keyEnv)
+		base, set := l.get(v.urlEnv)
+		if ok && set && v.keyEnv == p.APIKeyEnv && key.source == base.source && sameURL(base.value, p.BaseURL) {
+			return true
+		}
+	}
+	return false
+}
+
+func sameURL(a, b string) bool {
+	ua, errA := url.Parse(strings.TrimRight(a, "/"))
+	ub, errB := url.Parse(strings.TrimRight(b, "/"))
+	return errA == nil && errB == nil && ua.Scheme == ub.Scheme && strings.EqualFold(ua.Host, ub.Host) && ua.Path == ub.Path
+}
+
+var position = regexp.MustCompile(`^(.*):(\d+):(\d+)$`)
+
+func place(origin string) (file string, line, col int) {
+	m := position.FindStringSubmatch(origin)
+	if m == nil {
+		return origin, 0, 0
+	}
+	if _, err := fmt.Sscan(m[2]+" "+m[3], &line, &col); err != nil {
+		return origin, 0, 0
+	}
+	return m[1], line, col
+}
+
+func (l *loader) warnKeys(repo *Config, file string) {
+	for _, name := range sortedKeys(repo.Providers) {
+		if repo.Providers[name].APIKey != "" {
+			l.warn("%s: providers.%s.apiKey: a key does not belong into a file that is committed; use apiKeyEnv", file, name)
+		}
+	}
+}
+
+// keys looks up each provider's key.
+func (l *loader) keys(c *Config) {
+	for _, name := range sortedKeys(c.Providers) {
+		p := c.Providers[name]
+		if p.APIKey == "" && p.APIKeyEnv != "" {
+			p.APIKey = Key(strings.TrimSpace(l.value(p.APIKeyEnv)))
+			c.Providers[name] = p
+		}
+		if u, err := url.Parse(p.BaseURL); err == nil && u.Scheme == "http" && p.APIKey != "" && !loopback(u.Hostname()) {
+			l.warn("provider %s: the key is sent unencrypted to %s; use https", name, p.BaseURL)
+		}
+	}
+}
+
+func loopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// checkNames finds names that refer to nothing.
+func (l *loader) checkNames(c *Config) {
+	known := func(origin, what, name string, names []string) {
+		if name == "" || slices.Contains(names, name) {
+			return
+		}
+		file, line, col := place(origin)
+		fix := "there is none yet"
+		if len(names) > 0 {
+			fix = "there are " + strings.Join(names, ", ")
+		}
+		if near := suggest(name, names); near != "" {
+			fix = fmt.Sprintf("did you mean %q?", near)
+		}
+		l.problems = append(l.problems, Problem{File: file, Line: line, Col: col, Message: fmt.Sprintf("there is no %s %q", what, name), Fix: fix})
+	}
+	providers, models := sortedKeys(c.Providers), sortedKeys(c.Models)
+	for _, alias := range models {
+		known(c.Origins["models."+alias], "provider", c.Models[alias].Provider, providers)
+	}
+	known(c.Origins["defaultModel"], "model", c.DefaultModel, models)
+	known(c.Origins["extractModel"], "model", c.ExtractModel, models)
+	for _, w := range sortedKeys(c.ModelOverrides) {
+		for _, role := range sortedKeys(c.ModelOverrides[w]) {
+			origin := c.Origins["modelOverrides."+w+"."+role]
+			if origin == "" {
+				origin = c.Origins["modelOverrides."+w]
+			}
+			known(origin, "model", c.ModelOverrides[w][role], models)
+		}
+	}
+}
+
+// gatherSecrets lists what the redactor must know by value.
+func (l *loader) gatherSecrets(c *Config) {
+	var env []string
+	for _, k := range sortedKeys(l.env) {
+		env = append(env, k+"="+l.env[k].value)
+	}
+	c.secrets = redact.FromEnv(env)
+	for _, name := range c.Redact.Env {
+		if v, ok := l.get(name); ok {
+			c.secrets = append(c.secrets, redact.Secret{Name: name, Value: v.value})
+		}
+	}
+	for _, name := range sortedKeys(c.Providers) {
+		p := c.Providers[name]
+		if p.APIKey != "" {
+			label := p.APIKeyEnv
+			if label == "" {
+				label = name + "-key"
+			}
+			c.secrets = append(c.secrets, redact.Secret{Name: label, Value: p.APIKey.Reveal()})
+		}
+	}
+	for _, name := range sortedKeys(c.Agents) {
+		for _, k := range sortedKeys(c.Agents[name].Env) {
+			if redact.SecretName(k) {
+				c.secrets = append(c.secrets, redact.Secret{Name: k, Value: c.Agents[name].Env[k]})
+			}
+		}
+	}
+}

@@ -1,0 +1,129 @@
+package config
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// merge puts the two files together: what the repository says first, then what
+// the home file says; but of what protects the user, the stricter.
+func merge(repo, home *Config) *Config {
+	c := &Config{Origins: map[string]string{}}
+	maps.Copy(c.Origins, home.Origins)
+	dropReplaced(c.Origins, repo)
+	maps.Copy(c.Origins, repo.Origins)
+	c.Providers = overlay(home.Providers, repo.Providers)
+	c.Models = overlay(home.Models, repo.Models)
+	c.Agents = overlay(home.Agents, repo.Agents)
+	c.AgentOverrides = overlayRoles(home.AgentOverrides, repo.AgentOverrides)
+	c.ModelOverrides = overlayRoles(home.ModelOverrides, repo.ModelOverrides)
+	c.DefaultAgent = cmp.Or(repo.DefaultAgent, home.DefaultAgent)
+	c.DefaultModel = cmp.Or(repo.DefaultModel, home.DefaultModel)
+	c.ExtractModel = cmp.Or(repo.ExtractModel, home.ExtractModel)
+	c.State.Branch = cmp.Or(repo.State.Branch, home.State.Branch)
+	c.State.Remote = cmp.Or(repo.State.Remote, home.State.Remote)
+	c.Limits = stricter(repo.Limits, home.Limits)
+	c.Sandbox = repo.Sandbox
+	if c.Sandbox == "" || home.Sandbox != "" && strictness(home.Sandbox) > strictness(repo.Sandbox) {
+		c.Sandbox = cmp.Or(home.Sandbox, SandboxAuto)
+		keepOrigin(c, home, "sandbox")
+	}
+	c.AllowShell = agreed(repo, home)
+	c.Redact = mergeRedact(repo.Redact, home.Redact)
+	return c
+}
+
+// dropReplaced forgets where the parts of an entry came from that is replaced whole.
+func dropReplaced(origins map[string]string, repo *Config) {
+	var prefixes []string
+	for _, name := range sortedKeys(repo.Providers) {
+		prefixes = append(prefixes, "providers."+name+".")
+	}
+	for _, name := range sortedKeys(repo.Models) {
+		prefixes = append(prefixes, "models."+name+".")
+	}
+	for _, name := range sortedKeys(repo.Agents) {
+		prefixes = append(prefixes, "agents."+name+".")
+	}
+	maps.DeleteFunc(origins, func(path, _ string) bool {
+		return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(path, p) })
+	})
+}
+
+// agreed says whether every file that mentions allowShell allows it, and one does.
+func agreed(repo, home *Config) bool {
+	_, r := repo.Origins["allowShell"]
+	_, h := home.Origins["allowShell"]
+	return (r || h) && (!r || repo.AllowShell) && (!h || home.AllowShell)
+}
+
+func keepOrigin(c, from *Config, path string) {
+	if at, ok := from.Origins[path]; ok {
+		c.Origins[path] = at
+	}
+}
+
+// overlay is base with the entries of top put over it, each entry whole.
+func overlay[V any](base, top map[string]V) map[string]V {
+	out := make(map[string]V, len(base)+len(top))
+	maps.Copy(out, base)
+	maps.Copy(out, top)
+	return out
+}
+
+func overlayRoles(base, top map[string]map[string]string) map[string]map[string]string {
+	out := map[string]map[string]string{}
+	for _, from := range []map[string]map[string]string{base, top} {
+		for workflow, roles := range from {
+			out[workflow] = overlay(out[workflow], roles)
+		}
+	}
+	return out
+}
+
+func stricter(a, b Limits) Limits {
+	return Limits{
+		Steps:    lower(a.Steps, b.Steps),
+		PerRole:  lower(a.PerRole, b.PerRole),
+		Tokens:   lower(a.Tokens, b.Tokens),
+		CostUSD:  lower(a.CostUSD, b.CostUSD),
+		WallTime: lower(a.WallTime, b.WallTime),
+		StepTime: lower(a.StepTime, b.StepTime),
+	}
+}
+
+// lower is the smaller of two limits, where 0 is none.
+func lower[N cmp.Ordered](a, b N) N {
+	var none N
+	if a == none || b != none && b < a {
+		return b
+	}
+	return a
+}
+
+func strictness(s Sandbox) int {
+	return slices.Index([]Sandbox{SandboxOff, SandboxAuto, SandboxRequire}, s)
+}
+
+func mergeRedact(repo, home Redact) Redact {
+	union := func(a, b []string) []string {
+		out := slices.Concat(a, b)
+		slices.Sort(out)
+		return slices.Compact(out)
+	}
+	out := Redact{
+		Env:       union(repo.Env, home.Env),
+		Allow:     union(repo.Allow, home.Allow),
+		Patterns:  overlay(home.Patterns, repo.Patterns),
+		MinLength: lower(repo.MinLength, home.MinLength),
+	}
+	// A pattern of the home file is not replaced by one of the same name.
+	for name, expr := range home.Patterns {
+		if other, ok := repo.Patterns[name]; ok && other != expr {
+			out.Patterns[name+"-home"] = expr
+		}
+	}
+	return out
+}

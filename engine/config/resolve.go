@@ -1,0 +1,109 @@
+package config
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/google/shlex"
+)
+
+// ErrNoKey is wrapped when a model's provider needs a key that is not set.
+var ErrNoKey = errors.New("the provider's key is not set")
+
+// ErrNoAgent is wrapped when a name or command line is no agent.
+var ErrNoAgent = errors.New("no such agent")
+
+// DefaultAgent works where no source names an agent.
+const DefaultAgent = "builtin"
+
+// ResolvedModel is a model with all that is needed to ask it.
+type ResolvedModel struct {
+	Alias    string
+	Model    Model
+	Provider Provider
+}
+
+// ResolvedAgent is an agent with its command.
+type ResolvedAgent struct {
+	Name string // as it is recorded in a step: the alias, or the program's name
+	Agent
+}
+
+// ResolveModel is the model for a role: modelOverrides for the workflow and role,
+// then for the workflow, then defaultModel. Without any it is ErrNoModel; with one
+// whose provider's key is not set, ErrNoKey.
+func (c *Config) ResolveModel(workflow, role string) (ResolvedModel, error) {
+	alias := cmp.Or(c.ModelOverrides[workflow][role], c.ModelOverrides[workflow]["*"], c.DefaultModel)
+	if alias == "" {
+		if len(c.Models) > 0 {
+			return ResolvedModel{}, fmt.Errorf("choose a model for role %q of %q: %w\n(models without a default: set defaultModel to one of %s)",
+				role, workflow, ErrNoModel, strings.Join(sortedKeys(c.Models), ", "))
+		}
+		return ResolvedModel{}, ErrNoModel
+	}
+	return c.Model(alias)
+}
+
+// Model is a configured model by its alias.
+func (c *Config) Model(alias string) (ResolvedModel, error) {
+	m, ok := c.Models[alias]
+	if !ok {
+		return ResolvedModel{}, fmt.Errorf("use model %q: %w", alias, ErrNoModel)
+	}
+	p, ok := c.Providers[m.Provider]
+	if !ok {
+		return ResolvedModel{}, fmt.Errorf("use model %q: its provider %q is not configured: %w", alias, m.Provider, ErrNoModel)
+	}
+	if p.APIKeyEnv != "" && p.APIKey == "" {
+		return ResolvedModel{}, fmt.Errorf("use model %q of provider %q: %w: set %s in the environment or in ~/.uwf/.env",
+			alias, m.Provider, ErrNoKey, p.APIKeyEnv)
+	}
+	return ResolvedModel{Alias: alias, Model: m, Provider: p}, nil
+}
+
+// ResolveAgent is the agent for a role: agentOverrides for the workflow and role,
+// then for the workflow, then defaultAgent, then builtin. A name without an entry
+// is an agent of uwf itself, or the program uwf-<name>.
+func (c *Config) ResolveAgent(workflow, role string) ResolvedAgent {
+	name := cmp.Or(c.AgentOverrides[workflow][role], c.AgentOverrides[workflow]["*"], c.DefaultAgent, DefaultAgent)
+	return c.agent(name)
+}
+
+func (c *Config) agent(name string) ResolvedAgent {
+	a := c.Agents[name]
+	if a.Command == "" {
+		a.Command = "uwf-" + strings.TrimPrefix(name, "uwf-")
+	}
+	return ResolvedAgent{Name: name, Agent: a}
+}
+
+// ParseAgent reads what people type after --agent: an alias, or a command line
+// with shell-style quotes, whose program's name is then the agent's.
+func (c *Config) ParseAgent(text string) (ResolvedAgent, error) {
+	text = strings.TrimSpace(text)
+	if _, ok := c.Agents[text]; ok {
+		return c.agent(text), nil
+	}
+	words, err := shlex.Split(text)
+	if err != nil {
+		return ResolvedAgent{}, fmt.Errorf("read the agent %q: %w: %w; close the quotes", text, ErrNoAgent, err)
+	}
+	if len(words) == 0 {
+		return ResolvedAgent{}, fmt.Errorf("read the agent: %w: it is empty; name an agent (%s) or a command", ErrNoAgent, DefaultAgent)
+	}
+	if len(words) == 1 && !strings.ContainsAny(words[0], `/\`) {
+		return c.agent(words[0]), nil
+	}
+	return ResolvedAgent{Name: agentName(words), Agent: Agent{Command: words[0], Args: words[1:]}}, nil
+}
+
+// agentName is the program's base name; `uwf agent NAME …` is NAME.
+func agentName(words []string) string {
+	base := words[0][strings.LastIndexAny(words[0], `/\`)+1:]
+	if base == "uwf" && len(words) > 2 && words[1] == "agent" {
+		return words[2]
+	}
+	return base
+}

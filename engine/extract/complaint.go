@@ -1,0 +1,160 @@
+package extract
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/united-workforce/uwf/gitcas/node"
+)
+
+// maxProblems is how many of the schema's complaints one message lists.
+const maxProblems = 20
+
+// Complaint is the message that asks an agent to write its answer again: what was
+// wrong with it, the statuses that the workflow has an edge for, and a short
+// example that fits the schema. schema may be any that Frontmatter was given,
+// allowed may be empty.
+func Complaint(err error, schema any, allowed []string) string {
+	var b strings.Builder
+	b.WriteString("Your answer could not be used: " + reasonOf(err) + ".\n")
+	e := (*Error)(nil)
+	if errors.As(err, &e) && len(e.Problems) > 0 {
+		b.WriteString("\n")
+		for i, p := range e.Problems {
+			if i == maxProblems {
+				fmt.Fprintf(&b, "- and %d more\n", len(e.Problems)-i)
+				break
+			}
+			b.WriteString("- " + problemText(p) + "\n")
+		}
+	}
+	key := "$status"
+	s, schemaErr := compileSchema(schema)
+	if schemaErr == nil && s.statusKey() != "" {
+		key = s.statusKey()
+	}
+	if len(allowed) > 0 {
+		fmt.Fprintf(&b, "\nAllowed values of %s: %s.\n", key, strings.Join(allowed, ", "))
+	}
+	b.WriteString(`
+Write the whole answer again. It begins with a line that is --- alone, then the
+fields as YAML (text with special characters in quotes), then again a line that
+is --- alone, then your report in Markdown. No code fence around it.
+`)
+	if schemaErr == nil {
+		b.WriteString("\nExample (put your own values):\n\n" + s.example(allowed))
+	}
+	return b.String()
+}
+
+func reasonOf(err error) string {
+	if err == nil {
+		return "it is not what was asked for"
+	}
+	e := (*Error)(nil)
+	if !errors.As(err, &e) {
+		return strings.TrimSuffix(clip(err.Error(), 400), ".")
+	}
+	text := e.Reason.Error()
+	if e.Line > 0 {
+		text += fmt.Sprintf(" (line %d)", e.Line)
+	}
+	if e.Detail != "" {
+		text += ": " + clip(e.Detail, 400)
+	}
+	return text
+}
+
+// problemText is one complaint, with the field's name in place of a pointer.
+func problemText(p node.Problem) string {
+	name := strings.NewReplacer("~1", "/", "~0", "~").Replace(strings.TrimPrefix(p.Path, "/"))
+	if name == "" {
+		return clip(p.Message, 200)
+	}
+	return clip(name, 80) + ": " + clip(p.Message, 200)
+}
+
+// example is a small answer that fits the schema, with the first allowed status.
+func (s *outputSchema) example(allowed []string) string {
+	of := &item{kind: mapping}
+	var lines []string
+	if key := s.statusKey(); key != "" {
+		status := ""
+		if len(allowed) > 0 {
+			status = allowed[0]
+		} else if p, ok := part(s.root, nil, property(key)); ok {
+			status, _ = sample(p, key, 0).(string)
+		}
+		of.keys, of.kids = []string{key}, []*item{{text: status}}
+		lines = append(lines, line(key, status))
+	}
+	for _, name := range s.fields {
+		if slices.Contains(of.keys, name) || !required(s.root, of, name) {
+			continue
+		}
+		p, ok := part(s.root, of, property(name))
+		if !ok {
+			p = map[string]any{}
+		}
+		lines = append(lines, line(name, sample(p, name, 0)))
+	}
+	return "---\n" + strings.Join(lines, "\n") + "\n---\nYour report in Markdown.\n"
+}
+
+func line(name string, value any) string {
+	if text, ok := value.(string); ok && plainText(text) {
+		return name + ": " + text
+	}
+	b, err := json.Marshal(value)
+	if err != nil {
+		b = []byte(`"…"`)
+	}
+	return name + ": " + string(b)
+}
+
+// plainText says whether a text may stand in YAML without quotes.
+func plainText(text string) bool {
+	it, err := parseYAML("k: " + text)
+	return err == nil && it != nil && len(it.kids) == 1 && it.kids[0].kind == scalar &&
+		it.kids[0].text == text && it.kids[0].natural() == any(text)
+}
+
+// sample is a value that fits a schema, as far as its type and its list of values
+// tell.
+func sample(s map[string]any, name string, depth int) any {
+	if values, ok := enums(s); ok && len(values) > 0 {
+		return values[0]
+	}
+	fits := allowed(s)
+	switch {
+	case fits&kindString != 0:
+		return "<" + name + ">"
+	case fits&kindInteger != 0:
+		return int64(1)
+	case fits&kindNumber != 0:
+		return 1.5
+	case fits&kindBoolean != 0:
+		return true
+	case fits&kindArray != 0 && depth < 3:
+		p, ok := part(s, nil, items)
+		if !ok {
+			return []any{}
+		}
+		return []any{sample(p, name, depth+1)}
+	case fits&kindObject != 0 && depth < 3:
+		names := map[string]bool{}
+		fieldNames(s, names)
+		out := map[string]any{}
+		for _, n := range slices.Sorted(maps.Keys(names)) {
+			if p, ok := part(s, nil, property(n)); ok && required(s, nil, n) {
+				out[n] = sample(p, n, depth+1)
+			}
+		}
+		return out
+	}
+	return nil
+}

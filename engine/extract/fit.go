@@ -1,0 +1,180 @@
+package extract
+
+import "strings"
+
+// fitObject turns a mapping into the output that a schema describes: only its
+// properties, each fitted to its own schema.
+func (s *outputSchema) fitObject(it *item, schema map[string]any) any {
+	out := make(map[string]any, len(it.keys))
+	open := !declares(schema)
+	for i, k := range it.keys {
+		p, ok := part(schema, it, property(k))
+		switch {
+		case open:
+			p = map[string]any{}
+		case !ok:
+			continue
+		}
+		v, keep := s.fit(it.kids[i], p, required(schema, it, k))
+		if keep {
+			out[k] = v
+		}
+	}
+	return out
+}
+
+// fit turns one value into what its schema leaves as the only reading, or into
+// what it means by itself. keep is false where it stands for "nothing" in a field
+// that need not be there.
+func (s *outputSchema) fit(it *item, schema map[string]any, needed bool) (v any, keep bool) {
+	fits := allowed(schema)
+	switch it.kind {
+	case mapping:
+		return s.fitObject(it, schema), true
+	case list:
+		return s.fitList(it, schema), true
+	}
+	v = it.natural()
+	if v == nil && fits&kindNull == 0 {
+		return fitNothing(it, schema, needed)
+	}
+	if text, ok := v.(string); ok && fits&kindString != 0 {
+		return fitEnum(text, schema), true
+	}
+	if kindOf(v)&fits != 0 {
+		return exact(it, v, fits), true
+	}
+	if inner, ok := s.unpack(it, fits, schema); ok {
+		return inner, true
+	}
+	if v, ok := onlyReading(it.text, fits); ok {
+		if text, ok := v.(string); ok {
+			return fitEnum(text, schema), true
+		}
+		return v, true
+	}
+	return v, true
+}
+
+func (s *outputSchema) fitList(it *item, schema map[string]any) any {
+	p, ok := part(schema, it, items)
+	if !ok {
+		p = map[string]any{}
+	}
+	out := make([]any, 0, len(it.kids))
+	for _, kid := range it.kids {
+		v, _ := s.fit(kid, p, true)
+		out = append(out, v)
+	}
+	return out
+}
+
+// exact keeps the text of a number that no float64 holds, such as a long id,
+// wherever text fits as well.
+func exact(it *item, v any, fits kinds) any {
+	if _, float := v.(float64); float && fits&kindString != 0 && intText.MatchString(it.text) {
+		return it.text
+	}
+	return v
+}
+
+// fitNothing reads an empty value, null or ~ where the schema has no null: a field
+// that need not be there is not there; text that must be there is empty.
+func fitNothing(it *item, schema map[string]any, needed bool) (any, bool) {
+	if !needed {
+		return nil, false
+	}
+	if it.text != "" { // null was written, and something is demanded: not the same
+		return nil, true
+	}
+	fits := allowed(schema)
+	_, limited := enums(schema)
+	switch {
+	case fits == kindString && !limited:
+		return "", true
+	case fits == kindArray:
+		return []any{}, true
+	}
+	return nil, true
+}
+
+// fitEnum gives text the spelling of the one listed value that differs from it in
+// case or outer space only.
+func fitEnum(text string, schema map[string]any) string {
+	values, ok := enums(schema)
+	if !ok {
+		return text
+	}
+	match, matches := text, map[string]bool{}
+	for _, v := range values {
+		listed, ok := v.(string)
+		if !ok {
+			continue
+		}
+		if listed == text {
+			return text
+		}
+		if strings.EqualFold(strings.TrimSpace(listed), strings.TrimSpace(text)) {
+			match = listed
+			matches[listed] = true
+		}
+	}
+	if len(matches) != 1 {
+		return text
+	}
+	return match
+}
+
+// unpack reads a text as the list or mapping that the schema demands: JSON in
+// quotes, or a single name where a list of names is wanted.
+func (s *outputSchema) unpack(it *item, fits kinds, schema map[string]any) (any, bool) {
+	switch fits &^ kindNull {
+	case kindArray:
+		if inner, ok := jsonText(it.text, '['); ok {
+			return s.fitList(inner, schema), true
+		}
+		p, ok := part(schema, it, items)
+		if !ok || allowed(p) != kindString || strings.ContainsAny(it.text, ",;\n[]{}") {
+			return nil, false
+		}
+		v, _ := s.fit(it, p, true)
+		return []any{v}, true
+	case kindObject:
+		if inner, ok := jsonText(it.text, '{'); ok {
+			return s.fitObject(inner, schema), true
+		}
+	}
+	return nil, false
+}
+
+// onlyReading is what a text means among the types that fit, if that is one.
+func onlyReading(text string, fits kinds) (any, bool) {
+	var readings []any
+	trimmed := strings.TrimSpace(text)
+	if fits&kindString != 0 {
+		readings = append(readings, text)
+	}
+	if n, ok := number(trimmed); ok && kindOf(n)&fits != 0 {
+		readings = append(readings, n)
+	}
+	if b, ok := boolean(trimmed); ok && fits&kindBoolean != 0 {
+		readings = append(readings, b)
+	}
+	if fits&kindNull != 0 && (trimmed == "" || strings.EqualFold(trimmed, "null") || trimmed == "~") {
+		readings = append(readings, nil)
+	}
+	if len(readings) != 1 {
+		return nil, false
+	}
+	return readings[0], true
+}
+
+func boolean(text string) (value, ok bool) {
+	switch strings.ToLower(text) {
+	case "true", "yes", "on":
+		return true, true
+	case "false", "no", "off":
+		return false, true
+	}
+	return false, false
+}

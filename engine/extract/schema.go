@@ -1,0 +1,395 @@
+package extract
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/united-workforce/uwf/gitcas/node"
+)
+
+// kinds is a set of JSON types.
+type kinds uint8
+
+const (
+	kindString kinds = 1 << iota
+	kindInteger
+	kindNumber // with a fraction
+	kindBoolean
+	kindNull
+	kindArray
+	kindObject
+	anyKind kinds = 1<<7 - 1
+)
+
+// outputSchema is a role's schema as this package asks it.
+type outputSchema struct {
+	root     map[string]any
+	compiled *node.Schema
+	fields   []string // names of all properties at the top, sorted; nil: any
+}
+
+func compileSchema(schema any) (*outputSchema, error) {
+	normal, err := node.Normalize(schema)
+	if err != nil {
+		return nil, &Error{Reason: ErrSchema, Detail: err.Error()}
+	}
+	root, ok := normal.(map[string]any)
+	if !ok || allowed(root)&kindObject == 0 {
+		return nil, &Error{Reason: ErrSchema, Detail: "the output of a role must be an object"}
+	}
+	compiled, err := node.Compile(root)
+	if err != nil {
+		return nil, &Error{Reason: ErrSchema, Detail: err.Error()}
+	}
+	s := &outputSchema{root: root, compiled: compiled}
+	names := map[string]bool{}
+	fieldNames(root, names)
+	for name := range names {
+		s.fields = append(s.fields, name)
+	}
+	slices.Sort(s.fields)
+	return s, nil
+}
+
+func (s *outputSchema) validate(output map[string]any, line int) error {
+	err := s.compiled.Validate(output)
+	if err == nil {
+		return nil
+	}
+	out := &Error{Reason: ErrInvalid, Line: line}
+	if v := (*node.ValidationError)(nil); errors.As(err, &v) {
+		out.Problems = v.Problems
+	} else {
+		out.Detail = err.Error()
+	}
+	return out
+}
+
+// status is the field that the graph goes by.
+func (s *outputSchema) status(output map[string]any) string {
+	key := s.statusKey()
+	if key == "" {
+		key = "$status"
+		if _, ok := output[key]; !ok {
+			key = "status"
+		}
+	}
+	text, _ := output[key].(string)
+	return text
+}
+
+// statusKey is the schema's name for it; empty where it has none.
+func (s *outputSchema) statusKey() string {
+	for _, key := range []string{"$status", "status"} {
+		if slices.Contains(s.fields, key) {
+			return key
+		}
+	}
+	return ""
+}
+
+// names says whether a field belongs to this schema.
+func (s *outputSchema) names(field string) bool {
+	if len(s.fields) == 0 {
+		return true
+	}
+	_, found := slices.BinarySearch(s.fields, field)
+	return found
+}
+
+// branches are the schemas that hold together with s, or in its place.
+func branches(s map[string]any, keywords ...string) []map[string]any {
+	var out []map[string]any
+	for _, k := range keywords {
+		switch v := s[k].(type) {
+		case map[string]any:
+			out = append(out, v)
+		case []any:
+			for _, e := range v {
+				if m, ok := e.(map[string]any); ok {
+					out = append(out, m)
+				}
+			}
+		}
+	}
+	return out
+}
+
+func fieldNames(s map[string]any, into map[string]bool) {
+	if props, ok := s["properties"].(map[string]any); ok {
+		for name := range props {
+			into[name] = true
+		}
+	}
+	for _, b := range branches(s, "allOf", "anyOf", "oneOf", "if", "then", "else") {
+		fieldNames(b, into)
+	}
+}
+
+// allowed is which types fit a schema; a wider answer only means less coercion.
+func allowed(s map[string]any) kinds {
+	out := anyKind
+	switch t := s["type"].(type) {
+	case string:
+		out = kindsOf(t)
+	case []any:
+		out = 0
+		for _, e := range t {
+			name, _ := e.(string)
+			out |= kindsOf(name)
+		}
+	}
+	if values, ok := enumOf(s); ok {
+		var of kinds
+		for _, v := range values {
+			of |= kindOf(v)
+		}
+		out &= of
+	}
+	for _, b := range branches(s, "allOf") {
+		out &= allowed(b)
+	}
+	for _, k := range []string{"anyOf", "oneOf"} {
+		if bs := branches(s, k); len(bs) > 0 {
+			var of kinds
+			for _, b := range bs {
+				of |= allowed(b)
+			}
+			out &= of
+		}
+	}
+	return out
+}
+
+func kindsOf(name string) kinds {
+	switch name {
+	case "string":
+		return kindString
+	case "integer":
+		return kindInteger
+	case "number":
+		return kindInteger | kindNumber
+	case "boolean":
+		return kindBoolean
+	case "null":
+		return kindNull
+	case "array":
+		return kindArray
+	case "object":
+		return kindObject
+	}
+	return 0
+}
+
+func kindOf(v any) kinds {
+	switch v := v.(type) {
+	case nil:
+		return kindNull
+	case string:
+		return kindString
+	case bool:
+		return kindBoolean
+	case int64:
+		return kindInteger
+	case float64:
+		if v == math.Trunc(v) {
+			return kindInteger
+		}
+		return kindNumber
+	case []any:
+		return kindArray
+	}
+	return kindObject
+}
+
+// enumOf is the list of values that a schema names itself.
+func enumOf(s map[string]any) ([]any, bool) {
+	if v, ok := s["const"]; ok {
+		return []any{v}, true
+	}
+	list, ok := s["enum"].([]any)
+	return list, ok
+}
+
+// enums is the list of values that fit a schema, where it names all of them.
+func enums(s map[string]any) ([]any, bool) {
+	if list, ok := enumOf(s); ok {
+		return list, true
+	}
+	for _, b := range branches(s, "allOf") {
+		if list, ok := enums(b); ok {
+			return list, true
+		}
+	}
+	for _, k := range []string{"anyOf", "oneOf"} {
+		bs := branches(s, k)
+		var all []any
+		for _, b := range bs {
+			list, ok := enums(b)
+			if !ok {
+				bs = nil
+				break
+			}
+			all = append(all, list...)
+		}
+		if len(bs) > 0 {
+			return all, true
+		}
+	}
+	return nil, false
+}
+
+// picker takes from one schema object what it says about a part of a value.
+type picker func(s map[string]any) (map[string]any, bool)
+
+// part is everything that a schema says about a part of the mapping it describes,
+// as one schema. Alternatives that the mapping rules out by a constant (its
+// status) don't count.
+func part(s map[string]any, of *item, pick picker) (map[string]any, bool) {
+	var all []any
+	if p, ok := pick(s); ok {
+		all = append(all, p)
+	}
+	for _, b := range branches(s, "allOf") {
+		if p, ok := part(b, of, pick); ok {
+			all = append(all, p)
+		}
+	}
+	for _, b := range branches(s, "if", "then", "else") {
+		if p, ok := part(b, of, pick); ok { // it may hold or not
+			all = append(all, map[string]any{"anyOf": []any{p, map[string]any{}}})
+		}
+	}
+	for _, k := range []string{"anyOf", "oneOf"} {
+		bs := compatible(branches(s, k), of)
+		var either []any
+		for _, b := range bs {
+			if p, ok := part(b, of, pick); ok {
+				either = append(either, p)
+			}
+		}
+		if len(either) > 0 {
+			if len(either) < len(bs) {
+				either = append(either, map[string]any{})
+			}
+			all = append(all, map[string]any{"anyOf": either})
+		}
+	}
+	switch len(all) {
+	case 0:
+		return nil, false
+	case 1:
+		one, _ := all[0].(map[string]any)
+		return one, true
+	}
+	return map[string]any{"allOf": all}, true
+}
+
+// compatible drops the alternatives that a mapping can't be: those with another
+// constant for one of its fields. When none is left, the schema says so later.
+func compatible(bs []map[string]any, of *item) []map[string]any {
+	if of == nil || of.kind != mapping {
+		return bs
+	}
+	var out []map[string]any
+	for _, b := range bs {
+		if couldBe(b, of) {
+			out = append(out, b)
+		}
+	}
+	if len(out) == 0 {
+		return bs
+	}
+	return out
+}
+
+func couldBe(s map[string]any, of *item) bool {
+	if allowed(s)&kindObject == 0 {
+		return false
+	}
+	props, _ := s["properties"].(map[string]any)
+	for i, k := range of.keys {
+		p, ok := props[k].(map[string]any)
+		if !ok || of.kids[i].kind != scalar {
+			continue
+		}
+		if list, ok := enums(p); ok && !slices.ContainsFunc(list, func(v any) bool {
+			return strings.EqualFold(strings.TrimSpace(of.kids[i].text), textOf(v))
+		}) {
+			return false
+		}
+	}
+	return true
+}
+
+// textOf is how a scalar is written in YAML.
+func textOf(v any) string {
+	if v == nil {
+		return "null"
+	}
+	return fmt.Sprint(v)
+}
+
+// property picks what a schema says about one field.
+func property(name string) picker {
+	return func(s map[string]any) (map[string]any, bool) {
+		if props, ok := s["properties"].(map[string]any); ok {
+			if p, ok := props[name].(map[string]any); ok {
+				return p, true
+			}
+		}
+		if patterns, ok := s["patternProperties"].(map[string]any); ok {
+			for expr, p := range patterns {
+				re, err := regexp.Compile(expr) // the schema was checked: it compiles
+				if m, ok := p.(map[string]any); ok && err == nil && re.MatchString(name) {
+					return m, true
+				}
+			}
+		}
+		switch more := s["additionalProperties"].(type) {
+		case map[string]any:
+			return more, true
+		case bool:
+			return map[string]any{}, more
+		}
+		return nil, false
+	}
+}
+
+// items picks what a schema says about the elements of a list.
+func items(s map[string]any) (map[string]any, bool) {
+	m, ok := s["items"].(map[string]any)
+	return m, ok
+}
+
+// declares says whether a schema names any field, or what unnamed ones are like.
+func declares(s map[string]any) bool {
+	for _, k := range []string{"properties", "patternProperties", "additionalProperties"} {
+		if _, ok := s[k]; ok {
+			return true
+		}
+	}
+	return slices.ContainsFunc(branches(s, "allOf", "anyOf", "oneOf", "if", "then", "else"), declares)
+}
+
+// required says whether a field must be there, as far as that is certain.
+func required(s map[string]any, of *item, name string) bool {
+	if list, ok := s["required"].([]any); ok && slices.Contains(list, any(name)) {
+		return true
+	}
+	is := func(b map[string]any) bool { return required(b, of, name) }
+	if slices.ContainsFunc(branches(s, "allOf"), is) {
+		return true
+	}
+	for _, k := range []string{"anyOf", "oneOf"} {
+		bs := compatible(branches(s, k), of)
+		if len(bs) > 0 && !slices.ContainsFunc(bs, func(b map[string]any) bool { return !is(b) }) {
+			return true
+		}
+	}
+	return false
+}

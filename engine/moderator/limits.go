@@ -1,0 +1,86 @@
+package moderator
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/united-workforce/uwf/gitcas/record"
+)
+
+// Limits is how far a thread may go. Zero means no limit.
+type Limits struct {
+	MaxSteps        int           `json:"maxSteps" yaml:"maxSteps"`
+	MaxStepsPerRole int           `json:"maxStepsPerRole" yaml:"maxStepsPerRole"`
+	Tokens          int64         `json:"tokens" yaml:"tokens"`   // input and output together
+	CostUSD         float64       `json:"costUsd" yaml:"costUsd"` // US dollars
+	Wall            time.Duration `json:"wall" yaml:"wall"`       // agents' running time
+}
+
+// DefaultLimits are those of a workflow that nothing else is said about.
+func DefaultLimits() Limits { return Limits{MaxSteps: 30, MaxStepsPerRole: 10} }
+
+// Totals is what a thread has used so far, dead attempts included.
+type Totals struct {
+	Steps   int
+	PerRole map[string]int
+	Tokens  int64
+	CostUSD float64
+	Wall    time.Duration
+}
+
+// Add counts one step, or one attempt that failed: it was paid for as well.
+func (t *Totals) Add(role string, u *record.Usage) {
+	t.Steps++
+	if t.PerRole == nil {
+		t.PerRole = map[string]int{}
+	}
+	t.PerRole[role]++
+	if u == nil {
+		return
+	}
+	t.Tokens += u.InputTokens + u.OutputTokens
+	t.CostUSD += u.CostUSD
+	t.Wall += time.Duration(u.DurationMs) * time.Millisecond
+}
+
+// LimitError is a limit that was reached. Limit is its name in the configuration,
+// Used and Max are for messages, with their unit.
+type LimitError struct {
+	Limit string
+	Role  string // for maxStepsPerRole
+	Used  string
+	Max   string
+}
+
+func (e *LimitError) Error() string {
+	who := "the thread"
+	if e.Role != "" {
+		who = "role " + e.Role
+	}
+	return fmt.Sprintf("limit %s reached: %s has used %s of %s; raise limits.%s to go on", e.Limit, who, e.Used, e.Max, e.Limit)
+}
+
+// Check says whether a further step by role is within the limits. It is asked
+// before anything is paid for; the error is a *LimitError.
+func (l Limits) Check(t Totals, role string) error {
+	switch {
+	case l.MaxSteps > 0 && t.Steps >= l.MaxSteps:
+		return &LimitError{Limit: "maxSteps", Used: plural(t.Steps, "step"), Max: fmt.Sprint(l.MaxSteps)}
+	case l.MaxStepsPerRole > 0 && t.PerRole[role] >= l.MaxStepsPerRole:
+		return &LimitError{Limit: "maxStepsPerRole", Role: role, Used: plural(t.PerRole[role], "step"), Max: fmt.Sprint(l.MaxStepsPerRole)}
+	case l.Tokens > 0 && t.Tokens >= l.Tokens:
+		return &LimitError{Limit: "tokens", Used: fmt.Sprintf("%d tokens", t.Tokens), Max: fmt.Sprint(l.Tokens)}
+	case l.CostUSD > 0 && t.CostUSD >= l.CostUSD:
+		return &LimitError{Limit: "costUsd", Used: fmt.Sprintf("$%.2f", t.CostUSD), Max: fmt.Sprintf("$%.2f", l.CostUSD)}
+	case l.Wall > 0 && t.Wall >= l.Wall:
+		return &LimitError{Limit: "wall", Used: t.Wall.Round(time.Second).String(), Max: l.Wall.String()}
+	}
+	return nil
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

@@ -1,0 +1,277 @@
+package moderator
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/united-workforce/uwf/engine/workflow"
+	"github.com/united-workforce/uwf/engine/workflow/template"
+)
+
+// ErrUnknownRole is wrapped where a chain holds a role that the workflow doesn't
+// have, or an edge leads to one.
+var ErrUnknownRole = errors.New("unknown role")
+
+// Output is what one step of a thread produced.
+type Output struct {
+	Role string
+	// Output holds the fields of the frontmatter.
+	Output map[string]any
+	// Body is the markdown under the frontmatter, for {{_body}}.
+	Body string
+}
+
+// Kind is what happens next.
+type Kind uint8
+
+// The kinds of decisions.
+const (
+	Run     Kind = iota // Decision.Role works next
+	End                 // the thread is done
+	Suspend             // the thread waits for a person
+)
+
+// String is the kind's name in lower case.
+func (k Kind) String() string {
+	switch k {
+	case Run:
+		return "run"
+	case End:
+		return "end"
+	case Suspend:
+		return "suspend"
+	}
+	return fmt.Sprintf("kind %d", uint8(k))
+}
+
+// Decision is what happens next.
+type Decision struct {
+	Kind Kind
+	// Role is who works next; on Suspend, who asked; on End, empty.
+	Role string
+	// From and Status are the last step's role and status; $START and "" before
+	// the first step, status "" where there is none.
+	From, Status string
+	// Edge is the edge taken; the zero Edge where an agent suspended by itself.
+	Edge workflow.Edge
+	// Prompt is the edge's prompt, filled in. On End it may be a closing word.
+	Prompt string
+	// Location is the folder to work in, filled in; empty: the thread's own.
+	Location string
+	// Reason is what the person is asked, on Suspend.
+	Reason string
+}
+
+// StatusError is an output whose status no edge of its role waits for. Status is
+// empty where the output has none.
+type StatusError struct {
+	Role    string
+	Key     string // the field that holds the status
+	Status  string
+	Allowed []string // what there are edges for
+}
+
+func (e *StatusError) Error() string {
+	allowed := "no status"
+	if len(e.Allowed) > 0 {
+		allowed = "one of " + strings.Join(e.Allowed, ", ")
+	}
+	if e.Status == "" {
+		return fmt.Sprintf("the output of role %s has no %s; the workflow waits for %s", e.Role, e.Key, allowed)
+	}
+	return fmt.Sprintf("the output of role %s has %s %q, which leads nowhere; the workflow waits for %s", e.Role, e.Key, e.Status, allowed)
+}
+
+// PromptError is an edge whose prompt can't be filled in from the output, or
+// comes out blank, so that the next role would not know what to do.
+type PromptError struct {
+	Role, Status, To string
+	Template         string
+	Err              error // nil: it came out blank
+}
+
+func (e *PromptError) Error() string {
+	edge := fmt.Sprintf("the prompt of edge %s → %s (to %s)", e.Role, orUnit(e.Status), e.To)
+	if e.Err != nil {
+		return fmt.Sprintf("%s can't be filled in: %v", edge, e.Err)
+	}
+	return fmt.Sprintf("%s is blank once it is filled in: the output lacks the fields that %q names", edge, e.Template)
+}
+
+func (e *PromptError) Unwrap() error { return e.Err }
+
+func orUnit(status string) string {
+	if status == "" {
+		return workflow.Unit
+	}
+	return status
+}
+
+// Next decides what a thread does after the outputs in chain, oldest first. An
+// output that leads nowhere is a *StatusError, one that leaves the next role
+// without a prompt a *PromptError: asked before an output is committed, Next thus
+// keeps threads from getting stuck.
+func Next(d *workflow.Definition, chain []Output) (Decision, error) {
+	if len(chain) == 0 {
+		return follow(d, Output{Role: workflow.Start}, "", always(d, workflow.Start))
+	}
+	last := chain[len(chain)-1]
+	if _, ok := d.Roles[last.Role]; !ok {
+		return Decision{}, fmt.Errorf("deciding what follows role %q of workflow %s: %w", last.Role, d.Name, ErrUnknownRole)
+	}
+	status := StatusOf(d, last)
+	if d.AgentSuspends && status == workflow.Suspend {
+		reason, _ := last.Output["reason"].(string)
+		return Decision{Kind: Suspend, Role: last.Role, From: last.Role, Status: status, Reason: reasonOr(reason)}, nil
+	}
+	edge := choose(d, last.Role, status)
+	if edge == nil {
+		return Decision{}, &StatusError{Role: last.Role, Key: d.StatusKeyOf(last.Role), Status: status, Allowed: AllowedStatuses(d, last.Role)}
+	}
+	return follow(d, last, status, edge)
+}
+
+// StatusOf is the status of an output; empty where it has none.
+func StatusOf(d *workflow.Definition, o Output) string {
+	keys := []string{d.StatusKeyOf(o.Role)}
+	if !d.Declares(o.Role) {
+		// Nothing says where this role's status is: take the first there is.
+		keys = []string{workflow.StatusField, workflow.LegacyStatusField}
+	}
+	for _, key := range keys {
+		if s, ok := o.Output[key].(string); ok && s != "" {
+			return s
+		}
+	}
+	return ""
+}
+
+// AllowedStatuses lists the statuses that role's edges wait for, in the order of
+// its schema. None: the role needs no status.
+func AllowedStatuses(d *workflow.Definition, role string) []string { return d.Statuses(role) }
+
+// SuspendStatuses lists those of AllowedStatuses that hand the thread to a person.
+func SuspendStatuses(d *workflow.Definition, role string) []string {
+	var out []string
+	for _, s := range AllowedStatuses(d, role) {
+		if e := choose(d, role, s); e != nil && e.To == workflow.Suspend {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// Resume decides what a suspended thread does once the person has answered: the
+// role that asked works again, in the same place, with question and answer.
+func Resume(d *workflow.Definition, chain []Output, answer string) (Decision, error) {
+	asked, err := Next(d, chain)
+	if err != nil {
+		return Decision{}, fmt.Errorf("resuming: %w", err)
+	}
+	if asked.Kind != Suspend {
+		// Suspended by the engine (attempts, limits, a lost branch): the thread
+		// goes on where it stood, and the answer goes with the task.
+		if asked.Kind == Run && strings.TrimSpace(answer) != "" {
+			asked.Prompt = strings.TrimRight(asked.Prompt, "\n") + "\n\nA person answered:\n" + answer
+		}
+		return asked, nil
+	}
+	before, err := Next(d, chain[:len(chain)-1])
+	if err != nil {
+		return Decision{}, fmt.Errorf("resuming: %w", err)
+	}
+	return Decision{
+		Kind: Run, Role: asked.Role, From: asked.From, Status: asked.Status, Edge: asked.Edge, Location: before.Location,
+		Prompt: "You asked a person:\n" + asked.Reason + "\n\nThe answer:\n" + answer,
+	}, nil
+}
+
+// choose picks the edge for a status; nil: there is none.
+func choose(d *workflow.Definition, role, status string) *workflow.Edge {
+	for i := range d.Graph[role] {
+		e := &d.Graph[role][i]
+		if e.When.Kind == workflow.OnStatus && status != "" && e.When.Value == status {
+			return e
+		}
+	}
+	if status == "" || !d.Declares(role) {
+		return always(d, role)
+	}
+	return nil
+}
+
+func always(d *workflow.Definition, from string) *workflow.Edge {
+	for i := range d.Graph[from] {
+		if e := &d.Graph[from][i]; e.When.Kind == workflow.Always {
+			return e
+		}
+	}
+	return nil
+}
+
+// follow takes an edge: it fills the templates in and says where that leads.
+func follow(d *workflow.Definition, last Output, status string, e *workflow.Edge) (Decision, error) {
+	if e == nil {
+		return Decision{}, fmt.Errorf("deciding what follows %s of workflow %s: the graph has no edge for it", last.Role, d.Name)
+	}
+	fail := func(tmpl string, err error) (Decision, error) {
+		return Decision{}, &PromptError{Role: last.Role, Status: status, To: e.To, Template: tmpl, Err: err}
+	}
+	data := dataOf(last)
+	prompt, err := render(e.Prompt, data)
+	if err != nil {
+		return fail(e.Prompt, err)
+	}
+	location, err := render(e.Location, data)
+	if err != nil {
+		return fail(e.Location, fmt.Errorf("its location: %w", err))
+	}
+	out := Decision{From: last.Role, Status: status, Edge: *e, Prompt: prompt}
+	switch e.To {
+	case workflow.End:
+		out.Kind = End
+		return out, nil
+	case workflow.Suspend:
+		out.Kind, out.Role, out.Reason = Suspend, last.Role, reasonOr(prompt)
+		return out, nil
+	}
+	if _, ok := d.Roles[e.To]; !ok {
+		return Decision{}, fmt.Errorf("following edge %s → %s of workflow %s to %q: %w", last.Role, orUnit(status), d.Name, e.To, ErrUnknownRole)
+	}
+	if strings.TrimSpace(prompt) == "" && last.Role != workflow.Start {
+		return fail(e.Prompt, nil)
+	}
+	out.Kind, out.Role, out.Location = Run, e.To, strings.TrimSpace(location)
+	return out, nil
+}
+
+func reasonOr(s string) string {
+	if s = strings.TrimSpace(s); s != "" {
+		return s
+	}
+	return "the role gave no reason"
+}
+
+// dataOf is what a template of the edges after an output can name.
+func dataOf(o Output) map[string]any {
+	data := make(map[string]any, len(o.Output)+1)
+	for k, v := range o.Output {
+		data[k] = v
+	}
+	if _, taken := data[workflow.BodyVariable]; !taken {
+		data[workflow.BodyVariable] = o.Body
+	}
+	return data
+}
+
+func render(text string, data map[string]any) (string, error) {
+	if !strings.Contains(text, "{{") {
+		return text, nil
+	}
+	t, err := template.Parse(text)
+	if err != nil {
+		return "", err
+	}
+	return t.Render(data)
+}

@@ -1,0 +1,221 @@
+package prompt
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/united-workforce/uwf/engine/moderator"
+	"github.com/united-workforce/uwf/engine/workflow"
+)
+
+// deliverable says how an answer must look: fields, statuses, examples.
+func deliverable(in Input) string {
+	var b strings.Builder
+	schema := in.Definition.Roles[in.Role].Schema
+	key := statusKeyOf(in)
+	fmt.Fprintf(&b, "# Your deliverable\n\n"+
+		"You are %q in the workflow %q. Do the work, then end with one message of this form, without the lines of backquotes and with nothing before it:\n\n"+
+		"```\n---\n<fields, as YAML>\n---\n\n<your report, as markdown>\n```\n\n"+
+		"A program reads the fields between the two lines of three dashes and decides by them what happens next. "+
+		"The report is for those who work after you. They see nothing else of what you did or thought.\n",
+		in.Role, in.Definition.Name)
+	fieldList(&b, schema, key)
+	statusList(&b, in)
+	suspension(&b, in)
+	examples(&b, in, schema, key)
+	return b.String()
+}
+
+// fieldList names every field once, with what it must hold.
+func fieldList(b *strings.Builder, schema any, key string) {
+	variants := workflow.Variants(schema, key)
+	all := fieldsOf(variants)
+	if len(all) == 0 {
+		b.WriteString("\nNo fields are asked for: leave the space between the dashes empty.\n")
+		return
+	}
+	b.WriteString("\n## Fields\n\n")
+	for _, f := range all {
+		if f.Name == key {
+			continue // the statuses have a list of their own
+		}
+		fmt.Fprintf(b, "- `%s`: %s, %s", f.Name, describe(f.Schema, 0), when(f, variants))
+		if text := textOf(f.Schema, "description"); text != "" {
+			fmt.Fprintf(b, ". %s", oneLine(text))
+		}
+		b.WriteByte('\n')
+	}
+	if statuses := workflow.StatusesOf(schema, key); statuses.Declared {
+		need := "optional"
+		if statuses.Required {
+			need = "required"
+		}
+		fmt.Fprintf(b, "- `%s`: the outcome, %s; see below\n", key, need)
+	}
+}
+
+// fieldsOf lists the fields of all variants, each once.
+func fieldsOf(variants []workflow.Variant) []workflow.Field {
+	var out []workflow.Field
+	for _, v := range variants {
+		for _, f := range v.Fields {
+			if !slices.ContainsFunc(out, func(g workflow.Field) bool { return g.Name == f.Name }) {
+				out = append(out, f)
+			}
+		}
+	}
+	return out
+}
+
+// when says in which outputs a field stands.
+func when(f workflow.Field, variants []workflow.Variant) string {
+	var needed, possible, statuses []string
+	everywhere := true
+	for _, v := range variants {
+		if v.Status == "" {
+			everywhere = everywhere && slices.ContainsFunc(v.Fields, func(g workflow.Field) bool { return g.Name == f.Name && g.Required })
+			continue
+		}
+		statuses = append(statuses, v.Status)
+		i := slices.IndexFunc(v.Fields, func(g workflow.Field) bool { return g.Name == f.Name })
+		if i < 0 {
+			continue
+		}
+		possible = append(possible, "`"+v.Status+"`")
+		if v.Fields[i].Required {
+			needed = append(needed, "`"+v.Status+"`")
+		}
+	}
+	switch {
+	case len(statuses) == 0 && everywhere, len(statuses) > 0 && len(needed) == len(statuses):
+		return "required"
+	case len(statuses) == 0 && len(variants) > 1:
+		return "in some of the forms below"
+	case len(needed) > 0 && len(needed) == len(possible):
+		return "required with status " + strings.Join(needed, ", ") + ", else left out"
+	case len(needed) > 0:
+		return "required with status " + strings.Join(needed, ", ")
+	case len(possible) < len(statuses):
+		return "optional, only with status " + strings.Join(possible, ", ")
+	}
+	return "optional"
+}
+
+// statusList names the statuses that lead on, and where to.
+func statusList(b *strings.Builder, in Input) {
+	statuses := moderator.AllowedStatuses(in.Definition, in.Role)
+	if len(statuses) == 0 {
+		return
+	}
+	fmt.Fprintf(b, "\n## Allowed values of `%s`\n\n", statusKeyOf(in))
+	for _, s := range statuses {
+		to := ""
+		for _, e := range in.Definition.Graph[in.Role] {
+			if e.When.Kind == workflow.OnStatus && e.When.Value == s {
+				to = target(e.To)
+			}
+		}
+		fmt.Fprintf(b, "- `%s`: %s\n", s, to)
+	}
+	b.WriteString("\nAny other value is refused.\n")
+}
+
+func target(to string) string {
+	switch to {
+	case workflow.End:
+		return "the workflow ends, the work is done"
+	case workflow.Suspend:
+		return "the workflow waits for a person"
+	}
+	return "goes to " + to
+}
+
+// suspension says how to hand over to a person.
+func suspension(b *strings.Builder, in Input) {
+	key := statusKeyOf(in)
+	statuses := moderator.SuspendStatuses(in.Definition, in.Role)
+	b.WriteString("\n## If you can't go on without a person\n\n")
+	switch {
+	case in.Definition.AgentSuspends:
+		fmt.Fprintf(b, "Answer with `%s: %s` and a field `reason` with your question, instead of the fields above. "+
+			"The workflow waits, and you continue with the answer.\n", key, workflow.Suspend)
+	case len(statuses) > 0:
+		for i, s := range statuses {
+			statuses[i] = "`" + key + ": " + scalar(s) + "`"
+		}
+		fmt.Fprintf(b, "Answer with %s and say exactly what you need to know. The workflow waits, and you continue with the answer. "+
+			"Do this only for what you can't find out or decide yourself.\n", strings.Join(statuses, " or "))
+	default:
+		b.WriteString("There is no way to ask from this role. Decide what you can yourself, and say in your report what you assumed.\n")
+	}
+}
+
+// examples shows one answer for each shape that the schema allows and the graph
+// has an edge for.
+func examples(b *strings.Builder, in Input, schema any, key string) {
+	allowed := moderator.AllowedStatuses(in.Definition, in.Role)
+	var shown []workflow.Variant
+	for _, v := range workflow.Variants(schema, key) {
+		if v.Status == "" || len(allowed) == 0 || slices.Contains(allowed, v.Status) {
+			shown = append(shown, v)
+		}
+	}
+	if len(shown) == 0 {
+		return
+	}
+	b.WriteString("\n## Examples\n")
+	for _, v := range shown {
+		title := "An answer"
+		if v.Status != "" {
+			title += fmt.Sprintf(" with `%s: %s`", key, v.Status)
+		}
+		fmt.Fprintf(b, "\n%s:\n\n```\n---\n%s---\n\n<your report, as markdown>\n```\n", title, Example(v, key))
+	}
+}
+
+// Example is the frontmatter of an answer of that shape, as YAML, without the
+// dashes: every field with a value of its kind, optional ones marked.
+func Example(v workflow.Variant, key string) string {
+	var b strings.Builder
+	for _, f := range v.Fields {
+		value := sample(f.Schema, f.Name, 0)
+		if f.Name == key && v.Status != "" {
+			value = node{scalar: scalar(v.Status)}
+		}
+		lines := value.lines(yamlKey(f.Name))
+		if !f.Required && f.Name != key {
+			lines[0] += " # optional"
+		}
+		b.WriteString(strings.Join(lines, "\n"))
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+// plainText is text that YAML reads as text without quotes.
+var plainText = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]*$`)
+
+func yamlKey(name string) string {
+	if plainText.MatchString(strings.TrimPrefix(name, "$")) {
+		return name
+	}
+	return compact(name)
+}
+
+// scalar writes a value so that YAML 1.1 and 1.2 both read the same.
+func scalar(v any) string {
+	s, ok := v.(string)
+	if !ok {
+		return compact(v)
+	}
+	switch strings.ToLower(s) {
+	case "true", "false", "yes", "no", "on", "off", "y", "n", "null":
+		return compact(s)
+	}
+	if plainText.MatchString(s) {
+		return s
+	}
+	return compact(s)
+}

@@ -1,0 +1,193 @@
+package prompt
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/united-workforce/uwf/engine/workflow"
+)
+
+const (
+	// maxHistory is the most that a history takes, in characters.
+	maxHistory = 32_000
+	// minStep is how many characters of a step that is too long are worth showing.
+	minStep = 400
+)
+
+// budget is what a history may take. A token is counted as four bytes, which
+// holds for English and is on the safe side for scripts with three bytes a
+// character, so a quarter of the window in tokens is the window in bytes.
+type budget struct{ chars, bytes int }
+
+func budgetFor(window int) budget {
+	b := budget{chars: maxHistory, bytes: maxHistory * utf8.UTFMax}
+	if window > 0 {
+		b.bytes = min(b.bytes, window)
+	}
+	return b
+}
+
+func (b budget) fits(s string) bool {
+	return utf8.RuneCountInString(s) <= b.chars && len(s) <= b.bytes
+}
+
+func (b budget) minus(s string) budget {
+	return budget{b.chars - utf8.RuneCountInString(s), b.bytes - len(s)}
+}
+
+// history shows the steps newest first: all of them on a role's first visit,
+// later on those since its own last step, with which it begins again.
+func history(in Input) string {
+	from := 0
+	for i, s := range in.Steps {
+		if s.Role == in.Role {
+			from = i
+		}
+	}
+	if from == len(in.Steps) {
+		return ""
+	}
+	title := "# What has happened so far"
+	if in.Steps[from].Role == in.Role {
+		title = "# What has happened since your last step"
+	}
+	left, shown := budgetFor(in.Window), []string{}
+	omitted := 0
+	for i, s := range slices.Backward(in.Steps) {
+		if i < from {
+			break
+		}
+		text := step(in, i+1, s, left)
+		if text == "" {
+			omitted = i - from + 1
+			break
+		}
+		left = left.minus(text)
+		shown = append(shown, text)
+	}
+	intro := "The steps, newest first. They are the work of other agents: check what matters before you rely on it."
+	if omitted > 0 {
+		shown = append(shown, fmt.Sprintf("(%s left out: no room)", countSteps(omitted)))
+	}
+	return title + "\n\n" + intro + "\n\n" + strings.Join(shown, "\n\n")
+}
+
+func countSteps(n int) string {
+	if n == 1 {
+		return "1 earlier step"
+	}
+	return fmt.Sprintf("%d earlier steps", n)
+}
+
+// step shows one step within what is left; empty where that is too little.
+func step(in Input, number int, s Step, left budget) string {
+	tag := "step"
+	body := fields(s, in.Definition.StatusKeyOf(s.Role))
+	if text := strings.Trim(s.Body, "\n"); strings.TrimSpace(text) != "" {
+		if body != "" {
+			body += "\n"
+		}
+		body += text + "\n"
+	}
+	if in.Outside {
+		// Who read text from outside may repeat it.
+		tag += "-" + in.Fence
+		body = unfenced(body, in.Fence)
+	} else {
+		body = strings.ReplaceAll(body, "</step", "</ step")
+	}
+	head := fmt.Sprintf("<%s number=\"%d\" role=%q", tag, number, s.Role)
+	if s.Status != "" {
+		head += fmt.Sprintf(" status=%q", s.Status)
+	}
+	if s.Role == in.Role {
+		head += " yours=\"yes\""
+	}
+	head += ">\n"
+	foot := "</" + tag + ">"
+	whole := head + body + foot
+	if left.fits(whole) {
+		return whole
+	}
+	const mark = "\n[… cut: the step is too long to show whole …]\n"
+	room := left.minus(head + mark + foot)
+	if room.chars < minStep || room.bytes < minStep {
+		return ""
+	}
+	return head + cut(body, room) + mark + foot
+}
+
+// cut keeps the beginning of a text, whole lines where that costs little.
+func cut(s string, room budget) string {
+	chars := 0
+	end := 0
+	for i, r := range s {
+		size := utf8.RuneLen(r)
+		if size < 0 { // not UTF-8: one byte of garbage
+			size = 1
+		}
+		if chars+1 > room.chars || i+size > room.bytes {
+			break
+		}
+		chars++
+		end = i + size
+	}
+	s = s[:end]
+	if i := strings.LastIndexByte(s, '\n'); i > len(s)-len(s)/8 {
+		s = s[:i]
+	}
+	return s
+}
+
+// fields shows an output's fields but the status, one a line; text of several
+// lines is indented below its name.
+func fields(s Step, statusKey string) string {
+	var b strings.Builder
+	names := make([]string, 0, len(s.Output))
+	for k := range s.Output {
+		if k != statusKey {
+			names = append(names, k)
+		}
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		switch v := s.Output[name].(type) {
+		case nil:
+			fmt.Fprintf(&b, "%s: null\n", name)
+		case string:
+			if !strings.Contains(v, "\n") {
+				fmt.Fprintf(&b, "%s: %s\n", name, v)
+				continue
+			}
+			fmt.Fprintf(&b, "%s: |\n", name)
+			for _, line := range strings.Split(strings.TrimRight(v, "\n"), "\n") {
+				fmt.Fprintf(&b, "  %s\n", line)
+			}
+		default:
+			fmt.Fprintf(&b, "%s: %s\n", name, compact(v))
+		}
+	}
+	return b.String()
+}
+
+// compact is a value as JSON on one line.
+func compact(v any) string {
+	var b strings.Builder
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return fmt.Sprintf("%v", v)
+	}
+	return strings.TrimRight(b.String(), "\n")
+}
+
+// statusKeyOf is the field with the status of the role that the prompt is for.
+func statusKeyOf(in Input) string {
+	if key := in.Definition.StatusKeyOf(in.Role); key != "" {
+		return key
+	}
+	return workflow.StatusField
+}

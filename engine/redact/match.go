@@ -1,0 +1,244 @@
+package redact
+
+import (
+	"bytes"
+	"encoding/base64"
+	"unicode/utf8"
+)
+
+// check is a condition on the byte before a token (looked at first, since it costs
+// nothing) or on the whole token.
+type check struct {
+	start func(before byte) bool
+	token func(token []byte) bool
+}
+
+// tokenMatch is a prefix and at least so many characters of a class after it.
+func tokenMatch(least int, class func(byte) bool, checks []check) matcher {
+	return func(b []byte, at, n int) verdict {
+		for _, c := range checks {
+			if c.start != nil && !c.start(before(b, at)) {
+				return verdict{}
+			}
+		}
+		end := run(b, at+n, maxToken, class)
+		v := verdict{from: at, to: end, more: end == len(b), ok: end-at-n >= least}
+		for _, c := range checks {
+			v.ok = v.ok && (c.token == nil || c.token(b[at:end]))
+		}
+		return v
+	}
+}
+
+func before(b []byte, at int) byte {
+	if at == 0 {
+		return ' '
+	}
+	return b[at-1]
+}
+
+// run is the end of the longest run of a class from b[at], most bytes long.
+func run(b []byte, at, most int, class func(byte) bool) int {
+	end := at
+	for end < len(b) && end-at < most && class(b[end]) {
+		end++
+	}
+	return end
+}
+
+func lower(c byte) bool      { return c >= 'a' && c <= 'z' }
+func upper(c byte) bool      { return c >= 'A' && c <= 'Z' }
+func digit(c byte) bool      { return c >= '0' && c <= '9' }
+func alnum(c byte) bool      { return lower(c) || upper(c) || digit(c) }
+func wordChar(c byte) bool   { return alnum(c) || c == '_' }
+func dashChar(c byte) bool   { return wordChar(c) || c == '-' }
+func dotChar(c byte) bool    { return dashChar(c) || c == '.' }
+func slackChar(c byte) bool  { return alnum(c) || c == '-' }
+func pathChar(c byte) bool   { return dashChar(c) || c == '/' }
+func upperDigit(c byte) bool { return upper(c) || digit(c) }
+func hexChar(c byte) bool    { return digit(c) || c >= 'a' && c <= 'f' }
+func base64Std(c byte) bool  { return alnum(c) || c == '+' || c == '/' || c == '=' }
+func tokenChar(c byte) bool {
+	return dotChar(c) || c == '+' || c == '/' || c == '=' || c == '~'
+}
+
+func noWordBefore(before byte) bool { return !wordChar(before) }
+func noDashBefore(before byte) bool { return !dashChar(before) }
+
+func exactly(n int) check {
+	return check{token: func(token []byte) bool { return len(token) == n }}
+}
+
+func hasDigit(token []byte) bool { return bytes.ContainsAny(token, "0123456789") }
+
+// tokenLike tells a random token from words with dashes between them: digits, and
+// either a long run without a dash or a great length.
+func tokenLike(token []byte) bool {
+	if !hasDigit(token) {
+		return false
+	}
+	longest := 0
+	for at := 0; at < len(token); at++ {
+		end := run(token, at, maxToken, alnum)
+		if hasDigit(token[at:end]) {
+			longest = max(longest, end-at)
+		}
+		at = end
+	}
+	return longest >= 16 || len(token) >= 60 && longest >= 8
+}
+
+// awsSecret is 40 characters of base64 behind the name of the setting. Without the
+// name they would be any hash.
+func awsSecret(b []byte, at, n int) verdict {
+	start, ok, more := assigned(b, at+n)
+	if !ok {
+		return verdict{more: more}
+	}
+	end := run(b, start, maxToken, base64Std)
+	return verdict{from: start, to: end, ok: end-start == 40, more: end == len(b)}
+}
+
+// assigned skips what stands between a name and its value: a closing quote, : or =,
+// spaces, an opening quote.
+func assigned(b []byte, at int) (start int, ok, more bool) {
+	quote := func(c byte) bool { return c == '"' || c == '\'' || c == '\\' || c == '`' }
+	space := func(c byte) bool { return c == ' ' || c == '\t' }
+	at = run(b, at, 4, quote)
+	at = run(b, at, 16, space)
+	sign := run(b, at, 2, func(c byte) bool { return c == ':' || c == '=' || c == '>' })
+	if sign == at {
+		return at, false, at == len(b)
+	}
+	at = run(b, sign, 16, space)
+	at = run(b, at, 4, quote)
+	return at, true, at == len(b)
+}
+
+// pemMatch is a private key in PEM form up to its last line, or, where that is
+// missing, as far as its characters go.
+func pemMatch(b []byte, at, n int) verdict {
+	title := run(b, at+n, 64, func(c byte) bool { return upperDigit(c) || c == ' ' })
+	const rest = "-----"
+	if title == len(b) || bytes.HasPrefix([]byte(rest), b[title:]) && len(b)-title < len(rest) {
+		return verdict{more: true}
+	}
+	if !bytes.HasPrefix(b[title:], []byte(rest)) || !bytes.Contains(b[at+n:title], []byte("PRIVATE KEY")) {
+		return verdict{}
+	}
+	start := title + len(rest)
+	window := b[start:min(len(b), start+maxPEM)]
+	if i := bytes.Index(window, []byte("-----END ")); i >= 0 {
+		end := run(b, start+i+9, 64, func(c byte) bool { return upperDigit(c) || c == ' ' })
+		end = run(b, end, 5, func(c byte) bool { return c == '-' })
+		return verdict{from: at, to: end, ok: true, more: end == len(b)}
+	}
+	end := run(b, start, len(b), func(c byte) bool {
+		return tokenChar(c) || c == '\n' || c == '\r' || c == ' ' || c == '\t' || c == '\\' || c == ':' || c == ','
+	})
+	return verdict{from: at, to: end, ok: end-start >= keySize, more: end == len(b)}
+}
+
+// jwtMatch is three (signed) or five (encrypted) parts of base64url, of which the
+// first is a JSON object.
+func jwtMatch(b []byte, at, _ int) verdict {
+	if wordChar(before(b, at)) {
+		return verdict{}
+	}
+	end, dots := at, 0
+	for {
+		stop := run(b, end, maxJWT, dashChar)
+		if stop == len(b) {
+			return verdict{from: at, to: stop, ok: dots >= 2 && stop > end, more: true}
+		}
+		if b[stop] != '.' || dots == 4 || stop == end && dots != 1 {
+			ok := dots >= 2 && stop-at >= 30
+			if stop == end { // a full stop after the token
+				stop--
+			}
+			return verdict{from: at, to: stop, ok: ok}
+		}
+		end, dots = stop+1, dots+1
+	}
+}
+
+// urlPassword is what stands between user: and @ in a URL.
+func urlPassword(b []byte, at, n int) verdict {
+	if !alnum(before(b, at)) {
+		return verdict{}
+	}
+	user := run(b, at+n, 256, func(c byte) bool { return urlUser(c) && c != ':' && c != '@' })
+	if user == len(b) {
+		return verdict{more: true}
+	}
+	if b[user] != ':' {
+		return verdict{}
+	}
+	from := user + 1
+	to := run(b, from, maxToken, func(c byte) bool { return urlUser(c) && c != '@' })
+	if to == len(b) {
+		return verdict{more: true}
+	}
+	return verdict{from: from, to: to, ok: b[to] == '@' && to-from >= 3 && !variable(b[from:to])}
+}
+
+// urlUser is what may stand before the @ of a URL: all but what ends that part.
+func urlUser(c byte) bool {
+	return c > ' ' && c != 0x7f && c != '/' && c != '?' && c != '#' && c != '"' && c != '<' && c != '>' &&
+		c != '`' && c != '\\'
+}
+
+// variable tells a place for a password from a password: $NAME, ${NAME}, {{name}},
+// %(name)s, ***.
+func variable(b []byte) bool {
+	switch {
+	case bytes.HasPrefix(b, []byte("${")) || bytes.HasPrefix(b, []byte("{{")) || bytes.HasPrefix(b, []byte("$(")):
+		return b[len(b)-1] == '}' || b[len(b)-1] == ')'
+	case b[0] == '$':
+		return run(b, 1, len(b), func(c byte) bool { return upperDigit(c) || c == '_' }) == len(b)
+	case b[0] == '*' || b[0] == '.':
+		return bytes.Count(b, b[:1]) == len(b)
+	}
+	return false
+}
+
+// bearer is the token after the word; ordinary words after it are none.
+func bearer(b []byte, at, n int) verdict {
+	start := run(b, at+n, 8, func(c byte) bool { return c == ' ' })
+	return opaque(b, start)
+}
+
+func opaque(b []byte, start int) verdict {
+	end := run(b, start, maxJWT, tokenChar)
+	token := b[start:end]
+	return verdict{from: start, to: end, more: end == len(b),
+		ok: len(token) >= 16 && hasDigit(token)}
+}
+
+// basicAuth is base64 of user:password; other words after "Basic" are none.
+func basicAuth(b []byte, at, n int) verdict {
+	start := run(b, at+n, 8, func(c byte) bool { return c == ' ' })
+	end := run(b, start, maxToken, base64Std)
+	v := verdict{from: start, to: end, more: end == len(b)}
+	text := bytes.TrimRight(b[start:end], "=")
+	plain := make([]byte, base64.RawStdEncoding.DecodedLen(len(text)))
+	size, err := base64.RawStdEncoding.Decode(plain, text)
+	v.ok = err == nil && bytes.IndexByte(plain[:size], ':') >= 0 && utf8.Valid(plain[:size])
+	return v
+}
+
+// authHeader is the value of a header that authenticates, whatever its scheme.
+func authHeader(b []byte, at, n int) verdict {
+	start, ok, more := assigned(b, at+n)
+	if !ok {
+		return verdict{more: more}
+	}
+	scheme := run(b, start, 32, func(c byte) bool { return lower(c) || upper(c) || c == '-' })
+	if scheme == len(b) {
+		return verdict{more: true}
+	}
+	if scheme > start && b[scheme] == ' ' {
+		start = run(b, scheme, 8, func(c byte) bool { return c == ' ' })
+	}
+	return opaque(b, start)
+}

@@ -1,0 +1,417 @@
+package redact_test
+
+import (
+	"encoding/json"
+	"errors"
+	"math/rand/v2"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/united-workforce/uwf/engine/redact"
+)
+
+// values are known secrets with everything in them that encodings change. They
+// are put together here, so that no scanner takes this file for a leak.
+func values() map[string]string {
+	return map[string]string{
+		"PLAIN_TOKEN":    "q7Zr" + "1LmW9xKd2Tb8",
+		"SHORT_PASS":     "x9$kQ2",
+		"SPECIAL_SECRET": `a"b\c/d&e<f>'g` + "é%h+i j=",
+		"NEWLINE_KEY":    "first line of it 1\nsecond line of it 2\nthird line of it 3",
+		"TAB_PASSWORD":   "tab\there\x01and\u2028there",
+		"SLASHES":        "///+++???>>>~~~9",
+		"WINDOWS_PATHY":  `C:\new\users\x41`,
+		"PERCENT":        "100%25off%sure",
+	}
+}
+
+func secretsOf(m map[string]string) []redact.Secret {
+	var out []redact.Secret
+	for k, v := range m {
+		out = append(out, redact.Secret{Name: k, Value: v})
+	}
+	return out
+}
+
+func newRedactor(t testing.TB, o redact.Options) *redact.Redactor {
+	t.Helper()
+	r, err := redact.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// leaked says whether a part of an encoded value is still there: a piece of most
+// of its length.
+func leaked(output, encoded string) bool {
+	size := max(4, len(encoded)*3/4)
+	for i := 0; i+size <= len(encoded); i++ {
+		if strings.Contains(output, encoded[i:i+size]) {
+			return true
+		}
+	}
+	return false
+}
+
+func TestKnownValuesInEveryForm(t *testing.T) {
+	r := newRedactor(t, redact.Options{Secrets: secretsOf(values())})
+	for name, value := range values() {
+		for form, encode := range encoders() {
+			encoded := encode(value)
+			text := `before {"key": "` + encoded + `"} after` + "\n"
+			got, n := r.String(text)
+			if n == 0 || leaked(got, encoded) {
+				t.Errorf("%s as %s survives:\n%s\n%s", name, form, text, got)
+				continue
+			}
+			if !strings.HasPrefix(got, "before {") || !strings.HasSuffix(got, " after\n") {
+				t.Errorf("%s as %s: the text around is gone: %s", name, form, got)
+			}
+			if again, n := r.String(got); n != 0 || again != got {
+				t.Errorf("%s as %s: redacting twice changes\n%s\n%s", name, form, got, again)
+			}
+			found, err := r.Find([]byte(text))
+			if err != nil || len(found) == 0 || !known(found, name) || found[0].Line != 1 || found[0].Offset < 10 {
+				t.Errorf("%s as %s: found %+v, %v", name, form, found, err)
+			}
+		}
+	}
+}
+
+func known(found []redact.Finding, name string) bool {
+	for _, f := range found {
+		if f.Known && f.Name == name {
+			return true
+		}
+	}
+	return false
+}
+
+// shapesOf are secrets by their look, in parts.
+func shapesOf() map[string]string {
+	const mixed = "aB3dE6gH9jK2mN5pQ8sT1vW4xY7zA0cD3fG6hJ9kL2nP5rS8"
+	hexes := strings.Repeat("0123456789abcdef", 4)
+	jwt := "ey" + "JhbGciOiJIUzI1NiJ9." + "eyJzdWIiOiIxMjM0NTY3ODkwIn0." + mixed[:43]
+	return map[string]string{
+		"ghp":         "gh" + "p_" + mixed[:36],
+		"gho":         "gh" + "o_" + mixed[:36],
+		"ghs":         "gh" + "s_" + mixed[:36],
+		"github pat":  "github" + "_pat_" + mixed[:22] + "_" + mixed + mixed[:11],
+		"gitlab":      "gl" + "pat-" + mixed[:20],
+		"aws key":     "AK" + "IA" + "ABCDEFGHIJ234567",
+		"google":      "AI" + "za" + mixed[:35],
+		"slack":       "xox" + "b-123456789012-" + mixed[:24],
+		"openai":      "s" + "k-" + mixed,
+		"openai proj": "s" + "k-proj-" + mixed + "_" + mixed + "-" + mixed,
+		"openrouter":  "s" + "k-or-v1-" + hexes,
+		"anthropic":   "s" + "k-ant-api03-" + mixed + "-" + mixed[:40] + "AA",
+		"npm":         "np" + "m_" + mixed[:36],
+		"stripe":      "sk" + "_live_" + mixed[:24],
+		"sendgrid":    "S" + "G." + mixed[:22] + "." + mixed[:43],
+		"jwt":         jwt,
+		"huggingface": "h" + "f_" + mixed[:34],
+		"pypi":        "py" + "pi-AgEIcHlwaS5vcmc" + mixed,
+	}
+}
+
+func TestShapes(t *testing.T) {
+	r := newRedactor(t, redact.Options{})
+	for name, secret := range shapesOf() {
+		for _, text := range []string{secret, "key=" + secret, `{"k":"` + secret + `"}`, "a " + secret + ". b", secret + "\nnext", `{"log":"x\n` + secret + `"}`, "?k%3D" + secret + "&b"} {
+			got, n := r.String(text)
+			if n != 1 || leaked(got, secret) {
+				t.Errorf("%s: %d in %s", name, n, got)
+			}
+			if strings.Contains(text, "next") && !strings.HasSuffix(got, "\nnext") {
+				t.Errorf("%s: took the next line: %s", name, got)
+			}
+			if again, n := r.String(got); n != 0 || again != got {
+				t.Errorf("%s: not stable: %s", name, again)
+			}
+		}
+	}
+}
+
+func TestShapesInContext(t *testing.T) {
+	const password = "hunter2-and-more"
+	key40 := "wJalrXUtnFEMI/K7MDENG+bPxRfiCYZZ" + "ABCD1234"
+	pem := "-----BEGIN RSA " + "PRIVATE KEY-----\nMIIEpAIBAAKCAQEA7" + "q1w2e3r4\nabcdEFGH1234+/==\n-----END RSA " + "PRIVATE KEY-----"
+	cases := []struct{ text, secret, want string }{
+		{"git clone https://me:" + password + "@host/x.git", password, "git clone https://me:[redacted:url-password]@host/x.git"},
+		{"postgres://u:" + password + "@db:5432/x", password, "postgres://u:[redacted:url-password]@db:5432/x"},
+		{"Authorization: Bearer abcdef0123456789abcdef", "abcdef0123456789", "Authorization: Bearer [redacted:authorization]"},
+		{"authorization: token abcdef0123456789abcdef", "abcdef0123456789", "authorization: token [redacted:authorization]"},
+		{`{"Authorization": "Basic dXNlcjpodW50ZXIy"}`, "dXNlcjpodW50ZXIy", `{"Authorization": "Basic [redacted:authorization]"}`},
+		{"X-Api-Key: abcdef0123456789abcdef", "abcdef0123456789", "X-Api-Key: [redacted:authorization]"},
+		{"aws_secret_access_key = " + key40, key40, "aws_secret_access_key = [redacted:aws-secret-key]"},
+		{`{"SecretAccessKey":"` + key40 + `"}`, key40, `{"SecretAccessKey":"[redacted:aws-secret-key]"}`},
+		{`"{\"SecretAccessKey\":\"` + key40 + `\"}"`, key40, `"{\"SecretAccessKey\":\"[redacted:aws-secret-key]\"}"`},
+		{"a\n" + pem + "\nb", "abcdEFGH1234", "a\n[redacted:private-key]\nb"},
+		{`{"k":"` + strings.ReplaceAll(pem, "\n", `\n`) + `","x":1}`, "abcdEFGH1234", `{"k":"[redacted:private-key]","x":1}`},
+		{pem[:len(pem)-20], "abcdEFGH1234", "[redacted:private-key]"},
+	}
+	r := newRedactor(t, redact.Options{})
+	for _, c := range cases {
+		got, _ := r.String(c.text)
+		if got != c.want || strings.Contains(got, c.secret) {
+			t.Errorf("%s\ngot  %s\nwant %s", c.text, got, c.want)
+		}
+	}
+}
+
+// What uwf, git and ordinary texts are full of is never taken for a secret.
+func TestHarmless(t *testing.T) {
+	texts := []string{
+		"44P8EP6N3NXZ5 108DB063KRQWW CTS5P6RD8HMCS", // node hashes
+		"01ARZ3NDEKTSV4RRFFQ69G5FAV 06F1ZQ6C9HM4V2R7T3XQ0ABCDE",
+		"da39a3ee5e6b4b0d3255bfef95601890afd80709 commit",
+		"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
+		"h1:n4bQgYhMfWWaL+qgxVrQFaO/TxsrC4Is0V1sFbDwCgg= go.sum",
+		"sha512-z4PhNX7vuL3xVChQ1m2AB9Yg5AULVxXcg/SpIdNs6c5H0NE8XYXysP+DGNKHfuwvY7kxvUdBeoGlODJ6+SfaPg==",
+		"550e8400-e29b-41d4-a716-446655440000",
+		"https://example.com:8080/a@b?x=1#y mailto:me@example.com ssh://git@example.com/x.git",
+		"https://user:$PASSWORD@host https://user:${TOKEN}@host https://x:***@host",
+		"Bearer authentication is used; basic authentication-and-more is not. Basic principles apply.",
+		"use Authorization: Bearer <token> or Authorization: Bearer $TOKEN",
+		"task-force-one sk-learn-style-estimators-and-more desk-top risk-based-approach-in-2024",
+		"eyJust a word. AKIA is a prefix, ghp_ too, xoxb- and AIza also.",
+		"-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----",
+		"-----BEGIN PUBLIC KEY-----\nMIIB\n-----END PUBLIC KEY-----",
+		"aws_secret_access_key = os.environ['X']",
+		"npm_config_registry=https://registry.npmjs.org npm_lifecycle_event=test",
+		"[redacted:GITHUB_TOKEN] [redacted:nonsense] [redacted:",
+		"%zz %4 \\u12 \\ % \\x \\777 \\",
+		"",
+	}
+	r := newRedactor(t, redact.Options{Secrets: secretsOf(values())})
+	for _, text := range texts {
+		if got, n := r.String(text); n != 0 || got != text {
+			t.Errorf("%s\nbecame\n%s", text, got)
+		}
+	}
+}
+
+func TestIgnoredValues(t *testing.T) {
+	r := newRedactor(t, redact.Options{Secrets: []redact.Secret{
+		{"A", "true"}, {"B", "abc"}, {"C", "password"}, {"D", "000000000"}, {"E", ""}, {"F", "redacted"}, {"G", "really-secret"},
+	}})
+	if got := strings.Join(r.Ignored(), ""); got != "ABCDF" {
+		t.Errorf("ignored %q", got)
+	}
+	text := "true abc password 000000000 redacted really-secret"
+	if got, _ := r.String(text); got != "true abc password 000000000 redacted [redacted:G]" {
+		t.Error(got)
+	}
+}
+
+func TestAllowAndPatterns(t *testing.T) {
+	token := shapesOf()["ghp"]
+	r := newRedactor(t, redact.Options{
+		Allow:    []string{token, "T-000000"},
+		Patterns: []redact.Pattern{{"ticket", `T-[0-9]{6}`}, {"pin", `pin=(?P<secret>[0-9]+)`}},
+		Secrets:  []redact.Secret{{"X", token}},
+	})
+	got, n := r.String("T-000000 T-123456 pin=42 " + token)
+	if want := "T-000000 [redacted:ticket] pin=[redacted:pin] " + token; got != want || n != 2 {
+		t.Errorf("%d %s", n, got)
+	}
+	off := newRedactor(t, redact.Options{NoShapes: true})
+	if got, _ := off.String(token); got != token {
+		t.Errorf("shapes are off: %s", got)
+	}
+	for _, bad := range []redact.Options{
+		{Patterns: []redact.Pattern{{"x", "("}}},
+		{Patterns: []redact.Pattern{{"x", "a*"}}},
+		{Secrets: []redact.Secret{{"x", "a[redacted:b]c"}}},
+		{Secrets: []redact.Secret{{"x", strings.Repeat("ab", 40_000)}}},
+	} {
+		if _, err := redact.New(bad); !errors.Is(err, redact.ErrOptions) {
+			t.Errorf("%+v: %v", bad.Patterns, err)
+		}
+	}
+}
+
+// A name must not give away what it stands for, nor break what it stands in.
+func TestNames(t *testing.T) {
+	r := newRedactor(t, redact.Options{Secrets: []redact.Secret{
+		{"key-of-hunter42", "hunter42"}, {"odd name]\n", "another-value"}, {"a", "secret-1"}, {"b", "secret-2"},
+	}})
+	for _, text := range []string{"hunter42 another-value secret-1 secret-2", "[redacted:key-of-hunter42]"} {
+		got, n := r.String(text)
+		again, more := r.String(got)
+		if n == 0 || more != 0 || again != got || strings.ContainsAny(got, "\n") {
+			t.Errorf("%q → %q → %q", text, got, again)
+		}
+		for _, v := range []string{"hunter42", "another-value", "secret-1", "secret-2"} {
+			if strings.Contains(got, v) {
+				t.Errorf("%q survives in %q", v, got)
+			}
+		}
+	}
+}
+
+func TestValue(t *testing.T) {
+	secret := values()["PLAIN_TOKEN"]
+	r := newRedactor(t, redact.Options{Secrets: []redact.Secret{{"T", secret}, {"PIN", "98765432"}}})
+	in := map[string]any{
+		"a": []any{secret, int64(1), 2.5, true, nil, json.Number("98765432")}, secret: "k", "x" + secret: map[string]any{"deep": "b" + secret},
+		"n": int64(98765432), "s": []string{secret}, "m": map[string]string{secret: secret},
+	}
+	got, n, err := r.Value(in)
+	want := map[string]any{
+		"a": []any{"[redacted:T]", int64(1), 2.5, true, nil, "[redacted:PIN]"}, "[redacted:T]": "k",
+		"x[redacted:T]": map[string]any{"deep": "b[redacted:T]"}, "n": "[redacted:PIN]",
+		"s": []string{"[redacted:T]"}, "m": map[string]string{"[redacted:T]": "[redacted:T]"},
+	}
+	if err != nil || n != 9 || !reflect.DeepEqual(got, want) {
+		t.Errorf("%d, %v\n%v\n%v", n, err, got, want)
+	}
+	if _, kept := in[secret]; !kept {
+		t.Error("the input was changed")
+	}
+	both, _, err := r.Value(map[string]any{"[redacted:T]": 1, secret: 2})
+	if m, ok := both.(map[string]any); err != nil || !ok || len(m) != 2 {
+		t.Errorf("two keys became one: %v, %v", both, err)
+	}
+}
+
+func TestFailsClosed(t *testing.T) {
+	r := newRedactor(t, redact.Options{MaxBytes: 1000})
+	deep := any("x")
+	for range 300 {
+		deep = []any{deep}
+	}
+	for _, c := range []struct {
+		v    any
+		want error
+	}{
+		{deep, redact.ErrTooDeep},
+		{strings.Repeat("a", 1001), redact.ErrTooLarge},
+		{map[string]any{strings.Repeat("a", 600): strings.Repeat("a", 600)}, redact.ErrTooLarge},
+		{struct{ A string }{"x"}, redact.ErrType},
+		{map[string]any{"a": []byte("x")}, redact.ErrType},
+		{make([]any, 2000), redact.ErrTooLarge},
+	} {
+		if got, _, err := r.Value(c.v); !errors.Is(err, c.want) || got != nil {
+			t.Errorf("%T: %v, %v", c.v, got, err)
+		}
+	}
+	big := make([]byte, 1001)
+	if got, _, err := r.Bytes(big); !errors.Is(err, redact.ErrTooLarge) || got != nil {
+		t.Errorf("Bytes: %v", err)
+	}
+	if got, err := r.Find(big); !errors.Is(err, redact.ErrTooLarge) || got != nil {
+		t.Errorf("Find: %v", err)
+	}
+}
+
+func TestFind(t *testing.T) {
+	r := newRedactor(t, redact.Options{Secrets: []redact.Secret{{"T", values()["PLAIN_TOKEN"]}}})
+	found, err := r.Find([]byte("a\n" + values()["PLAIN_TOKEN"] + "\nb\n\n " + shapesOf()["ghp"] + "\x00"))
+	want := []redact.Finding{{"T", true, 2, 2}, {"github-token", false, 23, 5}}
+	if err != nil || !reflect.DeepEqual(found, want) {
+		t.Errorf("%+v, %v", found, err)
+	}
+}
+
+func TestFromEnv(t *testing.T) {
+	env := []string{
+		"GITHUB_TOKEN=tok-1", "INPUT_API-KEY=k-1", "DB_PASSWORD=p-1", "dbPassword=p-2", "AWS_ACCESS_KEY_ID=a-1",
+		"DATABASE_URL=postgres://u:pg-pass@h/x", "GIT_URL=https://abcdefghij0123456789@h/x", "DB_PWD=p-3", "MY_SECRET=has=equals",
+		`CREDS={"client_email":"x","private_key":"pk-1"}`, "SSH_PRIVATE_KEY=-----BEGIN x", "JWT=j-1",
+		// no secrets:
+		"PATH=/bin", "PWD=/home/x", "OLDPWD=/home/x", "GITHUB_REPOSITORY=a/b", "KEYBOARD=us", "TOKENIZERS_PARALLELISM=false",
+		"SSH_AUTH_SOCK=/run/x", "AUTHOR=me", "API_KEY_FILE=/run/secrets/k", "SSH_KEY=/home/me/.ssh/id", "TOKEN_URL=https://x/y", "PUBLIC_KEY=pub",
+		"EMPTY_TOKEN=", "noequals", "HOME=/root", "GIT_ASKPASS=/bin/true", "MONKEY=1",
+	}
+	got := map[string]string{}
+	for _, s := range redact.FromEnv(env) {
+		got[s.Value] = s.Name
+	}
+	want := map[string]string{
+		"tok-1": "GITHUB_TOKEN", "k-1": "INPUT_API-KEY", "p-1": "DB_PASSWORD", "p-2": "dbPassword", "a-1": "AWS_ACCESS_KEY_ID",
+		"pg-pass": "DATABASE_URL", "abcdefghij0123456789": "GIT_URL", "p-3": "DB_PWD", "has=equals": "MY_SECRET",
+		"pk-1": "CREDS", "-----BEGIN x": "SSH_PRIVATE_KEY", "j-1": "JWT",
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got %v", got)
+	}
+}
+
+func TestWith(t *testing.T) {
+	r := newRedactor(t, redact.Options{})
+	more, err := r.With(redact.Secret{Name: "LATE", Value: "late-secret"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := more.String("late-secret"); got != "[redacted:LATE]" {
+		t.Error(got)
+	}
+	if got, _ := r.String("late-secret"); got != "late-secret" {
+		t.Error("the first one changed")
+	}
+}
+
+// No input makes the search slow. There is no clock in this: quadratic time on a
+// megabyte runs into the test's own time-out.
+func TestHostileTextIsQuick(t *testing.T) {
+	r := newRedactor(t, redact.Options{Secrets: append(secretsOf(values()), redact.Secret{Name: "P", Value: strings.Repeat("ab", 1000) + "c"})})
+	for _, piece := range []string{"ab", "ghp_", "sk-", "eyJ.", "://a:", "-----BEGIN ", "Bearer ", `\`, `\u00`, "%", "%25", "[redacted:", "\n ", `\n`, "AKIA", "Authorization: "} {
+		text := strings.Repeat(piece, (1<<20)/len(piece))
+		start := time.Now()
+		r.String(text)
+		t.Logf("%q: %v", piece, time.Since(start))
+	}
+}
+
+func FuzzNoPlantedValueSurvives(f *testing.F) {
+	for i := range 12 {
+		f.Add("x9$kQ2-value", "some text before ", " and behind\n", uint8(i*5), uint64(i))
+	}
+	f.Add(`a"b\c/d`, `\`, `n\u0061%41`, uint8(3), uint64(7))
+	f.Add("nabcdef", `\`, `\`, uint8(0), uint64(7))
+	all := encoders()
+	var names []string
+	for name := range all {
+		names = append(names, name)
+	}
+	f.Fuzz(func(t *testing.T, value, before, behind string, form uint8, seed uint64) {
+		if strings.ContainsRune(value, '\ufffd') || strings.ToValidUTF8(value, "") != value || len(value) > 1000 {
+			t.Skip()
+		}
+		r, err := redact.New(redact.Options{Secrets: []redact.Secret{{Name: "PLANTED", Value: value}}})
+		if err != nil || len(r.Ignored()) > 0 || value == "" {
+			t.Skip()
+		}
+		// A backslash or percent sign before it makes the first escape another text.
+		before = strings.TrimRight(before, `\%`)
+		name := sorted(names)[int(form)%len(names)]
+		encoded := all[name](value)
+		text := before + encoded + behind
+		got, _ := r.String(text)
+		if strings.Contains(got, encoded) {
+			t.Fatalf("%q as %s survives in %q", value, name, got)
+		}
+		if again, n := r.String(got); n != 0 || again != got {
+			t.Fatalf("not idempotent: %q → %q → %q", text, got, again)
+		}
+		if streamed := stream(t, r, text, rand.New(rand.NewPCG(seed, 1))); strings.Contains(streamed, encoded) && len(encoded) < 4096 {
+			t.Fatalf("%q as %s survives a stream: %q", value, name, streamed)
+		}
+	})
+}
+
+func sorted(s []string) []string {
+	out := append([]string(nil), s...)
+	for i := range out {
+		for j := i + 1; j < len(out); j++ {
+			if out[j] < out[i] {
+				out[i], out[j] = out[j], out[i]
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,95 @@
+package redact
+
+import (
+	"slices"
+	"strings"
+)
+
+const (
+	maxToken = 1 << 10  // bytes of one token found by its shape
+	maxJWT   = 16 << 10 // bytes of one JSON Web Token
+	maxPEM   = 64 << 10 // bytes of one private key with its last line
+)
+
+// shape is a kind of secret known by how it looks. Its prefixes are found by the
+// index; match decides what follows one.
+type shape struct {
+	name     string
+	prefixes []string
+	match    matcher
+}
+
+// matcher decides about a prefix of n bytes at b[at].
+type matcher func(b []byte, at, n int) verdict
+
+// verdict: the secret is b[from:to]; more: b ended before that was certain.
+type verdict struct {
+	from, to int
+	ok, more bool
+}
+
+// Shapes names the kinds of secrets that are known by their look alone.
+func Shapes() []string {
+	var out []string
+	for _, s := range builtinShapes() {
+		if !slices.Contains(out, s.name) {
+			out = append(out, s.name)
+		}
+	}
+	return out
+}
+
+// builtinShapes is the table. Lengths are lower bounds below the real ones, since
+// issuers lengthen their tokens.
+func builtinShapes() []shape {
+	wordStart, dashStart := check{start: noWordBefore}, check{start: noDashBefore}
+	digits, random := check{token: hasDigit}, check{token: tokenLike}
+	t := func(name, prefixes string, least int, class func(byte) bool, checks ...check) shape {
+		return shape{name: name, prefixes: strings.Fields(prefixes), match: tokenMatch(least, class, checks)}
+	}
+	return []shape{
+		t("github-token", "ghp_ gho_ ghu_ ghs_ ghr_", 30, wordChar),
+		t("github-token", "github_pat_", 40, wordChar),
+		t("gitlab-token", "glpat- gldt- glrt- glcbt- glptt- glft- glimt- glagent- gloas- glsoat- glffct-", 20, dashChar),
+		t("aws-access-key", "AKIA ASIA ABIA ACCA", 16, upperDigit, wordStart, exactly(20)),
+		{name: "aws-secret-key", match: awsSecret, prefixes: []string{
+			"ecret_access_key", "ECRET_ACCESS_KEY", "ecretAccessKey"}},
+		t("google-api-key", "AIza", 35, dashChar, wordStart),
+		t("google-oauth", "GOCSPX-", 20, dashChar),
+		t("google-oauth", "ya29.", 30, dashChar, wordStart),
+		t("slack-token", "xoxa- xoxb- xoxc- xoxd- xoxe- xoxo- xoxp- xoxr- xoxs- xapp-", 10, slackChar, digits),
+		t("slack-webhook", "hooks.slack.com/services/", 20, pathChar),
+		t("discord-webhook", "discord.com/api/webhooks/ discordapp.com/api/webhooks/", 40, pathChar),
+		t("anthropic-key", "sk-ant-", 20, dashChar, random),
+		t("openai-key", "sk-", 20, dashChar, dashStart, random),
+		t("stripe-key", "sk_live_ sk_test_ rk_live_ rk_test_", 16, wordChar),
+		t("webhook-secret", "whsec_", 24, base64Std),
+		t("npm-token", "npm_", 36, alnum),
+		t("pypi-token", "pypi-AgE", 40, dashChar),
+		t("rubygems-token", "rubygems_", 40, alnum),
+		t("docker-token", "dckr_pat_ dckr_oat_", 20, dashChar),
+		t("huggingface-token", "hf_", 30, alnum, wordStart),
+		t("groq-key", "gsk_", 40, alnum, wordStart),
+		t("xai-key", "xai-", 60, alnum, dashStart),
+		t("perplexity-key", "pplx-", 40, alnum, dashStart),
+		t("replicate-token", "r8_", 35, alnum, wordStart, digits),
+		t("sendgrid-key", "SG.", 60, dotChar, wordStart),
+		t("digitalocean-token", "dop_v1_ doo_v1_ dor_v1_", 60, alnum),
+		t("shopify-token", "shpat_ shpca_ shppa_ shpss_", 32, alnum),
+		t("vault-token", "hvs. hvb. hvr.", 24, dashChar, wordStart, digits),
+		t("linear-key", "lin_api_", 32, alnum),
+		t("notion-token", "ntn_", 40, alnum, wordStart),
+		t("supabase-token", "sbp_", 40, alnum, wordStart),
+		t("atlassian-token", "ATATT3 ATCTT3", 40, tokenChar),
+		t("databricks-token", "dapi", 32, hexChar, wordStart),
+		t("age-key", "AGE-SECRET-KEY-1", 40, upperDigit),
+		t("azure-storage-key", "AccountKey=", 80, base64Std),
+		{name: "private-key", prefixes: []string{"-----BEGIN "}, match: pemMatch},
+		{name: "jwt", prefixes: []string{"eyJ"}, match: jwtMatch},
+		{name: "url-password", prefixes: []string{"://"}, match: urlPassword},
+		{name: "authorization", match: bearer, prefixes: []string{"Bearer ", "bearer ", "BEARER "}},
+		{name: "authorization", match: basicAuth, prefixes: []string{"Basic ", "basic ", "BASIC "}},
+		{name: "authorization", match: authHeader, prefixes: []string{
+			"uthorization", "UTHORIZATION", "-api-key", "-Api-Key", "-API-KEY"}},
+	}
+}

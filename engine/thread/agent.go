@@ -1,0 +1,123 @@
+package thread
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/gitcas/record"
+)
+
+// Task is what one agent is asked to do: the content of context.json, and what
+// the parent process needs to run it.
+type Task struct {
+	Thread           gitcas.ThreadID `json:"thread"`
+	Role             string          `json:"role"`
+	Agent            string          `json:"agent"` // the name recorded in the StepNode
+	Step             int             `json:"step"`  // 1 for the thread's first step
+	Start            node.Hash       `json:"start"`
+	Prev             *node.Hash      `json:"prev"`
+	Workflow         node.Hash       `json:"workflow"`
+	WorkflowName     string          `json:"workflowName"`
+	OutputSchema     node.Hash       `json:"outputSchema"`
+	StatusKey        string          `json:"statusKey"` // "$status" or "status"
+	Statuses         []string        `json:"statuses"`  // those that the graph has an edge for
+	Prompt           string          `json:"prompt"`    // assembled, whole
+	EdgePrompt       string          `json:"edgePrompt"`
+	StartPrompt      string          `json:"startPrompt"`
+	Cwd              string          `json:"cwd"`
+	Location         string          `json:"location,omitempty"`
+	PreviousAttempts []node.Hash     `json:"previousAttempts,omitempty"`
+	StartedAtMs      int64           `json:"startedAtMs"`
+	Model            *Model          `json:"model,omitempty"`
+	Run              record.Run      `json:"run"`
+
+	// Nodes are the nodes that the agent may read: the thread's chain, its
+	// outputs and bodies, the workflow and all schemas of these.
+	Nodes     map[node.Hash]node.Node `json:"-"`
+	Workspace string                  `json:"-"` // the folder to work in
+	Command   string                  `json:"-"` // command line or alias; empty: Agent
+	Timeout   time.Duration           `json:"-"` // 0: none
+	// Budget is what the run may use: what the thread's limits leave.
+	Budget Budget `json:"-"`
+}
+
+// Budget bounds what one agent run may use; 0: no bound.
+type Budget struct {
+	Tokens  int64
+	CostUSD float64
+}
+
+// Model is what an agent may know of the model it is to use.
+type Model struct {
+	Alias     string `json:"alias"`
+	Name      string `json:"name"`
+	Provider  string `json:"provider"`
+	Window    int    `json:"window"`    // tokens; 0: unknown
+	MaxOutput int    `json:"maxOutput"` // tokens; 0: unknown
+}
+
+// Meter counts what a running agent spends. It is safe for concurrent use.
+type Meter struct {
+	in, out, turns atomic.Int64
+	microUSD       atomic.Int64
+}
+
+// Add counts one model call: input and output tokens, and its price in US dollars.
+func (m *Meter) Add(in, out int64, costUSD float64) {
+	m.in.Add(in)
+	m.out.Add(out)
+	m.turns.Add(1)
+	m.microUSD.Add(int64(costUSD*1e6 + 0.5))
+}
+
+// Tokens is the number of input and output tokens together.
+func (m *Meter) Tokens() int64 { return m.in.Load() + m.out.Load() }
+
+// Usage is what was counted so far, without a duration.
+func (m *Meter) Usage() record.Usage {
+	return record.Usage{
+		Turns: int(m.turns.Load()), InputTokens: m.in.Load(), OutputTokens: m.out.Load(),
+		CostUSD: float64(m.microUSD.Load()) / 1e6,
+	}
+}
+
+// Draft is what an agent's process left behind: nodes as the child staged them,
+// not yet checked, and the handle of its StepNode among them.
+type Draft struct {
+	Handle node.Hash
+	Nodes  map[node.Hash]node.Node
+	Usage  record.Usage // as the agent itself reports it; the Meter goes before
+	Stderr string       // the last lines, for messages
+}
+
+// Agent runs one task to its end. When it fails, the error is an *AgentError and
+// the Draft holds what was staged until then. It returns only when no process of
+// the agent is left; when ctx ends it does so within five seconds.
+type Agent interface {
+	Run(ctx context.Context, t Task, m *Meter) (Draft, error)
+}
+
+// AgentError says why an agent's run gave no step.
+type AgentError struct {
+	Agent  string
+	Reason string // one sentence
+	Detail string // the last lines of stderr, or the offending output
+	Err    error  // the cause; may be nil
+}
+
+func (e *AgentError) Error() string {
+	s := fmt.Sprintf("agent %s: %s", e.Agent, e.Reason)
+	if e.Err != nil {
+		s += ": " + e.Err.Error()
+	}
+	if e.Detail != "" {
+		s += "\n" + e.Detail
+	}
+	return s
+}
+
+func (e *AgentError) Unwrap() error { return e.Err }

@@ -1,0 +1,336 @@
+package thread
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/gitcas/record"
+	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/gitcas/workspace"
+)
+
+// failed ends a step that gave no output: what there is goes to the attempt ref,
+// is linked from the thread while the claim is still ours, and the claim is let
+// go. It returns the error that the step ends with.
+func (r *stepRun) failed(ctx context.Context, phase string, d Draft, cause error) error {
+	ref, err := r.keep(ctx, phase, d, cause, true)
+	failure := &FailedError{Thread: r.id, Role: r.task.Role, Phase: phase, Attempt: ref, Err: cause}
+	if err != nil {
+		failure.Err = errors.Join(cause, fmt.Errorf("and what it produced could not be kept: %w", err))
+	}
+	return failure
+}
+
+// yielded ends a step whose thread is no longer ours: only the attempt is kept.
+func (r *stepRun) yielded(ctx context.Context, phase string, d Draft, reason string) error {
+	ref, err := r.keep(ctx, phase, d, errors.New(reason), false)
+	if err != nil {
+		// Somebody else has the thread, but this job's work is gone: that is no
+		// quiet ending.
+		return &FailedError{Thread: r.id, Role: r.task.Role, Phase: phase,
+			Err: fmt.Errorf("the thread is not ours any more (%s), and what this job produced could not be kept: %w", reason, err)}
+	}
+	return &NotYoursError{Thread: r.id, Reason: reason, Kept: ref}
+}
+
+// keep pushes the attempt ref. With link it also names the attempt in the
+// thread's entry and deletes the claim in the same push, provided that claim and
+// head are still ours.
+func (r *stepRun) keep(ctx context.Context, phase string, d Draft, cause error, link bool) (string, error) {
+	a := r.salvaged(ctx, phase, d, cause)
+	err := r.pushAttempt(ctx, a, link)
+	if errors.Is(err, wire.ErrSecretRefused) {
+		// The server found a secret, most likely in the folder: without it, at
+		// least the record of the attempt is kept.
+		r.snap, a.WorkTree = nil, wire.ZeroID
+		err = r.pushAttempt(ctx, a, link)
+	}
+	if err != nil {
+		// Whatever keeps the thread from being changed, a branch rule, a damaged
+		// store or too many others: the attempt's own ref is this job's alone.
+		if alone := r.pushAlone(ctx, a); alone != nil {
+			return "", errors.Join(err, alone)
+		}
+	}
+	r.e.reached("attempt")
+	r.hold.release(ctx)
+	return gitcas.AttemptRef(r.id, a.Run, a.Attempt), nil
+}
+
+// salvaged is the attempt as it is to be kept.
+func (r *stepRun) salvaged(ctx context.Context, phase string, d Draft, cause error) gitcas.Attempt {
+	ctx, cancel := outlive(ctx, 0, salvageGrace)
+	defer cancel()
+	nodes, text := r.salvage(ctx, phase, d, cause)
+	return gitcas.Attempt{
+		Thread: r.id, Run: r.e.Who.Run, Attempt: r.e.Who.Attempt, Parents: r.workParents(),
+		Nodes: nodes, WorkTree: r.salvageTree(ctx), Error: text, At: r.hold.serverNow(),
+	}
+}
+
+func (r *stepRun) pushAttempt(ctx context.Context, a gitcas.Attempt, link bool) error {
+	ctx, cancel := outlive(ctx, commitTimeout, linkGrace)
+	defer cancel()
+	build := func(v *gitcas.View) (*gitcas.Change, error) { return r.keepChange(v, a, link) }
+	v, err := r.e.Store.Update(ctx, r.v, build, r.id)
+	if err == nil {
+		r.hold.adopt(v) // deleted in the same push
+	}
+	return err
+}
+
+// pushAlone pushes nothing but the attempt's ref, and reads nothing but that: the
+// store may be what is broken.
+func (r *stepRun) pushAlone(ctx context.Context, a gitcas.Attempt) error {
+	ctx, cancel := outlive(ctx, aloneTimeout, keepGrace)
+	defer cancel()
+	remote, ref := r.e.Store.Remote(), gitcas.AttemptRef(r.id, a.Run, a.Attempt)
+	old, _ := r.v.Ref(ref)
+	var err error
+	for range claimTries {
+		var upd wire.RefUpdate
+		var objs []wire.PackObject
+		if upd, objs, err = r.attemptUpdate(old, "failure", a); err != nil || upd.Name == "" {
+			return err
+		}
+		objs = append(objs, r.workObjects()...)
+		if _, err = remote.Push(ctx, wire.PushRequest{Updates: []wire.RefUpdate{upd}, Objects: objs}); err == nil || !retryable(err) {
+			return err
+		}
+		if l, lerr := remote.List(ctx, ref); lerr == nil {
+			old = l.Refs[ref]
+		}
+	}
+	return err
+}
+
+// attemptUpdate moves the attempt ref on from old. What is there already must not
+// get lost, such as the work commit of a push that was taken in part: it becomes a
+// parent of the new commit. What says what the attempt holds, so that a try whose
+// reply was lost is recognised: then there is no update.
+func (r *stepRun) attemptUpdate(old wire.ID, what string, a gitcas.Attempt) (wire.RefUpdate, []wire.PackObject, error) {
+	if !old.IsZero() {
+		if r.keptAs[old] == what {
+			return wire.RefUpdate{}, nil, nil
+		}
+		a.Parents = append(slices.Clone(a.Parents), old)
+	}
+	upd, objs, err := gitcas.BuildAttempt(a)
+	if err != nil {
+		return upd, nil, err
+	}
+	upd.Old = old
+	r.keptAs[upd.New] = what
+	return upd, objs, nil
+}
+
+// addAttempt puts the attempt ref into a change.
+func (r *stepRun) addAttempt(c *gitcas.Change, v *gitcas.View, what string, a gitcas.Attempt, objs []wire.PackObject) error {
+	old, _ := v.Ref(gitcas.AttemptRef(r.id, a.Run, a.Attempt))
+	upd, more, err := r.attemptUpdate(old, what, a)
+	if err != nil || upd.Name == "" {
+		return err
+	}
+	c.Refs = append(c.Refs, upd)
+	c.Objects = append(append(c.Objects, objs...), more...)
+	return nil
+}
+
+// keepChange is the push that keeps an attempt, as v allows it; nil when the
+// attempt is there already and nothing is left to do.
+func (r *stepRun) keepChange(v *gitcas.View, a gitcas.Attempt, link bool) (*gitcas.Change, error) {
+	c := &gitcas.Change{}
+	if err := r.addAttempt(c, v, "failure", a, r.workObjects()); err != nil {
+		return nil, err
+	}
+	entry, alive := v.Entry(r.id)
+	held, claimed := v.Claim(r.id)
+	mine := claimed && r.e.own(held.Claim)
+	if mine {
+		release, _ := gitcas.ClaimUpdate(r.id, &held, nil, v.Time())
+		c.Refs = append(c.Refs, release)
+	}
+	if link && alive && mine && entry.Head == r.entry.Head && entry.Status == gitcas.StatusActive {
+		linkAttempts(&entry, r.id, held.Died, gitcas.AttemptRef(r.id, a.Run, a.Attempt))
+		c.Threads = map[gitcas.ThreadID]*gitcas.Entry{r.id: &entry}
+		c.Subject = fmt.Sprintf("%s → failed · %s · step %d", r.task.Role, r.task.WorkflowName, r.task.Step)
+		c.Body = a.Error
+		c.Trailers = r.trailers("failed", entry.Head, r.task.Prev)
+	}
+	if len(c.Refs) == 0 && c.Threads == nil {
+		return nil, nil
+	}
+	return c, nil
+}
+
+// linkAttempts names attempts in the entry: claims found dead first.
+func linkAttempts(entry *gitcas.Entry, id gitcas.ThreadID, died []string, own ...string) {
+	entry.Attempts = linked(entry.Attempts, append(deadRefs(id, died), own...)...)
+}
+
+// linked is a list of attempts with more of them, each once.
+func linked(attempts []string, more ...string) []string {
+	attempts = slices.Clone(attempts)
+	for _, ref := range more {
+		if !slices.Contains(attempts, ref) {
+			attempts = append(attempts, ref)
+		}
+	}
+	return attempts
+}
+
+func deadRefs(id gitcas.ThreadID, died []string) []string {
+	out := make([]string, 0, len(died)+1)
+	for _, d := range died {
+		out = append(out, gitcas.AttemptRefPrefix(id)+d)
+	}
+	return out
+}
+
+// attemptsOn counts the failed attempts on the thread's present head that have
+// not been forgiven by a resume.
+func attemptsOn(entry gitcas.Entry, id gitcas.ThreadID, died []string) int {
+	n := len(linked(entry.Attempts, deadRefs(id, died)...))
+	if entry.Next != nil {
+		n -= entry.Next.Forgiven
+	}
+	return max(n, 0)
+}
+
+// salvage makes the error StepNode and keeps each draft that passes the checks
+// by itself, as long as ctx lasts. It fails closed: what can't be redacted is left
+// out. The error StepNode comes first: no agent can fill the room that it needs.
+func (r *stepRun) salvage(ctx context.Context, phase string, d Draft, cause error) ([]gitcas.PlacedNode, string) {
+	s := r.newSealer(ctx, d.Nodes)
+	text, err := s.cleanText(cause.Error())
+	if err != nil {
+		text = "the error message could not be checked for secrets and was left out"
+	}
+	text = shorten(text, maxErrorText)
+	if err := s.errorStep(r, phase, text, d); err != nil {
+		return nil, text
+	}
+	for _, h := range slices.Sorted(maps.Keys(d.Nodes)) {
+		if ctx.Err() != nil || len(s.nodes) > maxDraftNodes {
+			break
+		}
+		_, _ = s.one(h, gitcas.Place{Thread: r.id, Detail: true}) // best effort: a draft that does not pass is not kept
+	}
+	return s.nodes, text
+}
+
+// maxErrorText bounds what an attempt says of its error, in bytes.
+const maxErrorText = 32 << 10
+
+// shorten cuts text after at most n bytes, at the boundary of a character.
+func shorten(text string, n int) string {
+	if len(text) <= n {
+		return text
+	}
+	const mark = "…"
+	n -= len(mark)
+	for n > 0 && !utf8.RuneStart(text[n]) {
+		n--
+	}
+	return text[:n] + mark
+}
+
+func (s *sealer) errorStep(r *stepRun, phase, text string, d Draft) error {
+	place := gitcas.Place{Thread: r.id}
+	out, err := s.add(record.ErrorOutputSchema, map[string]any{"$status": "error", "error": text, "phase": phase}, place)
+	if err != nil {
+		return err
+	}
+	detail, err := s.add(node.String, shorten(d.Stderr, maxErrorText), place)
+	if err != nil {
+		return err
+	}
+	step := r.baseStep(Draft{Usage: d.Usage}, record.Step{})
+	step.Output, step.Detail = out, detail
+	if step.EdgePrompt, err = s.cleanText(step.EdgePrompt); err != nil {
+		return err
+	}
+	n, h, err := step.Node(s.at)
+	if err != nil {
+		return err
+	}
+	s.nodes = append(s.nodes, gitcas.PlacedNode{Hash: h, Node: n, Place: place})
+	r.errorStep = h
+	return nil
+}
+
+// salvageTree takes a picture of the folder for the attempt ref; the zero id
+// when there is none, or when it holds a secret.
+func (r *stepRun) salvageTree(ctx context.Context) wire.ID {
+	if r.snap == nil {
+		if !r.restored {
+			return wire.ZeroID
+		}
+		snap, err := r.takeSnapshot(ctx, "attempt")
+		if err != nil {
+			return wire.ZeroID
+		}
+		r.snap = snap
+	}
+	return r.snap.Tree
+}
+
+func (r *stepRun) workObjects() []wire.PackObject {
+	if r.snap == nil {
+		return nil
+	}
+	return r.snap.Objects
+}
+
+func (r *stepRun) workParents() []wire.ID {
+	if r.from == wire.ZeroID {
+		return nil
+	}
+	return []wire.ID{r.from}
+}
+
+// takeSnapshot makes the work commit and refuses one that holds a known secret.
+func (r *stepRun) takeSnapshot(ctx context.Context, result string) (*workspace.Snapshot, error) {
+	snap, err := r.e.Folder.Snapshot(ctx, workspace.SnapshotRequest{
+		Parents: r.workParents(), Message: r.workMessage(result), When: r.hold.serverNow(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, k := range snap.Skipped {
+		r.e.observe(Event{Kind: "notice", Thread: r.id, Step: r.stepNo(), Role: r.task.Role, Text: fmt.Sprintf("%s is not kept: %s", k.Path, k.Why)})
+	}
+	blobs := make(map[wire.ID][]byte, len(snap.Objects))
+	for _, o := range snap.Objects {
+		blobs[o.ID] = o.Data
+	}
+	for _, c := range snap.Changes {
+		for _, b := range [][]byte{[]byte(c.Path), blobs[c.Blob]} {
+			found, err := r.e.Redact.Find(b)
+			if err != nil {
+				return nil, fmt.Errorf("check %s for secrets: %w", c.Path, err)
+			}
+			for _, f := range found {
+				// What only looks like a secret may be a test's fixture.
+				if f.Known {
+					return nil, &SecretInFileError{Path: c.Path, Name: f.Name}
+				}
+			}
+		}
+	}
+	return &snap, nil
+}
+
+// SecretInFileError: a file that the agent changed holds a known secret. The
+// step is stopped and nothing of the folder is pushed.
+type SecretInFileError struct{ Path, Name string }
+
+func (e *SecretInFileError) Error() string {
+	return fmt.Sprintf("the agent wrote a secret (%s) into %s; nothing of the folder was pushed: take the secret out of the agent's reach, or out of the file, and run the step again", e.Name, e.Path)
+}

@@ -1,0 +1,321 @@
+package thread
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/wire"
+)
+
+// claimTries bounds how often a claim push is repeated when its answer is lost.
+const claimTries = 5
+
+// errClaimLost is the cause with which a running agent is stopped when its claim
+// is gone: taken over, or the thread was suspended or cancelled.
+var errClaimLost = errors.New("the claim was lost")
+
+// own reports whether a claim is this job's.
+func (e *Engine) own(c gitcas.Claim) bool {
+	return c.Run == e.Who.Run && c.Attempt == e.Who.Attempt
+}
+
+// counts reports whether somebody else's claim keeps this job out: it is on the
+// thread's present head and alive.
+func (e *Engine) counts(c gitcas.Claim, entry gitcas.Entry, now time.Time) bool {
+	return c.Head == entry.Head && e.alive(c, now)
+}
+
+func (e *Engine) alive(c gitcas.Claim, now time.Time) bool {
+	if c.Run == e.Who.Run && c.Attempt < e.Who.Attempt {
+		return false // a re-run of the same job: the first attempt's time is over
+	}
+	if e.Who.Alive != nil && c.Host == e.Who.Host && c.Boot != "" && c.Boot == e.Who.Boot && !e.Who.Alive(c.PID) {
+		return false
+	}
+	return ClaimAlive(c, now)
+}
+
+// hold is a won claim.
+type hold struct {
+	e     *Engine
+	id    gitcas.ThreadID
+	entry gitcas.Entry // the thread's, as it was when the claim was won
+
+	// latest is the store as the last renewal saw it. It belongs to the renewal
+	// while that runs.
+	latest *gitcas.View
+
+	mu   sync.Mutex
+	held gitcas.Held
+	// skew is the server's clock minus ours at its last answer.
+	skew time.Duration
+	gone bool // deleted, or known to be somebody else's
+}
+
+func (h *hold) serverNow() time.Time {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.e.Clock.Now().Add(h.skew)
+}
+
+func (h *hold) current() (gitcas.Held, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.held, !h.gone
+}
+
+func (h *hold) set(held gitcas.Held, gone bool) {
+	h.mu.Lock()
+	h.held, h.gone = held, gone
+	h.mu.Unlock()
+}
+
+// claimedError says inside a NotYoursError that somebody else is at work.
+type claimedError struct{ gitcas.Claim }
+
+func (e *claimedError) Error() string {
+	return fmt.Sprintf("run %s (attempt %d) on %s is working on it, last heard of at %s UTC",
+		e.Run, e.Attempt, e.Host, time.UnixMilli(e.Renewed).UTC().Format(time.TimeOnly))
+}
+
+// claim takes the thread, as it stands in v, for this job. The returned view is
+// a fresh one, read after the claim was won; the entry in it equals v's.
+func (e *Engine) claim(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) (*gitcas.View, *hold, error) {
+	loaded, _ := v.Entry(id)
+	unsure := false // whether a claim of ours may be there that we know nothing of
+	for try := 0; ; try++ {
+		won, err := e.claimOnce(ctx, v, id, loaded)
+		if err == nil {
+			return e.recheck(ctx, won, id, loaded)
+		}
+		unsure = unsure || errors.Is(err, wire.ErrUnreachable)
+		if retryable(err) && try < claimTries {
+			var next *gitcas.View
+			if next, err = e.Store.Reload(ctx, v, id); err == nil {
+				v = next
+				continue
+			}
+		}
+		if unsure {
+			e.dropUnknown(ctx, id)
+		} else {
+			e.dropClaim(ctx, v, id)
+		}
+		if errors.Is(err, wire.ErrLostRace) {
+			return nil, nil, &NotYoursError{Thread: id, Reason: "others claim it again and again"}
+		}
+		return nil, nil, fmt.Errorf("claim thread %s: %w", id, err)
+	}
+}
+
+// claimOnce judges the claim that v shows, and pushes our own. It returns the view
+// in which the thread is ours.
+func (e *Engine) claimOnce(ctx context.Context, v *gitcas.View, id gitcas.ThreadID, loaded gitcas.Entry) (*gitcas.View, error) {
+	entry, ok := v.Entry(id)
+	if !ok || entry.Head != loaded.Head {
+		return nil, &NotYoursError{Thread: id, Reason: "it moved on while we were claiming it"}
+	}
+	old, claimed := v.Claim(id)
+	if claimed && e.own(old.Claim) && old.Head == entry.Head {
+		return v, nil // a lost reply
+	}
+	if claimed && e.counts(old.Claim, entry, v.Time()) {
+		return nil, &NotYoursError{Thread: id, Reason: (&claimedError{old.Claim}).Error(), cause: &claimedError{old.Claim}}
+	}
+	next, err := e.pushClaim(ctx, v, id, entry, old, claimed)
+	if err == nil {
+		e.reached("claim")
+	}
+	return next, err
+}
+
+// dropClaim deletes a claim of this job that v shows: one whose process ended
+// before it could.
+func (e *Engine) dropClaim(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) {
+	h := &hold{e: e, id: id}
+	h.adopt(v)
+	h.release(ctx)
+}
+
+// dropUnknown looks for a claim of this job whose reply was lost, and deletes it.
+func (e *Engine) dropUnknown(ctx context.Context, id gitcas.ThreadID) {
+	ctx, cancel := outlive(ctx, releaseTimeout, releaseGrace)
+	defer cancel()
+	if v, err := e.Store.Load(ctx, id); err == nil {
+		e.dropClaim(ctx, v, id)
+	}
+}
+
+// A claim is read as hostile: what it says of others that died goes into the
+// thread's entry, which must stay writable and small.
+var diedPattern = regexp.MustCompile(`^[0-9A-Za-z_-]{1,100}\.[0-9]{1,9}$`)
+
+const maxDied = 100
+
+// retryable: the push lost a race, or nobody knows whether it happened.
+func retryable(err error) bool {
+	return errors.Is(err, wire.ErrLostRace) || errors.Is(err, wire.ErrUnreachable)
+}
+
+func (e *Engine) pushClaim(ctx context.Context, v *gitcas.View, id gitcas.ThreadID, entry gitcas.Entry, old gitcas.Held, claimed bool) (*gitcas.View, error) {
+	now := v.Time().UnixMilli()
+	c := gitcas.Claim{
+		Run: e.Who.Run, Attempt: e.Who.Attempt, Host: e.Who.Host, Boot: e.Who.Boot, PID: e.Who.PID,
+		Head: entry.Head, Since: now, Renewed: now,
+	}
+	var change gitcas.Change
+	var prev *gitcas.Held
+	if claimed {
+		prev = &old
+		if old.Head == entry.Head {
+			// Its job died on this very head: that was an attempt. The dead
+			// claim's commit is kept as the attempt's ref, for the record.
+			ref := gitcas.AttemptRef(id, old.Run, max(old.Attempt, 0))
+			c.Died = slices.DeleteFunc(slices.Clone(old.Died), func(name string) bool { return !diedPattern.MatchString(name) })
+			c.Died = append(c.Died[:min(len(c.Died), maxDied)], strings.TrimPrefix(ref, gitcas.AttemptRefPrefix(id)))
+			if _, there := v.Ref(ref); !there {
+				change.Refs = append(change.Refs, wire.RefUpdate{Name: ref, New: old.ID})
+			}
+		}
+	}
+	upd, objs := gitcas.ClaimUpdate(id, prev, &c, v.Time())
+	change.Refs = append(change.Refs, upd)
+	change.Objects = objs
+	return e.Store.Push(ctx, v, &change)
+}
+
+// recheck lists the refs once more after the claim was won: only a thread that
+// is still as it was loaded may be worked on.
+func (e *Engine) recheck(ctx context.Context, v *gitcas.View, id gitcas.ThreadID, loaded gitcas.Entry) (*gitcas.View, *hold, error) {
+	h := &hold{e: e, id: id, entry: loaded}
+	fresh, err := e.Store.Reload(ctx, v, id)
+	if err != nil {
+		h.adopt(v)
+		h.release(ctx)
+		return nil, nil, fmt.Errorf("read thread %s again after claiming it: %w", id, err)
+	}
+	h.adopt(fresh)
+	if _, ok := h.current(); !ok {
+		return nil, nil, &NotYoursError{Thread: id, Reason: "another run took it over"}
+	}
+	entry, ok := fresh.Entry(id)
+	if !ok || !reflect.DeepEqual(entry, loaded) {
+		h.release(ctx)
+		return nil, nil, &NotYoursError{Thread: id, Reason: "it changed while we were claiming it"}
+	}
+	h.latest = fresh
+	return fresh, h, nil
+}
+
+// adopt takes the claim as v shows it.
+func (h *hold) adopt(v *gitcas.View) {
+	held, ok := v.Claim(h.id)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.skew = v.Time().Sub(h.e.Clock.Now())
+	if !ok || !h.e.own(held.Claim) {
+		h.gone = true
+		return
+	}
+	h.held, h.gone = held, false
+}
+
+// renew keeps the claim alive until ctx ends. When the claim or the thread turns
+// out to be lost it calls stop and returns.
+func (h *hold) renew(ctx context.Context, m *Meter, stop func(error)) {
+	for {
+		tick, cancel := h.e.Clock.After(RenewEvery)
+		select {
+		case <-ctx.Done():
+			cancel()
+			return
+		case <-tick:
+		}
+		err := h.renewOnce(ctx, m)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case errors.Is(err, errClaimLost):
+			stop(err)
+			return
+		case err == nil:
+			h.e.reached("renew")
+		}
+		// Unreachable: the next tick tries again. The commit checks the claim
+		// anyway, so working on costs at most this run's tokens.
+	}
+}
+
+// renewOnce looks at claim and thread, and renews the claim where both are as they
+// were. A suspend or cancel that did not see the claim leaves it in place, so the
+// claim alone does not tell.
+func (h *hold) renewOnce(ctx context.Context, m *Meter) error {
+	var err error
+	for range claimTries {
+		var v *gitcas.View
+		if v, err = h.e.Store.Reload(ctx, h.latest, h.id); err != nil {
+			return err
+		}
+		h.latest = v
+		h.adopt(v)
+		held, ok := h.current()
+		entry, alive := v.Entry(h.id)
+		if !ok || !alive || !sameThread(entry, h.entry) {
+			return errClaimLost
+		}
+		c := held.Claim
+		c.Renewed, c.Tokens = h.serverNow().UnixMilli(), m.Tokens()
+		upd, objs := gitcas.ClaimUpdate(h.id, &held, &c, h.serverNow())
+		if v, err = h.e.Store.Push(ctx, v, &gitcas.Change{Refs: []wire.RefUpdate{upd}, Objects: objs}); err == nil {
+			h.latest = v
+			h.set(gitcas.Held{ID: upd.New, Claim: c}, false)
+			return nil
+		}
+		if !retryable(err) {
+			return err
+		}
+	}
+	return err
+}
+
+// release deletes the claim, if it is still this job's. It tries a few times and
+// then gives up: a claim that stays is dead three minutes later.
+func (h *hold) release(ctx context.Context) {
+	ctx, cancel := outlive(ctx, releaseTimeout, releaseGrace)
+	defer cancel()
+	for range claimTries {
+		held, ok := h.current()
+		if !ok {
+			return
+		}
+		upd, _ := gitcas.ClaimUpdate(h.id, &held, nil, h.serverNow())
+		_, err := h.e.Store.Remote().Push(ctx, wire.PushRequest{Updates: []wire.RefUpdate{upd}})
+		if err == nil {
+			h.set(held, true)
+			return
+		}
+		if !retryable(err) {
+			return
+		}
+		v, err := h.e.Store.Load(ctx, h.id)
+		if err != nil {
+			continue
+		}
+		h.adopt(v)
+	}
+}
+
+// ClaimAlive reports whether a claim's job is to be taken for running, as far as
+// its last renewal says. One from the future says nothing: were it believed, a
+// wrong clock could keep everybody out for good.
+func ClaimAlive(c gitcas.Claim, now time.Time) bool {
+	return now.Sub(time.UnixMilli(c.Renewed)).Abs() < ClaimLife
+}

@@ -1,0 +1,376 @@
+package thread
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"github.com/go-git/go-git/v5/plumbing"
+
+	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/gitobj"
+	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/gitcas/record"
+	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/gitcas/workspace"
+)
+
+// reasonEnded and reasonCancelled are the reasons of history lines.
+const (
+	reasonEnded     = "ended"
+	reasonCancelled = "cancelled"
+)
+
+// movedError says inside an Update that the thread is no longer as this job
+// claimed it.
+type movedError struct{ reason string }
+
+func (e *movedError) Error() string { return e.reason }
+
+// commit pushes the step: nodes and head on the state branch, the edits on the
+// work branch and the claim's deletion, all in one.
+func (r *stepRun) commit(ctx context.Context, d Draft, s *sealed, next verdict) (Result, error) {
+	push, cancel := outlive(ctx, commitTimeout, commitGrace)
+	defer cancel()
+	var done *committed
+	build := func(v *gitcas.View) (*gitcas.Change, error) {
+		c, out, err := r.stepChange(push, v, s, next)
+		if out != nil {
+			done = out
+		}
+		return c, err
+	}
+	v, err := r.e.Store.Update(push, r.v, build, r.id)
+	var moved *movedError
+	var div *DivergedError
+	switch {
+	case errors.As(err, &moved):
+		return r.result(), r.yielded(ctx, "commit", d, moved.reason)
+	case errors.As(err, &div):
+		return r.suspendWith(ctx, d, div)
+	case err != nil:
+		// Whether the last try was taken may be unknown: the store tells.
+		var known bool
+		if v, done, known = r.landed(ctx); done == nil {
+			err = r.failed(ctx, "commit", d, err)
+			var failure *FailedError
+			if errors.As(err, &failure) && !known && failure.Attempt == "" {
+				failure.Unsure = true
+			}
+			return r.result(), err
+		}
+	}
+	r.settled(push, v, done)
+	r.e.reached("commit")
+	return r.committed(done, s, next), nil
+}
+
+// settled takes note of a commit that is in the store. Where the remote has no
+// atomic pushes the work branch may not have got its part yet: it is brought up at
+// once if that can be done, else by the next job, and until then the commit is on
+// the attempt ref.
+func (r *stepRun) settled(ctx context.Context, v *gitcas.View, done *committed) {
+	r.v = v
+	r.hold.adopt(v)
+	if r.e.Store.Atomic(v) {
+		return
+	}
+	fresh, err := r.e.Store.Reload(ctx, v, r.id)
+	if err != nil {
+		return
+	}
+	if workTip(fresh, done.work).IsZero() && r.snap != nil && !r.snap.Unchanged {
+		first := wire.RefUpdate{Name: branchRef(done.work.Branch), New: plumbing.NewHash(done.work.Commit)}
+		_, _ = r.e.Store.Remote().Push(ctx, wire.PushRequest{Updates: []wire.RefUpdate{first}}) // else by the next job
+		return
+	}
+	r.e.settleWork(ctx, fresh, r.id, done.work)
+}
+
+// landed looks whether one of this run's tries is in the store after all; known is
+// false where the store doesn't tell.
+func (r *stepRun) landed(ctx context.Context) (v *gitcas.View, done *committed, known bool) {
+	ctx, cancel := outlive(ctx, aloneTimeout, salvageGrace)
+	defer cancel()
+	v, err := r.e.Store.Load(ctx, r.id)
+	if err != nil {
+		return nil, nil, false
+	}
+	_, _, done, err = r.stillOurs(ctx, v)
+	var moved *movedError
+	return v, done, err == nil || errors.As(err, &moved)
+}
+
+// committed is a step as it went out.
+type committed struct {
+	head  node.Hash
+	entry gitcas.Entry
+	work  gitcas.Work
+}
+
+// stepChange is the commit as v allows it: rebuilt for every try. It returns no
+// change when an earlier try turns out to have been taken.
+func (r *stepRun) stepChange(ctx context.Context, v *gitcas.View, s *sealed, next verdict) (*gitcas.Change, *committed, error) {
+	entry, held, done, err := r.stillOurs(ctx, v)
+	if err != nil || done != nil {
+		return nil, done, err
+	}
+	work, refs, objs, err := r.placeWork(ctx, v, entry, next)
+	if err != nil {
+		return nil, nil, err
+	}
+	step := s.step
+	if work.Commit != "" {
+		step.Work = &record.Work{Branch: work.Branch, Commit: work.Commit}
+	}
+	nodes, prev, err := r.earlierAttempts(ctx, v, linked(entry.Attempts, deadRefs(r.id, held.Died)...))
+	if err != nil {
+		return nil, nil, err
+	}
+	step.PreviousAttempts = prev
+	n, head, err := step.Node(r.hold.serverNow())
+	if err != nil {
+		return nil, nil, err
+	}
+	r.tried[head] = true
+	nodes = append(append(nodes, s.nodes...), r.stepNodeFiles(n, head)...)
+
+	after := r.nextEntry(entry, head, work, next)
+	release, _ := gitcas.ClaimUpdate(r.id, &held, nil, v.Time())
+	c := &gitcas.Change{
+		Subject:  fmt.Sprintf("%s → %s · %s · step %d", r.task.Role, next.status, r.task.WorkflowName, r.task.Step),
+		Body:     commitBody(s),
+		Trailers: append(r.trailers(next.status, head, r.task.Prev), gitcas.Trailer{Key: "Uwf-Tokens", Value: tokens(step.Usage)}),
+		Nodes:    nodes,
+		Readable: map[string][]byte{gitcas.ReadablePath(r.id, r.task.Step, r.task.Role): readable(r.task, step, s, next)},
+		Threads:  map[gitcas.ThreadID]*gitcas.Entry{r.id: &after},
+		Refs:     append(refs, release),
+		Objects:  objs,
+	}
+	if next.end && !r.req.Deliver {
+		c.Archive = []gitcas.Ended{r.ended(after, head, reasonEnded, "")}
+	}
+	if !r.e.Store.Atomic(v) {
+		if err := r.holdWork(c, v, s, work); err != nil {
+			return nil, nil, err
+		}
+	}
+	return c, &committed{head: head, entry: after, work: work}, nil
+}
+
+// stillOurs applies the rules for committing: the claim is still this run's and
+// the thread is as it was, except for what does not matter.
+func (r *stepRun) stillOurs(ctx context.Context, v *gitcas.View) (gitcas.Entry, gitcas.Held, *committed, error) {
+	entry, alive := v.Entry(r.id)
+	if !alive {
+		return r.ourEnd(ctx, v)
+	}
+	if entry.Head != r.entry.Head {
+		if r.tried[entry.Head] {
+			return entry, gitcas.Held{}, &committed{head: entry.Head, entry: entry, work: entry.Work}, nil
+		}
+		chain, err := v.Chain(ctx, r.id)
+		if err != nil {
+			return entry, gitcas.Held{}, nil, err
+		}
+		for _, s := range chain.Steps {
+			if r.tried[s.Hash] {
+				return entry, gitcas.Held{}, &committed{head: s.Hash, entry: entry, work: entry.Work}, nil
+			}
+		}
+		return entry, gitcas.Held{}, nil, &movedError{"its head moved on to " + string(entry.Head)}
+	}
+	if !sameThread(entry, r.entry) {
+		return entry, gitcas.Held{}, nil, &movedError{"it was changed while the agent worked"}
+	}
+	held, claimed := v.Claim(r.id)
+	if !claimed || !r.e.own(held.Claim) {
+		return entry, gitcas.Held{}, nil, &movedError{"the claim is no longer ours"}
+	}
+	return entry, held, nil, nil
+}
+
+// ourEnd tells whether the thread is gone from the tip because an earlier try of
+// this commit ended it.
+func (r *stepRun) ourEnd(ctx context.Context, v *gitcas.View) (gitcas.Entry, gitcas.Held, *committed, error) {
+	ended, ok, err := r.e.Store.FindEnded(ctx, v, r.id)
+	if err != nil {
+		return gitcas.Entry{}, gitcas.Held{}, nil, err
+	}
+	if !ok {
+		return gitcas.Entry{}, gitcas.Held{}, nil, &movedError{"it is gone from the store"}
+	}
+	for _, h := range ended.Steps {
+		if r.tried[h] {
+			entry := gitcas.Entry{Head: ended.Head, Status: gitcas.StatusEnded, Workflow: ended.Workflow, Work: ended.Work}
+			return entry, gitcas.Held{}, &committed{head: h, entry: entry, work: ended.Work}, nil
+		}
+	}
+	return gitcas.Entry{}, gitcas.Held{}, nil, &movedError{gone(ended)}
+}
+
+// sameThread compares entries by all that the step was worked out from: comment,
+// pull request and attempts may change meanwhile.
+func sameThread(a, b gitcas.Entry) bool {
+	a.Comment, a.PR, a.Attempts = 0, 0, nil
+	b.Comment, b.PR, b.Attempts = 0, 0, nil
+	return reflect.DeepEqual(a, b)
+}
+
+// placeWork puts the edits on the work branch: as they are where nobody pushed
+// meanwhile, else replayed on people's commits where no file overlaps.
+func (r *stepRun) placeWork(ctx context.Context, v *gitcas.View, entry gitcas.Entry, next verdict) (gitcas.Work, []wire.RefUpdate, []wire.PackObject, error) {
+	work := r.workOf(entry)
+	tip := workTip(v, work)
+	if r.snap == nil || r.snap.Unchanged {
+		if !r.from.IsZero() {
+			work.Commit = r.from.String() // people's commits that the agent has seen
+		}
+		return work, nil, nil, nil
+	}
+	objs := r.snap.Objects
+	target := r.snap.Commit
+	if !tip.IsZero() && tip != r.from {
+		replayed, more, err := r.replay(ctx, work, tip, next)
+		if err != nil {
+			return work, nil, nil, err
+		}
+		target, objs = replayed, append(objs[:len(objs):len(objs)], more...)
+	}
+	work.Commit = target.String()
+	return work, []wire.RefUpdate{{Name: branchRef(work.Branch), Old: tip, New: target}}, objs, nil
+}
+
+func (r *stepRun) replay(ctx context.Context, work gitcas.Work, tip wire.ID, next verdict) (wire.ID, []wire.PackObject, error) {
+	contains, err := r.e.contains(ctx, tip, r.from)
+	if err != nil {
+		return wire.ZeroID, nil, err
+	}
+	if !contains {
+		return wire.ZeroID, nil, &DivergedError{Branch: work.Branch, Recorded: r.from.String(), Tip: tip.String()}
+	}
+	known := make(wire.Objects, len(r.snap.Objects))
+	for _, o := range r.snap.Objects {
+		known.Add(o.Object)
+	}
+	m, err := workspace.Merge(ctx, r.e.Store.Remote(), r.from, r.snap.Commit, tip, known)
+	if err != nil {
+		return wire.ZeroID, nil, err
+	}
+	if len(m.Overlap) > 0 {
+		return wire.ZeroID, nil, &DivergedError{Branch: work.Branch, Recorded: r.from.String(), Tip: tip.String(), Overlap: m.Overlap}
+	}
+	who := gitobj.Signature{Name: "uwf", Email: "uwf@localhost", When: r.hold.serverNow().UTC()}
+	data, err := gitobj.EncodeCommit(gitobj.Commit{Tree: m.Tree, Parents: []wire.ID{tip}, Author: who, Committer: who, Message: r.workMessage(next.status)})
+	if err != nil {
+		return wire.ZeroID, nil, err
+	}
+	o := wire.NewObject(plumbing.CommitObject, data)
+	return o.ID, append(m.Objects, wire.PackObject{Object: o}), nil
+}
+
+// nextEntry is the thread's entry after the step.
+func (r *stepRun) nextEntry(entry gitcas.Entry, head node.Hash, work gitcas.Work, next verdict) gitcas.Entry {
+	entry.Head, entry.Work = head, work
+	entry.Attempts, entry.Suspended, entry.Next = nil, nil, nil
+	switch {
+	case next.end:
+		entry.Status = gitcas.StatusEnded
+		entry.Deliver = r.req.Deliver
+	case next.suspend != "":
+		entry.Status = gitcas.StatusSuspended
+		entry.Suspended = &gitcas.Suspended{Role: r.task.Role, Reason: shorten(next.suspend, maxReason)}
+	default:
+		entry.Status = gitcas.StatusActive
+		entry.Next = &gitcas.Next{Role: next.role, Since: r.hold.serverNow().UnixMilli()}
+	}
+	return entry
+}
+
+func (r *stepRun) ended(entry gitcas.Entry, head node.Hash, reason, note string) gitcas.Ended {
+	steps := make([]node.Hash, 0, len(r.chain.Steps)+1)
+	for _, s := range r.chain.Steps {
+		steps = append(steps, s.Hash)
+	}
+	if head != r.entry.Head {
+		steps = append(steps, head)
+	}
+	return gitcas.Ended{
+		Thread: r.id, Workflow: r.chain.Start.Workflow, Head: head, CompletedAt: r.hold.serverNow().UnixMilli(),
+		Reason: reason, Note: note, Key: entry.Key, Steps: steps, PR: entry.PR, Work: entry.Work,
+	}
+}
+
+// holdWork makes a push without atomicity safe: the attempt ref goes first and
+// holds the work commit until the work branch has it.
+func (r *stepRun) holdWork(c *gitcas.Change, v *gitcas.View, s *sealed, work gitcas.Work) error {
+	parents := r.workParents()
+	if work.Commit != "" {
+		parents = []wire.ID{plumbing.NewHash(work.Commit)}
+	}
+	return r.addAttempt(c, v, "work "+work.Commit, gitcas.Attempt{
+		Thread: r.id, Run: r.e.Who.Run, Attempt: r.e.Who.Attempt, Parents: parents, Nodes: s.nodes, At: r.hold.serverNow(),
+	}, nil)
+}
+
+func (r *stepRun) trailers(result string, head node.Hash, prev *node.Hash) []gitcas.Trailer {
+	return []gitcas.Trailer{
+		{Key: "Uwf-Thread", Value: string(r.id)},
+		{Key: "Uwf-Step", Value: strconv.Itoa(r.task.Step)},
+		{Key: "Uwf-Role", Value: r.task.Role},
+		{Key: "Uwf-Result", Value: result},
+		{Key: "Uwf-Head", Value: string(head)},
+		{Key: "Uwf-Prev", Value: show(prev)},
+		{Key: "Uwf-Agent", Value: r.task.Agent},
+		{Key: "Uwf-Run", Value: fmt.Sprintf("%s attempt %d", r.e.Who.Run, r.e.Who.Attempt)},
+	}
+}
+
+func tokens(u *record.Usage) string {
+	if u == nil {
+		return "0 in, 0 out"
+	}
+	return fmt.Sprintf("%d in, %d out", u.InputTokens, u.OutputTokens)
+}
+
+// workMessage is the message of the commit on the work branch. CI systems do run
+// on that branch.
+func (r *stepRun) workMessage(result string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s → %s · %s · step %d\n\n", oneLine(r.task.Role), oneLine(result), oneLine(r.task.WorkflowName), r.task.Step)
+	fmt.Fprintf(&b, "Uwf-Thread: %s\nUwf-Step: %d\nUwf-Role: %s\nUwf-Run: %s attempt %d\n",
+		r.id, r.task.Step, oneLine(r.task.Role), oneLine(r.e.Who.Run), r.e.Who.Attempt)
+	return b.String()
+}
+
+func (r *stepRun) stepNodeFiles(n node.Node, h node.Hash) []gitcas.PlacedNode {
+	out := []gitcas.PlacedNode{{Hash: h, Node: n, Place: gitcas.Place{Thread: r.id}}}
+	if s, ok := record.Schemas()[n.Type]; ok {
+		out = append(out, gitcas.PlacedNode{Hash: n.Type, Node: s})
+	}
+	return out
+}
+
+// committed is the result of a step that is on the state branch.
+func (r *stepRun) committed(done *committed, s *sealed, next verdict) Result {
+	res := r.result()
+	res.Head, res.Status, res.Result = done.head, string(done.entry.Status), next.status
+	res.Role, res.NextRole, res.Step = r.task.Role, next.role, r.task.Step
+	res.Usage = s.step.Usage
+	res.Done = next.end
+	if done.work.Commit != "" {
+		res.Work = &record.Work{Branch: done.work.Branch, Commit: done.work.Commit}
+	}
+	kind := "committed"
+	if sus := done.entry.Suspended; sus != nil {
+		res.Suspended = &SuspendedInfo{Role: sus.Role, Reason: sus.Reason}
+		kind = "suspended"
+	} else if next.end {
+		kind = "ended"
+	}
+	r.e.observe(Event{Kind: kind, Thread: r.id, Step: r.task.Step, Role: r.task.Role, Agent: r.task.Agent, Status: next.status, Usage: *s.step.Usage})
+	return res
+}

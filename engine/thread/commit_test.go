@@ -1,0 +1,249 @@
+package thread
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/wire"
+)
+
+// TestCommitReplyLost: a commit whose reply is lost is found again, and one that
+// nobody knows about is not called a failure that left the thread alone.
+func TestCommitReplyLost(t *testing.T) {
+	for _, atomic := range []bool{true, false} {
+		for name, silent := range map[string]int{"once": 1, "for good": 1000} {
+			t.Run(fmt.Sprint(name, ", atomic ", atomic), func(t *testing.T) {
+				bubble(t, atomic, func(f *fixture) {
+					f.start()
+					answer := f.agent
+					f.agent = func(ctx context.Context, t Task, m *Meter) (Draft, error) {
+						f.files["made"] = "it\n"
+						return answer(ctx, t, m)
+					}
+					f.remote.after = func(_ string, req wire.PushRequest) error {
+						if !touches(req, "refs/heads/uwf-state") {
+							return nil
+						}
+						f.remote.before = func(string, wire.PushRequest) error {
+							if silent--; silent > 0 {
+								return unreachable()
+							}
+							return nil
+						}
+						f.remote.after = nil
+						return unreachable()
+					}
+					res, err := f.step("r1")
+					f.remote.before = nil
+					if len(f.chain().Steps) != 1 {
+						f.Fatalf("the step is not there: %v", err)
+					}
+					if name == "once" {
+						f.ok(err)
+						if tip := f.mem.Refs()["refs/heads/uwf/"+string(testThread)]; res.Work == nil || tip.String() != res.Work.Commit {
+							f.Errorf("the work branch is at %s: %+v", tip, res.Work)
+						}
+						f.unclaimed()
+						return
+					}
+					text := f.code(err, CodeFailed)
+					f.says(text, "not known")
+					if strings.Contains(text, "has not moved") {
+						f.Error(text)
+					}
+				})
+			})
+		}
+	}
+}
+
+// TestFinishedWorkIsKept: whatever the store does once an agent is done.
+func TestFinishedWorkIsKept(t *testing.T) {
+	for name, c := range map[string]struct {
+		code   Code
+		happen func(f *fixture)
+	}{
+		"cancelled": {CodeNotYours, func(f *fixture) {
+			_, err := f.engine("p", 1).Cancel(f.Context(), testThread, "no")
+			f.ok(err)
+		}},
+		"suspended": {CodeNotYours, func(f *fixture) { f.ok(f.engine("p", 1).Suspend(f.Context(), testThread, "wait")) }},
+		"answered": {CodeNotYours, func(f *fixture) {
+			f.edit(func(e *gitcas.Entry) { e.Next = &gitcas.Next{Role: "a", Since: e.Next.Since + 1} })
+		}},
+		"taken over":  {CodeNotYours, func(f *fixture) { f.claimBy(f.other(0)) }},
+		"moved on":    {CodeNotYours, func(f *fixture) { f.moves() }},
+		"branch gone": {CodeDamaged, func(f *fixture) { f.mem.SetRef("refs/heads/uwf-state", wire.ZeroID) }},
+		"a foreign file": {CodeDamaged, func(f *fixture) {
+			f.pushes("refs/heads/uwf-state", map[string]string{"virus.exe": "x"}, f.mem.Refs()["refs/heads/uwf-state"])
+		}},
+		"branch protected": {CodeFailed, func(f *fixture) {
+			f.remote.before = func(op string, req wire.PushRequest) error {
+				if op == "push" && touches(req, "refs/heads/uwf-state") {
+					return &wire.Error{Op: "push", URL: "memory:", Kind: wire.ErrProtected}
+				}
+				return nil
+			}
+		}},
+		"work branch rewritten": {CodeSuspended, func(f *fixture) {
+			f.pushes("refs/heads/uwf/"+string(testThread), map[string]string{"else": "x"})
+		}},
+		"work branch changed in the same file": {CodeSuspended, func(f *fixture) {
+			f.pushes("refs/heads/uwf/"+string(testThread), map[string]string{"made": "theirs\n"}, f.base())
+		}},
+		"work branch changed in very many files": {CodeSuspended, func(f *fixture) {
+			files := map[string]string{"made": "theirs\n"}
+			for i := range 1000 {
+				name := fmt.Sprint("a-file-with-a-rather-long-name-", i)
+				files[name], f.files[name] = "theirs\n", "ours\n"
+			}
+			f.pushes("refs/heads/uwf/"+string(testThread), files, f.base())
+		}},
+		"work branch rewritten, state branch protected": {CodeFailed, func(f *fixture) {
+			f.pushes("refs/heads/uwf/"+string(testThread), map[string]string{"else": "x"})
+			f.remote.before = func(op string, req wire.PushRequest) error {
+				if op == "push" && touches(req, "refs/heads/uwf-state") {
+					return &wire.Error{Op: "push", URL: "memory:", Kind: wire.ErrProtected}
+				}
+				return nil
+			}
+		}},
+	} {
+		for _, atomic := range []bool{true, false} {
+			t.Run(fmt.Sprint(name, ", atomic ", atomic), func(t *testing.T) {
+				bubble(t, atomic, func(f *fixture) {
+					f.start()
+					first := f.agent
+					f.agent = func(ctx context.Context, t Task, m *Meter) (Draft, error) {
+						f.files["before"] = "it\n"
+						return first(ctx, t, m)
+					}
+					f.steps("r0")
+					head := f.entry().Head
+					f.agent = func(_ context.Context, t Task, _ *Meter) (Draft, error) {
+						f.files["made"] = "ours\n"
+						d := f.draftOf(t).output(map[string]any{"$status": "rejected", "note": "not good"}).done()
+						c.happen(f)
+						return d, nil
+					}
+					_, err := f.step("r1")
+					f.remote.before = nil
+					want := c.code
+					if !atomic && (want == CodeSuspended || name == "taken over") {
+						// Nothing but the state branch can be looked at in the push that
+						// moves it: the rest is for the next job.
+						want = CodeOK
+					}
+					f.code(err, want)
+					tip := f.mem.Refs()[gitcas.AttemptRef(testThread, "r1", 1)]
+					if tip.IsZero() {
+						f.Fatalf("nothing was kept: %v", err)
+					}
+					if text := f.contents(tip); !strings.Contains(text, "ours\n") || !strings.Contains(text, "not good") {
+						f.Errorf("the attempt holds\n%s", text)
+					}
+					if want != c.code {
+						_, err := f.step("r2")
+						if name != "taken over" {
+							f.says(f.code(err, CodeSuspended), "branch uwf/")
+						}
+						return
+					}
+					if c.code == CodeSuspended {
+						if e := f.entry(); e.Head != head || e.Status != gitcas.StatusSuspended || len(e.Attempts) != 1 {
+							f.Errorf("%+v", e)
+						}
+					}
+					for name, id := range f.mem.Refs() {
+						if name == gitcas.ClaimRef(testThread) {
+							if o, _ := f.mem.Get(id); strings.Contains(string(o.Data), `"r1"`) {
+								f.Error("the claim is left")
+							}
+						}
+					}
+				})
+			})
+		}
+	}
+}
+
+// base is the recorded work commit.
+func (f *fixture) base() wire.ID { return f.mem.Refs()["refs/heads/uwf/"+string(testThread)] }
+
+// pushes makes a ref point to a new commit, by force if need be.
+func (f *fixture) pushes(ref string, files map[string]string, parents ...wire.ID) {
+	f.Helper()
+	snap, err := commitFiles(files, parents, "by hand")
+	f.ok(err)
+	for _, o := range snap.Objects {
+		f.mem.AddObjects(o.Object)
+	}
+	f.mem.SetRef(ref, snap.Commit)
+}
+
+// contents are all blobs of a commit and its parents.
+func (f *fixture) contents(commit wire.ID) string {
+	f.Helper()
+	w := &world{mem: f.mem}
+	c, err := w.commitOf(commit)
+	f.ok(err)
+	var b strings.Builder
+	f.blobs(&b, c.Tree)
+	for _, p := range c.Parents {
+		c, err := w.commitOf(p)
+		f.ok(err)
+		f.blobs(&b, c.Tree)
+	}
+	return b.String()
+}
+
+// TestFinish: a thread whose last step leads to the end, but that nobody ended, is
+// ended without an agent; cancelled is not ended.
+func TestFinish(t *testing.T) {
+	for name, c := range map[string]struct {
+		code Code
+		set  func(f *fixture)
+	}{
+		"ended": {CodeOK, func(*fixture) {}},
+		"reply lost": {CodeOK, func(f *fixture) {
+			f.remote.after = func(_ string, req wire.PushRequest) error {
+				if touches(req, "refs/heads/uwf-state") {
+					f.remote.after = nil
+					return unreachable()
+				}
+				return nil
+			}
+		}},
+		"cancelled meanwhile": {CodeNotYours, func(f *fixture) {
+			f.remote.before = func(op string, req wire.PushRequest) error {
+				if op == "push" && touches(req, "refs/heads/uwf-state") {
+					f.remote.before = nil
+					_, err := f.engine("p", 1).Cancel(f.Context(), testThread, "no")
+					return err
+				}
+				return nil
+			}
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(f *fixture) {
+				f.start()
+				f.steps("r1")
+				_, err := f.stepWith("r2", 1, StepRequest{Thread: testThread, Deliver: true})
+				f.ok(err)
+				f.edit(func(e *gitcas.Entry) { e.Status, e.Deliver = gitcas.StatusActive, false })
+				c.set(f)
+				res, err := f.step("r3")
+				f.code(err, c.code)
+				f.paid(2)
+				if (c.code == CodeOK) != (res.Done && res.Status == "ended") {
+					f.Errorf("%+v", res)
+				}
+				f.unclaimed()
+			})
+		})
+	}
+}

@@ -1,0 +1,264 @@
+package thread
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/go-git/go-git/v5/plumbing"
+
+	"github.com/united-workforce/uwf/engine/moderator"
+	"github.com/united-workforce/uwf/engine/workflow"
+	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/gitcas/wire"
+)
+
+// plan is what the moderator wants for the next step.
+type plan struct {
+	role     string
+	prompt   string
+	location string
+	agent    string // its name, and the command that runs it
+	command  string
+	end      bool
+	suspend  string // the reason
+	limit    error
+}
+
+// verdict is what the moderator makes of the new output.
+type verdict struct {
+	status string
+	plan
+}
+
+// load reads the thread.
+func (r *stepRun) load(ctx context.Context) error {
+	v, err := r.e.Store.Load(ctx, r.id)
+	if err != nil {
+		return fmt.Errorf("read thread %s: %w", r.id, err)
+	}
+	r.v = v
+	r.known = v.Getter(ctx)
+	r.entry, _ = v.Entry(r.id)
+	return nil
+}
+
+// beforeClaim settles what needs no claim: threads that are gone, suspended or
+// already stepped by this very run.
+func (r *stepRun) beforeClaim(ctx context.Context) (bool, Result, error) {
+	entry, alive := r.v.Entry(r.id)
+	if !alive {
+		return r.afterTheEnd(ctx)
+	}
+	if err := r.readChain(ctx, r.v); err != nil {
+		return false, r.result(), err
+	}
+	if r.req.ExpectHead != "" && entry.Head != r.req.ExpectHead {
+		if r.steppedByUs() {
+			return true, r.report(r.result()), nil
+		}
+		return false, r.result(), &NotYoursError{Thread: r.id, Reason: fmt.Sprintf("its head is %s, not %s", entry.Head, r.req.ExpectHead)}
+	}
+	switch entry.Status {
+	case gitcas.StatusSuspended:
+		err := &SuspendedError{Thread: r.id}
+		if entry.Suspended != nil {
+			err.Role, err.Reason = entry.Suspended.Role, entry.Suspended.Reason
+		}
+		return false, r.result(), err
+	case gitcas.StatusEnded:
+		return false, r.result(), &NotYoursError{Thread: r.id, Reason: "it has ended"}
+	}
+	return false, Result{}, nil
+}
+
+// afterTheEnd answers for a thread that is no longer on the tip.
+func (r *stepRun) afterTheEnd(ctx context.Context) (bool, Result, error) {
+	res := r.result()
+	ended, ok, err := r.e.Store.FindEnded(ctx, r.v, r.id)
+	if err != nil {
+		return false, res, fmt.Errorf("look for thread %s among the ended ones: %w", r.id, err)
+	}
+	if !ok {
+		return false, res, unknownThread(r.v, r.id)
+	}
+	res.Head, res.Status, res.Step = ended.Head, ended.Reason, len(ended.Steps)
+	res.Done = true
+	r.tidy(ctx, ended)
+	if r.req.ExpectHead != "" && ended.Head != r.req.ExpectHead && ended.Reason == reasonEnded {
+		mine, err := r.endedByUs(ctx, ended)
+		if err != nil {
+			return false, res, err
+		}
+		if mine {
+			return true, r.report(res), nil
+		}
+	}
+	return false, res, &NotYoursError{Thread: r.id, Reason: gone(ended)}
+}
+
+// tidy does, as well as it can, what a job left undone that was killed: in the
+// middle of a push without atomicity, so that the work branch lags behind the end,
+// or with a claim, which nobody else would delete on a thread that has ended.
+func (r *stepRun) tidy(ctx context.Context, ended gitcas.Ended) {
+	if workTip(r.v, ended.Work).IsZero() {
+		r.firstWork(ctx, ended)
+	}
+	r.e.settleWork(ctx, r.v, r.id, ended.Work)
+	if held, claimed := r.v.Claim(r.id); claimed && !r.e.alive(held.Claim, r.v.Time()) {
+		drop, _ := gitcas.ClaimUpdate(r.id, &held, nil, r.v.Time())
+		_, _ = r.e.Store.Remote().Push(ctx, wire.PushRequest{Updates: []wire.RefUpdate{drop}}) // it harms nobody
+	}
+}
+
+// firstWork makes the work branch of a thread that has ended with edits, where the
+// push that should have was not atomic and never came.
+func (r *stepRun) firstWork(ctx context.Context, ended gitcas.Ended) {
+	if r.e.Store.Atomic(r.v) || ended.Work.Commit == "" {
+		return
+	}
+	past, err := r.e.Store.LoadEnded(ctx, r.v, ended)
+	if err != nil {
+		return
+	}
+	if chain, err := past.Chain(ctx, r.id); err != nil || chain.Start.Base == ended.Work.Commit {
+		return
+	}
+	first := wire.RefUpdate{Name: branchRef(ended.Work.Branch), New: plumbing.NewHash(ended.Work.Commit)}
+	_, _ = r.e.Store.Remote().Push(ctx, wire.PushRequest{Updates: []wire.RefUpdate{first}}) // the attempt ref still has it
+}
+
+// gone says what became of a thread that is no longer on the tip.
+func gone(e gitcas.Ended) string {
+	if e.Reason == reasonEnded {
+		return "it has ended"
+	}
+	return "it was " + e.Reason
+}
+
+// endedByUs reports whether the last step of an ended thread is this run's.
+func (r *stepRun) endedByUs(ctx context.Context, ended gitcas.Ended) (bool, error) {
+	past, err := r.e.Store.LoadEnded(ctx, r.v, ended)
+	if err != nil {
+		return false, fmt.Errorf("read the ended thread %s: %w", r.id, err)
+	}
+	r.known = past.Getter(ctx)
+	err = r.readChain(ctx, past)
+	return err == nil && r.steppedByUs(), err
+}
+
+func (r *stepRun) steppedByUs() bool {
+	n := len(r.chain.Steps)
+	return n > 0 && r.chain.Steps[n-1].Run != nil && r.chain.Steps[n-1].Run.ID == r.e.Who.Run
+}
+
+// report completes the result of a job that has done its step before: a re-run
+// says what the first attempt said, for the effects that are still pending.
+func (r *stepRun) report(res Result) Result {
+	last := r.chain.Steps[len(r.chain.Steps)-1]
+	res.Workflow, res.Role, res.Usage, res.Work = r.def.Name, last.Role, last.Usage, last.Work
+	res.Result = cmp.Or(moderator.StatusOf(r.def, r.past[len(r.past)-1]), workflow.Unit)
+	res.Done = res.Done || r.entry.Status == gitcas.StatusEnded
+	if r.entry.Status == gitcas.StatusActive && r.entry.Next != nil {
+		res.NextRole = r.entry.Next.Role
+	}
+	return res
+}
+
+// readChain reads workflow, steps and outputs of the thread in v.
+func (r *stepRun) readChain(ctx context.Context, v *gitcas.View) error {
+	chain, err := v.Chain(ctx, r.id)
+	if err != nil {
+		return err
+	}
+	r.chain = chain
+	if r.def, err = workflow.FromNode(r.known, chain.Start.Workflow); err != nil {
+		return fmt.Errorf("workflow of thread %s: %w", r.id, err)
+	}
+	r.past, err = outputs(r.known, chain)
+	return err
+}
+
+// outputs are the steps as the moderator wants them.
+func outputs(g node.Getter, chain gitcas.Chain) ([]moderator.Output, error) {
+	out := make([]moderator.Output, 0, len(chain.Steps))
+	for _, s := range chain.Steps {
+		n, err := g.Get(s.Output)
+		if err != nil {
+			return nil, fmt.Errorf("output of step %s: %w", s.Hash, err)
+		}
+		m, _ := n.Payload.(map[string]any)
+		o := moderator.Output{Role: s.Role, Output: m}
+		if s.Body != nil {
+			b, err := g.Get(*s.Body)
+			if err != nil {
+				return nil, fmt.Errorf("body of step %s: %w", s.Hash, err)
+			}
+			o.Body, _ = b.Payload.(string)
+		}
+		out = append(out, o)
+	}
+	return out, nil
+}
+
+// decide asks the moderator whose turn it is, and checks the limits before
+// anything costs money.
+func (r *stepRun) decide(ctx context.Context) error {
+	d, err := r.next()
+	if err != nil {
+		return fmt.Errorf("thread %s: %w", r.id, err)
+	}
+	r.plan = planOf(d)
+	if r.plan.role != "" {
+		r.plan.agent, r.plan.command, err = r.e.Settings.Agent(r.def.Name, r.plan.role, r.req.Agent)
+		if err != nil {
+			return &UsageError{Msg: fmt.Sprintf("thread %s, role %s: %v", r.id, r.plan.role, err)}
+		}
+		if r.used, err = r.totals(ctx, r.entry.Attempts); err != nil {
+			return err
+		}
+		r.plan.limit = r.limits().Check(r.used, r.plan.role)
+	}
+	return nil
+}
+
+// next asks the moderator; after a resume, with the person's answer.
+func (r *stepRun) next() (moderator.Decision, error) {
+	if r.entry.Next == nil || r.entry.Next.Answer == "" {
+		return moderator.Next(r.def, r.past)
+	}
+	n, err := r.known.Get(r.entry.Next.Answer)
+	if err != nil {
+		return moderator.Decision{}, fmt.Errorf("the answer that resumed it: %w", err)
+	}
+	text, _ := n.Payload.(string)
+	return moderator.Resume(r.def, r.past, text)
+}
+
+func planOf(d moderator.Decision) plan {
+	switch d.Kind {
+	case moderator.End:
+		return plan{end: true, prompt: d.Prompt}
+	case moderator.Suspend:
+		return plan{suspend: d.Reason}
+	}
+	return plan{role: d.Role, prompt: d.Prompt, location: d.Location}
+}
+
+// ask puts the new output before the moderator, before it is committed: a status
+// without an edge would leave the thread stuck.
+func (r *stepRun) ask(s *sealed) (verdict, error) {
+	d, err := moderator.Next(r.def, append(slices.Clone(r.past), moderator.Output{Role: r.task.Role, Output: s.output, Body: s.body}))
+	if err != nil {
+		return verdict{}, err
+	}
+	status := cmp.Or(d.Status, workflow.Unit)
+	if len(d.Prompt) > maxEdgePrompt {
+		return verdict{}, fmt.Errorf("the output fills the prompt of role %s with %d bytes; at most %d are passed on: write long texts to files", d.Role, len(d.Prompt), maxEdgePrompt)
+	}
+	return verdict{status: status, plan: planOf(d)}, nil
+}
+
+func (r *stepRun) startPrompt() string { return r.chain.Start.Prompt }

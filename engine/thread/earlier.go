@@ -1,0 +1,183 @@
+package thread
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/united-workforce/uwf/engine/moderator"
+	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/gitcas/record"
+	"github.com/united-workforce/uwf/gitcas/wire"
+)
+
+// totals are what the thread has used so far, failed attempts included: they
+// were paid for as well. refs are those at the present step.
+func (r *stepRun) totals(ctx context.Context, refs []string) (moderator.Totals, error) {
+	var t moderator.Totals
+	_, failed, err := r.earlierAttempts(ctx, r.v, refs)
+	if err != nil {
+		return t, err
+	}
+	r.failedBefore = slices.Clone(failed)
+	for _, s := range r.chain.Steps {
+		t.Add(s.Role, s.Usage)
+		failed = append(failed, s.PreviousAttempts...)
+	}
+	for _, h := range failed {
+		n, ok := r.attemptNodes[h]
+		if !ok {
+			if n, err = r.known.Get(h); err != nil {
+				return t, fmt.Errorf("read the earlier attempt %s: %w", h, err)
+			}
+		}
+		step, err := record.ParseStep(n)
+		if err != nil {
+			return t, fmt.Errorf("read the earlier attempt %s: %w", h, err)
+		}
+		t.Add(step.Role, step.Usage)
+	}
+	return t, nil
+}
+
+// countDead adds the attempts whose claims this job found dead to what was used:
+// nothing of them was known when the limits were checked first.
+func (r *stepRun) countDead(ctx context.Context) error {
+	held, _ := r.hold.current()
+	if len(held.Died) == 0 || r.plan.role == "" {
+		return nil
+	}
+	var err error
+	if r.used, err = r.totals(ctx, linked(r.entry.Attempts, deadRefs(r.id, held.Died)...)); err == nil {
+		r.plan.limit = r.limits().Check(r.used, r.plan.role)
+	}
+	return err
+}
+
+// earlierAttempts reads the error StepNodes of attempts.
+func (r *stepRun) earlierAttempts(ctx context.Context, v *gitcas.View, refs []string) ([]gitcas.PlacedNode, []node.Hash, error) {
+	var nodes []gitcas.PlacedNode
+	var hashes []node.Hash
+	for _, ref := range refs {
+		a, err := r.e.Store.ReadAttempt(ctx, v, ref)
+		if errors.Is(err, wire.ErrNotFound) || errors.Is(err, node.ErrNotFound) {
+			continue // purged: nothing to link
+		}
+		if err != nil {
+			return nil, nil, fmt.Errorf("read the earlier attempt %s: %w", ref, err)
+		}
+		if a.Claim != nil {
+			if a.Nodes, err = r.obituary(a); err != nil {
+				return nil, nil, err
+			}
+		}
+		step, found := errorStepOf(a.Nodes)
+		if !found {
+			continue
+		}
+		for _, n := range a.Nodes {
+			r.attemptNodes[n.Hash] = n.Node
+		}
+		hashes = append(hashes, step)
+		nodes = append(nodes, closure(r.id, a.Nodes, step)...)
+	}
+	return nodes, hashes, nil
+}
+
+// maxExact is the largest whole number that every JSON reader keeps.
+const maxExact = 1<<53 - 1
+
+// obituary is the error StepNode of a job that died without a word, as far as its
+// claim tells. The same claim always gives the same nodes.
+func (r *stepRun) obituary(a gitcas.Attempt) ([]gitcas.PlacedNode, error) {
+	c := *a.Claim
+	for _, n := range []*int64{&c.Since, &c.Renewed, &c.Tokens} {
+		*n = min(*n, maxExact)
+	}
+	at := time.UnixMilli(c.Renewed)
+	text := fmt.Sprintf("the job died: run %s (attempt %d) on %s was last heard of at %s",
+		shorten(c.Run, 100), c.Attempt, shorten(c.Host, 100), at.UTC().Format(time.RFC3339))
+	var nodes []gitcas.PlacedNode
+	var err error
+	add := func(n node.Node, h node.Hash, nerr error) node.Hash {
+		err = errors.Join(err, nerr)
+		nodes = append(nodes, gitcas.PlacedNode{Hash: h, Node: n, Place: gitcas.Place{Thread: r.id}})
+		return h
+	}
+	step := record.Step{
+		Start: r.chain.StartHash, Prev: r.lastStep(), Role: r.plan.role, Agent: "unknown", Cwd: ".",
+		Output:      add(record.ErrorOutput{Error: text, Phase: "agent"}.Node(at)),
+		Detail:      add(node.New(node.String, "", at)),
+		StartedAtMs: c.Since, CompletedAtMs: max(c.Renewed, c.Since),
+		Usage: &record.Usage{InputTokens: c.Tokens, DurationMs: max(c.Renewed-c.Since, 0)},
+		Run:   &record.Run{ID: shorten(c.Run, 100), Attempt: c.Attempt},
+	}
+	n, h, serr := step.Node(at)
+	add(n, h, serr)
+	for typ, s := range record.Schemas() {
+		if typ == record.ErrorOutputSchema || typ == n.Type {
+			nodes = append(nodes, gitcas.PlacedNode{Hash: typ, Node: s})
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("account for the job of %s.%d, which died: %w", c.Run, c.Attempt, err)
+	}
+	return nodes, nil
+}
+
+// lastStep is the thread's head; nil before the first step.
+func (r *stepRun) lastStep() *node.Hash {
+	n := len(r.chain.Steps)
+	if n == 0 {
+		return nil
+	}
+	return &r.chain.Steps[n-1].Hash
+}
+
+// errorStepOf finds the error StepNode among an attempt's nodes.
+func errorStepOf(nodes []gitcas.PlacedNode) (node.Hash, bool) {
+	types := map[node.Hash]node.Hash{}
+	for _, n := range nodes {
+		types[n.Hash] = n.Node.Type
+	}
+	for _, n := range nodes {
+		if !record.IsStep(n.Node.Type) {
+			continue
+		}
+		step, err := record.ParseStep(n.Node)
+		if err == nil && types[step.Output] == record.ErrorOutputSchema {
+			return n.Hash, true
+		}
+	}
+	return "", false
+}
+
+// closure is the error StepNode with the nodes that it needs, placed in the
+// thread's folder.
+func closure(id gitcas.ThreadID, nodes []gitcas.PlacedNode, root node.Hash) []gitcas.PlacedNode {
+	byHash := map[node.Hash]gitcas.PlacedNode{}
+	for _, n := range nodes {
+		byHash[n.Hash] = n
+	}
+	step, err := record.ParseStep(byHash[root].Node)
+	if err != nil {
+		return nil
+	}
+	var out []gitcas.PlacedNode
+	add := func(hs ...node.Hash) {
+		for _, h := range hs {
+			if n, ok := byHash[h]; ok {
+				n.Place = gitcas.Place{Thread: id}
+				if n.Node.Type == node.MetaSchema {
+					n.Place = gitcas.Place{} // schemas are shared
+				}
+				out = append(out, n)
+			}
+		}
+	}
+	add(root, step.Output, step.Detail, byHash[root].Node.Type, byHash[step.Output].Node.Type, byHash[step.Detail].Node.Type)
+	return out
+}

@@ -1,0 +1,135 @@
+package thread
+
+import (
+	"context"
+	"time"
+
+	"github.com/united-workforce/uwf/engine/moderator"
+	"github.com/united-workforce/uwf/engine/redact"
+	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/record"
+	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/gitcas/workspace"
+)
+
+// Timing of claims. A claim is renewed every RenewEvery and dead ClaimLife after
+// its last renewal, by the server's clock.
+const (
+	RenewEvery = time.Minute
+	ClaimLife  = 3 * time.Minute
+)
+
+// MaxAttempts is how many failed attempts on one head suspend a thread.
+const MaxAttempts = 3
+
+// Folder is the agent's working folder.
+type Folder interface {
+	// Restore makes the folder equal to a commit.
+	Restore(ctx context.Context, commit wire.ID) error
+	// Snapshot makes a commit of the folder; nothing is pushed.
+	Snapshot(ctx context.Context, req workspace.SnapshotRequest) (workspace.Snapshot, error)
+	// Dir is where agents are started.
+	Dir() string
+	// Sub is a folder inside of it. One that leads outside, by whatever way, or
+	// is not there is an error.
+	Sub(location string) (string, error)
+}
+
+// Redactor removes secrets. Every method fails closed: what can't be checked is
+// an error, never passed on.
+type Redactor interface {
+	// Value returns v with secrets replaced in all its strings, and how many.
+	Value(v any) (any, int, error)
+	// Find lists the secrets that b holds.
+	Find(b []byte) ([]redact.Finding, error)
+}
+
+// Identity names the job that works: it is written into its claims and steps.
+type Identity struct {
+	Run     string // CI run id, or a random id on a laptop: [0-9A-Za-z-]+
+	Attempt int    // from 1; a re-run of the same job raises it
+	Host    string
+	Boot    string // the machine's boot id; empty where unknown
+	PID     int
+	// Alive reports whether a process of this machine is still there. Nil: not known.
+	Alive func(pid int) bool
+}
+
+// Clock is the time as the engine sees it.
+type Clock interface {
+	Now() time.Time
+	// After returns a channel that delivers once d has passed, and a stop function.
+	After(d time.Duration) (<-chan time.Time, func())
+}
+
+// SystemClock is the machine's clock.
+type SystemClock struct{}
+
+// Now is time.Now.
+func (SystemClock) Now() time.Time { return time.Now() }
+
+// After is a time.Timer.
+func (SystemClock) After(d time.Duration) (<-chan time.Time, func()) {
+	t := time.NewTimer(d)
+	return t.C, func() { t.Stop() }
+}
+
+// Settings says which agent works a role, with which model, and how far a thread
+// may go.
+type Settings interface {
+	// Agent returns the name that is recorded, and the command to run.
+	Agent(workflow, role, override string) (name, command string, err error)
+	// Model returns nil where the agent needs none or none is configured.
+	Model(workflow, role string) *Model
+	// Limits of a thread of that workflow.
+	Limits(workflow string) moderator.Limits
+	// Timeout of one agent run; 0: none.
+	Timeout() time.Duration
+}
+
+// Engine steps threads. All fields but Observe and Hook are required.
+type Engine struct {
+	Store    *gitcas.Store
+	Agent    Agent
+	Folder   Folder
+	Redact   Redactor
+	Settings Settings
+	Who      Identity
+	Clock    Clock
+	// Fence returns the random word around text that came from outside.
+	Fence func() string
+	// Observe is told what goes on; it must not block.
+	Observe func(Event)
+	// Hook is called after each durable point of the protocol, by name. Fault
+	// injection only.
+	Hook func(point string)
+}
+
+// Event is something worth showing while a step runs.
+type Event struct {
+	// Kind is "claimed", "agent" (it starts; Text is what it was told), "tokens"
+	// (Usage so far), "notice" (Text), "sealed", "committed", "suspended" or "ended".
+	Kind   string
+	Thread gitcas.ThreadID
+	Step   int
+	Role   string
+	Agent  string
+	Status string
+	Tokens int64
+	Usage  record.Usage
+	Text   string
+}
+
+func (e *Engine) observe(ev Event) {
+	if e.Observe != nil {
+		e.Observe(ev)
+	}
+}
+
+func (e *Engine) reached(point string) {
+	if e.Hook != nil {
+		e.Hook(point)
+	}
+}
+
+func (e *Engine) run() record.Run { return record.Run{ID: e.Who.Run, Attempt: e.Who.Attempt} }

@@ -1,0 +1,179 @@
+package thread
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/united-workforce/uwf/engine/workflow"
+	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/gitcas/wire"
+)
+
+// Code is the exit code of a command that works on a thread.
+type Code int
+
+// The exit codes. They are part of the interface: scripts and jobs branch on them.
+const (
+	CodeOK        Code = 0 // advanced, or ended
+	CodeFailed    Code = 1 // the step failed
+	CodeUsage     Code = 2 // wrong usage or invalid definition
+	CodeSuspended Code = 3 // waits for a person
+	CodeNotYours  Code = 4 // moved, claimed, cancelled or ended
+	CodeDamaged   Code = 5 // store damaged or unreadable
+	CodeLimit     Code = 6 // a limit is reached
+)
+
+// FailedError: the step failed. The thread's head has not moved, unless Unsure;
+// Attempt is the ref that keeps what the agent produced, empty when nothing could
+// be kept.
+type FailedError struct {
+	Thread  gitcas.ThreadID
+	Role    string
+	Phase   string // "workspace", "agent", "extract", "seal", "commit"
+	Attempt string
+	Err     error
+	// Unsure: nobody could be asked whether the step was committed after all.
+	Unsure bool
+}
+
+func (e *FailedError) Error() string {
+	msg := fmt.Sprintf("step of thread %s failed (role %s, %s): %v", e.Thread, e.Role, e.Phase, e.Err)
+	if e.Unsure {
+		return msg + "\nwhether the thread has moved is not known; look with: uwf thread show " + string(e.Thread)
+	}
+	if e.Attempt != "" {
+		msg += "\nthe thread has not moved; what there is was kept: git show " + e.Attempt
+	}
+	return fmt.Sprintf("%s\ntry again with: uwf thread step %s", msg, e.Thread)
+}
+
+func (e *FailedError) Unwrap() error { return e.Err }
+
+// UsageError: the request can't be right, whatever the store holds.
+type UsageError struct{ Msg string }
+
+func (e *UsageError) Error() string { return e.Msg }
+
+// SuspendedError: the thread waits for a person.
+type SuspendedError struct {
+	Thread gitcas.ThreadID
+	Role   string
+	Reason string
+}
+
+func (e *SuspendedError) Error() string {
+	return fmt.Sprintf("thread %s waits for a person (role %s): %s\nanswer with: uwf thread resume %s -p \"…\"",
+		e.Thread, e.Role, e.Reason, e.Thread)
+}
+
+// NotYoursError: the thread is not this job's to step. Nothing was lost and
+// nothing needs to be done.
+type NotYoursError struct {
+	Thread gitcas.ThreadID
+	Reason string
+	Kept   string // the attempt ref that keeps this job's work, if it had any
+	cause  error
+}
+
+func (e *NotYoursError) Error() string {
+	msg := fmt.Sprintf("thread %s is not ours to step: %s", e.Thread, e.Reason)
+	if e.Kept != "" {
+		msg += "\nthis job's work was kept: git show " + e.Kept
+	}
+	return msg
+}
+
+func (e *NotYoursError) Unwrap() error { return e.cause }
+
+// LimitError: a limit was reached before anything was paid; the thread was
+// suspended.
+type LimitError struct {
+	Thread gitcas.ThreadID
+	Err    error
+}
+
+func (e *LimitError) Error() string {
+	return fmt.Sprintf("thread %s: %v", e.Thread, e.Err)
+}
+
+func (e *LimitError) Unwrap() error { return e.Err }
+
+// UnknownThreadError: no thread of that id, neither alive nor ended.
+type UnknownThreadError struct {
+	Thread gitcas.ThreadID
+	Alive  []gitcas.ThreadID // those that there are, for suggestions
+}
+
+func (e *UnknownThreadError) Error() string {
+	return fmt.Sprintf("no thread %s in this store (see: uwf thread list --all)", e.Thread)
+}
+
+func unknownThread(v *gitcas.View, id gitcas.ThreadID) error {
+	return &UnknownThreadError{Thread: id, Alive: slices.Sorted(maps.Keys(v.Threads()))}
+}
+
+// CodeOf says which exit code an error of this package, of the Store or of a
+// definition stands for.
+func CodeOf(err error) Code {
+	var (
+		failed    *FailedError
+		usage     *UsageError
+		suspended *SuspendedError
+		notYours  *NotYoursError
+		limit     *LimitError
+		unknown   *UnknownThreadError
+		invalid   *workflow.InvalidError
+		wireErr   *wire.Error
+	)
+	switch {
+	case err == nil:
+		return CodeOK
+	case errors.Is(err, gitcas.ErrDamaged): // first: trying again does not help
+		return CodeDamaged
+	case errors.As(err, &failed):
+		return CodeFailed
+	case errors.As(err, &usage), errors.As(err, &unknown), errors.As(err, &invalid), errors.Is(err, workflow.ErrNoWorkflow),
+		errors.Is(err, gitcas.ErrNoStore), errors.Is(err, gitcas.ErrUnknownThread), errors.Is(err, gitcas.ErrInvalid), errors.Is(err, gitcas.ErrLocalDiffers):
+		return CodeUsage
+	case errors.As(err, &suspended):
+		return CodeSuspended
+	case errors.As(err, &notYours):
+		return CodeNotYours
+	case errors.As(err, &limit):
+		return CodeLimit
+	case errors.Is(err, context.Canceled), errors.Is(err, wire.ErrLostRace):
+		// Interrupted, or others were faster until the time was up: nothing is
+		// wrong with the store.
+		return CodeFailed
+	case errors.Is(err, node.ErrNotFound), errors.As(err, &wireErr):
+		return CodeDamaged
+	}
+	return CodeFailed
+}
+
+// cleanError is an error whose text held a secret: of an agent's stderr, say.
+type cleanError struct {
+	text string
+	err  error
+}
+
+func (e *cleanError) Error() string { return e.text }
+
+func (e *cleanError) Unwrap() error { return e.err }
+
+// cleanError takes secrets out of what an error says.
+func (e *Engine) cleanError(err error) error {
+	text, found, rerr := e.Redact.Value(err.Error())
+	switch {
+	case rerr != nil:
+		return &cleanError{"the step ended with an error that could not be checked for secrets, so it is not shown: " + rerr.Error(), err}
+	case found == 0:
+		return err
+	}
+	clean, _ := text.(string)
+	return &cleanError{clean, err}
+}

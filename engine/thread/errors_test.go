@@ -1,0 +1,75 @@
+package thread
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/united-workforce/uwf/engine/workflow"
+	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/gitcas/wire"
+)
+
+func TestCodeOf(t *testing.T) {
+	remote := func(kind error) error { return &wire.Error{Op: "push", URL: "memory:", Kind: kind} }
+	damaged := &gitcas.DamagedError{What: "threads.yaml", Kind: gitcas.ErrContent}
+	for name, c := range map[string]struct {
+		err  error
+		want Code
+	}{
+		"nothing":                         {nil, 0},
+		"failed":                          {&FailedError{Err: errors.New("x")}, 1},
+		"failed, the remote was away":     {&FailedError{Err: remote(wire.ErrUnreachable)}, 1},
+		"failed, the thread was not ours": {&FailedError{Err: &NotYoursError{}}, 1},
+		"failed on a damaged store":       {&FailedError{Err: damaged}, 5},
+		"usage":                           {&UsageError{"x"}, 2},
+		"unknown thread":                  {&UnknownThreadError{}, 2},
+		"invalid definition":              {&workflow.InvalidError{}, 2},
+		"no definition":                   {fmt.Errorf("x: %w", workflow.ErrNoWorkflow), 2},
+		"no store":                        {gitcas.ErrNoStore, 2},
+		"bad id":                          {fmt.Errorf("%w: x", gitcas.ErrInvalid), 2},
+		"suspended":                       {&SuspendedError{}, 3},
+		"not ours":                        {&NotYoursError{}, 4},
+		"claimed":                         {&NotYoursError{cause: &claimedError{}}, 4},
+		"damaged":                         {damaged, 5},
+		"another store":                   {&gitcas.DamagedError{Kind: gitcas.ErrOtherStore}, 5},
+		"a node is missing":               {fmt.Errorf("x: %w", node.ErrNotFound), 5},
+		"unreachable":                     {remote(wire.ErrUnreachable), 5},
+		"denied":                          {remote(wire.ErrDenied), 5},
+		"lost races until the end":        {remote(wire.ErrLostRace), 1},
+		"interrupted":                     {context.Canceled, 1},
+		"interrupted in a request":        {errors.Join(remote(wire.ErrUnreachable), context.Canceled), 1},
+		"limit":                           {&LimitError{Err: errors.New("x")}, 6},
+		"without its secret":              {&cleanError{"x", &LimitError{Err: errors.New("y")}}, 6},
+		"anything else":                   {errors.New("x"), 1},
+	} {
+		if got := CodeOf(c.err); got != c.want {
+			t.Errorf("%s: %d, want %d", name, got, c.want)
+		}
+		if c.err != nil {
+			if got := CodeOf(fmt.Errorf("wrapped: %w", c.err)); got != c.want {
+				t.Errorf("%s, wrapped: %d, want %d", name, got, c.want)
+			}
+		}
+	}
+}
+
+func TestErrorsSayWhatToDo(t *testing.T) {
+	for want, err := range map[string]error{
+		"step of thread T failed (role a, agent): x\nthe thread has not moved; what there is was kept: git show R\ntry again with: uwf thread step T":                   &FailedError{Thread: "T", Role: "a", Phase: "agent", Attempt: "R", Err: errors.New("x")},
+		"step of thread T failed (role a, commit): x\nwhether the thread has moved is not known; look with: uwf thread show T":                                          &FailedError{Thread: "T", Role: "a", Phase: "commit", Err: errors.New("x"), Unsure: true},
+		"thread T is not ours to step: x\nthis job's work was kept: git show R":                                                                                         &NotYoursError{Thread: "T", Reason: "x", Kept: "R"},
+		"thread T waits for a person (role a): why?\nanswer with: uwf thread resume T -p \"…\"":                                                                         &SuspendedError{Thread: "T", Role: "a", Reason: "why?"},
+		"no thread T in this store (see: uwf thread list --all)":                                                                                                        &UnknownThreadError{Thread: "T"},
+		"branch b was changed by people in files that the agent changed too (f, g); merge them on the branch, then resume the thread":                                   &DivergedError{Branch: "b", Overlap: []string{"f", "g"}},
+		"branch b is at 2, which does not contain 1, the thread's last recorded commit; merge or reset the branch to a descendant of it, then resume the thread":        &DivergedError{Branch: "b", Recorded: "1", Tip: "2"},
+		"the agent wrote a secret (KEY) into f; nothing of the folder was pushed: take the secret out of the agent's reach, or out of the file, and run the step again": &SecretInFileError{Path: "f", Name: "KEY"},
+		"agent m: it died: y\nlast words": &AgentError{Agent: "m", Reason: "it died", Detail: "last words", Err: errors.New("y")},
+	} {
+		if got := err.Error(); got != want {
+			t.Errorf("\n%s\nwant\n%s", got, want)
+		}
+	}
+}

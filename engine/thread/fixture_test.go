@@ -1,0 +1,497 @@
+package thread
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-git/go-git/v5/plumbing"
+
+	"github.com/united-workforce/uwf/engine/moderator"
+	"github.com/united-workforce/uwf/engine/redact"
+	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/gitobj"
+	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/gitcas/record"
+	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/gitcas/workspace"
+)
+
+const testThread gitcas.ThreadID = "01JD0000000000000000000001"
+
+// testWorkflow is a → b; b sends back or approves, a may ask a person.
+var testWorkflow = map[string]any{
+	"name": "two", "description": "d",
+	"roles": map[string]any{"a": testRole("a"), "b": testRole("b")},
+	"graph": map[string]any{
+		"$START": map[string]any{"_": simEdge("a", "begin")},
+		"a":      map[string]any{"done": map[string]any{"role": "b", "prompt": "check {{{note}}}", "location": "{{{where}}}"}, "ask": simEdge("$SUSPEND", "{{{note}}}")},
+		"b":      map[string]any{"rejected": simEdge("a", "again: {{{note}}}"), "approved": simEdge("$END", "")},
+	},
+}
+
+func testSchema(role string) map[string]any {
+	s := simSchema(role)
+	props, _ := s["properties"].(map[string]any)
+	s["title"] = "two." + role
+	props["code"] = map[string]any{"type": "string", "pattern": "^[0-9a-z]*$"}
+	props["see"] = map[string]any{"type": "array", "items": map[string]any{"type": "string", "format": "ocas_ref"}}
+	props["where"] = map[string]any{"type": "string"}
+	return s
+}
+
+func testRole(role string) map[string]any {
+	h, err := node.HashOf(node.MetaSchema, testSchema(role))
+	if err != nil {
+		return nil
+	}
+	return map[string]any{"description": role, "goal": "g", "capabilities": []any{}, "procedure": "p", "output": "o", "frontmatter": string(h)}
+}
+
+// fixture is a store in memory with the workflow above, and everything that an
+// engine is given.
+type fixture struct {
+	*testing.T
+	mem    *wire.Memory
+	remote *remote
+	files  map[string]string // of the working folder
+	limits moderator.Limits
+	redact Redactor
+	agent  func(ctx context.Context, t Task, m *Meter) (Draft, error)
+	hook   func(point string)
+	host   string
+	alive  func(pid int) bool
+	noSubs bool
+
+	mu   sync.Mutex
+	runs []Task // what agents were asked to do
+}
+
+// inBubble runs a test over a fresh fixture, in fake time.
+func inBubble(t *testing.T, test func(f *fixture)) {
+	t.Helper()
+	bubble(t, true, test)
+}
+
+func bubble(t *testing.T, atomic bool, test func(f *fixture)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		mem := wire.NewMemory(wire.MemoryOptions{Atomic: atomic})
+		f := &fixture{T: t, mem: mem, remote: &remote{Remote: mem}, files: map[string]string{}, redact: noSecrets{}, host: "here"}
+		f.agent = f.answer("done", "approved")
+		test(f)
+	})
+}
+
+func (f *fixture) ok(err error) {
+	f.Helper()
+	if err != nil {
+		f.Fatal(err)
+	}
+}
+
+// code checks an error's exit code and returns its text.
+func (f *fixture) code(err error, want Code) string {
+	f.Helper()
+	if got := CodeOf(err); got != want {
+		f.Fatalf("exit code %d, want %d: %v", got, want, err)
+	}
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+func (f *fixture) says(text string, want ...string) {
+	f.Helper()
+	for _, w := range want {
+		if !strings.Contains(text, w) {
+			f.Errorf("%q does not say %q", text, w)
+		}
+	}
+}
+
+// engine is that of one job.
+func (f *fixture) engine(run string, attempt int) *Engine {
+	return &Engine{
+		Store: gitcas.Open(f.remote, gitcas.Options{Now: time.Now, Jitter: func() float64 { return 0.5 }, Rand: zeroReader{}}),
+		Agent: f, Folder: &testFolder{f: f}, Redact: f.redact, Settings: f, Clock: SystemClock{},
+		Fence: func() string { return "fence" }, Hook: f.hook,
+		Who: Identity{Run: run, Attempt: attempt, Host: f.host, Boot: "boot", PID: 7, Alive: f.alive},
+	}
+}
+
+// Run implements Agent.
+func (f *fixture) Run(ctx context.Context, t Task, m *Meter) (Draft, error) {
+	f.mu.Lock()
+	f.runs = append(f.runs, t)
+	f.mu.Unlock()
+	return f.agent(ctx, t, m)
+}
+
+// paid checks how often agents ran.
+func (f *fixture) paid(want int) {
+	f.Helper()
+	if len(f.runs) != want {
+		f.Fatalf("agents ran %d times, want %d", len(f.runs), want)
+	}
+}
+
+// Agent, Model, Limits and Timeout implement Settings.
+func (f *fixture) Agent(_, _, override string) (string, string, error) {
+	if override == "none" {
+		return "", "", errors.New("no such agent")
+	}
+	return "test", "test", nil
+}
+func (f *fixture) Model(string, string) *Model       { return nil }
+func (f *fixture) Limits(string) moderator.Limits    { return f.limits }
+func (f *fixture) Timeout() time.Duration            { return 0 }
+func (f *fixture) draftOf(t Task) *draft             { return newDraft(f.T, t) }
+func (f *fixture) store() *gitcas.Store              { return f.engine("look", 1).Store }
+func (f *fixture) at(id gitcas.ThreadID) StepRequest { return StepRequest{Thread: id} }
+
+// answer is an agent that gives role a the one status and role b the other.
+func (f *fixture) answer(a, b string) func(context.Context, Task, *Meter) (Draft, error) {
+	return func(_ context.Context, t Task, m *Meter) (Draft, error) {
+		m.Add(10, 1, 0.5)
+		status := a
+		if t.Role == "b" {
+			status = b
+		}
+		return f.draftOf(t).output(map[string]any{"$status": status, "note": "what now?"}).done(), nil
+	}
+}
+
+// fails is an agent that pays and gives up.
+func (f *fixture) fails(_ context.Context, _ Task, m *Meter) (Draft, error) {
+	m.Add(100, 10, 1)
+	return Draft{Stderr: "no idea"}, &AgentError{Agent: "test", Reason: "gave up"}
+}
+
+func startRequest(id gitcas.ThreadID) StartRequest {
+	req := StartRequest{ID: id, Nodes: map[node.Hash]node.Node{}, Prompt: "do it"}
+	for _, n := range []struct {
+		typ     node.Hash
+		payload any
+	}{{node.MetaSchema, testSchema("a")}, {node.MetaSchema, testSchema("b")}, {record.WorkflowSchema, testWorkflow}} {
+		made, h, err := node.New(n.typ, n.payload, time.UnixMilli(0))
+		if err == nil {
+			req.Nodes[h], req.Workflow = made, h
+		}
+	}
+	return req
+}
+
+// start starts the thread.
+func (f *fixture) start() {
+	f.Helper()
+	_, err := f.engine("start", 1).Start(f.Context(), startRequest(testThread))
+	f.ok(err)
+}
+
+// step is one job.
+func (f *fixture) step(run string) (Result, error) { return f.stepWith(run, 1, f.at(testThread)) }
+
+func (f *fixture) stepWith(run string, attempt int, req StepRequest) (Result, error) {
+	return f.engine(run, attempt).Step(f.Context(), req)
+}
+
+// steps runs jobs that must all go well.
+func (f *fixture) steps(runs ...string) (last Result) {
+	f.Helper()
+	for _, run := range runs {
+		res, err := f.step(run)
+		f.ok(err)
+		last = res
+	}
+	return last
+}
+
+// view is the store as it is now.
+func (f *fixture) view() *gitcas.View {
+	f.Helper()
+	v, err := gitcas.Open(f.mem, gitcas.Options{}).Load(f.Context(), testThread)
+	f.ok(err)
+	return v
+}
+
+func (f *fixture) entry() gitcas.Entry {
+	f.Helper()
+	e, ok := f.view().Entry(testThread)
+	if !ok {
+		f.Fatal("the thread is gone")
+	}
+	return e
+}
+
+func (f *fixture) chain() gitcas.Chain {
+	f.Helper()
+	c, err := f.view().Chain(f.Context(), testThread)
+	f.ok(err)
+	return c
+}
+
+func (f *fixture) get(h node.Hash) node.Node {
+	f.Helper()
+	n, err := f.view().Get(f.Context(), h)
+	f.ok(err)
+	return n
+}
+
+// attempt reads what was kept of a run.
+func (f *fixture) attempt(run string, attempt int) gitcas.Attempt {
+	f.Helper()
+	a, err := f.store().ReadAttempt(f.Context(), f.view(), gitcas.AttemptRef(testThread, run, attempt))
+	f.ok(err)
+	return a
+}
+
+// edit changes the thread's entry behind the engine's back.
+func (f *fixture) edit(change func(*gitcas.Entry)) {
+	f.Helper()
+	e := f.entry()
+	change(&e)
+	s := gitcas.Open(f.mem, gitcas.Options{})
+	_, err := s.Push(f.Context(), f.view(), &gitcas.Change{Subject: "by hand", Threads: map[gitcas.ThreadID]*gitcas.Entry{testThread: &e}})
+	f.ok(err)
+}
+
+// claimBy puts a claim on the thread.
+func (f *fixture) claimBy(c gitcas.Claim) {
+	f.Helper()
+	v := f.view()
+	var old *gitcas.Held
+	if h, ok := v.Claim(testThread); ok {
+		old = &h
+	}
+	upd, objs := gitcas.ClaimUpdate(testThread, old, &c, time.Now())
+	_, err := f.mem.Push(f.Context(), wire.PushRequest{Updates: []wire.RefUpdate{upd}, Objects: objs})
+	f.ok(err)
+}
+
+// unclaimed checks that no claim is left.
+func (f *fixture) unclaimed() {
+	f.Helper()
+	if c, ok := f.view().Claim(testThread); ok {
+		f.Errorf("the claim of %s.%d is left", c.Run, c.Attempt)
+	}
+}
+
+// nowhere checks that no object of the remote holds a text.
+func (f *fixture) nowhere(secret string) {
+	f.Helper()
+	for name, tip := range f.mem.Refs() {
+		seen := map[wire.ID]bool{}
+		for todo := []wire.ID{tip}; len(todo) > 0; {
+			id := todo[0]
+			todo = todo[1:]
+			o, ok := f.mem.Get(id)
+			if seen[id] || !ok {
+				continue
+			}
+			seen[id] = true
+			if strings.Contains(string(o.Data), secret) {
+				f.Errorf("%s: %s %s holds the secret:\n%s", name, o.Type, id, o.Data)
+			}
+			if c, err := gitobj.DecodeCommit(o.Data); err == nil {
+				todo = append(append(todo, c.Tree), c.Parents...)
+			} else if es, err := gitobj.DecodeTree(o.Data); err == nil {
+				for _, e := range es {
+					todo = append(todo, e.ID)
+				}
+			}
+		}
+	}
+}
+
+// draft puts together what an agent stages.
+type draft struct {
+	t    *testing.T
+	d    Draft
+	step record.Step
+	task Task
+}
+
+func newDraft(t *testing.T, task Task) *draft {
+	d := &draft{t: t, d: Draft{Nodes: map[node.Hash]node.Node{}}, task: task}
+	d.step = record.Step{
+		Start: task.Start, Prev: task.Prev, Role: task.Role, Agent: task.Agent,
+		EdgePrompt: task.EdgePrompt, StartedAtMs: task.StartedAtMs, CompletedAtMs: task.StartedAtMs, Cwd: task.Cwd,
+	}
+	d.step.Detail = d.put(record.MockDetailSchema, map[string]any{"sessionId": "s", "role": task.Role, "stepIndex": int64(task.Step)})
+	return d
+}
+
+// put stages a node.
+func (d *draft) put(typ node.Hash, payload any) node.Hash {
+	d.t.Helper()
+	n, h, err := node.New(typ, payload, time.Now())
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	d.d.Nodes[h] = n
+	return h
+}
+
+func (d *draft) output(fields map[string]any) *draft {
+	d.t.Helper()
+	d.step.Output = d.put(d.task.OutputSchema, fields)
+	return d
+}
+
+func (d *draft) body(text string) *draft {
+	d.t.Helper()
+	h := d.put(node.String, text)
+	d.step.Body = &h
+	return d
+}
+
+// with changes the StepNode.
+func (d *draft) with(change func(*record.Step)) *draft {
+	change(&d.step)
+	return d
+}
+
+func (d *draft) done() Draft {
+	d.t.Helper()
+	n, h, err := d.step.Node(time.Now())
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	d.d.Nodes[h], d.d.Handle = n, h
+	return d.d
+}
+
+// testFolder is a flat folder of text files. It belongs to the fixture, as that of
+// a machine belongs to all its jobs.
+type testFolder struct{ f *fixture }
+
+func (t *testFolder) Dir() string { return "/folder" }
+
+func (t *testFolder) Sub(location string) (string, error) {
+	if strings.HasPrefix(location, "..") || strings.HasPrefix(location, "/") || t.f.noSubs {
+		return "", errors.New("it leads out of the workspace")
+	}
+	return "/folder/" + location, nil
+}
+
+func (t *testFolder) read(commit wire.ID) (map[string]string, error) {
+	w := &world{mem: t.f.mem}
+	files, _, err := w.filesOf(commit)
+	return files, err
+}
+
+func (t *testFolder) Restore(_ context.Context, commit wire.ID) error {
+	files, err := t.read(commit)
+	t.f.files = files
+	return err
+}
+
+func (t *testFolder) Snapshot(ctx context.Context, req workspace.SnapshotRequest) (workspace.Snapshot, error) {
+	if err := ctx.Err(); err != nil {
+		return workspace.Snapshot{}, err
+	}
+	before := map[string]string{}
+	if len(req.Parents) > 0 {
+		var err error
+		if before, err = t.read(req.Parents[0]); err != nil {
+			return workspace.Snapshot{}, err
+		}
+	}
+	snap, err := commitFiles(t.f.files, req.Parents, req.Message)
+	if err != nil {
+		return snap, err
+	}
+	if maps.Equal(before, t.f.files) {
+		snap = workspace.Snapshot{Tree: snap.Tree, Unchanged: true}
+		if len(req.Parents) > 0 {
+			snap.Commit = req.Parents[0]
+		}
+		return snap, nil
+	}
+	for _, name := range slices.Sorted(maps.Keys(t.f.files)) {
+		if text := t.f.files[name]; before[name] != text {
+			o := wire.NewObject(3, []byte(text))
+			snap.Changes = append(snap.Changes, workspace.Change{Path: name, Kind: workspace.Modified, Blob: o.ID})
+		}
+	}
+	return snap, nil
+}
+
+// remote is the store's remote with hooks for what can go wrong. An error of
+// before keeps the request from arriving, one of after is its lost reply.
+type remote struct {
+	wire.Remote
+	before, after func(op string, req wire.PushRequest) error
+	pushes        atomic.Int64
+}
+
+func (r *remote) List(ctx context.Context, prefixes ...string) (wire.Listing, error) {
+	if r.before != nil {
+		if err := r.before("list", wire.PushRequest{}); err != nil {
+			return wire.Listing{}, err
+		}
+	}
+	return r.Remote.List(ctx, prefixes...)
+}
+
+func (r *remote) Push(ctx context.Context, req wire.PushRequest) (time.Time, error) {
+	r.pushes.Add(1)
+	if r.before != nil {
+		if err := r.before("push", req); err != nil {
+			return time.Time{}, err
+		}
+	}
+	at, err := r.Remote.Push(ctx, req)
+	if err == nil && r.after != nil {
+		err = r.after("push", req)
+	}
+	return at, err
+}
+
+func unreachable() error {
+	return &wire.Error{Op: "push", URL: "memory:", Kind: wire.ErrUnreachable, Detail: "cut"}
+}
+
+// touches reports whether a push updates a ref whose name contains part.
+func touches(req wire.PushRequest, part string) bool {
+	return slices.ContainsFunc(req.Updates, func(u wire.RefUpdate) bool { return strings.Contains(u.Name, part) })
+}
+
+// secrets is a Redactor that knows these values.
+func (f *fixture) secrets(values ...string) {
+	f.Helper()
+	var o redact.Options
+	for _, v := range values {
+		o.Secrets = append(o.Secrets, redact.Secret{Name: "PLANTED", Value: v})
+	}
+	r, err := redact.New(o)
+	f.ok(err)
+	f.redact = r
+}
+
+// blobs writes all blobs below a tree.
+func (f *fixture) blobs(b *strings.Builder, tree wire.ID) {
+	f.Helper()
+	o, ok := f.mem.Get(tree)
+	if !ok {
+		f.Fatalf("no object %s", tree)
+	}
+	if o.Type == plumbing.BlobObject {
+		b.Write(o.Data)
+		return
+	}
+	entries, err := gitobj.DecodeTree(o.Data)
+	f.ok(err)
+	for _, e := range entries {
+		f.blobs(b, e.ID)
+	}
+}

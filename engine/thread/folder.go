@@ -1,0 +1,256 @@
+package thread
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/go-git/go-git/v5/plumbing"
+
+	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/gitobj"
+	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/gitcas/workspace"
+)
+
+// DivergedError: the work branch no longer contains the commit that the thread
+// recorded, so nobody can say which edits the next role should see.
+type DivergedError struct {
+	Branch, Recorded, Tip string
+	Overlap               []string
+}
+
+func (e *DivergedError) Error() string {
+	if len(e.Overlap) > 0 {
+		return fmt.Sprintf("branch %s was changed by people in files that the agent changed too (%s); merge them on the branch, then resume the thread",
+			e.Branch, strings.Join(e.Overlap, ", "))
+	}
+	return fmt.Sprintf("branch %s is at %s, which does not contain %s, the thread's last recorded commit; merge or reset the branch to a descendant of it, then resume the thread",
+		e.Branch, e.Tip, e.Recorded)
+}
+
+func branchRef(branch string) string { return "refs/heads/" + branch }
+
+// workTip is where the work branch stands in v; zero when it is not there.
+func workTip(v *gitcas.View, w gitcas.Work) wire.ID {
+	tip, _ := v.Ref(branchRef(w.Branch))
+	return tip
+}
+
+// workOf is where a thread's edits are. An entry that another tool wrote may not
+// name the branch.
+func (r *stepRun) workOf(entry gitcas.Entry) gitcas.Work {
+	w := entry.Work
+	if w.Branch == "" {
+		w.Branch = gitcas.WorkBranch(r.id)
+	}
+	return w
+}
+
+// restore makes the folder equal to the work branch's tip if that descends from
+// the recorded commit, so that people's commits are kept, and to the recorded
+// commit where the branch is not there.
+func (r *stepRun) restore(ctx context.Context) error {
+	from, err := r.whereFrom(ctx)
+	if err != nil {
+		return err
+	}
+	r.from = from
+	if !r.from.IsZero() {
+		if err := r.e.Folder.Restore(ctx, r.from); err != nil {
+			return fmt.Errorf("restore %s to commit %s: %w", r.e.Folder.Dir(), r.from, err)
+		}
+	}
+	r.restored = true
+	return nil
+}
+
+// whereFrom finds the commit to work from. Somebody may push to the branch while
+// it is brought up: then it is looked at again.
+func (r *stepRun) whereFrom(ctx context.Context) (wire.ID, error) {
+	v, w := r.v, r.workOf(r.entry)
+	for try := 0; ; try++ {
+		recorded := plumbing.NewHash(w.Commit)
+		tip := workTip(v, w)
+		switch {
+		case tip.IsZero():
+			return recorded, nil
+		case tip == recorded || recorded.IsZero():
+			return tip, nil
+		}
+		from, err := r.e.follow(ctx, v, r.id, w, tip)
+		if !errors.Is(err, wire.ErrLostRace) || try >= claimTries {
+			return from, err
+		}
+		if v, err = r.e.Store.Reload(ctx, v, r.id); err != nil {
+			return wire.ZeroID, err
+		}
+	}
+}
+
+// enter makes the edge's location the folder that the agent is started in. It was
+// filled in from an agent's output, so it is only taken inside the workspace.
+func (r *stepRun) enter() error {
+	if r.task.Location == "" {
+		return nil
+	}
+	dir, err := r.e.Folder.Sub(r.task.Location)
+	if err != nil {
+		return fmt.Errorf("go to location %q of the workspace: %w", r.task.Location, err)
+	}
+	r.task.Workspace = dir
+	return nil
+}
+
+// follow returns the commit to work from when the branch is not at the recorded
+// commit: its tip, if that contains the commit. On a remote without atomic
+// pushes the branch may lag behind what was recorded, and is brought up.
+func (e *Engine) follow(ctx context.Context, v *gitcas.View, id gitcas.ThreadID, w gitcas.Work, tip wire.ID) (wire.ID, error) {
+	recorded := plumbing.NewHash(w.Commit)
+	contains, err := e.contains(ctx, tip, recorded)
+	if err != nil {
+		return wire.ZeroID, fmt.Errorf("compare branch %s with the recorded commit: %w", w.Branch, err)
+	}
+	if contains {
+		return tip, nil
+	}
+	if e.Store.Atomic(v) {
+		return wire.ZeroID, &DivergedError{Branch: w.Branch, Recorded: w.Commit, Tip: tip.String()}
+	}
+	return e.bringUp(ctx, id, w, tip)
+}
+
+// contains reports whether commit anc is tip or an ancestor of it. Only commits
+// that anc does not reach are asked for.
+func (e *Engine) contains(ctx context.Context, tip, anc wire.ID) (bool, error) {
+	if tip == anc {
+		return true, nil
+	}
+	objs, err := e.Store.Remote().Fetch(ctx, wire.FetchRequest{
+		Wants: []wire.ID{tip}, Haves: []wire.ID{anc}, Filter: "tree:0",
+	})
+	if errors.Is(err, wire.ErrNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	seen := map[wire.ID]bool{}
+	for queue := []wire.ID{tip}; len(queue) > 0; {
+		id := queue[0]
+		queue = queue[1:]
+		if id == anc {
+			return true, nil
+		}
+		o, ok := objs[id]
+		if !ok || seen[id] {
+			continue
+		}
+		seen[id] = true
+		c, err := gitobj.DecodeCommit(o.Data)
+		if err != nil {
+			return false, err
+		}
+		queue = append(queue, c.Parents...)
+	}
+	return false, nil
+}
+
+// bringUp moves a work branch that lags behind the recorded commit, or has moved
+// on beside it, to one that contains both: a fast-forward, or one merge commit
+// where no file overlaps.
+func (e *Engine) bringUp(ctx context.Context, id gitcas.ThreadID, w gitcas.Work, tip wire.ID) (wire.ID, error) {
+	recorded := plumbing.NewHash(w.Commit)
+	behind, err := e.contains(ctx, recorded, tip)
+	if err != nil {
+		return wire.ZeroID, err
+	}
+	req := wire.PushRequest{Updates: []wire.RefUpdate{{Name: branchRef(w.Branch), Old: tip, New: recorded}}}
+	if !behind {
+		merged, objs, err := e.mergeCommit(ctx, w, recorded, tip)
+		if err != nil {
+			return wire.ZeroID, err
+		}
+		req.Updates[0].New, req.Objects = merged, objs
+	}
+	if _, err := e.Store.Remote().Push(ctx, req); err != nil {
+		return wire.ZeroID, fmt.Errorf("bring branch %s of thread %s up: %w", w.Branch, id, err)
+	}
+	return req.Updates[0].New, nil
+}
+
+func (e *Engine) mergeCommit(ctx context.Context, w gitcas.Work, recorded, tip wire.ID) (wire.ID, []wire.PackObject, error) {
+	base, err := e.mergeBase(ctx, recorded, tip)
+	if err != nil {
+		return wire.ZeroID, nil, err
+	}
+	if base.IsZero() {
+		return wire.ZeroID, nil, &DivergedError{Branch: w.Branch, Recorded: w.Commit, Tip: tip.String()}
+	}
+	m, err := workspace.Merge(ctx, e.Store.Remote(), base, recorded, tip, nil)
+	if err != nil {
+		return wire.ZeroID, nil, err
+	}
+	if len(m.Overlap) > 0 {
+		return wire.ZeroID, nil, &DivergedError{Branch: w.Branch, Recorded: w.Commit, Tip: tip.String(), Overlap: m.Overlap}
+	}
+	o, err := e.commitObject(m.Tree, []wire.ID{recorded, tip}, "Merge people's commits with the thread's\n")
+	if err != nil {
+		return wire.ZeroID, nil, err
+	}
+	return o.ID, append(m.Objects, wire.PackObject{Object: o}), nil
+}
+
+// mergeBase finds a nearest common ancestor of two commits by their histories;
+// zero when they have none.
+func (e *Engine) mergeBase(ctx context.Context, a, b wire.ID) (wire.ID, error) {
+	objs, err := e.Store.Remote().Fetch(ctx, wire.FetchRequest{Wants: []wire.ID{a, b}, Filter: "tree:0"})
+	if err != nil {
+		return wire.ZeroID, err
+	}
+	ofA := map[wire.ID]bool{}
+	if err := walkBack(objs, a, func(id wire.ID) bool { ofA[id] = true; return true }); err != nil {
+		return wire.ZeroID, err
+	}
+	var base wire.ID
+	err = walkBack(objs, b, func(id wire.ID) bool {
+		if ofA[id] && base.IsZero() {
+			base = id
+		}
+		return base.IsZero()
+	})
+	return base, err
+}
+
+// walkBack visits commits from tip backwards, breadth first, while visit says so.
+func walkBack(objs wire.Objects, tip wire.ID, visit func(wire.ID) bool) error {
+	seen := map[wire.ID]bool{}
+	for queue := []wire.ID{tip}; len(queue) > 0; {
+		id := queue[0]
+		queue = queue[1:]
+		o, ok := objs[id]
+		if !ok || seen[id] {
+			continue
+		}
+		seen[id] = true
+		if !visit(id) {
+			return nil
+		}
+		c, err := gitobj.DecodeCommit(o.Data)
+		if err != nil {
+			return err
+		}
+		queue = append(queue, c.Parents...)
+	}
+	return nil
+}
+
+func (e *Engine) commitObject(tree wire.ID, parents []wire.ID, message string) (wire.Object, error) {
+	who := gitobj.Signature{Name: "uwf", Email: "uwf@localhost", When: e.Clock.Now().UTC()}
+	data, err := gitobj.EncodeCommit(gitobj.Commit{Tree: tree, Parents: parents, Author: who, Committer: who, Message: message})
+	if err != nil {
+		return wire.Object{}, err
+	}
+	return wire.NewObject(plumbing.CommitObject, data), nil
+}

@@ -1,0 +1,102 @@
+package thread
+
+import (
+	"fmt"
+	"sort"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/gitcas/record"
+)
+
+// readable is a step as a page: what a reviewer sees on the forge's web pages.
+// It is derived from the nodes and never read back.
+func readable(t Task, s record.Step, sealed *sealed, next verdict) []byte {
+	var b strings.Builder
+	fmt.Fprintf(&b, "# Step %d: %s → %s\n\n", t.Step, oneLine(t.Role), oneLine(next.status))
+	fmt.Fprintf(&b, "Workflow %s, agent %s, %s", oneLine(t.WorkflowName), oneLine(s.Agent), time.UnixMilli(s.CompletedAtMs).UTC().Format(time.RFC3339))
+	if u := s.Usage; u != nil {
+		fmt.Fprintf(&b, ", %s, %d tokens in, %d out", (time.Duration(u.DurationMs) * time.Millisecond).Round(100*time.Millisecond), u.InputTokens, u.OutputTokens)
+		if u.CostUSD > 0 {
+			fmt.Fprintf(&b, ", $%.4f", u.CostUSD)
+		}
+	}
+	b.WriteString(".\n")
+	if s.Work != nil && s.Work.Commit != "" {
+		fmt.Fprintf(&b, "Work: `%s` at `%s`.\n", s.Work.Branch, s.Work.Commit)
+	}
+	switch {
+	case next.end:
+		b.WriteString("The thread ends here.\n")
+	case next.suspend != "":
+		b.WriteString("The thread waits for a person.\n")
+	default:
+		fmt.Fprintf(&b, "Next: %s.\n", oneLine(next.role))
+	}
+	b.WriteString("\n## Output\n\n")
+	writeFields(&b, "    ", sealed.output)
+	if body := strings.TrimSpace(sealed.body); body != "" {
+		b.WriteString("\n" + body + "\n")
+	}
+	return []byte(plain(b.String()))
+}
+
+// maxLine is the most that oneLine leaves, in bytes.
+const maxLine = 200
+
+// oneLine makes text fit for a heading or a trailer: nothing in it begins a line.
+func oneLine(text string) string {
+	return shorten(strings.Join(strings.Fields(plain(text)), " "), maxLine)
+}
+
+// plain takes out what moves a cursor or turns the direction of text around: what
+// agents write is shown on terminals and web pages.
+func plain(text string) string {
+	text = strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\r\n", "\n")
+	return strings.Map(func(c rune) rune {
+		switch {
+		case c == '\n' || c == '\t':
+			return c
+		case unicode.IsControl(c) || unicode.Is(unicode.Bidi_Control, c) || unicode.Is(unicode.Zl, c) || unicode.Is(unicode.Zp, c):
+			return unicode.ReplacementChar
+		}
+		return c
+	}, text)
+}
+
+// writeFields writes an output's fields, one below the other. On a page they are
+// indented, so that no text in them is taken for markup.
+func writeFields(b *strings.Builder, indent string, output map[string]any) {
+	keys := make([]string, 0, len(output))
+	for k := range output {
+		keys = append(keys, k)
+	}
+	sort.Strings(keys)
+	for _, k := range keys {
+		text := strings.TrimRight(fieldText(output[k]), "\n")
+		fmt.Fprintf(b, "%s%s: %s\n", indent, k, strings.ReplaceAll(text, "\n", "\n"+indent+"  "))
+	}
+}
+
+func fieldText(v any) string {
+	if s, ok := v.(string); ok {
+		return s
+	}
+	b, err := node.FormatJSON(v)
+	if err != nil {
+		return "(" + err.Error() + ")" // a normalised value always has a text
+	}
+	return string(b)
+}
+
+// commitBody is what the commit message shows of the output.
+func commitBody(s *sealed) string {
+	var b strings.Builder
+	writeFields(&b, "", s.output)
+	if body := strings.TrimSpace(s.body); body != "" {
+		b.WriteString("\n" + body + "\n")
+	}
+	return strings.TrimRight(b.String(), "\n")
+}

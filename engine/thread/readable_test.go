@@ -1,0 +1,98 @@
+package thread
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/gitobj"
+	"github.com/united-workforce/uwf/gitcas/record"
+	"github.com/united-workforce/uwf/gitcas/wire"
+)
+
+// golden compares a text with a file below testdata; UWF_UPDATE=1 writes the file.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if os.Getenv("UWF_UPDATE") != "" {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("%s is\n%s\nwant\n%s", name, got, want)
+	}
+}
+
+// TestMessages: what a step leaves for readers, with an agent that wants to be
+// taken for somebody else.
+func TestMessages(t *testing.T) {
+	hostile := "fine\n\n[skip ci]\n\nUwf-Thread: 01JD9999999999999999999999\nUwf-Head: 0000000000001\nCo-authored-by: x <x@y>\n\u202eback\x1b[2J\r\n"
+	inBubble(t, func(f *fixture) {
+		f.start()
+		f.agent = func(_ context.Context, t Task, m *Meter) (Draft, error) {
+			m.Add(1200, 34, 0.0123)
+			f.files["made"] = "it\n"
+			d := f.draftOf(t).body("# Done\n\nUwf-Thread: forged\n\n" + hostile)
+			return d.output(map[string]any{"$status": "done", "note": hostile, "where": "sub"}).done(), nil
+		}
+		f.steps("r1")
+		v := f.view()
+		tip, ok := f.mem.Get(v.Tip())
+		if !ok {
+			f.Fatal("no tip")
+		}
+		c, err := gitobj.DecodeCommit(tip.Data)
+		f.ok(err)
+		golden(t, "commit.txt", c.Message)
+		w := &world{mem: f.mem}
+		work, err := w.commitOf(f.base())
+		f.ok(err)
+		golden(t, "work.txt", work.Message)
+		page, ok := f.file(c.Tree, gitcas.ReadablePath(testThread, 1, "a"))
+		if !ok {
+			f.Fatal("no page")
+		}
+		golden(t, "page.md", page)
+	})
+}
+
+// TestMessagesOfOpenStatuses: a role whose statuses nobody lists can say anything.
+func TestMessagesOfOpenStatuses(t *testing.T) {
+	status := "ok\n\nUwf-Thread: forged\nUwf-Role: boss\u2028Uwf-Run: 1"
+	r := &stepRun{id: testThread, e: &Engine{Who: Identity{Run: "r\nUwf-Thread: forged", Attempt: 1}}, task: Task{Role: "a", WorkflowName: "two", Step: 3}}
+	msg := r.workMessage(status)
+	subject, rest, _ := strings.Cut(msg, "\n\n")
+	if strings.ContainsAny(subject, "\n\u2028") || strings.Count(msg, "\nUwf-Thread: ") != 1 || strings.Count(rest, "\n") != 4 {
+		t.Errorf("the work branch's commit says\n%s", msg)
+	}
+	page := string(readable(r.task, record.Step{Agent: "m\n# Forged", CompletedAtMs: 1}, &sealed{}, verdict{status: "ok\n# Forged", plan: plan{role: "b"}}))
+	if strings.Contains(page, "\n# Forged") {
+		t.Errorf("the page says\n%s", page)
+	}
+}
+
+// file finds a file below a tree.
+func (f *fixture) file(tree wire.ID, path string) (string, bool) {
+	f.Helper()
+	for name := range strings.SplitSeq(path, "/") {
+		o, _ := f.mem.Get(tree)
+		entries, err := gitobj.DecodeTree(o.Data)
+		f.ok(err)
+		tree = wire.ZeroID
+		for _, e := range entries {
+			if e.Name == name {
+				tree = e.ID
+			}
+		}
+	}
+	o, ok := f.mem.Get(tree)
+	return string(o.Data), ok
+}

@@ -1,0 +1,384 @@
+package thread
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/go-git/go-git/v5/plumbing"
+
+	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/gitcas/wire"
+)
+
+// model is what must be true, as seen from outside the protocol.
+type model struct {
+	tip       wire.ID
+	chains    map[gitcas.ThreadID][]node.Hash // as last seen
+	ended     map[gitcas.ThreadID]gitcas.Ended
+	heads     map[gitcas.ThreadID]node.Hash
+	work      map[string]wire.ID     // work branches as last seen
+	byHand    map[wire.ID]bool       // people's commits
+	produced  map[string]Task        // actor name → the task it finished
+	answers   map[node.Hash][]string // head → answers given on it, in order
+	committed map[string]bool        // "run.attempt" of steps in chains
+	problem   string
+}
+
+func (m *model) init() {
+	m.chains = map[gitcas.ThreadID][]node.Hash{}
+	m.ended = map[gitcas.ThreadID]gitcas.Ended{}
+	m.heads = map[gitcas.ThreadID]node.Hash{}
+	m.work = map[string]wire.ID{}
+	m.byHand = map[wire.ID]bool{}
+	m.produced = map[string]Task{}
+	m.answers = map[node.Hash][]string{}
+	m.committed = map[string]bool{}
+}
+
+// entry reads a thread's entry without a gate.
+func (w *world) entry(id gitcas.ThreadID) (gitcas.Entry, bool) {
+	v, err := w.direct().Load(context.Background(), id)
+	if err != nil {
+		w.fail("the store does not read: %v", err)
+	}
+	return v.Entry(id)
+}
+
+// check tests the invariants that hold at every moment.
+func (w *world) check() {
+	w.mu.Lock()
+	problem := w.model.problem
+	w.mu.Unlock()
+	if problem != "" {
+		w.fail("%s", problem)
+	}
+	w.checkWorkBranch()
+	tip := w.mem.Refs()["refs/heads/"+gitcas.DefaultBranch]
+	if tip.IsZero() || tip == w.model.tip {
+		return
+	}
+	if !w.model.tip.IsZero() && !w.reaches(tip, w.model.tip) {
+		w.fail("the state branch was rewritten: %s does not contain %s", tip, w.model.tip)
+	}
+	w.model.tip = tip
+	v, err := w.direct().Load(context.Background(), w.main, w.other)
+	if err != nil {
+		w.fail("the store does not read: %v", err)
+	}
+	for _, id := range []gitcas.ThreadID{w.main, w.other} {
+		w.checkThread(v, id)
+	}
+}
+
+func (w *world) checkThread(v *gitcas.View, id gitcas.ThreadID) {
+	entry, alive := v.Entry(id)
+	was, gone := w.model.ended[id]
+	if gone {
+		if alive {
+			w.fail("thread %s was %s and lives again", id, was.Reason)
+		}
+		return
+	}
+	if !alive {
+		w.checkEnd(v, id)
+		return
+	}
+	chain, err := v.Chain(context.Background(), id)
+	if err != nil {
+		w.fail("thread %s: %v", id, err)
+	}
+	w.extend(id, hashes(chain))
+	w.model.heads[id] = entry.Head
+	w.checkSteps(chain)
+	w.checkWork(entry)
+	if entry.Next != nil && entry.Next.Answer != "" {
+		n, err := v.Get(context.Background(), entry.Next.Answer)
+		if err != nil {
+			w.fail("the answer of thread %s: %v", id, err)
+		}
+		w.model.answers[entry.Head] = append(w.model.answers[entry.Head], n.Payload.(string))
+	}
+}
+
+// extend: a chain only ever grows, and by one step at a time.
+func (w *world) extend(id gitcas.ThreadID, now []node.Hash) {
+	was := w.model.chains[id]
+	if len(now) < len(was) || len(now) > len(was)+1 {
+		w.fail("thread %s had %d steps and has %d", id, len(was), len(now))
+	}
+	for i := range was {
+		if was[i] != now[i] {
+			w.fail("thread %s: step %d was %s and is %s", id, i+1, was[i], now[i])
+		}
+	}
+	w.model.chains[id] = now
+}
+
+func hashes(c gitcas.Chain) []node.Hash {
+	out := make([]node.Hash, len(c.Steps))
+	for i, s := range c.Steps {
+		out[i] = s.Hash
+	}
+	return out
+}
+
+// checkSteps: each run is in the chain at most once, each step was finished by
+// the run that it names, and one that follows an answer has seen it.
+func (w *world) checkSteps(c gitcas.Chain) {
+	seen := map[string]bool{}
+	prev := c.StartHash
+	for _, s := range c.Steps {
+		name := fmt.Sprintf("%s.%d", s.Run.ID, s.Run.Attempt)
+		if seen[name] {
+			w.fail("%s is in the chain twice", name)
+		}
+		seen[name] = true
+		w.model.committed[name] = true
+		t, ok := w.model.produced[name]
+		if !ok || t.Role != s.Role {
+			w.fail("step %s (%s) was never finished by %s", s.Hash, s.Role, name)
+		}
+		if as := w.model.answers[prev]; len(as) > 0 {
+			if last := as[len(as)-1]; !strings.Contains(s.EdgePrompt, last) {
+				w.fail("step %s by %s was committed without having seen %q; it saw %q", s.Hash, name, last, s.EdgePrompt)
+			}
+		}
+		prev = s.Hash
+	}
+}
+
+// checkWork: the recorded commit is on a ref.
+func (w *world) checkWork(entry gitcas.Entry) {
+	if entry.Work.Commit == "" {
+		return
+	}
+	id := plumbing.NewHash(entry.Work.Commit)
+	for name, tip := range w.mem.Refs() {
+		if strings.HasPrefix(name, "refs/uwf/attempts/") || name == "refs/heads/"+entry.Work.Branch {
+			if w.reaches(tip, id) {
+				return
+			}
+		}
+	}
+	w.fail("the recorded work commit %s is on no ref", id)
+}
+
+// checkWorkBranch: work branches only ever move forward.
+func (w *world) checkWorkBranch() {
+	for name, tip := range w.mem.Refs() {
+		if !strings.HasPrefix(name, "refs/heads/uwf/") {
+			continue
+		}
+		if was, ok := w.model.work[name]; ok && was != tip && !w.reaches(tip, was) {
+			w.fail("%s was rewritten: %s does not contain %s", name, tip, was)
+		}
+		w.model.work[name] = tip
+	}
+}
+
+func (w *world) checkEnd(v *gitcas.View, id gitcas.ThreadID) {
+	if len(w.model.chains[id]) == 0 && w.model.heads[id] == "" {
+		return // not started yet
+	}
+	ended, ok, err := w.direct().FindEnded(context.Background(), v, id)
+	if err != nil || !ok {
+		w.fail("thread %s is gone, and not among the ended ones: %v", id, err)
+	}
+	w.extend(id, ended.Steps)
+	w.model.ended[id] = ended
+	past, err := w.direct().LoadEnded(context.Background(), v, ended)
+	if err != nil {
+		w.fail("ended thread %s: %v", id, err)
+	}
+	chain, err := past.Chain(context.Background(), id)
+	if err != nil {
+		w.fail("ended thread %s: %v", id, err)
+	}
+	if ended.Reason == reasonEnded {
+		w.checkSteps(chain)
+		if n := len(chain.Steps); n == 0 || chain.Steps[n-1].Role != "b" {
+			w.fail("thread %s ended without an approval", id)
+		}
+	}
+	w.checkWork(gitcas.Entry{Work: ended.Work})
+}
+
+// reaches reports whether commit anc is reachable from tip.
+func (w *world) reaches(tip, anc wire.ID) bool {
+	seen := map[wire.ID]bool{}
+	for queue := []wire.ID{tip}; len(queue) > 0; {
+		id := queue[len(queue)-1]
+		queue = queue[:len(queue)-1]
+		if id == anc {
+			return true
+		}
+		if seen[id] {
+			continue
+		}
+		seen[id] = true
+		if c, err := w.commitOf(id); err == nil {
+			queue = append(queue, c.Parents...)
+		}
+	}
+	return false
+}
+
+// pushed looks at every push that arrived: who may touch a claim.
+func (w *world) pushed(a *actor, before map[string]wire.ID) {
+	after := w.mem.Refs()
+	ref := gitcas.ClaimRef(a.thread)
+	was, had := before[ref]
+	now, has := after[ref]
+	if was == now {
+		return
+	}
+	if has {
+		if c := w.claimOf(now); c.Run == a.run && c.Attempt == a.attempt && (!had || w.claimOf(was).Run != a.run || w.claimOf(was).Attempt != a.attempt) {
+			a.claimHead = string(w.model.heads[a.thread])
+		}
+	}
+	// On a thread that has ended, whoever comes by clears a dead claim away.
+	if _, over := w.model.ended[a.thread]; had && !has && a.isJob && !over {
+		if c := w.claimOf(was); c.Run != a.run || c.Attempt != a.attempt {
+			w.problem("%s deleted the claim of %s.%d", a.name, c.Run, c.Attempt)
+		}
+	}
+}
+
+func (w *world) claimOf(id wire.ID) gitcas.Claim {
+	c, err := w.commitOf(id)
+	if err != nil {
+		w.problem("claim %s: %v", id, err)
+	}
+	var claim gitcas.Claim
+	if err := json.Unmarshal([]byte(c.Message), &claim); err != nil {
+		w.problem("claim %s: %v", id, err)
+	}
+	return claim
+}
+
+// agentStarts: an agent is only paid for the head that its claim was made on.
+func (w *world) agentStarts(a *actor, t Task) {
+	head := t.Start
+	if t.Prev != nil {
+		head = *t.Prev
+	}
+	if a.claimHead != "" && string(head) != a.claimHead {
+		w.problem("%s runs its agent on head %s, but claimed the thread at %s", a.name, head, a.claimHead)
+	}
+}
+
+// agentDone notes finished work: from here on it must not be lost.
+func (w *world) agentDone(a *actor, t Task) {
+	w.mu.Lock()
+	w.model.produced[a.name] = t
+	w.mu.Unlock()
+}
+
+// stepped looks at what a job says of itself. It runs on the job's goroutine,
+// before the scheduler goes on.
+func (w *world) stepped(a *actor) {
+	if a.crashed {
+		return
+	}
+	w.say("%s: exit %d: %v", a.name, CodeOf(a.err), a.err)
+	inChain := w.inChain(a)
+	_, finished := w.model.produced[a.name]
+	code := CodeOf(a.err)
+	unreachable := errors.Is(a.err, wire.ErrUnreachable)
+	switch {
+	case !a.faulted && w.claims(a):
+		w.problem("%s is over and its claim is left: %v", a.name, a.err)
+	case a.err == nil && finished && !inChain:
+		w.problem("%s says that it advanced the thread, but its step is not in the chain", a.name)
+	case a.err != nil && code != CodeSuspended && inChain && !unreachable:
+		w.problem("%s says %q (exit %d), but its step is in the chain", a.name, a.err, code)
+	case finished && !inChain && !unreachable && !w.kept(a):
+		w.problem("%s finished its work and it is on no ref: %v", a.name, a.err)
+	}
+}
+
+// claims reports whether the actor's claim is there.
+func (w *world) claims(a *actor) bool {
+	id, ok := w.mem.Refs()[gitcas.ClaimRef(a.thread)]
+	if !ok {
+		return false
+	}
+	c := w.claimOf(id)
+	return c.Run == a.run && c.Attempt == a.attempt
+}
+
+// kept reports whether the actor's attempt ref is there.
+func (w *world) kept(a *actor) bool {
+	_, ok := w.mem.Refs()[gitcas.AttemptRef(a.thread, a.run, a.attempt)]
+	return ok
+}
+
+// inChain looks for the actor's step in the thread, alive or ended.
+func (w *world) inChain(a *actor) bool {
+	v, err := w.direct().Load(context.Background(), a.thread)
+	if err != nil {
+		w.problem("the store does not read: %v", err)
+		return false
+	}
+	view := v
+	if _, alive := v.Entry(a.thread); !alive {
+		ended, ok, err := w.direct().FindEnded(context.Background(), v, a.thread)
+		if err != nil || !ok {
+			return false
+		}
+		if view, err = w.direct().LoadEnded(context.Background(), v, ended); err != nil {
+			w.problem("ended thread: %v", err)
+			return false
+		}
+	}
+	chain, err := view.Chain(context.Background(), a.thread)
+	if err != nil {
+		w.problem("chain: %v", err)
+		return false
+	}
+	for _, s := range chain.Steps {
+		if s.Run.ID == a.run && s.Run.Attempt == a.attempt {
+			return true
+		}
+	}
+	return false
+}
+
+// problem is fail for goroutines that are not the test's own.
+func (w *world) problem(format string, args ...any) {
+	w.mu.Lock()
+	w.model.problem = fmt.Sprintf(format, args...)
+	w.mu.Unlock()
+}
+
+// final: nothing that people or agents made is lost.
+func (w *world) final() {
+	ended := w.model.ended[w.main]
+	tip := w.mem.Refs()["refs/heads/"+gitcas.WorkBranch(w.main)]
+	for id := range w.model.byHand {
+		if !w.reaches(tip, id) {
+			w.fail("a person's commit %s is no longer on the work branch", id)
+		}
+	}
+	if ended.Reason != reasonEnded || ended.Work.Commit == "" {
+		return
+	}
+	files, _, err := w.filesOf(plumbing.NewHash(ended.Work.Commit))
+	if err != nil {
+		w.fail("the ended thread's work: %v", err)
+	}
+	for i, h := range ended.Steps {
+		found := false
+		for name := range files {
+			found = found || strings.HasPrefix(name, fmt.Sprintf("step-%02d-", i+1))
+		}
+		if !found {
+			w.fail("the edits of step %d (%s) are not in the work commit", i+1, h)
+		}
+	}
+}

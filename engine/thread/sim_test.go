@@ -1,0 +1,291 @@
+package thread
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/united-workforce/uwf/gitcas"
+)
+
+// seeds is how many stories TestSimulation tells: UWF_SIM_SEEDS, else few enough
+// for an ordinary test run. UWF_SIM_SEED replays one.
+func seeds(t *testing.T) (from, to uint64) {
+	if s := os.Getenv("UWF_SIM_SEED"); s != "" {
+		n, err := strconv.ParseUint(s, 10, 64)
+		if err != nil {
+			t.Fatalf("UWF_SIM_SEED: %v", err)
+		}
+		return n, n + 1
+	}
+	if s := os.Getenv("UWF_SIM_SEEDS"); s != "" {
+		n, err := strconv.ParseUint(s, 10, 64)
+		if err != nil {
+			t.Fatalf("UWF_SIM_SEEDS: %v", err)
+		}
+		return 1, n + 1
+	}
+	return 1, 301
+}
+
+// TestSimulation interleaves three jobs of one thread, another thread's commits
+// and people, with everything going wrong that can; the design's invariants are
+// checked after every event, and that the thread can be finished at the end.
+func TestSimulation(t *testing.T) {
+	from, to := seeds(t)
+	var next atomic.Uint64
+	next.Store(from)
+	for i := range 2 { // two at a time: one for each core of a small runner
+		t.Run(strconv.Itoa(i), func(t *testing.T) {
+			t.Parallel()
+			for seed := next.Add(1) - 1; seed < to; seed = next.Add(1) - 1 {
+				simulate(t, seed)
+				if t.Failed() {
+					return
+				}
+			}
+		})
+	}
+}
+
+func simulate(t *testing.T, seed uint64) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, seed)
+		w.begin()
+		for range 40 + w.rng.IntN(80) {
+			w.event()
+		}
+		w.drain()
+		w.conclude()
+		w.reap()
+	})
+}
+
+// begin starts the two threads, without faults.
+func (w *world) begin() {
+	for _, id := range []gitcas.ThreadID{w.main, w.other} {
+		a := w.spawn("start", "start", 1, id, func(a *actor) {
+			_, a.err = a.eng.Start(a.ctx, simStart(id))
+		})
+		w.openAll(a)
+		if a.err != nil {
+			w.fail("start: %v", a.err)
+		}
+	}
+	w.check()
+}
+
+// openAll opens every gate for one actor until it is done.
+func (w *world) openAll(a *actor) {
+	for range 10_000 {
+		if a.finished {
+			return
+		}
+		opened := false
+		for _, q := range w.pending() {
+			if q.actor == a {
+				w.open(q, proceed)
+				opened = true
+				break
+			}
+		}
+		if !opened {
+			w.pass(time.Second)
+		}
+		w.check()
+	}
+	w.fail("%s does not come to an end", a.name)
+}
+
+// pass lets time go by; timers that are due fire.
+func (w *world) pass(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+// event is one thing that happens.
+func (w *world) event() {
+	switch n := w.rng.IntN(100); {
+	case n < 70:
+		w.openOne()
+	case n < 80:
+		w.startJob()
+	case n < 86:
+		w.pass(time.Duration(1+w.rng.IntN(50)) * time.Second)
+	case n < 89:
+		d := time.Duration(60+w.rng.IntN(240)) * time.Second
+		w.say("%s pass", d)
+		w.pass(d)
+	case n < 91:
+		w.signal()
+	default:
+		w.person()
+	}
+	w.check()
+}
+
+// openOne opens one gate at random.
+func (w *world) openOne() {
+	qs := w.pending()
+	if len(qs) == 0 {
+		w.pass(time.Second)
+		return
+	}
+	q := qs[w.rng.IntN(len(qs))]
+	f := proceed
+	switch n := w.rng.IntN(100); {
+	case n < 4:
+		f = loseReply
+	case n < 7:
+		f = drop
+	case n < 9:
+		f = crash
+	case n < 11:
+		f = crashNow
+	}
+	w.open(q, f)
+}
+
+// startJob starts a job of the main thread, at most three at a time: a new run,
+// or a re-run of one that lives or died; now and then one of the other thread.
+func (w *world) startJob() {
+	var mine, others int
+	for _, a := range w.live(true) {
+		if a.thread == w.main {
+			mine++
+		} else {
+			others++
+		}
+	}
+	switch {
+	case others == 0 && w.rng.IntN(3) == 0:
+		w.runs++
+		w.job(fmt.Sprintf("O%d", w.runs), 1, w.other)
+	case mine < 3 && w.rng.IntN(4) == 0 && w.runs > 0:
+		w.rerun()
+	case mine < 3:
+		w.runs++
+		w.job(fmt.Sprintf("R%d", w.runs), 1, w.main)
+	}
+}
+
+func (w *world) rerun() {
+	var last *actor
+	for _, a := range w.actors {
+		if a.isJob && a.thread == w.main && (last == nil || a.run != last.run || a.attempt > last.attempt) && w.rng.IntN(2) == 0 {
+			last = a
+		}
+	}
+	if last == nil {
+		return
+	}
+	attempt := 1
+	for _, a := range w.actors {
+		if a.isJob && a.run == last.run {
+			attempt = max(attempt, a.attempt+1)
+		}
+	}
+	w.job(last.run, attempt, w.main)
+}
+
+func (w *world) job(run string, attempt int, th gitcas.ThreadID) *actor {
+	name := fmt.Sprintf("%s.%d", run, attempt)
+	w.say("%s starts", name)
+	a := w.spawn(name, run, attempt, th, func(a *actor) {
+		a.isJob = true
+		a.res, a.err = a.eng.Step(a.ctx, StepRequest{Thread: th})
+		w.stepped(a)
+	})
+	return a
+}
+
+// signal interrupts a job, as a cancelled CI job is.
+func (w *world) signal() {
+	jobs := w.live(true)
+	if len(jobs) == 0 {
+		return
+	}
+	a := jobs[w.rng.IntN(len(jobs))]
+	w.say("%s: SIGTERM", a.name)
+	a.signaled = true
+	a.stop(errors.New("SIGTERM"))
+	synctest.Wait()
+}
+
+// person does something to the main thread.
+func (w *world) person() {
+	w.people++
+	name := fmt.Sprintf("person%d", w.people)
+	if len(w.live(false))-len(w.live(true)) >= 2 {
+		return
+	}
+	switch n := w.rng.IntN(20); {
+	case n == 0:
+		w.say("%s cancels", name)
+		w.spawn(name, name, 1, w.main, func(a *actor) { _, a.err = a.eng.Cancel(a.ctx, w.main, "enough") })
+	case n < 5:
+		w.say("%s suspends", name)
+		w.spawn(name, name, 1, w.main, func(a *actor) { a.err = a.eng.Suspend(a.ctx, w.main, "wait, says "+name) })
+	case n < 13:
+		w.say("%s resumes", name)
+		w.spawn(name, name, 1, w.main, func(a *actor) { a.err = a.eng.Resume(a.ctx, w.main, "answer of "+name) })
+	default:
+		w.say("%s pushes to the work branch", name)
+		w.personPushes(name)
+	}
+}
+
+// drain lets everything that runs come to its end, without new faults.
+func (w *world) drain() {
+	w.chaos.Store(false)
+	w.say("-- the faults end")
+	for range 20_000 {
+		if len(w.live(false)) == 0 {
+			return
+		}
+		qs := w.pending()
+		if len(qs) == 0 {
+			w.pass(time.Second)
+		} else {
+			w.open(qs[w.rng.IntN(len(qs))], proceed)
+		}
+		w.check()
+	}
+	w.fail("the jobs do not come to an end")
+}
+
+// conclude shows that the thread is not stuck: with no more faults it ends.
+func (w *world) conclude() {
+	for i := range 40 {
+		entry, alive := w.entry(w.main)
+		if !alive {
+			w.final()
+			return
+		}
+		w.pass(ClaimLife + time.Minute)
+		var a *actor
+		if entry.Status == gitcas.StatusSuspended {
+			w.mendBranch()
+			a = w.spawn(fmt.Sprintf("helper%d", i), fmt.Sprintf("helper%d", i), 1, w.main, func(a *actor) {
+				a.err = a.eng.Resume(a.ctx, w.main, "go on")
+			})
+		} else {
+			a = w.job(fmt.Sprintf("Z%d", i), 1, w.main)
+		}
+		w.openAll(a)
+	}
+	w.fail("the thread is stuck: %+v", w.lastErrors())
+}
+
+func (w *world) lastErrors() []string {
+	var out []string
+	for _, a := range w.actors[max(0, len(w.actors)-4):] {
+		out = append(out, fmt.Sprintf("%s: %v", a.name, a.err))
+	}
+	return out
+}

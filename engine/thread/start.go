@@ -1,0 +1,213 @@
+package thread
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/united-workforce/uwf/engine/moderator"
+	"github.com/united-workforce/uwf/engine/workflow"
+	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/gitcas/record"
+)
+
+// StartRequest describes a new thread.
+type StartRequest struct {
+	ID gitcas.ThreadID
+	// Workflow is the definition's hash, and Nodes what has to be stored for it:
+	// the workflow node and its schemas. Nodes may be empty when the store has them.
+	Workflow node.Hash
+	Nodes    map[node.Hash]node.Node
+	Prompt   string
+	// Base is the commit that the work begins from; empty without a repository.
+	Base string
+	// Key makes the start idempotent: a thread that is alive with the same key is
+	// returned instead of a new one.
+	Key     string
+	Trigger map[string]any
+	Limits  map[string]float64
+}
+
+// Started says what Start did.
+type Started struct {
+	Thread   gitcas.ThreadID `json:"thread"`
+	Workflow string          `json:"workflow"`
+	Hash     node.Hash       `json:"workflowHash"`
+	Head     node.Hash       `json:"head"`
+	Role     string          `json:"nextRole"`
+	Existed  bool            `json:"existed,omitempty"`
+}
+
+// Start creates a thread. It creates the store's branch where there is none yet.
+func (e *Engine) Start(ctx context.Context, req StartRequest) (Started, error) {
+	v, err := e.Store.Init(ctx)
+	if err != nil {
+		return Started{}, fmt.Errorf("start a thread: %w", err)
+	}
+	prompt, trigger, err := e.redactStart(req)
+	if err != nil {
+		return Started{}, err
+	}
+	now := v.Time()
+	start := record.Start{Workflow: req.Workflow, Prompt: prompt, Cwd: ".", Trigger: trigger, Base: req.Base}
+	n, head, err := start.Node(now)
+	if err != nil {
+		return Started{}, fmt.Errorf("start node: %w", err)
+	}
+	def, err := e.definition(ctx, v, req)
+	if err != nil {
+		return Started{}, err
+	}
+	first, err := moderator.Next(def, nil)
+	if err != nil {
+		return Started{}, fmt.Errorf("workflow %s: %w", def.Name, err)
+	}
+	out := Started{Thread: req.ID, Workflow: def.Name, Hash: req.Workflow, Head: head, Role: first.Role}
+	entry := gitcas.Entry{
+		Head: head, Status: gitcas.StatusActive, Workflow: req.Workflow, Key: req.Key,
+		Work: gitcas.Work{Branch: gitcas.WorkBranch(req.ID), Commit: req.Base}, Limits: req.Limits,
+		Next: &gitcas.Next{Role: first.Role, Since: now.UnixMilli()},
+	}
+	nodes := []gitcas.PlacedNode{{Hash: head, Node: n, Place: gitcas.Place{Thread: req.ID}}}
+	types := map[node.Hash]bool{n.Type: true}
+	for h, w := range req.Nodes {
+		nodes = append(nodes, gitcas.PlacedNode{Hash: h, Node: w})
+		types[w.Type] = true
+	}
+	for typ := range types {
+		if s, ok := record.Schemas()[typ]; ok {
+			nodes = append(nodes, gitcas.PlacedNode{Hash: typ, Node: s})
+		}
+	}
+	tried := false
+	build := func(v *gitcas.View) (*gitcas.Change, error) {
+		if there, ok := v.Entry(req.ID); ok {
+			if there.Head == head {
+				return nil, nil // a lost reply: it was done
+			}
+			return nil, &NotYoursError{Thread: req.ID, Reason: "a thread of that id is there already"}
+		}
+		if id, taken := threadWithKey(v, req.Key); taken {
+			there, _ := v.Entry(id)
+			out.Thread, out.Head, out.Role, out.Existed = id, there.Head, "", true
+			if there.Next != nil {
+				out.Role = there.Next.Role
+			}
+			return nil, nil
+		}
+		if tried {
+			// A push whose reply was lost may have been taken, and the thread have
+			// come to its end since: it must not come back.
+			if ended, found, err := e.Store.FindEnded(ctx, v, req.ID); err != nil || found {
+				return nil, cmp.Or[error](err, &NotYoursError{Thread: req.ID, Reason: gone(ended)})
+			}
+		}
+		tried = true
+		return &gitcas.Change{
+			Subject: fmt.Sprintf("start · %s", def.Name),
+			Body:    prompt,
+			Trailers: []gitcas.Trailer{
+				{Key: "Uwf-Thread", Value: string(req.ID)}, {Key: "Uwf-Step", Value: "0"},
+				{Key: "Uwf-Head", Value: string(head)},
+				{Key: "Uwf-Run", Value: fmt.Sprintf("%s attempt %d", e.Who.Run, e.Who.Attempt)},
+			},
+			Nodes:   nodes,
+			Threads: map[gitcas.ThreadID]*gitcas.Entry{req.ID: &entry},
+		}, nil
+	}
+	if _, err := e.Store.Update(ctx, v, build, req.ID); err != nil {
+		return Started{}, fmt.Errorf("start thread %s: %w", req.ID, err)
+	}
+	e.reached("start")
+	return out, nil
+}
+
+// maxStartPrompt bounds the text that a thread starts from, in bytes: it is part of
+// every prompt.
+const maxStartPrompt = 1 << 20
+
+// redactStart takes secrets out of what came from outside. The definition and the
+// key are what others look for, so they can't be changed: with a known secret in
+// them nothing is started.
+func (e *Engine) redactStart(req StartRequest) (prompt string, trigger map[string]any, err error) {
+	if len(req.Prompt) > maxStartPrompt {
+		return "", nil, &UsageError{Msg: fmt.Sprintf("the prompt has %d bytes; at most %d are taken: put long texts into the repository", len(req.Prompt), maxStartPrompt)}
+	}
+	clean, _, err := e.Redact.Value(req.Prompt)
+	if err != nil {
+		return "", nil, fmt.Errorf("check the prompt for secrets: %w", err)
+	}
+	prompt, _ = clean.(string)
+	if req.Trigger != nil {
+		if clean, _, err = e.Redact.Value(req.Trigger); err != nil {
+			return "", nil, fmt.Errorf("check the trigger for secrets: %w", err)
+		}
+		trigger, _ = clean.(map[string]any)
+	}
+	if err := e.noSecret("the key", req.Key); err != nil {
+		return "", nil, err
+	}
+	for h, n := range req.Nodes {
+		if err := e.noSecret("the definition (node "+string(h)+")", n.Payload); err != nil {
+			return "", nil, err
+		}
+	}
+	return prompt, trigger, nil
+}
+
+// noSecret refuses what holds a secret that is known by its value. One that only
+// looks like a secret may be an example.
+func (e *Engine) noSecret(what string, v any) error {
+	text, err := node.FormatJSON(v)
+	if err != nil {
+		return fmt.Errorf("check %s for secrets: %w", what, err)
+	}
+	found, err := e.Redact.Find(text)
+	if err != nil {
+		return fmt.Errorf("check %s for secrets: %w", what, err)
+	}
+	for _, f := range found {
+		if f.Known {
+			return &UsageError{Msg: fmt.Sprintf("%s holds a secret (%s); take it out: what is stored can be read by everybody who can read the repository", what, f.Name)}
+		}
+	}
+	return nil
+}
+
+func (e *Engine) definition(ctx context.Context, v *gitcas.View, req StartRequest) (*workflow.Definition, error) {
+	def, err := workflow.FromNode(overlay{req.Nodes, v.Getter(ctx)}, req.Workflow)
+	if err != nil {
+		return nil, fmt.Errorf("workflow %s: %w", req.Workflow, err)
+	}
+	return def, nil
+}
+
+// overlay finds nodes in a map first.
+type overlay struct {
+	first map[node.Hash]node.Node
+	then  node.Getter
+}
+
+// Get implements node.Getter.
+func (o overlay) Get(h node.Hash) (node.Node, error) {
+	if n, ok := o.first[h]; ok {
+		return n, nil
+	}
+	return o.then.Get(h)
+}
+
+func threadWithKey(v *gitcas.View, key string) (gitcas.ThreadID, bool) {
+	if key == "" {
+		return "", false
+	}
+	threads := v.Threads()
+	for _, id := range slices.Sorted(maps.Keys(threads)) { // of several, the oldest
+		if threads[id].Key == key {
+			return id, true
+		}
+	}
+	return "", false
+}

@@ -1,0 +1,251 @@
+package thread
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/united-workforce/uwf/engine/moderator"
+	"github.com/united-workforce/uwf/engine/workflow"
+	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/gitcas/record"
+	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/gitcas/workspace"
+)
+
+// What bounds the single parts of a step, all retries included, as long as no
+// interrupt does.
+const (
+	commitTimeout  = 2 * time.Minute
+	aloneTimeout   = 30 * time.Second // the attempt's own ref, where the rest can't be pushed
+	releaseTimeout = 10 * time.Second // a claim that stays is dead three minutes later
+)
+
+// StepRequest names the thread to step.
+type StepRequest struct {
+	Thread gitcas.ThreadID
+	// ExpectHead is the head that the caller was told to step; empty: any.
+	ExpectHead node.Hash
+	// Agent overrides the configured agent: an alias or a command line.
+	Agent string
+	// Deliver leaves an ended thread on the tip, for a job that delivers it.
+	Deliver bool
+}
+
+// Result is what a step did: the JSON of `uwf thread step`.
+type Result struct {
+	Workflow  string          `json:"workflow"`
+	Thread    gitcas.ThreadID `json:"thread"`
+	Head      node.Hash       `json:"head"`
+	Done      bool            `json:"done"`
+	Status    string          `json:"status"`           // active, running, suspended, ended, cancelled, failed
+	Result    string          `json:"result,omitempty"` // the step's status
+	Role      string          `json:"role,omitempty"`
+	NextRole  string          `json:"nextRole,omitempty"`
+	Step      int             `json:"step"`
+	Usage     *record.Usage   `json:"usage,omitempty"`
+	Suspended *SuspendedInfo  `json:"suspended,omitempty"`
+	Error     string          `json:"error,omitempty"`
+	// Work is the work branch after the step.
+	Work *record.Work `json:"work,omitempty"`
+}
+
+// SuspendedInfo says which role waits for a person, and why.
+type SuspendedInfo struct {
+	Role   string `json:"role"`
+	Reason string `json:"reason"`
+}
+
+// stepRun is one run of the protocol.
+type stepRun struct {
+	e   *Engine
+	req StepRequest
+	id  gitcas.ThreadID
+
+	v     *gitcas.View
+	entry gitcas.Entry // as read after the claim
+	def   *workflow.Definition
+	chain gitcas.Chain
+	past  []moderator.Output
+	plan  plan
+	used  moderator.Totals
+	hold  *hold
+	known node.Getter
+
+	task      Task
+	meter     Meter
+	from      wire.ID // the commit that the folder was restored to
+	restored  bool
+	snap      *workspace.Snapshot
+	errorStep node.Hash
+	// attemptNodes are the nodes of attempts that led to no step.
+	attemptNodes map[node.Hash]node.Node
+	failedBefore []node.Hash        // the error StepNodes of the attempts at this step
+	tried        map[node.Hash]bool // heads that this run tried to commit
+	keptAs       map[wire.ID]string // values that this run gave its attempt ref, and what they hold
+
+	stopRenewal func()
+}
+
+// Step runs one cycle of a thread. The error, if any, is one of this package's
+// types, or the Store's; CodeOf gives the exit code for it. The Result is filled
+// in as far as things went, also beside an error.
+func (e *Engine) Step(ctx context.Context, req StepRequest) (Result, error) {
+	r := &stepRun{e: e, req: req, id: req.Thread, tried: map[node.Hash]bool{}, attemptNodes: map[node.Hash]node.Node{}, keptAs: map[wire.ID]string{}}
+	ctx, stop := watchInterrupt(ctx, e.Clock)
+	defer stop()
+	res, err := r.step(ctx)
+	if err != nil {
+		err = e.cleanError(err)
+		res.Error = err.Error()
+	}
+	return res, err
+}
+
+func (r *stepRun) step(ctx context.Context) (Result, error) {
+	if err := r.load(ctx); err != nil {
+		return r.result(), err
+	}
+	if done, res, err := r.beforeClaim(ctx); done || err != nil {
+		r.e.dropClaim(ctx, r.v, r.id)
+		return res, err
+	}
+	if err := r.decide(ctx); err != nil {
+		r.e.dropClaim(ctx, r.v, r.id)
+		return r.result(), err
+	}
+	v, h, err := r.e.claim(ctx, r.v, r.id)
+	if err != nil {
+		return r.refused(err), err
+	}
+	r.v, r.hold = v, h
+	defer r.hold.release(ctx)
+	r.entry, _ = v.Entry(r.id)
+	r.e.observe(Event{Kind: "claimed", Thread: r.id, Step: r.stepNo(), Role: r.plan.role})
+	return r.act(ctx)
+}
+
+// act does what was decided, with the claim in hand.
+func (r *stepRun) act(ctx context.Context) (Result, error) {
+	if err := r.countDead(ctx); err != nil {
+		return r.result(), err
+	}
+	switch {
+	case r.plan.limit != nil:
+		if err := r.suspend(ctx, r.plan.limit.Error()); err != nil {
+			return r.result(), err
+		}
+		return r.result(), &LimitError{Thread: r.id, Err: r.plan.limit}
+	case r.plan.end:
+		return r.finish(ctx)
+	case r.plan.suspend != "":
+		return r.suspended(ctx, r.plan.suspend)
+	}
+	held, _ := r.hold.current()
+	if n := attemptsOn(r.entry, r.id, held.Died); n >= MaxAttempts {
+		return r.suspended(ctx, fmt.Sprintf("%d attempts at this step failed: %s", n, "see uwf thread show "+string(r.id)))
+	}
+	return r.work(ctx)
+}
+
+// work runs the agent and commits what it did.
+func (r *stepRun) work(ctx context.Context) (Result, error) {
+	if err := r.prepareTask(ctx); err != nil {
+		return r.result(), r.failed(ctx, "prepare", Draft{}, err)
+	}
+	if err := r.restore(ctx); err != nil {
+		var div *DivergedError
+		if errors.As(err, &div) {
+			return r.suspended(ctx, div.Error())
+		}
+		return r.result(), r.failed(ctx, "workspace", Draft{}, err)
+	}
+	if err := r.enter(); err != nil {
+		return r.result(), r.failed(ctx, "workspace", Draft{}, err)
+	}
+	r.e.reached("workspace")
+	draft, err := r.runAgent(ctx)
+	if err != nil {
+		return r.result(), err
+	}
+	r.e.reached("agent")
+	// The work is done and paid for: an interrupt no longer cuts it off at once.
+	ctx, cancel := outlive(ctx, 0, commitGrace)
+	defer cancel()
+	step, err := r.seal(ctx, draft)
+	if err != nil {
+		return r.result(), r.failed(ctx, "seal", draft, err)
+	}
+	next, err := r.ask(step)
+	if err != nil {
+		return r.result(), r.failed(ctx, "extract", draft, err)
+	}
+	r.e.observe(Event{Kind: "sealed", Thread: r.id, Step: r.stepNo(), Role: r.task.Role, Status: next.status, Usage: *step.step.Usage})
+	if r.snap, err = r.takeSnapshot(ctx, next.status); err != nil {
+		return r.result(), r.failed(ctx, "workspace", draft, err)
+	}
+	return r.commit(ctx, draft, step, next)
+}
+
+// runAgent runs the agent while the claim is renewed beside it. Its error is the
+// step's: the attempt has been kept by then.
+func (r *stepRun) runAgent(ctx context.Context) (Draft, error) {
+	agentCtx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	r.startRenewal(ctx, stop)
+	defer r.stopRenewal()
+
+	r.e.observe(Event{Kind: "agent", Thread: r.id, Step: r.stepNo(), Role: r.task.Role, Agent: r.task.Agent, Text: r.task.EdgePrompt})
+	draft, err := r.e.Agent.Run(agentCtx, r.task, &r.meter)
+	r.stopRenewal()
+	switch {
+	case errors.Is(context.Cause(agentCtx), errClaimLost):
+		return draft, r.yielded(ctx, "agent", draft, "it was taken over, suspended or cancelled while the agent ran")
+	case err != nil && ctx.Err() != nil:
+		return draft, r.failed(ctx, "agent", draft, fmt.Errorf("interrupted: %w", context.Cause(ctx)))
+	case err != nil:
+		return draft, r.failed(ctx, "agent", draft, err)
+	}
+	return draft, nil
+}
+
+// startRenewal renews the claim in the background until stopRenewal, which waits
+// for the last renewal to be over: after it, nothing but the commit touches the
+// claim.
+func (r *stepRun) startRenewal(ctx context.Context, stop func(error)) {
+	renewCtx, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	wg.Go(func() { r.hold.renew(renewCtx, &r.meter, stop) })
+	r.stopRenewal = func() {
+		cancel()
+		wg.Wait()
+		r.v = r.hold.latest
+	}
+}
+
+func (r *stepRun) stepNo() int { return len(r.chain.Steps) + 1 }
+
+// refused is the result of a job that did not get the thread.
+func (r *stepRun) refused(err error) Result {
+	res := r.result()
+	var claimed *claimedError
+	if errors.As(err, &claimed) {
+		res.Status = "running"
+	}
+	return res
+}
+
+// result describes the thread as this run last saw it.
+func (r *stepRun) result() Result {
+	res := Result{Thread: r.id, Head: r.entry.Head, Status: string(r.entry.Status), Step: len(r.chain.Steps), NextRole: r.plan.role}
+	if r.def != nil {
+		res.Workflow = r.def.Name
+	}
+	if s := r.entry.Suspended; s != nil {
+		res.Suspended = &SuspendedInfo{Role: s.Role, Reason: s.Reason}
+	}
+	return res
+}

@@ -1,0 +1,406 @@
+package thread
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/gitcas/wire"
+)
+
+// maxReason bounds the reason in a thread's entry, in bytes. What an agent asked
+// stands whole in its output.
+const maxReason = 8 << 10
+
+// suspended suspends the thread and returns the error that the step ends with.
+func (r *stepRun) suspended(ctx context.Context, reason string) (Result, error) {
+	if err := r.suspend(ctx, reason); err != nil {
+		return r.result(), err
+	}
+	return r.result(), &SuspendedError{Thread: r.id, Role: r.waitingRole(), Reason: reason}
+}
+
+// suspendWith suspends a thread whose finished step can't be placed on the work
+// branch; the step is kept as an attempt in the same push.
+func (r *stepRun) suspendWith(ctx context.Context, d Draft, cause *DivergedError) (Result, error) {
+	nodes, text := r.salvage(ctx, "commit", d, cause)
+	err := r.suspendPush(ctx, cause.Error(), &gitcas.Attempt{
+		Thread: r.id, Run: r.e.Who.Run, Attempt: r.e.Who.Attempt, Parents: r.workParents(),
+		Nodes: nodes, WorkTree: r.salvageTree(ctx), Error: text, At: r.hold.serverNow(),
+	})
+	var moved *NotYoursError
+	switch {
+	case errors.As(err, &moved):
+		return r.result(), r.yielded(ctx, "commit", d, moved.Reason)
+	case err != nil:
+		// The work is done: whatever keeps the thread from being suspended, it is kept.
+		return r.result(), r.failed(ctx, "commit", d, errors.Join(cause, err))
+	}
+	return r.result(), &SuspendedError{Thread: r.id, Role: r.waitingRole(), Reason: cause.Error()}
+}
+
+func (r *stepRun) waitingRole() string {
+	if r.plan.role != "" {
+		return r.plan.role
+	}
+	if n := len(r.chain.Steps); n > 0 {
+		return r.chain.Steps[n-1].Role
+	}
+	return ""
+}
+
+func (r *stepRun) suspend(ctx context.Context, reason string) error {
+	return r.suspendPush(ctx, reason, nil)
+}
+
+// suspendPush changes the entry and deletes this job's claim in one push: a job
+// without the claim may not suspend a thread.
+func (r *stepRun) suspendPush(ctx context.Context, reason string, attempt *gitcas.Attempt) error {
+	ctx, cancel := outlive(ctx, commitTimeout, commitGrace)
+	defer cancel()
+	r.e.settleWork(ctx, r.v, r.id, r.entry.Work)
+	reason = shorten(reason, maxReason)
+	var after gitcas.Entry
+	build := func(v *gitcas.View) (*gitcas.Change, error) {
+		entry, alive := v.Entry(r.id)
+		if alive && entry.Status == gitcas.StatusSuspended && r.suspendedBefore(entry, reason) {
+			after = entry
+			return nil, nil // a lost reply: it was done
+		}
+		if !alive || !sameThread(entry, r.entry) {
+			return nil, &NotYoursError{Thread: r.id, Reason: "it changed before it could be suspended"}
+		}
+		held, claimed := v.Claim(r.id)
+		if !claimed || !r.e.own(held.Claim) {
+			return nil, &NotYoursError{Thread: r.id, Reason: "the claim was lost before it could be suspended"}
+		}
+		linkAttempts(&entry, r.id, held.Died)
+		entry.Status = gitcas.StatusSuspended
+		entry.Suspended = &gitcas.Suspended{Role: r.waitingRole(), Reason: reason}
+		release, _ := gitcas.ClaimUpdate(r.id, &held, nil, v.Time())
+		c := &gitcas.Change{
+			Subject:  fmt.Sprintf("suspended · %s · step %d", r.def.Name, r.stepNo()),
+			Body:     reason,
+			Trailers: []gitcas.Trailer{{Key: "Uwf-Thread", Value: string(r.id)}, {Key: "Uwf-Head", Value: string(entry.Head)}},
+			Refs:     []wire.RefUpdate{release},
+		}
+		if attempt != nil {
+			if err := r.addAttempt(c, v, "failure", *attempt, r.workObjects()); err != nil {
+				return nil, err
+			}
+			linkAttempts(&entry, r.id, nil, gitcas.AttemptRef(r.id, attempt.Run, attempt.Attempt))
+		}
+		after = entry
+		c.Threads = map[gitcas.ThreadID]*gitcas.Entry{r.id: &entry}
+		return c, nil
+	}
+	v, err := r.e.Store.Update(ctx, r.v, build, r.id)
+	if err != nil {
+		return err
+	}
+	r.v, r.entry = v, after
+	r.hold.adopt(v)
+	r.e.reached("suspend")
+	r.e.observe(Event{Kind: "suspended", Thread: r.id, Step: r.stepNo(), Role: r.waitingRole(), Text: reason})
+	return nil
+}
+
+func (r *stepRun) suspendedBefore(entry gitcas.Entry, reason string) bool {
+	return entry.Head == r.entry.Head && entry.Suspended != nil && entry.Suspended.Reason == reason
+}
+
+// finish ends a thread whose moderator says so without a step: one whose last
+// step was committed by an older version or another tool.
+func (r *stepRun) finish(ctx context.Context) (Result, error) {
+	build := func(v *gitcas.View) (*gitcas.Change, error) {
+		entry, alive := v.Entry(r.id)
+		switch {
+		case !alive:
+			return nil, r.overAlready(ctx, v)
+		case entry.Head == r.entry.Head && entry.Status == gitcas.StatusEnded:
+			return nil, nil // a lost reply: it was done
+		}
+		held, claimed := v.Claim(r.id)
+		if !sameThread(entry, r.entry) || !claimed || !r.e.own(held.Claim) {
+			return nil, &NotYoursError{Thread: r.id, Reason: "it changed before it could be ended"}
+		}
+		release, _ := gitcas.ClaimUpdate(r.id, &held, nil, v.Time())
+		entry.Status = gitcas.StatusEnded
+		entry.Next, entry.Deliver = nil, r.req.Deliver
+		c := &gitcas.Change{
+			Subject:  fmt.Sprintf("ended · %s", r.def.Name),
+			Trailers: []gitcas.Trailer{{Key: "Uwf-Thread", Value: string(r.id)}, {Key: "Uwf-Head", Value: string(entry.Head)}},
+			Threads:  map[gitcas.ThreadID]*gitcas.Entry{r.id: &entry},
+			Refs:     []wire.RefUpdate{release},
+		}
+		if !r.req.Deliver {
+			c.Archive = []gitcas.Ended{r.ended(entry, entry.Head, reasonEnded, "")}
+		}
+		return c, nil
+	}
+	v, err := r.e.Store.Update(ctx, r.v, build, r.id)
+	if err != nil {
+		return r.result(), err
+	}
+	r.v = v
+	r.hold.adopt(v)
+	res := r.result()
+	res.Status, res.Done = string(gitcas.StatusEnded), true
+	return res, nil
+}
+
+// overAlready is nil for a thread that ended, by a push of ours whose reply was
+// lost or by somebody else's, at the head that we know; cancelled is not ended.
+func (r *stepRun) overAlready(ctx context.Context, v *gitcas.View) error {
+	ended, ok, err := r.e.Store.FindEnded(ctx, v, r.id)
+	switch {
+	case err != nil:
+		return err
+	case !ok:
+		return unknownThread(v, r.id)
+	case ended.Reason != reasonEnded || ended.Head != r.entry.Head:
+		return &NotYoursError{Thread: r.id, Reason: gone(ended)}
+	}
+	return nil
+}
+
+// settleWork brings up a work branch that lags behind, where the remote has no
+// atomic pushes: before a thread comes to rest its branch should hold all its
+// commits. It is no condition for that: a branch that can't be merged, or is
+// pushed to all the time, stays for a person or the next job, and the commits
+// are on the attempt ref until then.
+func (e *Engine) settleWork(ctx context.Context, v *gitcas.View, id gitcas.ThreadID, w gitcas.Work) {
+	for range claimTries {
+		tip := workTip(v, w)
+		if e.Store.Atomic(v) || w.Commit == "" || tip.IsZero() || tip.String() == w.Commit {
+			return
+		}
+		_, err := e.follow(ctx, v, id, w, tip)
+		if !errors.Is(err, wire.ErrLostRace) {
+			return
+		}
+		if v, err = e.Store.Reload(ctx, v, id); err != nil {
+			return
+		}
+	}
+}
+
+// Cancel ends a thread for good: it never runs again. A job that works on it
+// finds its claim gone and keeps what it has as an attempt.
+func (e *Engine) Cancel(ctx context.Context, id gitcas.ThreadID, reason string) (gitcas.Ended, error) {
+	v, err := e.Store.Load(ctx, id)
+	if err != nil {
+		return gitcas.Ended{}, fmt.Errorf("cancel thread %s: %w", id, err)
+	}
+	if entry, alive := v.Entry(id); alive {
+		e.settleWork(ctx, v, id, entry.Work)
+	}
+	var line gitcas.Ended
+	build := func(v *gitcas.View) (*gitcas.Change, error) {
+		c, l, err := e.cancelChange(ctx, v, id, reason)
+		line = l
+		return c, err
+	}
+	if _, err := e.Store.Update(ctx, v, build, id); err != nil {
+		return gitcas.Ended{}, err
+	}
+	e.reached("cancel")
+	return line, nil
+}
+
+func (e *Engine) cancelChange(ctx context.Context, v *gitcas.View, id gitcas.ThreadID, note string) (*gitcas.Change, gitcas.Ended, error) {
+	entry, alive := v.Entry(id)
+	if !alive {
+		ended, ok, err := e.Store.FindEnded(ctx, v, id)
+		switch {
+		case err != nil:
+			return nil, ended, err
+		case !ok:
+			return nil, ended, unknownThread(v, id)
+		case ended.Reason == reasonCancelled:
+			return nil, ended, nil // cancelled is cancelled, whoever did it
+		}
+		return nil, ended, &NotYoursError{Thread: id, Reason: gone(ended)}
+	}
+	chain, err := v.Chain(ctx, id)
+	if err != nil {
+		return nil, gitcas.Ended{}, err
+	}
+	steps := make([]node.Hash, 0, len(chain.Steps))
+	for _, s := range chain.Steps {
+		steps = append(steps, s.Hash)
+	}
+	clean, _, err := e.Redact.Value(note)
+	if err != nil {
+		return nil, gitcas.Ended{}, fmt.Errorf("check the reason for secrets: %w", err)
+	}
+	note, _ = clean.(string)
+	note = shorten(note, maxReason)
+	line := gitcas.Ended{
+		Thread: id, Workflow: chain.Start.Workflow, Head: entry.Head, CompletedAt: v.Time().UnixMilli(),
+		Reason: reasonCancelled, Note: note, Key: entry.Key, Steps: steps, PR: entry.PR, Work: entry.Work,
+	}
+	c := &gitcas.Change{
+		Subject:  fmt.Sprintf("cancelled · step %d", len(steps)),
+		Body:     note,
+		Trailers: []gitcas.Trailer{{Key: "Uwf-Thread", Value: string(id)}, {Key: "Uwf-Head", Value: string(entry.Head)}},
+		Archive:  []gitcas.Ended{line},
+	}
+	if held, claimed := v.Claim(id); claimed {
+		release, _ := gitcas.ClaimUpdate(id, &held, nil, v.Time())
+		c.Refs = append(c.Refs, release)
+	}
+	return c, line, nil
+}
+
+// gone says why a thread is not alive: it has ended, or there never was one.
+func (e *Engine) gone(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) error {
+	ended, ok, err := e.Store.FindEnded(ctx, v, id)
+	switch {
+	case err != nil:
+		return fmt.Errorf("look for thread %s among the ended ones: %w", id, err)
+	case !ok:
+		return unknownThread(v, id)
+	}
+	return &NotYoursError{Thread: id, Reason: gone(ended)}
+}
+
+// Suspend makes a thread wait, on a person's word. A job that works on it finds
+// its claim gone and keeps what it has as an attempt.
+func (e *Engine) Suspend(ctx context.Context, id gitcas.ThreadID, reason string) error {
+	v, err := e.Store.Load(ctx, id)
+	if err != nil {
+		return fmt.Errorf("suspend thread %s: %w", id, err)
+	}
+	if entry, alive := v.Entry(id); alive {
+		e.settleWork(ctx, v, id, entry.Work)
+	}
+	clean, _, err := e.Redact.Value(reason)
+	if err != nil {
+		return fmt.Errorf("check the reason for secrets: %w", err)
+	}
+	reason, _ = clean.(string)
+	reason = shorten(reason, maxReason)
+	tried := false
+	build := func(v *gitcas.View) (*gitcas.Change, error) {
+		entry, alive := v.Entry(id)
+		switch {
+		case !alive:
+			return nil, e.gone(ctx, v, id)
+		case entry.Status == gitcas.StatusSuspended && tried && entry.Suspended != nil && entry.Suspended.Reason == reason:
+			return nil, nil // a lost reply: it was done
+		case entry.Status != gitcas.StatusActive:
+			return nil, &NotYoursError{Thread: id, Reason: "its status is " + string(entry.Status)}
+		}
+		tried = true
+		role := ""
+		if entry.Next != nil {
+			role = entry.Next.Role
+		}
+		entry.Status, entry.Suspended = gitcas.StatusSuspended, &gitcas.Suspended{Role: role, Reason: reason}
+		c := &gitcas.Change{
+			Subject:  "suspended · " + role,
+			Body:     reason,
+			Trailers: []gitcas.Trailer{{Key: "Uwf-Thread", Value: string(id)}, {Key: "Uwf-Head", Value: string(entry.Head)}},
+			Threads:  map[gitcas.ThreadID]*gitcas.Entry{id: &entry},
+		}
+		if held, claimed := v.Claim(id); claimed {
+			linkAttempts(&entry, id, held.Died)
+			release, _ := gitcas.ClaimUpdate(id, &held, nil, v.Time())
+			c.Refs = append(c.Refs, release)
+		}
+		return c, nil
+	}
+	if _, err := e.Store.Update(ctx, v, build, id); err != nil {
+		return err
+	}
+	e.reached("suspend")
+	return nil
+}
+
+// Resume lets a suspended thread go on. The text is what the waiting role is
+// told; it may be empty.
+func (e *Engine) Resume(ctx context.Context, id gitcas.ThreadID, text string) error {
+	v, err := e.Store.Load(ctx, id)
+	if err != nil {
+		return fmt.Errorf("resume thread %s: %w", id, err)
+	}
+	clean, _, err := e.Redact.Value(text)
+	if err != nil {
+		return fmt.Errorf("check the answer for secrets: %w", err)
+	}
+	text, _ = clean.(string)
+	if len(text) > maxEdgePrompt {
+		return &UsageError{Msg: fmt.Sprintf("the answer has %d bytes; at most %d are taken: put long texts on the work branch", len(text), maxEdgePrompt)}
+	}
+	var since int64
+	var hash node.Hash
+	build := func(v *gitcas.View) (*gitcas.Change, error) {
+		entry, alive := v.Entry(id)
+		if !alive {
+			return nil, e.gone(ctx, v, id)
+		}
+		if since != 0 && entry.Next != nil && entry.Next.Since == since && entry.Next.Answer == hash {
+			return nil, nil // a lost reply: it was done
+		}
+		if entry.Status != gitcas.StatusSuspended {
+			return nil, &NotYoursError{Thread: id, Reason: "it does not wait for anybody (status " + string(entry.Status) + ")"}
+		}
+		since = v.Time().UnixMilli()
+		if entry.Next != nil && since <= entry.Next.Since {
+			since = entry.Next.Since + 1 // the entry must change: see the commit rules
+		}
+		role := waiting(entry)
+		var answer node.Node
+		var err error
+		if answer, hash, err = e.answer(ctx, v, entry, text); err != nil {
+			return nil, err
+		}
+		entry.Status, entry.Suspended = gitcas.StatusActive, nil
+		entry.Next = &gitcas.Next{Role: role, Since: since, Answer: hash, Forgiven: len(entry.Attempts)}
+		return &gitcas.Change{
+			Subject:  "resumed · " + role,
+			Body:     text,
+			Trailers: []gitcas.Trailer{{Key: "Uwf-Thread", Value: string(id)}, {Key: "Uwf-Head", Value: string(entry.Head)}},
+			Nodes:    []gitcas.PlacedNode{{Hash: hash, Node: answer, Place: gitcas.Place{Thread: id}}},
+			Threads:  map[gitcas.ThreadID]*gitcas.Entry{id: &entry},
+		}, nil
+	}
+	if _, err := e.Store.Update(ctx, v, build, id); err != nil {
+		return err
+	}
+	e.reached("resume")
+	return nil
+}
+
+// waiting is the role that a suspended thread waits for, as far as the entry tells.
+func waiting(entry gitcas.Entry) string {
+	switch {
+	case entry.Suspended != nil && entry.Suspended.Role != "":
+		return entry.Suspended.Role
+	case entry.Next != nil:
+		return entry.Next.Role
+	}
+	return ""
+}
+
+// answer is the node of what a person says. A thread may be suspended again before
+// the role that asked could work (attempts, limits, the work branch): what it was
+// told then still holds.
+func (e *Engine) answer(ctx context.Context, v *gitcas.View, entry gitcas.Entry, text string) (node.Node, node.Hash, error) {
+	if entry.Next != nil && entry.Next.Answer != "" {
+		n, err := v.Get(ctx, entry.Next.Answer)
+		if err != nil {
+			return node.Node{}, "", fmt.Errorf("read the answer before: %w", err)
+		}
+		before, _ := n.Payload.(string)
+		text = strings.TrimSpace(before + "\n\n" + text)
+	}
+	if cut := len(text) - maxEdgePrompt; cut > 0 {
+		text = strings.ToValidUTF8(text[cut:], "") // what was said last counts
+	}
+	return node.New(node.String, text, e.Clock.Now())
+}

@@ -1,0 +1,381 @@
+package workflow
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/united-workforce/uwf/engine/workflow/source"
+	"github.com/united-workforce/uwf/gitcas/node"
+)
+
+// quote shows a name in a message.
+func quote(s string) string { return strconv.Quote(s) }
+
+// checkNames refuses names that are reserved or can't become file names.
+func (c *compiler) checkNames() {
+	const fix = "use letters, digits, - _ and ., beginning with a letter or digit"
+	if e := c.root.Get("name"); e != nil && c.name != "" {
+		if wrong := CheckName(c.name); wrong != "" {
+			c.problems.Add(e.Val.Pos, e.Val.Length(), fix, "the workflow's name %q %s", c.name, wrong)
+		}
+	} else if e != nil && e.Val.Scalar == "" && e.Val.Kind == source.KindScalar {
+		c.problems.Add(e.Val.Pos, 1, fix, "the workflow's name is empty")
+	}
+	for _, r := range c.roles {
+		wrong := CheckName(r.Name)
+		if wrong == "" {
+			continue
+		}
+		f := fix
+		if slices.Contains([]string{Start, End, Suspend}, r.Name) {
+			f = "remove the role: " + r.Name + " needs no description"
+		}
+		c.problems.Add(r.at, utf8.RuneCountInString(r.Name), f, "role %q: the name %s", r.Name, wrong)
+	}
+}
+
+// role finds a role by name. Nil: there is none.
+func (c *compiler) role(name string) *roleAt {
+	for i := range c.roles {
+		if c.roles[i].Name == name {
+			return &c.roles[i]
+		}
+	}
+	return nil
+}
+
+// from finds what leaves a name in the graph. Nil: nothing does.
+func (c *compiler) from(name string) *fromAt {
+	for i := range c.graph {
+		if c.graph[i].name == name {
+			return &c.graph[i]
+		}
+	}
+	return nil
+}
+
+func (c *compiler) roleNames() []string {
+	out := make([]string, 0, len(c.roles)+2)
+	for _, r := range c.roles {
+		out = append(out, r.Name)
+	}
+	return out
+}
+
+// checkSchemas runs the guard walk that every schema node must pass.
+func (c *compiler) checkSchemas() {
+	for i := range c.roles {
+		r := &c.roles[i]
+		if !r.known {
+			continue
+		}
+		m, ok := r.Schema.(map[string]any)
+		if !ok {
+			c.problems.Add(r.schema.Pos, 1, "write a JSON schema with `type: object`", "the schema of role %q is no map", r.Name)
+			r.known = false
+			continue
+		}
+		var bad *node.SchemaError
+		switch err := node.CheckSchema(r.Schema); {
+		case errors.As(err, &bad):
+			for _, p := range bad.Problems {
+				at, length := r.schema.At(p.Path)
+				c.problems.Add(at, length, "use the keywords that nodes may have; `format: ocas_ref` is the only format",
+					"schema of role %q, %s: %s", r.Name, pointerName(p.Path), p.Message)
+			}
+			r.known = false
+		case err != nil:
+			c.problems.Add(r.schema.Pos, 1, "simplify the schema", "schema of role %q: %v", r.Name, err)
+			r.known = false
+		default:
+			if t, has := m["type"]; has && t != "object" {
+				at, length := r.schema.At("/type")
+				c.problems.Add(at, length, "write `type: object`: an output is a map of fields", "the schema of role %q is of type %v", r.Name, t)
+				r.known = false
+			}
+		}
+	}
+}
+
+func pointerName(p string) string {
+	if p == "" {
+		return "at its top"
+	}
+	return "at " + p
+}
+
+// checkGraph looks at names and reachability.
+func (c *compiler) checkGraph() {
+	if c.graphPos.IsZero() {
+		return // reported: there is no graph
+	}
+	if c.from(Start) == nil {
+		c.problems.Add(c.graphPos, len("graph"), "add `$START: {_: {role: …, prompt: …}}`", "the graph has no $START")
+	}
+	for _, f := range c.graph {
+		c.checkFrom(f)
+	}
+	for _, r := range c.roles {
+		typo := slices.ContainsFunc(c.graph, func(f fromAt) bool { return c.role(f.name) == nil && Suggest(f.name, []string{r.Name}) != "" })
+		if CheckName(r.Name) == "" && c.from(r.Name) == nil && !typo {
+			c.problems.Add(r.at, utf8.RuneCountInString(r.Name), "add it to `graph` with where its output leads",
+				"role %q has no edges: a thread that gets there can't go on", r.Name)
+		}
+	}
+	c.checkReachable()
+}
+
+func (c *compiler) checkFrom(f fromAt) {
+	length := utf8.RuneCountInString(f.name)
+	switch {
+	case f.name == End || f.name == Suspend:
+		c.problems.Add(f.at, length, "remove these edges", "%s is where a thread stops: nothing leaves it", f.name)
+		return
+	case f.name == Start:
+		c.checkStart(f)
+	case c.role(f.name) == nil:
+		fix := "add the role to `roles`, or remove its edges"
+		if s := Suggest(f.name, append(c.roleNames(), Start)); s != "" {
+			fix = fmt.Sprintf("did you mean %q?", s)
+		}
+		c.problems.Add(f.at, length, fix, "the graph has edges of %q, which is no role", f.name)
+	case len(f.edges) == 0 && !f.broken:
+		c.problems.Add(f.at, length, "add an edge for each status of the role, or `_` for none", "role %q has no edges", f.name)
+	}
+	for _, e := range f.edges {
+		c.checkTarget(f.name, e)
+		c.checkPrompt(f.name, e)
+	}
+}
+
+func (c *compiler) checkStart(f fromAt) {
+	const fix = "write one edge: `_: {role: …, prompt: …}`"
+	if len(f.edges) == 0 && !f.broken {
+		c.problems.Add(f.at, len(Start), fix, "$START leads nowhere")
+	}
+	for _, e := range f.edges {
+		if e.When.Kind != Always {
+			c.problems.Add(e.at, utf8.RuneCountInString(e.When.Value), fix, "$START has an edge for status %q: nothing has run there that could have one", e.When.Value)
+		}
+		if e.To == End || e.To == Suspend {
+			c.problems.Add(e.to.Pos, e.to.Length(), "name the first role", "$START leads to %s: no role would run", e.To)
+		}
+	}
+}
+
+func (c *compiler) checkTarget(from string, e edgeAt) {
+	if e.to == nil || e.To == "" || e.To == End || e.To == Suspend || c.role(e.To) != nil {
+		if e.to != nil && e.To == "" && e.to.Scalar == "" {
+			c.problems.Add(e.to.Pos, 1, "name the next role, $END or $SUSPEND", "edge %s → %s leads to an empty name", from, e.When)
+		}
+		return
+	}
+	if e.To == Start {
+		c.problems.Add(e.to.Pos, e.to.Length(), "name a role", "edge %s → %s leads to $START, where threads only begin", from, e.When)
+		return
+	}
+	names := append(c.roleNames(), End, Suspend)
+	fix := "known are: " + strings.Join(names, ", ")
+	if s := Suggest(e.To, names); s != "" {
+		fix = fmt.Sprintf("did you mean %q?", s)
+	}
+	c.problems.Add(e.to.Pos, e.to.Length(), fix, "edge %s → %s leads to %q, which is no role", from, e.When, e.To)
+}
+
+func (c *compiler) checkPrompt(from string, e edgeAt) {
+	if e.prompt == nil || e.prompt.Kind != source.KindScalar || from == Start || e.To == End {
+		return
+	}
+	if s, ok := e.prompt.Scalar.(string); ok && strings.TrimSpace(s) == "" {
+		what := "what " + e.To + " is to do"
+		if e.To == Suspend {
+			what = "what the person is to answer"
+		}
+		c.problems.Add(e.prompt.Pos, e.prompt.Length(), "say "+what, "edge %s → %s has an empty prompt", from, e.When)
+	}
+}
+
+// checkReachable follows the edges from $START and back from $END.
+func (c *compiler) checkReachable() {
+	if f := c.from(Start); f == nil || slices.ContainsFunc(c.graph, func(f fromAt) bool { return f.broken }) || len(f.edges) == 0 {
+		return // reported; what seems unreachable may be reached by what can't be read
+	}
+	meant := c.meant()
+	reached := c.follow(Start, func(name string) []string {
+		var out []string
+		for _, f := range c.graph {
+			if meant(f.name) != name {
+				continue
+			}
+			for _, e := range f.edges {
+				out = append(out, meant(e.To))
+			}
+		}
+		return out
+	})
+	for _, r := range c.roles {
+		if !reached[r.Name] && CheckName(r.Name) == "" && c.from(r.Name) != nil {
+			c.problems.Add(r.at, utf8.RuneCountInString(r.Name), "add an edge that leads to it, or remove the role", "role %q can't be reached from $START", r.Name)
+		}
+	}
+	ending := c.follow(End, func(name string) []string {
+		var out []string
+		for _, f := range c.graph {
+			for _, e := range f.edges {
+				if meant(e.To) == name {
+					out = append(out, meant(f.name))
+				}
+			}
+		}
+		return out
+	})
+	if !ending[Start] {
+		c.problems.Add(c.graphPos, len("graph"), "add an edge with `role: $END`", "$END can't be reached from $START: a thread would never end")
+		return
+	}
+	for _, f := range c.graph {
+		if reached[f.name] && !ending[f.name] && len(f.edges) > 0 && c.role(f.name) != nil {
+			c.problems.Add(f.at, utf8.RuneCountInString(f.name), "give it, or a role that it leads to, an edge towards $END",
+				"from role %q no path leads to $END: a thread that gets there would never end", f.name)
+		}
+	}
+}
+
+// meant maps a mistyped name, which was reported, to the role that it most likely
+// means, so that one typo doesn't also make roles unreachable.
+func (c *compiler) meant() func(string) string {
+	names := append(c.roleNames(), Start, End, Suspend)
+	known := make(map[string]string, len(names))
+	for _, n := range names {
+		known[n] = n
+	}
+	return func(name string) string {
+		if as, ok := known[name]; ok {
+			return as
+		}
+		as := name
+		if s := Suggest(name, names); s != "" {
+			as = s
+		}
+		known[name] = as
+		return as
+	}
+}
+
+// follow is every name that can be reached from one.
+func (c *compiler) follow(from string, next func(string) []string) map[string]bool {
+	seen := map[string]bool{from: true}
+	for queue := []string{from}; len(queue) > 0; queue = queue[1:] {
+		for _, to := range next(queue[0]) {
+			if !seen[to] {
+				seen[to] = true
+				queue = append(queue, to)
+			}
+		}
+	}
+	return seen
+}
+
+// checkStatuses compares the statuses of each role's schema with its edges.
+func (c *compiler) checkStatuses() {
+	for i := range c.roles {
+		r := &c.roles[i]
+		f := c.from(r.Name)
+		if !r.known || f == nil || len(f.edges) == 0 {
+			continue
+		}
+		key := statusKey(r.Schema, c.statusKey)
+		s := StatusesOf(r.Schema, key)
+		c.checkStatusTypes(r, key)
+		if !s.Declared {
+			c.undeclared(r, f, key)
+			continue
+		}
+		c.missingEdges(r, f, s)
+		c.extraEdges(r, f, s, key)
+	}
+}
+
+// undeclared: a role without a status can only go one way.
+func (c *compiler) undeclared(r *roleAt, f *fromAt, key string) {
+	for _, e := range f.edges {
+		if e.When.Kind == OnStatus {
+			c.problems.Add(e.at, utf8.RuneCountInString(e.When.Value),
+				fmt.Sprintf("add `%s: {enum: [%s, …]}` to the properties of the role's schema, or use `_`", key, e.When.Value),
+				"role %q waits for status %q, but its schema has no %s", r.Name, e.When.Value, key)
+		}
+	}
+}
+
+func (c *compiler) missingEdges(r *roleAt, f *fromAt, s Statuses) {
+	reported := map[string]bool{}
+	for _, v := range s.Values {
+		has := slices.ContainsFunc(f.edges, func(e edgeAt) bool { return e.When.Kind == OnStatus && e.When.Value == v.Name })
+		if has || reported[v.Name] || v.Name == Suspend {
+			continue
+		}
+		reported[v.Name] = true
+		at, length := r.schema.ValueAt(v.Path)
+		c.problems.Add(at, length, fmt.Sprintf("add `%s:` to the edges of %s, or remove the status", v.Name, r.Name),
+			"role %q may answer with status %q, and no edge leads on from there", r.Name, v.Name)
+	}
+}
+
+func (c *compiler) extraEdges(r *roleAt, f *fromAt, s Statuses, key string) {
+	names := s.Names()
+	for _, e := range f.edges {
+		switch {
+		case e.When.Kind == Always && s.Required:
+			fix := "write an edge for each of: " + strings.Join(names, ", ")
+			if len(names) == 0 {
+				fix = "write an edge for each status"
+			}
+			c.problems.Add(e.at, 1, fix, "role %q: the edge `_` is never taken, since the schema requires a %s", r.Name, key)
+		case e.When.Kind == OnStatus && !s.Open && !slices.Contains(names, e.When.Value):
+			fix := fmt.Sprintf("the schema allows: %s", strings.Join(names, ", "))
+			if t := Suggest(e.When.Value, names); t != "" {
+				fix = fmt.Sprintf("did you mean %q?", t)
+			}
+			c.problems.Add(e.at, utf8.RuneCountInString(e.When.Value), fix, "role %q: the edge for status %q is never taken, since the schema doesn't allow it", r.Name, e.When.Value)
+		}
+	}
+}
+
+// checkStatusTypes reports statuses that are no text.
+func (c *compiler) checkStatusTypes(r *roleAt, key string) {
+	walkStatus(r.schema, key, 0, func(v *source.Value) {
+		if _, text := v.Scalar.(string); v.Kind == source.KindScalar && !text {
+			c.problems.Add(v.Pos, v.Length(), "put it in quotes", "role %q: a status must be text, this is %s", r.Name, v.KindName())
+		}
+	})
+}
+
+// walkStatus visits every const and enum value of the field key in a schema.
+func walkStatus(schema *source.Value, key string, depth int, visit func(*source.Value)) {
+	if schema == nil || depth > maxSchemaDepth {
+		return
+	}
+	if props := schema.Get("properties"); props != nil {
+		if field := props.Val.Get(key); field != nil {
+			if e := field.Val.Get("const"); e != nil {
+				visit(e.Val)
+			}
+			if e := field.Val.Get("enum"); e != nil {
+				for _, item := range e.Val.Items {
+					visit(item)
+				}
+			}
+		}
+	}
+	for _, word := range []string{"oneOf", "anyOf", "allOf"} {
+		if e := schema.Get(word); e != nil {
+			for _, b := range e.Val.Items {
+				walkStatus(b, key, depth+1, visit)
+			}
+		}
+	}
+}

@@ -1,0 +1,174 @@
+package workflow
+
+import (
+	"slices"
+
+	"github.com/united-workforce/uwf/gitcas/node"
+)
+
+// The names in a graph that are no roles.
+const (
+	Start   = "$START"   // where a thread begins
+	End     = "$END"     // the target that ends a thread
+	Suspend = "$SUSPEND" // the target that hands a thread to a person
+)
+
+// Unit is the status of an output that has none, as it is written in a graph.
+const Unit = "_"
+
+// The output fields that may hold a status. The second is the architecture
+// page's.
+const (
+	StatusField       = "$status"
+	LegacyStatusField = "status"
+)
+
+// BodyVariable is the template variable with the markdown under an output's
+// frontmatter.
+const BodyVariable = "_body"
+
+// Definition is a workflow, compiled from whatever dialect it was written in.
+type Definition struct {
+	Name        string
+	Description string
+	Roles       map[string]Role
+	// Graph holds the edges that leave $START and each role. Status edges come
+	// sorted by status, an Always edge last: the order doesn't say which matches.
+	Graph map[string][]Edge
+	// StatusKey is the output field with the status, for roles whose schema
+	// doesn't say. See StatusKeyOf.
+	StatusKey string
+	// AgentSuspends says that any role may answer with the status $SUSPEND and a
+	// reason. False in status-map workflows, whose graph says when to suspend.
+	AgentSuspends bool
+}
+
+// Role is what one kind of agent is told to be.
+type Role struct {
+	Name         string
+	Description  string
+	Goal         string
+	Capabilities []string
+	Procedure    string
+	Output       string
+	// Frontmatter is the hash of Schema, as it is stored.
+	Frontmatter node.Hash
+	// Schema is the JSON schema of the role's output, normalised.
+	Schema any
+}
+
+// Edge leads from a role to the next one.
+type Edge struct {
+	When   When
+	To     string // a role, $END or $SUSPEND
+	Prompt string // a template
+	// Location is a template for the folder to work in; empty: where the thread
+	// was started.
+	Location string
+}
+
+// When says which outputs take an edge.
+type When struct {
+	Kind  Kind
+	Value string // the status; empty for Always
+}
+
+// Kind is how an edge chooses.
+type Kind uint8
+
+// The kinds of edges.
+const (
+	Always   Kind = iota // any output without a status
+	OnStatus             // outputs with the status in Value
+)
+
+// String is the edge's key in a graph: the status, or "_".
+func (w When) String() string {
+	if w.Kind == Always {
+		return Unit
+	}
+	return w.Value
+}
+
+// RoleNames lists the roles in alphabetical order.
+func (d *Definition) RoleNames() []string { return sortedKeys(d.Roles) }
+
+// StatusKeyOf is the field of role's output that holds its status: the one that
+// its schema declares, else the definition's.
+func (d *Definition) StatusKeyOf(role string) string {
+	return statusKey(d.Roles[role].Schema, d.StatusKey)
+}
+
+// Declares reports whether role's schema has a status field at all. Where it has
+// none, an output takes the role's Always edge whatever else it holds.
+func (d *Definition) Declares(role string) bool {
+	r, ok := d.Roles[role]
+	return ok && StatusesOf(r.Schema, statusKey(r.Schema, d.StatusKey)).Declared
+}
+
+// Statuses lists the statuses that role's edges wait for, in the order of the
+// role's schema, then alphabetically. A role with nothing but an Always edge has
+// none.
+func (d *Definition) Statuses(role string) []string {
+	var out []string
+	edges := d.Graph[role]
+	has := func(s string) bool {
+		return slices.ContainsFunc(edges, func(e Edge) bool { return e.When.Kind == OnStatus && e.When.Value == s })
+	}
+	for _, v := range StatusesOf(d.Roles[role].Schema, d.StatusKeyOf(role)).Values {
+		if has(v.Name) && !slices.Contains(out, v.Name) {
+			out = append(out, v.Name)
+		}
+	}
+	for _, e := range edges {
+		if e.When.Kind == OnStatus && !slices.Contains(out, e.When.Value) {
+			out = append(out, e.When.Value)
+		}
+	}
+	return out
+}
+
+// statusKey is the status field that schema declares, else fallback.
+func statusKey(schema any, fallback string) string {
+	for _, key := range []string{StatusField, LegacyStatusField} {
+		if StatusesOf(schema, key).Declared {
+			return key
+		}
+	}
+	return fallback
+}
+
+// definitionKey is the status field of a whole definition: $status unless only
+// the architecture page's field is declared.
+func definitionKey(roles map[string]Role) string {
+	legacy := false
+	for _, r := range roles {
+		switch statusKey(r.Schema, "") {
+		case StatusField:
+			return StatusField
+		case LegacyStatusField:
+			legacy = true
+		}
+	}
+	if legacy {
+		return LegacyStatusField
+	}
+	return StatusField
+}
+
+// sortEdges brings edges into the one order that both YAML and payloads give.
+func sortEdges(edges []Edge) {
+	slices.SortStableFunc(edges, func(a, b Edge) int {
+		switch {
+		case a.When.Kind != b.When.Kind && a.When.Kind == Always:
+			return 1
+		case a.When.Kind != b.When.Kind && b.When.Kind == Always:
+			return -1
+		case a.When.Value < b.When.Value:
+			return -1
+		case a.When.Value > b.When.Value:
+			return 1
+		}
+		return 0
+	})
+}

@@ -1,0 +1,49 @@
+package workflow
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/united-workforce/uwf/engine/workflow/source"
+)
+
+// Problem is one mistake in a definition, with its place and a fix.
+type Problem = source.Problem
+
+// InvalidError is a definition that can't be used, with everything that is wrong
+// with it, in the order of the file.
+type InvalidError struct {
+	Name     string // of the definition's file
+	Problems []Problem
+}
+
+func (e *InvalidError) Error() string {
+	lines := make([]string, 0, len(e.Problems)+1)
+	lines = append(lines, e.summary())
+	for _, p := range e.Problems {
+		lines = append(lines, "  "+p.String())
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Text is all problems for a terminal, see Problem.Text.
+func (e *InvalidError) Text() string {
+	var b strings.Builder
+	for _, p := range e.Problems {
+		b.WriteString(p.Text())
+		b.WriteByte('\n')
+	}
+	b.WriteString(e.summary())
+	b.WriteByte('\n')
+	return b.String()
+}
+
+func (e *InvalidError) summary() string {
+	if len(e.Problems) == 1 {
+		return fmt.Sprintf("workflow definition %s is invalid: 1 problem", e.Name)
+	}
+	if len(e.Problems) >= source.MaxProblems {
+		return fmt.Sprintf("workflow definition %s is invalid: the first %d problems", e.Name, len(e.Problems))
+	}
+	return fmt.Sprintf("workflow definition %s is invalid: %d problems", e.Name, len(e.Problems))
+}

@@ -1,0 +1,196 @@
+package workflow_test
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/united-workforce/uwf/engine/workflow"
+	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/gitcas/record"
+)
+
+// storeOf holds nodes under their hashes, and the schemas of all records.
+func storeOf(t *testing.T, nodes []node.Node) node.Map {
+	t.Helper()
+	out := node.Map{}
+	for h, n := range node.Builtin() {
+		out[h] = n
+	}
+	for h, n := range record.Schemas() {
+		out[h] = n
+	}
+	for _, n := range nodes {
+		h, err := n.Hash()
+		if err != nil {
+			t.Fatal(err)
+		}
+		out[h] = n
+	}
+	return out
+}
+
+func hashOf(t *testing.T, d *workflow.Definition) node.Hash {
+	t.Helper()
+	h, _, err := workflow.Materialize(d, time.UnixMilli(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// The hashes are those that the TypeScript uwf gives the same workflow
+// (vectors "role frontmatter schema demo.reviewer" and "Workflow node (seed era)").
+func TestMaterializeVector(t *testing.T) {
+	d, err := parseFile(t, "testdata/good/seed.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := time.UnixMilli(1717459200000)
+	h, nodes, err := workflow.Materialize(d, at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if h != "C700MP4XFW7FA" || len(nodes) != 2 {
+		t.Fatalf("hash %s of %d nodes, want C700MP4XFW7FA of 2", h, len(nodes))
+	}
+	if s, err := nodes[0].Hash(); err != nil || s != "14M9Y84PJE0CQ" {
+		t.Errorf("schema %s, %v; want 14M9Y84PJE0CQ", s, err)
+	}
+	if nodes[1].Timestamp != at.UnixMilli() || nodes[1].Type != "4EAEYQKFHTJ23" {
+		t.Errorf("node %+v", nodes[1])
+	}
+	if r := d.Roles["reviewer"].Schema.(map[string]any); r["title"] != nil {
+		t.Error("Materialize changed the definition's schema")
+	}
+}
+
+func TestFromNodeIsTheWayBack(t *testing.T) {
+	for _, file := range []string{"testdata/good/seed.yaml", "testdata/good/architecture.yaml", "testdata/good/includes.yaml", "../../examples/solve-issue.yaml"} {
+		d, err := parseFile(t, file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h, nodes, err := workflow.Materialize(d, time.UnixMilli(0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		store := storeOf(t, nodes)
+		for _, n := range nodes {
+			if err := node.Check(store, n); err != nil {
+				t.Errorf("%s: a node doesn't fit its schema: %v", file, err)
+			}
+		}
+		back, err := workflow.FromNode(store, h)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again := hashOf(t, back); again != h {
+			t.Errorf("%s: %s comes back as %s", file, h, again)
+		}
+		// Stored schemas have a title and a hash; the rest is the same.
+		for name, r := range back.Roles {
+			if !r.Frontmatter.Valid() {
+				t.Errorf("%s: role %s has no schema hash", file, name)
+			}
+			r.Frontmatter, r.Schema = "", d.Roles[name].Schema
+			back.Roles[name] = r
+		}
+		if !reflect.DeepEqual(d, back) {
+			t.Errorf("%s: parsed\n%+v\nread back\n%+v", file, d, back)
+		}
+	}
+}
+
+func TestArchitecturePageDialect(t *testing.T) {
+	d, err := parseFile(t, "testdata/good/architecture.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d.StatusKey != "status" || d.StatusKeyOf("critic") != "status" {
+		t.Errorf("status key %q, of critic %q", d.StatusKey, d.StatusKeyOf("critic"))
+	}
+	want := map[string][]workflow.Edge{
+		"$START": {{To: "writer"}},
+		"writer": {{When: workflow.When{Kind: workflow.OnStatus, Value: "written"}, To: "critic", Prompt: "Judge: {{text}} {{_body}}", Location: "work/{{text}}"}},
+		"critic": {{When: workflow.When{Kind: workflow.OnStatus, Value: "fine"}, To: "$END"},
+			{When: workflow.When{Kind: workflow.OnStatus, Value: "poor"}, To: "writer", Prompt: "Better."}},
+	}
+	if !reflect.DeepEqual(d.Graph, want) {
+		t.Errorf("graph %+v", d.Graph)
+	}
+}
+
+func TestSchemaByHash(t *testing.T) {
+	seed, err := parseFile(t, "testdata/good/seed.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, nodes, err := workflow.Materialize(seed, time.UnixMilli(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	store := storeOf(t, nodes)
+	data, err := os.ReadFile("testdata/good/seed.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	begin, end := strings.Index(string(data), "    frontmatter:"), strings.Index(string(data), "graph:")
+	with := func(hash string) string {
+		return string(data[:begin]) + "    frontmatter: " + hash + "\n" + string(data[end:])
+	}
+	d, err := workflow.Parse("x.yaml", []byte(with("14M9Y84PJE0CQ")), workflow.Options{Nodes: store})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := hashOf(t, d); got != want {
+		t.Errorf("hash %s, want %s", got, want)
+	}
+	for hash, message := range map[string]string{"0000000000000": "can't be read", want.String(): "is no schema"} {
+		if _, err := workflow.Parse("x.yaml", []byte(with(hash)), workflow.Options{Nodes: store}); err == nil || !strings.Contains(err.Error(), message) {
+			t.Errorf("schema %s: %v, want %q", hash, err, message)
+		}
+	}
+}
+
+func TestFromNodeRefusesWhatIsNoWorkflow(t *testing.T) {
+	schema, schemaHash, err := node.New(node.MetaSchema, map[string]any{"type": "object"}, time.UnixMilli(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	role := func(frontmatter string) string {
+		return `{"description":"d","goal":"g","capabilities":[],"procedure":"p","output":"o","frontmatter":"` + frontmatter + `"}`
+	}
+	for name, tt := range map[string]struct {
+		payload string
+		want    error
+	}{
+		"no map":         {`[]`, workflow.ErrNoWorkflow},
+		"no name":        {`{"description":"d","roles":{},"graph":{}}`, workflow.ErrNoWorkflow},
+		"no roles":       {`{"name":"n","description":"d","graph":{}}`, workflow.ErrNoWorkflow},
+		"role no map":    {`{"name":"n","description":"d","roles":{"a":1},"graph":{}}`, workflow.ErrNoWorkflow},
+		"no hash":        {`{"name":"n","description":"d","roles":{"a":` + role("x") + `},"graph":{}}`, workflow.ErrNoWorkflow},
+		"missing schema": {`{"name":"n","description":"d","roles":{"a":` + role("0000000000000") + `},"graph":{}}`, node.ErrNotFound},
+		"edge no map":    {`{"name":"n","description":"d","roles":{"a":` + role(schemaHash.String()) + `},"graph":{"a":{"_":null}}}`, workflow.ErrNoWorkflow},
+		"location":       {`{"name":"n","description":"d","roles":{"a":` + role(schemaHash.String()) + `},"graph":{"a":{"_":{"role":"a","prompt":"","location":5}}}}`, workflow.ErrNoWorkflow},
+	} {
+		var payload any
+		if err := json.Unmarshal([]byte(tt.payload), &payload); err != nil {
+			t.Fatal(err)
+		}
+		n, h, err := node.New(workflow.NodeType, payload, time.UnixMilli(0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := workflow.FromNode(storeOf(t, []node.Node{n, schema}), h); !errors.Is(err, tt.want) {
+			t.Errorf("%s: %v, want %v", name, err, tt.want)
+		}
+	}
+	if _, err := workflow.FromNode(storeOf(t, []node.Node{schema}), schemaHash); !errors.Is(err, workflow.ErrNoWorkflow) {
+		t.Errorf("a schema as a workflow: %v", err)
+	}
+}

@@ -1,0 +1,160 @@
+package workflow
+
+import (
+	"maps"
+	"path"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/united-workforce/uwf/gitcas/node"
+)
+
+// maxName is the longest name of a workflow or role, in bytes: it becomes part of
+// file names.
+const maxName = 64
+
+// folders are where definitions live, relative to a folder between the working
+// directory and the repository's root, in order of precedence.
+func folders() []string { return []string{".uwf/workflows", ".workflow", ".workflows"} }
+
+func extensions() []string { return []string{".yaml", ".yml"} }
+
+// RefKind is what a reference to a workflow looks like.
+type RefKind uint8
+
+// The kinds of references, in the order in which they are tried.
+const (
+	RefHash RefKind = iota // a node's hash
+	RefPath                // a file
+	RefName                // a name: a definition's folder, else the registry
+)
+
+// KindOfRef says what a workflow reference looks like, without looking anything up.
+func KindOfRef(ref string) RefKind {
+	if node.Hash(ref).Valid() {
+		return RefHash
+	}
+	if strings.ContainsAny(ref, `/\`) || slices.Contains(extensions(), path.Ext(ref)) {
+		return RefPath
+	}
+	return RefName
+}
+
+// Candidates lists the files that may hold the definition called name, in order
+// of precedence. Dir is the working directory relative to the repository's root,
+// slash-separated, "." for the root itself; the results are relative to the root.
+// A name that can't be a definition's has no candidates.
+func Candidates(name, dir string) []string {
+	if CheckName(name) != "" {
+		return nil
+	}
+	var out []string
+	for d := path.Clean(dir); ; d = path.Dir(d) {
+		for _, f := range folders() {
+			for _, ext := range extensions() {
+				out = append(out, path.Join(d, f, name+ext))
+			}
+		}
+		if d == "." || d == "/" || strings.HasPrefix(d, "..") {
+			return out
+		}
+	}
+}
+
+// CheckName says what is wrong with a name of a workflow or role; nothing: "".
+// Names become file names, titles and parts of commit subjects.
+func CheckName(name string) string {
+	switch {
+	case name == "":
+		return "is empty"
+	case name == Unit || strings.HasPrefix(name, "$"):
+		return "is reserved"
+	case !utf8.ValidString(name):
+		return "is no valid UTF-8"
+	case len(name) > maxName:
+		return "is longer than 64 bytes"
+	}
+	for i, r := range name {
+		if unicode.IsLetter(r) || unicode.IsDigit(r) || (i > 0 && (r == '-' || r == '_' || r == '.')) {
+			continue
+		}
+		if i == 0 {
+			return "doesn't begin with a letter or digit"
+		}
+		return "has a character other than letters, digits, - _ and ."
+	}
+	return ""
+}
+
+// Suggest returns the candidate that a mistyped name most likely means; "" where
+// none is close.
+func Suggest(name string, candidates []string) string {
+	if len(name) > maxName {
+		return ""
+	}
+	best, bestDistance := "", len(name)/3
+	if bestDistance > 4 {
+		bestDistance = 4
+	}
+	for _, c := range candidates {
+		if len(c) > maxName {
+			continue
+		}
+		if d := distance(strings.ToLower(name), strings.ToLower(c), bestDistance); d < bestDistance+1 && (best == "" || d < bestDistance) {
+			best, bestDistance = c, d
+		}
+	}
+	return best
+}
+
+// distance is the number of insertions, deletions, replacements and swaps of
+// adjacent ones that turn a into b; anything above limit is limit+1.
+func distance(a, b string, limit int) int {
+	x, y := []rune(a), []rune(b)
+	if abs(len(x)-len(y)) > limit {
+		return limit + 1
+	}
+	before, prev, cur := make([]int, len(y)+1), make([]int, len(y)+1), make([]int, len(y)+1)
+	for j := range prev {
+		prev[j] = j
+	}
+	for i := 1; i <= len(x); i++ {
+		// Cells further than limit from the diagonal are above limit in any case.
+		from, to := max(1, i-limit), min(len(y), i+limit)
+		cur[from-1] = limit + 1
+		if from == 1 {
+			cur[0] = i
+		}
+		best := cur[from-1]
+		for j := from; j <= to; j++ {
+			cost := 1
+			if x[i-1] == y[j-1] {
+				cost = 0
+			}
+			cur[j] = min(prev[j]+1, cur[j-1]+1, prev[j-1]+cost)
+			if i > 1 && j > 1 && x[i-1] == y[j-2] && x[i-2] == y[j-1] {
+				cur[j] = min(cur[j], before[j-2]+1)
+			}
+			best = min(best, cur[j])
+		}
+		if to < len(y) {
+			cur[to+1] = limit + 1
+		}
+		if best > limit {
+			return limit + 1
+		}
+		before, prev, cur = prev, cur, before
+	}
+	return min(prev[len(y)], limit+1)
+}
+
+func abs(n int) int {
+	if n < 0 {
+		return -n
+	}
+	return n
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

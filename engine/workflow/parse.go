@@ -1,0 +1,43 @@
+package workflow
+
+import (
+	"path/filepath"
+
+	"github.com/united-workforce/uwf/engine/workflow/source"
+	"github.com/united-workforce/uwf/gitcas/node"
+)
+
+// Options are what a definition may need beside its own text.
+type Options struct {
+	// Include returns the content of a file for !include. Name is
+	// slash-separated, relative to the definition's folder, and lexically inside
+	// it; the function itself must refuse symbolic links that lead out (os.Root
+	// does). Nil: the definition can't include anything.
+	Include func(name string) ([]byte, error)
+	// Nodes finds the schemas of roles that name one by its hash. Nil: every role
+	// must have its schema in the definition.
+	Nodes node.Getter
+}
+
+// Parse compiles a definition. Name is its file, for messages; data is its
+// YAML. Everything that is wrong with it is in the error, an *InvalidError.
+func Parse(name string, data []byte, opts Options) (*Definition, error) {
+	name = filepath.ToSlash(name)
+	ps := &source.Problems{}
+	invalid := func() error { return &InvalidError{Name: name, Problems: ps.List(name)} }
+	root := source.Read(ps, name, data, opts.Include)
+	if root == nil {
+		return nil, invalid()
+	}
+	c := &compiler{problems: ps, opts: opts, root: root}
+	if c.unsupported() {
+		// One precise message, instead of all that the file would be wrong about
+		// if it were of another dialect.
+		return nil, invalid()
+	}
+	d := c.compile()
+	if !ps.Empty() {
+		return nil, invalid()
+	}
+	return d, nil
+}

@@ -1,0 +1,140 @@
+package source
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"strings"
+	"unicode/utf8"
+)
+
+// json reads an included JSON file. A nil result has been reported.
+func (r *reader) json(name string, data []byte) *Value {
+	src := newFile(name, data)
+	if !r.admit(src, data) {
+		return nil
+	}
+	j := &jsonReader{r: r, src: src, data: bytes.TrimPrefix(data, []byte("\ufeff")), line: 1, col: 1}
+	j.dec = json.NewDecoder(bytes.NewReader(j.data))
+	j.dec.UseNumber()
+	v, ok := j.value(0)
+	if !ok {
+		return nil
+	}
+	after := j.here()
+	if _, err := j.dec.Token(); !errors.Is(err, io.EOF) {
+		r.problems.Add(after, 1, "keep one value in the file", "there is something after the JSON value")
+		return nil
+	}
+	return v
+}
+
+// jsonReader walks the tokens of a JSON file and keeps track of places.
+type jsonReader struct {
+	r         *reader
+	src       *file
+	data      []byte
+	dec       *json.Decoder
+	offset    int // of line and col
+	line, col int
+}
+
+// here is the place of the next token.
+func (j *jsonReader) here() Pos {
+	at := int(j.dec.InputOffset())
+	for at < len(j.data) && strings.IndexByte(" \t\r\n,:", j.data[at]) >= 0 {
+		at++
+	}
+	for j.offset < at {
+		c, size := utf8.DecodeRune(j.data[j.offset:])
+		j.offset += size
+		switch {
+		case c == '\r' && j.offset < len(j.data) && j.data[j.offset] == '\n': // counted with the \n
+		case isBreak(c):
+			j.line, j.col = j.line+1, 1
+		default:
+			j.col++
+		}
+	}
+	return Pos{j.src, j.line, j.col}
+}
+
+func (j *jsonReader) fail(at Pos, err error) (*Value, bool) {
+	j.r.problems.Add(at, 1, "check quotes, commas and brackets here and before", "not valid JSON: %v", err)
+	return nil, false
+}
+
+func (j *jsonReader) value(depth int) (*Value, bool) {
+	at := j.here()
+	tok, err := j.dec.Token()
+	if err != nil {
+		return j.fail(at, err)
+	}
+	if j.r.values++; depth > maxDepth || j.r.values > maxValues {
+		return j.fail(at, errors.New("too large or nested too deep"))
+	}
+	switch tok := tok.(type) {
+	case json.Delim:
+		if tok == '{' {
+			return j.object(at, depth)
+		}
+		return j.list(at, depth)
+	case json.Number:
+		s, ok := scalarOf(tok.String())
+		if !ok {
+			return j.fail(at, errors.New("the number is out of range"))
+		}
+		return &Value{Kind: KindScalar, Pos: at, Scalar: s, Text: tok.String()}, true
+	case string:
+		return &Value{Kind: KindScalar, Pos: at, Scalar: tok, Text: tok}, true
+	default: // nil, bool
+		return &Value{Kind: KindScalar, Pos: at, Scalar: tok}, true
+	}
+}
+
+func (j *jsonReader) list(at Pos, depth int) (*Value, bool) {
+	v := &Value{Kind: KindList, Pos: at}
+	for j.dec.More() {
+		e, ok := j.value(depth + 1)
+		if !ok {
+			return nil, false
+		}
+		v.Items = append(v.Items, e)
+	}
+	if _, err := j.dec.Token(); err != nil {
+		return j.fail(j.here(), err)
+	}
+	return v, true
+}
+
+func (j *jsonReader) object(at Pos, depth int) (*Value, bool) {
+	v := &Value{Kind: KindMap, Pos: at}
+	first := map[string]Pos{}
+	for j.dec.More() {
+		keyAt := j.here()
+		tok, err := j.dec.Token()
+		if err != nil {
+			return j.fail(keyAt, err)
+		}
+		key, ok := tok.(string)
+		if !ok {
+			return j.fail(keyAt, errors.New("a key must be text"))
+		}
+		e, ok := j.value(depth + 1)
+		if !ok {
+			return nil, false
+		}
+		if before, dup := first[key]; dup {
+			j.r.problems.Add(keyAt, len(key)+2, "remove one of the two, or rename it",
+				"duplicate key %q: it stands on line %d already", key, before.line)
+			continue
+		}
+		first[key] = keyAt
+		v.Entries = append(v.Entries, Entry{Key: key, Pos: keyAt, Val: e})
+	}
+	if _, err := j.dec.Token(); err != nil {
+		return j.fail(j.here(), err)
+	}
+	return v, true
+}

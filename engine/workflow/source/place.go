@@ -1,0 +1,130 @@
+package source
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// Length is how many characters a caret below the value spans.
+func (v *Value) Length() int {
+	if v.Kind != KindScalar || strings.Contains(v.Text, "\n") {
+		return 1
+	}
+	n := utf8.RuneCountInString(v.Text)
+	if line := []rune(v.Pos.src.line(v.Pos.line)); v.Pos.col >= 1 && v.Pos.col <= len(line) {
+		if q := line[v.Pos.col-1]; q == '"' || q == '\'' {
+			n += 2
+		}
+	}
+	return n
+}
+
+// step follows one part of a JSON pointer. A nil value: there is none.
+func (v *Value) step(part string) (at Pos, length int, next *Value) {
+	part = strings.ReplaceAll(strings.ReplaceAll(part, "~1", "/"), "~0", "~")
+	if v.Kind == KindList {
+		i, err := strconv.Atoi(part)
+		if err != nil || i < 0 || i >= len(v.Items) {
+			return Pos{}, 0, nil
+		}
+		next = v.Items[i]
+		length = next.Length()
+		return next.Pos, length, next
+	}
+	e := v.Get(part)
+	if e == nil {
+		return Pos{}, 0, nil
+	}
+	return e.Pos, utf8.RuneCountInString(e.Key), e.Val
+}
+
+// At finds the place of a JSON pointer below the value, and how many characters
+// it spans there: of the key where the pointer names one, of the nearest thing
+// above where it names nothing.
+func (v *Value) At(pointer string) (Pos, int) {
+	at, length, _ := v.follow(pointer)
+	return at, length
+}
+
+// ValueAt is like At, but finds the value itself where it is a scalar.
+func (v *Value) ValueAt(pointer string) (Pos, int) {
+	at, length, last := v.follow(pointer)
+	if last != nil && last.Kind == KindScalar {
+		return last.Pos, last.Length()
+	}
+	return at, length
+}
+
+// follow walks a JSON pointer; last is nil where the pointer names nothing.
+func (v *Value) follow(pointer string) (at Pos, length int, last *Value) {
+	at, length, last = v.Pos, v.Length(), v
+	if pointer == "" {
+		return at, length, last
+	}
+	for _, part := range strings.Split(strings.TrimPrefix(pointer, "/"), "/") {
+		p, n, next := last.step(part)
+		if next == nil {
+			return at, length, nil
+		}
+		at, length, last = p, n, next
+	}
+	return at, length, last
+}
+
+// TagAt finds the n-th use (from 1) of a name between {{ and }} in a text, and
+// how many characters the tag spans. Where it can't be found, because the text is
+// written with escapes, that is the text's beginning.
+func (v *Value) TagAt(name string, n int) (Pos, int) {
+	re, err := regexp.Compile(`\{\{[{&#^]?\s*` + regexp.QuoteMeta(name) + `\s*\}\}\}?`)
+	if err != nil {
+		return v.Pos, 1
+	}
+	last := len(v.Pos.src.lines)
+	if v.end.src == v.Pos.src && v.end.line > 0 {
+		last = min(v.end.line, last)
+	}
+	for i := v.Pos.line; i <= last; i++ {
+		line, from := v.Pos.src.line(i), 0
+		if i == v.Pos.line {
+			from = offset(line, v.Pos.col)
+		}
+		found := re.FindAllStringIndex(line[from:], n)
+		if len(found) < n {
+			n -= len(found)
+			continue
+		}
+		m := found[n-1]
+		return Pos{v.Pos.src, i, utf8.RuneCountInString(line[:from+m[0]]) + 1}, utf8.RuneCountInString(line[from+m[0] : from+m[1]])
+	}
+	return v.Pos, v.Length()
+}
+
+// LineAt is the place of a line (from 1) within a text, and how many characters
+// it has. Only block texts and included files keep their lines; of other texts it
+// is the beginning.
+func (v *Value) LineAt(n int) (Pos, int) {
+	line := v.Pos.line + n
+	if v.block == blockText {
+		line--
+	}
+	if v.block == notBlock || line > len(v.Pos.src.lines) {
+		return v.Pos, v.Length()
+	}
+	text := v.Pos.src.line(line)
+	trimmed := strings.TrimLeft(text, " ")
+	return Pos{v.Pos.src, line, len(text) - len(trimmed) + 1}, max(utf8.RuneCountInString(trimmed), 1)
+}
+
+// offset is where the character of column col (from 1) begins in a line, in bytes.
+func offset(line string, col int) int {
+	n := 1
+	for i := range line {
+		if n == col {
+			return i
+		}
+		n++
+	}
+	return len(line)
+}

@@ -1,0 +1,381 @@
+package source
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"gopkg.in/yaml.v3"
+)
+
+// Caps of a definition, includes counted in.
+const (
+	maxFile     = 1 << 20 // bytes of one file
+	maxTotal    = 4 << 20 // bytes of all files
+	maxIncludes = 100     // files included
+	maxNested   = 8       // files that include one another
+	maxDepth    = 64      // nesting of maps and lists
+	maxValues   = 100_000 // values in all files
+)
+
+// includeTag is the one tag of its own that a definition may use.
+const includeTag = "!include"
+
+// Read reads a YAML file and what it includes. Name is the file, slash-separated,
+// for messages. Include returns the content of a file for !include, by its
+// slash-separated name relative to the folder of name, which is lexically inside
+// it; nil: nothing can be included. What is wrong is added to problems; the result
+// is nil where nothing could be read, and holds values of KindBad where a part
+// could not.
+func Read(problems *Problems, name string, data []byte, include func(name string) ([]byte, error)) *Value {
+	r := &reader{problems: problems, include: include, dir: path.Dir(name)}
+	return r.file(name, path.Base(name), data)
+}
+
+// reader turns files into values.
+type reader struct {
+	problems *Problems
+	include  func(name string) ([]byte, error)
+	dir      string   // the definition's folder, for messages
+	open     []string // the files being read, outermost first
+	included int
+	bytes    int
+	values   int
+	last     *Value // the scalar read last, whose end is not known yet
+}
+
+// file reads one YAML file. Name is for messages; rel is its path below the
+// definition's folder. A nil result has been reported.
+func (r *reader) file(name, rel string, data []byte) *Value {
+	src := newFile(name, data)
+	if !r.admit(src, data) {
+		return nil
+	}
+	node, ok := r.parse(src, data)
+	if !ok {
+		return nil
+	}
+	r.open = append(r.open, rel)
+	defer func() { r.open = r.open[:len(r.open)-1] }()
+	r.last = nil
+	v := r.convert(node, src, 0)
+	r.last = nil
+	return v
+}
+
+// admit checks what can be said about a file before reading it.
+func (r *reader) admit(src *file, data []byte) bool {
+	top := Pos{src, 1, 1}
+	r.bytes += len(data)
+	switch {
+	case len(data) > maxFile:
+		r.problems.Add(top, 1, "move long texts to files of their own and !include them",
+			"the file has %d bytes; the limit is %d", len(data), maxFile)
+	case r.bytes > maxTotal:
+		r.problems.Add(top, 1, "include less", "the definition's files have more than %d bytes together", maxTotal)
+	case !utf8.Valid(data):
+		line, col := 1, 1
+		for rest := data; len(rest) > 0; {
+			c, size := utf8.DecodeRune(rest)
+			if c == utf8.RuneError && size == 1 {
+				break
+			}
+			if col++; c == '\n' {
+				line, col = line+1, 1
+			}
+			rest = rest[size:]
+		}
+		r.problems.Add(Pos{src, line, col}, 1, "save the file as UTF-8", "the file is not UTF-8")
+	default:
+		return true
+	}
+	return false
+}
+
+// parse reads the one document of a file.
+func (r *reader) parse(src *file, data []byte) (doc *yaml.Node, ok bool) {
+	// The YAML library reports its own inconsistencies by panicking; a definition
+	// comes from strangers, so that becomes a problem like any other.
+	defer func() {
+		if p := recover(); p != nil {
+			r.problems.Add(Pos{src, 1, 1}, 1, "simplify the file", "the YAML can't be read: %v", p)
+			doc, ok = nil, false
+		}
+	}()
+	dec := yaml.NewDecoder(bytes.NewReader(data))
+	var first, second yaml.Node
+	if err := dec.Decode(&first); err != nil {
+		if errors.Is(err, io.EOF) {
+			r.problems.Add(Pos{src, 1, 1}, 1, "write a definition with name, description, roles and graph", "the file is empty")
+		} else {
+			r.syntax(src, err)
+		}
+		return nil, false
+	}
+	switch err := dec.Decode(&second); {
+	case err == nil:
+		r.problems.Add(Pos{src, second.Line, second.Column}, 1, "keep one document, without a second ---", "the file has more than one YAML document")
+		return nil, false
+	case !errors.Is(err, io.EOF):
+		r.syntax(src, err)
+		return nil, false
+	}
+	if first.Kind == yaml.DocumentNode && len(first.Content) == 1 {
+		return first.Content[0], true
+	}
+	return &first, true
+}
+
+// syntax reports an error of the YAML library, which has a line at best.
+func (r *reader) syntax(src *file, err error) {
+	msg := strings.TrimPrefix(err.Error(), "yaml: ")
+	at := Pos{src, 1, 1}
+	if m := regexp.MustCompile(`^line (\d+): (.*)$`).FindStringSubmatch(msg); m != nil {
+		if n, convErr := strconv.Atoi(m[1]); convErr == nil {
+			at.line, msg = min(n, len(src.lines)), m[2]
+		}
+	}
+	if m := regexp.MustCompile(`^unknown anchor '(.*)' referenced`).FindStringSubmatch(msg); m != nil {
+		at = src.find("*" + m[1])
+		r.problems.Add(at, len(m[1])+1, aliasFix(), "aliases (*%s) are not allowed", m[1])
+		return
+	}
+	for at.line > 1 && strings.TrimSpace(src.line(at.line)) == "" {
+		at.line-- // the end of the file says less than the last line with text
+	}
+	line := src.line(at.line)
+	at.col = len([]rune(line)) - len([]rune(strings.TrimLeft(line, " \t"))) + 1
+	length := len([]rune(strings.TrimSpace(line)))
+	if i := strings.LastIndex(line, ": "); i >= 0 && strings.Contains(msg, "mapping values are not allowed") {
+		at.col, length = utf8.RuneCountInString(line[:i])+1, 1
+	}
+	r.problems.Add(at, length, syntaxFix(msg, line), "not valid YAML: %s", msg)
+}
+
+// find is the first place of a text.
+func (s *file) find(text string) Pos {
+	for i, line := range s.lines {
+		if at := strings.Index(line, text); at >= 0 {
+			return Pos{s, i + 1, utf8.RuneCountInString(line[:at]) + 1}
+		}
+	}
+	return Pos{s, 1, 1}
+}
+
+func aliasFix() string {
+	return "write the value out, or use !include; text that begins with & or * needs quotes"
+}
+
+func syntaxFix(msg, line string) string {
+	switch {
+	case strings.Contains(line, "\t"):
+		return "indent with spaces: YAML doesn't allow tabs"
+	case strings.Contains(msg, "mapping values are not allowed"):
+		return "put text that contains \": \" in quotes, and check the indentation"
+	case strings.Contains(msg, "could not find expected ':'"):
+		return "end a key with a colon; indent the lines of a text deeper than its key"
+	case strings.Contains(msg, "did not find expected key"), strings.Contains(msg, "block collection"):
+		return "check that keys of one map have the same indentation, and that quotes are closed"
+	case strings.Contains(msg, "end of stream"):
+		return "close the quote or bracket that is still open here"
+	case strings.Contains(msg, "cannot start any token"):
+		return "put text that begins with @, ` or % in quotes"
+	case strings.Contains(msg, "control characters"):
+		return "remove the control characters"
+	}
+	return "check indentation, quotes and brackets here and on the line before"
+}
+
+// convert reads one node and everything below it.
+func (r *reader) convert(n *yaml.Node, src *file, depth int) *Value {
+	at := Pos{src, n.Line, n.Column}
+	v := &Value{Pos: at}
+	r.ended(at)
+	if r.values++; r.values > maxValues {
+		if r.values == maxValues+1 {
+			r.problems.Add(at, 1, "make the definition smaller", "the definition has more than %d values", maxValues)
+		}
+		return v
+	}
+	if depth > maxDepth {
+		r.problems.Add(at, 1, "flatten the definition", "values nest deeper than %d levels", maxDepth)
+		return v
+	}
+	if n.Anchor != "" {
+		r.problems.Add(at, 1, aliasFix(), "anchors (&%s) are not allowed", n.Anchor)
+	}
+	if n.Kind == yaml.AliasNode {
+		r.problems.Add(at, len(n.Value)+1, aliasFix(), "aliases (*%s) are not allowed", n.Value)
+		return v
+	}
+	if n.Style&yaml.TaggedStyle != 0 {
+		return r.tagged(n, v)
+	}
+	switch n.Kind {
+	case yaml.MappingNode:
+		v.Kind = KindMap
+		r.mapping(n, v, depth)
+	case yaml.SequenceNode:
+		v.Kind = KindList
+		for _, c := range n.Content {
+			v.Items = append(v.Items, r.convert(c, src, depth+1))
+		}
+	case yaml.ScalarNode:
+		r.scalar(n, v)
+	}
+	return v
+}
+
+// ended notes where the scalar before a place must have ended.
+func (r *reader) ended(at Pos) {
+	if r.last != nil && r.last.Pos.src == at.src {
+		r.last.end = at
+	}
+	r.last = nil
+}
+
+func (r *reader) scalar(n *yaml.Node, v *Value) {
+	r.last = v
+	v.Kind, v.Text = KindScalar, n.Value
+	const quoted = yaml.SingleQuotedStyle | yaml.DoubleQuotedStyle | yaml.LiteralStyle | yaml.FoldedStyle
+	if n.Style&quoted != 0 {
+		v.Scalar = n.Value
+		if n.Style&yaml.LiteralStyle != 0 {
+			v.block = blockYAML
+		}
+		return
+	}
+	s, ok := scalarOf(n.Value)
+	if !ok {
+		v.Kind = KindBad
+		r.problems.Add(v.Pos, len(n.Value), "put it in quotes if it is text", "%s is no number that JSON has", n.Value)
+	}
+	v.Scalar = s
+}
+
+func (r *reader) mapping(n *yaml.Node, v *Value, depth int) {
+	first := make(map[string]Pos, len(n.Content)/2)
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		k := n.Content[i]
+		at := Pos{v.Pos.src, k.Line, k.Column}
+		r.ended(at)
+		if !r.key(k, at) {
+			v.Broken = true
+			r.convert(n.Content[i+1], v.Pos.src, depth+1)
+			continue
+		}
+		val := r.convert(n.Content[i+1], v.Pos.src, depth+1)
+		if before, dup := first[k.Value]; dup {
+			r.problems.Add(at, utf8.RuneCountInString(k.Value), "remove one of the two, or rename it",
+				"duplicate key %q: it stands on line %d already", k.Value, before.line)
+			continue
+		}
+		first[k.Value] = at
+		v.Entries = append(v.Entries, Entry{Key: k.Value, Pos: at, Val: val})
+	}
+}
+
+// key reports whether a node can be a key, and what is wrong if it can't.
+func (r *reader) key(k *yaml.Node, at Pos) bool {
+	length := max(utf8.RuneCountInString(k.Value), 1)
+	switch {
+	case k.Anchor != "":
+		r.problems.Add(at, length, aliasFix(), "anchors (&%s) are not allowed", k.Anchor)
+	case k.Kind == yaml.AliasNode:
+		r.problems.Add(at, length, aliasFix(), "aliases (*%s) are not allowed", k.Value)
+	case k.Kind != yaml.ScalarNode:
+		r.problems.Add(at, 1, "put text with {{ }} or [ ] in quotes", "a key must be text")
+	case k.Style&yaml.TaggedStyle != 0:
+		r.problems.Add(at, length, "remove the tag", "tags (%s) are not allowed on keys", k.Tag)
+	case k.Tag == "!!merge":
+		r.problems.Add(at, length, "write the keys out", "merge keys (<<) are not allowed")
+	case k.Value == "":
+		r.problems.Add(at, 1, "name the key", "a key is empty")
+	default:
+		return true
+	}
+	return false
+}
+
+// tagged reads a value with an explicit tag.
+func (r *reader) tagged(n *yaml.Node, v *Value) *Value {
+	switch {
+	case n.Tag == includeTag && n.Kind == yaml.ScalarNode:
+		return r.includeFile(n, v)
+	case n.Tag == includeTag:
+		r.problems.Add(v.Pos, 1, "write one !include for each file", "!include takes the path of one file")
+	case n.Tag == "!!str" && n.Kind == yaml.ScalarNode:
+		v.Kind, v.Text, v.Scalar = KindScalar, n.Value, n.Value
+		r.last = v
+	default:
+		r.problems.Add(v.Pos, utf8.RuneCountInString(n.Tag), "remove it; only !include is understood", "the tag %s is not allowed", n.Tag)
+	}
+	return v
+}
+
+// includeFile reads the file that an !include names: YAML and JSON as values,
+// anything else as text.
+func (r *reader) includeFile(n *yaml.Node, v *Value) *Value {
+	rel, data, ok := r.fetch(n.Value, v.Pos)
+	if !ok {
+		return v
+	}
+	name := path.Join(r.dir, rel)
+	var out *Value
+	switch strings.ToLower(path.Ext(rel)) {
+	case ".yaml", ".yml":
+		out = r.file(name, rel, data)
+	case ".json":
+		out = r.json(name, data)
+	default:
+		src := newFile(name, data)
+		if r.admit(src, data) {
+			text := strings.TrimPrefix(string(data), "\ufeff")
+			out = &Value{Kind: KindScalar, Pos: Pos{src, 1, 1}, Scalar: text, Text: text, block: blockText}
+		}
+	}
+	if out == nil { // reported
+		return v
+	}
+	return out
+}
+
+// fetch finds the content of an included file.
+func (r *reader) fetch(target string, at Pos) (rel string, data []byte, ok bool) {
+	const folderFix = "name a file below the definition's folder, relative to this file"
+	length := len([]rune(includeTag)) + 1 + utf8.RuneCountInString(target)
+	rel = path.Join(path.Dir(r.open[len(r.open)-1]), target)
+	r.included++
+	switch {
+	case target == "" || strings.ContainsAny(target, "\\\x00") || path.IsAbs(target):
+		r.problems.Add(at, length, folderFix, "!include %q is no relative path with forward slashes", target)
+		return "", nil, false
+	case rel == ".." || strings.HasPrefix(rel, "../"):
+		r.problems.Add(at, length, folderFix, "!include %q leads out of the definition's folder", target)
+		return "", nil, false
+	case slices.Contains(r.open, rel):
+		r.problems.Add(at, length, "remove one of the includes", "!include %q: the file includes itself (%s)", target, strings.Join(append(slices.Clone(r.open), rel), " → "))
+		return "", nil, false
+	case len(r.open) > maxNested:
+		r.problems.Add(at, length, "include fewer levels", "!include nests deeper than %d files", maxNested)
+		return "", nil, false
+	case r.included > maxIncludes:
+		r.problems.Add(at, length, "include less", "more than %d files are included", maxIncludes)
+		return "", nil, false
+	case r.include == nil:
+		r.problems.Add(at, length, "write the value here", "!include can't be used here: there is no folder to include from")
+		return "", nil, false
+	}
+	data, err := r.include(rel)
+	if err != nil {
+		r.problems.Add(at, length, folderFix, "!include %q can't be read: %v", target, err)
+		return "", nil, false
+	}
+	return rel, data, true
+}

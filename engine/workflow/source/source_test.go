@@ -1,0 +1,79 @@
+package source_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/united-workforce/uwf/engine/workflow/source"
+)
+
+// Unquoted scalars read by the YAML 1.2 core schema, whatever YAML 1.1 says.
+func TestScalars(t *testing.T) {
+	for text, want := range map[string]any{
+		"yes": "yes", "no": "no", "on": "on", "Off": "Off", "y": "y", "true": true, "False": false, "TRUE": true, "tRue": "tRue",
+		"~": nil, "null": nil, "Null": nil, "nil": "nil", "": nil,
+		"0": int64(0), "-1": int64(-1), "+1": int64(1), "0777": int64(777), "0o17": int64(15), "0xfF": int64(255), "0o8": "0o8", "0x": "0x", "0xg": "0xg", "0b1": "0b1",
+		"1_000": "1_000", "1.5": 1.5, ".5": 0.5, "1.": 1.0, "1e3": 1e3, "1E-3": 1e-3, "1e": "1e", ".": ".", "--": "--", "1.2.3": "1.2.3", "e3": "e3", "+": "+",
+		"9223372036854775807": int64(9223372036854775807), "9223372036854775808": 9223372036854775808.0,
+		"2026-06-04": "2026-06-04", "2026-06-04T10:00:00Z": "2026-06-04T10:00:00Z", "12:30:45": "12:30:45",
+		`"5"`: "5", "'true'": "true", "!!str 5": "5", "<<x": "<<x",
+	} {
+		ps := &source.Problems{}
+		v := source.Read(ps, "x.yaml", []byte("a: "+text+"\n"), nil)
+		if v == nil || v.Get("a") == nil || !ps.Empty() {
+			t.Errorf("%q: %v", text, ps.List("x.yaml"))
+			continue
+		}
+		if got := v.Get("a").Val.Plain(); got != want {
+			t.Errorf("%q reads as %T %v, want %T %v", text, got, got, want, want)
+		}
+	}
+	for _, text := range []string{".nan", ".inf", "-.Inf", "1e999", "0xffffffffffffffffff"} {
+		ps := &source.Problems{}
+		if source.Read(ps, "x.yaml", []byte("a: "+text+"\n"), nil); ps.Empty() {
+			t.Errorf("%q was taken for a number", text)
+		}
+	}
+}
+
+func TestPlaces(t *testing.T) {
+	const text = "a:\n  b/c:\n    - x\n    - \"{{n}}\\n{{n}}\"\n  d: |\n    one {{n}}\n    two\n  e: >\n    {{n}}\n    {{ n }} {{n}}\n"
+	ps := &source.Problems{}
+	v := source.Read(ps, "x.yaml", []byte(text), nil)
+	e := func(key string) *source.Value { return v.Get("a").Val.Get(key).Val }
+	report := func(at source.Pos, length int) { ps.Add(at, length, "fix", "here") }
+	report(v.At("/a/b~1c/0"))
+	report(v.At("/a/b~1c/7"))
+	report(v.At("/a/d"))
+	report(v.ValueAt("/a/d"))
+	report(v.At("/nothing"))
+	report(e("b/c").Items[1].TagAt("n", 1))
+	report(e("d").TagAt("n", 1))
+	report(e("d").LineAt(2))
+	report(e("e").TagAt("n", 2))
+	report(e("e").TagAt("n", 3))
+	report(e("e").TagAt("n", 4)) // not there: the text's beginning
+	report(e("e").LineAt(2))     // folded: lines can't be told apart
+	var got []string
+	for _, p := range ps.List("x.yaml") {
+		got = append(got, fmt.Sprintf("%d:%d+%d", p.Line, p.Col, p.Len))
+	}
+	want := "1:1+1 2:3+3 3:7+1 4:8+5 5:3+1 5:6+1 6:9+5 7:5+3 8:6+1 10:5+7 10:13+5"
+	if strings.Join(got, " ") != want {
+		t.Errorf("got  %s\nwant %s", strings.Join(got, " "), want)
+	}
+}
+
+func TestTextStaysWithinTheTerminal(t *testing.T) {
+	line := strings.Repeat("x", 500) + "\x1b[31m\tHERE" + strings.Repeat("y", 500)
+	p := source.Problem{File: "f", Line: 1, Col: 507, Len: 4, Message: "m", Fix: "fix", Snippet: line}
+	lines := strings.Split(p.Text(), "\n")
+	if strings.Contains(p.Text(), "\x1b") || len([]rune(lines[1])) > 130 {
+		t.Errorf("%q", lines[1])
+	}
+	at := strings.Index(lines[2], "^^^^")
+	if at < 0 || strings.Count(lines[2], "^") != 4 || []rune(lines[1])[len([]rune(lines[2][:at]))] != 'H' {
+		t.Errorf("the caret is off:\n%s", p.Text())
+	}
+}

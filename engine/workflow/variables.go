@@ -1,0 +1,259 @@
+package workflow
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/united-workforce/uwf/engine/workflow/source"
+	"github.com/united-workforce/uwf/engine/workflow/template"
+)
+
+// checkTemplates parses every prompt and location, and looks the names that they
+// use up in the schema of the role whose output fills them in.
+func (c *compiler) checkTemplates() {
+	for _, f := range c.graph {
+		var role *roleAt
+		if f.name != Start {
+			if role = c.role(f.name); role == nil || !role.known {
+				role = nil
+			}
+		}
+		for _, e := range f.edges {
+			what := "edge " + f.name + " → " + e.When.String()
+			c.checkTemplate("prompt of "+what, e.prompt, f.name, role, e.When)
+			c.checkTemplate("location of "+what, e.location, f.name, role, e.When)
+		}
+	}
+}
+
+func (c *compiler) checkTemplate(what string, v *source.Value, from string, role *roleAt, when When) {
+	if v == nil || v.Kind != source.KindScalar {
+		return
+	}
+	text, ok := v.Scalar.(string)
+	if !ok {
+		return
+	}
+	t, err := template.Parse(text)
+	if err != nil {
+		var bad *template.SyntaxError
+		if !errors.As(err, &bad) {
+			bad = &template.SyntaxError{Line: 1, Message: err.Error()}
+		}
+		at, length := v.LineAt(bad.Line)
+		c.problems.Add(at, length, bad.Fix, "%s: %s", what, bad.Message)
+		return
+	}
+	if role == nil && from != Start {
+		return // an unknown role, or one whose schema can't be read: reported
+	}
+	scope := &scope{c: c, what: what, text: v}
+	if role != nil {
+		scope.role = role
+		scope.key = statusKey(role.Schema, c.statusKey)
+		scope.status = when.Value
+		scope.levels = []level{rootLevel(role.Schema, scope.key, when.Value)}
+	}
+	scope.check(t.Tags())
+}
+
+// level is one set of names that a template may use at a place.
+type level struct {
+	fields map[string]any // name → schema
+	open   bool           // any name may be there
+	self   any            // what {{.}} is
+}
+
+func rootLevel(schema any, key, status string) level {
+	l := level{fields: map[string]any{BodyVariable: map[string]any{"type": "string"}}}
+	for _, f := range FieldsFor(schema, key, status) {
+		l.fields[f.Name] = f.Schema
+	}
+	m, _ := schema.(map[string]any)
+	l.open = opened(m, len(l.fields) == 1)
+	return l
+}
+
+// opened reports whether an object's schema lets names in that it doesn't list.
+// An output has only the fields that its schema lists (nothing else is taken from
+// an agent's answer), unless the schema says otherwise or lists none.
+func opened(m map[string]any, empty bool) bool {
+	switch extra := m["additionalProperties"].(type) {
+	case bool:
+		return extra
+	case map[string]any:
+		return true
+	}
+	return empty || m["patternProperties"] != nil
+}
+
+// scope checks the tags of one template. Without levels it is $START's.
+type scope struct {
+	c      *compiler
+	what   string
+	text   *source.Value
+	role   *roleAt
+	key    string
+	status string
+	levels []level        // innermost last
+	seen   map[string]int // how often each name was used so far
+	wrong  int            // names reported
+}
+
+// maxWrong is how many wrong names are reported of one template.
+const maxWrong = 20
+
+func (s *scope) check(tags []template.Tag) {
+	for _, t := range tags {
+		if s.wrong >= maxWrong || s.c.problems.Full() {
+			return
+		}
+		schema, known := s.variable(t)
+		if t.Kind != template.Section {
+			s.check(t.Tags)
+			continue
+		}
+		before := s.levels
+		s.levels = append(slices.Clone(before), sectionLevel(schema, known))
+		s.check(t.Tags)
+		s.levels = before
+	}
+}
+
+// sectionLevel is what a section over a value of that schema adds.
+func sectionLevel(schema any, known bool) level {
+	m, ok := schema.(map[string]any)
+	if !known || !ok {
+		return level{open: true}
+	}
+	if items, has := m["items"]; has || m["type"] == "array" {
+		schema = items
+		if m, ok = items.(map[string]any); !ok {
+			return level{open: true}
+		}
+	}
+	fields := map[string]any{}
+	for _, f := range FieldsFor(schema, "", "") {
+		fields[f.Name] = f.Schema
+	}
+	scalar := slices.Contains([]any{"string", "number", "integer", "boolean", "null"}, m["type"])
+	return level{fields: fields, open: !scalar && opened(m, len(fields) == 0), self: schema}
+}
+
+// variable looks one name up and reports what is wrong with it. Known is false
+// where nothing can be said about its schema.
+func (s *scope) variable(t template.Tag) (schema any, known bool) {
+	name := t.Name
+	if s.seen == nil {
+		s.seen = map[string]int{}
+	}
+	s.seen[name]++
+	report := func(fix, format string, args ...any) {
+		s.wrong++
+		at, length := s.text.TagAt(name, s.seen[name])
+		s.c.problems.Add(at, length, fix, "%s: "+format, append([]any{s.what}, args...)...)
+	}
+	if name == "." {
+		if s.levels == nil {
+			report("write the text itself", "{{.}}: $START has no output to fill it with")
+			return nil, false
+		}
+		return s.levels[len(s.levels)-1].self, s.levels[len(s.levels)-1].self != nil
+	}
+	if wrong, fix := wrongName(name); wrong != "" {
+		report(fix, "{{%s}}: %s", name, wrong)
+		return nil, false
+	}
+	if s.levels == nil {
+		report("write the text itself; the thread's own prompt is given to every role", "{{%s}}: $START has no output to fill it with", name)
+		return nil, false
+	}
+	first, rest, dotted := strings.Cut(name, ".")
+	schema, known, found := s.lookup(first)
+	if !found {
+		wrong, fix := s.unknown(first)
+		report(fix, "{{%s}}: %s", name, wrong)
+		return nil, false
+	}
+	for dotted && known {
+		var part string
+		part, rest, dotted = strings.Cut(rest, ".")
+		l := sectionLevel(schema, true)
+		if m, ok := schema.(map[string]any); ok && (m["type"] == "array" || m["items"] != nil) {
+			report("use a section: {{#"+first+"}}{{"+part+"}}{{/"+first+"}}", "{{%s}}: %s is a list", name, first)
+			return nil, false
+		}
+		next, has := l.fields[part]
+		switch {
+		case has:
+			schema = next
+		case l.open:
+			return nil, false
+		default:
+			report(suggestField(part, sortedKeys(l.fields)), "{{%s}}: %s has no field %q", name, first, part)
+			return nil, false
+		}
+		first += "." + part
+	}
+	return schema, known
+}
+
+// lookup finds a name in the innermost level that has it.
+func (s *scope) lookup(name string) (schema any, known, found bool) {
+	for _, l := range slices.Backward(s.levels) {
+		if schema, ok := l.fields[name]; ok {
+			return schema, true, true
+		}
+		if l.open {
+			return nil, false, true
+		}
+	}
+	return nil, false, false
+}
+
+// unknown explains a name that the output doesn't have.
+func (s *scope) unknown(name string) (wrong, fix string) {
+	for _, other := range StatusesOf(s.role.Schema, s.key).Names() {
+		if other == s.status {
+			continue
+		}
+		if slices.ContainsFunc(FieldsFor(s.role.Schema, s.key, other), func(f Field) bool { return f.Name == name }) {
+			return fmt.Sprintf("an output of %s with status %q has no such field, only one with status %q", s.role.Name, s.status, other),
+				"use a field of this status, or add it to the schema"
+		}
+	}
+	var names []string
+	for _, l := range s.levels {
+		names = append(names, sortedKeys(l.fields)...)
+	}
+	return fmt.Sprintf("the output of %s has no such field", s.role.Name), suggestField(name, names)
+}
+
+func suggestField(name string, names []string) string {
+	if t := Suggest(name, names); t != "" {
+		return fmt.Sprintf("did you mean %q?", t)
+	}
+	if len(names) == 0 {
+		return "add the field to the schema"
+	}
+	slices.Sort(names)
+	return "known are: " + strings.Join(slices.Compact(names), ", ")
+}
+
+// wrongName reports what mustache doesn't have: filters, expressions, paths with
+// empty parts.
+func wrongName(name string) (wrong, fix string) {
+	switch {
+	case strings.Contains(name, "|"):
+		return "mustache has no filters", "write {{" + strings.TrimSpace(strings.SplitN(name, "|", 2)[0]) + "}}"
+	case strings.ContainsAny(name, " \t\n"):
+		return "a name has no spaces", "write one field's name between the braces"
+	case strings.HasPrefix(name, ".") || strings.HasSuffix(name, ".") || strings.Contains(name, ".."):
+		return "a dotted name has an empty part", "write it as field.inner"
+	case strings.ContainsAny(name, "[]()'\"=<>{}"):
+		return "mustache has no expressions", "write a field's name; use {{#list}}…{{/list}} for its items"
+	}
+	return "", ""
+}
