@@ -1,0 +1,116 @@
+package agents
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/united-workforce/uwf/engine/extract"
+	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/gitcas/record"
+)
+
+// MaxAnswer is the size of an answer in bytes that can still be stored.
+const MaxAnswer = 1 << 20
+
+// Answer is what an agent has to say at the end of its work.
+type Answer struct {
+	// Text is Markdown with frontmatter, as the prompt asks for it.
+	Text string
+	// Detail is a staged node that tells how the answer came about. Empty: one that
+	// only says how long it took.
+	Detail node.Hash
+	// Usage is what the run cost so far.
+	Usage record.Usage
+}
+
+// AnswerError: the answer does not fit what the role has to give. The agent may
+// try again.
+type AnswerError struct {
+	// Complaint is what to tell the agent.
+	Complaint string
+	Err       error
+}
+
+func (e *AnswerError) Error() string { return "the answer can't be taken: " + e.Err.Error() }
+
+func (e *AnswerError) Unwrap() error { return e.Err }
+
+// Read takes the fields and the body out of an answer. The error is an
+// *AnswerError when another answer may do better.
+func Read(c *Context, text string) (extract.Result, error) {
+	schema, err := c.OutputSchema()
+	if err != nil {
+		return extract.Result{}, err
+	}
+	res, err := readAnswer(c, schema, text)
+	if err == nil {
+		return res, nil
+	}
+	if errors.Is(err, extract.ErrSchema) {
+		return res, err
+	}
+	return res, &AnswerError{Complaint: extract.Complaint(err, schema, c.Task.Statuses), Err: err}
+}
+
+func readAnswer(c *Context, schema any, text string) (extract.Result, error) {
+	if len(text) > MaxAnswer {
+		return extract.Result{}, &extract.Error{
+			Reason: extract.ErrTooLarge, Detail: fmt.Sprintf("%d bytes; at most %d are stored", len(text), MaxAnswer),
+		}
+	}
+	res, err := extract.Frontmatter(text, schema)
+	if err != nil || len(c.Task.Statuses) == 0 { // a role with one way on needs no status
+		return res, err
+	}
+	return res, extract.CheckStatus(res.Status, c.Task.Statuses)
+}
+
+// Compose reads an answer and stages its output and body. It returns the step
+// that Commit would stage.
+func Compose(c *Context, s *Stage, a Answer) (record.Step, error) {
+	res, err := Read(c, a.Text)
+	if err != nil {
+		return record.Step{}, err
+	}
+	t := c.Task
+	now := s.now().UnixMilli()
+	step := record.Step{
+		Start: t.Start, Prev: t.Prev, Role: t.Role, Agent: t.Agent, EdgePrompt: t.EdgePrompt, Cwd: t.Cwd,
+		StartedAtMs: t.StartedAtMs, CompletedAtMs: max(now, t.StartedAtMs), Detail: a.Detail,
+	}
+	usage := a.Usage
+	usage.DurationMs = step.CompletedAtMs - step.StartedAtMs
+	step.Usage = &usage
+	if step.Output, err = s.Put(t.OutputSchema, res.Output); err != nil {
+		return record.Step{}, err
+	}
+	if res.Body != "" {
+		body, err := s.Put(node.String, res.Body)
+		if err != nil {
+			return record.Step{}, err
+		}
+		step.Body = &body
+	}
+	if step.Detail == "" {
+		if step.Detail, err = s.Put(record.BrokerDetailSchema, map[string]any{
+			"sessionId": fmt.Sprintf("%s-%d", t.Thread, t.Step), "duration": usage.DurationMs, "turnCount": usage.Turns,
+		}); err != nil {
+			return record.Step{}, err
+		}
+	}
+	return step, nil
+}
+
+// Commit reads an answer, checks it against the task and stages the step: output,
+// body, detail and StepNode. The handle is what the agent prints as its last line.
+func Commit(c *Context, s *Stage, a Answer) (Handle, error) {
+	step, err := Compose(c, s, a)
+	if err != nil {
+		return Handle{}, err
+	}
+	h, err := s.PutStep(step)
+	if err != nil {
+		return Handle{}, err
+	}
+	return Handle{StepHash: h, Usage: *step.Usage}, nil
+}

@@ -1,0 +1,194 @@
+package builtin
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	openai "github.com/sashabaranov/go-openai"
+
+	"github.com/united-workforce/uwf/agents"
+	"github.com/united-workforce/uwf/agents/tools"
+	"github.com/united-workforce/uwf/engine/thread"
+)
+
+const (
+	callTimeout = 15 * time.Minute
+	maxResponse = 8 << 20 // bytes of one response
+	maxShrinks  = 3       // times that a request is made smaller when it is refused as too long
+)
+
+// ErrNoModel: the agent was started without a model.
+var ErrNoModel = errors.New("no model is configured for this role; set a provider and defaultModel in .uwf/config.yaml, or run `uwf setup`")
+
+// chat is one model behind an OpenAI-compatible base URL.
+type chat struct {
+	client *openai.Client
+	model  thread.Model
+	tools  []openai.Tool
+	window *window
+}
+
+func newChat(s *agents.Session, transport http.RoundTripper) (*chat, error) {
+	base := s.Getenv(EnvBaseURL)
+	if s.Task.Model == nil || base == "" {
+		return nil, ErrNoModel
+	}
+	if transport == nil {
+		transport = http.DefaultTransport
+	}
+	cfg := openai.DefaultConfig(s.Getenv(EnvKey))
+	cfg.BaseURL = strings.TrimRight(base, "/")
+	cfg.HTTPClient = &http.Client{
+		Transport: limited{transport},
+		Timeout:   callTimeout,
+		// A redirect would carry the conversation somewhere else.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	return &chat{
+		client: openai.NewClientWithConfig(cfg), model: *s.Task.Model,
+		window: newWindow(s.Task.Model.Window, s.Task.Model.MaxOutput),
+	}, nil
+}
+
+// limited bounds responses.
+type limited struct{ next http.RoundTripper }
+
+func (l limited) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := l.next.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	resp.Body = &limitedBody{Reader: io.LimitReader(resp.Body, maxResponse), Closer: resp.Body}
+	return resp, nil
+}
+
+type limitedBody struct {
+	io.Reader
+	io.Closer
+}
+
+// offer sets the tools that the model may call.
+func (c *chat) offer(defs []tools.Definition) {
+	for _, d := range defs {
+		c.tools = append(c.tools, openai.Tool{
+			Type:     openai.ToolTypeFunction,
+			Function: &openai.FunctionDefinition{Name: d.Name, Description: d.Description, Parameters: d.Parameters},
+		})
+		c.window.fixed += len(d.Name) + len(d.Description) + len(d.Parameters)
+	}
+}
+
+// resultLimit is how large one tool result may be, in bytes: a quarter of the
+// window, so that several fit; 0 is the tools' own limit.
+func (c *chat) resultLimit() int {
+	if c.model.Window <= 0 {
+		return 0
+	}
+	const ownLimit = 48 << 10
+	return min(ownLimit, max(2<<10, c.model.Window*bytesPerToken/4))
+}
+
+// complete asks the model for its next message. It drops what no longer fits from
+// history, in place. On the last turn tools are not to be called.
+func (c *chat) complete(ctx context.Context, history []openai.ChatCompletionMessage, last bool) (openai.ChatCompletionChoice, openai.Usage, error) {
+	for shrinks := 0; ; shrinks++ {
+		room, err := c.window.fit(history)
+		if err != nil {
+			return openai.ChatCompletionChoice{}, openai.Usage{}, err
+		}
+		resp, err := c.client.CreateChatCompletion(ctx, c.request(history, room, last))
+		if err == nil {
+			c.window.learn(history, resp.Usage.PromptTokens)
+			choice, err := c.choice(resp)
+			return choice, resp.Usage, err
+		}
+		if tooLong(err) && shrinks < maxShrinks && c.window.shrink(history) {
+			continue
+		}
+		return openai.ChatCompletionChoice{}, openai.Usage{}, c.failed(ctx, err)
+	}
+}
+
+func (c *chat) request(history []openai.ChatCompletionMessage, room int, last bool) openai.ChatCompletionRequest {
+	req := openai.ChatCompletionRequest{Model: cmp.Or(c.model.Alias, c.model.Name), Messages: history, Tools: c.tools}
+	if last && len(c.tools) > 0 {
+		// The tools stay in the request: some servers refuse a history with calls
+		// of tools that are not offered.
+		req.ToolChoice = "none"
+	}
+	if limitsAllTokens(c.model.Name) {
+		req.MaxCompletionTokens = room
+	} else {
+		req.MaxTokens = room //nolint:staticcheck // most other servers know only this one
+	}
+	return req
+}
+
+// limitsAllTokens: OpenAI's reasoning models refuse max_tokens, and others don't
+// know its successor.
+func limitsAllTokens(model string) bool {
+	if i := strings.LastIndexByte(model, '/'); i >= 0 {
+		model = model[i+1:]
+	}
+	for _, p := range []string{"o1", "o3", "o4", "gpt-5"} {
+		if strings.HasPrefix(model, p) {
+			return true
+		}
+	}
+	return false
+}
+
+// choice checks a response: an answer that is none is an error, never an empty text.
+func (c *chat) choice(resp openai.ChatCompletionResponse) (openai.ChatCompletionChoice, error) {
+	if len(resp.Choices) == 0 {
+		return openai.ChatCompletionChoice{}, fmt.Errorf("model %s gave an answer without choices", c.model.Name)
+	}
+	choice := resp.Choices[0]
+	switch choice.FinishReason {
+	case "", openai.FinishReasonNull:
+		return choice, fmt.Errorf("model %s gave an answer without finish_reason: it may be cut off", c.model.Name)
+	case openai.FinishReasonContentFilter:
+		return choice, fmt.Errorf("model %s refused to answer: its content filter", c.model.Name)
+	}
+	if choice.Message.Refusal != "" {
+		return choice, fmt.Errorf("model %s refused to answer: %q", c.model.Name, choice.Message.Refusal)
+	}
+	choice.Message.Role = openai.ChatMessageRoleAssistant
+	return choice, nil
+}
+
+// failed says why there is no response.
+func (c *chat) failed(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
+	var api *openai.APIError
+	if errors.As(err, &api) && api.HTTPStatusCode != 0 {
+		return fmt.Errorf("model %s: HTTP %d: %s", c.model.Name, api.HTTPStatusCode, api.Message)
+	}
+	return fmt.Errorf("model %s: %w", c.model.Name, err)
+}
+
+// tooLong recognises that a request was refused because of its length: its code at
+// OpenAI, its words elsewhere.
+func tooLong(err error) bool {
+	var api *openai.APIError
+	if !errors.As(err, &api) {
+		return false
+	}
+	if code, ok := api.Code.(string); ok && (code == "context_length_exceeded" || code == "tokens_limit_reached") {
+		return true
+	}
+	if api.HTTPStatusCode != http.StatusBadRequest && api.HTTPStatusCode != http.StatusRequestEntityTooLarge {
+		return false
+	}
+	msg := strings.ToLower(api.Message)
+	return strings.Contains(msg, "context length") || strings.Contains(msg, "context window") ||
+		strings.Contains(msg, "too large for model") || strings.Contains(msg, "maximum context")
+}

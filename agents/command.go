@@ -1,0 +1,124 @@
+package agents
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/google/shlex"
+)
+
+// Command is an agent as the configuration names it.
+type Command struct {
+	Command string // a program, or a command line with shell-style quotes; empty: uwf-<alias>
+	Args    []string
+	Env     map[string]string // given to this agent only, besides the allow-list
+}
+
+// resolver turns a command line or alias into the words to run.
+type resolver struct {
+	self    []string           // this binary
+	own     []string           // the names of this binary's agents
+	aliases map[string]Command // of the configuration
+	dir     string             // what relative programs are relative to
+	path    string             // PATH
+}
+
+// resolve returns the program's absolute path with its arguments, and the
+// variables that the configuration sets for it.
+//
+// An alias of the configuration goes first; everything else is a command line. In
+// it `uwf` is this binary, `uwf-<agent>` is this binary's agent where PATH has no
+// such program, and the bare name of one of this binary's agents is `uwf-<agent>`.
+func (r resolver) resolve(line string) ([]string, map[string]string, error) {
+	if c, ok := r.aliases[line]; ok {
+		command := c.Command
+		if command == "" {
+			command = "uwf-" + line
+		}
+		argv, err := r.words(command)
+		if err != nil {
+			return nil, nil, fmt.Errorf("agent %q of the configuration: %w", line, err)
+		}
+		return append(argv, c.Args...), c.Env, nil
+	}
+	if slices.Contains(r.own, line) {
+		line = "uwf-" + line
+	}
+	argv, err := r.words(line)
+	return argv, nil, err
+}
+
+func (r resolver) words(line string) ([]string, error) {
+	words, err := shlex.Split(line)
+	if err != nil {
+		return nil, &CommandError{Line: line, Why: err.Error(), Fix: "close the quotes"}
+	}
+	if len(words) == 0 || words[0] == "" {
+		return nil, &CommandError{Line: line, Why: "it names no program", Fix: "set defaultAgent, or pass --agent"}
+	}
+	if words[0] == "uwf" && len(r.self) > 0 {
+		return append(slices.Clone(r.self), words[1:]...), nil
+	}
+	program, err := r.program(line, words[0])
+	if err == nil {
+		return append([]string{program}, words[1:]...), nil
+	}
+	if name, ok := strings.CutPrefix(words[0], "uwf-"); ok && slices.Contains(r.own, name) {
+		return append(append(slices.Clone(r.self), "agent", name), words[1:]...), nil
+	}
+	return nil, err
+}
+
+// CommandLine writes words as a command line that a Spawner reads back as the same
+// words.
+func CommandLine(words ...string) string {
+	quoted := make([]string, len(words))
+	for i, w := range words {
+		quoted[i] = w
+		if w == "" || strings.ContainsAny(w, " \t\r\n'\"\\#") {
+			quoted[i] = "'" + strings.ReplaceAll(w, "'", `'"'"'`) + "'"
+		}
+	}
+	return strings.Join(quoted, " ")
+}
+
+// program finds an executable file. Relative entries of PATH are passed over:
+// agents run in a workspace, whose content is not trusted.
+func (r resolver) program(line, name string) (string, error) {
+	if strings.Contains(name, "/") {
+		if !filepath.IsAbs(name) {
+			name = filepath.Join(r.dir, name)
+		}
+		if err := executable(name); err != nil {
+			return "", &CommandError{Line: line, Why: err.Error(), Fix: "check the path and its x bit"}
+		}
+		return name, nil
+	}
+	for _, dir := range filepath.SplitList(r.path) {
+		if !filepath.IsAbs(dir) {
+			continue
+		}
+		if file := filepath.Join(dir, name); executable(file) == nil {
+			return file, nil
+		}
+	}
+	return "", &CommandError{
+		Line: line, Why: fmt.Sprintf("no program %q on PATH", name),
+		Fix: "install it, name another with --agent, or use one of ours: " + strings.Join(r.own, ", "),
+	}
+}
+
+func executable(file string) error {
+	info, err := os.Stat(file)
+	switch {
+	case err != nil:
+		return err
+	case !info.Mode().IsRegular() || info.Mode().Perm()&0o111 == 0:
+		return &fs.PathError{Op: "run", Path: file, Err: fs.ErrPermission}
+	}
+	return nil
+}

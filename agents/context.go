@@ -1,0 +1,105 @@
+package agents
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+
+	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/gitcas/record"
+)
+
+// maxContextFile bounds one file of the context folder, in bytes.
+const maxContextFile = 16 << 20
+
+// ErrNoContext: the process was not started as an agent.
+var ErrNoContext = errors.New("not running as an agent: " + EnvContext + " and " + EnvStage + " are not set (uwf sets them when it starts an agent)")
+
+// Context is what an agent knows: the content of the folder that UWF_CONTEXT
+// names. It is safe for concurrent use.
+type Context struct {
+	// Task is context.json. Its Nodes, Workspace, Command and Timeout are not set.
+	Task thread.Task
+
+	root *os.Root
+}
+
+// LoadContext opens a context folder. Close it after use.
+func LoadContext(dir string) (*Context, error) {
+	if dir == "" {
+		return nil, ErrNoContext
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, fmt.Errorf("opening the agent's context: %w", err)
+	}
+	c := &Context{root: root}
+	b, err := readRegular(root, taskFile, maxContextFile)
+	if err == nil {
+		err = json.Unmarshal(b, &c.Task)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("reading the agent's task in %s/%s: %w", dir, taskFile, err), root.Close())
+	}
+	return c, nil
+}
+
+// Close releases the folder.
+func (c *Context) Close() error { return c.root.Close() }
+
+// Get reads one of the nodes that the agent may read: the thread's chain, its
+// outputs and bodies, the workflow, and their schemas. It implements node.Getter.
+func (c *Context) Get(h node.Hash) (node.Node, error) {
+	if !h.Valid() {
+		return node.Node{}, fmt.Errorf("%q is no node hash: %w", h, node.ErrNotFound)
+	}
+	b, err := readRegular(c.root, nodesDir+"/"+string(h)+".json", maxContextFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return node.Node{}, fmt.Errorf("node %s is not in the agent's context: %w", h, node.ErrNotFound)
+	}
+	if err != nil {
+		return node.Node{}, fmt.Errorf("reading node %s of the agent's context: %w", h, err)
+	}
+	n, err := node.DecodeFile(b)
+	if err != nil {
+		return node.Node{}, fmt.Errorf("reading node %s of the agent's context: %w", h, err)
+	}
+	return n, nil
+}
+
+// OutputSchema is the JSON schema that the fields of the answer must fit.
+func (c *Context) OutputSchema() (any, error) {
+	n, err := c.Get(c.Task.OutputSchema)
+	if err != nil {
+		return nil, fmt.Errorf("the output schema of role %s: %w", c.Task.Role, err)
+	}
+	return n.Payload, nil
+}
+
+// Steps are the thread's steps so far, oldest first.
+func (c *Context) Steps() ([]record.Step, error) {
+	var out []record.Step
+	seen := map[node.Hash]bool{}
+	for h := c.Task.Prev; h != nil; {
+		if seen[*h] {
+			return nil, fmt.Errorf("the thread's chain comes back to step %s", *h)
+		}
+		seen[*h] = true
+		n, err := c.Get(*h)
+		if err != nil {
+			return nil, fmt.Errorf("the thread's chain: %w", err)
+		}
+		step, err := record.ParseStep(n)
+		if err != nil {
+			return nil, fmt.Errorf("step %s of the thread's chain: %w", *h, err)
+		}
+		out = append(out, step)
+		h = step.Prev
+	}
+	slices.Reverse(out)
+	return out, nil
+}

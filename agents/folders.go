@@ -1,0 +1,230 @@
+package agents
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/gitcas/node"
+)
+
+// The layout of UWF_CONTEXT.
+const (
+	taskFile   = "context.json"
+	promptFile = "prompt.md"
+	nodesDir   = "nodes"
+)
+
+// folders are the two folders of one run. They are held open, so that what is
+// read back at the end is what was made at the beginning, whatever the agent put
+// in its place meanwhile.
+type folders struct {
+	base    string
+	baseDir *os.Root
+	root    *os.Root // of the stage
+	context string
+	stage   string
+}
+
+// makeFolders writes a task's context folder and makes its empty stage.
+func makeFolders(tempDir string, t thread.Task) (*folders, error) {
+	base, err := os.MkdirTemp(tempDir, "uwf-agent-")
+	if err != nil {
+		return nil, err
+	}
+	// An agent may see the path through a symlink of the system (/tmp on macOS):
+	// one name for one folder.
+	if real, rerr := filepath.EvalSymlinks(base); rerr == nil {
+		base = real
+	}
+	f := &folders{base: base, context: filepath.Join(base, "context"), stage: filepath.Join(base, "stage")}
+	if err := f.fill(t); err != nil {
+		return nil, errors.Join(err, f.remove())
+	}
+	return f, nil
+}
+
+func (f *folders) fill(t thread.Task) (err error) {
+	if f.baseDir, err = os.OpenRoot(f.base); err != nil {
+		return err
+	}
+	if err := errors.Join(f.baseDir.Mkdir("stage", 0o700), f.baseDir.Mkdir("context", 0o700)); err != nil {
+		return err
+	}
+	if f.root, err = f.baseDir.OpenRoot("stage"); err != nil {
+		return err
+	}
+	return writeContext(f.baseDir, "context", t)
+}
+
+// WriteContext writes a task's context folder into the existing folder dir, as the
+// Spawner does for a child, and makes it read-only.
+func WriteContext(dir string, t thread.Task) (err error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, root.Close()) }()
+	return writeContext(root, ".", t)
+}
+
+// writeContext writes the folder that UWF_CONTEXT names and takes the right to
+// write away from it.
+func writeContext(root *os.Root, dir string, t thread.Task) error {
+	nodes := dir + "/" + nodesDir
+	if err := root.Mkdir(nodes, 0o700); err != nil {
+		return err
+	}
+	task, err := json.MarshalIndent(t, "", "  ")
+	if err != nil {
+		return fmt.Errorf("writing the task: %w", err)
+	}
+	if err := root.WriteFile(dir+"/"+taskFile, append(task, '\n'), 0o444); err != nil {
+		return err
+	}
+	if err := root.WriteFile(dir+"/"+promptFile, []byte(t.Prompt), 0o444); err != nil {
+		return err
+	}
+	for h, n := range t.Nodes {
+		b, err := node.EncodeFile(n)
+		if err != nil {
+			return fmt.Errorf("writing node %s for the agent: %w", h, err)
+		}
+		if err := root.WriteFile(nodes+"/"+string(h)+".json", b, 0o444); err != nil {
+			return err
+		}
+	}
+	return errors.Join(root.Chmod(nodes, 0o500), root.Chmod(dir, 0o500))
+}
+
+// remove deletes both folders, also after the agent has changed their modes.
+func (f *folders) remove() error {
+	var errs []error
+	if f.root != nil {
+		errs = append(errs, f.root.Close())
+	}
+	if f.baseDir != nil {
+		unlock(f.baseDir, ".")
+		errs = append(errs, f.baseDir.Close())
+	}
+	return errors.Join(append(errs, os.RemoveAll(f.base))...)
+}
+
+// unlock gives every folder below dir back its write bit, without which its files
+// can't be removed. Errors show when removing fails.
+func unlock(root *os.Root, dir string) {
+	_ = root.Chmod(dir, 0o700)
+	d, err := root.Open(dir)
+	if err != nil {
+		return
+	}
+	entries, _ := d.ReadDir(-1)
+	_ = d.Close()
+	for _, e := range entries {
+		if e.IsDir() {
+			unlock(root, filepath.Join(dir, e.Name()))
+		}
+	}
+}
+
+// readStage reads what an agent staged: every <HASH>.json that is a regular file
+// within the limits, parses as a node and hashes to its name. Names that begin
+// with a dot are files in the making. The nodes that can be read are returned
+// also when there is an error, which is a *StageError.
+func readStage(root *os.Root, l Limits) (map[node.Hash]node.Node, error) {
+	out := map[node.Hash]node.Node{}
+	dir, err := root.Open(".")
+	if err != nil {
+		return out, &StageError{Why: "can't be read", Err: err}
+	}
+	defer func() { _ = dir.Close() }()
+	var errs []error
+	var total int64
+	for seen := 0; ; {
+		entries, err := dir.ReadDir(256)
+		for _, e := range entries {
+			if strings.HasPrefix(e.Name(), ".") {
+				continue
+			}
+			if seen++; seen > l.Files {
+				return out, errors.Join(append(errs, &StageError{Why: fmt.Sprintf("more than %d files", l.Files)})...)
+			}
+			h, n, size, err := readStaged(root, e.Name(), l.FileSize)
+			if total += size; total > l.TotalSize {
+				return out, errors.Join(append(errs, &StageError{Why: fmt.Sprintf("more than %d bytes together", l.TotalSize)})...)
+			}
+			if err == nil {
+				out[h] = n
+			} else if len(errs) < 5 {
+				errs = append(errs, err)
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return out, errors.Join(errs...)
+		}
+		if err != nil {
+			return out, errors.Join(append(errs, &StageError{Why: "can't be listed", Err: err})...)
+		}
+	}
+}
+
+// readStaged reads one staged file.
+func readStaged(root *os.Root, name string, limit int64) (node.Hash, node.Node, int64, error) {
+	bad := func(why string, err error) (node.Hash, node.Node, int64, error) {
+		return "", node.Node{}, 0, &StageError{Name: shorten(name, 40), Why: why, Err: err}
+	}
+	stem, ok := strings.CutSuffix(name, ".json")
+	h, err := node.ParseHash(stem)
+	if !ok || err != nil {
+		return bad("is not named <HASH>.json", nil)
+	}
+	b, err := readRegular(root, name, limit)
+	if err != nil {
+		return bad("can't be taken", err)
+	}
+	n, err := node.DecodeFile(b)
+	if err != nil {
+		return bad("is not a node file", err)
+	}
+	got, err := n.Hash()
+	if err != nil {
+		return bad("can't be hashed", err)
+	}
+	if got != h {
+		return bad(fmt.Sprintf("has the content of %s", got), nil)
+	}
+	return h, n, int64(len(b)), nil
+}
+
+// readRegular reads a regular file of at most limit bytes. It never follows a
+// symlink and never waits, as opening a FIFO would.
+func readRegular(root *os.Root, name string, limit int64) ([]byte, error) {
+	f, err := root.OpenFile(name, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, &fs.PathError{Op: "read", Path: name, Err: errors.New("not a regular file")}
+	}
+	b, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err != nil {
+		return nil, err
+	}
+	if int64(len(b)) > limit {
+		return nil, &fs.PathError{Op: "read", Path: name, Err: fmt.Errorf("larger than %d bytes", limit)}
+	}
+	return b, nil
+}

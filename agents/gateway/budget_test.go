@@ -1,0 +1,149 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+)
+
+func TestBudgetsRefuseTheNextRequest(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		budget Budget
+		api    API
+		says   string
+	}{
+		{"tokens", Budget{Tokens: 200}, OpenAI, "the token budget is spent: 240 of 200 tokens"},
+		{"cost", Budget{CostUSD: 0.0005}, OpenAI, "the cost budget is spent: $0.0006 of $0.0005"},
+		{"tokens, Anthropic", Budget{Tokens: 240}, Anthropic, "the token budget is spent: 240 of 240 tokens"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			path, body := "/v1/chat/completions", chatBody
+			if c.api == Anthropic {
+				path, body = "/v1/messages", messageBody
+			}
+			u := newUpstream(t, answer(200, body))
+			g := start(t, Options{Models: []Model{u.model(c.api)}, Budget: c.budget})
+			for i := range 2 {
+				if r := post(t, g, path, chatRequest); r.status != 200 || g.Err() != nil {
+					t.Fatalf("request %d: %+v, %v", i+1, r, g.Err())
+				}
+			}
+			for range 2 {
+				r := post(t, g, path, chatRequest)
+				var message string
+				if c.api == Anthropic {
+					_, message = anthropicError(t, r)
+				} else {
+					var code string
+					if code, message = openAIError(t, r); code != "budget_exceeded" {
+						t.Errorf("code %s", code)
+					}
+				}
+				if r.status != 400 || message != c.says || r.header.Get("X-Should-Retry") != "false" {
+					t.Errorf("%d %s", r.status, message)
+				}
+			}
+			var b *BudgetError
+			if !errors.As(g.Err(), &b) || b.Budget != c.budget || b.Tokens != 240 {
+				t.Errorf("Err is %v", g.Err())
+			}
+			if n := len(u.all()); n != 2 {
+				t.Errorf("%d requests reached the provider", n)
+			}
+		})
+	}
+}
+
+func TestACostBudgetNeedsAKnownCost(t *testing.T) {
+	withCost := strings.Replace(chatBody, `"total_tokens":120`, `"cost":0.0001`, 1)
+	u := newUpstream(t, answer(200, withCost), answer(200, chatBody))
+	model := u.model(OpenAI)
+	model.Price = nil
+	g := start(t, Options{Models: []Model{model}, Budget: Budget{CostUSD: 1}})
+	for range 2 { // the provider tells; then it does not
+		if r := post(t, g, "/v1/chat/completions", chatRequest); r.status != 200 {
+			t.Fatalf("%+v", r)
+		}
+	}
+	_, message := openAIError(t, post(t, g, "/v1/chat/completions", chatRequest))
+	var b *BudgetError
+	if !errors.As(g.Err(), &b) || !b.Unknown || !strings.Contains(message, "set its price") {
+		t.Errorf("%s; Err is %v", message, g.Err())
+	}
+}
+
+// Many requests at once: what is spent exceeds the budget by one at most, and
+// all that fits is let through.
+func TestParallelRequestsKeepTheBudget(t *testing.T) {
+	const parallel, each = 40, 120 // tokens of an answer
+	u := newUpstream(t, answer(200, chatBody))
+	m := &meter{}
+	g := start(t, Options{Models: []Model{u.model(OpenAI)}, Budget: Budget{Tokens: 5*each + 1}, Meter: m})
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	statuses := map[int]int{}
+	body := strings.Replace(chatRequest, "{", `{"max_tokens":200,`, 1)
+	for range parallel {
+		wg.Go(func() {
+			r := post(t, g, "/v1/chat/completions", body)
+			mu.Lock()
+			defer mu.Unlock()
+			statuses[r.status]++
+		})
+	}
+	wg.Wait()
+	if statuses[200] != 6 || statuses[400] != parallel-6 {
+		t.Errorf("answers %v", statuses)
+	}
+	m.is(t, 6, 600, 120, 6*chatCost)
+}
+
+// Requests that only others under way keep out wait for them; they are let in
+// when those cost less than was feared.
+func TestReservationsAreGivenBack(t *testing.T) {
+	running := make(chan struct{}, 2)
+	release := make(chan struct{})
+	u := newUpstream(t, func(w http.ResponseWriter, r *http.Request) {
+		running <- struct{}{}
+		<-release
+		answer(200, chatBody)(w, r)
+	})
+	g := start(t, Options{Models: []Model{u.model(OpenAI)}, Budget: Budget{Tokens: 1000}})
+	results := make(chan result, 2)
+	for range 2 { // each may cost 8192 and more
+		go func() { results <- post(t, g, "/v1/chat/completions", chatRequest) }()
+	}
+	<-running
+	select {
+	case <-running:
+		t.Error("both run at once: nothing is reserved")
+	case release <- struct{}{}:
+	}
+	<-running
+	release <- struct{}{}
+	for range 2 {
+		if r := <-results; r.status != 200 {
+			t.Errorf("%+v", r)
+		}
+	}
+}
+
+func TestWaitingForABudgetEndsWithTheContext(t *testing.T) {
+	l := newLedger(Budget{Tokens: 10})
+	if err := l.reserve(t.Context(), spending{tokens: 100}); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := l.reserve(ctx, spending{tokens: 1}); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+	l.settle(spending{tokens: 100}, spending{}, true)
+	if err := l.reserve(t.Context(), spending{tokens: 1}); err != nil {
+		t.Errorf("%v", err)
+	}
+}

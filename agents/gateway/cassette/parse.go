@@ -1,0 +1,289 @@
+package cassette
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/united-workforce/uwf/agents/gateway/dialect"
+)
+
+// Load reads a cassette from a file.
+func Load(file string) (*Cassette, error) {
+	b, err := readFile(file)
+	if err != nil {
+		return nil, err
+	}
+	return Parse(file, b)
+}
+
+func readFile(file string) ([]byte, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, fmt.Errorf("read cassette: %w", err)
+	}
+	b, err := io.ReadAll(io.LimitReader(f, MaxSize+1))
+	if err := errors.Join(err, f.Close()); err != nil {
+		return nil, fmt.Errorf("read cassette: %w", err)
+	}
+	return b, nil
+}
+
+// Parse reads a cassette. name stands in messages. The error holds one
+// *ParseError for each problem (at most twenty).
+func Parse(name string, b []byte) (*Cassette, error) {
+	c, _, err := parse(name, b)
+	return c, err
+}
+
+// parse returns the document's root too, for changing it in place.
+func parse(name string, b []byte) (*Cassette, *yaml.Node, error) {
+	if len(b) > MaxSize {
+		return nil, nil, &ParseError{File: name, Problem: fmt.Sprintf("larger than %d bytes", MaxSize)}
+	}
+	dec := yaml.NewDecoder(bytes.NewReader(b))
+	var doc yaml.Node
+	if err := dec.Decode(&doc); err != nil {
+		return nil, nil, syntaxError(name, err)
+	}
+	p := &parser{file: name}
+	c := p.cassette(&doc)
+	var more yaml.Node
+	if err := dec.Decode(&more); err == nil {
+		p.fail(&more, "a cassette is one YAML document; this is the second")
+	} else if !errors.Is(err, io.EOF) {
+		return nil, nil, syntaxError(name, err)
+	}
+	if len(p.problems) > 0 {
+		return nil, nil, errors.Join(p.problems...)
+	}
+	return c, &doc, nil
+}
+
+// syntaxError turns the YAML library's text into a ParseError with its line.
+func syntaxError(name string, err error) error {
+	if errors.Is(err, io.EOF) {
+		return &ParseError{File: name, Problem: "empty: at least \"version: 1\" is needed"}
+	}
+	e := &ParseError{File: name, Problem: err.Error()}
+	if m := regexp.MustCompile(`^yaml: line (\d+): (.*)`).FindStringSubmatch(e.Problem); m != nil {
+		e.Line, _ = strconv.Atoi(m[1]) // 0, unknown, where it is no number
+		e.Problem = "not valid YAML: " + m[2]
+	}
+	return e
+}
+
+// parser walks the YAML nodes, so that every problem has its line.
+type parser struct {
+	file     string
+	problems []error
+}
+
+const maxProblems = 20
+
+func (p *parser) fail(n *yaml.Node, format string, args ...any) {
+	if len(p.problems) < maxProblems {
+		p.problems = append(p.problems, &ParseError{File: p.file, Line: n.Line, Column: n.Column, Problem: fmt.Sprintf(format, args...)})
+	}
+}
+
+func (p *parser) cassette(doc *yaml.Node) *Cassette {
+	c := &Cassette{File: p.file}
+	if doc.Kind != yaml.DocumentNode || len(doc.Content) != 1 {
+		p.fail(doc, "not a YAML document")
+		return c
+	}
+	root := doc.Content[0]
+	version := false
+	p.fields(root, map[string]func(*yaml.Node){
+		"version": func(n *yaml.Node) {
+			version = true
+			if v := p.int(n); v != Version {
+				p.fail(n, "version %s is not known here: this program reads version %d", n.Value, Version)
+			}
+		},
+		"note":    func(n *yaml.Node) { c.Note = p.text(n) },
+		"entries": func(n *yaml.Node) { p.items(n, func(n *yaml.Node) { c.Entries = append(c.Entries, p.entry(n)) }) },
+	})
+	if !version && len(p.problems) == 0 {
+		p.fail(root, "\"version: %d\" is missing", Version)
+	}
+	p.turns(c)
+	return c
+}
+
+// turns gives entries without a turn their place, and refuses turns that are not
+// 1, 2, 3… within their step and role.
+func (p *parser) turns(c *Cassette) {
+	type key struct {
+		step int
+		role string
+	}
+	next := map[key]int{}
+	for i := range c.Entries {
+		e := &c.Entries[i]
+		k := key{e.Step, e.Role}
+		next[k]++
+		if e.Turn == 0 {
+			e.Turn = next[k]
+		}
+		if e.Turn != next[k] {
+			p.fail(&yaml.Node{Line: e.Line}, "turn %d of role %s where turn %d is due: turns of a step count 1, 2, 3… in file order", e.Turn, e.Role, next[k])
+			next[k] = e.Turn
+		}
+	}
+}
+
+func (p *parser) entry(n *yaml.Node) Entry {
+	e := Entry{Line: n.Line}
+	answered := false
+	p.fields(n, map[string]func(*yaml.Node){
+		"step":    func(n *yaml.Node) { e.Step = p.positive(n) },
+		"role":    func(n *yaml.Node) { e.Role = p.text(n) },
+		"turn":    func(n *yaml.Node) { e.Turn = p.positive(n) },
+		"request": func(n *yaml.Node) { e.Request = p.request(n) },
+		"match":   func(n *yaml.Node) { e.Match = p.match(n) },
+		"answer":  func(n *yaml.Node) { answered = true; e.Answer = p.answer(n) },
+	})
+	if n.Kind != yaml.MappingNode {
+		return e
+	}
+	if e.Role == "" {
+		p.fail(n, "an entry needs a \"role\"")
+	}
+	if !answered {
+		p.fail(n, "an entry needs an \"answer\"")
+	}
+	if e.Request != nil && e.Match != nil {
+		p.fail(n, "an entry has \"request\" (exact) or \"match\" (loose), not both")
+	}
+	return e
+}
+
+func (p *parser) request(n *yaml.Node) *Request {
+	r := &Request{}
+	p.fields(n, map[string]func(*yaml.Node){
+		"post":      func(n *yaml.Node) { r.Path = p.text(n) },
+		"model":     func(n *yaml.Node) { r.Model = p.text(n) },
+		"stream":    func(n *yaml.Node) { r.Stream = p.bool(n) },
+		"tools":     func(n *yaml.Node) { r.Tools = p.texts(n) },
+		"continues": func(n *yaml.Node) { r.Continues = p.bool(n) },
+		"messages":  func(n *yaml.Node) { p.items(n, func(n *yaml.Node) { r.Messages = append(r.Messages, p.message(n)) }) },
+	})
+	slices.Sort(r.Tools)
+	if _, ok := dialect.ForPath(r.Path); !ok && n.Kind == yaml.MappingNode {
+		p.fail(n, "\"post\" must be %s, %s or %s", dialect.Chat.Path(), dialect.Responses.Path(), dialect.Messages.Path())
+	}
+	return r
+}
+
+func (p *parser) match(n *yaml.Node) *Match {
+	m := &Match{}
+	p.fields(n, map[string]func(*yaml.Node){
+		"contains": func(n *yaml.Node) { m.Contains = p.texts(n) },
+		"tools":    func(n *yaml.Node) { m.Tools = p.texts(n) },
+		"model":    func(n *yaml.Node) { m.Model = p.text(n) },
+	})
+	return m
+}
+
+func (p *parser) message(n *yaml.Node) dialect.Message {
+	var m dialect.Message
+	p.fields(n, map[string]func(*yaml.Node){
+		"role":  func(n *yaml.Node) { m.Role = p.text(n) },
+		"text":  func(n *yaml.Node) { m.Text = p.text(n) },
+		"calls": func(n *yaml.Node) { p.items(n, func(n *yaml.Node) { m.Calls = append(m.Calls, p.call(n)) }) },
+	})
+	return m
+}
+
+func (p *parser) call(n *yaml.Node) dialect.Call {
+	c := dialect.Call{Args: "{}"}
+	p.fields(n, map[string]func(*yaml.Node){
+		"id":   func(n *yaml.Node) { c.ID = p.text(n) },
+		"name": func(n *yaml.Node) { c.Name = p.text(n) },
+		"args": func(n *yaml.Node) { c.Args = p.args(n) },
+	})
+	if c.Name == "" && n.Kind == yaml.MappingNode {
+		p.fail(n, "a call needs a \"name\"")
+	}
+	return c
+}
+
+// args reads a mapping as a JSON object, or a text as it is.
+func (p *parser) args(n *yaml.Node) string {
+	if n.Kind == yaml.ScalarNode {
+		return p.text(n)
+	}
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(p.value(n)); err != nil {
+		p.fail(n, "arguments that are no JSON: %v", err)
+		return "{}"
+	}
+	return string(bytes.TrimSpace(buf.Bytes()))
+}
+
+func (p *parser) answer(n *yaml.Node) Answer {
+	var a Answer
+	forms := map[string]bool{}
+	form := func(name string, f func(*yaml.Node)) func(*yaml.Node) {
+		return func(n *yaml.Node) { forms[name] = true; f(n) }
+	}
+	p.fields(n, map[string]func(*yaml.Node){
+		"status": func(n *yaml.Node) { a.Status = p.positive(n) },
+		"text":   form("text", func(n *yaml.Node) { a.Text = p.text(n) }),
+		"calls": form("text", func(n *yaml.Node) {
+			p.items(n, func(n *yaml.Node) { a.Calls = append(a.Calls, p.call(n)) })
+		}),
+		"finish": form("text", func(n *yaml.Node) { a.Finish = p.finish(n) }),
+		"body":   form("body", func(n *yaml.Node) { a.Body = p.text(n) }),
+		"events": form("events", func(n *yaml.Node) { a.Events = p.text(n) }),
+		"error":  form("error", func(n *yaml.Node) { a.Error = p.text(n) }),
+		"usage":  func(n *yaml.Node) { a.Usage = p.usage(n) },
+	})
+	if len(forms) > 1 {
+		p.fail(n, "an answer has one of text (with calls and finish), body, events and error")
+	}
+	if a.Status == 0 {
+		a.Status = 200
+		if a.Error != "" {
+			a.Status = 400
+		}
+	}
+	if a.Status > 599 || (a.Error != "") != (a.Status >= 400 && a.Body == "") {
+		p.fail(n, "status %d does not fit: an error (or body) has 400 to 599, any other answer 200", a.Status)
+	}
+	return a
+}
+
+func (p *parser) finish(n *yaml.Node) string {
+	switch s := p.text(n); s {
+	case "", dialect.FinishStop, dialect.FinishCalls, dialect.FinishLength, dialect.FinishFilter:
+		return s
+	default:
+		p.fail(n, "finish is stop, calls, length or filter, not %q", s)
+		return ""
+	}
+}
+
+func (p *parser) usage(n *yaml.Node) dialect.Usage {
+	var u dialect.Usage
+	p.fields(n, map[string]func(*yaml.Node){
+		"in":         func(n *yaml.Node) { u.In, u.HasIn = int64(p.int(n)), true },
+		"out":        func(n *yaml.Node) { u.Out, u.HasOut = int64(p.int(n)), true },
+		"cacheRead":  func(n *yaml.Node) { u.CacheRead = int64(p.int(n)) },
+		"cacheWrite": func(n *yaml.Node) { u.CacheWrite = int64(p.int(n)) },
+		"costUsd":    func(n *yaml.Node) { u.CostUSD, u.HasCost = p.dollars(n), true },
+	})
+	return u
+}

@@ -1,0 +1,297 @@
+package dialect
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Answer is what a model answered.
+type Answer struct {
+	Text   string
+	Calls  []Call
+	Finish string // stop, calls, length or filter; empty when the provider did not say
+	Usage  Usage
+	// Whole says that text, calls, finish and usage are all there was: such an
+	// answer can be written again in any dialect. An answer with thoughts,
+	// several choices or search results is not.
+	Whole bool
+	// Bytes counts what the model wrote, thoughts too, for an estimate where the
+	// provider reports no usage.
+	Bytes int
+}
+
+// Message is the answer as the client will send it back in the next request.
+func (a Answer) Message() Message {
+	return Message{Role: "assistant", Text: a.Text, Calls: a.Calls}
+}
+
+// The names of Answer.Finish.
+const (
+	FinishStop   = "stop"
+	FinishCalls  = "calls"
+	FinishLength = "length"
+	FinishFilter = "filter"
+)
+
+// ErrAnswer is wrapped by errors about an answer that is none.
+var ErrAnswer = errors.New("unusable answer")
+
+// ParseAnswer reads a plain (not streamed) answer of status 200.
+func ParseAnswer(d Dialect, body []byte) (Answer, error) {
+	v, err := decode(body)
+	if err != nil {
+		return Answer{}, fmt.Errorf("%w: no JSON: %w", ErrAnswer, err)
+	}
+	o := obj(v)
+	if o == nil {
+		return Answer{}, fmt.Errorf("%w: no JSON object", ErrAnswer)
+	}
+	if !empty(o["error"]) { // OpenRouter answers 200 with an error inside
+		return Answer{}, errorOf(o)
+	}
+	switch d {
+	case Responses:
+		return responsesAnswer(o), nil
+	case Messages:
+		return anthropicAnswer(o), nil
+	default:
+		return chatAnswer(o), nil
+	}
+}
+
+// StreamError is an error that a provider reports inside an answer of status 200.
+type StreamError struct {
+	Code    string // its type or code; may be empty
+	Message string
+}
+
+func (e *StreamError) Error() string {
+	if e.Code == "" {
+		return "the provider reports: " + e.Message
+	}
+	return fmt.Sprintf("the provider reports %s: %s", e.Code, e.Message)
+}
+
+// Temporary says whether asking again may help.
+func (e *StreamError) Temporary() bool {
+	switch e.Code {
+	case "overloaded_error", "rate_limit_error", "api_error", "server_error", "rate_limit_exceeded",
+		"408", "429", "500", "502", "503", "504", "529":
+		return true
+	}
+	return false
+}
+
+// errorOf reads {"error": {type, code, message}} or {"error": "text"}.
+func errorOf(o object) *StreamError {
+	if s := str(o["error"]); s != "" {
+		return &StreamError{Message: s}
+	}
+	e := obj(o["error"])
+	code := str(e["code"])
+	if code == "" {
+		code = string(num(e["code"]))
+	}
+	if code == "" {
+		code = str(e["type"])
+	}
+	return &StreamError{Code: code, Message: str(e["message"])}
+}
+
+func chatAnswer(o object) Answer {
+	a := Answer{Usage: chatUsage(obj(o["usage"])), Whole: len(arr(o["choices"])) == 1}
+	for i, c := range arr(o["choices"]) {
+		choice := obj(c)
+		m := obj(choice["message"])
+		a.Bytes += written(m)
+		if i > 0 {
+			continue
+		}
+		a.Text = flatten(m["content"])
+		for _, call := range arr(m["tool_calls"]) {
+			a.Calls = append(a.Calls, chatCall(obj(call)))
+		}
+		a.Finish = chatFinish(str(choice["finish_reason"]))
+		a.Whole = a.Whole && only(m, "role", "content", "tool_calls") && empty(choice["logprobs"])
+	}
+	return a
+}
+
+// written counts the bytes of all text below v.
+func written(v any) int {
+	n := 0
+	switch x := v.(type) {
+	case string:
+		n = len(x)
+	case list:
+		for _, e := range x {
+			n += written(e)
+		}
+	case object:
+		for _, e := range x {
+			n += written(e)
+		}
+	}
+	return n
+}
+
+func chatFinish(reason string) string {
+	switch reason {
+	case "tool_calls", "function_call":
+		return FinishCalls
+	case "content_filter":
+		return FinishFilter
+	}
+	return reason // stop, length, or nothing
+}
+
+func chatUsage(u object) Usage {
+	var out Usage
+	out.In, out.HasIn = count(num(u["prompt_tokens"]))
+	out.Out, out.HasOut = count(num(u["completion_tokens"]))
+	details := obj(u["prompt_tokens_details"])
+	out.CacheRead, _ = count(num(details["cached_tokens"]))
+	out.CacheWrite, _ = count(num(details["cache_write_tokens"]))
+	if cost, ok := price(u["cost"]); ok { // OpenRouter, in US dollars
+		out.CostUSD, out.HasCost = cost, true
+		if byok, _ := u["is_byok"].(bool); byok { // billed by the provider behind it as well
+			extra, _ := price(obj(u["cost_details"])["upstream_inference_cost"])
+			out.CostUSD += extra
+		}
+	}
+	return out
+}
+
+func price(v any) (float64, bool) {
+	n, ok := v.(json.Number)
+	if !ok {
+		return 0, false
+	}
+	f, err := n.Float64()
+	if err != nil || f < 0 || f > 1e6 {
+		return 0, false
+	}
+	return f, true
+}
+
+func anthropicAnswer(o object) Answer {
+	a := Answer{Usage: anthropicUsage(Usage{}, obj(o["usage"])), Whole: true}
+	texts := 0
+	for _, b := range arr(o["content"]) {
+		block := obj(b)
+		a.Bytes += written(block)
+		switch str(block["type"]) {
+		case "text":
+			texts++
+			a.Text = joinText(a.Text, str(block["text"]))
+			// Text after a call can't be written in the other dialects.
+			a.Whole = a.Whole && texts == 1 && len(a.Calls) == 0 && only(block, "type", "text")
+		case "tool_use":
+			a.Calls = append(a.Calls, anthropicCall(block))
+			a.Whole = a.Whole && only(block, "type", "id", "name", "input")
+		default:
+			a.Whole = false
+		}
+	}
+	a.Finish = anthropicFinish(str(o["stop_reason"]))
+	return a
+}
+
+// joinText joins the text blocks of one message as flatten does.
+func joinText(have, more string) string {
+	if have == "" {
+		return more
+	}
+	return have + "\n" + more
+}
+
+func anthropicFinish(reason string) string {
+	switch reason {
+	case "end_turn", "stop_sequence", "pause_turn":
+		return FinishStop
+	case "tool_use":
+		return FinishCalls
+	case "max_tokens", "model_context_window_exceeded":
+		return FinishLength
+	case "refusal":
+		return FinishFilter
+	}
+	return reason
+}
+
+// anthropicUsage adds a report to what is known: in a stream the input comes
+// with the first event and the output, as a running total, with the last.
+func anthropicUsage(known Usage, u object) Usage {
+	fresh, ok := count(num(u["input_tokens"]))
+	if ok {
+		known.CacheRead, _ = count(num(u["cache_read_input_tokens"]))
+		known.CacheWrite, _ = count(num(u["cache_creation_input_tokens"]))
+		in := fresh + known.CacheRead + known.CacheWrite
+		if in >= known.In {
+			known.In, known.HasIn = in, true
+		}
+	}
+	if out, ok := count(num(u["output_tokens"])); ok && out >= known.Out {
+		known.Out, known.HasOut = out, true
+	}
+	return known
+}
+
+func responsesAnswer(o object) Answer {
+	a := Answer{Usage: responsesUsage(obj(o["usage"])), Whole: true}
+	texts := 0
+	for _, v := range arr(o["output"]) {
+		item := obj(v)
+		a.Bytes += written(item)
+		switch str(item["type"]) {
+		case "message":
+			texts++
+			a.Text = joinText(a.Text, flatten(item["content"]))
+			a.Whole = a.Whole && texts == 1 && len(a.Calls) == 0 && plainText(arr(item["content"]))
+		case "function_call":
+			a.Calls = append(a.Calls, Call{ID: str(item["call_id"]), Name: str(item["name"]), Args: str(item["arguments"])})
+		default:
+			a.Whole = false
+		}
+	}
+	a.Finish = responsesFinish(o, len(a.Calls) > 0)
+	return a
+}
+
+func plainText(parts list) bool {
+	for _, p := range parts {
+		if part := obj(p); str(part["type"]) != "output_text" || !empty(part["annotations"]) {
+			return false
+		}
+	}
+	return len(parts) == 1
+}
+
+func responsesFinish(o object, calls bool) string {
+	if str(o["status"]) == "incomplete" {
+		if strings.Contains(str(obj(o["incomplete_details"])["reason"]), "filter") {
+			return FinishFilter
+		}
+		return FinishLength
+	}
+	if calls {
+		return FinishCalls
+	}
+	if str(o["status"]) == "completed" {
+		return FinishStop
+	}
+	return ""
+}
+
+func responsesUsage(u object) Usage {
+	var out Usage
+	out.In, out.HasIn = count(num(u["input_tokens"]))
+	out.Out, out.HasOut = count(num(u["output_tokens"]))
+	out.CacheRead, _ = count(num(obj(u["input_tokens_details"])["cached_tokens"]))
+	if cost, ok := price(u["cost"]); ok {
+		out.CostUSD, out.HasCost = cost, true
+	}
+	return out
+}

@@ -1,0 +1,127 @@
+// Package dialect reads and writes the three ways in which model APIs speak over
+// HTTP: OpenAI chat completions, OpenAI responses and Anthropic messages, as one
+// JSON body or as server-sent events. It turns a request into what identifies it
+// (model, messages, tool names), an answer into text, tool calls and usage, and
+// back. It never opens a connection, and it never logs.
+package dialect
+
+import (
+	"encoding/json"
+	"strings"
+)
+
+// Dialect is one way of speaking to a model.
+type Dialect int
+
+// The dialects, by the path that clients use.
+const (
+	Chat      Dialect = iota // POST /v1/chat/completions (OpenAI-compatible)
+	Responses                // POST /v1/responses (OpenAI)
+	Messages                 // POST /v1/messages (Anthropic)
+)
+
+// The paths of the dialects below an API's root, without the version.
+const (
+	chatPath      = "/chat/completions"
+	responsesPath = "/responses"
+	messagesPath  = "/messages"
+)
+
+// ForPath finds the dialect of a request path. The leading "/v1" may be missing,
+// because clients differ in whether their base URL holds it.
+func ForPath(path string) (Dialect, bool) {
+	switch TrimVersion(path) {
+	case chatPath:
+		return Chat, true
+	case responsesPath:
+		return Responses, true
+	case messagesPath:
+		return Messages, true
+	}
+	return Chat, false
+}
+
+// TrimVersion takes a leading "/v1" off a path, so that "/v1/models" and
+// "/models" are one.
+func TrimVersion(path string) string {
+	if rest, ok := strings.CutPrefix(path, "/v1"); ok && strings.HasPrefix(rest, "/") {
+		return rest
+	}
+	return path
+}
+
+// Path is the dialect's path with its version, as in "/v1/chat/completions".
+func (d Dialect) Path() string {
+	switch d {
+	case Responses:
+		return "/v1" + responsesPath
+	case Messages:
+		return "/v1" + messagesPath
+	default:
+		return "/v1" + chatPath
+	}
+}
+
+// Message is one message of a conversation, the same in every dialect. A tool's
+// result is a message of the role "tool"; "developer" is read as "system".
+type Message struct {
+	Role  string
+	Text  string
+	Calls []Call // tool calls of an assistant message
+}
+
+// Call is one tool call.
+type Call struct {
+	ID   string
+	Name string
+	Args string // JSON text of the arguments
+}
+
+// Usage is what an answer cost, in tokens. In holds every input token, those
+// read from or written to a prompt cache too; CacheRead and CacheWrite say how
+// many of them these were.
+type Usage struct {
+	In, Out               int64
+	CacheRead, CacheWrite int64
+	CostUSD               float64 // as the provider itself says; see HasCost
+	HasCost               bool
+	HasIn, HasOut         bool // false: the provider did not say
+}
+
+// maxTokens is the largest count of tokens that is believed.
+const maxTokens = 1 << 40
+
+// count reads a number of tokens. What is negative, broken or beyond belief is
+// no number at all.
+func count(n json.Number) (int64, bool) {
+	if n == "" {
+		return 0, false
+	}
+	f, err := n.Float64()
+	if err != nil || f < 0 || f > maxTokens {
+		return 0, false
+	}
+	return int64(f), true
+}
+
+// Estimate is a number of tokens that a text of n bytes hardly ever exceeds:
+// a token for three bytes, rounded up.
+func Estimate(n int) int64 { return int64(n+2) / 3 }
+
+// CanonicalArgs is the JSON text of a call's arguments with sorted keys and no
+// spaces, for comparing. Text that is no JSON is returned as it is; nothing at
+// all stands for an empty object.
+func CanonicalArgs(text string) string {
+	if strings.TrimSpace(text) == "" {
+		return "{}"
+	}
+	v, err := decode([]byte(text))
+	if err != nil {
+		return text
+	}
+	b, err := encode(v)
+	if err != nil {
+		return text
+	}
+	return string(b)
+}

@@ -1,0 +1,393 @@
+// Package gateway gives an agent a model on loopback. It runs in the parent
+// process, takes requests in the OpenAI and Anthropic dialects with a one-time
+// key, adds the provider's key, allows only the configured models, counts tokens
+// and cost, keeps budgets, retries, and records conversations into a cassette or
+// plays them from one. The agent never sees a provider's key, and what passes
+// through is never logged.
+package gateway
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"math/big"
+	"net"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/united-workforce/uwf/agents/gateway/cassette"
+)
+
+// API is the way in which a provider is spoken to and given its key.
+type API string
+
+// The APIs.
+const (
+	OpenAI    API = "openai"    // chat completions and responses; "Authorization: Bearer"
+	Anthropic API = "anthropic" // messages; "x-api-key"
+)
+
+// Provider is where a model is reached.
+type Provider struct {
+	Name string // for messages
+	API  API    // empty: OpenAI
+	// BaseURL as that API's clients take it: with the version for OpenAI
+	// (https://api.openai.com/v1), without it for Anthropic
+	// (https://api.anthropic.com).
+	BaseURL string
+	Key     string      // may be empty for a provider that needs none
+	Header  http.Header // sent with every request; may be nil
+}
+
+// Price is what a model costs in US dollars for a million tokens.
+type Price struct {
+	Input, Output float64
+	// CacheRead and CacheWrite are for input tokens read from and written to a
+	// prompt cache; 0: as Input, and a quarter more than Input.
+	CacheRead, CacheWrite float64
+}
+
+// Model is one that agents may use.
+type Model struct {
+	Alias     string // what agents may call it besides Name; may be empty
+	Name      string // what the provider calls it
+	Provider  Provider
+	MaxOutput int    // tokens; 0: unknown. For estimates only.
+	Price     *Price // nil: unknown
+}
+
+// Budget is what may be spent; 0: without limit.
+type Budget struct {
+	Tokens  int64 // input and output together
+	CostUSD float64
+}
+
+// Meter is told what each answer cost, once for each request that reached a
+// model: input and output tokens, and US dollars (0 where the price is unknown).
+// It is called from several goroutines.
+type Meter interface {
+	Add(in, out int64, costUSD float64)
+}
+
+// Call is what happened to one request: for showing progress. It holds no key
+// and nothing of what was said.
+type Call struct {
+	Path     string
+	Model    string
+	Status   int // as given to the client
+	Tries    int // requests to the provider; 0 in a replay
+	Stream   bool
+	In, Out  int64
+	CostUSD  float64
+	Duration time.Duration
+	Err      error // why it failed; nil where Status is 200
+}
+
+// Options of a gateway. All but Models (or Replay) may be left out.
+type Options struct {
+	Models []Model
+	Budget Budget
+	Meter  Meter
+	OnCall func(Call) // called from several goroutines
+
+	Record *cassette.Recorder // written when the gateway is closed
+	Replay *cassette.Player   // answers everything; no connection is ever made
+
+	Proxy     func(*http.Request) (*url.URL, error) // nil: no proxy, whatever the environment says
+	Transport http.RoundTripper                     // for tests; Proxy is ignored then
+
+	MaxRequest  int64         // bytes of a request's body; 0: 32 MiB
+	MaxAnswer   int64         // bytes of an answer; 0: 64 MiB
+	Tries       int           // requests to a provider for one of the client's; 0: 5
+	MaxWait     time.Duration // longest wait before another try; 0: 60 s
+	Timeout     time.Duration // for a plain answer, and for the first event of a stream; 0: 10 min
+	IdleTimeout time.Duration // between two events of a stream; 0: 5 min
+
+	Now    func() time.Time                                 // nil: time.Now
+	Sleep  func(ctx context.Context, d time.Duration) error // nil: a timer
+	Jitter func() float64                                   // in [0, 1); nil: random
+	Random io.Reader                                        // for the one-time key; nil: crypto/rand
+}
+
+// Gateway is a running one. Close ends it.
+type Gateway struct {
+	o      Options
+	url    string
+	key    string
+	ledger *ledger
+	models map[string]*Model
+
+	ended     <-chan struct{}    // the end of everything that runs
+	cancel    context.CancelFunc // brings it
+	server    *http.Server
+	transport http.RoundTripper
+
+	mu      sync.Mutex
+	closed  bool
+	active  sync.WaitGroup // handlers
+	serving chan struct{}  // closed when the server has stopped
+	fatal   error          // the first error that stays
+	last    error          // of the provider; cleared by its next good answer
+}
+
+// Start opens a gateway on a free port of 127.0.0.1. It ends with Close, and
+// when ctx ends it answers nothing any more.
+func Start(ctx context.Context, o Options) (*Gateway, error) {
+	if err := o.check(); err != nil {
+		return nil, fmt.Errorf("start gateway: %w", err)
+	}
+	o.defaults()
+	key := make([]byte, 32)
+	if _, err := io.ReadFull(o.Random, key); err != nil {
+		return nil, fmt.Errorf("start gateway: make a key: %w", err)
+	}
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("start gateway: listen on 127.0.0.1: %w", err)
+	}
+	g := &Gateway{
+		o: o, url: "http://" + l.Addr().String(),
+		key:       "uwf-" + base64.RawURLEncoding.EncodeToString(key),
+		ledger:    newLedger(o.Budget),
+		models:    index(o.Models),
+		transport: o.Transport,
+		serving:   make(chan struct{}),
+	}
+	ctx, g.cancel = context.WithCancel(ctx)
+	g.ended = ctx.Done()
+	g.server = &http.Server{
+		Handler:           http.HandlerFunc(g.serve),
+		ReadHeaderTimeout: 10 * time.Second,
+		MaxHeaderBytes:    64 << 10,
+		BaseContext:       func(net.Listener) context.Context { return ctx },
+		ErrorLog:          log.New(io.Discard, "", 0), // it would print what clients send
+	}
+	go func() {
+		defer close(g.serving)
+		if err := g.server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			g.fail(fmt.Errorf("gateway: serve %s: %w", g.url, err))
+		}
+	}()
+	return g, nil
+}
+
+func (o *Options) check() error {
+	if o.Replay != nil {
+		if o.Record != nil {
+			return errors.New("record and replay exclude each other")
+		}
+		return nil
+	}
+	if len(o.Models) == 0 {
+		return errors.New("no model is configured")
+	}
+	aliases := map[string]bool{}
+	for _, m := range o.Models {
+		if err := m.check(); err != nil {
+			return fmt.Errorf("model %q: %w", m.Name, err)
+		}
+		if m.Alias != "" && aliases[m.Alias] {
+			return fmt.Errorf("model %q: the alias %q is taken by another model", m.Name, m.Alias)
+		}
+		aliases[m.Alias] = true
+	}
+	return nil
+}
+
+// index finds models by what clients may call them. An alias goes before a name;
+// of several models with one name the first is meant.
+func index(models []Model) map[string]*Model {
+	out := map[string]*Model{}
+	for i := range models {
+		if a := models[i].Alias; a != "" {
+			out[a] = &models[i]
+		}
+	}
+	for i := range models {
+		if _, taken := out[models[i].Name]; !taken {
+			out[models[i].Name] = &models[i]
+		}
+	}
+	return out
+}
+
+func (m Model) check() error {
+	if m.Name == "" {
+		return errors.New("it has no name")
+	}
+	if a := m.Provider.API; a != "" && a != OpenAI && a != Anthropic {
+		return fmt.Errorf("provider %s: api is %q or %q, not %q", m.Provider.Name, OpenAI, Anthropic, a)
+	}
+	u, err := url.Parse(m.Provider.BaseURL)
+	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
+		return fmt.Errorf("provider %s: the base URL must be an http(s) URL, as in https://api.openai.com/v1", m.Provider.Name)
+	}
+	if u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return fmt.Errorf("provider %s: the base URL must not have a user, a query or a fragment", m.Provider.Name)
+	}
+	return nil
+}
+
+func (o *Options) defaults() {
+	def(&o.MaxRequest, 32<<20)
+	def(&o.MaxAnswer, 64<<20)
+	def(&o.Tries, 5)
+	def(&o.MaxWait, time.Minute)
+	def(&o.Timeout, 10*time.Minute)
+	def(&o.IdleTimeout, 5*time.Minute)
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Sleep == nil {
+		o.Sleep = sleep
+	}
+	if o.Random == nil {
+		o.Random = rand.Reader
+	}
+	if o.Jitter == nil {
+		o.Jitter = jitter
+	}
+	if o.Transport == nil {
+		o.Transport = newTransport(o.Proxy)
+	}
+}
+
+func def[T int | int64 | time.Duration](v *T, d T) {
+	if *v <= 0 {
+		*v = d
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-t.C:
+		return nil
+	}
+}
+
+func jitter() float64 {
+	const steps = 1 << 20
+	n, err := rand.Int(rand.Reader, big.NewInt(steps))
+	if err != nil { // no randomness: wait the whole time
+		return 1
+	}
+	return float64(n.Int64()) / steps
+}
+
+// URL is the gateway's root, as in "http://127.0.0.1:41213".
+func (g *Gateway) URL() string { return g.url }
+
+// Key is the one-time key that clients must present, as a bearer token or as
+// x-api-key.
+func (g *Gateway) Key() string { return g.key }
+
+// Env is the environment that points clients at the gateway, as "NAME=value", by
+// the names that they know. model is the one to use; empty: the client's choice.
+func (g *Gateway) Env(model string) []string {
+	env := []string{
+		"OPENAI_BASE_URL=" + g.url + "/v1",
+		"OPENAI_API_BASE=" + g.url + "/v1",
+		"OPENAI_API_KEY=" + g.key,
+		"ANTHROPIC_BASE_URL=" + g.url,
+		"ANTHROPIC_API_KEY=" + g.key,
+		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1",
+	}
+	if model != "" {
+		// Claude Code asks smaller models for side tasks: all names lead to the one
+		// that is allowed.
+		for _, name := range []string{"OPENAI_MODEL", "ANTHROPIC_MODEL", "ANTHROPIC_SMALL_FAST_MODEL",
+			"ANTHROPIC_DEFAULT_HAIKU_MODEL", "ANTHROPIC_DEFAULT_SONNET_MODEL", "ANTHROPIC_DEFAULT_OPUS_MODEL"} {
+			env = append(env, name+"="+model)
+		}
+	}
+	return env
+}
+
+// Err says what an agent's failure may come from: a *BudgetError, a
+// *cassette.MismatchError or a failed recording, which stay; else an
+// *UpstreamError where the provider's last answer was a failure; else nil.
+func (g *Gateway) Err() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.fatal != nil {
+		return g.fatal
+	}
+	return g.last
+}
+
+// Unused lists the entries of the replayed step that nobody asked for.
+func (g *Gateway) Unused() []string {
+	if g.o.Replay == nil {
+		return nil
+	}
+	return g.o.Replay.Unused()
+}
+
+// Close stops the gateway: requests under way are cut and counted, and the
+// recording is written. It returns when nothing of the gateway runs any more;
+// its error is that of the recording.
+func (g *Gateway) Close() error {
+	g.mu.Lock()
+	first := !g.closed
+	g.closed = true
+	g.mu.Unlock()
+	g.cancel()
+	if first {
+		g.server.Close()
+	}
+	<-g.serving
+	g.active.Wait()
+	if t, ok := g.transport.(interface{ CloseIdleConnections() }); ok {
+		t.CloseIdleConnections()
+	}
+	if g.o.Record != nil {
+		if err := g.o.Record.Close(); err != nil {
+			g.fail(err)
+			return err
+		}
+	}
+	return nil
+}
+
+// begin counts a handler in, unless the gateway is at its end.
+func (g *Gateway) begin() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	select {
+	case <-g.ended:
+		return false
+	default:
+	}
+	if g.closed {
+		return false
+	}
+	g.active.Add(1)
+	return true
+}
+
+// fail keeps the first error that stays.
+func (g *Gateway) fail(err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.fatal == nil {
+		g.fatal = err
+	}
+}
+
+// provider notes how the provider's last answer went; nil: well.
+func (g *Gateway) provider(err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.last = err
+}

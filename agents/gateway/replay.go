@@ -1,0 +1,75 @@
+package gateway
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"github.com/united-workforce/uwf/agents/gateway/cassette"
+	"github.com/united-workforce/uwf/agents/gateway/dialect"
+)
+
+// replay answers from the cassette. It counts and keeps budgets like a real
+// answer, with the usage that the cassette gives.
+func (x *exchange) replay(ctx context.Context) {
+	g, d := x.g, x.request.Dialect
+	if !g.admit(ctx, x.w, d, spending{}) {
+		return
+	}
+	a, turn, err := g.o.Replay.Play(x.path, x.request)
+	if err != nil {
+		g.ledger.settle(spending{}, spending{}, true)
+		g.fail(err)
+		x.status, x.err = http.StatusBadRequest, err
+		g.refuse(x.w, d, http.StatusBadRequest, codeReplay, err.Error())
+		x.report()
+		return
+	}
+	if a.Status == http.StatusOK {
+		x.spent = complete(a.Usage, x.size, written(a))
+	}
+	if m := g.models[x.request.Model]; m != nil {
+		x.spent.CostUSD, _ = m.cost(x.spent)
+	}
+	u := x.spent
+	g.ledger.settle(spending{}, spending{tokens: u.In + u.Out, cost: u.CostUSD}, true)
+	if g.o.Meter != nil && a.Status == http.StatusOK {
+		g.o.Meter.Add(u.In, u.Out, u.CostUSD)
+	}
+	x.status = a.Status
+	x.play(a, turn)
+	x.report()
+}
+
+// play gives a cassette's answer in the client's dialect.
+func (x *exchange) play(a cassette.Answer, turn int) {
+	d := x.request.Dialect
+	reply := dialect.Reply{
+		Answer: dialect.Answer{Text: a.Text, Calls: a.Calls, Finish: a.Finish, Usage: x.spent},
+		ID:     fmt.Sprintf("replay-%d", turn), Model: x.request.Model,
+	}
+	switch {
+	case a.Error != "":
+		x.g.refuse(x.w, d, a.Status, codeProvider, a.Error)
+	case a.Body != "":
+		if a.Status != http.StatusOK {
+			x.w.Header().Set("X-Should-Retry", "false")
+		}
+		write(x.w, a.Status, dialect.ContentType(false), []byte(a.Body))
+	case a.Events != "":
+		write(x.w, a.Status, dialect.ContentType(true), []byte(a.Events))
+	case x.request.Stream:
+		write(x.w, a.Status, dialect.ContentType(true), reply.Stream(d, x.request.WantUsage))
+	default:
+		write(x.w, a.Status, dialect.ContentType(false), reply.Body(d))
+	}
+}
+
+// written is how much a model wrote, for an estimate of its tokens.
+func written(a cassette.Answer) int {
+	n := len(a.Text) + len(a.Body) + len(a.Events)
+	for _, c := range a.Calls {
+		n += len(c.Name) + len(c.Args)
+	}
+	return n
+}

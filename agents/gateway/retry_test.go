@@ -1,0 +1,247 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/united-workforce/uwf/agents/gateway/dialect"
+)
+
+// sleeper notes how long the gateway would have waited.
+type sleeper struct{ waits []time.Duration }
+
+func (s *sleeper) sleep(_ context.Context, d time.Duration) error {
+	s.waits = append(s.waits, d)
+	return nil
+}
+
+func TestRetries(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	ok := answer(200, chatBody)
+	rateLimit := `{"error":{"message":"Rate limit reached","type":"requests","param":null,"code":"rate_limit_exceeded"}}`
+	for _, c := range []struct {
+		name   string
+		first  http.HandlerFunc
+		waited time.Duration // 0: no other try
+	}{
+		{"429 with seconds", answer(429, rateLimit, "Retry-After", "7"), 7*time.Second + 250*time.Millisecond},
+		{"429 with milliseconds", answer(429, rateLimit, "Retry-After-Ms", "1500", "Retry-After", "9"), 1750 * time.Millisecond},
+		{"429 with a date", answer(429, rateLimit, "Retry-After", now.Add(5*time.Second).Format(http.TimeFormat)), 5*time.Second + 250*time.Millisecond},
+		{"429 with a past date", answer(429, rateLimit, "Retry-After", now.Add(-time.Hour).Format(http.TimeFormat)), 375 * time.Millisecond},
+		{"429 with nonsense", answer(429, rateLimit, "Retry-After", "soon"), 375 * time.Millisecond},
+		{"429 for an hour", answer(429, rateLimit, "Retry-After", "3600"), 0},
+		{"429 for ever", answer(429, `{"error":{"message":"You exceeded your current quota","type":"insufficient_quota","code":"insufficient_quota"}}`), 0},
+		{"500", answer(500, `{"error":{"message":"oops","type":"server_error"}}`), 375 * time.Millisecond},
+		{"502 with HTML", answer(502, "<html>Bad gateway</html>"), 375 * time.Millisecond},
+		{"529 of Anthropic", answer(529, `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`), 375 * time.Millisecond},
+		{"500, not to be retried", answer(500, `{"error":{"message":"oops","type":"server_error"}}`, "X-Should-Retry", "false"), 0},
+		{"400, to be retried", answer(400, `{"error":{"message":"oops"}}`, "X-Should-Retry", "true"), 375 * time.Millisecond},
+		{"400", answer(400, `{"error":{"message":"too long","type":"invalid_request_error","code":"context_length_exceeded"}}`), 0},
+		{"501", answer(501, ``), 0},
+		{"redirection", answer(302, ``, "Location", "http://127.0.0.1:1/"), 0},
+		{"connection cut", cutOff(nil), 375 * time.Millisecond},
+		{"200 cut in the middle", cutOff(answer(200, chatBody[:40], "Content-Length", "1000")), 375 * time.Millisecond},
+		{"200 with HTML", answer(200, "<html>"), 375 * time.Millisecond},
+		{"200 with OpenRouter's error", answer(200, `{"error":{"code":502,"message":"Provider returned error"}}`), 375 * time.Millisecond},
+		{"200 with a final error", answer(200, `{"error":{"code":402,"message":"Insufficient credits"}}`), 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			u := newUpstream(t, c.first, ok)
+			s := &sleeper{}
+			g := start(t, Options{Models: []Model{u.model(OpenAI)}, Sleep: s.sleep,
+				Jitter: func() float64 { return 0.5 }, Now: func() time.Time { return now }})
+			r := post(t, g, "/v1/chat/completions", chatRequest)
+			if c.waited == 0 {
+				if len(s.waits) != 0 || r.status < 400 {
+					t.Errorf("%d after waits %v", r.status, s.waits)
+				}
+				openAIError(t, r)
+				var up *UpstreamError
+				if !errors.As(g.Err(), &up) {
+					t.Errorf("Err is %v", g.Err())
+				}
+				return
+			}
+			if r.status != 200 || r.body != chatBody || len(s.waits) != 1 || s.waits[0] != c.waited {
+				t.Errorf("%d after waits %v", r.status, s.waits)
+			}
+			if r.header.Get("Retry-After") != "" || g.Err() != nil {
+				t.Errorf("the failed try shows: %v, %v", r.header, g.Err())
+			}
+		})
+	}
+}
+
+func TestRetriesAreBounded(t *testing.T) {
+	body := `{"error":{"message":"Overloaded","type":"server_error"}}`
+	u := newUpstream(t, answer(503, body))
+	s := &sleeper{}
+	m := &meter{}
+	g := start(t, Options{Models: []Model{u.model(OpenAI)}, Sleep: s.sleep, Tries: 4, Jitter: func() float64 { return 1 }, Meter: m})
+	r := post(t, g, "/v1/chat/completions", chatRequest)
+	if r.status != 503 || r.body != body || r.header.Get("X-Should-Retry") != "false" || len(u.all()) != 4 {
+		t.Errorf("%d %s after %d tries", r.status, r.body, len(u.all()))
+	}
+	for i, want := range []time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second} {
+		if s.waits[i] != want {
+			t.Errorf("wait %d is %v", i+1, s.waits[i])
+		}
+	}
+	m.is(t, 0, 0, 0, 0)
+	var up *UpstreamError
+	if !errors.As(g.Err(), &up) || up.Status != 503 || up.Message != "Overloaded" {
+		t.Errorf("Err is %v", g.Err())
+	}
+}
+
+func TestUnreachableProvider(t *testing.T) {
+	u := newUpstream(t, answer(200, chatBody))
+	model := u.model(OpenAI)
+	u.Close()
+	g := start(t, Options{Models: []Model{model}})
+	r := post(t, g, "/v1/chat/completions", chatRequest)
+	code, message := openAIError(t, r)
+	if r.status != 502 || code != codeProvider || !strings.Contains(message, "test gives no answer") {
+		t.Errorf("%d %s: %s", r.status, code, message)
+	}
+}
+
+func TestWaitingEndsWithTheClient(t *testing.T) {
+	u := newUpstream(t, answer(503, `{}`))
+	ctx, cancel := context.WithCancel(t.Context())
+	g := start(t, Options{Models: []Model{u.model(OpenAI)}, Sleep: func(c context.Context, _ time.Duration) error {
+		cancel()
+		<-c.Done()
+		return c.Err()
+	}})
+	if r := send(t, ctx, g, http.MethodPost, "/v1/chat/completions", chatRequest); r.err == nil {
+		t.Errorf("%+v", r)
+	}
+	if err := g.Close(); err != nil || len(u.all()) != 1 {
+		t.Errorf("%v, %d tries", err, len(u.all()))
+	}
+}
+
+func TestHangingProviderIsGivenUp(t *testing.T) {
+	hang := func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
+	u := newUpstream(t, hang, answer(200, chatBody))
+	m := &meter{}
+	g := start(t, Options{Models: []Model{u.model(OpenAI)}, Timeout: 20 * time.Millisecond, Meter: m})
+	if r := post(t, g, "/v1/chat/completions", chatRequest); r.status != 200 {
+		t.Errorf("%+v", r)
+	}
+	// What the first try may have cost is counted.
+	in := dialect.Estimate(len(chatRequest))
+	m.is(t, 1, 100+in, 20, chatCost+float64(in)/1e6)
+}
+
+func TestStreamsAreRetriedBeforeTheirFirstByte(t *testing.T) {
+	whole := events(chunk(`{"content":"hello"}`, "stop"), doneChunk)
+	for name, first := range map[string]http.HandlerFunc{
+		"cut before the first event": cutOff(events()),
+		"overloaded":                 events(`data: {"error":{"message":"busy","code":"server_error"}}` + "\n\n"),
+		"empty":                      events(),
+	} {
+		u := newUpstream(t, first, whole)
+		g := start(t, Options{Models: []Model{u.model(OpenAI)}})
+		if r := post(t, g, "/v1/chat/completions", streamRequest); r.status != 200 || !strings.HasSuffix(r.body, doneChunk) || len(u.all()) != 2 {
+			t.Errorf("%s: %d %s", name, r.status, r.body)
+		}
+	}
+}
+
+func TestStreamsThatBreakAreNoSuccess(t *testing.T) {
+	begun := chunk(`{"content":"`+strings.Repeat("z", 300)+`"}`, "null")
+	for name, h := range map[string]http.HandlerFunc{
+		"connection cut":        cutOff(events(begun)),
+		"ends early":            events(begun),
+		"error in the middle":   events(begun, `data: {"error":{"code":502,"message":"busy"},"choices":[]}`+"\n\n", doneChunk),
+		"one event of a finger": events(begun, "data: {\"choices\":[{\"delta\":{\"con"),
+	} {
+		u := newUpstream(t, h)
+		m := &meter{}
+		g := start(t, Options{Models: []Model{u.model(OpenAI)}, Meter: m})
+		r := post(t, g, "/v1/chat/completions", streamRequest)
+		if r.status != 200 || !errors.Is(r.err, io.ErrUnexpectedEOF) || !strings.HasPrefix(r.body, begun) || !strings.Contains(r.body, `data: {"error":`) {
+			t.Errorf("%s: %d, %v\n%s", name, r.status, r.err, r.body)
+		}
+		if n := len(u.all()); n != 1 {
+			t.Errorf("%s: %d tries after the client got something", name, n)
+		}
+		in := dialect.Estimate(len(streamRequest))
+		m.is(t, 1, in, 100, float64(in+1000)/1e6)
+		var up *UpstreamError
+		if !errors.As(g.Err(), &up) {
+			t.Errorf("%s: Err is %v", name, g.Err())
+		}
+	}
+}
+
+func TestSilentStreamsAreCut(t *testing.T) {
+	u := newUpstream(t, func(w http.ResponseWriter, r *http.Request) {
+		events(chunk(`{"content":"a"}`, "null"))(w, r)
+		<-r.Context().Done()
+	})
+	g := start(t, Options{Models: []Model{u.model(OpenAI)}, IdleTimeout: 20 * time.Millisecond})
+	if r := post(t, g, "/v1/chat/completions", streamRequest); r.err == nil || !strings.Contains(r.body, errTimeout.Error()) {
+		t.Errorf("%v %s", r.err, r.body)
+	}
+}
+
+func TestHugeAnswersAreRefused(t *testing.T) {
+	u := newUpstream(t, answer(200, `{"x":"`+strings.Repeat("x", 5000)+`"}`), events("data: "+strings.Repeat("x", 5000)))
+	g := start(t, Options{Models: []Model{u.model(OpenAI)}, MaxAnswer: 1000, Tries: 1})
+	for _, body := range []string{chatRequest, streamRequest} {
+		r := post(t, g, "/v1/chat/completions", body)
+		if _, message := openAIError(t, r); r.status != 502 || !strings.Contains(message, "1000 bytes") {
+			t.Errorf("%d %s", r.status, message)
+		}
+	}
+}
+
+// No part of a provider's key reaches a client, whatever the provider sends.
+func TestKeysStayHere(t *testing.T) {
+	leak := "Incorrect API key provided: " + providerKey
+	masked := `{"error":{"message":"Incorrect API key provided: ` + providerKey[:8] + `****","type":"invalid_request_error","code":"invalid_api_key"}}`
+	for name, h := range map[string]http.HandlerFunc{
+		"401":       answer(401, masked),
+		"403":       answer(403, `{"error":{"message":"`+leak+`"}}`),
+		"400":       answer(400, `{"error":{"message":"`+leak+`"}}`),
+		"200":       answer(200, strings.Replace(chatBody, "hello", leak, 1)),
+		"in a text": answer(500, leak),
+		"header":    answer(400, `{"error":{"message":"no"}}`, "X-Debug", leak),
+		"stream":    events(chunk(`{"content":"`+leak+`"}`, "stop"), doneChunk),
+		"event":     events(`data: {"error":{"message":"` + leak + `","code":400}}` + "\n\n"),
+	} {
+		u := newUpstream(t, h)
+		var calls []Call
+		g := start(t, Options{Models: []Model{u.model(OpenAI)}, OnCall: func(c Call) { calls = append(calls, c) }})
+		r := post(t, g, "/v1/chat/completions", streamRequest)
+		if err := g.Close(); err != nil {
+			t.Error(err)
+		}
+		all := r.body
+		for k, v := range r.header {
+			all += k + strings.Join(v, "")
+		}
+		if err := g.Err(); err != nil {
+			all += err.Error()
+		}
+		if len(calls) != 1 || calls[0].Err != nil && strings.Contains(calls[0].Err.Error(), providerKey) {
+			t.Errorf("%s: %+v", name, calls)
+		}
+		if strings.Contains(all, providerKey) || strings.Contains(all, providerKey[:8]+"*") {
+			t.Errorf("%s: the key is in %s", name, all)
+		}
+	}
+	u := newUpstream(t, answer(401, masked))
+	g := start(t, Options{Models: []Model{u.model(OpenAI)}})
+	if _, message := openAIError(t, post(t, g, "/v1/chat/completions", chatRequest)); !strings.Contains(message, "test refuses the configured key") {
+		t.Errorf("%s", message)
+	}
+}

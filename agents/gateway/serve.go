@@ -1,0 +1,254 @@
+package gateway
+
+import (
+	"context"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/united-workforce/uwf/agents/gateway/dialect"
+)
+
+// The codes of the gateway's own errors, in the "code" of the OpenAI form.
+const (
+	codeKey      = "invalid_api_key"
+	codeModel    = "model_not_found"
+	codeRequest  = "invalid_request"
+	codePath     = "unknown_url"
+	codeBudget   = "budget_exceeded"
+	codeReplay   = "replay_mismatch"
+	codeRecord   = "recording_failed"
+	codeProvider = "provider_failed"
+	codeClosed   = "gateway_closed"
+	codeTooLarge = "request_too_large"
+)
+
+const countPath = "/messages/count_tokens"
+
+// serve answers one request of a client.
+func (g *Gateway) serve(w http.ResponseWriter, r *http.Request) {
+	path := dialect.TrimVersion(r.URL.Path)
+	d, known := dialect.ForPath(path)
+	if path == countPath || !known && r.Header.Get("Anthropic-Version") != "" {
+		d = dialect.Messages
+	}
+	if !g.begin() {
+		g.closing(w, d)
+		return
+	}
+	defer g.active.Done()
+	switch {
+	case !g.authorized(r):
+		g.refuse(w, d, http.StatusUnauthorized, codeKey, "the gateway's key is missing or wrong: use the key from the environment of this process")
+	case known && r.Method == http.MethodPost:
+		g.converse(w, r, d)
+	case path == countPath && r.Method == http.MethodPost:
+		g.countTokens(w, r)
+	case (path == "/models" || strings.HasPrefix(path, "/models/")) && r.Method == http.MethodGet:
+		g.listModels(w, d, strings.TrimPrefix(strings.TrimPrefix(path, "/models"), "/"))
+	case known || path == countPath:
+		w.Header().Set("Allow", http.MethodPost)
+		g.refuse(w, d, http.StatusMethodNotAllowed, codePath, fmt.Sprintf("%s takes POST only", r.URL.Path))
+	default:
+		g.refuse(w, d, http.StatusNotFound, codePath, fmt.Sprintf(
+			"%s %s is not served here; known are %s, %s, %s, /v1%s and /v1/models",
+			r.Method, r.URL.Path, dialect.Chat.Path(), dialect.Responses.Path(), dialect.Messages.Path(), countPath))
+	}
+}
+
+// authorized compares the key in constant time, wherever the client puts it.
+func (g *Gateway) authorized(r *http.Request) bool {
+	bearer := r.Header.Get("Authorization")
+	if len(bearer) > 7 && strings.EqualFold(bearer[:7], "bearer ") {
+		bearer = strings.TrimSpace(bearer[7:])
+	}
+	ok := subtle.ConstantTimeCompare([]byte(bearer), []byte(g.key))
+	return ok|subtle.ConstantTimeCompare([]byte(r.Header.Get("X-Api-Key")), []byte(g.key)) == 1
+}
+
+// closing answers requests that come or wait while the gateway ends: silence
+// would be an empty answer of status 200.
+func (g *Gateway) closing(w http.ResponseWriter, d dialect.Dialect) {
+	g.refuse(w, d, http.StatusServiceUnavailable, codeClosed, "the gateway is closing: the step has ended or was stopped")
+}
+
+// refuse answers with an error of the gateway's own, in the form that the client
+// knows. Nothing that it refuses gets better by asking again.
+func (g *Gateway) refuse(w http.ResponseWriter, d dialect.Dialect, status int, code, message string) {
+	w.Header().Set("X-Should-Retry", "false")
+	write(w, status, dialect.ContentType(false), dialect.ErrorBody(d, status, code, message))
+}
+
+// write sends a whole answer. A client that is gone is no error of anyone's.
+func write(w http.ResponseWriter, status int, contentType string, body []byte) {
+	w.Header().Set("Content-Type", contentType)
+	w.WriteHeader(status)
+	//nolint:errcheck // see above
+	w.Write(body)
+}
+
+func (g *Gateway) listModels(w http.ResponseWriter, d dialect.Dialect, id string) {
+	anthropic := d == dialect.Messages
+	if id != "" {
+		m, ok := g.models[id]
+		if !ok {
+			g.refuse(w, d, http.StatusNotFound, codeModel, g.unknownModel(id))
+			return
+		}
+		write(w, http.StatusOK, dialect.ContentType(false), dialect.ModelBody(anthropic, dialect.ModelInfo{ID: id, Owner: m.Provider.Name}))
+		return
+	}
+	var list []dialect.ModelInfo
+	for _, name := range g.modelNames() {
+		list = append(list, dialect.ModelInfo{ID: name, Owner: g.models[name].Provider.Name})
+	}
+	write(w, http.StatusOK, dialect.ContentType(false), dialect.ModelList(anthropic, list))
+}
+
+func (g *Gateway) modelNames() []string {
+	var names []string
+	for name := range g.models {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+func (g *Gateway) unknownModel(name string) string {
+	return fmt.Sprintf("the model %q is not configured; configured are: %s", name, strings.Join(g.modelNames(), ", "))
+}
+
+// read takes a request's body, within its limit, and what it asks. Where it
+// can't, it has answered and ok is false.
+func (g *Gateway) read(w http.ResponseWriter, r *http.Request, d dialect.Dialect) (req *dialect.Request, size int, ok bool) {
+	if enc := r.Header.Get("Content-Encoding"); enc != "" && enc != "identity" {
+		g.refuse(w, d, http.StatusUnsupportedMediaType, codeRequest, "compressed requests are not supported: send the body as it is")
+		return nil, 0, false
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, g.o.MaxRequest))
+	var tooLarge *http.MaxBytesError
+	if errors.As(err, &tooLarge) {
+		g.refuse(w, d, http.StatusRequestEntityTooLarge, codeTooLarge, fmt.Sprintf("the request is larger than %d bytes", tooLarge.Limit))
+		return nil, 0, false
+	}
+	if err == nil {
+		req, err = dialect.ParseRequest(d, body)
+	}
+	if err != nil {
+		g.refuse(w, d, http.StatusBadRequest, codeRequest, err.Error())
+		return nil, 0, false
+	}
+	return req, len(body), true
+}
+
+// model finds the model of a request, and refuses it where it is not configured
+// or not reached in this dialect.
+func (g *Gateway) model(w http.ResponseWriter, req *dialect.Request) (*Model, bool) {
+	m, ok := g.models[req.Model]
+	if !ok {
+		g.refuse(w, req.Dialect, http.StatusNotFound, codeModel, g.unknownModel(req.Model))
+		return nil, false
+	}
+	if (m.Provider.API == Anthropic) != (req.Dialect == dialect.Messages) {
+		paths := dialect.Chat.Path() + " or " + dialect.Responses.Path()
+		if m.Provider.API == Anthropic {
+			paths = dialect.Messages.Path()
+		}
+		g.refuse(w, req.Dialect, http.StatusBadRequest, codeModel, fmt.Sprintf("the model %q is reached by %s", req.Model, paths))
+		return nil, false
+	}
+	return m, true
+}
+
+// stopped refuses a request after an error that stays.
+func (g *Gateway) stopped(w http.ResponseWriter, d dialect.Dialect) bool {
+	g.mu.Lock()
+	err := g.fatal
+	g.mu.Unlock()
+	if err == nil {
+		return false
+	}
+	code := codeRecord
+	var budget *BudgetError
+	if errors.As(err, &budget) {
+		code = codeBudget
+	}
+	if g.o.Replay != nil && code == codeRecord {
+		code = codeReplay
+	}
+	g.refuse(w, d, http.StatusBadRequest, code, err.Error())
+	return true
+}
+
+// admit reserves what a request may spend. Where the budget does not let it in,
+// it has answered and ok is false.
+func (g *Gateway) admit(ctx context.Context, w http.ResponseWriter, d dialect.Dialect, s spending) bool {
+	err := g.ledger.reserve(ctx, s)
+	if err == nil {
+		return true
+	}
+	var budget *BudgetError
+	if errors.As(err, &budget) {
+		g.fail(budget)
+		g.refuse(w, d, http.StatusBadRequest, codeBudget, budget.Error())
+		return false
+	}
+	g.closing(w, d) // or the client is gone: then nobody reads it
+	return false
+}
+
+// converse passes one request to its model, or to the replay.
+func (g *Gateway) converse(w http.ResponseWriter, r *http.Request, d dialect.Dialect) {
+	req, size, ok := g.read(w, r, d)
+	if !ok || g.stopped(w, d) {
+		return
+	}
+	x := &exchange{g: g, w: w, request: req, size: size, header: r.Header, path: d.Path(), started: g.o.Now()}
+	if g.o.Replay != nil {
+		x.replay(r.Context())
+		return
+	}
+	if x.model, ok = g.model(w, req); !ok {
+		return
+	}
+	x.askUsage = req.Stream && d == dialect.Chat
+	expected := expect(req, size, x.model)
+	cost, known := x.model.cost(expected)
+	if !known {
+		cost = g.o.Budget.CostUSD // one at a time, until the provider has told
+	}
+	x.reserved = spending{tokens: expected.In + expected.Out, cost: cost}
+	if !g.admit(r.Context(), w, d, x.reserved) {
+		return
+	}
+	if g.o.Record != nil {
+		x.turn = g.o.Record.Begin()
+	}
+	x.run(r.Context())
+	x.settle()
+	x.report()
+}
+
+// countTokens passes a question for a number of tokens on. It costs nothing and
+// is no part of a recording; a replay answers it with an estimate.
+func (g *Gateway) countTokens(w http.ResponseWriter, r *http.Request) {
+	req, size, ok := g.read(w, r, dialect.Messages)
+	if !ok {
+		return
+	}
+	if g.o.Replay != nil {
+		write(w, http.StatusOK, dialect.ContentType(false), dialect.TokenCount(dialect.Estimate(size)))
+		return
+	}
+	m, ok := g.model(w, req)
+	if !ok {
+		return
+	}
+	x := &exchange{g: g, w: w, request: req, size: size, header: r.Header,
+		path: "/v1" + countPath, started: g.o.Now(), model: m, free: true}
+	x.run(r.Context())
+}

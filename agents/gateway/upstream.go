@@ -1,0 +1,197 @@
+package gateway
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/united-workforce/uwf/agents/gateway/dialect"
+)
+
+// UpstreamError says how a provider failed.
+type UpstreamError struct {
+	Provider string
+	Status   int    // 0: there was no answer
+	Code     string // the provider's own; may be empty
+	Message  string
+	Err      error // the cause, where there was no answer
+
+	temporary  bool
+	retryAfter time.Duration // as the provider asks
+	body       []byte        // as it came, for the client; nil: make one
+	noOptions  bool          // it complains about stream_options
+}
+
+func (e *UpstreamError) Error() string {
+	s := "model provider " + e.Provider
+	switch {
+	case e.Status == http.StatusUnauthorized || e.Status == http.StatusForbidden:
+		s += fmt.Sprintf(" refuses the configured key (%s): check the key and what it may do", statusText(e.Status))
+	case e.Status != 0:
+		s += " answers " + statusText(e.Status)
+	default:
+		s += " gives no answer"
+	}
+	if e.Code != "" {
+		s += ", " + e.Code
+	}
+	if e.Message != "" {
+		s += ": " + e.Message
+	}
+	if e.Err != nil {
+		s += ": " + e.Err.Error()
+	}
+	return s
+}
+
+// statusText names an HTTP status, as in "429 Too Many Requests".
+func statusText(status int) string {
+	return strings.TrimSpace(fmt.Sprintf("%d %s", status, http.StatusText(status)))
+}
+
+func (e *UpstreamError) Unwrap() error { return e.Err }
+
+// newTransport is the gateway's own: no proxy from the environment, no
+// keep-alives beyond need.
+func newTransport(proxy func(*http.Request) (*url.URL, error)) *http.Transport {
+	return &http.Transport{
+		Proxy:                 proxy,
+		DialContext:           (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
+		TLSHandshakeTimeout:   30 * time.Second,
+		IdleConnTimeout:       90 * time.Second,
+		MaxIdleConnsPerHost:   8,
+		ExpectContinueTimeout: time.Second,
+		ForceAttemptHTTP2:     true,
+	}
+}
+
+// endpoint is the provider's URL of a path like "/v1/messages".
+func (p Provider) endpoint(path string) string {
+	base := strings.TrimRight(p.BaseURL, "/")
+	if p.API == Anthropic {
+		return strings.TrimSuffix(base, "/v1") + path
+	}
+	return base + dialect.TrimVersion(path)
+}
+
+// headers of a client's request that the provider gets; everything else stays
+// here (cookies, the one-time key, names of machine and user).
+func passedOn() []string {
+	return []string{"Accept", "Anthropic-Version", "Anthropic-Beta", "Openai-Beta"}
+}
+
+// outgoing are the headers for the provider.
+func (p Provider) outgoing(client http.Header) http.Header {
+	h := http.Header{}
+	for _, name := range passedOn() {
+		if v := client.Values(name); len(v) > 0 {
+			h[name] = v
+		}
+	}
+	h.Set("Content-Type", "application/json")
+	h.Set("User-Agent", "uwf")
+	if p.API == Anthropic && h.Get("Anthropic-Version") == "" {
+		h.Set("Anthropic-Version", "2023-06-01")
+	}
+	for name, v := range p.Header {
+		h[http.CanonicalHeaderKey(name)] = v
+	}
+	switch {
+	case p.Key == "":
+	case p.API == Anthropic:
+		h.Set("X-Api-Key", p.Key)
+	default:
+		h.Set("Authorization", "Bearer "+p.Key)
+	}
+	return h
+}
+
+// incoming copies the provider's headers that are of use to a client. Cookies
+// and the names of the account stay here.
+func incoming(to, from http.Header) {
+	for name, v := range from {
+		switch lower := strings.ToLower(name); {
+		case lower == "retry-after", lower == "retry-after-ms", lower == "request-id", lower == "x-request-id",
+			strings.HasPrefix(lower, "x-ratelimit-"), strings.HasPrefix(lower, "anthropic-ratelimit-"):
+			to[name] = v
+		}
+	}
+}
+
+// failure reads an answer that is no 200.
+func failure(p Provider, status int, h http.Header, body []byte, now time.Time) *UpstreamError {
+	e := &UpstreamError{Provider: p.Name, Status: status, temporary: temporary(status), body: body}
+	e.Code, e.Message = dialect.ErrorMessage(body)
+	e.noOptions = (status == 400 || status == 422) && bytes.Contains(body, []byte("stream_options"))
+	if e.Code == "" && e.Message == "" {
+		e.body = nil // no error that a client would understand
+	}
+	if len(e.Message) > 1000 {
+		e.Message = strings.ToValidUTF8(e.Message[:1000], "") + "…"
+	}
+	switch {
+	case status == http.StatusUnauthorized || status == http.StatusForbidden:
+		// Such messages quote parts of the key.
+		e.Message, e.body = "", nil
+	case status < 400:
+		e.Message, e.body = "a redirection, which is not followed: correct the base URL", nil
+	case e.Code == "insufficient_quota", h.Get("X-Should-Retry") == "false":
+		e.temporary = false
+	case h.Get("X-Should-Retry") == "true":
+		e.temporary = true
+	}
+	e.retryAfter = retryAfter(h, now)
+	return e
+}
+
+// temporary says whether a status may be another one next time. 529 is
+// Anthropic's "overloaded"; 520 to 524 come from Cloudflare.
+func temporary(status int) bool {
+	switch status {
+	case 408, 409, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529:
+		return true
+	}
+	return false
+}
+
+// retryAfter is how long a provider asks to wait: in milliseconds, in seconds or
+// as a date.
+func retryAfter(h http.Header, now time.Time) time.Duration {
+	if d, ok := number(h.Get("Retry-After-Ms"), time.Millisecond); ok {
+		return d
+	}
+	v := h.Get("Retry-After")
+	if d, ok := number(v, time.Second); ok {
+		return d
+	}
+	if t, err := http.ParseTime(v); err == nil {
+		return max(0, t.Sub(now))
+	}
+	return 0
+}
+
+func number(s string, unit time.Duration) (time.Duration, bool) {
+	f, err := strconv.ParseFloat(strings.TrimSpace(s), 64)
+	if err != nil || !(f >= 0 && f < 1e9) {
+		return 0, false
+	}
+	return time.Duration(f * float64(unit)), true
+}
+
+// backoff is how long to wait after the given try, with jitter.
+func (g *Gateway) backoff(try int, asked time.Duration) time.Duration {
+	base := 500 * time.Millisecond << min(try-1, 5)
+	if asked > 0 { // not all at the same moment
+		return asked + time.Duration(g.o.Jitter()*float64(min(base, time.Second)))
+	}
+	return base/2 + time.Duration(g.o.Jitter()*float64(base/2))
+}
+
+// errTimeout is the cause of a request that the gateway gave up itself.
+var errTimeout = errors.New("no answer in time")

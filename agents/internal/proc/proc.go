@@ -1,0 +1,261 @@
+package proc
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// ErrTimeout is the reason of a program that ran longer than Spec.Timeout.
+var ErrTimeout = errors.New("it ran too long")
+
+// MarkName is the environment variable that marks everything a program starts.
+// Its value holds the marks of all enclosing programs, outermost first.
+const MarkName = "UWF_PROCESS_MARK"
+
+const (
+	// DefaultGrace is what a program gets between SIGTERM and SIGKILL.
+	DefaultGrace = time.Second
+	// sweepFor bounds the hunt for the last descendant. It is far beyond what a
+	// healthy machine needs, and short enough for a job that is being killed.
+	sweepFor = 3 * time.Second
+	// drainFor bounds the wait for a pipe that nobody should hold any more.
+	drainFor = 500 * time.Millisecond
+)
+
+// Spec is one program to run. Its standard input is always empty.
+type Spec struct {
+	Argv    []string      // Argv[0] is the program's absolute path
+	Dir     string        // where it runs
+	Env     []string      // all of its environment, but for the mark
+	Stdout  io.Writer     // nil: discarded; an error of Write stops the program
+	Stderr  io.Writer     // the same
+	Merge   bool          // stderr goes to Stdout, in the order of printing
+	Timeout time.Duration // 0: none
+	Grace   time.Duration // between SIGTERM and SIGKILL; 0: DefaultGrace
+	// Started is called with the program's process id once it runs.
+	Started func(pid int)
+}
+
+// Result is how a program ended.
+type Result struct {
+	Code    int            // its exit code; -1 when a signal ended it
+	Signal  syscall.Signal // the signal that ended it, or 0
+	Stopped error          // why it was stopped from here; nil when it ended by itself
+	Left    int            // how many of its processes outlived it and were killed
+}
+
+// LeftoverError says that processes of the program could not be ended.
+type LeftoverError struct {
+	PIDs []int
+	Err  error
+}
+
+func (e *LeftoverError) Error() string {
+	msg := fmt.Sprintf("processes %v are still there after %s of killing", e.PIDs, sweepFor)
+	if e.Err != nil {
+		msg += ": " + e.Err.Error()
+	}
+	return msg + "; end them by hand before running this again"
+}
+
+func (e *LeftoverError) Unwrap() error { return e.Err }
+
+// Runner runs programs. One process needs one Runner: runs at the same time are
+// told apart by it.
+type Runner struct {
+	mark string // of the programs that enclose this process
+
+	mu     sync.Mutex
+	active map[*group]struct{}
+}
+
+// NewRunner returns a Runner. Mark is the value of MarkName in this process's own
+// environment: it lets an outer Runner recognise what is started here.
+func NewRunner(mark string) *Runner {
+	return &Runner{mark: mark, active: map[*group]struct{}{}}
+}
+
+// group is one running program and what is known of its descendants.
+type group struct {
+	mark     string
+	leader   int
+	started  uint64        // the leader's start, in the units of process.start
+	done     chan struct{} // closed when the leader is reaped
+	state    *os.ProcessState
+	err      error
+	sessions map[int]struct{}
+}
+
+// Run runs a program until it ends, its time is up, a writer fails or ctx ends,
+// and then kills whatever it left behind. The error says why it could not be
+// started, or is a *LeftoverError; everything else is in the Result.
+func (r *Runner) Run(ctx context.Context, s Spec) (Result, error) {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	if s.Timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, s.Timeout, ErrTimeout)
+		defer cancel()
+	}
+	if err := context.Cause(ctx); err != nil {
+		return Result{Code: -1, Stopped: err}, nil
+	}
+	out, err := newPump(s.Stdout, stop)
+	if err != nil {
+		return Result{}, err
+	}
+	errs, err := newPump(s.Stderr, stop)
+	if err != nil {
+		out.abandon()
+		return Result{}, err
+	}
+	g, err := r.start(s, out, errs)
+	if err != nil {
+		out.abandon()
+		errs.abandon()
+		return Result{}, err
+	}
+	return r.finish(ctx, s, g, out, errs)
+}
+
+// finish waits for the end, sweeps, and collects the output.
+func (r *Runner) finish(ctx context.Context, s Spec, g *group, out, errs *pump) (Result, error) {
+	if s.Started != nil {
+		s.Started(g.leader)
+	}
+	var res Result
+	select {
+	case <-g.done:
+	case <-ctx.Done():
+		res.Stopped = context.Cause(ctx)
+		g.terminate(s.Grace)
+	}
+	left, err := r.sweep(g)
+	if err == nil {
+		<-g.done
+	}
+	r.forget(g)
+	out.drain()
+	errs.drain()
+	res.Left = left
+	res.Code, res.Signal = g.status()
+	// A writer may fail on what was still in the pipe when the program ended.
+	if res.Stopped == nil {
+		res.Stopped = errors.Join(out.err(), errs.err())
+	}
+	return res, err
+}
+
+// start starts the program in a session of its own. On Linux it dies with the
+// thread that started it, so that one thread is kept for it until the end.
+func (r *Runner) start(s Spec, out, errs *pump) (*group, error) {
+	if len(s.Argv) == 0 {
+		return nil, errors.New("no program to run")
+	}
+	if err := adopt(); err != nil {
+		return nil, fmt.Errorf("becoming the reaper of orphaned processes: %w", err)
+	}
+	g := &group{mark: r.newMark(), done: make(chan struct{}), sessions: map[int]struct{}{}}
+	cmd := &exec.Cmd{
+		Path: s.Argv[0], Args: s.Argv, Dir: s.Dir,
+		Env:         append(slices.Clone(s.Env), MarkName+"="+g.mark),
+		SysProcAttr: attributes(),
+	}
+	if out.w != nil {
+		cmd.Stdout = out.w
+	}
+	switch {
+	case s.Merge:
+		cmd.Stderr = cmd.Stdout
+	case errs.w != nil:
+		cmd.Stderr = errs.w
+	}
+	started := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		r.mu.Lock() // so that no sweep sees the new process before it is known
+		err := cmd.Start()
+		if err == nil {
+			g.leader = cmd.Process.Pid
+			g.started = startOf(g.leader)
+			g.sessions[g.leader] = struct{}{}
+			r.active[g] = struct{}{}
+		}
+		r.mu.Unlock()
+		started <- err
+		if err != nil {
+			return
+		}
+		g.err = cmd.Wait()
+		g.state = cmd.ProcessState
+		close(g.done)
+	}()
+	err := <-started
+	out.started()
+	errs.started()
+	if err != nil {
+		return nil, fmt.Errorf("starting %s: %w", s.Argv[0], err)
+	}
+	return g, nil
+}
+
+func (r *Runner) newMark() string {
+	b := make([]byte, 8)
+	_, _ = rand.Read(b) // documented never to fail
+	return strings.TrimPrefix(r.mark+"/"+hex.EncodeToString(b), "/")
+}
+
+func (r *Runner) forget(g *group) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.active, g)
+}
+
+// terminate asks the group to end and waits until the leader has, or grace is over.
+func (g *group) terminate(grace time.Duration) {
+	if grace <= 0 {
+		grace = DefaultGrace
+	}
+	_ = syscall.Kill(-g.leader, syscall.SIGTERM) // gone already: nothing to ask
+	t := time.NewTimer(grace)
+	defer t.Stop()
+	select {
+	case <-g.done:
+	case <-t.C:
+	}
+}
+
+// reaped reports whether the leader has ended and was waited for: its process id
+// may belong to somebody else from then on.
+func (g *group) reaped() bool {
+	select {
+	case <-g.done:
+		return true
+	default:
+		return false
+	}
+}
+
+func (g *group) status() (int, syscall.Signal) {
+	if !g.reaped() || g.state == nil {
+		return -1, 0
+	}
+	ws, ok := g.state.Sys().(syscall.WaitStatus)
+	if ok && ws.Signaled() {
+		return -1, ws.Signal()
+	}
+	return g.state.ExitCode(), 0
+}

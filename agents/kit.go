@@ -1,0 +1,174 @@
+package agents
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/gitcas/record"
+)
+
+// MaxCorrections is how often an agent is asked again when its answer does not
+// fit the role's schema or names a status without an edge.
+const MaxCorrections = 2
+
+// Adapter is an agent in Go: it turns a task into an answer. It stages its turns
+// as they come, so that they are kept when it is killed.
+type Adapter interface {
+	// Run does the task.
+	Run(ctx context.Context, s *Session) (Answer, error)
+	// Continue goes on with the same conversation after an answer that could not be
+	// taken. The complaint says why, in words for a model.
+	Continue(ctx context.Context, s *Session, complaint string) (Answer, error)
+}
+
+// Finisher is an Adapter that has the last word on its step and on what is
+// printed for it. Agents that test the protocol need it; others don't.
+type Finisher interface {
+	// Finish gets the step that would be staged and returns the line to print.
+	Finish(s *Session, step record.Step) (line string, err error)
+}
+
+// Session is what an adapter works with.
+type Session struct {
+	*Context
+	Stage     *Stage
+	Workspace string    // the folder to work in
+	Environ   []string  // of this process
+	Stderr    io.Writer // for people
+	Now       func() time.Time
+}
+
+// Process is an agent's process as the kit sees it.
+type Process struct {
+	Args    []string // the last two arguments: <thread-id> <role>
+	Environ []string
+	Dir     string // working directory: the workspace
+	Stdout  io.Writer
+	Stderr  io.Writer
+	Now     func() time.Time
+}
+
+// Main runs an agent as the main function of a program of its own: it reads
+// arguments and environment, ends on SIGINT and SIGTERM, and returns the exit
+// code, 0 or 1.
+func Main(a Adapter) int {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	dir, err := os.Getwd()
+	if err == nil {
+		err = Run(ctx, a, Process{
+			Args: os.Args[max(0, len(os.Args)-2):], Environ: os.Environ(), Dir: dir,
+			Stdout: os.Stdout, Stderr: os.Stderr, Now: time.Now,
+		})
+	}
+	if err != nil {
+		_, _ = fmt.Fprintln(os.Stderr, "error:", err)
+		return 1
+	}
+	return 0
+}
+
+// Run does one task: adapter, frontmatter, up to MaxCorrections corrections, and
+// the staged step, whose handle is the last line on stdout. What the adapter
+// staged stays there when it fails.
+func Run(ctx context.Context, a Adapter, p Process) (err error) {
+	s, err := OpenSession(p)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	step, err := s.work(ctx, a)
+	if err != nil {
+		return err
+	}
+	line, err := finish(s, a, step)
+	if err != nil || line == "" {
+		return err
+	}
+	if _, err := fmt.Fprintln(p.Stdout, line); err != nil {
+		return fmt.Errorf("printing the handle: %w", err)
+	}
+	return nil
+}
+
+// OpenSession opens the folders of the protocol and checks that they belong to
+// the thread and role of the arguments.
+func OpenSession(p Process) (*Session, error) {
+	c, err := LoadContext(Getenv(p.Environ, EnvContext))
+	if err != nil {
+		return nil, err
+	}
+	if err := checkArgs(c, p.Args); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	stage, err := OpenStage(Getenv(p.Environ, EnvStage), c, p.Now)
+	if err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return &Session{Context: c, Stage: stage, Workspace: p.Dir, Environ: p.Environ, Stderr: p.Stderr, Now: p.Now}, nil
+}
+
+func checkArgs(c *Context, args []string) error {
+	if len(args) != 2 {
+		return fmt.Errorf("an agent is called with <thread-id> <role>, not with %d arguments", len(args))
+	}
+	if args[0] != string(c.Task.Thread) || args[1] != c.Task.Role {
+		return fmt.Errorf("called for role %s of thread %s, but %s holds the task of role %s of thread %s",
+			args[1], args[0], EnvContext, c.Task.Role, c.Task.Thread)
+	}
+	return nil
+}
+
+// Close releases the session's folders.
+func (s *Session) Close() error { return errors.Join(s.Stage.Close(), s.Context.Close()) }
+
+// Getenv returns a variable of the session's environment; empty where not set.
+func (s *Session) Getenv(name string) string { return Getenv(s.Environ, name) }
+
+// work runs the adapter until its answer can be taken.
+func (s *Session) work(ctx context.Context, a Adapter) (record.Step, error) {
+	answer, err := a.Run(ctx, s)
+	for corrections := 0; ; corrections++ {
+		if err != nil {
+			return record.Step{}, err
+		}
+		step, err2 := Compose(s.Context, s.Stage, answer)
+		var bad *AnswerError
+		if !errors.As(err2, &bad) {
+			return step, err2
+		}
+		if corrections == MaxCorrections {
+			return record.Step{}, s.giveUp(answer, bad)
+		}
+		_, _ = fmt.Fprintf(s.Stderr, "%v; asking again (%d of %d)\n", bad, corrections+1, MaxCorrections)
+		answer, err = a.Continue(ctx, s, bad.Complaint)
+	}
+}
+
+// giveUp keeps the last answer as a node, so that the attempt shows it.
+func (s *Session) giveUp(a Answer, bad *AnswerError) error {
+	text := a.Text
+	if len(text) > MaxAnswer {
+		text = text[:MaxAnswer/2]
+	}
+	_, err := s.Stage.Put(node.String, text)
+	return errors.Join(fmt.Errorf("after %d corrections: %w", MaxCorrections, bad), err)
+}
+
+func finish(s *Session, a Adapter, step record.Step) (string, error) {
+	if f, ok := a.(Finisher); ok {
+		return f.Finish(s, step)
+	}
+	h, err := s.Stage.PutStep(step)
+	if err != nil {
+		return "", err
+	}
+	return Handle{StepHash: h, Usage: *step.Usage}.String(), nil
+}

@@ -1,0 +1,185 @@
+package mock
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/united-workforce/uwf/agents"
+	"github.com/united-workforce/uwf/agents/agenttest"
+	"github.com/united-workforce/uwf/gitcas/node"
+)
+
+func TestParse(t *testing.T) {
+	s, err := Parse("s.yaml", []byte(`
+# a comment
+steps:
+  - role: planner
+    step: 1
+    visit: 2
+    attempt: 3
+    output: [one, "two"]
+    delay: 250ms
+    write: {a.txt: "x", b/c.txt: ""}
+    delete: [d]
+    commands: ["true"]
+    usage: {turns: 1, inputTokens: 2, outputTokens: 3, costUsd: 0.5}
+    stderr: e
+    stdout: o
+    size: 9
+    flood: 8
+    daemon: true
+    stage: {x: "y"}
+    handle: ""
+    as: {role: r, agent: a, start: C700MP4XFW7FA, prev: 2MDX6NVDDVP4H}
+  - {hang: true}
+  - {exit: 0}
+  - {kill: true}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := s.Entries[0]
+	switch {
+	case len(s.Entries) != 4, e.Line != 4, e.Role != "planner", e.Step != 1, e.Visit != 2, e.Attempt != 3,
+		strings.Join(e.Outputs, ",") != "one,two", e.Delay != 250*time.Millisecond, len(e.Write) != 2, len(e.Delete) != 1,
+		len(e.Commands) != 1, e.Usage.Turns != 1, e.Usage.InputTokens != 2, e.Usage.OutputTokens != 3, e.Usage.CostUSD != 0.5,
+		e.Stderr != "e", e.Stdout != "o", e.Size != 9, e.Flood != 8, !e.Daemon, e.Stage["x"] != "y", e.Handle == nil, *e.Handle != "",
+		e.As != As{Role: "r", Agent: "a", Start: "C700MP4XFW7FA", Prev: "2MDX6NVDDVP4H"}:
+		t.Errorf("parsed %+v", s)
+	}
+	if !s.Entries[1].Hang || s.Entries[2].Exit == nil || *s.Entries[2].Exit != 0 || !s.Entries[3].Kill {
+		t.Errorf("parsed %+v", s.Entries[1:])
+	}
+}
+
+func TestParseSaysWhatIsWrongAndWhere(t *testing.T) {
+	tests := []struct{ text, want string }{
+		{"", "s.yaml:1:1: the script is empty"},
+		{"[]", "s.yaml:1:1: must be a mapping"},
+		{"steps: []", "no steps"},
+		{"steps: {}", "s.yaml:1:8: must be a list"},
+		{"steps:\n  - outptu: x", `s.yaml:2:5: unknown key "outptu"; there are: as, attempt`},
+		{"steps:\n  - {}", "s.yaml:2:5: an entry needs an output"},
+		{"steps:\n  - just text", "s.yaml:2:5: must be a mapping"},
+		{"steps:\n  - output: 12", "s.yaml:2:13: must be text; put it in quotes"},
+		{"steps:\n  - output: [a, {b: c}]", "s.yaml:2:17: must be text"},
+		{"steps:\n  - {output: x, step: 0}", "must be a whole number from 1"},
+		{"steps:\n  - {output: x, step: one}", "must be a whole number"},
+		{"steps:\n  - {output: x, step: 99999999999999999999}", "s.yaml:2:23: must be a whole number"},
+		{"steps:\n  - {output: x, delay: 3}", "s.yaml:2:24: must be a duration such as 250ms"},
+		{"steps:\n  - {output: x, delay: -1s}", "must be a duration"},
+		{"steps:\n  - {output: x, hang: maybe}", "must be true or false"},
+		{"steps:\n  - {exit: 256}", "the highest is 255"},
+		{"steps:\n  - {exit: -1}", "must be a whole number from 0"},
+		{"steps:\n  - {output: x, write: [a]}", "must be a mapping of file names"},
+		{"steps:\n  - {output: x, write: {a: x, a: y}}", `key "a" is there twice`},
+		{"steps:\n  - {output: x, output: y}", `key "output" is there twice`},
+		{"steps:\n  - {output: x, as: {start: abc}}", "must be a node's hash"},
+		{"steps:\n  - {output: x, usage: {costUsd: .nan}}", "no amount"},
+		{"steps:\n  - {output: x, usage: {costUsd: -1}}", "no amount"},
+		{"steps:\n  - &a {output: x}\n  - *a", "s.yaml:2:5: anchors and aliases are not allowed"},
+		{"steps:\n  - {output: !!binary eA==}", "tags such as !!binary"},
+		{"steps: [{output: x}]\n---\nsteps: []", "more than one document"},
+		{"steps: [", "s.yaml: yaml: line 1"},
+		{"steps: [{hang: true, exit: 999, wat: 1}]", `unknown key "wat"`},
+		{strings.Repeat(" ", maxScript+1), "larger than"},
+	}
+	for _, tt := range tests {
+		_, err := Parse("s.yaml", []byte(tt.text))
+		var e *ScriptError
+		if !errors.As(err, &e) || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%.60q: %v, want %q", tt.text, err, tt.want)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add([]byte("steps: [{output: x, as: {start: C700MP4XFW7FA}}]"))
+	f.Add([]byte("steps:\n  - &a\n    output: *a"))
+	f.Add([]byte("? {a: b}\n: c"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		s, err := Parse("f", b)
+		if (err == nil) == (len(s.Entries) == 0) {
+			t.Errorf("%d entries, error %v", len(s.Entries), err)
+		}
+	})
+}
+
+func TestPick(t *testing.T) {
+	s := Script{Entries: []Entry{
+		{Line: 1, Role: "a", Step: 2}, {Line: 2, Role: "a", Visit: 2}, {Line: 3, Role: "a", Attempt: 2}, {Line: 4, Role: "b"}, {Line: 5, Step: 9},
+	}}
+	tests := []struct {
+		m    Moment
+		line int
+	}{
+		{Moment{"a", 2, 2, 2}, 1}, {Moment{"a", 3, 2, 2}, 2}, {Moment{"a", 3, 1, 2}, 3}, {Moment{"b", 2, 1, 1}, 4},
+		{Moment{"c", 9, 1, 1}, 5}, {Moment{"a", 1, 1, 1}, 0},
+	}
+	for _, tt := range tests {
+		e, err := s.Pick(tt.m)
+		if (err == nil) != (tt.line != 0) || e.Line != tt.line {
+			t.Errorf("Pick(%+v) = line %d, %v; want %d", tt.m, e.Line, err, tt.line)
+		}
+	}
+}
+
+// The second visit of a role is known from the thread's chain, the second attempt
+// from what failed before.
+func TestMomentOfATask(t *testing.T) {
+	task := agenttest.Task(t)
+	task.PreviousAttempts = []node.Hash{"C700MP4XFW7FA"}
+	p := agenttest.NewProcess(t, task)
+	script := Script{Entries: []Entry{
+		{Visit: 1, Outputs: []string{"no"}}, {Step: 1, Outputs: []string{"no"}}, {Attempt: 1, Outputs: []string{"no"}},
+		{Visit: 2, Step: 2, Attempt: 2, Outputs: []string{"---\n$status: done\n---\nyes"}},
+	}}
+	if err := agents.Run(t.Context(), &Agent{Script: script, Stdout: p.Out}, p.Process); err != nil {
+		t.Fatal(err)
+	}
+	if body := p.Nodes(t)[*p.Step(t).Body].Payload; body != "yes" {
+		t.Errorf("body %q", body)
+	}
+}
+
+func TestEditsStayInTheWorkspace(t *testing.T) {
+	outside := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(outside, []byte("kept"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range []Entry{
+		{Write: map[string]string{"../x": "y"}}, {Write: map[string]string{outside: "y"}}, {Delete: []string{outside}},
+		{Write: map[string]string{"link": "y"}},
+	} {
+		task := agenttest.Task(t)
+		if err := os.Symlink(outside, filepath.Join(task.Workspace, "link")); err != nil {
+			t.Fatal(err)
+		}
+		e.Outputs = []string{"---\n$status: done\n---\n"}
+		p := agenttest.NewProcess(t, task)
+		if err := agents.Run(t.Context(), &Agent{Script: Script{Entries: []Entry{e}}, Stdout: io.Discard}, p.Process); err == nil {
+			t.Errorf("%+v went through", e)
+		}
+	}
+	if b, err := os.ReadFile(outside); err != nil || string(b) != "kept" {
+		t.Errorf("the file outside: %q, %v", b, err)
+	}
+}
+
+func TestCrashHasItsCode(t *testing.T) {
+	p := agenttest.NewProcess(t, agenttest.Task(t))
+	code := 7
+	err := agents.Run(t.Context(), &Agent{Script: Script{Entries: []Entry{{Exit: &code}}}, Stdout: io.Discard}, p.Process)
+	var crash *CrashError
+	if !errors.As(err, &crash) || crash.ExitCode() != 7 {
+		t.Errorf("error %v", err)
+	}
+	if n := len(p.Nodes(t)); n != 1 {
+		t.Errorf("%d nodes staged before the crash", n)
+	}
+}

@@ -1,0 +1,339 @@
+package mock
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/gitcas/record"
+)
+
+// maxScript bounds a script, in bytes.
+const maxScript = 4 << 20
+
+// Script is what the mock agent plays.
+type Script struct{ Entries []Entry }
+
+// Entry is what happens in one step. The package comment describes the fields.
+type Entry struct {
+	Line int // where it stands in the script
+
+	Role    string // "": any
+	Step    int    // 0: any
+	Visit   int    // 0: any
+	Attempt int    // 0: any
+
+	Outputs  []string
+	Delay    time.Duration
+	Write    map[string]string
+	Delete   []string
+	Commands []string
+	Usage    record.Usage
+	Stderr   string
+	Stdout   string
+	Size     int
+	Flood    int
+	Daemon   bool
+	Stage    map[string]string
+	Hang     bool
+	Exit     *int
+	Kill     bool
+	Handle   *string
+	As       As
+}
+
+// As is what a lying step says of itself; empty fields tell the truth.
+type As struct {
+	Role, Agent string
+	Start, Prev node.Hash
+}
+
+// Moment is what an entry's conditions are held against.
+type Moment struct {
+	Role                 string
+	Step, Visit, Attempt int
+}
+
+// Pick returns the first entry whose conditions hold.
+func (s Script) Pick(m Moment) (Entry, error) {
+	for _, e := range s.Entries {
+		if (e.Role == "" || e.Role == m.Role) && fits(e.Step, m.Step) && fits(e.Visit, m.Visit) && fits(e.Attempt, m.Attempt) {
+			return e, nil
+		}
+	}
+	return Entry{}, fmt.Errorf("the script has no entry for role %s at step %d (visit %d, attempt %d); add one", m.Role, m.Step, m.Visit, m.Attempt)
+}
+
+func fits(want, have int) bool { return want == 0 || want == have }
+
+// ScriptError lists everything that is wrong with a script, each with its place.
+type ScriptError struct{ Problems []string }
+
+func (e *ScriptError) Error() string { return "mock script: " + strings.Join(e.Problems, "\n") }
+
+// Parse reads a script. Name is used in errors, which are a *ScriptError.
+func Parse(name string, b []byte) (Script, error) {
+	p := &parser{name: name}
+	var s Script
+	if root := p.document(b); root != nil {
+		p.mapping(root, map[string]func(*yaml.Node){
+			"steps": func(n *yaml.Node) {
+				p.list(n, func(n *yaml.Node) { s.Entries = append(s.Entries, p.entry(n)) })
+			},
+		})
+		if len(p.problems) == 0 && len(s.Entries) == 0 {
+			p.bad(root, "no steps; a script is a mapping with the list \"steps\"")
+		}
+	}
+	if len(p.problems) > 0 {
+		return Script{}, &ScriptError{Problems: p.problems}
+	}
+	return s, nil
+}
+
+// parser reads YAML through its nodes, so that every complaint has a place.
+type parser struct {
+	name     string
+	problems []string
+}
+
+func (p *parser) bad(n *yaml.Node, format string, args ...any) {
+	p.problems = append(p.problems, fmt.Sprintf("%s:%d:%d: %s", p.name, n.Line, n.Column, fmt.Sprintf(format, args...)))
+}
+
+// document returns the root of the one document that b must hold.
+func (p *parser) document(b []byte) *yaml.Node {
+	whole := &yaml.Node{Line: 1, Column: 1}
+	if len(b) > maxScript {
+		p.bad(whole, "larger than %d bytes", maxScript)
+		return nil
+	}
+	d := yaml.NewDecoder(bytes.NewReader(b))
+	var doc, more yaml.Node
+	switch err := d.Decode(&doc); {
+	case errors.Is(err, io.EOF):
+		p.bad(whole, "the script is empty")
+		return nil
+	case err != nil:
+		p.problems = append(p.problems, fmt.Sprintf("%s: %v", p.name, err))
+		return nil
+	}
+	if err := d.Decode(&more); !errors.Is(err, io.EOF) {
+		p.bad(&more, "more than one document")
+		return nil
+	}
+	if len(doc.Content) != 1 || !p.simple(doc.Content[0]) {
+		return nil
+	}
+	return doc.Content[0]
+}
+
+// simple refuses anchors, aliases and tags in the whole tree, before anything
+// follows them.
+func (p *parser) simple(n *yaml.Node) bool {
+	if n.Kind == yaml.AliasNode || n.Anchor != "" {
+		p.bad(n, "anchors and aliases are not allowed")
+		return false
+	}
+	if n.Style&yaml.TaggedStyle != 0 {
+		p.bad(n, "tags such as %s are not allowed", n.Tag)
+		return false
+	}
+	ok := true
+	for _, c := range n.Content {
+		ok = p.simple(c) && ok
+	}
+	return ok
+}
+
+func (p *parser) mapping(n *yaml.Node, fields map[string]func(*yaml.Node)) {
+	if n.Kind != yaml.MappingNode {
+		p.bad(n, "must be a mapping")
+		return
+	}
+	seen := map[string]bool{}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, value := n.Content[i], n.Content[i+1]
+		set, ok := fields[key.Value]
+		switch {
+		case !ok:
+			p.bad(key, "unknown key %q; there are: %s", key.Value, strings.Join(sortedKeys(fields), ", "))
+		case seen[key.Value]:
+			p.bad(key, "key %q is there twice", key.Value)
+		default:
+			set(value)
+		}
+		seen[key.Value] = true
+	}
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+func (p *parser) list(n *yaml.Node, item func(*yaml.Node)) {
+	if n.Kind != yaml.SequenceNode {
+		p.bad(n, "must be a list")
+		return
+	}
+	for _, c := range n.Content {
+		item(c)
+	}
+}
+
+func (p *parser) entry(n *yaml.Node) Entry {
+	e := Entry{Line: n.Line}
+	p.mapping(n, map[string]func(*yaml.Node){
+		"role":     p.text(&e.Role),
+		"step":     p.number(&e.Step, 1),
+		"visit":    p.number(&e.Visit, 1),
+		"attempt":  p.number(&e.Attempt, 1),
+		"output":   func(n *yaml.Node) { e.Outputs = p.texts(n, true) },
+		"delay":    p.duration(&e.Delay),
+		"write":    p.textMap(&e.Write),
+		"delete":   func(n *yaml.Node) { e.Delete = p.texts(n, false) },
+		"commands": func(n *yaml.Node) { e.Commands = p.texts(n, false) },
+		"usage":    func(n *yaml.Node) { e.Usage = p.usage(n) },
+		"stderr":   p.text(&e.Stderr),
+		"stdout":   p.text(&e.Stdout),
+		"size":     p.number(&e.Size, 1),
+		"flood":    p.number(&e.Flood, 1),
+		"daemon":   p.flag(&e.Daemon),
+		"stage":    p.textMap(&e.Stage),
+		"hang":     p.flag(&e.Hang),
+		"exit":     func(n *yaml.Node) { e.Exit = new(int); p.number(e.Exit, 0)(n) },
+		"kill":     p.flag(&e.Kill),
+		"handle":   func(n *yaml.Node) { e.Handle = new(string); p.text(e.Handle)(n) },
+		"as": func(n *yaml.Node) {
+			p.mapping(n, map[string]func(*yaml.Node){
+				"role": p.text(&e.As.Role), "agent": p.text(&e.As.Agent),
+				"start": p.hash(&e.As.Start), "prev": p.hash(&e.As.Prev),
+			})
+		},
+	})
+	if e.Exit != nil && *e.Exit > 255 {
+		p.bad(n, "exit code %d; the highest is 255", *e.Exit)
+	}
+	if len(e.Outputs) == 0 && e.Exit == nil && !e.Hang && !e.Kill && n.Kind == yaml.MappingNode {
+		p.bad(n, "an entry needs an output, or one of exit, hang, kill")
+	}
+	return e
+}
+
+func (p *parser) usage(n *yaml.Node) (u record.Usage) {
+	var turns, in, out int
+	p.mapping(n, map[string]func(*yaml.Node){
+		"turns": p.number(&turns, 0), "inputTokens": p.number(&in, 0), "outputTokens": p.number(&out, 0),
+		"costUsd": func(n *yaml.Node) {
+			if err := n.Decode(&u.CostUSD); err != nil || !(u.CostUSD >= 0 && u.CostUSD < 1e9) {
+				p.bad(n, "%q is no amount in US dollars", n.Value)
+			}
+		},
+	})
+	u.Turns, u.InputTokens, u.OutputTokens = turns, int64(in), int64(out)
+	return u
+}
+
+func (p *parser) scalar(n *yaml.Node, tag, what string) bool {
+	if n.Kind == yaml.ScalarNode && n.ShortTag() == tag {
+		return true
+	}
+	p.bad(n, "must be %s", what)
+	return false
+}
+
+func (p *parser) text(to *string) func(*yaml.Node) {
+	return func(n *yaml.Node) {
+		if p.scalar(n, "!!str", "text; put it in quotes") {
+			*to = n.Value
+		}
+	}
+}
+
+func (p *parser) flag(to *bool) func(*yaml.Node) {
+	return func(n *yaml.Node) {
+		if p.scalar(n, "!!bool", "true or false") {
+			if err := n.Decode(to); err != nil {
+				p.bad(n, "%v", err)
+			}
+		}
+	}
+}
+
+func (p *parser) number(to *int, least int) func(*yaml.Node) {
+	return func(n *yaml.Node) {
+		if !p.scalar(n, "!!int", "a whole number") {
+			return
+		}
+		if err := n.Decode(to); err != nil || *to < least {
+			p.bad(n, "must be a whole number from %d", least)
+		}
+	}
+}
+
+func (p *parser) duration(to *time.Duration) func(*yaml.Node) {
+	return func(n *yaml.Node) {
+		d, err := time.ParseDuration(n.Value)
+		if n.Kind != yaml.ScalarNode || err != nil || d < 0 {
+			p.bad(n, "must be a duration such as 250ms or 2s")
+			return
+		}
+		*to = d
+	}
+}
+
+func (p *parser) hash(to *node.Hash) func(*yaml.Node) {
+	return func(n *yaml.Node) {
+		h, err := node.ParseHash(n.Value)
+		if n.Kind != yaml.ScalarNode || err != nil {
+			p.bad(n, "must be a node's hash, 13 characters")
+			return
+		}
+		*to = h
+	}
+}
+
+func (p *parser) texts(n *yaml.Node, single bool) (out []string) {
+	if single && n.Kind == yaml.ScalarNode {
+		var s string
+		p.text(&s)(n)
+		return []string{s}
+	}
+	p.list(n, func(n *yaml.Node) {
+		var s string
+		p.text(&s)(n)
+		out = append(out, s)
+	})
+	return out
+}
+
+func (p *parser) textMap(to *map[string]string) func(*yaml.Node) {
+	return func(n *yaml.Node) {
+		if n.Kind != yaml.MappingNode {
+			p.bad(n, "must be a mapping of file names to text")
+			return
+		}
+		*to = map[string]string{}
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			key := n.Content[i].Value
+			if _, ok := (*to)[key]; ok {
+				p.bad(n.Content[i], "key %q is there twice", key)
+			}
+			var s string
+			p.text(&s)(n.Content[i+1])
+			(*to)[key] = s
+		}
+	}
+}

@@ -1,0 +1,339 @@
+package agents
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+	"unicode"
+
+	"github.com/united-workforce/uwf/agents/internal/proc"
+	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/gitcas/record"
+)
+
+// Options configure a Spawner. Self and Environ are required.
+type Options struct {
+	// Self is this binary, and the words before "agent <name>" if there are any.
+	Self []string
+	// Own are the names of this binary's agents.
+	Own []string
+	// Aliases are the agents of the configuration, by name.
+	Aliases map[string]Command
+	// Environ is this process's environment, NAME=value.
+	Environ []string
+	// Dir is where uwf was called: relative programs are looked up from there.
+	// Empty: programs must be absolute or on PATH.
+	Dir string
+	// TempDir holds the folders of running agents. Empty: the system's.
+	TempDir string
+	// Gateway opens the model for one run and counts into m what it costs. The
+	// variables (NAME=value) say how to reach it: a base URL and a key that is
+	// good for this run only. Done closes it once no process of the agent is left;
+	// it is told how the run ended (nil: with a step) and returns what only the
+	// gateway knows of that, such as a budget that was reached. An error of done
+	// fails the run. Nil: the agent gets no model.
+	Gateway func(ctx context.Context, t thread.Task, m *thread.Meter) (environ []string, done func(run error) error, err error)
+	// AllowShell opens the shell gate of the builtin agent.
+	AllowShell bool
+	// Stderr is where the agent's stderr goes while it runs. Nil: nowhere.
+	Stderr io.Writer
+	// Now is the clock. Nil: time.Now.
+	Now func() time.Time
+	// Grace is what an agent gets between SIGTERM and SIGKILL. 0: a second.
+	Grace time.Duration
+	// Limits cap what an agent may print and stage.
+	Limits Limits
+}
+
+// Limits cap what is taken from an agent. A zero field means the default.
+type Limits struct {
+	Stdout    int64 // bytes printed on stdout before the agent is killed
+	Stderr    int64 // bytes of stderr passed on; the rest is only counted
+	Files     int   // staged nodes
+	FileSize  int64 // bytes of one staged node
+	TotalSize int64 // bytes of all staged nodes
+}
+
+func (l Limits) withDefaults() Limits {
+	def := func(p *int64, v int64) {
+		if *p <= 0 {
+			*p = v
+		}
+	}
+	def(&l.Stdout, 8<<20)
+	def(&l.Stderr, 8<<20)
+	def(&l.FileSize, 4<<20)
+	def(&l.TotalSize, 64<<20)
+	if l.Files <= 0 {
+		l.Files = 10_000
+	}
+	return l
+}
+
+// Spawner runs agents as child processes. It implements thread.Agent. One process
+// needs one Spawner; it is safe for concurrent use.
+type Spawner struct {
+	o        Options
+	limits   Limits
+	resolver resolver
+	runner   *proc.Runner
+}
+
+var _ thread.Agent = (*Spawner)(nil)
+
+// NewSpawner returns a Spawner.
+func NewSpawner(o Options) *Spawner {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Stderr != nil {
+		o.Stderr = &lockedWriter{w: o.Stderr}
+	}
+	return &Spawner{
+		o: o, limits: o.Limits.withDefaults(),
+		resolver: resolver{
+			self: o.Self, own: o.Own, aliases: o.Aliases,
+			dir: o.Dir, path: Getenv(o.Environ, "PATH"),
+		},
+		runner: proc.NewRunner(Getenv(o.Environ, proc.MarkName)),
+	}
+}
+
+// Check reports whether an agent's command line or alias can be run here,
+// without running it. The error is a *CommandError.
+func (s *Spawner) Check(line string) error {
+	_, _, err := s.resolver.resolve(line)
+	return err
+}
+
+// Run runs the task's agent to its end. It implements thread.Agent.
+func (s *Spawner) Run(ctx context.Context, t thread.Task, m *thread.Meter) (thread.Draft, error) {
+	line := t.Command
+	if line == "" {
+		line = t.Agent
+	}
+	argv, env, err := s.resolver.resolve(line)
+	if err != nil {
+		return thread.Draft{}, s.failed(t, "it can't be started", "", err)
+	}
+	folders, err := makeFolders(s.o.TempDir, t)
+	if err != nil {
+		return thread.Draft{}, s.failed(t, "its folders can't be made", "", err)
+	}
+	draft, err := s.runIn(ctx, t, m, folders, argv, env)
+	if cerr := folders.remove(); cerr != nil && err == nil {
+		err = s.failed(t, "its folders can't be removed", "", cerr)
+	}
+	return draft, err
+}
+
+// runIn opens the model, runs the process and reads what it left.
+func (s *Spawner) runIn(ctx context.Context, t thread.Task, m *thread.Meter, f *folders, argv []string, extra map[string]string) (thread.Draft, error) {
+	environ := s.environ(t, f, extra)
+	if s.o.Gateway == nil {
+		return s.process(ctx, t, f, argv, environ)
+	}
+	model, done, err := s.o.Gateway(ctx, t, m)
+	if err != nil {
+		return thread.Draft{}, s.failed(t, "its model can't be reached", "", err)
+	}
+	draft, err := s.process(ctx, t, f, argv, append(environ, model...))
+	if derr := done(err); derr != nil {
+		// The gateway knows why a model call failed: that goes before what the
+		// agent made of it.
+		err = s.failed(t, "its model failed", draft.Stderr, errors.Join(derr, cause(err)))
+	}
+	return draft, err
+}
+
+// cause takes the wrapping off an error of this package, so that it is not said
+// twice whose agent it was.
+func cause(err error) error {
+	var agent *thread.AgentError
+	if errors.As(err, &agent) {
+		return agent.Err
+	}
+	return err
+}
+
+// environ is everything that the child finds in its environment.
+func (s *Spawner) environ(t thread.Task, f *folders, extra map[string]string) []string {
+	env := CleanEnviron(s.o.Environ)
+	for _, name := range slices.Sorted(maps.Keys(extra)) {
+		env = append(env, name+"="+extra[name])
+	}
+	env = append(env,
+		"PWD="+t.Workspace, EnvContext+"="+f.context, EnvStage+"="+f.stage,
+		EnvThread+"="+string(t.Thread), EnvRole+"="+t.Role, EnvCallDir+"="+s.o.Dir,
+	)
+	if s.o.AllowShell || Getenv(s.o.Environ, EnvAllowShell) == "1" {
+		env = append(env, EnvAllowShell+"=1")
+	}
+	return env
+}
+
+// process runs the child and turns its end into a draft or a failure.
+func (s *Spawner) process(ctx context.Context, t thread.Task, f *folders, argv, environ []string) (thread.Draft, error) {
+	began := s.o.Now()
+	out := &lastLine{limit: s.limits.Stdout}
+	errs := &tail{to: s.o.Stderr, limit: s.limits.Stderr}
+	res, runErr := s.runner.Run(ctx, proc.Spec{
+		Argv: append(slices.Clone(argv), string(t.Thread), t.Role),
+		Dir:  t.Workspace, Env: environ, Stdout: out, Stderr: errs,
+		Timeout: t.Timeout, Grace: s.o.Grace,
+	})
+	nodes, stageErr := readStage(f.root, s.limits)
+	draft := thread.Draft{
+		Nodes: nodes, Stderr: errs.String(),
+		Usage: record.Usage{DurationMs: s.o.Now().Sub(began).Milliseconds()},
+	}
+	if err := ended(ctx, t, res, runErr); err != nil {
+		return draft, s.failed(t, "it ended without a step", draft.Stderr, err)
+	}
+	h, err := ParseHandle(out.line())
+	if err == nil {
+		draft.Handle = h.StepHash
+		h.Usage.DurationMs = draft.Usage.DurationMs
+		draft.Usage = h.Usage
+		if _, ok := nodes[h.StepHash]; !ok && stageErr == nil {
+			err = &HandleError{Line: shorten(out.line(), 80), Why: fmt.Sprintf("it is not among the %d nodes in %s", len(nodes), EnvStage)}
+		}
+	}
+	if err := errors.Join(err, stageErr); err != nil {
+		return draft, s.failed(t, "its step can't be taken", draft.Stderr, err)
+	}
+	return draft, nil
+}
+
+// ended says why a run can't have given a step, whatever it printed.
+func ended(ctx context.Context, t thread.Task, res proc.Result, runErr error) error {
+	var out *OutputError
+	switch {
+	case runErr != nil:
+		return runErr
+	case res.Stopped == nil:
+	case ctx.Err() != nil:
+		return fmt.Errorf("%w: %w", ErrStopped, context.Cause(ctx))
+	case errors.Is(res.Stopped, proc.ErrTimeout):
+		return &TimeoutError{After: t.Timeout}
+	case errors.As(res.Stopped, &out):
+		return out
+	default:
+		return res.Stopped
+	}
+	switch {
+	case res.Signal != 0:
+		return &SignalError{Signal: res.Signal}
+	case res.Code != 0:
+		return &ExitError{Code: res.Code}
+	}
+	return nil
+}
+
+func (s *Spawner) failed(t thread.Task, reason, detail string, err error) error {
+	name := t.Agent
+	if name == "" {
+		name = t.Command
+	}
+	return &thread.AgentError{Agent: name, Reason: reason, Detail: detail, Err: err}
+}
+
+// lastLine keeps the last line that is not blank, and refuses floods. Lines longer
+// than any handle are kept only as far as a message needs them.
+type lastLine struct {
+	limit, n int64
+	cur, old []byte
+}
+
+const maxLine = 64 << 10
+
+func (l *lastLine) Write(p []byte) (int, error) {
+	n := len(p)
+	if l.n += int64(n); l.n > l.limit {
+		return 0, &OutputError{Limit: l.limit}
+	}
+	for len(p) > 0 {
+		line, rest, ended := bytes.Cut(p, []byte("\n"))
+		if room := maxLine - len(l.cur); room > 0 {
+			l.cur = append(l.cur, line[:min(room, len(line))]...)
+		}
+		if ended {
+			l.flush()
+		}
+		p = rest
+	}
+	return n, nil
+}
+
+func (l *lastLine) flush() {
+	if line := bytes.TrimSpace(l.cur); len(line) > 0 {
+		l.old = append(l.old[:0], line...)
+	}
+	l.cur = l.cur[:0]
+}
+
+func (l *lastLine) line() string {
+	l.flush()
+	return string(l.old)
+}
+
+// tail passes stderr on up to a limit and keeps its end for messages.
+type tail struct {
+	to       io.Writer
+	limit, n int64
+	end      []byte
+}
+
+const tailSize = 4 << 10
+
+func (t *tail) Write(p []byte) (int, error) {
+	if room := t.limit - t.n; t.to != nil && room > 0 {
+		// Whoever reads along must not be able to stop the agent.
+		if _, err := t.to.Write(p[:min(room, int64(len(p)))]); err != nil {
+			t.to = nil
+		}
+	}
+	t.n += int64(len(p))
+	t.end = append(t.end, p...)
+	if over := len(t.end) - tailSize; over > 0 {
+		t.end = append(t.end[:0], t.end[over:]...)
+	}
+	return len(p), nil
+}
+
+// String is the end of stderr, from the beginning of a line, as valid UTF-8 and
+// without what a terminal would obey.
+func (t *tail) String() string {
+	b := t.end
+	if t.n > tailSize {
+		if _, rest, ok := bytes.Cut(b, []byte("\n")); ok {
+			b = rest
+		}
+		b = append([]byte("…\n"), b...)
+	}
+	b = bytes.Map(func(r rune) rune {
+		if unicode.IsControl(r) && r != '\n' && r != '\t' {
+			return -1
+		}
+		return r
+	}, bytes.ToValidUTF8(b, []byte("\uFFFD")))
+	return string(bytes.TrimRight(b, "\n\t "))
+}
+
+// lockedWriter lets agents that run at the same time share a writer.
+type lockedWriter struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+func (l *lockedWriter) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.w.Write(p)
+}

@@ -1,0 +1,107 @@
+package tools
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/united-workforce/uwf/agents/internal/proc"
+)
+
+const (
+	commandName    = "run_command"
+	defaultTimeout = 2 * time.Minute
+	maxTimeout     = 10 * time.Minute
+	// maxPrinted is where a command is stopped that prints without end, in bytes.
+	maxPrinted = 64 << 20
+)
+
+func commandTool() tool {
+	return newTool(commandName, "Run a shell command (sh -c) in the workspace and get its output and exit code. There is no input, and no network to count on. Whatever it starts in the background ends with it. Long output is cut in its middle.",
+		`{"type":"object","properties":{"command":{"type":"string"},"timeout_seconds":{"type":"integer","minimum":1,"maximum":600,"description":"default 120"}},"required":["command"],"additionalProperties":false}`,
+		(*Set).runCommand)
+}
+
+type commandIn struct {
+	Command string `json:"command"`
+	Timeout int    `json:"timeout_seconds"`
+}
+
+func (s *Set) runCommand(ctx context.Context, in commandIn) (string, error) {
+	if strings.TrimSpace(in.Command) == "" {
+		return "", errors.New("the command is empty")
+	}
+	timeout := defaultTimeout
+	if in.Timeout > 0 {
+		timeout = min(time.Duration(in.Timeout)*time.Second, maxTimeout)
+	}
+	out := &headTail{half: (s.o.MaxResult - 300) / 2}
+	res, err := s.runner.Run(ctx, proc.Spec{
+		Argv: []string{"/bin/sh", "-c", in.Command}, Dir: s.dir, Env: s.o.Environ,
+		Stdout: out, Merge: true, Timeout: timeout,
+	})
+	if err != nil {
+		return "", err
+	}
+	return out.String() + ending(res, timeout), nil
+}
+
+// ending is the line that says how a command ended.
+func ending(res proc.Result, timeout time.Duration) string {
+	var line string
+	switch {
+	case errors.Is(res.Stopped, proc.ErrTimeout):
+		line = fmt.Sprintf("killed after %s: raise timeout_seconds, or run less", timeout)
+	case res.Stopped != nil:
+		line = res.Stopped.Error()
+	case res.Signal != 0:
+		line = fmt.Sprintf("ended by signal %d (%s)", int(res.Signal), res.Signal)
+	default:
+		line = fmt.Sprintf("exit code %d", res.Code)
+	}
+	if res.Left > 0 && res.Stopped == nil {
+		line += "; processes left in the background were ended"
+	}
+	return "[" + line + "]"
+}
+
+// headTail keeps the beginning and the end of what is printed.
+type headTail struct {
+	half int
+	n    int64
+	head []byte
+	tail []byte
+}
+
+func (h *headTail) Write(p []byte) (int, error) {
+	n := len(p)
+	if h.n += int64(n); h.n > maxPrinted {
+		return 0, fmt.Errorf("stopped: it printed more than %d bytes", maxPrinted)
+	}
+	if room := h.half - len(h.head); room > 0 {
+		room = min(room, len(p))
+		h.head = append(h.head, p[:room]...)
+		p = p[room:]
+	}
+	h.tail = append(h.tail, p...)
+	if over := len(h.tail) - h.half; over > 0 {
+		h.tail = append(h.tail[:0], h.tail[over:]...)
+	}
+	return n, nil
+}
+
+// String is valid UTF-8 that ends with a line break, or empty.
+func (h *headTail) String() string {
+	text := string(h.head)
+	if left := h.n - int64(len(h.head)) - int64(len(h.tail)); left > 0 {
+		text += fmt.Sprintf("\n[… %d bytes left out …]\n", left)
+	}
+	text = strings.ToValidUTF8(text+string(h.tail), "\uFFFD")
+	text = strings.ReplaceAll(text, "\x00", "\uFFFD")
+	if text != "" && !strings.HasSuffix(text, "\n") {
+		text += "\n"
+	}
+	return text
+}

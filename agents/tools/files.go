@@ -1,0 +1,355 @@
+package tools
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/sys/unix"
+)
+
+func fileTools() []tool {
+	return []tool{
+		newTool("read_file", "Read a text file of the workspace. Long files come in parts: the result says how to read on.",
+			`{"type":"object","properties":{"path":{"type":"string","description":"relative to the workspace"},"offset":{"type":"integer","minimum":1,"description":"first line to read, from 1"},"limit":{"type":"integer","minimum":1,"description":"number of lines"}},"required":["path"],"additionalProperties":false}`,
+			(*Set).readFile),
+		newTool("write_file", "Write a whole text file: makes it with its folders, or replaces its content.",
+			`{"type":"object","properties":{"path":{"type":"string","description":"relative to the workspace"},"content":{"type":"string","description":"the whole content"}},"required":["path","content"],"additionalProperties":false}`,
+			(*Set).writeFile),
+		newTool("edit_file", "Replace one passage of a text file. old_text must be in the file exactly once, with its indentation and line breaks; take in enough lines to make it unique.",
+			`{"type":"object","properties":{"path":{"type":"string","description":"relative to the workspace"},"old_text":{"type":"string"},"new_text":{"type":"string"}},"required":["path","old_text","new_text"],"additionalProperties":false}`,
+			(*Set).editFile),
+		newTool("list_dir", "List a folder of the workspace: folders end with /, files show their size in bytes.",
+			`{"type":"object","properties":{"path":{"type":"string","description":"relative to the workspace; default ."}},"additionalProperties":false}`,
+			(*Set).listDir),
+		newTool("glob", "Find files by pattern, as in **/*.go or src/*.{ts,tsx}. node_modules is left out unless the pattern or path names it.",
+			`{"type":"object","properties":{"pattern":{"type":"string","description":"** any folders, * and ? within a name, [a-z], {a,b}"},"path":{"type":"string","description":"folder to look in; default ."}},"required":["pattern"],"additionalProperties":false}`,
+			(*Set).glob),
+		newTool("grep", "Search the text files of the workspace with a regular expression (RE2, as in Go), line by line.",
+			`{"type":"object","properties":{"pattern":{"type":"string"},"path":{"type":"string","description":"file or folder to look in; default ."},"glob":{"type":"string","description":"only files that match, as in **/*.go"},"ignore_case":{"type":"boolean"}},"required":["pattern"],"additionalProperties":false}`,
+			(*Set).grep),
+	}
+}
+
+type readIn struct {
+	Path   string `json:"path"`
+	Offset int    `json:"offset"`
+	Limit  int    `json:"limit"`
+}
+
+func (s *Set) readFile(_ context.Context, in readIn) (string, error) {
+	_, text, err := s.text(in.Path)
+	if err != nil {
+		return "", err
+	}
+	if text == "" {
+		return "[the file is empty]", nil
+	}
+	lines := strings.SplitAfter(text, "\n")
+	if lines[len(lines)-1] == "" {
+		lines = lines[:len(lines)-1]
+	}
+	first := max(in.Offset, 1)
+	if first > len(lines) {
+		return "", fmt.Errorf("%s has %d lines; offset %d is behind its end", in.Path, len(lines), first)
+	}
+	last, size := first-1, 0
+	for last < len(lines) && (in.Limit <= 0 || last-first+1 < in.Limit) {
+		if size += len(lines[last]); size > s.o.MaxResult-200 && last >= first {
+			break
+		}
+		last++
+	}
+	out := strings.Join(lines[first-1:last], "")
+	if first > 1 || last < len(lines) {
+		out = strings.TrimSuffix(out, "\n") + fmt.Sprintf("\n[lines %d–%d of %d", first, last, len(lines))
+		if last < len(lines) {
+			out += fmt.Sprintf("; go on with offset %d", last+1)
+		}
+		out += "]"
+	}
+	return out, nil
+}
+
+// text reads a text file whole. It returns the path without symlinks, too.
+func (s *Set) text(p string) (string, string, error) {
+	real, err := s.resolve(p)
+	if err != nil {
+		return "", "", err
+	}
+	b, _, err := s.read(real, maxRead)
+	if err != nil {
+		return "", "", err
+	}
+	if isBinary(b) {
+		return "", "", fmt.Errorf("%s is a binary file of %d bytes; only text can be read", p, len(b))
+	}
+	return real, string(b), nil
+}
+
+// read reads a regular file. Opening never waits (a named pipe would) and never
+// goes through a symlink: real is a path that resolve returned.
+func (s *Set) read(real string, limit int64) ([]byte, os.FileInfo, error) {
+	f, err := s.root.OpenFile(real, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return nil, nil, plain(real, err)
+	}
+	defer func() { _ = f.Close() }()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, nil, fmt.Errorf("%s is %s, not a file", real, kind(info.Mode()))
+	}
+	if info.Size() > limit {
+		return nil, nil, fmt.Errorf("%s has %d bytes; files up to %d are read", real, info.Size(), limit)
+	}
+	b, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err != nil {
+		return nil, nil, plain(real, err)
+	}
+	if int64(len(b)) > limit {
+		return nil, nil, fmt.Errorf("%s grew beyond %d bytes while it was read", real, limit)
+	}
+	return b, info, nil
+}
+
+// plain says in words what a model can act on; other errors stay as they are.
+func plain(p string, err error) error {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%s: no such file or folder; list_dir or glob show what there is", p)
+	case errors.Is(err, unix.ENXIO):
+		return fmt.Errorf("%s is no regular file", p)
+	}
+	return err
+}
+
+// isBinary: a NUL near the beginning, as git decides, or anything that is not UTF-8.
+func isBinary(b []byte) bool {
+	return bytes.IndexByte(b[:min(len(b), 8000)], 0) >= 0 || !utf8.Valid(b)
+}
+
+type writeIn struct {
+	Path    string  `json:"path"`
+	Content *string `json:"content"`
+}
+
+func (s *Set) writeFile(_ context.Context, in writeIn) (string, error) {
+	if in.Content == nil {
+		return "", errors.New("content is missing; pass the whole content, \"\" for an empty file")
+	}
+	real, err := s.resolve(in.Path)
+	if err != nil {
+		return "", err
+	}
+	info, err := s.root.Lstat(real)
+	mode, verb := os.FileMode(0o644), "wrote the new file"
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return "", err
+	case !info.Mode().IsRegular():
+		return "", fmt.Errorf("%s is %s; it can't be written", in.Path, kind(info.Mode()))
+	default:
+		mode, verb = info.Mode().Perm(), "replaced"
+	}
+	if err := s.write(real, []byte(*in.Content), mode); err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%s %s (%d bytes)", verb, real, len(*in.Content)), nil
+}
+
+// write replaces a file by a new one, so that another name of the old one (a hard
+// link into a package cache, for instance) keeps its content.
+func (s *Set) write(real string, b []byte, mode os.FileMode) error {
+	if len(b) > maxWrite {
+		return fmt.Errorf("%d bytes; files up to %d are written", len(b), maxWrite)
+	}
+	if real == "." {
+		return errors.New("the workspace itself is a folder; name a file in it")
+	}
+	dir := path.Dir(real)
+	if err := s.root.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	var r [6]byte
+	_, _ = rand.Read(r[:]) // documented never to fail
+	temp := path.Join(dir, ".uwf-"+hex.EncodeToString(r[:])+".tmp")
+	f, err := s.root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(b)
+	if err = errors.Join(err, f.Close()); err == nil {
+		if err = s.root.Chmod(temp, mode); err == nil {
+			err = s.root.Rename(temp, real)
+		}
+	}
+	if err != nil {
+		return errors.Join(err, s.root.Remove(temp))
+	}
+	return nil
+}
+
+type editIn struct {
+	Path string  `json:"path"`
+	Old  string  `json:"old_text"`
+	New  *string `json:"new_text"`
+}
+
+func (s *Set) editFile(_ context.Context, in editIn) (string, error) {
+	switch {
+	case in.New == nil:
+		return "", errors.New("new_text is missing; pass \"\" to delete old_text")
+	case in.Old == "":
+		return "", errors.New("old_text is empty; use write_file for a new file")
+	case in.Old == *in.New:
+		return "", errors.New("old_text and new_text are the same")
+	}
+	real, text, err := s.text(in.Path)
+	if err != nil {
+		return "", err
+	}
+	old, repl := in.Old, *in.New
+	if !strings.Contains(text, old) && strings.Contains(text, "\r\n") && !strings.Contains(old, "\r") {
+		// Models write \n whatever the file has.
+		old, repl = strings.ReplaceAll(old, "\n", "\r\n"), strings.ReplaceAll(repl, "\n", "\r\n")
+	}
+	switch n := strings.Count(text, old); {
+	case n == 0:
+		return "", notFound(in.Path, text, in.Old)
+	case n > 1:
+		return "", fmt.Errorf("old_text is %d times in %s (lines %s); take in more lines around it to make it unique",
+			n, in.Path, lineList(text, old))
+	}
+	at := strings.Index(text, old)
+	info, err := s.root.Lstat(real)
+	if err != nil {
+		return "", err
+	}
+	if err := s.write(real, []byte(text[:at]+repl+text[at+len(old):]), info.Mode().Perm()); err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("edited %s at line %d", real, 1+strings.Count(text[:at], "\n")), nil
+}
+
+// notFound says where the text would be if blanks did not count: the usual reason.
+func notFound(p, text, old string) error {
+	want := blankless(old)
+	lines := strings.Split(text, "\n")
+	n := strings.Count(strings.Trim(old, "\n"), "\n") + 1
+	for i := 0; want != "" && i+n <= len(lines); i++ {
+		if blankless(strings.Join(lines[i:i+n], "\n")) == want {
+			return fmt.Errorf("old_text is not in %s as written, but lines %d–%d differ from it only in blanks; read them again and copy them exactly", p, i+1, i+n)
+		}
+	}
+	return fmt.Errorf("old_text is not in %s; read the file again and copy the passage exactly", p)
+}
+
+func blankless(text string) string {
+	return strings.Join(strings.Fields(text), "")
+}
+
+// lineList names the lines where old begins, the first ten.
+func lineList(text, old string) string {
+	var out []string
+	line, rest := 1, text
+	for {
+		at := strings.Index(rest, old)
+		if at < 0 {
+			return strings.Join(out, ", ")
+		}
+		if len(out) == 10 {
+			return strings.Join(out, ", ") + ", …"
+		}
+		line += strings.Count(rest[:at], "\n")
+		out = append(out, fmt.Sprint(line))
+		line += strings.Count(old, "\n")
+		rest = rest[at+len(old):]
+	}
+}
+
+type listIn struct {
+	Path string `json:"path"`
+}
+
+func (s *Set) listDir(_ context.Context, in listIn) (string, error) {
+	if in.Path == "" {
+		in.Path = "."
+	}
+	real, err := s.resolve(in.Path)
+	if err != nil {
+		return "", err
+	}
+	entries, more, err := s.entries(real, maxListed)
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	for _, e := range entries {
+		info, err := e.Info()
+		if err != nil {
+			continue // it went away meanwhile
+		}
+		switch m := info.Mode(); {
+		case m.IsDir():
+			fmt.Fprintf(&b, "%s/\n", e.Name())
+		case m&fs.ModeSymlink != 0:
+			target, _ := s.root.Readlink(path.Join(real, e.Name()))
+			fmt.Fprintf(&b, "%s -> %s\n", e.Name(), target)
+		case m.IsRegular():
+			fmt.Fprintf(&b, "%s  %d\n", e.Name(), info.Size())
+		default:
+			fmt.Fprintf(&b, "%s  (%s)\n", e.Name(), kind(m))
+		}
+	}
+	if more {
+		fmt.Fprintf(&b, "[only the first %d entries]\n", maxListed)
+	}
+	if b.Len() == 0 {
+		return "[the folder is empty]", nil
+	}
+	return b.String(), nil
+}
+
+// entries lists a folder without `.git`, sorted by name. More says that there are
+// further entries than limit.
+func (s *Set) entries(real string, limit int) (out []fs.DirEntry, more bool, err error) {
+	d, err := s.root.OpenFile(real, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return nil, false, plain(real, err)
+	}
+	defer func() { _ = d.Close() }()
+	if info, err := d.Stat(); err != nil {
+		return nil, false, err
+	} else if !info.IsDir() {
+		return nil, false, fmt.Errorf("%s is %s, not a folder", real, kind(info.Mode()))
+	}
+	all, err := d.ReadDir(maxEntries)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, false, err
+	}
+	slices.SortFunc(all, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+	for _, e := range all {
+		switch {
+		case isGit(e.Name()):
+		case len(out) == limit:
+			return out, true, nil
+		default:
+			out = append(out, e)
+		}
+	}
+	return out, len(all) == maxEntries, nil
+}
