@@ -1,0 +1,65 @@
+// Package agent is `uwf agent`: the agents that are part of this binary, and the
+// two commands that agents in other languages need. Each runs as a child of a
+// step, with UWF_CONTEXT and UWF_STAGE set. It never touches a store.
+package agent
+
+import (
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/united-workforce/uwf/agents"
+	"github.com/united-workforce/uwf/agents/builtin"
+	"github.com/united-workforce/uwf/agents/mock"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+)
+
+// Options are what the commands need of their process. All fields but Transport
+// are required.
+type Options struct {
+	Stdin   io.Reader
+	Stdout  io.Writer
+	Stderr  io.Writer
+	Environ []string
+	Getwd   func() (string, error)
+	Now     func() time.Time
+	// Transport carries the model's requests. Nil: http.DefaultTransport.
+	Transport http.RoundTripper
+}
+
+// Names are the agents of this binary, for agents.Options.Own.
+func Names() []string { return []string{builtin.Name, mock.Name} }
+
+// NewCmd returns `uwf agent`. The context of a command ends its agent. An error
+// with a method ExitCode() int says which code to exit with; every other is 1.
+func NewCmd(o Options) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "agent",
+		Short: "Agents of this binary, and tools for agents in any language",
+		Long: `Agents of this binary, and tools for agents in any language.
+
+uwf starts an agent as: COMMAND [ARGS] THREAD-ID ROLE, in the workspace, with
+UWF_CONTEXT (a folder with the task) and UWF_STAGE (a folder for new nodes) set.
+The last line that the agent prints is the handle of the step it staged. In any
+language, the whole protocol is:
+
+  uwf agent context --prompt      what to do
+  uwf agent commit answer.md      check the answer, stage the step, print the handle`,
+	}
+	return app.Group(cmd, newBuiltinCmd(o), newMockCmd(o), newContextCmd(o), newCommitCmd(o))
+}
+
+// process is the agent's process as the kit sees it.
+func (o Options) process(args []string) (agents.Process, error) {
+	dir, err := o.Getwd()
+	return agents.Process{
+		Args: args, Environ: o.Environ, Dir: dir, Stdout: o.Stdout, Stderr: o.Stderr, Now: o.Now,
+	}, err
+}
+
+// getenv returns the last value of a variable.
+func (o Options) getenv(name string) string {
+	return agents.Getenv(o.Environ, name)
+}

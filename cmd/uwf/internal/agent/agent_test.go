@@ -1,0 +1,207 @@
+package agent
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/united-workforce/uwf/agents"
+	"github.com/united-workforce/uwf/agents/agenttest"
+	"github.com/united-workforce/uwf/agents/builtin"
+	"github.com/united-workforce/uwf/gitcas/record"
+)
+
+// TestMain makes the test binary `uwf` for the agents that the tests write in
+// other languages.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == "agent" {
+		o := Options{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Environ: os.Environ(), Getwd: os.Getwd, Now: agenttest.At}
+		cmd := NewCmd(o)
+		cmd.SetArgs(os.Args[2:])
+		cmd.SilenceUsage, cmd.SilenceErrors = true, true
+		if err := cmd.Execute(); err != nil {
+			_, _ = io.WriteString(os.Stderr, err.Error()+"\n")
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+const good = "---\n$status: done\nnote: yes\n---\nIt works.\n"
+
+// uwf runs `uwf agent args…` in a process's place.
+func uwf(t *testing.T, p *agenttest.Process, stdin string, args ...string) error {
+	t.Helper()
+	o := Options{
+		Stdin: strings.NewReader(stdin), Stdout: p.Stdout, Stderr: p.Stderr, Environ: p.Environ, Now: p.Now,
+		Getwd: func() (string, error) { return p.Dir, nil },
+	}
+	cmd := NewCmd(o)
+	cmd.SetArgs(args)
+	cmd.SilenceUsage, cmd.SilenceErrors = true, true
+	cmd.SetOut(io.Discard)
+	cmd.SetErr(io.Discard)
+	return cmd.ExecuteContext(t.Context())
+}
+
+func TestContext(t *testing.T) {
+	task := agenttest.Task(t)
+	tests := []struct {
+		args []string
+		want string
+	}{
+		{[]string{"context"}, `"role": "developer"`},
+		{[]string{"context", "--prompt"}, "Do it.\n"},
+		{[]string{"context", "--schema"}, `"title": "demo.developer"`},
+		{[]string{"context", "--node", string(*task.Prev)}, `"type": "108DB063KRQWW"`},
+	}
+	for _, tt := range tests {
+		p := agenttest.NewProcess(t, task)
+		if err := uwf(t, p, "", tt.args...); err != nil || !strings.Contains(p.Out.String(), tt.want) {
+			t.Errorf("%v printed %q, %v", tt.args, p.Out, err)
+		}
+	}
+	p := agenttest.NewProcess(t, task)
+	for _, args := range [][]string{{"context", "--node", "x"}, {"context", "--node", "0000000000000"}, {"context", "--prompt", "--schema"}, {"context", "x"}, {"nonsense"}} {
+		if err := uwf(t, p, "", args...); err == nil {
+			t.Errorf("%v went through", args)
+		}
+	}
+	p.Environ = nil
+	if err := uwf(t, p, "", "context"); !errors.Is(err, agents.ErrNoContext) {
+		t.Errorf("outside of a step: %v", err)
+	}
+}
+
+func TestCommit(t *testing.T) {
+	task := agenttest.Task(t)
+	p := agenttest.NewProcess(t, task)
+	detail := filepath.Join(t.TempDir(), "detail.json")
+	if err := os.WriteFile(detail, []byte(`[{"type":"7VQ43ZSJTEWA7","payload":"log"},{"type":"EWDF8D2DQ06CK","payload":{"sessionId":"s","role":"r","stepIndex":3}}]`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := uwf(t, p, good, "commit", "--detail", detail, "--usage", `{"turns":2,"inputTokens":5,"outputTokens":6,"costUsd":0.5}`); err != nil {
+		t.Fatal(err)
+	}
+	step := p.Step(t)
+	nodes := p.Nodes(t)
+	if nodes[step.Detail].Type != record.MockDetailSchema || step.Usage.Turns != 2 || nodes[*step.Body].Payload != "It works." {
+		t.Errorf("step %+v", step)
+	}
+	if len(nodes) != 5 {
+		t.Errorf("%d nodes staged", len(nodes))
+	}
+	p = agenttest.NewProcess(t, task)
+	file := filepath.Join(t.TempDir(), "answer.md")
+	if err := os.WriteFile(file, []byte(good), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := uwf(t, p, "", "commit", file); err != nil {
+		t.Fatal(err)
+	}
+	if d := p.Nodes(t)[p.Step(t).Detail]; d.Type != record.BrokerDetailSchema {
+		t.Errorf("detail without --detail: %+v", d)
+	}
+}
+
+func TestCommitRefuses(t *testing.T) {
+	bad := func(text string) string {
+		file := filepath.Join(t.TempDir(), "f.json")
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	tests := []struct {
+		stdin string
+		args  []string
+		want  string
+	}{
+		{"no frontmatter", nil, "Your answer could not be used"},
+		{"---\n$status: maybe\n---\n", nil, "done"},
+		{strings.Repeat("x", agents.MaxAnswer+1), nil, "too large"},
+		{good, []string{"/no/such/file"}, "no such file"},
+		{good, []string{"--usage", "{"}, "--usage"},
+		{good, []string{"--usage", `{"turns":-1}`}, "negative"},
+		{good, []string{"--usage", `{"tokens":1}`}, "unknown field"},
+		{good, []string{"--detail", "/no/such/file"}, "no such file"},
+		{good, []string{"--detail", bad("[]")}, "holds no node"},
+		{good, []string{"--detail", bad("{}")}, "a node is"},
+		{good, []string{"--detail", bad(`{"type":"x","payload":1}`)}, "node 1"},
+		{good, []string{"--detail", bad(`{"type":"EWDF8D2DQ06CK","payload":{}}`)}, "sessionId"},
+		{good, []string{"--detail", bad(`{"type":"0000000000000","payload":{}}`)}, "not in the agent's context"},
+	}
+	for _, tt := range tests {
+		p := agenttest.NewProcess(t, agenttest.Task(t))
+		err := uwf(t, p, tt.stdin, append([]string{"commit"}, tt.args...)...)
+		if err == nil || !strings.Contains(err.Error(), tt.want) || p.Out.Len() > 0 {
+			t.Errorf("commit %v of %.20q: %v, printed %q", tt.args, tt.stdin, err, p.Out)
+		}
+	}
+}
+
+// The whole protocol from a shell script, with a correction.
+func TestAgentInAnotherLanguage(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := agenttest.NewProcess(t, agenttest.Task(t), "UWF="+self)
+	cmd := exec.Command("/bin/sh", "-ec", `
+prompt=$("$UWF" agent context --prompt)
+if printf 'I did: %s' "$prompt" | "$UWF" agent commit 2> complaint.txt; then exit 9; fi
+grep -q '\$status' complaint.txt
+printf -- '---\n$status: done\n---\nI did: %s' "$prompt" | "$UWF" agent commit -
+`)
+	cmd.Dir, cmd.Env, cmd.Stdout = p.Dir, p.Environ, p.Out
+	var errs bytes.Buffer
+	cmd.Stderr = &errs
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%v\n%s", err, errs.String())
+	}
+	if body := p.Nodes(t)[*p.Step(t).Body].Payload; body != "I did: Do it." {
+		t.Errorf("body %q", body)
+	}
+}
+
+func TestMock(t *testing.T) {
+	task := agenttest.Task(t)
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "s.yaml"), []byte("steps: [{output: \"---\\n$status: done\\n---\\nplayed\"}]"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	p := agenttest.NewProcess(t, task, agents.EnvCallDir+"="+dir)
+	if err := uwf(t, p, "", "mock", "s.yaml", string(task.Thread), task.Role); err != nil {
+		t.Fatal(err)
+	}
+	if body := p.Nodes(t)[*p.Step(t).Body].Payload; body != "played" {
+		t.Errorf("body %q", body)
+	}
+	for _, args := range [][]string{
+		{"mock", "none.yaml", string(task.Thread), task.Role}, {"mock", "s.yaml", "other", task.Role},
+		{"mock", "s.yaml", string(task.Thread), "other"}, {"mock", "s.yaml"},
+	} {
+		if err := uwf(t, p, "", args...); err == nil {
+			t.Errorf("%v went through", args)
+		}
+	}
+}
+
+func TestBuiltin(t *testing.T) {
+	p := agenttest.NewProcess(t, agenttest.Task(t))
+	if err := uwf(t, p, "", "builtin", agenttest.Thread, agenttest.Role); !errors.Is(err, builtin.ErrNoModel) {
+		t.Errorf("without a model: %v", err)
+	}
+	names := strings.Join(Names(), " ")
+	for _, name := range []string{builtin.Name, "mock"} {
+		if !strings.Contains(names, name) {
+			t.Errorf("%s is not among %s", name, names)
+		}
+	}
+}

@@ -1,0 +1,64 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/united-workforce/uwf/engine/config"
+)
+
+// maxConfig is the largest settings file, in bytes.
+const maxConfig = 1 << 20
+
+// Config is the settings of this repository and user, read once.
+func (f *Factory) Config() (*config.Config, error) {
+	f.configOnce.Do(func() { f.config, f.configErr = f.loadConfig() })
+	return f.config, f.configErr
+}
+
+func (f *Factory) loadConfig() (*config.Config, error) {
+	s := config.Sources{Env: f.Environ, ReadFile: func(path string) ([]byte, error) { return ReadRegular(path, maxConfig) }}
+	if root := f.RepoRoot(); root != "" {
+		s.RepoFile = filepath.Join(root, ".uwf", "config.yaml")
+	}
+	if home, err := f.StorageRoot(); err == nil {
+		// Without a home there are no settings in it; who needs the folder says so.
+		s.HomeFile, s.EnvFile = filepath.Join(home, "config.yaml"), filepath.Join(home, ".env")
+	}
+	if s.RepoFile == s.HomeFile {
+		s.RepoFile = "" // the home folder is a repository itself
+	}
+	c, err := config.Load(s)
+	if errors.Is(err, config.ErrInvalid) {
+		return nil, &UsageError{Err: err}
+	}
+	return c, err
+}
+
+// ReadRegular reads a regular file of at most limit bytes. Anything else could
+// block, or never end.
+func ReadRegular(path string, limit int64) (b []byte, err error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("read %s: not a regular file", path)
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	b, err = io.ReadAll(io.LimitReader(file, limit+1))
+	if err != nil {
+		return nil, err
+	}
+	if int64(len(b)) > limit {
+		return nil, fmt.Errorf("read %s: larger than %d bytes", path, limit)
+	}
+	return b, nil
+}

@@ -1,0 +1,124 @@
+// Package app is what the commands of uwf share: the process's streams,
+// environment and clock, where things are (repository, storage root, store), who
+// this run is, and which exit code an error stands for. Everything is made when
+// it is first asked for, so `uwf --help` opens nothing. It never prints a result
+// and knows no command.
+package app
+
+import (
+	"context"
+	"crypto/rand"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/term"
+
+	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
+	"github.com/united-workforce/uwf/engine/config"
+	"github.com/united-workforce/uwf/engine/redact"
+	"github.com/united-workforce/uwf/engine/thread"
+)
+
+// IO are the process's streams.
+type IO struct {
+	In       io.Reader
+	Out, Err io.Writer
+	InTTY    bool
+	OutTTY   bool
+	ErrTTY   bool
+}
+
+// Factory gives commands what they depend on. Commands are tested with one whose
+// fields are set to fakes.
+type Factory struct {
+	IO      IO
+	Environ []string // the environment, KEY=value
+	Dir     string   // the working directory, absolute
+	Now     func() time.Time
+	Rand    io.Reader // random bytes for ids
+	// After delivers once d has passed, and returns a stop function; nil: a timer.
+	After func(d time.Duration) (<-chan time.Time, func())
+	// Machine names this machine and its boot; nil: as the system says.
+	Machine func() (host, boot string, err error)
+	// Git runs git in a folder and returns what it prints.
+	Git func(ctx context.Context, dir string, stdin []byte, args ...string) ([]byte, error)
+
+	// Exposed says why agents could read this process's environment; nil: they
+	// can't. Then nothing in it may be secret.
+	Exposed error
+	// ExpectStore is the id of the store that is meant; empty: any.
+	ExpectStore string
+	// Silence is how long a remote may say nothing before it counts as
+	// unreachable; 0: the transport's default.
+	Silence time.Duration
+	// SelfCommand runs this binary again; empty: the process's own executable.
+	SelfCommand []string
+	// Hook is called after each durable point of a step, by name. Fault
+	// injection only; nil in the binary that is shipped.
+	Hook func(point string)
+
+	// Format is the value of --format.
+	Format string
+
+	repoOnce   sync.Once
+	repo       Repo
+	configOnce sync.Once
+	config     *config.Config
+	configErr  error
+	locateOnce sync.Once
+	location   Location
+	locateErr  error
+	known      answers
+	redactOnce sync.Once
+	redactor   *redact.Redactor
+	redactErr  error
+	whoOnce    sync.Once
+	who        thread.Identity
+	whoErr     error
+}
+
+// New makes the Factory of this process.
+func New() (*Factory, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return nil, err
+	}
+	f := &Factory{
+		IO: IO{
+			In: os.Stdin, Out: os.Stdout, Err: os.Stderr,
+			InTTY: isTerminal(os.Stdin), OutTTY: isTerminal(os.Stdout), ErrTTY: isTerminal(os.Stderr),
+		},
+		Environ: os.Environ(), Dir: dir, Now: time.Now, Rand: rand.Reader,
+	}
+	f.Git = f.runGit
+	return f, nil
+}
+
+func isTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
+
+// Getenv is the last value of a variable in the Factory's environment.
+func (f *Factory) Getenv(name string) string {
+	for i := len(f.Environ) - 1; i >= 0; i-- {
+		if v, ok := strings.CutPrefix(f.Environ[i], name+"="); ok {
+			return v
+		}
+	}
+	return ""
+}
+
+// Printer prints results to stdout in the format that was asked for.
+func (f *Factory) Printer() output.Printer {
+	return output.Printer{Out: f.IO.Out, Format: output.Format(f.Format), TTY: f.IO.OutTTY, Color: f.IO.OutTTY && f.color()}
+}
+
+// Notes prints remarks for people to stderr, never results.
+func (f *Factory) Notes() *output.Writer {
+	return output.Printer{Out: f.IO.Err, Color: f.IO.ErrTTY && f.color()}.Text()
+}
+
+func (f *Factory) color() bool {
+	return f.Getenv("NO_COLOR") == "" && f.Getenv("TERM") != "dumb"
+}

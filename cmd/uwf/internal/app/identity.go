@@ -1,0 +1,66 @@
+package app
+
+import (
+	"encoding/hex"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+
+	"github.com/united-workforce/uwf/engine/thread"
+)
+
+// Identity names the job that this process is: a CI run and its attempt where the
+// environment says so (GITHUB_RUN_ID, GITHUB_RUN_ATTEMPT), else a random id of
+// its own. It is the same whenever one process asks.
+func (f *Factory) Identity() (thread.Identity, error) {
+	f.whoOnce.Do(func() { f.who, f.whoErr = f.identity() })
+	return f.who, f.whoErr
+}
+
+func (f *Factory) identity() (thread.Identity, error) {
+	who := thread.Identity{Attempt: 1, PID: os.Getpid(), Alive: alive}
+	ask := f.Machine
+	if ask == nil {
+		ask = thisMachine
+	}
+	var err error
+	if who.Host, who.Boot, err = ask(); err != nil {
+		return who, fmt.Errorf("ask for this machine's name: %w", err)
+	}
+	if who.Run = f.Getenv("GITHUB_RUN_ID"); who.Run == "" {
+		var b [8]byte
+		if _, err := io.ReadFull(f.Rand, b[:]); err != nil {
+			return who, fmt.Errorf("make an id for this run: %w", err)
+		}
+		who.Run = "local-" + hex.EncodeToString(b[:])
+		return who, nil
+	}
+	if v := f.Getenv("GITHUB_RUN_ATTEMPT"); v != "" {
+		if who.Attempt, err = strconv.Atoi(v); err != nil || who.Attempt < 1 {
+			return who, Usagef("GITHUB_RUN_ATTEMPT is %q: a number from 1 is expected", v)
+		}
+	}
+	return who, nil
+}
+
+func thisMachine() (host, boot string, err error) {
+	host, err = os.Hostname()
+	return host, bootID(), err
+}
+
+// bootID tells one boot of this machine from another; empty where the system
+// doesn't say.
+func bootID() string {
+	id, _ := readLine("/proc/sys/kernel/random/boot_id", "")
+	return id
+}
+
+// NextIdentity is the identity of the next step of this process. A CI run keeps
+// its own; a made-up one is made anew, so that each step has its own run.
+func (f *Factory) NextIdentity() (thread.Identity, error) {
+	if f.Getenv("GITHUB_RUN_ID") != "" {
+		return f.Identity()
+	}
+	return f.identity()
+}

@@ -1,0 +1,127 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Repo is the git repository that the working directory is in. The zero value
+// says that it is in none.
+type Repo struct {
+	Root string // the working tree's top folder
+	Dir  string // the git directory that holds the refs (the main one of linked worktrees)
+}
+
+// Repo finds the repository around the working directory, without running git.
+func (f *Factory) Repo() Repo {
+	f.repoOnce.Do(func() { f.repo = findRepo(f.Dir) })
+	return f.repo
+}
+
+// RepoRoot is the top folder of the repository around the working directory;
+// empty outside of one.
+func (f *Factory) RepoRoot() string { return f.Repo().Root }
+
+func findRepo(dir string) Repo {
+	for {
+		if git, ok := gitDir(filepath.Join(dir, ".git")); ok {
+			return Repo{Root: dir, Dir: git}
+		}
+		up := filepath.Dir(dir)
+		if up == dir {
+			return Repo{}
+		}
+		dir = up
+	}
+}
+
+// gitDir resolves a .git entry: a folder, or the file that a linked worktree or
+// a submodule has instead.
+func gitDir(entry string) (string, bool) {
+	info, err := os.Stat(entry)
+	if err != nil {
+		return "", false
+	}
+	if info.IsDir() {
+		_, err := os.Stat(filepath.Join(entry, "HEAD"))
+		return entry, err == nil
+	}
+	target, ok := readLine(entry, "gitdir: ")
+	if !ok {
+		return "", false
+	}
+	dir := resolve(filepath.Dir(entry), target)
+	if common, ok := readLine(filepath.Join(dir, "commondir"), ""); ok {
+		dir = resolve(dir, common)
+	}
+	return dir, true
+}
+
+func resolve(base, p string) string {
+	if filepath.IsAbs(p) {
+		return filepath.Clean(p)
+	}
+	return filepath.Join(base, p)
+}
+
+// readLine reads a small file of one line with that prefix.
+func readLine(file, prefix string) (string, bool) {
+	b, err := os.ReadFile(file)
+	if err != nil || len(b) > 4096 {
+		return "", false
+	}
+	return strings.CutPrefix(strings.TrimRight(string(b), "\r\n"), prefix)
+}
+
+// checkedOut names the working tree that has a branch checked out; empty when
+// there is none.
+func (r Repo) checkedOut(branch string) (string, error) {
+	want := "ref: refs/heads/" + branch
+	if line, ok := readLine(filepath.Join(r.Dir, "HEAD"), ""); ok && line == want {
+		return r.Root, nil
+	}
+	trees := filepath.Join(r.Dir, "worktrees")
+	entries, err := os.ReadDir(trees)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("look for linked worktrees: %w", err)
+	}
+	for _, e := range entries {
+		if line, ok := readLine(filepath.Join(trees, e.Name(), "HEAD"), ""); ok && line == want {
+			at, _ := readLine(filepath.Join(trees, e.Name(), "gitdir"), "")
+			return filepath.Dir(at), nil
+		}
+	}
+	return "", nil
+}
+
+// rootVariables name the storage root, in order of precedence. The last two are
+// those of earlier versions.
+func rootVariables() []string {
+	return []string{"UWF_HOME", "WORKFLOW_STORAGE_ROOT", "UNCAGED_WORKFLOW_STORAGE_ROOT"}
+}
+
+// StorageRoot is the folder for what belongs to the user and to no repository:
+// UWF_HOME, else the variables of earlier versions, else ~/.uwf. It need not
+// exist.
+func (f *Factory) StorageRoot() (string, error) {
+	for _, name := range rootVariables() {
+		if v := f.Getenv(name); v != "" {
+			return resolve(f.Dir, v), nil
+		}
+	}
+	home := f.Getenv("HOME")
+	if home == "" {
+		home = f.Getenv("USERPROFILE")
+	}
+	if home == "" {
+		return "", Usagef("no storage root: neither UWF_HOME nor HOME is set; set UWF_HOME to a folder of yours")
+	}
+	return filepath.Join(home, ".uwf"), nil
+}

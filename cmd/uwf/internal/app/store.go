@@ -1,0 +1,190 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/wire"
+)
+
+// Location is which store is meant (DESIGN §4, "Which store").
+type Location struct {
+	URL    string // of the git remote
+	Branch string // the state branch
+	// Kind says how it was found: "remote" by state.remote of the configuration,
+	// "repository" as the repository itself, "personal" outside of one.
+	Kind string
+}
+
+// The kinds of a Location.
+const (
+	RemoteStore     = "remote"
+	RepositoryStore = "repository"
+	PersonalStore   = "personal"
+)
+
+// Locate finds the store without opening it: state.remote of the configuration
+// (the name of one of the repository's remotes, or a URL); without it the
+// repository itself; outside of one the user's own store below the storage root.
+// It is found once.
+func (f *Factory) Locate(ctx context.Context) (Location, error) {
+	f.locateOnce.Do(func() { f.location, f.locateErr = f.locate(ctx) })
+	return f.location, f.locateErr
+}
+
+func (f *Factory) locate(ctx context.Context) (Location, error) {
+	c, err := f.Config()
+	if err != nil {
+		return Location{}, err
+	}
+	loc := Location{Branch: c.State.Branch}
+	if loc.Branch == "" {
+		loc.Branch = gitcas.DefaultBranch
+	}
+	r := f.Repo()
+	switch {
+	case c.State.Remote != "":
+		loc.Kind = RemoteStore
+		loc.URL, err = f.remoteURL(ctx, c.State.Remote)
+	case r.Root != "":
+		loc.Kind, loc.URL = RepositoryStore, fileURL(r.Dir)
+		err = r.refuseCheckedOut(loc.Branch)
+	default:
+		loc.Kind = PersonalStore
+		var root string
+		root, err = f.StorageRoot()
+		loc.URL = fileURL(filepath.Join(root, "store.git"))
+	}
+	return loc, err
+}
+
+func (r Repo) refuseCheckedOut(branch string) error {
+	tree, err := r.checkedOut(branch)
+	if err != nil {
+		return err
+	}
+	if tree != "" {
+		return Usagef("the state branch %s is checked out in %s, where a push can't move it: switch that working tree to another branch (git -C %s switch -)", branch, tree, tree)
+	}
+	return nil
+}
+
+// remoteURL resolves state.remote. A name is looked up as git does, with the
+// user's insteadOf rules.
+func (f *Factory) remoteURL(ctx context.Context, remote string) (string, error) {
+	base := f.RepoRoot()
+	if isRemoteName(remote) {
+		if base == "" {
+			return "", Usagef("state.remote is %q, the name of a git remote, but %s is in no repository: use a URL", remote, f.Dir)
+		}
+		out, err := f.Git(ctx, base, nil, "-c", "safe.directory="+base, "remote", "get-url", remote)
+		if err != nil {
+			return "", Usagef("state.remote is %q: %w; add it (git remote add %s URL), or set state.remote to a URL", remote, err, remote)
+		}
+		remote = strings.TrimSpace(string(out))
+	}
+	if strings.Contains(remote, "://") || filepath.IsAbs(remote) {
+		return remote, nil
+	}
+	if host, _, ok := strings.Cut(remote, ":"); ok && !strings.ContainsAny(host, `/\`) {
+		return remote, nil // ssh's short form, user@host:path
+	}
+	if base == "" {
+		base = f.Dir
+	}
+	return filepath.Join(base, remote), nil
+}
+
+// isRemoteName tells the name of a remote from a URL or path.
+func isRemoteName(s string) bool { return !strings.ContainsAny(s, `:/\`) && s != "." && s != ".." }
+
+func fileURL(path string) string {
+	return (&url.URL{Scheme: "file", Path: filepath.ToSlash(path)}).String()
+}
+
+// Store opens the store for reading or for changing what is there. It makes no
+// request yet. Where the user's own store does not exist yet, it is
+// gitcas.ErrNoStore.
+func (f *Factory) Store(ctx context.Context) (*gitcas.Store, error) {
+	loc, err := f.Locate(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if dir, ok := loc.personalDir(); ok {
+		if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("%w: not in a git repository, and %s does not exist yet; start a thread or put a workflow to make it", gitcas.ErrNoStore, dir)
+		}
+	}
+	return f.open(loc)
+}
+
+// NewStore opens the store for the commands that may begin one: init, workflow
+// put, thread start. It makes the user's own repository where that is meant and
+// missing; the state branch is made by the Store's Init.
+func (f *Factory) NewStore(ctx context.Context) (*gitcas.Store, error) {
+	loc, err := f.Locate(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if dir, ok := loc.personalDir(); ok {
+		if err := f.makePersonal(ctx, dir); err != nil {
+			return nil, err
+		}
+	}
+	return f.open(loc)
+}
+
+func (l Location) personalDir() (string, bool) {
+	u, err := url.Parse(l.URL)
+	if l.Kind != PersonalStore || err != nil {
+		return "", false
+	}
+	return filepath.FromSlash(u.Path), true
+}
+
+// makePersonal makes the bare repository unless it is there. It is made beside
+// its place and renamed, so that a killed process leaves no half of one.
+func (f *Factory) makePersonal(ctx context.Context, dir string) error {
+	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	parent := filepath.Dir(dir)
+	if err := os.MkdirAll(parent, 0o700); err != nil {
+		return fmt.Errorf("make the folder of your own store: %w", err)
+	}
+	tmp, err := os.MkdirTemp(parent, "store-*")
+	if err != nil {
+		return fmt.Errorf("make your own store: %w", err)
+	}
+	if _, err := f.Git(ctx, tmp, nil, "init", "--quiet", "--bare", "--template=", "."); err != nil {
+		return errors.Join(fmt.Errorf("make your own store: %w", err), os.RemoveAll(tmp))
+	}
+	if err := os.Rename(tmp, dir); err != nil {
+		if _, there := os.Stat(dir); there == nil {
+			return os.RemoveAll(tmp) // another process was faster
+		}
+		return errors.Join(fmt.Errorf("make your own store: %w", err), os.RemoveAll(tmp))
+	}
+	return nil
+}
+
+func (f *Factory) open(loc Location) (*gitcas.Store, error) {
+	remote, err := wire.Dial(loc.URL, wire.DialOptions{
+		BasicAuth: f.basicAuth(loc.URL), Env: f.Environ, Now: f.Now, Timeout: f.Silence,
+	})
+	if err != nil {
+		return nil, err
+	}
+	o := gitcas.Options{Branch: loc.Branch, Now: f.Now, ExpectStore: f.ExpectStore}
+	if loc.Kind == RemoteStore && f.RepoRoot() != "" {
+		o.LocalTip = func(ctx context.Context) (wire.ID, bool, error) { return f.localTip(ctx, loc.Branch) }
+	}
+	return gitcas.Open(remote, o), nil
+}

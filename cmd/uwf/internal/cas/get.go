@@ -1,0 +1,74 @@
+package cas
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
+	"github.com/united-workforce/uwf/gitcas/node"
+)
+
+// GetOptions are what `uwf cas get` works with.
+type GetOptions struct {
+	source
+	Printer output.Printer
+	Hash    string
+	Payload bool
+}
+
+// NewCmdGet makes `uwf cas get`. A runF that is not nil replaces the run.
+func NewCmdGet(f *app.Factory, runF func(context.Context, *GetOptions) error) *cobra.Command {
+	o := &GetOptions{source: source{Store: f.Store}}
+	cmd := &cobra.Command{
+		Use:   "get HASH",
+		Short: "Print a node",
+		Long: `Print a node: its type, payload and timestamp. It is looked up among the shared
+nodes, in the live threads and in the ended ones.`,
+		Example: "  uwf cas get 9W3MGR3184QYE\n  uwf cas get --payload 9W3MGR3184QYE",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.Hash, o.Printer = args[0], f.Printer()
+			if runF != nil {
+				return runF(cmd.Context(), o)
+			}
+			return getRun(cmd.Context(), o)
+		},
+	}
+	cmd.Flags().BoolVar(&o.Payload, "payload", false, "print the payload alone")
+	o.flags(cmd)
+	return cmd
+}
+
+func getRun(ctx context.Context, o *GetOptions) error {
+	h, err := parseHash(o.Hash)
+	if err != nil {
+		return err
+	}
+	l, err := o.open(ctx)
+	if err != nil {
+		return err
+	}
+	n, err := l.get(h)
+	if err != nil {
+		return err
+	}
+	if o.Payload {
+		return o.Printer.Print(ordered{n.Payload}, func(w *output.Writer) {
+			if s, ok := n.Payload.(string); ok {
+				w.Println(s)
+				return
+			}
+			printJSON(w, n.Payload)
+		})
+	}
+	return o.Printer.Print(shown(n), func(w *output.Writer) {
+		b, err := node.EncodeFile(n)
+		if err != nil {
+			w.Fail(err)
+			return
+		}
+		w.Printf("%s", b)
+	})
+}

@@ -1,0 +1,63 @@
+package cas
+
+import (
+	"context"
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
+	"github.com/united-workforce/uwf/gitcas/node"
+)
+
+// HasOptions are what `uwf cas has` works with.
+type HasOptions struct {
+	source
+	Printer output.Printer
+	Hash    string
+}
+
+// NewCmdHas makes `uwf cas has`. A runF that is not nil replaces the run.
+func NewCmdHas(f *app.Factory, runF func(context.Context, *HasOptions) error) *cobra.Command {
+	o := &HasOptions{source: source{Store: f.Store}}
+	cmd := &cobra.Command{
+		Use:     "has HASH",
+		Short:   "Tell whether a node is there",
+		Long:    "Tell whether a node is there: exit code 0 if it is, 1 if it is not.",
+		Example: "  uwf cas has 9W3MGR3184QYE && echo there",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.Hash, o.Printer = args[0], f.Printer()
+			if runF != nil {
+				return runF(cmd.Context(), o)
+			}
+			return hasRun(cmd.Context(), o)
+		},
+	}
+	o.flags(cmd)
+	return cmd
+}
+
+func hasRun(ctx context.Context, o *HasOptions) error {
+	h, err := parseHash(o.Hash)
+	if err != nil {
+		return err
+	}
+	l, err := o.open(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = l.Get(h)
+	there := err == nil
+	if err != nil && !errors.Is(err, node.ErrNotFound) {
+		return err // what can't be read is not "not there"
+	}
+	if err := o.Printer.Print(there, func(w *output.Writer) { w.Println(there) }); err != nil {
+		return err
+	}
+	if !there {
+		return &app.Exit{Code: 1}
+	}
+	return nil
+}

@@ -1,0 +1,120 @@
+package cas
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
+	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/gitcas/record"
+)
+
+// PutOptions are what `uwf cas put` works with.
+type PutOptions struct {
+	Printer output.Printer
+	Store   func(context.Context) (*gitcas.Store, error)
+	Read    func(name string, limit int64) ([]byte, error)
+	Now     func() time.Time
+	// NoSecret refuses a payload that holds one.
+	NoSecret func(ctx context.Context, what string, v any) error
+
+	Type string
+	File string
+}
+
+// NewCmdPut makes `uwf cas put`. A runF that is not nil replaces the run.
+func NewCmdPut(f *app.Factory, runF func(context.Context, *PutOptions) error) *cobra.Command {
+	o := &PutOptions{Store: f.Store, Read: f.ReadInput, Now: f.Now, NoSecret: f.NoSecret}
+	return &cobra.Command{
+		Use:   "put TYPE [FILE|-]",
+		Short: "Add a shared node",
+		Long: `Add a node to the shared ones and print its hash. The payload is JSON, from FILE or
+stdin, and has to fit its type. TYPE is a schema's hash or the name of a type that
+every store has (schema, string, number, integer, boolean, object, array, null).
+A node that is there already is left as it is.
+
+Only init, workflow put and thread start make a store where there is none yet.`,
+		Example: `  echo '{"type":"object","title":"point"}' | uwf cas put schema
+  uwf cas put FRBAB1BF0ZBCS alice.json`,
+		Args: cobra.RangeArgs(1, 2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.Type, o.Printer = args[0], f.Printer()
+			if len(args) == 2 {
+				o.File = args[1]
+			}
+			if runF != nil {
+				return runF(cmd.Context(), o)
+			}
+			return putRun(cmd.Context(), o)
+		},
+	}
+}
+
+func putRun(ctx context.Context, o *PutOptions) error {
+	typ, err := parseType(o.Type)
+	if err != nil {
+		return err
+	}
+	payload, err := readPayload(o.Read, o.File)
+	if err != nil {
+		return err
+	}
+	n, h, err := node.New(typ, payload, o.Now())
+	if err != nil {
+		return &app.UsageError{Err: err}
+	}
+	if err := o.NoSecret(ctx, "the payload", payload); err != nil {
+		return err
+	}
+	store, err := o.Store(ctx)
+	if err != nil {
+		return err
+	}
+	v, err := store.Load(ctx)
+	if err != nil {
+		return err
+	}
+	if err := fits(ctx, v, n); err != nil {
+		return err
+	}
+	nodes := []gitcas.PlacedNode{{Hash: h, Node: n}}
+	if schema, ok := record.Schemas()[typ]; ok {
+		// Every uwf knows it, but who reads the branch with git alone doesn't.
+		nodes = append(nodes, gitcas.PlacedNode{Hash: typ, Node: schema})
+	}
+	_, err = store.Update(ctx, v, func(v *gitcas.View) (*gitcas.Change, error) {
+		if _, err := v.Get(ctx, h); !errors.Is(err, node.ErrNotFound) {
+			return nil, err // it is there, or can't be read
+		}
+		return &gitcas.Change{
+			Subject:  fmt.Sprintf("put node %s", h),
+			Trailers: []gitcas.Trailer{{Key: "Uwf-Node", Value: string(h)}},
+			Nodes:    nodes,
+		}, nil
+	})
+	if err != nil {
+		return fmt.Errorf("put node %s: %w", h, err)
+	}
+	return o.Printer.Print(h, func(w *output.Writer) { w.Println(h) })
+}
+
+// fits checks a node against its type before anything is pushed, for errors that
+// speak of the payload.
+func fits(ctx context.Context, v *gitcas.View, n node.Node) error {
+	err := node.Check(v.Getter(ctx), n)
+	var schema *node.SchemaError
+	var payload *node.ValidationError
+	switch {
+	case errors.As(err, &schema), errors.As(err, &payload), errors.Is(err, node.ErrNotSchema), errors.Is(err, node.ErrTooLarge):
+		return &app.UsageError{Err: err}
+	case errors.Is(err, node.ErrNotFound):
+		return &app.UnknownError{What: "type", ID: string(n.Type), See: "uwf cas schema list"}
+	}
+	return err
+}

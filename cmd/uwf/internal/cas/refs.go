@@ -1,0 +1,67 @@
+package cas
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
+	"github.com/united-workforce/uwf/gitcas/node"
+)
+
+// RefsOptions are what `uwf cas refs` works with.
+type RefsOptions struct {
+	source
+	Printer output.Printer
+	Hash    string
+}
+
+// NewCmdRefs makes `uwf cas refs`. A runF that is not nil replaces the run.
+func NewCmdRefs(f *app.Factory, runF func(context.Context, *RefsOptions) error) *cobra.Command {
+	o := &RefsOptions{source: source{Store: f.Store}}
+	cmd := &cobra.Command{
+		Use:     "refs HASH",
+		Short:   "List what a node refers to",
+		Long:    "List the nodes that a node's payload refers to directly, without its type.",
+		Example: "  uwf cas refs 9W3MGR3184QYE",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.Hash, o.Printer = args[0], f.Printer()
+			if runF != nil {
+				return runF(cmd.Context(), o)
+			}
+			return refsRun(cmd.Context(), o)
+		},
+	}
+	o.flags(cmd)
+	return cmd
+}
+
+func refsRun(ctx context.Context, o *RefsOptions) error {
+	h, err := parseHash(o.Hash)
+	if err != nil {
+		return err
+	}
+	l, err := o.open(ctx)
+	if err != nil {
+		return err
+	}
+	n, err := l.get(h)
+	if err != nil {
+		return err
+	}
+	var schemas node.Schemas
+	refs, err := schemas.Refs(l, n)
+	if err != nil {
+		return err
+	}
+	if refs == nil {
+		refs = []node.Hash{}
+	}
+	return o.Printer.Print(refs, func(w *output.Writer) {
+		for _, r := range refs {
+			w.Println(r)
+		}
+	})
+}

@@ -1,0 +1,58 @@
+package cas
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
+)
+
+// SchemaListOptions are what `uwf cas schema list` works with.
+type SchemaListOptions struct {
+	source
+	Printer output.Printer
+}
+
+// NewCmdSchemaList makes `uwf cas schema list`. A runF that is not nil replaces
+// the run.
+func NewCmdSchemaList(f *app.Factory, runF func(context.Context, *SchemaListOptions) error) *cobra.Command {
+	o := &SchemaListOptions{source: source{Store: f.Store}}
+	return &cobra.Command{
+		Use:     "list",
+		Short:   "List the schemas",
+		Long:    "List the schemas that every uwf knows, and those among the shared nodes.",
+		Example: "  uwf cas schema list",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o.Printer = f.Printer()
+			if runF != nil {
+				return runF(cmd.Context(), o)
+			}
+			return schemaListRun(cmd.Context(), o)
+		},
+	}
+}
+
+func schemaListRun(ctx context.Context, o *SchemaListOptions) error {
+	l, err := o.open(ctx)
+	if err != nil {
+		return err
+	}
+	list, err := l.schemas(ctx)
+	if err != nil {
+		return err
+	}
+	return o.Printer.Print(list, func(w *output.Writer) {
+		rows := make([][]string, len(list))
+		for i, s := range list {
+			from := "shared"
+			if s.BuiltIn {
+				from = "built in"
+			}
+			rows[i] = []string{string(s.Hash), s.Title, from}
+		}
+		w.Table([]string{"HASH", "TITLE", "FROM"}, rows)
+	})
+}

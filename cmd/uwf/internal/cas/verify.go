@@ -1,0 +1,97 @@
+package cas
+
+import (
+	"context"
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
+	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/gitcas/node"
+)
+
+// VerifyOptions are what `uwf cas verify` works with.
+type VerifyOptions struct {
+	source
+	Printer output.Printer
+	Hash    string
+	Deep    bool
+}
+
+// NewCmdVerify makes `uwf cas verify`. A runF that is not nil replaces the run.
+func NewCmdVerify(f *app.Factory, runF func(context.Context, *VerifyOptions) error) *cobra.Command {
+	o := &VerifyOptions{source: source{Store: f.Store}}
+	cmd := &cobra.Command{
+		Use:   "verify HASH",
+		Short: "Check a node's hash and schema",
+		Long: `Check that a node's content hashes to its address and fits its schema. With --deep,
+check everything that it reaches too. Exit code 5 if something is wrong.`,
+		Example: "  uwf cas verify 9W3MGR3184QYE\n  uwf cas verify --deep 9W3MGR3184QYE",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.Hash, o.Printer = args[0], f.Printer()
+			if runF != nil {
+				return runF(cmd.Context(), o)
+			}
+			return verifyRun(cmd.Context(), o)
+		},
+	}
+	cmd.Flags().BoolVar(&o.Deep, "deep", false, "check everything that the node reaches")
+	o.flags(cmd)
+	return cmd
+}
+
+// verdict is the result of `uwf cas verify`.
+type verdict struct {
+	Hash    node.Hash `json:"hash"`
+	OK      bool      `json:"ok"`
+	Checked int       `json:"checked"`
+	Problem string    `json:"problem,omitempty"`
+}
+
+func verifyRun(ctx context.Context, o *VerifyOptions) error {
+	h, err := parseHash(o.Hash)
+	if err != nil {
+		return err
+	}
+	l, err := o.open(ctx)
+	if err != nil {
+		return err
+	}
+	if _, err := l.get(h); errors.As(err, new(*app.UnknownError)) {
+		return err
+	}
+	v := verdict{Hash: h}
+	var schemas node.Schemas
+	err = schemas.Walk(l, h, func(h node.Hash, n node.Node) error {
+		v.Checked++
+		if err := errors.Join(node.Verify(h, n), schemas.Check(l, n)); err != nil {
+			return err
+		}
+		if !o.Deep {
+			return node.ErrSkip
+		}
+		return nil
+	})
+	if ctx.Err() != nil {
+		return err
+	}
+	if v.OK = err == nil; !v.OK {
+		v.Problem = err.Error()
+	}
+	err = o.Printer.Print(v, func(w *output.Writer) {
+		if v.OK {
+			w.Good("ok")
+			w.Printf("  %s, %d checked\n", v.Hash, v.Checked)
+			return
+		}
+		w.Bad("damaged")
+		w.Printf("  %s: %s\n", v.Hash, v.Problem)
+	})
+	if err == nil && !v.OK {
+		return &app.Exit{Code: int(thread.CodeDamaged)}
+	}
+	return err
+}

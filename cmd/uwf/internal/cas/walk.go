@@ -1,0 +1,98 @@
+package cas
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
+	"github.com/united-workforce/uwf/gitcas/node"
+)
+
+// WalkOptions are what `uwf cas walk` works with.
+type WalkOptions struct {
+	source
+	Printer output.Printer
+	Hash    string
+}
+
+// NewCmdWalk makes `uwf cas walk`. A runF that is not nil replaces the run.
+func NewCmdWalk(f *app.Factory, runF func(context.Context, *WalkOptions) error) *cobra.Command {
+	o := &WalkOptions{source: source{Store: f.Store}}
+	cmd := &cobra.Command{
+		Use:   "walk HASH",
+		Short: "List everything that a node reaches",
+		Long: `List a node and everything that it reaches by references and types, each once,
+parents before children. A node that is missing is an error.`,
+		Example: "  uwf cas walk 9W3MGR3184QYE",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.Hash, o.Printer = args[0], f.Printer()
+			if runF != nil {
+				return runF(cmd.Context(), o)
+			}
+			return walkRun(cmd.Context(), o)
+		},
+	}
+	o.flags(cmd)
+	return cmd
+}
+
+// visited is one node of a walk.
+type visited struct {
+	Hash  node.Hash `json:"hash"`
+	Type  node.Hash `json:"type"`
+	Title string    `json:"title,omitempty"` // of its type
+}
+
+func walkRun(ctx context.Context, o *WalkOptions) error {
+	h, err := parseHash(o.Hash)
+	if err != nil {
+		return err
+	}
+	l, err := o.open(ctx)
+	if err != nil {
+		return err
+	}
+	if _, err := l.get(h); err != nil {
+		return err
+	}
+	var list []visited
+	err = node.Walk(l, h, func(h node.Hash, n node.Node) error {
+		list = append(list, visited{Hash: h, Type: n.Type, Title: l.title(n.Type)})
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return o.Printer.Print(list, func(w *output.Writer) {
+		for _, v := range list {
+			w.Printf("%s  %s", v.Hash, v.Type)
+			w.Faint("  " + output.Line(v.Title, 60))
+			w.Printf("\n")
+		}
+	})
+}
+
+// title is a schema's title, for people.
+func (l *lookup) title(schema node.Hash) string {
+	n, err := l.Get(schema)
+	if err != nil {
+		return "" // the walk itself reports it
+	}
+	return titleOf(schema, n)
+}
+
+// titleOf is what a schema calls itself: its title, else its type.
+func titleOf(h node.Hash, n node.Node) string {
+	if h == node.MetaSchema {
+		return "schema"
+	}
+	m, _ := n.Payload.(map[string]any)
+	if t, ok := m["title"].(string); ok {
+		return t
+	}
+	t, _ := m["type"].(string)
+	return t
+}

@@ -1,0 +1,167 @@
+// Package demo is `uwf demo`: a thread from a written issue to a green test, one
+// step per fresh process and fresh clone, with nothing shared but a git remote.
+// The model's words are replayed; everything else is real. It needs git and go
+// on PATH, and touches nothing outside its own folder.
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
+	"github.com/united-workforce/uwf/gitcas/gitserver"
+)
+
+// Options are what the command needs of its process.
+type Options struct {
+	Self    []string // this binary
+	Environ []string
+	Printer output.Printer
+	Keep    string // folder to leave everything in; empty: a temporary one
+	Now     func() time.Time
+}
+
+// NewCmd returns `uwf demo`.
+func NewCmd(o func() (Options, error), run func(context.Context, Options) error) *cobra.Command {
+	var keep string
+	cmd := &cobra.Command{
+		Use:   "demo",
+		Short: "Watch a team of agents solve an issue: no key, no network, no configuration",
+		Long: `Watch a team of agents solve an issue: no key, no network, no configuration.
+
+The demo makes a small Go repository with a failing test and an issue, serves it
+from a git server on 127.0.0.1, and lets a planner, a developer and a reviewer
+work on it. Each step runs in a fresh process in a fresh clone, as a CI job does;
+only the git remote connects them. The tools really edit files and run go test.
+The model's words are replayed from a cassette that was written by hand.`,
+		Example: "  uwf demo\n  uwf demo --keep /tmp/uwf-demo",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			opts, err := o()
+			if err != nil {
+				return err
+			}
+			opts.Keep = keep
+			if run == nil {
+				run = Run
+			}
+			return run(cmd.Context(), opts)
+		},
+	}
+	cmd.Flags().StringVar(&keep, "keep", "", "leave everything in `DIR` to look at (must not exist, or be empty)")
+	return cmd
+}
+
+// stage is a running demo.
+type stage struct {
+	Options
+	w      *output.Writer
+	dir    string // everything lies below it
+	remote string // URL of the bare repository
+	thread string
+	jobs   int
+}
+
+// Run plays the demo.
+func Run(ctx context.Context, o Options) error {
+	s := &stage{Options: o, w: o.Printer.Text()}
+	err := s.play(ctx)
+	if ferr := s.w.Flush(); err == nil {
+		err = ferr
+	}
+	return err
+}
+
+func (s *stage) play(ctx context.Context) error {
+	for _, tool := range []string{"git", "go"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			return fmt.Errorf("the demo needs %s on PATH: %w", tool, err)
+		}
+	}
+	remove, err := s.makeDir()
+	if err != nil {
+		return err
+	}
+	defer remove()
+	stop, err := s.serve(ctx)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	if err := s.seed(ctx); err != nil {
+		return err
+	}
+	if err := s.start(ctx); err != nil {
+		return err
+	}
+	steps, err := s.steps(ctx)
+	if err != nil {
+		return err
+	}
+	return s.show(ctx, steps)
+}
+
+// makeDir makes the demo's folder. What it returns removes it again, unless the
+// folder is to be kept.
+func (s *stage) makeDir() (func(), error) {
+	if s.Keep == "" {
+		dir, err := os.MkdirTemp("", "uwf-demo-")
+		if err != nil {
+			return nil, fmt.Errorf("make a folder for the demo: %w", err)
+		}
+		s.dir = dir
+		return func() { _ = os.RemoveAll(dir) }, nil
+	}
+	dir, err := filepath.Abs(s.Keep)
+	if err != nil {
+		return nil, fmt.Errorf("--keep %s: %w", s.Keep, err)
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("--keep: %w", err)
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, fmt.Errorf("--keep: %w", err)
+	}
+	if len(entries) > 0 {
+		return nil, app.Usagef("--keep %s: the folder is not empty; name one that is, or that does not exist", s.Keep)
+	}
+	s.dir = dir
+	return func() {}, nil
+}
+
+// serve makes the bare repository and serves it over loopback HTTP; where git
+// has no http-backend, over file://.
+func (s *stage) serve(ctx context.Context) (func(), error) {
+	root := filepath.Join(s.dir, "server")
+	bare := filepath.Join(root, "blog.git")
+	if err := os.MkdirAll(root, 0o755); err != nil {
+		return nil, fmt.Errorf("make the demo's server folder: %w", err)
+	}
+	if _, err := s.git(ctx, s.dir, "init", "-q", "--bare", "-b", "main", bare); err != nil {
+		return nil, err
+	}
+	served := gitserver.Available("git") == nil
+	if !served {
+		s.remote = "file://" + bare
+		s.w.Printf("git http-backend is not installed here: the remote is %s instead of a server.\n", s.remote)
+		return func() {}, nil
+	}
+	srv, err := gitserver.Serve(root, gitserver.Options{})
+	if err != nil {
+		return nil, fmt.Errorf("serve the demo's repository: %w", err)
+	}
+	s.remote = srv.URL + "/blog.git"
+	return func() { _ = srv.Close() }, nil
+}
+
+// errStopped ends a demo whose thread did not come to its end.
+var errStopped = errors.New("the demo's thread did not end")

@@ -1,0 +1,277 @@
+package demo
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/tools/txtar"
+
+	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/examples"
+)
+
+// maxJobs stops a demo that goes in circles.
+const maxJobs = 12
+
+// seed puts the repository, with workflow and configuration, on the remote.
+func (s *stage) seed(ctx context.Context) error {
+	raw, err := fs.ReadFile(examples.Files, "demo/repo.txtar")
+	if err != nil {
+		return fmt.Errorf("read the demo's repository: %w", err)
+	}
+	dir := filepath.Join(s.dir, "seed")
+	for _, f := range txtar.Parse(raw).Files {
+		if err := write(filepath.Join(dir, f.Name), f.Data); err != nil {
+			return err
+		}
+	}
+	for name, from := range map[string]string{
+		".uwf/workflows/solve-issue.yaml": "solve-issue.yaml",
+		"../cassette.yaml":                "demo/cassette.yaml",
+		"../issue.md":                     "demo/issue.md",
+	} {
+		data, err := fs.ReadFile(examples.Files, from)
+		if err != nil {
+			return fmt.Errorf("read the demo's %s: %w", from, err)
+		}
+		if err := write(filepath.Join(dir, name), data); err != nil {
+			return err
+		}
+	}
+	if err := write(filepath.Join(dir, ".uwf/config.yaml"), []byte("state:\n  remote: origin\n")); err != nil {
+		return err
+	}
+	for _, args := range [][]string{
+		{"init", "-q", "-b", "main"}, {"add", "-A"}, {"commit", "-q", "-m", "A small blog"},
+		{"push", "-q", s.remote, "main"},
+	} {
+		if _, err := s.git(ctx, dir, args...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func write(name string, data []byte) error {
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		return fmt.Errorf("write the demo's files: %w", err)
+	}
+	if err := os.WriteFile(name, data, 0o644); err != nil {
+		return fmt.Errorf("write the demo's files: %w", err)
+	}
+	return nil
+}
+
+// start shows what is wrong, and starts the thread.
+func (s *stage) start(ctx context.Context) error {
+	issue, err := os.ReadFile(filepath.Join(s.dir, "issue.md"))
+	if err != nil {
+		return fmt.Errorf("read the issue: %w", err)
+	}
+	s.heading("The issue")
+	s.quote(string(issue))
+	clone, err := s.clone(ctx, "main")
+	if err != nil {
+		return err
+	}
+	s.heading("go test ./... before")
+	out, err := s.run(ctx, clone, "go", "test", "./...")
+	if err == nil {
+		return fmt.Errorf("the demo's test should fail at the beginning, and passes:\n%s", out)
+	}
+	s.quote(out)
+	var started thread.Started
+	if err := s.uwf(ctx, clone, &started, "thread", "start", "solve-issue", "-p", "@"+filepath.Join(s.dir, "issue.md")); err != nil {
+		return err
+	}
+	s.thread = string(started.Thread)
+	return nil
+}
+
+// steps runs jobs until the thread has ended: each a fresh clone and a fresh
+// process that does one step.
+func (s *stage) steps(ctx context.Context) ([]thread.Result, error) {
+	s.heading("The thread " + s.thread)
+	s.w.Printf("workflow solve-issue · one fresh clone and one fresh process a step · remote %s\n", s.remote)
+	s.w.Faint("The model's words are replayed from examples/demo/cassette.yaml, written by hand; the tools are real.")
+	s.w.Println()
+	var all []thread.Result
+	for range maxJobs {
+		clone, err := s.clone(ctx, "main")
+		if err != nil {
+			return nil, err
+		}
+		began := s.Now()
+		var r thread.Result
+		err = s.uwf(ctx, clone, &r, "thread", "step", s.thread, "--workspace", ".", "--agent", "builtin",
+			"--allow-shell", "--replay", filepath.Join(s.dir, "cassette.yaml"))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, r)
+		s.stepLine(r, s.Now().Sub(began).Seconds())
+		if r.Done {
+			return all, nil
+		}
+	}
+	return nil, fmt.Errorf("%w within %d jobs", errStopped, maxJobs)
+}
+
+func (s *stage) stepLine(r thread.Result, seconds float64) {
+	s.w.Printf("job %d  ", s.jobs-1)
+	s.w.Bold(fmt.Sprintf("%-9s", r.Role))
+	s.w.Printf(" → ")
+	verdict := fmt.Sprintf("%-8s", r.Result)
+	if r.Result == "rejected" {
+		s.w.Warn(verdict)
+	} else {
+		s.w.Good(verdict)
+	}
+	if u := r.Usage; u != nil {
+		s.w.Printf("  %d turns, %5d tokens in, %4d out, $%.4f, %.1f s", u.Turns, u.InputTokens, u.OutputTokens, u.CostUSD, seconds)
+	}
+	next := "next: " + r.NextRole
+	if r.Done {
+		next = "the thread ends"
+	}
+	s.w.Printf("  %s\n", next)
+	_ = s.w.Flush()
+}
+
+// show prints what the thread left behind.
+func (s *stage) show(ctx context.Context, steps []thread.Result) error {
+	last := steps[len(steps)-1]
+	if last.Work == nil {
+		return fmt.Errorf("%w: it has no work branch", errStopped)
+	}
+	clone, err := s.clone(ctx, last.Work.Branch)
+	if err != nil {
+		return err
+	}
+	s.heading("What changed: git diff main..." + last.Work.Branch)
+	diff, err := s.git(ctx, clone, "diff", "--stat", "--patch", "origin/main..."+"origin/"+last.Work.Branch)
+	if err != nil {
+		return err
+	}
+	s.quote(diff)
+	s.heading("The state branch: git log uwf-state")
+	log, err := s.git(ctx, clone, "log", "--format=%h  %s", "origin/uwf-state")
+	if err != nil {
+		return err
+	}
+	s.quote(log)
+	s.heading("go test ./... after")
+	out, err := s.run(ctx, clone, "go", "test", "./...")
+	if err != nil {
+		return fmt.Errorf("the demo's test should pass at the end:\n%s", out)
+	}
+	s.quote(out)
+	s.further(clone, last)
+	return nil
+}
+
+func (s *stage) further(clone string, last thread.Result) {
+	s.heading("Look further")
+	if s.Keep == "" {
+		s.w.Println("Run it again as  uwf demo --keep DIR  to look at all of this with git and uwf:")
+		clone = "DIR/" + filepath.Base(clone)
+	}
+	for _, line := range [][2]string{
+		{"cd " + clone, "the last clone"},
+		{"git log origin/uwf-state -- threads/" + s.thread, "what happened, with each output"},
+		{"git log -p origin/" + last.Work.Branch, "what the agents edited, step by step"},
+		{"uwf thread read " + s.thread, "the whole conversation"},
+		{"uwf thread steps " + s.thread, "the steps and what they cost"},
+		{"uwf fsck --history", "every hash, schema and chain checked"},
+	} {
+		s.w.Printf("  %-70s ", line[0])
+		s.w.Faint("# " + line[1])
+		s.w.Println()
+	}
+	if s.Keep != "" {
+		s.w.Println("The server is gone now; the clones point to it by URL. To use them:")
+		s.w.Printf("  git -C %s remote set-url origin file://%s\n", clone, filepath.Join(s.dir, "server", "blog.git"))
+	}
+}
+
+// clone makes a fresh clone, as a CI job's checkout does.
+func (s *stage) clone(ctx context.Context, branch string) (string, error) {
+	s.jobs++
+	dir := filepath.Join(s.dir, fmt.Sprintf("job-%d", s.jobs-1))
+	_, err := s.git(ctx, s.dir, "clone", "-q", "-b", branch, s.remote, dir)
+	return dir, err
+}
+
+// uwf runs this binary in a folder, as a job does, and decodes what it prints.
+func (s *stage) uwf(ctx context.Context, dir string, into any, args ...string) error {
+	words := append(append([]string{}, s.Self...), args...)
+	cmd := exec.CommandContext(ctx, words[0], words[1:]...)
+	cmd.Dir = dir
+	cmd.Env = append(s.env(), "UWF_HOME="+filepath.Join(s.dir, fmt.Sprintf("home-%d", s.jobs)))
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("uwf %s: %w\n%s", strings.Join(args, " "), err, strings.TrimSpace(errs.String()+out.String()))
+	}
+	if err := json.Unmarshal(out.Bytes(), into); err != nil {
+		return fmt.Errorf("uwf %s printed no JSON: %w\n%s", strings.Join(args, " "), err, out.String())
+	}
+	return nil
+}
+
+// git runs git with nobody's configuration.
+func (s *stage) git(ctx context.Context, dir string, args ...string) (string, error) {
+	return s.run(ctx, dir, "git", args...)
+}
+
+func (s *stage) run(ctx context.Context, dir, name string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir = dir
+	cmd.Env = s.env()
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return string(out), fmt.Errorf("%s %s in %s: %w\n%s", name, strings.Join(args, " "), dir, err, strings.TrimSpace(string(out)))
+	}
+	return string(out), nil
+}
+
+// env is the environment of the demo's processes: no configuration of the
+// machine's user, no provider's key.
+func (s *stage) env() []string {
+	keep := map[string]bool{
+		"PATH": true, "HOME": true, "TMPDIR": true, "LANG": true, "SSL_CERT_FILE": true, "SYSTEMROOT": true,
+		"GOCACHE": true, "GOPATH": true, "GOMODCACHE": true, "GOROOT": true, "GOTOOLCHAIN": true, "GOPROXY": true,
+	}
+	var env []string
+	for _, kv := range s.Environ {
+		if name, _, ok := strings.Cut(kv, "="); ok && keep[name] {
+			env = append(env, kv)
+		}
+	}
+	return append(env,
+		"GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_TERMINAL_PROMPT=0", "LC_ALL=C",
+		"GIT_AUTHOR_NAME=uwf demo", "GIT_AUTHOR_EMAIL=demo@localhost",
+		"GIT_COMMITTER_NAME=uwf demo", "GIT_COMMITTER_EMAIL=demo@localhost",
+		"GOFLAGS=-mod=mod", "GOWORK=off")
+}
+
+func (s *stage) heading(text string) {
+	s.w.Println()
+	s.w.Bold("── " + text)
+	s.w.Println()
+}
+
+// quote prints text of files and programs, indented.
+func (s *stage) quote(text string) {
+	for line := range strings.Lines(strings.TrimRight(text, "\n") + "\n") {
+		s.w.Printf("  %s\n", strings.TrimRight(line, "\n"))
+	}
+	_ = s.w.Flush()
+}

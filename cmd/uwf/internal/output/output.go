@@ -1,0 +1,109 @@
+// Package output prints the results of commands: as JSON or YAML for programs, as
+// text for people. What comes from agents, users or the store can hold anything,
+// so whatever is printed as text goes through one filter that makes terminal
+// escapes visible instead of effective. It never decides what to print.
+package output
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// Format is how results are printed.
+type Format string
+
+// The formats. Auto is text on a terminal and JSON elsewhere.
+const (
+	Auto Format = ""
+	JSON Format = "json"
+	YAML Format = "yaml"
+	Text Format = "text"
+)
+
+// ParseFormat reads the value of --format.
+func ParseFormat(s string) (Format, error) {
+	switch f := Format(s); f {
+	case Auto, JSON, YAML, Text:
+		return f, nil
+	}
+	return "", fmt.Errorf("unknown format %q: use json, yaml or text", s)
+}
+
+// Printer prints to one stream.
+type Printer struct {
+	Out    io.Writer
+	Format Format
+	TTY    bool // Out is a terminal
+	Color  bool // Out may be coloured
+}
+
+// Chosen is the format that results are printed in, never Auto.
+func (p Printer) Chosen() Format {
+	switch {
+	case p.Format != Auto:
+		return p.Format
+	case p.TTY:
+		return Text
+	}
+	return JSON
+}
+
+// Print prints one result. v is marshalled as encoding/json does it, unless the
+// format is text: then text writes it.
+func (p Printer) Print(v any, text func(*Writer)) error {
+	var b []byte
+	var err error
+	switch p.Chosen() {
+	case Text:
+		w := p.Text()
+		text(w)
+		return w.Flush()
+	case YAML:
+		b, err = encodeYAML(v)
+	default:
+		b, err = encodeJSON(v)
+	}
+	if err != nil {
+		return fmt.Errorf("print the result: %w", err)
+	}
+	if _, err := p.Out.Write(b); err != nil {
+		return fmt.Errorf("print the result: %w", err)
+	}
+	return nil
+}
+
+// Text is a writer of filtered text to the printer's stream, for output that
+// goes on for a while. Flush tells whether all was written.
+func (p Printer) Text() *Writer { return &Writer{out: p.Out, color: p.Color} }
+
+// encodeJSON writes indented JSON. HTML's characters stay readable; characters
+// that a terminal acts on are written as escapes, which mean the same in JSON.
+func encodeJSON(v any) ([]byte, error) {
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	if err := e.Encode(v); err != nil {
+		return nil, err
+	}
+	return []byte(escapeUnsafe(b.String())), nil
+}
+
+// escapeUnsafe rewrites unsafe characters as \uXXXX. In JSON and in double quotes
+// of YAML these are the same text.
+func escapeUnsafe(s string) string {
+	if strings.IndexFunc(s, unsafeRune) < 0 {
+		return s
+	}
+	var b strings.Builder
+	for _, r := range s {
+		if unsafeRune(r) {
+			fmt.Fprintf(&b, `\u%04x`, r)
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,133 @@
+package run
+
+import (
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
+	engine "github.com/united-workforce/uwf/engine/thread"
+)
+
+// refresh is how often the live line is written anew on a terminal.
+const refresh = 200 * time.Millisecond
+
+// liveWidth is the length of the live line, in characters.
+const liveWidth = 79
+
+// progress shows on stderr who works, on what and for how long: a live line on a
+// terminal, plain lines elsewhere.
+type progress struct {
+	notes *output.Writer
+	raw   io.Writer // the terminal, for the live line; nil elsewhere
+	now   func() time.Time
+
+	mu     sync.Mutex
+	line   string // what the live line says, without time and cost
+	cost   string
+	since  time.Time // when that began
+	stop   chan struct{}
+	ended  sync.WaitGroup
+	closed bool
+}
+
+func newProgress(f *app.Factory) *progress {
+	p := &progress{notes: f.Notes(), now: f.Now, stop: make(chan struct{})}
+	if f.IO.ErrTTY {
+		p.raw = f.IO.Err
+		p.ended.Go(p.tick)
+	}
+	return p
+}
+
+func (p *progress) tick() {
+	t := time.NewTicker(refresh)
+	defer t.Stop()
+	for {
+		select {
+		case <-p.stop:
+			return
+		case <-t.C:
+			p.mu.Lock()
+			p.draw()
+			p.mu.Unlock()
+		}
+	}
+}
+
+// draw writes the live line; the lock is held.
+func (p *progress) draw() {
+	if p.raw == nil || p.line == "" {
+		return
+	}
+	text := fmt.Sprintf("%s  %s", p.now().Sub(p.since).Round(time.Second), p.cost)
+	// One line of a terminal of eighty columns: the end, which changes, is kept.
+	room := max(liveWidth-len(text)-2, 10)
+	_, _ = fmt.Fprintf(p.raw, "\r\x1b[K%s  %s", output.Line(p.line, room), text)
+}
+
+// erase takes the live line away; the lock is held.
+func (p *progress) erase() {
+	if p.raw != nil && p.line != "" {
+		_, _ = fmt.Fprint(p.raw, "\r\x1b[K")
+	}
+	p.line = ""
+}
+
+func (p *progress) started(s engine.Started) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if s.Existed {
+		p.notes.Printf("thread %s is alive with this key; going on with it\n", s.Thread)
+		return
+	}
+	p.notes.Printf("thread %s of %s\n", s.Thread, s.Workflow)
+}
+
+func (p *progress) event(ev engine.Event) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch ev.Kind {
+	case "agent":
+		p.line, p.cost, p.since = fmt.Sprintf("step %d  %s works (%s): %s", ev.Step, ev.Role, ev.Agent, output.Line(ev.Text, 60)), "", p.now()
+		if p.raw == nil {
+			p.notes.Printf("%s\n", p.line)
+		}
+		p.draw()
+	case "tokens":
+		p.cost = fmt.Sprintf("%d tokens, $%.4f", ev.Usage.InputTokens+ev.Usage.OutputTokens, ev.Usage.CostUSD)
+		p.draw()
+	case "notice":
+		line := p.line
+		p.erase()
+		p.notes.Printf("note: %s\n", ev.Text)
+		p.line = line
+		p.draw()
+	case "committed", "ended", "suspended":
+		p.erase()
+		if ev.Status == "" {
+			p.notes.Printf("step %d  %s waits for a person: %s\n", ev.Step, ev.Role, ev.Text)
+			return
+		}
+		p.notes.Printf("step %d  ", ev.Step)
+		p.notes.Bold(ev.Role)
+		u := ev.Usage
+		p.notes.Printf(" → %s  %s, %d tokens in, %d out, $%.4f\n", ev.Status,
+			(time.Duration(u.DurationMs) * time.Millisecond).Round(100*time.Millisecond), u.InputTokens, u.OutputTokens, u.CostUSD)
+	}
+}
+
+// close ends the live line. It may be called twice.
+func (p *progress) close() {
+	p.mu.Lock()
+	p.erase()
+	first := !p.closed
+	p.closed = true
+	p.mu.Unlock()
+	if first {
+		close(p.stop)
+		p.ended.Wait()
+	}
+}

@@ -1,0 +1,176 @@
+// Package run is `uwf run`: starting a thread and stepping it until it ends or
+// waits for a person, in this process. Each step is one whole run of the step
+// protocol, as `uwf thread step` does it.
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/thread"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/worker"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/workflow"
+	engine "github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/gitcas"
+)
+
+// Options are what `uwf run` works with.
+type Options struct {
+	Factory *app.Factory
+	Worker  worker.Options
+	Start   thread.StartOptions
+}
+
+// NewCmdRun makes `uwf run`. A runF that is not nil replaces the run.
+func NewCmdRun(f *app.Factory, runF func(context.Context, *Options) error) *cobra.Command {
+	o := &Options{Factory: f, Start: thread.StartOptions{Factory: f}}
+	cmd := &cobra.Command{
+		Use:   "run WORKFLOW",
+		Short: "Start a thread and step it until it ends or waits",
+		Long: `Start a thread of a workflow and step it until it ends or waits for a person, showing
+who works, on what, for how long and at what cost.
+
+The agents work in a folder of their own, made from this repository's head; what they
+did is on the branch uwf/<thread>. Stop it at any time: nothing finished is lost, and
+uwf thread step goes on where it stood.`,
+		Example: `  uwf run solve-issue -p "The parser panics on an empty file"
+  uwf run ./review.yaml -p @task.md --allow-shell
+  uwf run ./review.yaml -p test --agent "uwf agent mock script.yaml"`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.Start.Workflow = args[0]
+			if runF != nil {
+				return runF(cmd.Context(), o)
+			}
+			return runRun(cmd.Context(), o)
+		},
+	}
+	fl := cmd.Flags()
+	fl.StringVarP(&o.Start.Prompt, "prompt", "p", "", "what to do: a `TEXT`, @FILE, or - for stdin")
+	fl.StringVar(&o.Start.Base, "base", "", "begin from this branch, tag or commit (`REF`)")
+	fl.StringVar(&o.Start.Key, "key", "", "start only one thread at a time with this `KEY`")
+	thread.WorkerFlags(cmd, &o.Worker)
+	return cmd
+}
+
+// outcome is the JSON of `uwf run`.
+type outcome struct {
+	engine.Result
+	Steps []engine.Result `json:"steps"`
+}
+
+func runRun(ctx context.Context, o *Options) error {
+	if err := o.Start.ReadPrompt(); err != nil {
+		return err
+	}
+	show := newProgress(o.Factory)
+	defer show.close()
+	o.Worker.Observe = show.event
+	w, err := worker.New(ctx, o.Factory, withNew(o.Worker))
+	if err != nil {
+		return err
+	}
+	if err := ready(ctx, w, o); err != nil {
+		return err
+	}
+	started, err := thread.Start(ctx, &o.Start)
+	if err != nil {
+		return err
+	}
+	show.started(started)
+	if err := w.Use(ctx, started.Thread); err != nil {
+		return err
+	}
+	out, err := steps(ctx, w, started.Thread, o.Worker.Agent)
+	w.Leave(ctx)
+	show.close()
+	if out.Done {
+		err = w.Tidy(started.Thread)
+	}
+	perr := o.Factory.Printer().Print(out, func(p *output.Writer) { ending(p, started.Thread, out) })
+	return errors.Join(err, perr)
+}
+
+// ready says what to set up before anything is started: a thread that nobody can
+// work on helps nobody.
+func ready(ctx context.Context, w *worker.Worker, o *Options) error {
+	def, err := workflow.NewResolver(o.Factory).Resolve(ctx, o.Start.Workflow)
+	if err != nil {
+		return err
+	}
+	for _, role := range def.Definition.RoleNames() {
+		if _, _, err := w.Settings.Agent(def.Definition.Name, role, o.Worker.Agent); err != nil {
+			return &app.UsageError{Err: fmt.Errorf("role %s: %w", role, err)}
+		}
+	}
+	return nil
+}
+
+func withNew(o worker.Options) worker.Options {
+	o.New = true
+	return o
+}
+
+// steps steps the thread until it ends, waits, or a step fails.
+func steps(ctx context.Context, w *worker.Worker, id gitcas.ThreadID, agent string) (outcome, error) {
+	var out outcome
+	out.Steps = []engine.Result{}
+	for {
+		res, err := w.Step(ctx, engine.StepRequest{Thread: id, Agent: agent})
+		out.Result = res
+		if err != nil {
+			return out, err
+		}
+		out.Steps = append(out.Steps, res)
+		if res.Done {
+			return out, nil
+		}
+		if res.Suspended != nil {
+			return out, &engine.SuspendedError{Thread: id, Role: res.Suspended.Role, Reason: res.Suspended.Reason}
+		}
+		if err := ctx.Err(); err != nil {
+			return out, fmt.Errorf("stopped between two steps of thread %s: %w", id, err)
+		}
+		if err := w.Renew(); err != nil {
+			return out, err
+		}
+	}
+}
+
+// ending is the last word for people: what it came to, and where it is.
+func ending(p *output.Writer, id gitcas.ThreadID, o outcome) {
+	var tokens int64
+	var cost float64
+	var took time.Duration
+	for _, s := range o.Steps {
+		if s.Usage != nil {
+			tokens += s.Usage.InputTokens + s.Usage.OutputTokens
+			cost += s.Usage.CostUSD
+			took += time.Duration(s.Usage.DurationMs) * time.Millisecond
+		}
+	}
+	p.Println()
+	if o.Done {
+		p.Good("The thread has ended")
+	} else {
+		p.Warn("The thread stands still")
+	}
+	p.Printf(" after %d steps: %s, %d tokens, $%.4f\n", len(o.Steps), took.Round(100*time.Millisecond), tokens, cost)
+	if o.Work != nil {
+		p.Printf("  the work:      git log -p %s\n", o.Work.Branch)
+	}
+	p.Printf("  the thread:    uwf thread read %s\n", id)
+	switch {
+	case o.Suspended != nil:
+		p.Printf("  answer:        uwf thread resume %s -p \"…\"\n", id)
+		p.Printf("  then go on:    uwf thread step %s\n", id)
+	case !o.Done:
+		p.Printf("  go on:         uwf thread step %s\n", id)
+	}
+}

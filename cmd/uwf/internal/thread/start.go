@@ -1,0 +1,127 @@
+package thread
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+	"github.com/spf13/cobra"
+
+	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/worker"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/workflow"
+	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/gitcas"
+)
+
+// StartOptions are what `uwf thread start` works with.
+type StartOptions struct {
+	Factory  *app.Factory
+	Workflow string
+	Prompt   string
+	Base     string
+	Key      string
+
+	prompt string // what Prompt leads to, once it has been read
+}
+
+// NewCmdStart makes `uwf thread start`. A runF that is not nil replaces the run.
+func NewCmdStart(f *app.Factory, runF func(context.Context, *StartOptions) error) *cobra.Command {
+	o := &StartOptions{Factory: f}
+	cmd := &cobra.Command{
+		Use:   "start WORKFLOW",
+		Short: "Start a thread",
+		Long: `Start a thread of a workflow. Nothing runs yet: step it, or use uwf run.
+
+WORKFLOW is a hash, the path of a YAML file, or a name that is looked up in
+.uwf/workflows, .workflow and .workflows of the repository, then in the registry.
+
+The agents' work begins at the head of this repository (of the remote's default
+branch where state.remote is set), or at the branch, tag or commit of --base.`,
+		Example: `  uwf thread start solve-issue -p "The parser panics on an empty file"
+  uwf thread start ./review.yaml -p @task.md --base release-2`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.Workflow = args[0]
+			if runF != nil {
+				return runF(cmd.Context(), o)
+			}
+			return startRun(cmd.Context(), o)
+		},
+	}
+	cmd.Flags().StringVarP(&o.Prompt, "prompt", "p", "", "what to do: a `TEXT`, @FILE, or - for stdin")
+	cmd.Flags().StringVar(&o.Base, "base", "", "begin from this branch, tag or commit (`REF`)")
+	cmd.Flags().StringVar(&o.Key, "key", "", "start only one thread at a time with this `KEY`")
+	return cmd
+}
+
+func startRun(ctx context.Context, o *StartOptions) error {
+	started, err := Start(ctx, o)
+	if err != nil {
+		return err
+	}
+	return o.Factory.Printer().Print(started, func(w *output.Writer) {
+		if started.Existed {
+			w.Printf("thread %s is alive with this key; no new one was started\n", started.Thread)
+		} else {
+			w.Printf("started thread %s of %s; next: %s\n", started.Thread, started.Workflow, started.Role)
+		}
+		w.Faint(fmt.Sprintf("step it:  uwf thread step %s", started.Thread))
+		w.Println()
+	})
+}
+
+// Start starts a thread as the options say.
+func Start(ctx context.Context, o *StartOptions) (thread.Started, error) {
+	f := o.Factory
+	if err := o.ReadPrompt(); err != nil {
+		return thread.Started{}, err
+	}
+	def, err := workflow.NewResolver(f).Resolve(ctx, o.Workflow)
+	if err != nil {
+		return thread.Started{}, err
+	}
+	w, err := worker.New(ctx, f, worker.Options{New: true})
+	if err != nil {
+		return thread.Started{}, err
+	}
+	base, err := f.Base(ctx, w.Store.Remote(), o.Base)
+	if err != nil {
+		return thread.Started{}, err
+	}
+	id, err := newID(f)
+	if err != nil {
+		return thread.Started{}, err
+	}
+	return w.Start(ctx, thread.StartRequest{
+		ID: id, Workflow: def.Hash, Nodes: def.Nodes, Prompt: o.prompt, Base: base, Key: o.Key,
+	})
+}
+
+// ReadPrompt reads the prompt, which may be in a file or on stdin. Start does so
+// where nobody has before.
+func (o *StartOptions) ReadPrompt() error {
+	if o.prompt != "" {
+		return nil
+	}
+	prompt, err := readPrompt(o.Factory, o.Prompt)
+	if err != nil {
+		return err
+	}
+	if strings.TrimSpace(prompt) == "" {
+		return app.Usagef("the thread needs a prompt: say with -p what is to be done")
+	}
+	o.prompt = prompt
+	return nil
+}
+
+func newID(f *app.Factory) (gitcas.ThreadID, error) {
+	id, err := ulid.New(ulid.Timestamp(f.Now().UTC().Truncate(time.Millisecond)), f.Rand)
+	if err != nil {
+		return "", fmt.Errorf("make a thread id: %w", err)
+	}
+	return gitcas.ThreadID(id.String()), nil
+}

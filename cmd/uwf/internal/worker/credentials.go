@@ -1,0 +1,60 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/engine/config"
+	"github.com/united-workforce/uwf/engine/redact"
+)
+
+// refuseExposure refuses to start agents that could read secrets out of this
+// process's environment.
+func (w *Worker) refuseExposure() error {
+	if w.f.Exposed == nil || w.config.Sandbox == config.SandboxOff {
+		return nil
+	}
+	found := redact.FromEnv(w.f.Environ)
+	if len(found) == 0 {
+		return nil
+	}
+	return app.Usagef("agents could read %s out of the environment of this process (%w): keep secrets in ~/.uwf/.env instead, or set sandbox: off if you trust the agents with them",
+		found[0].Name, w.f.Exposed)
+}
+
+// refuseCredentials refuses a working folder whose git configuration holds a
+// password or token: agents read every file of their folder. CI jobs that check
+// out with the job's token are the usual case.
+func (w *Worker) refuseCredentials(ctx context.Context, dir string) error {
+	if _, err := os.Lstat(filepath.Join(dir, ".git")); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	// With what it includes: a file outside of the folder is readable as well.
+	out, err := w.f.Git(ctx, dir, nil, "-c", "safe.directory="+dir, "config", "--local", "--includes", "--null", "--list")
+	if err != nil {
+		return &app.UsageError{Err: fmt.Errorf("look for credentials in the git configuration of %s: %w", dir, err)}
+	}
+	for entry := range strings.SplitSeq(string(out), "\x00") {
+		key, value, _ := strings.Cut(entry, "\n")
+		found, err := w.redact.Find([]byte(key + "\n" + value))
+		if err != nil {
+			return fmt.Errorf("look for credentials in the git configuration of %s: %w", dir, err)
+		}
+		if len(found) == 0 {
+			continue
+		}
+		shown, _, err := w.redact.Value(key) // a URL in it may hold a password itself
+		if err != nil {
+			return fmt.Errorf("look for credentials in the git configuration of %s: %w", dir, err)
+		}
+		return app.Usagef("--workspace %s: its git configuration holds a credential (%v: %s), which agents could read; check out without it (persist-credentials: false of actions/checkout), remove it, or leave --workspace away",
+			dir, shown, found[0].Name)
+	}
+	return nil
+}

@@ -1,0 +1,183 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"strings"
+	"time"
+
+	"github.com/united-workforce/uwf/agents/builtin"
+	"github.com/united-workforce/uwf/agents/gateway"
+	"github.com/united-workforce/uwf/agents/gateway/cassette"
+	"github.com/united-workforce/uwf/engine/config"
+	"github.com/united-workforce/uwf/engine/moderator"
+	"github.com/united-workforce/uwf/engine/thread"
+)
+
+// replayedModel is the name of the model whose words come from a cassette.
+const replayedModel = "replayed"
+
+// settings are the configuration as the engine asks for it.
+type settings struct{ w *Worker }
+
+// Agent returns the name of a role's agent and the command that runs it. An
+// agent that can't work without a model is refused here, before anything is
+// claimed.
+func (s settings) Agent(workflow, role, override string) (name, command string, err error) {
+	if err := s.w.refuseExposure(); err != nil {
+		return "", "", err
+	}
+	c := s.w.config
+	if override == "" {
+		override = s.w.o.Agent
+	}
+	if override == "" {
+		a := c.ResolveAgent(workflow, role)
+		name, command = a.Name, a.Name
+		if _, alias := c.Agents[a.Name]; !alias {
+			command = a.Command
+		}
+	} else {
+		a, err := c.ParseAgent(override)
+		if err != nil {
+			return "", "", err
+		}
+		name, command = a.Name, override
+	}
+	if name == builtin.Name && s.w.player == nil {
+		if _, err := c.ResolveModel(workflow, role); err != nil {
+			return "", "", err
+		}
+	}
+	if checker, ok := s.w.Engine.Agent.(interface{ Check(string) error }); ok {
+		if err := checker.Check(command); err != nil {
+			return "", "", err
+		}
+	}
+	return name, command, nil
+}
+
+// Model is what an agent may know of its model.
+func (s settings) Model(workflow, role string) *thread.Model {
+	if s.w.player != nil {
+		return &thread.Model{Alias: replayedModel, Name: replayedModel, Provider: "cassette"}
+	}
+	m, err := s.w.config.ResolveModel(workflow, role)
+	if err != nil {
+		return nil // an agent of another kind, with a model of its own
+	}
+	return &thread.Model{Alias: m.Alias, Name: m.Model.Name, Provider: m.Model.Provider, Window: m.Model.Window, MaxOutput: m.Model.MaxOutput}
+}
+
+// Limits of a thread: the configured ones, else the defaults.
+func (s settings) Limits(string) moderator.Limits {
+	l := s.w.config.Limits
+	out := moderator.DefaultLimits()
+	if l.Steps > 0 {
+		out.MaxSteps = l.Steps
+	}
+	if l.PerRole > 0 {
+		out.MaxStepsPerRole = l.PerRole
+	}
+	out.Tokens, out.CostUSD, out.Wall = l.Tokens, l.CostUSD, l.WallTime
+	return out
+}
+
+// Timeout of one agent run.
+func (s settings) Timeout() time.Duration {
+	if s.w.o.Timeout > 0 {
+		return s.w.o.Timeout
+	}
+	return s.w.config.Limits.StepTime
+}
+
+// gateway opens the model for one agent run; agents without one get none.
+func (w *Worker) gateway(ctx context.Context, t thread.Task, m *thread.Meter) ([]string, func(error) error, error) {
+	o := gateway.Options{Meter: m, Now: w.f.Now, OnCall: func(gateway.Call) {
+		if w.o.Observe != nil {
+			w.o.Observe(thread.Event{Kind: "tokens", Thread: t.Thread, Step: t.Step, Role: t.Role, Tokens: m.Tokens(), Usage: m.Usage()})
+		}
+	}}
+	if err := w.cassette(&o, t); err != nil {
+		return nil, nil, err
+	}
+	model := replayedModel
+	if o.Replay == nil {
+		o.Models = w.models(t.Agent)
+		if len(o.Models) == 0 || t.Model == nil {
+			return nil, func(error) error { return nil }, nil
+		}
+		// By its alias: two aliases may stand for one name with different prices.
+		model = t.Model.Alias
+	}
+	o.Budget = w.budget(t)
+	g, err := gateway.Start(ctx, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	return g.Env(model), func(run error) error {
+		err := g.Close()
+		if cause := g.Err(); run != nil || errors.As(cause, new(*cassette.MismatchError)) {
+			err = errors.Join(err, cause)
+		}
+		if unused := g.Unused(); run == nil && len(unused) > 0 {
+			err = errors.Join(err, fmt.Errorf("replay: the agent asked for less than %s holds; left over: %s", w.player.File, strings.Join(unused, ", ")))
+		}
+		return err
+	}, nil
+}
+
+func (w *Worker) cassette(o *gateway.Options, t thread.Task) error {
+	clean := func(s string) (string, error) {
+		v, _, err := w.redact.Value(s)
+		if err != nil {
+			return "", err
+		}
+		out, _ := v.(string)
+		return out, nil
+	}
+	var err error
+	switch {
+	case w.player != nil:
+		o.Replay, err = w.player.Player(cassette.PlayerOptions{Step: t.Step, Role: t.Role, Redact: clean}), nil
+	case w.o.Record != "":
+		o.Record, err = cassette.NewRecorder(w.f.Path(w.o.Record), cassette.RecorderOptions{Step: t.Step, Role: t.Role, Redact: clean})
+	}
+	return err
+}
+
+// budget is what one agent run may use: what the thread has left.
+func (w *Worker) budget(t thread.Task) gateway.Budget {
+	return gateway.Budget{Tokens: t.Budget.Tokens, CostUSD: t.Budget.CostUSD}
+}
+
+// models are all configured models whose provider can be asked. The builtin agent
+// speaks OpenAI's chat alone, so it meets Anthropic's models at that provider's
+// OpenAI-compatible address.
+func (w *Worker) models(agent string) []gateway.Model {
+	var out []gateway.Model
+	for alias := range w.config.Models {
+		m, err := w.config.Model(alias)
+		if err != nil {
+			continue // its key is not set: it can't be used in this run
+		}
+		api, base := gateway.OpenAI, m.Provider.BaseURL
+		switch {
+		case m.Provider.Kind == config.Anthropic && agent == builtin.Name:
+			base = strings.TrimRight(base, "/") + "/v1"
+		case m.Provider.Kind == config.Anthropic:
+			api = gateway.Anthropic
+		}
+		gm := gateway.Model{
+			Alias: alias, Name: m.Model.Name, MaxOutput: m.Model.MaxOutput,
+			Provider: gateway.Provider{Name: m.Model.Provider, API: api, BaseURL: base, Key: m.Provider.APIKey.Reveal()},
+		}
+		if p := m.Model.Price; p != (config.Price{}) {
+			gm.Price = &gateway.Price{Input: p.Input, Output: p.Output}
+		}
+		out = append(out, gm)
+	}
+	return out
+}

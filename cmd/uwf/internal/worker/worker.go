@@ -1,0 +1,324 @@
+// Package worker puts an engine together for one process: the store, the
+// configured agents and models, a working folder, the redactor and this run's
+// identity. It decides nothing about threads and prints nothing.
+package worker
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/united-workforce/uwf/agents"
+	"github.com/united-workforce/uwf/agents/gateway/cassette"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/agent"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/engine/config"
+	"github.com/united-workforce/uwf/engine/redact"
+	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/gitcas/workspace"
+)
+
+// Options say how this process works on threads. The zero value is the
+// configured way.
+type Options struct {
+	// Workspace is the folder that agents work in; empty: a folder of the
+	// thread's own below the storage root.
+	Workspace string
+	// Agent overrides the configured agent.
+	Agent string
+	// Record and Replay name a cassette; at most one of them is set.
+	Record, Replay string
+	// AllowShell opens the shell gate of the builtin agent.
+	AllowShell bool
+	// Timeout of one agent run; 0: the configured one.
+	Timeout time.Duration
+	// Observe is told what goes on.
+	Observe func(thread.Event)
+	// Stderr is where agents' stderr goes, redacted; nil: nowhere.
+	Stderr io.Writer
+	// New allows that the store does not exist yet.
+	New bool
+}
+
+// Worker is an engine with what has to be known beside it.
+type Worker struct {
+	*thread.Engine
+	f      *app.Factory
+	o      Options
+	config *config.Config
+	redact *redact.Redactor
+	player *cassette.Cassette
+}
+
+// New puts a worker together. It reads the configuration and opens the store,
+// but makes no request.
+func New(ctx context.Context, f *app.Factory, o Options) (*Worker, error) {
+	c, err := f.Config()
+	if err != nil {
+		return nil, err
+	}
+	if o.Record != "" && o.Replay != "" {
+		return nil, app.Usagef("--record and --replay exclude each other")
+	}
+	if o.Timeout < 0 {
+		return nil, app.Usagef("--timeout %s: give a time that is longer than none, such as 20m", o.Timeout)
+	}
+	if o.Workspace != "" {
+		if info, err := os.Stat(f.Path(o.Workspace)); err != nil || !info.IsDir() {
+			return nil, app.Usagef("--workspace %s: there is no such folder; make it first", o.Workspace)
+		}
+	}
+	store, err := openStore(ctx, f, o.New)
+	if err != nil {
+		return nil, err
+	}
+	who, err := f.Identity()
+	if err != nil {
+		return nil, err
+	}
+	red, err := f.Redactor(ctx)
+	if err != nil {
+		return nil, err
+	}
+	w := &Worker{f: f, o: o, config: c, redact: red}
+	if o.Workspace != "" {
+		if err := w.refuseCredentials(ctx, f.Path(o.Workspace)); err != nil {
+			return nil, err
+		}
+	}
+	if o.Replay != "" {
+		if w.player, err = cassette.Load(f.Path(o.Replay)); err != nil {
+			return nil, &app.UsageError{Err: fmt.Errorf("--replay: %w", err)}
+		}
+	}
+	w.Engine = &thread.Engine{
+		Store: store, Redact: red, Settings: settings{w}, Who: who, Clock: clock{f},
+		Folder: &folder{w: w, store: store}, Observe: o.Observe, Hook: f.Hook,
+		Fence: func() string { return randomWord(f.Rand) },
+	}
+	w.Agent, err = w.spawner()
+	return w, err
+}
+
+func openStore(ctx context.Context, f *app.Factory, create bool) (*gitcas.Store, error) {
+	if create {
+		return f.NewStore(ctx)
+	}
+	return f.Store(ctx)
+}
+
+func (w *Worker) spawner() (*agents.Spawner, error) {
+	self, err := w.f.Self()
+	if err != nil {
+		return nil, err
+	}
+	aliases := make(map[string]agents.Command, len(w.config.Agents))
+	for name, a := range w.config.Agents {
+		if a.Command != "" {
+			aliases[name] = agents.Command{Command: a.Command, Args: a.Args, Env: a.Env}
+		}
+	}
+	o := agents.Options{
+		Self: self, Own: agent.Names(), Aliases: aliases, Environ: w.f.Environ, Dir: w.f.Dir,
+		Gateway: w.gateway, AllowShell: w.o.AllowShell || w.config.AllowShell, Now: w.f.Now,
+	}
+	if w.o.Stderr != nil {
+		o.Stderr = w.redact.Writer(w.o.Stderr)
+	}
+	return agents.NewSpawner(o), nil
+}
+
+// randomWord marks where text from outside begins and ends.
+func randomWord(r io.Reader) string {
+	var b [9]byte
+	if _, err := io.ReadFull(r, b[:]); err != nil {
+		return "OUTSIDE"
+	}
+	return hex.EncodeToString(b[:])
+}
+
+// clock is the Factory's clock.
+type clock struct{ f *app.Factory }
+
+func (c clock) Now() time.Time { return c.f.Now() }
+
+func (c clock) After(d time.Duration) (<-chan time.Time, func()) {
+	if c.f.After != nil {
+		return c.f.After(d)
+	}
+	return thread.SystemClock{}.After(d)
+}
+
+// folder opens the working folder when it is first needed.
+type folder struct {
+	w     *Worker
+	store *gitcas.Store
+	dir   string
+	ws    *workspace.Workspace
+}
+
+// errNoFolder can only be a mistake of this package: Use comes first.
+var errNoFolder = errors.New("no working folder was chosen")
+
+// Use chooses the working folder of a thread and makes it where it is missing.
+//
+// A folder that was named is made equal to the work branch, which deletes what is
+// not on it. So when it is used for the first time it must be empty or a clean
+// checkout: nobody loses work by naming the wrong folder.
+func (w *Worker) Use(ctx context.Context, id gitcas.ThreadID) error {
+	fo, ok := w.Folder.(*folder)
+	if !ok {
+		return errNoFolder
+	}
+	dir := w.o.Workspace
+	if dir == "" {
+		root, err := w.f.StorageRoot()
+		if err != nil {
+			return err
+		}
+		dir = filepath.Join(root, "work", string(id))
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return fmt.Errorf("make the working folder: %w", err)
+		}
+	}
+	dir = w.f.Path(dir)
+	ws, err := workspace.Open(dir, fo.store.Remote(), workspace.Options{Now: w.f.Now, Cache: w.cacheFile(dir)})
+	if err != nil {
+		return &app.UsageError{Err: err}
+	}
+	fo.dir, fo.ws = dir, ws
+	if w.o.Workspace == "" {
+		return nil
+	}
+	return w.checkFolder(ctx, fo)
+}
+
+// checkFolder refuses a folder that holds what no commit holds, unless it is just
+// as the last step left it.
+func (w *Worker) checkFolder(ctx context.Context, fo *folder) error {
+	dir := fo.dir
+	if left, err := os.ReadFile(w.leftFile(dir)); err == nil {
+		if snap, err := fo.ws.Snapshot(ctx, workspace.SnapshotRequest{When: w.f.Now()}); err == nil && snap.Tree.String() == string(left) {
+			return nil
+		}
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return app.Usagef("--workspace: %w", err)
+	}
+	if len(entries) == 0 {
+		return nil
+	}
+	const how = "name an empty folder or a clean checkout, or leave --workspace out"
+	if _, err := os.Lstat(filepath.Join(dir, ".git")); err != nil {
+		return app.Usagef("--workspace %s: the folder is not empty and no git checkout; a step would delete what is not on the work branch: %s", dir, how)
+	}
+	out, err := w.f.Git(ctx, dir, nil, "-c", "safe.directory="+dir, "-c", "core.fsmonitor=false", "status", "--porcelain", "--untracked-files=normal")
+	if err != nil {
+		return app.Usagef("--workspace %s: %w", dir, err)
+	}
+	if changed := strings.TrimSpace(string(out)); changed != "" {
+		first, _, _ := strings.Cut(changed, "\n")
+		return app.Usagef("--workspace %s holds changes that are in no commit (%s …); a step would overwrite them: commit or stash them, or %s", dir, strings.TrimSpace(first), how)
+	}
+	return nil
+}
+
+// leftFile remembers how a step left a folder that was named.
+func (w *Worker) leftFile(dir string) string { return w.cacheFile(dir) + ".left" }
+
+// Leave remembers how the folder is now, so that the next step may use it. Where
+// that fails, the next step refuses the folder and says what to do.
+func (w *Worker) Leave(ctx context.Context) {
+	fo, ok := w.Folder.(*folder)
+	if !ok || fo.ws == nil || w.o.Workspace == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveTime)
+	defer cancel()
+	if snap, err := fo.ws.Snapshot(ctx, workspace.SnapshotRequest{When: w.f.Now()}); err == nil {
+		_ = os.WriteFile(w.leftFile(fo.dir), []byte(snap.Tree.String()), 0o600)
+	}
+}
+
+// leaveTime is little: an interrupted job has seconds.
+const leaveTime = time.Second
+
+// Tidy removes the folder of a thread that has ended, if uwf made it: all that was
+// in it is on the work branch.
+func (w *Worker) Tidy(id gitcas.ThreadID) error {
+	root, err := w.f.StorageRoot()
+	if err != nil || w.o.Workspace != "" {
+		return err
+	}
+	dir := filepath.Join(root, "work", string(id))
+	if err := errors.Join(os.RemoveAll(dir), os.RemoveAll(w.cacheFile(dir))); err != nil {
+		return fmt.Errorf("remove the working folder of the ended thread: %w", err)
+	}
+	return nil
+}
+
+// cacheFile remembers what the files of a working folder hash to. It lies
+// outside of the folder, where agents can't write it.
+func (w *Worker) cacheFile(dir string) string {
+	root, err := w.f.StorageRoot()
+	if err != nil {
+		return ""
+	}
+	cache := filepath.Join(root, "cache")
+	if os.MkdirAll(cache, 0o700) != nil {
+		return "" // only slower without
+	}
+	return filepath.Join(cache, wire.NewObject(0, []byte(dir)).ID.String()[:16]+".stat")
+}
+
+// Dir is where agents are started.
+func (f *folder) Dir() string { return f.dir }
+
+// Sub is a folder inside of the working folder, reached without leaving it.
+func (f *folder) Sub(location string) (dir string, err error) {
+	root, err := os.OpenRoot(f.dir)
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, root.Close()) }()
+	sub, err := root.OpenRoot(location)
+	if err != nil {
+		return "", err
+	}
+	// The name that was opened: links in it were followed only inside the root.
+	dir, err = filepath.EvalSymlinks(filepath.Join(f.dir, location))
+	return dir, errors.Join(err, sub.Close())
+}
+
+// Restore makes the folder equal to a commit.
+func (f *folder) Restore(ctx context.Context, commit wire.ID) error {
+	if f.ws == nil {
+		return errNoFolder
+	}
+	return f.ws.Restore(ctx, commit)
+}
+
+// Snapshot makes a commit of the folder.
+func (f *folder) Snapshot(ctx context.Context, req workspace.SnapshotRequest) (workspace.Snapshot, error) {
+	if f.ws == nil {
+		return workspace.Snapshot{}, errNoFolder
+	}
+	return f.ws.Snapshot(ctx, req)
+}
+
+// Renew gives the worker a new identity for its next step, where it made up the
+// old one itself: a run is in a thread's chain at most once.
+func (w *Worker) Renew() error {
+	who, err := w.f.NextIdentity()
+	w.Who = who
+	return err
+}

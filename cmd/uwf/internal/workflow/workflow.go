@@ -1,0 +1,24 @@
+// Package workflow is `uwf workflow`: checking definitions and keeping them in the
+// store. Its Resolver finds the workflow that a reference means, for every command
+// that takes one. It never starts a thread.
+package workflow
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+)
+
+// NewCmdWorkflow makes `uwf workflow`.
+func NewCmdWorkflow(f *app.Factory) *cobra.Command {
+	return app.Group(&cobra.Command{
+		Use:   "workflow",
+		Short: "Check workflow definitions and keep them in the store",
+		Long: `Check workflow definitions and keep them in the store.
+
+A workflow is named by its hash, by the path of a file, by a name in the folders
+.uwf/workflows, .workflow and .workflows (from here up to the repository's root), or
+by a name in the registry, in this order.`,
+		Example: "  uwf workflow validate solve-issue.yaml\n  uwf workflow put solve-issue.yaml\n  uwf workflow show solve-issue",
+	}, NewCmdPut(f, nil), NewCmdShow(f, nil), NewCmdList(f, nil), NewCmdValidate(f, nil))
+}

@@ -1,0 +1,67 @@
+// Command uwf runs workflows of AI agents one step at a time, with git as the
+// database. See the README.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/united-workforce/uwf/agents"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
+)
+
+func main() { os.Exit(run(app.New)) }
+
+// run is the program; it returns the exit code.
+func run(factory func() (*app.Factory, error)) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	f, err := factory()
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "uwf: %s\n", output.Clean(err.Error()))
+		return 1
+	}
+	// Agents run as the same user: what is in our environment is not for them.
+	if err := agents.Conceal(); err != nil {
+		f.Exposed = err
+	}
+	return execute(ctx, f, os.Args[1:])
+}
+
+// execute runs one command line and reports its error on stderr.
+func execute(ctx context.Context, f *app.Factory, args []string) int {
+	var began bool
+	root := newRoot(f)
+	onRun(root, func() { began = true })
+	root.SetArgs(args)
+	cmd, err := root.ExecuteContextC(ctx)
+	if err != nil && !began && !errors.As(err, new(*app.UnknownError)) {
+		// Cobra's own errors, about arguments and flags, come before any command runs.
+		err = app.Usagef("%w\nsee: %s --help", err, cmd.CommandPath())
+	}
+	if msg := app.Message(err); msg != "" {
+		f.Notes().Printf("uwf: %s\n", strings.TrimRight(f.CleanMessage(msg), "\n"))
+	}
+	return app.ExitCode(err)
+}
+
+// onRun calls fn before any command below cmd runs.
+func onRun(cmd *cobra.Command, fn func()) {
+	if run := cmd.RunE; run != nil {
+		cmd.RunE = func(c *cobra.Command, args []string) error {
+			fn()
+			return run(c, args)
+		}
+	}
+	for _, c := range cmd.Commands() {
+		onRun(c, fn)
+	}
+}

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"os"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+
+	"github.com/united-workforce/uwf/cmd/uwf/internal/agent"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/cas"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/demo"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/fsck"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/log"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
+	runcmd "github.com/united-workforce/uwf/cmd/uwf/internal/run"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/thread"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/workflow"
+)
+
+// newRoot makes the whole command line.
+func newRoot(f *app.Factory) *cobra.Command {
+	root := app.Group(&cobra.Command{
+		Use:   "uwf",
+		Short: "Workflows for teams of AI agents; the scheduler is CI, the database is git",
+		Long: `uwf runs workflows of AI agents, one step at a time. Everything that happened lies on
+one branch of your repository; there is no server and no database.
+
+Exit codes: 0 advanced or ended · 1 the step failed · 2 wrong usage or invalid
+definition · 3 suspended, waits for a person · 4 not yours to step · 5 store damaged
+or unreadable · 6 limit reached`,
+		Example: `  uwf demo
+  uwf run solve-issue -p "The parser panics on an empty file"
+  uwf log 01JY0000000000000000000000`,
+		Version:       version(),
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		PersistentPreRunE: func(*cobra.Command, []string) error {
+			if _, err := output.ParseFormat(f.Format); err != nil {
+				return &app.UsageError{Err: err}
+			}
+			return nil
+		},
+	}, commands(f)...)
+	root.PersistentFlags().StringVar(&f.Format, "format", "", "print results as `FORMAT`: json, yaml or text (default: text on a terminal, else json)")
+	root.SetIn(f.IO.In)
+	root.SetOut(f.IO.Out)
+	root.SetErr(f.IO.Err)
+	return root
+}
+
+// commands are the nouns, in the order of the help.
+func commands(f *app.Factory) []*cobra.Command {
+	return []*cobra.Command{
+		runcmd.NewCmdRun(f, nil),
+		demo.NewCmd(func() (demo.Options, error) {
+			self, err := f.Self()
+			return demo.Options{Self: self, Environ: f.Environ, Printer: f.Printer(), Now: f.Now}, err
+		}, nil),
+		thread.NewCmdThread(f),
+		workflow.NewCmdWorkflow(f),
+		log.NewCmdLog(f, nil),
+		cas.NewCmdCas(f),
+		fsck.NewCmdFsck(f, nil),
+		agent.NewCmd(agent.Options{
+			Stdin: f.IO.In, Stdout: f.IO.Out, Stderr: f.IO.Err, Environ: f.Environ, Getwd: os.Getwd, Now: f.Now,
+		}),
+	}
+}
+
+// version is what the build knows of itself.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok || info.Main.Version == "" {
+		return "unknown"
+	}
+	return info.Main.Version
+}
