@@ -159,7 +159,7 @@ func TranslateRefusal(ref, reason, text string) (detail string, kind error) {
 		strings.Contains(reason, "rule violations")
 	vague := strings.Contains(reason, "atomic") || reason == "failed to update ref"
 	if !generic && !vague {
-		return reason, kind
+		return OneLine(reason), kind
 	}
 	if ok, said := Translate(saying); ok && (generic || errors.Is(said, ErrInvalid)) {
 		return joinDetail(reason, saying), said
@@ -169,7 +169,7 @@ func TranslateRefusal(ref, reason, text string) (detail string, kind error) {
 		return joinDetail(reason, saying), ErrProtected
 	}
 	if vague && !names(saying, ref) {
-		return reason, kind
+		return OneLine(reason), kind
 	}
 	return joinDetail(reason, saying), kind
 }
