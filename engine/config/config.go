@@ -43,7 +43,9 @@ type Config struct {
 	DefaultModel   string // alias
 	// ModelOverrides is workflow → role → model alias; the role "*" is every role.
 	ModelOverrides map[string]map[string]string
-	ExtractModel   string // alias of the model that repairs unreadable outputs; empty: none
+	// ExtractModel is modelOverrides.extract: the alias of the model that takes the
+	// fields out of an unreadable answer; NoExtract: none does. See ResolveExtract.
+	ExtractModel string
 
 	Limits     Limits
 	Sandbox    Sandbox

@@ -70,8 +70,7 @@ agentOverrides:
   solve: {developer: own}
   review: mock
 defaultModel: big
-modelOverrides: {solve: {planner: small}}
-extractModel: small
+modelOverrides: {solve: {planner: small}, extract: small}
 limits: {steps: 50, perRole: 8, tokens: 1_000_000, costUsd: 2.5, wallTime: 2h, stepTime: 20m}
 sandbox: off
 redact: {env: [SPECIAL], patterns: {ticket: 'T-[0-9]{6}'}, allow: [T-000000], minLength: 8}
@@ -328,6 +327,38 @@ func TestNothingConfigured(t *testing.T) {
 	c := mustLoad(t, sources{home: full})
 	if _, err := c.ResolveModel("w", "r"); !errors.Is(err, config.ErrNoKey) || !strings.Contains(err.Error(), "CLAUDE_KEY") {
 		t.Errorf("key not set: %v", err)
+	}
+}
+
+func TestResolveExtract(t *testing.T) {
+	const models = "providers: {p: {baseUrl: https://p.example}}\nmodels: {one: {provider: p}, two: {provider: p}%s}\n"
+	cases := []struct{ name, models, rest, want string }{
+		{"override", ", extract: {provider: p}, default: {provider: p}", "modelOverrides: {extract: two}\ndefaultModel: one", "two"},
+		{"alias extract", ", extract: {provider: p}, default: {provider: p}", "defaultModel: one", "extract"},
+		{"alias default", ", default: {provider: p}", "defaultModel: one", "default"},
+		{"default model", "", "defaultModel: one", "one"},
+		{"none", "", "", ""},
+		{"off", "", "modelOverrides: {extract: off}\ndefaultModel: one", ""},
+		{"a workflow of that name", "", "modelOverrides: {extract: {dev: two}}\ndefaultModel: one", "one"},
+	}
+	for _, x := range cases {
+		t.Run(x.name, func(t *testing.T) {
+			c := mustLoad(t, sources{home: fmt.Sprintf(models, x.models) + x.rest})
+			m, err := c.ResolveExtract()
+			if m.Alias != x.want || (x.want == "") != errors.Is(err, config.ErrNoModel) {
+				t.Errorf("got %q, %v", m.Alias, err)
+			}
+		})
+	}
+	c := mustLoad(t, sources{home: "modelOverrides: {extract: {dev: m}}\nproviders: {p: {baseUrl: https://p.example, apiKeyEnv: K}}\nmodels: {m: {provider: p}}\ndefaultModel: m"})
+	if c.ModelOverrides["extract"]["dev"] != "m" {
+		t.Error("the roles of a workflow called extract are lost")
+	}
+	if _, err := c.ResolveExtract(); !errors.Is(err, config.ErrNoKey) {
+		t.Errorf("key not set: %v", err)
+	}
+	if _, err := (sources{home: "modelOverrides: {extract: m}"}).load(); err == nil || !strings.Contains(err.Error(), `no model "m"`) {
+		t.Errorf("unknown model: %v", err)
 	}
 }
 

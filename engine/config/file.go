@@ -26,8 +26,10 @@ func readFile(name string, data []byte) (*Config, []Problem) {
 		"defaultAgent":   r.text(&c.DefaultAgent),
 		"agentOverrides": func(n *yaml.Node, path string) { c.AgentOverrides = r.overrides(n, path) },
 		"defaultModel":   r.text(&c.DefaultModel),
-		"modelOverrides": func(n *yaml.Node, path string) { c.ModelOverrides = r.overrides(n, path) },
-		"extractModel":   r.text(&c.ExtractModel),
+		"modelOverrides": func(n *yaml.Node, path string) {
+			c.ModelOverrides = r.overrides(n, path)
+			c.ExtractModel = takeExtract(c.ModelOverrides, n)
+		},
 		"limits":         func(n *yaml.Node, path string) { c.Limits = r.limits(n, path) },
 		"sandbox":        r.oneOf(&sandbox, string(SandboxOff), string(SandboxAuto), string(SandboxRequire)),
 		"redact":         func(n *yaml.Node, path string) { c.Redact = r.redact(n, path) },
@@ -174,6 +176,19 @@ func (r *reader) overrides(n *yaml.Node, path string) map[string]map[string]stri
 		out[workflow] = roles
 	})
 	return out
+}
+
+// takeExtract takes modelOverrides.extract out of the overrides: an alias there is
+// the model that extracts, roles there are those of a workflow called "extract".
+func takeExtract(overrides map[string]map[string]string, n *yaml.Node) string {
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if n.Content[i].Value == extractScenario && n.Content[i+1].Kind == yaml.ScalarNode {
+			alias := overrides[extractScenario]["*"]
+			delete(overrides, extractScenario)
+			return alias
+		}
+	}
+	return ""
 }
 
 func (r *reader) limits(n *yaml.Node, path string) Limits {

@@ -257,7 +257,9 @@ func (l *loader) checkNames(c *Config) {
 		known(c.Origins["models."+alias], "provider", c.Models[alias].Provider, providers)
 	}
 	known(c.Origins["defaultModel"], "model", c.DefaultModel, models)
-	known(c.Origins["extractModel"], "model", c.ExtractModel, models)
+	if c.ExtractModel != NoExtract {
+		known(c.Origins["modelOverrides."+extractScenario], "model", c.ExtractModel, models)
+	}
 	for _, w := range sortedKeys(c.ModelOverrides) {
 		for _, role := range sortedKeys(c.ModelOverrides[w]) {
 			origin := c.Origins["modelOverrides."+w+"."+role]

@@ -46,6 +46,34 @@ func (c *Config) ResolveModel(workflow, role string) (ResolvedModel, error) {
 	return c.Model(alias)
 }
 
+const (
+	// NoExtract in modelOverrides.extract switches extraction by a model off.
+	NoExtract = "off"
+
+	extractScenario = "extract"
+	defaultScenario = "default"
+)
+
+// ResolveExtract is the model that takes the fields out of an answer which can't
+// be read: modelOverrides.extract, then the model with the alias "extract", then
+// that with the alias "default", then defaultModel. ErrNoModel: there is none, or
+// it is switched off; ErrNoKey: its provider's key is not set.
+func (c *Config) ResolveExtract() (ResolvedModel, error) {
+	alias := c.ExtractModel
+	if alias == NoExtract {
+		return ResolvedModel{}, fmt.Errorf("modelOverrides.extract is %q: %w", NoExtract, ErrNoModel)
+	}
+	for _, name := range []string{extractScenario, defaultScenario} {
+		if _, ok := c.Models[name]; ok && alias == "" {
+			alias = name
+		}
+	}
+	if alias = cmp.Or(alias, c.DefaultModel); alias == "" {
+		return ResolvedModel{}, ErrNoModel
+	}
+	return c.Model(alias)
+}
+
 // Model is a configured model by its alias.
 func (c *Config) Model(alias string) (ResolvedModel, error) {
 	m, ok := c.Models[alias]
