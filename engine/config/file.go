@@ -30,9 +30,9 @@ func readFile(name string, data []byte) (*Config, []Problem) {
 			c.ModelOverrides = r.overrides(n, path)
 			c.ExtractModel = takeExtract(c.ModelOverrides, n)
 		},
-		"limits":         func(n *yaml.Node, path string) { c.Limits = r.limits(n, path) },
-		"sandbox":        r.oneOf(&sandbox, string(SandboxOff), string(SandboxAuto), string(SandboxRequire)),
-		"redact":         func(n *yaml.Node, path string) { c.Redact = r.redact(n, path) },
+		"limits":  func(n *yaml.Node, path string) { c.Limits = r.limits(n, path) },
+		"sandbox": r.oneOf(&sandbox, string(SandboxOff), string(SandboxAuto), string(SandboxRequire)),
+		"redact":  func(n *yaml.Node, path string) { c.Redact = r.redact(n, path) },
 		"state": func(n *yaml.Node, path string) {
 			r.object(n, path, fields{"branch": r.text(&c.State.Branch), "remote": r.text(&c.State.Remote)})
 		},
