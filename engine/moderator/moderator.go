@@ -13,6 +13,18 @@ import (
 // have, or an edge leads to one.
 var ErrUnknownRole = errors.New("unknown role")
 
+// ErrNoResumeEdge is wrapped where a thread that has ended is to go on, and its
+// workflow has no edge for that.
+var ErrNoResumeEdge = errors.New("the workflow has no `resume` edge under $START")
+
+// Thread is what a decision rests on.
+type Thread struct {
+	// Start is the StartNode's payload. Only conditions look at it.
+	Start map[string]any
+	// Steps are the outputs, oldest first.
+	Steps []Output
+}
+
 // Output is what one step of a thread produced.
 type Output struct {
 	Role string
@@ -20,6 +32,9 @@ type Output struct {
 	Output map[string]any
 	// Body is the markdown under the frontmatter, for {{_body}}.
 	Body string
+	// Node is the StepNode's payload, as far as it is known. Only conditions look
+	// at it.
+	Node map[string]any
 }
 
 // Kind is what happens next.
@@ -108,15 +123,15 @@ func orUnit(status string) string {
 	return status
 }
 
-// Next decides what a thread does after the outputs in chain, oldest first. An
+// Next decides what a thread does after its steps. An
 // output that leads nowhere is a *StatusError, one that leaves the next role
 // without a prompt a *PromptError: asked before an output is committed, Next thus
 // keeps threads from getting stuck.
-func Next(d *workflow.Definition, chain []Output) (Decision, error) {
-	if len(chain) == 0 {
+func Next(d *workflow.Definition, t Thread) (Decision, error) {
+	if len(t.Steps) == 0 {
 		return follow(d, Output{Role: workflow.Start}, "", always(d, workflow.Start))
 	}
-	last := chain[len(chain)-1]
+	last := t.Steps[len(t.Steps)-1]
 	if _, ok := d.Roles[last.Role]; !ok {
 		return Decision{}, fmt.Errorf("deciding what follows role %q of workflow %s: %w", last.Role, d.Name, ErrUnknownRole)
 	}
@@ -164,8 +179,8 @@ func SuspendStatuses(d *workflow.Definition, role string) []string {
 
 // Resume decides what a suspended thread does once the person has answered: the
 // role that asked works again, in the same place, with question and answer.
-func Resume(d *workflow.Definition, chain []Output, answer string) (Decision, error) {
-	asked, err := Next(d, chain)
+func Resume(d *workflow.Definition, t Thread, answer string) (Decision, error) {
+	asked, err := Next(d, t)
 	if err != nil {
 		return Decision{}, fmt.Errorf("resuming: %w", err)
 	}
@@ -177,7 +192,7 @@ func Resume(d *workflow.Definition, chain []Output, answer string) (Decision, er
 		}
 		return asked, nil
 	}
-	before, err := Next(d, chain[:len(chain)-1])
+	before, err := Next(d, Thread{t.Start, t.Steps[:len(t.Steps)-1]})
 	if err != nil {
 		return Decision{}, fmt.Errorf("resuming: %w", err)
 	}
@@ -185,6 +200,27 @@ func Resume(d *workflow.Definition, chain []Output, answer string) (Decision, er
 		Kind: Run, Role: asked.Role, From: asked.From, Status: asked.Status, Edge: asked.Edge, Location: before.Location,
 		Prompt: "You asked a person:\n" + asked.Reason + "\n\nThe answer:\n" + answer,
 	}, nil
+}
+
+// Reopen decides what a thread does that has ended and is to go on with a further
+// text: it follows the workflow's `resume` edge. Where there is none, the error
+// wraps ErrNoResumeEdge.
+func Reopen(d *workflow.Definition, t Thread, text string) (Decision, error) {
+	if d.Resume == nil {
+		return Decision{}, fmt.Errorf("reopening a thread of workflow %s: %w", d.Name, ErrNoResumeEdge)
+	}
+	last := Output{Role: workflow.Start}
+	if len(t.Steps) > 0 {
+		last.Output, last.Body = t.Steps[len(t.Steps)-1].Output, t.Steps[len(t.Steps)-1].Body
+	}
+	out, err := follow(d, last, "", d.Resume)
+	if err != nil {
+		return Decision{}, fmt.Errorf("reopening: %w", err)
+	}
+	if strings.TrimSpace(text) != "" {
+		out.Prompt = strings.TrimSpace(strings.TrimRight(out.Prompt, "\n") + "\n\nThe thread had ended. A person resumed it and says:\n" + text)
+	}
+	return out, nil
 }
 
 // choose picks the edge for a status; nil: there is none.

@@ -98,7 +98,7 @@ func TestNext(t *testing.T) {
 		"unit where a status may be": {[]moderator.Output{out("reviewer", map[string]any{"comments": "x", "status": "rejected"})},
 			moderator.Decision{Kind: moderator.Run, Role: "developer", From: "reviewer", Prompt: "Again."}},
 	} {
-		got, err := moderator.Next(d, tt.chain)
+		got, err := moderator.Next(d, moderator.Thread{Steps: tt.chain})
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -126,21 +126,21 @@ func TestNextRefuses(t *testing.T) {
 		"not unit":   {chain("reviewer", map[string]any{"$status": "fine"}), moderator.StatusError{Role: "reviewer", Key: "$status", Status: "fine", Allowed: []string{"approved", "rejected"}}},
 		"no suspend": {chain("reviewer", map[string]any{"$status": "$SUSPEND", "reason": "x"}), moderator.StatusError{Role: "reviewer", Key: "$status", Status: "$SUSPEND", Allowed: []string{"approved", "rejected"}}},
 	} {
-		got, err := moderator.Next(d, tt.chain)
+		got, err := moderator.Next(d, moderator.Thread{Steps: tt.chain})
 		var status *moderator.StatusError
 		if !errors.As(err, &status) || !reflect.DeepEqual(*status, tt.want) {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
 	}
-	if _, err := moderator.Next(d, chain("nobody", nil)); !errors.Is(err, moderator.ErrUnknownRole) {
+	if _, err := moderator.Next(d, moderator.Thread{Steps: chain("nobody", nil)}); !errors.Is(err, moderator.ErrUnknownRole) {
 		t.Errorf("unknown role: %v", err)
 	}
 	var prompt *moderator.PromptError
-	if _, err := moderator.Next(d, chain("developer", map[string]any{"$status": "unsure"})); !errors.As(err, &prompt) || prompt.Err != nil {
+	if _, err := moderator.Next(d, moderator.Thread{Steps: chain("developer", map[string]any{"$status": "unsure"})}); !errors.As(err, &prompt) || prompt.Err != nil {
 		t.Errorf("blank prompt: %v", err)
 	}
 	long := strings.Repeat("x", template.MaxOutput)
-	if _, err := moderator.Next(d, chain("developer", map[string]any{"$status": "unsure", "question": long + long})); !errors.Is(err, template.ErrTooLong) {
+	if _, err := moderator.Next(d, moderator.Thread{Steps: chain("developer", map[string]any{"$status": "unsure", "question": long + long})}); !errors.Is(err, template.ErrTooLong) {
 		t.Errorf("long prompt: %v", err)
 	}
 }
@@ -149,7 +149,7 @@ func TestAgentSuspends(t *testing.T) {
 	d := parse(t, definition)
 	d.AgentSuspends = true
 	last := out("developer", map[string]any{"$status": "$SUSPEND", "reason": "which one?"})
-	got, err := moderator.Next(d, []moderator.Output{last})
+	got, err := moderator.Next(d, moderator.Thread{Steps: []moderator.Output{last}})
 	if err != nil || got.Kind != moderator.Suspend || got.Reason != "which one?" || got.Role != "developer" {
 		t.Errorf("%+v, %v", got, err)
 	}
@@ -172,17 +172,17 @@ func TestResume(t *testing.T) {
 	d := parse(t, definition)
 	planned := out("planner", map[string]any{"plan": "sub"})
 	asked := out("developer", map[string]any{"$status": "blocked", "question": "which?"})
-	got, err := moderator.Resume(d, []moderator.Output{planned, asked}, "The first.")
+	got, err := moderator.Resume(d, moderator.Thread{Steps: []moderator.Output{planned, asked}}, "The first.")
 	if err != nil || got.Kind != moderator.Run || got.Role != "developer" || got.Location != "sub" ||
 		got.Prompt != "You asked a person:\nwhich?\n\nThe answer:\nThe first." {
 		t.Errorf("%+v, %v", got, err)
 	}
 	// Suspended by the engine: the thread goes on where it stood.
-	got, err = moderator.Resume(d, []moderator.Output{planned}, "Try again.")
+	got, err = moderator.Resume(d, moderator.Thread{Steps: []moderator.Output{planned}}, "Try again.")
 	if err != nil || got.Role != "developer" || got.Prompt != "sub / body of planner\n\nA person answered:\nTry again." {
 		t.Errorf("%+v, %v", got, err)
 	}
-	got, err = moderator.Resume(d, nil, "")
+	got, err = moderator.Resume(d, moderator.Thread{}, "")
 	if err != nil || got.Role != "planner" || got.Prompt != "Plan." {
 		t.Errorf("%+v, %v", got, err)
 	}
@@ -198,10 +198,10 @@ func TestUncheckedDefinitions(t *testing.T) {
 		"unknown target": {Roles: map[string]workflow.Role{"a": {}}, Graph: map[string][]workflow.Edge{"$START": always, "a": always}},
 		"bad template":   {Roles: map[string]workflow.Role{"a": {}}, Graph: map[string][]workflow.Edge{"$START": {{To: "a", Prompt: "{{"}}, "a": {{To: "$END", Prompt: "{{> x}}"}}}},
 	} {
-		if got, err := moderator.Next(d, nil); err == nil {
+		if got, err := moderator.Next(d, moderator.Thread{}); err == nil {
 			t.Errorf("%s: %+v", name, got)
 		}
-		if got, err := moderator.Next(d, []moderator.Output{{Role: "a"}}); err == nil {
+		if got, err := moderator.Next(d, moderator.Thread{Steps: []moderator.Output{{Role: "a"}}}); err == nil {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
@@ -231,13 +231,13 @@ func TestSolveIssue(t *testing.T) {
 		{map[string]any{"$status": "approved", "summary": "Good."}, "", "Good."},
 	} {
 		if step.output != nil {
-			last, err := moderator.Next(d, chain)
+			last, err := moderator.Next(d, moderator.Thread{Steps: chain})
 			if err != nil {
 				t.Fatal(err)
 			}
 			chain = append(chain, out(last.Role, step.output))
 		}
-		got, err := moderator.Next(d, chain)
+		got, err := moderator.Next(d, moderator.Thread{Steps: chain})
 		if err != nil || got.Role != step.next || (step.prompt != "" && got.Prompt != step.prompt) {
 			t.Fatalf("after %d steps: %+v, %v; want %s: %q", len(chain), got, err, step.next, step.prompt)
 		}

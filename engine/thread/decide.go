@@ -177,12 +177,13 @@ func (r *stepRun) readChain(ctx context.Context, v *gitcas.View) error {
 	if r.def, err = workflow.FromNode(r.known, chain.Start.Workflow); err != nil {
 		return fmt.Errorf("workflow of thread %s: %w", r.id, err)
 	}
-	r.past, err = outputs(r.known, chain)
+	r.past, err = outputs(r.known, chain, len(r.def.Conditions) > 0)
 	return err
 }
 
-// outputs are the steps as the moderator wants them.
-func outputs(g node.Getter, chain gitcas.Chain) ([]moderator.Output, error) {
+// outputs are the steps as the moderator wants them. Only conditions look at the
+// StepNodes themselves.
+func outputs(g node.Getter, chain gitcas.Chain, withNodes bool) ([]moderator.Output, error) {
 	out := make([]moderator.Output, 0, len(chain.Steps))
 	for _, s := range chain.Steps {
 		n, err := g.Get(s.Output)
@@ -198,9 +199,30 @@ func outputs(g node.Getter, chain gitcas.Chain) ([]moderator.Output, error) {
 			}
 			o.Body, _ = b.Payload.(string)
 		}
+		if withNodes {
+			step, err := g.Get(s.Hash)
+			if err != nil {
+				return nil, fmt.Errorf("step %s: %w", s.Hash, err)
+			}
+			o.Node, _ = step.Payload.(map[string]any)
+		}
 		out = append(out, o)
 	}
 	return out, nil
+}
+
+// thread is what the moderator decides on: the steps so far, and further ones.
+func (r *stepRun) thread(more ...moderator.Output) (moderator.Thread, error) {
+	t := moderator.Thread{Steps: append(slices.Clone(r.past), more...)}
+	if len(r.def.Conditions) == 0 {
+		return t, nil
+	}
+	n, err := r.known.Get(r.chain.StartHash)
+	if err != nil {
+		return t, fmt.Errorf("start of the thread: %w", err)
+	}
+	t.Start, _ = n.Payload.(map[string]any)
+	return t, nil
 }
 
 // decide asks the moderator whose turn it is, and checks the limits before
@@ -226,15 +248,19 @@ func (r *stepRun) decide(ctx context.Context) error {
 
 // next asks the moderator; after a resume, with the person's answer.
 func (r *stepRun) next() (moderator.Decision, error) {
+	t, err := r.thread()
+	if err != nil {
+		return moderator.Decision{}, err
+	}
 	if r.entry.Next == nil || r.entry.Next.Answer == "" {
-		return moderator.Next(r.def, r.past)
+		return moderator.Next(r.def, t)
 	}
 	n, err := r.known.Get(r.entry.Next.Answer)
 	if err != nil {
 		return moderator.Decision{}, fmt.Errorf("the answer that resumed it: %w", err)
 	}
 	text, _ := n.Payload.(string)
-	return moderator.Resume(r.def, r.past, text)
+	return moderator.Resume(r.def, t, text)
 }
 
 func planOf(d moderator.Decision) plan {
@@ -250,7 +276,21 @@ func planOf(d moderator.Decision) plan {
 // ask puts the new output before the moderator, before it is committed: a status
 // without an edge would leave the thread stuck.
 func (r *stepRun) ask(s *sealed) (verdict, error) {
-	d, err := moderator.Next(r.def, append(slices.Clone(r.past), moderator.Output{Role: r.task.Role, Output: s.output, Body: s.body}))
+	last := moderator.Output{Role: r.task.Role, Output: s.output, Body: s.body}
+	if len(r.def.Conditions) > 0 {
+		// What the commit adds to the node (work commit, earlier attempts) is not
+		// known yet.
+		n, _, err := s.step.Node(r.hold.serverNow())
+		if err != nil {
+			return verdict{}, fmt.Errorf("step node: %w", err)
+		}
+		last.Node, _ = n.Payload.(map[string]any)
+	}
+	t, err := r.thread(last)
+	if err != nil {
+		return verdict{}, err
+	}
+	d, err := moderator.Next(r.def, t)
 	if err != nil {
 		return verdict{}, err
 	}

@@ -61,7 +61,8 @@ func (e *Engine) Start(ctx context.Context, req StartRequest) (Started, error) {
 	if err != nil {
 		return Started{}, err
 	}
-	first, err := moderator.Next(def, nil)
+	payload, _ := n.Payload.(map[string]any)
+	first, err := moderator.Next(def, moderator.Thread{Start: payload})
 	if err != nil {
 		return Started{}, fmt.Errorf("workflow %s: %w", def.Name, err)
 	}

@@ -91,7 +91,7 @@ func (c *compiler) check() {
 }
 
 func (c *compiler) definition() *Definition {
-	d := &Definition{Name: c.name, Description: c.description, StatusKey: c.statusKey,
+	d := &Definition{Dialect: StatusMap, Name: c.name, Description: c.description, StatusKey: c.statusKey,
 		Roles: make(map[string]Role, len(c.roles)), Graph: make(map[string][]Edge, len(c.graph))}
 	for _, r := range c.roles {
 		d.Roles[r.Name] = r.Role

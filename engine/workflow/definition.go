@@ -2,6 +2,7 @@ package workflow
 
 import (
 	"slices"
+	"time"
 
 	"github.com/united-workforce/uwf/gitcas/node"
 )
@@ -27,14 +28,51 @@ const (
 // frontmatter.
 const BodyVariable = "_body"
 
+// Dialect is a generation of the format. Where two mean the same, a definition is
+// of the later one: what an author wrote as the architecture page has it is of the
+// status-map dialect where nothing in it is different there.
+type Dialect string
+
+// The dialects, oldest first.
+const (
+	Conditions   Dialect = "conditions"   // 2026-05-18: lists of {role, condition}, JSONata
+	Architecture Dialect = "architecture" // the architecture page: conditions or status maps, mustache
+	StatusMap    Dialect = "status-map"   // 2026-06-04: status → {role, prompt}, mustache
+	Liquid       Dialect = "liquid"       // 0.2–0.8: version: 1, Liquid
+)
+
+// Condition is a named JSONata expression that edges refer to.
+type Condition struct {
+	Description string
+	Expression  string
+}
+
+// Limits is how far a thread of the workflow may go. Zero means no limit.
+type Limits struct {
+	MaxSteps, MaxStepsPerRole int
+	Tokens                    int64 // input and output together
+	CostUSD                   float64
+	Wall                      time.Duration // agents' running time
+}
+
 // Definition is a workflow, compiled from whatever dialect it was written in.
 type Definition struct {
+	Dialect     Dialect
 	Name        string
 	Description string
 	Roles       map[string]Role
+	// Conditions are the named conditions. Nil where there are none.
+	Conditions map[string]Condition
 	// Graph holds the edges that leave $START and each role. Status edges come
-	// sorted by status, an Always edge last: the order doesn't say which matches.
+	// sorted by status, an Always edge last: their order doesn't say which matches.
+	// Edges of a list, with conditions, keep their order: the first that matches is
+	// taken.
 	Graph map[string][]Edge
+	// Resume is the edge that a thread takes which has ended and goes on. Nil: it
+	// can't.
+	Resume *Edge
+	// Limits are the workflow's own. Nil: none.
+	Limits *Limits
 	// StatusKey is the output field with the status, for roles whose schema
 	// doesn't say. See StatusKeyOf.
 	StatusKey string
@@ -70,7 +108,7 @@ type Edge struct {
 // When says which outputs take an edge.
 type When struct {
 	Kind  Kind
-	Value string // the status; empty for Always
+	Value string // the status, or the condition's name; empty for Always
 }
 
 // Kind is how an edge chooses.
@@ -78,8 +116,9 @@ type Kind uint8
 
 // The kinds of edges.
 const (
-	Always   Kind = iota // any output without a status
-	OnStatus             // outputs with the status in Value
+	Always      Kind = iota // any output without a status; in a list, any output
+	OnStatus                // outputs with the status in Value
+	OnCondition             // any output, where the condition named in Value holds
 )
 
 // String is the edge's key in a graph: the status, or "_".

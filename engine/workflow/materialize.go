@@ -13,6 +13,9 @@ import (
 // uwf, so that a workflow has the same hash in both systems.
 const NodeType = record.WorkflowSchema
 
+// IsWorkflow reports whether a node of this type is a workflow.
+func IsWorkflow(typ node.Hash) bool { return typ == NodeType }
+
 // ErrNoWorkflow is wrapped when a node is asked to be a workflow and isn't.
 var ErrNoWorkflow = errors.New("not a workflow")
 
@@ -96,13 +99,13 @@ func FromNode(g node.Getter, h node.Hash) (*Definition, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading workflow %s: %w", h, err)
 	}
-	if n.Type != NodeType {
+	if !IsWorkflow(n.Type) {
 		return nil, fmt.Errorf("reading workflow %s: %w: the node is of type %s", h, ErrNoWorkflow, n.Type)
 	}
 	p := &payloadReader{}
 	root := p.object(n.Payload, "the payload")
 	d := &Definition{
-		Name: p.text(root["name"], "name"), Description: p.text(root["description"], "description"),
+		Dialect: StatusMap, Name: p.text(root["name"], "name"), Description: p.text(root["description"], "description"),
 		Roles: map[string]Role{}, Graph: map[string][]Edge{},
 	}
 	roles := p.object(root["roles"], "roles")
