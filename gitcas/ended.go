@@ -28,7 +28,13 @@ func (v *View) year(ctx context.Context, year string) (*dir, error) {
 // History gives every ended thread to fn, the one that ended last first. ErrStop
 // from fn ends it early.
 func (s *Store) History(ctx context.Context, v *View, fn func(Ended) error) error {
-	days, err := v.days(ctx, time.Time{})
+	return s.HistorySince(ctx, v, time.Time{}, fn)
+}
+
+// HistorySince is History without the files of the days before a time: fn may
+// still be given threads that ended earlier on that day.
+func (s *Store) HistorySince(ctx context.Context, v *View, from time.Time, fn func(Ended) error) error {
+	days, err := v.days(ctx, from)
 	if err != nil {
 		return err
 	}
