@@ -33,6 +33,7 @@ type Task struct {
 	PreviousAttempts []node.Hash     `json:"previousAttempts,omitempty"`
 	StartedAtMs      int64           `json:"startedAtMs"`
 	Model            *Model          `json:"model,omitempty"`
+	Extract          *Model          `json:"extract,omitempty"` // reads what the agent could not put into form; nil: off
 	Run              record.Run      `json:"run"`
 
 	// Nodes are the nodes that the agent may read: the thread's chain, its
@@ -56,6 +57,7 @@ type Model struct {
 	Alias     string `json:"alias"`
 	Name      string `json:"name"`
 	Provider  string `json:"provider"`
+	API       string `json:"api,omitempty"` // how it is spoken to: "openai" or "anthropic"
 	Window    int    `json:"window"`    // tokens; 0: unknown
 	MaxOutput int    `json:"maxOutput"` // tokens; 0: unknown
 }

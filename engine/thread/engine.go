@@ -81,6 +81,9 @@ type Settings interface {
 	Agent(workflow, role, override string) (name, command string, err error)
 	// Model returns nil where the agent needs none or none is configured.
 	Model(workflow, role string) *Model
+	// ExtractModel reads the fields of an answer that the agent could not put into
+	// form after its corrections; nil: none does.
+	ExtractModel(workflow, role string) *Model
 	// Limits of a thread of that workflow.
 	Limits(workflow string) moderator.Limits
 	// Timeout of one agent run; 0: none.

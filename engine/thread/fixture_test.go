@@ -152,6 +152,7 @@ func (f *fixture) Agent(_, _, override string) (string, string, error) {
 	return "test", "test", nil
 }
 func (f *fixture) Model(string, string) *Model       { return nil }
+func (f *fixture) ExtractModel(_, _ string) *Model   { return nil }
 func (f *fixture) Limits(string) moderator.Limits    { return f.limits }
 func (f *fixture) Timeout() time.Duration            { return 0 }
 func (f *fixture) draftOf(t Task) *draft             { return newDraft(f.T, t) }

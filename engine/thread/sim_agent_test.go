@@ -90,6 +90,7 @@ type simSettings struct{}
 
 func (simSettings) Agent(string, string, string) (string, string, error) { return "sim", "sim", nil }
 func (simSettings) Model(string, string) *Model                          { return nil }
+func (simSettings) ExtractModel(string, string) *Model                   { return nil }
 func (simSettings) Limits(string) moderator.Limits                       { return moderator.Limits{} }
 func (simSettings) Timeout() time.Duration                               { return 0 }
 

@@ -22,6 +22,7 @@ func (r *stepRun) prepareTask(ctx context.Context) error {
 		OutputSchema: role.Frontmatter, StatusKey: r.def.StatusKeyOf(r.plan.role), Statuses: r.def.Statuses(r.plan.role),
 		EdgePrompt: r.plan.prompt, StartPrompt: r.startPrompt(), Cwd: ".", Location: r.plan.location,
 		StartedAtMs: r.hold.serverNow().UnixMilli(), Model: r.e.Settings.Model(r.def.Name, r.plan.role), Run: r.e.run(),
+		Extract: r.e.Settings.ExtractModel(r.def.Name, r.plan.role),
 		Command: r.plan.command, Timeout: r.e.Settings.Timeout(), PreviousAttempts: r.failedBefore,
 	}
 	r.task.Budget = r.budget()

@@ -68,7 +68,27 @@ func (s settings) Model(workflow, role string) *thread.Model {
 	if err != nil {
 		return nil // an agent of another kind, with a model of its own
 	}
-	return &thread.Model{Alias: m.Alias, Name: m.Model.Name, Provider: m.Model.Provider, Window: m.Model.Window, MaxOutput: m.Model.MaxOutput}
+	return describe(m)
+}
+
+// ExtractModel is the model that reads an answer without usable frontmatter. A
+// replay has one always: whether it was asked is up to the cassette.
+func (s settings) ExtractModel(string, string) *thread.Model {
+	if s.w.player != nil {
+		return &thread.Model{Alias: replayedModel, Name: replayedModel, Provider: "cassette"}
+	}
+	m, err := s.w.config.ResolveExtract()
+	if err != nil {
+		return nil // switched off, none configured, or its key is not set
+	}
+	return describe(m)
+}
+
+func describe(m config.ResolvedModel) *thread.Model {
+	return &thread.Model{
+		Alias: m.Alias, Name: m.Model.Name, Provider: m.Model.Provider, API: string(m.Provider.Kind),
+		Window: m.Model.Window, MaxOutput: m.Model.MaxOutput,
+	}
 }
 
 // Limits of a thread: the configured ones, else the defaults.
