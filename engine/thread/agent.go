@@ -58,8 +58,8 @@ type Model struct {
 	Name      string `json:"name"`
 	Provider  string `json:"provider"`
 	API       string `json:"api,omitempty"` // how it is spoken to: "openai" or "anthropic"
-	Window    int    `json:"window"`    // tokens; 0: unknown
-	MaxOutput int    `json:"maxOutput"` // tokens; 0: unknown
+	Window    int    `json:"window"`        // tokens; 0: unknown
+	MaxOutput int    `json:"maxOutput"`     // tokens; 0: unknown
 }
 
 // Meter counts what a running agent spends. It is safe for concurrent use.
