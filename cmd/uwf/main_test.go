@@ -24,7 +24,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"uwf": faultyMain})
+	testscript.Main(m, map[string]func(){"uwf": faultyMain, "uwf-measured": measuredMain})
 }
 
 // TestScripts runs what a person could type, in real processes on real
