@@ -21,6 +21,32 @@ func folders() []string { return []string{".uwf/workflows", ".workflow", ".workf
 
 func extensions() []string { return []string{".yaml", ".yml"} }
 
+// Layouts lists how a definition called name may lie in a folder, in order of
+// precedence: as a file, or as the index of a folder of its own.
+func Layouts(name string) []string {
+	var out []string
+	for _, file := range []string{name, name + "/index"} {
+		for _, ext := range extensions() {
+			out = append(out, file+ext)
+		}
+	}
+	return out
+}
+
+// Folders lists the folders that hold definitions, in order of precedence. Dir and
+// the results are as in Candidates.
+func Folders(dir string) []string {
+	var out []string
+	for d := path.Clean(dir); ; d = path.Dir(d) {
+		for _, f := range folders() {
+			out = append(out, path.Join(d, f))
+		}
+		if d == "." || d == "/" || strings.HasPrefix(d, "..") {
+			return out
+		}
+	}
+}
+
 // RefKind is what a reference to a workflow looks like.
 type RefKind uint8
 
@@ -51,16 +77,12 @@ func Candidates(name, dir string) []string {
 		return nil
 	}
 	var out []string
-	for d := path.Clean(dir); ; d = path.Dir(d) {
-		for _, f := range folders() {
-			for _, ext := range extensions() {
-				out = append(out, path.Join(d, f, name+ext))
-			}
-		}
-		if d == "." || d == "/" || strings.HasPrefix(d, "..") {
-			return out
+	for _, folder := range Folders(dir) {
+		for _, file := range Layouts(name) {
+			out = append(out, path.Join(folder, file))
 		}
 	}
+	return out
 }
 
 // CheckName says what is wrong with a name of a workflow or role; nothing: "".

@@ -19,9 +19,15 @@ func TestKindOfRef(t *testing.T) {
 }
 
 func TestCandidates(t *testing.T) {
-	want := "a/b/.uwf/workflows/x.yaml a/b/.uwf/workflows/x.yml a/b/.workflow/x.yaml a/b/.workflow/x.yml a/b/.workflows/x.yaml a/b/.workflows/x.yml" +
-		" a/.uwf/workflows/x.yaml a/.uwf/workflows/x.yml a/.workflow/x.yaml a/.workflow/x.yml a/.workflows/x.yaml a/.workflows/x.yml" +
-		" .uwf/workflows/x.yaml .uwf/workflows/x.yml .workflow/x.yaml .workflow/x.yml .workflows/x.yaml .workflows/x.yml"
+	var list []string
+	for _, dir := range []string{"a/b/", "a/", ""} {
+		for _, folder := range []string{".uwf/workflows", ".workflow", ".workflows"} {
+			for _, file := range []string{"x.yaml", "x.yml", "x/index.yaml", "x/index.yml"} {
+				list = append(list, dir+folder+"/"+file)
+			}
+		}
+	}
+	want := strings.Join(list, " ")
 	if got := strings.Join(workflow.Candidates("x", "a/b/"), " "); got != want {
 		t.Errorf("got %s", got)
 	}
@@ -30,7 +36,7 @@ func TestCandidates(t *testing.T) {
 			t.Errorf("Candidates(%q) = %v", name, got)
 		}
 	}
-	if got := len(workflow.Candidates("x", "../../..")); got != 6 {
+	if got := len(workflow.Candidates("x", "../../..")); got != 12 {
 		t.Errorf("outside of the root: %d candidates", got)
 	}
 }

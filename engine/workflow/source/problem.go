@@ -7,6 +7,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/clipperhouse/displaywidth"
 )
 
 // MaxProblems is how many problems List returns: more help nobody.
@@ -24,7 +26,9 @@ type Problem struct {
 	Len     int    `json:"len"`
 	Message string `json:"message"`
 	Fix     string `json:"fix,omitempty"`
-	Snippet string `json:"snippet,omitempty"` // the line itself
+	Snippet string `json:"snippet,omitempty"` // the line, or what of a very long one lies around Col
+	// before is how many characters of the line stand before Snippet.
+	before int
 }
 
 // String is the problem in one line: file:line:col: message (fix).
@@ -42,11 +46,10 @@ func (p Problem) Text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s:%d:%d: %s\n", p.File, p.Line, p.Col, p.Message)
 	if p.Snippet != "" {
-		line, before := window(p.Snippet, p.Col-1)
+		line, caret := p.window()
 		number := fmt.Sprintf("%5d", p.Line)
 		fmt.Fprintf(&b, "%s | %s\n", number, line)
-		length := min(max(p.Len, 1), max(len([]rune(line))-len([]rune(before)), 1))
-		fmt.Fprintf(&b, "%s | %s%s\n", strings.Repeat(" ", len(number)), before, strings.Repeat("^", length))
+		fmt.Fprintf(&b, "%s | %s\n", strings.Repeat(" ", len(number)), caret)
 	}
 	if p.Fix != "" {
 		fmt.Fprintf(&b, "      = %s\n", p.Fix)
@@ -54,33 +57,89 @@ func (p Problem) Text() string {
 	return b.String()
 }
 
-// window cuts a long line to what lies around column col (from 0), makes it
-// printable, and returns it with the blank text that aligns a caret below it.
-func window(line string, col int) (text, before string) {
-	const width = 120
+// window is what of the line lies around the place, made printable, and the
+// carets below it. Both have the same tabs, and are as wide as a terminal shows
+// them: a wide character takes two columns, a combining one none.
+func (p Problem) window() (text, caret string) {
+	const width = 120 // columns, about half of them before the place
+	runes := printable(p.Snippet)
+	col := min(max(p.Col-1-p.before, 0), len(runes))
+	from, to := around(runes, col, width)
+	head, tail := "", ""
+	if from > 0 || p.before > 0 {
+		head = "…"
+	}
+	if to < len(runes) {
+		tail = "…"
+	}
+	meant := runes[col:min(col+max(p.Len, 1), to)]
+	caret = blank(head) + blank(string(runes[from:col])) + strings.Repeat("^", max(displaywidth.String(string(meant)), 1))
+	return head + string(runes[from:to]) + tail, caret
+}
+
+// around picks the part of a line that is shown with column col: all of it where
+// that fits.
+func around(runes []rune, col, width int) (from, to int) {
+	if displaywidth.String(string(runes))+8*strings.Count(string(runes), "\t") <= width {
+		return 0, len(runes)
+	}
+	used := 0
+	for from = col; from > 0 && used < width/2; from-- {
+		used += columns(runes[from-1])
+	}
+	for to = col; to < len(runes) && used < width; to++ {
+		used += columns(runes[to])
+	}
+	return from, to
+}
+
+// columns is at most how wide a character is shown.
+func columns(r rune) int {
+	if r == '\t' {
+		return 8
+	}
+	return displaywidth.Rune(r)
+}
+
+// printable is a line without what a terminal would act on: a definition must not
+// send escapes to it.
+func printable(line string) []rune {
 	runes := []rune(line)
-	col = min(max(col, 0), len(runes))
-	from := 0
-	if len(runes) > width && col > width/2 {
-		from = col - width/2
-	}
-	to := min(from+width, len(runes))
-	var b, pad strings.Builder
-	for i := from; i < to; i++ {
-		r := runes[i]
+	for i, r := range runes {
 		if r != '\t' && !unicode.IsPrint(r) {
-			r = '·' // a definition must not send escapes to the terminal
-		}
-		b.WriteRune(r)
-		if i < col {
-			if r == '\t' {
-				pad.WriteRune('\t')
-			} else {
-				pad.WriteRune(' ')
-			}
+			runes[i] = '·'
 		}
 	}
-	return b.String(), pad.String()
+	return runes
+}
+
+// blank is as wide as a text, with its tabs.
+func blank(text string) string {
+	parts := strings.Split(text, "\t")
+	for i, p := range parts {
+		parts[i] = strings.Repeat(" ", displaywidth.String(p))
+	}
+	return strings.Join(parts, "\t")
+}
+
+// snippet is a line to be shown with a problem at column col (from 1), and how
+// many characters of the line were left out before it.
+func snippet(line string, col int) (string, int) {
+	if len(line) <= maxSnippet {
+		return line, 0
+	}
+	const side = maxSnippet / 8 // characters of up to four bytes, on each side
+	at := offset(line, col)
+	from, to, n := at, at, 0
+	for ; n < side && from > 0; n++ {
+		_, size := utf8.DecodeLastRuneInString(line[:from])
+		from -= size
+	}
+	for range side {
+		_, size := utf8.DecodeRuneInString(line[to:])
+		to += size
+	}
+	return line[from:to], max(col-1-n, 0)
 }
 
 // file is one file that a definition consists of.
@@ -141,9 +200,7 @@ func (ps *Problems) Add(at Pos, length int, fix, format string, args ...any) {
 		File: at.src.name, Line: max(at.line, 1), Col: max(at.col, 1), Len: max(length, 1),
 		Message: fmt.Sprintf(format, args...), Fix: fix,
 	}
-	if line := at.src.line(at.line); len(line) <= maxSnippet {
-		p.Snippet = line
-	}
+	p.Snippet, p.before = snippet(at.src.line(at.line), p.Col)
 	if !slices.Contains(ps.list, p) {
 		ps.list = append(ps.list, p)
 	}
