@@ -30,6 +30,9 @@ const (
 	// sweepFor bounds the hunt for the last descendant. It is far beyond what a
 	// healthy machine needs, and short enough for a job that is being killed.
 	sweepFor = 3 * time.Second
+	// sweepLooks is how often the process table is looked at in any case: each
+	// look that finds processes kills them, and reaps those killed before.
+	sweepLooks = 8
 	// drainFor bounds the wait for a pipe that nobody should hold any more.
 	drainFor = 500 * time.Millisecond
 )

@@ -68,13 +68,14 @@ func play(role string) {
 	case "group":
 		spawn(&syscall.SysProcAttr{Setpgid: true}, os.Environ(), "/bin/sh", "-c", "sleep 3600 & echo daemon $!")
 	case "storm":
-		// Every process starts two more, forever.
-		spawn(nil, nil, "/bin/sh", "-c", `f() { f & f & sleep 0.05; }; f`)
+		// Many chains of processes that each start the next one and end, deaf to
+		// SIGTERM. Their number stays the same: one that doubled would take the
+		// machine away from everybody, the test included.
+		spawn(nil, nil, "/bin/sh", "-c", `trap '' TERM; f() { sleep 0.02; f & }; for i in 1 2 3 4 5 6 7 8; do f & done; echo "ready $$"; sleep 0.2`)
 		time.Sleep(time.Hour)
 	case "sessions":
 		// A chain of processes that each leave for a new session and end.
-		spawn(nil, nil, "/bin/sh", "-c", `echo 'setsid /bin/sh "$0" "$0" & sleep 0.01' > "$0"; setsid /bin/sh "$0" "$0" & sleep 0.2`, os.Args[1])
-		fmt.Println("ready", os.Getpid())
+		spawn(nil, nil, "/bin/sh", "-c", `echo 'trap "" TERM; setsid /bin/sh "$0" "$0" & sleep 0.01' > "$0"; setsid /bin/sh "$0" "$0" & echo "ready $$"; sleep 0.2`, os.Args[1])
 		time.Sleep(time.Hour)
 	case "endless":
 		b := bytes.Repeat([]byte("x"), 4096)
