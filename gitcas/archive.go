@@ -15,12 +15,34 @@ import (
 
 // archive makes the commit that takes threads off the tip: their folders and
 // entries go, and a history line for each names the commit that still has them.
+// Threads that are removed from the lists only get such a line.
 func (b *builder) archive() error {
 	lines, err := b.endings()
 	if err != nil {
 		return err
 	}
-	root, edit := dirEdit{}, dirEdit{}
+	root := dirEdit{}
+	if err := b.takeOff(root, lines); err != nil {
+		return err
+	}
+	marks, err := b.marks()
+	if err != nil {
+		return err
+	}
+	lines = append(lines, marks...)
+	if err := b.historyLines(root, lines); err != nil {
+		return err
+	}
+	subject, body, trailers := b.archiveMessage(lines)
+	return b.commit(root, subject, body, trailers)
+}
+
+// takeOff removes the folders and entries of threads.
+func (b *builder) takeOff(root dirEdit, lines []Ended) (err error) {
+	if len(lines) == 0 {
+		return nil
+	}
+	edit := dirEdit{}
 	drop := make([]ThreadID, 0, len(lines))
 	b.cur.folders = maps.Clone(b.cur.folders)
 	for _, e := range lines {
@@ -35,14 +57,7 @@ func (b *builder) archive() error {
 	if b.cur.threads, err = b.cur.threads.With(nil, drop...); err != nil {
 		return fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
-	if err := b.rootFile(root, threadsName, b.cur.threads.Encode(), statefile.MaxThreadsFile); err != nil {
-		return err
-	}
-	if err := b.historyLines(root, lines); err != nil {
-		return err
-	}
-	subject, body, trailers := b.archiveMessage(lines)
-	return b.commit(root, subject, body, trailers)
+	return b.rootFile(root, threadsName, b.cur.threads.Encode(), statefile.MaxThreadsFile)
 }
 
 // archiveMessage is the change's own message, unless that went to the commit
@@ -85,6 +100,38 @@ func (b *builder) endings() ([]Ended, error) {
 		}
 	}
 	return lines, nil
+}
+
+// marks are the lines that say of ended threads that they are removed. Each must
+// repeat the thread's newest line.
+func (b *builder) marks() ([]Ended, error) {
+	lines := slices.Clone(b.c.Removed)
+	for i := range lines {
+		e := &lines[i]
+		if err := b.newest(*e, "remove"); err != nil {
+			return nil, err
+		}
+		e.Reason = statefile.ReasonRemoved
+	}
+	return lines, nil
+}
+
+// newest makes sure that e names the last that the store says of a thread that is
+// not alive, and that nobody has removed it.
+func (b *builder) newest(e Ended, what string) error {
+	if _, alive := b.cur.threads.Get(e.Thread); alive {
+		return fmt.Errorf("%w: %s thread %s: it is alive", ErrStale, what, e.Thread)
+	}
+	last, ok, err := b.v.s.FindEnded(b.ctx, b.v, e.Thread)
+	switch {
+	case err != nil:
+		return err
+	case !ok:
+		return fmt.Errorf("%w: %s", ErrUnknownThread, e.Thread)
+	case last.Head != e.Head || last.Commit != e.Commit || last.Reason == statefile.ReasonRemoved:
+		return fmt.Errorf("%w: %s thread %s: its newest line is another one: %s at %s", ErrStale, what, e.Thread, last.Reason, last.Head)
+	}
+	return nil
 }
 
 // fillSteps reads the steps of a thread from its chain.
@@ -189,139 +236,4 @@ func (b *builder) appendDay(path, year, day string, lines []Ended) (wire.ID, err
 	o := wire.NewObject(plumbing.BlobObject, data)
 	b.send(o, base)
 	return o.ID, nil
-}
-
-// fork gives a new thread the part of another one's folder that its head needs:
-// the chain with its outputs and bodies, the details and pages of these steps.
-// They are the same git objects, so nothing of them is uploaded.
-func (b *builder) fork(id, from ThreadID) error {
-	entry := b.c.Threads[id]
-	_, alive := b.cur.threads.Get(id)
-	if !id.Valid() || entry == nil || alive || b.cur.threadDirs.id(string(id)) != wire.ZeroID {
-		return fmt.Errorf("%w: fork %s of %s: the new thread needs an entry, and must not be there yet", ErrInvalid, id, from)
-	}
-	src, err := b.forkSource(from)
-	if err != nil {
-		return err
-	}
-	t := newThreadEdit()
-	t.known = src
-	need, steps, err := b.shared(src, entry.Head)
-	if err != nil {
-		return fmt.Errorf("fork %s of %s: %w", id, from, err)
-	}
-	edit := dirEdit{}
-	for _, e := range src.list() {
-		h, isNode := nodeOf(e.Name)
-		switch {
-		case isNode && need[h], readablePattern.MatchString(e.Name) && pageNumber(e.Name) <= steps:
-			edit[e.Name] = e
-		case e.Name == detailDir:
-			if t.detail, err = b.forkDetail(src, e.ID, need); err != nil {
-				return err
-			}
-			edit.folder(detailDir, t.detail)
-		}
-	}
-	if t.base, err = (*dir)(nil).with(threadPath(id), edit); err != nil {
-		return err
-	}
-	b.threads[id] = t
-	return nil
-}
-
-// forkSource is the folder of the thread to fork, also of one that has ended.
-func (b *builder) forkSource(from ThreadID) (*dir, error) {
-	if src, err := b.v.folder(b.ctx, from); err != nil || src != nil {
-		return src, err
-	}
-	e, ok, err := b.v.s.FindEnded(b.ctx, b.v, from)
-	if err != nil {
-		return nil, err
-	}
-	if !ok {
-		return nil, fmt.Errorf("%w: %s", ErrUnknownThread, from)
-	}
-	past, err := b.v.s.LoadEnded(b.ctx, b.v, e)
-	if err != nil {
-		return nil, err
-	}
-	return past.folder(b.ctx, from)
-}
-
-// shared walks the chain from head and returns all that it refers to, and the
-// number of its steps that src has. The new thread's own nodes may come first.
-func (b *builder) shared(src *dir, head node.Hash) (map[node.Hash]bool, int, error) {
-	get := func(h node.Hash) (node.Node, error) {
-		if n, ok := b.fresh[h]; ok {
-			return n, nil
-		}
-		f, ok := src.get(nodeFile(h))
-		if !ok {
-			return b.v.Get(b.ctx, h)
-		}
-		return b.v.read(b.ctx, src.at(f.Name), f.ID, h)
-	}
-	c, err := readChain(head, src.path, get)
-	if err != nil {
-		return nil, 0, err
-	}
-	need := map[node.Hash]bool{}
-	todo := append(c.hashes(), c.StartHash)
-	steps := 0
-	for _, s := range c.Steps {
-		if _, ok := src.get(nodeFile(s.Hash)); ok {
-			steps++
-		}
-	}
-	for len(todo) > 0 {
-		h := todo[len(todo)-1]
-		todo = todo[:len(todo)-1]
-		if _, there := src.get(nodeFile(h)); need[h] || !there && b.fresh[h].Type == "" {
-			continue // details, and what is in cas/
-		}
-		need[h] = true
-		n, err := get(h)
-		if err != nil {
-			return nil, 0, err
-		}
-		refs, err := b.v.s.schemas.Refs(b, n)
-		if err != nil {
-			return nil, 0, err
-		}
-		todo = append(todo, refs...)
-	}
-	return need, steps, nil
-}
-
-// forkDetail is detail/ with the folders of the steps that are needed.
-func (b *builder) forkDetail(src *dir, id wire.ID, need map[node.Hash]bool) (*dir, error) {
-	d, err := b.v.dir(b.ctx, src.at(detailDir), id, checkDetail)
-	if err != nil {
-		return nil, err
-	}
-	edit := dirEdit{}
-	for _, e := range d.entries {
-		if !e.IsDir() || need[node.Hash(e.Name)] {
-			edit[e.Name] = e
-		}
-	}
-	kept, err := (*dir)(nil).with(d.path, edit)
-	if err != nil || kept == nil {
-		return nil, err
-	}
-	b.send(kept.obj, &d.obj)
-	return kept, nil
-}
-
-// pageNumber is the step that a page for people is about.
-func pageNumber(name string) int {
-	n := 0
-	for _, c := range name {
-		if c < '0' || c > '9' {
-			break
-		}
-		n = n*10 + int(c-'0')
-	}
-	return n
 }

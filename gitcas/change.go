@@ -58,7 +58,7 @@ func newBuilder(ctx context.Context, v *View, c *Change) *builder {
 
 // hasContent reports whether the change needs a commit besides an archive commit.
 func (c *Change) hasContent() bool {
-	return len(c.Nodes) > 0 || len(c.Readable) > 0 || len(c.Threads) > 0 || len(c.Registry) > 0 || len(c.Forks) > 0
+	return len(c.Nodes) > 0 || len(c.Readable) > 0 || len(c.Threads) > 0 || len(c.Registry) > 0 || len(c.Forks) > 0 || len(c.Reopen) > 0
 }
 
 // build makes the commits. Afterwards cur is the state after them.
@@ -68,7 +68,7 @@ func (b *builder) build() error {
 			return err
 		}
 	}
-	if len(b.c.Archive) > 0 {
+	if len(b.c.Archive) > 0 || len(b.c.Removed) > 0 {
 		return b.archive()
 	}
 	return nil
@@ -81,6 +81,11 @@ func (b *builder) content() error {
 	}
 	for _, id := range slices.Sorted(maps.Keys(b.c.Forks)) {
 		if err := b.fork(id, b.c.Forks[id]); err != nil {
+			return err
+		}
+	}
+	for _, e := range b.c.Reopen {
+		if err := b.reopen(e); err != nil {
 			return err
 		}
 	}

@@ -25,8 +25,9 @@ func (v *View) year(ctx context.Context, year string) (*dir, error) {
 	return v.dir(ctx, historyDir+"/"+year, e.ID, checkYear)
 }
 
-// History gives every ended thread to fn, the one that ended last first. ErrStop
-// from fn ends it early.
+// History gives every thread that has ended to fn, the one that ended last first,
+// by its newest line. Threads that were removed, or live again, are left out.
+// ErrStop from fn ends it early.
 func (s *Store) History(ctx context.Context, v *View, fn func(Ended) error) error {
 	return s.HistorySince(ctx, v, time.Time{}, fn)
 }
@@ -34,6 +35,19 @@ func (s *Store) History(ctx context.Context, v *View, fn func(Ended) error) erro
 // HistorySince is History without the files of the days before a time: fn may
 // still be given threads that ended earlier on that day.
 func (s *Store) HistorySince(ctx context.Context, v *View, from time.Time, fn func(Ended) error) error {
+	seen := map[ThreadID]bool{}
+	return s.lines(ctx, v, from, func(e Ended) error {
+		older := seen[e.Thread]
+		seen[e.Thread] = true
+		if _, alive := v.Entry(e.Thread); alive || older || e.Reason == statefile.ReasonRemoved {
+			return nil
+		}
+		return fn(e)
+	})
+}
+
+// lines gives every history line to fn, the newest first.
+func (s *Store) lines(ctx context.Context, v *View, from time.Time, fn func(Ended) error) error {
 	days, err := v.days(ctx, from)
 	if err != nil {
 		return err
@@ -106,8 +120,9 @@ func (v *View) readDays(ctx context.Context, days []day, fn func(Ended) error) e
 	return nil
 }
 
-// FindEnded looks for an ended thread. It reads no history from before the
-// thread's start, as its id tells it.
+// FindEnded looks for an ended thread and returns its newest line, also that of one
+// that was removed. It reads no history from before the thread's start, as its id
+// tells it.
 func (s *Store) FindEnded(ctx context.Context, v *View, id ThreadID) (Ended, bool, error) {
 	// Clocks differ, and an id's time is only what its maker said: a day's grace,
 	// and everything when that finds nothing.

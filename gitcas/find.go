@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/wire"
@@ -90,11 +89,15 @@ func (v *View) findInThreads(ctx context.Context, h node.Hash) (ThreadID, bool, 
 
 func (s *Store) findInEnded(ctx context.Context, v *View, h node.Hash) (Found, error) {
 	f := Found{Hash: h}
-	days, err := v.days(ctx, time.Time{})
-	if err != nil {
-		return f, err
-	}
-	e, ok, err := v.searchDays(ctx, days, func(e Ended) bool { return e.Head == h || slices.Contains(e.Steps, h) })
+	var e Ended
+	ok := false
+	err := s.History(ctx, v, func(line Ended) error {
+		if line.Head != h && !slices.Contains(line.Steps, h) {
+			return nil
+		}
+		e, ok = line, true
+		return ErrStop
+	})
 	if err != nil {
 		return f, err
 	}

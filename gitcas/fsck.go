@@ -12,6 +12,7 @@ import (
 
 	"github.com/united-workforce/uwf/gitcas/gitobj"
 	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/gitcas/statefile"
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
 
@@ -45,7 +46,7 @@ const maxReported = 1000
 //
 // It reads one thread at a time, so its memory doesn't grow with the store.
 func (s *Store) Fsck(ctx context.Context, history bool) (Report, error) {
-	f := &fsck{ctx: ctx, s: s, ended: map[ThreadID]Ended{}}
+	f := &fsck{ctx: ctx, s: s, ended: map[ThreadID][]Ended{}}
 	v, err := s.Load(ctx)
 	if err := f.note(s.ref, err); err != nil || v == nil {
 		return f.report, err
@@ -69,7 +70,7 @@ type fsck struct {
 	s      *Store
 	v      *View
 	report Report
-	ended  map[ThreadID]Ended
+	ended  map[ThreadID][]Ended // by thread, the newest first
 }
 
 func (f *fsck) add(path, format string, args ...any) {
@@ -232,19 +233,49 @@ func (f *fsck) thread(base *View, id ThreadID) error {
 }
 
 func (f *fsck) historyFiles() error {
-	err := f.s.History(f.ctx, f.v, func(e Ended) error {
+	err := f.s.lines(f.ctx, f.v, time.Time{}, func(e Ended) error {
 		f.report.Ended++
-		if _, twice := f.ended[e.Thread]; twice {
-			f.add(historyDir, "thread %s ended twice", e.Thread)
-		}
-		if _, alive := f.v.threads.Get(e.Thread); alive {
-			f.add(historyDir, "thread %s has ended, but threads.yaml lists it", e.Thread)
-		}
 		e.Steps = nil // not needed again, and long
-		f.ended[e.Thread] = e
+		f.ended[e.Thread] = append(f.ended[e.Thread], e)
 		return nil
 	})
-	return f.note(historyDir, err)
+	if err := f.note(historyDir, err); err != nil {
+		return err
+	}
+	for _, id := range slices.Sorted(maps.Keys(f.ended)) {
+		if err := f.lives(id, f.ended[id]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lives checks what became of a thread by its history lines: it may end, be resumed
+// and end again, but nothing comes after a cancelled or removed one but removal.
+func (f *fsck) lives(id ThreadID, lines []Ended) error {
+	for i, e := range lines[1:] {
+		if e.Reason != statefile.ReasonEnded && lines[i].Reason != statefile.ReasonRemoved {
+			f.add(historyDir, "thread %s was %s, and %s after that", id, e.Reason, lines[i].Reason)
+		}
+	}
+	_, alive := f.v.threads.Get(id)
+	switch last := lines[0]; {
+	case !alive:
+		return nil
+	case last.Reason != statefile.ReasonEnded:
+		f.add(historyDir, "thread %s was %s, but threads.yaml lists it", id, last.Reason)
+		return nil
+	default:
+		// Resumed: what it was before must still be there.
+		d, err := f.v.folder(f.ctx, id)
+		if err != nil {
+			return f.note(threadPath(id), err)
+		}
+		if _, ok := d.get(nodeFile(last.Head)); !ok {
+			f.add(historyDir, "thread %s ended at %s and lives again without that step", id, last.Head)
+		}
+		return nil
+	}
 }
 
 // history walks all commits.
@@ -296,12 +327,13 @@ func (f *fsck) step(where string, h *historyCommit) error {
 
 // takenOff checks a thread that a commit removed.
 func (f *fsck) takenOff(where string, id ThreadID, last wire.ID) error {
-	e, ok := f.ended[id]
-	if !ok || e.Commit != last.String() {
+	lines := f.ended[id]
+	i := slices.IndexFunc(lines, func(e Ended) bool { return e.Commit == last.String() })
+	if i < 0 {
 		f.add(where, "it removes thread %s, and no history line names commit %s for it", id, last)
 		return nil
 	}
-	past, err := f.s.LoadEnded(f.ctx, f.v, e)
+	past, err := f.s.LoadEnded(f.ctx, f.v, lines[i])
 	if err != nil {
 		return f.note(where, err)
 	}

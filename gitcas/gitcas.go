@@ -53,6 +53,8 @@ type (
 	Next = statefile.Next
 	// Suspended says which role waits and why.
 	Suspended = statefile.Suspended
+	// Pause asks for a thread to wait before its next step.
+	Pause = statefile.Pause
 	// Ended is one line of the history of ended threads.
 	Ended = statefile.Ended
 	// RegistryEntry is one name in registry.yaml.
@@ -69,6 +71,13 @@ const (
 	StatusActive    = statefile.StatusActive
 	StatusSuspended = statefile.StatusSuspended
 	StatusEnded     = statefile.StatusEnded
+)
+
+// The reasons of history lines.
+const (
+	ReasonEnded     = statefile.ReasonEnded
+	ReasonCancelled = statefile.ReasonCancelled
+	ReasonRemoved   = statefile.ReasonRemoved
 )
 
 // Claim is a job's hold on a thread: the content of refs/uwf/claims/<thread>.
@@ -122,6 +131,8 @@ type Change struct {
 	Registry map[string]*RegistryEntry // entries to set; nil removes
 	Archive  []Ended                   // threads to take off the tip: a second commit
 	Forks    map[ThreadID]ThreadID     // new thread → thread whose files it shares
+	Reopen   []Ended                   // ended threads whose folders come back; each needs an entry
+	Removed  []Ended                   // ended threads to take off the lists, by a history line
 
 	Refs    []wire.RefUpdate // claims, attempts, work branches
 	Objects []wire.PackObject

@@ -50,7 +50,7 @@ func readEntry(v value) (Entry, error) {
 
 // entryKeys are the keys that readField knows.
 func entryKeys() []string {
-	return []string{"head", "status", "workflow", "key", "work", "comment", "pr", "next", "suspended", "attempts", "limits"}
+	return []string{"head", "status", "workflow", "key", "work", "comment", "pr", "next", "suspended", "pause", "attempts", "limits"}
 }
 
 func (e *Entry) readField(p pair) (err error) {
@@ -75,6 +75,8 @@ func (e *Entry) readField(p pair) (err error) {
 		e.Next, e.Deliver, err = readNext(p.val)
 	case "suspended":
 		e.Suspended, err = readSuspended(p.val)
+	case "pause":
+		e.Pause, err = readPause(p.val)
 	case "attempts":
 		e.Attempts, err = readAttempts(p.val)
 	case "limits":
@@ -208,6 +210,8 @@ func readNext(v value) (*Next, bool, error) {
 			n.Since, err = readInt(p.val, "next.since", math.MaxInt64)
 		case "answer":
 			n.Answer, err = readHash(p.val, "next.answer")
+		case "poked":
+			n.Poked, err = readHash(p.val, "next.poked")
 		case "forgiven":
 			var f int64
 			f, err = readInt(p.val, "next.forgiven", math.MaxInt32)
@@ -231,6 +235,18 @@ func readSuspended(v value) (*Suspended, error) {
 		default:
 			return false, nil
 		}
+		return true, err
+	})
+	return &s, err
+}
+
+func readPause(v value) (*Pause, error) {
+	var s Pause
+	err := fields(v, "pause", func(p pair) (ok bool, err error) {
+		if p.key != "reason" {
+			return false, nil
+		}
+		s.Reason, err = readText(p.val, "pause.reason", maxReasonText)
 		return true, err
 	})
 	return &s, err
@@ -321,6 +337,10 @@ func writeEntry(id ThreadID, e *Entry) (string, error) {
 		line("    ", "role", word(e.Suspended.Role))
 		line("    ", "reason", word(e.Suspended.Reason))
 	}
+	if e.Pause != nil {
+		b.WriteString("  pause:\n")
+		line("    ", "reason", word(e.Pause.Reason))
+	}
 	e.writeLists(&b, line)
 	b.WriteString(e.extra)
 	return b.String(), nil
@@ -336,6 +356,9 @@ func (e *Entry) writeNext(b *strings.Builder, line func(indent, key, val string)
 		line("    ", "since", strconv.FormatInt(e.Next.Since, 10))
 		if e.Next.Answer != "" {
 			line("    ", "answer", code(string(e.Next.Answer)))
+		}
+		if e.Next.Poked != "" {
+			line("    ", "poked", code(string(e.Next.Poked)))
 		}
 		if e.Next.Forgiven != 0 {
 			line("    ", "forgiven", strconv.Itoa(e.Next.Forgiven))
@@ -365,7 +388,7 @@ func (e *Entry) writeLists(b *strings.Builder, line func(indent, key, val string
 
 func (e *Entry) short() bool {
 	return e.Status == StatusActive && e.Workflow == "" && e.Key == "" && e.Work == (Work{}) && e.Comment == 0 && e.PR == 0 &&
-		e.Next == nil && !e.Deliver && e.Suspended == nil && len(e.Attempts) == 0 && len(e.Limits) == 0 && e.extra == ""
+		e.Next == nil && !e.Deliver && e.Suspended == nil && e.Pause == nil && len(e.Attempts) == 0 && len(e.Limits) == 0 && e.extra == ""
 }
 
 // check refuses an entry that could not be read back as it is.
@@ -390,10 +413,12 @@ func (e *Entry) check() error {
 		return bad("comment or pr", fmt.Sprint(e.Comment, e.PR))
 	case e.Deliver && e.Next != nil:
 		return bad("next", "both a role and deliver")
-	case e.Next != nil && (!textOK(e.Next.Role, maxRoleText) || e.Next.Since < 0 || e.Next.Forgiven < 0 || e.Next.Forgiven > math.MaxInt32 || e.Next.Answer != "" && !e.Next.Answer.Valid()):
+	case e.Next != nil && (!textOK(e.Next.Role, maxRoleText) || e.Next.Since < 0 || e.Next.Forgiven < 0 || e.Next.Forgiven > math.MaxInt32 || e.Next.Answer != "" && !e.Next.Answer.Valid() || e.Next.Poked != "" && !e.Next.Poked.Valid()):
 		return bad("next", *e.Next)
 	case e.Suspended != nil && (!textOK(e.Suspended.Role, maxRoleText) || !textOK(e.Suspended.Reason, maxReasonText)):
 		return bad("suspended", *e.Suspended)
+	case e.Pause != nil && !textOK(e.Pause.Reason, maxReasonText):
+		return bad("pause", *e.Pause)
 	case len(e.Attempts) > maxAttempts || slices.ContainsFunc(e.Attempts, func(a string) bool { return !attemptOK(a) }):
 		return bad("attempts", e.Attempts)
 	}

@@ -93,8 +93,8 @@ func (e *Ended) check() error {
 		return fmt.Errorf("head: %.40q is no hash", e.Head)
 	case e.Workflow != "" && !e.Workflow.Valid():
 		return fmt.Errorf("workflow: %.40q is no hash", e.Workflow)
-	case e.Reason != ReasonEnded && e.Reason != ReasonCancelled:
-		return fmt.Errorf("reason: %.40q is neither ended nor cancelled", e.Reason)
+	case e.Reason != ReasonEnded && e.Reason != ReasonCancelled && e.Reason != ReasonRemoved:
+		return fmt.Errorf("reason: %.40q is none of ended, cancelled, removed", e.Reason)
 	case !commitOK(e.Commit):
 		return fmt.Errorf("commit: %.60q is no commit id", e.Commit)
 	case e.Work.Commit != "" && !commitOK(e.Work.Commit):

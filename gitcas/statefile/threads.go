@@ -162,6 +162,10 @@ func (e Entry) clone() Entry {
 		s := *e.Suspended
 		e.Suspended = &s
 	}
+	if e.Pause != nil {
+		p := *e.Pause
+		e.Pause = &p
+	}
 	e.Attempts = slices.Clone(e.Attempts)
 	e.Limits = maps.Clone(e.Limits)
 	return e

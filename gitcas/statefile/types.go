@@ -25,6 +25,7 @@ type Entry struct {
 	Next      *Next
 	Deliver   bool // next: deliver
 	Suspended *Suspended
+	Pause     *Pause
 	Attempts  []string // refs below refs/uwf/attempts/
 	Limits    map[string]float64
 
@@ -44,12 +45,21 @@ type Work struct {
 // Next names the role whose turn it is and since when (milliseconds). After a
 // resume, Answer is the string node with what the person said, kept in the
 // thread's folder, and Forgiven the number of linked attempts that no longer
-// count towards suspending the thread.
+// count towards suspending the thread. After a poke, Poked is the StepNode that
+// was taken off the chain, also in the folder.
 type Next struct {
 	Role     string
 	Since    int64
 	Answer   node.Hash // yaml: answer
+	Poked    node.Hash // yaml: poked
 	Forgiven int       // yaml: forgiven
+}
+
+// Pause asks for a thread to wait before its next step. The step that runs is not
+// concerned: whoever commits it, or would begin the next one, suspends the thread
+// for this reason.
+type Pause struct {
+	Reason string `json:"reason"`
 }
 
 // Suspended says which role waits and why.
@@ -71,13 +81,14 @@ type RegistryVersion struct {
 	Timestamp int64
 }
 
-// Ended is one line of history/YYYY/MM-DD.jsonl.
+// Ended is one line of history/YYYY/MM-DD.jsonl. Of several lines of one thread
+// the newest counts: it ended, was resumed and ended again, or was removed.
 type Ended struct {
 	Thread      ThreadID    `json:"thread"`
 	Workflow    node.Hash   `json:"workflow"`
 	Head        node.Hash   `json:"head"`
 	CompletedAt int64       `json:"completedAt"` // milliseconds
-	Reason      string      `json:"reason"`      // "ended" or "cancelled"
+	Reason      string      `json:"reason"`      // "ended", "cancelled" or "removed"
 	Note        string      `json:"note,omitempty"`
 	Commit      string      `json:"commit"` // the last state commit that held the thread's folder
 	Key         string      `json:"key,omitempty"`
@@ -86,10 +97,11 @@ type Ended struct {
 	Work        Work        `json:"work"`
 }
 
-// Reasons of a history line.
+// Reasons of a history line. A removed thread is in no list any more.
 const (
 	ReasonEnded     = "ended"
 	ReasonCancelled = "cancelled"
+	ReasonRemoved   = "removed"
 )
 
 // Trailer is one "Key: value" line at the end of a commit message.

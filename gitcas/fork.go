@@ -1,0 +1,167 @@
+package gitcas
+
+import (
+	"fmt"
+
+	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/gitcas/statefile"
+	"github.com/united-workforce/uwf/gitcas/wire"
+)
+
+// fork gives a new thread the part of another one's folder that its head needs:
+// the chain with its outputs and bodies, the details and pages of these steps.
+// They are the same git objects, so nothing of them is uploaded.
+func (b *builder) fork(id, from ThreadID) error {
+	entry := b.c.Threads[id]
+	_, alive := b.cur.threads.Get(id)
+	if !id.Valid() || entry == nil || alive || b.cur.threadDirs.id(string(id)) != wire.ZeroID {
+		return fmt.Errorf("%w: fork %s of %s: the new thread needs an entry, and must not be there yet", ErrInvalid, id, from)
+	}
+	src, err := b.forkSource(from)
+	if err != nil {
+		return err
+	}
+	t := newThreadEdit()
+	t.known = src
+	need, steps, err := b.shared(src, entry.Head)
+	if err != nil {
+		return fmt.Errorf("fork %s of %s: %w", id, from, err)
+	}
+	edit := dirEdit{}
+	for _, e := range src.list() {
+		h, isNode := nodeOf(e.Name)
+		switch {
+		case isNode && need[h], readablePattern.MatchString(e.Name) && pageNumber(e.Name) <= steps:
+			edit[e.Name] = e
+		case e.Name == detailDir:
+			if t.detail, err = b.forkDetail(src, e.ID, need); err != nil {
+				return err
+			}
+			edit.folder(detailDir, t.detail)
+		}
+	}
+	if t.base, err = (*dir)(nil).with(threadPath(id), edit); err != nil {
+		return err
+	}
+	b.threads[id] = t
+	return nil
+}
+
+// forkSource is the folder of the thread to fork, also of one that has ended.
+func (b *builder) forkSource(from ThreadID) (*dir, error) {
+	if src, err := b.v.folder(b.ctx, from); err != nil || src != nil {
+		return src, err
+	}
+	e, ok, err := b.v.s.FindEnded(b.ctx, b.v, from)
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		return nil, fmt.Errorf("%w: %s", ErrUnknownThread, from)
+	}
+	past, err := b.v.s.LoadEnded(b.ctx, b.v, e)
+	if err != nil {
+		return nil, err
+	}
+	return past.folder(b.ctx, from)
+}
+
+// shared walks the chain from head and returns all that it refers to, and the
+// number of its steps that src has. The new thread's own nodes may come first.
+func (b *builder) shared(src *dir, head node.Hash) (map[node.Hash]bool, int, error) {
+	get := func(h node.Hash) (node.Node, error) {
+		if n, ok := b.fresh[h]; ok {
+			return n, nil
+		}
+		f, ok := src.get(nodeFile(h))
+		if !ok {
+			return b.v.Get(b.ctx, h)
+		}
+		return b.v.read(b.ctx, src.at(f.Name), f.ID, h)
+	}
+	c, err := readChain(head, src.path, get)
+	if err != nil {
+		return nil, 0, err
+	}
+	need := map[node.Hash]bool{}
+	todo := append(c.hashes(), c.StartHash)
+	steps := 0
+	for _, s := range c.Steps {
+		if _, ok := src.get(nodeFile(s.Hash)); ok {
+			steps++
+		}
+	}
+	for len(todo) > 0 {
+		h := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		if _, there := src.get(nodeFile(h)); need[h] || !there && b.fresh[h].Type == "" {
+			continue // details, and what is in cas/
+		}
+		need[h] = true
+		n, err := get(h)
+		if err != nil {
+			return nil, 0, err
+		}
+		refs, err := b.v.s.schemas.Refs(b, n)
+		if err != nil {
+			return nil, 0, err
+		}
+		todo = append(todo, refs...)
+	}
+	return need, steps, nil
+}
+
+// forkDetail is detail/ with the folders of the steps that are needed.
+func (b *builder) forkDetail(src *dir, id wire.ID, need map[node.Hash]bool) (*dir, error) {
+	d, err := b.v.dir(b.ctx, src.at(detailDir), id, checkDetail)
+	if err != nil {
+		return nil, err
+	}
+	edit := dirEdit{}
+	for _, e := range d.entries {
+		if !e.IsDir() || need[node.Hash(e.Name)] {
+			edit[e.Name] = e
+		}
+	}
+	kept, err := (*dir)(nil).with(d.path, edit)
+	if err != nil || kept == nil {
+		return nil, err
+	}
+	b.send(kept.obj, &d.obj)
+	return kept, nil
+}
+
+// pageNumber is the step that a page for people is about.
+func pageNumber(name string) int {
+	n := 0
+	for _, c := range name {
+		if c < '0' || c > '9' {
+			break
+		}
+		n = n*10 + int(c-'0')
+	}
+	return n
+}
+
+// reopen brings the folder of an ended thread back, as it was when the thread was
+// taken off the tip: the same git objects, with what is not part of its chain.
+func (b *builder) reopen(e Ended) error {
+	if e.Reason != statefile.ReasonEnded || b.c.Threads[e.Thread] == nil || b.threads[e.Thread] != nil {
+		return fmt.Errorf("%w: reopen thread %s, which is %s: only what has ended comes back, with an entry, and once", ErrInvalid, e.Thread, e.Reason)
+	}
+	if err := b.newest(e, "reopen"); err != nil {
+		return err
+	}
+	past, err := b.v.s.LoadEnded(b.ctx, b.v, e)
+	if err != nil {
+		return err
+	}
+	d, err := past.folder(b.ctx, e.Thread)
+	if err != nil {
+		return err
+	}
+	t := newThreadEdit()
+	t.base, t.known = d, d
+	b.threads[e.Thread] = t
+	return nil
+}
