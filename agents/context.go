@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"slices"
 
@@ -25,7 +24,8 @@ type Context struct {
 	// Task is context.json. Its Nodes, Workspace, Command and Timeout are not set.
 	Task thread.Task
 
-	root *os.Root
+	root  *os.Root
+	nodes *nodeLines
 }
 
 // LoadContext opens a context folder. Close it after use.
@@ -45,11 +45,14 @@ func LoadContext(dir string) (*Context, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("reading the agent's task in %s/%s: %w", dir, taskFile, err), root.Close())
 	}
+	if c.nodes, err = openNodes(root); err != nil {
+		return nil, errors.Join(fmt.Errorf("reading the nodes of the agent's context in %s/%s: %w", dir, nodesFile, err), root.Close())
+	}
 	return c, nil
 }
 
 // Close releases the folder.
-func (c *Context) Close() error { return c.root.Close() }
+func (c *Context) Close() error { return errors.Join(c.nodes.close(), c.root.Close()) }
 
 // Get reads one of the nodes that the agent may read: the thread's chain, its
 // outputs and bodies, the workflow, and their schemas. It implements node.Getter.
@@ -57,14 +60,10 @@ func (c *Context) Get(h node.Hash) (node.Node, error) {
 	if !h.Valid() {
 		return node.Node{}, fmt.Errorf("%q is no node hash: %w", h, node.ErrNotFound)
 	}
-	b, err := readRegular(c.root, nodesDir+"/"+string(h)+".json", maxContextFile)
-	if errors.Is(err, fs.ErrNotExist) {
-		return node.Node{}, fmt.Errorf("node %s is not in the agent's context: %w", h, node.ErrNotFound)
+	n, err := c.nodes.get(h)
+	if errors.Is(err, node.ErrNotFound) {
+		return node.Node{}, fmt.Errorf("node %s is not in the agent's context: %w", h, err)
 	}
-	if err != nil {
-		return node.Node{}, fmt.Errorf("reading node %s of the agent's context: %w", h, err)
-	}
-	n, err := node.DecodeFile(b)
 	if err != nil {
 		return node.Node{}, fmt.Errorf("reading node %s of the agent's context: %w", h, err)
 	}

@@ -8,7 +8,7 @@ import (
 
 // The variables of the process protocol.
 const (
-	EnvContext = "UWF_CONTEXT" // read-only folder: context.json, nodes/<HASH>.json, prompt.md
+	EnvContext = "UWF_CONTEXT" // read-only folder: context.json, prompt.md, nodes.jsonl (the thread's nodes, one a line)
 	EnvStage   = "UWF_STAGE"   // folder for new nodes: <HASH>.json
 	EnvThread  = "UWF_THREAD"
 	EnvRole    = "UWF_ROLE"

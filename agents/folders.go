@@ -20,7 +20,6 @@ import (
 const (
 	taskFile   = "context.json"
 	promptFile = "prompt.md"
-	nodesDir   = "nodes"
 )
 
 // folders are the two folders of one run. They are held open, so that what is
@@ -79,10 +78,6 @@ func WriteContext(dir string, t thread.Task) (err error) {
 // writeContext writes the folder that UWF_CONTEXT names and takes the right to
 // write away from it.
 func writeContext(root *os.Root, dir string, t thread.Task) error {
-	nodes := dir + "/" + nodesDir
-	if err := root.Mkdir(nodes, 0o700); err != nil {
-		return err
-	}
 	task, err := json.MarshalIndent(t, "", "  ")
 	if err != nil {
 		return fmt.Errorf("writing the task: %w", err)
@@ -93,16 +88,10 @@ func writeContext(root *os.Root, dir string, t thread.Task) error {
 	if err := root.WriteFile(dir+"/"+promptFile, []byte(t.Prompt), 0o444); err != nil {
 		return err
 	}
-	for h, n := range t.Nodes {
-		b, err := node.EncodeFile(n)
-		if err != nil {
-			return fmt.Errorf("writing node %s for the agent: %w", h, err)
-		}
-		if err := root.WriteFile(nodes+"/"+string(h)+".json", b, 0o444); err != nil {
-			return err
-		}
+	if err := writeNodes(root, dir+"/"+nodesFile, t.Nodes); err != nil {
+		return err
 	}
-	return errors.Join(root.Chmod(nodes, 0o500), root.Chmod(dir, 0o500))
+	return root.Chmod(dir, 0o500)
 }
 
 // remove deletes both folders, also after the agent has changed their modes.

@@ -371,7 +371,7 @@ func TestSpawnerHostileFolders(t *testing.T) {
 // The context folder can't be changed by a process without special rights.
 func TestContextIsReadOnly(t *testing.T) {
 	w := newWorld(t)
-	w.task.Command = `/bin/sh -c 'stat -c "%a %n" "$UWF_CONTEXT" "$UWF_CONTEXT"/* "$UWF_CONTEXT"/nodes/* >&2'`
+	w.task.Command = `/bin/sh -c 'stat -c "%a %n" "$UWF_CONTEXT" "$UWF_CONTEXT"/* >&2'`
 	if _, err := w.run(t.Context()); !errors.Is(err, agents.ErrNothingPrinted) {
 		t.Skipf("no stat here: %v", err)
 	}

@@ -72,10 +72,8 @@ func NewProcess(t testing.TB, task thread.Task, environ ...string) *Process {
 	t.Helper()
 	context, stage := t.TempDir(), t.TempDir()
 	t.Cleanup(func() {
-		for _, dir := range []string{context, filepath.Join(context, "nodes")} {
-			if err := os.Chmod(dir, 0o700); err != nil {
-				t.Error(err)
-			}
+		if err := os.Chmod(context, 0o700); err != nil {
+			t.Error(err)
 		}
 	})
 	if err := agents.WriteContext(context, task); err != nil {

@@ -14,18 +14,10 @@ import (
 // type, payload, timestamp, the payload's keys in the order of its canonical
 // CBOR, and a newline at the end. Equal nodes give equal bytes.
 func EncodeFile(n Node) ([]byte, error) {
-	if !n.Type.Valid() {
-		return nil, fmt.Errorf("write a node: type: %w: %q", ErrInvalidHash, clip(string(n.Type), 40))
-	}
-	if n.Timestamp < 0 || n.Timestamp > maxInt {
-		return nil, fmt.Errorf("write a node: %w: timestamp %d", ErrPayload, n.Timestamp)
-	}
-	var z normalizer
-	p, _, err := z.value(n.Payload, 0)
+	p, room, err := writable(n)
 	if err != nil {
-		return nil, fmt.Errorf("write a node: %w", err)
+		return nil, err
 	}
-	room := z.size + z.size/8 + 32*z.values + 128 // a guess that mostly saves growing
 	b := append(make([]byte, 0, room), "{\n  \"type\": \""...)
 	b = append(b, n.Type...)
 	b = append(b, "\",\n  \"payload\": "...)
@@ -37,6 +29,67 @@ func EncodeFile(n Node) ([]byte, error) {
 		return nil, fmt.Errorf("write a node: %w: %d bytes, %d are allowed", ErrTooLarge, len(b), MaxFile)
 	}
 	return b, nil
+}
+
+// writable checks a node that is to be written; room is a guess at its size that
+// mostly saves growing.
+func writable(n Node) (payload any, room int, err error) {
+	if !n.Type.Valid() {
+		return nil, 0, fmt.Errorf("write a node: type: %w: %q", ErrInvalidHash, clip(string(n.Type), 40))
+	}
+	if n.Timestamp < 0 || n.Timestamp > maxInt {
+		return nil, 0, fmt.Errorf("write a node: %w: timestamp %d", ErrPayload, n.Timestamp)
+	}
+	var z normalizer
+	if payload, _, err = z.value(n.Payload, 0); err != nil {
+		return nil, 0, fmt.Errorf("write a node: %w", err)
+	}
+	return payload, z.size + z.size/8 + 32*z.values + 128, nil
+}
+
+// EncodeLine is a node with its hash on one line, for files of many nodes: JSON
+// with the keys hash, type, payload, timestamp, in this order, and a newline.
+func EncodeLine(h Hash, n Node) ([]byte, error) {
+	if !h.Valid() {
+		return nil, fmt.Errorf("write a node: %w: %q", ErrInvalidHash, clip(string(h), 40))
+	}
+	p, room, err := writable(n)
+	if err != nil {
+		return nil, err
+	}
+	b := append(make([]byte, 0, room), `{"hash":"`...)
+	b = append(b, h...)
+	b = append(b, `","type":"`...)
+	b = append(b, n.Type...)
+	b = append(b, `","payload":`...)
+	b = appendJSON(b, p, oneLine)
+	b = append(b, `,"timestamp":`...)
+	b = strconv.AppendInt(b, n.Timestamp, 10)
+	b = append(b, "}\n"...)
+	if len(b) > MaxFile {
+		return nil, fmt.Errorf("write a node: %w: %d bytes, %d are allowed", ErrTooLarge, len(b), MaxFile)
+	}
+	return b, nil
+}
+
+// DecodeLine reads what EncodeLine writes. The hash is the one that the line
+// says: the caller compares.
+func DecodeLine(b []byte) (Hash, Node, error) {
+	v, err := ParseJSON(b)
+	if err != nil {
+		return "", Node{}, fmt.Errorf("read a node: %w", err)
+	}
+	m, ok := v.(map[string]any)
+	if !ok {
+		return "", Node{}, fmt.Errorf("read a node: %w: an object is expected", ErrPayload)
+	}
+	h, _ := m["hash"].(string)
+	if !Hash(h).Valid() {
+		return "", Node{}, fmt.Errorf("read a node: hash: %w: %q", ErrInvalidHash, clip(h, 40))
+	}
+	delete(m, "hash")
+	n, err := fromFields(m)
+	return Hash(h), n, err
 }
 
 // DecodeFile reads what EncodeFile writes, and any other strict JSON object with
@@ -51,6 +104,11 @@ func DecodeFile(b []byte) (Node, error) {
 	if !ok {
 		return Node{}, fmt.Errorf("read a node: %w: an object is expected", ErrPayload)
 	}
+	return fromFields(m)
+}
+
+// fromFields makes a node of an object with exactly its three fields.
+func fromFields(m map[string]any) (Node, error) {
 	typ, _ := m["type"].(string)
 	at, isInt := m["timestamp"].(int64)
 	payload, has := m["payload"]

@@ -51,6 +51,13 @@ func FuzzJSON(f *testing.F) {
 		if second, err := EncodeFile(again); err != nil || !bytes.Equal(second, file) {
 			t.Fatalf("written twice, differently:\n%s\n%s", file, second)
 		}
+		line, err := EncodeLine(h, n)
+		if err != nil || bytes.IndexByte(line, '\n') != len(line)-1 {
+			t.Fatalf("not one line: %q, %v", line, err)
+		}
+		if name, again, err := DecodeLine(line); err != nil || name != h || Verify(h, again) != nil {
+			t.Fatalf("%s became %s, %v: %s", h, name, err, line)
+		}
 	})
 }
 

@@ -294,8 +294,16 @@ func TestDecodeFileRefuses(t *testing.T) {
 			t.Errorf("%s: read as %#v", s, n)
 		}
 	}
+	for _, s := range []string{``, `[]`, `{"hash":"CTS5P6RD8HMCS"}`, `{` + typ + `,"payload":1,"timestamp":1}`, `{"hash":"x",` + typ + `,"payload":1,"timestamp":1}`} {
+		if h, n, err := DecodeLine([]byte(s)); err == nil {
+			t.Errorf("%s: read as %s, %#v", s, h, n)
+		}
+	}
 	for _, n := range []Node{{Type: "x"}, {Type: String, Timestamp: -1}, {Type: String, Timestamp: 1 << 53}, {Type: String, Payload: math.NaN()}} {
 		if b, err := EncodeFile(n); err == nil {
+			t.Errorf("%#v: written as %s", n, b)
+		}
+		if b, err := EncodeLine(String, n); err == nil {
 			t.Errorf("%#v: written as %s", n, b)
 		}
 	}

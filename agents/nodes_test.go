@@ -1,0 +1,102 @@
+package agents
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/gitcas/node"
+)
+
+// textNodes are string nodes by hash.
+func textNodes(t *testing.T, texts ...string) map[node.Hash]node.Node {
+	t.Helper()
+	out := map[node.Hash]node.Node{}
+	for _, text := range texts {
+		n, h, err := node.New(node.String, text, time.UnixMilli(1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		out[h] = n
+	}
+	return out
+}
+
+// TestNodes: what the parent writes the child finds again, long lines too.
+func TestNodes(t *testing.T) {
+	nodes := textNodes(t, "", "one", "two\nlines", strings.Repeat("long ", 100_000), "last")
+	dir := t.TempDir()
+	if err := WriteContext(dir, thread.Task{Nodes: nodes, Prompt: "p"}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.Chmod(dir, 0o700) })
+	c, err := LoadContext(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for h, want := range nodes {
+		if got, err := c.Get(h); err != nil || got.Payload != want.Payload || got.Type != want.Type {
+			t.Errorf("%s is %v, %v", h, got, err)
+		}
+	}
+	for _, h := range []node.Hash{"", "x", "0000000000000", "../context.js"} {
+		if _, err := c.Get(h); !errors.Is(err, node.ErrNotFound) {
+			t.Errorf("%q: %v", h, err)
+		}
+	}
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 3 {
+		t.Errorf("%d files (%v): their number must not grow with the thread", len(entries), err)
+	}
+}
+
+// TestBadNodes: a folder that uwf did not write is an error, and never a wait.
+func TestBadNodes(t *testing.T) {
+	for _, file := range []string{"{", "\n", `{"hash":"0000000000000`, `{"hash":"../../../etc/","type":"`, "null\n", `{"hash": "0000000000000"}`} {
+		dir := t.TempDir()
+		if err := errors.Join(os.WriteFile(filepath.Join(dir, taskFile), []byte("{}"), 0o600), os.WriteFile(filepath.Join(dir, nodesFile), []byte(file), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		c, err := LoadContext(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Get("0000000000000"); err == nil || errors.Is(err, node.ErrNotFound) {
+			t.Errorf("%q: %v", file, err)
+		}
+		_ = c.Close()
+	}
+	dir := t.TempDir()
+	if err := errors.Join(os.WriteFile(filepath.Join(dir, taskFile), []byte("{}"), 0o600), syscall.Mkfifo(filepath.Join(dir, nodesFile), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if c, err := LoadContext(dir); err == nil {
+		_ = c.Close()
+		t.Error("a FIFO was taken")
+	}
+}
+
+func FuzzNodes(f *testing.F) {
+	f.Add([]byte(`{"hash":"0000000000000","type":"0000000000000","payload":1,"timestamp":1}` + "\n"))
+	f.Add([]byte("{\"hash\":\"0000000000000\"\n\n"))
+	f.Fuzz(func(t *testing.T, file []byte) {
+		index, err := indexNodes(bytes.NewReader(file))
+		if err != nil {
+			return
+		}
+		for h, s := range index {
+			line := file[s.at : s.at+s.size] // inside the file
+			if got, _, err := node.DecodeLine(line); err == nil && got != h {
+				t.Errorf("%q is indexed as %s and reads as %s", line, h, got)
+			}
+		}
+	})
+}
