@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/united-workforce/uwf/engine/extract"
+	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
 )
@@ -58,6 +59,11 @@ func readAnswer(c *Context, schema any, text string) (extract.Result, error) {
 			Reason: extract.ErrTooLarge, Detail: fmt.Sprintf("%d bytes; at most %d are stored", len(text), MaxAnswer),
 		}
 	}
+	if c.Task.Suspends {
+		if res, asks, err := extract.Suspension(text); asks {
+			return res, err
+		}
+	}
 	res, err := extract.Frontmatter(text, schema)
 	if err != nil || len(c.Task.Statuses) == 0 { // a role with one way on needs no status
 		return res, err
@@ -81,7 +87,7 @@ func Compose(c *Context, s *Stage, a Answer) (record.Step, error) {
 	usage := a.Usage
 	usage.DurationMs = step.CompletedAtMs - step.StartedAtMs
 	step.Usage = &usage
-	if step.Output, err = s.Put(t.OutputSchema, res.Output); err != nil {
+	if step.Output, err = s.Put(outputType(c, res), res.Output); err != nil {
 		return record.Step{}, err
 	}
 	if res.Body != "" {
@@ -99,6 +105,15 @@ func Compose(c *Context, s *Stage, a Answer) (record.Step, error) {
 		}
 	}
 	return step, nil
+}
+
+// outputType is the schema of what was read: the role's, or that of a question to
+// a person, which any role may ask where the workflow allows it.
+func outputType(c *Context, res extract.Result) node.Hash {
+	if c.Task.Suspends && res.Status == workflow.Suspend {
+		return record.SuspendOutputSchema
+	}
+	return c.Task.OutputSchema
 }
 
 // Commit reads an answer, checks it against the task and stages the step: output,

@@ -25,6 +25,7 @@ type Task struct {
 	OutputSchema     node.Hash       `json:"outputSchema"`
 	StatusKey        string          `json:"statusKey"` // "$status" or "status"
 	Statuses         []string        `json:"statuses"`  // those that the graph has an edge for
+	Suspends         bool            `json:"suspends"`  // it may answer `$status: $SUSPEND` with a reason instead
 	Prompt           string          `json:"prompt"`    // assembled, whole
 	EdgePrompt       string          `json:"edgePrompt"`
 	StartPrompt      string          `json:"startPrompt"`

@@ -141,7 +141,8 @@ func (r *stepRun) draftStep(d Draft) (record.Step, error) {
 	if errors.Is(err, node.ErrNotFound) {
 		return step, fmt.Errorf("the agent's output %s is neither staged nor part of the thread", step.Output)
 	}
-	if err == nil && o.Type != r.task.OutputSchema {
+	asks := r.task.Suspends && o.Type == record.SuspendOutputSchema
+	if err == nil && o.Type != r.task.OutputSchema && !asks {
 		return step, fmt.Errorf("the agent's output is of type %s, but role %q needs %s", o.Type, r.task.Role, r.task.OutputSchema)
 	}
 	return step, err

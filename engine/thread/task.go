@@ -20,6 +20,7 @@ func (r *stepRun) prepareTask(ctx context.Context) error {
 		Thread: r.id, Role: r.plan.role, Agent: r.plan.agent, Step: r.stepNo(),
 		Start: r.chain.StartHash, Workflow: r.chain.Start.Workflow, WorkflowName: r.def.Name,
 		OutputSchema: role.Frontmatter, StatusKey: r.def.StatusKeyOf(r.plan.role), Statuses: r.def.Statuses(r.plan.role),
+		Suspends:   r.def.AgentSuspends,
 		EdgePrompt: r.plan.prompt, StartPrompt: r.startPrompt(), Cwd: ".", Location: r.plan.location,
 		StartedAtMs: r.hold.serverNow().UnixMilli(), Model: r.e.Settings.Model(r.def.Name, r.plan.role), Run: r.e.run(),
 		Extract: r.e.Settings.ExtractModel(r.def.Name, r.plan.role),

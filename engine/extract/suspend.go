@@ -1,0 +1,35 @@
+package extract
+
+import "strings"
+
+// suspendStatus is the status by which any role may hand its thread to a person.
+const suspendStatus = "$SUSPEND"
+
+// maxReason is how much of a body becomes the reason where none is given, in bytes.
+const maxReason = 4 << 10
+
+// Suspension reads an answer that asks for a person: the status $SUSPEND and a
+// reason. asks is false where the answer says something else, or can't be read. A
+// reason that is missing is taken from the text under the frontmatter; without
+// that too, the error says so. The Result's Output is {$status, reason}.
+func Suspension(text string) (r Result, asks bool, err error) {
+	field := map[string]any{"type": "string"}
+	r, err = Frontmatter(text, map[string]any{
+		"type":       "object",
+		"properties": map[string]any{"$status": field, "status": field, "reason": field},
+	})
+	if err != nil || r.Status != suspendStatus && r.Output["status"] != suspendStatus {
+		return Result{}, false, nil
+	}
+	reason, _ := r.Output["reason"].(string)
+	if strings.TrimSpace(reason) == "" {
+		reason = clip(r.Body, maxReason)
+	}
+	if strings.TrimSpace(reason) == "" {
+		return Result{}, true, &Error{
+			Reason: ErrInvalid, Detail: "$status is $SUSPEND, but the field reason, which says what you need to know, is missing",
+		}
+	}
+	r.Output, r.Status = map[string]any{"$status": suspendStatus, "reason": reason}, suspendStatus
+	return r, true, nil
+}
