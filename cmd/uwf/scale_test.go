@@ -157,7 +157,7 @@ func newLongThread(b *testing.B, overHTTP bool, steps int) *longThread {
 	l.repo = filepath.Join(l.dir, "server", "r.git")
 	l.clone = filepath.Join(l.dir, "clone")
 	l.check(errors.Join(os.MkdirAll(filepath.Dir(l.repo), 0o700), os.MkdirAll(l.home, 0o700), os.MkdirAll(filepath.Join(l.dir, "tmp"), 0o700)))
-	config := "limits: {steps: 1000000, perRole: 1000000}\n"
+	config := "limits: {maxSteps: 1000000, maxStepsPerRole: 1000000}\n"
 	if overHTTP {
 		srv, err := gitserver.Serve(filepath.Dir(l.repo), gitserver.Options{Config: map[string]string{"core.fsync": "none"}})
 		l.check(err)
