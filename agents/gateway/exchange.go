@@ -116,7 +116,7 @@ func (x *exchange) try(parent context.Context) error {
 	if err != nil {
 		return x.unanswered(err)
 	}
-	req.Header = x.model.Provider.outgoing(x.header)
+	req.Header = x.model.Provider.outgoing(x.header, x.request.Dialect)
 	// RoundTrip and not a Client: redirections would take the key elsewhere.
 	resp, err := x.g.transport.RoundTrip(req)
 	if err != nil {

@@ -30,7 +30,7 @@ type API string
 // The APIs.
 const (
 	OpenAI    API = "openai"    // chat completions and responses; "Authorization: Bearer"
-	Anthropic API = "anthropic" // messages; "x-api-key"
+	Anthropic API = "anthropic" // messages with "x-api-key", and chat completions beside them
 )
 
 // Provider is where a model is reached.
@@ -292,17 +292,30 @@ func (g *Gateway) URL() string { return g.url }
 // x-api-key.
 func (g *Gateway) Key() string { return g.key }
 
+// The variables that name the gateway itself, whatever the agent's own clients
+// read: its root, without a version, and the one-time key.
+const (
+	EnvURL = "UWF_GATEWAY_URL"
+	EnvKey = "UWF_GATEWAY_KEY"
+)
+
+// OwnEnv is the environment of an agent that brings its own model, and may still
+// need the gateway's for something else. It is a part of Env.
+func (g *Gateway) OwnEnv() []string {
+	return []string{EnvURL + "=" + g.url, EnvKey + "=" + g.key}
+}
+
 // Env is the environment that points clients at the gateway, as "NAME=value", by
 // the names that they know. model is the one to use; empty: the client's choice.
 func (g *Gateway) Env(model string) []string {
-	env := []string{
-		"OPENAI_BASE_URL=" + g.url + "/v1",
-		"OPENAI_API_BASE=" + g.url + "/v1",
-		"OPENAI_API_KEY=" + g.key,
-		"ANTHROPIC_BASE_URL=" + g.url,
-		"ANTHROPIC_API_KEY=" + g.key,
+	env := append(g.OwnEnv(),
+		"OPENAI_BASE_URL="+g.url+"/v1",
+		"OPENAI_API_BASE="+g.url+"/v1",
+		"OPENAI_API_KEY="+g.key,
+		"ANTHROPIC_BASE_URL="+g.url,
+		"ANTHROPIC_API_KEY="+g.key,
 		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1",
-	}
+	)
 	if model != "" {
 		// Claude Code asks smaller models for side tasks: all names lead to the one
 		// that is allowed.

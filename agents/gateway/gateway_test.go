@@ -276,6 +276,32 @@ func TestPlainAnthropic(t *testing.T) {
 	m.is(t, 1, 100, 20, (50*1+40*1+10*1.25+20*10)/1e6)
 }
 
+// Anthropic's models are reached by chat completions too, for clients that know
+// nothing else. The key is given there as OpenAI's clients do.
+func TestChatAtAnthropic(t *testing.T) {
+	u := newUpstream(t, answer(200, chatBody))
+	m := &meter{}
+	g := start(t, Options{Models: []Model{u.model(Anthropic)}, Meter: m})
+	if r := post(t, g, "/v1/chat/completions", chatRequest); r.status != 200 || r.body != chatBody {
+		t.Errorf("%d %s", r.status, r.body)
+	}
+	got := u.all()[0]
+	if got.path != "/v1/chat/completions" || got.header.Get("Authorization") != "Bearer "+providerKey || got.header.Get("X-Api-Key") != "" {
+		t.Errorf("asked %s with %v", got.path, got.header)
+	}
+	if m.calls != 1 {
+		t.Errorf("counted %d calls", m.calls)
+	}
+}
+
+func TestWrongBaseURL(t *testing.T) {
+	u := newUpstream(t, answer(404, "404 page not found"))
+	g := start(t, Options{Models: []Model{u.model(OpenAI)}})
+	if r := post(t, g, "/v1/chat/completions", chatRequest); r.status != 404 || !strings.Contains(r.body, "check baseUrl") {
+		t.Errorf("%d %s", r.status, r.body)
+	}
+}
+
 func TestEndpoints(t *testing.T) {
 	for _, c := range []struct {
 		p          Provider
@@ -283,7 +309,10 @@ func TestEndpoints(t *testing.T) {
 	}{
 		{Provider{BaseURL: "https://api.openai.com/v1"}, "/v1/responses", "https://api.openai.com/v1/responses"},
 		{Provider{BaseURL: "https://models.github.ai/inference/"}, "/v1/chat/completions", "https://models.github.ai/inference/chat/completions"},
+		{Provider{BaseURL: "https://openrouter.ai/api/v1"}, "/chat/completions", "https://openrouter.ai/api/v1/chat/completions"},
+		{Provider{BaseURL: "http://localhost:11434/v1"}, "/v1/chat/completions", "http://localhost:11434/v1/chat/completions"},
 		{Provider{API: Anthropic, BaseURL: "https://api.anthropic.com"}, "/v1/messages", "https://api.anthropic.com/v1/messages"},
+		{Provider{API: Anthropic, BaseURL: "https://api.anthropic.com"}, "/v1/chat/completions", "https://api.anthropic.com/v1/chat/completions"},
 		{Provider{API: Anthropic, BaseURL: "https://api.anthropic.com/v1/"}, "/v1/messages/count_tokens", "https://api.anthropic.com/v1/messages/count_tokens"},
 	} {
 		if got := c.p.endpoint(c.path); got != c.want {
@@ -425,7 +454,7 @@ func TestRefusals(t *testing.T) {
 		{"key as basic auth", "POST", "/v1/chat/completions", chatRequest, []string{"Authorization", "Basic " + g.Key()}, 401, "invalid_api_key", "key"},
 		{"another model", "POST", "/v1/chat/completions", `{"model":"gpt-dear"}`, nil, 404, "model_not_found", `"gpt-dear" is not configured; configured are: claude-test, gpt-test, main`},
 		{"fallback models", "POST", "/v1/chat/completions", `{"model":"main","models":["gpt-dear"]}`, nil, 400, "invalid_request", "models"},
-		{"Anthropic model", "POST", "/v1/chat/completions", `{"model":"claude-test"}`, nil, 400, "model_not_found", "reached by /v1/messages"},
+		{"Anthropic model", "POST", "/v1/responses", `{"model":"claude-test"}`, nil, 400, "model_not_found", "reached by /v1/messages or /v1/chat/completions"},
 		{"no JSON", "POST", "/v1/chat/completions", `hello`, nil, 400, "invalid_request", "no JSON object"},
 		{"compressed", "POST", "/v1/chat/completions", chatRequest, []string{"Content-Encoding", "gzip"}, 415, "invalid_request", "compressed"},
 		{"too large", "POST", "/v1/chat/completions", `{"model":"` + strings.Repeat("x", 2000), nil, 413, "request_too_large", "1000 bytes"},

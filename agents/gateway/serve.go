@@ -153,10 +153,10 @@ func (g *Gateway) model(w http.ResponseWriter, req *dialect.Request) (*Model, bo
 		g.refuse(w, req.Dialect, http.StatusNotFound, codeModel, g.unknownModel(req.Model))
 		return nil, false
 	}
-	if (m.Provider.API == Anthropic) != (req.Dialect == dialect.Messages) {
+	if !m.Provider.speaks(req.Dialect) {
 		paths := dialect.Chat.Path() + " or " + dialect.Responses.Path()
 		if m.Provider.API == Anthropic {
-			paths = dialect.Messages.Path()
+			paths = dialect.Messages.Path() + " or " + dialect.Chat.Path()
 		}
 		g.refuse(w, req.Dialect, http.StatusBadRequest, codeModel, fmt.Sprintf("the model %q is reached by %s", req.Model, paths))
 		return nil, false

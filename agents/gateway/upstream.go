@@ -33,6 +33,8 @@ func (e *UpstreamError) Error() string {
 	switch {
 	case e.Status == http.StatusUnauthorized || e.Status == http.StatusForbidden:
 		s += fmt.Sprintf(" refuses the configured key (%s): check the key and what it may do", statusText(e.Status))
+	case e.Status == http.StatusNotFound && e.Code == "" && e.Message == "":
+		s += " has no API at its base URL (404 Not Found): check baseUrl, which ends in /v1 at most servers"
 	case e.Status != 0:
 		s += " answers " + statusText(e.Status)
 	default:
@@ -71,6 +73,15 @@ func newTransport(proxy func(*http.Request) (*url.URL, error)) *http.Transport {
 	}
 }
 
+// speaks says whether a provider is reached in a dialect. Anthropic has chat
+// completions beside its own messages.
+func (p Provider) speaks(d dialect.Dialect) bool {
+	if p.API == Anthropic {
+		return d != dialect.Responses
+	}
+	return d != dialect.Messages
+}
+
 // endpoint is the provider's URL of a path like "/v1/messages".
 func (p Provider) endpoint(path string) string {
 	base := strings.TrimRight(p.BaseURL, "/")
@@ -86,8 +97,9 @@ func passedOn() []string {
 	return []string{"Accept", "Anthropic-Version", "Anthropic-Beta", "Openai-Beta"}
 }
 
-// outgoing are the headers for the provider.
-func (p Provider) outgoing(client http.Header) http.Header {
+// outgoing are the headers for the provider. Which one carries the key depends on
+// the dialect that is spoken there.
+func (p Provider) outgoing(client http.Header, d dialect.Dialect) http.Header {
 	h := http.Header{}
 	for _, name := range passedOn() {
 		if v := client.Values(name); len(v) > 0 {
@@ -96,7 +108,8 @@ func (p Provider) outgoing(client http.Header) http.Header {
 	}
 	h.Set("Content-Type", "application/json")
 	h.Set("User-Agent", "uwf")
-	if p.API == Anthropic && h.Get("Anthropic-Version") == "" {
+	own := d == dialect.Messages // Anthropic's
+	if own && h.Get("Anthropic-Version") == "" {
 		h.Set("Anthropic-Version", "2023-06-01")
 	}
 	for name, v := range p.Header {
@@ -104,7 +117,7 @@ func (p Provider) outgoing(client http.Header) http.Header {
 	}
 	switch {
 	case p.Key == "":
-	case p.API == Anthropic:
+	case own:
 		h.Set("X-Api-Key", p.Key)
 	default:
 		h.Set("Authorization", "Bearer "+p.Key)

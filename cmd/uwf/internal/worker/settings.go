@@ -123,21 +123,23 @@ func (w *Worker) gateway(ctx context.Context, t thread.Task, m *thread.Meter) ([
 	if err := w.cassette(&o, t); err != nil {
 		return nil, nil, err
 	}
-	model := replayedModel
 	if o.Replay == nil {
-		o.Models = w.models(t.Agent)
-		if len(o.Models) == 0 || t.Model == nil {
+		o.Models = w.models()
+		if len(o.Models) == 0 || t.Model == nil && t.Extract == nil {
 			return nil, func(error) error { return nil }, nil
 		}
-		// By its alias: two aliases may stand for one name with different prices.
-		model = t.Model.Alias
 	}
 	o.Budget = w.budget(t)
 	g, err := gateway.Start(ctx, o)
 	if err != nil {
 		return nil, nil, err
 	}
-	return g.Env(model), func(run error) error {
+	env := g.OwnEnv()
+	if t.Model != nil {
+		// By its alias: two aliases may stand for one name with different prices.
+		env = g.Env(t.Model.Alias)
+	}
+	return env, func(run error) error {
 		err := g.Close()
 		if cause := g.Err(); run != nil || errors.As(cause, new(*cassette.MismatchError)) {
 			err = errors.Join(err, cause)
@@ -173,26 +175,21 @@ func (w *Worker) budget(t thread.Task) gateway.Budget {
 	return gateway.Budget{Tokens: t.Budget.Tokens, CostUSD: t.Budget.CostUSD}
 }
 
-// models are all configured models whose provider can be asked. The builtin agent
-// speaks OpenAI's chat alone, so it meets Anthropic's models at that provider's
-// OpenAI-compatible address.
-func (w *Worker) models(agent string) []gateway.Model {
+// models are all configured models whose provider can be asked.
+func (w *Worker) models() []gateway.Model {
 	var out []gateway.Model
 	for alias := range w.config.Models {
 		m, err := w.config.Model(alias)
 		if err != nil {
 			continue // its key is not set: it can't be used in this run
 		}
-		api, base := gateway.OpenAI, m.Provider.BaseURL
-		switch {
-		case m.Provider.Kind == config.Anthropic && agent == builtin.Name:
-			base = strings.TrimRight(base, "/") + "/v1"
-		case m.Provider.Kind == config.Anthropic:
+		api := gateway.OpenAI
+		if m.Provider.Kind == config.Anthropic {
 			api = gateway.Anthropic
 		}
 		gm := gateway.Model{
 			Alias: alias, Name: m.Model.Name, MaxOutput: m.Model.MaxOutput,
-			Provider: gateway.Provider{Name: m.Model.Provider, API: api, BaseURL: base, Key: m.Provider.APIKey.Reveal()},
+			Provider: gateway.Provider{Name: m.Model.Provider, API: api, BaseURL: m.Provider.BaseURL, Key: m.Provider.APIKey.Reveal()},
 		}
 		if p := m.Model.Price; p != (config.Price{}) {
 			gm.Price = &gateway.Price{Input: p.Input, Output: p.Output}
