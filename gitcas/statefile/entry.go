@@ -50,7 +50,7 @@ func readEntry(v value) (Entry, error) {
 
 // entryKeys are the keys that readField knows.
 func entryKeys() []string {
-	return []string{"head", "status", "workflow", "key", "work", "comment", "pr", "next", "suspended", "pause", "attempts", "limits"}
+	return []string{"head", "status", "workflow", "key", "work", "comment", "pr", "next", "suspended", "pause", "attempts", "limits", "used"}
 }
 
 func (e *Entry) readField(p pair) (err error) {
@@ -81,6 +81,8 @@ func (e *Entry) readField(p pair) (err error) {
 		e.Attempts, err = readAttempts(p.val)
 	case "limits":
 		e.Limits, err = readLimits(p.val)
+	case "used":
+		e.Used, err = readUsed(p.val)
 	default:
 		e.extra += render(p, 2)
 	}
@@ -342,6 +344,7 @@ func writeEntry(id ThreadID, e *Entry) (string, error) {
 		line("    ", "reason", word(e.Pause.Reason))
 	}
 	e.writeLists(&b, line)
+	e.writeUsed(&b, line)
 	b.WriteString(e.extra)
 	return b.String(), nil
 }
@@ -388,7 +391,7 @@ func (e *Entry) writeLists(b *strings.Builder, line func(indent, key, val string
 
 func (e *Entry) short() bool {
 	return e.Status == StatusActive && e.Workflow == "" && e.Key == "" && e.Work == (Work{}) && e.Comment == 0 && e.PR == 0 &&
-		e.Next == nil && !e.Deliver && e.Suspended == nil && e.Pause == nil && len(e.Attempts) == 0 && len(e.Limits) == 0 && e.extra == ""
+		e.Next == nil && !e.Deliver && e.Suspended == nil && e.Pause == nil && len(e.Attempts) == 0 && len(e.Limits) == 0 && e.Used.Head != e.Head && e.extra == ""
 }
 
 // check refuses an entry that could not be read back as it is.
@@ -409,6 +412,8 @@ func (e *Entry) check() error {
 		return bad("work.branch", e.Work.Branch)
 	case e.Work.Commit != "" && !commitOK(e.Work.Commit):
 		return bad("work.commit", e.Work.Commit)
+	case !e.Used.ok():
+		return bad("used", e.Used)
 	case e.Comment < 0 || e.PR < 0 || e.PR > math.MaxInt32:
 		return bad("comment or pr", fmt.Sprint(e.Comment, e.PR))
 	case e.Deliver && e.Next != nil:

@@ -25,6 +25,7 @@ var fullEntry = Entry{
 	Suspended: &Suspended{Role: "developer", Reason: "which one?\n\u202e\u2028\x00é😀"},
 	Attempts:  []string{"refs/uwf/attempts/" + idA + "/run.1"},
 	Limits:    map[string]float64{"steps": 20, "cost": 0.5, "true": 1},
+	Used:      Used{Head: h1, Steps: 3, Tokens: 1 << 60, CostUSD: 0.30000000000000004},
 }
 
 func TestThreadsRoundTrip(t *testing.T) {
@@ -106,6 +107,8 @@ func TestThreadsRefused(t *testing.T) {
 		"octal": entry + "  pr: 010\n", "text number": entry + "  pr: \"1\"\n", "branch": entry + "  work: {branch: ../../x}\n", "dash branch": entry + "  work: {branch: -x}\n",
 		"commit": entry + "  work: {commit: HEAD}\n", "attempt": entry + "  attempts: [refs/heads/main]\n", "attempt up": entry + "  attempts: [refs/uwf/attempts/../x]\n",
 		"unknown in work": entry + "  work: {branch: a, remote: b}\n", "next word": entry + "  next: tomorrow\n", "limits": entry + "  limits: {a: .inf}\n",
+		"used": entry + "  used: 3\n", "unknown in used": entry + "  used: {head: " + h1 + ", time: 3}\n", "negative steps": entry + "  used: {steps: -1}\n",
+		"endless cost": entry + "  used: {costUsd: .inf}\n", "no cost": entry + "  used: {costUsd: .nan}\n", "negative cost": entry + "  used: {costUsd: -0.1}\n", "many steps": entry + "  used: {steps: 99999999999}\n",
 		"tab": idA + ":\n\thead: " + h1 + "\n", "broken": entry + "  key: \"x\n", "second document": entry + "---\n", "deep": entry + "  x: " + strings.Repeat("[", 100) + strings.Repeat("]", 100) + "\n",
 		"merge conflict": "<<<<<<< ours\n" + entry + "=======\n",
 	} {
@@ -115,6 +118,37 @@ func TestThreadsRefused(t *testing.T) {
 	}
 	if _, err := ParseThreads(make([]byte, MaxThreadsFile+1)); !errors.Is(err, ErrMalformed) {
 		t.Errorf("too large: %v", err)
+	}
+}
+
+// TestUsed: what an entry says of another head than its own is not known, and not
+// written again.
+func TestUsed(t *testing.T) {
+	file, err := ParseThreads([]byte(idA + ": {head: " + h1 + ", used: {head: " + h2 + ", steps: 3, tokens: 4}}\n" + idB + ": {head: " + h1 + ", used: {head: " + h1 + ", steps: 3, tokens: 4}}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, _ := file.Get(idA)
+	b, _ := file.Get(idB)
+	if u, known := a.Known(); known {
+		t.Errorf("%+v is taken for the head %s", u, a.Head)
+	}
+	if u, known := b.Known(); !known || u.Steps != 3 || u.Tokens != 4 {
+		t.Errorf("%+v, %t", u, known)
+	}
+	b.Head = h2
+	if file, err = file.With(map[ThreadID]*Entry{idA: &a, idB: &b}); err != nil {
+		t.Fatal(err)
+	}
+	if text := string(file.Encode()); text != idA+": "+h1+"\n"+idB+": \""+h2+"\"\n" {
+		t.Errorf("written as\n%s", text)
+	}
+	b.Used = Used{Head: h2, Steps: -1}
+	if _, err := file.With(map[ThreadID]*Entry{idB: &b}); !errors.Is(err, ErrUnstorable) {
+		t.Errorf("a negative number: %v", err)
+	}
+	if _, known := (Entry{}).Known(); known {
+		t.Error("nothing is known of no head")
 	}
 }
 

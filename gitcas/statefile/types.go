@@ -28,6 +28,7 @@ type Entry struct {
 	Pause     *Pause
 	Attempts  []string // refs below refs/uwf/attempts/
 	Limits    map[string]float64
+	Used      Used
 
 	// extra holds the lines of keys that this version doesn't know, as they are
 	// written: they are carried along, so that an older uwf loses nothing that a
