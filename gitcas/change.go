@@ -382,7 +382,7 @@ func (b *builder) lists(root dirEdit) error {
 		return err
 	}
 	if len(b.c.Threads) > 0 {
-		t, err := b.cur.threads.With(b.c.Threads)
+		t, err := b.cur.threads.With(b.counted())
 		if err != nil {
 			return fmt.Errorf("%w: %w", ErrInvalid, err)
 		}

@@ -228,7 +228,10 @@ func (f *fsck) thread(base *View, id ThreadID) error {
 	if err != nil {
 		return err
 	}
-	_, err = v.Chain(f.ctx, id)
+	c, err := v.Chain(f.ctx, id)
+	if err == nil {
+		f.used(&v, id, c)
+	}
 	return f.note(path, err)
 }
 

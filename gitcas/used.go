@@ -1,0 +1,82 @@
+package gitcas
+
+import (
+	"math"
+
+	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/gitcas/statefile"
+)
+
+// Used is what an entry says of its thread's steps, see statefile.Used.
+type Used = statefile.Used
+
+// used adds up what the steps of a chain took. What an agent says of itself is
+// no number to trust: less than nothing counts as nothing, and nothing overflows.
+func (c Chain) used() Used {
+	if len(c.Steps) == 0 {
+		return Used{}
+	}
+	u := Used{Head: c.Steps[len(c.Steps)-1].Hash, Steps: len(c.Steps)}
+	for _, s := range c.Steps {
+		if s.Usage == nil {
+			continue
+		}
+		for _, n := range []int64{s.Usage.InputTokens, s.Usage.OutputTokens} {
+			u.Tokens += min(max(n, 0), math.MaxInt64-u.Tokens)
+		}
+		if cost := s.Usage.CostUSD; cost > 0 && u.CostUSD+cost <= maxCost {
+			u.CostUSD += cost
+		}
+	}
+	return u
+}
+
+// maxCost is where costs are no longer added up, in US dollars.
+const maxCost = 1e12
+
+// counted are the entries to set, those with a new head with what their steps
+// took. Only nodes that are at hand are asked: where one is not, nothing is said,
+// and readers go by the chain.
+func (b *builder) counted() map[ThreadID]*Entry {
+	out := make(map[ThreadID]*Entry, len(b.c.Threads))
+	for id, e := range b.c.Threads {
+		out[id] = e
+		if e == nil {
+			continue
+		}
+		if _, known := e.Known(); known {
+			continue
+		}
+		c, err := readChain(e.Head, threadPath(id), func(h node.Hash) (node.Node, error) { return b.atHand(id, h) })
+		if err != nil {
+			continue
+		}
+		with := *e
+		with.Used = c.used()
+		out[id] = &with
+	}
+	return out
+}
+
+// atHand is a node of a thread that need not be fetched.
+func (b *builder) atHand(id ThreadID, h node.Hash) (node.Node, error) {
+	if n, ok := b.fresh[h]; ok {
+		return n, nil
+	}
+	d := b.cur.folders[id]
+	f, ok := d.get(nodeFile(h))
+	if !ok {
+		return node.Node{}, node.ErrNotFound
+	}
+	return b.v.decoded(d.at(f.Name), f.ID, h)
+}
+
+// used compares what an entry says with the chain.
+func (f *fsck) used(v *View, id ThreadID, c Chain) {
+	e, _ := v.Entry(id)
+	said, known := e.Known()
+	if counted := c.used(); known && (said.Steps != counted.Steps || said.Tokens != counted.Tokens || math.Abs(said.CostUSD-counted.CostUSD) > 1e-6) {
+		f.add(threadsName, "thread %s: it says %d steps, %d tokens and $%g; its chain has %d, %d and $%g",
+			id, said.Steps, said.Tokens, said.CostUSD, counted.Steps, counted.Tokens, counted.CostUSD)
+	}
+}
