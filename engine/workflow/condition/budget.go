@@ -1,0 +1,60 @@
+package condition
+
+import (
+	"context"
+	"fmt"
+	"runtime/metrics"
+	"time"
+)
+
+// What one evaluation may use. The library asks its context before each part of an
+// expression that it evaluates, so that is where all of this is checked: on the
+// evaluating goroutine itself, which nothing outlives.
+const (
+	maxTime   = 100 * time.Millisecond
+	maxParts  = 2_000_000 // parts of the expression evaluated
+	maxMemory = 256 << 20 // bytes that the heap may grow by
+	heapBytes = "/memory/classes/heap/objects:bytes"
+)
+
+// budget is the context of one evaluation.
+type budget struct {
+	context.Context
+	err    error
+	parts  int
+	until  time.Time
+	sample []metrics.Sample
+	heap   uint64 // at most
+}
+
+func newBudget() *budget {
+	b := &budget{Context: context.Background(), sample: []metrics.Sample{{Name: heapBytes}}, until: time.Now().Add(maxTime)}
+	b.heap = b.inUse() + maxMemory
+	return b
+}
+
+// inUse is what the heap holds; 0 where the runtime doesn't say.
+func (b *budget) inUse() uint64 {
+	metrics.Read(b.sample)
+	if b.sample[0].Value.Kind() != metrics.KindUint64 {
+		return 0
+	}
+	return b.sample[0].Value.Uint64()
+}
+
+// Err counts one part, and is not nil once the budget is spent.
+func (b *budget) Err() error {
+	if b.err != nil {
+		return b.err
+	}
+	b.parts++
+	switch {
+	case b.parts > maxParts:
+		b.err = fmt.Errorf("%w: more than %d parts", ErrTimeout, maxParts)
+	case b.parts%32 == 0 && time.Now().After(b.until):
+		b.err = fmt.Errorf("%w: more than %v", ErrTimeout, maxTime)
+	case b.inUse() > b.heap:
+		b.err = fmt.Errorf("%w: it needs more than %d MB", ErrTooLarge, maxMemory>>20)
+	}
+	return b.err
+}

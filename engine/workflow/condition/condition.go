@@ -1,0 +1,163 @@
+package condition
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/recolabs/gnata"
+)
+
+// MaxExpression is the longest expression, in bytes.
+const MaxExpression = 8 << 10
+
+// Errors of Holds. What the expression itself fails with wraps ErrFailed.
+var (
+	// ErrFailed: the expression can't be evaluated over this thread.
+	ErrFailed = errors.New("the expression fails")
+	// ErrTimeout: the expression takes too long.
+	ErrTimeout = errors.New("the expression takes too long")
+	// ErrTooLarge: the thread, or what the expression makes of it, is too large.
+	ErrTooLarge = errors.New("too large for a condition")
+)
+
+// Condition is a compiled expression. It is safe for concurrent use.
+type Condition interface {
+	// Holds reports whether the expression's value counts as true: everything but
+	// null, "", 0, NaN, false and no value at all. An empty list counts as true.
+	Holds(t *Thread) (bool, error)
+	// Roles are the names that the expression asks $first and $last for.
+	Roles() []Name
+}
+
+// Name is a role's name in an expression. Offset and Length are in bytes and span
+// its quotes.
+type Name struct {
+	Role           string
+	Offset, Length int
+}
+
+// SyntaxError says why a text is no condition. Offset and Length are in bytes
+// within the expression; Offset is -1 where the place is not known.
+type SyntaxError struct {
+	Offset, Length int
+	Message        string
+	Fix            string
+}
+
+func (e *SyntaxError) Error() string {
+	return fmt.Sprintf("%s (%s)", e.Message, e.Fix)
+}
+
+// refused are the functions that a condition can't use, and why.
+func refused() map[string]string {
+	const again = "would decide differently when it is asked again"
+	return map[string]string{
+		"now": again, "millis": again, "random": again, "shuffle": again,
+		"eval": "would run text that nobody has checked",
+	}
+}
+
+// Compile reads an expression. The error is a *SyntaxError.
+func Compile(expression string) (Condition, error) {
+	switch {
+	case strings.TrimSpace(expression) == "":
+		return nil, &SyntaxError{Length: 1, Message: "the expression is empty", Fix: "write a JSONata expression, such as steps[-1].output.approved = false"}
+	case len(expression) > MaxExpression:
+		return nil, &SyntaxError{Length: 1, Message: fmt.Sprintf("the expression has %d bytes; the limit is %d", len(expression), MaxExpression), Fix: "shorten it"}
+	case !utf8.ValidString(expression):
+		return nil, &SyntaxError{Length: 1, Message: "the expression is not UTF-8", Fix: "save the file as UTF-8"}
+	}
+	tokens := scan(expression)
+	for _, t := range tokens {
+		why, bad := refused()[t.name]
+		if bad && t.kind == variable {
+			return nil, &SyntaxError{Offset: t.at, Length: t.length, Message: fmt.Sprintf("$%s %s", t.name, why), Fix: "decide by what is in start and steps"}
+		}
+	}
+	compiled, err := compile(expression)
+	if err != nil {
+		return nil, explain(expression, tokens, err)
+	}
+	return &jsonata{compiled: compiled, roles: roles(tokens)}, nil
+}
+
+// compile calls the library, which reports some of its own mistakes by panicking.
+func compile(expression string) (out *gnata.Expression, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			out, err = nil, fmt.Errorf("the expression can't be read: %v", p)
+		}
+	}()
+	return gnata.Compile(expression)
+}
+
+// jsonata is a Condition by the library gnata.
+type jsonata struct {
+	compiled *gnata.Expression
+	roles    []Name
+}
+
+func (j *jsonata) Roles() []Name { return j.roles }
+
+// maxTries is how often an expression that ran out of time is tried again: on a
+// busy machine the time may have gone to others.
+const maxTries = 3
+
+func (j *jsonata) Holds(t *Thread) (bool, error) {
+	for try := 1; ; try++ {
+		b := newBudget()
+		v, err := j.eval(b, t)
+		switch {
+		case b.err != nil && errors.Is(b.err, ErrTimeout) && try < maxTries:
+			continue
+		case b.err != nil:
+			return false, b.err
+		case err != nil:
+			return false, fmt.Errorf("%w: %s", ErrFailed, reason(err))
+		}
+		return truthy(v), nil
+	}
+}
+
+func (j *jsonata) eval(b *budget, t *Thread) (v any, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			v, err = nil, fmt.Errorf("%v", p)
+		}
+	}()
+	return j.compiled.EvalWithCustomFuncs(b, t.data, gnata.NewCustomEnv(t.functions()))
+}
+
+// truthy is how the oldest dialect reads an expression's value.
+func truthy(v any) bool {
+	if v == nil || gnata.IsNull(v) {
+		return false
+	}
+	switch v := v.(type) {
+	case bool:
+		return v
+	case string:
+		return v != ""
+	case float64:
+		return v != 0 && !math.IsNaN(v)
+	case int:
+		return v != 0
+	case json.Number:
+		f, err := v.Float64()
+		return err != nil || f != 0 // out of range is not zero
+	}
+	return true
+}
+
+// reason is the library's error without its wrapping.
+func reason(err error) string {
+	text := strings.TrimPrefix(err.Error(), "JSONata error ")
+	if len(text) > 500 {
+		text = strings.ToValidUTF8(text[:500], "") + "…"
+	}
+	return text
+}

@@ -1,0 +1,186 @@
+package condition_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/united-workforce/uwf/engine/workflow/condition"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func someThread(t testing.TB) *condition.Thread {
+	t.Helper()
+	out, err := condition.NewThread(map[string]any{"prompt": "Fix it.", "workflow": "4KNM2PXR3B1QW"}, []condition.Step{
+		{Role: "planner", Output: map[string]any{"plan": "x", "n": int64(0), "list": []any{}, "f": 1.5, "null": nil}, Body: "# Plan",
+			Node: map[string]any{"role": "planner", "output": "4KNM2PXR3B1QW", "agent": "uwf-mock", "prev": nil}},
+		{Role: "reviewer", Output: map[string]any{"approved": true, "status": "rejected"}},
+		{Role: "reviewer", Output: map[string]any{"approved": false, "status": "approved", "tags": []any{"a", "b"}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func TestHolds(t *testing.T) {
+	thread := someThread(t)
+	for expression, want := range map[string]bool{
+		"steps[-1].output.approved = false":                               true,
+		"steps[-1].output.status = 'approved'":                            true,
+		"$exists(steps[-1].output.needsClarification)":                    false,
+		"$last('reviewer').approved":                                      false,
+		"$first('reviewer').approved":                                     true,
+		"$last('reviewer').approved = false and $count(steps) >= 3":       true,
+		"$count(steps[role = 'reviewer']) > 1":                            true,
+		"'b' in steps[-1].output.tags":                                    true,
+		"start.prompt = 'Fix it.'":                                        true,
+		"steps[0].agent = 'uwf-mock' and steps[0].content = '# Plan'":     true,
+		"steps[0].output.plan = 'x' /* the output, not its hash: $now */": true,
+		"'$now' = '$now' and /$now/ ~> $exists":                           true,
+		// What counts as true.
+		"null": false, "steps[0].output.null": false, "\"\"": false, "0": false, "steps[0].output.n": false, "false": false,
+		"nothing": false, "$last('nobody')": false, "$last(nothing)": false, "-0": false, "0/0 = 0": false, "0/0": false,
+		"[]": true, "steps[0].output.list": true, "{}": true, "'0'": true, "-1": true, "steps[0].output.f": true, "true": true,
+		"'false'": true, "function($x){$x}": true, "$boolean([])": false, "$distinct([1,1]) = 1": true, "$count($distinct([1,2,1,{'a':1},{'a':1}])) = 3": true,
+	} {
+		c, err := condition.Compile(expression)
+		if err != nil {
+			t.Errorf("%s: %v", expression, err)
+			continue
+		}
+		if got, err := c.Holds(thread); err != nil || got != want {
+			t.Errorf("%s = %v, %v; want %v", expression, got, err, want)
+		}
+	}
+}
+
+// A condition that can't be decided is an error, never false.
+func TestHoldsFails(t *testing.T) {
+	thread := someThread(t)
+	for expression, want := range map[string]error{
+		"steps.output.status + 1": condition.ErrFailed,
+		"$error('no')":            condition.ErrFailed,
+		"$last(7)":                condition.ErrFailed,
+		"$last('a', 'b')":         condition.ErrFailed,
+		"$nosuch(1)":              condition.ErrFailed,
+		"($f := function($n){$n = 0 ? 0 : 1 + $f($n)}; $f(1))": condition.ErrFailed, // too deep
+		"($f := function($n){$n = 0 ? 0 : $f($n)}; $f(1))":     condition.ErrTimeout,
+		"$map([1..3000000], function($x){$x * 2})":             condition.ErrTimeout,
+		"$lookup($merge([{}, {'x': function(){1}}]), 'x')()":   nil,
+	} {
+		c, err := condition.Compile(expression)
+		if err != nil {
+			t.Errorf("%s: %v", expression, err)
+			continue
+		}
+		begin := time.Now()
+		_, err = c.Holds(thread)
+		if !errors.Is(err, want) {
+			t.Errorf("%s: %v, want %v", expression, err, want)
+		}
+		if d := time.Since(begin); d > 10*time.Second {
+			t.Errorf("%s took %v", expression, d)
+		}
+	}
+	c, err := condition.Compile("($f := function($s,$n){$n = 0 ? $s : $f($s & $s, $n - 1)}; $length($f('aaaaaaaa', 60)))")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Holds(thread); !errors.Is(err, condition.ErrTooLarge) && !errors.Is(err, condition.ErrTimeout) {
+		t.Errorf("a text that doubles 60 times: %v", err)
+	}
+}
+
+func TestCompileRefuses(t *testing.T) {
+	for expression, want := range map[string]string{ // offset+length
+		"":                               "0+1 empty",
+		" \n":                            "0+1 empty",
+		"$now() > 1":                     "0+4 differently",
+		"a = $millis()":                  "4+7 differently",
+		"$random()":                      "0+7 differently",
+		"$map(a, $shuffle)":              "8+8 differently",
+		"a.b/$now":                       "4+4 differently",
+		"$eval('1')":                     "0+5 checked",
+		"steps[-1].output.":              "16+1 ends too early",
+		"steps[":                         "5+1 ends too early",
+		"(a":                             "1+1 ends too early",
+		"a and":                          "4+1 ends too early",
+		"a b":                            "2+1 unexpected",
+		"a = = b":                        "4+1 prefix",
+		"steps[-1] .output == 1":         "19+1 prefix",
+		"a)":                             "1+1 unexpected",
+		"x = 'abc":                       "4+1 never closed",
+		"x.`abc":                         "2+1 never closed",
+		"x /* abc":                       "2+1 never closed",
+		"x ~> /abc":                      "5+1 never closed",
+		"'a\\x'":                         "0+5 escape",
+		"a := 1":                         "2+2 :=",
+		"(a; b c)":                       "6+1 can't stand here",
+		"\xff":                           "0+1 UTF-8",
+		strings.Repeat("a.", 5000) + "a": "0+1 limit",
+	} {
+		_, err := condition.Compile(expression)
+		var bad *condition.SyntaxError
+		if !errors.As(err, &bad) {
+			t.Errorf("%.40q: %v", expression, err)
+			continue
+		}
+		where, words, _ := strings.Cut(want, " ")
+		if got := fmt.Sprintf("%d+%d", bad.Offset, bad.Length); got != where || !strings.Contains(bad.Error(), words) || bad.Fix == "" {
+			t.Errorf("%.40q: %s %v, want %s", expression, got, bad, want)
+		}
+	}
+}
+
+func TestRoles(t *testing.T) {
+	c, err := condition.Compile(`$last('a').x or $first( "b" ) or $last(start.prompt) or "$last('c')" or $last('d' & 'e')`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprint(c.Roles()); got != "[{a 6 3} {b 24 3}]" {
+		t.Errorf("roles %s", got)
+	}
+}
+
+func TestThreadIsBounded(t *testing.T) {
+	big := strings.Repeat("x", 1<<20)
+	steps := make([]condition.Step, 70)
+	for i := range steps {
+		steps[i] = condition.Step{Role: "a", Output: map[string]any{"x": big}}
+	}
+	if _, err := condition.NewThread(nil, steps); !errors.Is(err, condition.ErrTooLarge) {
+		t.Error(err)
+	}
+}
+
+func FuzzCondition(f *testing.F) {
+	for _, s := range []string{"steps[-1].output.approved = false", "$last('a').x", "$exists(a.b[0])", "/a/i", "'x' & \"y\"", "`a b`.c", "(a := 1; λ($x){$x})", "a ? b : c",
+		"{'a': 1}", "$map(steps, function($s, $i) {$i})", "a^(>b)", "|a|{}|", "a.%.b", "a@$x.b#$i", "[1..3]", "steps[", "\xff", "/* x */ 1", "$now", "1e999", "\u2028"} {
+		f.Add(s)
+	}
+	thread := someThread(f)
+	f.Fuzz(func(t *testing.T, expression string) {
+		c, err := condition.Compile(expression)
+		var bad *condition.SyntaxError
+		if err != nil {
+			if !errors.As(err, &bad) || bad.Fix == "" || bad.Offset < -1 || bad.Offset > len(expression) || bad.Length < 1 {
+				t.Fatalf("%v", err)
+			}
+			return
+		}
+		for _, r := range c.Roles() {
+			if r.Offset < 0 || r.Offset+r.Length > len(expression) {
+				t.Fatalf("%+v", r)
+			}
+		}
+		if _, err := c.Holds(thread); err != nil && !errors.Is(err, condition.ErrFailed) && !errors.Is(err, condition.ErrTimeout) && !errors.Is(err, condition.ErrTooLarge) {
+			t.Fatal(err)
+		}
+	})
+}

@@ -1,0 +1,214 @@
+package condition
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+)
+
+// kind is what a token is, as far as it matters here.
+type kind uint8
+
+const (
+	other    kind = iota // an operator, a bracket
+	variable             // $name
+	name                 // a field's name, a keyword
+	number
+	text
+	pattern // a regular expression
+	broken  // a text, name or comment that has no end
+)
+
+// token is one token of an expression. at and length are in bytes.
+type token struct {
+	kind       kind
+	text       string // as written
+	name       string // of a variable, without $; what a text says, if it has no escapes
+	at, length int
+}
+
+// scan divides an expression into tokens, as the library's lexer does. The library
+// doesn't say where its errors are.
+func scan(expression string) []token {
+	var out []token
+	for at := 0; at < len(expression); {
+		c := expression[at]
+		if strings.IndexByte(" \t\r\n\v", c) >= 0 {
+			at++
+			continue
+		}
+		t := next(expression[at:], out)
+		t.at, t.length = at, len(t.text)
+		at += len(t.text)
+		if t.kind != other || !strings.HasPrefix(t.text, "/*") {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// operators of two characters.
+const operators = ".. := != >= <= ** ~> ?: ??"
+
+// next is the token that rest begins with; before are those before it.
+func next(rest string, before []token) token {
+	c := rest[0]
+	switch {
+	case strings.HasPrefix(rest, "/*"):
+		if end := strings.Index(rest[2:], "*/"); end >= 0 {
+			return token{text: rest[:end+4]}
+		}
+		return token{kind: broken, text: rest}
+	case c == '/' && !afterValue(before):
+		return regex(rest)
+	case len(rest) > 1 && strings.Contains(operators, rest[:2]) && rest[1] != ' ' && c != ' ':
+		return token{text: rest[:2]}
+	case c == '"' || c == '\'' || c == '`':
+		return quoted(rest, c)
+	case c >= '0' && c <= '9':
+		return token{kind: number, text: numeral.FindString(rest)}
+	case isStop(c):
+		return token{text: rest[:1]}
+	}
+	end := 0
+	for end < len(rest) && !isStop(rest[end]) {
+		_, size := utf8.DecodeRuneInString(rest[end:])
+		end += size
+	}
+	if c == '$' {
+		return token{kind: variable, text: rest[:end], name: rest[1:end]}
+	}
+	return token{kind: name, text: rest[:end]}
+}
+
+var numeral = regexp.MustCompile(`^(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]*)?`)
+
+func isStop(c byte) bool { return strings.IndexByte(" \t\n\r\v.[]{}(),@#;:?+-*/%|=<>^&!~", c) >= 0 }
+
+// quoted is a text or a quoted name.
+func quoted(rest string, quote byte) token {
+	k := text
+	if quote == '`' {
+		k = name
+	}
+	for i := 1; i < len(rest); i++ {
+		switch {
+		case rest[i] == '\\' && quote != '`':
+			i++
+		case rest[i] == quote:
+			t := token{kind: k, text: rest[:i+1]}
+			if !strings.Contains(t.text, `\`) {
+				t.name = rest[1:i]
+			}
+			return t
+		}
+	}
+	return token{kind: broken, text: rest}
+}
+
+// regex is a regular expression with its flags.
+func regex(rest string) token {
+	depth := 0
+	for i := 1; i < len(rest); i++ {
+		switch rest[i] {
+		case '(', '[', '{':
+			depth++
+		case ')', ']', '}':
+			depth--
+		case '/':
+			slashes := len(rest[:i]) - len(strings.TrimRight(rest[:i], `\`))
+			if depth != 0 || slashes%2 == 1 {
+				continue
+			}
+			end := i + 1
+			for end < len(rest) && (rest[end] >= 'a' && rest[end] <= 'z' || rest[end] >= 'A' && rest[end] <= 'Z') {
+				end++
+			}
+			return token{kind: pattern, text: rest[:end]}
+		}
+	}
+	return token{kind: broken, text: rest}
+}
+
+// afterValue reports whether a / after these tokens divides.
+func afterValue(before []token) bool {
+	if len(before) == 0 {
+		return false
+	}
+	last := before[len(before)-1]
+	switch last.kind {
+	case other:
+		return last.text == ")" || last.text == "]" || last.text == "}"
+	case name:
+		return last.text != "and" && last.text != "or" && last.text != "in"
+	}
+	return true
+}
+
+// roles are the texts that $first and $last are called with.
+func roles(tokens []token) []Name {
+	var out []Name
+	for i := 0; i+3 < len(tokens); i++ {
+		f, arg := tokens[i], tokens[i+2]
+		if f.kind == variable && (f.name == "first" || f.name == "last") && tokens[i+1].text == "(" &&
+			arg.kind == text && arg.name != "" && tokens[i+3].text == ")" {
+			out = append(out, Name{Role: arg.name, Offset: arg.at, Length: arg.length})
+		}
+	}
+	return out
+}
+
+// maxTokens is how long an expression may be for its mistake to be looked for.
+const maxTokens = 300
+
+// explain says where an expression is wrong, and how.
+func explain(expression string, tokens []token, err error) *SyntaxError {
+	out := &SyntaxError{Offset: -1, Length: 1, Message: wording(err), Fix: "see docs.jsonata.org for the syntax"}
+	if i := len(tokens) - 1; i >= 0 && tokens[i].kind == broken {
+		out.Offset = tokens[i].at
+		out.Message, out.Fix = "this is never closed", "close it"
+		return out
+	}
+	if len(tokens) > maxTokens {
+		return out
+	}
+	// The first token that brings the error about: without it there is another one,
+	// or none.
+	for _, t := range tokens {
+		_, shorter := compile(expression[:t.at+t.length])
+		if shorter != nil && shorter.Error() == err.Error() {
+			out.Offset, out.Length = t.at, t.length
+			break
+		}
+	}
+	if e := err.Error(); strings.Contains(e, "EOF") || strings.Contains(e, "nothing follows") || strings.Contains(e, `got 0 ("")`) {
+		out.Offset, out.Length = max(len(strings.TrimRight(expression, " \t\r\n"))-1, 0), 1
+		out.Message, out.Fix = "the expression ends too early", "complete it, and close what is open"
+	}
+	return out
+}
+
+var (
+	coded    = regexp.MustCompile(`^(?:JSONata error )?(S0\d+|[A-Z]\d{4})(?: at token "((?:[^"\\]|\\.)*)")?: (.*)$`)
+	expected = regexp.MustCompile(`expected token (\d+), got \d+ \("(.*)"\)`)
+)
+
+// wording is the library's message for people: its numbers of tokens say nothing.
+func wording(err error) string {
+	m := coded.FindStringSubmatch(err.Error())
+	if m == nil {
+		return reason(err)
+	}
+	message := m[3]
+	if e := expected.FindStringSubmatch(message); e != nil {
+		message = "something else is needed here"
+		if e[2] != "" {
+			message = fmt.Sprintf("%q can't stand here", e[2])
+		}
+	}
+	if m[2] != "" && !strings.Contains(message, m[2]) && m[2] != "EOF" {
+		message = fmt.Sprintf("%s at %q", message, m[2])
+	}
+	return message
+}
