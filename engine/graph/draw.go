@@ -1,0 +1,384 @@
+package graph
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// TextOptions say how a graph is drawn as text.
+type TextOptions struct {
+	// Width is how many columns there are; fewer than MinWidth count as MinWidth.
+	Width int
+	// ASCII draws lines with - | + instead of line characters. Names stay as they
+	// are.
+	ASCII bool
+}
+
+// MinWidth is the narrowest drawing, in columns.
+const MinWidth = 20
+
+// Columns of a drawing.
+const (
+	spine     = 2  // where the lines below a box begin
+	laneWidth = 3  // of a line that leads past other boxes
+	laneGap   = 2  // before the first of them
+	leftMin   = 36 // what labels get before lines do
+)
+
+// Text draws the graph for a terminal: boxes from top to bottom, below each what
+// leads on from there. The straight way down is an arrow; the others are lines at
+// the right that end at the side of a box, all that lead to one box in one line. A
+// line that doesn't fit, and those to $END and $SUSPEND, are arrows to a name.
+func (g *Graph) Text(o TextOptions) string {
+	d := &drawing{g: g, width: max(o.Width, MinWidth), pen: unicodePen()}
+	if o.ASCII {
+		d.pen = asciiPen()
+	}
+	d.columns()
+	lanes := d.lanes()
+	for fit := len(lanes); ; fit-- {
+		d.assign(lanes, fit)
+		d.left = d.width
+		if fit > 0 {
+			d.left -= laneGap + laneWidth*d.used
+		}
+		d.build()
+		if natural := d.natural(); fit == 0 || natural <= d.left && !d.wrapped || d.left >= leftMin {
+			return d.paint()
+		}
+	}
+}
+
+// drawing is a graph on its way to text.
+type drawing struct {
+	g     *Graph
+	width int
+	pen   pen
+
+	column []int // of nodes, top to bottom: places in g.Nodes
+	lane   map[int]int
+	used   int // lanes
+	left   int // columns for boxes and labels
+
+	rows    []row
+	wrapped bool
+}
+
+// row is one line of boxes and labels, and the line that begins or ends there: the
+// one to the node target, by its place in g.Nodes.
+type row struct {
+	text   string
+	target int // -1: none
+	into   bool
+}
+
+// columns puts the nodes that get a box into their order: all but $SUSPEND, and
+// $END only below a box that leads there, or where nothing else could show it.
+func (d *drawing) columns() {
+	for i, n := range d.g.Nodes {
+		if n.Kind == Start || n.Kind == Role {
+			d.column = append(d.column, i)
+		}
+	}
+	if end := slices.IndexFunc(d.g.Nodes, func(n Node) bool { return n.Kind == End }); end >= 0 {
+		last := d.column[len(d.column)-1]
+		if slices.ContainsFunc(d.g.Edges, func(e Edge) bool { return e.From == last && e.To == end }) {
+			d.column = append(d.column, end)
+		}
+	}
+}
+
+// bundle is all edges from one node to another.
+type bundle struct {
+	from, to int // places in g.Nodes
+	labels   []string
+}
+
+// out lists where a node leads, each target once. The one below it comes last.
+func (d *drawing) out(from, below int) []bundle {
+	var out []bundle
+	for _, e := range d.g.Edges {
+		if e.From != from {
+			continue
+		}
+		i := slices.IndexFunc(out, func(b bundle) bool { return b.to == e.To })
+		if i < 0 {
+			i, out = len(out), append(out, bundle{from: from, to: e.To})
+		}
+		if label := withCount(e.Label, e.Taken, true); label != "" {
+			out[i].labels = append(out[i].labels, label)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b bundle) int {
+		return boolOrder(a.to == below) - boolOrder(b.to == below)
+	})
+	return out
+}
+
+func boolOrder(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// span is a line past boxes: the boxes that it touches, as places in the column.
+type span struct {
+	to       int // place in g.Nodes
+	from, up int // first and last place in the column
+}
+
+// lanes lists the targets that lines lead to, the shortest line first.
+func (d *drawing) lanes() []span {
+	spans := map[int]*span{}
+	var order []int
+	for at, from := range d.column {
+		for _, b := range d.out(from, d.below(at)) {
+			to := slices.Index(d.column, b.to)
+			if b.to == d.below(at) || to < 0 || d.g.Nodes[b.to].Kind != Role {
+				continue
+			}
+			s := spans[b.to]
+			if s == nil {
+				s = &span{to: b.to, from: to, up: to}
+				spans[b.to], order = s, append(order, b.to)
+			}
+			s.from, s.up = min(s.from, at), max(s.up, at)
+		}
+	}
+	out := make([]span, len(order))
+	for i, to := range order {
+		out[i] = *spans[to]
+	}
+	slices.SortStableFunc(out, func(a, b span) int { return (a.up - a.from) - (b.up - b.from) })
+	return out
+}
+
+// below is the node below a place in the column; -1: none.
+func (d *drawing) below(at int) int {
+	if at+1 < len(d.column) {
+		return d.column[at+1]
+	}
+	return -1
+}
+
+// assign gives the first n lines their lanes: the first from the left that is free
+// all the way.
+func (d *drawing) assign(spans []span, n int) {
+	d.lane, d.used = map[int]int{}, 0
+	var taken [][]span
+	for _, s := range spans[:n] {
+		lane := slices.IndexFunc(taken, func(others []span) bool {
+			return !slices.ContainsFunc(others, func(o span) bool { return s.from <= o.up && o.from <= s.up })
+		})
+		if lane < 0 {
+			lane, taken = len(taken), append(taken, nil)
+		}
+		taken[lane] = append(taken[lane], s)
+		d.lane[s.to] = lane
+	}
+	d.used = len(taken)
+}
+
+// build makes the rows.
+func (d *drawing) build() {
+	d.rows, d.wrapped = nil, false
+	for at, i := range d.column {
+		d.box(i, at > 0 && d.connected(at-1))
+		d.edges(i, d.below(at))
+	}
+}
+
+// connected reports whether the node at a place leads to the one below it.
+func (d *drawing) connected(at int) bool {
+	return slices.ContainsFunc(d.g.Edges, func(e Edge) bool { return e.From == d.column[at] && e.To == d.below(at) })
+}
+
+func (d *drawing) row(text string) { d.rows = append(d.rows, row{text: text, target: -1}) }
+
+// box draws a node: a role with a frame, a double one where the thread stands.
+func (d *drawing) box(i int, above bool) {
+	n := d.g.Nodes[i]
+	name := withCount(n.Name, n.Visits, n.Kind == Role)
+	if n.Kind != Role {
+		if n.Here {
+			name += " " + d.pen.here
+		}
+		d.row(name)
+		return
+	}
+	frame := d.pen.frame
+	if n.Here {
+		frame = d.pen.double
+	}
+	lines := d.wrap(name, d.left-4)
+	inner := 3
+	for _, l := range lines {
+		inner = max(inner, columnsOf(l))
+	}
+	if len(d.rows) > 0 && !above {
+		d.row("")
+	}
+	d.row(frame.corners[0] + strings.Repeat(frame.across, inner+2) + frame.corners[1])
+	for k, l := range lines {
+		d.row(frame.down + " " + l + strings.Repeat(" ", inner-columnsOf(l)) + " " + frame.down)
+		if _, has := d.lane[i]; has && k == 0 {
+			d.rows[len(d.rows)-1].target, d.rows[len(d.rows)-1].into = i, true
+		}
+	}
+	joint := frame.across
+	if slices.ContainsFunc(d.g.Edges, func(e Edge) bool { return e.From == i }) {
+		joint = frame.joint
+	}
+	d.row(frame.corners[2] + strings.Repeat(frame.across, spine-1) + joint + strings.Repeat(frame.across, inner+2-spine) + frame.corners[3])
+}
+
+// edges draws what leads on from a node.
+func (d *drawing) edges(from, below int) {
+	out := d.out(from, below)
+	margin := strings.Repeat(" ", spine)
+	for k, b := range out {
+		branch, more := d.pen.tee, d.pen.down
+		if k == len(out)-1 {
+			branch, more = d.pen.corner, " "
+		}
+		if b.to == below {
+			d.straight(margin, strings.Join(b.labels, ", "))
+			continue
+		}
+		_, has := d.lane[b.to]
+		text := strings.Join(b.labels, ", ")
+		if !has {
+			to := d.g.Nodes[b.to].Name
+			if d.g.Nodes[b.to].Here && d.g.Nodes[b.to].Kind != Role {
+				to += " " + d.pen.here
+			}
+			text = strings.TrimSpace(text + " " + d.pen.arrow + " " + plain(to))
+		}
+		lines := d.wrap(text, d.left-spine-3)
+		for j, l := range lines {
+			switch {
+			case j == 0 && l == "":
+				d.row(margin + branch)
+			case j == 0:
+				d.row(margin + branch + d.pen.across + " " + l)
+			default:
+				d.row(margin + more + "  " + l)
+			}
+			if has && j == 0 {
+				d.rows[len(d.rows)-1].target = b.to
+			}
+		}
+	}
+}
+
+func (d *drawing) straight(margin, label string) {
+	if label != "" {
+		for _, l := range d.wrap(label, d.left-spine-2) {
+			d.row(margin + d.pen.down + " " + l)
+		}
+	}
+	d.row(margin + d.pen.tip)
+}
+
+func (d *drawing) wrap(text string, width int) []string {
+	lines := wrap(text, max(width, 1))
+	d.wrapped = d.wrapped || len(lines) > 1
+	return lines
+}
+
+// natural is how wide the rows are.
+func (d *drawing) natural() int {
+	w := 0
+	for _, r := range d.rows {
+		w = max(w, columnsOf(r.text))
+	}
+	return w
+}
+
+// paint puts the lanes beside the rows.
+func (d *drawing) paint() string {
+	base := d.natural() + laneGap
+	lanes := make([]crossings, len(d.rows))
+	for target, lane := range d.lane {
+		d.draw(lanes, target, base+laneWidth*lane+laneWidth-1)
+	}
+	var b strings.Builder
+	for i, r := range d.rows {
+		line := r.text
+		if len(lanes[i]) > 0 {
+			line += d.right(r, lanes[i], base)
+		}
+		fmt.Fprintln(&b, strings.TrimRight(line, " "))
+	}
+	return b.String()
+}
+
+// crossings are the directions in which lines leave the characters of a row.
+type crossings map[int]uint8
+
+const (
+	up uint8 = 1 << iota
+	down
+	leftward
+	rightward
+)
+
+// draw draws the line to one node in a column, from its first row to its last.
+func (d *drawing) draw(lanes []crossings, target, col int) {
+	var rows []int
+	for i, r := range d.rows {
+		if r.target == target {
+			rows = append(rows, i)
+		}
+	}
+	for k, r := range rows {
+		bits := leftward
+		if k > 0 {
+			bits |= up
+			for between := rows[k-1] + 1; between < r; between++ {
+				d.mark(lanes, between, col, up|down)
+			}
+		}
+		if k < len(rows)-1 {
+			bits |= down
+		}
+		d.mark(lanes, r, col, bits)
+		for c := columnsOf(d.rows[r].text); c < col; c++ {
+			d.mark(lanes, r, c, leftward|rightward)
+		}
+	}
+}
+
+func (d *drawing) mark(lanes []crossings, r, col int, bits uint8) {
+	if lanes[r] == nil {
+		lanes[r] = crossings{}
+	}
+	lanes[r][col] |= bits
+}
+
+// right is what stands beside a row's text.
+func (d *drawing) right(r row, cells crossings, base int) string {
+	var b strings.Builder
+	from := columnsOf(r.text)
+	for c := from; c < base+laneWidth*d.used; c++ {
+		bits := cells[c]
+		switch {
+		case c == from && r.target >= 0 && !r.into && !d.bare(r.text):
+			b.WriteString(" ")
+		case c == from && r.into:
+			b.WriteString(d.pen.back)
+		case bits == 0:
+			b.WriteString(" ")
+		default:
+			b.WriteString(d.pen.lines[bits])
+		}
+	}
+	return b.String()
+}
+
+// bare reports an edge without a label: its line goes on without a gap.
+func (d *drawing) bare(text string) bool {
+	return strings.HasSuffix(text, d.pen.tee) || strings.HasSuffix(text, d.pen.corner)
+}
