@@ -147,7 +147,7 @@ func newLab(t *testing.T, workflow, script string, config map[string]string) *la
 	l.check(err)
 	seed := l.path("seed")
 	l.write(filepath.Join(seed, ".uwf/workflows/flow.yaml"), workflow)
-	l.write(filepath.Join(seed, ".uwf/config.yaml"), "state: {remote: origin}\nlimits: {steps: 1000, perRole: 1000}\n")
+	l.write(filepath.Join(seed, ".uwf/config.yaml"), "state: {remote: origin}\nlimits: {maxSteps: 1000, maxStepsPerRole: 1000}\n")
 	l.write(filepath.Join(seed, "kept.txt"), "no agent touches this\n")
 	l.write(filepath.Join(seed, "draft.txt"), "to be worked on\n")
 	l.git(seed, "init", "-q", "-b", "main")

@@ -54,12 +54,14 @@ type Config struct {
 	AllowShell bool // the builtin agent may run commands
 
 	// Origins says where a setting comes from: by its path ("defaultModel",
-	// "providers.openai"), the file with line and column, or the variable.
+	// "providers.openai"), the file with line and column, or "$" and the variable.
 	Origins map[string]string
 	// Warnings are things that work but should be changed, one sentence each.
 	Warnings []string
 
 	secrets []redact.Secret
+	files   []*Config         // what each file says by itself
+	sources map[string]string // of variables that matter: where they are set
 }
 
 // Kind is the protocol that a provider speaks.

@@ -71,7 +71,7 @@ agentOverrides:
   review: mock
 defaultModel: big
 modelOverrides: {solve: {planner: small}, extract: small}
-limits: {steps: 50, perRole: 8, tokens: 1_000_000, costUsd: 2.5, wallTime: 2h, stepTime: 20m}
+limits: {maxSteps: 50, maxStepsPerRole: 8, tokens: 1_000_000, costUsd: 2.5, wall: 2h, stepTime: 20m}
 sandbox: off
 redact: {env: [SPECIAL], patterns: {ticket: 'T-[0-9]{6}'}, allow: [T-000000], minLength: 8}
 state: {branch: uwf-state, remote: origin}
@@ -139,7 +139,7 @@ providers: {a: {baseUrl: "https://repo.example/v1"}}
 models: {x: {provider: a, name: from-repo}}
 defaultModel: x
 agentOverrides: {w: {one: fromrepo}}
-limits: {steps: 10, tokens: 500}
+limits: {maxSteps: 10, tokens: 500}
 allowShell: true
 sandbox: off
 state: {branch: repo-state}
@@ -150,7 +150,7 @@ providers: {a: {baseUrl: "https://home.example/v1", apiKeyEnv: HOME_KEY}, b: {ba
 models: {x: {provider: b, name: from-home}, y: {provider: b}}
 defaultModel: y
 agentOverrides: {w: {one: fromhome, two: fromhome}}
-limits: {steps: 20, tokens: 100, perRole: 3}
+limits: {maxSteps: 20, tokens: 100, maxStepsPerRole: 3}
 allowShell: false
 sandbox: require
 state: {branch: home-state, remote: origin}
@@ -208,6 +208,8 @@ func TestUntrustedRepo(t *testing.T) {
 		{"trusted by the user", sources{repo: evil, env: append(env, "UWF_TRUST_REPO=1")}, true},
 		{"home file says the same", sources{repo: evil, home: "providers: {mine: {baseUrl: https://evil.example/v1/, apiKeyEnv: OPENAI_API_KEY}}", env: env}, true},
 		{"environment says the same", sources{repo: evil, env: append(env, "OPENAI_BASE_URL=https://evil.example/v1")}, true},
+		{"a job's token to the forge's models", sources{repo: "providers: {github-models: {apiKeyEnv: GITHUB_TOKEN}}", env: []string{"GITHUB_TOKEN=x"}}, true},
+		{"a job's token to elsewhere", sources{repo: "providers: {github-models: {baseUrl: https://evil.example, apiKeyEnv: GITHUB_TOKEN}}", env: []string{"GITHUB_TOKEN=x"}}, false},
 		{"no key at all", sources{repo: "providers: {openai: {baseUrl: https://evil.example/v1}}\nmodels: {m: {provider: openai}}\n", env: env}, true},
 	}
 	for _, c := range cases {
@@ -237,22 +239,25 @@ func TestEnvironment(t *testing.T) {
 		url             string
 		key             config.Key
 	}{
-		{"openai", sources{env: []string{"OPENAI_API_KEY=k1"}}, "openai", "gpt-4.1", "https://api.openai.com/v1", "k1"},
+		{"openai", sources{env: []string{"OPENAI_API_KEY=k1"}}, "openai", "gpt-5.1", "https://api.openai.com/v1", "k1"},
 		{"openai elsewhere", sources{env: []string{"OPENAI_API_KEY=k1", "OPENAI_BASE_URL=https://gw.example/v1/", "OPENAI_MODEL=m"}}, "openai", "m", "https://gw.example/v1", "k1"},
-		{"anthropic", sources{env: []string{"ANTHROPIC_API_KEY=k2"}}, "anthropic", "claude-sonnet-4-5", "https://api.anthropic.com", "k2"},
-		{"openrouter", sources{env: []string{"OPENROUTER_API_KEY=k3"}}, "openrouter", "anthropic/claude-sonnet-4.5", "https://openrouter.ai/api/v1", "k3"},
-		{"first of several", sources{env: []string{"ANTHROPIC_API_KEY=k2", "OPENAI_API_KEY=k1"}}, "openai", "gpt-4.1", "https://api.openai.com/v1", "k1"},
-		{"provider chosen", sources{env: []string{"ANTHROPIC_API_KEY=k2", "OPENAI_API_KEY=k1", "UWF_PROVIDER=anthropic"}}, "anthropic", "claude-sonnet-4-5", "https://api.anthropic.com", "k2"},
+		{"anthropic", sources{env: []string{"ANTHROPIC_API_KEY=k2"}}, "anthropic", "claude-sonnet-5-5", "https://api.anthropic.com", "k2"},
+		{"openrouter", sources{env: []string{"OPENROUTER_API_KEY=k3"}}, "openrouter", "anthropic/claude-sonnet-5.5", "https://openrouter.ai/api/v1", "k3"},
+		{"first of several", sources{env: []string{"ANTHROPIC_API_KEY=k2", "OPENAI_API_KEY=k1"}}, "openai", "gpt-5.1", "https://api.openai.com/v1", "k1"},
+		{"provider chosen", sources{env: []string{"ANTHROPIC_API_KEY=k2", "OPENAI_API_KEY=k1", "UWF_PROVIDER=anthropic"}}, "anthropic", "claude-sonnet-5-5", "https://api.anthropic.com", "k2"},
 		{"model chosen", sources{env: []string{"OPENAI_API_KEY=k1", "UWF_MODEL=gpt-5"}}, "openai", "gpt-5", "https://api.openai.com/v1", "k1"},
 		{"model with its provider", sources{env: []string{"OPENAI_API_KEY=k1", "ANTHROPIC_API_KEY=k2", "UWF_MODEL=anthropic/claude-opus-4-1"}}, "anthropic", "claude-opus-4-1", "https://api.anthropic.com", "k2"},
 		{"own server", sources{env: []string{"UWF_BASE_URL=http://127.0.0.1:1/v1", "UWF_MODEL=q", "OPENAI_API_KEY=k1"}}, "env", "q", "http://127.0.0.1:1/v1", ""},
 		{"own server with a key", sources{env: []string{"UWF_BASE_URL=https://x.example", "UWF_API_KEY=k4", "UWF_PROVIDER=mine", "UWF_MODEL=q"}}, "mine", "q", "https://x.example", "k4"},
-		{"own key for a vendor", sources{env: []string{"UWF_API_KEY=k4", "UWF_PROVIDER=anthropic"}}, "anthropic", "claude-sonnet-4-5", "https://api.anthropic.com", "k4"},
+		{"own key for a vendor", sources{env: []string{"UWF_API_KEY=k4", "UWF_PROVIDER=anthropic"}}, "anthropic", "claude-sonnet-5-5", "https://api.anthropic.com", "k4"},
 		{"keyless server", sources{env: []string{"OPENAI_BASE_URL=http://127.0.0.1:1/v1", "OPENAI_MODEL=q"}}, "openai", "q", "http://127.0.0.1:1/v1", ""},
-		{"from .env", sources{dotenv: "OPENAI_API_KEY=k5\n"}, "openai", "gpt-4.1", "https://api.openai.com/v1", "k5"},
+		{"from .env", sources{dotenv: "OPENAI_API_KEY=k5\n"}, "openai", "gpt-5.1", "https://api.openai.com/v1", "k5"},
 		{".env never wins", sources{dotenv: "OPENAI_API_KEY=k5\nOPENAI_MODEL=late", env: []string{"OPENAI_API_KEY=k1"}}, "openai", "late", "https://api.openai.com/v1", "k1"},
-		{"set but empty", sources{dotenv: "OPENAI_API_KEY=k5\nANTHROPIC_API_KEY=k2", env: []string{"OPENAI_API_KEY="}}, "anthropic", "claude-sonnet-4-5", "https://api.anthropic.com", "k2"},
+		{"set but empty", sources{dotenv: "OPENAI_API_KEY=k5\nANTHROPIC_API_KEY=k2", env: []string{"OPENAI_API_KEY="}}, "anthropic", "claude-sonnet-5-5", "https://api.anthropic.com", "k2"},
 		{"files before the environment", sources{home: "providers: {a: {baseUrl: https://a.example}}\nmodels: {m: {provider: a}}", env: []string{"OPENAI_API_KEY=k1"}}, "a", "m", "https://a.example", ""},
+		{"a job's token, when it is asked for", sources{env: []string{"GITHUB_TOKEN=k7", "UWF_PROVIDER=github-models"}}, "github-models", "openai/gpt-4.1", "https://models.github.ai/inference", "k7"},
+		{"ollama, when it is asked for", sources{env: []string{"OPENAI_API_KEY=k1", "UWF_PROVIDER=ollama", "UWF_MODEL=gemma3"}}, "ollama", "gemma3", "http://127.0.0.1:11434/v1", ""},
+		{"a job's token alone is not used", sources{env: []string{"GITHUB_TOKEN=k7", "ANTHROPIC_API_KEY=k2"}}, "anthropic", "claude-sonnet-5-5", "https://api.anthropic.com", "k2"},
 		{"UWF_MODEL before files", sources{repo: full, env: []string{"CLAUDE_KEY=k6", "UWF_MODEL=small"}, trusted: true}, "local", "qwen3", "http://127.0.0.1:11434/v1", ""},
 	}
 	for _, c := range cases {
@@ -284,7 +289,7 @@ func TestMistakes(t *testing.T) {
 		{"not YAML", sources{home: "a: [\n"}, []string{homeFile, "not YAML"}},
 		{"two documents", sources{home: "sandbox: auto\n---\nsandbox: off\n"}, []string{"more than one document"}},
 		{"list at the top", sources{home: "- a\n"}, []string{"must be a mapping"}},
-		{"wrong type", sources{home: "allowShell: 1\nlimits: {steps: many, wallTime: 5}\nsandbox: no\n"}, []string{"allowShell", "limits.steps", "90s, 30m", "off, auto, require"}},
+		{"wrong type", sources{home: "allowShell: 1\nlimits: {maxSteps: many, wall: 5}\nsandbox: no\n"}, []string{"allowShell", "limits.maxSteps", "90s, 30m", "off, auto, require"}},
 		{"no base URL", sources{home: "providers: {mine: {apiKeyEnv: A}}\n"}, []string{"baseUrl is missing"}},
 		{"bad base URL", sources{home: "providers: {mine: {baseUrl: 'ftp://x'}}\n"}, []string{"https://"}},
 		{"password in the base URL", sources{home: "providers: {mine: {baseUrl: 'https://u:p@x'}}\n"}, []string{"password"}},

@@ -21,7 +21,7 @@ func (l *loader) fromEnvironment(c *Config) {
 	l.chooseModel(c, own)
 	if v, ok := l.get("UWF_BUILTIN_ALLOW_SHELL"); ok {
 		c.AllowShell = isOn(v.value)
-		c.Origins["allowShell"] = "UWF_BUILTIN_ALLOW_SHELL"
+		c.Origins["allowShell"] = "$UWF_BUILTIN_ALLOW_SHELL"
 	}
 }
 
@@ -30,7 +30,7 @@ func (l *loader) fromEnvironment(c *Config) {
 func (l *loader) onlyModel(c *Config, fallback string) string {
 	var configured []string
 	for _, alias := range sortedKeys(c.Models) {
-		if !strings.HasPrefix(c.Origins["models."+alias], "$") {
+		if !strings.HasPrefix(c.Origins[join("models", alias)], "$") {
 			configured = append(configured, alias)
 		}
 	}
@@ -38,7 +38,7 @@ func (l *loader) onlyModel(c *Config, fallback string) string {
 		return configured[0]
 	}
 	if fallback != "" {
-		c.Origins["defaultModel"] = c.Origins["models."+fallback]
+		c.Origins["defaultModel"] = c.Origins[join("models", fallback)]
 	}
 	return fallback
 }
@@ -47,7 +47,7 @@ func (l *loader) onlyModel(c *Config, fallback string) string {
 // configures; it returns the alias of the first one's model.
 func (l *loader) ambient(c *Config) (first string) {
 	for _, v := range vendors() {
-		if _, taken := c.Providers[v.name]; taken {
+		if _, taken := c.Providers[v.name]; taken || !v.ambient && l.value("UWF_PROVIDER") != v.name {
 			continue
 		}
 		p, origin, ok := l.vendorProvider(v)
@@ -55,15 +55,25 @@ func (l *loader) ambient(c *Config) (first string) {
 			continue
 		}
 		c.Providers[v.name] = p
-		c.Origins["providers."+v.name] = origin
+		c.Origins[join("providers", v.name)] = origin
 		if _, taken := c.Models[v.name]; taken {
 			continue
 		}
-		c.Models[v.name] = withKnownSize(Model{Provider: v.name, Name: cmp.Or(l.value(v.modEnv), v.model)})
-		c.Origins["models."+v.name] = origin
+		c.Models[v.name] = l.vendorModel(v)
+		c.Origins[join("models", v.name)] = origin
 		first = cmp.Or(first, v.name)
 	}
 	return first
+}
+
+// vendorModel is the model of a vendor that the environment names, or the usual one.
+func (l *loader) vendorModel(v vendor) Model {
+	m := v.model
+	if name := l.value(v.modEnv); name != "" {
+		m = Model{Name: name}
+	}
+	m.Provider = v.name
+	return withKnownSize(m)
 }
 
 // vendorProvider is what the environment says about one vendor.
@@ -78,6 +88,9 @@ func (l *loader) vendorProvider(v vendor) (p Provider, origin string, ok bool) {
 	case hasKey:
 		p = Provider{BaseURL: base.value, APIKeyEnv: v.keyEnv, Kind: v.kind}
 		origin = "$" + v.keyEnv
+	case v.keyEnv == "":
+		p = Provider{Kind: v.kind}
+		origin = "$UWF_PROVIDER"
 	case hasBase && v.kind == OpenAI: // a server of one's own, which needs no key
 		p = Provider{BaseURL: base.value, Kind: v.kind}
 		origin = "$" + v.urlEnv
@@ -131,7 +144,7 @@ func (l *loader) ownProvider(c *Config) string {
 		p.APIKeyEnv = ""
 	}
 	c.Providers[name] = p
-	c.Origins["providers."+name] = "$UWF_BASE_URL"
+	c.Origins[join("providers", name)] = "$UWF_BASE_URL"
 	return name
 }
 
@@ -172,7 +185,7 @@ func (l *loader) chooseModel(c *Config, own string) {
 	}
 	alias := provider + "/" + model
 	c.Models[alias] = withKnownSize(Model{Provider: provider, Name: model})
-	c.Origins["models."+alias] = "$UWF_MODEL"
+	c.Origins[join("models", alias)] = "$UWF_MODEL"
 	l.setDefault(c, alias, "$UWF_MODEL")
 }
 
@@ -193,8 +206,9 @@ func (l *loader) modelOf(c *Config, provider string) {
 		}
 	}
 	if v, ok := vendorNamed(provider); ok && len(of) == 0 {
-		alias := provider + "/" + cmp.Or(l.value(v.modEnv), v.model)
-		c.Models[alias] = withKnownSize(Model{Provider: provider, Name: alias[len(provider)+1:]})
+		m := l.vendorModel(v)
+		alias := provider + "/" + m.Name
+		c.Models[alias] = m
 		of = []string{alias}
 	}
 	if len(of) != 1 {

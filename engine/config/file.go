@@ -4,72 +4,92 @@ import (
 	"fmt"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/google/shlex"
 	"gopkg.in/yaml.v3"
+
+	"github.com/united-workforce/uwf/engine/moderator"
+	"github.com/united-workforce/uwf/engine/redact"
 )
 
 // readFile reads one file's settings into a Config of its own.
 func readFile(name string, data []byte) (*Config, []Problem) {
 	r := &reader{file: name, origins: map[string]string{}}
 	c := &Config{Origins: r.origins}
-	root := r.document(data)
-	if root == nil {
-		return c, r.problems
+	if root := r.document(data); root != nil {
+		table(c).read(r, root, "")
 	}
-	var sandbox string
-	r.object(root, "", fields{
-		"providers":      func(n *yaml.Node, path string) { c.Providers = r.providers(n, path) },
-		"models":         func(n *yaml.Node, path string) { c.Models = r.models(n, path) },
-		"agents":         func(n *yaml.Node, path string) { c.Agents = r.agents(n, path) },
-		"defaultAgent":   r.text(&c.DefaultAgent),
-		"agentOverrides": func(n *yaml.Node, path string) { c.AgentOverrides = r.overrides(n, path) },
-		"defaultModel":   r.text(&c.DefaultModel),
-		"modelOverrides": func(n *yaml.Node, path string) {
-			c.ModelOverrides = r.overrides(n, path)
-			c.ExtractModel = takeExtract(c.ModelOverrides, n)
-		},
-		"limits":  func(n *yaml.Node, path string) { c.Limits = r.limits(n, path) },
-		"sandbox": r.oneOf(&sandbox, string(SandboxOff), string(SandboxAuto), string(SandboxRequire)),
-		"redact":  func(n *yaml.Node, path string) { c.Redact = r.redact(n, path) },
-		"state": func(n *yaml.Node, path string) {
-			r.object(n, path, fields{"branch": r.text(&c.State.Branch), "remote": r.text(&c.State.Remote)})
-		},
-		"allowShell": r.boolean(&c.AllowShell),
-	})
-	c.Sandbox = Sandbox(sandbox)
 	return c, r.problems
 }
 
-func (r *reader) providers(n *yaml.Node, path string) map[string]Provider {
-	out := map[string]Provider{}
-	r.named(n, path, func(name string, v *yaml.Node, path string) {
-		var p Provider
-		var key, kind string
-		r.object(v, path, fields{
-			"baseUrl":   r.text(&p.BaseURL),
-			"apiKeyEnv": r.text(&p.APIKeyEnv),
-			"apiKey":    r.text(&key),
-			"kind":      r.oneOf(&kind, string(OpenAI), string(Anthropic)),
-		})
-		p.APIKey, p.Kind = Key(key), Kind(kind)
-		if p.APIKeyEnv != "" && key != "" {
-			r.problem(v, path, "keep apiKeyEnv", "has both apiKey and apiKeyEnv")
+// table is every setting there is, bound to a Config.
+func table(c *Config) setting {
+	defaults := moderator.DefaultLimits()
+	return object("The settings of uwf: .uwf/config.yaml of a repository, and config.yaml below ~/.uwf.",
+		field{"providers", named("Services that run models, by name.", &c.Providers, provider)},
+		field{"models", named("Models, by the alias that other settings and agents use. The aliases default and extract have a meaning of their own.", &c.Models, model)},
+		field{"agents", named("Programs that work on steps, by alias.", &c.Agents, agent)},
+		field{"defaultAgent", text("The alias of the agent that works where no override names one.", &c.DefaultAgent).def(DefaultAgent)},
+		field{"agentOverrides", overrides("Agents for workflows and roles: workflow: alias, or workflow: {role: alias}.", &c.AgentOverrides)},
+		field{"defaultModel", text("The alias of the model that is asked where no override names one.", &c.DefaultModel)},
+		field{"modelOverrides", modelOverrides(c)},
+		field{"limits", limits(&c.Limits, defaults)},
+		field{"sandbox", text("How agents' processes are confined: off, auto (as far as the machine can), require (refuse to run without).", &c.Sandbox,
+			string(SandboxOff), string(SandboxAuto), string(SandboxRequire)).def(string(SandboxAuto))},
+		field{"redact", redaction(&c.Redact)},
+		field{"state", object("Where threads are kept.",
+			field{"branch", text("The branch that holds the threads.", &c.State.Branch).def("uwf-state")},
+			field{"remote", text("The git remote (name or URL) that holds the branch; without it, this repository.", &c.State.Remote)},
+		)},
+		field{"allowShell", flag("Whether the builtin agent may run commands. Every file that mentions it must allow it.", &c.AllowShell).def(false)},
+	).instead(map[string]string{
+		"extractModel": "write modelOverrides: {extract: ALIAS}, or give a model the alias extract",
+	})
+}
+
+func provider(name string, p *Provider, keep func()) setting {
+	secret := text("The key itself. Only in the user's own file; apiKeyEnv is better.", &p.APIKey)
+	secret.secret = true
+	secret.get = func() (any, bool) { return p.APIKey.String(), p.APIKey != "" }
+	return object("A service that runs models.",
+		field{"baseUrl", text("Its address, as its clients take it: https://api.example.com/v1. Known for "+strings.Join(vendorNames(), ", ")+".", &p.BaseURL)},
+		field{"apiKeyEnv", text("The variable that holds its key.", &p.APIKeyEnv)},
+		field{"apiKey", secret},
+		field{"kind", text("The protocol it speaks.", &p.Kind, string(OpenAI), string(Anthropic))},
+	).then(func(r *reader, n *yaml.Node, path string) {
+		if p.APIKeyEnv != "" && p.APIKey != "" {
+			r.problem(n, path, "keep apiKeyEnv", "has both apiKey and apiKeyEnv")
 		}
 		if p.APIKeyEnv != "" && !envName.MatchString(p.APIKeyEnv) {
 			// The text may be a key that was put in the wrong place: it is not repeated.
-			r.problem(v, path+".apiKeyEnv", "write the variable's name, not its value", "is no name of a variable")
+			r.problem(valueOf(n, "apiKeyEnv"), path+".apiKeyEnv", "write the variable's name, not its value", "is no name of a variable")
 			p.APIKeyEnv = ""
 		}
-		p, problem := complete(name, p)
+		whole, problem := complete(name, *p)
 		if problem != "" {
-			r.problem(v, path, "", "%s", problem)
+			at := n
+			if p.BaseURL != "" {
+				at = valueOf(n, "baseUrl")
+			}
+			r.problem(at, path, "", "%s", problem)
 			return
 		}
-		out[name] = p
+		*p = whole
+		keep()
 	})
-	return out
+}
+
+// valueOf is the node of a mapping's value, for messages; the mapping itself where
+// there is none.
+func valueOf(n *yaml.Node, key string) *yaml.Node {
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if n.Content[i].Value == key {
+			return n.Content[i+1]
+		}
+	}
+	return n
 }
 
 var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
@@ -108,121 +128,120 @@ func complete(name string, p Provider) (Provider, string) {
 	return p, ""
 }
 
-func (r *reader) models(n *yaml.Node, path string) map[string]Model {
-	out := map[string]Model{}
-	r.named(n, path, func(name string, v *yaml.Node, path string) {
-		var m Model
-		var window, output int64
-		r.object(v, path, fields{
-			"provider":  r.text(&m.Provider),
-			"name":      r.text(&m.Name),
-			"window":    r.integer(&window, 1, 1<<31-1),
-			"maxOutput": r.integer(&output, 1, 1<<31-1),
-			"price": func(n *yaml.Node, path string) {
-				r.object(n, path, fields{"input": r.number(&m.Price.Input), "output": r.number(&m.Price.Output)})
-			},
-		})
+func model(name string, m *Model, keep func()) setting {
+	return object("A model of a provider.",
+		field{"provider", text("The name of its provider.", &m.Provider)},
+		field{"name", text("What the provider calls it; the alias, where it is left out.", &m.Name)},
+		field{"window", whole("Tokens that a request and its answer may have together; known for well-known models.", &m.Window, 1, 1<<31-1)},
+		field{"maxOutput", whole("Tokens that an answer may have.", &m.MaxOutput, 1, 1<<31-1)},
+		field{"price", object("US dollars for a million tokens.",
+			field{"input", number("Of input.", &m.Price.Input)},
+			field{"output", number("Of output.", &m.Price.Output)},
+		)},
+	).then(func(r *reader, n *yaml.Node, path string) {
 		if m.Provider == "" {
-			r.problem(v, path, "", "provider is missing")
+			r.problem(n, path, "say which of providers runs it", "provider is missing")
 		}
 		if m.Name == "" {
 			m.Name = name
 		}
-		m.Window, m.MaxOutput = int(window), int(output)
-		out[name] = withKnownSize(m)
+		*m = withKnownSize(*m)
+		keep()
 	})
-	return out
 }
 
-func (r *reader) agents(n *yaml.Node, path string) map[string]Agent {
-	out := map[string]Agent{}
-	r.named(n, path, func(name string, v *yaml.Node, path string) {
-		var a Agent
-		r.object(v, path, fields{
-			"command": r.text(&a.Command),
-			"args":    r.texts(&a.Args),
-			"env":     r.textMap(&a.Env),
-		})
+func agent(_ string, a *Agent, keep func()) setting {
+	env := texts("Variables for this agent alone.", "Its value.", &a.Env)
+	env.secretly = redact.SecretName
+	return object("A program that works on steps.",
+		field{"command", text("The program, or a command line with shell-style quotes; without it, uwf-<alias>.", &a.Command)},
+		field{"args", list("Its arguments; thread and role come after them.", &a.Args)},
+		field{"env", env},
+	).instead(map[string]string{
+		"host":    "there is no broker here: write command and args",
+		"gateway": "there is no broker here: write command and args",
+	}).then(func(r *reader, n *yaml.Node, path string) {
 		// A whole command line in command is taken apart as a shell would.
 		if len(a.Args) == 0 && strings.ContainsAny(a.Command, " \t") {
 			words, err := shlex.Split(a.Command)
 			if err != nil || len(words) == 0 {
-				r.problem(v, path+".command", "close the quotes, or put the arguments into args", "is no command line")
+				r.problem(valueOf(n, "command"), path+".command", "close the quotes, or put the arguments into args", "is no command line")
 				return
 			}
 			a.Command, a.Args = words[0], words[1:]
 		}
 		for _, k := range sortedKeys(a.Env) {
 			if !envName.MatchString(k) {
-				r.problem(v, path+".env", "", "%q is no name of a variable", k)
+				r.problem(valueOf(n, "env"), path+".env", "", "%q is no name of a variable", k)
 			}
 		}
-		out[name] = a
+		keep()
 	})
-	return out
 }
 
-// overrides reads workflow → role → alias; an alias in place of the roles is for
-// all of them.
-func (r *reader) overrides(n *yaml.Node, path string) map[string]map[string]string {
-	out := map[string]map[string]string{}
-	r.named(n, path, func(workflow string, v *yaml.Node, path string) {
-		if v.Kind == yaml.ScalarNode && !nothing(v) {
-			out[workflow] = map[string]string{"*": v.Value}
-			return
+// modelOverrides are overrides in which an alias under "extract" is the model that
+// extracts; roles there are those of a workflow with that name.
+func modelOverrides(c *Config) setting {
+	s := overrides("Models for workflows and roles: workflow: alias, or workflow: {role: alias}. An alias under extract is the model that takes the fields out of unreadable answers (off: none).", &c.ModelOverrides)
+	of, names := s.entry, s.names
+	s.entry = func(workflow string) setting {
+		e := of(workflow)
+		if workflow != extractScenario {
+			return e
 		}
-		roles := map[string]string{}
-		r.textMap(&roles)(v, path)
-		out[workflow] = roles
-	})
-	return out
-}
-
-// takeExtract takes modelOverrides.extract out of the overrides: an alias there is
-// the model that extracts, roles there are those of a workflow called "extract".
-func takeExtract(overrides map[string]map[string]string, n *yaml.Node) string {
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		if n.Content[i].Value == extractScenario && n.Content[i+1].Kind == yaml.ScalarNode {
-			alias := overrides[extractScenario]["*"]
-			delete(overrides, extractScenario)
-			return alias
+		read := e.read
+		e.read = func(r *reader, n *yaml.Node, path string) {
+			if n.Kind == yaml.ScalarNode {
+				c.ExtractModel = n.Value
+				return
+			}
+			read(r, n, path)
 		}
+		e.get = func() (any, bool) { return c.ExtractModel, c.ExtractModel != "" }
+		return e
 	}
-	return ""
+	s.read = func(r *reader, n *yaml.Node, path string) {
+		c.ModelOverrides = map[string]map[string]string{}
+		r.named(n, path, func(name string, v *yaml.Node, path string) { s.entry(name).read(r, v, path) })
+	}
+	s.names = func() []string {
+		all := names()
+		if c.ExtractModel != "" && !slices.Contains(all, extractScenario) {
+			all = append(all, extractScenario)
+		}
+		return all
+	}
+	return s
 }
 
-func (r *reader) limits(n *yaml.Node, path string) Limits {
-	var l Limits
-	var steps, perRole int64
-	r.object(n, path, fields{
-		"steps":    r.integer(&steps, 1, 1_000_000),
-		"perRole":  r.integer(&perRole, 1, 1_000_000),
-		"tokens":   r.integer(&l.Tokens, 1, 1<<53),
-		"costUsd":  r.number(&l.CostUSD),
-		"wallTime": r.duration(&l.WallTime),
-		"stepTime": r.duration(&l.StepTime),
+func limits(l *Limits, d moderator.Limits) setting {
+	return object("Where a thread ends up waiting for a person. Of several limits the lowest counts: both files', the workflow's, the thread's own.",
+		field{"maxSteps", whole("Steps of a thread.", &l.Steps, 1, 1_000_000).def(int64(d.MaxSteps))},
+		field{"maxStepsPerRole", whole("Steps of one role.", &l.PerRole, 1, 1_000_000).def(int64(d.MaxStepsPerRole))},
+		field{"tokens", whole("Input and output tokens of a thread.", &l.Tokens, 1, 1<<53)},
+		field{"costUsd", number("US dollars of a thread.", &l.CostUSD)},
+		field{"wall", span("Time since the thread's start, as 45m or 6h.", &l.WallTime)},
+		field{"stepTime", span("Time of one agent run.", &l.StepTime)},
+	).instead(map[string]string{
+		"steps":    "write maxSteps",
+		"perRole":  "write maxStepsPerRole",
+		"wallTime": "write wall",
 	})
-	l.Steps, l.PerRole = int(steps), int(perRole)
-	return l
 }
 
-func (r *reader) redact(n *yaml.Node, path string) Redact {
-	var out Redact
-	var length int64
-	r.object(n, path, fields{
-		"env": r.texts(&out.Env),
-		"patterns": func(n *yaml.Node, path string) {
-			r.textMap(&out.Patterns)(n, path)
-			for _, name := range sortedKeys(out.Patterns) {
-				if _, err := regexp.Compile(out.Patterns[name]); err != nil {
-					r.problem(n, join(path, name), "RE2 has no look-around and no back-references", "is no regular expression: %v", err)
+func redaction(x *Redact) setting {
+	patterns := texts("Regular expressions (RE2) of what is secret, by name.", "An expression; only its group named secret is replaced, where it has one.", &x.Patterns)
+	return object("What is redacted besides known keys and the usual shapes of secrets.",
+		field{"env", list("Variables that hold secrets.", &x.Env)},
+		field{"patterns", patterns.then(func(r *reader, n *yaml.Node, path string) {
+			for _, name := range sortedKeys(x.Patterns) {
+				if _, err := regexp.Compile(x.Patterns[name]); err != nil {
+					r.problem(valueOf(n, name), join(path, name), "RE2 has no look-around and no back-references", "is no regular expression: %v", err)
 				}
 			}
-		},
-		"allow": r.texts(&out.Allow),
+		})},
+		field{"allow", list("Texts that are no secrets although they look like one.", &x.Allow)},
 		// More than 12 would switch the search for values off.
-		"minLength": r.integer(&length, 4, 12),
-	})
-	out.MinLength = int(length)
-	return out
+		field{"minLength", whole("Bytes from which a value is searched for.", &x.MinLength, 4, 12)},
+	)
 }

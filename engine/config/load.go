@@ -51,6 +51,7 @@ func Load(s Sources) (*Config, error) {
 	}
 	l.gatherSecrets(c)
 	c.Warnings = l.warnings
+	c.sources = l.sourcesOf(c)
 	return c, nil
 }
 
@@ -61,6 +62,24 @@ type loader struct {
 	problems []Problem
 	warnings []string
 	err      error
+}
+
+const fromEnviron = "the environment"
+
+// sourcesOf says where the variables are set that a Config mentions.
+func (l *loader) sourcesOf(c *Config) map[string]string {
+	out := map[string]string{}
+	for _, origin := range c.Origins {
+		if name, ok := strings.CutPrefix(origin, "$"); ok {
+			out[name] = l.env[name].source
+		}
+	}
+	for _, p := range c.Providers {
+		if p.APIKeyEnv != "" {
+			out[p.APIKeyEnv] = l.env[p.APIKeyEnv].source
+		}
+	}
+	return out
 }
 
 // variable is one of the environment, or of the .env file.
@@ -123,7 +142,7 @@ func (l *loader) environment() {
 	}
 	for _, e := range l.s.Env {
 		if k, v, ok := strings.Cut(e, "="); ok && k != "" {
-			l.env[k] = variable{v, "the environment"}
+			l.env[k] = variable{v, fromEnviron}
 		}
 	}
 }
@@ -166,8 +185,8 @@ func (l *loader) checkRepo(repo, home *Config) {
 		if l.vouched(home, p) {
 			continue
 		}
-		file, line, col := place(repo.Origins["providers."+name])
-		l.problems = append(l.problems, Problem{File: file, Line: line, Col: col, Path: "providers." + name,
+		file, line, col := place(repo.Origins[join("providers", name)])
+		l.problems = append(l.problems, Problem{File: file, Line: line, Col: col, Path: join("providers", name),
 			Message: fmt.Sprintf("a file of the repository may not send the key in %s to %s", p.APIKeyEnv, p.BaseURL),
 			Fix:     "put this provider into ~/.uwf/config.yaml, or set UWF_TRUST_REPO=1 if you trust this repository"})
 	}
@@ -254,7 +273,7 @@ func (l *loader) checkNames(c *Config) {
 	}
 	providers, models := sortedKeys(c.Providers), sortedKeys(c.Models)
 	for _, alias := range models {
-		known(c.Origins["models."+alias], "provider", c.Models[alias].Provider, providers)
+		known(c.Origins[join("models", alias)], "provider", c.Models[alias].Provider, providers)
 	}
 	known(c.Origins["defaultModel"], "model", c.DefaultModel, models)
 	if c.ExtractModel != NoExtract {
@@ -262,9 +281,9 @@ func (l *loader) checkNames(c *Config) {
 	}
 	for _, w := range sortedKeys(c.ModelOverrides) {
 		for _, role := range sortedKeys(c.ModelOverrides[w]) {
-			origin := c.Origins["modelOverrides."+w+"."+role]
+			origin := c.Origins[join(join("modelOverrides", w), role)]
 			if origin == "" {
-				origin = c.Origins["modelOverrides."+w]
+				origin = c.Origins[join("modelOverrides", w)]
 			}
 			known(origin, "model", c.ModelOverrides[w][role], models)
 		}

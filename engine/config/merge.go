@@ -10,7 +10,7 @@ import (
 // merge puts the two files together: what the repository says first, then what
 // the home file says; but of what protects the user, the stricter.
 func merge(repo, home *Config) *Config {
-	c := &Config{Origins: map[string]string{}}
+	c := &Config{Origins: map[string]string{}, files: []*Config{repo, home}}
 	maps.Copy(c.Origins, home.Origins)
 	dropReplaced(c.Origins, repo)
 	maps.Copy(c.Origins, repo.Origins)
@@ -32,6 +32,10 @@ func merge(repo, home *Config) *Config {
 	}
 	c.AllowShell = agreed(repo, home)
 	c.Redact = mergeRedact(repo.Redact, home.Redact)
+	for _, p := range []Path{{"limits", "maxSteps"}, {"limits", "maxStepsPerRole"}, {"limits", "tokens"}, {"limits", "costUsd"},
+		{"limits", "wall"}, {"limits", "stepTime"}, {"allowShell"}, {"redact", "minLength"}} {
+		winner(c, repo, home, p)
+	}
 	return c
 }
 
@@ -39,13 +43,13 @@ func merge(repo, home *Config) *Config {
 func dropReplaced(origins map[string]string, repo *Config) {
 	var prefixes []string
 	for _, name := range sortedKeys(repo.Providers) {
-		prefixes = append(prefixes, "providers."+name+".")
+		prefixes = append(prefixes, join("providers", name)+".")
 	}
 	for _, name := range sortedKeys(repo.Models) {
-		prefixes = append(prefixes, "models."+name+".")
+		prefixes = append(prefixes, join("models", name)+".")
 	}
 	for _, name := range sortedKeys(repo.Agents) {
-		prefixes = append(prefixes, "agents."+name+".")
+		prefixes = append(prefixes, join("agents", name)+".")
 	}
 	maps.DeleteFunc(origins, func(path, _ string) bool {
 		return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(path, p) })

@@ -108,27 +108,34 @@ func special(n *yaml.Node) bool {
 	return n.Kind == yaml.AliasNode || n.Anchor != "" || n.Style&yaml.TaggedStyle != 0
 }
 
-// fields is what the keys of one mapping mean.
-type fields map[string]func(n *yaml.Node, path string)
-
 // object reads a mapping whose keys are all known.
-func (r *reader) object(n *yaml.Node, path string, known fields) {
+func (r *reader) object(n *yaml.Node, path string, s setting) {
 	r.entries(n, path, func(key string, k, v *yaml.Node) {
-		read, ok := known[key]
-		if !ok {
-			names := slices.Collect(maps.Keys(known))
-			fix := "known here: " + strings.Join(slices.Sorted(slices.Values(names)), ", ")
-			if near := suggest(key, names); near != "" {
-				fix = fmt.Sprintf("did you mean %q?", near)
-			}
-			r.problem(k, join(path, key), fix, "unknown key")
+		i := slices.IndexFunc(s.fields, func(f field) bool { return f.name == key })
+		if i < 0 {
+			r.problem(k, join(path, key), s.adviceFor(key), "unknown key")
 			return
 		}
 		if !nothing(v) {
 			r.origins[join(path, key)] = r.at(v)
-			read(v, join(path, key))
+			s.fields[i].read(r, v, join(path, key))
 		}
 	})
+}
+
+// adviceFor says what may be meant by a key that an object doesn't have.
+func (s setting) adviceFor(key string) string {
+	if instead, ok := s.retired[key]; ok {
+		return instead
+	}
+	var names []string
+	for _, f := range s.fields {
+		names = append(names, f.name)
+	}
+	if near := suggest(key, names); near != "" {
+		return fmt.Sprintf("did you mean %q?", near)
+	}
+	return "known here: " + strings.Join(slices.Sorted(slices.Values(names)), ", ")
 }
 
 // named reads a mapping whose keys are names that people choose.
@@ -231,17 +238,6 @@ func (r *reader) texts(into *[]string) func(*yaml.Node, string) {
 	}
 }
 
-func (r *reader) textMap(into *map[string]string) func(*yaml.Node, string) {
-	return func(n *yaml.Node, path string) {
-		*into = map[string]string{}
-		r.named(n, path, func(name string, v *yaml.Node, path string) {
-			var s string
-			r.text(&s)(v, path)
-			(*into)[name] = s
-		})
-	}
-}
-
 func kindName(n *yaml.Node) string {
 	switch n.Kind {
 	case yaml.MappingNode:
@@ -252,7 +248,9 @@ func kindName(n *yaml.Node) string {
 	return "text"
 }
 
+// join adds a key to a dotted path; a key that holds a dot or the like is quoted.
 func join(path, key string) string {
+	key = Path{key}.String()
 	if path == "" {
 		return key
 	}

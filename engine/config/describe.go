@@ -1,0 +1,170 @@
+package config
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+)
+
+// Info is what is known of a setting without looking at any source.
+type Info struct {
+	Kind    ValueKind
+	Doc     string
+	Choices []string // of a text; nil: any
+	Secret  bool
+}
+
+// Describe says what may stand at a path. A path that leads nowhere is an
+// *UnknownPathError.
+func Describe(p Path) (Info, error) {
+	s, err := table(&Config{}).at(p)
+	if err != nil {
+		return Info{}, err
+	}
+	return Info{Kind: s.kind, Doc: s.doc, Choices: s.choices, Secret: s.secret}, nil
+}
+
+// Check finds what is wrong with one file by itself; name is used in messages.
+func Check(name string, data []byte) []Problem {
+	_, problems := readFile(name, data)
+	return problems
+}
+
+// HasSecret says whether a file's text sets anything that is secret: a provider's
+// key, or an agent's variable with a name such as API_TOKEN. It gives its path.
+func HasSecret(data []byte) (Path, bool) {
+	c, _ := readFile("", data)
+	for _, v := range c.Values() {
+		if _, said := c.Origins[v.Path.String()]; said && v.Secret && v.Set {
+			return v.Path, true
+		}
+	}
+	return nil, false
+}
+
+// ParseValue reads a value as people type it for the setting at a path: texts as
+// they are, numbers, times, true and false; lists and mappings as JSON or YAML, a
+// list also as a single text. What it gives is checked by Check, not here.
+func ParseValue(p Path, text string) (*yaml.Node, error) {
+	s, err := table(&Config{}).at(p)
+	if err != nil {
+		return nil, err
+	}
+	switch s.kind {
+	case TextValue, TimeValue:
+		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: text}, nil
+	case FlagValue, WholeValue, NumberValue:
+		return plainScalar(s.kind, p, text)
+	case OverrideValue:
+		if !strings.HasPrefix(strings.TrimSpace(text), "{") {
+			return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: text}, nil
+		}
+	case ListValue:
+		if !strings.HasPrefix(strings.TrimSpace(text), "[") {
+			one := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: text}
+			return &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq", Style: yaml.FlowStyle, Content: []*yaml.Node{one}}, nil
+		}
+	}
+	return collection(s.kind, p, text)
+}
+
+func plainScalar(kind ValueKind, p Path, text string) (*yaml.Node, error) {
+	text = strings.TrimSpace(text)
+	n := &yaml.Node{Kind: yaml.ScalarNode, Value: text}
+	var err error
+	switch kind {
+	case FlagValue:
+		n.Value = strings.ToLower(text)
+		if n.Value != "true" && n.Value != "false" {
+			err = fmt.Errorf("write true or false")
+		}
+		n.Tag = "!!bool"
+	case WholeValue:
+		_, err = strconv.ParseInt(strings.ReplaceAll(text, "_", ""), 10, 64)
+		n.Tag, n.Value = "!!int", strings.ReplaceAll(text, "_", "")
+	default:
+		var v float64
+		v, err = strconv.ParseFloat(text, 64)
+		n.Tag, n.Value = "!!float", strconv.FormatFloat(v, 'f', -1, 64)
+		if !strings.Contains(n.Value, ".") {
+			n.Tag = "!!int"
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("set %s: %q is no %s", p, text, kind)
+	}
+	return n, nil
+}
+
+// collection reads a list or a mapping.
+func collection(kind ValueKind, p Path, text string) (*yaml.Node, error) {
+	want := byte('{')
+	if kind == ListValue {
+		want = '['
+	}
+	bad := func(why string) (*yaml.Node, error) {
+		return nil, fmt.Errorf("set %s: give a %s as JSON, such as %s: %s", p, kind, example(kind), why)
+	}
+	trimmed := strings.TrimSpace(text)
+	if trimmed == "" || trimmed[0] != want {
+		return bad(fmt.Sprintf("it must begin with %q", want))
+	}
+	r := &reader{file: "the value"}
+	n := r.document([]byte(trimmed))
+	if n == nil {
+		if len(r.problems) > 0 {
+			return bad(r.problems[0].Message)
+		}
+		return bad("it is empty")
+	}
+	if !jsonLike(n) {
+		return bad("anchors, aliases and tags are not read")
+	}
+	flow(n)
+	return n, nil
+}
+
+func example(kind ValueKind) string {
+	if kind == ListValue {
+		return `["-v", "two words"]`
+	}
+	return `{"name": "value"}`
+}
+
+// jsonLike says whether a node holds nothing but what JSON can hold.
+func jsonLike(n *yaml.Node) bool {
+	if special(n) {
+		return false
+	}
+	return !slices.ContainsFunc(n.Content, func(c *yaml.Node) bool { return !jsonLike(c) })
+}
+
+// flow makes a node one line, without comments.
+func flow(n *yaml.Node) {
+	n.HeadComment, n.LineComment, n.FootComment = "", "", ""
+	if n.Kind != yaml.ScalarNode {
+		n.Style = yaml.FlowStyle
+	}
+	for _, c := range n.Content {
+		flow(c)
+	}
+}
+
+// Plain is a value as JSON has it, for messages: never call it on a secret.
+func Plain(v any) string {
+	switch v := v.(type) {
+	case string:
+		return v
+	case nil:
+		return ""
+	}
+	b, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Sprint(v)
+	}
+	return string(b)
+}

@@ -1,0 +1,302 @@
+// Package edit changes single values of a YAML mapping and leaves the rest of the
+// text as people wrote it: comments, order, blank lines, quotes, line ends. It
+// knows nothing of what the values mean, and reads and writes no files.
+//
+// A change is made in the text itself, where the YAML library says that the value
+// stands. What comes out is parsed again and must be exactly the old mapping with
+// the change: where it is not (some spelling that this package doesn't know), the
+// whole mapping is written anew by the library, which keeps comments and order but
+// not every blank line. So the text may look different, but never mean something
+// else.
+package edit
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+)
+
+// Change is one value to set, or to remove.
+type Change struct {
+	Path  []string   // the keys that lead to it
+	Value *yaml.Node // nil: remove the entry, and mappings that become empty by it
+}
+
+// Errors of Apply.
+var (
+	// ErrNotYAML: the text is not one YAML document with a mapping in it.
+	ErrNotYAML = errors.New("it is no YAML mapping")
+	// ErrNoMapping: a value on the way is no mapping, so nothing can be below it.
+	ErrNoMapping = errors.New("it holds a value, not a mapping")
+	// ErrTwice: a key on the way stands twice.
+	ErrTwice = errors.New("it stands twice")
+	// ErrSpecial: an anchor, alias, tag or merge key is on the way.
+	ErrSpecial = errors.New("anchors, aliases and tags can't be edited")
+)
+
+// maxText is the largest text, in bytes.
+const maxText = 1 << 20
+
+// Apply makes changes one after the other and returns the new text. A change that
+// changes nothing leaves the text as it is.
+func Apply(text []byte, changes ...Change) ([]byte, error) {
+	out := string(text)
+	bom := ""
+	if rest, ok := strings.CutPrefix(out, "\ufeff"); ok {
+		bom, out = "\ufeff", rest
+	}
+	for _, c := range changes {
+		var err error
+		if out, err = apply(out, c); err != nil {
+			return nil, fmt.Errorf("change %s: %w", strings.Join(c.Path, "."), err)
+		}
+	}
+	return []byte(bom + out), nil
+}
+
+func apply(text string, c Change) (string, error) {
+	if len(c.Path) == 0 || len(text) > maxText {
+		return "", ErrNotYAML
+	}
+	doc, err := document(text)
+	if err != nil {
+		return "", err
+	}
+	root := mapping(doc)
+	want, err := changed(root, c)
+	if err != nil {
+		return "", err
+	}
+	if root != nil && same(root, want) || root == nil && c.Value == nil {
+		return text, nil
+	}
+	t := newText(text, root)
+	if out, ok := t.splice(c); ok {
+		if got, err := document(out); err == nil && same(mapping(got), want) {
+			return out, nil
+		}
+	}
+	return rewritten(doc, want)
+}
+
+// document parses a text that holds one mapping, or nothing: then it is nil.
+func document(text string) (doc *yaml.Node, err error) {
+	defer func() {
+		if r := recover(); r != nil { // the library reports through panics
+			doc, err = nil, fmt.Errorf("%w: %v", ErrNotYAML, r)
+		}
+	}()
+	dec := yaml.NewDecoder(strings.NewReader(text))
+	var more yaml.Node
+	doc = &yaml.Node{}
+	switch err := dec.Decode(doc); {
+	case errors.Is(err, io.EOF):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("%w: %w", ErrNotYAML, err)
+	}
+	if err := dec.Decode(&more); !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("%w: there is more than one document in it", ErrNotYAML)
+	}
+	if len(doc.Content) > 0 && doc.Content[0].Kind != yaml.MappingNode && !empty(doc.Content[0]) {
+		return nil, ErrNotYAML
+	}
+	return doc, nil
+}
+
+// mapping is what a document holds; nil: nothing.
+func mapping(doc *yaml.Node) *yaml.Node {
+	if doc == nil || len(doc.Content) == 0 || empty(doc.Content[0]) {
+		return nil
+	}
+	return doc.Content[0]
+}
+
+// empty says whether a node is nothing, as after a key without a value.
+func empty(n *yaml.Node) bool {
+	return n.Kind == yaml.ScalarNode && n.Style == 0 && n.ShortTag() == "!!null"
+}
+
+// find is the index of a key in a mapping; -1 where it is not there.
+func find(m *yaml.Node, key string) (int, error) {
+	at := -1
+	for i := 0; i+1 < len(m.Content); i += 2 {
+		k := m.Content[i]
+		if k.Kind != yaml.ScalarNode || k.Value == "<<" && k.Style == 0 {
+			return 0, ErrSpecial
+		}
+		if k.Value != key {
+			continue
+		}
+		if at >= 0 {
+			return 0, ErrTwice
+		}
+		if at = i; special(k) || special(m.Content[i+1]) {
+			return 0, ErrSpecial
+		}
+	}
+	return at, nil
+}
+
+func special(n *yaml.Node) bool {
+	return n.Kind == yaml.AliasNode || n.Anchor != "" || n.Style&yaml.TaggedStyle != 0
+}
+
+// changed is a copy of the mapping with the change made.
+func changed(root *yaml.Node, c Change) (*yaml.Node, error) {
+	out := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
+	if root != nil {
+		out = clone(root)
+	}
+	if c.Value == nil {
+		_, err := remove(out, c.Path)
+		return out, err
+	}
+	return out, set(out, c.Path, clone(c.Value))
+}
+
+func set(m *yaml.Node, path []string, v *yaml.Node) error {
+	i, err := find(m, path[0])
+	if err != nil {
+		return err
+	}
+	if i < 0 {
+		m.Content = append(m.Content, scalar(path[0]), &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!null"})
+		i = len(m.Content) - 2
+	}
+	if len(path) == 1 {
+		old := m.Content[i+1]
+		v.LineComment = old.LineComment
+		m.Content[i+1] = v
+		return nil
+	}
+	if empty(m.Content[i+1]) {
+		m.Content[i+1] = &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
+	}
+	if m.Content[i+1].Kind != yaml.MappingNode {
+		return ErrNoMapping
+	}
+	return set(m.Content[i+1], path[1:], v)
+}
+
+// remove takes an entry out; it tells whether the mapping is empty now because of
+// it, and goes then too.
+func remove(m *yaml.Node, path []string) (emptied bool, err error) {
+	i, err := find(m, path[0])
+	if err != nil || i < 0 {
+		return false, err
+	}
+	if len(path) > 1 {
+		if empty(m.Content[i+1]) {
+			return false, nil
+		}
+		if m.Content[i+1].Kind != yaml.MappingNode {
+			return false, ErrNoMapping
+		}
+		if below, err := remove(m.Content[i+1], path[1:]); err != nil || !below {
+			return false, err
+		}
+	}
+	m.Content = slices.Delete(m.Content, i, i+2)
+	return len(m.Content) == 0, nil
+}
+
+func scalar(s string) *yaml.Node { return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s} }
+
+func clone(n *yaml.Node) *yaml.Node {
+	out := *n
+	out.Content = make([]*yaml.Node, len(n.Content))
+	for i, c := range n.Content {
+		out.Content[i] = clone(c)
+	}
+	return &out
+}
+
+// same says whether two nodes mean the same, with their keys in the same order.
+func same(a, b *yaml.Node) bool {
+	if a == nil || b == nil {
+		return (a == nil || len(a.Content) == 0) && (b == nil || len(b.Content) == 0)
+	}
+	if a.Kind != b.Kind || a.ShortTag() != b.ShortTag() || a.Anchor != b.Anchor || len(a.Content) != len(b.Content) {
+		return false
+	}
+	if a.Kind == yaml.ScalarNode && a.Value != b.Value && !(empty(a) && empty(b)) {
+		return false
+	}
+	if a.Kind == yaml.AliasNode && a.Value != b.Value {
+		return false
+	}
+	for i := range a.Content {
+		if !same(a.Content[i], b.Content[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// rewritten is a document with another mapping in it, as the library writes it.
+func rewritten(doc, want *yaml.Node) (string, error) {
+	out := yaml.Node{Kind: yaml.DocumentNode, Content: []*yaml.Node{want}}
+	if doc != nil {
+		out.HeadComment, out.LineComment, out.FootComment = doc.HeadComment, doc.LineComment, doc.FootComment
+	}
+	var b strings.Builder
+	enc := yaml.NewEncoder(&b)
+	enc.SetIndent(2)
+	if err := errors.Join(enc.Encode(&out), enc.Close()); err != nil {
+		return "", fmt.Errorf("%w: %w", ErrNotYAML, err)
+	}
+	got, err := document(b.String())
+	if err != nil || !same(mapping(got), want) {
+		return "", fmt.Errorf("%w that can be written: edit the file by hand", ErrNotYAML)
+	}
+	return b.String(), nil
+}
+
+// inline is a node on one line, good inside of flow and block collections.
+func inline(n *yaml.Node) (string, bool) {
+	wrapped := &yaml.Node{Kind: yaml.SequenceNode, Style: yaml.FlowStyle, Content: []*yaml.Node{oneLine(n)}}
+	b, err := yaml.Marshal(wrapped)
+	if err != nil {
+		return "", false
+	}
+	s, ok := strings.CutPrefix(strings.TrimRight(string(b), "\n"), "[")
+	s, closed := strings.CutSuffix(s, "]")
+	return s, ok && closed && s != "" && !strings.ContainsAny(s, "\n\r\u0085\u2028\u2029")
+}
+
+// beside is a node on one line, good after a key of a block mapping: addresses and
+// the like need no quotes there.
+func beside(n *yaml.Node) (string, bool) {
+	if n.Kind != yaml.ScalarNode {
+		return inline(n)
+	}
+	b, err := yaml.Marshal(oneLine(n))
+	s := strings.TrimSuffix(string(b), "\n")
+	if err != nil || s == "" || strings.ContainsAny(s, "\n\r\u0085\u2028\u2029") {
+		return inline(n)
+	}
+	return s, true
+}
+
+// oneLine is a copy without comments that fits on a line.
+func oneLine(n *yaml.Node) *yaml.Node {
+	out := *n
+	out.HeadComment, out.LineComment, out.FootComment = "", "", ""
+	if n.Kind != yaml.ScalarNode {
+		out.Style = yaml.FlowStyle
+	} else if strings.ContainsAny(n.Value, "\n\r\u0085\u2028\u2029") {
+		out.Style = yaml.DoubleQuotedStyle
+	} else {
+		out.Style &^= yaml.LiteralStyle | yaml.FoldedStyle
+	}
+	out.Content = make([]*yaml.Node, len(n.Content))
+	for i, c := range n.Content {
+		out.Content[i] = oneLine(c)
+	}
+	return &out
+}

@@ -1,0 +1,213 @@
+package edit_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/united-workforce/uwf/engine/config/edit"
+)
+
+func str(s string) *yaml.Node { return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s} }
+func num(s string) *yaml.Node { return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!int", Value: s} }
+func list(items ...string) *yaml.Node {
+	n := &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq"}
+	for _, s := range items {
+		n.Content = append(n.Content, str(s))
+	}
+	return n
+}
+
+const file = `# Settings of this team.
+
+providers:   # who runs models
+    local: {baseUrl: "http://127.0.0.1:1/v1", kind: 'openai'} # here
+    # the big one
+    far:
+        baseUrl: https://far.example/v1   # far away
+
+        apiKeyEnv: FAR_KEY
+
+# what a thread may cost
+limits:
+    tokens: 1_000   # a few
+    wall: "2h"
+
+agents:
+    own:
+        args:
+        - -v
+        - "two words"
+        command: ./agent
+redact: ~
+`
+
+// Everything but the change stays as it is, to the byte.
+func TestApply(t *testing.T) {
+	for _, x := range []struct {
+		name     string
+		path     string
+		value    *yaml.Node
+		old, new string // what of the file is replaced by what
+	}{
+		{"number", "limits/tokens", num("2000"), "tokens: 1_000   # a few", "tokens: 2000   # a few"},
+		{"quoted", "limits/wall", str("3h"), `wall: "2h"`, "wall: 3h"},
+		{"plain", "providers/far/apiKeyEnv", str("OTHER"), "apiKeyEnv: FAR_KEY", "apiKeyEnv: OTHER"},
+		{"text that looks like a number", "providers/far/apiKeyEnv", str("5"), "apiKeyEnv: FAR_KEY", `apiKeyEnv: "5"`},
+		{"text that needs quotes", "providers/far/apiKeyEnv", str("a: b, #c"), "apiKeyEnv: FAR_KEY", `apiKeyEnv: 'a: b, #c'`},
+		{"text of lines", "providers/far/apiKeyEnv", str("a\nb"), "apiKeyEnv: FAR_KEY", `apiKeyEnv: "a\nb"`},
+		{"in braces", "providers/local/kind", str("anthropic"), "kind: 'openai'}", "kind: anthropic}"},
+		{"in quotes, in braces", "providers/local/baseUrl", str("http://h"), `"http://127.0.0.1:1/v1"`, "'http://h'"},
+		{"new in braces", "providers/local/apiKeyEnv", str("K, L"), "kind: 'openai'}", "kind: 'openai', apiKeyEnv: 'K, L'}"},
+		{"new in a block", "limits/costUsd", num("5"), "wall: \"2h\"\n", "wall: \"2h\"\n    costUsd: 5\n"},
+		{"new in the middle", "providers/far/kind", str("openai"), "apiKeyEnv: FAR_KEY\n", "apiKeyEnv: FAR_KEY\n        kind: openai\n"},
+		{"new with what is above", "providers/new/baseUrl", str("https://n"), "apiKeyEnv: FAR_KEY\n", "apiKeyEnv: FAR_KEY\n    new:\n        baseUrl: https://n\n"},
+		{"new at the end", "state/remote", str("origin"), "redact: ~\n", "redact: ~\nstate:\n    remote: origin\n"},
+		{"below nothing", "redact/allow", list("a"), "redact: ~\n", "redact:\n    allow: [a]\n"},
+		{"a block list", "agents/own/args", list("-x", "y z"), "args:\n        - -v\n        - \"two words\"\n", "args: [-x, y z]\n"},
+		{"a block mapping", "limits", str("none"), "limits:\n    tokens: 1_000   # a few\n    wall: \"2h\"\n", "limits: none\n"},
+		{"a block mapping with a remark", "providers", str("x"), file[strings.Index(file, "providers"):strings.Index(file, "\n# what")], "providers: x # who runs models\n"},
+		{"key with a dot", "models/gpt-4.1/window", num("8"), "redact: ~\n", "redact: ~\nmodels:\n    gpt-4.1:\n        window: 8\n"},
+		{"key that looks like a number", "models/4.1/window", num("8"), "redact: ~\n", "redact: ~\nmodels:\n    \"4.1\":\n        window: 8\n"},
+		{"the same again", "limits/wall", str("2h"), "", ""},
+		{"remove", "limits/tokens", nil, "    tokens: 1_000   # a few\n", ""},
+		{"remove a block", "providers/far", nil, "    far:\n        baseUrl: https://far.example/v1   # far away\n\n        apiKeyEnv: FAR_KEY\n", ""},
+		{"remove first in braces", "providers/local/baseUrl", nil, `baseUrl: "http://127.0.0.1:1/v1", `, ""},
+		{"remove last in braces", "providers/local/kind", nil, `, kind: 'openai'`, ""},
+		{"remove a list", "agents/own/args", nil, "        args:\n        - -v\n        - \"two words\"\n", ""},
+		{"remove what isn't there", "agents/own/env/A", nil, "", ""},
+		{"remove below nothing", "redact/allow", nil, "", ""},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			for _, eol := range []string{"\n", "\r\n"} {
+				in, want := strings.ReplaceAll(file, "\n", eol), strings.ReplaceAll(strings.Replace(file, x.old, x.new, 1), "\n", eol)
+				got, err := edit.Apply([]byte(in), edit.Change{Path: strings.Split(x.path, "/"), Value: x.value})
+				if err != nil || string(got) != want {
+					t.Errorf("%q %v:\n%s", eol, err, got)
+				}
+			}
+		})
+	}
+}
+
+func TestSmallFiles(t *testing.T) {
+	for _, x := range []struct{ name, in, path, want string }{
+		{"empty", "", "a/b", "a:\n  b: v\n"},
+		{"comments alone", "# c", "a/b", "# c\na:\n  b: v\n"},
+		{"no line end", "x: 1", "a", "x: 1\na: v\n"},
+		{"blank end", "x: 1\n\n\n", "a", "x: 1\na: v\n\n\n"},
+		{"comment at the end", "x:\n  y: 1\n  # more\n# end\n", "x/z", "x:\n  y: 1\n  z: v\n  # more\n# end\n"},
+		{"braces", "{}", "a", "{a: v}"},
+		{"braces in lines", "{\n  x: 1,\n}\n", "a", "{\n  x: 1, a: v,\n}\n"},
+		{"BOM", "\ufeffx: 1\n", "a", "\ufeffx: 1\na: v\n"},
+		{"document marks", "---\nx: 1\n...\n", "a", "---\nx: 1\na: v\n...\n"},
+		{"a key without value", "a:\nb: 1\n", "a", "a: v\nb: 1\n"},
+		{"below a key without value", "a: # c\nb: 1\n", "a/c", "a: # c\n  c: v\nb: 1\n"},
+		{"literal text", "a: |\n  # no comment\n  x\nb: 1\n", "a", "a: v\nb: 1\n"},
+		{"after a literal text", "x:\n  a: |\n    # no comment\n\n", "x/b", "x:\n  a: |\n    # no comment\n  b: v\n\n"},
+		{"folded plain text", "a: one\n  two\nb: 1\n", "a", "a: v\nb: 1\n"},
+		{"other letters", "ключ: {ä: \"ö\", ü: 1}\n", "ключ/ü", "ключ: {ä: \"ö\", ü: v}\n"},
+		{"brackets in quotes", "a: {b: \"}\", c: '{'} # }\n", "a/d", "a: {b: \"}\", c: '{', d: v} # }\n"},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			got, err := edit.Apply([]byte(x.in), edit.Change{Path: strings.Split(x.path, "/"), Value: str("v")})
+			if err != nil || string(got) != x.want {
+				t.Errorf("%v\n%s", err, got)
+			}
+		})
+	}
+	got, err := edit.Apply([]byte("# top\n\na:\n  b:\n    c: 1\n# end\n"), edit.Change{Path: []string{"a", "b", "c"}})
+	if err != nil || string(got) != "# top\n\n# end\n" {
+		t.Errorf("mappings that became empty stay: %v\n%s", err, got)
+	}
+}
+
+func TestRefused(t *testing.T) {
+	for _, x := range []struct {
+		name, in, path string
+		want           error
+	}{
+		{"no mapping", "- a\n", "a", edit.ErrNotYAML},
+		{"text", "a\n", "a", edit.ErrNotYAML},
+		{"not YAML", "a: [\n", "a", edit.ErrNotYAML},
+		{"documents", "a: 1\n---\nb: 1\n", "a", edit.ErrNotYAML},
+		{"below a text", "a: 1\n", "a/b", edit.ErrNoMapping},
+		{"below a list", "a: [1]\n", "a/b/c", edit.ErrNoMapping},
+		{"twice", "a: 1\na: 2\n", "a", edit.ErrTwice},
+		{"alias", "a: &x 1\nb: *x\n", "b", edit.ErrSpecial},
+		{"anchor", "a: &x 1\n", "a", edit.ErrSpecial},
+		{"merge", "a: {<<: {b: 1}}\n", "a/b", edit.ErrSpecial},
+		{"huge", "# " + strings.Repeat("x", 1<<20), "a", edit.ErrNotYAML},
+	} {
+		if got, err := edit.Apply([]byte(x.in), edit.Change{Path: strings.Split(x.path, "/"), Value: str("v")}); !errors.Is(err, x.want) {
+			t.Errorf("%s: %v\n%s", x.name, err, got)
+		}
+	}
+}
+
+// What was set is there, and nothing else means anything new; comments stay.
+func FuzzApply(f *testing.F) {
+	f.Add(file, "limits/tokens", "5")
+	f.Add(file, "agents/own/args", "")
+	f.Add("a: {b: [1, 'x'], \"c\": |\n", "a/b", "#")
+	f.Add("a:\n- b\n-  c\nd: >-\n  x\n\n  y\n", "d", "\u2028")
+	f.Add("? a\n: b\n", "a", ": ")
+	f.Add("{a: {b: , c}}", "a/b", "- x")
+	f.Fuzz(func(t *testing.T, in, path, value string) {
+		keys := strings.Split(path, "/")
+		if slices.Contains(keys, "") || len(keys) > 4 {
+			return
+		}
+		c := edit.Change{Path: keys, Value: str(value)}
+		if value == "" {
+			c.Value = nil
+		}
+		out, err := edit.Apply([]byte(in), c)
+		if err != nil {
+			return
+		}
+		var before, after map[string]any
+		if yaml.Unmarshal([]byte(in), &before) != nil {
+			return // duplicate keys elsewhere
+		}
+		if err := yaml.Unmarshal(out, &after); err != nil {
+			t.Fatalf("%v\n%q", err, out)
+		}
+		got, there := lookup(after, keys)
+		if there != (value != "") || there && got != value && yamlText(value) != got {
+			t.Fatalf("%q is %q (%v)\n%s", path, got, there, out)
+		}
+		again, err := edit.Apply(out, c)
+		if err != nil || string(again) != string(out) {
+			t.Fatalf("the second time is not the first: %v\n%q\n%q", err, out, again)
+		}
+	})
+}
+
+// yamlText is what the library makes of a text: invalid UTF-8 and the like change.
+func yamlText(s string) string {
+	b, err := yaml.Marshal(s)
+	if err != nil {
+		return s
+	}
+	var out string
+	if yaml.Unmarshal(b, &out) != nil {
+		return s
+	}
+	return out
+}
+
+func lookup(m map[string]any, keys []string) (any, bool) {
+	v, ok := m[keys[0]]
+	if len(keys) == 1 || !ok {
+		return v, ok
+	}
+	below, isMap := v.(map[string]any)
+	if !isMap {
+		return nil, false
+	}
+	return lookup(below, keys[1:])
+}

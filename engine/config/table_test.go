@@ -1,0 +1,167 @@
+package config
+
+import (
+	"encoding/json"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/xeipuuv/gojsonschema"
+	"gopkg.in/yaml.v3"
+)
+
+// every is a file that sets every setting of the table.
+const every = `
+providers:
+  mine: {baseUrl: "https://mine.example/v1", apiKey: not-a-real-key-4711, kind: openai}
+  other: {baseUrl: "https://other.example/v1", apiKeyEnv: OTHER_KEY}
+models:
+  "gpt-4.1": {provider: mine, name: gpt-4.1, window: 1000, maxOutput: 100, price: {input: 1.5, output: 2}}
+agents:
+  own: {command: ./agent, args: [-v, two words], env: {MODE: fast, API_TOKEN: not-a-real-token-12}}
+defaultAgent: own
+agentOverrides: {solve: {dev: own}, review: own}
+defaultModel: gpt-4.1
+modelOverrides: {solve: {dev: gpt-4.1}, extract: gpt-4.1}
+limits: {maxSteps: 5, maxStepsPerRole: 4, tokens: 300, costUsd: 1.25, wall: 2h, stepTime: 20m}
+sandbox: require
+redact: {env: [A_NAME], patterns: {p: 'a+'}, allow: [text], minLength: 7}
+state: {branch: b, remote: origin}
+allowShell: true
+`
+
+func leaves(s setting, p Path, visit func(Path, setting)) {
+	if s.get != nil && len(s.fields) == 0 && s.entry == nil {
+		visit(p, s)
+	}
+	for _, f := range s.fields {
+		leaves(f.setting, below(p, f.name), visit)
+	}
+	if s.entry != nil {
+		for _, name := range s.names() {
+			leaves(s.entry(name), below(p, name), visit)
+		}
+	}
+}
+
+// What is in the table is read, shown again with the same value and its place, and
+// described by the schema; nothing else is.
+func TestTableIsWhole(t *testing.T) {
+	c, problems := readFile("f", []byte(every))
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	leaves(table(c), nil, func(p Path, s setting) {
+		if _, set := s.get(); !set && s.kind != FlagValue && p.String() != "providers.mine.apiKeyEnv" && p.String() != "providers.other.apiKey" {
+			t.Errorf("%s: is in the table, and the test file doesn't set it or the reader loses it", p)
+		}
+		if c.Origins[p.String()] == "" && !strings.HasPrefix(p.String(), "agentOverrides.review") && p[0] != "providers" {
+			t.Errorf("%s: its place is not known", p)
+		}
+	})
+	got := reflect.ValueOf(*c)
+	for i := range got.NumField() {
+		f := got.Type().Field(i)
+		if f.IsExported() && f.Name != "Warnings" && got.Field(i).IsZero() {
+			t.Errorf("Config.%s: no setting leads to it", f.Name)
+		}
+	}
+}
+
+// The schema takes what the reader takes, and refuses what it refuses.
+func TestSchema(t *testing.T) {
+	schema, err := gojsonschema.NewSchema(gojsonschema.NewGoLoader(Schema()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range []struct {
+		file string
+		ok   bool
+	}{
+		{every, true},
+		{"providers:\nlimits: {tokens: }\n", true},
+		{"agentOverrides: ~\nagents: {hermes: {command: uwf-hermes, args: []}}\n", true},
+		{"sandbox: off", true},
+		{"defaultModle: x", false},
+		{"limits: {maxSteps: 0}", false},
+		{"limits: {maxSteps: many}", false},
+		{"limits: {wall: soon}", false},
+		{"limits: {steps: 5}", false},
+		{"providers: {a: {url: b}}", false},
+		{"agents: {a: {args: b}}", false},
+		{"sandbox: maybe", false},
+		{"redact: {minLength: 13}", false},
+	} {
+		var v any
+		if err := yaml.Unmarshal([]byte(x.file), &v); err != nil {
+			t.Fatal(err)
+		}
+		if v == nil {
+			v = map[string]any{}
+		}
+		res, err := schema.Validate(gojsonschema.NewGoLoader(v))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if res.Valid() != x.ok {
+			t.Errorf("schema on %q: %v %v", x.file, res.Valid(), res.Errors())
+		}
+		_, problems := readFile("f", []byte(x.file))
+		problems = slices.DeleteFunc(problems, func(p Problem) bool { return strings.Contains(p.Message, "baseUrl is missing") })
+		if (len(problems) == 0) != x.ok {
+			t.Errorf("reader on %q: %v", x.file, problems)
+		}
+	}
+}
+
+// The schema that is shipped for editors is the one of the table.
+func TestShippedSchema(t *testing.T) {
+	want, err := json.MarshalIndent(Schema(), "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const file = "../../examples/config.schema.json"
+	got, err := os.ReadFile(file)
+	if err != nil || string(got) != string(want)+"\n" {
+		t.Errorf("%s is not the schema of the table (%v): write it with go run ./cmd/uwf config schema > examples/config.schema.json", file, err)
+	}
+}
+
+func TestPath(t *testing.T) {
+	for _, x := range []struct {
+		text string
+		want Path
+	}{
+		{"a", Path{"a"}},
+		{"a.b-c.d_1", Path{"a", "b-c", "d_1"}},
+		{`models."gpt-4.1".window`, Path{"models", "gpt-4.1", "window"}},
+		{`models.'gpt-4.1'.window`, Path{"models", "gpt-4.1", "window"}},
+		{`"a\"b"`, Path{`a"b`}},
+		{"modelOverrides.w.*", Path{"modelOverrides", "w", "*"}},
+		{"", nil}, {".", nil}, {"a.", nil}, {".a", nil}, {"a..b", nil}, {`"a`, nil}, {`"a"b`, nil}, {"'a", nil}, {"''", nil}, {`""`, nil}, {`a.""`, nil},
+	} {
+		got, err := ParsePath(x.text)
+		if !reflect.DeepEqual(got, x.want) || (err != nil) != (x.want == nil) {
+			t.Errorf("%s: %q, %v", x.text, got, err)
+		}
+	}
+}
+
+func FuzzPath(f *testing.F) {
+	for _, s := range []string{`a.b`, `models."gpt-4.1".window`, `"a\x00"`, `'`, `a.'b.c'`} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		p, err := ParsePath(text)
+		if err != nil {
+			return
+		}
+		again, err := ParsePath(p.String())
+		if err != nil || !slices.Equal(p, again) {
+			t.Fatalf("%q: %q is written as %s, which is %q, %v", text, []string(p), p, []string(again), err)
+		}
+		_, _ = Describe(p)
+	})
+}
