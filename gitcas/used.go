@@ -21,15 +21,19 @@ func (c Chain) used() Used {
 		if s.Usage == nil {
 			continue
 		}
-		for _, n := range []int64{s.Usage.InputTokens, s.Usage.OutputTokens} {
-			u.Tokens += min(max(n, 0), math.MaxInt64-u.Tokens)
-		}
+		u.Tokens = sum(sum(u.Tokens, s.Usage.InputTokens), s.Usage.OutputTokens)
+		u.DurationMs = sum(u.DurationMs, s.Usage.DurationMs)
 		if cost := s.Usage.CostUSD; cost > 0 && u.CostUSD+cost <= maxCost {
 			u.CostUSD += cost
 		}
 	}
 	return u
 }
+
+func sum(a, b int64) int64 { return a + min(max(b, 0), maxSum-a) }
+
+// maxSum is what every reader of JSON or YAML keeps.
+const maxSum = 1<<53 - 1
 
 // maxCost is where costs are no longer added up, in US dollars.
 const maxCost = 1e12
@@ -75,8 +79,8 @@ func (b *builder) atHand(id ThreadID, h node.Hash) (node.Node, error) {
 func (f *fsck) used(v *View, id ThreadID, c Chain) {
 	e, _ := v.Entry(id)
 	said, known := e.Known()
-	if counted := c.used(); known && (said.Steps != counted.Steps || said.Tokens != counted.Tokens || math.Abs(said.CostUSD-counted.CostUSD) > 1e-6) {
-		f.add(threadsName, "thread %s: it says %d steps, %d tokens and $%g; its chain has %d, %d and $%g",
-			id, said.Steps, said.Tokens, said.CostUSD, counted.Steps, counted.Tokens, counted.CostUSD)
+	if counted := c.used(); known && (said.Steps != counted.Steps || said.Tokens != counted.Tokens || said.DurationMs != counted.DurationMs || math.Abs(said.CostUSD-counted.CostUSD) > 1e-6) {
+		f.add(threadsName, "thread %s: it says %d steps, %d tokens, $%g and %d ms; its chain has %d, %d, $%g and %d",
+			id, said.Steps, said.Tokens, said.CostUSD, said.DurationMs, counted.Steps, counted.Tokens, counted.CostUSD, counted.DurationMs)
 	}
 }

@@ -25,7 +25,7 @@ var fullEntry = Entry{
 	Suspended: &Suspended{Role: "developer", Reason: "which one?\n\u202e\u2028\x00é😀"},
 	Attempts:  []string{"refs/uwf/attempts/" + idA + "/run.1"},
 	Limits:    map[string]float64{"steps": 20, "cost": 0.5, "true": 1},
-	Used:      Used{Head: h1, Steps: 3, Tokens: 1 << 60, CostUSD: 0.30000000000000004},
+	Used:      Used{Head: h1, Steps: 3, Tokens: 1 << 60, DurationMs: 5, CostUSD: 0.30000000000000004},
 }
 
 func TestThreadsRoundTrip(t *testing.T) {
@@ -107,7 +107,7 @@ func TestThreadsRefused(t *testing.T) {
 		"octal": entry + "  pr: 010\n", "text number": entry + "  pr: \"1\"\n", "branch": entry + "  work: {branch: ../../x}\n", "dash branch": entry + "  work: {branch: -x}\n",
 		"commit": entry + "  work: {commit: HEAD}\n", "attempt": entry + "  attempts: [refs/heads/main]\n", "attempt up": entry + "  attempts: [refs/uwf/attempts/../x]\n",
 		"unknown in work": entry + "  work: {branch: a, remote: b}\n", "next word": entry + "  next: tomorrow\n", "limits": entry + "  limits: {a: .inf}\n",
-		"used": entry + "  used: 3\n", "unknown in used": entry + "  used: {head: " + h1 + ", time: 3}\n", "negative steps": entry + "  used: {steps: -1}\n",
+		"used": entry + "  used: 3\n", "unknown in used": entry + "  used: {head: " + h1 + ", time: 3}\n", "negative time": entry + "  used: {durationMs: -1}\n", "negative steps": entry + "  used: {steps: -1}\n",
 		"endless cost": entry + "  used: {costUsd: .inf}\n", "no cost": entry + "  used: {costUsd: .nan}\n", "negative cost": entry + "  used: {costUsd: -0.1}\n", "many steps": entry + "  used: {steps: 99999999999}\n",
 		"tab": idA + ":\n\thead: " + h1 + "\n", "broken": entry + "  key: \"x\n", "second document": entry + "---\n", "deep": entry + "  x: " + strings.Repeat("[", 100) + strings.Repeat("]", 100) + "\n",
 		"merge conflict": "<<<<<<< ours\n" + entry + "=======\n",

@@ -13,10 +13,11 @@ import (
 // an entry with another head it says nothing: whoever moved the head does not know
 // of it.
 type Used struct {
-	Head    node.Hash
-	Steps   int
-	Tokens  int64 // in and out
-	CostUSD float64
+	Head       node.Hash
+	Steps      int
+	Tokens     int64 // in and out
+	CostUSD    float64
+	DurationMs int64
 }
 
 // Known is what the entry says of the thread's steps; false where it says nothing
@@ -35,6 +36,8 @@ func readUsed(v value) (Used, error) {
 			u.Steps = int(n)
 		case "tokens":
 			u.Tokens, err = readInt(p.val, "used.tokens", math.MaxInt64)
+		case "durationMs":
+			u.DurationMs, err = readInt(p.val, "used.durationMs", math.MaxInt64)
 		case "costUsd":
 			u.CostUSD, err = readAmount(p.val, "used.costUsd")
 		default:
@@ -59,7 +62,7 @@ func amountOK(n float64) bool { return n >= 0 && n <= maxAmount }
 const maxAmount = 1e15
 
 func (u Used) ok() bool {
-	return u.Head == "" || u.Steps >= 0 && u.Steps <= math.MaxInt32 && u.Tokens >= 0 && amountOK(u.CostUSD)
+	return u.Head == "" || u.Steps >= 0 && u.Steps <= math.MaxInt32 && u.Tokens >= 0 && u.DurationMs >= 0 && amountOK(u.CostUSD)
 }
 
 // writeUsed leaves out what does not hold for the head.
@@ -72,6 +75,7 @@ func (e *Entry) writeUsed(b *strings.Builder, line func(indent, key, val string)
 	line("    ", "head", code(string(u.Head)))
 	line("    ", "steps", strconv.Itoa(u.Steps))
 	line("    ", "tokens", strconv.FormatInt(u.Tokens, 10))
+	line("    ", "durationMs", strconv.FormatInt(u.DurationMs, 10))
 	if u.CostUSD != 0 {
 		line("    ", "costUsd", strconv.FormatFloat(u.CostUSD, 'f', -1, 64))
 	}
