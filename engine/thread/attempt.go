@@ -158,6 +158,9 @@ func (r *stepRun) keepChange(v *gitcas.View, a gitcas.Attempt, link bool) (*gitc
 	}
 	if link && alive && mine && entry.Head == r.entry.Head && entry.Status == gitcas.StatusActive {
 		linkAttempts(&entry, r.id, held.Died, gitcas.AttemptRef(r.id, a.Run, a.Attempt))
+		if entry.Pause != nil {
+			paused(&entry, r.task.Role)
+		}
 		c.Threads = map[gitcas.ThreadID]*gitcas.Entry{r.id: &entry}
 		c.Subject = fmt.Sprintf("%s → failed · %s · step %d", r.task.Role, r.task.WorkflowName, r.task.Step)
 		c.Body = a.Error

@@ -176,20 +176,26 @@ func (e *Engine) pushClaim(ctx context.Context, v *gitcas.View, id gitcas.Thread
 	if claimed {
 		prev = &old
 		if old.Head == entry.Head {
-			// Its job died on this very head: that was an attempt. The dead
-			// claim's commit is kept as the attempt's ref, for the record.
-			ref := gitcas.AttemptRef(id, old.Run, max(old.Attempt, 0))
-			c.Died = slices.DeleteFunc(slices.Clone(old.Died), func(name string) bool { return !diedPattern.MatchString(name) })
-			c.Died = append(c.Died[:min(len(c.Died), maxDied)], strings.TrimPrefix(ref, gitcas.AttemptRefPrefix(id)))
-			if _, there := v.Ref(ref); !there {
-				change.Refs = append(change.Refs, wire.RefUpdate{Name: ref, New: old.ID})
-			}
+			change.Refs, c.Died = e.bury(v, id, old)
 		}
 	}
 	upd, objs := gitcas.ClaimUpdate(id, prev, &c, v.Time())
 	change.Refs = append(change.Refs, upd)
 	change.Objects = objs
 	return e.Store.Push(ctx, v, &change)
+}
+
+// bury makes an attempt of a claim whose job died on the thread's present head:
+// the claim's commit is kept as the attempt's ref, for the record. died names all
+// jobs that died on this head, oldest first.
+func (*Engine) bury(v *gitcas.View, id gitcas.ThreadID, old gitcas.Held) (keep []wire.RefUpdate, died []string) {
+	ref := gitcas.AttemptRef(id, old.Run, max(old.Attempt, 0))
+	died = slices.DeleteFunc(slices.Clone(old.Died), func(name string) bool { return !diedPattern.MatchString(name) })
+	died = append(died[:min(len(died), maxDied)], strings.TrimPrefix(ref, gitcas.AttemptRefPrefix(id)))
+	if _, there := v.Ref(ref); !there {
+		keep = append(keep, wire.RefUpdate{Name: ref, New: old.ID})
+	}
+	return keep, died
 }
 
 // recheck lists the refs once more after the claim was won: only a thread that

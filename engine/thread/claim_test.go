@@ -453,7 +453,7 @@ func TestHostileClaims(t *testing.T) {
 					_, err := f.step("f3")
 					f.code(err, CodeSuspended)
 				}
-				f.ok(f.engine("p", 1).Resume(f.Context(), testThread, ""))
+				f.ok(f.engine("p", 1).Resume(f.Context(), ResumeRequest{Thread: testThread, Text: ""}))
 				f.agent = f.answer("done", "approved")
 				f.steps("r2", "r3")
 			})

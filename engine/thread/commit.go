@@ -130,7 +130,7 @@ func (r *stepRun) stepChange(ctx context.Context, v *gitcas.View, s *sealed, nex
 	if err != nil {
 		return nil, nil, err
 	}
-	step.PreviousAttempts = prev
+	step.PreviousAttempts = append(r.poked(), prev...)
 	n, head, err := step.Node(r.hold.serverNow())
 	if err != nil {
 		return nil, nil, err
@@ -213,17 +213,18 @@ func (r *stepRun) ourEnd(ctx context.Context, v *gitcas.View) (gitcas.Entry, git
 }
 
 // sameThread compares entries by all that the step was worked out from: comment,
-// pull request and attempts may change meanwhile.
+// pull request and attempts may change meanwhile, and a pause only concerns the
+// step after it.
 func sameThread(a, b gitcas.Entry) bool {
-	a.Comment, a.PR, a.Attempts = 0, 0, nil
-	b.Comment, b.PR, b.Attempts = 0, 0, nil
+	a.Comment, a.PR, a.Attempts, a.Pause = 0, 0, nil, nil
+	b.Comment, b.PR, b.Attempts, b.Pause = 0, 0, nil, nil
 	return reflect.DeepEqual(a, b)
 }
 
 // placeWork puts the edits on the work branch: as they are where nobody pushed
 // meanwhile, else replayed on people's commits where no file overlaps.
 func (r *stepRun) placeWork(ctx context.Context, v *gitcas.View, entry gitcas.Entry, next verdict) (gitcas.Work, []wire.RefUpdate, []wire.PackObject, error) {
-	work := r.workOf(entry)
+	work := workOf(r.id, entry)
 	tip := workTip(v, work)
 	if r.snap == nil || r.snap.Unchanged {
 		if !r.from.IsZero() {
@@ -286,7 +287,11 @@ func (r *stepRun) nextEntry(entry gitcas.Entry, head node.Hash, work gitcas.Work
 	default:
 		entry.Status = gitcas.StatusActive
 		entry.Next = &gitcas.Next{Role: next.role, Since: r.hold.serverNow().UnixMilli()}
+		if entry.Pause != nil {
+			paused(&entry, next.role)
+		}
 	}
+	entry.Pause = nil // who waits or has ended need not be paused
 	return entry
 }
 

@@ -228,6 +228,10 @@ func (r *stepRun) thread(more ...moderator.Output) (moderator.Thread, error) {
 // decide asks the moderator whose turn it is, and checks the limits before
 // anything costs money.
 func (r *stepRun) decide(ctx context.Context) error {
+	if r.entry.Pause != nil {
+		r.plan = plan{role: waiting(r.entry), suspend: r.entry.Pause.Reason}
+		return nil
+	}
 	d, err := r.next()
 	if err != nil {
 		return fmt.Errorf("thread %s: %w", r.id, err)
@@ -246,7 +250,7 @@ func (r *stepRun) decide(ctx context.Context) error {
 	return nil
 }
 
-// next asks the moderator; after a resume, with the person's answer.
+// next asks the moderator; after a resume or a poke, with what the person said.
 func (r *stepRun) next() (moderator.Decision, error) {
 	t, err := r.thread()
 	if err != nil {
@@ -260,6 +264,13 @@ func (r *stepRun) next() (moderator.Decision, error) {
 		return moderator.Decision{}, fmt.Errorf("the answer that resumed it: %w", err)
 	}
 	text, _ := n.Payload.(string)
+	if r.entry.Next.Poked != "" {
+		return r.again(t, text)
+	}
+	d, err := moderator.Next(r.def, t)
+	if err == nil && d.Kind == moderator.End && r.def.Resume != nil && r.entry.Next.Role == r.def.Resume.To {
+		return moderator.Reopen(r.def, t, text)
+	}
 	return moderator.Resume(r.def, t, text)
 }
 

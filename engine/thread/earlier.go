@@ -22,32 +22,60 @@ func (r *stepRun) totals(ctx context.Context, refs []string) (moderator.Totals, 
 	if err != nil {
 		return t, err
 	}
+	failed = append(r.poked(), failed...)
 	r.failedBefore = slices.Clone(failed)
 	for _, s := range r.chain.Steps {
 		t.Add(s.Role, s.Usage)
 		failed = append(failed, s.PreviousAttempts...)
 	}
-	for _, h := range failed {
-		n, ok := r.attemptNodes[h]
-		if !ok {
-			if n, err = r.known.Get(h); err != nil {
-				return t, fmt.Errorf("read the earlier attempt %s: %w", h, err)
-			}
+	// A step that was taken back has previous attempts of its own.
+	seen := map[node.Hash]bool{}
+	for len(failed) > 0 {
+		h := failed[0]
+		failed = failed[1:]
+		if seen[h] {
+			continue
 		}
-		step, err := record.ParseStep(n)
+		seen[h] = true
+		step, err := r.earlier(h)
 		if err != nil {
-			return t, fmt.Errorf("read the earlier attempt %s: %w", h, err)
+			return t, err
 		}
 		t.Add(step.Role, step.Usage)
+		failed = append(failed, step.PreviousAttempts...)
 	}
 	return t, nil
+}
+
+// earlier reads the StepNode of an attempt, or of a step that was taken back.
+func (r *stepRun) earlier(h node.Hash) (record.Step, error) {
+	n, ok := r.attemptNodes[h]
+	if !ok {
+		var err error
+		if n, err = r.known.Get(h); err != nil {
+			return record.Step{}, fmt.Errorf("read the earlier attempt %s: %w", h, err)
+		}
+	}
+	step, err := record.ParseStep(n)
+	if err != nil {
+		return step, fmt.Errorf("read the earlier attempt %s: %w", h, err)
+	}
+	return step, nil
+}
+
+// poked is the step that the next one does again, if there is one.
+func (r *stepRun) poked() []node.Hash {
+	if r.entry.Next == nil || r.entry.Next.Poked == "" {
+		return nil
+	}
+	return []node.Hash{r.entry.Next.Poked}
 }
 
 // countDead adds the attempts whose claims this job found dead to what was used:
 // nothing of them was known when the limits were checked first.
 func (r *stepRun) countDead(ctx context.Context) error {
 	held, _ := r.hold.current()
-	if len(held.Died) == 0 || r.plan.role == "" {
+	if len(held.Died) == 0 || r.plan.role == "" || r.plan.suspend != "" {
 		return nil
 	}
 	var err error
@@ -90,16 +118,30 @@ func (r *stepRun) earlierAttempts(ctx context.Context, v *gitcas.View, refs []st
 // maxExact is the largest whole number that every JSON reader keeps.
 const maxExact = 1<<53 - 1
 
-// obituary is the error StepNode of a job that died without a word, as far as its
-// claim tells. The same claim always gives the same nodes.
-func (r *stepRun) obituary(a gitcas.Attempt) ([]gitcas.PlacedNode, error) {
-	c := *a.Claim
+// clamped is a claim whose numbers can be stored.
+func clamped(c gitcas.Claim) gitcas.Claim {
 	for _, n := range []*int64{&c.Since, &c.Renewed, &c.Tokens} {
 		*n = min(*n, maxExact)
 	}
+	return c
+}
+
+func obituaryText(c gitcas.Claim) string {
+	return fmt.Sprintf("the job died: run %s (attempt %d) on %s was last heard of at %s",
+		shorten(c.Run, 100), c.Attempt, shorten(c.Host, 100), time.UnixMilli(c.Renewed).UTC().Format(time.RFC3339))
+}
+
+// claimUsage is what a job used, as far as its claim tells.
+func claimUsage(c gitcas.Claim) *record.Usage {
+	return &record.Usage{InputTokens: c.Tokens, DurationMs: max(c.Renewed-c.Since, 0)}
+}
+
+// obituary is the error StepNode of a job that died without a word, as far as its
+// claim tells. The same claim always gives the same nodes.
+func (r *stepRun) obituary(a gitcas.Attempt) ([]gitcas.PlacedNode, error) {
+	c := clamped(*a.Claim)
 	at := time.UnixMilli(c.Renewed)
-	text := fmt.Sprintf("the job died: run %s (attempt %d) on %s was last heard of at %s",
-		shorten(c.Run, 100), c.Attempt, shorten(c.Host, 100), at.UTC().Format(time.RFC3339))
+	text := obituaryText(c)
 	var nodes []gitcas.PlacedNode
 	var err error
 	add := func(n node.Node, h node.Hash, nerr error) node.Hash {
@@ -112,7 +154,7 @@ func (r *stepRun) obituary(a gitcas.Attempt) ([]gitcas.PlacedNode, error) {
 		Output:      add(record.ErrorOutput{Error: text, Phase: "agent"}.Node(at)),
 		Detail:      add(node.New(node.String, "", at)),
 		StartedAtMs: c.Since, CompletedAtMs: max(c.Renewed, c.Since),
-		Usage: &record.Usage{InputTokens: c.Tokens, DurationMs: max(c.Renewed-c.Since, 0)},
+		Usage: claimUsage(c),
 		Run:   &record.Run{ID: shorten(c.Run, 100), Attempt: c.Attempt},
 	}
 	n, h, serr := step.Node(at)

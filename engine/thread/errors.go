@@ -22,7 +22,7 @@ const (
 	CodeFailed    Code = 1 // the step failed
 	CodeUsage     Code = 2 // wrong usage or invalid definition
 	CodeSuspended Code = 3 // waits for a person
-	CodeNotYours  Code = 4 // moved, claimed, cancelled or ended
+	CodeNotYours  Code = 4 // moved, claimed, cancelled or ended: not as it would have to be
 	CodeDamaged   Code = 5 // store damaged or unreadable
 	CodeLimit     Code = 6 // a limit is reached
 )
@@ -89,6 +89,26 @@ func (e *NotYoursError) Error() string {
 
 func (e *NotYoursError) Unwrap() error { return e.cause }
 
+// RefusedError: what somebody asked for does not fit the thread as it is. Nothing
+// was changed.
+type RefusedError struct {
+	Thread gitcas.ThreadID
+	Do     string // what was asked for: "fork", "poke"
+	Reason string
+	Advice string // what to do instead; may be empty
+	cause  error
+}
+
+func (e *RefusedError) Error() string {
+	msg := fmt.Sprintf("can't %s thread %s: %s", e.Do, e.Thread, e.Reason)
+	if e.Advice != "" {
+		msg += "\n" + e.Advice
+	}
+	return msg
+}
+
+func (e *RefusedError) Unwrap() error { return e.cause }
+
 // LimitError: a limit was reached before anything was paid; the thread was
 // suspended.
 type LimitError struct {
@@ -124,6 +144,7 @@ func CodeOf(err error) Code {
 		usage     *UsageError
 		suspended *SuspendedError
 		notYours  *NotYoursError
+		refused   *RefusedError
 		limit     *LimitError
 		unknown   *UnknownThreadError
 		invalid   *workflow.InvalidError
@@ -141,7 +162,7 @@ func CodeOf(err error) Code {
 		return CodeUsage
 	case errors.As(err, &suspended):
 		return CodeSuspended
-	case errors.As(err, &notYours):
+	case errors.As(err, &notYours), errors.As(err, &refused):
 		return CodeNotYours
 	case errors.As(err, &limit):
 		return CodeLimit

@@ -40,10 +40,10 @@ func workTip(v *gitcas.View, w gitcas.Work) wire.ID {
 
 // workOf is where a thread's edits are. An entry that another tool wrote may not
 // name the branch.
-func (r *stepRun) workOf(entry gitcas.Entry) gitcas.Work {
+func workOf(id gitcas.ThreadID, entry gitcas.Entry) gitcas.Work {
 	w := entry.Work
 	if w.Branch == "" {
-		w.Branch = gitcas.WorkBranch(r.id)
+		w.Branch = gitcas.WorkBranch(id)
 	}
 	return w
 }
@@ -69,7 +69,7 @@ func (r *stepRun) restore(ctx context.Context) error {
 // whereFrom finds the commit to work from. Somebody may push to the branch while
 // it is brought up: then it is looked at again.
 func (r *stepRun) whereFrom(ctx context.Context) (wire.ID, error) {
-	v, w := r.v, r.workOf(r.entry)
+	v, w := r.v, workOf(r.id, r.entry)
 	for try := 0; ; try++ {
 		recorded := plumbing.NewHash(w.Commit)
 		tip := workTip(v, w)
@@ -254,3 +254,6 @@ func (e *Engine) commitObject(tree wire.ID, parents []wire.ID, message string) (
 	}
 	return wire.NewObject(plumbing.CommitObject, data), nil
 }
+
+// workID is the commit that is recorded for a thread; zero for none.
+func workID(w gitcas.Work) wire.ID { return plumbing.NewHash(w.Commit) }

@@ -50,10 +50,10 @@ func TestLimits(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(f *fixture) {
-				req := startRequest(testThread)
-				req.Limits = c.own
-				_, err := f.engine("start", 1).Start(f.Context(), req)
-				f.ok(err)
+				f.start()
+				if c.own != nil { // by whoever can push the state branch
+					f.edit(func(e *gitcas.Entry) { e.Limits = c.own })
+				}
 				c.before(f)
 				f.limits = c.limits
 				runs := len(f.runs)
@@ -74,7 +74,7 @@ func TestLimits(t *testing.T) {
 				f.says(f.code(err, CodeSuspended), c.says)
 				f.limits = moderator.Limits{}
 				if c.own == nil {
-					f.ok(f.engine("p", 1).Resume(f.Context(), testThread, ""))
+					f.ok(f.engine("p", 1).Resume(f.Context(), ResumeRequest{Thread: testThread, Text: ""}))
 					f.steps("r3")
 				}
 			})

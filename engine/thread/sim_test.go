@@ -233,7 +233,7 @@ func (w *world) person() {
 		w.spawn(name, name, 1, w.main, func(a *actor) { a.err = a.eng.Suspend(a.ctx, w.main, "wait, says "+name) })
 	case n < 13:
 		w.say("%s resumes", name)
-		w.spawn(name, name, 1, w.main, func(a *actor) { a.err = a.eng.Resume(a.ctx, w.main, "answer of "+name) })
+		w.spawn(name, name, 1, w.main, func(a *actor) { a.err = a.eng.Resume(a.ctx, ResumeRequest{Thread: w.main, Text: "answer of "+name}) })
 	default:
 		w.say("%s pushes to the work branch", name)
 		w.personPushes(name)
@@ -272,7 +272,7 @@ func (w *world) conclude() {
 		if entry.Status == gitcas.StatusSuspended {
 			w.mendBranch()
 			a = w.spawn(fmt.Sprintf("helper%d", i), fmt.Sprintf("helper%d", i), 1, w.main, func(a *actor) {
-				a.err = a.eng.Resume(a.ctx, w.main, "go on")
+				a.err = a.eng.Resume(a.ctx, ResumeRequest{Thread: w.main, Text: "go on"})
 			})
 		} else {
 			a = w.job(fmt.Sprintf("Z%d", i), 1, w.main)

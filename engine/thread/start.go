@@ -39,6 +39,12 @@ type Started struct {
 	Head     node.Hash       `json:"head"`
 	Role     string          `json:"nextRole"`
 	Existed  bool            `json:"existed,omitempty"`
+	// From and Steps are the thread that a fork begins with, and how many of its
+	// steps it shares.
+	From  gitcas.ThreadID `json:"from,omitempty"`
+	Steps int             `json:"steps,omitempty"`
+	// Suspended is set for a fork that waits for a person at once.
+	Suspended *SuspendedInfo `json:"suspended,omitempty"`
 }
 
 // Start creates a thread. It creates the store's branch where there is none yet.
@@ -46,6 +52,9 @@ func (e *Engine) Start(ctx context.Context, req StartRequest) (Started, error) {
 	v, err := e.Store.Init(ctx)
 	if err != nil {
 		return Started{}, fmt.Errorf("start a thread: %w", err)
+	}
+	if err := checkLimits(req.Limits); err != nil {
+		return Started{}, err
 	}
 	prompt, trigger, err := e.redactStart(req)
 	if err != nil {

@@ -94,7 +94,7 @@ type stepRun struct {
 // types, or the Store's; CodeOf gives the exit code for it. The Result is filled
 // in as far as things went, also beside an error.
 func (e *Engine) Step(ctx context.Context, req StepRequest) (Result, error) {
-	r := &stepRun{e: e, req: req, id: req.Thread, tried: map[node.Hash]bool{}, attemptNodes: map[node.Hash]node.Node{}, keptAs: map[wire.ID]string{}}
+	r := newRun(e, req)
 	ctx, stop := watchInterrupt(ctx, e.Clock)
 	defer stop()
 	res, err := r.step(ctx)
@@ -103,6 +103,10 @@ func (e *Engine) Step(ctx context.Context, req StepRequest) (Result, error) {
 		res.Error = err.Error()
 	}
 	return res, err
+}
+
+func newRun(e *Engine, req StepRequest) *stepRun {
+	return &stepRun{e: e, req: req, id: req.Thread, tried: map[node.Hash]bool{}, attemptNodes: map[node.Hash]node.Node{}, keptAs: map[wire.ID]string{}}
 }
 
 func (r *stepRun) step(ctx context.Context) (Result, error) {
@@ -146,9 +150,14 @@ func (r *stepRun) act(ctx context.Context) (Result, error) {
 	}
 	held, _ := r.hold.current()
 	if n := attemptsOn(r.entry, r.id, held.Died); n >= MaxAttempts {
-		return r.suspended(ctx, fmt.Sprintf("%d attempts at this step failed: %s", n, "see uwf thread show "+string(r.id)))
+		return r.suspended(ctx, tooMany(r.id, n))
 	}
 	return r.work(ctx)
+}
+
+// tooMany is why a thread waits whose step failed again and again.
+func tooMany(id gitcas.ThreadID, n int) string {
+	return fmt.Sprintf("%d attempts at this step failed: see uwf thread show %s; try again with: uwf thread retry %s", n, id, id)
 }
 
 // work runs the agent and commits what it did.

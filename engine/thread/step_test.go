@@ -147,8 +147,8 @@ func TestSuspendEdge(t *testing.T) {
 		f.says(f.code(err, CodeSuspended), "what now?", "uwf thread resume")
 		f.paid(1)
 		e := f.engine("p", 1)
-		f.ok(e.Resume(f.Context(), testThread, "take the blue one"))
-		f.says(f.code(e.Resume(f.Context(), testThread, "again"), CodeNotYours), "does not wait")
+		f.ok(e.Resume(f.Context(), ResumeRequest{Thread: testThread, Text: "take the blue one"}))
+		f.says(f.code(e.Resume(f.Context(), ResumeRequest{Thread: testThread, Text: "again"}), CodeNotYours), "does not wait")
 		f.agent = f.fails
 		for i := range MaxAttempts {
 			_, err = f.step(fmt.Sprint("f", i))
@@ -156,7 +156,7 @@ func TestSuspendEdge(t *testing.T) {
 		}
 		_, err = f.step("r3")
 		f.code(err, CodeSuspended)
-		f.ok(e.Resume(f.Context(), testThread, "the network is back"))
+		f.ok(e.Resume(f.Context(), ResumeRequest{Thread: testThread, Text: "the network is back"}))
 		f.agent = f.answer("done", "approved")
 		f.steps("r4")
 		last := f.runs[len(f.runs)-1]
@@ -170,7 +170,7 @@ func TestResumeOfABareEntry(t *testing.T) {
 	inBubble(t, func(f *fixture) {
 		f.start()
 		f.edit(func(e *gitcas.Entry) { e.Status, e.Next, e.Suspended = gitcas.StatusSuspended, nil, nil })
-		f.ok(f.engine("p", 1).Resume(f.Context(), testThread, ""))
+		f.ok(f.engine("p", 1).Resume(f.Context(), ResumeRequest{Thread: testThread, Text: ""}))
 		f.steps("r1")
 	})
 }
@@ -189,10 +189,10 @@ func TestLongTexts(t *testing.T) {
 			f.Errorf("the reason has %d bytes", len(r))
 		}
 		e := f.engine("p", 1)
-		f.says(f.code(e.Resume(f.Context(), testThread, strings.Repeat(long, 3)), CodeUsage), "at most")
-		f.ok(e.Resume(f.Context(), testThread, long))
+		f.says(f.code(e.Resume(f.Context(), ResumeRequest{Thread: testThread, Text: strings.Repeat(long, 3)}), CodeUsage), "at most")
+		f.ok(e.Resume(f.Context(), ResumeRequest{Thread: testThread, Text: long}))
 		f.ok(e.Suspend(f.Context(), testThread, long))
-		f.ok(e.Resume(f.Context(), testThread, long))
+		f.ok(e.Resume(f.Context(), ResumeRequest{Thread: testThread, Text: long}))
 		_, err := e.Cancel(f.Context(), testThread, strings.Repeat("x", 200<<10))
 		f.ok(err)
 		req := startRequest("01JD0000000000000000000002")
@@ -226,7 +226,7 @@ func TestThreeAttempts(t *testing.T) {
 		}
 		f.unclaimed()
 
-		f.ok(f.engine("p", 1).Resume(f.Context(), testThread, ""))
+		f.ok(f.engine("p", 1).Resume(f.Context(), ResumeRequest{Thread: testThread, Text: ""}))
 		_, err = f.step("f2")
 		f.code(err, CodeFailed)
 		f.agent = f.answer("done", "approved")

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
@@ -78,7 +77,7 @@ func (r *stepRun) suspendPush(ctx context.Context, reason string, attempt *gitca
 			return nil, &NotYoursError{Thread: r.id, Reason: "the claim was lost before it could be suspended"}
 		}
 		linkAttempts(&entry, r.id, held.Died)
-		entry.Status = gitcas.StatusSuspended
+		entry.Status, entry.Pause = gitcas.StatusSuspended, nil
 		entry.Suspended = &gitcas.Suspended{Role: r.waitingRole(), Reason: reason}
 		release, _ := gitcas.ClaimUpdate(r.id, &held, nil, v.Time())
 		c := &gitcas.Change{
@@ -129,7 +128,7 @@ func (r *stepRun) finish(ctx context.Context) (Result, error) {
 		}
 		release, _ := gitcas.ClaimUpdate(r.id, &held, nil, v.Time())
 		entry.Status = gitcas.StatusEnded
-		entry.Next, entry.Deliver = nil, r.req.Deliver
+		entry.Next, entry.Pause, entry.Deliver = nil, nil, r.req.Deliver
 		c := &gitcas.Change{
 			Subject:  fmt.Sprintf("ended · %s", r.def.Name),
 			Trailers: []gitcas.Trailer{{Key: "Uwf-Thread", Value: string(r.id)}, {Key: "Uwf-Head", Value: string(entry.Head)}},
@@ -300,7 +299,7 @@ func (e *Engine) Suspend(ctx context.Context, id gitcas.ThreadID, reason string)
 		if entry.Next != nil {
 			role = entry.Next.Role
 		}
-		entry.Status, entry.Suspended = gitcas.StatusSuspended, &gitcas.Suspended{Role: role, Reason: reason}
+		entry.Status, entry.Pause, entry.Suspended = gitcas.StatusSuspended, nil, &gitcas.Suspended{Role: role, Reason: reason}
 		c := &gitcas.Change{
 			Subject:  "suspended · " + role,
 			Body:     reason,
@@ -319,88 +318,4 @@ func (e *Engine) Suspend(ctx context.Context, id gitcas.ThreadID, reason string)
 	}
 	e.reached("suspend")
 	return nil
-}
-
-// Resume lets a suspended thread go on. The text is what the waiting role is
-// told; it may be empty.
-func (e *Engine) Resume(ctx context.Context, id gitcas.ThreadID, text string) error {
-	v, err := e.Store.Load(ctx, id)
-	if err != nil {
-		return fmt.Errorf("resume thread %s: %w", id, err)
-	}
-	clean, _, err := e.Redact.Value(text)
-	if err != nil {
-		return fmt.Errorf("check the answer for secrets: %w", err)
-	}
-	text, _ = clean.(string)
-	if len(text) > maxEdgePrompt {
-		return &UsageError{Msg: fmt.Sprintf("the answer has %d bytes; at most %d are taken: put long texts on the work branch", len(text), maxEdgePrompt)}
-	}
-	var since int64
-	var hash node.Hash
-	build := func(v *gitcas.View) (*gitcas.Change, error) {
-		entry, alive := v.Entry(id)
-		if !alive {
-			return nil, e.gone(ctx, v, id)
-		}
-		if since != 0 && entry.Next != nil && entry.Next.Since == since && entry.Next.Answer == hash {
-			return nil, nil // a lost reply: it was done
-		}
-		if entry.Status != gitcas.StatusSuspended {
-			return nil, &NotYoursError{Thread: id, Reason: "it does not wait for anybody (status " + string(entry.Status) + ")"}
-		}
-		since = v.Time().UnixMilli()
-		if entry.Next != nil && since <= entry.Next.Since {
-			since = entry.Next.Since + 1 // the entry must change: see the commit rules
-		}
-		role := waiting(entry)
-		var answer node.Node
-		var err error
-		if answer, hash, err = e.answer(ctx, v, entry, text); err != nil {
-			return nil, err
-		}
-		entry.Status, entry.Suspended = gitcas.StatusActive, nil
-		entry.Next = &gitcas.Next{Role: role, Since: since, Answer: hash, Forgiven: len(entry.Attempts)}
-		return &gitcas.Change{
-			Subject:  "resumed · " + role,
-			Body:     text,
-			Trailers: []gitcas.Trailer{{Key: "Uwf-Thread", Value: string(id)}, {Key: "Uwf-Head", Value: string(entry.Head)}},
-			Nodes:    []gitcas.PlacedNode{{Hash: hash, Node: answer, Place: gitcas.Place{Thread: id}}},
-			Threads:  map[gitcas.ThreadID]*gitcas.Entry{id: &entry},
-		}, nil
-	}
-	if _, err := e.Store.Update(ctx, v, build, id); err != nil {
-		return err
-	}
-	e.reached("resume")
-	return nil
-}
-
-// waiting is the role that a suspended thread waits for, as far as the entry tells.
-func waiting(entry gitcas.Entry) string {
-	switch {
-	case entry.Suspended != nil && entry.Suspended.Role != "":
-		return entry.Suspended.Role
-	case entry.Next != nil:
-		return entry.Next.Role
-	}
-	return ""
-}
-
-// answer is the node of what a person says. A thread may be suspended again before
-// the role that asked could work (attempts, limits, the work branch): what it was
-// told then still holds.
-func (e *Engine) answer(ctx context.Context, v *gitcas.View, entry gitcas.Entry, text string) (node.Node, node.Hash, error) {
-	if entry.Next != nil && entry.Next.Answer != "" {
-		n, err := v.Get(ctx, entry.Next.Answer)
-		if err != nil {
-			return node.Node{}, "", fmt.Errorf("read the answer before: %w", err)
-		}
-		before, _ := n.Payload.(string)
-		text = strings.TrimSpace(before + "\n\n" + text)
-	}
-	if cut := len(text) - maxEdgePrompt; cut > 0 {
-		text = strings.ToValidUTF8(text[cut:], "") // what was said last counts
-	}
-	return node.New(node.String, text, e.Clock.Now())
 }

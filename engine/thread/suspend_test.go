@@ -17,7 +17,7 @@ func (f *fixture) deed(name string) error {
 	case "suspend":
 		return e.Suspend(f.Context(), testThread, "wait a bit")
 	}
-	return e.Resume(f.Context(), testThread, "go on")
+	return e.Resume(f.Context(), ResumeRequest{Thread: testThread, Text: "go on"})
 }
 
 // TestDeeds: each deed in each state of a thread, with an exit code and the status

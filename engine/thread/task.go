@@ -1,16 +1,12 @@
 package thread
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"math"
-	"time"
 
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/prompt"
 	"github.com/united-workforce/uwf/gitcas/node"
-	"github.com/united-workforce/uwf/gitcas/record"
 )
 
 // prepareTask works out what the agent is asked to do.
@@ -68,11 +64,14 @@ func (r *stepRun) visible(ctx context.Context) (map[node.Hash]node.Node, error) 
 		}
 	}
 	for _, h := range r.failedBefore {
-		step, err := record.ParseStep(r.attemptNodes[h])
+		step, err := r.earlier(h)
 		if err != nil {
-			return nil, fmt.Errorf("read the earlier attempt %s: %w", h, err)
+			return nil, err
 		}
-		hashes = append(hashes, h, step.Output, step.Detail)
+		hashes = append(hashes, h, step.Output)
+		if _, failed := r.attemptNodes[h]; failed {
+			hashes = append(hashes, step.Detail) // that of a step is not at hand
+		}
 	}
 	g := overlay{r.attemptNodes, r.v.Getter(ctx)}
 	out := make(map[node.Hash]node.Node, 2*len(hashes))
@@ -91,27 +90,6 @@ func (r *stepRun) visible(ctx context.Context) (map[node.Hash]node.Node, error) 
 	return out, nil
 }
 
-// limits of this thread: the lower of the configured one and its own, each.
-func (r *stepRun) limits() moderator.Limits {
-	l := r.e.Settings.Limits(r.def.Name)
-	own := func(name string) float64 {
-		// Anyone who can push the state branch can write these: nothing there takes
-		// a configured limit away.
-		return min(max(r.entry.Limits[name], 0), maxOwnLimit)
-	}
-	return moderator.Limits{
-		MaxSteps:        lower(l.MaxSteps, int(math.Ceil(own("maxSteps")))),
-		MaxStepsPerRole: lower(l.MaxStepsPerRole, int(math.Ceil(own("maxStepsPerRole")))),
-		Tokens:          lower(l.Tokens, int64(math.Ceil(own("tokens")))),
-		CostUSD:         lower(l.CostUSD, own("costUsd")),
-		Wall:            lower(l.Wall, time.Duration(own("wall")*float64(time.Second))),
-	}
-}
-
-// maxOwnLimit is where a thread's own limits end: every larger one is as good as
-// none, and would not fit a duration.
-const maxOwnLimit = 1 << 31
-
 // budget is what the limits leave for the next step. The limits were checked
 // before, so what is left is more than nothing.
 func (r *stepRun) budget() Budget {
@@ -124,13 +102,4 @@ func (r *stepRun) budget() Budget {
 		b.CostUSD = l.CostUSD - r.used.CostUSD
 	}
 	return b
-}
-
-// lower of two limits; 0 is none.
-func lower[T cmp.Ordered](a, b T) T {
-	var none T
-	if a == none || b != none && b < a {
-		return b
-	}
-	return a
 }

@@ -91,18 +91,10 @@ func describe(m config.ResolvedModel) *thread.Model {
 	}
 }
 
-// Limits of a thread: the configured ones, else the defaults.
+// Limits of a thread that are configured.
 func (s settings) Limits(string) moderator.Limits {
 	l := s.w.config.Limits
-	out := moderator.DefaultLimits()
-	if l.Steps > 0 {
-		out.MaxSteps = l.Steps
-	}
-	if l.PerRole > 0 {
-		out.MaxStepsPerRole = l.PerRole
-	}
-	out.Tokens, out.CostUSD, out.Wall = l.Tokens, l.CostUSD, l.WallTime
-	return out
+	return moderator.Limits{MaxSteps: l.Steps, MaxStepsPerRole: l.PerRole, Tokens: l.Tokens, CostUSD: l.CostUSD, Wall: l.WallTime}
 }
 
 // Timeout of one agent run.

@@ -1,0 +1,96 @@
+package thread
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/united-workforce/uwf/gitcas"
+)
+
+// alone changes a thread's entry while no job works on it: with the thread's claim
+// in hand, which goes in the same push. change gets the entry, in which the jobs
+// that died are linked already, and completes the push; nil: nothing is to be done.
+// It is asked again after a lost race, always about the same entry.
+func (e *Engine) alone(ctx context.Context, v *gitcas.View, id gitcas.ThreadID, do string,
+	change func(v *gitcas.View, entry *gitcas.Entry) (*gitcas.Change, error),
+) error {
+	v, h, err := e.claim(ctx, v, id)
+	if err != nil {
+		return busy(id, do, err)
+	}
+	defer h.release(ctx)
+	e.reached(do + " claimed")
+	before, _ := v.Entry(id)
+	var after *gitcas.Entry
+	build := func(v *gitcas.View) (*gitcas.Change, error) {
+		entry, alive := v.Entry(id)
+		if after != nil && alive && sameThread(entry, *after) {
+			return nil, nil // a lost reply: it was done
+		}
+		held, claimed := v.Claim(id)
+		if !alive || !sameThread(entry, before) || !claimed || !e.own(held.Claim) {
+			return nil, &RefusedError{Thread: id, Do: do, Reason: "it changed meanwhile", Advice: "look at it and try again: uwf thread show " + string(id)}
+		}
+		linkAttempts(&entry, id, held.Died)
+		c, err := change(v, &entry)
+		if err != nil || c == nil {
+			return nil, err
+		}
+		after = &entry
+		release, _ := gitcas.ClaimUpdate(id, &held, nil, v.Time())
+		c.Threads = map[gitcas.ThreadID]*gitcas.Entry{id: &entry}
+		c.Refs = append(c.Refs, release)
+		return c, nil
+	}
+	v, err = e.Store.Update(ctx, v, build, id)
+	if err != nil {
+		return err
+	}
+	h.adopt(v)
+	e.reached(do)
+	return nil
+}
+
+// busy says in a person's words that a thread could not be claimed.
+func busy(id gitcas.ThreadID, do string, err error) error {
+	var claimed *claimedError
+	var moved *NotYoursError
+	switch {
+	case errors.As(err, &claimed):
+		return &RefusedError{Thread: id, Do: do, Reason: claimed.Error(), Advice: "wait until that step is over: uwf thread wait " + string(id), cause: claimed}
+	case errors.As(err, &moved):
+		return &RefusedError{Thread: id, Do: do, Reason: moved.Reason, Advice: "look at it and try again: uwf thread show " + string(id), cause: err}
+	}
+	return fmt.Errorf("%s thread %s: %w", do, id, err)
+}
+
+// aliveOr returns the entry of a thread that is to be changed, or why that can't be.
+func (e *Engine) aliveOr(ctx context.Context, v *gitcas.View, id gitcas.ThreadID, do string) (gitcas.Entry, error) {
+	entry, alive := v.Entry(id)
+	switch {
+	case !alive:
+		ended, ok, err := e.Store.FindEnded(ctx, v, id)
+		switch {
+		case err != nil:
+			return entry, fmt.Errorf("look for thread %s among the ended ones: %w", id, err)
+		case !ok:
+			return entry, unknownThread(v, id)
+		}
+		return entry, &RefusedError{Thread: id, Do: do, Reason: gone(ended), Advice: afterTheEnd(ended)}
+	case entry.Status == gitcas.StatusEnded:
+		return entry, &RefusedError{Thread: id, Do: do, Reason: "it has ended and is being delivered"}
+	}
+	return entry, nil
+}
+
+// afterTheEnd is what can still be done with a thread that is not alive.
+func afterTheEnd(ended gitcas.Ended) string {
+	switch ended.Reason {
+	case gitcas.ReasonEnded:
+		return fmt.Sprintf("let it go on: uwf thread resume %s -p \"…\"\n%s", ended.Thread, forkAdvice(ended))
+	case gitcas.ReasonCancelled:
+		return forkAdvice(ended)
+	}
+	return ""
+}

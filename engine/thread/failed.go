@@ -1,0 +1,123 @@
+package thread
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/gitcas/record"
+	"github.com/united-workforce/uwf/gitcas/wire"
+)
+
+// Attempt is one try at a step that led to no step, as it is shown.
+type Attempt struct {
+	Ref     string        `json:"ref,omitempty"`  // what keeps it; empty: only its node is linked
+	Hash    node.Hash     `json:"hash,omitempty"` // its StepNode, where it has one
+	Run     string        `json:"run"`
+	Attempt int           `json:"attempt"`
+	Role    string        `json:"role,omitempty"`
+	Agent   string        `json:"agent,omitempty"`
+	Phase   string        `json:"phase,omitempty"` // where it failed; "poked": it did not, but was taken back
+	Error   string        `json:"error,omitempty"`
+	At      time.Time     `json:"at"`
+	Usage   *record.Usage `json:"usage,omitempty"`
+	Claim   bool          `json:"claim,omitempty"` // its job died without a word: only the claim tells of it
+}
+
+// Attempts reads the failed attempts at a thread's next step, in the order in which
+// they were linked, and the step that was taken back for it. Those of the steps
+// before are linked from these, see StepAttempts.
+func Attempts(ctx context.Context, store *gitcas.Store, v *gitcas.View, id gitcas.ThreadID, entry gitcas.Entry) ([]Attempt, error) {
+	var out []Attempt
+	if entry.Next != nil && entry.Next.Poked != "" {
+		a, err := linkedAttempt(v.Getter(ctx), entry.Next.Poked)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, a)
+	}
+	for _, ref := range entry.Attempts {
+		a, err := store.ReadAttempt(ctx, v, ref)
+		switch {
+		case errors.Is(err, wire.ErrNotFound) || errors.Is(err, node.ErrNotFound):
+			out = append(out, Attempt{Ref: ref, Run: a.Run, Attempt: a.Attempt, Error: "it is not there any more"})
+			continue
+		case err != nil:
+			return nil, fmt.Errorf("read the attempts of thread %s: %w", id, err)
+		}
+		out = append(out, shownAttempt(ref, a))
+	}
+	return out, nil
+}
+
+func shownAttempt(ref string, a gitcas.Attempt) Attempt {
+	out := Attempt{Ref: ref, Run: a.Run, Attempt: a.Attempt, Error: a.Error, At: a.At}
+	if a.Claim != nil {
+		c := clamped(*a.Claim)
+		out.Run, out.Claim, out.Phase, out.Error = c.Run, true, "agent", obituaryText(c)
+		out.At, out.Usage = time.UnixMilli(c.Renewed), claimUsage(c)
+		return out
+	}
+	h, ok := errorStepOf(a.Nodes)
+	if !ok {
+		return out
+	}
+	byHash := make(map[node.Hash]node.Node, len(a.Nodes))
+	for _, n := range a.Nodes {
+		byHash[n.Hash] = n.Node
+	}
+	// What an attempt holds was checked when it was read.
+	if linked, err := linkedAttempt(node.Map(byHash), h); err == nil {
+		linked.Ref = ref
+		return linked
+	}
+	return out
+}
+
+// StepAttempts reads what a step links as its previous attempts: the failed ones,
+// and steps that were taken back for it.
+func StepAttempts(g node.Getter, step record.Step) ([]Attempt, error) {
+	var out []Attempt
+	for _, h := range step.PreviousAttempts {
+		a, err := linkedAttempt(g, h)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, a)
+	}
+	return out, nil
+}
+
+// linkedAttempt is an attempt as its StepNode tells of it.
+func linkedAttempt(g node.Getter, h node.Hash) (Attempt, error) {
+	fail := func(err error) (Attempt, error) {
+		return Attempt{}, fmt.Errorf("read the earlier attempt %s: %w", h, err)
+	}
+	n, err := g.Get(h)
+	if err != nil {
+		return fail(err)
+	}
+	step, err := record.ParseStep(n)
+	if err != nil {
+		return fail(err)
+	}
+	a := Attempt{Hash: h, Role: step.Role, Agent: step.Agent, At: time.UnixMilli(step.CompletedAtMs), Usage: step.Usage}
+	if step.Run != nil {
+		a.Run, a.Attempt = step.Run.ID, step.Run.Attempt
+	}
+	output, err := g.Get(step.Output)
+	if err != nil {
+		return fail(err)
+	}
+	m, _ := output.Payload.(map[string]any)
+	if output.Type != record.ErrorOutputSchema {
+		a.Phase = "poked"
+		return a, nil
+	}
+	a.Phase, _ = m["phase"].(string)
+	a.Error, _ = m["error"].(string)
+	return a, nil
+}

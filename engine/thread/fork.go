@@ -1,0 +1,205 @@
+package thread
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/go-git/go-git/v5/plumbing"
+
+	"github.com/united-workforce/uwf/engine/moderator"
+	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/gitobj"
+	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/gitcas/wire"
+)
+
+// ForkRequest describes a thread that begins with the steps of another one.
+type ForkRequest struct {
+	ID   gitcas.ThreadID
+	From gitcas.ThreadID // alive or ended
+	// Steps is how many steps the new thread shares: 0 for none, -1 for all.
+	Steps int
+	// Key makes the fork idempotent, see StartRequest.
+	Key    string
+	Limits map[string]float64
+}
+
+// Fork makes a new thread out of the first steps of another one. They are shared by
+// their hashes; the work goes on from the commit that the last of them recorded, on
+// a branch of the new thread's own.
+func (e *Engine) Fork(ctx context.Context, req ForkRequest) (Started, error) {
+	if err := checkLimits(req.Limits); err != nil {
+		return Started{}, err
+	}
+	if err := e.noSecret("the key", req.Key); err != nil {
+		return Started{}, err
+	}
+	v, err := e.Store.Load(ctx, req.From, req.ID)
+	if err != nil {
+		return Started{}, fmt.Errorf("fork thread %s: %w", req.From, err)
+	}
+	f := &forking{e: e, req: req}
+	if _, err := e.Store.Update(ctx, v, func(v *gitcas.View) (*gitcas.Change, error) { return f.change(ctx, v) }, req.From, req.ID); err != nil {
+		return Started{}, err
+	}
+	e.reached("fork")
+	return f.out, nil
+}
+
+// forking is one Fork, over all its tries.
+type forking struct {
+	e     *Engine
+	req   ForkRequest
+	out   Started
+	tried bool
+}
+
+func (f *forking) refuse(reason, advice string) error {
+	return &RefusedError{Thread: f.req.From, Do: "fork", Reason: reason, Advice: advice}
+}
+
+// change is the push that makes the fork, as v allows it.
+func (f *forking) change(ctx context.Context, v *gitcas.View) (*gitcas.Change, error) {
+	if done, err := f.there(ctx, v); done || err != nil {
+		return nil, err
+	}
+	t, err := f.source(ctx, v)
+	if err != nil {
+		return nil, err
+	}
+	steps := f.req.Steps
+	switch n := len(t.chain.Steps); {
+	case steps < -1 || steps > n:
+		return nil, &UsageError{Msg: fmt.Sprintf("thread %s has %d steps: a fork shares 0 to %d of them, not %d", f.req.From, n, n, steps)}
+	case steps == -1:
+		steps = n
+	}
+	t.cut(steps)
+	d, err := t.upNext()
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("fork thread %s at step %d: %w", f.req.From, steps, err)
+	case d.Kind == moderator.End:
+		return nil, f.refuse(fmt.Sprintf("step %d of it leads to the end: nothing would be left to do", steps),
+			fmt.Sprintf("fork an earlier step: uwf thread fork %s:%d\nor let it go on after its end: uwf thread resume %s -p \"…\"", f.req.From, max(steps-1, 0), f.req.From))
+	}
+	return f.push(ctx, v, t, d)
+}
+
+// there reports whether the new thread is there already: by an earlier try, or
+// under the same key.
+func (f *forking) there(ctx context.Context, v *gitcas.View) (bool, error) {
+	if entry, ok := v.Entry(f.req.ID); ok {
+		if f.tried && entry.Head == f.out.Head {
+			return true, nil // a lost reply: it was done
+		}
+		return true, &NotYoursError{Thread: f.req.ID, Reason: "a thread of that id is there already"}
+	}
+	if id, taken := threadWithKey(v, f.req.Key); taken {
+		entry, _ := v.Entry(id)
+		f.out = Started{Thread: id, Hash: entry.Workflow, Head: entry.Head, Existed: true}
+		if entry.Next != nil {
+			f.out.Role = entry.Next.Role
+		}
+		return true, nil
+	}
+	// A push whose reply was lost may have been taken, and the thread have come to
+	// its end since: it must not come back. An id that was used is never used again.
+	ended, found, err := f.e.Store.FindEnded(ctx, v, f.req.ID)
+	if err != nil || found {
+		return true, cmp.Or[error](err, &NotYoursError{Thread: f.req.ID, Reason: gone(ended)})
+	}
+	return false, nil
+}
+
+// source reads the thread to fork.
+func (f *forking) source(ctx context.Context, v *gitcas.View) (*stepRun, error) {
+	if _, alive := v.Entry(f.req.From); alive {
+		return f.e.read(ctx, v, f.req.From)
+	}
+	past, ended, err := f.e.past(ctx, v, f.req.From)
+	if err != nil {
+		return nil, err
+	}
+	if ended.Reason == gitcas.ReasonRemoved {
+		return nil, f.refuse(gone(ended), "")
+	}
+	return f.e.read(ctx, past, f.req.From)
+}
+
+// push is the commit of a fork. t is the thread to fork, cut where the new one
+// begins.
+func (f *forking) push(ctx context.Context, v *gitcas.View, t *stepRun, d moderator.Decision) (*gitcas.Change, error) {
+	now, steps := v.Time().UnixMilli(), len(t.chain.Steps)
+	work := gitcas.Work{Branch: gitcas.WorkBranch(f.req.ID), Commit: recordedCommit(t.chain)}
+	entry := gitcas.Entry{
+		Head: headOf(t.chain), Status: gitcas.StatusActive, Workflow: t.chain.Start.Workflow, Key: f.req.Key,
+		Work: work, Limits: f.req.Limits, Next: &gitcas.Next{Role: d.Role, Since: now},
+	}
+	f.out = Started{Thread: f.req.ID, Workflow: t.def.Name, Hash: t.chain.Start.Workflow, Head: entry.Head, Role: d.Role, From: f.req.From, Steps: steps}
+	if d.Kind == moderator.Suspend {
+		entry.Status = gitcas.StatusSuspended
+		entry.Suspended = &gitcas.Suspended{Role: d.Role, Reason: shorten(d.Reason, maxReason)}
+		f.out.Suspended = &SuspendedInfo{Role: d.Role, Reason: d.Reason}
+	}
+	refs, err := f.e.workRef(ctx, v, work)
+	if err != nil {
+		return nil, err
+	}
+	f.tried = true
+	from := fmt.Sprintf("%s:%d", f.req.From, steps)
+	return &gitcas.Change{
+		Subject: fmt.Sprintf("forked · %s · from %s", t.def.Name, from),
+		Trailers: append(entryTrailers(f.req.ID, entry),
+			gitcas.Trailer{Key: "Uwf-Forked-From", Value: from},
+			gitcas.Trailer{Key: "Uwf-Run", Value: fmt.Sprintf("%s attempt %d", f.e.Who.Run, f.e.Who.Attempt)}),
+		Forks:   map[gitcas.ThreadID]gitcas.ThreadID{f.req.ID: f.req.From},
+		Threads: map[gitcas.ThreadID]*gitcas.Entry{f.req.ID: &entry},
+		Refs:    refs,
+	}, nil
+}
+
+// headOf is the head of a thread whose chain this is.
+func headOf(c gitcas.Chain) node.Hash {
+	if n := len(c.Steps); n > 0 {
+		return c.Steps[n-1].Hash
+	}
+	return c.StartHash
+}
+
+// recordedCommit is where the work stood after the chain's last step; empty where
+// the thread has no repository.
+func recordedCommit(c gitcas.Chain) string {
+	for i := len(c.Steps) - 1; i >= 0; i-- {
+		if w := c.Steps[i].Work; w != nil && w.Commit != "" {
+			return w.Commit
+		}
+	}
+	return c.Start.Base
+}
+
+// workCommit looks for a recorded commit on the remote.
+func (e *Engine) workCommit(ctx context.Context, commit string) (wire.ID, error) {
+	id := plumbing.NewHash(commit)
+	_, err := e.fetchCommit(ctx, id)
+	if errors.Is(err, wire.ErrNotFound) {
+		return id, &UsageError{Msg: fmt.Sprintf("commit %s, which the thread's work goes on from, is not on %s any more; push it there under any name (git push <remote> %s:refs/heads/<name>), then try again",
+			commit, e.Store.Remote().URL(), commit)}
+	}
+	return id, err
+}
+
+// fetchCommit reads one commit of the remote, without its files.
+func (e *Engine) fetchCommit(ctx context.Context, id wire.ID) (gitobj.Commit, error) {
+	objs, err := e.Store.Remote().Fetch(ctx, wire.FetchRequest{Wants: []wire.ID{id}, Depth: 1, Filter: "tree:0"})
+	if err != nil {
+		return gitobj.Commit{}, fmt.Errorf("read commit %s: %w", id, err)
+	}
+	o, ok := objs[id]
+	if !ok || o.Type != plumbing.CommitObject {
+		return gitobj.Commit{}, fmt.Errorf("read commit %s: the remote sends no commit of that id", id)
+	}
+	return gitobj.DecodeCommit(o.Data)
+}

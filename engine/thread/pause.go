@@ -1,0 +1,99 @@
+package thread
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/united-workforce/uwf/gitcas"
+)
+
+// Pause makes a thread wait before its next step. A step that runs is left alone:
+// it is committed, and the thread waits after it.
+//
+// It takes two pushes. The first asks for the pause in the thread's entry; a commit
+// takes no offence at that, and nobody who reads it begins a step. The second, with
+// the thread's claim in hand, makes the thread suspended: it is left to the job that
+// works on the thread where there is one.
+func (e *Engine) Pause(ctx context.Context, id gitcas.ThreadID, reason string) error {
+	reason, err := e.cleanText("reason", reason)
+	if err != nil {
+		return err
+	}
+	pause := gitcas.Pause{Reason: shorten(reason, maxReason)}
+	if pause.Reason == "" {
+		pause.Reason = "paused by a person"
+	}
+	v, err := e.Store.Load(ctx, id)
+	if err != nil {
+		return fmt.Errorf("pause thread %s: %w", id, err)
+	}
+	tried := false
+	build := func(v *gitcas.View) (*gitcas.Change, error) {
+		entry, err := e.aliveOr(ctx, v, id, "pause")
+		switch {
+		case tried && (err != nil || entry.Status == gitcas.StatusSuspended && entry.Suspended != nil && entry.Suspended.Reason == pause.Reason):
+			return nil, nil // a lost reply: it was done, and the thread may have gone on to wait, or to its end
+		case err != nil:
+			return nil, err
+		case entry.Pause != nil && *entry.Pause == pause:
+			return nil, nil
+		case entry.Status == gitcas.StatusSuspended:
+			return nil, &RefusedError{Thread: id, Do: "pause", Reason: "it waits already (" + waitReason(entry) + ")"}
+		}
+		tried = true
+		entry.Pause = &pause
+		return &gitcas.Change{
+			Subject: "pause · " + oneLine(waiting(entry)), Body: pause.Reason, Trailers: entryTrailers(id, entry),
+			Threads: map[gitcas.ThreadID]*gitcas.Entry{id: &entry},
+		}, nil
+	}
+	if v, err = e.Store.Update(ctx, v, build, id); err != nil {
+		return err
+	}
+	e.reached("pause asked")
+	return e.takeEffect(ctx, v, id)
+}
+
+// takeEffect suspends a thread that is to pause, unless a step of it runs.
+func (e *Engine) takeEffect(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) error {
+	v, err := e.Store.Reload(ctx, v, id)
+	if err != nil {
+		return fmt.Errorf("the pause of thread %s is noted, and holds from its next step on; but: %w", id, err)
+	}
+	entry, alive := v.Entry(id)
+	if !alive || entry.Pause == nil || entry.Status != gitcas.StatusActive {
+		return nil // the running step was over, or somebody else was faster
+	}
+	if held, claimed := v.Claim(id); claimed && e.counts(held.Claim, entry, v.Time()) {
+		return nil // whoever holds it sees to it
+	}
+	e.settleWork(ctx, v, id, workOf(id, entry))
+	err = e.alone(ctx, v, id, "pause", func(_ *gitcas.View, entry *gitcas.Entry) (*gitcas.Change, error) {
+		if entry.Pause == nil {
+			return nil, nil
+		}
+		reason := entry.Pause.Reason
+		paused(entry, waiting(*entry))
+		return &gitcas.Change{Subject: "suspended · " + oneLine(waiting(*entry)), Body: reason, Trailers: entryTrailers(id, *entry)}, nil
+	})
+	var refused *RefusedError
+	if errors.As(err, &refused) {
+		return nil // somebody works on it after all: the same holds
+	}
+	return err
+}
+
+// paused lets a pause take effect: the thread waits.
+func paused(entry *gitcas.Entry, role string) {
+	entry.Status = gitcas.StatusSuspended
+	entry.Suspended = &gitcas.Suspended{Role: role, Reason: entry.Pause.Reason}
+	entry.Pause = nil
+}
+
+func waitReason(entry gitcas.Entry) string {
+	if entry.Suspended == nil || entry.Suspended.Reason == "" {
+		return "no reason is given"
+	}
+	return oneLine(entry.Suspended.Reason)
+}

@@ -1,0 +1,126 @@
+package thread
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/united-workforce/uwf/engine/moderator"
+	"github.com/united-workforce/uwf/gitcas"
+)
+
+// Plan is what the next step of a thread would do.
+type Plan struct {
+	Workflow  string           `json:"workflow"`
+	Thread    gitcas.ThreadID  `json:"thread"`
+	Step      int              `json:"step"` // the number that it would have
+	Role      string           `json:"role,omitempty"`
+	Agent     string           `json:"agent,omitempty"`
+	Command   string           `json:"command,omitempty"`
+	Model     *Model           `json:"model,omitempty"`
+	Prompt    string           `json:"prompt,omitempty"` // assembled, whole
+	Location  string           `json:"location,omitempty"`
+	Done      bool             `json:"done"` // it has ended, or would end without a step
+	Suspended *SuspendedInfo   `json:"suspended,omitempty"`
+	Limits    moderator.Limits `json:"limits"`
+	Used      moderator.Totals `json:"used"`
+}
+
+// Plan works out what Step would do, by the same code. Nothing is claimed, written
+// or paid. The error is the one that Step would end with before an agent runs: the
+// thread waits, has ended, is worked on by somebody else, or a limit is reached. The
+// Plan is filled in as far as things went, also beside an error.
+func (e *Engine) Plan(ctx context.Context, req StepRequest) (Plan, error) {
+	r := newRun(e, req)
+	err := r.foresee(ctx)
+	if err != nil {
+		err = e.cleanError(err)
+	}
+	return r.planned(), err
+}
+
+func (r *stepRun) foresee(ctx context.Context) error {
+	if err := r.load(ctx); err != nil {
+		return err
+	}
+	if _, alive := r.v.Entry(r.id); !alive {
+		ended, ok, err := r.e.Store.FindEnded(ctx, r.v, r.id)
+		switch {
+		case err != nil:
+			return fmt.Errorf("look for thread %s among the ended ones: %w", r.id, err)
+		case !ok:
+			return unknownThread(r.v, r.id)
+		}
+		r.plan.end = true
+		return &NotYoursError{Thread: r.id, Reason: gone(ended)}
+	}
+	done, _, err := r.beforeClaim(ctx)
+	if err != nil || done {
+		return err
+	}
+	if err := r.decide(ctx); err != nil {
+		return err
+	}
+	held, claimed := r.v.Claim(r.id)
+	if claimed && !r.e.own(held.Claim) && r.e.counts(held.Claim, r.entry, r.v.Time()) {
+		cause := &claimedError{held.Claim}
+		return &NotYoursError{Thread: r.id, Reason: cause.Error(), cause: cause}
+	}
+	r.hold = &hold{e: r.e, id: r.id, entry: r.entry}
+	r.hold.adopt(r.v)
+	return r.foreseeAct(ctx, held, claimed)
+}
+
+// foreseeAct is act, as far as it costs nothing.
+func (r *stepRun) foreseeAct(ctx context.Context, held gitcas.Held, claimed bool) error {
+	var died []string
+	if claimed && held.Head == r.entry.Head && !r.e.own(held.Claim) {
+		_, died = r.e.bury(r.v, r.id, held)
+		if r.plan.role != "" && r.plan.suspend == "" {
+			if err := r.countClaim(ctx, held.Claim, died); err != nil {
+				return err
+			}
+		}
+	}
+	switch n := attemptsOn(r.entry, r.id, died); {
+	case r.plan.limit != nil:
+		return &LimitError{Thread: r.id, Err: r.plan.limit}
+	case r.plan.end:
+		return nil
+	case r.plan.suspend == "" && n >= MaxAttempts:
+		r.plan.suspend = tooMany(r.id, n)
+	}
+	if r.plan.suspend != "" {
+		return &SuspendedError{Thread: r.id, Role: r.waitingRole(), Reason: r.plan.suspend}
+	}
+	return r.prepareTask(ctx)
+}
+
+// countClaim adds a job that died to what was used. No attempt's ref tells of it yet.
+func (r *stepRun) countClaim(ctx context.Context, c gitcas.Claim, died []string) error {
+	known := deadRefs(r.id, died[:len(died)-1])
+	var err error
+	if r.used, err = r.totals(ctx, linked(r.entry.Attempts, known...)); err != nil {
+		return err
+	}
+	r.used.Add(r.plan.role, claimUsage(clamped(c)))
+	r.plan.limit = r.limits().Check(r.used, r.plan.role)
+	return nil
+}
+
+func (r *stepRun) planned() Plan {
+	p := Plan{
+		Thread: r.id, Step: r.stepNo(), Role: r.plan.role, Agent: r.plan.agent, Command: r.plan.command, Location: r.plan.location,
+		Model: r.task.Model, Prompt: r.task.Prompt, Used: r.used,
+		Done: r.plan.end || r.entry.Status == gitcas.StatusEnded,
+	}
+	if r.def != nil {
+		p.Workflow, p.Limits = r.def.Name, r.limits()
+	}
+	switch s := r.entry.Suspended; {
+	case r.entry.Status == gitcas.StatusSuspended && s != nil:
+		p.Suspended = &SuspendedInfo{Role: s.Role, Reason: s.Reason}
+	case r.plan.suspend != "":
+		p.Suspended = &SuspendedInfo{Role: r.waitingRole(), Reason: r.plan.suspend}
+	}
+	return p
+}

@@ -1,0 +1,294 @@
+package thread
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/go-git/go-git/v5/plumbing"
+
+	"github.com/united-workforce/uwf/engine/moderator"
+	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/gitcas/record"
+	"github.com/united-workforce/uwf/gitcas/statefile"
+	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/gitcas/workspace"
+)
+
+// Poke takes the thread's last step back and lets its role work again, told the
+// same as before and the text. The step stays in the thread's folder, and the new
+// one names it among its previous attempts. What it did on the work branch is undone
+// by a commit on top of the branch; people's commits stay. A thread that was poked
+// and has not worked since is only told the text as well: nothing more is taken back.
+func (e *Engine) Poke(ctx context.Context, id gitcas.ThreadID, text string) error {
+	text, err := e.cleanText("instruction", text)
+	if err != nil {
+		return err
+	}
+	v, err := e.Store.Load(ctx, id)
+	if err != nil {
+		return fmt.Errorf("poke thread %s: %w", id, err)
+	}
+	if _, err := e.aliveOr(ctx, v, id, "poke"); err != nil {
+		return err
+	}
+	p := &poking{e: e, id: id, text: text}
+	return e.alone(ctx, v, id, "poke", func(v *gitcas.View, entry *gitcas.Entry) (*gitcas.Change, error) {
+		return p.change(ctx, v, entry)
+	})
+}
+
+// poking is one Poke, over all its tries.
+type poking struct {
+	e    *Engine
+	id   gitcas.ThreadID
+	text string
+}
+
+func (p *poking) refuse(reason, advice string) error {
+	return &RefusedError{Thread: p.id, Do: "poke", Reason: reason, Advice: advice}
+}
+
+// change completes the entry and makes the push, as v allows it.
+func (p *poking) change(ctx context.Context, v *gitcas.View, entry *gitcas.Entry) (*gitcas.Change, error) {
+	chain, err := v.Chain(ctx, p.id)
+	if err != nil {
+		return nil, err
+	}
+	c := &gitcas.Change{Body: p.text}
+	next := gitcas.Next{Since: laterThan(v, *entry), Forgiven: len(entry.Attempts)}
+	said := p.text
+	if entry.Next != nil && entry.Next.Poked != "" {
+		next.Role, next.Poked = entry.Next.Role, entry.Next.Poked
+		answer, hash, err := p.e.answer(ctx, v, *entry, said)
+		if err != nil {
+			return nil, err
+		}
+		next.Answer = hash
+		c.Nodes = []gitcas.PlacedNode{{Hash: hash, Node: answer, Place: gitcas.Place{Thread: p.id}}}
+		c.Subject = "poked again · " + oneLine(next.Role)
+	} else {
+		n := len(chain.Steps)
+		if n == 0 {
+			return nil, p.refuse("it has no step yet", "let it work: uwf thread step "+string(p.id))
+		}
+		last := chain.Steps[n-1]
+		chain.Steps = chain.Steps[:n-1]
+		answer, hash, err := node.New(node.String, said, p.e.Clock.Now())
+		if err != nil {
+			return nil, fmt.Errorf("what thread %s is told: %w", p.id, err)
+		}
+		next.Role, next.Poked, next.Answer = last.Role, last.Hash, hash
+		if err := p.undo(ctx, v, c, entry, last, n); err != nil {
+			return nil, err
+		}
+		entry.Head = headOf(chain)
+		c.Nodes = []gitcas.PlacedNode{{Hash: hash, Node: answer, Place: gitcas.Place{Thread: p.id}}}
+		c.Subject = fmt.Sprintf("poked · %s · step %d", oneLine(last.Role), n)
+		c.Readable = map[string][]byte{gitcas.ReadablePath(p.id, n, last.Role): takenBack(last, n, p.text)}
+	}
+	entry.Status, entry.Suspended, entry.Pause, entry.Next = gitcas.StatusActive, nil, nil, &next
+	c.Trailers = append(entryTrailers(p.id, *entry), gitcas.Trailer{Key: "Uwf-Poked", Value: string(next.Poked)})
+	return c, nil
+}
+
+// takenBack is the page of a step that is not in the chain any more.
+func takenBack(last gitcas.ChainStep, n int, text string) []byte {
+	var b strings.Builder
+	fmt.Fprintf(&b, "# Step %d: %s, taken back\n\nA person had this step done again. What it was is kept: `%s.json`.\n", n, oneLine(last.Role), last.Hash)
+	if text = strings.TrimSpace(text); text != "" {
+		b.WriteString("\n## Instruction\n\n    " + strings.ReplaceAll(plain(text), "\n", "\n    ") + "\n")
+	}
+	return []byte(b.String())
+}
+
+// undo adds to a change the commit that takes back what a step did on the work
+// branch, and records it in the entry.
+func (p *poking) undo(ctx context.Context, v *gitcas.View, c *gitcas.Change, entry *gitcas.Entry, last gitcas.ChainStep, n int) error {
+	if last.Work == nil || last.Work.Commit == "" {
+		return nil
+	}
+	work := workOf(p.id, *entry)
+	if work.Commit == "" {
+		work.Commit = last.Work.Commit
+	}
+	at, err := p.at(ctx, v, work)
+	if err != nil {
+		return err
+	}
+	made := plumbing.NewHash(last.Work.Commit)
+	own, before, err := p.edits(ctx, made, last, n)
+	if err != nil || !own {
+		work.Commit = at.String()
+		entry.Work = work
+		return err
+	}
+	tree, objs, err := p.without(ctx, made, before, at)
+	if err != nil {
+		return err
+	}
+	msg := fmt.Sprintf("Take back step %d of %s\n\nA person had it done again.\n\nUwf-Thread: %s\n", n, oneLine(last.Role), p.id)
+	commit, err := p.e.commitObject(tree, []wire.ID{at}, msg)
+	if err != nil {
+		return err
+	}
+	old := workTip(v, work)
+	if !old.IsZero() {
+		old = at
+	}
+	c.Objects = append(append(c.Objects, objs...), wire.PackObject{Object: commit})
+	c.Refs = append(c.Refs, wire.RefUpdate{Name: branchRef(work.Branch), Old: old, New: commit.ID})
+	work.Commit = commit.ID.String()
+	entry.Work = work
+	if p.e.Store.Atomic(v) {
+		return nil
+	}
+	return p.hold(v, c, commit.ID)
+}
+
+// at is where the work stands: the branch's tip, which contains the recorded commit.
+func (p *poking) at(ctx context.Context, v *gitcas.View, work gitcas.Work) (wire.ID, error) {
+	r := newRun(p.e, StepRequest{Thread: p.id})
+	r.v, r.entry = v, gitcas.Entry{Work: work}
+	at, err := r.whereFrom(ctx)
+	var div *DivergedError
+	if errors.As(err, &div) {
+		return at, &RefusedError{Thread: p.id, Do: "poke", Reason: div.Error(), cause: div}
+	}
+	return at, err
+}
+
+// edits reports whether a recorded commit is the step's own work, and the commit
+// that it was made on, zero for none. A step that changed nothing recorded the
+// commit that it saw, which is somebody else's: the commit itself tells, as it was
+// written by the step that recorded it.
+func (p *poking) edits(ctx context.Context, id wire.ID, last gitcas.ChainStep, n int) (bool, wire.ID, error) {
+	c, err := p.e.fetchCommit(ctx, id)
+	if errors.Is(err, wire.ErrNotFound) {
+		_, err = p.e.workCommit(ctx, id.String())
+	}
+	if err != nil {
+		return false, wire.ZeroID, err
+	}
+	if len(c.Parents) > 1 || last.Run == nil {
+		return false, wire.ZeroID, nil
+	}
+	_, _, trailers := statefile.ParseMessage(c.Message)
+	for _, want := range stepTrailers(n, last.Role, *last.Run) {
+		if !slices.Contains(trailers, want) {
+			return false, wire.ZeroID, nil
+		}
+	}
+	if len(c.Parents) == 0 {
+		return true, wire.ZeroID, nil
+	}
+	return true, c.Parents[0], nil
+}
+
+// stepTrailers are what a work commit says of the step that made it. A fork shares
+// the steps of another thread: the thread's id is not among them.
+func stepTrailers(n int, role string, run record.Run) []gitcas.Trailer {
+	return []gitcas.Trailer{
+		{Key: "Uwf-Step", Value: strconv.Itoa(n)}, {Key: "Uwf-Role", Value: oneLine(role)},
+		{Key: "Uwf-Run", Value: fmt.Sprintf("%s attempt %d", oneLine(run.ID), run.Attempt)},
+	}
+}
+
+// without is the tree of a commit without the edits that lead from one to another.
+func (p *poking) without(ctx context.Context, made, before, at wire.ID) (wire.ID, []wire.PackObject, error) {
+	empty := wire.NewObject(plumbing.TreeObject, nil)
+	if at == made {
+		if before.IsZero() {
+			return empty.ID, []wire.PackObject{{Object: empty}}, nil
+		}
+		c, err := p.e.fetchCommit(ctx, before)
+		return c.Tree, nil, err
+	}
+	known := wire.Objects{}
+	known.Add(empty)
+	if before.IsZero() {
+		before = empty.ID
+	}
+	m, err := workspace.Merge(ctx, p.e.Store.Remote(), made, before, at, known)
+	if err != nil {
+		return wire.ZeroID, nil, err
+	}
+	if len(m.Overlap) > 0 {
+		return wire.ZeroID, nil, p.refuse(fmt.Sprintf("people changed files that the step changed too (%s)", strings.Join(m.Overlap, ", ")),
+			"undo the step on the branch by hand, and tell the next role what to do; or fork the step before it")
+	}
+	if m.Tree == empty.ID {
+		m.Objects = append(m.Objects, wire.PackObject{Object: empty})
+	}
+	return m.Tree, m.Objects, nil
+}
+
+// hold keeps the commit on a ref before the state branch names it, where pushes are
+// not atomic: the work branch may come late, or never.
+func (p *poking) hold(v *gitcas.View, c *gitcas.Change, commit wire.ID) error {
+	upd, objs, err := gitcas.BuildAttempt(gitcas.Attempt{
+		Thread: p.id, Run: p.e.Who.Run, Attempt: p.e.Who.Attempt, Parents: []wire.ID{commit}, At: v.Time(),
+	})
+	if err != nil {
+		return err
+	}
+	upd.Old, _ = v.Ref(upd.Name)
+	if upd.Old == upd.New {
+		return nil
+	}
+	if !upd.Old.IsZero() {
+		// What is there already must not get lost.
+		if upd, objs, err = gitcas.BuildAttempt(gitcas.Attempt{
+			Thread: p.id, Run: p.e.Who.Run, Attempt: p.e.Who.Attempt, Parents: []wire.ID{commit, upd.Old}, At: v.Time(),
+		}); err != nil {
+			return err
+		}
+		upd.Old, _ = v.Ref(upd.Name)
+	}
+	c.Refs = append(c.Refs, upd)
+	c.Objects = append(c.Objects, objs...)
+	return nil
+}
+
+// again decides on a thread that was poked: the role of the step that was taken
+// back, in the same place, with the same prompt and what the person says.
+func (r *stepRun) again(t moderator.Thread, text string) (moderator.Decision, error) {
+	n, err := r.known.Get(r.entry.Next.Poked)
+	if err != nil {
+		return moderator.Decision{}, fmt.Errorf("the step that is to be done again: %w", err)
+	}
+	poked, err := record.ParseStep(n)
+	if err != nil {
+		return moderator.Decision{}, fmt.Errorf("the step that is to be done again: %w", err)
+	}
+	if !sameHash(poked.Prev, r.lastStep()) || poked.Start != r.chain.StartHash {
+		return moderator.Decision{}, fmt.Errorf("step %s is to be done again, but it does not follow the thread's head: cancel the thread and fork it", r.entry.Next.Poked)
+	}
+	d, err := moderator.Next(r.def, t)
+	switch {
+	case err != nil:
+		return d, err
+	case d.Kind == moderator.Suspend:
+		d, err = moderator.Resume(r.def, t, text)
+	case d.Kind == moderator.End:
+		d, err = moderator.Reopen(r.def, t, text)
+	}
+	if err != nil {
+		return d, err
+	}
+	if d.Kind != moderator.Run || d.Role != poked.Role {
+		return d, fmt.Errorf("step %s of role %s is to be done again, but the workflow wants %q here: cancel the thread and fork it", r.entry.Next.Poked, poked.Role, d.Role)
+	}
+	if poked.EdgePrompt != "" {
+		d.Prompt = poked.EdgePrompt
+	}
+	d.Prompt = strings.TrimRight(d.Prompt, "\n") + "\n\nYou did this before, and it was taken back: a person wants it done again."
+	if strings.TrimSpace(text) != "" {
+		d.Prompt += " The person says:\n" + text
+	}
+	return d, nil
+}

@@ -1,0 +1,65 @@
+package thread
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/united-workforce/uwf/engine/moderator"
+	"github.com/united-workforce/uwf/gitcas"
+)
+
+// read reads a thread of a view, alive or past: its entry, workflow, chain and
+// outputs. What it returns is only for looking.
+func (e *Engine) read(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) (*stepRun, error) {
+	r := newRun(e, StepRequest{Thread: id})
+	r.v, r.known = v, v.Getter(ctx)
+	r.entry, _ = v.Entry(id)
+	if err := r.readChain(ctx, v); err != nil {
+		return nil, fmt.Errorf("read thread %s: %w", id, err)
+	}
+	return r, nil
+}
+
+// past is the view in which a thread that is not alive was last, and its newest
+// history line.
+func (e *Engine) past(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) (*gitcas.View, gitcas.Ended, error) {
+	ended, ok, err := e.Store.FindEnded(ctx, v, id)
+	switch {
+	case err != nil:
+		return nil, ended, fmt.Errorf("look for thread %s among the ended ones: %w", id, err)
+	case !ok:
+		return nil, ended, unknownThread(v, id)
+	}
+	past, err := e.Store.LoadEnded(ctx, v, ended)
+	if err != nil {
+		return nil, ended, fmt.Errorf("read the ended thread %s: %w", id, err)
+	}
+	return past, ended, nil
+}
+
+// cut leaves only the first n steps of what was read.
+func (r *stepRun) cut(n int) {
+	r.chain.Steps, r.past = r.chain.Steps[:n:n], r.past[:n:n]
+}
+
+// upNext asks the moderator what follows the steps, whatever anybody has said.
+func (r *stepRun) upNext() (moderator.Decision, error) {
+	t, err := r.thread()
+	if err != nil {
+		return moderator.Decision{}, err
+	}
+	return moderator.Next(r.def, t)
+}
+
+// reopened asks the moderator how the thread goes on after its end.
+func (r *stepRun) reopened(text string) (moderator.Decision, error) {
+	t, err := r.thread()
+	if err != nil {
+		return moderator.Decision{}, err
+	}
+	d, err := moderator.Reopen(r.def, t, text)
+	if err == nil && len(d.Prompt) > maxEdgePrompt {
+		err = fmt.Errorf("the prompt of role %s has %d bytes; at most %d are passed on", d.Role, len(d.Prompt), maxEdgePrompt)
+	}
+	return d, err
+}

@@ -1,0 +1,141 @@
+package thread
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/wire"
+)
+
+// Remove takes a thread that has ended, or was cancelled, off all lists, and
+// deletes its attempts, its claim and its work branch. The state branch's history
+// still has it: what must not be there at all is purged.
+//
+// The work branch goes only where nobody needs it: it is the thread's own, stands at
+// the commit that the thread recorded, has no pull request, and no thread that is
+// alive depends on it. Removing a thread again finishes what was left undone.
+func (e *Engine) Remove(ctx context.Context, id gitcas.ThreadID) error {
+	v, err := e.Store.Load(ctx, id)
+	if err != nil {
+		return fmt.Errorf("remove thread %s: %w", id, err)
+	}
+	var ended gitcas.Ended
+	build := func(v *gitcas.View) (c *gitcas.Change, err error) {
+		c, ended, err = e.removal(ctx, v, id)
+		return c, err
+	}
+	if v, err = e.Store.Update(ctx, v, build, id); err != nil {
+		return err
+	}
+	e.reached("remove")
+	if why, err := e.dropBranch(ctx, v, ended); err != nil {
+		return fmt.Errorf("thread %s is removed, but its work branch %s could not be deleted (try again, or: git push <remote> :%s): %w", id, ended.Work.Branch, branchRef(ended.Work.Branch), err)
+	} else if why != "" {
+		e.observe(Event{Kind: "notice", Thread: id, Text: fmt.Sprintf("branch %s stays: %s", ended.Work.Branch, why)})
+	}
+	e.reached("remove branch")
+	return nil
+}
+
+// removal is the push that takes the thread off the lists, with its refs.
+func (e *Engine) removal(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) (*gitcas.Change, gitcas.Ended, error) {
+	if entry, alive := v.Entry(id); alive {
+		err := &RefusedError{Thread: id, Do: "remove", Reason: "it is " + string(entry.Status), Advice: "cancel it first: uwf thread cancel " + string(id)}
+		if entry.Status == gitcas.StatusEnded {
+			err.Reason, err.Advice = "it has ended and is being delivered", "remove it when that is done"
+		}
+		return nil, gitcas.Ended{}, err
+	}
+	ended, ok, err := e.Store.FindEnded(ctx, v, id)
+	switch {
+	case err != nil:
+		return nil, ended, fmt.Errorf("look for thread %s among the ended ones: %w", id, err)
+	case !ok:
+		return nil, ended, unknownThread(v, id)
+	}
+	c := &gitcas.Change{Refs: refsToDrop(v, id)}
+	if ended.Reason != gitcas.ReasonRemoved {
+		line := ended
+		line.Note, line.CompletedAt = ended.Reason, v.Time().UnixMilli()
+		c.Removed = []gitcas.Ended{line}
+		c.Subject = fmt.Sprintf("removed · step %d", len(ended.Steps))
+		c.Trailers = []gitcas.Trailer{{Key: "Uwf-Thread", Value: string(id)}, {Key: "Uwf-Head", Value: string(ended.Head)}}
+	} else if len(c.Refs) == 0 {
+		return nil, ended, nil
+	}
+	return c, ended, nil
+}
+
+// refsToDrop deletes a thread's claim and attempts.
+func refsToDrop(v *gitcas.View, id gitcas.ThreadID) []wire.RefUpdate {
+	var out []wire.RefUpdate
+	for _, name := range slices.Sorted(maps.Keys(v.Refs())) {
+		if name == gitcas.ClaimRef(id) || strings.HasPrefix(name, gitcas.AttemptRefPrefix(id)) {
+			old, _ := v.Ref(name)
+			out = append(out, wire.RefUpdate{Name: name, Old: old})
+		}
+	}
+	return out
+}
+
+// dropBranch deletes the work branch of a removed thread, or says why it stays.
+func (e *Engine) dropBranch(ctx context.Context, v *gitcas.View, ended gitcas.Ended) (why string, err error) {
+	for range claimTries {
+		tip := workTip(v, ended.Work)
+		if ended.Work.Branch == "" || tip.IsZero() {
+			return "", nil
+		}
+		if why, err = e.branchNeeded(ctx, v, ended, tip); why != "" || err != nil {
+			return why, err
+		}
+		_, err = e.Store.Remote().Push(ctx, wire.PushRequest{Updates: []wire.RefUpdate{{Name: branchRef(ended.Work.Branch), Old: tip}}})
+		if err == nil || !retryable(err) {
+			return "", err
+		}
+		fresh, lerr := e.Store.Reload(ctx, v, ended.Thread)
+		if lerr != nil {
+			return "", errors.Join(err, lerr)
+		}
+		v = fresh
+	}
+	return "", err
+}
+
+// branchNeeded says who needs a removed thread's work branch; nobody: empty.
+func (e *Engine) branchNeeded(ctx context.Context, v *gitcas.View, ended gitcas.Ended, tip wire.ID) (string, error) {
+	switch {
+	case ended.Work.Branch != gitcas.WorkBranch(ended.Thread):
+		return "it is not the thread's own", nil
+	case ended.PR != 0:
+		return fmt.Sprintf("pull request #%d is made of it", ended.PR), nil
+	case tip.String() != ended.Work.Commit:
+		return "somebody pushed to it", nil
+	}
+	branches, err := e.Store.Remote().List(ctx, branchRef("uwf/"))
+	if err != nil {
+		return "", err
+	}
+	threads := v.Threads()
+	for _, id := range slices.Sorted(maps.Keys(threads)) {
+		w := workOf(id, threads[id])
+		if w.Branch == ended.Work.Branch {
+			return fmt.Sprintf("thread %s works on it", id), nil
+		}
+		if _, own := branches.Refs[branchRef(w.Branch)]; own || w.Commit == "" {
+			continue
+		}
+		needs, err := e.contains(ctx, tip, workID(w))
+		if err != nil {
+			return "", err
+		}
+		if needs {
+			return fmt.Sprintf("thread %s goes on from a commit of it", id), nil
+		}
+	}
+	return "", nil
+}

@@ -1,0 +1,252 @@
+package thread
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/united-workforce/uwf/engine/moderator"
+	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/gitcas/wire"
+)
+
+// ResumeRequest lets a thread go on.
+type ResumeRequest struct {
+	Thread gitcas.ThreadID
+	// Text is what the role that works next is told; it may be empty.
+	Text string
+	// Limits are limits of the thread's own to raise.
+	Limits map[string]float64
+}
+
+// Resume lets a suspended thread go on: the role that waits is told the text. A
+// thread that has ended goes on by its workflow's `resume` edge; one that was
+// cancelled never does. A pause that has not taken effect yet is taken back.
+func (e *Engine) Resume(ctx context.Context, req ResumeRequest) error {
+	if err := checkLimits(req.Limits); err != nil {
+		return err
+	}
+	text, err := e.cleanText("answer", req.Text)
+	if err != nil {
+		return err
+	}
+	req.Text = text
+	v, err := e.Store.Load(ctx, req.Thread)
+	if err != nil {
+		return fmt.Errorf("resume thread %s: %w", req.Thread, err)
+	}
+	r := &resumption{e: e, req: req}
+	if _, err := e.Store.Update(ctx, v, func(v *gitcas.View) (*gitcas.Change, error) { return r.change(ctx, v) }, req.Thread); err != nil {
+		return err
+	}
+	e.reached("resume")
+	return nil
+}
+
+// cleanText is what a person says, without secrets.
+func (e *Engine) cleanText(what, text string) (string, error) {
+	clean, _, err := e.Redact.Value(text)
+	if err != nil {
+		return "", fmt.Errorf("check the %s for secrets: %w", what, err)
+	}
+	text, _ = clean.(string)
+	if len(text) > maxEdgePrompt {
+		return "", &UsageError{Msg: fmt.Sprintf("the %s has %d bytes; at most %d are taken: put long texts on the work branch", what, len(text), maxEdgePrompt)}
+	}
+	return text, nil
+}
+
+// resumption is one Resume, over all its tries.
+type resumption struct {
+	e   *Engine
+	req ResumeRequest
+	// since and answer are what the last try wrote: after a lost reply they are
+	// found again.
+	since     int64
+	answer    node.Hash
+	withdrawn bool
+}
+
+func (r *resumption) refuse(reason, advice string) error {
+	return &RefusedError{Thread: r.req.Thread, Do: "resume", Reason: reason, Advice: advice}
+}
+
+// change is the push that resumes the thread, as v allows it.
+func (r *resumption) change(ctx context.Context, v *gitcas.View) (*gitcas.Change, error) {
+	entry, alive := v.Entry(r.req.Thread)
+	switch {
+	case !alive:
+		return r.reopen(ctx, v)
+	case r.since != 0 && entry.Next != nil && entry.Next.Since == r.since && entry.Next.Answer == r.answer:
+		return nil, nil // a lost reply: it was done
+	case entry.Status == gitcas.StatusSuspended:
+		return r.goOn(ctx, v, entry)
+	case entry.Status == gitcas.StatusEnded:
+		return nil, r.refuse("it has ended and is still to be delivered", "resume it when that is done")
+	case entry.Pause != nil:
+		return r.withdraw(entry)
+	case r.withdrawn:
+		return nil, nil
+	}
+	return nil, r.refuse("it does not wait for anybody", "let it work: uwf thread step "+string(r.req.Thread)+"; to have its last step done again: uwf thread poke "+string(r.req.Thread))
+}
+
+// withdraw takes back a pause that a running step does not know of yet.
+func (r *resumption) withdraw(entry gitcas.Entry) (*gitcas.Change, error) {
+	if r.req.Text != "" || len(r.req.Limits) > 0 {
+		return nil, r.refuse("it is still at work on a step, and pauses after that", "resume it when it has paused; without a text or limits the pause is taken back now")
+	}
+	r.withdrawn = true
+	entry.Pause = nil
+	return r.commit("pause taken back", entry), nil
+}
+
+// goOn resumes a suspended thread.
+func (r *resumption) goOn(ctx context.Context, v *gitcas.View, entry gitcas.Entry) (*gitcas.Change, error) {
+	r.since = laterThan(v, entry)
+	role := waiting(entry)
+	answer, hash, err := r.e.answer(ctx, v, entry, r.req.Text)
+	if err != nil {
+		return nil, err
+	}
+	r.answer = hash
+	if entry.Limits, err = raise(entry.Limits, r.req.Limits); err != nil {
+		return nil, err
+	}
+	next := gitcas.Next{Role: role, Since: r.since, Answer: hash, Forgiven: len(entry.Attempts)}
+	if entry.Next != nil {
+		next.Poked = entry.Next.Poked
+	}
+	entry.Status, entry.Suspended, entry.Pause, entry.Next = gitcas.StatusActive, nil, nil, &next
+	c := r.commit("resumed · "+oneLine(role), entry)
+	c.Nodes = []gitcas.PlacedNode{{Hash: hash, Node: answer, Place: gitcas.Place{Thread: r.req.Thread}}}
+	return c, nil
+}
+
+func (r *resumption) commit(subject string, entry gitcas.Entry) *gitcas.Change {
+	return &gitcas.Change{
+		Subject: subject, Body: r.req.Text, Trailers: entryTrailers(r.req.Thread, entry),
+		Threads: map[gitcas.ThreadID]*gitcas.Entry{r.req.Thread: &entry},
+	}
+}
+
+func entryTrailers(id gitcas.ThreadID, entry gitcas.Entry) []gitcas.Trailer {
+	return []gitcas.Trailer{{Key: "Uwf-Thread", Value: string(id)}, {Key: "Uwf-Head", Value: string(entry.Head)}}
+}
+
+// laterThan is the time of a change to an entry. The entry must differ from what it
+// was, see the commit rules, also where the clock stands still.
+func laterThan(v *gitcas.View, entry gitcas.Entry) int64 {
+	since := v.Time().UnixMilli()
+	if entry.Next != nil {
+		since = max(since, entry.Next.Since+1)
+	}
+	return since
+}
+
+// reopen brings an ended thread back: its folder as it was, and the role of the
+// `resume` edge next.
+func (r *resumption) reopen(ctx context.Context, v *gitcas.View) (*gitcas.Change, error) {
+	id := r.req.Thread
+	past, ended, err := r.e.past(ctx, v, id)
+	switch {
+	case err != nil:
+		return nil, err
+	case ended.Reason != gitcas.ReasonEnded:
+		return nil, r.refuse(gone(ended)+", and never runs again", forkAdvice(ended))
+	}
+	t, err := r.e.read(ctx, past, id)
+	if err != nil {
+		return nil, err
+	}
+	d, err := t.reopened(r.req.Text)
+	switch {
+	case errors.Is(err, moderator.ErrNoResumeEdge):
+		return nil, &RefusedError{Thread: id, Do: "resume", Reason: fmt.Sprintf("it has ended, and workflow %s has no `resume` edge under $START that says which role goes on", t.def.Name),
+			Advice: forkAdvice(ended), cause: err}
+	case err != nil:
+		return nil, fmt.Errorf("resume thread %s: %w", id, err)
+	case d.Kind != moderator.Run:
+		return nil, r.refuse("the `resume` edge of its workflow leads to no role", forkAdvice(ended))
+	}
+	return r.alive(ctx, v, past, ended, d.Role)
+}
+
+func forkAdvice(ended gitcas.Ended) string {
+	if ended.Reason == gitcas.ReasonRemoved {
+		return ""
+	}
+	return fmt.Sprintf("begin another thread from one of its steps: uwf thread fork %s:%d", ended.Thread, max(len(ended.Steps)-1, 0))
+}
+
+// alive is the push that brings the thread back.
+func (r *resumption) alive(ctx context.Context, v, past *gitcas.View, ended gitcas.Ended, role string) (*gitcas.Change, error) {
+	id := r.req.Thread
+	entry, _ := past.Entry(id)
+	if other, taken := threadWithKey(v, entry.Key); taken {
+		return nil, r.refuse(fmt.Sprintf("thread %s has its key %q by now", other, entry.Key), "go on with that one, or cancel it first")
+	}
+	answer, hash, err := node.New(node.String, r.req.Text, r.e.Clock.Now())
+	if err != nil {
+		return nil, fmt.Errorf("what thread %s is told: %w", id, err)
+	}
+	if entry.Limits, err = raise(entry.Limits, r.req.Limits); err != nil {
+		return nil, err
+	}
+	r.since, r.answer = laterThan(v, entry), hash
+	entry.Status, entry.Deliver, entry.Suspended, entry.Pause, entry.Attempts = gitcas.StatusActive, false, nil, nil, nil
+	entry.Next = &gitcas.Next{Role: role, Since: r.since, Answer: hash}
+	c := r.commit("resumed · "+oneLine(role)+" · after the end", entry)
+	c.Reopen = []gitcas.Ended{ended}
+	c.Nodes = []gitcas.PlacedNode{{Hash: hash, Node: answer, Place: gitcas.Place{Thread: id}}}
+	upd, err := r.e.workRef(ctx, v, workOf(id, entry))
+	if err != nil {
+		return nil, err
+	}
+	c.Refs = append(c.Refs, upd...)
+	return c, nil
+}
+
+// workRef makes a recorded commit reachable again where its branch is gone. A
+// commit that the remote doesn't have any more is an error.
+func (e *Engine) workRef(ctx context.Context, v *gitcas.View, w gitcas.Work) ([]wire.RefUpdate, error) {
+	if w.Commit == "" || !workTip(v, w).IsZero() {
+		return nil, nil
+	}
+	commit, err := e.workCommit(ctx, w.Commit)
+	if err != nil {
+		return nil, err
+	}
+	return []wire.RefUpdate{{Name: branchRef(w.Branch), New: commit}}, nil
+}
+
+// waiting is the role that a suspended thread waits for, as far as the entry tells.
+func waiting(entry gitcas.Entry) string {
+	switch {
+	case entry.Suspended != nil && entry.Suspended.Role != "":
+		return entry.Suspended.Role
+	case entry.Next != nil:
+		return entry.Next.Role
+	}
+	return ""
+}
+
+// answer is the node of what a person says. A thread may be suspended again before
+// the role that asked could work (attempts, limits, the work branch): what it was
+// told then still holds.
+func (e *Engine) answer(ctx context.Context, v *gitcas.View, entry gitcas.Entry, text string) (node.Node, node.Hash, error) {
+	if entry.Next != nil && entry.Next.Answer != "" {
+		n, err := v.Get(ctx, entry.Next.Answer)
+		if err != nil {
+			return node.Node{}, "", fmt.Errorf("read the answer before: %w", err)
+		}
+		before, _ := n.Payload.(string)
+		text = strings.TrimSpace(before + "\n\n" + text)
+	}
+	if cut := len(text) - maxEdgePrompt; cut > 0 {
+		text = strings.ToValidUTF8(text[cut:], "") // what was said last counts
+	}
+	return node.New(node.String, text, e.Clock.Now())
+}

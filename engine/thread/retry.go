@@ -1,0 +1,51 @@
+package thread
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/united-workforce/uwf/gitcas"
+)
+
+// Retry lets the step whose attempts failed be tried again: the attempts stay
+// linked, but no longer count towards suspending the thread. Nobody is told
+// anything new.
+func (e *Engine) Retry(ctx context.Context, id gitcas.ThreadID) error {
+	v, err := e.Store.Load(ctx, id)
+	if err != nil {
+		return fmt.Errorf("retry thread %s: %w", id, err)
+	}
+	entry, err := e.aliveOr(ctx, v, id, "retry")
+	if err != nil {
+		return err
+	}
+	if held, _ := v.Claim(id); len(entry.Attempts) == 0 && held.Head != entry.Head {
+		return nothingFailed(id, entry)
+	}
+	return e.alone(ctx, v, id, "retry", func(v *gitcas.View, entry *gitcas.Entry) (*gitcas.Change, error) {
+		if len(entry.Attempts) == 0 || entry.Status == gitcas.StatusActive && attemptsOn(*entry, id, nil) == 0 {
+			return nil, nothingFailed(id, *entry)
+		}
+		role := waiting(*entry)
+		next := gitcas.Next{Role: role}
+		if entry.Next != nil {
+			next = *entry.Next
+		}
+		next.Since, next.Forgiven = laterThan(v, *entry), len(entry.Attempts)
+		entry.Status, entry.Suspended, entry.Pause, entry.Next = gitcas.StatusActive, nil, nil, &next
+		return &gitcas.Change{
+			Subject:  "retry · " + oneLine(role),
+			Body:     fmt.Sprintf("%d failed attempts no longer count", len(entry.Attempts)),
+			Trailers: entryTrailers(id, *entry),
+		}, nil
+	})
+}
+
+func nothingFailed(id gitcas.ThreadID, entry gitcas.Entry) error {
+	err := &RefusedError{Thread: id, Do: "retry", Reason: "no failed attempt of its next step counts", Advice: "let it work: uwf thread step " + string(id) + "\nto have its last step done again: uwf thread poke " + string(id)}
+	if entry.Status == gitcas.StatusSuspended {
+		err.Reason += "; it waits for a person (" + waitReason(entry) + ")"
+		err.Advice = "answer it: uwf thread resume " + string(id) + " -p \"…\""
+	}
+	return err
+}
