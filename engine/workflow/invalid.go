@@ -26,15 +26,18 @@ func (e *InvalidError) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Text is all problems for a terminal, see Problem.Text.
-func (e *InvalidError) Text() string {
+// Text is all problems for a terminal, see Problem.Text, and how many there are.
+func (e *InvalidError) Text() string { return e.problems() + e.summary() + "\n" }
+
+// Report is like Text, but begins with how many there are.
+func (e *InvalidError) Report() string { return e.summary() + "\n\n" + e.problems() }
+
+func (e *InvalidError) problems() string {
 	var b strings.Builder
 	for _, p := range e.Problems {
 		b.WriteString(p.Text())
 		b.WriteByte('\n')
 	}
-	b.WriteString(e.summary())
-	b.WriteByte('\n')
 	return b.String()
 }
 

@@ -101,10 +101,13 @@ func ExitCode(err error) int {
 // Message is what stderr says of an error; empty when nothing more is to be said.
 func Message(err error) string {
 	var quiet *Exit
+	var invalid *workflow.InvalidError
 	var unknown *thread.UnknownThreadError
 	switch {
 	case err == nil, errors.As(err, &quiet):
 		return ""
+	case errors.As(err, &invalid):
+		return invalid.Report()
 	case errors.As(err, &unknown):
 		return unknownThread(unknown.Thread, slices.Values(unknown.Alive)).Error()
 	case errors.Is(err, context.Canceled):
