@@ -140,6 +140,9 @@ func (b *builder) fillSteps(e *Ended) error {
 	if err != nil {
 		return err
 	}
+	if err := b.v.fetchNodes(b.ctx, folder); err != nil {
+		return err
+	}
 	c, err := readChain(e.Head, threadPath(e.Thread), func(h node.Hash) (node.Node, error) {
 		if n, ok := b.fresh[h]; ok {
 			return n, nil

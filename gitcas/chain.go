@@ -22,6 +22,50 @@ type ChainStep struct {
 	record.Step
 }
 
+// Summary is what a thread's entry and head say of it.
+type Summary struct {
+	Start     record.Start
+	StartHash node.Hash
+	Used      Used // its head is empty before the first step
+}
+
+// Summary reads where a thread stands, at a cost that does not grow with it. Of a
+// long thread it reads head and StartNode, both checked, and takes the entry's
+// word for what the steps used; of any other it reads the chain.
+func (v *View) Summary(ctx context.Context, id ThreadID) (Summary, error) {
+	s, err := v.summary(ctx, id)
+	return s, v.s.advise(v.refs, err)
+}
+
+func (v *View) summary(ctx context.Context, id ThreadID) (Summary, error) {
+	if !v.long(id) {
+		c, err := v.chain(ctx, id)
+		return Summary{c.Start, c.StartHash, c.used()}, err
+	}
+	e, _ := v.Entry(id)
+	d, err := v.folder(ctx, id)
+	if err != nil {
+		return Summary{}, err
+	}
+	head, err := v.nodeIn(ctx, d, threadPath(id), e.Head)
+	if err != nil {
+		return Summary{}, err
+	}
+	step, err := record.ParseStep(head)
+	if err != nil {
+		return Summary{}, contentErr(d.at(nodeFile(e.Head)), err)
+	}
+	out := Summary{StartHash: step.Start, Used: e.Used}
+	start, err := v.nodeIn(ctx, d, threadPath(id), step.Start)
+	if err != nil {
+		return Summary{}, err
+	}
+	if out.Start, err = record.ParseStart(start); err != nil {
+		return Summary{}, contentErr(d.at(nodeFile(step.Start)), err)
+	}
+	return out, v.checkRefs(Chain{Start: out.Start, Steps: []ChainStep{{e.Head, step}}}, d)
+}
+
 // Chain reads a thread's chain from its head and checks it: every link is a step
 // of the same start, in the thread's own folder, none twice, the first has no
 // predecessor, and each one's output and body are there.
@@ -39,17 +83,25 @@ func (v *View) chain(ctx context.Context, id ThreadID) (Chain, error) {
 	if err != nil {
 		return Chain{}, err
 	}
+	if err := v.fetchNodes(ctx, d); err != nil {
+		return Chain{}, err
+	}
 	c, err := readChain(e.Head, threadPath(id), func(h node.Hash) (node.Node, error) {
-		f, ok := d.get(nodeFile(h))
-		if !ok {
-			return node.Node{}, content(threadPath(id)+"/"+nodeFile(h), "the chain needs it, and it is missing")
-		}
-		return v.read(ctx, d.at(f.Name), f.ID, h)
+		return v.nodeIn(ctx, d, threadPath(id), h)
 	})
 	if err != nil {
 		return Chain{}, err
 	}
 	return c, v.checkRefs(c, d)
+}
+
+// nodeIn reads a node of a chain, which must be in the thread's folder.
+func (v *View) nodeIn(ctx context.Context, d *dir, path string, h node.Hash) (node.Node, error) {
+	f, ok := d.get(nodeFile(h))
+	if !ok {
+		return node.Node{}, content(path+"/"+nodeFile(h), "the chain needs it, and it is missing")
+	}
+	return v.read(ctx, d.at(f.Name), f.ID, h)
 }
 
 // checkRefs makes sure that the thread's workflow and what its steps produced are

@@ -79,6 +79,9 @@ func (b *builder) shared(src *dir, head node.Hash) (map[node.Hash]bool, int, err
 		}
 		return b.v.read(b.ctx, src.at(f.Name), f.ID, h)
 	}
+	if err := b.v.fetchNodes(b.ctx, src); err != nil {
+		return nil, 0, err
+	}
 	c, err := readChain(head, src.path, get)
 	if err != nil {
 		return nil, 0, err

@@ -10,7 +10,6 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 
 	"github.com/united-workforce/uwf/gitcas/gitobj"
-	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/statefile"
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
@@ -19,12 +18,10 @@ import (
 // files, and the listings of cas/, threads/ and history/.
 const tipFilter = "tree:2"
 
-// maxSmallCas is how many files of cas/ are fetched without asking which of them
-// are needed: that saves a round trip.
-const maxSmallCas = 64
-
 // Load reads the store. Of the threads named it reads everything but the
-// details; without any it reads the entries and claims of all threads.
+// details; of long ones, as their entries say, only what is listed in their
+// folders: Chain fetches the rest in one request. Without any it reads the entries
+// and claims of all threads.
 //
 // It costs one listing of refs and two fetches: the tip, then the threads' folders
 // with cas/; a third one where cas/ is large.
@@ -321,127 +318,4 @@ func (v *View) readClaims() error {
 		v.claims[thread] = Held{ID: id, Claim: c}
 	}
 	return nil
-}
-
-// folderFilter sends a wanted folder with its files, and the listings of the
-// folders in it without what they hold. The pages for people come along unread:
-// they are smaller than the round trip that leaving them out would cost.
-const folderFilter = "tree:1"
-
-// readThreads fetches the folders of threads with their nodes and the listing of
-// their details, and what is needed of cas/.
-func (v *View) readThreads(ctx context.Context, ids []ThreadID) error {
-	var load []ThreadID
-	var wants []wire.ID
-	for _, id := range ids {
-		if _, loaded := v.folders[id]; loaded {
-			continue
-		}
-		e, there := v.threadDirs.get(string(id))
-		if _, listed := v.threads.Get(id); listed && !there {
-			return content(threadPath(id), "threads.yaml lists the thread, but its folder is missing")
-		}
-		if there {
-			load, wants = append(load, id), append(wants, e.ID)
-		}
-	}
-	if len(load) == 0 {
-		return nil
-	}
-	if v.smallCas() {
-		wants = append(wants, v.casFiles(nil)...)
-	}
-	objs, err := v.fetchWith(ctx, folderFilter, wants)
-	if err != nil {
-		return err
-	}
-	folders := maps.Clone(v.folders)
-	var blobs []wire.ID
-	for _, id := range load {
-		d, err := v.dir(ctx, threadPath(id), v.threadDirs.id(string(id)), checkThread)
-		if err != nil {
-			return err
-		}
-		folders[id] = d
-		for _, e := range d.entries {
-			if _, ok := nodeOf(e.Name); ok || e.IsDir() {
-				blobs = append(blobs, e.ID)
-				if o, came := objs[e.ID]; came {
-					v.cache.add(wire.Objects{e.ID: o})
-				}
-			}
-		}
-	}
-	v.folders = folders
-	// Nothing is left to fetch unless the remote held something back.
-	if err := v.fetch(ctx, blobs...); err != nil {
-		return err
-	}
-	return v.prefetchCas(ctx, load)
-}
-
-// smallCas reports whether all of cas/ is fetched without asking what is needed.
-func (v *View) smallCas() bool { return len(v.cas.list()) <= maxSmallCas }
-
-// prefetchCas fetches, in one request, the types of the threads' nodes and their
-// workflows with all that these refer to, where cas/ was too large to be fetched
-// whole.
-func (v *View) prefetchCas(ctx context.Context, ids []ThreadID) error {
-	if v.smallCas() {
-		return nil
-	}
-	need := map[node.Hash]bool{}
-	for _, id := range ids {
-		d := v.folders[id]
-		for _, e := range d.list() {
-			h, ok := nodeOf(e.Name)
-			if !ok {
-				continue
-			}
-			n, err := v.decoded(d.at(e.Name), e.ID, h)
-			if err != nil {
-				return err
-			}
-			need[n.Type] = true
-		}
-		if e, ok := v.threads.Get(id); ok && e.Workflow != "" {
-			need[e.Workflow] = true
-		}
-	}
-	return v.fetch(ctx, v.casFiles(need)...)
-}
-
-// decoded is a node that was fetched, checked by hash but not by schema.
-func (v *View) decoded(path string, id wire.ID, h node.Hash) (node.Node, error) {
-	n, ok := v.cache.node(id)
-	if !ok {
-		o, err := v.cachedObject(path, id)
-		if err != nil {
-			return node.Node{}, err
-		}
-		if len(o.Data) > MaxNodeFile || o.Type != plumbing.BlobObject {
-			return node.Node{}, content(path, fmt.Sprintf("a %s of %d bytes; %d are allowed", o.Type, len(o.Data), MaxNodeFile))
-		}
-		if n, err = decodeNode(path, o); err != nil {
-			return node.Node{}, err
-		}
-		v.cache.put(id, n)
-	}
-	if n.hash != h {
-		return node.Node{}, content(path, fmt.Sprintf("its content hashes to %s", n.hash))
-	}
-	return n.node, nil
-}
-
-// casFiles are the blobs of the needed files of cas/ (nil: of all), without those
-// that every uwf knows.
-func (v *View) casFiles(need map[node.Hash]bool) []wire.ID {
-	var ids []wire.ID
-	for _, e := range v.cas.list() {
-		h, _ := nodeOf(e.Name)
-		if _, known := v.s.known[h]; !known && (need == nil || need[h]) {
-			ids = append(ids, e.ID)
-		}
-	}
-	return ids
 }

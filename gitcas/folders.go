@@ -1,0 +1,213 @@
+package gitcas
+
+import (
+	"context"
+	"fmt"
+	"maps"
+
+	"github.com/go-git/go-git/v5/plumbing"
+
+	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/gitcas/record"
+	"github.com/united-workforce/uwf/gitcas/wire"
+)
+
+// maxSmallCas is how many files of cas/ are fetched without asking which of them
+// are needed: that saves a round trip.
+const maxSmallCas = 64
+
+// folderFilter sends a wanted folder with its files, and the listings of the
+// folders in it without what they hold. The pages for people come along unread:
+// they are smaller than the round trip that leaving them out would cost.
+const folderFilter = "tree:1"
+
+// longThread is from how many steps on a folder is listed before anything of it is
+// fetched. The round trip costs less than the nodes and pages of so many steps,
+// and who only wants to know where the thread stands needs none of them.
+const longThread = 64
+
+// long reports whether a thread is so long that its nodes were not loaded with its
+// folder. The entry may lie: then one request too many is made, or too much comes.
+func (v *View) long(id ThreadID) bool {
+	e, _ := v.Entry(id)
+	used, known := e.Known()
+	return known && used.Steps >= longThread
+}
+
+// readThreads fetches the folders of threads with their nodes and the listing of
+// their details, and what is needed of cas/. Of long threads it fetches the
+// listings.
+func (v *View) readThreads(ctx context.Context, ids []ThreadID) error {
+	var short, long []ThreadID
+	for _, id := range ids {
+		if _, loaded := v.folders[id]; loaded {
+			continue
+		}
+		_, there := v.threadDirs.get(string(id))
+		_, listed := v.threads.Get(id)
+		switch {
+		case listed && !there:
+			return content(threadPath(id), "threads.yaml lists the thread, but its folder is missing")
+		case there && v.long(id):
+			long = append(long, id)
+		case there:
+			short = append(short, id)
+		}
+	}
+	if err := v.readFolders(ctx, long, onlyWanted); err != nil {
+		return err
+	}
+	if err := v.readFolders(ctx, short, folderFilter); err != nil {
+		return err
+	}
+	for _, id := range short {
+		// Nothing is left to fetch unless the remote held something back.
+		if err := v.fetchNodes(ctx, v.folders[id]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readFolders fetches folders, with what the filter lets come along, and cas/ where
+// it is small.
+func (v *View) readFolders(ctx context.Context, ids []ThreadID, filter string) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	var wants []wire.ID
+	for _, id := range ids {
+		wants = append(wants, v.threadDirs.id(string(id)))
+	}
+	if v.smallCas() {
+		wants = append(wants, v.casFiles(nil)...)
+	}
+	objs, err := v.fetchWith(ctx, filter, wants)
+	if err != nil {
+		return err
+	}
+	folders := maps.Clone(v.folders)
+	for _, id := range ids {
+		d, err := v.dir(ctx, threadPath(id), v.threadDirs.id(string(id)), checkThread)
+		if err != nil {
+			return err
+		}
+		folders[id] = d
+		for _, e := range d.entries {
+			if _, ok := nodeOf(e.Name); !ok && !e.IsDir() {
+				continue
+			}
+			if o, came := objs[e.ID]; came {
+				v.cache.add(wire.Objects{e.ID: o})
+			}
+		}
+	}
+	v.folders = folders
+	return nil
+}
+
+// fetchNodes fetches the nodes of a thread's folder that are not there yet, the
+// listing of its details, and what of cas/ these nodes need: one request, two where
+// cas/ is large.
+func (v *View) fetchNodes(ctx context.Context, d *dir) error {
+	var blobs []wire.ID
+	for _, e := range d.list() {
+		if _, ok := nodeOf(e.Name); ok || e.Name == detailDir {
+			blobs = append(blobs, e.ID)
+		}
+	}
+	if err := v.fetch(ctx, blobs...); err != nil {
+		return err
+	}
+	return v.prefetchCas(ctx, d)
+}
+
+// smallCas reports whether all of cas/ is fetched without asking what is needed.
+func (v *View) smallCas() bool { return len(v.cas.list()) <= maxSmallCas }
+
+// prefetchCas fetches, in one request, the types of a thread's nodes and its
+// workflow with all that these refer to, where cas/ was too large to be fetched
+// whole.
+func (v *View) prefetchCas(ctx context.Context, d *dir) error {
+	if v.smallCas() || d == nil {
+		return nil
+	}
+	need := map[node.Hash]bool{}
+	var workflow node.Hash
+	for _, e := range d.entries {
+		h, ok := nodeOf(e.Name)
+		if !ok {
+			continue
+		}
+		n, err := v.decoded(d.at(e.Name), e.ID, h)
+		if err != nil {
+			return err
+		}
+		need[n.Type] = true
+		if record.IsStart(n.Type) {
+			if s, err := record.ParseStart(n); err == nil {
+				workflow, need[s.Workflow] = s.Workflow, true
+			}
+		}
+	}
+	if err := v.fetch(ctx, v.casFiles(need)...); err != nil {
+		return err
+	}
+	return v.prefetchRefs(ctx, workflow)
+}
+
+// prefetchRefs fetches, in one request, what a node of cas/ refers to. One that
+// can't be read says so to who needs it.
+func (v *View) prefetchRefs(ctx context.Context, h node.Hash) error {
+	if _, ok := v.cas.get(nodeFile(h)); !ok {
+		return nil
+	}
+	n, err := v.Get(ctx, h)
+	if err != nil {
+		return nil //nolint:nilerr // see above
+	}
+	refs, err := v.s.schemas.Refs(v.Getter(ctx), n)
+	if err != nil {
+		return nil //nolint:nilerr // see above
+	}
+	need := map[node.Hash]bool{}
+	for _, r := range refs {
+		need[r] = true
+	}
+	return v.fetch(ctx, v.casFiles(need)...)
+}
+
+// decoded is a node that was fetched, checked by hash but not by schema.
+func (v *View) decoded(path string, id wire.ID, h node.Hash) (node.Node, error) {
+	n, ok := v.cache.node(id)
+	if !ok {
+		o, err := v.cachedObject(path, id)
+		if err != nil {
+			return node.Node{}, err
+		}
+		if len(o.Data) > MaxNodeFile || o.Type != plumbing.BlobObject {
+			return node.Node{}, content(path, fmt.Sprintf("a %s of %d bytes; %d are allowed", o.Type, len(o.Data), MaxNodeFile))
+		}
+		if n, err = decodeNode(path, o); err != nil {
+			return node.Node{}, err
+		}
+		v.cache.put(id, n)
+	}
+	if n.hash != h {
+		return node.Node{}, content(path, fmt.Sprintf("its content hashes to %s", n.hash))
+	}
+	return n.node, nil
+}
+
+// casFiles are the blobs of the needed files of cas/ (nil: of all), without those
+// that every uwf knows.
+func (v *View) casFiles(need map[node.Hash]bool) []wire.ID {
+	var ids []wire.ID
+	for _, e := range v.cas.list() {
+		h, _ := nodeOf(e.Name)
+		if _, known := v.s.known[h]; !known && (need == nil || need[h]) {
+			ids = append(ids, e.ID)
+		}
+	}
+	return ids
+}

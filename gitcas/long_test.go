@@ -1,0 +1,204 @@
+package gitcas
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/txtar"
+
+	"github.com/united-workforce/uwf/gitcas/gitobj"
+	"github.com/united-workforce/uwf/gitcas/record"
+	"github.com/united-workforce/uwf/gitcas/wire"
+)
+
+// longChange puts that many steps on a started thread at once.
+func longChange(t *testing.T, v *View, id ThreadID, steps int) *Change {
+	t.Helper()
+	c, err := v.Chain(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := &Change{Subject: "many", Readable: map[string][]byte{}}
+	e := mustEntry(t, v, id)
+	for n := 1; n <= steps; n++ {
+		step, nodes := nextStep(t, c, id, "developer", fmt.Sprint("note ", n))
+		s, err := record.ParseStep(step.Node)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Steps = append(c.Steps, ChainStep{step.Hash, s})
+		out.Nodes = append(out.Nodes, nodes...)
+		out.Readable[ReadablePath(id, n, "developer")] = []byte("# page\n")
+		e.Head = step.Hash
+	}
+	out.Threads = map[ThreadID]*Entry{id: &e}
+	return out
+}
+
+// TestLongThread: where a long thread stands costs the same whatever its length,
+// and its chain one request more.
+func TestLongThread(t *testing.T) {
+	mem := wire.NewMemory(wire.MemoryOptions{Atomic: true})
+	s := Open(mem, testOptions())
+	short, long := threadID(1), threadID(2)
+	v := mustInit(t, s)
+	for id, steps := range map[ThreadID]int{short: longThread - 1, long: 5 * longThread} {
+		v = mustPush(t, s, v, startChange(t, id, "prompt of "+string(id)))
+		v = mustPush(t, s, v, longChange(t, v, id, steps))
+	}
+	for id, want := range map[ThreadID]struct{ steps, load, summary, chain int }{
+		short: {longThread - 1, 2, 0, 0}, long: {5 * longThread, 2, 2, 1},
+	} {
+		requests, objects := 0, 0
+		o := testOptions()
+		watched := Open(&wrapped{Remote: mem, fetch: func(req wire.FetchRequest) error {
+			objs, err := mem.Fetch(t.Context(), req)
+			requests, objects = requests+1, objects+len(objs)
+			return err
+		}}, o)
+		took := func() int {
+			defer func() { requests = 0 }()
+			return requests
+		}
+		v := mustLoad(t, watched, id)
+		if n := took(); n != want.load {
+			t.Errorf("%s: %d requests to load it, want %d", id, n, want.load)
+		}
+		sum, err := v.Summary(t.Context(), id)
+		if n := took(); err != nil || n != want.summary {
+			t.Errorf("%s: %d requests to sum it up, want %d; %v", id, n, want.summary, err)
+		}
+		if id == long && objects > 40 {
+			t.Errorf("%d objects were read", objects)
+		}
+		c, err := v.Chain(t.Context(), id)
+		if n := took(); err != nil || n != want.chain {
+			t.Errorf("%s: %d requests for its chain, want %d; %v", id, n, want.chain, err)
+		}
+		for _, st := range c.Steps {
+			if _, err := v.Get(t.Context(), st.Output); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if n := took(); n != 0 {
+			t.Errorf("%s: %d requests for outputs", id, n)
+		}
+		if sum.Used != c.used() || sum.Used.Steps != want.steps || sum.StartHash != c.StartHash || sum.Start.Prompt != "prompt of "+string(id) {
+			t.Errorf("%s: %+v", id, sum)
+		}
+	}
+	mustSound(t, s)
+}
+
+// TestLongThreadDamage: what is shown of a long thread is checked, and its chain
+// where that is used.
+func TestLongThreadDamage(t *testing.T) {
+	mem := wire.NewMemory(wire.MemoryOptions{Atomic: true})
+	s := Open(mem, testOptions())
+	id := threadID(1)
+	v := mustPush(t, s, mustInit(t, s), startChange(t, id, "p"))
+	v = mustPush(t, s, v, longChange(t, v, id, longThread))
+	sound, err := v.Chain(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tip, err := gitobj.DecodeCommit(mustObject(t, mem, v.Tip()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	good := files(t, mem, tip.Tree, "")
+	for name, tc := range map[string]struct {
+		file          string
+		summary, rest bool // whether Summary and Chain see it
+	}{
+		"head":   {nodeFile(sound.Steps[longThread-1].Hash), true, true},
+		"start":  {nodeFile(sound.StartHash), true, true},
+		"middle": {nodeFile(sound.Steps[longThread/2].Hash), false, true},
+		"output": {nodeFile(sound.Steps[longThread-1].Output), true, true},
+	} {
+		for _, how := range []string{"gone", "other", "broken"} {
+			list := slices.Clone(good)
+			at := slices.IndexFunc(list, func(f txtar.File) bool { return strings.HasSuffix(f.Name, "/"+tc.file) })
+			switch how {
+			case "gone":
+				list = slices.Delete(list, at, at+1)
+			case "other":
+				list[at].Data = []byte(strings.Replace(string(list[at].Data), `"payload": `, `"payload":  "x", "was": `, 1))
+			case "broken":
+				list[at].Data = []byte("{")
+			}
+			tip := commitFiles(t, mem, list)
+			mem.SetRef(s.ref, tip)
+			mem.SetRef(StoreRef, tip)
+			v, err := s.Load(t.Context(), id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := v.Summary(t.Context(), id); errors.Is(err, ErrDamaged) != (tc.summary && (name != "output" || how == "gone")) {
+				t.Errorf("%s %s: summary: %v", name, how, err)
+			}
+			if _, err := v.Chain(t.Context(), id); errors.Is(err, ErrDamaged) != (tc.rest && (name != "output" || how == "gone")) {
+				t.Errorf("%s %s: chain: %v", name, how, err)
+			}
+		}
+	}
+}
+
+// TestLyingLength: an entry that calls a short thread long, or a thread without
+// steps.
+func TestLyingLength(t *testing.T) {
+	mem := wire.NewMemory(wire.MemoryOptions{Atomic: true})
+	s := Open(mem, testOptions())
+	id, empty := threadID(1), threadID(2)
+	threadWithSteps(t, s, id, 2)
+	v := mustPush(t, s, mustLoad(t, s), startChange(t, empty, "p"))
+	for _, id := range []ThreadID{id, empty} {
+		e := mustEntry(t, v, id)
+		e.Used = Used{Head: e.Head, Steps: 1 << 30}
+		v = mustPush(t, s, v, &Change{Subject: "lie", Threads: map[ThreadID]*Entry{id: &e}})
+	}
+	v = mustLoad(t, s, id, empty)
+	if sum, err := v.Summary(t.Context(), id); err != nil || sum.StartHash == "" {
+		t.Errorf("%+v, %v", sum, err)
+	}
+	if _, err := v.Summary(t.Context(), empty); !errors.Is(err, ErrDamaged) {
+		t.Errorf("a thread without steps: %v", err)
+	}
+	// The next step sets it right.
+	v = mustPush(t, s, v, stepChange(t, v, id, "developer", "more"))
+	if u, _ := mustEntry(t, v, id).Known(); u.Steps != 3 {
+		t.Errorf("%+v", u)
+	}
+}
+
+// TestForkLong: a fork of a long thread, alive or ended, takes a fixed number of
+// requests.
+func TestForkLong(t *testing.T) {
+	for _, ended := range []bool{false, true} {
+		mem := wire.NewMemory(wire.MemoryOptions{Atomic: true})
+		s := Open(mem, testOptions())
+		id, fork := threadID(1), threadID(2)
+		v := mustPush(t, s, mustInit(t, s), startChange(t, id, "p"))
+		v = mustPush(t, s, v, longChange(t, v, id, 2*longThread))
+		c, err := v.Chain(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ended {
+			v = mustPush(t, s, v, endChange(t, v, id, "the end"))
+		}
+		requests := 0
+		s = Open(&wrapped{Remote: mem, fetch: func(wire.FetchRequest) error { requests++; return nil }}, testOptions())
+		v = mustLoad(t, s)
+		v = mustPush(t, s, v, &Change{Subject: "fork", Forks: map[ThreadID]ThreadID{fork: id}, Threads: map[ThreadID]*Entry{fork: {Head: c.Steps[longThread].Hash}}})
+		if requests > 9 {
+			t.Errorf("ended %t: %d requests", ended, requests)
+		}
+		if u, known := mustEntry(t, v, fork).Known(); !known || u.Steps != longThread+1 {
+			t.Errorf("ended %t: %+v", ended, u)
+		}
+	}
+}
