@@ -179,6 +179,12 @@ func FuzzCondition(f *testing.F) {
 				t.Fatalf("%+v", r)
 			}
 		}
+		begin := time.Now()
+		defer func() {
+			if d := time.Since(begin); d > 20*time.Second {
+				t.Fatalf("it took %v", d)
+			}
+		}()
 		if _, err := c.Holds(thread); err != nil && !errors.Is(err, condition.ErrFailed) && !errors.Is(err, condition.ErrTimeout) && !errors.Is(err, condition.ErrTooLarge) {
 			t.Fatal(err)
 		}

@@ -1,0 +1,59 @@
+package liquid
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/united-workforce/uwf/engine/workflow/template"
+)
+
+// What one rendering may use.
+const (
+	maxTurns = 200_000         // writes, turns of loops, and filters applied
+	maxBytes = 32 << 20        // bytes that filters and captures make
+	maxTime  = 2 * time.Second // between checks lies one filter over one output
+)
+
+// ErrTimeout is wrapped by the error for a template that takes too long.
+var ErrTimeout = errors.New("the template takes too long")
+
+// budget is what is left to one rendering. The zero value has nothing to give and
+// is for compiling only.
+type budget struct {
+	turns, bytes int
+	until        time.Time
+	err          error
+}
+
+func newBudget() *budget {
+	return &budget{turns: maxTurns, bytes: maxBytes, until: time.Now().Add(maxTime)}
+}
+
+func (b *budget) fail(err error) {
+	if b.err == nil {
+		b.err = err
+	}
+}
+
+// use takes one turn that made so many bytes.
+func (b *budget) use(bytes int) error {
+	b.turns--
+	b.bytes -= bytes
+	switch {
+	case b.turns < 0:
+		b.fail(fmt.Errorf("%w: it repeats more than %d times", template.ErrTooLong, maxTurns))
+	case b.bytes < 0:
+		b.fail(fmt.Errorf("%w: its filters make more than %d bytes", template.ErrTooLong, maxBytes))
+	case b.turns%64 == 0 && time.Now().After(b.until):
+		b.fail(ErrTimeout)
+	}
+	return b.err
+}
+
+// spend is use for where only a panic leads out; Render recovers it.
+func (b *budget) spend(bytes int) {
+	if err := b.use(bytes); err != nil {
+		panic(err)
+	}
+}

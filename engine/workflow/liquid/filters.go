@@ -1,0 +1,157 @@
+package liquid
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/osteele/liquid/filters"
+	"github.com/osteele/liquid/render"
+)
+
+// refusedFilters are standard filters that a template can't use, and why.
+func refusedFilters() map[string]string {
+	return map[string]string{
+		"date":    "it can read the clock: let the role give the date as it is to be shown",
+		"type":    "it shows how uwf is made, not what the output holds",
+		"inspect": "use json",
+	}
+}
+
+// Filters lists the names of the filters that templates can use.
+func Filters() []string {
+	names := dictionary{add: map[string]any{}}
+	names.fill()
+	return slices.Sorted(maps.Keys(names.add))
+}
+
+// dictionary takes the standard filters, and ours in the place of those that cost
+// more than they look like or fail on ordinary text.
+type dictionary struct{ add map[string]any }
+
+// AddFilter takes one of the library's filters.
+func (d dictionary) AddFilter(name string, fn any) { d.add[name] = fn }
+
+func (d dictionary) fill() {
+	filters.AddStandardFilters(d)
+	for name := range refusedFilters() {
+		delete(d.add, name)
+	}
+	d.add["join"] = join
+	d.add["replace"] = replace
+	d.add["uniq"] = uniq
+	d.add["json"] = func(v any) (string, error) { return toJSON(v) }
+	d.add["capitalize"] = capitalize
+	d.add["truncate"] = truncate
+}
+
+// addFilters gives cfg the filters, each charged to the budget.
+func addFilters(cfg *render.Config, b *budget) {
+	all := dictionary{add: map[string]any{}}
+	all.fill()
+	for name, fn := range all.add {
+		f := reflect.ValueOf(fn)
+		cfg.AddFilter(name, reflect.MakeFunc(f.Type(), func(args []reflect.Value) []reflect.Value {
+			b.spend(0)
+			out := f.Call(args)
+			b.spend(size(out[0]))
+			return out
+		}).Interface())
+	}
+}
+
+// size is about what a value takes that a filter made.
+func size(v reflect.Value) int {
+	for v.Kind() == reflect.Interface && !v.IsNil() {
+		v = v.Elem()
+	}
+	switch v.Kind() {
+	case reflect.String:
+		return v.Len()
+	case reflect.Slice:
+		return v.Len() * 16
+	}
+	return 16
+}
+
+var errTooMuch = errors.New("the result is too long")
+
+func join(list []any, sep func(string) string) (string, error) {
+	var out strings.Builder
+	s := sep(" ")
+	for i, v := range list {
+		if v == nil {
+			continue
+		}
+		if i > 0 && out.Len() > 0 {
+			out.WriteString(s)
+		}
+		out.WriteString(fmt.Sprint(v))
+		if out.Len() > maxBytes {
+			return "", errTooMuch
+		}
+	}
+	return out.String(), nil
+}
+
+func replace(s, old, by string) (string, error) {
+	if n := strings.Count(s, old); n > 0 && len(by) > 0 && n > maxBytes/len(by) {
+		return "", errTooMuch
+	}
+	return strings.ReplaceAll(s, old, by), nil
+}
+
+func uniq(list []any) ([]any, error) {
+	seen := make(map[string]bool, len(list))
+	var out []any
+	for _, v := range list {
+		key, err := toJSON(v)
+		if err != nil {
+			return nil, err
+		}
+		if !seen[key] {
+			seen[key] = true
+			out = append(out, v)
+		}
+	}
+	return out, nil
+}
+
+func toJSON(v any) (string, error) {
+	var out limitedText
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return "", err
+	}
+	return strings.TrimSuffix(out.String(), "\n"), nil
+}
+
+type limitedText struct{ strings.Builder }
+
+func (l *limitedText) Write(p []byte) (int, error) {
+	if l.Len()+len(p) > maxBytes {
+		return 0, errTooMuch
+	}
+	return l.Builder.Write(p)
+}
+
+func capitalize(s string) string {
+	_, n := utf8.DecodeRuneInString(s)
+	return strings.ToUpper(s[:n]) + s[n:]
+}
+
+// truncate shortens text to so many characters, the ellipsis among them.
+func truncate(s string, length func(int) int, ellipsis func(string) string) string {
+	n, end := length(50), []rune(ellipsis("..."))
+	runes := []rune(s)
+	if len(runes) <= n {
+		return s
+	}
+	return string(runes[:max(n-len(end), 0)]) + string(end)
+}

@@ -1,0 +1,132 @@
+package liquid
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/osteele/liquid/parser"
+	"github.com/osteele/liquid/render"
+
+	"github.com/united-workforce/uwf/engine/workflow/template"
+)
+
+// SyntaxError says why a text is no template. Offset and Length are in bytes
+// within the template; Offset is -1 where the place is not known.
+type SyntaxError struct {
+	Offset, Length int
+	Message        string
+	Fix            string
+}
+
+func (e *SyntaxError) Error() string { return fmt.Sprintf("%s (%s)", e.Message, e.Fix) }
+
+// Template is a parsed template. It is safe for concurrent use.
+type Template struct {
+	source string
+	items  []Item
+}
+
+// Parse reads a template. The error is a *SyntaxError.
+func Parse(text string) (t *Template, err error) {
+	p := &reader{tokens: parser.Scan(text, parser.SourceLoc{LineNo: 1}, nil)}
+	items, bad := p.read()
+	if bad != nil {
+		return nil, bad
+	}
+	// The library has the last word: what it can't compile is no template.
+	if _, err := compile(text, &budget{}); err != nil {
+		return nil, &SyntaxError{Offset: -1, Length: 1, Message: reason(err), Fix: "see the Liquid manual for the syntax"}
+	}
+	return &Template{source: text, items: items}, nil
+}
+
+// Items are the tags that use names or set them, in order.
+func (t *Template) Items() []Item { return t.items }
+
+// Render fills the template in. Data holds nil, booleans, numbers, text, []any and
+// map[string]any. To write out a name that has no value is an error; a map is
+// written as JSON.
+func (t *Template) Render(data map[string]any) (out string, err error) {
+	b := newBudget()
+	w := &limited{budget: b}
+	defer func() {
+		if p := recover(); p != nil {
+			out, err = "", fmt.Errorf("rendering a template: %s", reason(fmt.Errorf("%v", p)))
+		}
+		if b.err != nil {
+			out, err = "", fmt.Errorf("rendering a template: %w", b.err)
+		}
+	}()
+	vars, err := normalise(data)
+	if err != nil {
+		return "", fmt.Errorf("rendering a template: %w", err)
+	}
+	cfg := config(b)
+	root, bad := cfg.Compile(t.source, parser.SourceLoc{LineNo: 1})
+	if bad != nil {
+		return "", fmt.Errorf("rendering a template: %s", reason(bad))
+	}
+	if bad := render.Render(root, w, vars, cfg); bad != nil {
+		return "", fmt.Errorf("rendering a template: %s", reason(bad))
+	}
+	return w.text.String(), nil
+}
+
+// compile turns the library's panics into errors.
+func compile(text string, b *budget) (root render.Node, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			root, err = nil, fmt.Errorf("%v", p)
+		}
+	}()
+	root, bad := config(b).Compile(text, parser.SourceLoc{LineNo: 1})
+	if bad != nil {
+		return nil, bad
+	}
+	return root, nil
+}
+
+var (
+	wrapping = regexp.MustCompile(`^Liquid error(?: \(line (\d+)\))?: `)
+	trace    = regexp.MustCompile(`(?s)\nOriginal stacktrace:.*`)
+)
+
+// reason is the library's error in one short line.
+func reason(err error) string {
+	text := trace.ReplaceAllString(err.Error(), "")
+	text = wrapping.ReplaceAllStringFunc(text, func(m string) string {
+		if n := wrapping.FindStringSubmatch(m)[1]; n != "" {
+			return "line " + n + ": "
+		}
+		return ""
+	})
+	text = strings.Join(strings.Fields(text), " ")
+	if len(text) > 300 {
+		text = strings.ToValidUTF8(text[:300], "") + "…"
+	}
+	return text
+}
+
+// limited collects text up to template.MaxOutput.
+type limited struct {
+	text   strings.Builder
+	budget *budget
+}
+
+func (l *limited) Write(p []byte) (int, error) {
+	if l.text.Len()+len(p) > template.MaxOutput {
+		l.budget.fail(fmt.Errorf("%w: more than %d bytes", template.ErrTooLong, template.MaxOutput))
+	}
+	if err := l.budget.use(0); err != nil {
+		return 0, err
+	}
+	return l.text.Write(p)
+}
+
+// errBreak and errContinue leave a loop's body.
+var (
+	errBreak    = errors.New("break outside a loop")
+	errContinue = errors.New("continue outside a loop")
+)

@@ -1,0 +1,181 @@
+package liquid
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+var (
+	identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]*\??`)
+	whole      = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]*\??$`)
+)
+
+func isName(s string) bool { return whole.MatchString(s) && !slices.Contains(words(), s) }
+
+// words are the names that are no variables.
+func words() []string {
+	return []string{"and", "or", "contains", "in", "true", "false", "nil", "null", "undefined"}
+}
+
+// scanner goes through an expression and collects the names that it reads.
+type scanner struct {
+	text   string
+	base   int // where text begins in the template
+	at     int
+	reads  []Read
+	ranges bool // ranges may stand here
+	bad    *SyntaxError
+}
+
+// names lists what an expression reads. It takes what the library's parser takes,
+// and more: that one checks the rest.
+func names(text string, at int) ([]Read, *SyntaxError) {
+	s := &scanner{text: text, base: at}
+	s.run()
+	return s.reads, s.bad
+}
+
+// rangeNames is names for what a loop goes through, which may be a range.
+func rangeNames(text string, at int) ([]Read, *SyntaxError) {
+	s := &scanner{text: text, base: at, ranges: true}
+	s.run()
+	return s.reads, s.bad
+}
+
+func (s *scanner) fail(length int, fix, format string, args ...any) {
+	if s.bad == nil {
+		s.bad = &SyntaxError{Offset: s.base + s.at, Length: length, Message: fmt.Sprintf(format, args...), Fix: fix}
+	}
+}
+
+func (s *scanner) run() {
+	filter := false // a filter's name comes next
+	for s.at < len(s.text) && s.bad == nil {
+		rest := s.text[s.at:]
+		switch c := rest[0]; {
+		case c == '"' || c == '\'':
+			end := strings.IndexByte(rest[1:], c)
+			if end < 0 {
+				s.fail(len(rest), "close it", "a quote is never closed")
+				return
+			}
+			s.at += end + 2
+		case strings.HasPrefix(rest, "..") && !s.ranges:
+			s.fail(2, "use a range in {% for i in (1..3) %} only", "a range can't stand here")
+		case c == '|':
+			filter = true
+			s.at++
+			continue
+		case identifier.MatchString(rest):
+			s.name(identifier.FindString(rest), filter)
+		case c >= '0' && c <= '9':
+			for s.at < len(s.text) && (s.text[s.at] >= '0' && s.text[s.at] <= '9') {
+				s.at++
+			}
+		case c == ' ' || c == '\t':
+			s.at++
+			continue
+		default:
+			s.at++
+		}
+		filter = false
+	}
+}
+
+// name reads one word: a filter, a keyword, or a variable with what follows it.
+func (s *scanner) name(word string, filter bool) {
+	switch {
+	case filter:
+		s.filter(word)
+		s.at += len(word)
+		return
+	case strings.HasPrefix(s.text[s.at+len(word):], ":"), slices.Contains(words(), word), word == "reversed":
+		s.at += len(word)
+		return
+	case word == "empty" || word == "blank":
+		s.fail(len(word), "compare its size: {% if list.size == 0 %}", "%s is not known here", word)
+		return
+	}
+	r := Read{Path: []string{word}, Offset: s.base + s.at}
+	from := s.at
+	s.at += len(word)
+	for s.at < len(s.text) && s.bad == nil {
+		rest := s.text[s.at:]
+		if strings.HasPrefix(rest, ".") && identifier.MatchString(rest[1:]) {
+			part := identifier.FindString(rest[1:])
+			r.part(part)
+			s.at += len(part) + 1
+			continue
+		}
+		if rest[0] != '[' {
+			break
+		}
+		s.index(&r)
+	}
+	r.Length = s.at - from
+	s.reads = append(s.reads, r)
+}
+
+func (r *Read) part(name string) {
+	if !r.Open {
+		r.Path = append(r.Path, name)
+	}
+}
+
+// index reads [0], ["name"] or [other].
+func (s *scanner) index(r *Read) {
+	end := closing(s.text[s.at:])
+	if end < 0 {
+		s.fail(1, "close it", "a [ is never closed")
+		return
+	}
+	inner := strings.TrimSpace(s.text[s.at+1 : s.at+end])
+	switch {
+	case len(inner) > 1 && (inner[0] == '"' || inner[0] == '\'') && inner[len(inner)-1] == inner[0]:
+		r.part(inner[1 : len(inner)-1])
+	case inner != "" && strings.Trim(inner, "-0123456789") == "":
+		r.part("")
+	default:
+		reads, bad := names(s.text[s.at+1:s.at+end], s.base+s.at+1)
+		if s.reads = append(s.reads, reads...); bad != nil {
+			s.bad = bad
+		}
+		r.Open = true
+	}
+	s.at += end + 1
+}
+
+// closing is where the bracket that text begins with is closed; -1: nowhere.
+func closing(text string) int {
+	depth := 0
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; c {
+		case '"', '\'':
+			j := strings.IndexByte(text[i+1:], c)
+			if j < 0 {
+				return -1
+			}
+			i += j + 1
+		case '[':
+			depth++
+		case ']':
+			if depth--; depth == 0 {
+				return i
+			}
+		}
+	}
+	return -1
+}
+
+func (s *scanner) filter(name string) {
+	if slices.Contains(Filters(), name) {
+		return
+	}
+	if why, refused := refusedFilters()[name]; refused {
+		s.fail(len(name), "leave it out", "the filter %q can't be used: %s", name, why)
+		return
+	}
+	s.fail(len(name), "known are: "+strings.Join(Filters(), ", "), "there is no filter %q", name)
+}

@@ -1,0 +1,355 @@
+package liquid
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/osteele/liquid/expressions"
+	"github.com/osteele/liquid/parser"
+)
+
+// Item is a tag that uses names or sets one. Body holds the items inside a block;
+// where it repeats (a loop), Sets is known inside it only.
+type Item struct {
+	Reads []Read
+	// Sets is the name that the tag sets: of assign, capture, for.
+	Sets string
+	// From is the one name whose value Sets gets, or is an item of (for); nil where
+	// it is something else.
+	From *Read
+	Loop bool
+	Body []Item
+}
+
+// Read is one use of a name.
+type Read struct {
+	// Path is the name and the names after its dots; "" stands for an item of a list.
+	Path []string
+	// Open says that more follows that only the output decides.
+	Open bool
+	// Offset and Length are in bytes within the template.
+	Offset, Length int
+}
+
+// String is the name as written, without what only the output decides.
+func (r Read) String() string {
+	var b strings.Builder
+	for i, p := range r.Path {
+		switch {
+		case p == "":
+			b.WriteString("[]")
+		case i > 0:
+			b.WriteString("." + p)
+		default:
+			b.WriteString(p)
+		}
+	}
+	return b.String()
+}
+
+// reader turns the library's tokens into items, and finds what is wrong, with its
+// place. The library knows lines at best, and takes a tag that never ends for text.
+type reader struct {
+	tokens []parser.Token
+	at     int // the next token
+	offset int // of it
+}
+
+// block is an open block.
+type block struct {
+	name           string
+	offset, length int
+	items          []Item
+	item           Item // the block's own, of for
+	otherwise      bool // its else was there
+}
+
+// maxNesting is how deep blocks may lie in one another.
+const maxNesting = 32
+
+func blocks() []string { return []string{"capture", "case", "comment", "for", "if", "raw", "unless"} }
+
+// clauses are the tags that divide a block, and the blocks that they divide.
+func clauses() map[string][]string {
+	return map[string][]string{
+		"else": {"case", "for", "if", "unless"}, "elsif": {"if", "unless"}, "when": {"case"},
+	}
+}
+
+func (r *reader) read() ([]Item, *SyntaxError) {
+	stack := []block{{}}
+	for ; r.at < len(r.tokens); r.at++ {
+		t := r.tokens[r.at]
+		bad := r.token(t, &stack)
+		if bad != nil {
+			return nil, bad
+		}
+		r.offset += len(t.Source)
+	}
+	if open := stack[len(stack)-1]; open.name != "" {
+		return nil, &SyntaxError{Offset: open.offset, Length: open.length,
+			Message: fmt.Sprintf("{%% %s %%} is never closed", open.name), Fix: fmt.Sprintf("close it with {%% end%s %%}", open.name)}
+	}
+	return stack[0].items, nil
+}
+
+func (r *reader) fail(t parser.Token, fix, format string, args ...any) *SyntaxError {
+	return &SyntaxError{Offset: r.offset, Length: len(t.Source), Message: fmt.Sprintf(format, args...), Fix: fix}
+}
+
+func (r *reader) token(t parser.Token, stack *[]block) *SyntaxError {
+	top := &(*stack)[len(*stack)-1]
+	if top.name == "raw" || top.name == "comment" {
+		if t.Type == parser.TagTokenType && t.Name == "end"+top.name {
+			*stack = (*stack)[:len(*stack)-1]
+		}
+		return nil
+	}
+	switch t.Type {
+	case parser.TextTokenType:
+		return r.text(t)
+	case parser.ObjTokenType:
+		if bad := r.merged(t); bad != nil {
+			return bad
+		}
+		item, bad := r.output(t)
+		top.items = append(top.items, item)
+		return bad
+	case parser.TagTokenType:
+		if bad := r.merged(t); bad != nil {
+			return bad
+		}
+		return r.tag(t, stack)
+	}
+	return nil
+}
+
+// merged finds a tag that ends only where a later one does.
+func (r *reader) merged(t parser.Token) *SyntaxError {
+	end := "}}"
+	if t.Source[1] == '%' {
+		end = "%}"
+	}
+	inner := t.Source[2:]
+	if strings.HasPrefix(inner, end) {
+		return &SyntaxError{Offset: r.offset, Length: 4, Message: "an empty tag " + t.Source[:4], Fix: "write a name between the braces"}
+	}
+	next := strings.Index(inner, t.Source[:2])
+	if next < 0 || strings.ContainsAny(inner[:next], `"'`) {
+		return nil
+	}
+	return &SyntaxError{Offset: r.offset, Length: len(strings.TrimRight(t.Source[:next+2], " ")),
+		Message: fmt.Sprintf("a %s is never closed", t.Source[:2]), Fix: "close it with " + end}
+}
+
+// text must hold no tag that the library did not see.
+func (r *reader) text(t parser.Token) *SyntaxError {
+	i := -1
+	for _, begin := range []string{"{{", "{%"} {
+		if j := strings.Index(t.Source, begin); j >= 0 && (i < 0 || j < i) {
+			i = j
+		}
+	}
+	if i < 0 {
+		return nil
+	}
+	line, _, _ := strings.Cut(t.Source[i:], "\n")
+	bad := &SyntaxError{Offset: r.offset + i, Length: max(len(strings.TrimRight(line, " \t\r")), 1)}
+	end := "}}"
+	if t.Source[i+1] == '%' {
+		end = "%}"
+	}
+	switch inner, _, closed := strings.Cut(t.Source[i+2:], end); {
+	case closed && strings.TrimSpace(strings.Trim(inner, "-")) == "":
+		bad.Message, bad.Fix = fmt.Sprintf("an empty tag %s%s", t.Source[i:i+2], end), "write a name between the braces"
+		bad.Length = len(inner) + 4
+	case closed && strings.Contains(inner, "\n"):
+		bad.Message, bad.Fix = "a tag runs over the end of its line", "write it on one line"
+	case closed:
+		bad.Message, bad.Fix = fmt.Sprintf("%s%s%s is no tag", t.Source[i:i+2], inner, end), "write {{ name }}, or text between {% raw %} and {% endraw %}"
+		bad.Length = len(inner) + 4
+	default:
+		bad.Message, bad.Fix = fmt.Sprintf("a %s is never closed", t.Source[i:i+2]), "close it with "+end+", or write text between {% raw %} and {% endraw %}"
+	}
+	return bad
+}
+
+// argsAt is where a tag's arguments begin.
+func (r *reader) argsAt(t parser.Token) int {
+	from := 2
+	if t.Name != "" {
+		from = strings.Index(t.Source, t.Name) + len(t.Name)
+	}
+	return r.offset + from + max(strings.Index(t.Source[from:], t.Args), 0)
+}
+
+func (r *reader) output(t parser.Token) (Item, *SyntaxError) {
+	reads, bad := r.expression(t, t.Args, r.argsAt(t))
+	return Item{Reads: reads}, bad
+}
+
+// expression reads the names of an expression and checks that it is one.
+func (r *reader) expression(t parser.Token, text string, at int) ([]Read, *SyntaxError) {
+	reads, bad := names(text, at)
+	if bad != nil {
+		return nil, bad
+	}
+	if err := tryParse(text); err != nil {
+		return nil, r.wrong(t, text)
+	}
+	return reads, nil
+}
+
+func (r *reader) wrong(t parser.Token, text string) *SyntaxError {
+	switch {
+	case strings.Contains(text, "$"):
+		return r.fail(t, "leave the $ field out: an edge is for one status, which you can write as text", "%s: a name in Liquid can't have a $", t.Source)
+	case strings.ContainsAny(text, "&?!") && !strings.Contains(text, "!="):
+		return r.fail(t, "write `and`, `or`, ==, !=", "%s: not a Liquid expression", t.Source)
+	}
+	return r.fail(t, "write a name, such as {{ list.first.title | upcase }}", "%s: not a Liquid expression", t.Source)
+}
+
+// tryParse is the library's parser without its panics.
+func tryParse(text string) error {
+	return guarded(func() error { _, err := expressions.Parse(text); return err })
+}
+
+func tryStatement(selector, text string) error {
+	return guarded(func() error { _, err := expressions.ParseStatement(selector, text); return err })
+}
+
+func guarded(f func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%v", p)
+		}
+	}()
+	return f()
+}
+
+func (r *reader) tag(t parser.Token, stack *[]block) *SyntaxError {
+	top := &(*stack)[len(*stack)-1]
+	switch {
+	case slices.Contains(blocks(), t.Name):
+		return r.open(t, stack)
+	case strings.HasPrefix(t.Name, "end") && slices.Contains(blocks(), t.Name[3:]):
+		if top.name != t.Name[3:] {
+			return r.fail(t, "open it first, and close blocks in the reverse order of opening", "{%% %s %%} closes a block that is not the innermost open one", t.Name)
+		}
+		closed := *top
+		*stack = (*stack)[:len(*stack)-1]
+		outer := &(*stack)[len(*stack)-1]
+		closed.item.Body = closed.items
+		outer.items = append(outer.items, closed.item)
+		return nil
+	case clauses()[t.Name] != nil:
+		if !slices.Contains(clauses()[t.Name], top.name) {
+			return r.fail(t, "move it into its block", "{%% %s %%} must stand directly inside %s", t.Name, strings.Join(clauses()[t.Name], ", "))
+		}
+		return r.clause(t, top)
+	}
+	return r.simple(t, *stack)
+}
+
+func (r *reader) open(t parser.Token, stack *[]block) *SyntaxError {
+	b := block{name: t.Name, offset: r.offset, length: len(t.Source)}
+	if len(*stack) > maxNesting {
+		return r.fail(t, "flatten the template", "blocks nest deeper than %d levels", maxNesting)
+	}
+	var bad *SyntaxError
+	switch t.Name {
+	case "if", "unless", "case":
+		b.item.Reads, bad = r.expression(t, t.Args, r.argsAt(t))
+	case "capture":
+		if b.item.Sets = t.Args; !isName(t.Args) {
+			bad = r.fail(t, "write {% capture name %}", "%s: capture takes one name", t.Source)
+		}
+	case "for":
+		bad = r.loop(t, &b.item)
+	}
+	*stack = append(*stack, b)
+	return bad
+}
+
+func (r *reader) loop(t parser.Token, item *Item) *SyntaxError {
+	const fix = "write {% for item in list %}"
+	name, rest, ok := strings.Cut(strings.TrimSpace(t.Args), " ")
+	rest, in := strings.CutPrefix(strings.TrimLeft(rest, " \t"), "in ")
+	if !ok || !in || !isName(name) || tryStatement(expressions.LoopStatementSelector, t.Args) != nil {
+		return r.fail(t, fix, "%s: not a loop", t.Source)
+	}
+	at := r.argsAt(t) + len(t.Args) - len(rest)
+	reads, bad := names(rest, at)
+	if bad != nil {
+		if !strings.HasPrefix(strings.TrimSpace(rest), "(") || strings.Contains(rest, "|") {
+			return bad
+		}
+		reads, bad = rangeNames(rest, at)
+		if bad != nil {
+			return bad
+		}
+	}
+	item.Reads, item.Sets, item.Loop = reads, name, true
+	if len(reads) > 0 && !strings.ContainsAny(rest, "|(") && reads[0].Offset == at+len(rest)-len(strings.TrimLeft(rest, " \t")) {
+		item.From = &reads[0]
+	}
+	return nil
+}
+
+func (r *reader) clause(t parser.Token, top *block) *SyntaxError {
+	if top.otherwise {
+		return r.fail(t, "move it before {% else %}", "{%% %s %%} after {%% else %%} is never reached", t.Name)
+	}
+	switch t.Name {
+	case "else":
+		top.otherwise = true
+		if t.Args != "" {
+			return r.fail(t, "write {% else %}, or {% elsif … %}", "%s: else takes nothing", t.Source)
+		}
+		return nil
+	case "elsif":
+		reads, bad := r.expression(t, t.Args, r.argsAt(t))
+		top.items = append(top.items, Item{Reads: reads})
+		return bad
+	}
+	reads, bad := names(t.Args, r.argsAt(t))
+	if bad == nil && tryStatement(expressions.WhenStatementSelector, t.Args) != nil {
+		bad = r.fail(t, "write {% when \"a\", \"b\" %}", "%s: not a list of values", t.Source)
+	}
+	top.items = append(top.items, Item{Reads: reads})
+	return bad
+}
+
+func (r *reader) simple(t parser.Token, stack []block) *SyntaxError {
+	top := &stack[len(stack)-1]
+	switch t.Name {
+	case "assign":
+		name, value, ok := strings.Cut(t.Args, "=")
+		name = strings.TrimSpace(name)
+		if !ok || !isName(name) || tryStatement(expressions.AssignStatementSelector, t.Args) != nil {
+			return r.fail(t, "write {% assign name = value %}", "%s: not an assignment", t.Source)
+		}
+		reads, bad := names(value, r.argsAt(t)+len(t.Args)-len(value))
+		item := Item{Reads: reads, Sets: name}
+		if len(reads) == 1 && strings.TrimSpace(value) == reads[0].String() {
+			item.From = &reads[0]
+		}
+		top.items = append(top.items, item)
+		return bad
+	case "break", "continue", "cycle":
+		if !slices.ContainsFunc(stack, func(b block) bool { return b.name == "for" }) {
+			return r.fail(t, "move it between {% for … %} and {% endfor %}", "{%% %s %%} stands outside of a loop", t.Name)
+		}
+		if t.Name == "cycle" && tryStatement(expressions.CycleStatementSelector, t.Args) != nil {
+			return r.fail(t, `write {% cycle "a", "b" %}`, "%s: cycle takes texts", t.Source)
+		}
+		return nil
+	case "include", "render", "layout", "section":
+		return r.fail(t, "write the text here, or use !include for the whole prompt", "{%% %s %%}: templates can't include others", t.Name)
+	}
+	known := append(append([]string{"assign", "break", "continue", "cycle"}, blocks()...), "else", "elsif", "when")
+	slices.Sort(known)
+	return r.fail(t, "known are: "+strings.Join(known, ", "), "{%% %s %%} is no tag", t.Name)
+}

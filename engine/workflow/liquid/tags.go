@@ -1,0 +1,308 @@
+package liquid
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"reflect"
+	"sort"
+
+	"github.com/osteele/liquid/expressions"
+	"github.com/osteele/liquid/render"
+	"github.com/osteele/liquid/values"
+)
+
+// config is the language: our tags, which charge what they do to the budget, and
+// the filters. The library's own tags would read files and loop without end.
+func config(b *budget) render.Config {
+	cfg := render.NewConfig()
+	cfg.StrictVariables = true
+	addFilters(&cfg, b)
+	cfg.AddTag("assign", assign)
+	cfg.AddTag("break", leave(errBreak))
+	cfg.AddTag("continue", leave(errContinue))
+	cfg.AddTag("cycle", cycle)
+	cfg.AddBlock("capture").Compiler(capture(b))
+	cfg.AddBlock("case").Clause("when").Clause("else").Compiler(choice)
+	cfg.AddBlock("comment")
+	cfg.AddBlock("for").Clause("else").Compiler(loop(b))
+	cfg.AddBlock("if").Clause("else").Clause("elsif").Compiler(conditional(true))
+	cfg.AddBlock("raw")
+	cfg.AddBlock("unless").Clause("else").Clause("elsif").Compiler(conditional(false))
+	return cfg
+}
+
+type renderer = func(io.Writer, render.Context) error
+
+func assign(source string) (renderer, error) {
+	stmt, err := expressions.ParseStatement(expressions.AssignStatementSelector, source)
+	if err != nil {
+		return nil, err
+	}
+	return func(_ io.Writer, ctx render.Context) error {
+		v, err := ctx.Evaluate(stmt.Assignment.ValueFn)
+		if err == nil {
+			ctx.Set(stmt.Assignment.Variable, v)
+		}
+		return err
+	}, nil
+}
+
+func leave(how error) render.TagCompiler {
+	return func(string) (renderer, error) {
+		return func(_ io.Writer, ctx render.Context) error { return ctx.WrapError(how) }, nil
+	}
+}
+
+// cycleKey and loopKey are names that no template can write.
+const (
+	cycleKey = " cycles"
+	loopKey  = "forloop"
+)
+
+func cycle(source string) (renderer, error) {
+	stmt, err := expressions.ParseStatement(expressions.CycleStatementSelector, source)
+	if err != nil {
+		return nil, err
+	}
+	group, texts := stmt.Cycle.Group, stmt.Cycle.Values
+	if group == "" {
+		group = source
+	}
+	return func(w io.Writer, ctx render.Context) error {
+		counts, ok := ctx.Get(cycleKey).(map[string]int)
+		if !ok {
+			return ctx.Errorf("cycle must be within a loop")
+		}
+		n := counts[group]
+		counts[group] = n + 1
+		_, err := io.WriteString(w, texts[n%len(texts)])
+		return err
+	}, nil
+}
+
+func capture(b *budget) render.BlockCompiler {
+	return func(node render.BlockNode) (func(io.Writer, render.Context) error, error) {
+		return func(_ io.Writer, ctx render.Context) error {
+			var buf bytes.Buffer
+			if err := ctx.RenderChildren(&charged{&buf, b}); err != nil {
+				return err
+			}
+			ctx.Set(node.Args, buf.String())
+			return nil
+		}, nil
+	}
+}
+
+// charged is a buffer that the budget pays for.
+type charged struct {
+	buf    *bytes.Buffer
+	budget *budget
+}
+
+func (c *charged) Write(p []byte) (int, error) {
+	if err := c.budget.use(len(p)); err != nil {
+		return 0, err
+	}
+	return c.buf.Write(p)
+}
+
+// branch is one way through a block. A nil test always holds.
+type branch struct {
+	test func(render.Context) (bool, error)
+	body *render.BlockNode
+}
+
+func conditional(polarity bool) render.BlockCompiler {
+	return func(node render.BlockNode) (func(io.Writer, render.Context) error, error) {
+		first, err := holds(node.Args, polarity)
+		if err != nil {
+			return nil, err
+		}
+		branches := []branch{{first, &node}}
+		for _, c := range node.Clauses {
+			next := branch{body: c}
+			if c.Name == "elsif" {
+				if next.test, err = holds(c.Args, true); err != nil {
+					return nil, err
+				}
+			}
+			branches = append(branches, next)
+		}
+		return take(branches), nil
+	}
+}
+
+func holds(source string, polarity bool) (func(render.Context) (bool, error), error) {
+	expr, err := expressions.Parse(source)
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx render.Context) (bool, error) {
+		v, err := ctx.Evaluate(expr)
+		return (v != nil && v != false) == polarity, err
+	}, nil
+}
+
+func choice(node render.BlockNode) (func(io.Writer, render.Context) error, error) {
+	subject, err := expressions.Parse(node.Args)
+	if err != nil {
+		return nil, err
+	}
+	var branches []branch
+	for _, c := range node.Clauses {
+		next := branch{body: c}
+		if c.Name == "when" {
+			stmt, err := expressions.ParseStatement(expressions.WhenStatementSelector, c.Args)
+			if err != nil {
+				return nil, err
+			}
+			next.test = equals(subject, stmt.Exprs)
+		}
+		branches = append(branches, next)
+	}
+	return take(branches), nil
+}
+
+func equals(subject expressions.Expression, to []expressions.Expression) func(render.Context) (bool, error) {
+	return func(ctx render.Context) (bool, error) {
+		v, err := ctx.Evaluate(subject)
+		for _, e := range to {
+			if err != nil {
+				break
+			}
+			var w any
+			if w, err = ctx.Evaluate(e); err == nil && values.Equal(v, w) {
+				return true, nil
+			}
+		}
+		return false, err
+	}
+}
+
+func take(branches []branch) renderer {
+	return func(w io.Writer, ctx render.Context) error {
+		for _, b := range branches {
+			ok := b.test == nil
+			if !ok {
+				var err error
+				if ok, err = b.test(ctx); err != nil {
+					return err
+				}
+			}
+			if ok {
+				return ctx.RenderBlock(w, b.body)
+			}
+		}
+		return nil
+	}
+}
+
+func loop(b *budget) render.BlockCompiler {
+	return func(node render.BlockNode) (func(io.Writer, render.Context) error, error) {
+		stmt, err := expressions.ParseStatement(expressions.LoopStatementSelector, node.Args)
+		if err != nil {
+			return nil, err
+		}
+		return func(w io.Writer, ctx render.Context) error {
+			v, err := ctx.Evaluate(stmt.Loop.Expr)
+			if err != nil {
+				return err
+			}
+			s, err := sliceOf(v, stmt.Loop, ctx)
+			if err != nil {
+				return err
+			}
+			if s.n == 0 && len(node.Clauses) > 0 {
+				return ctx.RenderBlock(w, node.Clauses[0])
+			}
+			return repeat(w, ctx, b, stmt.Loop.Variable, s)
+		}, nil
+	}
+}
+
+// repeat renders a loop's body for each item.
+func repeat(w io.Writer, ctx render.Context, b *budget, name string, s sequence) error {
+	outer, shadowed, cycles := ctx.Get(loopKey), ctx.Get(name), ctx.Get(cycleKey)
+	defer func() {
+		ctx.Set(loopKey, outer)
+		ctx.Set(name, shadowed)
+		ctx.Set(cycleKey, cycles)
+	}()
+	ctx.Set(cycleKey, map[string]int{})
+	for i := range s.n {
+		if err := b.use(0); err != nil {
+			return err
+		}
+		ctx.Set(name, s.at(i))
+		ctx.Set(loopKey, object{
+			"first": i == 0, "last": i == s.n-1, "index": i + 1, "index0": i,
+			"rindex": s.n - i, "rindex0": s.n - i - 1, "length": s.n,
+		})
+		switch err := ctx.RenderChildren(w); {
+		case err == nil:
+		case err.Cause() == errBreak:
+			return nil
+		case err.Cause() != errContinue:
+			return err
+		}
+	}
+	return nil
+}
+
+// sequence is what a loop goes through.
+type sequence struct {
+	n  int
+	at func(int) any
+}
+
+// sliceOf is the value as a sequence, cut by the loop's modifiers.
+func sliceOf(v any, l expressions.Loop, ctx render.Context) (sequence, error) {
+	s := sequenceOf(v)
+	if l.Reversed {
+		all := s
+		s.at = func(i int) any { return all.at(all.n - 1 - i) }
+	}
+	bound := func(e expressions.Expression, what string) (int, bool, error) {
+		if e == nil {
+			return 0, false, nil
+		}
+		v, err := ctx.Evaluate(e)
+		n, ok := v.(int)
+		if err == nil && !ok {
+			err = fmt.Errorf("the %s of a loop must be a whole number", what)
+		}
+		return max(n, 0), true, err
+	}
+	skip, _, err := bound(l.Offset, "offset")
+	if err != nil {
+		return s, err
+	}
+	all := s
+	s.n, s.at = max(all.n-skip, 0), func(i int) any { return all.at(i + skip) }
+	most, has, err := bound(l.Limit, "limit")
+	if has {
+		s.n = min(s.n, most)
+	}
+	return s, err
+}
+
+func sequenceOf(v any) sequence {
+	switch v := v.(type) {
+	case nil:
+		return sequence{}
+	case values.Range:
+		return sequence{max(v.Len(), 0), v.Index}
+	case object:
+		keys := make([]string, 0, len(v))
+		for k := range v {
+			keys = append(keys, k)
+		}
+		sort.Strings(keys)
+		return sequence{len(keys), func(i int) any { return []any{keys[i], v[keys[i]]} }}
+	}
+	if rv := reflect.ValueOf(v); rv.Kind() == reflect.Slice {
+		return sequence{rv.Len(), func(i int) any { return rv.Index(i).Interface() }}
+	}
+	return sequence{}
+}
