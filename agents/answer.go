@@ -78,6 +78,19 @@ func Compose(c *Context, s *Stage, a Answer) (record.Step, error) {
 	if err != nil {
 		return record.Step{}, err
 	}
+	return compose(c, s, a, res)
+}
+
+// ComposeExtracted is Compose for an answer whose fields a model has read: the
+// output is what it found, the body is the whole answer.
+func ComposeExtracted(c *Context, s *Stage, a Answer, found Extracted) (record.Step, error) {
+	a.Usage.Turns += found.Usage.Turns
+	a.Usage.InputTokens += found.Usage.InputTokens
+	a.Usage.OutputTokens += found.Usage.OutputTokens
+	return compose(c, s, a, found.Result)
+}
+
+func compose(c *Context, s *Stage, a Answer, res extract.Result) (_ record.Step, err error) {
 	t := c.Task
 	now := s.now().UnixMilli()
 	step := record.Step{
@@ -123,6 +136,19 @@ func Commit(c *Context, s *Stage, a Answer) (Handle, error) {
 	if err != nil {
 		return Handle{}, err
 	}
+	return commit(s, step)
+}
+
+// CommitExtracted is Commit for an answer whose fields a model has read.
+func CommitExtracted(c *Context, s *Stage, a Answer, found Extracted) (Handle, error) {
+	step, err := ComposeExtracted(c, s, a, found)
+	if err != nil {
+		return Handle{}, err
+	}
+	return commit(s, step)
+}
+
+func commit(s *Stage, step record.Step) (Handle, error) {
 	h, err := s.PutStep(step)
 	if err != nil {
 		return Handle{}, err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"os/signal"
 	"syscall"
@@ -35,6 +36,13 @@ type Finisher interface {
 	Finish(s *Session, step record.Step) (line string, err error)
 }
 
+// Literal is an Adapter whose answers are taken as they are or not at all: no
+// model is asked to read them, whatever the configuration says.
+type Literal interface {
+	// Literal reports whether that holds for this session.
+	Literal(s *Session) bool
+}
+
 // Session is what an adapter works with.
 type Session struct {
 	*Context
@@ -43,6 +51,8 @@ type Session struct {
 	Environ   []string  // of this process
 	Stderr    io.Writer // for people
 	Now       func() time.Time
+
+	extractor Extractor
 }
 
 // Process is an agent's process as the kit sees it.
@@ -53,6 +63,12 @@ type Process struct {
 	Stdout  io.Writer
 	Stderr  io.Writer
 	Now     func() time.Time
+
+	// Transport carries the requests to the model that reads an unreadable answer.
+	// Nil: http.DefaultTransport.
+	Transport http.RoundTripper
+	// Rand makes the fence around such an answer. Nil: crypto/rand.
+	Rand io.Reader
 }
 
 // Main runs an agent as the main function of a program of its own: it reads
@@ -75,9 +91,9 @@ func Main(a Adapter) int {
 	return 0
 }
 
-// Run does one task: adapter, frontmatter, up to MaxCorrections corrections, and
-// the staged step, whose handle is the last line on stdout. What the adapter
-// staged stays there when it fails.
+// Run does one task: adapter, frontmatter, up to MaxCorrections corrections, then
+// the model that is set for reading answers, and the staged step, whose handle is
+// the last line on stdout. What the adapter staged stays there when it fails.
 func Run(ctx context.Context, a Adapter, p Process) (err error) {
 	s, err := OpenSession(p)
 	if err != nil {
@@ -112,7 +128,10 @@ func OpenSession(p Process) (*Session, error) {
 	if err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
-	return &Session{Context: c, Stage: stage, Workspace: p.Dir, Environ: p.Environ, Stderr: p.Stderr, Now: p.Now}, nil
+	return &Session{
+		Context: c, Stage: stage, Workspace: p.Dir, Environ: p.Environ, Stderr: p.Stderr, Now: p.Now,
+		extractor: Extractor{Context: c, Environ: p.Environ, Transport: p.Transport, Rand: p.Rand},
+	}, nil
 }
 
 func checkArgs(c *Context, args []string) error {
@@ -145,21 +164,36 @@ func (s *Session) work(ctx context.Context, a Adapter) (record.Step, error) {
 			return step, err2
 		}
 		if corrections == MaxCorrections {
-			return record.Step{}, s.giveUp(answer, bad)
+			return s.lastResort(ctx, a, answer, bad)
 		}
 		_, _ = fmt.Fprintf(s.Stderr, "%v; asking again (%d of %d)\n", bad, corrections+1, MaxCorrections)
 		answer, err = a.Continue(ctx, s, bad.Complaint)
 	}
 }
 
-// giveUp keeps the last answer as a node, so that the attempt shows it.
-func (s *Session) giveUp(a Answer, bad *AnswerError) error {
+// lastResort has a model read the answer, where one may.
+func (s *Session) lastResort(ctx context.Context, a Adapter, answer Answer, bad *AnswerError) (record.Step, error) {
+	failed := fmt.Errorf("after %d corrections: %w", MaxCorrections, bad)
+	l, ok := a.(Literal)
+	if !s.extractor.Enabled() || ok && l.Literal(s) {
+		return record.Step{}, errors.Join(failed, s.keep(answer))
+	}
+	_, _ = fmt.Fprintf(s.Stderr, "%v; asking model %s to read it\n", bad, s.Task.Extract.Name)
+	found, err := s.extractor.Read(ctx, answer.Text)
+	if err != nil {
+		return record.Step{}, errors.Join(failed, err, s.keep(answer))
+	}
+	return ComposeExtracted(s.Context, s.Stage, answer, found)
+}
+
+// keep stages an answer that could not be taken, so that the attempt shows it.
+func (s *Session) keep(a Answer) error {
 	text := a.Text
 	if len(text) > MaxAnswer {
 		text = text[:MaxAnswer/2]
 	}
 	_, err := s.Stage.Put(node.String, text)
-	return errors.Join(fmt.Errorf("after %d corrections: %w", MaxCorrections, bad), err)
+	return err
 }
 
 func finish(s *Session, a Adapter, step record.Step) (string, error) {

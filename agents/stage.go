@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"strconv"
 	"time"
 
 	"github.com/united-workforce/uwf/gitcas/node"
@@ -58,6 +59,29 @@ func (s *Stage) Get(h node.Hash) (node.Node, error) {
 		return node.Node{}, fmt.Errorf("node %s: %w", h, node.ErrNotFound)
 	}
 	return s.known.Get(h)
+}
+
+// refusedFile counts the answers that were refused. Names that begin with a dot
+// are no nodes.
+const refusedFile = ".refused"
+
+// Refused notes that an answer could not be taken and returns how many that makes
+// in this run. Agents that are no Go programs commit by a process of its own for
+// each answer: the stage is all that these share.
+func (s *Stage) Refused() (int, error) {
+	n := 0
+	b, err := readRegular(s.root, refusedFile, 20)
+	if err == nil {
+		// What can't be read counts from nothing: it only delays the last resort.
+		n, _ = strconv.Atoi(string(b))
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return 0, fmt.Errorf("counting refused answers: %w", err)
+	}
+	n = max(n, 0) + 1
+	if err := s.root.WriteFile(refusedFile, []byte(strconv.Itoa(n)), 0o644); err != nil {
+		return 0, fmt.Errorf("counting refused answers: %w", err)
+	}
+	return n, nil
 }
 
 // Put checks a payload against its schema and stages it. The hash it returns is a

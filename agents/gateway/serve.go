@@ -27,6 +27,16 @@ const (
 	codeTooLarge = "request_too_large"
 )
 
+// OwnCode says whether the code of an error is the gateway's: no other request for
+// the same thing gets further.
+func OwnCode(code string) bool {
+	switch code {
+	case codeKey, codeModel, codePath, codeBudget, codeReplay, codeRecord, codeClosed, codeTooLarge:
+		return true
+	}
+	return false
+}
+
 const countPath = "/messages/count_tokens"
 
 // serve answers one request of a client.

@@ -11,6 +11,8 @@
 //	      $status: done
 //	      ---
 //	      What was done.
+//	    extract: true          # a model may read the output that can't be taken, as for
+//	                           #   other agents; without it no model is ever asked
 //	    delay: 200ms           # before anything else
 //	    write: {src/a.go: "package a\n"}   # files of the workspace
 //	    delete: [old.go]
@@ -28,5 +30,5 @@
 //	    handle: "XYZ"          # print this instead of the handle; "" prints nothing
 //	    as: {role: other, start: HASH, prev: HASH, agent: name}   # a step that lies
 //
-// It never calls a model and never reads anything but its script and its task.
+// It never calls a model itself and never reads anything but its script and its task.
 package mock

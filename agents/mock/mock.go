@@ -46,6 +46,7 @@ type Agent struct {
 var (
 	_ agents.Adapter  = (*Agent)(nil)
 	_ agents.Finisher = (*Agent)(nil)
+	_ agents.Literal  = (*Agent)(nil)
 )
 
 // Run plays the entry of the script that fits the task. It implements
@@ -77,6 +78,10 @@ func (a *Agent) Run(ctx context.Context, s *agents.Session) (agents.Answer, erro
 func (a *Agent) Continue(context.Context, *agents.Session, string) (agents.Answer, error) {
 	return a.answer()
 }
+
+// Literal keeps models away from what the script says, unless the script wants one
+// to read it: a mock costs nothing. It implements agents.Literal.
+func (a *Agent) Literal(*agents.Session) bool { return !a.entry.Extract }
 
 // Finish lies where the script says so. It implements agents.Finisher.
 func (a *Agent) Finish(s *agents.Session, step record.Step) (string, error) {

@@ -46,6 +46,7 @@ type Entry struct {
 	Exit     *int
 	Kill     bool
 	Handle   *string
+	Extract  bool
 	As       As
 }
 
@@ -213,6 +214,7 @@ func (p *parser) entry(n *yaml.Node) Entry {
 		"daemon":   p.flag(&e.Daemon),
 		"stage":    p.textMap(&e.Stage),
 		"hang":     p.flag(&e.Hang),
+		"extract":  p.flag(&e.Extract),
 		"exit":     func(n *yaml.Node) { e.Exit = new(int); p.number(e.Exit, 0)(n) },
 		"kill":     p.flag(&e.Kill),
 		"handle":   func(n *yaml.Node) { e.Handle = new(string); p.text(e.Handle)(n) },

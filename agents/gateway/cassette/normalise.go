@@ -18,8 +18,8 @@ func PathRule(folder, name string) Rule {
 	return Rule{Pattern: regexp.MustCompile(regexp.QuoteMeta(strings.TrimRight(folder, "/"))), With: strings.ReplaceAll(name, "$", "$$")}
 }
 
-// DefaultRules replace thread ids, node hashes and commit ids, UUIDs, temporary
-// folders, loopback ports, dates and clock times, durations (go test's "(cached)"
+// DefaultRules replace thread ids, node hashes and commit ids, UUIDs, the random
+// words of fences around text that is not trusted, temporary folders, loopback ports, dates and clock times, durations (go test's "(cached)"
 // among them), memory addresses and goroutine numbers.
 func DefaultRules() []Rule {
 	rule := func(pattern, with string) Rule { return Rule{Pattern: regexp.MustCompile(pattern), With: with} }
@@ -28,6 +28,7 @@ func DefaultRules() []Rule {
 		rule(`\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b`, "<uuid>"),
 		rule(`\b[0-9a-f]{40}\b`, "<commit>"),
 		rule(`\b[0-9A-F][0-9A-HJKMNP-TV-Z]{12}\b`, "<hash>"),
+		rule(`\b[0-9a-f]{18}\b`, "<fence>"),
 		rule(`(?:/private)?/(?:tmp|var/tmp|var/folders)/[^\s"'`+"`"+`<>()\[\]{}:;,]*`, "<tmp>"),
 		rule(`\b(127\.0\.0\.1|localhost|\[::1\]):\d{2,5}\b`, "$1:<port>"),
 		rule(`\b\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?: ?(?:Z|[+-]\d{2}:?\d{2}))?)?`, "<date>"),

@@ -17,7 +17,7 @@ import (
 )
 
 // Options are what the commands need of their process. All fields but Transport
-// are required.
+// and Rand are required.
 type Options struct {
 	Stdin   io.Reader
 	Stdout  io.Writer
@@ -27,6 +27,8 @@ type Options struct {
 	Now     func() time.Time
 	// Transport carries the model's requests. Nil: http.DefaultTransport.
 	Transport http.RoundTripper
+	// Rand makes the fence around an answer that a model reads. Nil: crypto/rand.
+	Rand io.Reader
 }
 
 // Names are the agents of this binary, for agents.Options.Own.
@@ -48,7 +50,7 @@ language, the whole protocol is:
   uwf agent context --prompt      what to do
   uwf agent commit answer.md      check the answer, stage the step, print the handle`,
 	}
-	return app.Group(cmd, newBuiltinCmd(o), newMockCmd(o), newContextCmd(o), newCommitCmd(o))
+	return app.Group(cmd, newBuiltinCmd(o), newMockCmd(o), newContextCmd(o), newCommitCmd(o), newJQCmd(o))
 }
 
 // process is the agent's process as the kit sees it.
@@ -56,6 +58,7 @@ func (o Options) process(args []string) (agents.Process, error) {
 	dir, err := o.Getwd()
 	return agents.Process{
 		Args: args, Environ: o.Environ, Dir: dir, Stdout: o.Stdout, Stderr: o.Stderr, Now: o.Now,
+		Transport: o.Transport, Rand: o.Rand,
 	}, err
 }
 

@@ -13,6 +13,8 @@ import (
 	"github.com/united-workforce/uwf/agents"
 	"github.com/united-workforce/uwf/agents/agenttest"
 	"github.com/united-workforce/uwf/agents/builtin"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
 )
 
@@ -25,8 +27,8 @@ func TestMain(m *testing.M) {
 		cmd.SetArgs(os.Args[2:])
 		cmd.SilenceUsage, cmd.SilenceErrors = true, true
 		if err := cmd.Execute(); err != nil {
-			_, _ = io.WriteString(os.Stderr, err.Error()+"\n")
-			os.Exit(1)
+			_, _ = io.WriteString(os.Stderr, app.Message(err)+"\n")
+			os.Exit(app.ExitCode(err))
 		}
 		os.Exit(0)
 	}
@@ -60,6 +62,13 @@ func TestContext(t *testing.T) {
 		{[]string{"context", "--prompt"}, "Do it.\n"},
 		{[]string{"context", "--schema"}, `"title": "demo.developer"`},
 		{[]string{"context", "--node", string(*task.Prev)}, `"type": "108DB063KRQWW"`},
+		{[]string{"context", "--field", "role"}, "developer\n"},
+		{[]string{"context", "--field", "step"}, "2\n"},
+		{[]string{"context", "--field", "statuses"}, "done\nfailed\n"},
+		{[]string{"context", "--field", "statuses.1"}, "failed\n"},
+		{[]string{"context", "--field", "run"}, `{"attempt":`},
+		{[]string{"context", "--schema", "--field", "properties.$status.enum"}, "done\nfailed\n"},
+		{[]string{"context", "--node", string(*task.Prev), "--field", "payload.role"}, "developer\n"},
 	}
 	for _, tt := range tests {
 		p := agenttest.NewProcess(t, task)
@@ -68,7 +77,10 @@ func TestContext(t *testing.T) {
 		}
 	}
 	p := agenttest.NewProcess(t, task)
-	for _, args := range [][]string{{"context", "--node", "x"}, {"context", "--node", "0000000000000"}, {"context", "--prompt", "--schema"}, {"context", "x"}, {"nonsense"}} {
+	if err := uwf(t, p, "", "context", "--field", "model.alias"); err != nil || p.Out.Len() > 0 {
+		t.Errorf("a field that is not set: %q, %v", p.Out, err)
+	}
+	for _, args := range [][]string{{"context", "--node", "x"}, {"context", "--node", "0000000000000"}, {"context", "--prompt", "--schema"}, {"context", "x"}, {"nonsense"}, {"context", "--field", "rolle"}, {"context", "--field", ""}, {"context", "--field", "role", "--prompt"}} {
 		if err := uwf(t, p, "", args...); err == nil {
 			t.Errorf("%v went through", args)
 		}
@@ -110,6 +122,35 @@ func TestCommit(t *testing.T) {
 	}
 }
 
+// Turns that a script stages are referred to by their places.
+func TestCommitTurns(t *testing.T) {
+	p := agenttest.NewProcess(t, agenttest.Task(t))
+	detail := filepath.Join(t.TempDir(), "detail.json")
+	if err := os.WriteFile(detail, []byte(`[
+		{"type": "`+string(record.BuiltinTurnSchema)+`", "payload": {"role": "assistant", "content": "{\"$node\": 1}", "toolCalls": null, "reasoning": null}},
+		{"type": "`+string(record.BuiltinTurnSchema)+`", "payload": {"role": "assistant", "content": "two", "toolCalls": null, "reasoning": null}},
+		{"type": "`+string(record.BuiltinDetailSchema)+`", "payload": {"sessionId": "s", "model": "m", "duration": 1, "turnCount": 2, "turns": [{"$node": 1}, {"$node": 2}]}}
+	]`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := uwf(t, p, good, "commit", "--detail", detail); err != nil {
+		t.Fatal(err)
+	}
+	nodes := p.Nodes(t)
+	payload, _ := nodes[p.Step(t).Detail].Payload.(map[string]any)
+	turns, _ := payload["turns"].([]any)
+	if len(turns) != 2 {
+		t.Fatalf("detail %v", payload)
+	}
+	for i, want := range []string{`{"$node": 1}`, "two"} {
+		h, _ := turns[i].(string)
+		turn, _ := nodes[node.Hash(h)].Payload.(map[string]any)
+		if turn["content"] != want {
+			t.Errorf("turn %d is %v", i+1, turn)
+		}
+	}
+}
+
 func TestCommitRefuses(t *testing.T) {
 	bad := func(text string) string {
 		file := filepath.Join(t.TempDir(), "f.json")
@@ -122,26 +163,34 @@ func TestCommitRefuses(t *testing.T) {
 		stdin string
 		args  []string
 		want  string
+		code  int // 1: another answer may do better
 	}{
-		{"no frontmatter", nil, "Your answer could not be used"},
-		{"---\n$status: maybe\n---\n", nil, "done"},
-		{strings.Repeat("x", agents.MaxAnswer+1), nil, "too large"},
-		{good, []string{"/no/such/file"}, "no such file"},
-		{good, []string{"--usage", "{"}, "--usage"},
-		{good, []string{"--usage", `{"turns":-1}`}, "negative"},
-		{good, []string{"--usage", `{"tokens":1}`}, "unknown field"},
-		{good, []string{"--detail", "/no/such/file"}, "no such file"},
-		{good, []string{"--detail", bad("[]")}, "holds no node"},
-		{good, []string{"--detail", bad("{}")}, "a node is"},
-		{good, []string{"--detail", bad(`{"type":"x","payload":1}`)}, "node 1"},
-		{good, []string{"--detail", bad(`{"type":"EWDF8D2DQ06CK","payload":{}}`)}, "sessionId"},
-		{good, []string{"--detail", bad(`{"type":"0000000000000","payload":{}}`)}, "not in the agent's context"},
+		{"no frontmatter", nil, "Your answer could not be used", 1},
+		{"---\n$status: maybe\n---\n", nil, "done", 1},
+		{strings.Repeat("x", agents.MaxAnswer+1), nil, "too large", 1},
+		{"no frontmatter", []string{"--extract", "always"}, "Your answer could not be used", 1}, // no model is set
+		{good, []string{"/no/such/file"}, "no such file", 2},
+		{good, []string{"--usage", "{"}, "--usage", 2},
+		{good, []string{"--usage", `{"turns":-1}`}, "negative", 2},
+		{good, []string{"--usage", `{"tokens":1}`}, "unknown field", 2},
+		{good, []string{"--extract", "sometimes"}, "auto, always or never", 2},
+		{good, []string{"--detail", "/no/such/file"}, "no such file", 2},
+		{good, []string{"--detail", bad("[]")}, "holds no node", 2},
+		{good, []string{"--detail", bad("{}")}, "a node is", 2},
+		{good, []string{"--detail", bad(`{"type":"x","payload":1}`)}, "node 1", 2},
+		{good, []string{"--detail", bad(`{"type":"EWDF8D2DQ06CK","payload":{}}`)}, "sessionId", 2},
+		{good, []string{"--detail", bad(`{"type":"0000000000000","payload":{}}`)}, "not in the agent's context", 2},
+		{good, []string{"--detail", bad(`{"type":"7VQ43ZSJTEWA7","payload":{"$node":1}}`)}, "one of the 0 before it", 2},
+		{good, []string{"--detail", bad(`[{"type":"7VQ43ZSJTEWA7","payload":"x"},{"type":"7VQ43ZSJTEWA7","payload":[{"$node":"1"}]}]`)}, "node 2", 2},
 	}
 	for _, tt := range tests {
 		p := agenttest.NewProcess(t, agenttest.Task(t))
 		err := uwf(t, p, tt.stdin, append([]string{"commit"}, tt.args...)...)
-		if err == nil || !strings.Contains(err.Error(), tt.want) || p.Out.Len() > 0 {
-			t.Errorf("commit %v of %.20q: %v, printed %q", tt.args, tt.stdin, err, p.Out)
+		if err == nil || !strings.Contains(err.Error()+p.Err.String(), tt.want) || p.Out.Len() > 0 {
+			t.Errorf("commit %v of %.20q: %v, printed %q and %q", tt.args, tt.stdin, err, p.Out, p.Err)
+		}
+		if want := tt.code; app.ExitCode(err) != want {
+			t.Errorf("commit %v of %.20q: exit code %d, want %d", tt.args, tt.stdin, app.ExitCode(err), want)
 		}
 	}
 }

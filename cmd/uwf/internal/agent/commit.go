@@ -2,58 +2,102 @@ package agent
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/united-workforce/uwf/agents"
-	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
 	"github.com/united-workforce/uwf/gitcas/record"
 )
 
-// maxDetail bounds the file of --detail, in bytes.
-const maxDetail = 64 << 20
+// The exit codes of `uwf agent commit` besides 0.
+const (
+	codeRefused = 1 // the answer can't be taken, another one may be
+	codeFailed  = 2 // no other answer would help
+)
+
+// When a model may read an answer that can't be taken.
+const (
+	extractAuto   = "auto"   // once the corrections are used up
+	extractAlways = "always" // at once
+	extractNever  = "never"
+)
 
 // commitOptions are the flags of `uwf agent commit`.
 type commitOptions struct {
 	Options
-	file   string // of the answer; "-": stdin
-	detail string // file with nodes; empty: none
-	usage  string // JSON; empty: none
+	file    string // of the answer; "-": stdin
+	detail  string // file with nodes; empty: none
+	usage   string // JSON; empty: none
+	extract string
 }
+
+// failedError is a failure that another answer does not cure.
+type failedError struct{ err error }
+
+func (e *failedError) Error() string { return e.err.Error() }
+func (e *failedError) Unwrap() error { return e.err }
+
+// ExitCode tells it from a refused answer.
+func (e *failedError) ExitCode() int { return codeFailed }
 
 func newCommitCmd(o Options) *cobra.Command {
 	c := commitOptions{Options: o, file: "-"}
 	cmd := &cobra.Command{
 		Use:   "commit [FILE|-]",
 		Short: "Check an answer, stage its step, and print the handle",
-		Long: `Check an answer, stage its step, and print the handle.
+		Long: `Check an answer, stage its step, and print the handle, which must be the last line
+that the agent prints.
 
 The answer is Markdown with the frontmatter that the prompt asks for, in FILE or on
 stdin. When it does not fit, the command exits 1, and what it prints on stderr can
-be given to the model as it is: let it answer again, and commit that.
+be given to the model as it is: let it answer again, and commit that. Any other
+failure exits 2: no other answer would help.
+
+An answer that is refused for the third time in a run is read by the model that is
+set for this (modelOverrides.extract, models.extract, models.default, defaultModel),
+if there is one; its fields are checked like any others, and the answer is kept
+whole as the body. --extract always does so at once, for agents that can't be asked
+again; --extract never does not.
 
 --detail names a JSON file with a node {"type", "payload"}, or a list of nodes of
-which the last is the detail and refers to the others. --usage is a JSON object:
+which the last is the detail and refers to the others: {"$node": N} stands for the
+hash of the list's item N, from 1. --usage is a JSON object:
 {"turns", "inputTokens", "outputTokens", "costUsd"}.`,
+		Example: `  uwf agent commit answer.md
+  printf -- '---\n$status: done\n---\nAll is well.\n' | uwf agent commit
+  uwf agent commit answer.md --detail turns.json --usage '{"turns": 2, "inputTokens": 900}'`,
 		Args: cobra.MaximumNArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
 				c.file = args[0]
 			}
-			return c.run()
+			if !slices.Contains([]string{extractAuto, extractAlways, extractNever}, c.extract) {
+				return app.Usagef("--extract %s: it is %s, %s or %s", c.extract, extractAuto, extractAlways, extractNever)
+			}
+			err := c.run(cmd.Context())
+			if code := (interface{ ExitCode() int })(nil); err != nil && !errors.As(err, &code) {
+				return &failedError{err}
+			}
+			return err
 		},
 	}
 	cmd.Flags().StringVar(&c.detail, "detail", "", "`FILE` with the nodes that tell how the answer came about")
 	cmd.Flags().StringVar(&c.usage, "usage", "", "what the run cost, as `JSON`")
+	cmd.Flags().StringVar(&c.extract, "extract", extractAuto, "`WHEN` a model reads an answer that can't be taken: auto (the third time), always, never")
 	return cmd
 }
 
-func (o commitOptions) run() (err error) {
+func (o commitOptions) run(ctx context.Context) (err error) {
 	text, err := o.answer()
 	if err != nil {
 		return err
@@ -76,15 +120,54 @@ func (o commitOptions) run() (err error) {
 	if err != nil {
 		return err
 	}
-	handle, err := agents.Commit(c, stage, agents.Answer{Text: text, Detail: detail, Usage: usage})
+	a := agents.Answer{Text: text, Detail: detail, Usage: usage}
+	handle, err := agents.Commit(c, stage, a)
 	var bad *agents.AnswerError
 	if errors.As(err, &bad) {
-		return errors.New(bad.Complaint)
+		handle, err = o.lastResort(ctx, c, stage, a, bad)
 	}
 	if err != nil {
 		return err
 	}
 	_, err = fmt.Fprintln(o.Stdout, handle)
+	return err
+}
+
+// lastResort has a model read an answer that can't be taken, where it is time for
+// that. Else the agent is told what is wrong with it.
+func (o commitOptions) lastResort(ctx context.Context, c *agents.Context, stage *agents.Stage, a agents.Answer, bad *agents.AnswerError) (agents.Handle, error) {
+	refused, err := stage.Refused()
+	if err != nil {
+		return agents.Handle{}, err
+	}
+	e := agents.Extractor{Context: c, Environ: o.Environ, Transport: o.Transport, Rand: o.Rand}
+	due := o.extract == extractAlways || o.extract == extractAuto && refused > agents.MaxCorrections
+	if !due || !e.Enabled() {
+		return agents.Handle{}, o.complain(bad)
+	}
+	found, err := e.Read(ctx, a.Text)
+	if err != nil {
+		if err := o.note(err.Error()); err != nil {
+			return agents.Handle{}, err
+		}
+		return agents.Handle{}, o.complain(bad)
+	}
+	if err := o.note(fmt.Sprintf("the answer had no usable frontmatter; model %s read it", found.Model)); err != nil {
+		return agents.Handle{}, err
+	}
+	return agents.CommitExtracted(c, stage, a, found)
+}
+
+// complain prints what to tell the model, and nothing else.
+func (o commitOptions) complain(bad *agents.AnswerError) error {
+	if _, err := fmt.Fprintln(o.Stderr, strings.TrimRight(output.Clean(bad.Complaint), "\n")); err != nil {
+		return err
+	}
+	return &app.Exit{Code: codeRefused}
+}
+
+func (o commitOptions) note(text string) error {
+	_, err := fmt.Fprintf(o.Stderr, "uwf: %s\n", output.Clean(text))
 	return err
 }
 
@@ -120,54 +203,4 @@ func parseUsage(text string) (record.Usage, error) {
 		return u, errors.New("--usage: nothing in it may be negative")
 	}
 	return u, nil
-}
-
-// stageDetail stages the nodes of a file and returns the last one's hash.
-func stageDetail(stage *agents.Stage, file string) (node.Hash, error) {
-	if file == "" {
-		return "", nil
-	}
-	info, err := os.Stat(file)
-	if err != nil {
-		return "", fmt.Errorf("reading the detail: %w", err)
-	}
-	if info.Size() > maxDetail {
-		return "", fmt.Errorf("reading the detail: %s is larger than %d bytes", file, maxDetail)
-	}
-	b, err := os.ReadFile(file)
-	if err != nil {
-		return "", fmt.Errorf("reading the detail: %w", err)
-	}
-	v, err := node.ParseJSON(b)
-	if err != nil {
-		return "", fmt.Errorf("reading the detail %s: %w", file, err)
-	}
-	list, ok := v.([]any)
-	if !ok {
-		list = []any{v}
-	}
-	var last node.Hash
-	for i, item := range list {
-		if last, err = stageNode(stage, item); err != nil {
-			return "", fmt.Errorf("detail %s, node %d: %w", file, i+1, err)
-		}
-	}
-	if last == "" {
-		return "", fmt.Errorf("detail %s: it holds no node", file)
-	}
-	return last, nil
-}
-
-func stageNode(stage *agents.Stage, v any) (node.Hash, error) {
-	m, ok := v.(map[string]any)
-	typ, isText := m["type"].(string)
-	payload, has := m["payload"]
-	if !ok || !isText || !has {
-		return "", errors.New(`a node is {"type": HASH, "payload": …}`)
-	}
-	h, err := node.ParseHash(typ)
-	if err != nil {
-		return "", err
-	}
-	return stage.Put(h, payload)
 }

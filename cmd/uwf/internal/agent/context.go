@@ -1,77 +1,190 @@
 package agent
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/united-workforce/uwf/agents"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas/node"
 )
 
+// contextOptions are the flags of `uwf agent context`.
+type contextOptions struct {
+	Options
+	prompt, schema bool
+	node           string
+	field          string
+}
+
 func newContextCmd(o Options) *cobra.Command {
-	var prompt, schema bool
-	var hash string
+	c := contextOptions{Options: o}
 	cmd := &cobra.Command{
 		Use:   "context",
 		Short: "Print the task, its prompt, its output schema or a node of the thread",
 		Long: `Print the task of the running step as JSON: thread, role, prompt, statuses and
-more. With a flag, print one part of it as it is.`,
+more. With a flag, print one part of it as it is.
+
+--field NAME prints one field for scripts: text and numbers as they are, a list one
+item a line, anything else as JSON. A dotted name goes deeper (model.alias,
+statuses.0), and a field that is not there prints nothing. With --node it is a field
+of that node (payload, payload.output).`,
+		Example: `  uwf agent context
+  uwf agent context --prompt
+  uwf agent context --field statuses
+  uwf agent context --node "$(uwf agent context --field prev)" --field payload.role`,
 		Args: cobra.NoArgs,
-		RunE: func(_ *cobra.Command, _ []string) (err error) {
-			c, err := agents.LoadContext(o.getenv(agents.EnvContext))
-			if err != nil {
-				return err
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if cmd.Flags().Changed("field") && c.field == "" {
+				return app.Usagef("--field: name one, such as role or model.alias")
 			}
-			defer func() { err = errors.Join(err, c.Close()) }()
-			switch {
-			case prompt:
-				_, err = io.WriteString(o.Stdout, c.Task.Prompt)
-				return err
-			case schema:
-				s, err := c.OutputSchema()
-				if err != nil {
-					return err
-				}
-				return printJSON(o.Stdout, s)
-			case hash != "":
-				return o.printNode(c, hash)
-			}
-			return printJSON(o.Stdout, c.Task)
+			return c.run()
 		},
 	}
-	cmd.Flags().BoolVar(&prompt, "prompt", false, "print the prompt")
-	cmd.Flags().BoolVar(&schema, "schema", false, "print the JSON schema of the output")
-	cmd.Flags().StringVar(&hash, "node", "", "print the node with this `HASH`")
+	cmd.Flags().BoolVar(&c.prompt, "prompt", false, "print the prompt")
+	cmd.Flags().BoolVar(&c.schema, "schema", false, "print the JSON schema of the output")
+	cmd.Flags().StringVar(&c.node, "node", "", "print the node with this `HASH`")
+	cmd.Flags().StringVar(&c.field, "field", "", "print the field `NAME` alone, without quotes")
 	cmd.MarkFlagsMutuallyExclusive("prompt", "schema", "node")
+	cmd.MarkFlagsMutuallyExclusive("prompt", "field")
 	return cmd
 }
 
-func (o Options) printNode(c *agents.Context, hash string) error {
-	h, err := node.ParseHash(hash)
+func (o contextOptions) run() (err error) {
+	c, err := agents.LoadContext(o.getenv(agents.EnvContext))
 	if err != nil {
 		return err
 	}
-	n, err := c.Get(h)
+	defer func() { err = errors.Join(err, c.Close()) }()
+	if o.prompt {
+		_, err = io.WriteString(o.Stdout, c.Task.Prompt)
+		return err
+	}
+	text, err := o.part(c)
 	if err != nil {
 		return err
 	}
-	b, err := node.EncodeFile(n)
-	if err != nil {
-		return err
+	if o.field != "" {
+		if err := o.checkField(); err != nil {
+			return err
+		}
+		if text, err = fieldOf(text, o.field); err != nil {
+			return err
+		}
 	}
-	_, err = o.Stdout.Write(b)
+	_, err = o.Stdout.Write(text)
 	return err
 }
 
-func printJSON(w io.Writer, v any) error {
+// part is the JSON of what was asked for.
+func (o contextOptions) part(c *agents.Context) ([]byte, error) {
+	switch {
+	case o.schema:
+		s, err := c.OutputSchema()
+		if err != nil {
+			return nil, err
+		}
+		return indented(s)
+	case o.node != "":
+		h, err := node.ParseHash(o.node)
+		if err != nil {
+			return nil, &app.UsageError{Err: err}
+		}
+		n, err := c.Get(h)
+		if err != nil {
+			return nil, err
+		}
+		return node.EncodeFile(n)
+	}
+	return indented(c.Task)
+}
+
+func indented(v any) ([]byte, error) {
 	b, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
-		return fmt.Errorf("printing JSON: %w", err)
+		return nil, fmt.Errorf("printing JSON: %w", err)
 	}
-	_, err = fmt.Fprintf(w, "%s\n", b)
-	return err
+	return append(b, '\n'), nil
+}
+
+// checkField refuses a field that no task has: a mistyped name must not look like
+// one that is not set.
+func (o contextOptions) checkField() error {
+	if o.schema || o.node != "" {
+		return nil
+	}
+	var known []string
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[thread.Task]()) {
+		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" && name != "-" {
+			known = append(known, name)
+		}
+	}
+	name, _, _ := strings.Cut(o.field, ".")
+	if slices.Contains(known, name) {
+		return nil
+	}
+	return &app.UnknownError{What: "field of the task", ID: name, Near: app.Near(name, known), See: "uwf agent context"}
+}
+
+// fieldOf is one field of a JSON text, as a script can use it. A field that is not
+// there is empty: many are there only sometimes.
+func fieldOf(text []byte, name string) ([]byte, error) {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	var v any
+	if err := d.Decode(&v); err != nil {
+		return nil, fmt.Errorf("reading the field %q: %w", name, err)
+	}
+	for key := range strings.SplitSeq(name, ".") {
+		v = child(v, key)
+	}
+	list, ok := v.([]any)
+	if !ok {
+		list = []any{v}
+	}
+	var out bytes.Buffer
+	for _, e := range list {
+		if e == nil {
+			continue
+		}
+		line, err := plain(e)
+		if err != nil {
+			return nil, err
+		}
+		out.WriteString(line + "\n")
+	}
+	return out.Bytes(), nil
+}
+
+func child(v any, key string) any {
+	switch x := v.(type) {
+	case map[string]any:
+		return x[key]
+	case []any:
+		if i, err := strconv.Atoi(key); err == nil && i >= 0 && i < len(x) {
+			return x[i]
+		}
+	}
+	return nil
+}
+
+func plain(v any) (string, error) {
+	switch x := v.(type) {
+	case string:
+		return x, nil
+	case json.Number:
+		return x.String(), nil
+	}
+	b, err := json.Marshal(v)
+	return string(b), err
 }

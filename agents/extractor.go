@@ -1,0 +1,229 @@
+package agents
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	openai "github.com/sashabaranov/go-openai"
+
+	"github.com/united-workforce/uwf/agents/gateway"
+	"github.com/united-workforce/uwf/engine/extract"
+	"github.com/united-workforce/uwf/gitcas/record"
+)
+
+const (
+	// extractTimeout is the time for one reply of the model that reads a report.
+	extractTimeout = 5 * time.Minute
+	// maxReply is the largest reply that is read, in bytes.
+	maxReply = 8 << 20
+	// reportShare is how much of a model's window the report may take; the rest is
+	// for the schema and the reply.
+	reportShare = 0.5
+	// bytesPerToken is a cautious guess; real text has three to four.
+	bytesPerToken = 3
+)
+
+// ErrNoExtract: no model may read the answer, because none is configured for it.
+var ErrNoExtract = errors.New("no model is set for reading answers (modelOverrides.extract, or a model named extract)")
+
+// Extractor has a model read an answer that the agent could not put into the form
+// which its role needs. It is the last resort after the corrections. The model is
+// asked through the gateway of the run, which counts what it costs.
+type Extractor struct {
+	Context   *Context
+	Environ   []string
+	Transport http.RoundTripper // nil: http.DefaultTransport
+	Rand      io.Reader         // for the fence around the answer; nil: crypto/rand
+}
+
+// Extracted is what the model found, and what it cost.
+type Extracted struct {
+	Result extract.Result
+	Model  string
+	Usage  record.Usage
+}
+
+// Enabled reports whether there is a model to ask.
+func (e Extractor) Enabled() bool {
+	return e.Context.Task.Extract != nil && Getenv(e.Environ, gateway.EnvURL) != ""
+}
+
+// Read asks the model for the fields of an answer, and once more when its reply
+// does not fit. What the fields say is checked like any answer's. Usage is set
+// also when there is an error.
+func (e Extractor) Read(ctx context.Context, text string) (Extracted, error) {
+	var out Extracted
+	if !e.Enabled() {
+		return out, ErrNoExtract
+	}
+	out.Model = e.Context.Task.Extract.Name
+	if len(text) > MaxAnswer {
+		return out, fmt.Errorf("reading the answer by model %s: it has %d bytes, and at most %d are stored", out.Model, len(text), MaxAnswer)
+	}
+	q, err := e.question(text)
+	if err != nil {
+		return out, err
+	}
+	talk, err := e.open(q)
+	if err != nil {
+		return out, err
+	}
+	for tries := 1; ; tries++ {
+		reply, err := talk.ask(ctx)
+		out.Usage = talk.usage
+		if err != nil {
+			return out, fmt.Errorf("reading the answer by model %s: %w", out.Model, err)
+		}
+		if out.Result, err = q.Reply(reply); err == nil {
+			return out, nil
+		}
+		if tries == 2 || errors.Is(err, extract.ErrUnsaid) || errors.Is(err, extract.ErrSchema) {
+			return out, fmt.Errorf("reading the answer by model %s: %w", out.Model, err)
+		}
+		talk.say(openai.ChatMessageRoleAssistant, cmp.Or(reply, "{}")) // an empty message is refused
+		talk.say(openai.ChatMessageRoleUser, extract.ReplyComplaint(err))
+	}
+}
+
+func (e Extractor) question(text string) (extract.Question, error) {
+	t := e.Context.Task
+	schema, err := e.Context.OutputSchema()
+	if err != nil {
+		return extract.Question{}, err
+	}
+	source := e.Rand
+	if source == nil {
+		source = rand.Reader
+	}
+	var word [9]byte
+	if _, err := io.ReadFull(source, word[:]); err != nil {
+		return extract.Question{}, fmt.Errorf("making a fence around the answer: %w", err)
+	}
+	return extract.Question{
+		Report: text, Schema: schema, Statuses: t.Statuses, Suspends: t.Suspends, Fence: hex.EncodeToString(word[:]),
+		Room: int(float64(t.Extract.Window) * reportShare * bytesPerToken),
+	}, nil
+}
+
+// extractTalk is the conversation with the model.
+type extractTalk struct {
+	client  *openai.Client
+	request openai.ChatCompletionRequest
+	forms   []*openai.ChatCompletionResponseFormat // left to try, the strictest first
+	usage   record.Usage
+}
+
+func (e Extractor) open(q extract.Question) (*extractTalk, error) {
+	system, message, err := q.Texts()
+	if err != nil {
+		return nil, err
+	}
+	schema, err := json.Marshal(q.ReplySchema())
+	if err != nil {
+		return nil, fmt.Errorf("writing the schema of the reply: %w", err)
+	}
+	transport := e.Transport
+	if transport == nil {
+		transport = http.DefaultTransport
+	}
+	cfg := openai.DefaultConfig(Getenv(e.Environ, gateway.EnvKey))
+	cfg.BaseURL = Getenv(e.Environ, gateway.EnvURL) + "/v1"
+	cfg.HTTPClient = &http.Client{Transport: cappedBodies{transport}, Timeout: extractTimeout}
+	talk := &extractTalk{
+		client:  openai.NewClientWithConfig(cfg),
+		request: openai.ChatCompletionRequest{Model: cmp.Or(e.Context.Task.Extract.Alias, e.Context.Task.Extract.Name)},
+		forms: []*openai.ChatCompletionResponseFormat{
+			{Type: openai.ChatCompletionResponseFormatTypeJSONSchema, JSONSchema: &openai.ChatCompletionResponseFormatJSONSchema{
+				Name: "fields_of_the_report", Schema: json.RawMessage(schema),
+			}},
+			{Type: openai.ChatCompletionResponseFormatTypeJSONObject},
+			nil,
+		},
+	}
+	talk.say(openai.ChatMessageRoleSystem, system)
+	talk.say(openai.ChatMessageRoleUser, message)
+	return talk, nil
+}
+
+func (t *extractTalk) say(role, text string) {
+	t.request.Messages = append(t.request.Messages, openai.ChatCompletionMessage{Role: role, Content: text})
+}
+
+// ask makes one model call. Where the provider refuses the form of the reply, it
+// is asked for a looser one, and by words alone in the end.
+func (t *extractTalk) ask(ctx context.Context) (string, error) {
+	for {
+		t.request.ResponseFormat = t.forms[0]
+		resp, err := t.client.CreateChatCompletion(ctx, t.request)
+		if err == nil {
+			return t.take(resp)
+		}
+		if ctx.Err() != nil {
+			return "", context.Cause(ctx)
+		}
+		if len(t.forms) == 1 || !refusesForm(err) {
+			return "", err
+		}
+		t.forms = t.forms[1:]
+	}
+}
+
+// refusesForm: a server that does not know response_format, or not this one, says
+// so in words of its own; what the gateway itself refuses stays refused.
+func refusesForm(err error) bool {
+	status := 0
+	var request *openai.RequestError // a body that is no error of OpenAI's form
+	var api *openai.APIError
+	switch {
+	case errors.As(err, &api):
+		if code, ok := api.Code.(string); ok && gateway.OwnCode(code) {
+			return false
+		}
+		status = api.HTTPStatusCode
+	case errors.As(err, &request):
+		status = request.HTTPStatusCode
+	}
+	return status == http.StatusBadRequest || status == http.StatusUnprocessableEntity || status == http.StatusNotImplemented
+}
+
+func (t *extractTalk) take(resp openai.ChatCompletionResponse) (string, error) {
+	t.usage.Turns++
+	t.usage.InputTokens += int64(resp.Usage.PromptTokens)
+	t.usage.OutputTokens += int64(resp.Usage.CompletionTokens)
+	if len(resp.Choices) == 0 {
+		return "", errors.New("it gave an answer without choices")
+	}
+	choice := resp.Choices[0]
+	switch {
+	case choice.Message.Refusal != "":
+		return "", fmt.Errorf("it refused: %q", shorten(choice.Message.Refusal, 200))
+	case choice.FinishReason == openai.FinishReasonLength:
+		return "", errors.New("its reply was cut off at the output limit")
+	case choice.FinishReason == openai.FinishReasonContentFilter:
+		return "", errors.New("its content filter refused")
+	}
+	return choice.Message.Content, nil
+}
+
+// cappedBodies bounds responses.
+type cappedBodies struct{ next http.RoundTripper }
+
+func (c cappedBodies) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := c.next.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	resp.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.LimitReader(resp.Body, maxReply), resp.Body}
+	return resp, nil
+}
