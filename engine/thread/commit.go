@@ -214,10 +214,10 @@ func (r *stepRun) ourEnd(ctx context.Context, v *gitcas.View) (gitcas.Entry, git
 
 // sameThread compares entries by all that the step was worked out from: comment,
 // pull request and attempts may change meanwhile, and a pause only concerns the
-// step after it.
+// step after it. What the steps used follows from the head.
 func sameThread(a, b gitcas.Entry) bool {
-	a.Comment, a.PR, a.Attempts, a.Pause = 0, 0, nil, nil
-	b.Comment, b.PR, b.Attempts, b.Pause = 0, 0, nil, nil
+	a.Comment, a.PR, a.Attempts, a.Pause, a.Used = 0, 0, nil, nil, gitcas.Used{}
+	b.Comment, b.PR, b.Attempts, b.Pause, b.Used = 0, 0, nil, nil, gitcas.Used{}
 	return reflect.DeepEqual(a, b)
 }
 

@@ -31,7 +31,7 @@ var testWorkflow = map[string]any{
 	"name": "two", "description": "d",
 	"roles": map[string]any{"a": testRole("a"), "b": testRole("b")},
 	"graph": map[string]any{
-		"$START": map[string]any{"_": simEdge("a", "begin")},
+		"$START": map[string]any{"_": simEdge("a", "begin"), "resume": simEdge("b", "look again")},
 		"a":      map[string]any{"done": map[string]any{"role": "b", "prompt": "check {{{note}}}", "location": "{{{where}}}"}, "ask": simEdge("$SUSPEND", "{{{note}}}")},
 		"b":      map[string]any{"rejected": simEdge("a", "again: {{{note}}}"), "approved": simEdge("$END", "")},
 	},
@@ -433,6 +433,16 @@ type remote struct {
 	wire.Remote
 	before, after func(op string, req wire.PushRequest) error
 	pushes        atomic.Int64
+	gone          []wire.ID // objects that it lost
+}
+
+func (r *remote) Fetch(ctx context.Context, req wire.FetchRequest) (wire.Objects, error) {
+	for _, id := range r.gone {
+		if slices.Contains(req.Wants, id) {
+			return nil, &wire.Error{Op: "fetch", URL: "memory:", Kind: wire.ErrNotFound}
+		}
+	}
+	return r.Remote.Fetch(ctx, req)
 }
 
 func (r *remote) List(ctx context.Context, prefixes ...string) (wire.Listing, error) {

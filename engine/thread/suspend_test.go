@@ -1,13 +1,20 @@
 package thread
 
 import (
+	"fmt"
+	"strconv"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
 
-// deeds is what people can do to a thread.
+// forked is the id of the thread that the deed "fork" makes.
+const forked gitcas.ThreadID = "01JD0000000000000000000009"
+
+// deed is what people can do to a thread.
 func (f *fixture) deed(name string) error {
 	e := f.engine("person", 1)
 	switch name {
@@ -16,39 +23,81 @@ func (f *fixture) deed(name string) error {
 		return err
 	case "suspend":
 		return e.Suspend(f.Context(), testThread, "wait a bit")
+	case "pause":
+		return e.Pause(f.Context(), testThread, "wait a bit")
+	case "retry":
+		return e.Retry(f.Context(), testThread)
+	case "poke":
+		return e.Poke(f.Context(), testThread, "not like that")
+	case "remove":
+		return e.Remove(f.Context(), testThread)
+	case "fork":
+		_, err := e.Fork(f.Context(), ForkRequest{ID: forked, From: testThread, Steps: 0})
+		return err
 	}
 	return e.Resume(f.Context(), ResumeRequest{Thread: testThread, Text: "go on"})
 }
 
 // TestDeeds: each deed in each state of a thread, with an exit code and the status
-// that it leaves.
+// that it leaves. A lost reply changes nothing.
 func TestDeeds(t *testing.T) {
+	fail := func(f *fixture) {
+		answer := f.agent
+		f.agent = f.fails
+		_, err := f.step("f")
+		f.code(err, CodeFailed)
+		f.agent = answer
+	}
 	states := map[string]func(f *fixture){
 		"unknown": func(f *fixture) {
 			_, err := f.engine("start", 1).Start(f.Context(), startRequest("01JD0000000000000000000002"))
 			f.ok(err)
 		},
-		"active":    func(f *fixture) { f.start() },
-		"claimed":   func(f *fixture) { f.start(); f.claimBy(f.other(0)) },
-		"suspended": func(f *fixture) { f.start(); f.ok(f.deed("suspend")) },
+		"new":       func(f *fixture) { f.start() },
+		"active":    func(f *fixture) { f.start(); f.steps("r1") },
+		"claimed":   func(f *fixture) { f.start(); f.steps("r1"); f.claimBy(f.other(0)) },
+		"dead":      func(f *fixture) { f.start(); f.steps("r1"); f.claimBy(f.other(4 * time.Minute)) },
+		"failed":    func(f *fixture) { f.start(); f.steps("r1"); fail(f) },
+		"suspended": func(f *fixture) { f.start(); f.steps("r1"); f.ok(f.deed("suspend")) },
+		"pausing": func(f *fixture) {
+			f.start()
+			f.steps("r1")
+			f.claimBy(f.other(0))
+			f.ok(f.engine("p", 1).Pause(f.Context(), testThread, "soon"))
+		},
+		"delivering": func(f *fixture) {
+			f.start()
+			f.steps("r1")
+			_, err := f.stepWith("r2", 1, StepRequest{Thread: testThread, Deliver: true})
+			f.ok(err)
+		},
 		"ended":     func(f *fixture) { f.start(); f.steps("r1", "r2") },
-		"cancelled": func(f *fixture) { f.start(); f.ok(f.deed("cancel")) },
+		"cancelled": func(f *fixture) { f.start(); f.steps("r1"); f.ok(f.deed("cancel")) },
+		"removed":   func(f *fixture) { f.start(); f.steps("r1", "r2"); f.ok(f.deed("remove")) },
 	}
-	want := map[string]map[string]Code{
-		"unknown":   {"cancel": 2, "suspend": 2, "resume": 2},
-		"active":    {"cancel": 0, "suspend": 0, "resume": 4},
-		"claimed":   {"cancel": 0, "suspend": 0, "resume": 4},
-		"suspended": {"cancel": 0, "suspend": 4, "resume": 0},
-		"ended":     {"cancel": 4, "suspend": 4, "resume": 4},
-		"cancelled": {"cancel": 0, "suspend": 4, "resume": 4},
+	want := map[string]string{ // the status that it leaves, or an exit code
+		"unknown":    "cancel 2, suspend 2, resume 2, pause 2, retry 2, poke 2, remove 2, fork 2",
+		"new":        "cancel cancelled, suspend suspended, resume 4, pause suspended, retry 4, poke 4, remove 4, fork active",
+		"active":     "cancel cancelled, suspend suspended, resume 4, pause suspended, retry 4, poke active, remove 4, fork active",
+		"claimed":    "cancel cancelled, suspend suspended, resume 4, pause active, retry 4, poke 4, remove 4, fork active",
+		"dead":       "cancel cancelled, suspend suspended, resume 4, pause suspended, retry active, poke active, remove 4, fork active",
+		"failed":     "cancel cancelled, suspend suspended, resume 4, pause suspended, retry active, poke active, remove 4, fork active",
+		"suspended":  "cancel cancelled, suspend 4, resume active, pause 4, retry 4, poke active, remove 4, fork suspended",
+		"pausing":    "cancel cancelled, suspend suspended, resume 4, pause active, retry 4, poke 4, remove 4, fork active",
+		"delivering": "cancel cancelled, suspend 4, resume 4, pause 4, retry 4, poke 4, remove 4, fork ended",
+		"ended":      "cancel 4, suspend 4, resume active, pause 4, retry 4, poke 4, remove removed, fork ended",
+		"cancelled":  "cancel cancelled, suspend 4, resume 4, pause 4, retry 4, poke 4, remove removed, fork cancelled",
+		"removed":    "cancel 4, suspend 4, resume 4, pause 4, retry 4, poke 4, remove removed, fork 4",
 	}
-	after := map[string]string{"cancel": "cancelled", "suspend": "suspended", "resume": "active"}
 	for state, set := range states {
-		for deed, code := range want[state] {
+		for line := range strings.SplitSeq(want[state], ", ") {
+			deed, status, _ := strings.Cut(line, " ")
+			code, refused := strconv.Atoi(status)
 			for _, atomic := range []bool{true, false} {
-				t.Run(deed+" "+state, func(t *testing.T) {
+				t.Run(fmt.Sprintf("%s %s, atomic %v", deed, state, atomic), func(t *testing.T) {
 					bubble(t, atomic, func(f *fixture) {
 						set(f)
+						before := len(f.mem.Refs())
 						lost := false
 						f.remote.after = func(_ string, req wire.PushRequest) error {
 							if lost || !touches(req, "refs/heads/uwf-state") {
@@ -57,21 +106,36 @@ func TestDeeds(t *testing.T) {
 							lost = true // a lost reply changes nothing
 							return unreachable()
 						}
-						f.code(f.deed(deed), code)
+						text := f.code(f.deed(deed), Code(code))
 						f.remote.after = nil
-						if code != CodeOK {
+						f.sound()
+						if refused == nil {
+							f.says(text, "thread "+string(testThread))
+							if after := len(f.mem.Refs()); after != before {
+								f.Errorf("%d refs, before %d", after, before)
+							}
 							return
 						}
-						if got := f.status(); got != after[deed] {
+						if got := f.status(); got != status {
 							f.Errorf("it is %s", got)
 						}
-						if atomic {
+						if atomic && status != "active" && deed != "fork" {
 							f.unclaimed()
 						}
 					})
 				})
 			}
 		}
+	}
+}
+
+// sound checks the whole store.
+func (f *fixture) sound() {
+	f.Helper()
+	report, err := f.store().Fsck(f.Context(), true)
+	f.ok(err)
+	for _, p := range report.Problems {
+		f.Errorf("fsck: %s: %s", p.Path, p.Why)
 	}
 }
 
