@@ -152,8 +152,10 @@ func (r *stepRun) draftStep(d Draft) (record.Step, error) {
 func (r *stepRun) baseStep(d Draft, child record.Step) record.Step {
 	now := r.hold.serverNow().UnixMilli()
 	usage := r.meter.Usage()
-	if usage.Turns == 0 { // an agent that did not go through the gateway
-		usage = reported(d.Usage, child.Usage)
+	if usage.Turns == 0 || r.task.Model == nil {
+		// An agent that did not go through the gateway, or only to have its answer
+		// read: what it says of itself holds both.
+		usage = most(usage, reported(d.Usage, child.Usage))
 	}
 	usage.DurationMs = max(now-r.task.StartedAtMs, 0)
 	run := r.e.run()
@@ -174,6 +176,13 @@ func reported(handle record.Usage, step *record.Usage) record.Usage {
 	return record.Usage{
 		Turns: max(handle.Turns, 0), InputTokens: max(handle.InputTokens, 0), OutputTokens: max(handle.OutputTokens, 0),
 		CostUSD: max(handle.CostUSD, 0),
+	}
+}
+
+func most(a, b record.Usage) record.Usage {
+	return record.Usage{
+		Turns: max(a.Turns, b.Turns), InputTokens: max(a.InputTokens, b.InputTokens),
+		OutputTokens: max(a.OutputTokens, b.OutputTokens), CostUSD: max(a.CostUSD, b.CostUSD),
 	}
 }
 
