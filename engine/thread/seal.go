@@ -152,7 +152,7 @@ func (r *stepRun) draftStep(d Draft) (record.Step, error) {
 func (r *stepRun) baseStep(d Draft, child record.Step) record.Step {
 	now := r.hold.serverNow().UnixMilli()
 	usage := r.meter.Usage()
-	if usage.Turns == 0 || r.task.Model == nil {
+	if usage.Turns == 0 || r.task.Model == nil && r.task.Extract != nil {
 		// An agent that did not go through the gateway, or only to have its answer
 		// read: what it says of itself holds both.
 		usage = most(usage, reported(d.Usage, child.Usage))
