@@ -1,0 +1,239 @@
+package redact
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Purged stands in the place of a text that a Needle took out.
+const Purged = "[purged]"
+
+// ErrNeedle: a text that can't be looked for. The error says why, and never what
+// the text is.
+var ErrNeedle = errors.New("this text can't be purged")
+
+// leastCut is how much of a text that was cut off counts as a part of it, in
+// bytes without white space.
+const leastCut = 8
+
+// Needle finds texts wherever and however they stand, to take them out of what
+// was written long ago: in every form that a Redactor knows, with other white
+// space than they had, and cut off by whoever shortened what held them. It is
+// immutable and safe for concurrent use.
+type Needle struct {
+	r *Redactor
+	// flat are the texts without white space, at least leastCut long.
+	flat [][]byte
+}
+
+// NewNeedle makes a Needle of texts. A text that would be found in ordinary words,
+// that is too long, or that Purged itself holds is ErrNeedle; num says which one of
+// them it is, from 0.
+func NewNeedle(texts []string) (n *Needle, num int, err error) {
+	n = &Needle{}
+	var secrets []Secret
+	for i, text := range texts {
+		if err := needleOK(text); err != nil {
+			return nil, i, err
+		}
+		seen := map[string]bool{}
+		for _, v := range variants(text) {
+			if !seen[v] {
+				seen[v] = true
+				secrets = append(secrets, Secret{Name: "purge", Value: v})
+			}
+		}
+		if flat := withoutSpace([]byte(text)); len(flat) > leastCut {
+			n.flat = append(n.flat, flat)
+		}
+	}
+	if n.r, err = New(Options{Secrets: secrets, NoShapes: true}); err != nil {
+		// What New says of a value never quotes it.
+		return nil, 0, fmt.Errorf("%w: %w", ErrNeedle, err)
+	}
+	return n, 0, nil
+}
+
+func needleOK(text string) error {
+	switch {
+	case strings.TrimSpace(text) == "":
+		return fmt.Errorf("%w: it is empty", ErrNeedle)
+	case len(text) > maxValue:
+		return fmt.Errorf("%w: it has %d bytes, more than %d; give a part of it that stands nowhere else", ErrNeedle, len(text), maxValue)
+	case !utf8.ValidString(text):
+		return fmt.Errorf("%w: it is not UTF-8, and nothing in the store is anything else", ErrNeedle)
+	case trivial(strings.TrimSpace(text), DefaultMinLength):
+		return fmt.Errorf("%w: it is shorter than %d bytes, or a word that stands everywhere; give more of what is around it", ErrNeedle, DefaultMinLength)
+	case strings.Contains(Purged, strings.TrimSpace(text)), strings.Contains(text, Purged), strings.Contains(text, open):
+		return fmt.Errorf("%w: it is, or holds, what stands in the place of texts that were taken out", ErrNeedle)
+	}
+	return nil
+}
+
+// variants are the text, and what those make of it who write messages and pages:
+// white space in one line, no tabs, no control characters.
+func variants(text string) []string {
+	plain := strings.Map(func(c rune) rune {
+		switch {
+		case c == '\n' || c == '\t':
+			return c
+		case unicode.IsControl(c) || unicode.Is(unicode.Bidi_Control, c) || unicode.Is(unicode.Zl, c) || unicode.Is(unicode.Zp, c) || c == 0xfeff:
+			return unicode.ReplacementChar
+		}
+		return c
+	}, strings.ReplaceAll(text, "\r\n", "\n"))
+	out := []string{text, plain, strings.ReplaceAll(plain, "\t", "    ")}
+	if one := strings.Join(strings.Fields(plain), " "); !trivial(one, DefaultMinLength) {
+		out = append(out, one)
+	}
+	return out
+}
+
+// Replace takes the texts out of s: with gives what stands in the place of each
+// (nil: Purged). It returns how many there were; 0: s is returned as it is.
+func (n *Needle) Replace(s string, with func(found string) string) (string, int) {
+	if with == nil {
+		with = func(string) string { return Purged }
+	}
+	count := 0
+	// What stands left and right of a text that is gone may be one itself.
+	for range 8 {
+		b := []byte(s)
+		spans := merge(append(n.r.spans(b), n.cuts(b)...))
+		if len(spans) == 0 {
+			break
+		}
+		count += len(spans)
+		var out strings.Builder
+		at := 0
+		for _, x := range spans {
+			out.WriteString(s[at:x.from])
+			out.WriteString(with(s[x.from:x.to]))
+			at = x.to
+		}
+		out.WriteString(s[at:])
+		s = out.String()
+	}
+	return s, count
+}
+
+// cutMarks are what those who shorten a text put where they cut it.
+func cutMarks() []string { return []string{"…", "..."} }
+
+// cuts finds beginnings of texts where b ends or was cut, and ends of them where
+// it begins or goes on after a cut.
+func (n *Needle) cuts(b []byte) []span {
+	if len(n.flat) == 0 {
+		return nil
+	}
+	var out []span
+	for _, edge := range edges(b) {
+		for _, flat := range n.flat {
+			if from := headOf(flat, b[:edge.to]); from >= 0 {
+				out = append(out, span{from: from, to: edge.to, known: true})
+			}
+			if to := tailOf(flat, b[edge.from:]); to >= 0 {
+				out = append(out, span{from: edge.from, to: edge.from + to, known: true})
+			}
+		}
+	}
+	return out
+}
+
+// edge is a place where a text may have been cut: what is left of to, and right
+// of from.
+type edge struct{ to, from int }
+
+// maxEdges bounds the places that are looked at in one text.
+const maxEdges = 1000
+
+func edges(b []byte) []edge {
+	out := []edge{{to: len(b), from: len(b)}, {}}
+	for _, mark := range cutMarks() {
+		for at := 0; len(out) < maxEdges; {
+			i := bytes.Index(b[at:], []byte(mark))
+			if i < 0 {
+				break
+			}
+			out = append(out, edge{to: at + i, from: at + i + len(mark)})
+			at += i + len(mark)
+		}
+	}
+	return out
+}
+
+// headOf returns from where on b is the beginning of a text, white space aside;
+// -1: it doesn't end so.
+func headOf(flat, b []byte) int {
+	tail, at := lastFlat(b, len(flat)-1)
+	for i := 0; i+leastCut <= len(tail); i++ {
+		k := bytes.Index(tail[i:], flat[:leastCut])
+		if k < 0 {
+			return -1
+		}
+		if i += k; bytes.HasPrefix(flat, tail[i:]) {
+			return at[i]
+		}
+	}
+	return -1
+}
+
+// tailOf returns up to where b is the end of a text; -1: it doesn't begin so.
+func tailOf(flat, b []byte) int {
+	head, at := firstFlat(b, len(flat)-1)
+	for end := len(head); end >= leastCut; end-- {
+		k := bytes.LastIndex(head[:end], flat[len(flat)-leastCut:])
+		if k < 0 {
+			return -1
+		}
+		if end = k + leastCut; bytes.HasSuffix(flat, head[:end]) {
+			return at[end-1] + 1
+		}
+	}
+	return -1
+}
+
+// lastFlat are the last n bytes of b that are no white space, and where each is.
+func lastFlat(b []byte, n int) ([]byte, []int) {
+	var out []byte
+	var at []int
+	for i := len(b) - 1; i >= 0 && len(out) < n; i-- {
+		if !space(b[i]) {
+			out, at = append(out, b[i]), append(at, i)
+		}
+		if len(out) == leastCut && i < len(b)-64*leastCut {
+			break // far too much white space for a text that was cut here
+		}
+	}
+	slices.Reverse(out)
+	slices.Reverse(at)
+	return out, at
+}
+
+func firstFlat(b []byte, n int) ([]byte, []int) {
+	var out []byte
+	var at []int
+	for i := 0; i < len(b) && len(out) < n; i++ {
+		if !space(b[i]) {
+			out, at = append(out, b[i]), append(at, i)
+		}
+	}
+	return out, at
+}
+
+func withoutSpace(b []byte) []byte {
+	out := make([]byte, 0, len(b))
+	for _, c := range b {
+		if !space(c) {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+func space(c byte) bool { return c == ' ' || c == '\n' || c == '\t' || c == '\r' }

@@ -1,0 +1,145 @@
+package rewrite
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/go-git/go-git/v5/plumbing"
+
+	"github.com/united-workforce/uwf/gitcas/gitobj"
+	"github.com/united-workforce/uwf/gitcas/wire"
+)
+
+// Hit is a commit of people's branch that holds what is looked for.
+type Hit struct {
+	Branch string
+	Commit wire.ID
+	Path   string // of the file, empty where it is the commit's message
+}
+
+// Search looks through the commits of branches that none of the known commits
+// reaches. It changes nothing: these are people's. Each file is named once, with
+// the newest commit that has it.
+func Search(ctx context.Context, remote wire.Remote, branches map[string]wire.ID, known []wire.ID, find Finder) ([]Hit, error) {
+	var out []Hit
+	seen := map[wire.ID]bool{}
+	for _, name := range slices.Sorted(keys(branches)) {
+		tip := branches[name]
+		if seen[tip] || slices.Contains(known, tip) {
+			continue
+		}
+		seen[tip] = true
+		objs, err := remote.Fetch(ctx, wire.FetchRequest{Wants: []wire.ID{tip}, Haves: known})
+		if errors.Is(err, wire.ErrNotFound) {
+			continue // deleted meanwhile
+		}
+		if err != nil {
+			return nil, fmt.Errorf("search branch %s: %w", name, err)
+		}
+		s := &search{objs: objs, find: find, bad: map[wire.ID]bool{}, walked: map[wire.ID]bool{}, done: map[string]bool{}, branch: name}
+		s.commits(tip)
+		out = append(out, s.hits...)
+	}
+	return out, nil
+}
+
+func keys(m map[string]wire.ID) func(func(string) bool) {
+	return func(yield func(string) bool) {
+		for k := range m {
+			if !yield(k) {
+				return
+			}
+		}
+	}
+}
+
+// search is that of one branch, among the objects that it alone has.
+type search struct {
+	objs   wire.Objects
+	find   Finder
+	bad    map[wire.ID]bool // blobs that were looked at
+	walked map[wire.ID]bool // trees that were
+	done   map[string]bool  // paths that are listed
+	branch string
+	hits   []Hit
+}
+
+// maxHits bounds what is listed of one branch.
+const maxHits = 1000
+
+func (s *search) commits(tip wire.ID) {
+	seen := map[wire.ID]bool{tip: true}
+	for todo := []wire.ID{tip}; len(todo) > 0 && len(s.hits) < maxHits; {
+		id := todo[0]
+		todo = todo[1:]
+		o, ok := s.objs[id]
+		if !ok || o.Type != plumbing.CommitObject {
+			continue
+		}
+		c, err := gitobj.DecodeCommit(o.Data)
+		if err != nil {
+			continue
+		}
+		if s.holds(c.Message) {
+			s.add(id, "")
+		}
+		s.tree(id, c.Tree, "", 0)
+		for _, p := range c.Parents {
+			if !seen[p] {
+				seen[p] = true
+				todo = append(todo, p)
+			}
+		}
+	}
+	slices.SortStableFunc(s.hits, func(a, b Hit) int { return cmp.Compare(a.Path, b.Path) })
+}
+
+func (s *search) add(commit wire.ID, path string) {
+	path, _ = s.find.Replace(path, nil)
+	if key := path; path == "" || !s.done[key] {
+		s.done[key] = true
+		s.hits = append(s.hits, Hit{Branch: s.branch, Commit: commit, Path: path})
+	}
+}
+
+func (s *search) tree(commit, id wire.ID, path string, depth int) {
+	o, ok := s.objs[id]
+	if !ok || s.walked[id] || depth > maxTreeDepth {
+		return
+	}
+	s.walked[id] = true
+	entries, err := gitobj.DecodeTree(o.Data)
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		at := e.Name
+		if path != "" {
+			at = path + "/" + e.Name
+		}
+		switch {
+		case e.IsDir():
+			s.tree(commit, e.ID, at, depth+1)
+		case s.blob(e.ID) || s.holds(e.Name):
+			s.add(commit, at)
+		}
+	}
+}
+
+func (s *search) blob(id wire.ID) bool {
+	if bad, done := s.bad[id]; done {
+		return bad
+	}
+	o, ok := s.objs[id]
+	bad := ok && o.Type == plumbing.BlobObject && s.holds(string(o.Data))
+	s.bad[id] = bad
+	return bad
+}
+
+func (s *search) holds(text string) bool {
+	_, n := s.find.Replace(text, nil)
+	return n > 0
+}

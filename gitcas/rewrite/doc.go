@@ -1,0 +1,153 @@
+// Package rewrite takes texts and nodes out of the whole history of a state
+// branch: it writes every commit anew in which they stand, with all that refers to
+// what changed, and moves the branch there in one push. It never touches branches
+// of people, never changes an object that needs no change, and never says what it
+// looks for.
+//
+// # How
+//
+// The commits are read oldest first, a few at a time, each with the objects that
+// it brought. A node whose texts change gets another hash, so the nodes that refer
+// to it change too, up to the heads; their files, the lists that name them, the
+// history lines, pages and messages follow. What was looked at is remembered by
+// object id alone, so an object is read once, and memory grows with the number of
+// objects, not with their size.
+//
+// A [Plan] is what would change. It is worked out without writing anything;
+// [Rewriter.Execute] then pushes. The same history and the same texts always give
+// the same commits: dates, authors and order stay.
+//
+// # What is not rewritten
+//
+// Names that other things depend on (a role, a status, the key of a schema's
+// property, a branch) can't be replaced by "[purged]" without breaking threads.
+// Where a text stands in one, the rewrite is refused, or the name is left as it is
+// ([Options.LeaveNames]).
+package rewrite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/gitcas/statefile"
+	"github.com/united-workforce/uwf/gitcas/wire"
+)
+
+// Purged stands in the place of what was taken out.
+const Purged = "[purged]"
+
+// Finder takes texts out of a text. with gives what stands in the place of each
+// one (nil: Purged); the count is how many there were.
+type Finder interface {
+	Replace(s string, with func(found string) string) (string, int)
+}
+
+// Options say where the state is and what is to be taken out.
+type Options struct {
+	// Branch, Store, Attempts and Staging are ref names: of the state branch, of
+	// the ref that moves with it, and the folders (with a slash at the end) of the
+	// attempts and of the refs that hold what a long push has sent so far.
+	Branch, Store, Attempts, Staging string
+	// Run makes the name of the staging ref unique.
+	Run string
+	// Atomic: the remote takes atomic pushes.
+	Atomic bool
+	// Find finds the texts to take out; nil: none.
+	Find Finder
+	// Nodes are hashes of nodes whose free texts are all taken out.
+	Nodes []node.Hash
+	// Quotes makes a Finder of the texts of a named node: pages and messages of
+	// its threads quote them. A nil Finder finds nothing.
+	Quotes func(texts []string) Finder
+	// LeaveNames leaves names as they are instead of refusing.
+	LeaveNames bool
+	// Verify looks at a node that was rewritten, beyond its schema: that a
+	// workflow still compiles. nil: nothing is looked at. Its error must not
+	// quote the node.
+	Verify func(g node.Getter, h node.Hash, n node.Node) error
+	// Before is called right before each push, with what is to be pushed. It
+	// returns more updates for the same push; an error ends the rewrite.
+	Before func(ctx context.Context, p *Plan) ([]wire.RefUpdate, error)
+	// Hook is told of each push before it is made ("stage", "push"); tests inject
+	// faults with it. nil: nobody.
+	Hook func(point string) error
+}
+
+// Errors of this package.
+var (
+	// ErrUnreadable: the history holds what can't be rewritten: a merge, a broken
+	// object.
+	ErrUnreadable = errors.New("this history can't be rewritten")
+	// ErrMoved: the branch no longer extends what was read.
+	ErrMoved = errors.New("the state branch was set back or rewritten meanwhile")
+)
+
+// FixedError: a text stands in names that other things depend on. Nothing was
+// changed.
+type FixedError struct{ Places []Place }
+
+func (e *FixedError) Error() string {
+	var b strings.Builder
+	b.WriteString("it stands in names that other things depend on, where it can't be replaced:")
+	for i, p := range e.Places {
+		if i == maxPlaces {
+			fmt.Fprintf(&b, "\n  and %d more", len(e.Places)-i)
+			break
+		}
+		b.WriteString("\n  " + p.String())
+	}
+	return b.String()
+}
+
+// Place is where something stands. It never holds what was looked for.
+type Place struct {
+	Commit wire.ID // the first state commit that has it; zero for other refs
+	Path   string  // of the file on the branch, or the ref
+	At     string  // JSON pointer, key or part; may be empty
+}
+
+func (p Place) String() string {
+	if p.At == "" {
+		return p.Path
+	}
+	return p.Path + " " + p.At
+}
+
+// maxPlaces is how many places an error lists.
+const maxPlaces = 20
+
+// Plan is what a rewrite changes.
+type Plan struct {
+	Old, New wire.ID // tips of the state branch
+	Commits  int     // of the history
+	Changed  int     // of these, how many are written anew
+	Purged   int     // nodes in which something was taken out
+	Rehashed int     // nodes that only refer to such
+	Found    []Place // where it was found, each file once
+	Left     []Place // names that hold it and stay (LeaveNames)
+	Threads  []Thread
+	Attempts []Attempt
+	// Nodes are the named nodes that were found.
+	Nodes []node.Hash
+	// Bytes is the size of the objects that are written.
+	Bytes int64
+}
+
+// Empty reports whether nothing is to be changed.
+func (p *Plan) Empty() bool { return p.Old == p.New && len(p.Attempts) == 0 }
+
+// Thread is one whose head changes.
+type Thread struct {
+	ID       statefile.ThreadID
+	Old, New node.Hash
+	Ended    bool
+}
+
+// Attempt is the ref of an attempt that is written anew.
+type Attempt struct {
+	Ref      string
+	Old, New wire.ID
+}

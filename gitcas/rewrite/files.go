@@ -1,0 +1,270 @@
+package rewrite
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/gitcas/statefile"
+)
+
+// clean takes what is looked for out of text that nothing depends on, and brings
+// the hashes and commit ids in it up to date.
+func (r *run) clean(s string, quotes Finder) (string, int) {
+	out, count := s, 0
+	for _, f := range []Finder{r.o.Find, quotes} {
+		if f == nil {
+			continue
+		}
+		next, n := f.Replace(out, nil)
+		out, count = next, count+n
+	}
+	return r.nodes.tokens(out, r.commits), count
+}
+
+// page rewrites text for people, and files that are not uwf's.
+func (r *run) page(data []byte, place Place, thread string) []byte {
+	out, n := r.clean(string(data), r.quotes(thread))
+	if n > 0 {
+		r.report.found(place, "")
+	}
+	return []byte(out)
+}
+
+// mentions reports whether a file has to be looked at closely.
+func (r *run) mentions(data []byte) bool {
+	s := string(data)
+	out, n := r.clean(s, nil)
+	return n > 0 || out != s
+}
+
+// fields replaces the texts of a record's fields and notes where it did.
+type fields struct {
+	r     *run
+	place Place
+}
+
+func (f fields) text(what, s string) string {
+	if f.r.o.Find == nil || s == "" {
+		return s
+	}
+	out, n := f.r.o.Find.Replace(s, nil)
+	if n > 0 {
+		f.r.report.found(f.place, what)
+	}
+	return out
+}
+
+// name notes a name that holds what is looked for; it stays.
+func (f fields) name(what, s string) {
+	if f.r.o.Find == nil || s == "" {
+		return
+	}
+	if _, n := f.r.o.Find.Replace(s, nil); n > 0 {
+		f.r.report.name(f.place, what)
+	}
+}
+
+// threadsFile rewrites threads.yaml. One that can't be read is taken for text.
+func (r *run) threadsFile(data []byte, place Place) ([]byte, error) {
+	if !r.mentions(data) {
+		return data, nil
+	}
+	t, err := statefile.ParseThreads(data)
+	if err != nil {
+		return r.page(data, place, ""), nil
+	}
+	f := fields{r, place}
+	out, err := t.Map(func(id statefile.ThreadID, e statefile.Entry) statefile.Entry {
+		return f.entry(string(id), e)
+	}, func(s string) string {
+		out, _ := r.clean(s, nil)
+		return out
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out.Encode(), nil
+}
+
+func (f fields) entry(at string, e statefile.Entry) statefile.Entry {
+	now := f.r.nodes.now
+	e.Head, e.Workflow = now(e.Head), now(e.Workflow)
+	e.Key = f.text(at+" key", e.Key)
+	f.name(at+" work.branch", e.Work.Branch)
+	if e.Next != nil {
+		e.Next.Answer = now(e.Next.Answer)
+		f.name(at+" next.role", e.Next.Role)
+	}
+	if e.Suspended != nil {
+		f.name(at+" suspended.role", e.Suspended.Role)
+		e.Suspended.Reason = f.text(at+" suspended.reason", e.Suspended.Reason)
+	}
+	for _, a := range e.Attempts {
+		f.name(at+" attempts", a)
+	}
+	for k := range e.Limits {
+		f.name(at+" limits", k)
+	}
+	return e
+}
+
+// registryFile rewrites registry.yaml.
+func (r *run) registryFile(data []byte, place Place) ([]byte, error) {
+	if !r.mentions(data) {
+		return data, nil
+	}
+	reg, err := statefile.ParseRegistry(data)
+	if err != nil {
+		return r.page(data, place, ""), nil
+	}
+	f := fields{r, place}
+	now := r.nodes.now
+	out, err := reg.Map(func(name string, e statefile.RegistryEntry) statefile.RegistryEntry {
+		f.name("a name", name)
+		e.Hash = now(e.Hash)
+		for i := range e.History {
+			e.History[i].Hash = now(e.History[i].Hash)
+		}
+		return e
+	}, func(s string) string {
+		out, _ := r.clean(s, nil)
+		return out
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out.Encode(), nil
+}
+
+// day is what became of a history file when it was read last. The next version
+// only has lines more.
+type day struct{ old, out []byte }
+
+// dayFile rewrites a history file, of which only the new lines are looked at.
+func (r *run) dayFile(data []byte, place Place) []byte {
+	last := r.days[place.Path]
+	if len(last.old) == 0 || !bytes.HasPrefix(data, last.old) || last.old[len(last.old)-1] != '\n' {
+		last = day{}
+	}
+	var b bytes.Buffer
+	b.Write(last.out)
+	for line := range bytes.Lines(data[len(last.old):]) {
+		b.Write(r.line(line, place))
+	}
+	r.days[place.Path] = day{data, b.Bytes()}
+	return b.Bytes()
+}
+
+// line rewrites one line of a history file. Only its texts change: how it is
+// written stays.
+func (r *run) line(line []byte, place Place) []byte {
+	var e statefile.Ended
+	if err := json.Unmarshal(line, &e); err != nil {
+		return r.page(line, place, "")
+	}
+	f := fields{r, place}
+	at := string(e.Thread)
+	f.name(at+" work.branch", e.Work.Branch)
+	if to := r.nodes.now(e.Head); to != e.Head {
+		r.report.ended(Thread{ID: e.Thread, Old: e.Head, New: to, Ended: true})
+	}
+	return literals(line, func(s string) string {
+		if s == e.Work.Branch {
+			return s
+		}
+		return r.nodes.tokens(f.text(at, s), r.commits)
+	})
+}
+
+// literals replaces the values of the string literals of a line of JSON. The line
+// is valid JSON; keys stay.
+func literals(line []byte, fix func(string) string) []byte {
+	var out []byte
+	at := 0
+	for i := 0; i < len(line); {
+		if line[i] != '"' {
+			i++
+			continue
+		}
+		end := i + 1
+		for end < len(line) && line[end] != '"' {
+			if line[end] == '\\' {
+				end++
+			}
+			end++
+		}
+		end = min(end+1, len(line))
+		if lit, changed := literal(line[i:end], fix); changed && !isKey(line[end:]) {
+			out = append(append(out, line[at:i]...), lit...)
+			at = end
+		}
+		i = end
+	}
+	return append(out, line[at:]...)
+}
+
+func isKey(rest []byte) bool {
+	rest = bytes.TrimLeft(rest, " \t")
+	return len(rest) > 0 && rest[0] == ':'
+}
+
+func literal(lit []byte, fix func(string) string) ([]byte, bool) {
+	var s string
+	if json.Unmarshal(lit, &s) != nil {
+		return nil, false
+	}
+	to := fix(s)
+	if to == s {
+		return nil, false
+	}
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if enc.Encode(to) != nil {
+		return nil, false
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte{'\n'}), true
+}
+
+// fileName is the name of a file that is not uwf's, without what is looked for.
+func (r *run) fileName(s string, place Place) string {
+	if r.o.Find == nil {
+		return s
+	}
+	out, n := r.o.Find.Replace(s, nil)
+	if n == 0 {
+		return s
+	}
+	r.report.found(place, "(its name)")
+	return out
+}
+
+// message rewrites the message of a commit: what it quotes, and the hashes in its
+// trailers.
+func (r *run) message(msg string, id Place) string {
+	var quotes Finder
+	if _, _, trailers := statefile.ParseMessage(msg); len(trailers) > 0 {
+		for _, t := range trailers {
+			if t.Key == "Uwf-Thread" {
+				quotes = r.quotes(t.Value)
+			}
+		}
+	}
+	if !utf8.ValidString(msg) {
+		msg = strings.ToValidUTF8(msg, "\uFFFD")
+	}
+	out, n := r.clean(msg, quotes)
+	if n > 0 {
+		r.report.found(id, "")
+	}
+	return out
+}
+
+// nodeName is the hash in the name of a node's file.
+func nodeName(name string) (node.Hash, bool) {
+	base, ok := strings.CutSuffix(name, ".json")
+	return node.Hash(base), ok && node.Hash(base).Valid()
+}

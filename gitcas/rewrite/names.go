@@ -1,0 +1,158 @@
+package rewrite
+
+import (
+	"regexp"
+	"slices"
+	"sync"
+
+	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/gitcas/record"
+)
+
+// rule says what a string or a key of a payload is.
+type rule uint8
+
+const (
+	free     rule = iota // text that can be replaced
+	template             // text with variables in it
+	name                 // other things depend on it
+	word                 // a word of the format itself, nobody's text
+)
+
+// ruleOf tells what the strings and keys of a node are: a key has a nil value, and
+// is the last part of its path. schema is that of the node; nil when unknown.
+func ruleOf(typ node.Hash, schema any) func(path []string, v any) rule {
+	own := freeRule
+	switch {
+	case typ == node.MetaSchema:
+		own = schemaRule
+	case record.IsStep(typ):
+		own = stepRule
+	case record.IsStart(typ):
+		own = startRule
+	case isWorkflow(typ):
+		own = workflowRule
+	default:
+		own = func(path []string, v any) rule { return outputRule(schema, path, v) }
+	}
+	return func(path []string, v any) rule {
+		if v == nil && vocabulary()[path[len(path)-1]] {
+			return word
+		}
+		return own(path, v)
+	}
+}
+
+func freeRule([]string, any) rule { return free }
+
+// vocabulary are the names of all properties of the built-in schemas.
+var vocabulary = sync.OnceValue(func() map[string]bool {
+	out := map[string]bool{}
+	var walk func(v any)
+	walk = func(v any) {
+		m, _ := v.(map[string]any)
+		props, _ := m["properties"].(map[string]any)
+		for k := range props {
+			out[k] = true
+		}
+		for _, e := range m {
+			walk(e)
+			list, _ := e.([]any)
+			for _, e := range list {
+				walk(e)
+			}
+		}
+	}
+	for _, n := range record.Schemas() {
+		walk(n.Payload)
+	}
+	return out
+})
+
+// isWorkflow goes by the title: every schema of a workflow has it.
+func isWorkflow(typ node.Hash) bool {
+	m, _ := record.Schemas()[typ].Payload.(map[string]any)
+	return m["title"] == "Workflow"
+}
+
+// schemaRule: what only explains a schema is text. Its keywords are words, all
+// else is what data has to fit.
+func schemaRule(path []string, v any) rule {
+	named := func(i int) bool { return i > 0 && (path[i-1] == "properties" || path[i-1] == "patternProperties") }
+	last := len(path) - 1
+	for i, k := range path {
+		if named(i) {
+			continue // the name of a property, whatever it is
+		}
+		switch k {
+		case "title", "description", "$comment":
+			if v != nil {
+				return free
+			}
+		case "default", "examples":
+			if v != nil || i < last {
+				return free
+			}
+		case "type", "format":
+			return word
+		}
+	}
+	if v == nil && !named(last) {
+		return word
+	}
+	return name
+}
+
+func stepRule(path []string, v any) rule {
+	switch {
+	case v == nil:
+		return word
+	case path[0] == "role", path[0] == "work":
+		return name
+	}
+	return free
+}
+
+func startRule(path []string, v any) rule {
+	if len(path) == 1 && (v == nil || path[0] == "base") {
+		return word
+	}
+	return free
+}
+
+// tag is what stands between the braces of a template.
+var tag = regexp.MustCompile(`(?s)\{\{.*?\}\}|\{%.*?%\}`)
+
+// workflowRule: roles, statuses, targets and conditions are names.
+func workflowRule(path []string, v any) rule {
+	if v == nil {
+		return name
+	}
+	switch path[len(path)-1] {
+	case "name", "role", "condition", "status", "location", "to":
+		return name
+	}
+	return template
+}
+
+// outputRule: the properties that the schema names, and the status that an edge of
+// the graph is chosen by.
+func outputRule(schema any, path []string, v any) rule {
+	if len(path) == 1 && v != nil && slices.Contains([]string{"$status", "status"}, path[0]) {
+		return name
+	}
+	if v != nil {
+		return free
+	}
+	at := schema
+	for _, k := range path {
+		m, _ := at.(map[string]any)
+		props, _ := m["properties"].(map[string]any)
+		next, ok := props[k]
+		if !ok {
+			return free
+		}
+		at = next
+	}
+	return name
+}

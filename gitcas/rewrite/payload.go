@@ -1,0 +1,244 @@
+package rewrite
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/united-workforce/uwf/gitcas/node"
+)
+
+// spot is one value or key of a payload in which something is to be replaced.
+type spot struct {
+	at   string // JSON pointer, cleaned
+	set  func(v any)
+	old  any
+	cand []any // what may stand there instead, best first
+	// free: where nothing fits the old value may stay.
+	free bool
+}
+
+// maxTried bounds how many spots are fitted one by one: each costs a check of the
+// whole payload.
+const maxTried = 2000
+
+// payload is a node's payload on its way to another one.
+type payload struct {
+	find Finder // nil: none
+	all  bool   // every free text goes, not only those that find finds
+	rule func(path []string, v any) rule
+	ref  func(string) bool // a string that is a node's hash
+
+	root  any
+	spots []spot
+	fixed []string // names that hold what is looked for
+	texts []string // with all: what was taken out
+}
+
+// gather copies a value and notes the spots in it.
+func (p *payload) gather(v any) {
+	p.root = clone(v)
+	p.value(nil, p.root, func(v any) { p.root = v })
+}
+
+func clone(v any) any {
+	switch x := v.(type) {
+	case []any:
+		out := make([]any, len(x))
+		for i, e := range x {
+			out[i] = clone(e)
+		}
+		return out
+	case map[string]any:
+		out := make(map[string]any, len(x))
+		for k, e := range x {
+			out[k] = clone(e)
+		}
+		return out
+	}
+	return v
+}
+
+func (p *payload) value(path []string, v any, set func(any)) {
+	switch x := v.(type) {
+	case string:
+		p.text(path, x, set)
+	case int64, float64:
+		p.number(path, x, set)
+	case []any:
+		for i, e := range x {
+			p.value(append(path, strconv.Itoa(i)), e, func(v any) { x[i] = v })
+		}
+	case map[string]any:
+		for _, k := range slices.Sorted(maps.Keys(x)) {
+			p.value(append(path, k), x[k], func(v any) { x[k] = v })
+		}
+		for _, k := range slices.Sorted(maps.Keys(x)) {
+			p.key(path, k, x)
+		}
+	}
+}
+
+func (p *payload) text(path []string, s string, set func(any)) {
+	is := p.rule(path, s)
+	if is == word || p.ref(s) {
+		return
+	}
+	fixed := is == name || p.inTag(s, is)
+	if p.all {
+		if !fixed && s != "" && s != Purged {
+			p.texts = append(p.texts, s)
+			p.spots = append(p.spots, spot{at: p.pointer(path), set: set, old: s, cand: []any{Purged, mask(s), ""}, free: true})
+		}
+		return
+	}
+	out, n := p.replace(s, nil)
+	if n == 0 {
+		return
+	}
+	if fixed {
+		p.fixed = append(p.fixed, p.pointer(path))
+		return
+	}
+	cand := []any{out}
+	if masked, _ := p.replace(s, mask); masked != out {
+		if _, still := p.replace(masked, nil); still == 0 {
+			cand = append(cand, masked)
+		}
+	}
+	p.spots = append(p.spots, spot{at: p.pointer(path), set: set, old: s, cand: cand})
+}
+
+// number: a text of digits may have been stored as a number.
+func (p *payload) number(path []string, v any, set func(any)) {
+	if p.find == nil || p.all {
+		return
+	}
+	if out, n := p.find.Replace(node.Text(v), nil); n > 0 && out == Purged {
+		p.spots = append(p.spots, spot{at: p.pointer(path), set: set, old: v, cand: []any{Purged, int64(0)}})
+	}
+}
+
+func (p *payload) key(path []string, k string, in map[string]any) {
+	if p.find == nil || p.all {
+		return
+	}
+	out, n := p.replace(k, nil)
+	if n == 0 {
+		return
+	}
+	at := p.pointer(append(path, k))
+	switch p.rule(append(path, k), nil) {
+	case word:
+		return
+	case name:
+		p.fixed = append(p.fixed, at+" (the key)")
+		return
+	}
+	other := out
+	for i := 2; ; i++ {
+		if _, taken := in[other]; !taken {
+			break
+		}
+		other = fmt.Sprintf("%s#%d", out, i)
+	}
+	now := k
+	p.spots = append(p.spots, spot{at: at + " (the key)", old: k, cand: []any{other}, set: func(v any) {
+		to, _ := v.(string)
+		if to != now {
+			in[to] = in[now]
+			delete(in, now)
+			now = to
+		}
+	}})
+}
+
+// inTag reports whether what is looked for stands between the braces of a
+// template: a variable's name.
+func (p *payload) inTag(s string, is rule) bool {
+	if is != template {
+		return false
+	}
+	for _, t := range tag.FindAllString(s, -1) {
+		if _, n := p.replace(t, nil); n > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func (p *payload) replace(s string, with func(string) string) (string, int) {
+	if p.find == nil {
+		return s, 0
+	}
+	return p.find.Replace(s, with)
+}
+
+// pointer is a JSON pointer without what is looked for.
+func (p *payload) pointer(path []string) string {
+	clean := make([]string, len(path))
+	for i, s := range path {
+		s, _ = p.replace(s, nil)
+		clean[i] = strings.NewReplacer("~", "~0", "/", "~1").Replace(s)
+	}
+	out := "/" + strings.Join(clean, "/")
+	out, _ = p.replace(out, nil)
+	return out
+}
+
+// fit replaces what it may: all at once where the result passes check, else spot
+// by spot. It returns where nothing fits.
+func (p *payload) fit(check func(any) error) (bound []string) {
+	set := func(pick func(s *spot) any) {
+		for i := range p.spots {
+			p.spots[i].set(pick(&p.spots[i]))
+		}
+	}
+	set(func(s *spot) any { return s.cand[0] })
+	if check(p.root) == nil {
+		return nil
+	}
+	for i := len(p.spots) - 1; i >= 0; i-- {
+		p.spots[i].set(p.spots[i].old)
+	}
+	if len(p.spots) > maxTried {
+		return []string{fmt.Sprintf("%s and %d more", p.spots[0].at, len(p.spots)-1)}
+	}
+	for i := range p.spots {
+		if s := &p.spots[i]; !p.try(s, check) && !s.free {
+			bound = append(bound, s.at)
+		}
+	}
+	return bound
+}
+
+// try puts the first candidate that fits into a spot.
+func (p *payload) try(s *spot, check func(any) error) bool {
+	for _, c := range s.cand {
+		s.set(c)
+		if check(p.root) == nil {
+			return true
+		}
+		s.set(s.old)
+	}
+	return false
+}
+
+// mask is a text of the same shape that says nothing.
+func mask(s string) string {
+	return strings.Map(func(c rune) rune {
+		switch {
+		case c >= '0' && c <= '9':
+			return '0'
+		case c >= 'a' && c <= 'z':
+			return 'x'
+		case c >= 'A' && c <= 'Z':
+			return 'X'
+		case c > 0x7f:
+			return 'x'
+		}
+		return c
+	}, s)
+}

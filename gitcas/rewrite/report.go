@@ -1,0 +1,110 @@
+package rewrite
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/gitcas/statefile"
+)
+
+// maxFound bounds the places that a plan lists.
+const maxFound = 1000
+
+// report gathers what a plan says.
+type report struct {
+	o      *Options
+	plan   *Plan
+	seen   map[string]bool // places that were reported, by path and part
+	fixed  []Place
+	dead   map[statefile.ThreadID]Thread
+	quoted map[string][]string // texts of named nodes, by thread
+	quotes map[string]Finder   // made of these
+	hits   map[node.Hash]bool
+}
+
+func newReport(o *Options) *report {
+	return &report{
+		o: o, plan: &Plan{}, seen: map[string]bool{}, dead: map[statefile.ThreadID]Thread{},
+		quoted: map[string][]string{}, quotes: map[string]Finder{}, hits: map[node.Hash]bool{},
+	}
+}
+
+// clean takes what is looked for out of what is said about it.
+func (r *report) clean(s string) string {
+	if r.o.Find != nil {
+		s, _ = r.o.Find.Replace(s, nil)
+	}
+	return strings.ReplaceAll(s, "\n", " ")
+}
+
+func (r *report) cleaned(p Place, at string) (Place, bool) {
+	p.Path, p.At = r.clean(p.Path), r.clean(at)
+	key := p.Path + "\x00" + p.At
+	if r.seen[key] || len(r.seen) > 100*maxFound {
+		return p, false
+	}
+	r.seen[key] = true
+	return p, true
+}
+
+// found notes a place where something was taken out.
+func (r *report) found(p Place, at string) {
+	if p, first := r.cleaned(p, at); first && len(r.plan.Found) < maxFound {
+		r.plan.Found = append(r.plan.Found, p)
+	}
+}
+
+// name notes a name that holds what is looked for.
+func (r *report) name(p Place, at string) {
+	if p, first := r.cleaned(p, at); first && len(r.fixed) < maxFound {
+		r.fixed = append(r.fixed, p)
+	}
+}
+
+// named notes a named node with its texts: its thread's pages and messages quote
+// them.
+func (r *report) named(h node.Hash, thread string, texts []string) {
+	if !r.hits[h] {
+		r.hits[h] = true
+		r.plan.Nodes = append(r.plan.Nodes, h)
+	}
+	if thread != "" && r.o.Quotes != nil {
+		r.quoted[thread] = append(r.quoted[thread], texts...)
+		delete(r.quotes, thread)
+	}
+}
+
+func (r *report) ended(t Thread) { r.dead[t.ID] = t }
+
+// threads lists those whose heads change.
+func (r *report) threads(alive []Thread) []Thread {
+	out := slices.Clone(alive)
+	for _, t := range r.dead {
+		out = append(out, t)
+	}
+	slices.SortFunc(out, func(a, b Thread) int { return cmp.Compare(a.ID, b.ID) })
+	return out
+}
+
+// quotes finds the texts of named nodes in a thread's pages and messages.
+func (r *run) quotes(thread string) Finder {
+	rep := r.report
+	if f, made := rep.quotes[thread]; made || len(rep.quoted[thread]) == 0 {
+		return f
+	}
+	texts := slices.Sorted(maps.Keys(set(rep.quoted[thread])))
+	f := rep.o.Quotes(texts)
+	rep.quotes[thread] = f
+	return f
+}
+
+func set(list []string) map[string]bool {
+	out := make(map[string]bool, len(list))
+	for _, s := range list {
+		out[s] = true
+	}
+	return out
+}

@@ -1,0 +1,298 @@
+package rewrite_test
+
+import (
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/rewrite"
+	"github.com/united-workforce/uwf/gitcas/wire"
+)
+
+// grown is a store with forks, details, ended and cancelled threads, and a thread
+// that has nothing to do with the secret.
+func grown(f *fixture) {
+	f.start(id(1), "clean")
+	f.step(id(1), note("nothing here"), "nor here", "nor here")
+	f.start(id(2), "the password is "+secret)
+	f.step(id(2), note("I saw it"), "body", "turn")
+	f.step(id(2), note("it is "+secret+" indeed"), "body with "+secret, `{"key":"`+strings.ReplaceAll(secret, `"`, `\"`)+`"}`)
+	f.fork(id(3), id(2))
+	f.step(id(3), note("the fork's own"), "own", "own turn")
+	f.start(id(4), "leaks in its details")
+	f.step(id(4), note("quiet"), "quiet", "Authorization: Basic "+base64.StdEncoding.EncodeToString([]byte("me:"+secret)))
+	f.step(id(4), note("quiet"), "quiet", url.QueryEscape(secret)+" "+hex.EncodeToString([]byte(secret)))
+	f.end(id(4), "ended", "")
+	f.start(id(5), "cancelled")
+	f.step(id(5), map[string]any{"$status": "finished", "more": map[string]any{secret: []any{secret, "x" + secret + secret}}}, "b", "d")
+	f.end(id(5), "cancelled", "because of "+secret)
+	f.start(id(6), "after all that")
+	f.step(id(6), note("clean"), "clean", "clean")
+	v := f.load(id(6))
+	e, _ := v.Entry(id(6))
+	e.Status, e.Suspended = gitcas.StatusSuspended, &gitcas.Suspended{Role: "developer", Reason: "may I use\n" + secret + "?"}
+	f.push(v, &gitcas.Change{Subject: "suspended", Body: "may I use " + secret, Threads: map[gitcas.ThreadID]*gitcas.Entry{id(6): &e}})
+}
+
+func TestPurgeText(t *testing.T) {
+	f := memory(t)
+	grown(f)
+	f.sound()
+	before, oldCommits := f.log()
+	plan := f.purge(f.options(finder(t, secret)))
+	f.sound()
+	f.nowhere(secret)
+
+	after, newCommits := f.log()
+	if len(after) != len(before) || plan.Commits != len(before) || plan.New != after[0] || plan.Old != before[0] {
+		t.Errorf("%d commits, were %d; plan %+v", len(after), len(before), plan)
+	}
+	same := 0
+	for i := range after {
+		a, b := oldCommits[i], newCommits[i]
+		if a.Author.Name != b.Author.Name || !a.Author.When.Equal(b.Author.When) || !a.Committer.When.Equal(b.Committer.When) {
+			t.Errorf("commit %d: %+v became %+v", i, a, b)
+		}
+		if before[i] == after[i] {
+			same++
+		}
+	}
+	if same != 3 { // init, start and step of the first thread
+		t.Errorf("%d commits are as they were", same)
+	}
+	if plan.Changed != len(before)-same {
+		t.Errorf("%d commits changed, by the plan %d", len(before)-same, plan.Changed)
+	}
+	threadsAre(t, plan, id(2), id(3), id(4), id(5))
+	for _, p := range plan.Found {
+		if strings.Contains(p.String(), "LEAK") {
+			t.Errorf("the plan quotes it: %s", p)
+		}
+	}
+	goesOn(f)
+
+	// Twice: nothing is left.
+	if again := f.purge(f.options(finder(t, secret))); !again.Empty() || len(again.Found) > 0 {
+		t.Errorf("the second time: %+v", again)
+	}
+}
+
+// threadsAre checks whose heads a plan changes.
+func threadsAre(t *testing.T, plan *rewrite.Plan, want ...gitcas.ThreadID) {
+	t.Helper()
+	var got []gitcas.ThreadID
+	for _, x := range plan.Threads {
+		got = append(got, x.ID)
+		if x.Old == x.New || !x.New.Valid() {
+			t.Errorf("thread %+v", x)
+		}
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("threads %v, want %v", got, want)
+	}
+}
+
+// goesOn reads, continues and forks every thread of a grown store.
+func goesOn(f *fixture) {
+	f.Helper()
+	v := f.load()
+	for t := range v.Threads() {
+		v := f.load(t)
+		c, err := v.Chain(f.Context(), t)
+		f.ok(err)
+		for _, s := range c.Steps {
+			_, err := f.store.Detail(f.Context(), v, t, s.Detail)
+			f.ok(err)
+		}
+		f.step(t, note("goes on"), "b", "d")
+	}
+	f.fork(id(17), id(2))
+	f.step(id(17), note("of a live one"), "b", "d")
+	f.ok(f.store.History(f.Context(), f.load(), func(e gitcas.Ended) error {
+		past, err := f.store.LoadEnded(f.Context(), f.load(), e)
+		f.ok(err)
+		c, err := past.Chain(f.Context(), e.Thread)
+		f.ok(err)
+		if len(c.Steps) != len(e.Steps) || c.Steps[len(c.Steps)-1].Hash != e.Head {
+			f.Errorf("thread %s: chain and line differ", e.Thread)
+		}
+		return nil
+	}))
+	late := id(18)
+	e, ok, err := f.store.FindEnded(f.Context(), f.load(), id(4))
+	if err != nil || !ok {
+		f.Fatal(err)
+	}
+	f.push(f.load(), &gitcas.Change{Subject: "forked", Threads: map[gitcas.ThreadID]*gitcas.Entry{late: {Head: e.Head, Workflow: e.Workflow}}, Forks: map[gitcas.ThreadID]gitcas.ThreadID{late: id(4)}})
+	f.step(late, note("of an ended one"), "b", "d")
+	f.sound()
+}
+
+// TestSchemasAndWorkflows: what all refer to holds it.
+func TestSchemasAndWorkflows(t *testing.T) {
+	f := memory(t)
+	f.setSchema("use " + secret)
+	f.setFlow("log in with " + secret)
+	f.start(id(1), "p")
+	f.step(id(1), note("n"), "b", "d")
+	old := f.load().Registry()["solve-issue"].Hash
+	plan := f.purge(f.options(finder(t, secret)))
+	f.sound()
+	f.nowhere(secret)
+	threadsAre(t, plan, id(1))
+	e := f.load().Registry()["solve-issue"]
+	if e.Hash == old || e.Timestamp != 5 {
+		t.Errorf("registry %+v", e)
+	}
+	if e, _ := f.load().Entry(id(1)); e.Workflow == old {
+		t.Error("the entry names the old workflow")
+	}
+}
+
+// TestNames: what other things depend on is refused, or left.
+func TestNames(t *testing.T) {
+	f := memory(t)
+	f.start(id(1), "p")
+	f.step(id(1), note("the developer has finished"), "b", "d")
+	before, _ := f.log()
+	for _, text := range []string{"developer", "finished", "solve-issue"} {
+		o := f.options(finder(t, text))
+		_, err := rewrite.New(f.remote, o).Plan(t.Context())
+		var fixed *rewrite.FixedError
+		if !errors.As(err, &fixed) || strings.Contains(err.Error(), text) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	if after, _ := f.log(); after[0] != before[0] {
+		t.Error("the branch moved")
+	}
+	o := f.options(finder(t, "finished"))
+	o.LeaveNames = true
+	plan := f.purge(o)
+	if len(plan.Left) == 0 || plan.Changed == 0 {
+		t.Errorf("plan %+v", plan)
+	}
+	f.sound()
+	v := f.load(id(1))
+	c, err := v.Chain(t.Context(), id(1))
+	f.ok(err)
+	n, err := v.Get(t.Context(), c.Steps[0].Output)
+	f.ok(err)
+	out, _ := n.Payload.(map[string]any)
+	if out["$status"] != "finished" || out["note"] != "the developer has [purged]" {
+		t.Errorf("output %v", out)
+	}
+	// Words of the format are nobody's text.
+	for _, text := range []string{"properties", "additionalProperties", "completedAtMs", "frontmatter"} {
+		plan, err := rewrite.New(f.remote, f.options(finder(t, text))).Plan(t.Context())
+		if err != nil || !plan.Empty() {
+			t.Errorf("%s: %+v, %v", text, plan, err)
+		}
+	}
+}
+
+// TestFits: what stands in the place of a text fits the schema.
+func TestFits(t *testing.T) {
+	f := memory(t)
+	f.start(id(1), "p")
+	f.step(id(1), map[string]any{"$status": "finished", "code": "a-4711-4711-leak", "count": int64(47114711)}, "b", "d")
+	f.purge(f.options(finder(t, "4711-4711", "47114711")))
+	f.sound()
+	v := f.load(id(1))
+	c, err := v.Chain(t.Context(), id(1))
+	f.ok(err)
+	n, err := v.Get(t.Context(), c.Steps[0].Output)
+	f.ok(err)
+	out, _ := n.Payload.(map[string]any)
+	if out["code"] != "a-0000-0000-leak" || out["count"] != int64(0) {
+		t.Errorf("output %v", out)
+	}
+}
+
+// TestPurgeNode: a node that is named, and what quotes it.
+func TestPurgeNode(t *testing.T) {
+	f := memory(t)
+	f.start(id(1), "p")
+	f.step(id(1), note("keep me"), "first body", "d")
+	f.step(id(1), note("a note to go\nwith another line of it"), "a body to go as well", "d")
+	f.step(id(1), note("keep me too"), "third body", "d")
+	f.start(id(2), "other")
+	v := f.load(id(1))
+	c, err := v.Chain(t.Context(), id(1))
+	f.ok(err)
+	o := f.options(nil)
+	o.Nodes = append(o.Nodes, c.Steps[1].Output, *c.Steps[1].Body)
+	plan := f.purge(o)
+	f.sound()
+	f.nowhere("a note to go\nwith another line of it", "a body to go as well")
+	threadsAre(t, plan, id(1))
+	v = f.load(id(1))
+	c, err = v.Chain(t.Context(), id(1))
+	f.ok(err)
+	n, err := v.Get(t.Context(), c.Steps[1].Output)
+	f.ok(err)
+	out, _ := n.Payload.(map[string]any)
+	if out["$status"] != "finished" || out["note"] != "[purged]" || len(plan.Nodes) != 2 {
+		t.Errorf("output %v; plan %+v", out, plan)
+	}
+	n, err = v.Get(t.Context(), c.Steps[0].Output)
+	f.ok(err)
+	if out, _ = n.Payload.(map[string]any); out["note"] != "keep me" {
+		t.Errorf("output %v", out)
+	}
+	f.step(id(1), note("goes on"), "b", "d")
+	// A node without any text, and one that isn't there.
+	o.Nodes = append(o.Nodes[:0], f.placed(gitcas.Place{}, "7VQ43ZSJTEWA7", "nobody's").Hash)
+	if plan := f.purge(o); !plan.Empty() || len(plan.Nodes) > 0 {
+		t.Errorf("plan %+v", plan)
+	}
+}
+
+// TestBecomeEqual: two nodes that differ in the secret alone become one.
+func TestBecomeEqual(t *testing.T) {
+	f := memory(t)
+	f.start(id(1), "p")
+	f.step(id(1), note("first-secret"), "first-secret", "d")
+	f.step(id(1), note("second-secret"), "second-secret", "d")
+	f.step(id(1), note("[purged]"), "[purged]", "d")
+	f.purge(f.options(finder(t, "first-secret", "second-secret")))
+	f.sound()
+	f.step(id(1), note("goes on"), "b", "d")
+	f.sound()
+}
+
+// TestForeign: what people put on the branch.
+func TestForeign(t *testing.T) {
+	f := memory(t)
+	f.start(id(1), "p")
+	tip := f.load().Tip()
+	c := f.files(f.store.Branch(), "oops, "+secret+"\n", map[string]string{"notes-leaked-1234567.txt": "it is " + secret, "threads.yaml": "no: [yaml" + secret}, tip)
+	f.restore(c, tip)
+	plan := f.purge(f.options(finder(t, secret, "leaked-1234567")))
+	f.nowhere(secret)
+	if plan.Changed != 2 || len(plan.Threads) != 0 {
+		t.Errorf("plan %+v", plan)
+	}
+	f.everything(func(_ string, o wire.Object) {
+		if strings.Contains(string(o.Data), "leaked-1234567") {
+			t.Errorf("%s holds the name", o.Type)
+		}
+	})
+}
+
+// restore makes a commit on top of one with the tree of another.
+func (f *fixture) restore(on, like wire.ID) {
+	f.Helper()
+	objs, err := f.remote.Fetch(f.Context(), wire.FetchRequest{Wants: []wire.ID{like}, Depth: 1, Filter: "tree:0"})
+	f.ok(err)
+	text := strings.Replace(string(objs[like].Data), "\nparent ", "\nparent "+on.String()+"\nxparent ", 1)
+	i := strings.Index(text, "xparent ")
+	o := wire.NewObject(objs[like].Type, []byte(text[:i]+text[i+len("xparent ")+41:]))
+	_, err = f.remote.Push(f.Context(), wire.PushRequest{Updates: []wire.RefUpdate{{Name: f.store.Branch(), Old: on, New: o.ID}}, Objects: []wire.PackObject{{Object: o}}})
+	f.ok(err)
+}

@@ -1,0 +1,234 @@
+package rewrite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/united-workforce/uwf/gitcas/wire"
+)
+
+// Rewriter rewrites one state branch. It is for one use: a Plan, then perhaps
+// Execute.
+type Rewriter struct {
+	remote wire.Remote
+	o      Options
+	run    *run
+	held   int64 // bytes that a plan keeps
+	chunk  int64 // bytes of one staging push
+	staged wire.ID
+	last   *Plan
+}
+
+// New makes a Rewriter. It does no I/O.
+func New(remote wire.Remote, o Options) *Rewriter {
+	return &Rewriter{remote: remote, o: o, held: heldBytes, chunk: stageBytes}
+}
+
+// refs are the refs that matter, as they are now.
+type refs struct {
+	tip, mark wire.ID
+	attempts  map[string]wire.ID
+}
+
+func (w *Rewriter) list(ctx context.Context) (refs, error) {
+	l, err := w.remote.List(ctx, w.o.Branch, w.o.Store, w.o.Attempts)
+	if err != nil {
+		return refs{}, err
+	}
+	out := refs{tip: l.Refs[w.o.Branch], mark: l.Refs[w.o.Store], attempts: map[string]wire.ID{}}
+	for name, id := range l.Refs {
+		if strings.HasPrefix(name, w.o.Attempts) {
+			out.attempts[name] = id
+		}
+	}
+	if out.tip.IsZero() {
+		return out, fmt.Errorf("%w: %s is not there", ErrMoved, w.o.Branch)
+	}
+	return out, nil
+}
+
+// Plan works out what would change, and writes nothing.
+func (w *Rewriter) Plan(ctx context.Context) (*Plan, error) {
+	now, err := w.list(ctx)
+	if err != nil {
+		return nil, err
+	}
+	w.run = newRun(ctx, w.remote, &w.o, newWriter(w.held))
+	return w.follow(ctx, now)
+}
+
+// follow takes the run to where the refs are.
+func (w *Rewriter) follow(ctx context.Context, now refs) (*Plan, error) {
+	w.run.ctx = ctx
+	if w.run.old != now.tip {
+		if err := w.run.to(now.tip); err != nil {
+			return nil, err
+		}
+	}
+	alive, err := w.run.alive()
+	if err != nil {
+		return nil, err
+	}
+	attempts, err := w.run.attempts(now.attempts)
+	if err != nil {
+		return nil, err
+	}
+	rep := w.run.report
+	if len(rep.fixed) > 0 && !w.o.LeaveNames {
+		return nil, &FixedError{Places: rep.fixed}
+	}
+	p := *rep.plan
+	p.Old, p.New, p.Attempts, p.Left = w.run.old, w.run.new, attempts, rep.fixed
+	p.Threads, p.Bytes = rep.threads(alive), w.run.w.total
+	w.last = &p
+	return &p, nil
+}
+
+// pushes is how often a push is tried when others are faster.
+const pushes = 10
+
+// Execute does what the plan says, on top of whatever was committed since. Until
+// its one push is taken, nothing has changed. It returns the plan as it was carried
+// out.
+func (w *Rewriter) Execute(ctx context.Context) (*Plan, error) {
+	if w.run == nil {
+		return nil, errors.New("a rewrite without a plan")
+	}
+	if w.run.w.over {
+		w.run = newRun(ctx, w.remote, &w.o, newWriter(0))
+		w.run.stage = func() error { return w.stage(ctx) }
+	}
+	w.run.w.limit = 0 // what is made from here on is pushed
+	p, err := w.push(ctx)
+	if err != nil {
+		w.unstage(ctx)
+	}
+	return p, err
+}
+
+func (w *Rewriter) push(ctx context.Context) (*Plan, error) {
+	var objs []wire.PackObject
+	unsure := false // whether an earlier try was taken after all
+	for try := 0; ; try++ {
+		now, err := w.list(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if unsure {
+			if _, err := w.run.list(now.tip, w.last.New); err == nil {
+				return w.last, nil
+			}
+		}
+		p, err := w.follow(ctx, now)
+		if err != nil || p.Empty() {
+			return p, err
+		}
+		var extra []wire.RefUpdate
+		if w.o.Before != nil {
+			if extra, err = w.o.Before(ctx, p); err != nil {
+				return nil, err
+			}
+		}
+		objs = append(objs, w.run.w.take()...)
+		if err := w.hook("push"); err != nil {
+			return nil, err
+		}
+		if err = w.send(ctx, now, p, extra, objs); err == nil {
+			return p, nil
+		}
+		unsure = unsure || errors.Is(err, wire.ErrUnreachable) && p.Old != p.New
+		if ctx.Err() != nil || try == pushes || !errors.Is(err, wire.ErrLostRace) && !errors.Is(err, wire.ErrUnreachable) {
+			return nil, err
+		}
+	}
+}
+
+func (w *Rewriter) hook(point string) error {
+	if w.o.Hook == nil {
+		return nil
+	}
+	return w.o.Hook(point)
+}
+
+// send pushes everything in one go. Where the remote has no atomic pushes, the
+// order keeps the store sound whenever it stops: a branch without the ref that
+// marks the store is one that the next writer completes.
+func (w *Rewriter) send(ctx context.Context, now refs, p *Plan, extra []wire.RefUpdate, objs []wire.PackObject) error {
+	branch := wire.RefUpdate{Name: w.o.Branch, Old: p.Old, New: p.New}
+	mark := wire.RefUpdate{Name: w.o.Store, Old: now.mark, New: p.New}
+	rest := extra
+	for _, a := range p.Attempts {
+		rest = append(rest, wire.RefUpdate{Name: a.Ref, Old: a.Old, New: a.New})
+	}
+	if !w.staged.IsZero() {
+		rest = append(rest, wire.RefUpdate{Name: w.stagingRef(), Old: w.staged})
+	}
+	if w.o.Atomic {
+		updates := rest
+		if p.Old != p.New {
+			updates = append([]wire.RefUpdate{branch, mark}, rest...)
+		}
+		_, err := w.remote.Push(ctx, wire.PushRequest{Updates: updates, Objects: objs, Atomic: len(updates) > 1})
+		return err
+	}
+	one := func(u wire.RefUpdate, objs []wire.PackObject) error {
+		if u.Old == u.New {
+			return nil
+		}
+		_, err := w.remote.Push(ctx, wire.PushRequest{Updates: []wire.RefUpdate{u}, Objects: objs})
+		return err
+	}
+	if p.Old != p.New {
+		if err := one(wire.RefUpdate{Name: mark.Name, Old: mark.Old}, nil); err != nil {
+			return err
+		}
+		if err := one(branch, objs); err != nil {
+			return err
+		}
+		if err := one(wire.RefUpdate{Name: mark.Name, New: mark.New}, nil); err != nil && !errors.Is(err, wire.ErrLostRace) {
+			return err
+		}
+	}
+	for _, u := range rest {
+		if err := one(u, objs); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *Rewriter) stagingRef() string { return w.o.Staging + w.o.Run }
+
+// stage sends what was made so far, held by a ref of its own, when it is enough to
+// be worth a push.
+func (w *Rewriter) stage(ctx context.Context) error {
+	if w.run.w.size < w.chunk || w.run.new == w.run.old {
+		return nil
+	}
+	if err := w.hook("stage"); err != nil {
+		return err
+	}
+	to := w.run.new
+	_, err := w.remote.Push(ctx, wire.PushRequest{
+		Updates: []wire.RefUpdate{{Name: w.stagingRef(), Old: w.staged, New: to}}, Objects: w.run.w.take(),
+	})
+	if err != nil {
+		return fmt.Errorf("send a part of the new history: %w", err)
+	}
+	w.staged = to
+	return nil
+}
+
+// unstage takes the ref of a rewrite that failed away. Where that fails too, it is
+// uwf gc's to find.
+func (w *Rewriter) unstage(ctx context.Context) {
+	if w.staged.IsZero() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	_, _ = w.remote.Push(ctx, wire.PushRequest{Updates: []wire.RefUpdate{{Name: w.stagingRef(), Old: w.staged}}})
+}

@@ -1,0 +1,284 @@
+package rewrite
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/go-git/go-git/v5/plumbing"
+
+	"github.com/united-workforce/uwf/gitcas/gitobj"
+	"github.com/united-workforce/uwf/gitcas/statefile"
+	"github.com/united-workforce/uwf/gitcas/wire"
+)
+
+// run is one way through the history. It can be taken further when the branch
+// moves on.
+type run struct {
+	ctx    context.Context
+	remote wire.Remote
+	o      *Options
+	w      *writer
+	nodes  *nodes
+	report *report
+
+	old, new wire.ID             // the last commit, and what became of it
+	commits  map[wire.ID]wire.ID // only those that changed
+	memo     map[memoKey]wire.ID // what became of every object
+	days     map[string]day      // history files
+	objs     wire.Objects        // of the present chunk
+	commit   wire.ID             // the present one
+	prefix   string              // of paths: an attempt's ref
+	partial  bool                // objs lack what is people's
+	stage    func() error        // sends what there is; nil: all is sent at the end
+	tries    map[wire.ID]wire.ID // commits of attempts
+}
+
+func newRun(ctx context.Context, remote wire.Remote, o *Options, w *writer) *run {
+	rep, memo := newReport(o), map[memoKey]wire.ID{}
+	return &run{
+		ctx: ctx, remote: remote, o: o, w: w, report: rep, nodes: newNodes(o, rep, memo),
+		commits: map[wire.ID]wire.ID{}, memo: memo, days: map[string]day{}, tries: map[wire.ID]wire.ID{},
+	}
+}
+
+// commitsAtOnce is how much history is fetched with all its objects in one
+// request; listedAtOnce how much of the commits alone.
+const (
+	commitsAtOnce = 64
+	listedAtOnce  = 4096
+)
+
+// to takes the run to a tip that extends where it is.
+func (r *run) to(tip wire.ID) error {
+	ids, err := r.list(tip, r.old)
+	if err != nil {
+		return err
+	}
+	for chunk := range slices.Chunk(ids, commitsAtOnce) {
+		req := wire.FetchRequest{Wants: []wire.ID{chunk[len(chunk)-1]}}
+		if !r.old.IsZero() {
+			req.Haves = []wire.ID{r.old}
+		}
+		if r.objs, err = r.remote.Fetch(r.ctx, req); err != nil {
+			return fmt.Errorf("read the history: %w", err)
+		}
+		for _, id := range chunk {
+			if err := r.step(id); err != nil {
+				return fmt.Errorf("state commit %s: %w", id, err)
+			}
+		}
+		if r.stage != nil {
+			if err := r.stage(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// list are the commits after one, up to tip, oldest first: a zero one stands for
+// the whole history.
+func (r *run) list(tip, after wire.ID) ([]wire.ID, error) {
+	var out []wire.ID
+	for at := tip; at != after; {
+		objs, err := r.remote.Fetch(r.ctx, wire.FetchRequest{Wants: []wire.ID{at}, Depth: listedAtOnce, Filter: "tree:0"})
+		if err != nil {
+			return nil, fmt.Errorf("read the history: %w", err)
+		}
+		if _, ok := objs[at]; !ok {
+			return nil, fmt.Errorf("%w: the remote doesn't send commit %s", ErrUnreadable, at)
+		}
+		for at != after {
+			o, ok := objs[at]
+			if !ok {
+				break
+			}
+			out = append(out, at)
+			if at, err = r.parentOf(o); err != nil {
+				return nil, err
+			}
+			if at.IsZero() && !after.IsZero() {
+				return nil, ErrMoved
+			}
+		}
+	}
+	slices.Reverse(out)
+	return out, nil
+}
+
+func (r *run) parentOf(o wire.Object) (wire.ID, error) {
+	if o.Type != plumbing.CommitObject {
+		return wire.ZeroID, fmt.Errorf("%w: %s is no commit", ErrUnreadable, o.ID)
+	}
+	c, err := gitobj.DecodeCommit(o.Data)
+	switch {
+	case err != nil:
+		return wire.ZeroID, fmt.Errorf("%w: commit %s: %w", ErrUnreadable, o.ID, err)
+	case len(c.Parents) > 1:
+		return wire.ZeroID, fmt.Errorf("%w: commit %s is a merge; the state branch has one line of history (see: uwf fsck --history)", ErrUnreadable, o.ID)
+	case len(c.Parents) == 0:
+		return wire.ZeroID, nil
+	}
+	return c.Parents[0], nil
+}
+
+// step rewrites one state commit.
+func (r *run) step(id wire.ID) error {
+	o, err := r.object(id, plumbing.CommitObject)
+	if err != nil {
+		return err
+	}
+	c, err := gitobj.DecodeCommit(o.Data)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrUnreadable, err)
+	}
+	r.commit = id
+	tree, err := r.tree(at{kind: root, id: c.Tree})
+	if err != nil {
+		return err
+	}
+	var parents []wire.ID
+	if !r.old.IsZero() {
+		parents = []wire.ID{r.new}
+	}
+	to := r.commitTo(o, c, tree, parents, "commit "+id.String())
+	r.old, r.new = id, to
+	r.report.plan.Commits++
+	if to != id {
+		r.commits[id] = to
+		r.report.plan.Changed++
+	}
+	return nil
+}
+
+// tree rewrites a root folder: first all nodes in it, then the folders.
+func (r *run) tree(a at) (wire.ID, error) {
+	if err := r.gather(a, 0); err != nil {
+		return wire.ZeroID, err
+	}
+	for _, h := range slices.Sorted(maps.Keys(r.nodes.fresh)) {
+		if _, err := r.nodes.resolve(h, r.w); err != nil {
+			return wire.ZeroID, err
+		}
+	}
+	id, err := r.rebuild(a, 0)
+	clear(r.nodes.fresh)
+	if len(r.days) > 4 {
+		clear(r.days) // only the newest grow
+	}
+	return id, err
+}
+
+// commitTo writes a commit anew with another tree, parents and message, if any of
+// them changed. All else stays, byte by byte, but for signatures: they would no
+// longer be right.
+func (r *run) commitTo(o wire.Object, c gitobj.Commit, tree wire.ID, parents []wire.ID, where string) wire.ID {
+	place := Place{Commit: r.commit, Path: r.prefix + where}
+	head, _, _ := bytes.Cut(o.Data, []byte("\n\n"))
+	msg := r.message(c.Message, place)
+	changed := tree != c.Tree || !slices.Equal(parents, c.Parents) || msg != c.Message
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "tree %s\n", tree)
+	for _, p := range parents {
+		fmt.Fprintf(&b, "parent %s\n", p)
+	}
+	signature := false
+	for line := range strings.Lines(strings.TrimSuffix(string(head), "\n") + "\n") {
+		key, _, _ := strings.Cut(line, " ")
+		switch key {
+		case "tree", "parent":
+			continue
+		case "gpgsig", "gpgsig-sha256", "mergetag":
+			signature = true
+			continue
+		case "":
+			if signature {
+				continue // the signature goes on
+			}
+		}
+		signature = false
+		out := r.header(line, place)
+		changed = changed || out != line
+		b.WriteString(out)
+	}
+	if !changed {
+		return o.ID
+	}
+	b.WriteString("\n" + msg)
+	return r.w.put(plumbing.CommitObject, b.Bytes(), nil)
+}
+
+// header is a line of author or committer: a name may hold what is looked for.
+func (r *run) header(line string, place Place) string {
+	if r.o.Find == nil {
+		return line
+	}
+	text, n := r.o.Find.Replace(line, nil)
+	if n == 0 {
+		return line
+	}
+	r.report.found(place, "(its author)")
+	return text
+}
+
+// object is one that the present chunk brought, or an older one that is needed
+// again.
+func (r *run) object(id wire.ID, t plumbing.ObjectType) (wire.Object, error) {
+	o, ok := r.objs[id]
+	if !ok {
+		objs, err := r.remote.Fetch(r.ctx, wire.FetchRequest{Wants: []wire.ID{id}, Depth: 1, Filter: "tree:0"})
+		if err != nil {
+			return o, fmt.Errorf("read object %s: %w", id, err)
+		}
+		o = objs[id]
+		if r.objs == nil {
+			r.objs = wire.Objects{}
+		}
+		r.objs[id] = o
+	}
+	if o.Type != t {
+		return o, fmt.Errorf("%w: object %s is a %s, not a %s", ErrUnreadable, id, o.Type, t)
+	}
+	return o, nil
+}
+
+// alive are the live threads whose heads change.
+func (r *run) alive() ([]Thread, error) {
+	o, err := r.object(r.old, plumbing.CommitObject)
+	if err != nil {
+		return nil, err
+	}
+	c, err := gitobj.DecodeCommit(o.Data)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrUnreadable, err)
+	}
+	entries, err := r.entries(at{kind: root, id: c.Tree}, 0)
+	if err != nil {
+		return nil, err
+	}
+	var out []Thread
+	for _, e := range entries {
+		if childOf(root, e) != threadsYAML {
+			continue
+		}
+		blob, err := r.object(e.ID, plumbing.BlobObject)
+		if err != nil {
+			return nil, err
+		}
+		t, err := statefile.ParseThreads(blob.Data)
+		if err != nil {
+			return nil, fmt.Errorf("%w: threads.yaml: %w", ErrUnreadable, err)
+		}
+		for _, id := range t.IDs() {
+			e, _ := t.Get(id)
+			if to := r.nodes.now(e.Head); to != e.Head {
+				out = append(out, Thread{ID: id, Old: e.Head, New: to})
+			}
+		}
+	}
+	return out, nil
+}

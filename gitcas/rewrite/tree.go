@@ -1,0 +1,312 @@
+package rewrite
+
+import (
+	"fmt"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/filemode"
+
+	"github.com/united-workforce/uwf/gitcas/gitobj"
+	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/gitcas/statefile"
+	"github.com/united-workforce/uwf/gitcas/wire"
+)
+
+// kind is what a file or folder is, by where it stands. The same object may be
+// several things.
+type kind uint8
+
+const (
+	foreign kind = iota // not uwf's: text
+	root
+	casFolder
+	threadsFolder
+	threadFolder
+	detailFolder
+	nodeFolder // node files alone
+	historyFolder
+	yearFolder
+	attemptRoot
+	nodeFile
+	threadsYAML
+	registryYAML
+	dayFile
+	fixedFile // VERSION
+)
+
+// childOf is the kind of an entry of a folder.
+func childOf(k kind, e gitobj.Entry) kind {
+	isDir := e.IsDir()
+	_, isNode := nodeName(e.Name)
+	switch {
+	case e.Mode != filemode.Regular && !isDir:
+		return foreign
+	case k == root:
+		return childOfRoot(e.Name, isDir)
+	case k == threadsFolder && isDir && statefile.ThreadID(e.Name).Valid():
+		return threadFolder
+	case (k == threadFolder || k == attemptRoot) && isDir && e.Name == "detail":
+		return detailFolder
+	case k == detailFolder && isDir && node.Hash(e.Name).Valid(),
+		k == attemptRoot && isDir && (e.Name == "nodes" || e.Name == "cas"):
+		return nodeFolder
+	case k == historyFolder && isDir && statefile.IsYear(e.Name):
+		return yearFolder
+	case k == yearFolder && !isDir && statefile.IsDay(e.Name):
+		return dayFile
+	case !isDir && isNode && (k == casFolder || k == threadFolder || k == detailFolder || k == nodeFolder):
+		return nodeFile
+	}
+	return foreign
+}
+
+func childOfRoot(name string, isDir bool) kind {
+	switch {
+	case isDir && name == "cas":
+		return casFolder
+	case isDir && name == "threads":
+		return threadsFolder
+	case isDir && name == "history":
+		return historyFolder
+	case !isDir && name == "threads.yaml":
+		return threadsYAML
+	case !isDir && name == "registry.yaml":
+		return registryYAML
+	case !isDir && name == "VERSION":
+		return fixedFile
+	}
+	return foreign
+}
+
+// memoKey names an object by what it is.
+type memoKey struct {
+	kind kind
+	id   wire.ID
+}
+
+// at is a folder or file on its way.
+type at struct {
+	kind   kind
+	id     wire.ID
+	path   string
+	thread string
+}
+
+func (a at) child(e gitobj.Entry) at {
+	c := at{kind: childOf(a.kind, e), id: e.ID, path: e.Name, thread: a.thread}
+	if a.path != "" {
+		c.path = a.path + "/" + e.Name
+	}
+	if c.kind == threadFolder {
+		c.thread = e.Name
+	}
+	return c
+}
+
+// maxTreeDepth bounds how deep folders nest.
+const maxTreeDepth = 200
+
+// gather finds the nodes of a tree that were not rewritten yet.
+func (r *run) gather(a at, depth int) error {
+	if _, done := r.memo[memoKey{a.kind, a.id}]; done || a.kind == foreign {
+		return nil
+	}
+	entries, err := r.entries(a, depth)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		c := a.child(e)
+		switch {
+		case e.IsDir():
+			err = r.gather(c, depth+1)
+		case c.kind == nodeFile:
+			err = r.gatherNode(c, e.Name)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *run) gatherNode(c at, name string) error {
+	if _, done := r.memo[memoKey{nodeFile, c.id}]; done {
+		return nil
+	}
+	h, _ := nodeName(name)
+	o, err := r.object(c.id, plumbing.BlobObject)
+	if err != nil {
+		return err
+	}
+	r.nodes.add(h, o, r.place(c.path), c.thread)
+	return nil
+}
+
+func (r *run) entries(a at, depth int) ([]gitobj.Entry, error) {
+	if depth > maxTreeDepth {
+		return nil, fmt.Errorf("%w: folders are nested deeper than %d", ErrUnreadable, maxTreeDepth)
+	}
+	o, err := r.object(a.id, plumbing.TreeObject)
+	if err != nil {
+		return nil, err
+	}
+	entries, err := gitobj.DecodeTree(o.Data)
+	if err != nil {
+		return nil, fmt.Errorf("%w: tree %s: %w", ErrUnreadable, a.id, err)
+	}
+	return entries, nil
+}
+
+// rebuild writes a folder anew where something in it changed.
+func (r *run) rebuild(a at, depth int) (wire.ID, error) {
+	key := memoKey{a.kind, a.id}
+	if id, done := r.memo[key]; done {
+		return id, nil
+	}
+	if r.peoples(a) {
+		return a.id, nil
+	}
+	entries, err := r.entries(a, depth)
+	if err != nil {
+		return wire.ZeroID, err
+	}
+	out := make([]gitobj.Entry, len(entries))
+	changed := false
+	for i, e := range entries {
+		if out[i], err = r.entry(a, e, depth); err != nil {
+			return wire.ZeroID, err
+		}
+		changed = changed || out[i] != e
+	}
+	id := a.id
+	if changed {
+		out = r.unique(a, entries, out)
+		data, err := gitobj.EncodeTree(out)
+		if err != nil {
+			return wire.ZeroID, fmt.Errorf("%w: tree %s: %w", ErrUnreadable, a.id, err)
+		}
+		old, err := r.object(a.id, plumbing.TreeObject)
+		if err != nil {
+			return wire.ZeroID, err
+		}
+		id = r.w.put(plumbing.TreeObject, data, &old)
+	}
+	r.memo[key] = id
+	return id, nil
+}
+
+// entry is what becomes of one entry of a folder.
+func (r *run) entry(a at, e gitobj.Entry, depth int) (gitobj.Entry, error) {
+	c := a.child(e)
+	var err error
+	switch {
+	case e.Mode == filemode.Submodule:
+	case e.IsDir():
+		e.ID, err = r.rebuild(c, depth+1)
+	default:
+		e.ID, err = r.file(c)
+	}
+	switch {
+	case err != nil:
+		return e, err
+	case c.kind == nodeFile:
+		if h, _ := nodeName(e.Name); r.nodes.now(h) != h {
+			e.Name = string(r.nodes.now(h)) + ".json"
+		}
+	case c.kind == nodeFolder && a.kind == detailFolder:
+		e.Name = string(r.nodes.now(node.Hash(e.Name)))
+	case c.kind == foreign:
+		e.Name = r.fileName(e.Name, r.place(a.path))
+	}
+	return e, nil
+}
+
+// file is what becomes of a file.
+func (r *run) file(c at) (wire.ID, error) {
+	key := memoKey{c.kind, c.id}
+	if id, done := r.memo[key]; done || c.kind == fixedFile {
+		if !done {
+			id = c.id
+		}
+		return id, nil
+	}
+	if r.peoples(c) {
+		return c.id, nil
+	}
+	o, err := r.object(c.id, plumbing.BlobObject)
+	if err != nil {
+		return wire.ZeroID, err
+	}
+	data, err := r.content(c, o.Data)
+	if err != nil {
+		return wire.ZeroID, fmt.Errorf("%s: %w", c.path, err)
+	}
+	id := c.id
+	if string(data) != string(o.Data) {
+		id = r.w.put(plumbing.BlobObject, data, &o)
+	}
+	r.memo[key] = id
+	return id, nil
+}
+
+// peoples reports whether something in an attempt's folder is also in the commits
+// that the work was based on: then it stays.
+func (r *run) peoples(a at) bool {
+	_, here := r.objs[a.id]
+	return r.partial && a.kind == foreign && !here
+}
+
+func (r *run) content(c at, data []byte) ([]byte, error) {
+	place := r.place(c.path)
+	switch c.kind {
+	case threadsYAML:
+		return r.threadsFile(data, place)
+	case registryYAML:
+		return r.registryFile(data, place)
+	case dayFile:
+		return r.dayFile(data, place), nil
+	case nodeFile:
+		// A file with a node's name that is none, or another one: as it is, but
+		// for the text.
+		if out, n := r.clean(string(data), nil); n > 0 {
+			r.report.found(place, "")
+			return []byte(out), nil
+		}
+		return data, nil
+	}
+	if c.thread == "" && c.kind == foreign && c.path == "README.md" && r.o.Find == nil {
+		return data, nil
+	}
+	return r.page(data, place, c.thread), nil
+}
+
+// unique joins files that became the same: of two nodes that hash to the same now
+// the one that was there first stays, so that no commit rewrites it. Other files
+// that got the same name are numbered.
+func (r *run) unique(a at, before, entries []gitobj.Entry) []gitobj.Entry {
+	byName := make(map[string]int, len(entries))
+	out := make([]gitobj.Entry, 0, len(entries))
+	for i, e := range entries {
+		j, twice := byName[e.Name]
+		if twice && childOf(a.kind, e) == nodeFile {
+			h, _ := nodeName(e.Name)
+			if first, moved := r.nodes.first[h]; moved && first == e.ID || !moved && before[i].Name == e.Name {
+				out[j] = e
+			}
+			continue
+		}
+		for n := 2; twice; n++ {
+			e.Name = fmt.Sprintf("%s-%d", entries[i].Name, n)
+			_, twice = byName[e.Name]
+		}
+		byName[e.Name] = len(out)
+		out = append(out, e)
+	}
+	return out
+}
+
+// place is where something stands in the present commit.
+func (r *run) place(path string) Place {
+	return Place{Commit: r.commit, Path: r.prefix + path}
+}
