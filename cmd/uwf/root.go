@@ -12,14 +12,16 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/demo"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/fsck"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/log"
-	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/ps"
 	runcmd "github.com/united-workforce/uwf/cmd/uwf/internal/run"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/step"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/thread"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/workflow"
 )
 
 // newRoot makes the whole command line.
 func newRoot(f *app.Factory) *cobra.Command {
+	var query string
 	root := app.Group(&cobra.Command{
 		Use:   "uwf",
 		Short: "Workflows for teams of AI agents; the scheduler is CI, the database is git",
@@ -36,13 +38,11 @@ or unreadable · 6 limit reached`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		PersistentPreRunE: func(*cobra.Command, []string) error {
-			if _, err := output.ParseFormat(f.Format); err != nil {
-				return &app.UsageError{Err: err}
-			}
-			return nil
+			return f.ChooseOutput(query)
 		},
 	}, commands(f)...)
 	root.PersistentFlags().StringVar(&f.Format, "format", "", "print results as `FORMAT`: json, yaml or text (default: text on a terminal, else json)")
+	root.PersistentFlags().StringVar(&query, "jq", "", "print what this jq `EXPRESSION` makes of the JSON result: texts as they are, one value a line")
 	root.SetIn(f.IO.In)
 	root.SetOut(f.IO.Out)
 	root.SetErr(f.IO.Err)
@@ -58,6 +58,8 @@ func commands(f *app.Factory) []*cobra.Command {
 			return demo.Options{Self: self, Environ: f.Environ, Printer: f.Printer(), Now: f.Now}, err
 		}, nil),
 		thread.NewCmdThread(f),
+		step.NewCmdStep(f, thread.NewCmdFork(f, nil)),
+		ps.NewCmdPs(f, nil),
 		workflow.NewCmdWorkflow(f),
 		log.NewCmdLog(f, nil),
 		cas.NewCmdCas(f),

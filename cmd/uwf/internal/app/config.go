@@ -19,7 +19,8 @@ func (f *Factory) Config() (*config.Config, error) {
 	return f.config, f.configErr
 }
 
-func (f *Factory) loadConfig() (*config.Config, error) {
+// ConfigSources are where this repository's and this user's settings come from.
+func (f *Factory) ConfigSources() config.Sources {
 	s := config.Sources{Env: f.Environ, ReadFile: func(path string) ([]byte, error) { return ReadRegular(path, maxConfig) }}
 	if root := f.RepoRoot(); root != "" {
 		s.RepoFile = filepath.Join(root, ".uwf", "config.yaml")
@@ -31,7 +32,11 @@ func (f *Factory) loadConfig() (*config.Config, error) {
 	if s.RepoFile == s.HomeFile {
 		s.RepoFile = "" // the home folder is a repository itself
 	}
-	c, err := config.Load(s)
+	return s
+}
+
+func (f *Factory) loadConfig() (*config.Config, error) {
+	c, err := config.Load(f.ConfigSources())
 	if errors.Is(err, config.ErrInvalid) {
 		return nil, &UsageError{Err: err}
 	}

@@ -62,6 +62,10 @@ type Factory struct {
 
 	// Format is the value of --format.
 	Format string
+	// Query is that of --jq, once it has been read; nil: none.
+	Query *output.Query
+	// Printed is told each result before it is printed; nil: nobody. For tests.
+	Printed func(v any)
 
 	repoOnce   sync.Once
 	repo       Repo
@@ -109,9 +113,30 @@ func (f *Factory) Getenv(name string) string {
 	return ""
 }
 
+// ChooseOutput reads the values of --format and --jq, before anything is done.
+func (f *Factory) ChooseOutput(query string) error {
+	format, err := output.ParseFormat(f.Format)
+	if err != nil {
+		return &UsageError{Err: err}
+	}
+	if query == "" {
+		return nil
+	}
+	if format != output.Auto && format != output.JSON {
+		return Usagef("--jq works on JSON: leave --format %s out", format)
+	}
+	if f.Query, err = output.ParseQuery(query); err != nil {
+		return &UsageError{Err: err}
+	}
+	return nil
+}
+
 // Printer prints results to stdout in the format that was asked for.
 func (f *Factory) Printer() output.Printer {
-	return output.Printer{Out: f.IO.Out, Format: output.Format(f.Format), TTY: f.IO.OutTTY, Color: f.IO.OutTTY && f.color()}
+	return output.Printer{
+		Out: f.IO.Out, Format: output.Format(f.Format), TTY: f.IO.OutTTY, Color: f.IO.OutTTY && f.color(),
+		Query: f.Query, Seen: f.Printed,
+	}
 }
 
 // Notes prints remarks for people to stderr, never results.

@@ -1,6 +1,9 @@
 package app
 
 import (
+	"slices"
+	"strings"
+
 	"github.com/spf13/cobra"
 )
 
@@ -10,12 +13,41 @@ import (
 func Group(cmd *cobra.Command, sub ...*cobra.Command) *cobra.Command {
 	cmd.AddCommand(sub...)
 	cmd.Args = cobra.ArbitraryArgs // so that a wrong word comes here, not to cobra
-	cmd.SuggestionsMinimumDistance = 2
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
 			return cmd.Help()
 		}
-		return &UnknownError{What: "command of " + cmd.CommandPath(), ID: args[0], Near: cmd.SuggestionsFor(args[0]), See: cmd.CommandPath() + " --help"}
+		return &UnknownError{What: "command of " + cmd.CommandPath(), ID: args[0], Near: nearCommands(cmd, args[0]), See: cmd.CommandPath() + " --help"}
 	}
 	return cmd
+}
+
+// nearCommands are the commands of a group that a wrong word may have meant: one
+// of their names or other names mistyped, or its beginning.
+func nearCommands(group *cobra.Command, word string) []string {
+	means := map[string]string{}
+	var words []string
+	for _, c := range group.Commands() {
+		if !c.IsAvailableCommand() {
+			continue
+		}
+		for _, w := range slices.Concat([]string{c.Name()}, c.Aliases, c.SuggestFor) {
+			means[w] = c.Name()
+			words = append(words, w)
+		}
+	}
+	near := Near(word, words)
+	if len(near) == 0 && len(word) > 1 {
+		for _, w := range words {
+			if strings.HasPrefix(w, strings.ToLower(word)) {
+				near = append(near, w)
+			}
+		}
+	}
+	for i, w := range near {
+		near[i] = means[w]
+	}
+	slices.Sort(near)
+	near = slices.Compact(near)
+	return near[:min(len(near), maxNear)]
 }

@@ -20,10 +20,33 @@ func Near(id string, candidates []string) []string {
 			out = append(out, c)
 		}
 	}
-	if len(out) == 0 {
-		if s := workflow.Suggest(id, candidates); s != "" {
-			out = append(out, s)
+	if len(out) > 0 {
+		return out[:min(len(out), maxNear)]
+	}
+	if s := workflow.Suggest(id, candidates); s != "" {
+		return []string{s}
+	}
+	return nearBeginning(id, candidates)
+}
+
+// minBeginning is the least length of a mistyped beginning that is compared with
+// those of candidates; nearly all share what is shorter.
+const minBeginning = 6
+
+// nearBeginning lists the candidates whose beginning differs little from id.
+func nearBeginning(id string, candidates []string) []string {
+	if len(id) < minBeginning {
+		return nil
+	}
+	byBeginning := map[string][]string{}
+	var beginnings []string
+	for _, c := range candidates {
+		if len(c) > len(id) {
+			b := c[:len(id)]
+			byBeginning[b] = append(byBeginning[b], c)
+			beginnings = append(beginnings, b)
 		}
 	}
+	out := byBeginning[workflow.Suggest(id, beginnings)]
 	return out[:min(len(out), maxNear)]
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/lookup"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
@@ -68,9 +69,9 @@ func parseHash(s string) (node.Hash, error) {
 	return h, nil
 }
 
-// lookup finds nodes wherever they are: in cas/, in live threads, in ended ones.
+// nodes finds nodes wherever they are: in cas/, in live threads, in ended ones.
 // It remembers where the last one was, as the next is mostly there too.
-type lookup struct {
+type nodes struct {
 	ctx   context.Context
 	store *gitcas.Store
 	tip   *gitcas.View // the branch as it is
@@ -90,10 +91,10 @@ func (s *source) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&s.Thread, "thread", "", "look among the details of this thread (`ID`) too")
 }
 
-// open makes a lookup. Nodes that every uwf knows are found without a store, so a
+// open makes the nodes findable. Nodes that every uwf knows are found without a store, so a
 // missing one is no error yet.
-func (s *source) open(ctx context.Context) (*lookup, error) {
-	l := &lookup{ctx: ctx, known: node.Builtin()}
+func (s *source) open(ctx context.Context) (*nodes, error) {
+	l := &nodes{ctx: ctx, known: node.Builtin()}
 	maps.Copy(l.known, record.Schemas())
 	store, err := s.Store(ctx)
 	if err == nil {
@@ -109,29 +110,25 @@ func (s *source) open(ctx context.Context) (*lookup, error) {
 	if s.Thread == "" {
 		return l, nil
 	}
-	return l, l.enter(gitcas.ThreadID(s.Thread))
+	return l, l.enter(s.Thread)
 }
 
 // enter makes a thread the place to look in first, also when it has ended.
-func (l *lookup) enter(id gitcas.ThreadID) error {
-	if !id.Valid() {
-		return app.Usagef("%q is no thread id (26 characters of 0-9 and A-Z)", id)
-	}
-	if _, alive := l.tip.Entry(id); alive {
-		return l.moveTo(gitcas.Found{Place: gitcas.Place{Thread: id}})
-	}
-	e, ok, err := l.store.FindEnded(l.ctx, l.tip, id)
+func (l *nodes) enter(arg string) error {
+	ref, err := lookup.Parse(arg)
 	if err != nil {
 		return err
 	}
-	if !ok {
-		return app.UnknownThread(l.tip, id)
+	t, err := ref.Find(l.ctx, l.store)
+	if err != nil {
+		return err
 	}
-	return l.moveTo(gitcas.Found{Place: gitcas.Place{Thread: id}, Ended: &e})
+	l.view, l.place = t.View, gitcas.Place{Thread: t.ID}
+	return nil
 }
 
 // Get implements node.Getter.
-func (l *lookup) Get(h node.Hash) (node.Node, error) {
+func (l *nodes) Get(h node.Hash) (node.Node, error) {
 	if n, ok := l.known[h]; ok {
 		return n, nil
 	}
@@ -157,7 +154,7 @@ func (l *lookup) Get(h node.Hash) (node.Node, error) {
 
 // moveTo makes the view one of the thread that a node was found in, so that the
 // nodes around it need no search.
-func (l *lookup) moveTo(found gitcas.Found) error {
+func (l *nodes) moveTo(found gitcas.Found) error {
 	if found.Place.Thread == "" || found.Place.Thread == l.place.Thread {
 		return nil
 	}
@@ -176,7 +173,7 @@ func (l *lookup) moveTo(found gitcas.Found) error {
 }
 
 // get is Get with an error that suggests what may have been meant.
-func (l *lookup) get(h node.Hash) (node.Node, error) {
+func (l *nodes) get(h node.Hash) (node.Node, error) {
 	n, err := l.Get(h)
 	if errors.Is(err, node.ErrNotFound) {
 		e := &app.UnknownError{What: "node", ID: string(h), Near: app.Near(string(h), l.hashes())}
@@ -189,7 +186,7 @@ func (l *lookup) get(h node.Hash) (node.Node, error) {
 }
 
 // hashes are those that are known without reading the whole store.
-func (l *lookup) hashes() []string {
+func (l *nodes) hashes() []string {
 	var out []string
 	for h := range l.known {
 		out = append(out, string(h))

@@ -28,13 +28,7 @@ func NewCmdGet(f *app.Factory, runF func(context.Context, *GetOptions) error) *c
 nodes, in the live threads and in the ended ones.`,
 		Example: "  uwf cas get 9W3MGR3184QYE\n  uwf cas get --payload 9W3MGR3184QYE",
 		Args:    cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			o.Hash, o.Printer = args[0], f.Printer()
-			if runF != nil {
-				return runF(cmd.Context(), o)
-			}
-			return getRun(cmd.Context(), o)
-		},
+		RunE:    app.Run(o, runF, getRun, func(args []string) { o.Hash, o.Printer = args[0], f.Printer() }),
 	}
 	cmd.Flags().BoolVar(&o.Payload, "payload", false, "print the payload alone")
 	o.flags(cmd)

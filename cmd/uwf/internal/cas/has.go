@@ -27,13 +27,7 @@ func NewCmdHas(f *app.Factory, runF func(context.Context, *HasOptions) error) *c
 		Long:    "Tell whether a node is there: exit code 0 if it is, 1 if it is not.",
 		Example: "  uwf cas has 9W3MGR3184QYE && echo there",
 		Args:    cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			o.Hash, o.Printer = args[0], f.Printer()
-			if runF != nil {
-				return runF(cmd.Context(), o)
-			}
-			return hasRun(cmd.Context(), o)
-		},
+		RunE:    app.Run(o, runF, hasRun, func(args []string) { o.Hash, o.Printer = args[0], f.Printer() }),
 	}
 	o.flags(cmd)
 	return cmd

@@ -33,20 +33,16 @@ every store has (schema, string, number, integer, boolean, object, array, null),
 SELF for a payload that is its own type, as the meta-schema is. No store is needed.`,
 		Example: "  echo '\"hello\\n\"' | uwf cas hash string\n  uwf cas hash schema my-schema.json",
 		Args:    cobra.RangeArgs(1, 2),
-		RunE: func(cmd *cobra.Command, args []string) error {
+		RunE: app.Run(o, runF, hashRun, func(args []string) {
 			o.Type, o.Printer = args[0], f.Printer()
 			if len(args) == 2 {
 				o.File = args[1]
 			}
-			if runF != nil {
-				return runF(cmd.Context(), o)
-			}
-			return hashRun(o)
-		},
+		}),
 	}
 }
 
-func hashRun(o *HashOptions) error {
+func hashRun(_ context.Context, o *HashOptions) error {
 	self := o.Type == selfType
 	var typ node.Hash
 	var err error

@@ -43,16 +43,12 @@ Only init, workflow put and thread start make a store where there is none yet.`,
 		Example: `  echo '{"type":"object","title":"point"}' | uwf cas put schema
   uwf cas put FRBAB1BF0ZBCS alice.json`,
 		Args: cobra.RangeArgs(1, 2),
-		RunE: func(cmd *cobra.Command, args []string) error {
+		RunE: app.Run(o, runF, putRun, func(args []string) {
 			o.Type, o.Printer = args[0], f.Printer()
 			if len(args) == 2 {
 				o.File = args[1]
 			}
-			if runF != nil {
-				return runF(cmd.Context(), o)
-			}
-			return putRun(cmd.Context(), o)
-		},
+		}),
 	}
 }
 

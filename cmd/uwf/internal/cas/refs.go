@@ -26,13 +26,7 @@ func NewCmdRefs(f *app.Factory, runF func(context.Context, *RefsOptions) error) 
 		Long:    "List the nodes that a node's payload refers to directly, without its type.",
 		Example: "  uwf cas refs 9W3MGR3184QYE",
 		Args:    cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			o.Hash, o.Printer = args[0], f.Printer()
-			if runF != nil {
-				return runF(cmd.Context(), o)
-			}
-			return refsRun(cmd.Context(), o)
-		},
+		RunE:    app.Run(o, runF, refsRun, func(args []string) { o.Hash, o.Printer = args[0], f.Printer() }),
 	}
 	o.flags(cmd)
 	return cmd

@@ -30,7 +30,7 @@ type schemaInfo struct {
 }
 
 // schemas lists the schemas that are known or shared, by title.
-func (l *lookup) schemas(ctx context.Context) ([]schemaInfo, error) {
+func (l *nodes) schemas(ctx context.Context) ([]schemaInfo, error) {
 	all := map[node.Hash]schemaInfo{}
 	for h, n := range l.known {
 		all[h] = schemaInfo{Hash: h, Title: titleOf(h, n), BuiltIn: true}

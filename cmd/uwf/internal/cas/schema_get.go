@@ -29,13 +29,7 @@ func NewCmdSchemaGet(f *app.Factory, runF func(context.Context, *SchemaGetOption
 		Long:    "Print a schema as JSON. A title will do where only one schema has it.",
 		Example: "  uwf cas schema get 14M9Y84PJE0CQ\n  uwf cas schema get Workflow",
 		Args:    cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			o.Name, o.Printer = args[0], f.Printer()
-			if runF != nil {
-				return runF(cmd.Context(), o)
-			}
-			return schemaGetRun(cmd.Context(), o)
-		},
+		RunE:    app.Run(o, runF, schemaGetRun, func(args []string) { o.Name, o.Printer = args[0], f.Printer() }),
 	}
 }
 
@@ -52,7 +46,7 @@ func schemaGetRun(ctx context.Context, o *SchemaGetOptions) error {
 }
 
 // schema finds a schema by hash or title.
-func (l *lookup) schema(ctx context.Context, name string) (node.Node, error) {
+func (l *nodes) schema(ctx context.Context, name string) (node.Node, error) {
 	if h := node.Hash(name); h.Valid() {
 		n, err := l.Get(h)
 		switch {

@@ -25,13 +25,7 @@ func NewCmdSchemaList(f *app.Factory, runF func(context.Context, *SchemaListOpti
 		Long:    "List the schemas that every uwf knows, and those among the shared nodes.",
 		Example: "  uwf cas schema list",
 		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			o.Printer = f.Printer()
-			if runF != nil {
-				return runF(cmd.Context(), o)
-			}
-			return schemaListRun(cmd.Context(), o)
-		},
+		RunE:    app.Run(o, runF, schemaListRun, func([]string) { o.Printer = f.Printer() }),
 	}
 }
 

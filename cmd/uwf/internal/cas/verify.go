@@ -30,13 +30,7 @@ func NewCmdVerify(f *app.Factory, runF func(context.Context, *VerifyOptions) err
 check everything that it reaches too. Exit code 5 if something is wrong.`,
 		Example: "  uwf cas verify 9W3MGR3184QYE\n  uwf cas verify --deep 9W3MGR3184QYE",
 		Args:    cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			o.Hash, o.Printer = args[0], f.Printer()
-			if runF != nil {
-				return runF(cmd.Context(), o)
-			}
-			return verifyRun(cmd.Context(), o)
-		},
+		RunE:    app.Run(o, runF, verifyRun, func(args []string) { o.Hash, o.Printer = args[0], f.Printer() }),
 	}
 	cmd.Flags().BoolVar(&o.Deep, "deep", false, "check everything that the node reaches")
 	o.flags(cmd)

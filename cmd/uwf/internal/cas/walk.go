@@ -27,13 +27,7 @@ func NewCmdWalk(f *app.Factory, runF func(context.Context, *WalkOptions) error) 
 parents before children. A node that is missing is an error.`,
 		Example: "  uwf cas walk 9W3MGR3184QYE",
 		Args:    cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			o.Hash, o.Printer = args[0], f.Printer()
-			if runF != nil {
-				return runF(cmd.Context(), o)
-			}
-			return walkRun(cmd.Context(), o)
-		},
+		RunE:    app.Run(o, runF, walkRun, func(args []string) { o.Hash, o.Printer = args[0], f.Printer() }),
 	}
 	o.flags(cmd)
 	return cmd
@@ -76,7 +70,7 @@ func walkRun(ctx context.Context, o *WalkOptions) error {
 }
 
 // title is a schema's title, for people.
-func (l *lookup) title(schema node.Hash) string {
+func (l *nodes) title(schema node.Hash) string {
 	n, err := l.Get(schema)
 	if err != nil {
 		return "" // the walk itself reports it

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/lookup"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
 	"github.com/united-workforce/uwf/gitcas"
 )
@@ -31,18 +32,10 @@ func NewCmdLog(f *app.Factory, runF func(context.Context, *Options) error) *cobr
 		Short: "Show a thread's commits on the state branch",
 		Long: `Show what happened to a thread, the newest first: its commits on the state branch, as
 git log shows them. A thread that has ended has its log too.`,
-		Example: "  uwf log 01JY0000000000000000000000\n  uwf log --full -n 1 01JY0000000000000000000000",
-		Args:    cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			o.Thread, o.Printer = args[0], f.Printer()
-			if o.Limit < 0 {
-				return app.Usagef("--limit is %d: use 0 for all, or a number of commits", o.Limit)
-			}
-			if runF != nil {
-				return runF(cmd.Context(), o)
-			}
-			return logRun(cmd.Context(), o)
-		},
+		Example:           "  uwf log 01JY0000000000000000000000\n  uwf log --full -n 1 @latest",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: lookup.CompleteThread(f),
+		RunE:              app.Run(o, runF, logRun, func(args []string) { o.Thread, o.Printer = args[0], f.Printer() }),
 	}
 	cmd.Flags().IntVarP(&o.Limit, "limit", "n", 0, "show at most so many commits; 0 is all")
 	cmd.Flags().BoolVar(&o.Full, "full", false, "show whole messages")
@@ -65,15 +58,22 @@ type trailer struct {
 }
 
 func logRun(ctx context.Context, o *Options) error {
-	id := gitcas.ThreadID(o.Thread)
-	if !id.Valid() {
-		return app.Usagef("%q is no thread id: 26 characters of 0-9 and A-Z (see: uwf thread list --all)", o.Thread)
+	if o.Limit < 0 {
+		return app.Usagef("--limit is %d: use 0 for all, or a number of commits", o.Limit)
+	}
+	ref, err := lookup.Parse(o.Thread)
+	if err != nil {
+		return err
 	}
 	store, err := o.Store(ctx)
 	if err != nil {
 		return err
 	}
 	v, err := store.Load(ctx)
+	if err != nil {
+		return err
+	}
+	id, err := ref.Resolve(ctx, store, v)
 	if err != nil {
 		return err
 	}

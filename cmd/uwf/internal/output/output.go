@@ -37,11 +37,18 @@ type Printer struct {
 	Format Format
 	TTY    bool // Out is a terminal
 	Color  bool // Out may be coloured
+	// Query is applied to results, which are printed as what comes out of it; nil:
+	// none.
+	Query *Query
+	// Seen is told each result before it is printed; nil: nobody. For tests.
+	Seen func(v any)
 }
 
 // Chosen is the format that results are printed in, never Auto.
 func (p Printer) Chosen() Format {
 	switch {
+	case p.Query != nil:
+		return JSON
 	case p.Format != Auto:
 		return p.Format
 	case p.TTY:
@@ -53,6 +60,12 @@ func (p Printer) Chosen() Format {
 // Print prints one result. v is marshalled as encoding/json does it, unless the
 // format is text: then text writes it.
 func (p Printer) Print(v any, text func(*Writer)) error {
+	if p.Seen != nil {
+		p.Seen(v)
+	}
+	if p.Query != nil {
+		return p.printQuery(v)
+	}
 	var b []byte
 	var err error
 	switch p.Chosen() {

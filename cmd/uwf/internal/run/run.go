@@ -42,19 +42,11 @@ uwf thread step goes on where it stood.`,
 		Example: `  uwf run solve-issue -p "The parser panics on an empty file"
   uwf run ./review.yaml -p @task.md --allow-shell
   uwf run ./review.yaml -p test --agent "uwf agent mock script.yaml"`,
-		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			o.Start.Workflow = args[0]
-			if runF != nil {
-				return runF(cmd.Context(), o)
-			}
-			return runRun(cmd.Context(), o)
-		},
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: thread.CompleteWorkflow(f),
+		RunE:              app.Run(o, runF, runRun, func(args []string) { o.Start.Workflow = args[0] }),
 	}
-	fl := cmd.Flags()
-	fl.StringVarP(&o.Start.Prompt, "prompt", "p", "", "what to do: a `TEXT`, @FILE, or - for stdin")
-	fl.StringVar(&o.Start.Base, "base", "", "begin from this branch, tag or commit (`REF`)")
-	fl.StringVar(&o.Start.Key, "key", "", "start only one thread at a time with this `KEY`")
+	thread.StartFlags(cmd, &o.Start)
 	thread.WorkerFlags(cmd, &o.Worker)
 	return cmd
 }
@@ -119,28 +111,14 @@ func withNew(o worker.Options) worker.Options {
 
 // steps steps the thread until it ends, waits, or a step fails.
 func steps(ctx context.Context, w *worker.Worker, id gitcas.ThreadID, agent string) (outcome, error) {
-	var out outcome
-	out.Steps = []engine.Result{}
-	for {
-		res, err := w.Step(ctx, engine.StepRequest{Thread: id, Agent: agent})
-		out.Result = res
-		if err != nil {
-			return out, err
+	out := outcome{Steps: []engine.Result{}}
+	err := thread.Loop(ctx, w, engine.StepRequest{Thread: id, Agent: agent}, 0, func(r engine.Result) {
+		out.Result = r
+		if r.Error == "" {
+			out.Steps = append(out.Steps, r)
 		}
-		out.Steps = append(out.Steps, res)
-		if res.Done {
-			return out, nil
-		}
-		if res.Suspended != nil {
-			return out, &engine.SuspendedError{Thread: id, Role: res.Suspended.Role, Reason: res.Suspended.Reason}
-		}
-		if err := ctx.Err(); err != nil {
-			return out, fmt.Errorf("stopped between two steps of thread %s: %w", id, err)
-		}
-		if err := w.Renew(); err != nil {
-			return out, err
-		}
-	}
+	})
+	return out, err
 }
 
 // ending is the last word for people: what it came to, and where it is.

@@ -2,6 +2,7 @@ package thread
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -9,37 +10,56 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/lookup"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
-	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 )
 
 // ListOptions are what `uwf thread list` works with.
 type ListOptions struct {
-	source
+	Open    lookup.Open
 	Printer output.Printer
-	All     bool
+	Now     func() time.Time
+
+	All      bool
+	Status   string
+	After    string
+	Before   string
+	Workflow string
+	Role     string
+	Limit    int
+	Offset   int
 }
 
 // NewCmdList makes `uwf thread list`. A runF that is not nil replaces the run.
 func NewCmdList(f *app.Factory, runF func(context.Context, *ListOptions) error) *cobra.Command {
-	o := &ListOptions{source: source{Store: f.Store}}
+	o := &ListOptions{Open: f.Store, Now: f.Now}
 	cmd := &cobra.Command{
-		Use:     "list",
-		Short:   "List threads",
-		Long:    "List the threads that are alive, the newest first; with --all the ended ones too.",
-		Example: "  uwf thread list\n  uwf thread list --all",
-		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			o.Printer = f.Printer()
-			if runF != nil {
-				return runF(cmd.Context(), o)
-			}
-			return listRun(cmd.Context(), o)
-		},
+		Use:   "list",
+		Short: "List threads",
+		Long: `List the threads that are alive, the newest first. With --all the ended and cancelled
+ones come after them, the one that ended last first.
+
+The statuses: running (a job works on it) · active (to be stepped) · failed (its last
+try at the next step failed; to be stepped again) · suspended (waits for a person) ·
+ended · cancelled.`,
+		Example: `  uwf thread list
+  uwf thread list --all --limit 20
+  uwf thread list --status suspended,failed
+  uwf thread list --workflow solve-issue --after 7d --jq '.[].thread'`,
+		Args: cobra.NoArgs,
+		RunE: app.Run(o, runF, listRun, func([]string) { o.Printer = f.Printer() }),
 	}
-	cmd.Flags().BoolVar(&o.All, "all", false, "list ended and cancelled threads too")
+	fl := cmd.Flags()
+	fl.BoolVar(&o.All, "all", false, "list ended and cancelled threads too")
+	fl.StringVar(&o.Status, "status", "", "list only threads of these `STATUSES`, comma-separated: "+strings.Join(statuses(), ", "))
+	fl.StringVar(&o.After, "after", "", "list only threads started after this `TIME`: 2026-06-04, 2026-06-04T12:00:00Z, or 7d or 12h ago")
+	fl.StringVar(&o.Before, "before", "", "list only threads started before this `TIME`")
+	fl.StringVar(&o.Workflow, "workflow", "", "list only threads of this workflow (`NAME` or hash)")
+	fl.StringVar(&o.Role, "role", "", "list only threads in which it is this `ROLE`'s turn")
+	fl.IntVar(&o.Limit, "limit", 0, "list at most `N` threads; 0 is all")
+	fl.IntVar(&o.Offset, "offset", 0, "leave out the first `N` threads")
 	return cmd
 }
 
@@ -52,10 +72,26 @@ type listed struct {
 	NextRole string          `json:"nextRole,omitempty"`
 	Since    *time.Time      `json:"since,omitempty"`
 	Reason   string          `json:"reason,omitempty"`
+	Key      string          `json:"key,omitempty"`
+	Started  time.Time       `json:"startedAt"`
+}
+
+// lister collects the threads that fit.
+type lister struct {
+	*ListOptions
+	filter filter
+	view   *gitcas.View
+	names  map[node.Hash]string // of workflows
+	skip   int
+	list   []listed
 }
 
 func listRun(ctx context.Context, o *ListOptions) error {
-	store, err := o.Store(ctx)
+	flt, err := o.filter()
+	if err != nil {
+		return err
+	}
+	store, err := o.Open(ctx)
 	if err != nil {
 		return err
 	}
@@ -63,57 +99,111 @@ func listRun(ctx context.Context, o *ListOptions) error {
 	if err != nil {
 		return err
 	}
-	names := map[node.Hash]string{}
-	name := func(h node.Hash) string {
-		if _, ok := names[h]; !ok && h != "" {
-			// An ended thread's workflow may be gone from cas/: its hash says enough.
-			if n, err := workflowName(ctx, v, h); err == nil {
-				names[h] = n
-			} else {
-				names[h] = string(h)
-			}
-		}
-		return names[h]
+	l := &lister{ListOptions: o, filter: flt, view: v, names: map[node.Hash]string{}, skip: o.Offset, list: []listed{}}
+	if err := l.alive(ctx); err != nil {
+		return err
 	}
-	list := []listed{}
-	for id, e := range v.Threads() {
-		l := listed{Thread: id, Status: string(e.Status), Workflow: name(e.Workflow), Head: e.Head}
-		if c, ok := v.Claim(id); ok && c.Head == e.Head && e.Status == gitcas.StatusActive && thread.ClaimAlive(c.Claim, v.Time()) {
-			l.Status = "running"
-		}
-		if e.Next != nil {
-			since := time.UnixMilli(e.Next.Since).UTC()
-			l.NextRole, l.Since = e.Next.Role, &since
-		}
-		if e.Suspended != nil {
-			l.Reason = e.Suspended.Reason
-		}
-		list = append(list, l)
-	}
-	slices.SortFunc(list, func(a, b listed) int { return strings.Compare(string(b.Thread), string(a.Thread)) })
-	if o.All {
-		err := store.History(ctx, v, func(e gitcas.Ended) error {
-			at := time.UnixMilli(e.CompletedAt).UTC()
-			list = append(list, listed{Thread: e.Thread, Status: e.Reason, Workflow: name(e.Workflow), Head: e.Head, Since: &at, Reason: e.Note})
-			return nil
-		})
-		if err != nil {
+	if flt.over() && !l.full() {
+		if err := l.ended(ctx, store); err != nil {
 			return err
 		}
 	}
-	return o.Printer.Print(list, func(w *output.Writer) {
-		if len(list) == 0 {
-			w.Println("no threads; start one with: uwf thread start WORKFLOW -p \"…\"")
-			return
+	return o.Printer.Print(l.list, l.text)
+}
+
+func (l *lister) full() bool { return l.Limit > 0 && len(l.list) >= l.Limit }
+
+// add takes a thread into the list where it fits.
+func (l *lister) add(t listed, workflow node.Hash) {
+	switch {
+	case !l.filter.fits(t, workflow):
+	case l.skip > 0:
+		l.skip--
+	case !l.full():
+		l.list = append(l.list, t)
+	}
+}
+
+// alive adds the live threads.
+func (l *lister) alive(ctx context.Context) error {
+	entries := l.view.Threads()
+	ids := make([]gitcas.ThreadID, 0, len(entries))
+	for id := range entries {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	slices.Reverse(ids)
+	for _, id := range ids {
+		e := entries[id]
+		t := listed{Thread: id, Status: lookup.Status(l.view, id, e), Head: e.Head, Key: e.Key, Started: id.Time()}
+		if e.Next != nil {
+			since := time.UnixMilli(e.Next.Since).UTC()
+			t.NextRole, t.Since = e.Next.Role, &since
 		}
-		rows := make([][]string, len(list))
-		for i, l := range list {
-			since := ""
-			if l.Since != nil {
-				since = l.Since.Format(time.DateTime)
-			}
-			rows[i] = []string{string(l.Thread), l.Status, l.Workflow, l.NextRole, since, l.Reason}
+		if e.Suspended != nil {
+			t.Reason, t.NextRole = e.Suspended.Reason, e.Suspended.Role
 		}
-		w.Table([]string{"thread", "status", "workflow", "next", "since", "reason"}, rows)
+		var err error
+		if t.Workflow, err = l.workflow(ctx, e.Workflow); err != nil {
+			return err
+		}
+		l.add(t, e.Workflow)
+	}
+	return nil
+}
+
+// ended adds the threads that have ended, and reads no more of the history than
+// is needed.
+func (l *lister) ended(ctx context.Context, store *gitcas.Store) error {
+	return store.HistorySince(ctx, l.view, l.filter.historyFrom(), func(e gitcas.Ended) error {
+		at := time.UnixMilli(e.CompletedAt).UTC()
+		t := listed{Thread: e.Thread, Status: e.Reason, Head: e.Head, Since: &at, Reason: e.Note, Key: e.Key, Started: e.Thread.Time()}
+		var err error
+		if t.Workflow, err = l.workflow(ctx, e.Workflow); err != nil {
+			return err
+		}
+		if l.add(t, e.Workflow); l.full() {
+			return gitcas.ErrStop
+		}
+		return nil
 	})
+}
+
+// workflow is the name of a workflow. One of an ended thread may be gone from
+// cas/: its hash says enough.
+func (l *lister) workflow(ctx context.Context, h node.Hash) (string, error) {
+	name, ok := l.names[h]
+	if ok || h == "" {
+		return name, nil
+	}
+	name, err := lookup.WorkflowName(ctx, l.view, h)
+	if errors.Is(err, node.ErrNotFound) {
+		name, err = string(h), nil
+	}
+	l.names[h] = name
+	return name, err
+}
+
+func (l *lister) text(w *output.Writer) {
+	if len(l.list) == 0 {
+		if l.filter.any || l.All || l.Offset > 0 {
+			w.Println("no thread fits")
+		} else {
+			w.Println("no threads; start one with: uwf thread start WORKFLOW -p \"…\"")
+		}
+		return
+	}
+	rows := make([][]string, len(l.list))
+	for i, t := range l.list {
+		since := ""
+		if t.Since != nil {
+			since = t.Since.Format(time.DateTime)
+		}
+		rows[i] = []string{string(t.Thread), t.Status, t.Workflow, t.NextRole, since, t.Reason}
+	}
+	w.Table([]string{"thread", "status", "workflow", "next", "since", "reason"}, rows)
+	if l.full() {
+		w.Faint("there may be more: --offset continues")
+		w.Println()
+	}
 }

@@ -3,6 +3,8 @@ package thread
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,6 +26,7 @@ type StartOptions struct {
 	Prompt   string
 	Base     string
 	Key      string
+	Limits   Limits
 
 	prompt string // what Prompt leads to, once it has been read
 }
@@ -40,22 +43,42 @@ WORKFLOW is a hash, the path of a YAML file, or a name that is looked up in
 .uwf/workflows, .workflow and .workflows of the repository, then in the registry.
 
 The agents' work begins at the head of this repository (of the remote's default
-branch where state.remote is set), or at the branch, tag or commit of --base.`,
+branch where state.remote is set), or at the branch, tag or commit of --base.
+
+The limits of the flags are the thread's own. The lowest counts: of these, of those in
+the configuration, and of those in the workflow.`,
 		Example: `  uwf thread start solve-issue -p "The parser panics on an empty file"
-  uwf thread start ./review.yaml -p @task.md --base release-2`,
-		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			o.Workflow = args[0]
-			if runF != nil {
-				return runF(cmd.Context(), o)
-			}
-			return startRun(cmd.Context(), o)
-		},
+  uwf thread start ./review.yaml -p @task.md --base release-2
+  echo "Fix the typo" | uwf thread start solve-issue -p - --key issue/7 --max-cost 2.50`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: CompleteWorkflow(f),
+		RunE:              app.Run(o, runF, startRun, func(args []string) { o.Workflow = args[0] }),
 	}
+	StartFlags(cmd, o)
+	return cmd
+}
+
+// StartFlags adds the flags that say how a thread is started.
+func StartFlags(cmd *cobra.Command, o *StartOptions) {
 	cmd.Flags().StringVarP(&o.Prompt, "prompt", "p", "", "what to do: a `TEXT`, @FILE, or - for stdin")
 	cmd.Flags().StringVar(&o.Base, "base", "", "begin from this branch, tag or commit (`REF`)")
 	cmd.Flags().StringVar(&o.Key, "key", "", "start only one thread at a time with this `KEY`")
-	return cmd
+	LimitFlags(cmd, &o.Limits)
+}
+
+// CompleteWorkflow completes the names of workflows.
+func CompleteWorkflow(f *app.Factory) cobra.CompletionFunc {
+	return func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		files, err := workflow.NewResolver(f).Files()
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveDefault
+		}
+		// A path will do as well, so files are completed beside the names.
+		return slices.Sorted(maps.Keys(files)), cobra.ShellCompDirectiveDefault
+	}
 }
 
 func startRun(ctx context.Context, o *StartOptions) error {
@@ -80,6 +103,10 @@ func Start(ctx context.Context, o *StartOptions) (thread.Started, error) {
 	if err := o.ReadPrompt(); err != nil {
 		return thread.Started{}, err
 	}
+	limits, err := o.Limits.Entry()
+	if err != nil {
+		return thread.Started{}, err
+	}
 	def, err := workflow.NewResolver(f).Resolve(ctx, o.Workflow)
 	if err != nil {
 		return thread.Started{}, err
@@ -97,7 +124,7 @@ func Start(ctx context.Context, o *StartOptions) (thread.Started, error) {
 		return thread.Started{}, err
 	}
 	return w.Start(ctx, thread.StartRequest{
-		ID: id, Workflow: def.Hash, Nodes: def.Nodes, Prompt: o.prompt, Base: base, Key: o.Key,
+		ID: id, Workflow: def.Hash, Nodes: def.Nodes, Prompt: o.prompt, Base: base, Key: o.Key, Limits: limits,
 	})
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/lookup"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/worker"
 	"github.com/united-workforce/uwf/engine/thread"
@@ -21,17 +22,24 @@ type StepOptions struct {
 	Worker     worker.Options
 	Thread     string
 	ExpectHead string
+	Count      int
+	DryRun     bool
 }
 
 // NewCmdStep makes `uwf thread step`. A runF that is not nil replaces the run.
 func NewCmdStep(f *app.Factory, runF func(context.Context, *StepOptions) error) *cobra.Command {
 	o := &StepOptions{Factory: f}
 	cmd := &cobra.Command{
-		Use:   "step THREAD",
-		Short: "Do one step: moderator, agent, extract; then exit",
+		Use:     "step THREAD",
+		Aliases: []string{"exec"},
+		Short:   "Do one step: moderator, agent, extract; then exit",
 		Long: `Do exactly one step of a thread and exit: the moderator says whose turn it is, the
 agent works in the workspace, its output is checked and committed. A step that fails
 leaves the thread where it was and keeps what it produced.
+
+With --count it goes on, step by step, until the thread ends, waits for a person or
+fails, or so many steps are done; the result is a list then, one entry a step. Each is
+one whole run of the protocol, as if it were a process of its own.
 
 A command of --agent is looked up from here and runs in the workspace, so give files
 among its arguments by absolute paths.
@@ -40,16 +48,15 @@ Exit codes: 0 advanced or ended · 1 the step failed · 2 wrong usage or invalid
 definition · 3 suspended, waits for a person · 4 not yours to step: moved, claimed,
 cancelled or ended · 5 store damaged or unreadable · 6 limit reached`,
 		Example: `  uwf thread step 01JY0000000000000000000000
-  uwf thread step 01JY0000000000000000000000 --agent "uwf agent mock script.yaml"`,
-		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			o.Thread = args[0]
-			if runF != nil {
-				return runF(cmd.Context(), o)
-			}
-			return stepRun(cmd.Context(), o)
-		},
+  uwf thread step @latest --count 5
+  uwf thread step 01JY0000000000000000000000 --dry-run
+  uwf thread exec 01JY0000000000000000000000 --agent "uwf agent mock script.yaml"`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: lookup.CompleteThread(f),
+		RunE:              app.Run(o, runF, stepRun, func(args []string) { o.Thread = args[0] }),
 	}
+	cmd.Flags().IntVarP(&o.Count, "count", "c", 0, "do up to `N` steps, until the thread ends, waits or fails")
+	cmd.Flags().BoolVar(&o.DryRun, "dry-run", false, "say what the step would do, with its whole prompt; nothing is claimed, written or paid")
 	cmd.Flags().StringVar(&o.ExpectHead, "expect-head", "", "step only if the thread's head is `HASH`")
 	cmd.Flags().StringVar(&f.ExpectStore, "expect-store", "", "step only if the store's id, in VERSION of the state branch, is `ID`")
 	WorkerFlags(cmd, &o.Worker)
@@ -68,30 +75,41 @@ func WorkerFlags(cmd *cobra.Command, o *worker.Options) {
 }
 
 func stepRun(ctx context.Context, o *StepOptions) error {
-	id, err := parseID(o.Thread)
+	ref, err := lookup.Parse(o.Thread)
 	if err != nil {
 		return err
 	}
-	req := thread.StepRequest{Thread: id, Agent: o.Worker.Agent}
+	req := thread.StepRequest{Agent: o.Worker.Agent}
 	if o.ExpectHead != "" {
 		if req.ExpectHead, err = node.ParseHash(o.ExpectHead); err != nil {
 			return app.Usagef("--expect-head: %w", err)
 		}
 	}
+	if o.DryRun && o.Count > 0 {
+		return app.Usagef("--dry-run tells of one step: leave --count out")
+	}
+	if o.Count < 0 {
+		return app.Usagef("--count is %d: give a number of steps from 1", o.Count)
+	}
 	if o.Factory.IO.ErrTTY {
 		o.Worker.Stderr = o.Factory.IO.Err
 	}
-	o.Worker.Observe = func(ev thread.Event) {
-		if ev.Kind == "notice" {
-			o.Factory.Notes().Printf("note: %s\n", ev.Text)
-		}
-	}
+	o.Worker.Observe = notices(o.Factory)
 	w, err := worker.New(ctx, o.Factory, o.Worker)
 	if err != nil {
 		return err
 	}
-	if err := w.Use(ctx, id); err != nil {
+	if req.Thread, err = ref.ID(ctx, w.Store); err != nil {
 		return err
+	}
+	if o.DryRun {
+		return o.dryRun(ctx, w, req)
+	}
+	if err := w.Use(ctx, req.Thread); err != nil {
+		return err
+	}
+	if o.Count > 0 {
+		return o.stepMany(ctx, w, req)
 	}
 	res, stepErr := w.Step(ctx, req)
 	w.Leave(ctx)
@@ -103,9 +121,58 @@ func stepRun(ctx context.Context, o *StepOptions) error {
 		return stepErr
 	}
 	if res.Done {
-		err = errors.Join(err, w.Tidy(id))
+		err = errors.Join(err, w.Tidy(req.Thread))
 	}
 	return err
+}
+
+// stepMany does several steps and prints the list of what they did.
+func (o *StepOptions) stepMany(ctx context.Context, w *worker.Worker, req thread.StepRequest) error {
+	p := o.Factory.Printer()
+	live := p.Text() // people see each step when it is done
+	list := []thread.Result{}
+	stepErr := Loop(ctx, w, req, o.Count, func(r thread.Result) {
+		list = append(list, r)
+		if p.Chosen() == output.Text {
+			PrintResult(live, r)
+		}
+	})
+	w.Leave(ctx)
+	if len(list) == 0 && stepErr != nil {
+		return stepErr
+	}
+	if n := len(list); stepErr == nil && list[n-1].Done {
+		stepErr = w.Tidy(req.Thread)
+	}
+	return errors.Join(stepErr, live.Flush(), p.Print(list, func(*output.Writer) {}))
+}
+
+// Loop steps a thread until it ends, waits for a person or fails, or until max
+// steps are done; 0 is no bound. Each step's result goes to each, that of the one
+// that failed as well.
+func Loop(ctx context.Context, w *worker.Worker, req thread.StepRequest, max int, each func(thread.Result)) error {
+	for n := 1; ; n++ {
+		res, err := w.Step(ctx, req)
+		if err == nil || res.Head != "" {
+			each(res)
+		}
+		if err != nil || res.Done {
+			return err
+		}
+		if res.Suspended != nil {
+			return &thread.SuspendedError{Thread: req.Thread, Role: res.Suspended.Role, Reason: res.Suspended.Reason}
+		}
+		if n == max {
+			return nil
+		}
+		if err := ctx.Err(); err != nil {
+			return fmt.Errorf("stopped between two steps of thread %s: %w", req.Thread, err)
+		}
+		if err := w.Renew(); err != nil {
+			return err
+		}
+		req.ExpectHead = "" // what was expected was the head before the first step
+	}
 }
 
 // PrintResult writes a step's result for people.

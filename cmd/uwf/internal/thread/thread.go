@@ -1,5 +1,6 @@
-// Package thread is `uwf thread`: starting threads, stepping them and looking at
-// them. The protocol is engine/thread's; this package reads flags and prints.
+// Package thread is `uwf thread`: starting threads, stepping them, steering them
+// and looking at them. The protocol is engine/thread's; this package reads flags
+// and prints.
 package thread
 
 import (
@@ -10,6 +11,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/lookup"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/step"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/worker"
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas"
 )
@@ -18,87 +22,54 @@ import (
 func NewCmdThread(f *app.Factory) *cobra.Command {
 	return app.Group(&cobra.Command{
 		Use:   "thread",
-		Short: "Start threads, step them, look at them",
-		Long: `Start threads, step them, look at them.
+		Short: "Start threads, step them, steer them, look at them",
+		Long: `Start threads, step them, steer them, look at them.
 
 A thread is one run of a workflow: a chain of steps that only ever grows. It lies on
-the state branch, so every clone and every CI job sees the same threads.`,
+the state branch, so every clone and every CI job sees the same threads.
+
+A THREAD is named by its id, by the first four or more characters of it where they
+are those of one thread only (live threads go before ended ones), or by @latest, the
+one that was started last. A STEP is THREAD:N, where N counts from 1, or its hash.`,
 		Example: `  uwf thread start solve-issue -p "The parser panics on an empty file"
-  uwf thread step 01JY0000000000000000000000
+  uwf thread step @latest
   uwf thread show 01JY0000000000000000000000`,
 	},
 		NewCmdStart(f, nil), NewCmdStep(f, nil), NewCmdShow(f, nil), NewCmdList(f, nil),
-		NewCmdSteps(f, nil), NewCmdStepDetails(f, nil), NewCmdRead(f, nil),
-		NewCmdResume(f, nil), NewCmdCancel(f, nil),
+		step.NewCmdList(f, nil), step.NewCmdShow(f, nil), step.NewCmdRead(f, nil),
+		NewCmdResume(f, nil), NewCmdPause(f, nil), NewCmdRetry(f, nil), NewCmdPoke(f, nil),
+		NewCmdFork(f, nil), NewCmdWait(f, nil), NewCmdCancel(f, nil), NewCmdRemove(f, nil),
 	)
 }
 
-// source is where a command reads a thread from.
-type source struct {
-	Store func(context.Context) (*gitcas.Store, error)
+// acted is the JSON of commands that change how a thread stands.
+type acted struct {
+	Thread gitcas.ThreadID `json:"thread"`
+	Status string          `json:"status"`
 }
 
-// found is a thread as it stands: alive on the tip, or ended.
-type found struct {
-	store *gitcas.Store
-	view  *gitcas.View // the thread is readable through it
-	id    gitcas.ThreadID
-	entry gitcas.Entry
-	ended *gitcas.Ended
+// open puts a worker together that changes threads without running an agent, and
+// finds the thread that an argument names.
+func open(ctx context.Context, f *app.Factory, arg string) (*worker.Worker, gitcas.ThreadID, error) {
+	ref, err := lookup.Parse(arg)
+	if err != nil {
+		return nil, "", err
+	}
+	w, err := worker.New(ctx, f, worker.Options{Observe: notices(f)})
+	if err != nil {
+		return nil, "", err
+	}
+	id, err := ref.ID(ctx, w.Store)
+	return w, id, err
 }
 
-// parseID reads a THREAD argument.
-func parseID(s string) (gitcas.ThreadID, error) {
-	id := gitcas.ThreadID(strings.ToUpper(s))
-	if !id.Valid() {
-		return "", app.Usagef("%q is no thread id: 26 characters of 0-9 and A-Z (see: uwf thread list --all)", s)
+// notices tells a person on stderr what the engine remarks.
+func notices(f *app.Factory) func(thread.Event) {
+	return func(ev thread.Event) {
+		if ev.Kind == "notice" {
+			f.Notes().Printf("note: %s\n", ev.Text)
+		}
 	}
-	return id, nil
-}
-
-// find reads a thread, alive or ended.
-func (s source) find(ctx context.Context, arg string) (*found, error) {
-	id, err := parseID(arg)
-	if err != nil {
-		return nil, err
-	}
-	store, err := s.Store(ctx)
-	if err != nil {
-		return nil, err
-	}
-	v, err := store.Load(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	out := &found{store: store, view: v, id: id}
-	var alive bool
-	if out.entry, alive = v.Entry(id); alive {
-		return out, nil
-	}
-	e, ok, err := store.FindEnded(ctx, v, id)
-	if err != nil {
-		return nil, err
-	}
-	if !ok {
-		return nil, app.UnknownThread(v, id)
-	}
-	out.ended = &e
-	out.entry = gitcas.Entry{Head: e.Head, Workflow: e.Workflow, Key: e.Key, Work: e.Work, PR: e.PR}
-	if out.view, err = store.LoadEnded(ctx, v, e); err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-// status is a thread's status as people see it: running while a claim counts.
-func (f *found) status() string {
-	if f.ended != nil {
-		return f.ended.Reason
-	}
-	if c, ok := f.view.Claim(f.id); ok && c.Head == f.entry.Head && f.entry.Status == gitcas.StatusActive && thread.ClaimAlive(c.Claim, f.view.Time()) {
-		return "running"
-	}
-	return string(f.entry.Status)
 }
 
 // readPrompt reads the value of -p: a text, @file, or - for stdin.

@@ -1,0 +1,215 @@
+// Package lookup finds the thread or step that an argument names: by its whole id,
+// by the beginning of one, as @latest, as THREAD:N or by a step's hash; alive or
+// ended. It only reads.
+package lookup
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/gitcas/record"
+)
+
+// Latest names the thread that was started last.
+const Latest = "@latest"
+
+// MinPrefix is the least number of characters of an id that name a thread. Ids
+// begin with their time, so fewer would only ever be ambiguous.
+const MinPrefix = 4
+
+// Open opens the store.
+type Open func(context.Context) (*gitcas.Store, error)
+
+// Thread is a thread as it stands: alive on the tip, or ended.
+type Thread struct {
+	ID    gitcas.ThreadID
+	Entry gitcas.Entry
+	Ended *gitcas.Ended // nil while it is alive
+	Store *gitcas.Store
+	View  *gitcas.View // the thread is readable through it
+}
+
+// Status is a thread's status as people see it.
+func (t *Thread) Status() string {
+	if t.Ended != nil {
+		return t.Ended.Reason
+	}
+	return Status(t.View, t.ID, t.Entry)
+}
+
+// The statuses that no entry says: a claim that counts makes a thread running, a
+// failed attempt at its next step failed.
+const (
+	Running = "running"
+	Failed  = "failed"
+)
+
+// Status is a live thread's status as people see it.
+func Status(v *gitcas.View, id gitcas.ThreadID, e gitcas.Entry) string {
+	if e.Status != gitcas.StatusActive {
+		return string(e.Status)
+	}
+	if _, ok := Claim(v, id, e); ok {
+		return Running
+	}
+	if FailedAttempts(e) > 0 {
+		return Failed
+	}
+	return string(e.Status)
+}
+
+// Claim is the claim of the job that works on a thread, if one counts.
+func Claim(v *gitcas.View, id gitcas.ThreadID, e gitcas.Entry) (gitcas.Held, bool) {
+	c, ok := v.Claim(id)
+	return c, ok && c.Head == e.Head && thread.ClaimAlive(c.Claim, v.Time())
+}
+
+// FailedAttempts is how many attempts at a thread's next step have failed and
+// were not forgiven since.
+func FailedAttempts(e gitcas.Entry) int {
+	n := len(e.Attempts)
+	if e.Next != nil {
+		n -= e.Next.Forgiven
+	}
+	return max(n, 0)
+}
+
+// Ref is what an argument says of a thread, before any store was asked.
+type Ref struct{ text string }
+
+// Parse reads a THREAD argument: a whole id, the beginning of one, @latest, or the
+// hash of one of its steps. Small letters will do.
+func Parse(arg string) (Ref, error) {
+	if arg == Latest {
+		return Ref{arg}, nil
+	}
+	if thread, n, ok := strings.Cut(arg, ":"); ok && n != "" {
+		if _, err := Parse(thread); err == nil {
+			return Ref{}, app.Usagef("%q names a step: write the thread alone, %s", arg, thread)
+		}
+	}
+	text := strings.ToUpper(arg)
+	if !isPrefix(text) && !node.Hash(text).Valid() {
+		return Ref{}, app.Usagef("%.80q is no thread id: write its 26 characters of 0-9 and A-Z, the first %d or more of them, or %s (see: uwf thread list --all)", arg, MinPrefix, Latest)
+	}
+	if len(text) < MinPrefix {
+		return Ref{}, app.Usagef("%q is too little of a thread id: write at least %d characters of it (see: uwf thread list --all)", arg, MinPrefix)
+	}
+	return Ref{text}, nil
+}
+
+// isPrefix reports whether a text is the beginning of a thread id, or a whole one.
+func isPrefix(s string) bool {
+	return s != "" && len(s) <= len(filler) && gitcas.ThreadID(s+filler[len(s):]).Valid()
+}
+
+// filler makes an id of its beginning: the lowest one.
+const filler = "00000000000000000000000000"
+
+// whole reports whether the ref is an id that needs no looking up.
+func (r Ref) whole() bool { return len(r.text) == len(filler) }
+
+// ID is the id that a ref stands for. A whole one is taken as it is: who acts on
+// the thread finds out whether it is there.
+func (r Ref) ID(ctx context.Context, store *gitcas.Store) (gitcas.ThreadID, error) {
+	if r.whole() {
+		return gitcas.ThreadID(r.text), nil
+	}
+	v, err := store.Load(ctx)
+	if err != nil {
+		return "", err
+	}
+	c, err := r.resolve(ctx, store, v)
+	return c.id, err
+}
+
+// Resolve is ID for who has read the store already.
+func (r Ref) Resolve(ctx context.Context, store *gitcas.Store, v *gitcas.View) (gitcas.ThreadID, error) {
+	if r.whole() {
+		return gitcas.ThreadID(r.text), nil
+	}
+	c, err := r.resolve(ctx, store, v)
+	return c.id, err
+}
+
+// Find reads a thread, alive or ended.
+func (r Ref) Find(ctx context.Context, store *gitcas.Store) (*Thread, error) {
+	if r.whole() {
+		v, err := store.Load(ctx, gitcas.ThreadID(r.text))
+		if err != nil {
+			return nil, err
+		}
+		return read(ctx, store, v, candidate{id: gitcas.ThreadID(r.text)})
+	}
+	v, err := store.Load(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c, err := r.resolve(ctx, store, v)
+	if err != nil {
+		return nil, err
+	}
+	if c.ended == nil {
+		if v, err = store.Reload(ctx, v, c.id); err != nil {
+			return nil, err
+		}
+	}
+	return read(ctx, store, v, c)
+}
+
+// read makes a Thread of an id, through a view that was loaded for it.
+func read(ctx context.Context, store *gitcas.Store, v *gitcas.View, c candidate) (*Thread, error) {
+	t := &Thread{ID: c.id, Store: store, View: v}
+	var alive bool
+	if t.Entry, alive = v.Entry(c.id); alive {
+		return t, nil
+	}
+	if c.ended == nil {
+		e, ok, err := store.FindEnded(ctx, v, c.id)
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
+			return nil, unknown(ctx, store, v, string(c.id))
+		}
+		c.ended = &e
+	}
+	e := *c.ended
+	t.Ended = &e
+	t.Entry = gitcas.Entry{Head: e.Head, Workflow: e.Workflow, Key: e.Key, Work: e.Work, PR: e.PR}
+	var err error
+	t.View, err = store.LoadEnded(ctx, v, e)
+	return t, err
+}
+
+// Find reads the thread that an argument names.
+func Find(ctx context.Context, open Open, arg string) (*Thread, error) {
+	r, err := Parse(arg)
+	if err != nil {
+		return nil, err
+	}
+	store, err := open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return r.Find(ctx, store)
+}
+
+// WorkflowName is the name that a workflow's node gives.
+func WorkflowName(ctx context.Context, v *gitcas.View, h node.Hash) (string, error) {
+	n, err := v.Get(ctx, h)
+	if err != nil {
+		return "", fmt.Errorf("read the workflow: %w", err)
+	}
+	m, _ := n.Payload.(map[string]any)
+	name, _ := m["name"].(string)
+	return name, nil
+}
+
+// isStep reports whether a node is a StepNode.
+func isStep(n node.Node) bool { return record.IsStep(n.Type) }

@@ -1,0 +1,167 @@
+package lookup
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/node"
+)
+
+// candidate is a thread that a ref may stand for.
+type candidate struct {
+	id    gitcas.ThreadID
+	ended *gitcas.Ended // nil: alive
+}
+
+// grace is how far clocks may be apart, when a thread's end is compared with the
+// time that its id says.
+const grace = 24 * time.Hour
+
+// maxListed is how many threads an error about an ambiguous beginning names.
+const maxListed = 8
+
+// resolve finds what a beginning, or @latest, stands for. Live threads go first:
+// only where none fits is the history of the ended ones read.
+func (r Ref) resolve(ctx context.Context, store *gitcas.Store, v *gitcas.View) (candidate, error) {
+	if r.text == Latest {
+		return latest(ctx, store, v)
+	}
+	if !isPrefix(r.text) {
+		return r.byStep(ctx, store, v)
+	}
+	var fits []candidate
+	for id := range v.Threads() {
+		if strings.HasPrefix(string(id), r.text) {
+			fits = append(fits, candidate{id: id})
+		}
+	}
+	if len(fits) == 0 {
+		var err error
+		if fits, err = r.ended(ctx, store, v); err != nil {
+			return candidate{}, err
+		}
+	}
+	switch len(fits) {
+	case 0:
+		return r.byStep(ctx, store, v)
+	case 1:
+		return fits[0], nil
+	}
+	return candidate{}, ambiguous(r.text, fits)
+}
+
+// ended are the ended threads whose ids begin so. None of them ended before the
+// first moment that an id with this beginning stands for.
+func (r Ref) ended(ctx context.Context, store *gitcas.Store, v *gitcas.View) ([]candidate, error) {
+	from := gitcas.ThreadID(r.text + filler[len(r.text):]).Time()
+	var fits []candidate
+	err := store.HistorySince(ctx, v, since(v, from), func(e gitcas.Ended) error {
+		if strings.HasPrefix(string(e.Thread), r.text) {
+			fits = append(fits, candidate{id: e.Thread, ended: &e})
+		}
+		return nil
+	})
+	return fits, err
+}
+
+// since is where to begin with the history for a thread that was started then.
+// A time to come says nothing: it would skip today.
+func since(v *gitcas.View, started time.Time) time.Time {
+	if now := v.Time(); started.After(now) {
+		started = now
+	}
+	return started.Add(-grace)
+}
+
+// byStep finds the thread of a step's hash, which may be taken for the beginning
+// of an id.
+func (r Ref) byStep(ctx context.Context, store *gitcas.Store, v *gitcas.View) (candidate, error) {
+	if h := node.Hash(r.text); h.Valid() {
+		found, err := store.Find(ctx, v, h)
+		if err == nil && isStep(found.Node) && found.Place.Thread != "" {
+			return candidate{id: found.Place.Thread, ended: found.Ended}, nil
+		}
+		if err != nil && !errors.Is(err, node.ErrNotFound) {
+			return candidate{}, err
+		}
+	}
+	return candidate{}, unknown(ctx, store, v, r.text)
+}
+
+// latest finds the thread that was started last. The history is read from its end
+// on until what comes had ended before the best one was started.
+func latest(ctx context.Context, store *gitcas.Store, v *gitcas.View) (candidate, error) {
+	var best candidate
+	for id := range v.Threads() {
+		if later(id, best.id) {
+			best = candidate{id: id}
+		}
+	}
+	from := time.Time{}
+	if best.id != "" {
+		from = since(v, best.id.Time())
+	}
+	err := store.HistorySince(ctx, v, from, func(e gitcas.Ended) error {
+		if best.id != "" && time.UnixMilli(e.CompletedAt).Before(best.id.Time().Add(-grace)) {
+			return gitcas.ErrStop
+		}
+		if later(e.Thread, best.id) {
+			best = candidate{id: e.Thread, ended: &e}
+		}
+		return nil
+	})
+	if err == nil && best.id == "" {
+		err = app.Usagef("there is no thread yet, so none is the latest; start one with: uwf thread start WORKFLOW -p \"…\"")
+	}
+	return best, err
+}
+
+// later reports whether a was started after b.
+func later(a, b gitcas.ThreadID) bool {
+	if c := a.Time().Compare(b.Time()); c != 0 || b == "" {
+		return c > 0 || b == ""
+	}
+	return a > b
+}
+
+func ambiguous(text string, fits []candidate) error {
+	ids := make([]string, len(fits))
+	for i, c := range fits {
+		ids[i] = string(c.id)
+	}
+	slices.Sort(ids)
+	ids = slices.Compact(ids)
+	shown := strings.Join(ids[:min(len(ids), maxListed)], ", ")
+	if len(ids) > maxListed {
+		shown += ", …"
+	}
+	return app.Usagef("%q is the beginning of %d threads: %s: write more of it", text, len(ids), shown)
+}
+
+// maxNearRead is how many ended threads are read for suggestions.
+const maxNearRead = 1000
+
+// unknown is the error for an id that nothing has, with what is near: among the
+// live threads and those that ended after its time.
+func unknown(ctx context.Context, store *gitcas.Store, v *gitcas.View, text string) error {
+	var ids []string
+	for id := range v.Threads() {
+		ids = append(ids, string(id))
+	}
+	from := gitcas.ThreadID(text + filler[min(len(text), len(filler)):]).Time()
+	n := 0
+	// A history that can't be read is no reason to hide that the id is unknown.
+	_ = store.HistorySince(ctx, v, since(v, from), func(e gitcas.Ended) error {
+		ids = append(ids, string(e.Thread))
+		if n++; n == maxNearRead {
+			return gitcas.ErrStop
+		}
+		return nil
+	})
+	return &app.UnknownError{What: "thread", ID: text, Near: app.Near(text, ids), See: "uwf thread list --all"}
+}

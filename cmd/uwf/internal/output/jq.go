@@ -1,0 +1,163 @@
+package output
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/big"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/itchyny/gojq"
+)
+
+// queryTime bounds how long one expression may work: it is meant to pick
+// something out of a result, and a person who wrote a circle waits for it.
+const queryTime = 10 * time.Second
+
+// maxQuery is the longest expression, in bytes.
+const maxQuery = 64 << 10
+
+// Query is an expression of jq over a result.
+type Query struct {
+	text string
+	code *gojq.Code
+}
+
+// ParseQuery reads an expression. It can reach neither the environment nor files
+// nor other input.
+func ParseQuery(text string) (*Query, error) {
+	if len(text) > maxQuery {
+		return nil, fmt.Errorf("--jq: the expression is longer than %d bytes", maxQuery)
+	}
+	parsed, err := gojq.Parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("--jq: %s", explain(text, err))
+	}
+	code, err := gojq.Compile(parsed)
+	if err != nil {
+		return nil, fmt.Errorf("--jq: the expression %q: %w", text, err)
+	}
+	return &Query{text: text, code: code}, nil
+}
+
+// explain names the expression and the place that an error is at.
+func explain(text string, err error) string {
+	var at *gojq.ParseError
+	if !errors.As(err, &at) {
+		return fmt.Sprintf("the expression %q: %v", text, err)
+	}
+	// Offset is behind what was read last.
+	place := max(at.Offset-len(at.Token), 0)
+	what := "it ends too early"
+	if at.Token != "" {
+		what = fmt.Sprintf("%q is not expected", at.Token)
+	}
+	column := utf8.RuneCountInString(text[:min(place, len(text))]) + 1
+	out := fmt.Sprintf("the expression %q, at character %d: %s", text, column, what)
+	if !strings.ContainsAny(text, "\n\t") {
+		out += fmt.Sprintf("\n  %s\n  %s^", text, strings.Repeat(" ", column-1))
+	}
+	return out
+}
+
+// run applies the query to a result and gives what comes out of it to emit. The
+// result is taken as its JSON.
+func (q *Query) run(result []byte, emit func(any) error) error {
+	d := json.NewDecoder(bytes.NewReader(result))
+	d.UseNumber()
+	var v any
+	if err := d.Decode(&v); err != nil {
+		return fmt.Errorf("--jq: read the result: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), queryTime)
+	defer cancel()
+	for it := q.code.RunWithContext(ctx, numbers(v)); ; {
+		one, ok := it.Next()
+		if !ok {
+			return nil
+		}
+		err, failed := one.(error)
+		var halt *gojq.HaltError
+		switch {
+		case !failed:
+			if err := emit(one); err != nil {
+				return err
+			}
+			continue
+		case errors.As(err, &halt) && halt.Value() == nil:
+			return nil // halt, without an error
+		case errors.Is(err, context.DeadlineExceeded):
+			err = fmt.Errorf("it did not come to an end within %s", queryTime)
+		}
+		return &QueryError{Text: q.text, Err: err}
+	}
+}
+
+// numbers makes numbers of JSON those that the interpreter knows. Whole ones stay
+// exact, however large.
+func numbers(v any) any {
+	switch v := v.(type) {
+	case json.Number:
+		if n, err := strconv.Atoi(v.String()); err == nil {
+			return n
+		}
+		if n, ok := new(big.Int).SetString(v.String(), 10); ok {
+			return n
+		}
+		f, _ := v.Float64() // one that is too large is infinite, as in JSON everywhere
+		return f
+	case []any:
+		for i := range v {
+			v[i] = numbers(v[i])
+		}
+	case map[string]any:
+		for k := range v {
+			v[k] = numbers(v[k])
+		}
+	}
+	return v
+}
+
+// QueryError is an expression that does not fit the result.
+type QueryError struct {
+	Text string
+	Err  error
+}
+
+func (e *QueryError) Error() string {
+	return fmt.Sprintf("--jq: the expression %q: %v", e.Text, e.Err)
+}
+
+// Unwrap gives the cause.
+func (e *QueryError) Unwrap() error { return e.Err }
+
+// ExitCode is that of wrong usage: the command did what it was asked for.
+func (*QueryError) ExitCode() int { return 2 }
+
+// printQuery prints what the query makes of a result: one value a line, texts as
+// they are but for what a terminal would act on, all else as JSON.
+func (p Printer) printQuery(v any) error {
+	b, err := encodeJSON(v)
+	if err != nil {
+		return fmt.Errorf("print the result: %w", err)
+	}
+	w := p.Text()
+	err = p.Query.run(b, func(one any) error {
+		if s, ok := one.(string); ok {
+			w.Printf("%s\n", s)
+			return w.Flush()
+		}
+		line, err := gojq.Marshal(one)
+		if err != nil {
+			return fmt.Errorf("print the result: %w", err)
+		}
+		w.raw(escapeUnsafe(string(line)) + "\n")
+		return w.Flush()
+	})
+	return errors.Join(err, w.Flush())
+}

@@ -1,0 +1,113 @@
+// Package ps is `uwf ps`: which jobs work on threads now, as their claims say.
+package ps
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/lookup"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
+	"github.com/united-workforce/uwf/gitcas"
+)
+
+// Options are what `uwf ps` works with.
+type Options struct {
+	Open    lookup.Open
+	Printer output.Printer
+}
+
+// NewCmdPs makes `uwf ps`. A runF that is not nil replaces the run.
+func NewCmdPs(f *app.Factory, runF func(context.Context, *Options) error) *cobra.Command {
+	o := &Options{Open: f.Store}
+	return &cobra.Command{
+		Use:   "ps",
+		Short: "List the jobs that work on threads now",
+		Long: `List the jobs that work on threads now, wherever they run: each holds a claim on its
+thread and renews it every minute. A job that was not heard of for three minutes
+counts as dead and is not listed; the next one takes its thread over.`,
+		Example: "  uwf ps\n  uwf ps --jq '.[].thread'",
+		Args:    cobra.NoArgs,
+		RunE:    app.Run(o, runF, psRun, func([]string) { o.Printer = f.Printer() }),
+	}
+}
+
+// job is one running job.
+type job struct {
+	Thread   gitcas.ThreadID `json:"thread"`
+	Workflow string          `json:"workflow"`
+	Role     string          `json:"role,omitempty"`
+	Run      string          `json:"run"`
+	Attempt  int             `json:"attempt"`
+	Host     string          `json:"host"`
+	PID      int             `json:"pid"`
+	Since    time.Time       `json:"since"`
+	Renewed  time.Time       `json:"renewed"`
+	Tokens   int64           `json:"tokens"`
+}
+
+func psRun(ctx context.Context, o *Options) error {
+	store, err := o.Open(ctx)
+	if err != nil {
+		return err
+	}
+	v, err := store.Load(ctx)
+	if err != nil {
+		return err
+	}
+	jobs, err := running(ctx, v)
+	if err != nil {
+		return err
+	}
+	return o.Printer.Print(jobs, func(w *output.Writer) {
+		if len(jobs) == 0 {
+			w.Println("no job works on a thread")
+			return
+		}
+		rows := make([][]string, len(jobs))
+		for i, j := range jobs {
+			rows[i] = []string{
+				string(j.Thread), j.Workflow, j.Role, fmt.Sprintf("%s.%d", j.Run, j.Attempt), fmt.Sprintf("%s/%d", j.Host, j.PID),
+				j.Since.Format(time.DateTime), age(v.Time(), j.Renewed), strconv.FormatInt(j.Tokens, 10),
+			}
+		}
+		w.Table([]string{"thread", "workflow", "role", "run", "host", "since", "renewed", "tokens"}, rows)
+	})
+}
+
+// running are the jobs whose claims count, in the order of their threads' ids.
+func running(ctx context.Context, v *gitcas.View) ([]job, error) {
+	jobs := []job{}
+	for id := range v.Claims() {
+		e, alive := v.Entry(id)
+		c, counts := lookup.Claim(v, id, e)
+		if !alive || !counts {
+			continue
+		}
+		j := job{
+			Thread: id, Run: c.Run, Attempt: c.Attempt, Host: c.Host, PID: c.PID, Tokens: c.Tokens,
+			Since: time.UnixMilli(c.Since).UTC(), Renewed: time.UnixMilli(c.Renewed).UTC(),
+		}
+		if e.Next != nil {
+			j.Role = e.Next.Role
+		}
+		var err error
+		if j.Workflow, err = lookup.WorkflowName(ctx, v, e.Workflow); err != nil {
+			return nil, err
+		}
+		jobs = append(jobs, j)
+	}
+	slices.SortFunc(jobs, func(a, b job) int { return strings.Compare(string(a.Thread), string(b.Thread)) })
+	return jobs, nil
+}
+
+// age is how long ago something was, in words.
+func age(now, at time.Time) string {
+	return max(now.Sub(at), 0).Round(time.Second).String() + " ago"
+}

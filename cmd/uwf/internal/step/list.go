@@ -1,0 +1,135 @@
+package step
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/lookup"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
+	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/gitcas/record"
+)
+
+// ListOptions are what `uwf thread steps` works with.
+type ListOptions struct {
+	Open    lookup.Open
+	Printer output.Printer
+	Thread  string
+}
+
+// NewCmdList makes `uwf thread steps`. A runF that is not nil replaces the run.
+func NewCmdList(f *app.Factory, runF func(context.Context, *ListOptions) error) *cobra.Command {
+	o := &ListOptions{Open: f.Store}
+	return &cobra.Command{
+		Use:   "steps THREAD",
+		Short: "List a thread's steps, with what each cost",
+		Long: `List a thread's steps, the oldest first: role, result, agent, time, tokens, cost and
+commit of the work branch. Attempts that failed stand before the step that was done
+at last; as text, those at the step that is still to be done stand at the end.`,
+		Example:           "  uwf thread steps 01JY0000000000000000000000\n  uwf thread steps @latest --jq '.[] | \"\\(.step) \\(.role) \\(.result)\"'",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: lookup.CompleteThread(f),
+		RunE: app.Run(o, runF, listRun, func(args []string) {
+			o.Thread, o.Printer = args[0], f.Printer()
+		}),
+	}
+}
+
+func listRun(ctx context.Context, o *ListOptions) error {
+	t, err := lookup.Find(ctx, o.Open, o.Thread)
+	if err != nil {
+		return err
+	}
+	list, err := readAll(ctx, t)
+	if err != nil {
+		return err
+	}
+	var pending []thread.Attempt
+	if o.Printer.Chosen() == output.Text {
+		if pending, err = t.Attempts(ctx); err != nil {
+			return err
+		}
+	}
+	return o.Printer.Print(list, func(w *output.Writer) {
+		if len(list)+len(pending) == 0 {
+			w.Printf("no step has been done yet; do the first one with: uwf thread step %s\n", t.ID)
+			return
+		}
+		w.Table(table(list, pending))
+	})
+}
+
+// table has a row for each step, and for each attempt that failed before one.
+func table(list []shown, pending []thread.Attempt) (head []string, rows [][]string) {
+	head = []string{"step", "role", "result", "agent", "took", "tokens", "cost", "commit"}
+	var anyFailed bool
+	for _, s := range list {
+		n := strconv.Itoa(s.Step)
+		anyFailed = anyFailed || len(s.Failed) > 0
+		for _, f := range s.Failed {
+			rows = append(rows, failedRow(n, f))
+		}
+		commit := ""
+		if s.Work != nil {
+			commit = s.Work.Commit[:min(10, len(s.Work.Commit))]
+		}
+		time := s.CompletedAt.Sub(s.StartedAt).Round(100 * time.Millisecond).String()
+		rows = append(rows, append([]string{n, s.Role, s.Result, s.Agent, time}, append(costs(s.Usage), commit)...))
+	}
+	for _, a := range pending {
+		rows = append(rows, failedRow(strconv.Itoa(len(list)+1), a))
+	}
+	if anyFailed || len(pending) > 0 {
+		head = append(head, "error")
+	}
+	return head, rows
+}
+
+// failedRow is the row of an attempt that led to no step.
+func failedRow(step string, a thread.Attempt) []string {
+	result := "failed"
+	if a.Phase == phasePoked {
+		result = "taken back"
+	}
+	return append([]string{step, a.Role, result, a.Agent, took(a.Usage)}, append(costs(a.Usage), "", a.Error)...)
+}
+
+// phasePoked marks an attempt that did not fail, but was taken back by a poke.
+const phasePoked = "poked"
+
+// costs are the cells of tokens and cost.
+func costs(u *record.Usage) []string {
+	if u == nil {
+		return []string{"", ""}
+	}
+	return []string{strconv.FormatInt(u.InputTokens+u.OutputTokens, 10), fmt.Sprintf("$%.4f", u.CostUSD)}
+}
+
+func took(u *record.Usage) string {
+	if u == nil {
+		return ""
+	}
+	return (time.Duration(u.DurationMs) * time.Millisecond).Round(100 * time.Millisecond).String()
+}
+
+// readAll reads all steps of a thread.
+func readAll(ctx context.Context, t *lookup.Thread) ([]shown, error) {
+	chain, err := t.View.Chain(ctx, t.ID)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]shown, 0, len(chain.Steps))
+	for i, s := range chain.Steps {
+		one, err := read(ctx, t, i+1, s)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, one)
+	}
+	return list, nil
+}

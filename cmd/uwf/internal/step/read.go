@@ -1,0 +1,192 @@
+package step
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/lookup"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
+	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/node"
+)
+
+// ReadOptions are what `uwf thread read` works with.
+type ReadOptions struct {
+	Open    lookup.Open
+	Printer output.Printer
+	Thread  string
+	Quota   int
+	Before  string
+}
+
+// NewCmdRead makes `uwf thread read`. A runF that is not nil replaces the run.
+func NewCmdRead(f *app.Factory, runF func(context.Context, *ReadOptions) error) *cobra.Command {
+	o := &ReadOptions{Open: f.Store}
+	cmd := &cobra.Command{
+		Use:   "read THREAD",
+		Short: "Read a thread from beginning to end",
+		Long: `Read a thread from beginning to end: its task, then each step with its output and body.
+
+With --quota only the last steps that fit are printed, and how to get those before
+them. The last step is always there; where it is too long, its body is cut.`,
+		Example: `  uwf thread read 01JY0000000000000000000000
+  uwf thread read 01JY0000000000000000000000 --quota 4000
+  uwf thread read 01JY0000000000000000000000 --quota 4000 --before 2`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: lookup.CompleteThread(f),
+		RunE: app.Run(o, runF, readRun, func(args []string) {
+			o.Thread, o.Printer = args[0], f.Printer()
+		}),
+	}
+	cmd.Flags().IntVar(&o.Quota, "quota", 0, "print steps of so many `CHARACTERS` together at most; 0 is all")
+	cmd.Flags().StringVar(&o.Before, "before", "", "print only what comes before this `STEP`: its number or hash")
+	return cmd
+}
+
+// story is the JSON of `uwf thread read`.
+type story struct {
+	Thread   gitcas.ThreadID `json:"thread"`
+	Workflow string          `json:"workflow"`
+	Status   string          `json:"status"`
+	Prompt   string          `json:"prompt"`
+	Steps    []shown         `json:"steps"`
+	// Earlier is how many steps were left out at the beginning, for want of room.
+	Earlier int `json:"earlier,omitempty"`
+	// Cut is how many characters of the only step's body were left out.
+	Cut int `json:"cut,omitempty"`
+}
+
+func readRun(ctx context.Context, o *ReadOptions) error {
+	if err := checkQuota(o.Quota); err != nil {
+		return err
+	}
+	t, err := lookup.Find(ctx, o.Open, o.Thread)
+	if err != nil {
+		return err
+	}
+	chain, err := t.View.Chain(ctx, t.ID)
+	if err != nil {
+		return err
+	}
+	end, err := before(chain, o.Before, t.ID)
+	if err != nil {
+		return err
+	}
+	s := story{Thread: t.ID, Status: t.Status(), Prompt: chain.Start.Prompt}
+	if s.Workflow, err = lookup.WorkflowName(ctx, t.View, chain.Start.Workflow); err != nil {
+		return err
+	}
+	if err := s.fill(ctx, t, chain.Steps[:end], o.Quota); err != nil {
+		return err
+	}
+	return o.Printer.Print(s, func(w *output.Writer) { s.text(w, o.Quota) })
+}
+
+// before is how many steps come before the one that --before names: all of them
+// where it names none.
+func before(chain gitcas.Chain, arg string, id gitcas.ThreadID) (int, error) {
+	if arg == "" {
+		return len(chain.Steps), nil
+	}
+	if n, err := strconv.Atoi(arg); err == nil && len(arg) < 13 {
+		if n < 1 || n > len(chain.Steps)+1 {
+			return 0, app.Usagef("--before %d: thread %s has %d steps", n, id, len(chain.Steps))
+		}
+		return n - 1, nil
+	}
+	h, err := node.ParseHash(strings.ToUpper(arg))
+	if err != nil {
+		return 0, app.Usagef("--before %.80q is neither the number of a step nor a step's hash", arg)
+	}
+	for i, s := range chain.Steps {
+		if s.Hash == h {
+			return i, nil
+		}
+	}
+	return 0, app.Usagef("--before %s is no step of thread %s (see: uwf thread steps %s)", h, id, id)
+}
+
+// fill reads steps from the last one on, until the quota is used up; 0 is no
+// quota. One step is always read: where it is longer, its body is cut.
+func (s *story) fill(ctx context.Context, t *lookup.Thread, steps []gitcas.ChainStep, quota int) error {
+	used, first := 0, len(steps)
+	s.Steps = []shown{}
+	var back []shown
+	for first > 0 {
+		one, err := read(ctx, t, first, steps[first-1])
+		if err != nil {
+			return err
+		}
+		used += len([]rune(render(one.text)))
+		if quota > 0 && used > quota && len(back) > 0 {
+			break
+		}
+		if over := used - quota; quota > 0 && over > 0 {
+			one.Body, s.Cut = cutBody(one.Body, over)
+		}
+		back = append(back, one)
+		first--
+	}
+	s.Earlier = first
+	for i := len(back) - 1; i >= 0; i-- {
+		s.Steps = append(s.Steps, back[i])
+	}
+	return nil
+}
+
+// cutBody leaves out the end of a text, and says how many characters.
+func cutBody(body string, over int) (string, int) {
+	r := []rune(body)
+	keep := max(len(r)-over, 0)
+	return string(r[:keep]), len(r) - keep
+}
+
+func (s story) text(w *output.Writer, quota int) {
+	w.Bold(fmt.Sprintf("thread %s, %s, %s", s.Thread, s.Workflow, s.Status))
+	w.Println()
+	w.Println()
+	if s.Earlier == 0 {
+		indent(w, s.Prompt)
+	} else {
+		w.Printf("  %s\n\n", output.Line(s.Prompt, 200))
+		w.Faint(fmt.Sprintf("… the %d steps before are left out; read them with: uwf thread read %s --quota %d --before %d", s.Earlier, s.Thread, quota, s.Earlier+1))
+		w.Println()
+	}
+	for _, st := range s.Steps {
+		w.Println()
+		st.text(w)
+	}
+	if s.Cut > 0 {
+		w.Faint(fmt.Sprintf("… %d more characters; read the whole step with: uwf step read %s:%d", s.Cut, s.Thread, s.Steps[0].Step))
+		w.Println()
+	}
+}
+
+// render is what a function writes, without colours.
+func render(text func(*output.Writer)) string {
+	var b strings.Builder
+	text(output.Printer{Out: &b}.Text())
+	return b.String()
+}
+
+// within is the beginning of a text that a quota allows, and how many characters
+// are left; 0 is no quota.
+func within(text string, quota int) (string, int) {
+	r := []rune(text)
+	if quota == 0 || len(r) <= quota {
+		return text, 0
+	}
+	return string(r[:quota]) + "\n", len(r) - quota
+}
+
+func checkQuota(n int) error {
+	if n < 0 {
+		return app.Usagef("--quota is %d: use 0 for all, or a number of characters", n)
+	}
+	return nil
+}

@@ -1,0 +1,93 @@
+// Package step is about the steps of a thread: listing them, showing one, reading
+// them as a story. Its commands are those of `uwf step`, and `uwf thread steps`,
+// `step-details` and `read`. It changes nothing.
+package step
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/lookup"
+	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/gitcas/record"
+)
+
+// NewCmdStep makes `uwf step`. More are commands of steps that other packages
+// have.
+func NewCmdStep(f *app.Factory, more ...*cobra.Command) *cobra.Command {
+	list, show := NewCmdList(f, nil), NewCmdShow(f, nil)
+	list.Use, list.Aliases = "list THREAD", nil
+	list.Example = "  uwf step list 01JY0000000000000000000000"
+	show.Use, show.Aliases = "show STEP", nil
+	show.Example = "  uwf step show 01JY0000000000000000000000:2"
+	return app.Group(&cobra.Command{
+		Use:   "step",
+		Short: "Look at the steps of threads",
+		Long: `Look at the steps of threads. To do a step, use uwf thread step.
+
+A STEP is THREAD:N, where N counts from 1, or the step's hash.`,
+		Example: `  uwf step list 01JY0000000000000000000000
+  uwf step show 01JY0000000000000000000000:2`,
+	}, append([]*cobra.Command{list, show, NewCmdReadStep(f, nil)}, more...)...)
+}
+
+// shown is one step as it is printed.
+type shown struct {
+	Step        int              `json:"step"`
+	Hash        node.Hash        `json:"hash"`
+	Role        string           `json:"role"`
+	Result      string           `json:"result"`
+	Output      any              `json:"output"`
+	Body        string           `json:"body,omitempty"`
+	Agent       string           `json:"agent"`
+	StartedAt   time.Time        `json:"startedAt"`
+	CompletedAt time.Time        `json:"completedAt"`
+	EdgePrompt  string           `json:"edgePrompt"`
+	Usage       *record.Usage    `json:"usage,omitempty"`
+	Work        *record.Work     `json:"work,omitempty"`
+	Run         *record.Run      `json:"run,omitempty"`
+	Attempts    []node.Hash      `json:"previousAttempts,omitempty"`
+	Failed      []thread.Attempt `json:"failed,omitempty"`
+}
+
+// result is a step's status as its output says it.
+func result(payload any) string {
+	output, _ := payload.(map[string]any)
+	for _, key := range []string{"$status", "status"} {
+		if v, ok := output[key].(string); ok {
+			return v
+		}
+	}
+	return "_"
+}
+
+// read makes step n of a chain readable.
+func read(ctx context.Context, t *lookup.Thread, n int, s gitcas.ChainStep) (shown, error) {
+	out := shown{
+		Step: n, Hash: s.Hash, Role: s.Role, Agent: s.Agent, EdgePrompt: s.EdgePrompt,
+		StartedAt: time.UnixMilli(s.StartedAtMs).UTC(), CompletedAt: time.UnixMilli(s.CompletedAtMs).UTC(),
+		Usage: s.Usage, Work: s.Work, Run: s.Run, Attempts: s.PreviousAttempts,
+	}
+	o, err := t.View.Get(ctx, s.Output)
+	if err != nil {
+		return out, fmt.Errorf("output of step %d: %w", n, err)
+	}
+	out.Output, out.Result = o.Payload, result(o.Payload)
+	if s.Body != nil {
+		b, err := t.View.Get(ctx, *s.Body)
+		if err != nil {
+			return out, fmt.Errorf("body of step %d: %w", n, err)
+		}
+		out.Body, _ = b.Payload.(string)
+	}
+	if out.Failed, err = t.AttemptsBefore(ctx, s); err != nil {
+		return out, fmt.Errorf("attempts before step %d: %w", n, err)
+	}
+	return out, nil
+}

@@ -1,0 +1,127 @@
+package thread
+
+import (
+	"context"
+	"fmt"
+	"time"
+	"unicode/utf8"
+
+	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/worker"
+	"github.com/united-workforce/uwf/engine/moderator"
+	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/gitcas"
+)
+
+// planned is the JSON of `uwf thread step --dry-run`.
+type planned struct {
+	Thread   gitcas.ThreadID `json:"thread"`
+	Workflow string          `json:"workflow"`
+	DryRun   bool            `json:"dryRun"`
+	Step     int             `json:"step"`
+	Role     string          `json:"role,omitempty"`
+	Agent    string          `json:"agent,omitempty"`
+	Command  string          `json:"command,omitempty"`
+	Model    *thread.Model   `json:"model,omitempty"`
+	Location string          `json:"location,omitempty"`
+	Prompt   string          `json:"prompt,omitempty"`
+	// Characters of the prompt, and about how many tokens that is.
+	Characters int                   `json:"promptCharacters"`
+	Tokens     int                   `json:"promptTokens"`
+	Done       bool                  `json:"done"`
+	Suspended  *thread.SuspendedInfo `json:"suspended,omitempty"`
+	Limits     extent                `json:"limits"`
+	Used       extent                `json:"used"`
+	Error      string                `json:"error,omitempty"`
+}
+
+// extent is how far a thread may go, or has gone; of limits 0 is none.
+type extent struct {
+	Steps        int     `json:"steps"`
+	StepsPerRole int     `json:"stepsPerRole"` // used: of the role whose turn it is
+	Tokens       int64   `json:"tokens"`
+	CostUSD      float64 `json:"costUsd"`
+	WallMs       int64   `json:"wallMs"`
+}
+
+// perToken is how many characters make a token, roughly: prose has more, code
+// fewer.
+const perToken = 4
+
+func plannedOf(p thread.Plan, err error) planned {
+	n := utf8.RuneCountInString(p.Prompt)
+	out := planned{
+		Thread: p.Thread, Workflow: p.Workflow, DryRun: true, Step: p.Step, Role: p.Role, Agent: p.Agent, Command: p.Command,
+		Model: p.Model, Location: p.Location, Prompt: p.Prompt, Characters: n, Tokens: (n + perToken - 1) / perToken,
+		Done: p.Done, Suspended: p.Suspended, Limits: limitsOf(p.Limits), Used: usedOf(p.Used, p.Role),
+	}
+	if err != nil {
+		out.Error = err.Error()
+	}
+	return out
+}
+
+func limitsOf(l moderator.Limits) extent {
+	return extent{Steps: l.MaxSteps, StepsPerRole: l.MaxStepsPerRole, Tokens: l.Tokens, CostUSD: l.CostUSD, WallMs: l.Wall.Milliseconds()}
+}
+
+func usedOf(t moderator.Totals, role string) extent {
+	return extent{Steps: t.Steps, StepsPerRole: t.PerRole[role], Tokens: t.Tokens, CostUSD: t.CostUSD, WallMs: t.Wall.Milliseconds()}
+}
+
+// dryRun prints what the next step would do. Nothing is claimed, written or paid.
+func (o *StepOptions) dryRun(ctx context.Context, w *worker.Worker, req thread.StepRequest) error {
+	plan, planErr := w.Plan(ctx, req)
+	if planErr != nil && plan.Workflow == "" {
+		return planErr // nothing is known of it
+	}
+	p := plannedOf(plan, planErr)
+	if err := o.Factory.Printer().Print(p, p.text); err != nil {
+		return err
+	}
+	return planErr
+}
+
+func (p planned) text(w *output.Writer) {
+	s := sheet{w}
+	s.line("thread", "%s of %s", p.Thread, p.Workflow)
+	switch {
+	case p.Suspended != nil:
+		s.line("waits", "role %s: %s", p.Suspended.Role, p.Suspended.Reason)
+	case p.Done:
+		s.line("step", "none: the thread is at its end")
+	case p.Role != "":
+		s.line("step", "%d, nothing of it was done: this is a dry run", p.Step)
+		s.line("role", "%s", p.Role)
+		s.line("agent", "%s (%s)", p.Agent, p.Command)
+	}
+	if m := p.Model; m != nil {
+		s.line("model", "%s: %s of %s", m.Alias, m.Name, m.Provider)
+	}
+	if p.Location != "" {
+		s.line("folder", "%s", p.Location)
+	}
+	s.line("used", "%s", p.Used.against(p.Limits))
+	if p.Prompt == "" {
+		return
+	}
+	s.line("prompt", "%d characters, about %d tokens", p.Characters, p.Tokens)
+	s.Println()
+	s.Printf("%s\n", p.Prompt)
+}
+
+// against says what was used of what is allowed.
+func (e extent) against(limit extent) string {
+	of := func(text string, none bool, max string) string {
+		if none {
+			return text
+		}
+		return text + " of " + max
+	}
+	out := of(fmt.Sprint(e.Steps), limit.Steps == 0, fmt.Sprint(limit.Steps)) + " steps"
+	out += ", " + of(fmt.Sprint(e.StepsPerRole), limit.StepsPerRole == 0, fmt.Sprint(limit.StepsPerRole)) + " by this role"
+	out += ", " + of(fmt.Sprint(e.Tokens), limit.Tokens == 0, fmt.Sprint(limit.Tokens)) + " tokens"
+	out += ", " + of(fmt.Sprintf("$%.4f", e.CostUSD), limit.CostUSD == 0, fmt.Sprintf("$%.2f", limit.CostUSD))
+	wall := func(ms int64) string { return (time.Duration(ms) * time.Millisecond).Round(time.Second).String() }
+	return out + ", " + of(wall(e.WallMs), limit.WallMs == 0, wall(limit.WallMs))
+}

@@ -1,0 +1,152 @@
+package thread
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/lookup"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/worker"
+	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/node"
+)
+
+// ForkOptions are what `uwf thread fork` works with.
+type ForkOptions struct {
+	Factory  *app.Factory
+	Step     string
+	FromRole string
+	Key      string
+	Limits   Limits
+}
+
+// NewCmdFork makes `uwf thread fork`. A runF that is not nil replaces the run.
+func NewCmdFork(f *app.Factory, runF func(context.Context, *ForkOptions) error) *cobra.Command {
+	o := &ForkOptions{Factory: f}
+	cmd := &cobra.Command{
+		Use:   "fork STEP|THREAD",
+		Short: "Start a thread that begins with the steps of another one",
+		Long: `Start a thread that begins with the steps of another one, alive or ended: the steps up
+to the one that is named, or all of them. THREAD:0 shares the task alone. The steps are
+shared, not copied, and the work goes on from the commit that the last of them left, on
+a branch of its own.
+
+With --from-role it begins just before the last step of that role, at or before the
+step that is named, so that the role works again. Nothing runs yet: step it.`,
+		Example: `  uwf thread fork 01JY0000000000000000000000:1
+  uwf thread fork 01JY0000000000000000000000 --from-role developer`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: lookup.CompleteThread(f),
+		RunE:              app.Run(o, runF, forkRun, func(args []string) { o.Step = args[0] }),
+	}
+	cmd.Flags().StringVar(&o.FromRole, "from-role", "", "let this `ROLE` work again")
+	cmd.Flags().StringVar(&o.Key, "key", "", "start only one thread at a time with this `KEY`")
+	LimitFlags(cmd, &o.Limits)
+	return cmd
+}
+
+func forkRun(ctx context.Context, o *ForkOptions) error {
+	f := o.Factory
+	limits, err := o.Limits.Entry()
+	if err != nil {
+		return err
+	}
+	w, err := worker.New(ctx, f, worker.Options{Observe: notices(f)})
+	if err != nil {
+		return err
+	}
+	req := thread.ForkRequest{Key: o.Key, Limits: limits}
+	if req.From, req.Steps, err = forkPoint(ctx, w.Store, o.Step, o.FromRole); err != nil {
+		return err
+	}
+	if req.ID, err = newID(f); err != nil {
+		return err
+	}
+	started, err := w.Fork(ctx, req)
+	if err != nil {
+		return err
+	}
+	return f.Printer().Print(started, func(p *output.Writer) {
+		if started.Existed {
+			p.Printf("thread %s is alive with this key; no new one was started\n", started.Thread)
+		} else {
+			p.Printf("started thread %s of %s with %d steps of %s; next: %s\n", started.Thread, started.Workflow, started.Steps, started.From, started.Role)
+		}
+		next := "step it:  uwf thread step " + string(started.Thread)
+		if s := started.Suspended; s != nil {
+			p.Printf("it waits for a person: %s\n", s.Reason)
+			next = fmt.Sprintf("answer:  uwf thread resume %s -p \"…\"", started.Thread)
+		}
+		p.Faint(next)
+		p.Println()
+	})
+}
+
+// forkPoint finds the thread to fork, and how many of its steps the new one shares;
+// -1 is all of them.
+func forkPoint(ctx context.Context, store *gitcas.Store, arg, role string) (gitcas.ThreadID, int, error) {
+	t, steps, err := forkedSteps(ctx, store, arg)
+	if err != nil || role == "" {
+		if t == nil {
+			return "", 0, err
+		}
+		return t.ID, steps, err
+	}
+	chain, err := t.View.Chain(ctx, t.ID)
+	if err != nil {
+		return "", 0, err
+	}
+	if steps < 0 || steps > len(chain.Steps) {
+		steps = len(chain.Steps)
+	}
+	var roles []string
+	for i := steps; i > 0; i-- {
+		if chain.Steps[i-1].Role == role {
+			return t.ID, i - 1, nil
+		}
+		roles = append(roles, chain.Steps[i-1].Role)
+	}
+	return "", 0, &app.UnknownError{
+		What: fmt.Sprintf("step by role (among the first %d of thread %s)", steps, t.ID), ID: role,
+		Near: app.Near(role, roles), See: "uwf thread steps " + string(t.ID),
+	}
+}
+
+// forkedSteps reads the argument: THREAD, THREAD:N with N from 0, or a step's hash.
+func forkedSteps(ctx context.Context, store *gitcas.Store, arg string) (*lookup.Thread, int, error) {
+	if node.Hash(strings.ToUpper(arg)).Valid() {
+		// It could be the beginning of an id as well.
+		ref, err := lookup.ParseStep(arg)
+		if err != nil {
+			return nil, 0, err
+		}
+		s, err := ref.Find(ctx, store)
+		if err == nil {
+			return s.Thread, s.N, nil
+		}
+		if !errors.As(err, new(*app.UnknownError)) {
+			return nil, 0, err
+		}
+	}
+	name, num, numbered := strings.Cut(arg, ":")
+	steps := -1
+	if numbered {
+		var err error
+		if steps, err = strconv.Atoi(num); err != nil || steps < 0 {
+			return nil, 0, app.Usagef("%.80q is no step: %q is no number from 0", arg, num)
+		}
+	}
+	ref, err := lookup.Parse(name)
+	if err != nil {
+		return nil, 0, err
+	}
+	t, err := ref.Find(ctx, store)
+	return t, steps, err
+}

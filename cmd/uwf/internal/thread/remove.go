@@ -1,0 +1,118 @@
+package thread
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/lookup"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/worker"
+	"github.com/united-workforce/uwf/gitcas"
+)
+
+// RemoveOptions are what `uwf thread rm` works with.
+type RemoveOptions struct {
+	Factory *app.Factory
+	Threads []string
+	Yes     bool
+}
+
+// NewCmdRemove makes `uwf thread rm`. A runF that is not nil replaces the run.
+func NewCmdRemove(f *app.Factory, runF func(context.Context, *RemoveOptions) error) *cobra.Command {
+	o := &RemoveOptions{Factory: f}
+	cmd := &cobra.Command{
+		Use:     "rm THREAD...",
+		Aliases: []string{"remove"},
+		Short:   "Take ended and cancelled threads off all lists",
+		Long: `Take threads that have ended or were cancelled off all lists, and delete their
+attempts and their work branches. A branch that somebody else needs stays: one with a
+pull request, with commits of people, or that another thread builds on.
+
+The history of the state branch still has them; to get rid of a secret, use uwf purge.
+On a terminal you are asked first; elsewhere say --yes.`,
+		Example:           `  uwf thread rm 01JY0000000000000000000000 --yes`,
+		Args:              cobra.MinimumNArgs(1),
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              app.Run(o, runF, removeRun, func(args []string) { o.Threads = args }),
+	}
+	cmd.Flags().BoolVarP(&o.Yes, "yes", "y", false, "remove them without asking")
+	return cmd
+}
+
+func removeRun(ctx context.Context, o *RemoveOptions) error {
+	f := o.Factory
+	refs := make([]lookup.Ref, len(o.Threads))
+	for i, arg := range o.Threads {
+		var err error
+		if refs[i], err = lookup.Parse(arg); err != nil {
+			return err
+		}
+	}
+	w, err := worker.New(ctx, f, worker.Options{Observe: notices(f)})
+	if err != nil {
+		return err
+	}
+	var ids []gitcas.ThreadID
+	for _, ref := range refs {
+		// All are found before the first one goes: a mistake removes nothing.
+		id, err := removable(ctx, w, ref)
+		if err != nil {
+			return err
+		}
+		if !slices.Contains(ids, id) {
+			ids = append(ids, id)
+		}
+	}
+	if err := f.Confirm(question(ids), o.Yes); err != nil {
+		return err
+	}
+	done := []acted{}
+	var failed error
+	for _, id := range ids {
+		if failed = w.Remove(ctx, id); failed != nil {
+			break
+		}
+		done = append(done, acted{Thread: id, Status: gitcas.ReasonRemoved})
+	}
+	err = f.Printer().Print(done, func(p *output.Writer) {
+		for _, d := range done {
+			p.Printf("thread %s is removed\n", d.Thread)
+		}
+	})
+	if failed != nil {
+		return failed
+	}
+	return err
+}
+
+// removable is the thread that a ref stands for, where it is over.
+func removable(ctx context.Context, w *worker.Worker, ref lookup.Ref) (gitcas.ThreadID, error) {
+	id, err := ref.ID(ctx, w.Store)
+	if err != nil {
+		return "", err
+	}
+	v, err := w.Store.Load(ctx)
+	if err != nil {
+		return "", err
+	}
+	if e, alive := v.Entry(id); alive {
+		return "", app.Usagef("thread %s is %s: only ended and cancelled threads are removed; cancel it first: uwf thread cancel %s", id, lookup.Status(v, id, e), id)
+	}
+	return id, nil
+}
+
+func question(ids []gitcas.ThreadID) string {
+	if len(ids) == 1 {
+		return fmt.Sprintf("Remove thread %s?", ids[0])
+	}
+	names := make([]string, len(ids))
+	for i, id := range ids {
+		names[i] = string(id)
+	}
+	return fmt.Sprintf("Remove these %d threads: %s?", len(ids), strings.Join(names, ", "))
+}

@@ -1,0 +1,64 @@
+package thread
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/lookup"
+	"github.com/united-workforce/uwf/engine/thread"
+)
+
+// ResumeOptions are what `uwf thread resume` works with.
+type ResumeOptions struct {
+	Factory *app.Factory
+	Thread  string
+	Answer  string
+	Limits  Limits
+}
+
+// NewCmdResume makes `uwf thread resume`. A runF that is not nil replaces the run.
+func NewCmdResume(f *app.Factory, runF func(context.Context, *ResumeOptions) error) *cobra.Command {
+	o := &ResumeOptions{Factory: f}
+	cmd := &cobra.Command{
+		Use:   "resume THREAD",
+		Short: "Let a thread go on: one that waits for a person, or one that has ended",
+		Long: `Let a suspended thread go on. The role that waits is told what it asked and what you
+answer; without an answer it just goes on. A thread that reached a limit needs a higher
+one: its own limits are raised by the flags, those of the configuration there.
+
+A thread that has ended goes on too, where its workflow says with whom: by the resume
+edge of $START. Nothing runs yet: step it.`,
+		Example: `  uwf thread resume 01JY0000000000000000000000 -p "Use the second variant"
+  uwf thread resume 01JY0000000000000000000000 --max-steps 60`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: lookup.CompleteThread(f),
+		RunE:              app.Run(o, runF, resumeRun, func(args []string) { o.Thread = args[0] }),
+	}
+	cmd.Flags().StringVarP(&o.Answer, "prompt", "p", "", "the answer: a `TEXT`, @FILE, or - for stdin")
+	LimitFlags(cmd, &o.Limits)
+	return cmd
+}
+
+func resumeRun(ctx context.Context, o *ResumeOptions) error {
+	if _, err := lookup.Parse(o.Thread); err != nil {
+		return err
+	}
+	answer, err := readPrompt(o.Factory, o.Answer)
+	if err != nil {
+		return err
+	}
+	limits, err := o.Limits.Entry()
+	if err != nil {
+		return err
+	}
+	w, id, err := open(ctx, o.Factory, o.Thread)
+	if err != nil {
+		return err
+	}
+	if err := w.Resume(ctx, thread.ResumeRequest{Thread: id, Text: answer, Limits: limits}); err != nil {
+		return err
+	}
+	return goesOn(o.Factory, id)
+}

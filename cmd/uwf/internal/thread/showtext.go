@@ -1,0 +1,165 @@
+package thread
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/united-workforce/uwf/cmd/uwf/internal/lookup"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
+	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/statefile"
+)
+
+// sheet writes lines with labels.
+type sheet struct{ *output.Writer }
+
+func (s sheet) line(label, format string, args ...any) {
+	s.Faint(fmt.Sprintf("%-10s", label))
+	s.Printf(format+"\n", args...)
+}
+
+func (s shown) text(w *output.Writer) {
+	p := sheet{w}
+	p.line("thread", "%s", s.Thread)
+	p.line("workflow", "%s (%s)", s.Workflow, s.WorkflowHash)
+	s.standing(p)
+	p.line("steps", "%d", s.Steps)
+	p.line("head", "%s", s.Head)
+	p.line("cost", "%d tokens, $%.4f, %s", s.Tokens, s.CostUSD, (time.Duration(s.DurationMs) * time.Millisecond).Round(100*time.Millisecond))
+	s.limits(p)
+	for i, a := range s.Failed {
+		label := ""
+		if i == 0 {
+			label = "attempts"
+		}
+		p.line(label, "%s", attempt(a))
+	}
+	if s.Work.Branch != "" {
+		p.line("work", "%s at %s", s.Work.Branch, orDash(s.Work.Commit))
+	}
+	p.line("started", "%s%s", s.StartedAt.Format(time.DateTime), s.origin())
+	if s.EndedAt != nil {
+		p.line(s.Status, "%s", s.EndedAt.Format(time.DateTime))
+	}
+	if s.Note != "" {
+		p.line("note", "%s", output.Line(s.Note, 200))
+	}
+	p.line("prompt", "%s", output.Line(s.Prompt, 200))
+	p.Println()
+	for _, todo := range s.todo() {
+		p.Printf("%-18s", todo[0])
+		p.Bold(todo[1])
+		p.Println()
+	}
+}
+
+// standing writes the status in words, and what explains it.
+func (s shown) standing(p sheet) {
+	p.Faint(fmt.Sprintf("%-10s", "status"))
+	switch s.Status {
+	case lookup.Running:
+		p.Good(s.Status)
+		p.Printf(": %s works on step %d\n", orDash(s.NextRole), s.Steps+1)
+	case lookup.Failed:
+		p.Bad(s.Status)
+		p.Printf(": the last try at step %d failed; the thread stands where it was\n", s.Steps+1)
+	case string(gitcas.StatusSuspended):
+		p.Warn(s.Status)
+		p.Println(": it waits for a person")
+	case string(gitcas.StatusActive):
+		p.Good(s.Status)
+		p.Printf(": it is the turn of %s\n", orDash(s.NextRole))
+	default:
+		p.Bold(s.Status)
+		p.Println()
+	}
+	if s.Suspended != nil {
+		p.line("waits", "role %s: %s", s.Suspended.Role, s.Suspended.Reason)
+	}
+	if s.Pause != nil {
+		p.line("pause", "before the next step: %s", orDash(s.Pause.Reason))
+	}
+	if r := s.Running; r != nil {
+		p.line("run", "%s (attempt %d) on %s since %s, last heard of %s, %d tokens", r.Run, r.Attempt, r.Host,
+			r.Since.Format(time.DateTime), r.Renewed.Format(time.DateTime), r.Tokens)
+	}
+	if s.NextRole != "" && s.Suspended == nil {
+		p.line("next", "%s", s.NextRole)
+	}
+}
+
+// limits writes the thread's own limits.
+func (s shown) limits(p sheet) {
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(s.Limits)) {
+		all = append(all, fmt.Sprintf("%s %v", name, s.Limits[name]))
+	}
+	if len(all) > 0 {
+		p.line("limits", "%s", strings.Join(all, ", "))
+	}
+}
+
+// attempt says on one line what became of an attempt.
+func attempt(a thread.Attempt) string {
+	who := a.Role
+	if a.Agent != "" {
+		who += " (" + a.Agent + ")"
+	}
+	at := ""
+	if !a.At.IsZero() {
+		at = a.At.Format(time.DateTime) + "  "
+	}
+	return at + strings.TrimSpace(who+"  "+output.Line(a.Error, 160))
+}
+
+// origin says what started the thread.
+func (s shown) origin() string {
+	var by []string
+	if s.Key != "" {
+		by = append(by, "key "+s.Key)
+	}
+	if s.Base != "" {
+		by = append(by, "from commit "+s.Base[:min(10, len(s.Base))])
+	}
+	for _, k := range slices.Sorted(maps.Keys(s.Trigger)) {
+		by = append(by, output.Line(fmt.Sprintf("%s %v", k, s.Trigger[k]), 60))
+	}
+	if len(by) == 0 {
+		return ""
+	}
+	return ", " + strings.Join(by, ", ")
+}
+
+// todo are the commands that come next, each with what it is for.
+func (s shown) todo() [][2]string {
+	id := string(s.Thread)
+	read := [2]string{"read it:", "uwf thread read " + id}
+	switch s.Status {
+	case lookup.Running:
+		return [][2]string{{"wait for it:", "uwf thread wait " + id}, {"stop it:", "uwf thread cancel " + id}}
+	case string(gitcas.StatusActive):
+		return [][2]string{{"do the next step:", "uwf thread step " + id}, read}
+	case lookup.Failed:
+		return [][2]string{{"try again:", "uwf thread step " + id}, read}
+	case string(gitcas.StatusSuspended):
+		return [][2]string{{"answer:", "uwf thread resume " + id + ` -p "…"`}, read}
+	case statefile.ReasonEnded:
+		out := [][2]string{read}
+		if s.Work.Branch != "" {
+			out = append(out, [2]string{"see the work:", "git log -p " + s.Work.Branch})
+		}
+		return out
+	}
+	return [][2]string{read}
+}
+
+func orDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}

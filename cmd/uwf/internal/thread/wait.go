@@ -1,0 +1,219 @@
+package thread
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/lookup"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
+	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/gitcas/statefile"
+	"github.com/united-workforce/uwf/gitcas/wire"
+)
+
+// WaitOptions are what `uwf thread wait` works with.
+type WaitOptions struct {
+	Printer output.Printer
+	Open    lookup.Open
+	Thread  string
+	For     string
+	Timeout time.Duration
+	// After delivers once d has passed, and returns a stop function.
+	After func(d time.Duration) (<-chan time.Time, func())
+}
+
+// What can be waited for.
+const (
+	forRunning   = "running"
+	forSuspended = "suspended"
+	forEnded     = "ended"
+	forStep      = "step"
+)
+
+// The pace of asking: at once where something happened just now, seldom where
+// nothing has for long. Each time only refs are listed.
+const (
+	firstPause = time.Second
+	lastPause  = 15 * time.Second
+)
+
+// NewCmdWait makes `uwf thread wait`. A runF that is not nil replaces the run.
+func NewCmdWait(f *app.Factory, runF func(context.Context, *WaitOptions) error) *cobra.Command {
+	o := &WaitOptions{Open: f.Store}
+	cmd := &cobra.Command{
+		Use:     "wait THREAD",
+		Aliases: []string{"join"},
+		Short:   "Wait until a thread ends or waits for a person",
+		Long: `Wait until a thread ends, is cancelled or waits for a person, and say which. Others
+step it: this command runs nothing.
+
+With --for it waits for something else: running, that a job works on it; step, that
+its head moves; suspended; ended, also through waiting for a person. That is exit
+code 0 then.
+
+Exit codes: 0 ended, or what --for names · 1 the time of --timeout is over · 3 waits
+for a person · 4 cancelled, or removed · 5 store damaged or unreadable`,
+		Example: `  uwf thread wait 01JY0000000000000000000000 --timeout 10m
+  uwf thread wait @latest --for step`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: lookup.CompleteThread(f),
+		RunE: app.Run(o, runF, waitRun, func(args []string) {
+			o.Thread, o.Printer, o.After = args[0], f.Printer(), f.After
+		}),
+	}
+	cmd.Flags().StringVar(&o.For, "for", "", "wait for `WHAT`: running, suspended, ended or step (default: ended, or waiting for a person)")
+	cmd.Flags().DurationVar(&o.Timeout, "timeout", 0, "wait no longer than this `TIME`, such as 10m; 0 is for ever")
+	return cmd
+}
+
+// waited is the JSON of `uwf thread wait`.
+type waited struct {
+	Thread    gitcas.ThreadID   `json:"thread"`
+	Status    string            `json:"status"`
+	Head      node.Hash         `json:"head"`
+	NextRole  string            `json:"nextRole,omitempty"`
+	Suspended *gitcas.Suspended `json:"suspended,omitempty"`
+	Note      string            `json:"note,omitempty"`
+	TimedOut  bool              `json:"timedOut,omitempty"`
+}
+
+func waitRun(ctx context.Context, o *WaitOptions) error {
+	switch o.For {
+	case "", forRunning, forSuspended, forEnded, forStep:
+	default:
+		return app.Usagef("--for %q: use running, suspended, ended or step", o.For)
+	}
+	if o.Timeout < 0 {
+		return app.Usagef("--timeout %s: give a time that is longer than none, such as 10m", o.Timeout)
+	}
+	t, err := lookup.Find(ctx, o.Open, o.Thread)
+	if err != nil {
+		return err
+	}
+	if o.After == nil {
+		o.After = thread.SystemClock{}.After
+	}
+	w := &waiter{WaitOptions: o, first: t.Entry.Head, pause: firstPause}
+	return w.wait(ctx, t)
+}
+
+// waiter looks at a thread again and again.
+type waiter struct {
+	*WaitOptions
+	first node.Hash          // the head in the beginning
+	refs  map[string]wire.ID // as they were when the thread was read
+	pause time.Duration
+	lost  int // times in a row that the remote could not be reached
+}
+
+// maxLost is how often in a row the remote may be out of reach.
+const maxLost = 10
+
+func (w *waiter) wait(ctx context.Context, t *lookup.Thread) error {
+	var over <-chan time.Time
+	if w.Timeout > 0 {
+		ch, stop := w.After(w.Timeout)
+		defer stop()
+		over = ch
+	}
+	for {
+		if done, code := w.judge(t); done {
+			return w.report(t, code, false)
+		}
+		tick, stop := w.After(w.pause)
+		select {
+		case <-ctx.Done():
+			stop()
+			return fmt.Errorf("wait for thread %s: %w", t.ID, ctx.Err())
+		case <-over:
+			stop()
+			return w.report(t, int(thread.CodeFailed), true)
+		case <-tick:
+		}
+		now, err := w.look(ctx, t)
+		if errors.Is(err, wire.ErrUnreachable) && w.lost < maxLost {
+			w.lost++
+			w.pause = min(w.pause*3/2, lastPause)
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		t, w.lost = now, 0
+	}
+}
+
+// judge says whether the waiting is over, and with which exit code.
+func (w *waiter) judge(t *lookup.Thread) (bool, int) {
+	status := t.Status()
+	switch status {
+	case statefile.ReasonCancelled, statefile.ReasonRemoved:
+		return true, int(thread.CodeNotYours)
+	case forEnded:
+		return true, int(thread.CodeOK)
+	}
+	switch w.For {
+	case forStep:
+		if t.Entry.Head != w.first {
+			return true, int(thread.CodeOK)
+		}
+	case forEnded:
+		return false, 0
+	case status:
+		return true, int(thread.CodeOK)
+	}
+	return status == forSuspended, int(thread.CodeSuspended)
+}
+
+// look reads the thread again where one of its refs has moved. Time alone changes
+// nothing: a claim that nobody renews is no end of the waiting.
+func (w *waiter) look(ctx context.Context, t *lookup.Thread) (*lookup.Thread, error) {
+	l, err := t.Store.Remote().List(ctx, t.Store.Branch(), gitcas.ClaimRef(t.ID))
+	if err != nil {
+		return nil, fmt.Errorf("wait for thread %s: %w", t.ID, err)
+	}
+	if maps.Equal(l.Refs, w.refs) {
+		w.pause = min(w.pause*3/2, lastPause)
+		return t, nil
+	}
+	w.refs, w.pause = l.Refs, firstPause
+	ref, err := lookup.Parse(string(t.ID))
+	if err != nil {
+		return nil, err
+	}
+	return ref.Find(ctx, t.Store)
+}
+
+func (w *waiter) report(t *lookup.Thread, code int, timedOut bool) error {
+	out := waited{Thread: t.ID, Status: t.Status(), Head: t.Entry.Head, Suspended: t.Entry.Suspended, TimedOut: timedOut}
+	if t.Entry.Next != nil {
+		out.NextRole = t.Entry.Next.Role
+	}
+	if t.Ended != nil {
+		out.Note = t.Ended.Note
+	}
+	err := w.Printer.Print(out, func(p *output.Writer) {
+		p.Printf("thread %s is %s", out.Thread, out.Status)
+		switch {
+		case timedOut:
+			p.Printf(" still, after %s", w.Timeout)
+		case out.Suspended != nil:
+			p.Printf(": %s\nanswer:  uwf thread resume %s -p \"…\"", out.Suspended.Reason, out.Thread)
+		case out.Note != "":
+			p.Printf(": %s", out.Note)
+		}
+		p.Println()
+	})
+	if err == nil && code != 0 {
+		return &app.Exit{Code: code}
+	}
+	return err
+}
