@@ -369,6 +369,7 @@ func (g *grower) grow(b *testing.B, steps int) error {
 		prev = &h
 	}
 	entry.Head = *prev
+	entry.Used = statefile.Used{Head: *prev, Steps: steps, Tokens: int64(steps) * 22_000, CostUSD: float64(steps) / 10, DurationMs: int64(steps) * 30_000}
 	entry.Next = &gitcas.Next{Role: longRoles[steps%len(longRoles)], Since: when.UnixMilli()}
 	file, err := statefile.NewThreads().With(map[gitcas.ThreadID]*gitcas.Entry{g.id: &entry})
 	if err != nil {
