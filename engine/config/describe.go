@@ -35,12 +35,28 @@ func Check(name string, data []byte) []Problem {
 }
 
 // HasSecret says whether a file's text sets anything that is secret: a provider's
-// key, or an agent's variable with a name such as API_TOKEN. It gives its path.
+// key, or an agent's variable with a name such as API_TOKEN. It gives its path. The
+// file need not be valid.
 func HasSecret(data []byte) (Path, bool) {
-	c, _ := readFile("", data)
-	for _, v := range c.Values() {
-		if _, said := c.Origins[v.Path.String()]; said && v.Secret && v.Set {
-			return v.Path, true
+	root := (&reader{}).document(data)
+	if root == nil {
+		return nil, false
+	}
+	return secretBelow(table(&Config{}), root, nil)
+}
+
+func secretBelow(s setting, n *yaml.Node, p Path) (Path, bool) {
+	if s.secret {
+		return p, !nothing(n)
+	}
+	for i := 0; i+1 < len(n.Content) && n.Kind == yaml.MappingNode; i += 2 {
+		key := n.Content[i].Value
+		below, err := s.at(Path{key})
+		if err != nil {
+			continue
+		}
+		if found, ok := secretBelow(below, n.Content[i+1], append(slices.Clone(p), key)); ok {
+			return found, true
 		}
 	}
 	return nil, false
@@ -80,7 +96,7 @@ func plainScalar(kind ValueKind, p Path, text string) (*yaml.Node, error) {
 	case FlagValue:
 		n.Value = strings.ToLower(text)
 		if n.Value != "true" && n.Value != "false" {
-			err = fmt.Errorf("write true or false")
+			return nil, fmt.Errorf("set %s: %q: write true or false", p, text)
 		}
 		n.Tag = "!!bool"
 	case WholeValue:
@@ -102,12 +118,12 @@ func plainScalar(kind ValueKind, p Path, text string) (*yaml.Node, error) {
 
 // collection reads a list or a mapping.
 func collection(kind ValueKind, p Path, text string) (*yaml.Node, error) {
-	want := byte('{')
+	want, what, example := byte('{'), "mapping", `{"name": "value"}`
 	if kind == ListValue {
-		want = '['
+		want, what, example = '[', "list", `["-v", "two words"]`
 	}
 	bad := func(why string) (*yaml.Node, error) {
-		return nil, fmt.Errorf("set %s: give a %s as JSON, such as %s: %s", p, kind, example(kind), why)
+		return nil, fmt.Errorf("set %s: give a %s as JSON, such as %s: %s", p, what, example, why)
 	}
 	trimmed := strings.TrimSpace(text)
 	if trimmed == "" || trimmed[0] != want {
@@ -126,13 +142,6 @@ func collection(kind ValueKind, p Path, text string) (*yaml.Node, error) {
 	}
 	flow(n)
 	return n, nil
-}
-
-func example(kind ValueKind) string {
-	if kind == ListValue {
-		return `["-v", "two words"]`
-	}
-	return `{"name": "value"}`
 }
 
 // jsonLike says whether a node holds nothing but what JSON can hold.

@@ -64,7 +64,8 @@ type loader struct {
 	err      error
 }
 
-const fromEnviron = "the environment"
+// Environment is the source of a variable that the process has.
+const Environment = "the environment"
 
 // sourcesOf says where the variables are set that a Config mentions.
 func (l *loader) sourcesOf(c *Config) map[string]string {
@@ -142,7 +143,7 @@ func (l *loader) environment() {
 	}
 	for _, e := range l.s.Env {
 		if k, v, ok := strings.Cut(e, "="); ok && k != "" {
-			l.env[k] = variable{v, fromEnviron}
+			l.env[k] = variable{v, Environment}
 		}
 	}
 }

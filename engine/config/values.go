@@ -40,7 +40,7 @@ type Origin struct {
 
 func (o Origin) String() string {
 	switch {
-	case o.Variable != "" && o.Source != "" && o.Source != fromEnviron:
+	case o.Variable != "" && o.Source != "" && o.Source != Environment:
 		return "variable " + o.Variable + " in " + o.Source
 	case o.Variable != "":
 		return "variable " + o.Variable
@@ -187,7 +187,11 @@ func (s setting) at(p Path) (setting, error) {
 		case cur.fields != nil:
 			f := slices.IndexFunc(cur.fields, func(f field) bool { return f.name == key })
 			if f < 0 {
-				return setting{}, &UnknownPathError{Path: p, At: i, Advice: cur.adviceFor(key)}
+				advice := cur.adviceFor(key)
+				if i >= 2 { // below a name that people chose
+					advice += "; a name with a dot in it stands in quotes"
+				}
+				return setting{}, &UnknownPathError{Path: p, At: i, Advice: advice}
 			}
 			cur = cur.fields[f].setting
 		case cur.entry != nil:

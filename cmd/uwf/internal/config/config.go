@@ -1,0 +1,65 @@
+// Package config is `uwf config`: the settings, where each comes from, and the
+// files that hold them. It also changes those files, for itself and for
+// `uwf setup`. It never prints a key, not even a part of one.
+package config
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	engine "github.com/united-workforce/uwf/engine/config"
+)
+
+// NewCmdConfig makes `uwf config`.
+func NewCmdConfig(f *app.Factory) *cobra.Command {
+	return app.Group(&cobra.Command{
+		Use:   "config",
+		Short: "Show and change settings",
+		Long: `Show and change settings: providers, models, agents, limits and the like.
+
+They come from .uwf/config.yaml of the repository, then from config.yaml below the storage
+root (~/.uwf), then from the environment and from .env beside the latter. Of limits, the
+sandbox and allowShell the strictest counts, whoever says it.
+
+A setting is named by its path: limits.maxSteps, providers.openai.baseUrl. A name with a dot
+in it stands in quotes: 'models."gpt-4.1".window'.`,
+		Example: "  uwf config show\n  uwf config set limits.maxSteps 20\n  uwf config validate",
+	}, NewCmdShow(f, nil), NewCmdGet(f, nil), NewCmdSet(f, nil), NewCmdUnset(f, nil), NewCmdValidate(f, nil), NewCmdPath(f, nil), NewCmdSchema(f, nil))
+}
+
+// parsePath reads the path of a setting that exists.
+func parsePath(text string) (engine.Path, engine.Info, error) {
+	p, err := engine.ParsePath(text)
+	if err != nil {
+		return nil, engine.Info{}, &app.UsageError{Err: err}
+	}
+	info, err := engine.Describe(p)
+	if err != nil {
+		return nil, engine.Info{}, &app.UsageError{Err: err}
+	}
+	return p, info, nil
+}
+
+// shorten writes a file as people would: relative to where they are, or with ~.
+func shorten(f *app.Factory, file string) string {
+	if rel, err := filepath.Rel(f.Dir, file); err == nil && filepath.IsLocal(rel) {
+		return rel
+	}
+	if home := f.Getenv("HOME"); home != "" {
+		if rel, ok := strings.CutPrefix(file, filepath.Clean(home)+string(filepath.Separator)); ok {
+			return "~/" + rel
+		}
+	}
+	return file
+}
+
+// exists says whether a file is there; what can't be asked is there.
+func exists(file string) bool {
+	_, err := os.Stat(file)
+	return !errors.Is(err, os.ErrNotExist)
+}

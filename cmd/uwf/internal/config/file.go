@@ -1,0 +1,241 @@
+package config
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	engine "github.com/united-workforce/uwf/engine/config"
+	"github.com/united-workforce/uwf/engine/config/edit"
+)
+
+// Scope says whose file is changed.
+type Scope string
+
+// The scopes.
+const (
+	User Scope = "user" // config.yaml below the storage root
+	Repo Scope = "repo" // .uwf/config.yaml
+)
+
+// File is one settings file that can be changed.
+type File struct {
+	Scope   Scope
+	Path    string
+	Sources engine.Sources // that it is one of
+	Root    string         // of the repository; empty outside of one
+	Clean   func(string) string
+	// Wait waits a moment for another process; it ends with the context.
+	Wait func(context.Context) error
+}
+
+// OpenFile names the file of a scope. It need not exist.
+func OpenFile(f *app.Factory, scope Scope) (*File, error) {
+	s := f.ConfigSources()
+	out := &File{Scope: scope, Sources: s, Root: f.RepoRoot(), Clean: f.CleanMessage, Wait: waitFor(f)}
+	if scope == User {
+		if _, err := f.StorageRoot(); err != nil {
+			return nil, err
+		}
+		out.Path = s.HomeFile
+		return out, nil
+	}
+	if out.Root == "" {
+		return nil, app.Usagef("--repo: %s is in no git repository; leave --repo out to change your own settings", f.Dir)
+	}
+	if out.Path = s.RepoFile; out.Path == "" {
+		out.Path = s.HomeFile // the home folder is a repository itself
+	}
+	return out, nil
+}
+
+func waitFor(f *app.Factory) func(context.Context) error {
+	return func(ctx context.Context) error {
+		tick, stop := time.After(lockPause), func() {}
+		if f.After != nil {
+			tick, stop = f.After(lockPause)
+		}
+		defer stop()
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-tick:
+			return nil
+		}
+	}
+}
+
+const (
+	lockPause = 50 * time.Millisecond
+	lockTries = 60
+)
+
+// Apply changes the file: it is checked, alone and together with all other
+// sources, before it is written, and written whole or not at all. changed is false
+// where the file says all that already; then it is not touched.
+func (x *File) Apply(ctx context.Context, changes []edit.Change) (changed bool, err error) {
+	target, err := x.target()
+	if err != nil {
+		return false, err
+	}
+	lock, err := x.lock(ctx, target)
+	if err != nil {
+		return false, err
+	}
+	defer func() {
+		if !changed { // else it has become the file
+			err = errors.Join(err, lock.Close(), os.Remove(lock.Name()))
+		}
+	}()
+	old, err := app.ReadRegular(target, maxFile)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return false, fmt.Errorf("change %s: %w", x.Path, err)
+	}
+	text, err := edit.Apply(old, changes...)
+	if err != nil {
+		return false, app.Usagef("%s: %w (see: uwf config validate)", x.Path, err)
+	}
+	if string(text) == string(old) {
+		return false, nil
+	}
+	if err := x.check(old, text); err != nil {
+		return false, err
+	}
+	if err := x.write(lock, target, text); err != nil {
+		return false, fmt.Errorf("write %s: %w", x.Path, err)
+	}
+	return true, nil
+}
+
+const maxFile = 1 << 20
+
+// target is the file that is written: behind symbolic links, which stay.
+func (x *File) target() (string, error) {
+	dir := filepath.Dir(x.Path)
+	mode := fs.FileMode(0o700)
+	if x.Scope == Repo {
+		mode = 0o755
+	}
+	if err := os.MkdirAll(dir, mode); err != nil {
+		return "", fmt.Errorf("make the folder of %s: %w", x.Path, err)
+	}
+	target, err := filepath.EvalSymlinks(x.Path)
+	if errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Lstat(x.Path); err == nil {
+			return "", app.Usagef("%s is a symbolic link to nothing: make the file that it points to, or remove the link", x.Path)
+		}
+		if dir, err = filepath.EvalSymlinks(dir); err == nil {
+			target = filepath.Join(dir, filepath.Base(x.Path))
+		}
+	}
+	if err != nil {
+		return "", fmt.Errorf("find %s: %w", x.Path, err)
+	}
+	if x.Scope == Repo {
+		// A checkout may come from anybody: it must not choose what is overwritten.
+		root, err := filepath.EvalSymlinks(x.Root)
+		if err != nil {
+			return "", fmt.Errorf("find %s: %w", x.Root, err)
+		}
+		if rel, err := filepath.Rel(root, target); err != nil || !filepath.IsLocal(rel) {
+			return "", app.Usagef("%s leads out of the repository, to %s: change that file itself", x.Path, target)
+		}
+	}
+	return target, nil
+}
+
+// lock makes the new file beside the old one. While it is there, nobody else
+// changes the old one.
+func (x *File) lock(ctx context.Context, target string) (*os.File, error) {
+	mode := fs.FileMode(0o600)
+	if x.Scope == Repo {
+		mode = 0o644
+		if info, err := os.Stat(target); err == nil {
+			mode = info.Mode().Perm()
+		}
+	}
+	name := target + ".lock"
+	for try := 0; ; try++ {
+		file, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, mode) //nolint:gosec // the settings' own folder
+		if err == nil {
+			return file, file.Chmod(mode)
+		}
+		if !errors.Is(err, fs.ErrExist) {
+			return nil, fmt.Errorf("change %s: %w", x.Path, err)
+		}
+		if try == lockTries {
+			return nil, fmt.Errorf("change %s: another process is changing it; if none is, remove %s", x.Path, name)
+		}
+		if err := x.Wait(ctx); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// check refuses a text that brings a mistake which was not there before, or a
+// secret into a repository.
+func (x *File) check(old, text []byte) error {
+	before := map[string]bool{}
+	for _, p := range x.problems(old) {
+		before[problemKey(p)] = true
+	}
+	var fresh []string
+	for _, p := range x.problems(text) {
+		if !before[problemKey(p)] {
+			p.File, p.Line = x.Path, 0
+			fresh = append(fresh, p.String())
+		}
+	}
+	if len(fresh) > 0 {
+		return app.Usagef("nothing was changed: %s", strings.Join(fresh, "\n"))
+	}
+	if x.Scope != Repo {
+		return nil
+	}
+	path, secret := engine.HasSecret(text)
+	if was, had := engine.HasSecret(old); secret && !(had && was.String() == path.String()) {
+		return app.Usagef("nothing was changed: %s is secret, and %s is for everybody who can read the repository: use apiKeyEnv and the variable's name, or --user", path, x.Path)
+	}
+	return nil
+}
+
+func problemKey(p engine.Problem) string { return p.File + "\x00" + p.Path + "\x00" + p.Message }
+
+// problems are all that there are with this text as the file.
+func (x *File) problems(text []byte) []engine.Problem {
+	s := x.Sources
+	read := s.ReadFile
+	s.ReadFile = func(name string) ([]byte, error) {
+		if name != x.Path {
+			return read(name)
+		}
+		if len(text) == 0 {
+			return nil, fs.ErrNotExist
+		}
+		return text, nil
+	}
+	_, err := engine.Load(s)
+	var invalid *engine.InvalidError
+	switch {
+	case errors.As(err, &invalid):
+		return invalid.Problems
+	case err != nil:
+		return []engine.Problem{{File: x.Path, Message: err.Error()}}
+	}
+	return nil
+}
+
+// write fills the new file and puts it in the old one's place.
+func (x *File) write(file *os.File, target string, text []byte) error {
+	_, err := file.Write(text)
+	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
+		return err
+	}
+	return os.Rename(file.Name(), target)
+}

@@ -1,0 +1,47 @@
+package config
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/spf13/cobra"
+
+	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
+	engine "github.com/united-workforce/uwf/engine/config"
+)
+
+// SchemaOptions are what `uwf config schema` works with.
+type SchemaOptions struct{ Printer output.Printer }
+
+// NewCmdSchema makes `uwf config schema`. A runF that is not nil replaces the run.
+func NewCmdSchema(f *app.Factory, runF func(context.Context, *SchemaOptions) error) *cobra.Command {
+	return &cobra.Command{
+		Use:   "schema",
+		Short: "Print the JSON Schema of config.yaml, for editors",
+		Long: `Print the JSON Schema of config.yaml. Editors that know YAML take it from a first line:
+
+  # yaml-language-server: $schema=config.schema.json`,
+		Example: "  uwf config schema > .uwf/config.schema.json",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o := &SchemaOptions{Printer: f.Printer()}
+			if runF != nil {
+				return runF(cmd.Context(), o)
+			}
+			return schemaRun(cmd.Context(), o)
+		},
+	}
+}
+
+func schemaRun(_ context.Context, o *SchemaOptions) error {
+	schema := engine.Schema()
+	return o.Printer.Print(schema, func(w *output.Writer) {
+		b, err := json.MarshalIndent(schema, "", "  ")
+		if err != nil {
+			w.Fail(err)
+			return
+		}
+		w.Println(string(b))
+	})
+}

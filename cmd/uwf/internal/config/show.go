@@ -1,0 +1,164 @@
+package config
+
+import (
+	"context"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
+	engine "github.com/united-workforce/uwf/engine/config"
+)
+
+// ShowOptions are what `uwf config show` works with.
+type ShowOptions struct {
+	Printer output.Printer
+	Config  func() (*engine.Config, error)
+	Clean   func(string) string // takes secrets out of a text
+	Shorten func(file string) string
+}
+
+// NewCmdShow makes `uwf config show`. A runF that is not nil replaces the run.
+func NewCmdShow(f *app.Factory, runF func(context.Context, *ShowOptions) error) *cobra.Command {
+	o := &ShowOptions{Config: f.Config, Clean: f.CleanMessage, Shorten: func(file string) string { return shorten(f, file) }}
+	return &cobra.Command{
+		Use:     "show",
+		Aliases: []string{"list"},
+		Short:   "Show every setting and where it comes from",
+		Long: `Show every setting that is in effect and where it comes from: file and line, variable, or
+uwf's default; and what other sources say that it overrides. Of keys it is only said
+whether they are set, and where.`,
+		Example: "  uwf config show\n  uwf config show --format json",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o.Printer = f.Printer()
+			if runF != nil {
+				return runF(cmd.Context(), o)
+			}
+			return showRun(cmd.Context(), o)
+		},
+	}
+}
+
+// shown is the result of `uwf config show`.
+type shown struct {
+	Settings []shownSetting `json:"settings"`
+	Warnings []string       `json:"warnings"`
+}
+
+type shownSetting struct {
+	Path   string       `json:"path"`
+	Value  any          `json:"value,omitempty"` // missing for secrets
+	Secret bool         `json:"secret,omitempty"`
+	Set    bool         `json:"set"`
+	Source source       `json:"source"`
+	Note   string       `json:"note,omitempty"`
+	Others []shownOther `json:"others,omitempty"`
+}
+
+type shownOther struct {
+	Value  any    `json:"value,omitempty"`
+	Source source `json:"source"`
+}
+
+// source is where a value comes from.
+type source struct {
+	Kind     string `json:"kind"` // file, environment or default
+	File     string `json:"file,omitempty"`
+	Line     int    `json:"line,omitempty"`
+	Column   int    `json:"column,omitempty"`
+	Variable string `json:"variable,omitempty"`
+
+	text string
+}
+
+func showRun(_ context.Context, o *ShowOptions) error {
+	c, err := o.Config()
+	if err != nil {
+		return err
+	}
+	out := shown{Settings: []shownSetting{}, Warnings: []string{}}
+	for _, v := range c.Values() {
+		out.Settings = append(out.Settings, o.setting(v))
+	}
+	for _, w := range c.Warnings {
+		out.Warnings = append(out.Warnings, o.Clean(w))
+	}
+	return o.Printer.Print(out, out.text)
+}
+
+func (o *ShowOptions) setting(v engine.Value) shownSetting {
+	s := shownSetting{Path: v.Path.String(), Value: cleanValue(o.Clean, v.Value), Secret: v.Secret, Set: v.Set, Source: o.source(v.Origin), Note: v.Note}
+	for _, other := range v.Others {
+		s.Others = append(s.Others, shownOther{Value: cleanValue(o.Clean, other.Value), Source: o.source(other.Origin)})
+	}
+	return s
+}
+
+func (o *ShowOptions) source(at engine.Origin) source {
+	s := source{Kind: "default", File: at.File, Line: at.Line, Column: at.Col, Variable: at.Variable}
+	switch {
+	case at.Variable != "":
+		s.Kind = "environment"
+		if at.Source != engine.Environment {
+			s.File = at.Source
+		}
+	case at.File != "":
+		s.Kind = "file"
+	}
+	at.File, at.Source = o.Shorten(at.File), o.shortSource(at.Source)
+	s.text = at.String()
+	return s
+}
+
+func (o *ShowOptions) shortSource(name string) string {
+	if name == "" || name == engine.Environment {
+		return name
+	}
+	return o.Shorten(name)
+}
+
+// cleanValue takes secrets out of texts that are not meant to hold any.
+func cleanValue(clean func(string) string, v any) any {
+	switch v := v.(type) {
+	case string:
+		return clean(v)
+	case []string:
+		out := make([]string, len(v))
+		for i, s := range v {
+			out[i] = clean(s)
+		}
+		return out
+	}
+	return v
+}
+
+func (s shown) text(w *output.Writer) {
+	var rows [][]string
+	for _, x := range s.Settings {
+		rows = append(rows, []string{x.Path, x.plain(), x.Source.text})
+		for _, other := range x.Others {
+			said := engine.Plain(other.Value)
+			if x.Secret {
+				said = "a key"
+			}
+			rows = append(rows, []string{"↳ " + x.Note, said, other.Source.text})
+		}
+	}
+	w.Table([]string{"SETTING", "VALUE", "FROM"}, rows)
+	for _, text := range s.Warnings {
+		w.Warn("warning: " + strings.TrimRight(text, "\n") + "\n")
+	}
+}
+
+// plain is a value for people: never one of a secret.
+func (s shownSetting) plain() string {
+	switch {
+	case s.Secret && s.Set:
+		return "set"
+	case s.Secret:
+		return "not set"
+	}
+	return engine.Plain(s.Value)
+}
