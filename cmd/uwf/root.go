@@ -9,6 +9,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/agent"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/cas"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/config"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/demo"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/fsck"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/log"
@@ -62,6 +63,7 @@ func commands(f *app.Factory) []*cobra.Command {
 		ps.NewCmdPs(f, nil),
 		workflow.NewCmdWorkflow(f),
 		log.NewCmdLog(f, nil),
+		config.NewCmdConfig(f),
 		cas.NewCmdCas(f),
 		fsck.NewCmdFsck(f, nil),
 		agent.NewCmd(agent.Options{
