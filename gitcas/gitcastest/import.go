@@ -1,0 +1,234 @@
+package gitcastest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/filemode"
+
+	"github.com/united-workforce/uwf/gitcas/gitobj"
+	"github.com/united-workforce/uwf/gitcas/wire"
+)
+
+// Import makes a repository of what Export wrote: the same commits, trees and
+// blobs, by the same ids. Of the language of git fast-import it knows no more than
+// that.
+func Import(stream []byte, o wire.MemoryOptions) (*wire.Memory, error) {
+	m := &importer{mem: wire.NewMemory(o), rest: stream, ids: map[string]wire.ID{}, files: map[wire.ID]map[string]file{}}
+	for m.line() {
+		var err error
+		word, arg, _ := strings.Cut(m.at, " ")
+		switch word {
+		case "":
+		case "blob":
+			err = m.blob()
+		case "commit":
+			err = m.commit()
+		case "reset":
+			err = m.reset(arg)
+		case "done":
+			return m.mem, nil
+		default:
+			err = errors.New("unknown command")
+		}
+		if err != nil {
+			return nil, fmt.Errorf("line %d, %q: %w", m.n, m.at, err)
+		}
+	}
+	return nil, errors.New("the stream is cut off")
+}
+
+type importer struct {
+	mem   *wire.Memory
+	rest  []byte
+	at    string // the line that was read last
+	n     int
+	back  bool // give that line once more
+	ids   map[string]wire.ID
+	files map[wire.ID]map[string]file // of the commits
+}
+
+// line reads the next line; false at the end.
+func (m *importer) line() bool {
+	if m.back {
+		m.back = false
+		return true
+	}
+	line, rest, ok := bytes.Cut(m.rest, []byte("\n"))
+	m.at, m.rest, m.n = string(line), rest, m.n+1
+	return ok
+}
+
+// arg reads a line that must begin with a word.
+func (m *importer) arg(word string) (string, error) {
+	if !m.line() {
+		return "", errors.New("the stream is cut off")
+	}
+	arg, ok := strings.CutPrefix(m.at, word+" ")
+	if !ok {
+		return "", fmt.Errorf("%q is expected", word)
+	}
+	return arg, nil
+}
+
+func (m *importer) data() ([]byte, error) {
+	arg, err := m.arg("data")
+	if err != nil {
+		return nil, err
+	}
+	n, err := strconv.Atoi(arg)
+	if err != nil || n < 0 || n+1 > len(m.rest) || m.rest[n] != '\n' {
+		return nil, errors.New("not so many bytes are left")
+	}
+	data := m.rest[:n]
+	m.n += bytes.Count(data, []byte("\n")) + 1
+	m.rest = m.rest[n+1:]
+	return bytes.Clone(data), nil
+}
+
+func (m *importer) put(mark string, typ plumbing.ObjectType, data []byte) wire.ID {
+	o := wire.NewObject(typ, data)
+	m.mem.AddObjects(o)
+	if mark != "" {
+		m.ids[mark] = o.ID
+	}
+	return o.ID
+}
+
+func (m *importer) blob() error {
+	mark, err := m.arg("mark")
+	if err != nil {
+		return err
+	}
+	data, err := m.data()
+	if err == nil {
+		m.put(mark, plumbing.BlobObject, data)
+	}
+	return err
+}
+
+func (m *importer) reset(ref string) error {
+	if !m.line() || !strings.HasPrefix(m.at, "from ") {
+		m.back = true
+		return nil // a root commit follows
+	}
+	id, ok := m.ids[strings.TrimPrefix(m.at, "from ")]
+	if !ok {
+		return errors.New("no such mark")
+	}
+	m.mem.SetRef(ref, id)
+	return nil
+}
+
+func (m *importer) commit() error {
+	mark, err := m.arg("mark")
+	if err != nil {
+		return err
+	}
+	var c gitobj.Commit
+	for _, s := range []struct {
+		word string
+		to   *gitobj.Signature
+	}{{"author", &c.Author}, {"committer", &c.Committer}} {
+		arg, err := m.arg(s.word)
+		if err != nil {
+			return err
+		}
+		if *s.to, err = parseSignature(arg); err != nil {
+			return err
+		}
+	}
+	message, err := m.data()
+	if err != nil {
+		return err
+	}
+	c.Message = string(message)
+	files, err := m.changes(&c)
+	if err != nil {
+		return err
+	}
+	if c.Tree, err = m.tree(files); err != nil {
+		return err
+	}
+	data, err := gitobj.EncodeCommit(c)
+	if err != nil {
+		return err
+	}
+	m.files[m.put(mark, plumbing.CommitObject, data)] = files
+	return nil
+}
+
+// changes reads the parents and what the commit changes.
+func (m *importer) changes(c *gitobj.Commit) (map[string]file, error) {
+	files := map[string]file{}
+	for m.line() && m.at != "" {
+		word, arg, _ := strings.Cut(m.at, " ")
+		switch word {
+		case "from", "merge":
+			id, ok := m.ids[arg]
+			if !ok || m.files[id] == nil {
+				return nil, errors.New("no such commit")
+			}
+			if c.Parents = append(c.Parents, id); len(c.Parents) == 1 {
+				files = maps.Clone(m.files[id])
+			}
+		case "D":
+			delete(files, arg)
+		case "M":
+			mode, rest, _ := strings.Cut(arg, " ")
+			mark, name, _ := strings.Cut(rest, " ")
+			id, ok := m.ids[mark]
+			if !ok || name == "" || name != path.Clean(name) {
+				return nil, errors.New("no such file")
+			}
+			files[name] = file{mode, id}
+		default:
+			return nil, errors.New("unknown change")
+		}
+	}
+	return files, nil
+}
+
+func parseSignature(s string) (gitobj.Signature, error) {
+	c, err := gitobj.DecodeCommit([]byte("tree " + wire.EmptyTree.String() + "\nauthor " + s + "\ncommitter " + s + "\n\n"))
+	if err == nil && c.Author.When.Equal(time.Time{}) {
+		err = errors.New("no time")
+	}
+	return c.Author, err
+}
+
+// tree writes a folder and those below it.
+func (m *importer) tree(files map[string]file) (wire.ID, error) {
+	var entries []gitobj.Entry
+	below := map[string]map[string]file{}
+	for name, f := range files {
+		if dir, rest, ok := strings.Cut(name, "/"); ok {
+			if below[dir] == nil {
+				below[dir] = map[string]file{}
+			}
+			below[dir][rest] = f
+			continue
+		}
+		mode, err := filemode.New(f.mode)
+		if err != nil {
+			return wire.ZeroID, err
+		}
+		entries = append(entries, gitobj.Entry{Name: name, Mode: mode, ID: f.id})
+	}
+	for name, files := range below {
+		id, err := m.tree(files)
+		if err != nil {
+			return wire.ZeroID, err
+		}
+		entries = append(entries, gitobj.Entry{Name: name, Mode: filemode.Dir, ID: id})
+	}
+	data, err := gitobj.EncodeTree(entries)
+	return m.put("", plumbing.TreeObject, data), err
+}
