@@ -51,6 +51,11 @@ func (r *run) attempt(id wire.ID, thread string, depth int) (wire.ID, error) {
 	parents := slices.Clone(c.Parents)
 	var people []wire.ID
 	for i, p := range parents {
+		if to, moved := r.commits[p]; moved {
+			parents[i] = to // a state commit
+			people = append(people, p)
+			continue
+		}
 		own, err := r.isAttempt(p, thread)
 		switch {
 		case err != nil:

@@ -156,8 +156,8 @@ func (f *fixture) step(t gitcas.ThreadID, output map[string]any, body, detail st
 	e.Head = h
 	note, _ := output["note"].(string)
 	f.push(v, &gitcas.Change{
-		Subject: fmt.Sprintf("developer → %v · solve-issue · step %d", output["$status"], len(c.Steps)+1),
-		Body:    "note: " + note + "\n\n" + body,
+		Subject:  fmt.Sprintf("developer → %v · solve-issue · step %d", output["$status"], len(c.Steps)+1),
+		Body:     "note: " + note + "\n\n" + body,
 		Trailers: []gitcas.Trailer{{Key: "Uwf-Thread", Value: string(t)}, {Key: "Uwf-Head", Value: string(h)}, {Key: "Uwf-Prev", Value: string(prev)}},
 		Nodes:    f.withSchemas(f.schema, out, text, turn, det, step),
 		Readable: map[string][]byte{gitcas.ReadablePath(t, len(c.Steps)+1, "developer"): []byte("# Step\n\n    note: " + strings.ReplaceAll(note, "\n", "\n      ") + "\n\n" + body + "\n")},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,6 +21,9 @@ type Rewriter struct {
 	chunk  int64 // bytes of one staging push
 	staged wire.ID
 	last   *Plan
+	// arrived is the plan with which the branch got the new history, while other
+	// refs were still to be moved.
+	arrived *Plan
 }
 
 // New makes a Rewriter. It does no I/O.
@@ -117,14 +121,14 @@ func (w *Rewriter) push(ctx context.Context) (*Plan, error) {
 		if err != nil {
 			return nil, err
 		}
-		if unsure {
+		if unsure && w.arrived == nil {
 			if _, err := w.run.list(now.tip, w.last.New); err == nil {
-				return w.last, nil
+				w.arrive()
 			}
 		}
 		p, err := w.follow(ctx, now)
 		if err != nil || p.Empty() {
-			return p, err
+			return w.whole(p), err
 		}
 		var extra []wire.RefUpdate
 		if w.o.Before != nil {
@@ -137,13 +141,33 @@ func (w *Rewriter) push(ctx context.Context) (*Plan, error) {
 			return nil, err
 		}
 		if err = w.send(ctx, now, p, extra, objs); err == nil {
-			return p, nil
+			return w.whole(p), nil
 		}
 		unsure = unsure || errors.Is(err, wire.ErrUnreachable) && p.Old != p.New
 		if ctx.Err() != nil || try == pushes || !errors.Is(err, wire.ErrLostRace) && !errors.Is(err, wire.ErrUnreachable) {
 			return nil, err
 		}
 	}
+}
+
+// arrive notes that the branch has the new history.
+func (w *Rewriter) arrive() {
+	w.arrived = w.last
+	w.run.old = w.run.new
+}
+
+// whole is a plan together with what an earlier try has done of it.
+func (w *Rewriter) whole(p *Plan) *Plan {
+	if w.arrived == nil || p == nil {
+		return p
+	}
+	p.Old, p.Threads = w.arrived.Old, w.arrived.Threads
+	for _, a := range w.arrived.Attempts {
+		if !slices.ContainsFunc(p.Attempts, func(b Attempt) bool { return a.Ref == b.Ref }) {
+			p.Attempts = append(p.Attempts, a)
+		}
+	}
+	return p
 }
 
 func (w *Rewriter) hook(point string) error {
@@ -153,27 +177,32 @@ func (w *Rewriter) hook(point string) error {
 	return w.o.Hook(point)
 }
 
-// send pushes everything in one go. Where the remote has no atomic pushes, the
-// order keeps the store sound whenever it stops: a branch without the ref that
-// marks the store is one that the next writer completes.
+// send pushes everything in one go, where the remote can.
 func (w *Rewriter) send(ctx context.Context, now refs, p *Plan, extra []wire.RefUpdate, objs []wire.PackObject) error {
 	branch := wire.RefUpdate{Name: w.o.Branch, Old: p.Old, New: p.New}
 	mark := wire.RefUpdate{Name: w.o.Store, Old: now.mark, New: p.New}
-	rest := extra
+	rest := slices.Clone(extra)
 	for _, a := range p.Attempts {
 		rest = append(rest, wire.RefUpdate{Name: a.Ref, Old: a.Old, New: a.New})
 	}
 	if !w.staged.IsZero() {
 		rest = append(rest, wire.RefUpdate{Name: w.stagingRef(), Old: w.staged})
 	}
-	if w.o.Atomic {
-		updates := rest
-		if p.Old != p.New {
-			updates = append([]wire.RefUpdate{branch, mark}, rest...)
-		}
-		_, err := w.remote.Push(ctx, wire.PushRequest{Updates: updates, Objects: objs, Atomic: len(updates) > 1})
-		return err
+	if !w.o.Atomic {
+		return w.sendInOrder(ctx, branch, mark, rest, objs)
 	}
+	updates := rest
+	if p.Old != p.New {
+		updates = append([]wire.RefUpdate{branch, mark}, rest...)
+	}
+	_, err := w.remote.Push(ctx, wire.PushRequest{Updates: updates, Objects: objs, Atomic: len(updates) > 1})
+	return err
+}
+
+// sendInOrder is send where the remote has no atomic pushes. The order keeps the
+// store sound wherever it stops: a branch without the ref that marks the store is
+// one that the next writer completes.
+func (w *Rewriter) sendInOrder(ctx context.Context, branch, mark wire.RefUpdate, rest []wire.RefUpdate, objs []wire.PackObject) error {
 	one := func(u wire.RefUpdate, objs []wire.PackObject) error {
 		if u.Old == u.New {
 			return nil
@@ -181,14 +210,18 @@ func (w *Rewriter) send(ctx context.Context, now refs, p *Plan, extra []wire.Ref
 		_, err := w.remote.Push(ctx, wire.PushRequest{Updates: []wire.RefUpdate{u}, Objects: objs})
 		return err
 	}
-	if p.Old != p.New {
+	if branch.Old != branch.New {
 		if err := one(wire.RefUpdate{Name: mark.Name, Old: mark.Old}, nil); err != nil {
 			return err
 		}
 		if err := one(branch, objs); err != nil {
 			return err
 		}
-		if err := one(wire.RefUpdate{Name: mark.Name, New: mark.New}, nil); err != nil && !errors.Is(err, wire.ErrLostRace) {
+		w.arrive()
+		mark.Old = wire.ZeroID
+	}
+	if mark.Old.IsZero() {
+		if err := one(mark, nil); err != nil && !errors.Is(err, wire.ErrLostRace) {
 			return err
 		}
 	}

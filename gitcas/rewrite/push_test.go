@@ -1,0 +1,300 @@
+package rewrite_test
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/gitserver"
+	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/gitcas/rewrite"
+	"github.com/united-workforce/uwf/gitcas/wire"
+)
+
+// attempt pushes an attempt on top of people's commit, and links it.
+func (f *fixture) attempt(t gitcas.ThreadID, run, text string, base wire.ID) string {
+	f.Helper()
+	v := f.load(t)
+	file := wire.NewObject(3, []byte("work of "+text))
+	tree := wire.NewObject(2, append([]byte("100644 a.txt\x00"), file.ID[:]...))
+	ref := gitcas.AttemptRef(t, run, 1)
+	a := gitcas.Attempt{
+		Thread: t, Run: run, Attempt: 1, Error: "failed: " + text, At: f.now(), WorkTree: tree.ID, Parents: []wire.ID{base},
+		Nodes: []gitcas.PlacedNode{f.placed(gitcas.Place{Thread: t}, node.String, "node of "+text)},
+	}
+	old, there := v.Ref(ref)
+	if there {
+		a.Parents = append(a.Parents, old)
+	}
+	u, objs, err := gitcas.BuildAttempt(a)
+	f.ok(err)
+	u.Old = old
+	objs = append(objs, wire.PackObject{Object: file}, wire.PackObject{Object: tree})
+	e, _ := v.Entry(t)
+	if !there {
+		e.Attempts = append(e.Attempts, ref)
+	}
+	f.push(v, &gitcas.Change{Subject: "failed", Threads: map[gitcas.ThreadID]*gitcas.Entry{t: &e}, Refs: []wire.RefUpdate{u}, Objects: objs})
+	return ref
+}
+
+func (f *fixture) refs() map[string]wire.ID {
+	f.Helper()
+	l, err := f.remote.List(f.Context(), "refs/")
+	f.ok(err)
+	return l.Refs
+}
+
+// TestAttempts: they are rewritten; the commits that they were based on are not.
+func TestAttempts(t *testing.T) {
+	f := memory(t)
+	base := f.files("refs/heads/uwf/work", "people's", map[string]string{"secret.txt": secret, "b.txt": "b"})
+	f.start(id(1), "p")
+	f.start(id(2), "q")
+	bad := f.attempt(id(1), "r1", secret, base)
+	f.attempt(id(1), "r1", "a second time", base) // on top of the first
+	clean := f.attempt(id(2), "r2", "nothing", base)
+	claim := gitcas.AttemptRef(id(2), "dead", 1)
+	u, objs := gitcas.ClaimUpdate(id(2), nil, &gitcas.Claim{Run: "r", Host: "host-" + secret, Attempt: 1}, f.now())
+	u.Name = claim
+	f.push(f.load(), &gitcas.Change{Refs: []wire.RefUpdate{u}, Objects: objs})
+
+	before := f.refs()
+	plan := f.purge(f.options(finder(t, secret)))
+	after := f.refs()
+	if len(plan.Attempts) != 2 || after[bad] == before[bad] || after[clean] != before[clean] || after[claim] == before[claim] {
+		t.Errorf("attempts %+v", plan.Attempts)
+	}
+	if !strings.Contains(strings.Join(texts(plan.Found), "\n"), bad) {
+		t.Errorf("found %v", plan.Found)
+	}
+	a, err := f.store.ReadAttempt(t.Context(), f.load(id(1)), bad)
+	f.ok(err)
+	if a.Parents[0] != base || a.Error != "failed: a second time" || len(a.Parents) != 2 {
+		t.Errorf("attempt %+v", a)
+	}
+	c, err := f.store.ReadAttempt(t.Context(), f.load(id(2)), claim)
+	if err != nil || c.Claim == nil || c.Claim.Host != "host-[purged]" {
+		t.Errorf("claim %+v, %v", c, err)
+	}
+	if after["refs/heads/uwf/work"] != base {
+		t.Error("people's branch moved")
+	}
+	f.nowhereBut(secret, base)
+	hits, err := rewrite.Search(t.Context(), f.remote, map[string]wire.ID{"uwf/work": base}, nil, finder(t, secret))
+	if err != nil || len(hits) != 1 || hits[0].Path != "secret.txt" || hits[0].Commit != base {
+		t.Errorf("hits %+v, %v", hits, err)
+	}
+}
+
+func texts(places []rewrite.Place) []string {
+	var out []string
+	for _, p := range places {
+		out = append(out, p.String())
+	}
+	return out
+}
+
+// nowhereBut is nowhere without what a commit of people's reaches.
+func (f *fixture) nowhereBut(text string, commit wire.ID) {
+	f.Helper()
+	theirs, err := f.remote.Fetch(f.Context(), wire.FetchRequest{Wants: []wire.ID{commit}})
+	f.ok(err)
+	f.everything(func(ref string, o wire.Object) {
+		if _, skip := theirs[o.ID]; !skip && strings.Contains(string(o.Data), text) {
+			f.Errorf("%s: %s %s holds it", ref, o.Type, o.ID)
+		}
+	})
+}
+
+// TestRace: others commit between the plan and the push.
+func TestRace(t *testing.T) {
+	for _, small := range []bool{false, true} {
+		f := memory(t)
+		grown(f)
+		o := f.options(finder(t, secret))
+		n := 0
+		o.Before = func(context.Context, *rewrite.Plan) ([]wire.RefUpdate, error) {
+			if n++; n < 3 {
+				f.step(id(1), note("meanwhile"), "and the secret again: "+secret, "d")
+				f.attempt(id(1), "r9", secret, f.load().Tip())
+			}
+			return nil, nil
+		}
+		r := rewrite.New(f.remote, o)
+		if small {
+			r.Small()
+		}
+		plan, err := r.Plan(t.Context())
+		f.ok(err)
+		done, err := r.Execute(t.Context())
+		f.ok(err)
+		if done.Commits != plan.Commits+4 || n != 3 || len(done.Attempts) != 1 {
+			t.Errorf("planned %+v, done %+v", plan, done)
+		}
+		f.sound()
+		f.nowhere(secret)
+		for name := range f.refs() {
+			if strings.HasPrefix(name, "refs/uwf/purge/") {
+				t.Errorf("%s is left", name)
+			}
+		}
+		c, err := f.load(id(1)).Chain(t.Context(), id(1))
+		if err != nil || len(c.Steps) != 3 {
+			t.Errorf("%d steps, %v", len(c.Steps), err)
+		}
+	}
+}
+
+// faulty is a remote that fails at the nth push.
+type faulty struct {
+	wire.Remote
+	n     int
+	after bool // the push is taken, and its reply lost
+	times int
+}
+
+var errFault = &wire.Error{Op: "push", Kind: wire.ErrUnreachable, Detail: "injected"}
+
+func (r *faulty) Push(ctx context.Context, req wire.PushRequest) (time.Time, error) {
+	if r.n--; r.n >= 0 || r.times == 0 {
+		return r.Remote.Push(ctx, req)
+	}
+	r.times--
+	if r.after {
+		if at, err := r.Remote.Push(ctx, req); err != nil {
+			return at, err
+		}
+	}
+	return time.Time{}, errFault
+}
+
+// TestFaults: whatever push fails, however, the store is as it was or as it should
+// be, and doing it again ends it.
+func TestFaults(t *testing.T) {
+	for _, atomic := range []bool{true, false} {
+		for n := range 6 {
+			for _, mode := range []string{"before", "after", "dead"} {
+				for _, small := range []bool{false, true} {
+					fault(t, atomic, n, mode, small)
+				}
+			}
+		}
+	}
+}
+
+func fault(t *testing.T, atomic bool, n int, mode string, small bool) {
+	f := newFixture(t, wire.NewMemory(wire.MemoryOptions{Atomic: atomic}))
+	f.start(id(1), "p")
+	f.step(id(1), note("it is "+secret), "b", "d")
+	f.start(id(2), "q")
+	f.attempt(id(2), "r", secret, f.files("refs/heads/uwf/work", "people's", map[string]string{"b.txt": "b"}))
+	before := f.refs()
+	remote := &faulty{Remote: f.remote, n: n, after: mode == "after", times: 1}
+	if mode == "dead" {
+		remote.times = 1000 // as if the process had been killed
+	}
+	r := rewrite.New(remote, f.options(finder(t, secret)))
+	if small {
+		r.Small()
+	}
+	_, err := r.Plan(t.Context())
+	f.ok(err)
+	if now := f.refs(); !maps.Equal(before, now) {
+		t.Fatal("planning changed refs")
+	}
+	_, err = r.Execute(t.Context())
+	now := f.refs()
+	for name := range now {
+		if strings.HasPrefix(name, "refs/uwf/purge/") {
+			delete(now, name)
+		}
+	}
+	if err != nil && atomic && !maps.Equal(before, now) {
+		t.Fatalf("atomic %v, push %d %s, small %v: failed (%v) and changed refs", atomic, n, mode, small, err)
+	}
+	f.sound()
+	if err == nil {
+		f.nowhere(secret)
+	}
+	f.purge(f.options(finder(t, secret)))
+	f.sound()
+	f.nowhere(secret)
+	f.step(id(1), note("goes on"), "b", "d")
+}
+
+// TestSetBack: a branch that no longer extends what was read.
+func TestSetBack(t *testing.T) {
+	f := memory(t)
+	f.start(id(1), "p")
+	tip := f.load().Tip()
+	f.step(id(1), note(secret), "b", "d")
+	o := f.options(finder(t, secret))
+	o.Before = func(context.Context, *rewrite.Plan) ([]wire.RefUpdate, error) {
+		mem, _ := f.remote.(*wire.Memory)
+		mem.SetRef(f.store.Branch(), tip)
+		return nil, nil
+	}
+	r := rewrite.New(f.remote, o)
+	_, err := r.Plan(t.Context())
+	f.ok(err)
+	if _, err := r.Execute(t.Context()); !errors.Is(err, rewrite.ErrMoved) {
+		t.Errorf("error %v", err)
+	}
+	o.Before = func(context.Context, *rewrite.Plan) ([]wire.RefUpdate, error) { return nil, context.Canceled }
+	r = rewrite.New(f.remote, o)
+	_, err = r.Plan(t.Context())
+	f.ok(err)
+}
+
+// TestServers does it on real git, over HTTP and file://.
+func TestServers(t *testing.T) {
+	if err := gitserver.Available(""); err != nil {
+		t.Skip(err)
+	}
+	root := t.TempDir()
+	s, err := gitserver.Serve(root, gitserver.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	for name, url := range map[string]string{"http": s.URL + "/http.git", "file": "file://" + filepath.Join(root, "file.git")} {
+		for _, small := range []bool{false, true} {
+			dir := filepath.Join(root, name+".git")
+			if err := os.RemoveAll(dir); err != nil {
+				t.Fatal(err)
+			}
+			if out, err := exec.Command("git", "init", "-q", "--bare", dir).CombinedOutput(); err != nil {
+				t.Fatalf("%v: %s", err, out)
+			}
+			remote, err := wire.Dial(url, wire.DialOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			f := newFixture(t, remote)
+			grown(f)
+			f.attempt(id(1), "r", secret, f.load().Tip())
+			r := rewrite.New(remote, f.options(finder(t, secret)))
+			if small {
+				r.Small()
+			}
+			_, err = r.Plan(t.Context())
+			f.ok(err)
+			_, err = r.Execute(t.Context())
+			f.ok(err)
+			f.sound()
+			f.nowhere(secret)
+			goesOn(f)
+			if out, err := exec.Command("git", "-C", dir, "fsck", "--strict").CombinedOutput(); err != nil {
+				t.Errorf("git fsck: %v: %s", err, out)
+			}
+		}
+	}
+}
