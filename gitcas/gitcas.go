@@ -92,6 +92,9 @@ type Claim struct {
 	Tokens  int64     `json:"tokens"`
 	Since   int64     `json:"since"`
 	Renewed int64     `json:"renewed"`
+	// For is what a person holds the thread for, "poke"; empty: a step. Such a claim
+	// that is found dead is no failed attempt.
+	For string `json:"for,omitempty"`
 	// Died names the attempts ("run.attempt") whose claims on this head were
 	// found dead, oldest first: each counts as a failed attempt.
 	Died []string `json:"died,omitempty"`

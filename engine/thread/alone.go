@@ -15,7 +15,7 @@ import (
 func (e *Engine) alone(ctx context.Context, v *gitcas.View, id gitcas.ThreadID, do string,
 	change func(v *gitcas.View, entry *gitcas.Entry) (*gitcas.Change, error),
 ) error {
-	v, h, err := e.claim(ctx, v, id)
+	v, h, err := e.claim(ctx, v, id, do)
 	if err != nil {
 		return busy(id, do, err)
 	}

@@ -87,12 +87,13 @@ func (e *claimedError) Error() string {
 }
 
 // claim takes the thread, as it stands in v, for this job. The returned view is
-// a fresh one, read after the claim was won; the entry in it equals v's.
-func (e *Engine) claim(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) (*gitcas.View, *hold, error) {
+// a fresh one, read after the claim was won; the entry in it equals v's. purpose is
+// empty for a step.
+func (e *Engine) claim(ctx context.Context, v *gitcas.View, id gitcas.ThreadID, purpose string) (*gitcas.View, *hold, error) {
 	loaded, _ := v.Entry(id)
 	unsure := false // whether a claim of ours may be there that we know nothing of
 	for try := 0; ; try++ {
-		won, err := e.claimOnce(ctx, v, id, loaded)
+		won, err := e.claimOnce(ctx, v, id, loaded, purpose)
 		if err == nil {
 			return e.recheck(ctx, won, id, loaded)
 		}
@@ -118,7 +119,7 @@ func (e *Engine) claim(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) 
 
 // claimOnce judges the claim that v shows, and pushes our own. It returns the view
 // in which the thread is ours.
-func (e *Engine) claimOnce(ctx context.Context, v *gitcas.View, id gitcas.ThreadID, loaded gitcas.Entry) (*gitcas.View, error) {
+func (e *Engine) claimOnce(ctx context.Context, v *gitcas.View, id gitcas.ThreadID, loaded gitcas.Entry, purpose string) (*gitcas.View, error) {
 	entry, ok := v.Entry(id)
 	if !ok || entry.Head != loaded.Head {
 		return nil, &NotYoursError{Thread: id, Reason: "it moved on while we were claiming it"}
@@ -130,7 +131,7 @@ func (e *Engine) claimOnce(ctx context.Context, v *gitcas.View, id gitcas.Thread
 	if claimed && e.counts(old.Claim, entry, v.Time()) {
 		return nil, &NotYoursError{Thread: id, Reason: (&claimedError{old.Claim}).Error(), cause: &claimedError{old.Claim}}
 	}
-	next, err := e.pushClaim(ctx, v, id, entry, old, claimed)
+	next, err := e.pushClaim(ctx, v, id, gitcas.Claim{Head: entry.Head, For: purpose}, old, claimed)
 	if err == nil {
 		e.reached("claim")
 	}
@@ -165,17 +166,16 @@ func retryable(err error) bool {
 	return errors.Is(err, wire.ErrLostRace) || errors.Is(err, wire.ErrUnreachable)
 }
 
-func (e *Engine) pushClaim(ctx context.Context, v *gitcas.View, id gitcas.ThreadID, entry gitcas.Entry, old gitcas.Held, claimed bool) (*gitcas.View, error) {
-	now := v.Time().UnixMilli()
-	c := gitcas.Claim{
-		Run: e.Who.Run, Attempt: e.Who.Attempt, Host: e.Who.Host, Boot: e.Who.Boot, PID: e.Who.PID,
-		Head: entry.Head, Since: now, Renewed: now,
-	}
+// pushClaim pushes a claim, which says on what head and what for.
+func (e *Engine) pushClaim(ctx context.Context, v *gitcas.View, id gitcas.ThreadID, c gitcas.Claim, old gitcas.Held, claimed bool) (*gitcas.View, error) {
+	c.Run, c.Attempt, c.Host, c.Boot, c.PID = e.Who.Run, e.Who.Attempt, e.Who.Host, e.Who.Boot, e.Who.PID
+	c.Since = v.Time().UnixMilli()
+	c.Renewed = c.Since
 	var change gitcas.Change
 	var prev *gitcas.Held
 	if claimed {
 		prev = &old
-		if old.Head == entry.Head {
+		if old.Head == c.Head {
 			change.Refs, c.Died = e.bury(v, id, old)
 		}
 	}
@@ -189,13 +189,16 @@ func (e *Engine) pushClaim(ctx context.Context, v *gitcas.View, id gitcas.Thread
 // the claim's commit is kept as the attempt's ref, for the record. died names all
 // jobs that died on this head, oldest first.
 func (*Engine) bury(v *gitcas.View, id gitcas.ThreadID, old gitcas.Held) (keep []wire.RefUpdate, died []string) {
-	ref := gitcas.AttemptRef(id, old.Run, max(old.Attempt, 0))
 	died = slices.DeleteFunc(slices.Clone(old.Died), func(name string) bool { return !diedPattern.MatchString(name) })
-	died = append(died[:min(len(died), maxDied)], strings.TrimPrefix(ref, gitcas.AttemptRefPrefix(id)))
+	died = died[:min(len(died), maxDied)]
+	if old.For != "" {
+		return nil, died // no step was tried
+	}
+	ref := gitcas.AttemptRef(id, old.Run, max(old.Attempt, 0))
 	if _, there := v.Ref(ref); !there {
 		keep = append(keep, wire.RefUpdate{Name: ref, New: old.ID})
 	}
-	return keep, died
+	return keep, append(died, strings.TrimPrefix(ref, gitcas.AttemptRefPrefix(id)))
 }
 
 // recheck lists the refs once more after the claim was won: only a thread that

@@ -75,10 +75,8 @@ func (r *stepRun) foreseeAct(ctx context.Context, held gitcas.Held, claimed bool
 	var died []string
 	if claimed && held.Head == r.entry.Head && !r.e.own(held.Claim) {
 		_, died = r.e.bury(r.v, r.id, held)
-		if r.plan.role != "" && r.plan.suspend == "" {
-			if err := r.countClaim(ctx, held.Claim, died); err != nil {
-				return err
-			}
+		if err := r.countClaim(ctx, held.Claim, died); err != nil {
+			return err
 		}
 	}
 	switch n := attemptsOn(r.entry, r.id, died); {
@@ -97,12 +95,20 @@ func (r *stepRun) foreseeAct(ctx context.Context, held gitcas.Held, claimed bool
 
 // countClaim adds a job that died to what was used. No attempt's ref tells of it yet.
 func (r *stepRun) countClaim(ctx context.Context, c gitcas.Claim, died []string) error {
-	known := deadRefs(r.id, died[:len(died)-1])
+	if len(died) == 0 || r.plan.role == "" || r.plan.suspend != "" {
+		return nil
+	}
+	known := died
+	if c.For == "" {
+		known = died[:len(died)-1] // the last one is this claim
+	}
 	var err error
-	if r.used, err = r.totals(ctx, linked(r.entry.Attempts, known...)); err != nil {
+	if r.used, err = r.totals(ctx, linked(r.entry.Attempts, deadRefs(r.id, known)...)); err != nil {
 		return err
 	}
-	r.used.Add(r.plan.role, claimUsage(clamped(c)))
+	if c.For == "" {
+		r.used.Add(r.plan.role, claimUsage(clamped(c)))
+	}
 	r.plan.limit = r.limits().Check(r.used, r.plan.role)
 	return nil
 }

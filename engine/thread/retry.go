@@ -19,7 +19,7 @@ func (e *Engine) Retry(ctx context.Context, id gitcas.ThreadID) error {
 	if err != nil {
 		return err
 	}
-	if held, _ := v.Claim(id); len(entry.Attempts) == 0 && held.Head != entry.Head {
+	if held, _ := v.Claim(id); len(entry.Attempts) == 0 && (held.Head != entry.Head || held.For != "" && len(held.Died) == 0) {
 		return nothingFailed(id, entry)
 	}
 	return e.alone(ctx, v, id, "retry", func(v *gitcas.View, entry *gitcas.Entry) (*gitcas.Change, error) {

@@ -22,12 +22,13 @@ import (
 	"github.com/united-workforce/uwf/gitcas/workspace"
 )
 
-// simWorkflow is a → b, b sends back or approves, a may ask.
+// simWorkflow is a → b, b sends back or approves, a may ask; after the end a begins
+// again.
 var simWorkflow = map[string]any{
 	"name": "sim", "description": "d",
 	"roles": map[string]any{"a": simRole("a"), "b": simRole("b")},
 	"graph": map[string]any{
-		"$START": map[string]any{"_": simEdge("a", "begin")},
+		"$START": map[string]any{"_": simEdge("a", "begin"), "resume": simEdge("a", "once more")},
 		"a":      map[string]any{"done": simEdge("b", "check"), "ask": simEdge("$SUSPEND", "what now?")},
 		"b":      map[string]any{"rejected": simEdge("a", "again"), "approved": simEdge("$END", "")},
 	},
@@ -91,8 +92,10 @@ type simSettings struct{}
 func (simSettings) Agent(string, string, string) (string, string, error) { return "sim", "sim", nil }
 func (simSettings) Model(string, string) *Model                          { return nil }
 func (simSettings) ExtractModel(string, string) *Model                   { return nil }
-func (simSettings) Limits(string) moderator.Limits                       { return moderator.Limits{} }
-func (simSettings) Timeout() time.Duration                               { return 0 }
+func (simSettings) Limits(string) moderator.Limits {
+	return moderator.Limits{MaxSteps: 1 << 20, MaxStepsPerRole: 1 << 20}
+}
+func (simSettings) Timeout() time.Duration { return 0 }
 
 // simAgent waits at gates for a while, edits the folder and answers; or fails.
 type simAgent struct {
@@ -309,4 +312,5 @@ func (w *world) mendBranch() {
 	if _, err := w.mem.Push(context.Background(), wire.PushRequest{Updates: []wire.RefUpdate{{Name: ref, Old: tip, New: snap.Commit}}, Objects: snap.Objects}); err != nil {
 		w.fail("merge by hand: %v", err)
 	}
+	w.model.mended = true
 }

@@ -5,12 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing"
 
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
 
@@ -20,11 +22,17 @@ type model struct {
 	chains    map[gitcas.ThreadID][]node.Hash // as last seen
 	ended     map[gitcas.ThreadID]gitcas.Ended
 	heads     map[gitcas.ThreadID]node.Hash
-	work      map[string]wire.ID     // work branches as last seen
-	byHand    map[wire.ID]bool       // people's commits
-	produced  map[string]Task        // actor name → the task it finished
-	answers   map[node.Hash][]string // head → answers given on it, in order
-	committed map[string]bool        // "run.attempt" of steps in chains
+	work      map[string]wire.ID   // work branches as last seen
+	byHand    map[wire.ID]bool     // people's commits
+	produced  map[string]Task      // actor name → the task it finished
+	answers   map[string][]string  // thread and head → answers given on it, in order
+	heardOf   map[node.Hash]bool   // heads that the main thread ever had
+	poked     map[node.Hash]string // steps that were taken back → who made them
+	byPoked   map[string]bool      // who made a step that was taken back
+	entries   map[gitcas.ThreadID]gitcas.Entry
+	epoch     int             // how often a thread that waited was let go on
+	mended    bool            // a person put files together by hand
+	committed map[string]bool // "run.attempt" of steps in chains
 	problem   string
 }
 
@@ -35,7 +43,11 @@ func (m *model) init() {
 	m.work = map[string]wire.ID{}
 	m.byHand = map[wire.ID]bool{}
 	m.produced = map[string]Task{}
-	m.answers = map[node.Hash][]string{}
+	m.answers = map[string][]string{}
+	m.heardOf = map[node.Hash]bool{}
+	m.poked = map[node.Hash]string{}
+	m.byPoked = map[string]bool{}
+	m.entries = map[gitcas.ThreadID]gitcas.Entry{}
 	m.committed = map[string]bool{}
 }
 
@@ -65,11 +77,12 @@ func (w *world) check() {
 		w.fail("the state branch was rewritten: %s does not contain %s", tip, w.model.tip)
 	}
 	w.model.tip = tip
-	v, err := w.direct().Load(context.Background(), w.main, w.other)
+	ids := append([]gitcas.ThreadID{w.main, w.other}, w.forks...)
+	v, err := w.direct().Load(context.Background(), ids...)
 	if err != nil {
 		w.fail("the store does not read: %v", err)
 	}
-	for _, id := range []gitcas.ThreadID{w.main, w.other} {
+	for _, id := range ids {
 		w.checkThread(v, id)
 	}
 }
@@ -77,11 +90,13 @@ func (w *world) check() {
 func (w *world) checkThread(v *gitcas.View, id gitcas.ThreadID) {
 	entry, alive := v.Entry(id)
 	was, gone := w.model.ended[id]
-	if gone {
-		if alive {
-			w.fail("thread %s was %s and lives again", id, was.Reason)
-		}
+	switch {
+	case gone && !alive:
 		return
+	case gone && was.Reason != reasonEnded:
+		w.fail("thread %s was %s and lives again", id, was.Reason)
+	case gone:
+		delete(w.model.ended, id) // resumed
 	}
 	if !alive {
 		w.checkEnd(v, id)
@@ -91,17 +106,94 @@ func (w *world) checkThread(v *gitcas.View, id gitcas.ThreadID) {
 	if err != nil {
 		w.fail("thread %s: %v", id, err)
 	}
+	w.checkFork(id, entry)
+	w.checkPoke(v, id, entry, chain)
 	w.extend(id, hashes(chain))
 	w.model.heads[id] = entry.Head
-	w.checkSteps(chain)
+	if id == w.main {
+		w.model.heardOf[entry.Head] = true
+	}
+	if last, ok := w.model.entries[id]; ok && waits(last) && !waits(entry) {
+		w.model.epoch++
+	}
+	w.model.entries[id] = entry
+	w.checkSteps(id, chain)
 	w.checkWork(entry)
 	if entry.Next != nil && entry.Next.Answer != "" {
 		n, err := v.Get(context.Background(), entry.Next.Answer)
 		if err != nil {
 			w.fail("the answer of thread %s: %v", id, err)
 		}
-		w.model.answers[entry.Head] = append(w.model.answers[entry.Head], n.Payload.(string))
+		at := string(id) + string(entry.Head)
+		w.model.answers[at] = append(w.model.answers[at], n.Payload.(string))
 	}
+}
+
+// waits: nobody may begin a step.
+func waits(e gitcas.Entry) bool { return e.Status != gitcas.StatusActive || e.Pause != nil }
+
+// checkFork: a fork begins where the main thread once was. That is the chain before
+// it as well: its hash says so.
+func (w *world) checkFork(id gitcas.ThreadID, entry gitcas.Entry) {
+	if _, known := w.model.entries[id]; known || !slices.Contains(w.forks, id) {
+		return
+	}
+	if !w.model.heardOf[entry.Head] {
+		w.fail("fork %s begins at %s, where the main thread never was", id, entry.Head)
+	}
+	w.model.chains[id] = nil
+	v, err := w.direct().Load(context.Background(), id)
+	if err != nil {
+		w.fail("fork %s: %v", id, err)
+	}
+	chain, err := v.Chain(context.Background(), id)
+	if err != nil {
+		w.fail("fork %s: %v", id, err)
+	}
+	w.model.chains[id] = hashes(chain)
+}
+
+// checkPoke: the last step, and no other, goes off the chain; it is still there to
+// be read, the step after it names it, and it never comes back.
+func (w *world) checkPoke(v *gitcas.View, id gitcas.ThreadID, entry gitcas.Entry, c gitcas.Chain) {
+	was := w.model.chains[id]
+	if n := len(was); n > 0 && len(c.Steps) == n-1 {
+		last := was[n-1]
+		if entry.Next == nil || entry.Next.Poked != last {
+			w.fail("thread %s lost its step %d, %s: %+v", id, n, last, entry.Next)
+		}
+		step, err := record.ParseStep(w.node(v, last))
+		if err != nil {
+			w.fail("the step %s that was taken back: %v", last, err)
+		}
+		name := fmt.Sprintf("%s.%d", step.Run.ID, step.Run.Attempt)
+		if id == w.main {
+			w.model.poked[last] = name
+		}
+		w.model.byPoked[name] = true
+		w.model.chains[id] = was[:n-1]
+	}
+	if last, ok := w.model.entries[id]; ok && last.Next != nil && last.Next.Poked != "" && len(c.Steps) > len(w.model.chains[id]) {
+		if step := c.Steps[len(c.Steps)-1]; !slices.Contains(step.PreviousAttempts, last.Next.Poked) {
+			w.fail("step %s does not name %s, which it does again: %v", step.Hash, last.Next.Poked, step.PreviousAttempts)
+		}
+	}
+	for _, s := range c.Steps {
+		if _, poked := w.model.poked[s.Hash]; poked && id == w.main {
+			w.fail("step %s was taken back and is in the chain", s.Hash)
+		}
+		for _, h := range s.PreviousAttempts {
+			w.node(v, h)
+		}
+	}
+}
+
+func (w *world) node(v *gitcas.View, h node.Hash) node.Node {
+	n, err := v.Get(context.Background(), h)
+	if err != nil {
+		w.fail("node %s: %v", h, err)
+	}
+	return n
 }
 
 // extend: a chain only ever grows, and by one step at a time.
@@ -128,7 +220,7 @@ func hashes(c gitcas.Chain) []node.Hash {
 
 // checkSteps: each run is in the chain at most once, each step was finished by
 // the run that it names, and one that follows an answer has seen it.
-func (w *world) checkSteps(c gitcas.Chain) {
+func (w *world) checkSteps(id gitcas.ThreadID, c gitcas.Chain) {
 	seen := map[string]bool{}
 	prev := c.StartHash
 	for _, s := range c.Steps {
@@ -142,7 +234,7 @@ func (w *world) checkSteps(c gitcas.Chain) {
 		if !ok || t.Role != s.Role {
 			w.fail("step %s (%s) was never finished by %s", s.Hash, s.Role, name)
 		}
-		if as := w.model.answers[prev]; len(as) > 0 {
+		if as := w.model.answers[string(id)+string(prev)]; len(as) > 0 {
 			if last := as[len(as)-1]; !strings.Contains(s.EdgePrompt, last) {
 				w.fail("step %s by %s was committed without having seen %q; it saw %q", s.Hash, name, last, s.EdgePrompt)
 			}
@@ -199,7 +291,7 @@ func (w *world) checkEnd(v *gitcas.View, id gitcas.ThreadID) {
 		w.fail("ended thread %s: %v", id, err)
 	}
 	if ended.Reason == reasonEnded {
-		w.checkSteps(chain)
+		w.checkSteps(id, chain)
 		if n := len(chain.Steps); n == 0 || chain.Steps[n-1].Role != "b" {
 			w.fail("thread %s ended without an approval", id)
 		}
@@ -239,6 +331,7 @@ func (w *world) pushed(a *actor, before map[string]wire.ID) {
 	if has {
 		if c := w.claimOf(now); c.Run == a.run && c.Attempt == a.attempt && (!had || w.claimOf(was).Run != a.run || w.claimOf(was).Attempt != a.attempt) {
 			a.claimHead = string(w.model.heads[a.thread])
+			a.claimPaused, a.claimEpoch = waits(w.model.entries[a.thread]), w.model.epoch
 		}
 	}
 	// On a thread that has ended, whoever comes by clears a dead claim away.
@@ -270,6 +363,9 @@ func (w *world) agentStarts(a *actor, t Task) {
 	if a.claimHead != "" && string(head) != a.claimHead {
 		w.problem("%s runs its agent on head %s, but claimed the thread at %s", a.name, head, a.claimHead)
 	}
+	if a.claimPaused && a.claimEpoch == w.model.epoch {
+		w.problem("%s runs its agent, but claimed the thread while it was to wait", a.name)
+	}
 }
 
 // agentDone notes finished work: from here on it must not be lost.
@@ -287,17 +383,18 @@ func (w *world) stepped(a *actor) {
 	}
 	w.say("%s: exit %d: %v", a.name, CodeOf(a.err), a.err)
 	inChain := w.inChain(a)
+	_, poked := w.model.byPoked[a.name]
 	_, finished := w.model.produced[a.name]
 	code := CodeOf(a.err)
 	unreachable := errors.Is(a.err, wire.ErrUnreachable)
 	switch {
 	case !a.faulted && w.claims(a):
 		w.problem("%s is over and its claim is left: %v", a.name, a.err)
-	case a.err == nil && finished && !inChain:
+	case a.err == nil && finished && !inChain && !poked:
 		w.problem("%s says that it advanced the thread, but its step is not in the chain", a.name)
 	case a.err != nil && code != CodeSuspended && inChain && !unreachable:
 		w.problem("%s says %q (exit %d), but its step is in the chain", a.name, a.err, code)
-	case finished && !inChain && !unreachable && !w.kept(a):
+	case finished && !inChain && !poked && !unreachable && !w.gone(a) && !w.kept(a):
 		w.problem("%s finished its work and it is on no ref: %v", a.name, a.err)
 	}
 }
@@ -310,6 +407,16 @@ func (w *world) claims(a *actor) bool {
 	}
 	c := w.claimOf(id)
 	return c.Run == a.run && c.Attempt == a.attempt
+}
+
+// gone reports whether the actor's thread was removed, with all that it had.
+func (w *world) gone(a *actor) bool {
+	v, err := w.direct().Load(context.Background(), a.thread)
+	if err != nil {
+		return false
+	}
+	ended, ok, err := w.direct().FindEnded(context.Background(), v, a.thread)
+	return err == nil && ok && ended.Reason == gitcas.ReasonRemoved
 }
 
 // kept reports whether the actor's attempt ref is there.
@@ -358,6 +465,10 @@ func (w *world) problem(format string, args ...any) {
 
 // final: nothing that people or agents made is lost.
 func (w *world) final() {
+	report, err := w.direct().Fsck(context.Background(), true)
+	if err != nil || !report.OK() {
+		w.fail("fsck: %+v, %v", report.Problems, err)
+	}
 	ended := w.model.ended[w.main]
 	tip := w.mem.Refs()["refs/heads/"+gitcas.WorkBranch(w.main)]
 	for id := range w.model.byHand {
@@ -379,6 +490,16 @@ func (w *world) final() {
 		}
 		if !found {
 			w.fail("the edits of step %d (%s) are not in the work commit", i+1, h)
+		}
+	}
+	if w.model.mended {
+		return
+	}
+	for h, name := range w.model.poked {
+		t := w.model.produced[name]
+		run, _, _ := strings.Cut(name, ".")
+		if file := fmt.Sprintf("step-%02d-%s-%s", t.Step, run, t.Role); files[file] == name+"\n" {
+			w.fail("step %s was taken back, but its file %s is in the work commit", h, file)
 		}
 	}
 }

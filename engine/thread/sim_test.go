@@ -165,7 +165,8 @@ func (w *world) startJob() {
 	switch {
 	case others == 0 && w.rng.IntN(3) == 0:
 		w.runs++
-		w.job(fmt.Sprintf("O%d", w.runs), 1, w.other)
+		ids := append([]gitcas.ThreadID{w.other}, w.forks...)
+		w.job(fmt.Sprintf("O%d", w.runs), 1, ids[w.rng.IntN(len(ids))])
 	case mine < 3 && w.rng.IntN(4) == 0 && w.runs > 0:
 		w.rerun()
 	case mine < 3:
@@ -224,20 +225,62 @@ func (w *world) person() {
 	if len(w.live(false))-len(w.live(true)) >= 2 {
 		return
 	}
-	switch n := w.rng.IntN(20); {
+	do := func(what string, deed func(a *actor) error) {
+		w.say("%s: %s", name, what)
+		w.spawn(name, name, 1, w.main, func(a *actor) { a.err = deed(a) })
+	}
+	n := w.rng.IntN(30)
+	_, claimed := w.mem.Refs()[gitcas.ClaimRef(w.main)]
+	_, ended := w.model.ended[w.main]
+	switch favour := w.rng.IntN(3) == 0; {
+	case favour && ended:
+		n = 20 // resume it
+	case favour && !claimed && len(w.model.chains[w.main]) > 0:
+		n = 10 // poke it
+	}
+	switch {
 	case n == 0:
-		w.say("%s cancels", name)
-		w.spawn(name, name, 1, w.main, func(a *actor) { _, a.err = a.eng.Cancel(a.ctx, w.main, "enough") })
-	case n < 5:
-		w.say("%s suspends", name)
-		w.spawn(name, name, 1, w.main, func(a *actor) { a.err = a.eng.Suspend(a.ctx, w.main, "wait, says "+name) })
+		do("cancel", func(a *actor) error { _, err := a.eng.Cancel(a.ctx, w.main, "enough"); return err })
+	case n < 3:
+		do("suspend", func(a *actor) error { return a.eng.Suspend(a.ctx, w.main, "wait, says "+name) })
+	case n < 6:
+		do("pause", func(a *actor) error { return a.eng.Pause(a.ctx, w.main, "pause, says "+name) })
+	case n < 8:
+		do("retry", func(a *actor) error { return a.eng.Retry(a.ctx, w.main) })
 	case n < 13:
-		w.say("%s resumes", name)
-		w.spawn(name, name, 1, w.main, func(a *actor) { a.err = a.eng.Resume(a.ctx, ResumeRequest{Thread: w.main, Text: "answer of "+name}) })
+		do("poke", func(a *actor) error { return a.eng.Poke(a.ctx, w.main, "poke of "+name) })
+	case n < 15:
+		w.fork(name)
+	case n < 16 && len(w.forks) > 0:
+		id := w.forks[w.rng.IntN(len(w.forks))]
+		do("cancel, then remove "+string(id), func(a *actor) error {
+			_, _ = a.eng.Cancel(a.ctx, id, "not needed")
+			return a.eng.Remove(a.ctx, id)
+		})
+	case n < 17:
+		do("resume without a word", func(a *actor) error { return a.eng.Resume(a.ctx, ResumeRequest{Thread: w.main}) })
+	case n < 25:
+		do("resume", func(a *actor) error {
+			return a.eng.Resume(a.ctx, ResumeRequest{Thread: w.main, Text: "answer of " + name})
+		})
 	default:
 		w.say("%s pushes to the work branch", name)
 		w.personPushes(name)
 	}
+}
+
+// fork begins another thread with some steps of the main one.
+func (w *world) fork(name string) {
+	if len(w.forks) == 3 {
+		return
+	}
+	id := gitcas.ThreadID(fmt.Sprintf("01JD00000000000000000001%02d", len(w.forks)))
+	w.forks = append(w.forks, id)
+	steps := w.rng.IntN(len(w.model.chains[w.main]) + 1)
+	w.say("%s forks at step %d", name, steps)
+	w.spawn(name, name, 1, w.main, func(a *actor) {
+		_, a.err = a.eng.Fork(a.ctx, ForkRequest{ID: id, From: w.main, Steps: steps})
+	})
 }
 
 // drain lets everything that runs come to its end, without new faults.
@@ -261,8 +304,19 @@ func (w *world) drain() {
 
 // conclude shows that the thread is not stuck: with no more faults it ends.
 func (w *world) conclude() {
+	again := w.rng.IntN(3) == 0
 	for i := range 40 {
 		entry, alive := w.entry(w.main)
+		if !alive && again && w.model.ended[w.main].Reason == reasonEnded {
+			again = false
+			a := w.spawn("reopen", "reopen", 1, w.main, func(a *actor) {
+				a.err = a.eng.Resume(a.ctx, ResumeRequest{Thread: w.main, Text: "once more"})
+			})
+			if w.openAll(a); a.err != nil {
+				w.fail("it does not go on after its end: %v", a.err)
+			}
+			continue
+		}
 		if !alive {
 			w.final()
 			return

@@ -64,6 +64,10 @@ type actor struct {
 	err      error
 	// claimHead is the thread's head when this actor's claim was created.
 	claimHead string
+	// claimPaused says that the thread was not to run then, and claimEpoch how often
+	// it had been let go on before.
+	claimPaused bool
+	claimEpoch  int
 }
 
 type world struct {
@@ -80,6 +84,7 @@ type world struct {
 	story   []string
 
 	main, other gitcas.ThreadID
+	forks       []gitcas.ThreadID
 	chaos       atomic.Bool
 	runs        int
 	people      int

@@ -121,7 +121,7 @@ func (r *stepRun) step(ctx context.Context) (Result, error) {
 		r.e.dropClaim(ctx, r.v, r.id)
 		return r.result(), err
 	}
-	v, h, err := r.e.claim(ctx, r.v, r.id)
+	v, h, err := r.e.claim(ctx, r.v, r.id, "")
 	if err != nil {
 		return r.refused(err), err
 	}
