@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/engine/workflow"
+	"github.com/united-workforce/uwf/engine/workflow/condition"
+	"github.com/united-workforce/uwf/engine/workflow/liquid"
 	"github.com/united-workforce/uwf/engine/workflow/template"
 )
 
@@ -98,6 +100,29 @@ func (e *StatusError) Error() string {
 	return fmt.Sprintf("the output of role %s has %s %q, which leads nowhere; the workflow waits for %s", e.Role, e.Key, e.Status, allowed)
 }
 
+// ConditionError is a condition that can't be decided. It never counts as false.
+type ConditionError struct {
+	Role string // whose output it would judge; $START before the first step
+	Name string
+	Err  error
+}
+
+func (e *ConditionError) Error() string {
+	return fmt.Sprintf("condition %q, on what follows %s, can't be decided: %v", e.Name, e.Role, e.Err)
+}
+
+func (e *ConditionError) Unwrap() error { return e.Err }
+
+// NoMatchError is an output that no condition of its role's edges holds for.
+type NoMatchError struct {
+	Role       string
+	Conditions []string // in their order
+}
+
+func (e *NoMatchError) Error() string {
+	return fmt.Sprintf("no condition on what follows %s holds (%s), and there is no edge for all else", e.Role, strings.Join(e.Conditions, ", "))
+}
+
 // PromptError is an edge whose prompt can't be filled in from the output, or
 // comes out blank, so that the next role would not know what to do.
 type PromptError struct {
@@ -123,28 +148,41 @@ func orUnit(status string) string {
 	return status
 }
 
-// Next decides what a thread does after its steps. An
-// output that leads nowhere is a *StatusError, one that leaves the next role
-// without a prompt a *PromptError: asked before an output is committed, Next thus
-// keeps threads from getting stuck.
+// Next decides what a thread does after its steps. An output that leads nowhere is
+// a *StatusError or *NoMatchError, one that a condition fails over a
+// *ConditionError, one that leaves the next role without a prompt a *PromptError:
+// asked before an output is committed, Next thus keeps threads from getting stuck.
 func Next(d *workflow.Definition, t Thread) (Decision, error) {
 	if len(t.Steps) == 0 {
-		return follow(d, Output{Role: workflow.Start}, "", always(d, workflow.Start))
+		edge, err := choose(d, t, workflow.Start, "")
+		if err != nil {
+			return Decision{}, err
+		}
+		return follow(d, Output{Role: workflow.Start}, "", edge)
 	}
 	last := t.Steps[len(t.Steps)-1]
 	if _, ok := d.Roles[last.Role]; !ok {
 		return Decision{}, fmt.Errorf("deciding what follows role %q of workflow %s: %w", last.Role, d.Name, ErrUnknownRole)
 	}
-	status := StatusOf(d, last)
-	if d.AgentSuspends && status == workflow.Suspend {
+	if d.AgentSuspends && asksForPerson(last) {
 		reason, _ := last.Output["reason"].(string)
-		return Decision{Kind: Suspend, Role: last.Role, From: last.Role, Status: status, Reason: reasonOr(reason)}, nil
+		return Decision{Kind: Suspend, Role: last.Role, From: last.Role, Status: workflow.Suspend, Reason: reasonOr(reason)}, nil
 	}
-	edge := choose(d, last.Role, status)
+	status := StatusOf(d, last)
+	edge, err := choose(d, t, last.Role, status)
+	if err != nil {
+		return Decision{}, err
+	}
 	if edge == nil {
 		return Decision{}, &StatusError{Role: last.Role, Key: d.StatusKeyOf(last.Role), Status: status, Allowed: AllowedStatuses(d, last.Role)}
 	}
 	return follow(d, last, status, edge)
+}
+
+// asksForPerson reports an output that suspends its thread by itself, whatever
+// field the role's own schema has for statuses.
+func asksForPerson(o Output) bool {
+	return o.Output[workflow.StatusField] == workflow.Suspend || o.Output[workflow.LegacyStatusField] == workflow.Suspend
 }
 
 // StatusOf is the status of an output; empty where it has none.
@@ -170,7 +208,7 @@ func AllowedStatuses(d *workflow.Definition, role string) []string { return d.St
 func SuspendStatuses(d *workflow.Definition, role string) []string {
 	var out []string
 	for _, s := range AllowedStatuses(d, role) {
-		if e := choose(d, role, s); e != nil && e.To == workflow.Suspend {
+		if e := onStatus(d, role, s); e != nil && e.To == workflow.Suspend {
 			out = append(out, s)
 		}
 	}
@@ -209,11 +247,8 @@ func Reopen(d *workflow.Definition, t Thread, text string) (Decision, error) {
 	if d.Resume == nil {
 		return Decision{}, fmt.Errorf("reopening a thread of workflow %s: %w", d.Name, ErrNoResumeEdge)
 	}
-	last := Output{Role: workflow.Start}
-	if len(t.Steps) > 0 {
-		last.Output, last.Body = t.Steps[len(t.Steps)-1].Output, t.Steps[len(t.Steps)-1].Body
-	}
-	out, err := follow(d, last, "", d.Resume)
+	// Like any edge of $START it has no output to fill its prompt with.
+	out, err := follow(d, Output{Role: workflow.Start}, "", d.Resume)
 	if err != nil {
 		return Decision{}, fmt.Errorf("reopening: %w", err)
 	}
@@ -223,16 +258,71 @@ func Reopen(d *workflow.Definition, t Thread, text string) (Decision, error) {
 	return out, nil
 }
 
-// choose picks the edge for a status; nil: there is none.
-func choose(d *workflow.Definition, role, status string) *workflow.Edge {
+// choose picks the edge to take from a role; nil: there is none for the status.
+func choose(d *workflow.Definition, t Thread, role, status string) (*workflow.Edge, error) {
+	if d.Lists[role] {
+		return firstMatch(d, t, role)
+	}
+	if e := onStatus(d, role, status); e != nil {
+		return e, nil
+	}
+	if status == "" || !d.Declares(role) {
+		return always(d, role), nil
+	}
+	return nil, nil
+}
+
+// firstMatch picks the first edge of a list whose condition holds.
+func firstMatch(d *workflow.Definition, t Thread, role string) (*workflow.Edge, error) {
+	var thread *condition.Thread
+	var names []string
+	for i := range d.Graph[role] {
+		e := &d.Graph[role][i]
+		if e.When.Kind != workflow.OnCondition {
+			return e, nil
+		}
+		name := e.When.Value
+		names = append(names, name)
+		if thread == nil {
+			var err error
+			if thread, err = threadOf(t); err != nil {
+				return nil, &ConditionError{Role: role, Name: name, Err: err}
+			}
+		}
+		holds, err := decide(d.Conditions[name].Expression, thread)
+		if err != nil {
+			return nil, &ConditionError{Role: role, Name: name, Err: err}
+		}
+		if holds {
+			return e, nil
+		}
+	}
+	return nil, &NoMatchError{Role: role, Conditions: names}
+}
+
+func decide(expression string, thread *condition.Thread) (bool, error) {
+	c, err := condition.Compile(expression)
+	if err != nil {
+		return false, err
+	}
+	return c.Holds(thread)
+}
+
+func threadOf(t Thread) (*condition.Thread, error) {
+	steps := make([]condition.Step, len(t.Steps))
+	for i, s := range t.Steps {
+		steps[i] = condition.Step{Role: s.Role, Output: s.Output, Body: s.Body, Node: s.Node}
+	}
+	return condition.NewThread(t.Start, steps)
+}
+
+// onStatus is the edge for a status; nil: there is none.
+func onStatus(d *workflow.Definition, role, status string) *workflow.Edge {
 	for i := range d.Graph[role] {
 		e := &d.Graph[role][i]
 		if e.When.Kind == workflow.OnStatus && status != "" && e.When.Value == status {
 			return e
 		}
-	}
-	if status == "" || !d.Declares(role) {
-		return always(d, role)
 	}
 	return nil
 }
@@ -255,6 +345,7 @@ func follow(d *workflow.Definition, last Output, status string, e *workflow.Edge
 		return Decision{}, &PromptError{Role: last.Role, Status: status, To: e.To, Template: tmpl, Err: err}
 	}
 	data := dataOf(last)
+	render := renderer(d)
 	prompt, err := render(e.Prompt, data)
 	if err != nil {
 		return fail(e.Prompt, err)
@@ -275,7 +366,7 @@ func follow(d *workflow.Definition, last Output, status string, e *workflow.Edge
 	if _, ok := d.Roles[e.To]; !ok {
 		return Decision{}, fmt.Errorf("following edge %s → %s of workflow %s to %q: %w", last.Role, orUnit(status), d.Name, e.To, ErrUnknownRole)
 	}
-	if strings.TrimSpace(prompt) == "" && last.Role != workflow.Start {
+	if strings.TrimSpace(prompt) == "" && strings.TrimSpace(e.Prompt) != "" {
 		return fail(e.Prompt, nil)
 	}
 	out.Kind, out.Role, out.Location = Run, e.To, strings.TrimSpace(location)
@@ -301,11 +392,30 @@ func dataOf(o Output) map[string]any {
 	return data
 }
 
-func render(text string, data map[string]any) (string, error) {
+// renderer fills the templates of the definition's language in.
+func renderer(d *workflow.Definition) func(text string, data map[string]any) (string, error) {
+	if d.Dialect == workflow.Liquid {
+		return renderLiquid
+	}
+	return renderMustache
+}
+
+func renderMustache(text string, data map[string]any) (string, error) {
 	if !strings.Contains(text, "{{") {
 		return text, nil
 	}
 	t, err := template.Parse(text)
+	if err != nil {
+		return "", err
+	}
+	return t.Render(data)
+}
+
+func renderLiquid(text string, data map[string]any) (string, error) {
+	if !strings.Contains(text, "{{") && !strings.Contains(text, "{%") {
+		return text, nil
+	}
+	t, err := liquid.Parse(text)
 	if err != nil {
 		return "", err
 	}

@@ -148,18 +148,23 @@ func (c *compiler) checkFrom(f fromAt) {
 	}
 	for _, e := range f.edges {
 		c.checkTarget(f.name, e)
-		c.checkPrompt(f.name, e)
+		if !f.list {
+			c.checkPrompt(f.name, e)
+		}
 	}
 }
 
 func (c *compiler) checkStart(f fromAt) {
-	const fix = "write one edge: `_: {role: …, prompt: …}`"
-	if len(f.edges) == 0 && !f.broken {
-		c.problems.Add(f.at, len(Start), fix, "$START leads nowhere")
+	fix := "write one edge: `_: {role: …, prompt: …}`"
+	if c.suspends {
+		fix = "write `new: {role: …, prompt: …}`"
+	}
+	if !f.broken && !slices.ContainsFunc(f.edges, func(e edgeAt) bool { return !e.resume }) {
+		c.problems.Add(f.at, len(Start), fix, "$START leads nowhere: it has no edge for a new thread")
 	}
 	for _, e := range f.edges {
-		if e.When.Kind != Always {
-			c.problems.Add(e.at, utf8.RuneCountInString(e.When.Value), fix, "$START has an edge for status %q: nothing has run there that could have one", e.When.Value)
+		if e.When.Kind == OnStatus {
+			c.problems.Add(e.at, e.length(), fix, "$START has an edge for status %q: nothing has run there that could have one", e.When.Value)
 		}
 		if e.To == End || e.To == Suspend {
 			c.problems.Add(e.to.Pos, e.to.Length(), "name the first role", "$START leads to %s: no role would run", e.To)
@@ -170,20 +175,15 @@ func (c *compiler) checkStart(f fromAt) {
 func (c *compiler) checkTarget(from string, e edgeAt) {
 	if e.to == nil || e.To == "" || e.To == End || e.To == Suspend || c.role(e.To) != nil {
 		if e.to != nil && e.To == "" && e.to.Scalar == "" {
-			c.problems.Add(e.to.Pos, 1, "name the next role, $END or $SUSPEND", "edge %s → %s leads to an empty name", from, e.When)
+			c.problems.Add(e.to.Pos, 1, "name the next role, $END or $SUSPEND", "%s leads to an empty name", e.what(from))
 		}
 		return
 	}
 	if e.To == Start {
-		c.problems.Add(e.to.Pos, e.to.Length(), "name a role", "edge %s → %s leads to $START, where threads only begin", from, e.When)
+		c.problems.Add(e.to.Pos, e.to.Length(), "name a role", "%s leads to $START, where threads only begin", e.what(from))
 		return
 	}
-	names := append(c.roleNames(), End, Suspend)
-	fix := "known are: " + strings.Join(names, ", ")
-	if s := Suggest(e.To, names); s != "" {
-		fix = fmt.Sprintf("did you mean %q?", s)
-	}
-	c.problems.Add(e.to.Pos, e.to.Length(), fix, "edge %s → %s leads to %q, which is no role", from, e.When, e.To)
+	c.problems.Add(e.to.Pos, e.to.Length(), suggestName(e.To, append(c.roleNames(), End, Suspend)), "%s leads to %q, which is no role", e.what(from), e.To)
 }
 
 func (c *compiler) checkPrompt(from string, e edgeAt) {
@@ -195,7 +195,7 @@ func (c *compiler) checkPrompt(from string, e edgeAt) {
 		if e.To == Suspend {
 			what = "what the person is to answer"
 		}
-		c.problems.Add(e.prompt.Pos, e.prompt.Length(), "say "+what, "edge %s → %s has an empty prompt", from, e.When)
+		c.problems.Add(e.prompt.Pos, e.prompt.Length(), "say "+what, "%s has an empty prompt", e.what(from))
 	}
 }
 
@@ -291,6 +291,12 @@ func (c *compiler) checkStatuses() {
 		key := statusKey(r.Schema, c.statusKey)
 		s := StatusesOf(r.Schema, key)
 		c.checkStatusTypes(r, key)
+		if f.list {
+			continue // conditions look at what they like
+		}
+		if c.liquid {
+			c.noUnit(r, f, key)
+		}
 		if !s.Declared {
 			c.undeclared(r, f, key)
 			continue
@@ -302,11 +308,25 @@ func (c *compiler) checkStatuses() {
 
 // undeclared: a role without a status can only go one way.
 func (c *compiler) undeclared(r *roleAt, f *fromAt, key string) {
+	or := ", or use `_`"
+	if c.liquid {
+		or = ""
+	}
 	for _, e := range f.edges {
 		if e.When.Kind == OnStatus {
 			c.problems.Add(e.at, utf8.RuneCountInString(e.When.Value),
-				fmt.Sprintf("add `%s: {enum: [%s, …]}` to the properties of the role's schema, or use `_`", key, e.When.Value),
+				fmt.Sprintf("add `%s: {enum: [%s, …]}` to the properties of the role's schema%s", key, e.When.Value, or),
 				"role %q waits for status %q, but its schema has no %s", r.Name, e.When.Value, key)
+		}
+	}
+}
+
+// noUnit: in version 1 every output has a status.
+func (c *compiler) noUnit(r *roleAt, f *fromAt, key string) {
+	for _, e := range f.edges {
+		if e.When.Kind == Always {
+			c.problems.Add(e.at, e.length(), fmt.Sprintf("name the status, such as `done`, and add `%s: {const: done}` to the role's schema", key),
+				"role %q has an edge `_` for outputs without a status, which version 1 doesn't have", r.Name)
 		}
 	}
 }
@@ -315,12 +335,16 @@ func (c *compiler) missingEdges(r *roleAt, f *fromAt, s Statuses) {
 	reported := map[string]bool{}
 	for _, v := range s.Values {
 		has := slices.ContainsFunc(f.edges, func(e edgeAt) bool { return e.When.Kind == OnStatus && e.When.Value == v.Name })
-		if has || reported[v.Name] || v.Name == Suspend {
+		if has || reported[v.Name] || v.Name == Suspend && c.suspends {
 			continue
 		}
 		reported[v.Name] = true
 		at, length := r.schema.ValueAt(v.Path)
-		c.problems.Add(at, length, fmt.Sprintf("add `%s:` to the edges of %s, or remove the status", v.Name, r.Name),
+		fix := fmt.Sprintf("add `%s:` to the edges of %s, or remove the status", v.Name, r.Name)
+		if v.Name == Suspend {
+			fix = "remove it, and add a status with an edge to $SUSPEND, or write `new:` in place of `_:` under $START: then every role may suspend"
+		}
+		c.problems.Add(at, length, fix,
 			"role %q may answer with status %q, and no edge leads on from there", r.Name, v.Name)
 	}
 }
@@ -329,6 +353,11 @@ func (c *compiler) extraEdges(r *roleAt, f *fromAt, s Statuses, key string) {
 	names := s.Names()
 	for _, e := range f.edges {
 		switch {
+		case e.When == When{OnStatus, Suspend} && c.suspends:
+			c.problems.Add(e.at, e.length(), "remove the edge: the role goes on once a person has answered",
+				"role %q: the edge for status $SUSPEND is never taken, since that status suspends the thread by itself", r.Name)
+		case e.When.Kind == Always && c.liquid:
+			// reported
 		case e.When.Kind == Always && s.Required:
 			fix := "write an edge for each of: " + strings.Join(names, ", ")
 			if len(names) == 0 {

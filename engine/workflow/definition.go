@@ -68,6 +68,9 @@ type Definition struct {
 	// Edges of a list, with conditions, keep their order: the first that matches is
 	// taken.
 	Graph map[string][]Edge
+	// Lists are the names whose edges are a list: the first that matches is taken,
+	// whatever the output's status. Nil where there are none.
+	Lists map[string]bool
 	// Resume is the edge that a thread takes which has ended and goes on. Nil: it
 	// can't.
 	Resume *Edge
@@ -77,7 +80,8 @@ type Definition struct {
 	// doesn't say. See StatusKeyOf.
 	StatusKey string
 	// AgentSuspends says that any role may answer with the status $SUSPEND and a
-	// reason. False in status-map workflows, whose graph says when to suspend.
+	// reason: in Liquid workflows, and where $START has a `new` edge. Elsewhere the
+	// graph says when to suspend.
 	AgentSuspends bool
 }
 
@@ -89,6 +93,9 @@ type Role struct {
 	Capabilities []string
 	Procedure    string
 	Output       string
+	// SystemPrompt stands in the place of the four above, in the dialect of
+	// 2026-05-18.
+	SystemPrompt string
 	// Frontmatter is the hash of Schema, as it is stored.
 	Frontmatter node.Hash
 	// Schema is the JSON schema of the role's output, normalised.

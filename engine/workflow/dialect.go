@@ -1,56 +1,62 @@
 package workflow
 
 import (
-	"unicode/utf8"
+	"slices"
 
 	"github.com/united-workforce/uwf/engine/workflow/source"
 )
 
-// unsupported looks for what only the dialects that this version can't read
-// have, and reports each such construct.
-func (c *compiler) unsupported() bool {
-	found := false
-	report := func(e *source.Entry, fix, format string, args ...any) {
-		found = true
-		c.problems.Add(e.Pos, utf8.RuneCountInString(e.Key), fix, format, args...)
+// readVersion reads the mark of the generation with Liquid templates.
+func (c *compiler) readVersion() {
+	e := c.root.Get("version")
+	if e == nil {
+		return
 	}
-	const statusMap = "write the graph as a map from status to {role, prompt}"
-	if e := c.root.Get("version"); e != nil {
-		report(e, "remove version, give $START one _ edge, and write templates in mustache",
-			"`version` marks a workflow of uwf 0.2–0.8 (Liquid templates), which this version can't run")
+	// Whatever it says: what has a version has Liquid templates.
+	c.liquid, c.suspends = true, true
+	if e.Val.Scalar != int64(1) && e.Val.Kind != source.KindBad {
+		c.problems.Add(e.Val.Pos, e.Val.Length(), "write `version: 1` for Liquid templates, or no version for mustache",
+			"version %s of the format is not known", shown(e.Val))
 	}
-	if e := c.root.Get("conditions"); e != nil && len(e.Val.Entries)+len(e.Val.Items) > 0 {
-		report(e, statusMap, "`conditions` (JSONata) are of a dialect that this version can't run")
+}
+
+// shown is a scalar as the file has it, for a message.
+func shown(v *source.Value) string {
+	if v.Kind == source.KindScalar && v.Text != "" {
+		return quote(v.Text)
 	}
-	if roles := c.root.Get("roles"); roles != nil {
-		for _, r := range roles.Val.Entries {
-			for _, key := range []string{"systemPrompt", "outputSchema", "identity", "prepare", "execute", "report"} {
-				if e := r.Val.Get(key); e != nil {
-					report(e, "use goal, capabilities, procedure, output and frontmatter",
-						"role %q: `%s` is of the 2026-05-18 dialect, which this version can't run", r.Key, key)
-				}
-			}
+	return v.KindName()
+}
+
+// dialect is the definition's dialect, by what it holds: the same whether it was
+// parsed or read from its node.
+func (d *Definition) dialect(liquid bool) Dialect {
+	if liquid {
+		return Liquid
+	}
+	for _, r := range d.Roles {
+		if r.SystemPrompt != "" {
+			return Conditions
 		}
 	}
-	graph := c.root.Get("graph")
-	if graph == nil {
-		return found
+	if len(d.Conditions) > 0 || len(d.Lists) > 0 {
+		return Architecture
 	}
-	for _, from := range graph.Val.Entries {
-		for _, item := range from.Val.Items {
-			if e := item.Get("condition"); e != nil && !e.Val.IsNull() {
-				report(e, statusMap, "edge of %s: `condition` (JSONata) is of a dialect that this version can't run", from.Key)
-			}
+	return StatusMap
+}
+
+// setEdges gives a name its edges. A list without conditions whose role has no
+// status says the same as the one edge `_`, and becomes that.
+func (d *Definition) setEdges(from string, edges []Edge, list bool) {
+	d.Graph[from] = edges
+	conditional := slices.ContainsFunc(edges, func(e Edge) bool { return e.When.Kind == OnCondition })
+	switch {
+	case !list:
+		sortEdges(edges)
+	case conditional || d.Declares(from):
+		if d.Lists == nil {
+			d.Lists = map[string]bool{}
 		}
-		if from.Key != Start || from.Val.Get(Unit) != nil {
-			continue
-		}
-		for _, key := range []string{"new", "resume"} {
-			if e := from.Val.Get(key); e != nil {
-				report(e, "write one edge: `_: {role: …, prompt: …}`",
-					"$START: `%s` is of uwf 0.2–0.8 (Liquid templates), which this version can't run", key)
-			}
-		}
+		d.Lists[from] = true
 	}
-	return found
 }

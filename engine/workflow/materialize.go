@@ -9,12 +9,8 @@ import (
 	"github.com/united-workforce/uwf/gitcas/record"
 )
 
-// NodeType is the type of workflow nodes: the schema Workflow of the TypeScript
-// uwf, so that a workflow has the same hash in both systems.
-const NodeType = record.WorkflowSchema
-
 // IsWorkflow reports whether a node of this type is a workflow.
-func IsWorkflow(typ node.Hash) bool { return typ == NodeType }
+func IsWorkflow(typ node.Hash) bool { return record.IsWorkflow(typ) }
 
 // ErrNoWorkflow is wrapped when a node is asked to be a workflow and isn't.
 var ErrNoWorkflow = errors.New("not a workflow")
@@ -42,12 +38,48 @@ func Materialize(d *Definition, at time.Time) (node.Hash, []node.Node, error) {
 		}
 		roles[name] = rolePayload(r, h)
 	}
-	payload := map[string]any{"name": d.Name, "description": d.Description, "roles": roles, "graph": graphPayload(d.Graph)}
-	n, h, err := node.New(NodeType, payload, at)
+	typ := d.nodeType()
+	payload := map[string]any{"name": d.Name, "description": d.Description, "roles": roles, "graph": d.graphPayload()}
+	switch typ {
+	case record.LiquidWorkflowSchema:
+		payload["version"] = int64(1)
+	case record.OwnWorkflowSchema:
+		d.ownPayload(payload)
+	}
+	n, h, err := node.New(typ, payload, at)
 	if err != nil {
 		return "", nil, fmt.Errorf("storing workflow %s: %w", d.Name, err)
 	}
 	return h, append(nodes, n), nil
+}
+
+// nodeType is the schema of the TypeScript uwf's generation that the definition is
+// of, so that it has the same hash there; our own where it fits none.
+func (d *Definition) nodeType() node.Hash {
+	switch {
+	case d.Dialect == Conditions || d.Dialect == Architecture || len(d.Lists) > 0 || len(d.Conditions) > 0 || d.Limits != nil:
+		return record.OwnWorkflowSchema
+	case d.Dialect == Liquid:
+		return record.LiquidWorkflowSchema
+	case d.AgentSuspends:
+		return record.ResumeWorkflowSchema
+	}
+	return record.WorkflowSchema
+}
+
+// ownPayload adds what only our schema has.
+func (d *Definition) ownPayload(payload map[string]any) {
+	payload["dialect"] = string(d.Dialect)
+	if len(d.Conditions) > 0 {
+		conditions := make(map[string]any, len(d.Conditions))
+		for name, c := range d.Conditions {
+			conditions[name] = map[string]any{"description": c.Description, "expression": c.Expression}
+		}
+		payload["conditions"] = conditions
+	}
+	if d.Limits != nil {
+		payload["limits"] = d.Limits.payload()
+	}
 }
 
 // titled is a role's schema with the title that the TypeScript uwf gives it.
@@ -65,6 +97,9 @@ func titled(r Role, workflow string) any {
 }
 
 func rolePayload(r Role, schema node.Hash) map[string]any {
+	if r.SystemPrompt != "" {
+		return map[string]any{"description": r.Description, "systemPrompt": r.SystemPrompt, "outputSchema": string(schema)}
+	}
 	capabilities := make([]any, len(r.Capabilities))
 	for i, s := range r.Capabilities {
 		capabilities[i] = s
@@ -75,18 +110,51 @@ func rolePayload(r Role, schema node.Hash) map[string]any {
 	}
 }
 
-func graphPayload(graph map[string][]Edge) map[string]any {
-	out := make(map[string]any, len(graph))
-	for from, edges := range graph {
+func (d *Definition) graphPayload() map[string]any {
+	out := make(map[string]any, len(d.Graph))
+	for from, edges := range d.Graph {
+		if d.Lists[from] {
+			out[from] = listPayload(edges)
+			continue
+		}
 		targets := make(map[string]any, len(edges))
 		for _, e := range edges {
-			target := map[string]any{"role": e.To, "prompt": e.Prompt, "location": nil}
-			if e.Location != "" {
-				target["location"] = e.Location
+			key := e.When.String()
+			if from == Start && d.AgentSuspends {
+				key = keyNew
 			}
-			targets[e.When.String()] = target
+			targets[key] = targetPayload(e)
+		}
+		if from == Start && d.Resume != nil {
+			targets[keyResume] = targetPayload(*d.Resume)
 		}
 		out[from] = targets
+	}
+	return out
+}
+
+func targetPayload(e Edge) map[string]any {
+	target := map[string]any{"role": e.To, "prompt": e.Prompt, "location": nil}
+	if e.Location != "" {
+		target["location"] = e.Location
+	}
+	return target
+}
+
+func listPayload(edges []Edge) []any {
+	out := make([]any, len(edges))
+	for i, e := range edges {
+		item := map[string]any{"role": e.To, "condition": nil}
+		if e.When.Kind == OnCondition {
+			item["condition"] = e.When.Value
+		}
+		if e.Prompt != "" {
+			item["prompt"] = e.Prompt
+		}
+		if e.Location != "" {
+			item["location"] = e.Location
+		}
+		out[i] = item
 	}
 	return out
 }
@@ -105,34 +173,41 @@ func FromNode(g node.Getter, h node.Hash) (*Definition, error) {
 	p := &payloadReader{}
 	root := p.object(n.Payload, "the payload")
 	d := &Definition{
-		Dialect: StatusMap, Name: p.text(root["name"], "name"), Description: p.text(root["description"], "description"),
+		Name: p.text(root["name"], "name"), Description: p.text(root["description"], "description"),
 		Roles: map[string]Role{}, Graph: map[string][]Edge{},
 	}
 	roles := p.object(root["roles"], "roles")
 	for _, name := range sortedKeys(roles) {
 		d.Roles[name] = p.role(name, roles[name])
 	}
-	graph := p.object(root["graph"], "graph")
-	for _, from := range sortedKeys(graph) {
-		d.Graph[from] = p.edges(from, graph[from])
+	if p.err == nil {
+		p.err = d.readSchemas(g)
+	}
+	if p.err == nil {
+		d.StatusKey = definitionKey(d.Roles)
+		p.graph(d, n.Type, root)
 	}
 	if p.err != nil {
-		return nil, fmt.Errorf("reading workflow %s: %w: %w", h, ErrNoWorkflow, p.err)
+		return nil, fmt.Errorf("reading workflow %s: %w", h, p.err)
 	}
+	return d, nil
+}
+
+// readSchemas finds the roles' schemas.
+func (d *Definition) readSchemas(g node.Getter) error {
 	for _, name := range d.RoleNames() {
 		r := d.Roles[name]
 		s, err := g.Get(r.Frontmatter)
 		if err != nil {
-			return nil, fmt.Errorf("reading workflow %s: schema of role %q: %w", h, name, err)
+			return fmt.Errorf("schema of role %q: %w", name, err)
 		}
 		if s.Type != node.MetaSchema {
-			return nil, fmt.Errorf("reading workflow %s: %w: %s, named as the schema of role %q, is no schema", h, ErrNoWorkflow, r.Frontmatter, name)
+			return fmt.Errorf("%w: %s, named as the schema of role %q, is no schema", ErrNoWorkflow, r.Frontmatter, name)
 		}
 		r.Schema = s.Payload
 		d.Roles[name] = r
 	}
-	d.StatusKey = definitionKey(d.Roles)
-	return d, nil
+	return nil
 }
 
 // payloadReader reads a workflow's payload and keeps the first mistake.
@@ -140,7 +215,7 @@ type payloadReader struct{ err error }
 
 func (p *payloadReader) fail(format string, args ...any) {
 	if p.err == nil {
-		p.err = fmt.Errorf(format, args...)
+		p.err = fmt.Errorf("%w: "+format, append([]any{ErrNoWorkflow}, args...)...)
 	}
 }
 
@@ -163,36 +238,113 @@ func (p *payloadReader) text(v any, what string) string {
 func (p *payloadReader) role(name string, v any) Role {
 	what := "role " + quote(name)
 	m := p.object(v, what)
-	r := Role{
-		Name: name, Capabilities: []string{},
-		Description: p.text(m["description"], what+": description"), Goal: p.text(m["goal"], what+": goal"),
-		Procedure: p.text(m["procedure"], what+": procedure"), Output: p.text(m["output"], what+": output"),
-		Frontmatter: node.Hash(p.text(m["frontmatter"], what+": frontmatter")),
+	r := Role{Name: name, Capabilities: []string{}, Description: p.text(m["description"], what+": description")}
+	schema := "frontmatter"
+	if _, old := m["systemPrompt"]; old {
+		schema, r.SystemPrompt = "outputSchema", p.text(m["systemPrompt"], what+": systemPrompt")
+	} else {
+		r.Goal, r.Procedure = p.text(m["goal"], what+": goal"), p.text(m["procedure"], what+": procedure")
+		r.Output = p.text(m["output"], what+": output")
 	}
+	r.Frontmatter = node.Hash(p.text(m[schema], what+": "+schema))
 	for _, c := range asList(m["capabilities"]) {
 		r.Capabilities = append(r.Capabilities, p.text(c, what+": a capability"))
 	}
 	if !r.Frontmatter.Valid() {
-		p.fail("%s: frontmatter is no hash", what)
+		p.fail("%s: %s is no hash", what, schema)
 	}
 	return r
 }
 
-func (p *payloadReader) edges(from string, v any) []Edge {
+// graph reads edges and conditions, and what dialect they are of.
+func (p *payloadReader) graph(d *Definition, typ node.Hash, root map[string]any) {
+	liquid := typ == record.LiquidWorkflowSchema
+	if v := root["version"]; liquid && v != int64(1) {
+		p.fail("version %v of the format is not known", v)
+	}
+	if typ == record.OwnWorkflowSchema {
+		liquid = root["dialect"] == string(Liquid)
+		p.own(d, root)
+	}
+	d.AgentSuspends = liquid
+	graph := p.object(root["graph"], "graph")
+	for _, from := range sortedKeys(graph) {
+		if list, ok := graph[from].([]any); ok {
+			d.setEdges(from, p.list(d, from, list), true)
+			continue
+		}
+		d.setEdges(from, p.edges(d, from, graph[from]), false)
+	}
+	if d.Dialect = d.dialect(liquid); typ == record.OwnWorkflowSchema && root["dialect"] != string(d.Dialect) {
+		p.fail("dialect %v, but what it holds is of %q", root["dialect"], d.Dialect)
+	}
+}
+
+// own reads what only our schema has.
+func (p *payloadReader) own(d *Definition, root map[string]any) {
+	if v, has := root["conditions"]; has {
+		d.Conditions = map[string]Condition{}
+		for name, c := range p.object(v, "conditions") {
+			m := p.object(c, "condition "+quote(name))
+			d.Conditions[name] = Condition{
+				Description: p.text(m["description"], "condition "+quote(name)+": description"),
+				Expression:  p.text(m["expression"], "condition "+quote(name)+": expression"),
+			}
+		}
+	}
+	if v, has := root["limits"]; has {
+		var err error
+		if d.Limits, err = limitsOf(p.object(v, "limits")); err != nil {
+			p.fail("%v", err)
+		}
+	}
+}
+
+func (p *payloadReader) list(d *Definition, from string, list []any) []Edge {
+	out := make([]Edge, 0, len(list))
+	for i, v := range list {
+		what := fmt.Sprintf("edge %s → #%d", from, i+1)
+		m := p.object(v, what)
+		e := Edge{To: p.text(m["role"], what+": role")}
+		if v, has := m["condition"]; has && v != nil {
+			e.When = When{Kind: OnCondition, Value: p.text(v, what+": condition")}
+			if _, known := d.Conditions[e.When.Value]; !known {
+				p.fail("%s: no condition %q", what, e.When.Value)
+			}
+		}
+		if v, has := m["prompt"]; has {
+			e.Prompt = p.text(v, what+": prompt")
+		}
+		if v, has := m["location"]; has {
+			e.Location = p.text(v, what+": location")
+		}
+		out = append(out, e)
+	}
+	return out
+}
+
+func (p *payloadReader) edges(d *Definition, from string, v any) []Edge {
 	m := p.object(v, "graph "+quote(from))
 	out := make([]Edge, 0, len(m))
 	for _, status := range sortedKeys(m) {
 		what := "edge " + from + " → " + status
 		t := p.object(m[status], what)
 		e := Edge{When: When{Kind: OnStatus, Value: status}, To: p.text(t["role"], what+": role"), Prompt: p.text(t["prompt"], what+": prompt")}
-		if status == Unit {
-			e.When = When{Kind: Always}
-		}
 		if l, ok := t["location"]; ok && l != nil {
 			e.Location = p.text(l, what+": location")
 		}
+		switch start := from == Start; {
+		case start && status == keyResume:
+			e.When = When{Kind: Always}
+			d.Resume = &e
+			continue
+		case start && status == keyNew:
+			d.AgentSuspends = true
+			e.When = When{Kind: Always}
+		case status == Unit:
+			e.When = When{Kind: Always}
+		}
 		out = append(out, e)
 	}
-	sortEdges(out)
 	return out
 }

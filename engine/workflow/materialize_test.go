@@ -182,7 +182,7 @@ func TestFromNodeRefusesWhatIsNoWorkflow(t *testing.T) {
 		if err := json.Unmarshal([]byte(tt.payload), &payload); err != nil {
 			t.Fatal(err)
 		}
-		n, h, err := node.New(workflow.NodeType, payload, time.UnixMilli(0))
+		n, h, err := node.New(record.WorkflowSchema, payload, time.UnixMilli(0))
 		if err != nil {
 			t.Fatal(err)
 		}

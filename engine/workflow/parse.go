@@ -30,11 +30,6 @@ func Parse(name string, data []byte, opts Options) (*Definition, error) {
 		return nil, invalid()
 	}
 	c := &compiler{problems: ps, opts: opts, root: root}
-	if c.unsupported() {
-		// One precise message, instead of all that the file would be wrong about
-		// if it were of another dialect.
-		return nil, invalid()
-	}
 	d := c.compile()
 	if !ps.Empty() {
 		return nil, invalid()

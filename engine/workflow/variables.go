@@ -21,18 +21,31 @@ func (c *compiler) checkTemplates() {
 			}
 		}
 		for _, e := range f.edges {
-			what := "edge " + f.name + " → " + e.When.String()
-			c.checkTemplate("prompt of "+what, e.prompt, f.name, role, e.When)
-			c.checkTemplate("location of "+what, e.location, f.name, role, e.When)
+			check := c.checkTemplate
+			if c.liquid {
+				check = c.checkLiquid
+			}
+			status := ""
+			if e.When.Kind == OnStatus {
+				status = e.When.Value
+			}
+			check("prompt of "+e.what(f.name), e.prompt, f.name, role, status)
+			check("location of "+e.what(f.name), e.location, f.name, role, status)
 		}
 	}
 }
 
-func (c *compiler) checkTemplate(what string, v *source.Value, from string, role *roleAt, when When) {
+// templateText is a template's text; false where that is none, which was reported.
+func templateText(v *source.Value) (string, bool) {
 	if v == nil || v.Kind != source.KindScalar {
-		return
+		return "", false
 	}
 	text, ok := v.Scalar.(string)
+	return text, ok
+}
+
+func (c *compiler) checkTemplate(what string, v *source.Value, from string, role *roleAt, status string) {
+	text, ok := templateText(v)
 	if !ok {
 		return
 	}
@@ -53,8 +66,8 @@ func (c *compiler) checkTemplate(what string, v *source.Value, from string, role
 	if role != nil {
 		scope.role = role
 		scope.key = statusKey(role.Schema, c.statusKey)
-		scope.status = when.Value
-		scope.levels = []level{rootLevel(role.Schema, scope.key, when.Value)}
+		scope.status = status
+		scope.levels = []level{rootLevel(role.Schema, scope.key, status)}
 	}
 	scope.check(t.Tags())
 }
@@ -173,7 +186,7 @@ func (s *scope) variable(t template.Tag) (schema any, known bool) {
 	first, rest, dotted := strings.Cut(name, ".")
 	schema, known, found := s.lookup(first)
 	if !found {
-		wrong, fix := s.unknown(first)
+		wrong, fix := unknownField(s.role, s.key, s.status, first, s.levels)
 		report(fix, "{{%s}}: %s", name, wrong)
 		return nil, false
 	}
@@ -213,22 +226,22 @@ func (s *scope) lookup(name string) (schema any, known, found bool) {
 	return nil, false, false
 }
 
-// unknown explains a name that the output doesn't have.
-func (s *scope) unknown(name string) (wrong, fix string) {
-	for _, other := range StatusesOf(s.role.Schema, s.key).Names() {
-		if other == s.status {
+// unknownField explains a name that a role's output doesn't have.
+func unknownField(role *roleAt, key, status, name string, levels []level) (wrong, fix string) {
+	for _, other := range StatusesOf(role.Schema, key).Names() {
+		if other == status || status == "" {
 			continue
 		}
-		if slices.ContainsFunc(FieldsFor(s.role.Schema, s.key, other), func(f Field) bool { return f.Name == name }) {
-			return fmt.Sprintf("an output of %s with status %q has no such field, only one with status %q", s.role.Name, s.status, other),
+		if slices.ContainsFunc(FieldsFor(role.Schema, key, other), func(f Field) bool { return f.Name == name }) {
+			return fmt.Sprintf("an output of %s with status %q has no such field, only one with status %q", role.Name, status, other),
 				"use a field of this status, or add it to the schema"
 		}
 	}
 	var names []string
-	for _, l := range s.levels {
+	for _, l := range levels {
 		names = append(names, sortedKeys(l.fields)...)
 	}
-	return fmt.Sprintf("the output of %s has no such field", s.role.Name), suggestField(name, names)
+	return fmt.Sprintf("the output of %s has no such field", role.Name), suggestField(name, names)
 }
 
 func suggestField(name string, names []string) string {

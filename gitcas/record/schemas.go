@@ -10,7 +10,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/node"
 )
 
-// Types of the records: the hashes of their schemas. All but the two of our own
+// Types of the records: the hashes of their schemas. All but those of our own
 // are those of the TypeScript uwf, so that equal records have equal hashes in
 // both systems.
 const (
@@ -31,6 +31,15 @@ const (
 	HermesRawOutputSchema     node.Hash = "DXN3VVEXFVX51"
 	MockDetailSchema          node.Hash = "EWDF8D2DQ06CK"
 	BrokerDetailSchema        node.Hash = "1S7KXWF34RDJC"
+
+	// The workflows of the later generations: with $START's new and resume, and with
+	// version: 1, whose templates are Liquid.
+	ResumeWorkflowSchema node.Hash = "73WN2ZCV9037P"
+	LiquidWorkflowSchema node.Hash = "A601PEKX2SPSS"
+
+	// OwnWorkflowSchema holds the workflows that fit none of the peers': with
+	// conditions, lists of edges, system prompts or limits, in the author's dialect.
+	OwnWorkflowSchema node.Hash = "CP9Q4MVR9RJ1X"
 
 	// OwnStartSchema is StartSchema with trigger and base, OwnStepSchema is
 	// StepSchema with body, usage, work, previousAttempts and run, all optional.
@@ -68,6 +77,11 @@ var schemas = sync.OnceValue(func() map[node.Hash]node.Node {
 	}
 	return out
 })
+
+// IsWorkflow reports whether a node of this type is a workflow.
+func IsWorkflow(typ node.Hash) bool {
+	return typ == WorkflowSchema || typ == ResumeWorkflowSchema || typ == LiquidWorkflowSchema || typ == OwnWorkflowSchema
+}
 
 // IsStart reports whether a node of this type is a StartNode.
 func IsStart(typ node.Hash) bool { return typ == StartSchema || typ == OwnStartSchema }

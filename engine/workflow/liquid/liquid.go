@@ -18,6 +18,9 @@ type SyntaxError struct {
 	Offset, Length int
 	Message        string
 	Fix            string
+	// Name is a filter or tag that is not known, Known are those that are.
+	Name  string
+	Known []string
 }
 
 func (e *SyntaxError) Error() string { return fmt.Sprintf("%s (%s)", e.Message, e.Fix) }

@@ -178,4 +178,5 @@ func (s *scanner) filter(name string) {
 		return
 	}
 	s.fail(len(name), "known are: "+strings.Join(Filters(), ", "), "there is no filter %q", name)
+	s.bad.Name, s.bad.Known = name, Filters()
 }

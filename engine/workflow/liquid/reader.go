@@ -351,5 +351,7 @@ func (r *reader) simple(t parser.Token, stack []block) *SyntaxError {
 	}
 	known := append(append([]string{"assign", "break", "continue", "cycle"}, blocks()...), "else", "elsif", "when")
 	slices.Sort(known)
-	return r.fail(t, "known are: "+strings.Join(known, ", "), "{%% %s %%} is no tag", t.Name)
+	bad := r.fail(t, "known are: "+strings.Join(known, ", "), "{%% %s %%} is no tag", t.Name)
+	bad.Name, bad.Known = t.Name, known
+	return bad
 }

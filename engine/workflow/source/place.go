@@ -81,11 +81,7 @@ func (v *Value) TagAt(name string, n int) (Pos, int) {
 	if err != nil {
 		return v.Pos, 1
 	}
-	last := len(v.Pos.src.lines)
-	if v.end.src == v.Pos.src && v.end.line > 0 {
-		last = min(v.end.line, last)
-	}
-	for i := v.Pos.line; i <= last; i++ {
+	for i := v.Pos.line; i <= v.lastLine(); i++ {
 		line, from := v.Pos.src.line(i), 0
 		if i == v.Pos.line {
 			from = offset(line, v.Pos.col)
@@ -115,6 +111,89 @@ func (v *Value) LineAt(n int) (Pos, int) {
 	text := v.Pos.src.line(line)
 	trimmed := strings.TrimLeft(text, " ")
 	return Pos{v.Pos.src, line, len(text) - len(trimmed) + 1}, max(utf8.RuneCountInString(trimmed), 1)
+}
+
+// Within is the place of a part of a text: length bytes from offset on, both in
+// bytes of the text. Length is cut at the end of its line. Where the text's lines
+// can't be told apart, the part's own words are looked for; where they aren't found
+// it is the text's beginning.
+func (v *Value) Within(offset, length int) (Pos, int) {
+	text, _ := v.Scalar.(string)
+	if offset < 0 || offset > len(text) || v.Kind != KindScalar {
+		return v.Pos, v.Length()
+	}
+	part := text[offset:min(offset+max(length, 0), len(text))]
+	part, _, _ = strings.Cut(part, "\n")
+	before := text[:offset]
+	n := max(utf8.RuneCountInString(part), 1)
+	start := strings.LastIndexByte(before, '\n') + 1
+	if at, ok := v.textLine(text, before, start); ok {
+		at.col += utf8.RuneCountInString(before[start:])
+		return at, n
+	}
+	if part == "" {
+		return v.Pos, v.Length()
+	}
+	if at, ok := v.search(part, strings.Count(before, part)+1); ok {
+		return at, n
+	}
+	return v.Pos, v.Length()
+}
+
+// textLine is where the line of a text that starts at start begins in the file.
+func (v *Value) textLine(text, before string, start int) (Pos, bool) {
+	line, _, _ := strings.Cut(text[start:], "\n")
+	at := v.Pos
+	switch v.block {
+	case blockYAML, blockText:
+		at.line += strings.Count(before, "\n")
+		if v.block == blockYAML {
+			at.line++
+		}
+		whole := v.Pos.src.line(at.line)
+		if indent, ok := strings.CutSuffix(whole, line); ok {
+			at.col = utf8.RuneCountInString(indent) + 1
+			return at, true
+		}
+		return at, false
+	}
+	whole := v.Pos.src.line(at.line)
+	from := offset(whole, at.col)
+	if from < len(whole) && (whole[from] == '"' || whole[from] == '\'') {
+		from++
+		at.col++
+	}
+	return at, !strings.Contains(text, "\n") && strings.HasPrefix(whole[from:], text)
+}
+
+// search finds the n-th place (from 1) of some words within the value's lines.
+func (v *Value) search(words string, n int) (Pos, bool) {
+	for i := v.Pos.line; i <= v.lastLine(); i++ {
+		line, from := v.Pos.src.line(i), 0
+		if i == v.Pos.line {
+			from = offset(line, v.Pos.col)
+		}
+		for {
+			at := strings.Index(line[from:], words)
+			if at < 0 {
+				break
+			}
+			if n--; n == 0 {
+				return Pos{v.Pos.src, i, utf8.RuneCountInString(line[:from+at]) + 1}, true
+			}
+			from += at + len(words)
+		}
+	}
+	return Pos{}, false
+}
+
+// lastLine is the last line that the value may stand on.
+func (v *Value) lastLine() int {
+	last := len(v.Pos.src.lines)
+	if v.end.src == v.Pos.src && v.end.line > 0 {
+		last = min(v.end.line, last)
+	}
+	return last
 }
 
 // offset is where the character of column col (from 1) begins in a line, in bytes.

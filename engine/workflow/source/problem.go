@@ -181,6 +181,9 @@ type Pos struct {
 	line, col int
 }
 
+// Line is the line, from 1; 0 for no place.
+func (p Pos) Line() int { return p.line }
+
 // IsZero reports a Pos that is no place.
 func (p Pos) IsZero() bool { return p.src == nil }
 

@@ -1,0 +1,178 @@
+package workflow
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/united-workforce/uwf/engine/workflow/condition"
+	"github.com/united-workforce/uwf/engine/workflow/source"
+)
+
+// conditionAt is a named condition and where it stands.
+type conditionAt struct {
+	Condition
+	name       string
+	at         source.Pos
+	expression *source.Value
+	used       bool
+}
+
+// readConditions reads the named conditions: name: JSONata, or name: {description,
+// expression}.
+func (c *compiler) readConditions() {
+	e := c.root.Get("conditions")
+	if e == nil || e.Val.Kind == source.KindBad || e.Val.IsNull() {
+		return
+	}
+	const fix = "write a map from a name to a JSONata expression"
+	if e.Val.Kind != source.KindMap {
+		if e.Val.Kind != source.KindList || len(e.Val.Items) > 0 {
+			c.problems.Add(e.Pos, len(e.Key), fix, "`conditions` must be a map, this is %s", e.Val.KindName())
+		}
+		return
+	}
+	if n := len(e.Val.Entries); n > maxConditions {
+		c.problems.Add(e.Pos, len(e.Key), "divide the workflow", "the definition has %d conditions; the limit is %d", n, maxConditions)
+		return
+	}
+	for _, one := range e.Val.Entries {
+		at := conditionAt{name: one.Key, at: one.Pos}
+		what := "condition " + quote(one.Key)
+		if one.Val.Kind == source.KindMap {
+			c.unknownKeys(one.Val, what, "description", "expression")
+			if d := one.Val.Get("description"); d != nil && !d.Val.IsNull() {
+				at.Description, _ = c.textOf(d.Val, "`description` of "+what)
+			}
+			at.Expression = c.text(one.Val, "expression", what, one.Pos)
+			if x := one.Val.Get("expression"); x != nil {
+				at.expression = x.Val
+			}
+		} else {
+			at.expression = one.Val
+			at.Expression, _ = c.textOf(one.Val, what)
+		}
+		c.checkCondition(&at, what)
+		c.conditions = append(c.conditions, at)
+	}
+}
+
+// checkCondition compiles an expression.
+func (c *compiler) checkCondition(at *conditionAt, what string) {
+	v := at.expression
+	if v == nil || v.Kind != source.KindScalar {
+		return
+	}
+	if _, ok := v.Scalar.(string); !ok {
+		return
+	}
+	compiled, err := condition.Compile(at.Expression)
+	if err == nil {
+		for _, n := range compiled.Roles() {
+			if c.role(n.Role) != nil {
+				continue
+			}
+			pos, length := v.Within(n.Offset, n.Length)
+			c.problems.Add(pos, length, suggestName(n.Role, c.roleNames()), "%s asks for the output of %q, which is no role", what, n.Role)
+		}
+		return
+	}
+	var bad *condition.SyntaxError
+	if !errors.As(err, &bad) {
+		bad = &condition.SyntaxError{Offset: -1, Message: err.Error(), Fix: "correct the expression"}
+	}
+	pos, length := v.Within(bad.Offset, bad.Length)
+	c.problems.Add(pos, length, bad.Fix, "%s: %s", what, bad.Message)
+}
+
+// readCondition reads what chooses an edge, where that is a condition.
+func (c *compiler) readCondition(from string, e *edgeAt, v *source.Value) bool {
+	inList := strings.HasPrefix(e.label, "#")
+	if inList {
+		e.When = When{Kind: Always}
+	}
+	at := v.Get("condition")
+	if at == nil || at.Val.IsNull() {
+		return true
+	}
+	if !inList {
+		c.problems.Add(at.Pos, len(at.Key), "keep the status, or write the edges of "+from+" as a list of {role, condition}",
+			"%s has both a status (line %d) and a `condition` (line %d): which of the two chooses it can't be told", e.what(from), e.at.Line(), at.Pos.Line())
+		return false
+	}
+	name, ok := c.textOf(at.Val, "`condition` of "+e.what(from))
+	if !ok {
+		return false
+	}
+	e.condition, e.When = at.Val, When{Kind: OnCondition, Value: name}
+	for i := range c.conditions {
+		if c.conditions[i].name == name {
+			c.conditions[i].used = true
+			return true
+		}
+	}
+	names := make([]string, len(c.conditions))
+	for i, n := range c.conditions {
+		names[i] = n.name
+	}
+	fix := suggestName(name, names)
+	if strings.ContainsAny(name, " .[]()$=") || len(names) == 0 {
+		fix = "put the expression under `conditions`, and its name here"
+	} else if meant := Suggest(name, names); meant != "" {
+		for i := range c.conditions { // one mistake, said once
+			c.conditions[i].used = c.conditions[i].used || c.conditions[i].name == meant
+		}
+	}
+	c.problems.Add(at.Val.Pos, at.Val.Length(), fix, "%s is chosen by %q, which is no condition", e.what(from), name)
+	return true
+}
+
+// suggestName is the fix for a name that is not known.
+func suggestName(name string, known []string) string {
+	if s := Suggest(name, known); s != "" {
+		return fmt.Sprintf("did you mean %q?", s)
+	}
+	if len(known) == 0 {
+		return "there are none; add it"
+	}
+	return "known are: " + strings.Join(known, ", ")
+}
+
+// checkLists finds edges that are never taken, and conditions that nobody uses.
+func (c *compiler) checkLists() {
+	for _, f := range c.graph {
+		if f.list {
+			c.checkList(f)
+		}
+	}
+	for _, at := range c.conditions {
+		if !at.used {
+			c.problems.Add(at.at, utf8.RuneCountInString(at.name), "name it in an edge: {role: …, condition: "+at.name+"}, or remove it",
+				"condition %q is never used", at.name)
+		}
+	}
+}
+
+func (c *compiler) checkList(f fromAt) {
+	first := map[string]int{}
+	for i, e := range f.edges {
+		name := ""
+		if e.When.Kind == OnCondition {
+			name = e.When.Value
+		}
+		switch before, seen := first[name]; {
+		case first[""] > 0 && name != "":
+			c.problems.Add(e.at, 1, fmt.Sprintf("move it before edge %d, or remove it", first[""]),
+				"%s is never taken: edge %d of %s has no condition, so it is always taken", e.what(f.name), first[""], f.name)
+		case seen && name == "":
+			c.problems.Add(e.at, 1, "remove it, or give the one before a condition",
+				"%s is never taken: edge %d of %s has no condition either, and stands first", e.what(f.name), before, f.name)
+		case seen:
+			c.problems.Add(e.condition.Pos, e.condition.Length(), "remove it, or use another condition",
+				"%s is never taken: edge %d of %s has the same condition, and stands first", e.what(f.name), before, f.name)
+		default:
+			first[name] = i + 1
+		}
+	}
+}

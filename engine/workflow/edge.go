@@ -1,0 +1,127 @@
+package workflow
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/united-workforce/uwf/engine/workflow/source"
+)
+
+func (c *compiler) readGraph() {
+	e := c.root.Get("graph")
+	if e == nil {
+		c.problems.Add(c.root.Pos, 1, "add `graph:` with $START and each role", "the definition has no `graph`")
+		return
+	}
+	c.graphPos = e.Pos
+	if e.Val.Kind != source.KindMap {
+		if e.Val.Kind != source.KindBad {
+			c.problems.Add(e.Pos, len(e.Key), "write a map from $START and each role to its edges", "`graph` must be a map, this is %s", e.Val.KindName())
+		}
+		return
+	}
+	edges := len(e.Val.Entries)
+	for _, f := range e.Val.Entries {
+		edges += len(f.Val.Entries) + len(f.Val.Items)
+	}
+	if edges > maxEdges {
+		c.problems.Add(e.Pos, len(e.Key), "divide the workflow", "the graph has more than %d edges", maxEdges)
+		return
+	}
+	for _, f := range e.Val.Entries {
+		c.graph = append(c.graph, c.readEdges(f))
+	}
+}
+
+func (c *compiler) readEdges(f source.Entry) fromAt {
+	out := fromAt{name: f.Key, at: f.Pos, broken: f.Val.Broken || f.Val.Kind == source.KindBad, list: f.Val.Kind == source.KindList}
+	add := func(edge edgeAt, ok bool) {
+		if !ok {
+			out.broken = true
+			return
+		}
+		out.edges = append(out.edges, edge)
+	}
+	switch f.Val.Kind {
+	case source.KindMap:
+		if f.Key == Start {
+			c.startKeys(f)
+		}
+		for _, e := range f.Val.Entries {
+			edge := edgeAt{label: e.Key, at: e.Pos, Edge: Edge{When: When{Kind: OnStatus, Value: e.Key}}}
+			if start := f.Key == Start; e.Key == Unit || start && (e.Key == keyNew || e.Key == keyResume) {
+				edge.When, edge.resume = When{Kind: Always}, start && e.Key == keyResume
+			}
+			add(edge, c.readEdge(f.Key, &edge, e.Val))
+		}
+	case source.KindList:
+		for i, item := range f.Val.Items {
+			edge := edgeAt{label: fmt.Sprintf("#%d", i+1), at: item.Pos}
+			add(edge, c.readEdge(f.Key, &edge, item))
+		}
+	case source.KindScalar:
+		out.broken = true
+		c.problems.Add(f.Pos, utf8.RuneCountInString(f.Key), "write a map from status to {role, prompt}", "the edges of %s must be a map, this is %s", f.Key, f.Val.KindName())
+	}
+	return out
+}
+
+// The keys of $START in the later generations, beside _.
+const (
+	keyNew    = "new"
+	keyResume = "resume"
+)
+
+// startKeys looks at which generation $START is of.
+func (c *compiler) startKeys(f source.Entry) {
+	first, fresh := f.Val.Get(Unit), f.Val.Get(keyNew)
+	if first != nil && fresh != nil {
+		c.ambiguous(Start, first, fresh, "keep one of the two: both say where a thread begins")
+	}
+	if fresh != nil {
+		c.suspends = true
+	}
+}
+
+// readEdge reads one edge into e, and reports whether it could.
+func (c *compiler) readEdge(from string, e *edgeAt, v *source.Value) bool {
+	what := e.what(from)
+	if v.Kind != source.KindMap {
+		if v.Kind != source.KindBad {
+			c.problems.Add(e.at, e.length(), "write {role: …, prompt: …}", "%s must be a map, this is %s", what, v.KindName())
+		}
+		return false
+	}
+	c.unknownKeys(v, what, "role", "prompt", "location", "condition")
+	ok := c.readCondition(from, e, v)
+	if at := v.Get("role"); at != nil {
+		e.to = at.Val
+		e.To, _ = c.textOf(at.Val, "`role` of "+what)
+	} else {
+		c.problems.Add(e.at, e.length(), "add `role:` with the next role, $END or $SUSPEND", "%s has no `role`", what)
+	}
+	c.readPrompt(from, e, v)
+	if at := v.Get("location"); at != nil && !at.Val.IsNull() {
+		e.location = at.Val
+		var ok bool
+		if e.Location, ok = c.textOf(at.Val, "`location` of "+what); ok && strings.TrimSpace(e.Location) == "" {
+			c.problems.Add(at.Pos, len(at.Key), "leave it out", "`location` of %s is blank", what)
+		}
+	}
+	return ok
+}
+
+// readPrompt reads an edge's prompt. Lists are of generations without prompts.
+func (c *compiler) readPrompt(from string, e *edgeAt, v *source.Value) {
+	what, at := e.what(from), v.Get("prompt")
+	inList := strings.HasPrefix(e.label, "#")
+	switch {
+	case at != nil && inList && at.Val.IsNull():
+	case at != nil:
+		e.prompt = at.Val
+		e.Prompt, _ = c.textOf(at.Val, "`prompt` of "+what)
+	case from != Start && e.To != End && !inList:
+		c.problems.Add(e.at, e.length(), "add `prompt:` with what the next role is to do", "%s has no `prompt`", what)
+	}
+}

@@ -1,0 +1,200 @@
+package workflow
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	"github.com/united-workforce/uwf/engine/workflow/source"
+	"github.com/united-workforce/uwf/gitcas/node"
+)
+
+func (c *compiler) readRoles() {
+	e := c.root.Get("roles")
+	if e == nil {
+		c.problems.Add(c.root.Pos, 1, "add `roles:` with at least one role", "the definition has no `roles`")
+		return
+	}
+	if e.Val.Kind != source.KindMap || len(e.Val.Entries) == 0 {
+		if e.Val.Kind != source.KindBad {
+			c.problems.Add(e.Pos, len(e.Key), "write a map from a role's name to its description, goal, …",
+				"`roles` must be a map with at least one role, this is %s", emptyOr(e.Val))
+		}
+		return
+	}
+	if n := len(e.Val.Entries); n > maxRoles {
+		c.problems.Add(e.Pos, len(e.Key), "divide the workflow", "the definition has %d roles; the limit is %d", n, maxRoles)
+		return
+	}
+	for _, r := range e.Val.Entries {
+		c.readRole(r)
+	}
+}
+
+func emptyOr(v *source.Value) string {
+	if v.Kind == source.KindMap {
+		return "empty"
+	}
+	return v.KindName()
+}
+
+func (c *compiler) readRole(e source.Entry) {
+	what := "role " + quote(e.Key)
+	role := roleAt{Role: Role{Name: e.Key, Capabilities: []string{}}, at: e.Pos}
+	if e.Val.Kind != source.KindMap {
+		if e.Val.Kind != source.KindBad {
+			c.problems.Add(e.Pos, utf8.RuneCountInString(e.Key), "give it description, goal, capabilities, procedure, output and frontmatter",
+				"%s must be a map, this is %s", what, e.Val.KindName())
+		}
+		c.roles = append(c.roles, role)
+		return
+	}
+	known := append([]string{"description"}, schemaKeys()...)
+	for _, s := range styles() {
+		known = append(known, s...)
+	}
+	c.unknownKeys(e.Val, what, known...)
+	role.Description = c.text(e.Val, "description", what, e.Pos)
+	c.instructions(&role, e, what)
+	c.readSchema(&role, e)
+	c.roles = append(c.roles, role)
+}
+
+func (c *compiler) capabilities(role source.Entry, what string) []string {
+	out := []string{}
+	e := role.Val.Get("capabilities")
+	if e == nil {
+		if !role.Val.Broken {
+			c.problems.Add(role.Pos, 1, "add `capabilities: []`", "%s has no `capabilities`", what)
+		}
+		return out
+	}
+	if e.Val.Kind != source.KindList {
+		if e.Val.Kind != source.KindBad {
+			c.problems.Add(e.Pos, len(e.Key), "write a list, [] for none", "`capabilities` of %s must be a list of texts, this is %s", what, e.Val.KindName())
+		}
+		return out
+	}
+	for _, item := range e.Val.Items {
+		if s, ok := c.textOf(item, "a capability of "+what); ok {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// styles are the keys by which the generations say what a role is to do.
+func styles() [][]string {
+	return [][]string{
+		{"goal", "capabilities", "procedure", "output"},
+		{"systemPrompt"}, // 2026-05-18
+		{"identity", "prepare", "execute", "report"}, // between the two
+	}
+}
+
+// instructions reads what the role is to do, in the words of one generation.
+func (c *compiler) instructions(role *roleAt, e source.Entry, what string) {
+	var found []*source.Entry
+	style := 0
+	for i, keys := range styles() {
+		for _, key := range keys {
+			if at := e.Val.Get(key); at != nil {
+				if found, style = append(found, at), i; len(found) == 2 {
+					c.ambiguous(what, found[0], found[1], "say what the role is to do by keys of one generation")
+				}
+				break
+			}
+		}
+	}
+	if len(found) > 1 {
+		return
+	}
+	text := func(key string) string { return c.text(e.Val, key, what, e.Pos) }
+	switch style {
+	case 1:
+		role.SystemPrompt = text("systemPrompt")
+		if at := e.Val.Get("systemPrompt"); at.Val.Scalar == "" {
+			c.problems.Add(at.Pos, len(at.Key), "say what the role is and does", "`systemPrompt` of %s is empty", what)
+		}
+	case 2:
+		role.Goal, role.Output = text("identity"), text("report")
+		role.Procedure = strings.TrimRight(text("prepare"), "\n") + "\n\n" + text("execute")
+	default:
+		role.Goal, role.Procedure, role.Output = text("goal"), text("procedure"), text("output")
+		role.Capabilities = c.capabilities(e, what)
+	}
+}
+
+// ambiguous reports two constructs that say the same, or contradict each other.
+func (c *compiler) ambiguous(what string, a, b *source.Entry, fix string) {
+	c.twice(what, a, b, ", which are of different generations", fix)
+}
+
+func (c *compiler) twice(what string, a, b *source.Entry, why, fix string) {
+	if b.Pos.Line() < a.Pos.Line() {
+		a, b = b, a
+	}
+	c.problems.Add(b.Pos, utf8.RuneCountInString(b.Key), fix,
+		"%s has both `%s` (line %d) and `%s` (line %d)%s", what, a.Key, a.Pos.Line(), b.Key, b.Pos.Line(), why)
+}
+
+// schemaKeys are what the generations call the schema of a role's output.
+func schemaKeys() []string { return []string{"frontmatter", "meta", "outputSchema"} }
+
+// readSchema reads a role's schema, or the hash of one.
+func (c *compiler) readSchema(role *roleAt, e source.Entry) {
+	what := "role " + quote(e.Key)
+	var schema *source.Entry
+	for _, key := range schemaKeys() {
+		at := e.Val.Get(key)
+		if at != nil && schema != nil {
+			c.twice(what, schema, at, ": they mean the same", "remove one of the two")
+			return
+		}
+		if at != nil {
+			schema = at
+		}
+	}
+	if schema == nil {
+		if !e.Val.Broken {
+			key := "frontmatter"
+			if role.SystemPrompt != "" {
+				key = "outputSchema"
+			}
+			c.problems.Add(e.Pos, utf8.RuneCountInString(e.Key), "add `"+key+":` with a JSON schema of the role's output", "%s has no `%s`", what, key)
+		}
+		return
+	}
+	switch {
+	case schema.Val.Kind == source.KindMap:
+		role.schema = schema.Val
+		plain, err := node.Normalize(schema.Val.Plain())
+		if err != nil {
+			c.problems.Add(schema.Pos, utf8.RuneCountInString(schema.Key), "simplify the schema", "the schema of %s can't be stored: %v", what, err)
+			return
+		}
+		role.Schema, role.known = plain, true
+	case schema.Val.Kind == source.KindScalar && node.Hash(schema.Val.Text).Valid():
+		c.schemaByHash(role, schema.Val)
+	case schema.Val.Kind != source.KindBad:
+		c.problems.Add(schema.Pos, utf8.RuneCountInString(schema.Key), "write a JSON schema with `type: object`",
+			"`%s` of %s must be a JSON schema, this is %s", schema.Key, what, schema.Val.KindName())
+	}
+}
+
+func (c *compiler) schemaByHash(role *roleAt, v *source.Value) {
+	h := node.Hash(v.Text)
+	if c.opts.Nodes == nil {
+		c.problems.Add(v.Pos, v.Length(), "write the schema itself here", "role %q names a schema by hash, and there is no store to find it in", role.Name)
+		return
+	}
+	n, err := c.opts.Nodes.Get(h)
+	if err != nil {
+		c.problems.Add(v.Pos, v.Length(), "store the schema first, or write it here", "role %q: schema %s can't be read: %v", role.Name, h, err)
+		return
+	}
+	if n.Type != node.MetaSchema {
+		c.problems.Add(v.Pos, v.Length(), "name a schema node", "role %q: %s is no schema", role.Name, h)
+		return
+	}
+	role.Schema, role.Frontmatter, role.schema, role.known = n.Payload, h, v, true
+}
