@@ -32,6 +32,7 @@ type model struct {
 	entries   map[gitcas.ThreadID]gitcas.Entry
 	epoch     int             // how often a thread that waited was let go on
 	mended    bool            // a person put files together by hand
+	pusher    *actor          // who pushed last
 	committed map[string]bool // "run.attempt" of steps in chains
 	problem   string
 }
@@ -115,6 +116,9 @@ func (w *world) checkThread(v *gitcas.View, id gitcas.ThreadID) {
 	}
 	if last, ok := w.model.entries[id]; ok && waits(last) && !waits(entry) {
 		w.model.epoch++
+		if w.model.pusher.isJob {
+			w.fail("%s let thread %s go on, which was to wait", w.model.pusher.name, id)
+		}
 	}
 	w.model.entries[id] = entry
 	w.checkSteps(id, chain)
@@ -322,6 +326,9 @@ func (w *world) reaches(tip, anc wire.ID) bool {
 // pushed looks at every push that arrived: who may touch a claim.
 func (w *world) pushed(a *actor, before map[string]wire.ID) {
 	after := w.mem.Refs()
+	w.mu.Lock()
+	w.model.pusher = a
+	w.mu.Unlock()
 	ref := gitcas.ClaimRef(a.thread)
 	was, had := before[ref]
 	now, has := after[ref]
@@ -335,7 +342,7 @@ func (w *world) pushed(a *actor, before map[string]wire.ID) {
 		}
 	}
 	// On a thread that has ended, whoever comes by clears a dead claim away.
-	if _, over := w.model.ended[a.thread]; had && !has && a.isJob && !over {
+	if _, over := w.model.ended[a.thread]; had && !has && (a.isJob || a.alone) && !over {
 		if c := w.claimOf(was); c.Run != a.run || c.Attempt != a.attempt {
 			w.problem("%s deleted the claim of %s.%d", a.name, c.Run, c.Attempt)
 		}

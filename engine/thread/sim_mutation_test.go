@@ -29,6 +29,31 @@ var mutations = []struct {
 		"if false && entry.Head != r.entry.Head {",
 	},
 	{
+		"a pause is not looked at", "decide.go",
+		"if r.entry.Pause != nil {",
+		"if false && r.entry.Pause != nil {",
+	},
+	{
+		"a pause is forgotten by the commit", "commit.go",
+		"if entry.Pause != nil {\n\t\t\tpaused(&entry, next.role)",
+		"if false && entry.Pause != nil {\n\t\t\tpaused(&entry, next.role)",
+	},
+	{
+		"a poked step is not linked", "commit.go",
+		"append(r.poked(), prev...)",
+		"prev",
+	},
+	{
+		"a poked step's edits stay", "poke.go",
+		"if err != nil || !own {",
+		"if err != nil || own || !own {",
+	},
+	{
+		"people change a thread that another one works on", "alone.go",
+		"if !alive || !sameThread(entry, before) || !claimed || !e.own(held.Claim) {",
+		"if _ = claimed; !alive || !sameThread(entry, before) {",
+	},
+	{
 		"claims deleted without comparing", "claim.go",
 		"if !ok || !h.e.own(held.Claim) {\n\t\th.gone = true",
 		"if !ok {\n\t\th.gone = true",

@@ -227,7 +227,10 @@ func (w *world) person() {
 	}
 	do := func(what string, deed func(a *actor) error) {
 		w.say("%s: %s", name, what)
-		w.spawn(name, name, 1, w.main, func(a *actor) { a.err = deed(a) })
+		w.spawn(name, name, 1, w.main, func(a *actor) {
+			a.alone = what == "pause" || what == "retry" || what == "poke"
+			a.err = deed(a)
+		})
 	}
 	n := w.rng.IntN(30)
 	_, claimed := w.mem.Refs()[gitcas.ClaimRef(w.main)]

@@ -54,6 +54,7 @@ type actor struct {
 	stop    context.CancelCauseFunc
 	rng     *rand.Rand
 	isJob   bool
+	alone   bool // what it does leaves other jobs' claims alone
 	thread  gitcas.ThreadID
 
 	crashed  bool
