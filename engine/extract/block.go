@@ -25,6 +25,7 @@ type document struct {
 	schema *outputSchema
 	first  int    // index of the first line that is part of the answer
 	inCode []bool // by line: inside a code fence, or one of its two fences
+	hidden []bool // by line: inside of what a model thought aloud
 }
 
 // candidate is a part of the document that may be the frontmatter.
@@ -43,13 +44,16 @@ func findBlock(text string, s *outputSchema) (*block, error) {
 	found := d.dashed()
 	var missed error
 	for _, outside := range []bool{true, false} {
-		for _, c := range found {
+		for i, c := range found {
 			if outside == (d.inCode[c.open] && !d.leads(c)) {
 				continue
 			}
 			b, err := d.read(c)
-			if b != nil || errors.Is(err, errOurs) {
-				return b, unwrapOurs(err)
+			if b != nil {
+				return d.only(b, found[i+1:])
+			}
+			if errors.Is(err, errOurs) {
+				return nil, unwrapOurs(err)
 			}
 			if missed == nil {
 				missed = err
@@ -61,13 +65,45 @@ func findBlock(text string, s *outputSchema) (*block, error) {
 			}
 		}
 	}
-	if b, err := d.coded(); b != nil || err != nil {
-		return b, err
+	for _, look := range []func() (*block, error){d.coded, d.proseJSON} {
+		if b, err := look(); b != nil || err != nil {
+			return b, err
+		}
 	}
 	if missed == nil {
-		missed = &Error{Reason: ErrMissing, Detail: "no line of the answer is --- alone"}
+		missed = d.missing()
 	}
 	return nil, missed
+}
+
+// maxLater is how many further blocks are held against the first.
+const maxLater = 20
+
+// only refuses a frontmatter that stands after prose when a later one has another
+// status: a draft and its correction look like that. At the beginning of an answer
+// the first one counts, whatever the report quotes.
+func (d *document) only(b *block, later []candidate) (*block, error) {
+	status := d.statusOf(b.fields)
+	if status == "" || strings.TrimSpace(b.before) == "" {
+		return b, nil
+	}
+	for _, c := range later[:min(len(later), maxLater)] {
+		if d.inCode[c.open] {
+			continue
+		}
+		if other, _ := d.read(c); other != nil && d.statusOf(other.fields) != "" && d.statusOf(other.fields) != status {
+			return nil, &Error{Reason: ErrSyntax, Line: other.line, Detail: "two blocks between lines --- hold fields, and they differ: write the fields once, at the beginning"}
+		}
+	}
+	return b, nil
+}
+
+// statusOf is the status of a mapping as it was written.
+func (d *document) statusOf(it *item) string {
+	if i := slices.Index(it.keys, d.schema.statusKey()); i >= 0 && it.kids[i].kind == scalar {
+		return bareWord(it.kids[i].text)
+	}
+	return ""
 }
 
 var codeFenceLine = regexp.MustCompile("^ {0,3}(```+|~~~+)[ \t]*([A-Za-z]*)[^`]*$")
@@ -87,8 +123,12 @@ func newDocument(text string, s *outputSchema) *document {
 	d := &document{lines: strings.Split(text, "\n"), schema: s}
 	d.first = skipThought(d.lines)
 	d.inCode = make([]bool, len(d.lines))
+	d.hidden = hideThoughts(d.lines, d.first)
 	mark := ""
 	for i := d.first; i < len(d.lines); i++ {
+		if d.hidden[i] {
+			continue
+		}
 		m := codeFence(d.lines[i])
 		switch {
 		case m != nil && mark == "":
@@ -104,46 +144,17 @@ func newDocument(text string, s *outputSchema) *document {
 	return d
 }
 
-// skipThought is the index of the first line after a leading <think> block: what
-// a model tries out there is not its answer.
-func skipThought(lines []string) int {
-	start := 0
-	for start < len(lines) && strings.TrimSpace(lines[start]) == "" {
-		start++
-	}
-	if start == len(lines) {
-		return 0
-	}
-	for _, tag := range []string{"think", "thinking"} {
-		if !strings.HasPrefix(strings.TrimSpace(lines[start]), "<"+tag+">") {
-			continue
-		}
-		for i := start; i < len(lines); i++ {
-			_, rest, ok := strings.Cut(lines[i], "</"+tag+">")
-			if !ok {
-				continue
-			}
-			if rest = strings.TrimSpace(rest); rest == "" {
-				return i + 1
-			}
-			lines[i] = rest // the answer begins behind the tag
-			return i
-		}
-	}
-	return 0
-}
-
 // dashed are the blocks between lines that are --- alone.
 func (d *document) dashed() []candidate {
 	var out []candidate
 	for i := d.first; i < len(d.lines) && len(out) < maxBlocks; i++ {
-		indent, ok := fence(d.lines[i])
+		indent, ok := d.fence(i)
 		if !ok {
 			continue
 		}
 		c := candidate{open: i, from: i + 1, close: len(d.lines), indent: indent}
 		for j := i + 1; j < len(d.lines); j++ {
-			if at, ok := fence(d.lines[j]); ok && at == indent {
+			if at, ok := d.fence(j); ok && at == indent {
 				c.close = j
 				break
 			}
@@ -155,12 +166,29 @@ func (d *document) dashed() []candidate {
 	return out
 }
 
-// fence says whether a line is --- alone, and how far it is indented (as Markdown
-// allows: up to three spaces).
-func fence(line string) (indent int, ok bool) {
+// fence says whether a line is --- alone, and how far it is indented: as Markdown
+// allows, up to three spaces, and further where nothing else is found.
+func (d *document) fence(i int) (indent int, ok bool) {
+	most := 3
+	if d.schema.loose {
+		most = 16
+	}
+	line := d.lines[i]
+	if !strings.Contains(line, "---") || d.hidden[i] {
+		return 0, false
+	}
 	trimmed := strings.TrimLeft(line, " ")
 	indent = len(line) - len(trimmed)
-	return indent, indent <= 3 && strings.TrimRight(trimmed, " \t\r") == "---"
+	return indent, indent <= most && strings.TrimFunc(trimmed, invisible) == "---"
+}
+
+// invisible are the characters that nobody sees beside a line ---.
+func invisible(r rune) bool {
+	switch r {
+	case ' ', '\t', '\r', '\u00a0', '\u200b', '\u2060', '\ufeff':
+		return true
+	}
+	return false
 }
 
 // leads says whether nothing but the line of a code fence stands before a block.
@@ -195,6 +223,7 @@ func (d *document) read(c candidate) (*block, error) {
 		from, to = stripCode(d.lines, from, to)
 	}
 	lines, straight := dedent(d.lines[from:to], c.indent)
+	lines = d.schema.tidy(lines)
 	ours := straight && d.looksOurs(lines)
 	fail := func(reason error, line int, detail string) (*block, error) {
 		e := &Error{Reason: reason, Line: line, Detail: detail}
@@ -204,10 +233,13 @@ func (d *document) read(c candidate) (*block, error) {
 		return nil, e
 	}
 	if c.close == len(d.lines) {
+		if almost := d.missing(); !ours && almost.Line > 0 && almost.Line <= c.open {
+			return nil, almost
+		}
 		if !ours {
 			return fail(ErrMissing, c.open+1, "one line is --- alone; the fields need one before and one after them")
 		}
-		return fail(ErrUnclosed, c.open+1, "the line --- that ends it is missing; the answer may be cut off")
+		return fail(ErrUnclosed, c.open+1, d.unclosed(c))
 	}
 	text := strings.Join(lines, "\n")
 	if !d.schema.mentioned(text) {
@@ -225,7 +257,7 @@ func (d *document) read(c candidate) (*block, error) {
 		if !errors.As(err, &e) {
 			e = &syntaxError{detail: err.Error()}
 		}
-		return fail(ErrSyntax, from+max(e.line, 1), e.detail)
+		return fail(ErrSyntax, from+max(e.line, 1), e.detail+hint(e.detail, lines))
 	}
 	if it == nil || it.kind != mapping {
 		return fail(ErrMissing, c.open+1, "what stands between the lines --- is no list of fields (name: value)")
@@ -242,6 +274,7 @@ func (d *document) block(c candidate, it *item, line int) *block {
 		before = before[:len(before)-1]
 		after = closeCode(after)
 	}
+	before, after = unwrapTags(d.shown(before), after)
 	return &block{fields: it, line: line, before: strings.Join(before, "\n"), after: strings.Join(after, "\n")}
 }
 
@@ -264,7 +297,7 @@ func (d *document) looksOurs(lines []string) bool {
 
 // mentioned is a quick look before the text is parsed.
 func (s *outputSchema) mentioned(text string) bool {
-	return len(s.fields) == 0 || slices.ContainsFunc(s.fields, func(name string) bool { return strings.Contains(text, name) })
+	return len(s.fields) == 0 || s.loose || slices.ContainsFunc(s.fields, func(name string) bool { return strings.Contains(text, name) })
 }
 
 func (s *outputSchema) anyField(it *item) bool {
@@ -337,34 +370,6 @@ func closeCode(lines []string) []string {
 	return lines
 }
 
-// bareJSON reads an answer that begins with a JSON object.
-func (d *document) bareJSON() (*block, error) {
-	text := strings.Join(d.lines[d.first:], "\n")
-	start := len(text) - len(strings.TrimLeft(text, " \t\r\n"))
-	if !strings.HasPrefix(text[start:], "{") {
-		return nil, nil
-	}
-	line := d.first + 1 + strings.Count(text[:start], "\n")
-	it, rest, err := parseJSON(text[start:])
-	if err != nil {
-		e := (*syntaxError)(nil)
-		if !errors.As(err, &e) {
-			e = &syntaxError{detail: err.Error()}
-		}
-		if !d.looksOurs(d.lines[d.first:]) && !e.final {
-			return nil, nil // braces in prose
-		}
-		return nil, &Error{Reason: ErrSyntax, Line: line + max(e.line-1, 0), Detail: e.detail}
-	}
-	if !d.schema.anyField(it) {
-		return nil, nil
-	}
-	if size := len(text) - start - len(rest); size > MaxBlock {
-		return nil, &Error{Reason: ErrTooLarge, Line: line, Detail: fmt.Sprintf("the JSON object has %d bytes, the limit is %d: put long text under it", size, MaxBlock)}
-	}
-	return &block{fields: it, line: line, after: rest}, nil
-}
-
 // coded reads a code fence that holds nothing but the fields. Two that say
 // different things are an error: one of them may be an example.
 func (d *document) coded() (*block, error) {
@@ -400,12 +405,7 @@ func (d *document) complete(it *item) bool {
 	if key == "" {
 		return len(d.schema.fields) > 0
 	}
-	for _, k := range it.keys {
-		if k == key {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(it.keys, func(k string) bool { return k == key || d.schema.loose && folded(k) == folded(key) })
 }
 
 // fences are the code fences whose language may be that of fields.
@@ -432,58 +432,3 @@ func (d *document) fences() []candidate {
 	}
 	return out
 }
-
-var fieldLine = regexp.MustCompile(`^("?'?)([^\s"':]+)("?'?):[ \t]+(\S.*)$`)
-
-// repair quotes the values that break YAML although they have only one reading:
-// on one line, of a field that can only be text (`summary: Fixed: the lock`,
-// "note: *very* slow"). It returns the error it was given where that doesn't help.
-func (s *outputSchema) repair(lines []string, cause error) (*item, error) {
-	if e := (*syntaxError)(nil); errors.As(cause, &e) && e.final {
-		return nil, cause
-	}
-	out := append([]string(nil), lines...)
-	changed := false
-	for i, l := range lines {
-		m := fieldLine.FindStringSubmatch(l)
-		if m == nil || m[1] != m[3] || i+1 < len(lines) && continues(lines[i+1]) {
-			continue
-		}
-		value := strings.TrimSpace(m[4])
-		p, ok := part(s.root, nil, property(m[2]))
-		if !ok || allowed(p)&^kindNull != kindString || !loose(value) {
-			continue
-		}
-		if _, err := parseYAML(l); err == nil {
-			continue
-		}
-		out[i] = m[1] + m[2] + m[3] + ": " + quote(value)
-		changed = true
-	}
-	if !changed {
-		return nil, cause
-	}
-	it, err := parseYAML(strings.Join(out, "\n"))
-	if err != nil {
-		return nil, cause
-	}
-	return it, nil
-}
-
-// continues says whether a line may belong to the value of the line before it.
-func continues(line string) bool {
-	return strings.HasPrefix(line, " ") || strings.HasPrefix(line, "\t") || strings.HasPrefix(line, "- ")
-}
-
-// loose says whether a value is text without a second reading: no block, no
-// comment, no quotes around the whole.
-func loose(value string) bool {
-	if strings.HasPrefix(value, "|") || strings.HasPrefix(value, ">") || strings.Contains(value, " #") {
-		return false
-	}
-	first, last := value[0], value[len(value)-1]
-	return first != '"' && first != '\'' || first != last
-}
-
-// quote writes text as a scalar of YAML in single quotes.
-func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }

@@ -94,6 +94,12 @@ func (e *Error) Unwrap() error { return e.Reason }
 // place of YAML there may be a JSON object; the block may stand in a code fence, be
 // one (```yaml, ```json), or the answer may begin with a JSON object.
 //
+// What a model thinks aloud (<think> and the like) is no part of its answer. A
+// block that opens the answer counts whatever follows; where prose comes first, a
+// later block with another status is an error, for one of them may be a draft.
+// Names of fields may differ from the schema's in case and signs ("status" for
+// "$status") where nothing else can be meant, and have quotes or stars around them.
+//
 // Scalars are read as YAML 1.2 does: yes, no, on, off and dates are text, 0777 is
 // 777. Where the schema leaves text one reading, it gets it: 12 is text where only
 // text fits, "12" a number where only a number does. Only the schema's properties
@@ -106,10 +112,11 @@ func Frontmatter(text string, schema any) (Result, error) {
 	if len(text) > MaxText {
 		return Result{}, &Error{Reason: ErrTooLarge, Detail: fmt.Sprintf("it has %d bytes, the limit is %d", len(text), MaxText)}
 	}
-	b, err := findBlock(cleanText(text), s)
+	b, err := s.find(cleanText(text))
 	if err != nil {
 		return Result{}, err
 	}
+	s.rename(b.fields)
 	output, _ := s.fitObject(b.fields, s.root).(map[string]any)
 	if err := s.validate(output, b.line); err != nil {
 		return Result{}, err
@@ -119,6 +126,23 @@ func Frontmatter(text string, schema any) (Result, error) {
 		body = trimBlank(b.before)
 	}
 	return Result{Output: output, Body: body, Status: s.status(output)}, nil
+}
+
+// find looks for the frontmatter by the exact names of fields, and where there is
+// none, by names that differ in case and signs ("status" for "$status").
+func (s *outputSchema) find(text string) (*block, error) {
+	b, err := findBlock(text, s)
+	if err == nil || !errors.Is(err, ErrMissing) {
+		return b, err
+	}
+	loose := *s
+	loose.loose = true
+	if b, looseErr := findBlock(text, &loose); looseErr == nil {
+		return b, nil
+	} else if !errors.Is(looseErr, ErrMissing) {
+		return nil, looseErr
+	}
+	return nil, err
 }
 
 // CheckStatus is ErrStatus when a status is none of those that the workflow has an
@@ -139,6 +163,9 @@ func CheckStatus(status string, allowed []string) error {
 func cleanText(text string) string {
 	text = strings.TrimPrefix(text, "\ufeff")
 	text = strings.ReplaceAll(text, "\r\n", "\n")
+	if !strings.Contains(text, "\n") { // line ends of a Mac of the last century
+		text = strings.ReplaceAll(text, "\r", "\n")
+	}
 	return strings.ToValidUTF8(text, "\ufffd")
 }
 

@@ -158,7 +158,7 @@ func shapes() []shape {
 }
 
 func TestShapes(t *testing.T) {
-	for _, c := range shapes() {
+	for _, c := range append(shapes(), modelShapes()...) {
 		t.Run(c.name, func(t *testing.T) {
 			schema := c.schema
 			if schema == "" {
@@ -260,7 +260,7 @@ func TestComplaint(t *testing.T) {
 }
 
 func FuzzFrontmatter(f *testing.F) {
-	for _, c := range shapes() {
+	for _, c := range append(shapes(), modelShapes()...) {
 		if len(c.text) < 10_000 {
 			f.Add(c.text, c.schema == variantSchema)
 		}

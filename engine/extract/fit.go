@@ -30,6 +30,9 @@ func (s *outputSchema) fit(it *item, schema map[string]any, needed bool) (v any,
 	fits := allowed(schema)
 	switch it.kind {
 	case mapping:
+		if text, ok := brokenText(it, fits); ok {
+			return text, true
+		}
 		return s.fitObject(it, schema), true
 	case list:
 		return s.fitList(it, schema), true
@@ -54,6 +57,15 @@ func (s *outputSchema) fit(it *item, schema map[string]any, needed bool) (v any,
 		return v, true
 	}
 	return v, true
+}
+
+// brokenText puts a text together again that YAML took for a mapping because of
+// its colon: "- a.go: the parser", where only text fits.
+func brokenText(it *item, fits kinds) (string, bool) {
+	if fits&^kindNull != kindString || len(it.kids) != 1 || it.kids[0].kind != scalar || !it.kids[0].plain || it.kids[0].line != it.line {
+		return "", false
+	}
+	return strings.TrimSpace(it.keys[0] + ": " + it.kids[0].text), true
 }
 
 func (s *outputSchema) fitList(it *item, schema map[string]any) any {
@@ -98,31 +110,42 @@ func fitNothing(it *item, schema map[string]any, needed bool) (any, bool) {
 	return nil, true
 }
 
-// fitEnum gives text the spelling of the one listed value that differs from it in
-// case or outer space only.
+// fitEnum gives text the spelling of the one listed value that it means: it may
+// differ in case and outer space, else in the signs that models put around words
+// ("**approved**.", “approved”) and between them (needs-review).
 func fitEnum(text string, schema map[string]any) string {
 	values, ok := enums(schema)
 	if !ok {
 		return text
 	}
-	match, matches := text, map[string]bool{}
-	for _, v := range values {
-		listed, ok := v.(string)
-		if !ok {
-			continue
+	for _, same := range []func(string) string{
+		func(s string) string { return s },
+		func(s string) string { return strings.ToLower(strings.TrimSpace(s)) },
+		bareWord,
+	} {
+		matches := map[string]bool{}
+		for _, v := range values {
+			if listed, ok := v.(string); ok && same(listed) == same(text) {
+				matches[listed] = true
+			}
 		}
-		if listed == text {
+		if len(matches) == 1 {
+			for listed := range matches {
+				return listed
+			}
+		}
+		if len(matches) > 1 {
 			return text
 		}
-		if strings.EqualFold(strings.TrimSpace(listed), strings.TrimSpace(text)) {
-			match = listed
-			matches[listed] = true
-		}
 	}
-	if len(matches) != 1 {
-		return text
-	}
-	return match
+	return text
+}
+
+// bareWord is a value without quotes, emphasis and punctuation around it, and
+// with one sign between its words.
+func bareWord(s string) string {
+	s = strings.ToLower(strings.Trim(s, " \t\u00a0\"'`*_“”‘’.,;:"))
+	return strings.NewReplacer("-", "_", " ", "_").Replace(s)
 }
 
 // unpack reads a text as the list or mapping that the schema demands: JSON in

@@ -29,7 +29,9 @@ const (
 type outputSchema struct {
 	root     map[string]any
 	compiled *node.Schema
-	fields   []string // names of all properties at the top, sorted; nil: any
+	fields   []string          // names of all properties at the top, sorted; nil: any
+	folds    map[string]string // folded name: the field; empty: several
+	loose    bool              // names that differ in case and signs only are meant, too
 }
 
 func compileSchema(schema any) (*outputSchema, error) {
@@ -45,13 +47,20 @@ func compileSchema(schema any) (*outputSchema, error) {
 	if err != nil {
 		return nil, &Error{Reason: ErrSchema, Detail: err.Error()}
 	}
-	s := &outputSchema{root: root, compiled: compiled}
+	s := &outputSchema{root: root, compiled: compiled, folds: map[string]string{}}
 	names := map[string]bool{}
 	fieldNames(root, names)
 	for name := range names {
 		s.fields = append(s.fields, name)
 	}
 	slices.Sort(s.fields)
+	for _, f := range s.fields {
+		if _, several := s.folds[folded(f)]; several {
+			s.folds[folded(f)] = ""
+			continue
+		}
+		s.folds[folded(f)] = f
+	}
 	return s, nil
 }
 
@@ -97,8 +106,54 @@ func (s *outputSchema) names(field string) bool {
 	if len(s.fields) == 0 {
 		return true
 	}
-	_, found := slices.BinarySearch(s.fields, field)
-	return found
+	if _, found := slices.BinarySearch(s.fields, field); found || !s.loose {
+		return found
+	}
+	return s.meant(field) != ""
+}
+
+// folded is a name without what models change in names: case, "$", "_", "-" and
+// spaces.
+func folded(name string) string {
+	return strings.ToLower(strings.Map(func(r rune) rune {
+		if strings.ContainsRune("$_- ", r) {
+			return -1
+		}
+		return r
+	}, name))
+}
+
+// meant is the one field that a name stands for which is none itself; empty where
+// that is not certain.
+func (s *outputSchema) meant(name string) string {
+	if len(name) > maxFieldName {
+		return ""
+	}
+	return s.folds[folded(name)]
+}
+
+// maxFieldName bounds the names that are compared with fields, in bytes.
+const maxFieldName = 200
+
+// rename gives the keys of an answer the names of the fields that they stand for,
+// unless that field is there as well, or two keys stand for it.
+func (s *outputSchema) rename(it *item) {
+	taken := map[string]int{}
+	to := make([]string, len(it.keys))
+	for i, k := range it.keys {
+		to[i] = k
+		if _, known := part(s.root, it, property(k)); !known {
+			if f := s.meant(k); f != "" {
+				to[i] = f
+			}
+		}
+		taken[to[i]]++
+	}
+	for i, f := range to {
+		if taken[f] == 1 {
+			it.keys[i] = f
+		}
+	}
 }
 
 // branches are the schemas that hold together with s, or in its place.
@@ -318,7 +373,7 @@ func couldBe(s map[string]any, of *item) bool {
 			continue
 		}
 		if list, ok := enums(p); ok && !slices.ContainsFunc(list, func(v any) bool {
-			return strings.EqualFold(strings.TrimSpace(of.kids[i].text), textOf(v))
+			return bareWord(of.kids[i].text) == bareWord(textOf(v))
 		}) {
 			return false
 		}

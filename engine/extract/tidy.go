@@ -1,0 +1,189 @@
+package extract
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+var (
+	// dressedName is a name at the beginning of a line, with the signs that models
+	// put around names and in the place of the colon.
+	dressedName = regexp.MustCompile("^[*`\"'“”‘’\\\\]*([$A-Za-z_][$A-Za-z0-9_.-]*)[*`\"'“”‘’]*[ \u00a0]*([:：])(?:\\*\\*|__)?[ \u00a0]*(.*)$")
+	// plainName is a name as YAML wants it.
+	plainName = regexp.MustCompile(`^(?:"[^"]*"|'[^']*'|[^\s"'*` + "`" + `“”‘’\\:：]+):(?:[ \t]|$)`)
+	// htmlComment is a line that holds nothing else.
+	htmlComment = regexp.MustCompile(`^\s*<!--.*-->\s*$`)
+	// issueNumber is a text that YAML takes for a comment: "fixes #12".
+	issueNumber = regexp.MustCompile(`(?:^|[ \t])#[0-9]`)
+	// blockHeader begins a block scalar.
+	blockHeader = regexp.MustCompile(`^[|>][-+0-9]{0,2}[ \t]*(?:#.*)?$`)
+)
+
+// tidy writes the lines of a block as YAML wants them where they have one reading
+// only: a known name with quotes, stars, a no-break space or a wide colon around
+// it, and numbers of issues that would be comments. Lines keep their places.
+func (s *outputSchema) tidy(lines []string) []string {
+	if len(s.fields) == 0 {
+		return lines
+	}
+	out := lines
+	set := func(i int, l string) {
+		if &out[0] == &lines[0] {
+			out = append([]string(nil), lines...)
+		}
+		out[i] = l
+	}
+	for i, l := range lines {
+		if l == "" || l[0] == ' ' || l[0] == '\t' {
+			continue
+		}
+		if htmlComment.MatchString(l) {
+			set(i, "")
+			continue
+		}
+		if strings.ContainsAny(l, ":：") && !plainName.MatchString(l) {
+			if m := dressedName.FindStringSubmatch(l); m != nil && s.names(m[1]) {
+				l = m[1] + ": " + m[3]
+				set(i, l)
+			}
+		}
+		if strings.Contains(l, "#") && (i+1 == len(lines) || !continues(lines[i+1])) {
+			if quoted, ok := s.quoteIssue(l); ok {
+				set(i, quoted)
+			}
+		}
+	}
+	return out
+}
+
+// quoteIssue quotes a value in which "#12" is a number and no comment: that of a
+// field for any text.
+func (s *outputSchema) quoteIssue(line string) (string, bool) {
+	m := fieldLine.FindStringSubmatch(line)
+	if m == nil || m[1] != m[3] || !issueNumber.MatchString(m[4]) {
+		return "", false
+	}
+	value := strings.TrimSpace(m[4])
+	if strings.ContainsRune("\"'[{&*!|>", rune(value[0])) || !s.anyText(m[2]) {
+		return "", false
+	}
+	return m[1] + m[2] + m[3] + ": " + quote(value), true
+}
+
+// anyText says whether a field takes every text and nothing else.
+func (s *outputSchema) anyText(field string) bool {
+	p, ok := part(s.root, nil, property(field))
+	if !ok || allowed(p)&^kindNull != kindString {
+		return false
+	}
+	_, limited := enums(p)
+	return !limited
+}
+
+// hint says what to do about the usual causes of a syntax error.
+func hint(detail string, lines []string) string {
+	switch {
+	case strings.Contains(detail, "unknown escape"):
+		return "; text with backslashes stands in single quotes"
+	case strings.Contains(detail, "could not find expected ':'"), strings.Contains(detail, "did not find expected key"):
+		return "; text of several lines is written as `name: |`, with each of its lines below and indented by two spaces"
+	}
+	for _, l := range lines {
+		if strings.HasPrefix(strings.TrimLeft(l, " "), "\t") {
+			return "; indent with spaces, not with tabs"
+		}
+	}
+	return ""
+}
+
+// almostFence is a line that is meant as --- and is not.
+var almostFence = regexp.MustCompile(`^\s*(?:--|-{4,}|\*{3,}|={3,}|\.{3}|[—–]{1,3}|\+{3}|---\s*[A-Za-z]+)\s*$`)
+
+// maxLooked is how many lines are looked at for a better message.
+const maxLooked = 2000
+
+// unclosed says why a block has no end.
+func (d *document) unclosed(c candidate) string {
+	for i := c.from; i < min(len(d.lines), c.from+maxLooked); i++ {
+		if almostFence.MatchString(d.lines[i]) {
+			return fmt.Sprintf("no line --- ends it; line %d is %q, and only --- alone counts", i+1, strings.TrimSpace(d.lines[i]))
+		}
+	}
+	return "the line --- that ends it is missing; the answer may be cut off"
+}
+
+// missing says why there is no block at all.
+func (d *document) missing() *Error {
+	e := &Error{Reason: ErrMissing, Detail: "no line of the answer is --- alone"}
+	for i := d.first; i < min(len(d.lines), d.first+maxLooked); i++ {
+		if d.inCode[i] || d.hidden[i] {
+			continue
+		}
+		if almostFence.MatchString(d.lines[i]) {
+			e.Line, e.Detail = i+1, fmt.Sprintf("the line %q is not ---, and only --- alone counts", strings.TrimSpace(d.lines[i]))
+			break
+		}
+		if m := dressedName.FindStringSubmatch(d.lines[i]); m != nil && m[1] == d.schema.statusKey() {
+			e.Line, e.Detail = i+1, fmt.Sprintf("the field %s stands there, but no line --- before it", m[1])
+			break
+		}
+	}
+	return e
+}
+
+var fieldLine = regexp.MustCompile(`^("?'?)([^\s"':]+)("?'?):[ \t]+(\S.*)$`)
+
+// repair quotes the values that break YAML although they have only one reading:
+// on one line, of a field that can only be text (`summary: Fixed: the lock`,
+// "note: *very* slow"). It returns the error it was given where that doesn't help.
+func (s *outputSchema) repair(lines []string, cause error) (*item, error) {
+	if e := (*syntaxError)(nil); errors.As(cause, &e) && e.final {
+		return nil, cause
+	}
+	out := append([]string(nil), lines...)
+	changed := false
+	for i, l := range lines {
+		m := fieldLine.FindStringSubmatch(l)
+		if m == nil || m[1] != m[3] || i+1 < len(lines) && continues(lines[i+1]) {
+			continue
+		}
+		value := strings.TrimSpace(m[4])
+		p, ok := part(s.root, nil, property(m[2]))
+		if !ok || allowed(p)&^kindNull != kindString || !loose(value) {
+			continue
+		}
+		if _, err := parseYAML(l); err == nil {
+			continue
+		}
+		out[i] = m[1] + m[2] + m[3] + ": " + quote(value)
+		changed = true
+	}
+	if !changed {
+		return nil, cause
+	}
+	it, err := parseYAML(strings.Join(out, "\n"))
+	if err != nil {
+		return nil, cause
+	}
+	return it, nil
+}
+
+// continues says whether a line may belong to the value of the line before it.
+func continues(line string) bool {
+	return strings.HasPrefix(line, " ") || strings.HasPrefix(line, "\t") || strings.HasPrefix(line, "- ")
+}
+
+// loose says whether a value is text without a second reading: no block, no
+// comment, no quotes around the whole.
+func loose(value string) bool {
+	if blockHeader.MatchString(value) || strings.Contains(value, " #") {
+		return false
+	}
+	first, last := value[0], value[len(value)-1]
+	return first != '"' && first != '\'' || first != last
+}
+
+// quote writes text as a scalar of YAML in single quotes.
+func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }
