@@ -69,43 +69,6 @@ func TestMaterializeVector(t *testing.T) {
 	}
 }
 
-func TestFromNodeIsTheWayBack(t *testing.T) {
-	for _, file := range []string{"testdata/good/seed.yaml", "testdata/good/architecture.yaml", "testdata/good/includes.yaml", "../../examples/solve-issue.yaml"} {
-		d, err := parseFile(t, file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		h, nodes, err := workflow.Materialize(d, time.UnixMilli(0))
-		if err != nil {
-			t.Fatal(err)
-		}
-		store := storeOf(t, nodes)
-		for _, n := range nodes {
-			if err := node.Check(store, n); err != nil {
-				t.Errorf("%s: a node doesn't fit its schema: %v", file, err)
-			}
-		}
-		back, err := workflow.FromNode(store, h)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if again := hashOf(t, back); again != h {
-			t.Errorf("%s: %s comes back as %s", file, h, again)
-		}
-		// Stored schemas have a title and a hash; the rest is the same.
-		for name, r := range back.Roles {
-			if !r.Frontmatter.Valid() {
-				t.Errorf("%s: role %s has no schema hash", file, name)
-			}
-			r.Frontmatter, r.Schema = "", d.Roles[name].Schema
-			back.Roles[name] = r
-		}
-		if !reflect.DeepEqual(d, back) {
-			t.Errorf("%s: parsed\n%+v\nread back\n%+v", file, d, back)
-		}
-	}
-}
-
 func TestArchitecturePageDialect(t *testing.T) {
 	d, err := parseFile(t, "testdata/good/architecture.yaml")
 	if err != nil {

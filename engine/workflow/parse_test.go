@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -317,6 +318,9 @@ func FuzzParse(f *testing.F) {
 		}
 		if again := hashOf(t, back); again != h {
 			t.Fatalf("hash %s, stored again %s", h, again)
+		}
+		if parsed := withoutHashes(d, d); !reflect.DeepEqual(parsed, withoutHashes(back, d)) {
+			t.Fatalf("parsed\n%+v\nread back\n%+v", parsed, back)
 		}
 	})
 }
