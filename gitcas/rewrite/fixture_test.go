@@ -27,7 +27,7 @@ func id(n int) gitcas.ThreadID { return gitcas.ThreadID(fmt.Sprintf("01KN%022d",
 
 // fixture is a store with a history.
 type fixture struct {
-	*testing.T
+	testing.TB
 	remote wire.Remote
 	store  *gitcas.Store
 	at     time.Time
@@ -40,9 +40,9 @@ func (f *fixture) now() time.Time {
 	return f.at
 }
 
-func newFixture(t *testing.T, remote wire.Remote) *fixture {
+func newFixture(t testing.TB, remote wire.Remote) *fixture {
 	t.Helper()
-	f := &fixture{T: t, remote: remote, at: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
+	f := &fixture{TB: t, remote: remote, at: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
 	f.store = gitcas.Open(remote, gitcas.Options{Now: f.now, Rand: bytes.NewReader(make([]byte, 1<<10)),
 		Sleep: func(ctx context.Context, _ time.Duration) error { return ctx.Err() }})
 	f.setSchema("an output")
