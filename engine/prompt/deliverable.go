@@ -21,15 +21,18 @@ func deliverable(in Input) string {
 		"A program reads the fields between the two lines of three dashes and decides by them what happens next. "+
 		"The report is for those who work after you. They see nothing else of what you did or thought.\n",
 		in.Role, in.Definition.Name)
-	fieldList(&b, schema, key)
+	fieldList(&b, in, schema, key)
 	statusList(&b, in)
+	conditionList(&b, in)
 	suspension(&b, in)
 	examples(&b, in, schema, key)
 	return b.String()
 }
 
 // fieldList names every field once, with what it must hold.
-func fieldList(b *strings.Builder, schema any, key string) {
+func fieldList(b *strings.Builder, in Input, schema any, key string) {
+	// Where conditions decide, a status is a field like any other.
+	apart := !in.Definition.Lists[in.Role]
 	variants := workflow.Variants(schema, key)
 	all := fieldsOf(variants)
 	if len(all) == 0 {
@@ -38,7 +41,7 @@ func fieldList(b *strings.Builder, schema any, key string) {
 	}
 	b.WriteString("\n## Fields\n\n")
 	for _, f := range all {
-		if f.Name == key {
+		if f.Name == key && apart {
 			continue // the statuses have a list of their own
 		}
 		fmt.Fprintf(b, "- `%s`: %s, %s", f.Name, describe(f.Schema, 0), when(f, variants))
@@ -47,7 +50,7 @@ func fieldList(b *strings.Builder, schema any, key string) {
 		}
 		b.WriteByte('\n')
 	}
-	if statuses := workflow.StatusesOf(schema, key); statuses.Declared {
+	if statuses := workflow.StatusesOf(schema, key); statuses.Declared && apart {
 		need := "optional"
 		if statuses.Required {
 			need = "required"
@@ -122,6 +125,39 @@ func statusList(b *strings.Builder, in Input) {
 	b.WriteString("\nAny other value is refused.\n")
 }
 
+// conditionList names the conditions that decide over the output, and where they
+// lead to.
+func conditionList(b *strings.Builder, in Input) {
+	edges := in.Definition.Graph[in.Role]
+	if !in.Definition.Lists[in.Role] || len(edges) < 2 {
+		return
+	}
+	b.WriteString("\n## What happens next\n\nThe first of these that holds decides. They are JSONata over {start, steps}; your answer is steps[-1], its fields are steps[-1].output.\n\n")
+	for _, e := range edges {
+		if e.When.Kind != workflow.OnCondition {
+			fmt.Fprintf(b, "- otherwise: %s\n", target(e.To))
+			continue
+		}
+		c := in.Definition.Conditions[e.When.Value]
+		fmt.Fprintf(b, "- %s", e.When.Value)
+		if text := oneLine(c.Description); text != "" {
+			fmt.Fprintf(b, " (%s)", text)
+		}
+		fmt.Fprintf(b, ", `%s`: %s\n", oneLine(c.Expression), target(e.To))
+	}
+}
+
+// suspendConditions are the conditions that hand the thread to a person.
+func suspendConditions(in Input) []string {
+	var out []string
+	for _, e := range in.Definition.Graph[in.Role] {
+		if e.When.Kind == workflow.OnCondition && e.To == workflow.Suspend {
+			out = append(out, e.When.Value)
+		}
+	}
+	return out
+}
+
 func target(to string) string {
 	switch to {
 	case workflow.End:
@@ -140,13 +176,17 @@ func suspension(b *strings.Builder, in Input) {
 	switch {
 	case in.Definition.AgentSuspends:
 		fmt.Fprintf(b, "Answer with `%s: %s` and a field `reason` with your question, instead of the fields above. "+
-			"The workflow waits, and you continue with the answer.\n", key, workflow.Suspend)
+			"The workflow waits, and you continue with the answer. "+
+			"Do this only for what you can't find out or decide yourself.\n", workflow.StatusField, workflow.Suspend)
 	case len(statuses) > 0:
 		for i, s := range statuses {
 			statuses[i] = "`" + key + ": " + scalar(s) + "`"
 		}
 		fmt.Fprintf(b, "Answer with %s and say exactly what you need to know. The workflow waits, and you continue with the answer. "+
 			"Do this only for what you can't find out or decide yourself.\n", strings.Join(statuses, " or "))
+	case len(suspendConditions(in)) > 0:
+		fmt.Fprintf(b, "Answer so that the condition %s holds, and say exactly what you need to know. The workflow waits, and you continue with the answer. "+
+			"Do this only for what you can't find out or decide yourself.\n", strings.Join(suspendConditions(in), " or "))
 	default:
 		b.WriteString("There is no way to ask from this role. Decide what you can yourself, and say in your report what you assumed.\n")
 	}

@@ -70,6 +70,7 @@ func role(in Input) string {
 			fmt.Fprintf(&b, "\n## %s\n\n%s\n", title, text)
 		}
 	}
+	section("Instructions", r.SystemPrompt)
 	section("Goal", r.Goal)
 	if len(r.Capabilities) > 0 {
 		section("Capabilities", "- "+strings.Join(r.Capabilities, "\n- "))
