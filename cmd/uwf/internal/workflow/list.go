@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
+	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
@@ -27,12 +29,17 @@ func NewCmdList(f *app.Factory, runF func(context.Context, *ListOptions) error) 
 	o := &ListOptions{}
 	return &cobra.Command{
 		Use:     "list",
+		Aliases: []string{"ls"},
 		Short:   "List the workflows of the repository's folders and of the registry",
-		Long:    "List the workflows that can be named here: the definitions in the repository's folders, and the registry.",
+		Long: `List the workflows that can be named here, and where each name leads: a definition in
+the folders .uwf/workflows, .workflow and .workflows, from here up to the repository's
+top (NAME.yaml, NAME.yml, NAME/index.yaml, NAME/index.yml), before the registry. Of
+several with one name the first is taken; the others are shown as hidden.`,
 		Example: "  uwf workflow list",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.Printer, o.Resolver = f.Printer(), NewResolver(f)
+			o.Resolver.Invalid = nil // a list is no check
 			if runF != nil {
 				return runF(cmd.Context(), o)
 			}
@@ -43,13 +50,17 @@ func NewCmdList(f *app.Factory, runF func(context.Context, *ListOptions) error) 
 
 // listed is one line.
 type listed struct {
-	Name string    `json:"name"`
-	Hash node.Hash `json:"hash,omitempty"`
-	From string    `json:"from"`
+	Name    string           `json:"name"`
+	Hash    node.Hash        `json:"hash,omitempty"`
+	Dialect workflow.Dialect `json:"dialect,omitempty"`
+	From    string           `json:"from"` // a file, or "registry"
+	// HiddenBy is what the name means instead; empty: this is what it means.
+	HiddenBy string `json:"hiddenBy,omitempty"`
 	// Updated is when the registry's entry was set, in milliseconds.
-	Updated  int64 `json:"updated,omitempty"`
-	Versions int   `json:"versions,omitempty"`
-	Problems int   `json:"problems,omitempty"` // of a file that can't be used
+	Updated  int64  `json:"updated,omitempty"`
+	Versions int    `json:"versions,omitempty"`
+	Problems int    `json:"problems,omitempty"` // of a definition that can't be used
+	Error    string `json:"error,omitempty"`    // why a file or a stored workflow can't be read
 }
 
 func listRun(ctx context.Context, o *ListOptions) error {
@@ -58,52 +69,116 @@ func listRun(ctx context.Context, o *ListOptions) error {
 		return err
 	}
 	return o.Printer.Print(list, func(w *output.Writer) {
+		if len(list) == 0 {
+			w.Printf("no workflows here; write one to .uwf/workflows/NAME.yaml, or register one with uwf workflow put FILE\n")
+			return
+		}
 		rows := make([][]string, len(list))
 		for i, l := range list {
-			state := ""
-			if l.Updated != 0 {
-				state = time.UnixMilli(l.Updated).UTC().Format(time.DateTime)
-			}
-			if l.Problems > 0 {
-				state = "invalid: uwf workflow validate " + l.From
-			}
-			rows[i] = []string{l.Name, string(l.Hash), l.From, state}
+			rows[i] = []string{l.Name, string(l.Hash), string(l.Dialect), l.From, l.state()}
 		}
-		w.Table([]string{"NAME", "HASH", "FROM", "UPDATED"}, rows)
+		w.Table([]string{"NAME", "HASH", "DIALECT", "FROM", ""}, rows)
 	})
 }
 
+// state is what else is to be said of a line.
+func (l listed) state() string {
+	switch {
+	case l.Error != "":
+		return "can't be read: " + l.Error
+	case l.Problems > 0:
+		return fmt.Sprintf("invalid (%s): uwf workflow validate %s", count(l.Problems, "problem"), l.From)
+	case l.HiddenBy != "":
+		return "hidden by " + l.HiddenBy
+	case l.Updated != 0:
+		return fmt.Sprintf("%s, %s", time.UnixMilli(l.Updated).UTC().Format(time.DateTime), count(l.Versions, "version"))
+	}
+	return ""
+}
+
 func (r *Resolver) list(ctx context.Context) ([]listed, error) {
-	files, err := r.Files()
+	places, err := r.places()
 	if err != nil {
 		return nil, err
 	}
 	out := []listed{}
-	for name, file := range files {
-		l := listed{Name: name, From: file}
-		w, err := r.file(ctx, file)
+	for _, p := range places {
+		l := listed{Name: p.name, From: p.file}
+		w, err := r.file(ctx, p.file)
 		var invalid *workflow.InvalidError
 		switch {
 		case errors.As(err, &invalid):
 			l.Problems = len(invalid.Problems)
+		case err != nil && app.ExitCode(err) == int(thread.CodeUsage):
+			l.Error = plainError(err).Error()
 		case err != nil:
 			return nil, err
 		default:
-			l.Hash = w.Hash
+			l.Hash, l.Dialect = w.Hash, w.Definition.Dialect
 		}
 		out = append(out, l)
 	}
-	v, err := r.View(ctx)
-	if err != nil && !errors.Is(err, gitcas.ErrNoStore) {
+	stored, err := r.listRegistry(ctx)
+	if err != nil {
 		return nil, err
 	}
-	if err == nil {
-		for name, e := range v.Registry() {
-			out = append(out, listed{Name: name, Hash: e.Hash, From: FromRegistry, Updated: e.Timestamp, Versions: 1 + len(e.History)})
+	out = append(out, stored...)
+	// The order of precedence is kept among those with one name.
+	slices.SortStableFunc(out, func(a, b listed) int { return cmp.Compare(a.Name, b.Name) })
+	for i := 1; i < len(out); i++ {
+		if before := out[i-1]; before.Name == out[i].Name {
+			out[i].HiddenBy = cmp.Or(before.HiddenBy, before.From)
 		}
 	}
-	slices.SortFunc(out, func(a, b listed) int {
-		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.From, b.From))
-	})
 	return out, nil
+}
+
+func (r *Resolver) listRegistry(ctx context.Context) ([]listed, error) {
+	v, err := r.View(ctx)
+	if errors.Is(err, gitcas.ErrNoStore) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if len(v.Registry()) == 0 {
+		return nil, nil
+	}
+	known, err := shared(ctx, v)
+	if err != nil {
+		return nil, err
+	}
+	var out []listed
+	for name, e := range v.Registry() {
+		l := listed{Name: name, Hash: e.Hash, From: FromRegistry, Updated: e.Timestamp, Versions: 1 + len(e.History)}
+		d, err := workflow.FromNode(known, e.Hash)
+		if err != nil {
+			l.Error = err.Error() // one damaged workflow doesn't hide the others
+		} else {
+			l.Dialect = d.Dialect
+		}
+		out = append(out, l)
+	}
+	return out, nil
+}
+
+// nodes is a node.Getter over what was read in one go.
+type nodes map[node.Hash]node.Node
+
+// Get implements node.Getter.
+func (n nodes) Get(h node.Hash) (node.Node, error) {
+	if got, ok := n[h]; ok {
+		return got, nil
+	}
+	return node.Node{}, fmt.Errorf("%w: %s", node.ErrNotFound, h)
+}
+
+// shared reads workflows and schemas at once: one by one, each would be a request.
+func shared(ctx context.Context, v *gitcas.View) (nodes, error) {
+	out := nodes{}
+	err := v.Shared(ctx, func(h node.Hash, n node.Node) error {
+		out[h] = n
+		return nil
+	})
+	return out, err
 }

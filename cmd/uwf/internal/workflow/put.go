@@ -28,11 +28,14 @@ type PutOptions struct {
 func NewCmdPut(f *app.Factory, runF func(context.Context, *PutOptions) error) *cobra.Command {
 	o := &PutOptions{NewStore: f.NewStore, NoSecret: f.NoSecret}
 	return &cobra.Command{
-		Use:   "put FILE|NAME",
-		Short: "Check a definition and register it under its name",
+		Use:     "put FILE|NAME",
+		Aliases: []string{"add"},
+		Short:   "Check a definition and register it under its name",
 		Long: `Check a definition, store it, and register it under its name. What was registered
 before stays in the store and in the name's history; threads keep the workflow that
-they were started with. The store is made if there is none yet.`,
+they were started with. The store is made if there is none yet.
+
+The checks are those of workflow validate.`,
 		Example: "  uwf workflow put solve-issue.yaml",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -92,18 +95,10 @@ func putRun(ctx context.Context, o *PutOptions) error {
 	})
 }
 
-// change registers a workflow. The former versions of a name come newest first.
+// change registers a workflow.
 func change(v *gitcas.View, w *Resolved, old gitcas.RegistryEntry, there bool) *gitcas.Change {
-	e := &gitcas.RegistryEntry{Hash: w.Hash, Timestamp: v.Time().UnixMilli()}
-	if there {
-		e.History = append([]gitcas.RegistryVersion{{Hash: old.Hash, Timestamp: old.Timestamp}}, old.History...)
-	}
-	c := &gitcas.Change{
-		Subject:  "put workflow " + w.Definition.Name,
-		Body:     w.Definition.Description,
-		Trailers: []gitcas.Trailer{{Key: "Uwf-Workflow", Value: string(w.Hash)}},
-		Registry: map[string]*gitcas.RegistryEntry{w.Definition.Name: e},
-	}
+	name := w.Definition.Name
+	c := registerChange(v, "put workflow "+name, w.Definition.Description, name, w.Hash, old, there)
 	for _, h := range slices.Sorted(maps.Keys(w.Nodes)) {
 		c.Nodes = append(c.Nodes, gitcas.PlacedNode{Hash: h, Node: w.Nodes[h]})
 	}

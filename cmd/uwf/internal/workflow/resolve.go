@@ -4,14 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"maps"
-	"os"
-	"path"
-	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
@@ -50,11 +44,18 @@ type Resolver struct {
 	// View reads the store; it is called only when it is needed, and may say
 	// gitcas.ErrNoStore.
 	View func(context.Context) (*gitcas.View, error)
+	// Stdin reads stdin up to a limit.
+	Stdin func(limit int64) ([]byte, error)
+	// Invalid is told of each definition that can't be used; nil: nobody.
+	Invalid func(*workflow.InvalidError)
 }
 
 // NewResolver makes a Resolver that reads the store at most once.
 func NewResolver(f *app.Factory) *Resolver {
-	r := &Resolver{Dir: f.Dir, Root: f.RepoRoot(), Now: f.Now}
+	r := &Resolver{Dir: f.Dir, Root: f.RepoRoot(), Now: f.Now, Stdin: func(limit int64) ([]byte, error) { return f.ReadInput("-", limit) }}
+	if job := jobOf(f); job != nil {
+		r.Invalid = job.invalid
+	}
 	var view *gitcas.View
 	r.View = func(ctx context.Context) (*gitcas.View, error) {
 		if view != nil {
@@ -109,131 +110,6 @@ func (r *Resolver) File(ctx context.Context, ref string) (*Resolved, error) {
 			Hint: "give the path of a YAML file, or put it into .uwf/workflows"}
 	}
 	return r.file(ctx, file)
-}
-
-// top is the folder up to which definitions are looked for, and the working
-// directory relative to it.
-func (r *Resolver) top() (root, dir string) {
-	if r.Root == "" {
-		return r.Dir, "."
-	}
-	rel, err := filepath.Rel(r.Root, r.Dir)
-	if err != nil || !filepath.IsLocal(rel) {
-		return r.Root, "."
-	}
-	return r.Root, filepath.ToSlash(rel)
-}
-
-// find returns the file of a named definition; empty where there is none.
-func (r *Resolver) find(name string) (string, error) {
-	root, dir := r.top()
-	for _, c := range workflow.Candidates(name, dir) {
-		file := filepath.Join(root, filepath.FromSlash(c))
-		info, err := os.Stat(file)
-		if errors.Is(err, fs.ErrNotExist) || err == nil && info.IsDir() {
-			continue
-		}
-		if err != nil {
-			return "", fmt.Errorf("look for the workflow %s: %w", name, err)
-		}
-		return r.shown(file), nil
-	}
-	return "", nil
-}
-
-// shown is a file relative to the working directory, as people would type it.
-func (r *Resolver) shown(file string) string {
-	if rel, err := filepath.Rel(r.Dir, file); err == nil {
-		return rel
-	}
-	return file
-}
-
-// Files lists the definitions in the repository's folders: name → file. Of two
-// with one name the one that Resolve would take counts.
-func (r *Resolver) Files() (map[string]string, error) {
-	out := map[string]string{}
-	root, dir := r.top()
-	// The candidates of any name tell the folders, in order of precedence.
-	for _, c := range workflow.Candidates("x", dir) {
-		folder, ext := path.Dir(c), path.Ext(c)
-		entries, err := os.ReadDir(filepath.Join(root, filepath.FromSlash(folder)))
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			return nil, fmt.Errorf("list workflows: %w", err)
-		}
-		for _, e := range entries {
-			name, ok := strings.CutSuffix(e.Name(), ext)
-			if _, taken := out[name]; ok && !taken && !e.IsDir() && workflow.CheckName(name) == "" {
-				out[name] = r.shown(filepath.Join(root, filepath.FromSlash(folder), e.Name()))
-			}
-		}
-	}
-	return out, nil
-}
-
-// file reads and compiles a definition. Includes are confined to its folder, also
-// through symbolic links.
-func (r *Resolver) file(ctx context.Context, name string) (res *Resolved, err error) {
-	full := name
-	if !filepath.IsAbs(full) {
-		full = filepath.Join(r.Dir, name)
-	}
-	folder, err := os.OpenRoot(filepath.Dir(full))
-	if err != nil {
-		return nil, &app.UsageError{Err: fmt.Errorf("read the workflow %s: %w", name, err)}
-	}
-	defer func() { err = errors.Join(err, folder.Close()) }()
-	// The file itself may be a link to anywhere: it was named by the user.
-	data, err := app.ReadRegular(full, maxDefinition)
-	if err != nil {
-		return nil, &app.UsageError{Err: fmt.Errorf("read the workflow %s: %w", name, err)}
-	}
-	d, err := workflow.Parse(filepath.ToSlash(name), data, workflow.Options{
-		Include: func(inc string) ([]byte, error) { return readIn(folder, inc) },
-		Nodes:   storeGetter{ctx, r},
-	})
-	if err != nil {
-		return nil, err
-	}
-	hash, nodes, err := workflow.Materialize(d, r.Now())
-	if err != nil {
-		return nil, fmt.Errorf("workflow %s: %w", name, err)
-	}
-	res = &Resolved{Definition: d, Hash: hash, From: name, Nodes: map[node.Hash]node.Node{
-		record.WorkflowSchema: record.Schemas()[record.WorkflowSchema],
-	}}
-	for _, n := range nodes {
-		h, err := n.Hash()
-		if err != nil {
-			return nil, fmt.Errorf("workflow %s: %w", name, err)
-		}
-		res.Nodes[h] = n
-	}
-	return res, nil
-}
-
-// readIn reads a regular file below a folder.
-func readIn(root *os.Root, name string) (b []byte, err error) {
-	info, err := root.Stat(filepath.FromSlash(name))
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, errors.New("not a regular file")
-	}
-	file, err := root.Open(filepath.FromSlash(name))
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, file.Close()) }()
-	b, err = io.ReadAll(io.LimitReader(file, maxDefinition+1))
-	if err == nil && len(b) > maxDefinition {
-		err = fmt.Errorf("larger than %d bytes", maxDefinition)
-	}
-	return b, err
 }
 
 // storeGetter finds the schemas that roles name by hash. A store that does not

@@ -2,6 +2,8 @@ package workflow
 
 import (
 	"context"
+	"maps"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -22,9 +24,10 @@ type ShowOptions struct {
 func NewCmdShow(f *app.Factory, runF func(context.Context, *ShowOptions) error) *cobra.Command {
 	o := &ShowOptions{}
 	return &cobra.Command{
-		Use:     "show HASH|FILE|NAME",
-		Short:   "Show a workflow: its roles and its graph",
-		Long:    "Show a workflow as it was understood: its roles, what they deliver, and who is next after which result.",
+		Use:   "show HASH|FILE|NAME",
+		Short: "Show a workflow: its roles and its graph",
+		Long: `Show a workflow, of whatever dialect, as it was understood: its roles, what they
+deliver, and who is next after which result or condition.`,
 		Example: "  uwf workflow show solve-issue\n  uwf workflow show ./solve-issue.yaml --format json",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -42,9 +45,31 @@ type shownWorkflow struct {
 	Name        string                 `json:"name"`
 	Hash        node.Hash              `json:"hash"`
 	From        string                 `json:"from"`
+	Dialect     workflow.Dialect       `json:"dialect"`
 	Description string                 `json:"description"`
 	Roles       []shownRole            `json:"roles"`
 	Graph       map[string][]shownEdge `json:"graph"`
+	// Resume is where a thread goes on that has ended; nil: it can't.
+	Resume     *shownEdge       `json:"resume,omitempty"`
+	Conditions []shownCondition `json:"conditions,omitempty"`
+	Limits     *shownLimits     `json:"limits,omitempty"`
+
+	limits string // in words
+}
+
+type shownCondition struct {
+	Name        string `json:"name"`
+	Description string `json:"description,omitempty"`
+	Expression  string `json:"expression"`
+}
+
+// shownLimits has the names of a definition's limits.
+type shownLimits struct {
+	MaxSteps        int     `json:"maxSteps,omitempty"`
+	MaxStepsPerRole int     `json:"maxStepsPerRole,omitempty"`
+	Tokens          int64   `json:"tokens,omitempty"`
+	CostUSD         float64 `json:"costUsd,omitempty"`
+	Wall            string  `json:"wall,omitempty"`
 }
 
 type shownRole struct {
@@ -59,7 +84,10 @@ type shownRole struct {
 }
 
 type shownEdge struct {
-	When     string `json:"when"`
+	// When is the status, the condition's name, or _.
+	When string `json:"when"`
+	// Kind says which of these it is: status, condition or always.
+	Kind     string `json:"kind"`
 	To       string `json:"to"`
 	Prompt   string `json:"prompt"`
 	Location string `json:"location,omitempty"`
@@ -76,7 +104,7 @@ func showRun(ctx context.Context, o *ShowOptions) error {
 
 func shownOf(w *Resolved) shownWorkflow {
 	d := w.Definition
-	s := shownWorkflow{Name: d.Name, Hash: w.Hash, From: w.From, Description: d.Description, Roles: []shownRole{}, Graph: map[string][]shownEdge{}}
+	s := shownWorkflow{Name: d.Name, Hash: w.Hash, From: w.From, Dialect: d.Dialect, Description: d.Description, Roles: []shownRole{}, Graph: map[string][]shownEdge{}}
 	for _, name := range d.RoleNames() {
 		r := d.Roles[name]
 		s.Roles = append(s.Roles, shownRole{
@@ -87,10 +115,37 @@ func shownOf(w *Resolved) shownWorkflow {
 	for from, edges := range d.Graph {
 		s.Graph[from] = []shownEdge{}
 		for _, e := range edges {
-			s.Graph[from] = append(s.Graph[from], shownEdge{When: e.When.String(), To: e.To, Prompt: e.Prompt, Location: e.Location})
+			s.Graph[from] = append(s.Graph[from], shownEdgeOf(e))
+		}
+	}
+	if d.Resume != nil {
+		e := shownEdgeOf(*d.Resume)
+		e.When = "resume"
+		s.Resume = &e
+	}
+	for _, name := range slices.Sorted(maps.Keys(d.Conditions)) {
+		c := d.Conditions[name]
+		s.Conditions = append(s.Conditions, shownCondition{name, c.Description, c.Expression})
+	}
+	if l := d.Limits; l != nil {
+		s.limits = limitsText(l)
+		s.Limits = &shownLimits{MaxSteps: l.MaxSteps, MaxStepsPerRole: l.MaxStepsPerRole, Tokens: l.Tokens, CostUSD: l.CostUSD}
+		if l.Wall > 0 {
+			s.Limits.Wall = l.Wall.String()
 		}
 	}
 	return s
+}
+
+func shownEdgeOf(e workflow.Edge) shownEdge {
+	kind := "always"
+	switch e.When.Kind {
+	case workflow.OnStatus:
+		kind = "status"
+	case workflow.OnCondition:
+		kind = "condition"
+	}
+	return shownEdge{When: e.When.String(), Kind: kind, To: e.To, Prompt: e.Prompt, Location: e.Location}
 }
 
 func (s shownWorkflow) text(w *output.Writer) {
@@ -105,12 +160,26 @@ func (s shownWorkflow) text(w *output.Writer) {
 		w.Printf("  %s\n", output.Line(r.Description, 200))
 		s.edges(w, r.Name)
 	}
+	if len(s.Conditions) > 0 {
+		w.Printf("\nconditions\n")
+		var rows [][]string
+		for _, c := range s.Conditions {
+			rows = append(rows, []string{"", c.Name, c.Expression, c.Description})
+		}
+		w.Table(nil, rows)
+	}
+	if s.Limits != nil {
+		w.Printf("\nlimits  %s\n", s.limits)
+	}
 }
 
 // edges writes who is next: one line for each result.
 func (s shownWorkflow) edges(w *output.Writer, from string) {
 	var rows [][]string
 	for _, e := range s.Graph[from] {
+		rows = append(rows, []string{"", e.When, "→ " + e.To, e.Prompt})
+	}
+	if e := s.Resume; e != nil && from == workflow.Start {
 		rows = append(rows, []string{"", e.When, "→ " + e.To, e.Prompt})
 	}
 	w.Table(nil, rows)

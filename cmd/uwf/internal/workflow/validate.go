@@ -1,10 +1,14 @@
 package workflow
 
 import (
+	"bytes"
 	"context"
 	"errors"
-	"maps"
-	"slices"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -13,93 +17,283 @@ import (
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/engine/workflow/source"
-	"github.com/united-workforce/uwf/gitcas/node"
 )
 
 // ValidateOptions are what `uwf workflow validate` works with.
 type ValidateOptions struct {
 	Printer  output.Printer
+	Notes    *output.Writer
 	Resolver *Resolver
-	Refs     []string // none: all definitions in the repository's folders
+	// Refs are files, folders, patterns, names and - for stdin; none: all
+	// definitions in the repository's folders.
+	Refs []string
+	Name string // what stdin is called
+	job  *job   // nil: outside of one
 }
 
 // NewCmdValidate makes `uwf workflow validate`. A runF that is not nil replaces the
 // run.
 func NewCmdValidate(f *app.Factory, runF func(context.Context, *ValidateOptions) error) *cobra.Command {
 	o := &ValidateOptions{}
-	return &cobra.Command{
-		Use:   "validate [FILE|NAME]...",
-		Short: "Check definitions, and say what is wrong and how to mend it",
-		Long: `Check definitions: every problem with its place and a fix. Without arguments, all
-definitions in the repository's folders. Nothing is stored. Exit code 2 if any of
-them can't be used.`,
-		Example: "  uwf workflow validate solve-issue.yaml\n  uwf workflow validate",
+	cmd := &cobra.Command{
+		Use:     "validate [FILE|FOLDER|PATTERN|NAME|-]...",
+		Aliases: []string{"check", "lint"},
+		Short:   "Check definitions, and say what is wrong and how to mend it",
+		Long: `Check definitions: every problem as file:line:column, with the line and a fix.
+Nothing is stored; workflow put and thread start make the same checks.
+
+An argument is a file, a folder (its definitions), a pattern (** stands for any
+number of folders; quote it where the shell would expand it), a name in the
+repository's folders, or - for stdin. Without arguments, all definitions in the
+repository's folders are checked.
+
+The JSON is one list of {file, line, column, length, message, fix, severity} for all
+files; it is empty where nothing is wrong. Lines and columns count from 1, columns in
+characters; a problem of a whole file has none. Inside a workflow run
+(GITHUB_ACTIONS=true) each problem becomes an annotation too.
+
+Exit code 2 if a definition can't be used, or an argument leads to none. Warnings
+alone don't fail.`,
+		Example: `  uwf workflow validate
+  uwf workflow validate solve-issue.yaml
+  uwf workflow validate '.uwf/workflows/**/*.yaml' --format json
+  uwf workflow validate - --name .uwf/workflows/draft.yaml < draft.yaml`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o.Refs, o.Printer, o.Resolver = args, f.Printer(), NewResolver(f)
+			o.Refs, o.Printer, o.Notes, o.Resolver, o.job = args, f.Printer(), f.Notes(), NewResolver(f), jobOf(f)
+			o.Resolver.Invalid = nil // each problem is reported here
 			if runF != nil {
 				return runF(cmd.Context(), o)
 			}
 			return validateRun(cmd.Context(), o)
 		},
 	}
+	cmd.Flags().StringVar(&o.Name, "name", "", "the `FILE` that stdin stands for: it is shown with problems, and includes are looked up beside it")
+	return cmd
 }
 
-// validated is the verdict on one definition.
+// Severities of problems.
+const (
+	SeverityError   = "error"
+	SeverityWarning = "warning"
+)
+
+// problem is one finding. Line is 0 where it is about a file as a whole.
+type problem struct {
+	File     string `json:"file"`
+	Line     int    `json:"line,omitempty"`
+	Column   int    `json:"column,omitempty"`
+	Length   int    `json:"length,omitempty"`
+	Message  string `json:"message"`
+	Fix      string `json:"fix,omitempty"`
+	Severity string `json:"severity"`
+
+	text string // with the line and a caret
+}
+
+func problemOf(p source.Problem) problem {
+	return problem{p.File, p.Line, p.Col, p.Len, p.Message, p.Fix, SeverityError, p.Text()}
+}
+
+// lines is the problem for people.
+func (p problem) lines() string {
+	s := p.text
+	if s == "" {
+		s = fmt.Sprintf("%s: %s\n", p.File, p.Message)
+		if p.Fix != "" {
+			s += fmt.Sprintf("      = %s\n", p.Fix)
+		}
+	}
+	if p.Severity == SeverityWarning {
+		// After the place, where the eye goes: the place must stay at the beginning.
+		s = strings.Replace(s, ": "+p.Message, ": warning: "+p.Message, 1)
+	}
+	return s
+}
+
+// validated is the verdict on all inputs.
 type validated struct {
-	File     string           `json:"file"`
-	OK       bool             `json:"ok"`
-	Name     string           `json:"name,omitempty"`
-	Hash     node.Hash        `json:"hash,omitempty"`
-	Problems []source.Problem `json:"problems"`
-	text     string
+	problems []problem
+	ok       []string // a line for each definition that can be used
+	broken   int      // definitions and arguments that can't be used
 }
 
 func validateRun(ctx context.Context, o *ValidateOptions) error {
-	refs := o.Refs
-	if len(refs) == 0 {
-		files, err := o.Resolver.Files()
-		if err != nil {
+	in, err := o.Resolver.inputs(o.Refs)
+	if err != nil {
+		return err
+	}
+	v := validated{problems: []problem{}}
+	for _, f := range in.failed {
+		v.broken++
+		v.problems = append(v.problems, problem{File: f.file, Message: f.message, Fix: f.fix, Severity: SeverityError})
+	}
+	for _, file := range in.files {
+		if err := v.check(ctx, o, file); err != nil {
 			return err
 		}
-		if refs = slices.Sorted(maps.Values(files)); len(refs) == 0 {
-			return app.Usagef("no definitions in .uwf/workflows, .workflow or .workflows: name the files to check")
-		}
 	}
-	list, allOK := make([]validated, len(refs)), true
-	for i, ref := range refs {
-		var err error
-		if list[i], err = o.Resolver.validate(ctx, ref); err != nil {
-			return err
-		}
-		allOK = allOK && list[i].OK
+	if err := v.print(o); err != nil {
+		return err
 	}
-	err := o.Printer.Print(list, func(w *output.Writer) {
-		for _, v := range list {
-			if v.OK {
-				w.Good("ok")
-				w.Printf("  %s  %s  %s\n", v.File, v.Name, v.Hash)
-			} else {
-				w.Printf("%s\n", v.text)
-			}
-		}
-	})
-	if err == nil && !allOK {
+	if v.broken > 0 {
 		return &app.Exit{Code: int(thread.CodeUsage)}
 	}
-	return err
+	return nil
 }
 
-func (r *Resolver) validate(ctx context.Context, ref string) (validated, error) {
-	v := validated{File: ref, Problems: []source.Problem{}}
-	w, err := r.File(ctx, ref)
+// check adds what is to be said about one file. Only what is wrong with the store
+// ends the command.
+func (v *validated) check(ctx context.Context, o *ValidateOptions, file string) error {
+	name := file
+	data, err := o.read(&name)
+	if err != nil {
+		v.fail(name, o.Resolver.full(name), err)
+		return nil
+	}
+	if kind := binary(data); kind != "" {
+		v.broken++
+		v.problems = append(v.problems, problem{File: name, Message: kind + ", not a definition", Fix: "name a YAML file", Severity: SeverityError})
+		return nil
+	}
+	w, err := o.Resolver.compile(ctx, name, data)
 	var invalid *workflow.InvalidError
 	switch {
 	case errors.As(err, &invalid):
-		v.File, v.Problems, v.text = invalid.Name, invalid.Problems, invalid.Text()
+		v.broken++
+		for _, p := range invalid.Problems {
+			v.problems = append(v.problems, problemOf(p))
+		}
+	case err != nil && app.ExitCode(err) == int(thread.CodeUsage):
+		v.fail(name, o.Resolver.full(name), err)
 	case err != nil:
-		return v, err
+		return err
 	default:
-		v.File, v.OK, v.Name, v.Hash = w.From, true, w.Definition.Name, w.Hash
+		v.ok = append(v.ok, fmt.Sprintf("  %s  %s  %s\n", w.From, w.Definition.Name, w.Hash))
+		if warning, is := misnamed(name, w.Definition.Name, data); is {
+			v.problems = append(v.problems, warning)
+		}
 	}
-	return v, nil
+	return nil
+}
+
+func (v *validated) fail(file, full string, err error) {
+	v.broken++
+	why := strings.TrimPrefix(plainError(err).Error(), "read "+full+": ") // the file is said anyway
+	v.problems = append(v.problems, problem{File: file, Message: "can't be read: " + why, Fix: "name a regular file that you may read", Severity: SeverityError})
+}
+
+// read reads one input, and says what it is called.
+func (o *ValidateOptions) read(name *string) ([]byte, error) {
+	if *name != Stdin {
+		return app.ReadRegular(o.Resolver.full(*name), maxDefinition)
+	}
+	if *name = o.Name; *name == "" {
+		*name = "stdin"
+	}
+	return o.Resolver.Stdin(maxDefinition)
+}
+
+// binary says what a file is that is no text; empty: it may be text.
+func binary(data []byte) string {
+	head := data[:min(len(data), 8_000)]
+	utf16 := bytes.HasPrefix(head, []byte{0xff, 0xfe}) || bytes.HasPrefix(head, []byte{0xfe, 0xff})
+	if bytes.IndexByte(head, 0) >= 0 && !utf16 {
+		return "a binary file"
+	}
+	return ""
+}
+
+var nameKey = regexp.MustCompile(`(?m)^name[ \t]*:[ \t]*["']?`)
+
+// misnamed warns of a definition that lies in a definitions folder under a name
+// that is not its own: it is found by the one and shown by the other.
+func misnamed(file, name string, data []byte) (problem, bool) {
+	full := filepath.ToSlash(file)
+	stem := strings.TrimSuffix(filepath.Base(full), filepath.Ext(full))
+	folder := filepath.ToSlash(filepath.Dir(full))
+	if stem == "index" {
+		stem, folder = filepath.Base(folder), filepath.ToSlash(filepath.Dir(folder))
+	}
+	at := nameKey.FindIndex(data)
+	inFolder := strings.HasSuffix("/"+folder, "/.uwf/workflows") || strings.HasSuffix("/"+folder, "/.workflow") || strings.HasSuffix("/"+folder, "/.workflows")
+	if stem == name || at == nil || !inFolder {
+		return problem{}, false
+	}
+	p := source.Problem{
+		File: full, Line: 1 + bytes.Count(data[:at[0]], []byte("\n")), Col: 1 + utf8.RuneCount(data[at[0]:at[1]]), Len: utf8.RuneCountInString(name),
+		Message: fmt.Sprintf("the workflow is called %q, and its file %q: it is started by the file's name, and listed under its own", name, stem),
+		Fix:     fmt.Sprintf("rename one of the two, e.g. `name: %s`", stem),
+	}
+	line, _, _ := bytes.Cut(data[at[0]:], []byte("\n"))
+	p.Snippet = strings.TrimRight(string(line), "\r")
+	out := problemOf(p)
+	out.Severity = SeverityWarning
+	return out, true
+}
+
+// print gives the verdict: as text all of it on stdout, else the problems there and
+// a summary on stderr; inside a job annotations too, and the text on stderr.
+func (v *validated) print(o *ValidateOptions) error {
+	p, show := o.Printer, func(s string) string { return s }
+	asText := p.Chosen() == output.Text
+	if o.job != nil {
+		show = inert
+		if p.Chosen() == output.JSON {
+			p.Out = inertJSON{p.Out}
+		}
+	}
+	if err := p.Print(v.problems, func(w *output.Writer) { v.text(w, show) }); err != nil {
+		return err
+	}
+	switch {
+	case o.job != nil && !asText:
+		v.text(o.Notes, show)
+	case !asText:
+		o.Notes.Printf("%s\n", v.summary())
+	}
+	if o.job != nil {
+		for _, p := range v.problems {
+			o.job.annotate(p)
+		}
+	}
+	return o.Notes.Flush()
+}
+
+func (v *validated) text(w *output.Writer, show func(string) string) {
+	for _, p := range v.problems {
+		w.Printf("%s\n", show(p.lines()))
+	}
+	for _, line := range v.ok {
+		w.Good("ok")
+		w.Printf("%s", show(line))
+	}
+	w.Printf("%s\n", v.summary())
+}
+
+// summary is the verdict in one line.
+func (v *validated) summary() string {
+	all := len(v.ok) + v.broken
+	warnings := 0
+	for _, p := range v.problems {
+		if p.Severity == SeverityWarning {
+			warnings++
+		}
+	}
+	s := fmt.Sprintf("%s checked: ", count(all, "definition"))
+	if v.broken == 0 {
+		s += "all can be used"
+	} else {
+		s += fmt.Sprintf("%d can't be used, %s", v.broken, count(len(v.problems)-warnings, "problem"))
+	}
+	if warnings > 0 {
+		s += ", " + count(warnings, "warning")
+	}
+	return s
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }

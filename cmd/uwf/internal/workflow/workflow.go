@@ -17,8 +17,9 @@ func NewCmdWorkflow(f *app.Factory) *cobra.Command {
 		Long: `Check workflow definitions and keep them in the store.
 
 A workflow is named by its hash, by the path of a file, by a name in the folders
-.uwf/workflows, .workflow and .workflows (from here up to the repository's root), or
-by a name in the registry, in this order.`,
+.uwf/workflows, .workflow and .workflows (from here up to the repository's root; as
+NAME.yaml or NAME/index.yaml), or by a name in the registry, in this order.`,
 		Example: "  uwf workflow validate solve-issue.yaml\n  uwf workflow put solve-issue.yaml\n  uwf workflow show solve-issue",
-	}, NewCmdPut(f, nil), NewCmdShow(f, nil), NewCmdList(f, nil), NewCmdValidate(f, nil))
+	}, NewCmdValidate(f, nil), NewCmdPut(f, nil), NewCmdList(f, nil), NewCmdShow(f, nil), NewCmdGraph(f, nil),
+		NewCmdHistory(f, nil), NewCmdRollback(f, nil), NewCmdRemove(f, nil), NewCmdSchema(f, nil))
 }

@@ -1,0 +1,219 @@
+package workflow
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+
+	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/engine/workflow"
+	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/gitcas/record"
+)
+
+// top is the folder up to which definitions are looked for, and the working
+// directory relative to it.
+func (r *Resolver) top() (root, dir string) {
+	if r.Root == "" {
+		return r.Dir, "."
+	}
+	rel, err := filepath.Rel(r.Root, r.Dir)
+	if err != nil || !filepath.IsLocal(rel) {
+		return r.Root, "."
+	}
+	return r.Root, filepath.ToSlash(rel)
+}
+
+// find returns the file of a named definition; empty where there is none.
+func (r *Resolver) find(name string) (string, error) {
+	root, dir := r.top()
+	for _, c := range workflow.Candidates(name, dir) {
+		file := filepath.Join(root, filepath.FromSlash(c))
+		there, err := isFile(file)
+		if err != nil {
+			return "", fmt.Errorf("look for the workflow %s: %w", name, err)
+		}
+		if there {
+			return r.shown(file), nil
+		}
+	}
+	return "", nil
+}
+
+// isFile reports whether a path names something that is no folder.
+func isFile(file string) (bool, error) {
+	info, err := os.Stat(file)
+	if missing(err) {
+		return false, nil
+	}
+	return err == nil && !info.IsDir(), err
+}
+
+// missing reports that a path leads nowhere: nothing is there, or a file is where
+// a folder would have to be.
+func missing(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
+}
+
+// shown is a file relative to the working directory, as people would type it.
+func (r *Resolver) shown(file string) string {
+	if rel, err := filepath.Rel(r.Dir, file); err == nil {
+		return rel
+	}
+	return file
+}
+
+// full is the absolute path of a file that was named.
+func (r *Resolver) full(name string) string {
+	if filepath.IsAbs(name) {
+		return name
+	}
+	return filepath.Join(r.Dir, name)
+}
+
+// place is a definition in one of the repository's folders.
+type place struct{ name, file string }
+
+// places lists the definitions in the repository's folders in the order in which
+// they are tried. Of several with one name the first is what the name means.
+func (r *Resolver) places() ([]place, error) {
+	root, dir := r.top()
+	var out []place
+	for _, folder := range workflow.Folders(dir) {
+		found, err := r.placesIn(filepath.Join(root, filepath.FromSlash(folder)))
+		if err != nil {
+			return nil, fmt.Errorf("list workflows: %w", err)
+		}
+		out = append(out, found...)
+	}
+	return out, nil
+}
+
+// placesIn lists the definitions in one folder.
+func (r *Resolver) placesIn(folder string) ([]place, error) {
+	entries, err := os.ReadDir(folder)
+	if missing(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, e := range entries {
+		name := e.Name()
+		if ext := filepath.Ext(name); ext == ".yaml" || ext == ".yml" {
+			names = append(names, name[:len(name)-len(ext)])
+		}
+		names = append(names, name) // the name of a folder with an index, perhaps
+	}
+	slices.Sort(names)
+	var out []place
+	for _, name := range slices.Compact(names) {
+		if workflow.CheckName(name) != "" {
+			continue
+		}
+		for _, layout := range workflow.Layouts(name) {
+			file := filepath.Join(folder, filepath.FromSlash(layout))
+			there, err := isFile(file)
+			if err != nil {
+				return nil, err
+			}
+			if there {
+				out = append(out, place{name, r.shown(file)})
+			}
+		}
+	}
+	return out, nil
+}
+
+// Files lists the definitions in the repository's folders: name → file. Of two
+// with one name the one that Resolve would take counts.
+func (r *Resolver) Files() (map[string]string, error) {
+	list, err := r.places()
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[string]string, len(list))
+	for _, p := range list {
+		if _, taken := out[p.name]; !taken {
+			out[p.name] = p.file
+		}
+	}
+	return out, nil
+}
+
+// file reads and compiles a definition.
+func (r *Resolver) file(ctx context.Context, name string) (*Resolved, error) {
+	data, err := app.ReadRegular(r.full(name), maxDefinition)
+	if err != nil {
+		return nil, &app.UsageError{Err: fmt.Errorf("read the workflow %s: %w", name, err)}
+	}
+	return r.compile(ctx, name, data)
+}
+
+// compile makes a workflow of a definition's text. Includes are confined to the
+// folder of its file, also through symbolic links. The file itself may be a link to
+// anywhere: it was named by the user.
+func (r *Resolver) compile(ctx context.Context, name string, data []byte) (res *Resolved, err error) {
+	o := workflow.Options{Nodes: storeGetter{ctx, r}}
+	folder, err := os.OpenRoot(filepath.Dir(r.full(name)))
+	switch {
+	case err == nil:
+		defer func() { err = errors.Join(err, folder.Close()) }()
+		o.Include = func(inc string) ([]byte, error) { return readIn(folder, inc) }
+	case !missing(err):
+		return nil, &app.UsageError{Err: fmt.Errorf("read the workflow %s: %w", name, err)}
+	}
+	d, err := workflow.Parse(filepath.ToSlash(name), data, o)
+	if err != nil {
+		var invalid *workflow.InvalidError
+		if errors.As(err, &invalid) && r.Invalid != nil {
+			r.Invalid(invalid)
+		}
+		return nil, err
+	}
+	hash, nodes, err := workflow.Materialize(d, r.Now())
+	if err != nil {
+		return nil, fmt.Errorf("workflow %s: %w", name, err)
+	}
+	res = &Resolved{Definition: d, Hash: hash, From: name, Nodes: map[node.Hash]node.Node{}}
+	for _, n := range nodes {
+		h, err := n.Hash()
+		if err != nil {
+			return nil, fmt.Errorf("workflow %s: %w", name, err)
+		}
+		res.Nodes[h] = n
+		// The schema of the workflow's own node, whichever it is, is stored with it.
+		if schema, known := record.Schemas()[n.Type]; known {
+			res.Nodes[n.Type] = schema
+		}
+	}
+	return res, nil
+}
+
+// readIn reads a regular file below a folder.
+func readIn(root *os.Root, name string) (b []byte, err error) {
+	info, err := root.Stat(filepath.FromSlash(name))
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, errors.New("not a regular file")
+	}
+	file, err := root.Open(filepath.FromSlash(name))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	b, err = io.ReadAll(io.LimitReader(file, maxDefinition+1))
+	if err == nil && len(b) > maxDefinition {
+		err = fmt.Errorf("larger than %d bytes", maxDefinition)
+	}
+	return b, err
+}

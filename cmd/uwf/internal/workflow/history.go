@@ -1,0 +1,157 @@
+package workflow
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
+	"github.com/united-workforce/uwf/engine/workflow"
+	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/node"
+)
+
+// HistoryOptions are what `uwf workflow history` works with.
+type HistoryOptions struct {
+	Printer  output.Printer
+	Resolver *Resolver
+	Name     string
+}
+
+// NewCmdHistory makes `uwf workflow history`. A runF that is not nil replaces the
+// run.
+func NewCmdHistory(f *app.Factory, runF func(context.Context, *HistoryOptions) error) *cobra.Command {
+	o := &HistoryOptions{}
+	return &cobra.Command{
+		Use:   "history NAME",
+		Short: "Show the versions of a registered workflow, and what changed",
+		Long: `Show every version that was registered under a name, the present one first: its
+hash, when it was registered, and what it changed of the one before.`,
+		Example:           "  uwf workflow history solve-issue",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: completeRegistered(f),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.Name, o.Printer, o.Resolver = args[0], f.Printer(), NewResolver(f)
+			if runF != nil {
+				return runF(cmd.Context(), o)
+			}
+			return historyRun(cmd.Context(), o)
+		},
+	}
+}
+
+// version is one line of a name's history.
+type version struct {
+	Hash node.Hash `json:"hash"`
+	// Timestamp is when it was registered, in milliseconds.
+	Timestamp int64 `json:"timestamp"`
+	Current   bool  `json:"current"`
+	// Changes says what it changed of the version before it, in words; of the first
+	// one it is empty.
+	Changes []string `json:"changes"`
+	// Error says why it can't be read.
+	Error string `json:"error,omitempty"`
+}
+
+func historyRun(ctx context.Context, o *HistoryOptions) error {
+	v, err := o.Resolver.View(ctx)
+	if err != nil {
+		return err
+	}
+	e, err := registered(v.Registry(), o.Name)
+	if err != nil {
+		return err
+	}
+	known, err := shared(ctx, v)
+	if err != nil {
+		return err
+	}
+	list := versionsOf(known, e)
+	return o.Printer.Print(list, func(w *output.Writer) {
+		for _, l := range list {
+			l.text(w)
+		}
+	})
+}
+
+// registered finds a name in the registry.
+func registered(registry map[string]gitcas.RegistryEntry, name string) (gitcas.RegistryEntry, error) {
+	e, ok := registry[name]
+	if !ok {
+		return e, &app.UnknownError{What: "registered workflow", ID: name, Near: app.Near(name, slices.Collect(maps.Keys(registry))), See: "uwf workflow list"}
+	}
+	return e, nil
+}
+
+func versionsOf(known node.Getter, e gitcas.RegistryEntry) []version {
+	list := []version{{Hash: e.Hash, Timestamp: e.Timestamp, Current: true, Changes: []string{}}}
+	for _, h := range e.History {
+		list = append(list, version{Hash: h.Hash, Timestamp: h.Timestamp, Changes: []string{}})
+	}
+	var before *workflow.Definition
+	for i := len(list) - 1; i >= 0; i-- {
+		d, err := workflow.FromNode(known, list[i].Hash)
+		if err != nil {
+			// One version that is damaged or was removed doesn't hide the others.
+			list[i].Error, before = err.Error(), nil
+			continue
+		}
+		if before != nil {
+			list[i].Changes = append(list[i].Changes, changes(before, d)...)
+		}
+		before = d
+	}
+	return list
+}
+
+func (l version) text(w *output.Writer) {
+	w.Bold(string(l.Hash))
+	if l.Timestamp != 0 {
+		w.Printf("  %s", time.UnixMilli(l.Timestamp).UTC().Format(time.DateTime))
+	}
+	if l.Current {
+		w.Good("  current")
+	}
+	w.Println()
+	if l.Error != "" {
+		w.Bad("  " + output.Line(l.Error, 200))
+		w.Println()
+	}
+	for _, c := range l.Changes {
+		w.Printf("  %s\n", c)
+	}
+}
+
+// completeRegistered completes names of the registry.
+func completeRegistered(f *app.Factory) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		ctx, cancel := context.WithTimeout(cmd.Context(), 2*time.Second)
+		defer cancel()
+		v, err := NewResolver(f).View(ctx)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp // a shell has no room for errors
+		}
+		return slices.Sorted(maps.Keys(v.Registry())), cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// errNothingRegistered is the registry without the name that a change looked at.
+var errNothingRegistered = errors.New("meanwhile the name was removed from the registry")
+
+// moved is the error for a registry that another job changed while a command was
+// deciding.
+func moved(name string, from, to node.Hash) error {
+	if to == "" {
+		return fmt.Errorf("%s: %w; nothing was changed", name, errNothingRegistered)
+	}
+	return fmt.Errorf("%s: meanwhile it was set to %s by somebody else (before: %s); nothing was changed, look at it and run this again", name, to, from)
+}

@@ -1,0 +1,208 @@
+package workflow
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/engine/workflow"
+)
+
+// Stdin is the argument that means stdin.
+const Stdin = "-"
+
+// inputs are the files that arguments mean: each once, in the order of the
+// arguments. What can't be found is said once for each argument, and doesn't keep
+// the others from being checked.
+type inputs struct {
+	files  []string
+	failed []failure
+}
+
+// failure is an argument or file that can't be checked at all.
+type failure struct {
+	file, message, fix string
+}
+
+// inputs expands arguments: files, folders, patterns, names, and - for stdin. None:
+// all definitions in the repository's folders.
+func (r *Resolver) inputs(args []string) (*inputs, error) {
+	in := &inputs{}
+	if len(args) == 0 {
+		list, err := r.places()
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range list {
+			in.add(p.file)
+		}
+		if len(list) == 0 {
+			return nil, app.Usagef("no definitions in .uwf/workflows, .workflow or .workflows: name the files to check")
+		}
+	}
+	for _, arg := range args {
+		if err := r.input(in, arg); err != nil {
+			return nil, err
+		}
+	}
+	return in, nil
+}
+
+func (in *inputs) add(files ...string) {
+	for _, f := range files {
+		if !slices.Contains(in.files, f) {
+			in.files = append(in.files, f)
+		}
+	}
+}
+
+func (in *inputs) fail(file, fix, format string, args ...any) {
+	in.failed = append(in.failed, failure{file, fmt.Sprintf(format, args...), fix})
+}
+
+func (r *Resolver) input(in *inputs, arg string) error {
+	info, err := os.Stat(r.full(arg))
+	switch {
+	case arg == Stdin:
+		in.add(Stdin)
+	case arg == "":
+		in.fail("", "name a file", "an argument is empty")
+	case err == nil && info.IsDir():
+		return r.folder(in, arg, true)
+	case err == nil:
+		in.add(arg)
+	case hasMeta(arg):
+		return r.pattern(in, arg)
+	case workflow.KindOfRef(arg) == workflow.RefName:
+		return r.name(in, arg)
+	case !missing(err):
+		in.fail(arg, "check the file's permissions", "can't be read: %v", plainError(err))
+	default:
+		fix := "check the path"
+		if near := r.near(arg); near != "" {
+			fix = fmt.Sprintf("did you mean %s?", near)
+		}
+		in.fail(arg, fix, "no such file")
+	}
+	return nil
+}
+
+// plainError is a system's error without the path that is said anyway.
+func plainError(err error) error {
+	var path *os.PathError
+	if errors.As(err, &path) {
+		return path.Err
+	}
+	return err
+}
+
+// near is the file beside a mistyped one that is most likely meant.
+func (r *Resolver) near(file string) string {
+	entries, err := os.ReadDir(filepath.Dir(r.full(file)))
+	if err != nil {
+		return ""
+	}
+	var names []string
+	for _, e := range entries {
+		if ext := filepath.Ext(e.Name()); ext == ".yaml" || ext == ".yml" {
+			names = append(names, e.Name())
+		}
+	}
+	if s := workflow.Suggest(filepath.Base(file), names); s != "" {
+		return filepath.Join(filepath.Dir(file), s)
+	}
+	return ""
+}
+
+func (r *Resolver) name(in *inputs, name string) error {
+	file, err := r.find(name)
+	if err != nil {
+		return err
+	}
+	if file != "" {
+		in.add(file)
+		return nil
+	}
+	files, err := r.Files()
+	if err != nil {
+		return err
+	}
+	fix := "name a file, or put the definition into .uwf/workflows"
+	if near := app.Near(name, slices.Collect(maps.Keys(files))); len(near) > 0 {
+		fix = "did you mean " + strings.Join(near, ", ") + "?"
+	}
+	in.fail(name, fix, "no such file, and no workflow of this name in the folders")
+	return nil
+}
+
+func (r *Resolver) pattern(in *inputs, pattern string) error {
+	found, err := glob(r.Dir, pattern)
+	if err != nil {
+		in.fail(pattern, "correct the pattern", "%v", err)
+		return nil
+	}
+	if len(found) == 0 {
+		in.fail(pattern, "check the pattern; ** stands for any number of folders", "nothing matches the pattern")
+	}
+	for _, file := range found {
+		if !isDir(r.full(file)) {
+			in.add(file)
+		} else if err := r.folder(in, file, false); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// folder adds the definitions in a folder: YAML files that look like one, and those
+// that are the index of a folder in it; of a repository's top, what its definition
+// folders hold. Named: that there are none is a mistake.
+func (r *Resolver) folder(in *inputs, dir string, named bool) error {
+	entries, err := os.ReadDir(r.full(dir))
+	if err != nil {
+		in.fail(dir, "check the folder's permissions", "can't be read: %v", plainError(err))
+		return nil
+	}
+	var list []string
+	for _, e := range entries {
+		for _, file := range []string{e.Name(), filepath.Join(e.Name(), "index.yaml"), filepath.Join(e.Name(), "index.yml")} {
+			file = filepath.Join(dir, file)
+			ext := filepath.Ext(file)
+			if there, _ := isFile(r.full(file)); there && (ext == ".yaml" || ext == ".yml") && looksLikeDefinition(r.full(file)) {
+				list = append(list, file)
+			}
+		}
+	}
+	for _, sub := range workflow.Folders(".") {
+		found, err := r.placesIn(filepath.Join(r.full(dir), filepath.FromSlash(sub)))
+		if err != nil {
+			return err
+		}
+		for _, p := range found {
+			list = append(list, p.file)
+		}
+	}
+	if len(list) == 0 && named {
+		in.fail(dir, "name a folder with *.yaml definitions, or files", "the folder holds no definitions")
+	}
+	in.add(list...)
+	return nil
+}
+
+// definitionKey is a key that only definitions have, at the beginning of a line or
+// of JSON.
+var definitionKey = regexp.MustCompile(`(?m)(^|[{,]\s*)["']?(roles|graph)["']?\s*:`)
+
+// looksLikeDefinition tells definitions from other YAML in the same folder:
+// scripts, schemas, parts that definitions include. What can't be read counts, so
+// that it is reported.
+func looksLikeDefinition(file string) bool {
+	data, err := app.ReadRegular(file, maxDefinition)
+	return err != nil || definitionKey.Match(data)
+}

@@ -1,0 +1,109 @@
+package workflow
+
+import (
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+
+	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
+	"github.com/united-workforce/uwf/engine/workflow"
+)
+
+// job is the run of a forge's workflow that this process is part of. Its log is
+// read for commands, which is how a line of a file gets an annotation, and why text
+// from files must not look like one.
+type job struct {
+	out io.Writer // stderr: stdout is for results
+	dir string    // the working directory
+	top string    // what paths of annotations are relative to
+}
+
+// jobOf is nil outside of a job.
+func jobOf(f *app.Factory) *job {
+	if f.Getenv("GITHUB_ACTIONS") != "true" {
+		return nil
+	}
+	top := f.Getenv("GITHUB_WORKSPACE")
+	if top == "" {
+		top = f.RepoRoot()
+	}
+	return &job{out: f.IO.Err, dir: f.Dir, top: top}
+}
+
+// invalid annotates what is wrong with a definition.
+func (j *job) invalid(e *workflow.InvalidError) {
+	for _, p := range e.Problems {
+		j.annotate(problemOf(p))
+	}
+}
+
+// annotate writes the command that shows a problem beside its line.
+func (j *job) annotate(p problem) {
+	level := "error"
+	if p.Severity == SeverityWarning {
+		level = "warning"
+	}
+	props := []string{"title=" + property("uwf workflow")}
+	if p.Line > 0 {
+		props = append([]string{
+			"file=" + property(j.path(p.File)), fmt.Sprintf("line=%d", p.Line), fmt.Sprintf("col=%d", p.Column), fmt.Sprintf("endColumn=%d", p.Column+p.Length),
+		}, props...)
+	}
+	message := p.Message
+	if p.Line == 0 {
+		message = p.File + ": " + message // it is perhaps no file of the repository
+	}
+	if p.Fix != "" {
+		message += "\n" + p.Fix
+	}
+	_, _ = fmt.Fprintf(j.out, "::%s %s::%s\n", level, strings.Join(props, ","), commandText(message))
+}
+
+// path is a file as annotations name it: relative to the repository's top.
+func (j *job) path(file string) string {
+	full := filepath.FromSlash(file)
+	if !filepath.IsAbs(full) {
+		full = filepath.Join(j.dir, full)
+	}
+	if rel, err := filepath.Rel(j.top, full); err == nil && j.top != "" && filepath.IsLocal(rel) {
+		return filepath.ToSlash(rel)
+	}
+	return filepath.ToSlash(file)
+}
+
+// commandText escapes the text of a command. Characters that a terminal acts on are shown
+// as output.Clean shows them.
+func commandText(s string) string {
+	return strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", "##[", "## [").Replace(output.Clean(s))
+}
+
+// property escapes the value of a command's property.
+func property(s string) string {
+	return strings.NewReplacer(":", "%3A", ",", "%2C").Replace(commandText(output.Line(s, 500)))
+}
+
+// inert makes text that is shown in a job's log ineffective: what begins a command
+// (:: at the beginning of a line, ##[ anywhere) is taken apart.
+func inert(s string) string {
+	s = strings.ReplaceAll(s, "##[", "## [")
+	lines := strings.SplitAfter(s, "\n")
+	for i, l := range lines {
+		if strings.HasPrefix(strings.TrimSpace(l), "::") {
+			lines[i] = "| " + l
+		}
+	}
+	return strings.Join(lines, "")
+}
+
+// inertJSON does the same for JSON, whose lines never begin with ::.
+type inertJSON struct{ out io.Writer }
+
+// Write implements io.Writer. encoding/json writes whole values at once.
+func (w inertJSON) Write(p []byte) (int, error) {
+	if _, err := io.WriteString(w.out, strings.ReplaceAll(string(p), "##[", `##\u005b`)); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}

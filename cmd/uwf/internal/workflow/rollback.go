@@ -1,0 +1,187 @@
+package workflow
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
+	"github.com/united-workforce/uwf/engine/workflow"
+	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/node"
+)
+
+// RollbackOptions are what `uwf workflow rollback` works with.
+type RollbackOptions struct {
+	Printer output.Printer
+	Notes   *output.Writer
+	Store   func(context.Context) (*gitcas.Store, error)
+	// Resolver tells whether a file hides the name.
+	Resolver *Resolver
+	Name     string
+	Hash     string // the beginning of one; empty: the version before the present one
+}
+
+// NewCmdRollback makes `uwf workflow rollback`. A runF that is not nil replaces the
+// run.
+func NewCmdRollback(f *app.Factory, runF func(context.Context, *RollbackOptions) error) *cobra.Command {
+	o := &RollbackOptions{Store: f.Store}
+	return &cobra.Command{
+		Use:   "rollback NAME [HASH]",
+		Short: "Register an earlier version of a workflow again",
+		Long: `Make a name mean an earlier version again: the one before the present one, or the
+one of the history whose hash begins with HASH (at least 4 characters). The version
+that was current stays in the history, so a rollback can be rolled back. Threads keep
+the version that they were started with.`,
+		Example: `  uwf workflow history solve-issue
+  uwf workflow rollback solve-issue`,
+		Args:              cobra.RangeArgs(1, 2),
+		ValidArgsFunction: completeRegistered(f),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.Name, o.Printer, o.Notes, o.Resolver = args[0], f.Printer(), f.Notes(), NewResolver(f)
+			if len(args) > 1 {
+				o.Hash = args[1]
+			}
+			if runF != nil {
+				return runF(cmd.Context(), o)
+			}
+			return rollbackRun(cmd.Context(), o)
+		},
+	}
+}
+
+// rolledBack is what is printed.
+type rolledBack struct {
+	Name    string    `json:"name"`
+	Hash    node.Hash `json:"hash"`
+	Before  node.Hash `json:"before"`
+	Changed bool      `json:"changed"`
+	// Changes says what is different now, in words.
+	Changes []string `json:"changes"`
+}
+
+func rollbackRun(ctx context.Context, o *RollbackOptions) error {
+	store, err := o.Store(ctx)
+	if err != nil {
+		return err
+	}
+	v, err := store.Load(ctx)
+	if err != nil {
+		return err
+	}
+	e, err := registered(v.Registry(), o.Name)
+	if err != nil {
+		return err
+	}
+	target, err := versionMeant(o.Name, e, o.Hash)
+	if err != nil {
+		return err
+	}
+	res := rolledBack{Name: o.Name, Hash: target, Before: e.Hash, Changes: []string{}}
+	d, err := workflow.FromNode(v.Getter(ctx), target)
+	if err != nil {
+		return fmt.Errorf("roll %s back: %w", o.Name, err)
+	}
+	if old, err := workflow.FromNode(v.Getter(ctx), e.Hash); err == nil {
+		res.Changes = append(res.Changes, changes(old, d)...)
+	}
+	_, err = store.Update(ctx, v, func(v *gitcas.View) (*gitcas.Change, error) {
+		now := v.Registry()[o.Name]
+		switch now.Hash {
+		case target: // done, perhaps by us: a reply may have been lost
+			return nil, nil
+		case e.Hash:
+			res.Changed = true
+			return registerChange(v, "roll "+o.Name+" back", "", o.Name, target, now, true), nil
+		}
+		// What is current now was never looked at.
+		return nil, &app.UsageError{Err: moved(o.Name, e.Hash, now.Hash)}
+	})
+	if err != nil {
+		return fmt.Errorf("roll the workflow back: %w", err)
+	}
+	if err := o.Printer.Print(res, res.text); err != nil {
+		return err
+	}
+	return o.shadowed()
+}
+
+// shadowed warns where a file hides the name from the commands that are run here.
+func (o *RollbackOptions) shadowed() error {
+	file, err := o.Resolver.find(o.Name)
+	if err == nil && file != "" {
+		o.Notes.Printf("note: here %s means the file %s, which goes before the registry\n", o.Name, file)
+	}
+	return err
+}
+
+// minHashPrefix is the least of a hash that names a version.
+const minHashPrefix = 4
+
+// versionMeant is the version that the argument of a rollback means.
+func versionMeant(name string, e gitcas.RegistryEntry, prefix string) (node.Hash, error) {
+	var all []node.Hash
+	for _, h := range e.History {
+		if h.Hash != e.Hash && !slices.Contains(all, h.Hash) {
+			all = append(all, h.Hash)
+		}
+	}
+	if prefix == "" {
+		if len(all) == 0 {
+			return "", app.Usagef("%s has no earlier version: %s is the only one (see: uwf workflow history %s)", name, e.Hash, name)
+		}
+		return all[0], nil
+	}
+	prefix = strings.ToUpper(prefix)
+	if len(prefix) < minHashPrefix {
+		return "", app.Usagef("%q is too little of a hash: write at least %d characters of it", prefix, minHashPrefix)
+	}
+	var fits []string
+	texts := make([]string, 0, len(all)+1)
+	for _, h := range append(all, e.Hash) {
+		texts = append(texts, string(h))
+		if strings.HasPrefix(string(h), prefix) {
+			fits = append(fits, string(h))
+		}
+	}
+	switch len(fits) {
+	case 1:
+		return node.Hash(fits[0]), nil
+	case 0:
+		return "", &app.UnknownError{What: "version of " + name, ID: prefix, Near: app.Near(prefix, texts), See: "uwf workflow history " + name}
+	}
+	return "", app.Usagef("%q is the beginning of %d versions of %s: %s: write more of it", prefix, len(fits), name, strings.Join(fits, ", "))
+}
+
+func (r rolledBack) text(w *output.Writer) {
+	w.Bold(r.Name)
+	w.Printf("  %s", r.Hash)
+	if !r.Changed {
+		w.Faint("  unchanged: it is the current version")
+	} else {
+		w.Faint(fmt.Sprintf("  before: %s", r.Before))
+	}
+	w.Println()
+	for _, c := range r.Changes {
+		w.Printf("  %s\n", c)
+	}
+}
+
+// registerChange makes a name mean a workflow. The former versions come newest
+// first.
+func registerChange(v *gitcas.View, subject, body, name string, h node.Hash, old gitcas.RegistryEntry, there bool) *gitcas.Change {
+	e := &gitcas.RegistryEntry{Hash: h, Timestamp: v.Time().Truncate(time.Millisecond).UnixMilli()}
+	if there {
+		e.History = append([]gitcas.RegistryVersion{{Hash: old.Hash, Timestamp: old.Timestamp}}, old.History...)
+	}
+	return &gitcas.Change{
+		Subject: subject, Body: body,
+		Trailers: []gitcas.Trailer{{Key: "Uwf-Workflow", Value: string(h)}},
+		Registry: map[string]*gitcas.RegistryEntry{name: e},
+	}
+}

@@ -1,0 +1,47 @@
+package workflow
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
+	"github.com/united-workforce/uwf/engine/workflow/format"
+)
+
+// SchemaOptions are what `uwf workflow schema` works with.
+type SchemaOptions struct{ Printer output.Printer }
+
+// NewCmdSchema makes `uwf workflow schema`. A runF that is not nil replaces the run.
+func NewCmdSchema(f *app.Factory, runF func(context.Context, *SchemaOptions) error) *cobra.Command {
+	o := &SchemaOptions{}
+	return &cobra.Command{
+		Use:   "schema",
+		Short: "Print the JSON Schema of workflow definitions, for editors",
+		Long: `Print the JSON Schema of workflow definitions of every dialect. Editors complete and
+explain definitions with it: write
+
+  # yaml-language-server: $schema=` + format.URL + `
+
+at the top of a definition, or name a copy of the schema there. It knows the shape of
+a definition; workflow validate knows its sense too.`,
+		Example: "  uwf workflow schema > workflow.schema.json",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o.Printer = f.Printer()
+			if runF != nil {
+				return runF(cmd.Context(), o)
+			}
+			return schemaRun(cmd.Context(), o)
+		},
+	}
+}
+
+func schemaRun(_ context.Context, o *SchemaOptions) error {
+	if o.Printer.Format == output.Text {
+		o.Printer.Format = output.JSON // there is no other text of it
+	}
+	o.Printer.TTY = false
+	return o.Printer.Print(format.Schema(), nil)
+}
