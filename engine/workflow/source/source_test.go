@@ -65,6 +65,41 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
+// Parts of a text are found where they stand, however the text is written.
+func TestWithin(t *testing.T) {
+	const yaml = "plain: a bad c\nquoted: 'a bad c'\nünï: \"a bad c\"\nescaped: \"a\\tbad c\"\nblock: |\n  a\n\n    bad c\nfolded: >\n  a\n  bad c\nlong: a\n  bad c\ntwice: >\n  bad a\n  bad c\nincluded: !include x.md\n"
+	ps := &source.Problems{}
+	v := source.Read(ps, "x.yaml", []byte(yaml), func(string) ([]byte, error) { return []byte("a\n bad c\n"), nil })
+	for key, want := range map[string]string{
+		"plain": "1:10+3", "quoted": "2:12+3", "ünï": "3:9+3", "escaped": "4:14+3", "block": "8:5+3", "folded": "11:3+3",
+		"long": "13:3+3", "twice": "15:3+3 16:3+3", "included": "2:2+3",
+	} {
+		e := v.Get(key)
+		text, _ := e.Val.Scalar.(string)
+		var got []string
+		for from := 0; ; {
+			i := strings.Index(text[from:], "bad")
+			if i < 0 {
+				break
+			}
+			at, length := e.Val.Within(from+i, 3)
+			ps := &source.Problems{}
+			ps.Add(at, length, "", "")
+			p := ps.List("x.yaml")[0]
+			got = append(got, fmt.Sprintf("%d:%d+%d", p.Line, p.Col, p.Len))
+			from += i + 3
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s: %s, want %s", key, got, want)
+		}
+	}
+	for _, out := range []int{-1, 99} {
+		if at, _ := v.Get("plain").Val.Within(out, 1); at != v.Get("plain").Val.Pos {
+			t.Errorf("offset %d is no place of the text", out)
+		}
+	}
+}
+
 func TestTextStaysWithinTheTerminal(t *testing.T) {
 	line := strings.Repeat("x", 500) + "\x1b[31m\tHERE" + strings.Repeat("y", 500)
 	p := source.Problem{File: "f", Line: 1, Col: 507, Len: 4, Message: "m", Fix: "fix", Snippet: line}
