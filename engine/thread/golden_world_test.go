@@ -1,0 +1,277 @@
+package thread_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/united-workforce/uwf/engine/moderator"
+	"github.com/united-workforce/uwf/engine/redact"
+	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/engine/workflow"
+	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/gitcas/record"
+	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/gitcas/workspace"
+)
+
+// golden is the world of a golden store: a remote in memory, a folder on disk, and
+// agents that say what they are told to. It runs in fake time.
+type golden struct {
+	*testing.T
+	mem     *wire.Memory
+	folder  goldenFolder
+	answers answers
+	said    map[string]int // answers given, by role
+	fails   int            // how many of the next runs fail
+	jobs    int
+}
+
+// answers are what each role says, one after the other; the last is said again.
+type answers map[string][]answer
+
+type answer struct {
+	Output map[string]any    `json:"output"`
+	Body   string            `json:"body,omitempty"`
+	Files  map[string]string `json:"files,omitempty"` // written before
+}
+
+func newGolden(t *testing.T, mem *wire.Memory, a answers) *golden {
+	t.Helper()
+	dir := t.TempDir()
+	ws, err := workspace.Open(dir, mem, workspace.Options{Now: time.Now})
+	g := &golden{T: t, mem: mem, folder: goldenFolder{ws, dir}, answers: a, said: map[string]int{}}
+	g.ok(err)
+	return g
+}
+
+func (g *golden) ok(err error) {
+	g.Helper()
+	if err != nil {
+		g.Fatal(err)
+	}
+}
+
+// goldenFolder is the working folder.
+type goldenFolder struct {
+	*workspace.Workspace
+	dir string
+}
+
+func (f goldenFolder) Dir() string { return f.dir }
+
+func (f goldenFolder) Sub(location string) (string, error) {
+	if !filepath.IsLocal(location) {
+		return "", errors.New("it leads out")
+	}
+	return filepath.Join(f.dir, location), os.MkdirAll(filepath.Join(f.dir, location), 0o700)
+}
+
+// noSecrets is a Redactor that finds nothing.
+type noSecrets struct{}
+
+func (noSecrets) Value(v any) (any, int, error)         { return v, 0, nil }
+func (noSecrets) Find([]byte) ([]redact.Finding, error) { return nil, nil }
+
+// engine is that of the next job.
+func (g *golden) engine() *thread.Engine {
+	g.jobs++
+	return &thread.Engine{
+		Store: gitcas.Open(g.mem, gitcas.Options{Now: time.Now, Rand: zeros{}, Jitter: func() float64 { return 0.5 }}),
+		Agent: g, Folder: g.folder, Redact: noSecrets{}, Settings: g, Clock: thread.SystemClock{}, Fence: func() string { return "fence" },
+		Who: thread.Identity{Run: fmt.Sprint(1000 + g.jobs), Attempt: 1, Host: "host", Boot: "boot", PID: 7},
+	}
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) {
+	clear(p)
+	return len(p), nil
+}
+
+// Agent, Model, ExtractModel, Limits and Timeout implement thread.Settings.
+func (g *golden) Agent(_, _, _ string) (string, string, error) { return "mock", "mock", nil }
+func (g *golden) Model(_, _ string) *thread.Model              { return nil }
+func (g *golden) ExtractModel(_, _ string) *thread.Model       { return nil }
+func (g *golden) Limits(string) moderator.Limits {
+	return moderator.Limits{MaxSteps: 100, MaxStepsPerRole: 100}
+}
+func (g *golden) Timeout() time.Duration                   { return 0 }
+func (g *golden) at(id gitcas.ThreadID) thread.StepRequest { return thread.StepRequest{Thread: id} }
+func (g *golden) store() *gitcas.Store                     { return gitcas.Open(g.mem, gitcas.Options{}) }
+func (g *golden) step(id gitcas.ThreadID) (thread.Result, error) {
+	return g.engine().Step(g.Context(), g.at(id))
+}
+
+// Run implements thread.Agent.
+func (g *golden) Run(_ context.Context, t thread.Task, m *thread.Meter) (thread.Draft, error) {
+	m.Add(1000, 100, 0.01)
+	if g.fails > 0 {
+		g.fails--
+		return thread.Draft{Stderr: "no idea"}, &thread.AgentError{Agent: "mock", Reason: "gave up"}
+	}
+	list := g.answers[t.Role]
+	if len(list) == 0 {
+		return thread.Draft{}, fmt.Errorf("nobody says what role %s answers", t.Role)
+	}
+	a := list[min(g.said[t.Role], len(list)-1)]
+	g.said[t.Role]++
+	for name, text := range a.Files {
+		if err := os.WriteFile(filepath.Join(t.Workspace, name), []byte(text), 0o600); err != nil {
+			return thread.Draft{}, err
+		}
+	}
+	return draft(t, a)
+}
+
+// draft is what an agent stages.
+func draft(t thread.Task, a answer) (thread.Draft, error) {
+	d := thread.Draft{Nodes: map[node.Hash]node.Node{}}
+	var errs error
+	put := func(n node.Node, h node.Hash, err error) node.Hash {
+		errs = errors.Join(errs, err)
+		d.Nodes[h] = n
+		return h
+	}
+	typ := t.OutputSchema
+	if a.Output["$status"] == "$SUSPEND" {
+		typ = record.SuspendOutputSchema
+	}
+	step := record.Step{
+		Start: t.Start, Prev: t.Prev, Role: t.Role, Agent: t.Agent, EdgePrompt: t.EdgePrompt, Cwd: t.Cwd,
+		StartedAtMs: t.StartedAtMs, CompletedAtMs: t.StartedAtMs,
+		Output: put(node.New(typ, a.Output, time.Now())),
+		Detail: put(node.New(record.MockDetailSchema, map[string]any{"sessionId": "s", "role": t.Role, "stepIndex": t.Step - 1}, time.Now())),
+	}
+	if a.Body != "" {
+		h := put(node.New(node.String, a.Body, time.Now()))
+		step.Body = &h
+	}
+	d.Handle = put(step.Node(time.Now()))
+	return d, errs
+}
+
+// facts is what a golden store says, for comparison by every later version.
+type facts map[gitcas.ThreadID]threadFacts
+
+type threadFacts struct {
+	Status    string      `json:"status"`
+	Workflow  string      `json:"workflow"`
+	Prompt    string      `json:"prompt"`
+	Head      node.Hash   `json:"head"`
+	Next      string      `json:"next,omitempty"`
+	Suspended string      `json:"suspended,omitempty"`
+	Resumes   bool        `json:"resumes,omitempty"` // its workflow has an edge for going on after the end
+	Attempts  int         `json:"attempts,omitempty"`
+	Steps     []stepFacts `json:"steps"`
+}
+
+type stepFacts struct {
+	Hash     node.Hash      `json:"hash"`
+	Role     string         `json:"role"`
+	Output   map[string]any `json:"output"`
+	Body     string         `json:"body,omitempty"`
+	Attempts int            `json:"attempts,omitempty"`
+}
+
+// read collects the facts.
+func (g *golden) read() facts {
+	g.Helper()
+	s := g.store()
+	v, err := s.Load(g.Context())
+	g.ok(err)
+	out := facts{}
+	for id, e := range v.Threads() {
+		alive, err := s.Load(g.Context(), id)
+		g.ok(err)
+		f := g.thread(alive, id)
+		f.Status, f.Head, f.Attempts = string(e.Status), e.Head, len(e.Attempts)
+		if e.Suspended != nil {
+			f.Suspended = e.Suspended.Role + ": " + e.Suspended.Reason
+		}
+		if e.Next != nil {
+			f.Next = e.Next.Role
+		}
+		out[id] = f
+	}
+	g.ok(s.History(g.Context(), v, func(e gitcas.Ended) error {
+		past, err := s.LoadEnded(g.Context(), v, e)
+		if err != nil {
+			return err
+		}
+		f := g.thread(past, e.Thread)
+		f.Status, f.Head = e.Reason, e.Head
+		out[e.Thread] = f
+		return nil
+	}))
+	return out
+}
+
+func (g *golden) thread(v *gitcas.View, id gitcas.ThreadID) threadFacts {
+	g.Helper()
+	c, err := v.Chain(g.Context(), id)
+	g.ok(err)
+	get := func(h node.Hash) any {
+		n, err := v.Get(g.Context(), h)
+		g.ok(err)
+		return n.Payload
+	}
+	f := threadFacts{Prompt: c.Start.Prompt, Steps: []stepFacts{}}
+	def, err := workflow.FromNode(v.Getter(g.Context()), c.Start.Workflow)
+	g.ok(err)
+	f.Workflow, f.Resumes = def.Name, def.Resume != nil
+	for _, s := range c.Steps {
+		st := stepFacts{Hash: s.Hash, Role: s.Role, Attempts: len(s.PreviousAttempts)}
+		st.Output, _ = get(s.Output).(map[string]any)
+		if s.Body != nil {
+			st.Body, _ = get(*s.Body).(string)
+		}
+		f.Steps = append(f.Steps, st)
+	}
+	return f
+}
+
+// text is a value as indented JSON.
+func (g *golden) text(v any) []byte {
+	g.Helper()
+	b, err := json.MarshalIndent(v, "", "  ")
+	g.ok(err)
+	return append(b, '\n')
+}
+
+// sound fails where fsck finds anything.
+func (g *golden) sound() {
+	g.Helper()
+	r, err := g.store().Fsck(g.Context(), true)
+	g.ok(err)
+	for _, p := range r.Problems {
+		g.Errorf("fsck: %s: %s", p.Path, p.Why)
+	}
+}
+
+// ids are the threads in order.
+func (f facts) ids() []gitcas.ThreadID {
+	var out []gitcas.ThreadID
+	for id := range f {
+		out = append(out, id)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// goldenID is the id of the n-th new thread of a golden store.
+func goldenID(n int) gitcas.ThreadID {
+	return gitcas.ThreadID(fmt.Sprintf("01KT9%0*d", 21, n))
+}
+
+// goldenName is the name of a golden file.
+func goldenName(path string) string { return strings.TrimSuffix(filepath.Base(path), ".txtar") }
