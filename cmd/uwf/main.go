@@ -10,8 +10,10 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/united-workforce/uwf/agents"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
@@ -39,25 +41,36 @@ func run(factory func() (*app.Factory, error)) int {
 // execute runs one command line and reports its error on stderr.
 func execute(ctx context.Context, f *app.Factory, args []string) int {
 	var began bool
+	start := time.Now()
 	root := newRoot(f)
-	onRun(root, func() { began = true })
+	onRun(root, func(c *cobra.Command) {
+		began = true
+		var flags []string
+		c.Flags().Visit(func(flag *pflag.Flag) { flags = append(flags, flag.Name) })
+		f.LogCommand(c.CommandPath(), flags, args)
+	})
+	defer f.CloseLog()
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
 	if err != nil && !began && !errors.As(err, new(*app.UnknownError)) {
 		// Cobra's own errors, about arguments and flags, come before any command runs.
 		err = app.Usagef("%w\nsee: %s --help", err, cmd.CommandPath())
 	}
-	if msg := app.Message(err); msg != "" {
+	msg, code := app.Message(err), app.ExitCode(err)
+	if msg != "" {
 		f.Notes().Printf("uwf: %s\n", strings.TrimRight(f.CleanMessage(msg), "\n"))
 	}
-	return app.ExitCode(err)
+	if began {
+		f.LogExit(cmd.CommandPath(), code, msg, time.Since(start))
+	}
+	return code
 }
 
 // onRun calls fn before any command below cmd runs.
-func onRun(cmd *cobra.Command, fn func()) {
+func onRun(cmd *cobra.Command, fn func(*cobra.Command)) {
 	if run := cmd.RunE; run != nil {
 		cmd.RunE = func(c *cobra.Command, args []string) error {
-			fn()
+			fn(c)
 			return run(c, args)
 		}
 	}

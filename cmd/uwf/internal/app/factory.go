@@ -82,6 +82,7 @@ type Factory struct {
 	whoOnce    sync.Once
 	who        thread.Identity
 	whoErr     error
+	debug      debugLog
 }
 
 // New makes the Factory of this process.
@@ -90,15 +91,18 @@ func New() (*Factory, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &Factory{
-		IO: IO{
-			In: os.Stdin, Out: os.Stdout, Err: os.Stderr,
-			InTTY: isTerminal(os.Stdin), OutTTY: isTerminal(os.Stdout), ErrTTY: isTerminal(os.Stderr),
-		},
-		Environ: os.Environ(), Dir: dir, Now: time.Now, Rand: rand.Reader,
-	}
+	return NewAt(dir, os.Environ(), IO{
+		In: os.Stdin, Out: os.Stdout, Err: os.Stderr,
+		InTTY: isTerminal(os.Stdin), OutTTY: isTerminal(os.Stdout), ErrTTY: isTerminal(os.Stderr),
+	}), nil
+}
+
+// NewAt makes a Factory that works in a folder, with an environment and streams of
+// its own.
+func NewAt(dir string, environ []string, streams IO) *Factory {
+	f := &Factory{IO: streams, Environ: environ, Dir: dir, Now: time.Now, Rand: rand.Reader}
 	f.Git = f.runGit
-	return f, nil
+	return f
 }
 
 func isTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }

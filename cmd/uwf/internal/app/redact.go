@@ -27,6 +27,7 @@ func (f *Factory) makeRedactor(ctx context.Context) (*redact.Redactor, error) {
 	if red, err = red.With(remote...); err != nil {
 		return nil, &UsageError{Err: fmt.Errorf("redact: %w", err)}
 	}
+	f.Log().Redact(red) // it knows the remote's password too
 	return red, nil
 }
 

@@ -186,5 +186,5 @@ func (f *Factory) open(loc Location) (*gitcas.Store, error) {
 	if loc.Kind == RemoteStore && f.RepoRoot() != "" {
 		o.LocalTip = func(ctx context.Context) (wire.ID, bool, error) { return f.localTip(ctx, loc.Branch) }
 	}
-	return gitcas.Open(remote, o), nil
+	return gitcas.Open(f.logged(remote), o), nil
 }

@@ -29,16 +29,26 @@ func NewCmdLog(f *app.Factory, runF func(context.Context, *Options) error) *cobr
 	o := &Options{Store: f.Store}
 	cmd := &cobra.Command{
 		Use:   "log THREAD",
-		Short: "Show a thread's commits on the state branch",
+		Short: "Show a thread's commits on the state branch, or the debug log",
 		Long: `Show what happened to a thread, the newest first: its commits on the state branch, as
-git log shows them. A thread that has ended has its log too.`,
-		Example:           "  uwf log 01JY0000000000000000000000\n  uwf log --full -n 1 @latest",
+git log shows them. A thread that has ended has its log too.
+
+With --debug: show what uwf's processes on this machine did, the oldest first: commands,
+git sessions, agents, exchanges with models. It lies in logs below the storage root
+(~/.uwf), for nobody else to read, and holds no secrets and no prompts.
+UWF_DEBUG=1 lets it hold more, UWF_LOG=off switches it off.`,
+		Example: `  uwf log 01JY0000000000000000000000
+  uwf log --full -n 1 @latest
+  uwf log --debug 01JY0000000000000000000000
+  uwf log --debug --since 2h -n 50`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: lookup.CompleteThread(f),
 		RunE:              app.Run(o, runF, logRun, func(args []string) { o.Thread, o.Printer = args[0], f.Printer() }),
 	}
-	cmd.Flags().IntVarP(&o.Limit, "limit", "n", 0, "show at most so many commits; 0 is all")
+	cmd.Flags().IntVarP(&o.Limit, "limit", "n", 0, "show at most so many commits, or records with --debug; 0 is all")
 	cmd.Flags().BoolVar(&o.Full, "full", false, "show whole messages")
+	withDebug(cmd, f, &o.Limit, nil)
+	cmd.AddCommand(NewCmdClean(f, nil))
 	return cmd
 }
 

@@ -107,10 +107,9 @@ func (s settings) Timeout() time.Duration {
 
 // gateway opens the model for one agent run; agents without one get none.
 func (w *Worker) gateway(ctx context.Context, t thread.Task, m *thread.Meter) ([]string, func(error) error, error) {
-	o := gateway.Options{Meter: m, Now: w.f.Now, OnCall: func(gateway.Call) {
-		if w.o.Observe != nil {
-			w.o.Observe(thread.Event{Kind: "tokens", Thread: t.Thread, Step: t.Step, Role: t.Role, Tokens: m.Tokens(), Usage: m.Usage()})
-		}
+	o := gateway.Options{Meter: m, Now: w.f.Now, OnCall: func(c gateway.Call) {
+		w.logCall(t, c)
+		w.observe(thread.Event{Kind: "tokens", Thread: t.Thread, Step: t.Step, Role: t.Role, Tokens: m.Tokens(), Usage: m.Usage()})
 	}}
 	if err := w.cassette(&o, t); err != nil {
 		return nil, nil, err

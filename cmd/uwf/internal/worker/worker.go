@@ -101,10 +101,11 @@ func New(ctx context.Context, f *app.Factory, o Options) (*Worker, error) {
 	}
 	w.Engine = &thread.Engine{
 		Store: store, Redact: red, Settings: settings{w}, Who: who, Clock: clock{f},
-		Folder: &folder{w: w, store: store}, Observe: o.Observe, Hook: f.Hook,
+		Folder: &folder{w: w, store: store}, Observe: w.observe, Hook: f.Hook,
 		Fence: func() string { return randomWord(f.Rand) },
 	}
-	w.Agent, err = w.spawner()
+	spawner, err := w.spawner()
+	w.Agent = loggedAgent{Spawner: spawner, w: w}
 	return w, err
 }
 

@@ -1,0 +1,69 @@
+package log
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
+	"github.com/united-workforce/uwf/engine/debuglog"
+)
+
+// CleanOptions are what `uwf log clean` works with.
+type CleanOptions struct {
+	Printer output.Printer
+	Dir     func() (string, error)
+	Now     func() time.Time
+	Before  string
+}
+
+// NewCmdClean makes `uwf log clean`. A runF that is not nil replaces the run.
+func NewCmdClean(f *app.Factory, runF func(context.Context, *CleanOptions) error) *cobra.Command {
+	o := &CleanOptions{Dir: f.LogDir, Now: f.Now}
+	cmd := &cobra.Command{
+		Use:   "clean --before TIME",
+		Short: "Delete old files of the debug log",
+		Long: `Delete the files of the debug log that are older than the day of a time. Without it, files
+go after 30 days, and earlier when there are more than 128 MiB of them.`,
+		Example: "  uwf log clean --before 7d\n  uwf log clean --before 2026-06-04",
+		Args:    cobra.NoArgs,
+		RunE:    app.Run(o, runF, cleanRun, func([]string) { o.Printer = f.Printer() }),
+	}
+	cmd.Flags().StringVar(&o.Before, "before", "", "delete files of days before this `TIME`: 2026-06-04, or 7d ago")
+	return cmd
+}
+
+// cleaned is the result of `uwf log clean`.
+type cleaned struct {
+	Dir     string   `json:"dir"`
+	Deleted []string `json:"deleted"`
+	Bytes   int64    `json:"bytes"`
+}
+
+func cleanRun(_ context.Context, o *CleanOptions) error {
+	if o.Before == "" {
+		return app.Usagef("say what goes: --before 7d, or --before 2026-06-04")
+	}
+	before, err := app.Moment("--before", o.Before, o.Now())
+	if err != nil {
+		return err
+	}
+	out := cleaned{Deleted: []string{}}
+	if out.Dir, err = o.Dir(); err != nil {
+		return err
+	}
+	gone, err := debuglog.Clean(out.Dir, before.UTC().Format(time.DateOnly))
+	for _, x := range gone {
+		out.Deleted = append(out.Deleted, x.Name)
+		out.Bytes += x.Size
+	}
+	if err != nil {
+		return fmt.Errorf("clean the debug log: %w", err)
+	}
+	return o.Printer.Print(out, func(w *output.Writer) {
+		w.Printf("deleted %d files, %d bytes\n", len(out.Deleted), out.Bytes)
+	})
+}

@@ -1,0 +1,75 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	"github.com/united-workforce/uwf/agents"
+	"github.com/united-workforce/uwf/agents/gateway"
+	"github.com/united-workforce/uwf/engine/debuglog"
+	"github.com/united-workforce/uwf/engine/thread"
+)
+
+// loggedAgent writes down each run of an agent.
+type loggedAgent struct {
+	*agents.Spawner
+	w *Worker
+}
+
+// Run implements thread.Agent.
+func (a loggedAgent) Run(ctx context.Context, t thread.Task, m *thread.Meter) (thread.Draft, error) {
+	log, began := a.w.f.Log(), a.w.f.Now()
+	log.Info("A9ENTRVN", "agent starts", append(of(t), slog.String("command", t.Command), slog.String("workspace", t.Workspace),
+		slog.Int("promptBytes", len(t.Prompt)), slog.Duration("timeout", t.Timeout))...)
+	d, err := a.Spawner.Run(ctx, t, m)
+	usage := m.Usage()
+	log.Failed(err, "A9ENTEND", "agent ended", append(of(t), slog.Int("exit", exitOf(err)), slog.String("handle", string(d.Handle)), slog.Int("nodes", len(d.Nodes)),
+		slog.Int64("inputTokens", usage.InputTokens), slog.Int64("outputTokens", usage.OutputTokens), slog.Int("stderrBytes", len(d.Stderr)),
+		debuglog.Took(a.w.f.Now().Sub(began)))...)
+	return d, err
+}
+
+// of names the task that a record is about.
+func of(t thread.Task) []slog.Attr {
+	return []slog.Attr{
+		slog.String("thread", string(t.Thread)), slog.Int("step", t.Step), slog.String("role", t.Role),
+		slog.String("agent", t.Agent), slog.String("run", t.Run.ID), slog.Int("attempt", t.Run.Attempt),
+	}
+}
+
+// exitOf is the exit code of an agent's process; -1: a signal ended it, or it had none.
+func exitOf(err error) int {
+	var exit *agents.ExitError
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &exit):
+		return exit.Code
+	}
+	return -1
+}
+
+// logCall writes down one exchange with a model. It holds nothing of what was said.
+func (w *Worker) logCall(t thread.Task, c gateway.Call) {
+	w.f.Log().Failed(c.Err, "M0DE1CA7", "model asked", append(of(t), slog.String("model", c.Model), slog.String("path", c.Path), slog.Int("status", c.Status),
+		slog.Int("tries", c.Tries), slog.Bool("stream", c.Stream), slog.Int64("inputTokens", c.In), slog.Int64("outputTokens", c.Out),
+		slog.Float64("costUsd", c.CostUSD), debuglog.Took(c.Duration))...)
+}
+
+// observe writes down what the engine tells, and tells it on.
+func (w *Worker) observe(e thread.Event) {
+	attrs := []slog.Attr{slog.String("event", e.Kind), slog.String("thread", string(e.Thread)), slog.Int("step", e.Step), slog.String("role", e.Role),
+		slog.String("agent", e.Agent), slog.String("status", e.Status), slog.Int64("tokens", e.Tokens)}
+	switch e.Kind {
+	case "tokens":
+		w.f.Log().Debug("EVNTT0KN", "tokens counted", attrs...)
+	case "agent": // its text is the whole prompt
+		w.f.Log().Info("EVNTAGNT", "engine event", attrs...)
+	default:
+		w.f.Log().Info("EVNTENGN", "engine event", append(attrs, slog.String("text", e.Text))...)
+	}
+	if w.o.Observe != nil {
+		w.o.Observe(e)
+	}
+}

@@ -1,0 +1,212 @@
+package debuglog
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// The bounds of a log folder.
+const (
+	MaxFile  = 16 << 20            // bytes after which a day goes on in another file
+	MaxTotal = 128 << 20           // bytes of all files; the oldest go first
+	MaxAge   = 30 * 24 * time.Hour // of a file
+)
+
+// Files is a folder of log files, one or more for each day (UTC):
+// 2026-06-04.jsonl, 2026-06-04.2.jsonl, …. It is an io.Writer for whole lines, safe
+// for concurrent use, also by many processes.
+type Files struct {
+	dir     string
+	now     func() time.Time
+	maxFile int64
+
+	mu   sync.Mutex
+	file *os.File
+	day  string
+	dead bool // it failed: nothing more is tried
+}
+
+// OpenFiles names a folder; it is made when the first line is written.
+func OpenFiles(dir string, now func() time.Time) *Files {
+	return &Files{dir: dir, now: now, maxFile: MaxFile}
+}
+
+// Write appends a line. After an error nothing more is written.
+func (f *Files) Write(line []byte) (int, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.dead {
+		return 0, fs.ErrClosed
+	}
+	n, err := 0, f.turn()
+	if err == nil {
+		// One write in append mode: lines of several processes don't mix.
+		n, err = f.file.Write(line)
+	}
+	if err != nil {
+		f.dead = true
+		err = errors.Join(err, f.close())
+	}
+	return n, err
+}
+
+// Close closes the file that is open.
+func (f *Files) Close() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.dead = true
+	return f.close()
+}
+
+func (f *Files) close() error {
+	if f.file == nil {
+		return nil
+	}
+	file := f.file
+	f.file = nil
+	return file.Close()
+}
+
+// turn opens the file that the next line belongs into.
+func (f *Files) turn() error {
+	day := f.now().UTC().Format(time.DateOnly)
+	if f.file != nil && f.day == day {
+		info, err := f.file.Stat()
+		if err != nil || info.Size() < f.maxFile {
+			return err
+		}
+	}
+	if err := f.close(); err != nil {
+		return err
+	}
+	f.day = day
+	return f.open(day)
+}
+
+// open opens the first file of a day that is not full.
+func (f *Files) open(day string) error {
+	if err := os.MkdirAll(f.dir, 0o700); err != nil {
+		return err
+	}
+	for n := 1; ; n++ {
+		file, err := openLog(filepath.Join(f.dir, fileName(day, n)))
+		if err != nil {
+			return err
+		}
+		info, err := file.Stat()
+		switch {
+		case err != nil:
+			return errors.Join(err, file.Close())
+		case !info.Mode().IsRegular():
+			return errors.Join(fmt.Errorf("%s: not a regular file", file.Name()), file.Close())
+		case info.Size() >= f.maxFile:
+			if err := file.Close(); err != nil {
+				return err
+			}
+			continue
+		case info.Size() == 0:
+			f.prune()
+		}
+		f.file = file
+		return nil
+	}
+}
+
+func fileName(day string, n int) string {
+	if n == 1 {
+		return day + ".jsonl"
+	}
+	return fmt.Sprintf("%s.%d.jsonl", day, n)
+}
+
+var logName = regexp.MustCompile(`^(\d{4}-\d{2}-\d{2})(\.(\d{1,6}))?\.jsonl$`)
+
+// prune deletes files that are too old, and the oldest of too much.
+func (f *Files) prune() {
+	files, err := List(f.dir)
+	if err != nil {
+		return
+	}
+	oldest := f.now().Add(-MaxAge).UTC().Format(time.DateOnly)
+	var total int64
+	for _, x := range slices.Backward(files) {
+		if total += x.Size; total > MaxTotal || x.Day < oldest {
+			_ = os.Remove(filepath.Join(f.dir, x.Name))
+		}
+	}
+}
+
+// File is one log file.
+type File struct {
+	Name string // in its folder
+	Day  string // 2026-06-04
+	Size int64
+	n    int
+}
+
+// List lists the log files of a folder, the oldest first. A folder that is not
+// there has none.
+func List(dir string) ([]File, error) {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var out []File
+	for _, e := range entries {
+		m := logName.FindStringSubmatch(e.Name())
+		if m == nil || !e.Type().IsRegular() {
+			continue
+		}
+		info, err := e.Info()
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // deleted meanwhile
+		}
+		if err != nil {
+			return nil, err
+		}
+		x := File{Name: e.Name(), Day: m[1], Size: info.Size(), n: 1}
+		if m[3] != "" {
+			if _, err := fmt.Sscan(m[3], &x.n); err != nil {
+				continue
+			}
+		}
+		out = append(out, x)
+	}
+	slices.SortFunc(out, func(a, b File) int {
+		if c := strings.Compare(a.Day, b.Day); c != 0 {
+			return c
+		}
+		return a.n - b.n
+	})
+	return out, nil
+}
+
+// Clean deletes the files of days before a day, and says which.
+func Clean(dir, before string) ([]File, error) {
+	files, err := List(dir)
+	if err != nil {
+		return nil, err
+	}
+	var gone []File
+	for _, x := range files {
+		if x.Day >= before {
+			continue
+		}
+		if err := os.Remove(filepath.Join(dir, x.Name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return gone, err
+		}
+		gone = append(gone, x)
+	}
+	return gone, nil
+}

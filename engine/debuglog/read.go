@@ -1,0 +1,213 @@
+package debuglog
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Record is one line of a log, as it was written.
+type Record struct {
+	Time   time.Time
+	Level  string
+	Tag    string
+	Msg    string
+	PID    int
+	Thread string
+	Rest   []Field // what else the record holds, in its order
+}
+
+// Field is one value of a record.
+type Field struct {
+	Key   string
+	Value any // string, json.Number, bool, []any
+}
+
+// MarshalJSON writes the record as it stands in the log.
+func (r Record) MarshalJSON() ([]byte, error) {
+	l := newLine(nil)
+	l.add("time", r.Time.UTC().Format("2006-01-02T15:04:05.000Z"))
+	l.add("level", r.Level)
+	l.add("tag", r.Tag)
+	l.add("msg", r.Msg)
+	l.add("pid", r.PID)
+	if r.Thread != "" {
+		l.add("thread", r.Thread)
+	}
+	for _, f := range r.Rest {
+		l.add(f.Key, f.Value)
+	}
+	b, err := l.bytes()
+	return bytes.TrimRight(b, "\n"), err
+}
+
+// Filter chooses records. Empty fields choose all.
+type Filter struct {
+	Since  time.Time
+	Thread string
+	PID    int
+	Tag    string
+}
+
+func (f Filter) takes(r Record) bool {
+	return !r.Time.Before(f.Since) && (f.Thread == "" || r.Thread == f.Thread) &&
+		(f.PID == 0 || r.PID == f.PID) && (f.Tag == "" || strings.EqualFold(r.Tag, f.Tag))
+}
+
+// Reader reads the records of a folder in the order of its files, and goes on
+// where it stopped.
+type Reader struct {
+	dir    string
+	filter Filter
+	done   map[string]int64 // bytes read of each file
+	// Unreadable counts lines that are no records.
+	Unreadable int
+}
+
+// NewReader reads a folder's records.
+func NewReader(dir string, filter Filter) *Reader {
+	return &Reader{dir: dir, filter: filter, done: map[string]int64{}}
+}
+
+// Next gives all records since the last call. A line that is not whole yet is left
+// for the next one.
+func (r *Reader) Next(visit func(Record) error) error {
+	files, err := List(r.dir)
+	if err != nil {
+		return err
+	}
+	first := ""
+	if !r.filter.Since.IsZero() {
+		first = r.filter.Since.UTC().Format(time.DateOnly)
+	}
+	for _, x := range files {
+		if x.Day < first || x.Size == r.done[x.Name] {
+			continue
+		}
+		if err := r.file(x.Name, visit); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// maxLine is the longest line that is read: far more than is ever written.
+const maxLine = 1 << 20
+
+func (r *Reader) file(name string, visit func(Record) error) (err error) {
+	file, err := os.Open(filepath.Join(r.dir, name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // cleaned away
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	if _, err := file.Seek(r.done[name], io.SeekStart); err != nil {
+		return err
+	}
+	in := bufio.NewReaderSize(file, 64<<10)
+	for {
+		line, n, err := readLine(in)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		r.done[name] += int64(n)
+		rec, ok := parse(line)
+		if !ok {
+			r.Unreadable++
+			continue
+		}
+		if r.filter.takes(rec) {
+			if err := visit(rec); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// readLine reads a whole line and says how many bytes it has; what is too long
+// comes as nothing.
+func readLine(in *bufio.Reader) (line []byte, n int, err error) {
+	for {
+		part, err := in.ReadSlice('\n')
+		n += len(part)
+		if len(line) < maxLine {
+			line = append(line, part...)
+		}
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull):
+			continue
+		case err != nil:
+			return nil, n, err
+		case n > maxLine:
+			return nil, n, nil
+		}
+		return line, n, nil
+	}
+}
+
+// parse reads a line.
+func parse(line []byte) (Record, bool) {
+	dec := json.NewDecoder(bytes.NewReader(line))
+	dec.UseNumber()
+	var r Record
+	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
+		return r, false
+	}
+	for dec.More() {
+		key, err := dec.Token()
+		if err != nil {
+			return r, false
+		}
+		var v any
+		if err := dec.Decode(&v); err != nil {
+			return r, false
+		}
+		name, _ := key.(string)
+		r.put(name, v)
+	}
+	if _, err := dec.Token(); err != nil {
+		return r, false
+	}
+	return r, !r.Time.IsZero()
+}
+
+func (r *Record) put(key string, v any) {
+	s, _ := v.(string)
+	switch key {
+	case "time":
+		if t, err := time.Parse(time.RFC3339Nano, s); err == nil {
+			r.Time = t
+		}
+	case "level":
+		r.Level = s
+	case tagKey:
+		r.Tag = s
+	case "msg":
+		r.Msg = s
+	case "thread":
+		r.Thread = s
+	case "pid":
+		if n, ok := v.(json.Number); ok {
+			if i, err := n.Int64(); err == nil {
+				r.PID = int(i)
+			}
+		}
+	default:
+		if !slices.ContainsFunc(r.Rest, func(f Field) bool { return f.Key == key }) {
+			r.Rest = append(r.Rest, Field{key, v})
+		}
+	}
+}
