@@ -91,16 +91,19 @@ func (r *run) threadsFile(data []byte, place Place) ([]byte, error) {
 
 func (f fields) entry(at string, e statefile.Entry) statefile.Entry {
 	now := f.r.nodes.now
-	e.Head, e.Workflow = now(e.Head), now(e.Workflow)
+	e.Head, e.Workflow, e.Used.Head = now(e.Head), now(e.Workflow), now(e.Used.Head)
 	e.Key = f.text(at+" key", e.Key)
 	f.name(at+" work.branch", e.Work.Branch)
 	if e.Next != nil {
-		e.Next.Answer = now(e.Next.Answer)
+		e.Next.Answer, e.Next.Poked = now(e.Next.Answer), now(e.Next.Poked)
 		f.name(at+" next.role", e.Next.Role)
 	}
 	if e.Suspended != nil {
 		f.name(at+" suspended.role", e.Suspended.Role)
 		e.Suspended.Reason = f.text(at+" suspended.reason", e.Suspended.Reason)
+	}
+	if e.Pause != nil {
+		e.Pause.Reason = f.text(at+" pause.reason", e.Pause.Reason)
 	}
 	for _, a := range e.Attempts {
 		f.name(at+" attempts", a)

@@ -30,7 +30,7 @@ func ruleOf(typ node.Hash, schema any) func(path []string, v any) rule {
 		own = stepRule
 	case record.IsStart(typ):
 		own = startRule
-	case isWorkflow(typ):
+	case record.IsWorkflow(typ):
 		own = workflowRule
 	default:
 		own = func(path []string, v any) rule { return outputRule(schema, path, v) }
@@ -68,12 +68,6 @@ var vocabulary = sync.OnceValue(func() map[string]bool {
 	}
 	return out
 })
-
-// isWorkflow goes by the title: every schema of a workflow has it.
-func isWorkflow(typ node.Hash) bool {
-	m, _ := record.Schemas()[typ].Payload.(map[string]any)
-	return m["title"] == "Workflow"
-}
 
 // schemaRule: what only explains a schema is text. Its keywords are words, all
 // else is what data has to fit.
@@ -131,6 +125,8 @@ func workflowRule(path []string, v any) rule {
 	switch path[len(path)-1] {
 	case "name", "role", "condition", "status", "location", "to":
 		return name
+	case "dialect":
+		return word
 	}
 	return template
 }

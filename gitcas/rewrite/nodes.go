@@ -193,7 +193,7 @@ func (n *nodes) write(h, to node.Hash, out node.Node, f *fresh, w *writer) error
 
 // keep remembers nodes that others are checked against.
 func (n *nodes) keep(h node.Hash, x node.Node) {
-	if x.Type == node.MetaSchema || isWorkflow(x.Type) {
+	if x.Type == node.MetaSchema || record.IsWorkflow(x.Type) {
 		n.types[h] = x
 	}
 }

@@ -83,7 +83,9 @@ func (r *report) ended(t Thread) { r.dead[t.ID] = t }
 func (r *report) threads(alive []Thread) []Thread {
 	out := slices.Clone(alive)
 	for _, t := range r.dead {
-		out = append(out, t)
+		if !slices.ContainsFunc(alive, func(a Thread) bool { return a.ID == t.ID }) {
+			out = append(out, t)
+		}
 	}
 	slices.SortFunc(out, func(a, b Thread) int { return cmp.Compare(a.ID, b.ID) })
 	return out

@@ -5,12 +5,14 @@ import (
 	"encoding/hex"
 	"errors"
 	"net/url"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/rewrite"
+	"github.com/united-workforce/uwf/gitcas/statefile"
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
 
@@ -295,4 +297,32 @@ func (f *fixture) restore(on, like wire.ID) {
 	o := wire.NewObject(objs[like].Type, []byte(text[:i]+text[i+len("xparent ")+41:]))
 	_, err = f.remote.Push(f.Context(), wire.PushRequest{Updates: []wire.RefUpdate{{Name: f.store.Branch(), Old: on, New: o.ID}}, Objects: []wire.PackObject{{Object: o}}})
 	f.ok(err)
+}
+
+// TestFieldsAreKnown: whoever adds a field to the state's files has to say here that
+// fields.entry, fields of the registry or run.line look at it.
+func TestFieldsAreKnown(t *testing.T) {
+	for _, tt := range []struct {
+		v    any
+		want string
+	}{
+		{statefile.Entry{}, "Head Status Workflow Key Work Comment PR Next Deliver Suspended Pause Attempts Limits Used extra"},
+		{statefile.Next{}, "Role Since Answer Poked Forgiven"},
+		{statefile.Suspended{}, "Role Reason"},
+		{statefile.Pause{}, "Reason"},
+		{statefile.Used{}, "Head Steps Tokens CostUSD DurationMs"},
+		{statefile.Work{}, "Branch Commit"},
+		{statefile.RegistryEntry{}, "Hash Timestamp History"},
+		{statefile.RegistryVersion{}, "Hash Timestamp"},
+		{statefile.Ended{}, "Thread Workflow Head CompletedAt Reason Note Commit Key Steps PR Work"},
+	} {
+		typ := reflect.TypeOf(tt.v)
+		var got []string
+		for i := range typ.NumField() {
+			got = append(got, typ.Field(i).Name)
+		}
+		if strings.Join(got, " ") != tt.want {
+			t.Errorf("%s has the fields %v, known are %s", typ, got, tt.want)
+		}
+	}
 }

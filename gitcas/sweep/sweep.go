@@ -1,0 +1,344 @@
+// Package sweep finds the refs of a store that nobody needs any more: claims of
+// jobs that died, attempts of threads that are over, leftovers of rewrites. It
+// decides and deletes, each ref only at the value that it was judged by; it never
+// touches a branch, the state or a working folder.
+package sweep
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-git/go-git/v5/plumbing"
+
+	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/gitobj"
+	"github.com/united-workforce/uwf/gitcas/wire"
+)
+
+// Names of the refs that are looked at.
+const (
+	folder   = "refs/uwf/"
+	claims   = "refs/uwf/claims/"
+	attempts = "refs/uwf/attempts/"
+	// Staging holds what a rewrite that was too large for one push has sent:
+	// refs/uwf/purge/<unix seconds>-<random>.
+	Staging = "refs/uwf/purge/"
+)
+
+// stagingLife is how long a rewrite may take before what it sent counts as left.
+const stagingLife = 24 * time.Hour
+
+// Options say what may go.
+type Options struct {
+	// OlderThan is how long something must have been over: since its thread ended,
+	// or, where that is not known, since it was written.
+	OlderThan time.Duration
+	// Alive reports whether a claim's job is to be taken for running.
+	Alive func(c gitcas.Claim, now time.Time) bool
+}
+
+// State is what became of a thread.
+type State string
+
+// The states.
+const (
+	Living  State = "alive"
+	Over    State = "ended" // or cancelled, or removed
+	Unknown State = "unknown"
+)
+
+// Thread is a thread that refs or folders are for.
+type Thread struct {
+	State State
+	Since time.Time // when it ended
+}
+
+// Ref is one ref and what is to become of it.
+type Ref struct {
+	Name   string
+	ID     wire.ID
+	Thread gitcas.ThreadID // empty: of none
+	Delete bool
+	Why    string
+}
+
+// Result is what Plan found.
+type Result struct {
+	Refs []Ref
+	// Threads are those that were asked for, and those that refs are for.
+	Threads map[gitcas.ThreadID]Thread
+	Now     time.Time // by the server's clock
+}
+
+// Plan judges every ref below refs/uwf/. more are threads that the caller wants to
+// know of besides. It changes nothing.
+func Plan(ctx context.Context, store *gitcas.Store, o Options, more ...gitcas.ThreadID) (Result, error) {
+	l, err := store.Remote().List(ctx, folder)
+	if err != nil {
+		return Result{}, fmt.Errorf("list the store's refs: %w", err)
+	}
+	// The view is younger than the listing: what a job does meanwhile is seen, or
+	// its ref has another value by then.
+	v, err := store.Load(ctx)
+	if err != nil {
+		return Result{}, err
+	}
+	j := &judge{store: store, v: v, o: o, now: v.Time(), refs: l.Refs}
+	if err := j.threads(ctx, more); err != nil {
+		return Result{}, err
+	}
+	if err := j.dates(ctx); err != nil {
+		return Result{}, err
+	}
+	out := Result{Threads: j.known, Now: j.now}
+	for _, name := range slices.Sorted(maps.Keys(l.Refs)) {
+		if name != gitcas.StoreRef {
+			out.Refs = append(out.Refs, j.ref(name))
+		}
+	}
+	return out, nil
+}
+
+// judge decides about refs.
+type judge struct {
+	store *gitcas.Store
+	v     *gitcas.View
+	o     Options
+	now   time.Time
+	refs  map[string]wire.ID
+	known map[gitcas.ThreadID]Thread
+	made  map[wire.ID]time.Time // when commits of attempts were made
+}
+
+// threadOf is the thread that a ref is for.
+func threadOf(name string) gitcas.ThreadID {
+	for _, f := range []string{claims, attempts} {
+		if rest, ok := strings.CutPrefix(name, f); ok {
+			id, _, _ := strings.Cut(rest, "/")
+			return gitcas.ThreadID(id)
+		}
+	}
+	return ""
+}
+
+// threads looks up what became of the threads that refs are for.
+func (j *judge) threads(ctx context.Context, more []gitcas.ThreadID) error {
+	j.known = map[gitcas.ThreadID]Thread{}
+	open := map[gitcas.ThreadID]bool{}
+	add := func(id gitcas.ThreadID) {
+		if _, alive := j.v.Entry(id); alive {
+			j.known[id] = Thread{State: Living}
+		} else if id.Valid() {
+			j.known[id] = Thread{State: Unknown}
+			open[id] = true
+		}
+	}
+	for name := range j.refs {
+		add(threadOf(name))
+	}
+	for _, id := range more {
+		add(id)
+	}
+	// One by one: few are open, and their days are known from their ids.
+	for _, id := range slices.Sorted(maps.Keys(open)) {
+		e, ok, err := j.store.FindEnded(ctx, j.v, id)
+		if err != nil {
+			return fmt.Errorf("look for thread %s among the ended ones: %w", id, err)
+		}
+		if ok {
+			j.known[id] = Thread{State: Over, Since: time.UnixMilli(e.CompletedAt)}
+		}
+	}
+	return nil
+}
+
+// datesAtOnce bounds one request.
+const datesAtOnce = 500
+
+// dates reads when attempts were made.
+func (j *judge) dates(ctx context.Context) error {
+	j.made = map[wire.ID]time.Time{}
+	var ids []wire.ID
+	for name, id := range j.refs {
+		if strings.HasPrefix(name, attempts) || strings.HasPrefix(name, claims) {
+			ids = append(ids, id)
+		}
+	}
+	slices.SortFunc(ids, func(a, b wire.ID) int { return slices.Compare(a[:], b[:]) })
+	for chunk := range slices.Chunk(slices.Compact(ids), datesAtOnce) {
+		objs, err := j.store.Remote().Fetch(ctx, wire.FetchRequest{Wants: chunk, Depth: 1, Filter: "tree:0"})
+		if errors.Is(err, wire.ErrNotFound) {
+			continue // one was deleted meanwhile: these stay this time
+		}
+		if err != nil {
+			return fmt.Errorf("read when attempts were made: %w", err)
+		}
+		for _, id := range chunk {
+			if o, ok := objs[id]; ok && o.Type == plumbing.CommitObject {
+				if c, err := gitobj.DecodeCommit(o.Data); err == nil {
+					j.made[id] = c.Committer.When
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func (j *judge) ref(name string) Ref {
+	r := Ref{Name: name, ID: j.refs[name], Thread: threadOf(name)}
+	switch {
+	case strings.HasPrefix(name, claims):
+		r.Delete, r.Why = j.claim(r)
+	case strings.HasPrefix(name, attempts):
+		r.Delete, r.Why = j.attempt(r)
+	case strings.HasPrefix(name, Staging):
+		r.Delete, r.Why = j.staging(name)
+	default:
+		r.Why = "not a kind of ref that this uwf knows"
+	}
+	return r
+}
+
+// claim: one that counts is nobody's but its job's. A dead one on the head of a
+// live thread is counted as a failed attempt by the next step.
+func (j *judge) claim(r Ref) (bool, string) {
+	held, ok := j.v.Claim(r.Thread)
+	if !ok || held.ID != r.ID {
+		return false, "it changed while it was looked at"
+	}
+	if j.o.Alive(held.Claim, j.now) {
+		return false, "its job is running"
+	}
+	entry, alive := j.v.Entry(r.Thread)
+	switch {
+	case alive && held.Head == entry.Head:
+		return false, "its job died; the next step counts it as a failed attempt"
+	case alive:
+		return true, "its job died, and the thread has moved on"
+	}
+	return true, "its job died, and its thread is " + j.over(r.Thread)
+}
+
+func (j *judge) over(id gitcas.ThreadID) string {
+	if j.known[id].State == Over {
+		return "over"
+	}
+	return "not known to this store"
+}
+
+// attempt: of a thread that is alive it stays while it is linked, or may still be.
+func (j *judge) attempt(r Ref) (bool, string) {
+	made, dated := j.made[r.ID]
+	if !dated {
+		return false, "when it was made could not be read"
+	}
+	since := made
+	entry, alive := j.v.Entry(r.Thread)
+	if alive {
+		_, claimed := j.v.Claim(r.Thread)
+		switch {
+		case slices.Contains(entry.Attempts, r.Name):
+			return false, "the thread's entry links it"
+		case claimed:
+			return false, "a job is, or was, at work on its thread"
+		case !j.store.Atomic(j.v):
+			return false, "it may hold a work commit until the work branch has it"
+		}
+	} else if t := j.known[r.Thread]; t.State == Over && t.Since.After(since) {
+		since = t.Since
+	}
+	if age := j.now.Sub(since); age < j.o.OlderThan {
+		return false, fmt.Sprintf("it is needed by nobody, but younger than %s", short(j.o.OlderThan))
+	}
+	if alive {
+		return true, "its thread has moved on, and nothing links it"
+	}
+	return true, "its thread is " + j.over(r.Thread)
+}
+
+// staging: the name says when its rewrite began.
+func (j *judge) staging(name string) (bool, string) {
+	text, _, _ := strings.Cut(strings.TrimPrefix(name, Staging), "-")
+	sec, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return false, "its name doesn't say when it was made"
+	}
+	if j.now.Sub(time.Unix(sec, 0)) < max(stagingLife, j.o.OlderThan) {
+		return false, "a purge may still be sending"
+	}
+	return true, "a purge that was interrupted left it"
+}
+
+// short writes a duration as people do: in days where it is whole days.
+func short(d time.Duration) string {
+	const aDay = 24 * time.Hour
+	if d >= aDay && d%aDay == 0 {
+		return fmt.Sprintf("%d days", d/aDay)
+	}
+	return d.String()
+}
+
+// deletesAtOnce is how many refs go in one push.
+const deletesAtOnce = 100
+
+// Delete deletes the refs that are to go, each only if it still has the value that
+// it was judged by. It returns them as they are now: one that somebody moved stays,
+// and says so.
+func Delete(ctx context.Context, remote wire.Remote, refs []Ref) ([]Ref, error) {
+	out := slices.Clone(refs)
+	var todo []int
+	for i, r := range out {
+		if r.Delete {
+			todo = append(todo, i)
+		}
+	}
+	for chunk := range slices.Chunk(todo, deletesAtOnce) {
+		var req wire.PushRequest
+		for _, i := range chunk {
+			req.Updates = append(req.Updates, wire.RefUpdate{Name: out[i].Name, Old: out[i].ID})
+		}
+		_, err := remote.Push(ctx, req)
+		if err = settle(out, chunk, err); err != nil {
+			return out, err
+		}
+	}
+	slices.SortFunc(out, func(a, b Ref) int { return cmp.Compare(a.Name, b.Name) })
+	return out, nil
+}
+
+// settle notes which refs of a push stayed.
+func settle(refs []Ref, chunk []int, err error) error {
+	var part *wire.PartialError
+	var one *wire.Error
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &part):
+		for _, i := range chunk {
+			if e := part.Refused[refs[i].Name]; e != nil {
+				refs[i].Delete, refs[i].Why = false, kept(e)
+			}
+		}
+		return nil
+	case errors.As(err, &one) && errors.Is(one, wire.ErrLostRace):
+		for _, i := range chunk {
+			refs[i].Delete, refs[i].Why = false, kept(one)
+		}
+		return nil
+	}
+	return fmt.Errorf("delete refs: %w", err)
+}
+
+func kept(e *wire.Error) string {
+	if errors.Is(e, wire.ErrLostRace) {
+		return "it changed meanwhile"
+	}
+	return "the remote refused: " + e.Detail
+}
