@@ -15,6 +15,9 @@ const (
 	// EnvCallDir is where uwf was called: what relative paths in an agent's
 	// command line are relative to, since the agent itself runs in the workspace.
 	EnvCallDir = "UWF_CALL_DIR"
+	// EnvBin is the uwf that runs the agent, for `uwf agent …`: it need not be on
+	// PATH, and another one there may be of another version.
+	EnvBin = "UWF_BIN"
 	// EnvAllowShell opens the shell gate of the builtin agent when it is "1".
 	EnvAllowShell = "UWF_BUILTIN_ALLOW_SHELL"
 )

@@ -172,6 +172,9 @@ func (s *Spawner) environ(t thread.Task, f *folders, extra map[string]string) []
 		"PWD="+t.Workspace, EnvContext+"="+f.context, EnvStage+"="+f.stage,
 		EnvThread+"="+string(t.Thread), EnvRole+"="+t.Role, EnvCallDir+"="+s.o.Dir,
 	)
+	if len(s.o.Self) == 1 {
+		env = append(env, EnvBin+"="+s.o.Self[0])
+	}
 	if s.o.AllowShell || Getenv(s.o.Environ, EnvAllowShell) == "1" {
 		env = append(env, EnvAllowShell+"=1")
 	}

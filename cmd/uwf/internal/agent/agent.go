@@ -50,7 +50,7 @@ language, the whole protocol is:
   uwf agent context --prompt      what to do
   uwf agent commit answer.md      check the answer, stage the step, print the handle`,
 	}
-	return app.Group(cmd, newBuiltinCmd(o), newMockCmd(o), newContextCmd(o), newCommitCmd(o), newJQCmd(o))
+	return app.Group(cmd, newBuiltinCmd(o), newMockCmd(o), newContextCmd(o), newStageCmd(o), newCommitCmd(o), newJQCmd(o))
 }
 
 // process is the agent's process as the kit sees it.

@@ -122,15 +122,21 @@ func TestCommit(t *testing.T) {
 	}
 }
 
-// Turns that a script stages are referred to by their places.
-func TestCommitTurns(t *testing.T) {
+// Turns that a script stages as they come are part of the step by their hashes.
+func TestStage(t *testing.T) {
 	p := agenttest.NewProcess(t, agenttest.Task(t))
+	turns := `[{"type": "builtin-turn", "payload": {"role": "assistant", "content": "one", "toolCalls": null, "reasoning": null}},
+		{"type": "` + string(record.BuiltinTurnSchema) + `", "payload": {"role": "assistant", "content": "two", "toolCalls": null, "reasoning": null}}]`
+	if err := uwf(t, p, turns, "stage"); err != nil {
+		t.Fatal(err)
+	}
+	hashes := strings.Fields(p.Out.String())
+	if len(hashes) != 2 || len(p.Nodes(t)) != 2 {
+		t.Fatalf("printed %q", p.Out)
+	}
 	detail := filepath.Join(t.TempDir(), "detail.json")
-	if err := os.WriteFile(detail, []byte(`[
-		{"type": "`+string(record.BuiltinTurnSchema)+`", "payload": {"role": "assistant", "content": "{\"$node\": 1}", "toolCalls": null, "reasoning": null}},
-		{"type": "`+string(record.BuiltinTurnSchema)+`", "payload": {"role": "assistant", "content": "two", "toolCalls": null, "reasoning": null}},
-		{"type": "`+string(record.BuiltinDetailSchema)+`", "payload": {"sessionId": "s", "model": "m", "duration": 1, "turnCount": 2, "turns": [{"$node": 1}, {"$node": 2}]}}
-	]`), 0o600); err != nil {
+	text := `{"type": "builtin-detail", "payload": {"sessionId": "s", "model": "m", "duration": 1, "turnCount": 2, "turns": ["` + strings.Join(hashes, `","`) + `"]}}`
+	if err := os.WriteFile(detail, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := uwf(t, p, good, "commit", "--detail", detail); err != nil {
@@ -138,16 +144,22 @@ func TestCommitTurns(t *testing.T) {
 	}
 	nodes := p.Nodes(t)
 	payload, _ := nodes[p.Step(t).Detail].Payload.(map[string]any)
-	turns, _ := payload["turns"].([]any)
-	if len(turns) != 2 {
-		t.Fatalf("detail %v", payload)
+	list, _ := payload["turns"].([]any)
+	if len(list) != 2 || nodes[node.Hash(hashes[1])].Payload.(map[string]any)["content"] != "two" {
+		t.Errorf("detail %v", payload)
 	}
-	for i, want := range []string{`{"$node": 1}`, "two"} {
-		h, _ := turns[i].(string)
-		turn, _ := nodes[node.Hash(h)].Payload.(map[string]any)
-		if turn["content"] != want {
-			t.Errorf("turn %d is %v", i+1, turn)
+	for in, want := range map[string]string{
+		"": "JSON", "[]": "no node", `{"type": "builtin-turn"}`: "a node is", `{"type": "turns", "payload": 1}`: "builtin-turn",
+		`{"type": "builtin-turn", "payload": {"role": "robot"}}`: "role",
+		`[{"type": "text", "payload": "x"}, 1]`:                  "node 2",
+	} {
+		if err := uwf(t, p, in, "stage", "-"); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("stage %s: %v", in, err)
 		}
+	}
+	p.Environ = nil
+	if err := uwf(t, p, turns, "stage"); !errors.Is(err, agents.ErrNoContext) {
+		t.Errorf("outside of a step: %v", err)
 	}
 }
 
@@ -180,8 +192,6 @@ func TestCommitRefuses(t *testing.T) {
 		{good, []string{"--detail", bad(`{"type":"x","payload":1}`)}, "node 1", 2},
 		{good, []string{"--detail", bad(`{"type":"EWDF8D2DQ06CK","payload":{}}`)}, "sessionId", 2},
 		{good, []string{"--detail", bad(`{"type":"0000000000000","payload":{}}`)}, "not in the agent's context", 2},
-		{good, []string{"--detail", bad(`{"type":"7VQ43ZSJTEWA7","payload":{"$node":1}}`)}, "one of the 0 before it", 2},
-		{good, []string{"--detail", bad(`[{"type":"7VQ43ZSJTEWA7","payload":"x"},{"type":"7VQ43ZSJTEWA7","payload":[{"$node":"1"}]}]`)}, "node 2", 2},
 	}
 	for _, tt := range tests {
 		p := agenttest.NewProcess(t, agenttest.Task(t))

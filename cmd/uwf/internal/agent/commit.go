@@ -69,13 +69,13 @@ if there is one; its fields are checked like any others, and the answer is kept
 whole as the body. --extract always does so at once, for agents that can't be asked
 again; --extract never does not.
 
---detail names a JSON file with a node {"type", "payload"}, or a list of nodes of
-which the last is the detail and refers to the others: {"$node": N} stands for the
-hash of the list's item N, from 1. --usage is a JSON object:
-{"turns", "inputTokens", "outputTokens", "costUsd"}.`,
+--detail names a JSON file with a node, or a list of nodes of which the last is the
+detail; it refers by their hashes to the nodes that uwf agent stage has staged.
+--usage is a JSON object: {"turns", "inputTokens", "outputTokens", "costUsd"}; what
+the gateway counted goes before it.`,
 		Example: `  uwf agent commit answer.md
   printf -- '---\n$status: done\n---\nAll is well.\n' | uwf agent commit
-  uwf agent commit answer.md --detail turns.json --usage '{"turns": 2, "inputTokens": 900}'`,
+  uwf agent commit answer.md --detail detail.json --usage '{"turns": 2, "inputTokens": 900}'`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
@@ -106,17 +106,12 @@ func (o commitOptions) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	c, err := agents.LoadContext(o.getenv(agents.EnvContext))
+	c, stage, done, err := o.open()
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, c.Close()) }()
-	stage, err := agents.OpenStage(o.getenv(agents.EnvStage), c, o.Now)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, stage.Close()) }()
-	detail, err := stageDetail(stage, o.detail)
+	defer func() { err = errors.Join(err, done()) }()
+	detail, err := o.stageDetail(stage, o.detail)
 	if err != nil {
 		return err
 	}

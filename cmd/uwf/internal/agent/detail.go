@@ -3,98 +3,161 @@ package agent
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
 
 	"github.com/united-workforce/uwf/agents"
 	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/gitcas/record"
 )
 
-// maxDetail bounds the file of --detail, in bytes.
+// maxDetail bounds a file of nodes, in bytes.
 const maxDetail = 64 << 20
 
+// nodeTypes are the schemas that have a name here: a script need not know hashes.
+func nodeTypes() map[string]node.Hash {
+	return map[string]node.Hash{
+		"text": node.String, "detail": record.BrokerDetailSchema,
+		"builtin-detail": record.BuiltinDetailSchema, "builtin-turn": record.BuiltinTurnSchema,
+		"claude-code-detail": record.ClaudeCodeDetailSchema, "claude-code-turn": record.ClaudeCodeTurnSchema,
+		"hermes-detail": record.HermesDetailSchema, "turn": record.TurnSchema,
+	}
+}
+
+func newStageCmd(o Options) *cobra.Command {
+	return &cobra.Command{
+		Use:   "stage [FILE|-]",
+		Short: "Stage nodes that tell how an answer comes about, and print their hashes",
+		Long: `Stage nodes that tell how an answer comes about, such as the turns of a conversation,
+and print the hash of each. What is staged is kept when the agent is killed, and is
+part of the step when the detail that commit is given refers to it.
+
+FILE, or stdin, holds a node {"type", "payload"}, or a list of nodes. A type is the
+hash of a schema or one of these names: ` + strings.Join(typeNames(), ", ") + `.
+A payload that does not fit its schema is refused, with the reason.`,
+		Example: `  uwf agent stage turn.json
+  echo '{"type": "text", "payload": "what the tool printed"}' | uwf agent stage`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) (err error) {
+			file := "-"
+			if len(args) == 1 {
+				file = args[0]
+			}
+			_, stage, done, err := o.open()
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, done()) }()
+			hashes, err := o.stageNodes(stage, file)
+			if err != nil {
+				return fmt.Errorf("staging %s: %w", file, err)
+			}
+			for _, h := range hashes {
+				if _, err := fmt.Fprintln(o.Stdout, h); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+}
+
+func typeNames() []string {
+	var out []string
+	for name := range nodeTypes() {
+		out = append(out, name)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// open opens the folders of the protocol; done closes them.
+func (o Options) open() (_ *agents.Context, _ *agents.Stage, done func() error, err error) {
+	c, err := agents.LoadContext(o.getenv(agents.EnvContext))
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	stage, err := agents.OpenStage(o.getenv(agents.EnvStage), c, o.Now)
+	if err != nil {
+		return nil, nil, nil, errors.Join(err, c.Close())
+	}
+	return c, stage, func() error { return errors.Join(stage.Close(), c.Close()) }, nil
+}
+
 // stageDetail stages the nodes of a file and returns the last one's hash.
-func stageDetail(stage *agents.Stage, file string) (node.Hash, error) {
+func (o Options) stageDetail(stage *agents.Stage, file string) (node.Hash, error) {
 	if file == "" {
 		return "", nil
 	}
-	info, err := os.Stat(file)
+	hashes, err := o.stageNodes(stage, file)
 	if err != nil {
-		return "", fmt.Errorf("reading the detail: %w", err)
+		return "", fmt.Errorf("detail %s: %w", file, err)
 	}
-	if info.Size() > maxDetail {
-		return "", fmt.Errorf("reading the detail: %s is larger than %d bytes", file, maxDetail)
-	}
-	b, err := os.ReadFile(file)
+	return hashes[len(hashes)-1], nil
+}
+
+// stageNodes stages the nodes of a file, or of stdin, in their order.
+func (o Options) stageNodes(stage *agents.Stage, file string) ([]node.Hash, error) {
+	b, err := o.readNodes(file)
 	if err != nil {
-		return "", fmt.Errorf("reading the detail: %w", err)
+		return nil, err
 	}
 	v, err := node.ParseJSON(b)
 	if err != nil {
-		return "", fmt.Errorf("reading the detail %s: %w", file, err)
+		return nil, err
 	}
 	list, ok := v.([]any)
 	if !ok {
 		list = []any{v}
 	}
-	var staged []node.Hash
+	var out []node.Hash
 	for i, item := range list {
-		h, err := stageNode(stage, item, staged)
+		h, err := stageNode(stage, item)
 		if err != nil {
-			return "", fmt.Errorf("detail %s, node %d: %w", file, i+1, err)
+			return nil, fmt.Errorf("node %d: %w", i+1, err)
 		}
-		staged = append(staged, h)
+		out = append(out, h)
 	}
-	if len(staged) == 0 {
-		return "", fmt.Errorf("detail %s: it holds no node", file)
+	if len(out) == 0 {
+		return nil, errors.New("it holds no node")
 	}
-	return staged[len(staged)-1], nil
+	return out, nil
 }
 
-func stageNode(stage *agents.Stage, v any, before []node.Hash) (node.Hash, error) {
+func (o Options) readNodes(file string) ([]byte, error) {
+	r := o.Stdin
+	if file != "-" {
+		f, err := os.Open(file)
+		if err != nil {
+			return nil, err
+		}
+		defer func() { _ = f.Close() }()
+		r = f
+	}
+	b, err := io.ReadAll(io.LimitReader(r, maxDetail+1))
+	if err == nil && len(b) > maxDetail {
+		err = fmt.Errorf("it is larger than %d bytes", maxDetail)
+	}
+	return b, err
+}
+
+func stageNode(stage *agents.Stage, v any) (node.Hash, error) {
 	m, ok := v.(map[string]any)
 	typ, isText := m["type"].(string)
 	payload, has := m["payload"]
 	if !ok || !isText || !has {
-		return "", errors.New(`a node is {"type": HASH, "payload": …}`)
+		return "", errors.New(`a node is {"type": HASH or NAME, "payload": …}`)
 	}
-	h, err := node.ParseHash(typ)
-	if err != nil {
-		return "", err
-	}
-	if payload, err = withHashes(payload, before); err != nil {
-		return "", err
+	h, named := nodeTypes()[typ]
+	if !named {
+		var err error
+		if h, err = node.ParseHash(typ); err != nil {
+			return "", fmt.Errorf("%w; a type is a hash or one of %s", err, strings.Join(typeNames(), ", "))
+		}
 	}
 	return stage.Put(h, payload)
-}
-
-// nodeKey is the only key of an object that stands for another node's hash: a
-// script can't compute hashes.
-const nodeKey = "$node"
-
-// withHashes puts hashes in the place of {"$node": N}.
-func withHashes(v any, hashes []node.Hash) (any, error) {
-	switch x := v.(type) {
-	case []any:
-		for i := range x {
-			var err error
-			if x[i], err = withHashes(x[i], hashes); err != nil {
-				return nil, err
-			}
-		}
-	case map[string]any:
-		if n, ok := x[nodeKey]; ok && len(x) == 1 {
-			at, isNumber := n.(int64)
-			if !isNumber || at < 1 || at > int64(len(hashes)) {
-				return nil, fmt.Errorf(`{"$node": %v}: a node refers to one of the %d before it, from 1`, n, len(hashes))
-			}
-			return string(hashes[at-1]), nil
-		}
-		for k := range x {
-			var err error
-			if x[k], err = withHashes(x[k], hashes); err != nil {
-				return nil, err
-			}
-		}
-	}
-	return v, nil
 }
