@@ -8,6 +8,7 @@ import (
 
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/workflow"
+	"github.com/united-workforce/uwf/engine/workflow/shape"
 )
 
 // deliverable says how an answer must look: fields, statuses, examples.
@@ -33,7 +34,7 @@ func deliverable(in Input) string {
 func fieldList(b *strings.Builder, in Input, schema any, key string) {
 	// Where conditions decide, a status is a field like any other.
 	apart := !in.Definition.Lists[in.Role]
-	variants := workflow.Variants(schema, key)
+	variants := shape.Variants(schema, key)
 	all := fieldsOf(variants)
 	if len(all) == 0 {
 		b.WriteString("\nNo fields are asked for: leave the space between the dashes empty.\n")
@@ -50,7 +51,7 @@ func fieldList(b *strings.Builder, in Input, schema any, key string) {
 		}
 		b.WriteByte('\n')
 	}
-	if statuses := workflow.StatusesOf(schema, key); statuses.Declared && apart {
+	if statuses := shape.StatusesOf(schema, key); statuses.Declared && apart {
 		need := "optional"
 		if statuses.Required {
 			need = "required"
@@ -60,11 +61,11 @@ func fieldList(b *strings.Builder, in Input, schema any, key string) {
 }
 
 // fieldsOf lists the fields of all variants, each once.
-func fieldsOf(variants []workflow.Variant) []workflow.Field {
-	var out []workflow.Field
+func fieldsOf(variants []shape.Variant) []shape.Field {
+	var out []shape.Field
 	for _, v := range variants {
 		for _, f := range v.Fields {
-			if !slices.ContainsFunc(out, func(g workflow.Field) bool { return g.Name == f.Name }) {
+			if !slices.ContainsFunc(out, func(g shape.Field) bool { return g.Name == f.Name }) {
 				out = append(out, f)
 			}
 		}
@@ -73,16 +74,16 @@ func fieldsOf(variants []workflow.Variant) []workflow.Field {
 }
 
 // when says in which outputs a field stands.
-func when(f workflow.Field, variants []workflow.Variant) string {
+func when(f shape.Field, variants []shape.Variant) string {
 	var needed, possible, statuses []string
 	everywhere := true
 	for _, v := range variants {
 		if v.Status == "" {
-			everywhere = everywhere && slices.ContainsFunc(v.Fields, func(g workflow.Field) bool { return g.Name == f.Name && g.Required })
+			everywhere = everywhere && slices.ContainsFunc(v.Fields, func(g shape.Field) bool { return g.Name == f.Name && g.Required })
 			continue
 		}
 		statuses = append(statuses, v.Status)
-		i := slices.IndexFunc(v.Fields, func(g workflow.Field) bool { return g.Name == f.Name })
+		i := slices.IndexFunc(v.Fields, func(g shape.Field) bool { return g.Name == f.Name })
 		if i < 0 {
 			continue
 		}
@@ -196,8 +197,8 @@ func suspension(b *strings.Builder, in Input) {
 // has an edge for.
 func examples(b *strings.Builder, in Input, schema any, key string) {
 	allowed := moderator.AllowedStatuses(in.Definition, in.Role)
-	var shown []workflow.Variant
-	for _, v := range workflow.Variants(schema, key) {
+	var shown []shape.Variant
+	for _, v := range shape.Variants(schema, key) {
 		if v.Status == "" || len(allowed) == 0 || slices.Contains(allowed, v.Status) {
 			shown = append(shown, v)
 		}
@@ -217,7 +218,7 @@ func examples(b *strings.Builder, in Input, schema any, key string) {
 
 // Example is the frontmatter of an answer of that shape, as YAML, without the
 // dashes: every field with a value of its kind, optional ones marked.
-func Example(v workflow.Variant, key string) string {
+func Example(v shape.Variant, key string) string {
 	var b strings.Builder
 	for _, f := range v.Fields {
 		value := sample(f.Schema, f.Name, 0)

@@ -14,6 +14,7 @@ import (
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/prompt"
 	"github.com/united-workforce/uwf/engine/workflow"
+	"github.com/united-workforce/uwf/engine/workflow/shape"
 	"github.com/united-workforce/uwf/gitcas/node"
 )
 
@@ -111,7 +112,7 @@ func TestExamplesFit(t *testing.T) {
 				t.Fatal(err)
 			}
 			key := d.StatusKeyOf(name)
-			for _, v := range workflow.Variants(d.Roles[name].Schema, key) {
+			for _, v := range shape.Variants(d.Roles[name].Schema, key) {
 				text := prompt.Example(v, key)
 				var out map[string]any
 				if err := yaml.Unmarshal([]byte(text), &out); err != nil {

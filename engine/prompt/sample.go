@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/united-workforce/uwf/engine/workflow"
+	"github.com/united-workforce/uwf/engine/workflow/shape"
 )
 
 // maxSample is how deep examples and descriptions follow a schema.
@@ -100,7 +100,7 @@ func sampleList(m map[string]any, name string, depth int) node {
 
 func sampleMap(m map[string]any, depth int) node {
 	out := node{}
-	for _, f := range workflow.FieldsFor(m, "", "") {
+	for _, f := range shape.FieldsFor(m, "", "") {
 		out.names = append(out.names, f.Name)
 		out.fields = append(out.fields, sample(f.Schema, f.Name, depth+1))
 	}
@@ -219,7 +219,7 @@ func base(m map[string]any, depth int) string {
 		return "a list of " + describe(m["items"], depth+1)
 	case "object":
 		var names []string
-		for _, f := range workflow.FieldsFor(m, "", "") {
+		for _, f := range shape.FieldsFor(m, "", "") {
 			names = append(names, "`"+f.Name+"`")
 		}
 		if len(names) == 0 {

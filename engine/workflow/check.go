@@ -8,6 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/united-workforce/uwf/engine/workflow/shape"
 	"github.com/united-workforce/uwf/engine/workflow/source"
 	"github.com/united-workforce/uwf/gitcas/node"
 )
@@ -289,7 +290,7 @@ func (c *compiler) checkStatuses() {
 			continue
 		}
 		key := statusKey(r.Schema, c.statusKey)
-		s := StatusesOf(r.Schema, key)
+		s := shape.StatusesOf(r.Schema, key)
 		c.checkStatusTypes(r, key)
 		if f.list {
 			continue // conditions look at what they like
@@ -331,7 +332,7 @@ func (c *compiler) noUnit(r *roleAt, f *fromAt, key string) {
 	}
 }
 
-func (c *compiler) missingEdges(r *roleAt, f *fromAt, s Statuses) {
+func (c *compiler) missingEdges(r *roleAt, f *fromAt, s shape.Statuses) {
 	reported := map[string]bool{}
 	for _, v := range s.Values {
 		has := slices.ContainsFunc(f.edges, func(e edgeAt) bool { return e.When.Kind == OnStatus && e.When.Value == v.Name })
@@ -349,7 +350,7 @@ func (c *compiler) missingEdges(r *roleAt, f *fromAt, s Statuses) {
 	}
 }
 
-func (c *compiler) extraEdges(r *roleAt, f *fromAt, s Statuses, key string) {
+func (c *compiler) extraEdges(r *roleAt, f *fromAt, s shape.Statuses, key string) {
 	names := s.Names()
 	for _, e := range f.edges {
 		switch {
@@ -385,7 +386,7 @@ func (c *compiler) checkStatusTypes(r *roleAt, key string) {
 
 // walkStatus visits every const and enum value of the field key in a schema.
 func walkStatus(schema *source.Value, key string, depth int, visit func(*source.Value)) {
-	if schema == nil || depth > maxSchemaDepth {
+	if schema == nil || depth > shape.MaxDepth {
 		return
 	}
 	if props := schema.Get("properties"); props != nil {

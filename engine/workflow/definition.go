@@ -4,6 +4,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/united-workforce/uwf/engine/workflow/shape"
+	"github.com/united-workforce/uwf/engine/workflow/variables"
 	"github.com/united-workforce/uwf/gitcas/node"
 )
 
@@ -26,7 +28,7 @@ const (
 
 // BodyVariable is the template variable with the markdown under an output's
 // frontmatter.
-const BodyVariable = "_body"
+const BodyVariable = variables.Body
 
 // Dialect is a generation of the format. Where two mean the same, a definition is
 // of the later one: what an author wrote as the architecture page has it is of the
@@ -149,7 +151,7 @@ func (d *Definition) StatusKeyOf(role string) string {
 // none, an output takes the role's Always edge whatever else it holds.
 func (d *Definition) Declares(role string) bool {
 	r, ok := d.Roles[role]
-	return ok && StatusesOf(r.Schema, statusKey(r.Schema, d.StatusKey)).Declared
+	return ok && shape.StatusesOf(r.Schema, statusKey(r.Schema, d.StatusKey)).Declared
 }
 
 // Statuses lists the statuses that role's edges wait for, in the order of the
@@ -161,7 +163,7 @@ func (d *Definition) Statuses(role string) []string {
 	has := func(s string) bool {
 		return slices.ContainsFunc(edges, func(e Edge) bool { return e.When.Kind == OnStatus && e.When.Value == s })
 	}
-	for _, v := range StatusesOf(d.Roles[role].Schema, d.StatusKeyOf(role)).Values {
+	for _, v := range shape.StatusesOf(d.Roles[role].Schema, d.StatusKeyOf(role)).Values {
 		if has(v.Name) && !slices.Contains(out, v.Name) {
 			out = append(out, v.Name)
 		}
@@ -177,7 +179,7 @@ func (d *Definition) Statuses(role string) []string {
 // statusKey is the status field that schema declares, else fallback.
 func statusKey(schema any, fallback string) string {
 	for _, key := range []string{StatusField, LegacyStatusField} {
-		if StatusesOf(schema, key).Declared {
+		if shape.StatusesOf(schema, key).Declared {
 			return key
 		}
 	}

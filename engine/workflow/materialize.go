@@ -247,7 +247,8 @@ func (p *payloadReader) role(name string, v any) Role {
 		r.Output = p.text(m["output"], what+": output")
 	}
 	r.Frontmatter = node.Hash(p.text(m[schema], what+": "+schema))
-	for _, c := range asList(m["capabilities"]) {
+	capabilities, _ := m["capabilities"].([]any)
+	for _, c := range capabilities {
 		r.Capabilities = append(r.Capabilities, p.text(c, what+": a capability"))
 	}
 	if !r.Frontmatter.Valid() {

@@ -1,75 +1,34 @@
-package workflow
+package variables
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
-	"github.com/united-workforce/uwf/engine/workflow/source"
+	"github.com/united-workforce/uwf/engine/workflow/shape"
 	"github.com/united-workforce/uwf/engine/workflow/template"
 )
 
-// checkTemplates parses every prompt and location, and looks the names that they
-// use up in the schema of the role whose output fills them in.
-func (c *compiler) checkTemplates() {
-	for _, f := range c.graph {
-		var role *roleAt
-		if f.name != Start {
-			if role = c.role(f.name); role == nil || !role.known {
-				role = nil
-			}
-		}
-		for _, e := range f.edges {
-			check := c.checkTemplate
-			if c.liquid {
-				check = c.checkLiquid
-			}
-			status := ""
-			if e.When.Kind == OnStatus {
-				status = e.When.Value
-			}
-			check("prompt of "+e.what(f.name), e.prompt, f.name, role, status)
-			check("location of "+e.what(f.name), e.location, f.name, role, status)
-		}
-	}
-}
-
-// templateText is a template's text; false where that is none, which was reported.
-func templateText(v *source.Value) (string, bool) {
-	if v == nil || v.Kind != source.KindScalar {
-		return "", false
-	}
-	text, ok := v.Scalar.(string)
-	return text, ok
-}
-
-func (c *compiler) checkTemplate(what string, v *source.Value, from string, role *roleAt, status string) {
-	text, ok := templateText(v)
-	if !ok {
-		return
-	}
-	t, err := template.Parse(text)
+// Mustache checks one template, whose language is mustache.
+func Mustache(in Template) {
+	t, err := template.Parse(in.text())
 	if err != nil {
 		var bad *template.SyntaxError
 		if !errors.As(err, &bad) {
 			bad = &template.SyntaxError{Line: 1, Message: err.Error()}
 		}
-		at, length := v.LineAt(bad.Line)
-		c.problems.Add(at, length, bad.Fix, "%s: %s", what, bad.Message)
+		at, length := in.Text.LineAt(bad.Line)
+		in.Problems.Add(at, length, bad.Fix, "%s: %s", in.What, bad.Message)
 		return
 	}
-	if role == nil && from != Start {
-		return // an unknown role, or one whose schema can't be read: reported
+	if in.Unknown {
+		return
 	}
-	scope := &scope{c: c, what: what, text: v}
-	if role != nil {
-		scope.role = role
-		scope.key = statusKey(role.Schema, c.statusKey)
-		scope.status = status
-		scope.levels = []level{rootLevel(role.Schema, scope.key, status)}
+	s := &scope{Template: in}
+	if in.Output != nil {
+		s.levels = []level{rootLevel(*in.Output)}
 	}
-	scope.check(t.Tags())
+	s.check(t.Tags())
 }
 
 // level is one set of names that a template may use at a place.
@@ -79,12 +38,12 @@ type level struct {
 	self   any            // what {{.}} is
 }
 
-func rootLevel(schema any, key, status string) level {
-	l := level{fields: map[string]any{BodyVariable: map[string]any{"type": "string"}}}
-	for _, f := range FieldsFor(schema, key, status) {
+func rootLevel(o Output) level {
+	l := level{fields: map[string]any{Body: map[string]any{"type": "string"}}}
+	for _, f := range shape.FieldsFor(o.Schema, o.Key, o.Status) {
 		l.fields[f.Name] = f.Schema
 	}
-	m, _ := schema.(map[string]any)
+	m, _ := o.Schema.(map[string]any)
 	l.open = opened(m, len(l.fields) == 1)
 	return l
 }
@@ -104,12 +63,7 @@ func opened(m map[string]any, empty bool) bool {
 
 // scope checks the tags of one template. Without levels it is $START's.
 type scope struct {
-	c      *compiler
-	what   string
-	text   *source.Value
-	role   *roleAt
-	key    string
-	status string
+	Template
 	levels []level        // innermost last
 	seen   map[string]int // how often each name was used so far
 	wrong  int            // names reported
@@ -120,7 +74,7 @@ const maxWrong = 20
 
 func (s *scope) check(tags []template.Tag) {
 	for _, t := range tags {
-		if s.wrong >= maxWrong || s.c.problems.Full() {
+		if s.wrong >= maxWrong || s.Problems.Full() {
 			return
 		}
 		schema, known := s.variable(t)
@@ -148,7 +102,7 @@ func sectionLevel(schema any, known bool) level {
 		}
 	}
 	fields := map[string]any{}
-	for _, f := range FieldsFor(schema, "", "") {
+	for _, f := range shape.FieldsFor(schema, "", "") {
 		fields[f.Name] = f.Schema
 	}
 	scalar := slices.Contains([]any{"string", "number", "integer", "boolean", "null"}, m["type"])
@@ -165,8 +119,8 @@ func (s *scope) variable(t template.Tag) (schema any, known bool) {
 	s.seen[name]++
 	report := func(fix, format string, args ...any) {
 		s.wrong++
-		at, length := s.text.TagAt(name, s.seen[name])
-		s.c.problems.Add(at, length, fix, "%s: "+format, append([]any{s.what}, args...)...)
+		at, length := s.Text.TagAt(name, s.seen[name])
+		s.Problems.Add(at, length, fix, "%s: "+format, append([]any{s.What}, args...)...)
 	}
 	if name == "." {
 		if s.levels == nil {
@@ -186,7 +140,7 @@ func (s *scope) variable(t template.Tag) (schema any, known bool) {
 	first, rest, dotted := strings.Cut(name, ".")
 	schema, known, found := s.lookup(first)
 	if !found {
-		wrong, fix := unknownField(s.role, s.key, s.status, first, s.levels)
+		wrong, fix := s.unknownField(first, s.levels)
 		report(fix, "{{%s}}: %s", name, wrong)
 		return nil, false
 	}
@@ -205,7 +159,7 @@ func (s *scope) variable(t template.Tag) (schema any, known bool) {
 		case l.open:
 			return nil, false
 		default:
-			report(suggestField(part, sortedKeys(l.fields)), "{{%s}}: %s has no field %q", name, first, part)
+			report(s.suggest(part, names(l)), "{{%s}}: %s has no field %q", name, first, part)
 			return nil, false
 		}
 		first += "." + part
@@ -224,35 +178,6 @@ func (s *scope) lookup(name string) (schema any, known, found bool) {
 		}
 	}
 	return nil, false, false
-}
-
-// unknownField explains a name that a role's output doesn't have.
-func unknownField(role *roleAt, key, status, name string, levels []level) (wrong, fix string) {
-	for _, other := range StatusesOf(role.Schema, key).Names() {
-		if other == status || status == "" {
-			continue
-		}
-		if slices.ContainsFunc(FieldsFor(role.Schema, key, other), func(f Field) bool { return f.Name == name }) {
-			return fmt.Sprintf("an output of %s with status %q has no such field, only one with status %q", role.Name, status, other),
-				"use a field of this status, or add it to the schema"
-		}
-	}
-	var names []string
-	for _, l := range levels {
-		names = append(names, sortedKeys(l.fields)...)
-	}
-	return fmt.Sprintf("the output of %s has no such field", role.Name), suggestField(name, names)
-}
-
-func suggestField(name string, names []string) string {
-	if t := Suggest(name, names); t != "" {
-		return fmt.Sprintf("did you mean %q?", t)
-	}
-	if len(names) == 0 {
-		return "add the field to the schema"
-	}
-	slices.Sort(names)
-	return "known are: " + strings.Join(slices.Compact(names), ", ")
 }
 
 // wrongName reports what mustache doesn't have: filters, expressions, paths with

@@ -1,40 +1,35 @@
-package workflow
+package variables
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/united-workforce/uwf/engine/workflow/liquid"
-	"github.com/united-workforce/uwf/engine/workflow/source"
 )
 
-// checkLiquid is checkTemplate for Liquid.
-func (c *compiler) checkLiquid(what string, v *source.Value, from string, role *roleAt, status string) {
-	text, ok := templateText(v)
-	if !ok {
-		return
-	}
-	t, err := liquid.Parse(text)
+// Liquid checks one template, whose language is Liquid.
+func Liquid(in Template) {
+	t, err := liquid.Parse(in.text())
 	if err != nil {
 		var bad *liquid.SyntaxError
 		if !errors.As(err, &bad) {
 			bad = &liquid.SyntaxError{Offset: -1, Message: err.Error(), Fix: "correct the template"}
 		}
-		if meant := Suggest(bad.Name, bad.Known); meant != "" {
-			bad.Fix = "did you mean " + quote(meant) + "?"
+		if meant := in.Suggest(bad.Name, bad.Known); meant != "" {
+			bad.Fix = fmt.Sprintf("did you mean %q?", meant)
 		}
-		at, length := v.Within(bad.Offset, bad.Length)
-		c.problems.Add(at, length, bad.Fix, "%s: %s", what, bad.Message)
+		at, length := in.Text.Within(bad.Offset, bad.Length)
+		in.Problems.Add(at, length, bad.Fix, "%s: %s", in.What, bad.Message)
 		return
 	}
-	if role == nil && from != Start {
-		return // an unknown role, or one whose schema can't be read: reported
+	if in.Unknown {
+		return
 	}
-	s := &liquidScope{c: c, what: what, text: v, role: role, status: status, set: map[string]local{}}
-	if role != nil {
-		s.key = statusKey(role.Schema, c.statusKey)
-		s.root = rootLevel(role.Schema, s.key, status)
+	s := &liquidScope{Template: in, set: map[string]local{}}
+	if in.Output != nil {
+		s.root = rootLevel(*in.Output)
 		for name := range s.root.fields {
 			if strings.HasPrefix(name, "$") {
 				delete(s.root.fields, name) // no name in Liquid
@@ -51,23 +46,18 @@ type local struct{ schema any }
 // liquidScope checks the names of one Liquid template. Without a role it is
 // $START's.
 type liquidScope struct {
-	c      *compiler
-	what   string
-	text   *source.Value
-	role   *roleAt
-	key    string
-	status string
-	root   level
-	set    map[string]local // by assign and capture: from there on, everywhere
-	loops  []map[string]local
-	wrong  int
+	Template
+	root  level
+	set   map[string]local // by assign and capture: from there on, everywhere
+	loops []map[string]local
+	wrong int
 }
 
 func (s *liquidScope) check(items []liquid.Item) {
 	for _, item := range items {
 		var from any
 		for i := range item.Reads {
-			if s.wrong >= maxWrong || s.c.problems.Full() {
+			if s.wrong >= maxWrong || s.Problems.Full() {
 				return
 			}
 			schema := s.read(item.Reads[i])
@@ -109,12 +99,12 @@ func itemsOf(schema any) any {
 func (s *liquidScope) read(r liquid.Read) any {
 	report := func(fix, format string, args ...any) {
 		s.wrong++
-		at, length := s.text.Within(r.Offset, r.Length)
-		s.c.problems.Add(at, length, fix, "%s: {{%s}}: "+format, append([]any{s.what, r.String()}, args...)...)
+		at, length := s.Text.Within(r.Offset, r.Length)
+		s.Problems.Add(at, length, fix, "%s: {{%s}}: "+format, append([]any{s.What, r.String()}, args...)...)
 	}
 	schema, found := s.lookup(r.Path[0])
 	if !found {
-		if s.role == nil {
+		if s.Output == nil {
 			report("write the text itself; the thread's own prompt is given to every role", "$START has no output to fill it with")
 			return nil
 		}
@@ -122,7 +112,7 @@ func (s *liquidScope) read(r liquid.Read) any {
 		for name := range s.set {
 			levels = append(levels, level{fields: map[string]any{name: nil}})
 		}
-		wrong, fix := unknownField(s.role, s.key, s.status, r.Path[0], levels)
+		wrong, fix := s.unknownField(r.Path[0], levels)
 		report(fix, "%s", wrong)
 		return nil
 	}
@@ -132,7 +122,7 @@ func (s *liquidScope) read(r liquid.Read) any {
 		if len(m) == 0 {
 			return nil
 		}
-		next, wrong, fix := step(m, at, part)
+		next, wrong, fix := s.step(m, at, part)
 		if wrong != "" {
 			report(fix, "%s", wrong)
 			return nil
@@ -163,7 +153,7 @@ func (s *liquidScope) lookup(name string) (schema any, found bool) {
 }
 
 // step follows one name, or an index (""), into a value of that schema.
-func step(m map[string]any, at, part string) (next any, wrong, fix string) {
+func (s *liquidScope) step(m map[string]any, at, part string) (next any, wrong, fix string) {
 	list := m["type"] == "array" || m["items"] != nil
 	switch {
 	case part == "size":
@@ -182,5 +172,5 @@ func step(m map[string]any, at, part string) (next any, wrong, fix string) {
 	if l.open {
 		return nil, "", ""
 	}
-	return nil, at + " has no field " + quote(part), suggestField(part, sortedKeys(l.fields))
+	return nil, fmt.Sprintf("%s has no field %q", at, part), s.suggest(part, names(l))
 }

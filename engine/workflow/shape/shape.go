@@ -1,6 +1,9 @@
-package workflow
+// Package shape says what outputs a role's schema allows: the statuses, the shapes
+// that tell them apart, and the fields of each. It is pure.
+package shape
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -32,8 +35,8 @@ func (s Statuses) Names() []string {
 	return out
 }
 
-// maxSchemaDepth bounds the walks over schemas, which may come from strangers.
-const maxSchemaDepth = 16
+// MaxDepth bounds the walks over schemas, which may come from strangers.
+const MaxDepth = 16
 
 // StatusesOf finds the statuses that schema allows in its field key: by const,
 // enum, and the branches of oneOf, anyOf, allOf, then and else.
@@ -41,7 +44,7 @@ func StatusesOf(schema any, key string) Statuses { return statusesAt(schema, key
 
 func statusesAt(schema any, key, at string, depth int) Statuses {
 	m, ok := schema.(map[string]any)
-	if !ok || depth > maxSchemaDepth {
+	if !ok || depth > MaxDepth {
 		return Statuses{}
 	}
 	out := Statuses{Required: contains(m["required"], key)}
@@ -117,7 +120,7 @@ func either(each []Statuses) Statuses {
 // valuesOf lists the texts that a field's schema allows; open: any text.
 func valuesOf(field any, at string, depth int) (values []StatusValue, open bool) {
 	m, ok := field.(map[string]any)
-	if !ok || depth > maxSchemaDepth {
+	if !ok || depth > MaxDepth {
 		return nil, true
 	}
 	if c, ok := m["const"]; ok {
@@ -222,7 +225,7 @@ func FieldsFor(schema any, key, status string) []Field {
 	for _, name := range c.required {
 		add(name, true)
 	}
-	for _, name := range sortedKeys(c.schemas) {
+	for _, name := range slices.Sorted(maps.Keys(c.schemas)) {
 		add(name, false)
 	}
 	return out
@@ -237,7 +240,7 @@ type fieldCollector struct {
 
 func (c *fieldCollector) collect(schema any, certain bool, depth int) {
 	m, ok := schema.(map[string]any)
-	if !ok || depth > maxSchemaDepth {
+	if !ok || depth > MaxDepth {
 		return
 	}
 	props, _ := m["properties"].(map[string]any)

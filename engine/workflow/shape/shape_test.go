@@ -1,4 +1,4 @@
-package workflow_test
+package shape_test
 
 import (
 	"encoding/json"
@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/united-workforce/uwf/engine/workflow"
+	"github.com/united-workforce/uwf/engine/workflow/shape"
 	"github.com/united-workforce/uwf/gitcas/node"
 )
 
@@ -38,7 +38,7 @@ func TestStatusesOf(t *testing.T) {
 		{`{"if":{},"then":{"properties":{"$status":{"const":"a"}}},"else":{"properties":{"$status":{"const":"b"}}}}`,
 			"a /then/properties/$status/const b /else/properties/$status/const"},
 	} {
-		s := workflow.StatusesOf(schemaOf(t, tt.schema), "$status")
+		s := shape.StatusesOf(schemaOf(t, tt.schema), "$status")
 		var got []string
 		if !s.Declared {
 			got = append(got, "undeclared")
@@ -68,7 +68,7 @@ func TestVariants(t *testing.T) {
 		{`{"oneOf":[{"properties":{"$status":{"const":"x"},"a":{}},"required":["a"]},{"properties":{"$status":{"const":"x"},"b":{}}}]}`, "x($status a b)"},
 	} {
 		var got []string
-		for _, v := range workflow.Variants(schemaOf(t, tt.schema), "$status") {
+		for _, v := range shape.Variants(schemaOf(t, tt.schema), "$status") {
 			var fields []string
 			for _, f := range v.Fields {
 				name := f.Name
@@ -94,7 +94,7 @@ func FuzzVariants(f *testing.F) {
 		if json.Unmarshal(data, &v) != nil {
 			return
 		}
-		for _, variant := range workflow.Variants(v, "$status") {
+		for _, variant := range shape.Variants(v, "$status") {
 			for _, field := range variant.Fields {
 				if field.Name == "" && len(data) < 3 {
 					t.Fatal("a field out of nothing")

@@ -1,0 +1,43 @@
+package workflow
+
+import (
+	"github.com/united-workforce/uwf/engine/workflow/source"
+	"github.com/united-workforce/uwf/engine/workflow/variables"
+)
+
+// checkTemplates parses every prompt and location, and looks the names that they
+// use up in the schema of the role whose output fills them in.
+func (c *compiler) checkTemplates() {
+	check := variables.Mustache
+	if c.liquid {
+		check = variables.Liquid
+	}
+	for _, f := range c.graph {
+		role := c.role(f.name)
+		for _, e := range f.edges {
+			t := variables.Template{Problems: c.problems, Suggest: Suggest}
+			switch {
+			case f.name == Start: // nothing has run
+			case role == nil || !role.known:
+				t.Unknown = true // reported
+			default:
+				t.Output = &variables.Output{Role: role.Name, Schema: role.Schema, Key: statusKey(role.Schema, c.statusKey)}
+				if e.When.Kind == OnStatus {
+					t.Output.Status = e.When.Value
+				}
+			}
+			c.checkText(check, t, "prompt of "+e.what(f.name), e.prompt)
+			c.checkText(check, t, "location of "+e.what(f.name), e.location)
+		}
+	}
+}
+
+func (c *compiler) checkText(check func(variables.Template), t variables.Template, what string, v *source.Value) {
+	if v == nil || v.Kind != source.KindScalar {
+		return
+	}
+	if _, ok := v.Scalar.(string); ok { // else: reported
+		t.What, t.Text = what, v
+		check(t)
+	}
+}

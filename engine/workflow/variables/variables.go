@@ -1,0 +1,77 @@
+// Package variables checks the names that the templates on a workflow's edges use
+// against the schema of the output that fills them in. It is pure, and renders
+// nothing.
+package variables
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/united-workforce/uwf/engine/workflow/shape"
+	"github.com/united-workforce/uwf/engine/workflow/source"
+)
+
+// Body is the name of the markdown under an output's frontmatter.
+const Body = "_body"
+
+// Template is a template to check, and all that is needed to say what is wrong
+// with it.
+type Template struct {
+	Problems *source.Problems
+	What     string        // the template, for messages: "prompt of edge a → done"
+	Text     *source.Value // a text
+	// Output is what fills the template in; nil: nothing does.
+	Output *Output
+	// Unknown says that nothing can be said of the output: only the syntax is looked at.
+	Unknown bool
+	// Suggest returns the name that a mistyped one most likely means; "" for none.
+	Suggest func(name string, known []string) string
+}
+
+// Output is a role's output with one status; empty: with any.
+type Output struct {
+	Role   string
+	Schema any
+	Key    string // the field with the status
+	Status string
+}
+
+func (t *Template) text() string {
+	s, _ := t.Text.Scalar.(string)
+	return s
+}
+
+// unknownField explains a name that a role's output doesn't have.
+func (t *Template) unknownField(name string, levels []level) (wrong, fix string) {
+	o := t.Output
+	for _, other := range shape.StatusesOf(o.Schema, o.Key).Names() {
+		if other == o.Status || o.Status == "" {
+			continue
+		}
+		if slices.ContainsFunc(shape.FieldsFor(o.Schema, o.Key, other), func(f shape.Field) bool { return f.Name == name }) {
+			return fmt.Sprintf("an output of %s with status %q has no such field, only one with status %q", o.Role, o.Status, other),
+				"use a field of this status, or add it to the schema"
+		}
+	}
+	var known []string
+	for _, l := range levels {
+		known = append(known, names(l)...)
+	}
+	return fmt.Sprintf("the output of %s has no such field", o.Role), t.suggest(name, known)
+}
+
+// suggest is the fix for a field that is not known.
+func (t *Template) suggest(name string, known []string) string {
+	if meant := t.Suggest(name, known); meant != "" {
+		return fmt.Sprintf("did you mean %q?", meant)
+	}
+	if len(known) == 0 {
+		return "add the field to the schema"
+	}
+	slices.Sort(known)
+	return "known are: " + strings.Join(slices.Compact(known), ", ")
+}
+
+func names(l level) []string { return slices.Sorted(maps.Keys(l.fields)) }
