@@ -19,7 +19,7 @@ func suite(t *testing.T, remote func(t *testing.T) wire.Remote, only ...string) 
 		run  func(t *testing.T, s *Store)
 	}{
 		{"init twice", testInit}, {"thread", testThread}, {"details", testDetails}, {"end", testEnd},
-		{"fork", testFork}, {"claims", testClaims}, {"attempts", testAttempts}, {"registry", testRegistry},
+		{"fork", testFork}, {"lives", testLives}, {"claims", testClaims}, {"attempts", testAttempts}, {"registry", testRegistry},
 		{"union", testUnion}, {"lost race", testLostRace}, {"log", testLog}, {"find", testFind}, {"refused", testRefused},
 		{"dead branch", testBranchGone}, {"set back", testSetBack},
 	} {

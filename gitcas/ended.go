@@ -120,13 +120,16 @@ func (v *View) readDays(ctx context.Context, days []day, fn func(Ended) error) e
 	return nil
 }
 
+// clockGrace is how far the clocks of those who make ids and lines may differ.
+const clockGrace = 24 * time.Hour
+
 // FindEnded looks for an ended thread and returns its newest line, also that of one
 // that was removed. It reads no history from before the thread's start, as its id
 // tells it.
 func (s *Store) FindEnded(ctx context.Context, v *View, id ThreadID) (Ended, bool, error) {
-	// Clocks differ, and an id's time is only what its maker said: a day's grace,
-	// and everything when that finds nothing.
-	from := id.Time().Add(-24 * time.Hour)
+	// An id's time is only what its maker said: everything is read when that finds
+	// nothing.
+	from := id.Time().Add(-clockGrace)
 	all, err := v.days(ctx, time.Time{})
 	if err != nil {
 		return Ended{}, false, err

@@ -33,40 +33,72 @@ const commitsAtOnce = 64
 const rootFilter = "tree:1"
 
 // Log gives the commits that changed threads/<id> to fn, the newest first, as
-// `git log <branch> -- threads/<id>` does. An ended thread's log begins at the last
-// commit that still had its folder. ErrStop from fn ends it early.
+// `git log <branch> -- threads/<id>` does, but for those that took the folder off
+// the tip. An ended thread's log begins at the last commit that still had its folder;
+// that of one which was resumed after its end goes on with what was before.
+// ErrStop from fn ends it early.
 func (s *Store) Log(ctx context.Context, v *View, id ThreadID, fn func(LogEntry) error) error {
-	from := v.tip
-	if v.threadDirs.id(string(id)).IsZero() {
-		e, ok, err := s.FindEnded(ctx, v, id)
-		if err != nil {
+	lives, err := s.lives(ctx, v, id)
+	if err != nil {
+		return err
+	}
+	for _, from := range lives {
+		err := s.walk(ctx, from, func(h *historyCommit) error { return h.ofThread(id, fn) })
+		switch {
+		case errors.Is(err, errBegins):
+		case errors.Is(err, ErrStop):
+			return nil
+		case err != nil:
 			return err
 		}
-		if !ok {
-			return fmt.Errorf("%w: %s", ErrUnknownThread, id)
-		}
-		from = plumbing.NewHash(e.Commit)
 	}
-	err := s.walk(ctx, from, func(h *historyCommit) error {
-		folder := h.threadDirs.id(string(id))
-		before := wire.ZeroID
-		if h.parent != nil {
-			before = h.parent.threadDirs.id(string(id))
-		}
-		if folder != before {
-			if err := fn(h.entry()); err != nil {
-				return err
-			}
-		}
-		if before.IsZero() {
-			return ErrStop // the thread's first commit
+	return nil
+}
+
+// errBegins says that a walk has come to the commit that a folder began with.
+var errBegins = errors.New("the folder begins here")
+
+// lives are the last commits that hold a thread's folder, of each of its lives, the
+// newest first.
+func (s *Store) lives(ctx context.Context, v *View, id ThreadID) ([]wire.ID, error) {
+	var out []wire.ID
+	if !v.threadDirs.id(string(id)).IsZero() {
+		out = append(out, v.tip)
+	}
+	err := s.lines(ctx, v, id.Time().Add(-clockGrace), func(e Ended) error {
+		if last := plumbing.NewHash(e.Commit); e.Thread == id && !slices.Contains(out, last) {
+			out = append(out, last)
 		}
 		return nil
 	})
-	if errors.Is(err, ErrStop) {
-		return nil
+	if err != nil || len(out) > 0 {
+		return out, err
 	}
-	return err
+	e, ok, err := s.FindEnded(ctx, v, id) // its id may be older than the thread
+	switch {
+	case err != nil:
+		return nil, err
+	case !ok:
+		return nil, fmt.Errorf("%w: %s", ErrUnknownThread, id)
+	}
+	return []wire.ID{plumbing.NewHash(e.Commit)}, nil
+}
+
+// ofThread gives a commit to fn if it changed the thread's folder.
+func (h *historyCommit) ofThread(id ThreadID, fn func(LogEntry) error) error {
+	folder, before := h.threadDirs.id(string(id)), wire.ZeroID
+	if h.parent != nil {
+		before = h.parent.threadDirs.id(string(id))
+	}
+	if folder != before {
+		if err := fn(h.entry()); err != nil {
+			return err
+		}
+	}
+	if before.IsZero() {
+		return errBegins
+	}
+	return nil
 }
 
 // historyCommit is a state commit as a walk through the history sees it.

@@ -57,7 +57,7 @@ func (s *Store) send(ctx context.Context, v *View, updates []wire.RefUpdate, obj
 		at, err := s.remote.Push(ctx, wire.PushRequest{Updates: updates, Objects: objs, Atomic: len(updates) > 1})
 		return at, nil, err
 	}
-	slices.SortStableFunc(updates, func(x, y wire.RefUpdate) int { return s.rank(x.Name) - s.rank(y.Name) })
+	slices.SortStableFunc(updates, func(x, y wire.RefUpdate) int { return s.rank(x) - s.rank(y) })
 	var at time.Time
 	lagging := map[string]error{}
 	done := false
@@ -82,9 +82,9 @@ func (s *Store) send(ctx context.Context, v *View, updates []wire.RefUpdate, obj
 // rank is the order of updates where they can't be made at once: what an agent
 // produced is on a ref before anything else can fail, and the claim stays until
 // all is done.
-func (s *Store) rank(name string) int {
-	switch {
-	case strings.HasPrefix(name, attemptFolder):
+func (s *Store) rank(u wire.RefUpdate) int {
+	switch name := u.Name; {
+	case strings.HasPrefix(name, attemptFolder) && !u.New.IsZero():
 		return 0
 	case name == s.ref:
 		return 1

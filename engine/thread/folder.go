@@ -80,6 +80,9 @@ func (r *stepRun) whereFrom(ctx context.Context) (wire.ID, error) {
 			return tip, nil
 		}
 		from, err := r.e.follow(ctx, v, r.id, w, tip)
+		if err == nil && from != tip {
+			return from, r.refresh(ctx, v) // the branch was brought up
+		}
 		if !errors.Is(err, wire.ErrLostRace) || try >= claimTries {
 			return from, err
 		}
@@ -87,6 +90,20 @@ func (r *stepRun) whereFrom(ctx context.Context) (wire.ID, error) {
 			return wire.ZeroID, err
 		}
 	}
+}
+
+// refresh reads the store again after a push of this job's own: the commit must not
+// take it for somebody else's.
+func (r *stepRun) refresh(ctx context.Context, v *gitcas.View) error {
+	v, err := r.e.Store.Reload(ctx, v, r.id)
+	if err != nil {
+		return err
+	}
+	r.v = v
+	if r.hold != nil {
+		r.hold.latest = v
+	}
+	return nil
 }
 
 // enter makes the edge's location the folder that the agent is started in. It was

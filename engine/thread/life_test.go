@@ -817,7 +817,12 @@ func TestRaisedLimits(t *testing.T) {
 		}
 		f.says(f.code(resume(map[string]float64{"maxSteps": 0.5}), CodeUsage), "raise")
 		f.says(f.code(resume(map[string]float64{"steps": 5}), CodeUsage), "maxSteps")
-		f.ok(resume(map[string]float64{"maxSteps": 2, "tokens": 1e6}))
+		f.limits = moderator.Limits{Tokens: 500}
+		e := f.engine("p", 1)
+		var notice string
+		e.Observe = func(ev Event) { notice += ev.Text }
+		f.ok(e.Resume(f.Context(), ResumeRequest{Thread: testThread, Limits: map[string]float64{"maxSteps": 2, "tokens": 1e6}}))
+		f.says(notice, "limit tokens stays 500")
 		f.steps("r2")
 	})
 }
@@ -848,4 +853,102 @@ func TestNodesOfTheDead(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestDeedsCutShort: whoever does something may die at any push, before or after it
+// arrives. Doing it again later leaves the thread as if it had been done once.
+func TestDeedsCutShort(t *testing.T) {
+	for deed, c := range map[string]struct {
+		before func(f *fixture)
+		status string
+		steps  int
+	}{
+		"pause": {func(f *fixture) {}, "suspended", 1},
+		"poke":  {func(f *fixture) {}, "active", 0},
+		"retry": {func(f *fixture) {
+			answer := f.agent
+			f.agent = f.fails
+			_, err := f.step("f")
+			f.code(err, CodeFailed)
+			f.agent = answer
+		}, "active", 1},
+		"fork":   {func(f *fixture) {}, "active", 1},
+		"resume": {func(f *fixture) { f.steps("r2") }, "active", 2},
+		"remove": {func(f *fixture) { f.steps("r2") }, "removed", 2},
+	} {
+		for cut := range 6 {
+			for _, arrives := range []bool{true, false} {
+				for _, atomic := range []bool{true, false} {
+					t.Run(fmt.Sprintf("%s, push %d, arrives %v, atomic %v", deed, cut, arrives, atomic), func(t *testing.T) {
+						bubble(t, atomic, func(f *fixture) {
+							f.writes()
+							f.start()
+							f.steps("r1")
+							c.before(f)
+							n := 0
+							dead := func(op string, _ wire.PushRequest) error {
+								if op == "push" {
+									n++
+								}
+								if n > cut+1 || n == cut+1 && !arrives {
+									return unreachable()
+								}
+								return nil
+							}
+							f.remote.before = dead
+							f.remote.after = func(string, wire.PushRequest) error {
+								if n == cut+1 {
+									n++
+									return unreachable()
+								}
+								return nil
+							}
+							_ = f.deed(deed)
+							f.remote.before, f.remote.after = nil, nil
+							time.Sleep(ClaimLife + time.Minute)
+							f.sound()
+							if err := f.again(deed); err != nil {
+								f.code(err, CodeNotYours) // it was done
+							}
+							f.sound()
+							if got := f.status(); got != c.status {
+								f.Errorf("it is %s", got)
+							}
+							if c.status == "removed" {
+								return
+							}
+							if got := len(f.chain().Steps); got != c.steps {
+								f.Errorf("%d steps", got)
+							}
+							if e := f.entry(); atomic && deed != "retry" && len(e.Attempts) != 0 {
+								f.Errorf("attempts are linked: %v", e.Attempts)
+							}
+							if deed != "pause" {
+								f.steps("z1")
+							}
+						})
+					})
+				}
+			}
+		}
+	}
+}
+
+// again is a deed by another process.
+func (f *fixture) again(name string) error {
+	e := f.engine("later", 1)
+	switch name {
+	case "pause":
+		return e.Pause(f.Context(), testThread, "wait a bit")
+	case "poke":
+		return e.Poke(f.Context(), testThread, "not like that")
+	case "retry":
+		return e.Retry(f.Context(), testThread)
+	case "fork":
+		_, err := e.Fork(f.Context(), ForkRequest{ID: forked, From: testThread, Steps: 0})
+		return err
+	case "remove":
+		return e.Remove(f.Context(), testThread)
+	}
+	return e.Resume(f.Context(), ResumeRequest{Thread: testThread, Text: "go on"})
 }

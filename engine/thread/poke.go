@@ -77,6 +77,9 @@ func (p *poking) change(ctx context.Context, v *gitcas.View, entry *gitcas.Entry
 			return nil, p.refuse("it has no step yet", "let it work: uwf thread step "+string(p.id))
 		}
 		last := chain.Steps[n-1]
+		if total := len(last.EdgePrompt) + len(said); total > maxEdgePrompt {
+			return nil, p.refuse(fmt.Sprintf("what its role was told and the instruction have %d bytes together; at most %d are passed on", total, maxEdgePrompt), "put long texts on the work branch")
+		}
 		chain.Steps = chain.Steps[:n-1]
 		answer, hash, err := node.New(node.String, said, p.e.Clock.Now())
 		if err != nil {

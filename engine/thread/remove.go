@@ -61,7 +61,7 @@ func (e *Engine) removal(ctx context.Context, v *gitcas.View, id gitcas.ThreadID
 	c := &gitcas.Change{Refs: refsToDrop(v, id)}
 	if ended.Reason != gitcas.ReasonRemoved {
 		line := ended
-		line.Note, line.CompletedAt = ended.Reason, v.Time().UnixMilli()
+		line.Note, line.CompletedAt = ended.Reason, max(v.Time().UnixMilli(), ended.CompletedAt) // the newest line, whatever the clock says
 		c.Removed = []gitcas.Ended{line}
 		c.Subject = fmt.Sprintf("removed · step %d", len(ended.Steps))
 		c.Trailers = []gitcas.Trailer{{Key: "Uwf-Thread", Value: string(id)}, {Key: "Uwf-Head", Value: string(ended.Head)}}

@@ -38,11 +38,40 @@ func (e *Engine) Resume(ctx context.Context, req ResumeRequest) error {
 		return fmt.Errorf("resume thread %s: %w", req.Thread, err)
 	}
 	r := &resumption{e: e, req: req}
-	if _, err := e.Store.Update(ctx, v, func(v *gitcas.View) (*gitcas.Change, error) { return r.change(ctx, v) }, req.Thread); err != nil {
+	if v, err = e.Store.Update(ctx, v, func(v *gitcas.View) (*gitcas.Change, error) { return r.change(ctx, v) }, req.Thread); err != nil {
 		return err
 	}
 	e.reached("resume")
+	e.tellLimits(ctx, v, req)
 	return nil
+}
+
+// tellLimits says where a raised limit has no effect, because the configuration or
+// the workflow sets a lower one.
+func (e *Engine) tellLimits(ctx context.Context, v *gitcas.View, req ResumeRequest) {
+	if len(req.Limits) == 0 {
+		return
+	}
+	t, err := e.read(ctx, v, req.Thread)
+	if err != nil {
+		return // the next step will say
+	}
+	own, now := ownLimits(req.Limits), t.limits()
+	for _, l := range []struct {
+		name  string
+		lower bool
+		value any
+	}{
+		{"maxSteps", now.MaxSteps < own.MaxSteps, now.MaxSteps},
+		{"maxStepsPerRole", now.MaxStepsPerRole < own.MaxStepsPerRole, now.MaxStepsPerRole},
+		{"tokens", now.Tokens < own.Tokens, now.Tokens},
+		{"costUsd", now.CostUSD < own.CostUSD, now.CostUSD},
+		{"wall", now.Wall < own.Wall, now.Wall},
+	} {
+		if l.lower {
+			e.observe(Event{Kind: "notice", Thread: req.Thread, Text: fmt.Sprintf("limit %s stays %v: the configuration or the workflow sets it, and the lowest counts", l.name, l.value)})
+		}
+	}
 }
 
 // cleanText is what a person says, without secrets.

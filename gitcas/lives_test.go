@@ -1,0 +1,157 @@
+package gitcas
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/united-workforce/uwf/gitcas/wire"
+)
+
+func findLine(t *testing.T, s *Store, v *View, id ThreadID) Ended {
+	t.Helper()
+	e, ok, err := s.FindEnded(t.Context(), v, id)
+	if err != nil || !ok {
+		t.Fatalf("the line of thread %s: %v, %v", id, ok, err)
+	}
+	return e
+}
+
+// reopenChange brings a thread back with a further node.
+func reopenChange(t *testing.T, s *Store, v *View, id ThreadID) *Change {
+	t.Helper()
+	e := findLine(t, s, v, id)
+	return &Change{
+		Subject: "resumed", Reopen: []Ended{e}, Threads: map[ThreadID]*Entry{id: {Head: e.Head, Workflow: e.Workflow}},
+	}
+}
+
+// testLives: a thread ends, comes back whole, ends again and is removed.
+func testLives(t *testing.T, s *Store) {
+	id, other := ThreadID("01H00000000000000000000001"), threadID(2) // made before its end
+	threadWithSteps(t, s, other, 1)
+	threadWithSteps(t, s, id, 2)
+	v := mustPush(t, s, mustLoad(t, s, id), endChange(t, mustLoad(t, s, id), id, "first end"))
+	first := findLine(t, s, v, id)
+	past, err := s.LoadEnded(t.Context(), v, first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	was := folderNames(t, past, id)
+
+	v = mustLoad(t, s)
+	mustPush(t, s, v, reopenChange(t, s, v, id))
+	v = mustLoad(t, s, id)
+	if c, err := v.Chain(t.Context(), id); err != nil || len(c.Steps) != 3 || !slices.Equal(folderNames(t, v, id), was) {
+		t.Fatalf("it came back with %d steps and %q: %v", len(c.Steps), folderNames(t, v, id), err)
+	}
+	c, _ := v.Chain(t.Context(), id)
+	if _, err := s.Detail(t.Context(), v, id, c.Steps[0].Detail); err != nil {
+		t.Fatal(err)
+	}
+	listed := func() (out []string) {
+		t.Helper()
+		v := mustLoad(t, s)
+		if err := s.History(t.Context(), v, func(e Ended) error {
+			out = append(out, fmt.Sprintf("%s %d", e.Reason, len(e.Steps)))
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	if got := listed(); len(got) != 0 {
+		t.Fatalf("it lives, and is among the ended ones: %q", got)
+	}
+	_, err = s.Push(t.Context(), v, reopenedTwice(first))
+	wantErr(t, err, ErrStale)
+	mustSound(t, s)
+
+	v = mustPush(t, s, v, stepChange(t, v, id, "reviewer", "after the end"))
+	v = mustPush(t, s, v, endChange(t, v, id, "second end"))
+	second := findLine(t, s, v, id)
+	if len(second.Steps) != 5 || second.Commit == first.Commit {
+		t.Fatalf("the newest line is %+v", second)
+	}
+	if got := listed(); !slices.Equal(got, []string{"ended 5"}) {
+		t.Fatalf("listed %q", got)
+	}
+	mustSound(t, s)
+	var subjects []string
+	if err := s.Log(t.Context(), v, id, func(e LogEntry) error { subjects = append(subjects, e.Subject); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(subjects); n != 7 || subjects[2] != "resumed" || subjects[6] != "started · prompt of "+string(id) {
+		t.Fatalf("its log: %q", subjects)
+	}
+
+	stale := first
+	_, err = s.Push(t.Context(), v, &Change{Subject: "removed", Removed: []Ended{stale}})
+	wantErr(t, err, ErrStale)
+	second.CompletedAt = v.Time().UnixMilli()
+	v = mustPush(t, s, v, &Change{Subject: "removed", Removed: []Ended{second}})
+	if e := findLine(t, s, v, id); e.Reason != ReasonRemoved {
+		t.Fatalf("the newest line is %+v", e)
+	}
+	if got := listed(); len(got) != 0 {
+		t.Fatalf("listed %q", got)
+	}
+	if f, err := s.Find(t.Context(), mustLoad(t, s), second.Steps[3]); err == nil {
+		t.Fatalf("a step of a removed thread is found: %+v", f)
+	}
+	_, err = s.Push(t.Context(), v, &Change{Subject: "again", Removed: []Ended{second}})
+	wantErr(t, err, ErrStale)
+	_, err = s.Push(t.Context(), v, reopenedTwice(second))
+	wantErr(t, err, ErrStale)
+	mustSound(t, s)
+}
+
+func reopenedTwice(e Ended) *Change {
+	return &Change{Subject: "resumed", Reopen: []Ended{e}, Threads: map[ThreadID]*Entry{e.Thread: {Head: e.Head}}}
+}
+
+// TestReopenRefused: what was cancelled stays so, and nothing comes back without an
+// entry.
+func TestReopenRefused(t *testing.T) {
+	s := Open(wire.NewMemory(wire.MemoryOptions{Atomic: true}), testOptions())
+	id := threadID(1)
+	threadWithSteps(t, s, id, 1)
+	v := mustLoad(t, s, id)
+	_, err := s.Push(t.Context(), v, &Change{Subject: "removed", Removed: []Ended{{Thread: id, Head: mustEntry(t, v, id).Head, Commit: v.Tip().String()}}})
+	wantErr(t, err, ErrStale)
+	mustPush(t, s, v, &Change{Subject: "cancelled", Archive: []Ended{{Thread: id, Head: mustEntry(t, v, id).Head, Reason: ReasonCancelled, CompletedAt: 1_800_000_000_000}}})
+	v = mustLoad(t, s)
+	c := reopenChange(t, s, v, id)
+	_, err = s.Push(t.Context(), v, c)
+	wantErr(t, err, ErrInvalid)
+	c.Reopen[0].Reason = ReasonEnded
+	c.Threads = nil
+	_, err = s.Push(t.Context(), v, c)
+	wantErr(t, err, ErrInvalid)
+	_, err = s.Push(t.Context(), v, &Change{Subject: "removed", Removed: []Ended{{Thread: threadID(7), Head: c.Reopen[0].Head}}})
+	wantErr(t, err, ErrUnknownThread)
+}
+
+// TestFsckLives: threads that live again and must not, or not like that.
+func TestFsckLives(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason string
+		edit   func(e *Ended)
+		says   string
+	}{
+		"cancelled":    {ReasonCancelled, func(*Ended) {}, "was cancelled, but threads.yaml lists it"},
+		"without head": {ReasonEnded, func(e *Ended) { e.Head = "0000000000000" }, "without that step"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x := newVandal(t)
+			id := threadID(1)
+			e := Ended{Thread: id, Head: mustEntry(t, mustLoadTip(x), id).Head, Reason: tc.reason, CompletedAt: 1_772_366_400_000, Commit: mustLoadTip(x).Tip().String()}
+			tc.edit(&e)
+			f := &fsck{ctx: t.Context(), s: mustRawView(x).s, v: mustLoad(t, mustRawView(x).s, id)}
+			if err := f.lives(id, []Ended{e}); err != nil || len(f.report.Problems) != 1 || !strings.Contains(f.report.Problems[0].Why, tc.says) {
+				t.Fatalf("%+v, %v", f.report.Problems, err)
+			}
+		})
+	}
+}
