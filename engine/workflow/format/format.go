@@ -25,14 +25,12 @@ func Schema() map[string]any {
 		"additionalProperties": false,
 		"properties":           definition(),
 		"definitions": object{
-			"name": object{
-				"type": "string", "minLength": 1, "maxLength": 64, "pattern": `^[^\s$_./\\-][^\s/\\$:]*$`,
-			},
-			"role": role(), "edges": edges(), "edge": edge(), "listEdge": listEdge(), "condition": condition(), "limits": limits(),
-			"outputSchema": outputSchema(), "text": object{"type": "string"},
+			"name": object{"type": "string", "maxLength": 64, "pattern": `^[\p{L}\p{Nd}][\p{L}\p{Nd}._-]*$`},
+			"role": role(), "edges": edges(), "startEdge": edge(false), "edge": edge(true), "listEdge": listEdge(),
+			"condition": condition(), "limits": limits(), "outputSchema": outputSchema(), "text": object{"type": "string"},
 			"included": object{
 				"type": "string", "pattern": `\.([jJ][sS][oO][nN]|[yY][aA]?[mM][lL])$`,
-				"description": "`!include FILE`: a JSON or YAML file below the definition's folder",
+				"description": "`!include FILE`: a JSON or YAML file below the definition's folder.",
 			},
 		},
 	}
@@ -53,3 +51,6 @@ func ref(name string) object { return object{"$ref": "#/definitions/" + name} }
 
 // orIncluded lets a part come from another file.
 func orIncluded(part object) object { return object{"anyOf": []any{part, ref("included")}} }
+
+// orNull lets a key be there without a value.
+func orNull(part object) object { return object{"anyOf": []any{part, object{"type": "null"}}} }

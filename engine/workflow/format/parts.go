@@ -7,23 +7,38 @@ func definition() object {
 			"const":       1,
 			"description": "`version: 1` marks a definition of uwf 0.2–0.8: templates are Liquid, `$START` has `new` and `resume`, and any role may answer with `$status: $SUSPEND` and a `reason`. Without it, templates are mustache.",
 		},
-		"name":        described(ref("name"), "The workflow's name: letters, digits, - _ and . Give the file the same name."),
+		"name":        described(ref("name"), "The workflow's name: letters, digits, - _ and . Give its file the same name."),
 		"description": described(ref("text"), "What the workflow is for, in a sentence."),
 		"roles": described(orIncluded(object{
 			"type": "object", "minProperties": 1, "maxProperties": 200,
 			"propertyNames": ref("name"), "additionalProperties": orIncluded(ref("role")),
 		}), "The roles: what each kind of agent is told to be, and what it has to deliver."),
-		"conditions": described(orIncluded(object{
-			"type": "object", "propertyNames": object{"type": "string", "minLength": 1}, "additionalProperties": ref("condition"),
-		}), "Named JSONata expressions that the edges of a list refer to."),
+		"conditions": described(orNull(object{"anyOf": []any{
+			object{"type": "object", "maxProperties": 500, "additionalProperties": ref("condition")},
+			object{"type": "array", "maxItems": 0},
+			ref("included"),
+		}}), "Named JSONata expressions that the edges of a list refer to."),
 		"graph": described(orIncluded(object{
 			"type": "object", "required": []any{"$START"},
 			"properties":           object{"$START": startEdges()},
-			"additionalProperties": orIncluded(ref("edges")),
+			"propertyNames":        object{"anyOf": []any{object{"const": "$START"}, ref("name")}},
+			"additionalProperties": ref("edges"),
 		}), "Who works next: for `$START` and each role, where its output leads."),
-		"limits": described(orIncluded(ref("limits")), "How far a thread may go. Configuration and flags can only lower it."),
+		"limits": described(orNull(orIncluded(ref("limits"))), "How far a thread may go. Configuration and flags can only lower it."),
 	}
 }
+
+// The keys by which the generations say what a role is to do, and what they call
+// the schema of its output.
+func styles() [][]any {
+	return [][]any{
+		{"goal", "capabilities", "procedure", "output"},
+		{"systemPrompt"},
+		{"identity", "prepare", "execute", "report"},
+	}
+}
+
+func schemaKeys() []any { return []any{"frontmatter", "meta", "outputSchema"} }
 
 func role() object {
 	text := func(about string) object { return described(ref("text"), about) }
@@ -36,12 +51,42 @@ func role() object {
 			"procedure":    text("How the role goes about its work, step by step."),
 			"output":       text("What the fields of the output mean, for the agent."),
 			"frontmatter":  described(ref("outputSchema"), "The JSON Schema of the role's output, which the agent writes as YAML frontmatter. `$status` (const or enum) says which edge is taken."),
-			"meta":         described(ref("outputSchema"), "As `frontmatter`; the name of an earlier generation."),
-			"systemPrompt": text("What the agent is told, in one text (2026-05-18). Later: goal, capabilities, procedure and output."),
-			"outputSchema": described(ref("outputSchema"), "As `frontmatter`; the name of 2026-05-18."),
+			"meta":         described(ref("outputSchema"), "As `frontmatter`, on the architecture page."),
+			"outputSchema": described(ref("outputSchema"), "As `frontmatter`, in 2026-05-18."),
+			"systemPrompt": object{"type": "string", "minLength": 1, "description": "What the agent is told, in one text (2026-05-18); later goal, capabilities, procedure and output."},
+			"identity":     text("Who the agent is; later `goal`."),
+			"prepare":      text("What it does first; later in `procedure`."),
+			"execute":      text("What it does then; later in `procedure`."),
+			"report":       text("What it delivers; later `output`."),
 		},
 		"required": []any{"description"},
+		"allOf":    []any{object{"oneOf": oneStyle()}, object{"oneOf": oneOfKeys(schemaKeys())}},
 	}
+}
+
+// oneStyle wants all keys of one style, and none of another.
+func oneStyle() []any {
+	var out []any
+	for i, own := range styles() {
+		others := object{}
+		for k, keys := range styles() {
+			for _, key := range keys {
+				if k != i {
+					others[key.(string)] = false
+				}
+			}
+		}
+		out = append(out, object{"required": own, "properties": others})
+	}
+	return out
+}
+
+func oneOfKeys(keys []any) []any {
+	var out []any
+	for _, key := range keys {
+		out = append(out, object{"required": []any{key}})
+	}
+	return out
 }
 
 func outputSchema() object {
@@ -58,11 +103,11 @@ func startEdges() object {
 		object{
 			"type": "object", "additionalProperties": false,
 			"properties": object{
-				"_":      described(ref("edge"), "The first role, and what it is told."),
-				"new":    described(ref("edge"), "The first role of a new thread (`version: 1`)."),
-				"resume": described(ref("edge"), "Who works when a thread that has ended is resumed."),
+				"_":      described(ref("startEdge"), "The first role, and what it is told."),
+				"new":    described(ref("startEdge"), "The first role of a new thread, in the generation with `resume`."),
+				"resume": described(ref("startEdge"), "Who works when a thread that has ended is resumed."),
 			},
-			"anyOf": []any{object{"required": []any{"_"}}, object{"required": []any{"new"}}},
+			"oneOf": oneOfKeys([]any{"_", "new"}),
 		},
 		object{"type": "array", "items": ref("listEdge"), "minItems": 1},
 		ref("included"),
@@ -77,32 +122,42 @@ func edges() object {
 			"description": "A map from status to edge.",
 		},
 		object{
-			"type": "array", "items": ref("listEdge"), "minItems": 1,
-			"description": "A list of edges; the first whose condition holds is taken, `condition: null` always.",
+			"type": "array", "items": orIncluded(ref("listEdge")), "minItems": 1,
+			"description": "A list of edges: the first whose condition holds is taken; one without a condition always.",
 		},
+		ref("included"),
 	}}
 }
 
-func edge() object {
-	return object{
+// edge is one of a map. A role that comes next must be told what to do, but for
+// the first one, which has the thread's prompt.
+func edge(prompted bool) object {
+	e := object{
 		"type": "object", "additionalProperties": false, "required": []any{"role"},
-		"properties": edgeProperties(),
+		"properties": edgeProperties(ref("text"), object{"type": "null", "description": "Only edges of a list have conditions."}),
 	}
-}
-
-func listEdge() object {
-	e := edge()
-	e["properties"].(object)["condition"] = object{
-		"type":        []any{"string", "null"},
-		"description": "The name of a condition; null or left out: always.",
+	if prompted {
+		e["if"] = object{"properties": object{"role": object{"const": "$END"}}}
+		e["then"] = true
+		e["else"] = object{"required": []any{"prompt"}}
 	}
 	return e
 }
 
-func edgeProperties() object {
+func listEdge() object {
 	return object{
-		"role":   described(object{"type": "string", "minLength": 1}, "The next role, `$END`, or `$SUSPEND` to ask a person."),
-		"prompt": described(ref("text"), "What the next role is told. A template: `{{field}}` is a field of the output before, `{{_body}}` the text under its frontmatter."),
+		"type": "object", "additionalProperties": false, "required": []any{"role"},
+		"properties": edgeProperties(orNull(ref("text")), object{
+			"type": []any{"string", "null"}, "description": "The name of a condition; null or left out: always.",
+		}),
+	}
+}
+
+func edgeProperties(prompt, condition object) object {
+	return object{
+		"role":      object{"type": "string", "minLength": 1, "description": "The next role, `$END`, or `$SUSPEND` to ask a person."},
+		"prompt":    described(prompt, "What the next role is told. A template: `{{field}}` is a field of the output before, `{{_body}}` the text under its frontmatter."),
+		"condition": condition,
 		"location": object{
 			"type":        []any{"string", "null"},
 			"description": "The folder to work in, relative to the work tree. A template.",
@@ -111,20 +166,26 @@ func edgeProperties() object {
 }
 
 func condition() object {
+	expression := object{
+		"type": "string", "minLength": 1,
+		"description": "A JSONata expression over {start, steps}, such as `steps[-1].output.approved = false`.",
+	}
 	return object{"anyOf": []any{
-		object{"type": "string", "minLength": 1, "description": "A JSONata expression over {start, steps}, such as `steps[-1].output.approved = false`."},
+		expression,
 		object{
 			"type": "object", "additionalProperties": false, "required": []any{"expression"},
 			"properties": object{
-				"description": described(ref("text"), "What the condition means."),
-				"expression":  described(object{"type": "string", "minLength": 1}, "A JSONata expression over {start, steps}, such as `steps[-1].output.approved = false`."),
+				"description": described(object{"type": []any{"string", "null"}}, "What the condition means."),
+				"expression":  expression,
 			},
 		},
 	}}
 }
 
 func limits() object {
-	whole := func(about string) object { return object{"type": "integer", "minimum": 1, "description": about} }
+	whole := func(about string) object {
+		return object{"type": "integer", "minimum": 1, "description": about}
+	}
 	return object{
 		"type": "object", "additionalProperties": false,
 		"properties": object{
@@ -132,7 +193,7 @@ func limits() object {
 			"maxStepsPerRole": whole("Steps of each role."),
 			"tokens":          whole("Input and output tokens together."),
 			"costUsd":         object{"type": "number", "exclusiveMinimum": 0, "description": "US dollars."},
-			"wall":            object{"type": "string", "pattern": `^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`, "description": "The agents' running time, such as `45m`."},
+			"wall":            object{"type": "string", "pattern": `^\+?([0-9]+(\.[0-9]*)?(ns|us|µs|ms|s|m|h))+$`, "description": "The agents' running time, such as `45m`."},
 		},
 	}
 }

@@ -90,7 +90,7 @@ func changedFields(a, b workflow.Role) []string {
 	}{
 		{"description", a.Description == b.Description}, {"goal", a.Goal == b.Goal},
 		{"capabilities", slices.Equal(a.Capabilities, b.Capabilities)}, {"procedure", a.Procedure == b.Procedure},
-		{"output", a.Output == b.Output}, {"frontmatter", reflect.DeepEqual(a.Schema, b.Schema)},
+		{"output", a.Output == b.Output}, {"systemPrompt", a.SystemPrompt == b.SystemPrompt}, {"frontmatter", reflect.DeepEqual(a.Schema, b.Schema)},
 	} {
 		if !f.same {
 			out = append(out, f.name)

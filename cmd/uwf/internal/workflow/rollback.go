@@ -38,7 +38,7 @@ func NewCmdRollback(f *app.Factory, runF func(context.Context, *RollbackOptions)
 one of the history whose hash begins with HASH (at least 4 characters). The version
 that was current stays in the history, so a rollback can be rolled back. Threads keep
 the version that they were started with.`,
-		Example: `  uwf workflow history solve-issue
+		Example: `  uwf workflow put solve-issue.yaml
   uwf workflow rollback solve-issue`,
 		Args:              cobra.RangeArgs(1, 2),
 		ValidArgsFunction: completeRegistered(f),

@@ -73,12 +73,14 @@ type shownLimits struct {
 }
 
 type shownRole struct {
-	Name         string    `json:"name"`
-	Description  string    `json:"description"`
-	Goal         string    `json:"goal"`
-	Capabilities []string  `json:"capabilities"`
-	Procedure    string    `json:"procedure"`
-	Output       string    `json:"output"`
+	Name         string   `json:"name"`
+	Description  string   `json:"description"`
+	Goal         string   `json:"goal"`
+	Capabilities []string `json:"capabilities"`
+	Procedure    string   `json:"procedure"`
+	Output       string   `json:"output"`
+	// SystemPrompt stands in the place of the four before, in the oldest dialect.
+	SystemPrompt string    `json:"systemPrompt,omitempty"`
 	Frontmatter  node.Hash `json:"frontmatter"`
 	Schema       any       `json:"schema"`
 }
@@ -109,7 +111,7 @@ func shownOf(w *Resolved) shownWorkflow {
 		r := d.Roles[name]
 		s.Roles = append(s.Roles, shownRole{
 			Name: name, Description: r.Description, Goal: r.Goal, Capabilities: append([]string{}, r.Capabilities...),
-			Procedure: r.Procedure, Output: r.Output, Frontmatter: r.Frontmatter, Schema: r.Schema,
+			Procedure: r.Procedure, Output: r.Output, SystemPrompt: r.SystemPrompt, Frontmatter: r.Frontmatter, Schema: r.Schema,
 		})
 	}
 	for from, edges := range d.Graph {

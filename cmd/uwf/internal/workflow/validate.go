@@ -57,7 +57,7 @@ alone don't fail.`,
 		Example: `  uwf workflow validate
   uwf workflow validate solve-issue.yaml
   uwf workflow validate '.uwf/workflows/**/*.yaml' --format json
-  uwf workflow validate - --name .uwf/workflows/draft.yaml < draft.yaml`,
+  uwf workflow validate - --name .uwf/workflows/draft.yaml < solve-issue.yaml`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Refs, o.Printer, o.Notes, o.Resolver, o.job = args, f.Printer(), f.Notes(), NewResolver(f), jobOf(f)
 			o.Resolver.Invalid = nil // each problem is reported here
