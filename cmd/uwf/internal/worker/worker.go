@@ -185,7 +185,7 @@ func (w *Worker) Use(ctx context.Context, id gitcas.ThreadID) error {
 		if err != nil {
 			return err
 		}
-		dir = filepath.Join(root, "work", string(id))
+		dir = WorkDir(root, id)
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return fmt.Errorf("make the working folder: %w", err)
 		}
@@ -260,7 +260,7 @@ func (w *Worker) Tidy(id gitcas.ThreadID) error {
 	if err != nil || w.o.Workspace != "" {
 		return err
 	}
-	dir := filepath.Join(root, "work", string(id))
+	dir := WorkDir(root, id)
 	if err := errors.Join(os.RemoveAll(dir), os.RemoveAll(w.cacheFile(dir))); err != nil {
 		return fmt.Errorf("remove the working folder of the ended thread: %w", err)
 	}
@@ -274,11 +274,10 @@ func (w *Worker) cacheFile(dir string) string {
 	if err != nil {
 		return ""
 	}
-	cache := filepath.Join(root, "cache")
-	if os.MkdirAll(cache, 0o700) != nil {
+	if os.MkdirAll(CacheRoot(root), 0o700) != nil {
 		return "" // only slower without
 	}
-	return filepath.Join(cache, wire.NewObject(0, []byte(dir)).ID.String()[:16]+".stat")
+	return CacheFile(root, dir)
 }
 
 // Dir is where agents are started.
