@@ -33,7 +33,7 @@ func (e *Engine) Pause(ctx context.Context, id gitcas.ThreadID, reason string) e
 		entry, err := e.aliveOr(ctx, v, id, "pause")
 		switch {
 		case tried && (err != nil || entry.Status == gitcas.StatusSuspended && entry.Suspended != nil && entry.Suspended.Reason == pause.Reason):
-			return nil, nil // a lost reply: it was done, and the thread may have gone on to wait, or to its end
+			return nil, nil //nolint:nilerr // a lost reply: it was done, and the thread may have gone on to wait, or to its end
 		case err != nil:
 			return nil, err
 		case entry.Pause != nil && *entry.Pause == pause:
