@@ -28,16 +28,22 @@ type Files struct {
 	now     func() time.Time
 	maxFile int64
 
-	mu   sync.Mutex
-	file *os.File
-	day  string
-	dead bool // it failed: nothing more is tried
+	mu      sync.Mutex
+	file    *os.File
+	day     string
+	waiting []byte // lines for which there is no place yet
+	dead    bool   // it failed: nothing more is tried
 }
 
-// OpenFiles names a folder; it is made when the first line is written.
+// OpenFiles names a folder. It is made when the first line is written, but not what
+// it lies in: while that is not there, lines wait for it, and are lost if it never
+// comes. Who has nothing of uwf's on the machine is not left with a log.
 func OpenFiles(dir string, now func() time.Time) *Files {
 	return &Files{dir: dir, now: now, maxFile: MaxFile}
 }
+
+// maxWaiting is how many bytes of lines wait.
+const maxWaiting = 64 << 10
 
 // Write appends a line. After an error nothing more is written.
 func (f *Files) Write(line []byte) (int, error) {
@@ -46,16 +52,28 @@ func (f *Files) Write(line []byte) (int, error) {
 	if f.dead {
 		return 0, fs.ErrClosed
 	}
-	n, err := 0, f.turn()
+	if f.file == nil {
+		if _, err := os.Stat(filepath.Dir(f.dir)); errors.Is(err, fs.ErrNotExist) {
+			if len(f.waiting)+len(line) <= maxWaiting {
+				f.waiting = append(f.waiting, line...)
+			}
+			return len(line), nil
+		}
+	}
+	err := f.turn()
+	if err == nil && f.waiting != nil {
+		_, err = f.file.Write(f.waiting)
+		f.waiting = nil
+	}
 	if err == nil {
 		// One write in append mode: lines of several processes don't mix.
-		n, err = f.file.Write(line)
+		_, err = f.file.Write(line)
 	}
 	if err != nil {
 		f.dead = true
-		err = errors.Join(err, f.close())
+		return 0, errors.Join(err, f.close())
 	}
-	return n, err
+	return len(line), nil
 }
 
 // Close closes the file that is open.
@@ -93,7 +111,7 @@ func (f *Files) turn() error {
 
 // open opens the first file of a day that is not full.
 func (f *Files) open(day string) error {
-	if err := os.MkdirAll(f.dir, 0o700); err != nil {
+	if err := os.Mkdir(f.dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
 	for n := 1; ; n++ {

@@ -220,6 +220,32 @@ func TestHostileFolder(t *testing.T) {
 	}
 }
 
+// Where there is nothing of uwf's yet, nothing is made; what was said before comes
+// into the log once there is.
+func TestWaitsForItsPlace(t *testing.T) {
+	root := filepath.Join(t.TempDir(), "home", ".uwf")
+	files := debuglog.OpenFiles(filepath.Join(root, "logs"), now)
+	for range 5000 {
+		if _, err := files.Write([]byte("a line that waits\n")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := os.Stat(filepath.Dir(root)); err == nil {
+		t.Fatal("it made a folder")
+	}
+	if err := os.MkdirAll(root, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := files.Write([]byte("last\n")); err != nil {
+		t.Fatal(err)
+	}
+	_ = files.Close()
+	b, err := os.ReadFile(filepath.Join(root, "logs", "2026-06-04.jsonl"))
+	if err != nil || !strings.HasPrefix(string(b), "a line") || !strings.HasSuffix(string(b), "waits\nlast\n") || len(b) > 65<<10 {
+		t.Errorf("%d bytes, %v", len(b), err)
+	}
+}
+
 func TestReader(t *testing.T) {
 	dir := t.TempDir()
 	line := func(minute int, rest string) string {

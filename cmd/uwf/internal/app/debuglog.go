@@ -47,6 +47,7 @@ func (f *Factory) openLog() {
 	}
 	if v := f.Getenv("UWF_DEBUG"); v != "" && v != "0" {
 		level = slog.LevelDebug
+		_ = os.MkdirAll(filepath.Dir(dir), 0o700) // who asks for a log gets a place for it
 	}
 	f.debug.files = debuglog.OpenFiles(dir, now)
 	f.debug.log = debuglog.New(debuglog.Options{Out: f.debug.files, Level: level, Now: now, PID: os.Getpid()})
