@@ -164,11 +164,11 @@ func Next(d *workflow.Definition, t Thread) (Decision, error) {
 	if _, ok := d.Roles[last.Role]; !ok {
 		return Decision{}, fmt.Errorf("deciding what follows role %q of workflow %s: %w", last.Role, d.Name, ErrUnknownRole)
 	}
-	if d.AgentSuspends && asksForPerson(last) {
-		reason, _ := last.Output["reason"].(string)
-		return Decision{Kind: Suspend, Role: last.Role, From: last.Role, Status: workflow.Suspend, Reason: reasonOr(reason)}, nil
-	}
 	status := StatusOf(d, last)
+	if d.AgentSuspends && status == workflow.Suspend {
+		reason, _ := last.Output["reason"].(string)
+		return Decision{Kind: Suspend, Role: last.Role, From: last.Role, Status: status, Reason: reasonOr(reason)}, nil
+	}
 	edge, err := choose(d, t, last.Role, status)
 	if err != nil {
 		return Decision{}, err
@@ -187,6 +187,9 @@ func asksForPerson(o Output) bool {
 
 // StatusOf is the status of an output; empty where it has none.
 func StatusOf(d *workflow.Definition, o Output) string {
+	if d.AgentSuspends && asksForPerson(o) {
+		return workflow.Suspend
+	}
 	keys := []string{d.StatusKeyOf(o.Role)}
 	if !d.Declares(o.Role) {
 		// Nothing says where this role's status is: take the first there is.

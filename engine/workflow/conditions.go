@@ -38,6 +38,9 @@ func (c *compiler) readConditions() {
 		return
 	}
 	for _, one := range e.Val.Entries {
+		if c.problems.Full() {
+			return
+		}
 		at := conditionAt{name: one.Key, at: one.Pos}
 		what := "condition " + quote(one.Key)
 		if one.Val.Kind == source.KindMap {

@@ -111,6 +111,13 @@ func TestHostileDefinitionsEnd(t *testing.T) {
 	const role = ": {description: d, goal: g, capabilities: [], procedure: p, output: o, frontmatter: {type: object, properties: {x: {type: string}}}}\n"
 	head := "name: x\ndescription: d\nroles:\n"
 	fill := func(unit string, n int) string { return strings.Repeat(unit, n/len(unit)) }
+	many := func(line string, n int) string {
+		var b strings.Builder
+		for i := range n {
+			fmt.Fprintf(&b, line, i)
+		}
+		return b.String()
+	}
 	const size = 500_000
 	var roles, edges strings.Builder
 	for i := range 200 {
@@ -122,6 +129,10 @@ func TestHostileDefinitionsEnd(t *testing.T) {
 		edges.WriteString("}\n")
 	}
 	for name, text := range map[string]string{
+		"conditions": head + "  a" + role + "conditions:\n" + many("  c%d: \""+strings.Repeat("(a[b = 'cdef'] ", 120)+"\"\n", 200) + "graph:\n  $START: {_: {role: a, prompt: p}}\n  a: {_: {role: $END, prompt: p}}\n",
+		"liquid":     "version: 1\n" + head + "  a" + role + "graph:\n  $START: {_: {role: a, prompt: p}}\n  a: {_: {role: $END, prompt: \"" + fill("{{y | upcase}}", size) + "\"}}\n",
+		"blocks":     "version: 1\n" + head + "  a" + role + "graph:\n  $START: {_: {role: a, prompt: p}}\n  a: {_: {role: $END, prompt: \"" + fill("{% if x %}", size) + "\"}}\n",
+		"filters":    "version: 1\n" + head + "  a" + role + "graph:\n  $START: {_: {role: a, prompt: p}}\n  a: {_: {role: $END, prompt: \"{{ x" + fill(" | upcase", size) + " | nope }}\"}}\n",
 		"variables":  head + "  a" + role + "graph:\n  $START: {_: {role: a, prompt: p}}\n  a: {_: {role: $END, prompt: \"" + fill("{{y}}", size) + "\"}}\n",
 		"lines":      head + "  a" + role + "graph:\n  $START: {_: {role: a, prompt: p}}\n  a:\n    _:\n      role: $END\n      prompt: |\n" + fill("        {{y}}\n", size),
 		"typos":      head + roles.String() + "graph:\n  $START: {_: {role: a, prompt: p}}\n" + edges.String(),
@@ -140,7 +151,9 @@ func TestHostileDefinitionsEnd(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		_ = invalid.Text()
-		if d := time.Since(begin); d > 20*time.Second {
+		d := time.Since(begin)
+		t.Logf("%s took %v", name, d)
+		if d > 20*time.Second {
 			t.Errorf("%s took %v", name, d)
 		}
 	}

@@ -103,8 +103,8 @@ type jsonata struct {
 
 func (j *jsonata) Roles() []Name { return j.roles }
 
-// maxTries is how often an expression that ran out of time is tried again: on a
-// busy machine the time may have gone to others.
+// maxTries is how often an expression that ran out of time or memory is tried: on
+// a busy machine it may be others who took them.
 const maxTries = 3
 
 func (j *jsonata) Holds(t *Thread) (bool, error) {
@@ -112,7 +112,7 @@ func (j *jsonata) Holds(t *Thread) (bool, error) {
 		b := newBudget()
 		v, err := j.eval(b, t)
 		switch {
-		case b.err != nil && errors.Is(b.err, ErrTimeout) && try < maxTries:
+		case b.err != nil && try < maxTries:
 			continue
 		case b.err != nil:
 			return false, b.err

@@ -159,8 +159,11 @@ func roles(tokens []token) []Name {
 	return out
 }
 
-// maxTokens is how long an expression may be for its mistake to be looked for.
-const maxTokens = 300
+// How long an expression may be for its mistake to be looked for.
+const (
+	maxTokens = 300
+	maxLength = 2 << 10
+)
 
 // explain says where an expression is wrong, and how.
 func explain(expression string, tokens []token, err error) *SyntaxError {
@@ -170,7 +173,7 @@ func explain(expression string, tokens []token, err error) *SyntaxError {
 		out.Message, out.Fix = "this is never closed", "close it"
 		return out
 	}
-	if len(tokens) > maxTokens {
+	if len(tokens) > maxTokens || len(expression) > maxLength {
 		return out
 	}
 	// The first token that brings the error about: without it there is another one,

@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/osteele/liquid/filters"
@@ -24,11 +25,13 @@ func refusedFilters() map[string]string {
 }
 
 // Filters lists the names of the filters that templates can use.
-func Filters() []string {
-	names := dictionary{add: map[string]any{}}
-	names.fill()
-	return slices.Sorted(maps.Keys(names.add))
-}
+func Filters() []string { return slices.Clone(filterNames()) }
+
+var filterNames = sync.OnceValue(func() []string {
+	all := dictionary{add: map[string]any{}}
+	all.fill()
+	return slices.Sorted(maps.Keys(all.add))
+})
 
 // dictionary takes the standard filters, and ours in the place of those that cost
 // more than they look like or fail on ordinary text.

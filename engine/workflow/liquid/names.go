@@ -170,7 +170,7 @@ func closing(text string) int {
 }
 
 func (s *scanner) filter(name string) {
-	if slices.Contains(Filters(), name) {
+	if slices.Contains(filterNames(), name) {
 		return
 	}
 	if why, refused := refusedFilters()[name]; refused {

@@ -1,0 +1,93 @@
+package variables_test
+
+import (
+	"strings"
+	"testing"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/united-workforce/uwf/engine/workflow/source"
+	"github.com/united-workforce/uwf/engine/workflow/variables"
+)
+
+func schema() any {
+	text := map[string]any{"type": "string"}
+	file := map[string]any{"type": "object", "properties": map[string]any{"path": text, "lines": map[string]any{"type": "integer"}}}
+	return map[string]any{"type": "object", "properties": map[string]any{
+		"$status": map[string]any{"enum": []any{"done", "failed"}}, "title": text, "any": map[string]any{},
+		"files": map[string]any{"type": "array", "items": file}, "first": file,
+	}}
+}
+
+// wrong checks a template in the language and returns what is wrong with it.
+func wrong(t *testing.T, check func(variables.Template), text string, start bool) []string {
+	t.Helper()
+	ps := &source.Problems{}
+	data, err := yaml.Marshal(map[string]string{"t": text})
+	if err != nil {
+		t.Skip()
+	}
+	root := source.Read(ps, "x.yaml", data, nil)
+	if root == nil || !ps.Empty() || root.Get("t") == nil || root.Get("t").Val.Scalar != text {
+		t.Skip() // no text of a definition
+	}
+	in := variables.Template{Problems: ps, What: "it", Text: root.Get("t").Val, Suggest: func(string, []string) string { return "" }}
+	if !start {
+		in.Output = &variables.Output{Role: "a", Schema: schema(), Key: "$status", Status: "done"}
+	}
+	check(in)
+	var out []string
+	lines := strings.Count(string(data), "\n") + 1
+	for _, p := range ps.List("x.yaml") {
+		if p.Fix == "" || p.Line > lines || p.Col < 1 || p.Len < 1 {
+			t.Errorf("%q: %+v", text, p)
+		}
+		out = append(out, p.Message)
+	}
+	return out
+}
+
+func TestBothLanguages(t *testing.T) {
+	for _, tt := range []struct {
+		text             string
+		mustache, liquid int // mistakes
+	}{
+		{"text", 0, 0},
+		{"{{title}} {{ first.path }} {{_body}} {{any}}", 0, 0},
+		{"{{titel}} {{first.pth}} {{title.x}}", 3, 3},
+		{"{{any.thing}}", 0, 0},
+		{"{{$status}}", 0, 1},
+		{"{{title | upcase}}", 1, 0},
+		{"{{#files}}{{path}}{{/files}}", 0, 1},
+		{"{{#files}}{{pth}}{{/files}}", 1, 1},
+		{"{% for f in files %}{{ f.path }}{% endfor %}", 1, 0},
+		{"{% for f in files %}{{ f.pth }}{% endfor %}", 1, 1},
+		{"{{files.path}}", 1, 1},
+		{"{{files[0].lines}}", 1, 0},
+		{"{% assign x = first %}{{ x.lines }}{{ x.nothing }}", 2, 1},
+		{"{{x}}{% assign x = 1 %}{{x}}", 2, 1},
+		{"{% if title == 'x' and missing %}{% endif %}", 0, 1},
+	} {
+		if got := wrong(t, variables.Mustache, tt.text, false); len(got) != tt.mustache {
+			t.Errorf("mustache %s: %q, want %d", tt.text, got, tt.mustache)
+		}
+		if got := wrong(t, variables.Liquid, tt.text, false); len(got) != tt.liquid {
+			t.Errorf("Liquid %s: %q, want %d", tt.text, got, tt.liquid)
+		}
+	}
+	for name, check := range map[string]func(variables.Template){"mustache": variables.Mustache, "Liquid": variables.Liquid} {
+		if got := wrong(t, check, "{{title}}", true); len(got) != 1 || !strings.Contains(got[0], "$START") {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
+func FuzzTemplates(f *testing.F) {
+	for _, s := range []string{"{{title}}", "{{#files}}{{path}}{{/files}}", "{% for f in files %}{{ f.path }}{% endfor %}", "{{ a.b[0] | default: x }}", "{{", "{% if a", "a\n{{b}}\n\n c {{d}}", "{{^a}}{{.}}{{/a}}", "{% assign a = title %}{{ a.b }}", "ü{{é}}\r\n{{x}}"} {
+		f.Add(s, false)
+	}
+	f.Fuzz(func(t *testing.T, text string, start bool) {
+		wrong(t, variables.Mustache, text, start)
+		wrong(t, variables.Liquid, text, start)
+	})
+}
