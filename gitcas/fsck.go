@@ -21,7 +21,7 @@ type Report struct {
 	Problems []Problem
 	Nodes    int // node files read and checked
 	Threads  int // live threads
-	Ended    int // history lines
+	Ended    int // threads that have ended, once or more often
 	Commits  int // state commits walked; 0 without history
 }
 
@@ -237,7 +237,6 @@ func (f *fsck) thread(base *View, id ThreadID) error {
 
 func (f *fsck) historyFiles() error {
 	err := f.s.lines(f.ctx, f.v, time.Time{}, func(e Ended) error {
-		f.report.Ended++
 		e.Steps = nil // not needed again, and long
 		f.ended[e.Thread] = append(f.ended[e.Thread], e)
 		return nil
@@ -245,6 +244,7 @@ func (f *fsck) historyFiles() error {
 	if err := f.note(historyDir, err); err != nil {
 		return err
 	}
+	f.report.Ended = len(f.ended)
 	for _, id := range slices.Sorted(maps.Keys(f.ended)) {
 		if err := f.lives(id, f.ended[id]); err != nil {
 			return err

@@ -82,8 +82,11 @@ func (f *forking) change(ctx context.Context, v *gitcas.View) (*gitcas.Change, e
 	case err != nil:
 		return nil, fmt.Errorf("fork thread %s at step %d: %w", f.req.From, steps, err)
 	case d.Kind == moderator.End:
-		return nil, f.refuse(fmt.Sprintf("step %d of it leads to the end: nothing would be left to do", steps),
-			fmt.Sprintf("fork an earlier step: uwf thread fork %s:%d\nor let it go on after its end: uwf thread resume %s -p \"…\"", f.req.From, max(steps-1, 0), f.req.From))
+		advice := fmt.Sprintf("fork an earlier step: uwf thread fork %s:%d", f.req.From, max(steps-1, 0))
+		if t.def.Resume != nil {
+			advice += fmt.Sprintf("\nor let it go on after its end: uwf thread resume %s -p \"…\"", f.req.From)
+		}
+		return nil, f.refuse(fmt.Sprintf("step %d of it leads to the end: nothing would be left to do", steps), advice)
 	}
 	return f.push(ctx, v, t, d)
 }
