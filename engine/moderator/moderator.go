@@ -246,7 +246,7 @@ func Resume(d *workflow.Definition, t Thread, answer string) (Decision, error) {
 // Reopen decides what a thread does that has ended and is to go on with a further
 // text: it follows the workflow's `resume` edge. Where there is none, the error
 // wraps ErrNoResumeEdge.
-func Reopen(d *workflow.Definition, t Thread, text string) (Decision, error) {
+func Reopen(d *workflow.Definition, _ Thread, text string) (Decision, error) {
 	if d.Resume == nil {
 		return Decision{}, fmt.Errorf("reopening a thread of workflow %s: %w", d.Name, ErrNoResumeEdge)
 	}

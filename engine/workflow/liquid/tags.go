@@ -2,6 +2,7 @@ package liquid
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"reflect"
@@ -241,9 +242,9 @@ func repeat(w io.Writer, ctx render.Context, b *budget, name string, s sequence)
 		})
 		switch err := ctx.RenderChildren(w); {
 		case err == nil:
-		case err.Cause() == errBreak:
+		case errors.Is(err.Cause(), errBreak):
 			return nil
-		case err.Cause() != errContinue:
+		case !errors.Is(err.Cause(), errContinue):
 			return err
 		}
 	}
