@@ -158,6 +158,25 @@ func TestResumeOfDialects(t *testing.T) {
 	}
 }
 
+// Who asks twice, or asks after the thread had ended, still works where it did.
+func TestResumeKeepsTheLocation(t *testing.T) {
+	d := good(t, "limits")
+	asks := out("a", map[string]any{"$status": "ask", "question": "Which?"})
+	d.Graph[workflow.Start][0].Location = "src"
+	for name, tt := range map[string]struct {
+		thread moderator.Thread
+		want   string
+	}{
+		"once":             {steps(asks), "src"},
+		"twice":            {steps(asks, asks), "src"},
+		"after it reopens": {steps(out("a", map[string]any{"$status": "done"}), asks, asks), "work"},
+	} {
+		if got, err := moderator.Resume(d, tt.thread, "x"); err != nil || got.Location != tt.want || got.Role != "a" {
+			t.Errorf("%s: %+v, %v; want %s", name, got, err, tt.want)
+		}
+	}
+}
+
 func TestSuspendStatusesOfDialects(t *testing.T) {
 	for _, tt := range []struct{ file, role, want string }{
 		{"limits", "a", "ask"}, {"resume", "a", ""}, {"conditions", "planner", ""}, {"liquid", "ideator", ""},

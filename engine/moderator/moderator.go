@@ -233,14 +233,29 @@ func Resume(d *workflow.Definition, t Thread, answer string) (Decision, error) {
 		}
 		return asked, nil
 	}
-	before, err := Next(d, Thread{t.Start, t.Steps[:len(t.Steps)-1]})
+	location, err := locationOf(d, t)
 	if err != nil {
 		return Decision{}, fmt.Errorf("resuming: %w", err)
 	}
 	return Decision{
-		Kind: Run, Role: asked.Role, From: asked.From, Status: asked.Status, Edge: asked.Edge, Location: before.Location,
+		Kind: Run, Role: asked.Role, From: asked.From, Status: asked.Status, Edge: asked.Edge, Location: location,
 		Prompt: "You asked a person:\n" + asked.Reason + "\n\nThe answer:\n" + answer,
 	}, nil
+}
+
+// locationOf is where the last step's role worked: where the edge said that led to
+// it, before it asked for the first time.
+func locationOf(d *workflow.Definition, t Thread) (string, error) {
+	for n := len(t.Steps) - 1; n >= 0; n-- {
+		led, err := Next(d, Thread{t.Start, t.Steps[:n]})
+		if err == nil && led.Kind == End && d.Resume != nil {
+			led, err = Reopen(d, t, "")
+		}
+		if err != nil || led.Kind != Suspend {
+			return led.Location, err
+		}
+	}
+	return "", nil
 }
 
 // Reopen decides what a thread does that has ended and is to go on with a further
