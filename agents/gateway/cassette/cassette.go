@@ -183,6 +183,19 @@ func (c *Cassette) group(step int, role string) []Entry {
 	return loose
 }
 
+// Asked is the model that a role's recording asked for first, and how; ok is
+// false where nothing was recorded for it, as in a cassette that was written by
+// hand.
+func (c *Cassette) Asked(role string) (model string, d dialect.Dialect, ok bool) {
+	for _, e := range c.Entries {
+		if e.Role == role && e.Request != nil {
+			d, _ := dialect.ForPath(e.Request.Path)
+			return e.Request.Model, d, true
+		}
+	}
+	return "", dialect.Chat, false
+}
+
 // contents names the steps and roles of a cassette, for the message that one is
 // missing.
 func (c *Cassette) contents() string {

@@ -180,3 +180,42 @@ func TestExcerptShowsTheDifference(t *testing.T) {
 		t.Errorf("%+v", d)
 	}
 }
+
+// Where a recording is played, its models need not be configured.
+func TestAnyModel(t *testing.T) {
+	c := mustParse(t, `version: 1
+entries:
+  - role: written
+    match: {model: m}
+    answer: {text: ok}
+  - role: r
+    step: 1
+    request: {post: /v1/messages, model: big, messages: [{role: user, text: "in a fence 0123456789abcdef01"}]}
+    answer: {text: ok}
+`)
+	ask := func(model, any string) error {
+		p := c.Player(PlayerOptions{Step: 1, Role: "r", AnyModel: any})
+		_, _, err := p.Play("/v1/messages", &dialect.Request{Dialect: dialect.Messages, Model: model, Messages: []dialect.Message{msg("user", "in a fence fedcba987654321000")}})
+		return err
+	}
+	for _, tt := range []struct {
+		model, any string
+		ok         bool
+	}{{"big", "", true}, {"", "", false}, {"small", "", false}, {"replayed", "replayed", true}, {"small", "replayed", false}, {"big", "replayed", true}} {
+		if err := ask(tt.model, tt.any); (err == nil) != tt.ok {
+			t.Errorf("%q asked for where %q is any: %v", tt.model, tt.any, err)
+		}
+	}
+	p := c.Player(PlayerOptions{Step: 1, Role: "written", AnyModel: "any"})
+	r := chat(msg("user", "x"))
+	r.Model = "any"
+	if _, _, err := p.Play("", r); err != nil {
+		t.Errorf("a match: %v", err)
+	}
+	if m, d, ok := c.Asked("r"); m != "big" || d != dialect.Messages || !ok {
+		t.Errorf("asked %q %v %v", m, d, ok)
+	}
+	if _, _, ok := c.Asked("written"); ok {
+		t.Error("something was recorded for what was written by hand")
+	}
+}

@@ -11,6 +11,7 @@ import (
 	"github.com/united-workforce/uwf/agents/builtin"
 	"github.com/united-workforce/uwf/agents/gateway"
 	"github.com/united-workforce/uwf/agents/gateway/cassette"
+	"github.com/united-workforce/uwf/agents/gateway/dialect"
 	"github.com/united-workforce/uwf/engine/config"
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/thread"
@@ -62,7 +63,7 @@ func (s settings) Agent(workflow, role, override string) (name, command string, 
 // Model is what an agent may know of its model.
 func (s settings) Model(workflow, role string) *thread.Model {
 	if s.w.player != nil {
-		return &thread.Model{Alias: replayedModel, Name: replayedModel, Provider: "cassette"}
+		return s.replayed(role)
 	}
 	m, err := s.w.config.ResolveModel(workflow, role)
 	if err != nil {
@@ -75,13 +76,31 @@ func (s settings) Model(workflow, role string) *thread.Model {
 // replay has one always: whether it was asked is up to the cassette.
 func (s settings) ExtractModel(string, string) *thread.Model {
 	if s.w.player != nil {
-		return &thread.Model{Alias: replayedModel, Name: replayedModel, Provider: "cassette"}
+		return s.replayed("")
 	}
 	m, err := s.w.config.ResolveExtract()
 	if err != nil {
 		return nil // switched off, none configured, or its key is not set
 	}
 	return describe(m)
+}
+
+// replayed is the model of a replay. What is known of the one that was recorded,
+// such as its window, is kept: prompts depend on it.
+func (s settings) replayed(role string) *thread.Model {
+	out := &thread.Model{Alias: replayedModel, Name: replayedModel, Provider: "cassette"}
+	alias, d, ok := s.w.player.Asked(role)
+	if !ok {
+		return out
+	}
+	out.API = string(config.OpenAI)
+	if d == dialect.Messages {
+		out.API = string(config.Anthropic)
+	}
+	if m, ok := s.w.config.Models[alias]; ok { // its key is not needed
+		out.Name, out.Window, out.MaxOutput = m.Name, m.Window, m.MaxOutput
+	}
+	return out
 }
 
 func describe(m config.ResolvedModel) *thread.Model {
@@ -154,7 +173,7 @@ func (w *Worker) cassette(o *gateway.Options, t thread.Task) error {
 	var err error
 	switch {
 	case w.player != nil:
-		o.Replay, err = w.player.Player(cassette.PlayerOptions{Step: t.Step, Role: t.Role, Redact: clean}), nil
+		o.Replay, err = w.player.Player(cassette.PlayerOptions{Step: t.Step, Role: t.Role, AnyModel: replayedModel, Redact: clean}), nil
 	case w.o.Record != "":
 		o.Record, err = cassette.NewRecorder(w.f.Path(w.o.Record), cassette.RecorderOptions{Step: t.Step, Role: t.Role, Redact: clean})
 	}
