@@ -1,0 +1,235 @@
+package ocas_test
+
+import (
+	"archive/tar"
+	"bytes"
+	"errors"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/gitcas/ocas"
+	"github.com/united-workforce/uwf/gitcas/ocas/ocastest"
+	"github.com/united-workforce/uwf/gitcas/record"
+)
+
+func sample(t testing.TB) *ocastest.Store {
+	t.Helper()
+	s, err := ocastest.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func known() node.Map {
+	out := node.Map(node.Builtin())
+	for h, n := range record.Schemas() {
+		out[h] = n
+	}
+	return out
+}
+
+// TestSources: a folder with lists and a bundle say the same.
+func TestSources(t *testing.T) {
+	s, dir := sample(t), t.TempDir()
+	if err := s.Write(dir); err != nil {
+		t.Fatal(err)
+	}
+	folders, bundle := ocas.New(known()), ocas.New(known())
+	for _, err := range []error{folders.AddFolder(os.DirFS(dir + "/nodes")), folders.AddFolder(os.DirFS(dir + "/root"))} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	b, err := s.Bundle()
+	if err == nil {
+		err = bundle.AddBundle(bytes.NewReader(b))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a, b := folders.Threads(), bundle.Threads(); !reflect.DeepEqual(a, b) || len(a) != 4 {
+		t.Errorf("folders: %+v\nbundle: %+v", a, b)
+	}
+	if a := folders.Workflows(); !reflect.DeepEqual(a, bundle.Workflows()) || a[ocastest.Name] != s.Workflow {
+		t.Errorf("workflows %v", a)
+	}
+	steps := map[string]int{ocastest.Active: 2, ocastest.Suspended: 1, ocastest.Ended: 2, ocastest.Cancelled: 0}
+	for _, src := range []*ocas.Source{folders, bundle} {
+		for _, th := range src.Threads() {
+			c, err := src.Chain(th.Head)
+			if err != nil {
+				t.Fatalf("%s: %v", th.ID, err)
+			}
+			if len(c.Parts) != 1+steps[string(th.ID)] || c.Workflow != s.Workflow || c.Parts[len(c.Parts)-1].Head != s.Heads[string(th.ID)] {
+				t.Errorf("%s: %d parts", th.ID, len(c.Parts))
+			}
+			complete(t, c)
+		}
+	}
+}
+
+// complete checks that all that a chain refers to is in it, and in its place.
+func complete(t *testing.T, c ocas.Chain) {
+	t.Helper()
+	place := map[node.Hash]ocas.Where{}
+	for _, p := range c.Parts {
+		for _, n := range p.Nodes {
+			place[n.Hash] = n.Where
+		}
+	}
+	for _, p := range c.Parts[1:] {
+		if place[p.Step.Output] != ocas.InThread || place[p.Step.Detail] != ocas.InDetail || place[*p.Step.AssembledPrompt] != ocas.InDetail || place[p.Head] != ocas.InThread {
+			t.Errorf("step %s: %v", p.Head, place)
+		}
+	}
+	if w, ok := place[c.Workflow]; !ok || w != ocas.Shared {
+		t.Errorf("the workflow is missing, or not shared")
+	}
+}
+
+// TestBadNodes: what is wrong with a node keeps its thread out.
+func TestBadNodes(t *testing.T) {
+	s := sample(t)
+	head := s.Heads[ocastest.Active]
+	step, err := record.ParseStep(s.Nodes[head])
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := s.File(step.Output)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct {
+		hash node.Hash
+		data []byte
+		want error
+	}{
+		"no head":      {head, nil, node.ErrNotFound},
+		"no step":      {*step.Prev, nil, node.ErrNotFound},
+		"no start":     {step.Start, nil, node.ErrNotFound},
+		"no output":    {step.Output, nil, node.ErrNotFound},
+		"no detail":    {step.Detail, nil, node.ErrNotFound},
+		"no workflow":  {s.Workflow, nil, node.ErrNotFound},
+		"another node": {head, other, node.ErrWrongHash},
+		"garbage":      {head, []byte("\x00garbage"), node.ErrPayload},
+		"no map":       {head, []byte{1}, node.ErrPayload},
+		"a bomb":       {head, bytes.Repeat([]byte{0x9f}, 1000), node.ErrPayload},
+	} {
+		fsys := fstest.MapFS{"threads.yaml": {Data: []byte(s.ThreadsFile())}}
+		for h := range s.Nodes {
+			b, err := s.File(h)
+			if err != nil {
+				t.Fatal(err)
+			}
+			fsys["cas/"+string(h)+".bin"] = &fstest.MapFile{Data: b}
+		}
+		delete(fsys, "cas/"+string(tc.hash)+".bin")
+		if tc.data != nil {
+			fsys["cas/"+string(tc.hash)+".bin"] = &fstest.MapFile{Data: tc.data}
+		}
+		src := ocas.New(known())
+		if err := src.AddFolder(fsys); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := src.Chain(head); !errors.Is(err, tc.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestOtherChains: heads that lead to no chain.
+func TestOtherChains(t *testing.T) {
+	s := sample(t)
+	b, err := s.Bundle()
+	if err != nil {
+		t.Fatal(err)
+	}
+	src := ocas.New(known())
+	if err := src.AddBundle(bytes.NewReader(b)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := src.Chain(s.Workflow); !errors.Is(err, ocas.ErrOtherSchema) {
+		t.Errorf("a workflow as head: %v", err)
+	}
+	if _, err := src.Chain("../../../etc/"); !errors.Is(err, node.ErrInvalidHash) {
+		t.Errorf("a path as head: %v", err)
+	}
+}
+
+func TestBadLists(t *testing.T) {
+	h := string(sample(t).Workflow)
+	id := ocastest.Active
+	for name, list := range map[string]struct{ file, text string }{
+		"list":         {"threads.yaml", "- a\n"},
+		"no hash":      {"threads.yaml", id + ": x\n"},
+		"no id":        {"threads.yaml", "x: " + h + "\n"},
+		"status":       {"threads.yaml", id + ": {head: " + h + ", status: sleeping}\n"},
+		"time":         {"threads.yaml", id + ": {head: " + h + ", completedAt: soon}\n"},
+		"sequence":     {"threads.yaml", id + ": [" + h + "]\n"},
+		"alias":        {"threads.yaml", "a: &a " + h + "\n" + id + ": *a\n"},
+		"broken":       {"threads.yaml", "{"},
+		"not JSON":     {"history.jsonl", "x\n"},
+		"no object":    {"history.jsonl", "[]\n"},
+		"empty object": {"history.jsonl", "{}\n"},
+		"no workflow":  {"workflows.yaml", "a: b\n"},
+	} {
+		if err := ocas.New(known()).AddFolder(fstest.MapFS{list.file: {Data: []byte(list.text)}}); err == nil || !strings.Contains(err.Error(), list.file) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for _, text := range []string{"", "{}", "# nothing\n", "null\n"} {
+		src := ocas.New(known())
+		if err := src.AddFolder(fstest.MapFS{"threads.yaml": {Data: []byte(text)}}); err != nil || len(src.Threads()) > 0 {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	if err := ocas.New(known()).AddFolder(fstest.MapFS{"x": {}}); !errors.Is(err, ocas.ErrNothing) {
+		t.Error(err)
+	}
+	if err := ocas.New(known()).AddFolder(fstest.MapFS{"_store.db": {}}); !errors.Is(err, ocas.ErrSQLite) {
+		t.Error(err)
+	}
+}
+
+func FuzzBundle(f *testing.F) {
+	b, err := sample(f).Bundle()
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(b[:4096])
+	var small bytes.Buffer
+	w := tar.NewWriter(&small)
+	_ = w.WriteHeader(&tar.Header{Name: "vars.jsonl", Size: 2, Typeflag: tar.TypeReg})
+	_, _ = w.Write([]byte("{}"))
+	f.Add(small.Bytes())
+	f.Fuzz(func(t *testing.T, data []byte) {
+		src := ocas.New(known())
+		if src.AddBundle(bytes.NewReader(data)) != nil {
+			return
+		}
+		for _, th := range src.Threads() {
+			if c, err := src.Chain(th.Head); err == nil && (len(c.Parts) == 0 || !slices.ContainsFunc(c.Parts, func(p ocas.Part) bool { return p.Head == th.Head })) {
+				t.Errorf("%+v", c)
+			}
+		}
+	})
+}
+
+func FuzzThreads(f *testing.F) {
+	f.Add(sample(f).ThreadsFile(), sample(f).HistoryFile())
+	f.Fuzz(func(t *testing.T, threads, history string) {
+		src := ocas.New(known())
+		_ = src.AddFolder(fstest.MapFS{"threads.yaml": {Data: []byte(threads)}, "history.jsonl": {Data: []byte(history)}})
+		for _, th := range src.Threads() {
+			if !th.ID.Valid() || !th.Head.Valid() || th.CompletedAt < 0 {
+				t.Errorf("%+v", th)
+			}
+		}
+	})
+}

@@ -1,0 +1,207 @@
+package ocas
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/gitcas/statefile"
+)
+
+// ErrNothing: neither nodes nor lists are in a folder.
+var ErrNothing = errors.New("no store of the TypeScript uwf")
+
+// ErrSQLite: the store keeps its nodes or lists in a database.
+var ErrSQLite = errors.New("it is an SQLite database, which uwf doesn't read; write a bundle with the tool that made it: ocas export @uwf/thread/ID … -o threads.tar")
+
+// Limits on what is read.
+const (
+	maxNode = 16 << 20  // bytes of one node file
+	maxList = 32 << 20  // bytes of one list
+	maxTar  = 512 << 20 // bytes of all files of a bundle
+)
+
+// The statuses of a Thread.
+const (
+	Active    = "active"
+	Suspended = "suspended"
+	Ended     = "ended"
+	Cancelled = "cancelled"
+)
+
+// Thread is a thread as a list names it.
+type Thread struct {
+	ID          statefile.ThreadID
+	Head        node.Hash
+	Status      string
+	Role        string // that waits, of a suspended one
+	Reason      string
+	CompletedAt int64 // milliseconds, of one that has ended or was cancelled; 0: unknown
+}
+
+// Source is everything that was found. It implements node.Getter.
+type Source struct {
+	files   []folder
+	bundled map[node.Hash][]byte
+	threads map[statefile.ThreadID]Thread
+	flows   map[string]node.Hash
+	known   node.Map // nodes that were checked by hash
+	schemas node.Schemas
+}
+
+// folder has node files.
+type folder struct {
+	fsys fs.FS
+	dir  string
+}
+
+// New returns a Source without anything. builtin are the nodes that every store has.
+func New(builtin node.Map) *Source {
+	return &Source{
+		bundled: map[node.Hash][]byte{}, threads: map[statefile.ThreadID]Thread{}, flows: map[string]node.Hash{}, known: maps.Clone(builtin),
+	}
+}
+
+// Threads are all threads that the lists name, in the order of their ids.
+func (s *Source) Threads() []Thread {
+	out := slices.Collect(maps.Values(s.threads))
+	slices.SortFunc(out, func(a, b Thread) int { return strings.Compare(string(a.ID), string(b.ID)) })
+	return out
+}
+
+// Workflows are the registered names.
+func (s *Source) Workflows() map[string]node.Hash { return maps.Clone(s.flows) }
+
+// AddFolder takes in a folder: an ocas store, a storage root, or both in one.
+func (s *Source) AddFolder(fsys fs.FS) error {
+	found, database := false, false
+	for _, dir := range []string{".", "cas"} {
+		entries, err := fs.ReadDir(fsys, dir)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		for _, e := range entries {
+			name := e.Name()
+			database = database || name == "_store.db" || name == "variables.db"
+			if _, ok := hashOf(name); ok {
+				s.files, found = append(s.files, folder{fsys, dir}), true
+				break
+			}
+		}
+	}
+	for _, list := range []struct {
+		name string
+		read func([]byte) error
+	}{{"history.jsonl", s.readHistory}, {"threads.yaml", s.readThreads}, {"workflows.yaml", s.readWorkflows}, {"registry.yaml", s.readWorkflows}} {
+		b, err := readFile(fsys, list.name, maxList)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err == nil {
+			err = list.read(b)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", list.name, err)
+		}
+		found = true
+	}
+	switch {
+	case !found && database:
+		return ErrSQLite
+	case !found:
+		return fmt.Errorf("%w: neither <HASH>.bin nor threads.yaml, history.jsonl or workflows.yaml is there", ErrNothing)
+	}
+	return nil
+}
+
+// hashOf is the hash that a node file is named after.
+func hashOf(name string) (node.Hash, bool) {
+	stem, ok := strings.CutSuffix(name, ".bin")
+	h := node.Hash(stem)
+	return h, ok && h.Valid()
+}
+
+// readFile reads a regular file of at most limit bytes.
+func readFile(fsys fs.FS, name string, limit int64) ([]byte, error) {
+	info, err := fs.Stat(fsys, name) // before it is opened: a FIFO would wait for a writer
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, errors.New("not a regular file")
+	}
+	f, err := fsys.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	return readAll(f, limit)
+}
+
+func readAll(r io.Reader, limit int64) ([]byte, error) {
+	b, err := io.ReadAll(io.LimitReader(r, limit+1))
+	if err == nil && int64(len(b)) > limit {
+		err = fmt.Errorf("larger than %d bytes", limit)
+	}
+	return b, err
+}
+
+// Get returns a node whose content hashes to h; one that is nowhere is
+// node.ErrNotFound.
+func (s *Source) Get(h node.Hash) (node.Node, error) {
+	if n, ok := s.known[h]; ok {
+		return n, nil
+	}
+	if !h.Valid() {
+		return node.Node{}, fmt.Errorf("%w: %.40q", node.ErrInvalidHash, h)
+	}
+	b, ok := s.bundled[h]
+	for i := 0; !ok && i < len(s.files); i++ {
+		var err error
+		b, err = readFile(s.files[i].fsys, path.Join(s.files[i].dir, string(h)+".bin"), maxNode)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return node.Node{}, fmt.Errorf("read %s.bin: %w", h, err)
+		}
+		ok = true
+	}
+	if !ok {
+		return node.Node{}, fmt.Errorf("%w: %s.bin is not there", node.ErrNotFound, h)
+	}
+	n, err := decode(b)
+	if err == nil {
+		err = node.Verify(h, n)
+	}
+	if err != nil {
+		return node.Node{}, fmt.Errorf("read %s.bin: %w", h, err)
+	}
+	s.known[h] = n
+	return n, nil
+}
+
+// decode reads a node file.
+func decode(b []byte) (node.Node, error) {
+	v, err := node.DecodeCBOR(b)
+	if err != nil {
+		return node.Node{}, err
+	}
+	m, ok := v.(map[string]any)
+	typ, isText := m["type"].(string)
+	payload, has := m["payload"]
+	if !ok || !isText || !node.Hash(typ).Valid() || !has {
+		return node.Node{}, fmt.Errorf("%w: not a map of type, payload and timestamp", node.ErrPayload)
+	}
+	at, _ := m["timestamp"].(int64) // not part of the hash: what is odd about it does no harm
+	return node.Node{Type: node.Hash(typ), Payload: payload, Timestamp: max(at, 0)}, nil
+}
