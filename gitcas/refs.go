@@ -22,6 +22,9 @@ const (
 // that uwf wrote.
 const StoreRef = storeRef
 
+// AttemptFolder is the folder of all attempts, with a slash at its end.
+const AttemptFolder = attemptFolder
+
 // ClaimRef is the ref that holds a thread's claim.
 func ClaimRef(id ThreadID) string { return claimFolder + string(id) }
 

@@ -342,3 +342,16 @@ func kept(e *wire.Error) string {
 	}
 	return "the remote refused: " + e.Detail
 }
+
+// KindOf is the kind of a ref: "claim", "attempt", "purge" or "ref".
+func KindOf(name string) string {
+	switch {
+	case strings.HasPrefix(name, claims):
+		return "claim"
+	case strings.HasPrefix(name, attempts):
+		return "attempt"
+	case strings.HasPrefix(name, Staging):
+		return "purge"
+	}
+	return "ref"
+}

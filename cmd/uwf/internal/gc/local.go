@@ -1,0 +1,139 @@
+package gc
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/united-workforce/uwf/cmd/uwf/internal/worker"
+	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/sweep"
+)
+
+// local is what lies below the storage root. Several stores share it, so what
+// this store doesn't know is left alone.
+type local struct {
+	root    string
+	age     time.Duration
+	now     time.Time
+	folders map[gitcas.ThreadID]string
+	caches  []string // of folders that are gone
+	drop    []string
+}
+
+// cacheAge is how old a cache must be when nobody knows which folder it is for:
+// it may be one that was named with --workspace.
+const cacheAge = 30 * 24 * time.Hour
+
+func (l *local) find() error {
+	l.folders = map[gitcas.ThreadID]string{}
+	entries, err := readDir(worker.WorkRoot(l.root))
+	if err != nil {
+		return err
+	}
+	used := map[string]bool{}
+	for _, e := range entries {
+		if id := gitcas.ThreadID(e.Name()); id.Valid() && e.IsDir() {
+			dir := worker.WorkDir(l.root, id)
+			l.folders[id] = dir
+			used[worker.CacheFile(l.root, dir)] = true
+		}
+	}
+	if entries, err = readDir(worker.CacheRoot(l.root)); err != nil {
+		return err
+	}
+	for _, e := range entries {
+		path := filepath.Join(worker.CacheRoot(l.root), e.Name())
+		if !used[path] && l.stale(e) {
+			l.caches = append(l.caches, path)
+		}
+	}
+	return nil
+}
+
+// stale reports whether a file among the caches is one that is long unused. What a
+// step left in a folder that was named (.left) stays: without it the next step would
+// refuse the folder.
+func (l *local) stale(e fs.DirEntry) bool {
+	info, err := e.Info()
+	return err == nil && info.Mode().IsRegular() && strings.Contains(e.Name(), ".stat") && !strings.HasSuffix(e.Name(), ".left") &&
+		l.now.Sub(info.ModTime()) >= max(cacheAge, l.age)
+}
+
+// readDir lists a folder; one that is not there is empty.
+func readDir(dir string) ([]fs.DirEntry, error) {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return entries, err
+}
+
+// judge says what is to become of each folder and cache.
+func (l *local) judge(p sweep.Result, res *result) {
+	for _, id := range slices.Sorted(maps.Keys(l.folders)) {
+		dir := l.folders[id]
+		i := item{Kind: "folder", Name: dir, Thread: id}
+		t := p.Threads[id]
+		remove := false
+		switch {
+		case t.State == sweep.Living:
+			i.Why = "its thread is alive"
+		case t.State != sweep.Over:
+			i.Why = "this store doesn't know its thread; another one may"
+		case p.Now.Sub(t.Since) < l.age:
+			i.Why = "its thread has not been over for long enough"
+		default:
+			remove, i.Why = true, "its thread is over"
+			l.drop = append(l.drop, dir, worker.CacheFile(l.root, dir))
+		}
+		res.add(remove, i)
+	}
+	for _, path := range l.caches {
+		res.add(true, item{Kind: "cache", Name: path, Why: "it has not been used for long"})
+		l.drop = append(l.drop, path)
+	}
+}
+
+// remove removes what judge said. What can't be removed is listed as kept.
+func (l *local) remove(res *result) error {
+	var errs []error
+	for _, path := range l.drop {
+		err := removeAll(path)
+		if err == nil {
+			continue
+		}
+		errs = append(errs, fmt.Errorf("remove %s: %w", path, err))
+		for n, i := range res.Removed {
+			if i.Name == path {
+				i.Why = "it could not be removed: " + err.Error()
+				res.Removed = slices.Delete(res.Removed, n, n+1)
+				res.Kept = append(res.Kept, i)
+				break
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// removeAll is os.RemoveAll for folders too that agents have made read-only, as
+// caches of modules are.
+func removeAll(path string) error {
+	err := os.RemoveAll(path)
+	if !errors.Is(err, fs.ErrPermission) {
+		return err
+	}
+	walk := filepath.WalkDir(path, func(p string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() {
+			return os.Chmod(p, 0o700)
+		}
+		return nil
+	})
+	return errors.Join(walk, os.RemoveAll(path))
+}

@@ -1,0 +1,121 @@
+package purge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/worker"
+	"github.com/united-workforce/uwf/gitcas"
+)
+
+// maxFile is the largest file of this machine that is searched, in bytes.
+const maxFile = 64 << 20
+
+// local searches the storage root. What uwf made and can do without goes; what is
+// a person's is named.
+func (p *purge) local(ctx context.Context) error {
+	root, err := p.o.Root()
+	if err != nil {
+		return err
+	}
+	seen := map[string]bool{}
+	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case errors.Is(err, fs.ErrNotExist):
+			return nil
+		case err != nil:
+			p.o.Notes().Printf("not searched: %s\n", p.t.clean(path))
+			return nil
+		case d.IsDir() && filepath.Dir(path) == root && strings.HasSuffix(d.Name(), ".git"):
+			return fs.SkipDir // a repository: what to do with its objects is said elsewhere
+		case !d.Type().IsRegular() || !p.holds(path):
+			return nil
+		}
+		left, err := p.leftover(ctx, root, path)
+		if err != nil || seen[left.Path] {
+			return err
+		}
+		seen[left.Path] = true
+		left.real, left.Path = left.Path, p.t.clean(left.Path)
+		p.result.Local = append(p.result.Local, left)
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("search %s: %w", root, err)
+	}
+	return nil
+}
+
+func (p *purge) holds(path string) bool {
+	info, err := os.Lstat(path)
+	if err != nil {
+		return false
+	}
+	if info.Size() > maxFile {
+		p.o.Notes().Printf("not searched, too large: %s\n", p.t.clean(path))
+		return false
+	}
+	b, err := app.ReadRegular(path, maxFile)
+	if err != nil {
+		p.o.Notes().Printf("not searched: %s\n", p.t.clean(path))
+		return false
+	}
+	_, n := p.t.needle.Replace(string(b), nil)
+	return n > 0
+}
+
+// leftover says what is to become of a file, or of the working folder that it is
+// in.
+func (p *purge) leftover(ctx context.Context, root, path string) (leftover, error) {
+	rel, err := filepath.Rel(root, path)
+	if err != nil {
+		return leftover{}, err
+	}
+	parts := strings.Split(filepath.ToSlash(rel), "/")
+	switch {
+	case len(parts) > 2 && parts[0] == "work" && gitcas.ThreadID(parts[1]).Valid():
+		return p.workFolder(ctx, root, path, gitcas.ThreadID(parts[1]))
+	case len(parts) == 2 && parts[0] == "logs":
+		return leftover{Path: path, Remove: true, Why: "a file of uwf's debug log"}, nil
+	case len(parts) == 2 && parts[0] == "cache":
+		return leftover{Path: path, Remove: true, Why: "a cache"}, nil
+	case rel == "config.yaml" || rel == ".env":
+		return leftover{Path: path, Why: "your settings: put the new secret there"}, nil
+	}
+	return leftover{Path: path, Why: "not a file that uwf made"}, nil
+}
+
+// workFolder: that of a thread that is over goes whole.
+func (p *purge) workFolder(ctx context.Context, root, path string, id gitcas.ThreadID) (leftover, error) {
+	if _, alive := p.view.Entry(id); alive {
+		return leftover{Path: path, Why: "the working folder of a thread that is alive: change it on the work branch, or cancel the thread"}, nil
+	}
+	_, over, err := p.store.FindEnded(ctx, p.view, id)
+	if err != nil || over {
+		return leftover{Path: worker.WorkDir(root, id), Remove: true, Why: "the working folder of a thread that is over"}, err
+	}
+	return leftover{Path: path, Why: "the working folder of a thread that this store doesn't know"}, nil
+}
+
+// removeLocal deletes what the plan says.
+func (p *purge) removeLocal() error {
+	var errs []error
+	for i, l := range p.result.Local {
+		if !l.Remove {
+			continue
+		}
+		if err := os.RemoveAll(l.real); err != nil {
+			p.result.Local[i].Remove, p.result.Local[i].Why = false, "it could not be deleted"
+			errs = append(errs, fmt.Errorf("the state branch is purged, but delete %s by hand: %w", l.Path, err))
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,213 @@
+package purge
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/united-workforce/uwf/cmd/uwf/internal/lookup"
+	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/rewrite"
+	"github.com/united-workforce/uwf/gitcas/wire"
+)
+
+// look fills in the result: the plan, and where else it stands.
+func (p *purge) look(ctx context.Context) error {
+	r := &p.result
+	r.of(p.plan)
+	r.Claims, r.Branches, r.Local, r.Next = []string{}, []branchHit{}, []leftover{}, []string{}
+	for _, id := range p.t.hashes {
+		if !slices.Contains(p.plan.Nodes, id) && len(p.t.hashes) > 1 {
+			p.o.Notes().Printf("one of the hashes names no node of this store's history; if it is a text, say --text\n")
+			break
+		}
+	}
+	for _, t := range p.plan.Threads {
+		if _, claimed := p.view.Claim(t.ID); claimed {
+			r.Claims = append(r.Claims, string(t.ID))
+		}
+	}
+	if p.t.needle != nil {
+		if err := p.branches(ctx); err != nil {
+			return err
+		}
+		if err := p.local(ctx); err != nil {
+			return err
+		}
+	}
+	return p.next(ctx)
+}
+
+// maxKnown bounds how many commits are named as known in a search.
+const maxKnown = 100
+
+// branches searches the work branches, as far as they are the threads' own: not
+// what the default branch has too.
+func (p *purge) branches(ctx context.Context) error {
+	remote := p.store.Remote()
+	names := map[string]bool{}
+	for _, e := range p.view.Threads() {
+		if e.Work.Branch != "" {
+			names[e.Work.Branch] = true
+		}
+	}
+	err := p.store.History(ctx, p.view, func(e gitcas.Ended) error {
+		if e.Work.Branch != "" {
+			names[e.Work.Branch] = true
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	l, err := remote.List(ctx, "HEAD", "refs/heads/")
+	if err != nil {
+		return fmt.Errorf("list branches: %w", err)
+	}
+	work := map[string]wire.ID{}
+	var known []wire.ID
+	if id, ok := l.Refs[l.Head]; ok {
+		known = append(known, id)
+	}
+	for ref, id := range l.Refs {
+		name := strings.TrimPrefix(ref, "refs/heads/")
+		switch {
+		case ref == p.store.Branch() || ref == l.Head:
+		case names[name] || strings.HasPrefix(name, "uwf/"):
+			work[name] = id
+		case len(known) < maxKnown:
+			known = append(known, id)
+		}
+	}
+	hits, err := rewrite.Search(ctx, remote, work, known, p.t.needle)
+	if err != nil {
+		return err
+	}
+	for _, h := range hits {
+		p.result.Branches = append(p.result.Branches, branchHit{p.t.clean(h.Branch), h.Commit.String(), h.Path})
+	}
+	return nil
+}
+
+// busyError: jobs are at work on threads that change.
+type busyError struct{ jobs []string }
+
+func (e *busyError) Error() string {
+	return "nothing was changed: jobs are at work on threads whose heads change: " + strings.Join(e.jobs, ", ") +
+		"; wait for them (uwf ps), or say --force: their work is then kept as attempts, which may hold the text again"
+}
+
+// ExitCode: it is somebody else's turn.
+func (e *busyError) ExitCode() int { return int(thread.CodeNotYours) }
+
+// busy refuses while a job that counts works on a thread that changes.
+func (p *purge) busy(v *gitcas.View, plan *rewrite.Plan) error {
+	if p.o.Force {
+		return nil
+	}
+	var jobs []string
+	for _, t := range plan.Threads {
+		e, _ := v.Entry(t.ID)
+		if c, counts := lookup.Claim(v, t.ID, e); counts {
+			jobs = append(jobs, fmt.Sprintf("%s (run %s on %s)", t.ID, c.Run, c.Host))
+		}
+	}
+	if len(jobs) > 0 {
+		return &busyError{jobs}
+	}
+	return nil
+}
+
+// before looks at the claims once more, right before the push, and deletes those
+// on heads that will be no more: a job whose claim is gone stops and keeps what it
+// has.
+func (p *purge) before(ctx context.Context, plan *rewrite.Plan) ([]wire.RefUpdate, error) {
+	v, err := p.store.Load(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.busy(v, plan); err != nil {
+		return nil, err
+	}
+	p.result.Claims = []string{}
+	var out []wire.RefUpdate
+	for _, t := range plan.Threads {
+		if held, claimed := v.Claim(t.ID); claimed {
+			u, _ := gitcas.ClaimUpdate(t.ID, &held, nil, v.Time())
+			out = append(out, u)
+			p.result.Claims = append(p.result.Claims, string(t.ID))
+		}
+	}
+	return out, nil
+}
+
+// confirm shows the plan and asks.
+func (p *purge) confirm() error {
+	if p.o.Yes {
+		return nil
+	}
+	shown := p.result
+	shown.Next = nil
+	w := p.o.Notes()
+	shown.text(w)
+	question := "Rewrite the history of the state branch?"
+	if !p.result.changes() {
+		question = "Delete these files?"
+		if !slices.ContainsFunc(p.result.Local, func(l leftover) bool { return l.Remove }) {
+			return nil // there is nothing to do but to say where it is
+		}
+	}
+	return p.o.Confirm(question, false)
+}
+
+func (p *purge) print() error {
+	return p.o.Printer.Print(&p.result, p.result.text)
+}
+
+// next is what a person has to do.
+func (p *purge) next(ctx context.Context) error {
+	r := &p.result
+	if r.nothing() {
+		if len(p.t.hashes) > 0 {
+			r.Next = append(r.Next, "a hash that names no node may be a text: say --text")
+		}
+		return nil
+	}
+	loc, err := p.o.Locate(ctx)
+	if err != nil {
+		return err
+	}
+	add := func(format string, args ...any) { r.Next = append(r.Next, p.t.clean(fmt.Sprintf(format, args...))) }
+	add("revoke the secret and put a new one in its place, wherever it is used: whoever could read the repository may have it")
+	if p.t.argued {
+		add("it stands in your shell's history now: take it out there; the next time give it as - (stdin) or @FILE")
+	}
+	if len(r.Branches) > 0 {
+		add("work branches hold it: rewrite them with git filter-repo --replace-text FILE --refs BRANCH, push them with --force, and tell those who work on them")
+	}
+	if !r.changes() {
+		return nil
+	}
+	if dir, local := strings.CutPrefix(loc.URL, "file://"); local {
+		add("the old objects are still in the repository: git -C %[1]s reflog expire --expire-unreachable=now --all && git -C %[1]s gc --prune=now", quoted(dir))
+	} else {
+		add("the old commits can still be read by their ids on the remote until it collects them: GitHub: ask its support to remove them, with the old tip %s; GitLab: Settings, Repository cleanup; Gitea: Repository maintenance, run git gc; your own server: git reflog expire --expire-unreachable=now --all && git gc --prune=now", r.Tip.Old)
+	}
+	add("every clone, fork and cache has the old history: there, git branch -D %s (if there is one), then git fetch --prune origin && git reflog expire --expire-unreachable=now --all && git gc --prune=now; nobody may push the old branch again", strings.TrimPrefix(p.store.Branch(), "refs/heads/"))
+	add("logs and summaries of CI jobs, comments, and the views of pull requests may quote it: delete them on the forge")
+	if len(r.Claims) > 0 || len(r.Threads) > 0 {
+		add("a job that was at work meanwhile may have kept it as an attempt: run the same uwf purge again when it has ended")
+	}
+	add("check the store: uwf fsck --history")
+	return nil
+}
+
+// quoted makes a path safe to paste into a shell.
+func quoted(s string) string {
+	if s != "" && strings.Trim(s, "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ/._-+") == "" {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}

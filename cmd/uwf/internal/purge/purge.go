@@ -1,0 +1,252 @@
+// Package purge is `uwf purge`: taking a secret that leaked, or a node, out of the
+// whole history of the state branch, and saying where else it is. It never says,
+// logs or stores what it looks for, and never rewrites branches of people.
+package purge
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/lookup"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
+	"github.com/united-workforce/uwf/engine/redact"
+	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/engine/workflow"
+	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/gitcas/record"
+	"github.com/united-workforce/uwf/gitcas/rewrite"
+	"github.com/united-workforce/uwf/gitcas/sweep"
+	"github.com/united-workforce/uwf/gitcas/wire"
+)
+
+// Options are what `uwf purge` works with.
+type Options struct {
+	Open       lookup.Open
+	Printer    output.Printer
+	Notes      func() *output.Writer
+	Read       func(name string, limit int64) ([]byte, error)
+	Confirm    func(question string, yes bool) error
+	Root       func() (string, error) // the storage root
+	Locate     func(context.Context) (app.Location, error)
+	Now        func() time.Time
+	Rand       io.Reader
+	Hook       func(point string)
+	Args       []string
+	Text       bool // arguments are texts, even if they look like hashes
+	LeaveNames bool
+	Force      bool
+	Yes        bool
+	DryRun     bool
+}
+
+// NewCmdPurge makes `uwf purge`. A runF that is not nil replaces the run.
+func NewCmdPurge(f *app.Factory, runF func(context.Context, *Options) error) *cobra.Command {
+	o := &Options{Open: f.Store, Notes: f.Notes, Read: f.ReadInput, Confirm: f.Confirm, Root: f.StorageRoot, Locate: f.Locate, Now: f.Now, Rand: f.Rand}
+	cmd := &cobra.Command{
+		Use:   "purge TEXT|@FILE|-|HASH...",
+		Short: "Take a leaked secret, or a node, out of the history",
+		Long: `Take a text out of the whole history of the state branch: every commit in which it
+stands is written anew with [purged] in its place, in nodes, pages, lists and messages,
+also where it is escaped, encoded (base64, hex, percent) or cut off. Whatever refers to a
+node that changes gets its new hash, up to the heads of threads. Dates and authors stay,
+and every thread can be read, forked and stepped as before. A HASH names a node: all of
+its free texts go, and the pages and messages of its thread that quote them.
+
+Give a secret as - (from stdin) or @FILE: an argument is kept in your shell's history and
+seen by everybody who lists processes. Texts of less than 6 characters, and words that
+stand everywhere, are refused. Each longer line of a text of several lines is looked for
+by itself too. Where a text stands in a name that other things depend on (a role, a
+status, a property of a schema), nothing is done; --leave-names leaves it there.
+
+A plan is shown first and has to be confirmed. A job that works on a thread whose head
+changes keeps you from it, unless --force: its work is then kept as an attempt. Work
+branches are people's code: those that hold the text are listed, never rewritten.
+
+What was pushed was public to all who could read the repository. Revoke the secret first.`,
+		Example: `  printf 'The parser panics on an empty file' | uwf purge - --yes
+  uwf purge --dry-run "The parser panics on an empty file"`,
+		Args:        cobra.ArbitraryArgs,
+		Annotations: map[string]string{app.SecretArguments: "yes"},
+		RunE: app.Run(o, runF, purgeRun, func(args []string) {
+			o.Printer, o.Args, o.Hook = f.Printer(), args, f.Hook
+		}),
+	}
+	// Cobra's own message would quote a text that begins with a dash.
+	cmd.SetFlagErrorFunc(func(*cobra.Command, error) error {
+		return errors.New("an unknown flag, or one that lacks its value; a text that begins with a dash goes after --, or better through stdin: uwf purge -")
+	})
+	cmd.Flags().BoolVar(&o.Text, "text", false, "arguments are texts, also those that look like the hash of a node")
+	cmd.Flags().BoolVar(&o.LeaveNames, "leave-names", false, "leave it in names that other things depend on, and take it out everywhere else")
+	cmd.Flags().BoolVar(&o.Force, "force", false, "do it although jobs are at work on threads that change")
+	cmd.Flags().BoolVarP(&o.Yes, "yes", "y", false, "don't ask")
+	cmd.Flags().BoolVar(&o.DryRun, "dry-run", false, "show the plan, and change nothing")
+	return cmd
+}
+
+// purgeRun cleans whatever goes wrong: an error may quote what it is about.
+func purgeRun(ctx context.Context, o *Options) error {
+	t, err := readTargets(o)
+	if err != nil {
+		return err
+	}
+	p := &purge{o: o, t: t}
+	err = p.run(ctx)
+	var exit *app.Exit
+	if err == nil || errors.As(err, &exit) {
+		return err
+	}
+	return &cleanError{text: t.clean(app.Message(err)), code: app.ExitCode(err)}
+}
+
+// cleanError is an error without what was looked for. It doesn't wrap what it was
+// made of.
+type cleanError struct {
+	text string
+	code int
+}
+
+func (e *cleanError) Error() string { return e.text }
+
+// ExitCode is that of the error.
+func (e *cleanError) ExitCode() int { return e.code }
+
+// purge is one run of the command.
+type purge struct {
+	o      *Options
+	t      *targets
+	store  *gitcas.Store
+	view   *gitcas.View
+	plan   *rewrite.Plan
+	result result
+}
+
+func (p *purge) run(ctx context.Context) error {
+	var err error
+	if p.store, err = p.o.Open(ctx); err != nil {
+		return err
+	}
+	if p.view, err = p.store.Load(ctx); err != nil {
+		return err
+	}
+	rewriter, err := p.rewriter()
+	if err != nil {
+		return err
+	}
+	if p.plan, err = rewriter.Plan(ctx); err != nil {
+		return p.explain(err)
+	}
+	if err := p.look(ctx); err != nil {
+		return err
+	}
+	switch {
+	case p.result.nothing():
+		return p.print()
+	case p.o.DryRun:
+		p.result.DryRun = true
+		return p.print()
+	}
+	if err := p.busy(p.view, p.plan); err != nil {
+		return err
+	}
+	if err := p.confirm(); err != nil {
+		return err
+	}
+	if !p.plan.Empty() {
+		if p.plan, err = rewriter.Execute(ctx); err != nil {
+			return p.explain(err)
+		}
+		p.result.of(p.plan)
+		p.result.Purged = true
+	}
+	if err := p.removeLocal(); err != nil {
+		return errors.Join(p.print(), err)
+	}
+	return p.print()
+}
+
+func (p *purge) rewriter() (*rewrite.Rewriter, error) {
+	var b [4]byte
+	if _, err := io.ReadFull(p.o.Rand, b[:]); err != nil {
+		return nil, fmt.Errorf("name this run: %w", err)
+	}
+	o := rewrite.Options{
+		Branch: p.store.Branch(), Store: gitcas.StoreRef, Attempts: gitcas.AttemptFolder, Staging: sweep.Staging,
+		Run:    fmt.Sprintf("%d-%s", p.o.Now().Unix(), hex.EncodeToString(b[:])),
+		Atomic: p.store.Atomic(p.view), Nodes: p.t.hashes, Quotes: quotes, LeaveNames: p.o.LeaveNames,
+		Verify: verify, Before: p.before,
+		Hook: func(point string) error {
+			if p.o.Hook != nil {
+				p.o.Hook("purge " + point)
+			}
+			return nil
+		},
+	}
+	if p.t.needle != nil {
+		o.Find = p.t.needle
+	}
+	return rewrite.New(p.store.Remote(), o), nil
+}
+
+// quotes finds the texts of a node that is purged; those that stand everywhere are
+// left out.
+func quotes(texts []string) rewrite.Finder {
+	var good []string
+	for _, s := range texts {
+		if _, _, err := redact.NewNeedle([]string{s}); err == nil {
+			good = append(good, s)
+		}
+	}
+	if n, _, err := redact.NewNeedle(good); err == nil && len(good) > 0 {
+		return n
+	}
+	return nil
+}
+
+// verify makes sure that a workflow still is one.
+func verify(g node.Getter, h node.Hash, n node.Node) error {
+	if !record.IsWorkflow(n.Type) {
+		return nil
+	}
+	_, err := workflow.FromNode(with{g, h, n}, h)
+	return err
+}
+
+// with is a Getter that knows one node more.
+type with struct {
+	node.Getter
+	h node.Hash
+	n node.Node
+}
+
+// Get implements node.Getter.
+func (w with) Get(h node.Hash) (node.Node, error) {
+	if h == w.h {
+		return w.n, nil
+	}
+	return w.Getter.Get(h)
+}
+
+// explain says what to do about an error of the rewrite.
+func (p *purge) explain(err error) error {
+	var fixed *rewrite.FixedError
+	var none *rewrite.NothingError
+	switch {
+	case errors.As(err, &fixed):
+		return app.Usagef("nothing was changed: %w\ngive more of the text, or leave it in these names: --leave-names", err)
+	case errors.As(err, &none):
+		return app.Usagef("nothing was changed: %w", err)
+	case errors.Is(err, rewrite.ErrUnreadable):
+		return &cleanError{text: p.t.clean("nothing was changed: " + err.Error()), code: int(thread.CodeDamaged)}
+	case errors.Is(err, wire.ErrProtected):
+		return fmt.Errorf("nothing was changed: the remote takes no new history of the state branch: allow it for this push (branch rules; receive.denyNonFastForwards): %w", err)
+	}
+	return err
+}

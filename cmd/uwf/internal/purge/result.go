@@ -1,0 +1,178 @@
+package purge
+
+import (
+	"fmt"
+
+	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
+	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/gitcas/rewrite"
+)
+
+// result is what is printed: the plan, and what was done of it.
+type result struct {
+	DryRun   bool        `json:"dryRun"`
+	Purged   bool        `json:"purged"` // the state branch was rewritten
+	Tip      change      `json:"tip"`
+	Commits  commits     `json:"commits"`
+	Nodes    nodes       `json:"nodes"`
+	Found    []place     `json:"found"`
+	Left     []place     `json:"left"` // names that hold it and stay
+	Threads  []head      `json:"threads"`
+	Attempts []string    `json:"attempts"` // refs that are rewritten
+	Claims   []string    `json:"claims"`   // threads whose claims are deleted
+	Branches []branchHit `json:"branches"` // people's: for them to rewrite
+	Local    []leftover  `json:"local"`
+	Next     []string    `json:"next"` // what is left to do
+}
+
+type change struct {
+	Old string `json:"old"`
+	New string `json:"new"`
+}
+
+type commits struct {
+	Total     int `json:"total"`
+	Rewritten int `json:"rewritten"`
+}
+
+type nodes struct {
+	Purged   int         `json:"purged"`
+	Rehashed int         `json:"rehashed"` // they only refer to such
+	Named    []node.Hash `json:"named"`
+}
+
+type place struct {
+	Path   string `json:"path"`
+	At     string `json:"at,omitempty"`
+	Commit string `json:"commit,omitempty"` // the first that has it, as it was
+}
+
+type head struct {
+	Thread gitcas.ThreadID `json:"thread"`
+	Ended  bool            `json:"ended"`
+	Old    node.Hash       `json:"old"`
+	New    node.Hash       `json:"new"`
+}
+
+type branchHit struct {
+	Branch string `json:"branch"`
+	Commit string `json:"commit"`
+	Path   string `json:"path,omitempty"` // empty: the commit's message
+}
+
+// leftover is a file or folder of this machine.
+type leftover struct {
+	Path   string `json:"path"`
+	Remove bool   `json:"remove"`
+	Why    string `json:"why"`
+
+	real string // the path as it is: it may hold what is looked for
+}
+
+// of takes over a plan.
+func (r *result) of(p *rewrite.Plan) {
+	r.Tip = change{p.Old.String(), p.New.String()}
+	r.Commits = commits{p.Commits, p.Changed}
+	r.Nodes = nodes{p.Purged, p.Rehashed, append([]node.Hash{}, p.Nodes...)}
+	r.Found, r.Left = places(p.Found), places(p.Left)
+	r.Threads, r.Attempts = []head{}, []string{}
+	for _, t := range p.Threads {
+		r.Threads = append(r.Threads, head{t.ID, t.Ended, t.Old, t.New})
+	}
+	for _, a := range p.Attempts {
+		r.Attempts = append(r.Attempts, a.Ref)
+	}
+}
+
+func places(list []rewrite.Place) []place {
+	out := []place{}
+	for _, p := range list {
+		x := place{Path: p.Path, At: p.At}
+		if !p.Commit.IsZero() {
+			x.Commit = p.Commit.String()
+		}
+		out = append(out, x)
+	}
+	return out
+}
+
+// changes reports whether the store changes.
+func (r *result) changes() bool { return r.Tip.Old != r.Tip.New || len(r.Attempts) > 0 }
+
+// nothing reports whether it stands nowhere.
+func (r *result) nothing() bool {
+	return !r.changes() && len(r.Branches) == 0 && len(r.Local) == 0 && len(r.Left) == 0
+}
+
+// listed is how many places of one kind the text form names.
+const listed = 20
+
+func (r *result) text(w *output.Writer) {
+	if r.nothing() {
+		w.Println("nothing found")
+		return
+	}
+	if r.changes() {
+		w.Bold("state branch")
+		w.Printf(": %d of %d commits, nodes with it: %d, nodes that refer to these: %d\n", r.Commits.Rewritten, r.Commits.Total, r.Nodes.Purged, r.Nodes.Rehashed)
+		w.Printf("  tip %s → %s\n", r.Tip.Old, r.Tip.New)
+	}
+	section(w, "found in", r.Found, func(p place) string { return spaced(p.Path, p.At) })
+	section(w, "stays in names", r.Left, func(p place) string { return spaced(p.Path, p.At) })
+	section(w, "heads that change", r.Threads, func(h head) string {
+		s := fmt.Sprintf("%s  %s → %s", h.Thread, h.Old, h.New)
+		if h.Ended {
+			s += "  (ended)"
+		}
+		return s
+	})
+	section(w, "attempts", r.Attempts, func(s string) string { return s })
+	section(w, "claims that are deleted", r.Claims, func(s string) string { return s })
+	section(w, "people's branches (not touched)", r.Branches, func(h branchHit) string {
+		if h.Path == "" {
+			return fmt.Sprintf("%s  %.10s  (the commit's message)", h.Branch, h.Commit)
+		}
+		return fmt.Sprintf("%s  %.10s  %s", h.Branch, h.Commit, h.Path)
+	})
+	section(w, "on this machine", r.Local, func(l leftover) string {
+		verb := "stays"
+		if l.Remove {
+			verb = "goes"
+		}
+		return fmt.Sprintf("%s  %s: %s", l.Path, verb, l.Why)
+	})
+	if r.Purged {
+		w.Good("purged")
+		w.Println()
+	}
+	if len(r.Next) > 0 {
+		w.Bold("what is left to do")
+		w.Println()
+		for i, s := range r.Next {
+			w.Printf("%2d. %s\n", i+1, s)
+		}
+	}
+}
+
+func spaced(a, b string) string {
+	if b == "" {
+		return a
+	}
+	return a + "  " + b
+}
+
+func section[T any](w *output.Writer, title string, list []T, line func(T) string) {
+	if len(list) == 0 {
+		return
+	}
+	w.Bold(title)
+	w.Println()
+	for i, x := range list {
+		if i == listed {
+			w.Printf("  and %d more\n", len(list)-i)
+			break
+		}
+		w.Printf("  %s\n", line(x))
+	}
+}
