@@ -47,7 +47,11 @@ func execute(ctx context.Context, f *app.Factory, args []string) int {
 		began = true
 		var flags []string
 		c.Flags().Visit(func(flag *pflag.Flag) { flags = append(flags, flag.Name) })
-		f.LogCommand(c.CommandPath(), flags, args)
+		words := args
+		if c.Annotations[app.SecretArguments] != "" {
+			words = nil
+		}
+		f.LogCommand(c.CommandPath(), flags, words)
 	})
 	defer f.CloseLog()
 	root.SetArgs(args)

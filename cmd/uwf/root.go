@@ -12,9 +12,12 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/config"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/demo"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/fsck"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/gc"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/log"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/ps"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/purge"
 	runcmd "github.com/united-workforce/uwf/cmd/uwf/internal/run"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/schema"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/step"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/thread"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/workflow"
@@ -38,7 +41,10 @@ or unreadable · 6 limit reached`,
 		Version:       version(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		PersistentPreRunE: func(*cobra.Command, []string) error {
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			if _, ok := schema.Of(cmd.CommandPath()); query != "" && !ok && !cmd.HasSubCommands() {
+				return app.Usagef("%s prints no JSON: leave --jq out", cmd.CommandPath())
+			}
 			return f.ChooseOutput(query)
 		},
 	}, commands(f)...)
@@ -66,6 +72,9 @@ func commands(f *app.Factory) []*cobra.Command {
 		config.NewCmdConfig(f),
 		cas.NewCmdCas(f),
 		fsck.NewCmdFsck(f, nil),
+		gc.NewCmdGC(f, nil),
+		purge.NewCmdPurge(f, nil),
+		schema.NewCmdSchema(f, nil),
 		agent.NewCmd(agent.Options{
 			Stdin: f.IO.In, Stdout: f.IO.Out, Stderr: f.IO.Err, Environ: f.Environ, Getwd: os.Getwd, Now: f.Now,
 		}),
