@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"unicode/utf8"
 
+	"github.com/united-workforce/uwf/engine/thread/seal"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
@@ -211,21 +211,16 @@ func attemptsOn(entry gitcas.Entry, id gitcas.ThreadID, died []string) int {
 // out. The error StepNode comes first: no agent can fill the room that it needs.
 func (r *stepRun) salvage(ctx context.Context, phase string, d Draft, cause error) ([]gitcas.PlacedNode, string) {
 	s := r.newSealer(ctx, d.Nodes)
-	text, err := s.cleanText(cause.Error())
+	text, err := s.Clean(cause.Error())
 	if err != nil {
 		text = "the error message could not be checked for secrets and was left out"
 	}
 	text = shorten(text, maxErrorText)
-	if err := s.errorStep(r, phase, text, d); err != nil {
+	if err := r.errorStep(s, phase, text, d); err != nil {
 		return nil, text
 	}
-	for _, h := range slices.Sorted(maps.Keys(d.Nodes)) {
-		if ctx.Err() != nil || len(s.nodes) > maxDraftNodes {
-			break
-		}
-		_, _ = s.one(h, gitcas.Place{Thread: r.id, Detail: true}) // best effort: a draft that does not pass is not kept
-	}
-	return s.nodes, text
+	s.Salvage(ctx, gitcas.Place{Thread: r.id, Detail: true})
+	return s.Nodes(), text
 }
 
 // maxErrorText bounds what an attempt says of its error, in bytes.
@@ -244,27 +239,26 @@ func shorten(text string, n int) string {
 	return text[:n] + mark
 }
 
-func (s *sealer) errorStep(r *stepRun, phase, text string, d Draft) error {
+func (r *stepRun) errorStep(s *seal.Sealer, phase, text string, d Draft) error {
 	place := gitcas.Place{Thread: r.id}
-	out, err := s.add(record.ErrorOutputSchema, map[string]any{"$status": "error", "error": text, "phase": phase}, place)
+	out, err := s.Add(record.ErrorOutputSchema, map[string]any{"$status": "error", "error": text, "phase": phase}, place)
 	if err != nil {
 		return err
 	}
-	detail, err := s.add(node.String, shorten(d.Stderr, maxErrorText), place)
+	detail, err := s.Add(node.String, shorten(d.Stderr, maxErrorText), place)
 	if err != nil {
 		return err
 	}
 	step := r.baseStep(Draft{Usage: d.Usage}, record.Step{})
 	step.Output, step.Detail = out, detail
-	if step.EdgePrompt, err = s.cleanText(step.EdgePrompt); err != nil {
+	if step.EdgePrompt, err = s.Clean(step.EdgePrompt); err != nil {
 		return err
 	}
-	n, h, err := step.Node(s.at)
+	n, h, err := step.Node(r.hold.serverNow())
 	if err != nil {
 		return err
 	}
-	s.nodes = append(s.nodes, gitcas.PlacedNode{Hash: h, Node: n, Place: place})
-	r.errorStep = h
+	s.Put(gitcas.PlacedNode{Hash: h, Node: n, Place: place})
 	return nil
 }
 

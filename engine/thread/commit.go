@@ -10,8 +10,8 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 
+	"github.com/united-workforce/uwf/engine/thread/branch"
 	"github.com/united-workforce/uwf/gitcas"
-	"github.com/united-workforce/uwf/gitcas/gitobj"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/wire"
@@ -246,7 +246,7 @@ func (r *stepRun) placeWork(ctx context.Context, v *gitcas.View, entry gitcas.En
 }
 
 func (r *stepRun) replay(ctx context.Context, work gitcas.Work, tip wire.ID, next verdict) (wire.ID, []wire.PackObject, error) {
-	contains, err := r.e.contains(ctx, tip, r.from)
+	contains, err := branch.Contains(ctx, r.e.Store.Remote(), tip, r.from)
 	if err != nil {
 		return wire.ZeroID, nil, err
 	}
@@ -264,12 +264,10 @@ func (r *stepRun) replay(ctx context.Context, work gitcas.Work, tip wire.ID, nex
 	if len(m.Overlap) > 0 {
 		return wire.ZeroID, nil, &DivergedError{Branch: work.Branch, Recorded: r.from.String(), Tip: tip.String(), Overlap: m.Overlap}
 	}
-	who := gitobj.Signature{Name: "uwf", Email: "uwf@localhost", When: r.hold.serverNow().UTC()}
-	data, err := gitobj.EncodeCommit(gitobj.Commit{Tree: m.Tree, Parents: []wire.ID{tip}, Author: who, Committer: who, Message: r.workMessage(next.status)})
+	o, err := branch.Commit(r.hold.serverNow(), m.Tree, []wire.ID{tip}, r.workMessage(next.status))
 	if err != nil {
 		return wire.ZeroID, nil, err
 	}
-	o := wire.NewObject(plumbing.CommitObject, data)
 	return o.ID, append(m.Objects, wire.PackObject{Object: o}), nil
 }
 

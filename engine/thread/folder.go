@@ -8,8 +8,8 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 
+	"github.com/united-workforce/uwf/engine/thread/branch"
 	"github.com/united-workforce/uwf/gitcas"
-	"github.com/united-workforce/uwf/gitcas/gitobj"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/gitcas/workspace"
 )
@@ -125,7 +125,7 @@ func (r *stepRun) enter() error {
 // pushes the branch may lag behind what was recorded, and is brought up.
 func (e *Engine) follow(ctx context.Context, v *gitcas.View, id gitcas.ThreadID, w gitcas.Work, tip wire.ID) (wire.ID, error) {
 	recorded := plumbing.NewHash(w.Commit)
-	contains, err := e.contains(ctx, tip, recorded)
+	contains, err := branch.Contains(ctx, e.Store.Remote(), tip, recorded)
 	if err != nil {
 		return wire.ZeroID, fmt.Errorf("compare branch %s with the recorded commit: %w", w.Branch, err)
 	}
@@ -138,48 +138,12 @@ func (e *Engine) follow(ctx context.Context, v *gitcas.View, id gitcas.ThreadID,
 	return e.bringUp(ctx, id, w, tip)
 }
 
-// contains reports whether commit anc is tip or an ancestor of it. Only commits
-// that anc does not reach are asked for.
-func (e *Engine) contains(ctx context.Context, tip, anc wire.ID) (bool, error) {
-	if tip == anc {
-		return true, nil
-	}
-	objs, err := e.Store.Remote().Fetch(ctx, wire.FetchRequest{
-		Wants: []wire.ID{tip}, Haves: []wire.ID{anc}, Filter: "tree:0",
-	})
-	if errors.Is(err, wire.ErrNotFound) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	seen := map[wire.ID]bool{}
-	for queue := []wire.ID{tip}; len(queue) > 0; {
-		id := queue[0]
-		queue = queue[1:]
-		if id == anc {
-			return true, nil
-		}
-		o, ok := objs[id]
-		if !ok || seen[id] {
-			continue
-		}
-		seen[id] = true
-		c, err := gitobj.DecodeCommit(o.Data)
-		if err != nil {
-			return false, err
-		}
-		queue = append(queue, c.Parents...)
-	}
-	return false, nil
-}
-
 // bringUp moves a work branch that lags behind the recorded commit, or has moved
 // on beside it, to one that contains both: a fast-forward, or one merge commit
 // where no file overlaps.
 func (e *Engine) bringUp(ctx context.Context, id gitcas.ThreadID, w gitcas.Work, tip wire.ID) (wire.ID, error) {
 	recorded := plumbing.NewHash(w.Commit)
-	behind, err := e.contains(ctx, recorded, tip)
+	behind, err := branch.Contains(ctx, e.Store.Remote(), recorded, tip)
 	if err != nil {
 		return wire.ZeroID, err
 	}
@@ -198,7 +162,7 @@ func (e *Engine) bringUp(ctx context.Context, id gitcas.ThreadID, w gitcas.Work,
 }
 
 func (e *Engine) mergeCommit(ctx context.Context, w gitcas.Work, recorded, tip wire.ID) (wire.ID, []wire.PackObject, error) {
-	base, err := e.mergeBase(ctx, recorded, tip)
+	base, err := branch.Base(ctx, e.Store.Remote(), recorded, tip)
 	if err != nil {
 		return wire.ZeroID, nil, err
 	}
@@ -212,64 +176,11 @@ func (e *Engine) mergeCommit(ctx context.Context, w gitcas.Work, recorded, tip w
 	if len(m.Overlap) > 0 {
 		return wire.ZeroID, nil, &DivergedError{Branch: w.Branch, Recorded: w.Commit, Tip: tip.String(), Overlap: m.Overlap}
 	}
-	o, err := e.commitObject(m.Tree, []wire.ID{recorded, tip}, "Merge people's commits with the thread's\n")
+	o, err := branch.Commit(e.Clock.Now(), m.Tree, []wire.ID{recorded, tip}, "Merge people's commits with the thread's\n")
 	if err != nil {
 		return wire.ZeroID, nil, err
 	}
 	return o.ID, append(m.Objects, wire.PackObject{Object: o}), nil
-}
-
-// mergeBase finds a nearest common ancestor of two commits by their histories;
-// zero when they have none.
-func (e *Engine) mergeBase(ctx context.Context, a, b wire.ID) (wire.ID, error) {
-	objs, err := e.Store.Remote().Fetch(ctx, wire.FetchRequest{Wants: []wire.ID{a, b}, Filter: "tree:0"})
-	if err != nil {
-		return wire.ZeroID, err
-	}
-	ofA := map[wire.ID]bool{}
-	if err := walkBack(objs, a, func(id wire.ID) bool { ofA[id] = true; return true }); err != nil {
-		return wire.ZeroID, err
-	}
-	var base wire.ID
-	err = walkBack(objs, b, func(id wire.ID) bool {
-		if ofA[id] && base.IsZero() {
-			base = id
-		}
-		return base.IsZero()
-	})
-	return base, err
-}
-
-// walkBack visits commits from tip backwards, breadth first, while visit says so.
-func walkBack(objs wire.Objects, tip wire.ID, visit func(wire.ID) bool) error {
-	seen := map[wire.ID]bool{}
-	for queue := []wire.ID{tip}; len(queue) > 0; {
-		id := queue[0]
-		queue = queue[1:]
-		o, ok := objs[id]
-		if !ok || seen[id] {
-			continue
-		}
-		seen[id] = true
-		if !visit(id) {
-			return nil
-		}
-		c, err := gitobj.DecodeCommit(o.Data)
-		if err != nil {
-			return err
-		}
-		queue = append(queue, c.Parents...)
-	}
-	return nil
-}
-
-func (e *Engine) commitObject(tree wire.ID, parents []wire.ID, message string) (wire.Object, error) {
-	who := gitobj.Signature{Name: "uwf", Email: "uwf@localhost", When: e.Clock.Now().UTC()}
-	data, err := gitobj.EncodeCommit(gitobj.Commit{Tree: tree, Parents: parents, Author: who, Committer: who, Message: message})
-	if err != nil {
-		return wire.Object{}, err
-	}
-	return wire.NewObject(plumbing.CommitObject, data), nil
 }
 
 // workID is the commit that is recorded for a thread; zero for none.

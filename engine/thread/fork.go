@@ -9,8 +9,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 
 	"github.com/united-workforce/uwf/engine/moderator"
+	"github.com/united-workforce/uwf/engine/thread/branch"
 	"github.com/united-workforce/uwf/gitcas"
-	"github.com/united-workforce/uwf/gitcas/gitobj"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
@@ -186,23 +186,10 @@ func recordedCommit(c gitcas.Chain) string {
 // workCommit looks for a recorded commit on the remote.
 func (e *Engine) workCommit(ctx context.Context, commit string) (wire.ID, error) {
 	id := plumbing.NewHash(commit)
-	_, err := e.fetchCommit(ctx, id)
+	_, err := branch.Read(ctx, e.Store.Remote(), id)
 	if errors.Is(err, wire.ErrNotFound) {
 		return id, &UsageError{Msg: fmt.Sprintf("commit %s, which the thread's work goes on from, is not on %s any more; push it there under any name (git push <remote> %s:refs/heads/<name>), then try again",
 			commit, e.Store.Remote().URL(), commit)}
 	}
 	return id, err
-}
-
-// fetchCommit reads one commit of the remote, without its files.
-func (e *Engine) fetchCommit(ctx context.Context, id wire.ID) (gitobj.Commit, error) {
-	objs, err := e.Store.Remote().Fetch(ctx, wire.FetchRequest{Wants: []wire.ID{id}, Depth: 1, Filter: "tree:0"})
-	if err != nil {
-		return gitobj.Commit{}, fmt.Errorf("read commit %s: %w", id, err)
-	}
-	o, ok := objs[id]
-	if !ok || o.Type != plumbing.CommitObject {
-		return gitobj.Commit{}, fmt.Errorf("read commit %s: the remote sends no commit of that id", id)
-	}
-	return gitobj.DecodeCommit(o.Data)
 }

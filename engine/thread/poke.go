@@ -11,12 +11,12 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 
 	"github.com/united-workforce/uwf/engine/moderator"
+	"github.com/united-workforce/uwf/engine/thread/branch"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/statefile"
 	"github.com/united-workforce/uwf/gitcas/wire"
-	"github.com/united-workforce/uwf/gitcas/workspace"
 )
 
 // Poke takes the thread's last step back and lets its role work again, told the
@@ -130,12 +130,16 @@ func (p *poking) undo(ctx context.Context, v *gitcas.View, c *gitcas.Change, ent
 		entry.Work = work
 		return err
 	}
-	tree, objs, err := p.without(ctx, made, before, at)
-	if err != nil {
+	tree, objs, overlap, err := branch.Without(ctx, p.e.Store.Remote(), made, before, at)
+	switch {
+	case err != nil:
 		return err
+	case len(overlap) > 0:
+		return p.refuse(fmt.Sprintf("people changed files that the step changed too (%s)", strings.Join(overlap, ", ")),
+			"undo the step on the branch by hand, and tell the next role what to do; or fork the step before it")
 	}
 	msg := fmt.Sprintf("Take back step %d of %s\n\nA person had it done again.\n\nUwf-Thread: %s\n", n, oneLine(last.Role), p.id)
-	commit, err := p.e.commitObject(tree, []wire.ID{at}, msg)
+	commit, err := branch.Commit(p.e.Clock.Now(), tree, []wire.ID{at}, msg)
 	if err != nil {
 		return err
 	}
@@ -170,7 +174,7 @@ func (p *poking) at(ctx context.Context, v *gitcas.View, work gitcas.Work) (wire
 // commit that it saw, which is somebody else's: the commit itself tells, as it was
 // written by the step that recorded it.
 func (p *poking) edits(ctx context.Context, id wire.ID, last gitcas.ChainStep, n int) (bool, wire.ID, error) {
-	c, err := p.e.fetchCommit(ctx, id)
+	c, err := branch.Read(ctx, p.e.Store.Remote(), id)
 	if errors.Is(err, wire.ErrNotFound) {
 		_, err = p.e.workCommit(ctx, id.String())
 	}
@@ -199,35 +203,6 @@ func stepTrailers(n int, role string, run record.Run) []gitcas.Trailer {
 		{Key: "Uwf-Step", Value: strconv.Itoa(n)}, {Key: "Uwf-Role", Value: oneLine(role)},
 		{Key: "Uwf-Run", Value: fmt.Sprintf("%s attempt %d", oneLine(run.ID), run.Attempt)},
 	}
-}
-
-// without is the tree of a commit without the edits that lead from one to another.
-func (p *poking) without(ctx context.Context, made, before, at wire.ID) (wire.ID, []wire.PackObject, error) {
-	empty := wire.NewObject(plumbing.TreeObject, nil)
-	if at == made {
-		if before.IsZero() {
-			return empty.ID, []wire.PackObject{{Object: empty}}, nil
-		}
-		c, err := p.e.fetchCommit(ctx, before)
-		return c.Tree, nil, err
-	}
-	known := wire.Objects{}
-	known.Add(empty)
-	if before.IsZero() {
-		before = empty.ID
-	}
-	m, err := workspace.Merge(ctx, p.e.Store.Remote(), made, before, at, known)
-	if err != nil {
-		return wire.ZeroID, nil, err
-	}
-	if len(m.Overlap) > 0 {
-		return wire.ZeroID, nil, p.refuse(fmt.Sprintf("people changed files that the step changed too (%s)", strings.Join(m.Overlap, ", ")),
-			"undo the step on the branch by hand, and tell the next role what to do; or fork the step before it")
-	}
-	if m.Tree == empty.ID {
-		m.Objects = append(m.Objects, wire.PackObject{Object: empty})
-	}
-	return m.Tree, m.Objects, nil
 }
 
 // hold keeps the commit on a ref before the state branch names it, where pushes are

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/united-workforce/uwf/engine/thread/branch"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
@@ -129,7 +130,7 @@ func (e *Engine) branchNeeded(ctx context.Context, v *gitcas.View, ended gitcas.
 		if _, own := branches.Refs[branchRef(w.Branch)]; own || w.Commit == "" {
 			continue
 		}
-		needs, err := e.contains(ctx, tip, workID(w))
+		needs, err := branch.Contains(ctx, e.Store.Remote(), tip, workID(w))
 		if err != nil {
 			return "", err
 		}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/united-workforce/uwf/engine/thread/seal"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
 )
@@ -114,7 +115,7 @@ func TestSealRefuses(t *testing.T) {
 		}, "too large"},
 		"too many nodes": {func(f *fixture, t Task) Draft {
 			d := f.draftOf(t).output(done)
-			for i := range maxDraftNodes {
+			for i := range seal.MaxDrafts {
 				d.put(node.String, fmt.Sprint(i))
 			}
 			return d.done()

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/united-workforce/uwf/engine/moderator"
+	"github.com/united-workforce/uwf/engine/thread/seal"
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
@@ -188,25 +189,11 @@ func (e *Engine) noSecret(what string, v any) error {
 }
 
 func (e *Engine) definition(ctx context.Context, v *gitcas.View, req StartRequest) (*workflow.Definition, error) {
-	def, err := workflow.FromNode(overlay{req.Nodes, v.Getter(ctx)}, req.Workflow)
+	def, err := workflow.FromNode(seal.Overlay{First: req.Nodes, Then: v.Getter(ctx)}, req.Workflow)
 	if err != nil {
 		return nil, fmt.Errorf("workflow %s: %w", req.Workflow, err)
 	}
 	return def, nil
-}
-
-// overlay finds nodes in a map first.
-type overlay struct {
-	first map[node.Hash]node.Node
-	then  node.Getter
-}
-
-// Get implements node.Getter.
-func (o overlay) Get(h node.Hash) (node.Node, error) {
-	if n, ok := o.first[h]; ok {
-		return n, nil
-	}
-	return o.then.Get(h)
 }
 
 func threadWithKey(v *gitcas.View, key string) (gitcas.ThreadID, bool) {

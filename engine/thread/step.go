@@ -75,12 +75,11 @@ type stepRun struct {
 	hold  *hold
 	known node.Getter
 
-	task      Task
-	meter     Meter
-	from      wire.ID // the commit that the folder was restored to
-	restored  bool
-	snap      *workspace.Snapshot
-	errorStep node.Hash
+	task     Task
+	meter    Meter
+	from     wire.ID // the commit that the folder was restored to
+	restored bool
+	snap     *workspace.Snapshot
 	// attemptNodes are the nodes of attempts that led to no step.
 	attemptNodes map[node.Hash]node.Node
 	failedBefore []node.Hash        // the error StepNodes of the attempts at this step

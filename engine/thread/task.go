@@ -6,6 +6,7 @@ import (
 
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/prompt"
+	"github.com/united-workforce/uwf/engine/thread/seal"
 	"github.com/united-workforce/uwf/gitcas/node"
 )
 
@@ -73,7 +74,7 @@ func (r *stepRun) visible(ctx context.Context) (map[node.Hash]node.Node, error) 
 			hashes = append(hashes, step.Detail) // that of a step is not at hand
 		}
 	}
-	g := overlay{r.attemptNodes, r.v.Getter(ctx)}
+	g := seal.Overlay{First: r.attemptNodes, Then: r.v.Getter(ctx)}
 	out := make(map[node.Hash]node.Node, 2*len(hashes))
 	for i := 0; i < len(hashes); i++ {
 		h := hashes[i]
