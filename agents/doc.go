@@ -8,6 +8,22 @@
 // for agents in Go, and [LoadContext] and [Commit], which `uwf agent context` and
 // `uwf agent commit` offer to every other language.
 //
+// # An agent in Go
+//
+// An agent is an [Adapter]: Run turns the task into an [Answer], Continue gives
+// another one when it can't be taken. The kit does the rest: it checks arguments
+// and folders, reads the frontmatter, gives the complaint back to the adapter up to
+// [MaxCorrections] times, has the model that is set for it read an answer that
+// still does not fit ([Extractor]), stages output, body and step, and prints the
+// handle. The example is a whole agent.
+//
+// What an adapter works with is the [Session]: the Task (prompt, role, model), the
+// thread's nodes (Get, Steps, OutputSchema), the Stage for its own, the Workspace.
+// Only what is staged, and the workspace's files, outlive the process; a step's
+// result, its ids and its hashes are made by the parent.
+//
+// Package agenttest has what a test of an adapter needs.
+//
 // It never decides which role is next, never writes to a store, and never gives
 // a child a token or a provider's key.
 package agents

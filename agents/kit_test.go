@@ -259,6 +259,34 @@ func TestSuspendsAsAnAnswer(t *testing.T) {
 	}
 }
 
+// The agent of the documentation, with a correction.
+func TestExample(t *testing.T) {
+	m := newModel(t, prose, "---\n$status: done\n---\n"+prose)
+	task := agenttest.Task(t)
+	task.Model = &thread.Model{Alias: "big", Name: "big-1"}
+	p := agenttest.NewProcess(t, task, "OPENAI_BASE_URL="+m.URL+"/v1", "OPENAI_API_KEY=one-time")
+	if err := agents.Run(t.Context(), &Chat{}, p.Process); err != nil {
+		t.Fatal(err)
+	}
+	step, nodes := p.Step(t), p.Nodes(t)
+	detail, _ := nodes[step.Detail].Payload.(map[string]any)
+	turns, _ := detail["turns"].([]any)
+	if *step.Usage != (record.Usage{Turns: 2, InputTokens: 14, OutputTokens: 6}) || len(turns) != 2 || nodes[*step.Body].Payload != prose {
+		t.Errorf("step %+v, detail %v", step, detail)
+	}
+	if first, _ := turns[0].(string); nodes[node.Hash(first)].Payload.(map[string]any)["content"] != prose {
+		t.Errorf("the first turn is %v", nodes[node.Hash(first)])
+	}
+	if len(m.asked) != 2 || m.asked[0].Model != "big" || m.auth[0] != "Bearer one-time" || len(m.asked[1].Messages) != 3 {
+		t.Errorf("asked %+v", m.asked)
+	}
+	task.Model = nil
+	p = agenttest.NewProcess(t, task)
+	if err := agents.Run(t.Context(), &Chat{}, p.Process); err == nil || !strings.Contains(err.Error(), "no model") {
+		t.Errorf("without a model: %v", err)
+	}
+}
+
 func TestRefusedCounts(t *testing.T) {
 	p := agenttest.NewProcess(t, agenttest.Task(t))
 	for want := 1; want <= 3; want++ {

@@ -48,7 +48,15 @@ The last line that the agent prints is the handle of the step it staged. In any
 language, the whole protocol is:
 
   uwf agent context --prompt      what to do
-  uwf agent commit answer.md      check the answer, stage the step, print the handle`,
+  uwf agent commit answer.md      check the answer, stage the step, print the handle
+
+All of these run inside a step, as children of the agent; outside they say so. The
+repository's examples/agents has whole agents in shell and Python, and the protocol
+on one page.`,
+		Example: `  uwf agent context --prompt
+  uwf agent context --field statuses
+  uwf agent commit answer.md
+  uwf thread step 01JY0000000000000000000000 --agent ./agent.sh`,
 	}
 	return app.Group(cmd, newBuiltinCmd(o), newMockCmd(o), newContextCmd(o), newStageCmd(o), newCommitCmd(o), newJQCmd(o))
 }

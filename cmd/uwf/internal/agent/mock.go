@@ -26,7 +26,12 @@ SCRIPT is a YAML file, relative to where uwf was called. The smallest one:
         ---
         All is well.
 
-Use it as: uwf thread step THREAD-ID --agent "uwf agent mock script.yaml"`,
+An entry may have conditions (role, step, visit, attempt), of several outputs the
+later ones answer corrections, and it may edit files, run commands, take its time,
+report usage, crash and lie: see the documentation of package agents/mock. Nothing
+of it costs anything; extract: true lets a model read an output that can't be taken.`,
+		Example: `  uwf thread step 01JY0000000000000000000000 --agent "uwf agent mock script.yaml"
+  uwf run solve-issue -p "Try it" --agent "uwf agent mock script.yaml"`,
 		Args: cobra.ExactArgs(3),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			script, err := o.readScript(args[0])
