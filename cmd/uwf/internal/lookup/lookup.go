@@ -63,10 +63,11 @@ func Status(v *gitcas.View, id gitcas.ThreadID, e gitcas.Entry) string {
 	return string(e.Status)
 }
 
-// Claim is the claim of the job that works on a thread, if one counts.
+// Claim is the claim of the job that works on a thread, if one counts. A person who
+// pokes it, say, is none.
 func Claim(v *gitcas.View, id gitcas.ThreadID, e gitcas.Entry) (gitcas.Held, bool) {
 	c, ok := v.Claim(id)
-	return c, ok && c.Head == e.Head && thread.ClaimAlive(c.Claim, v.Time())
+	return c, ok && c.For == "" && c.Head == e.Head && thread.ClaimAlive(c.Claim, v.Time())
 }
 
 // FailedAttempts is how many attempts at a thread's next step have failed and
