@@ -1,0 +1,228 @@
+// Package importer is `uwf import`: moving threads and workflows of the TypeScript
+// uwf over to the store, with their hashes. It reads and never changes what it moves.
+package importer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
+	"github.com/united-workforce/uwf/engine/redact"
+	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/gitcas/ocas"
+	"github.com/united-workforce/uwf/gitcas/record"
+)
+
+// Options are what `uwf import` works with.
+type Options struct {
+	Store    func(context.Context) (*gitcas.Store, error) // one that may not exist yet
+	Redactor func(context.Context) (*redact.Redactor, error)
+	Path     func(name string) string // made absolute
+	Printer  output.Printer
+	Notes    *output.Writer
+	Paths    []string
+	DryRun   bool
+}
+
+// NewCmdImport makes `uwf import`. A runF that is not nil replaces the run.
+func NewCmdImport(f *app.Factory, runF func(context.Context, *Options) error) *cobra.Command {
+	o := &Options{Store: f.NewStore, Redactor: f.Redactor, Path: f.Path}
+	cmd := &cobra.Command{
+		Use:   "import PATH...",
+		Short: "Move threads and workflows of the TypeScript uwf over",
+		Long: `Move threads and workflows of the TypeScript uwf over to the store. Each PATH is
+
+  the folder of its nodes (~/.ocas, ~/.uncaged/json-cas: <HASH>.bin),
+  its storage root, with threads.yaml, workflows.yaml or history.jsonl
+  (~/.uwf, ~/.uncaged/workflow), or
+  a bundle: ocas export @uwf/thread/ID... -o threads.tar
+
+Give them together: the lists name threads, whose nodes must be in one of the others.
+Nodes keep their hashes, so what was reviewed is what is here. One commit for each
+step; a thread that is there already is left as it is, so an import that was broken
+off goes on where it stopped. A node that doesn't hash to its name, doesn't fit its
+schema or holds a secret keeps its thread out. Nothing in PATH is changed.
+
+Exit code 1: something was left out; the result says why.`,
+		Example: "  uwf import ~/.ocas ~/.uwf --dry-run\n  uwf import threads.tar",
+		Args:    cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.Paths, o.Printer, o.Notes = args, f.Printer(), f.Notes()
+			if runF != nil {
+				return runF(cmd.Context(), o)
+			}
+			return importRun(cmd.Context(), o)
+		},
+	}
+	cmd.Flags().BoolVar(&o.DryRun, "dry-run", false, "check everything, write nothing")
+	return cmd
+}
+
+// result is the JSON of `uwf import`.
+type result struct {
+	Threads   []moved      `json:"threads"`
+	Workflows []registered `json:"workflows"`
+	DryRun    bool         `json:"dryRun"`
+}
+
+// The outcomes.
+const (
+	imported = "imported"
+	exists   = "exists"
+	refused  = "refused"
+)
+
+// moved is what became of a thread.
+type moved struct {
+	Thread   gitcas.ThreadID `json:"thread"`
+	Workflow string          `json:"workflow,omitempty"`
+	Steps    int             `json:"steps"`
+	Status   string          `json:"status"`
+	Result   string          `json:"result"` // imported, exists or refused
+	Why      string          `json:"why,omitempty"`
+}
+
+// registered is what became of a workflow's name.
+type registered struct {
+	Name   string    `json:"name"`
+	Hash   node.Hash `json:"hash"`
+	Result string    `json:"result"`
+	Why    string    `json:"why,omitempty"`
+}
+
+func importRun(ctx context.Context, o *Options) error {
+	src, err := o.source()
+	if err != nil {
+		return err
+	}
+	if len(src.Threads()) == 0 && len(src.Workflows()) == 0 {
+		return app.Usagef("no thread and no workflow is named there; give the storage root with threads.yaml or history.jsonl as well, or a bundle of ocas export @uwf/thread/ID")
+	}
+	m := &mover{o: o, src: src}
+	if m.store, err = o.Store(ctx); err != nil {
+		return err
+	}
+	if m.redact, err = o.Redactor(ctx); err != nil {
+		return err
+	}
+	res := result{Threads: []moved{}, Workflows: []registered{}, DryRun: o.DryRun}
+	if !o.DryRun {
+		if _, err := m.store.Init(ctx); err != nil {
+			return err
+		}
+	}
+	runErr := m.all(ctx, &res)
+	if err := o.Printer.Print(res, res.text); err != nil || runErr != nil {
+		return errors.Join(err, runErr)
+	}
+	if res.leftOut() {
+		return &app.Exit{Code: int(thread.CodeFailed)}
+	}
+	return nil
+}
+
+// source opens everything that was named.
+func (o *Options) source() (*ocas.Source, error) {
+	known := node.Map{}
+	for _, m := range []map[node.Hash]node.Node{record.Schemas(), node.Builtin()} {
+		for h, n := range m {
+			known[h] = n
+		}
+	}
+	src := ocas.New(known)
+	for _, name := range o.Paths {
+		if err := add(src, o.Path(name)); err != nil {
+			return nil, app.Usagef("%s: %w", name, err)
+		}
+	}
+	return src, nil
+}
+
+func add(src *ocas.Source, path string) (err error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if info.IsDir() {
+		return src.AddFolder(os.DirFS(path))
+	}
+	if !info.Mode().IsRegular() {
+		return errors.New("neither a folder nor a file")
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if isSQLite(f) {
+		return ocas.ErrSQLite
+	}
+	return src.AddBundle(f)
+}
+
+// isSQLite looks at the first bytes of a file.
+func isSQLite(f *os.File) bool {
+	const magic = "SQLite format 3\x00"
+	b := make([]byte, len(magic))
+	_, err := f.ReadAt(b, 0)
+	return (err == nil || errors.Is(err, io.EOF)) && string(b) == magic
+}
+
+func (r result) leftOut() bool {
+	for _, t := range r.Threads {
+		if t.Result == refused {
+			return true
+		}
+	}
+	for _, w := range r.Workflows {
+		if w.Result == refused {
+			return true
+		}
+	}
+	return false
+}
+
+func (r result) text(w *output.Writer) {
+	for _, t := range r.Threads {
+		w.Bold(string(t.Thread))
+		w.Printf("  %s, %d steps, %s: %s\n", orUnknown(t.Workflow), t.Steps, t.Status, said(t.Result, r.DryRun))
+		why(w, t.Why)
+	}
+	for _, f := range r.Workflows {
+		w.Bold(f.Name)
+		w.Printf("  %s: %s\n", f.Hash, said(f.Result, r.DryRun))
+		why(w, f.Why)
+	}
+	if r.DryRun {
+		w.Faint("nothing was written; leave --dry-run out to import")
+		w.Println()
+	}
+}
+
+func said(result string, dry bool) string {
+	if dry && result == imported {
+		return "can be imported"
+	}
+	return result
+}
+
+func why(w *output.Writer, text string) {
+	if text != "" {
+		w.Printf("  %s\n", text)
+	}
+}
+
+func orUnknown(s string) string {
+	if s == "" {
+		return "unknown workflow"
+	}
+	return fmt.Sprintf("workflow %s", s)
+}

@@ -1,0 +1,294 @@
+package importer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
+	"github.com/united-workforce/uwf/engine/redact"
+	"github.com/united-workforce/uwf/engine/workflow"
+	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/gitcas/ocas"
+)
+
+// underWay is the reason that a thread waits for while it is moved over: nobody is
+// to step it before its last step is there.
+const underWay = "it is being imported; run the same uwf import again if that was broken off"
+
+// mover moves threads from a source into a store.
+type mover struct {
+	o      *Options
+	src    *ocas.Source
+	store  *gitcas.Store
+	redact *redact.Redactor
+	clean  map[node.Hash]bool // nodes that were looked through for secrets
+}
+
+// refusal is why a thread or workflow is left out: of what it is, not of the store.
+type refusal struct{ error }
+
+func refuse(format string, args ...any) error { return refusal{fmt.Errorf(format, args...)} }
+
+// all moves everything. A refusal keeps one thread out; any other error ends it.
+func (m *mover) all(ctx context.Context, res *result) error {
+	m.clean = map[node.Hash]bool{}
+	for _, t := range m.src.Threads() {
+		out := moved{Thread: t.ID, Status: t.Status}
+		err := m.thread(ctx, t, &out)
+		var no refusal
+		if errors.As(err, &no) {
+			out.Result, out.Why = refused, no.Error()
+		} else if err != nil {
+			return fmt.Errorf("import thread %s: %w", t.ID, err)
+		}
+		res.Threads = append(res.Threads, out)
+	}
+	flows := m.src.Workflows()
+	for _, name := range slices.Sorted(maps.Keys(flows)) {
+		out := registered{Name: name, Hash: flows[name]}
+		err := m.workflow(ctx, &out)
+		var no refusal
+		if errors.As(err, &no) {
+			out.Result, out.Why = refused, no.Error()
+		} else if err != nil {
+			return fmt.Errorf("import workflow %s: %w", name, err)
+		}
+		res.Workflows = append(res.Workflows, out)
+	}
+	return nil
+}
+
+// thread moves one thread.
+func (m *mover) thread(ctx context.Context, t ocas.Thread, out *moved) error {
+	chain, err := m.src.Chain(t.Head)
+	if err != nil {
+		return refusal{err}
+	}
+	out.Steps = len(chain.Parts) - 1
+	def, err := workflow.FromNode(m.src, chain.Workflow)
+	if err != nil {
+		return refuse("its workflow %s: %w", chain.Workflow, err)
+	}
+	out.Workflow = def.Name
+	for _, p := range chain.Parts {
+		if err := m.noSecrets(p.Nodes); err != nil {
+			return err
+		}
+	}
+	out.Result = imported
+	v, next, err := m.progress(ctx, t, chain)
+	if err != nil || next == len(chain.Parts) {
+		out.Result = exists
+		return err
+	}
+	if m.o.DryRun {
+		return nil
+	}
+	for i := next; i < len(chain.Parts); i++ {
+		if v, err = m.push(ctx, v, t, def.Name, chain, i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// progress says which part of the chain is to be pushed next: all of them where the
+// store doesn't have the thread, none where it has.
+func (m *mover) progress(ctx context.Context, t ocas.Thread, chain ocas.Chain) (*gitcas.View, int, error) {
+	v, err := m.store.Load(ctx, t.ID)
+	if err != nil {
+		if m.o.DryRun && errors.Is(err, gitcas.ErrNoStore) {
+			return nil, 0, nil
+		}
+		return nil, 0, err
+	}
+	heads := make([]node.Hash, len(chain.Parts))
+	for i, p := range chain.Parts {
+		heads[i] = p.Head
+	}
+	if e, alive := v.Entry(t.ID); alive {
+		at := slices.Index(heads, e.Head)
+		if at >= 0 && e.Suspended != nil && e.Suspended.Reason == underWay {
+			return v, at + 1, nil
+		}
+		c, err := v.Chain(ctx, t.ID)
+		if err != nil {
+			return nil, 0, err
+		}
+		if e.Head == t.Head || slices.ContainsFunc(c.Steps, func(s gitcas.ChainStep) bool { return s.Hash == t.Head }) || c.StartHash == t.Head {
+			return v, len(heads), nil
+		}
+		return nil, 0, refuse("the store has another thread of this id, at %s", e.Head)
+	}
+	e, there, err := m.store.FindEnded(ctx, v, t.ID)
+	switch {
+	case err != nil:
+		return nil, 0, err
+	case !there:
+		return v, 0, nil
+	case e.Head == t.Head || slices.Contains(e.Steps, t.Head):
+		return v, len(heads), nil
+	}
+	return nil, 0, refuse("the store has another thread of this id, which has ended at %s", e.Head)
+}
+
+// push makes the commit of one part. The last one gives the thread its status, and
+// takes it off the tip where it has ended.
+func (m *mover) push(ctx context.Context, v *gitcas.View, t ocas.Thread, flow string, chain ocas.Chain, i int) (*gitcas.View, error) {
+	part := chain.Parts[i]
+	c := m.change(t, flow, chain, i)
+	next, err := m.store.Update(ctx, v, func(v *gitcas.View) (*gitcas.Change, error) {
+		e, alive := v.Entry(t.ID)
+		switch {
+		case alive && e.Head == part.Head:
+			return nil, nil // an earlier try of ours
+		case i > 0 && (!alive || e.Head != chain.Parts[i-1].Head), i == 0 && alive:
+			return nil, refuse("somebody else works on it in the store")
+		}
+		return c, nil
+	}, t.ID)
+	if err == nil && m.o.Notes != nil && i == len(chain.Parts)-1 {
+		m.o.Notes.Printf("%s: %d steps\n", t.ID, i)
+	}
+	return next, err
+}
+
+func (m *mover) change(t ocas.Thread, flow string, chain ocas.Chain, i int) *gitcas.Change {
+	part, last := chain.Parts[i], i == len(chain.Parts)-1
+	e := &gitcas.Entry{Head: part.Head, Workflow: chain.Workflow, Status: gitcas.StatusSuspended, Suspended: &gitcas.Suspended{Reason: underWay}}
+	c := &gitcas.Change{Subject: "imported · " + flow, Threads: map[gitcas.ThreadID]*gitcas.Entry{t.ID: e}, Nodes: placed(t.ID, part.Nodes)}
+	c.Trailers = []gitcas.Trailer{{Key: "Uwf-Thread", Value: string(t.ID)}, {Key: "Uwf-Step", Value: strconv.Itoa(i)}, {Key: "Uwf-Head", Value: string(part.Head)}}
+	if part.Step != nil {
+		c.Subject = fmt.Sprintf("%s · imported · %s · step %d", part.Step.Role, flow, i)
+		text := m.page(i, part)
+		c.Body, c.Readable = text, map[string][]byte{gitcas.ReadablePath(t.ID, i, part.Step.Role): []byte(text)}
+		c.Trailers = append(c.Trailers, gitcas.Trailer{Key: "Uwf-Role", Value: part.Step.Role}, gitcas.Trailer{Key: "Uwf-Agent", Value: part.Step.Agent})
+	}
+	if !last {
+		return c
+	}
+	e.Status, e.Suspended = gitcas.StatusActive, nil
+	switch t.Status {
+	case ocas.Suspended:
+		e.Status, e.Suspended = gitcas.StatusSuspended, &gitcas.Suspended{Role: t.Role, Reason: t.Reason}
+	case ocas.Ended, ocas.Cancelled:
+		reason := gitcas.ReasonCancelled
+		if t.Status == ocas.Ended {
+			e.Status, reason = gitcas.StatusEnded, gitcas.ReasonEnded
+		}
+		c.Archive = []gitcas.Ended{{
+			Thread: t.ID, Workflow: chain.Workflow, Head: part.Head, Reason: reason, Note: "imported", CompletedAt: completedAt(t, part), Steps: stepsOf(chain),
+		}}
+	}
+	return c
+}
+
+func placed(id gitcas.ThreadID, nodes []ocas.Node) []gitcas.PlacedNode {
+	out := make([]gitcas.PlacedNode, len(nodes))
+	for i, n := range nodes {
+		out[i] = gitcas.PlacedNode{Hash: n.Hash, Node: n.Node}
+		if n.Where != ocas.Shared {
+			out[i].Place = gitcas.Place{Thread: id, Detail: n.Where == ocas.InDetail}
+		}
+	}
+	return out
+}
+
+func stepsOf(chain ocas.Chain) []node.Hash {
+	out := []node.Hash{}
+	for _, p := range chain.Parts[1:] {
+		out = append(out, p.Head)
+	}
+	return out
+}
+
+// completedAt is when a thread ended: as its list says, else when its last step did.
+func completedAt(t ocas.Thread, last ocas.Part) int64 {
+	switch {
+	case t.CompletedAt > 0:
+		return t.CompletedAt
+	case last.Step != nil:
+		return max(last.Step.CompletedAtMs, 0)
+	}
+	return max(t.ID.Time().UnixMilli(), 0)
+}
+
+// page is a step for a reader.
+func (m *mover) page(n int, p ocas.Part) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "# Step %d: %s\n\nAgent %s, %s. Imported.\n\n## Output\n\n", n, output.Line(p.Step.Role, 100), output.Line(p.Step.Agent, 100),
+		time.UnixMilli(max(p.Step.CompletedAtMs, 0)).UTC().Format(time.RFC3339))
+	if out, err := m.src.Get(p.Step.Output); err == nil {
+		if text, err := node.FormatJSON(out.Payload); err == nil {
+			for line := range strings.Lines(string(text)) {
+				b.WriteString("    " + line)
+			}
+		}
+	}
+	return b.String()
+}
+
+// noSecrets looks nodes through. Without changing hashes nothing can be taken out of
+// them.
+func (m *mover) noSecrets(nodes []ocas.Node) error {
+	for _, n := range nodes {
+		if m.clean[n.Hash] {
+			continue
+		}
+		_, found, err := m.redact.Value(n.Node.Payload)
+		switch {
+		case err != nil:
+			return refuse("node %s: check for secrets: %w", n.Hash, err)
+		case found > 0:
+			return refuse("node %s holds a secret, or what looks like one; what is stored can be read by everybody who can read the repository", n.Hash)
+		}
+		m.clean[n.Hash] = true
+	}
+	return nil
+}
+
+// workflow registers a name, unless the store has it.
+func (m *mover) workflow(ctx context.Context, out *registered) error {
+	nodes, err := m.src.Reach(out.Hash)
+	if err != nil {
+		return refusal{err}
+	}
+	if _, err := workflow.FromNode(m.src, out.Hash); err != nil {
+		return refusal{err}
+	}
+	if err := m.noSecrets(nodes); err != nil {
+		return err
+	}
+	out.Result = imported
+	v, err := m.store.Load(ctx)
+	if err != nil {
+		if m.o.DryRun && errors.Is(err, gitcas.ErrNoStore) {
+			return nil
+		}
+		return err
+	}
+	_, err = m.store.Update(ctx, v, func(v *gitcas.View) (*gitcas.Change, error) {
+		if old, there := v.Registry()[out.Name]; there {
+			out.Result = exists
+			if old.Hash != out.Hash {
+				return nil, refuse("the store has another workflow of this name, %s; its own is kept", old.Hash)
+			}
+			return nil, nil
+		}
+		if m.o.DryRun {
+			return nil, nil
+		}
+		return &gitcas.Change{
+			Subject: "import workflow " + out.Name, Nodes: placed("", nodes),
+			Registry: map[string]*gitcas.RegistryEntry{out.Name: {Hash: out.Hash, Timestamp: v.Time().UnixMilli()}},
+		}, nil
+	})
+	return err
+}
