@@ -1,0 +1,156 @@
+// Package schema is `uwf schema`: what the commands print as JSON, described by
+// JSON Schema. The files are checked by tests against the Go types and against
+// what the commands really print.
+package schema
+
+import (
+	"context"
+	"embed"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
+)
+
+//go:embed files/*.json
+var files embed.FS
+
+const folder = "files"
+
+// same are the commands that print what another one prints.
+func same() map[string]string {
+	return map[string]string{
+		"step list": "thread steps",
+		"step show": "thread step-details",
+		"step read": "thread step-details",
+		"step fork": "thread fork",
+	}
+}
+
+// File is the name of a command's file; path is its words, with or without "uwf".
+func File(path string) string {
+	path = strings.TrimPrefix(path, "uwf ")
+	if other, ok := same()[path]; ok {
+		path = other
+	}
+	return strings.ReplaceAll(path, " ", ".") + ".json"
+}
+
+// Of is the JSON Schema of what a command prints; false for one that prints text
+// alone, or nothing.
+func Of(command string) ([]byte, bool) {
+	b, err := fs.ReadFile(files, path.Join(folder, File(command)))
+	return b, err == nil
+}
+
+// Options are what `uwf schema` works with.
+type Options struct {
+	Printer output.Printer
+	Root    *cobra.Command
+	Words   []string
+}
+
+// NewCmdSchema makes `uwf schema`. A runF that is not nil replaces the run.
+func NewCmdSchema(f *app.Factory, runF func(context.Context, *Options) error) *cobra.Command {
+	o := &Options{}
+	cmd := &cobra.Command{
+		Use:   "schema [COMMAND...]",
+		Short: "Print the JSON Schema of what a command prints",
+		Long: `Print the JSON Schema of what a command prints with --format json; without a command,
+list the commands that have one. Fields are only ever added: who reads the JSON of
+this version can read that of later ones.`,
+		Example: `  uwf schema
+  uwf schema thread show
+  uwf schema thread list --jq '.items.properties | keys[]'`,
+		ValidArgsFunction: complete,
+	}
+	cmd.RunE = app.Run(o, runF, schemaRun, func(args []string) {
+		o.Words, o.Printer, o.Root = args, f.Printer(), cmd.Root()
+	})
+	return cmd
+}
+
+// entry is a line of the list.
+type entry struct {
+	Command string `json:"command"`
+	Short   string `json:"short"`
+}
+
+func schemaRun(_ context.Context, o *Options) error {
+	if len(o.Words) == 0 {
+		return o.list()
+	}
+	cmd, err := command(o.Root, o.Words)
+	if err != nil {
+		return err
+	}
+	b, ok := Of(cmd.CommandPath())
+	if !ok {
+		return app.Usagef("%s prints no JSON (see: uwf schema)", cmd.CommandPath())
+	}
+	return o.Printer.Print(json.RawMessage(b), func(w *output.Writer) { w.Printf("%s", b) })
+}
+
+// command finds the command that the words name, by any of its names.
+func command(root *cobra.Command, words []string) (*cobra.Command, error) {
+	words = strings.Fields(strings.ReplaceAll(strings.Join(words, " "), ".", " "))
+	if len(words) > 0 && words[0] == root.Name() {
+		words = words[1:]
+	}
+	cmd, rest, err := root.Find(words)
+	if err != nil || len(rest) > 0 || cmd == root {
+		var names []string
+		for _, e := range entries(root) {
+			names = append(names, e.Command)
+		}
+		name := root.Name() + " " + strings.Join(words, " ")
+		return nil, &app.UnknownError{What: "command", ID: name, Near: app.Near(name, names), See: "uwf schema"}
+	}
+	return cmd, nil
+}
+
+// entries are the commands below one that have a schema.
+func entries(cmd *cobra.Command) []entry {
+	var out []entry
+	if _, ok := Of(cmd.CommandPath()); ok && cmd.HasParent() {
+		out = append(out, entry{cmd.CommandPath(), cmd.Short})
+	}
+	for _, sub := range cmd.Commands() {
+		out = append(out, entries(sub)...)
+	}
+	return out
+}
+
+func (o *Options) list() error {
+	list := entries(o.Root)
+	return o.Printer.Print(list, func(w *output.Writer) {
+		rows := make([][]string, len(list))
+		for i, e := range list {
+			rows[i] = []string{e.Command, e.Short}
+		}
+		w.Table(nil, rows)
+	})
+}
+
+// complete completes the words of commands.
+func complete(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	at, rest, err := cmd.Root().Find(args)
+	if err != nil || len(rest) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var out []string
+	for _, sub := range at.Commands() {
+		if len(entries(sub)) > 0 && strings.HasPrefix(sub.Name(), typed) {
+			out = append(out, fmt.Sprintf("%s\t%s", sub.Name(), sub.Short))
+		}
+	}
+	slices.Sort(out)
+	return out, cobra.ShellCompDirectiveNoFileComp
+}
