@@ -65,7 +65,7 @@ func readAnswer(c *Context, schema any, text string) (extract.Result, error) {
 		}
 	}
 	res, err := extract.Frontmatter(text, schema)
-	if err != nil || len(c.Task.Statuses) == 0 { // a role with one way on needs no status
+	if err != nil || len(c.Task.Statuses) == 0 || res.Status == "" && c.Task.StatusOptional { // there is a way on without one
 		return res, err
 	}
 	return res, extract.CheckStatus(res.Status, c.Task.Statuses)

@@ -108,7 +108,7 @@ func (e Extractor) question(text string) (extract.Question, error) {
 		return extract.Question{}, fmt.Errorf("making a fence around the answer: %w", err)
 	}
 	return extract.Question{
-		Report: text, Schema: schema, Statuses: t.Statuses, Suspends: t.Suspends, Fence: hex.EncodeToString(word[:]),
+		Report: text, Schema: schema, Statuses: t.Statuses, StatusOptional: t.StatusOptional, Suspends: t.Suspends, Fence: hex.EncodeToString(word[:]),
 		Room: int(float64(t.Extract.Window) * reportShare * bytesPerToken),
 	}, nil
 }
@@ -136,7 +136,11 @@ func (e Extractor) open(q extract.Question) (*extractTalk, error) {
 	}
 	cfg := openai.DefaultConfig(Getenv(e.Environ, gateway.EnvKey))
 	cfg.BaseURL = Getenv(e.Environ, gateway.EnvURL) + "/v1"
-	cfg.HTTPClient = &http.Client{Transport: cappedBodies{transport}, Timeout: extractTimeout}
+	cfg.HTTPClient = &http.Client{
+		Transport: cappedBodies{transport}, Timeout: extractTimeout,
+		// A redirect would carry the answer somewhere else.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
 	talk := &extractTalk{
 		client:  openai.NewClientWithConfig(cfg),
 		request: openai.ChatCompletionRequest{Model: cmp.Or(e.Context.Task.Extract.Alias, e.Context.Task.Extract.Name)},

@@ -18,12 +18,13 @@ const maxReport = 96 << 10
 // Question asks a model to write down the fields that an agent's report holds in
 // prose only. It is the last resort, after the agent itself was asked again.
 type Question struct {
-	Report   string
-	Schema   any      // of the role's output
-	Statuses []string // that the workflow has an edge for; empty: any that the schema takes
-	Suspends bool     // the report may be a question to a person
-	Fence    string   // a random word that the report can't know
-	Room     int      // bytes of the report that fit; 0: unknown
+	Report         string
+	Schema         any      // of the role's output
+	Statuses       []string // that the workflow has an edge for; empty: any that the schema takes
+	StatusOptional bool     // the report may claim no outcome
+	Suspends       bool     // the report may be a question to a person
+	Fence          string   // a random word that the report can't know
+	Room           int      // bytes of the report that fit; 0: unknown
 }
 
 // Texts are the system prompt and the message. The report stands in the message
@@ -56,6 +57,9 @@ Answer with one JSON object and nothing else:
 			key = "$status"
 		}
 		fmt.Fprintf(&b, "\n%q is the outcome that the report itself claims for its work. It must be one of: %s.\n", key, strings.Join(quoted(q.Statuses), ", "))
+		if q.StatusOptional {
+			b.WriteString("Where the report claims none of them, leave it out.\n")
+		}
 	}
 	if q.Suspends {
 		fmt.Fprintf(&b, "\nIf the report says that the work can't go on without a person, \"fields\" is {\"$status\": %q, \"reason\": \"the question\"} instead.\n", suspendStatus)
@@ -138,7 +142,7 @@ func (q Question) Reply(text string) (Result, error) {
 		return Result{}, err
 	}
 	r.Status = s.status(r.Output)
-	if len(q.Statuses) > 0 {
+	if len(q.Statuses) > 0 && !(r.Status == "" && q.StatusOptional) {
 		err = CheckStatus(r.Status, q.Statuses)
 	}
 	return r, err

@@ -123,6 +123,11 @@ func statusList(b *strings.Builder, in Input) {
 		}
 		fmt.Fprintf(b, "- `%s`: %s\n", s, to)
 	}
+	for _, e := range in.Definition.Graph[in.Role] {
+		if e.When.Kind == workflow.Always {
+			fmt.Fprintf(b, "- left out: %s\n", target(e.To))
+		}
+	}
 	b.WriteString("\nAny other value is refused.\n")
 }
 

@@ -23,10 +23,11 @@ type Task struct {
 	Workflow         node.Hash       `json:"workflow"`
 	WorkflowName     string          `json:"workflowName"`
 	OutputSchema     node.Hash       `json:"outputSchema"`
-	StatusKey        string          `json:"statusKey"` // "$status" or "status"
-	Statuses         []string        `json:"statuses"`  // those that the graph has an edge for
-	Suspends         bool            `json:"suspends"`  // it may answer `$status: $SUSPEND` with a reason instead
-	Prompt           string          `json:"prompt"`    // assembled, whole
+	StatusKey        string          `json:"statusKey"`                // "$status" or "status"
+	Statuses         []string        `json:"statuses"`                 // those that the graph has an edge for
+	StatusOptional   bool            `json:"statusOptional,omitempty"` // there is an edge for no status too
+	Suspends         bool            `json:"suspends"`                 // it may answer `$status: $SUSPEND` with a reason instead
+	Prompt           string          `json:"prompt"`                   // assembled, whole
 	EdgePrompt       string          `json:"edgePrompt"`
 	StartPrompt      string          `json:"startPrompt"`
 	Cwd              string          `json:"cwd"`

@@ -147,6 +147,12 @@ func (d *Definition) StatusKeyOf(role string) string {
 	return statusKey(d.Roles[role].Schema, d.StatusKey)
 }
 
+// StatusOptional reports whether an output of role without a status has a way on, by
+// an Always edge, though others have one.
+func (d *Definition) StatusOptional(role string) bool {
+	return slices.ContainsFunc(d.Graph[role], func(e Edge) bool { return e.When.Kind == Always })
+}
+
 // Declares reports whether role's schema has a status field at all. Where it has
 // none, an output takes the role's Always edge whatever else it holds.
 func (d *Definition) Declares(role string) bool {
