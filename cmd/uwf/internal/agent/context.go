@@ -61,7 +61,7 @@ of that node (payload, payload.output).`,
 }
 
 func (o contextOptions) run() (err error) {
-	c, err := agents.LoadContext(o.getenv(agents.EnvContext))
+	c, err := o.context()
 	if err != nil {
 		return err
 	}

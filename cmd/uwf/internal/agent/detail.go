@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/united-workforce/uwf/agents"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
 )
@@ -75,9 +76,18 @@ func typeNames() []string {
 	return out
 }
 
+// context opens the task's folder. Outside of a step there is none.
+func (o Options) context() (*agents.Context, error) {
+	c, err := agents.LoadContext(o.getenv(agents.EnvContext))
+	if errors.Is(err, agents.ErrNoContext) {
+		return nil, &app.UsageError{Err: err}
+	}
+	return c, err
+}
+
 // open opens the folders of the protocol; done closes them.
 func (o Options) open() (_ *agents.Context, _ *agents.Stage, done func() error, err error) {
-	c, err := agents.LoadContext(o.getenv(agents.EnvContext))
+	c, err := o.context()
 	if err != nil {
 		return nil, nil, nil, err
 	}
