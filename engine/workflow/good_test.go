@@ -2,6 +2,7 @@ package workflow_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"reflect"
@@ -154,6 +155,51 @@ func TestStatusesOfDialects(t *testing.T) {
 		}
 		if got := strings.Join(d.Statuses(tt.role), " "); got != tt.want {
 			t.Errorf("%s, role %s: statuses %q, want %q", tt.file, tt.role, got, tt.want)
+		}
+	}
+}
+
+// Whoever writes to the state branch can write nodes that nobody validated.
+func TestFromNodeRefusesOfDialects(t *testing.T) {
+	schema, hash, err := node.New(node.MetaSchema, map[string]any{"type": "object"}, time.UnixMilli(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	type m = map[string]any
+	own := func(change func(p m)) m {
+		p := m{"dialect": "conditions", "name": "n", "description": "d", "roles": m{"a": m{"description": "d", "systemPrompt": "s", "outputSchema": string(hash)}},
+			"conditions": m{"c": m{"description": "", "expression": "1"}}, "limits": m{"maxSteps": 3},
+			"graph": m{"$START": []any{m{"role": "a", "condition": nil}}, "a": []any{m{"role": "$END", "condition": "c"}}}}
+		change(p)
+		return p
+	}
+	for name, tt := range map[string]struct {
+		typ     node.Hash
+		payload m
+		want    string // empty: it is fine
+	}{
+		"fine":              {record.OwnWorkflowSchema, own(func(m) {}), ""},
+		"dialect":           {record.OwnWorkflowSchema, own(func(p m) { p["dialect"] = "esperanto" }), "esperanto"},
+		"no dialect":        {record.OwnWorkflowSchema, own(func(p m) { delete(p, "dialect") }), "dialect must be text"},
+		"unknown condition": {record.OwnWorkflowSchema, own(func(p m) { p["conditions"] = m{} }), `no condition "c"`},
+		"conditions":        {record.OwnWorkflowSchema, own(func(p m) { p["conditions"] = []any{} }), "conditions must be a map"},
+		"condition":         {record.OwnWorkflowSchema, own(func(p m) { p["conditions"] = m{"c": "1"} }), `condition "c" must be a map`},
+		"expression":        {record.OwnWorkflowSchema, own(func(p m) { p["conditions"] = m{"c": m{"description": "", "expression": 1}} }), "expression must be text"},
+		"limits":            {record.OwnWorkflowSchema, own(func(p m) { p["limits"] = m{"maxSteps": -1} }), "maxSteps must be"},
+		"unknown limit":     {record.OwnWorkflowSchema, own(func(p m) { p["limits"] = m{"steps": 1} }), "steps is not known"},
+		"edge":              {record.OwnWorkflowSchema, own(func(p m) { p["graph"] = m{"a": []any{"b"}} }), "edge a → #1 must be a map"},
+		"prompt":            {record.OwnWorkflowSchema, own(func(p m) { p["graph"] = m{"a": []any{m{"role": "a", "prompt": 1}}} }), "prompt must be text"},
+		"no schema":         {record.OwnWorkflowSchema, own(func(p m) { p["roles"] = m{"a": m{"description": "d", "systemPrompt": "s"}} }), "outputSchema"},
+		"version":           {record.LiquidWorkflowSchema, m{"version": 2, "name": "n", "description": "d", "roles": m{}, "graph": m{}}, "version 2"},
+		"no version":        {record.LiquidWorkflowSchema, m{"name": "n", "description": "d", "roles": m{}, "graph": m{}}, "version"},
+	} {
+		n, h, err := node.New(tt.typ, tt.payload, time.UnixMilli(0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = workflow.FromNode(storeOf(t, []node.Node{n, schema}), h)
+		if (err == nil) != (tt.want == "") || err != nil && (!errors.Is(err, workflow.ErrNoWorkflow) || !strings.Contains(err.Error(), tt.want)) {
+			t.Errorf("%s: %v, want %q", name, err, tt.want)
 		}
 	}
 }

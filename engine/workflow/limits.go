@@ -3,6 +3,7 @@ package workflow
 import (
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/united-workforce/uwf/engine/workflow/source"
@@ -78,8 +79,10 @@ func (l *Limits) set(key string, v any) (wrong, fix string) {
 		l.MaxSteps = int(n)
 	case "maxStepsPerRole":
 		l.MaxStepsPerRole = int(n)
-	default:
+	case "tokens":
 		l.Tokens = n
+	default:
+		return "is not known", "known are: " + strings.Join(limitKeys(), ", ")
 	}
 	return "", ""
 }

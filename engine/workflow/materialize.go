@@ -3,6 +3,7 @@ package workflow
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/united-workforce/uwf/gitcas/node"
@@ -276,8 +277,11 @@ func (p *payloadReader) graph(d *Definition, typ node.Hash, root map[string]any)
 		}
 		d.setEdges(from, p.edges(d, from, graph[from]), false)
 	}
-	if d.Dialect = d.dialect(liquid); typ == record.OwnWorkflowSchema && root["dialect"] != string(d.Dialect) {
-		p.fail("dialect %v, but what it holds is of %q", root["dialect"], d.Dialect)
+	if d.Dialect = d.dialect(liquid); typ == record.OwnWorkflowSchema {
+		d.Dialect = Dialect(p.text(root["dialect"], "dialect"))
+		if !slices.Contains([]Dialect{Conditions, Architecture, StatusMap, Liquid}, d.Dialect) {
+			p.fail("dialect %q is not known", d.Dialect)
+		}
 	}
 }
 
