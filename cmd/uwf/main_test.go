@@ -45,6 +45,7 @@ func TestScripts(t *testing.T) {
 			"take":    take,
 			"near":    near,
 			"gocache": gocache,
+			"ocas":    oldStore,
 		},
 	})
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/config"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/demo"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/fsck"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/importer"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/gc"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/log"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/ps"
@@ -72,6 +73,7 @@ func commands(f *app.Factory) []*cobra.Command {
 		config.NewCmdConfig(f),
 		cas.NewCmdCas(f),
 		fsck.NewCmdFsck(f, nil),
+		importer.NewCmdImport(f, nil),
 		gc.NewCmdGC(f, nil),
 		purge.NewCmdPurge(f, nil),
 		schema.NewCmdSchema(f, nil),

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/united-workforce/uwf/gitcas/ocas/ocastest"
 )
 
 // take VARIABLE REGEXP sets a variable to what the expression's first group finds
@@ -49,4 +51,16 @@ func gocache(ts *testscript.TestScript, neg bool, args []string) {
 		dir = filepath.Join(user, "go-build")
 	}
 	ts.Setenv("GOCACHE", dir)
+}
+
+// ocas FOLDER makes what the TypeScript uwf leaves on a disk: FOLDER/nodes,
+// FOLDER/root and FOLDER/bundle.tar, with the threads that package ocastest names.
+func oldStore(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: ocas FOLDER")
+	}
+	s, err := ocastest.New()
+	ts.Check(err)
+	ts.Check(s.Write(ts.MkAbs(args[0])))
+	ts.Setenv("OLDHEAD", string(s.Heads[ocastest.Active]))
 }
