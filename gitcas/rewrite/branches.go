@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/go-git/go-git/v5/plumbing"
@@ -25,13 +26,16 @@ type Hit struct {
 // the newest commit that has it.
 func Search(ctx context.Context, remote wire.Remote, branches map[string]wire.ID, known []wire.ID, find Finder) ([]Hit, error) {
 	var out []Hit
-	seen := map[wire.ID]bool{}
-	for _, name := range slices.Sorted(keys(branches)) {
+	same := map[wire.ID][]Hit{} // what branches at the same commit have
+	for _, name := range slices.Sorted(maps.Keys(branches)) {
 		tip := branches[name]
-		if seen[tip] || slices.Contains(known, tip) {
+		if hits, done := same[tip]; done || slices.Contains(known, tip) {
+			for _, h := range hits {
+				h.Branch = name
+				out = append(out, h)
+			}
 			continue
 		}
-		seen[tip] = true
 		objs, err := remote.Fetch(ctx, wire.FetchRequest{Wants: []wire.ID{tip}, Haves: known})
 		if errors.Is(err, wire.ErrNotFound) {
 			continue // deleted meanwhile
@@ -41,19 +45,10 @@ func Search(ctx context.Context, remote wire.Remote, branches map[string]wire.ID
 		}
 		s := &search{objs: objs, find: find, bad: map[wire.ID]bool{}, walked: map[wire.ID]bool{}, done: map[string]bool{}, branch: name}
 		s.commits(tip)
+		same[tip] = s.hits
 		out = append(out, s.hits...)
 	}
 	return out, nil
-}
-
-func keys(m map[string]wire.ID) func(func(string) bool) {
-	return func(yield func(string) bool) {
-		for k := range m {
-			if !yield(k) {
-				return
-			}
-		}
-	}
 }
 
 // search is that of one branch, among the objects that it alone has.

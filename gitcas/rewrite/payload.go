@@ -183,6 +183,9 @@ func (p *payload) pointer(path []string) string {
 		s, _ = p.replace(s, nil)
 		clean[i] = strings.NewReplacer("~", "~0", "/", "~1").Replace(s)
 	}
+	if len(path) == 0 {
+		return ""
+	}
 	out := "/" + strings.Join(clean, "/")
 	out, _ = p.replace(out, nil)
 	return out

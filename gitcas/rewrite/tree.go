@@ -2,6 +2,7 @@ package rewrite
 
 import (
 	"fmt"
+	"regexp"
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
@@ -32,7 +33,12 @@ const (
 	registryYAML
 	dayFile
 	fixedFile // VERSION
+	textFile  // README.md, error.txt: text under a name of uwf's own
+	pageFile  // NN-<role>.md
 )
+
+// pageName is what the pages of steps are named.
+var pageName = regexp.MustCompile(`^[0-9]{2,6}-[0-9A-Za-z._-]{1,100}\.md$`)
 
 // childOf is the kind of an entry of a folder.
 func childOf(k kind, e gitobj.Entry) kind {
@@ -54,6 +60,10 @@ func childOf(k kind, e gitobj.Entry) kind {
 		return yearFolder
 	case k == yearFolder && !isDir && statefile.IsDay(e.Name):
 		return dayFile
+	case k == attemptRoot && !isDir && e.Name == "error.txt":
+		return textFile
+	case k == threadFolder && !isDir && pageName.MatchString(e.Name):
+		return pageFile
 	case !isDir && isNode && (k == casFolder || k == threadFolder || k == detailFolder || k == nodeFolder):
 		return nodeFile
 	}
@@ -74,6 +84,8 @@ func childOfRoot(name string, isDir bool) kind {
 		return registryYAML
 	case !isDir && name == "VERSION":
 		return fixedFile
+	case !isDir && name == "README.md":
+		return textFile
 	}
 	return foreign
 }
@@ -216,6 +228,8 @@ func (r *run) entry(a at, e gitobj.Entry, depth int) (gitobj.Entry, error) {
 		}
 	case c.kind == nodeFolder && a.kind == detailFolder:
 		e.Name = string(r.nodes.now(node.Hash(e.Name)))
+	case c.kind == pageFile: // its role is a name
+		fields{r, r.place(c.path)}.name("(its name)", e.Name)
 	case c.kind == foreign:
 		e.Name = r.fileName(e.Name, r.place(a.path))
 	}
@@ -273,9 +287,6 @@ func (r *run) content(c at, data []byte) ([]byte, error) {
 			r.report.found(place, "")
 			return []byte(out), nil
 		}
-		return data, nil
-	}
-	if c.thread == "" && c.kind == foreign && c.path == "README.md" && r.o.Find == nil {
 		return data, nil
 	}
 	return r.page(data, place, c.thread), nil
