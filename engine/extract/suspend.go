@@ -13,12 +13,7 @@ const maxReason = 4 << 10
 // reason that is missing is taken from the text under the frontmatter; without
 // that too, the error says so. The Result's Output is {$status, reason}.
 func Suspension(text string) (r Result, asks bool, err error) {
-	field := map[string]any{"type": "string"}
-	r, err = Frontmatter(text, map[string]any{
-		"type":       "object",
-		"properties": map[string]any{"$status": field, "status": field, "reason": field},
-	})
-	if err != nil || r.Status != suspendStatus && r.Output["status"] != suspendStatus {
+	if r, asks = suspension(text); !asks {
 		return Result{}, false, nil
 	}
 	reason, _ := r.Output["reason"].(string)
@@ -32,4 +27,15 @@ func Suspension(text string) (r Result, asks bool, err error) {
 	}
 	r.Output, r.Status = map[string]any{"$status": suspendStatus, "reason": reason}, suspendStatus
 	return r, true, nil
+}
+
+// suspension reads an answer's status and reason; an answer that can't be read is
+// no question.
+func suspension(text string) (Result, bool) {
+	field := map[string]any{"type": "string"}
+	r, err := Frontmatter(text, map[string]any{
+		"type":       "object",
+		"properties": map[string]any{"$status": field, "status": field, "reason": field},
+	})
+	return r, err == nil && (r.Status == suspendStatus || r.Output["status"] == suspendStatus)
 }
