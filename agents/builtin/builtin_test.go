@@ -348,6 +348,36 @@ func TestCancelled(t *testing.T) {
 	}
 }
 
+// A server that takes the other field for an answer's limit says so: it is asked
+// again, once, and from then on by that field.
+func TestLimitFieldIsLearned(t *testing.T) {
+	refuses := func(field string) reply {
+		return reply{400, `{"error":{"message":"Unsupported parameter: '` + field + `' is not supported with this model.","param":"` + field + `","code":"unsupported_parameter"}}`}
+	}
+	for model, fields := range map[string][2]string{
+		"new-reasoner-9": {"max_tokens", "max_completion_tokens"}, "gpt-5-like": {"max_completion_tokens", "max_tokens"},
+	} {
+		s := newServer(t, refuses(fields[0]), says("no frontmatter"), says(final))
+		if _, _, err := run(t, s, &thread.Model{Alias: "m", Name: model, MaxOutput: 2000}); err != nil {
+			t.Fatal(err)
+		}
+		for i, want := range []string{fields[0], fields[1], fields[1]} {
+			if s.requests[i][want] != 2000.0 || len(s.requests) != 3 {
+				t.Errorf("%s, request %d of %d: %v", model, i+1, len(s.requests), s.requests[i])
+			}
+		}
+		s = newServer(t, refuses(fields[0]), refuses(fields[1]))
+		if _, _, err := run(t, s, &thread.Model{Alias: "m", Name: model, MaxOutput: 2000}); err == nil || len(s.requests) != 2 {
+			t.Errorf("%s: asked %d times, %v", model, len(s.requests), err)
+		}
+	}
+	// An alias may look like the name of a model that it is not.
+	s := newServer(t, says(final))
+	if _, _, err := run(t, s, &thread.Model{Alias: "gpt-5-mine", Name: "llama", MaxOutput: 2000}); err != nil || len(s.requests) != 1 {
+		t.Errorf("asked %d times, %v", len(s.requests), err)
+	}
+}
+
 func TestMaxCompletionTokens(t *testing.T) {
 	for model, want := range map[string]bool{"o3-mini": true, "openai/gpt-5": true, "gpt-4o": false, "openai/gpt-4.1": false, "mistral-o1": false} {
 		if got := limitsAllTokens(model); got != want {

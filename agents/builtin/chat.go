@@ -32,6 +32,9 @@ type chat struct {
 	model  thread.Model
 	tools  []openai.Tool
 	window *window
+	// allTokens: answers are limited by max_completion_tokens.
+	allTokens bool
+	toggled   bool // a server has said which of the two it takes
 }
 
 func newChat(s *agents.Session, transport http.RoundTripper) (*chat, error) {
@@ -51,7 +54,7 @@ func newChat(s *agents.Session, transport http.RoundTripper) (*chat, error) {
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	return &chat{
-		client: openai.NewClientWithConfig(cfg), model: *s.Task.Model,
+		client: openai.NewClientWithConfig(cfg), model: *s.Task.Model, allTokens: limitsAllTokens(s.Task.Model.Name),
 		window: newWindow(s.Task.Model.Window, s.Task.Model.MaxOutput),
 	}, nil
 }
@@ -108,6 +111,11 @@ func (c *chat) complete(ctx context.Context, history []openai.ChatCompletionMess
 			choice, err := c.choice(resp)
 			return choice, resp.Usage, err
 		}
+		if !c.toggled && wrongLimit(err) {
+			c.allTokens, c.toggled = !c.allTokens, true
+			shrinks--
+			continue
+		}
 		if tooLong(err) && shrinks < maxShrinks && c.window.shrink(history) {
 			continue
 		}
@@ -122,12 +130,30 @@ func (c *chat) request(history []openai.ChatCompletionMessage, room int, last bo
 		// of tools that are not offered.
 		req.ToolChoice = "none"
 	}
-	if limitsAllTokens(c.model.Name) {
+	if c.allTokens {
 		req.MaxCompletionTokens = room
 	} else {
 		req.MaxTokens = room //nolint:staticcheck // most other servers know only this one
 	}
 	return req
+}
+
+// wrongLimit recognises that a server takes the other of the two fields that
+// limit an answer. The client library itself refuses one for some names.
+func wrongLimit(err error) bool {
+	if errors.Is(err, openai.ErrReasoningModelMaxTokensDeprecated) {
+		return true
+	}
+	var api *openai.APIError
+	if !errors.As(err, &api) || api.HTTPStatusCode != http.StatusBadRequest && api.HTTPStatusCode != http.StatusUnprocessableEntity {
+		return false
+	}
+	param := ""
+	if api.Param != nil {
+		param = *api.Param
+	}
+	text := param + " " + api.Message
+	return (strings.Contains(text, "max_tokens") || strings.Contains(text, "max_completion_tokens")) && !tooLong(err)
 }
 
 // limitsAllTokens: OpenAI's reasoning models refuse max_tokens, and others don't
