@@ -59,6 +59,7 @@ type edgeAt struct {
 	Edge
 	label     string        // what the file calls it
 	at        source.Pos    // of the status, or the list's item
+	item      bool          // of a list
 	resume    bool          // of $START, for threads that have ended
 	to        *source.Value // nil: not given
 	prompt    *source.Value
@@ -71,7 +72,7 @@ func (e *edgeAt) what(from string) string { return "edge " + from + " → " + e.
 
 // length is how many characters of the edge's label to mark.
 func (e *edgeAt) length() int {
-	if e.at.IsZero() || strings.HasPrefix(e.label, "#") {
+	if e.at.IsZero() || e.item {
 		return 1
 	}
 	return utf8.RuneCountInString(e.label)

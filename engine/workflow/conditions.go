@@ -91,15 +91,14 @@ func (c *compiler) checkCondition(at *conditionAt, what string) {
 
 // readCondition reads what chooses an edge, where that is a condition.
 func (c *compiler) readCondition(from string, e *edgeAt, v *source.Value) bool {
-	inList := strings.HasPrefix(e.label, "#")
-	if inList {
+	if e.item {
 		e.When = When{Kind: Always}
 	}
 	at := v.Get("condition")
 	if at == nil || at.Val.IsNull() {
 		return true
 	}
-	if !inList {
+	if !e.item {
 		c.problems.Add(at.Pos, len(at.Key), "keep the status, or write the edges of "+from+" as a list of {role, condition}",
 			"%s has both a status (line %d) and a `condition` (line %d): which of the two chooses it can't be told", e.what(from), e.at.Line(), at.Pos.Line())
 		return false
@@ -162,7 +161,9 @@ func (c *compiler) checkList(f fromAt) {
 	for i, e := range f.edges {
 		name := ""
 		if e.When.Kind == OnCondition {
-			name = e.When.Value
+			if name = e.When.Value; name == "" {
+				continue // reported
+			}
 		}
 		switch before, seen := first[name]; {
 		case first[""] > 0 && name != "":

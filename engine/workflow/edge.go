@@ -57,7 +57,7 @@ func (c *compiler) readEdges(f source.Entry) fromAt {
 		}
 	case source.KindList:
 		for i, item := range f.Val.Items {
-			edge := edgeAt{label: fmt.Sprintf("#%d", i+1), at: item.Pos}
+			edge := edgeAt{label: fmt.Sprintf("#%d", i+1), at: item.Pos, item: true}
 			add(edge, c.readEdge(f.Key, &edge, item))
 		}
 	case source.KindScalar:
@@ -115,13 +115,12 @@ func (c *compiler) readEdge(from string, e *edgeAt, v *source.Value) bool {
 // readPrompt reads an edge's prompt. Lists are of generations without prompts.
 func (c *compiler) readPrompt(from string, e *edgeAt, v *source.Value) {
 	what, at := e.what(from), v.Get("prompt")
-	inList := strings.HasPrefix(e.label, "#")
 	switch {
-	case at != nil && inList && at.Val.IsNull():
+	case at != nil && e.item && at.Val.IsNull():
 	case at != nil:
 		e.prompt = at.Val
 		e.Prompt, _ = c.textOf(at.Val, "`prompt` of "+what)
-	case from != Start && e.To != End && !inList:
+	case from != Start && e.To != End && !e.item:
 		c.problems.Add(e.at, e.length(), "add `prompt:` with what the next role is to do", "%s has no `prompt`", what)
 	}
 }

@@ -144,7 +144,7 @@ func TestStatusesOfDialects(t *testing.T) {
 		{"debate", "against", ""},
 		{"identity", "a", ""},
 		{"resume", "a", "ready"},
-		{"limits", "a", "done ask"},
+		{"limits", "a", "done ask #1"},
 		{"liquid", "ideator", "ideate done"},
 		{"liquid-lists", "a", ""},
 		{"liquid-lists", "b", "done"},
