@@ -52,7 +52,7 @@ off goes on where it stopped. A node that doesn't hash to its name, doesn't fit 
 schema or holds a secret keeps its thread out. Nothing in PATH is changed.
 
 Exit code 1: something was left out; the result says why.`,
-		Example: "  uwf import ~/.ocas ~/.uwf --dry-run\n  uwf import threads.tar",
+		Example: "  uwf import \"$HOME/.ocas\" \"$HOME/.uwf\" --dry-run\n  uwf import threads.tar",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Paths, o.Printer, o.Notes = args, f.Printer(), f.Notes()
