@@ -202,7 +202,12 @@ func (r *reader) expression(t parser.Token, text string, at int) ([]Read, *Synta
 }
 
 func (r *reader) wrong(t parser.Token, text string) *SyntaxError {
+	name := strings.TrimSpace(strings.Trim(text, "{}&#^/ "))
 	switch {
+	case strings.HasPrefix(text, "{"), strings.HasPrefix(text, "&"):
+		return r.fail(t, "write {{ "+name+" }}: nothing is escaped", "%s is mustache, and the definition's version has Liquid", t.Source)
+	case strings.HasPrefix(text, "#"), strings.HasPrefix(text, "^"), strings.HasPrefix(text, "/"):
+		return r.fail(t, "write {% if "+name+" %} … {% endif %}, or {% for item in "+name+" %} … {% endfor %}", "%s is mustache, and the definition's version has Liquid", t.Source)
 	case strings.Contains(text, "$"):
 		return r.fail(t, "leave the $ field out: an edge is for one status, which you can write as text", "%s: a name in Liquid can't have a $", t.Source)
 	case strings.ContainsAny(text, "&?!") && !strings.Contains(text, "!="):
