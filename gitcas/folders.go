@@ -177,6 +177,16 @@ func (v *View) prefetchRefs(ctx context.Context, h node.Hash) error {
 	return v.fetch(ctx, v.casFiles(need)...)
 }
 
+// Prefetch fetches nodes of cas/ in one request, so that Get needs none for any of
+// them. Those that are not there are left out.
+func (v *View) Prefetch(ctx context.Context, hs ...node.Hash) error {
+	need := make(map[node.Hash]bool, len(hs))
+	for _, h := range hs {
+		need[h] = true
+	}
+	return v.fetch(ctx, v.casFiles(need)...)
+}
+
 // decoded is a node that was fetched, checked by hash but not by schema.
 func (v *View) decoded(path string, id wire.ID, h node.Hash) (node.Node, error) {
 	n, ok := v.cache.node(id)

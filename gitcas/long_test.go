@@ -10,6 +10,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"github.com/united-workforce/uwf/gitcas/gitobj"
+	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
@@ -200,5 +201,32 @@ func TestForkLong(t *testing.T) {
 		if u, known := mustEntry(t, v, fork).Known(); !known || u.Steps != longThread+1 {
 			t.Errorf("ended %t: %+v", ended, u)
 		}
+	}
+}
+
+// TestPrefetch: any number of shared nodes takes one request.
+func TestPrefetch(t *testing.T) {
+	mem := wire.NewMemory(wire.MemoryOptions{Atomic: true})
+	s := Open(mem, testOptions())
+	c := &Change{Subject: "many"}
+	hs := []node.Hash{"0000000000000"}
+	for n := range 2 * maxSmallCas {
+		p := placed(t, Place{}, node.String, fmt.Sprint("shared ", n))
+		c.Nodes, hs = append(c.Nodes, p), append(hs, p.Hash)
+	}
+	mustPush(t, s, mustInit(t, s), c)
+	requests := 0
+	v := mustLoad(t, Open(&wrapped{Remote: mem, fetch: func(wire.FetchRequest) error { requests++; return nil }}, testOptions()))
+	requests = 0
+	if err := v.Prefetch(t.Context(), hs...); err != nil {
+		t.Fatal(err)
+	}
+	for _, h := range hs[1:] {
+		if _, err := v.Get(t.Context(), h); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if requests != 1 {
+		t.Errorf("%d requests", requests)
 	}
 }
