@@ -128,8 +128,12 @@ func (l *lister) add(t listed, workflow node.Hash) {
 func (l *lister) alive(ctx context.Context) error {
 	entries := l.view.Threads()
 	ids := make([]gitcas.ThreadID, 0, len(entries))
-	for id := range entries {
-		ids = append(ids, id)
+	flows := make([]node.Hash, 0, len(entries))
+	for id, e := range entries {
+		ids, flows = append(ids, id), append(flows, e.Workflow)
+	}
+	if err := l.view.Prefetch(ctx, flows...); err != nil {
+		return err
 	}
 	slices.Sort(ids)
 	slices.Reverse(ids)

@@ -92,17 +92,17 @@ func showRun(ctx context.Context, o *ShowOptions) error {
 
 // read collects what is to be said of a thread.
 func read(ctx context.Context, t *lookup.Thread) (shown, error) {
-	chain, err := t.View.Chain(ctx, t.ID)
+	sum, err := t.View.Summary(ctx, t.ID)
 	if err != nil {
 		return shown{}, err
 	}
 	s := shown{
-		Thread: t.ID, WorkflowHash: chain.Start.Workflow, Status: t.Status(), Head: t.Entry.Head,
-		Steps: len(chain.Steps), Suspended: t.Entry.Suspended, Pause: t.Entry.Pause, Work: t.Entry.Work, Key: t.Entry.Key,
-		Limits: t.Entry.Limits, Attempts: t.Entry.Attempts, StartedAt: t.ID.Time(), Base: chain.Start.Base,
-		Trigger: chain.Start.Trigger, Prompt: chain.Start.Prompt,
+		Thread: t.ID, WorkflowHash: sum.Start.Workflow, Status: t.Status(), Head: t.Entry.Head,
+		Steps: sum.Used.Steps, Suspended: t.Entry.Suspended, Pause: t.Entry.Pause, Work: t.Entry.Work, Key: t.Entry.Key,
+		Limits: t.Entry.Limits, Attempts: t.Entry.Attempts, StartedAt: t.ID.Time(), Base: sum.Start.Base,
+		Trigger: sum.Start.Trigger, Prompt: sum.Start.Prompt,
 	}
-	if s.Workflow, err = lookup.WorkflowName(ctx, t.View, chain.Start.Workflow); err != nil {
+	if s.Workflow, err = lookup.WorkflowName(ctx, t.View, sum.Start.Workflow); err != nil {
 		return s, err
 	}
 	if n := t.Entry.Next; n != nil {
@@ -119,13 +119,7 @@ func read(ctx context.Context, t *lookup.Thread) (shown, error) {
 			Since: time.UnixMilli(c.Since).UTC(), Renewed: time.UnixMilli(c.Renewed).UTC(),
 		}
 	}
-	for _, st := range chain.Steps {
-		if u := st.Usage; u != nil {
-			s.Tokens += u.InputTokens + u.OutputTokens
-			s.CostUSD += u.CostUSD
-			s.DurationMs += u.DurationMs
-		}
-	}
+	s.Tokens, s.CostUSD, s.DurationMs = sum.Used.Tokens, sum.Used.CostUSD, sum.Used.DurationMs
 	s.Failed, err = t.Attempts(ctx)
 	return s, err
 }
