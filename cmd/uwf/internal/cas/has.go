@@ -25,7 +25,7 @@ func NewCmdHas(f *app.Factory, runF func(context.Context, *HasOptions) error) *c
 		Use:     "has HASH",
 		Short:   "Tell whether a node is there",
 		Long:    "Tell whether a node is there: exit code 0 if it is, 1 if it is not.",
-		Example: "  uwf cas has 9W3MGR3184QYE && echo there",
+		Example: "  uwf cas has 9W3MGR3184QYE\n  uwf cas has 9W3MGR3184QYE && echo there",
 		Args:    cobra.ExactArgs(1),
 		RunE:    app.Run(o, runF, hasRun, func(args []string) { o.Hash, o.Printer = args[0], f.Printer() }),
 	}

@@ -31,7 +31,7 @@ func NewCmdHash(f *app.Factory, runF func(context.Context, *HashOptions) error) 
 without checking it against the type. TYPE is a schema's hash, the name of a type that
 every store has (schema, string, number, integer, boolean, object, array, null), or
 SELF for a payload that is its own type, as the meta-schema is. No store is needed.`,
-		Example: "  echo '\"hello\\n\"' | uwf cas hash string\n  uwf cas hash schema my-schema.json",
+		Example: "  echo '\"hello\"' | uwf cas hash string\n  uwf cas hash schema my-schema.json",
 		Args:    cobra.RangeArgs(1, 2),
 		RunE: app.Run(o, runF, hashRun, func(args []string) {
 			o.Type, o.Printer = args[0], f.Printer()

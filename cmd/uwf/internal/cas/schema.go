@@ -18,7 +18,7 @@ func NewCmdSchema(f *app.Factory) *cobra.Command {
 		Use:     "schema",
 		Short:   "List schemas, and print one",
 		Long:    "List schemas, and print one. A schema is a node whose type is the meta-schema.",
-		Example: "  uwf cas schema list\n  uwf cas schema get StepNode",
+		Example: "  uwf cas schema list\n  uwf cas schema get 108DB063KRQWW",
 	}, NewCmdSchemaList(f, nil), NewCmdSchemaGet(f, nil))
 }
 

@@ -27,7 +27,7 @@ func NewCmdSchemaGet(f *app.Factory, runF func(context.Context, *SchemaGetOption
 		Use:     "get HASH|TITLE",
 		Short:   "Print a schema",
 		Long:    "Print a schema as JSON. A title will do where only one schema has it.",
-		Example: "  uwf cas schema get 14M9Y84PJE0CQ\n  uwf cas schema get Workflow",
+		Example: "  uwf cas schema get 108DB063KRQWW\n  uwf cas schema get builtin-detail",
 		Args:    cobra.ExactArgs(1),
 		RunE:    app.Run(o, runF, schemaGetRun, func(args []string) { o.Name, o.Printer = args[0], f.Printer() }),
 	}

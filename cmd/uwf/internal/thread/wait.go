@@ -62,7 +62,7 @@ code 0 then.
 Exit codes: 0 ended, or what --for names · 1 the time of --timeout is over · 3 waits
 for a person · 4 cancelled, or removed · 5 store damaged or unreadable`,
 		Example: `  uwf thread wait 01JY0000000000000000000000 --timeout 10m
-  uwf thread wait @latest --for step`,
+  uwf thread wait 01JY0000000000000000000000 --for ended --jq .status`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: lookup.CompleteThread(f),
 		RunE: app.Run(o, runF, waitRun, func(args []string) {
