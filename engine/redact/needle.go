@@ -27,8 +27,9 @@ const leastCut = 8
 // immutable and safe for concurrent use.
 type Needle struct {
 	r *Redactor
-	// flat are the texts without white space, at least leastCut long.
-	flat [][]byte
+	// heads and tails are the texts without white space, read forwards and
+	// backwards.
+	heads, tails []piece
 }
 
 // NewNeedle makes a Needle of texts. A text that would be found in ordinary words,
@@ -49,7 +50,10 @@ func NewNeedle(texts []string) (n *Needle, num int, err error) {
 			}
 		}
 		if flat := withoutSpace([]byte(text)); len(flat) > leastCut {
-			n.flat = append(n.flat, flat)
+			n.heads = append(n.heads, newPiece(flat))
+			back := slices.Clone(flat)
+			slices.Reverse(back)
+			n.tails = append(n.tails, newPiece(back))
 		}
 	}
 	if n.r, err = New(Options{Secrets: secrets, NoShapes: true}); err != nil {
@@ -128,16 +132,16 @@ func cutMarks() []string { return []string{"…", "..."} }
 // cuts finds beginnings of texts where b ends or was cut, and ends of them where
 // it begins or goes on after a cut.
 func (n *Needle) cuts(b []byte) []span {
-	if len(n.flat) == 0 {
+	if len(n.heads) == 0 {
 		return nil
 	}
 	var out []span
 	for _, edge := range edges(b) {
-		for _, flat := range n.flat {
-			if from := headOf(flat, b[:edge.to]); from >= 0 {
+		for i := range n.heads {
+			if from := n.heads[i].before(b[:edge.to]); from >= 0 {
 				out = append(out, span{from: from, to: edge.to, known: true})
 			}
-			if to := tailOf(flat, b[edge.from:]); to >= 0 {
+			if to := n.tails[i].after(b[edge.from:]); to >= 0 {
 				out = append(out, span{from: edge.from, to: edge.from + to, known: true})
 			}
 		}
@@ -167,63 +171,82 @@ func edges(b []byte) []edge {
 	return out
 }
 
-// headOf returns from where on b is the beginning of a text, white space aside;
+// piece is a text of which the beginning is looked for at the end of others. fail
+// is the table of Knuth, Morris and Pratt: for each length the longest shorter
+// beginning that the text up to there ends with.
+type piece struct {
+	text []byte
+	fail []int32
+}
+
+func newPiece(text []byte) piece {
+	p := piece{text: text, fail: make([]int32, len(text)+1)}
+	k := int32(0)
+	for i := 1; i < len(text); i++ {
+		for k > 0 && text[i] != text[k] {
+			k = p.fail[k]
+		}
+		if text[i] == text[k] {
+			k++
+		}
+		p.fail[i+1] = k
+	}
+	return p
+}
+
+// overlap is the length of the longest beginning of the text, but not all of it,
+// that bytes end with.
+func (p piece) overlap(b []byte) int {
+	k := int32(0)
+	for _, c := range b {
+		if int(k) == len(p.text) {
+			k = p.fail[k]
+		}
+		for k > 0 && c != p.text[k] {
+			k = p.fail[k]
+		}
+		if c == p.text[k] {
+			k++
+		}
+	}
+	if int(k) == len(p.text) {
+		k = p.fail[k]
+	}
+	return int(k)
+}
+
+// before returns from where on b is a beginning of the text, white space aside;
 // -1: it doesn't end so.
-func headOf(flat, b []byte) int {
-	tail, at := lastFlat(b, len(flat)-1)
-	for i := 0; i+leastCut <= len(tail); i++ {
-		k := bytes.Index(tail[i:], flat[:leastCut])
-		if k < 0 {
-			return -1
+func (p piece) before(b []byte) int {
+	var flat []byte
+	var at []int
+	for i := len(b) - 1; i >= 0 && len(flat) < len(p.text)-1; i-- {
+		if !space(b[i]) {
+			flat, at = append(flat, b[i]), append(at, i)
 		}
-		if i += k; bytes.HasPrefix(flat, tail[i:]) {
-			return at[i]
-		}
+	}
+	slices.Reverse(flat)
+	if k := p.overlap(flat); k >= leastCut {
+		return at[k-1]
 	}
 	return -1
 }
 
-// tailOf returns up to where b is the end of a text; -1: it doesn't begin so.
-func tailOf(flat, b []byte) int {
-	head, at := firstFlat(b, len(flat)-1)
-	for end := len(head); end >= leastCut; end-- {
-		k := bytes.LastIndex(head[:end], flat[len(flat)-leastCut:])
-		if k < 0 {
-			return -1
+// after returns up to where b is an end of the text, which the piece has
+// backwards; -1: it doesn't begin so.
+func (p piece) after(b []byte) int {
+	var flat []byte
+	var at []int
+	for i := 0; i < len(b) && len(flat) < len(p.text)-1; i++ {
+		if !space(b[i]) {
+			flat, at = append(flat, b[i]), append(at, i)
 		}
-		if end = k + leastCut; bytes.HasSuffix(flat, head[:end]) {
-			return at[end-1] + 1
-		}
+	}
+	slices.Reverse(flat)
+	if k := p.overlap(flat); k >= leastCut {
+		return at[k-1] + 1
 	}
 	return -1
-}
-
-// lastFlat are the last n bytes of b that are no white space, and where each is.
-func lastFlat(b []byte, n int) ([]byte, []int) {
-	var out []byte
-	var at []int
-	for i := len(b) - 1; i >= 0 && len(out) < n; i-- {
-		if !space(b[i]) {
-			out, at = append(out, b[i]), append(at, i)
-		}
-		if len(out) == leastCut && i < len(b)-64*leastCut {
-			break // far too much white space for a text that was cut here
-		}
-	}
-	slices.Reverse(out)
-	slices.Reverse(at)
-	return out, at
-}
-
-func firstFlat(b []byte, n int) ([]byte, []int) {
-	var out []byte
-	var at []int
-	for i := 0; i < len(b) && len(out) < n; i++ {
-		if !space(b[i]) {
-			out, at = append(out, b[i]), append(at, i)
-		}
-	}
-	return out, at
 }
 
 func withoutSpace(b []byte) []byte {
