@@ -1,10 +1,10 @@
 package thread
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
 
@@ -109,12 +109,14 @@ func (f *forking) there(ctx context.Context, v *gitcas.View) (bool, error) {
 		return true, nil
 	}
 	// A push whose reply was lost may have been taken, and the thread have come to
-	// its end since: it must not come back. An id that was used is never used again.
-	ended, found, err := f.e.Store.FindEnded(ctx, v, f.req.ID)
-	if err != nil || found {
-		return true, cmp.Or[error](err, &NotYoursError{Thread: f.req.ID, Reason: gone(ended)})
-	}
-	return false, nil
+	// its end since: it must not come back. Nor is an id that was used used again.
+	err := f.e.Store.HistorySince(ctx, v, f.req.ID.Time().Add(-24*time.Hour), func(e gitcas.Ended) error {
+		if e.Thread == f.req.ID {
+			return &NotYoursError{Thread: e.Thread, Reason: gone(e)}
+		}
+		return nil
+	})
+	return err != nil, err
 }
 
 // source reads the thread to fork.

@@ -444,9 +444,6 @@ func TestFork(t *testing.T) {
 							f.code(err, CodeNotYours)
 						}
 					}
-					again, err := f.engine("p", 1).Fork(f.Context(), ForkRequest{ID: forked, From: testThread})
-					f.says(f.code(err, CodeNotYours), "ended")
-					_ = again
 					f.sound()
 				})
 			})
@@ -951,4 +948,47 @@ func (f *fixture) again(name string) error {
 		return e.Remove(f.Context(), testThread)
 	}
 	return e.Resume(f.Context(), ResumeRequest{Thread: testThread, Text: "go on"})
+}
+
+// TestHooks: each durable point of a deed can be told to fault injection.
+func TestHooks(t *testing.T) {
+	for deed, want := range map[string]string{
+		"fork": "fork", "pause": "pause asked, claim, pause claimed, pause", "poke": "claim, poke claimed, poke",
+		"remove": "remove, remove branch", "resume": "resume", "retry": "claim, retry claimed, retry", "cancel": "cancel", "suspend": "suspend",
+	} {
+		t.Run(deed, func(t *testing.T) {
+			inBubble(t, func(f *fixture) {
+				f.start()
+				f.steps("r1")
+				switch deed {
+				case "retry":
+					f.edit(func(e *gitcas.Entry) { e.Attempts = []string{gitcas.AttemptRef(testThread, "x", 1)} })
+				case "resume", "remove":
+					f.steps("r2")
+				}
+				var points []string
+				f.hook = func(p string) { points = append(points, p) }
+				f.ok(f.deed(deed))
+				if got := strings.Join(points, ", "); got != want {
+					f.Errorf("reached %s, want %s", got, want)
+				}
+			})
+		})
+	}
+}
+
+// TestForkOfAnOldID: an id that a thread had is never another's.
+func TestForkOfAnOldID(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		f.start()
+		f.steps("r1")
+		// In the bubble it is the year 2000: such an id comes from then.
+		const old gitcas.ThreadID = "00VHNCZB000000000000000009"
+		_, err := f.engine("p", 1).Fork(f.Context(), ForkRequest{ID: old, From: testThread, Steps: 1})
+		f.ok(err)
+		_, err = f.engine("p", 1).Cancel(f.Context(), old, "no")
+		f.ok(err)
+		_, err = f.engine("p", 1).Fork(f.Context(), ForkRequest{ID: old, From: testThread, Steps: 1})
+		f.says(f.code(err, CodeNotYours), "cancelled")
+	})
 }

@@ -31,9 +31,10 @@ func (e *Engine) Pause(ctx context.Context, id gitcas.ThreadID, reason string) e
 	tried := false
 	build := func(v *gitcas.View) (*gitcas.Change, error) {
 		entry, err := e.aliveOr(ctx, v, id, "pause")
+		var refused *RefusedError
 		switch {
-		case tried && (err != nil || entry.Status == gitcas.StatusSuspended && entry.Suspended != nil && entry.Suspended.Reason == pause.Reason):
-			return nil, nil //nolint:nilerr // a lost reply: it was done, and the thread may have gone on to wait, or to its end
+		case tried && errors.As(err, &refused), tried && err == nil && entry.Suspended != nil && entry.Suspended.Reason == pause.Reason:
+			return nil, nil // a lost reply: it was done, and the thread has gone on to wait, or to its end
 		case err != nil:
 			return nil, err
 		case entry.Pause != nil && *entry.Pause == pause:

@@ -13,7 +13,6 @@ import (
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/thread/branch"
 	"github.com/united-workforce/uwf/gitcas"
-	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/statefile"
 	"github.com/united-workforce/uwf/gitcas/wire"
@@ -55,48 +54,48 @@ func (p *poking) refuse(reason, advice string) error {
 
 // change completes the entry and makes the push, as v allows it.
 func (p *poking) change(ctx context.Context, v *gitcas.View, entry *gitcas.Entry) (*gitcas.Change, error) {
-	chain, err := v.Chain(ctx, p.id)
+	c := &gitcas.Change{Body: p.text}
+	var next gitcas.Next
+	var err error
+	if entry.Next != nil && entry.Next.Poked != "" {
+		next = *entry.Next // it has not worked since
+		c.Subject = "poked again · " + oneLine(next.Role)
+	} else if next, err = p.takeBack(ctx, v, c, entry); err != nil {
+		return nil, err
+	}
+	answer, hash, err := p.e.answer(ctx, v, gitcas.Entry{Next: &next}, p.text)
 	if err != nil {
 		return nil, err
 	}
-	c := &gitcas.Change{Body: p.text}
-	next := gitcas.Next{Since: laterThan(v, *entry), Forgiven: len(entry.Attempts)}
-	said := p.text
-	if entry.Next != nil && entry.Next.Poked != "" {
-		next.Role, next.Poked = entry.Next.Role, entry.Next.Poked
-		answer, hash, err := p.e.answer(ctx, v, *entry, said)
-		if err != nil {
-			return nil, err
-		}
-		next.Answer = hash
-		c.Nodes = []gitcas.PlacedNode{{Hash: hash, Node: answer, Place: gitcas.Place{Thread: p.id}}}
-		c.Subject = "poked again · " + oneLine(next.Role)
-	} else {
-		n := len(chain.Steps)
-		if n == 0 {
-			return nil, p.refuse("it has no step yet", "let it work: uwf thread step "+string(p.id))
-		}
-		last := chain.Steps[n-1]
-		if total := len(last.EdgePrompt) + len(said); total > maxEdgePrompt {
-			return nil, p.refuse(fmt.Sprintf("what its role was told and the instruction have %d bytes together; at most %d are passed on", total, maxEdgePrompt), "put long texts on the work branch")
-		}
-		chain.Steps = chain.Steps[:n-1]
-		answer, hash, err := node.New(node.String, said, p.e.Clock.Now())
-		if err != nil {
-			return nil, fmt.Errorf("what thread %s is told: %w", p.id, err)
-		}
-		next.Role, next.Poked, next.Answer = last.Role, last.Hash, hash
-		if err := p.undo(ctx, v, c, entry, last, n); err != nil {
-			return nil, err
-		}
-		entry.Head = headOf(chain)
-		c.Nodes = []gitcas.PlacedNode{{Hash: hash, Node: answer, Place: gitcas.Place{Thread: p.id}}}
-		c.Subject = fmt.Sprintf("poked · %s · step %d", oneLine(last.Role), n)
-		c.Readable = map[string][]byte{gitcas.ReadablePath(p.id, n, last.Role): takenBack(last, n, p.text)}
-	}
+	c.Nodes = []gitcas.PlacedNode{{Hash: hash, Node: answer, Place: gitcas.Place{Thread: p.id}}}
+	next.Answer, next.Since, next.Forgiven = hash, laterThan(v, *entry), len(entry.Attempts)
 	entry.Status, entry.Suspended, entry.Pause, entry.Next = gitcas.StatusActive, nil, nil, &next
 	c.Trailers = append(entryTrailers(p.id, *entry), gitcas.Trailer{Key: "Uwf-Poked", Value: string(next.Poked)})
 	return c, nil
+}
+
+// takeBack takes the last step off the chain, and adds to the change what undoes it.
+func (p *poking) takeBack(ctx context.Context, v *gitcas.View, c *gitcas.Change, entry *gitcas.Entry) (gitcas.Next, error) {
+	chain, err := v.Chain(ctx, p.id)
+	if err != nil {
+		return gitcas.Next{}, err
+	}
+	n := len(chain.Steps)
+	if n == 0 {
+		return gitcas.Next{}, p.refuse("it has no step yet", "let it work: uwf thread step "+string(p.id))
+	}
+	last := chain.Steps[n-1]
+	if total := len(last.EdgePrompt) + len(p.text); total > maxEdgePrompt {
+		return gitcas.Next{}, p.refuse(fmt.Sprintf("what its role was told and the instruction have %d bytes together; at most %d are passed on", total, maxEdgePrompt), "put long texts on the work branch")
+	}
+	if err := p.undo(ctx, v, c, entry, last, n); err != nil {
+		return gitcas.Next{}, err
+	}
+	chain.Steps = chain.Steps[:n-1]
+	entry.Head = headOf(chain)
+	c.Subject = fmt.Sprintf("poked · %s · step %d", oneLine(last.Role), n)
+	c.Readable = map[string][]byte{gitcas.ReadablePath(p.id, n, last.Role): takenBack(last, n, p.text)}
+	return gitcas.Next{Role: last.Role, Poked: last.Hash}, nil
 }
 
 // takenBack is the page of a step that is not in the chain any more.
@@ -206,27 +205,19 @@ func stepTrailers(n int, role string, run record.Run) []gitcas.Trailer {
 }
 
 // hold keeps the commit on a ref before the state branch names it, where pushes are
-// not atomic: the work branch may come late, or never.
+// not atomic: the work branch may come late, or never. What is on that ref already
+// must not get lost.
 func (p *poking) hold(v *gitcas.View, c *gitcas.Change, commit wire.ID) error {
-	upd, objs, err := gitcas.BuildAttempt(gitcas.Attempt{
-		Thread: p.id, Run: p.e.Who.Run, Attempt: p.e.Who.Attempt, Parents: []wire.ID{commit}, At: v.Time(),
-	})
+	parents := []wire.ID{commit}
+	old, held := v.Ref(gitcas.AttemptRef(p.id, p.e.Who.Run, p.e.Who.Attempt))
+	if held {
+		parents = append(parents, old)
+	}
+	upd, objs, err := gitcas.BuildAttempt(gitcas.Attempt{Thread: p.id, Run: p.e.Who.Run, Attempt: p.e.Who.Attempt, Parents: parents, At: v.Time()})
 	if err != nil {
 		return err
 	}
-	upd.Old, _ = v.Ref(upd.Name)
-	if upd.Old == upd.New {
-		return nil
-	}
-	if !upd.Old.IsZero() {
-		// What is there already must not get lost.
-		if upd, objs, err = gitcas.BuildAttempt(gitcas.Attempt{
-			Thread: p.id, Run: p.e.Who.Run, Attempt: p.e.Who.Attempt, Parents: []wire.ID{commit, upd.Old}, At: v.Time(),
-		}); err != nil {
-			return err
-		}
-		upd.Old, _ = v.Ref(upd.Name)
-	}
+	upd.Old = old
 	c.Refs = append(c.Refs, upd)
 	c.Objects = append(c.Objects, objs...)
 	return nil

@@ -83,7 +83,7 @@ func (r *stepRun) suspendPush(ctx context.Context, reason string, attempt *gitca
 		c := &gitcas.Change{
 			Subject:  fmt.Sprintf("suspended · %s · step %d", r.def.Name, r.stepNo()),
 			Body:     reason,
-			Trailers: []gitcas.Trailer{{Key: "Uwf-Thread", Value: string(r.id)}, {Key: "Uwf-Head", Value: string(entry.Head)}},
+			Trailers: entryTrailers(r.id, entry),
 			Refs:     []wire.RefUpdate{release},
 		}
 		if attempt != nil {
@@ -131,7 +131,7 @@ func (r *stepRun) finish(ctx context.Context) (Result, error) {
 		entry.Next, entry.Pause, entry.Deliver = nil, nil, r.req.Deliver
 		c := &gitcas.Change{
 			Subject:  fmt.Sprintf("ended · %s", r.def.Name),
-			Trailers: []gitcas.Trailer{{Key: "Uwf-Thread", Value: string(r.id)}, {Key: "Uwf-Head", Value: string(entry.Head)}},
+			Trailers: entryTrailers(r.id, entry),
 			Threads:  map[gitcas.ThreadID]*gitcas.Entry{r.id: &entry},
 			Refs:     []wire.RefUpdate{release},
 		}
@@ -245,7 +245,7 @@ func (e *Engine) cancelChange(ctx context.Context, v *gitcas.View, id gitcas.Thr
 	c := &gitcas.Change{
 		Subject:  fmt.Sprintf("cancelled · step %d", len(steps)),
 		Body:     note,
-		Trailers: []gitcas.Trailer{{Key: "Uwf-Thread", Value: string(id)}, {Key: "Uwf-Head", Value: string(entry.Head)}},
+		Trailers: entryTrailers(id, entry),
 		Archive:  []gitcas.Ended{line},
 	}
 	if held, claimed := v.Claim(id); claimed {
@@ -303,7 +303,7 @@ func (e *Engine) Suspend(ctx context.Context, id gitcas.ThreadID, reason string)
 		c := &gitcas.Change{
 			Subject:  "suspended · " + role,
 			Body:     reason,
-			Trailers: []gitcas.Trailer{{Key: "Uwf-Thread", Value: string(id)}, {Key: "Uwf-Head", Value: string(entry.Head)}},
+			Trailers: entryTrailers(id, entry),
 			Threads:  map[gitcas.ThreadID]*gitcas.Entry{id: &entry},
 		}
 		if held, claimed := v.Claim(id); claimed {
