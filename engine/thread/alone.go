@@ -58,7 +58,11 @@ func busy(id gitcas.ThreadID, do string, err error) error {
 	var moved *NotYoursError
 	switch {
 	case errors.As(err, &claimed):
-		return &RefusedError{Thread: id, Do: do, Reason: claimed.Error(), Advice: "wait until that step is over: uwf thread wait " + string(id), cause: claimed}
+		refused := &RefusedError{Thread: id, Do: do, Reason: claimed.Error(), Advice: "wait until that step is over: uwf thread wait " + string(id), cause: claimed}
+		if claimed.For != "" {
+			refused.Advice = "look at it and try again: uwf thread show " + string(id)
+		}
+		return refused
 	case errors.As(err, &moved):
 		return &RefusedError{Thread: id, Do: do, Reason: moved.Reason, Advice: "look at it and try again: uwf thread show " + string(id), cause: err}
 	}

@@ -82,6 +82,9 @@ func (h *hold) set(held gitcas.Held, gone bool) {
 type claimedError struct{ gitcas.Claim }
 
 func (e *claimedError) Error() string {
+	if e.For != "" {
+		return fmt.Sprintf("somebody on %s is about to do something else with it (%s)", oneLine(e.Host), oneLine(e.For))
+	}
 	return fmt.Sprintf("run %s (attempt %d) on %s is working on it, last heard of at %s UTC",
 		e.Run, e.Attempt, e.Host, time.UnixMilli(e.Renewed).UTC().Format(time.TimeOnly))
 }

@@ -992,3 +992,51 @@ func TestForkOfAnOldID(t *testing.T) {
 		f.says(f.code(err, CodeNotYours), "cancelled")
 	})
 }
+
+// TestDeedsOnShortEntries: another tool may have written nothing but the head.
+func TestDeedsOnShortEntries(t *testing.T) {
+	for deed, code := range map[string]Code{"poke": 0, "fork": 0, "pause": 0, "suspend": 0, "cancel": 0, "retry": 4, "resume": 4, "remove": 4} {
+		t.Run(deed, func(t *testing.T) {
+			inBubble(t, func(f *fixture) {
+				f.writes()
+				f.start()
+				f.steps("r1")
+				f.edit(func(e *gitcas.Entry) { *e = gitcas.Entry{Head: e.Head} })
+				f.code(f.deed(deed), code)
+				f.sound()
+				switch deed {
+				case "pause", "suspend":
+					f.ok(f.deed("resume"))
+				case "cancel":
+					return
+				}
+				f.steps("r2")
+				f.sound()
+			})
+		})
+	}
+}
+
+// TestPokeWhilePoked: one who is at it keeps others out, and is told apart from a
+// running step.
+func TestPokeWhilePoked(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		f.start()
+		f.steps("r1")
+		f.hook = func(point string) {
+			if point != "poke claimed" {
+				return
+			}
+			f.hook = nil
+			other := f.engine("other", 1)
+			f.says(f.code(other.Poke(f.Context(), testThread, "me too"), CodeNotYours), "about to do something else", "poke")
+			_, err := f.step("r2")
+			f.code(err, CodeNotYours)
+		}
+		f.ok(f.deed("poke"))
+		if n := len(f.chain().Steps); n != 0 {
+			f.Errorf("%d steps", n)
+		}
+		f.steps("r3")
+	})
+}

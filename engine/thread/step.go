@@ -240,7 +240,7 @@ func (r *stepRun) stepNo() int { return len(r.chain.Steps) + 1 }
 func (r *stepRun) refused(err error) Result {
 	res := r.result()
 	var claimed *claimedError
-	if errors.As(err, &claimed) {
+	if errors.As(err, &claimed) && claimed.For == "" {
 		res.Status = "running"
 	}
 	return res
