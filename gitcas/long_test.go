@@ -189,7 +189,7 @@ func TestForkLong(t *testing.T) {
 			t.Fatal(err)
 		}
 		if ended {
-			v = mustPush(t, s, v, endChange(t, v, id, "the end"))
+			mustPush(t, s, v, endChange(t, v, id, "the end"))
 		}
 		requests := 0
 		s = Open(&wrapped{Remote: mem, fetch: func(wire.FetchRequest) error { requests++; return nil }}, testOptions())
