@@ -122,11 +122,20 @@ const longRole = `  %s:
 
 var longRoles = []string{"developer", "reviewer", "tester"}
 
-func longWorkflow() string {
+// longWorkflow never ends by itself: by a map of statuses, or by conditions that look
+// at all steps.
+func longWorkflow(conditions bool) string {
 	var b strings.Builder
 	b.WriteString("name: long\ndescription: A loop of three roles.\nroles:\n")
 	for _, r := range longRoles {
 		fmt.Fprintf(&b, longRole, r)
+	}
+	if conditions {
+		b.WriteString("conditions:\n  often: $count(steps[role = 'developer']) > 100000\n  again: $last('reviewer').summary = 'again'\ngraph:\n  $START: [{role: developer}]\n")
+		for i, r := range longRoles {
+			fmt.Fprintf(&b, "  %s:\n    - {role: $END, condition: often}\n    - {role: developer, condition: again}\n    - {role: %s, prompt: \"Go on after {{summary}}\"}\n", r, longRoles[(i+1)%len(longRoles)])
+		}
+		return b.String()
 	}
 	b.WriteString("graph:\n  $START: {_: {role: developer, prompt: Begin.}}\n")
 	for i, r := range longRoles {
@@ -147,7 +156,7 @@ type longThread struct {
 	refs           string // as they were, for update-ref
 }
 
-func newLongThread(b *testing.B, overHTTP bool, steps int) *longThread {
+func newLongThread(b *testing.B, overHTTP, conditions bool, steps int) *longThread {
 	b.Helper()
 	if err := gitserver.Available(""); err != nil {
 		b.Skip(err)
@@ -172,7 +181,7 @@ func newLongThread(b *testing.B, overHTTP bool, steps int) *longThread {
 		l.git(l.clone, "config", "core.fsync", "none")
 	}
 	l.write("clone/.uwf/config.yaml", config)
-	l.write("clone/.uwf/workflows/long.yaml", longWorkflow())
+	l.write("clone/.uwf/workflows/long.yaml", longWorkflow(conditions))
 	l.git(l.clone, "checkout", "-q", "-B", "main")
 	l.git(l.clone, "add", "-A")
 	l.git(l.clone, "commit", "-q", "-m", "Begin")
@@ -437,7 +446,7 @@ func BenchmarkThread(b *testing.B) {
 	for _, over := range []string{"http", "file"} {
 		for _, steps := range longSteps {
 			b.Run(fmt.Sprintf("%s/steps=%d", over, steps), func(b *testing.B) {
-				l := newLongThread(b, over == "http", steps)
+				l := newLongThread(b, over == "http", false, steps)
 				for _, args := range [][]string{
 					{"thread", "list"}, {"thread", "show", l.id}, {"thread", "steps", l.id}, {"thread", "read", l.id},
 					{"thread", "step", l.id, "--agent", l.agent},
@@ -446,6 +455,17 @@ func BenchmarkThread(b *testing.B) {
 				}
 			})
 		}
+	}
+}
+
+// BenchmarkConditions is a step of a thread whose edges are chosen by conditions on
+// all its steps.
+func BenchmarkConditions(b *testing.B) {
+	for _, steps := range longSteps {
+		b.Run(fmt.Sprintf("steps=%d", steps), func(b *testing.B) {
+			l := newLongThread(b, true, true, steps)
+			l.bench([]string{"thread", "step", l.id, "--agent", l.agent})
+		})
 	}
 }
 
