@@ -70,23 +70,31 @@ func (c *compiler) checkCondition(at *conditionAt, what string) {
 	if _, ok := v.Scalar.(string); !ok {
 		return
 	}
-	compiled, err := condition.Compile(at.Expression)
-	if err == nil {
-		for _, n := range compiled.Roles() {
-			if c.role(n.Role) != nil {
-				continue
-			}
-			pos, length := v.Within(n.Offset, n.Length)
-			c.problems.Add(pos, length, suggestName(n.Role, c.roleNames()), "%s asks for the output of %q, which is no role", what, n.Role)
+	wrong := func(bad condition.SyntaxError) {
+		if meant := Suggest(bad.Name, bad.Known); meant != "" {
+			bad.Fix = fmt.Sprintf("did you mean %q?", meant)
 		}
+		pos, length := v.Within(bad.Offset, bad.Length)
+		c.problems.Add(pos, length, bad.Fix, "%s: %s", what, bad.Message)
+	}
+	compiled, err := condition.Compile(at.Expression)
+	if err != nil {
+		var bad *condition.SyntaxError
+		if !errors.As(err, &bad) {
+			bad = &condition.SyntaxError{Offset: -1, Message: err.Error(), Fix: "correct the expression"}
+		}
+		wrong(*bad)
 		return
 	}
-	var bad *condition.SyntaxError
-	if !errors.As(err, &bad) {
-		bad = &condition.SyntaxError{Offset: -1, Message: err.Error(), Fix: "correct the expression"}
+	for _, bad := range compiled.Suspects() {
+		wrong(bad)
 	}
-	pos, length := v.Within(bad.Offset, bad.Length)
-	c.problems.Add(pos, length, bad.Fix, "%s: %s", what, bad.Message)
+	for _, n := range compiled.Roles() {
+		if c.role(n.Role) == nil {
+			wrong(condition.SyntaxError{Offset: n.Offset, Length: n.Length, Message: fmt.Sprintf("%q is no role", n.Role),
+				Fix: suggestName(n.Role, c.roleNames())})
+		}
+	}
 }
 
 // readCondition reads what chooses an edge, where that is a condition.

@@ -29,8 +29,12 @@ type Condition interface {
 	// Holds reports whether the expression's value counts as true: everything but
 	// null, "", 0, NaN, false and no value at all. An empty list counts as true.
 	Holds(t *Thread) (bool, error)
-	// Roles are the names that the expression asks $first and $last for.
+	// Roles are the names that the expression asks $first and $last for, or compares
+	// the role of steps with.
 	Roles() []Name
+	// Suspects are the names in the expression that stand for nothing, so that it
+	// can't be what was meant.
+	Suspects() []SyntaxError
 }
 
 // Name is a role's name in an expression. Offset and Length are in bytes and span
@@ -46,6 +50,9 @@ type SyntaxError struct {
 	Offset, Length int
 	Message        string
 	Fix            string
+	// Name is what is not known, Known are names that are.
+	Name  string
+	Known []string
 }
 
 func (e *SyntaxError) Error() string {
@@ -82,7 +89,7 @@ func Compile(expression string) (Condition, error) {
 	if err != nil {
 		return nil, explain(expression, tokens, err)
 	}
-	return &jsonata{compiled: compiled, roles: roles(tokens)}, nil
+	return &jsonata{compiled: compiled, roles: roles(tokens), suspects: suspects(tokens)}, nil
 }
 
 // compile calls the library, which reports some of its own mistakes by panicking.
@@ -99,9 +106,12 @@ func compile(expression string) (out *gnata.Expression, err error) {
 type jsonata struct {
 	compiled *gnata.Expression
 	roles    []Name
+	suspects []SyntaxError
 }
 
 func (j *jsonata) Roles() []Name { return j.roles }
+
+func (j *jsonata) Suspects() []SyntaxError { return j.suspects }
 
 // maxTries is how often an expression that ran out of time or memory is tried: on
 // a busy machine it may be others who took them.

@@ -150,13 +150,85 @@ func TestCompileRefuses(t *testing.T) {
 	}
 }
 
+// Who writes another language is told what JSONata has in its place.
+func TestHabits(t *testing.T) {
+	for expression, want := range map[string]string{
+		"a == 1": "one =", "a === 1": "one =", "a !== 1": "write !=", "a && b": "`and`", "a || b": "`or`",
+		"!a": "$not", "a and !b": "$not", "not a": "$not", ".steps[-1]": "begin with",
+	} {
+		_, err := condition.Compile(expression)
+		var bad *condition.SyntaxError
+		if !errors.As(err, &bad) || !strings.Contains(bad.Fix, want) {
+			t.Errorf("%s: %v, want %s", expression, err, want)
+		}
+	}
+}
+
 func TestRoles(t *testing.T) {
-	c, err := condition.Compile(`$last('a').x or $first( "b" ) or $last(start.prompt) or "$last('c')" or $last('d' & 'e')`)
+	c, err := condition.Compile(`$last('a').x or $first( "b" ) or $last(start.prompt) or "$last('c')" or $last('d' & 'e')` +
+		` or steps[role = 'f'] or steps.role != 'g' or steps[-1][0].role = 'h' or steps[-1].output.role = 'i' or steps[output.role = 'j']`)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := fmt.Sprint(c.Roles()); got != "[{a 6 3} {b 24 3}]" {
+	if got := fmt.Sprint(c.Roles()); got != "[{a 6 3} {b 24 3} {f 105 3} {g 127 3} {h 154 3}]" {
 		t.Errorf("roles %s", got)
+	}
+}
+
+// A name that stands for nothing compiles, and would never hold.
+func TestSuspects(t *testing.T) {
+	for expression, want := range map[string]string{
+		"approved = false":                     "0 approved",
+		"output.approved":                      "0 output",
+		"step[-1].output.approved":             "0 step",
+		"steps[-1].output.approved = approved": "28 approved",
+		"$lenght(steps) > 3":                   "0 $lenght",
+		"count(steps)":                         "0 function count",
+		"$output.approved":                     "0 $output",
+		"$x > 1 and start":                     "0 $x",
+		"[steps[0].role, other]":               "16 other",
+		"{'a': b}":                             "6 b",
+		"(a; $b)":                              "1 a 4 $b",
+		"`a b`.c":                              "0 a b",
+		"a and b or c in d":                    "0 a 6 b 11 c 16 d",
+		// None of these is wrong.
+		"steps[role = 'x' and output.n > 1].output.m":         "",
+		"steps.(role & agent)":                                "",
+		"steps^(>startedAtMs, role)[0].role":                  "",
+		"steps.{'r': role, 'o': output.x}":                    "",
+		"steps{role: $count(output)}":                         "",
+		"$map(steps, function($s, $i) {$s.role & $i})":        "",
+		"($f := λ($a) {$a}; $f(start.prompt))":                "",
+		"steps[-1].output[status = 'x' or other[y]]":          "",
+		"start.prompt in ['a', steps[0].output.b]":            "",
+		"steps.$contains(role, 'x')":                          "",
+		"steps ~> |$|{'a': b}|":                               "",
+		"steps@$s.output[x = $s.role]":                        "",
+		"$$.steps and $.start and true and null":              "",
+		"steps.output.in or steps.and":                        "",
+		"{start: 1}":                                          "",
+		"steps.output ~> $count() > 1 ? start.a : steps[0].b": "",
+	} {
+		c, err := condition.Compile(expression)
+		if err != nil {
+			t.Errorf("%s: %v", expression, err)
+			continue
+		}
+		var got []string
+		for _, s := range c.Suspects() {
+			name := s.Message[:strings.IndexAny(s.Message+":", ":")]
+			name = strings.TrimSuffix(strings.TrimPrefix(strings.TrimPrefix(name, "there is no "), "function $"), " is not set anywhere")
+			if strings.HasPrefix(s.Message, "there is no function $") {
+				name = "$" + name
+			}
+			got = append(got, fmt.Sprintf("%d %s", s.Offset, name))
+			if s.Fix == "" || s.Length < 1 {
+				t.Errorf("%s: %+v", expression, s)
+			}
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s: %q, want %q", expression, strings.Join(got, " "), want)
+		}
 	}
 }
 

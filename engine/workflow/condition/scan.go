@@ -141,22 +141,9 @@ func afterValue(before []token) bool {
 	case other:
 		return last.text == ")" || last.text == "]" || last.text == "}"
 	case name:
-		return last.text != "and" && last.text != "or" && last.text != "in"
+		return last.text != "and" && last.text != "or" && last.text != "in" || is(before, len(before)-2, ".")
 	}
 	return true
-}
-
-// roles are the texts that $first and $last are called with.
-func roles(tokens []token) []Name {
-	var out []Name
-	for i := 0; i+3 < len(tokens); i++ {
-		f, arg := tokens[i], tokens[i+2]
-		if f.kind == variable && (f.name == "first" || f.name == "last") && tokens[i+1].text == "(" &&
-			arg.kind == text && arg.name != "" && tokens[i+3].text == ")" {
-			out = append(out, Name{Role: arg.name, Offset: arg.at, Length: arg.length})
-		}
-	}
-	return out
 }
 
 // How long an expression may be for its mistake to be looked for.
@@ -173,15 +160,24 @@ func explain(expression string, tokens []token, err error) *SyntaxError {
 		out.Message, out.Fix = "this is never closed", "close it"
 		return out
 	}
+	for i := 1; i < len(tokens); i++ {
+		if tokens[i].text == "|" && tokens[i-1].text == "|" && tokens[i].at == tokens[i-1].at+1 {
+			out.Offset, out.Length, out.Message, out.Fix = tokens[i-1].at, 2, "JSONata has no ||", habit(tokens, i)
+			return out
+		}
+	}
 	if len(tokens) > maxTokens || len(expression) > maxLength {
 		return out
 	}
 	// The first token that brings the error about: without it there is another one,
 	// or none.
-	for _, t := range tokens {
+	for i, t := range tokens {
 		_, shorter := compile(expression[:t.at+t.length])
 		if shorter != nil && shorter.Error() == err.Error() {
 			out.Offset, out.Length = t.at, t.length
+			if fix := habit(tokens, i); fix != "" {
+				out.Fix = fix
+			}
 			break
 		}
 	}
@@ -190,6 +186,29 @@ func explain(expression string, tokens []token, err error) *SyntaxError {
 		out.Message, out.Fix = "the expression ends too early", "complete it, and close what is open"
 	}
 	return out
+}
+
+// habit is the fix for what other languages write, where the i-th token is wrong.
+func habit(tokens []token, i int) string {
+	before := ""
+	if i > 0 {
+		before = tokens[i-1].text
+	}
+	switch at := tokens[i].text; {
+	case at == "=" && before == "!=":
+		return "write !=, with one ="
+	case at == "=" && before == "=":
+		return "write =: JSONata compares with one ="
+	case at == "&" && before == "&":
+		return "write `and`"
+	case at == "|" && before == "|":
+		return "write `or`"
+	case at == "!" || before == "not":
+		return "write $not(…)"
+	case at == "." && i == 0:
+		return "begin with start or steps, such as steps[-1].output"
+	}
+	return ""
 }
 
 var (
