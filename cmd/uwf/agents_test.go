@@ -258,3 +258,39 @@ func TestExampleAgentsAreRead(t *testing.T) {
 		}
 	}
 }
+
+// TestExtractForAnAgentWithItsOwnModel: the gateway is there for reading the answer
+// alone, and does not get into the way of what the agent brings itself.
+func TestExtractForAnAgentWithItsOwnModel(t *testing.T) {
+	s := newScholar(t, "agent.sh", "openai")
+	config := filepath.Join(s.home, "config.yaml")
+	b, err := os.ReadFile(config)
+	s.check(err)
+	text, _, _ := strings.Cut(string(b), "defaultModel:")
+	s.write(config, text) // of two models, none is the default
+	s.agent = s.path("own.sh")
+	s.write(s.agent, `#!/bin/sh
+test -z "${OPENAI_BASE_URL:-}${ANTHROPIC_BASE_URL:-}${OPENAI_API_KEY:-}" || { echo "a model was forced on me" >&2; exit 7; }
+test "$("$UWF_BIN" agent context --field extract.name)" = small-1 || exit 8
+echo "Go on: see the gap." | "$UWF_BIN" agent commit --extract always --usage '{"turns": 9, "inputTokens": 900, "outputTokens": 90, "costUsd": 0.5}'
+`)
+	s.check(os.Chmod(s.agent, 0o700)) //nolint:gosec // a program
+	s.scribe.writes(`{"fields": {"$status": "more", "note": "see the gap"}, "problem": null}`)
+	id := s.startThread()
+	var res struct {
+		Usage struct {
+			Turns, InputTokens, OutputTokens int
+			CostUSD                          float64
+		}
+	}
+	s.step(0, id).json(&res)
+	if u := res.Usage; u.Turns != 10 || u.InputTokens != 910 || u.OutputTokens != 95 || u.CostUSD != 0.5 {
+		t.Errorf("usage %+v", u)
+	}
+	// Switched off, the same answer is refused.
+	s.write(config, text+"modelOverrides: {extract: off}\n")
+	s.write(s.agent, "#!/bin/sh\necho 'Go on: see the gap.' | \"$UWF_BIN\" agent commit --extract always\n")
+	if j := s.step(1, id); !strings.Contains(j.errs.String(), "Your answer could not be used") || len(s.scribe.asked) != 1 {
+		t.Errorf("asked %d times: %s", len(s.scribe.asked), j)
+	}
+}
