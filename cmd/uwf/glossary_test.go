@@ -115,6 +115,7 @@ var glossary = map[string]string{
 	"base":             "The commit that the work began from.",
 	"trigger":          "What started the thread; only where no person did.",
 	"dryRun":           "Always true: nothing was done.",
+	"allowed":          "How far the thread may go, all limits together; 0: no limit.",
 	"api":              "How the model is spoken to.",
 	"promptCharacters": "Size of the prompt, in characters.",
 	"promptTokens":     "Size of the prompt in tokens, estimated at four characters each.",

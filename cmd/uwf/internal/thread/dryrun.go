@@ -3,7 +3,6 @@ package thread
 import (
 	"context"
 	"fmt"
-	"time"
 	"unicode/utf8"
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
@@ -122,6 +121,5 @@ func (e extent) against(limit extent) string {
 	out += ", " + of(fmt.Sprint(e.StepsPerRole), limit.StepsPerRole == 0, fmt.Sprint(limit.StepsPerRole)) + " by this role"
 	out += ", " + of(fmt.Sprint(e.Tokens), limit.Tokens == 0, fmt.Sprint(limit.Tokens)) + " tokens"
 	out += ", " + of(fmt.Sprintf("$%.4f", e.CostUSD), limit.CostUSD == 0, fmt.Sprintf("$%.2f", limit.CostUSD))
-	wall := func(ms int64) string { return (time.Duration(ms) * time.Millisecond).Round(time.Second).String() }
 	return out + ", " + of(wall(e.WallMs), limit.WallMs == 0, wall(limit.WallMs))
 }

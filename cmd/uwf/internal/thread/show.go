@@ -9,7 +9,10 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/lookup"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/worker"
+	"github.com/united-workforce/uwf/engine/config"
 	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 )
@@ -17,13 +20,14 @@ import (
 // ShowOptions are what `uwf thread show` works with.
 type ShowOptions struct {
 	Open    lookup.Open
+	Config  func() (*config.Config, error)
 	Printer output.Printer
 	Thread  string
 }
 
 // NewCmdShow makes `uwf thread show`. A runF that is not nil replaces the run.
 func NewCmdShow(f *app.Factory, runF func(context.Context, *ShowOptions) error) *cobra.Command {
-	o := &ShowOptions{Open: f.Store}
+	o := &ShowOptions{Open: f.Store, Config: f.Config}
 	return &cobra.Command{
 		Use:   "show THREAD",
 		Short: "Show where a thread stands, and what to do next",
@@ -55,6 +59,7 @@ type shown struct {
 	Work         gitcas.Work        `json:"work"`
 	Key          string             `json:"key,omitempty"`
 	Limits       map[string]float64 `json:"limits,omitempty"`
+	Allowed      *extent            `json:"allowed,omitempty"`
 	Attempts     []string           `json:"attempts,omitempty"`
 	Failed       []thread.Attempt   `json:"failed,omitempty"`
 	Tokens       int64              `json:"tokens"`
@@ -87,7 +92,25 @@ func showRun(ctx context.Context, o *ShowOptions) error {
 	if err != nil {
 		return err
 	}
+	if s.Allowed, err = o.allowed(ctx, t, s.WorkflowHash); err != nil {
+		return err
+	}
 	return o.Printer.Print(s, s.text)
+}
+
+// allowed is how far a thread may go, all limits together; nil where it goes no
+// further, or where its definition is none that this uwf can run.
+func (o *ShowOptions) allowed(ctx context.Context, t *lookup.Thread, flow node.Hash) (*extent, error) {
+	c, err := o.Config()
+	if err != nil || t.Ended != nil {
+		return nil, err
+	}
+	def, err := workflow.FromNode(t.View.Getter(ctx), flow)
+	if err != nil {
+		return nil, nil //nolint:nilerr // how the thread stands can be said all the same
+	}
+	all := limitsOf(thread.Effective(worker.ConfiguredLimits(c), def, t.Entry.Limits))
+	return &all, nil
 }
 
 // read collects what is to be said of a thread.

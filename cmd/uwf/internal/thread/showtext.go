@@ -87,20 +87,31 @@ func (s shown) standing(p sheet) {
 		p.line("run", "%s (attempt %d) on %s since %s, last heard of %s, %d tokens", r.Run, r.Attempt, r.Host,
 			r.Since.Format(time.DateTime), r.Renewed.Format(time.DateTime), r.Tokens)
 	}
-	if s.NextRole != "" && s.Suspended == nil {
-		p.line("next", "%s", s.NextRole)
-	}
 }
 
-// limits writes the thread's own limits.
+// limits writes how much is left. The steps that failed before others were done are
+// not counted here: what counts to the last token is in a dry run.
 func (s shown) limits(p sheet) {
-	var all []string
-	for _, name := range slices.Sorted(maps.Keys(s.Limits)) {
-		all = append(all, fmt.Sprintf("%s %v", name, s.Limits[name]))
+	l := s.Allowed
+	if l == nil {
+		return
 	}
-	if len(all) > 0 {
-		p.line("limits", "%s", strings.Join(all, ", "))
+	all := []string{fmt.Sprintf("%d of %d steps", s.Steps, l.Steps), fmt.Sprintf("at most %d by one role", l.StepsPerRole)}
+	if l.Tokens > 0 {
+		all = append(all, fmt.Sprintf("%d of %d tokens", s.Tokens, l.Tokens))
 	}
+	if l.CostUSD > 0 {
+		all = append(all, fmt.Sprintf("$%.2f of $%.2f", s.CostUSD, l.CostUSD))
+	}
+	if l.WallMs > 0 {
+		all = append(all, fmt.Sprintf("%s of %s", wall(s.DurationMs), wall(l.WallMs)))
+	}
+	p.line("limits", "%s; failed attempts count too", strings.Join(all, ", "))
+}
+
+// wall writes a time in milliseconds.
+func wall(ms int64) string {
+	return (time.Duration(ms) * time.Millisecond).Round(time.Second).String()
 }
 
 // attempt says on one line what became of an attempt.
@@ -113,7 +124,11 @@ func attempt(a thread.Attempt) string {
 	if !a.At.IsZero() {
 		at = a.At.Format(time.DateTime) + "  "
 	}
-	return at + strings.TrimSpace(who+"  "+output.Line(a.Error, 160))
+	what := output.Line(a.Error, 160)
+	if a.Phase == "poked" {
+		what = strings.TrimSpace("taken back " + what)
+	}
+	return at + strings.TrimSpace(who+"  "+what)
 }
 
 // origin says what started the thread.

@@ -111,8 +111,11 @@ func describe(m config.ResolvedModel) *thread.Model {
 }
 
 // Limits of a thread that are configured.
-func (s settings) Limits(string) moderator.Limits {
-	l := s.w.config.Limits
+func (s settings) Limits(string) moderator.Limits { return ConfiguredLimits(s.w.config) }
+
+// ConfiguredLimits are the limits that the configuration sets; 0: none.
+func ConfiguredLimits(c *config.Config) moderator.Limits {
+	l := c.Limits
 	return moderator.Limits{MaxSteps: l.Steps, MaxStepsPerRole: l.PerRole, Tokens: l.Tokens, CostUSD: l.CostUSD, Wall: l.WallTime}
 }
 
