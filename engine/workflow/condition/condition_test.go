@@ -263,6 +263,11 @@ func FuzzCondition(f *testing.F) {
 				t.Fatalf("%+v", r)
 			}
 		}
+		for _, s := range c.Suspects() {
+			if s.Offset < 0 || s.Offset+s.Length > len(expression) || s.Length < 1 || s.Fix == "" || s.Message == "" {
+				t.Fatalf("%+v", s)
+			}
+		}
 		begin := time.Now()
 		defer func() {
 			if d := time.Since(begin); d > 20*time.Second {
