@@ -346,7 +346,11 @@ func (m *importer) fill(sh shape) {
 	set := map[ThreadID]*Entry{}
 	for i := range sh.threads {
 		id := benchThreadID(i)
-		set[id] = &Entry{Head: m.thread(i, id, wfHash), Workflow: wfHash, Next: &Next{Role: "developer", Since: 1_700_000_000_000 + int64(i)*977}}
+		head := m.thread(i, id, wfHash)
+		set[id] = &Entry{
+			Head: head, Workflow: wfHash, Next: &Next{Role: "developer", Since: 1_700_000_000_000 + int64(i)*977},
+			Used: Used{Head: head, Steps: benchSteps, Tokens: benchSteps * 105_000, DurationMs: benchSteps * 30_000},
+		}
 	}
 	file, err := statefile.NewThreads().With(set)
 	if err != nil {
