@@ -449,7 +449,7 @@ func BenchmarkThread(b *testing.B) {
 				l := newLongThread(b, over == "http", false, steps)
 				for _, args := range [][]string{
 					{"thread", "list"}, {"thread", "show", l.id}, {"thread", "steps", l.id}, {"thread", "read", l.id},
-					{"thread", "step", l.id, "--agent", l.agent},
+					{"thread", "step", l.id, "--agent", l.agent}, {"thread", "fork", l.id},
 				} {
 					b.Run(args[1], func(b *testing.B) { l.in(b).bench(args) })
 				}
@@ -482,8 +482,11 @@ func (l *longThread) bench(args []string) {
 	for l.Loop() {
 		_, m, wall := l.uwf(args...)
 		var agent time.Duration
-		if args[1] == "step" {
+		switch args[1] {
+		case "step":
 			agent = l.agentTook()
+			l.reset()
+		case "fork":
 			l.reset()
 		}
 		walls, cpus, agents = append(walls, wall-agent), append(cpus, m.Self), append(agents, agent)
