@@ -18,6 +18,12 @@ func (r *stepRun) limits() moderator.Limits {
 	return effective(r.e.Settings.Limits(r.def.Name), r.def.Limits, r.entry.Limits)
 }
 
+// Effective are the limits that a thread has: of the configured ones, the
+// workflow's and the thread's own the lowest, each by itself, else the defaults.
+func Effective(configured moderator.Limits, d *workflow.Definition, own map[string]float64) moderator.Limits {
+	return effective(configured, d.Limits, own)
+}
+
 // effective limits: of the configured ones, the workflow's and the thread's own the
 // lowest, each by itself. The defaults hold only where nobody set any.
 func effective(configured moderator.Limits, w *workflow.Limits, own map[string]float64) moderator.Limits {
