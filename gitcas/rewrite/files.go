@@ -175,10 +175,13 @@ func (r *run) line(line []byte, place Place) []byte {
 		r.report.ended(Thread{ID: e.Thread, Old: e.Head, New: to, Ended: true})
 	}
 	return literals(line, func(s string) string {
-		if s == e.Work.Branch {
+		switch {
+		case s == e.Work.Branch, s == e.Reason:
 			return s
+		case node.Hash(s).Valid(), statefile.ThreadID(s).Valid(), len(s) == 40 && strings.Trim(s, "0123456789abcdef") == "":
+			return r.nodes.tokens(s, r.commits)
 		}
-		return r.nodes.tokens(f.text(at, s), r.commits)
+		return f.text(at, s)
 	})
 }
 

@@ -101,6 +101,8 @@ func stepRule(path []string, v any) rule {
 	switch {
 	case v == nil:
 		return word
+	case path[0] == "work" && path[len(path)-1] == "commit":
+		return word
 	case path[0] == "role", path[0] == "work":
 		return name
 	}
@@ -117,13 +119,14 @@ func startRule(path []string, v any) rule {
 // tag is what stands between the braces of a template.
 var tag = regexp.MustCompile(`(?s)\{\{.*?\}\}|\{%.*?%\}`)
 
-// workflowRule: roles, statuses, targets and conditions are names.
+// workflowRule: roles, statuses, targets and conditions are names, and so is what a
+// condition is made of.
 func workflowRule(path []string, v any) rule {
 	if v == nil {
 		return name
 	}
 	switch path[len(path)-1] {
-	case "name", "role", "condition", "status", "location", "to":
+	case "name", "role", "condition", "expression", "status", "location", "to":
 		return name
 	case "dialect":
 		return word

@@ -212,17 +212,21 @@ func (r *run) commitTo(o wire.Object, c gitobj.Commit, tree wire.ID, parents []w
 	return r.w.put(plumbing.CommitObject, b.Bytes(), nil)
 }
 
-// header is a line of author or committer: a name may hold what is looked for.
+// header is a line of author or committer: a name or an address may hold what is
+// looked for. The date stays.
 func (r *run) header(line string, place Place) string {
-	if r.o.Find == nil {
+	key, rest, _ := strings.Cut(line, " ")
+	open, end := strings.IndexByte(rest, '<'), strings.LastIndexByte(rest, '>')
+	if r.o.Find == nil || key != "author" && key != "committer" || open < 0 || end < open {
 		return line
 	}
-	text, n := r.o.Find.Replace(line, nil)
-	if n == 0 {
+	name, n := r.o.Find.Replace(rest[:open], nil)
+	mail, m := r.o.Find.Replace(rest[open+1:end], nil)
+	if n+m == 0 {
 		return line
 	}
-	r.report.found(place, "(its author)")
-	return text
+	r.report.found(place, "(its "+key+")")
+	return key + " " + name + "<" + mail + rest[end:]
 }
 
 // object is one that the present chunk brought, or an older one that is needed
