@@ -182,7 +182,7 @@ func TestSuspects(t *testing.T) {
 		"output.approved":                      "0 output",
 		"step[-1].output.approved":             "0 step",
 		"steps[-1].output.approved = approved": "28 approved",
-		"$lenght(steps) > 3":                   "0 $lenght",
+		"$cuont(steps) > 3":                    "0 $cuont",
 		"count(steps)":                         "0 function count",
 		"$output.approved":                     "0 $output",
 		"$x > 1 and start":                     "0 $x",
