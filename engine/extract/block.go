@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/united-workforce/uwf/engine/extract/tree"
 )
 
 // maxBlocks is how many parts of an answer are tried; the frontmatter is at its
@@ -14,7 +16,7 @@ const maxBlocks = 500
 
 // block is the frontmatter of an answer.
 type block struct {
-	fields        *item
+	fields        *tree.Item
 	line          int // of the answer, where the fields begin
 	before, after string
 }
@@ -99,9 +101,9 @@ func (d *document) only(b *block, later []candidate) (*block, error) {
 }
 
 // statusOf is the status of a mapping as it was written.
-func (d *document) statusOf(it *item) string {
-	if i := slices.Index(it.keys, d.schema.statusKey()); i >= 0 && it.kids[i].kind == scalar {
-		return bareWord(it.kids[i].text)
+func (d *document) statusOf(it *tree.Item) string {
+	if i := slices.Index(it.Keys, d.schema.statusKey()); i >= 0 && it.Kids[i].Kind == tree.Scalar {
+		return bareWord(it.Kids[i].Text)
 	}
 	return ""
 }
@@ -248,18 +250,18 @@ func (d *document) read(c candidate) (*block, error) {
 	if len(text) > MaxBlock {
 		return fail(ErrTooLarge, c.open+1, fmt.Sprintf("the frontmatter has %d bytes, the limit is %d: put long text under it", len(text), MaxBlock))
 	}
-	it, err := parseBlock(text)
+	it, err := tree.Parse(text)
 	if err != nil {
 		it, err = d.schema.repair(lines, err)
 	}
 	if err != nil {
-		e := (*syntaxError)(nil)
+		e := (*tree.SyntaxError)(nil)
 		if !errors.As(err, &e) {
-			e = &syntaxError{detail: err.Error()}
+			e = &tree.SyntaxError{Detail: err.Error()}
 		}
-		return fail(ErrSyntax, from+max(e.line, 1), e.detail+hint(e.detail, lines))
+		return fail(ErrSyntax, from+max(e.Line, 1), e.Detail+hint(e.Detail, lines))
 	}
-	if it == nil || it.kind != mapping {
+	if it == nil || it.Kind != tree.Mapping {
 		return fail(ErrMissing, c.open+1, "what stands between the lines --- is no list of fields (name: value)")
 	}
 	if !d.schema.anyField(it) {
@@ -268,7 +270,7 @@ func (d *document) read(c candidate) (*block, error) {
 	return d.block(c, it, from+1), nil
 }
 
-func (d *document) block(c candidate, it *item, line int) *block {
+func (d *document) block(c candidate, it *tree.Item, line int) *block {
 	before, after := d.lines[d.first:c.open], d.lines[min(c.close+1, len(d.lines)):]
 	if c.wrapped {
 		before = before[:len(before)-1]
@@ -300,8 +302,8 @@ func (s *outputSchema) mentioned(text string) bool {
 	return len(s.fields) == 0 || s.loose || slices.ContainsFunc(s.fields, func(name string) bool { return strings.Contains(text, name) })
 }
 
-func (s *outputSchema) anyField(it *item) bool {
-	for _, k := range it.keys {
+func (s *outputSchema) anyField(it *tree.Item) bool {
+	for _, k := range it.Keys {
 		if s.names(k) {
 			return true
 		}
@@ -400,12 +402,12 @@ func (d *document) coded() (*block, error) {
 
 // complete says whether a mapping has the field that makes it an output: the
 // status, or, without one in the schema, any.
-func (d *document) complete(it *item) bool {
+func (d *document) complete(it *tree.Item) bool {
 	key := d.schema.statusKey()
 	if key == "" {
 		return len(d.schema.fields) > 0
 	}
-	return slices.ContainsFunc(it.keys, func(k string) bool { return k == key || d.schema.loose && folded(k) == folded(key) })
+	return slices.ContainsFunc(it.Keys, func(k string) bool { return k == key || d.schema.loose && folded(k) == folded(key) })
 }
 
 // fences are the code fences whose language may be that of fields.

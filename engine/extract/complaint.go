@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/united-workforce/uwf/engine/extract/tree"
 	"github.com/united-workforce/uwf/gitcas/node"
 )
 
@@ -57,14 +58,14 @@ func reasonOf(err error) string {
 	}
 	e := (*Error)(nil)
 	if !errors.As(err, &e) {
-		return strings.TrimSuffix(clip(err.Error(), 400), ".")
+		return strings.TrimSuffix(tree.Clip(err.Error(), 400), ".")
 	}
 	text := e.Reason.Error()
 	if e.Line > 0 {
 		text += fmt.Sprintf(" (line %d)", e.Line)
 	}
 	if e.Detail != "" {
-		text += ": " + clip(e.Detail, 400)
+		text += ": " + tree.Clip(e.Detail, 400)
 	}
 	return text
 }
@@ -73,14 +74,14 @@ func reasonOf(err error) string {
 func problemText(p node.Problem) string {
 	name := strings.NewReplacer("~1", "/", "~0", "~").Replace(strings.TrimPrefix(p.Path, "/"))
 	if name == "" {
-		return clip(p.Message, 200)
+		return tree.Clip(p.Message, 200)
 	}
-	return clip(name, 80) + ": " + clip(p.Message, 200)
+	return tree.Clip(name, 80) + ": " + tree.Clip(p.Message, 200)
 }
 
 // example is a small answer that fits the schema, with the first allowed status.
 func (s *outputSchema) example(allowed []string) string {
-	of := &item{kind: mapping}
+	of := &tree.Item{Kind: tree.Mapping}
 	var lines []string
 	if key := s.statusKey(); key != "" {
 		status := ""
@@ -89,11 +90,11 @@ func (s *outputSchema) example(allowed []string) string {
 		} else if p, ok := part(s.root, nil, property(key)); ok {
 			status, _ = sample(p, key, 0).(string)
 		}
-		of.keys, of.kids = []string{key}, []*item{{text: status}}
+		of.Keys, of.Kids = []string{key}, []*tree.Item{{Text: status}}
 		lines = append(lines, line(key, status))
 	}
 	for _, name := range s.fields {
-		if slices.Contains(of.keys, name) || !required(s.root, of, name) {
+		if slices.Contains(of.Keys, name) || !required(s.root, of, name) {
 			continue
 		}
 		p, ok := part(s.root, of, property(name))
@@ -118,9 +119,9 @@ func line(name string, value any) string {
 
 // plainText says whether a text may stand in YAML without quotes.
 func plainText(text string) bool {
-	it, err := parseYAML("k: " + text)
-	return err == nil && it != nil && len(it.kids) == 1 && it.kids[0].kind == scalar &&
-		it.kids[0].text == text && it.kids[0].natural() == any(text)
+	it, err := tree.ParseYAML("k: " + text)
+	return err == nil && it != nil && len(it.Kids) == 1 && it.Kids[0].Kind == tree.Scalar &&
+		it.Kids[0].Text == text && it.Kids[0].Natural() == any(text)
 }
 
 // sample is a value that fits a schema, as far as its type and its list of values

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/united-workforce/uwf/engine/extract/tree"
 	"github.com/united-workforce/uwf/gitcas/node"
 )
 
@@ -18,7 +19,6 @@ import (
 const (
 	MaxText  = 4 << 20   // bytes of one answer
 	MaxBlock = 256 << 10 // bytes of the frontmatter alone
-	maxDepth = 32        // levels of lists and mappings
 )
 
 // The reasons why an answer gives no output. Every error of Frontmatter wraps
@@ -151,7 +151,7 @@ func CheckStatus(status string, allowed []string) error {
 	if slices.Contains(allowed, status) {
 		return nil
 	}
-	detail := fmt.Sprintf("%q has no edge in the workflow", clip(status, 80))
+	detail := fmt.Sprintf("%q has no edge in the workflow", tree.Clip(status, 80))
 	if status == "" {
 		detail = "there is none"
 	}
@@ -179,12 +179,4 @@ func trimBlank(s string) string {
 		}
 		s = rest
 	}
-}
-
-// clip shortens text from a model for a message, at a character.
-func clip(s string, most int) string {
-	if len(s) <= most {
-		return s
-	}
-	return strings.ToValidUTF8(s[:most], "") + "…"
 }

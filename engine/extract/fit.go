@@ -1,13 +1,17 @@
 package extract
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/united-workforce/uwf/engine/extract/tree"
+)
 
 // fitObject turns a mapping into the output that a schema describes: only its
 // properties, each fitted to its own schema.
-func (s *outputSchema) fitObject(it *item, schema map[string]any) any {
-	out := make(map[string]any, len(it.keys))
+func (s *outputSchema) fitObject(it *tree.Item, schema map[string]any) any {
+	out := make(map[string]any, len(it.Keys))
 	open := !declares(schema)
-	for i, k := range it.keys {
+	for i, k := range it.Keys {
 		p, ok := part(schema, it, property(k))
 		switch {
 		case open:
@@ -15,7 +19,7 @@ func (s *outputSchema) fitObject(it *item, schema map[string]any) any {
 		case !ok:
 			continue
 		}
-		v, keep := s.fit(it.kids[i], p, required(schema, it, k))
+		v, keep := s.fit(it.Kids[i], p, required(schema, it, k))
 		if keep {
 			out[k] = v
 		}
@@ -26,18 +30,18 @@ func (s *outputSchema) fitObject(it *item, schema map[string]any) any {
 // fit turns one value into what its schema leaves as the only reading, or into
 // what it means by itself. keep is false where it stands for "nothing" in a field
 // that need not be there.
-func (s *outputSchema) fit(it *item, schema map[string]any, needed bool) (v any, keep bool) {
+func (s *outputSchema) fit(it *tree.Item, schema map[string]any, needed bool) (v any, keep bool) {
 	fits := allowed(schema)
-	switch it.kind {
-	case mapping:
+	switch it.Kind {
+	case tree.Mapping:
 		if text, ok := brokenText(it, fits); ok {
 			return text, true
 		}
 		return s.fitObject(it, schema), true
-	case list:
+	case tree.List:
 		return s.fitList(it, schema), true
 	}
-	v = it.natural()
+	v = it.Natural()
 	if v == nil && fits&kindNull == 0 {
 		return fitNothing(it, schema, needed)
 	}
@@ -50,7 +54,7 @@ func (s *outputSchema) fit(it *item, schema map[string]any, needed bool) (v any,
 	if inner, ok := s.unpack(it, fits, schema); ok {
 		return inner, true
 	}
-	if v, ok := onlyReading(it.text, fits); ok {
+	if v, ok := onlyReading(it.Text, fits); ok {
 		if text, ok := v.(string); ok {
 			return fitEnum(text, schema), true
 		}
@@ -61,20 +65,20 @@ func (s *outputSchema) fit(it *item, schema map[string]any, needed bool) (v any,
 
 // brokenText puts a text together again that YAML took for a mapping because of
 // its colon: "- a.go: the parser", where only text fits.
-func brokenText(it *item, fits kinds) (string, bool) {
-	if fits&^kindNull != kindString || len(it.kids) != 1 || it.kids[0].kind != scalar || !it.kids[0].plain || it.kids[0].line != it.line {
+func brokenText(it *tree.Item, fits kinds) (string, bool) {
+	if fits&^kindNull != kindString || len(it.Kids) != 1 || it.Kids[0].Kind != tree.Scalar || !it.Kids[0].Plain || it.Kids[0].Line != it.Line {
 		return "", false
 	}
-	return strings.TrimSpace(it.keys[0] + ": " + it.kids[0].text), true
+	return strings.TrimSpace(it.Keys[0] + ": " + it.Kids[0].Text), true
 }
 
-func (s *outputSchema) fitList(it *item, schema map[string]any) any {
+func (s *outputSchema) fitList(it *tree.Item, schema map[string]any) any {
 	p, ok := part(schema, it, items)
 	if !ok {
 		p = map[string]any{}
 	}
-	out := make([]any, 0, len(it.kids))
-	for _, kid := range it.kids {
+	out := make([]any, 0, len(it.Kids))
+	for _, kid := range it.Kids {
 		v, _ := s.fit(kid, p, true)
 		out = append(out, v)
 	}
@@ -83,20 +87,20 @@ func (s *outputSchema) fitList(it *item, schema map[string]any) any {
 
 // exact keeps the text of a number that no float64 holds, such as a long id,
 // wherever text fits as well.
-func exact(it *item, v any, fits kinds) any {
-	if _, float := v.(float64); float && fits&kindString != 0 && intText.MatchString(it.text) {
-		return it.text
+func exact(it *tree.Item, v any, fits kinds) any {
+	if _, float := v.(float64); float && fits&kindString != 0 && tree.IsInteger(it.Text) {
+		return it.Text
 	}
 	return v
 }
 
 // fitNothing reads an empty value, null or ~ where the schema has no null: a field
 // that need not be there is not there; text that must be there is empty.
-func fitNothing(it *item, schema map[string]any, needed bool) (any, bool) {
+func fitNothing(it *tree.Item, schema map[string]any, needed bool) (any, bool) {
 	if !needed {
 		return nil, false
 	}
-	if it.text != "" { // null was written, and something is demanded: not the same
+	if it.Text != "" { // null was written, and something is demanded: not the same
 		return nil, true
 	}
 	fits := allowed(schema)
@@ -150,20 +154,20 @@ func bareWord(s string) string {
 
 // unpack reads a text as the list or mapping that the schema demands: JSON in
 // quotes, or a single name where a list of names is wanted.
-func (s *outputSchema) unpack(it *item, fits kinds, schema map[string]any) (any, bool) {
+func (s *outputSchema) unpack(it *tree.Item, fits kinds, schema map[string]any) (any, bool) {
 	switch fits &^ kindNull {
 	case kindArray:
-		if inner, ok := jsonText(it.text, '['); ok {
+		if inner, ok := tree.ParseText(it.Text, '['); ok {
 			return s.fitList(inner, schema), true
 		}
 		p, ok := part(schema, it, items)
-		if !ok || allowed(p) != kindString || strings.ContainsAny(it.text, ",;\n[]{}") {
+		if !ok || allowed(p) != kindString || strings.ContainsAny(it.Text, ",;\n[]{}") {
 			return nil, false
 		}
 		v, _ := s.fit(it, p, true)
 		return []any{v}, true
 	case kindObject:
-		if inner, ok := jsonText(it.text, '{'); ok {
+		if inner, ok := tree.ParseText(it.Text, '{'); ok {
 			return s.fitObject(inner, schema), true
 		}
 	}
@@ -177,7 +181,7 @@ func onlyReading(text string, fits kinds) (any, bool) {
 	if fits&kindString != 0 {
 		readings = append(readings, text)
 	}
-	if n, ok := number(trimmed); ok && kindOf(n)&fits != 0 {
+	if n, ok := tree.Number(trimmed); ok && kindOf(n)&fits != 0 {
 		readings = append(readings, n)
 	}
 	if b, ok := boolean(trimmed); ok && fits&kindBoolean != 0 {

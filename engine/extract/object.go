@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/united-workforce/uwf/engine/extract/tree"
 )
 
 // bareJSON reads an answer that begins with a JSON object.
@@ -16,14 +18,14 @@ func (d *document) bareJSON() (*block, error) {
 	line := d.first + 1 + strings.Count(text[:start], "\n")
 	it, rest, err := parseObject(text[start:])
 	if err != nil {
-		e := (*syntaxError)(nil)
+		e := (*tree.SyntaxError)(nil)
 		if !errors.As(err, &e) {
-			e = &syntaxError{detail: err.Error()}
+			e = &tree.SyntaxError{Detail: err.Error()}
 		}
-		if !d.looksOurs(d.lines[d.first:]) && !e.final {
+		if !d.looksOurs(d.lines[d.first:]) && !e.Final {
 			return nil, nil // braces in prose
 		}
-		return nil, &Error{Reason: ErrSyntax, Line: line + max(e.line-1, 0), Detail: e.detail}
+		return nil, &Error{Reason: ErrSyntax, Line: line + max(e.Line-1, 0), Detail: e.Detail}
 	}
 	if !d.schema.anyField(it) {
 		return nil, nil
@@ -37,9 +39,9 @@ func (d *document) bareJSON() (*block, error) {
 // parseObject reads an object at the beginning of text, as JSON, or as YAML where
 // it ends with its line, or with a line that is } alone: commas too many, names
 // without quotes.
-func parseObject(text string) (it *item, rest string, err error) {
-	it, rest, err = parseJSON(text)
-	if e := (*syntaxError)(nil); err == nil || errors.As(err, &e) && e.final {
+func parseObject(text string) (it *tree.Item, rest string, err error) {
+	it, rest, err = tree.ParseJSON(text)
+	if e := (*tree.SyntaxError)(nil); err == nil || errors.As(err, &e) && e.Final {
 		return it, rest, err
 	}
 	end := -1
@@ -51,8 +53,8 @@ func parseObject(text string) (it *item, rest string, err error) {
 	if end < 0 || end > MaxBlock {
 		return nil, "", err
 	}
-	lenient, yamlErr := parseYAML(text[:end])
-	if yamlErr != nil || lenient == nil || lenient.kind != mapping {
+	lenient, yamlErr := tree.ParseYAML(text[:end])
+	if yamlErr != nil || lenient == nil || lenient.Kind != tree.Mapping {
 		return nil, "", err
 	}
 	return lenient, text[end:], nil
@@ -75,7 +77,7 @@ func (d *document) proseJSON() (*block, error) {
 			continue // inside of the one before
 		}
 		tries++
-		it, rest, err := parseJSON(text[start:])
+		it, rest, err := tree.ParseJSON(text[start:])
 		if err != nil || !d.complete(it) || len(text)-start-len(rest) > MaxBlock {
 			continue
 		}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/united-workforce/uwf/engine/extract/tree"
 )
 
 // ErrUnsaid: the report does not say what the fields need. Only Reply gives it.
@@ -150,7 +152,7 @@ func (q Question) Reply(text string) (Result, error) {
 
 // replyObject is the one JSON object of a reply, in a code fence or after a few
 // words if need be.
-func replyObject(text string) (*item, error) {
+func replyObject(text string) (*tree.Item, error) {
 	if len(text) > MaxText {
 		return nil, &Error{Reason: ErrTooLarge, Detail: fmt.Sprintf("the reply has %d bytes, the limit is %d", len(text), MaxText)}
 	}
@@ -160,7 +162,7 @@ func replyObject(text string) (*item, error) {
 	if start < 0 {
 		return nil, &Error{Reason: ErrMissing, Detail: "the reply holds no JSON object"}
 	}
-	it, rest, err := parseJSON(text[start:])
+	it, rest, err := tree.ParseJSON(text[start:])
 	if err == nil && strings.Contains(rest, "{") {
 		err = errors.New("the reply holds more than one JSON object")
 	}
@@ -172,32 +174,32 @@ func replyObject(text string) (*item, error) {
 
 // unwrap takes the fields out of {"fields", "problem"}. Models that leave the
 // wrapping away are understood as well.
-func unwrap(it *item) (*item, error) {
-	at := slices.Index(it.keys, "fields")
-	for _, k := range it.keys {
+func unwrap(it *tree.Item) (*tree.Item, error) {
+	at := slices.Index(it.Keys, "fields")
+	for _, k := range it.Keys {
 		if k != "fields" && k != "problem" {
 			return it, nil
 		}
 	}
-	if at >= 0 && it.kids[at].kind == mapping {
-		return it.kids[at], nil
+	if at >= 0 && it.Kids[at].Kind == tree.Mapping {
+		return it.Kids[at], nil
 	}
 	detail := "the model names no fields"
-	if i := slices.Index(it.keys, "problem"); i >= 0 && it.kids[i].kind == scalar && strings.TrimSpace(it.kids[i].text) != "" {
-		detail = clip(it.kids[i].text, 400)
+	if i := slices.Index(it.Keys, "problem"); i >= 0 && it.Kids[i].Kind == tree.Scalar && strings.TrimSpace(it.Kids[i].Text) != "" {
+		detail = tree.Clip(it.Kids[i].Text, 400)
 	}
 	return nil, &Error{Reason: ErrUnsaid, Detail: detail}
 }
 
 // question is the reason of fields that ask for a person.
-func question(fields *item) (reason string, asks bool) {
-	for i, k := range fields.keys {
+func question(fields *tree.Item) (reason string, asks bool) {
+	for i, k := range fields.Keys {
 		switch {
-		case fields.kids[i].kind != scalar:
+		case fields.Kids[i].Kind != tree.Scalar:
 		case k == "$status":
-			asks = fields.kids[i].text == suspendStatus
+			asks = fields.Kids[i].Text == suspendStatus
 		case k == "reason":
-			reason = fields.kids[i].text
+			reason = fields.Kids[i].Text
 		}
 	}
 	return reason, asks && strings.TrimSpace(reason) != ""

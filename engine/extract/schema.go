@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/united-workforce/uwf/engine/extract/tree"
 	"github.com/united-workforce/uwf/gitcas/node"
 )
 
@@ -137,10 +138,10 @@ const maxFieldName = 200
 
 // rename gives the keys of an answer the names of the fields that they stand for,
 // unless that field is there as well, or two keys stand for it.
-func (s *outputSchema) rename(it *item) {
+func (s *outputSchema) rename(it *tree.Item) {
 	taken := map[string]int{}
-	to := make([]string, len(it.keys))
-	for i, k := range it.keys {
+	to := make([]string, len(it.Keys))
+	for i, k := range it.Keys {
 		to[i] = k
 		if _, known := part(s.root, it, property(k)); !known {
 			if f := s.meant(k); f != "" {
@@ -151,7 +152,7 @@ func (s *outputSchema) rename(it *item) {
 	}
 	for i, f := range to {
 		if taken[f] == 1 {
-			it.keys[i] = f
+			it.Keys[i] = f
 		}
 	}
 }
@@ -304,7 +305,7 @@ type picker func(s map[string]any) (map[string]any, bool)
 // part is everything that a schema says about a part of the mapping it describes,
 // as one schema. Alternatives that the mapping rules out by a constant (its
 // status) don't count.
-func part(s map[string]any, of *item, pick picker) (map[string]any, bool) {
+func part(s map[string]any, of *tree.Item, pick picker) (map[string]any, bool) {
 	var all []any
 	if p, ok := pick(s); ok {
 		all = append(all, p)
@@ -346,8 +347,8 @@ func part(s map[string]any, of *item, pick picker) (map[string]any, bool) {
 
 // compatible drops the alternatives that a mapping can't be: those with another
 // constant for one of its fields. When none is left, the schema says so later.
-func compatible(bs []map[string]any, of *item) []map[string]any {
-	if of == nil || of.kind != mapping {
+func compatible(bs []map[string]any, of *tree.Item) []map[string]any {
+	if of == nil || of.Kind != tree.Mapping {
 		return bs
 	}
 	var out []map[string]any
@@ -362,18 +363,18 @@ func compatible(bs []map[string]any, of *item) []map[string]any {
 	return out
 }
 
-func couldBe(s map[string]any, of *item) bool {
+func couldBe(s map[string]any, of *tree.Item) bool {
 	if allowed(s)&kindObject == 0 {
 		return false
 	}
 	props, _ := s["properties"].(map[string]any)
-	for i, k := range of.keys {
+	for i, k := range of.Keys {
 		p, ok := props[k].(map[string]any)
-		if !ok || of.kids[i].kind != scalar {
+		if !ok || of.Kids[i].Kind != tree.Scalar {
 			continue
 		}
 		if list, ok := enums(p); ok && !slices.ContainsFunc(list, func(v any) bool {
-			return bareWord(of.kids[i].text) == bareWord(textOf(v))
+			return bareWord(of.Kids[i].Text) == bareWord(textOf(v))
 		}) {
 			return false
 		}
@@ -432,7 +433,7 @@ func declares(s map[string]any) bool {
 }
 
 // required says whether a field must be there, as far as that is certain.
-func required(s map[string]any, of *item, name string) bool {
+func required(s map[string]any, of *tree.Item, name string) bool {
 	if list, ok := s["required"].([]any); ok && slices.Contains(list, any(name)) {
 		return true
 	}

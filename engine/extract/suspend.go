@@ -1,6 +1,10 @@
 package extract
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/united-workforce/uwf/engine/extract/tree"
+)
 
 // suspendStatus is the status by which any role may hand its thread to a person.
 const suspendStatus = "$SUSPEND"
@@ -18,7 +22,7 @@ func Suspension(text string) (r Result, asks bool, err error) {
 	}
 	reason, _ := r.Output["reason"].(string)
 	if strings.TrimSpace(reason) == "" {
-		reason = clip(r.Body, maxReason)
+		reason = tree.Clip(r.Body, maxReason)
 	}
 	if strings.TrimSpace(reason) == "" {
 		return Result{}, true, &Error{

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+
+	"github.com/united-workforce/uwf/engine/extract/tree"
 )
 
 var (
@@ -138,8 +140,8 @@ var fieldLine = regexp.MustCompile(`^("?'?)([^\s"':]+)("?'?):[ \t]+(\S.*)$`)
 // repair quotes the values that break YAML although they have only one reading:
 // on one line, of a field that can only be text (`summary: Fixed: the lock`,
 // "note: *very* slow"). It returns the error it was given where that doesn't help.
-func (s *outputSchema) repair(lines []string, cause error) (*item, error) {
-	if e := (*syntaxError)(nil); errors.As(cause, &e) && e.final {
+func (s *outputSchema) repair(lines []string, cause error) (*tree.Item, error) {
+	if e := (*tree.SyntaxError)(nil); errors.As(cause, &e) && e.Final {
 		return nil, cause
 	}
 	out := append([]string(nil), lines...)
@@ -154,7 +156,7 @@ func (s *outputSchema) repair(lines []string, cause error) (*item, error) {
 		if !ok || allowed(p)&^kindNull != kindString || !loose(value) {
 			continue
 		}
-		if _, err := parseYAML(l); err == nil {
+		if _, err := tree.ParseYAML(l); err == nil {
 			continue
 		}
 		out[i] = m[1] + m[2] + m[3] + ": " + quote(value)
@@ -163,7 +165,7 @@ func (s *outputSchema) repair(lines []string, cause error) (*item, error) {
 	if !changed {
 		return nil, cause
 	}
-	it, err := parseYAML(strings.Join(out, "\n"))
+	it, err := tree.ParseYAML(strings.Join(out, "\n"))
 	if err != nil {
 		return nil, cause
 	}
