@@ -85,7 +85,7 @@ func (c *compiler) checkSchemas() {
 		case errors.As(err, &bad):
 			for _, p := range bad.Problems {
 				at, length := r.schema.At(p.Path)
-				c.problems.Add(at, length, "use the keywords that nodes may have; `format: ocas_ref` is the only format",
+				c.problems.Add(at, length, schemaFix(r.Schema, p),
 					"schema of role %q, %s: %s", r.Name, pointerName(p.Path), p.Message)
 			}
 			r.known = false
@@ -111,10 +111,10 @@ func pointerName(p string) string {
 
 // checkGraph looks at names and reachability.
 func (c *compiler) checkGraph() {
-	if c.graphPos.IsZero() {
-		return // reported: there is no graph
+	if c.graphPos.IsZero() || c.rolesLost {
+		return // reported: there is no graph, or there are no roles to lead to
 	}
-	if c.from(Start) == nil {
+	if near := func(f fromAt) bool { return Suggest(f.name, []string{Start}) != "" }; c.from(Start) == nil && !slices.ContainsFunc(c.graph, near) {
 		c.problems.Add(c.graphPos, len("graph"), "add `$START: {_: {role: …, prompt: …}}`", "the graph has no $START")
 	}
 	for _, f := range c.graph {
@@ -152,6 +152,7 @@ func (c *compiler) checkFrom(f fromAt) {
 		if !f.list {
 			c.checkPrompt(f.name, e)
 		}
+		c.checkLocation(f.name, e)
 	}
 }
 
@@ -197,6 +198,32 @@ func (c *compiler) checkPrompt(from string, e edgeAt) {
 			what = "what the person is to answer"
 		}
 		c.problems.Add(e.prompt.Pos, e.prompt.Length(), "say "+what, "%s has an empty prompt", e.what(from))
+	}
+}
+
+// checkLocation refuses folders that lie outside of the work tree as far as the text
+// itself says so; what a template brings in is checked when it is filled in.
+func (c *compiler) checkLocation(from string, e edgeAt) {
+	if e.location == nil || e.Location == "" {
+		return
+	}
+	begin, _, _ := strings.Cut(e.Location, "{{")
+	depth := 0
+	for _, part := range strings.Split(strings.ReplaceAll(begin, `\`, "/"), "/") {
+		switch part {
+		case "..":
+			depth--
+		case ".", "":
+		default:
+			depth++
+		}
+		if depth < 0 {
+			break
+		}
+	}
+	if depth < 0 || strings.HasPrefix(begin, "/") || strings.HasPrefix(begin, "~") || strings.HasPrefix(begin, `\`) || strings.Contains(begin, ":\\") {
+		c.problems.Add(e.location.Pos, e.location.Length(), "name a folder relative to the top of the work tree",
+			"`location` of %s leads out of the work tree", e.what(from))
 	}
 }
 
@@ -315,8 +342,11 @@ func (c *compiler) undeclared(r *roleAt, f *fromAt, key string) {
 	}
 	for _, e := range f.edges {
 		if e.When.Kind == OnStatus {
-			c.problems.Add(e.at, utf8.RuneCountInString(e.When.Value),
-				fmt.Sprintf("add `%s: {enum: [%s, …]}` to the properties of the role's schema%s", key, e.When.Value, or),
+			fix := fmt.Sprintf("add `%s: {enum: [%s, …]}` to the properties of the role's schema%s", key, e.When.Value, or)
+			if near := nearField(r.Schema, key); near != "" {
+				fix = fmt.Sprintf("rename the field %q to %s", near, key)
+			}
+			c.problems.Add(e.at, utf8.RuneCountInString(e.When.Value), fix,
 				"role %q waits for status %q, but its schema has no %s", r.Name, e.When.Value, key)
 		}
 	}
@@ -335,7 +365,10 @@ func (c *compiler) noUnit(r *roleAt, f *fromAt, key string) {
 func (c *compiler) missingEdges(r *roleAt, f *fromAt, s shape.Statuses) {
 	reported := map[string]bool{}
 	for _, v := range s.Values {
-		has := slices.ContainsFunc(f.edges, func(e edgeAt) bool { return e.When.Kind == OnStatus && e.When.Value == v.Name })
+		// An edge that is mistyped is reported there.
+		has := slices.ContainsFunc(f.keys, func(key string) bool {
+			return key == v.Name || !slices.Contains(s.Names(), key) && Suggest(key, s.Names()) == v.Name
+		})
 		if has || reported[v.Name] || v.Name == Suspend && c.suspends {
 			continue
 		}
@@ -365,6 +398,8 @@ func (c *compiler) extraEdges(r *roleAt, f *fromAt, s shape.Statuses, key string
 				fix = "write an edge for each status"
 			}
 			c.problems.Add(e.at, 1, fix, "role %q: the edge `_` is never taken, since the schema requires a %s", r.Name, key)
+		case len(names) == 0:
+			// that its statuses are no texts was reported
 		case e.When.Kind == OnStatus && !s.Open && !slices.Contains(names, e.When.Value):
 			fix := fmt.Sprintf("the schema allows: %s", strings.Join(names, ", "))
 			if t := Suggest(e.When.Value, names); t != "" {
@@ -382,6 +417,21 @@ func (c *compiler) checkStatusTypes(r *roleAt, key string) {
 			c.problems.Add(v.Pos, v.Length(), "put it in quotes", "role %q: a status must be text, this is %s", r.Name, v.KindName())
 		}
 	})
+	if t, has := lookUp(r.Schema, []string{"properties", key, "type"}).(string); has && t != "string" {
+		at, length := r.schema.ValueAt("/properties/" + key + "/type")
+		c.problems.Add(at, length, "write type: string, with `enum: […]`", "role %q: a status must be text, this is of type %s", r.Name, t)
+	}
+}
+
+// nearField is a field of a schema that is most likely meant to hold the status.
+func nearField(schema any, key string) string {
+	fields, _ := lookUp(schema, []string{"properties"}).(map[string]any)
+	for _, name := range sortedKeys(fields) {
+		if folded := strings.ToLower(strings.TrimLeft(name, "$_")); folded == "status" && name != key {
+			return name
+		}
+	}
+	return ""
 }
 
 // walkStatus visits every const and enum value of the field key in a schema.

@@ -27,7 +27,8 @@ type compiler struct {
 	roles       []roleAt
 	conditions  []conditionAt
 	graph       []fromAt
-	graphPos    source.Pos
+	graphPos    source.Pos // zero: there is none that could be checked
+	rolesLost   bool       // which roles there are can't be told
 	limits      *Limits
 	statusKey   string
 	liquid      bool // templates are Liquid: version 1
@@ -52,6 +53,8 @@ type fromAt struct {
 	list bool
 	// broken says that an edge could not be read, which was reported.
 	broken bool
+	// keys are the statuses of a map, those of broken edges too.
+	keys []string
 }
 
 // edgeAt is an edge and where its parts stand.
@@ -142,17 +145,26 @@ func (c *compiler) definition() *Definition {
 	return d
 }
 
-// unknownKeys reports the keys of a map that nobody reads.
+// unknownKeys reports the keys of a map that nobody reads. One that most likely
+// means a key that is missing counts as that from then on.
 func (c *compiler) unknownKeys(v *source.Value, what string, known ...string) {
-	for _, e := range v.Entries {
+	for i := range v.Entries {
+		e := &v.Entries[i]
 		if slices.Contains(known, e.Key) {
 			continue
 		}
 		fix := "known are: " + strings.Join(known, ", ")
-		if s := Suggest(e.Key, known); s != "" {
-			fix = "did you mean `" + s + "`?"
+		meant := meantKey(e.Key, known)
+		switch elsewhere := misplaced()[e.Key]; {
+		case meant != "":
+			fix = "did you mean `" + meant + "`?"
+		case elsewhere != "":
+			fix = elsewhere
+		case strings.Contains(e.Key, " "):
+			fix = "remove what is no part of the definition; " + fix
 		}
 		c.problems.Add(e.Pos, utf8.RuneCountInString(e.Key), fix, "%s has an unknown key %q", what, e.Key)
+		adopt(v, e, meant)
 	}
 }
 
@@ -178,7 +190,11 @@ func (c *compiler) textOf(v *source.Value, what string) (string, bool) {
 		}
 	case nil:
 		if v.Kind == source.KindScalar {
-			c.problems.Add(v.Pos, 1, "write text, or \"\" for none", "%s is empty", what)
+			fix := "write text, or \"\" for none"
+			if v.Commented() {
+				fix = "put text that begins with # in quotes: it is a comment"
+			}
+			c.problems.Add(v.Pos, 1, fix, "%s is empty", what)
 			return "", false
 		}
 	}

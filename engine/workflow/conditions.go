@@ -3,6 +3,7 @@ package workflow
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -122,14 +123,21 @@ func (c *compiler) readCondition(from string, e *edgeAt, v *source.Value) bool {
 			return true
 		}
 	}
+	if at := c.root.Get("conditions"); at != nil && at.Val.Kind != source.KindMap && !at.Val.IsNull() {
+		return true // reported: which conditions there are can't be told
+	}
 	names := make([]string, len(c.conditions))
 	for i, n := range c.conditions {
 		names[i] = n.name
 	}
 	fix := suggestName(name, names)
-	if strings.ContainsAny(name, " .[]()$=") || len(names) == 0 {
+	meant := Suggest(name, names)
+	switch {
+	case slices.Contains([]string{"else", "default", "otherwise", "always", "true", "null", "none", "*"}, strings.ToLower(name)):
+		fix = "leave the condition out: an edge without one is always taken"
+	case strings.ContainsAny(name, " .[]()$=") || len(names) == 0:
 		fix = "put the expression under `conditions`, and its name here"
-	} else if meant := Suggest(name, names); meant != "" {
+	case meant != "":
 		for i := range c.conditions { // one mistake, said once
 			c.conditions[i].used = c.conditions[i].used || c.conditions[i].name == meant
 		}

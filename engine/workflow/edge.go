@@ -19,6 +19,7 @@ func (c *compiler) readGraph() {
 		if e.Val.Kind != source.KindBad {
 			c.problems.Add(e.Pos, len(e.Key), "write a map from $START and each role to its edges", "`graph` must be a map, this is %s", e.Val.KindName())
 		}
+		c.graphPos = source.Pos{} // nothing more can be said about it
 		return
 	}
 	edges := len(e.Val.Entries)
@@ -49,6 +50,7 @@ func (c *compiler) readEdges(f source.Entry) fromAt {
 			c.startKeys(f)
 		}
 		for _, e := range f.Val.Entries {
+			out.keys = append(out.keys, e.Key)
 			edge := edgeAt{label: e.Key, at: e.Pos, Edge: Edge{When: When{Kind: OnStatus, Value: e.Key}}}
 			if start := f.Key == Start; e.Key == Unit || start && (e.Key == keyNew || e.Key == keyResume) {
 				edge.When, edge.resume = When{Kind: Always}, start && e.Key == keyResume
@@ -62,7 +64,11 @@ func (c *compiler) readEdges(f source.Entry) fromAt {
 		}
 	case source.KindScalar:
 		out.broken = true
-		c.problems.Add(f.Pos, utf8.RuneCountInString(f.Key), "write a map from status to {role, prompt}", "the edges of %s must be a map, this is %s", f.Key, f.Val.KindName())
+		fix := "write a map from status to {role, prompt}"
+		if to := c.target(f.Val); to != "" {
+			fix = "write {_: {role: " + to + ", prompt: …}}, or an edge for each status"
+		}
+		c.problems.Add(f.Pos, utf8.RuneCountInString(f.Key), fix, "the edges of %s must be a map, this is %s", f.Key, shown(f.Val))
 	}
 	return out
 }
@@ -88,15 +94,30 @@ func (c *compiler) startKeys(f source.Entry) {
 func (c *compiler) readEdge(from string, e *edgeAt, v *source.Value) bool {
 	what := e.what(from)
 	if v.Kind != source.KindMap {
+		fix := "write {role: …, prompt: …}"
+		switch to := c.target(v); {
+		case to != "":
+			fix = "write {role: " + to + ", prompt: …}"
+		case v.Kind == source.KindList:
+			fix = "write one edge, {role: …, prompt: …}: one role works at a time"
+		}
 		if v.Kind != source.KindBad {
-			c.problems.Add(e.at, e.length(), "write {role: …, prompt: …}", "%s must be a map, this is %s", what, v.KindName())
+			c.problems.Add(e.at, e.length(), fix, "%s must be a map, this is %s", what, shown(v))
 		}
 		return false
+	}
+	if strings.HasPrefix(e.label, "#") && (v.Get("status") != nil || v.Get("when") != nil) {
+		c.unknownKeys(v, what, "role", "prompt", "location", "condition")
+		return false // a map of statuses, written as a list: what it means can't be told
 	}
 	c.unknownKeys(v, what, "role", "prompt", "location", "condition")
 	ok := c.readCondition(from, e, v)
 	if at := v.Get("role"); at != nil {
 		e.to = at.Val
+		if at.Val.Kind == source.KindList || at.Val.Kind == source.KindMap {
+			c.problems.Add(at.Val.Pos, 1, "name one role: one works at a time", "`role` of %s must be a name, this is %s", what, at.Val.KindName())
+			return false
+		}
 		e.To, _ = c.textOf(at.Val, "`role` of "+what)
 	} else {
 		c.problems.Add(e.at, e.length(), "add `role:` with the next role, $END or $SUSPEND", "%s has no `role`", what)
@@ -110,6 +131,15 @@ func (c *compiler) readEdge(from string, e *edgeAt, v *source.Value) bool {
 		}
 	}
 	return ok
+}
+
+// target is the name that a value would be as `role` of an edge; empty: it is none.
+func (c *compiler) target(v *source.Value) string {
+	s, _ := v.Scalar.(string)
+	if v.Kind == source.KindScalar && (c.role(s) != nil || s == End || s == Suspend) {
+		return s
+	}
+	return ""
 }
 
 // readPrompt reads an edge's prompt. Lists are of generations without prompts.

@@ -1,6 +1,7 @@
 package workflow
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -25,9 +26,34 @@ func (c *compiler) readRoles() {
 		c.problems.Add(e.Pos, len(e.Key), "divide the workflow", "the definition has %d roles; the limit is %d", n, maxRoles)
 		return
 	}
-	for _, r := range e.Val.Entries {
+	for i, r := range e.Val.Entries {
+		if c.outdented(r, e.Val.Entries[i+1:]) {
+			return
+		}
 		c.readRole(r)
 	}
+}
+
+// outdented reports a role whose fields stand beside it instead of below it: once,
+// not for each of them.
+func (c *compiler) outdented(role source.Entry, after []source.Entry) bool {
+	if !role.Val.IsNull() || len(after) < 2 {
+		return false
+	}
+	fields := append([]string{"description"}, schemaKeys()...)
+	for _, s := range styles() {
+		fields = append(fields, s...)
+	}
+	for _, e := range after[:2] {
+		if !slices.Contains(fields, e.Key) {
+			return false
+		}
+	}
+	c.problems.Add(role.Pos, utf8.RuneCountInString(role.Key), "indent "+after[0].Key+", "+after[1].Key+", … deeper than the role's name",
+		"role %s is empty: its fields stand beside it", quote(role.Key))
+	// What the other roles are can't be told either.
+	c.rolesLost = true
+	return true
 }
 
 func emptyOr(v *source.Value) string {

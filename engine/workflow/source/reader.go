@@ -3,7 +3,9 @@ package source
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
+	"io/fs"
 	"path"
 	"regexp"
 	"slices"
@@ -155,8 +157,26 @@ func (r *reader) syntax(src *file, err error) {
 	if i := strings.LastIndex(line, ": "); i >= 0 && strings.Contains(msg, "mapping values are not allowed") {
 		at.col, length = utf8.RuneCountInString(line[:i])+1, 1
 	}
-	r.problems.Add(at, length, syntaxFix(msg, line), "not valid YAML: %s", msg)
+	fix := syntaxFix(msg, line)
+	if n := src.deeper(at.line); n > 0 && strings.Contains(msg, "mapping values are not allowed") {
+		fix = fmt.Sprintf("indent it like the line before, by %d spaces; put text that contains \": \" in quotes", n)
+	}
+	r.problems.Add(at, length, fix, "not valid YAML: %s", msg)
 }
+
+// deeper is the indentation of the line before, where that is a key with a value
+// and the line itself, which seems to be a key too, is indented deeper; 0: not so.
+func (s *file) deeper(line int) int {
+	before, here := s.line(line-1), s.line(line)
+	n := len(before) - len(strings.TrimLeft(before, " "))
+	m := len(here) - len(strings.TrimLeft(here, " "))
+	if m <= n || !keyWithValue.MatchString(before) || !keyWithValue.MatchString(here) {
+		return 0
+	}
+	return n
+}
+
+var keyWithValue = regexp.MustCompile(`^ +[\w$-]+: +[^|>\s]`)
 
 // find is the first place of a text.
 func (s *file) find(text string) Pos {
@@ -173,7 +193,12 @@ func aliasFix() string {
 }
 
 func syntaxFix(msg, line string) string {
+	trimmed := strings.TrimSpace(line)
 	switch {
+	case strings.HasPrefix(trimmed, "```"):
+		return "remove the lines with ```: a definition is plain YAML"
+	case strings.HasPrefix(trimmed, "//") || strings.HasPrefix(trimmed, "/*"):
+		return "remove it: comments begin with #, and JSON has none"
 	case strings.Contains(line, "\t"):
 		return "indent with spaces: YAML doesn't allow tabs"
 	case strings.Contains(msg, "mapping values are not allowed"):
@@ -314,7 +339,11 @@ func (r *reader) tagged(n *yaml.Node, v *Value) *Value {
 		v.Kind, v.Text, v.Scalar = KindScalar, n.Value, n.Value
 		r.last = v
 	default:
-		r.problems.Add(v.Pos, utf8.RuneCountInString(n.Tag), "remove it; only !include is understood", "the tag %s is not allowed", n.Tag)
+		fix := "remove it; only !include is understood"
+		if strings.EqualFold(strings.Trim(n.Tag, "!:"), "include") {
+			fix = "did you mean !include?"
+		}
+		r.problems.Add(v.Pos, utf8.RuneCountInString(n.Tag), fix, "the tag %s is not allowed", n.Tag)
 	}
 	return v
 }
@@ -353,7 +382,13 @@ func (r *reader) fetch(target string, at Pos) (rel string, data []byte, ok bool)
 	rel = path.Join(path.Dir(r.open[len(r.open)-1]), target)
 	r.included++
 	switch {
-	case target == "" || strings.ContainsAny(target, "\\\x00") || path.IsAbs(target):
+	case target == "":
+		r.problems.Add(at, length, "write !include FILE", "!include names no file")
+		return "", nil, false
+	case strings.Contains(target, "://"):
+		r.problems.Add(at, length, "keep a copy of it below the definition's folder", "!include %q: only files can be included", target)
+		return "", nil, false
+	case strings.ContainsAny(target, "\\\x00") || path.IsAbs(target):
 		r.problems.Add(at, length, folderFix, "!include %q is no relative path with forward slashes", target)
 		return "", nil, false
 	case rel == ".." || strings.HasPrefix(rel, "../"):
@@ -374,6 +409,10 @@ func (r *reader) fetch(target string, at Pos) (rel string, data []byte, ok bool)
 	}
 	data, err := r.include(rel)
 	if err != nil {
+		var where *fs.PathError // whose path is said anyway
+		if errors.As(err, &where) {
+			err = where.Err
+		}
 		r.problems.Add(at, length, folderFix, "!include %q can't be read: %v", target, err)
 		return "", nil, false
 	}

@@ -60,6 +60,12 @@ func (v *Value) Get(key string) *Entry {
 	return nil
 }
 
+// Commented reports a value that is empty because the rest of its line is a comment.
+func (v *Value) Commented() bool {
+	line := []rune(v.Pos.src.line(v.Pos.line))
+	return v.IsNull() && v.Pos.col >= 1 && v.Pos.col-1 <= len(line) && strings.HasPrefix(strings.TrimSpace(string(line[v.Pos.col-1:])), "#")
+}
+
 // IsNull reports a value that is there but empty.
 func (v *Value) IsNull() bool { return v.Kind == KindScalar && v.Scalar == nil }
 

@@ -11,6 +11,9 @@ import (
 
 // Mustache checks one template, whose language is mustache.
 func Mustache(in Template) {
+	if foreign(in) {
+		return
+	}
 	t, err := template.Parse(in.text())
 	if err != nil {
 		var bad *template.SyntaxError

@@ -64,9 +64,12 @@ func TestBothLanguages(t *testing.T) {
 		{"{% for f in files %}{{ f.pth }}{% endfor %}", 1, 1},
 		{"{{files.path}}", 1, 1},
 		{"{{files[0].lines}}", 1, 0},
-		{"{% assign x = first %}{{ x.lines }}{{ x.nothing }}", 2, 1},
-		{"{{x}}{% assign x = 1 %}{{x}}", 2, 1},
-		{"{% if title == 'x' and missing %}{% endif %}", 0, 1},
+		{"{% assign x = first %}{{ x.lines }}{{ x.nothing }}", 1, 1},
+		{"{{x}}{% assign x = 1 %}{{x}}", 1, 1},
+		{"{{#if title}}{{title}}{{else}}{{this}}{{/if}}", 3, 1},
+		{"{{#each files}}{{@index}}{{/each}}", 2, 1},
+		{"100%} of {{title}} {% and %}", 0, 1},
+		{"{% if title == 'x' and missing %}{% endif %}", 1, 1},
 	} {
 		if got := wrong(t, variables.Mustache, tt.text, false); len(got) != tt.mustache {
 			t.Errorf("mustache %s: %q, want %d", tt.text, got, tt.mustache)

@@ -1,0 +1,56 @@
+package workflow
+
+import (
+	"slices"
+
+	"github.com/united-workforce/uwf/engine/workflow/source"
+)
+
+// otherWords are what other workflow languages call the keys of a definition.
+func otherWords() map[string][]string {
+	return map[string][]string{
+		"role": {"to", "next", "target", "goto", "then", "nextRole", "next_role"}, "prompt": {"message", "instructions", "instruction", "text", "task", "input"},
+		"location": {"cwd", "dir", "directory", "path", "folder", "workdir", "workingDirectory"}, "condition": {"if", "when"},
+		"goal": {"objective", "purpose", "aim"}, "capabilities": {"skills", "abilities"}, "procedure": {"process", "steps"},
+		"frontmatter": {"schema"}, "systemPrompt": {"prompt", "system", "instructions"},
+		"graph": {"edges", "transitions", "flow", "routes", "states"}, "roles": {"agents"}, "name": {"title", "id"},
+		"costUsd": {"cost", "budget", "maxCost"}, "wall": {"time", "timeout", "duration", "maxTime"}, "tokens": {"maxTokens"}, "maxSteps": {"steps"},
+		"expression": {"expr", "jsonata", "if"},
+	}
+}
+
+// misplaced are keys that belong elsewhere, and where.
+func misplaced() map[string]string {
+	const configured = "remove it: agents, models and tools are configured in .uwf/config.yaml"
+	const graph = "say under `graph` what follows a role"
+	const actions = "is this a workflow of GitHub Actions? A definition of uwf has roles and a graph"
+	return map[string]string{
+		"model": configured, "tools": configured, "agent": configured, "provider": configured, "temperature": configured,
+		"edges": graph, "next": graph, "graph": graph, "transitions": graph,
+		"start": "say under `graph` where a thread begins: $START: {_: {role: …, prompt: …}}", "entry": "say under `graph` where a thread begins: $START: {_: {role: …, prompt: …}}",
+		"jobs": actions, "on": actions,
+		"status": "write the edges as a map from status to edge; a list chooses by conditions",
+	}
+}
+
+// meantKey is the key that an unknown one most likely means; "" where none is close.
+func meantKey(key string, known []string) string {
+	for _, k := range known {
+		if slices.Contains(otherWords()[k], key) {
+			return k
+		}
+	}
+	if misplaced()[key] != "" {
+		return ""
+	}
+	return Suggest(key, known)
+}
+
+// adopt lets a mistyped key, which was reported, count as the one that it means, so
+// that it isn't also reported as missing.
+func adopt(v *source.Value, e *source.Entry, key string) {
+	// A condition under another name could be a status as well.
+	if key != "" && key != "condition" && v.Get(key) == nil {
+		e.Key = key
+	}
+}

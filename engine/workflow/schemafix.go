@@ -1,0 +1,132 @@
+package workflow
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/united-workforce/uwf/gitcas/node"
+)
+
+// keywords are what a schema may hold. References, and formats but for one, are not
+// among them.
+func keywords() []string {
+	return strings.Fields(`type properties required additionalProperties anyOf oneOf allOf not if then else items contains
+propertyNames patternProperties enum const title description minimum maximum exclusiveMinimum exclusiveMaximum multipleOf
+minLength maxLength pattern minItems maxItems uniqueItems minProperties maxProperties default examples readOnly writeOnly
+deprecated $comment format`)
+}
+
+// schemaFix says how to mend what the guard walk complains about.
+func schemaFix(schema any, p node.Problem) string {
+	parts := strings.Split(strings.TrimPrefix(p.Path, "/"), "/")
+	for i, part := range parts {
+		parts[i] = strings.ReplaceAll(strings.ReplaceAll(part, "~1", "/"), "~0", "~")
+	}
+	value := lookUp(schema, parts)
+	key := parts[len(parts)-1]
+	if _, err := strconv.Atoi(key); err == nil && strings.Contains(p.Message, "twice") {
+		return "remove one of the two"
+	}
+	if !slices.Contains(keywords(), key) && strings.HasPrefix(p.Message, "unknown keyword") {
+		return unknownKeywordFix(key, value, len(parts))
+	}
+	switch key {
+	case "type":
+		return typeFix(value)
+	case "required":
+		if b, is := value.(bool); is && b && len(parts) > 2 {
+			return fmt.Sprintf("name the field in the list of the object around it: required: [%s]", parts[len(parts)-2])
+		}
+		return "write a list of field names: required: [$status]"
+	case "enum":
+		return fmt.Sprintf("write a list: enum: [%s]", orEllipsis(value))
+	case "properties", "patternProperties":
+		return "write a map from a field's name to its schema: {plan: {type: string}}"
+	case "items":
+		return "write one schema, which holds for every item: items: {type: string}"
+	case "additionalProperties":
+		return "write true or false: other words are text"
+	case "format":
+		return "leave it out, or use pattern; `format: ocas_ref` alone is allowed"
+	case "$schema", "$id", "id", "$anchor":
+		return "remove it"
+	case "$ref", "$defs", "definitions":
+		return "write each schema where it is used; !include can share a part between files"
+	case "pattern":
+		return "use the syntax of RE2 (github.com/google/re2/wiki/Syntax)"
+	}
+	if _, text := value.(string); text && p.Message == "a schema must be an object, not a string" {
+		return fmt.Sprintf("write a schema: %s: {type: %s}", key, orEllipsis(value))
+	}
+	return "correct the schema: see `uwf workflow schema` and json-schema.org"
+}
+
+// lookUp follows a pointer's parts. Nil: it names nothing.
+func lookUp(v any, parts []string) any {
+	for _, part := range parts {
+		switch x := v.(type) {
+		case map[string]any:
+			v = x[part]
+		case []any:
+			i, err := strconv.Atoi(part)
+			if err != nil || i < 0 || i >= len(x) {
+				return nil
+			}
+			v = x[i]
+		default:
+			return nil
+		}
+	}
+	return v
+}
+
+// unknownKeywordFix explains a key that is no keyword: one of another language, a
+// mistyped one, or the name of a field that stands a level too high.
+func unknownKeywordFix(key string, value any, depth int) string {
+	if other, ok := map[string]string{
+		"min": "`minimum`, or minLength, minItems", "max": "`maximum`, or maxLength, maxItems", "regex": "`pattern`",
+		"optional": "nothing: a field that `required` doesn't name is optional", "nullable": "`type: [string, null]`",
+		"example": "`examples: […]`", "values": "`enum: […]`", "options": "`enum: […]`", "choices": "`enum: […]`", "fields": "`properties`",
+		"desc": "`description`", "of": "`items`", "element": "`items`",
+	}[key]; ok {
+		return "write " + other
+	}
+	if s := Suggest(key, keywords()); s != "" {
+		return "did you mean `" + s + "`?"
+	}
+	_, isMap := value.(map[string]any)
+	if text, isText := value.(string); depth == 1 && (isMap || isText) {
+		shape := "…"
+		if isText {
+			shape = "type: string"
+			if strings.Contains(text, "|") || key == StatusField || key == LegacyStatusField {
+				shape = "enum: [" + strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '|' || r == ' ' || r == ',' }), ", ") + "]"
+			}
+		}
+		return fmt.Sprintf("put fields under `properties`: {type: object, properties: {%s: {%s}}}", key, shape)
+	}
+	return "remove it, or use a keyword of JSON Schema"
+}
+
+func typeFix(value any) string {
+	text, _ := value.(string)
+	if other, ok := map[string]string{
+		"str": "string", "text": "string", "int": "integer", "float": "number", "double": "number", "bool": "boolean", "list": "array",
+		"dict": "object", "map": "object", "none": "null", "date": "string", "any": "", "enum": "string, with `enum: […]`",
+	}[strings.ToLower(text)]; ok && other != "" {
+		return "write type: " + other
+	}
+	if s := Suggest(text, []string{"string", "number", "integer", "boolean", "object", "array", "null"}); s != "" {
+		return "did you mean `" + s + "`?"
+	}
+	return "write one of them, such as type: string, or leave it out for any value"
+}
+
+func orEllipsis(v any) string {
+	if s, ok := v.(string); ok && s != "" && len(s) < 40 {
+		return s
+	}
+	return "…"
+}
