@@ -65,7 +65,7 @@ var mutations = []struct {
 // when UWF_SIM_MUTATE is set.
 func TestSimulationCatchesMutations(t *testing.T) {
 	if os.Getenv("UWF_SIM_MUTATE") == "" {
-		t.Skip("set UWF_SIM_MUTATE=1: it takes a minute")
+		t.Skip("set UWF_SIM_MUTATE=1: it takes some minutes")
 	}
 	for _, m := range mutations {
 		t.Run(m.name, func(t *testing.T) {
