@@ -51,6 +51,7 @@ type Source struct {
 	bundled map[node.Hash][]byte
 	threads map[statefile.ThreadID]Thread
 	flows   map[string]node.Hash
+	builtin node.Map
 	known   node.Map // nodes that were checked by hash
 	schemas node.Schemas
 }
@@ -64,9 +65,14 @@ type folder struct {
 // New returns a Source without anything. builtin are the nodes that every store has.
 func New(builtin node.Map) *Source {
 	return &Source{
-		bundled: map[node.Hash][]byte{}, threads: map[statefile.ThreadID]Thread{}, flows: map[string]node.Hash{}, known: maps.Clone(builtin),
+		bundled: map[node.Hash][]byte{}, threads: map[statefile.ThreadID]Thread{}, flows: map[string]node.Hash{},
+		builtin: builtin, known: maps.Clone(builtin),
 	}
 }
+
+// Forget lets go of the nodes that were read: who is done with one thread will not
+// ask for most of them again.
+func (s *Source) Forget() { s.known = maps.Clone(s.builtin) }
 
 // Threads are all threads that the lists name, in the order of their ids.
 func (s *Source) Threads() []Thread {

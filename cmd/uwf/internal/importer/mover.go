@@ -49,6 +49,7 @@ func (m *mover) all(ctx context.Context, res *result) error {
 			return fmt.Errorf("import thread %s: %w", t.ID, err)
 		}
 		res.Threads = append(res.Threads, out)
+		m.src.Forget()
 	}
 	flows := m.src.Workflows()
 	for _, name := range slices.Sorted(maps.Keys(flows)) {
