@@ -22,7 +22,7 @@ import (
 
 // purgeEvery is how many words of a golden store share one test; UWF_PURGE_ALL=1
 // takes out every one of them.
-const purgeEvery = 12
+const purgeEvery = 40
 
 var goldenWord = regexp.MustCompile(`[A-Za-z]{6,}`)
 

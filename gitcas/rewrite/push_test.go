@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -254,7 +253,7 @@ func TestSetBack(t *testing.T) {
 	f.ok(err)
 }
 
-// TestServers does it on real git, over HTTP and file://.
+// TestServers does it on real git: over HTTP in one push, over file:// bit by bit.
 func TestServers(t *testing.T) {
 	if err := gitserver.Available(""); err != nil {
 		t.Skip(err)
@@ -265,36 +264,53 @@ func TestServers(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Close() })
+	made := memory(t)
+	grown(made)
+	made.attempt(id(1), "r", secret, made.load().Tip())
 	for name, url := range map[string]string{"http": s.URL + "/http.git", "file": "file://" + filepath.Join(root, "file.git")} {
-		for _, small := range []bool{false, true} {
-			dir := filepath.Join(root, name+".git")
-			if err := os.RemoveAll(dir); err != nil {
-				t.Fatal(err)
-			}
-			if out, err := exec.Command("git", "init", "-q", "--bare", dir).CombinedOutput(); err != nil {
-				t.Fatalf("%v: %s", err, out)
-			}
-			remote, err := wire.Dial(url, wire.DialOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			f := newFixture(t, remote)
-			grown(f)
-			f.attempt(id(1), "r", secret, f.load().Tip())
-			r := rewrite.New(remote, f.options(finder(t, secret)))
-			if small {
-				r.Small()
-			}
-			_, err = r.Plan(t.Context())
-			f.ok(err)
-			_, err = r.Execute(t.Context())
-			f.ok(err)
-			f.sound()
-			f.nowhere(secret)
-			goesOn(f)
-			if out, err := exec.Command("git", "-C", dir, "fsck", "--strict").CombinedOutput(); err != nil {
-				t.Errorf("git fsck: %v: %s", err, out)
-			}
+		dir := filepath.Join(root, name+".git")
+		if out, err := exec.Command("git", "init", "-q", "--bare", dir).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		remote, err := wire.Dial(url, wire.DialOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		made.copyTo(remote)
+		f := &fixture{TB: t, remote: remote, at: made.at, schema: made.schema, flow: made.flow}
+		f.store = gitcas.Open(remote, gitcas.Options{Now: f.now})
+		r := rewrite.New(remote, f.options(finder(t, secret)))
+		if name == "file" {
+			r.Small()
+		}
+		_, err = r.Plan(t.Context())
+		f.ok(err)
+		_, err = r.Execute(t.Context())
+		f.ok(err)
+		f.sound()
+		f.nowhere(secret)
+		f.step(id(2), note("goes on"), "b", "d")
+		f.sound()
+		if out, err := exec.Command("git", "-C", dir, "fsck", "--strict").CombinedOutput(); err != nil {
+			t.Errorf("git fsck: %v: %s", err, out)
 		}
 	}
+}
+
+// copyTo pushes everything to another remote.
+func (f *fixture) copyTo(remote wire.Remote) {
+	f.Helper()
+	var req wire.PushRequest
+	var wants []wire.ID
+	for name, id := range f.refs() {
+		req.Updates = append(req.Updates, wire.RefUpdate{Name: name, New: id})
+		wants = append(wants, id)
+	}
+	objs, err := f.remote.Fetch(f.Context(), wire.FetchRequest{Wants: wants})
+	f.ok(err)
+	for _, o := range objs {
+		req.Objects = append(req.Objects, wire.PackObject{Object: o})
+	}
+	_, err = remote.Push(f.Context(), req)
+	f.ok(err)
 }
