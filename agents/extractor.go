@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"time"
 
 	openai "github.com/sashabaranov/go-openai"
@@ -65,6 +66,9 @@ func (e Extractor) Read(ctx context.Context, text string) (Extracted, error) {
 		return out, ErrNoExtract
 	}
 	out.Model = e.Context.Task.Extract.Name
+	if strings.TrimSpace(text) == "" {
+		return out, errors.New("reading the answer by a model: it is empty")
+	}
 	if len(text) > MaxAnswer {
 		return out, fmt.Errorf("reading the answer by model %s: it has %d bytes, and at most %d are stored", out.Model, len(text), MaxAnswer)
 	}

@@ -167,6 +167,7 @@ func TestExtractOnlyWhenNeeded(t *testing.T) {
 		{"good in the end", &saying{answers: []string{prose, prose, good}}, func(*thread.Task) {}, true},
 		{"no model", &saying{answers: slices.Clone(thrice)}, func(t *thread.Task) { t.Extract = nil }, false},
 		{"an agent that wants none", &saying{answers: slices.Clone(thrice), literal: true}, func(*thread.Task) {}, false},
+		{"empty", &saying{answers: []string{"", " ", "\n"}}, func(*thread.Task) {}, false},
 		{"too large", &saying{answers: slices.Repeat([]string{strings.Repeat("x", agents.MaxAnswer+1)}, 3)}, func(*thread.Task) {}, false},
 	} {
 		p := process(t, m, tt.change)

@@ -30,5 +30,8 @@
 //	    handle: "XYZ"          # print this instead of the handle; "" prints nothing
 //	    as: {role: other, start: HASH, prev: HASH, agent: name}   # a step that lies
 //
+// An output may be a question to a person: the status that the graph has for it, or
+// `$status: $SUSPEND` with a reason where the workflow lets every role ask.
+//
 // It never calls a model itself and never reads anything but its script and its task.
 package mock

@@ -62,6 +62,8 @@ func TestContext(t *testing.T) {
 		{[]string{"context", "--prompt"}, "Do it.\n"},
 		{[]string{"context", "--schema"}, `"title": "demo.developer"`},
 		{[]string{"context", "--node", string(*task.Prev)}, `"type": "108DB063KRQWW"`},
+		{[]string{"context", "--jq", ".role, (.statuses | length)"}, "developer\n2\n"},
+		{[]string{"context", "--node", string(*task.Prev), "--jq", ".payload.role"}, "developer\n"},
 		{[]string{"context", "--field", "role"}, "developer\n"},
 		{[]string{"context", "--field", "step"}, "2\n"},
 		{[]string{"context", "--field", "statuses"}, "done\nfailed\n"},
@@ -80,7 +82,7 @@ func TestContext(t *testing.T) {
 	if err := uwf(t, p, "", "context", "--field", "model.alias"); err != nil || p.Out.Len() > 0 {
 		t.Errorf("a field that is not set: %q, %v", p.Out, err)
 	}
-	for _, args := range [][]string{{"context", "--node", "x"}, {"context", "--node", "0000000000000"}, {"context", "--prompt", "--schema"}, {"context", "x"}, {"nonsense"}, {"context", "--field", "rolle"}, {"context", "--field", ""}, {"context", "--field", "role", "--prompt"}} {
+	for _, args := range [][]string{{"context", "--node", "x"}, {"context", "--node", "0000000000000"}, {"context", "--prompt", "--schema"}, {"context", "x"}, {"nonsense"}, {"context", "--field", "rolle"}, {"context", "--field", ""}, {"context", "--jq", ".["}, {"context", "--jq", ".", "--field", "role"}, {"context", "--field", "role", "--prompt"}} {
 		if err := uwf(t, p, "", args...); err == nil {
 			t.Errorf("%v went through", args)
 		}

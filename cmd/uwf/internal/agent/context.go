@@ -15,6 +15,7 @@ import (
 
 	"github.com/united-workforce/uwf/agents"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas/node"
 )
@@ -25,6 +26,7 @@ type contextOptions struct {
 	prompt, schema bool
 	node           string
 	field          string
+	jq             string
 }
 
 func newContextCmd(o Options) *cobra.Command {
@@ -38,7 +40,7 @@ more. With a flag, print one part of it as it is.
 --field NAME prints one field for scripts: text and numbers as they are, a list one
 item a line, anything else as JSON. A dotted name goes deeper (model.alias,
 statuses.0), and a field that is not there prints nothing. With --node it is a field
-of that node (payload, payload.output).`,
+of that node (payload, payload.output). --jq works as it does everywhere.`,
 		Example: `  uwf agent context
   uwf agent context --prompt
   uwf agent context --field statuses
@@ -55,8 +57,10 @@ of that node (payload, payload.output).`,
 	cmd.Flags().BoolVar(&c.schema, "schema", false, "print the JSON schema of the output")
 	cmd.Flags().StringVar(&c.node, "node", "", "print the node with this `HASH`")
 	cmd.Flags().StringVar(&c.field, "field", "", "print the field `NAME` alone, without quotes")
+	// In the place of the one that all commands have: this one knows no Factory.
+	cmd.Flags().StringVar(&c.jq, "jq", "", "print what this jq `EXPRESSION` makes of the JSON")
 	cmd.MarkFlagsMutuallyExclusive("prompt", "schema", "node")
-	cmd.MarkFlagsMutuallyExclusive("prompt", "field")
+	cmd.MarkFlagsMutuallyExclusive("prompt", "field", "jq")
 	return cmd
 }
 
@@ -81,6 +85,13 @@ func (o contextOptions) run() (err error) {
 		if text, err = fieldOf(text, o.field); err != nil {
 			return err
 		}
+	}
+	if o.jq != "" {
+		q, err := output.ParseQuery(o.jq)
+		if err != nil {
+			return &app.UsageError{Err: err}
+		}
+		return output.Printer{Out: o.Stdout, Format: output.JSON, Query: q}.Print(json.RawMessage(text), nil)
 	}
 	_, err = o.Stdout.Write(text)
 	return err
