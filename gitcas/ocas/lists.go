@@ -144,11 +144,17 @@ func (s *Source) readHistory(b []byte) error {
 	})
 }
 
-// readVars reads the variables of a bundle: {name, value, tags, …}.
+// readVars reads the variables of a bundle or a store, {name, value, tags, …}, the
+// later line over the earlier one; {__op: "remove"} takes one back.
 func (s *Source) readVars(b []byte) error {
 	return eachLine(b, func(m map[string]any) error {
 		name, _ := m["name"].(string)
 		value, _ := m["value"].(string)
+		if op, _ := m["__op"].(string); op == "remove" {
+			delete(s.flows, strings.TrimPrefix(name, registryVar))
+			delete(s.threads, statefile.ThreadID(strings.TrimPrefix(name, threadVar)))
+			return nil
+		}
 		if flow, ok := strings.CutPrefix(name, registryVar); ok {
 			return s.addWorkflow(flow, value)
 		}

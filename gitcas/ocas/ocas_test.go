@@ -197,6 +197,31 @@ func TestBadLists(t *testing.T) {
 	}
 }
 
+// TestVariables: stores from between the lists and the database.
+func TestVariables(t *testing.T) {
+	h := string(sample(t).Workflow)
+	line := func(name, more string) string { return `{"name":"` + name + `","value":"` + h + `"` + more + "}\n" }
+	vars := line("@uwf/thread/"+ocastest.Active, "") + line("@uwf/thread/"+ocastest.Ended, "") + line("@uwf/registry/a", "") + line("@uwf/registry/b", "") +
+		line("@uwf/thread/"+ocastest.Ended, `,"__op":"remove"`) + line("@uwf/registry/b", `,"__op":"remove"`) +
+		line("@uwf/thread/"+ocastest.Active, `,"tags":{"status":"suspended","suspendedRole":"r","suspendMessage":"m"}`) + line("@other/x", "")
+	for _, name := range []string{"_vars.jsonl", "vars/_vars.jsonl"} {
+		src := ocas.New(known())
+		if err := src.AddFolder(fstest.MapFS{name: {Data: []byte(vars)}}); err != nil {
+			t.Fatal(err)
+		}
+		threads := src.Threads()
+		if len(threads) != 1 || threads[0].ID != ocastest.Active || threads[0].Status != ocas.Suspended || threads[0].Role != "r" || len(src.Workflows()) != 1 || src.Database() {
+			t.Errorf("%s: %+v, %v", name, threads, src.Workflows())
+		}
+	}
+	// Moved into a database, and out of date since.
+	src := ocas.New(known())
+	err := src.AddFolder(fstest.MapFS{"_vars.jsonl": {Data: []byte(vars)}, "vars/_store.db": {}, "0000000000000.bin": {}})
+	if err != nil || len(src.Threads()) > 0 || !src.Database() {
+		t.Errorf("%v, %v", err, src.Threads())
+	}
+}
+
 func FuzzBundle(f *testing.F) {
 	b, err := sample(f).Bundle()
 	if err != nil {

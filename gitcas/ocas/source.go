@@ -18,7 +18,7 @@ import (
 var ErrNothing = errors.New("no store of the TypeScript uwf")
 
 // ErrSQLite: the store keeps its nodes or lists in a database.
-var ErrSQLite = errors.New("it is an SQLite database, which uwf doesn't read; write a bundle with the tool that made it: ocas export @uwf/thread/ID … -o threads.tar")
+var ErrSQLite = errors.New("its lists are in an SQLite database, which uwf doesn't read; write a bundle with the tool that made it: ocas export @uwf/thread/ID … -o threads.tar")
 
 // Limits on what is read.
 const (
@@ -54,6 +54,8 @@ type Source struct {
 	builtin node.Map
 	known   node.Map // nodes that were checked by hash
 	schemas node.Schemas
+
+	database bool
 }
 
 // folder has node files.
@@ -86,28 +88,20 @@ func (s *Source) Workflows() map[string]node.Hash { return maps.Clone(s.flows) }
 
 // AddFolder takes in a folder: an ocas store, a storage root, or both in one.
 func (s *Source) AddFolder(fsys fs.FS) error {
-	found, database := false, false
-	for _, dir := range []string{".", "cas"} {
-		entries, err := fs.ReadDir(fsys, dir)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		for _, e := range entries {
-			name := e.Name()
-			database = database || name == "_store.db" || name == "variables.db"
-			if _, ok := hashOf(name); ok {
-				s.files, found = append(s.files, folder{fsys, dir}), true
-				break
-			}
-		}
+	found, database, err := s.addNodes(fsys)
+	if err != nil {
+		return err
 	}
 	for _, list := range []struct {
 		name string
 		read func([]byte) error
-	}{{"history.jsonl", s.readHistory}, {"threads.yaml", s.readThreads}, {"workflows.yaml", s.readWorkflows}, {"registry.yaml", s.readWorkflows}} {
+	}{
+		{"_vars.jsonl", s.readVars}, {"vars/_vars.jsonl", s.readVars},
+		{"history.jsonl", s.readHistory}, {"threads.yaml", s.readThreads}, {"workflows.yaml", s.readWorkflows}, {"registry.yaml", s.readWorkflows},
+	} {
+		if database && strings.HasSuffix(list.name, "_vars.jsonl") {
+			continue // it was moved into the database, and is not kept up
+		}
 		b, err := readFile(fsys, list.name, maxList)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
@@ -120,6 +114,7 @@ func (s *Source) AddFolder(fsys fs.FS) error {
 		}
 		found = true
 	}
+	s.database = s.database || database
 	switch {
 	case !found && database:
 		return ErrSQLite
@@ -128,6 +123,33 @@ func (s *Source) AddFolder(fsys fs.FS) error {
 	}
 	return nil
 }
+
+// addNodes looks for node files, and for a database beside them.
+func (s *Source) addNodes(fsys fs.FS) (found, database bool, err error) {
+	for _, dir := range []string{".", "cas", "vars"} {
+		entries, err := fs.ReadDir(fsys, dir)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return found, database, err
+		}
+		has := false
+		for _, e := range entries {
+			_, isNode := hashOf(e.Name())
+			has = has || isNode
+			database = database || e.Name() == "_store.db"
+		}
+		if has {
+			s.files, found = append(s.files, folder{fsys, dir}), true
+		}
+	}
+	return found, database, nil
+}
+
+// Database reports whether a folder had its lists in a database, where they can't
+// be read.
+func (s *Source) Database() bool { return s.database }
 
 // hashOf is the hash that a node file is named after.
 func hashOf(name string) (node.Hash, bool) {

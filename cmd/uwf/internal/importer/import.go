@@ -103,7 +103,11 @@ func importRun(ctx context.Context, o *Options) error {
 	if err != nil {
 		return err
 	}
-	if len(src.Threads()) == 0 && len(src.Workflows()) == 0 {
+	switch {
+	case len(src.Threads()) > 0 || len(src.Workflows()) > 0:
+	case src.Database():
+		return app.Usagef("no thread and no workflow is named there: %w", ocas.ErrSQLite)
+	default:
 		return app.Usagef("no thread and no workflow is named there; give the storage root with threads.yaml or history.jsonl as well, or a bundle of ocas export @uwf/thread/ID")
 	}
 	m := &mover{o: o, src: src}
