@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -33,15 +34,23 @@ const (
 type fixture struct {
 	dir     string
 	threads map[string]string // state → id
+
+	claimOnce sync.Once
 }
 
 // newFixture makes the fixture that is copied, once for all tests.
 func newFixture(t *testing.T) func(t *testing.T) *fixture {
 	t.Helper()
+	return newFixtureOf(t, func(_, text string) string { return text })
+}
+
+// newFixtureOf is newFixture with files and texts that are not as they should be.
+func newFixtureOf(t *testing.T, edit func(file, text string) string) func(t *testing.T) *fixture {
+	t.Helper()
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("git is not installed")
 	}
-	from := makeFixture(t, t.TempDir())
+	from := makeFixture(t, t.TempDir(), edit)
 	return func(t *testing.T) *fixture {
 		t.Helper()
 		f := &fixture{dir: t.TempDir(), threads: from.threads}
@@ -52,7 +61,7 @@ func newFixture(t *testing.T) func(t *testing.T) *fixture {
 	}
 }
 
-func makeFixture(t *testing.T, root string) *fixture {
+func makeFixture(t *testing.T, root string, edit func(file, text string) string) *fixture {
 	t.Helper()
 	f := &fixture{dir: root, threads: map[string]string{}}
 	raw, err := os.ReadFile("testdata/examples.txtar")
@@ -60,7 +69,7 @@ func makeFixture(t *testing.T, root string) *fixture {
 		t.Fatal(err)
 	}
 	for _, file := range txtar.Parse(raw).Files {
-		f.write(t, "repo/"+file.Name, strings.ReplaceAll(string(file.Data), "$WORK", f.repo()))
+		f.write(t, "repo/"+file.Name, edit(file.Name, strings.ReplaceAll(string(file.Data), "$WORK", f.repo())))
 	}
 	f.write(t, "home/.gitconfig", "[user]\n\tname = someone\n\temail = someone@example.com\n[init]\n\tdefaultBranch = main\n")
 	for _, args := range [][]string{
@@ -71,7 +80,7 @@ func makeFixture(t *testing.T, root string) *fixture {
 	mock := func(script string) string { return "uwf agent mock " + filepath.Join(f.repo(), script) }
 	start := func() string {
 		var started struct{ Thread string }
-		f.must(t, &started, "thread", "start", "solve-issue", "-p", "The parser panics on an empty file")
+		f.must(t, &started, "thread", "start", "solve-issue", "-p", edit("", "The parser panics on an empty file"))
 		return started.Thread
 	}
 	for _, version := range []string{"solve-issue.yaml", ".uwf/workflows/solve-issue.yaml"} {
@@ -83,7 +92,7 @@ func makeFixture(t *testing.T, root string) *fixture {
 	f.threads[stateEnded] = start()
 	f.must(t, nil, "thread", "step", f.threads[stateEnded], "-c", "9", "--agent", mock("script.yaml"))
 	f.threads[stateCancelled] = start()
-	f.must(t, nil, "thread", "cancel", f.threads[stateCancelled], "-m", "solved by hand")
+	f.must(t, nil, "thread", "cancel", f.threads[stateCancelled], "-m", edit("", "solved by hand"))
 	f.threads[stateFailed] = start()
 	if code, _, _ := f.uwf(t, "thread", "step", f.threads[stateFailed], "--agent", mock("fails.yaml")); code != 1 {
 		t.Fatalf("a step that has to fail has exit code %d", code)
