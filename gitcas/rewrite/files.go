@@ -3,6 +3,7 @@ package rewrite
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"strings"
 	"unicode/utf8"
 
@@ -73,8 +74,11 @@ func (r *run) threadsFile(data []byte, place Place) ([]byte, error) {
 		return data, nil
 	}
 	t, err := statefile.ParseThreads(data)
-	if err != nil {
+	if errors.Is(err, statefile.ErrMalformed) {
 		return r.page(data, place, ""), nil
+	}
+	if err != nil {
+		return nil, err
 	}
 	f := fields{r, place}
 	out, err := t.Map(func(id statefile.ThreadID, e statefile.Entry) statefile.Entry {
@@ -120,8 +124,11 @@ func (r *run) registryFile(data []byte, place Place) ([]byte, error) {
 		return data, nil
 	}
 	reg, err := statefile.ParseRegistry(data)
-	if err != nil {
+	if errors.Is(err, statefile.ErrMalformed) {
 		return r.page(data, place, ""), nil
+	}
+	if err != nil {
+		return nil, err
 	}
 	f := fields{r, place}
 	now := r.nodes.now

@@ -1,6 +1,7 @@
 package rewrite
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -305,7 +306,7 @@ func (e *NothingError) Error() string {
 
 func (n *nodes) fits(x node.Node) error {
 	if x.Type != node.MetaSchema {
-		if _, err := n.Get(x.Type); err != nil {
+		if _, err := n.Get(x.Type); errors.Is(err, node.ErrNotFound) {
 			return nil // a node of another store: nothing to fit
 		}
 	}

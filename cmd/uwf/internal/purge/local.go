@@ -29,10 +29,7 @@ func (p *purge) local(ctx context.Context) error {
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case errors.Is(err, fs.ErrNotExist):
-			return nil
-		case err != nil:
-			p.o.Notes().Printf("not searched: %s\n", p.t.clean(path))
+		case p.unsearched(path, err):
 			return nil
 		case d.IsDir() && filepath.Dir(path) == root && strings.HasSuffix(d.Name(), ".git"):
 			return fs.SkipDir // a repository: what to do with its objects is said elsewhere
@@ -54,18 +51,18 @@ func (p *purge) local(ctx context.Context) error {
 	return nil
 }
 
-func (p *purge) holds(path string) bool {
-	info, err := os.Lstat(path)
-	if err != nil {
-		return false
-	}
-	if info.Size() > maxFile {
-		p.o.Notes().Printf("not searched, too large: %s\n", p.t.clean(path))
-		return false
-	}
-	b, err := app.ReadRegular(path, maxFile)
-	if err != nil {
+// unsearched notes what can't be looked at, and reports whether that is so. What is
+// gone by now is no matter.
+func (p *purge) unsearched(path string, err error) bool {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		p.o.Notes().Printf("not searched: %s\n", p.t.clean(path))
+	}
+	return err != nil
+}
+
+func (p *purge) holds(path string) bool {
+	b, err := app.ReadRegular(path, maxFile)
+	if p.unsearched(path, err) {
 		return false
 	}
 	_, n := p.t.needle.Replace(string(b), nil)
