@@ -34,7 +34,6 @@ var textOnly = map[string]string{
 	"uwf demo":            "a story",
 	"uwf config schema":   "a JSON Schema, as it is",
 	"uwf workflow schema": "a JSON Schema, as it is",
-	"uwf workflow graph":  "a drawing",
 	"uwf agent mock":      "the handle that the step protocol asks for",
 	"uwf agent builtin":   "the handle that the step protocol asks for",
 	"uwf agent commit":    "the handle that the step protocol asks for",

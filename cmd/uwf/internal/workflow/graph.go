@@ -58,6 +58,7 @@ thread was started with, whatever the name means today; it need not be named.`,
 		Example: `  uwf workflow graph solve-issue
   uwf workflow graph ./solve-issue.yaml --output text
   uwf workflow graph solve-issue --output mermaid > graph.mmd
+  uwf workflow graph solve-issue --format json
   uwf workflow graph --thread @latest`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
