@@ -94,6 +94,28 @@ func TestLongThread(t *testing.T) {
 	mustSound(t, s)
 }
 
+// TestLongThreadNodes: who walks over the nodes of a long thread makes one request,
+// not one for each.
+func TestLongThreadNodes(t *testing.T) {
+	mem := wire.NewMemory(wire.MemoryOptions{Atomic: true})
+	s := Open(mem, testOptions())
+	id := threadID(1)
+	v := mustPush(t, s, mustInit(t, s), startChange(t, id, "p"))
+	v = mustPush(t, s, v, longChange(t, v, id, longThread))
+	requests := 0
+	s = Open(&wrapped{Remote: mem, fetch: func(wire.FetchRequest) error { requests++; return nil }}, testOptions())
+	v, requests = mustLoad(t, s, id), 0
+	e := mustEntry(t, v, id)
+	walked := 0
+	err := node.Walk(v.Getter(t.Context()), e.Head, func(_ node.Hash, n node.Node) error {
+		walked++
+		return nil
+	})
+	if !errors.Is(err, node.ErrNotFound) || walked < longThread || requests != 1 { // details are not among them
+		t.Errorf("%d nodes in %d requests, %v", walked, requests, err)
+	}
+}
+
 // TestLongThreadDamage: what is shown of a long thread is checked, and its chain
 // where that is used.
 func TestLongThreadDamage(t *testing.T) {

@@ -103,13 +103,21 @@ func (c *cache) put(id wire.ID, n stored) {
 	c.mu.Unlock()
 }
 
+// has reports whether an object is in either cache.
+func (c *cache) has(id wire.ID) bool {
+	if _, decoded := c.node(id); decoded {
+		return true
+	}
+	_, raw := c.get(id)
+	return raw
+}
+
 // missing are those of the ids, each once, that are in neither cache.
 func (c *cache) missing(ids []wire.ID) []wire.ID {
 	var out []wire.ID
 	seen := map[wire.ID]bool{}
 	for _, id := range ids {
-		_, have := c.get(id)
-		if _, decoded := c.node(id); !have && !decoded && !seen[id] && !id.IsZero() {
+		if !c.has(id) && !seen[id] && !id.IsZero() {
 			seen[id] = true
 			out = append(out, id)
 		}
@@ -165,25 +173,24 @@ func (v *View) Get(ctx context.Context, h node.Hash) (node.Node, error) {
 	if n, ok := v.s.known[h]; ok {
 		return n, nil
 	}
-	path, id, ok := v.find(h)
-	if !ok {
-		return node.Node{}, fmt.Errorf("%w: %s, neither in cas/ nor in the threads that were loaded", node.ErrNotFound, h)
-	}
-	return v.read(ctx, path, id, h)
-}
-
-// find looks a node's file up.
-func (v *View) find(h node.Hash) (path string, id wire.ID, ok bool) {
 	name := nodeFile(h)
 	if e, ok := v.cas.get(name); ok {
-		return v.cas.at(name), e.ID, true
+		return v.read(ctx, v.cas.at(name), e.ID, h)
 	}
 	for _, d := range v.folders {
-		if e, ok := d.get(name); ok {
-			return d.at(name), e.ID, true
+		e, ok := d.get(name)
+		if !ok {
+			continue
 		}
+		// Who asks for one node of a long thread asks for others: all in one request.
+		if !v.cache.has(e.ID) {
+			if err := v.fetchNodes(ctx, d); err != nil {
+				return node.Node{}, err
+			}
+		}
+		return v.read(ctx, d.at(name), e.ID, h)
 	}
-	return "", wire.ZeroID, false
+	return node.Node{}, fmt.Errorf("%w: %s, neither in cas/ nor in the threads that were loaded", node.ErrNotFound, h)
 }
 
 // Getter gives the view's nodes to code that knows no context.
