@@ -25,6 +25,9 @@ func (s *Store) Detail(ctx context.Context, v *View, id ThreadID, h node.Hash) (
 		return node.Node{}, fmt.Errorf("%w: %s", ErrUnknownThread, id)
 	}
 	if e, ok := d.get(nodeFile(h)); ok {
+		if _, loaded := v.folders[id]; loaded {
+			return v.inFolder(ctx, d, e, h)
+		}
 		return v.read(ctx, d.at(e.Name), e.ID, h)
 	}
 	path, blob, ok, err := v.findDetail(ctx, d, h)

@@ -101,11 +101,14 @@ func TestLongThreadNodes(t *testing.T) {
 	s := Open(mem, testOptions())
 	id := threadID(1)
 	v := mustPush(t, s, mustInit(t, s), startChange(t, id, "p"))
-	v = mustPush(t, s, v, longChange(t, v, id, longThread))
+	mustPush(t, s, v, longChange(t, v, id, longThread))
 	requests := 0
 	s = Open(&wrapped{Remote: mem, fetch: func(wire.FetchRequest) error { requests++; return nil }}, testOptions())
 	v, requests = mustLoad(t, s, id), 0
 	e := mustEntry(t, v, id)
+	if _, err := s.Detail(t.Context(), v, id, e.Head); err != nil {
+		t.Fatal(err)
+	}
 	walked := 0
 	err := node.Walk(v.Getter(t.Context()), e.Head, func(_ node.Hash, n node.Node) error {
 		walked++

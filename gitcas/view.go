@@ -178,19 +178,22 @@ func (v *View) Get(ctx context.Context, h node.Hash) (node.Node, error) {
 		return v.read(ctx, v.cas.at(name), e.ID, h)
 	}
 	for _, d := range v.folders {
-		e, ok := d.get(name)
-		if !ok {
-			continue
+		if e, ok := d.get(name); ok {
+			return v.inFolder(ctx, d, e, h)
 		}
-		// Who asks for one node of a long thread asks for others: all in one request.
-		if !v.cache.has(e.ID) {
-			if err := v.fetchNodes(ctx, d); err != nil {
-				return node.Node{}, err
-			}
-		}
-		return v.read(ctx, d.at(name), e.ID, h)
 	}
 	return node.Node{}, fmt.Errorf("%w: %s, neither in cas/ nor in the threads that were loaded", node.ErrNotFound, h)
+}
+
+// inFolder reads a node of a thread that was loaded. Who asks for one that Load did
+// not bring, because the thread is long, asks for others too: all come at once.
+func (v *View) inFolder(ctx context.Context, d *dir, e gitobj.Entry, h node.Hash) (node.Node, error) {
+	if !v.cache.has(e.ID) {
+		if err := v.fetchNodes(ctx, d); err != nil {
+			return node.Node{}, err
+		}
+	}
+	return v.read(ctx, d.at(e.Name), e.ID, h)
 }
 
 // Getter gives the view's nodes to code that knows no context.
