@@ -1,0 +1,195 @@
+package workflow
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
+	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/wire"
+)
+
+// racer is a remote that something else happens at, before or after a push.
+type racer struct {
+	wire.Remote
+	before func()       // before the next push
+	after  func() error // after the next push: what its sender is told
+}
+
+func (r *racer) Push(ctx context.Context, req wire.PushRequest) (time.Time, error) {
+	if f := r.before; f != nil {
+		r.before = nil
+		f()
+	}
+	at, err := r.Remote.Push(ctx, req)
+	if f := r.after; f != nil && err == nil {
+		r.after = nil
+		return time.Time{}, f()
+	}
+	return at, err
+}
+
+// registry is a store with a workflow of several versions.
+type registry struct {
+	*testing.T
+	remote *racer
+	dir    string
+	hashes []string // of the versions, oldest first
+}
+
+func newRegistry(t *testing.T, versions int) *registry {
+	t.Helper()
+	r := &registry{T: t, remote: &racer{Remote: wire.NewMemory(wire.MemoryOptions{})}, dir: t.TempDir()}
+	for i := range versions {
+		r.hashes = append(r.hashes, r.put(fmt.Sprintf("version %d", i), "flow"))
+	}
+	return r
+}
+
+func (r *registry) store(context.Context) (*gitcas.Store, error) {
+	return gitcas.Open(r.remote, gitcas.Options{Now: time.Now, Sleep: func(context.Context, time.Duration) error { return nil }}), nil
+}
+
+// put registers a definition, by a job of its own.
+func (r *registry) put(description, name string) string {
+	r.Helper()
+	text := strings.Replace(definition(description), "name: flow", "name: "+name, 1)
+	write(r.T, r.dir+"/"+name+".yaml", text)
+	var out bytes.Buffer
+	err := putRun(r.Context(), &PutOptions{
+		Printer: output.Printer{Out: &out, Format: output.JSON}, Resolver: resolver(r.dir, "."), NewStore: r.store,
+		NoSecret: func(context.Context, string, any) error { return nil }, Ref: name + ".yaml",
+	})
+	if err != nil {
+		r.Fatal(err)
+	}
+	_, hash, _ := strings.Cut(out.String(), `"hash": "`)
+	return hash[:13]
+}
+
+// now is the name's entry: its hash, and those of its history.
+func (r *registry) now() string {
+	r.Helper()
+	s, _ := r.store(r.Context())
+	v, err := s.Load(r.Context())
+	if err != nil {
+		r.Fatal(err)
+	}
+	e, ok := v.Registry()["flow"]
+	if !ok {
+		return "none"
+	}
+	list := []string{string(e.Hash)}
+	for _, h := range e.History {
+		list = append(list, string(h.Hash))
+	}
+	return r.named(strings.Join(list, " "))
+}
+
+// named replaces hashes by numbers.
+func (r *registry) named(text string) string {
+	for i, h := range r.hashes {
+		text = strings.ReplaceAll(text, h, fmt.Sprint(i))
+	}
+	return text
+}
+
+func (r *registry) rollback(hash string) (string, error) {
+	var out bytes.Buffer
+	p := output.Printer{Out: &out, Format: output.JSON}
+	err := rollbackRun(r.Context(), &RollbackOptions{
+		Printer: p, Notes: output.Printer{Out: io.Discard}.Text(), Store: r.store, Resolver: resolver(r.T.TempDir(), "."), Name: "flow", Hash: hash,
+	})
+	return out.String(), err
+}
+
+func (r *registry) remove(yes bool, answer io.Reader) (string, error) {
+	var out, notes bytes.Buffer
+	err := removeRun(r.Context(), &RemoveOptions{
+		Printer: output.Printer{Out: &out, Format: output.JSON}, Notes: output.Printer{Out: &notes}.Text(), Store: r.store,
+		Resolver: resolver(r.T.TempDir(), "."), Name: "flow", Yes: yes, Ask: answer,
+	})
+	return out.String() + notes.String(), err
+}
+
+func TestRollbackInARace(t *testing.T) {
+	t.Run("nothing else happens", func(t *testing.T) {
+		r := newRegistry(t, 3)
+		out, err := r.rollback("")
+		if err != nil || r.now() != "1 2 1 0" || !strings.Contains(out, `"changed": true`) {
+			t.Errorf("%v; registry %s; %s", err, r.now(), out)
+		}
+	})
+	t.Run("another name is put", func(t *testing.T) {
+		r := newRegistry(t, 3)
+		r.remote.before = func() { r.put("another", "other") }
+		if _, err := r.rollback(r.hashes[0]); err != nil || r.now() != "0 2 1 0" {
+			t.Errorf("%v; registry %s", err, r.now())
+		}
+	})
+	t.Run("a new version is put", func(t *testing.T) {
+		r := newRegistry(t, 3)
+		r.remote.before = func() { r.hashes = append(r.hashes, r.put("version 3", "flow")) }
+		_, err := r.rollback("")
+		if app.ExitCode(err) != 2 || !strings.Contains(fmt.Sprint(err), "nothing was changed") || r.now() != "3 2 1 0" {
+			t.Errorf("%v; registry %s", err, r.now())
+		}
+	})
+	t.Run("the name is removed", func(t *testing.T) {
+		r := newRegistry(t, 3)
+		r.remote.before = func() {
+			if _, err := r.remove(true, nil); err != nil {
+				t.Error(err)
+			}
+		}
+		if _, err := r.rollback(""); app.ExitCode(err) != 2 || r.now() != "none" {
+			t.Errorf("%v; registry %s", err, r.now())
+		}
+	})
+	t.Run("the reply is lost", func(t *testing.T) {
+		r := newRegistry(t, 3)
+		r.remote.after = func() error {
+			return &wire.Error{Op: "push", URL: "memory:", Kind: wire.ErrUnreachable, Detail: "the line went dead"}
+		}
+		out, err := r.rollback("")
+		if err != nil || r.now() != "1 2 1 0" || !strings.Contains(out, `"changed": true`) {
+			t.Errorf("%v; registry %s; %s", err, r.now(), out)
+		}
+	})
+}
+
+func TestRemoveInARace(t *testing.T) {
+	r := newRegistry(t, 2)
+	r.remote.before = func() { r.hashes = append(r.hashes, r.put("version 2", "flow")) }
+	if _, err := r.remove(true, nil); app.ExitCode(err) != 2 || r.now() != "2 1 0" {
+		t.Errorf("a version that nobody looked at: %v; registry %s", err, r.now())
+	}
+	r.remote.before = func() {
+		if _, err := r.remove(true, nil); err != nil {
+			t.Error(err)
+		}
+	}
+	if out, err := r.remove(true, nil); err != nil || r.now() != "none" || !strings.Contains(out, `"removed": true`) {
+		t.Errorf("removed by another: %v; registry %s; %s", err, r.now(), out)
+	}
+}
+
+func TestRemoveAsks(t *testing.T) {
+	for answer, removed := range map[string]bool{"y\n": true, "Yes\n": true, " y": true, "n\n": false, "\n": false, "": false, "yes please\n": false} {
+		r := newRegistry(t, 1)
+		out, err := r.remove(false, strings.NewReader(answer))
+		if err != nil || (r.now() == "none") != removed || !strings.Contains(out, "Remove flow (1 version) from the registry? [y/N]") {
+			t.Errorf("%q: %v; registry %s; %s", answer, err, r.now(), out)
+		}
+	}
+	r := newRegistry(t, 1)
+	if _, err := r.remove(false, nil); app.ExitCode(err) != 2 || r.now() == "none" {
+		t.Errorf("without a terminal: %v", err)
+	}
+}
