@@ -171,6 +171,7 @@ type threadWriter struct {
 	detail, output node.Hash // of the last step
 	entry          gitcas.Entry
 	steps          []node.Hash
+	endedAt        time.Time // zero: when
 }
 
 // write returns the hashes of the start and of each step.
@@ -259,9 +260,13 @@ func (w *threadWriter) step(ctx context.Context, v *gitcas.View, heads []node.Ha
 func (w *threadWriter) end(ctx context.Context, v *gitcas.View) error {
 	e := w.entry
 	e.Status = gitcas.StatusEnded
+	at := w.endedAt
+	if at.IsZero() {
+		at = when
+	}
 	_, err := w.store.Push(ctx, v, &gitcas.Change{
 		Subject: "end · two", Threads: map[gitcas.ThreadID]*gitcas.Entry{w.id: &e},
-		Archive: []gitcas.Ended{{Thread: w.id, Workflow: e.Workflow, Head: e.Head, CompletedAt: when.UnixMilli(), Reason: "ended", Steps: w.steps}},
+		Archive: []gitcas.Ended{{Thread: w.id, Workflow: e.Workflow, Head: e.Head, CompletedAt: at.UnixMilli(), Reason: "ended", Steps: w.steps}},
 	})
 	return err
 }
