@@ -17,17 +17,14 @@ import (
 // nodes rewrites nodes. It knows which hashes changed, and keeps of the nodes
 // themselves only those that others are checked against: schemas and workflows.
 type nodes struct {
-	o     *Options
-	named map[node.Hash]bool
-	known node.Map // built in: never changed
-	types node.Map // schemas and workflows, as they were and as they are now
-	cache node.Schemas
-	seen  map[node.Hash]struct{}
-	moved map[node.Hash]node.Hash // only what changed
-	// first are the files of nodes that only a rewrite made, where several became
-	// one: that of the first.
-	first  map[node.Hash]wire.ID
-	fresh  map[node.Hash]*fresh // nodes of the present commit
+	o      *Options
+	named  map[node.Hash]bool
+	known  node.Map // built in: never changed
+	types  node.Map // schemas and workflows, as they were and as they are now
+	cache  node.Schemas
+	seen   map[node.Hash]struct{}
+	moved  map[node.Hash]node.Hash // only what changed
+	fresh  map[node.Hash]*fresh    // nodes of the present commit
 	memo   map[memoKey]wire.ID
 	report *report
 }
@@ -52,7 +49,7 @@ type file struct {
 func newNodes(o *Options, rep *report, memo map[memoKey]wire.ID) *nodes {
 	n := &nodes{
 		o: o, memo: memo, named: map[node.Hash]bool{}, known: node.Map{}, types: node.Map{}, seen: map[node.Hash]struct{}{},
-		moved: map[node.Hash]node.Hash{}, first: map[node.Hash]wire.ID{}, fresh: map[node.Hash]*fresh{}, report: rep,
+		moved: map[node.Hash]node.Hash{}, fresh: map[node.Hash]*fresh{}, report: rep,
 	}
 	for _, h := range o.Nodes {
 		n.named[h] = true
@@ -131,10 +128,6 @@ func (n *nodes) resolve(h node.Hash, w *writer) (node.Hash, error) {
 	f.done = true
 	if to != h {
 		n.moved[h] = to
-		_, real := n.seen[to]
-		if _, made := n.first[to]; !real && !made {
-			n.first[to] = n.memo[memoKey{nodeFile, f.files[0].blob.ID}]
-		}
 	}
 	return to, nil
 }

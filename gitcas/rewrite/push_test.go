@@ -22,7 +22,12 @@ func (f *fixture) attempt(t gitcas.ThreadID, run, text string, base wire.ID) str
 	f.Helper()
 	v := f.load(t)
 	file := wire.NewObject(3, []byte("work of "+text))
-	tree := wire.NewObject(2, append([]byte("100644 a.txt\x00"), file.ID[:]...))
+	people := wire.NewObject(3, []byte(secret)) // as in their commit
+	data := append([]byte("100644 a.txt\x00"), file.ID[:]...)
+	if base != f.load().Tip() {
+		data = append(append(data, "100644 secret.txt\x00"...), people.ID[:]...)
+	}
+	tree := wire.NewObject(2, data)
 	ref := gitcas.AttemptRef(t, run, 1)
 	a := gitcas.Attempt{
 		Thread: t, Run: run, Attempt: 1, Error: "failed: " + text, At: f.now(), WorkTree: tree.ID, Parents: []wire.ID{base},
@@ -35,7 +40,7 @@ func (f *fixture) attempt(t gitcas.ThreadID, run, text string, base wire.ID) str
 	u, objs, err := gitcas.BuildAttempt(a)
 	f.ok(err)
 	u.Old = old
-	objs = append(objs, wire.PackObject{Object: file}, wire.PackObject{Object: tree})
+	objs = append(objs, wire.PackObject{Object: file}, wire.PackObject{Object: tree}, wire.PackObject{Object: people})
 	e, _ := v.Entry(t)
 	if !there {
 		e.Attempts = append(e.Attempts, ref)
@@ -87,6 +92,10 @@ func TestAttempts(t *testing.T) {
 		t.Error("people's branch moved")
 	}
 	f.nowhereBut(secret, base)
+	kept, err := f.remote.Fetch(t.Context(), wire.FetchRequest{Wants: []wire.ID{a.WorkTree}, Depth: 1})
+	if _, there := kept[wire.NewObject(3, []byte(secret)).ID]; err != nil || !there {
+		t.Errorf("people's file was changed in the attempt: %v", err)
+	}
 	hits, err := rewrite.Search(t.Context(), f.remote, map[string]wire.ID{"uwf/work": base}, nil, finder(t, secret))
 	if err != nil || len(hits) != 1 || hits[0].Path != "secret.txt" || hits[0].Commit != base {
 		t.Errorf("hits %+v, %v", hits, err)
@@ -152,6 +161,28 @@ func TestRace(t *testing.T) {
 	}
 }
 
+// TestGrows: what comes after the plan is more than a plan keeps.
+func TestGrows(t *testing.T) {
+	f := memory(t)
+	f.start(id(1), "it is "+secret)
+	o := f.options(finder(t, secret))
+	n := 0
+	o.Before = func(context.Context, *rewrite.Plan) ([]wire.RefUpdate, error) {
+		if n++; n == 1 {
+			f.step(id(1), note("meanwhile"), strings.Repeat("much more of it. ", 10_000), secret)
+		}
+		return nil, nil
+	}
+	r := rewrite.New(f.remote, o)
+	r.Holds(64 << 10)
+	_, err := r.Plan(t.Context())
+	f.ok(err)
+	_, err = r.Execute(t.Context())
+	f.ok(err)
+	f.sound()
+	f.nowhere(secret)
+}
+
 // faulty is a remote that fails at the nth push.
 type faulty struct {
 	wire.Remote
@@ -194,7 +225,7 @@ func fault(t *testing.T, atomic bool, n int, mode string, small bool) {
 	f.start(id(1), "p")
 	f.step(id(1), note("it is "+secret), "b", "d")
 	f.start(id(2), "q")
-	f.attempt(id(2), "r", secret, f.files("refs/heads/uwf/work", "people's", map[string]string{"b.txt": "b"}))
+	f.attempt(id(2), "r", secret, f.files("refs/heads/uwf/work", "people's", map[string]string{"b.txt": "b", "secret.txt": secret}))
 	before := f.refs()
 	remote := &faulty{Remote: f.remote, n: n, after: mode == "after", times: 1}
 	if mode == "dead" {
@@ -220,12 +251,13 @@ func fault(t *testing.T, atomic bool, n int, mode string, small bool) {
 		t.Fatalf("atomic %v, push %d %s, small %v: failed (%v) and changed refs", atomic, n, mode, small, err)
 	}
 	f.sound()
+	base := f.refs()["refs/heads/uwf/work"]
 	if err == nil {
-		f.nowhere(secret)
+		f.nowhereBut(secret, base)
 	}
 	f.purge(f.options(finder(t, secret)))
 	f.sound()
-	f.nowhere(secret)
+	f.nowhereBut(secret, base)
 	f.step(id(1), note("goes on"), "b", "d")
 }
 

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/rewrite"
 	"github.com/united-workforce/uwf/gitcas/statefile"
 	"github.com/united-workforce/uwf/gitcas/wire"
@@ -190,7 +191,7 @@ func TestNames(t *testing.T) {
 		t.Errorf("output %v", out)
 	}
 	// Words of the format are nobody's text.
-	for _, text := range []string{"properties", "additionalProperties", "completedAtMs", "frontmatter"} {
+	for _, text := range []string{"properties", "additionalProperties", "completedAtMs", "frontmatter", "number", "object"} {
 		plan, err := rewrite.New(f.remote, f.options(finder(t, text))).Plan(t.Context())
 		if err != nil || !plan.Empty() {
 			t.Errorf("%s: %+v, %v", text, plan, err)
@@ -262,9 +263,78 @@ func TestBecomeEqual(t *testing.T) {
 	f.step(id(1), note("first-secret"), "first-secret", "d")
 	f.step(id(1), note("second-secret"), "second-secret", "d")
 	f.step(id(1), note("[purged]"), "[purged]", "d")
+	f.start(id(2), "p")
+	f.step(id(2), note("[purged]"), "[purged]", "d") // the real one comes first
+	f.step(id(2), note("first-secret"), "first-secret", "d")
 	f.purge(f.options(finder(t, "first-secret", "second-secret")))
 	f.sound()
 	f.step(id(1), note("goes on"), "b", "d")
+	f.sound()
+}
+
+// TestEntry: all that an entry names moves with it.
+func TestEntry(t *testing.T) {
+	f := memory(t)
+	f.start(id(1), "p")
+	f.step(id(1), note("about "+secret), "b", "d")
+	v := f.load(id(1))
+	e, _ := v.Entry(id(1))
+	answer := f.placed(gitcas.Place{Thread: id(1)}, node.String, "use "+secret)
+	e.Key, e.Status = "issue/"+secret, gitcas.StatusSuspended
+	e.Suspended = &gitcas.Suspended{Role: "developer", Reason: "may I?\n" + secret}
+	e.Pause = &statefile.Pause{Reason: "because of " + secret}
+	e.Next = &gitcas.Next{Role: "developer", Answer: answer.Hash, Poked: e.Head}
+	e.Used = statefile.Used{Head: e.Head, Steps: 1}
+	f.push(v, &gitcas.Change{Subject: "answered", Nodes: []gitcas.PlacedNode{answer}, Threads: map[gitcas.ThreadID]*gitcas.Entry{id(1): &e}})
+	f.purge(f.options(finder(t, secret)))
+	f.sound()
+	f.nowhere(secret)
+	v = f.load(id(1))
+	now, _ := v.Entry(id(1))
+	if now.Head == e.Head || now.Next.Poked != now.Head || now.Key != "issue/[purged]" || now.Suspended.Reason != "may I?\n[purged]" || now.Pause.Reason != "because of [purged]" {
+		t.Errorf("entry %+v, next %+v", now, now.Next)
+	}
+	if _, ok := now.Known(); !ok {
+		t.Error("what the steps took is no longer known")
+	}
+	n, err := v.Get(t.Context(), now.Next.Answer)
+	if err != nil || n.Payload != "use [purged]" {
+		t.Errorf("answer %+v, %v", n, err)
+	}
+}
+
+// TestSigned: a commit of a person's, with a name and a signature. Its date stays,
+// whatever is looked for.
+func TestSigned(t *testing.T) {
+	f := memory(t)
+	f.start(id(1), "p")
+	tip := f.load().Tip()
+	objs, err := f.remote.Fetch(t.Context(), wire.FetchRequest{Wants: []wire.ID{tip}, Depth: 1, Filter: "tree:0"})
+	f.ok(err)
+	text := string(objs[tip].Data)
+	head, msg, _ := strings.Cut(text, "\n\n")
+	head = strings.Replace(head, "\nauthor uwf <uwf@localhost> ", "\nauthor Eve hunter-1234567 <eve-hunter-1234567@example.com> ", 1)
+	when := head[strings.LastIndex(head, "> ")+2:]
+	head = strings.Replace(head, "\nparent ", "\nparent "+tip.String()+"\nparent ", 1)
+	i := strings.Index(head, "\nparent ")
+	head = head[:i+len("\nparent ")+40] + head[i+2*(len("\nparent ")+40):]
+	o := wire.NewObject(objs[tip].Type, []byte(head+"\ngpgsig -----BEGIN PGP SIGNATURE-----\n \n iQ hunter-1234567\n -----END PGP SIGNATURE-----\nencoding UTF-8\n\n"+msg))
+	_, err = f.remote.Push(t.Context(), wire.PushRequest{Updates: []wire.RefUpdate{{Name: f.store.Branch(), Old: tip, New: o.ID}}, Objects: []wire.PackObject{{Object: o}}})
+	f.ok(err)
+	if plan := f.purge(f.options(finder(t, when[:10]))); !plan.Empty() {
+		t.Errorf("a date was taken for a text: %+v", plan)
+	}
+	plan := f.purge(f.options(finder(t, "hunter-1234567")))
+	ids, commits := f.log()
+	if plan.Changed != 1 || ids[1] != tip || commits[0].Author.Name != "Eve [purged]" || commits[0].Author.Email != "eve-[purged]@example.com" {
+		t.Errorf("plan %+v, author %+v", plan, commits[0].Author)
+	}
+	objs, err = f.remote.Fetch(t.Context(), wire.FetchRequest{Wants: ids[:1], Depth: 1, Filter: "tree:0"})
+	f.ok(err)
+	got := string(objs[ids[0]].Data)
+	if strings.Contains(got, "PGP") || !strings.Contains(got, "\nencoding UTF-8\n\n") || !strings.Contains(got, when) {
+		t.Errorf("the commit is\n%s", got)
+	}
 	f.sound()
 }
 

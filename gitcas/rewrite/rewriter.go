@@ -153,7 +153,7 @@ func (w *Rewriter) push(ctx context.Context) (*Plan, error) {
 // arrive notes that the branch has the new history.
 func (w *Rewriter) arrive() {
 	w.arrived = w.last
-	w.run.old = w.run.new
+	w.run.old, w.run.prev = w.run.new, wire.ZeroID
 }
 
 // whole is a plan together with what an earlier try has done of it.

@@ -28,20 +28,23 @@ type run struct {
 	old, new wire.ID             // the last commit, and what became of it
 	commits  map[wire.ID]wire.ID // only those that changed
 	memo     map[memoKey]wire.ID // what became of every object
-	days     map[string]day      // history files
-	objs     wire.Objects        // of the present chunk
-	commit   wire.ID             // the present one
-	prefix   string              // of paths: an attempt's ref
-	partial  bool                // objs lack what is people's
-	stage    func() error        // sends what there is; nil: all is sent at the end
-	tries    map[wire.ID]wire.ID // commits of attempts
+	prev     wire.ID             // the folder of the commit before, as it was
+	// picked are the files of nodes that became one, by the rewritten folder.
+	picked  map[wire.ID]map[string]wire.ID
+	days    map[string]day      // history files
+	objs    wire.Objects        // of the present chunk
+	commit  wire.ID             // the present one
+	prefix  string              // of paths: an attempt's ref
+	partial bool                // objs lack what is people's
+	stage   func() error        // sends what there is; nil: all is sent at the end
+	tries   map[wire.ID]wire.ID // commits of attempts
 }
 
 func newRun(ctx context.Context, remote wire.Remote, o *Options, w *writer) *run {
 	rep, memo := newReport(o), map[memoKey]wire.ID{}
 	return &run{
 		ctx: ctx, remote: remote, o: o, w: w, report: rep, nodes: newNodes(o, rep, memo),
-		commits: map[wire.ID]wire.ID{}, memo: memo, days: map[string]day{}, tries: map[wire.ID]wire.ID{},
+		commits: map[wire.ID]wire.ID{}, memo: memo, days: map[string]day{}, picked: map[wire.ID]map[string]wire.ID{}, tries: map[wire.ID]wire.ID{},
 	}
 }
 
@@ -146,7 +149,7 @@ func (r *run) step(id wire.ID) error {
 		parents = []wire.ID{r.new}
 	}
 	to := r.commitTo(o, c, tree, parents, "commit "+id.String())
-	r.old, r.new = id, to
+	r.old, r.new, r.prev = id, to, c.Tree
 	r.report.plan.Commits++
 	if to != id {
 		r.commits[id] = to

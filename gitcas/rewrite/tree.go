@@ -3,6 +3,8 @@ package rewrite
 import (
 	"fmt"
 	"regexp"
+	"slices"
+	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
@@ -193,7 +195,10 @@ func (r *run) rebuild(a at, depth int) (wire.ID, error) {
 	}
 	id := a.id
 	if changed {
-		out = r.unique(a, entries, out)
+		var picked map[string]wire.ID
+		if out, picked, err = r.unique(a, entries, out); err != nil {
+			return wire.ZeroID, err
+		}
 		data, err := gitobj.EncodeTree(out)
 		if err != nil {
 			return wire.ZeroID, fmt.Errorf("%w: tree %s: %w", ErrUnreadable, a.id, err)
@@ -203,6 +208,9 @@ func (r *run) rebuild(a at, depth int) (wire.ID, error) {
 			return wire.ZeroID, err
 		}
 		id = r.w.put(plumbing.TreeObject, data, &old)
+		if len(picked) > 0 {
+			r.picked[id] = picked
+		}
 	}
 	r.memo[key] = id
 	return id, nil
@@ -294,17 +302,18 @@ func (r *run) content(c at, data []byte) ([]byte, error) {
 
 // unique joins files that became the same: of two nodes that hash to the same now
 // the one that was there first stays, so that no commit rewrites it. Other files
-// that got the same name are numbered.
-func (r *run) unique(a at, before, entries []gitobj.Entry) []gitobj.Entry {
+// that got the same name are numbered. It returns which file each joined node has.
+func (r *run) unique(a at, before, entries []gitobj.Entry) ([]gitobj.Entry, map[string]wire.ID, error) {
 	byName := make(map[string]int, len(entries))
 	out := make([]gitobj.Entry, 0, len(entries))
+	same := map[string][]int{} // nodes that became one
 	for i, e := range entries {
 		j, twice := byName[e.Name]
 		if twice && childOf(a.kind, e) == nodeFile {
-			h, _ := nodeName(e.Name)
-			if first, moved := r.nodes.first[h]; moved && first == e.ID || !moved && before[i].Name == e.Name {
-				out[j] = e
+			if len(same[e.Name]) == 0 {
+				same[e.Name] = []int{slices.IndexFunc(entries, func(x gitobj.Entry) bool { return x == out[j] })}
 			}
+			same[e.Name] = append(same[e.Name], i)
 			continue
 		}
 		for n := 2; twice; n++ {
@@ -314,7 +323,57 @@ func (r *run) unique(a at, before, entries []gitobj.Entry) []gitobj.Entry {
 		byName[e.Name] = len(out)
 		out = append(out, e)
 	}
-	return out
+	if len(same) == 0 {
+		return out, nil, nil
+	}
+	earlier, picked, err := r.earlier(a)
+	if err != nil {
+		return nil, nil, err
+	}
+	now := map[string]wire.ID{}
+	for name, list := range same {
+		pick := entries[list[0]]
+		for _, i := range list {
+			if earlier[before[i].Name] {
+				pick = entries[i]
+				break
+			}
+		}
+		if id, ok := picked[name]; ok {
+			pick.ID = id
+		}
+		out[byName[name]], now[name] = pick, pick.ID
+	}
+	return out, now, nil
+}
+
+// earlier are the names in a folder as the commit before had it, and which files
+// its joined nodes got.
+func (r *run) earlier(a at) (names map[string]bool, picked map[string]wire.ID, err error) {
+	if r.prev.IsZero() || r.partial {
+		return nil, nil, nil
+	}
+	here := at{kind: root, id: r.prev}
+	for part := range strings.SplitSeq(a.path, "/") {
+		entries, err := r.entries(here, 0)
+		if err != nil {
+			return nil, nil, err
+		}
+		i := slices.IndexFunc(entries, func(e gitobj.Entry) bool { return e.Name == part && e.IsDir() })
+		if i < 0 {
+			return nil, nil, nil
+		}
+		here = here.child(entries[i])
+	}
+	entries, err := r.entries(here, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	names = make(map[string]bool, len(entries))
+	for _, e := range entries {
+		names[e.Name] = true
+	}
+	return names, r.picked[r.memo[memoKey{here.kind, here.id}]], nil
 }
 
 // place is where something stands in the present commit.
