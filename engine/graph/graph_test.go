@@ -139,12 +139,12 @@ func TestMark(t *testing.T) {
 	}{
 		{"started", nil, "at a; $START→a:1"},
 		{"loop", []moderator.Output{out("a", "go"), out("b", "back"), out("a", "go")}, "at b; $START→a:1 a→b:2 b→a:1"},
-		{"asked once more", []moderator.Output{out("a", "go"), out("a", "go")}, "at b; $START→a:1 a→b:2"},
+		{"asked once more", []moderator.Output{out("a", "go"), out("a", "go")}, "at b; $START→a:1 a→b:1"},
 		{"suspends itself", []moderator.Output{out("a", "$SUSPEND")}, "at $SUSPEND; $START→a:1 a→$SUSPEND:1"},
 		{"answered", []moderator.Output{out("a", "$SUSPEND"), out("a", "go")}, "at b; $START→a:1 a→b:1 a→$SUSPEND:1"},
 		{"ended", []moderator.Output{out("a", "go"), out("b", "ok")}, "at $END; $START→a:1 a→b:1 b→$END:1"},
 		{"reopened", []moderator.Output{out("a", "go"), out("b", "ok"), out("b", "back")}, "at a; $START→a:1 $START→b:1 a→b:1 b→a:1 b→$END:1"},
-		{"unknown role", []moderator.Output{out("x", "go")}, "at ; $START→a:1"},
+		{"unknown role", []moderator.Output{out("x", "go")}, "at ; "},
 		{"unknown status", []moderator.Output{out("a", "what")}, "at a; $START→a:1"},
 	} {
 		g := graph.Of(d)
@@ -161,6 +161,25 @@ func TestMark(t *testing.T) {
 		checkText(t, g, 60)
 		checkMermaid(t, g, 0)
 	}
+}
+
+// In a workflow of conditions the way of a long thread is found without deciding
+// everything again.
+func TestMarkConditions(t *testing.T) {
+	d := parse(t, "testdata/conditions.yaml")
+	out := func(role string, ok bool) moderator.Output {
+		return moderator.Output{Role: role, Output: map[string]any{"ok": ok, "much": ok}, Body: strings.Repeat("x", 1000)}
+	}
+	var steps []moderator.Output
+	for range 500 {
+		steps = append(steps, out("a", true), out("b", false))
+	}
+	g := graph.Of(d)
+	g.Mark(d, moderator.Thread{Steps: append(steps, out("a", true), out("b", true))})
+	golden(t, "conditions.80.golden", g.Text(graph.TextOptions{Width: 80}))
+	short := graph.Of(d)
+	short.Mark(d, moderator.Thread{Steps: steps[:3]})
+	golden(t, "conditions-short.80.golden", short.Text(graph.TextOptions{Width: 80}))
 }
 
 // hostile are names and statuses that a drawing must survive.

@@ -7,37 +7,63 @@ import (
 	"github.com/united-workforce/uwf/engine/workflow"
 )
 
+// maxDecided is how many conditions of a long thread are decided again: each looks
+// at the whole thread before it.
+const maxDecided = 40
+
 // Mark marks the way that a thread has taken so far, and where it stands now: at
 // the role that works next, at $END, or at $SUSPEND. Steps that no edge explains (a
 // role that was asked once more, or worked after a person's answer) count as visits
-// alone.
+// alone. Where conditions choose, and only one edge leads to the role that worked
+// next, that was the one; where several do, the first maxDecided times are told
+// apart.
 func (g *Graph) Mark(d *workflow.Definition, t moderator.Thread) {
 	g.Marked = true
 	g.Nodes[0].Visits++
-	last := workflow.Start
-	for i := 0; ; i++ {
-		next, err := moderator.Next(d, moderator.Thread{Start: t.Start, Steps: t.Steps[:i]})
-		to := workflow.Start // nowhere: nothing in the graph leads there
-		if err == nil {
-			to = target(next)
-			g.follow(d, last, to, next)
-		}
-		if i == len(t.Steps) {
-			if to == workflow.Start {
-				to = last
+	last, left := workflow.Start, maxDecided
+	for i, step := range t.Steps {
+		if only := g.only(last, step.Role); d.Lists[last] && (only >= 0 || left == 0) {
+			if only >= 0 {
+				g.Edges[only].Taken++
 			}
-			g.arrive(to)
-			return
+		} else {
+			if d.Lists[last] {
+				left--
+			}
+			next, err := moderator.Next(d, moderator.Thread{Start: t.Start, Steps: t.Steps[:i]})
+			if err == nil && (next.Kind != moderator.Run || next.Role == step.Role) {
+				g.follow(d, last, target(next), next)
+			}
+			if next.Kind == moderator.End && d.Resume != nil && d.Resume.To == step.Role {
+				g.take(workflow.Start, step.Role, labelResume)
+			}
 		}
-		role := t.Steps[i].Role
-		if to != role && next.Kind == moderator.End && d.Resume != nil && d.Resume.To == role {
-			g.take(workflow.Start, role, labelResume)
-		}
-		if n := g.node(role); n >= 0 {
+		if n := g.node(step.Role); n >= 0 {
 			g.Nodes[n].Visits++
 		}
-		last = role
+		last = step.Role
 	}
+	next, err := moderator.Next(d, t)
+	if err != nil {
+		g.arrive(last)
+		return
+	}
+	g.follow(d, last, target(next), next)
+	g.arrive(target(next))
+}
+
+// only is the one edge from a node to another; -1: there is none, or a choice.
+func (g *Graph) only(from, to string) int {
+	f, t, found := g.node(from), g.node(to), -1
+	for i, e := range g.Edges {
+		if e.From == f && e.To == t {
+			if found >= 0 {
+				return -1
+			}
+			found = i
+		}
+	}
+	return found
 }
 
 // target is the node that a decision leads to.

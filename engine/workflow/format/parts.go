@@ -30,8 +30,8 @@ func definition() object {
 
 // The keys by which the generations say what a role is to do, and what they call
 // the schema of its output.
-func styles() [][]any {
-	return [][]any{
+func styles() [][]string {
+	return [][]string{
 		{"goal", "capabilities", "procedure", "output"},
 		{"systemPrompt"},
 		{"identity", "prepare", "execute", "report"},
@@ -72,11 +72,19 @@ func oneStyle() []any {
 		for k, keys := range styles() {
 			for _, key := range keys {
 				if k != i {
-					others[key.(string)] = false
+					others[key] = false
 				}
 			}
 		}
-		out = append(out, object{"required": own, "properties": others})
+		out = append(out, object{"required": anys(own), "properties": others})
+	}
+	return out
+}
+
+func anys(list []string) []any {
+	out := make([]any, len(list))
+	for i, s := range list {
+		out[i] = s
 	}
 	return out
 }

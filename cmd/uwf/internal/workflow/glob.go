@@ -69,8 +69,8 @@ func (g *globber) walk(dir, name string, parts []string) error {
 	}
 	if !hasMeta(part) {
 		next := path.Join(name, part)
-		if _, err := os.Stat(filepath.Join(dir, filepath.FromSlash(next))); err != nil {
-			return nil // nothing there, or nothing that can be read: no match
+		if !exists(filepath.Join(dir, filepath.FromSlash(next))) {
+			return nil
 		}
 		return g.walk(dir, next, rest)
 	}
@@ -120,6 +120,12 @@ func (g *globber) each(dir, name string, visit func(os.DirEntry) error) error {
 // hidden reports a file or folder that patterns leave out.
 func hidden(name string) bool {
 	return strings.HasPrefix(name, ".") && !slices.Contains([]string{".uwf", ".workflow", ".workflows"}, name)
+}
+
+// exists reports that something is there that can be looked at.
+func exists(file string) bool {
+	_, err := os.Stat(file)
+	return err == nil
 }
 
 func isDir(file string) bool {
