@@ -308,6 +308,9 @@ func TestMermaidLimits(t *testing.T) {
 	if s := g.Mermaid(100); !strings.Contains(s, "200 roles") {
 		t.Error(s)
 	}
+	if s := graph.Of(d).Mermaid(2_000); !strings.Contains(s, "200 roles") {
+		t.Errorf("nothing is marked: %s", s)
+	}
 	many := two("a", "b", [3]string{"b", "y", workflow.End})
 	for i := range graph.MermaidEdges + 10 {
 		many.Graph["a"] = append(many.Graph["a"], workflow.Edge{When: workflow.When{Kind: workflow.OnStatus, Value: fmt.Sprint(i)}, To: "b"})

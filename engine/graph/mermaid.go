@@ -25,7 +25,7 @@ func (g *Graph) Mermaid(limit int) string {
 	}
 	for _, detail := range []detail{{label: maxLabel}, {label: 24}, {label: 24, merge: true}, {label: 24, merge: true, taken: true}} {
 		edges := g.pick(detail)
-		if len(edges) > MermaidEdges {
+		if len(edges) > MermaidEdges || detail.taken && !g.Marked {
 			continue
 		}
 		if s := g.mermaid(edges, detail); len(s) <= limit {
