@@ -23,6 +23,7 @@ const (
 	stateActive    = "active"    // two steps done, the third to be done
 	stateSuspended = "suspended" // the developer asks a question
 	stateFailed    = "failed"    // the first try at the first step failed
+	stateMended    = "mended"    // its first step was done at the second try
 	stateEnded     = "ended"     // four steps
 	stateCancelled = "cancelled"
 	stateRunning   = "running" // as active, and a job on another machine works on it
@@ -93,10 +94,13 @@ func makeFixture(t *testing.T, root string, edit func(file, text string) string)
 	f.must(t, nil, "thread", "step", f.threads[stateEnded], "-c", "9", "--agent", mock("script.yaml"))
 	f.threads[stateCancelled] = start()
 	f.must(t, nil, "thread", "cancel", f.threads[stateCancelled], "-m", edit("", "solved by hand"))
-	f.threads[stateFailed] = start()
-	if code, _, _ := f.uwf(t, "thread", "step", f.threads[stateFailed], "--agent", mock("fails.yaml")); code != 1 {
-		t.Fatalf("a step that has to fail has exit code %d", code)
+	for _, state := range []string{stateFailed, stateMended} {
+		f.threads[state] = start()
+		if code, _, _ := f.uwf(t, "thread", "step", f.threads[state], "--agent", mock("fails.yaml")); code != 1 {
+			t.Fatalf("a step that has to fail has exit code %d", code)
+		}
 	}
+	f.must(t, nil, "thread", "step", f.threads[stateMended], "--agent", mock("script.yaml"))
 	f.threads[stateSuspended] = start()
 	f.must(t, nil, "thread", "step", f.threads[stateSuspended], "--agent", mock("asks.yaml"))
 	f.threads[stateActive] = start() // the last one: @latest

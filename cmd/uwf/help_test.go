@@ -45,6 +45,30 @@ var notRun = map[string]string{
 // exampleTime ends an example that waits for something.
 const exampleTime = time.Minute
 
+// moreRuns are run as well, for what they print in other states.
+var moreRuns = []struct {
+	state, line string
+	code        int
+}{
+	{stateActive, "uwf thread show " + exampleThread, 0},
+	{stateRunning, "uwf thread show " + exampleThread, 0},
+	{stateSuspended, "uwf thread show " + exampleThread, 0},
+	{stateFailed, "uwf thread show " + exampleThread, 0},
+	{stateEnded, "uwf thread show " + exampleThread, 0},
+	{stateCancelled, "uwf thread show " + exampleThread, 0},
+	{stateRunning, "uwf thread list --all", 0},
+	{stateSuspended, "uwf thread read " + exampleThread + " --quota 1", 0},
+	{stateMended, "uwf thread steps " + exampleThread, 0},
+	{stateMended, "uwf thread step-details " + exampleThread + ":1", 0},
+	{stateSuspended, "uwf thread wait " + exampleThread, 3},
+	{stateCancelled, "uwf thread wait " + exampleThread, 4},
+	{stateEnded, "uwf thread step " + exampleThread + " --dry-run", 4},
+	{stateSuspended, "uwf thread step " + exampleThread, 3},
+	{stateActive, "uwf cas has AAAAAAAAAAAAA", 1},
+	{stateEnded, "uwf log --full " + exampleThread, 0},
+	{stateEnded, "uwf fsck --history", 0},
+}
+
 const exampleThread = "01JY0000000000000000000000"
 
 // TestExamples runs every line of every Example, as a person would who copies it.
@@ -62,9 +86,19 @@ func TestExamples(t *testing.T) {
 				if len(lines) == 0 {
 					t.Fatal("its help has no Example")
 				}
-				for _, line := range lines {
-					runExample(t, fixture(t), cmd, line, results)
+				state := exampleStates[cmd.CommandPath()]
+				if state == "" {
+					state = stateActive
 				}
+				for _, line := range lines {
+					runExample(t, fixture(t), state, line, exampleCodes[line], results)
+				}
+			})
+		}
+		for _, more := range moreRuns {
+			t.Run(more.state+"_"+strings.ReplaceAll(more.line, " ", "_"), func(t *testing.T) {
+				t.Parallel()
+				runExample(t, fixture(t), more.state, more.line, more.code, results)
 			})
 		}
 	})
@@ -116,12 +150,8 @@ func exampleLines(example string) []string {
 
 // runExample runs one line: in this process where it is a command of uwf alone, in
 // a shell where it is more.
-func runExample(t *testing.T, f *fixture, cmd *cobra.Command, line string, seen *results) {
+func runExample(t *testing.T, f *fixture, state, line string, want int, seen *results) {
 	t.Helper()
-	state := exampleStates[cmd.CommandPath()]
-	if state == "" {
-		state = stateActive
-	}
 	if state == stateRunning {
 		f.claim(t, gitcas.ThreadID(f.threads[state]), "77", "runner-1")
 	}
@@ -142,7 +172,7 @@ func runExample(t *testing.T, f *fixture, cmd *cobra.Command, line string, seen 
 		fa.Printed = func(v any) { values = append(values, v) }
 		ctx, cancel := context.WithTimeout(t.Context(), exampleTime)
 		defer cancel()
-		if cmd.CommandPath() == "uwf run" || strings.Contains(line, " step ") || strings.Contains(line, " run ") {
+		if strings.Contains(line, " step ") || strings.Contains(line, " exec ") || strings.Contains(line, " run ") {
 			// A process runs one agent at a time: when it ends, it kills what is left
 			// of its children.
 			seen.agents.Lock()
@@ -154,8 +184,8 @@ func runExample(t *testing.T, f *fixture, cmd *cobra.Command, line string, seen 
 	} else {
 		code, stdout, stderr = f.shell(t, text)
 	}
-	if code != exampleCodes[line] {
-		t.Errorf("%s: exit code %d\n%s%s", line, code, stdout, stderr)
+	if code != want {
+		t.Errorf("%s: exit code %d, want %d\n%s%s", line, code, want, stdout, stderr)
 	}
 	if strings.ContainsRune(stdout+stderr, '\x1b') {
 		t.Errorf("%s: it prints escapes to what is no terminal: %q", line, stdout+stderr)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -122,12 +123,13 @@ func (s *story) fill(ctx context.Context, t *lookup.Thread, steps []gitcas.Chain
 		if err != nil {
 			return err
 		}
-		used += len([]rune(render(one.text)))
-		if quota > 0 && used > quota && len(back) > 0 {
-			break
-		}
-		if over := used - quota; quota > 0 && over > 0 {
-			one.Body, s.Cut = cutBody(one.Body, over)
+		if quota > 0 {
+			if used += utf8.RuneCountInString(render(one.text)); used > quota && len(back) > 0 {
+				break
+			}
+			if over := used - quota; over > 0 {
+				one.Body, s.Cut = cutBody(one.Body, over)
+			}
 		}
 		back = append(back, one)
 		first--

@@ -20,7 +20,7 @@ import (
 
 // NewCmdThread makes `uwf thread`.
 func NewCmdThread(f *app.Factory) *cobra.Command {
-	return app.Group(&cobra.Command{
+	cmd := app.Group(&cobra.Command{
 		Use:   "thread",
 		Short: "Start threads, step them, steer them, look at them",
 		Long: `Start threads, step them, steer them, look at them.
@@ -34,12 +34,20 @@ one that was started last. A STEP is THREAD:N, where N counts from 1, or its has
 		Example: `  uwf thread start solve-issue -p "The parser panics on an empty file"
   uwf thread step @latest
   uwf thread show 01JY0000000000000000000000`,
-	},
-		NewCmdStart(f, nil), NewCmdStep(f, nil), NewCmdShow(f, nil), NewCmdList(f, nil),
-		step.NewCmdList(f, nil), step.NewCmdShow(f, nil), step.NewCmdRead(f, nil),
-		NewCmdResume(f, nil), NewCmdPause(f, nil), NewCmdRetry(f, nil), NewCmdPoke(f, nil),
-		NewCmdFork(f, nil), NewCmdWait(f, nil), NewCmdCancel(f, nil), NewCmdRemove(f, nil),
-	)
+	})
+	section(cmd, "run", "Start and step:", NewCmdStart(f, nil), NewCmdStep(f, nil), NewCmdFork(f, nil), NewCmdWait(f, nil))
+	section(cmd, "look", "Look:", NewCmdList(f, nil), NewCmdShow(f, nil), step.NewCmdList(f, nil), step.NewCmdShow(f, nil), step.NewCmdRead(f, nil))
+	section(cmd, "steer", "Steer:", NewCmdResume(f, nil), NewCmdPause(f, nil), NewCmdRetry(f, nil), NewCmdPoke(f, nil), NewCmdCancel(f, nil), NewCmdRemove(f, nil))
+	return cmd
+}
+
+// section adds commands under a heading of the help.
+func section(parent *cobra.Command, id, title string, commands ...*cobra.Command) {
+	parent.AddGroup(&cobra.Group{ID: id, Title: title})
+	for _, c := range commands {
+		c.GroupID = id
+		parent.AddCommand(c)
+	}
 }
 
 // acted is the JSON of commands that change how a thread stands.
