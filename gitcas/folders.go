@@ -107,8 +107,8 @@ func (v *View) readFolders(ctx context.Context, ids []ThreadID, filter string) e
 }
 
 // fetchNodes fetches the nodes of a thread's folder that are not there yet, the
-// listing of its details, and what of cas/ these nodes need: one request, two where
-// cas/ is large.
+// listing of its details, and what of cas/ these nodes need: one request, three
+// where cas/ is large.
 func (v *View) fetchNodes(ctx context.Context, d *dir) error {
 	var blobs []wire.ID
 	for _, e := range d.list() {
@@ -125,8 +125,8 @@ func (v *View) fetchNodes(ctx context.Context, d *dir) error {
 // smallCas reports whether all of cas/ is fetched without asking what is needed.
 func (v *View) smallCas() bool { return len(v.cas.list()) <= maxSmallCas }
 
-// prefetchCas fetches, in one request, the types of a thread's nodes and its
-// workflow with all that these refer to, where cas/ was too large to be fetched
+// prefetchCas fetches the types of a thread's nodes and its workflow in one request,
+// and what the workflow refers to in another, where cas/ was too large to be fetched
 // whole.
 func (v *View) prefetchCas(ctx context.Context, d *dir) error {
 	if v.smallCas() || d == nil {

@@ -24,7 +24,8 @@ const tipFilter = "tree:2"
 // and claims of all threads.
 //
 // It costs one listing of refs and two fetches: the tip, then the threads' folders
-// with cas/; a third one where cas/ is large.
+// with cas/; where cas/ is large, two more: what the nodes need of it, and what the
+// workflow refers to.
 func (s *Store) Load(ctx context.Context, ids ...ThreadID) (*View, error) {
 	return s.Reload(ctx, nil, ids...)
 }

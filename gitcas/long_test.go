@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/txtar"
 
@@ -253,5 +254,39 @@ func TestPrefetch(t *testing.T) {
 	}
 	if requests != 1 {
 		t.Errorf("%d requests", requests)
+	}
+}
+
+// TestLargeCas: however many roles a workflow has, and however many nodes others have
+// put into cas/, what a thread needs of it comes in two requests.
+func TestLargeCas(t *testing.T) {
+	mem := wire.NewMemory(wire.MemoryOptions{Atomic: true})
+	s := Open(mem, testOptions())
+	c := &Change{Subject: "many", Nodes: []PlacedNode{{Hash: record.WorkflowSchema, Node: record.Schemas()[record.WorkflowSchema]}}}
+	for n := range 2 * maxSmallCas {
+		c.Nodes = append(c.Nodes, placed(t, Place{}, node.String, fmt.Sprint("shared ", n)))
+	}
+	roles := map[string]any{}
+	for n := range 20 {
+		p := placed(t, Place{}, node.MetaSchema, map[string]any{"type": "object", "title": fmt.Sprint(n)})
+		c.Nodes = append(c.Nodes, p)
+		roles[fmt.Sprint("role", n)] = map[string]any{"description": "d", "goal": "g", "capabilities": []any{}, "procedure": "p", "output": "o", "frontmatter": string(p.Hash)}
+	}
+	flow := placed(t, Place{}, record.WorkflowSchema, map[string]any{"name": "n", "description": "d", "roles": roles, "graph": map[string]any{}})
+	id := threadID(1)
+	n, h, err := record.Start{Workflow: flow.Hash, Prompt: "p", Cwd: "."}.Node(time.UnixMilli(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Nodes = append(c.Nodes, flow, PlacedNode{Hash: h, Node: n, Place: Place{Thread: id}})
+	c.Threads = map[ThreadID]*Entry{id: {Head: h}}
+	mustPush(t, s, mustInit(t, s), c)
+	requests := 0
+	v := mustLoad(t, Open(&wrapped{Remote: mem, fetch: func(wire.FetchRequest) error { requests++; return nil }}, testOptions()), id)
+	if err := node.Walk(v.Getter(t.Context()), flow.Hash, func(node.Hash, node.Node) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if requests != 4 {
+		t.Errorf("%d requests, want 4: tip, folder, workflow, roles", requests)
 	}
 }
