@@ -39,13 +39,14 @@ func TestScripts(t *testing.T) {
 		RequireUniqueNames:  true,
 		Setup:               setup,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits":   exits,
-			"thread":  makeThread,
-			"grow":    grow,
-			"take":    take,
-			"near":    near,
-			"gocache": gocache,
-			"ocas":    oldStore,
+			"exits":    exits,
+			"thread":   makeThread,
+			"grow":     grow,
+			"take":     take,
+			"near":     near,
+			"gocache":  gocache,
+			"provider": fakeProvider,
+			"ocas":     oldStore,
 		},
 	})
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/purge"
 	runcmd "github.com/united-workforce/uwf/cmd/uwf/internal/run"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/schema"
+	setupcmd "github.com/united-workforce/uwf/cmd/uwf/internal/setup"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/step"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/thread"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/workflow"
@@ -70,6 +71,7 @@ func commands(f *app.Factory) []*cobra.Command {
 		ps.NewCmdPs(f, nil),
 		workflow.NewCmdWorkflow(f),
 		log.NewCmdLog(f, nil),
+		setupcmd.NewCmdSetup(f, nil),
 		config.NewCmdConfig(f),
 		cas.NewCmdCas(f),
 		fsck.NewCmdFsck(f, nil),

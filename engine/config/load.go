@@ -132,7 +132,7 @@ func (l *loader) file(path string) *Config {
 func (l *loader) environment() {
 	l.env = map[string]variable{}
 	if data, ok := l.read(l.s.EnvFile); ok {
-		vars, err := parseEnv(data)
+		vars, err := ParseEnv(data)
 		if err != nil {
 			// The library's message repeats the text, which may be a key.
 			l.problem(l.s.EnvFile, "", "write NAME=value lines", "is no .env file")
@@ -148,7 +148,8 @@ func (l *loader) environment() {
 	}
 }
 
-func parseEnv(data []byte) (vars map[string]string, err error) {
+// ParseEnv reads the text of a .env file. Its errors repeat nothing of the text.
+func ParseEnv(data []byte) (vars map[string]string, err error) {
 	if len(data) > maxFile {
 		return nil, ErrInvalid
 	}

@@ -35,6 +35,15 @@ type File struct {
 	Wait func(context.Context) error
 }
 
+// OpenEnv names the file of variables below the storage root.
+func OpenEnv(f *app.Factory) (*File, error) {
+	out, err := OpenFile(f, User)
+	if err == nil {
+		out.Path = out.Sources.EnvFile
+	}
+	return out, err
+}
+
 // OpenFile names the file of a scope. It need not exist.
 func OpenFile(f *app.Factory, scope Scope) (*File, error) {
 	s := f.ConfigSources()
@@ -80,6 +89,21 @@ const (
 // sources, before it is written, and written whole or not at all. changed is false
 // where the file says all that already; then it is not touched.
 func (x *File) Apply(ctx context.Context, changes []edit.Change) (changed bool, err error) {
+	return x.Rewrite(ctx, func(old []byte) ([]byte, error) {
+		text, err := edit.Apply(old, changes...)
+		if err != nil {
+			return nil, app.Usagef("%s: %w (see: uwf config validate)", x.Path, err)
+		}
+		if string(text) == string(old) {
+			return text, nil
+		}
+		return text, x.check(old, text)
+	})
+}
+
+// Rewrite puts another text in the place of the file's, whole or not at all, while
+// nobody else does. Where both are the same, the file is not touched.
+func (x *File) Rewrite(ctx context.Context, text func(old []byte) ([]byte, error)) (changed bool, err error) {
 	target, err := x.target()
 	if err != nil {
 		return false, err
@@ -90,27 +114,33 @@ func (x *File) Apply(ctx context.Context, changes []edit.Change) (changed bool, 
 	}
 	defer func() {
 		if !changed { // else it has become the file
-			err = errors.Join(err, lock.Close(), os.Remove(lock.Name()))
+			err = errors.Join(err, os.Remove(lock.Name()))
 		}
 	}()
-	old, err := app.ReadRegular(target, maxFile)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return false, fmt.Errorf("change %s: %w", x.Path, err)
+	fresh, err := x.fresh(target, text)
+	if err == nil && fresh != nil {
+		_, err = lock.Write(fresh)
 	}
-	text, err := edit.Apply(old, changes...)
-	if err != nil {
-		return false, app.Usagef("%s: %w (see: uwf config validate)", x.Path, err)
-	}
-	if string(text) == string(old) {
-		return false, nil
-	}
-	if err := x.check(old, text); err != nil {
+	if err = errors.Join(err, lock.Sync(), lock.Close()); err != nil || fresh == nil {
 		return false, err
 	}
-	if err := x.write(lock, target, text); err != nil {
+	if err := os.Rename(lock.Name(), target); err != nil {
 		return false, fmt.Errorf("write %s: %w", x.Path, err)
 	}
 	return true, nil
+}
+
+// fresh is the new text; nil where nothing changes.
+func (x *File) fresh(target string, text func([]byte) ([]byte, error)) ([]byte, error) {
+	old, err := app.ReadRegular(target, maxFile)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("change %s: %w", x.Path, err)
+	}
+	out, err := text(old)
+	if err != nil || string(out) == string(old) {
+		return nil, err
+	}
+	return out, nil
 }
 
 const maxFile = 1 << 20
@@ -229,13 +259,4 @@ func (x *File) problems(text []byte) []engine.Problem {
 		return []engine.Problem{{File: x.Path, Message: err.Error()}}
 	}
 	return nil
-}
-
-// write fills the new file and puts it in the old one's place.
-func (x *File) write(file *os.File, target string, text []byte) error {
-	_, err := file.Write(text)
-	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
-		return err
-	}
-	return os.Rename(file.Name(), target)
 }

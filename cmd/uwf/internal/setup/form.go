@@ -1,0 +1,326 @@
+package setup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"slices"
+	"strings"
+
+	"charm.land/huh/v2"
+
+	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
+	engine "github.com/united-workforce/uwf/engine/config"
+)
+
+// errStopped: the person did not want to go on.
+var errStopped = errors.New("stopped: nothing was written")
+
+// question is one field of the form.
+type question struct {
+	field huh.Field
+	skip  func() bool   // whether what was answered so far makes it needless; nil: never
+	say   func() string // what to know before answering; nil: nothing
+}
+
+// form holds the answers while they are given.
+type form struct {
+	o   *Options
+	a   *Answers
+	way string // how the key is given
+	yes bool
+}
+
+// The ways to give a key.
+const (
+	keyNamed = "named"
+	keyTyped = "typed"
+	keyNone  = "none"
+)
+
+// questions are those that no flag has answered.
+func (f *form) questions() []question {
+	all := []question{f.provider(), f.address(), f.model()}
+	all = append(all, f.key()...)
+	all = append(all, f.agent(), f.scope(), f.confirm())
+	return slices.DeleteFunc(all, func(q question) bool { return q.field == nil })
+}
+
+func (f *form) provider() question {
+	if f.a.Provider != "" {
+		return question{}
+	}
+	var options []huh.Option[string]
+	for _, name := range presetNames() {
+		p, _ := preset(name)
+		options = append(options, huh.NewOption(p.Label, name))
+	}
+	f.a.Provider = presetNames()[0]
+	return question{field: huh.NewSelect[string]().Title("Which provider runs the models?").Options(options...).Value(&f.a.Provider)}
+}
+
+func (f *form) address() question {
+	if f.a.BaseURL != "" {
+		return question{}
+	}
+	return question{
+		field: huh.NewInput().Title("What is its address?").Placeholder("https://api.example.com/v1").Value(&f.a.BaseURL).Validate(checkAddress),
+		skip:  func() bool { return f.preset().BaseURL != "" },
+	}
+}
+
+func (f *form) preset() engine.Preset {
+	p, _ := preset(f.a.Provider)
+	return p
+}
+
+func checkAddress(s string) error {
+	u, err := url.Parse(strings.TrimSpace(s))
+	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || u.User != nil {
+		return errors.New("write an address such as https://api.example.com/v1")
+	}
+	return nil
+}
+
+func (f *form) model() question {
+	if f.a.Model != "" {
+		return question{}
+	}
+	say := func() string {
+		p := f.preset()
+		if p.Model.Name == "" {
+			return ""
+		}
+		return strings.Join(wrap(p.Note, 76), "\n") + "\nEmpty: " + p.Model.Name
+	}
+	return question{
+		field: huh.NewInput().Title("Which model, as the provider calls it?").DescriptionFunc(say, &f.a.Provider).Value(&f.a.Model).Validate(func(s string) error {
+			if strings.TrimSpace(s) == "" && f.preset().Model.Name == "" {
+				return errors.New("write the model's name")
+			}
+			return nil
+		}),
+		say: say,
+	}
+}
+
+func (f *form) key() []question {
+	noKey := func() bool { return f.preset().APIKeyEnv == "" && f.a.Provider != custom }
+	if f.a.APIKeyEnv != "" && f.o.KeyFrom == "" {
+		return nil
+	}
+	var out []question
+	f.way = keyTyped
+	if f.o.KeyFrom == "" {
+		f.way = keyNamed
+		out = append(out, question{
+			field: huh.NewSelect[string]().Title("Where is the key?").Value(&f.way).Options(
+				huh.NewOption("In a variable of the environment, or of ~/.uwf/.env", keyNamed),
+				huh.NewOption("I type it now; it is stored for me alone", keyTyped),
+				huh.NewOption("There is none", keyNone),
+			).Validate(func(way string) error {
+				if way == keyNone && f.a.Provider != custom {
+					return errors.New("this provider needs a key")
+				}
+				return nil
+			}),
+			skip: noKey,
+		}, question{
+			field: huh.NewInput().Title("Which variable?").DescriptionFunc(f.variable, &f.a.Provider).Value(&f.a.APIKeyEnv).Validate(f.checkVariable),
+			skip:  func() bool { return noKey() || f.way != keyNamed },
+			say:   f.variable,
+		})
+	}
+	return append(out, question{
+		field: huh.NewInput().Title("The key:").EchoMode(huh.EchoModePassword).Value(&f.a.Key).Validate(func(s string) error { return checkKey(strings.TrimSpace(s)) }),
+		skip:  func() bool { return noKey() || f.way != keyTyped },
+	})
+}
+
+// variable says what an empty answer means.
+func (f *form) variable() string {
+	name := f.preset().APIKeyEnv
+	if name == "" {
+		return ""
+	}
+	if value, where, err := f.o.Lookup(name); err == nil && value != "" {
+		return "Empty: " + name + ", which is set in " + where
+	}
+	return "Empty: " + name + ", which is not set yet"
+}
+
+func (f *form) checkVariable(name string) error {
+	if name == "" && f.preset().APIKeyEnv != "" {
+		return nil
+	}
+	return checkEnvName(name)
+}
+
+func (f *form) agent() question {
+	known, _ := f.o.Agents(engine.DefaultAgent)
+	known = slices.DeleteFunc(slices.Clone(known), func(s string) bool { return s == "mock" })
+	if f.a.Agent != "" || len(known) < 2 {
+		return question{}
+	}
+	f.a.Agent = engine.DefaultAgent
+	return question{field: huh.NewSelect[string]().Title("Which agent works where nothing else is said?").Options(huh.NewOptions(known...)...).Value(&f.a.Agent)}
+}
+
+func (f *form) scope() question {
+	if f.a.Repo || f.o.User || !f.o.InRepo {
+		return question{}
+	}
+	return question{field: huh.NewSelect[bool]().Title("For whom are these settings?").Value(&f.a.Repo).
+		Options(huh.NewOption("For me, in every repository", false), huh.NewOption("For everybody who works in this repository", true))}
+}
+
+func (f *form) confirm() question {
+	title := "Try it with one tiny request, and write it down?"
+	if f.o.NoTest {
+		title = "Write it down?"
+	}
+	say := func() string {
+		full := f.done()
+		return fmt.Sprintf("%s, %s, %s", output.Line(full.Provider, 40), output.Line(full.Model, 80), output.Line(full.BaseURL, 200))
+	}
+	f.yes = true
+	return question{field: huh.NewConfirm().Title(title).DescriptionFunc(say, f.a).Affirmative("Yes").Negative("No").Value(&f.yes), say: say}
+}
+
+// done are the answers, with what they leave to the preset.
+func (f *form) done() Answers {
+	a := *f.a
+	a.Model, a.Key, a.BaseURL = strings.TrimSpace(a.Model), strings.TrimSpace(a.Key), strings.TrimSpace(a.BaseURL)
+	// A person who goes back may have answered what is not asked any more.
+	if f.way != keyTyped {
+		a.Key = ""
+	}
+	if f.way != keyNamed && f.o.Answers.APIKeyEnv == "" {
+		a.APIKeyEnv = ""
+	}
+	a.complete()
+	return a
+}
+
+// terminal asks on a terminal.
+type terminal struct {
+	in    io.Reader
+	out   io.Writer
+	plain bool // line by line, for screen readers and simple terminals
+	ended bool // there is no more input
+}
+
+// ask asks for everything that no flag has said.
+func (t *terminal) ask(ctx context.Context, o *Options, a *Answers) error {
+	f := &form{o: o, a: a}
+	run := t.form
+	if t.plain {
+		run = t.lines
+	}
+	if err := run(ctx, f.questions()); err != nil {
+		return err
+	}
+	if !f.yes {
+		return errStopped
+	}
+	*a = f.done()
+	return nil
+}
+
+// form asks all questions on one screen. They are one program: the library's reader
+// of a former one could take keys that were meant for the next.
+func (t *terminal) form(ctx context.Context, questions []question) error {
+	var groups []*huh.Group
+	for _, q := range questions {
+		g := huh.NewGroup(q.field)
+		if q.skip != nil {
+			g = g.WithHideFunc(q.skip)
+		}
+		groups = append(groups, g)
+	}
+	err := huh.NewForm(groups...).WithInput(t.in).WithOutput(t.out).RunWithContext(ctx)
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case errors.Is(err, huh.ErrUserAborted):
+		return errStopped
+	case err != nil:
+		return app.Usagef("ask on this terminal: %w; give the answers as flags (see: uwf setup --help)", err)
+	}
+	return nil
+}
+
+// lines asks one question after the other, as lines of text.
+func (t *terminal) lines(ctx context.Context, questions []question) error {
+	for _, q := range questions {
+		if q.skip != nil && q.skip() {
+			continue
+		}
+		if q.say != nil {
+			if _, err := fmt.Fprintln(t.out, q.say()); err != nil {
+				return err
+			}
+		}
+		if err := t.line(ctx, q.field); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// line asks one question. The library does not say that the input ended: then
+// nothing was answered.
+func (t *terminal) line(ctx context.Context, field huh.Field) error {
+	field.Init()
+	field.Focus()
+	done := make(chan error, 1)
+	go func() { done <- field.RunAccessible(t.out, t.reader()) }()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case err := <-done:
+		if err == nil && t.ended {
+			err = errStopped
+		}
+		return err
+	}
+}
+
+// reader notices the end of the input. A terminal's stays one, for keys are read
+// from it without being shown.
+func (t *terminal) reader() io.Reader {
+	r := endReader{t}
+	if file, ok := t.in.(interface{ Fd() uintptr }); ok {
+		return struct {
+			endReader
+			fd
+		}{r, fd{file.Fd()}}
+	}
+	return r
+}
+
+type fd struct{ n uintptr }
+
+// Fd is the terminal's number.
+func (f fd) Fd() uintptr { return f.n }
+
+type endReader struct{ t *terminal }
+
+// Read gives at most one line: the library reads ahead and forgets the rest.
+func (r endReader) Read(p []byte) (int, error) {
+	for n := range p {
+		if _, err := io.ReadFull(r.t.in, p[n:n+1]); err != nil {
+			if n == 0 {
+				r.t.ended = true
+			}
+			return n, err
+		}
+		if p[n] == '\n' {
+			return n + 1, nil
+		}
+	}
+	return len(p), nil
+}

@@ -1,0 +1,178 @@
+package setup
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	engine "github.com/united-workforce/uwf/engine/config"
+	"github.com/united-workforce/uwf/engine/config/edit"
+)
+
+// Answers are what has to be known.
+type Answers struct {
+	Provider  string // a preset's name, or custom
+	BaseURL   string
+	Model     string
+	APIKeyEnv string // variable that holds the key; empty: no key
+	Key       string // given now; empty: the variable is set already
+	Agent     string // default agent; empty: unchanged
+	Repo      bool   // into the repository's file
+}
+
+// preset is what is known of a provider.
+func preset(name string) (engine.Preset, bool) {
+	for _, p := range engine.Presets() {
+		if p.Name == name {
+			return p, true
+		}
+	}
+	return engine.Preset{Name: custom, Label: "Any other, by its address", Kind: engine.OpenAI}, name == custom
+}
+
+func presetNames() []string {
+	var out []string
+	for _, p := range engine.Presets() {
+		out = append(out, p.Name)
+	}
+	return append(out, custom)
+}
+
+// complete fills in what the preset knows.
+func (a *Answers) complete() {
+	p, _ := preset(a.Provider)
+	if a.BaseURL == "" {
+		a.BaseURL = p.BaseURL
+	}
+	a.BaseURL = strings.TrimRight(a.BaseURL, "/")
+	if a.Model == "" {
+		a.Model = p.Model.Name
+	}
+	if a.APIKeyEnv == "" && (a.Provider != custom || a.Key != "") {
+		a.APIKeyEnv = p.APIKeyEnv
+	}
+	if a.APIKeyEnv == "" && a.Key != "" {
+		a.APIKeyEnv = "UWF_" + strings.ToUpper(a.Provider) + "_API_KEY"
+	}
+}
+
+// model is the chosen model with what is known of it.
+func (a Answers) model() engine.Model {
+	p, _ := preset(a.Provider)
+	if a.Model == p.Model.Name {
+		return p.Model
+	}
+	return engine.KnownSize(engine.Model{Provider: a.Provider, Name: a.Model})
+}
+
+// changes are those of the settings file. What the file says of another model of
+// the same alias goes.
+func (a Answers) changes() []edit.Change {
+	provider, model := []string{"providers", a.Provider}, []string{"models", a.Provider}
+	m := a.model()
+	out := []edit.Change{
+		set(text(a.BaseURL), provider, "baseUrl"),
+		set(text(a.APIKeyEnv), provider, "apiKeyEnv"),
+		set(nil, provider, "apiKey"),
+		set(text(a.Provider), model, "provider"),
+		set(text(a.Model), model, "name"),
+		set(number(float64(m.Window)), model, "window"),
+		set(number(float64(m.MaxOutput)), model, "maxOutput"),
+		set(number(m.Price.Input), model, "price", "input"),
+		set(number(m.Price.Output), model, "price", "output"),
+		set(text(a.Provider), []string{"defaultModel"}),
+	}
+	if a.Agent != "" {
+		out = append(out, set(text(a.Agent), []string{"defaultAgent"}))
+	}
+	return out
+}
+
+func set(v *yaml.Node, path []string, more ...string) edit.Change {
+	return edit.Change{Path: append(append([]string{}, path...), more...), Value: v}
+}
+
+// text is a value; nil, which takes the setting out, where there is none.
+func text(s string) *yaml.Node {
+	if s == "" {
+		return nil
+	}
+	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s}
+}
+
+// number is a value; nil where it is 0, which is unknown.
+func number(v float64) *yaml.Node {
+	if v == 0 {
+		return nil
+	}
+	s := strconv.FormatFloat(v, 'f', -1, 64)
+	tag := "!!int"
+	if strings.Contains(s, ".") {
+		tag = "!!float"
+	}
+	return &yaml.Node{Kind: yaml.ScalarNode, Tag: tag, Value: s}
+}
+
+var (
+	envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
+	// keyText is what keys look like: nothing that has a meaning in a file of
+	// variables or in a header.
+	keyText = regexp.MustCompile(`^[A-Za-z0-9_.~+/=:|@%^*,!?-]+$`)
+)
+
+// checkKey says what is wrong with a key, without repeating it.
+func checkKey(key string) error {
+	if len(key) > maxKey || !keyText.MatchString(key) {
+		return app.Usagef("this is no key: it is empty, or has spaces, quotes or other letters than keys have")
+	}
+	return nil
+}
+
+func checkEnvName(name string) error {
+	if !envName.MatchString(name) {
+		return app.Usagef("--api-key-env: this is no name of a variable: give the name, not the key itself")
+	}
+	return nil
+}
+
+// withVariable is the text of a file of variables with one of them set.
+func withVariable(old []byte, name, value string) ([]byte, error) {
+	if vars, err := engine.ParseEnv(old); err != nil {
+		return nil, fmt.Errorf("it is no file of NAME=value lines; repair it first")
+	} else if vars[name] == value {
+		return old, nil
+	}
+	eol := "\n"
+	if strings.Contains(string(old), "\r\n") {
+		eol = "\r\n"
+	}
+	line := name + "=" + value
+	is := regexp.MustCompile(`^\s*(export\s+)?` + regexp.QuoteMeta(name) + `\s*[=:]`)
+	var out strings.Builder
+	done := false
+	for l := range strings.Lines(string(old)) {
+		if !is.MatchString(l) {
+			out.WriteString(l)
+			continue
+		}
+		if !done { // a second one would win over the first
+			out.WriteString(line + eol)
+		}
+		done = true
+	}
+	if !done {
+		if s := out.String(); s != "" && !strings.HasSuffix(s, "\n") {
+			out.WriteString(eol)
+		}
+		out.WriteString(line + eol)
+	}
+	text := []byte(out.String())
+	if vars, err := engine.ParseEnv(text); err != nil || vars[name] != value {
+		return nil, fmt.Errorf("the key can't be written into it so that it is read again; set %s there by hand", name)
+	}
+	return text, nil
+}

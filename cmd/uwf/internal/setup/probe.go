@@ -1,0 +1,216 @@
+package setup
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	engine "github.com/united-workforce/uwf/engine/config"
+)
+
+// Target is what a connection is tested with.
+type Target struct {
+	Provider string
+	Kind     engine.Kind
+	BaseURL  string
+	Model    string
+	Key      string // empty: none is sent
+	KeyName  string // for messages: the variable, or where the key came from
+	// Chat: over chat completions, which uwf's own agent speaks, whatever the
+	// provider's own protocol is.
+	Chat bool
+}
+
+// Prober tests connections.
+type Prober struct {
+	Client *http.Client
+	Proxy  func(*http.Request) (*url.URL, error) // the Client's; nil: none
+	Clean  func(string) string                   // takes secrets out of what a server says
+}
+
+const (
+	probeTime = 30 * time.Second
+	maxAnswer = 1 << 20
+)
+
+// NewClient makes a client that follows no redirect: a key must not go elsewhere.
+func NewClient(transport http.RoundTripper) *http.Client {
+	return &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+}
+
+// Test asks the model for one word. The error is a *Failure, or the context's.
+func (p Prober) Test(ctx context.Context, t Target) error {
+	tctx, cancel := context.WithTimeout(ctx, probeTime)
+	defer cancel()
+	fail := p.ask(tctx, t, t.limitField())
+	if fail != nil && fail.Kind == kindLimitField {
+		fail = p.ask(tctx, t, otherField(t.limitField()))
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if fail == nil {
+		return nil
+	}
+	if fail.Kind == KindModel {
+		p.suggest(tctx, t, fail)
+	}
+	return fail
+}
+
+// native says whether the provider's own protocol is Anthropic's and is used.
+func (t Target) native() bool { return t.Kind == engine.Anthropic && !t.Chat }
+
+// url is the address of one of the provider's pages.
+func (t Target) url(page string) string {
+	base := strings.TrimRight(t.BaseURL, "/")
+	if t.Kind == engine.Anthropic {
+		base += "/v1"
+	}
+	return base + page
+}
+
+func (t Target) page() string {
+	if t.native() {
+		return "/messages"
+	}
+	return "/chat/completions"
+}
+
+const (
+	maxTokens           = "max_tokens"
+	maxCompletionTokens = "max_completion_tokens"
+)
+
+// limitField is the field that limits an answer: models that reason know another
+// one than the rest.
+func (t Target) limitField() string {
+	if t.native() {
+		return maxTokens
+	}
+	name := t.Model[strings.LastIndexByte(t.Model, '/')+1:]
+	for _, prefix := range []string{"o1", "o3", "o4", "gpt-5", "gpt-6"} {
+		if strings.HasPrefix(name, prefix) {
+			return maxCompletionTokens
+		}
+	}
+	return maxTokens
+}
+
+func otherField(field string) string {
+	if field == maxTokens {
+		return maxCompletionTokens
+	}
+	return maxTokens
+}
+
+// ask makes the one tiny request.
+func (p Prober) ask(ctx context.Context, t Target, limit string) *Failure {
+	body, err := json.Marshal(map[string]any{
+		"model": t.Model, limit: 16,
+		"messages": []map[string]string{{"role": "user", "content": "Say ok."}},
+	})
+	if err != nil {
+		return &Failure{Kind: KindAnswer, What: err.Error()}
+	}
+	res, fail := p.send(ctx, t, http.MethodPost, t.page(), body)
+	if fail != nil {
+		return fail
+	}
+	if res.status != http.StatusOK {
+		return p.refused(t, res)
+	}
+	return p.check(t, res)
+}
+
+// answer is what a server said.
+type answer struct {
+	status      int
+	contentType string
+	location    string
+	retryAfter  string
+	body        []byte
+}
+
+func (p Prober) send(ctx context.Context, t Target, method, page string, body []byte) (answer, *Failure) {
+	req, err := http.NewRequestWithContext(ctx, method, t.url(page), bytes.NewReader(body))
+	if err != nil {
+		return answer{}, &Failure{Kind: KindAddress, What: fmt.Sprintf("%s is no address: %v", t.BaseURL, err), Do: "write it as https://api.example.com/v1"}
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "application/json")
+	switch {
+	case t.native():
+		req.Header.Set("Anthropic-Version", "2023-06-01")
+		req.Header.Set("X-Api-Key", t.Key)
+	case t.Key != "":
+		req.Header.Set("Authorization", "Bearer "+t.Key)
+	}
+	res, err := p.Client.Do(req)
+	if err != nil {
+		return answer{}, p.unreached(t, req, err)
+	}
+	text, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer+1))
+	if err = errors.Join(err, res.Body.Close()); err != nil {
+		return answer{}, p.unreached(t, req, err)
+	}
+	if len(text) > maxAnswer {
+		return answer{}, &Failure{Kind: KindAnswer, What: fmt.Sprintf("%s answered with more than %d bytes", t.BaseURL, maxAnswer), Do: baseAdvice(t)}
+	}
+	return answer{status: res.StatusCode, contentType: res.Header.Get("Content-Type"), location: res.Header.Get("Location"), retryAfter: res.Header.Get("Retry-After"), body: text}, nil
+}
+
+// check looks for an answer of a model in what came with 200.
+func (p Prober) check(t Target, res answer) *Failure {
+	var doc struct {
+		Choices []json.RawMessage `json:"choices"`
+		Content []json.RawMessage `json:"content"`
+		Type    string            `json:"type"`
+		Error   json.RawMessage   `json:"error"`
+	}
+	err := json.Unmarshal(res.body, &doc)
+	if err == nil && (len(doc.Choices) > 0 || t.native() && doc.Type == "message") {
+		return nil
+	}
+	if err == nil && len(doc.Error) > 0 && string(doc.Error) != "null" {
+		res.status = http.StatusBadRequest // OpenRouter says some errors with 200
+		return p.refused(t, res)
+	}
+	what := "an answer that is no JSON"
+	if strings.Contains(res.contentType, "html") || bytes.HasPrefix(bytes.TrimSpace(res.body), []byte("<")) {
+		what = "a web page"
+	} else if err == nil {
+		what = "JSON that is no answer of a model"
+	}
+	return &Failure{Kind: KindAnswer, Status: res.status, What: fmt.Sprintf("%s gave %s", t.url(t.page()), what), Do: baseAdvice(t)}
+}
+
+// models asks for the names of the provider's models.
+func (p Prober) models(ctx context.Context, t Target) []string {
+	res, fail := p.send(ctx, t, http.MethodGet, "/models", nil)
+	if fail != nil || res.status != http.StatusOK {
+		return nil
+	}
+	var doc struct {
+		Data []struct {
+			ID string `json:"id"`
+		} `json:"data"`
+	}
+	if json.Unmarshal(res.body, &doc) != nil {
+		return nil
+	}
+	var out []string
+	for _, m := range doc.Data {
+		if m.ID != "" && len(m.ID) < 200 {
+			out = append(out, m.ID)
+		}
+	}
+	return out
+}

@@ -1,0 +1,423 @@
+// Package setup is `uwf setup`: it asks for a provider, a model and a key, tries
+// them, and writes the settings. Every question has a flag, so that scripts and CI
+// can do without questions. A key is never taken from a command line, never
+// written into a repository, and never shown.
+package setup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net"
+	"net/http"
+	"os/exec"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/united-workforce/uwf/cmd/uwf/internal/agent"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/config"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
+	engine "github.com/united-workforce/uwf/engine/config"
+	"github.com/united-workforce/uwf/engine/debuglog"
+	"github.com/united-workforce/uwf/engine/redact"
+)
+
+// Options are what `uwf setup` works with.
+type Options struct {
+	Printer output.Printer
+	Notes   *output.Writer
+	Log     *debuglog.Logger
+	Now     func() time.Time
+	// Ask asks on a terminal for what is not given yet; nil: there is none.
+	Ask     func(context.Context, *Options, *Answers) error
+	ReadKey func() (string, error)
+	// Lookup finds a variable, and says where it is set.
+	Lookup  func(name string) (value, where string, err error)
+	Open    func(config.Scope) (*config.File, error)
+	OpenEnv func() (*config.File, error)
+	InRepo  bool
+	// Agents are the names that a default agent can have.
+	Agents  func(name string) (known []string, ok bool)
+	Test    func(context.Context, Target) error
+	Clean   func(string) string
+	Answers Answers
+	KeyFrom string // the value of --api-key: only "-" is one
+	User    bool
+	NoTest  bool
+	Yes     bool
+}
+
+// NewCmdSetup makes `uwf setup`. A runF that is not nil replaces the run.
+func NewCmdSetup(f *app.Factory, runF func(context.Context, *Options) error) *cobra.Command {
+	o := &Options{}
+	cmd := &cobra.Command{
+		Use:   "setup",
+		Short: "Choose a provider, a model and a key, and try them",
+		Long: `Choose a provider, a model and a key, try them with one tiny request, and write the
+settings: into your own file (~/.uwf/config.yaml), or with --repo into the repository's.
+A key goes into ~/.uwf/.env, for nobody else to read, and never into a repository.
+
+On a terminal it asks for what no flag says; elsewhere, and with --yes, the flags must say
+it. What fails is named (the host's name, the certificate, the key, the model, …) with what
+to do; then nothing is written.
+
+Providers:
+` + providerHelp(),
+		Example: `  uwf setup --provider openai --api-key-env OPENAI_API_KEY --no-test --yes
+  uwf setup --provider ollama --model qwen3 --agent builtin --no-test --yes
+  uwf setup --provider custom --base-url http://127.0.0.1:8000/v1 --model my-model --no-test --yes
+  uwf setup --repo --provider github-models --no-test --yes`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o.with(f)
+			if runF != nil {
+				return runF(cmd.Context(), o)
+			}
+			return setupRun(cmd.Context(), o)
+		},
+	}
+	fl := cmd.Flags()
+	fl.StringVar(&o.Answers.Provider, "provider", "", "the `PROVIDER`: "+strings.Join(presetNames(), ", "))
+	fl.StringVar(&o.Answers.BaseURL, "base-url", "", "its `ADDRESS`, where it is another than the usual one")
+	fl.StringVar(&o.Answers.Model, "model", "", "the `MODEL`, as the provider calls it")
+	fl.StringVar(&o.Answers.APIKeyEnv, "api-key-env", "", "the variable (`NAME`) that holds the key")
+	fl.StringVar(&o.KeyFrom, "api-key", "", "`-`: read the key from stdin; a key itself is not taken here")
+	fl.StringVar(&o.Answers.Agent, "agent", "", "the `AGENT` that works where nothing else is said (builtin)")
+	fl.BoolVar(&o.User, "user", false, "write your own file (the default)")
+	fl.BoolVar(&o.Answers.Repo, "repo", false, "write the repository's file")
+	fl.BoolVar(&o.NoTest, "no-test", false, "don't try the connection")
+	fl.BoolVarP(&o.Yes, "yes", "y", false, "ask nothing")
+	cmd.MarkFlagsMutuallyExclusive("user", "repo")
+	return cmd
+}
+
+func providerHelp() string {
+	var b strings.Builder
+	for _, p := range engine.Presets() {
+		fmt.Fprintf(&b, "  %-13s  %s, %s\n", p.Name, p.BaseURL, p.Model.Name)
+		for _, line := range wrap(p.Note, 74) {
+			fmt.Fprintf(&b, "  %-13s  %s\n", "", line)
+		}
+	}
+	fmt.Fprintf(&b, "  %-13s  any OpenAI-compatible address", custom)
+	return b.String()
+}
+
+func wrap(s string, width int) []string {
+	var lines []string
+	line := ""
+	for _, w := range strings.Fields(s) {
+		if line != "" && len(line)+1+len(w) > width {
+			lines, line = append(lines, line), ""
+		}
+		line = strings.TrimSpace(line + " " + w)
+	}
+	return append(lines, line)
+}
+
+// with takes over what the process has.
+func (o *Options) with(f *app.Factory) {
+	o.Printer, o.Notes, o.Log, o.Now = f.Printer(), f.Notes(), f.Log(), f.Now
+	o.InRepo = f.RepoRoot() != ""
+	o.Clean = f.CleanMessage
+	o.Open = func(s config.Scope) (*config.File, error) { return config.OpenFile(f, s) }
+	o.OpenEnv = func() (*config.File, error) { return config.OpenEnv(f) }
+	o.ReadKey = func() (string, error) {
+		b, err := f.ReadInput("-", maxKey)
+		return strings.TrimSpace(string(b)), err
+	}
+	o.Lookup = func(name string) (string, string, error) { return lookup(f, name) }
+	o.Agents = func(name string) ([]string, bool) { return agents(f, name) }
+	o.Test = func(ctx context.Context, t Target) error {
+		p := Prober{Client: NewClient(transport(f)), Proxy: f.Proxy, Clean: o.Clean}
+		return p.Test(ctx, t)
+	}
+	if f.IO.InTTY && f.IO.ErrTTY {
+		plain := f.Getenv("ACCESSIBLE") != "" || f.Getenv("TERM") == "dumb" || f.Getenv("TERM") == ""
+		o.Ask = (&terminal{in: f.IO.In, out: f.IO.Err, plain: plain}).ask
+	}
+}
+
+const maxKey = 8 << 10
+
+func transport(f *app.Factory) *http.Transport {
+	return &http.Transport{
+		Proxy: f.Proxy, DialContext: (&net.Dialer{Timeout: 10 * time.Second}).DialContext,
+		TLSHandshakeTimeout: 10 * time.Second, DisableKeepAlives: true, ForceAttemptHTTP2: true,
+	}
+}
+
+// lookup finds a variable in the environment, else in ~/.uwf/.env.
+func lookup(f *app.Factory, name string) (value, where string, err error) {
+	for _, kv := range slices.Backward(f.Environ) {
+		if v, ok := strings.CutPrefix(kv, name+"="); ok {
+			return strings.TrimSpace(v), "the environment", nil // set to nothing, it hides the file's
+		}
+	}
+	file := f.ConfigSources().EnvFile
+	if file == "" {
+		return "", "", nil
+	}
+	data, err := f.ConfigSources().ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", "", nil
+	}
+	if err != nil {
+		return "", "", fmt.Errorf("look for %s in %s: %w", name, file, err)
+	}
+	vars, err := engine.ParseEnv(data)
+	if err != nil {
+		return "", "", app.Usagef("%s is no file of NAME=value lines; repair it first", file)
+	}
+	return strings.TrimSpace(vars[name]), file, nil
+}
+
+// agents tells whether a name is one of an agent: uwf's own, an alias of the
+// settings, or a program uwf-NAME.
+func agents(f *app.Factory, name string) ([]string, bool) {
+	known := agent.Names()
+	if c, err := f.Config(); err == nil {
+		for alias := range c.Agents {
+			known = append(known, alias)
+		}
+	}
+	if slices.Contains(known, name) {
+		return known, true
+	}
+	_, err := exec.LookPath("uwf-" + name)
+	return known, err == nil && envName.MatchString(strings.ReplaceAll(name, "-", "_"))
+}
+
+// result is what `uwf setup` prints.
+type result struct {
+	Provider    string       `json:"provider"`
+	BaseURL     string       `json:"baseUrl"`
+	Model       string       `json:"model"`
+	KeyVariable string       `json:"keyVariable,omitempty"`
+	Agent       string       `json:"agent,omitempty"`
+	File        string       `json:"file"`
+	Scope       config.Scope `json:"scope"`
+	Changed     bool         `json:"changed"`
+	KeyStored   bool         `json:"keyStored"` // in ~/.uwf/.env, by this run
+	Tested      bool         `json:"tested"`
+}
+
+func setupRun(ctx context.Context, o *Options) error {
+	a := o.Answers
+	if err := o.checkFlags(&a); err != nil {
+		return err
+	}
+	if err := o.fill(ctx, &a); err != nil {
+		return err
+	}
+	if err := o.check(a); err != nil {
+		return err
+	}
+	key, name, err := o.key(a)
+	if err != nil {
+		return err
+	}
+	if err := o.clean(key); err != nil {
+		return err
+	}
+	out := result{Provider: a.Provider, BaseURL: a.BaseURL, Model: a.Model, KeyVariable: a.APIKeyEnv, Agent: a.Agent, Scope: config.User}
+	if a.Repo {
+		out.Scope = config.Repo
+	}
+	if !o.NoTest {
+		if err := o.test(ctx, a, key, name); err != nil {
+			return err
+		}
+		out.Tested = true
+	}
+	if err := o.write(ctx, a, &out); err != nil {
+		return err
+	}
+	return o.Printer.Print(out, func(w *output.Writer) { out.text(w) })
+}
+
+// checkFlags finds what no answer could make right.
+func (o *Options) checkFlags(a *Answers) error {
+	if o.KeyFrom != "" && o.KeyFrom != "-" {
+		return app.Usagef("--api-key takes no key: other processes can read it on a command line, and shells remember it; give --api-key - and the key on stdin")
+	}
+	if _, ok := preset(a.Provider); a.Provider != "" && !ok {
+		return &app.UnknownError{What: "provider", ID: a.Provider, Near: app.Near(a.Provider, presetNames()), Hint: "there are " + strings.Join(presetNames(), ", ")}
+	}
+	if a.APIKeyEnv != "" {
+		if err := checkEnvName(a.APIKeyEnv); err != nil {
+			return err
+		}
+		if o.Clean(a.APIKeyEnv) != a.APIKeyEnv {
+			return app.Usagef("--api-key-env: this looks like a key: give the name of the variable that holds it")
+		}
+	}
+	if a.Repo && !o.InRepo {
+		return app.Usagef("--repo: this is no git repository; leave --repo out to write your own settings")
+	}
+	return nil
+}
+
+// fill gets what is missing: from stdin, from questions, from what is known.
+func (o *Options) fill(ctx context.Context, a *Answers) error {
+	if o.Ask != nil && !o.Yes {
+		if err := o.Ask(ctx, o, a); err != nil {
+			return err
+		}
+	} else {
+		if missing := o.missing(*a); len(missing) > 0 {
+			return app.Usagef("nobody is here to be asked: say %s (see: uwf setup --help)", strings.Join(missing, ", "))
+		}
+		if o.KeyFrom == "-" {
+			key, err := o.ReadKey()
+			if err != nil {
+				return err
+			}
+			if err := checkKey(key); err != nil {
+				return err
+			}
+			a.Key = key
+		}
+	}
+	a.complete()
+	return nil
+}
+
+// missing are the flags that are needed where nobody can be asked.
+func (o *Options) missing(a Answers) []string {
+	var out []string
+	if a.Provider == "" {
+		out = append(out, "--provider NAME ("+strings.Join(presetNames(), ", ")+")")
+	}
+	if p, ok := preset(a.Provider); ok && p.BaseURL == "" && a.BaseURL == "" {
+		out = append(out, "--base-url ADDRESS")
+	}
+	if p, ok := preset(a.Provider); ok && p.Model.Name == "" && a.Model == "" {
+		out = append(out, "--model NAME")
+	}
+	return out
+}
+
+func (o *Options) check(a Answers) error {
+	if p, _ := preset(a.Provider); p.APIKeyEnv == "" && a.Provider != custom && (a.Key != "" || a.APIKeyEnv != "") {
+		return app.Usagef("%s needs no key: leave --api-key and --api-key-env out", a.Provider)
+	}
+	if a.Agent == "" {
+		return nil
+	}
+	if known, ok := o.Agents(a.Agent); !ok {
+		return &app.UnknownError{What: "agent", ID: a.Agent, Near: app.Near(a.Agent, known),
+			Hint: fmt.Sprintf("there are %s; or put a program uwf-%s on PATH", strings.Join(known, ", "), output.Line(a.Agent, 40))}
+	}
+	return nil
+}
+
+// key is the key to try, and what to call it.
+func (o *Options) key(a Answers) (key, name string, err error) {
+	if a.APIKeyEnv == "" {
+		return "", "", nil
+	}
+	value, where, err := o.Lookup(a.APIKeyEnv)
+	if err != nil {
+		return "", "", err
+	}
+	if a.Key == "" {
+		if value == "" && !o.NoTest {
+			return "", "", app.Usagef("%s is not set: set it in the environment, or give --api-key - and the key on stdin; --no-test writes the settings all the same", a.APIKeyEnv)
+		}
+		if value == "" {
+			o.Notes.Printf("%s is not set yet: set it before the first run\n", a.APIKeyEnv)
+		}
+		return value, a.APIKeyEnv + " (" + where + ")", nil
+	}
+	if where == engine.Environment && value != a.Key {
+		o.Notes.Printf("%s is set in the environment to something else, which goes before the key that is stored now: unset it there\n", a.APIKeyEnv)
+	}
+	return a.Key, a.APIKeyEnv + " (the one given now)", nil
+}
+
+// clean makes Clean know the key.
+func (o *Options) clean(key string) error {
+	if key == "" {
+		return nil
+	}
+	red, err := redact.New(redact.Options{Secrets: []redact.Secret{{Name: "key", Value: key}}})
+	if err != nil {
+		return fmt.Errorf("hide the key: %w", err)
+	}
+	before := o.Clean
+	o.Clean = func(s string) string {
+		s, _ = red.String(s)
+		return before(s)
+	}
+	return nil
+}
+
+// test tries the connection as the agent will use it.
+func (o *Options) test(ctx context.Context, a Answers, key, name string) error {
+	p, _ := preset(a.Provider)
+	t := Target{Provider: a.Provider, Kind: p.Kind, BaseURL: a.BaseURL, Model: a.Model, Key: key, KeyName: name,
+		Chat: a.Agent == "" || a.Agent == engine.DefaultAgent}
+	began := o.Now()
+	err := o.Test(ctx, t)
+	var fail *Failure
+	kind := "ok"
+	if errors.As(err, &fail) {
+		kind = fail.Kind
+	}
+	o.Log.Info("SET0PTST", "connection tested", slog.String("provider", a.Provider), slog.String("outcome", kind), debuglog.Took(o.Now().Sub(began)))
+	if fail != nil {
+		return fmt.Errorf("try the connection: %w\nnothing was written (--no-test writes without trying)", fail)
+	}
+	return err
+}
+
+// write stores the key first: settings that name a variable which nobody sets help
+// nobody.
+func (o *Options) write(ctx context.Context, a Answers, out *result) error {
+	file, err := o.Open(out.Scope)
+	if err != nil {
+		return err
+	}
+	out.File = file.Path
+	if a.Key != "" {
+		env, err := o.OpenEnv()
+		if err != nil {
+			return err
+		}
+		out.KeyStored, err = env.Rewrite(ctx, func(old []byte) ([]byte, error) {
+			text, err := withVariable(old, a.APIKeyEnv, a.Key)
+			if err != nil {
+				return nil, app.Usagef("%s: %w", env.Path, err)
+			}
+			return text, nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	out.Changed, err = file.Apply(ctx, a.changes())
+	return err
+}
+
+func (r result) text(w *output.Writer) {
+	if r.Tested {
+		w.Good(fmt.Sprintf("%s answers as %s\n", r.Provider, r.Model))
+	}
+	switch {
+	case r.Changed:
+		w.Printf("wrote %s\n", r.File)
+	default:
+		w.Printf("%s says that already\n", r.File)
+	}
+	if r.KeyStored {
+		w.Printf("stored the key as %s\n", r.KeyVariable)
+	}
+	w.Printf("\nnext: uwf workflow list, then uwf run NAME -p \"what is to be done\"\n")
+}
