@@ -269,12 +269,33 @@ func (r *run) message(msg string, id Place) string {
 	if !utf8.ValidString(msg) {
 		msg = strings.ToValidUTF8(msg, "\uFFFD")
 	}
-	out, n := r.clean(msg, quotes)
+	// What follows the mark is the format's own, but for the trailers' values: the
+	// mark itself keeps CI from running on commits that are pushed anew.
+	text, tail := msg, ""
+	if at := strings.LastIndex(msg, "\n"+skipCI+"\n"); at >= 0 {
+		text, tail = msg[:at+1], msg[at+1:]
+	}
+	text, n := r.clean(text, quotes)
+	var b strings.Builder
+	b.WriteString(text)
+	for line := range strings.Lines(tail) {
+		key, value, ok := strings.Cut(line, ": ")
+		if ok {
+			var m int
+			value, m = r.clean(value, quotes)
+			n += m
+			line = key + ": " + value
+		}
+		b.WriteString(line)
+	}
 	if n > 0 {
 		r.report.found(id, "")
 	}
-	return out
+	return b.String()
 }
+
+// skipCI is the line of a message that keeps CI from running.
+const skipCI = "[skip ci]"
 
 // nodeName is the hash in the name of a node's file.
 func nodeName(name string) (node.Hash, bool) {

@@ -169,7 +169,7 @@ func TestGrows(t *testing.T) {
 	n := 0
 	o.Before = func(context.Context, *rewrite.Plan) ([]wire.RefUpdate, error) {
 		if n++; n == 1 {
-			f.step(id(1), note("meanwhile"), strings.Repeat("much more of it. ", 10_000), secret)
+			f.step(id(1), note("meanwhile"), strings.Repeat("much more of it. ", 10_000)+secret, secret)
 		}
 		return nil, nil
 	}

@@ -191,7 +191,7 @@ func TestNames(t *testing.T) {
 		t.Errorf("output %v", out)
 	}
 	// Words of the format are nobody's text.
-	for _, text := range []string{"properties", "additionalProperties", "completedAtMs", "frontmatter", "number", "object"} {
+	for _, text := range []string{"properties", "additionalProperties", "completedAtMs", "frontmatter", "number", "object", "Uwf-Thread", "[skip ci]"} {
 		plan, err := rewrite.New(f.remote, f.options(finder(t, text))).Plan(t.Context())
 		if err != nil || !plan.Empty() {
 			t.Errorf("%s: %+v, %v", text, plan, err)

@@ -243,6 +243,8 @@ func (p *purge) explain(err error) error {
 		return app.Usagef("nothing was changed: %w\ngive more of the text, or leave it in these names: --leave-names", err)
 	case errors.As(err, &none):
 		return app.Usagef("nothing was changed: %w", err)
+	case errors.Is(err, rewrite.ErrMoved):
+		return &cleanError{text: p.t.clean("nothing was changed: " + err.Error() + ", perhaps by another purge: run it again"), code: int(thread.CodeNotYours)}
 	case errors.Is(err, rewrite.ErrUnreadable):
 		return &cleanError{text: p.t.clean("nothing was changed: " + err.Error()), code: int(thread.CodeDamaged)}
 	case errors.Is(err, wire.ErrProtected):
