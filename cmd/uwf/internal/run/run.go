@@ -12,10 +12,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/definition"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/thread"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/worker"
-	"github.com/united-workforce/uwf/cmd/uwf/internal/workflow"
 	engine "github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas"
 )
@@ -92,7 +92,7 @@ func runRun(ctx context.Context, o *Options) error {
 // ready says what to set up before anything is started: a thread that nobody can
 // work on helps nobody.
 func ready(ctx context.Context, w *worker.Worker, o *Options) error {
-	def, err := workflow.NewResolver(o.Factory).Resolve(ctx, o.Start.Workflow)
+	def, err := definition.New(o.Factory).Resolve(ctx, o.Start.Workflow)
 	if err != nil {
 		return err
 	}

@@ -12,9 +12,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/definition"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/worker"
-	"github.com/united-workforce/uwf/cmd/uwf/internal/workflow"
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas"
 )
@@ -72,7 +72,7 @@ func CompleteWorkflow(f *app.Factory) cobra.CompletionFunc {
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		files, err := workflow.NewResolver(f).Files()
+		files, err := definition.New(f).Files()
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveDefault
 		}
@@ -107,7 +107,7 @@ func Start(ctx context.Context, o *StartOptions) (thread.Started, error) {
 	if err != nil {
 		return thread.Started{}, err
 	}
-	def, err := workflow.NewResolver(f).Resolve(ctx, o.Workflow)
+	def, err := definition.New(f).Resolve(ctx, o.Workflow)
 	if err != nil {
 		return thread.Started{}, err
 	}

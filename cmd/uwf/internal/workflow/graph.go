@@ -12,6 +12,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/definition"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/lookup"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
 	"github.com/united-workforce/uwf/engine/graph"
@@ -27,7 +28,7 @@ type GraphOptions struct {
 	Notes    *output.Writer
 	Out      io.Writer
 	Store    func(context.Context) (*gitcas.Store, error)
-	Resolver *Resolver
+	Resolver *definition.Resolver
 	Ref      string
 	Thread   string
 	Output   string // one of the outputs; empty: as suits stdout
@@ -65,7 +66,7 @@ thread was started with, whatever the name means today; it need not be named.`,
 			if len(args) > 0 {
 				o.Ref = args[0]
 			}
-			o.Printer, o.Notes, o.Resolver, o.Out = f.Printer(), f.Notes(), NewResolver(f), f.IO.Out
+			o.Printer, o.Notes, o.Resolver, o.Out = f.Printer(), f.Notes(), definition.New(f), f.IO.Out
 			o.ASCII = o.ASCII || !speaksUTF8(f)
 			if o.Width == 0 {
 				o.Width = columns(f)

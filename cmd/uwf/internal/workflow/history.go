@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/definition"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
@@ -20,7 +21,7 @@ import (
 // HistoryOptions are what `uwf workflow history` works with.
 type HistoryOptions struct {
 	Printer  output.Printer
-	Resolver *Resolver
+	Resolver *definition.Resolver
 	Name     string
 }
 
@@ -37,7 +38,7 @@ hash, when it was registered, and what it changed of the one before.`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completeRegistered(f),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o.Name, o.Printer, o.Resolver = args[0], f.Printer(), NewResolver(f)
+			o.Name, o.Printer, o.Resolver = args[0], f.Printer(), definition.New(f)
 			if runF != nil {
 				return runF(cmd.Context(), o)
 			}
@@ -136,7 +137,7 @@ func completeRegistered(f *app.Factory) cobra.CompletionFunc {
 		}
 		ctx, cancel := context.WithTimeout(cmd.Context(), 2*time.Second)
 		defer cancel()
-		v, err := NewResolver(f).View(ctx)
+		v, err := definition.New(f).View(ctx)
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp // a shell has no room for errors
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/definition"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/engine/workflow"
@@ -21,7 +22,7 @@ import (
 // ListOptions are what `uwf workflow list` works with.
 type ListOptions struct {
 	Printer  output.Printer
-	Resolver *Resolver
+	Resolver *definition.Resolver
 }
 
 // NewCmdList makes `uwf workflow list`. A runF that is not nil replaces the run.
@@ -38,7 +39,7 @@ several with one name the first is taken; the others are shown as hidden.`,
 		Example: "  uwf workflow list",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			o.Printer, o.Resolver = f.Printer(), NewResolver(f)
+			o.Printer, o.Resolver = f.Printer(), definition.New(f)
 			o.Resolver.Invalid = nil // a list is no check
 			if runF != nil {
 				return runF(cmd.Context(), o)
@@ -64,17 +65,17 @@ type listed struct {
 }
 
 func listRun(ctx context.Context, o *ListOptions) error {
-	list, err := o.Resolver.list(ctx)
+	lines, err := list(ctx, o.Resolver)
 	if err != nil {
 		return err
 	}
-	return o.Printer.Print(list, func(w *output.Writer) {
-		if len(list) == 0 {
+	return o.Printer.Print(lines, func(w *output.Writer) {
+		if len(lines) == 0 {
 			w.Printf("no workflows here; write one to .uwf/workflows/NAME.yaml, or register one with uwf workflow put FILE\n")
 			return
 		}
-		rows := make([][]string, len(list))
-		for i, l := range list {
+		rows := make([][]string, len(lines))
+		for i, l := range lines {
 			rows[i] = []string{l.Name, string(l.Hash), string(l.Dialect), l.From, l.state()}
 		}
 		w.Table([]string{"NAME", "HASH", "DIALECT", "FROM", ""}, rows)
@@ -96,21 +97,21 @@ func (l listed) state() string {
 	return ""
 }
 
-func (r *Resolver) list(ctx context.Context) ([]listed, error) {
-	places, err := r.places()
+func list(ctx context.Context, r *definition.Resolver) ([]listed, error) {
+	places, err := r.Places()
 	if err != nil {
 		return nil, err
 	}
 	out := []listed{}
 	for _, p := range places {
-		l := listed{Name: p.name, From: p.file}
-		w, err := r.file(ctx, p.file)
+		l := listed{Name: p.Name, From: p.File}
+		w, err := r.Load(ctx, p.File)
 		var invalid *workflow.InvalidError
 		switch {
 		case errors.As(err, &invalid):
 			l.Problems = len(invalid.Problems)
 		case err != nil && app.ExitCode(err) == int(thread.CodeUsage):
-			l.Error = plainError(err).Error()
+			l.Error = definition.Reason(err).Error()
 		case err != nil:
 			return nil, err
 		default:
@@ -118,7 +119,7 @@ func (r *Resolver) list(ctx context.Context) ([]listed, error) {
 		}
 		out = append(out, l)
 	}
-	stored, err := r.listRegistry(ctx)
+	stored, err := listRegistry(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -133,7 +134,7 @@ func (r *Resolver) list(ctx context.Context) ([]listed, error) {
 	return out, nil
 }
 
-func (r *Resolver) listRegistry(ctx context.Context) ([]listed, error) {
+func listRegistry(ctx context.Context, r *definition.Resolver) ([]listed, error) {
 	v, err := r.View(ctx)
 	if errors.Is(err, gitcas.ErrNoStore) {
 		return nil, nil
@@ -150,7 +151,7 @@ func (r *Resolver) listRegistry(ctx context.Context) ([]listed, error) {
 	}
 	var out []listed
 	for name, e := range v.Registry() {
-		l := listed{Name: name, Hash: e.Hash, From: FromRegistry, Updated: e.Timestamp, Versions: 1 + len(e.History)}
+		l := listed{Name: name, Hash: e.Hash, From: definition.FromRegistry, Updated: e.Timestamp, Versions: 1 + len(e.History)}
 		d, err := workflow.FromNode(known, e.Hash)
 		if err != nil {
 			l.Error = err.Error() // one damaged workflow doesn't hide the others

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/definition"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
@@ -17,7 +18,7 @@ import (
 // PutOptions are what `uwf workflow put` works with.
 type PutOptions struct {
 	Printer  output.Printer
-	Resolver *Resolver
+	Resolver *definition.Resolver
 	NewStore func(context.Context) (*gitcas.Store, error)
 	// NoSecret refuses a definition that holds one.
 	NoSecret func(ctx context.Context, what string, v any) error
@@ -39,7 +40,7 @@ The checks are those of workflow validate.`,
 		Example: "  uwf workflow put solve-issue.yaml",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o.Ref, o.Printer, o.Resolver = args[0], f.Printer(), NewResolver(f)
+			o.Ref, o.Printer, o.Resolver = args[0], f.Printer(), definition.New(f)
 			if runF != nil {
 				return runF(cmd.Context(), o)
 			}
@@ -96,7 +97,7 @@ func putRun(ctx context.Context, o *PutOptions) error {
 }
 
 // change registers a workflow.
-func change(v *gitcas.View, w *Resolved, old gitcas.RegistryEntry, there bool) *gitcas.Change {
+func change(v *gitcas.View, w *definition.Resolved, old gitcas.RegistryEntry, there bool) *gitcas.Change {
 	name := w.Definition.Name
 	c := registerChange(v, "put workflow "+name, w.Definition.Description, name, w.Hash, old, there)
 	for _, h := range slices.Sorted(maps.Keys(w.Nodes)) {

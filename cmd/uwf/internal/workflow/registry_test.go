@@ -59,7 +59,7 @@ func (r *registry) store(context.Context) (*gitcas.Store, error) {
 // put registers a definition, by a job of its own.
 func (r *registry) put(description, name string) string {
 	r.Helper()
-	text := strings.Replace(definition(description), "name: flow", "name: "+name, 1)
+	text := strings.Replace(flow(description), "name: flow", "name: "+name, 1)
 	write(r.T, r.dir+"/"+name+".yaml", text)
 	var out bytes.Buffer
 	err := putRun(r.Context(), &PutOptions{

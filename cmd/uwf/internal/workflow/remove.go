@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/definition"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
@@ -21,7 +22,7 @@ type RemoveOptions struct {
 	Printer  output.Printer
 	Notes    *output.Writer
 	Store    func(context.Context) (*gitcas.Store, error)
-	Resolver *Resolver
+	Resolver *definition.Resolver
 	Name     string
 	Yes      bool
 	// Ask is where an answer can be read from; nil: there is nobody to ask.
@@ -42,7 +43,7 @@ Files of the same name are left alone.`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completeRegistered(f),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o.Name, o.Printer, o.Notes, o.Resolver = args[0], f.Printer(), f.Notes(), NewResolver(f)
+			o.Name, o.Printer, o.Notes, o.Resolver = args[0], f.Printer(), f.Notes(), definition.New(f)
 			if f.IO.InTTY && f.IO.ErrTTY {
 				o.Ask = f.IO.In
 			}
@@ -108,7 +109,7 @@ func removeRun(ctx context.Context, o *RemoveOptions) error {
 
 // onlyFile explains a name that is a file's and no registered one.
 func (o *RemoveOptions) onlyFile(err error) error {
-	if file, found := o.Resolver.find(o.Name); found == nil && file != "" {
+	if file, found := o.Resolver.Find(o.Name); found == nil && file != "" {
 		return app.Usagef("%s is not in the registry; it is the file %s: delete that yourself", o.Name, file)
 	}
 	return err

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/definition"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
@@ -22,7 +23,7 @@ type RollbackOptions struct {
 	Notes   *output.Writer
 	Store   func(context.Context) (*gitcas.Store, error)
 	// Resolver tells whether a file hides the name.
-	Resolver *Resolver
+	Resolver *definition.Resolver
 	Name     string
 	Hash     string // the beginning of one; empty: the version before the present one
 }
@@ -43,7 +44,7 @@ the version that they were started with.`,
 		Args:              cobra.RangeArgs(1, 2),
 		ValidArgsFunction: completeRegistered(f),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o.Name, o.Printer, o.Notes, o.Resolver = args[0], f.Printer(), f.Notes(), NewResolver(f)
+			o.Name, o.Printer, o.Notes, o.Resolver = args[0], f.Printer(), f.Notes(), definition.New(f)
 			if len(args) > 1 {
 				o.Hash = args[1]
 			}
@@ -113,7 +114,7 @@ func rollbackRun(ctx context.Context, o *RollbackOptions) error {
 
 // shadowed warns where a file hides the name from the commands that are run here.
 func (o *RollbackOptions) shadowed() error {
-	file, err := o.Resolver.find(o.Name)
+	file, err := o.Resolver.Find(o.Name)
 	if err == nil && file != "" {
 		o.Notes.Printf("note: here %s means the file %s, which goes before the registry\n", o.Name, file)
 	}

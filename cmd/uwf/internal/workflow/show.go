@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/definition"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas/node"
@@ -16,7 +17,7 @@ import (
 // ShowOptions are what `uwf workflow show` works with.
 type ShowOptions struct {
 	Printer  output.Printer
-	Resolver *Resolver
+	Resolver *definition.Resolver
 	Ref      string
 }
 
@@ -31,7 +32,7 @@ deliver, and who is next after which result or condition.`,
 		Example: "  uwf workflow show solve-issue\n  uwf workflow show ./solve-issue.yaml --format json",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o.Ref, o.Printer, o.Resolver = args[0], f.Printer(), NewResolver(f)
+			o.Ref, o.Printer, o.Resolver = args[0], f.Printer(), definition.New(f)
 			if runF != nil {
 				return runF(cmd.Context(), o)
 			}
@@ -104,7 +105,7 @@ func showRun(ctx context.Context, o *ShowOptions) error {
 	return o.Printer.Print(s, s.text)
 }
 
-func shownOf(w *Resolved) shownWorkflow {
+func shownOf(w *definition.Resolved) shownWorkflow {
 	d := w.Definition
 	s := shownWorkflow{Name: d.Name, Hash: w.Hash, From: w.From, Dialect: d.Dialect, Description: d.Description, Roles: []shownRole{}, Graph: map[string][]shownEdge{}}
 	for _, name := range d.RoleNames() {

@@ -12,7 +12,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/united-workforce/uwf/cmd/uwf/internal/annotation"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/definition"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/engine/workflow"
@@ -23,12 +25,12 @@ import (
 type ValidateOptions struct {
 	Printer  output.Printer
 	Notes    *output.Writer
-	Resolver *Resolver
+	Resolver *definition.Resolver
 	// Refs are files, folders, patterns, names and - for stdin; none: all
 	// definitions in the repository's folders.
 	Refs []string
-	Name string // what stdin is called
-	job  *job   // nil: outside of one
+	Name string          // what stdin is called
+	job  *annotation.Job // nil: outside of one
 }
 
 // NewCmdValidate makes `uwf workflow validate`. A runF that is not nil replaces the
@@ -59,7 +61,7 @@ alone don't fail.`,
   uwf workflow validate '.uwf/workflows/**/*.yaml' --format json
   uwf workflow validate - --name .uwf/workflows/draft.yaml < solve-issue.yaml`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o.Refs, o.Printer, o.Notes, o.Resolver, o.job = args, f.Printer(), f.Notes(), NewResolver(f), jobOf(f)
+			o.Refs, o.Printer, o.Notes, o.Resolver, o.job = args, f.Printer(), f.Notes(), definition.New(f), annotation.Of(f)
 			o.Resolver.Invalid = nil // each problem is reported here
 			if runF != nil {
 				return runF(cmd.Context(), o)
@@ -94,6 +96,12 @@ func problemOf(p source.Problem) problem {
 	return problem{p.File, p.Line, p.Col, p.Len, p.Message, p.Fix, SeverityError, p.Text()}
 }
 
+func (p problem) annotation() annotation.Annotation {
+	return annotation.Annotation{
+		File: p.File, Line: p.Line, Column: p.Column, Length: p.Length, Message: p.Message, Fix: p.Fix, Warning: p.Severity == SeverityWarning,
+	}
+}
+
 // lines is the problem for people.
 func (p problem) lines() string {
 	s := p.text
@@ -118,16 +126,16 @@ type validated struct {
 }
 
 func validateRun(ctx context.Context, o *ValidateOptions) error {
-	in, err := o.Resolver.inputs(o.Refs)
+	in, err := o.Resolver.Inputs(o.Refs)
 	if err != nil {
 		return err
 	}
 	v := validated{problems: []problem{}}
-	for _, f := range in.failed {
+	for _, f := range in.Failed {
 		v.broken++
-		v.problems = append(v.problems, problem{File: f.file, Message: f.message, Fix: f.fix, Severity: SeverityError})
+		v.problems = append(v.problems, problem{File: f.File, Message: f.Message, Fix: f.Fix, Severity: SeverityError})
 	}
-	for _, file := range in.files {
+	for _, file := range in.Files {
 		if err := v.check(ctx, o, file); err != nil {
 			return err
 		}
@@ -147,7 +155,7 @@ func (v *validated) check(ctx context.Context, o *ValidateOptions, file string) 
 	name := file
 	data, err := o.read(&name)
 	if err != nil {
-		v.fail(name, o.Resolver.full(name), err)
+		v.fail(name, o.Resolver.Full(name), err)
 		return nil
 	}
 	if kind := binary(data); kind != "" {
@@ -155,7 +163,7 @@ func (v *validated) check(ctx context.Context, o *ValidateOptions, file string) 
 		v.problems = append(v.problems, problem{File: name, Message: kind + ", not a definition", Fix: "name a YAML file", Severity: SeverityError})
 		return nil
 	}
-	w, err := o.Resolver.compile(ctx, name, data)
+	w, err := o.Resolver.Compile(ctx, name, data)
 	var invalid *workflow.InvalidError
 	switch {
 	case errors.As(err, &invalid):
@@ -164,7 +172,7 @@ func (v *validated) check(ctx context.Context, o *ValidateOptions, file string) 
 			v.problems = append(v.problems, problemOf(p))
 		}
 	case err != nil && app.ExitCode(err) == int(thread.CodeUsage):
-		v.fail(name, o.Resolver.full(name), err)
+		v.fail(name, o.Resolver.Full(name), err)
 	case err != nil:
 		return err
 	default:
@@ -178,19 +186,19 @@ func (v *validated) check(ctx context.Context, o *ValidateOptions, file string) 
 
 func (v *validated) fail(file, full string, err error) {
 	v.broken++
-	why := strings.TrimPrefix(plainError(err).Error(), "read "+full+": ") // the file is said anyway
+	why := strings.TrimPrefix(definition.Reason(err).Error(), "read "+full+": ") // the file is said anyway
 	v.problems = append(v.problems, problem{File: file, Message: "can't be read: " + why, Fix: "name a regular file that you may read", Severity: SeverityError})
 }
 
 // read reads one input, and says what it is called.
 func (o *ValidateOptions) read(name *string) ([]byte, error) {
-	if *name != Stdin {
-		return app.ReadRegular(o.Resolver.full(*name), maxDefinition)
+	if *name != definition.Stdin {
+		return app.ReadRegular(o.Resolver.Full(*name), definition.MaxSize)
 	}
 	if *name = o.Name; *name == "" {
 		*name = "stdin"
 	}
-	return o.Resolver.Stdin(maxDefinition)
+	return o.Resolver.Stdin(definition.MaxSize)
 }
 
 // binary says what a file is that is no text; empty: it may be text.
@@ -237,9 +245,9 @@ func (v *validated) print(o *ValidateOptions) error {
 	p, show := o.Printer, func(s string) string { return s }
 	asText := p.Chosen() == output.Text
 	if o.job != nil {
-		show = inert
+		show = annotation.Inert
 		if p.Chosen() == output.JSON {
-			p.Out = inertJSON{p.Out}
+			p.Out = annotation.InertJSON{Out: p.Out}
 		}
 	}
 	if err := p.Print(v.problems, func(w *output.Writer) { v.text(w, show) }); err != nil {
@@ -253,7 +261,7 @@ func (v *validated) print(o *ValidateOptions) error {
 	}
 	if o.job != nil {
 		for _, p := range v.problems {
-			o.job.annotate(p)
+			o.job.Write(p.annotation())
 		}
 	}
 	return o.Notes.Flush()

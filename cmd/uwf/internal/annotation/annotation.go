@@ -1,4 +1,7 @@
-package workflow
+// Package annotation speaks to the log of a forge's workflow run: it shows problems
+// beside the lines of files, and keeps text from files from being taken for
+// commands.
+package annotation
 
 import (
 	"fmt"
@@ -11,17 +14,26 @@ import (
 	"github.com/united-workforce/uwf/engine/workflow"
 )
 
-// job is the run of a forge's workflow that this process is part of. Its log is
+// Job is the run of a forge's workflow that this process is part of. Its log is
 // read for commands, which is how a line of a file gets an annotation, and why text
 // from files must not look like one.
-type job struct {
+type Job struct {
 	out io.Writer // stderr: stdout is for results
 	dir string    // the working directory
 	top string    // what paths of annotations are relative to
 }
 
-// jobOf is nil outside of a job.
-func jobOf(f *app.Factory) *job {
+// Annotation is one problem of a file. Line is 0 where it is about the file as a
+// whole.
+type Annotation struct {
+	File                 string
+	Line, Column, Length int
+	Message, Fix         string
+	Warning              bool
+}
+
+// Of is nil outside of a job.
+func Of(f *app.Factory) *Job {
 	if f.Getenv("GITHUB_ACTIONS") != "true" {
 		return nil
 	}
@@ -29,20 +41,20 @@ func jobOf(f *app.Factory) *job {
 	if top == "" {
 		top = f.RepoRoot()
 	}
-	return &job{out: f.IO.Err, dir: f.Dir, top: top}
+	return &Job{out: f.IO.Err, dir: f.Dir, top: top}
 }
 
-// invalid annotates what is wrong with a definition.
-func (j *job) invalid(e *workflow.InvalidError) {
+// Invalid annotates what is wrong with a definition.
+func (j *Job) Invalid(e *workflow.InvalidError) {
 	for _, p := range e.Problems {
-		j.annotate(problemOf(p))
+		j.Write(Annotation{File: p.File, Line: p.Line, Column: p.Col, Length: p.Len, Message: p.Message, Fix: p.Fix})
 	}
 }
 
-// annotate writes the command that shows a problem beside its line.
-func (j *job) annotate(p problem) {
+// Write writes the command that shows a problem beside its line.
+func (j *Job) Write(p Annotation) {
 	level := "error"
-	if p.Severity == SeverityWarning {
+	if p.Warning {
 		level = "warning"
 	}
 	props := []string{"title=" + property("uwf workflow")}
@@ -62,7 +74,7 @@ func (j *job) annotate(p problem) {
 }
 
 // path is a file as annotations name it: relative to the repository's top.
-func (j *job) path(file string) string {
+func (j *Job) path(file string) string {
 	full := filepath.FromSlash(file)
 	if !filepath.IsAbs(full) {
 		full = filepath.Join(j.dir, full)
@@ -84,9 +96,9 @@ func property(s string) string {
 	return strings.NewReplacer(":", "%3A", ",", "%2C").Replace(commandText(output.Line(s, 500)))
 }
 
-// inert makes text that is shown in a job's log ineffective: what begins a command
+// Inert makes text that is shown in a job's log ineffective: what begins a command
 // (:: at the beginning of a line, ##[ anywhere) is taken apart.
-func inert(s string) string {
+func Inert(s string) string {
 	s = strings.ReplaceAll(s, "##[", "## [")
 	lines := strings.SplitAfter(s, "\n")
 	for i, l := range lines {
@@ -97,12 +109,12 @@ func inert(s string) string {
 	return strings.Join(lines, "")
 }
 
-// inertJSON does the same for JSON, whose lines never begin with ::.
-type inertJSON struct{ out io.Writer }
+// InertJSON does the same for JSON, whose lines never begin with ::.
+type InertJSON struct{ Out io.Writer }
 
 // Write implements io.Writer. encoding/json writes whole values at once.
-func (w inertJSON) Write(p []byte) (int, error) {
-	if _, err := io.WriteString(w.out, strings.ReplaceAll(string(p), "##[", `##\u005b`)); err != nil {
+func (w InertJSON) Write(p []byte) (int, error) {
+	if _, err := io.WriteString(w.Out, strings.ReplaceAll(string(p), "##[", `##\u005b`)); err != nil {
 		return 0, err
 	}
 	return len(p), nil

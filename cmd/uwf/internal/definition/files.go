@@ -1,4 +1,4 @@
-package workflow
+package definition
 
 import (
 	"context"
@@ -30,8 +30,8 @@ func (r *Resolver) top() (root, dir string) {
 	return r.Root, filepath.ToSlash(rel)
 }
 
-// find returns the file of a named definition; empty where there is none.
-func (r *Resolver) find(name string) (string, error) {
+// Find returns the file of a named definition; empty where there is none.
+func (r *Resolver) Find(name string) (string, error) {
 	root, dir := r.top()
 	for _, c := range workflow.Candidates(name, dir) {
 		file := filepath.Join(root, filepath.FromSlash(c))
@@ -69,22 +69,22 @@ func (r *Resolver) shown(file string) string {
 	return file
 }
 
-// full is the absolute path of a file that was named.
-func (r *Resolver) full(name string) string {
+// Full is the absolute path of a file that was named.
+func (r *Resolver) Full(name string) string {
 	if filepath.IsAbs(name) {
 		return name
 	}
 	return filepath.Join(r.Dir, name)
 }
 
-// place is a definition in one of the repository's folders.
-type place struct{ name, file string }
+// Place is a definition in one of the repository's folders.
+type Place struct{ Name, File string }
 
-// places lists the definitions in the repository's folders in the order in which
+// Places lists the definitions in the repository's folders in the order in which
 // they are tried. Of several with one name the first is what the name means.
-func (r *Resolver) places() ([]place, error) {
+func (r *Resolver) Places() ([]Place, error) {
 	root, dir := r.top()
-	var out []place
+	var out []Place
 	for _, folder := range workflow.Folders(dir) {
 		found, err := r.placesIn(filepath.Join(root, filepath.FromSlash(folder)))
 		if err != nil {
@@ -96,7 +96,7 @@ func (r *Resolver) places() ([]place, error) {
 }
 
 // placesIn lists the definitions in one folder.
-func (r *Resolver) placesIn(folder string) ([]place, error) {
+func (r *Resolver) placesIn(folder string) ([]Place, error) {
 	entries, err := os.ReadDir(folder)
 	if missing(err) {
 		return nil, nil
@@ -113,7 +113,7 @@ func (r *Resolver) placesIn(folder string) ([]place, error) {
 		names = append(names, name) // the name of a folder with an index, perhaps
 	}
 	slices.Sort(names)
-	var out []place
+	var out []Place
 	for _, name := range slices.Compact(names) {
 		if workflow.CheckName(name) != "" {
 			continue
@@ -125,7 +125,7 @@ func (r *Resolver) placesIn(folder string) ([]place, error) {
 				return nil, err
 			}
 			if there {
-				out = append(out, place{name, r.shown(file)})
+				out = append(out, Place{name, r.shown(file)})
 			}
 		}
 	}
@@ -135,34 +135,34 @@ func (r *Resolver) placesIn(folder string) ([]place, error) {
 // Files lists the definitions in the repository's folders: name → file. Of two
 // with one name the one that Resolve would take counts.
 func (r *Resolver) Files() (map[string]string, error) {
-	list, err := r.places()
+	list, err := r.Places()
 	if err != nil {
 		return nil, err
 	}
 	out := make(map[string]string, len(list))
 	for _, p := range list {
-		if _, taken := out[p.name]; !taken {
-			out[p.name] = p.file
+		if _, taken := out[p.Name]; !taken {
+			out[p.Name] = p.File
 		}
 	}
 	return out, nil
 }
 
-// file reads and compiles a definition.
-func (r *Resolver) file(ctx context.Context, name string) (*Resolved, error) {
-	data, err := app.ReadRegular(r.full(name), maxDefinition)
+// Load reads and compiles a definition.
+func (r *Resolver) Load(ctx context.Context, name string) (*Resolved, error) {
+	data, err := app.ReadRegular(r.Full(name), MaxSize)
 	if err != nil {
 		return nil, &app.UsageError{Err: fmt.Errorf("read the workflow %s: %w", name, err)}
 	}
-	return r.compile(ctx, name, data)
+	return r.Compile(ctx, name, data)
 }
 
-// compile makes a workflow of a definition's text. Includes are confined to the
+// Compile makes a workflow of a definition's text. Includes are confined to the
 // folder of its file, also through symbolic links. The file itself may be a link to
 // anywhere: it was named by the user.
-func (r *Resolver) compile(ctx context.Context, name string, data []byte) (res *Resolved, err error) {
+func (r *Resolver) Compile(ctx context.Context, name string, data []byte) (res *Resolved, err error) {
 	o := workflow.Options{Nodes: storeGetter{ctx, r}}
-	folder, err := os.OpenRoot(filepath.Dir(r.full(name)))
+	folder, err := os.OpenRoot(filepath.Dir(r.Full(name)))
 	switch {
 	case err == nil:
 		defer func() { err = errors.Join(err, folder.Close()) }()
@@ -211,9 +211,9 @@ func readIn(root *os.Root, name string) (b []byte, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
-	b, err = io.ReadAll(io.LimitReader(file, maxDefinition+1))
-	if err == nil && len(b) > maxDefinition {
-		err = fmt.Errorf("larger than %d bytes", maxDefinition)
+	b, err = io.ReadAll(io.LimitReader(file, MaxSize+1))
+	if err == nil && len(b) > MaxSize {
+		err = fmt.Errorf("larger than %d bytes", MaxSize)
 	}
 	return b, err
 }

@@ -1,4 +1,4 @@
-package workflow
+package definition
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/united-workforce/uwf/cmd/uwf/internal/annotation"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
@@ -15,8 +16,8 @@ import (
 	"github.com/united-workforce/uwf/gitcas/record"
 )
 
-// maxDefinition is the largest definition or included file, in bytes.
-const maxDefinition = 1 << 20
+// MaxSize is the largest definition or included file, in bytes.
+const MaxSize = 1 << 20
 
 // Resolved is a workflow that a reference led to.
 type Resolved struct {
@@ -50,11 +51,11 @@ type Resolver struct {
 	Invalid func(*workflow.InvalidError)
 }
 
-// NewResolver makes a Resolver that reads the store at most once.
-func NewResolver(f *app.Factory) *Resolver {
+// New makes a Resolver that reads the store at most once.
+func New(f *app.Factory) *Resolver {
 	r := &Resolver{Dir: f.Dir, Root: f.RepoRoot(), Now: f.Now, Stdin: func(limit int64) ([]byte, error) { return f.ReadInput("-", limit) }}
-	if job := jobOf(f); job != nil {
-		r.Invalid = job.invalid
+	if job := annotation.Of(f); job != nil {
+		r.Invalid = job.Invalid
 	}
 	var view *gitcas.View
 	r.View = func(ctx context.Context) (*gitcas.View, error) {
@@ -80,14 +81,14 @@ func (r *Resolver) Resolve(ctx context.Context, ref string) (*Resolved, error) {
 	case workflow.RefHash:
 		return r.stored(ctx, node.Hash(ref), FromStore)
 	case workflow.RefPath:
-		return r.file(ctx, ref)
+		return r.Load(ctx, ref)
 	}
-	file, err := r.find(ref)
+	file, err := r.Find(ref)
 	if err != nil {
 		return nil, err
 	}
 	if file != "" {
-		return r.file(ctx, file)
+		return r.Load(ctx, file)
 	}
 	return r.registered(ctx, ref)
 }
@@ -95,9 +96,9 @@ func (r *Resolver) Resolve(ctx context.Context, ref string) (*Resolved, error) {
 // File finds the file that a reference means: a path, or a name in the folders.
 func (r *Resolver) File(ctx context.Context, ref string) (*Resolved, error) {
 	if workflow.KindOfRef(ref) == workflow.RefPath {
-		return r.file(ctx, ref)
+		return r.Load(ctx, ref)
 	}
-	file, err := r.find(ref)
+	file, err := r.Find(ref)
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +110,7 @@ func (r *Resolver) File(ctx context.Context, ref string) (*Resolved, error) {
 		return nil, &app.UnknownError{What: "workflow file", ID: ref, Near: app.Near(ref, slices.Collect(maps.Keys(names))),
 			Hint: "give the path of a YAML file, or put it into .uwf/workflows"}
 	}
-	return r.file(ctx, file)
+	return r.Load(ctx, file)
 }
 
 // storeGetter finds the schemas that roles name by hash. A store that does not

@@ -1,4 +1,4 @@
-package workflow
+package definition
 
 import (
 	"errors"
@@ -17,30 +17,30 @@ import (
 // Stdin is the argument that means stdin.
 const Stdin = "-"
 
-// inputs are the files that arguments mean: each once, in the order of the
+// Inputs are the files that arguments mean: each once, in the order of the
 // arguments. What can't be found is said once for each argument, and doesn't keep
 // the others from being checked.
-type inputs struct {
-	files  []string
-	failed []failure
+type Inputs struct {
+	Files  []string
+	Failed []Failure
 }
 
-// failure is an argument or file that can't be checked at all.
-type failure struct {
-	file, message, fix string
+// Failure is an argument or file that can't be checked at all.
+type Failure struct {
+	File, Message, Fix string
 }
 
-// inputs expands arguments: files, folders, patterns, names, and - for stdin. None:
+// Inputs expands arguments: files, folders, patterns, names, and - for stdin. None:
 // all definitions in the repository's folders.
-func (r *Resolver) inputs(args []string) (*inputs, error) {
-	in := &inputs{}
+func (r *Resolver) Inputs(args []string) (*Inputs, error) {
+	in := &Inputs{}
 	if len(args) == 0 {
-		list, err := r.places()
+		list, err := r.Places()
 		if err != nil {
 			return nil, err
 		}
 		for _, p := range list {
-			in.add(p.file)
+			in.add(p.File)
 		}
 		if len(list) == 0 {
 			return nil, app.Usagef("no definitions in .uwf/workflows, .workflow or .workflows: name the files to check")
@@ -54,20 +54,20 @@ func (r *Resolver) inputs(args []string) (*inputs, error) {
 	return in, nil
 }
 
-func (in *inputs) add(files ...string) {
+func (in *Inputs) add(files ...string) {
 	for _, f := range files {
-		if !slices.Contains(in.files, f) {
-			in.files = append(in.files, f)
+		if !slices.Contains(in.Files, f) {
+			in.Files = append(in.Files, f)
 		}
 	}
 }
 
-func (in *inputs) fail(file, fix, format string, args ...any) {
-	in.failed = append(in.failed, failure{file, fmt.Sprintf(format, args...), fix})
+func (in *Inputs) fail(file, fix, format string, args ...any) {
+	in.Failed = append(in.Failed, Failure{file, fmt.Sprintf(format, args...), fix})
 }
 
-func (r *Resolver) input(in *inputs, arg string) error {
-	info, err := os.Stat(r.full(arg))
+func (r *Resolver) input(in *Inputs, arg string) error {
+	info, err := os.Stat(r.Full(arg))
 	switch {
 	case arg == Stdin:
 		in.add(Stdin)
@@ -82,7 +82,7 @@ func (r *Resolver) input(in *inputs, arg string) error {
 	case workflow.KindOfRef(arg) == workflow.RefName:
 		return r.name(in, arg)
 	case !missing(err):
-		in.fail(arg, "check the file's permissions", "can't be read: %v", plainError(err))
+		in.fail(arg, "check the file's permissions", "can't be read: %v", Reason(err))
 	default:
 		fix := "check the path"
 		if near := r.near(arg); near != "" {
@@ -93,8 +93,8 @@ func (r *Resolver) input(in *inputs, arg string) error {
 	return nil
 }
 
-// plainError is a system's error without the path that is said anyway.
-func plainError(err error) error {
+// Reason is a system's error without the path that is said anyway.
+func Reason(err error) error {
 	var path *os.PathError
 	if errors.As(err, &path) {
 		return path.Err
@@ -104,7 +104,7 @@ func plainError(err error) error {
 
 // near is the file beside a mistyped one that is most likely meant.
 func (r *Resolver) near(file string) string {
-	entries, err := os.ReadDir(filepath.Dir(r.full(file)))
+	entries, err := os.ReadDir(filepath.Dir(r.Full(file)))
 	if err != nil {
 		return ""
 	}
@@ -120,8 +120,8 @@ func (r *Resolver) near(file string) string {
 	return ""
 }
 
-func (r *Resolver) name(in *inputs, name string) error {
-	file, err := r.find(name)
+func (r *Resolver) name(in *Inputs, name string) error {
+	file, err := r.Find(name)
 	if err != nil {
 		return err
 	}
@@ -141,7 +141,7 @@ func (r *Resolver) name(in *inputs, name string) error {
 	return nil
 }
 
-func (r *Resolver) pattern(in *inputs, pattern string) error {
+func (r *Resolver) pattern(in *Inputs, pattern string) error {
 	found, err := glob(r.Dir, pattern)
 	if err != nil {
 		in.fail(pattern, "correct the pattern", "%v", err)
@@ -151,7 +151,7 @@ func (r *Resolver) pattern(in *inputs, pattern string) error {
 		in.fail(pattern, "check the pattern; ** stands for any number of folders", "nothing matches the pattern")
 	}
 	for _, file := range found {
-		if !isDir(r.full(file)) {
+		if !isDir(r.Full(file)) {
 			in.add(file)
 		} else if err := r.folder(in, file, false); err != nil {
 			return err
@@ -163,10 +163,10 @@ func (r *Resolver) pattern(in *inputs, pattern string) error {
 // folder adds the definitions in a folder: YAML files that look like one, and those
 // that are the index of a folder in it; of a repository's top, what its definition
 // folders hold. Named: that there are none is a mistake.
-func (r *Resolver) folder(in *inputs, dir string, named bool) error {
-	entries, err := os.ReadDir(r.full(dir))
+func (r *Resolver) folder(in *Inputs, dir string, named bool) error {
+	entries, err := os.ReadDir(r.Full(dir))
 	if err != nil {
-		in.fail(dir, "check the folder's permissions", "can't be read: %v", plainError(err))
+		in.fail(dir, "check the folder's permissions", "can't be read: %v", Reason(err))
 		return nil
 	}
 	var list []string
@@ -174,18 +174,18 @@ func (r *Resolver) folder(in *inputs, dir string, named bool) error {
 		for _, file := range []string{e.Name(), filepath.Join(e.Name(), "index.yaml"), filepath.Join(e.Name(), "index.yml")} {
 			file = filepath.Join(dir, file)
 			ext := filepath.Ext(file)
-			if there, _ := isFile(r.full(file)); there && (ext == ".yaml" || ext == ".yml") && looksLikeDefinition(r.full(file)) {
+			if there, _ := isFile(r.Full(file)); there && (ext == ".yaml" || ext == ".yml") && looksLikeDefinition(r.Full(file)) {
 				list = append(list, file)
 			}
 		}
 	}
 	for _, sub := range workflow.Folders(".") {
-		found, err := r.placesIn(filepath.Join(r.full(dir), filepath.FromSlash(sub)))
+		found, err := r.placesIn(filepath.Join(r.Full(dir), filepath.FromSlash(sub)))
 		if err != nil {
 			return err
 		}
 		for _, p := range found {
-			list = append(list, p.file)
+			list = append(list, p.File)
 		}
 	}
 	if len(list) == 0 && named {
@@ -203,6 +203,6 @@ var definitionKey = regexp.MustCompile(`(?m)(^|[{,]\s*)["']?(roles|graph)["']?\s
 // scripts, schemas, parts that definitions include. What can't be read counts, so
 // that it is reported.
 func looksLikeDefinition(file string) bool {
-	data, err := app.ReadRegular(file, maxDefinition)
+	data, err := app.ReadRegular(file, MaxSize)
 	return err != nil || definitionKey.Match(data)
 }

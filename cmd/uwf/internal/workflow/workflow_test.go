@@ -1,0 +1,124 @@
+package workflow
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/united-workforce/uwf/cmd/uwf/internal/definition"
+	"github.com/united-workforce/uwf/engine/workflow"
+	"github.com/united-workforce/uwf/gitcas"
+)
+
+// flow is a definition whose description says where it lies.
+func flow(where string) string {
+	return fmt.Sprintf(`name: flow
+description: %q
+roles:
+  dev: {description: d, goal: g, capabilities: [], procedure: p, output: o, frontmatter: {type: object, properties: {x: {type: string}}}}
+graph:
+  $START: {_: {role: dev, prompt: go}}
+  dev: {_: {role: $END, prompt: bye}}
+`, where)
+}
+
+func write(t *testing.T, file, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(file), 0o750); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func resolver(root, dir string) *definition.Resolver {
+	return &definition.Resolver{
+		Root: root, Dir: filepath.Join(root, dir), Now: time.Now,
+		View: func(context.Context) (*gitcas.View, error) { return nil, gitcas.ErrNoStore },
+	}
+}
+
+func TestBinaryAndMisnamed(t *testing.T) {
+	for data, want := range map[string]bool{"": false, "a: b": false, "a\x00b": true, "\xff\xfea\x00": false, strings.Repeat("x", 9000) + "\x00": false} {
+		if got := binary([]byte(data)) != ""; got != want {
+			t.Errorf("binary(%.10q) = %v", data, got)
+		}
+	}
+	for file, want := range map[string]bool{
+		".workflows/flow.yaml": false, ".workflows/flow/index.yml": false, "x/.uwf/workflows/other.yaml": true, ".workflow/other/index.yaml": true,
+		"other.yaml": false, "workflows/other.yaml": false, "stdin": false,
+	} {
+		p, got := misnamed(file, "flow", []byte("# a\nname:  \"flow\"\n"))
+		if got != want || got && (p.Line != 2 || p.Column != 9 || p.Length != 4) {
+			t.Errorf("%s: %v %+v", file, got, p)
+		}
+	}
+}
+
+// Every kind of change has words.
+func TestChanges(t *testing.T) {
+	edge := func(kind workflow.Kind, value, to, prompt string) workflow.Edge {
+		return workflow.Edge{When: workflow.When{Kind: kind, Value: value}, To: to, Prompt: prompt}
+	}
+	old := &workflow.Definition{
+		Name: "a", Dialect: workflow.StatusMap, Description: "d", Limits: &workflow.Limits{MaxSteps: 3},
+		Roles:      map[string]workflow.Role{"x": {Goal: "g"}, "gone": {}},
+		Graph:      map[string][]workflow.Edge{"x": {edge(workflow.OnCondition, "c", "y", "p"), edge(workflow.OnCondition, "c", "z", "p"), edge(workflow.Always, "", "y", "p")}},
+		Conditions: map[string]workflow.Condition{"c": {Expression: "1"}, "old": {Expression: "2"}, "d": {Description: "x"}},
+	}
+	now := &workflow.Definition{
+		Name: "b", Dialect: workflow.Liquid, Description: "e",
+		Roles:      map[string]workflow.Role{"x": {Goal: "h", Output: "o"}, "come": {}},
+		Graph:      map[string][]workflow.Edge{"x": {edge(workflow.OnCondition, "c", "q", "p"), edge(workflow.Always, "", "y", "r")}},
+		Resume:     &workflow.Edge{To: "x"},
+		Conditions: map[string]workflow.Condition{"c": {Expression: "3"}, "new": {}, "d": {Description: "y"}},
+	}
+	want := `renamed from a
+written in another dialect: liquid, before status-map
+description changed
+limits changed: none, before maxSteps 3
+role come added
+role gone removed
+role x: goal, output changed
+edge x → c → q: leads there instead of to y
+edge x → _ → y: prompt changed
+edge $START → resume → x added
+edge x → c → z removed
+condition c: 3, before 1
+condition d: description changed
+condition new added
+condition old removed`
+	if got := strings.Join(changes(old, now), "\n"); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	swapped := *old
+	swapped.Graph = map[string][]workflow.Edge{"x": {old.Graph["x"][2], old.Graph["x"][0], old.Graph["x"][1]}}
+	if got := changes(old, &swapped); len(got) != 1 || got[0] != "the order of edges changed" {
+		t.Errorf("%q", got)
+	}
+	if got := changes(old, old); len(got) != 0 {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestVersionMeant(t *testing.T) {
+	e := gitcas.RegistryEntry{Hash: "AAAA000000000", History: []gitcas.RegistryVersion{
+		{Hash: "AAAA000000000"}, {Hash: "BBBB100000000"}, {Hash: "BBBB200000000"}, {Hash: "BBBB100000000"}}}
+	for prefix, want := range map[string]string{
+		"": "BBBB100000000", "BBBB1": "BBBB100000000", "bbbb2": "BBBB200000000", "AAAA": "AAAA000000000",
+		"BBBB": "!2 versions", "BBB": "!at least", "CCCC": "!no version", "BBBB1000000000": "!no version",
+	} {
+		got, err := versionMeant("x", e, prefix)
+		if why, fails := strings.CutPrefix(want, "!"); fails && (err == nil || !strings.Contains(err.Error(), why)) || !fails && string(got) != want {
+			t.Errorf("%q: %s, %v; want %s", prefix, got, err, want)
+		}
+	}
+	if _, err := versionMeant("x", gitcas.RegistryEntry{Hash: "AAAA000000000"}, ""); err == nil {
+		t.Error("a first version has one before it")
+	}
+}
