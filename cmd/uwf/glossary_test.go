@@ -118,6 +118,7 @@ var glossary = map[string]string{
 	"allowed":          "How far the thread may go, all limits together; 0: no limit.",
 	"api":              "How the model is spoken to.",
 	"promptCharacters": "Size of the prompt, in characters.",
+	"promptCut":        "How many characters of the prompt were left out, for want of room.",
 	"promptTokens":     "Size of the prompt in tokens, estimated at four characters each.",
 	"stepsPerRole":     "Steps by one role; used: by the role whose turn it is.",
 	"wallMs":           "Working time of the agents, in milliseconds.",

@@ -51,6 +51,7 @@ or unreadable · 6 limit reached`,
 		},
 	}, commands(f)...)
 	root.PersistentFlags().StringVar(&f.Format, "format", "", "print results as `FORMAT`: json, yaml or text (default: text on a terminal, else json)")
+	app.CompleteFlag(root, "format", "json", "yaml", "text")
 	root.PersistentFlags().StringVar(&query, "jq", "", "print what this jq `EXPRESSION` makes of the JSON result: texts as they are, one value a line")
 	root.SetIn(f.IO.In)
 	root.SetOut(f.IO.Out)

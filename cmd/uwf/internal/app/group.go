@@ -51,3 +51,10 @@ func nearCommands(group *cobra.Command, word string) []string {
 	near = slices.Compact(near)
 	return near[:min(len(near), maxNear)]
 }
+
+// CompleteFlag completes the values of a flag that has only these.
+func CompleteFlag(cmd *cobra.Command, flag string, values ...string) {
+	if err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+		panic(err) // there is no such flag: a mistake of who calls
+	}
+}

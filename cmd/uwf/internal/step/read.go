@@ -34,7 +34,8 @@ func NewCmdRead(f *app.Factory, runF func(context.Context, *ReadOptions) error) 
 		Long: `Read a thread from beginning to end: its task, then each step with its output and body.
 
 With --quota only the last steps that fit are printed, and how to get those before
-them. The last step is always there; where it is too long, its body is cut.`,
+them. The last step is always there; where it is too long, its body is cut, and so is
+the task.`,
 		Example: `  uwf thread read 01JY0000000000000000000000
   uwf thread read 01JY0000000000000000000000 --quota 4000
   uwf thread read 01JY0000000000000000000000 --quota 4000 --before 2`,
@@ -58,8 +59,10 @@ type story struct {
 	Steps    []shown         `json:"steps"`
 	// Earlier is how many steps were left out at the beginning, for want of room.
 	Earlier int `json:"earlier,omitempty"`
-	// Cut is how many characters of the only step's body were left out.
-	Cut int `json:"cut,omitempty"`
+	// Cut is how many characters of the only step's body were left out, PromptCut how
+	// many of the prompt.
+	Cut       int `json:"cut,omitempty"`
+	PromptCut int `json:"promptCut,omitempty"`
 }
 
 func readRun(ctx context.Context, o *ReadOptions) error {
@@ -84,6 +87,9 @@ func readRun(ctx context.Context, o *ReadOptions) error {
 	}
 	if err := s.fill(ctx, t, chain.Steps[:end], o.Quota); err != nil {
 		return err
+	}
+	if over := utf8.RuneCountInString(s.Prompt) - o.Quota; o.Quota > 0 && over > 0 {
+		s.Prompt, s.PromptCut = cutEnd(s.Prompt, over)
 	}
 	return o.Printer.Print(s, func(w *output.Writer) { s.text(w, o.Quota) })
 }
@@ -128,7 +134,7 @@ func (s *story) fill(ctx context.Context, t *lookup.Thread, steps []gitcas.Chain
 				break
 			}
 			if over := used - quota; over > 0 {
-				one.Body, s.Cut = cutBody(one.Body, over)
+				one.Body, s.Cut = cutEnd(one.Body, over)
 			}
 		}
 		back = append(back, one)
@@ -141,9 +147,9 @@ func (s *story) fill(ctx context.Context, t *lookup.Thread, steps []gitcas.Chain
 	return nil
 }
 
-// cutBody leaves out the end of a text, and says how many characters.
-func cutBody(body string, over int) (string, int) {
-	r := []rune(body)
+// cutEnd leaves out the end of a text, and says how many characters.
+func cutEnd(text string, over int) (string, int) {
+	r := []rune(text)
 	keep := max(len(r)-over, 0)
 	return string(r[:keep]), len(r) - keep
 }
@@ -154,6 +160,10 @@ func (s story) text(w *output.Writer, quota int) {
 	w.Println()
 	if s.Earlier == 0 {
 		indent(w, s.Prompt)
+		if s.PromptCut > 0 {
+			w.Faint(fmt.Sprintf("… %d more characters; read the whole task with: uwf thread show %s --jq .prompt", s.PromptCut, s.Thread))
+			w.Println()
+		}
 	} else {
 		w.Printf("  %s\n\n", output.Line(s.Prompt, 200))
 		w.Faint(fmt.Sprintf("… the %d steps before are left out; read them with: uwf thread read %s --quota %d --before %d", s.Earlier, s.Thread, quota, s.Earlier+1))

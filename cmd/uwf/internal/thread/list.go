@@ -60,6 +60,7 @@ ended · cancelled.`,
 	fl.StringVar(&o.Role, "role", "", "list only threads in which it is this `ROLE`'s turn")
 	fl.IntVar(&o.Limit, "limit", 0, "list at most `N` threads; 0 is all")
 	fl.IntVar(&o.Offset, "offset", 0, "leave out the first `N` threads")
+	app.CompleteFlag(cmd, "status", statuses()...)
 	return cmd
 }
 

@@ -71,6 +71,7 @@ for a person · 4 cancelled, or removed · 5 store damaged or unreadable`,
 	}
 	cmd.Flags().StringVar(&o.For, "for", "", "wait for `WHAT`: running, suspended, ended or step (default: ended, or waiting for a person)")
 	cmd.Flags().DurationVar(&o.Timeout, "timeout", 0, "wait no longer than this `TIME`, such as 10m; 0 is for ever")
+	app.CompleteFlag(cmd, "for", forRunning, forSuspended, forEnded, forStep)
 	return cmd
 }
 
