@@ -102,15 +102,21 @@ type memoKey struct {
 type at struct {
 	kind   kind
 	id     wire.ID
-	path   string
+	dir    string // the path of the folder that it is in
+	name   string
 	thread string
 }
 
-func (a at) child(e gitobj.Entry) at {
-	c := at{kind: childOf(a.kind, e), id: e.ID, path: e.Name, thread: a.thread}
-	if a.path != "" {
-		c.path = a.path + "/" + e.Name
+// path is joined only where it is needed: most objects are looked up and no more.
+func (a at) path() string {
+	if a.dir == "" {
+		return a.name
 	}
+	return a.dir + "/" + a.name
+}
+
+func (a at) child(path string, e gitobj.Entry) at {
+	c := at{kind: childOf(a.kind, e), id: e.ID, dir: path, name: e.Name, thread: a.thread}
 	if c.kind == threadFolder {
 		c.thread = e.Name
 	}
@@ -129,8 +135,9 @@ func (r *run) gather(a at, depth int) error {
 	if err != nil {
 		return err
 	}
+	path := a.path()
 	for _, e := range entries {
-		c := a.child(e)
+		c := a.child(path, e)
 		switch {
 		case e.IsDir():
 			err = r.gather(c, depth+1)
@@ -153,7 +160,7 @@ func (r *run) gatherNode(c at, name string) error {
 	if err != nil {
 		return err
 	}
-	r.nodes.add(h, o, r.place(c.path), c.thread)
+	r.nodes.add(h, o, r.place(c.path()), c.thread)
 	return nil
 }
 
@@ -186,9 +193,9 @@ func (r *run) rebuild(a at, depth int) (wire.ID, error) {
 		return wire.ZeroID, err
 	}
 	out := make([]gitobj.Entry, len(entries))
-	changed := false
+	changed, path := false, a.path()
 	for i, e := range entries {
-		if out[i], err = r.entry(a, e, depth); err != nil {
+		if out[i], err = r.entry(a, path, e, depth); err != nil {
 			return wire.ZeroID, err
 		}
 		changed = changed || out[i] != e
@@ -217,8 +224,8 @@ func (r *run) rebuild(a at, depth int) (wire.ID, error) {
 }
 
 // entry is what becomes of one entry of a folder.
-func (r *run) entry(a at, e gitobj.Entry, depth int) (gitobj.Entry, error) {
-	c := a.child(e)
+func (r *run) entry(a at, path string, e gitobj.Entry, depth int) (gitobj.Entry, error) {
+	c := a.child(path, e)
 	var err error
 	switch {
 	case e.Mode == filemode.Submodule:
@@ -237,9 +244,9 @@ func (r *run) entry(a at, e gitobj.Entry, depth int) (gitobj.Entry, error) {
 	case c.kind == nodeFolder && a.kind == detailFolder:
 		e.Name = string(r.nodes.now(node.Hash(e.Name)))
 	case c.kind == pageFile: // its role is a name
-		fields{r, r.place(c.path)}.name("(its name)", e.Name)
+		fields{r, r.place(c.path())}.name("(its name)", e.Name)
 	case c.kind == foreign:
-		e.Name = r.fileName(e.Name, r.place(a.path))
+		e.Name = r.fileName(e.Name, r.place(path))
 	}
 	return e, nil
 }
@@ -262,7 +269,7 @@ func (r *run) file(c at) (wire.ID, error) {
 	}
 	data, err := r.content(c, o.Data)
 	if err != nil {
-		return wire.ZeroID, fmt.Errorf("%s: %w", c.path, err)
+		return wire.ZeroID, fmt.Errorf("%s: %w", c.path(), err)
 	}
 	id := c.id
 	if string(data) != string(o.Data) {
@@ -280,7 +287,7 @@ func (r *run) peoples(a at) bool {
 }
 
 func (r *run) content(c at, data []byte) ([]byte, error) {
-	place := r.place(c.path)
+	place := r.place(c.path())
 	switch c.kind {
 	case threadsYAML:
 		return r.threadsFile(data, place)
@@ -354,7 +361,7 @@ func (r *run) earlier(a at) (names map[string]bool, picked map[string]wire.ID, e
 		return nil, nil, nil
 	}
 	here := at{kind: root, id: r.prev}
-	for part := range strings.SplitSeq(a.path, "/") {
+	for part := range strings.SplitSeq(a.path(), "/") {
 		entries, err := r.entries(here, 0)
 		if err != nil {
 			return nil, nil, err
@@ -363,7 +370,7 @@ func (r *run) earlier(a at) (names map[string]bool, picked map[string]wire.ID, e
 		if i < 0 {
 			return nil, nil, nil
 		}
-		here = here.child(entries[i])
+		here = here.child(here.path(), entries[i])
 	}
 	entries, err := r.entries(here, 0)
 	if err != nil {
