@@ -8,6 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/united-workforce/uwf/engine/workflow/advice"
 	"github.com/united-workforce/uwf/engine/workflow/shape"
 	"github.com/united-workforce/uwf/engine/workflow/source"
 	"github.com/united-workforce/uwf/gitcas/node"
@@ -85,7 +86,7 @@ func (c *compiler) checkSchemas() {
 		case errors.As(err, &bad):
 			for _, p := range bad.Problems {
 				at, length := r.schema.At(p.Path)
-				c.problems.Add(at, length, schemaFix(r.Schema, p),
+				c.problems.Add(at, length, advice.Schema(r.Schema, p),
 					"schema of role %q, %s: %s", r.Name, pointerName(p.Path), p.Message)
 			}
 			r.known = false
@@ -417,7 +418,7 @@ func (c *compiler) checkStatusTypes(r *roleAt, key string) {
 			c.problems.Add(v.Pos, v.Length(), "put it in quotes", "role %q: a status must be text, this is %s", r.Name, v.KindName())
 		}
 	})
-	if t, has := lookUp(r.Schema, []string{"properties", key, "type"}).(string); has && t != "string" {
+	if t, has := advice.LookUp(r.Schema, []string{"properties", key, "type"}).(string); has && t != "string" {
 		at, length := r.schema.ValueAt("/properties/" + key + "/type")
 		c.problems.Add(at, length, "write type: string, with `enum: […]`", "role %q: a status must be text, this is of type %s", r.Name, t)
 	}
@@ -425,7 +426,7 @@ func (c *compiler) checkStatusTypes(r *roleAt, key string) {
 
 // nearField is a field of a schema that is most likely meant to hold the status.
 func nearField(schema any, key string) string {
-	fields, _ := lookUp(schema, []string{"properties"}).(map[string]any)
+	fields, _ := advice.LookUp(schema, []string{"properties"}).(map[string]any)
 	for _, name := range sortedKeys(fields) {
 		if folded := strings.ToLower(strings.TrimLeft(name, "$_")); folded == "status" && name != key {
 			return name

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/united-workforce/uwf/engine/workflow/advice"
 	"github.com/united-workforce/uwf/engine/workflow/source"
 )
 
@@ -154,8 +155,8 @@ func (c *compiler) unknownKeys(v *source.Value, what string, known ...string) {
 			continue
 		}
 		fix := "known are: " + strings.Join(known, ", ")
-		meant := meantKey(e.Key, known)
-		switch elsewhere := misplaced()[e.Key]; {
+		meant := advice.Key(e.Key, known)
+		switch elsewhere := advice.Elsewhere(e.Key); {
 		case meant != "":
 			fix = "did you mean `" + meant + "`?"
 		case elsewhere != "":
@@ -164,7 +165,7 @@ func (c *compiler) unknownKeys(v *source.Value, what string, known ...string) {
 			fix = "remove what is no part of the definition; " + fix
 		}
 		c.problems.Add(e.Pos, utf8.RuneCountInString(e.Key), fix, "%s has an unknown key %q", what, e.Key)
-		adopt(v, e, meant)
+		advice.Adopt(v, e, meant)
 	}
 }
 

@@ -1,4 +1,4 @@
-package workflow
+package advice
 
 import (
 	"slices"
@@ -33,8 +33,8 @@ func misplaced() map[string]string {
 	}
 }
 
-// meantKey is the key that an unknown one most likely means; "" where none is close.
-func meantKey(key string, known []string) string {
+// Key is the key that an unknown one most likely means; "" where none is close.
+func Key(key string, known []string) string {
 	for _, k := range known {
 		if slices.Contains(otherWords()[k], key) {
 			return k
@@ -46,9 +46,12 @@ func meantKey(key string, known []string) string {
 	return Suggest(key, known)
 }
 
-// adopt lets a mistyped key, which was reported, count as the one that it means, so
+// Elsewhere says where a key belongs that has its place elsewhere; "" for others.
+func Elsewhere(key string) string { return misplaced()[key] }
+
+// Adopt lets a mistyped key, which was reported, count as the one that it means, so
 // that it isn't also reported as missing.
-func adopt(v *source.Value, e *source.Entry, key string) {
+func Adopt(v *source.Value, e *source.Entry, key string) {
 	// A condition under another name could be a status as well.
 	if key != "" && key != "condition" && v.Get(key) == nil {
 		e.Key = key

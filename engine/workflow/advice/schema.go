@@ -1,4 +1,4 @@
-package workflow
+package advice
 
 import (
 	"fmt"
@@ -18,13 +18,13 @@ minLength maxLength pattern minItems maxItems uniqueItems minProperties maxPrope
 deprecated $comment format`)
 }
 
-// schemaFix says how to mend what the guard walk complains about.
-func schemaFix(schema any, p node.Problem) string {
+// Schema says how to mend what the guard walk complains about.
+func Schema(schema any, p node.Problem) string {
 	parts := strings.Split(strings.TrimPrefix(p.Path, "/"), "/")
 	for i, part := range parts {
 		parts[i] = strings.ReplaceAll(strings.ReplaceAll(part, "~1", "/"), "~0", "~")
 	}
-	value := lookUp(schema, parts)
+	value := LookUp(schema, parts)
 	key := parts[len(parts)-1]
 	if _, err := strconv.Atoi(key); err == nil && strings.Contains(p.Message, "twice") {
 		return "remove one of the two"
@@ -63,8 +63,8 @@ func schemaFix(schema any, p node.Problem) string {
 	return "correct the schema: see `uwf workflow schema` and json-schema.org"
 }
 
-// lookUp follows a pointer's parts. Nil: it names nothing.
-func lookUp(v any, parts []string) any {
+// LookUp follows a pointer's parts. Nil: it names nothing.
+func LookUp(v any, parts []string) any {
 	for _, part := range parts {
 		switch x := v.(type) {
 		case map[string]any:
@@ -101,7 +101,7 @@ func unknownKeywordFix(key string, value any, depth int) string {
 		shape := "…"
 		if isText {
 			shape = "type: string"
-			if strings.Contains(text, "|") || key == StatusField || key == LegacyStatusField {
+			if strings.Contains(text, "|") || key == "$status" || key == "status" {
 				shape = "enum: [" + strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '|' || r == ' ' || r == ',' }), ", ") + "]"
 			}
 		}
