@@ -33,9 +33,13 @@ func (e *Engine) alone(ctx context.Context, v *gitcas.View, id gitcas.ThreadID, 
 			return nil, &RefusedError{Thread: id, Do: do, Reason: "it changed meanwhile", Advice: "look at it and try again: uwf thread show " + string(id)}
 		}
 		linkAttempts(&entry, id, held.Died)
+		asked := entry.Pause
 		c, err := change(v, &entry)
 		if err != nil || c == nil {
 			return nil, err
+		}
+		if before.Pause == nil && entry.Status == gitcas.StatusActive {
+			entry.Pause = asked // since the claim, by somebody who left it to whoever holds that
 		}
 		after = &entry
 		release, _ := gitcas.ClaimUpdate(id, &held, nil, v.Time())
