@@ -3,7 +3,10 @@ package main
 import (
 	"context"
 	"maps"
+	"os"
 	"os/exec"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -224,4 +227,53 @@ func (f *fixture) shell(t *testing.T, line string) (int, string, string) {
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	_ = cmd.Run() // its exit code says it
 	return cmd.ProcessState.ExitCode(), out.String(), errs.String()
+}
+
+// notScripted are the commands that no script tries, or tries wrongly, and why.
+var notScripted = map[string]string{
+	"uwf agent stage": "it works inside of a step only: the agents of examples/agents use it, which agents_test.go runs",
+}
+
+// TestEveryCommandIsScripted looks for every command in the scripts: once as it is
+// meant, and once mistaken.
+func TestEveryCommandIsScripted(t *testing.T) {
+	files, err := filepath.Glob("testdata/script/*.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	line := regexp.MustCompile(`(?m)^(?:\[[^\]]*\] )?(exits [0-6]|exec|! exec) uwf( .*)?$`)
+	root := newRoot(app.NewAt(".", nil, app.IO{}))
+	well, wrong := map[string]bool{}, map[string]bool{}
+	for _, file := range files {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, cmd := range allCommands(root) {
+			well[cmd.CommandPath()] = well[cmd.CommandPath()] || strings.Contains(string(b), cmd.CommandPath()+" ")
+		}
+		for _, m := range line.FindAllStringSubmatch(string(b), -1) {
+			cmd, _, err := root.Find(strings.Fields(m[2]))
+			if err != nil {
+				continue
+			}
+			if m[1] == "exec" || m[1] == "exits 0" {
+				well[cmd.CommandPath()] = true
+			} else {
+				wrong[cmd.CommandPath()] = true
+			}
+		}
+	}
+	for _, cmd := range allCommands(root) {
+		path := cmd.CommandPath()
+		if cmd.HasSubCommands() || notScripted[path] != "" {
+			continue
+		}
+		if !well[path] {
+			t.Errorf("no script runs %s", path)
+		}
+		if !wrong[path] {
+			t.Errorf("no script has a mistaken or hostile use of %s", path)
+		}
+	}
 }

@@ -51,7 +51,7 @@ func (s shown) text(w *output.Writer) {
 	p.line("prompt", "%s", output.Line(s.Prompt, 200))
 	p.Println()
 	for _, todo := range s.todo() {
-		p.Printf("%-18s", todo[0])
+		p.Printf("%-29s", todo[0])
 		p.Bold(todo[1])
 		p.Println()
 	}
@@ -155,21 +155,38 @@ func (s shown) todo() [][2]string {
 	read := [2]string{"read it:", "uwf thread read " + id}
 	switch s.Status {
 	case lookup.Running:
-		return [][2]string{{"wait for it:", "uwf thread wait " + id}, {"stop it:", "uwf thread cancel " + id}}
+		return [][2]string{
+			{"wait for it:", "uwf thread wait " + id},
+			{"let it wait after this step:", "uwf thread pause " + id},
+			{"stop it for good:", "uwf thread cancel " + id},
+		}
 	case string(gitcas.StatusActive):
-		return [][2]string{{"do the next step:", "uwf thread step " + id}, read}
+		return [][2]string{{"do the next step:", "uwf thread step " + id}, {"see what that would be:", "uwf thread step " + id + " --dry-run"}, read}
 	case lookup.Failed:
-		return [][2]string{{"try again:", "uwf thread step " + id}, read}
+		return [][2]string{{"try again:", "uwf thread step " + id}, {"see what went wrong:", "uwf thread steps " + id}}
 	case string(gitcas.StatusSuspended):
-		return [][2]string{{"answer:", "uwf thread resume " + id + ` -p "…"`}, read}
+		return append(s.answers(), read)
 	case statefile.ReasonEnded:
 		out := [][2]string{read}
 		if s.Work.Branch != "" {
 			out = append(out, [2]string{"see the work:", "git log -p " + s.Work.Branch})
 		}
-		return out
+		return append(out, [2]string{"try again from a step:", fmt.Sprintf("uwf thread fork %s:%d", id, max(s.Steps-1, 0))})
 	}
 	return [][2]string{read}
+}
+
+// answers are the ways to let a suspended thread go on.
+func (s shown) answers() [][2]string {
+	id := string(s.Thread)
+	out := [][2]string{{"answer:", "uwf thread resume " + id + ` -p "…"`}}
+	if len(s.Failed) > 0 {
+		out = append(out, [2]string{"try again as it was:", "uwf thread retry " + id}, [2]string{"see what went wrong:", "uwf thread steps " + id})
+	}
+	if len(s.Limits) > 0 {
+		out = append(out, [2]string{"raise its limits:", "uwf thread resume --help"})
+	}
+	return out
 }
 
 func orDash(s string) string {
