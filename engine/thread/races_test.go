@@ -1,6 +1,10 @@
 package thread
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/united-workforce/uwf/gitcas/wire"
+)
 
 // TestPausedWhilePoked: a pause that is asked for while somebody pokes or retries is
 // left to them, and must not get lost.
@@ -31,6 +35,50 @@ func TestPausedWhilePoked(t *testing.T) {
 				f.sound()
 				f.ok(f.deed("resume"))
 				f.steps("r3")
+			})
+		})
+	}
+}
+
+// TestResumeAnswersWhatWasAsked: whoever loses a race against another answer must
+// not answer the next question, nor bring a thread back that has ended meanwhile.
+func TestResumeAnswersWhatWasAsked(t *testing.T) {
+	for name, c := range map[string]struct {
+		before, meanwhile func(f *fixture)
+		lost              bool // only the reply: the push is taken
+		status            string
+	}{
+		"another question": {func(f *fixture) { f.ok(f.deed("suspend")) }, func(f *fixture) { f.ok(f.deed("resume")); f.ok(f.deed("suspend")) }, false, "suspended"},
+		"to its end":       {func(f *fixture) { f.ok(f.deed("suspend")) }, func(f *fixture) { f.ok(f.deed("resume")); f.steps("x") }, false, "ended"},
+		"its own way":      {func(f *fixture) { f.ok(f.deed("suspend")) }, func(f *fixture) { f.steps("x") }, true, "ended"},
+		"after its end":    {func(f *fixture) { f.steps("r2") }, func(f *fixture) { f.ok(f.deed("resume")); f.steps("x") }, false, "ended"},
+		"ended again":      {func(f *fixture) { f.steps("r2") }, func(f *fixture) { f.steps("x") }, true, "ended"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(f *fixture) {
+				f.start()
+				f.steps("r1")
+				c.before(f)
+				once := func(string, wire.PushRequest) error {
+					f.remote.before, f.remote.after = nil, nil
+					c.meanwhile(f)
+					return unreachable()
+				}
+				if f.remote.after = once; !c.lost {
+					f.remote.after = nil
+					f.remote.before = func(op string, req wire.PushRequest) error {
+						if op != "push" {
+							return nil
+						}
+						return once(op, req)
+					}
+				}
+				err := f.engine("late", 1).Resume(f.Context(), ResumeRequest{Thread: testThread, Text: "only to the first question"})
+				f.says(f.code(err, CodeNotYours), "changed meanwhile")
+				if got := f.status(); got != c.status {
+					f.Errorf("it is %s", got)
+				}
+				f.sound()
 			})
 		})
 	}

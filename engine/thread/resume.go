@@ -96,6 +96,9 @@ type resumption struct {
 	since     int64
 	answer    node.Hash
 	withdrawn bool
+	// before is the entry that the text is an answer to; of an ended thread only its
+	// head.
+	before gitcas.Entry
 }
 
 func (r *resumption) refuse(reason, advice string) error {
@@ -106,10 +109,12 @@ func (r *resumption) refuse(reason, advice string) error {
 func (r *resumption) change(ctx context.Context, v *gitcas.View) (*gitcas.Change, error) {
 	entry, alive := v.Entry(r.req.Thread)
 	switch {
-	case !alive:
-		return r.reopen(ctx, v)
 	case r.since != 0 && entry.Next != nil && entry.Next.Since == r.since && entry.Next.Answer == r.answer:
 		return nil, nil // a lost reply: it was done
+	case r.since != 0 && !sameThread(entry, r.before) && (alive || r.before.Status != ""):
+		return nil, r.changed() // what it asks now is another question, or none
+	case !alive:
+		return r.reopen(ctx, v)
 	case entry.Status == gitcas.StatusSuspended:
 		return r.goOn(ctx, v, entry)
 	case entry.Status == gitcas.StatusEnded:
@@ -120,6 +125,10 @@ func (r *resumption) change(ctx context.Context, v *gitcas.View) (*gitcas.Change
 		return nil, nil
 	}
 	return nil, r.refuse("it does not wait for anybody", "let it work: uwf thread step "+string(r.req.Thread)+"; to have its last step done again: uwf thread poke "+string(r.req.Thread))
+}
+
+func (r *resumption) changed() error {
+	return r.refuse("it changed meanwhile", "look at it and try again: uwf thread show "+string(r.req.Thread))
 }
 
 // withdraw takes back a pause that a running step does not know of yet.
@@ -134,7 +143,7 @@ func (r *resumption) withdraw(entry gitcas.Entry) (*gitcas.Change, error) {
 
 // goOn resumes a suspended thread.
 func (r *resumption) goOn(ctx context.Context, v *gitcas.View, entry gitcas.Entry) (*gitcas.Change, error) {
-	r.since = laterThan(v, entry)
+	r.since, r.before = laterThan(v, entry), entry
 	role := waiting(entry)
 	answer, hash, err := r.e.answer(ctx, v, entry, r.req.Text)
 	if err != nil {
@@ -185,7 +194,10 @@ func (r *resumption) reopen(ctx context.Context, v *gitcas.View) (*gitcas.Change
 		return nil, err
 	case ended.Reason != gitcas.ReasonEnded:
 		return nil, r.refuse(gone(ended)+", and never runs again", forkAdvice(ended))
+	case r.since != 0 && ended.Head != r.before.Head:
+		return nil, r.changed()
 	}
+	r.before.Head = ended.Head
 	t, err := r.e.read(ctx, past, id)
 	if err != nil {
 		return nil, err
