@@ -2,6 +2,7 @@ package moderator
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/united-workforce/uwf/gitcas/record"
@@ -28,7 +29,11 @@ type Totals struct {
 	Wall    time.Duration
 }
 
-// Add counts one step, or one attempt that failed: it was paid for as well.
+// maxUsed bounds what a single step counts for, so that no sum of them overflows.
+const maxUsed = 1 << 40
+
+// Add counts one step, or one attempt that failed: it was paid for as well. Usage is
+// read from nodes that anybody may have written: none makes room for more.
 func (t *Totals) Add(role string, u *record.Usage) {
 	t.Steps++
 	if t.PerRole == nil {
@@ -38,10 +43,15 @@ func (t *Totals) Add(role string, u *record.Usage) {
 	if u == nil {
 		return
 	}
-	t.Tokens += u.InputTokens + u.OutputTokens
-	t.CostUSD += u.CostUSD
-	t.Wall += time.Duration(u.DurationMs) * time.Millisecond
+	t.Tokens += within(u.InputTokens) + within(u.OutputTokens)
+	t.CostUSD += min(max(u.CostUSD, 0), maxUsed)
+	t.Wall = time.Duration(min(int64(t.Wall/time.Millisecond)+within(u.DurationMs), maxWall)) * time.Millisecond
 }
+
+// maxWall is the longest time.Duration, in milliseconds.
+const maxWall = math.MaxInt64 / int64(time.Millisecond)
+
+func within(n int64) int64 { return min(max(n, 0), maxUsed) }
 
 // LimitError is a limit that was reached. Limit is its name in the configuration,
 // Used and Max are for messages, with their unit.

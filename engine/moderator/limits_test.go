@@ -2,6 +2,7 @@ package moderator_test
 
 import (
 	"errors"
+	"math"
 	"testing"
 	"time"
 
@@ -45,5 +46,28 @@ func TestLimits(t *testing.T) {
 	d := moderator.DefaultLimits()
 	if d.MaxSteps != 30 || d.MaxStepsPerRole != 10 {
 		t.Errorf("default limits %+v", d)
+	}
+}
+
+// What a stored step says of itself gives no room within the limits.
+func TestTotalsOfHostileSteps(t *testing.T) {
+	const most = 1<<53 - 1
+	for name, u := range map[string]record.Usage{
+		"less than nothing": {InputTokens: -most, OutputTokens: -most, DurationMs: -most, CostUSD: -1e15},
+		"overflowing":       {InputTokens: most, OutputTokens: most, DurationMs: most, CostUSD: math.MaxFloat64},
+		"largest":           {InputTokens: math.MaxInt64, OutputTokens: math.MaxInt64, DurationMs: math.MaxInt64},
+	} {
+		l := moderator.Limits{Tokens: 100, CostUSD: 1, Wall: time.Minute}
+		for limit, one := range map[string]moderator.Limits{"tokens": {Tokens: l.Tokens}, "costUsd": {CostUSD: l.CostUSD}, "wall": {Wall: l.Wall}} {
+			var totals moderator.Totals
+			totals.Add("a", &record.Usage{InputTokens: 100, DurationMs: 60_000, CostUSD: 1})
+			for range 10_000 {
+				totals.Add("a", &u)
+			}
+			var reached *moderator.LimitError
+			if err := one.Check(totals, "a"); !errors.As(err, &reached) || reached.Limit != limit {
+				t.Errorf("%s, %s: %v, %+v", name, limit, err, totals)
+			}
+		}
 	}
 }
