@@ -158,9 +158,6 @@ func FuzzThreadArgument(f *testing.F) {
 				t.Errorf("%q: %v", arg, err)
 			}
 		}
-		if err == nil && arg != lookup.Latest && strings.ToUpper(arg) != strings.ToUpper(strings.ToLower(arg)) {
-			t.Errorf("%q is taken for an id", arg)
-		}
 		if err == nil && strings.ContainsAny(arg, "./:\\ \x1b") {
 			t.Errorf("%q is taken for an id", arg)
 		}
