@@ -21,3 +21,34 @@ func TestAnnotationsAreEscaped(t *testing.T) {
 		}
 	}
 }
+
+// Whatever a file holds, its text is no command in a log, and an annotation is one
+// line with one command.
+func FuzzNothingIsACommand(f *testing.F) {
+	for _, s := range []string{"::set-output::x", "a\n \t::b", "##[add-mask]x", "x\r::y", "%0A::z", "\u2028::x", "# #[#", "####[[", ",:,%"} {
+		f.Add(s, s)
+	}
+	f.Fuzz(func(t *testing.T, file, text string) {
+		shown := Inert(text)
+		for line := range strings.Lines(shown) {
+			if strings.HasPrefix(strings.TrimSpace(line), "::") {
+				t.Errorf("%q is shown as %q", text, shown)
+			}
+		}
+		var b, j strings.Builder
+		(&Job{out: &b}).Write(Annotation{File: file, Line: 1, Column: 1, Message: text, Fix: text})
+		one := strings.TrimSuffix(b.String(), "\n")
+		props, _, _ := strings.Cut(strings.TrimPrefix(one, "::error "), "::")
+		if strings.ContainsAny(one, "\r\n") || strings.Count(props, ",") != 4 || strings.Count(props, "=") < 5 {
+			t.Errorf("%q, %q: %q", file, text, one)
+		}
+		if _, err := (InertJSON{Out: &j}).Write([]byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		for _, out := range []string{shown, one, j.String()} {
+			if strings.Contains(out, "##[") {
+				t.Errorf("%q: %q", text, out)
+			}
+		}
+	})
+}
