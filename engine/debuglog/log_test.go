@@ -256,9 +256,8 @@ func TestReader(t *testing.T) {
 	read := func(f debuglog.Filter) (out []string, r *debuglog.Reader) {
 		r = debuglog.NewReader(dir, f)
 		if err := r.Next(func(rec debuglog.Record) error {
-			b, err := json.Marshal(rec)
-			out = append(out, string(b))
-			return err
+			out = append(out, fmt.Sprint(rec))
+			return nil
 		}); err != nil {
 			t.Fatal(err)
 		}
@@ -268,7 +267,7 @@ func TestReader(t *testing.T) {
 	if len(all) != 3 || r.Unreadable != 4 {
 		t.Errorf("%d records, %d unreadable", len(all), r.Unreadable)
 	}
-	if want := strings.TrimSpace(line(2, `,"pid":2,"list":["a"],"n":1.5`)); all[2] != want {
+	if want := "{2026-06-04 12:02:00 +0000 UTC info 0000000A m 2  [{list [a]} {n 1.5}]}"; all[2] != want {
 		t.Errorf("got  %s\nwant %s", all[2], want)
 	}
 	for _, x := range []struct {
@@ -314,9 +313,8 @@ func FuzzReader(f *testing.F) {
 		dir := t.TempDir()
 		write(t, dir, "2026-06-04.jsonl", string(text))
 		if err := debuglog.NewReader(dir, debuglog.Filter{}).Next(func(r debuglog.Record) error {
-			b, err := json.Marshal(r)
-			if err == nil && !json.Valid(b) {
-				t.Fatalf("%s", b)
+			if r.Time.IsZero() {
+				t.Fatalf("%v is no record", r)
 			}
 			return nil
 		}); err != nil {

@@ -31,24 +31,6 @@ type Field struct {
 	Value any // string, json.Number, bool, []any
 }
 
-// MarshalJSON writes the record as it stands in the log.
-func (r Record) MarshalJSON() ([]byte, error) {
-	l := newLine(nil)
-	l.add("time", r.Time.UTC().Format("2006-01-02T15:04:05.000Z"))
-	l.add("level", r.Level)
-	l.add("tag", r.Tag)
-	l.add("msg", r.Msg)
-	l.add("pid", r.PID)
-	if r.Thread != "" {
-		l.add("thread", r.Thread)
-	}
-	for _, f := range r.Rest {
-		l.add(f.Key, f.Value)
-	}
-	b, err := l.bytes()
-	return bytes.TrimRight(b, "\n"), err
-}
-
 // Filter chooses records. Empty fields choose all.
 type Filter struct {
 	Since  time.Time

@@ -135,7 +135,11 @@ func debugRun(ctx context.Context, o *DebugOptions) error {
 	if o.Follow {
 		return o.follow(ctx, r, list)
 	}
-	return o.Printer.Print(list, func(w *output.Writer) {
+	out := make([]record, 0, len(list))
+	for _, rec := range list {
+		out = append(out, newRecord(rec))
+	}
+	return o.Printer.Print(out, func(w *output.Writer) {
 		for _, rec := range list {
 			recordText(w, rec)
 		}
@@ -170,7 +174,7 @@ func (o *DebugOptions) thread(ctx context.Context) (string, error) {
 // follow prints records as they come: text, or a JSON value for each.
 func (o *DebugOptions) follow(ctx context.Context, r *debuglog.Reader, list []debuglog.Record) error {
 	show := func(rec debuglog.Record) error {
-		return o.Printer.Print(rec, func(w *output.Writer) { recordText(w, rec) })
+		return o.Printer.Print(newRecord(rec), func(w *output.Writer) { recordText(w, rec) })
 	}
 	for _, rec := range list {
 		if err := show(rec); err != nil {
@@ -188,6 +192,25 @@ func (o *DebugOptions) follow(ctx context.Context, r *debuglog.Reader, list []de
 			return fmt.Errorf("read the debug log: %w", err)
 		}
 	}
+}
+
+// record is one record as it is printed.
+type record struct {
+	Time   time.Time      `json:"time"`
+	Level  string         `json:"level"`
+	Tag    string         `json:"tag"`
+	Msg    string         `json:"msg"`
+	PID    int            `json:"pid"`
+	Thread string         `json:"thread,omitempty"`
+	Fields map[string]any `json:"fields"` // what else it holds
+}
+
+func newRecord(r debuglog.Record) record {
+	out := record{Time: r.Time.UTC(), Level: r.Level, Tag: r.Tag, Msg: r.Msg, PID: r.PID, Thread: r.Thread, Fields: map[string]any{}}
+	for _, f := range r.Rest {
+		out.Fields[f.Key] = f.Value
+	}
+	return out
 }
 
 func recordText(w *output.Writer, r debuglog.Record) {
