@@ -22,15 +22,17 @@ const (
 // ruleOf tells what the strings and keys of a node are: a key has a nil value, and
 // is the last part of its path. schema is that of the node; nil when unknown.
 func ruleOf(typ node.Hash, schema any) func(path []string, v any) rule {
+	// A record of a version that this one doesn't know is told by its title.
+	m, _ := schema.(map[string]any)
 	own := freeRule
 	switch {
 	case typ == node.MetaSchema:
 		own = schemaRule
-	case record.IsStep(typ):
+	case record.IsStep(typ), m["title"] == "StepNode":
 		own = stepRule
-	case record.IsStart(typ):
+	case record.IsStart(typ), m["title"] == "StartNode":
 		own = startRule
-	case record.IsWorkflow(typ):
+	case record.IsWorkflow(typ), m["title"] == "Workflow":
 		own = workflowRule
 	default:
 		own = func(path []string, v any) rule { return outputRule(schema, path, v) }

@@ -26,6 +26,7 @@ type nodes struct {
 	moved  map[node.Hash]node.Hash // only what changed
 	fresh  map[node.Hash]*fresh    // nodes of the present commit
 	memo   map[memoKey]wire.ID
+	depth  int
 	report *report
 }
 
@@ -114,14 +115,23 @@ func (n *nodes) add(h node.Hash, blob wire.Object, place Place, thread string) b
 	return true
 }
 
+// maxChain bounds how deep nodes of one commit refer to each other: each level costs
+// stack.
+const maxChain = 200_000
+
 // resolve is the hash that a node gets. What it refers to is rewritten first.
 func (n *nodes) resolve(h node.Hash, w *writer) (node.Hash, error) {
 	f, ok := n.fresh[h]
 	if !ok || f.done || f.busy {
 		return n.now(h), nil
 	}
+	if n.depth >= maxChain {
+		return "", fmt.Errorf("%w: more than %d nodes refer to each other in one commit", ErrUnreadable, maxChain)
+	}
 	f.busy = true
+	n.depth++
 	to, err := n.rewrite(h, f, w)
+	n.depth--
 	if err != nil {
 		return "", err
 	}

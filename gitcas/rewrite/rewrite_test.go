@@ -396,3 +396,19 @@ func TestFieldsAreKnown(t *testing.T) {
 		}
 	}
 }
+
+// TestDeep: nodes of one commit that refer to each other, one by one.
+func TestDeep(t *testing.T) {
+	f := memory(t)
+	list := f.placed(gitcas.Place{}, node.MetaSchema, map[string]any{"type": "array", "items": map[string]any{"type": "string"}})
+	nodes := []gitcas.PlacedNode{list, f.placed(gitcas.Place{}, list.Hash, []any{secret})}
+	for range 20_000 {
+		nodes = append(nodes, f.placed(gitcas.Place{}, list.Hash, []any{string(nodes[len(nodes)-1].Hash)}))
+	}
+	f.push(f.load(), &gitcas.Change{Subject: "deep", Nodes: nodes})
+	plan := f.purge(f.options(finder(t, secret)))
+	if plan.Purged != 1 || plan.Rehashed != 20_000 {
+		t.Errorf("plan %+v", plan)
+	}
+	f.sound()
+}

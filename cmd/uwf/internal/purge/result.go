@@ -111,6 +111,7 @@ const listed = 20
 func (r *result) text(w *output.Writer) {
 	if r.nothing() {
 		w.Println("nothing found")
+		r.left(w)
 		return
 	}
 	if r.changes() {
@@ -146,12 +147,17 @@ func (r *result) text(w *output.Writer) {
 		w.Good("purged")
 		w.Println()
 	}
-	if len(r.Next) > 0 {
-		w.Bold("what is left to do")
-		w.Println()
-		for i, s := range r.Next {
-			w.Printf("%2d. %s\n", i+1, s)
-		}
+	r.left(w)
+}
+
+func (r *result) left(w *output.Writer) {
+	if len(r.Next) == 0 {
+		return
+	}
+	w.Bold("what is left to do")
+	w.Println()
+	for i, s := range r.Next {
+		w.Printf("%2d. %s\n", i+1, s)
 	}
 }
 

@@ -1,6 +1,9 @@
 package purge
 
 import (
+	"errors"
+	"fmt"
+	"io/fs"
 	"strings"
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
@@ -31,7 +34,7 @@ func readTargets(o *Options) (*targets, error) {
 	for i, arg := range o.Args {
 		text, isText, err := o.target(t, arg, &stdin)
 		if err != nil {
-			return nil, err
+			return nil, app.Usagef("argument %d: %w", i+1, err)
 		}
 		if isText {
 			texts, numbers = append(texts, text), append(numbers, i+1)
@@ -53,13 +56,16 @@ func (o *Options) target(t *targets, arg string, stdin *bool) (text string, isTe
 	name, isFile := strings.CutPrefix(arg, "@")
 	switch {
 	case arg == "-" && *stdin:
-		return "", false, app.Usagef("stdin can be read only once")
+		return "", false, errors.New("stdin can be read only once")
 	case arg == "-":
 		*stdin = true
 		b, err := o.Read("-", maxText)
 		return strings.TrimRight(string(b), "\r\n"), true, err
 	case isFile && name != "":
 		b, err := o.Read(name, maxText)
+		if err != nil {
+			err = unreadable(err)
+		}
 		return strings.TrimRight(string(b), "\r\n"), true, err
 	case !o.Text && node.Hash(arg).Valid():
 		t.hashes = append(t.hashes, node.Hash(arg))
@@ -67,6 +73,19 @@ func (o *Options) target(t *targets, arg string, stdin *bool) (text string, isTe
 	}
 	t.argued = true
 	return arg, true, nil
+}
+
+// unreadable says why a file can't be read, but not its name: it may be no file's, but
+// a text that begins with @.
+func unreadable(err error) error {
+	why := fmt.Sprintf("it is no file, or larger than %d bytes", maxText)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		why = "it is not there"
+	case errors.Is(err, fs.ErrPermission):
+		why = "you may not read it"
+	}
+	return fmt.Errorf("the file after the @ can't be read: %s; a text that begins with @ goes through stdin: uwf purge -", why)
 }
 
 // clean takes what is looked for out of a text.
