@@ -51,6 +51,18 @@ func Search(ctx context.Context, remote wire.Remote, branches map[string]wire.ID
 	return out, nil
 }
 
+// SearchTip looks through the files of one commit, and through its message. It says
+// nothing of the commits before it.
+func SearchTip(ctx context.Context, remote wire.Remote, name string, tip wire.ID, find Finder) ([]Hit, error) {
+	objs, err := remote.Fetch(ctx, wire.FetchRequest{Wants: []wire.ID{tip}, Depth: 1})
+	if err != nil {
+		return nil, fmt.Errorf("search branch %s: %w", name, err)
+	}
+	s := &search{objs: objs, find: find, bad: map[wire.ID]bool{}, walked: map[wire.ID]bool{}, done: map[string]bool{}, branch: name}
+	s.commits(tip)
+	return s.hits, nil
+}
+
 // search is that of one branch, among the objects that it alone has.
 type search struct {
 	objs   wire.Objects

@@ -3,6 +3,7 @@ package purge
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -43,8 +44,8 @@ func (p *purge) look(ctx context.Context) error {
 // maxKnown bounds how many commits are named as known in a search.
 const maxKnown = 100
 
-// branches searches the work branches, as far as they are the threads' own: not
-// what the default branch has too.
+// branches searches the work branches, as far as they are the threads' own, and the
+// files of the default branch as they are now.
 func (p *purge) branches(ctx context.Context) error {
 	remote := p.store.Remote()
 	names := map[string]bool{}
@@ -71,19 +72,28 @@ func (p *purge) branches(ctx context.Context) error {
 	if id, ok := l.Refs[l.Head]; ok {
 		known = append(known, id)
 	}
-	for ref, id := range l.Refs {
+	for _, ref := range slices.Sorted(maps.Keys(l.Refs)) {
 		name := strings.TrimPrefix(ref, "refs/heads/")
 		switch {
 		case ref == p.store.Branch() || ref == l.Head:
 		case names[name] || strings.HasPrefix(name, "uwf/"):
-			work[name] = id
+			work[name] = l.Refs[ref]
 		case len(known) < maxKnown:
-			known = append(known, id)
+			known = append(known, l.Refs[ref])
 		}
 	}
 	hits, err := rewrite.Search(ctx, remote, work, known, p.t.needle)
 	if err != nil {
 		return err
+	}
+	// What was merged is no longer the work branches' own.
+	if tip, ok := l.Refs[l.Head]; ok && l.Head != p.store.Branch() {
+		name := strings.TrimPrefix(l.Head, "refs/heads/")
+		merged, err := rewrite.SearchTip(ctx, remote, name, tip, p.t.needle)
+		if err != nil {
+			p.o.Notes().Printf("branch %s was not searched: %s\n", p.t.clean(name), p.t.clean(err.Error()))
+		}
+		hits = append(merged, hits...)
 	}
 	for _, h := range hits {
 		p.result.Branches = append(p.result.Branches, branchHit{p.t.clean(h.Branch), h.Commit.String(), h.Path})
@@ -185,7 +195,10 @@ func (p *purge) next(ctx context.Context) error {
 		add("it stands in your shell's history now: take it out there; the next time give it as - (stdin) or @FILE")
 	}
 	if len(r.Branches) > 0 {
-		add("work branches hold it: rewrite them with git filter-repo --replace-text FILE --refs BRANCH, push them with --force, and tell those who work on them")
+		add("branches of people hold it: rewrite them with git filter-repo --replace-text FILE --refs BRANCH, push them with --force, and tell those who work on them")
+	}
+	if p.t.needle != nil {
+		add("only work branches and the tip of the default branch were searched: look through all of the others' history with git log --all -S TEXT")
 	}
 	if !r.changes() {
 		return nil

@@ -163,6 +163,7 @@ func (p *purge) run(ctx context.Context) error {
 		if p.plan, err = rewriter.Execute(ctx); err != nil {
 			return p.explain(err)
 		}
+		p.reached("pushed")
 		p.result.of(p.plan)
 		p.result.Purged = true
 	}
@@ -182,17 +183,19 @@ func (p *purge) rewriter() (*rewrite.Rewriter, error) {
 		Run:    fmt.Sprintf("%d-%s", p.o.Now().Unix(), hex.EncodeToString(b[:])),
 		Atomic: p.store.Atomic(p.view), Nodes: p.t.hashes, Quotes: quotes, LeaveNames: p.o.LeaveNames,
 		Verify: verify, Before: p.before,
-		Hook: func(point string) error {
-			if p.o.Hook != nil {
-				p.o.Hook("purge " + point)
-			}
-			return nil
-		},
+		Hook: func(point string) error { p.reached(point); return nil },
 	}
 	if p.t.needle != nil {
 		o.Find = p.t.needle
 	}
 	return rewrite.New(p.store.Remote(), o), nil
+}
+
+// reached tells of a point at which a test may kill the process.
+func (p *purge) reached(point string) {
+	if p.o.Hook != nil {
+		p.o.Hook("purge " + point)
+	}
 }
 
 // quotes finds the texts of a node that is purged; those that stand everywhere are
