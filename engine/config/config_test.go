@@ -367,6 +367,91 @@ func TestResolveExtract(t *testing.T) {
 	}
 }
 
+// What the TypeScript uwf wrote is read, or refused with what to write.
+func TestPredecessor(t *testing.T) {
+	c := mustLoad(t, sources{home: `
+providers:
+  dashscope:
+    baseUrl: https://dashscope.aliyuncs.com/compatible-mode/v1
+    apiKeyEnv: DASHSCOPE_API_KEY
+  own: {baseUrl: "http://localhost:1/v1", apiKey: ` + fakeKey + `}
+models:
+  default: {provider: dashscope, name: qwen-plus}
+  small: {provider: own, name: q}
+agents:
+  hermes: {command: uwf-hermes, args: []}
+defaultAgent: hermes
+defaultModel: default
+agentOverrides: null
+modelOverrides:
+  extract: small
+`, dotenv: "DASHSCOPE_API_KEY=k9\n"})
+	if m, err := c.ResolveModel("w", "r"); err != nil || m.Model.Name != "qwen-plus" || m.Provider.APIKey != "k9" {
+		t.Errorf("%+v %v", m, err)
+	}
+	if m, err := c.ResolveExtract(); err != nil || m.Model.Name != "q" || m.Provider.APIKey != fakeKey {
+		t.Errorf("%+v %v", m, err)
+	}
+	if a := c.ResolveAgent("w", "r"); a.Name != "hermes" || a.Command != "uwf-hermes" {
+		t.Errorf("%+v", a)
+	}
+	for file, want := range map[string]string{
+		"agents: {hermes: {host: 'http://127.0.0.1:7900', gateway: hermes}}": "there is no broker here: write command and args",
+		"extractModel: small":    "write modelOverrides: {extract: ALIAS}",
+		"limits: {steps: 5}":     "write maxSteps",
+		"limits: {wallTime: 5h}": "write wall",
+	} {
+		if _, err := (sources{home: file}).load(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", file, err)
+		}
+	}
+}
+
+// Each value says where it comes from, and what else was said.
+func TestValues(t *testing.T) {
+	c := mustLoad(t, sources{
+		repo:   "limits: {maxSteps: 50, tokens: 10}\nsandbox: off\nallowShell: true\nstate: {remote: origin}\nproviders: {openai: {}}\nmodels: {a.b: {provider: openai}}\nredact: {allow: [x]}\n",
+		home:   "limits: {maxSteps: 20, tokens: 30}\nsandbox: require\nallowShell: false\nstate: {remote: upstream}\nredact: {allow: [y]}\nagents: {own: {env: {API_TOKEN: " + fakeKey + ", MODE: x}}}\n",
+		dotenv: "OPENAI_API_KEY=" + fakeKey,
+		env:    []string{"UWF_MODEL=a.b", "ANTHROPIC_API_KEY=k2"},
+	})
+	got := map[string]string{}
+	for _, v := range c.Values() {
+		said := fmt.Sprintf("%v from %s", v.Value, v.Origin)
+		if v.Secret {
+			said = fmt.Sprintf("set %v from %s", v.Set, v.Origin)
+		}
+		for _, o := range v.Others {
+			said += fmt.Sprintf("; %s %v from %s", v.Note, o.Value, o.Origin)
+		}
+		got[v.Path.String()] = said
+	}
+	for path, want := range map[string]string{
+		"limits.maxSteps":          "20 from ~/.uwf/config.yaml:1; the lowest counts 50 from .uwf/config.yaml:1",
+		"limits.tokens":            "10 from .uwf/config.yaml:1; the lowest counts 30 from ~/.uwf/config.yaml:1",
+		"limits.maxStepsPerRole":   "10 from default",
+		"sandbox":                  "require from ~/.uwf/config.yaml:2; the strictest counts off from .uwf/config.yaml:2",
+		"allowShell":               "false from ~/.uwf/config.yaml:3; every file that mentions it must allow it true from .uwf/config.yaml:3",
+		"state.remote":             "origin from .uwf/config.yaml:4; overrides upstream from ~/.uwf/config.yaml:4",
+		"state.branch":             "uwf-state from default",
+		"redact.allow":             "[x y] from .uwf/config.yaml:7; all of them count [y] from ~/.uwf/config.yaml:5",
+		"providers.openai.apiKey":  "set true from variable OPENAI_API_KEY in ~/.uwf/.env",
+		"providers.openai.baseUrl": "https://api.openai.com/v1 from default",
+		"providers.anthropic.kind": "anthropic from variable ANTHROPIC_API_KEY",
+		"agents.own.env.API_TOKEN": "set true from ~/.uwf/config.yaml:6",
+		"agents.own.env.MODE":      "x from ~/.uwf/config.yaml:6",
+		`models."a.b".name`:        "a.b from default",
+		"defaultModel":             "a.b from variable UWF_MODEL",
+	} {
+		if got[path] != want {
+			t.Errorf("%s\n got  %s\n want %s", path, got[path], want)
+		}
+	}
+	if all := fmt.Sprint(c.Values()); strings.Contains(all, fakeKey) {
+		t.Errorf("a key shows: %s", all)
+	}
+}
+
 func TestUnreadableFile(t *testing.T) {
 	denied := errors.New("permission denied")
 	_, err := config.Load(config.Sources{HomeFile: homeFile, ReadFile: func(string) ([]byte, error) { return nil, denied }})

@@ -163,6 +163,9 @@ func parse(line []byte) (Record, bool) {
 	if _, err := dec.Token(); err != nil {
 		return r, false
 	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return r, false // more than one on a line: something went wrong with both
+	}
 	return r, !r.Time.IsZero()
 }
 

@@ -88,6 +88,9 @@ func (f *Factory) logSources() {
 // LogCommand writes down that a command begins. Of its arguments only the names of
 // flags are written; at level debug everything.
 func (f *Factory) LogCommand(command string, flags, args []string) {
+	if f.Log() == nil {
+		return
+	}
 	f.Log().Info("B3G1NCMD", "command begins", slog.String("command", command), slog.Any("flags", flags), slog.String("dir", f.Dir))
 	f.Log().Debug("B3G1NARG", "its arguments", slog.Any("args", args))
 	f.logSources()
