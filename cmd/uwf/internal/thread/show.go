@@ -2,6 +2,7 @@ package thread
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -106,8 +107,11 @@ func (o *ShowOptions) allowed(ctx context.Context, t *lookup.Thread, flow node.H
 		return nil, err
 	}
 	def, err := workflow.FromNode(t.View.Getter(ctx), flow)
-	if err != nil {
-		return nil, nil //nolint:nilerr // how the thread stands can be said all the same
+	switch {
+	case errors.Is(err, workflow.ErrNoWorkflow), errors.Is(err, node.ErrNotFound):
+		return nil, nil // how the thread stands can be said all the same
+	case err != nil:
+		return nil, err
 	}
 	all := limitsOf(thread.Effective(worker.ConfiguredLimits(c), def, t.Entry.Limits))
 	return &all, nil
