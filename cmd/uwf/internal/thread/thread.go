@@ -12,6 +12,7 @@ import (
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/lookup"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/step"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/worker"
 	"github.com/united-workforce/uwf/engine/thread"
@@ -69,6 +70,13 @@ func open(ctx context.Context, f *app.Factory, arg string) (*worker.Worker, gitc
 	}
 	id, err := ref.ID(ctx, w.Store)
 	return w, id, err
+}
+
+// goesOn prints that a thread can be stepped again.
+func goesOn(f *app.Factory, id gitcas.ThreadID) error {
+	return f.Printer().Print(acted{Thread: id, Status: string(gitcas.StatusActive)}, func(p *output.Writer) {
+		p.Printf("thread %s goes on; step it:  uwf thread step %s\n", id, id)
+	})
 }
 
 // notices tells a person on stderr what the engine remarks.
