@@ -290,3 +290,28 @@ func TestLargeCas(t *testing.T) {
 		t.Errorf("%d requests, want 4: tip, folder, workflow, roles", requests)
 	}
 }
+
+// TestKnownNodes: a push of nodes that every uwf knows, and the store has, reads none
+// of them.
+func TestKnownNodes(t *testing.T) {
+	mem := wire.NewMemory(wire.MemoryOptions{Atomic: true})
+	s := Open(mem, testOptions())
+	c := &Change{Subject: "schemas"}
+	for h, n := range record.Schemas() {
+		c.Nodes = append(c.Nodes, PlacedNode{Hash: h, Node: n})
+	}
+	mustPush(t, s, mustInit(t, s), c)
+	requests := 0
+	s = Open(&wrapped{Remote: mem, fetch: func(wire.FetchRequest) error { requests++; return nil }}, testOptions())
+	v := mustLoad(t, s)
+	requests = 0
+	c.Nodes = append(c.Nodes, placed(t, Place{}, node.String, "new"))
+	mustPush(t, s, v, c)
+	if requests != 0 {
+		t.Errorf("%d requests", requests)
+	}
+	bad := record.Schemas()[record.StepSchema]
+	bad.Payload = map[string]any{"type": "object"}
+	_, err := s.Push(t.Context(), v, &Change{Subject: "bad", Nodes: []PlacedNode{{Hash: record.StepSchema, Node: bad}}})
+	wantErr(t, err, ErrInvalid)
+}
