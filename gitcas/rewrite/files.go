@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"regexp"
 	"strings"
 	"unicode/utf8"
 
@@ -149,6 +150,21 @@ func (r *run) registryFile(data []byte, place Place) ([]byte, error) {
 	return out.Encode(), nil
 }
 
+// versionFile rewrites VERSION, if what it says stays.
+func (r *run) versionFile(data []byte, place Place) []byte {
+	out, n := r.clean(string(data), nil)
+	if n == 0 {
+		return data
+	}
+	was, err := statefile.ParseVersion(data)
+	if is, _ := statefile.ParseVersion([]byte(out)); err == nil && is != was {
+		r.report.name(place, "")
+		return data
+	}
+	r.report.found(place, "")
+	return []byte(out)
+}
+
 // day is what became of a history file when it was read last. The next version
 // only has lines more.
 type day struct{ old, out []byte }
@@ -272,7 +288,7 @@ func (r *run) message(msg string, id Place) string {
 	// What follows the mark is the format's own, but for the trailers' values: the
 	// mark itself keeps CI from running on commits that are pushed anew.
 	text, tail := msg, ""
-	if at := strings.LastIndex(msg, "\n"+skipCI+"\n"); at >= 0 {
+	if at := strings.LastIndex(msg, "\n"+skipCI+"\n"); at >= 0 && ownTail.MatchString(msg[at+1:]) {
 		text, tail = msg[:at+1], msg[at+1:]
 	}
 	text, n := r.clean(text, quotes)
@@ -296,6 +312,9 @@ func (r *run) message(msg string, id Place) string {
 
 // skipCI is the line of a message that keeps CI from running.
 const skipCI = "[skip ci]"
+
+// ownTail is how uwf ends a message: the mark, and trailers of its own.
+var ownTail = regexp.MustCompile(`^\[skip ci\]\n(\n(Uwf-[A-Za-z-]+: [^\n]*\n)+)?$`)
 
 // nodeName is the hash in the name of a node's file.
 func nodeName(name string) (node.Hash, bool) {

@@ -61,7 +61,29 @@ func (w *Rewriter) Plan(ctx context.Context) (*Plan, error) {
 		return nil, err
 	}
 	w.run = newRun(ctx, w.remote, &w.o, newWriter(w.held))
-	return w.follow(ctx, now)
+	p, err := w.follow(ctx, now)
+	return p, w.quiet(err)
+}
+
+// quietError says what an error says, without what is looked for.
+type quietError struct {
+	text string
+	err  error
+}
+
+func (e *quietError) Error() string { return e.text }
+
+func (e *quietError) Unwrap() error { return e.err }
+
+// quiet keeps an error about a file from quoting it.
+func (w *Rewriter) quiet(err error) error {
+	if err == nil || w.o.Find == nil {
+		return err
+	}
+	if text, n := w.o.Find.Replace(err.Error(), nil); n > 0 {
+		return &quietError{text, err}
+	}
+	return err
 }
 
 // follow takes the run to where the refs are.
@@ -110,7 +132,7 @@ func (w *Rewriter) Execute(ctx context.Context) (*Plan, error) {
 	if err != nil {
 		w.unstage(ctx)
 	}
-	return p, err
+	return p, w.quiet(err)
 }
 
 func (w *Rewriter) push(ctx context.Context) (*Plan, error) {

@@ -34,9 +34,9 @@ const (
 	threadsYAML
 	registryYAML
 	dayFile
-	fixedFile // VERSION
-	textFile  // README.md, error.txt: text under a name of uwf's own
-	pageFile  // NN-<role>.md
+	versionFile
+	textFile // README.md, error.txt: text under a name of uwf's own
+	pageFile // NN-<role>.md
 )
 
 // pageName is what the pages of steps are named.
@@ -85,7 +85,7 @@ func childOfRoot(name string, isDir bool) kind {
 	case !isDir && name == "registry.yaml":
 		return registryYAML
 	case !isDir && name == "VERSION":
-		return fixedFile
+		return versionFile
 	case !isDir && name == "README.md":
 		return textFile
 	}
@@ -254,10 +254,7 @@ func (r *run) entry(a at, path string, e gitobj.Entry, depth int) (gitobj.Entry,
 // file is what becomes of a file.
 func (r *run) file(c at) (wire.ID, error) {
 	key := memoKey{c.kind, c.id}
-	if id, done := r.memo[key]; done || c.kind == fixedFile {
-		if !done {
-			id = c.id
-		}
+	if id, done := r.memo[key]; done {
 		return id, nil
 	}
 	if r.peoples(c) {
@@ -295,6 +292,8 @@ func (r *run) content(c at, data []byte) ([]byte, error) {
 		return r.registryFile(data, place)
 	case dayFile:
 		return r.dayFile(data, place), nil
+	case versionFile:
+		return r.versionFile(data, place), nil
 	case nodeFile:
 		// A file with a node's name that is none, or another one: as it is, but
 		// for the text.
