@@ -8,8 +8,8 @@ import (
 )
 
 // What one evaluation may use. The library asks its context before each part of an
-// expression that it evaluates, so that is where all of this is checked: on the
-// evaluating goroutine itself, which nothing outlives.
+// expression that it evaluates, so that is where this is checked. Within a part it
+// asks nobody: see guard for what that may take.
 const (
 	maxTime   = 100 * time.Millisecond
 	maxParts  = 2_000_000 // parts of the expression evaluated
@@ -17,18 +17,27 @@ const (
 	heapBytes = "/memory/classes/heap/objects:bytes"
 )
 
+// maxAllTime is what all evaluations over one Thread may take: a role can have many
+// conditions.
+const maxAllTime = 5 * time.Second
+
+// maxStuck is when an evaluation is given up that doesn't stop by itself.
+const maxStuck = 3 * time.Second
+
 // budget is the context of one evaluation.
 type budget struct {
 	context.Context
 	err    error
 	parts  int
+	begin  time.Time
 	until  time.Time
 	sample []metrics.Sample
 	heap   uint64 // at most
 }
 
 func newBudget() *budget {
-	b := &budget{Context: context.Background(), sample: []metrics.Sample{{Name: heapBytes}}, until: time.Now().Add(maxTime)}
+	now := time.Now()
+	b := &budget{Context: context.Background(), sample: []metrics.Sample{{Name: heapBytes}}, begin: now, until: now.Add(maxTime)}
 	b.heap = b.inUse() + maxMemory
 	return b
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/recolabs/gnata"
@@ -84,6 +85,11 @@ func Compile(expression string) (Condition, error) {
 		if bad && t.kind == variable {
 			return nil, &SyntaxError{Offset: t.at, Length: t.length, Message: fmt.Sprintf("$%s %s", t.name, why), Fix: "decide by what is in start and steps"}
 		}
+		if t.kind == pattern {
+			if why := tooLarge(t.text); why != "" {
+				return nil, &SyntaxError{Offset: t.at, Length: t.length, Message: why, Fix: "look for less"}
+			}
+		}
 	}
 	compiled, err := compile(expression)
 	if err != nil {
@@ -120,7 +126,13 @@ const maxTries = 3
 func (j *jsonata) Holds(t *Thread) (bool, error) {
 	for try := 1; ; try++ {
 		b := newBudget()
-		v, err := j.eval(b, t)
+		v, err := j.watched(b, t)
+		if errors.Is(err, errStuck) {
+			return false, err
+		}
+		if all := t.spend(time.Since(b.begin)); all > maxAllTime {
+			return false, fmt.Errorf("%w: all conditions of this step together took %v", ErrTimeout, all.Round(time.Millisecond))
+		}
 		switch {
 		case b.err != nil && try < maxTries:
 			continue
@@ -133,13 +145,41 @@ func (j *jsonata) Holds(t *Thread) (bool, error) {
 	}
 }
 
+// errStuck: an evaluation didn't stop when it should have.
+var errStuck = fmt.Errorf("%w: more than %v", ErrTimeout, maxStuck)
+
+// watched is eval with an end that the library has no say in: it can be busy for
+// ever within one function, or in comparing two values. What is left behind then
+// goes on until the process ends, which has nothing more to decide.
+func (j *jsonata) watched(b *budget, t *Thread) (any, error) {
+	type result struct {
+		value any
+		err   error
+	}
+	done := make(chan result, 1)
+	go func() {
+		v, err := j.eval(b, t)
+		done <- result{v, err}
+	}()
+	timer := time.NewTimer(maxStuck)
+	defer timer.Stop()
+	select {
+	case r := <-done:
+		return r.value, r.err
+	case <-timer.C:
+		return nil, errStuck
+	}
+}
+
 func (j *jsonata) eval(b *budget, t *Thread) (v any, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			v, err = nil, fmt.Errorf("%v", p)
 		}
 	}()
-	return j.compiled.EvalWithCustomFuncs(b, t.data, gnata.NewCustomEnv(t.functions()))
+	env := gnata.NewCustomEnv(t.functions())
+	guard(b, env)
+	return j.compiled.EvalWithCustomFuncs(b, t.data, env)
 }
 
 // truthy is how the oldest dialect reads an expression's value.

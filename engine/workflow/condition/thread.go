@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"sync/atomic"
+	"time"
 
 	"github.com/recolabs/gnata"
 )
@@ -27,7 +29,11 @@ type Step struct {
 type Thread struct {
 	data        any
 	first, last map[string]any // the outputs by role
+	spent       atomic.Int64   // nanoseconds that conditions took
 }
+
+// spend adds to what conditions took, and returns all of it.
+func (t *Thread) spend(d time.Duration) time.Duration { return time.Duration(t.spent.Add(int64(d))) }
 
 // NewThread prepares a thread for conditions: {start, steps}, steps oldest first.
 // Each step has its StepNode's fields, the output itself in the place of its hash,

@@ -1,0 +1,253 @@
+package condition
+
+import (
+	"fmt"
+	"reflect"
+	"regexp"
+	"regexp/syntax"
+	"strings"
+
+	"github.com/recolabs/gnata"
+)
+
+// What one call of a function over texts may take: nothing asks the budget while the
+// library is within one of its own functions.
+const (
+	maxWork    = 1 << 28 // characters times instructions of a regular expression
+	maxCounted = 1 << 30 // characters that $match and $replace count, from the start for each match
+)
+
+// How large a regular expression may be once it is compiled.
+const (
+	maxInstructions = 1000
+	maxGroups       = 30
+)
+
+// guarded are the functions whose results, or work, can be far larger than what they
+// are given.
+func guarded() map[string]func(args []any) error {
+	match := func(args []any) error { return countable(args, 2) }
+	return map[string]func([]any) error{"contains": searchable, "split": searchable, "match": match, "replace": replaceable, "join": joinable, "string": writable}
+}
+
+// guard puts a check before each of the guarded functions of an environment. The
+// library doesn't export the types of its functions.
+func guard(b *budget, env interface {
+	Lookup(name string) (any, bool)
+	Bind(name string, value any)
+},
+) {
+	for name, check := range guarded() {
+		was, ok := env.Lookup(name)
+		fn := reflect.ValueOf(was)
+		if !ok || fn.Kind() != reflect.Func || fn.Type().NumIn() == 0 || fn.Type().NumOut() != 2 {
+			continue
+		}
+		env.Bind(name, reflect.MakeFunc(fn.Type(), func(in []reflect.Value) []reflect.Value {
+			args, _ := in[0].Interface().([]any)
+			if err := check(args); err != nil {
+				b.err = fmt.Errorf("%w: $%s %w", ErrTooLarge, name, err)
+				return []reflect.Value{reflect.Zero(fn.Type().Out(0)), reflect.ValueOf(&b.err).Elem()}
+			}
+			return fn.Call(in)
+		}).Interface())
+	}
+}
+
+// textAt is an argument that is text.
+func textAt(args []any, i int) (string, bool) {
+	if i >= len(args) {
+		return "", false
+	}
+	s, ok := args[i].(string)
+	return s, ok
+}
+
+// expressionAt is an argument that is a regular expression; nil: it is none, or one
+// that the library will refuse.
+func expressionAt(args []any, i int) *syntax.Regexp {
+	if i >= len(args) {
+		return nil
+	}
+	m, ok := gnata.NormalizeValue(args[i]).(map[string]any)
+	if !ok {
+		return nil
+	}
+	pattern, _ := m["pattern"].(string)
+	flags, _ := m["flags"].(string)
+	return parsed(pattern, flags)
+}
+
+func parsed(pattern, flags string) *syntax.Regexp {
+	if set := strings.Trim(flags, "gxu"); set != "" {
+		pattern = "(?" + set + ")" + pattern
+	}
+	re, err := syntax.Parse(pattern, syntax.Perl)
+	if err != nil {
+		return nil
+	}
+	return re
+}
+
+// instructions is how large a regular expression is compiled.
+func instructions(re *syntax.Regexp) int {
+	prog, err := syntax.Compile(re.Simplify())
+	if err != nil {
+		return 0
+	}
+	return len(prog.Inst)
+}
+
+// searchable: a regular expression takes up to all of its instructions for each
+// character, and keeps all groups of each match.
+func searchable(args []any) error {
+	text, _ := textAt(args, 0)
+	re := expressionAt(args, 1)
+	if re == nil {
+		return nil
+	}
+	if n := instructions(re); len(text)*n > maxWork {
+		return fmt.Errorf("is to look through %d bytes with a regular expression of %d instructions", len(text), n)
+	}
+	if n := re.MaxCap() + 1; len(text)*(24+16*n) > maxMemory {
+		return fmt.Errorf("is to look through %d bytes for %d groups", len(text), n)
+	}
+	return nil
+}
+
+// found is how many matches are asked for, as far as matters: at most one too many.
+// The argument that limits them is the one at limit.
+func found(args []any, text string, limit int) (matches int, err error) {
+	if err := searchable(args); err != nil {
+		return 0, err
+	}
+	most := maxCounted/max(len(text), 1) + 1
+	if limit < len(args) {
+		if n, ok := args[limit].(float64); ok && n >= 0 && n < float64(most) {
+			most = int(n)
+		}
+	}
+	if part, ok := textAt(args, 1); ok {
+		return min(strings.Count(text, part), most), nil
+	}
+	re := expressionAt(args, 1)
+	if re == nil {
+		return 0, nil
+	}
+	compiled, err := regexp.Compile(re.String())
+	if err != nil {
+		return 0, nil //nolint:nilerr // the library says so
+	}
+	return len(compiled.FindAllStringIndex(text, most)), nil
+}
+
+// countable: for each match the library counts the characters before it.
+func countable(args []any, limit int) error {
+	text, ok := textAt(args, 0)
+	if !ok {
+		return nil
+	}
+	matches, err := found(args, text, limit)
+	if err == nil && matches*len(text) > maxCounted {
+		err = fmt.Errorf("has %d matches or more in %d bytes: ask for fewer, or take a part of the text", matches, len(text))
+	}
+	return err
+}
+
+// replaceable: each match becomes the replacement, in which each $ can stand for all
+// of the match.
+func replaceable(args []any) error {
+	text, ok := textAt(args, 0)
+	if !ok {
+		return nil
+	}
+	with, ok := textAt(args, 2)
+	if !ok {
+		return countable(args, 3)
+	}
+	matches, err := found(args, text, 3)
+	if err == nil && matches*len(with)+(strings.Count(with, "$")+1)*len(text) > maxMemory {
+		err = fmt.Errorf("puts %d bytes in the place of each of %d matches or more", len(with), matches)
+	}
+	return err
+}
+
+// joinable: the separator comes between all.
+func joinable(args []any) error {
+	if len(args) == 0 {
+		return nil
+	}
+	list, _ := gnata.NormalizeValue(args[0]).([]any)
+	between, _ := textAt(args, 1)
+	size := 0
+	for _, v := range list {
+		s, _ := v.(string)
+		if size += len(s) + len(between); size > maxMemory {
+			return fmt.Errorf("makes more than %d MB of text", maxMemory>>20)
+		}
+	}
+	return nil
+}
+
+// writable: a value can hold the same part many times, and is written out with each.
+func writable(args []any) error {
+	left := maxMemory
+	for _, v := range args {
+		weigh(reflect.ValueOf(v), 0, &left)
+	}
+	if left < 0 {
+		return fmt.Errorf("makes more than %d MB of text", maxMemory>>20)
+	}
+	return nil
+}
+
+// maxDepth is how deep a value is looked into. What doubles with each level is too
+// large long before.
+const maxDepth = 100
+
+// weigh takes from left what a value is as text, roughly, until nothing is left. The
+// values are the library's own, whose types it doesn't export.
+func weigh(v reflect.Value, depth int, left *int) {
+	if *left -= 8; *left < 0 || depth > maxDepth {
+		return
+	}
+	switch v.Kind() {
+	case reflect.String:
+		*left -= v.Len()
+	case reflect.Interface:
+		weigh(v.Elem(), depth, left)
+	case reflect.Pointer:
+		if name := v.Type().Elem().Name(); name == "OrderedMap" || name == "Sequence" {
+			weigh(v.Elem(), depth, left)
+		}
+	case reflect.Slice:
+		for i := 0; i < v.Len() && *left >= 0; i++ {
+			weigh(v.Index(i), depth+1, left)
+		}
+	case reflect.Map:
+		for it := v.MapRange(); *left >= 0 && it.Next(); {
+			weigh(it.Value(), depth+1, left)
+		}
+	case reflect.Struct:
+		for i := 0; i < v.NumField() && *left >= 0; i++ {
+			weigh(v.Field(i), depth+1, left)
+		}
+	}
+}
+
+// tooLarge says what is too large about a regular expression as it is written, with
+// its slashes; empty: nothing.
+func tooLarge(written string) string {
+	end := strings.LastIndexByte(written, '/')
+	re := parsed(written[1:end], written[end+1:])
+	if re == nil {
+		return ""
+	}
+	if n := instructions(re); n > maxInstructions {
+		return fmt.Sprintf("the regular expression is too large: %d instructions, the limit is %d", n, maxInstructions)
+	}
+	if n := re.MaxCap(); n > maxGroups {
+		return fmt.Sprintf("the regular expression has %d groups; the limit is %d", n, maxGroups)
+	}
+	return ""
+}
