@@ -12,6 +12,13 @@ import (
 	"github.com/united-workforce/uwf/engine/workflow/template"
 )
 
+// What bounds the reading of a template, in bytes. A stored one was not read from a
+// file, whose size is bounded.
+const (
+	maxTemplate = 256 << 10
+	maxTag      = 2 << 10 // one {{ }} or {% %}: the library takes the square of it
+)
+
 // SyntaxError says why a text is no template. Offset and Length are in bytes
 // within the template; Offset is -1 where the place is not known.
 type SyntaxError struct {
@@ -33,6 +40,9 @@ type Template struct {
 
 // Parse reads a template. The error is a *SyntaxError.
 func Parse(text string) (t *Template, err error) {
+	if len(text) > maxTemplate {
+		return nil, &SyntaxError{Length: 1, Message: fmt.Sprintf("the template has %d bytes; the limit is %d", len(text), maxTemplate), Fix: "shorten it"}
+	}
 	p := &reader{tokens: parser.Scan(text, parser.SourceLoc{LineNo: 1}, nil)}
 	items, bad := p.read()
 	if bad != nil {

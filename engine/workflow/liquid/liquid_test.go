@@ -222,6 +222,28 @@ func TestItems(t *testing.T) {
 	}
 }
 
+// What is stored can be larger than any file that a definition is read from.
+func TestLargeTemplates(t *testing.T) {
+	for text, want := range map[string]string{
+		strings.Repeat("{{ n }}", 200_000):                                          "limit",
+		"{{ n" + strings.Repeat("[n", 20_000) + strings.Repeat("]", 20_000) + " }}": "divide",
+		"{% if " + strings.Repeat("n and ", 2000) + "n %}x{% endif %}":              "divide",
+		strings.Repeat("{{ n }}", 30_000):                                           "",
+		"{% raw %}{{ " + strings.Repeat("n", 10_000) + " }}{% endraw %}":            "",
+		strings.Repeat("text ", 50_000):                                             "",
+	} {
+		begin := time.Now()
+		_, err := liquid.Parse(text)
+		var bad *liquid.SyntaxError
+		if (err != nil) != (want != "") || err != nil && (!errors.As(err, &bad) || !strings.Contains(bad.Error(), want)) {
+			t.Errorf("%.40s: %v", text, err)
+		}
+		if d := time.Since(begin); d > 5*time.Second {
+			t.Errorf("%.40s took %v", text, d)
+		}
+	}
+}
+
 func FuzzLiquid(f *testing.F) {
 	for _, s := range []string{"{{ a.b[0] | default: 'x' }}", "{% if a %}b{% elsif c %}d{% else %}e{% endif %}", "{% for i in (1..3) %}{{ i }}{% endfor %}", "{{ a", "{% raw %}{{{% endraw %}",
 		"{% assign a = b | split: ',' %}{{ a | join }}", "{% capture x %}y{% endcapture %}{{x}}", "{% case a %}{% when 1 %}{% endcase %}", "{{- a -}}", "{% comment %}", "\xff{{\x00}}", "{{ a | truncatewords: 9999 }}", "{{ 1 | round: 99 }}"} {

@@ -106,6 +106,9 @@ func (r *reader) token(t parser.Token, stack *[]block) *SyntaxError {
 		}
 		return nil
 	}
+	if t.Type != parser.TextTokenType && len(t.Source) > maxTag {
+		return r.fail(t, "divide it", "a tag has %d bytes; the limit is %d", len(t.Source), maxTag)
+	}
 	switch t.Type {
 	case parser.TextTokenType:
 		return r.text(t)
