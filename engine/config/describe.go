@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"gopkg.in/yaml.v3"
 )
@@ -69,6 +70,9 @@ func ParseValue(p Path, text string) (*yaml.Node, error) {
 	s, err := table(&Config{}).at(p)
 	if err != nil {
 		return nil, err
+	}
+	if !utf8.ValidString(text) {
+		return nil, fmt.Errorf("set %s: the value is no UTF-8 text", p)
 	}
 	switch s.kind {
 	case TextValue, TimeValue:

@@ -214,7 +214,7 @@ type UnknownPathError struct {
 }
 
 func (e *UnknownPathError) Error() string {
-	return fmt.Sprintf("there is no setting %s: unknown key %q; %s", e.Path, e.Path[e.At], e.Advice)
+	return fmt.Sprintf("there is no setting %.200s: unknown key %.80q; %s", e.Path.String(), e.Path[e.At], e.Advice)
 }
 
 // winner says in the merged c that a value comes from the home file, where it does

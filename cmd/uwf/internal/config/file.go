@@ -33,6 +33,22 @@ type File struct {
 	Clean   func(string) string
 	// Wait waits a moment for another process; it ends with the context.
 	Wait func(context.Context) error
+	// Ignored says whether git leaves a file of the repository out of commits.
+	Ignored func(ctx context.Context, path string) bool
+}
+
+// Private refuses to put a secret into the file where it would be committed: a
+// storage root can lie in a repository as well.
+func (x *File) Private(ctx context.Context) error {
+	if x.Root == "" {
+		return nil
+	}
+	rel, err := filepath.Rel(x.Root, x.Path)
+	inside := err == nil && filepath.IsLocal(rel)
+	if !inside || x.Ignored(ctx, x.Path) {
+		return nil
+	}
+	return app.Usagef("%s lies in the repository %s, which does not ignore it: a key in it would be committed; add it to .gitignore, or let UWF_HOME name a folder elsewhere", x.Path, x.Root)
 }
 
 // OpenEnv names the file of variables below the storage root.
@@ -48,6 +64,10 @@ func OpenEnv(f *app.Factory) (*File, error) {
 func OpenFile(f *app.Factory, scope Scope) (*File, error) {
 	s := f.ConfigSources()
 	out := &File{Scope: scope, Sources: s, Root: f.RepoRoot(), Clean: f.CleanMessage, Wait: waitFor(f)}
+	out.Ignored = func(ctx context.Context, path string) bool {
+		_, err := f.Git(ctx, out.Root, nil, "-c", "safe.directory="+out.Root, "check-ignore", "--quiet", "--", path)
+		return err == nil
+	}
 	if scope == User {
 		if _, err := f.StorageRoot(); err != nil {
 			return nil, err
@@ -97,7 +117,7 @@ func (x *File) Apply(ctx context.Context, changes []edit.Change) (changed bool, 
 		if string(text) == string(old) {
 			return text, nil
 		}
-		return text, x.check(old, text)
+		return text, x.check(ctx, old, text)
 	})
 }
 
@@ -210,7 +230,7 @@ func (x *File) lock(ctx context.Context, target string) (*os.File, error) {
 
 // check refuses a text that brings a mistake which was not there before, or a
 // secret into a repository.
-func (x *File) check(old, text []byte) error {
+func (x *File) check(ctx context.Context, old, text []byte) error {
 	before := map[string]bool{}
 	for _, p := range x.problems(old) {
 		before[problemKey(p)] = true
@@ -225,14 +245,15 @@ func (x *File) check(old, text []byte) error {
 	if len(fresh) > 0 {
 		return app.Usagef("nothing was changed: %s", strings.Join(fresh, "\n"))
 	}
-	if x.Scope != Repo {
+	path, secret := engine.HasSecret(text)
+	was, had := engine.HasSecret(old)
+	if !secret || had && was.String() == path.String() {
 		return nil
 	}
-	path, secret := engine.HasSecret(text)
-	if was, had := engine.HasSecret(old); secret && !(had && was.String() == path.String()) {
-		return app.Usagef("nothing was changed: %s is secret, and %s is for everybody who can read the repository: use apiKeyEnv and the variable's name, or --user", path, x.Path)
+	if x.Scope != Repo {
+		return x.Private(ctx)
 	}
-	return nil
+	return app.Usagef("nothing was changed: %s is secret, and %s is for everybody who can read the repository: use apiKeyEnv and the variable's name, or --user", path, x.Path)
 }
 
 func problemKey(p engine.Problem) string { return p.File + "\x00" + p.Path + "\x00" + p.Message }

@@ -388,6 +388,9 @@ func (o *Options) write(ctx context.Context, a Answers, out *result) error {
 	out.File = file.Path
 	if a.Key != "" {
 		env, err := o.OpenEnv()
+		if err == nil {
+			err = env.Private(ctx)
+		}
 		if err != nil {
 			return err
 		}
