@@ -3,6 +3,7 @@ package thread
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -233,7 +234,11 @@ func (r *stepRun) decide(ctx context.Context) error {
 		return nil
 	}
 	d, err := r.next()
-	if err != nil {
+	var stuck *StuckError
+	switch {
+	case errors.As(err, &stuck):
+		return err
+	case err != nil:
 		return fmt.Errorf("thread %s: %w", r.id, err)
 	}
 	r.plan = planOf(d)
@@ -257,7 +262,7 @@ func (r *stepRun) next() (moderator.Decision, error) {
 		return moderator.Decision{}, err
 	}
 	if r.entry.Next == nil || r.entry.Next.Answer == "" {
-		return moderator.Next(r.def, t)
+		return r.orStuck(moderator.Next(r.def, t))
 	}
 	n, err := r.known.Get(r.entry.Next.Answer)
 	if err != nil {
@@ -269,9 +274,18 @@ func (r *stepRun) next() (moderator.Decision, error) {
 	}
 	d, err := moderator.Next(r.def, t)
 	if err == nil && d.Kind == moderator.End && r.def.Resume != nil && r.entry.Next.Role == r.def.Resume.To {
-		return moderator.Reopen(r.def, t, text)
+		return r.orStuck(moderator.Reopen(r.def, t, text))
 	}
-	return moderator.Resume(r.def, t, text)
+	return r.orStuck(moderator.Resume(r.def, t, text))
+}
+
+// orStuck makes the moderator's errors ones of the thread: what it decides on is
+// stored, so that asking it again doesn't help.
+func (r *stepRun) orStuck(d moderator.Decision, err error) (moderator.Decision, error) {
+	if err != nil {
+		err = &StuckError{Thread: r.id, Steps: len(r.chain.Steps), Err: err}
+	}
+	return d, err
 }
 
 func planOf(d moderator.Decision) plan {

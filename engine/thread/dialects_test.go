@@ -2,6 +2,7 @@ package thread
 
 import (
 	"context"
+	"maps"
 	"os"
 	"strings"
 	"testing"
@@ -128,5 +129,61 @@ graph:
 		if got := f.runs[0]; len(got.Statuses) != 0 || got.Suspends {
 			f.Errorf("statuses %v, suspends %v", got.Statuses, got.Suspends)
 		}
+	})
+}
+
+// A condition that can't be decided on what is stored is no failed step: nothing was
+// tried, and trying again doesn't help.
+func TestUndecided(t *testing.T) {
+	const text = `
+name: odd
+description: d
+roles:
+  a: {description: d, systemPrompt: p, outputSchema: {type: object, properties: {n: {type: integer}}, required: [n]}}
+conditions:
+  fails: CONDITION
+graph:
+  START
+  a: [{role: $END, condition: fails}, {role: a}]
+`
+	odd := func(condition, start string) string {
+		return strings.NewReplacer("CONDITION", condition, "START", start).Replace(text)
+	}
+	inBubble(t, func(f *fixture) {
+		// What the commit adds is not known when the output is judged.
+		f.startText(odd("'$count(steps[-1].previousAttempts) > 0 ? $error(\"it was hard\") : false'", "$START: [{role: a}]"))
+		f.agent = f.fails
+		_, err := f.step("f")
+		f.code(err, CodeFailed)
+		f.agent = func(_ context.Context, t Task, _ *Meter) (Draft, error) {
+			return f.draftOf(t).output(map[string]any{"n": int64(1)}).done(), nil
+		}
+		f.steps("r1")
+		before := f.mem.Refs()
+		_, err = f.step("r2")
+		f.says(f.code(err, CodeUsage), "it was hard", "uwf thread poke "+string(testThread), "uwf thread fork "+string(testThread)+":0")
+		_, err = f.engine("p", 1).Plan(f.Context(), f.at(testThread))
+		f.code(err, CodeUsage)
+		_, err = f.engine("p", 1).Fork(f.Context(), ForkRequest{ID: forked, From: testThread, Steps: 1})
+		f.says(f.code(err, CodeUsage), "it was hard", "fork an earlier step")
+		if !maps.Equal(before, f.mem.Refs()) {
+			f.Error("something was pushed")
+		}
+		f.ok(f.deed("poke"))
+	})
+	inBubble(t, func(f *fixture) {
+		d, err := workflow.Parse("test.yaml", []byte(odd("'false'", "$START: [{role: a, condition: fails}, {role: a}]")), workflow.Options{})
+		f.ok(err)
+		d.Conditions["fails"] = workflow.Condition{Expression: "$error('no')"}
+		h, nodes, err := workflow.Materialize(d, time.UnixMilli(0))
+		f.ok(err)
+		req := StartRequest{ID: testThread, Workflow: h, Nodes: map[node.Hash]node.Node{}}
+		for _, n := range nodes {
+			at, err := n.Hash()
+			f.ok(err)
+			req.Nodes[at] = n
+		}
+		_, err = f.engine("start", 1).Start(f.Context(), req)
+		f.says(f.code(err, CodeUsage), "odd", "no")
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
 
@@ -122,6 +123,24 @@ func (e *LimitError) Error() string {
 
 func (e *LimitError) Unwrap() error { return e.Err }
 
+// StuckError: the workflow can't say what follows the thread's steps, or not with
+// what they put out. No agent ran.
+type StuckError struct {
+	Thread gitcas.ThreadID
+	Steps  int // that the thread has
+	Err    error
+}
+
+func (e *StuckError) Error() string {
+	msg := fmt.Sprintf("thread %s can't go on: %v", e.Thread, e.Err)
+	if e.Steps == 0 {
+		return fmt.Sprintf("%s\ncorrect the definition (uwf workflow validate), store it, and start another thread; cancel this one: uwf thread cancel %s", msg, e.Thread)
+	}
+	return fmt.Sprintf("%s\nhave its last step done again: uwf thread poke %s; or begin another thread before it: uwf thread fork %s:%d", msg, e.Thread, e.Thread, e.Steps-1)
+}
+
+func (e *StuckError) Unwrap() error { return e.Err }
+
 // UnknownThreadError: no thread of that id, neither alive nor ended.
 type UnknownThreadError struct {
 	Thread gitcas.ThreadID
@@ -146,6 +165,7 @@ func CodeOf(err error) Code {
 		notYours  *NotYoursError
 		refused   *RefusedError
 		limit     *LimitError
+		stuck     *StuckError
 		unknown   *UnknownThreadError
 		invalid   *workflow.InvalidError
 		wireErr   *wire.Error
@@ -157,7 +177,7 @@ func CodeOf(err error) Code {
 		return CodeDamaged
 	case errors.As(err, &failed):
 		return CodeFailed
-	case errors.As(err, &usage), errors.As(err, &unknown), errors.As(err, &invalid), errors.Is(err, workflow.ErrNoWorkflow),
+	case errors.As(err, &usage), errors.As(err, &unknown), errors.As(err, &stuck), errors.As(err, &invalid), errors.Is(err, workflow.ErrNoWorkflow),
 		errors.Is(err, gitcas.ErrNoStore), errors.Is(err, gitcas.ErrUnknownThread), errors.Is(err, gitcas.ErrInvalid), errors.Is(err, gitcas.ErrLocalDiffers):
 		return CodeUsage
 	case errors.As(err, &suspended):
@@ -170,7 +190,7 @@ func CodeOf(err error) Code {
 		// Interrupted, or others were faster until the time was up: nothing is
 		// wrong with the store.
 		return CodeFailed
-	case errors.Is(err, node.ErrNotFound), errors.As(err, &wireErr):
+	case errors.Is(err, node.ErrNotFound), errors.Is(err, record.ErrNotRecord), errors.As(err, &wireErr):
 		return CodeDamaged
 	}
 	return CodeFailed

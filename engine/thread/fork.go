@@ -80,7 +80,7 @@ func (f *forking) change(ctx context.Context, v *gitcas.View) (*gitcas.Change, e
 	d, err := t.upNext()
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("fork thread %s at step %d: %w", f.req.From, steps, err)
+		return nil, &UsageError{Msg: fmt.Sprintf("fork thread %s at step %d: the workflow can't say what follows: %v\nfork an earlier step: uwf thread fork %s:%d", f.req.From, steps, err, f.req.From, max(steps-1, 0))}
 	case d.Kind == moderator.End:
 		advice := fmt.Sprintf("fork an earlier step: uwf thread fork %s:%d", f.req.From, max(steps-1, 0))
 		if t.def.Resume != nil {

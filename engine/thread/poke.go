@@ -235,22 +235,22 @@ func (r *stepRun) again(t moderator.Thread, text string) (moderator.Decision, er
 		return moderator.Decision{}, fmt.Errorf("the step that is to be done again: %w", err)
 	}
 	if !sameHash(poked.Prev, r.lastStep()) || poked.Start != r.chain.StartHash {
-		return moderator.Decision{}, fmt.Errorf("step %s is to be done again, but it does not follow the thread's head: cancel the thread and fork it", r.entry.Next.Poked)
+		return moderator.Decision{}, r.oddlyPoked("it does not follow the thread's head")
 	}
-	d, err := moderator.Next(r.def, t)
+	d, err := r.orStuck(moderator.Next(r.def, t))
 	switch {
 	case err != nil:
 		return d, err
 	case d.Kind == moderator.Suspend:
-		d, err = moderator.Resume(r.def, t, text)
+		d, err = r.orStuck(moderator.Resume(r.def, t, text))
 	case d.Kind == moderator.End:
-		d, err = moderator.Reopen(r.def, t, text)
+		d, err = r.orStuck(moderator.Reopen(r.def, t, text))
 	}
 	if err != nil {
 		return d, err
 	}
 	if d.Kind != moderator.Run || d.Role != poked.Role {
-		return d, fmt.Errorf("step %s of role %s is to be done again, but the workflow wants %q here: cancel the thread and fork it", r.entry.Next.Poked, poked.Role, d.Role)
+		return d, r.oddlyPoked(fmt.Sprintf("it is of role %s, and the workflow wants %q here", oneLine(poked.Role), d.Role))
 	}
 	if poked.EdgePrompt != "" {
 		d.Prompt = poked.EdgePrompt
@@ -260,4 +260,14 @@ func (r *stepRun) again(t moderator.Thread, text string) (moderator.Decision, er
 		d.Prompt += " The person says:\n" + text
 	}
 	return d, nil
+}
+
+// oddlyPoked is the error for an entry that names another step to be done again than
+// poke can have written there.
+func (r *stepRun) oddlyPoked(why string) error {
+	return &gitcas.DamagedError{
+		What: "threads.yaml", Kind: gitcas.ErrContent,
+		Why:     fmt.Sprintf("thread %s: step %s is to be done again, but %s", r.id, r.entry.Next.Poked, why),
+		Restore: fmt.Sprintf("begin another thread from its steps: uwf thread fork %s:%d, and cancel this one", r.id, len(r.chain.Steps)),
+	}
 }

@@ -74,7 +74,7 @@ func (e *Engine) Start(ctx context.Context, req StartRequest) (Started, error) {
 	payload, _ := n.Payload.(map[string]any)
 	first, err := moderator.Next(def, moderator.Thread{Start: payload})
 	if err != nil {
-		return Started{}, fmt.Errorf("workflow %s: %w", def.Name, err)
+		return Started{}, &UsageError{Msg: fmt.Sprintf("workflow %s can't say who begins: %v", def.Name, err)}
 	}
 	out := Started{Thread: req.ID, Workflow: def.Name, Hash: req.Workflow, Head: head, Role: first.Role}
 	entry := gitcas.Entry{
