@@ -178,8 +178,11 @@ func FromNode(g node.Getter, h node.Hash) (*Definition, error) {
 		Roles: map[string]Role{}, Graph: map[string][]Edge{},
 	}
 	roles := p.object(root["roles"], "roles")
+	p.most(len(roles), maxRoles, "roles")
 	for _, name := range sortedKeys(roles) {
-		d.Roles[name] = p.role(name, roles[name])
+		if p.err == nil {
+			d.Roles[name] = p.role(name, roles[name])
+		}
 	}
 	if p.err == nil {
 		p.err = d.readSchemas(g)
@@ -217,6 +220,13 @@ type payloadReader struct{ err error }
 func (p *payloadReader) fail(format string, args ...any) {
 	if p.err == nil {
 		p.err = fmt.Errorf("%w: "+format, append([]any{ErrNoWorkflow}, args...)...)
+	}
+}
+
+// most refuses what no definition holds that was read from a file.
+func (p *payloadReader) most(n, limit int, what string) {
+	if n > limit {
+		p.fail("it has %d %s; the limit is %d", n, what, limit)
 	}
 }
 
@@ -270,6 +280,15 @@ func (p *payloadReader) graph(d *Definition, typ node.Hash, root map[string]any)
 	}
 	d.AgentSuspends = liquid
 	graph := p.object(root["graph"], "graph")
+	edges := len(graph)
+	for _, v := range graph {
+		list, _ := v.([]any)
+		targets, _ := v.(map[string]any)
+		edges += len(list) + len(targets)
+	}
+	if p.most(edges, maxEdges, "edges"); p.err != nil {
+		return
+	}
 	for _, from := range sortedKeys(graph) {
 		if list, ok := graph[from].([]any); ok {
 			d.setEdges(from, p.list(d, from, list), true)
@@ -289,7 +308,9 @@ func (p *payloadReader) graph(d *Definition, typ node.Hash, root map[string]any)
 func (p *payloadReader) own(d *Definition, root map[string]any) {
 	if v, has := root["conditions"]; has {
 		d.Conditions = map[string]Condition{}
-		for name, c := range p.object(v, "conditions") {
+		conditions := p.object(v, "conditions")
+		p.most(len(conditions), maxConditions, "conditions")
+		for name, c := range conditions {
 			m := p.object(c, "condition "+quote(name))
 			d.Conditions[name] = Condition{
 				Description: p.text(m["description"], "condition "+quote(name)+": description"),

@@ -3,8 +3,10 @@ package workflow_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -155,5 +157,47 @@ func TestFromNodeRefusesWhatIsNoWorkflow(t *testing.T) {
 	}
 	if _, err := workflow.FromNode(storeOf(t, []node.Node{schema}), schemaHash); !errors.Is(err, workflow.ErrNoWorkflow) {
 		t.Errorf("a schema as a workflow: %v", err)
+	}
+}
+
+// No file makes definitions as large as a node can be.
+func TestFromNodeRefusesWhatIsTooLarge(t *testing.T) {
+	schema, schemaHash, err := node.New(node.MetaSchema, map[string]any{"type": "object"}, time.UnixMilli(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	many := func(n int, v func(name string) any) map[string]any {
+		out := map[string]any{}
+		for i := range n {
+			name := fmt.Sprint("n", i)
+			out[name] = v(name)
+		}
+		return out
+	}
+	role := func(string) any {
+		return map[string]any{"description": "d", "systemPrompt": "s", "outputSchema": schemaHash.String()}
+	}
+	edge := map[string]any{"role": "$END", "condition": nil}
+	for want, change := range map[string]func(payload map[string]any){
+		"201 roles": func(p map[string]any) { p["roles"] = many(201, role) },
+		"501 conditions": func(p map[string]any) {
+			p["conditions"] = many(501, func(string) any { return map[string]any{"description": "", "expression": "x"} })
+		},
+		"3001 edges": func(p map[string]any) { p["graph"] = map[string]any{"a": slices.Repeat([]any{edge}, 3000)} },
+		"2001 edges": func(p map[string]any) {
+			p["graph"] = map[string]any{"a": many(2000, func(string) any { return map[string]any{"role": "$END", "prompt": "p", "location": nil} })}
+		},
+		"": func(map[string]any) {},
+	} {
+		payload := map[string]any{"dialect": "conditions", "name": "n", "description": "d", "roles": map[string]any{"a": role("")}, "graph": map[string]any{"a": []any{edge}}}
+		change(payload)
+		n, h, err := node.New(record.OwnWorkflowSchema, payload, time.UnixMilli(0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = workflow.FromNode(storeOf(t, []node.Node{n, schema}), h)
+		if (err != nil) != (want != "") || err != nil && (!errors.Is(err, workflow.ErrNoWorkflow) || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: %v", want, err)
+		}
 	}
 }
