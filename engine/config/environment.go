@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
+
+	"github.com/united-workforce/uwf/engine/config/table"
 )
 
 // ownProvider is the name of the provider that UWF_BASE_URL and UWF_API_KEY
@@ -30,7 +32,7 @@ func (l *loader) fromEnvironment(c *Config) {
 func (l *loader) onlyModel(c *Config, fallback string) string {
 	var configured []string
 	for _, alias := range sortedKeys(c.Models) {
-		if !strings.HasPrefix(c.Origins[join("models", alias)], "$") {
+		if !strings.HasPrefix(c.Origins[table.Join("models", alias)], "$") {
 			configured = append(configured, alias)
 		}
 	}
@@ -38,7 +40,7 @@ func (l *loader) onlyModel(c *Config, fallback string) string {
 		return configured[0]
 	}
 	if fallback != "" {
-		c.Origins["defaultModel"] = c.Origins[join("models", fallback)]
+		c.Origins["defaultModel"] = c.Origins[table.Join("models", fallback)]
 	}
 	return fallback
 }
@@ -55,12 +57,12 @@ func (l *loader) ambient(c *Config) (first string) {
 			continue
 		}
 		c.Providers[v.name] = p
-		c.Origins[join("providers", v.name)] = origin
+		c.Origins[table.Join("providers", v.name)] = origin
 		if _, taken := c.Models[v.name]; taken {
 			continue
 		}
 		c.Models[v.name] = l.vendorModel(v)
-		c.Origins[join("models", v.name)] = origin
+		c.Origins[table.Join("models", v.name)] = origin
 		first = cmp.Or(first, v.name)
 	}
 	return first
@@ -144,7 +146,7 @@ func (l *loader) ownProvider(c *Config) string {
 		p.APIKeyEnv = ""
 	}
 	c.Providers[name] = p
-	c.Origins[join("providers", name)] = "$UWF_BASE_URL"
+	c.Origins[table.Join("providers", name)] = "$UWF_BASE_URL"
 	return name
 }
 
@@ -185,7 +187,7 @@ func (l *loader) chooseModel(c *Config, own string) {
 	}
 	alias := provider + "/" + model
 	c.Models[alias] = withKnownSize(Model{Provider: provider, Name: model})
-	c.Origins[join("models", alias)] = "$UWF_MODEL"
+	c.Origins[table.Join("models", alias)] = "$UWF_MODEL"
 	l.setDefault(c, alias, "$UWF_MODEL")
 }
 
@@ -220,7 +222,7 @@ func (l *loader) modelOf(c *Config, provider string) {
 
 func (l *loader) nearProvider(c *Config, name string) string {
 	names := sortedKeys(c.Providers)
-	if near := suggest(name, names); near != "" {
+	if near := table.Suggest(name, names); near != "" {
 		return fmt.Sprintf("did you mean %q?", near)
 	}
 	if len(names) == 0 {

@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"maps"
 	"net/url"
 	"regexp"
 	"slices"
@@ -10,61 +11,62 @@ import (
 	"github.com/google/shlex"
 	"gopkg.in/yaml.v3"
 
+	"github.com/united-workforce/uwf/engine/config/table"
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/redact"
 )
 
 // readFile reads one file's settings into a Config of its own.
 func readFile(name string, data []byte) (*Config, []Problem) {
-	r := &reader{file: name, origins: map[string]string{}}
-	c := &Config{Origins: r.origins}
-	if root := r.document(data); root != nil {
-		table(c).read(r, root, "")
+	r := &table.Reader{File: name, Origins: map[string]string{}}
+	c := &Config{Origins: r.Origins}
+	if root := r.Document(data); root != nil {
+		settings(c).Read(r, root, "")
 	}
-	return c, r.problems
+	return c, r.Problems
 }
 
-// table is every setting there is, bound to a Config.
-func table(c *Config) setting {
+// settings are every setting there is, bound to a Config.
+func settings(c *Config) table.Setting {
 	defaults := moderator.DefaultLimits()
-	return object("The settings of uwf: .uwf/config.yaml of a repository, and config.yaml below ~/.uwf.",
-		field{"providers", named("Services that run models, by name.", &c.Providers, provider)},
-		field{"models", named("Models, by the alias that other settings and agents use. The aliases default and extract have a meaning of their own.", &c.Models, model)},
-		field{"agents", named("Programs that work on steps, by alias.", &c.Agents, agent)},
-		field{"defaultAgent", text("The alias of the agent that works where no override names one.", &c.DefaultAgent).def(DefaultAgent)},
-		field{"agentOverrides", overrides("Agents for workflows and roles: workflow: alias, or workflow: {role: alias}.", &c.AgentOverrides)},
-		field{"defaultModel", text("The alias of the model that is asked where no override names one.", &c.DefaultModel)},
-		field{"modelOverrides", modelOverrides(c)},
-		field{"limits", limits(&c.Limits, defaults)},
-		field{"sandbox", text("How agents' processes are confined: off, auto (as far as the machine can), require (refuse to run without).", &c.Sandbox,
-			string(SandboxOff), string(SandboxAuto), string(SandboxRequire)).def(string(SandboxAuto))},
-		field{"redact", redaction(&c.Redact)},
-		field{"state", object("Where threads are kept.",
-			field{"branch", text("The branch that holds the threads.", &c.State.Branch).def("uwf-state")},
-			field{"remote", text("The git remote (name or URL) that holds the branch; without it, this repository.", &c.State.Remote)},
+	return table.Object("The settings of uwf: .uwf/config.yaml of a repository, and config.yaml below ~/.uwf.",
+		table.Field{Name: "providers", Setting: table.Named("Services that run models, by name.", &c.Providers, provider)},
+		table.Field{Name: "models", Setting: table.Named("Models, by the alias that other settings and agents use. The aliases default and extract have a meaning of their own.", &c.Models, model)},
+		table.Field{Name: "agents", Setting: table.Named("Programs that work on steps, by alias.", &c.Agents, agent)},
+		table.Field{Name: "defaultAgent", Setting: table.Text("The alias of the agent that works where no override names one.", &c.DefaultAgent).Default(DefaultAgent)},
+		table.Field{Name: "agentOverrides", Setting: overrides("Agents for workflows and roles: workflow: alias, or workflow: {role: alias}.", &c.AgentOverrides)},
+		table.Field{Name: "defaultModel", Setting: table.Text("The alias of the model that is asked where no override names one.", &c.DefaultModel)},
+		table.Field{Name: "modelOverrides", Setting: modelOverrides(c)},
+		table.Field{Name: "limits", Setting: limits(&c.Limits, defaults)},
+		table.Field{Name: "sandbox", Setting: table.Text("How agents' processes are confined: off, auto (as far as the machine can), require (refuse to run without).", &c.Sandbox,
+			string(SandboxOff), string(SandboxAuto), string(SandboxRequire)).Default(string(SandboxAuto))},
+		table.Field{Name: "redact", Setting: redaction(&c.Redact)},
+		table.Field{Name: "state", Setting: table.Object("Where threads are kept.",
+			table.Field{Name: "branch", Setting: table.Text("The branch that holds the threads.", &c.State.Branch).Default("uwf-state")},
+			table.Field{Name: "remote", Setting: table.Text("The git remote (name or URL) that holds the branch; without it, this repository.", &c.State.Remote)},
 		)},
-		field{"allowShell", flag("Whether the builtin agent may run commands. Every file that mentions it must allow it.", &c.AllowShell).def(false)},
-	).instead(map[string]string{
+		table.Field{Name: "allowShell", Setting: table.Flag("Whether the builtin agent may run commands. Every file that mentions it must allow it.", &c.AllowShell).Default(false)},
+	).Instead(map[string]string{
 		"extractModel": "write modelOverrides: {extract: ALIAS}, or give a model the alias extract",
 	})
 }
 
-func provider(name string, p *Provider, keep func()) setting {
-	secret := text("The key itself. Only in the user's own file; apiKeyEnv is better.", &p.APIKey)
-	secret.secret = true
-	secret.get = func() (any, bool) { return p.APIKey.String(), p.APIKey != "" }
-	return object("A service that runs models.",
-		field{"baseUrl", text("Its address, as its clients take it: https://api.example.com/v1. Known for "+strings.Join(vendorNames(), ", ")+".", &p.BaseURL)},
-		field{"apiKeyEnv", text("The variable that holds its key.", &p.APIKeyEnv)},
-		field{"apiKey", secret},
-		field{"kind", text("The protocol it speaks.", &p.Kind, string(OpenAI), string(Anthropic))},
-	).then(func(r *reader, n *yaml.Node, path string) {
+func provider(name string, p *Provider, keep func()) table.Setting {
+	secret := table.Text("The key itself. Only in the user's own file; apiKeyEnv is better.", &p.APIKey)
+	secret.Secret = true
+	secret.Get = func() (any, bool) { return p.APIKey.String(), p.APIKey != "" }
+	return table.Object("A service that runs models.",
+		table.Field{Name: "baseUrl", Setting: table.Text("Its address, as its clients take it: https://api.example.com/v1. Known for "+strings.Join(vendorNames(), ", ")+".", &p.BaseURL)},
+		table.Field{Name: "apiKeyEnv", Setting: table.Text("The variable that holds its key.", &p.APIKeyEnv)},
+		table.Field{Name: "apiKey", Setting: secret},
+		table.Field{Name: "kind", Setting: table.Text("The protocol it speaks.", &p.Kind, string(OpenAI), string(Anthropic))},
+	).Then(func(r *table.Reader, n *yaml.Node, path string) {
 		if p.APIKeyEnv != "" && p.APIKey != "" {
-			r.problem(n, path, "keep apiKeyEnv", "has both apiKey and apiKeyEnv")
+			r.Problem(n, path, "keep apiKeyEnv", "has both apiKey and apiKeyEnv")
 		}
 		if p.APIKeyEnv != "" && !envName.MatchString(p.APIKeyEnv) {
 			// The text may be a key that was put in the wrong place: it is not repeated.
-			r.problem(valueOf(n, "apiKeyEnv"), path+".apiKeyEnv", "write the variable's name, not its value", "is no name of a variable")
+			r.Problem(valueOf(n, "apiKeyEnv"), path+".apiKeyEnv", "write the variable's name, not its value", "is no name of a variable")
 			p.APIKeyEnv = ""
 		}
 		whole, problem := complete(name, *p)
@@ -73,7 +75,7 @@ func provider(name string, p *Provider, keep func()) setting {
 			if p.BaseURL != "" {
 				at = valueOf(n, "baseUrl")
 			}
-			r.problem(at, path, "", "%s", problem)
+			r.Problem(at, path, "", "%s", problem)
 			return
 		}
 		*p = whole
@@ -128,19 +130,19 @@ func complete(name string, p Provider) (Provider, string) {
 	return p, ""
 }
 
-func model(name string, m *Model, keep func()) setting {
-	return object("A model of a provider.",
-		field{"provider", text("The name of its provider.", &m.Provider)},
-		field{"name", text("What the provider calls it; the alias, where it is left out.", &m.Name)},
-		field{"window", whole("Tokens that a request and its answer may have together; known for well-known models.", &m.Window, 1, 1<<31-1)},
-		field{"maxOutput", whole("Tokens that an answer may have.", &m.MaxOutput, 1, 1<<31-1)},
-		field{"price", object("US dollars for a million tokens.",
-			field{"input", number("Of input.", &m.Price.Input)},
-			field{"output", number("Of output.", &m.Price.Output)},
+func model(name string, m *Model, keep func()) table.Setting {
+	return table.Object("A model of a provider.",
+		table.Field{Name: "provider", Setting: table.Text("The name of its provider.", &m.Provider)},
+		table.Field{Name: "name", Setting: table.Text("What the provider calls it; the alias, where it is left out.", &m.Name)},
+		table.Field{Name: "window", Setting: table.Whole("Tokens that a request and its answer may have together; known for well-known models.", &m.Window, 1, 1<<31-1)},
+		table.Field{Name: "maxOutput", Setting: table.Whole("Tokens that an answer may have.", &m.MaxOutput, 1, 1<<31-1)},
+		table.Field{Name: "price", Setting: table.Object("US dollars for a million tokens.",
+			table.Field{Name: "input", Setting: table.Number("Of input.", &m.Price.Input)},
+			table.Field{Name: "output", Setting: table.Number("Of output.", &m.Price.Output)},
 		)},
-	).then(func(r *reader, n *yaml.Node, path string) {
+	).Then(func(r *table.Reader, n *yaml.Node, path string) {
 		if m.Provider == "" {
-			r.problem(n, path, "say which of providers runs it", "provider is missing")
+			r.Problem(n, path, "say which of providers runs it", "provider is missing")
 		}
 		if m.Name == "" {
 			m.Name = name
@@ -150,29 +152,29 @@ func model(name string, m *Model, keep func()) setting {
 	})
 }
 
-func agent(_ string, a *Agent, keep func()) setting {
-	env := texts("Variables for this agent alone.", "Its value.", &a.Env)
-	env.secretly = redact.SecretName
-	return object("A program that works on steps.",
-		field{"command", text("The program, or a command line with shell-style quotes; without it, uwf-<alias>.", &a.Command)},
-		field{"args", list("Its arguments; thread and role come after them.", &a.Args)},
-		field{"env", env},
-	).instead(map[string]string{
+func agent(_ string, a *Agent, keep func()) table.Setting {
+	env := table.Texts("Variables for this agent alone.", "Its value.", &a.Env)
+	env.Secretly = redact.SecretName
+	return table.Object("A program that works on steps.",
+		table.Field{Name: "command", Setting: table.Text("The program, or a command line with shell-style quotes; without it, uwf-<alias>.", &a.Command)},
+		table.Field{Name: "args", Setting: table.List("Its arguments; thread and role come after them.", &a.Args)},
+		table.Field{Name: "env", Setting: env},
+	).Instead(map[string]string{
 		"host":    "there is no broker here: write command and args",
 		"gateway": "there is no broker here: write command and args",
-	}).then(func(r *reader, n *yaml.Node, path string) {
+	}).Then(func(r *table.Reader, n *yaml.Node, path string) {
 		// A whole command line in command is taken apart as a shell would.
 		if len(a.Args) == 0 && strings.ContainsAny(a.Command, " \t") {
 			words, err := shlex.Split(a.Command)
 			if err != nil || len(words) == 0 {
-				r.problem(valueOf(n, "command"), path+".command", "close the quotes, or put the arguments into args", "is no command line")
+				r.Problem(valueOf(n, "command"), path+".command", "close the quotes, or put the arguments into args", "is no command line")
 				return
 			}
 			a.Command, a.Args = words[0], words[1:]
 		}
 		for _, k := range sortedKeys(a.Env) {
 			if !envName.MatchString(k) {
-				r.problem(valueOf(n, "env"), path+".env", "", "%q is no name of a variable", k)
+				r.Problem(valueOf(n, "env"), path+".env", "", "%q is no name of a variable", k)
 			}
 		}
 		keep()
@@ -181,30 +183,30 @@ func agent(_ string, a *Agent, keep func()) setting {
 
 // modelOverrides are overrides in which an alias under "extract" is the model that
 // extracts; roles there are those of a workflow with that name.
-func modelOverrides(c *Config) setting {
+func modelOverrides(c *Config) table.Setting {
 	s := overrides("Models for workflows and roles: workflow: alias, or workflow: {role: alias}. An alias under extract is the model that takes the fields out of unreadable answers (off: none).", &c.ModelOverrides)
-	of, names := s.entry, s.names
-	s.entry = func(workflow string) setting {
+	of, names := s.Entry, s.Names
+	s.Entry = func(workflow string) table.Setting {
 		e := of(workflow)
 		if workflow != extractScenario {
 			return e
 		}
-		read := e.read
-		e.read = func(r *reader, n *yaml.Node, path string) {
+		read := e.Read
+		e.Read = func(r *table.Reader, n *yaml.Node, path string) {
 			if n.Kind == yaml.ScalarNode {
 				c.ExtractModel = n.Value
 				return
 			}
 			read(r, n, path)
 		}
-		e.get = func() (any, bool) { return c.ExtractModel, c.ExtractModel != "" }
+		e.Get = func() (any, bool) { return c.ExtractModel, c.ExtractModel != "" }
 		return e
 	}
-	s.read = func(r *reader, n *yaml.Node, path string) {
+	s.Read = func(r *table.Reader, n *yaml.Node, path string) {
 		c.ModelOverrides = map[string]map[string]string{}
-		r.named(n, path, func(name string, v *yaml.Node, path string) { s.entry(name).read(r, v, path) })
+		r.Named(n, path, func(name string, v *yaml.Node, path string) { s.Entry(name).Read(r, v, path) })
 	}
-	s.names = func() []string {
+	s.Names = func() []string {
 		all := names()
 		if c.ExtractModel != "" && !slices.Contains(all, extractScenario) {
 			all = append(all, extractScenario)
@@ -214,34 +216,64 @@ func modelOverrides(c *Config) setting {
 	return s
 }
 
-func limits(l *Limits, d moderator.Limits) setting {
-	return object("Where a thread ends up waiting for a person. Of several limits the lowest counts: both files', the workflow's, the thread's own.",
-		field{"maxSteps", whole("Steps of a thread.", &l.Steps, 1, 1_000_000).def(int64(d.MaxSteps))},
-		field{"maxStepsPerRole", whole("Steps of one role.", &l.PerRole, 1, 1_000_000).def(int64(d.MaxStepsPerRole))},
-		field{"tokens", whole("Input and output tokens of a thread.", &l.Tokens, 1, 1<<53)},
-		field{"costUsd", number("US dollars of a thread.", &l.CostUSD)},
-		field{"wall", span("Time since the thread's start, as 45m or 6h.", &l.WallTime)},
-		field{"stepTime", span("Time of one agent run.", &l.StepTime)},
-	).instead(map[string]string{
+func limits(l *Limits, d moderator.Limits) table.Setting {
+	return table.Object("Where a thread ends up waiting for a person. Of several limits the lowest counts: both files', the workflow's, the thread's own.",
+		table.Field{Name: "maxSteps", Setting: table.Whole("Steps of a thread.", &l.Steps, 1, 1_000_000).Default(int64(d.MaxSteps))},
+		table.Field{Name: "maxStepsPerRole", Setting: table.Whole("Steps of one role.", &l.PerRole, 1, 1_000_000).Default(int64(d.MaxStepsPerRole))},
+		table.Field{Name: "tokens", Setting: table.Whole("Input and output tokens of a thread.", &l.Tokens, 1, 1<<53)},
+		table.Field{Name: "costUsd", Setting: table.Number("US dollars of a thread.", &l.CostUSD)},
+		table.Field{Name: "wall", Setting: table.Span("Time since the thread's start, as 45m or 6h.", &l.WallTime)},
+		table.Field{Name: "stepTime", Setting: table.Span("Time of one agent run.", &l.StepTime)},
+	).Instead(map[string]string{
 		"steps":    "write maxSteps",
 		"perRole":  "write maxStepsPerRole",
 		"wallTime": "write wall",
 	})
 }
 
-func redaction(x *Redact) setting {
-	patterns := texts("Regular expressions (RE2) of what is secret, by name.", "An expression; only its group named secret is replaced, where it has one.", &x.Patterns)
-	return object("What is redacted besides known keys and the usual shapes of secrets.",
-		field{"env", list("Variables that hold secrets.", &x.Env)},
-		field{"patterns", patterns.then(func(r *reader, n *yaml.Node, path string) {
+func redaction(x *Redact) table.Setting {
+	patterns := table.Texts("Regular expressions (RE2) of what is secret, by name.", "An expression; only its group named secret is replaced, where it has one.", &x.Patterns)
+	return table.Object("What is redacted besides known keys and the usual shapes of secrets.",
+		table.Field{Name: "env", Setting: table.List("Variables that hold secrets.", &x.Env)},
+		table.Field{Name: "patterns", Setting: patterns.Then(func(r *table.Reader, n *yaml.Node, path string) {
 			for _, name := range sortedKeys(x.Patterns) {
 				if _, err := regexp.Compile(x.Patterns[name]); err != nil {
-					r.problem(valueOf(n, name), join(path, name), "RE2 has no look-around and no back-references", "is no regular expression: %v", err)
+					r.Problem(valueOf(n, name), table.Join(path, name), "RE2 has no look-around and no back-references", "is no regular expression: %v", err)
 				}
 			}
 		})},
-		field{"allow", list("Texts that are no secrets although they look like one.", &x.Allow)},
+		table.Field{Name: "allow", Setting: table.List("Texts that are no secrets although they look like one.", &x.Allow)},
 		// More than 12 would switch the search for values off.
-		field{"minLength", whole("Bytes from which a value is searched for.", &x.MinLength, 4, 12)},
+		table.Field{Name: "minLength", Setting: table.Whole("Bytes from which a value is searched for.", &x.MinLength, 4, 12)},
 	)
 }
+
+// overrides is workflow → role → alias; an alias in place of the roles is for all
+// of them, which the role "*" stands for.
+func overrides(doc string, into *map[string]map[string]string) table.Setting {
+	s := table.Setting{Kind: table.NamedValue, Doc: doc}
+	s.Entry = func(workflow string) table.Setting {
+		e := table.Setting{Kind: table.OverrideValue, Doc: "An alias for every role of this workflow, or role: alias."}
+		roles := (*into)[workflow]
+		of := table.Texts("", "An alias.", &roles)
+		e.Entry, e.Names = of.Entry, of.Names
+		e.Read = func(r *table.Reader, n *yaml.Node, path string) {
+			if n.Kind == yaml.ScalarNode && !table.Nothing(n) {
+				roles = map[string]string{everyRole: n.Value}
+			} else {
+				of.Read(r, n, path)
+			}
+			(*into)[workflow] = roles
+		}
+		return e
+	}
+	s.Names = func() []string { return slices.Sorted(maps.Keys(*into)) }
+	s.Read = func(r *table.Reader, n *yaml.Node, path string) {
+		*into = map[string]map[string]string{}
+		r.Named(n, path, func(name string, v *yaml.Node, path string) { s.Entry(name).Read(r, v, path) })
+	}
+	return s
+}
+
+// everyRole stands for all roles of a workflow in overrides.
+const everyRole = "*"

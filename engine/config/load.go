@@ -12,6 +12,7 @@ import (
 
 	"github.com/joho/godotenv"
 
+	"github.com/united-workforce/uwf/engine/config/table"
 	"github.com/united-workforce/uwf/engine/redact"
 )
 
@@ -150,7 +151,7 @@ func (l *loader) environment() {
 
 // ParseEnv reads the text of a .env file. Its errors repeat nothing of the text.
 func ParseEnv(data []byte) (vars map[string]string, err error) {
-	if len(data) > maxFile {
+	if len(data) > table.MaxFile {
 		return nil, ErrInvalid
 	}
 	defer func() {
@@ -187,8 +188,8 @@ func (l *loader) checkRepo(repo, home *Config) {
 		if l.vouched(home, p) {
 			continue
 		}
-		file, line, col := place(repo.Origins[join("providers", name)])
-		l.problems = append(l.problems, Problem{File: file, Line: line, Col: col, Path: join("providers", name),
+		file, line, col := place(repo.Origins[table.Join("providers", name)])
+		l.problems = append(l.problems, Problem{File: file, Line: line, Col: col, Path: table.Join("providers", name),
 			Message: fmt.Sprintf("a file of the repository may not send the key in %s to %s", p.APIKeyEnv, p.BaseURL),
 			Fix:     "put this provider into ~/.uwf/config.yaml, or set UWF_TRUST_REPO=1 if you trust this repository"})
 	}
@@ -268,14 +269,14 @@ func (l *loader) checkNames(c *Config) {
 		if len(names) > 0 {
 			fix = "there are " + strings.Join(names, ", ")
 		}
-		if near := suggest(name, names); near != "" {
+		if near := table.Suggest(name, names); near != "" {
 			fix = fmt.Sprintf("did you mean %q?", near)
 		}
 		l.problems = append(l.problems, Problem{File: file, Line: line, Col: col, Message: fmt.Sprintf("there is no %s %q", what, name), Fix: fix})
 	}
 	providers, models := sortedKeys(c.Providers), sortedKeys(c.Models)
 	for _, alias := range models {
-		known(c.Origins[join("models", alias)], "provider", c.Models[alias].Provider, providers)
+		known(c.Origins[table.Join("models", alias)], "provider", c.Models[alias].Provider, providers)
 	}
 	known(c.Origins["defaultModel"], "model", c.DefaultModel, models)
 	if c.ExtractModel != NoExtract {
@@ -283,9 +284,9 @@ func (l *loader) checkNames(c *Config) {
 	}
 	for _, w := range sortedKeys(c.ModelOverrides) {
 		for _, role := range sortedKeys(c.ModelOverrides[w]) {
-			origin := c.Origins[join(join("modelOverrides", w), role)]
+			origin := c.Origins[table.Join(table.Join("modelOverrides", w), role)]
 			if origin == "" {
-				origin = c.Origins[join("modelOverrides", w)]
+				origin = c.Origins[table.Join("modelOverrides", w)]
 			}
 			known(origin, "model", c.ModelOverrides[w][role], models)
 		}

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/united-workforce/uwf/engine/config/table"
 )
 
 // merge puts the two files together: what the repository says first, then what
@@ -43,13 +45,13 @@ func merge(repo, home *Config) *Config {
 func dropReplaced(origins map[string]string, repo *Config) {
 	var prefixes []string
 	for _, name := range sortedKeys(repo.Providers) {
-		prefixes = append(prefixes, join("providers", name)+".")
+		prefixes = append(prefixes, table.Join("providers", name)+".")
 	}
 	for _, name := range sortedKeys(repo.Models) {
-		prefixes = append(prefixes, join("models", name)+".")
+		prefixes = append(prefixes, table.Join("models", name)+".")
 	}
 	for _, name := range sortedKeys(repo.Agents) {
-		prefixes = append(prefixes, join("agents", name)+".")
+		prefixes = append(prefixes, table.Join("agents", name)+".")
 	}
 	maps.DeleteFunc(origins, func(path, _ string) bool {
 		return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(path, p) })
@@ -131,3 +133,5 @@ func mergeRedact(repo, home Redact) Redact {
 	}
 	return out
 }
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

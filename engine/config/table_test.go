@@ -10,6 +10,8 @@ import (
 
 	"github.com/xeipuuv/gojsonschema"
 	"gopkg.in/yaml.v3"
+
+	"github.com/united-workforce/uwf/engine/config/table"
 )
 
 // every is a file that sets every setting of the table.
@@ -32,16 +34,16 @@ state: {branch: b, remote: origin}
 allowShell: true
 `
 
-func leaves(s setting, p Path, visit func(Path, setting)) {
-	if s.get != nil && len(s.fields) == 0 && s.entry == nil {
+func leaves(s table.Setting, p Path, visit func(Path, table.Setting)) {
+	if s.Get != nil && len(s.Fields) == 0 && s.Entry == nil {
 		visit(p, s)
 	}
-	for _, f := range s.fields {
-		leaves(f.setting, below(p, f.name), visit)
+	for _, f := range s.Fields {
+		leaves(f.Setting, below(p, f.Name), visit)
 	}
-	if s.entry != nil {
-		for _, name := range s.names() {
-			leaves(s.entry(name), below(p, name), visit)
+	if s.Entry != nil {
+		for _, name := range s.Names() {
+			leaves(s.Entry(name), below(p, name), visit)
 		}
 	}
 }
@@ -53,8 +55,8 @@ func TestTableIsWhole(t *testing.T) {
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
-	leaves(table(c), nil, func(p Path, s setting) {
-		if _, set := s.get(); !set && s.kind != FlagValue && p.String() != "providers.mine.apiKeyEnv" && p.String() != "providers.other.apiKey" {
+	leaves(settings(c), nil, func(p Path, s table.Setting) {
+		if _, set := s.Get(); !set && s.Kind != table.FlagValue && p.String() != "providers.mine.apiKeyEnv" && p.String() != "providers.other.apiKey" {
 			t.Errorf("%s: is in the table, and the test file doesn't set it or the reader loses it", p)
 		}
 		if c.Origins[p.String()] == "" && !strings.HasPrefix(p.String(), "agentOverrides.review") && p[0] != "providers" {
@@ -127,41 +129,4 @@ func TestShippedSchema(t *testing.T) {
 	if err != nil || string(got) != string(want)+"\n" {
 		t.Errorf("%s is not the schema of the table (%v): write it with go run ./cmd/uwf config schema > examples/config.schema.json", file, err)
 	}
-}
-
-func TestPath(t *testing.T) {
-	for _, x := range []struct {
-		text string
-		want Path
-	}{
-		{"a", Path{"a"}},
-		{"a.b-c.d_1", Path{"a", "b-c", "d_1"}},
-		{`models."gpt-4.1".window`, Path{"models", "gpt-4.1", "window"}},
-		{`models.'gpt-4.1'.window`, Path{"models", "gpt-4.1", "window"}},
-		{`"a\"b"`, Path{`a"b`}},
-		{"modelOverrides.w.*", Path{"modelOverrides", "w", "*"}},
-		{"", nil}, {".", nil}, {"a.", nil}, {".a", nil}, {"a..b", nil}, {`"a`, nil}, {`"a"b`, nil}, {"'a", nil}, {"''", nil}, {`""`, nil}, {`a.""`, nil},
-	} {
-		got, err := ParsePath(x.text)
-		if !reflect.DeepEqual(got, x.want) || (err != nil) != (x.want == nil) {
-			t.Errorf("%s: %q, %v", x.text, got, err)
-		}
-	}
-}
-
-func FuzzPath(f *testing.F) {
-	for _, s := range []string{`a.b`, `models."gpt-4.1".window`, `"a\x00"`, `'`, `a.'b.c'`} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, text string) {
-		p, err := ParsePath(text)
-		if err != nil {
-			return
-		}
-		again, err := ParsePath(p.String())
-		if err != nil || !slices.Equal(p, again) {
-			t.Fatalf("%q: %q is written as %s, which is %q, %v", text, []string(p), p, []string(again), err)
-		}
-		_, _ = Describe(p)
-	})
 }

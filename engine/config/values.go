@@ -5,7 +5,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"time"
+
+	"github.com/united-workforce/uwf/engine/config/table"
 )
 
 // Value is one setting as it is in effect.
@@ -56,7 +57,7 @@ func (o Origin) String() string {
 // table; entries by name.
 func (c *Config) Values() []Value {
 	v := valuer{c: c}
-	v.walk(table(c), nil)
+	v.walk(settings(c), nil)
 	return v.out
 }
 
@@ -65,23 +66,23 @@ type valuer struct {
 	out []Value
 }
 
-func (v *valuer) walk(s setting, p Path) {
-	if s.get != nil {
+func (v *valuer) walk(s table.Setting, p Path) {
+	if s.Get != nil {
 		if x, ok := v.value(s, p); ok {
 			v.out = append(v.out, x)
 			return
 		}
 	}
-	for _, f := range s.fields {
-		v.walk(f.setting, below(p, f.name))
+	for _, f := range s.Fields {
+		v.walk(f.Setting, below(p, f.Name))
 	}
-	if s.names == nil {
+	if s.Names == nil {
 		return
 	}
-	for _, name := range s.names() {
-		e := s.entry(name)
-		if s.secretly != nil && s.secretly(name) {
-			e.secret = true
+	for _, name := range s.Names() {
+		e := s.Entry(name)
+		if s.Secretly != nil && s.Secretly(name) {
+			e.Secret = true
 		}
 		v.walk(e, below(p, name))
 	}
@@ -90,23 +91,23 @@ func (v *valuer) walk(s setting, p Path) {
 func below(p Path, key string) Path { return append(slices.Clone(p), key) }
 
 // value is a leaf; ok is false where there is nothing to say.
-func (v *valuer) value(s setting, p Path) (Value, bool) {
-	x, set := s.get()
+func (v *valuer) value(s table.Setting, p Path) (Value, bool) {
+	x, set := s.Get()
 	at := p.String()
 	origin, said := v.c.Origins[at]
-	out := Value{Path: p, Value: x, Set: set || said, Secret: s.secret, Origin: v.origin(p)}
-	if s.secret && p[0] == "providers" {
+	out := Value{Path: p, Value: x, Set: set || said, Secret: s.Secret, Origin: v.origin(p)}
+	if s.Secret && p[0] == "providers" {
 		v.key(&out, p)
 	}
-	if !out.Set && s.orElse != nil {
-		out.Value, out.Set, out.Origin = s.orElse, true, Origin{}
+	if !out.Set && s.OrElse != nil {
+		out.Value, out.Set, out.Origin = s.OrElse, true, Origin{}
 	}
-	if s.secret {
+	if s.Secret {
 		out.Value = nil
 	}
 	out.Others = v.others(s, p, origin)
 	out.Note = note(p, out.Others)
-	return out, out.Set || s.secret && out.Origin != (Origin{})
+	return out, out.Set || s.Secret && out.Origin != (Origin{})
 }
 
 // key says where a provider's key comes from: the file, or the variable.
@@ -144,7 +145,7 @@ func (c *Config) parseOrigin(text string) Origin {
 }
 
 // others are the files that say something about a path as well.
-func (v *valuer) others(s setting, p Path, origin string) []Other {
+func (v *valuer) others(s table.Setting, p Path, origin string) []Other {
 	var out []Other
 	at := p.String()
 	for _, file := range v.c.files {
@@ -153,8 +154,8 @@ func (v *valuer) others(s setting, p Path, origin string) []Other {
 			continue
 		}
 		o := Other{Origin: v.c.parseOrigin(text)}
-		if leaf, err := table(file).at(p); err == nil && leaf.get != nil && !s.secret {
-			o.Value, _ = leaf.get()
+		if leaf, err := settings(file).At(p); err == nil && leaf.Get != nil && !s.Secret {
+			o.Value, _ = leaf.Get()
 		}
 		out = append(out, o)
 	}
@@ -179,68 +180,18 @@ func note(p Path, others []Other) string {
 	return "overrides"
 }
 
-// at is the setting at a path. A path that leads nowhere is an *UnknownPathError.
-func (s setting) at(p Path) (setting, error) {
-	cur := s
-	for i, key := range p {
-		switch {
-		case cur.fields != nil:
-			f := slices.IndexFunc(cur.fields, func(f field) bool { return f.name == key })
-			if f < 0 {
-				advice := cur.adviceFor(key)
-				if i >= 2 { // below a name that people chose
-					advice += "; a name with a dot in it stands in quotes"
-				}
-				return setting{}, &UnknownPathError{Path: p, At: i, Advice: advice}
-			}
-			cur = cur.fields[f].setting
-		case cur.entry != nil:
-			hidden := cur.secretly != nil && cur.secretly(key)
-			if cur = cur.entry(key); hidden {
-				cur.secret = true
-			}
-		default:
-			return setting{}, &UnknownPathError{Path: p, At: i, Advice: fmt.Sprintf("%s is a %s", p[:i], cur.kind)}
-		}
-	}
-	return cur, nil
-}
-
-// UnknownPathError says that there is no such setting.
-type UnknownPathError struct {
-	Path   Path
-	At     int // the first key that is wrong
-	Advice string
-}
-
-func (e *UnknownPathError) Error() string {
-	return fmt.Sprintf("there is no setting %.200s: unknown key %.80q; %s", e.Path.String(), e.Path[e.At], e.Advice)
-}
-
 // winner says in the merged c that a value comes from the home file, where it does
 // although the repository's file says something too.
 func winner(c, repo, home *Config, p Path) {
 	read := func(c *Config) any {
-		s, err := table(c).at(p)
+		s, err := settings(c).At(p)
 		if err != nil {
 			return nil
 		}
-		v, _ := s.get()
+		v, _ := s.Get()
 		return v
 	}
 	if v := read(c); read(home) == v && read(repo) != v {
 		keepOrigin(c, home, p.String())
 	}
-}
-
-// plainDuration writes a time without parts that are zero: 2h, not 2h0m0s.
-func plainDuration(d time.Duration) string {
-	s := d.String()
-	if strings.HasSuffix(s, "m0s") {
-		s = strings.TrimSuffix(s, "0s")
-	}
-	if strings.HasSuffix(s, "h0m") {
-		s = strings.TrimSuffix(s, "0m")
-	}
-	return s
 }

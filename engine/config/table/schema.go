@@ -1,0 +1,57 @@
+package table
+
+// Schema is the JSON Schema (draft 7) of what may stand there.
+func (s Setting) Schema() map[string]any {
+	out := s.shape()
+	if s.Doc != "" {
+		out["description"] = s.Doc
+	}
+	if s.OrElse != nil {
+		out["default"] = s.OrElse
+	}
+	return out
+}
+
+// scalar is what a text may be written as: any plain value is read as it stands.
+func scalar() []any { return []any{"string", "number", "boolean"} }
+
+func (s Setting) shape() map[string]any {
+	switch s.Kind {
+	case ObjectValue:
+		return s.objectSchema()
+	case NamedValue:
+		return map[string]any{"type": []any{"object", "null"}, "additionalProperties": s.Entry("").Schema()}
+	case OverrideValue:
+		return map[string]any{"type": []any{"string", "object", "null"}, "additionalProperties": s.Entry("").Schema()}
+	case FlagValue:
+		return map[string]any{"type": []any{"boolean", "null"}}
+	case WholeValue:
+		return map[string]any{"type": []any{"integer", "null"}, "minimum": s.Least, "maximum": s.Most}
+	case NumberValue:
+		return map[string]any{"type": []any{"number", "null"}, "minimum": 0}
+	case ListValue:
+		return map[string]any{"type": []any{"array", "null"}, "items": map[string]any{"type": scalar()}}
+	case TimeValue:
+		return map[string]any{"type": []any{"string", "null"}, "pattern": `^([0-9]+(\.[0-9]+)?(ns|us|ms|s|m|h))+$`}
+	}
+	if s.Choices != nil {
+		choices := make([]any, 0, len(s.Choices)+1)
+		for _, c := range s.Choices {
+			choices = append(choices, c)
+			if c == "off" {
+				// Editors that read YAML 1.1 take the bare word off for false.
+				choices = append(choices, false)
+			}
+		}
+		return map[string]any{"enum": choices}
+	}
+	return map[string]any{"type": append(scalar(), "null")}
+}
+
+func (s Setting) objectSchema() map[string]any {
+	properties := map[string]any{}
+	for _, f := range s.Fields {
+		properties[f.Name] = f.Schema()
+	}
+	return map[string]any{"type": []any{"object", "null"}, "properties": properties, "additionalProperties": false}
+}
