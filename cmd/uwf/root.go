@@ -53,6 +53,7 @@ or unreadable · 6 limit reached`,
 	root.PersistentFlags().StringVar(&f.Format, "format", "", "print results as `FORMAT`: json, yaml or text (default: text on a terminal, else json)")
 	app.CompleteFlag(root, "format", "json", "yaml", "text")
 	root.PersistentFlags().StringVar(&query, "jq", "", "print what this jq `EXPRESSION` makes of the JSON result: texts as they are, one value a line")
+	app.OwnCommands(root)
 	root.SetIn(f.IO.In)
 	root.SetOut(f.IO.Out)
 	root.SetErr(f.IO.Err)
