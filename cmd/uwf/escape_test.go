@@ -10,6 +10,9 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/gitserver"
@@ -79,7 +82,7 @@ func TestEscapes(t *testing.T) {
 			t.Run(strings.ReplaceAll(path, " ", "_"), func(t *testing.T) {
 				t.Parallel()
 				f := fixture(t)
-				for _, args := range hostileRuns(f, path, exampleLines(cmd.Example)) {
+				for _, args := range hostileRuns(f, cmd) {
 					if strings.Contains(path, " step") || path == "uwf run" || path == "uwf thread" {
 						agents.Lock() // see results
 					}
@@ -104,15 +107,17 @@ func TestEscapes(t *testing.T) {
 	}
 }
 
-// hostileRuns are the command lines that a command is tried with.
-func hostileRuns(f *fixture, path string, lines []string) [][]string {
+// hostileRuns are the command lines that a command is tried with: its examples in
+// several formats, and such a text as its argument and as the value of each flag.
+func hostileRuns(f *fixture, cmd *cobra.Command) [][]string {
+	path := cmd.CommandPath()
 	state := exampleStates[path]
 	if state == "" {
 		state = stateActive
 	}
 	words := strings.Fields(path)[1:]
 	runs := [][]string{append(slices.Clone(words), hostile, "--format", "text"), append(slices.Clone(words), hostile)}
-	for i, line := range lines {
+	for i, line := range exampleLines(cmd.Example) {
 		args, plain := plainWords(strings.ReplaceAll(line, exampleThread, f.threads[state]))
 		if !plain || args[1] == "demo" || args[1] == "agent" {
 			continue
@@ -123,9 +128,15 @@ func hostileRuns(f *fixture, path string, lines []string) [][]string {
 			continue
 		}
 		runs = append(runs, append(slices.Clone(args), "--format", "text"))
-		if i == 0 {
-			runs = append(runs, append(slices.Clone(args), "--format", "yaml"))
+		if i > 0 {
+			continue
 		}
+		runs = append(runs, append(slices.Clone(args), "--format", "yaml"))
+		cmd.Flags().VisitAll(func(flag *pflag.Flag) {
+			if flag.Value.Type() == "string" {
+				runs = append(runs, append(slices.Clone(args), "--format", "text", "--"+flag.Name, hostile))
+			}
+		})
 	}
 	return runs
 }
