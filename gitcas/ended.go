@@ -167,7 +167,13 @@ func (s *Store) LoadEnded(ctx context.Context, v *View, e Ended) (*View, error) 
 	id := plumbing.NewHash(e.Commit)
 	past := &View{s: s, at: v.at, pinned: true, refs: map[string]wire.ID{}, cache: newCache()}
 	objs, err := s.remote.Fetch(ctx, wire.FetchRequest{Wants: []wire.ID{id}, Depth: 1, Filter: tipFilter})
-	if err != nil {
+	switch {
+	case errors.Is(err, wire.ErrNotFound): // v was read, so that it isn't the repository
+		return nil, &DamagedError{
+			What: "commit " + id.String(), Kind: ErrContent, Why: fmt.Sprintf("history names it for the ended thread %s, and it is not there any more", e.Thread),
+			Restore: fmt.Sprintf("push it from a clone that has it: git push <remote> %s:refs/heads/<name>", id), Err: err,
+		}
+	case err != nil:
 		return nil, fmt.Errorf("read the state commit %s, which has the ended thread %s: %w", id, e.Thread, err)
 	}
 	past.cache.add(objs)

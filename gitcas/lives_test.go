@@ -1,6 +1,7 @@
 package gitcas
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -39,6 +40,11 @@ func testLives(t *testing.T, s *Store) {
 		t.Fatal(err)
 	}
 	was := folderNames(t, past, id)
+	lost := first
+	lost.Commit = strings.Repeat("a", 40)
+	if _, err := s.LoadEnded(t.Context(), v, lost); !errors.Is(err, ErrContent) || !strings.Contains(err.Error(), "git push <remote> "+lost.Commit) {
+		t.Errorf("a commit that is gone: %v", err)
+	}
 
 	v = mustLoad(t, s)
 	mustPush(t, s, v, reopenChange(t, s, v, id))
