@@ -2,6 +2,8 @@ package edit_test
 
 import (
 	"errors"
+	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -110,6 +112,7 @@ func TestSmallFiles(t *testing.T) {
 		{"after a literal text", "x:\n  a: |\n    # no comment\n\n", "x/b", "x:\n  a: |\n    # no comment\n  b: v\n\n"},
 		{"folded plain text", "a: one\n  two\nb: 1\n", "a", "a: v\nb: 1\n"},
 		{"other letters", "ключ: {ä: \"ö\", ü: 1}\n", "ключ/ü", "ключ: {ä: \"ö\", ü: v}\n"},
+		{"comment in between", "x:\n  y: 1\n# c\n  z: 2\n", "x/a", "x:\n  y: 1\n# c\n  z: 2\n  a: v\n"},
 		{"brackets in quotes", "a: {b: \"}\", c: '{'} # }\n", "a/d", "a: {b: \"}\", c: '{', d: v} # }\n"},
 	} {
 		t.Run(x.name, func(t *testing.T) {
@@ -180,11 +183,29 @@ func FuzzApply(f *testing.F) {
 		if there != (value != "") || there && got != value && yamlText(value) != got {
 			t.Fatalf("%q is %q (%v)\n%s", path, got, there, out)
 		}
+		if a, b := without(before, keys), without(after, keys); len(a)+len(b) > 0 && !reflect.DeepEqual(a, b) {
+			t.Fatalf("something else changed: %v is %v\n%q\n%q", a, b, in, out)
+		}
 		again, err := edit.Apply(out, c)
 		if err != nil || string(again) != string(out) {
 			t.Fatalf("the second time is not the first: %v\n%q\n%q", err, out, again)
 		}
 	})
+}
+
+// without is a mapping without one value, nor what is empty on the way to it.
+func without(m map[string]any, keys []string) map[string]any {
+	out := maps.Clone(m)
+	if below, ok := m[keys[0]].(map[string]any); ok && len(keys) > 1 {
+		if rest := without(below, keys[1:]); len(rest) > 0 {
+			out[keys[0]] = rest
+			return out
+		}
+	}
+	if len(keys) == 1 || out[keys[0]] == nil || reflect.ValueOf(out[keys[0]]).Kind() == reflect.Map {
+		delete(out, keys[0])
+	}
+	return out
 }
 
 // yamlText is what the library makes of a text: invalid UTF-8 and the like change.

@@ -70,14 +70,13 @@ func (a Answers) model() engine.Model {
 }
 
 // changes are those of the settings file. What the file says of another model of
-// the same alias goes.
-func (a Answers) changes() []edit.Change {
+// the same alias goes; so does a key in it, once the variable has one.
+func (a Answers) changes(hasKey bool) []edit.Change {
 	provider, model := []string{"providers", a.Provider}, []string{"models", a.Provider}
 	m := a.model()
 	out := []edit.Change{
 		set(text(a.BaseURL), provider, "baseUrl"),
 		set(text(a.APIKeyEnv), provider, "apiKeyEnv"),
-		set(nil, provider, "apiKey"),
 		set(text(a.Provider), model, "provider"),
 		set(text(a.Model), model, "name"),
 		set(number(float64(m.Window)), model, "window"),
@@ -85,6 +84,9 @@ func (a Answers) changes() []edit.Change {
 		set(number(m.Price.Input), model, "price", "input"),
 		set(number(m.Price.Output), model, "price", "output"),
 		set(text(a.Provider), []string{"defaultModel"}),
+	}
+	if hasKey {
+		out = append(out, set(nil, provider, "apiKey"))
 	}
 	if a.Agent != "" {
 		out = append(out, set(text(a.Agent), []string{"defaultAgent"}))

@@ -62,6 +62,7 @@ func TestAnswers(t *testing.T) {
 		{"wrong key", "openai", answers(401, openai("Incorrect API key provided: not-a-re**********1108.", "invalid_api_key")), KindKey, []string{"the key in OPENAI_API_KEY (the environment) (401)", "revoked"}},
 		{"token without the right", "github-models", answers(401, `Unauthorized`), KindKey, []string{"models: read"}},
 		{"forbidden", "openai", answers(403, openai("Country not supported", "unsupported_country")), KindForbidden, []string{"403", "Country not supported"}},
+		{"forbidden, with a part of the key", "openai", answers(403, openai("Key not-a-re***1108 may not do this", "")), KindForbidden, []string{"Key may not do this"}},
 		{"forbidden to a token", "github-models", answers(403, `{"error":{"code":"no_access","message":"No access to model"}}`), KindForbidden, []string{"permissions: models: read"}},
 		{"no such model", "openai", answers(404, openai("The model `gpt-9` does not exist", "model_not_found")), KindModel, []string{"has no model gpt-4.2", "did you mean --model gpt-4.1?"}},
 		{"no such model, as 400", "openrouter", answers(400, openai("gpt-4.2 is not a valid model ID", "")), KindModel, []string{"no model"}},

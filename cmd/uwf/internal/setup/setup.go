@@ -236,7 +236,7 @@ func setupRun(ctx context.Context, o *Options) error {
 		}
 		out.Tested = true
 	}
-	if err := o.write(ctx, a, &out); err != nil {
+	if err := o.write(ctx, a, key != "", &out); err != nil {
 		return err
 	}
 	return o.Printer.Print(out, func(w *output.Writer) { out.text(w) })
@@ -380,7 +380,7 @@ func (o *Options) test(ctx context.Context, a Answers, key, name string) error {
 
 // write stores the key first: settings that name a variable which nobody sets help
 // nobody.
-func (o *Options) write(ctx context.Context, a Answers, out *result) error {
+func (o *Options) write(ctx context.Context, a Answers, hasKey bool, out *result) error {
 	file, err := o.Open(out.Scope)
 	if err != nil {
 		return err
@@ -405,7 +405,7 @@ func (o *Options) write(ctx context.Context, a Answers, out *result) error {
 			return err
 		}
 	}
-	out.Changed, err = file.Apply(ctx, a.changes())
+	out.Changed, err = file.Apply(ctx, a.changes(hasKey))
 	return err
 }
 

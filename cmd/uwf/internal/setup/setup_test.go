@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -96,7 +97,8 @@ func TestPresets(t *testing.T) {
 				t.Fatal(w.errs.String())
 			}
 			first := w.file("home", ".uwf", "config.yaml")
-			for _, want := range []string{"baseUrl: " + p.BaseURL, "name: " + p.Model.Name, "defaultModel: " + p.Name} {
+			for _, want := range []string{"baseUrl: " + p.BaseURL, "name: " + p.Model.Name, "defaultModel: " + p.Name,
+				fmt.Sprintf("window: %d", p.Model.Window), fmt.Sprintf("maxOutput: %d", p.Model.MaxOutput)} {
 				if !strings.Contains(first, want) {
 					t.Errorf("%q is not in\n%s", want, first)
 				}
@@ -201,6 +203,27 @@ defaultAgent: builtin
 `
 	if got != want {
 		t.Errorf("%s%s", w.errs.String(), got)
+	}
+}
+
+// A key that stands in the settings stays until the variable has one.
+func TestKeyInSettings(t *testing.T) {
+	w := newWorld(t)
+	if err := os.MkdirAll(filepath.Join(w.home, ".uwf"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	const old = "providers:\n  openai:\n    apiKey: an-old-key-1\n"
+	if err := os.WriteFile(filepath.Join(w.home, ".uwf", "config.yaml"), []byte(old), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.run(nil, "--provider", "openai", "--no-test")
+	if w.code != 2 || !strings.Contains(w.errs.String(), "keep apiKeyEnv") || w.file("home", ".uwf", "config.yaml") != old {
+		t.Errorf("%d %s", w.code, w.errs.String())
+	}
+	w.in = key
+	w.run(nil, "--provider", "openai", "--no-test", "--api-key", "-")
+	if got := w.file("home", ".uwf", "config.yaml"); w.code != 0 || strings.Contains(got, "an-old-key") || !strings.Contains(got, "apiKeyEnv") {
+		t.Errorf("%d %s\n%s", w.code, w.errs.String(), got)
 	}
 }
 
