@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
@@ -45,6 +46,28 @@ a cancellation with and without steps, a poke, a pause.
 Written by uwf before 0.2.`,
 		answers: statusMapAnswers,
 		tell:    tellLife,
+	}, {
+		name: "limits",
+		about: `Threads of a definition with limits, which is stored by a schema of our own: one has
+reached the limit that it was started with, one went on after that was raised.
+Written by uwf before 0.2.`,
+		answers: statusMapAnswers,
+		tell: func(g *golden, w *goldenWriter) {
+			flow := statusMap + "limits: {maxSteps: 50, costUsd: 100, wall: 1000h}\n"
+			for _, name := range []string{"reached", "raised"} {
+				w.limits = map[string]float64{"maxSteps": 1}
+				w.start(name, "Within limits.", flow)
+				w.says("developer", 0)
+				w.steps(name, 1)
+				if _, err := g.step(w.id(name)); thread.CodeOf(err) != thread.CodeLimit {
+					g.Fatal(err)
+				}
+				time.Sleep(time.Minute)
+			}
+			g.ok(g.engine().Resume(g.Context(), thread.ResumeRequest{Thread: w.id("raised"), Limits: map[string]float64{"maxSteps": 20}}))
+			w.says("reviewer", 0)
+			w.steps("raised", 1)
+		},
 	}, {
 		name: "2026-06-04-predecessor",
 		about: `Chains as the TypeScript uwf of 2026-06-04 makes them: nodes with its own schemas

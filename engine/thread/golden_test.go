@@ -84,7 +84,7 @@ func inGolden(t *testing.T, a *txtar.Archive, test func(g *golden)) {
 func (g *golden) goOn(id gitcas.ThreadID, f threadFacts) {
 	g.Helper()
 	if f.Status != "active" {
-		err := g.engine().Resume(g.Context(), thread.ResumeRequest{Thread: id, Text: "Here is the answer."})
+		err := g.engine().Resume(g.Context(), thread.ResumeRequest{Thread: id, Text: "Here is the answer.", Limits: map[string]float64{"maxSteps": 50}})
 		if f.Status == "cancelled" || f.Status == "ended" && !f.Resumes {
 			if thread.CodeOf(err) == thread.CodeOK {
 				g.Errorf("a thread that was %s goes on", f.Status)

@@ -66,9 +66,10 @@ func (g *golden) write(file string, story goldenStory) {
 
 // goldenWriter tells stories with names for threads.
 type goldenWriter struct {
-	g    *golden
-	ids  map[string]gitcas.ThreadID
-	last int
+	g      *golden
+	ids    map[string]gitcas.ThreadID
+	last   int
+	limits map[string]float64 // of the threads to be started
 }
 
 func (w *goldenWriter) id(name string) gitcas.ThreadID {
@@ -86,7 +87,7 @@ func (w *goldenWriter) start(name, prompt, flow string) {
 	w.g.ok(err)
 	h, nodes, err := workflow.Materialize(def, time.Now())
 	w.g.ok(err)
-	req := thread.StartRequest{ID: w.id(name), Workflow: h, Nodes: map[node.Hash]node.Node{}, Prompt: prompt, Key: "test/" + name}
+	req := thread.StartRequest{ID: w.id(name), Workflow: h, Nodes: map[node.Hash]node.Node{}, Prompt: prompt, Key: "test/" + name, Limits: w.limits}
 	for _, n := range nodes {
 		nh, err := n.Hash()
 		w.g.ok(err)
