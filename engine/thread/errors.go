@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
@@ -118,7 +119,13 @@ type LimitError struct {
 }
 
 func (e *LimitError) Error() string {
-	return fmt.Sprintf("thread %s: %v", e.Thread, e.Err)
+	msg := fmt.Sprintf("thread %s: %v", e.Thread, e.Err)
+	var reached *moderator.LimitError
+	if !errors.As(e.Err, &reached) {
+		return msg
+	}
+	flag := map[string]string{"maxSteps": "max-steps", "maxStepsPerRole": "max-steps-per-role", "tokens": "max-tokens", "costUsd": "max-cost", "wall": "max-time"}[reached.Limit]
+	return fmt.Sprintf("%s\nraise it with: uwf thread resume %s --%s …; where the configuration or the workflow sets it, there first: the lowest counts", msg, e.Thread, flag)
 }
 
 func (e *LimitError) Unwrap() error { return e.Err }

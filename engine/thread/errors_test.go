@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
@@ -58,14 +59,16 @@ func TestCodeOf(t *testing.T) {
 
 func TestErrorsSayWhatToDo(t *testing.T) {
 	for want, err := range map[string]error{
-		"step of thread T failed (role a, agent): x\nthe thread has not moved; what there is was kept: git show R\ntry again with: uwf thread step T":                   &FailedError{Thread: "T", Role: "a", Phase: "agent", Attempt: "R", Err: errors.New("x")},
-		"step of thread T failed (role a, commit): x\nwhether the thread has moved is not known; look with: uwf thread show T":                                          &FailedError{Thread: "T", Role: "a", Phase: "commit", Err: errors.New("x"), Unsure: true},
-		"thread T is not ours to step: x\nthis job's work was kept: git show R":                                                                                         &NotYoursError{Thread: "T", Reason: "x", Kept: "R"},
-		"thread T waits for a person (role a): why?\nanswer with: uwf thread resume T -p \"…\"":                                                                         &SuspendedError{Thread: "T", Role: "a", Reason: "why?"},
-		"no thread T in this store (see: uwf thread list --all)":                                                                                                        &UnknownThreadError{Thread: "T"},
-		"branch b was changed by people in files that the agent changed too (f, g); merge them on the branch, then resume the thread":                                   &DivergedError{Branch: "b", Overlap: []string{"f", "g"}},
-		"branch b is at 2, which does not contain 1, the thread's last recorded commit; merge or reset the branch to a descendant of it, then resume the thread":        &DivergedError{Branch: "b", Recorded: "1", Tip: "2"},
-		"the agent wrote a secret (KEY) into f; nothing of the folder was pushed: take the secret out of the agent's reach, or out of the file, and run the step again": &SecretInFileError{Path: "f", Name: "KEY"},
+		"step of thread T failed (role a, agent): x\nthe thread has not moved; what there is was kept: git show R\ntry again with: uwf thread step T":                                                                                         &FailedError{Thread: "T", Role: "a", Phase: "agent", Attempt: "R", Err: errors.New("x")},
+		"step of thread T failed (role a, commit): x\nwhether the thread has moved is not known; look with: uwf thread show T":                                                                                                                &FailedError{Thread: "T", Role: "a", Phase: "commit", Err: errors.New("x"), Unsure: true},
+		"thread T is not ours to step: x\nthis job's work was kept: git show R":                                                                                                                                                               &NotYoursError{Thread: "T", Reason: "x", Kept: "R"},
+		"thread T waits for a person (role a): why?\nanswer with: uwf thread resume T -p \"…\"":                                                                                                                                               &SuspendedError{Thread: "T", Role: "a", Reason: "why?"},
+		"no thread T in this store (see: uwf thread list --all)":                                                                                                                                                                              &UnknownThreadError{Thread: "T"},
+		"branch b was changed by people in files that the agent changed too (f, g); merge them on the branch, then resume the thread":                                                                                                         &DivergedError{Branch: "b", Overlap: []string{"f", "g"}},
+		"branch b is at 2, which does not contain 1, the thread's last recorded commit; merge or reset the branch to a descendant of it, then resume the thread":                                                                              &DivergedError{Branch: "b", Recorded: "1", Tip: "2"},
+		"the agent wrote a secret (KEY) into f; nothing of the folder was pushed: take the secret out of the agent's reach, or out of the file, and run the step again":                                                                       &SecretInFileError{Path: "f", Name: "KEY"},
+		"thread T: limit tokens reached: the thread has used 7 tokens of 5; raise limits.tokens to go on\nraise it with: uwf thread resume T --max-tokens …; where the configuration or the workflow sets it, there first: the lowest counts": &LimitError{Thread: "T", Err: moderator.Limits{Tokens: 5}.Check(moderator.Totals{Tokens: 7}, "a")},
+		"thread T can't go on: x\ncorrect the definition (uwf workflow validate), store it, and start another thread; cancel this one: uwf thread cancel T":                                                                                   &StuckError{Thread: "T", Err: errors.New("x")},
 		"agent m: it died: y\nlast words": &AgentError{Agent: "m", Reason: "it died", Detail: "last words", Err: errors.New("y")},
 	} {
 		if got := err.Error(); got != want {
