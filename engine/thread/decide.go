@@ -264,11 +264,10 @@ func (r *stepRun) next() (moderator.Decision, error) {
 	if r.entry.Next == nil || r.entry.Next.Answer == "" {
 		return r.orStuck(moderator.Next(r.def, t))
 	}
-	n, err := r.known.Get(r.entry.Next.Answer)
+	text, err := answerOf(r.known, r.id, r.entry.Next.Answer)
 	if err != nil {
-		return moderator.Decision{}, fmt.Errorf("the answer that resumed it: %w", err)
+		return moderator.Decision{}, err
 	}
-	text, _ := n.Payload.(string)
 	if r.entry.Next.Poked != "" {
 		return r.again(t, text)
 	}
@@ -277,6 +276,22 @@ func (r *stepRun) next() (moderator.Decision, error) {
 		return r.orStuck(moderator.Reopen(r.def, t, text))
 	}
 	return r.orStuck(moderator.Resume(r.def, t, text))
+}
+
+// answerOf reads what a person has said to a thread.
+func answerOf(g node.Getter, id gitcas.ThreadID, h node.Hash) (string, error) {
+	n, err := g.Get(h)
+	if err != nil {
+		return "", fmt.Errorf("the answer to thread %s: %w", id, err)
+	}
+	text, ok := n.Payload.(string)
+	if !ok || len(text) > maxEdgePrompt {
+		return "", &gitcas.DamagedError{
+			What: "threads.yaml", Kind: gitcas.ErrContent, Why: fmt.Sprintf("thread %s: node %s is no answer of a person: it is no text, or has more than %d bytes", id, h, maxEdgePrompt),
+			Restore: fmt.Sprintf("begin another thread from its steps: uwf thread fork %s, and cancel this one", id),
+		}
+	}
+	return text, nil
 }
 
 // orStuck makes the moderator's errors ones of the thread: what it decides on is

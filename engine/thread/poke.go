@@ -63,7 +63,7 @@ func (p *poking) change(ctx context.Context, v *gitcas.View, entry *gitcas.Entry
 	} else if next, err = p.takeBack(ctx, v, c, entry); err != nil {
 		return nil, err
 	}
-	answer, hash, err := p.e.answer(ctx, v, gitcas.Entry{Next: &next}, p.text)
+	answer, hash, err := p.e.answer(ctx, v, p.id, gitcas.Entry{Next: &next}, p.text)
 	if err != nil {
 		return nil, err
 	}

@@ -1,8 +1,12 @@
 package thread
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
+	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
 
@@ -81,5 +85,48 @@ func TestResumeAnswersWhatWasAsked(t *testing.T) {
 				f.sound()
 			})
 		})
+	}
+}
+
+// TestAnswersOfNobody: what an entry names as a person's answer is read as hostile.
+func TestAnswersOfNobody(t *testing.T) {
+	for name, answer := range map[string]func(f *fixture) node.Hash{
+		"no text": func(f *fixture) node.Hash { return f.entry().Workflow },
+		"too long": func(f *fixture) node.Hash {
+			n, h, err := node.New(node.String, strings.Repeat("x", maxEdgePrompt+1), f.engine("x", 1).Clock.Now())
+			f.ok(err)
+			e := f.entry()
+			_, err = f.store().Push(f.Context(), f.view(), &gitcas.Change{
+				Subject: "by hand", Threads: map[gitcas.ThreadID]*gitcas.Entry{testThread: &e},
+				Nodes: []gitcas.PlacedNode{{Hash: h, Node: n, Place: gitcas.Place{Thread: testThread}}},
+			})
+			f.ok(err)
+			return h
+		},
+	} {
+		for _, status := range []gitcas.Status{gitcas.StatusActive, gitcas.StatusSuspended} {
+			t.Run(fmt.Sprintf("%s, %s", name, status), func(t *testing.T) {
+				inBubble(t, func(f *fixture) {
+					f.start()
+					f.steps("r1")
+					f.ok(f.deed("suspend"))
+					f.ok(f.deed("resume"))
+					h := answer(f)
+					f.edit(func(e *gitcas.Entry) { e.Next.Answer, e.Status = h, status })
+					runs := len(f.runs)
+					var err error
+					if status == gitcas.StatusActive {
+						_, err = f.step("r2")
+					} else {
+						err = f.deed("resume")
+					}
+					f.says(f.code(err, CodeDamaged), string(h), "fork")
+					if len(f.runs) != runs {
+						f.Error("it ran")
+					}
+					f.unclaimed()
+				})
+			})
+		}
 	}
 }

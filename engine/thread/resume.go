@@ -145,7 +145,7 @@ func (r *resumption) withdraw(entry gitcas.Entry) (*gitcas.Change, error) {
 func (r *resumption) goOn(ctx context.Context, v *gitcas.View, entry gitcas.Entry) (*gitcas.Change, error) {
 	r.since, r.before = laterThan(v, entry), entry
 	role := waiting(entry)
-	answer, hash, err := r.e.answer(ctx, v, entry, r.req.Text)
+	answer, hash, err := r.e.answer(ctx, v, r.req.Thread, entry, r.req.Text)
 	if err != nil {
 		return nil, err
 	}
@@ -277,13 +277,12 @@ func waiting(entry gitcas.Entry) string {
 // answer is the node of what a person says. A thread may be suspended again before
 // the role that asked could work (attempts, limits, the work branch): what it was
 // told then still holds.
-func (e *Engine) answer(ctx context.Context, v *gitcas.View, entry gitcas.Entry, text string) (node.Node, node.Hash, error) {
+func (e *Engine) answer(ctx context.Context, v *gitcas.View, id gitcas.ThreadID, entry gitcas.Entry, text string) (node.Node, node.Hash, error) {
 	if entry.Next != nil && entry.Next.Answer != "" {
-		n, err := v.Get(ctx, entry.Next.Answer)
+		before, err := answerOf(v.Getter(ctx), id, entry.Next.Answer)
 		if err != nil {
-			return node.Node{}, "", fmt.Errorf("read the answer before: %w", err)
+			return node.Node{}, "", err
 		}
-		before, _ := n.Payload.(string)
 		text = strings.TrimSpace(before + "\n\n" + text)
 	}
 	if cut := len(text) - maxEdgePrompt; cut > 0 {
