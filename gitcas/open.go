@@ -50,7 +50,7 @@ func (s *Store) checkPresence(ctx context.Context, l wire.Listing) error {
 	case s.o.ExpectStore != "":
 		return &DamagedError{What: s.ref, Kind: ErrBranchGone, Why: fmt.Sprintf("store %s was expected here; there is neither the branch nor %s", s.o.ExpectStore, storeRef)}
 	}
-	return fmt.Errorf("%w: %s has no branch %s; start a thread or run uwf init to make it", ErrNoStore, s.remote.URL(), s.o.Branch)
+	return fmt.Errorf("%w: %s has no branch %s; the first thread makes it: uwf thread start WORKFLOW -p …", ErrNoStore, s.remote.URL(), s.o.Branch)
 }
 
 // LocalDiffersError: the state branch stands in the local repository too, with
