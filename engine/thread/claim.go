@@ -86,7 +86,7 @@ func (e *claimedError) Error() string {
 		return fmt.Sprintf("somebody on %s is about to do something else with it (%s)", oneLine(e.Host), oneLine(e.For))
 	}
 	return fmt.Sprintf("run %s (attempt %d) on %s is working on it, last heard of at %s UTC",
-		e.Run, e.Attempt, e.Host, time.UnixMilli(e.Renewed).UTC().Format(time.TimeOnly))
+		oneLine(e.Run), e.Attempt, oneLine(e.Host), time.UnixMilli(e.Renewed).UTC().Format(time.TimeOnly))
 }
 
 // claim takes the thread, as it stands in v, for this job. The returned view is

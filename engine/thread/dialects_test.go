@@ -25,6 +25,14 @@ func (f *fixture) startText(text string) {
 	f.Helper()
 	d, err := workflow.Parse("test.yaml", []byte(text), workflow.Options{})
 	f.ok(err)
+	req := f.requestOf(d)
+	_, err = f.engine("start", 1).Start(f.Context(), req)
+	f.ok(err)
+}
+
+// requestOf asks for a thread of a definition.
+func (f *fixture) requestOf(d *workflow.Definition) StartRequest {
+	f.Helper()
 	h, nodes, err := workflow.Materialize(d, time.UnixMilli(0))
 	f.ok(err)
 	req := StartRequest{ID: testThread, Workflow: h, Nodes: map[node.Hash]node.Node{}, Prompt: "go on"}
@@ -33,8 +41,7 @@ func (f *fixture) startText(text string) {
 		f.ok(err)
 		req.Nodes[at] = n
 	}
-	_, err = f.engine("start", 1).Start(f.Context(), req)
-	f.ok(err)
+	return req
 }
 
 // script is an agent that gives these outputs, one a step.
@@ -175,15 +182,7 @@ graph:
 		d, err := workflow.Parse("test.yaml", []byte(odd("'false'", "$START: [{role: a, condition: fails}, {role: a}]")), workflow.Options{})
 		f.ok(err)
 		d.Conditions["fails"] = workflow.Condition{Expression: "$error('no')"}
-		h, nodes, err := workflow.Materialize(d, time.UnixMilli(0))
-		f.ok(err)
-		req := StartRequest{ID: testThread, Workflow: h, Nodes: map[node.Hash]node.Node{}}
-		for _, n := range nodes {
-			at, err := n.Hash()
-			f.ok(err)
-			req.Nodes[at] = n
-		}
-		_, err = f.engine("start", 1).Start(f.Context(), req)
+		_, err = f.engine("start", 1).Start(f.Context(), f.requestOf(d))
 		f.says(f.code(err, CodeUsage), "odd", "no")
 	})
 }

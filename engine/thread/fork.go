@@ -93,7 +93,7 @@ func (f *forking) change(ctx context.Context, v *gitcas.View) (*gitcas.Change, e
 
 // there reports whether the new thread is there already: by an earlier try, or
 // under the same key.
-func (f *forking) there(ctx context.Context, v *gitcas.View) (bool, error) {
+func (f *forking) there(ctx context.Context, v *gitcas.View) (done bool, err error) {
 	if entry, ok := v.Entry(f.req.ID); ok {
 		if f.tried && entry.Head == f.out.Head {
 			return true, nil // a lost reply: it was done
@@ -101,16 +101,12 @@ func (f *forking) there(ctx context.Context, v *gitcas.View) (bool, error) {
 		return true, &NotYoursError{Thread: f.req.ID, Reason: "a thread of that id is there already"}
 	}
 	if id, taken := threadWithKey(v, f.req.Key); taken {
-		entry, _ := v.Entry(id)
-		f.out = Started{Thread: id, Hash: entry.Workflow, Head: entry.Head, Existed: true}
-		if entry.Next != nil {
-			f.out.Role = entry.Next.Role
-		}
-		return true, nil
+		f.out, err = existing(ctx, v, id)
+		return true, err
 	}
 	// A push whose reply was lost may have been taken, and the thread have come to
 	// its end since: it must not come back. Nor is an id that was used used again.
-	err := f.e.Store.HistorySince(ctx, v, f.req.ID.Time().Add(-24*time.Hour), func(e gitcas.Ended) error {
+	err = f.e.Store.HistorySince(ctx, v, f.req.ID.Time().Add(-24*time.Hour), func(e gitcas.Ended) error {
 		if e.Thread == f.req.ID {
 			return &NotYoursError{Thread: e.Thread, Reason: gone(e)}
 		}

@@ -530,7 +530,7 @@ func TestForkWithAKey(t *testing.T) {
 		f.ok(err)
 		again, err := e.Fork(f.Context(), ForkRequest{ID: "01JD0000000000000000000008", From: testThread, Steps: 0, Key: "k"})
 		f.ok(err)
-		if first.Existed || !again.Existed || again.Thread != forked || again.Head != first.Head || again.Role != "b" {
+		if first.Existed || !again.Existed || again.Thread != forked || again.Head != first.Head || again.Workflow != "two" || again.Role != "b" {
 			f.Errorf("%+v", again)
 		}
 	})

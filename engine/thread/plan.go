@@ -2,7 +2,7 @@ package thread
 
 import (
 	"context"
-	"fmt"
+	"errors"
 
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/gitcas"
@@ -43,15 +43,9 @@ func (r *stepRun) foresee(ctx context.Context) error {
 		return err
 	}
 	if _, alive := r.v.Entry(r.id); !alive {
-		ended, ok, err := r.e.Store.FindEnded(ctx, r.v, r.id)
-		switch {
-		case err != nil:
-			return fmt.Errorf("look for thread %s among the ended ones: %w", r.id, err)
-		case !ok:
-			return unknownThread(r.v, r.id)
-		}
-		r.plan.end = true
-		return &NotYoursError{Thread: r.id, Reason: gone(ended)}
+		err := r.e.gone(ctx, r.v, r.id)
+		r.plan.end = errors.As(err, new(*NotYoursError))
+		return err
 	}
 	done, _, err := r.beforeClaim(ctx)
 	if err != nil || done {

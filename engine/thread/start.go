@@ -102,12 +102,8 @@ func (e *Engine) Start(ctx context.Context, req StartRequest) (Started, error) {
 			return nil, &NotYoursError{Thread: req.ID, Reason: "a thread of that id is there already"}
 		}
 		if id, taken := threadWithKey(v, req.Key); taken {
-			there, _ := v.Entry(id)
-			out.Thread, out.Head, out.Role, out.Existed = id, there.Head, "", true
-			if there.Next != nil {
-				out.Role = there.Next.Role
-			}
-			return nil, nil
+			out, err = existing(ctx, v, id)
+			return nil, err
 		}
 		if tried {
 			// A push whose reply was lost may have been taken, and the thread have
@@ -133,6 +129,24 @@ func (e *Engine) Start(ctx context.Context, req StartRequest) (Started, error) {
 		return Started{}, fmt.Errorf("start thread %s: %w", req.ID, err)
 	}
 	e.reached("start")
+	return out, nil
+}
+
+// existing says which thread is taken for a new one with the same key.
+func existing(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) (Started, error) {
+	entry, _ := v.Entry(id)
+	out := Started{Thread: id, Hash: entry.Workflow, Head: entry.Head, Existed: true}
+	if entry.Next != nil {
+		out.Role = entry.Next.Role
+	}
+	if entry.Workflow == "" {
+		return out, nil
+	}
+	def, err := workflow.FromNode(v.Getter(ctx), entry.Workflow)
+	if err != nil {
+		return out, fmt.Errorf("thread %s, which has the same key: %w", id, err)
+	}
+	out.Workflow = def.Name
 	return out, nil
 }
 

@@ -3,9 +3,20 @@ package thread
 import (
 	"testing"
 
+	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
+
+const otherWorkflow = `
+name: other
+description: d
+roles:
+  a: {description: d, goal: g, capabilities: [], procedure: p, output: o, frontmatter: {type: object, properties: {$status: {enum: [done]}}, required: [$status]}}
+graph:
+  $START: {_: {role: a, prompt: p}}
+  a: {done: {role: $END, prompt: p}}
+`
 
 func TestStartWithAKey(t *testing.T) {
 	inBubble(t, func(f *fixture) {
@@ -20,6 +31,16 @@ func TestStartWithAKey(t *testing.T) {
 		again, err := start("01JD0000000000000000000002", "issue/7")
 		f.ok(err)
 		if first.Existed || !again.Existed || again.Thread != testThread || again.Head != first.Head {
+			f.Errorf("%+v", again)
+		}
+		// What is told of it is its own, not that of the workflow that was asked for.
+		d, err := workflow.Parse("x.yaml", []byte(otherWorkflow), workflow.Options{})
+		f.ok(err)
+		req := f.requestOf(d)
+		req.ID, req.Key = "01JD0000000000000000000002", "issue/7"
+		again, err = e.Start(f.Context(), req)
+		f.ok(err)
+		if !again.Existed || again.Workflow != first.Workflow || again.Hash != first.Hash {
 			f.Errorf("%+v", again)
 		}
 		other, err := start("01JD0000000000000000000003", "issue/8")
