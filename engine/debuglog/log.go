@@ -40,9 +40,10 @@ type Options struct {
 // Logger writes records. The zero value and nil write none. It is safe for
 // concurrent use.
 type Logger struct {
-	slog *slog.Logger
-	red  *atomic.Pointer[Redactor]
-	now  func() time.Time
+	slog   *slog.Logger
+	red    *atomic.Pointer[Redactor]
+	now    func() time.Time
+	thread atomic.Pointer[string]
 }
 
 // New makes a Logger. Until it has a Redactor it writes no text of anybody.
@@ -59,6 +60,14 @@ func New(o Options) *Logger {
 func (l *Logger) Redact(r Redactor) {
 	if l != nil && l.slog != nil && r != nil {
 		l.red.Store(&r)
+	}
+}
+
+// About names the thread, by its valid id, that this process works on: records that name none are
+// about it from then on.
+func (l *Logger) About(thread string) {
+	if l != nil && thread != "" {
+		l.thread.Store(&thread)
 	}
 }
 
@@ -89,17 +98,28 @@ func (l *Logger) log(level slog.Level, tag, msg string, attrs []slog.Attr) {
 	}
 	r := slog.NewRecord(l.now(), level, msg, 0)
 	r.AddAttrs(slog.String(tagKey, tag))
+	named := slices.ContainsFunc(attrs, func(a slog.Attr) bool { return a.Key == threadKey })
+	if thread := l.thread.Load(); thread != nil && !named {
+		r.AddAttrs(slog.Any(threadKey, Own(*thread)))
+	}
 	r.AddAttrs(attrs...)
 	// What goes wrong with a record must not go on to the command.
 	_ = l.slog.Handler().Handle(context.Background(), r)
 }
+
+// Own is a text of this program's own: a command's name, a thread's id. It is not
+// searched for secrets, so nothing that anybody wrote may be one.
+type Own string
 
 // Took is how long something took, as an attribute in milliseconds.
 func Took(d time.Duration) slog.Attr {
 	return slog.Float64("ms", float64(d.Microseconds())/1000)
 }
 
-const tagKey = "tag"
+const (
+	tagKey    = "tag"
+	threadKey = "thread"
+)
 
 // The bounds of one record: a line must stay short enough to be written at once.
 const (
@@ -227,6 +247,10 @@ func (l *line) attr(key string, v slog.Value) {
 }
 
 func (l *line) text(key string, v slog.Value) {
+	if own, ok := v.Any().(Own); ok {
+		l.add(key, string(own))
+		return
+	}
 	if list, ok := v.Any().([]string); ok {
 		out := []string{}
 		for _, s := range list[:min(len(list), maxAttrs)] {

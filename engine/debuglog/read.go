@@ -182,7 +182,7 @@ func (r *Record) put(key string, v any) {
 		r.Tag = s
 	case "msg":
 		r.Msg = s
-	case "thread":
+	case threadKey:
 		r.Thread = s
 	case "pid":
 		if n, ok := v.(json.Number); ok {

@@ -5,10 +5,12 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/united-workforce/uwf/engine/debuglog"
+	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
 
@@ -91,14 +93,21 @@ func (f *Factory) LogCommand(command string, flags, args []string) {
 	if f.Log() == nil {
 		return
 	}
-	f.Log().Info("B3G1NCMD", "command begins", slog.String("command", command), slog.Any("flags", flags), slog.String("dir", f.Dir))
+	for _, arg := range args {
+		// Who only looks into logs is not part of what happened to a thread.
+		if id, _, _ := strings.Cut(strings.ToUpper(arg), ":"); gitcas.ThreadID(id).Valid() && command != "uwf log" {
+			f.Log().About(id)
+			break
+		}
+	}
+	f.Log().Info("B3G1NCMD", "command begins", slog.Any("command", debuglog.Own(command)), slog.Any("flags", flags), slog.String("dir", f.Dir))
 	f.Log().Debug("B3G1NARG", "its arguments", slog.Any("args", args))
 	f.logSources()
 }
 
 // LogExit writes down how a command ended.
 func (f *Factory) LogExit(command string, code int, message string, took time.Duration) {
-	f.Log().Info("END0FCMD", "command ended", slog.String("command", command), slog.Int("exit", code), slog.String("error", message), debuglog.Took(took))
+	f.Log().Info("END0FCMD", "command ended", slog.Any("command", debuglog.Own(command)), slog.Int("exit", code), slog.String("error", message), debuglog.Took(took))
 }
 
 // loggedRemote writes down each session with a remote.

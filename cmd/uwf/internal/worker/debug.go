@@ -61,6 +61,7 @@ func (w *Worker) logCall(t thread.Task, c gateway.Call) {
 func (w *Worker) observe(e thread.Event) {
 	attrs := []slog.Attr{slog.String("event", e.Kind), slog.String("thread", string(e.Thread)), slog.Int("step", e.Step), slog.String("role", e.Role),
 		slog.String("agent", e.Agent), slog.String("status", e.Status), slog.Int64("tokens", e.Tokens)}
+	w.f.Log().About(string(e.Thread)) // what follows, such as a push, is about it as well
 	switch e.Kind {
 	case "tokens":
 		w.f.Log().Debug("EVNTT0KN", "tokens counted", attrs...)
