@@ -1,7 +1,7 @@
 package config
 
 // SchemaID names the JSON Schema of the settings.
-const SchemaID = "https://github.com/united-workforce/uwf/config.schema.json"
+const SchemaID = "https://raw.githubusercontent.com/united-workforce/uwf/main/examples/config.schema.json"
 
 // Schema is the JSON Schema (draft 7, which editors know) of a settings file, made
 // of the table that files are read with.

@@ -21,7 +21,9 @@ func NewCmdSchema(f *app.Factory, runF func(context.Context, *SchemaOptions) err
 		Short: "Print the JSON Schema of config.yaml, for editors",
 		Long: `Print the JSON Schema of config.yaml. Editors that know YAML take it from a first line:
 
-  # yaml-language-server: $schema=config.schema.json`,
+  # yaml-language-server: $schema=` + engine.SchemaID + `
+
+or from a file that this command has written.`,
 		Example: "  uwf config schema > .uwf/config.schema.json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
