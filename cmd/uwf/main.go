@@ -58,7 +58,7 @@ func execute(ctx context.Context, f *app.Factory, args []string) int {
 	cmd, err := root.ExecuteContextC(ctx)
 	if err != nil && !began && !errors.As(err, new(*app.UnknownError)) {
 		// Cobra's own errors, about arguments and flags, come before any command runs.
-		err = app.Usagef("%w\nsee: %s --help", err, cmd.CommandPath())
+		err = mistaken(cmd, err)
 	}
 	msg, code := app.Message(err), app.ExitCode(err)
 	if msg != "" {

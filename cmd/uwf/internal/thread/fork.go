@@ -114,7 +114,7 @@ func forkPoint(ctx context.Context, store *gitcas.Store, arg, role string) (gitc
 		roles = append(roles, chain.Steps[i-1].Role)
 	}
 	return "", 0, &app.UnknownError{
-		What: fmt.Sprintf("step by role (among the first %d of thread %s)", steps, t.ID), ID: role,
+		What: fmt.Sprintf("step among the first %d of thread %s is by role", steps, t.ID), ID: role,
 		Near: app.Near(role, roles), See: "uwf thread steps " + string(t.ID),
 	}
 }
