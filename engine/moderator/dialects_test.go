@@ -115,8 +115,8 @@ graph:
 	}
 	_, err = moderator.Next(good(t, "liquid"), steps(out("critic", map[string]any{"$status": "feedback"})))
 	var prompt *moderator.PromptError
-	if !errors.As(err, &prompt) || !strings.Contains(err.Error(), "undefined variable") {
-		t.Errorf("a Liquid name without a value: %v", err)
+	if !errors.As(err, &prompt) || !strings.Contains(err.Error(), "blank once it is filled in") {
+		t.Errorf("a Liquid prompt of which nothing is left: %v", err)
 	}
 	_, err = moderator.Next(good(t, "liquid"), steps(out("critic", map[string]any{"themes": "x"})))
 	var status *moderator.StatusError

@@ -59,8 +59,7 @@ func Parse(text string) (t *Template, err error) {
 func (t *Template) Items() []Item { return t.items }
 
 // Render fills the template in. Data holds nil, booleans, numbers, text, []any and
-// map[string]any. To write out a name that has no value is an error; a map is
-// written as JSON.
+// map[string]any. A name without a value is written as nothing, a map as JSON.
 func (t *Template) Render(data map[string]any) (out string, err error) {
 	b := newBudget()
 	w := &limited{budget: b}

@@ -25,8 +25,10 @@ func output() map[string]any {
 
 func TestRender(t *testing.T) {
 	for text, want := range map[string]string{
-		"":                                    "",
-		"plain { text } %":                    "plain { text } %",
+		"":                          "",
+		"plain { text } %":          "plain { text } %",
+		"a{{ missing }}{{ null }}b": "ab",
+		"{{ review.nothing }}{{ files[7].path }}.": ".",
 		"{{ plan }}":                          `Add <auth> & "more"`,
 		"{{plan}}{{- n -}} x":                 `Add <auth> & "more"3x`,
 		"{{ review.comments }}":               "Fix it.",
@@ -76,10 +78,7 @@ func TestRender(t *testing.T) {
 
 func TestRenderFails(t *testing.T) {
 	for text, want := range map[string]string{
-		"{{ missing }}":                               "undefined variable",
-		"{{ null }}":                                  "undefined variable",
-		"{{ review.nothing }}":                        "undefined variable",
-		"line\n{{ files[7].path }}":                   "line 2",
+		"line\n{{ plan | plus: 1 }}":                  "line 2",
 		"{{ plan | plus: 1 }}":                        "convert",
 		"{{ n | divided_by: 0 }}":                     "division by zero",
 		"{{ n | slice: 5 }}":                          "",

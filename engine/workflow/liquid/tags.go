@@ -17,7 +17,10 @@ import (
 // the filters. The library's own tags would read files and loop without end.
 func config(b *budget) render.Config {
 	cfg := render.NewConfig()
-	cfg.StrictVariables = true
+	// Names are checked against the schema when a definition is read. A field that the
+	// schema leaves open may be missing when it is filled in: the step is done and paid
+	// for by then, and mustache and the predecessor write nothing.
+	cfg.StrictVariables = false
 	addFilters(&cfg, b)
 	cfg.AddTag("assign", assign)
 	cfg.AddTag("break", leave(errBreak))
