@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -20,10 +21,12 @@ func mistaken(cmd *cobra.Command, err error) error {
 func reworded(cmd *cobra.Command, err error) error {
 	var value *pflag.InvalidValueError
 	if errors.As(err, &value) {
-		if shape := valueShape(value.GetFlag().Value.Type()); shape != "" {
+		var number *strconv.NumError
+		written := errors.As(err, &number) || value.GetFlag().Value.Type() == "duration" && strings.HasPrefix(value.Unwrap().Error(), "time: ")
+		if shape := valueShape(value.GetFlag().Value.Type()); written && shape != "" {
 			return fmt.Errorf("--%s can't be %q: write %s", value.GetFlag().Name, value.GetValue(), shape)
 		}
-		return err
+		return fmt.Errorf("--%s can't be %q: %w", value.GetFlag().Name, value.GetValue(), value.Unwrap())
 	}
 	args := cmd.Flags().Args()
 	if cmd.Args == nil || cmd.Args(cmd, args) == nil {

@@ -56,6 +56,7 @@ cancelled or ended · 5 store damaged or unreadable · 6 limit reached`,
 		RunE:              app.Run(o, runF, stepRun, func(args []string) { o.Thread = args[0] }),
 	}
 	cmd.Flags().IntVarP(&o.Count, "count", "c", 0, "do up to `N` steps, until the thread ends, waits or fails")
+	notZero(cmd, "count")
 	cmd.Flags().BoolVar(&o.DryRun, "dry-run", false, "say what the step would do, with its whole prompt; nothing is claimed, written or paid")
 	cmd.Flags().StringVar(&o.ExpectHead, "expect-head", "", "step only if the thread's head is `HASH`")
 	cmd.Flags().StringVar(&f.ExpectStore, "expect-store", "", "step only if the store's id, in VERSION of the state branch, is `ID`")
