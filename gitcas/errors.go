@@ -11,7 +11,7 @@ import (
 // wire's.
 var (
 	// ErrNoStore: the remote has neither a state branch nor refs/uwf/store.
-	ErrNoStore = errors.New("no uwf store on this remote")
+	ErrNoStore = errors.New("no uwf store here")
 	// ErrDamaged: the store can't be trusted as it is. Every *DamagedError
 	// matches it (exit code 5).
 	ErrDamaged = errors.New("the store is damaged or unreadable")

@@ -65,8 +65,8 @@ func (e *LocalDiffersError) Error() string {
 		return fmt.Sprintf("%v: the branch %s stands here at %s, and not on %s: push it (git push %s %s), or set state.remote to use it here",
 			ErrLocalDiffers, e.Branch, e.Local, e.URL, shellQuote(e.URL), e.Branch)
 	}
-	return fmt.Sprintf("%v: the branch %s is %s here and %s on %s; uwf uses the remote's: delete the local one (git branch -D %s), or set state.remote to use it",
-		ErrLocalDiffers, e.Branch, e.Local, e.Remote, e.URL, e.Branch)
+	return fmt.Sprintf("%v: the branch %s is %s here and %s on %s; uwf uses the remote's: put the local one aside, with the threads that only it has (git branch -m %s old-%s), or set state.remote to use it",
+		ErrLocalDiffers, e.Branch, e.Local, e.Remote, e.URL, e.Branch, e.Branch)
 }
 
 // Unwrap makes the error match ErrLocalDiffers.

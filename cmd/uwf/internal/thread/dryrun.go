@@ -92,7 +92,9 @@ func (p planned) text(w *output.Writer) {
 	case p.Role != "":
 		s.line("step", "%d, nothing of it was done: this is a dry run", p.Step)
 		s.line("role", "%s", p.Role)
-		s.line("agent", "%s (%s)", p.Agent, p.Command)
+		if p.Command != "" {
+			s.line("agent", "%s (%s)", p.Agent, p.Command)
+		}
 	}
 	if m := p.Model; m != nil {
 		s.line("model", "%s: %s of %s", m.Alias, m.Name, m.Provider)
