@@ -121,6 +121,13 @@ func steps(ctx context.Context, w *worker.Worker, id gitcas.ThreadID, agent stri
 	return out, err
 }
 
+func stepWord(n int) string {
+	if n == 1 {
+		return "step"
+	}
+	return "steps"
+}
+
 // ending is the last word for people: what it came to, and where it is.
 func ending(p *output.Writer, id gitcas.ThreadID, o outcome) {
 	var tokens int64
@@ -139,14 +146,15 @@ func ending(p *output.Writer, id gitcas.ThreadID, o outcome) {
 	} else {
 		p.Warn("The thread stands still")
 	}
-	p.Printf(" after %d steps: %s, %d tokens, $%.4f\n", len(o.Steps), took.Round(100*time.Millisecond), tokens, cost)
+	p.Printf(" after %d %s: %s, %d tokens, $%.4f\n", len(o.Steps), stepWord(len(o.Steps)), took.Round(100*time.Millisecond), tokens, cost)
 	if o.Work != nil {
 		p.Printf("  the work:      git log -p %s\n", o.Work.Branch)
 	}
 	p.Printf("  the thread:    uwf thread read %s\n", id)
 	switch {
 	case o.Suspended != nil:
-		p.Printf("  answer:        uwf thread resume %s -p \"…\"\n", id)
+		name, command := thread.WayOn(id, o.Suspended.Reason)
+		p.Printf("  %-15s%s\n", name+":", command)
 		p.Printf("  then go on:    uwf thread step %s\n", id)
 	case !o.Done:
 		p.Printf("  go on:         uwf thread step %s\n", id)

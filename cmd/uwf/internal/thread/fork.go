@@ -82,7 +82,8 @@ func forkRun(ctx context.Context, o *ForkOptions) error {
 		next := "step it:  uwf thread step " + string(started.Thread)
 		if s := started.Suspended; s != nil {
 			p.Printf("it waits for a person: %s\n", s.Reason)
-			next = fmt.Sprintf("answer:  uwf thread resume %s -p \"…\"", started.Thread)
+			name, command := WayOn(started.Thread, s.Reason)
+			next = name + ":  " + command
 		}
 		p.Faint(next)
 		p.Println()

@@ -179,12 +179,14 @@ func (s shown) todo() [][2]string {
 // answers are the ways to let a suspended thread go on.
 func (s shown) answers() [][2]string {
 	id := string(s.Thread)
-	out := [][2]string{{"answer:", "uwf thread resume " + id + ` -p "…"`}}
+	reason := ""
+	if s.Suspended != nil {
+		reason = s.Suspended.Reason
+	}
+	name, command := WayOn(s.Thread, reason)
+	out := [][2]string{{name + ":", command}}
 	if len(s.Failed) > 0 {
 		out = append(out, [2]string{"try again as it was:", "uwf thread retry " + id}, [2]string{"see what went wrong:", "uwf thread steps " + id})
-	}
-	if len(s.Limits) > 0 {
-		out = append(out, [2]string{"raise its limits:", "uwf thread resume --help"})
 	}
 	return out
 }

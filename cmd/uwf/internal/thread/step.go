@@ -189,7 +189,8 @@ func PrintResult(w *output.Writer, r thread.Result) {
 		w.Printf("step %d: ", r.Step)
 		w.Bold(r.Role)
 		w.Printf(" → %s; the thread waits for a person:\n  %s\n", r.Result, r.Suspended.Reason)
-		w.Faint(fmt.Sprintf("answer:  uwf thread resume %s -p \"…\"", r.Thread))
+		name, command := WayOn(r.Thread, r.Suspended.Reason)
+		w.Faint(name + ":  " + command)
 		w.Println()
 	default:
 		w.Printf("step %d: ", r.Step)

@@ -207,7 +207,8 @@ func (w *waiter) report(t *lookup.Thread, code int, timedOut bool) error {
 		case timedOut:
 			p.Printf(" still, after %s", w.Timeout)
 		case out.Suspended != nil:
-			p.Printf(": %s\nanswer:  uwf thread resume %s -p \"…\"", out.Suspended.Reason, out.Thread)
+			name, command := WayOn(out.Thread, out.Suspended.Reason)
+			p.Printf(": %s\n%s:  %s", out.Suspended.Reason, name, command)
 		case out.Note != "":
 			p.Printf(": %s", out.Note)
 		}

@@ -164,6 +164,6 @@ func (r removed) going() string {
 
 func (r removed) text(w *output.Writer) {
 	w.Printf("removed %s from the registry.%s\n", r.Name, r.going())
-	w.Faint("back again:  uwf thread start " + string(r.Hash) + " still finds the workflow by its hash")
+	w.Faint("still found by its hash:  uwf thread start " + string(r.Hash) + ` -p "…"`)
 	w.Println()
 }
