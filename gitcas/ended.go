@@ -124,35 +124,37 @@ func (v *View) readDays(ctx context.Context, days []day, fn func(Ended) error) e
 const clockGrace = 24 * time.Hour
 
 // FindEnded looks for an ended thread and returns its newest line, also that of one
-// that was removed. It reads no history from before the thread's start, as its id
-// tells it.
+// that was removed. It reads history from before the thread's start, as its id tells
+// it, only where later days don't have it: an id's time is what its maker said.
 func (s *Store) FindEnded(ctx context.Context, v *View, id ThreadID) (Ended, bool, error) {
-	// An id's time is only what its maker said: everything is read when that finds
-	// nothing.
-	from := id.Time().Add(-clockGrace)
-	all, err := v.days(ctx, time.Time{})
+	e, ok, err := s.FindEndedSince(ctx, v, id, id.Time())
+	if err != nil || ok {
+		return e, ok, err
+	}
+	days, err := v.days(ctx, time.Time{})
 	if err != nil {
 		return Ended{}, false, err
 	}
-	split := len(all)
-	for i, d := range all {
-		if d.path < statefile.HistoryPath(from) {
-			split = i
-			break
-		}
-	}
-	for _, days := range [][]day{all[:split], all[split:]} {
-		e, ok, err := v.searchDays(ctx, days, func(e Ended) bool { return e.Thread == id })
-		if err != nil || ok {
-			return e, ok, err
+	for i, d := range days {
+		if d.path < statefile.HistoryPath(id.Time().Add(-clockGrace)) {
+			return v.searchDays(ctx, days[i:], id)
 		}
 	}
 	return Ended{}, false, nil
 }
 
-func (v *View) searchDays(ctx context.Context, days []day, match func(Ended) bool) (found Ended, ok bool, err error) {
+// FindEndedSince is FindEnded without the days before a time.
+func (s *Store) FindEndedSince(ctx context.Context, v *View, id ThreadID, from time.Time) (Ended, bool, error) {
+	days, err := v.days(ctx, from.Add(-clockGrace))
+	if err != nil {
+		return Ended{}, false, err
+	}
+	return v.searchDays(ctx, days, id)
+}
+
+func (v *View) searchDays(ctx context.Context, days []day, id ThreadID) (found Ended, ok bool, err error) {
 	err = v.readDays(ctx, days, func(e Ended) error {
-		if match(e) {
+		if e.Thread == id {
 			found, ok = e, true
 			return ErrStop
 		}

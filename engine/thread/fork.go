@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
 
@@ -106,13 +105,17 @@ func (f *forking) there(ctx context.Context, v *gitcas.View) (done bool, err err
 	}
 	// A push whose reply was lost may have been taken, and the thread have come to
 	// its end since: it must not come back. Nor is an id that was used used again.
-	err = f.e.Store.HistorySince(ctx, v, f.req.ID.Time().Add(-24*time.Hour), func(e gitcas.Ended) error {
-		if e.Thread == f.req.ID {
-			return &NotYoursError{Thread: e.Thread, Reason: gone(e)}
+	find := f.e.Store.FindEnded
+	if !f.tried { // a new id finds nothing: the whole past need not be read for that
+		find = func(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) (gitcas.Ended, bool, error) {
+			return f.e.Store.FindEndedSince(ctx, v, id, id.Time())
 		}
-		return nil
-	})
-	return err != nil, err
+	}
+	ended, found, err := find(ctx, v, f.req.ID)
+	if err != nil || !found {
+		return err != nil, err
+	}
+	return true, &NotYoursError{Thread: f.req.ID, Reason: gone(ended)}
 }
 
 // source reads the thread to fork.

@@ -994,6 +994,25 @@ func TestForkOfAnOldID(t *testing.T) {
 	})
 }
 
+// TestForkThatWasRemoved: a fork whose reply was lost, and that was cancelled and
+// removed since, doesn't come back. Its id's time is a stranger's.
+func TestForkThatWasRemoved(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		f.start()
+		f.steps("r1")
+		f.remote.after = func(string, wire.PushRequest) error {
+			f.remote.after = nil
+			other := f.engine("other", 1)
+			_, err := other.Cancel(f.Context(), forked, "no")
+			f.ok(err)
+			f.ok(other.Remove(f.Context(), forked))
+			return unreachable()
+		}
+		f.says(f.code(f.deed("fork"), CodeNotYours), "removed")
+		f.sound()
+	})
+}
+
 // TestDeedsOnShortEntries: another tool may have written nothing but the head.
 func TestDeedsOnShortEntries(t *testing.T) {
 	for deed, code := range map[string]Code{"poke": 0, "fork": 0, "pause": 0, "suspend": 0, "cancel": 0, "retry": 4, "resume": 4, "remove": 4} {
