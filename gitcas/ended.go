@@ -143,7 +143,8 @@ func (s *Store) FindEnded(ctx context.Context, v *View, id ThreadID) (Ended, boo
 	return Ended{}, false, nil
 }
 
-// FindEndedSince is FindEnded without the days before a time.
+// FindEndedSince is FindEnded without the days before a time; the zero time leaves
+// none out.
 func (s *Store) FindEndedSince(ctx context.Context, v *View, id ThreadID, from time.Time) (Ended, bool, error) {
 	days, err := v.days(ctx, from.Add(-clockGrace))
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
 
@@ -105,13 +106,11 @@ func (f *forking) there(ctx context.Context, v *gitcas.View) (done bool, err err
 	}
 	// A push whose reply was lost may have been taken, and the thread have come to
 	// its end since: it must not come back. Nor is an id that was used used again.
-	find := f.e.Store.FindEnded
-	if !f.tried { // a new id finds nothing: the whole past need not be read for that
-		find = func(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) (gitcas.Ended, bool, error) {
-			return f.e.Store.FindEndedSince(ctx, v, id, id.Time())
-		}
+	var since time.Time
+	if !f.tried {
+		since = f.req.ID.Time() // a new id finds nothing: the whole past need not be read for that
 	}
-	ended, found, err := find(ctx, v, f.req.ID)
+	ended, found, err := f.e.Store.FindEndedSince(ctx, v, f.req.ID, since)
 	if err != nil || !found {
 		return err != nil, err
 	}
