@@ -10,19 +10,24 @@ import (
 // What one evaluation may use. The library asks its context before each part of an
 // expression that it evaluates, so that is where this is checked. Within a part it
 // asks nobody: see guard for what that may take.
+//
+// Parts decide: they are the same on every machine, while a clock counts what else the
+// machine does. The clock is for what is busy without evaluating anything.
 const (
-	maxTime   = time.Second // by the clock, so with room for a machine that is busy
-	maxParts  = 2_000_000   // parts of the expression evaluated
-	maxMemory = 256 << 20   // bytes that the heap may grow by
+	maxParts  = 500_000 // parts of the expression evaluated; a third of a second
+	maxTime   = 5 * time.Second
+	maxMemory = 256 << 20 // bytes that the heap may grow by
 	heapBytes = "/memory/classes/heap/objects:bytes"
 )
 
-// maxAllTime is what all evaluations over one Thread may take: a role can have many
-// conditions.
-const maxAllTime = 5 * time.Second
+// What all evaluations over one Thread may use: a role can have many conditions.
+const (
+	maxAllParts = 2_000_000
+	maxAllTime  = 20 * time.Second
+)
 
 // maxStuck is when an evaluation is given up that doesn't stop by itself.
-const maxStuck = 3 * time.Second
+const maxStuck = 8 * time.Second
 
 // budget is the context of one evaluation.
 type budget struct {

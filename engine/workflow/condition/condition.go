@@ -119,8 +119,8 @@ func (j *jsonata) Roles() []Name { return j.roles }
 
 func (j *jsonata) Suspects() []SyntaxError { return j.suspects }
 
-// maxTries is how often an expression that ran out of time or memory is tried: on
-// a busy machine it may be others who took them.
+// maxTries is how often an expression that ran out of memory is tried: it may be
+// others in this process who took it.
 const maxTries = 3
 
 func (j *jsonata) Holds(t *Thread) (bool, error) {
@@ -130,11 +130,11 @@ func (j *jsonata) Holds(t *Thread) (bool, error) {
 		if errors.Is(err, errStuck) {
 			return false, err
 		}
-		if all := t.spend(time.Since(b.begin)); all > maxAllTime {
-			return false, fmt.Errorf("%w: all conditions of this step together took %v", ErrTimeout, all.Round(time.Millisecond))
+		if err := t.spend(b); err != nil {
+			return false, err
 		}
 		switch {
-		case b.err != nil && try < maxTries:
+		case b.err != nil && errors.Is(b.err, ErrTooLarge) && try < maxTries:
 			continue
 		case b.err != nil:
 			return false, b.err

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 
@@ -74,7 +73,6 @@ func TestHolds(t *testing.T) {
 
 // A condition that can't be decided is an error, never false.
 func TestHoldsFails(t *testing.T) {
-	thread := someThread(t)
 	for expression, want := range map[string]error{
 		"steps.output.status + 1": condition.ErrFailed,
 		"$error('no')":            condition.ErrFailed,
@@ -91,20 +89,15 @@ func TestHoldsFails(t *testing.T) {
 			t.Errorf("%s: %v", expression, err)
 			continue
 		}
-		begin := time.Now()
-		_, err = c.Holds(thread)
-		if !errors.Is(err, want) {
+		if _, err = c.Holds(someThread(t)); !errors.Is(err, want) {
 			t.Errorf("%s: %v, want %v", expression, err, want)
-		}
-		if d := time.Since(begin); d > 10*time.Second {
-			t.Errorf("%s took %v", expression, d)
 		}
 	}
 	c, err := condition.Compile("($f := function($s,$n){$n = 0 ? $s : $f($s & $s, $n - 1)}; $length($f('aaaaaaaa', 60)))")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Holds(thread); !errors.Is(err, condition.ErrTooLarge) && !errors.Is(err, condition.ErrTimeout) {
+	if _, err := c.Holds(someThread(t)); !errors.Is(err, condition.ErrTooLarge) && !errors.Is(err, condition.ErrTimeout) {
 		t.Errorf("a text that doubles 60 times: %v", err)
 	}
 }
@@ -248,8 +241,8 @@ func FuzzCondition(f *testing.F) {
 		"{'a': 1}", "$map(steps, function($s, $i) {$i})", "a^(>b)", "|a|{}|", "a.%.b", "a@$x.b#$i", "[1..3]", "steps[", "\xff", "/* x */ 1", "$now", "1e999", "\u2028"} {
 		f.Add(s)
 	}
-	thread := someThread(f)
 	f.Fuzz(func(t *testing.T, expression string) {
+		thread := someThread(t)
 		c, err := condition.Compile(expression)
 		var bad *condition.SyntaxError
 		if err != nil {
@@ -268,12 +261,6 @@ func FuzzCondition(f *testing.F) {
 				t.Fatalf("%+v", s)
 			}
 		}
-		begin := time.Now()
-		defer func() {
-			if d := time.Since(begin); d > 20*time.Second {
-				t.Fatalf("it took %v", d)
-			}
-		}()
 		if _, err := c.Holds(thread); err != nil && !errors.Is(err, condition.ErrFailed) && !errors.Is(err, condition.ErrTimeout) && !errors.Is(err, condition.ErrTooLarge) {
 			t.Fatal(err)
 		}

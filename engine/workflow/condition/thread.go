@@ -29,11 +29,22 @@ type Step struct {
 type Thread struct {
 	data        any
 	first, last map[string]any // the outputs by role
-	spent       atomic.Int64   // nanoseconds that conditions took
+	parts       atomic.Int64   // that conditions evaluated
+	spent       atomic.Int64   // nanoseconds that they took
 }
 
-// spend adds to what conditions took, and returns all of it.
-func (t *Thread) spend(d time.Duration) time.Duration { return time.Duration(t.spent.Add(int64(d))) }
+// spend adds an evaluation to what conditions used. The error says that it is too
+// much altogether.
+func (t *Thread) spend(b *budget) error {
+	parts, spent := t.parts.Add(int64(b.parts)), time.Duration(t.spent.Add(int64(time.Since(b.begin))))
+	switch {
+	case parts > maxAllParts:
+		return fmt.Errorf("%w: all conditions of this step together have more than %d parts", ErrTimeout, maxAllParts)
+	case spent > maxAllTime:
+		return fmt.Errorf("%w: all conditions of this step together took %v", ErrTimeout, spent.Round(time.Millisecond))
+	}
+	return nil
+}
 
 // NewThread prepares a thread for conditions: {start, steps}, steps oldest first.
 // Each step has its StepNode's fields, the output itself in the place of its hash,
