@@ -136,7 +136,7 @@ func TestSpawnerFailures(t *testing.T) {
 			if !errors.As(err, &agent) || agent.Agent != "mock" || !tt.is(err) || !strings.Contains(err.Error(), tt.says) {
 				t.Errorf("error %v (%T)", err, err)
 			}
-			if d := time.Since(began); d > 8*time.Second {
+			if d := time.Since(began); d > time.Minute {
 				t.Errorf("it took %s", d)
 			}
 		})
@@ -184,7 +184,7 @@ func TestSpawnerCancelled(t *testing.T) {
 	if !errors.Is(err, agents.ErrStopped) || !errors.Is(err, cause) {
 		t.Errorf("error %v", err)
 	}
-	if took := time.Since(began); took > 5*time.Second {
+	if took := time.Since(began); took > time.Minute {
 		t.Errorf("it took %s", took)
 	}
 	gone(t, w.lastPID())

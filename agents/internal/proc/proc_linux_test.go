@@ -61,7 +61,7 @@ func TestRunOutrunsForkStorms(t *testing.T) {
 				t.Errorf("Run = %+v, %v", res, err)
 			}
 			took := time.Since(<-began)
-			if took > 10*time.Second {
+			if took > time.Minute {
 				t.Errorf("it took %s", took)
 			}
 			t.Logf("%d processes in %s", res.Left, took)

@@ -248,7 +248,7 @@ func TestRunCancelledWhileDeaf(t *testing.T) {
 	if err != nil || !errors.Is(res.Stopped, cause) || res.Signal != syscall.SIGKILL {
 		t.Errorf("Run = %+v, %v", res, err)
 	}
-	if d := time.Since(began); d > 5*time.Second {
+	if d := time.Since(began); d > time.Minute {
 		t.Errorf("it took %s", d)
 	}
 	gone(t, pid)
@@ -292,7 +292,7 @@ func TestRunLeavesNoDaemon(t *testing.T) {
 			if err != nil || res.Stopped != nil || res.Code != 0 || res.Left == 0 {
 				t.Errorf("Run = %+v, %v", res, err)
 			}
-			if d := time.Since(began); d > 5*time.Second {
+			if d := time.Since(began); d > time.Minute {
 				t.Errorf("it took %s: the daemon's hold on stdout was waited for", d)
 			}
 			gone(t, out.pid(t, "daemon"))

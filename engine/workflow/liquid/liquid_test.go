@@ -126,7 +126,7 @@ func TestRenderEnds(t *testing.T) {
 		if err == nil || want != nil && !errors.Is(err, want) && !errors.Is(err, liquid.ErrTimeout) {
 			t.Errorf("%.60s: %v", text, err)
 		}
-		if d := time.Since(begin); d > 15*time.Second {
+		if d := time.Since(begin); d > time.Minute {
 			t.Errorf("%.60s took %v", text, d)
 		}
 	}
@@ -237,7 +237,7 @@ func TestLargeTemplates(t *testing.T) {
 		if (err != nil) != (want != "") || err != nil && (!errors.As(err, &bad) || !strings.Contains(bad.Error(), want)) {
 			t.Errorf("%.40s: %v", text, err)
 		}
-		if d := time.Since(begin); d > 5*time.Second {
+		if d := time.Since(begin); d > time.Minute {
 			t.Errorf("%.40s took %v", text, d)
 		}
 	}
@@ -263,7 +263,7 @@ func FuzzLiquid(f *testing.F) {
 		if err == nil && !strings.Contains(text, "{{") && !strings.Contains(text, "{%") && out != text {
 			t.Fatalf("%q renders as %q", text, out)
 		}
-		if d := time.Since(begin); d > 20*time.Second {
+		if d := time.Since(begin); d > time.Minute {
 			t.Fatalf("it took %v", d)
 		}
 	})

@@ -102,7 +102,7 @@ func TestHostilePatterns(t *testing.T) {
 		rules.Ignored(name, false)
 		rules.Ignored(strings.Repeat("a/", 100)+"c", false)
 	}
-	if d := time.Since(start); d > 10*time.Second {
+	if d := time.Since(start); d > time.Minute {
 		t.Errorf("took %v", d)
 	}
 }
