@@ -1,0 +1,49 @@
+package forge
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Kinds of errors.
+var (
+	ErrForbidden   = errors.New("not allowed")
+	ErrAuth        = errors.New("the token is not accepted")
+	ErrNotFound    = errors.New("not found")
+	ErrExists      = errors.New("it is there already")
+	ErrNoChanges   = errors.New("there is nothing to merge")
+	ErrInvalid     = errors.New("the forge refuses the request")
+	ErrLimited     = errors.New("too many requests")
+	ErrUnreachable = errors.New("the forge can't be reached")
+)
+
+// Error is a call that failed. Its text says what was being done and why it failed.
+type Error struct {
+	Do      string // "create a pull request for uwf/01J…"
+	Kind    error  // one of the Err… sentinels
+	Status  int    // the HTTP status; 0: there was no answer
+	Message string // the forge's own words; may be empty
+	// Need is the permission that the forge says is missing ("pull_requests=write").
+	Need string
+	// Retry is when to try again, where the forge says so.
+	Retry time.Duration
+	// Unsure: the request may have been carried out.
+	Unsure bool
+}
+
+func (e *Error) Error() string {
+	msg := fmt.Sprintf("%s: %v", e.Do, e.Kind)
+	if e.Status != 0 {
+		msg += fmt.Sprintf(" (HTTP %d)", e.Status)
+	}
+	if e.Message != "" {
+		msg += ": " + e.Message
+	}
+	if e.Need != "" {
+		msg += "; the token needs " + e.Need
+	}
+	return msg
+}
+
+func (e *Error) Unwrap() error { return e.Kind }

@@ -1,0 +1,135 @@
+// Package forge is what a job asks of GitHub, GitHub Enterprise Server or Gitea:
+// comments, labels, pull requests, permissions and dispatches, as one small
+// interface. It never reads or writes git, and decides nothing.
+package forge
+
+import "context"
+
+// Flavour is the kind of forge.
+type Flavour string
+
+// The flavours that are known.
+const (
+	GitHub Flavour = "github" // and GitHub Enterprise Server
+	Gitea  Flavour = "gitea"  // and Forgejo
+)
+
+// Forge is one repository on a forge. Errors are *Error values; match their kind
+// with errors.Is and the Err… sentinels. All methods are safe for concurrent use.
+type Forge interface {
+	Flavour() Flavour
+	// Repository says what can change between two jobs, such as the default branch.
+	Repository(ctx context.Context) (Repository, error)
+	// Permission is what a user may do here. Unknown means that this token can't
+	// find out; that is no error.
+	Permission(ctx context.Context, login string) (Permission, error)
+
+	// Issue is an issue or a pull request by its number.
+	Issue(ctx context.Context, number int) (Issue, error)
+	// Comments are all comments of an issue or pull request, the oldest first.
+	Comments(ctx context.Context, number int) ([]Comment, error)
+	CreateComment(ctx context.Context, number int, body string) (Comment, error)
+	// UpdateComment replaces a comment's body; ErrNotFound when somebody deleted it.
+	UpdateComment(ctx context.Context, id int64, body string) error
+	// DeleteComment is no error where the comment is gone.
+	DeleteComment(ctx context.Context, id int64) error
+
+	// EnsureLabel makes a label where it is missing.
+	EnsureLabel(ctx context.Context, l Label) error
+	// AddLabel puts a label on an issue, and makes it where the repository has none.
+	AddLabel(ctx context.Context, number int, l Label) error
+	// RemoveLabel is no error where the label is not there.
+	RemoveLabel(ctx context.Context, number int, name string) error
+
+	Pull(ctx context.Context, number int) (Pull, error)
+	// FindPull finds the pull request of a branch of this repository: the open one,
+	// else the newest.
+	FindPull(ctx context.Context, branch string) (Pull, bool, error)
+	// CreatePull opens a pull request. ErrExists: there is one for that branch.
+	// ErrForbidden: the token may not open any. ErrNoChanges: nothing to merge.
+	CreatePull(ctx context.Context, p NewPull) (Pull, error)
+	// UpdatePull replaces title and body.
+	UpdatePull(ctx context.Context, number int, title, body string) error
+
+	// Dispatch starts a workflow file (its base name) on a branch. The run's id is 0
+	// where the forge doesn't say.
+	Dispatch(ctx context.Context, workflow, ref string, inputs map[string]string) (run int64, err error)
+	// DispatchRepository sends a repository_dispatch event.
+	DispatchRepository(ctx context.Context, eventType string, payload map[string]any) error
+
+	// Workflows are the workflow files of the default branch that the forge runs.
+	Workflows(ctx context.Context) ([]Workflow, error)
+	// MayCreatePulls reports the setting that lets jobs open pull requests. Known is
+	// false where this token can't read it.
+	MayCreatePulls(ctx context.Context) (may, known bool, err error)
+	// BranchRules are the rules that a push to a branch must meet; known as above.
+	BranchRules(ctx context.Context, branch string) (rules []string, known bool, err error)
+	// Calls is how many requests were made, retries included.
+	Calls() int
+}
+
+// Repository is the repository itself.
+type Repository struct {
+	FullName      string // owner/name
+	DefaultBranch string
+	Private       bool
+	Empty         bool // as far as the forge says so
+	URL           string
+}
+
+// Permission is what a user may do, in ascending order. The zero value is Unknown.
+type Permission int
+
+// The permissions.
+const (
+	Unknown Permission = iota
+	None
+	Read
+	Write // or more: maintain, admin
+)
+
+// Issue is an issue or a pull request.
+type Issue struct {
+	Number      int
+	Title, Body string
+	Author      string
+	Labels      []string
+	Open        bool
+	IsPull      bool
+	URL         string
+}
+
+// Comment is a comment on an issue or a pull request.
+type Comment struct {
+	ID     int64
+	Body   string
+	Author string
+	URL    string
+}
+
+// Label is a label of the repository. Color is six hexadecimal digits.
+type Label struct{ Name, Color, Description string }
+
+// Pull is a pull request.
+type Pull struct {
+	Number       int
+	Title, Body  string
+	Open, Merged bool
+	Head, Base   Branch
+	URL          string
+}
+
+// Branch is one side of a pull request. Repo is owner/name, empty when it was deleted.
+type Branch struct{ Repo, Name, SHA string }
+
+// NewPull is a pull request to open; both branches are this repository's.
+type NewPull struct {
+	Title, Body, Head, Base string
+	Draft                   bool
+}
+
+// Workflow is a workflow file. Active is false for one that somebody disabled.
+type Workflow struct {
+	Path   string
+	Active bool
+}

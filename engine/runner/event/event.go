@@ -1,0 +1,88 @@
+// Package event reads what started a CI job: the payload file of the forge and, in
+// comments, the /uwf command of a person. It believes nothing in it but what the
+// forge itself says (who, where), and does no I/O.
+package event
+
+// Kind is what an event means to uwf.
+type Kind string
+
+// The kinds of events.
+const (
+	None     Kind = "none"     // nothing to do; Event.Why says why
+	Labeled  Kind = "labeled"  // labels were put on an issue or a pull request
+	Assigned Kind = "assigned" // an issue or a pull request was assigned to somebody
+	Comment  Kind = "comment"  // a comment that holds a /uwf command
+	Schedule Kind = "schedule"
+	Manual   Kind = "manual"   // workflow_dispatch
+	Dispatch Kind = "dispatch" // repository_dispatch
+	Plain    Kind = "plain"    // any other event: only what the inputs say counts
+)
+
+// Event is what started the job.
+type Event struct {
+	Name   string // GITHUB_EVENT_NAME
+	Action string
+	Kind   Kind
+	Why    string // one line; for None
+
+	Repo   Repo
+	Sender User
+	// Subject is the issue or pull request that it is about; nil: none.
+	Subject *Subject
+	// Added are the labels that this event put on; Assignee the user it was assigned to.
+	Added    []string
+	Assignee string
+	// Command is the comment's command, for Comment.
+	Command *Command
+	// CommentID, CommentAuthor and CommentURL are the comment's.
+	CommentID     int64
+	CommentAuthor User
+	CommentURL    string
+
+	// Inputs are those of workflow_dispatch, or the texts in client_payload.
+	Inputs map[string]string
+	// Type is repository_dispatch's event type.
+	Type string
+}
+
+// Repo is the repository that the event is from.
+type Repo struct {
+	FullName      string // owner/name
+	DefaultBranch string
+	Private       bool
+	URL           string
+}
+
+// User is somebody on the forge. Bot is true for apps and for the job's own token.
+type User struct {
+	Login string
+	Bot   bool
+}
+
+// Subject is an issue or a pull request as the payload has it.
+type Subject struct {
+	Number int
+	Pull   bool
+	Title  string
+	Body   string
+	Author string
+	Labels []string
+	Open   bool
+	URL    string
+	// Head and Base are a pull request's branches; empty where the payload (that of a
+	// comment) doesn't tell.
+	Head, Base Branch
+}
+
+// Branch is one side of a pull request.
+type Branch struct{ Repo, Name, SHA string }
+
+// Command is one /uwf line of a comment and the text below it.
+type Command struct {
+	// Verb is start, resume, status, cancel, retry or fork.
+	Verb string
+	// Args are the words of the line, options as --name=value included.
+	Args []string
+	// Text is the rest of the comment, below the line.
+	Text string
+}

@@ -1,0 +1,103 @@
+// Package report writes what people see of a thread on a forge: the sticky comment,
+// the job's summary, the pull request. It is pure, and treats everything that an
+// agent or a stranger wrote as hostile.
+package report
+
+import (
+	"time"
+
+	"github.com/united-workforce/uwf/engine/moderator"
+	"github.com/united-workforce/uwf/engine/workflow"
+)
+
+// State is how a thread stands, as people are told.
+type State string
+
+// The states of a thread.
+const (
+	Running   State = "running"   // an agent works now
+	Queued    State = "queued"    // the next job is on its way
+	Waiting   State = "waiting"   // a person has to answer
+	Failed    State = "failed"    // a step failed; nothing goes on by itself
+	Delivered State = "delivered" // it ended, and there is a pull request or a link
+	NoChanges State = "no-changes"
+	Cancelled State = "cancelled"
+)
+
+// Thread is everything that a report can show.
+type Thread struct {
+	ID       string
+	Workflow string
+	State    State
+	// Definition and Past draw the graph; Definition may be nil.
+	Definition *workflow.Definition
+	Past       moderator.Thread
+	Steps      []Step // oldest first
+	// Role works now, is next, waits, or failed; Agent is who it is.
+	Role, Agent string
+	Since       time.Time
+	// Question is what a person is asked (Waiting), Failure why it failed.
+	Question string
+	Failure  *Failure
+	// Last is the newest output in full.
+	Last *Output
+	// Limits and what was used of them.
+	Tokens, MaxTokens   int64
+	CostUSD, MaxCostUSD float64
+	MaxSteps            int
+	// Subject is the issue or pull request that it came from; 0: none.
+	Subject     int
+	SubjectPull bool
+	Pull        *Pull
+	// Prevented says why there is no pull request although there are changes.
+	Prevented string
+	Links     Links
+	Now       time.Time
+}
+
+// Step is one row of the table.
+type Step struct {
+	N        int
+	Role     string
+	Agent    string
+	Result   string
+	Took     time.Duration
+	Tokens   int64
+	CostUSD  float64
+	Commit   string // on the work branch; empty: it changed nothing
+	Attempts int    // failed ones before it
+}
+
+// Failure is why a step failed.
+type Failure struct {
+	Role, Phase, Message string
+	Attempt              string // the ref that keeps what was produced
+	Tries, MaxTries      int
+	// Advice is what to do about it, where it is known.
+	Advice string
+}
+
+// Output is what a role put out.
+type Output struct {
+	Role, Status string
+	Fields       map[string]any
+	Body         string // markdown
+}
+
+// Pull is the pull request.
+type Pull struct {
+	Number  int
+	URL     string
+	Draft   bool
+	Updated bool // it was there before
+}
+
+// Links are addresses on the forge. Empty ones are left out.
+type Links struct {
+	Repo        string // https://forge/owner/name
+	Run         string
+	Compare     string
+	Gitea       bool // its addresses of commits and branches differ
+	StateBranch string
+	WorkBranch  string
+}
