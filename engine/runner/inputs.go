@@ -1,0 +1,107 @@
+package runner
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/node"
+)
+
+// What a job can be told to do, by the input `command`.
+const (
+	CommandStep   = ""       // a whole step: agent, commit, effects
+	CommandRun    = "run"    // only the agent: writes an artifact, and nothing else anywhere
+	CommandCommit = "commit" // everything but the agent: from the artifact of a job before
+)
+
+// Values of the input `dispatch` beside the name of a workflow file.
+const (
+	DispatchAuto       = "auto" // the file that this job is from
+	DispatchRepository = "repository_dispatch"
+	DispatchOff        = "off"
+)
+
+// DispatchType is the event type of the repository_dispatch that starts a next job.
+const DispatchType = "uwf-step"
+
+// Inputs are the action's inputs as far as the job is concerned with them. The rest
+// (model, token, sandbox, …) is in the engine and the forge that it is given.
+type Inputs struct {
+	Command  string
+	Workflow string // the name of a definition on the default branch
+	Prompt   string
+	Thread   gitcas.ThreadID
+	Head     node.Hash
+	Agent    string // overrides the configured agent
+	MaxSteps int    // 0: no limit of the thread's own
+	// StepsPerJob is how many steps this job does at most; 0 is 1.
+	StepsPerJob int
+	Label       string   // the label that starts a thread; empty: uwf
+	Allow       []string // who may start and steer where the forge can't tell, and bots, by exact name
+	Comment     Wanted
+	PullRequest Wanted
+	Draft       bool
+	Dispatch    string // empty: auto
+	Artifact    string // the artifact's folder, for run and commit
+}
+
+// Wanted is the value of the inputs `comment` and `pull-request`: whether there is to
+// be one, and the id of the one that an earlier job made.
+type Wanted struct {
+	Off bool
+	ID  int64
+}
+
+// ParseWanted reads "true", "false" or an id. Empty is true.
+func ParseWanted(s string) (Wanted, error) {
+	switch s = strings.ToLower(strings.TrimSpace(s)); s {
+	case "", "true":
+		return Wanted{}, nil
+	case "false":
+		return Wanted{Off: true}, nil
+	}
+	id, err := strconv.ParseInt(s, 10, 64)
+	if err != nil || id < 0 {
+		return Wanted{}, fmt.Errorf("%.40q is neither true, false nor the number of one that is there", s)
+	}
+	return Wanted{ID: id}, nil
+}
+
+// String is what ParseWanted reads.
+func (w Wanted) String() string {
+	switch {
+	case w.Off:
+		return "false"
+	case w.ID > 0:
+		return strconv.FormatInt(w.ID, 10)
+	}
+	return "true"
+}
+
+// Job is what the runner's environment says of this job.
+type Job struct {
+	// Run is GITHUB_RUN_ID, Name GITHUB_JOB (with a matrix discriminator where there
+	// is one): together they name a job over all its re-runs.
+	Run     string
+	Name    string
+	Attempt int
+	// ServerURL is GITHUB_SERVER_URL, Repository owner/name.
+	ServerURL  string
+	Repository string
+	// WorkflowFile is the base name of the workflow file that this job is from, by
+	// GITHUB_WORKFLOW_REF; empty: not known.
+	WorkflowFile string
+	// Actor and TriggeringActor are GITHUB_ACTOR and GITHUB_TRIGGERING_ACTOR: the
+	// second is who started a re-run.
+	Actor           string
+	TriggeringActor string
+	// Deadline is when the job's time is over; zero: not known.
+	Deadline time.Time
+	// StateBranch is the state branch's short name, for links.
+	StateBranch string
+	// Store is the id of the store, carried to the next jobs; empty: not known yet.
+	Store string
+}
