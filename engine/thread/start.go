@@ -25,6 +25,8 @@ type StartRequest struct {
 	Prompt   string
 	// Base is the commit that the work begins from; empty without a repository.
 	Base string
+	// Branch is the work branch; empty: one of the thread's own. Base is its tip then.
+	Branch string
 	// Key makes the start idempotent: a thread that is alive with the same key is
 	// returned instead of a new one.
 	Key     string
@@ -79,7 +81,7 @@ func (e *Engine) Start(ctx context.Context, req StartRequest) (Started, error) {
 	out := Started{Thread: req.ID, Workflow: def.Name, Hash: req.Workflow, Head: head, Role: first.Role}
 	entry := gitcas.Entry{
 		Head: head, Status: gitcas.StatusActive, Workflow: req.Workflow, Key: req.Key,
-		Work: gitcas.Work{Branch: gitcas.WorkBranch(req.ID), Commit: req.Base}, Limits: req.Limits,
+		Work: gitcas.Work{Branch: cmp.Or(req.Branch, gitcas.WorkBranch(req.ID)), Commit: req.Base}, Limits: req.Limits,
 		Next: &gitcas.Next{Role: first.Role, Since: now.UnixMilli()},
 	}
 	nodes := []gitcas.PlacedNode{{Hash: head, Node: n, Place: gitcas.Place{Thread: req.ID}}}
