@@ -79,10 +79,11 @@ type Branch struct{ Repo, Name, SHA string }
 
 // Command is one /uwf line of a comment and the text below it.
 type Command struct {
-	// Verb is start, resume, status, cancel, retry or fork.
+	// Verb is start, resume, status, cancel, retry, fork or help.
 	Verb string
 	// Args are the words of the line, options as --name=value included.
 	Args []string
-	// Text is the rest of the comment, below the line.
+	// Text is what the person says with it: below the line and, for the verbs that
+	// take no words (resume, retry, cancel, status), the rest of the line before it.
 	Text string
 }
