@@ -22,6 +22,7 @@ const (
 	Delivered State = "delivered" // it ended, and there is a pull request or a link
 	NoChanges State = "no-changes"
 	Cancelled State = "cancelled"
+	Limited   State = "limited" // a limit is reached; a person has to raise it
 )
 
 // Thread is everything that a report can show.
@@ -35,10 +36,15 @@ type Thread struct {
 	Steps      []Step // oldest first
 	// Role works now, is next, waits, or failed; Agent is who it is.
 	Role, Agent string
-	Since       time.Time
-	// Question is what a person is asked (Waiting), Failure why it failed.
+	// Since is when that began; the zero time: not known.
+	Since time.Time
+	// Question is what a person is asked (Waiting), or which limit is reached
+	// (Limited); Failure is why it failed.
 	Question string
-	Failure  *Failure
+	// Limit is the limit that is reached, as configurations name it: maxSteps,
+	// maxStepsPerRole, tokens, costUsd or wall.
+	Limit   string
+	Failure *Failure
 	// Last is the newest output in full.
 	Last *Output
 	// Limits and what was used of them.
@@ -70,6 +76,8 @@ type Step struct {
 
 // Failure is why a step failed.
 type Failure struct {
+	// Phase is the step's part that failed: workspace, agent, extract, seal,
+	// commit, or dispatch; empty: not known.
 	Role, Phase, Message string
 	Attempt              string // the ref that keeps what was produced
 	Tries, MaxTries      int
@@ -96,7 +104,8 @@ type Pull struct {
 type Links struct {
 	Repo        string // https://forge/owner/name
 	Run         string
-	Compare     string
+	Compare     string // where a person opens the pull request by hand
+	Comment     string // the thread's own comment
 	Gitea       bool // its addresses of commits and branches differ
 	StateBranch string
 	WorkBranch  string
