@@ -15,7 +15,8 @@ var (
 	ErrNoChanges   = errors.New("there is nothing to merge")
 	ErrInvalid     = errors.New("the forge refuses the request")
 	ErrLimited     = errors.New("too many requests")
-	ErrUnreachable = errors.New("the forge can't be reached")
+	ErrUnreachable = errors.New("the forge can't be reached, or fails")
+	ErrUnreadable  = errors.New("the forge's answer can't be read")
 )
 
 // Error is a call that failed. Its text says what was being done and why it failed.
@@ -30,6 +31,10 @@ type Error struct {
 	Retry time.Duration
 	// Unsure: the request may have been carried out.
 	Unsure bool
+	// Cause is what happened below, such as the context's error; may be nil.
+	Cause error
+
+	final bool // trying again helps nobody
 }
 
 func (e *Error) Error() string {
@@ -43,7 +48,16 @@ func (e *Error) Error() string {
 	if e.Need != "" {
 		msg += "; the token needs " + e.Need
 	}
+	if e.Unsure {
+		msg += "; it may have been carried out all the same"
+	}
 	return msg
 }
 
-func (e *Error) Unwrap() error { return e.Kind }
+// Unwrap gives the kind and the cause.
+func (e *Error) Unwrap() []error {
+	if e.Cause == nil {
+		return []error{e.Kind}
+	}
+	return []error{e.Kind, e.Cause}
+}

@@ -1,0 +1,327 @@
+package forge
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/go-github/v62/github"
+)
+
+const (
+	// maxAnswer is the largest answer that is read, in bytes. A page of 100 comments
+	// of the greatest size is smaller.
+	maxAnswer = 40 << 20
+	// tryTime bounds one request and its answer.
+	tryTime = time.Minute
+	// tries is how often a call is made that fails for a reason that may pass.
+	tries = 4
+	// firstPause is doubled from try to try.
+	firstPause = time.Second
+	// secondaryPause is what GitHub asks for where it limits without saying for how
+	// long.
+	secondaryPause = time.Minute
+)
+
+// request is one call of the API.
+type request struct {
+	do     string // for errors: "create a pull request for uwf/01J…"
+	method string
+	path   string // below the repository; begins with "/" unless it is empty
+	query  url.Values
+	body   any
+	// safe: making it twice does what making it once does, although it is a POST.
+	safe bool
+}
+
+// repeatable: nothing happens twice if the call is made again after an answer that
+// got lost. Our PATCHes replace whole texts.
+func (r request) repeatable() bool { return r.safe || r.method != http.MethodPost }
+
+// answer is what the forge said, of whatever status.
+type answer struct {
+	status int
+	header http.Header
+	body   []byte
+	// moved is where it sends on to; empty: nowhere.
+	moved string
+}
+
+// call makes a request, again where that helps, and decodes the answer into out
+// (nil: it is not read).
+func (c *client) call(ctx context.Context, r request, out any) (answer, error) {
+	var waited time.Duration
+	began := c.o.Now()
+	for try := 1; ; try++ {
+		a, err := c.try(ctx, r)
+		var fail *Error
+		if err == nil {
+			fail = c.judge(r, a)
+		} else {
+			fail = c.unreached(ctx, r, err)
+		}
+		if fail == nil {
+			return a, c.decode(r, a, out)
+		}
+		pause, again := c.pause(r, fail, try)
+		if !again || max(waited, c.o.Now().Sub(began))+pause > c.o.MaxWait || ctx.Err() != nil {
+			return a, fail
+		}
+		if err := c.o.Sleep(ctx, pause); err != nil {
+			fail.Cause = err
+			return a, fail
+		}
+		waited += pause
+	}
+}
+
+// try makes the request once.
+func (c *client) try(ctx context.Context, r request) (answer, error) {
+	u := c.repo + r.path
+	if len(r.query) > 0 {
+		u += "?" + r.query.Encode()
+	}
+	req, err := c.gh.NewRequest(r.method, u, r.body)
+	if err != nil {
+		return answer{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, tryTime)
+	defer cancel()
+	if token := c.o.Token(); token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	res, err := c.http.Do(req.WithContext(ctx))
+	if err != nil {
+		return answer{}, err
+	}
+	defer func() { _ = res.Body.Close() }() // it was read whole, or the call failed
+	body, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer+1))
+	if err != nil {
+		return answer{}, err
+	}
+	if len(body) > maxAnswer {
+		return answer{}, fmt.Errorf("the answer is longer than %d bytes", maxAnswer)
+	}
+	a := answer{status: res.StatusCode, header: res.Header, body: body}
+	if a.status >= 300 && a.status < 400 {
+		a.moved = res.Header.Get("Location")
+	}
+	return a, nil
+}
+
+func (c *client) decode(r request, a answer, out any) error {
+	if out == nil || a.status == http.StatusNoContent {
+		return nil
+	}
+	if err := json.Unmarshal(a.body, out); err != nil {
+		return &Error{Do: r.do, Kind: ErrUnreadable, Status: a.status, Message: "its answer is not what was asked for", Cause: err, Unsure: !r.repeatable()}
+	}
+	return nil
+}
+
+// pause is how long to wait before the call is made again, and whether it may be.
+func (c *client) pause(r request, fail *Error, try int) (time.Duration, bool) {
+	switch {
+	case errors.Is(fail, ErrLimited):
+		// The request was refused before anything was done.
+		return fail.Retry, true
+	case try >= tries, !errors.Is(fail, ErrUnreachable):
+		return 0, false
+	case fail.Unsure || fail.final:
+		return 0, false
+	}
+	pause := firstPause << (try - 1)
+	return pause/2 + time.Duration(c.o.Rand()*float64(pause/2)), true
+}
+
+// unreached is the error of a request that got no answer.
+func (c *client) unreached(ctx context.Context, r request, err error) *Error {
+	fail := &Error{Do: r.do, Kind: ErrUnreachable, Message: c.clean(innermost(err).Error()), Cause: err}
+	if ctx.Err() != nil {
+		fail.Cause, fail.final = context.Cause(ctx), true
+		fail.Message = fail.Cause.Error()
+	}
+	fail.Unsure = !r.repeatable() && !neverSent(err)
+	return fail
+}
+
+// neverSent: the request did not leave this machine.
+func neverSent(err error) bool {
+	var dns *net.DNSError
+	var op *net.OpError
+	return errors.As(err, &dns) || errors.As(err, &op) && (op.Op == "dial" || op.Op == "proxyconnect")
+}
+
+// innermost leaves out what repeats method and address.
+func innermost(err error) error {
+	var u *url.Error
+	if errors.As(err, &u) {
+		return u.Err
+	}
+	return err
+}
+
+// clean takes the token out of a text: some servers repeat what they were sent.
+func (c *client) clean(s string) string {
+	if token := c.o.Token(); len(token) > 3 {
+		s = strings.ReplaceAll(s, token, "***")
+	}
+	return s
+}
+
+// judge is the error that an answer stands for; nil: it is a success.
+func (c *client) judge(r request, a answer) *Error {
+	if a.status >= 200 && a.status < 300 {
+		return nil
+	}
+	said, rate := c.words(a)
+	fail := &Error{Do: r.do, Status: a.status, Message: said, Need: need(a.header)}
+	switch {
+	case a.status >= 300 && a.status < 400:
+		fail.Kind, fail.Message = ErrNotFound, c.movedTo(a)
+	case rate:
+		fail.Kind, fail.Retry = ErrLimited, c.limitedFor(a)
+	case a.status == http.StatusUnauthorized:
+		fail.Kind = ErrAuth
+	case a.status == http.StatusForbidden:
+		fail.Kind = ErrForbidden
+	case a.status == http.StatusNotFound, a.status == http.StatusGone:
+		fail.Kind = ErrNotFound
+	case a.status >= 500:
+		fail.Kind, fail.Unsure = ErrUnreachable, !r.repeatable()
+	default:
+		fail.Kind = ErrInvalid
+	}
+	if errors.Is(fail, ErrForbidden) || errors.Is(fail, ErrNotFound) {
+		return fail
+	}
+	fail.Need = "" // the header comes with every answer
+	return fail
+}
+
+func (c *client) movedTo(a answer) string {
+	to := c.clean(a.moved)
+	if u, err := url.Parse(a.moved); err == nil {
+		u.User, u.RawQuery = nil, ""
+		to = u.String()
+	}
+	return fmt.Sprintf("it has moved to %q, and what changes something does not follow; was the repository renamed? Use its new name", to)
+}
+
+// words are the forge's own, and whether they mean that too much was asked for.
+func (c *client) words(a answer) (said string, limited bool) {
+	res := &http.Response{StatusCode: a.status, Header: a.header, Body: io.NopCloser(strings.NewReader(string(a.body)))}
+	err := github.CheckResponse(res)
+	var primary *github.RateLimitError
+	var secondary *github.AbuseRateLimitError
+	var plain *github.ErrorResponse
+	switch {
+	case errors.As(err, &primary):
+		said, limited = primary.Message, true
+	case errors.As(err, &secondary):
+		said, limited = secondary.Message, true
+	case errors.As(err, &plain):
+		said = plain.Message
+		for _, e := range plain.Errors {
+			said += detail(e)
+		}
+	}
+	if a.status == http.StatusTooManyRequests {
+		limited = true
+	}
+	if a.status == http.StatusForbidden {
+		limited = limited || a.header.Get("Retry-After") != "" || strings.Contains(strings.ToLower(said), "rate limit")
+	}
+	return c.clean(oneLine(said)), limited
+}
+
+// detail is one of the reasons below a message.
+func detail(e github.Error) string {
+	switch {
+	case e.Message != "":
+		return ": " + e.Message
+	case e.Code != "":
+		return fmt.Sprintf(": %s (%s)", strings.TrimSpace(e.Resource+" "+e.Field), e.Code)
+	}
+	return ""
+}
+
+// oneLine makes a server's text fit for a message.
+func oneLine(s string) string {
+	s = strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r <= ' ' || r == 0x7f }), " ")
+	if r := []rune(s); len(r) > 500 {
+		s = string(r[:500]) + "…"
+	}
+	return s
+}
+
+// limitedFor is how long to wait, by GitHub's rules: Retry-After; where nothing is
+// left, until the limit begins anew; else a minute.
+func (c *client) limitedFor(a answer) time.Duration {
+	if v := a.header.Get("Retry-After"); v != "" {
+		if n, err := strconv.ParseInt(v, 10, 32); err == nil && n >= 0 {
+			return max(time.Duration(n)*time.Second, firstPause)
+		}
+		if at, err := http.ParseTime(v); err == nil {
+			return max(at.Sub(c.o.Now()), firstPause)
+		}
+	}
+	if a.header.Get("X-RateLimit-Remaining") == "0" {
+		if n, err := strconv.ParseInt(a.header.Get("X-RateLimit-Reset"), 10, 64); err == nil {
+			// Its clock and ours may differ by a second.
+			return max(time.Unix(n, 0).Sub(c.o.Now())+time.Second, firstPause)
+		}
+	}
+	return secondaryPause
+}
+
+// need is the permission that GitHub wants for a call: the first of those that
+// would do.
+func need(h http.Header) string {
+	first, _, _ := strings.Cut(h.Get("X-Accepted-GitHub-Permissions"), ";")
+	return oneLine(first)
+}
+
+// pages reads a list, page after page, up to limit pages, until each says that it
+// is enough. more: the list goes on.
+func pages[T any](ctx context.Context, c *client, r request, limit int, each func([]T) (enough bool)) (more bool, err error) {
+	if r.query == nil {
+		r.query = url.Values{}
+	}
+	// GitHub's word and Gitea's for the same; each ignores the other's.
+	r.query.Set("per_page", "100")
+	r.query.Set("limit", "50")
+	for page := 1; page <= limit; page++ {
+		if page > 1 {
+			r.query.Set("page", strconv.Itoa(page))
+		}
+		var list []T
+		a, err := c.call(ctx, r, &list)
+		if err != nil {
+			return false, err
+		}
+		if each(list) || !hasNext(a.header) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// hasNext: the Link header names a next page. Its address is not used: behind a
+// proxy, Gitea names itself as it is reached from elsewhere.
+func hasNext(h http.Header) bool {
+	for _, link := range strings.Split(h.Get("Link"), ",") {
+		if strings.Contains(link, `rel="next"`) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,173 @@
+package forge
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/go-github/v62/github"
+)
+
+// Options are what a client is made of.
+type Options struct {
+	// APIURL is the address of the API, as GITHUB_API_URL has it:
+	// https://api.github.com, https://HOST/api/v3 or https://HOST/api/v1. Empty:
+	// GitHub's own.
+	APIURL string
+	// Repository is owner/name, as in GITHUB_REPOSITORY.
+	Repository string
+	// Token gives the token for each request; nil or an empty answer: none is sent.
+	Token func() string
+	// Flavour is the kind of forge; empty: as Detect says of the address.
+	Flavour Flavour
+	// HTTPClient makes the requests; nil: one of its own. Its redirects are not
+	// followed: the client has its own rule for them.
+	HTTPClient *http.Client
+	// UserAgent is what the client calls itself; empty: uwf.
+	UserAgent string
+	// MaxWait bounds all waits of one call together, for limits and between tries;
+	// 0: three minutes.
+	MaxWait time.Duration
+	// Now, Sleep and Rand (in [0,1)) are the clock and the chance; nil: the real ones.
+	Now   func() time.Time
+	Sleep func(ctx context.Context, d time.Duration) error
+	Rand  func() float64
+}
+
+// Detect tells the kind of forge without asking it: Gitea's API ends in /api/v1,
+// and its runners set GITEA_ACTIONS to true in every job.
+func Detect(apiURL, giteaActions string) Flavour {
+	if giteaActions == "true" || strings.HasSuffix(strings.TrimRight(apiURL, "/"), "/api/v1") {
+		return Gitea
+	}
+	return GitHub
+}
+
+// client is a Forge over HTTP. The flavours differ in a few calls only, each of
+// which says how.
+type client struct {
+	o       Options
+	gh      *github.Client
+	http    *http.Client
+	flavour Flavour
+	repo    string // "repos/owner/name"
+	owner   string
+	calls   atomic.Int64
+	// noRunDetails: this forge does not know that field of a dispatch.
+	noRunDetails atomic.Bool
+}
+
+// name is what GitHub and Gitea allow in names of owners and repositories.
+var name = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
+
+// New makes a client. It makes no request.
+func New(o Options) (Forge, error) {
+	base, err := baseURL(o.APIURL)
+	if err != nil {
+		return nil, err
+	}
+	owner, repo, ok := strings.Cut(o.Repository, "/")
+	if !ok || !isName(owner) || !isName(repo) {
+		return nil, fmt.Errorf("reach the forge: %q is no repository: write it as owner/name (GITHUB_REPOSITORY)", o.Repository)
+	}
+	o.fill(base)
+	c := &client{o: o, flavour: o.Flavour, owner: owner, repo: "repos/" + owner + "/" + repo}
+	c.gh = github.NewClient(nil)
+	c.gh.BaseURL, c.gh.UserAgent = base, o.UserAgent
+	own := *o.HTTPClient
+	if own.Transport == nil {
+		own.Transport = http.DefaultTransport
+	}
+	own.Transport = counted{own.Transport, &c.calls}
+	own.CheckRedirect = sameHost
+	c.http = &own
+	return c, nil
+}
+
+func isName(s string) bool { return name.MatchString(s) && s != "." && s != ".." }
+
+// baseURL is the API's address as go-github wants it: with a slash at its end.
+func baseURL(s string) (*url.URL, error) {
+	if s == "" {
+		s = "https://api.github.com"
+	}
+	u, err := url.Parse(strings.TrimRight(s, "/") + "/")
+	if err != nil || u.Host == "" || u.User != nil || u.Scheme != "https" && u.Scheme != "http" {
+		return nil, fmt.Errorf("reach the forge: the address of its API is not usable; set GITHUB_API_URL to one like https://api.github.com or https://gitea.example.com/api/v1")
+	}
+	u.RawQuery, u.Fragment = "", ""
+	return u, nil
+}
+
+func (o *Options) fill(base *url.URL) {
+	if o.Flavour == "" {
+		o.Flavour = Detect(base.Path, "")
+	}
+	if o.Token == nil {
+		o.Token = func() string { return "" }
+	}
+	if o.HTTPClient == nil {
+		o.HTTPClient = &http.Client{}
+	}
+	if o.UserAgent == "" {
+		o.UserAgent = "uwf"
+	}
+	if o.MaxWait == 0 {
+		o.MaxWait = 3 * time.Minute
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Sleep == nil {
+		o.Sleep = sleep
+	}
+	if o.Rand == nil {
+		o.Rand = rand.Float64
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-t.C:
+		return nil
+	}
+}
+
+// sameHost follows the redirects of a renamed repository for what only reads. It
+// never carries the token to another server, and never turns a POST into a GET, as
+// the standard library does for a 301.
+func sameHost(req *http.Request, via []*http.Request) error {
+	first := via[0]
+	if first.Method != http.MethodGet || len(via) > 3 || req.URL.Scheme != first.URL.Scheme || req.URL.Host != first.URL.Host {
+		return http.ErrUseLastResponse
+	}
+	return nil
+}
+
+// counted counts requests, those after a redirect included.
+type counted struct {
+	http.RoundTripper
+	n *atomic.Int64
+}
+
+// RoundTrip makes one request.
+func (c counted) RoundTrip(req *http.Request) (*http.Response, error) {
+	c.n.Add(1)
+	return c.RoundTripper.RoundTrip(req)
+}
+
+// Flavour is the kind of forge.
+func (c *client) Flavour() Flavour { return c.flavour }
+
+// Calls is how many requests were made.
+func (c *client) Calls() int { return int(c.calls.Load()) }

@@ -1,0 +1,246 @@
+package forge
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// MaxBody is the longest body of a comment, an issue or a pull request, in
+// characters.
+const MaxBody = 65536
+
+const (
+	// maxPages bounds lists that have to be read whole: 10,000 comments on GitHub.
+	maxPages = 100
+	// maxLabelPages is 2,000 labels of a Gitea repository.
+	maxLabelPages = 40
+)
+
+// The answers are read into types of our own: Gitea's do not all decode into
+// go-github's (an issue's repository has a text for its owner).
+
+type user struct {
+	Login string `json:"login"`
+}
+
+type label struct {
+	ID   int64  `json:"id"`
+	Name string `json:"name"`
+}
+
+type issue struct {
+	Number      int       `json:"number"`
+	Title       string    `json:"title"`
+	Body        string    `json:"body"`
+	User        user      `json:"user"`
+	Labels      []label   `json:"labels"`
+	State       string    `json:"state"`
+	HTMLURL     string    `json:"html_url"`
+	PullRequest *struct{} `json:"pull_request"`
+}
+
+type comment struct {
+	ID      int64  `json:"id"`
+	Body    string `json:"body"`
+	User    user   `json:"user"`
+	HTMLURL string `json:"html_url"`
+}
+
+func (c comment) out() Comment {
+	return Comment{ID: c.ID, Body: c.Body, Author: c.User.Login, URL: c.HTMLURL}
+}
+
+// Issue is an issue or a pull request by its number.
+func (c *client) Issue(ctx context.Context, number int) (Issue, error) {
+	var is issue
+	if _, err := c.call(ctx, request{do: fmt.Sprintf("read issue %d", number), method: http.MethodGet, path: fmt.Sprintf("/issues/%d", number)}, &is); err != nil {
+		return Issue{}, err
+	}
+	out := Issue{
+		Number: is.Number, Title: is.Title, Body: is.Body, Author: is.User.Login,
+		Open: is.State == "open", IsPull: is.PullRequest != nil, URL: is.HTMLURL,
+	}
+	for _, l := range is.Labels {
+		out.Labels = append(out.Labels, l.Name)
+	}
+	return out, nil
+}
+
+// Comments are all comments, the oldest first. Gitea sends them all at once,
+// whatever page is asked for.
+func (c *client) Comments(ctx context.Context, number int) ([]Comment, error) {
+	do := fmt.Sprintf("list the comments of %d", number)
+	var out []Comment
+	more, err := pages(ctx, c, request{do: do, method: http.MethodGet, path: fmt.Sprintf("/issues/%d/comments", number)}, maxPages, func(list []comment) bool {
+		for _, co := range list {
+			out = append(out, co.out())
+		}
+		return false
+	})
+	if err == nil && more {
+		err = &Error{Do: do, Kind: ErrInvalid, Message: fmt.Sprintf("there are more than %d", len(out))}
+	}
+	if err != nil {
+		return nil, err
+	}
+	slices.SortStableFunc(out, func(a, b Comment) int { return cmp.Compare(a.ID, b.ID) })
+	// Comments that are deleted while the list is read shift it: one may come twice.
+	return slices.CompactFunc(out, func(a, b Comment) bool { return a.ID == b.ID }), nil
+}
+
+// CreateComment writes a comment.
+func (c *client) CreateComment(ctx context.Context, number int, body string) (Comment, error) {
+	do := fmt.Sprintf("comment on %d", number)
+	if err := checkBody(do, body); err != nil {
+		return Comment{}, err
+	}
+	var made comment
+	_, err := c.call(ctx, request{do: do, method: http.MethodPost, path: fmt.Sprintf("/issues/%d/comments", number), body: text{body}}, &made)
+	return made.out(), err
+}
+
+type text struct {
+	Body string `json:"body"`
+}
+
+// UpdateComment replaces a comment's body.
+func (c *client) UpdateComment(ctx context.Context, id int64, body string) error {
+	do := fmt.Sprintf("update comment %d", id)
+	if err := checkBody(do, body); err != nil {
+		return err
+	}
+	_, err := c.call(ctx, request{do: do, method: http.MethodPatch, path: fmt.Sprintf("/issues/comments/%d", id), body: text{body}}, nil)
+	return err
+}
+
+// DeleteComment takes a comment away; that it is gone is no error.
+func (c *client) DeleteComment(ctx context.Context, id int64) error {
+	_, err := c.call(ctx, request{do: fmt.Sprintf("delete comment %d", id), method: http.MethodDelete, path: fmt.Sprintf("/issues/comments/%d", id)}, nil)
+	return unless(err, ErrNotFound)
+}
+
+// checkBody refuses what no forge takes, before it is sent.
+func checkBody(do, body string) error {
+	if n := utf8.RuneCountInString(body); n > MaxBody {
+		return &Error{Do: do, Kind: ErrInvalid, Message: fmt.Sprintf("the text has %d characters; %d are allowed", n, MaxBody)}
+	}
+	return nil
+}
+
+// unless takes an error of a kind for none.
+func unless(err, kind error) error {
+	if errors.Is(err, kind) {
+		return nil
+	}
+	return err
+}
+
+// EnsureLabel makes a label where it is missing. Gitea would make a second one of
+// the same name, so there the list is read first.
+func (c *client) EnsureLabel(ctx context.Context, l Label) error {
+	if c.flavour == Gitea {
+		_, err := c.giteaLabel(ctx, l)
+		return err
+	}
+	_, err := c.makeLabel(ctx, l)
+	if e := (*Error)(nil); errors.As(err, &e) && e.Status == http.StatusUnprocessableEntity && strings.Contains(e.Message, "already_exists") {
+		return nil
+	}
+	return err
+}
+
+// makeLabel makes a label, and gives its number.
+func (c *client) makeLabel(ctx context.Context, l Label) (int64, error) {
+	var made label
+	_, err := c.call(ctx, request{
+		do: "make the label " + l.Name, method: http.MethodPost, path: "/labels",
+		body: map[string]string{"name": l.Name, "color": c.color(l), "description": l.Description},
+		// GitHub refuses a second one of that name.
+		safe: c.flavour == GitHub,
+	}, &made)
+	return made.ID, err
+}
+
+// color is as the flavour writes it.
+func (c *client) color(l Label) string {
+	if c.flavour == Gitea {
+		return "#" + l.Color
+	}
+	return l.Color
+}
+
+// giteaLabel finds a label's number, or makes the label.
+func (c *client) giteaLabel(ctx context.Context, l Label) (int64, error) {
+	do := "look for the label " + l.Name
+	var found int64
+	more, err := pages(ctx, c, request{do: do, method: http.MethodGet, path: "/labels"}, maxLabelPages, func(list []label) bool {
+		found = named(list, l.Name)
+		return found != 0
+	})
+	switch {
+	case err != nil:
+		return 0, err
+	case found != 0:
+		return found, nil
+	case more:
+		return 0, &Error{Do: do, Kind: ErrInvalid, Message: "the repository has too many labels to look through"}
+	}
+	return c.makeLabel(ctx, l)
+}
+
+// named is the number of the label with that name; 0: there is none.
+func named(list []label, name string) int64 {
+	for _, l := range list {
+		if strings.EqualFold(l.Name, name) {
+			return l.ID
+		}
+	}
+	return 0
+}
+
+// AddLabel puts a label on an issue. GitHub would make a missing one grey, so it is
+// made first; Gitea wants its number. Both take an object with a list.
+func (c *client) AddLabel(ctx context.Context, number int, l Label) error {
+	var which any = l.Name
+	if c.flavour == Gitea {
+		id, err := c.giteaLabel(ctx, l)
+		if err != nil {
+			return err
+		}
+		which = id
+	} else if err := unless(c.EnsureLabel(ctx, l), ErrForbidden); err != nil {
+		return err
+	}
+	_, err := c.call(ctx, request{
+		do: fmt.Sprintf("put the label %s on %d", l.Name, number), method: http.MethodPost,
+		path: fmt.Sprintf("/issues/%d/labels", number), body: map[string]any{"labels": []any{which}}, safe: true,
+	}, nil)
+	return err
+}
+
+// RemoveLabel takes a label off an issue. Gitea wants its number.
+func (c *client) RemoveLabel(ctx context.Context, number int, name string) error {
+	do := fmt.Sprintf("take the label %s off %d", name, number)
+	path := fmt.Sprintf("/issues/%d/labels", number)
+	which := url.PathEscape(name)
+	if c.flavour == Gitea {
+		var list []label
+		if _, err := c.call(ctx, request{do: do, method: http.MethodGet, path: path}, &list); err != nil {
+			return unless(err, ErrNotFound)
+		}
+		id := named(list, name)
+		if id == 0 {
+			return nil
+		}
+		which = fmt.Sprint(id)
+	}
+	_, err := c.call(ctx, request{do: do, method: http.MethodDelete, path: path + "/" + which}, nil)
+	return unless(err, ErrNotFound)
+}

@@ -1,0 +1,177 @@
+package forge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+// maxPullPages bounds the search for a branch's pull request where the forge does
+// not search itself: the newest 1,000 of each state.
+const maxPullPages = 20
+
+type pull struct {
+	Number   int    `json:"number"`
+	Title    string `json:"title"`
+	Body     string `json:"body"`
+	State    string `json:"state"`
+	Merged   bool   `json:"merged"`
+	MergedAt string `json:"merged_at"` // lists of GitHub have no merged
+	Head     side   `json:"head"`
+	Base     side   `json:"base"`
+	HTMLURL  string `json:"html_url"`
+}
+
+type side struct {
+	Ref  string `json:"ref"`
+	SHA  string `json:"sha"`
+	Repo *struct {
+		FullName string `json:"full_name"`
+	} `json:"repo"` // null when it was deleted
+}
+
+func (s side) out() Branch {
+	b := Branch{Name: s.Ref, SHA: s.SHA}
+	if s.Repo != nil {
+		b.Repo = s.Repo.FullName
+	}
+	return b
+}
+
+func (p pull) out() Pull {
+	return Pull{
+		Number: p.Number, Title: p.Title, Body: p.Body, Open: p.State == "open",
+		Merged: p.Merged || p.MergedAt != "", Head: p.Head.out(), Base: p.Base.out(), URL: p.HTMLURL,
+	}
+}
+
+// Pull is a pull request by its number.
+func (c *client) Pull(ctx context.Context, number int) (Pull, error) {
+	var p pull
+	_, err := c.call(ctx, request{do: fmt.Sprintf("read pull request %d", number), method: http.MethodGet, path: fmt.Sprintf("/pulls/%d", number)}, &p)
+	return p.out(), err
+}
+
+// FindPull finds a branch's pull request. GitHub searches; Gitea ignores the
+// filter, so the open ones and then the newest closed ones are looked through.
+// What GitHub finds is looked at as well: a fork's branch may have the same name.
+func (c *client) FindPull(ctx context.Context, branch string) (Pull, bool, error) {
+	do := "look for the pull request of " + branch
+	query := func(state string) url.Values {
+		return url.Values{"state": {state}, "head": {c.owner + ":" + branch}, "sort": {"created"}, "direction": {"desc"}}
+	}
+	if c.flavour == GitHub {
+		return c.searchPulls(ctx, do, query("all"), branch)
+	}
+	for _, state := range []string{"open", "closed"} {
+		q := query(state)
+		q.Set("sort", "recentupdate")
+		if p, ok, err := c.searchPulls(ctx, do, q, branch); ok || err != nil {
+			return p, ok, err
+		}
+	}
+	return Pull{}, false, nil
+}
+
+// searchPulls looks through a list for the branch's open pull request, else its
+// newest.
+func (c *client) searchPulls(ctx context.Context, do string, q url.Values, branch string) (best Pull, found bool, err error) {
+	_, err = pages(ctx, c, request{do: do, method: http.MethodGet, path: "/pulls", query: q}, maxPullPages, func(list []pull) bool {
+		for _, p := range list {
+			p := p.out()
+			if p.Head.Name != branch || !strings.EqualFold(p.Head.Repo, c.repository()) {
+				continue
+			}
+			if !found || p.Open && !best.Open || p.Open == best.Open && p.Number > best.Number {
+				best, found = p, true
+			}
+		}
+		return found && best.Open
+	})
+	if err != nil {
+		return Pull{}, false, err
+	}
+	return best, found, nil
+}
+
+// repository is owner/name.
+func (c *client) repository() string { return strings.TrimPrefix(c.repo, "repos/") }
+
+// CreatePull opens a pull request.
+func (c *client) CreatePull(ctx context.Context, p NewPull) (Pull, error) {
+	do := fmt.Sprintf("open a pull request for %s", p.Head)
+	if err := checkBody(do, p.Body); err != nil {
+		return Pull{}, err
+	}
+	made, err := c.createPull(ctx, do, p)
+	if e := (*Error)(nil); p.Draft && errors.As(err, &e) && e.Status == http.StatusUnprocessableEntity && mentions(e, "draft pull requests are not supported") {
+		// Private repositories of some plans know no drafts.
+		p.Draft = false
+		made, err = c.createPull(ctx, do, p)
+	}
+	return made, pullKind(err)
+}
+
+func (c *client) createPull(ctx context.Context, do string, p NewPull) (Pull, error) {
+	body := map[string]any{"title": p.Title, "body": p.Body, "head": p.Head, "base": p.Base}
+	switch {
+	case p.Draft && c.flavour == Gitea:
+		body["title"] = draftPrefix + p.Title // a draft is one by its title there
+	case p.Draft:
+		body["draft"] = true
+	}
+	var made pull
+	_, err := c.call(ctx, request{do: do, method: http.MethodPost, path: "/pulls", body: body}, &made)
+	return made.out(), err
+}
+
+// draftPrefix begins the title of a draft on Gitea.
+const draftPrefix = "WIP: "
+
+// pullKind tells apart why a pull request was refused, which GitHub says with one
+// status and different words.
+func pullKind(err error) error {
+	var e *Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	switch {
+	case e.Status == http.StatusConflict:
+		e.Kind = ErrExists // Gitea
+	case e.Status != http.StatusUnprocessableEntity:
+	case mentions(e, "already exists"):
+		e.Kind = ErrExists
+	case mentions(e, "no commits between"), mentions(e, "no changes between"):
+		e.Kind = ErrNoChanges
+	}
+	return e
+}
+
+func mentions(e *Error, words string) bool {
+	return strings.Contains(strings.ToLower(e.Message), words)
+}
+
+// UpdatePull replaces title and body. On Gitea a draft stays one.
+func (c *client) UpdatePull(ctx context.Context, number int, title, body string) error {
+	do := fmt.Sprintf("update pull request %d", number)
+	if err := checkBody(do, body); err != nil {
+		return err
+	}
+	if c.flavour == Gitea {
+		now, err := c.Pull(ctx, number)
+		if err != nil {
+			return err
+		}
+		if strings.HasPrefix(now.Title, draftPrefix) && !strings.HasPrefix(title, draftPrefix) {
+			title = draftPrefix + title
+		}
+	}
+	_, err := c.call(ctx, request{
+		do: do, method: http.MethodPatch, path: fmt.Sprintf("/pulls/%d", number),
+		body: map[string]string{"title": title, "body": body},
+	}, nil)
+	return err
+}

@@ -1,0 +1,172 @@
+package forge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// Repository is the repository itself.
+func (c *client) Repository(ctx context.Context) (Repository, error) {
+	var r struct {
+		FullName      string `json:"full_name"`
+		DefaultBranch string `json:"default_branch"`
+		Private       bool   `json:"private"`
+		Empty         bool   `json:"empty"` // Gitea
+		HTMLURL       string `json:"html_url"`
+	}
+	do := "read the repository " + c.repository()
+	if _, err := c.call(ctx, request{do: do, method: http.MethodGet}, &r); err != nil {
+		return Repository{}, err
+	}
+	if r.DefaultBranch == "" {
+		return Repository{}, &Error{Do: do, Kind: ErrUnreadable, Status: http.StatusOK, Message: "it names no default branch"}
+	}
+	return Repository{FullName: r.FullName, DefaultBranch: r.DefaultBranch, Private: r.Private, Empty: r.Empty, URL: r.HTMLURL}, nil
+}
+
+// Permission is what a user may do. GitHub gives the job's token an answer; Gitea
+// refuses it to all but the owner's, which makes it Unknown.
+func (c *client) Permission(ctx context.Context, login string) (Permission, error) {
+	if login == "" {
+		return Unknown, nil
+	}
+	var p struct {
+		Permission string `json:"permission"`
+	}
+	_, err := c.call(ctx, request{
+		do: "look up what " + login + " may do", method: http.MethodGet,
+		path: "/collaborators/" + url.PathEscape(login) + "/permission",
+	}, &p)
+	switch {
+	case errors.Is(err, ErrForbidden):
+		return Unknown, nil
+	case errors.Is(err, ErrNotFound):
+		return None, nil // no such user
+	case err != nil:
+		return Unknown, err
+	}
+	switch p.Permission {
+	case "owner", "admin", "maintain", "write":
+		return Write, nil
+	case "triage", "read":
+		return Read, nil
+	case "none":
+		return None, nil
+	}
+	return Unknown, nil
+}
+
+// BranchRules are the rules of the rulesets that hold for a branch, which need not
+// exist, and "protected branch" for the older kind of rule, which jobs may see but
+// not read. Gitea says only whether the branch is protected from this token's user.
+func (c *client) BranchRules(ctx context.Context, branch string) (rules []string, known bool, err error) {
+	known = true
+	if c.flavour == GitHub {
+		rules, known, err = c.rulesets(ctx, branch)
+		if err != nil {
+			return nil, false, err
+		}
+	}
+	var b struct {
+		Protected bool  `json:"protected"`
+		CanPush   *bool `json:"user_can_push"` // Gitea
+	}
+	_, err = c.call(ctx, request{
+		do: "read the branch " + branch, method: http.MethodGet, path: "/branches/" + escapeBranch(branch),
+	}, &b)
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return rules, known, nil // it is not there yet
+	case errors.Is(err, ErrForbidden):
+		return rules, false, nil
+	case err != nil:
+		return nil, false, err
+	}
+	if b.Protected && (b.CanPush == nil || !*b.CanPush) {
+		rules = append(rules, ProtectedBranch)
+	}
+	return rules, known, nil
+}
+
+// ProtectedBranch is the rule of a branch that is protected in the older way.
+const ProtectedBranch = "protected branch"
+
+func (c *client) rulesets(ctx context.Context, branch string) (rules []string, known bool, err error) {
+	type rule struct {
+		Type string `json:"type"`
+	}
+	_, err = pages(ctx, c, request{
+		do: "read the rules of the branch " + branch, method: http.MethodGet, path: "/rules/branches/" + escapeBranch(branch),
+	}, maxPages, func(list []rule) bool {
+		for _, r := range list {
+			rules = append(rules, r.Type)
+		}
+		return false
+	})
+	if errors.Is(err, ErrForbidden) || errors.Is(err, ErrNotFound) {
+		return nil, false, nil // GHES before 3.11, or no right to see them
+	}
+	slices.Sort(rules)
+	return slices.Compact(rules), err == nil, err
+}
+
+// escapeBranch keeps the slashes: they are part of the path in these calls.
+func escapeBranch(branch string) string {
+	parts := strings.Split(branch, "/")
+	for i, p := range parts {
+		parts[i] = url.PathEscape(p)
+	}
+	return strings.Join(parts, "/")
+}
+
+// MayCreatePulls reports the setting "Allow GitHub Actions to create and approve
+// pull requests", which only administrators can read. Gitea has no such setting:
+// its jobs may.
+func (c *client) MayCreatePulls(ctx context.Context) (may, known bool, err error) {
+	if c.flavour == Gitea {
+		return true, true, nil
+	}
+	var s struct {
+		May *bool `json:"can_approve_pull_request_reviews"`
+	}
+	_, err = c.call(ctx, request{do: "read whether jobs may open pull requests", method: http.MethodGet, path: "/actions/permissions/workflow"}, &s)
+	if errors.Is(err, ErrForbidden) || errors.Is(err, ErrNotFound) {
+		return false, false, nil
+	}
+	if err != nil || s.May == nil {
+		return false, false, err
+	}
+	return *s.May, true, nil
+}
+
+// Workflows are the workflow files that the forge knows.
+func (c *client) Workflows(ctx context.Context) ([]Workflow, error) {
+	type page struct {
+		Workflows []struct {
+			Path  string `json:"path"`
+			State string `json:"state"`
+		} `json:"workflows"`
+	}
+	var out []Workflow
+	q := url.Values{"per_page": {"100"}, "limit": {"50"}}
+	for n := 1; n <= maxPages; n++ {
+		q.Set("page", fmt.Sprint(n))
+		var p page
+		a, err := c.call(ctx, request{do: "list the workflows", method: http.MethodGet, path: "/actions/workflows", query: q}, &p)
+		if err != nil {
+			return nil, err
+		}
+		for _, w := range p.Workflows {
+			out = append(out, Workflow{Path: w.Path, Active: w.State == "active"})
+		}
+		if !hasNext(a.header) {
+			return out, nil
+		}
+	}
+	return nil, &Error{Do: "list the workflows", Kind: ErrInvalid, Message: fmt.Sprintf("there are more than %d", len(out))}
+}
