@@ -4,7 +4,8 @@ package examples
 
 import "embed"
 
-// Files are the example workflows and the demo's repository, issue and cassette.
+// Files are the example workflows and the demo's repository, issue and cassette, and
+// the workflow files for a forge (github/uwf.yml, github/two-jobs.yml).
 //
-//go:embed *.yaml demo
+//go:embed *.yaml demo github
 var Files embed.FS

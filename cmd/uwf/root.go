@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/united-workforce/uwf/cmd/uwf/internal/action"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/agent"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/cas"
@@ -81,6 +82,7 @@ func commands(f *app.Factory) []*cobra.Command {
 		gc.NewCmdGC(f, nil),
 		purge.NewCmdPurge(f, nil),
 		schema.NewCmdSchema(f, nil),
+		action.NewCmdAction(f, nil),
 		agent.NewCmd(agent.Options{
 			Stdin: f.IO.In, Stdout: f.IO.Out, Stderr: f.IO.Err, Environ: f.Environ, Getwd: os.Getwd, Now: f.Now,
 		}),

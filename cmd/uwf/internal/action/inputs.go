@@ -1,0 +1,223 @@
+package action
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/sethvargo/go-githubactions"
+
+	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/engine/config"
+	"github.com/united-workforce/uwf/engine/runner"
+	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/node"
+)
+
+// What the input `command` may say. Those of runner.Inputs are steps of threads;
+// doctor only looks.
+const (
+	commandStep   = "step"
+	commandDoctor = "doctor"
+)
+
+// The default values of inputs, where nothing hands them on: action.yml has the same.
+const (
+	defaultConfig   = ".uwf/config.yaml"
+	defaultArtifact = ".uwf-step"
+	defaultLabel    = "uwf"
+)
+
+// inputs are the action's inputs.
+type inputs struct {
+	runner.Inputs
+	Doctor bool // the command is doctor
+
+	Store       string // the id that the store must have; empty: any
+	StateBranch string
+	Config      string // path of the configuration on the default branch
+
+	Model, Provider, BaseURL string
+	APIKey, Token            string
+
+	Timeout    time.Duration // of one agent; 0: the configured one
+	Sandbox    config.Sandbox
+	AllowShell *bool // nil: as configured
+}
+
+// Ask gives the value of an input; empty where it is not set.
+type Ask func(name string) string
+
+// asking reads inputs as the forge hands them on: INPUT_ and the name in capitals.
+// The host variant writes "_" for "-", which bash on some systems takes out.
+func asking(getenv func(string) string) Ask {
+	a := githubactions.New(githubactions.WithGetenv(getenv))
+	return func(name string) string {
+		if v := a.GetInput(name); v != "" {
+			return v
+		}
+		return a.GetInput(strings.ReplaceAll(name, "-", "_"))
+	}
+}
+
+// InputNames are the names of all inputs, sorted.
+func InputNames() []string {
+	var names []string
+	_, _ = readInputs(func(name string) string { names = append(names, name); return "" })
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// readInputs reads all inputs. The error names everything that is wrong with them;
+// what could be read is returned all the same.
+func readInputs(ask Ask) (inputs, error) {
+	r := reader{ask: ask}
+	in := inputs{
+		Inputs: runner.Inputs{
+			Workflow: ask("workflow"), Prompt: ask("prompt"), Thread: r.thread("thread"), Head: r.head("head"),
+			Agent: ask("agent"), MaxSteps: r.count("max-steps", 0), StepsPerJob: r.count("steps-per-job", 1),
+			Label: or(ask("label"), defaultLabel), Allow: r.list("allow"),
+			Comment: r.wanted("comment"), PullRequest: r.wanted("pull-request"), Draft: r.yes("draft"),
+			Dispatch: ask("dispatch"), Artifact: or(ask("artifact"), defaultArtifact),
+		},
+		Store: ask("store"), StateBranch: ask("state-branch"), Config: or(ask("config"), defaultConfig),
+		Model: ask("model"), Provider: ask("provider"), BaseURL: ask("base-url"), APIKey: ask("api-key"), Token: ask("token"),
+		Timeout: r.duration("timeout"), Sandbox: r.sandbox("sandbox"),
+	}
+	if ask("allow-shell") != "" {
+		v := r.yes("allow-shell")
+		in.AllowShell = &v
+	}
+	r.command(&in)
+	r.addresses(in)
+	if len(r.wrong) > 0 {
+		return in, &app.UsageError{Err: fmt.Errorf("the action's inputs: %s", strings.Join(r.wrong, "; "))}
+	}
+	return in, nil
+}
+
+func or(v, otherwise string) string {
+	if v == "" {
+		return otherwise
+	}
+	return v
+}
+
+// reader reads inputs of one kind each, and notes what is wrong.
+type reader struct {
+	ask   Ask
+	wrong []string
+}
+
+// problem notes what is wrong with an input. Values are repeated only where they can
+// be no secret that somebody put into the wrong input.
+func (r *reader) problem(name, format string, args ...any) {
+	r.wrong = append(r.wrong, name+" "+fmt.Sprintf(format, args...))
+}
+
+func (r *reader) command(in *inputs) {
+	switch v := r.ask("command"); v {
+	case "", commandStep:
+	case runner.CommandRun, runner.CommandCommit:
+		in.Command = v
+	case commandDoctor:
+		in.Doctor = true
+	default:
+		r.problem("command", "is %.40q: write step, run, commit or doctor", v)
+	}
+}
+
+func (r *reader) thread(name string) gitcas.ThreadID {
+	id := gitcas.ThreadID(strings.ToUpper(r.ask(name)))
+	if id != "" && !id.Valid() {
+		r.problem(name, "is %.40q, which is no thread's id: 26 characters, such as 01JY0000000000000000000000", id)
+	}
+	return id
+}
+
+func (r *reader) head(name string) node.Hash {
+	v := r.ask(name)
+	if v == "" {
+		return ""
+	}
+	h, err := node.ParseHash(v)
+	if err != nil {
+		r.problem(name, "is %.40q: %v", v, err)
+	}
+	return h
+}
+
+// count reads a whole number from 1.
+func (r *reader) count(name string, otherwise int) int {
+	v := r.ask(name)
+	if v == "" {
+		return otherwise
+	}
+	n, err := strconv.Atoi(v)
+	if err != nil || n < 1 {
+		r.problem(name, "is %.40q: write a whole number from 1, such as 20", v)
+	}
+	return n
+}
+
+func (r *reader) yes(name string) bool {
+	switch v := strings.ToLower(r.ask(name)); v {
+	case "", "false":
+		return false
+	case "true":
+		return true
+	default:
+		r.problem(name, "is %.40q: write true or false", v)
+		return false
+	}
+}
+
+func (r *reader) duration(name string) time.Duration {
+	v := r.ask(name)
+	if v == "" {
+		return 0
+	}
+	d, err := time.ParseDuration(v)
+	if err != nil || d <= 0 {
+		r.problem(name, "is %.40q: write a time with its unit, such as 90s, 20m or 2h", v)
+	}
+	return d
+}
+
+func (r *reader) wanted(name string) runner.Wanted {
+	w, err := runner.ParseWanted(r.ask(name))
+	if err != nil {
+		r.problem(name, "is %v", err)
+	}
+	return w
+}
+
+func (r *reader) sandbox(name string) config.Sandbox {
+	switch v := config.Sandbox(strings.ToLower(r.ask(name))); v {
+	case "", config.SandboxOff, config.SandboxAuto, config.SandboxRequire:
+		return v
+	default:
+		r.problem(name, "is %.40q: write require, auto or off", v)
+		return ""
+	}
+}
+
+// list reads names that are separated by commas, spaces or line ends.
+func (r *reader) list(name string) []string {
+	return strings.FieldsFunc(r.ask(name), func(c rune) bool { return strings.ContainsRune(", \t\r\n", c) })
+}
+
+// addresses checks what is used as a path or as the name of a branch.
+func (r *reader) addresses(in inputs) {
+	if !isPath(in.Config) {
+		r.problem("config", "is %.80q: write a path in the repository, such as .uwf/config.yaml", in.Config)
+	}
+	if !isPath(in.Artifact) {
+		r.problem("artifact", "is %.80q: write the name of a folder in the workspace, such as .uwf-step", in.Artifact)
+	}
+	if b := in.StateBranch; strings.HasPrefix(b, "refs/") || strings.ContainsAny(b, " ~^:?*[\\\x7f") || strings.Contains(b, "..") {
+		r.problem("state-branch", "is %.80q: write the short name of a branch, such as uwf-state", b)
+	}
+}
