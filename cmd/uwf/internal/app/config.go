@@ -25,6 +25,9 @@ func (f *Factory) ConfigSources() config.Sources {
 	if root := f.RepoRoot(); root != "" {
 		s.RepoFile = filepath.Join(root, ".uwf", "config.yaml")
 	}
+	if f.Job != nil {
+		s.RepoFile, s.RepoTrusted = filepath.Join(f.Job.Root, filepath.FromSlash(f.Job.Config)), true
+	}
 	if home, err := f.StorageRoot(); err == nil {
 		// Without a home there are no settings in it; who needs the folder says so.
 		s.HomeFile, s.EnvFile = filepath.Join(home, "config.yaml"), filepath.Join(home, ".env")
@@ -39,6 +42,9 @@ func (f *Factory) loadConfig() (*config.Config, error) {
 	c, err := config.Load(f.ConfigSources())
 	if errors.Is(err, config.ErrInvalid) {
 		return nil, &UsageError{Err: err}
+	}
+	if err == nil && f.Job != nil && f.Job.Adjust != nil {
+		f.Job.Adjust(c)
 	}
 	return c, err
 }

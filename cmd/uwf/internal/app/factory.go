@@ -56,6 +56,8 @@ type Factory struct {
 	Silence time.Duration
 	// SelfCommand runs this binary again; empty: the process's own executable.
 	SelfCommand []string
+	// Job is set where this process is a CI job of `uwf action`.
+	Job *Job
 	// Hook is called after each durable point of a step, by name. Fault
 	// injection only; nil in the binary that is shipped.
 	Hook func(point string)
@@ -82,6 +84,7 @@ type Factory struct {
 	whoOnce    sync.Once
 	who        thread.Identity
 	whoErr     error
+	renewals   int // further identities that were given out
 	debug      debugLog
 }
 

@@ -28,7 +28,10 @@ func (f *Factory) identity() (thread.Identity, error) {
 	if who.Host, who.Boot, err = ask(); err != nil {
 		return who, fmt.Errorf("ask for this machine's name: %w", err)
 	}
-	if who.Run = f.Getenv("GITHUB_RUN_ID"); who.Run == "" {
+	if who.Run = f.Getenv("GITHUB_RUN_ID"); f.Job != nil && f.Job.Run != "" {
+		who.Run = f.Job.Run
+	}
+	if who.Run == "" {
 		var b [8]byte
 		if _, err := io.ReadFull(f.Rand, b[:]); err != nil {
 			return who, fmt.Errorf("make an id for this run: %w", err)
@@ -57,8 +60,15 @@ func bootID() string {
 }
 
 // NextIdentity is the identity of the next step of this process. A CI run keeps
-// its own; a made-up one is made anew, so that each step has its own run.
+// its own; a made-up one is made anew, so that each step has its own run. The steps
+// of a Job are counted, so that each has the same run in every re-run of the job.
 func (f *Factory) NextIdentity() (thread.Identity, error) {
+	if f.Job != nil && f.Job.Run != "" {
+		who, err := f.identity()
+		f.renewals++
+		who.Run = fmt.Sprintf("%s-%d", f.Job.Run, f.renewals+1)
+		return who, err
+	}
 	if f.Getenv("GITHUB_RUN_ID") != "" {
 		return f.Identity()
 	}

@@ -18,7 +18,13 @@ type Repo struct {
 
 // Repo finds the repository around the working directory, without running git.
 func (f *Factory) Repo() Repo {
-	f.repoOnce.Do(func() { f.repo = findRepo(f.Dir) })
+	f.repoOnce.Do(func() {
+		if f.Job != nil {
+			f.repo = Repo{Root: f.Job.Root}
+			return
+		}
+		f.repo = findRepo(f.Dir)
+	})
 	return f.repo
 }
 

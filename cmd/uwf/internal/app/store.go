@@ -48,6 +48,13 @@ func (f *Factory) locate(ctx context.Context) (Location, error) {
 	if loc.Branch == "" {
 		loc.Branch = gitcas.DefaultBranch
 	}
+	if f.Job != nil {
+		if f.Job.Branch != "" {
+			loc.Branch = f.Job.Branch
+		}
+		loc.Kind, loc.URL = RemoteStore, f.Job.Remote
+		return loc, nil
+	}
 	r := f.Repo()
 	switch {
 	case c.State.Remote != "":
@@ -183,7 +190,7 @@ func (f *Factory) open(loc Location) (*gitcas.Store, error) {
 		return nil, err
 	}
 	o := gitcas.Options{Branch: loc.Branch, Now: f.Now, ExpectStore: f.ExpectStore}
-	if loc.Kind == RemoteStore && f.RepoRoot() != "" {
+	if loc.Kind == RemoteStore && f.RepoRoot() != "" && f.Job == nil {
 		o.LocalTip = func(ctx context.Context) (wire.ID, bool, error) { return f.localTip(ctx, loc.Branch) }
 	}
 	return gitcas.Open(f.logged(remote), o), nil

@@ -211,6 +211,11 @@ func (w *Worker) checkFolder(ctx context.Context, fo *folder) error {
 			return nil
 		}
 	}
+	return w.refuseChanges(ctx, dir)
+}
+
+// refuseChanges refuses a folder that is neither empty nor a clean checkout.
+func (w *Worker) refuseChanges(ctx context.Context, dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return app.Usagef("--workspace: %w", err)

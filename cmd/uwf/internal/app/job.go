@@ -1,0 +1,21 @@
+package app
+
+import "github.com/united-workforce/uwf/engine/config"
+
+// Job is what `uwf action` knows better than the working directory and the files in
+// it: the checkout of a CI job may be a stranger's.
+type Job struct {
+	// Remote is the URL of the store's remote, in place of state.remote.
+	Remote string
+	// Branch is the state branch; empty: as configured.
+	Branch string
+	// Root is a folder with the default branch's definitions and settings. It stands
+	// for the repository, and its settings are trusted.
+	Root string
+	// Config is the path of the settings file in Root.
+	Config string
+	// Run names this job over all its re-runs, in place of GITHUB_RUN_ID.
+	Run string
+	// Adjust changes the settings that were read; nil: they stay.
+	Adjust func(*config.Config)
+}
