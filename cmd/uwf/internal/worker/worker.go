@@ -38,6 +38,9 @@ type Options struct {
 	Record, Replay string
 	// AllowShell opens the shell gate of the builtin agent.
 	AllowShell bool
+	// Sandbox confines agents: off, auto or require; empty: as configured. Of this
+	// and the configuration the stricter one counts.
+	Sandbox string
 	// Timeout of one agent run; 0: the configured one.
 	Timeout time.Duration
 	// Observe is told what goes on.
