@@ -1,0 +1,208 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/united-workforce/uwf/engine/graph"
+)
+
+// MaxComment is the longest comment and body of a pull request, in bytes. Forges
+// take 65,536 characters; some count bytes, some UTF-16.
+const MaxComment = 65_000
+
+// Comment is the sticky comment of a thread: Marker, one sentence on what is going
+// on, what a person has to do or know now, the graph with the way taken, the steps,
+// what they cost, and how to steer. It is at most MaxComment bytes, however long the
+// thread is: the oldest steps go first, then the graph, then texts.
+func Comment(t Thread) string {
+	p := newPage(t)
+	p.text, p.graph, p.all = 10_000, 12_000, MaxComment
+	return Marker(t.ID) + "\n" + p.render(p.result(6_000), p.said())
+}
+
+// render is the page; result is what came out of it, said what is put below.
+func (p page) render(result, said string) string {
+	head := join(icon(p.State)+" "+sentence(p.Thread, bold), p.asked(), p.failed(), p.prevented(), result, p.chart())
+	foot := join(p.used(), said, p.steer(), p.footer())
+	return join(head, p.steps(p.all-len(head)-len(foot)-200), foot) + "\n"
+}
+
+// asked is the question that a person has to answer, and how.
+func (p page) asked() string {
+	switch p.State {
+	case Waiting, Limited:
+	default:
+		return ""
+	}
+	question := ""
+	if p.Question != "" {
+		question = p.markdown(p.Question, "> ", p.text)
+	}
+	if p.State == Limited {
+		return join(question, "Raise it, and the thread goes on:", p.command("resume", "--"+p.limitFlag()))
+	}
+	return join(question, "Answer in a comment that begins like this:", p.command("resume", "Your answer, in as many lines as you like."))
+}
+
+// failed is what happened, what was tried, where the work is, what to do now.
+func (p page) failed() string {
+	if p.State != Failed || p.Failure == nil {
+		return ""
+	}
+	f := *p.Failure
+	what := f.phase()
+	if f.Tries > 0 && f.MaxTries > 0 {
+		what += fmt.Sprintf(" That was try %d of %d.", f.Tries, f.MaxTries)
+	}
+	advice := ""
+	if f.Advice != "" {
+		advice = p.markdown(f.Advice, "", 2_000)
+	}
+	return join(what, p.printed(f.Message, p.text/2), p.kept(f), advice, "Try it once more:", p.command("retry", ""))
+}
+
+// phase says what part of the step failed.
+func (f Failure) phase() string {
+	switch f.Phase {
+	case "workspace":
+		return "Its working folder could not be prepared."
+	case "agent":
+		return "The agent's program failed."
+	case "extract":
+		return "What it answered is not in the form that the workflow asks for."
+	case "seal":
+		return "What it put out could not be accepted."
+	case "commit":
+		return "Its result could not be stored."
+	case "dispatch":
+		return "The next job could not be started."
+	}
+	return "This is what is known:"
+}
+
+// kept says where the work of a failed step is.
+func (p page) kept(f Failure) string {
+	var out []string
+	if ref := strings.TrimPrefix(f.Attempt, "refs/"); f.Attempt != "" && safeRef(ref) {
+		out = append(out, "What it had done until then is kept:\n\n"+fenced("git fetch origin refs/"+ref+" && git show FETCH_HEAD", "sh"))
+	}
+	if len(p.commits()) > 0 {
+		if branch := p.branch(); branch != "" {
+			out = append(out, "The steps before it are on "+branch+".")
+		}
+	}
+	return join(out...)
+}
+
+// safeRef reports a name that a shell takes as it stands.
+func safeRef(s string) bool {
+	return s != "" && len(s) <= 300 && s[0] != '-' && !strings.ContainsFunc(s, func(r rune) bool {
+		return !(r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z' || strings.ContainsRune("/._-", r))
+	})
+}
+
+// prevented says why there is no pull request, and how to open one.
+func (p page) prevented() string {
+	if p.State != Delivered || p.Prevented == "" {
+		return ""
+	}
+	open := ""
+	if goodURL(p.Links.Compare) {
+		open = "**[Open the pull request](" + p.Links.Compare + ")** – the changes are on " + p.branch() + "."
+	} else if b := p.branch(); b != "" {
+		open = "The changes are on " + b + "."
+	}
+	return join(p.markdown(p.Prevented, "> ", 2_000), open)
+}
+
+// chart is the graph with the way taken and the place where the thread stands.
+func (p page) chart() string {
+	if p.Definition == nil || p.graph <= 0 {
+		return ""
+	}
+	g := graph.Of(p.Definition)
+	g.Mark(p.Definition, p.Past)
+	return fenced(g.Mermaid(p.graph), "mermaid")
+}
+
+// used is what the thread used of its limits, on one line. Only one dollar sign
+// stands in it: between two of them forges see a formula.
+func (p page) used() string {
+	var parts []string
+	n := fmt.Sprint(p.next() - 1)
+	if p.MaxSteps > 0 {
+		n += fmt.Sprint(" of ", p.MaxSteps)
+	}
+	unit := " steps"
+	if n == "1" {
+		unit = " step"
+	}
+	parts = append(parts, n+unit)
+	var all time.Duration
+	for _, s := range p.Steps {
+		all += max(s.Took, 0)
+	}
+	if all > 0 {
+		parts = append(parts, took(all))
+	}
+	if p.Tokens > 0 || p.MaxTokens > 0 {
+		tokens := amount(p.Tokens)
+		if p.MaxTokens > 0 {
+			tokens += " of " + amount(p.MaxTokens)
+		}
+		parts = append(parts, tokens+" tokens")
+	}
+	if p.CostUSD > 0 || p.MaxCostUSD > 0 {
+		cost := "$" + dollars(p.CostUSD)
+		if p.MaxCostUSD > 0 {
+			cost += " of " + dollars(p.MaxCostUSD)
+		}
+		parts = append(parts, cost)
+	}
+	return strings.Join(parts, " · ")
+}
+
+// footer says whose page this is and where the rest can be read.
+func (p page) footer() string {
+	parts := []string{label(p.Workflow), link("`"+word(p.ID)+"`", p.log())}
+	if goodURL(p.Links.Run) {
+		parts = append(parts, link("job", p.Links.Run))
+	}
+	if b := p.branch(); b != "" && len(p.commits()) > 0 {
+		parts = append(parts, b)
+	}
+	if p.Pull != nil && p.Pull.Number > 0 {
+		parts = append(parts, fmt.Sprintf("#%d", p.Pull.Number))
+	}
+	return "<sub>" + strings.Join(parts, " · ") + "</sub>"
+}
+
+// log is where the thread's commits are listed.
+func (p page) log() string {
+	if p.Links.StateBranch == "" || word(p.ID) == "" {
+		return ""
+	}
+	return p.Links.LogURL(p.Links.StateBranch, "threads/"+word(p.ID))
+}
+
+// branch is the work branch as a link.
+func (p page) branch() string {
+	b := p.Links.WorkBranch
+	if b == "" || len(b) > 250 {
+		return ""
+	}
+	return link(code(b), p.Links.BranchURL(b))
+}
+
+// commits are those of the steps.
+func (p page) commits() []string {
+	var out []string
+	for _, s := range p.Steps {
+		if s.Commit != "" {
+			out = append(out, s.Commit)
+		}
+	}
+	return out
+}

@@ -1,0 +1,241 @@
+package report
+
+import (
+	"html"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/united-workforce/uwf/engine/runner/sanitize"
+)
+
+// markdown is Markdown that an agent or a person wrote, fit to stand between other
+// Markdown: cleaned for the forge, every block of code closed, no HTML that could
+// open or close anything, and at most limit bytes. Each line begins with prefix
+// ("> " makes a quotation). What doesn't fit is left out, and the last line says so.
+func (p page) markdown(s, prefix string, limit int) string {
+	s = sanitize.Outgoing(strings.ToValidUTF8(s, "\ufffd"), p.clean)
+	s = strings.ReplaceAll(strings.ReplaceAll(s, "\r\n", "\n"), "\r", "\n")
+	w := &mdWriter{prefix: prefix, limit: limit - len(prefix) - len(leftOut)}
+	lines := strings.Split(strings.Trim(s, "\n"), "\n")
+	for i := 0; i < len(lines) && !w.full; {
+		if f, ok := openFence(lines[i]); ok {
+			i = w.block(lines, i, f)
+			continue
+		}
+		w.line(prose(lines[i]))
+		i++
+	}
+	return w.String()
+}
+
+// phrase is Markdown on one line, to stand behind other text; at most a little more
+// than limit bytes.
+func (p page) phrase(s string, limit int) string {
+	s = sanitize.Outgoing(strings.ToValidUTF8(s, "\ufffd"), p.clean)
+	s = prose(strings.Join(strings.Fields(s), " "))
+	if len(s) > limit {
+		s = strings.TrimSpace(whole(s[:max(limit, 0)])) + "…"
+	}
+	if strings.HasPrefix(s, "~~~") {
+		return `\` + s
+	}
+	return s
+}
+
+// leftOut ends a text that was too long.
+const leftOut = "\n\n… _(shortened)_"
+
+// fence is the first line of a block of code.
+type fence struct {
+	indent, marks, info string
+}
+
+var fenceLine = regexp.MustCompile("^([ \t]*)(`{3,}|~{3,})(.*)$")
+
+func openFence(line string) (fence, bool) {
+	m := fenceLine.FindStringSubmatch(line)
+	if m == nil || m[2][0] == '`' && strings.Contains(m[3], "`") {
+		return fence{}, false
+	}
+	return fence{indent: spaces(m[1]), marks: m[2], info: m[3]}, true
+}
+
+// closes reports the line that ends the block.
+func (f fence) closes(line string) bool {
+	line = strings.TrimSpace(line)
+	return len(line) >= len(f.marks) && strings.Trim(line, f.marks[:1]) == ""
+}
+
+// language is what the block is highlighted as, where that is a word.
+func (f fence) language() string {
+	first, _, _ := strings.Cut(strings.TrimSpace(f.info), " ")
+	if len(first) > 30 || strings.ContainsFunc(first, func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("+-#._", r))
+	}) {
+		return ""
+	}
+	switch strings.ToLower(first) {
+	case "mermaid", "math", "geojson", "topojson", "stl", "suggestion":
+		return "text" // forges run or apply these
+	}
+	return first
+}
+
+func spaces(s string) string { return strings.ReplaceAll(s, "\t", "    ") }
+
+// mdWriter collects lines up to a limit.
+type mdWriter struct {
+	strings.Builder
+	prefix string
+	limit  int
+	full   bool
+	blank  bool // the last line was blank
+}
+
+// fits reports whether n more bytes do, and ends the text where they don't.
+func (w *mdWriter) fits(n int) bool {
+	if !w.full && w.Len()+n+len(w.prefix)+1 > w.limit {
+		w.full = true
+		w.WriteString(strings.ReplaceAll(leftOut, "\n", "\n"+w.prefix))
+	}
+	return !w.full
+}
+
+// line writes a line; of several blank ones the first. One that doesn't fit is cut,
+// unless its beginning says nothing either.
+func (w *mdWriter) line(s string) {
+	if s == "" && (w.blank || w.Len() == 0) {
+		return
+	}
+	if left := w.limit - w.Len() - len(w.prefix) - 1; len(s) > left && left > 200 {
+		w.raw(strings.TrimRight(whole(s[:left-100]), " ") + "…")
+	}
+	if w.fits(len(s)) {
+		w.raw(s)
+	}
+}
+
+func (w *mdWriter) raw(s string) {
+	if w.Len() > 0 {
+		w.WriteByte('\n')
+	}
+	w.WriteString(strings.TrimRight(w.prefix+s, " "))
+	w.blank = s == ""
+}
+
+// whole is a text that was cut anywhere, without half a character, entity or tag at
+// its end.
+func whole(s string) string {
+	for s != "" && !utf8.ValidString(s[max(0, len(s)-utf8.UTFMax):]) && !utf8.ValidString(s) {
+		s = s[:len(s)-1]
+	}
+	if i := strings.LastIndexAny(s, "&<"); i >= 0 && !strings.ContainsAny(s[i:], ";>") {
+		s = s[:i]
+	}
+	if strings.Count(s, "<code>") > strings.Count(s, "</code>") {
+		s += "</code>"
+	}
+	return s
+}
+
+// block writes the block of code that begins at lines[i], closed and with marks
+// that nothing in it can close, and returns where to go on. Its lines are all
+// indented as its first: so they stay in whatever list item that one stands in.
+func (w *mdWriter) block(lines []string, i int, f fence) int {
+	var body []string
+	end := i + 1
+	for ; end < len(lines) && !f.closes(lines[end]); end++ {
+		body = append(body, f.indent+strings.TrimPrefix(spaces(lines[end]), f.indent))
+	}
+	marks := strings.Repeat("`", max(3, longestRun(strings.Join(body, "\n"))+1))
+	if !w.fits(2*(len(w.prefix)+len(f.indent)+len(marks)) + len(f.language()) + 8) {
+		return end + 1
+	}
+	w.line("") // a block indented by four would go on a paragraph
+	w.raw(f.indent + marks + f.language())
+	room := w.limit - len(w.prefix) - len(f.indent) - len(marks) - 2
+	short := false
+	for _, line := range body {
+		if short = w.Len()+len(line)+len(w.prefix)+1 > room; short {
+			break
+		}
+		w.raw(line)
+	}
+	w.raw(f.indent + marks)
+	w.raw("")
+	if short {
+		w.limit = 0
+		w.fits(1)
+	}
+	return end + 1
+}
+
+var angled = regexp.MustCompile(`<(https?://[^<>\s]*)>`)
+
+// prose is a line outside of blocks of code, without HTML and with all its code
+// spans closed on it.
+func prose(line string) string {
+	line = angled.ReplaceAllString(strings.TrimRight(line, " \t"), "$1")
+	var b strings.Builder
+	for i := 0; i < len(line); {
+		switch c := line[i]; {
+		case c == '\\' && i+1 < len(line) && strings.IndexByte("`<", line[i+1]) >= 0:
+			b.WriteString(entity(line[i+1]))
+			i += 2
+		case c == '\\' && i+1 < len(line) && line[i+1] == '\\':
+			b.WriteString(`\\`)
+			i += 2
+		case c == '`':
+			i += span(&b, line[i:])
+		case c == '<':
+			b.WriteString(entity(c))
+			i++
+		default:
+			b.WriteByte(c)
+			i++
+		}
+	}
+	return b.String()
+}
+
+func entity(c byte) string {
+	if c == '<' {
+		return "&lt;"
+	}
+	return "&#96;"
+}
+
+// span writes the code span that s begins with, or its backticks as such where
+// nothing closes them, and returns how much of s that was. A span with angle
+// brackets becomes an element: as Markdown it would be a span only if nothing
+// before it, such as the address of a link, takes its backticks.
+func span(b *strings.Builder, s string) int {
+	n := len(s) - len(strings.TrimLeft(s, "`"))
+	for i := n; i < len(s); {
+		if s[i] != '`' {
+			i++
+			continue
+		}
+		run := len(s[i:]) - len(strings.TrimLeft(s[i:], "`"))
+		if run != n {
+			i += run
+			continue
+		}
+		if content := s[n:i]; strings.Contains(content, "<") {
+			b.WriteString("<code>" + literal(content) + "</code>")
+		} else {
+			b.WriteString(s[:i+n])
+		}
+		return i + n
+	}
+	b.WriteString(strings.Repeat(entity('`'), n))
+	return n
+}
+
+// literal is a text in HTML that Markdown finds nothing in.
+func literal(s string) string {
+	s = html.EscapeString(strings.TrimSpace(s))
+	return strings.NewReplacer("`", "&#96;", "*", "&#42;", "_", "&#95;", "[", "&#91;", "]", "&#93;",
+		"~", "&#126;", "|", "&#124;", "\\", "&#92;", "$", "&#36;", "!", "&#33;").Replace(s)
+}

@@ -1,0 +1,46 @@
+package report
+
+import (
+	"net/url"
+	"strings"
+
+	"github.com/united-workforce/uwf/engine/runner/sanitize"
+)
+
+// page is what is written about one thread.
+type page struct {
+	Thread
+	clean sanitize.Options
+	// most bytes of a text in full, of the graph, and of everything.
+	text, graph, all int
+	// console: there is nowhere to comment, so commands are those of a terminal.
+	console bool
+}
+
+func newPage(t Thread) page {
+	p := page{Thread: t, console: t.Subject <= 0}
+	if u, err := url.Parse(t.Links.Repo); err == nil && u.Host != "" {
+		p.clean.Server = u.Scheme + "://" + u.Host
+		p.clean.Repo = strings.Trim(u.Path, "/")
+	}
+	return p
+}
+
+// join puts the blocks that aren't empty below each other.
+func join(blocks ...string) string {
+	var out []string
+	for _, b := range blocks {
+		if b = strings.Trim(b, "\n"); b != "" {
+			out = append(out, b)
+		}
+	}
+	return strings.Join(out, "\n\n")
+}
+
+// details is a block that a click opens. The title is HTML.
+func details(title, content string) string {
+	if content == "" {
+		return ""
+	}
+	return "<details><summary>" + title + "</summary>\n\n" + content + "\n\n</details>"
+}

@@ -1,0 +1,75 @@
+package report
+
+import (
+	"fmt"
+)
+
+// ReplyKind is what a short answer to somebody's command says.
+type ReplyKind string
+
+// The kinds of answers.
+const (
+	Refused  ReplyKind = "refused"   // who asked may not do that
+	Unknown  ReplyKind = "unknown"   // there is no such command
+	NoThread ReplyKind = "no-thread" // there is no thread here to do it with
+	NotNow   ReplyKind = "not-now"   // the thread's state doesn't allow it
+	Done     ReplyKind = "done"      // it is done, and Why says what follows
+)
+
+// Reply is a short answer to a command in a comment.
+type Reply struct {
+	Kind ReplyKind
+	// Verb is the command, without /uwf; Login who gave it.
+	Verb, Login string
+	// Comment is the id of the comment that it answers.
+	Comment int64
+	// Thread is the thread that it is about; ID is empty where there is none.
+	Thread Thread
+	// Why is more than the kind says, as a sentence.
+	Why string
+}
+
+// Markdown is the answer as a comment. It begins with ReplyMarker(r.Comment), and
+// mentions nobody: who wrote the command watches the issue anyway.
+func (r Reply) Markdown() string {
+	p := newPage(r.Thread)
+	p.console = false
+	verb := code("/uwf " + name(r.Verb))
+	why := ""
+	if r.Why != "" {
+		why = p.markdown(r.Why, "", 4_000)
+	}
+	var body string
+	switch r.Kind {
+	case Refused:
+		body = join("🔒 "+verb+" needs write permission on this repository, and "+code(name(r.Login))+" doesn't have it, as far as uwf can tell. Nothing was done.", why)
+	case Unknown:
+		body = join("❔ There is no command "+verb+".", why, p.commands())
+	case NoThread:
+		body = join("❔ "+verb+": there is no thread here.", why, "Start one:", p.command("start", ""))
+	case NotNow:
+		body = join("✋ "+verb+" doesn't fit now. "+sentence(r.Thread, bold), why, p.steer())
+	default:
+		body = join("👍 "+verb+": done.", why)
+	}
+	if goodURL(r.Thread.Links.Comment) && r.Kind != Refused {
+		body = join(body, "<sub>"+link("the thread's comment", r.Thread.Links.Comment)+"</sub>")
+	}
+	return ReplyMarker(r.Comment) + "\n" + body + "\n"
+}
+
+// commands lists all that can be said.
+func (p page) commands() string {
+	out := "| | |\n|:--|:--|\n"
+	for _, c := range [][2]string{
+		{"/uwf start", "starts a thread on this issue or pull request; the lines below it are added to the task"},
+		{"/uwf resume", "lets a thread go on that waits; the lines below it are the answer"},
+		{"/uwf retry", "does the failed step again, or starts the job that got lost"},
+		{"/uwf status", "writes the thread's comment anew"},
+		{"/uwf cancel", "ends the thread for good"},
+		{"/uwf fork N", "begins another thread after step N of this one"},
+	} {
+		out += fmt.Sprintf("| `%s` | %s |\n", c[0], c[1])
+	}
+	return out
+}

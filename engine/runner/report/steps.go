@@ -1,0 +1,109 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+)
+
+// recent is how many steps are shown at once; older ones open by a click.
+const recent = 12
+
+const stepsHead = "| | role | result | time | tokens | commit |\n|--:|:--|:--|--:|--:|:--|\n"
+
+// steps is the table of steps in at most limit bytes: the newest, the older ones
+// behind a click as far as there is room, and how many were left out.
+func (p page) steps(limit int) string {
+	now := p.present()
+	if len(p.Steps) == 0 && now == "" {
+		return ""
+	}
+	rows := make([]string, 0, len(p.Steps))
+	left := limit - 2*len(stepsHead) - len(now) - 500
+	for i := len(p.Steps) - 1; i >= 0; i-- {
+		row := p.row(p.Steps[i])
+		if left -= len(row); left < 0 {
+			break
+		}
+		rows = append(rows, row)
+	}
+	dropped := len(p.Steps) - len(rows)
+	newest := min(len(rows), recent)
+	if len(rows) == recent+1 {
+		newest++ // a click for one row is a waste
+	}
+	older := ""
+	if n := len(rows) - newest; n > 0 {
+		first := p.Steps[dropped]
+		last := p.Steps[dropped+n-1]
+		older = details(fmt.Sprintf("Steps %d–%d", first.N, last.N), p.omitted(dropped)+strings.TrimRight(table(rows[newest:]), "\n"))
+	} else if dropped > 0 {
+		older = strings.TrimSpace(p.omitted(dropped))
+	}
+	return join(older, table(rows[:newest])+now)
+}
+
+// omitted says how many steps aren't shown, and where they are.
+func (p page) omitted(n int) string {
+	if n == 0 {
+		return ""
+	}
+	text := fmt.Sprintf("%d older steps", n)
+	if n == 1 {
+		text = "1 older step"
+	}
+	if log := p.log(); goodURL(log) {
+		return link(text, log) + " not shown here.\n\n"
+	}
+	return text + " not shown here.\n\n"
+}
+
+// table is the rows, which are newest first, oldest first.
+func table(rows []string) string {
+	var b strings.Builder
+	b.WriteString(stepsHead)
+	for i := len(rows) - 1; i >= 0; i-- {
+		b.WriteString(rows[i])
+	}
+	return b.String()
+}
+
+func (p page) row(s Step) string {
+	result := label(s.Result)
+	switch {
+	case s.Attempts == 1:
+		result += ", at the second try"
+	case s.Attempts > 1:
+		result += fmt.Sprintf(", at the %s try", ordinal(s.Attempts+1))
+	}
+	tokens := ""
+	if s.Tokens > 0 {
+		tokens = amount(s.Tokens)
+	}
+	return fmt.Sprintf("| %d | %s | %s | %s | %s | %s |\n", s.N, label(s.Role), result, took(s.Took), tokens, p.commit(s.Commit))
+}
+
+func (p page) commit(sha string) string {
+	if sha = word(sha); sha == "" {
+		return ""
+	}
+	return link("`"+cut(sha, 64)[:min(len(sha), 7)]+"`", p.Links.CommitURL(cut(sha, 64)))
+}
+
+// present is the row of the step that isn't done yet.
+func (p page) present() string {
+	doing := ""
+	switch p.State {
+	case Running:
+		doing = "working …"
+	case Queued:
+		doing = "next"
+	case Failed:
+		doing = "failed"
+	default:
+		return "" // that a question is asked is a step's result
+	}
+	if p.Role == "" {
+		return ""
+	}
+	return fmt.Sprintf("| %d | %s | _%s_ | | | |\n", p.next(), bold(p.Role), doing)
+}

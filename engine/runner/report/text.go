@@ -1,0 +1,114 @@
+package report
+
+import (
+	"net/url"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/united-workforce/uwf/engine/runner/sanitize"
+)
+
+// Bounds of what is written on one line.
+const (
+	maxName = 60    // characters of a role, a result, a workflow
+	maxURL  = 1_000 // bytes of an address; a longer one is left out
+)
+
+// name is a role's name, a status or the like as plain text on one line.
+func name(s string) string { return cut(strings.Join(strings.Fields(sanitize.Title(s)), " "), maxName) }
+
+// plainName is a name that Markdown, tables, HTML and forges leave as it is.
+var plainName = regexp.MustCompile(`^[\p{L}\p{N}]+([ .-]?[\p{L}\p{N}]+)*$`)
+
+// bold is a name in bold, where it is a plain one.
+func bold(s string) string {
+	if plainName.MatchString(name(s)) {
+		return "**" + name(s) + "**"
+	}
+	return code(name(s))
+}
+
+// label is a name as it is, where it is a plain one.
+func label(s string) string {
+	if plainName.MatchString(name(s)) {
+		return name(s)
+	}
+	return code(name(s))
+}
+
+// code is a line of text as a code span that can stand in a cell of a table.
+// Nothing in it means anything to Markdown or to the forge.
+func code(s string) string {
+	s = strings.Join(strings.Fields(strings.ToValidUTF8(s, "\ufffd")), " ")
+	s = strings.Trim(strings.NewReplacer("`", "'", "|", "¦", "\\", "⧵").Replace(s), " ")
+	if s == "" {
+		return "–"
+	}
+	return "`" + s + "`"
+}
+
+// cut is the beginning of a text, in characters.
+func cut(s string, limit int) string {
+	if utf8.RuneCountInString(s) <= limit {
+		return s
+	}
+	return strings.TrimSpace(string([]rune(s)[:limit-1])) + "…"
+}
+
+// link is a link of Markdown; the text alone where the address isn't one to be
+// trusted with a place in it.
+func link(text, address string) string {
+	if !goodURL(address) {
+		return text
+	}
+	return "[" + text + "](" + address + ")"
+}
+
+func goodURL(s string) bool {
+	if s == "" || len(s) > maxURL || strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune("()<>[]\"'`\\|", r) }) {
+		return false
+	}
+	u, err := url.Parse(s)
+	return err == nil && u.Host != "" && u.User == nil && (u.Scheme == "https" || u.Scheme == "http")
+}
+
+// fenced is a text as a block of code. What it holds can't end it.
+func fenced(s, language string) string {
+	marks := strings.Repeat("`", max(3, longestRun(s)+1))
+	return marks + language + "\n" + strings.Trim(s, "\n") + "\n" + marks
+}
+
+// longestRun is the most backticks in a row.
+func longestRun(s string) int {
+	most, run := 0, 0
+	for i := range len(s) {
+		if s[i] == '`' {
+			run++
+			most = max(most, run)
+		} else {
+			run = 0
+		}
+	}
+	return most
+}
+
+// output is what an agent or a program printed, as a block of code of at most limit
+// bytes: its end, where the reason of a failure stands.
+func (p page) printed(s string, limit int) string {
+	s = strings.TrimSpace(sanitize.Outgoing(strings.ToValidUTF8(s, "\ufffd"), p.clean))
+	if s == "" {
+		return ""
+	}
+	if len(s) > limit {
+		s = s[len(s)-limit:]
+		for s != "" && !utf8.RuneStart(s[0]) {
+			s = s[1:]
+		}
+		if i := strings.IndexByte(s, '\n'); i >= 0 && i < len(s)/2 {
+			s = s[i+1:]
+		}
+		s = "…\n" + s
+	}
+	return fenced(s, "text")
+}

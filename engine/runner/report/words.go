@@ -1,0 +1,194 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+)
+
+// Sentence says what is going on, as one line of plain text.
+func Sentence(t Thread) string { return sentence(t, name) }
+
+// Head is what a thread's comment begins with in each state.
+func icon(s State) string {
+	switch s {
+	case Running:
+		return "⚙️"
+	case Queued:
+		return "⏳"
+	case Waiting:
+		return "💬"
+	case Limited:
+		return "⏸️"
+	case Failed:
+		return "❌"
+	case Delivered, NoChanges:
+		return "✅"
+	case Cancelled:
+		return "🚫"
+	}
+	return "ℹ️"
+}
+
+// sentence is Sentence with names written as who says.
+func sentence(t Thread, who func(string) string) string {
+	role, step := who(t.Role), t.next()
+	if t.Role == "" {
+		role = "The next role"
+	}
+	switch t.State {
+	case Running:
+		return fmt.Sprintf("%s is working on step %d%s.", role, step, t.since())
+	case Queued:
+		return fmt.Sprintf("%s is next, with step %d; the job for it is on its way.", role, step)
+	case Waiting:
+		if t.Role == "" {
+			return "The thread waits for a person."
+		}
+		return role + " has a question, and waits for an answer."
+	case Limited:
+		return fmt.Sprintf("Paused before step %d: the limit %s is reached.", step, t.limit())
+	case Failed:
+		return fmt.Sprintf("%s failed at step %d%s, and nothing goes on by itself.", role, step, t.tries())
+	case Delivered:
+		return t.delivered()
+	case NoChanges:
+		return "Done, and no file was changed."
+	case Cancelled:
+		return "Cancelled: no agent works on this any more."
+	}
+	return fmt.Sprintf("The thread is at step %d.", step)
+}
+
+// next is the number of the step that comes after those that are done.
+func (t Thread) next() int {
+	if n := len(t.Steps); n > 0 {
+		return max(t.Steps[n-1].N, 0) + 1
+	}
+	return 1
+}
+
+func (t Thread) since() string {
+	if t.Since.IsZero() {
+		return ""
+	}
+	return ", since " + moment(t.Since, t.Now)
+}
+
+func (t Thread) limit() string {
+	switch t.Limit {
+	case "maxSteps":
+		return "on steps"
+	case "maxStepsPerRole":
+		return "on steps of one role"
+	case "tokens":
+		return "on tokens"
+	case "costUsd":
+		return "on cost"
+	case "wall":
+		return "on time"
+	}
+	return "of this thread"
+}
+
+func (t Thread) tries() string {
+	if t.Failure == nil || t.Failure.Tries < 2 {
+		return ""
+	}
+	return fmt.Sprintf(" for the %s time", ordinal(t.Failure.Tries))
+}
+
+func (t Thread) delivered() string {
+	switch {
+	case t.Pull != nil && t.SubjectPull && t.Pull.Number == t.Subject:
+		return "Done: the changes are on this pull request's branch."
+	case t.Pull != nil && t.Pull.Draft:
+		return fmt.Sprintf("Done: pull request #%d is there, as a draft.", t.Pull.Number)
+	case t.Pull != nil && t.Pull.Updated:
+		return fmt.Sprintf("Done: pull request #%d is brought up to date, and ready for review.", t.Pull.Number)
+	case t.Pull != nil:
+		return fmt.Sprintf("Done: pull request #%d is ready for review.", t.Pull.Number)
+	case t.Prevented != "":
+		return "Done, but the pull request has to be opened by you."
+	}
+	return "Done."
+}
+
+func ordinal(n int) string {
+	switch {
+	case n%10 == 1 && n%100 != 11:
+		return fmt.Sprint(n, "st")
+	case n%10 == 2 && n%100 != 12:
+		return fmt.Sprint(n, "nd")
+	case n%10 == 3 && n%100 != 13:
+		return fmt.Sprint(n, "rd")
+	}
+	return fmt.Sprint(n, "th")
+}
+
+// moment is a time as UTC; with the day, unless it is now's.
+func moment(at, now time.Time) string {
+	at, now = at.UTC(), now.UTC()
+	if at.Format(time.DateOnly) == now.Format(time.DateOnly) {
+		return at.Format("15:04 UTC")
+	}
+	return at.Format("2 January 15:04 UTC")
+}
+
+// took is a duration in its two largest units: 0s, 45s, 2m 5s, 3h 20m, 2d 4h.
+func took(d time.Duration) string {
+	d = max(d, 0).Round(time.Second)
+	s := int64(d / time.Second)
+	switch {
+	case s < 60:
+		return fmt.Sprintf("%ds", s)
+	case s < 3600:
+		return two(s/60, "m", s%60, "s")
+	case s < 86400:
+		return two(s/3600, "h", s%3600/60, "m")
+	}
+	return two(s/86400, "d", s%86400/3600, "h")
+}
+
+func two(a int64, unitA string, b int64, unitB string) string {
+	if b == 0 {
+		return fmt.Sprintf("%d%s", a, unitA)
+	}
+	return fmt.Sprintf("%d%s %d%s", a, unitA, b, unitB)
+}
+
+// amount is a count in three digits or so: 950, 12.4k, 340k, 1.2M.
+func amount(n int64) string {
+	n = max(n, 0)
+	for _, unit := range []struct {
+		size float64
+		name string
+	}{{1e9, "G"}, {1e6, "M"}, {1e3, "k"}} {
+		v := float64(n) / unit.size
+		switch {
+		case v >= 99.95:
+			return strconv.FormatFloat(math.Round(v), 'f', 0, 64) + unit.name
+		case v >= 0.9995:
+			s := strconv.FormatFloat(v, 'f', 1, 64)
+			if s[len(s)-2:] == ".0" {
+				s = s[:len(s)-2]
+			}
+			return s + unit.name
+		}
+	}
+	return strconv.FormatInt(n, 10)
+}
+
+// dollars is a cost without its sign: cents, and more digits below a cent.
+func dollars(usd float64) string {
+	switch {
+	case !(usd > 0): // NaN too
+		return "0"
+	case usd < 0.0001:
+		return "0.0001"
+	case usd < 0.01:
+		return strconv.FormatFloat(usd, 'f', 4, 64)
+	}
+	return strconv.FormatFloat(min(usd, 1e9), 'f', 2, 64)
+}
