@@ -92,8 +92,9 @@ type Claim struct {
 	Tokens  int64     `json:"tokens"`
 	Since   int64     `json:"since"`
 	Renewed int64     `json:"renewed"`
-	// For is what a person holds the thread for, "poke"; empty: a step. Such a claim
-	// that is found dead is no failed attempt.
+	// For is what the thread is held for: "deliver", or what a person does, "poke";
+	// empty: a step. Only a step's claim that is found dead is a failed attempt at the
+	// step, and only a delivery's one at the delivery.
 	For string `json:"for,omitempty"`
 	// Died names the attempts ("run.attempt") whose claims on this head were
 	// found dead, oldest first: each counts as a failed attempt.

@@ -158,6 +158,7 @@ func (r *stepRun) keepChange(v *gitcas.View, a gitcas.Attempt, link bool) (*gitc
 	}
 	if link && alive && mine && entry.Head == r.entry.Head && entry.Status == gitcas.StatusActive {
 		linkAttempts(&entry, r.id, held.Died, gitcas.AttemptRef(r.id, a.Run, a.Attempt))
+		r.effects(&entry)
 		if entry.Pause != nil {
 			paused(&entry, r.task.Role)
 		}

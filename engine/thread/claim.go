@@ -82,7 +82,12 @@ func (h *hold) set(held gitcas.Held, gone bool) {
 type claimedError struct{ gitcas.Claim }
 
 func (e *claimedError) Error() string {
-	if e.For != "" {
+	switch e.For {
+	case "":
+	case forDelivery:
+		return fmt.Sprintf("run %s (attempt %d) on %s is delivering it, last heard of at %s UTC",
+			oneLine(e.Run), e.Attempt, oneLine(e.Host), time.UnixMilli(e.Renewed).UTC().Format(time.TimeOnly))
+	default:
 		return fmt.Sprintf("somebody on %s is about to do something else with it (%s)", oneLine(e.Host), oneLine(e.For))
 	}
 	return fmt.Sprintf("run %s (attempt %d) on %s is working on it, last heard of at %s UTC",
@@ -179,7 +184,7 @@ func (e *Engine) pushClaim(ctx context.Context, v *gitcas.View, id gitcas.Thread
 	if claimed {
 		prev = &old
 		if old.Head == c.Head {
-			change.Refs, c.Died = e.bury(v, id, old)
+			change.Refs, c.Died = e.bury(v, id, old, c.For)
 		}
 	}
 	upd, objs := gitcas.ClaimUpdate(id, prev, &c, v.Time())
@@ -190,12 +195,16 @@ func (e *Engine) pushClaim(ctx context.Context, v *gitcas.View, id gitcas.Thread
 
 // bury makes an attempt of a claim whose job died on the thread's present head:
 // the claim's commit is kept as the attempt's ref, for the record. died names all
-// jobs that died on this head, oldest first.
-func (*Engine) bury(v *gitcas.View, id gitcas.ThreadID, old gitcas.Held) (keep []wire.RefUpdate, died []string) {
+// jobs that died on this head, oldest first: while they stepped, or where the new
+// claim is for that, while they delivered.
+func (*Engine) bury(v *gitcas.View, id gitcas.ThreadID, old gitcas.Held, purpose string) (keep []wire.RefUpdate, died []string) {
+	if (old.For == forDelivery) != (purpose == forDelivery) {
+		return nil, nil
+	}
 	died = slices.DeleteFunc(slices.Clone(old.Died), func(name string) bool { return !diedPattern.MatchString(name) })
 	died = died[:min(len(died), maxDied)]
-	if old.For != "" {
-		return nil, died // no step was tried
+	if old.For != "" && old.For != forDelivery {
+		return nil, died // a person's: neither was tried
 	}
 	ref := gitcas.AttemptRef(id, old.Run, max(old.Attempt, 0))
 	if _, there := v.Ref(ref); !there {
@@ -219,7 +228,7 @@ func (e *Engine) recheck(ctx context.Context, v *gitcas.View, id gitcas.ThreadID
 		return nil, nil, &NotYoursError{Thread: id, Reason: "another run took it over"}
 	}
 	entry, ok := fresh.Entry(id)
-	if !ok || !reflect.DeepEqual(entry, loaded) {
+	if !ok || !reflect.DeepEqual(withoutEffects(entry), withoutEffects(loaded)) {
 		h.release(ctx)
 		return nil, nil, &NotYoursError{Thread: id, Reason: "it changed while we were claiming it"}
 	}

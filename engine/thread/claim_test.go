@@ -147,6 +147,9 @@ func TestClaimIsLetGo(t *testing.T) {
 			lost(f, func() { f.moves() })
 		}},
 		"reply lost, and the thread changed": {CodeNotYours, func(f *fixture, _ context.CancelCauseFunc) {
+			lost(f, func() { f.edit(func(e *gitcas.Entry) { e.Limits = map[string]float64{"maxSteps": 9} }) })
+		}},
+		"reply lost, and its pull request became known": {CodeOK, func(f *fixture, _ context.CancelCauseFunc) {
 			lost(f, func() { f.edit(func(e *gitcas.Entry) { e.PR = 7 }) })
 		}},
 		"reply lost, and interrupted": {CodeFailed, func(f *fixture, cancel context.CancelCauseFunc) {

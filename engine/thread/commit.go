@@ -138,6 +138,7 @@ func (r *stepRun) stepChange(ctx context.Context, v *gitcas.View, s *sealed, nex
 	r.tried[head] = true
 	nodes = append(append(nodes, s.nodes...), r.stepNodeFiles(n, head)...)
 
+	r.effects(&entry)
 	after := r.nextEntry(entry, head, work, next)
 	release, _ := gitcas.ClaimUpdate(r.id, &held, nil, v.Time())
 	c := &gitcas.Change{
@@ -278,7 +279,9 @@ func (r *stepRun) nextEntry(entry gitcas.Entry, head node.Hash, work gitcas.Work
 	switch {
 	case next.end:
 		entry.Status = gitcas.StatusEnded
-		entry.Deliver = r.req.Deliver
+		if r.req.Deliver {
+			entry.Deliver, entry.Since = true, r.hold.serverNow().UnixMilli()
+		}
 	case next.suspend != "":
 		entry.Status = gitcas.StatusSuspended
 		entry.Suspended = &gitcas.Suspended{Role: r.task.Role, Reason: shorten(next.suspend, maxReason)}
@@ -367,9 +370,9 @@ func (r *stepRun) committed(done *committed, s *sealed, next verdict) Result {
 	if done.work.Commit != "" {
 		res.Work = &record.Work{Branch: done.work.Branch, Commit: done.work.Commit}
 	}
+	res.tell(done.entry)
 	kind := "committed"
-	if sus := done.entry.Suspended; sus != nil {
-		res.Suspended = &SuspendedInfo{Role: sus.Role, Reason: sus.Reason}
+	if res.Suspended != nil {
 		kind = "suspended"
 	} else if next.end {
 		kind = "ended"

@@ -85,7 +85,7 @@ func (r *stepRun) afterTheEnd(ctx context.Context) (bool, Result, error) {
 	if !ok {
 		return false, res, unknownThread(r.v, r.id)
 	}
-	res.Head, res.Status, res.Step = ended.Head, ended.Reason, len(ended.Steps)
+	res.Head, res.Status, res.Step, res.PR = ended.Head, ended.Reason, len(ended.Steps), ended.PR
 	res.Done = true
 	r.tidy(ctx, ended)
 	if r.req.ExpectHead != "" && ended.Head != r.req.ExpectHead && ended.Reason == reasonEnded {
@@ -161,6 +161,7 @@ func (r *stepRun) report(res Result) Result {
 	last := r.chain.Steps[len(r.chain.Steps)-1]
 	res.Workflow, res.Role, res.Usage, res.Work = r.def.Name, last.Role, last.Usage, last.Work
 	res.Result = cmp.Or(moderator.StatusOf(r.def, r.past[len(r.past)-1]), workflow.Unit)
+	res.Again = true
 	res.Done = res.Done || r.entry.Status == gitcas.StatusEnded
 	if r.entry.Status == gitcas.StatusActive && r.entry.Next != nil {
 		res.NextRole = r.entry.Next.Role

@@ -55,6 +55,24 @@ func (e *FailedError) Error() string {
 
 func (e *FailedError) Unwrap() error { return e.Err }
 
+// DeliverError: the thread has ended, and its end could not be made known. It stays
+// to be delivered, by the next job; or it waits for a person, who lets it be tried
+// again.
+type DeliverError struct {
+	Thread gitcas.ThreadID
+	Waits  bool // too many deliveries failed: the thread was suspended
+	Err    error
+}
+
+func (e *DeliverError) Error() string {
+	if e.Waits {
+		return fmt.Sprintf("thread %s has ended, but could not be delivered: %v\nnobody tries again by itself; let it be tried with: uwf thread retry %s", e.Thread, e.Err, e.Thread)
+	}
+	return fmt.Sprintf("thread %s has ended, but could not be delivered: %v\nits work is safe, and the next job tries again", e.Thread, e.Err)
+}
+
+func (e *DeliverError) Unwrap() error { return e.Err }
+
 // UsageError: the request can't be right, whatever the store holds.
 type UsageError struct{ Msg string }
 
@@ -68,6 +86,9 @@ type SuspendedError struct {
 }
 
 func (e *SuspendedError) Error() string {
+	if e.Role == "" {
+		return fmt.Sprintf("thread %s waits for a person: %s\nlet it go on with: uwf thread resume %s", e.Thread, e.Reason, e.Thread)
+	}
 	return fmt.Sprintf("thread %s waits for a person (role %s): %s\nanswer with: uwf thread resume %s -p \"…\"",
 		e.Thread, e.Role, e.Reason, e.Thread)
 }
@@ -167,6 +188,7 @@ func unknownThread(v *gitcas.View, id gitcas.ThreadID) error {
 func CodeOf(err error) Code {
 	var (
 		failed    *FailedError
+		deliver   *DeliverError
 		usage     *UsageError
 		suspended *SuspendedError
 		notYours  *NotYoursError
@@ -182,7 +204,7 @@ func CodeOf(err error) Code {
 		return CodeOK
 	case errors.Is(err, gitcas.ErrDamaged): // first: trying again does not help
 		return CodeDamaged
-	case errors.As(err, &failed):
+	case errors.As(err, &failed), errors.As(err, &deliver):
 		return CodeFailed
 	case errors.As(err, &usage), errors.As(err, &unknown), errors.As(err, &stuck), errors.As(err, &invalid), errors.Is(err, workflow.ErrNoWorkflow),
 		errors.Is(err, gitcas.ErrNoStore), errors.Is(err, gitcas.ErrUnknownThread), errors.Is(err, gitcas.ErrInvalid), errors.Is(err, gitcas.ErrLocalDiffers):

@@ -68,7 +68,7 @@ func (r *stepRun) foresee(ctx context.Context) error {
 func (r *stepRun) foreseeAct(ctx context.Context, held gitcas.Held, claimed bool) error {
 	var died []string
 	if claimed && held.Head == r.entry.Head && !r.e.own(held.Claim) {
-		_, died = r.e.bury(r.v, r.id, held)
+		_, died = r.e.bury(r.v, r.id, held, "")
 		if err := r.countClaim(ctx, held.Claim, died); err != nil {
 			return err
 		}

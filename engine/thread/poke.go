@@ -93,6 +93,7 @@ func (p *poking) takeBack(ctx context.Context, v *gitcas.View, c *gitcas.Change,
 	}
 	chain.Steps = chain.Steps[:n-1]
 	entry.Head = headOf(chain)
+	notDelivered(entry)
 	c.Subject = fmt.Sprintf("poked · %s · step %d", oneLine(last.Role), n)
 	c.Readable = map[string][]byte{gitcas.ReadablePath(p.id, n, last.Role): takenBack(last, n, p.text)}
 	return gitcas.Next{Role: last.Role, Poked: last.Hash}, nil

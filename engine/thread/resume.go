@@ -1,6 +1,7 @@
 package thread
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -109,16 +110,19 @@ func (r *resumption) refuse(reason, advice string) error {
 func (r *resumption) change(ctx context.Context, v *gitcas.View) (*gitcas.Change, error) {
 	entry, alive := v.Entry(r.req.Thread)
 	switch {
-	case r.since != 0 && entry.Next != nil && entry.Next.Since == r.since && entry.Next.Answer == r.answer:
+	case r.since != 0 && entry.Next != nil && entry.Next.Since == r.since && entry.Next.Answer == r.answer,
+		r.since != 0 && entry.Deliver && entry.Status == gitcas.StatusEnded && entry.Since == r.since:
 		return nil, nil // a lost reply: it was done
 	case r.since != 0 && !sameThread(entry, r.before) && (alive || r.before.Status != ""):
 		return nil, r.changed() // what it asks now is another question, or none
 	case !alive:
 		return r.reopen(ctx, v)
+	case entry.Status == gitcas.StatusSuspended && entry.Deliver:
+		return r.deliverAgain(v, entry)
 	case entry.Status == gitcas.StatusSuspended:
 		return r.goOn(ctx, v, entry)
 	case entry.Status == gitcas.StatusEnded:
-		return nil, r.refuse("it has ended and is still to be delivered", "resume it when that is done")
+		return r.instead(ctx, v, entry)
 	case entry.Pause != nil:
 		return r.withdraw(entry)
 	case r.withdrawn:
@@ -184,6 +188,57 @@ func laterThan(v *gitcas.View, entry gitcas.Entry) int64 {
 	return since
 }
 
+// deliverAgain lets the delivery of a suspended thread be tried again. All roles are
+// done: nobody is told the text, it only stands in the commit.
+func (r *resumption) deliverAgain(v *gitcas.View, entry gitcas.Entry) (*gitcas.Change, error) {
+	var err error
+	if entry.Limits, err = raise(entry.Limits, r.req.Limits); err != nil {
+		return nil, err
+	}
+	r.before = entry
+	deliverAgain(v, &entry)
+	r.since = entry.Since
+	return r.commit("resumed · delivery", entry), nil
+}
+
+// deliverAgain makes an entry one that waits to be delivered, as on its first day. The
+// time differs, so that a delivery that still runs can't be noted.
+func deliverAgain(v *gitcas.View, entry *gitcas.Entry) {
+	entry.Since = max(v.Time().UnixMilli(), entry.Since+1)
+	entry.Status, entry.Deliver, entry.Suspended, entry.Attempts = gitcas.StatusEnded, true, nil, nil
+}
+
+// notDelivered takes back that a thread has ended and is to be delivered. What failed
+// or died was a delivery: it does not count as an attempt at a step.
+func notDelivered(entry *gitcas.Entry) {
+	if entry.Deliver {
+		entry.Deliver, entry.Since, entry.Attempts = false, 0, nil
+	}
+}
+
+// instead lets an ended thread go on by its workflow's `resume` edge instead of being
+// delivered now. A job that delivers it finds its claim gone.
+func (r *resumption) instead(ctx context.Context, v *gitcas.View, entry gitcas.Entry) (*gitcas.Change, error) {
+	t, err := r.e.read(ctx, v, r.req.Thread)
+	if err != nil {
+		return nil, err
+	}
+	d, err := r.reopened(t, fmt.Sprintf("begin another thread from one of its steps: uwf thread fork %s:%d", r.req.Thread, max(len(t.chain.Steps)-1, 0)))
+	if err != nil {
+		return nil, err
+	}
+	r.before = entry
+	c, err := r.nextRole(v, entry, d.Role)
+	if err != nil {
+		return nil, err
+	}
+	if held, claimed := v.Claim(r.req.Thread); claimed {
+		release, _ := gitcas.ClaimUpdate(r.req.Thread, &held, nil, v.Time())
+		c.Refs = append(c.Refs, release)
+	}
+	return c, nil
+}
+
 // reopen brings an ended thread back: its folder as it was, and the role of the
 // `resume` edge next.
 func (r *resumption) reopen(ctx context.Context, v *gitcas.View) (*gitcas.Change, error) {
@@ -202,17 +257,26 @@ func (r *resumption) reopen(ctx context.Context, v *gitcas.View) (*gitcas.Change
 	if err != nil {
 		return nil, err
 	}
+	d, err := r.reopened(t, forkAdvice(ended))
+	if err != nil {
+		return nil, err
+	}
+	return r.alive(ctx, v, past, ended, d.Role)
+}
+
+// reopened asks the moderator which role goes on after the end.
+func (r *resumption) reopened(t *stepRun, advice string) (moderator.Decision, error) {
 	d, err := t.reopened(r.req.Text)
 	switch {
 	case errors.Is(err, moderator.ErrNoResumeEdge):
-		return nil, &RefusedError{Thread: id, Do: "resume", Reason: fmt.Sprintf("it has ended, and workflow %s has no `resume` edge under $START that says which role goes on", t.def.Name),
-			Advice: forkAdvice(ended), cause: err}
+		return d, &RefusedError{Thread: r.req.Thread, Do: "resume", Reason: fmt.Sprintf("it has ended, and workflow %s has no `resume` edge under $START that says which role goes on", t.def.Name),
+			Advice: advice, cause: err}
 	case err != nil:
-		return nil, fmt.Errorf("resume thread %s: %w", id, err)
+		return d, fmt.Errorf("resume thread %s: %w", r.req.Thread, err)
 	case d.Kind != moderator.Run:
-		return nil, r.refuse("the `resume` edge of its workflow leads to no role", forkAdvice(ended))
+		return d, r.refuse("the `resume` edge of its workflow leads to no role", advice)
 	}
-	return r.alive(ctx, v, past, ended, d.Role)
+	return d, nil
 }
 
 func forkAdvice(ended gitcas.Ended) string {
@@ -229,24 +293,34 @@ func (r *resumption) alive(ctx context.Context, v, past *gitcas.View, ended gitc
 	if other, taken := threadWithKey(v, entry.Key); taken {
 		return nil, r.refuse(fmt.Sprintf("thread %s has its key %q by now", other, entry.Key), "go on with that one, or cancel it first")
 	}
-	answer, hash, err := node.New(node.String, r.req.Text, r.e.Clock.Now())
+	entry.PR = cmp.Or(entry.PR, ended.PR)
+	c, err := r.nextRole(v, entry, role)
 	if err != nil {
-		return nil, fmt.Errorf("what thread %s is told: %w", id, err)
-	}
-	if entry.Limits, err = raise(entry.Limits, r.req.Limits); err != nil {
 		return nil, err
 	}
-	r.since, r.answer = laterThan(v, entry), hash
-	entry.Status, entry.Deliver, entry.Suspended, entry.Pause, entry.Attempts = gitcas.StatusActive, false, nil, nil, nil
-	entry.Next = &gitcas.Next{Role: role, Since: r.since, Answer: hash}
-	c := r.commit("resumed · "+oneLine(role)+" · after the end", entry)
 	c.Reopen = []gitcas.Ended{ended}
-	c.Nodes = []gitcas.PlacedNode{{Hash: hash, Node: answer, Place: gitcas.Place{Thread: id}}}
 	upd, err := r.e.workRef(ctx, v, workOf(id, entry))
 	if err != nil {
 		return nil, err
 	}
 	c.Refs = append(c.Refs, upd...)
+	return c, nil
+}
+
+// nextRole is the push after which a role goes on with an ended thread.
+func (r *resumption) nextRole(v *gitcas.View, entry gitcas.Entry, role string) (*gitcas.Change, error) {
+	answer, hash, err := node.New(node.String, r.req.Text, r.e.Clock.Now())
+	if err != nil {
+		return nil, fmt.Errorf("what thread %s is told: %w", r.req.Thread, err)
+	}
+	if entry.Limits, err = raise(entry.Limits, r.req.Limits); err != nil {
+		return nil, err
+	}
+	r.since, r.answer = laterThan(v, entry), hash
+	entry.Status, entry.Deliver, entry.Since, entry.Suspended, entry.Pause, entry.Attempts = gitcas.StatusActive, false, 0, nil, nil, nil
+	entry.Next = &gitcas.Next{Role: role, Since: r.since, Answer: hash}
+	c := r.commit("resumed · "+oneLine(role)+" · after the end", entry)
+	c.Nodes = []gitcas.PlacedNode{{Hash: hash, Node: answer, Place: gitcas.Place{Thread: r.req.Thread}}}
 	return c, nil
 }
 

@@ -9,11 +9,14 @@ import (
 
 // Retry lets the step whose attempts failed be tried again: the attempts stay
 // linked, but no longer count towards suspending the thread. Nobody is told
-// anything new.
+// anything new. Of a thread that has ended it is the delivery that is tried again.
 func (e *Engine) Retry(ctx context.Context, id gitcas.ThreadID) error {
 	v, err := e.Store.Load(ctx, id)
 	if err != nil {
 		return fmt.Errorf("retry thread %s: %w", id, err)
+	}
+	if entry, alive := v.Entry(id); alive && entry.Deliver {
+		return e.retryDelivery(ctx, v, id)
 	}
 	entry, err := e.aliveOr(ctx, v, id, "retry")
 	if err != nil {
@@ -36,6 +39,23 @@ func (e *Engine) Retry(ctx context.Context, id gitcas.ThreadID) error {
 		return &gitcas.Change{
 			Subject:  "retry · " + oneLine(role),
 			Body:     fmt.Sprintf("%d failed attempts no longer count", len(entry.Attempts)),
+			Trailers: entryTrailers(id, *entry),
+		}, nil
+	})
+}
+
+// retryDelivery lets the delivery of an ended thread be tried again: what failed so
+// far no longer counts.
+func (e *Engine) retryDelivery(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) error {
+	return e.alone(ctx, v, id, "retry", func(v *gitcas.View, entry *gitcas.Entry) (*gitcas.Change, error) {
+		failed := len(entry.Attempts)
+		if failed == 0 && entry.Status == gitcas.StatusEnded {
+			return nil, &RefusedError{Thread: id, Do: "retry", Reason: "it has ended, and no delivery of it failed"}
+		}
+		deliverAgain(v, entry)
+		return &gitcas.Change{
+			Subject:  "retry · delivery",
+			Body:     fmt.Sprintf("%d failed deliveries no longer count", failed),
 			Trailers: entryTrailers(id, *entry),
 		}, nil
 	})

@@ -42,6 +42,9 @@ type Started struct {
 	Head     node.Hash       `json:"head"`
 	Role     string          `json:"nextRole"`
 	Existed  bool            `json:"existed,omitempty"`
+	// Status and Deliver are those of a thread that existed, see Result.
+	Status  string `json:"-"`
+	Deliver bool   `json:"-"`
 	// From and Steps are the thread that a fork begins with, and how many of its
 	// steps it shares.
 	From  gitcas.ThreadID `json:"from,omitempty"`
@@ -78,7 +81,7 @@ func (e *Engine) Start(ctx context.Context, req StartRequest) (Started, error) {
 	if err != nil {
 		return Started{}, &UsageError{Msg: fmt.Sprintf("workflow %s can't say who begins: %v", def.Name, err)}
 	}
-	out := Started{Thread: req.ID, Workflow: def.Name, Hash: req.Workflow, Head: head, Role: first.Role}
+	out := Started{Thread: req.ID, Workflow: def.Name, Hash: req.Workflow, Head: head, Role: first.Role, Status: string(gitcas.StatusActive)}
 	entry := gitcas.Entry{
 		Head: head, Status: gitcas.StatusActive, Workflow: req.Workflow, Key: req.Key,
 		Work: gitcas.Work{Branch: cmp.Or(req.Branch, gitcas.WorkBranch(req.ID)), Commit: req.Base}, Limits: req.Limits,
@@ -137,9 +140,12 @@ func (e *Engine) Start(ctx context.Context, req StartRequest) (Started, error) {
 // existing says which thread is taken for a new one with the same key.
 func existing(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) (Started, error) {
 	entry, _ := v.Entry(id)
-	out := Started{Thread: id, Hash: entry.Workflow, Head: entry.Head, Existed: true}
+	out := Started{Thread: id, Hash: entry.Workflow, Head: entry.Head, Existed: true, Status: string(entry.Status), Deliver: entry.Deliver}
 	if entry.Next != nil {
 		out.Role = entry.Next.Role
+	}
+	if s := entry.Suspended; s != nil {
+		out.Suspended = &SuspendedInfo{Role: s.Role, Reason: s.Reason}
 	}
 	if entry.Workflow == "" {
 		return out, nil

@@ -33,6 +33,9 @@ type StepRequest struct {
 	Agent string
 	// Deliver leaves an ended thread on the tip, for a job that delivers it.
 	Deliver bool
+	// Effects is asked for what is known of the thread's comment and pull request
+	// whenever its entry is written; may be nil. It may be asked more than once.
+	Effects func() Effects
 }
 
 // Result is what a step did: the JSON of `uwf thread step`.
@@ -51,6 +54,15 @@ type Result struct {
 	Error     string          `json:"error,omitempty"`
 	// Work is the work branch after the step.
 	Work *record.Work `json:"work,omitempty"`
+
+	// Again: this run (one of its attempts) had done it before, and did nothing now
+	// but tell. What follows from it may still be to do.
+	Again bool `json:"-"`
+	// Deliver: the thread has ended and waits to be delivered.
+	Deliver bool `json:"-"`
+	// Comment and PR are the thread's, as far as its entry tells; 0: not known.
+	Comment int64 `json:"-"`
+	PR      int   `json:"-"`
 }
 
 // SuspendedInfo says which role waits for a person, and why.
@@ -82,6 +94,7 @@ type stepRun struct {
 	snap     *workspace.Snapshot
 	// attemptNodes are the nodes of attempts that led to no step.
 	attemptNodes map[node.Hash]node.Node
+	delivering   bool               // not a step: the thread's end is delivered
 	failedBefore []node.Hash        // the error StepNodes of the attempts at this step
 	tried        map[node.Hash]bool // heads that this run tried to commit
 	keptAs       map[wire.ID]string // values that this run gave its attempt ref, and what they hold
@@ -252,8 +265,16 @@ func (r *stepRun) result() Result {
 	if r.def != nil {
 		res.Workflow = r.def.Name
 	}
-	if s := r.entry.Suspended; s != nil {
+	res.tell(r.entry)
+	return res
+}
+
+// tell fills in what an entry says besides the status.
+func (res *Result) tell(entry gitcas.Entry) {
+	res.Comment, res.PR = entry.Comment, entry.PR
+	res.Deliver = entry.Deliver && entry.Status == gitcas.StatusEnded
+	res.Suspended = nil
+	if s := entry.Suspended; s != nil {
 		res.Suspended = &SuspendedInfo{Role: s.Role, Reason: s.Reason}
 	}
-	return res
 }

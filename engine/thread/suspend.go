@@ -42,8 +42,11 @@ func (r *stepRun) suspendWith(ctx context.Context, d Draft, cause *DivergedError
 }
 
 func (r *stepRun) waitingRole() string {
-	if r.plan.role != "" {
+	switch {
+	case r.plan.role != "":
 		return r.plan.role
+	case r.delivering:
+		return "" // all roles are done
 	}
 	if n := len(r.chain.Steps); n > 0 {
 		return r.chain.Steps[n-1].Role
@@ -77,6 +80,7 @@ func (r *stepRun) suspendPush(ctx context.Context, reason string, attempt *gitca
 			return nil, &NotYoursError{Thread: r.id, Reason: "the claim was lost before it could be suspended"}
 		}
 		linkAttempts(&entry, r.id, held.Died)
+		r.effects(&entry)
 		entry.Status, entry.Pause = gitcas.StatusSuspended, nil
 		entry.Suspended = &gitcas.Suspended{Role: r.waitingRole(), Reason: reason}
 		release, _ := gitcas.ClaimUpdate(r.id, &held, nil, v.Time())
@@ -114,6 +118,7 @@ func (r *stepRun) suspendedBefore(entry gitcas.Entry, reason string) bool {
 // finish ends a thread whose moderator says so without a step: one whose last
 // step was committed by an older version or another tool.
 func (r *stepRun) finish(ctx context.Context) (Result, error) {
+	after := r.entry
 	build := func(v *gitcas.View) (*gitcas.Change, error) {
 		entry, alive := v.Entry(r.id)
 		switch {
@@ -127,8 +132,13 @@ func (r *stepRun) finish(ctx context.Context) (Result, error) {
 			return nil, &NotYoursError{Thread: r.id, Reason: "it changed before it could be ended"}
 		}
 		release, _ := gitcas.ClaimUpdate(r.id, &held, nil, v.Time())
+		r.effects(&entry)
 		entry.Status = gitcas.StatusEnded
-		entry.Next, entry.Pause, entry.Deliver = nil, nil, r.req.Deliver
+		entry.Next, entry.Pause, entry.Attempts = nil, nil, nil
+		if r.req.Deliver {
+			entry.Deliver, entry.Since = true, v.Time().UnixMilli()
+		}
+		after = entry
 		c := &gitcas.Change{
 			Subject:  fmt.Sprintf("ended · %s", r.def.Name),
 			Trailers: entryTrailers(r.id, entry),
@@ -147,6 +157,7 @@ func (r *stepRun) finish(ctx context.Context) (Result, error) {
 	r.v = v
 	r.hold.adopt(v)
 	res := r.result()
+	res.tell(after)
 	res.Status, res.Done = string(gitcas.StatusEnded), true
 	return res, nil
 }
@@ -295,27 +306,34 @@ func (e *Engine) Suspend(ctx context.Context, id gitcas.ThreadID, reason string)
 			return nil, &NotYoursError{Thread: id, Reason: "its status is " + string(entry.Status)}
 		}
 		tried = true
-		role := ""
-		if entry.Next != nil {
-			role = entry.Next.Role
-		}
-		entry.Status, entry.Pause, entry.Suspended = gitcas.StatusSuspended, nil, &gitcas.Suspended{Role: role, Reason: reason}
-		c := &gitcas.Change{
-			Subject:  "suspended · " + role,
-			Body:     reason,
-			Trailers: entryTrailers(id, entry),
-			Threads:  map[gitcas.ThreadID]*gitcas.Entry{id: &entry},
-		}
-		if held, claimed := v.Claim(id); claimed {
-			linkAttempts(&entry, id, held.Died)
-			release, _ := gitcas.ClaimUpdate(id, &held, nil, v.Time())
-			c.Refs = append(c.Refs, release)
-		}
-		return c, nil
+		return suspendChange(v, id, entry, reason), nil
 	}
 	if _, err := e.Store.Update(ctx, v, build, id); err != nil {
 		return err
 	}
 	e.reached("suspend")
 	return nil
+}
+
+// suspendChange makes a thread wait and deletes its claim, in one push.
+func suspendChange(v *gitcas.View, id gitcas.ThreadID, entry gitcas.Entry, reason string) *gitcas.Change {
+	role := ""
+	if entry.Next != nil {
+		role = entry.Next.Role
+	}
+	entry.Status, entry.Pause, entry.Suspended = gitcas.StatusSuspended, nil, &gitcas.Suspended{Role: role, Reason: reason}
+	c := &gitcas.Change{
+		Subject:  "suspended · " + role,
+		Body:     reason,
+		Trailers: entryTrailers(id, entry),
+		Threads:  map[gitcas.ThreadID]*gitcas.Entry{id: &entry},
+	}
+	if held, claimed := v.Claim(id); claimed {
+		if (held.For == forDelivery) == entry.Deliver {
+			linkAttempts(&entry, id, held.Died)
+		}
+		release, _ := gitcas.ClaimUpdate(id, &held, nil, v.Time())
+		c.Refs = append(c.Refs, release)
+	}
+	return c
 }

@@ -65,15 +65,18 @@ func TestDeeds(t *testing.T) {
 			f.claimBy(f.other(0))
 			f.ok(f.engine("p", 1).Pause(f.Context(), testThread, "soon"))
 		},
-		"delivering": func(f *fixture) {
-			f.start()
-			f.steps("r1")
-			_, err := f.stepWith("r2", 1, StepRequest{Thread: testThread, Deliver: true})
-			f.ok(err)
+		"delivering": func(f *fixture) { f.end() },
+		"being delivered": func(f *fixture) {
+			f.end()
+			c := f.other(0)
+			c.For = forDelivery
+			f.claimBy(c)
 		},
-		"ended":     func(f *fixture) { f.start(); f.steps("r1", "r2") },
-		"cancelled": func(f *fixture) { f.start(); f.steps("r1"); f.ok(f.deed("cancel")) },
-		"removed":   func(f *fixture) { f.start(); f.steps("r1", "r2"); f.ok(f.deed("remove")) },
+		"not delivered": func(f *fixture) { f.end(); f.undelivered("d1") },
+		"undeliverable": func(f *fixture) { f.end(); f.undelivered("d1"); f.undelivered("d2"); f.undelivered("d3") },
+		"ended":         func(f *fixture) { f.start(); f.steps("r1", "r2") },
+		"cancelled":     func(f *fixture) { f.start(); f.steps("r1"); f.ok(f.deed("cancel")) },
+		"removed":       func(f *fixture) { f.start(); f.steps("r1", "r2"); f.ok(f.deed("remove")) },
 	}
 	want := map[string]string{ // the status that it leaves, or an exit code
 		"unknown":    "cancel 2, suspend 2, resume 2, pause 2, retry 2, poke 2, remove 2, fork 2",
@@ -84,10 +87,15 @@ func TestDeeds(t *testing.T) {
 		"failed":     "cancel cancelled, suspend suspended, resume 4, pause suspended, retry active, poke active, remove 4, fork active",
 		"suspended":  "cancel cancelled, suspend 4, resume active, pause 4, retry 4, poke active, remove 4, fork suspended",
 		"pausing":    "cancel cancelled, suspend suspended, resume 4, pause active, retry 4, poke 4, remove 4, fork active",
-		"delivering": "cancel cancelled, suspend 4, resume 4, pause 4, retry 4, poke 4, remove 4, fork ended",
-		"ended":      "cancel 4, suspend 4, resume active, pause 4, retry 4, poke 4, remove removed, fork ended",
-		"cancelled":  "cancel cancelled, suspend 4, resume 4, pause 4, retry 4, poke 4, remove removed, fork cancelled",
-		"removed":    "cancel 4, suspend 4, resume 4, pause 4, retry 4, poke 4, remove removed, fork 4",
+		"delivering": "cancel cancelled, suspend 4, resume active, pause 4, retry 4, poke 4, remove 4, fork ended",
+
+		"being delivered": "cancel cancelled, suspend 4, resume active, pause 4, retry 4, poke 4, remove 4, fork ended",
+		"not delivered":   "cancel cancelled, suspend 4, resume active, pause 4, retry ended, poke 4, remove 4, fork ended",
+		"undeliverable":   "cancel cancelled, suspend 4, resume ended, pause 4, retry ended, poke active, remove 4, fork suspended",
+
+		"ended":     "cancel 4, suspend 4, resume active, pause 4, retry 4, poke 4, remove removed, fork ended",
+		"cancelled": "cancel cancelled, suspend 4, resume 4, pause 4, retry 4, poke 4, remove removed, fork cancelled",
+		"removed":   "cancel 4, suspend 4, resume 4, pause 4, retry 4, poke 4, remove removed, fork 4",
 	}
 	for state, set := range states {
 		for line := range strings.SplitSeq(want[state], ", ") {

@@ -376,7 +376,7 @@ func TestFieldsAreKnown(t *testing.T) {
 		v    any
 		want string
 	}{
-		{statefile.Entry{}, "Head Status Workflow Key Work Comment PR Next Deliver Suspended Pause Attempts Limits Used extra"},
+		{statefile.Entry{}, "Head Status Workflow Key Work Comment PR Next Deliver Since Suspended Pause Attempts Limits Used extra"},
 		{statefile.Next{}, "Role Since Answer Poked Forgiven"},
 		{statefile.Suspended{}, "Role Reason"},
 		{statefile.Pause{}, "Reason"},

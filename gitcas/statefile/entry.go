@@ -50,7 +50,7 @@ func readEntry(v value) (Entry, error) {
 
 // entryKeys are the keys that readField knows.
 func entryKeys() []string {
-	return []string{"head", "status", "workflow", "key", "work", "comment", "pr", "next", "suspended", "pause", "attempts", "limits", "used"}
+	return []string{"head", "status", "workflow", "key", "work", "comment", "pr", "next", "since", "suspended", "pause", "attempts", "limits", "used"}
 }
 
 func (e *Entry) readField(p pair) (err error) {
@@ -73,6 +73,8 @@ func (e *Entry) readField(p pair) (err error) {
 		e.PR = int(n)
 	case "next":
 		e.Next, e.Deliver, err = readNext(p.val)
+	case "since":
+		e.Since, err = readInt(p.val, p.key, math.MaxInt64)
 	case "suspended":
 		e.Suspended, err = readSuspended(p.val)
 	case "pause":
@@ -353,6 +355,9 @@ func (e *Entry) writeNext(b *strings.Builder, line func(indent, key, val string)
 	switch {
 	case e.Deliver:
 		line("  ", "next", "deliver")
+		if e.Since != 0 {
+			line("  ", "since", strconv.FormatInt(e.Since, 10))
+		}
 	case e.Next != nil:
 		b.WriteString("  next:\n")
 		line("    ", "role", word(e.Next.Role))
@@ -418,6 +423,8 @@ func (e *Entry) check() error {
 		return bad("comment or pr", fmt.Sprint(e.Comment, e.PR))
 	case e.Deliver && e.Next != nil:
 		return bad("next", "both a role and deliver")
+	case e.Since < 0:
+		return bad("since", e.Since)
 	case e.Next != nil && (!textOK(e.Next.Role, maxRoleText) || e.Next.Since < 0 || e.Next.Forgiven < 0 || e.Next.Forgiven > math.MaxInt32 || e.Next.Answer != "" && !e.Next.Answer.Valid() || e.Next.Poked != "" && !e.Next.Poked.Valid()):
 		return bad("next", *e.Next)
 	case e.Suspended != nil && (!textOK(e.Suspended.Role, maxRoleText) || !textOK(e.Suspended.Reason, maxReasonText)):

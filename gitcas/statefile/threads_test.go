@@ -30,7 +30,7 @@ var fullEntry = Entry{
 }
 
 func TestThreadsRoundTrip(t *testing.T) {
-	deliver := Entry{Head: h2, Status: StatusEnded, Deliver: true}
+	deliver := Entry{Head: h2, Status: StatusEnded, Deliver: true, Since: 1790000000123}
 	file, err := NewThreads().With(map[ThreadID]*Entry{idA: &fullEntry, idB: {Head: h1}, "01KN0000000000000000000003": &deliver})
 	if err != nil {
 		t.Fatal(err)

@@ -23,7 +23,8 @@ type Entry struct {
 	Comment   int64
 	PR        int
 	Next      *Next
-	Deliver   bool // next: deliver
+	Deliver   bool  // next: deliver
+	Since     int64 // since when it waits to be delivered (milliseconds); 0: not known
 	Suspended *Suspended
 	Pause     *Pause
 	Attempts  []string // refs below refs/uwf/attempts/

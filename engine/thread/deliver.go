@@ -1,0 +1,363 @@
+package thread
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/united-workforce/uwf/engine/workflow"
+	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/gitcas/wire"
+)
+
+// forDelivery is the purpose of a claim whose job delivers the thread.
+const forDelivery = "deliver"
+
+// DeliverRequest names the thread to deliver.
+type DeliverRequest struct {
+	Thread gitcas.ThreadID
+	// ExpectHead is the head that the caller was told to deliver; empty: any.
+	ExpectHead node.Hash
+	// Do makes the end known: pull request and comment. It is called with the claim
+	// in hand, at least once, and must be safe to repeat; its context ends when the
+	// claim is lost. What it made counts also beside an error.
+	Do func(ctx context.Context, d Delivery) (Effects, error)
+}
+
+// Delivery is a thread that has ended, as its claim was won.
+type Delivery struct {
+	View  *gitcas.View
+	Entry gitcas.Entry
+	Def   *workflow.Definition
+	Chain gitcas.Chain
+	// Tip is where the work branch stands: at the recorded commit, or at one that
+	// contains it. Zero: there is no branch, as nothing was changed.
+	Tip wire.ID
+	// Ended is the line that history will have, as far as it is known.
+	Ended gitcas.Ended
+}
+
+// delivery is one Deliver.
+type delivery struct {
+	*stepRun
+	do   func(context.Context, Delivery) (Effects, error)
+	made Effects
+	line gitcas.Ended
+}
+
+// Deliver makes the end of a thread known and takes it off the tip. The thread is
+// claimed on its end head, its work branch brought up to the recorded commit, then Do
+// is called, then the archive commit is pushed, which names the pull request.
+//
+// When Do fails, the thread stays to be delivered and the error is a DeliverError;
+// after MaxAttempts failed deliveries, or where the work branch can't be brought up,
+// it is suspended until a person resumes or retries it.
+func (e *Engine) Deliver(ctx context.Context, req DeliverRequest) (Result, error) {
+	r := &delivery{stepRun: newRun(e, StepRequest{Thread: req.Thread, ExpectHead: req.ExpectHead}), do: req.Do}
+	r.delivering = true
+	ctx, stop := watchInterrupt(ctx, e.Clock)
+	defer stop()
+	res, err := r.deliver(ctx)
+	if err != nil {
+		err = e.cleanError(err)
+		res.Error = err.Error()
+	}
+	return res, err
+}
+
+func (r *delivery) deliver(ctx context.Context) (Result, error) {
+	if err := r.load(ctx); err != nil {
+		return r.result(), err
+	}
+	if done, res, err := r.before(ctx); done || err != nil {
+		r.e.dropClaim(ctx, r.v, r.id)
+		return res, err
+	}
+	v, h, err := r.e.claim(ctx, r.v, r.id, forDelivery)
+	if err != nil {
+		return r.told(), err
+	}
+	r.v, r.hold = v, h
+	defer r.hold.release(ctx)
+	r.entry, _ = v.Entry(r.id)
+	r.e.reached("deliver-claimed")
+	held, _ := r.hold.current()
+	if n := attemptsOn(r.entry, r.id, held.Died); n >= MaxAttempts {
+		return r.suspended(ctx, tooManyDeliveries(r.id, n))
+	}
+	return r.attempt(ctx)
+}
+
+func tooManyDeliveries(id gitcas.ThreadID, n int) string {
+	return fmt.Sprintf("it has ended, but %d deliveries failed: see uwf thread show %s; try again with: uwf thread retry %s", n, id, id)
+}
+
+// before settles what needs no claim.
+func (r *delivery) before(ctx context.Context) (bool, Result, error) {
+	if _, alive := r.v.Entry(r.id); !alive {
+		return r.over(ctx)
+	}
+	if err := r.readChain(ctx, r.v); err != nil {
+		return false, r.result(), err
+	}
+	switch {
+	case r.req.ExpectHead != "" && r.entry.Head != r.req.ExpectHead:
+		return false, r.told(), &NotYoursError{Thread: r.id, Reason: fmt.Sprintf("its head is %s, not %s", r.entry.Head, r.req.ExpectHead)}
+	case r.entry.Status == gitcas.StatusSuspended:
+		err := &SuspendedError{Thread: r.id}
+		if s := r.entry.Suspended; s != nil {
+			err.Role, err.Reason = s.Role, s.Reason
+		}
+		return false, r.told(), err
+	case r.entry.Status != gitcas.StatusEnded:
+		return false, r.told(), &NotYoursError{Thread: r.id, Reason: "it has not ended"}
+	}
+	return false, Result{}, nil
+}
+
+// over answers for a thread that is no longer on the tip: to the run that ended it,
+// what it said then.
+func (r *delivery) over(ctx context.Context) (bool, Result, error) {
+	res := r.result()
+	ended, ok, err := r.e.Store.FindEnded(ctx, r.v, r.id)
+	switch {
+	case err != nil:
+		return false, res, fmt.Errorf("look for thread %s among the ended ones: %w", r.id, err)
+	case !ok:
+		return false, res, unknownThread(r.v, r.id)
+	}
+	res.Head, res.Status, res.Step, res.PR, res.Done = ended.Head, ended.Reason, len(ended.Steps), ended.PR, true
+	r.tidy(ctx, ended)
+	if ended.Reason == reasonEnded && (r.req.ExpectHead == "" || r.req.ExpectHead == ended.Head) {
+		mine, err := r.endedByUs(ctx, ended)
+		if err != nil {
+			return false, res, err
+		}
+		if mine {
+			return true, r.report(res), nil
+		}
+	}
+	return false, res, &NotYoursError{Thread: r.id, Reason: gone(ended)}
+}
+
+// told is the result with what the last step said.
+func (r *delivery) told() Result {
+	res := r.result()
+	if len(r.chain.Steps) > 0 {
+		res = r.report(res)
+		res.Again = false
+	}
+	return res
+}
+
+// attempt brings the work branch up, does what is to be done, and archives.
+func (r *delivery) attempt(ctx context.Context) (Result, error) {
+	tip, err := r.branchUp(ctx)
+	var div *DivergedError
+	var lost *UsageError
+	switch {
+	case errors.As(err, &div):
+		return r.suspended(ctx, div.Error())
+	case errors.As(err, &lost):
+		return r.suspended(ctx, lost.Msg)
+	case err != nil:
+		return r.told(), r.failed(ctx, fmt.Errorf("bring its work branch up: %w", err))
+	}
+	r.line = r.ended(r.entry, r.entry.Head, reasonEnded, "")
+	if err := r.run(ctx, tip); err != nil {
+		return r.told(), err
+	}
+	// It is done: an interrupt no longer cuts it off at once.
+	return r.archive(ctx)
+}
+
+// run calls Do while the claim is renewed beside it.
+func (r *delivery) run(ctx context.Context, tip wire.ID) error {
+	doCtx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	r.startRenewal(ctx, stop)
+	defer r.stopRenewal()
+	made, err := r.do(doCtx, Delivery{View: r.v, Entry: r.entry, Def: r.def, Chain: r.chain, Tip: tip, Ended: r.line})
+	r.stopRenewal()
+	r.made = made
+	switch {
+	case errors.Is(context.Cause(doCtx), errClaimLost):
+		return &NotYoursError{Thread: r.id, Reason: "it was taken over, resumed or cancelled while it was delivered"}
+	case err != nil && ctx.Err() != nil:
+		return r.failed(ctx, fmt.Errorf("interrupted: %w", context.Cause(ctx)))
+	case err != nil:
+		return r.failed(ctx, err)
+	}
+	r.e.reached("deliver-done")
+	return nil
+}
+
+// branchUp makes sure that the work branch has the recorded commit, and returns
+// where it stands; zero where the thread changed nothing and has no branch.
+func (r *delivery) branchUp(ctx context.Context) (wire.ID, error) {
+	w := workOf(r.id, r.entry)
+	for try := 0; ; try++ {
+		if tip := workTip(r.v, w); !tip.IsZero() {
+			return r.whereFrom(ctx)
+		}
+		if w.Commit == "" || w.Commit == r.chain.Start.Base {
+			return wire.ZeroID, nil
+		}
+		upd, err := r.e.workRef(ctx, r.v, w)
+		if err != nil {
+			return wire.ZeroID, err
+		}
+		_, err = r.e.Store.Remote().Push(ctx, wire.PushRequest{Updates: upd})
+		if err != nil && (!retryable(err) || try >= claimTries) {
+			return wire.ZeroID, err
+		}
+		if err := r.refresh(ctx, r.v); err != nil {
+			return wire.ZeroID, err
+		}
+	}
+}
+
+// stillClaimed reports whether the thread is as this job claimed it.
+func (r *delivery) stillClaimed(v *gitcas.View) (gitcas.Entry, gitcas.Held, bool) {
+	entry, alive := v.Entry(r.id)
+	held, claimed := v.Claim(r.id)
+	return entry, held, alive && sameThread(entry, r.entry) && claimed && r.e.own(held.Claim)
+}
+
+// failed notes a delivery that failed: its error goes to the attempt's ref, is linked
+// from the entry, and the claim is let go, in one push.
+func (r *delivery) failed(ctx context.Context, cause error) error {
+	ctx, cancel := outlive(ctx, commitTimeout, linkGrace)
+	defer cancel()
+	failure := &DeliverError{Thread: r.id, Err: cause}
+	text := r.cleanText(cause)
+	after := r.entry
+	build := func(v *gitcas.View) (*gitcas.Change, error) {
+		entry, held, ours := r.stillClaimed(v)
+		if !ours {
+			return nil, nil // a lost reply, or somebody else has it: nothing to note
+		}
+		release, _ := gitcas.ClaimUpdate(r.id, &held, nil, v.Time())
+		c := &gitcas.Change{Subject: "not delivered · " + r.def.Name, Body: text, Refs: []wire.RefUpdate{release}}
+		a := gitcas.Attempt{Thread: r.id, Run: r.e.Who.Run, Attempt: r.e.Who.Attempt, Error: text, At: r.hold.serverNow()}
+		if err := r.addAttempt(c, v, "delivery", a, nil); err != nil {
+			return nil, err
+		}
+		linkAttempts(&entry, r.id, held.Died, gitcas.AttemptRef(r.id, a.Run, a.Attempt))
+		r.made.into(&entry, r.entry)
+		entry.Since = v.Time().UnixMilli()
+		if n := attemptsOn(entry, r.id, nil); n >= MaxAttempts {
+			entry.Status = gitcas.StatusSuspended
+			entry.Suspended = &gitcas.Suspended{Reason: shorten(tooManyDeliveries(r.id, n)+"\n"+text, maxReason)}
+		}
+		after = entry
+		c.Trailers = entryTrailers(r.id, entry)
+		c.Threads = map[gitcas.ThreadID]*gitcas.Entry{r.id: &entry}
+		return c, nil
+	}
+	v, err := r.e.Store.Update(ctx, r.v, build, r.id)
+	if err != nil {
+		failure.Err = errors.Join(cause, fmt.Errorf("and that could not be noted: %w", err))
+		return failure
+	}
+	r.v, r.entry = v, after
+	r.hold.adopt(v)
+	failure.Waits = after.Status == gitcas.StatusSuspended
+	r.e.reached("delivery failed")
+	return failure
+}
+
+// cleanText is an error without secrets, as it is kept.
+func (r *delivery) cleanText(cause error) string {
+	clean, _, err := r.e.Redact.Value(cause.Error())
+	text, ok := clean.(string)
+	if err != nil || !ok {
+		text = "the error message could not be checked for secrets and was left out"
+	}
+	return shorten(text, maxErrorText)
+}
+
+// archive takes the thread off the tip, while it is still ended at the head that was
+// delivered. What the effects added to its entry is committed first: a thread that is
+// resumed after its end goes on from there.
+func (r *delivery) archive(ctx context.Context) (Result, error) {
+	push, cancel := outlive(ctx, commitTimeout, commitGrace)
+	defer cancel()
+	r.line.CompletedAt = r.hold.serverNow().UnixMilli()
+	tried := false
+	build := func(v *gitcas.View) (*gitcas.Change, error) {
+		entry, held, ours := r.stillClaimed(v)
+		if !ours {
+			if tried && r.archived(push, v) {
+				return nil, nil // a lost reply: it was done
+			}
+			return nil, r.notOurs(push, v)
+		}
+		tried = true
+		return r.archiveChange(v, entry, held), nil
+	}
+	v, err := r.e.Store.Update(push, r.v, build, r.id)
+	var moved *NotYoursError
+	switch {
+	case errors.As(err, &moved):
+		return r.told(), err
+	case err != nil && !r.archivedAfterAll(ctx):
+		return r.told(), &DeliverError{Thread: r.id, Err: fmt.Errorf("it was delivered, but that could not be noted: %w", err)}
+	case err == nil:
+		r.v = v
+		r.hold.adopt(v)
+	}
+	r.e.reached("delivered")
+	res := r.told()
+	res.Status, res.Done, res.Deliver, res.PR = string(gitcas.StatusEnded), true, false, r.line.PR
+	r.e.observe(Event{Kind: "delivered", Thread: r.id, Step: len(r.chain.Steps)})
+	return res, nil
+}
+
+func (r *delivery) archiveChange(v *gitcas.View, entry gitcas.Entry, held gitcas.Held) *gitcas.Change {
+	was := entry
+	r.made.into(&entry, r.entry)
+	r.line.PR, r.line.Key, r.line.Work = entry.PR, entry.Key, entry.Work
+	release, _ := gitcas.ClaimUpdate(r.id, &held, nil, v.Time())
+	c := &gitcas.Change{
+		Subject:  "delivered · " + r.def.Name,
+		Trailers: append(entryTrailers(r.id, entry), gitcas.Trailer{Key: "Uwf-Run", Value: fmt.Sprintf("%s attempt %d", r.e.Who.Run, r.e.Who.Attempt)}),
+		Archive:  []gitcas.Ended{r.line},
+		Refs:     []wire.RefUpdate{release},
+	}
+	if entry.Comment != was.Comment || entry.PR != was.PR {
+		c.Threads = map[gitcas.ThreadID]*gitcas.Entry{r.id: &entry}
+	}
+	return c
+}
+
+// archived reports whether the thread was archived by this job.
+func (r *delivery) archived(ctx context.Context, v *gitcas.View) bool {
+	if _, alive := v.Entry(r.id); alive {
+		return false
+	}
+	ended, ok, err := r.e.Store.FindEnded(ctx, v, r.id)
+	return err == nil && ok && ended.Reason == reasonEnded && ended.Head == r.line.Head && ended.CompletedAt == r.line.CompletedAt
+}
+
+// archivedAfterAll looks whether the push that nobody answered was taken.
+func (r *delivery) archivedAfterAll(ctx context.Context) bool {
+	ctx, cancel := outlive(ctx, aloneTimeout, salvageGrace)
+	defer cancel()
+	v, err := r.e.Store.Load(ctx, r.id)
+	if err != nil || !r.archived(ctx, v) {
+		return false
+	}
+	r.v = v
+	r.hold.adopt(v)
+	return true
+}
+
+// notOurs says what became of a thread that this job delivered for nothing.
+func (r *delivery) notOurs(ctx context.Context, v *gitcas.View) error {
+	if _, alive := v.Entry(r.id); alive {
+		return &NotYoursError{Thread: r.id, Reason: "it was taken over or resumed before its delivery could be noted"}
+	}
+	return r.e.gone(ctx, v, r.id)
+}

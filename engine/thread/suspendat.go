@@ -1,0 +1,51 @@
+package thread
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/node"
+)
+
+// SuspendAt makes a thread wait for a person when nobody will go on with it, as when
+// the job that should was refused: only where it is still at that head, and nobody
+// works on it. Else, and where it waits or is over already, nothing is done. An ended
+// thread waits for its delivery then.
+func (e *Engine) SuspendAt(ctx context.Context, id gitcas.ThreadID, head node.Hash, reason string) (done bool, err error) {
+	clean, _, err := e.Redact.Value(reason)
+	if err != nil {
+		return false, fmt.Errorf("check the reason for secrets: %w", err)
+	}
+	reason, _ = clean.(string)
+	reason = shorten(reason, maxReason)
+	v, err := e.Store.Load(ctx, id)
+	if err != nil {
+		return false, fmt.Errorf("suspend thread %s: %w", id, err)
+	}
+	if entry, alive := v.Entry(id); alive && entry.Head == head {
+		e.settleWork(ctx, v, id, entry.Work)
+	}
+	tried := false
+	build := func(v *gitcas.View) (*gitcas.Change, error) {
+		entry, alive := v.Entry(id)
+		if alive && tried && entry.Head == head && entry.Suspended != nil && entry.Suspended.Reason == reason {
+			return nil, nil // a lost reply: it was done
+		}
+		done = false
+		pending := entry.Status == gitcas.StatusActive || entry.Status == gitcas.StatusEnded && entry.Deliver
+		held, claimed := v.Claim(id)
+		if !alive || entry.Head != head || !pending || claimed && !e.own(held.Claim) && e.counts(held.Claim, entry, v.Time()) {
+			return nil, nil
+		}
+		tried, done = true, true
+		return suspendChange(v, id, entry, reason), nil
+	}
+	if _, err := e.Store.Update(ctx, v, build, id); err != nil {
+		return false, fmt.Errorf("suspend thread %s: %w", id, err)
+	}
+	if done {
+		e.reached("suspend")
+	}
+	return done, nil
+}
