@@ -2,6 +2,7 @@ package forge
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -169,4 +170,44 @@ func (c *client) Workflows(ctx context.Context) ([]Workflow, error) {
 		}
 	}
 	return nil, &Error{Do: "list the workflows", Kind: ErrInvalid, Message: fmt.Sprintf("there are more than %d", len(out))}
+}
+
+// Secrets is what a Forge may offer beside its calls: the names of the secrets that
+// jobs of the repository get, its own and its organisation's. Their values can't be
+// read by anybody. Known is false where this token can't see all of them.
+type Secrets interface {
+	Secrets(ctx context.Context) (names []string, known bool, err error)
+}
+
+// Secrets are the names of the repository's secrets.
+func (c *client) Secrets(ctx context.Context) (names []string, known bool, err error) {
+	type secret struct {
+		Name string `json:"name"`
+	}
+	const own = "/actions/secrets"
+	for _, from := range []string{own, "/actions/organization-secrets"} {
+		var raw json.RawMessage
+		_, err := c.call(ctx, request{do: "list the names of secrets", method: http.MethodGet, path: from, query: url.Values{"per_page": {"100"}, "limit": {"100"}}}, &raw)
+		if errors.Is(err, ErrNotFound) && from != own {
+			continue // the repository belongs to a person
+		}
+		if errors.Is(err, ErrForbidden) || errors.Is(err, ErrNotFound) {
+			return names, false, nil
+		}
+		if err != nil {
+			return nil, false, err
+		}
+		// GitHub sends an object with the list, Gitea the list.
+		var page struct{ Secrets []secret }
+		list := &page.Secrets
+		if json.Unmarshal(raw, list) != nil {
+			if err := json.Unmarshal(raw, &page); err != nil {
+				return nil, false, &Error{Do: "list the names of secrets", Kind: ErrUnreadable, Cause: err}
+			}
+		}
+		for _, s := range *list {
+			names = append(names, s.Name)
+		}
+	}
+	return names, true, nil
 }

@@ -1,0 +1,134 @@
+// Package doctor is `uwf doctor`: whether a repository has what the action needs,
+// each permission tested by its real call or setting, and for what is missing the
+// click or the command that mends it. Check is called by the command, by `uwf init`
+// and by the action when a job failed. It changes nothing but a ref of its own,
+// which it removes, and the three labels, which it makes.
+package doctor
+
+import (
+	"context"
+	"io"
+	"io/fs"
+
+	"github.com/united-workforce/uwf/engine/forge"
+	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/wire"
+)
+
+// Options are what Check works with. What is nil is not checked, or is unknown.
+type Options struct {
+	// Files are the repository's; nil: those checks are left out. In a job they need
+	// only hold .uwf.
+	Files fs.FS
+	// Forge is asked with a token; nil: NoForge says why not.
+	Forge   forge.Forge
+	NoForge string
+	// Remote is where threads are kept; nil: NoRemote says why not.
+	Remote   wire.Remote
+	NoRemote string
+	// Branch is the state branch; empty: uwf-state.
+	Branch string
+	// StateRemote: state.remote is set, so threads are kept on the remote.
+	StateRemote bool
+	// Label is the one that starts a thread; empty: uwf.
+	Label string
+	// Workflow is the workflow's file (its base name); empty: the one that uses uwf.
+	Workflow string
+	// Issue is one that is known to be there; 0: none.
+	Issue int
+	// Server is the repository's page, for links: https://github.com/owner/name.
+	Server string
+	// Model asks the model for one word. Nil: NoModel says why not.
+	Model   func(context.Context) error
+	NoModel string
+	// InJob: the token is a job's own, so what it may do is what jobs may do.
+	InJob bool
+	// Offline: nothing is asked over the network, and nothing is said about it.
+	Offline bool
+	// ReadOnly: nothing is pushed, and no label is made.
+	ReadOnly bool
+	// Rand names the ref that is pushed.
+	Rand io.Reader
+}
+
+// State is what a check found.
+type State string
+
+// The states.
+const (
+	OK      State = "ok"
+	Missing State = "missing"
+	Unknown State = "unknown" // it can't be told from here
+)
+
+// Finding is the result of one check.
+type Finding struct {
+	Check    string `json:"check"`
+	State    State  `json:"state"`
+	Required bool   `json:"required"` // nothing works without it
+	Detail   string `json:"detail"`
+	Fix      string `json:"fix,omitempty"` // the click or the command that mends it
+}
+
+// Failed reports whether something is missing without which nothing works.
+func Failed(findings []Finding) bool {
+	for _, f := range findings {
+		if f.State == Missing && f.Required {
+			return true
+		}
+	}
+	return false
+}
+
+// DefaultLabel starts a thread where nothing else is said.
+const DefaultLabel = "uwf"
+
+// Labels are those that uwf uses: the one that starts a thread, and those that tell
+// of one that waits or failed.
+func Labels(start string) []forge.Label {
+	return []forge.Label{
+		{Name: start, Color: "1d76db", Description: "AI agents work on this"},
+		{Name: "uwf-waiting", Color: "fbca04", Description: "AI agents wait for an answer here"},
+		{Name: "uwf-failed", Color: "b60205", Description: "AI agents failed here"},
+	}
+}
+
+// Check makes all checks, in the order in which a repository is set up. In an empty
+// repository it makes no others.
+func Check(ctx context.Context, o Options) []Finding {
+	if o.Branch == "" {
+		o.Branch = gitcas.DefaultBranch
+	}
+	if o.Label == "" {
+		o.Label = DefaultLabel
+	}
+	e := &examination{o: o}
+	if o.Files != nil {
+		e.files()
+	}
+	if !o.Offline {
+		e.online(ctx)
+	}
+	return e.found
+}
+
+// examination is one run of Check.
+type examination struct {
+	o     Options
+	flow  *flow // the workflow file; nil: it was not found or read
+	found []Finding
+}
+
+func (e *examination) add(check string, required bool, s State, detail, fix string) {
+	e.found = append(e.found, Finding{Check: check, State: s, Required: required, Detail: detail, Fix: fix})
+}
+
+func (e *examination) ok(check, detail string) { e.add(check, true, OK, detail, "") }
+
+// page is a page of the repository's settings; without a known address, its name.
+func (e *examination) page(path string) string {
+	if e.o.Server == "" {
+		return "the repository's page"
+	}
+	return e.o.Server + "/" + path
+}

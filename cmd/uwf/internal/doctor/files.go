@@ -1,0 +1,338 @@
+package doctor
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/united-workforce/uwf/engine/config"
+	"github.com/united-workforce/uwf/engine/workflow"
+)
+
+// maxFile is the largest file that is read, in bytes.
+const maxFile = 1 << 20
+
+// folders are where workflow files lie. Gitea reads its own folder if it is there,
+// and then not GitHub's.
+func folders() []string { return []string{".gitea/workflows", ".github/workflows"} }
+
+// files are the checks of what lies in the repository.
+func (e *examination) files() {
+	if !e.o.InJob { // a job that runs has its file
+		e.workflowFile()
+	}
+	e.settings()
+	e.definitions()
+}
+
+// flow is what is looked at in a workflow file.
+type flow struct {
+	path        string
+	On          yaml.Node      `yaml:"on"`
+	Permissions yaml.Node      `yaml:"permissions"`
+	Jobs        map[string]job `yaml:"jobs"`
+}
+
+type job struct {
+	Permissions yaml.Node `yaml:"permissions"`
+	Steps       []struct {
+		Uses string            `yaml:"uses"`
+		With map[string]string `yaml:"with"`
+	} `yaml:"steps"`
+}
+
+// step is what a job gives to the action; false: it does not use it.
+func (j job) step() (with map[string]string, ok bool) {
+	for _, s := range j.Steps {
+		if usesUwf.MatchString(s.Uses) {
+			return s.With, true
+		}
+	}
+	return nil, false
+}
+
+// usesUwf matches the action, wherever it is kept, and its host variant.
+var usesUwf = regexp.MustCompile(`(^|/)uwf(/\.github/actions/host)?@|^\./(\.github/actions/host)?$`)
+
+func (e *examination) workflowFile() {
+	f, err := e.findFlow()
+	switch {
+	case err != nil:
+		e.add("workflow", true, Missing, err.Error(), "mend the file, or have it written anew: uwf init --force")
+		return
+	case f == nil && e.o.Workflow != "":
+		e.add("workflow", true, Missing, fmt.Sprintf("there is no workflow file %s", e.o.Workflow), "uwf init")
+		return
+	case f == nil:
+		e.add("workflow", true, Missing, "no file below .github/workflows uses uwf", "uwf init")
+		return
+	}
+	e.flow = f
+	e.ok("workflow", f.path+" uses uwf")
+	e.triggers()
+	e.permissions()
+}
+
+// findFlow finds the workflow file that uses uwf; nil: there is none.
+func (e *examination) findFlow() (*flow, error) {
+	for _, dir := range folders() {
+		entries, err := fs.ReadDir(e.o.Files, dir)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("look into %s: %w", dir, err)
+		}
+		for _, entry := range entries {
+			name := entry.Name()
+			if ext := path.Ext(name); ext != ".yml" && ext != ".yaml" || e.o.Workflow != "" && name != e.o.Workflow {
+				continue
+			}
+			f, err := e.readFlow(path.Join(dir, name))
+			if err != nil && (e.o.Workflow != "" || strings.HasPrefix(name, "uwf.")) {
+				return nil, err
+			}
+			if f != nil {
+				return f, nil
+			}
+		}
+	}
+	return nil, nil //nolint:nilnil // no file is an answer
+}
+
+// readFlow reads a workflow file; nil: it does not use uwf.
+func (e *examination) readFlow(name string) (*flow, error) {
+	data, err := e.read(name)
+	if err != nil {
+		return nil, err
+	}
+	f := &flow{path: name}
+	if err := yaml.Unmarshal(data, f); err != nil {
+		return nil, fmt.Errorf("%s can't be read: %s", name, strings.TrimPrefix(err.Error(), "yaml: "))
+	}
+	for _, j := range f.Jobs {
+		if _, ok := j.step(); ok {
+			return f, nil
+		}
+	}
+	return nil, nil //nolint:nilnil // a file of others
+}
+
+func (e *examination) read(name string) ([]byte, error) {
+	info, err := fs.Stat(e.o.Files, name)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is no regular file", name)
+	}
+	file, err := e.o.Files.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	data, err := io.ReadAll(io.LimitReader(file, maxFile+1))
+	if err = errors.Join(err, file.Close()); err == nil && len(data) > maxFile {
+		err = fmt.Errorf("%s is larger than %d bytes", name, maxFile)
+	}
+	return data, err
+}
+
+// dispatched are the inputs that uwf gives the next job. GitHub refuses a dispatch
+// with an input that the file does not declare.
+func dispatched() []string { return []string{"thread", "head", "store", "comment", "pull-request"} }
+
+func (e *examination) triggers() {
+	const check = "triggers"
+	var on map[string]yaml.Node
+	if e.flow.On.Decode(&on) != nil {
+		on = nil
+	}
+	var dispatch struct {
+		Inputs map[string]yaml.Node `yaml:"inputs"`
+	}
+	node, ok := on["workflow_dispatch"]
+	if ok && node.Decode(&dispatch) != nil {
+		ok = false
+	}
+	if !ok {
+		e.add(check, true, Missing, e.flow.path+" can't be started by the job before: it has no workflow_dispatch", "add what the shipped file has below on.workflow_dispatch, or: uwf init --force")
+		return
+	}
+	var lacks []string
+	for _, name := range dispatched() {
+		if _, ok := dispatch.Inputs[name]; !ok {
+			lacks = append(lacks, name)
+		}
+	}
+	if len(lacks) > 0 {
+		e.add(check, true, Missing, fmt.Sprintf("%s does not declare the inputs %s, so no next job can be started", e.flow.path, strings.Join(lacks, ", ")), "add them below on.workflow_dispatch.inputs, or: uwf init --force")
+		return
+	}
+	if _, ok := on["schedule"]; !ok {
+		e.add(check, false, Missing, e.flow.path+" has no schedule: threads whose job died wait for the next event", "add a schedule, as the shipped file has it")
+		return
+	}
+	e.ok(check, "the next job can be started")
+}
+
+// permissions compares the rights that the file gives its jobs with those that they
+// need.
+func (e *examination) permissions() {
+	const check = "permissions"
+	var lacks, unsaid []string
+	for name, j := range e.flow.Jobs {
+		with, ok := j.step()
+		if !ok {
+			continue
+		}
+		node := j.Permissions
+		if node.IsZero() {
+			node = e.flow.Permissions
+		}
+		if node.IsZero() {
+			unsaid = append(unsaid, name)
+			continue
+		}
+		for _, need := range needs(with) {
+			if !grants(node, need.scope, need.level) {
+				lacks = append(lacks, fmt.Sprintf("%s: %s (job %s)", need.scope, need.level, name))
+			}
+		}
+	}
+	slices.Sort(lacks)
+	switch {
+	case len(lacks) > 0:
+		e.add(check, true, Missing, fmt.Sprintf("%s does not give %s", e.flow.path, strings.Join(lacks, ", ")), "add it below permissions: of that job")
+	case len(unsaid) > 0:
+		e.add(check, true, Unknown, fmt.Sprintf("%s says nothing about permissions, so the repository's setting counts", e.flow.path), "write down what the job needs: permissions: {contents: write, issues: write, pull-requests: write, actions: write}")
+	default:
+		e.ok(check, e.flow.path+" gives its jobs what they need")
+	}
+}
+
+type right struct{ scope, level string }
+
+// needs are the rights of a job, by what it gives to the action.
+func needs(with map[string]string) []right {
+	out := []right{{"contents", "write"}, {"issues", "write"}, {"pull-requests", "write"}, {"actions", "write"}}
+	if with["command"] == "run" { // of two jobs the one that only works
+		out = []right{{"contents", "read"}}
+	}
+	if with["provider"] == "github-models" && with["command"] != "commit" && with["api-key"] == "" {
+		out = append(out, right{"models", "read"})
+	}
+	return out
+}
+
+// grants reads a permissions block: a mapping, or read-all or write-all.
+func grants(node yaml.Node, scope, level string) bool {
+	if node.Kind == yaml.ScalarNode {
+		return node.Value == "write-all" || node.Value == "read-all" && level == "read"
+	}
+	var m map[string]string
+	if node.Decode(&m) != nil {
+		return false
+	}
+	return m[scope] == level || m[scope] == "write"
+}
+
+// configFile is the repository's settings file.
+const configFile = ".uwf/config.yaml"
+
+func (e *examination) settings() {
+	const check = "settings"
+	data, err := e.read(configFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		e.add(check, false, Missing, "there is no "+configFile+": uwf works with what it finds in the environment", "uwf init")
+		return
+	}
+	if err != nil {
+		e.add(check, true, Missing, err.Error(), "mend "+configFile)
+		return
+	}
+	if problems := config.Check(configFile, data); len(problems) > 0 {
+		e.add(check, true, Missing, problems[0].String(), "mend "+configFile+"; see them all: uwf config validate")
+		return
+	}
+	e.ok(check, configFile+" can be used")
+	if !e.o.InJob && !e.o.StateRemote {
+		e.add("state", false, Missing, "state.remote is not set: threads that are started here stay in this repository, and no job sees them", "uwf config set --repo state.remote origin")
+	}
+}
+
+func (e *examination) definitions() {
+	const check = "definitions"
+	var names, broken []string
+	for _, dir := range []string{".uwf/workflows", ".workflow", ".workflows"} {
+		entries, err := fs.ReadDir(e.o.Files, dir)
+		if err != nil {
+			continue // that it is missing is said below
+		}
+		for _, entry := range entries {
+			ext := path.Ext(entry.Name())
+			if ext != ".yaml" && ext != ".yml" || entry.IsDir() {
+				continue
+			}
+			file := path.Join(dir, entry.Name())
+			if err := e.definition(file); err != nil {
+				broken = append(broken, err.Error())
+				continue
+			}
+			names = append(names, strings.TrimSuffix(entry.Name(), ext))
+		}
+	}
+	switch {
+	case len(broken) > 0:
+		e.add(check, true, Missing, broken[0], "see all that is wrong: uwf workflow validate")
+	case len(names) == 0:
+		e.add(check, true, Missing, "there is no workflow in .uwf/workflows: nobody knows what agents should do", "uwf init")
+	default:
+		e.ok(check, "agents can work by "+strings.Join(names, ", "))
+	}
+}
+
+func (e *examination) definition(file string) error {
+	data, err := e.read(file)
+	if err != nil {
+		return err
+	}
+	_, err = workflow.Parse(file, data, workflow.Options{Include: func(name string) ([]byte, error) {
+		return e.read(path.Join(path.Dir(file), name))
+	}})
+	var invalid *workflow.InvalidError
+	if errors.As(err, &invalid) && len(invalid.Problems) > 0 {
+		return errors.New(invalid.Problems[0].String())
+	}
+	return err
+}
+
+// secretName finds the secret in an expression.
+var secretName = regexp.MustCompile(`^\s*\$\{\{\s*secrets\.([A-Za-z_][A-Za-z0-9_]*)\s*\}\}\s*$`)
+
+// secrets are the names of the secrets that the action is given as its key. literal:
+// a key itself stands there.
+func (f *flow) secrets() (names []string, literal bool) {
+	for _, j := range f.Jobs {
+		with, ok := j.step()
+		key := with["api-key"]
+		if !ok || key == "" {
+			continue
+		}
+		m := secretName.FindStringSubmatch(key)
+		switch {
+		case m == nil && !strings.Contains(key, "${{"):
+			return nil, true
+		case m != nil && !slices.Contains(names, m[1]):
+			names = append(names, m[1])
+		}
+	}
+	slices.Sort(names)
+	return names, false
+}

@@ -1,0 +1,370 @@
+package doctor
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-git/go-git/v5/plumbing"
+
+	"github.com/united-workforce/uwf/cmd/uwf/internal/setup"
+	"github.com/united-workforce/uwf/engine/forge"
+	"github.com/united-workforce/uwf/gitcas/gitobj"
+	"github.com/united-workforce/uwf/gitcas/wire"
+)
+
+// online are the checks that ask somebody.
+func (e *examination) online(ctx context.Context) {
+	if !e.repository(ctx) {
+		return
+	}
+	e.forge(ctx)
+	e.push(ctx)
+	e.model(ctx)
+}
+
+// repository is whether there is one with a commit; nothing else can be said of an
+// empty one.
+func (e *examination) repository(ctx context.Context) bool {
+	const check = "repository"
+	if e.o.Remote == nil {
+		e.add(check, true, Unknown, e.o.NoRemote, "git remote add origin URL")
+		return true
+	}
+	l, err := e.o.Remote.List(ctx, "HEAD", "refs/heads/")
+	switch {
+	case err != nil:
+		e.add(check, true, stateOf(err), fmt.Sprintf("the refs of %s can't be read: %v", e.o.Remote.URL(), err), remoteFix(err))
+	case len(l.Refs) == 0 || !slices.ContainsFunc(keys(l.Refs), func(ref string) bool { return ref != "refs/heads/"+e.o.Branch }):
+		e.add(check, true, Missing, fmt.Sprintf("%s has no commits: jobs run workflow files of the default branch, and there is none", e.o.Remote.URL()), "commit something, and git push -u origin HEAD")
+		return false
+	case l.Refs["refs/heads/"+e.o.Branch].IsZero():
+		e.ok(check, fmt.Sprintf("%s can be read; the first thread makes the branch %s", e.o.Remote.URL(), e.o.Branch))
+	default:
+		e.ok(check, fmt.Sprintf("%s can be read, and has the branch %s", e.o.Remote.URL(), e.o.Branch))
+	}
+	return true
+}
+
+func keys(m map[string]wire.ID) []string {
+	out := make([]string, 0, len(m))
+	for k := range m {
+		out = append(out, k)
+	}
+	return out
+}
+
+// stateOf tells a refusal, which something mends, from what may pass.
+func stateOf(err error) State {
+	if errors.Is(err, wire.ErrDenied) || errors.Is(err, wire.ErrProtected) || errors.Is(err, wire.ErrNotFound) ||
+		errors.Is(err, forge.ErrForbidden) || errors.Is(err, forge.ErrAuth) || errors.Is(err, forge.ErrNotFound) {
+		return Missing
+	}
+	return Unknown
+}
+
+func remoteFix(err error) string {
+	switch {
+	case errors.Is(err, wire.ErrDenied), errors.Is(err, wire.ErrNotFound):
+		return "check the remote's address (git remote -v) and your credentials for it (gh auth login, or a token in GITHUB_TOKEN)"
+	case errors.Is(err, wire.ErrUnreachable):
+		return "check the network, then run it again"
+	}
+	return ""
+}
+
+// forge are the checks that ask the forge's API.
+func (e *examination) forge(ctx context.Context) {
+	f := e.o.Forge
+	if f == nil {
+		e.add("token", false, Unknown, e.o.NoForge, "set GITHUB_TOKEN, or log in with gh auth login; then run uwf doctor again")
+		return
+	}
+	repo, err := f.Repository(ctx)
+	if err != nil {
+		e.add("token", true, stateOf(err), err.Error(), e.tokenFix(err))
+		return
+	}
+	if repo.Empty {
+		e.add("token", true, Missing, repo.FullName+" is empty: it has no default branch", "commit something, and git push -u origin HEAD")
+		return
+	}
+	if e.o.Server == "" {
+		e.o.Server = repo.URL
+	}
+	e.ok("token", fmt.Sprintf("%s answers; its default branch is %s", repo.FullName, repo.DefaultBranch))
+	e.active(ctx, repo.DefaultBranch)
+	e.comments(ctx)
+	e.labels(ctx)
+	e.rules(ctx)
+	e.pulls(ctx)
+	e.secrets(ctx)
+}
+
+func (e *examination) tokenFix(err error) string {
+	switch {
+	case errors.Is(err, forge.ErrAuth):
+		return "the token is wrong or has ended: make another, or log in again with gh auth login"
+	case errors.Is(err, forge.ErrUnreachable), errors.Is(err, forge.ErrLimited):
+		return "run it again later"
+	}
+	return "check the repository's name (git remote -v), and that the token may read it"
+}
+
+// active is whether the forge runs the workflow file; that is what a dispatch needs
+// beside the permission.
+func (e *examination) active(ctx context.Context, branch string) {
+	const check = "dispatch"
+	list, err := e.o.Forge.Workflows(ctx)
+	if err != nil {
+		e.add(check, true, Unknown, err.Error(), "see "+e.page("actions"))
+		return
+	}
+	name := e.o.Workflow
+	if name == "" && e.flow != nil {
+		name = path.Base(e.flow.path)
+	}
+	if name == "" {
+		name = "uwf.yml"
+	}
+	i := slices.IndexFunc(list, func(w forge.Workflow) bool { return path.Base(w.Path) == name })
+	switch {
+	case i < 0:
+		e.add(check, true, Missing, fmt.Sprintf("%s is not on the branch %s, from which jobs are started", name, branch), fmt.Sprintf("git push origin HEAD:%s once the file is committed, or merge the branch that has it", branch))
+	case !list[i].Active:
+		e.add(check, true, Missing, name+" is disabled", fmt.Sprintf("gh workflow enable %s (or: %s)", name, e.page("actions/workflows/"+name)))
+	default:
+		e.ok(check, fmt.Sprintf("%s is active on %s", name, branch))
+	}
+}
+
+// comments reads some; the labels show whether they can be written.
+func (e *examination) comments(ctx context.Context) {
+	const check = "comments"
+	number := max(e.o.Issue, 1)
+	_, err := e.o.Forge.Comments(ctx, number)
+	switch {
+	case err == nil:
+		e.ok(check, "issues and their comments can be read")
+	case errors.Is(err, forge.ErrNotFound) && e.o.Issue == 0:
+		e.add(check, true, Unknown, "there is no issue 1 whose comments could be read", "")
+	default:
+		e.add(check, true, stateOf(err), err.Error(), e.rightFix("issues: write", "Issues: read and write"))
+	}
+}
+
+// rightFix says how a token gets a right: a job's in its file, a person's own where
+// it was made.
+func (e *examination) rightFix(job, own string) string {
+	if e.o.InJob {
+		return "add " + job + " to permissions: of the job"
+	}
+	return "give your token the permission " + own
+}
+
+func (e *examination) labels(ctx context.Context) {
+	const check = "labels"
+	labels := Labels(e.o.Label)
+	var commands []string
+	for _, l := range labels {
+		commands = append(commands, fmt.Sprintf("gh label create %s --color %s", l.Name, l.Color))
+	}
+	if e.o.ReadOnly {
+		e.add(check, false, Unknown, "labels were not made, as you asked", strings.Join(commands, "; "))
+		return
+	}
+	for _, l := range labels {
+		err := e.o.Forge.EnsureLabel(ctx, l)
+		if err == nil {
+			continue
+		}
+		fix := e.rightFix("issues: write", "Issues: read and write")
+		if !e.o.InJob {
+			fix += ", or make them: " + strings.Join(commands, "; ")
+		}
+		// Labels can be made by hand, but without the right a job can't comment.
+		e.add(check, e.o.InJob, stateOf(err), err.Error(), fix)
+		return
+	}
+	e.ok(check, fmt.Sprintf("there are %s, %s and %s, so issues can be written to", labels[0].Name, labels[1].Name, labels[2].Name))
+}
+
+// harmless are rules that uwf's pushes meet: they never force and never delete what
+// a rule could be for.
+func harmless() []string { return []string{"deletion", "non_fast_forward", "required_linear_history"} }
+
+func (e *examination) rules(ctx context.Context) {
+	const check = "rules"
+	var found []string
+	unknown := false
+	for _, branch := range []string{e.o.Branch, "uwf/doctor"} {
+		rules, known, err := e.o.Forge.BranchRules(ctx, branch)
+		if err != nil {
+			e.add(check, true, Unknown, err.Error(), "see "+e.page("settings/rules"))
+			return
+		}
+		unknown = unknown || !known
+		for _, r := range rules {
+			if slices.Contains(harmless(), r) {
+				continue
+			}
+			name := e.o.Branch
+			if branch != name {
+				name = "uwf/*"
+			}
+			found = append(found, fmt.Sprintf("%s (%s)", strings.ReplaceAll(r, "_", " "), name))
+		}
+	}
+	switch {
+	case len(found) > 0:
+		e.add(check, true, Missing, "branch rules stand in the way of uwf's pushes: "+strings.Join(found, ", "),
+			fmt.Sprintf("leave %s and uwf/** out of these rules, or let GitHub Actions bypass them: %s", e.o.Branch, e.page("settings/rules")))
+	case unknown:
+		e.add(check, false, Unknown, "this token can't see the branch rules", fmt.Sprintf("see that no rule holds for %s and uwf/**: %s", e.o.Branch, e.page("settings/rules")))
+	default:
+		e.ok(check, fmt.Sprintf("no branch rule stands in the way of %s and uwf/**", e.o.Branch))
+	}
+}
+
+func (e *examination) pulls(ctx context.Context) {
+	const check = "pull-requests"
+	may, known, err := e.o.Forge.MayCreatePulls(ctx)
+	fix := fmt.Sprintf(`tick "Allow GitHub Actions to create and approve pull requests" below Workflow permissions: %s`, e.page("settings/actions"))
+	switch {
+	case err != nil:
+		e.add(check, false, Unknown, err.Error(), fix)
+	case !known:
+		e.add(check, false, Unknown, "this token can't read whether jobs may open pull requests; where they may not, uwf comments with a link that opens one", fix)
+	case !may:
+		e.add(check, false, Missing, "jobs may not open pull requests: uwf comments with a link that opens one", fix)
+	default:
+		e.ok(check, "jobs may open pull requests")
+	}
+}
+
+// secrets looks whether the secrets that the workflow file names are there. Their
+// values can't be read by anybody.
+func (e *examination) secrets(ctx context.Context) {
+	const check = "secrets"
+	if e.flow == nil {
+		return
+	}
+	want, literal := e.flow.secrets()
+	if literal {
+		e.add(check, true, Missing, e.flow.path+" holds a key instead of the name of a secret", "revoke that key now; then make a secret, and write api-key: ${{ secrets.NAME }}")
+		return
+	}
+	if len(want) == 0 {
+		return
+	}
+	command := fmt.Sprintf("gh secret set %s (or: %s)", want[0], e.page("settings/secrets/actions"))
+	lister, ok := e.o.Forge.(forge.Secrets)
+	var have []string
+	var err error
+	known := false
+	if ok {
+		have, known, err = lister.Secrets(ctx)
+	}
+	for _, name := range want {
+		switch {
+		case slices.ContainsFunc(have, func(h string) bool { return strings.EqualFold(h, name) }):
+		case err != nil || !known:
+			e.add(check, false, Unknown, "this token can't see whether there is a secret "+name, "if it is not there: "+command)
+			return
+		default:
+			e.add(check, true, Missing, fmt.Sprintf("there is no secret %s, which %s names", name, e.flow.path), command)
+			return
+		}
+	}
+	e.ok(check, "there is the secret "+strings.Join(want, ", "))
+}
+
+// push makes a ref below refs/uwf, as claims do, and removes it.
+func (e *examination) push(ctx context.Context) {
+	const check = "push"
+	switch {
+	case e.o.Remote == nil:
+		return // said before
+	case e.o.ReadOnly:
+		e.add(check, false, Unknown, "nothing was pushed, as you asked", "run it without --read-only")
+		return
+	}
+	err := e.pushRef(ctx)
+	switch {
+	case err == nil:
+		e.ok(check, "refs below refs/uwf can be made and removed")
+	case errors.Is(err, wire.ErrProtected):
+		e.add(check, true, Missing, err.Error(), fmt.Sprintf("let pushes to %s, uwf/** and refs/uwf/** through: %s", e.o.Branch, e.page("settings/rules")))
+	case errors.Is(err, wire.ErrDenied):
+		e.add(check, true, Missing, err.Error(), e.rightFix("contents: write", "Contents: read and write"))
+	default:
+		e.add(check, true, Unknown, err.Error(), remoteFix(err))
+	}
+}
+
+// cleanUp bounds the removal of the ref when the rest was given up.
+const cleanUp = 30 * time.Second
+
+func (e *examination) pushRef(ctx context.Context) error {
+	var random [8]byte
+	if _, err := io.ReadFull(e.o.Rand, random[:]); err != nil {
+		return fmt.Errorf("choose a name for a ref: %w", err)
+	}
+	who := gitobj.Signature{Name: "uwf doctor", Email: "uwf@localhost", When: time.Unix(0, 0).UTC()}
+	data, err := gitobj.EncodeCommit(gitobj.Commit{Tree: wire.EmptyTree, Author: who, Committer: who, Message: "May uwf push here? [skip ci]\n"})
+	if err != nil {
+		return err
+	}
+	commit := wire.NewObject(plumbing.CommitObject, data)
+	ref := wire.RefUpdate{Name: "refs/uwf/doctor/" + hex.EncodeToString(random[:]), New: commit.ID}
+	_, err = e.o.Remote.Push(ctx, wire.PushRequest{
+		Updates: []wire.RefUpdate{ref},
+		Objects: []wire.PackObject{{Object: commit}, {Object: wire.NewObject(plumbing.TreeObject, nil)}},
+	})
+	refused := errors.Is(err, wire.ErrDenied) || errors.Is(err, wire.ErrProtected)
+	if refused {
+		return fmt.Errorf("make %s: %w", ref.Name, err)
+	}
+	// After a lost reply it may be there.
+	rctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUp)
+	defer cancel()
+	_, gone := e.o.Remote.Push(rctx, wire.PushRequest{Updates: []wire.RefUpdate{{Name: ref.Name, Old: ref.New}}})
+	switch {
+	case err != nil:
+		return fmt.Errorf("make %s: %w", ref.Name, err)
+	case gone != nil:
+		return fmt.Errorf("remove %s, which was made to try: %w", ref.Name, gone)
+	}
+	return nil
+}
+
+// model asks the model, where that is possible from here.
+func (e *examination) model(ctx context.Context) {
+	const check = "model"
+	if e.o.Model == nil {
+		if e.o.NoModel != "" {
+			e.add(check, false, Unknown, e.o.NoModel, "")
+		}
+		return
+	}
+	err := e.o.Model(ctx)
+	var fail *setup.Failure
+	switch {
+	case err == nil:
+		e.ok(check, "the model answers")
+	case errors.As(err, &fail) && fail.Kind == setup.KindRate:
+		e.ok(check, fail.What+"; it was reached, and took the key")
+	case errors.As(err, &fail) && slices.Contains([]string{setup.KindKey, setup.KindForbidden, setup.KindQuota, setup.KindModel, setup.KindPath, setup.KindAddress}, fail.Kind):
+		e.add(check, true, Missing, fail.What, fail.Do)
+	case errors.As(err, &fail):
+		e.add(check, false, Unknown, fail.What, fail.Do)
+	default:
+		e.add(check, false, Unknown, err.Error(), "")
+	}
+}
