@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strings"
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 )
@@ -43,10 +45,33 @@ func (w *Worker) unfit(ctx context.Context, dir string) (string, error) {
 	} else if err != nil {
 		return "", err
 	}
+	if key, err := w.strangeSetting(ctx, dir); key != "" || err != nil {
+		return fmt.Sprintf("its git configuration sets %s, which a fresh checkout doesn't", key), err
+	}
 	if err := w.refuseChanges(ctx, dir); errors.As(err, &usage) {
 		return "it holds changes that are in no commit", nil
 	} else if err != nil {
 		return "", err
+	}
+	return "", nil
+}
+
+// plainSetting is what git and actions/checkout write into a fresh checkout's
+// configuration. Other settings can make git run programs, and an agent of an
+// earlier job may have written them.
+var plainSetting = regexp.MustCompile(`^(core\.(repositoryformatversion|filemode|bare|logallrefupdates|ignorecase|precomposeunicode|symlinks|sparsecheckout|sparsecheckoutcone)|` +
+	`remote\.[^.]+\.(url|fetch|promisor|partialclonefilter|tagopt)|branch\..+\.(remote|merge)|gc\.auto|extensions\.(worktreeconfig|partialclone)|index\.sparse)$`)
+
+// strangeSetting is the first setting of a checkout that is not plain.
+func (w *Worker) strangeSetting(ctx context.Context, dir string) (string, error) {
+	out, err := w.f.Git(ctx, dir, nil, "-c", "safe.directory="+dir, "config", "--local", "--includes", "--name-only", "--null", "--list")
+	if err != nil {
+		return "", err
+	}
+	for key := range strings.SplitSeq(string(out), "\x00") {
+		if key != "" && !plainSetting.MatchString(key) {
+			return fmt.Sprintf("%.80q", key), nil
+		}
 	}
 	return "", nil
 }

@@ -230,7 +230,7 @@ func (w *Worker) refuseChanges(ctx context.Context, dir string) error {
 	if _, err := os.Lstat(filepath.Join(dir, ".git")); err != nil {
 		return app.Usagef("--workspace %s: the folder is not empty and no git checkout; a step would delete what is not on the work branch: %s", dir, how)
 	}
-	out, err := w.f.Git(ctx, dir, nil, "-c", "safe.directory="+dir, "-c", "core.fsmonitor=false", "status", "--porcelain", "--untracked-files=normal")
+	out, err := w.f.Git(ctx, dir, nil, "-c", "safe.directory="+dir, "-c", "core.fsmonitor=false", "-c", "core.hooksPath="+os.DevNull, "status", "--porcelain", "--untracked-files=normal")
 	if err != nil {
 		return app.Usagef("--workspace %s: %w", dir, err)
 	}
