@@ -1,6 +1,9 @@
 package app
 
-import "github.com/united-workforce/uwf/engine/config"
+import (
+	"github.com/united-workforce/uwf/engine/config"
+	"github.com/united-workforce/uwf/gitcas/wire"
+)
 
 // Job is what `uwf action` knows better than the working directory and the files in
 // it: the checkout of a CI job may be a stranger's.
@@ -16,6 +19,8 @@ type Job struct {
 	Config string
 	// Run names this job over all its re-runs, in place of GITHUB_RUN_ID.
 	Run string
+	// Wrap is put around the store's remote; nil: nothing is.
+	Wrap func(wire.Remote) wire.Remote
 	// Adjust changes the settings that were read; nil: they stay.
 	Adjust func(*config.Config)
 }

@@ -193,5 +193,9 @@ func (f *Factory) open(loc Location) (*gitcas.Store, error) {
 	if loc.Kind == RemoteStore && f.RepoRoot() != "" && f.Job == nil {
 		o.LocalTip = func(ctx context.Context) (wire.ID, bool, error) { return f.localTip(ctx, loc.Branch) }
 	}
-	return gitcas.Open(f.logged(remote), o), nil
+	remote = f.logged(remote)
+	if f.Job != nil && f.Job.Wrap != nil {
+		remote = f.Job.Wrap(remote)
+	}
+	return gitcas.Open(remote, o), nil
 }

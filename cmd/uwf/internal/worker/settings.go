@@ -47,7 +47,7 @@ func (s settings) Agent(workflow, role, override string) (name, command string, 
 		}
 		name, command = a.Name, override
 	}
-	if name == builtin.Name && s.w.player == nil {
+	if name == builtin.Name && s.w.player == nil && !s.w.o.Elsewhere {
 		if _, err := c.ResolveModel(workflow, role); err != nil {
 			return "", "", err
 		}

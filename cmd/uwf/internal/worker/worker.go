@@ -49,6 +49,8 @@ type Options struct {
 	Stderr io.Writer
 	// New allows that the store does not exist yet.
 	New bool
+	// Elsewhere: the agents' work was done by another job. No model is needed.
+	Elsewhere bool
 }
 
 // Worker is an engine with what has to be known beside it.
