@@ -1,17 +1,323 @@
 package event
 
-// ParseCommand finds the first line of a comment that begins with /uwf, outside of
-// code blocks, quotes and HTML comments. Without one it returns nil. A line that
-// can't be understood is a *CommandError, whose text is an answer to the person.
-func ParseCommand(body string) (*Command, error) { return nil, nil }
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
 
-// CommandError is a /uwf line that can't be understood.
+	"github.com/united-workforce/uwf/engine/workflow"
+)
+
+const prefix = "/uwf"
+
+// verb is something that a comment can ask for.
+type verb struct {
+	name  string
+	words bool // the rest of the line are words, such as a workflow's name, and no text
+	usage string
+}
+
+var verbs = []verb{
+	{"start", true, "`/uwf start [WORKFLOW]`: start a thread here; what stands below the line is added to the task"},
+	{"resume", false, "`/uwf resume ANSWER`: answer the question and go on; the answer may also stand below the line"},
+	{"status", false, "`/uwf status`: say how the thread stands"},
+	{"retry", false, "`/uwf retry`: try the failed step again"},
+	{"cancel", false, "`/uwf cancel [REASON]`: stop the thread for good"},
+	{"fork", true, "`/uwf fork [STEP]`: begin another thread from a step of this one"},
+	{"help", false, "`/uwf help`: this list"},
+}
+
+// options are the ones that a line may have; all take a value.
+var options = []string{"thread", "workflow", "agent", "model", "step", "max-steps"}
+
+// Verbs lists what a comment can ask for, one line each, as Markdown.
+func Verbs() string {
+	var b strings.Builder
+	for _, v := range verbs {
+		b.WriteString("- " + v.usage + "\n")
+	}
+	return b.String()
+}
+
+// CommandError is a /uwf line that can't be understood. Its text is an answer for
+// the person who wrote it, as Markdown.
 type CommandError struct{ Msg string }
 
 func (e *CommandError) Error() string { return e.Msg }
 
+// complain makes the error, with everything that could have been meant.
+func complain(format string, args ...any) error {
+	return &CommandError{Msg: fmt.Sprintf(format, args...) + "\n\n" + Verbs()}
+}
+
+// ParseCommand finds the first line of a comment that begins with /uwf, outside of
+// code blocks, quotes and HTML comments. Without one it returns nil. A line that
+// can't be understood is a *CommandError, whose text is an answer to the person.
+func ParseCommand(body string) (*Command, error) {
+	lines := strings.Split(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(body), "\n")
+	var s scanner
+	for i, line := range lines {
+		if rest, ok := s.command(line); ok {
+			return parseLine(rest, textOf(lines[i+1:]))
+		}
+	}
+	return nil, nil
+}
+
 // Option is the value of --name=value; ok is false where the line has it not.
-func (c *Command) Option(name string) (value string, ok bool) { return "", false }
+func (c *Command) Option(name string) (value string, ok bool) {
+	for _, a := range c.Args {
+		if v, found := strings.CutPrefix(a, "--"+name+"="); found {
+			return v, true
+		}
+	}
+	return "", false
+}
 
 // Words are the line's words that are no options.
-func (c *Command) Words() []string { return c.Args }
+func (c *Command) Words() []string {
+	return slices.DeleteFunc(slices.Clone(c.Args), isOption)
+}
+
+func isOption(word string) bool { return strings.HasPrefix(word, "--") }
+
+// scanner goes through a comment's lines and knows which of them are code or hidden.
+type scanner struct {
+	fence   string // what the open code block began with; empty: none is open
+	comment bool   // inside of <!-- … -->
+	after   bool   // the line before belongs to a paragraph
+}
+
+// command is what follows /uwf, on a line that people see as text.
+func (s *scanner) command(line string) (rest string, ok bool) {
+	indent := len(line) - len(strings.TrimLeft(line, " "))
+	text := trim(line)
+	switch {
+	case s.comment:
+		s.comment = !strings.Contains(line, "-->")
+		return "", false
+	case s.fence != "":
+		if strings.HasPrefix(text, s.fence) && strings.Trim(text, s.fence[:1]) == "" {
+			s.fence = ""
+		}
+		return "", false
+	}
+	if f := fenceOf(text); f != "" {
+		s.fence = f
+		return "", false
+	}
+	paragraph := s.after
+	s.after = text != ""
+	if i := strings.LastIndex(line, "<!--"); i >= 0 && !strings.Contains(line[i:], "-->") {
+		s.comment = true
+	}
+	if !paragraph && (indent >= 4 || strings.HasPrefix(line, "\t")) {
+		s.after = false // code, by its indentation
+		return "", false
+	}
+	return cutPrefix(text)
+}
+
+// fenceOf is the row of backticks or tildes that opens a code block.
+func fenceOf(text string) string {
+	for _, c := range "`~" {
+		row := text[:len(text)-len(strings.TrimLeft(text, string(c)))]
+		if len(row) >= 3 && (c == '~' || !strings.Contains(text[len(row):], "`")) {
+			return row
+		}
+	}
+	return ""
+}
+
+// cutPrefix cuts /uwf off, in any case, where the word ends with it.
+func cutPrefix(text string) (string, bool) {
+	if len(text) < len(prefix) || !strings.EqualFold(text[:len(prefix)], prefix) {
+		return "", false
+	}
+	rest := text[len(prefix):]
+	if rest == "" {
+		return "", true
+	}
+	trimmed := trim(rest)
+	return trimmed, len(trimmed) < len(rest)
+}
+
+// trim takes white space off, such as the no-break spaces of word processors, and
+// the marks and joiners that have no width.
+func trim(s string) string {
+	return strings.TrimFunc(s, func(r rune) bool { return unicode.IsSpace(r) || unicode.Is(unicode.Cf, r) })
+}
+
+// textOf is what stands below a command.
+func textOf(lines []string) string { return strings.TrimSpace(strings.Join(lines, "\n")) }
+
+// parseLine reads a command's line without /uwf, and the text below it.
+func parseLine(line, below string) (*Command, error) {
+	first, rest := nextWord(line)
+	if first == "" {
+		return nil, complain("`/uwf` alone says nothing. These can be asked for:")
+	}
+	c := &Command{Verb: strings.ToLower(first), Text: below}
+	i := slices.IndexFunc(verbs, func(v verb) bool { return v.name == c.Verb })
+	if i < 0 {
+		return nil, unknownVerb(c.Verb)
+	}
+	if !verbs[i].words {
+		var err error
+		if rest, err = c.leadingOptions(rest); err != nil {
+			return nil, err
+		}
+		c.Text = strings.TrimSpace(rest + "\n" + below)
+		return c, nil
+	}
+	words, err := split(rest)
+	if err != nil {
+		return nil, complain("`/uwf %s`: %v. These can be asked for:", c.Verb, err)
+	}
+	if c.Args, err = joinOptions(words); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+func unknownVerb(word string) error {
+	var names []string
+	for _, v := range verbs {
+		names = append(names, v.name)
+	}
+	meant := ""
+	if near := workflow.Suggest(word, names); near != "" {
+		meant = fmt.Sprintf(" Did you mean `/uwf %s`?", near)
+	}
+	return complain("`/uwf %s` is not known.%s These can be asked for:", plainWord(word), meant)
+}
+
+// plainWord is a word that can stand in a code span.
+func plainWord(s string) string {
+	return clip(strings.Map(func(r rune) rune {
+		if r == '`' || !unicode.IsPrint(r) {
+			return '?'
+		}
+		return r
+	}, s))
+}
+
+// nextWord cuts the first word off.
+func nextWord(s string) (word, rest string) {
+	s = trim(s)
+	i := strings.IndexFunc(s, unicode.IsSpace)
+	if i < 0 {
+		return s, ""
+	}
+	return s[:i], trim(s[i:])
+}
+
+// leadingOptions takes the options at the beginning of a line of text: what follows
+// them is the text, as it stands there.
+func (c *Command) leadingOptions(line string) (rest string, err error) {
+	for isOption(line) {
+		var words []string
+		word, more := nextWord(line)
+		words = append(words, word)
+		if !strings.Contains(word, "=") {
+			var value string
+			value, more = nextWord(more)
+			if value != "" {
+				words = append(words, value)
+			}
+		}
+		args, err := joinOptions(words)
+		if err != nil {
+			return "", err
+		}
+		c.Args, line = append(c.Args, args...), more
+	}
+	return line, nil
+}
+
+// joinOptions makes --name=value of "--name value", and refuses options that there
+// are not.
+func joinOptions(words []string) ([]string, error) {
+	var out []string
+	for i := 0; i < len(words); i++ {
+		w := words[i]
+		if !isOption(w) {
+			out = append(out, w)
+			continue
+		}
+		name, value, has := strings.Cut(strings.TrimPrefix(w, "--"), "=")
+		name = strings.ToLower(name)
+		if !slices.Contains(options, name) {
+			return nil, unknownOption(name)
+		}
+		if !has {
+			if i++; i >= len(words) || isOption(words[i]) {
+				return nil, complain("The option `--%s` needs a value, as in `--%s=VALUE`. These can be asked for:", name, name)
+			}
+			value = words[i]
+		}
+		out = append(out, "--"+name+"="+value)
+	}
+	return out, nil
+}
+
+func unknownOption(name string) error {
+	meant := ""
+	if near := workflow.Suggest(name, options); near != "" {
+		meant = fmt.Sprintf(" Did you mean `--%s`?", near)
+	}
+	return complain("The option `--%s` is not known.%s There are `--%s`; text that begins with two dashes goes on the line below. These can be asked for:",
+		plainWord(name), meant, strings.Join(options, "`, `--"))
+}
+
+// split divides a line into words as a shell does: quotes and backslashes hold words
+// together. Typographic quotes, which phones write, count like plain ones.
+func split(line string) ([]string, error) {
+	var (
+		words []string
+		word  strings.Builder
+		open  bool // a word has begun
+		quote rune
+	)
+	rs := []rune(line)
+	for i := 0; i < len(rs); i++ {
+		r := rs[i]
+		switch {
+		case r == '\\' && quote != '\'' && i+1 < len(rs):
+			i++
+			word.WriteRune(rs[i])
+			open = true
+		case quote != 0 && closes(quote, r):
+			quote = 0
+		case quote != 0:
+			word.WriteRune(r)
+		case strings.ContainsRune("\"'“„”", r):
+			quote, open = r, true
+		case unicode.IsSpace(r):
+			if open {
+				words = append(words, word.String())
+			}
+			word.Reset()
+			open = false
+		default:
+			word.WriteRune(r)
+			open = true
+		}
+	}
+	if quote != 0 {
+		return nil, fmt.Errorf("the quote that `%c` opens is never closed", quote)
+	}
+	if open {
+		words = append(words, word.String())
+	}
+	return words, nil
+}
+
+// closes reports whether r ends what a quote began.
+func closes(quote, r rune) bool {
+	if strings.ContainsRune("“„”", quote) {
+		return strings.ContainsRune("“”\"", r)
+	}
+	return r == quote
+}
