@@ -1,0 +1,307 @@
+package forgetest
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"unicode/utf8"
+)
+
+// maxBody is the most characters of a body on GitHub.
+const maxBody = 65536
+
+func issueRoutes() []route {
+	const read, write = "issues=read; pull_requests=read", "issues=write; pull_requests=write"
+	const comments = "issues/comments#"
+	return []route{
+		{pattern: "GET issues", need: read, doc: "issues/issues#list-repository-issues", do: (*Server).listIssues},
+		{pattern: "GET issues/{n}", need: read, doc: "issues/issues#get-an-issue", do: (*Server).getIssue},
+		{pattern: "PATCH issues/{n}", need: write, doc: "issues/issues#update-an-issue", do: (*Server).editIssue},
+		{pattern: "GET issues/comments/{id}", need: read, doc: comments + "get-an-issue-comment", do: (*Server).getComment},
+		{pattern: "PATCH issues/comments/{id}", need: write, doc: comments + "update-an-issue-comment", do: (*Server).editComment, only: "github"},
+		{pattern: "PATCH issues/comments/{id}", need: read, do: (*Server).editComment, only: "gitea"},
+		{pattern: "DELETE issues/comments/{id}", need: write, doc: comments + "delete-an-issue-comment", do: (*Server).deleteComment, only: "github"},
+		{pattern: "DELETE issues/comments/{id}", need: read, do: (*Server).deleteComment, only: "gitea"},
+		{pattern: "GET issues/{n}/comments", need: read, doc: comments + "list-issue-comments", do: (*Server).listComments},
+		{pattern: "POST issues/{n}/comments", need: write, doc: comments + "create-an-issue-comment", do: (*Server).createComment, only: "github"},
+		{pattern: "POST issues/{n}/comments", need: read, do: (*Server).createComment, only: "gitea"},
+	}
+}
+
+// issue is the issue of a request, and whether it may be reached: a token for issues
+// alone doesn't reach pull requests.
+func (s *Server) issue(q *request, level string) (*Issue, reply, bool) {
+	i := s.state.issues[int(q.number("n"))]
+	if i == nil {
+		return nil, s.notFound(q), false
+	}
+	return s.reach(q, i, level)
+}
+
+func (s *Server) reach(q *request, i *Issue, level string) (*Issue, reply, bool) {
+	need := "issues=" + level
+	if i.Pull != nil {
+		need = "pull_requests=" + level
+		if !s.o.Gitea {
+			need += "; issues=" + level
+		}
+	}
+	if !s.may(q.token, need) {
+		return nil, s.forbidden(q), false
+	}
+	return i, reply{}, true
+}
+
+func (s *Server) listIssues(q *request) reply {
+	want := or(q.URL.Query().Get("state"), "open")
+	var found []*Issue
+	for _, n := range slices.Backward(slices.Sorted(maps.Keys(s.state.issues))) {
+		if i := s.state.issues[n]; want == "all" || (want == "open") == i.Open {
+			found = append(found, i)
+		}
+	}
+	part, header := page(s, q, found)
+	list := []map[string]any{}
+	for _, i := range part {
+		list = append(list, s.showIssue(i))
+	}
+	return reply{status: http.StatusOK, body: list, header: header}
+}
+
+func (s *Server) getIssue(q *request) reply {
+	i, no, ok := s.issue(q, "read")
+	if !ok {
+		return no
+	}
+	return reply{status: http.StatusOK, body: s.showIssue(i)}
+}
+
+func (s *Server) editIssue(q *request) reply {
+	i, no, ok := s.issue(q, "write")
+	if !ok {
+		return no
+	}
+	var in struct{ Title, Body, State *string }
+	if no, ok := s.decode(q, &in); !ok {
+		return no
+	}
+	i.edit(in.Title, in.Body, in.State)
+	status := http.StatusOK
+	if s.o.Gitea {
+		status = http.StatusCreated
+	}
+	return reply{status: status, body: s.showIssue(i)}
+}
+
+func (i *Issue) edit(title, body, state *string) {
+	if title != nil {
+		i.Title = *title
+	}
+	if body != nil {
+		i.Body = *body
+	}
+	if state != nil {
+		i.Open = *state == "open"
+	}
+}
+
+// showIssue is an issue as the flavour shows it.
+func (s *Server) showIssue(i *Issue) map[string]any {
+	state, kind := "open", "issues"
+	if !i.Open {
+		state = "closed"
+	}
+	if i.Pull != nil {
+		kind = "pull"
+		if s.o.Gitea {
+			kind = "pulls"
+		}
+	}
+	html := fmt.Sprintf("%s/%s/%s/%d", s.URL, s.Repository(), kind, i.Number)
+	self := fmt.Sprintf("%s/repos/%s/issues/%d", s.APIURL, s.Repository(), i.Number)
+	m := map[string]any{
+		"id": i.id, "url": self, "html_url": html, "number": i.Number, "title": i.Title, "body": i.Body,
+		"user": s.user(i.Author), "labels": s.showLabels(i.Labels), "state": state, "comments": s.countComments(i.Number),
+		"assignee": nil, "assignees": s.users(i.Assignees), "milestone": nil,
+		"created_at": s.stamp(i.created), "updated_at": s.stamp(i.created), "closed_at": nil,
+	}
+	if len(i.Assignees) > 0 {
+		m["assignee"] = s.user(i.Assignees[0])
+	}
+	if s.o.Gitea {
+		s.giteaIssue(m, i, html)
+		return m
+	}
+	if i.Body == "" {
+		m["body"] = nil
+	}
+	m["node_id"], m["locked"], m["author_association"], m["state_reason"] = "I_kwDOAAAAAQ", false, "NONE", nil
+	m["repository_url"], m["comments_url"] = s.APIURL+"/repos/"+s.Repository(), self+"/comments"
+	if i.Pull != nil {
+		m["draft"] = i.Pull.Draft
+		m["pull_request"] = map[string]any{
+			"url": fmt.Sprintf("%s/repos/%s/pulls/%d", s.APIURL, s.Repository(), i.Number), "html_url": html, "merged_at": nil,
+		}
+	}
+	return m
+}
+
+// giteaIssue adds what only Gitea has; the repository's owner is a name there.
+func (s *Server) giteaIssue(m map[string]any, i *Issue, html string) {
+	m["original_author"], m["original_author_id"], m["ref"], m["assets"] = "", 0, "", []any{}
+	m["is_locked"], m["due_date"], m["pin_order"] = false, nil, 0
+	m["pull_request"] = nil
+	if len(i.Assignees) == 0 {
+		m["assignees"] = nil
+	}
+	if i.Pull != nil {
+		m["pull_request"] = map[string]any{"merged": i.Pull.Merged, "merged_at": nil, "draft": i.Pull.Draft, "html_url": html}
+	}
+	m["repository"] = map[string]any{"id": 1, "name": s.o.Name, "owner": s.o.Owner, "full_name": s.Repository()}
+}
+
+func (s *Server) users(logins []string) []map[string]any {
+	list := []map[string]any{}
+	for _, l := range logins {
+		list = append(list, s.user(l))
+	}
+	return list
+}
+
+func (s *Server) countComments(n int) int {
+	count := 0
+	for _, c := range s.state.comments {
+		if c.Issue == n {
+			count++
+		}
+	}
+	return count
+}
+
+// listComments: Gitea shows all of them whatever page was asked for.
+func (s *Server) listComments(q *request) reply {
+	i, no, ok := s.issue(q, "read")
+	if !ok {
+		return no
+	}
+	var all []*Comment
+	for _, c := range s.state.comments {
+		if c.Issue == i.Number {
+			all = append(all, c)
+		}
+	}
+	part, header := all, http.Header{}
+	if s.o.Gitea {
+		header.Set("X-Total-Count", fmt.Sprint(len(all)))
+	} else {
+		part, header = page(s, q, all)
+	}
+	list := []map[string]any{}
+	for _, c := range part {
+		list = append(list, s.showComment(c))
+	}
+	return reply{status: http.StatusOK, body: list, header: header}
+}
+
+func (s *Server) showComment(c *Comment) map[string]any {
+	i := s.state.issues[c.Issue]
+	issue := s.showIssue(i)
+	m := map[string]any{
+		"id": c.ID, "body": c.Body, "user": s.user(c.Author),
+		"html_url":  fmt.Sprintf("%s#issuecomment-%d", issue["html_url"], c.ID),
+		"issue_url": issue["url"], "created_at": s.stamp(c.created), "updated_at": s.stamp(c.created),
+	}
+	if s.o.Gitea {
+		m["original_author"], m["original_author_id"], m["assets"] = "", 0, []any{}
+		m["pull_request_url"], m["issue_url"] = "", issue["html_url"]
+		if i.Pull != nil {
+			m["pull_request_url"], m["issue_url"] = issue["html_url"], ""
+		}
+		return m
+	}
+	m["node_id"], m["author_association"] = "IC_kwDOAAAAAQ", "NONE"
+	m["url"] = fmt.Sprintf("%s/repos/%s/issues/comments/%d", s.APIURL, s.Repository(), c.ID)
+	return m
+}
+
+// bodyOf reads the body of a comment, which may be neither empty nor too long.
+func (s *Server) bodyOf(q *request) (string, reply, bool) {
+	var in struct{ Body string }
+	if no, ok := s.decode(q, &in); !ok {
+		return "", no, false
+	}
+	switch {
+	case in.Body == "" && s.o.Gitea:
+		return "", s.fail(q, http.StatusUnprocessableEntity, "[Body]: Required"), false
+	case in.Body == "":
+		return "", s.invalid(q, "IssueComment", "data", "unprocessable", "Body cannot be blank"), false
+	case utf8.RuneCountInString(in.Body) > maxBody && !s.o.Gitea:
+		return "", s.invalid(q, "IssueComment", "data", "unprocessable", "Body is too long (maximum is 65536 characters)"), false
+	}
+	return in.Body, reply{}, true
+}
+
+func (s *Server) createComment(q *request) reply {
+	level := "write"
+	if s.o.Gitea {
+		level = "read"
+		if q.token == nil {
+			return s.unauthorized(q, "")
+		}
+	}
+	i, no, ok := s.issue(q, level)
+	if !ok {
+		return no
+	}
+	body, no, ok := s.bodyOf(q)
+	if !ok {
+		return no
+	}
+	c := s.addComment(q.token.login, i.Number, body)
+	return reply{status: http.StatusCreated, body: s.showComment(c)}
+}
+
+// commentOf is the comment of a request that wants to change it. Gitea lets everybody
+// change their own.
+func (s *Server) commentOf(q *request, level string) (*Comment, reply, bool) {
+	c := s.comment(q.number("id"))
+	if c == nil {
+		return nil, s.notFound(q), false
+	}
+	if s.o.Gitea && level == "write" && q.token != nil && q.token.login == c.Author {
+		level = "read"
+	}
+	_, no, ok := s.reach(q, s.state.issues[c.Issue], level)
+	return c, no, ok
+}
+
+func (s *Server) getComment(q *request) reply {
+	c, no, ok := s.commentOf(q, "read")
+	if !ok {
+		return no
+	}
+	return reply{status: http.StatusOK, body: s.showComment(c)}
+}
+
+func (s *Server) editComment(q *request) reply {
+	c, no, ok := s.commentOf(q, "write")
+	if !ok {
+		return no
+	}
+	body, no, ok := s.bodyOf(q)
+	if !ok {
+		return no
+	}
+	c.Body, c.Bodies = body, append(c.Bodies, body)
+	return reply{status: http.StatusOK, body: s.showComment(c)}
+}
+
+func (s *Server) deleteComment(q *request) reply {
+	c, no, ok := s.commentOf(q, "write")
+	if !ok {
+		return no
+	}
+	s.state.comments = slices.DeleteFunc(s.state.comments, func(o *Comment) bool { return o == c })
+	return reply{status: http.StatusNoContent}
+}

@@ -1,0 +1,286 @@
+package forgetest
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"path"
+	"slices"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+)
+
+func workflowRoutes() []route {
+	const doc = "actions/workflows#"
+	return []route{
+		{pattern: "GET actions/workflows", need: "actions=read", doc: doc + "list-repository-workflows", do: (*Server).listWorkflows},
+		{pattern: "GET actions/workflows/{file}", need: "actions=read", doc: doc + "get-a-workflow", do: (*Server).getWorkflow},
+		{pattern: "POST actions/workflows/{file}/dispatches", need: "actions=write", doc: doc + "create-a-workflow-dispatch-event", do: (*Server).dispatch},
+		{pattern: "POST dispatches", need: "contents=write", doc: "repos/repos#create-a-repository-dispatch-event", do: (*Server).dispatchRepository, only: "github"},
+	}
+}
+
+// Dispatch is a workflow_dispatch or repository_dispatch that was asked for.
+type Dispatch struct {
+	// Workflow is the file's base name; empty for repository_dispatch.
+	Workflow string
+	Ref      string
+	Inputs   map[string]string
+	// Type and Payload are repository_dispatch's.
+	Type    string
+	Payload map[string]any
+	Run     int64
+	By      string
+}
+
+// Dispatches are all so far, oldest first.
+func (s *Server) Dispatches() []Dispatch {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.state.sent)
+}
+
+// TakeDispatches are those that were not taken yet, oldest first.
+func (s *Server) TakeDispatches() []Dispatch {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	list := slices.Clone(s.state.sent[s.state.taken:])
+	s.state.taken = len(s.state.sent)
+	return list
+}
+
+// workflowFiles are the workflow files of the default branch by their paths. Gitea
+// prefers its own folder.
+func (s *Server) workflowFiles() []string {
+	dirs := []string{".github/workflows"}
+	if s.o.Gitea {
+		dirs = []string{".gitea/workflows", ".github/workflows"}
+	}
+	for _, dir := range dirs {
+		out, err := s.Git("ls-tree", "--name-only", "refs/heads/"+s.state.branch, dir+"/")
+		if err != nil || out == "" {
+			continue
+		}
+		return slices.DeleteFunc(strings.Split(out, "\n"), func(f string) bool { return path.Ext(f) != ".yml" && path.Ext(f) != ".yaml" })
+	}
+	return nil
+}
+
+func (s *Server) workflowFile(name string) string {
+	for _, f := range s.workflowFiles() {
+		if path.Base(f) == name {
+			return f
+		}
+	}
+	return ""
+}
+
+func (s *Server) showWorkflow(id int, file string) map[string]any {
+	state := "active"
+	if s.state.disabled[path.Base(file)] {
+		state = "disabled_manually"
+	}
+	m := map[string]any{
+		"id": id, "node_id": "W_kwDOAAAAAQ", "name": path.Base(file), "path": file, "state": state,
+		"created_at": s.stamp(s.now()), "updated_at": s.stamp(s.now()),
+		"url":      fmt.Sprintf("%s/repos/%s/actions/workflows/%d", s.APIURL, s.Repository(), id),
+		"html_url": fmt.Sprintf("%s/%s/blob/%s/%s", s.URL, s.Repository(), s.state.branch, file), "badge_url": "",
+	}
+	if s.o.Gitea {
+		m["id"] = path.Base(file)
+		m["url"] = fmt.Sprintf("%s/repos/%s/actions/workflows/%s", s.APIURL, s.Repository(), path.Base(file))
+		delete(m, "node_id")
+	}
+	return m
+}
+
+func (s *Server) listWorkflows(q *request) reply {
+	all := s.workflowFiles()
+	part, header := page(s, q, all)
+	if s.o.Gitea {
+		part, header = all, nil
+	}
+	list := []map[string]any{}
+	for n, f := range part {
+		list = append(list, s.showWorkflow(n+1, f))
+	}
+	return reply{status: http.StatusOK, body: map[string]any{"total_count": len(all), "workflows": list}, header: header}
+}
+
+func (s *Server) getWorkflow(q *request) reply {
+	f := s.workflowFile(q.PathValue("file"))
+	if f == "" {
+		return s.noWorkflow(q)
+	}
+	return reply{status: http.StatusOK, body: s.showWorkflow(1, f)}
+}
+
+func (s *Server) noWorkflow(q *request) reply {
+	if s.o.Gitea {
+		return s.fail(q, http.StatusNotFound, fmt.Sprintf("workflow %q not found", q.PathValue("file")))
+	}
+	return s.notFound(q)
+}
+
+// trigger is what a workflow file says about workflow_dispatch.
+type trigger struct {
+	there  bool
+	inputs map[string]input
+}
+
+type input struct {
+	Required bool
+	Default  any
+}
+
+// triggerOf reads the file as the branch has it.
+func (s *Server) triggerOf(ref, file string) (trigger, error) {
+	text, err := s.Git("show", ref+":"+file)
+	if err != nil {
+		return trigger{}, err
+	}
+	var w struct {
+		On yaml.Node `yaml:"on"`
+	}
+	if err := yaml.Unmarshal([]byte(text), &w); err != nil {
+		return trigger{}, fmt.Errorf("read %s: %w", file, err)
+	}
+	switch w.On.Kind {
+	case yaml.ScalarNode:
+		return trigger{there: w.On.Value == "workflow_dispatch"}, nil
+	case yaml.SequenceNode:
+		for _, n := range w.On.Content {
+			if n.Value == "workflow_dispatch" {
+				return trigger{there: true}, nil
+			}
+		}
+		return trigger{}, nil
+	}
+	var on map[string]yaml.Node
+	if err := w.On.Decode(&on); err != nil {
+		return trigger{}, fmt.Errorf("read %s: %w", file, err)
+	}
+	n, there := on["workflow_dispatch"]
+	var d struct{ Inputs map[string]input }
+	if err := n.Decode(&d); there && err != nil {
+		return trigger{}, fmt.Errorf("read %s: %w", file, err)
+	}
+	return trigger{there: there, inputs: d.Inputs}, nil
+}
+
+func (s *Server) dispatch(q *request) reply {
+	var in struct {
+		Ref     string         `json:"ref"`
+		Inputs  map[string]any `json:"inputs"`
+		Details *bool          `json:"return_run_details"`
+	}
+	if no, ok := s.decode(q, &in); !ok {
+		return no
+	}
+	file := s.workflowFile(q.PathValue("file"))
+	if file == "" {
+		return s.noWorkflow(q)
+	}
+	if in.Details != nil && s.o.RunDetails == DetailsRefused && !s.o.Gitea {
+		return s.unprocessable(q, "Invalid request.\n\n\"return_run_details\" is not a permitted key.")
+	}
+	inputs := map[string]string{}
+	for k, v := range in.Inputs {
+		text, ok := v.(string)
+		if !ok && !s.o.Gitea {
+			return s.unprocessable(q, fmt.Sprintf("Invalid request.\n\nFor 'inputs/%s', %v is not a string.", k, v))
+		}
+		inputs[k] = text
+	}
+	if why := s.refuses(in.Ref, file, inputs); why != "" {
+		return s.unprocessable(q, why)
+	}
+	d := Dispatch{Workflow: path.Base(file), Ref: in.Ref, Inputs: inputs, Run: s.id(), By: q.token.login}
+	s.state.sent = append(s.state.sent, d)
+	if in.Details == nil || !*in.Details || s.o.Gitea || s.o.RunDetails != DetailsGiven {
+		return reply{status: http.StatusNoContent}
+	}
+	return reply{status: http.StatusOK, body: map[string]any{
+		"workflow_run_id": d.Run,
+		"run_url":         fmt.Sprintf("%s/repos/%s/actions/runs/%d", s.APIURL, s.Repository(), d.Run),
+		"html_url":        fmt.Sprintf("%s/%s/actions/runs/%d", s.URL, s.Repository(), d.Run),
+	}}
+}
+
+func (s *Server) unprocessable(q *request, why string) reply {
+	return s.fail(q, http.StatusUnprocessableEntity, why)
+}
+
+// The most inputs of a dispatch, and the most characters in all of them.
+const (
+	maxInputs     = 25
+	maxInputsSize = 65535
+)
+
+// refuses says why a dispatch is not taken; empty where it is. Gitea looks at no
+// inputs.
+func (s *Server) refuses(ref, file string, inputs map[string]string) string {
+	branch := strings.TrimPrefix(ref, "refs/heads/")
+	if s.rev(branch) == "" {
+		return "No ref found for: " + ref
+	}
+	if s.state.disabled[path.Base(file)] {
+		return "Cannot trigger a 'workflow_dispatch' on a disabled workflow"
+	}
+	t, err := s.triggerOf("refs/heads/"+branch, file)
+	if err != nil || !t.there {
+		return "Workflow does not have 'workflow_dispatch' trigger"
+	}
+	if s.o.Gitea {
+		return ""
+	}
+	if len(inputs) > maxInputs {
+		return fmt.Sprintf("Invalid request.\n\nNo more than %d properties are allowed; %d were supplied.", maxInputs, len(inputs))
+	}
+	var unknown []string
+	size := 0
+	for _, k := range slices.Sorted(maps.Keys(inputs)) {
+		size += len(k) + len(inputs[k])
+		if _, ok := t.inputs[k]; !ok {
+			unknown = append(unknown, k)
+		}
+	}
+	if len(unknown) > 0 {
+		list, err := json.Marshal(unknown)
+		if err != nil {
+			return err.Error()
+		}
+		return "Unexpected inputs provided: " + string(list)
+	}
+	if size > maxInputsSize {
+		return "inputs are too large."
+	}
+	for _, k := range slices.Sorted(maps.Keys(t.inputs)) {
+		if in := t.inputs[k]; in.Required && in.Default == nil && inputs[k] == "" {
+			return fmt.Sprintf("Required input '%s' not provided", k)
+		}
+	}
+	return ""
+}
+
+func (s *Server) dispatchRepository(q *request) reply {
+	var in struct {
+		Type    string         `json:"event_type"`
+		Payload map[string]any `json:"client_payload"`
+	}
+	if no, ok := s.decode(q, &in); !ok {
+		return no
+	}
+	switch {
+	case in.Type == "":
+		return s.unprocessable(q, "Invalid request.\n\n\"event_type\" wasn't supplied.")
+	case len(in.Type) > 100:
+		return s.unprocessable(q, "Invalid request.\n\nevent_type is too long (maximum is 100 characters).")
+	case len(in.Payload) > 10:
+		return s.unprocessable(q, fmt.Sprintf("Invalid request.\n\nNo more than 10 properties are allowed; %d were supplied.", len(in.Payload)))
+	}
+	s.state.sent = append(s.state.sent, Dispatch{Type: in.Type, Payload: in.Payload, Ref: s.state.branch, Run: s.id(), By: q.token.login})
+	return reply{status: http.StatusNoContent}
+}
