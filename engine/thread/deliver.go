@@ -162,13 +162,12 @@ func (r *delivery) attempt(ctx context.Context) (Result, error) {
 	case errors.As(err, &lost):
 		return r.suspended(ctx, lost.Msg)
 	case err != nil:
-		return r.told(), r.failed(ctx, fmt.Errorf("bring its work branch up: %w", err))
+		return r.told(), r.notDone(ctx, fmt.Errorf("bring its work branch up: %w", err))
 	}
 	r.line = r.ended(r.entry, r.entry.Head, reasonEnded, "")
 	if err := r.run(ctx, tip); err != nil {
 		return r.told(), err
 	}
-	// It is done: an interrupt no longer cuts it off at once.
 	return r.archive(ctx)
 }
 
@@ -185,9 +184,9 @@ func (r *delivery) run(ctx context.Context, tip wire.ID) error {
 	case errors.Is(context.Cause(doCtx), errClaimLost):
 		return &NotYoursError{Thread: r.id, Reason: "it was taken over, resumed or cancelled while it was delivered"}
 	case err != nil && ctx.Err() != nil:
-		return r.failed(ctx, fmt.Errorf("interrupted: %w", context.Cause(ctx)))
+		return r.notDone(ctx, fmt.Errorf("interrupted: %w", context.Cause(ctx)))
 	case err != nil:
-		return r.failed(ctx, err)
+		return r.notDone(ctx, err)
 	}
 	r.e.reached("deliver-done")
 	return nil
@@ -225,13 +224,13 @@ func (r *delivery) stillClaimed(v *gitcas.View) (gitcas.Entry, gitcas.Held, bool
 	return entry, held, alive && sameThread(entry, r.entry) && claimed && r.e.own(held.Claim)
 }
 
-// failed notes a delivery that failed: its error goes to the attempt's ref, is linked
+// notDone notes a delivery that failed: its error goes to the attempt's ref, is linked
 // from the entry, and the claim is let go, in one push.
-func (r *delivery) failed(ctx context.Context, cause error) error {
+func (r *delivery) notDone(ctx context.Context, cause error) error {
 	ctx, cancel := outlive(ctx, commitTimeout, linkGrace)
 	defer cancel()
 	failure := &DeliverError{Thread: r.id, Err: cause}
-	text := r.cleanText(cause)
+	text := r.keptText(cause)
 	after := r.entry
 	build := func(v *gitcas.View) (*gitcas.Change, error) {
 		entry, held, ours := r.stillClaimed(v)
@@ -268,8 +267,8 @@ func (r *delivery) failed(ctx context.Context, cause error) error {
 	return failure
 }
 
-// cleanText is an error without secrets, as it is kept.
-func (r *delivery) cleanText(cause error) string {
+// keptText is an error without secrets, as it is kept.
+func (r *delivery) keptText(cause error) string {
 	clean, _, err := r.e.Redact.Value(cause.Error())
 	text, ok := clean.(string)
 	if err != nil || !ok {
@@ -303,7 +302,7 @@ func (r *delivery) archive(ctx context.Context) (Result, error) {
 	case errors.As(err, &moved):
 		return r.told(), err
 	case err != nil && !r.archivedAfterAll(ctx):
-		return r.told(), &DeliverError{Thread: r.id, Err: fmt.Errorf("it was delivered, but that could not be noted: %w", err)}
+		return r.told(), r.notDone(ctx, fmt.Errorf("its end was made known, but the thread could not be archived: %w", err))
 	case err == nil:
 		r.v = v
 		r.hold.adopt(v)

@@ -20,7 +20,7 @@ type Attempt struct {
 	Attempt int           `json:"attempt"`
 	Role    string        `json:"role,omitempty"`
 	Agent   string        `json:"agent,omitempty"`
-	Phase   string        `json:"phase,omitempty"` // where it failed; "poked": it did not, but was taken back
+	Phase   string        `json:"phase,omitempty"` // where it failed, "deliver" after the end; "poked": it did not, but was taken back
 	Error   string        `json:"error,omitempty"`
 	At      time.Time     `json:"at"`
 	Usage   *record.Usage `json:"usage,omitempty"`
@@ -48,7 +48,11 @@ func Attempts(ctx context.Context, store *gitcas.Store, v *gitcas.View, id gitca
 		case err != nil:
 			return nil, fmt.Errorf("read the attempts of thread %s: %w", id, err)
 		}
-		out = append(out, shownAttempt(ref, a))
+		shown := shownAttempt(ref, a)
+		if entry.Deliver { // no step is left to be tried
+			shown.Phase = forDelivery
+		}
+		out = append(out, shown)
 	}
 	return out, nil
 }

@@ -70,6 +70,8 @@ type fixture struct {
 	alive  func(pid int) bool
 	noSubs bool
 
+	delivered int // how often somebody delivered the thread
+
 	mu   sync.Mutex
 	runs []Task // what agents were asked to do
 }

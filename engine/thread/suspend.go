@@ -125,6 +125,7 @@ func (r *stepRun) finish(ctx context.Context) (Result, error) {
 		case !alive:
 			return nil, r.overAlready(ctx, v)
 		case entry.Head == r.entry.Head && entry.Status == gitcas.StatusEnded:
+			after = entry
 			return nil, nil // a lost reply: it was done
 		}
 		held, claimed := v.Claim(r.id)
