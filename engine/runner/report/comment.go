@@ -41,7 +41,8 @@ func (p page) asked() string {
 		question = p.markdown(p.Question, "> ", p.text)
 	}
 	if p.State == Limited {
-		return join(question, "Raise it, and the thread goes on:", p.command("resume", "--"+p.limitFlag()))
+		return join(question, "Raise it, and the thread goes on (where the settings or the workflow have the limit, there first: the lowest counts):",
+			p.command("resume", "--"+p.limitFlag()))
 	}
 	return join(question, "Answer in a comment that begins like this:", p.command("resume", "Your answer, in as many lines as you like."))
 }
@@ -60,7 +61,7 @@ func (p page) failed() string {
 	if f.Advice != "" {
 		advice = p.markdown(f.Advice, "", 2_000)
 	}
-	return join(what, p.printed(f.Message, p.text/2), p.kept(f), advice, "Try it once more:", p.command("retry", ""))
+	return join(what, p.printed(f.Message, p.text/2), advice, "Have it tried again:", p.command("retry", ""), p.kept(f))
 }
 
 // phase says what part of the step failed.
@@ -84,16 +85,15 @@ func (f Failure) phase() string {
 
 // kept says where the work of a failed step is.
 func (p page) kept(f Failure) string {
-	var out []string
-	if ref := strings.TrimPrefix(f.Attempt, "refs/"); f.Attempt != "" && safeRef(ref) {
-		out = append(out, "What it had done until then is kept:\n\n"+fenced("git fetch origin refs/"+ref+" && git show FETCH_HEAD", "sh"))
+	before := ""
+	if b := p.branch(); b != "" && len(p.commits()) > 0 {
+		before = "The work of the steps before it is on " + b + "."
 	}
-	if len(p.commits()) > 0 {
-		if branch := p.branch(); branch != "" {
-			out = append(out, "The steps before it are on "+branch+".")
-		}
+	ref := strings.TrimPrefix(f.Attempt, "refs/")
+	if f.Attempt == "" || !safeRef(ref) {
+		return before
 	}
-	return join(out...)
+	return join(strings.TrimSpace(before+" What it had done itself is kept, too:"), fenced("git fetch origin refs/"+ref+" && git show FETCH_HEAD", "sh"))
 }
 
 // safeRef reports a name that a shell takes as it stands.
@@ -124,8 +124,17 @@ func (p page) chart() string {
 	}
 	g := graph.Of(p.Definition)
 	g.Mark(p.Definition, p.Past)
-	return fenced(g.Mermaid(p.graph), "mermaid")
+	// That the thread was somewhere once is what the colours say.
+	m := strings.NewReplacer(` #215;1"`, `"`, `|"#215;1"|`, "").Replace(g.Mermaid(p.graph))
+	if len(g.Nodes) <= wide {
+		m = strings.Replace(m, "flowchart TD", "flowchart LR", 1)
+	}
+	return fenced(m, "mermaid")
 }
+
+// wide is how many nodes fit beside each other on a forge's page; a larger graph
+// goes down.
+const wide = 8
 
 // used is what the thread used of its limits, on one line. Only one dollar sign
 // stands in it: between two of them forges see a formula.

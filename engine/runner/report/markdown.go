@@ -5,8 +5,6 @@ import (
 	"regexp"
 	"strings"
 	"unicode/utf8"
-
-	"github.com/united-workforce/uwf/engine/runner/sanitize"
 )
 
 // markdown is Markdown that an agent or a person wrote, fit to stand between other
@@ -14,7 +12,7 @@ import (
 // open or close anything, and at most limit bytes. Each line begins with prefix
 // ("> " makes a quotation). What doesn't fit is left out, and the last line says so.
 func (p page) markdown(s, prefix string, limit int) string {
-	s = sanitize.Outgoing(strings.ToValidUTF8(s, "\ufffd"), p.clean)
+	s = p.cleaned(s)
 	s = strings.ReplaceAll(strings.ReplaceAll(s, "\r\n", "\n"), "\r", "\n")
 	w := &mdWriter{prefix: prefix, limit: limit - len(prefix) - len(leftOut)}
 	lines := strings.Split(strings.Trim(s, "\n"), "\n")
@@ -23,7 +21,7 @@ func (p page) markdown(s, prefix string, limit int) string {
 			i = w.block(lines, i, f)
 			continue
 		}
-		w.line(prose(lines[i]))
+		w.line(lines[i])
 		i++
 	}
 	return w.String()
@@ -32,11 +30,8 @@ func (p page) markdown(s, prefix string, limit int) string {
 // phrase is Markdown on one line, to stand behind other text; at most a little more
 // than limit bytes.
 func (p page) phrase(s string, limit int) string {
-	s = sanitize.Outgoing(strings.ToValidUTF8(s, "\ufffd"), p.clean)
-	s = prose(strings.Join(strings.Fields(s), " "))
-	if len(s) > limit {
-		s = strings.TrimSpace(whole(s[:max(limit, 0)])) + "…"
-	}
+	s = p.cleaned(s)
+	s = within(strings.Join(strings.Fields(s), " "), limit)
 	if strings.HasPrefix(s, "~~~") {
 		return `\` + s
 	}
@@ -102,18 +97,22 @@ func (w *mdWriter) fits(n int) bool {
 	return !w.full
 }
 
-// line writes a line; of several blank ones the first. One that doesn't fit is cut,
-// unless its beginning says nothing either.
+// line writes a line of prose; of several blank ones the first. One that is too long
+// is cut, unless there is no room for a beginning that says something.
 func (w *mdWriter) line(s string) {
+	s = strings.TrimRight(s, " \t")
 	if s == "" && (w.blank || w.Len() == 0) {
 		return
 	}
-	if left := w.limit - w.Len() - len(w.prefix) - 1; len(s) > left && left > 200 {
-		w.raw(strings.TrimRight(whole(s[:left-100]), " ") + "…")
+	left := w.limit - w.Len() - len(w.prefix) - 1
+	if done := prose(s); len(done) <= left {
+		w.raw(done)
+		return
 	}
-	if w.fits(len(s)) {
-		w.raw(s)
+	if left > 300 && !w.full {
+		w.raw(within(s, left-100))
 	}
+	w.fits(left + 1)
 }
 
 func (w *mdWriter) raw(s string) {
@@ -124,19 +123,17 @@ func (w *mdWriter) raw(s string) {
 	w.blank = s == ""
 }
 
-// whole is a text that was cut anywhere, without half a character, entity or tag at
-// its end.
-func whole(s string) string {
-	for s != "" && !utf8.ValidString(s[max(0, len(s)-utf8.UTFMax):]) && !utf8.ValidString(s) {
-		s = s[:len(s)-1]
+// within is prose of at most limit bytes. It is cut before it is made safe: half a
+// code span could be the beginning of a block of code.
+func within(s string, limit int) string {
+	out := prose(s)
+	for n := min(len(s)-1, limit); len(out) > limit && n > 0; n = n * 3 / 4 {
+		for n > 0 && !utf8.RuneStart(s[n]) {
+			n--
+		}
+		out = prose(strings.TrimSpace(s[:n])) + "…"
 	}
-	if i := strings.LastIndexAny(s, "&<"); i >= 0 && !strings.ContainsAny(s[i:], ";>") {
-		s = s[:i]
-	}
-	if strings.Count(s, "<code>") > strings.Count(s, "</code>") {
-		s += "</code>"
-	}
-	return s
+	return out
 }
 
 // block writes the block of code that begins at lines[i], closed and with marks
@@ -176,7 +173,7 @@ var angled = regexp.MustCompile(`<(https?://[^<>\s]*)>`)
 // prose is a line outside of blocks of code, without HTML and with all its code
 // spans closed on it.
 func prose(line string) string {
-	line = angled.ReplaceAllString(strings.TrimRight(line, " \t"), "$1")
+	line = angled.ReplaceAllString(line, "$1")
 	var b strings.Builder
 	for i := 0; i < len(line); {
 		switch c := line[i]; {

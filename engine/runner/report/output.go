@@ -24,7 +24,7 @@ func (p page) said() string {
 	if p.Last == nil || p.State == Delivered || p.State == NoChanges {
 		return ""
 	}
-	return details("What "+escape(name(p.Last.Role))+" said last", p.output(*p.Last, 4_000))
+	return details("What "+escape(name(p.Last.Role))+" said last", p.output(*p.Last, 4_000, p.Question))
 }
 
 func (p page) verdict(o Output) string {
@@ -42,25 +42,51 @@ func escape(s string) string {
 	return "<code>" + literal(s) + "</code>"
 }
 
-// output is the fields and the text of an output. Short fields are a list, long
-// ones have a heading; half of limit is for the fields.
-func (p page) output(o Output, limit int) string {
-	var short, long []string
-	left := limit / 2
-	for _, key := range fieldNames(o.Fields) {
-		if left <= 0 {
-			long = append(long, "… _(more fields are left out)_")
+// output is the fields and the text of an output. A first field that speaks for
+// itself stands alone, short ones are a list, long ones have a heading; half of
+// limit is for the fields. Those whose text is known are left out.
+func (p page) output(o Output, limit int, known ...string) string {
+	f := fields{page: p, left: limit / 2, known: known}
+	for i, key := range fieldNames(o.Fields) {
+		if f.left <= 0 {
+			f.long = append(f.long, "… _(more fields are left out)_")
 			break
 		}
-		text, isLong := p.field(key, o.Fields[key], left)
-		if left -= len(text); isLong {
-			long = append(long, text)
-		} else if text != "" {
-			short = append(short, text)
-		}
+		f.add(key, o.Fields[key], i == 0)
 	}
-	fields := join(strings.Join(short, "\n"), join(long...))
-	return join(fields, p.markdown(o.Body, "", limit-min(len(fields), limit/2)))
+	text := f.String()
+	return join(text, p.markdown(o.Body, "", limit-min(len(text), limit/2)))
+}
+
+// fields are those of an output as they are written.
+type fields struct {
+	page
+	left  int // bytes
+	known []string
+	// said is the first field where it speaks for itself, short are lines of a list,
+	// long have headings.
+	said        string
+	short, long []string
+}
+
+func (f *fields) String() string { return join(f.said, strings.Join(f.short, "\n"), join(f.long...)) }
+
+func (f *fields) add(key string, value any, first bool) {
+	text, isText := value.(string)
+	switch {
+	case isText && (slices.Contains(f.known, text) || strings.TrimSpace(text) == ""), value == nil:
+	case isText && first && slices.Contains([]string{"summary", "answer", "reply"}, strings.ToLower(key)):
+		f.said = f.markdown(text, "", f.left)
+		f.left -= len(f.said)
+	default:
+		shown, long := f.field(key, value, f.left)
+		if long {
+			f.long = append(f.long, shown)
+		} else {
+			f.short = append(f.short, shown)
+		}
+		f.left -= len(shown)
+	}
 }
 
 // firstFields stand before the others, in this order: they say what came out.
@@ -85,20 +111,15 @@ func fieldNames(fields map[string]any) []string {
 func (p page) field(key string, value any, limit int) (text string, long bool) {
 	title := bold(key)
 	switch v := value.(type) {
-	case nil:
-		return "", false
 	case string:
 		v = strings.TrimSpace(v)
-		if v == "" {
-			return "", false
-		}
 		if strings.ContainsAny(v, "\n\r") || len(v) > 300 {
 			return title + "\n\n" + p.markdown(v, "", limit), true
 		}
 		return "- " + title + ": " + p.phrase(v, limit), false
 	case []any:
 		if len(v) == 0 {
-			return "", false
+			return "- " + title + ": none", false
 		}
 		if lines, ok := p.list(v, limit); ok {
 			return title + "\n\n" + lines, true

@@ -97,16 +97,16 @@ func textOf(output map[string]any, fields []string) string {
 func PullBody(t Thread) string {
 	p := newPage(t)
 	p.all = MaxComment
-	what := p.markdown(newest(t, bodyFields()), "", 10_000)
+	what := newest(t, bodyFields())
 	fixes := ""
 	if t.Subject > 0 && !t.SubjectPull {
 		fixes = fmt.Sprintf("Fixes #%d", t.Subject)
 	}
 	verdict := ""
 	if t.Last != nil {
-		verdict = join("### Verdict", p.verdict(*t.Last), p.output(*t.Last, 10_000))
+		verdict = join("### Verdict", p.verdict(*t.Last), p.output(*t.Last, 10_000, what))
 	}
-	head := join(what, fixes, verdict, p.reports(8_000))
+	head := join(p.markdown(what, "", 10_000), fixes, verdict, p.reports(8_000))
 	foot := join(p.review(), p.footer())
 	steps := details("How it came about: "+escapeUsed(p.used()), p.steps(p.all-len(head)-len(foot)-600))
 	return Marker(t.ID) + "\n" + join(head, steps, foot) + "\n"

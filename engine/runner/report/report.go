@@ -106,7 +106,7 @@ type Links struct {
 	Run         string
 	Compare     string // where a person opens the pull request by hand
 	Comment     string // the thread's own comment
-	Gitea       bool // its addresses of commits and branches differ
+	Gitea       bool   // its addresses of commits and branches differ
 	StateBranch string
 	WorkBranch  string
 }

@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 )
 
@@ -69,25 +70,24 @@ func table(rows []string) string {
 
 func (p page) row(s Step) string {
 	result := label(s.Result)
-	switch {
-	case s.Attempts == 1:
-		result += ", at the second try"
-	case s.Attempts > 1:
+	if s.Attempts > 0 {
 		result += fmt.Sprintf(", at the %s try", ordinal(s.Attempts+1))
 	}
 	tokens := ""
 	if s.Tokens > 0 {
 		tokens = amount(s.Tokens)
 	}
-	return fmt.Sprintf("| %d | %s | %s | %s | %s | %s |\n", s.N, label(s.Role), result, took(s.Took), tokens, p.commit(s.Commit))
+	return fmt.Sprintf("| %d | %s | %s | %s | %s | %s |\n", s.N, label(s.Role), result, strings.ReplaceAll(took(s.Took), " ", "\u00a0"), tokens, p.commit(s.Commit))
 }
 
 func (p page) commit(sha string) string {
-	if sha = word(sha); sha == "" {
+	if !commitID.MatchString(sha) {
 		return ""
 	}
-	return link("`"+cut(sha, 64)[:min(len(sha), 7)]+"`", p.Links.CommitURL(cut(sha, 64)))
+	return link("`"+sha[:7]+"`", p.Links.CommitURL(sha))
 }
+
+var commitID = regexp.MustCompile(`^[0-9a-f]{7,64}$`)
 
 // present is the row of the step that isn't done yet.
 func (p page) present() string {

@@ -16,7 +16,9 @@ const (
 )
 
 // name is a role's name, a status or the like as plain text on one line.
-func name(s string) string { return cut(strings.Join(strings.Fields(sanitize.Title(s)), " "), maxName) }
+func name(s string) string {
+	return cut(strings.Join(strings.Fields(sanitize.Title(strings.ToValidUTF8(s, "\ufffd"))), " "), maxName)
+}
 
 // plainName is a name that Markdown, tables, HTML and forges leave as it is.
 var plainName = regexp.MustCompile(`^[\p{L}\p{N}]+([ .-]?[\p{L}\p{N}]+)*$`)
@@ -41,7 +43,7 @@ func label(s string) string {
 // Nothing in it means anything to Markdown or to the forge.
 func code(s string) string {
 	s = strings.Join(strings.Fields(strings.ToValidUTF8(s, "\ufffd")), " ")
-	s = strings.Trim(strings.NewReplacer("`", "'", "|", "¦", "\\", "⧵").Replace(s), " ")
+	s = strings.Trim(strings.NewReplacer("`", "'", "|", "¦", "\\", "⧵", "<!--", "<! --").Replace(s), " ")
 	if s == "" {
 		return "–"
 	}
@@ -93,10 +95,18 @@ func longestRun(s string) int {
 	return most
 }
 
-// output is what an agent or a program printed, as a block of code of at most limit
+// forged is what would pass for a marker.
+var forged = regexp.MustCompile(`<!--(\s*uwf:)`)
+
+// cleaned is a text from an agent or a stranger, harmless on a forge.
+func (p page) cleaned(s string) string {
+	return forged.ReplaceAllString(sanitize.Outgoing(strings.ToValidUTF8(s, "\ufffd"), p.clean), "<! --$1")
+}
+
+// printed is what an agent or a program printed, as a block of code of at most limit
 // bytes: its end, where the reason of a failure stands.
 func (p page) printed(s string, limit int) string {
-	s = strings.TrimSpace(sanitize.Outgoing(strings.ToValidUTF8(s, "\ufffd"), p.clean))
+	s = strings.TrimSpace(p.cleaned(s))
 	if s == "" {
 		return ""
 	}
