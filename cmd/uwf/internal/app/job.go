@@ -10,6 +10,8 @@ import (
 type Job struct {
 	// Remote is the URL of the store's remote, in place of state.remote.
 	Remote string
+	// Dialed is that remote, where it was dialed already.
+	Dialed wire.Remote
 	// Branch is the state branch; empty: as configured.
 	Branch string
 	// Root is a folder with the default branch's definitions and settings. It stands

@@ -183,9 +183,7 @@ func (f *Factory) makePersonal(ctx context.Context, dir string) error {
 }
 
 func (f *Factory) open(loc Location) (*gitcas.Store, error) {
-	remote, err := wire.Dial(loc.URL, wire.DialOptions{
-		BasicAuth: f.basicAuth(loc.URL), Env: f.Environ, Now: f.Now, Timeout: f.Silence,
-	})
+	remote, err := f.dial(loc.URL)
 	if err != nil {
 		return nil, err
 	}
@@ -198,4 +196,11 @@ func (f *Factory) open(loc Location) (*gitcas.Store, error) {
 		remote = f.Job.Wrap(remote)
 	}
 	return gitcas.Open(remote, o), nil
+}
+
+func (f *Factory) dial(url string) (wire.Remote, error) {
+	if f.Job != nil && f.Job.Dialed != nil {
+		return f.Job.Dialed, nil
+	}
+	return wire.Dial(url, wire.DialOptions{BasicAuth: f.basicAuth(url), Env: f.Environ, Now: f.Now, Timeout: f.Silence})
 }

@@ -1,0 +1,245 @@
+package action
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/go-git/go-git/v5/plumbing/filemode"
+
+	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/engine/workflow"
+	"github.com/united-workforce/uwf/gitcas/gitobj"
+	"github.com/united-workforce/uwf/gitcas/wire"
+)
+
+// What is taken of the default branch at most.
+const (
+	maxFile  = 1 << 20 // bytes of a file
+	maxTotal = 16 << 20
+	maxFiles = 2_000
+	maxDepth = 12 // folders below the top
+)
+
+// branch is the tip of the repository's default branch, read over the wire: what jobs
+// do is said there and nowhere else. It is read as hostile all the same.
+type branch struct {
+	Name   string // short
+	Commit wire.ID
+	remote wire.Remote
+	root   []gitobj.Entry
+}
+
+// openBranch finds the default branch. Guess is the name that the event gives; it is
+// only there to save a request.
+func openBranch(ctx context.Context, remote wire.Remote, guess string) (*branch, error) {
+	ask := []string{"HEAD"}
+	if guess != "" && !strings.ContainsAny(guess, " ~^:?*[\\") {
+		ask = append(ask, "refs/heads/"+guess)
+	}
+	l, err := remote.List(ctx, ask...)
+	if err != nil {
+		return nil, fmt.Errorf("look for the default branch: %w", err)
+	}
+	if l.Head == "" {
+		return nil, app.Usagef("the repository has no default branch yet: push a first commit, with .uwf/ in it (uwf init writes it)")
+	}
+	tip, ok := l.Refs[l.Head]
+	if !ok {
+		if l, err = remote.List(ctx, l.Head); err != nil {
+			return nil, fmt.Errorf("look for the default branch: %w", err)
+		}
+		if tip, ok = l.Refs[l.Head]; !ok {
+			return nil, fmt.Errorf("look for the default branch: %s is gone; run the job again", l.Head)
+		}
+	}
+	b := &branch{Name: strings.TrimPrefix(l.Head, "refs/heads/"), Commit: tip, remote: remote}
+	objects, err := remote.Fetch(ctx, wire.FetchRequest{Wants: []wire.ID{tip}, Depth: 1, Filter: "tree:1"})
+	if err != nil {
+		return nil, fmt.Errorf("read the default branch %s: %w", b.Name, err)
+	}
+	commit, err := gitobj.DecodeCommit(objects[tip].Data)
+	if err != nil {
+		return nil, fmt.Errorf("read the default branch %s: commit %s: %w", b.Name, tip, err)
+	}
+	if commit.Tree != wire.EmptyTree {
+		if b.root, err = b.tree(ctx, objects, commit.Tree); err != nil {
+			return nil, fmt.Errorf("read the default branch %s: %w", b.Name, err)
+		}
+	}
+	return b, nil
+}
+
+// tree reads a folder, which is fetched where it did not come with others.
+func (b *branch) tree(ctx context.Context, objects wire.Objects, id wire.ID) ([]gitobj.Entry, error) {
+	o, ok := objects[id]
+	if !ok {
+		more, err := b.remote.Fetch(ctx, wire.FetchRequest{Wants: []wire.ID{id}, Depth: 1, Filter: "blob:none"})
+		if err != nil {
+			return nil, err
+		}
+		o = more[id]
+	}
+	entries, err := gitobj.DecodeTree(o.Data)
+	if err != nil {
+		return nil, fmt.Errorf("folder %s: %w", id, err)
+	}
+	return entries, nil
+}
+
+// copyTo writes the definitions, and the settings at that path, below dir.
+func (b *branch) copyTo(ctx context.Context, dir, settings string) error {
+	tops := []string{topOf(settings)}
+	for _, f := range workflow.Folders(".") {
+		tops = append(tops, topOf(path.Clean(f)))
+	}
+	var take []gitobj.Entry
+	var wants []wire.ID
+	for _, e := range b.root {
+		if slices.Contains(tops, e.Name) {
+			take, wants = append(take, e), append(wants, e.ID)
+		}
+	}
+	if len(wants) == 0 {
+		return nil
+	}
+	slices.SortFunc(wants, func(a, b wire.ID) int { return strings.Compare(a.String(), b.String()) })
+	objects, err := b.remote.Fetch(ctx, wire.FetchRequest{Wants: slices.Compact(wants), Depth: 1})
+	if err != nil {
+		return fmt.Errorf("read the definitions of the default branch %s: %w", b.Name, err)
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return fmt.Errorf("write the definitions: %w", err)
+	}
+	c := copying{b: b, root: root, objects: objects}
+	return errors.Join(c.entries(ctx, "", take, 0), root.Close())
+}
+
+func topOf(p string) string {
+	top, _, _ := strings.Cut(p, "/")
+	return top
+}
+
+// copying is one copyTo.
+type copying struct {
+	b       *branch
+	root    *os.Root
+	objects wire.Objects
+	files   int
+	bytes   int64
+}
+
+func (c *copying) entries(ctx context.Context, dir string, list []gitobj.Entry, depth int) error {
+	for _, e := range list {
+		name := path.Join(dir, e.Name)
+		var err error
+		switch {
+		case e.IsDir() && depth == maxDepth:
+			err = fmt.Errorf("more than %d folders deep", maxDepth)
+		case e.IsDir():
+			err = c.folder(ctx, name, e, depth)
+		case e.Mode == filemode.Regular || e.Mode == filemode.Executable || e.Mode == filemode.Deprecated:
+			err = c.file(ctx, name, e)
+		case e.Mode == filemode.Symlink:
+			err = errors.New("a symbolic link; put the file itself there")
+		default:
+			err = errors.New("no file and no folder; put the file itself there")
+		}
+		var told *branchError
+		if err != nil && !errors.As(err, &told) {
+			err = &branchError{Branch: c.b.Name, Path: name, Err: err}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// branchError says which file of the default branch can't be used.
+type branchError struct {
+	Branch, Path string
+	Err          error
+}
+
+func (e *branchError) Error() string {
+	return fmt.Sprintf("read %s of the default branch %s: %v", e.Path, e.Branch, e.Err)
+}
+
+// Unwrap gives the cause.
+func (e *branchError) Unwrap() error { return e.Err }
+
+func (c *copying) folder(ctx context.Context, name string, e gitobj.Entry, depth int) error {
+	list, err := c.b.tree(ctx, c.objects, e.ID)
+	if err != nil {
+		return err
+	}
+	// Agents may run as another user, and their programs may lie here.
+	if err := c.root.Mkdir(filepath.FromSlash(name), 0o755); err != nil {
+		return err
+	}
+	return c.entries(ctx, name, list, depth+1)
+}
+
+func (c *copying) file(ctx context.Context, name string, e gitobj.Entry) error {
+	o, ok := c.objects[e.ID]
+	if !ok {
+		more, err := c.b.remote.Fetch(ctx, wire.FetchRequest{Wants: []wire.ID{e.ID}})
+		if err != nil {
+			return err
+		}
+		o = more[e.ID]
+	}
+	c.files++
+	c.bytes += int64(len(o.Data))
+	switch {
+	case len(o.Data) > maxFile:
+		return fmt.Errorf("larger than %d bytes", maxFile)
+	case c.bytes > maxTotal:
+		return fmt.Errorf("the folders of definitions are larger than %d bytes together", maxTotal)
+	case c.files > maxFiles:
+		return fmt.Errorf("the folders of definitions hold more than %d files", maxFiles)
+	}
+	mode := fs.FileMode(0o644)
+	if e.Mode == filemode.Executable {
+		mode = 0o755
+	}
+	f, err := c.root.OpenFile(filepath.FromSlash(name), os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(o.Data)
+	return errors.Join(err, f.Close())
+}
+
+// workflowText is the forge's own workflow file that jobs are from; nil where it can't
+// be found, which is no mistake: it only tells how long a job may take.
+func (b *branch) workflowText(ctx context.Context, file string) []byte {
+	list, objects := b.root, wire.Objects{}
+	for _, name := range []string{".github", "workflows"} {
+		i := slices.IndexFunc(list, func(e gitobj.Entry) bool { return e.Name == name && e.IsDir() })
+		if i < 0 {
+			return nil
+		}
+		var err error
+		if list, err = b.tree(ctx, objects, list[i].ID); err != nil {
+			return nil
+		}
+	}
+	i := slices.IndexFunc(list, func(e gitobj.Entry) bool { return e.Name == file && e.Mode.IsFile() })
+	if i < 0 {
+		return nil
+	}
+	got, err := b.remote.Fetch(ctx, wire.FetchRequest{Wants: []wire.ID{list[i].ID}})
+	if err != nil || len(got[list[i].ID].Data) > maxFile {
+		return nil
+	}
+	return got[list[i].ID].Data
+}

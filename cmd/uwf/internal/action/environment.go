@@ -1,0 +1,101 @@
+package action
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"net/url"
+	"path"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/engine/forge"
+	"github.com/united-workforce/uwf/engine/runner"
+)
+
+// environment is what the forge's runner says of this job, in GITHUB_… variables.
+// Gitea's runner and act set the same ones.
+type environment struct {
+	runner.Job
+	Event, EventPath string // name and payload file; both may be empty
+	APIURL           string
+	Flavour          forge.Flavour
+	Workspace        string // the job's folder; may be empty
+	Output, Summary  string // the files for outputs and the summary; may be empty
+}
+
+// readEnvironment reads the variables. What a job that nobody's runner started may
+// leave out has a default; see the help.
+func readEnvironment(getenv func(string) string) (environment, error) {
+	e := environment{
+		Event: getenv("GITHUB_EVENT_NAME"), EventPath: getenv("GITHUB_EVENT_PATH"), Workspace: getenv("GITHUB_WORKSPACE"),
+		Output: getenv("GITHUB_OUTPUT"), Summary: getenv("GITHUB_STEP_SUMMARY"),
+	}
+	e.ServerURL = strings.TrimRight(cmp.Or(getenv("GITHUB_SERVER_URL"), "https://github.com"), "/")
+	e.Repository = getenv("GITHUB_REPOSITORY")
+	e.APIURL = cmp.Or(getenv("GITHUB_API_URL"), apiOf(e.ServerURL, getenv("GITEA_ACTIONS") == "true"))
+	e.Flavour = forge.Detect(e.APIURL, getenv("GITEA_ACTIONS"))
+	e.Actor, e.TriggeringActor = getenv("GITHUB_ACTOR"), getenv("GITHUB_TRIGGERING_ACTOR")
+	e.WorkflowFile = workflowFile(getenv("GITHUB_WORKFLOW_REF"), e.Repository)
+	e.Run, e.Name, e.Attempt = getenv("GITHUB_RUN_ID"), getenv("GITHUB_JOB"), 1
+	if !repositoryName.MatchString(e.Repository) {
+		return e, app.Usagef("GITHUB_REPOSITORY is %.80q: owner/name is expected; a CI job has it, elsewhere set it (uwf action --help)", e.Repository)
+	}
+	if u, err := url.Parse(e.ServerURL); err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil {
+		return e, app.Usagef("GITHUB_SERVER_URL is no address of a forge: write it as https://github.com")
+	}
+	if v := getenv("GITHUB_RUN_ATTEMPT"); v != "" {
+		n, err := strconv.Atoi(v)
+		if err != nil || n < 1 {
+			return e, app.Usagef("GITHUB_RUN_ATTEMPT is %.40q: a number from 1 is expected", v)
+		}
+		e.Attempt = n
+	}
+	return e, nil
+}
+
+var repositoryName = regexp.MustCompile(`^[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+$`)
+
+// apiOf is where the API of a server usually is.
+func apiOf(server string, gitea bool) string {
+	switch {
+	case gitea:
+		return server + "/api/v1"
+	case server == "https://github.com":
+		return "https://api.github.com"
+	}
+	return server + "/api/v3"
+}
+
+// workflowFile is the base name of the file in owner/repo/.github/workflows/x.yml@ref;
+// empty where the reference is of another repository.
+func workflowFile(ref, repository string) string {
+	file, _, _ := strings.Cut(ref, "@")
+	rest, ok := strings.CutPrefix(file, repository+"/")
+	if base := path.Base(rest); ok && strings.Contains(rest, "/workflows/") && isPath(base) {
+		return base
+	}
+	return ""
+}
+
+// remote is the URL of the repository as git reaches it.
+func (e environment) remote() string { return e.ServerURL + "/" + e.Repository + ".git" }
+
+// name tells this use of the action from the others of one run: those of other jobs,
+// of other jobs of a matrix, and of other steps of the same job. They share the run's
+// id, and no variable names a matrix job; but they differ in what they are to do. It
+// is the same in every re-run.
+func (e environment) name(getenv func(string) string, ask Ask) string {
+	h := sha256.New()
+	fmt.Fprintf(h, "%q", getenv("GITHUB_ACTION"))
+	for _, input := range []string{"command", "workflow", "prompt", "thread", "agent", "model", "provider", "base-url", "label", "config", "artifact"} {
+		fmt.Fprintf(h, "%q", ask(input))
+	}
+	word := strings.Trim(notWord.ReplaceAllString(e.Name, "-"), "-")
+	return fmt.Sprintf("%.40s-%s", cmp.Or(word, "job"), hex.EncodeToString(h.Sum(nil))[:6])
+}
+
+var notWord = regexp.MustCompile(`[^0-9A-Za-z]+`)

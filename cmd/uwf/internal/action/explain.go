@@ -1,0 +1,120 @@
+package action
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/doctor"
+	"github.com/united-workforce/uwf/engine/forge"
+	"github.com/united-workforce/uwf/engine/runner"
+	"github.com/united-workforce/uwf/engine/workflow"
+	"github.com/united-workforce/uwf/gitcas/wire"
+)
+
+// explain says why the job is red: at the lines of a definition, else in one
+// annotation; and what to do, where the repository's settings are the cause.
+func (j *job) explain(ctx context.Context, err error) {
+	var told *toldError
+	var invalid *workflow.InvalidError
+	var file *branchError
+	switch {
+	case errors.As(err, &told):
+		j.log.line("uwf: %s", app.Message(err))
+	case errors.As(err, &invalid):
+		for _, p := range invalid.Problems {
+			message := p.Message
+			if p.Fix != "" {
+				message += "\n" + p.Fix
+			}
+			j.log.Error(runner.Annotation{File: p.File, Line: p.Line, Col: p.Col, Title: "uwf workflow", Message: message})
+		}
+	case errors.As(err, &file):
+		j.log.Error(runner.Annotation{File: file.Path, Title: "uwf", Message: app.Message(err)})
+	default:
+		j.log.Error(runner.Annotation{Title: "uwf", Message: app.Message(err)})
+	}
+	if isPermission(err) {
+		j.hints(ctx)
+	}
+}
+
+// isPermission tells the failures that a setting or a permission mends.
+func isPermission(err error) bool {
+	for _, kind := range []error{forge.ErrForbidden, forge.ErrAuth, wire.ErrDenied, wire.ErrProtected} {
+		if errors.Is(err, kind) {
+			return true
+		}
+	}
+	return false
+}
+
+// hintTime bounds what is asked after a failure.
+const hintTime = 20 * time.Second
+
+// hints looks for what is missing, and says how to mend it.
+func (j *job) hints(ctx context.Context) {
+	if j.remote == nil || j.forge == nil || ctx.Err() != nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, hintTime)
+	defer cancel()
+	for _, f := range j.check(ctx, true) {
+		if f.State == doctor.Missing {
+			j.log.Warning(finding(f))
+		}
+	}
+}
+
+func finding(f doctor.Finding) string {
+	if f.Fix == "" {
+		return fmt.Sprintf("%s: %s", f.Check, f.Detail)
+	}
+	return fmt.Sprintf("%s: %s\n%s", f.Check, f.Detail, f.Fix)
+}
+
+// check is uwf doctor with what this job has.
+func (j *job) check(ctx context.Context, after bool) []doctor.Finding {
+	o := doctor.Options{
+		Forge: j.forge, Remote: j.remote, Branch: j.in.StateBranch, StateRemote: true, Label: j.in.Label, Workflow: j.env.WorkflowFile,
+		Server: j.env.ServerURL + "/" + j.env.Repository, InJob: true, Rand: j.f.Rand, NoModel: "a job asks the model when an agent does",
+		ReadOnly: after || j.in.Command == runner.CommandRun,
+	}
+	if j.ev.Subject != nil {
+		o.Issue = j.ev.Subject.Number
+	}
+	if j.jf != nil {
+		if c, err := j.jf.Config(); err == nil && o.Branch == "" {
+			o.Branch = c.State.Branch
+		}
+	}
+	if !after {
+		o.Files = os.DirFS(j.definitions())
+	}
+	return doctor.Check(ctx, o)
+}
+
+// examine is the command doctor.
+func (j *job) examine(ctx context.Context) error {
+	found := j.check(ctx, false)
+	for _, f := range found {
+		text := finding(f)
+		switch {
+		case f.State == doctor.Missing && f.Required:
+			j.log.Error(runner.Annotation{Title: "uwf doctor", Message: text})
+		case f.State == doctor.Missing:
+			j.log.Warning(text)
+		default:
+			j.log.line("%s: %s", f.State, text)
+		}
+	}
+	if doctor.Failed(found) {
+		return &toldError{errMissing}
+	}
+	return nil
+}
+
+var errMissing = errors.New("something is missing without which nothing works: see above")

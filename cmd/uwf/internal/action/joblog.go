@@ -1,0 +1,285 @@
+package action
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"unicode/utf8"
+
+	"github.com/sethvargo/go-githubactions"
+
+	"github.com/united-workforce/uwf/cmd/uwf/internal/annotation"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
+	"github.com/united-workforce/uwf/engine/redact"
+	"github.com/united-workforce/uwf/engine/runner"
+)
+
+const (
+	// maxAnnotations is how many of a kind the forge shows of one step.
+	maxAnnotations = 10
+	// maxSummary is what the forge takes as a summary, in bytes.
+	maxSummary = 1 << 20
+	// maxMessage bounds one line of the log.
+	maxMessage = 4 << 10
+	// minMask is the shortest secret that is masked: a shorter one would take letters
+	// out of every line.
+	minMask = 4
+)
+
+// jobLog is the job's log and the files through which a job tells the forge more. The
+// log is read for commands, so nothing that an agent or a stranger wrote goes into it
+// but behind a fence, or with what begins a command taken apart.
+type jobLog struct {
+	clean           func(string) string // takes secrets out
+	masks           bool                // the runner takes masks
+	output, summary string              // the files; empty: there are none
+
+	mu    sync.Mutex
+	out   io.Writer
+	gh    *githubactions.Action
+	fence string // ends the running ::stop-commands::; empty: there is none
+	ended bool   // the last line is complete
+	shown map[string]int
+}
+
+var _ runner.Output = (*jobLog)(nil)
+
+func newJobLog(out io.Writer) *jobLog {
+	w := deaf{out}
+	return &jobLog{
+		out: w, gh: githubactions.New(githubactions.WithWriter(w)), ended: true, shown: map[string]int{},
+		clean: func(s string) string { return s },
+	}
+}
+
+// deaf is a writer that never fails: a log that nobody takes must not end a step.
+type deaf struct{ io.Writer }
+
+func (d deaf) Write(p []byte) (int, error) {
+	_, _ = d.Writer.Write(p)
+	return len(p), nil
+}
+
+// cleanBy takes a redactor over. Without one that works nothing is said.
+func (l *jobLog) cleanBy(r *redact.Redactor) {
+	l.clean = func(s string) string {
+		if r == nil {
+			return "(left out: it could not be searched for secrets)"
+		}
+		out, _ := r.String(s)
+		return out
+	}
+}
+
+// mask has the forge's runner hide a secret wherever it is logged: line by line, as it
+// compares lines, and as the password that it is sent as.
+func (l *jobLog) mask(secrets ...string) {
+	for _, s := range secrets {
+		if len(s) < minMask || !l.masks {
+			continue
+		}
+		for line := range strings.Lines(s) {
+			if line = strings.TrimSpace(line); len(line) >= minMask {
+				l.command(func() { l.gh.AddMask(line) })
+			}
+		}
+		basic := base64.StdEncoding.EncodeToString([]byte("x-access-token:" + s))
+		l.command(func() { l.gh.AddMask(basic) })
+	}
+}
+
+// command writes what the runner is to take as a command: outside of a fence.
+func (l *jobLog) command(write func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.open()
+	write()
+}
+
+// open ends a fence. The lock is held.
+func (l *jobLog) open() {
+	if l.fence == "" {
+		return
+	}
+	if !l.ended {
+		fmt.Fprintln(l.out)
+	}
+	fmt.Fprintf(l.out, "::%s::\n", l.fence)
+	l.fence, l.ended = "", true
+	l.gh.EndGroup()
+}
+
+// close ends what is still open.
+func (l *jobLog) close() { l.command(func() {}) }
+
+// agents is where what agents print goes: in a group, behind a fence that only who
+// knows its word can end.
+func (l *jobLog) agents() io.Writer { return fenced{l} }
+
+type fenced struct{ l *jobLog }
+
+func (f fenced) Write(p []byte) (int, error) {
+	l := f.l
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(p) == 0 {
+		return 0, nil
+	}
+	if l.fence == "" {
+		var word [16]byte
+		if _, err := rand.Read(word[:]); err != nil {
+			return len(p), nil // without a fence nothing is shown
+		}
+		l.fence = "uwf-" + hex.EncodeToString(word[:])
+		l.gh.Group("what the agent prints")
+		fmt.Fprintf(l.out, "::stop-commands::%s\n", l.fence)
+	}
+	_, _ = l.out.Write(p)
+	l.ended = bytes.HasSuffix(p, []byte("\n"))
+	return len(p), nil
+}
+
+// line says something that is worth no annotation.
+func (l *jobLog) line(format string, args ...any) {
+	text := annotation.Inert(output.Clean(l.text(fmt.Sprintf(format, args...))))
+	l.command(func() { fmt.Fprintln(l.out, text) })
+}
+
+// text is a message without secrets, and not too long.
+func (l *jobLog) text(msg string) string {
+	msg = strings.TrimSpace(l.clean(msg))
+	if len(msg) > maxMessage {
+		msg = msg[:runeStart(msg, maxMessage)] + " …"
+	}
+	return msg
+}
+
+// runeStart is the last place up to n where a rune begins.
+func runeStart(s string, n int) int {
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return n
+}
+
+// annotate shows a message beside the job, where there is still room for it.
+func (l *jobLog) annotate(kind, msg string, fields githubactions.CommandProperties) {
+	msg = output.Clean(l.text(msg))
+	l.mu.Lock()
+	l.shown[kind]++
+	full := l.shown[kind] > maxAnnotations
+	l.mu.Unlock()
+	if full {
+		l.line("%s: %s", kind, msg)
+		return
+	}
+	// The runner still reads ##[ anywhere in a line as a command.
+	msg = strings.ReplaceAll(msg, "##[", "## [")
+	l.command(func() { l.gh.IssueCommand(&githubactions.Command{Name: kind, Message: msg, Properties: fields}) })
+}
+
+// Notice implements runner.Output.
+func (l *jobLog) Notice(msg string) { l.annotate("notice", msg, nil) }
+
+// Warning implements runner.Output.
+func (l *jobLog) Warning(msg string) { l.annotate("warning", msg, nil) }
+
+// Error implements runner.Output.
+func (l *jobLog) Error(a runner.Annotation) {
+	fields := githubactions.CommandProperties{}
+	set := func(name, value string) {
+		if value = output.Line(l.clean(value), 500); value != "" {
+			fields[name] = strings.ReplaceAll(value, "##[", "## [")
+		}
+	}
+	set("title", a.Title)
+	set("file", a.File)
+	if a.File != "" && a.Line > 0 {
+		fields["line"] = strconv.Itoa(a.Line)
+		if a.Col > 0 {
+			fields["col"] = strconv.Itoa(a.Col)
+		}
+	}
+	l.annotate("error", a.Message, fields)
+}
+
+// Summary implements runner.Output. Where the job has no file for it, it is left out.
+func (l *jobLog) Summary(markdown string) {
+	const note = "\n\n… the rest was too long for a summary.\n"
+	text := l.clean(markdown)
+	if len(text) > maxSummary-len(note) {
+		text = text[:runeStart(text, maxSummary-len(note))] + note
+	}
+	if l.summary == "" {
+		return
+	}
+	if err := os.WriteFile(l.summary, []byte(text), 0o600); err != nil {
+		l.line("the summary could not be written: %v", err)
+	}
+}
+
+// outputs writes the action's outputs. A value that holds a secret is left out: the
+// forge would drop it without a word, or hand it to the next step.
+func (l *jobLog) outputs(o runner.Outcome) {
+	values := outputsOf(o)
+	var b strings.Builder
+	for _, name := range OutputNames() {
+		v := values[name]
+		if l.clean(v) != v {
+			l.Warning("the output " + name + " holds a secret and is left empty")
+			v = ""
+		}
+		b.WriteString(heredoc(name, v))
+	}
+	if l.output == "" {
+		return
+	}
+	f, err := os.OpenFile(l.output, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err == nil {
+		_, err = f.WriteString(b.String())
+		if cerr := f.Close(); err == nil {
+			err = cerr
+		}
+	}
+	if err != nil {
+		l.Warning(fmt.Sprintf("the outputs could not be written: %v", err))
+	}
+}
+
+// heredoc is an output as the forge reads it: between two lines that nothing in it can
+// be equal to.
+func heredoc(name, value string) string {
+	for {
+		var word [16]byte
+		_, _ = rand.Read(word[:]) // it never fails
+		end := "uwf_" + hex.EncodeToString(word[:])
+		if !strings.Contains(value, end) {
+			return name + "<<" + end + "\n" + value + "\n" + end + "\n"
+		}
+	}
+}
+
+// OutputNames are the action's outputs, in the order of action.yml.
+func OutputNames() []string {
+	return []string{"thread", "head", "status", "result", "role", "next-role", "step", "done", "pull-request"}
+}
+
+func outputsOf(o runner.Outcome) map[string]string {
+	number := func(n int) string {
+		if n == 0 {
+			return ""
+		}
+		return strconv.Itoa(n)
+	}
+	return map[string]string{
+		"thread": string(o.Thread), "head": string(o.Head), "status": o.Status, "result": o.Result, "role": o.Role,
+		"next-role": o.NextRole, "step": number(o.Step), "done": strconv.FormatBool(o.Done), "pull-request": number(o.PullRequest),
+	}
+}

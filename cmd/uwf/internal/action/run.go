@@ -1,0 +1,316 @@
+package action
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/worker"
+	"github.com/united-workforce/uwf/engine/config"
+	"github.com/united-workforce/uwf/engine/forge"
+	"github.com/united-workforce/uwf/engine/redact"
+	"github.com/united-workforce/uwf/engine/runner"
+	"github.com/united-workforce/uwf/engine/runner/artifact"
+	"github.com/united-workforce/uwf/engine/runner/event"
+	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/gitcas/wire"
+)
+
+// maxPayload is the largest event that is read, in bytes; the forge's own limit is 25 MB.
+const maxPayload = 32 << 20
+
+// actionRun does the job and ends with the job's exit code. All there is to say has
+// been said then, in the way that the forge shows it.
+func actionRun(ctx context.Context, o *Options) error {
+	f := o.Factory
+	l := newJobLog(f.IO.Out)
+	defer l.close()
+	ask := asking(f.Getenv)
+	secrets := []string{or(ask("token"), f.Getenv("GITHUB_TOKEN")), ask("api-key")}
+	if f.Getenv("GITHUB_ACTIONS") == "true" { // elsewhere nobody would take the mask out of the log
+		l.masks = true
+		l.mask(secrets...)
+	}
+	l.cleanBy(firstRedactor(f.Environ, secrets))
+	l.output, l.summary = f.Getenv("GITHUB_OUTPUT"), f.Getenv("GITHUB_STEP_SUMMARY")
+
+	j := &job{f: f, log: l, ask: ask, began: f.Now()}
+	out, err := j.do(ctx)
+	l.outputs(out)
+	if err == nil {
+		if out.Notice != "" {
+			l.Notice(out.Notice)
+		}
+		return nil
+	}
+	j.explain(ctx, err)
+	return &app.Exit{Code: codeOf(err)}
+}
+
+// codeOf is the exit code of a red job. What the runner did not say comes from this
+// package's own preparations.
+func codeOf(err error) int {
+	var told *toldError
+	if errors.As(err, &told) {
+		return runner.CodeOf(told.error)
+	}
+	return app.ExitCode(err)
+}
+
+// toldError is an error of the runner, which has said what there is to say.
+type toldError struct{ error }
+
+func (e *toldError) Unwrap() error { return e.error }
+
+// firstRedactor knows the secrets that are known before any settings are read.
+func firstRedactor(environ, secrets []string) *redact.Redactor {
+	list := redact.FromEnv(environ)
+	for i, name := range []string{"token", "api-key"} {
+		if secrets[i] != "" {
+			list = append(list, redact.Secret{Name: name, Value: secrets[i]})
+		}
+	}
+	r, err := redact.New(redact.Options{Secrets: list})
+	if err != nil {
+		return nil
+	}
+	return r
+}
+
+// job is one run of the action.
+type job struct {
+	f     *app.Factory // the process's own
+	log   *jobLog
+	ask   Ask
+	began time.Time
+
+	in      inputs
+	env     environment
+	ev      event.Event
+	scratch string // a folder of this job's own
+	remote  wire.Remote
+	branch  *branch
+	forge   forge.Forge
+	jf      *app.Factory // that of the job: the default branch's settings, the inputs
+}
+
+func (j *job) do(ctx context.Context) (out runner.Outcome, err error) {
+	if err := j.read(); err != nil {
+		return out, err
+	}
+	if j.ev.Kind == event.None {
+		return runner.Outcome{Notice: or(j.ev.Why, "this event is not for uwf: nothing to do")}, nil
+	}
+	if err := j.makeScratch(); err != nil {
+		return out, err
+	}
+	defer func() {
+		_ = os.RemoveAll(j.scratch) // the job's own temporary folder goes with the job anyway
+		if gerr := giveBack(j.env.Workspace); gerr != nil {
+			j.log.Warning(fmt.Sprintf("files in the workspace still belong to root: %v", gerr))
+		}
+	}()
+	if err := j.reach(ctx); err != nil {
+		return out, err
+	}
+	if j.in.Doctor {
+		return out, j.examine(ctx)
+	}
+	w, err := j.worker(ctx)
+	if err != nil {
+		return out, err
+	}
+	r, err := j.runner(ctx, w)
+	if err != nil {
+		return out, err
+	}
+	if out, err = r.Run(ctx, j.ev); err != nil {
+		err = &toldError{err}
+	}
+	return out, err
+}
+
+// read reads the inputs, the environment and the event. Nothing is asked yet.
+func (j *job) read() (err error) {
+	if j.env, err = readEnvironment(j.f.Getenv); err != nil {
+		return err
+	}
+	if j.in, err = readInputs(j.ask); err != nil {
+		return err
+	}
+	j.in.Token = or(j.in.Token, j.f.Getenv("GITHUB_TOKEN"))
+	if j.in.Token == "" {
+		return app.Usagef("there is no token: set the input token (in a job its default is the job's own), or GITHUB_TOKEN")
+	}
+	j.ev = event.Event{Name: j.env.Event, Kind: event.Plain}
+	if j.env.Event != "" && j.env.EventPath != "" {
+		payload, err := app.ReadRegular(j.env.EventPath, maxPayload)
+		if err != nil {
+			return fmt.Errorf("read the event (GITHUB_EVENT_PATH): %w", err)
+		}
+		if j.ev, err = event.Parse(j.env.Event, payload); err != nil {
+			return &app.UsageError{Err: err}
+		}
+	}
+	if repo := j.ev.Repo.FullName; repo != "" && !strings.EqualFold(repo, j.env.Repository) {
+		return app.Usagef("the event is of %s, and the job of %s (GITHUB_REPOSITORY): it can't be told which is meant", repo, j.env.Repository)
+	}
+	if j.in.Store == "" {
+		j.in.Store = j.ev.Inputs["store"]
+	}
+	return nil
+}
+
+// makeScratch makes this job's own folder: the definitions, working folders, caches.
+// Agents may run as another user and have to get to what is theirs in it.
+func (j *job) makeScratch() (err error) {
+	parent := j.f.Getenv("RUNNER_TEMP")
+	if parent == "" || !mine(parent) {
+		parent = "" // in a container it is another user's: nothing of root's is to stay there
+	}
+	if j.scratch, err = os.MkdirTemp(parent, "uwf-*"); err != nil {
+		return fmt.Errorf("make a folder for this job: %w", err)
+	}
+	if err = os.Chmod(j.scratch, 0o711); err == nil { //nolint:gosec // agents are other users
+		err = os.Mkdir(j.definitions(), 0o755) //nolint:gosec // the same
+	}
+	if err != nil {
+		return fmt.Errorf("make a folder for this job: %w", err)
+	}
+	return nil
+}
+
+func (j *job) definitions() string { return filepath.Join(j.scratch, "default-branch") }
+
+// reach dials the repository and the forge, reads the default branch, and makes the
+// job's Factory.
+func (j *job) reach(ctx context.Context) (err error) {
+	auth := func(context.Context) (string, string, error) { return "x-access-token", j.in.Token, nil }
+	if j.remote, err = wire.Dial(j.env.remote(), wire.DialOptions{BasicAuth: auth, Env: j.f.Environ, Now: j.f.Now, Timeout: j.f.Silence}); err != nil {
+		return err
+	}
+	token := j.in.Token
+	if j.forge, err = forge.New(forge.Options{
+		APIURL: j.env.APIURL, Repository: j.env.Repository, Flavour: j.env.Flavour, Token: func() string { return token }, Now: j.f.Now,
+	}); err != nil {
+		return &app.UsageError{Err: err}
+	}
+	if j.branch, err = openBranch(ctx, j.remote, j.ev.Repo.DefaultBranch); err != nil {
+		return err
+	}
+	if err = j.branch.copyTo(ctx, j.definitions(), j.in.Config); err != nil {
+		return err
+	}
+	return j.factory(ctx)
+}
+
+// factory makes the Factory that this job's engine is made of.
+func (j *job) factory(ctx context.Context) error {
+	environ, err := j.in.environ(j.f.Environ, func(env []string) (*config.Config, error) { return j.newFactory(env).Config() })
+	if err != nil {
+		return err
+	}
+	j.jf = j.newFactory(environ)
+	c, err := j.jf.Config()
+	if err != nil {
+		return err
+	}
+	var known []string
+	for _, s := range config.SecretsOf(c) {
+		known = append(known, s.Value)
+	}
+	j.log.mask(known...)
+	red, err := j.jf.Redactor(ctx)
+	if err != nil {
+		return err
+	}
+	j.log.cleanBy(red)
+	for _, w := range c.Warnings {
+		j.log.line("settings: %s", w)
+	}
+	return nil
+}
+
+func (j *job) newFactory(environ []string) *app.Factory {
+	f := app.NewAt(j.definitions(), environ, app.IO{In: bytes.NewReader(nil), Out: j.f.IO.Out, Err: j.f.IO.Err})
+	f.Now, f.Rand, f.After, f.Machine, f.Hook, f.Silence = j.f.Now, j.f.Rand, j.f.After, j.f.Machine, j.f.Hook, j.f.Silence
+	f.SelfCommand, f.Exposed, f.ExpectStore = j.f.SelfCommand, j.f.Exposed, j.in.Store
+	if f.Getenv("UWF_HOME") == "" {
+		f.Environ = append(f.Environ, "UWF_HOME="+filepath.Join(j.scratch, "home"))
+	}
+	f.Job = &app.Job{
+		Remote: j.env.remote(), Dialed: j.remote, Branch: j.in.StateBranch, Root: f.Dir, Config: j.in.Config, Adjust: j.in.adjust,
+	}
+	if run := strings.Trim(notWord.ReplaceAllString(j.env.Run, "-"), "-"); run != "" {
+		f.Job.Run = run + "-" + j.env.name(j.f.Getenv, j.ask)
+	}
+	if j.in.Command == runner.CommandRun {
+		f.Job.Wrap = artifact.Mirror // it must not write anything, whatever its token could
+	}
+	return f
+}
+
+// worker puts the engine together and chooses the working folder.
+func (j *job) worker(ctx context.Context) (*worker.Worker, error) {
+	w, err := worker.New(ctx, j.jf, worker.Options{
+		Agent: j.in.Agent, AllowShell: j.in.AllowShell != nil && *j.in.AllowShell, Timeout: j.in.Timeout, New: true,
+		Elsewhere: j.in.Command == runner.CommandCommit, Observe: j.observe, Stderr: j.log.agents(),
+	})
+	if err != nil || j.env.Workspace == "" || j.in.Command != runner.CommandStep {
+		// In the two-job set-up the workspace holds the artifact.
+		return w, err
+	}
+	why, err := w.WorkIn(ctx, j.env.Workspace)
+	if err == nil && why != "" {
+		j.log.line("agents work in a folder of uwf's own, not in the workspace: %s", why)
+	}
+	return w, err
+}
+
+// observe tells in the log what goes on.
+func (j *job) observe(e thread.Event) {
+	switch e.Kind {
+	case "agent":
+		j.log.line("step %d: %s works (%s)", e.Step, e.Role, e.Agent)
+	case "sealed":
+		j.log.line("step %d: %s → %s", e.Step, e.Role, e.Status)
+	case "notice":
+		j.log.line("note: %s", e.Text)
+	}
+}
+
+// runner puts the job together.
+func (j *job) runner(ctx context.Context, w *worker.Worker) (*runner.Runner, error) {
+	loc, err := j.jf.Locate(ctx)
+	if err != nil {
+		return nil, err
+	}
+	about := j.env.Job
+	about.Name, about.StateBranch, about.Store = j.env.name(j.f.Getenv, j.ask), loc.Branch, j.in.Store
+	if about.Run == "" {
+		about.Run = w.Who.Run
+	}
+	if j.in.StepsPerJob > 1 {
+		about.Deadline = deadline(j.began, jobTime(j.branch.workflowText(ctx, about.WorkflowFile), j.env.Name))
+	}
+	in := j.in.Inputs
+	in.Artifact = filepath.Join(or(j.env.Workspace, j.f.Dir), filepath.FromSlash(in.Artifact))
+	return &runner.Runner{
+		Engine: w.Engine, Forge: j.forge, Work: w, Definitions: newDefinitions(j.jf, j.branch.Name), Base: j.base,
+		Inputs: in, Job: about, Out: j.log, Now: j.jf.Now, Rand: j.jf.Rand, Hook: j.jf.Hook,
+	}, nil
+}
+
+// base is the commit at the tip of a branch.
+func (j *job) base(ctx context.Context, branch string) (string, error) {
+	if branch == "" || branch == j.branch.Name {
+		return j.branch.Commit.String(), nil
+	}
+	return j.jf.Base(ctx, j.remote, branch)
+}
