@@ -1,6 +1,7 @@
 package thread_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -76,7 +77,49 @@ of its agents. One thread stands at its start, one in the middle, one asks a per
 Written by uwf before 0.2.`,
 		answers: statusMapAnswers,
 		tell:    tellPredecessor,
+	}, {
+		name: "delivery",
+		about: `Threads of jobs that deliver: one that is to be delivered, one whose delivery failed
+once, one whose deliveries failed too often, so that it waits for a person, one that was
+delivered, with a comment and a pull request, and one that goes on after that.
+Written by uwf before 0.2.`,
+		answers: statusMapAnswers,
+		tell:    tellDelivery,
 	}}...)
+}
+
+func tellDelivery(g *golden, w *goldenWriter) {
+	end := func(name string) gitcas.ThreadID {
+		w.start(name, "Deliver it.", statusMap)
+		w.says("developer", 1)
+		w.says("reviewer", 1)
+		w.steps(name, 1)
+		_, err := g.engine().Step(g.Context(), thread.StepRequest{Thread: w.id(name), Deliver: true, Effects: func() thread.Effects { return thread.Effects{Comment: 34} }})
+		g.ok(err)
+		time.Sleep(time.Minute)
+		return w.id(name)
+	}
+	fails := func(id gitcas.ThreadID, times int) {
+		for range times {
+			if _, err := g.deliver(id, thread.Effects{}, errors.New("GitHub Actions is not permitted to create pull requests")); err == nil {
+				g.Fatal("a delivery was to fail")
+			}
+			time.Sleep(time.Minute)
+		}
+	}
+	delivers := func(id gitcas.ThreadID, made thread.Effects) {
+		_, err := g.deliver(id, made, nil)
+		g.ok(err)
+		time.Sleep(time.Minute)
+	}
+	end("to be delivered")
+	fails(end("failed"), 1)
+	fails(end("waits"), thread.MaxAttempts)
+	delivers(end("delivered"), thread.Effects{PR: 12})
+	delivers(end("again"), thread.Effects{Comment: 56, PR: 13})
+	w.resume("again", "One more thing.")
+	w.says("developer", 2)
+	w.steps("again", 1)
 }
 
 // statusMap is a workflow of the 2026-06-04 generation.

@@ -83,6 +83,10 @@ func inGolden(t *testing.T, a *txtar.Archive, test func(g *golden)) {
 // ended one by its workflow's resume edge where there is one, a cancelled one never.
 func (g *golden) goOn(id gitcas.ThreadID, f threadFacts) {
 	g.Helper()
+	if f.Deliver {
+		g.delivers(id, f)
+		f.Status = "ended"
+	}
 	if f.Status != "active" {
 		err := g.engine().Resume(g.Context(), thread.ResumeRequest{Thread: id, Text: "Here is the answer.", Limits: map[string]float64{"maxSteps": 50}})
 		if f.Status == "cancelled" || f.Status == "ended" && !f.Resumes {
@@ -101,6 +105,20 @@ func (g *golden) goOn(id gitcas.ThreadID, f threadFacts) {
 		g.Errorf("next is role %s at step %d; the store said %s after %d steps", plan.Role, plan.Step, f.Next, len(f.Steps))
 	}
 	g.steps(id, len(f.Steps))
+}
+
+// delivers brings a thread that has ended off the tip.
+func (g *golden) delivers(id gitcas.ThreadID, f threadFacts) {
+	g.Helper()
+	if f.Status == "suspended" {
+		g.ok(g.engine().Resume(g.Context(), thread.ResumeRequest{Thread: id}))
+	}
+	res, err := g.deliver(id, thread.Effects{PR: 77}, nil)
+	g.ok(err)
+	if now := g.read()[id]; now.Status != "ended" || now.PR != 77 || now.Head != f.Head || res.Step != len(f.Steps) {
+		g.Errorf("delivered: %+v, %+v", now, res)
+	}
+	g.sound()
 }
 
 // steps works on a thread until it ends or waits, at most five steps, and checks

@@ -112,6 +112,13 @@ func (g *golden) step(id gitcas.ThreadID) (thread.Result, error) {
 	return g.engine().Step(g.Context(), g.at(id))
 }
 
+// deliver is a job that delivers a thread, or can't.
+func (g *golden) deliver(id gitcas.ThreadID, made thread.Effects, fails error) (thread.Result, error) {
+	return g.engine().Deliver(g.Context(), thread.DeliverRequest{Thread: id, Do: func(context.Context, thread.Delivery) (thread.Effects, error) {
+		return made, fails
+	}})
+}
+
 // Run implements thread.Agent.
 func (g *golden) Run(_ context.Context, t thread.Task, m *thread.Meter) (thread.Draft, error) {
 	m.Add(1000, 100, 0.01)
@@ -172,6 +179,9 @@ type threadFacts struct {
 	Suspended string      `json:"suspended,omitempty"`
 	Resumes   bool        `json:"resumes,omitempty"` // its workflow has an edge for going on after the end
 	Attempts  int         `json:"attempts,omitempty"`
+	Comment   int64       `json:"comment,omitempty"`
+	PR        int         `json:"pr,omitempty"`
+	Deliver   bool        `json:"deliver,omitempty"` // it is still to be delivered
 	Steps     []stepFacts `json:"steps"`
 }
 
@@ -195,6 +205,7 @@ func (g *golden) read() facts {
 		g.ok(err)
 		f := g.thread(alive, id)
 		f.Status, f.Head, f.Attempts = string(e.Status), e.Head, len(e.Attempts)
+		f.Comment, f.PR, f.Deliver = e.Comment, e.PR, e.Deliver
 		if e.Suspended != nil {
 			f.Suspended = e.Suspended.Role + ": " + e.Suspended.Reason
 		}
@@ -209,7 +220,7 @@ func (g *golden) read() facts {
 			return err
 		}
 		f := g.thread(past, e.Thread)
-		f.Status, f.Head = e.Reason, e.Head
+		f.Status, f.Head, f.PR = e.Reason, e.Head, e.PR
 		out[e.Thread] = f
 		return nil
 	}))
