@@ -12,9 +12,11 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/cas"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/config"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/demo"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/doctor"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/fsck"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/gc"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/importer"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/initialize"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/log"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/ps"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/purge"
@@ -74,6 +76,8 @@ func commands(f *app.Factory) []*cobra.Command {
 		ps.NewCmdPs(f, nil),
 		workflow.NewCmdWorkflow(f),
 		log.NewCmdLog(f, nil),
+		initialize.NewCmdInit(f, nil),
+		doctor.NewCmdDoctor(f, nil),
 		setupcmd.NewCmdSetup(f, nil),
 		config.NewCmdConfig(f),
 		cas.NewCmdCas(f),

@@ -20,9 +20,9 @@ type Options struct {
 	// Files are the repository's; nil: those checks are left out. In a job they need
 	// only hold .uwf.
 	Files fs.FS
-	// Forge is asked with a token; nil: NoForge says why not.
-	Forge   forge.Forge
-	NoForge string
+	// Forge is asked with a token; nil: NoForge says why not, and ForgeFix what to do.
+	Forge             forge.Forge
+	NoForge, ForgeFix string
 	// Remote is where threads are kept; nil: NoRemote says why not.
 	Remote   wire.Remote
 	NoRemote string

@@ -83,7 +83,7 @@ func remoteFix(err error) string {
 func (e *examination) forge(ctx context.Context) {
 	f := e.o.Forge
 	if f == nil {
-		e.add("token", false, Unknown, e.o.NoForge, "set GITHUB_TOKEN, or log in with gh auth login; then run uwf doctor again")
+		e.add("token", false, Unknown, e.o.NoForge, e.o.ForgeFix)
 		return
 	}
 	repo, err := f.Repository(ctx)

@@ -1,0 +1,259 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/setup"
+	"github.com/united-workforce/uwf/engine/config"
+	"github.com/united-workforce/uwf/engine/forge"
+)
+
+// CommandOptions are what `uwf doctor` works with.
+type CommandOptions struct {
+	Printer output.Printer
+	Factory *app.Factory
+	// GHToken asks the gh program for a token; empty: it has none.
+	GHToken func(ctx context.Context, host string) string
+	HTTP    *http.Client
+
+	Label, Workflow   string
+	Offline, ReadOnly bool
+}
+
+// NewCmdDoctor makes `uwf doctor`. A runF that is not nil replaces the run.
+func NewCmdDoctor(f *app.Factory, runF func(context.Context, *CommandOptions) error) *cobra.Command {
+	o := &CommandOptions{Factory: f}
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Check what uwf's jobs need in this repository, and how to mend what is missing",
+		Long: `Check what uwf's jobs need in this repository: the files, the permissions, the labels, the
+secrets, branch rules, the model. Each permission is tested by its real call or setting:
+a ref below refs/uwf/doctor is pushed and removed again, and the labels are made where they
+are missing. For each check it says ok, missing or unknown, and for what is missing the
+click or the command that mends it.
+
+The token is the one of GITHUB_TOKEN or GH_TOKEN, else what gh or git's credential helpers
+have for the forge; without one it checks what it can. Where the key of the model is set
+here, the model is asked for one word.
+
+Exit code 1 if something is missing without which nothing works.`,
+		Example: `  uwf doctor --offline
+  uwf doctor --offline --jq '.findings[] | select(.state != "ok") | .fix'`,
+		Args: cobra.NoArgs,
+		RunE: app.Run(o, runF, doctorRun, func([]string) {
+			o.Printer = f.Printer()
+			o.HTTP = &http.Client{Transport: &http.Transport{Proxy: f.Proxy, ForceAttemptHTTP2: true}}
+			o.GHToken = func(ctx context.Context, host string) string { return ghToken(ctx, f, host) }
+		}),
+	}
+	fl := cmd.Flags()
+	fl.StringVar(&o.Label, "label", DefaultLabel, "the `LABEL` that starts a thread")
+	fl.StringVar(&o.Workflow, "workflow", "", "the workflow `FILE` that uses uwf (default: the one that does)")
+	fl.BoolVar(&o.Offline, "offline", false, "check the files only, and ask nobody")
+	fl.BoolVar(&o.ReadOnly, "read-only", false, "push nothing, and make no labels")
+	return cmd
+}
+
+// result is what `uwf doctor` prints.
+type result struct {
+	Repository string    `json:"repository"` // the folder, or owner/name where it is known
+	OK         bool      `json:"ok"`
+	Findings   []Finding `json:"findings"`
+}
+
+func doctorRun(ctx context.Context, o *CommandOptions) (err error) {
+	if err := Ready(ctx, o.Factory); err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(o.Factory.RepoRoot())
+	if err != nil {
+		return fmt.Errorf("look into the repository: %w", err)
+	}
+	defer func() { err = errors.Join(err, root.Close()) }()
+	opts, name := o.options(ctx)
+	opts.Files = root.FS()
+	found := Check(ctx, opts)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	clean(found, o.Factory.CleanMessage)
+	out := result{Repository: name, OK: !Failed(found), Findings: found}
+	if err := o.Printer.Print(out, func(w *output.Writer) { Text(w, found) }); err != nil {
+		return err
+	}
+	if !out.OK {
+		return &app.Exit{Code: 1}
+	}
+	return nil
+}
+
+// clean takes secrets out of what servers said.
+func clean(found []Finding, by func(string) string) {
+	for i := range found {
+		found[i].Detail, found[i].Fix = by(found[i].Detail), by(found[i].Fix)
+	}
+}
+
+// Ready refuses what is no repository, or one without a commit.
+func Ready(ctx context.Context, f *app.Factory) error {
+	root := f.RepoRoot()
+	if root == "" {
+		return app.Usagef("%s is in no git repository: go into the one that uwf is to work in (or: git init)", f.Dir)
+	}
+	if _, err := f.Git(ctx, root, nil, "-c", "safe.directory="+root, "rev-parse", "--verify", "--quiet", "HEAD^{commit}"); err != nil {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if errors.Is(err, exec.ErrNotFound) {
+			return err
+		}
+		return app.Usagef("%s has no commits yet: jobs run files of the default branch, and there is none; commit something first (git commit)", root)
+	}
+	return nil
+}
+
+// Text prints findings for people.
+func Text(w *output.Writer, found []Finding) {
+	for _, f := range found {
+		line := fmt.Sprintf("%-8s %-14s %s\n", f.State, f.Check, f.Detail)
+		switch {
+		case f.State == OK:
+			w.Good(line)
+		case f.State == Missing && f.Required:
+			w.Bad(line)
+		default:
+			w.Warn(line)
+		}
+		if f.Fix != "" && f.State != OK {
+			w.Printf("%-23s → %s\n", "", f.Fix)
+		}
+	}
+}
+
+// options gathers what can be known from here.
+func (o *CommandOptions) options(ctx context.Context) (out Options, name string) {
+	f := o.Factory
+	out = Options{
+		Label: o.Label, Workflow: o.Workflow, Offline: o.Offline, ReadOnly: o.ReadOnly, Rand: f.Rand,
+		InJob: f.Getenv("GITHUB_ACTIONS") == "true",
+	}
+	// Settings that can't be read are a finding of their own.
+	c, err := f.Config()
+	if err == nil {
+		out.Branch, out.StateRemote = c.State.Branch, c.State.Remote != ""
+	}
+	if o.Offline {
+		return out, f.RepoRoot()
+	}
+	name = o.reach(ctx, &out, c)
+	o.askModel(&out, c)
+	return out, name
+}
+
+// reach finds the remote and the forge that it is on.
+func (o *CommandOptions) reach(ctx context.Context, out *Options, c *config.Config) (name string) {
+	f := o.Factory
+	name = f.RepoRoot()
+	remote := "origin"
+	if c != nil && c.State.Remote != "" {
+		remote = c.State.Remote
+	}
+	address, err := f.RemoteURL(ctx, remote)
+	if err != nil {
+		out.NoRemote = fmt.Sprintf("there is no git remote %s, so nothing can be said of the forge", remote)
+		out.NoForge = out.NoRemote
+		return name
+	}
+	if out.Remote, err = f.Dial(address); err != nil {
+		out.NoRemote = err.Error()
+	}
+	place, err := PlaceOf(address)
+	if err != nil {
+		out.NoForge = err.Error()
+		return name
+	}
+	out.Server, name = place.URL(), place.Repository
+	out.Forge, err = o.forge(ctx, place)
+	if err != nil {
+		out.NoForge = err.Error()
+	}
+	if errors.Is(err, errNoToken) {
+		out.ForgeFix = "set GITHUB_TOKEN, or log in with gh auth login; then run uwf doctor again"
+	}
+	return name
+}
+
+var errNoToken = errors.New("there is no token for the forge's API, so permissions and settings are not known")
+
+func (o *CommandOptions) forge(ctx context.Context, place Place) (forge.Forge, error) {
+	f := o.Factory
+	token := ""
+	if f.Getenv("GITHUB_TOKEN") == "" && f.Getenv("GH_TOKEN") == "" {
+		token = o.GHToken(ctx, place.Server.Host)
+	}
+	var err error
+	if token == "" {
+		token, err = f.Token(ctx, place.Server)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("look for a token for %s: %w", place.Server, err)
+	}
+	if token == "" {
+		return nil, errNoToken
+	}
+	api, flavour := place.API(ctx, f.Getenv, o.HTTP)
+	return forge.New(forge.Options{
+		APIURL: api, Repository: place.Repository, Token: func() string { return token }, Flavour: flavour, HTTPClient: o.HTTP,
+		Now: f.Now, MaxWait: 20 * time.Second, // somebody waits for the answer
+	})
+}
+
+// ghToken asks GitHub's own program, where there is one.
+func ghToken(ctx context.Context, f *app.Factory, host string) string {
+	program, err := exec.LookPath("gh")
+	if err != nil {
+		return "" // it is not installed
+	}
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, program, "auth", "token", "--hostname", host)
+	cmd.Env, cmd.WaitDelay = f.Environ, time.Second
+	out, err := cmd.Output()
+	if err != nil {
+		return "" // it is not logged in there
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// askModel prepares the request to the model, where its key is known here.
+func (o *CommandOptions) askModel(out *Options, c *config.Config) {
+	if c == nil {
+		return
+	}
+	m, err := c.Model(c.DefaultModel)
+	switch {
+	case c.DefaultModel == "":
+		out.NoModel = "no model is configured (uwf setup)"
+	case errors.Is(err, config.ErrNoKey):
+		out.NoModel = "the model can't be tried from here: its key is a secret of the repository; jobs try it when they run"
+	case err != nil:
+		out.NoModel = err.Error()
+	default:
+		target := setup.Target{
+			Provider: m.Model.Provider, Kind: m.Provider.Kind, BaseURL: m.Provider.BaseURL, Model: m.Model.Name,
+			Key: m.Provider.APIKey.Reveal(), KeyName: m.Provider.APIKeyEnv, Chat: c.DefaultAgent == "" || c.DefaultAgent == config.DefaultAgent,
+		}
+		out.Model = func(ctx context.Context) error { return setup.NewProber(o.Factory).Test(ctx, target) }
+	}
+}

@@ -1,0 +1,176 @@
+package initialize
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"strings"
+	"syscall"
+
+	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+)
+
+// maxFile is the largest file that is compared, in bytes.
+const maxFile = 1 << 20
+
+// What becomes of a file.
+const (
+	written     = "written"
+	unchanged   = "unchanged"   // it says that already
+	overwritten = "overwritten" // it was there, and different
+	kept        = "kept"        // it was there, and stays as it is
+	differs     = "differs"     // not decided yet
+)
+
+// file is one file of the repository that init writes.
+type file struct {
+	Path  string `json:"path"` // from the repository's top folder, with slashes
+	What  string `json:"what"` // what it is for
+	State string `json:"state"`
+
+	old, text []byte
+}
+
+// look finds out what stands at the file's place. Symbolic links are followed only
+// inside of the repository: a checkout may come from anybody, and must not choose
+// what is overwritten.
+func look(root *os.Root, name string) ([]byte, error) {
+	info, err := root.Lstat(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, refused(name, err)
+	}
+	if !info.Mode().IsRegular() {
+		return nil, app.Usagef("%s is no regular file (%s): move it away, then run uwf init again", name, kindOf(info.Mode()))
+	}
+	if info.Size() > maxFile {
+		return nil, app.Usagef("%s is larger than %d bytes: is it the right file? Move it away, then run uwf init again", name, maxFile)
+	}
+	f, err := root.Open(name)
+	if err != nil {
+		return nil, refused(name, err)
+	}
+	data, err := io.ReadAll(io.LimitReader(f, maxFile))
+	if err = errors.Join(err, f.Close()); err != nil {
+		return nil, refused(name, err)
+	}
+	if data == nil {
+		data = []byte{}
+	}
+	return data, nil
+}
+
+func kindOf(m fs.FileMode) string {
+	switch {
+	case m&fs.ModeSymlink != 0:
+		return "a symbolic link"
+	case m.IsDir():
+		return "a folder"
+	}
+	return "something special"
+}
+
+// refused says why a file of the repository can't be reached.
+func refused(name string, err error) error {
+	var p *fs.PathError
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		return app.Usagef("%s can't be written: permission denied; let yourself write into the repository's folder, then run uwf init again", name)
+	case errors.Is(err, syscall.ENOTDIR):
+		return app.Usagef("%s can't be written: a folder on the way to it is a file; move that file away, then run uwf init again", name)
+	case errors.As(err, &p) && strings.Contains(p.Err.Error(), "escapes"):
+		return app.Usagef("%s leads out of the repository through a symbolic link: replace the link by a folder, then run uwf init again", name)
+	}
+	return fmt.Errorf("write %s: %w", name, err)
+}
+
+// compare decides what is to become of a file. Line ends don't count: git may have
+// changed them at checkout.
+func (f *file) compare() {
+	switch {
+	case f.old == nil:
+		f.State = written
+	case bytes.Equal(unix(f.old), unix(f.text)):
+		f.State = unchanged
+	default:
+		f.State = differs
+	}
+}
+
+func unix(b []byte) []byte { return bytes.ReplaceAll(b, []byte("\r\n"), []byte("\n")) }
+
+// write puts a file in its place, whole or not at all.
+func (f *file) write(root *os.Root) error {
+	text := f.text
+	if bytes.Contains(f.old, []byte("\r\n")) {
+		text = bytes.ReplaceAll(unix(text), []byte("\n"), []byte("\r\n"))
+	}
+	if err := root.MkdirAll(path.Dir(f.Path), 0o755); err != nil {
+		return refused(path.Dir(f.Path), err)
+	}
+	tmp := path.Join(path.Dir(f.Path), ".uwf-init-"+path.Base(f.Path)+".tmp")
+	if err := root.WriteFile(tmp, text, 0o644); err != nil {
+		return refused(f.Path, errors.Join(err, ignoreMissing(root.Remove(tmp))))
+	}
+	if err := root.Rename(tmp, f.Path); err != nil {
+		return refused(f.Path, errors.Join(err, ignoreMissing(root.Remove(tmp))))
+	}
+	return nil
+}
+
+func ignoreMissing(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// change shows what an overwritten file loses and gains: its lines that are in one of
+// the two only, up to a limit.
+func (f *file) change(limit int) []string {
+	old, text := lines(f.old), lines(f.text)
+	begin := 0
+	for begin < min(len(old), len(text)) && old[begin] == text[begin] {
+		begin++
+	}
+	end := 0
+	for end < min(len(old), len(text))-begin && old[len(old)-1-end] == text[len(text)-1-end] {
+		end++
+	}
+	var out []string
+	for _, l := range missingIn(old[begin:len(old)-end], text[begin:len(text)-end]) {
+		out = append(out, "- "+l)
+	}
+	for _, l := range missingIn(text[begin:len(text)-end], old[begin:len(old)-end]) {
+		out = append(out, "+ "+l)
+	}
+	if len(out) > limit {
+		out = append(out[:limit], fmt.Sprintf("… and %d more lines", len(out)-limit))
+	}
+	return out
+}
+
+func lines(b []byte) []string {
+	return strings.Split(strings.TrimSuffix(string(unix(b)), "\n"), "\n")
+}
+
+// missingIn are the lines of a that b has not, as often as it has them less.
+func missingIn(a, b []string) []string {
+	count := map[string]int{}
+	for _, l := range b {
+		count[l]++
+	}
+	var out []string
+	for _, l := range a {
+		if count[l]--; count[l] < 0 {
+			out = append(out, l)
+		}
+	}
+	return out
+}

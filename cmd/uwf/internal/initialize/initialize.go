@@ -1,0 +1,350 @@
+// Package initialize is `uwf init`: it writes the files that make a repository's CI
+// run uwf, says what each is for, and what to do next. It overwrites nothing without
+// being told to, never takes a key, and commits and pushes nothing.
+package initialize
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/doctor"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/setup"
+	"github.com/united-workforce/uwf/engine/forge"
+	"github.com/united-workforce/uwf/examples"
+)
+
+// Options are what `uwf init` works with.
+type Options struct {
+	Printer output.Printer
+	Notes   *output.Writer
+	Factory *app.Factory
+	// Ask asks questions on a terminal; nil: there is none.
+	Ask func(context.Context, []setup.Question) error
+
+	Provider, Model, BaseURL string
+	Secret                   string // the name of the repository's secret
+	Gitea, TwoJobs           bool
+	Yes, Force, Keep         bool
+}
+
+// NewCmdInit makes `uwf init`. A runF that is not nil replaces the run.
+func NewCmdInit(f *app.Factory, runF func(context.Context, *Options) error) *cobra.Command {
+	o := &Options{Factory: f}
+	cmd := &cobra.Command{
+		Use:   "init",
+		Short: "Write the files that let this repository's CI work on issues",
+		Long: `Write the files that let this repository's CI work on issues: the workflow file for the
+forge, uwf's settings, and a first workflow for agents. Then check them, and say what to do
+next. Nothing is committed or pushed.
+
+On a terminal it asks for what no flag says, and before it overwrites a file that differs.
+Elsewhere, and with --yes, the flags must say it: --force overwrites files that differ,
+--keep leaves them as they are.
+
+A key is never asked for: --secret is the name of the repository's secret that will hold it.
+Without any key, --provider github-models is a trial on GitHub: models answer the job's own
+token, free of charge, but a request takes about 8,000 tokens in and 4,000 out, and there
+are few a day: enough to see a small issue solved, not for daily work.`,
+		Example: `  uwf init --provider openai --secret OPENAI_API_KEY --keep
+  uwf init --provider github-models --yes --force
+  uwf init --provider custom --base-url https://models.example.com/v1 --model qwen3 --secret MODELS_KEY --two-jobs --yes --force`,
+		Args: cobra.NoArgs,
+		RunE: app.Run(o, runF, initRun, func([]string) {
+			o.Printer, o.Notes = f.Printer(), f.Notes()
+			if !o.Yes {
+				o.Ask = setup.Asker(f)
+			}
+		}),
+	}
+	fl := cmd.Flags()
+	fl.StringVar(&o.Provider, "provider", "", "the `PROVIDER` that runs the models: "+strings.Join(providers(), ", "))
+	fl.StringVar(&o.Model, "model", "", "the `MODEL`, as the provider calls it")
+	fl.StringVar(&o.BaseURL, "base-url", "", "the provider's `ADDRESS`, where it is another than the usual one")
+	fl.StringVar(&o.Secret, "secret", "", "the `NAME` of the repository's secret that holds the key (OPENAI_API_KEY)")
+	fl.BoolVar(&o.Gitea, "gitea", false, "the repository is on Gitea or Forgejo")
+	fl.BoolVar(&o.TwoJobs, "two-jobs", false, "two jobs a step, for public repositories: agents run in one that can write nothing")
+	fl.BoolVarP(&o.Yes, "yes", "y", false, "ask nothing")
+	fl.BoolVar(&o.Force, "force", false, "overwrite files that differ")
+	fl.BoolVar(&o.Keep, "keep", false, "leave files that differ as they are")
+	cmd.MarkFlagsMutuallyExclusive("force", "keep")
+	app.CompleteFlag(cmd, "provider", providers()...)
+	return cmd
+}
+
+// providers are those that a job can reach: a model on one's own machine is none.
+func providers() []string {
+	return slices.DeleteFunc(setup.ProviderNames(), func(name string) bool { return name == "ollama" })
+}
+
+// result is what `uwf init` prints.
+type result struct {
+	Files    []*file          `json:"files"`
+	Provider string           `json:"provider"`
+	Model    string           `json:"model"`
+	Secret   string           `json:"secret,omitempty"`
+	Findings []doctor.Finding `json:"findings"`
+	Next     []next           `json:"next"`
+}
+
+// next is one thing that is left to do.
+type next struct {
+	Do      string `json:"do"`
+	Command string `json:"command,omitempty"`
+}
+
+func initRun(ctx context.Context, o *Options) (err error) {
+	f := o.Factory
+	if err := doctor.Ready(ctx, f); err != nil {
+		return err
+	}
+	where, err := survey(ctx, o)
+	if err != nil {
+		return err
+	}
+	answers, err := o.answers(ctx, where)
+	if err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(f.RepoRoot())
+	if err != nil {
+		return fmt.Errorf("look into the repository: %w", err)
+	}
+	defer func() { err = errors.Join(err, root.Close()) }()
+	files, err := plan(root, o, where, answers)
+	if err != nil {
+		return err
+	}
+	if err := o.decide(ctx, files); err != nil {
+		return err
+	}
+	for _, x := range files {
+		if x.State == written || x.State == overwritten {
+			if err := x.write(root); err != nil {
+				return err
+			}
+		}
+	}
+	out := result{Files: files, Provider: answers.Provider, Model: answers.Model, Secret: o.Secret}
+	out.Findings = doctor.Check(ctx, doctor.Options{Files: root.FS(), StateRemote: true, Offline: true})
+	out.Next = where.next(o, answers)
+	where.warn(ctx, o, files)
+	return o.Printer.Print(out, out.text)
+}
+
+// survey is what is known of the repository.
+type place struct {
+	root, dir string
+	branch    string // the one that is checked out; empty: HEAD is detached
+	remote    string // the name of the remote that threads are kept on
+	address   string // its address; empty: there is none yet
+	forge     doctor.Place
+	known     bool   // the remote is on a forge
+	folder    string // of workflow files
+	gitea     bool
+}
+
+func survey(ctx context.Context, o *Options) (*place, error) {
+	f := o.Factory
+	p := &place{root: f.RepoRoot(), dir: f.Dir, remote: "origin", folder: ".github/workflows"}
+	git := func(args ...string) string {
+		out, err := f.Git(ctx, p.root, nil, append([]string{"-c", "safe.directory=" + p.root}, args...)...)
+		if err != nil {
+			return ""
+		}
+		return strings.TrimSpace(string(out))
+	}
+	p.branch = git("symbolic-ref", "--quiet", "--short", "HEAD")
+	if names := strings.Fields(git("remote")); len(names) == 1 {
+		p.remote = names[0]
+	}
+	p.address = git("remote", "get-url", p.remote)
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	var err error
+	p.forge, err = doctor.PlaceOf(p.address)
+	p.known = err == nil
+	// Gitea reads a folder of its own if it is there, and then not the other one.
+	own, err := os.Stat(filepath.Join(p.root, ".gitea", "workflows"))
+	p.gitea = o.Gitea || err == nil && own.IsDir() || forge.Detect(f.Getenv("GITHUB_API_URL"), f.Getenv("GITEA_ACTIONS")) == forge.Gitea
+	if err == nil && own.IsDir() {
+		p.folder = ".gitea/workflows"
+	}
+	return p, nil
+}
+
+// answers are the provider and the model, from flags and from whom can be asked.
+func (o *Options) answers(ctx context.Context, where *place) (setup.Answers, error) {
+	if err := o.checkFlags(where); err != nil {
+		return setup.Answers{}, err
+	}
+	if o.Ask != nil {
+		if err := o.Ask(ctx, o.questions(where)); err != nil {
+			return setup.Answers{}, err
+		}
+	}
+	if err := o.missing(); err != nil {
+		return setup.Answers{}, err
+	}
+	if err := o.checkFlags(where); err != nil {
+		return setup.Answers{}, err
+	}
+	a := setup.Answers{Provider: o.Provider, BaseURL: strings.TrimSpace(o.BaseURL), Model: strings.TrimSpace(o.Model)}
+	if o.Provider == "custom" {
+		a.APIKeyEnv = customKey
+	}
+	a.Complete()
+	if o.Provider == githubModels {
+		o.Secret = ""
+	} else if o.Secret == "" {
+		o.Secret = a.APIKeyEnv
+	}
+	return a, nil
+}
+
+// customKey is the variable that holds the key of a provider that uwf does not know.
+const customKey = "UWF_CUSTOM_API_KEY"
+
+func (o *Options) missing() error {
+	var lacks []string
+	if o.Provider == "" {
+		lacks = append(lacks, "--provider NAME ("+strings.Join(providers(), ", ")+")")
+	}
+	if p, _ := setup.ProviderNamed(o.Provider); o.Provider != "" {
+		if p.BaseURL == "" && o.BaseURL == "" {
+			lacks = append(lacks, "--base-url ADDRESS")
+		}
+		if p.Model.Name == "" && o.Model == "" {
+			lacks = append(lacks, "--model NAME")
+		}
+	}
+	if len(lacks) > 0 {
+		return app.Usagef("nobody is here to be asked: say %s (see: uwf init --help)", strings.Join(lacks, ", "))
+	}
+	return nil
+}
+
+// secretName is what GitHub and Gitea allow as the name of a secret.
+var secretName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
+
+// checkFlags finds what no answer could make right.
+func (o *Options) checkFlags(where *place) error {
+	if o.Provider != "" && !slices.Contains(providers(), o.Provider) {
+		hint := "there are " + strings.Join(providers(), ", ")
+		if o.Provider == "ollama" {
+			hint = "jobs don't run on this machine; for a server that they reach: --provider custom --base-url ADDRESS"
+		}
+		return &app.UnknownError{What: "provider", ID: o.Provider, Near: app.Near(o.Provider, providers()), Hint: hint}
+	}
+	if o.Provider == githubModels && where.gitea {
+		return app.Usagef("--provider github-models works on GitHub only: its models answer GitHub's tokens; choose another provider")
+	}
+	if o.Provider == githubModels && o.Secret != "" {
+		return app.Usagef("github-models needs no secret, for the job's own token is its key: leave --secret out")
+	}
+	if o.BaseURL != "" {
+		if err := setup.CheckAddress(o.BaseURL); err != nil {
+			return app.Usagef("--base-url: %w", err)
+		}
+	}
+	if o.Secret == "" {
+		return nil
+	}
+	return o.checkSecret(o.Secret)
+}
+
+func (o *Options) checkSecret(name string) error {
+	switch {
+	case o.Factory.CleanMessage(name) != name || !secretName.MatchString(name):
+		return app.Usagef("--secret: this is no name of a secret (letters, digits and _): give the name, never the key itself")
+	case strings.HasPrefix(strings.ToUpper(name), "GITHUB_") || strings.HasPrefix(strings.ToUpper(name), "GITEA_"):
+		return app.Usagef("--secret %s: forges allow no secret whose name begins with GITHUB_ or GITEA_: choose another name", name)
+	}
+	return nil
+}
+
+// plan are the files, and what becomes of them.
+func plan(root *os.Root, o *Options, where *place, a setup.Answers) ([]*file, error) {
+	shipped := oneJob
+	if o.TwoJobs {
+		shipped = twoJobs
+	}
+	files := []*file{
+		{Path: where.folder + "/uwf.yml", What: "when CI starts a job of uwf, with which rights and which key"},
+		{Path: ".uwf/config.yaml", What: "which model works, and where threads are kept"},
+		{Path: ".uwf/workflows/solve-issue.yaml", What: "who the agents are and what they do: plan, fix, review"},
+	}
+	var err error
+	for _, x := range files {
+		if x.old, err = look(root, x.Path); err != nil {
+			return nil, err
+		}
+	}
+	if files[0].text, err = workflowFile(shipped, a.Provider, o.Secret); err != nil {
+		return nil, err
+	}
+	if files[1].text, err = settings(files[1].old, where.remote, a); err != nil {
+		return nil, app.Usagef("%s: %w; mend it or move it away, then run uwf init again", files[1].Path, err)
+	}
+	if files[2].text, err = examples.Files.ReadFile(solveIssue); err != nil {
+		return nil, err
+	}
+	for _, x := range files {
+		x.compare()
+	}
+	return files, nil
+}
+
+// shown is how many lines of a difference are shown.
+const shown = 40
+
+// decide settles what becomes of files that differ: by the flags, or by asking.
+func (o *Options) decide(ctx context.Context, files []*file) error {
+	var different []string
+	for _, x := range files {
+		if x.State != differs {
+			continue
+		}
+		if o.Keep {
+			x.State = kept
+			continue
+		}
+		o.Notes.Printf("%s is there, and differs from what uwf would write:\n", x.Path)
+		for _, l := range x.change(shown) {
+			o.Notes.Printf("  %s\n", l)
+		}
+		switch {
+		case o.Force:
+			x.State = overwritten
+		case o.Ask != nil:
+			if err := o.overwrite(ctx, x); err != nil {
+				return err
+			}
+		default:
+			different = append(different, x.Path)
+		}
+	}
+	if len(different) > 0 {
+		return app.Usagef("nothing was written: %s would change; overwrite with --force, or leave as it is with --keep", strings.Join(different, ", "))
+	}
+	return nil
+}
+
+// link is where something is set: an address of the forge where it is known, else
+// the way there.
+func (p *place) link(path, way string) string {
+	if !p.known {
+		return "on the repository's page, " + way
+	}
+	return p.forge.URL() + "/" + path
+}

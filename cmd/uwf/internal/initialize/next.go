@@ -1,0 +1,87 @@
+package initialize
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/united-workforce/uwf/cmd/uwf/internal/doctor"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/setup"
+)
+
+// next is what is left to do, in order.
+func (p *place) next(o *Options, a setup.Answers) []next {
+	var out []next
+	if p.address == "" {
+		out = append(out, next{"say where the repository is on the forge", "git remote add " + p.remote + " URL"})
+	}
+	if o.Secret != "" {
+		out = append(out, p.secret(o.Secret))
+	}
+	branch := p.branch
+	if branch == "" {
+		out = append(out, next{"HEAD is detached: go to your default branch first", "git switch main"})
+		branch = "HEAD"
+	}
+	out = append(out,
+		next{"commit the files", fmt.Sprintf("git add %s/uwf.yml .uwf && git commit -m \"Let uwf work on issues\"", p.folder)},
+		next{"bring them to the default branch, by a push or a pull request; jobs run from there", fmt.Sprintf("git push %s %s", p.remote, branch)},
+	)
+	if !p.gitea {
+		out = append(out, next{"let jobs open pull requests (else uwf comments with a link): tick \"Allow GitHub Actions to create and approve pull requests\", " + p.link("settings/actions", "Settings, Actions, General"), ""})
+	}
+	out = append(out, next{"check it all, and make the labels", "uwf doctor"})
+	label := next{"put the label " + doctor.DefaultLabel + " on an issue", "gh issue edit NUMBER --add-label " + doctor.DefaultLabel}
+	if p.gitea {
+		label.Command = ""
+	}
+	out = append(out, label)
+	if a.Provider == githubModels {
+		out = append(out, next{"GitHub Models is a trial: a request takes about 8,000 tokens in and 4,000 out, and there are few a day; for more, choose a provider with a key (uwf init --provider … --force)", ""})
+	}
+	return out
+}
+
+func (p *place) secret(name string) next {
+	if p.gitea {
+		return next{fmt.Sprintf("make a secret %s with the provider's key: %s", name, p.link("settings/actions/secrets", "Settings, Actions, Secrets")), ""}
+	}
+	return next{fmt.Sprintf("make a secret %s with the provider's key (the command asks for the key; or %s)", name, p.link("settings/secrets/actions/new", "Settings, Secrets and variables, Actions")), "gh secret set " + name}
+}
+
+// warn tells of what people did not ask for but should know.
+func (p *place) warn(ctx context.Context, o *Options, files []*file) {
+	if p.dir != p.root {
+		o.Notes.Printf("The files are in the repository's top folder, %s.\n", p.root)
+	}
+	for _, x := range files {
+		if _, err := o.Factory.Git(ctx, p.root, nil, "-c", "safe.directory="+p.root, "check-ignore", "--quiet", "--", x.Path); err == nil {
+			o.Notes.Printf("%s is ignored by git: take it out of .gitignore, or add it with git add --force.\n", x.Path)
+		}
+	}
+}
+
+// text is the result for people.
+func (r result) text(w *output.Writer) {
+	width := 0
+	for _, x := range r.Files {
+		width = max(width, len(x.Path))
+	}
+	for _, x := range r.Files {
+		w.Printf("%-11s %-*s  %s\n", x.State, width, x.Path, x.What)
+	}
+	bad := slices.DeleteFunc(slices.Clone(r.Findings), func(f doctor.Finding) bool { return f.State == doctor.OK })
+	if len(bad) > 0 {
+		w.Printf("\n")
+		doctor.Text(w, bad)
+	}
+	w.Printf("\nnext:\n")
+	for i, n := range r.Next {
+		w.Printf("%2d. %s\n", i+1, strings.TrimSpace(n.Do))
+		if n.Command != "" {
+			w.Printf("      %s\n", n.Command)
+		}
+	}
+}
