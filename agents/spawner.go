@@ -13,6 +13,7 @@ import (
 	"unicode"
 
 	"github.com/united-workforce/uwf/agents/internal/proc"
+	"github.com/united-workforce/uwf/agents/sandbox"
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas/record"
 )
@@ -41,6 +42,14 @@ type Options struct {
 	Gateway func(ctx context.Context, t thread.Task, m *thread.Meter) (environ []string, done func(run error) error, err error)
 	// AllowShell opens the shell gate of the builtin agent.
 	AllowShell bool
+	// Sandbox confines agents. Nil: they are not confined.
+	Sandbox *sandbox.Sandbox
+	// Folder is the whole folder that tasks work in, where Task.Workspace may be a
+	// part of it. Nil: Task.Workspace.
+	Folder func() string
+	// Gaps is told before a run what its sandbox can't enforce, a sentence each.
+	// Nil: nobody is.
+	Gaps func([]string)
 	// Stderr is where the agent's stderr goes while it runs. Nil: nowhere.
 	Stderr io.Writer
 	// Now is the clock. Nil: time.Now.
@@ -106,10 +115,12 @@ func NewSpawner(o Options) *Spawner {
 }
 
 // Check reports whether an agent's command line or alias can be run here,
-// without running it. The error is a *CommandError.
+// without running it. The error is a *CommandError or a *sandbox.RefusedError.
 func (s *Spawner) Check(line string) error {
-	_, _, err := s.resolver.resolve(line)
-	return err
+	if _, _, err := s.resolver.resolve(line); err != nil {
+		return err
+	}
+	return s.o.Sandbox.Check()
 }
 
 // Run runs the task's agent to its end. It implements thread.Agent.
@@ -135,15 +146,14 @@ func (s *Spawner) Run(ctx context.Context, t thread.Task, m *thread.Meter) (thre
 
 // runIn opens the model, runs the process and reads what it left.
 func (s *Spawner) runIn(ctx context.Context, t thread.Task, m *thread.Meter, f *folders, argv []string, extra map[string]string) (thread.Draft, error) {
-	environ := s.environ(t, f, extra)
 	if s.o.Gateway == nil {
-		return s.process(ctx, t, f, argv, environ)
+		return s.confined(ctx, t, f, argv, extra, nil)
 	}
 	model, done, err := s.o.Gateway(ctx, t, m)
 	if err != nil {
 		return thread.Draft{}, s.failed(t, "its model can't be reached", "", err)
 	}
-	draft, err := s.process(ctx, t, f, argv, append(environ, model...))
+	draft, err := s.confined(ctx, t, f, argv, extra, model)
 	if derr := done(err); derr != nil {
 		// The gateway knows why a model call failed: that goes before what the
 		// agent made of it.
@@ -162,9 +172,14 @@ func cause(err error) error {
 	return err
 }
 
-// environ is everything that the child finds in its environment.
-func (s *Spawner) environ(t thread.Task, f *folders, extra map[string]string) []string {
+// environ is everything that the child finds in its environment. A confined one
+// has a home of its own, and finds this binary where it can reach it.
+func (s *Spawner) environ(t thread.Task, f *folders, extra map[string]string, cell *sandbox.Cell) []string {
 	env := CleanEnviron(s.o.Environ)
+	self := s.o.Self[0]
+	if cell != nil {
+		env, self = cell.Environ(env), cell.Self()
+	}
 	for _, name := range slices.Sorted(maps.Keys(extra)) {
 		env = append(env, name+"="+extra[name])
 	}
@@ -173,7 +188,7 @@ func (s *Spawner) environ(t thread.Task, f *folders, extra map[string]string) []
 		EnvThread+"="+string(t.Thread), EnvRole+"="+t.Role, EnvCallDir+"="+s.o.Dir,
 	)
 	if len(s.o.Self) == 1 {
-		env = append(env, EnvBin+"="+s.o.Self[0])
+		env = append(env, EnvBin+"="+self)
 	}
 	if s.o.AllowShell || Getenv(s.o.Environ, EnvAllowShell) == "1" {
 		env = append(env, EnvAllowShell+"=1")

@@ -1,9 +1,19 @@
 package sandbox
 
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+)
+
 // Mode says how much has to be enforced.
 type Mode string
 
-// The modes.
+// The modes, from the loosest to the strictest.
 const (
 	// Off: agents run as this process's user, with all its rights.
 	Off Mode = "off"
@@ -16,7 +26,7 @@ const (
 // Network says what an agent may reach.
 type Network string
 
-// The networks.
+// The networks, from the loosest to the strictest.
 const (
 	Open        Network = "open"    // everything
 	GatewayOnly Network = "gateway" // the model gateway's port, and nothing else
@@ -28,3 +38,253 @@ const AgentName = "uwf-agent"
 // AgentID is the number of the user and the group that agents run as where there
 // is no such user. It lies where no distribution assigns numbers.
 const AgentID = 60_999
+
+// Options configure a Sandbox. Self and Environ are required.
+type Options struct {
+	Mode    Mode    // empty: Off
+	Network Network // empty: Open
+	// Read and Write are more places, absolute, that agents may read or write.
+	Read, Write []string
+	// Protect are places that no agent may read, besides those that Environ names.
+	Protect []string
+	// Self is this binary's command line, up to where a command's name follows.
+	Self []string
+	// Environ is this process's environment, NAME=value.
+	Environ []string
+	// Report is what the machine can do. Nil: it is looked at.
+	Report *Report
+}
+
+// Sandbox confines agents. It is safe for concurrent use. A nil Sandbox confines
+// nothing.
+type Sandbox struct {
+	o      Options
+	report func() Report
+}
+
+// New returns a Sandbox; nil where nothing is to be confined.
+func New(o Options) *Sandbox {
+	if o.Mode == Off || o.Mode == "" {
+		return nil
+	}
+	s := &Sandbox{o: o, report: sync.OnceValue(Probe)}
+	if o.Report != nil {
+		r := *o.Report
+		s.report = func() Report { return r }
+	}
+	if s.o.Network == "" {
+		s.o.Network = Open
+	}
+	return s
+}
+
+// RefusedError says why no agent is run.
+type RefusedError struct {
+	Mode Mode
+	Why  []string // one sentence each
+}
+
+func (e *RefusedError) Error() string {
+	fix := "use a machine that can, or set sandbox: auto to go without"
+	if e.Mode == Auto {
+		fix = "use a Linux machine with Landlock (5.19 or later), or set sandbox: off if you trust the agents with all that you can read"
+	}
+	return fmt.Sprintf("agents can't be confined here as sandbox: %s wants it: %s; %s", e.Mode, strings.Join(e.Why, "; "), fix)
+}
+
+// Check says whether agents can be confined here at all, as a *RefusedError.
+func (s *Sandbox) Check() error {
+	if s == nil {
+		return nil
+	}
+	r, gaps := s.report(), s.Gaps()
+	if !r.Usable() || s.o.Mode == Require && len(gaps) > 0 {
+		return &RefusedError{Mode: s.o.Mode, Why: gaps}
+	}
+	return nil
+}
+
+// Gaps are what this machine can't enforce of what is wanted, a sentence each.
+func (s *Sandbox) Gaps() []string {
+	if s == nil {
+		return nil
+	}
+	return s.report().Gaps(s.o.Network)
+}
+
+// Run is one run of an agent.
+type Run struct {
+	// Workspace is the folder that the agent may change. Absolute.
+	Workspace string
+	// Base is a folder that belongs to this run alone and is removed after it. Enter
+	// puts HOME, TMPDIR and, where it has to, a copy of this binary into it.
+	Base string
+	// Context and Stage are folders below Base: one to read, one to write.
+	Context, Stage string
+	// Argv is the agent's command line; the first word is an absolute path.
+	Argv []string
+	// Files are more files that this agent may read, such as its own scripts.
+	Files []string
+	// Ports are the TCP ports that the agent reaches in any case.
+	Ports []uint16
+}
+
+// Cell is a run whose place is prepared. Leave gives the workspace back.
+type Cell struct {
+	// Argv starts the agent confined, in an environment from Environ.
+	Argv []string
+	// Gaps are what is not enforced in this run, a sentence each.
+	Gaps []string
+
+	policy policy
+	run    Run
+	home   string
+	temp   string
+	self   string // this binary, where the agent reaches it
+	o      Options
+	taken  *loan
+}
+
+// Enter prepares a run. Where it fails, nothing stays changed.
+func (s *Sandbox) Enter(run Run) (*Cell, error) {
+	if err := s.Check(); err != nil {
+		return nil, err
+	}
+	if err := s.checkPlaces(run); err != nil {
+		return nil, err
+	}
+	c := &Cell{Gaps: s.Gaps(), run: run, o: s.o, home: filepath.Join(run.Base, "home"), temp: filepath.Join(run.Base, "tmp")}
+	r := s.report()
+	c.policy = policy{Parent: os.Getpid(), UID: keep, GID: keep, ABI: r.Landlock, Filter: r.Seccomp}
+	if err := s.chooseUser(c, r); err != nil {
+		return nil, err
+	}
+	if s.o.Network == GatewayOnly {
+		c.policy.Gateway, c.policy.Ports = true, run.Ports
+	}
+	// Landlock has a right for these from ABI 9 on.
+	c.policy.CloseUnix = r.Landlock < 9 && (c.policy.UID == keep || c.policy.UID == 0 || c.policy.Gateway)
+	if err := c.prepare(); err != nil {
+		return nil, errors.Join(fmt.Errorf("prepare the agent's sandbox: %w", err), c.Leave())
+	}
+	return c, nil
+}
+
+// checkPlaces refuses a workspace that holds what agents must not read: a place
+// that may be written whole can't have a hole.
+func (s *Sandbox) checkPlaces(run Run) error {
+	protected := s.protected()
+	for _, place := range slices.Concat([]string{run.Workspace}, s.o.Read, s.o.Write) {
+		if !filepath.IsAbs(place) {
+			return fmt.Errorf("confine agents: %s is no absolute path", place)
+		}
+		if p := holds(resolved(place), protected); p != "" {
+			return fmt.Errorf("confine agents: %s, which they may use, holds %s, which they must not read; name another folder", place, p)
+		}
+	}
+	return nil
+}
+
+// chooseUser decides who the agent is. An own user must be able to get to its
+// folders; where it can't, auto takes root's capabilities away instead.
+func (s *Sandbox) chooseUser(c *Cell, r Report) error {
+	if !r.Root {
+		c.policy.Processes = bounded
+		return nil
+	}
+	for _, dir := range []string{c.run.Workspace, c.run.Base} {
+		closed := closedAncestor(dir, r.UID, r.GID)
+		if closed == "" {
+			continue
+		}
+		gap := fmt.Sprintf("user: agents get none of their own, since %s is closed to other users and %s lies in it", closed, dir)
+		if s.o.Mode == Require || r.Landlock == 0 {
+			return &RefusedError{Mode: s.o.Mode, Why: []string{gap}}
+		}
+		c.Gaps = append(c.Gaps, gap)
+		c.policy.UID, c.policy.GID, c.policy.Processes = 0, 0, 0
+		return nil
+	}
+	c.policy.UID, c.policy.GID, c.policy.Processes = r.UID, r.GID, ownProcesses
+	return nil
+}
+
+// prepare makes the run's folders, writes down what may be read and written, and
+// takes the workspace over.
+func (c *Cell) prepare() error {
+	if err := c.makeFolders(); err != nil {
+		return err
+	}
+	self, argv, err := c.program()
+	if err != nil {
+		return err
+	}
+	c.self = self
+	c.policy.Write = slices.Concat([]string{c.run.Workspace, c.run.Stage, c.home, c.temp}, c.o.Write)
+	c.policy.Read = slices.Concat([]string{c.run.Context, self, argv[0]}, c.run.Files, readable(c.o), c.o.Read)
+	c.policy.Terminals = c.policy.UID > 0
+	c.Argv = slices.Concat(c.o.Self, []string{helperName}, argv)
+	if c.policy.UID != keep {
+		c.taken, err = borrow(c.run.Workspace, c.policy.UID, c.policy.GID)
+	}
+	return err
+}
+
+// makeFolders makes HOME and TMPDIR, and gives the run's folders to the agent's
+// user. The context stays ours: it can be read, and not written.
+func (c *Cell) makeFolders() (err error) {
+	root, err := os.OpenRoot(c.run.Base)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, root.Close()) }()
+	for _, dir := range []string{c.home, c.temp} {
+		if err := root.Mkdir(filepath.Base(dir), 0o700); err != nil {
+			return err
+		}
+	}
+	if c.policy.UID <= 0 {
+		return nil
+	}
+	uid, gid := c.policy.UID, c.policy.GID
+	own := func(dir string, uid int, mode os.FileMode) error {
+		name, err := filepath.Rel(c.run.Base, dir)
+		if err != nil {
+			return err
+		}
+		return errors.Join(root.Chown(name, uid, gid), root.Chmod(name, mode))
+	}
+	return errors.Join(own(c.home, uid, 0o700), own(c.temp, uid, 0o700), own(c.run.Stage, uid, 0o700),
+		own(c.run.Context, os.Geteuid(), 0o550), own(c.run.Base, os.Geteuid(), 0o710))
+}
+
+// program is this binary where the agent reaches it, and the agent's command line
+// with that. A binary in a folder that is closed to the agent's user, as those of
+// `go run` are, is copied into the run's folder.
+func (c *Cell) program() (self string, argv []string, err error) {
+	self, argv = c.o.Self[0], slices.Clone(c.run.Argv)
+	if c.policy.UID <= 0 || closedAncestor(self, c.policy.UID, c.policy.GID) == "" {
+		return self, argv, nil
+	}
+	copied := filepath.Join(c.run.Base, "uwf")
+	if err := copyProgram(self, copied); err != nil {
+		return "", nil, err
+	}
+	if argv[0] == self {
+		argv[0] = copied
+	}
+	return copied, argv, nil
+}
+
+// Self is this binary where the agent reaches it.
+func (c *Cell) Self() string { return c.self }
+
+// Leave gives the workspace back to its owner. It can be called twice.
+func (c *Cell) Leave() error {
+	taken := c.taken
+	c.taken = nil
+	if err := taken.giveBack(); err != nil {
+		return fmt.Errorf("give %s back to its owner: %w; do it with chown -hR", c.run.Workspace, err)
+	}
+	return nil
+}

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/united-workforce/uwf/agents"
+	"github.com/united-workforce/uwf/agents/sandbox"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
 )
@@ -24,6 +25,10 @@ func main() { os.Exit(run(app.New)) }
 
 // run is the program; it returns the exit code.
 func run(factory func() (*app.Factory, error)) int {
+	// An agent's process on its way into the sandbox does nothing else first.
+	if code, ours := sandbox.Helper(os.Args, os.Environ()); ours {
+		return code
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	f, err := factory()

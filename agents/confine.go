@@ -1,0 +1,83 @@
+package agents
+
+import (
+	"context"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/united-workforce/uwf/agents/sandbox"
+	"github.com/united-workforce/uwf/engine/thread"
+)
+
+// confined runs the process in its sandbox, where there is one. The workspace is
+// its owner's again when it returns, however the run ended.
+func (s *Spawner) confined(ctx context.Context, t thread.Task, f *folders, argv []string, extra map[string]string, model []string) (thread.Draft, error) {
+	if s.o.Sandbox == nil {
+		return s.process(ctx, t, f, argv, append(s.environ(t, f, extra, nil), model...))
+	}
+	cell, err := s.o.Sandbox.Enter(sandbox.Run{
+		Workspace: s.folder(t), Base: f.base, Context: f.context, Stage: f.stage,
+		Argv: argv, Files: s.ownFiles(argv), Ports: loopbackPorts(model),
+	})
+	if err != nil {
+		return thread.Draft{}, s.failed(t, "it can't be confined", "", err)
+	}
+	if s.o.Gaps != nil && len(cell.Gaps) > 0 {
+		s.o.Gaps(cell.Gaps)
+	}
+	env, err := cell.Confined(append(s.environ(t, f, extra, cell), model...))
+	var draft thread.Draft
+	if err == nil {
+		draft, err = s.process(ctx, t, f, cell.Argv, env)
+	}
+	if lerr := cell.Leave(); lerr != nil && err == nil {
+		err = s.failed(t, "its workspace can't be taken back", draft.Stderr, lerr)
+	}
+	return draft, err
+}
+
+// folder is everything that a task may change.
+func (s *Spawner) folder(t thread.Task) string {
+	if s.o.Folder != nil {
+		if dir := s.o.Folder(); dir != "" {
+			return dir
+		}
+	}
+	return t.Workspace
+}
+
+// ownFiles are the files that a command line names: a script, its settings.
+// Folders are not: whoever wants an agent to read one says so in the settings.
+func (s *Spawner) ownFiles(argv []string) []string {
+	var out []string
+	for _, word := range argv[1:] {
+		if !filepath.IsAbs(word) {
+			word = filepath.Join(s.o.Dir, word)
+		}
+		if info, err := os.Stat(word); err == nil && info.Mode().IsRegular() {
+			out = append(out, word)
+		}
+	}
+	return out
+}
+
+// loopbackPorts are the ports of this machine in the URLs of an environment
+// (NAME=value): where the agent finds its model.
+func loopbackPorts(environ []string) []uint16 {
+	var out []uint16
+	for _, kv := range environ {
+		_, value, _ := strings.Cut(kv, "=")
+		u, err := url.Parse(value)
+		if err != nil || u.Hostname() != "127.0.0.1" && u.Hostname() != "localhost" && u.Hostname() != "::1" {
+			continue
+		}
+		if port, err := strconv.ParseUint(u.Port(), 10, 16); err == nil && !slices.Contains(out, uint16(port)) {
+			out = append(out, uint16(port))
+		}
+	}
+	return out
+}

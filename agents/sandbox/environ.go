@@ -1,0 +1,59 @@
+package sandbox
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// private are variables that point to places which an agent can't write, or which
+// are not its own. Without them the tools choose places below HOME.
+var private = [...]string{
+	"HOME", "TMPDIR", "USER", "LOGNAME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME",
+	"GOPATH", "GOBIN", "GOCACHE", "GOMODCACHE", "CARGO_HOME", "GRADLE_USER_HOME", "DENO_DIR",
+}
+
+// Environ turns an environment (NAME=value) for agents into that of this run: HOME
+// and TMPDIR are the run's own, and so are the caches below them. Go modules that
+// this machine has already are taken from its cache, which can only be read.
+func (c *Cell) Environ(env []string) []string {
+	out := slices.DeleteFunc(slices.Clone(env), func(kv string) bool {
+		name, _, _ := strings.Cut(kv, "=")
+		return slices.Contains(private[:], name)
+	})
+	name := "agent"
+	if c.policy.UID == keep {
+		name = lookup(env, "USER")
+	}
+	out = append(out, "HOME="+c.home, "TMPDIR="+c.temp, "USER="+name, "LOGNAME="+name)
+	// Go's module cache takes its own right to write away otherwise, and could then
+	// not be removed by everybody.
+	out = set(out, "GOFLAGS", strings.TrimSpace(lookup(out, "GOFLAGS")+" -modcacherw"))
+	if cache := moduleCache(c.o.Environ); cache != "" && c.reaches(cache) {
+		proxy := lookup(out, "GOPROXY")
+		if proxy == "" {
+			proxy = "https://proxy.golang.org,direct"
+		}
+		out = set(out, "GOPROXY", "file://"+filepath.Join(cache, "cache", "download")+","+proxy)
+	}
+	if home := lookup(c.o.Environ, "HOME"); lookup(out, "RUSTUP_HOME") == "" && filepath.IsAbs(home) {
+		if dir := filepath.Join(home, ".rustup"); isDir(dir) && c.reaches(dir) {
+			out = append(out, "RUSTUP_HOME="+dir)
+		}
+	}
+	return out
+}
+
+// Confined adds to an environment what the helper needs. It is the last that is
+// done to it.
+func (c *Cell) Confined(env []string) ([]string, error) { return c.policy.environ(env) }
+
+// reaches says whether the agent's user gets to a place at all.
+func (c *Cell) reaches(place string) bool {
+	return c.policy.UID <= 0 || closedAncestor(filepath.Join(place, "x"), c.policy.UID, c.policy.GID) == ""
+}
+
+func set(env []string, name, value string) []string {
+	env = slices.DeleteFunc(env, func(kv string) bool { return strings.HasPrefix(kv, name+"=") })
+	return append(env, name+"="+value)
+}

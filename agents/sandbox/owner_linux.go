@@ -1,0 +1,215 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// loan is a folder that belongs to another user for a while, with all that is in
+// it. A nil loan is of nothing.
+//
+// Both ways are walked with open folders, one name at a time, so that no symlink
+// is ever followed and nothing outside is touched, even while somebody moves
+// things about. What a file belonged to is asked of the opened file itself. Other
+// file systems that are mounted below are left alone.
+type loan struct {
+	dir              string
+	from, fromGroup  int // whom it belongs to
+	to, toGroup      int
+	alsoFrom         int // this process's user, whose files go to from as well
+	hardLinks, other int // what was not taken
+}
+
+// maxLevels bounds how deep folders may lie: each level holds a file open.
+const maxLevels = 512
+
+var errTooDeep = fmt.Errorf("folders lie more than %d levels deep", maxLevels)
+
+// borrow gives a folder and what is in it to a user, as far as it belonged to the
+// folder's owner or to this process's user. Files with several names are left:
+// another name may lie outside, and stand for a file that only looks like ours.
+func borrow(dir string, uid, gid int) (*loan, error) {
+	from, group, err := ownerOf(dir, uid)
+	if err != nil {
+		return nil, err
+	}
+	l := &loan{dir: dir, from: from, fromGroup: group, to: uid, toGroup: gid, alsoFrom: os.Geteuid()}
+	if from == uid && l.alsoFrom == uid {
+		return nil, nil // it is theirs already
+	}
+	return l, l.walk(func(fd int, st *unix.Stat_t) error {
+		switch {
+		case int(st.Uid) == uid:
+			return nil
+		case int(st.Uid) != l.from && int(st.Uid) != l.alsoFrom:
+			l.other++
+			return nil
+		case several(st):
+			l.hardLinks++
+			return nil
+		}
+		return chown(fd, uid, gid)
+	})
+}
+
+// giveBack gives everything that belongs to the borrower to the owner: also what
+// is new, and what this process's user had put there.
+func (l *loan) giveBack() error {
+	if l == nil || l.from == l.to {
+		return nil
+	}
+	return l.walk(func(fd int, st *unix.Stat_t) error {
+		if int(st.Uid) != l.to {
+			return nil
+		}
+		if l.to == l.alsoFrom && several(st) {
+			return nil // it may be one of ours outside
+		}
+		return chown(fd, l.from, l.fromGroup)
+	})
+}
+
+// several says whether a file has more than one name.
+func several(st *unix.Stat_t) bool { return st.Mode&unix.S_IFMT != unix.S_IFDIR && st.Nlink > 1 }
+
+// ownerOf is whom a folder belongs to. One that still belongs to the borrower, as
+// after a job that was killed, is its parent's owner's.
+func ownerOf(dir string, borrower int) (uid, gid int, err error) {
+	for {
+		var st unix.Stat_t
+		if err := unix.Lstat(dir, &st); err != nil {
+			return 0, 0, &os.PathError{Op: "lstat", Path: dir, Err: err}
+		}
+		if int(st.Uid) != borrower || borrower == 0 || dir == "/" {
+			return int(st.Uid), int(st.Gid), nil
+		}
+		dir = filepath.Dir(dir)
+	}
+}
+
+// chown changes the owner of what is open, be it a symlink. The kernel takes the
+// setuid and setgid bits of files away with it.
+func chown(fd, uid, gid int) error {
+	err := unix.Fchownat(fd, "", uid, gid, unix.AT_EMPTY_PATH|unix.AT_SYMLINK_NOFOLLOW)
+	if errors.Is(err, unix.ENOENT) {
+		return nil // removed meanwhile
+	}
+	return err
+}
+
+// walk visits the folder and everything in it. It goes on after an error.
+func (l *loan) walk(visit func(fd int, st *unix.Stat_t) error) error {
+	fd, err := unix.Open(l.dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return &os.PathError{Op: "open", Path: l.dir, Err: err}
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		_ = unix.Close(fd)
+		return &os.PathError{Op: "fstat", Path: l.dir, Err: err}
+	}
+	w := walk{device: st.Dev, visit: visit}
+	w.errs = append(w.errs, visit(fd, &st))
+	w.folder(os.NewFile(uintptr(fd), l.dir), 1)
+	return errors.Join(w.errs...)
+}
+
+type walk struct {
+	device uint64
+	visit  func(fd int, st *unix.Stat_t) error
+	errs   []error
+}
+
+// maxWalkErrors bounds what is told of a folder where nothing works.
+const maxWalkErrors = 5
+
+func (w *walk) fail(err error) {
+	if err != nil && len(w.errs) < maxWalkErrors {
+		w.errs = append(w.errs, err)
+	}
+}
+
+// folder visits what is in an open folder, and closes it.
+func (w *walk) folder(dir *os.File, level int) {
+	defer func() { _ = dir.Close() }()
+	if level > maxLevels {
+		w.fail(&os.PathError{Op: "walk", Path: filepath.Base(dir.Name()), Err: errTooDeep})
+		return
+	}
+	for {
+		names, err := dir.Readdirnames(1024)
+		for _, name := range names {
+			w.entry(dir, name, level)
+		}
+		if err != nil {
+			if !errors.Is(err, io.EOF) {
+				w.fail(err)
+			}
+			return
+		}
+	}
+}
+
+// entry visits one name. It is opened without reading it, so that a FIFO or a
+// device does nothing.
+func (w *walk) entry(dir *os.File, name string, level int) {
+	at := int(dir.Fd())
+	fd, err := unix.Openat(at, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		if !errors.Is(err, unix.ENOENT) {
+			w.fail(&os.PathError{Op: "open", Path: name, Err: err})
+		}
+		return
+	}
+	defer func() { _ = unix.Close(fd) }()
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		w.fail(&os.PathError{Op: "fstat", Path: name, Err: err})
+		return
+	}
+	if st.Dev != w.device {
+		return
+	}
+	if err := w.visit(fd, &st); err != nil {
+		w.fail(&os.PathError{Op: "chown", Path: name, Err: err})
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFDIR {
+		return
+	}
+	// The folder that was visited, whatever has that name now.
+	sub, err := unix.Openat(fd, ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		w.fail(&os.PathError{Op: "open", Path: name, Err: err})
+		return
+	}
+	w.folder(os.NewFile(uintptr(sub), name), level+1)
+}
+
+// closedAncestor is the first folder on the way to a path that a user can't go
+// through, or empty.
+func closedAncestor(path string, uid, gid int) string {
+	for dir := filepath.Dir(resolved(path)); ; dir = filepath.Dir(dir) {
+		var st unix.Stat_t
+		if err := unix.Stat(dir, &st); err != nil {
+			return dir
+		}
+		need := uint32(0o001)
+		switch {
+		case int(st.Uid) == uid:
+			need = 0o100
+		case int(st.Gid) == gid:
+			need = 0o010
+		}
+		if st.Mode&need == 0 {
+			return dir
+		}
+		if dir == "/" {
+			return ""
+		}
+	}
+}

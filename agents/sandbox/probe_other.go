@@ -1,0 +1,10 @@
+//go:build !linux
+
+package sandbox
+
+import "runtime"
+
+// Probe looks at what this machine can enforce: nothing, on this system.
+func Probe() Report {
+	return Report{System: runtime.GOOS, Why: "there is no Landlock on " + runtime.GOOS}
+}
