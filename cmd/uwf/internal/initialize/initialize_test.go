@@ -1,0 +1,404 @@
+package initialize
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/setup"
+	"github.com/united-workforce/uwf/engine/config"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// world is a repository with a commit, and a home of its own.
+type world struct {
+	t         *testing.T
+	dir, home string
+	env       []string
+	ask       func(context.Context, []setup.Question) error
+	out, errs bytes.Buffer
+	code      int
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip("git is not installed")
+	}
+	w := &world{t: t, dir: filepath.Join(t.TempDir(), "repo"), home: t.TempDir()}
+	w.env = []string{"HOME=" + w.home, "PATH=" + os.Getenv("PATH"), "UWF_LOG=off"}
+	if err := os.MkdirAll(w.dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	w.git("init", "-q", "-b", "main")
+	w.git("-c", "user.name=n", "-c", "user.email=e@example.com", "commit", "-q", "--allow-empty", "-m", "first")
+	return w
+}
+
+func (w *world) git(args ...string) {
+	w.t.Helper()
+	cmd := exec.CommandContext(w.t.Context(), "git", args...)
+	cmd.Dir, cmd.Env = w.dir, append(w.env, "GIT_CONFIG_NOSYSTEM=1")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		w.t.Fatalf("git %v: %v: %s", args, err, out)
+	}
+}
+
+func (w *world) runIn(dir string, flags ...string) {
+	w.t.Helper()
+	w.out.Reset()
+	w.errs.Reset()
+	f := app.NewAt(dir, w.env, app.IO{In: strings.NewReader(""), Out: &w.out, Err: &w.errs})
+	f.Now = time.Now
+	cmd := NewCmdInit(f, func(ctx context.Context, o *Options) error {
+		o.Printer, o.Notes = f.Printer(), f.Notes()
+		o.Ask = w.ask
+		return initRun(ctx, o)
+	})
+	cmd.SetArgs(flags)
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	err := cmd.ExecuteContext(w.t.Context())
+	if w.code = app.ExitCode(err); err != nil {
+		w.errs.WriteString(app.Message(err))
+	}
+}
+
+func (w *world) run(flags ...string) {
+	w.t.Helper()
+	w.runIn(w.dir, flags...)
+}
+
+// must runs and wants success.
+func (w *world) must(flags ...string) {
+	w.t.Helper()
+	if w.run(flags...); w.code != 0 {
+		w.t.Fatalf("init %v: exit code %d: %s", flags, w.code, w.errs.String())
+	}
+}
+
+// refuses runs, and wants exit code 2 with words, and nothing written.
+func (w *world) refuses(words string, flags ...string) {
+	w.t.Helper()
+	before := w.tree()
+	w.run(flags...)
+	if w.code != 2 || !strings.Contains(w.errs.String(), words) {
+		w.t.Errorf("init %v: exit code %d, want 2 and %q in: %s", flags, w.code, words, w.errs.String())
+	}
+	if after := w.tree(); !slices.Equal(before, after) {
+		w.t.Errorf("init %v changed the repository: %v, before: %v", flags, after, before)
+	}
+}
+
+// tree are the files outside of .git, with their content.
+func (w *world) tree() []string {
+	w.t.Helper()
+	var out []string
+	err := filepath.WalkDir(w.dir, func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			if d != nil && d.Name() == ".git" {
+				return filepath.SkipDir
+			}
+			return err
+		}
+		b, err := os.ReadFile(path)
+		if d.Type()&os.ModeSymlink != 0 {
+			b, err = nil, nil
+		}
+		out = append(out, path+"="+string(b))
+		return err
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return out
+}
+
+func (w *world) read(name string) string {
+	w.t.Helper()
+	b, err := os.ReadFile(filepath.Join(w.dir, filepath.FromSlash(name)))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return string(b)
+}
+
+func (w *world) put(name, text string) {
+	w.t.Helper()
+	path := filepath.Join(w.dir, filepath.FromSlash(name))
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		w.t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+const workflowPath = ".github/workflows/uwf.yml"
+
+// TestVariants keeps every kind of workflow file that is written as a golden file:
+// the linter of workflow files checks these.
+func TestVariants(t *testing.T) {
+	for name, flags := range map[string][]string{
+		"openai":                   {"--provider", "openai"},
+		"anthropic":                {"--provider", "anthropic", "--secret", "CLAUDE_KEY"},
+		"openrouter":               {"--provider", "openrouter"},
+		"github-models":            {"--provider", "github-models"},
+		"custom":                   {"--provider", "custom", "--base-url", "https://models.example.com/v1", "--model", "m"},
+		"two-jobs":                 {"--provider", "openai", "--two-jobs"},
+		"two-jobs-github-models":   {"--provider", "github-models", "--two-jobs"},
+		"gitea-two-jobs-anthropic": {"--provider", "anthropic", "--two-jobs", "--gitea"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.must(append(flags, "--yes")...)
+			got, golden := w.read(workflowPath), filepath.Join("testdata", name+".yml")
+			if *update {
+				if err := os.WriteFile(golden, []byte(got), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(golden)
+			if err != nil || got != string(want) {
+				t.Errorf("%s is not what is written (%v); look at it, then write it anew with -update", golden, err)
+			}
+			if problems := config.Check("f", []byte(w.read(".uwf/config.yaml"))); len(problems) > 0 {
+				t.Error(problems)
+			}
+			if s := w.out.String(); strings.Contains(s, `"missing"`) {
+				t.Errorf("its own check finds something missing: %s", s)
+			}
+			w.must(append(flags, "--yes")...)
+			if n := strings.Count(w.out.String(), `"unchanged"`); n != 3 {
+				t.Errorf("the second time %d files are unchanged, want 3: %s", n, w.out.String())
+			}
+		})
+	}
+}
+
+func TestNothingIsOverwrittenUnasked(t *testing.T) {
+	w := newWorld(t)
+	w.put(workflowPath, "name: mine\n")
+	w.refuses("overwrite with --force, or leave as it is with --keep", "--provider", "openai", "--yes")
+	if s := w.errs.String(); !strings.Contains(s, "- name: mine") || !strings.Contains(s, "+ name: uwf") {
+		t.Errorf("what differs is not shown: %s", s)
+	}
+	w.must("--provider", "openai", "--keep")
+	if w.read(workflowPath) != "name: mine\n" || !strings.Contains(w.out.String(), `"kept"`) {
+		t.Error("--keep changed a file")
+	}
+	w.must("--provider", "openai", "--force")
+	if !strings.Contains(w.read(workflowPath), "united-workforce/uwf@") || !strings.Contains(w.out.String(), `"overwritten"`) {
+		t.Error("--force did not write it")
+	}
+}
+
+func TestSettingsOfOthersStay(t *testing.T) {
+	w := newWorld(t)
+	w.put(".uwf/config.yaml", "# ours\nlimits:\n  steps: 7 # enough\n")
+	w.must("--provider", "openai", "--force")
+	if s := w.read(".uwf/config.yaml"); !strings.HasPrefix(s, "# ours\nlimits:\n  steps: 7 # enough\n") || !strings.Contains(s, "remote: origin") {
+		t.Errorf("settings were lost:\n%s", s)
+	}
+	w.put(".uwf/config.yaml", "- a list\n")
+	w.refuses("it is no YAML mapping", "--provider", "openai", "--force")
+}
+
+// TestLineEnds: a checkout with CRLF is no change, and stays one when it is
+// overwritten.
+func TestLineEnds(t *testing.T) {
+	w := newWorld(t)
+	w.must("--provider", "openai")
+	w.put(workflowPath, strings.ReplaceAll(w.read(workflowPath), "\n", "\r\n"))
+	w.must("--provider", "openai")
+	if strings.Count(w.out.String(), `"unchanged"`) != 3 {
+		t.Errorf("line ends count as a change: %s", w.out.String())
+	}
+	w.must("--provider", "anthropic", "--force")
+	if s := w.read(workflowPath); strings.Count(s, "\n") != strings.Count(s, "\r\n") || !strings.Contains(s, "provider: anthropic\r\n") {
+		t.Error("line ends are mixed")
+	}
+}
+
+func TestPlaces(t *testing.T) {
+	t.Run("no repository", func(t *testing.T) {
+		w := newWorld(t)
+		w.runIn(t.TempDir(), "--provider", "openai")
+		if w.code != 2 || !strings.Contains(w.errs.String(), "is in no git repository") {
+			t.Errorf("%d %s", w.code, w.errs.String())
+		}
+	})
+	t.Run("no commits", func(t *testing.T) {
+		w := newWorld(t)
+		if err := os.RemoveAll(filepath.Join(w.dir, ".git")); err != nil {
+			t.Fatal(err)
+		}
+		w.git("init", "-q")
+		w.refuses("has no commits yet", "--provider", "openai")
+	})
+	t.Run("a folder below", func(t *testing.T) {
+		w := newWorld(t)
+		below := filepath.Join(w.dir, "a", "b")
+		if err := os.MkdirAll(below, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		w.runIn(below, "--provider", "openai")
+		if w.code != 0 || !strings.Contains(w.errs.String(), "in the repository's top folder") {
+			t.Errorf("%d %s", w.code, w.errs.String())
+		}
+		w.read(workflowPath)
+	})
+	t.Run("detached, and no remote", func(t *testing.T) {
+		w := newWorld(t)
+		w.git("checkout", "-q", "--detach")
+		w.must("--provider", "openai")
+		for _, want := range []string{"HEAD is detached", "git remote add origin URL"} {
+			if !strings.Contains(w.out.String(), want) {
+				t.Errorf("%q is not in %s", want, w.out.String())
+			}
+		}
+	})
+	t.Run("one remote of another name", func(t *testing.T) {
+		w := newWorld(t)
+		w.git("remote", "add", "upstream", "git@github.com:acme/parser.git")
+		w.must("--provider", "openai")
+		if !strings.Contains(w.read(".uwf/config.yaml"), "remote: upstream") || !strings.Contains(w.out.String(), "https://github.com/acme/parser/settings/secrets/actions/new") {
+			t.Error(w.out.String())
+		}
+	})
+	t.Run("gitea's own folder", func(t *testing.T) {
+		w := newWorld(t)
+		w.put(".gitea/workflows/ci.yml", "name: ci\non: push\njobs: {}\n")
+		w.must("--provider", "openai")
+		w.read(".gitea/workflows/uwf.yml")
+		if s := w.out.String(); strings.Contains(s, "gh ") {
+			t.Errorf("GitHub's program is of no use there: %s", s)
+		}
+		w.refuses("works on GitHub only", "--provider", "github-models")
+	})
+	t.Run("ignored", func(t *testing.T) {
+		w := newWorld(t)
+		w.put(".gitignore", ".uwf\n")
+		w.must("--provider", "openai")
+		if !strings.Contains(w.errs.String(), ".uwf/config.yaml is ignored by git") {
+			t.Error(w.errs.String())
+		}
+	})
+}
+
+// TestHostilePlaces: what a checkout brings must not lead out of it, nor be lost.
+func TestHostilePlaces(t *testing.T) {
+	outside := t.TempDir()
+	for name, tt := range map[string]struct {
+		make  func(t *testing.T, w *world) error
+		words string
+	}{
+		"a link out of it": {func(t *testing.T, w *world) error {
+			return os.Symlink(outside, filepath.Join(w.dir, ".github"))
+		}, "leads out of the repository"},
+		"a link to a file": {func(t *testing.T, w *world) error {
+			w.put(".github/workflows/other.yml", "x: 1\n")
+			return os.Symlink("other.yml", filepath.Join(w.dir, ".github", "workflows", "uwf.yml"))
+		}, "a symbolic link"},
+		"a file where a folder is": {func(t *testing.T, w *world) error {
+			w.put(".github", "text\n")
+			return nil
+		}, "a folder on the way to it is a file"},
+		"a folder where the file is": {func(t *testing.T, w *world) error {
+			return os.MkdirAll(filepath.Join(w.dir, ".github", "workflows", "uwf.yml"), 0o755)
+		}, "(a folder)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			if err := tt.make(t, w); err != nil {
+				t.Fatal(err)
+			}
+			w.refuses(tt.words, "--provider", "openai", "--force")
+		})
+	}
+	if entries, err := os.ReadDir(outside); err != nil || len(entries) > 0 {
+		t.Errorf("something was written outside: %v %v", entries, err)
+	}
+}
+
+func TestReadOnly(t *testing.T) {
+	if os.Geteuid() == 0 {
+		t.Skip("nothing is read-only for root")
+	}
+	w := newWorld(t)
+	if err := os.Chmod(w.dir, 0o500); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.Chmod(w.dir, 0o700) })
+	w.refuses("permission denied", "--provider", "openai")
+}
+
+func TestFlags(t *testing.T) {
+	w := newWorld(t)
+	const key = "sk-proj-abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGH"
+	w.refuses("nobody is here to be asked: say --provider NAME (openai, anthropic")
+	w.refuses("did you mean openai?", "--provider", "openia")
+	w.refuses("jobs don't run on this machine", "--provider", "ollama")
+	w.refuses("say --base-url ADDRESS, --model NAME", "--provider", "custom")
+	w.refuses("--base-url", "--provider", "custom", "--base-url", "ftp://x", "--model", "m")
+	w.refuses("never the key itself", "--provider", "openai", "--secret", key)
+	if strings.Contains(w.errs.String(), key) {
+		t.Error("the key is repeated")
+	}
+	w.refuses("never the key itself", "--provider", "openai", "--secret", "A }} ${{ secrets.B")
+	w.refuses("begins with GITHUB_", "--provider", "openai", "--secret", "github_key")
+	w.refuses("leave --secret out", "--provider", "github-models", "--secret", "KEY")
+}
+
+// TestTerminal answers the questions as a person would.
+func TestTerminal(t *testing.T) {
+	w := newWorld(t)
+	w.put(workflowPath, "name: mine\n")
+	w.put(".uwf/workflows/solve-issue.yaml", "name: mine\n")
+	asked := 0
+	w.ask = func(_ context.Context, questions []setup.Question) error {
+		asked++
+		for _, q := range questions {
+			if q.Skip != nil && q.Skip() {
+				continue
+			}
+			answer := map[int]string{2: "y\n", 3: "n\n"}[asked]
+			if answer == "" {
+				answer = "\n" // the first provider, its usual model and secret
+			}
+			q.Field.Init()
+			if err := q.Field.RunAccessible(&bytes.Buffer{}, strings.NewReader(answer)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	w.must()
+	if !strings.Contains(w.read(workflowPath), "secrets.OPENAI_API_KEY") {
+		t.Error("the answer yes did not overwrite")
+	}
+	if w.read(".uwf/workflows/solve-issue.yaml") != "name: mine\n" {
+		t.Error("the answer no overwrote")
+	}
+	before := w.tree()
+	w.ask = func(context.Context, []setup.Question) error { return setup.ErrStopped }
+	w.run("--provider", "anthropic", "--secret", "A", "--model", "m", "--base-url", "https://x.example")
+	if w.code == 0 || !slices.Equal(before, w.tree()) {
+		t.Errorf("who stopped gets files: %d %s", w.code, w.errs.String())
+	}
+}
+
+func TestChangeIsBounded(t *testing.T) {
+	f := &file{old: []byte(strings.Repeat("a\n", 1000)), text: []byte("b\n")}
+	if got := f.change(shown); len(got) != shown+1 || !strings.Contains(got[shown], "more lines") {
+		t.Errorf("%d lines", len(got))
+	}
+}
