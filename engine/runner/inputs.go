@@ -100,8 +100,28 @@ type Job struct {
 	TriggeringActor string
 	// Deadline is when the job's time is over; zero: not known.
 	Deadline time.Time
-	// StateBranch is the state branch's short name, for links.
+	// RunURL is where people see this run; empty: where GitHub shows it.
+	RunURL string
+	// StateBranch is the state branch's short name: no thread works on it.
 	StateBranch string
+	// WorkflowFiles: the token may push changes below .github/workflows. GitHub lets
+	// no job's own token do that; where this is false, it is said before the push.
+	WorkflowFiles bool
 	// Store is the id of the store, carried to the next jobs; empty: not known yet.
 	Store string
+}
+
+// repoURL is the repository's address; empty where it is not known.
+func (j Job) repoURL() string {
+	if j.ServerURL == "" || j.Repository == "" {
+		return ""
+	}
+	return strings.TrimSuffix(j.ServerURL, "/") + "/" + j.Repository
+}
+
+func (j Job) runURL() string {
+	if j.RunURL != "" || j.repoURL() == "" || j.Run == "" {
+		return j.RunURL
+	}
+	return j.repoURL() + "/actions/runs/" + j.Run
 }

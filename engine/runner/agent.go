@@ -1,0 +1,143 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/united-workforce/uwf/engine/forge"
+	"github.com/united-workforce/uwf/engine/runner/artifact"
+	"github.com/united-workforce/uwf/engine/runner/report"
+	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/gitcas"
+)
+
+// announcer tells people that an agent begins before it does: the thread is claimed by
+// then and the limits are checked. It keeps the agent from what can't be pushed.
+type announcer struct {
+	thread.Agent
+	j *job
+}
+
+// Run implements thread.Agent.
+func (a announcer) Run(ctx context.Context, t thread.Task, m *thread.Meter) (thread.Draft, error) {
+	a.j.announce(ctx, t)
+	watch := a.j.watch(t)
+	d, err := a.Agent.Run(ctx, t, m)
+	if err != nil {
+		return d, err
+	}
+	return d, watch.check(t)
+}
+
+// announce brings the comment up to date at a claim.
+func (j *job) announce(ctx context.Context, t thread.Task) {
+	p, err := claimed(t)
+	if err != nil {
+		j.warn("the thread's comment could not be brought up to date", err)
+		return
+	}
+	j.last = p
+	v := j.view(p, report.Running)
+	v.Question = ""
+	v.Role, v.Agent, v.Since = t.Role, t.Agent, j.Now()
+	j.tell(ctx, p, v)
+	if n := t.Entry.Next; n != nil && (n.Answer != "" || n.Forgiven > 0) {
+		j.unmark(ctx, p, labelWaiting, labelFailed) // somebody let it go on
+	}
+}
+
+// agent is who does the step: the engine's own agent or, where agents run in a job of
+// their own, what that one left.
+func (j *job) agent() (thread.Agent, error) {
+	if j.in.Command != CommandCommit {
+		return j.Engine.Agent, nil
+	}
+	a, err := artifact.Read(j.in.Artifact)
+	switch {
+	case errors.Is(err, artifact.ErrNone):
+		return nobody{err}, nil
+	case err != nil:
+		return nobody{fmt.Errorf("read what the job before left in %s: %w", j.in.Artifact, err)}, nil
+	}
+	return artifact.Agent(a, j.Engine.Folder), nil
+}
+
+// nobody is the agent of a job that the job before left nothing for.
+type nobody struct{ err error }
+
+// Run implements thread.Agent.
+func (n nobody) Run(_ context.Context, t thread.Task, _ *thread.Meter) (thread.Draft, error) {
+	return thread.Draft{}, &thread.AgentError{Agent: t.Agent, Reason: "the job that runs agents left no step; its log says why", Err: n.err}
+}
+
+// agentOnly runs the agent of a thread's next step on a private copy of the store, and
+// leaves what it did as an artifact. It writes nothing else anywhere.
+func (j *job) agentOnly(ctx context.Context) error {
+	if j.in.Thread == "" {
+		return j.quiet("there is no step to do yet: the job that may write starts the thread")
+	}
+	if err := j.Work.Use(ctx, j.in.Thread); err != nil {
+		return err
+	}
+	captured := artifact.Capture(j.Engine, j.in.Artifact)
+	agent := j.Engine.Agent
+	j.Engine.Agent = watched{agent, j}
+	defer func() { j.Engine.Agent = agent }()
+	res, err := j.Engine.Step(ctx, thread.StepRequest{Thread: j.in.Thread, ExpectHead: j.in.Head, Agent: j.in.Agent, Deliver: true})
+	j.note(res)
+	// What it did is on no state branch yet.
+	j.out.Done = false
+	if j.in.Head != "" {
+		j.out.Head = j.in.Head
+	}
+	switch code := thread.CodeOf(err); {
+	case code == thread.CodeNotYours, code == thread.CodeSuspended, code == thread.CodeLimit && !captured.Written():
+		return j.quiet(err.Error())
+	case err != nil:
+		return err
+	case !captured.Written():
+		return j.quiet("no agent had to run; the job that may write does the rest")
+	}
+	return nil
+}
+
+// watched is an agent whose changes are checked, and no more.
+type watched struct {
+	thread.Agent
+	j *job
+}
+
+// Run implements thread.Agent.
+func (w watched) Run(ctx context.Context, t thread.Task, m *thread.Meter) (thread.Draft, error) {
+	watch := w.j.watch(t)
+	d, err := w.Agent.Run(ctx, t, m)
+	if err != nil {
+		return d, err
+	}
+	return d, watch.check(t)
+}
+
+// watch looks at the workflow files before an agent runs, where the token may not push
+// changes of them.
+func (j *job) watch(t thread.Task) workflowFiles {
+	if j.Job.WorkflowFiles || j.gitea() || t.Workspace == "" {
+		return workflowFiles{}
+	}
+	return watchWorkflows(t.Workspace)
+}
+
+func (j *job) gitea() bool { return j.Forge.Flavour() == forge.Gitea }
+
+// advice is what to do about an error.
+func advice(err error, status gitcas.Status) string {
+	again := "Comment /uwf retry to try again."
+	if status == gitcas.StatusSuspended {
+		again = "Put it right, then comment /uwf retry."
+	}
+	var changed *WorkflowFilesError
+	if errors.As(err, &changed) || refusesWorkflows(err) {
+		return "GitHub lets no job's own token change files below .github/workflows. Have the roles leave them alone, or give the input token one that may (a GitHub App's, or a fine-grained one with \"workflows: write\"). " + again
+	}
+	return again
+}

@@ -1,0 +1,93 @@
+package runner
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/united-workforce/uwf/engine/forge"
+	"github.com/united-workforce/uwf/engine/runner/event"
+)
+
+// Nothing in a payload gives anybody a right: it only says who did something. What
+// they may do is looked up, now, also in a re-run.
+
+// mayStart says whether the people behind the event may start or steer a thread. Why
+// says why not, in one line. That it can't be found out is an error only where asking
+// again would help.
+func (j *job) mayStart(ctx context.Context) (ok bool, why string, err error) {
+	for _, who := range j.actors() {
+		if ok, why, err = j.may(ctx, who); !ok || err != nil {
+			return false, why, err
+		}
+	}
+	return true, "", nil
+}
+
+// actors are everybody who has to be allowed: who did it; for a comment its author, and
+// whoever edited it; and who started the re-run.
+func (j *job) actors() []event.User {
+	who := []event.User{j.ev.Sender}
+	if j.ev.Kind == event.Comment {
+		who = append([]event.User{j.ev.CommentAuthor}, who...)
+	}
+	if again := j.Job.TriggeringActor; j.Job.Attempt > 1 && again != "" && again != j.Job.Actor {
+		who = append(who, event.User{Login: again, Bot: isBot(again)})
+	}
+	var out []event.User
+	for _, w := range who {
+		if !slices.ContainsFunc(out, func(o event.User) bool { return o.Login == w.Login }) {
+			out = append(out, w)
+		}
+	}
+	return out
+}
+
+// may says whether one account may start and steer threads.
+func (j *job) may(ctx context.Context, who event.User) (ok bool, why string, err error) {
+	named := who.Login != "" && slices.Contains(j.in.Allow, who.Login)
+	switch {
+	case who.Login == "":
+		return false, "the event doesn't say who did it", nil
+	case who.Bot || isBot(who.Login):
+		if named {
+			return true, "", nil
+		}
+		return false, fmt.Sprintf("%s is a bot; name it in the input allow to let it", who.Login), nil
+	}
+	p, err := j.Forge.Permission(ctx, who.Login)
+	switch {
+	case err != nil:
+		return false, "", fmt.Errorf("find out whether %s may do this: %w", who.Login, err)
+	case p >= forge.Write:
+		return true, "", nil
+	case p != forge.Unknown:
+		return false, fmt.Sprintf("%s can't write to this repository", who.Login), nil
+	case named:
+		return true, "", nil
+	}
+	return false, fmt.Sprintf("this job's token can't find out whether %s may write here; name them in the input allow to let them", who.Login), nil
+}
+
+// isBot tells apps and the job's own token by their names, where the payload doesn't.
+func isBot(login string) bool {
+	return strings.HasSuffix(login, "[bot]") || login == "gitea-actions" || login == "forgejo-actions"
+}
+
+// ours reports whether an account is the one that issues are assigned to for uwf to
+// take them: that of the label's name, or a bot that may start threads.
+func (j *job) ours(login string) bool {
+	label := j.label()
+	if login == label || login == label+"[bot]" || login == label+"-bot" {
+		return true
+	}
+	return (isBot(login) || strings.HasSuffix(login, "-bot")) && slices.Contains(j.in.Allow, login)
+}
+
+func (j *job) label() string {
+	if j.in.Label == "" {
+		return "uwf"
+	}
+	return j.in.Label
+}

@@ -1,0 +1,509 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/united-workforce/uwf/engine/runner/event"
+	"github.com/united-workforce/uwf/engine/runner/report"
+	"github.com/united-workforce/uwf/engine/runner/sanitize"
+	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/engine/workflow"
+	"github.com/united-workforce/uwf/gitcas"
+)
+
+// The commands of people.
+const (
+	verbStart  = "start"
+	verbResume = "resume"
+	verbStatus = "status"
+	verbCancel = "cancel"
+	verbRetry  = "retry"
+	verbFork   = "fork"
+	verbHelp   = "help"
+)
+
+// command does what a comment says.
+func (j *job) command(ctx context.Context) error {
+	c, s := j.ev.Command, j.ev.Subject
+	if c == nil || s == nil {
+		return j.quiet("the comment holds no command")
+	}
+	if c.Verb == verbStart {
+		return j.startByCommand(ctx, c, *s)
+	}
+	ok, why, err := j.mayStart(ctx)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return j.denied(ctx, why)
+	}
+	if c.Verb == verbHelp {
+		return j.say(ctx, report.Reply{Kind: report.Done, Verb: verbHelp, Why: event.Verbs()})
+	}
+	if why := j.options(c); why != "" {
+		return j.say(ctx, report.Reply{Kind: report.NotNow, Verb: c.Verb, Why: why})
+	}
+	f, err := j.findFor(ctx, c, *s)
+	if err != nil {
+		return err
+	}
+	if f == nil {
+		return j.say(ctx, report.Reply{Kind: report.NoThread, Verb: c.Verb})
+	}
+	switch c.Verb {
+	case verbResume:
+		return j.resume(ctx, c, f)
+	case verbRetry:
+		return j.retry(ctx, f)
+	case verbStatus:
+		return j.status(ctx, f)
+	case verbCancel:
+		return j.cancel(ctx, c, f)
+	case verbFork:
+		return j.fork(ctx, c, f)
+	}
+	return j.say(ctx, report.Reply{Kind: report.Unknown, Verb: c.Verb})
+}
+
+// aliasPattern is an agent's name. A comment may not bring a command line along.
+var aliasPattern = regexp.MustCompile(`^[0-9A-Za-z_-]+$`)
+
+// options takes over what a command says of this job. Why says what can't be.
+func (j *job) options(c *event.Command) (why string) {
+	if _, ok := c.Option("model"); ok {
+		return "A comment can't choose the model; the configuration does."
+	}
+	if agent, ok := c.Option("agent"); ok {
+		if !aliasPattern.MatchString(agent) {
+			return "`--agent` takes the name of an agent of the configuration."
+		}
+		j.in.Agent = agent
+	}
+	return ""
+}
+
+// say answers a command, and ends the job green.
+func (j *job) say(ctx context.Context, r report.Reply) error {
+	if s := j.ev.Subject; s != nil {
+		if err := j.reply(ctx, s.Number, r); err != nil {
+			j.warn("the command could not be answered", err)
+		}
+	}
+	switch r.Kind {
+	case report.Done:
+		return j.quiet("/uwf " + r.Verb + ": done")
+	case report.NoThread:
+		return j.quiet("/uwf " + r.Verb + ": there is no thread here")
+	}
+	return j.quiet("/uwf " + r.Verb + ": " + or(r.Why, "that can't be done"))
+}
+
+// refuse answers that a command doesn't fit the thread as it is.
+func (j *job) refuse(ctx context.Context, id gitcas.ThreadID, verb, why string) error {
+	r := report.Reply{Kind: report.NotNow, Verb: verb, Why: why}
+	if f, err := j.foundByID(ctx, id); err == nil && f != nil {
+		j.about(f.p)
+		r.Thread = j.asIs(f)
+	}
+	return j.say(ctx, r)
+}
+
+// found is the thread that a command means.
+type found struct {
+	id    gitcas.ThreadID
+	v     *gitcas.View // as it is now
+	p     *picture
+	ended *gitcas.Ended // nil: it is alive
+}
+
+// findFor finds the thread that a command means: the one that it names, else that of
+// the issue or pull request.
+func (j *job) findFor(ctx context.Context, c *event.Command, s event.Subject) (*found, error) {
+	if id, ok := c.Option("thread"); ok {
+		t := gitcas.ThreadID(strings.ToUpper(id))
+		if !t.Valid() {
+			return nil, nil
+		}
+		return j.foundByID(ctx, t)
+	}
+	return j.find(ctx, s)
+}
+
+// searchBack bounds how far back a thread that has ended is looked for.
+const searchBack = 366 * 24 * time.Hour
+
+// find finds the thread about a subject, or whose pull request it is: of those that
+// are alive the newest, else of the ended ones the one that ended last. Nil: none.
+func (j *job) find(ctx context.Context, s event.Subject) (*found, error) {
+	store := j.Engine.Store
+	v, err := store.Load(ctx)
+	if errors.Is(err, gitcas.ErrNoStore) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	key := subjectKey(s.Pull, s.Number)
+	means := func(k string, pr int) bool { return about(k, key) || s.Pull && pr == s.Number }
+	var newest gitcas.ThreadID
+	for id, e := range v.Threads() {
+		if means(e.Key, e.PR) && id > newest {
+			newest = id
+		}
+	}
+	if newest != "" {
+		return j.foundByID(ctx, newest)
+	}
+	var line *gitcas.Ended
+	err = store.HistorySince(ctx, v, v.Time().Add(-searchBack), func(e gitcas.Ended) error {
+		if !means(e.Key, e.PR) {
+			return nil
+		}
+		line = &e
+		return gitcas.ErrStop
+	})
+	if err != nil || line == nil {
+		return nil, err
+	}
+	return j.over(ctx, v, *line)
+}
+
+// foundByID reads a thread by its id, alive or over.
+func (j *job) foundByID(ctx context.Context, id gitcas.ThreadID) (*found, error) {
+	store := j.Engine.Store
+	v, err := store.Load(ctx, id)
+	if errors.Is(err, gitcas.ErrNoStore) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	j.store = v.StoreID()
+	if _, alive := v.Entry(id); alive {
+		p, err := seen(ctx, v, id)
+		return &found{id: id, v: v, p: p}, err
+	}
+	line, ok, err := store.FindEnded(ctx, v, id)
+	if err != nil || !ok || line.Reason == gitcas.ReasonRemoved {
+		return nil, err
+	}
+	return j.over(ctx, v, line)
+}
+
+// over reads a thread that is no longer on the tip.
+func (j *job) over(ctx context.Context, v *gitcas.View, line gitcas.Ended) (*found, error) {
+	past, err := j.Engine.Store.LoadEnded(ctx, v, line)
+	if err != nil {
+		return nil, err
+	}
+	p, err := seen(ctx, past, line.Thread)
+	return &found{id: line.Thread, v: v, p: p, ended: &line}, err
+}
+
+// startByCommand starts a thread on the comment's issue or pull request, of the
+// workflow that the command names.
+func (j *job) startByCommand(ctx context.Context, c *event.Command, s event.Subject) error {
+	a := asked{subject: &s, workflow: j.in.Workflow, more: c.Text, byCommand: true}
+	words := c.Words()
+	if name, ok := c.Option("workflow"); ok {
+		words = append(words, name)
+	}
+	if why := j.options(c); why != "" {
+		return j.say(ctx, report.Reply{Kind: report.NotNow, Verb: verbStart, Why: why})
+	}
+	if n, ok := c.Option("max-steps"); ok {
+		limits, err := limitsOf(c)
+		if err != nil {
+			return j.say(ctx, report.Reply{Kind: report.NotNow, Verb: verbStart, Why: "`--max-steps=" + plain(n) + "`: write a whole number from 1."})
+		}
+		j.in.MaxSteps = int(limits["maxSteps"])
+	}
+	if len(words) > 0 {
+		if len(words) > 1 || workflow.KindOfRef(words[0]) != workflow.RefName {
+			return j.say(ctx, report.Reply{Kind: report.NotNow, Verb: verbStart, Why: "Write `/uwf start`, or `/uwf start` and the name of a workflow; what is to be done goes on the lines below it."})
+		}
+		a.workflow = words[0]
+	}
+	return j.start(ctx, a)
+}
+
+// resume lets a thread go on, and goes on with it.
+func (j *job) resume(ctx context.Context, c *event.Command, f *found) error {
+	limits, err := limitsOf(c)
+	if err != nil {
+		return j.refuse(ctx, f.id, verbResume, err.Error())
+	}
+	if e := f.p.entry; f.ended == nil && e.Status == gitcas.StatusActive && failures(e) > 0 {
+		// Nothing goes on by itself, but it does not wait either.
+		if _, err := j.Engine.SuspendAt(ctx, f.id, e.Head, "its step failed, and a person lets it go on"); err != nil {
+			return err
+		}
+	}
+	text := strings.TrimSpace(strings.Join(c.Words(), " ") + "\n\n" + c.Text)
+	err = j.Engine.Resume(ctx, thread.ResumeRequest{Thread: f.id, Text: strings.TrimSpace(sanitize.Incoming(text)), Limits: limits})
+	if err != nil && !j.undoubtedly(err) {
+		return j.refuse(ctx, f.id, verbResume, steerError(err))
+	}
+	if err != nil && j.Job.Attempt <= 1 {
+		return err
+	}
+	return j.takeOn(ctx, f)
+}
+
+// undoubtedly reports whether an error is not about what was asked for. A re-run finds
+// that what it asks for has been done.
+func (j *job) undoubtedly(err error) bool {
+	switch thread.CodeOf(err) {
+	case thread.CodeNotYours:
+		return j.Job.Attempt > 1
+	case thread.CodeUsage:
+		return false
+	}
+	return true
+}
+
+// takeOn goes on with a thread that somebody let go on.
+func (j *job) takeOn(ctx context.Context, f *found) error {
+	head, err := j.present(ctx, f.id)
+	if err != nil {
+		return err
+	}
+	return j.goOn(ctx, f.id, head)
+}
+
+// retry tries again whatever it is that failed: the step, its delivery, or only the
+// job for it, which got lost.
+func (j *job) retry(ctx context.Context, f *found) error {
+	if f.ended != nil {
+		return j.refuse(ctx, f.id, verbRetry, "It is over.")
+	}
+	e := f.p.entry
+	var err error
+	switch {
+	case failures(e) > 0:
+		err = j.Engine.Retry(ctx, f.id)
+	case e.Status == gitcas.StatusSuspended && f.p.asks():
+		return j.refuse(ctx, f.id, verbRetry, "It asks something: answer with `/uwf resume` and the answer on the lines below it.")
+	case e.Status == gitcas.StatusSuspended:
+		err = j.Engine.Resume(ctx, thread.ResumeRequest{Thread: f.id})
+	}
+	if err != nil && !j.undoubtedly(err) {
+		return j.refuse(ctx, f.id, verbRetry, steerError(err))
+	}
+	if err != nil && j.Job.Attempt <= 1 {
+		return err
+	}
+	return j.takeOn(ctx, f)
+}
+
+// status writes the thread's comment anew.
+func (j *job) status(ctx context.Context, f *found) error {
+	j.about(f.p)
+	t := j.asIs(f)
+	j.tell(ctx, f.p, t)
+	j.out.Thread, j.out.Head, j.out.Step, j.out.Status = f.id, f.p.entry.Head, len(f.p.chain.Steps), string(f.p.entry.Status)
+	if f.ended == nil {
+		j.record(ctx, f.p)
+	} else {
+		j.out.Status, j.out.Done, j.out.PullRequest = f.ended.Reason, true, f.ended.PR
+	}
+	return j.quiet(fmt.Sprintf("thread %s: %s", f.id, report.Sentence(t)))
+}
+
+// cancel ends a thread for good.
+func (j *job) cancel(ctx context.Context, c *event.Command, f *found) error {
+	reason := "cancelled by " + j.ev.CommentAuthor.Login + " in a comment"
+	if text := strings.TrimSpace(sanitize.Incoming(c.Text)); text != "" {
+		reason += ": " + text
+	}
+	_, err := j.Engine.Cancel(ctx, f.id, reason)
+	switch {
+	case thread.CodeOf(err) == thread.CodeNotYours:
+		return j.refuse(ctx, f.id, verbCancel, "It is over already.")
+	case err != nil:
+		return err
+	}
+	t := j.view(f.p, report.Cancelled)
+	t.Role, t.Question = "", ""
+	j.tell(ctx, f.p, t)
+	for _, l := range labels() {
+		if j.carries(f.p.trigger.Number, l.Name) {
+			j.unmark(ctx, f.p, l.Name)
+		}
+	}
+	j.out.Thread, j.out.Head, j.out.Status = f.id, f.p.entry.Head, gitcas.ReasonCancelled
+	return j.quiet(fmt.Sprintf("thread %s is cancelled", f.id))
+}
+
+// fork begins another thread with the first steps of this one.
+func (j *job) fork(ctx context.Context, c *event.Command, f *found) error {
+	n := len(f.p.chain.Steps)
+	steps := -1
+	words := c.Words()
+	if step, ok := c.Option("step"); ok {
+		words = append(words, step)
+	}
+	if len(words) > 0 {
+		var err error
+		steps, err = strconv.Atoi(strings.TrimPrefix(words[0], ":"))
+		if err != nil || len(words) > 1 || steps < 0 || steps > n {
+			return j.refuse(ctx, f.id, verbFork, fmt.Sprintf("Write `/uwf fork N`, where N is how many steps the new thread shares: 0 to %d.", n))
+		}
+	}
+	limits, err := limitsOf(c)
+	if err != nil {
+		return j.refuse(ctx, f.id, verbFork, err.Error())
+	}
+	id, err := j.newID()
+	if err != nil {
+		return err
+	}
+	key := fmt.Sprintf("%s/%s/fork/%d", f.p.def.Name, subjectKey(f.p.trigger.Pull, f.p.trigger.Number), j.ev.CommentID)
+	if over, err := j.forkedBefore(ctx, key); err != nil || over {
+		return err
+	}
+	started, err := j.Engine.Fork(ctx, thread.ForkRequest{ID: id, From: f.id, Steps: steps, Key: key, Limits: limits})
+	if err != nil {
+		if c := thread.CodeOf(err); c == thread.CodeNotYours || c == thread.CodeUsage {
+			return j.refuse(ctx, f.id, verbFork, steerError(err))
+		}
+		return err
+	}
+	j.hook(nil, "started")
+	if !started.Existed {
+		j.made = started.Thread
+	}
+	j.sticky = nil
+	head, err := j.present(ctx, started.Thread)
+	if err != nil {
+		return err
+	}
+	if started.Suspended != nil {
+		return j.waits(ctx, thread.Result{Thread: started.Thread, Head: head, Suspended: started.Suspended})
+	}
+	return j.goOn(ctx, started.Thread, head)
+}
+
+// forkedBefore reports whether a re-run's fork has come to its end.
+func (j *job) forkedBefore(ctx context.Context, key string) (over bool, err error) {
+	if j.Job.Attempt <= 1 {
+		return false, nil
+	}
+	store := j.Engine.Store
+	v, err := store.Load(ctx)
+	if err != nil {
+		return false, err
+	}
+	err = store.HistorySince(ctx, v, v.Time().Add(-sameRun), func(e gitcas.Ended) error {
+		if e.Key == key {
+			over = true
+			return gitcas.ErrStop
+		}
+		return nil
+	})
+	if over {
+		j.notice("the fork that this command began is over")
+	}
+	return over, err
+}
+
+// limitOptions are the options that raise a thread's limits, with the names that
+// entries have for them.
+func limitOptions() map[string]string {
+	return map[string]string{
+		"max-steps": "maxSteps", "max-steps-per-role": "maxStepsPerRole", "max-tokens": "tokens", "max-cost": "costUsd", "max-time": "wall",
+	}
+}
+
+// limitsOf reads the limits that a command raises.
+func limitsOf(c *event.Command) (map[string]float64, error) {
+	out := map[string]float64{}
+	for option, limit := range limitOptions() {
+		v, ok := c.Option(option)
+		if !ok {
+			continue
+		}
+		n, err := strconv.ParseFloat(v, 64)
+		if limit == "wall" {
+			var d time.Duration
+			d, err = time.ParseDuration(v)
+			n = d.Seconds()
+		}
+		if err != nil || !(n > 0) {
+			return nil, fmt.Errorf("`--%s=%s`: write a number that is more than 0; for --max-time a time such as 90m", option, plain(v))
+		}
+		out[limit] = n
+	}
+	return out, nil
+}
+
+// plain is a word of a person as it can stand in a code span.
+func plain(s string) string { return strings.ReplaceAll(short(s, 40), "`", "'") }
+
+// steerError is an engine's error without what can only be typed in a shell.
+func steerError(err error) string {
+	var refused *thread.RefusedError
+	if errors.As(err, &refused) {
+		return sentence(refused.Reason)
+	}
+	return sentence(firstLine(err.Error()))
+}
+
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(s, "\n")
+	return line
+}
+
+// asks reports whether a suspended thread waits for the answer to an agent's question:
+// the last step says so.
+func (p *picture) asks() bool {
+	n := len(p.past.Steps)
+	if n == 0 || p.entry.Suspended == nil || p.entry.Next != nil {
+		return false
+	}
+	return p.entry.Suspended.Role == p.past.Steps[n-1].Role
+}
+
+// asIs is a thread as it stands now, for people.
+func (j *job) asIs(f *found) report.Thread {
+	p := f.p
+	if f.ended != nil {
+		return j.past(f)
+	}
+	switch e := p.entry; {
+	case e.Status == gitcas.StatusSuspended && failures(e) > 0, e.Status == gitcas.StatusActive && failures(e) > 0:
+		t := j.view(p, report.Failed)
+		t.Failure = &report.Failure{Role: t.Role, Message: or(t.Question, "its last attempt failed"), Tries: failures(e), MaxTries: thread.MaxAttempts, Advice: "Comment /uwf retry to try again."}
+		t.Question = ""
+		return t
+	case e.Status == gitcas.StatusSuspended:
+		return j.view(p, report.Waiting)
+	}
+	t := j.view(p, report.Queued)
+	if held, ok := f.v.Claim(f.id); ok && held.Head == p.entry.Head && thread.ClaimAlive(held.Claim, f.v.Time()) {
+		t.State, t.Since = report.Running, time.UnixMilli(held.Since)
+	}
+	return t
+}
+
+// past is a thread that is over, for people.
+func (j *job) past(f *found) report.Thread {
+	t := j.view(f.p, report.Delivered)
+	t.Role, t.Question = "", ""
+	switch {
+	case f.ended.Reason == gitcas.ReasonCancelled:
+		t.State = report.Cancelled
+	case f.ended.PR != 0:
+		t.Pull = &report.Pull{Number: f.ended.PR, URL: t.Links.IssueURL(f.ended.PR)}
+	case f.ended.Work.Commit == f.p.chain.Start.Base:
+		t.State = report.NoChanges
+	}
+	return t
+}

@@ -1,0 +1,225 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/united-workforce/uwf/engine/forge"
+	"github.com/united-workforce/uwf/engine/runner/report"
+	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/node"
+)
+
+// deliver makes a thread's end known: a pull request and the last words of its
+// comment. The engine takes it off the tip then.
+func (j *job) deliver(ctx context.Context, id gitcas.ThreadID, head node.Hash) error {
+	res, err := j.Engine.Deliver(ctx, thread.DeliverRequest{Thread: id, ExpectHead: head, Do: func(ctx context.Context, d thread.Delivery) (thread.Effects, error) {
+		return j.handOver(ctx, id, d)
+	}})
+	j.note(res)
+	var undelivered *thread.DeliverError
+	switch {
+	case err == nil:
+		j.hook(nil, "delivered")
+		if terr := j.Work.Tidy(id); terr != nil {
+			j.warn("the working folder stays", terr)
+		}
+		return nil
+	case thread.CodeOf(err) == thread.CodeNotYours:
+		return j.quiet(err.Error())
+	case thread.CodeOf(err) == thread.CodeSuspended:
+		return j.waits(ctx, res)
+	case errors.As(err, &undelivered):
+		j.undelivered(ctx, id, undelivered)
+	}
+	return err
+}
+
+// undelivered tells that a thread's end could not be made known.
+func (j *job) undelivered(ctx context.Context, id gitcas.ThreadID, err *thread.DeliverError) {
+	p := j.pictureOf(ctx, id)
+	if p == nil {
+		return
+	}
+	t := j.view(p, report.Failed)
+	t.Question, t.Role = "", ""
+	t.Failure = &report.Failure{
+		Phase: "deliver", Message: err.Err.Error(), Tries: failures(p.entry), MaxTries: thread.MaxAttempts,
+		Advice: "All roles are done and their work is safe. The next scheduled run delivers it again; /uwf retry does so at once.",
+	}
+	if err.Waits {
+		t.Failure.Advice = "All roles are done and their work is safe. Comment /uwf retry to have it delivered again."
+	}
+	j.tell(ctx, p, t)
+	if err.Waits {
+		j.mark(ctx, p, labelFailed)
+	}
+}
+
+// handOver opens or updates the pull request and finishes the comment. It may be
+// called again, and finds then what it made.
+func (j *job) handOver(ctx context.Context, id gitcas.ThreadID, d thread.Delivery) (thread.Effects, error) {
+	p, err := draw(d.View.Getter(ctx), id, d.Entry, d.Chain)
+	if err != nil {
+		return thread.Effects{}, err
+	}
+	j.last = p
+	s := j.about(p)
+	t := j.view(p, report.Delivered)
+	t.Role, t.Question = "", ""
+	made := func() thread.Effects {
+		e := thread.Effects{Comment: s.id}
+		if t.Pull != nil {
+			e.PR = t.Pull.Number
+		}
+		return e
+	}
+	if d.Tip.IsZero() || d.Tip.String() == p.chain.Start.Base {
+		t.State = report.NoChanges
+	} else if err := j.pull(ctx, p, &t); err != nil {
+		return made(), err
+	}
+	if t.Pull != nil {
+		j.out.PullRequest = t.Pull.Number
+	}
+	if len(p.entry.Attempts) > 0 {
+		j.unmark(ctx, p, labelWaiting, labelFailed)
+	}
+	return made(), j.close(ctx, p, t)
+}
+
+// close writes the comment's last words. The thread leaves the tip after them, so what
+// keeps them back for a while is an error: the delivery is tried again.
+func (j *job) close(ctx context.Context, p *picture, t report.Thread) error {
+	s := j.about(p)
+	t.Links.Comment = j.links(p).Comment
+	j.shown = &t
+	j.Out.Notice(fmt.Sprintf("thread %s: %s", p.id, report.Sentence(t)))
+	err := s.write(ctx, report.Comment(t))
+	if err != nil && (errors.Is(err, forge.ErrLimited) || errors.Is(err, forge.ErrUnreachable)) {
+		return err
+	}
+	if err != nil {
+		j.warn("the thread's comment could not be brought up to date", err)
+	}
+	return nil
+}
+
+// pull sees to it that there is a pull request for the thread's work, one.
+func (j *job) pull(ctx context.Context, p *picture, t *report.Thread) error {
+	branch := work(p)
+	if p.trigger.Branch == branch {
+		// It worked on a pull request's own branch: that has the changes already.
+		t.Pull = &report.Pull{Number: p.trigger.Number, URL: t.Links.IssueURL(p.trigger.Number), Updated: true}
+		return nil
+	}
+	base := p.trigger.Branch // a fork of a thread about a pull request
+	if base == "" {
+		var err error
+		if base, err = j.defaultBranch(ctx); err != nil {
+			return err
+		}
+	}
+	t.Links.Compare = t.Links.CompareURL(base, branch)
+	if j.in.PullRequest.Off {
+		t.Prevented = "No pull request is opened here: the input pull-request is false."
+		return nil
+	}
+	title, body, err := j.pullText(p, *t)
+	if err != nil {
+		return err
+	}
+	found, updated, err := j.onePull(ctx, p, forge.NewPull{Title: title, Body: body, Head: branch, Base: base, Draft: j.in.Draft})
+	switch {
+	case err == nil:
+		t.Pull = &report.Pull{Number: found.Number, URL: or(found.URL, t.Links.IssueURL(found.Number)), Draft: j.in.Draft && !updated, Updated: updated}
+		t.Links.Compare = ""
+		return nil
+	case errors.Is(err, forge.ErrNoChanges):
+		t.State = report.NoChanges
+		t.Links.Compare = ""
+		return nil
+	case refused(err):
+		t.Prevented = prevented(err)
+		j.warn("the pull request could not be opened", err)
+		return nil
+	}
+	return err
+}
+
+// prevented says why there is no pull request, and how to allow it.
+func prevented(err error) string {
+	if errors.Is(err, forge.ErrForbidden) {
+		return "This job may not open pull requests. To allow it: the job needs the permission \"pull-requests: write\", and the setting " +
+			"\"Allow GitHub Actions to create and approve pull requests\" (Settings → Actions → General) has to be on."
+	}
+	return "The pull request could not be opened: " + short(err.Error(), 1000)
+}
+
+// pullText is the pull request's title and body.
+func (j *job) pullText(p *picture, t report.Thread) (title, body string, err error) {
+	if title, err = j.clean(report.PullTitle(t, p.trigger.Title)); err != nil {
+		return "", "", err
+	}
+	body, err = j.clean(report.PullBody(t))
+	return title, body, err
+}
+
+// onePull updates the thread's pull request where there is an open one, else it opens
+// one. One that a lost answer, or another job, left is found by its branch.
+func (j *job) onePull(ctx context.Context, p *picture, n forge.NewPull) (_ forge.Pull, updated bool, err error) {
+	if known := j.knownPull(p); known != 0 {
+		found, err := j.Forge.Pull(ctx, known)
+		switch {
+		case err == nil && found.Open && found.Head.Name == n.Head && strings.EqualFold(found.Head.Repo, j.Job.Repository):
+			return found, true, j.updatePull(ctx, found, n)
+		case err != nil && !errors.Is(err, forge.ErrNotFound):
+			return found, false, err
+		}
+	}
+	made, err := j.Forge.CreatePull(ctx, n)
+	if n.Draft && errors.Is(err, forge.ErrInvalid) {
+		// Drafts are not to be had in every repository.
+		n.Draft = false
+		made, err = j.Forge.CreatePull(ctx, n)
+	}
+	switch {
+	case err == nil:
+		j.hook(nil, "pull-created")
+		return made, false, nil
+	case errors.Is(err, forge.ErrExists), unsure(err):
+		found, ok, ferr := j.Forge.FindPull(ctx, n.Head)
+		if ferr != nil || !ok || !found.Open {
+			return made, false, errors.Join(err, ferr)
+		}
+		return found, true, j.updatePull(ctx, found, n)
+	}
+	return made, false, err
+}
+
+// knownPull is the pull request that an earlier job opened for the thread; 0: none.
+func (j *job) knownPull(p *picture) int {
+	if p.entry.PR != 0 {
+		return p.entry.PR
+	}
+	if j.in.Thread == p.id {
+		return number(j.in.PullRequest.ID)
+	}
+	return 0
+}
+
+// updatePull brings the pull request's words up to date. They are not worth failing.
+func (j *job) updatePull(ctx context.Context, found forge.Pull, n forge.NewPull) error {
+	if found.Title == n.Title && found.Body == n.Body {
+		return nil
+	}
+	if err := j.Forge.UpdatePull(ctx, found.Number, n.Title, n.Body); err != nil {
+		j.warn(fmt.Sprintf("pull request #%d could not be brought up to date", found.Number), err)
+		return nil
+	}
+	j.hook(nil, "pull-updated")
+	return nil
+}

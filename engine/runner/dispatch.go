@@ -1,0 +1,138 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/united-workforce/uwf/engine/forge"
+	"github.com/united-workforce/uwf/engine/runner/report"
+	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/node"
+)
+
+// next is what a dispatched job is told.
+type next struct {
+	thread  gitcas.ThreadID
+	head    node.Hash
+	store   string
+	comment Wanted
+	pull    Wanted
+}
+
+// inputs are the next job's inputs, which its workflow file has to declare.
+func (n next) inputs() map[string]string {
+	return map[string]string{
+		"thread": string(n.thread), "head": string(n.head), "store": n.store,
+		"comment": n.comment.String(), "pull-request": n.pull.String(),
+	}
+}
+
+// errNoFile: nobody knows which workflow to start.
+var errNoFile = errors.New("which workflow file this job is from is not known (GITHUB_WORKFLOW_REF is not set); give the input dispatch its name")
+
+// send starts the next job.
+func (j *job) send(ctx context.Context, n next) error {
+	ctx, cancel := effectContext(ctx)
+	defer cancel()
+	file := j.in.Dispatch
+	switch file {
+	case DispatchRepository:
+		payload := map[string]any{}
+		for k, v := range n.inputs() {
+			payload[k] = v
+		}
+		return j.Forge.DispatchRepository(ctx, DispatchType, payload)
+	case "", DispatchAuto:
+		file = j.Job.WorkflowFile
+	}
+	if file == "" {
+		return errNoFile
+	}
+	ref, err := j.defaultBranch(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = j.Forge.Dispatch(ctx, file, ref, n.inputs())
+	if !errors.Is(err, forge.ErrNotFound) && !errors.Is(err, forge.ErrInvalid) {
+		return err
+	}
+	// The forge may know the default branch by another name than git.
+	if now, aerr := j.askBranch(ctx); aerr == nil && now != ref {
+		_, err = j.Forge.Dispatch(ctx, file, now, n.inputs())
+	}
+	return err
+}
+
+// dispatch starts the thread's next job. One that the forge refuses leaves the thread
+// waiting for a person, with the reason; one that may have been taken, or was only
+// held up, is left to the sweep.
+func (j *job) dispatch(ctx context.Context, id gitcas.ThreadID, head node.Hash, p *picture) error {
+	if j.in.Dispatch == DispatchOff {
+		j.notice(fmt.Sprintf("thread %s goes on with the next job that is told to step it: the input dispatch is off", id))
+		return nil
+	}
+	err := j.send(ctx, j.nextOf(id, head, p))
+	switch {
+	case err == nil:
+		j.sent = true
+		j.hook(nil, "dispatched")
+		return nil
+	case refused(err), errors.Is(err, errNoFile):
+		return j.stranded(ctx, id, head, p, err)
+	case unsure(err):
+		j.warn("whether the next job was started is not known; a scheduled run looks after the thread", err)
+	default:
+		j.warn("the next job could not be started now; a scheduled run makes up for it", err)
+	}
+	return nil
+}
+
+func (j *job) nextOf(id gitcas.ThreadID, head node.Hash, p *picture) next {
+	n := next{thread: id, head: head, store: j.store, comment: Wanted{Off: j.in.Comment.Off}, pull: Wanted{Off: j.in.PullRequest.Off}}
+	if p != nil {
+		n.comment.ID, n.pull.ID = p.entry.Comment, int64(p.entry.PR)
+	}
+	if s := j.sticky; s != nil && s.thread == id && s.id > 0 {
+		n.comment.ID = s.id
+	}
+	return n
+}
+
+// stranded says that a thread's next job was refused.
+func (j *job) stranded(ctx context.Context, id gitcas.ThreadID, head node.Hash, p *picture, cause error) error {
+	reason := "the next job could not be started: " + cause.Error()
+	sctx, cancel := effectContext(ctx)
+	defer cancel()
+	done, err := j.Engine.SuspendAt(sctx, id, head, reason)
+	if err != nil {
+		return errors.Join(errors.New(reason), err)
+	}
+	if !done {
+		j.notice(fmt.Sprintf("thread %s has gone on without this job (%s)", id, reason))
+		return nil
+	}
+	j.out.Status = string(gitcas.StatusSuspended)
+	if p != nil {
+		t := j.view(p, report.Failed)
+		t.Question = ""
+		t.Failure = &report.Failure{Role: t.Role, Phase: "dispatch", Message: reason, Advice: dispatchAdvice(cause)}
+		j.tell(ctx, p, t)
+		j.mark(ctx, p, labelFailed)
+	}
+	return fmt.Errorf("thread %s waits for a person: %s", id, reason)
+}
+
+// dispatchAdvice says what lets a job start the next one.
+func dispatchAdvice(err error) string {
+	const then = " Then go on with /uwf resume in a comment."
+	switch {
+	case errors.Is(err, forge.ErrForbidden), errors.Is(err, forge.ErrAuth):
+		return "Give the job the permission \"actions: write\"." + then
+	case errors.Is(err, forge.ErrNotFound):
+		return "The workflow file has to be on the default branch, with the trigger workflow_dispatch, and must not be disabled." + then
+	case errors.Is(err, forge.ErrInvalid):
+		return "The workflow file has to declare the inputs thread, head, store, comment and pull-request of workflow_dispatch, as the one that uwf init writes does." + then
+	}
+	return "Name the workflow file in the input dispatch." + then
+}

@@ -1,0 +1,79 @@
+package runner
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/united-workforce/uwf/engine/runner/event"
+	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/gitcas"
+)
+
+// Bounds on what one job dispatches for others: a few, so that a job with a thread of
+// its own does not use up the forge's limits, and many jobs that end at once don't all
+// start the same ones. A scheduled run does nothing else.
+const (
+	sweepMax         = 2
+	sweepMaxSchedule = 10
+)
+
+// defaultIdle is how long a thread lies still before its next job counts as lost: far
+// longer than a runner takes to begin, on most days.
+const defaultIdle = 5 * time.Minute
+
+// sweep starts the next job of threads that nobody works on although they are due:
+// their job died, or its dispatch got lost. It never fails a job.
+func (j *job) sweep(ctx context.Context) {
+	if j.in.Dispatch == DispatchOff {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, effectTime)
+	defer cancel()
+	idle := j.Idle
+	if idle == 0 {
+		idle = defaultIdle
+	}
+	v, err := j.Engine.Store.Load(ctx)
+	if err != nil {
+		if !errors.Is(err, gitcas.ErrNoStore) {
+			j.warn("threads whose next job got lost could not be looked for", err)
+		}
+		return
+	}
+	due := j.Engine.Pending(v, idle)
+	due = slices.DeleteFunc(due, func(p thread.Pending) bool { return j.sent && p.Thread == j.out.Thread })
+	most := sweepMax
+	if j.ev.Kind == event.Schedule {
+		most = sweepMaxSchedule
+	}
+	for _, p := range j.some(due, most) {
+		entry, _ := v.Entry(p.Thread)
+		n := j.nextOf(p.Thread, p.Head, &picture{id: p.Thread, entry: entry})
+		n.store = v.StoreID()
+		if err := j.send(ctx, n); err != nil {
+			j.warn(fmt.Sprintf("thread %s is due, but its next job could not be started", p.Thread), err)
+			return
+		}
+		j.Out.Notice(fmt.Sprintf("thread %s was due and nobody worked on it: its next job was started", p.Thread))
+		j.hook(nil, "dispatched")
+	}
+}
+
+// some picks at most n of the threads, by chance: jobs that end at the same time pick
+// different ones.
+func (j *job) some(due []thread.Pending, n int) []thread.Pending {
+	for i := range min(n, len(due)) {
+		var b [4]byte
+		if _, err := io.ReadFull(j.Rand, b[:]); err != nil {
+			break
+		}
+		k := i + int(binary.BigEndian.Uint32(b[:])%uint32(len(due)-i))
+		due[i], due[k] = due[k], due[i]
+	}
+	return due[:min(n, len(due))]
+}

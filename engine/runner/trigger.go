@@ -1,0 +1,124 @@
+package runner
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/united-workforce/uwf/engine/runner/event"
+	"github.com/united-workforce/uwf/engine/runner/sanitize"
+)
+
+// trigger is what started a thread, as its StartNode keeps it: frozen then, and never
+// asked for again. Titles are clean already.
+type trigger struct {
+	Event  string
+	Repo   string
+	Actor  string
+	URL    string
+	Run    string // the job that started it
+	Number int    // the issue or pull request that it is about; 0: none
+	Pull   bool
+	Title  string
+	// Branch is a pull request's own branch, which the thread works on.
+	Branch string
+}
+
+// Names in the StartNode's trigger.
+const (
+	trigEvent  = "event"
+	trigRepo   = "repo"
+	trigActor  = "actor"
+	trigURL    = "url"
+	trigRun    = "run"
+	trigNumber = "number"
+	trigKind   = "kind"
+	trigTitle  = "title"
+	trigBranch = "branch"
+
+	kindIssue = "issue"
+	kindPull  = "pr"
+)
+
+// newTrigger is that of a thread that this job starts.
+func (j *job) newTrigger(s *event.Subject, branch string) trigger {
+	t := trigger{Event: j.ev.Name, Repo: j.Job.Repository, Actor: j.ev.Sender.Login, Run: j.id, Branch: branch}
+	if j.ev.Kind == event.Comment {
+		t.Actor, t.URL = j.ev.CommentAuthor.Login, j.ev.CommentURL
+	}
+	if s != nil {
+		t.Number, t.Pull, t.Title = s.Number, s.Pull, sanitize.Title(sanitize.Incoming(s.Title))
+		if t.URL == "" {
+			t.URL = s.URL
+		}
+	}
+	return t
+}
+
+func (t trigger) kind() string {
+	if t.Pull {
+		return kindPull
+	}
+	return kindIssue
+}
+
+// payload is what goes into the StartNode.
+func (t trigger) payload() map[string]any {
+	out := map[string]any{trigEvent: t.Event, trigRun: t.Run}
+	for name, v := range map[string]string{trigRepo: t.Repo, trigActor: t.Actor, trigURL: t.URL, trigTitle: t.Title, trigBranch: t.Branch} {
+		if v != "" {
+			out[name] = v
+		}
+	}
+	if t.Number > 0 {
+		out[trigNumber], out[trigKind] = int64(t.Number), t.kind()
+	}
+	return out
+}
+
+// readTrigger reads a StartNode's trigger. Anybody who can push the state branch can
+// have written it: what is no such value counts as not there.
+func readTrigger(m map[string]any) trigger {
+	text := func(name string) string { s, _ := m[name].(string); return s }
+	return trigger{
+		Event: text(trigEvent), Repo: text(trigRepo), Actor: text(trigActor), URL: text(trigURL), Run: text(trigRun),
+		Number: number(m[trigNumber]), Pull: text(trigKind) == kindPull, Title: sanitize.Title(text(trigTitle)), Branch: text(trigBranch),
+	}
+}
+
+const maxNumber = 1 << 31
+
+// number reads a positive whole number, 0 where it is none.
+func number(v any) int {
+	var n int64
+	switch v := v.(type) {
+	case int64:
+		n = v
+	case int:
+		n = int64(v)
+	case uint64:
+		n = int64(min(v, maxNumber))
+	case float64:
+		if v != float64(int64(v)) {
+			return 0
+		}
+		n = int64(v)
+	case json.Number:
+		n, _ = v.Int64()
+	}
+	if n < 0 || n >= maxNumber {
+		return 0
+	}
+	return int(n)
+}
+
+// subjectKey is the part of a thread's key that names what it is about.
+func subjectKey(pull bool, number int) string {
+	return fmt.Sprintf("%s/%d", trigger{Pull: pull}.kind(), number)
+}
+
+// about reports whether a key is that of a thread, or of a fork of one, about a subject.
+func about(key, subject string) bool {
+	_, rest, ok := strings.Cut(key, "/")
+	return ok && (rest == subject || strings.HasPrefix(rest, subject+"/"))
+}
