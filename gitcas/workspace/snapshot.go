@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/filemode"
 
 	"github.com/united-workforce/uwf/gitcas/gitobj"
 	"github.com/united-workforce/uwf/gitcas/wire"
@@ -52,7 +53,10 @@ type Change struct {
 	// Blob is the new content; for a deleted file, the old one. A symlink's
 	// content is its target.
 	Blob wire.ID
-	Size int64 // bytes of the new content; 0 for a deleted file
+	// Old is the content in the first parent; zero for an added file.
+	Old  wire.ID
+	Mode filemode.FileMode // of the new content; 0 for a deleted file
+	Size int64             // bytes of the new content; 0 for a deleted file
 }
 
 // Skipped is something in the folder that was left out though nothing ignores it.
