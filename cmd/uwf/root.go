@@ -93,8 +93,15 @@ func commands(f *app.Factory) []*cobra.Command {
 	}
 }
 
+// release is the version that a release is built with, set by the linker; empty in
+// other builds.
+var release string
+
 // version is what the build knows of itself.
 func version() string {
+	if release != "" {
+		return release
+	}
 	info, ok := debug.ReadBuildInfo()
 	if !ok || info.Main.Version == "" {
 		return "unknown"
