@@ -32,6 +32,7 @@ const (
 	envHost  = "UWF_TEST_HOST"  // NAME: be on another machine, as far as claims can tell
 	envRenew = "UWF_TEST_RENEW" // FILE: renew claims while, and only while, it is there
 	envQuiet = "UWF_TEST_QUIET" // DURATION: how long a remote may say nothing
+	envAhead = "UWF_TEST_AHEAD" // DURATION: what its clock is ahead
 	envBared = "UWF_TEST_BARED" // anything: the environment can\'t be concealed from agents
 )
 
@@ -50,6 +51,13 @@ func faultyFactory() (*app.Factory, error) {
 	}
 	if host := f.Getenv(envHost); host != "" {
 		f.Machine = func() (string, string, error) { return host, "boot of " + host, nil }
+	}
+	if v := f.Getenv(envAhead); v != "" {
+		ahead, err := time.ParseDuration(v)
+		if err != nil {
+			return nil, err
+		}
+		f.Now = func() time.Time { return time.Now().Add(ahead) }
 	}
 	if f.Getenv(envBared) != "" {
 		f.Exposed = errors.New("nothing can be written there")
