@@ -40,6 +40,9 @@ func readEnvironment(getenv func(string) string) (environment, error) {
 	e.Flavour = forge.Detect(e.APIURL, getenv("GITEA_ACTIONS"))
 	e.Actor, e.TriggeringActor = getenv("GITHUB_ACTOR"), getenv("GITHUB_TRIGGERING_ACTOR")
 	e.WorkflowFile = workflowFile(getenv("GITHUB_WORKFLOW_REF"), e.Repository)
+	if n := getenv("GITHUB_RUN_NUMBER"); n != "" && getenv("FORGEJO_ACTIONS") == "true" {
+		e.RunURL = e.ServerURL + "/" + e.Repository + "/actions/runs/" + url.PathEscape(n) // it counts a repository's runs
+	}
 	e.Run, e.Name, e.Attempt = getenv("GITHUB_RUN_ID"), getenv("GITHUB_JOB"), 1
 	if !repositoryName.MatchString(e.Repository) {
 		return e, app.Usagef("GITHUB_REPOSITORY is %.80q: owner/name is expected; a CI job has it, elsewhere set it (uwf action --help)", e.Repository)

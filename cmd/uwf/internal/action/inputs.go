@@ -92,6 +92,7 @@ func readInputs(ask Ask) (inputs, error) {
 	}
 	r.command(&in)
 	r.addresses(in)
+	r.dispatch(in.Dispatch)
 	if len(r.wrong) > 0 {
 		return in, &app.UsageError{Err: fmt.Errorf("the action's inputs: %s", strings.Join(r.wrong, "; "))}
 	}
@@ -201,6 +202,17 @@ func (r *reader) sandbox(name string) config.Sandbox {
 	default:
 		r.problem(name, "is %.40q: write require, auto or off", v)
 		return ""
+	}
+}
+
+// dispatch checks what starts the next job.
+func (r *reader) dispatch(v string) {
+	switch v {
+	case "", runner.DispatchAuto, runner.DispatchRepository, runner.DispatchOff:
+		return
+	}
+	if !isPath(v) || strings.Contains(v, "/") || !strings.HasSuffix(v, ".yml") && !strings.HasSuffix(v, ".yaml") {
+		r.problem("dispatch", "is %.80q: write auto, repository_dispatch, off, or the name of a workflow file, such as uwf.yml", v)
 	}
 }
 

@@ -96,6 +96,9 @@ func (in inputs) adjust(c *config.Config) {
 		c.Sandbox = in.Sandbox
 		c.Origins["sandbox"] = "the input sandbox"
 	}
+	if _, set := c.Origins["sandbox"]; !set {
+		c.Sandbox = config.SandboxAuto // agents of CI jobs read what strangers wrote
+	}
 	if in.AllowShell != nil {
 		c.AllowShell = *in.AllowShell
 		c.Origins["allowShell"] = "the input allow-shell"

@@ -293,6 +293,7 @@ func (j *job) runner(ctx context.Context, w *worker.Worker) (*runner.Runner, err
 	}
 	about := j.env.Job
 	about.Name, about.StateBranch, about.Store = j.env.name(j.f.Getenv, j.ask), loc.Branch, j.in.Store
+	about.WorkflowFiles = j.env.Flavour == forge.Gitea || !strings.HasPrefix(j.in.Token, appToken)
 	if about.Run == "" {
 		about.Run = w.Who.Run
 	}
@@ -306,6 +307,9 @@ func (j *job) runner(ctx context.Context, w *worker.Worker) (*runner.Runner, err
 		Inputs: in, Job: about, Out: j.log, Now: j.jf.Now, Rand: j.jf.Rand, Hook: j.jf.Hook,
 	}, nil
 }
+
+// appToken is how GitHub's tokens of apps begin; the job's own is one of them.
+const appToken = "ghs_"
 
 // base is the commit at the tip of a branch.
 func (j *job) base(ctx context.Context, branch string) (string, error) {
