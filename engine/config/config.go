@@ -13,7 +13,9 @@
 //
 // Some settings protect the user and are never loosened by the nearer file: of two
 // limits the lower one counts, of two sandbox settings the stricter one, and
-// allowShell needs every file that mentions it. Redaction settings add up.
+// allowShell needs every file that mentions it. Places that confined agents may
+// use besides their own come from the user's file, and from the repository's only
+// where it is trusted. Redaction settings add up.
 //
 // # Keys
 //
@@ -49,6 +51,7 @@ type Config struct {
 
 	Limits     Limits
 	Sandbox    Sandbox
+	Confine    Confine
 	Redact     Redact
 	State      State
 	AllowShell bool // the builtin agent may run commands
@@ -146,9 +149,25 @@ type Sandbox string
 
 // The settings, from the loosest to the strictest.
 const (
-	SandboxOff     Sandbox = "off"
+	SandboxOff     Sandbox = "off"  // they run as uwf's own user
 	SandboxAuto    Sandbox = "auto" // as far as the machine can
 	SandboxRequire Sandbox = "require"
+)
+
+// Confine says what confined agents may use besides the workspace and the system.
+type Confine struct {
+	Network Network
+	Read    []string // absolute paths
+	Write   []string // absolute paths
+}
+
+// Network is what confined agents reach.
+type Network string
+
+// The networks, from the loosest to the strictest.
+const (
+	NetworkOpen    Network = "open"
+	NetworkGateway Network = "gateway" // the model, through uwf, and nothing else
 )
 
 // Redact adds to what is redacted by default.

@@ -287,6 +287,8 @@ func TestMistakes(t *testing.T) {
 		{"duplicate", sources{home: "sandbox: auto\nsandbox: off\n"}, []string{":2:1", "twice"}},
 		{"anchor", sources{home: "state: &a {branch: x}\n"}, []string{"anchors"}},
 		{"not YAML", sources{home: "a: [\n"}, []string{homeFile, "not YAML"}},
+		{"relative place", sources{home: "confine: {read: [opt]}\n"}, []string{"confine.read", "absolute"}},
+		{"places of an untrusted repository", sources{repo: "confine:\n  write: [/etc]\n"}, []string{":2:", "confine.write", "UWF_TRUST_REPO"}},
 		{"two documents", sources{home: "sandbox: auto\n---\nsandbox: off\n"}, []string{"more than one document"}},
 		{"list at the top", sources{home: "- a\n"}, []string{"must be a mapping"}},
 		{"wrong type", sources{home: "allowShell: 1\nlimits: {maxSteps: many, wall: 5}\nsandbox: no\n"}, []string{"allowShell", "limits.maxSteps", "90s, 30m", "off, auto, require"}},
@@ -404,6 +406,26 @@ modelOverrides:
 		if _, err := (sources{home: file}).load(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", file, err)
 		}
+	}
+}
+
+// Of the networks the stricter one counts, and places add up; but a checkout that
+// nobody trusts opens none.
+func TestConfine(t *testing.T) {
+	repo, home := "confine: {network: gateway, read: [/opt/a]}\n", "confine: {network: open, read: [/opt/b], write: [/opt/c]}\n"
+	c := mustLoad(t, sources{repo: repo, home: home, trusted: true})
+	want := config.Confine{Network: config.NetworkGateway, Read: []string{"/opt/a", "/opt/b"}, Write: []string{"/opt/c"}}
+	if !reflect.DeepEqual(c.Confine, want) {
+		t.Errorf("confine %+v, want %+v", c.Confine, want)
+	}
+	c = mustLoad(t, sources{repo: home, home: repo, trusted: true})
+	want.Read, want.Write = []string{"/opt/a", "/opt/b"}, []string{"/opt/c"}
+	if !reflect.DeepEqual(c.Confine, want) {
+		t.Errorf("the other way round: %+v", c.Confine)
+	}
+	c = mustLoad(t, sources{repo: "confine: {network: gateway}\n"})
+	if c.Confine.Network != config.NetworkGateway {
+		t.Errorf("an untrusted file may be stricter: %+v", c.Confine)
 	}
 }
 

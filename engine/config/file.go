@@ -38,8 +38,9 @@ func settings(c *Config) table.Setting {
 		table.Field{Name: "defaultModel", Setting: table.Text("The alias of the model that is asked where no override names one.", &c.DefaultModel)},
 		table.Field{Name: "modelOverrides", Setting: modelOverrides(c)},
 		table.Field{Name: "limits", Setting: limits(&c.Limits, defaults)},
-		table.Field{Name: "sandbox", Setting: table.Text("How agents' processes are confined: off, auto (as far as the machine can), require (refuse to run without).", &c.Sandbox,
-			string(SandboxOff), string(SandboxAuto), string(SandboxRequire)).Default(string(SandboxAuto))},
+		table.Field{Name: "sandbox", Setting: table.Text("How agents' processes are confined: off (they run as you), auto (as far as the machine can), require (refuse to run without). The action uses auto at least.", &c.Sandbox,
+			string(SandboxOff), string(SandboxAuto), string(SandboxRequire)).Default(string(SandboxOff))},
+		table.Field{Name: "confine", Setting: confine(&c.Confine)},
 		table.Field{Name: "redact", Setting: redaction(&c.Redact)},
 		table.Field{Name: "state", Setting: table.Object("Where threads are kept.",
 			table.Field{Name: "branch", Setting: table.Text("The branch that holds the threads.", &c.State.Branch).Default("uwf-state")},
@@ -229,6 +230,24 @@ func limits(l *Limits, d moderator.Limits) table.Setting {
 		"perRole":  "write maxStepsPerRole",
 		"wallTime": "write wall",
 	})
+}
+
+func confine(x *Confine) table.Setting {
+	absolute := func(s table.Setting, list *[]string) table.Setting {
+		return s.Then(func(r *table.Reader, n *yaml.Node, path string) {
+			for _, place := range *list {
+				if !strings.HasPrefix(place, "/") {
+					r.Problem(n, path, "write where it begins: /opt/tool", "%q is no absolute path", place)
+				}
+			}
+		})
+	}
+	return table.Object("What confined agents may use besides the workspace, a HOME of their own and the system. It counts where sandbox isn't off.",
+		table.Field{Name: "network", Setting: table.Text("What they reach: open (everything) or gateway (the model, and nothing else: no packages, no servers of their own tests).", &x.Network,
+			string(NetworkOpen), string(NetworkGateway)).Default(string(NetworkOpen))},
+		table.Field{Name: "read", Setting: absolute(table.List("More folders and files that they may read, as absolute paths.", &x.Read), &x.Read)},
+		table.Field{Name: "write", Setting: absolute(table.List("More folders and files that they may write, as absolute paths.", &x.Write), &x.Write)},
+	)
 }
 
 func redaction(x *Redact) table.Setting {

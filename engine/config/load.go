@@ -175,8 +175,16 @@ func (l *loader) trusted() bool { return l.s.RepoTrusted || isOn(l.value("UWF_TR
 func isOn(v string) bool { return v == "1" || strings.EqualFold(v, "true") }
 
 // checkRepo refuses that a file of an untrusted checkout sends a key of this
-// machine to an address of its own choice.
+// machine to an address of its own choice, or opens its files to agents.
 func (l *loader) checkRepo(repo, home *Config) {
+	for _, key := range []string{"confine.read", "confine.write"} {
+		if origin, ok := repo.Origins[key]; ok {
+			file, line, col := place(origin)
+			l.problems = append(l.problems, Problem{File: file, Line: line, Col: col, Path: key,
+				Message: "a file of the repository may not open places of this machine to agents",
+				Fix:     "put this into ~/.uwf/config.yaml, or set UWF_TRUST_REPO=1 if you trust this repository"})
+		}
+	}
 	for _, name := range sortedKeys(repo.Providers) {
 		p := repo.Providers[name]
 		if p.APIKeyEnv == "" {

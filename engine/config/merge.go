@@ -29,13 +29,14 @@ func merge(repo, home *Config) *Config {
 	c.Limits = stricter(repo.Limits, home.Limits)
 	c.Sandbox = repo.Sandbox
 	if c.Sandbox == "" || home.Sandbox != "" && strictness(home.Sandbox) > strictness(repo.Sandbox) {
-		c.Sandbox = cmp.Or(home.Sandbox, SandboxAuto)
+		c.Sandbox = cmp.Or(home.Sandbox, SandboxOff)
 		keepOrigin(c, home, "sandbox")
 	}
+	c.Confine = mergeConfine(repo.Confine, home.Confine)
 	c.AllowShell = agreed(repo, home)
 	c.Redact = mergeRedact(repo.Redact, home.Redact)
 	for _, p := range []Path{{"limits", "maxSteps"}, {"limits", "maxStepsPerRole"}, {"limits", "tokens"}, {"limits", "costUsd"},
-		{"limits", "wall"}, {"limits", "stepTime"}, {"allowShell"}, {"redact", "minLength"}} {
+		{"limits", "wall"}, {"limits", "stepTime"}, {"confine", "network"}, {"allowShell"}, {"redact", "minLength"}} {
 		winner(c, repo, home, p)
 	}
 	return c
@@ -113,12 +114,23 @@ func strictness(s Sandbox) int {
 	return slices.Index([]Sandbox{SandboxOff, SandboxAuto, SandboxRequire}, s)
 }
 
-func mergeRedact(repo, home Redact) Redact {
-	union := func(a, b []string) []string {
-		out := slices.Concat(a, b)
-		slices.Sort(out)
-		return slices.Compact(out)
+// mergeConfine takes the stricter network and all places. Load refuses places of
+// a repository's file that nobody trusts.
+func mergeConfine(repo, home Confine) Confine {
+	c := Confine{Network: cmp.Or(repo.Network, home.Network), Read: union(repo.Read, home.Read), Write: union(repo.Write, home.Write)}
+	if repo.Network == NetworkGateway || home.Network == NetworkGateway {
+		c.Network = NetworkGateway
 	}
+	return c
+}
+
+func union(a, b []string) []string {
+	out := slices.Concat(a, b)
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+func mergeRedact(repo, home Redact) Redact {
 	out := Redact{
 		Env:       union(repo.Env, home.Env),
 		Allow:     union(repo.Allow, home.Allow),

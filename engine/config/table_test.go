@@ -29,6 +29,7 @@ defaultModel: gpt-4.1
 modelOverrides: {solve: {dev: gpt-4.1}, extract: gpt-4.1}
 limits: {maxSteps: 5, maxStepsPerRole: 4, tokens: 300, costUsd: 1.25, wall: 2h, stepTime: 20m}
 sandbox: require
+confine: {network: gateway, read: [/opt/tool], write: [/var/cache/tool]}
 redact: {env: [A_NAME], patterns: {p: 'a+'}, allow: [text], minLength: 7}
 state: {branch: b, remote: origin}
 allowShell: true
@@ -94,6 +95,7 @@ func TestSchema(t *testing.T) {
 		{"providers: {a: {url: b}}", false},
 		{"agents: {a: {args: b}}", false},
 		{"sandbox: maybe", false},
+		{"confine: {network: some}", false},
 		{"redact: {minLength: 13}", false},
 	} {
 		var v any

@@ -170,11 +170,11 @@ func note(p Path, others []Other) string {
 	switch {
 	case p[0] == "limits" || reflect.DeepEqual(p, Path{"redact", "minLength"}):
 		return "the lowest counts"
-	case p[0] == "sandbox":
+	case p[0] == "sandbox" || reflect.DeepEqual(p, Path{"confine", "network"}):
 		return "the strictest counts"
 	case p[0] == "allowShell":
 		return "every file that mentions it must allow it"
-	case p[0] == "redact":
+	case p[0] == "redact" || p[0] == "confine":
 		return "all of them count"
 	}
 	return "overrides"

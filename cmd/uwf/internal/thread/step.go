@@ -72,6 +72,8 @@ func WorkerFlags(cmd *cobra.Command, o *worker.Options) {
 	fl.StringVar(&o.Record, "record", "", "record the conversation with the model into the cassette `FILE`")
 	fl.StringVar(&o.Replay, "replay", "", "replay the model from the cassette `FILE`; no model is asked")
 	fl.BoolVar(&o.AllowShell, "allow-shell", false, "let the builtin agent run commands")
+	fl.StringVar(&o.Sandbox, "sandbox", "", "confine agents by `MODE`: off, auto or require; of this and the configuration the stricter one counts (default: as configured)")
+	app.CompleteFlag(cmd, "sandbox", "off", "auto", "require")
 	fl.DurationVar(&o.Timeout, "timeout", 0, "stop an agent after this `TIME`, such as 20m")
 }
 

@@ -10,14 +10,13 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
-	"github.com/united-workforce/uwf/engine/config"
 	"github.com/united-workforce/uwf/engine/redact"
 )
 
 // refuseExposure refuses to start agents that could read secrets out of this
 // process's environment.
 func (w *Worker) refuseExposure() error {
-	if w.f.Exposed == nil || w.config.Sandbox == config.SandboxOff {
+	if w.f.Exposed == nil || w.trusted() {
 		return nil
 	}
 	found := redact.FromEnv(w.f.Environ)

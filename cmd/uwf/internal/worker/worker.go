@@ -16,6 +16,7 @@ import (
 
 	"github.com/united-workforce/uwf/agents"
 	"github.com/united-workforce/uwf/agents/gateway/cassette"
+	"github.com/united-workforce/uwf/agents/sandbox"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/agent"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/engine/config"
@@ -61,6 +62,8 @@ type Worker struct {
 	config *config.Config
 	redact *redact.Redactor
 	player *cassette.Cassette
+	// sandbox confines agents; nil: they are not confined.
+	sandbox *sandbox.Sandbox
 }
 
 // New puts a worker together. It reads the configuration and opens the store,
@@ -139,6 +142,9 @@ func (w *Worker) spawner() (*agents.Spawner, error) {
 	if w.o.Stderr != nil {
 		o.Stderr = w.redact.Writer(w.o.Stderr)
 	}
+	if err := w.confine(&o); err != nil {
+		return nil, err
+	}
 	return agents.NewSpawner(o), nil
 }
 
@@ -191,7 +197,7 @@ func (w *Worker) Use(ctx context.Context, id gitcas.ThreadID) error {
 			return err
 		}
 		dir = WorkDir(root, id)
-		if err := os.MkdirAll(dir, 0o700); err != nil {
+		if err := w.makeWorkDir(root, dir); err != nil {
 			return fmt.Errorf("make the working folder: %w", err)
 		}
 	}
