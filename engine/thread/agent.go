@@ -98,6 +98,9 @@ type Draft struct {
 	Nodes  map[node.Hash]node.Node
 	Usage  record.Usage // as the agent itself reports it; the Meter goes before
 	Stderr string       // the last lines, for messages
+	// Took is how long the agent worked in another job, before this one; it is added
+	// to what is measured here.
+	Took time.Duration
 }
 
 // Agent runs one task to its end. When it fails, the error is an *AgentError and

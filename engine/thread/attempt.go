@@ -250,7 +250,7 @@ func (r *stepRun) errorStep(s *seal.Sealer, phase, text string, d Draft) error {
 	if err != nil {
 		return err
 	}
-	step := r.baseStep(Draft{Usage: d.Usage}, record.Step{})
+	step := r.baseStep(Draft{Usage: d.Usage, Took: d.Took}, record.Step{})
 	step.Output, step.Detail = out, detail
 	if step.EdgePrompt, err = s.Clean(step.EdgePrompt); err != nil {
 		return err

@@ -130,7 +130,7 @@ func (r *stepRun) baseStep(d Draft, child record.Step) record.Step {
 		// read: what it says of itself holds both.
 		usage = most(usage, reported(d.Usage, child.Usage))
 	}
-	usage.DurationMs = max(now-r.task.StartedAtMs, 0)
+	usage.DurationMs = max(now-r.task.StartedAtMs, 0) + max(d.Took.Milliseconds(), 0)
 	run := r.e.run()
 	return record.Step{
 		Start: r.task.Start, Prev: r.task.Prev, Role: r.task.Role, Agent: r.task.Agent,

@@ -1,0 +1,290 @@
+package artifact
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/engine/thread/seal"
+	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/gitcas/record"
+	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/gitcas/workspace"
+)
+
+// interrupted is how long the artifact of an agent that was interrupted may take:
+// an agent has to be gone after five seconds.
+const interrupted = 3 * time.Second
+
+// Captured keeps what the agent of an engine did.
+type Captured struct {
+	agent  thread.Agent
+	folder *watched
+	redact thread.Redactor
+	clock  thread.Clock
+
+	mu sync.Mutex
+	a  *Artifact
+}
+
+// Capture stands between an engine and its agent, and keeps what the agent does, or
+// why it failed, for an artifact, beside what the engine makes of it. What it keeps is
+// sealed by the engine's own rules and with its redactor: the job that commits doesn't
+// know the secrets of the one that runs the agent. The engine should work on a Mirror.
+func Capture(e *thread.Engine) *Captured {
+	c := &Captured{agent: e.Agent, folder: &watched{Folder: e.Folder}, redact: e.Redact, clock: e.Clock}
+	e.Agent = c
+	if e.Folder != nil {
+		e.Folder = c.folder
+	}
+	return c
+}
+
+// Artifact is what the agent did; ok is false when none has run.
+func (c *Captured) Artifact() (a Artifact, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.a == nil {
+		return Artifact{}, false
+	}
+	return *c.a, true
+}
+
+// watched is a folder that remembers the commit it was restored to.
+type watched struct {
+	thread.Folder
+	mu sync.Mutex
+	at wire.ID
+}
+
+func (w *watched) Restore(ctx context.Context, commit wire.ID) error {
+	if err := w.Folder.Restore(ctx, commit); err != nil {
+		return err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.at = commit
+	return nil
+}
+
+func (w *watched) base() wire.ID {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.at
+}
+
+// Run implements thread.Agent.
+func (c *Captured) Run(ctx context.Context, t thread.Task, m *thread.Meter) (thread.Draft, error) {
+	d, err := c.agent.Run(ctx, t, m)
+	keep := ctx
+	if ctx.Err() != nil {
+		var cancel context.CancelFunc
+		keep, cancel = context.WithTimeout(context.WithoutCancel(ctx), interrupted)
+		defer cancel()
+	}
+	a := c.capture(keep, t, m, d, err)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.a = &a
+	return d, err
+}
+
+// capture makes the artifact. What can't be kept makes it one of a failure: then
+// the second job says so, instead of committing half of a step.
+func (c *Captured) capture(ctx context.Context, t thread.Task, m *thread.Meter, d thread.Draft, failed error) Artifact {
+	a := Artifact{Thread: t.Thread, Head: headOf(t), Step: t.Step, Role: t.Role, Agent: t.Agent, Base: c.folder.base()}
+	s := c.sealer(t, d)
+	a.Draft.Stderr = c.clean(d.Stderr, s)
+	a.Draft.Usage = usage(t, m, d)
+	a.Draft.Usage.DurationMs = max(c.clock.Now().UnixMilli()-t.StartedAtMs, 0)
+	if failed == nil {
+		failed = c.sealStep(&a, t, d, s)
+	}
+	files, err := c.files(ctx, a.Base)
+	switch {
+	case err == nil:
+		a.Files = files
+	case failed == nil:
+		failed = err
+	}
+	if failed != nil {
+		s = c.sealer(t, d)
+		s.Salvage(ctx, gitcas.Place{Thread: t.Thread})
+		a.Failure, a.Draft.Handle, a.Draft.Nodes = c.failure(failed, s), "", nodesOf(s)
+	}
+	return a
+}
+
+// headOf is the head that the task's step will follow.
+func headOf(t thread.Task) node.Hash {
+	if t.Prev != nil {
+		return *t.Prev
+	}
+	return t.Start
+}
+
+// usage is what the meter counted, and what the agent says itself where it did not
+// use the gateway for its work.
+func usage(t thread.Task, m *thread.Meter, d thread.Draft) record.Usage {
+	u := m.Usage()
+	if u.Turns == 0 || t.Model == nil && t.Extract != nil {
+		u.Turns = max(u.Turns, d.Usage.Turns)
+		u.InputTokens, u.OutputTokens = max(u.InputTokens, d.Usage.InputTokens), max(u.OutputTokens, d.Usage.OutputTokens)
+		u.CostUSD = max(u.CostUSD, d.Usage.CostUSD)
+	}
+	return u
+}
+
+func (c *Captured) sealer(t thread.Task, d thread.Draft) *seal.Sealer {
+	known := node.Map{}
+	maps.Copy(known, record.Schemas())
+	maps.Copy(known, node.Builtin())
+	maps.Copy(known, t.Nodes)
+	return seal.New(t.Thread, d.Nodes, known, c.redact, c.clock.Now())
+}
+
+func nodesOf(s *seal.Sealer) map[node.Hash]node.Node {
+	out := map[node.Hash]node.Node{}
+	for _, n := range s.Nodes() {
+		out[n.Hash] = n.Node
+	}
+	return out
+}
+
+// sealStep puts the agent's step into the artifact. The engine of the second job
+// checks it again: here only what leaves this job matters.
+func (c *Captured) sealStep(a *Artifact, t thread.Task, d thread.Draft, s *seal.Sealer) error {
+	if len(d.Nodes) > seal.MaxDrafts {
+		return fmt.Errorf("the agent staged %d nodes; at most %d are taken", len(d.Nodes), seal.MaxDrafts)
+	}
+	n, ok := d.Nodes[d.Handle]
+	if !ok {
+		return fmt.Errorf("the agent printed %q, which is not among the %d nodes it staged", clip(string(d.Handle)), len(d.Nodes))
+	}
+	child, err := record.ParseStep(n)
+	if err != nil {
+		return fmt.Errorf("the agent's handle %s is no StepNode: %w", d.Handle, err)
+	}
+	place := gitcas.Place{Thread: t.Thread}
+	out := record.Step{
+		Start: child.Start, Prev: child.Prev, Role: child.Role, Agent: child.Agent,
+		StartedAtMs: t.StartedAtMs, CompletedAtMs: max(c.clock.Now().UnixMilli(), t.StartedAtMs), Cwd: t.Cwd, Usage: child.Usage,
+	}
+	if out.Output, err = s.Node(child.Output, place); err != nil {
+		return fmt.Errorf("output: %w", err)
+	}
+	if child.Body != nil {
+		h, err := s.Text(*child.Body)
+		if err != nil {
+			return fmt.Errorf("body: %w", err)
+		}
+		out.Body = &h
+	}
+	if out.Detail, err = s.Node(child.Detail, place); err != nil {
+		return fmt.Errorf("detail: %w", err)
+	}
+	for _, text := range []*string{&out.Role, &out.Agent, &out.Cwd} {
+		if *text, err = s.Clean(*text); err != nil {
+			return err
+		}
+	}
+	step, h, err := out.Node(c.clock.Now())
+	if err != nil {
+		return fmt.Errorf("step node: %w", err)
+	}
+	a.Draft.Nodes, a.Draft.Handle = nodesOf(s), h
+	a.Draft.Nodes[h] = step
+	return nil
+}
+
+// files lists what the agent changed. As in the engine, one file with a known
+// secret keeps all of them here.
+func (c *Captured) files(ctx context.Context, base wire.ID) ([]workspace.Edit, error) {
+	if c.folder.Folder == nil {
+		return nil, nil
+	}
+	req := workspace.SnapshotRequest{Message: "artifact", When: c.clock.Now()}
+	if !base.IsZero() {
+		req.Parents = []wire.ID{base}
+	}
+	snap, err := c.folder.Snapshot(ctx, req)
+	if err != nil {
+		return nil, fmt.Errorf("read what the agent changed: %w", err)
+	}
+	if len(snap.Changes) > maxFiles {
+		return nil, fmt.Errorf("the agent changed %d files; at most %d go from job to job", len(snap.Changes), maxFiles)
+	}
+	blobs := make(map[wire.ID][]byte, len(snap.Objects))
+	for _, o := range snap.Objects {
+		blobs[o.ID] = o.Data
+	}
+	var out []workspace.Edit
+	for _, change := range snap.Changes {
+		e := workspace.Edit{Path: change.Path, Mode: change.Mode, Old: change.Old}
+		if change.Kind != workspace.Deleted {
+			data, ok := blobs[change.Blob]
+			if !ok { // the same content as another file's
+				if data, err = workspace.Content(c.folder.Dir(), change); err != nil {
+					return nil, err
+				}
+			}
+			e.Data = data
+		}
+		if err := c.search(e); err != nil {
+			return nil, err
+		}
+		out = append(out, e)
+	}
+	return out, nil
+}
+
+// search refuses a file that holds a known secret.
+func (c *Captured) search(e workspace.Edit) error {
+	for _, b := range [][]byte{[]byte(e.Path), e.Data} {
+		found, err := c.redact.Find(b)
+		if err != nil {
+			return fmt.Errorf("check %s for secrets: %w", e.Path, err)
+		}
+		for _, f := range found {
+			// What only looks like a secret may be a test's fixture.
+			if f.Known {
+				return &thread.SecretInFileError{Path: e.Path, Name: f.Name}
+			}
+		}
+	}
+	return nil
+}
+
+func (c *Captured) failure(err error, s *seal.Sealer) *Failure {
+	var agent *thread.AgentError
+	f := &Failure{Reason: err.Error()}
+	if errors.As(err, &agent) {
+		f.Reason, f.Detail = agent.Reason, agent.Detail
+		if agent.Err != nil {
+			f.Reason += ": " + agent.Err.Error()
+		}
+	}
+	f.Reason, f.Detail = c.clean(f.Reason, s), c.clean(f.Detail, s)
+	if f.Reason == "" {
+		f.Reason = "the agent failed and did not say why"
+	}
+	return f
+}
+
+// clean is a text without secrets, short enough for an artifact.
+func (c *Captured) clean(text string, s *seal.Sealer) string {
+	out, err := s.Clean(strings.ToValidUTF8(text, "\uFFFD"))
+	if err != nil {
+		return "the text could not be checked for secrets and was left out"
+	}
+	if most := maxText/2 - 10; len(out) > most {
+		out = strings.ToValidUTF8(out[:most], "") + "…"
+	}
+	return out
+}

@@ -1,0 +1,355 @@
+package artifact
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/filemode"
+
+	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/engine/thread/seal"
+	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/gitcas/record"
+	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/gitcas/workspace"
+)
+
+// BadError is an artifact that no uwf of this version has written.
+type BadError struct {
+	Dir  string
+	What string // artifact.json, nodes.jsonl:3, files/7 …
+	Why  string
+}
+
+func (e *BadError) Error() string {
+	return fmt.Sprintf("read the artifact %s: %s: %s; nothing was done with it: run the first job again", e.Dir, e.What, e.Why)
+}
+
+// Read reads a folder that anyone may have written. A folder that is not there or
+// empty is ErrNone; one that is no artifact as Write makes them is a *BadError.
+func Read(dir string) (Artifact, error) {
+	if info, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
+		return Artifact{}, ErrNone
+	} else if err != nil {
+		return Artifact{}, fmt.Errorf("read the artifact: %w", err)
+	} else if !info.IsDir() {
+		return Artifact{}, &BadError{Dir: dir, What: filepath.Base(dir), Why: "it is no folder"}
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return Artifact{}, fmt.Errorf("read the artifact: %w", err)
+	}
+	r := reader{dir: dir, root: root}
+	a, err := r.read()
+	return a, errors.Join(err, root.Close())
+}
+
+type reader struct {
+	dir   string
+	root  *os.Root
+	total int64 // bytes of files so far
+}
+
+func (r *reader) bad(what, format string, args ...any) error {
+	return &BadError{Dir: r.dir, What: what, Why: fmt.Sprintf(format, args...)}
+}
+
+func (r *reader) read() (Artifact, error) {
+	names, err := r.list(".", len(ours))
+	if err != nil {
+		return Artifact{}, err
+	}
+	delete(names, ignoreName)
+	if len(names) == 0 {
+		return Artifact{}, ErrNone
+	}
+	for name := range names {
+		if !slices.Contains(ours, name) {
+			return Artifact{}, r.bad(clip(name), "it is no part of an artifact")
+		}
+	}
+	m, err := r.manifest()
+	if err != nil {
+		return Artifact{}, err
+	}
+	a, err := r.head(m)
+	if err != nil {
+		return a, err
+	}
+	if a.Draft.Nodes, err = r.nodes(); err != nil {
+		return a, err
+	}
+	if _, ok := a.Draft.Nodes[a.Draft.Handle]; a.Failure == nil && !ok {
+		return a, r.bad(manifestName, "handle: %q is not among the %d nodes", clip(string(a.Draft.Handle)), len(a.Draft.Nodes))
+	}
+	a.Files, err = r.files(m.Files, names[filesName])
+	return a, err
+}
+
+// list returns the names in a folder of the artifact. More than most are refused.
+func (r *reader) list(path string, most int) (map[string]bool, error) {
+	f, err := r.root.Open(path)
+	if err != nil {
+		return nil, r.bad(path, "%v", err)
+	}
+	entries, err := f.ReadDir(most + 1)
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return nil, r.bad(path, "%v", err)
+	}
+	if len(entries) > most {
+		return nil, r.bad(path, "there is more in the folder than belongs there")
+	}
+	out := map[string]bool{}
+	for _, e := range entries {
+		out[e.Name()] = true
+	}
+	return out, nil
+}
+
+// content reads a regular file of at most limit bytes.
+func (r *reader) content(name string, limit int64) ([]byte, error) {
+	info, err := r.root.Lstat(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, r.bad(name, "it is missing")
+	case err != nil:
+		return nil, r.bad(name, "%v", err)
+	case !info.Mode().IsRegular():
+		return nil, r.bad(name, "it is no regular file")
+	case info.Size() > limit:
+		return nil, r.bad(name, "it has %d bytes; at most %d are taken", info.Size(), limit)
+	}
+	f, err := r.root.Open(name)
+	if err != nil {
+		return nil, r.bad(name, "%v", err)
+	}
+	data, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err = errors.Join(err, f.Close()); err != nil {
+		return nil, r.bad(name, "%v", err)
+	}
+	if int64(len(data)) > limit {
+		return nil, r.bad(name, "it grows while it is read")
+	}
+	return data, nil
+}
+
+func (r *reader) manifest() (manifest, error) {
+	var m manifest
+	raw, err := r.content(manifestName, maxManifest)
+	if err != nil {
+		return m, err
+	}
+	// First strictly: encoding/json takes the last of two equal keys.
+	if _, err := node.ParseJSON(raw); err != nil {
+		return m, r.bad(manifestName, "%v", err)
+	}
+	var version struct{ Format int }
+	if err := json.Unmarshal(raw, &version); err != nil {
+		return m, r.bad(manifestName, "%v", err)
+	}
+	if version.Format != Format {
+		return m, r.bad(manifestName, "it has format %d, and this uwf knows %d: use the same version in both jobs", version.Format, Format)
+	}
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&m); err != nil {
+		return m, r.bad(manifestName, "%v", err)
+	}
+	return m, nil
+}
+
+// head checks everything of the manifest but the files.
+func (r *reader) head(m manifest) (Artifact, error) {
+	a := Artifact{
+		Thread: gitcas.ThreadID(m.Thread), Head: node.Hash(m.Head), Step: m.Step, Role: m.Role, Agent: m.Agent,
+		Draft: thread.Draft{Handle: node.Hash(m.Handle), Usage: m.Usage, Stderr: m.Stderr, Took: time.Duration(m.Usage.DurationMs) * time.Millisecond},
+	}
+	base, baseOK := parseID(m.Base)
+	a.Base = base
+	for _, c := range []struct {
+		ok   bool
+		what string
+		got  string
+	}{
+		{a.Thread.Valid(), "thread: no thread id", m.Thread},
+		{a.Head.Valid(), "head: no hash", m.Head},
+		{m.Step >= 1 && m.Step <= maxStep, "step: not the number of a step", strconv.Itoa(m.Step)},
+		{goodName(m.Role), "role: no name of a role", m.Role},
+		{goodName(m.Agent), "agent: no name of an agent", m.Agent},
+		{baseOK, "base: no commit", m.Base},
+		{a.Draft.Handle.Valid() || m.Failure != nil && m.Handle == "", "handle: no hash", m.Handle},
+		{len(m.Stderr) <= maxText, "stderr: too long", ""},
+		{goodUsage(m.Usage), "usage: numbers that can't be", fmt.Sprintf("%+v", m.Usage)},
+	} {
+		if !c.ok {
+			return a, r.bad(manifestName, "%s: %q", c.what, clip(c.got))
+		}
+	}
+	if m.Failure != nil {
+		a.Failure = &Failure{Reason: m.Failure.Reason, Detail: m.Failure.Detail}
+		if a.Failure.Reason == "" || len(a.Failure.Reason)+len(a.Failure.Detail) > maxText {
+			return a, r.bad(manifestName, "failure: it says nothing, or more than %d bytes", maxText)
+		}
+	}
+	return a, nil
+}
+
+func parseID(s string) (wire.ID, bool) {
+	if s == "" {
+		return wire.ZeroID, true
+	}
+	id := plumbing.NewHash(s)
+	return id, plumbing.IsHash(s) && !id.IsZero() && id.String() == s
+}
+
+func goodName(s string) bool {
+	return s != "" && len(s) <= maxName && !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f || r == utf8.RuneError })
+}
+
+func goodUsage(u record.Usage) bool {
+	return u.Turns >= 0 && u.Turns <= maxStep && u.InputTokens >= 0 && u.InputTokens <= maxTokens && u.OutputTokens >= 0 && u.OutputTokens <= maxTokens &&
+		u.DurationMs >= 0 && u.DurationMs <= maxTookMs && u.CostUSD >= 0 && u.CostUSD <= maxCostUSD
+}
+
+// nodes reads the drafts: each is what its hash says, and there once.
+func (r *reader) nodes() (map[node.Hash]node.Node, error) {
+	raw, err := r.content(nodesName, 2*seal.MaxStep)
+	if err != nil {
+		return nil, err
+	}
+	out := map[node.Hash]node.Node{}
+	n := 0
+	for line := range bytes.Lines(raw) {
+		n++
+		at := fmt.Sprintf("%s:%d", nodesName, n)
+		if n > 2*seal.MaxDrafts {
+			return nil, r.bad(at, "there are more nodes than an agent may stage")
+		}
+		h, x, err := node.DecodeLine(bytes.TrimSuffix(line, []byte{'\n'}))
+		if err != nil {
+			return nil, r.bad(at, "%v", err)
+		}
+		if err := node.Verify(h, x); err != nil {
+			return nil, r.bad(at, "%v", err)
+		}
+		if _, twice := out[h]; twice {
+			return nil, r.bad(at, "node %s is there twice", h)
+		}
+		out[h] = x
+	}
+	return out, nil
+}
+
+// files reads the changed files. What is not named in the manifest is refused too.
+func (r *reader) files(list []manifestFile, folder bool) ([]workspace.Edit, error) {
+	if len(list) > maxFiles {
+		return nil, r.bad(manifestName, "files: there are %d; at most %d are taken", len(list), maxFiles)
+	}
+	present := map[string]bool{}
+	if folder {
+		info, err := r.root.Lstat(filesName)
+		if err != nil || !info.IsDir() {
+			return nil, r.bad(filesName, "it is no folder")
+		}
+		if present, err = r.list(filesName, len(list)); err != nil {
+			return nil, err
+		}
+	}
+	var out []workspace.Edit
+	for i, f := range list {
+		e, err := r.file(i+1, f)
+		if err != nil {
+			return nil, err
+		}
+		if e.Mode != 0 {
+			delete(present, strconv.Itoa(i+1))
+		}
+		out = append(out, e)
+	}
+	for name := range present {
+		return nil, r.bad(filesName+"/"+clip(name), "it belongs to no file of the manifest")
+	}
+	return out, r.checkPaths(out)
+}
+
+func (r *reader) file(n int, f manifestFile) (workspace.Edit, error) {
+	at := fmt.Sprintf("%s: files[%d]", manifestName, n-1)
+	mode, known := modes[f.Mode]
+	old, oldOK := parseID(f.Old)
+	e := workspace.Edit{Path: f.Path, Mode: mode, Old: old}
+	switch {
+	case !known:
+		return e, r.bad(at, "mode %q is none of 100644, 100755, 120000 and deleted", clip(f.Mode))
+	case !oldOK:
+		return e, r.bad(at, "old: %q is no object id", clip(f.Old))
+	case !utf8.ValidString(f.Path):
+		return e, r.bad(at, "the path is no UTF-8")
+	}
+	if err := workspace.CheckPath(f.Path, mode); err != nil {
+		return e, r.bad(at, "%v", err)
+	}
+	if mode == 0 {
+		return e, nil
+	}
+	var err error
+	if e.Data, err = r.content(filesName+"/"+strconv.Itoa(n), workspace.DefaultMaxFile); err != nil {
+		return e, err
+	}
+	if r.total += int64(len(e.Data)); r.total > workspace.DefaultMaxTotal {
+		return e, r.bad(at, "with it there are more than %d bytes of files", int64(workspace.DefaultMaxTotal))
+	}
+	if mode == filemode.Symlink {
+		if err := workspace.CheckLink(e.Path, string(e.Data)); err != nil {
+			return e, r.bad(at, "%v", err)
+		}
+	}
+	return e, nil
+}
+
+// checkPaths refuses paths that are there twice, and files that lie in other files.
+func (r *reader) checkPaths(edits []workspace.Edit) error {
+	made := map[string]bool{}
+	seen := map[string]bool{}
+	for _, e := range edits {
+		if seen[e.Path] {
+			return r.bad(manifestName, "files: %q is there twice", clip(e.Path))
+		}
+		seen[e.Path] = true
+		if e.Mode != 0 {
+			made[e.Path] = true
+		}
+	}
+	for path := range made {
+		for i := range len(path) {
+			if path[i] == '/' && made[path[:i]] {
+				return r.bad(manifestName, "files: %q lies in %q, which is a file", clip(path), clip(path[:i]))
+			}
+		}
+	}
+	return nil
+}
+
+// clip shortens what stands in a message.
+func clip(s string) string {
+	const most = 120
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "") + "…"
+}
