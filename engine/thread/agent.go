@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
@@ -41,11 +42,12 @@ type Task struct {
 	// Nodes are the nodes that the agent may read: the thread's chain, its
 	// outputs and bodies, the workflow and all schemas of these.
 	Nodes map[node.Hash]node.Node `json:"-"`
-	// Entry is the thread's, as it was claimed.
-	Entry     gitcas.Entry  `json:"-"`
-	Workspace string        `json:"-"` // the folder to work in
-	Command   string        `json:"-"` // command line or alias; empty: Agent
-	Timeout   time.Duration `json:"-"` // 0: none
+	// Entry is the thread's, as it was claimed; Definition is its workflow.
+	Entry      gitcas.Entry         `json:"-"`
+	Definition *workflow.Definition `json:"-"`
+	Workspace  string               `json:"-"` // the folder to work in
+	Command    string               `json:"-"` // command line or alias; empty: Agent
+	Timeout    time.Duration        `json:"-"` // 0: none
 	// Budget is what the run may use: what the thread's limits leave.
 	Budget Budget `json:"-"`
 }

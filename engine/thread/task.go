@@ -22,7 +22,7 @@ func (r *stepRun) prepareTask(ctx context.Context) error {
 		EdgePrompt:     r.plan.prompt, StartPrompt: r.startPrompt(), Cwd: ".", Location: r.plan.location,
 		StartedAtMs: r.hold.serverNow().UnixMilli(), Model: r.e.Settings.Model(r.def.Name, r.plan.role), Run: r.e.run(),
 		Extract: r.e.Settings.ExtractModel(r.def.Name, r.plan.role),
-		Command: r.plan.command, Timeout: r.e.Settings.Timeout(), PreviousAttempts: r.failedBefore, Entry: r.entry,
+		Command: r.plan.command, Timeout: r.e.Settings.Timeout(), PreviousAttempts: r.failedBefore, Entry: r.entry, Definition: r.def,
 	}
 	r.task.Budget = r.budget()
 	if r.e.Folder != nil {
