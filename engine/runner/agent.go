@@ -48,19 +48,20 @@ func (j *job) announce(ctx context.Context, t thread.Task) {
 }
 
 // agent is who does the step: the engine's own agent or, where agents run in a job of
-// their own, what that one left.
-func (j *job) agent() (thread.Agent, error) {
+// their own, what that one left. An artifact that is not of the step
+// that is to be done is refused when it is asked for it.
+func (j *job) agent() thread.Agent {
 	if j.in.Command != CommandCommit {
-		return j.Engine.Agent, nil
+		return j.Engine.Agent
 	}
 	a, err := artifact.Read(j.in.Artifact)
 	switch {
 	case errors.Is(err, artifact.ErrNone):
-		return nobody{err}, nil
+		return nobody{err}
 	case err != nil:
-		return nobody{fmt.Errorf("read what the job before left in %s: %w", j.in.Artifact, err)}, nil
+		return nobody{fmt.Errorf("read what the job before left in %s: %w", j.in.Artifact, err)}
 	}
-	return artifact.Agent(a, j.Engine.Folder), nil
+	return artifact.Agent(a, j.Engine.Folder)
 }
 
 // nobody is the agent of a job that the job before left nothing for.
@@ -80,10 +81,10 @@ func (j *job) agentOnly(ctx context.Context) error {
 	if err := j.Work.Use(ctx, j.in.Thread); err != nil {
 		return err
 	}
-	captured := artifact.Capture(j.Engine, j.in.Artifact)
-	agent := j.Engine.Agent
+	agent, folder := j.Engine.Agent, j.Engine.Folder
+	defer func() { j.Engine.Agent, j.Engine.Folder = agent, folder }()
 	j.Engine.Agent = watched{agent, j}
-	defer func() { j.Engine.Agent = agent }()
+	captured := artifact.Capture(j.Engine)
 	res, err := j.Engine.Step(ctx, thread.StepRequest{Thread: j.in.Thread, ExpectHead: j.in.Head, Agent: j.in.Agent, Deliver: true})
 	j.note(res)
 	// What it did is on no state branch yet.
@@ -91,15 +92,20 @@ func (j *job) agentOnly(ctx context.Context) error {
 	if j.in.Head != "" {
 		j.out.Head = j.in.Head
 	}
-	switch code := thread.CodeOf(err); {
-	case code == thread.CodeNotYours, code == thread.CodeSuspended, code == thread.CodeLimit && !captured.Written():
-		return j.quiet(err.Error())
-	case err != nil:
+	a, ran := captured.Artifact()
+	if ran {
+		if werr := artifact.Write(j.in.Artifact, a); werr != nil {
+			return errors.Join(err, werr)
+		}
 		return err
-	case !captured.Written():
-		return j.quiet("no agent had to run; the job that may write does the rest")
 	}
-	return nil
+	switch thread.CodeOf(err) {
+	case thread.CodeOK:
+		return j.quiet("no agent had to run; the job that may write does the rest")
+	case thread.CodeNotYours, thread.CodeSuspended, thread.CodeLimit:
+		return j.quiet(err.Error())
+	}
+	return err
 }
 
 // watched is an agent whose changes are checked, and no more.

@@ -62,7 +62,7 @@ func (j *job) undelivered(ctx context.Context, id gitcas.ThreadID, err *thread.D
 // handOver opens or updates the pull request and finishes the comment. It may be
 // called again, and finds then what it made.
 func (j *job) handOver(ctx context.Context, id gitcas.ThreadID, d thread.Delivery) (thread.Effects, error) {
-	p, err := draw(d.View.Getter(ctx), id, d.Entry, d.Chain)
+	p, err := draw(d.View.Getter(ctx), id, d.Entry, d.Def, d.Chain)
 	if err != nil {
 		return thread.Effects{}, err
 	}

@@ -40,12 +40,8 @@ func (j *job) hop(ctx context.Context, id gitcas.ThreadID, expect node.Hash) err
 	if err := j.Work.Use(ctx, id); err != nil {
 		return j.broken(ctx, id, expect, err)
 	}
-	agent, err := j.agent()
-	if err != nil {
-		return j.broken(ctx, id, expect, err)
-	}
 	inner, observe := j.Engine.Agent, j.Engine.Observe
-	j.Engine.Agent = announcer{agent, j}
+	j.Engine.Agent = announcer{j.agent(), j}
 	j.Engine.Observe = func(e thread.Event) {
 		j.halted = j.halted || e.Kind == "suspended"
 		if observe != nil {

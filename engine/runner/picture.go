@@ -32,8 +32,12 @@ func seen(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) (*picture, er
 	if err != nil {
 		return nil, fmt.Errorf("read thread %s: %w", id, err)
 	}
+	def, err := workflow.FromNode(v.Getter(ctx), chain.Start.Workflow)
+	if err != nil {
+		return nil, fmt.Errorf("workflow of thread %s: %w", id, err)
+	}
 	entry, _ := v.Entry(id)
-	return draw(v.Getter(ctx), id, entry, chain)
+	return draw(v.Getter(ctx), id, entry, def, chain)
 }
 
 // claimed is the picture of a thread whose next step an agent is about to do. All of
@@ -61,16 +65,13 @@ func claimed(t thread.Task) (*picture, error) {
 		at = s.Prev
 	}
 	slices.Reverse(chain.Steps)
-	return draw(g, t.Thread, t.Entry, chain)
+	return draw(g, t.Thread, t.Entry, t.Definition, chain)
 }
 
 // draw puts a picture together.
-func draw(g node.Getter, id gitcas.ThreadID, entry gitcas.Entry, chain gitcas.Chain) (*picture, error) {
-	p := &picture{id: id, entry: entry, chain: chain, trigger: readTrigger(chain.Start.Trigger)}
+func draw(g node.Getter, id gitcas.ThreadID, entry gitcas.Entry, def *workflow.Definition, chain gitcas.Chain) (*picture, error) {
+	p := &picture{id: id, entry: entry, def: def, chain: chain, trigger: readTrigger(chain.Start.Trigger)}
 	var err error
-	if p.def, err = workflow.FromNode(g, chain.Start.Workflow); err != nil {
-		return nil, fmt.Errorf("workflow of thread %s: %w", id, err)
-	}
 	payload := func(h node.Hash) any {
 		n, gerr := g.Get(h)
 		if gerr != nil && err == nil {

@@ -1,0 +1,255 @@
+package runner
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/united-workforce/uwf/engine/forge"
+)
+
+// fakeForge is a forge in memory. Faults are asked before each call, and after it:
+// the second is an answer that got lost.
+type fakeForge struct {
+	mu       sync.Mutex
+	flavour  forge.Flavour
+	trunk    string
+	perms    map[string]forge.Permission
+	issues   map[int]*forge.Issue
+	comments map[int][]forge.Comment
+	pulls    []*forge.Pull
+	sent     []dispatched // not yet taken
+	author   string       // who comments
+	lastID   int64
+	calls    int
+	log      []string
+	before   func(op string) error
+	after    func(op string) error
+	// repoBranch is the default branch as the API names it, where git names another.
+	repoBranch string
+}
+
+type dispatched struct {
+	file, ref string
+	inputs    map[string]string
+}
+
+func newFakeForge() *fakeForge {
+	return &fakeForge{
+		flavour: forge.GitHub, trunk: "main", author: "github-actions[bot]", lastID: 100,
+		perms: map[string]forge.Permission{"owner": forge.Write, "reader": forge.Read}, issues: map[int]*forge.Issue{}, comments: map[int][]forge.Comment{},
+	}
+}
+
+// do is one call.
+func (f *fakeForge) do(op string, act func() error) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.calls++
+	f.log = append(f.log, op)
+	if f.before != nil {
+		if err := f.before(op); err != nil {
+			return err
+		}
+	}
+	if err := act(); err != nil {
+		return err
+	}
+	if f.after != nil {
+		return f.after(op)
+	}
+	return nil
+}
+
+func fault(kind error, unsure bool) error {
+	return &forge.Error{Do: "do it", Kind: kind, Status: 500, Unsure: unsure}
+}
+
+func (f *fakeForge) Flavour() forge.Flavour { return f.flavour }
+func (f *fakeForge) Calls() int             { f.mu.Lock(); defer f.mu.Unlock(); return f.calls }
+
+func (f *fakeForge) Repository(context.Context) (r forge.Repository, err error) {
+	err = f.do("repository", func() error {
+		r = forge.Repository{FullName: "o/r", DefaultBranch: f.trunk}
+		if f.repoBranch != "" {
+			r.DefaultBranch = f.repoBranch
+		}
+		return nil
+	})
+	return r, err
+}
+
+func (f *fakeForge) Permission(_ context.Context, login string) (p forge.Permission, err error) {
+	err = f.do("permission", func() error { p = f.perms[login]; return nil })
+	return p, err
+}
+
+func (f *fakeForge) issue(n int) *forge.Issue {
+	if f.issues[n] == nil {
+		f.issues[n] = &forge.Issue{Number: n, Open: true}
+	}
+	return f.issues[n]
+}
+
+func (f *fakeForge) Issue(_ context.Context, n int) (i forge.Issue, err error) {
+	err = f.do("issue", func() error { i = *f.issue(n); return nil })
+	return i, err
+}
+
+func (f *fakeForge) Comments(_ context.Context, n int) (out []forge.Comment, err error) {
+	err = f.do("comments", func() error { out = slices.Clone(f.comments[n]); return nil })
+	return out, err
+}
+
+func (f *fakeForge) CreateComment(_ context.Context, n int, body string) (c forge.Comment, err error) {
+	err = f.do("create-comment", func() error {
+		f.lastID++
+		c = forge.Comment{ID: f.lastID, Body: body, Author: f.author}
+		f.comments[n] = append(f.comments[n], c)
+		return nil
+	})
+	return c, err
+}
+
+func (f *fakeForge) each(id int64, act func(list []forge.Comment, i int) []forge.Comment) error {
+	for n, list := range f.comments {
+		if i := slices.IndexFunc(list, func(c forge.Comment) bool { return c.ID == id }); i >= 0 {
+			f.comments[n] = act(list, i)
+			return nil
+		}
+	}
+	return &forge.Error{Do: fmt.Sprintf("comment %d", id), Kind: forge.ErrNotFound, Status: 404}
+}
+
+func (f *fakeForge) UpdateComment(_ context.Context, id int64, body string) error {
+	return f.do("update-comment", func() error {
+		return f.each(id, func(list []forge.Comment, i int) []forge.Comment { list[i].Body = body; return list })
+	})
+}
+
+func (f *fakeForge) DeleteComment(_ context.Context, id int64) error {
+	return f.do("delete-comment", func() error {
+		_ = f.each(id, func(list []forge.Comment, i int) []forge.Comment { return slices.Delete(slices.Clone(list), i, i+1) })
+		return nil
+	})
+}
+
+func (f *fakeForge) EnsureLabel(context.Context, forge.Label) error {
+	return f.do("ensure-label", func() error { return nil })
+}
+
+func (f *fakeForge) AddLabel(_ context.Context, n int, l forge.Label) error {
+	return f.do("add-label", func() error {
+		if i := f.issue(n); !slices.Contains(i.Labels, l.Name) {
+			i.Labels = append(i.Labels, l.Name)
+		}
+		return nil
+	})
+}
+
+func (f *fakeForge) RemoveLabel(_ context.Context, n int, name string) error {
+	return f.do("remove-label", func() error {
+		i := f.issue(n)
+		i.Labels = slices.DeleteFunc(i.Labels, func(l string) bool { return l == name })
+		return nil
+	})
+}
+
+func (f *fakeForge) Pull(_ context.Context, n int) (p forge.Pull, err error) {
+	err = f.do("pull", func() error {
+		for _, q := range f.pulls {
+			if q.Number == n {
+				p = *q
+				return nil
+			}
+		}
+		return &forge.Error{Do: "read", Kind: forge.ErrNotFound, Status: 404}
+	})
+	return p, err
+}
+
+func (f *fakeForge) FindPull(_ context.Context, branch string) (p forge.Pull, ok bool, err error) {
+	err = f.do("find-pull", func() error {
+		for _, q := range f.pulls {
+			if q.Head.Name == branch && (!ok || q.Open) {
+				p, ok = *q, true
+			}
+		}
+		return nil
+	})
+	return p, ok, err
+}
+
+func (f *fakeForge) CreatePull(_ context.Context, n forge.NewPull) (p forge.Pull, err error) {
+	err = f.do("create-pull", func() error {
+		for _, q := range f.pulls {
+			if q.Head.Name == n.Head && q.Open {
+				return &forge.Error{Do: "open", Kind: forge.ErrExists, Status: 422}
+			}
+		}
+		f.lastID++
+		p = forge.Pull{
+			Number: int(f.lastID), Title: n.Title, Body: n.Body, Open: true,
+			Head: forge.Branch{Repo: "o/r", Name: n.Head}, Base: forge.Branch{Repo: "o/r", Name: n.Base},
+		}
+		f.pulls = append(f.pulls, &p)
+		return nil
+	})
+	return p, err
+}
+
+func (f *fakeForge) UpdatePull(_ context.Context, number int, title, body string) error {
+	return f.do("update-pull", func() error {
+		for _, q := range f.pulls {
+			if q.Number == number {
+				q.Title, q.Body = title, body
+			}
+		}
+		return nil
+	})
+}
+
+func (f *fakeForge) Dispatch(_ context.Context, file, ref string, inputs map[string]string) (int64, error) {
+	return 0, f.do("dispatch", func() error {
+		want := f.trunk
+		if f.repoBranch != "" {
+			want = f.repoBranch
+		}
+		if ref != want {
+			return &forge.Error{Do: "dispatch", Kind: forge.ErrInvalid, Status: 422}
+		}
+		f.sent = append(f.sent, dispatched{file, ref, maps.Clone(inputs)})
+		return nil
+	})
+}
+
+func (f *fakeForge) DispatchRepository(_ context.Context, _ string, payload map[string]any) error {
+	return f.do("dispatch", func() error {
+		in := map[string]string{}
+		for k, v := range payload {
+			in[k] = fmt.Sprint(v)
+		}
+		f.sent = append(f.sent, dispatched{inputs: in})
+		return nil
+	})
+}
+
+func (f *fakeForge) Workflows(context.Context) ([]forge.Workflow, error) { return nil, nil }
+func (f *fakeForge) MayCreatePulls(context.Context) (bool, bool, error)  { return true, true, nil }
+func (f *fakeForge) BranchRules(context.Context, string) ([]string, bool, error) {
+	return nil, false, nil
+}
+
+// take removes the oldest dispatch.
+func (f *fakeForge) take() (dispatched, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.sent) == 0 {
+		return dispatched{}, false
+	}
+	d := f.sent[0]
+	f.sent = f.sent[1:]
+	return d, true
+}
