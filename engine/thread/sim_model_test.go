@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
 
@@ -30,10 +31,12 @@ type model struct {
 	poked     map[node.Hash]string // steps that were taken back → who made them
 	byPoked   map[string]bool      // who made a step that was taken back
 	entries   map[gitcas.ThreadID]gitcas.Entry
-	epoch     int             // how often a thread that waited was let go on
-	mended    bool            // a person put files together by hand
-	pusher    *actor          // who pushed last
-	committed map[string]bool // "run.attempt" of steps in chains
+	epoch     int                      // how often a thread that waited was let go on
+	mended    bool                     // a person put files together by hand
+	pusher    *actor                   // who pushed last
+	committed map[string]bool          // "run.attempt" of steps in chains
+	everOver  map[gitcas.ThreadID]bool // it was off the tip at least once
+	delivered map[node.Hash]int        // end heads → how often their end was made known
 	problem   string
 }
 
@@ -50,6 +53,8 @@ func (m *model) init() {
 	m.byPoked = map[string]bool{}
 	m.entries = map[gitcas.ThreadID]gitcas.Entry{}
 	m.committed = map[string]bool{}
+	m.delivered = map[node.Hash]int{}
+	m.everOver = map[gitcas.ThreadID]bool{}
 }
 
 // entry reads a thread's entry without a gate.
@@ -119,6 +124,9 @@ func (w *world) checkThread(v *gitcas.View, id gitcas.ThreadID) {
 		if w.model.pusher.isJob {
 			w.fail("%s let thread %s go on, which was to wait", w.model.pusher.name, id)
 		}
+	}
+	if was := w.model.entries[id]; was.Comment != 0 && entry.Comment == 0 || was.PR != 0 && entry.PR == 0 {
+		w.fail("thread %s lost its comment or pull request: %+v", id, entry)
 	}
 	w.model.entries[id] = entry
 	w.checkSteps(id, chain)
@@ -286,6 +294,7 @@ func (w *world) checkEnd(v *gitcas.View, id gitcas.ThreadID) {
 	}
 	w.extend(id, ended.Steps)
 	w.model.ended[id] = ended
+	w.model.everOver[id] = true
 	past, err := w.direct().LoadEnded(context.Background(), v, ended)
 	if err != nil {
 		w.fail("ended thread %s: %v", id, err)
@@ -295,6 +304,7 @@ func (w *world) checkEnd(v *gitcas.View, id gitcas.ThreadID) {
 		w.fail("ended thread %s: %v", id, err)
 	}
 	if ended.Reason == reasonEnded {
+		w.checkDelivered(id, ended)
 		w.checkSteps(id, chain)
 		if n := len(chain.Steps); n == 0 || chain.Steps[n-1].Role != "b" {
 			w.fail("thread %s ended without an approval", id)
@@ -335,15 +345,23 @@ func (w *world) pushed(a *actor, before map[string]wire.ID) {
 	if was == now {
 		return
 	}
+	if had && !has && a.heeds {
+		if c := w.claimOf(was); ClaimAlive(c, time.Now()) && c.Head == w.model.heads[a.thread] {
+			w.problem("%s deleted the claim of %s.%d, which counts", a.name, c.Run, c.Attempt)
+		}
+	}
 	if has {
 		if c := w.claimOf(now); c.Run == a.run && c.Attempt == a.attempt && (!had || w.claimOf(was).Run != a.run || w.claimOf(was).Attempt != a.attempt) {
 			a.claimHead = string(w.model.heads[a.thread])
 			a.claimPaused, a.claimEpoch = waits(w.model.entries[a.thread]), w.model.epoch
 		}
 	}
-	// On a thread that has ended, whoever comes by clears a dead claim away.
+	// On a thread that has ended, whoever comes by clears a dead claim away; also when
+	// it is resumed just then.
 	if _, over := w.model.ended[a.thread]; had && !has && (a.isJob || a.alone) && !over {
-		if c := w.claimOf(was); c.Run != a.run || c.Attempt != a.attempt {
+		c := w.claimOf(was)
+		cleared := w.model.everOver[a.thread] && !ClaimAlive(c, time.Now())
+		if !cleared && (c.Run != a.run || c.Attempt != a.attempt) {
 			w.problem("%s deleted the claim of %s.%d", a.name, c.Run, c.Attempt)
 		}
 	}
@@ -476,6 +494,7 @@ func (w *world) final() {
 	if err != nil || !report.OK() {
 		w.fail("fsck: %+v, %v", report.Problems, err)
 	}
+	w.checkHistory()
 	ended := w.model.ended[w.main]
 	tip := w.mem.Refs()["refs/heads/"+gitcas.WorkBranch(w.main)]
 	for id := range w.model.byHand {

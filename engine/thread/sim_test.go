@@ -57,6 +57,9 @@ func simulate(t *testing.T, seed uint64) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, seed)
 		w.begin()
+		if w.delivers && w.rng.IntN(3) == 0 {
+			w.toTheEnd()
+		}
 		for range 40 + w.rng.IntN(80) {
 			w.event()
 		}
@@ -171,6 +174,10 @@ func (w *world) startJob() {
 		w.rerun()
 	case mine < 3:
 		w.runs++
+		if w.rng.IntN(5) == 0 {
+			w.sweeper(fmt.Sprintf("S%d", w.runs))
+			return
+		}
 		w.job(fmt.Sprintf("R%d", w.runs), 1, w.main)
 	}
 }
@@ -199,8 +206,11 @@ func (w *world) job(run string, attempt int, th gitcas.ThreadID) *actor {
 	w.say("%s starts", name)
 	a := w.spawn(name, run, attempt, th, func(a *actor) {
 		a.isJob = true
-		a.res, a.err = a.eng.Step(a.ctx, StepRequest{Thread: th})
+		a.res, a.err = a.eng.Step(a.ctx, StepRequest{Thread: th, Deliver: w.delivers, Effects: func() Effects { return Effects{Comment: simComment} }})
 		w.stepped(a)
+		if code := CodeOf(a.err); a.res.Deliver && (code == CodeNotYours || code == CodeOK && a.rng.IntN(2) == 0) {
+			w.deliver(a, "")
+		}
 	})
 	return a
 }
@@ -242,6 +252,15 @@ func (w *world) person() {
 		n = 10 // poke it
 	}
 	switch {
+	case n == 29 && w.rng.IntN(2) == 0:
+		do("a comment is noted", func(a *actor) error { return a.eng.Record(a.ctx, w.main, Effects{Comment: simComment}) })
+	case n == 28 && w.rng.IntN(2) == 0:
+		head := w.model.heads[w.main]
+		do("the next job is refused", func(a *actor) error {
+			a.heeds = true
+			_, err := a.eng.SuspendAt(a.ctx, w.main, head, "refused, says "+name)
+			return err
+		})
 	case n == 0:
 		do("cancel", func(a *actor) error { _, err := a.eng.Cancel(a.ctx, w.main, "enough"); return err })
 	case n < 3:

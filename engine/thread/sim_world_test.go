@@ -55,6 +55,7 @@ type actor struct {
 	rng     *rand.Rand
 	isJob   bool
 	alone   bool // what it does leaves other jobs' claims alone
+	heeds   bool // it leaves claims alone that count
 	thread  gitcas.ThreadID
 
 	crashed  bool
@@ -77,6 +78,8 @@ type world struct {
 	rng    *rand.Rand
 	mem    *wire.Memory
 	atomic bool
+	// delivers says that jobs deliver what has ended.
+	delivers bool
 
 	mu      sync.Mutex
 	waiting []*request
@@ -95,7 +98,7 @@ type world struct {
 func newWorld(tb testing.TB, seed uint64) *world {
 	rng := rand.New(rand.NewPCG(seed, 0x5eed))
 	w := &world{
-		tb: tb, seed: seed, rng: rng, atomic: rng.IntN(3) > 0,
+		tb: tb, seed: seed, rng: rng, atomic: rng.IntN(3) > 0, delivers: rng.IntN(3) > 0,
 		main: "01JD0000000000000000000001", other: "01JD0000000000000000000002",
 	}
 	w.mem = wire.NewMemory(wire.MemoryOptions{Atomic: w.atomic})
