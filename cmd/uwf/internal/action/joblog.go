@@ -47,6 +47,8 @@ type jobLog struct {
 	fence string // ends the running ::stop-commands::; empty: there is none
 	ended bool   // the last line is complete
 	shown map[string]int
+	// masked are the secrets that the runner knows; only the job's own goroutine adds.
+	masked map[string]bool
 }
 
 var _ runner.Output = (*jobLog)(nil)
@@ -54,7 +56,7 @@ var _ runner.Output = (*jobLog)(nil)
 func newJobLog(out io.Writer) *jobLog {
 	w := deaf{out}
 	return &jobLog{
-		out: w, gh: githubactions.New(githubactions.WithWriter(w)), ended: true, shown: map[string]int{},
+		out: w, gh: githubactions.New(githubactions.WithWriter(w)), ended: true, shown: map[string]int{}, masked: map[string]bool{},
 		clean: func(s string) string { return s },
 	}
 }
@@ -79,20 +81,23 @@ func (l *jobLog) cleanBy(r *redact.Redactor) {
 }
 
 // mask has the forge's runner hide a secret wherever it is logged: line by line, as it
-// compares lines, and as the password that it is sent as.
+// compares lines.
 func (l *jobLog) mask(secrets ...string) {
 	for _, s := range secrets {
-		if len(s) < minMask || !l.masks {
-			continue
-		}
 		for line := range strings.Lines(s) {
-			if line = strings.TrimSpace(line); len(line) >= minMask {
-				l.command(func() { l.gh.AddMask(line) })
+			line = strings.TrimSpace(line)
+			if len(line) < minMask || !l.masks || l.masked[line] {
+				continue
 			}
+			l.masked[line] = true
+			l.command(func() { l.gh.AddMask(line) })
 		}
-		basic := base64.StdEncoding.EncodeToString([]byte("x-access-token:" + s))
-		l.command(func() { l.gh.AddMask(basic) })
 	}
+}
+
+// basicAuth is a token as git and its forge send it.
+func basicAuth(token string) string {
+	return base64.StdEncoding.EncodeToString([]byte(tokenUser + ":" + token))
 }
 
 // command writes what the runner is to take as a command: outside of a fence.

@@ -25,6 +25,9 @@ import (
 // maxPayload is the largest event that is read, in bytes; the forge's own limit is 25 MB.
 const maxPayload = 32 << 20
 
+// tokenUser is the user name that forges take together with a token.
+const tokenUser = "x-access-token"
+
 // actionRun does the job and ends with the job's exit code. All there is to say has
 // been said then, in the way that the forge shows it.
 func actionRun(ctx context.Context, o *Options) error {
@@ -35,7 +38,7 @@ func actionRun(ctx context.Context, o *Options) error {
 	secrets := []string{or(ask("token"), f.Getenv("GITHUB_TOKEN")), ask("api-key")}
 	if f.Getenv("GITHUB_ACTIONS") == "true" { // elsewhere nobody would take the mask out of the log
 		l.masks = true
-		l.mask(secrets...)
+		l.mask(append(secrets, basicAuth(secrets[0]))...)
 	}
 	l.cleanBy(firstRedactor(f.Environ, secrets))
 	l.output, l.summary = f.Getenv("GITHUB_OUTPUT"), f.Getenv("GITHUB_STEP_SUMMARY")
@@ -44,9 +47,6 @@ func actionRun(ctx context.Context, o *Options) error {
 	out, err := j.do(ctx)
 	l.outputs(out)
 	if err == nil {
-		if out.Notice != "" {
-			l.Notice(out.Notice)
-		}
 		return nil
 	}
 	j.explain(ctx, err)
@@ -105,7 +105,9 @@ func (j *job) do(ctx context.Context) (out runner.Outcome, err error) {
 		return out, err
 	}
 	if j.ev.Kind == event.None {
-		return runner.Outcome{Notice: or(j.ev.Why, "this event is not for uwf: nothing to do")}, nil
+		// Not even the sweep: this token may be a stranger's, who can do nothing.
+		j.log.Notice(or(j.ev.Why, "this event is not for uwf: nothing to do"))
+		return out, nil
 	}
 	if err := j.makeScratch(); err != nil {
 		return out, err
@@ -191,7 +193,7 @@ func (j *job) definitions() string { return filepath.Join(j.scratch, "default-br
 // reach dials the repository and the forge, reads the default branch, and makes the
 // job's Factory.
 func (j *job) reach(ctx context.Context) (err error) {
-	auth := func(context.Context) (string, string, error) { return "x-access-token", j.in.Token, nil }
+	auth := func(context.Context) (string, string, error) { return tokenUser, j.in.Token, nil }
 	if j.remote, err = wire.Dial(j.env.remote(), wire.DialOptions{BasicAuth: auth, Env: j.f.Environ, Now: j.f.Now, Timeout: j.f.Silence}); err != nil {
 		return err
 	}
