@@ -93,6 +93,7 @@ type job struct {
 	in      inputs
 	env     environment
 	ev      event.Event
+	misread *event.CommandError // a /uwf line that can't be understood; nil: none
 	scratch string // a folder of this job's own
 	remote  wire.Remote
 	branch  *branch
@@ -132,7 +133,12 @@ func (j *job) do(ctx context.Context) (out runner.Outcome, err error) {
 	if err != nil {
 		return out, err
 	}
-	if out, err = r.Run(ctx, j.ev); err != nil {
+	if j.misread != nil {
+		out, err = r.Misread(ctx, j.ev, j.misread)
+	} else {
+		out, err = r.Run(ctx, j.ev)
+	}
+	if err != nil {
 		err = &toldError{err}
 	}
 	return out, err
@@ -156,7 +162,8 @@ func (j *job) read() (err error) {
 		if err != nil {
 			return fmt.Errorf("read the event (GITHUB_EVENT_PATH): %w", err)
 		}
-		if j.ev, err = event.Parse(j.env.Event, payload); err != nil {
+		j.ev, err = event.Parse(j.env.Event, payload)
+		if err != nil && !errors.As(err, &j.misread) {
 			return &app.UsageError{Err: err}
 		}
 	}

@@ -1,0 +1,154 @@
+package action
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/engine/config"
+	"github.com/united-workforce/uwf/engine/runner"
+)
+
+// given are inputs as a job's environment has them.
+func given(env map[string]string) Ask {
+	return asking(func(name string) string { return env[name] })
+}
+
+func TestReadInputs(t *testing.T) {
+	in, err := readInputs(given(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if in.StepsPerJob != 1 || in.Label != "uwf" || in.Config != ".uwf/config.yaml" || in.Artifact != ".uwf-step" ||
+		in.Command != runner.CommandStep || in.Doctor || in.AllowShell != nil || in.Comment.Off || in.PullRequest.Off || in.MaxSteps != 0 {
+		t.Errorf("without inputs: %+v", in)
+	}
+	in, err = readInputs(given(map[string]string{
+		"INPUT_MAX-STEPS": "12", "INPUT_STEPS_PER_JOB": " 3 ", "INPUT_TIMEOUT": "20m", "INPUT_SANDBOX": "Require", "INPUT_ALLOW-SHELL": "false",
+		"INPUT_COMMENT": "false", "INPUT_PULL-REQUEST": "17", "INPUT_DRAFT": "true", "INPUT_ALLOW": "ann, bob\nuwf[bot]", "INPUT_COMMAND": "run",
+		"INPUT_THREAD": "01jy0000000000000000000000", "INPUT_HEAD": "CTS5P6RD8HMCS", "INPUT_BASE_URL": "http://127.0.0.1:1/v1", "INPUT_DISPATCH": "uwf.yml",
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if in.MaxSteps != 12 || in.StepsPerJob != 3 || in.Timeout != 20*time.Minute || in.Sandbox != config.SandboxRequire || in.AllowShell == nil || *in.AllowShell ||
+		!in.Comment.Off || in.PullRequest.ID != 17 || !in.Draft || !slices.Equal(in.Allow, []string{"ann", "bob", "uwf[bot]"}) || in.Command != runner.CommandRun ||
+		in.Thread != "01JY0000000000000000000000" || in.Head != "CTS5P6RD8HMCS" || in.BaseURL != "http://127.0.0.1:1/v1" {
+		t.Errorf("%+v", in)
+	}
+}
+
+func TestWrongInputs(t *testing.T) {
+	for name, values := range map[string][]string{
+		"max-steps": {"x", "0", "-1", "1.5", "1e3"}, "steps-per-job": {"no", "0"}, "timeout": {"20", "-1m", "soon"}, "sandbox": {"hard"},
+		"allow-shell": {"yes", "1"}, "draft": {"maybe"}, "comment": {"sometimes", "-3"}, "pull-request": {"#7"}, "command": {"stop"},
+		"thread": {"01JY", "../x"}, "head": {"xyz"}, "dispatch": {"../uwf.yml", "a/b.yml", "uwf"}, "state-branch": {"refs/heads/x", "a b", "a..b"},
+		"config":   {"../x", "/etc/passwd", ".git/config", "a/.GIT/config", "a//b", `a\b`, "C:/x", "a\nb"},
+		"artifact": {"..", ".", "/tmp/x", ".git"},
+	} {
+		for _, value := range values {
+			_, err := readInputs(func(asked string) string {
+				if asked == name {
+					return value
+				}
+				return ""
+			})
+			if app.ExitCode(err) != 2 || !strings.Contains(err.Error(), name+" is ") {
+				t.Errorf("%s %q: %v", name, value, err)
+			}
+		}
+	}
+	_, err := readInputs(given(map[string]string{"INPUT_MAX-STEPS": "x", "INPUT_SANDBOX": "x", "INPUT_HEAD": "x"}))
+	for _, name := range []string{"max-steps", "sandbox", "head"} {
+		if err == nil || !strings.Contains(err.Error(), name+" is ") {
+			t.Errorf("%s is not named: %v", name, err)
+		}
+	}
+}
+
+func TestEnvironment(t *testing.T) {
+	read := func(pairs ...string) (environment, error) {
+		env := map[string]string{"GITHUB_REPOSITORY": "octo/demo"}
+		for i := 0; i < len(pairs); i += 2 {
+			env[pairs[i]] = pairs[i+1]
+		}
+		return readEnvironment(func(name string) string { return env[name] })
+	}
+	e, err := read()
+	if err != nil || e.APIURL != "https://api.github.com" || e.remote() != "https://github.com/octo/demo.git" || e.Attempt != 1 {
+		t.Errorf("by hand: %+v, %v", e, err)
+	}
+	for server, want := range map[string]string{"https://git.corp.example": "https://git.corp.example/api/v3", "https://git.corp.example/": "https://git.corp.example/api/v3"} {
+		if e, err := read("GITHUB_SERVER_URL", server); err != nil || e.APIURL != want {
+			t.Errorf("%s: %s, %v", server, e.APIURL, err)
+		}
+	}
+	if e, _ := read("GITHUB_SERVER_URL", "https://gitea.example", "GITEA_ACTIONS", "true"); e.APIURL != "https://gitea.example/api/v1" || e.Flavour != "gitea" {
+		t.Errorf("Gitea: %+v", e)
+	}
+	if e, _ := read("GITHUB_SERVER_URL", "https://code.example", "FORGEJO_ACTIONS", "true", "GITHUB_RUN_NUMBER", "12", "GITHUB_RUN_ID", "99"); e.RunURL != "https://code.example/octo/demo/actions/runs/12" {
+		t.Errorf("Forgejo's run is at %s", e.RunURL)
+	}
+	for ref, want := range map[string]string{
+		"octo/demo/.github/workflows/uwf.yml@refs/heads/main": "uwf.yml",
+		"octo/demo/.gitea/workflows/a.yaml@refs/heads/x@y":    "a.yaml",
+		"other/demo/.github/workflows/uwf.yml@v1":             "",
+		"octo/demo/uwf.yml@v1":                                "",
+		"":                                                    "",
+	} {
+		if got := workflowFile(ref, "octo/demo"); got != want {
+			t.Errorf("%s: %q", ref, got)
+		}
+	}
+	for name, value := range map[string]string{
+		"GITHUB_REPOSITORY": "demo", "GITHUB_SERVER_URL": "ftp://x", "GITHUB_RUN_ATTEMPT": "0",
+	} {
+		if _, err := read(name, value); app.ExitCode(err) != 2 || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s=%s: %v", name, value, err)
+		}
+	}
+	if _, err := read("GITHUB_SERVER_URL", "https://me:hunter2222@github.com"); err == nil || strings.Contains(err.Error(), "hunter") {
+		t.Errorf("a password in the address: %v", err)
+	}
+}
+
+// Jobs of one run are told apart, a job and its re-runs are not.
+func TestName(t *testing.T) {
+	name := func(job, step string, inputs map[string]string) string {
+		e := environment{Job: runner.Job{Name: job}}
+		return e.name(func(n string) string { return map[string]string{"GITHUB_ACTION": step}[n] }, func(n string) string { return inputs[n] })
+	}
+	base := name("step", "uwf", map[string]string{"prompt": "a"})
+	if again := name("step", "uwf", map[string]string{"prompt": "a", "api-key": "another", "head": "another"}); again != base {
+		t.Errorf("a re-run is %s, and was %s", again, base)
+	}
+	for what, other := range map[string]string{
+		"another job": name("other", "uwf", map[string]string{"prompt": "a"}), "another step": name("step", "uwf2", map[string]string{"prompt": "a"}),
+		"another of a matrix": name("step", "uwf", map[string]string{"prompt": "b"}),
+	} {
+		if other == base {
+			t.Errorf("%s has the same name %s", what, other)
+		}
+	}
+	if odd := name("a_b/c d", "", nil); notWord.MatchString(strings.ReplaceAll(odd, "-", "")) {
+		t.Errorf("%s is no name of a run", odd)
+	}
+}
+
+func TestJobTime(t *testing.T) {
+	flow := []byte("jobs:\n  a: {timeout-minutes: 30}\n  b: {timeout-minutes: \"${{ vars.X }}\"}\n  c: {}\n  d: {timeout-minutes: -1}\n")
+	for job, want := range map[string]time.Duration{"a": 30 * time.Minute, "b": hostedTime, "c": hostedTime, "d": hostedTime, "none": hostedTime} {
+		if got := jobTime(flow, job); got != want {
+			t.Errorf("%s: %s", job, got)
+		}
+	}
+	if jobTime([]byte("\t"), "a") != hostedTime || jobTime(nil, "a") != hostedTime {
+		t.Error("no file")
+	}
+	now := time.Unix(1000, 0)
+	if d := deadline(now, 10*time.Minute); d.Sub(now) != 9*time.Minute {
+		t.Errorf("deadline %s", d)
+	}
+}
