@@ -50,16 +50,17 @@ func openBranch(ctx context.Context, remote wire.Remote, guess string) (*branch,
 	if l.Head == "" {
 		return nil, app.Usagef("the repository has no default branch yet: push a first commit, with .uwf/ in it (uwf init writes it)")
 	}
-	tip, ok := l.Refs[l.Head]
+	head := l.Head
+	tip, ok := l.Refs[head]
 	if !ok {
-		if l, err = remote.List(ctx, l.Head); err != nil {
+		if l, err = remote.List(ctx, head); err != nil {
 			return nil, fmt.Errorf("look for the default branch: %w", err)
 		}
-		if tip, ok = l.Refs[l.Head]; !ok {
-			return nil, fmt.Errorf("look for the default branch: %s is gone; run the job again", l.Head)
+		if tip, ok = l.Refs[head]; !ok {
+			return nil, fmt.Errorf("look for the default branch: %s is gone; run the job again", head)
 		}
 	}
-	b := &branch{Name: strings.TrimPrefix(l.Head, "refs/heads/"), Commit: tip, remote: remote}
+	b := &branch{Name: strings.TrimPrefix(head, "refs/heads/"), Commit: tip, remote: remote}
 	objects, err := remote.Fetch(ctx, wire.FetchRequest{Wants: []wire.ID{tip}, Depth: 1, Filter: "tree:1"})
 	if err != nil {
 		return nil, fmt.Errorf("read the default branch %s: %w", b.Name, err)
@@ -103,16 +104,19 @@ func (b *branch) copyTo(ctx context.Context, dir, settings string) error {
 	var wants []wire.ID
 	for _, e := range b.root {
 		if slices.Contains(tops, e.Name) {
-			take, wants = append(take, e), append(wants, e.ID)
+			take = append(take, e)
+			if e.Mode != filemode.Submodule { // its commit is in another repository
+				wants = append(wants, e.ID)
+			}
 		}
 	}
-	if len(wants) == 0 {
-		return nil
-	}
-	slices.SortFunc(wants, func(a, b wire.ID) int { return strings.Compare(a.String(), b.String()) })
-	objects, err := b.remote.Fetch(ctx, wire.FetchRequest{Wants: slices.Compact(wants), Depth: 1})
-	if err != nil {
-		return fmt.Errorf("read the definitions of the default branch %s: %w", b.Name, err)
+	objects := wire.Objects{}
+	if len(wants) > 0 {
+		slices.SortFunc(wants, func(a, b wire.ID) int { return strings.Compare(a.String(), b.String()) })
+		var err error
+		if objects, err = b.remote.Fetch(ctx, wire.FetchRequest{Wants: slices.Compact(wants), Depth: 1}); err != nil {
+			return fmt.Errorf("read the definitions of the default branch %s: %w", b.Name, err)
+		}
 	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {
