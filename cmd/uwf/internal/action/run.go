@@ -94,7 +94,7 @@ type job struct {
 	env     environment
 	ev      event.Event
 	misread *event.CommandError // a /uwf line that can't be understood; nil: none
-	scratch string // a folder of this job's own
+	scratch string              // a folder of this job's own
 	remote  wire.Remote
 	branch  *branch
 	forge   forge.Forge
