@@ -25,7 +25,7 @@ func Comment(t Thread) string {
 // render is the page; result is what came out of it, said what is put below.
 func (p page) render(result, said string) string {
 	head := join(icon(p.State)+" "+sentence(p.Thread, bold), p.asked(), p.failed(), p.prevented(), result, p.chart())
-	foot := join(p.used(), said, p.steer(), p.footer())
+	foot := join(p.used(), said, p.steer(false), p.footer())
 	return join(head, p.steps(p.all-len(head)-len(foot)-200), foot) + "\n"
 }
 
@@ -41,8 +41,10 @@ func (p page) asked() string {
 		question = p.markdown(p.Question, "> ", p.text)
 	}
 	if p.State == Limited {
-		return join(question, "Raise it, and the thread goes on (where the settings or the workflow have the limit, there first: the lowest counts):",
-			p.command("resume", "--"+p.limitFlag()))
+		return join(question, p.raise())
+	}
+	if p.console {
+		return join(question, "Answer in a clone of the repository:", p.command("resume", "Your answer"))
 	}
 	return join(question, "Answer in a comment that begins like this:", p.command("resume", "Your answer, in as many lines as you like."))
 }
@@ -55,7 +57,7 @@ func (p page) failed() string {
 	f := *p.Failure
 	what := f.phase()
 	if f.Tries > 0 && f.MaxTries > 0 {
-		what += fmt.Sprintf(" That was try %d of %d.", f.Tries, f.MaxTries)
+		what = fmt.Sprintf("This was try %d of %d. %s", f.Tries, f.MaxTries, what)
 	}
 	advice := ""
 	if f.Advice != "" {
@@ -77,8 +79,8 @@ func (f Failure) phase() string {
 		return "What it put out could not be accepted."
 	case "commit":
 		return "Its result could not be stored."
-	case "dispatch":
-		return "The next job could not be started."
+	case "deliver", "dispatch":
+		return "This is what the forge said:"
 	}
 	return "This is what is known:"
 }

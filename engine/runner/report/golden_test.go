@@ -118,6 +118,10 @@ func threads(t testing.TB) map[string]report.Thread {
 			Attempt: "refs/uwf/attempts/" + threadID + "/9876543210.1",
 			Advice:  "The key is refused. Set the secret `ANTHROPIC_API_KEY` again: *Settings → Secrets and variables → Actions*."}
 	})
+	stranded := with(sample(t, report.Failed, 2), func(th *report.Thread) {
+		th.Failure = &report.Failure{Role: "reviewer", Phase: "dispatch", Message: "403 Resource not accessible by integration",
+			Advice: "Give the job the permission `actions: write`."}
+	})
 	prevented := with(sample(t, report.Delivered, 5), func(th *report.Thread) {
 		th.Prevented = "GitHub doesn't let Actions open pull requests in this repository: *Settings → Actions → General → Workflow permissions*."
 		th.Links.Compare = th.Links.CompareURL("main", th.Links.WorkBranch)
@@ -128,6 +132,7 @@ func threads(t testing.TB) map[string]report.Thread {
 		"queued":    sample(t, report.Queued, 2),
 		"waiting":   asked,
 		"failed":    failed,
+		"stranded":  stranded,
 		"prevented": prevented,
 		"delivered": with(sample(t, report.Delivered, 5), func(th *report.Thread) {
 			th.Pull = &report.Pull{Number: 57, URL: "https://github.com/acme/slugs/pull/57"}

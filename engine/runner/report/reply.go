@@ -1,8 +1,6 @@
 package report
 
-import (
-	"fmt"
-)
+import "github.com/united-workforce/uwf/engine/runner/event"
 
 // ReplyKind is what a short answer to somebody's command says.
 type ReplyKind string
@@ -25,7 +23,8 @@ type Reply struct {
 	Comment int64
 	// Thread is the thread that it is about; ID is empty where there is none.
 	Thread Thread
-	// Why is more than the kind says, as a sentence.
+	// Why is more than the kind says, as Markdown; Unknown and NoThread then say
+	// nothing else.
 	Why string
 }
 
@@ -44,32 +43,25 @@ func (r Reply) Markdown() string {
 	case Refused:
 		body = join("🔒 "+verb+" needs write permission on this repository, and "+code(name(r.Login))+" doesn't have it, as far as uwf can tell. Nothing was done.", why)
 	case Unknown:
-		body = join("❔ There is no command "+verb+".", why, p.commands())
+		if body = "❔ " + why; why == "" {
+			body = join("❔ There is no command "+verb+".", event.Verbs())
+		}
 	case NoThread:
-		body = join("❔ "+verb+": there is no thread here.", why, "Start one:", p.command("start", ""))
+		if body = "❔ " + why; why == "" {
+			body = join("❔ "+verb+": there is no thread here. Start one:", p.command("start", ""))
+		}
 	case NotNow:
-		body = join("✋ "+verb+" doesn't fit now. "+sentence(r.Thread, bold), why, p.steer())
+		body = join("✋ "+verb+": nothing was done.", why)
+		if p.ID != "" {
+			body = join(body, "How the thread stands: "+sentence(p.Thread, bold), p.steer(true))
+		}
 	default:
-		body = join("👍 "+verb+": done.", why)
+		if body = join("👍 "+verb+": done.", why); r.Verb == "help" {
+			body = join("What can be said in a comment, at the beginning of a line:", why)
+		}
 	}
 	if goodURL(r.Thread.Links.Comment) && r.Kind != Refused {
 		body = join(body, "<sub>"+link("the thread's comment", r.Thread.Links.Comment)+"</sub>")
 	}
 	return ReplyMarker(r.Comment) + "\n" + body + "\n"
-}
-
-// commands lists all that can be said.
-func (p page) commands() string {
-	out := "| | |\n|:--|:--|\n"
-	for _, c := range [][2]string{
-		{"/uwf start", "starts a thread on this issue or pull request; the lines below it are added to the task"},
-		{"/uwf resume", "lets a thread go on that waits; the lines below it are the answer"},
-		{"/uwf retry", "does the failed step again, or starts the job that got lost"},
-		{"/uwf status", "writes the thread's comment anew"},
-		{"/uwf cancel", "ends the thread for good"},
-		{"/uwf fork N", "begins another thread after step N of this one"},
-	} {
-		out += fmt.Sprintf("| `%s` | %s |\n", c[0], c[1])
-	}
-	return out
 }

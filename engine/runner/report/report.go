@@ -77,7 +77,7 @@ type Step struct {
 // Failure is why a step failed.
 type Failure struct {
 	// Phase is the step's part that failed: workspace, agent, extract, seal,
-	// commit, or dispatch; empty: not known.
+	// commit, dispatch, or deliver; empty: not known.
 	Role, Phase, Message string
 	Attempt              string // the ref that keeps what was produced
 	Tries, MaxTries      int

@@ -2,7 +2,6 @@ package report
 
 import (
 	"fmt"
-	"math"
 	"strings"
 )
 
@@ -24,8 +23,6 @@ func (p page) command(verb, text string) string {
 	switch verb {
 	case "start":
 		line = "uwf thread start " + shellWord(p.Workflow) + ` -p "What is to be done"`
-	case "retry":
-		line = "uwf thread step " + word(p.ID)
 	case "status":
 		line = "uwf thread show " + word(p.ID)
 	}
@@ -45,8 +42,9 @@ func shellWord(s string) string {
 	return "WORKFLOW"
 }
 
-// steer is what else can be said in this state.
-func (p page) steer() string {
+// steer is what can be said in this state: everything, or what else than stands
+// above the graph.
+func (p page) steer(everything bool) string {
 	var ways []string
 	add := func(what, verb, text string) { ways = append(ways, what+"\n"+p.command(verb, text)) }
 	switch p.State {
@@ -56,9 +54,17 @@ func (p page) steer() string {
 		add("Nothing happens? Start the job for the next step again:", "retry", "")
 		add("End the thread for good:", "cancel", "")
 	case Waiting, Limited:
+		if everything {
+			add("Answer, and let it go on:", "resume", "Your answer")
+		}
 		add("End the thread for good:", "cancel", "")
 	case Failed:
-		add("Try again, and tell the agent something first:", "resume", "What it should know.")
+		if everything {
+			add("Have it tried again:", "retry", "")
+		}
+		if p.Failure == nil || p.Failure.Phase != "deliver" && p.Failure.Phase != "dispatch" {
+			add("Try again, and tell the agent something first:", "resume", "What it should know.")
+		}
 		add("End the thread for good:", "cancel", "")
 	case Delivered, NoChanges:
 		if p.Definition != nil && p.Definition.Resume != nil {
@@ -78,18 +84,14 @@ func (p page) steer() string {
 	return details("How to steer", join(join(ways...), who))
 }
 
-// limitFlag is the option that raises the limit that is reached, with a value that
-// makes room.
-func (p page) limitFlag() string {
+// raise is how a limit is raised that is reached.
+func (p page) raise() string {
+	const lowest = "Of the thread's limit, the settings' and the workflow's the lowest counts."
 	switch p.Limit {
-	case "maxStepsPerRole":
-		return "max-steps-per-role=20"
-	case "tokens":
-		return fmt.Sprintf("max-tokens=%d", p.MaxTokens+max(p.MaxTokens/2, 10_000))
-	case "costUsd":
-		return fmt.Sprintf("max-cost=%v", math.Ceil(max(p.MaxCostUSD*1.5, 1)))
-	case "wall":
-		return "max-time=6h"
+	case "", "maxSteps":
+		return join("Raise it, and the thread goes on. "+lowest, p.command("resume", fmt.Sprintf("--max-steps=%d", max(p.MaxSteps, p.next()-1)+10)))
+	case "maxStepsPerRole", "tokens", "costUsd", "wall":
+		return join("Raise `limits."+p.Limit+"` in the settings (`.uwf/config.yaml` of the default branch) or in the workflow, wherever it is set. Then:", p.command("resume", ""))
 	}
-	return fmt.Sprintf("max-steps=%d", max(p.MaxSteps, p.next()-1)+10)
+	return join("Raise it where it is set, in the settings or the workflow. Then:", p.command("resume", ""))
 }

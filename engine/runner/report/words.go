@@ -10,7 +10,7 @@ import (
 // Sentence says what is going on, as one line of plain text.
 func Sentence(t Thread) string { return sentence(t, name) }
 
-// Head is what a thread's comment begins with in each state.
+// icon is what a thread's comment begins with in each state.
 func icon(s State) string {
 	switch s {
 	case Running:
@@ -50,7 +50,7 @@ func sentence(t Thread, who func(string) string) string {
 	case Limited:
 		return fmt.Sprintf("Paused before step %d: the limit %s is reached.", step, t.limit())
 	case Failed:
-		return fmt.Sprintf("%s failed at step %d%s, and nothing goes on by itself.", role, step, t.tries())
+		return t.failed(role)
 	case Delivered:
 		return t.delivered()
 	case NoChanges:
@@ -90,6 +90,22 @@ func (t Thread) limit() string {
 		return "on time"
 	}
 	return "of this thread"
+}
+
+func (t Thread) failed(role string) string {
+	phase := ""
+	if t.Failure != nil {
+		phase = t.Failure.Phase
+	}
+	switch {
+	case phase == "deliver":
+		return "All steps are done, but the result could not be delivered."
+	case phase == "dispatch":
+		return fmt.Sprintf("The job for step %d could not be started, and nothing goes on by itself.", t.next())
+	case t.Role == "":
+		return fmt.Sprintf("Step %d failed%s, and nothing goes on by itself.", t.next(), t.tries())
+	}
+	return fmt.Sprintf("%s failed at step %d%s, and nothing goes on by itself.", role, t.next(), t.tries())
 }
 
 func (t Thread) tries() string {

@@ -1,0 +1,122 @@
+package report
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestAmounts(t *testing.T) {
+	for want, d := range map[string]time.Duration{
+		"0s": 0, "1s": 600 * time.Millisecond, "59s": 59 * time.Second, "1m": time.Minute, "2m 5s": 125 * time.Second,
+		"1h": 3600 * time.Second, "3h 20m": 3*time.Hour + 20*time.Minute + 59*time.Second, "2d 4h": 52 * time.Hour, "0s ": -time.Hour,
+	} {
+		if got := took(d); got != strings.TrimSpace(want) {
+			t.Errorf("took(%v) = %q, not %q", d, got, want)
+		}
+	}
+	for n, want := range map[int64]string{
+		-1: "0", 0: "0", 999: "999", 1_000: "1k", 12_400: "12.4k", 99_949: "99.9k", 99_960: "100k", 340_499: "340k", 999_499: "999k", 999_600: "1M",
+		1_250_000: "1.2M", 2_000_000_000: "2G",
+	} {
+		if got := amount(n); got != want {
+			t.Errorf("amount(%d) = %q, not %q", n, got, want)
+		}
+	}
+	for usd, want := range map[float64]string{
+		0: "0", -1: "0", 1e-9: "0.0001", 0.0012: "0.0012", 0.12: "0.12", 2: "2.00", 1234.5: "1234.50", math.Inf(1): "1000000000.00",
+	} {
+		if got := dollars(usd); got != want {
+			t.Errorf("dollars(%v) = %q, not %q", usd, got, want)
+		}
+	}
+	if got := dollars(math.NaN()); got != "0" {
+		t.Errorf("dollars(NaN) = %q", got)
+	}
+	for n, want := range map[int]string{1: "1st", 2: "2nd", 3: "3rd", 4: "4th", 11: "11th", 12: "12th", 13: "13th", 21: "21st", 111: "111th"} {
+		if got := ordinal(n); got != want {
+			t.Errorf("ordinal(%d) = %q, not %q", n, got, want)
+		}
+	}
+}
+
+func TestMoments(t *testing.T) {
+	now := time.Date(2026, 7, 1, 1, 0, 0, 0, time.FixedZone("east", 7200)) // 30 June in UTC
+	if got := moment(now.Add(-time.Hour), now); got != "22:00 UTC" {
+		t.Error(got)
+	}
+	if got := moment(now.Add(-48*time.Hour), now); got != "28 June 23:00 UTC" {
+		t.Error(got)
+	}
+}
+
+func TestSentences(t *testing.T) {
+	pull := func(p Pull) *Pull { return &p }
+	for want, th := range map[string]Thread{
+		"developer is working on step 1.":                                    {State: Running, Role: "developer"},
+		"The next role is next, with step 1; the job for it is on its way.":  {State: Queued},
+		"The thread waits for a person.":                                     {State: Waiting},
+		"Paused before step 3: the limit on cost is reached.":                {State: Limited, Limit: "costUsd", Steps: []Step{{N: 2}}},
+		"Paused before step 1: the limit of this thread is reached.":         {State: Limited},
+		"developer failed at step 1, and nothing goes on by itself.":         {State: Failed, Role: "developer"},
+		"Step 1 failed for the 3rd time, and nothing goes on by itself.":     {State: Failed, Failure: &Failure{Tries: 3}},
+		"All steps are done, but the result could not be delivered.":         {State: Failed, Failure: &Failure{Phase: "deliver"}},
+		"Done: pull request #5 is ready for review.":                         {State: Delivered, Subject: 5, Pull: pull(Pull{Number: 5})},
+		"Done: the changes are on this pull request's branch.":               {State: Delivered, Subject: 5, SubjectPull: true, Pull: pull(Pull{Number: 5})},
+		"Done: pull request #5 is there, as a draft.":                        {State: Delivered, Pull: pull(Pull{Number: 5, Draft: true})},
+		"Done: pull request #5 is brought up to date, and ready for review.": {State: Delivered, Pull: pull(Pull{Number: 5, Updated: true})},
+		"Done, but the pull request has to be opened by you.":                {State: Delivered, Prevented: "x"},
+		"Done.":                          {State: Delivered},
+		"The thread is at step 1.":       {},
+		"Done, and no file was changed.": {State: NoChanges},
+		"The job for step 1 could not be started, and nothing goes on by itself.": {State: Failed, Failure: &Failure{Phase: "dispatch"}},
+	} {
+		if got := Sentence(th); got != want {
+			t.Errorf("%q, not %q", got, want)
+		}
+	}
+}
+
+func TestLinks(t *testing.T) {
+	hub := Links{Repo: "https://github.com/acme/slugs/"}
+	tea := Links{Repo: "https://git.example/acme/slugs", Gitea: true}
+	for _, c := range [][2]string{
+		{hub.CommitURL("abc"), "https://github.com/acme/slugs/commit/abc"},
+		{tea.CommitURL("abc"), "https://git.example/acme/slugs/commit/abc"},
+		{hub.BranchURL("uwf/01"), "https://github.com/acme/slugs/tree/uwf/01"},
+		{tea.BranchURL("uwf/01"), "https://git.example/acme/slugs/src/branch/uwf/01"},
+		{hub.BranchURL("a b(c)?#"), "https://github.com/acme/slugs/tree/a%20b%28c%29%3F%23"},
+		{hub.LogURL("uwf-state", "threads/01"), "https://github.com/acme/slugs/commits/uwf-state/threads/01"},
+		{tea.LogURL("uwf-state", "threads/01"), "https://git.example/acme/slugs/commits/branch/uwf-state/threads/01"},
+		{hub.CompareURL("main", "uwf/01"), "https://github.com/acme/slugs/compare/main...uwf/01?expand=1"},
+		{tea.CompareURL("main", "uwf/01"), "https://git.example/acme/slugs/compare/main...uwf/01"},
+		{hub.IssueURL(3), "https://github.com/acme/slugs/issues/3"},
+		{Links{}.CommitURL("abc"), ""}, {Links{}.CompareURL("a", "b"), ""},
+	} {
+		if c[0] != c[1] {
+			t.Errorf("%q, not %q", c[0], c[1])
+		}
+	}
+	for _, bad := range []string{"javascript:alert(1)", "https://user@example.com/", "https://a/b)c", "https://a/b c", "https://a/<b>", "", "/x", "https://a/" + strings.Repeat("b", 2000)} {
+		if got := link("x", bad); got != "x" {
+			t.Errorf("%q became a link: %s", bad, got)
+		}
+	}
+}
+
+func TestMarkers(t *testing.T) {
+	const id = "01JY5XK8Q2V7M3N9T4R6W8Z0AB"
+	for body, want := range map[string]string{
+		Marker(id): id, Marker(id) + "\ntext": id,
+		"": "", " " + Marker(id): "", "text\n" + Marker(id): "", "> " + Marker(id): "", ReplyMarker(3): "",
+		"<!-- uwf:thread=short -->": "", "<!-- uwf:thread=" + id + " x -->": "",
+	} {
+		if got, ok := FindMarker(body); got != want || ok != (want != "") {
+			t.Errorf("FindMarker(%q) = %q, %v", body, got, ok)
+		}
+	}
+	if got := Marker("01-->\n@x"); got != "<!-- uwf:thread=01x -->" {
+		t.Error(got)
+	}
+}
