@@ -14,7 +14,7 @@ releases=https://github.com/united-workforce/uwf/releases/download
 work=
 
 fail() {
-	printf '::error title=uwf::%s\n' "$1"
+	printf '::error title=uwf::%s\n' "$1" >&2
 	exit 2
 }
 
@@ -63,7 +63,7 @@ release() {
 	if [ -x "$target" ] && [ "$(sum "$target")" = "$want" ]; then found "$target"; fi
 	from=${UWF_RELEASES:-$releases}
 	work=$(mktemp -d "${RUNNER_TEMP:-/tmp}/uwf-install.XXXXXX")
-	curl --fail --silent --show-error --location --retry 4 --retry-all-errors --max-time 300 \
+	curl --fail --silent --show-error --location --retry 4 --retry-connrefused --max-time 300 \
 		--output "$work/uwf" "$from/$version/$file" ||
 		fail "release $version of uwf can't be downloaded: check the runner's network, or set UWF_BINARY to a binary that is there"
 	if [ "$(sum "$work/uwf")" != "$want" ]; then fail "what was downloaded as $file is not what release $version of uwf holds: its checksum differs"; fi
