@@ -1,0 +1,406 @@
+package runner
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/united-workforce/uwf/engine/moderator"
+	"github.com/united-workforce/uwf/engine/runner/event"
+	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/engine/workflow"
+	"github.com/united-workforce/uwf/gitcas"
+)
+
+// replies are the comments on an issue that are no thread's own.
+func (w *world) replies(n int) []string {
+	var out []string
+	for _, c := range w.forge.comments[n] {
+		if strings.HasPrefix(c.Body, "<!-- uwf:reply=") || strings.HasPrefix(c.Body, "<!-- uwf:note") {
+			out = append(out, c.Body)
+		}
+	}
+	return out
+}
+
+// command runs a job for a command of the owner.
+func (w *world) command(n int, text string) Outcome {
+	w.Helper()
+	out, err := w.run(aJob{ev: w.says(n, "owner", text)})
+	w.ok(err)
+	return out
+}
+
+// replied checks that there is one answer, which says something.
+func (w *world) replied(n int, says string) {
+	w.Helper()
+	got := w.replies(n)
+	if len(got) != 1 || !strings.Contains(got[0], says) {
+		w.Errorf("the answers are %q, want one that says %q", got, says)
+	}
+}
+
+func (w *world) labeledOnly(n int, want ...string) {
+	w.Helper()
+	if got := w.forge.issue(n).Labels; !slices.Equal(got, want) {
+		w.Errorf("the labels are %v, want %v", got, want)
+	}
+}
+
+func fails(thread.Task) (map[string]any, map[string]string, error) {
+	return nil, nil, &thread.AgentError{Agent: "scripted", Reason: "no idea what to do"}
+}
+
+// A failed step: red, told, labelled, kept, left alone by the sweep; then /uwf retry.
+func TestFailureAndRetry(t *testing.T) {
+	w := newWorld(t)
+	w.say = fails
+	a := aJob{ev: labeled(7), out: &heard{}}
+	out, err := w.run(a)
+	if CodeOf(err) != 1 || out.Status != "failed" || len(a.out.errors) != 1 {
+		t.Fatalf("the job ended with %v: %+v, %v", err, out, a.out.errors)
+	}
+	w.labeledOnly(7, labelFailed)
+	if got := w.stickies(7); len(got) != 1 || !strings.Contains(got[0], "no idea what to do") || !strings.Contains(got[0], "refs/uwf/attempts/") || !strings.Contains(got[0], "/uwf retry") {
+		t.Errorf("the comment says %q", got)
+	}
+	if _, e := w.only(); e.Comment == 0 {
+		t.Error("the comment's id is not noted")
+	}
+	w.later(time.Hour)
+	w.sweepRun()
+	if len(w.forge.sent) != 0 {
+		t.Errorf("the sweep took it up: %v", w.forge.sent)
+	}
+	w.say = nil
+	w.command(7, "/uwf retry")
+	w.drain()
+	w.delivered(7, 2)
+	w.labeledOnly(7)
+	if len(w.replies(7)) != 0 {
+		t.Errorf("answers: %q", w.replies(7))
+	}
+}
+
+// Told something, a failed step is done again too.
+func TestResumeAfterFailure(t *testing.T) {
+	w := newWorld(t)
+	w.say = fails
+	_, _ = w.run(aJob{ev: labeled(7)})
+	w.say = func(task thread.Task) (map[string]any, map[string]string, error) {
+		if task.Role == "a" && !strings.Contains(task.EdgePrompt, "look in src") {
+			t.Errorf("the agent was told %q", task.EdgePrompt)
+		}
+		return map[string]any{"$status": map[string]string{"a": "done", "b": "approved"}[task.Role]}, map[string]string{"x": "y"}, nil
+	}
+	w.command(7, "/uwf resume\nlook in src")
+	w.drain()
+	w.delivered(7, 2)
+}
+
+// Three failures make the thread wait.
+func TestTooManyFailures(t *testing.T) {
+	w := newWorld(t)
+	w.say = fails
+	_, _ = w.run(aJob{ev: labeled(7)})
+	for range 2 {
+		id, e := w.only()
+		_, _ = w.run(aJob{ev: manual(dispatched{inputs: map[string]string{"thread": string(id), "head": string(e.Head)}})})
+	}
+	id, e := w.only()
+	out, err := w.run(aJob{ev: manual(dispatched{inputs: map[string]string{"thread": string(id), "head": string(e.Head)}})})
+	if err != nil || out.Status != "suspended" || len(w.ran) != 3 {
+		t.Errorf("the fourth job ended with %v: %+v, agents %v", err, out, w.ran)
+	}
+	w.labeledOnly(7, labelFailed)
+	w.say = nil
+	w.command(7, "/uwf retry")
+	w.drain()
+	w.delivered(7, 2)
+}
+
+func TestLimit(t *testing.T) {
+	w := newWorld(t)
+	_, err := w.run(aJob{ev: labeled(7), in: Inputs{MaxSteps: 1}})
+	w.ok(err)
+	d, _ := w.forge.take()
+	out, err := w.hop(d)
+	if CodeOf(err) != 6 || out.Status != "suspended" {
+		t.Fatalf("the job ended with %v: %+v", err, out)
+	}
+	if got := w.stickies(7); len(got) != 1 || !strings.Contains(got[0], "/uwf resume --max-steps=") {
+		t.Errorf("the comment says %q", got)
+	}
+	w.labeledOnly(7, labelWaiting)
+	w.command(7, "/uwf resume --max-steps=10")
+	w.drain()
+	w.delivered(7, 2)
+	w.labeledOnly(7)
+}
+
+// A job that can't even try makes the thread wait, so that it isn't tried for ever.
+func TestBrokenJob(t *testing.T) {
+	w := newWorld(t)
+	_, err := w.run(aJob{ev: labeled(7)})
+	w.ok(err)
+	w.use = &thread.UsageError{Msg: "the configuration names no agent"}
+	d, _ := w.forge.take()
+	_, err = w.hop(d)
+	if CodeOf(err) != 2 {
+		t.Fatalf("the job ended with %v", err)
+	}
+	if _, e := w.only(); e.Status != gitcas.StatusSuspended || !strings.Contains(e.Suspended.Reason, "names no agent") {
+		t.Errorf("the entry is %+v", e)
+	}
+	w.labeledOnly(7, labelFailed)
+	w.later(time.Hour)
+	w.sweepRun()
+	if len(w.forge.sent) != 0 {
+		t.Error("the sweep took it up")
+	}
+	w.use = nil
+	w.command(7, "/uwf retry")
+	w.drain()
+	w.delivered(7, 2)
+}
+
+// An invalid definition is shown at file and line, and on the issue.
+func TestInvalidDefinition(t *testing.T) {
+	w := newWorld(t)
+	w.resolve = &workflow.InvalidError{Name: ".uwf/workflows/two.yaml", Problems: []workflow.Problem{
+		{File: ".uwf/workflows/two.yaml", Line: 3, Col: 5, Message: "unknown role c", Fix: "write b"}, {File: ".uwf/workflows/two.yaml", Line: 9, Col: 1, Message: "no edge"},
+	}}
+	a := aJob{ev: labeled(7), out: &heard{}}
+	if _, err := w.run(a); CodeOf(err) != 2 {
+		t.Fatalf("the job ended with %v", err)
+	}
+	if len(a.out.errors) != 2 || a.out.errors[0].Line != 3 || a.out.errors[0].Message != "unknown role c (write b)" {
+		t.Errorf("the annotations are %+v", a.out.errors)
+	}
+	w.replied(7, "unknown role c")
+}
+
+func TestCancel(t *testing.T) {
+	w := newWorld(t)
+	w.say = func(thread.Task) (map[string]any, map[string]string, error) {
+		return map[string]any{"$status": "ask", "note": "?"}, nil, nil
+	}
+	_, err := w.run(aJob{ev: labeled(7)})
+	w.ok(err)
+	out := w.command(7, "/uwf cancel it is a duplicate")
+	if e := w.ended(); len(e) != 1 || e[0].Reason != gitcas.ReasonCancelled || !strings.Contains(e[0].Note, "owner") || !strings.Contains(e[0].Note, "duplicate") || out.Status != "cancelled" {
+		t.Errorf("ended %+v, %+v", e, out)
+	}
+	if got := w.stickies(7); len(got) != 1 || !strings.Contains(got[0], "Cancelled") {
+		t.Errorf("the comment says %q", got)
+	}
+	w.labeledOnly(7)
+	w.command(7, "/uwf resume")
+	w.replied(7, "/uwf resume")
+	if len(w.view().Threads()) != 0 {
+		t.Error("a cancelled thread lives")
+	}
+	w.command(7, "/uwf start")
+	if id, _ := w.only(); id == w.ended()[0].Thread {
+		t.Error("the cancelled thread came back")
+	}
+}
+
+// Cancelled while its agent works: the job finds out, and says nothing over it.
+func TestCancelWhileRunning(t *testing.T) {
+	w := newWorld(t)
+	w.say = func(thread.Task) (map[string]any, map[string]string, error) {
+		w.say = nil
+		w.command(7, "/uwf cancel")
+		return map[string]any{"$status": "done"}, nil, nil
+	}
+	out, err := w.run(aJob{ev: labeled(7)})
+	if err != nil || !strings.Contains(out.Notice, "cancelled") {
+		t.Errorf("the job ended with %v: %+v", err, out)
+	}
+	if got := w.stickies(7); len(got) != 1 || !strings.Contains(got[0], "Cancelled") || len(w.forge.sent) != 0 {
+		t.Errorf("the comment says %q, dispatched %v", got, w.forge.sent)
+	}
+}
+
+func TestStatus(t *testing.T) {
+	w := newWorld(t)
+	_, err := w.run(aJob{ev: labeled(7)})
+	w.ok(err)
+	w.forge.comments[7] = nil
+	out := w.command(7, "/uwf status")
+	if got := w.stickies(7); len(got) != 1 || out.Status != "active" || out.Step != 1 {
+		t.Errorf("the comment says %q: %+v", got, out)
+	}
+	w.drain()
+	w.forge.comments[7][0].Body = strings.SplitAfter(w.forge.comments[7][0].Body, "-->")[0]
+	out = w.command(7, "/uwf status")
+	if !out.Done || out.Status != "ended" {
+		t.Errorf("the outcome is %+v", out)
+	}
+	w.delivered(7, 2)
+	// The pull request's own page leads to the thread as well.
+	ev := w.says(w.forge.pulls[0].Number, "owner", "/uwf status")
+	ev.Subject.Pull = true
+	again, err := w.run(aJob{ev: ev})
+	w.ok(err)
+	if again.Thread != out.Thread {
+		t.Errorf("thread %s, want %s", again.Thread, out.Thread)
+	}
+}
+
+func TestFork(t *testing.T) {
+	w := newWorld(t)
+	_, err := w.run(aJob{ev: labeled(7)})
+	w.ok(err)
+	w.drain()
+	first := w.delivered(7, 2)
+	ev := w.says(7, "owner", "/uwf fork 1")
+	out, err := w.run(aJob{ev: ev, run: "77"})
+	w.ok(err)
+	if out.Thread == first.Thread || !out.Done {
+		t.Errorf("the outcome is %+v", out)
+	}
+	if len(w.ended()) != 2 || len(w.forge.pulls) != 2 || len(w.stickies(7)) != 2 {
+		t.Errorf("ended %v, pulls %v, comments %q", w.ended(), w.forge.pulls, w.stickies(7))
+	}
+	_, err = w.run(aJob{ev: ev, run: "77", attempt: 2})
+	w.ok(err)
+	if len(w.ended()) != 2 || len(w.view().Threads()) != 0 {
+		t.Errorf("the re-run forked again: %v", w.ended())
+	}
+	for _, bad := range []string{"/uwf fork 9", "/uwf fork x", "/uwf fork 1 2"} {
+		w.forge.comments[8] = nil
+		ev := w.says(7, "owner", bad)
+		w.forge.comments[7] = nil
+		_, err = w.run(aJob{ev: ev})
+		w.ok(err)
+		w.replied(7, "/uwf fork N")
+	}
+}
+
+func TestStartByCommand(t *testing.T) {
+	w := newWorld(t)
+	w.command(7, "/uwf start two\nand mind the tests")
+	w.drain()
+	e := w.delivered(7, 2)
+	if p := w.prompt(e); !strings.Contains(p, "It breaks") || !strings.Contains(p, "mind the tests") {
+		t.Errorf("the prompt is %q", p)
+	}
+	for _, bad := range []string{"/uwf start ../../x.yaml", "/uwf start 694PY2TRM7VNP", "/uwf start a b", "/uwf start two --agent='sh -c x'", "/uwf start --model=big"} {
+		w.forge.comments[9] = nil
+		w.command(9, bad)
+		if len(w.replies(9)) != 1 || len(w.view().Threads()) != 0 {
+			t.Errorf("%s: %q", bad, w.replies(9))
+		}
+	}
+}
+
+// The label a second time: the thread is taken on where nothing runs, and no second
+// one begins.
+func TestLabelledAgain(t *testing.T) {
+	w := newWorld(t)
+	_, err := w.run(aJob{ev: labeled(7)})
+	w.ok(err)
+	id, _ := w.only()
+	out, err := w.run(aJob{ev: labeled(7)})
+	w.ok(err)
+	if out.Thread != id || !out.Done {
+		t.Errorf("the outcome is %+v", out)
+	}
+	w.drain()
+	w.delivered(7, 2)
+}
+
+// A job whose thread is over, run again, begins none.
+func TestReRunAfterTheEnd(t *testing.T) {
+	w := newWorld(t)
+	for _, a := range []aJob{
+		{run: "42", ev: labeled(7), in: Inputs{StepsPerJob: 5}},
+		{run: "43", ev: event.Event{Kind: event.Schedule}, in: Inputs{StepsPerJob: 5, Prompt: "look around"}},
+	} {
+		_, err := w.run(a)
+		w.ok(err)
+		ended := len(w.ended())
+		a.attempt = 2
+		out, err := w.run(a)
+		w.ok(err)
+		if len(w.ended()) != ended || len(w.view().Threads()) != 0 || !out.Done {
+			t.Errorf("the re-run did something: %+v", out)
+		}
+		// Labelled anew is another matter.
+		a.run, a.attempt = a.run+"9", 1
+		_, err = w.run(a)
+		w.ok(err)
+		if len(w.ended()) != ended+1 {
+			t.Error("a new job began no thread")
+		}
+	}
+}
+
+// A command run again has been carried out: only what follows is done.
+func TestReRunOfACommand(t *testing.T) {
+	for _, point := range []string{"resume", "claim", "commit", "comment-updated", "dispatched"} {
+		t.Run(point, func(t *testing.T) {
+			w := newWorld(t)
+			w.say = func(task thread.Task) (map[string]any, map[string]string, error) {
+				w.say = nil
+				return map[string]any{"$status": "ask", "note": "?"}, nil, nil
+			}
+			_, err := w.run(aJob{ev: labeled(7)})
+			w.ok(err)
+			a := aJob{run: "77", ev: w.says(7, "owner", "/uwf resume yes")}
+			if !w.killed(a, point, 1) {
+				t.Fatal("the job was not killed")
+			}
+			a.attempt = 2
+			_, err = w.run(a)
+			w.ok(err)
+			w.drain()
+			w.delivered(7, 3)
+			if len(w.replies(7)) != 0 {
+				t.Errorf("answers: %q", w.replies(7))
+			}
+		})
+	}
+}
+
+func TestNothingToResume(t *testing.T) {
+	w := newWorld(t)
+	w.command(7, "/uwf resume")
+	w.replied(7, "no thread here")
+	_, err := w.run(aJob{ev: labeled(7)})
+	w.ok(err)
+	w.forge.comments[7] = nil
+	w.command(7, "/uwf resume")
+	w.replied(7, "/uwf resume")
+	w.command(8, "/uwf help")
+	w.replied(8, "/uwf start")
+}
+
+func TestMisread(t *testing.T) {
+	w := newWorld(t)
+	ev := w.says(7, "owner", "/uwf start")
+	ev.Command = nil
+	a := aJob{ev: ev}
+	_, err := w.runner(&a).Misread(t.Context(), ev, &event.CommandError{Msg: "`/uwf strat` is not known"})
+	w.ok(err)
+	w.replied(7, "strat")
+	ev.CommentAuthor.Login, ev.Sender.Login = "reader", "reader"
+	_, err = w.runner(&a).Misread(t.Context(), ev, &event.CommandError{Msg: "x"})
+	w.ok(err)
+	w.replied(7, "strat")
+}
+
+// Limits of the configuration hold for threads of the action too.
+func TestConfiguredLimit(t *testing.T) {
+	w := newWorld(t)
+	w.limits = moderator.Limits{MaxSteps: 1}
+	_, err := w.run(aJob{ev: labeled(7), in: Inputs{StepsPerJob: 5}})
+	var limit *thread.LimitError
+	if !errors.As(err, &limit) {
+		t.Errorf("the job ended with %v", err)
+	}
+}

@@ -1,0 +1,192 @@
+package runner
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/united-workforce/uwf/engine/forge"
+	"github.com/united-workforce/uwf/engine/runner/event"
+)
+
+func scheduled() event.Event { return event.Event{Name: "schedule", Kind: event.Schedule} }
+
+// Twenty threads whose next job got lost: a job of another thread starts a few, a
+// scheduled one more, none twice in one job, and all come to their end.
+func TestSweepBounds(t *testing.T) {
+	w := newWorld(t)
+	for n := range 20 {
+		_, err := w.run(aJob{ev: labeled(n + 1)})
+		w.ok(err)
+	}
+	if len(w.forge.sent) != 20 {
+		t.Fatalf("%d dispatches for 20 threads whose jobs just ended", len(w.forge.sent))
+	}
+	w.forge.sent = nil
+	w.sweepRun()
+	if len(w.forge.sent) != 0 {
+		t.Errorf("threads were swept that moved just now: %v", w.forge.sent)
+	}
+	w.later(10 * time.Minute)
+	before := w.forge.Calls()
+	_, err := w.run(aJob{ev: event.Event{Kind: event.Plain}})
+	w.ok(err)
+	if n := len(w.forge.sent); n != sweepMax {
+		t.Errorf("a job dispatched %d threads, at most %d may be", n, sweepMax)
+	}
+	if calls := w.forge.Calls() - before; calls > sweepMax {
+		t.Errorf("it made %d calls", calls)
+	}
+	w.forge.sent = nil
+	w.sweepRun()
+	seen := map[string]bool{}
+	for _, d := range w.forge.sent {
+		seen[d.inputs["thread"]] = true
+		if d.inputs["store"] == "" || d.inputs["head"] == "" || d.inputs["comment"] == "true" {
+			t.Errorf("dispatched %v", d.inputs)
+		}
+	}
+	if len(seen) != sweepMaxSchedule || len(w.forge.sent) != sweepMaxSchedule {
+		t.Errorf("a scheduled job dispatched %v", w.forge.sent)
+	}
+	for range 20 {
+		w.later(10 * time.Minute)
+		w.sweepRun()
+		w.drain()
+	}
+	if got := len(w.ended()); got != 20 || len(w.forge.pulls) != 20 {
+		t.Errorf("%d threads ended, with %d pull requests", got, len(w.forge.pulls))
+	}
+}
+
+// A job never sweeps the thread whose next job it started itself, however slow it was.
+func TestSweepLeavesItsOwn(t *testing.T) {
+	w := newWorld(t)
+	w.hook = func(p string) {
+		if p == "dispatched" {
+			w.later(time.Hour)
+		}
+	}
+	_, err := w.run(aJob{ev: labeled(7)})
+	w.ok(err)
+	if len(w.forge.sent) != 1 {
+		t.Errorf("dispatched %v", w.forge.sent)
+	}
+}
+
+// What failed, waits or is worked on is left alone; so is everything where dispatch is
+// off, and where the forge says no the job stops asking, and stays green.
+func TestSweepLeavesAlone(t *testing.T) {
+	w := newWorld(t)
+	for n := range 5 {
+		_, err := w.run(aJob{ev: labeled(n + 1)})
+		w.ok(err)
+	}
+	w.forge.sent = nil
+	w.later(10 * time.Minute)
+	_, err := w.run(aJob{ev: scheduled(), in: Inputs{Dispatch: DispatchOff}})
+	w.ok(err)
+	asked := 0
+	w.forge.before = func(op string) error {
+		if op == "dispatch" {
+			asked++
+			return &forge.Error{Do: op, Kind: forge.ErrForbidden}
+		}
+		return nil
+	}
+	a := aJob{ev: scheduled(), out: &heard{}}
+	_, err = w.run(a)
+	w.ok(err)
+	if asked != 1 || len(a.out.warnings) != 1 || len(w.forge.sent) != 0 {
+		t.Errorf("%d dispatches, warnings %q, sent %v", asked, a.out.warnings, w.forge.sent)
+	}
+}
+
+// A stale hop does nothing, is green, and says so.
+func TestStaleHop(t *testing.T) {
+	w := newWorld(t)
+	_, err := w.run(aJob{ev: labeled(7)})
+	w.ok(err)
+	d := w.forge.sent[0]
+	w.drain()
+	w.delivered(7, 2)
+	calls := w.forge.Calls()
+	out, err := w.hop(d)
+	w.ok(err)
+	if out.Notice == "" || len(w.ran) != 2 || w.forge.Calls() != calls {
+		t.Errorf("a stale job did something: %+v, %v", out, w.forge.log[calls:])
+	}
+}
+
+// Several steps in one job, within its time.
+func TestStepsPerJob(t *testing.T) {
+	for name, c := range map[string]struct {
+		deadline time.Duration
+		steps    int
+	}{"time enough": {time.Hour, 2}, "no time for another": {3 * time.Minute, 1}} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.hook = func(p string) {
+				if p == "agent" {
+					w.later(time.Minute)
+				}
+			}
+			_, err := w.run(aJob{ev: labeled(7), in: Inputs{StepsPerJob: 5}, job: Job{Deadline: w.now().Add(c.deadline)}})
+			w.ok(err)
+			if len(w.ran) != c.steps {
+				t.Errorf("the job did %d steps, want %d", len(w.ran), c.steps)
+			}
+			w.drain()
+			w.delivered(7, 2)
+		})
+	}
+}
+
+func TestDispatchModes(t *testing.T) {
+	for name, c := range map[string]struct {
+		in   string
+		file string
+		want string
+		code int
+	}{
+		"auto": {"", "uwf.yml", "uwf.yml", 0}, "file": {"other.yml", "uwf.yml", "other.yml", 0},
+		"event": {DispatchRepository, "uwf.yml", "", 0}, "off": {DispatchOff, "uwf.yml", "", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			_, err := w.run(aJob{ev: labeled(7), in: Inputs{Dispatch: c.in}, job: Job{WorkflowFile: c.file}})
+			if CodeOf(err) != c.code {
+				t.Fatal(err)
+			}
+			if c.in == DispatchOff {
+				if len(w.forge.sent) != 0 {
+					t.Errorf("dispatched %v", w.forge.sent)
+				}
+				return
+			}
+			if len(w.forge.sent) != 1 || w.forge.sent[0].file != c.want {
+				t.Fatalf("dispatched %v", w.forge.sent)
+			}
+			d, _ := w.forge.take()
+			ev := manual(d)
+			if c.in == DispatchRepository {
+				ev.Kind, ev.Type = event.Dispatch, DispatchType
+			}
+			_, err = w.run(aJob{ev: ev, in: Inputs{Dispatch: c.in}})
+			w.ok(err)
+			w.delivered(7, 2)
+		})
+	}
+}
+
+func TestNoWorkflowFile(t *testing.T) {
+	w := newWorld(t)
+	a := aJob{ev: labeled(7)}
+	r := w.runner(&a)
+	r.Job.WorkflowFile = ""
+	_, err := r.Run(t.Context(), a.ev)
+	if CodeOf(err) == 0 || !strings.Contains(fmt.Sprint(err), "input dispatch") {
+		t.Errorf("the job ended with %v", err)
+	}
+}
