@@ -1,0 +1,394 @@
+package forge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+const testToken = "ghs_notARealToken0123456789abcdefghijkl"
+
+// clock is a time that passes by sleeping only.
+type clock struct {
+	mu    sync.Mutex
+	now   time.Time
+	slept []time.Duration
+}
+
+func (c *clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+func (c *clock) Sleep(ctx context.Context, d time.Duration) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.slept = append(c.slept, d)
+	c.now = c.now.Add(d)
+	return ctx.Err()
+}
+
+func serve(t *testing.T, o Options, h http.HandlerFunc) (Forge, *clock) {
+	t.Helper()
+	s := httptest.NewServer(h)
+	t.Cleanup(s.Close)
+	c := &clock{now: time.Unix(1_800_000_000, 0)}
+	o.Repository = "octo/demo"
+	if o.APIURL == "" {
+		o.APIURL = s.URL + "/api/v3"
+	} else {
+		o.APIURL = s.URL + o.APIURL
+	}
+	o.Token = func() string { return testToken }
+	o.Now, o.Sleep, o.Rand = c.Now, c.Sleep, func() float64 { return 0 }
+	f, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f, c
+}
+
+func reply(w http.ResponseWriter, status int, body string, header ...string) {
+	for i := 0; i+1 < len(header); i += 2 {
+		w.Header().Set(header[i], header[i+1])
+	}
+	w.WriteHeader(status)
+	_, _ = io.WriteString(w, body)
+}
+
+func TestNew(t *testing.T) {
+	for _, o := range []Options{
+		{}, {Repository: "demo"}, {Repository: "octo/"}, {Repository: "octo/.."}, {Repository: "octo/a/b"}, {Repository: "octo/a?b"},
+		{Repository: "octo/demo", APIURL: "ftp://x"}, {Repository: "octo/demo", APIURL: "https://u:secret@x"}, {Repository: "octo/demo", APIURL: "::"},
+	} {
+		if _, err := New(o); err == nil || strings.Contains(err.Error(), "secret@") {
+			t.Errorf("%+v: %v", o.Repository+o.APIURL, err)
+		}
+	}
+	for url, want := range map[string]Flavour{
+		"": GitHub, "https://api.github.com": GitHub, "https://ghes.example.com/api/v3": GitHub,
+		"https://gitea.example.com/api/v1": Gitea, "https://example.com/git/api/v1/": Gitea,
+	} {
+		f, err := New(Options{APIURL: url, Repository: "octo/demo"})
+		if err != nil || f.Flavour() != want {
+			t.Errorf("%q: %v %v", url, f, err)
+		}
+	}
+	if Detect("https://example.com/api", "true") != Gitea {
+		t.Error("GITEA_ACTIONS=true is Gitea")
+	}
+}
+
+// TestLimits: answers as GitHub's documentation and users quote them, and how long
+// they make the client wait.
+func TestLimits(t *testing.T) {
+	const secondary = `{"documentation_url":"https://docs.github.com/en/free-pro-team@latest/rest/overview/resources-in-the-rest-api#secondary-rate-limits","message":"You have exceeded a secondary rate limit. Please wait a few minutes before you try again."}`
+	const abuse = `{"message":"You have triggered an abuse detection mechanism. Please wait a few minutes before you try again.","documentation_url":"https://developer.github.com/v3/#abuse-rate-limits"}`
+	const primary = `{"message":"API rate limit exceeded for installation ID 12345.","documentation_url":"https://docs.github.com/rest/overview/resources-in-the-rest-api#rate-limiting"}`
+	for name, tt := range map[string]struct {
+		status int
+		body   string
+		header []string
+		want   []time.Duration // waits; nil: it gives up at once
+		retry  time.Duration
+	}{
+		"429 with seconds":       {429, `{"message":"slow down"}`, []string{"Retry-After", "7"}, []time.Duration{7 * time.Second}, 0},
+		"429 with a date":        {429, ``, []string{"Retry-After", time.Unix(1_800_000_009, 0).UTC().Format(http.TimeFormat)}, []time.Duration{9 * time.Second}, 0},
+		"429 with nonsense":      {429, ``, []string{"Retry-After", "soon"}, []time.Duration{time.Minute}, 0},
+		"secondary with seconds": {403, secondary, []string{"Retry-After", "30"}, []time.Duration{30 * time.Second}, 0},
+		"secondary without":      {403, secondary, nil, []time.Duration{time.Minute}, 0},
+		"the older words":        {403, abuse, nil, []time.Duration{time.Minute}, 0},
+		"primary, soon over":     {403, primary, []string{"X-RateLimit-Remaining", "0", "X-RateLimit-Reset", "1800000020"}, []time.Duration{21 * time.Second}, 0},
+		"primary, long":          {403, primary, []string{"X-RateLimit-Remaining", "0", "X-RateLimit-Reset", "1800003000"}, nil, 3001 * time.Second},
+		"too long":               {429, ``, []string{"Retry-After", "3600"}, nil, time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := 0
+			f, c := serve(t, Options{}, func(w http.ResponseWriter, r *http.Request) {
+				if n++; n == 1 {
+					reply(w, tt.status, tt.body, tt.header...)
+					return
+				}
+				reply(w, 201, `{"id":1}`)
+			})
+			_, err := f.CreateComment(t.Context(), 1, "hello")
+			if fmt.Sprint(c.slept) != fmt.Sprint(tt.want) {
+				t.Errorf("waited %v, want %v", c.slept, tt.want)
+			}
+			if len(tt.want) > 0 {
+				if err != nil || n != 2 {
+					t.Errorf("%d requests: %v", n, err)
+				}
+				return
+			}
+			var e *Error
+			if !errors.Is(err, ErrLimited) || !errors.As(err, &e) || e.Retry != tt.retry || e.Unsure {
+				t.Errorf("%v, to be tried again in %v", err, e.Retry)
+			}
+		})
+	}
+}
+
+// TestWaitIsBounded: a forge that never lets anybody in does not hold a job.
+func TestWaitIsBounded(t *testing.T) {
+	f, c := serve(t, Options{MaxWait: 10 * time.Second}, func(w http.ResponseWriter, r *http.Request) {
+		reply(w, 429, ``, "Retry-After", "3")
+	})
+	_, err := f.Issue(t.Context(), 1)
+	if !errors.Is(err, ErrLimited) || fmt.Sprint(c.slept) != "[3s 3s 3s]" {
+		t.Errorf("%v after %v", err, c.slept)
+	}
+	f, c = serve(t, Options{}, func(w http.ResponseWriter, r *http.Request) { reply(w, 503, `<html>`) })
+	if _, err = f.Issue(t.Context(), 1); !errors.Is(err, ErrUnreachable) || len(c.slept) != tries-1 || f.Calls() != tries {
+		t.Errorf("%v after %v", err, c.slept)
+	}
+}
+
+// TestErrors: kinds, words and needs by what the forges really answer.
+func TestErrors(t *testing.T) {
+	issue := func(f Forge) error { _, err := f.Issue(context.Background(), 1); return err }
+	pull := func(f Forge) error {
+		_, err := f.CreatePull(context.Background(), NewPull{Title: "t", Head: "h", Base: "b"})
+		return err
+	}
+	for name, tt := range map[string]struct {
+		do     func(Forge) error
+		status int
+		body   string
+		header []string
+		kind   error
+		words  string
+	}{
+		"bad token":          {issue, 401, `{"message":"Bad credentials","documentation_url":"https://docs.github.com/rest"}`, nil, ErrAuth, "Bad credentials"},
+		"no right":           {issue, 403, `{"message":"Resource not accessible by integration","documentation_url":"https://docs.github.com/rest/issues/issues#get-an-issue"}`, []string{"X-Accepted-GitHub-Permissions", "issues=read; pull_requests=read", "X-RateLimit-Remaining", "4999"}, ErrForbidden, "the token needs issues=read"},
+		"gone":               {issue, 410, `{"message":"This issue was deleted"}`, nil, ErrNotFound, "deleted"},
+		"not there":          {issue, 404, `{"message":"Not Found"}`, nil, ErrNotFound, "Not Found"},
+		"empty":              {issue, 404, ``, nil, ErrNotFound, "404"},
+		"no JSON":            {issue, 200, `<html>log in</html>`, nil, ErrUnreadable, "not what was asked for"},
+		"another type":       {issue, 200, `{"number":"one"}`, nil, ErrUnreadable, "not what was asked for"},
+		"duplicate":          {pull, 422, `{"message":"Validation Failed","errors":[{"resource":"PullRequest","code":"custom","message":"A pull request already exists for octo:h."}]}`, nil, ErrExists, "already exists for octo:h"},
+		"Gitea duplicate":    {pull, 409, `{"message":"pull request already exists for these targets [id: 1, issue_id: 2, head_repo_id: 1, base_repo_id: 1, head_branch: h, base_branch: b]","url":"https://x/api/swagger"}`, nil, ErrExists, "already exists"},
+		"no commits":         {pull, 422, `{"message":"Validation Failed","errors":[{"resource":"PullRequest","code":"custom","message":"No commits between b and h"}]}`, nil, ErrNoChanges, "No commits"},
+		"Gitea same":         {pull, 422, `{"message":"Invalid PullRequest: There are no changes between the head and the base"}`, nil, ErrNoChanges, "no changes"},
+		"no such branch":     {pull, 422, `{"message":"Validation Failed","errors":[{"resource":"PullRequest","field":"head","code":"invalid"}]}`, nil, ErrInvalid, "PullRequest head (invalid)"},
+		"may not":            {pull, 403, `{"message":"GitHub Actions is not permitted to create or approve pull requests.","documentation_url":"https://docs.github.com/rest/pulls/pulls#create-a-pull-request"}`, nil, ErrForbidden, "not permitted to create"},
+		"texts for errors":   {pull, 422, `{"message":"Validation Failed","errors":["one","two"]}`, nil, ErrInvalid, "one: two"},
+		"it says the token":  {issue, 400, `{"message":"header Bearer ` + testToken + ` is wrong"}`, nil, ErrInvalid, "Bearer *** is wrong"},
+		"control characters": {issue, 400, `{"message":"a\u001b[31m\nb"}`, nil, ErrInvalid, "a [31m b"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f, _ := serve(t, Options{}, func(w http.ResponseWriter, r *http.Request) {
+				if got := r.Header.Get("Authorization"); got != "Bearer "+testToken {
+					t.Errorf("Authorization: %q", got)
+				}
+				reply(w, tt.status, tt.body, tt.header...)
+			})
+			err := tt.do(f)
+			if !errors.Is(err, tt.kind) || !strings.Contains(err.Error(), tt.words) || strings.Contains(err.Error(), testToken) {
+				t.Errorf("%v\nwant %v with %q", err, tt.kind, tt.words)
+			}
+		})
+	}
+}
+
+// TestRedirects: a renamed repository is read under its new name, with the token on
+// the same server only; what changes something is not carried on.
+func TestRedirects(t *testing.T) {
+	var elsewhere int
+	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { elsewhere++; reply(w, 200, `{}`) }))
+	defer other.Close()
+	target, posts := "", 0
+	f, _ := serve(t, Options{}, func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.Method != http.MethodGet:
+			posts++
+			reply(w, 307, ``, "Location", target)
+		case strings.HasPrefix(r.URL.Path, "/api/v3/repositories/7"):
+			if r.Header.Get("Authorization") == "" {
+				t.Error("the token was left behind on its own server")
+			}
+			reply(w, 200, `{"number":1,"title":"found"}`)
+		default:
+			reply(w, 301, `{"message":"Moved Permanently"}`, "Location", target)
+		}
+	})
+	c, ok := f.(*client)
+	if !ok {
+		t.Fatal("no client")
+	}
+	target = c.gh.BaseURL.String() + "repositories/7/issues/1?token=x"
+	if is, err := f.Issue(t.Context(), 1); err != nil || is.Title != "found" || f.Calls() != 2 {
+		t.Errorf("%+v %v, %d calls", is, err, f.Calls())
+	}
+	_, err := f.CreateComment(t.Context(), 1, "hello")
+	if !errors.Is(err, ErrNotFound) || posts != 1 || !strings.Contains(err.Error(), "renamed") || strings.Contains(err.Error(), "token=x") {
+		t.Errorf("%v after %d POSTs", err, posts)
+	}
+	target = other.URL + "/api/v3/repositories/7"
+	if _, err := f.Issue(t.Context(), 1); !errors.Is(err, ErrNotFound) || elsewhere != 0 {
+		t.Errorf("%v, and another server was asked %d times", err, elsewhere)
+	}
+}
+
+// TestCancelled: a job that is stopped stops waiting, and says what is not known.
+func TestCancelled(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	f, _ := serve(t, Options{}, func(w http.ResponseWriter, r *http.Request) {
+		// Only then the server notices that the client goes away.
+		_, _ = io.Copy(io.Discard, r.Body)
+		cancel()
+		<-r.Context().Done()
+	})
+	_, err := f.CreateComment(ctx, 1, "hello")
+	var e *Error
+	if !errors.As(err, &e) || !errors.Is(err, context.Canceled) || !e.Unsure || f.Calls() != 1 {
+		t.Errorf("%v, %d calls", err, f.Calls())
+	}
+	if _, err := f.Issue(ctx, 1); !errors.Is(err, context.Canceled) || !errors.Is(err, ErrUnreachable) {
+		t.Error(err)
+	}
+}
+
+// TestNeverSent: a POST that did not leave this machine is sent again.
+func TestNeverSent(t *testing.T) {
+	c := &clock{}
+	f, err := New(Options{APIURL: "http://127.0.0.1:1/api/v3", Repository: "octo/demo", Now: c.Now, Sleep: c.Sleep})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = f.CreateComment(t.Context(), 1, "hello")
+	var e *Error
+	if !errors.As(err, &e) || e.Unsure || !errors.Is(err, ErrUnreachable) || f.Calls() != tries {
+		t.Errorf("%v, %d calls", err, f.Calls())
+	}
+}
+
+// TestPages: lists have an end, even where the forge says otherwise.
+func TestPages(t *testing.T) {
+	f, _ := serve(t, Options{}, func(w http.ResponseWriter, r *http.Request) {
+		reply(w, 200, `[{"id":`+r.URL.Query().Get("page")+`7}]`, "Link", `<https://elsewhere.example/x?page=2>; rel="next"`)
+	})
+	if _, err := f.Comments(t.Context(), 1); !errors.Is(err, ErrInvalid) || f.Calls() != maxPages {
+		t.Errorf("%v after %d calls", err, f.Calls())
+	}
+	if _, found, err := f.FindPull(t.Context(), "b"); found || err != nil || f.Calls() != maxPages+maxPullPages {
+		t.Errorf("%v %v after %d calls", found, err, f.Calls())
+	}
+}
+
+// TestForksBranch: a fork's branch of the same name is not ours.
+func TestForksBranch(t *testing.T) {
+	f, _ := serve(t, Options{}, func(w http.ResponseWriter, r *http.Request) {
+		if head := r.URL.Query().Get("head"); head != "octo:uwf/1" {
+			t.Errorf("head %q", head)
+		}
+		reply(w, 200, `[{"number":9,"state":"open","head":{"ref":"uwf/1","repo":{"full_name":"octo/fork"}}},
+			{"number":8,"state":"open","head":{"ref":"uwf/1","repo":null}},
+			{"number":2,"state":"closed","merged_at":"2026-01-02T03:04:05Z","head":{"ref":"uwf/1","repo":{"full_name":"Octo/Demo"}}},
+			{"number":3,"state":"closed","merged_at":null,"head":{"ref":"uwf/1","repo":{"full_name":"octo/demo"}}}]`)
+	})
+	p, ok, err := f.FindPull(t.Context(), "uwf/1")
+	if err != nil || !ok || p.Number != 3 || p.Merged {
+		t.Errorf("%+v %v %v", p, ok, err)
+	}
+}
+
+// TestGiteaRunDetails: since 1.27 Gitea answers with the run where the query asks.
+func TestGiteaRunDetails(t *testing.T) {
+	f, _ := serve(t, Options{APIURL: "/api/v1"}, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("return_run_details") != "true" {
+			t.Errorf("query %q", r.URL.RawQuery)
+		}
+		reply(w, 200, `{"workflow_run_id":42,"run_url":"x","html_url":"y"}`)
+	})
+	if run, err := f.Dispatch(t.Context(), "uwf.yml", "main", nil); run != 42 || err != nil {
+		t.Errorf("%d %v", run, err)
+	}
+}
+
+func TestDraftsThatAreNot(t *testing.T) {
+	var bodies []string
+	f, _ := serve(t, Options{}, func(w http.ResponseWriter, r *http.Request) {
+		b, _ := io.ReadAll(r.Body)
+		if bodies = append(bodies, string(b)); strings.Contains(string(b), `"draft":true`) {
+			reply(w, 422, `{"message":"Draft pull requests are not supported in this repository.","documentation_url":"https://docs.github.com/rest/pulls/pulls#create-a-pull-request"}`)
+			return
+		}
+		reply(w, 201, `{"number":5,"state":"open"}`)
+	})
+	if p, err := f.CreatePull(t.Context(), NewPull{Title: "t", Head: "h", Base: "b", Draft: true}); err != nil || p.Number != 5 || len(bodies) != 2 {
+		t.Errorf("%+v %v %q", p, err, bodies)
+	}
+}
+
+func TestSecrets(t *testing.T) {
+	for name, tt := range map[string]struct {
+		own, org int
+		known    bool
+		want     string
+	}{
+		"both":      {200, 200, true, "[A B]"},
+		"a person":  {200, 404, true, "[A]"},
+		"not told":  {403, 403, false, "[]"},
+		"only some": {200, 403, false, "[A]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f, _ := serve(t, Options{}, func(w http.ResponseWriter, r *http.Request) {
+				if strings.HasSuffix(r.URL.Path, "/organization-secrets") {
+					reply(w, tt.org, `{"total_count":1,"secrets":[{"name":"B"}]}`)
+					return
+				}
+				reply(w, tt.own, `[{"name":"A"}]`) // as Gitea writes it
+			})
+			s, ok := f.(Secrets)
+			if !ok {
+				t.Fatal("no Secrets")
+			}
+			names, known, err := s.Secrets(t.Context())
+			if err != nil || known != tt.known || fmt.Sprint(names) != tt.want {
+				t.Errorf("%v %v %v", names, known, err)
+			}
+		})
+	}
+}
+
+// TestProtectedBranch: the older kind of rule shows at the branch.
+func TestProtectedBranch(t *testing.T) {
+	for name, tt := range map[string]struct {
+		api, branch string
+		status      int
+		want        string
+		known       bool
+	}{
+		"github":              {"/api/v3", `{"protected":true}`, 200, "[protected branch]", true},
+		"gitea, may push":     {"/api/v1", `{"protected":true,"user_can_push":true}`, 200, "[]", true},
+		"gitea, may not push": {"/api/v1", `{"protected":true,"user_can_push":false}`, 200, "[protected branch]", true},
+		"not there":           {"/api/v3", `{"message":"Branch not found"}`, 404, "[]", true},
+		"not told":            {"/api/v3", `{"message":"Resource not accessible by integration"}`, 403, "[]", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f, _ := serve(t, Options{APIURL: tt.api}, func(w http.ResponseWriter, r *http.Request) {
+				if strings.Contains(r.URL.Path, "/rules/") {
+					reply(w, 200, `[]`)
+					return
+				}
+				if !strings.HasSuffix(r.URL.Path, "/branches/uwf/a%2Fb") && !strings.HasSuffix(r.URL.EscapedPath(), "/branches/uwf/a%20b") {
+					t.Errorf("path %q", r.URL.EscapedPath())
+				}
+				reply(w, tt.status, tt.branch)
+			})
+			rules, known, err := f.BranchRules(t.Context(), "uwf/a b")
+			if err != nil || fmt.Sprint(rules) != tt.want || known != tt.known {
+				t.Errorf("%v %v %v", rules, known, err)
+			}
+		})
+	}
+}

@@ -1,0 +1,386 @@
+package forge_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/united-workforce/uwf/engine/forge"
+	"github.com/united-workforce/uwf/engine/forge/forgetest"
+)
+
+// noWait is a clock that tests need not wait for.
+func noWait(context.Context, time.Duration) error { return nil }
+
+func dial(t *testing.T, s *forgetest.Server, token string) forge.Forge {
+	t.Helper()
+	f, err := forge.New(forge.Options{APIURL: s.APIURL, Repository: s.Repository(), Token: func() string { return token }, Sleep: noWait})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// both runs a test against both flavours of the fake, with a job's token.
+func both(t *testing.T, test func(*testing.T, *forgetest.Server, forge.Forge)) {
+	t.Helper()
+	for name, gitea := range map[string]bool{"github": false, "gitea": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := forgetest.Start(t, forgetest.Options{Gitea: gitea})
+			s.MustCommit(t, "main", "Begin", map[string]string{"README.md": "# Demo\n", ".github/workflows/uwf.yml": flow})
+			f := dial(t, s, s.JobToken(forgetest.JobPermissions()))
+			if string(f.Flavour()) != name {
+				t.Fatalf("flavour %s", f.Flavour())
+			}
+			test(t, s, f)
+		})
+	}
+}
+
+const flow = `name: uwf
+on:
+  workflow_dispatch:
+    inputs: {thread: {type: string}, head: {type: string}}
+jobs: {step: {runs-on: ubuntu-latest, steps: [{run: "true"}]}}
+`
+
+func must[T any](t *testing.T) func(T, error) T {
+	return func(v T, err error) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
+func no(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func is(t *testing.T, err, kind error) *forge.Error {
+	t.Helper()
+	var e *forge.Error
+	if !errors.Is(err, kind) || !errors.As(err, &e) {
+		t.Fatalf("%v, want %v", err, kind)
+	}
+	return e
+}
+
+func TestRepository(t *testing.T) {
+	both(t, func(t *testing.T, s *forgetest.Server, f forge.Forge) {
+		r := must[forge.Repository](t)(f.Repository(t.Context()))
+		if r.FullName != "octo/demo" || r.DefaultBranch != "main" || r.Empty || r.URL != s.URL+"/octo/demo" {
+			t.Errorf("%+v", r)
+		}
+		if f.Calls() != 1 || len(s.Calls()) != 1 {
+			t.Errorf("%d calls counted, %d made", f.Calls(), len(s.Calls()))
+		}
+	})
+}
+
+func TestIssuesAndComments(t *testing.T) {
+	both(t, func(t *testing.T, s *forgetest.Server, f forge.Forge) {
+		ctx := t.Context()
+		n := s.OpenIssue("alice", "It breaks", "Sometimes.")
+		s.Label("alice", n, "bug")
+		is1 := must[forge.Issue](t)(f.Issue(ctx, n))
+		if is1.Number != n || is1.Title != "It breaks" || is1.Body != "Sometimes." || is1.Author != "alice" || !is1.Open || is1.IsPull || fmt.Sprint(is1.Labels) != "[bug]" {
+			t.Errorf("%+v", is1)
+		}
+		_, err := f.Issue(ctx, 999)
+		is(t, err, forge.ErrNotFound)
+
+		// More than a page on either forge.
+		for i := range 120 {
+			s.Say("alice", n, fmt.Sprintf("comment %d", i))
+		}
+		made := must[forge.Comment](t)(f.CreateComment(ctx, n, "ours & <b> „ä“"))
+		list := must[[]forge.Comment](t)(f.Comments(ctx, n))
+		if len(list) != 121 || list[0].Body != "comment 0" || list[120] != made || made.Body != "ours & <b> „ä“" || made.URL == "" {
+			t.Fatalf("%d comments, the last %+v, ours %+v", len(list), list[len(list)-1], made)
+		}
+		no(t, f.UpdateComment(ctx, made.ID, "changed"))
+		if list = must[[]forge.Comment](t)(f.Comments(ctx, n)); list[120].Body != "changed" {
+			t.Errorf("%+v", list[120])
+		}
+		no(t, f.DeleteComment(ctx, made.ID))
+		no(t, f.DeleteComment(ctx, made.ID))
+		is(t, f.UpdateComment(ctx, made.ID, "again"), forge.ErrNotFound)
+		before := f.Calls()
+		_, err = f.CreateComment(ctx, n, strings.Repeat("ä", forge.MaxBody+1))
+		is(t, err, forge.ErrInvalid)
+		is(t, f.UpdateComment(ctx, 1, strings.Repeat("ä", forge.MaxBody+1)), forge.ErrInvalid)
+		if f.Calls() != before {
+			t.Error("a text that is too long was sent")
+		}
+	})
+}
+
+func TestLabels(t *testing.T) {
+	both(t, func(t *testing.T, s *forgetest.Server, f forge.Forge) {
+		ctx := t.Context()
+		n := s.OpenIssue("alice", "It breaks", "")
+		l := forge.Label{Name: "uwf failed/1", Color: "b60205", Description: "it failed"}
+		no(t, f.EnsureLabel(ctx, l))
+		no(t, f.EnsureLabel(ctx, l))
+		count := 0
+		for _, have := range s.Labels() {
+			if have.Name == l.Name && strings.TrimPrefix(have.Color, "#") == l.Color && have.Description == l.Description {
+				count++
+			}
+		}
+		if count != 1 {
+			t.Errorf("the label is there %d times: %+v", count, s.Labels())
+		}
+		no(t, f.AddLabel(ctx, n, l))
+		no(t, f.AddLabel(ctx, n, l))
+		other := forge.Label{Name: "uwf-waiting", Color: "fbca04"}
+		no(t, f.AddLabel(ctx, n, other)) // which the repository does not have yet
+		if got := s.Issue(n).Labels; fmt.Sprint(got) != "[uwf failed/1 uwf-waiting]" {
+			t.Errorf("%q", got)
+		}
+		no(t, f.RemoveLabel(ctx, n, l.Name))
+		no(t, f.RemoveLabel(ctx, n, l.Name))
+		no(t, f.RemoveLabel(ctx, n, "never was"))
+		if got := s.Issue(n).Labels; fmt.Sprint(got) != "[uwf-waiting]" {
+			t.Errorf("%q", got)
+		}
+	})
+}
+
+func TestPulls(t *testing.T) {
+	both(t, func(t *testing.T, s *forgetest.Server, f forge.Forge) {
+		ctx := t.Context()
+		const branch = "uwf/01JY0000000000000000000000"
+		if _, found, err := f.FindPull(ctx, branch); found || err != nil {
+			t.Fatal(found, err)
+		}
+		grow := func(branch string) {
+			_, err := s.Git("branch", branch, "main")
+			no(t, err)
+			s.MustCommit(t, branch, "Work", map[string]string{branch + ".txt": "a\n"})
+		}
+		grow(branch)
+		for i := range 60 { // more than a page of Gitea's
+			name := fmt.Sprintf("other/%d", i)
+			if i == 0 {
+				grow(name)
+			}
+			s.OpenPull("alice", name, "", forgetest.Pull{Head: name, Base: "main"})
+		}
+		made := must[forge.Pull](t)(f.CreatePull(ctx, forge.NewPull{Title: "Fix it", Body: "Fixes #1", Head: branch, Base: "main", Draft: true}))
+		if made.Number == 0 || !made.Open || made.Merged || made.Head.Name != branch || made.Head.Repo != "octo/demo" || made.Base.Name != "main" || made.Head.SHA == "" {
+			t.Errorf("%+v", made)
+		}
+		_, err := f.CreatePull(ctx, forge.NewPull{Title: "Again", Head: branch, Base: "main"})
+		is(t, err, forge.ErrExists)
+		no(t, f.UpdatePull(ctx, made.Number, "Fix it well", "Fixes #1 and more"))
+		found, ok, err := f.FindPull(ctx, branch)
+		if err != nil || !ok || found.Number != made.Number || found.Body != "Fixes #1 and more" || !strings.HasSuffix(found.Title, "Fix it well") {
+			t.Errorf("%+v %v %v", found, ok, err)
+		}
+		if draft := strings.HasPrefix(found.Title, "WIP: "); draft != (f.Flavour() == forge.Gitea) {
+			t.Errorf("title of a draft: %q", found.Title)
+		}
+		s.CloseIssue(made.Number)
+		if found, ok, err = f.FindPull(ctx, branch); err != nil || !ok || found.Open || found.Number != made.Number {
+			t.Errorf("closed: %+v %v %v", found, ok, err)
+		}
+		if p := must[forge.Pull](t)(f.Pull(ctx, made.Number)); p.Open || p.Body != "Fixes #1 and more" {
+			t.Errorf("%+v", p)
+		}
+		again := must[forge.Pull](t)(f.CreatePull(ctx, forge.NewPull{Title: "Anew", Head: branch, Base: "main"}))
+		if found, ok, err = f.FindPull(ctx, branch); err != nil || !ok || found.Number != again.Number || !found.Open {
+			t.Errorf("the open one is wanted: %+v %v %v", found, ok, err)
+		}
+		s.SetPullsAllowed(false)
+		if f.Flavour() == forge.GitHub {
+			_, err = f.CreatePull(ctx, forge.NewPull{Title: "No", Head: "other/0", Base: "main"})
+			if e := is(t, err, forge.ErrForbidden); !strings.Contains(e.Error(), "not permitted to create") {
+				t.Error(e)
+			}
+			s.SetPullsAllowed(true)
+			_, err := s.Git("branch", "same", "main")
+			no(t, err)
+			_, err = f.CreatePull(ctx, forge.NewPull{Title: "Nothing", Head: "same", Base: "main"})
+			is(t, err, forge.ErrNoChanges)
+		}
+	})
+}
+
+func TestPermission(t *testing.T) {
+	both(t, func(t *testing.T, s *forgetest.Server, f forge.Forge) {
+		s.SetPermission("alice", "write")
+		s.SetPermission("max", "maintain")
+		s.SetPermission("bob", "read")
+		s.SetPermission("tri", "triage")
+		for login, want := range map[string]forge.Permission{"alice": forge.Write, "max": forge.Write, "bob": forge.Read, "tri": forge.Read, "nobody-knows": forge.None, "": forge.Unknown, "../../user": forge.None} {
+			if f.Flavour() == forge.Gitea {
+				want = forge.Unknown // the job's token is not told
+			}
+			got, err := f.Permission(t.Context(), login)
+			if err != nil || got != want {
+				t.Errorf("%q: %v %v, want %v", login, got, err, want)
+			}
+		}
+	})
+}
+
+func TestDispatch(t *testing.T) {
+	both(t, func(t *testing.T, s *forgetest.Server, f forge.Forge) {
+		ctx := t.Context()
+		run, err := f.Dispatch(ctx, "uwf.yml", "main", map[string]string{"thread": "T", "head": "H"})
+		no(t, err)
+		if (run == 0) != (f.Flavour() == forge.Gitea) { // the fake is a Gitea before 1.27
+			t.Errorf("run %d", run)
+		}
+		sent := s.TakeDispatches()
+		if len(sent) != 1 || fmt.Sprint(sent[0].Inputs) != "map[head:H thread:T]" {
+			t.Errorf("%+v", sent)
+		}
+		_, err = f.Dispatch(ctx, "other.yml", "main", nil)
+		is(t, err, forge.ErrNotFound)
+		many := map[string]string{}
+		for i := range forge.MaxInputs + 1 {
+			many[fmt.Sprint(i)] = "x"
+		}
+		before := f.Calls()
+		_, err = f.Dispatch(ctx, "uwf.yml", "main", many)
+		is(t, err, forge.ErrInvalid)
+		_, err = f.Dispatch(ctx, "uwf.yml", "main", map[string]string{"thread": strings.Repeat("x", 65536)})
+		is(t, err, forge.ErrInvalid)
+		if f.Calls() != before {
+			t.Error("what no forge takes was sent")
+		}
+		err = f.DispatchRepository(ctx, "uwf-step", map[string]any{"thread": "T"})
+		if f.Flavour() == forge.Gitea {
+			is(t, err, forge.ErrNotFound)
+			return
+		}
+		no(t, err)
+		_, err = f.Dispatch(ctx, "uwf.yml", "main", map[string]string{"unknown": "x"})
+		is(t, err, forge.ErrInvalid)
+	})
+}
+
+// TestRunDetails: servers that don't know the question are asked without it.
+func TestRunDetails(t *testing.T) {
+	for _, details := range []forgetest.RunDetails{forgetest.DetailsIgnored, forgetest.DetailsRefused} {
+		s := forgetest.Start(t, forgetest.Options{RunDetails: details})
+		s.MustCommit(t, "main", "Begin", map[string]string{".github/workflows/uwf.yml": flow})
+		f := dial(t, s, s.JobToken(forgetest.JobPermissions()))
+		for range 2 {
+			run, err := f.Dispatch(t.Context(), "uwf.yml", "main", map[string]string{"thread": "T"})
+			if run != 0 || err != nil {
+				t.Errorf("%d %v", run, err)
+			}
+		}
+		if n := len(s.TakeDispatches()); n != 2 {
+			t.Errorf("%d dispatches, want 2", n)
+		}
+		want := map[forgetest.RunDetails]int{forgetest.DetailsIgnored: 2, forgetest.DetailsRefused: 3}[details]
+		if f.Calls() != want { // it is refused once
+			t.Errorf("%d calls, want %d", f.Calls(), want)
+		}
+	}
+}
+
+func TestSettings(t *testing.T) {
+	both(t, func(t *testing.T, s *forgetest.Server, f forge.Forge) {
+		ctx := t.Context()
+		flows := must[[]forge.Workflow](t)(f.Workflows(ctx))
+		if len(flows) != 1 || flows[0] != (forge.Workflow{Path: ".github/workflows/uwf.yml", Active: true}) {
+			t.Errorf("%+v", flows)
+		}
+		s.DisableWorkflow("uwf.yml", true)
+		if flows = must[[]forge.Workflow](t)(f.Workflows(ctx)); len(flows) != 1 || flows[0].Active {
+			t.Errorf("%+v", flows)
+		}
+		rules, known, err := f.BranchRules(ctx, "uwf-state")
+		if err != nil || !known || len(rules) > 0 {
+			t.Errorf("%v %v %v", rules, known, err)
+		}
+		s.Protect("uwf-state", "pull_request")
+		if f.Flavour() == forge.GitHub {
+			rules, known, err = f.BranchRules(ctx, "uwf-state")
+			if err != nil || !known || fmt.Sprint(rules) != "[pull_request]" {
+				t.Errorf("%v %v %v", rules, known, err)
+			}
+		}
+		may, known, err := f.MayCreatePulls(ctx)
+		if err != nil || known != (f.Flavour() == forge.Gitea) {
+			t.Errorf("a job's token: %v %v %v", may, known, err)
+		}
+		if f.Flavour() == forge.Gitea {
+			return
+		}
+		s.SetPermission("root", "admin")
+		s.SetPullsAllowed(false)
+		may, known, err = dial(t, s, s.UserToken("root")).MayCreatePulls(ctx)
+		if may || !known || err != nil {
+			t.Errorf("an administrator's token: %v %v %v", may, known, err)
+		}
+	})
+}
+
+// TestTokens: what a token may not do, and one that has ended.
+func TestTokens(t *testing.T) {
+	both(t, func(t *testing.T, s *forgetest.Server, f forge.Forge) {
+		ctx := t.Context()
+		n := s.OpenIssue("alice", "It breaks", "")
+		reader := dial(t, s, s.JobToken(forgetest.ReadPermissions()))
+		err := reader.AddLabel(ctx, n, forge.Label{Name: "x", Color: "ffffff"})
+		e := is(t, err, forge.ErrForbidden)
+		if f.Flavour() == forge.GitHub && !strings.Contains(e.Need, "issues=write") {
+			t.Errorf("what the token needs: %q", e.Need)
+		}
+		token := s.JobToken(forgetest.JobPermissions())
+		s.Revoke(token)
+		_, err = dial(t, s, token).Repository(ctx)
+		is(t, err, forge.ErrAuth)
+		if strings.Contains(err.Error(), token) {
+			t.Error("the token shows")
+		}
+	})
+}
+
+// TestFaults: what may pass is tried again, and nothing is done twice.
+func TestFaults(t *testing.T) {
+	both(t, func(t *testing.T, s *forgetest.Server, f forge.Forge) {
+		ctx := t.Context()
+		n := s.OpenIssue("alice", "It breaks", "")
+		s.Inject(forgetest.Fault{Answer: forgetest.Broken(502), Times: 2})
+		must[forge.Issue](t)(f.Issue(ctx, n))
+		s.Inject(forgetest.Fault{Answer: forgetest.SecondaryLimit(time.Second), Times: 2})
+		made := must[forge.Comment](t)(f.CreateComment(ctx, n, "once"))
+		for name, fault := range map[string]forgetest.Fault{
+			"lost reply": {Method: "POST", Lost: true}, "no reply": {Method: "POST", Cut: true}, "bad gateway": {Method: "POST", Answer: forgetest.Broken(502)},
+		} {
+			before := f.Calls()
+			s.Inject(fault)
+			_, err := f.CreateComment(ctx, n, name)
+			if e := is(t, err, forge.ErrUnreachable); !e.Unsure || f.Calls() != before+1 {
+				t.Errorf("%s: unsure %v, %d calls", name, e.Unsure, f.Calls()-before)
+			}
+		}
+		s.Inject(forgetest.Fault{Method: "PATCH", Lost: true})
+		no(t, f.UpdateComment(ctx, made.ID, "changed"))
+		s.Inject(forgetest.Fault{Method: "DELETE", Lost: true})
+		no(t, f.DeleteComment(ctx, made.ID))
+		s.Inject(forgetest.Fault{Cut: true, Times: -1})
+		_, err := f.Issue(ctx, n)
+		is(t, err, forge.ErrUnreachable)
+		s.ClearFaults()
+		if list := must[[]forge.Comment](t)(f.Comments(ctx, n)); len(list) != 1 || list[0].Body != "lost reply" {
+			t.Errorf("%+v", list)
+		}
+	})
+}
