@@ -1,5 +1,442 @@
 package sanitize
 
+import (
+	"html"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// rounds bounds how often a text is gone over: what was taken away or decoded may
+// have hidden something else.
+const rounds = 20
+
 // Incoming takes out of a text from outside what a person who reads it on the forge
-// would not see. What is visible stays as it is.
-func Incoming(s string) string { return s }
+// would not see: HTML comments and attributes, elements that are hidden, titles of
+// links, descriptions of images, definitions that nothing uses, data in addresses,
+// and characters without a width. Entities are decoded. What is visible stays as it
+// is, and so does code, but for such characters.
+func Incoming(s string) string {
+	s = visible(s)
+	for range rounds {
+		next := visible(revealed(s))
+		if next == s {
+			return s
+		}
+		s = next
+	}
+	// Nobody nests what is hidden so deeply but to hide it.
+	return strings.NewReplacer("<", "(", ">", ")", "&", "+", "[", "(", "]", ")").Replace(s)
+}
+
+// revealed goes over a text once.
+func revealed(s string) string {
+	r := &reveal{s: s, lower: strings.ToLower(s), used: usedLabels(s)}
+	if len(r.lower) != len(s) {
+		r.lower = s // characters whose cases differ in length: tags in capitals stay
+	}
+	r.layOut()
+	for r.i < len(s) {
+		if r.kinds[r.i]&isCode != 0 || !r.step() {
+			r.out.WriteByte(s[r.i])
+			r.i++
+		}
+	}
+	return r.out.String()
+}
+
+// reveal is one pass over a text.
+type reveal struct {
+	s, lower string
+	i        int
+	out      strings.Builder
+	kinds    []kind // of each byte
+	ends     []int  // where paragraphs end, in ascending order
+	last     map[string]int
+	space    int // the next white space, once it was looked for
+	used     map[string]int
+}
+
+// kind says what a byte of the text is.
+type kind uint8
+
+const (
+	isCode  kind = 1 << iota // certainly code
+	isHTML                   // in lines that are HTML, where no Markdown counts
+	isStart                  // the text of a line begins here, behind its containers
+)
+
+// layOut finds the code, the beginnings of lines and the ends of paragraphs.
+func (r *reveal) layOut() {
+	r.kinds = make([]kind, len(r.s)+1)
+	lines := splitLines(r.s)
+	tables := tableLines(lines)
+	var l layout
+	for i, ln := range lines {
+		r.kinds[ln.from+len(ln.text)-len(inner(ln.text))] |= isStart
+		code := l.line(ln, tables[i])
+		for _, c := range code {
+			for j := c.from; j < c.to; j++ {
+				r.kinds[ln.from+j] |= isCode
+			}
+		}
+		if l.html || l.raw != "" {
+			for j := range ln.text {
+				r.kinds[ln.from+j] |= isHTML
+			}
+		}
+		if ln.blank() {
+			r.ends = append(r.ends, ln.from)
+		}
+	}
+	r.ends = append(r.ends, len(r.s))
+	r.last = map[string]int{}
+	for _, end := range []string{"-->", "?>", "]]>", ">"} {
+		r.last[end] = strings.LastIndex(r.s, end)
+	}
+}
+
+// is reports whether the byte that is looked at is of a kind.
+func (r *reveal) is(k kind) bool { return r.kinds[r.i]&k != 0 }
+
+// layout follows the lines of a text and says what of them is certainly code.
+type layout struct {
+	open  *fence
+	doubt bool         // a code block was not what it seemed: nothing is certain any more
+	raw   string       // the end of the HTML that is open, in lower case
+	html  bool         // a line since the last blank one begins with a tag
+	odd   map[int]bool // lengths of rows of backticks that found no partner since then
+}
+
+func (l *layout) line(ln line, table bool) []span {
+	low := strings.ToLower(inner(ln.text))
+	switch {
+	case l.raw != "":
+		if strings.Contains(low, l.raw) {
+			l.raw = ""
+		}
+		return nil
+	case l.open != nil:
+		return l.inFence(ln)
+	case ln.blank():
+		l.html, l.odd = false, nil
+		return nil
+	}
+	if f, ok := openFence(ln.text); ok && !l.doubt {
+		l.doubt = l.html
+		l.open = &f
+		return nil
+	}
+	if strings.HasPrefix(low, "<") {
+		l.html = true
+		l.raw = rawEnd(low)
+	}
+	if l.html || l.doubt {
+		return nil
+	}
+	return l.spans(ln, table)
+}
+
+// inFence is a line of a code block. One with less before it than the first line has
+// may lie outside of the list or quote that the block is in.
+func (l *layout) inFence(ln line) []span {
+	f := l.open
+	if f.closedBy(ln.text) {
+		l.open = nil
+		return nil
+	}
+	before := ln.text[:len(ln.text)-len(strings.TrimLeft(ln.text, " \t>"))]
+	if f.quoted() && !strings.Contains(before, ">") || !ln.blank() && len(before) < len(f.before) {
+		l.doubt, l.open = true, nil
+		return nil
+	}
+	if l.doubt {
+		return nil
+	}
+	return []span{{0, len(ln.text)}}
+}
+
+// spans are the code within a line of text. A row of backticks that an earlier line
+// of the paragraph opened may end here.
+func (l *layout) spans(ln line, table bool) []span {
+	code, left := codeSpans(ln.text, table)
+	certain := code[:0]
+	for _, c := range code {
+		if !l.odd[rowEnd(ln.text, c.from)-c.from] {
+			certain = append(certain, c)
+		}
+	}
+	for _, row := range left {
+		if l.odd == nil {
+			l.odd = map[int]bool{}
+		}
+		l.odd[row.to-row.from] = true
+	}
+	return certain
+}
+
+// rawEnd is what ends the HTML that a line begins with, where that is more than a
+// blank line; "" where it ends on the same line.
+func rawEnd(low string) string {
+	for _, x := range [][2]string{{"<!--", "-->"}, {"<?", "?>"}, {"<![cdata[", "]]>"}, {"<pre", "</pre>"}, {"<script", "</script>"}, {"<style", "</style>"}, {"<textarea", "</textarea>"}} {
+		if rest, ok := strings.CutPrefix(low, x[0]); ok && !strings.Contains(rest, x[1]) {
+			return x[1]
+		}
+	}
+	return ""
+}
+
+// delimiter is the line below the head of a table.
+var delimiter = regexp.MustCompile(`^[ \t>|:+*.)0-9-]*\|?[ \t|:-]*$`)
+
+// tableLines says which lines may be of a table: those without a blank line between
+// them and a line that may be the one below a table's head.
+func tableLines(lines []line) []bool {
+	out := make([]bool, len(lines))
+	for i := 0; i < len(lines); {
+		j, table := i, false
+		for ; j < len(lines) && !lines[j].blank(); j++ {
+			t := lines[j].text
+			table = table || strings.Contains(t, "|") && strings.Contains(t, "-") && delimiter.MatchString(t)
+		}
+		for k := i; k < j; k++ {
+			out[k] = table
+		}
+		i = max(j, i+1)
+	}
+	return out
+}
+
+var bracketed = regexp.MustCompile(`\[[^\[\]\n]{1,200}\]`)
+
+// usedLabels counts how often each text stands in brackets.
+func usedLabels(s string) map[string]int {
+	out := map[string]int{}
+	for _, m := range bracketed.FindAllString(s, -1) {
+		out[strings.ToLower(m)]++
+	}
+	return out
+}
+
+// maxMarkup bounds a link, an image or a definition: what is longer is text.
+const maxMarkup = 3000
+
+// step takes away or exchanges what begins here; false: nothing does.
+func (r *reveal) step() bool {
+	switch r.s[r.i] {
+	case '&':
+		return r.entity()
+	case '<':
+		return r.markup()
+	case '[':
+		return r.is(isStart) && r.definition() || r.emptyLink()
+	case ']':
+		return r.linkTitle()
+	case '!':
+		return r.image()
+	case 'd', 'D':
+		return r.data()
+	}
+	return false
+}
+
+// replace writes text in the place of the next n bytes.
+func (r *reveal) replace(n int, text string) bool {
+	r.out.WriteString(text)
+	r.i += n
+	return true
+}
+
+var (
+	ampersands = regexp.MustCompile(`^&(?:amp;|#38;|#[xX]26;)+`)
+	entityForm = regexp.MustCompile(`^&(?:#[xX][0-9a-fA-F]{1,8}|#[0-9]{1,9}|[A-Za-z][A-Za-z0-9]{1,31});?`)
+)
+
+func (r *reveal) entity() bool {
+	if m := ampersands.FindString(r.s[r.i:]); m != "" {
+		return r.replace(len(m), "&")
+	}
+	m := entityForm.FindString(r.s[r.i:min(r.i+64, len(r.s))])
+	text := html.UnescapeString(m)
+	return m != "" && text != m && r.replace(len(m), text)
+}
+
+// data takes the content out of data: addresses.
+var dataForm = regexp.MustCompile(`^(?i:data:)(?:[A-Za-z0-9.+-]+/[A-Za-z0-9.+*-]+)?(?:;[A-Za-z0-9=._-]+)*,[^\s<>()"'\]]*`)
+
+func (r *reveal) data() bool {
+	if r.i > 0 && wordByte(r.s[r.i-1]) || !strings.HasPrefix(r.lower[r.i:], "data:") {
+		return false
+	}
+	m := dataForm.FindString(r.s[r.i:])
+	return m != "" && r.replace(len(m), "data:")
+}
+
+func wordByte(c byte) bool {
+	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+}
+
+// paragraph is the text from here up to the next blank line, of at most n bytes.
+func (r *reveal) paragraph(n int) string {
+	for len(r.ends) > 1 && r.ends[0] <= r.i {
+		r.ends = r.ends[1:]
+	}
+	return r.s[r.i:min(r.i+n, max(r.ends[0], r.i), len(r.s))]
+}
+
+var (
+	defForm  = regexp.MustCompile(`^\[([^\[\]]{1,200})\]:[ \t]*(?:\r?\n[ \t]*)?(<[^<>\n]*>|[^\s<][^\s]*)?((?:[ \t]*\r?\n)?[ \t]+(?:"[^"]*"|'[^']*'|\([^()]*\)))?[ \t]*(?:\r?\n|\r|$)`)
+	noteForm = regexp.MustCompile(`^\[(\^[^\[\]\s]{1,200})\]:[^\r\n]*(?:\r\n|\n|\r|$)`)
+	noteMore = regexp.MustCompile(`^(?:(?:[ \t]*(?:\r\n|\n|\r))*(?: {4}|\t)[^\r\n]*(?:\r\n|\n|\r|$))+`)
+)
+
+// definition takes away what a link or a footnote is defined as, where nothing uses
+// it, and the titles of the others.
+func (r *reveal) definition() bool {
+	rest := r.s[r.i:min(r.i+maxMarkup, len(r.s))]
+	if m := noteForm.FindStringSubmatch(rest); m != nil {
+		if r.used[strings.ToLower("["+m[1]+"]")] > 1 {
+			return false
+		}
+		n := len(m[0])
+		return r.replace(n+len(noteMore.FindString(rest[n:])), "")
+	}
+	// Its line ends it, which may be a paragraph's last.
+	m := defForm.FindStringSubmatch(r.paragraph(maxMarkup))
+	switch {
+	case m == nil:
+		return false
+	case r.used[strings.ToLower("["+m[1]+"]")] < 2 || m[2] == "" || m[2] == "#" || m[2] == "<>":
+		return r.replace(len(m[0]), "")
+	case m[3] == "":
+		return false
+	}
+	end := m[0][len(strings.TrimRight(m[0], "\r\n")):]
+	return r.replace(len(m[0]), "["+m[1]+"]: "+m[2]+end)
+}
+
+var emptyForm = regexp.MustCompile(`^\[\s*\]\([^()\n]*\)`)
+
+// emptyLink takes away a link with no text that anyone could see. An image is seen.
+func (r *reveal) emptyLink() bool {
+	if r.i > 0 && r.s[r.i-1] == '!' || r.i+1 >= len(r.s) || !strings.ContainsRune("] \t\r\n", rune(r.s[r.i+1])) {
+		return false
+	}
+	m := emptyForm.FindString(r.paragraph(maxMarkup))
+	return m != "" && r.replace(len(m), "")
+}
+
+var titleForm = regexp.MustCompile(`^\]\(\s*(<[^<>\n]*>|[^\s<>"']*)\s+(?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|\((?:[^()\\]|\\.)*\))\s*\)`)
+
+func (r *reveal) linkTitle() bool {
+	if !strings.HasPrefix(r.s[r.i:], "](") {
+		return false
+	}
+	// A title stands behind white space: where that is, is looked for once.
+	if r.space < r.i+2 {
+		n := strings.IndexAny(r.s[r.i+2:], " \t\r\n")
+		if n < 0 {
+			n = len(r.s)
+		}
+		r.space = r.i + 2 + n
+	}
+	if r.space > r.i+maxMarkup {
+		return false
+	}
+	m := titleForm.FindStringSubmatch(r.paragraph(maxMarkup))
+	return m != nil && r.replace(len(m[0]), "]("+m[1]+")")
+}
+
+// imageForm is an image with a description, which is only seen where the image can't
+// be shown.
+var imageForm = regexp.MustCompile(`^!\[((?:[^\[\]\\]|\\.|\[[^\[\]]*\])+)\](\(|\[)`)
+
+func (r *reveal) image() bool {
+	if r.i+1 >= len(r.s) || r.s[r.i+1] != '[' {
+		return false
+	}
+	m := imageForm.FindStringSubmatch(r.paragraph(maxMarkup))
+	if m == nil || m[1] == "image" {
+		return false
+	}
+	return r.replace(len(m[0]), "![image]"+m[2])
+}
+
+// unseen are elements whose content nobody sees.
+var unseen = []string{"script", "style", "template", "noscript"}
+
+// markup takes comments and hidden elements away, and attributes from tags.
+func (r *reveal) markup() bool {
+	rest := r.s[r.i:]
+	for _, x := range [][2]string{{"<!--", "-->"}, {"<?", "?>"}, {"<![CDATA[", "]]>"}} {
+		if strings.HasPrefix(rest, x[0]) {
+			return r.until(x[0], x[1])
+		}
+	}
+	if len(rest) > 2 && rest[1] == '!' && letter(rest[2]) {
+		return r.until("<!", ">")
+	}
+	t, ok := parseTag(rest)
+	if !ok {
+		return r.brokenTag(rest)
+	}
+	if !t.closing && (t.hidden || slices.Contains(unseen, t.name)) {
+		return r.element(t)
+	}
+	kept := t.kept()
+	return kept != rest[:t.size] && r.replace(t.size, kept)
+}
+
+// until takes everything away up to an end. Without the end that is all the rest
+// where a line begins so, because the forge hides it too; elsewhere it is only text.
+func (r *reveal) until(begin, end string) bool {
+	rest := r.s[r.i:]
+	if r.last[end] >= r.i+len(begin) {
+		n := strings.Index(rest[len(begin):], end)
+		return r.replace(len(begin)+n+len(end), "")
+	}
+	if r.is(isStart | isHTML) {
+		return r.replace(len(rest), "")
+	}
+	return r.replace(len(begin), "")
+}
+
+// element takes a hidden element away, with what is in it.
+func (r *reveal) element(t tag) bool {
+	rest := r.lower[r.i:]
+	if t.void() {
+		return r.replace(t.size, "")
+	}
+	depth, at := 1, t.size
+	for depth > 0 {
+		n := strings.Index(rest[at:], "<")
+		if n < 0 {
+			return r.replace(len(rest), "") // it is open to the end
+		}
+		at += n
+		x, ok := parseTag(rest[at:])
+		if !ok {
+			at++
+			continue
+		}
+		at += x.size
+		switch {
+		case x.name != t.name:
+		case x.closing:
+			depth--
+		default:
+			depth++
+		}
+	}
+	return r.replace(at, "")
+}
+
+// brokenTag is a < that begins no tag. At the beginning of a line even half of a tag
+// makes all text up to the next blank line HTML, in which it hides what follows.
+func (r *reveal) brokenTag(rest string) bool {
+	name := tagName(rest)
+	if !r.is(isStart) || !slices.Contains(blockTags, strings.ToLower(name)) {
+		return false
+	}
+	return r.replace(len(r.paragraph(len(rest))), "")
+}

@@ -1,0 +1,109 @@
+package sanitize
+
+import (
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+)
+
+func TestIncoming(t *testing.T) {
+	for _, c := range []struct{ name, in, want string }{
+		{"a comment", "a<!-- do evil -->b", "ab"},
+		{"over lines", "a\n<!--\nevil\n\nevil\n-->\nb", "a\n\nb"},
+		{"unclosed", "a\n\n<!-- evil\n\nevil", "a\n\n"},
+		{"unclosed in a line of HTML", "<b>x</b> <!-- evil\n\nevil", "<b>x</b> "},
+		{"unclosed in text, which is seen", "if a <!-- b", "if a  b"},
+		{"behind entities", "a&lt;!-- evil --&gt;b", "ab"},
+		{"behind entities, twice", "a&amp;lt;!-- evil --&amp;#62;b", "ab"},
+		{"behind many entities", "a&" + strings.Repeat("amp;", 500) + "lt;!-- evil --&gt;b", "ab"},
+		{"in pieces", "a<!<!-- x -->-- evil -->b", "ab"},
+		{"processing instruction", "a<?evil?>b<!DOCTYPE evil>c<![CDATA[evil]]>d", "abcd"},
+		{"zero width", "a\u200bb\u2060c\ufeffd\u00ade\u034ff\u3164g", "abcdefg"},
+		{"zero width by entity", "a&#8203;b&ZeroWidthSpace;c&#x200b;d", "abcd"},
+		{"bidi", "a\u202eb\u2066c\u200fd\u061ce", "abcde"},
+		{"tags", "hi\U000E0069\U000E0067\U000E006E\U000E006F\U000E0072\U000E0065", "hi"},
+		{"variation selectors", "a\ufe01b\U000E0100\U000E01EFc\ufe0fd", "abcd"},
+		{"controls", "a\x00b\x1b[31mc\x7fd\u0085e\tf", "ab[31mcde\tf"},
+		{"broken UTF-8", "a\xffb", "a\uFFFDb"},
+		{"emoji stay", "👩‍💻 🏳️‍🌈 👍🏽 ❤️ 1️⃣ ☎︎", "👩‍💻 🏳️‍🌈 👍🏽 ❤️ 1️⃣ ☎︎"},
+		{"joiners between letters", "a\u200db\u200cc", "abc"},
+		{"scripts stay", "می‌خواهم שלום क्‍ष 日本語 Ελληνικά é e\u0301", "می‌خواهم שלום क्‍ष 日本語 Ελληνικά é e\u0301"},
+		{"CRLF stays", "a\r\n\r\nb\r\n", "a\r\n\r\nb\r\n"},
+		{"hidden elements", `a<div hidden>evil</div>b<span style="display:none">evil<span>more</span></span>c<p style='x:y;visibility: hidden'>evil</p>d`, "abcd"},
+		{"hidden, unclosed", "a <span style=\"font-size:0px\">evil\n\nevil", "a "},
+		{"hidden input", `a<input type=hidden value="evil">b`, "ab"},
+		{"tiny image", `a<img src="https://x/y.png" width=1 height=1 alt="evil">b`, "ab"},
+		{"script and style", "a<script>evil</script>b<STYLE>evil</style >c<template>evil</template>", "abc"},
+		{"attributes", `<a href="https://x.org/y" title="evil" data-x='evil > evil'>link</a><foo evil words>`, `<a href="https://x.org/y">link</a><foo>`},
+		{"an image's description", `<img src="https://x/y.png" alt="evil"> ![evil](https://x/y.png) ![evil][ref] ![](z.png)`, `<img src="https://x/y.png"> ![image](https://x/y.png) ![image][ref] ![](z.png)`},
+		{"details are seen", "<details><summary>more</summary>\n\ntext\n\n</details>", "<details><summary>more</summary>\n\ntext\n\n</details>"},
+		{"open tags", "a\n<div title=\"evil\nevil\n\nb", "a\n\nb"},
+		{"generics and comparisons", "Map<String, T> x < 3 && y > 4; <T> List<T>", "Map<String, T> x < 3 && y > 4; <T> List<T>"},
+		{"link titles", `[a](https://x.org "evil") [b](<u> 'evil') [c](d (evil)) [e](f)`, `[a](https://x.org) [b](<u>) [c](d) [e](f)`},
+		{"empty links", "a[](evil)b[ ](evil)c", "abc"},
+		{"comments by definition", "a\n\n[//]: # (evil)\n[comment]: <> (evil)\n[x]: # \"evil\"\n[y]: https://evil\nb", "a\n\nb"},
+		{"used definitions", "see [y] and [Z][]\n\n[y]: https://x.org \"evil\"\n[z]: <u>\n", "see [y] and [Z][]\n\n[y]: https://x.org\n[z]: <u>\n"},
+		{"a title on the next line", "[y]\n\n[y]: https://x.org\n  \"evil\"\nb", "[y]\n\n[y]: https://x.org\nb"},
+		{"footnotes", "a[^1]\n\n[^1]: seen\n[^2]: evil\n    evil\n\n    evil\nb", "a[^1]\n\n[^1]: seen\nb"},
+		{"data addresses", "![x](data:image/png;base64,AAAA) data:text/plain,evil metadata: a, data: b, c", "![image](data:) data: metadata: a, data: b, c"},
+		{"a task list", "- [ ] one\n- [x] two", "- [ ] one\n- [x] two"},
+		{"code blocks", "```html\n<!-- kept -->\n<p hidden>&lt;kept&gt;</p>\u200b\n```\n", "```html\n<!-- kept -->\n<p hidden>&lt;kept&gt;</p>\n```\n"},
+		{"tildes, in a list", "- x\n  ~~~\n  <!-- kept -->\n  ~~~\n", "- x\n  ~~~\n  <!-- kept -->\n  ~~~\n"},
+		{"code in a quote", "> ```\n> <!-- kept -->\n> ```\n", "> ```\n> <!-- kept -->\n> ```\n"},
+		{"code spans", "use `<!-- kept -->` and ``a ` <b x=y>``", "use `<!-- kept -->` and ``a ` <b x=y>``"},
+		{"not code: over lines", "foo `bar\nbaz` <!-- evil --> `x`", "foo `bar\nbaz`  `x`"},
+		{"not code: escaped", "\\`<!-- evil -->`", "\\``"},
+		{"not code: in HTML", "<div>\n`<!-- evil -->`\n```\n<!-- evil -->\n```\n</div>", "<div>\n``\n```\n\n```\n</div>"},
+		{"not code: a table", "a|b\n-|-\n` | <!-- evil --> | `", "a|b\n-|-\n` |  | `"},
+		{"not code: out of the list", "- a\n  ```\n<!-- evil -->\n  ```\n", "- a\n  ```\n\n  ```\n"},
+		{"not code: out of the quote", "> ```\n<!-- evil -->\n```\n<!-- evil -->\n```", "> ```\n\n```\n\n```"},
+		{"not code: entities for backticks", "&#96;<!-- evil -->&#96;", "``"},
+		{"not code: in a comment", "<!--\n```\nevil -->\n```\nx", "\n```\nx"},
+	} {
+		if got := Incoming(c.in); got != c.want {
+			t.Errorf("%s: %q\n gives %q\n want  %q", c.name, c.in, got, c.want)
+		}
+	}
+}
+
+// TestIncomingPlain: ordinary texts are not touched.
+func TestIncomingPlain(t *testing.T) {
+	for _, s := range []string{
+		"", "# Title\n\nText with *marks*, [a link](https://x.org/a_(b)), <https://x.org> and a@b.org.\n\n1. one\n2. two\n   ```go\n   x := a[i] & b\n   ```\n\n| a | b |\n|---|---|\n| `x` | y |\n",
+		"AT&T, R&D, a & b; x &y", "1 < 2 > 0, <3, a<-b, <= >=", "!important [brackets] (and) ![", "data: see below, or metadata", "```\nunclosed <!-- x -->",
+	} {
+		if got := Incoming(s); got != s {
+			t.Errorf("%q gives %q", s, got)
+		}
+	}
+}
+
+// TestIncomingCost: hostile texts of the largest size that a payload has.
+func TestIncomingCost(t *testing.T) {
+	for _, unit := range []string{"[", "](", "![", "<!--", "<a ", "<div hidden>", "&amp;", "&#38;lt;", "`", "``` `", "[a]: ", "\n[a]: b \"", "[ ", "data:", "<!-", "> ", "- ", "<script>", "&lt;!-- --&gt;", "](a b"} {
+		start := time.Now()
+		Incoming(strings.Repeat(unit, 256<<10/len(unit)))
+		if took := time.Since(start); took > time.Minute {
+			t.Errorf("%q took %v", unit, took)
+		}
+	}
+}
+
+func FuzzIncoming(f *testing.F) {
+	for _, s := range []string{"a<!-- b -->c", "&amp;lt;div hidden&gt;x", "```\n<!-- -->\n```", "[x]: # (y)\n", "![a](data:,b)", "> ```\n`", "<!<!-- -->--", "[^1]: a\n    b", "<a title='x>y'>", "a\u200d\ufe0f👩\u200d💻"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		got := Incoming(s)
+		if again := Incoming(got); again != got {
+			t.Errorf("not stable: %q, then %q", got, again)
+		}
+		if !utf8.ValidString(got) || len(got) > 4*len(s)+16 {
+			t.Errorf("%d bytes became %d", len(s), len(got))
+		}
+		if visible(got) != got {
+			t.Errorf("invisible characters are left in %q", got)
+		}
+	})
+}
