@@ -82,11 +82,16 @@ func New(o Options) *Sandbox {
 type RefusedError struct {
 	Mode Mode
 	Why  []string // one sentence each
+	Fix  string   // what to do; empty: follows from the mode
 }
 
 func (e *RefusedError) Error() string {
-	fix := "use a machine that can, or set sandbox: auto to go without"
-	if e.Mode == Auto {
+	fix := e.Fix
+	switch {
+	case fix != "":
+	case e.Mode == Require:
+		fix = "use a machine that can, or set sandbox: auto to go without"
+	default:
 		fix = "use a Linux machine with Landlock (5.19 or later), or set sandbox: off if you trust the agents with all that you can read"
 	}
 	return fmt.Sprintf("agents can't be confined here as sandbox: %s wants it: %s; %s", e.Mode, strings.Join(e.Why, "; "), fix)
@@ -219,7 +224,7 @@ func (s *Sandbox) chooseUser(c *Cell, r Report) error {
 		}
 		gap := fmt.Sprintf("user: agents get none of their own, since %s is closed to other users and %s lies in it", closed, dir)
 		if s.o.Mode == Require || r.Landlock == 0 {
-			return &RefusedError{Mode: s.o.Mode, Why: []string{gap}}
+			return &RefusedError{Mode: s.o.Mode, Why: []string{gap}, Fix: "use a folder that other users can get to: chmod o+x " + closed + ", or TMPDIR and --workspace elsewhere"}
 		}
 		c.Gaps = append(c.Gaps, gap)
 		c.policy.UID, c.policy.GID, c.policy.Processes = 0, 0, 0
