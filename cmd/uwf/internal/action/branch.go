@@ -14,6 +14,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/filemode"
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas/gitobj"
 	"github.com/united-workforce/uwf/gitcas/wire"
@@ -179,6 +180,14 @@ func (e *branchError) Error() string {
 
 // Unwrap gives the cause.
 func (e *branchError) Unwrap() error { return e.Err }
+
+// ExitCode is that of a wrong file, unless it could not be fetched.
+func (e *branchError) ExitCode() int {
+	if errors.As(e.Err, new(*wire.Error)) {
+		return app.ExitCode(e.Err)
+	}
+	return int(thread.CodeUsage)
+}
 
 func (c *copying) folder(ctx context.Context, name string, e gitobj.Entry, depth int) error {
 	list, err := c.b.tree(ctx, c.objects, e.ID)

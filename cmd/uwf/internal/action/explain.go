@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
@@ -23,7 +24,10 @@ func (j *job) explain(ctx context.Context, err error) {
 	var file *branchError
 	switch {
 	case errors.As(err, &told):
-		j.log.line("uwf: %s", app.Message(err))
+		// What it adds to the error itself: what to do about a remote, say.
+		if more := strings.TrimSpace(strings.TrimPrefix(app.Message(err), err.Error())); more != "" {
+			j.log.line("%s", more)
+		}
 	case errors.As(err, &invalid):
 		for _, p := range invalid.Problems {
 			message := p.Message
@@ -81,7 +85,7 @@ func (j *job) check(ctx context.Context, after bool) []doctor.Finding {
 	o := doctor.Options{
 		Forge: j.forge, Remote: j.remote, Branch: j.in.StateBranch, StateRemote: true, Label: j.in.Label, Workflow: j.env.WorkflowFile,
 		Server: j.env.ServerURL + "/" + j.env.Repository, InJob: true, Rand: j.f.Rand, NoModel: "a job asks the model when an agent does",
-		ReadOnly: after || j.in.Command == runner.CommandRun,
+		ReadOnly: j.in.Command == runner.CommandRun,
 	}
 	if j.ev.Subject != nil {
 		o.Issue = j.ev.Subject.Number

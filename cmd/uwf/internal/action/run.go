@@ -50,17 +50,7 @@ func actionRun(ctx context.Context, o *Options) error {
 		return nil
 	}
 	j.explain(ctx, err)
-	return &app.Exit{Code: codeOf(err)}
-}
-
-// codeOf is the exit code of a red job. What the runner did not say comes from this
-// package's own preparations.
-func codeOf(err error) int {
-	var told *toldError
-	if errors.As(err, &told) {
-		return runner.CodeOf(told.error)
-	}
-	return app.ExitCode(err)
+	return &app.Exit{Code: app.ExitCode(err)}
 }
 
 // toldError is an error of the runner, which has said what there is to say.
@@ -156,7 +146,7 @@ func (j *job) read() (err error) {
 	if j.in.Token == "" {
 		return app.Usagef("there is no token: set the input token (in a job its default is the job's own), or GITHUB_TOKEN")
 	}
-	j.ev = event.Event{Name: j.env.Event, Kind: event.Plain}
+	j.ev = event.Event{Name: j.env.Event, Kind: event.Plain, Sender: event.User{Login: j.env.Actor}}
 	if j.env.Event != "" && j.env.EventPath != "" {
 		payload, err := app.ReadRegular(j.env.EventPath, maxPayload)
 		if err != nil {
