@@ -53,7 +53,10 @@ func remoteBase(ctx context.Context, remote wire.Remote, ref string) (string, er
 	if err != nil {
 		return "", err
 	}
-	names := []string{"refs/heads/" + ref, "refs/tags/" + ref, ref}
+	names := []string{"refs/heads/" + ref, "refs/tags/" + ref}
+	if strings.HasPrefix(ref, "refs/") {
+		names = append(names, ref)
+	}
 	if ref == "" {
 		if l.Head == "" {
 			return "", nil // an empty remote
