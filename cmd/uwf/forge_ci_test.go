@@ -575,7 +575,7 @@ func (c *ci) pull(issue int) forgetest.Issue {
 // checkout clones a branch, and returns the folder.
 func (c *ci) checkout(branch string) string {
 	c.Helper()
-	dir := filepath.Join(c.dir, "checkout-"+strings.ReplaceAll(branch, "/", "-"))
+	dir := filepath.Join(c.TempDir(), "checkout")
 	cmd := exec.CommandContext(c.Context(), "git", "clone", "-q", "--branch", branch, c.forge.Dir(), dir)
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=" + os.DevNull}
 	if out, err := cmd.CombinedOutput(); err != nil {

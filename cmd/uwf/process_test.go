@@ -32,6 +32,7 @@ const (
 	envHost  = "UWF_TEST_HOST"  // NAME: be on another machine, as far as claims can tell
 	envRenew = "UWF_TEST_RENEW" // FILE: renew claims while, and only while, it is there
 	envQuiet = "UWF_TEST_QUIET" // DURATION: how long a remote may say nothing
+	envStops = "UWF_TEST_STOPS" // FILE: write the points that it gets to there
 	envAhead = "UWF_TEST_AHEAD" // DURATION: what its clock is ahead
 	envBared = "UWF_TEST_BARED" // anything: the environment can\'t be concealed from agents
 )
@@ -48,6 +49,9 @@ func faultyFactory() (*app.Factory, error) {
 		if f.Hook, err = killAt(v); err != nil {
 			return nil, err
 		}
+	}
+	if file := f.Getenv(envStops); file != "" {
+		f.Hook = noteIn(file)
 	}
 	if host := f.Getenv(envHost); host != "" {
 		f.Machine = func() (string, string, error) { return host, "boot of " + host, nil }
@@ -94,6 +98,23 @@ func killAt(v string) (func(string), error) {
 			select {}
 		}
 	}, nil
+}
+
+// noteIn adds each point to a file, in the order in which they are reached.
+func noteIn(file string) func(string) {
+	var mu sync.Mutex
+	return func(at string) {
+		mu.Lock()
+		defer mu.Unlock()
+		f, err := os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+		if err == nil {
+			_, err = f.WriteString(at + "\n")
+			err = errors.Join(err, f.Close())
+		}
+		if err != nil {
+			panic(err)
+		}
+	}
 }
 
 // whileThere is a timer that goes off once a file is there.
