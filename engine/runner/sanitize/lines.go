@@ -96,6 +96,23 @@ func codeSpans(text string, cells bool) (code, left []span) {
 	return code, left
 }
 
+// rows are all rows of backticks, but for those behind a backslash.
+func rows(text string) []span {
+	var out []span
+	for i := 0; i < len(text); {
+		switch text[i] {
+		case '\\':
+			i += 2
+		case '`':
+			out = append(out, span{i, rowEnd(text, i)})
+			i = out[len(out)-1].to
+		default:
+			i++
+		}
+	}
+	return out
+}
+
 func rowEnd(text string, i int) int {
 	for i < len(text) && text[i] == '`' {
 		i++
