@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -311,29 +312,25 @@ func TestEscapesOfRootWithoutCapabilities(t *testing.T) {
 		t.Skip("NOT TESTED: this is not root")
 	}
 	for _, e := range escapes() {
-		if e.name == "a setuid program" || e.name == "becoming root again" || e.name == "changing the mode of a file outside" {
-			continue // it is root, in name
+		// What root can do in name alone; what else there is, TestEscapes shows.
+		if !regexp.MustCompile(`uwf|socket|device|kernel|home|event|TEMP|mounts`).MatchString(e.name) {
+			continue
 		}
 		t.Run(e.name, func(t *testing.T) {
 			p := newPlace(t)
 			p.options.Mode = Auto
-			closed := p.path("closed")
-			p.must(os.Mkdir(closed, 0o700))
-			p.must(os.Rename(p.workspace, filepath.Join(closed, "workspace")))
-			p.workspace = filepath.Join(closed, "workspace")
-			p.must(os.Symlink(p.workspace, p.path("workspace")))
-			if _, err := p.enter("/bin/true"); err != nil {
-				t.Fatal(err)
-			}
+			p.must(os.Chmod(p.dir, 0o700))
 			e.check(p)
-			got := p.program("/bin/sh", "-c", "grep -c 'Cap...:.0000000000000000$' /proc/self/status")
-			if got.text != "5" || len(got.gaps) != 1 || !strings.Contains(got.gaps[0], "closed to other users") {
-				t.Errorf("capabilities: %s, gaps %v", got.text, got.gaps)
-			}
 		})
 	}
 	p := newPlace(t)
 	p.must(os.Chmod(p.dir, 0o700))
+	p.options.Mode = Auto
+	got := p.program("/bin/sh", "-c", "grep -c 'Cap...:.0000000000000000$' /proc/self/status")
+	if got.text != "5" || len(got.gaps) != 1 || !strings.Contains(got.gaps[0], "closed to other users") {
+		t.Errorf("capabilities: %s, gaps %v", got.text, got.gaps)
+	}
+	p.options.Mode = Require
 	var refused *RefusedError
 	if _, err := p.enter("/bin/true"); !errors.As(err, &refused) || !strings.Contains(err.Error(), "chmod o+x "+p.dir) {
 		t.Errorf("require went on: %v", err)
