@@ -71,7 +71,7 @@ func (c *client) call(ctx context.Context, r request, out any) (answer, error) {
 		if fail == nil {
 			return a, c.decode(r, a, out)
 		}
-		pause, again := c.pause(r, fail, try)
+		pause, again := c.pause(fail, try)
 		if !again || max(waited, c.o.Now().Sub(began))+pause > c.o.MaxWait || ctx.Err() != nil {
 			return a, fail
 		}
@@ -128,7 +128,7 @@ func (c *client) decode(r request, a answer, out any) error {
 }
 
 // pause is how long to wait before the call is made again, and whether it may be.
-func (c *client) pause(r request, fail *Error, try int) (time.Duration, bool) {
+func (c *client) pause(fail *Error, try int) (time.Duration, bool) {
 	switch {
 	case errors.Is(fail, ErrLimited):
 		// The request was refused before anything was done.

@@ -1,0 +1,442 @@
+package doctor
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/setup"
+	"github.com/united-workforce/uwf/engine/forge"
+	"github.com/united-workforce/uwf/engine/forge/forgetest"
+	"github.com/united-workforce/uwf/examples"
+	"github.com/united-workforce/uwf/gitcas/wire"
+)
+
+func shipped(t *testing.T, name string) []byte {
+	t.Helper()
+	b, err := fs.ReadFile(examples.Files, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// files are a repository's as `uwf init` leaves them.
+func files(t *testing.T) fstest.MapFS {
+	t.Helper()
+	return fstest.MapFS{
+		".github/workflows/uwf.yml":       {Data: shipped(t, "github/uwf.yml")},
+		".github/workflows/ci.yml":        {Data: []byte("on: push\njobs: {test: {runs-on: x, steps: [{uses: actions/checkout@v6}]}}\n")},
+		".uwf/config.yaml":                {Data: []byte("state:\n  remote: origin\n")},
+		".uwf/workflows/solve-issue.yaml": {Data: shipped(t, "solve-issue.yaml")},
+	}
+}
+
+// found is a finding by its check.
+func found(t *testing.T, list []Finding, check string) Finding {
+	t.Helper()
+	for _, f := range list {
+		if f.Check == check {
+			return f
+		}
+	}
+	t.Fatalf("no finding about %s in %+v", check, list)
+	return Finding{}
+}
+
+func wants(t *testing.T, list []Finding, check string, s State, words string) {
+	t.Helper()
+	f := found(t, list, check)
+	if f.State != s || !strings.Contains(f.Detail+" "+f.Fix, words) {
+		t.Errorf("%s: %s, want %s with %q: %s → %s", check, f.State, s, words, f.Detail, f.Fix)
+	}
+	if f.State == Missing && f.Fix == "" {
+		t.Errorf("%s is missing, and nothing says what to do", check)
+	}
+}
+
+func TestFiles(t *testing.T) {
+	const flow = ".github/workflows/uwf.yml"
+	edit := func(old, text string) func(fstest.MapFS) {
+		return func(m fstest.MapFS) {
+			s := string(m[flow].Data)
+			if !strings.Contains(s, old) {
+				panic("the shipped file has no " + old)
+			}
+			m[flow] = &fstest.MapFile{Data: []byte(strings.Replace(s, old, text, 1))}
+		}
+	}
+	for name, tt := range map[string]struct {
+		change func(fstest.MapFS)
+		check  string
+		state  State
+		words  string
+	}{
+		"as shipped":   {func(fstest.MapFS) {}, "workflow", OK, flow},
+		"two jobs":     {func(m fstest.MapFS) { m[flow] = &fstest.MapFile{Data: shipped(t, "github/two-jobs.yml")} }, "permissions", OK, ""},
+		"another name": {func(m fstest.MapFS) { m[".github/workflows/agents.yaml"] = m[flow]; delete(m, flow) }, "workflow", OK, "agents.yaml"},
+		"gitea":        {func(m fstest.MapFS) { m[".gitea/workflows/uwf.yml"] = m[flow]; delete(m, flow) }, "workflow", OK, ".gitea"},
+		"none":         {func(m fstest.MapFS) { delete(m, flow) }, "workflow", Missing, "uwf init"},
+		"no YAML":      {func(m fstest.MapFS) { m[flow] = &fstest.MapFile{Data: []byte("a: [")} }, "workflow", Missing, "can't be read"},
+		"a bomb": {func(m fstest.MapFS) {
+			m[flow] = &fstest.MapFile{Data: []byte("a: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b]\nd: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c]\ne: &e [*d,*d,*d,*d,*d,*d,*d,*d,*d]\nf: &f [*e,*e,*e,*e,*e,*e,*e,*e,*e]\non: [*f,*f,*f,*f,*f,*f,*f,*f,*f]\njobs: {step: {steps: [{uses: a/uwf@v1}]}}\n")}
+		}, "triggers", Missing, "workflow_dispatch"},
+		"no dispatch":         {edit("workflow_dispatch:\n", "workflow_call:\n"), "triggers", Missing, "no workflow_dispatch"},
+		"an input lacks":      {edit("      head:\n", "      heads:\n"), "triggers", Missing, "the inputs head"},
+		"no schedule":         {edit("schedule:\n", "watch:\n"), "triggers", Missing, "schedule"},
+		"no right to push":    {edit("contents: write", "contents: read"), "permissions", Missing, "contents: write (job step)"},
+		"no right to start":   {edit("actions: write", "# nothing"), "permissions", Missing, "actions: write"},
+		"models need a right": {edit("provider: openai\n          api-key: ${{ secrets.OPENAI_API_KEY }}", "provider: github-models"), "permissions", Missing, "models: read"},
+		"all rights":          {edit("permissions: {}", "permissions: write-all"), "permissions", OK, ""},
+		"no config":           {func(m fstest.MapFS) { delete(m, ".uwf/config.yaml") }, "settings", Missing, "uwf init"},
+		"a wrong config":      {func(m fstest.MapFS) { m[".uwf/config.yaml"] = &fstest.MapFile{Data: []byte("modles: {}\n")} }, "settings", Missing, "modles"},
+		"no definition":       {func(m fstest.MapFS) { delete(m, ".uwf/workflows/solve-issue.yaml") }, "definitions", Missing, "nobody knows what"},
+		"a wrong definition":  {func(m fstest.MapFS) { m[".uwf/workflows/b.yaml"] = &fstest.MapFile{Data: []byte("name: b\n")} }, "definitions", Missing, "uwf workflow validate"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := files(t)
+			tt.change(m)
+			wants(t, Check(t.Context(), Options{Files: m, Offline: true, StateRemote: true}), tt.check, tt.state, tt.words)
+		})
+	}
+	if list := Check(t.Context(), Options{Files: files(t), Offline: true, StateRemote: true}); Failed(list) || len(list) != 5 {
+		t.Errorf("%+v", list)
+	}
+	wants(t, Check(t.Context(), Options{Files: files(t), Offline: true}), "state", Missing, "state.remote origin")
+}
+
+// bench is a repository on a fake forge.
+type bench struct {
+	*testing.T
+	s *forgetest.Server
+	o Options
+}
+
+func newBench(t *testing.T, o forgetest.Options) *bench {
+	t.Helper()
+	s := forgetest.Start(t, o)
+	m := files(t)
+	commit := map[string]string{}
+	for name, f := range m {
+		commit[name] = string(f.Data)
+	}
+	s.MustCommit(t, "main", "Begin", commit)
+	b := &bench{T: t, s: s, o: Options{Files: m, StateRemote: true, InJob: true, Rand: rand.Reader}}
+	b.token(forgetest.JobPermissions())
+	return b
+}
+
+// token changes what the checks may do.
+func (b *bench) token(p forgetest.Permissions) { b.use(b.s.JobToken(p)) }
+
+func (b *bench) use(token string) {
+	b.Helper()
+	var err error
+	b.o.Forge, err = forge.New(forge.Options{
+		APIURL: b.s.APIURL, Repository: b.s.Repository(), Token: func() string { return token },
+		Sleep: func(context.Context, time.Duration) error { return nil },
+	})
+	if err == nil {
+		b.o.Remote, err = wire.Dial(b.s.CloneURL(), wire.DialOptions{BasicAuth: func(context.Context) (string, string, error) { return "x-access-token", token, nil }})
+	}
+	if err != nil {
+		b.Fatal(err)
+	}
+}
+
+func (b *bench) check() []Finding { return Check(b.Context(), b.o) }
+
+func TestOnline(t *testing.T) {
+	for name, gitea := range map[string]bool{"github": false, "gitea": true} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, forgetest.Options{Gitea: gitea})
+			b.o.Issue = b.s.OpenIssue("alice", "It breaks", "")
+			list := b.check()
+			for _, f := range list {
+				if f.State == Missing || f.State == Unknown && f.Check != "pull-requests" && f.Check != "secrets" {
+					t.Errorf("%+v", f)
+				}
+			}
+			if n := len(b.s.Labels()); n < 3 {
+				t.Errorf("%d labels were made", n)
+			}
+			if out, err := b.s.Git("for-each-ref", "refs/uwf"); err != nil || out != "" {
+				t.Errorf("refs stay: %q %v", out, err)
+			}
+			b.check() // a second time all is there
+			seen := map[string]int{}
+			for _, l := range b.s.Labels() {
+				seen[l.Name]++
+			}
+			if seen["uwf"] != 1 || seen["uwf-failed"] != 1 || seen["uwf-waiting"] != 1 {
+				t.Errorf("labels: %v", seen)
+			}
+
+			b.token(forgetest.ReadPermissions())
+			list = b.check()
+			wants(t, list, "push", Missing, "contents: write")
+			if gitea {
+				return // labels there already are found by reading
+			}
+			wants(t, list, "labels", Missing, "issues: write")
+			if !Failed(list) {
+				t.Error("a job without rights is said to be well")
+			}
+		})
+	}
+}
+
+func TestCommentsOfPrivateRepositories(t *testing.T) {
+	b := newBench(t, forgetest.Options{Private: true})
+	b.token(forgetest.Permissions{"contents": "write"})
+	wants(t, b.check(), "comments", Missing, "issues: write")
+}
+
+func TestRulesAndSettings(t *testing.T) {
+	b := newBench(t, forgetest.Options{})
+	b.s.Protect("uwf-state", "deletion")
+	wants(t, b.check(), "rules", OK, "")
+	b.s.Protect("uwf-state", "pull_request")
+	wants(t, b.check(), "rules", Missing, "pull request (uwf-state)")
+	b.s.DisableWorkflow("uwf.yml", true)
+	wants(t, b.check(), "dispatch", Missing, "gh workflow enable uwf.yml")
+	b.o.Workflow = "other.yml"
+	wants(t, b.check(), "dispatch", Missing, "other.yml is not on the branch main")
+	b.o.Workflow = ""
+
+	b.o.InJob = false
+	b.s.SetPermission("root", "admin")
+	b.use(b.s.UserToken("root"))
+	wants(t, b.check(), "pull-requests", OK, "")
+	b.s.SetPullsAllowed(false)
+	list := b.check()
+	wants(t, list, "pull-requests", Missing, "settings/actions")
+	if found(t, list, "pull-requests").Required {
+		t.Error("without that setting uwf comments with a link: it is not required")
+	}
+}
+
+// TestEmpty: of an empty repository nothing else is said.
+func TestEmpty(t *testing.T) {
+	s := forgetest.Start(t, forgetest.Options{})
+	b := &bench{T: t, s: s, o: Options{Rand: rand.Reader}}
+	b.token(forgetest.JobPermissions())
+	list := b.check()
+	if len(list) != 1 || !Failed(list) {
+		t.Fatalf("%+v", list)
+	}
+	wants(t, list, "repository", Missing, "has no commits")
+	if n := len(s.Calls()); n > 0 {
+		t.Errorf("the forge was asked %d times", n)
+	}
+}
+
+func TestReadOnly(t *testing.T) {
+	b := newBench(t, forgetest.Options{})
+	b.o.ReadOnly = true
+	list := b.check()
+	wants(t, list, "push", Unknown, "--read-only")
+	wants(t, list, "labels", Unknown, "gh label create uwf ")
+	for _, c := range b.s.Calls() {
+		if c.Method != http.MethodGet {
+			t.Errorf("%s %s", c.Method, c.Path)
+		}
+	}
+	for _, c := range b.s.GitCalls() {
+		if strings.Contains(c.Path+c.Query, "receive-pack") {
+			t.Errorf("%s %s", c.Method, c.Path)
+		}
+	}
+}
+
+// TestLostPush: the ref is removed although nobody heard that it was made.
+func TestLostPush(t *testing.T) {
+	b := newBench(t, forgetest.Options{})
+	b.s.Inject(forgetest.Fault{Git: true, Method: http.MethodPost, Path: "git-receive-pack", Lost: true})
+	f := found(t, b.check(), "push")
+	if f.State == Missing {
+		t.Errorf("%+v", f)
+	}
+	if out, err := b.s.Git("for-each-ref", "refs/uwf"); err != nil || out != "" {
+		t.Errorf("refs stay: %q %v", out, err)
+	}
+}
+
+func TestNothingToAsk(t *testing.T) {
+	list := Check(t.Context(), Options{NoForge: "no token", ForgeFix: "log in", NoRemote: "no remote", NoModel: "no key", Rand: rand.Reader})
+	wants(t, list, "repository", Unknown, "git remote add")
+	wants(t, list, "token", Unknown, "log in")
+	wants(t, list, "model", Unknown, "no key")
+	if Failed(list) {
+		t.Error("what is not known is not missing")
+	}
+}
+
+func TestModel(t *testing.T) {
+	for kind, want := range map[string]State{setup.KindKey: Missing, setup.KindQuota: Missing, setup.KindRate: OK, setup.KindServer: Unknown, setup.KindTimeout: Unknown} {
+		list := Check(t.Context(), Options{Rand: rand.Reader, Model: func(context.Context) error {
+			return fmt.Errorf("try: %w", &setup.Failure{Kind: kind, What: "what it said", Do: "what to do"})
+		}})
+		wants(t, list, "model", want, "what it said")
+	}
+	wants(t, Check(t.Context(), Options{Model: func(context.Context) error { return nil }}), "model", OK, "")
+	wants(t, Check(t.Context(), Options{Model: func(context.Context) error { return errors.New("broken") }}), "model", Unknown, "broken")
+}
+
+// secretive is a forge that tells the names of secrets.
+type secretive struct {
+	forge.Forge
+	names []string
+	known bool
+}
+
+func (s secretive) Secrets(context.Context) ([]string, bool, error) { return s.names, s.known, nil }
+
+func TestSecrets(t *testing.T) {
+	b := newBench(t, forgetest.Options{})
+	plain := b.o.Forge
+	b.o.InJob = false
+	for _, tt := range []struct {
+		names []string
+		known bool
+		want  State
+		words string
+	}{
+		{[]string{"openai_api_key"}, true, OK, ""},
+		{[]string{"OPENAI_API_KEY"}, false, OK, ""},
+		{nil, true, Missing, "gh secret set OPENAI_API_KEY"},
+		{nil, false, Unknown, "gh secret set OPENAI_API_KEY"},
+	} {
+		b.o.Forge = secretive{plain, tt.names, tt.known}
+		wants(t, b.check(), "secrets", tt.want, tt.words)
+	}
+	m := files(t)
+	const flow = ".github/workflows/uwf.yml"
+	m[flow] = &fstest.MapFile{Data: []byte(strings.Replace(string(m[flow].Data), "${{ secrets.OPENAI_API_KEY }}", "sk-a-key-in-a-file", 1))}
+	b.o.Files = m
+	list := b.check()
+	wants(t, list, "secrets", Missing, "revoke that key now")
+	if strings.Contains(fmt.Sprint(list), "sk-a-key") {
+		t.Error("the key is repeated")
+	}
+}
+
+func TestPlaceOf(t *testing.T) {
+	for remote, want := range map[string]string{
+		"https://github.com/octo/demo.git":            "https://github.com/octo/demo",
+		"https://github.com/octo/demo/":               "https://github.com/octo/demo",
+		"git@github.com:octo/demo.git":                "https://github.com/octo/demo",
+		"github.com:octo/demo":                        "https://github.com/octo/demo",
+		"ssh://git@ghes.example.com:2222/octo/demo":   "https://ghes.example.com/octo/demo",
+		"http://127.0.0.1:3000/octo/demo.git":         "http://127.0.0.1:3000/octo/demo",
+		"https://example.com/gitea/octo/demo.git":     "https://example.com/gitea/octo/demo",
+		"https://user:secret@github.com/octo/demo.js": "https://github.com/octo/demo.js",
+		"/srv/git/demo.git":                           "",
+		"file:///srv/git/octo/demo.git":               "",
+		"https://user:secret@github.com/":             "",
+		"C:\\repos\\demo":                             "",
+		"../demo":                                     "",
+		"":                                            "",
+	} {
+		p, err := PlaceOf(remote)
+		if err != nil {
+			if want != "" || strings.Contains(err.Error(), "secret@") {
+				t.Errorf("%s: %v", remote, err)
+			}
+			continue
+		}
+		if p.URL() != want {
+			t.Errorf("%s: %s, want %s", remote, p.URL(), want)
+		}
+	}
+}
+
+func TestAPI(t *testing.T) {
+	gitea := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/api/v1/version" || r.Header.Get("Authorization") != "" {
+			w.WriteHeader(http.StatusNotFound)
+		}
+		_, _ = w.Write([]byte(`{"version":"1.26.0"}`))
+	}))
+	defer gitea.Close()
+	other := httptest.NewServer(http.NotFoundHandler())
+	defer other.Close()
+	env := map[string]string{"GITHUB_SERVER_URL": "https://job.example.com", "GITHUB_API_URL": "https://job.example.com/api/v1"}
+	for server, want := range map[string]string{
+		"https://github.com": "https://api.github.com", "https://acme.ghe.com": "https://api.acme.ghe.com",
+		"https://job.example.com": "https://job.example.com/api/v1", gitea.URL: gitea.URL + "/api/v1", other.URL: other.URL + "/api/v3",
+	} {
+		u, err := url.Parse(server)
+		if err != nil {
+			t.Fatal(err)
+		}
+		api, flavour := Place{Server: u}.API(t.Context(), func(name string) string { return env[name] }, http.DefaultClient)
+		if api != want || (flavour == forge.Gitea) != strings.HasSuffix(want, "/api/v1") {
+			t.Errorf("%s: %s %s, want %s", server, api, flavour, want)
+		}
+	}
+}
+
+// TestCommand runs `uwf doctor` in a clone: without a token, with one that may little,
+// and with an owner's.
+func TestCommand(t *testing.T) {
+	b := newBench(t, forgetest.Options{})
+	dir, home := filepath.Join(t.TempDir(), "clone"), t.TempDir()
+	env := []string{"HOME=" + home, "PATH=" + os.Getenv("PATH"), "UWF_LOG=off"}
+	git := exec.CommandContext(t.Context(), "git", "clone", "-q", b.s.CloneURL(), dir)
+	git.Env = append(env, "GIT_CONFIG_NOSYSTEM=1")
+	if out, err := git.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	run := func(want int, more ...string) string {
+		t.Helper()
+		var out, errs bytes.Buffer
+		f := app.NewAt(dir, append(env, more...), app.IO{In: strings.NewReader(""), Out: &out, Err: &errs})
+		cmd := NewCmdDoctor(f, func(ctx context.Context, o *CommandOptions) error {
+			o.GHToken = func(context.Context, string) string { return "" }
+			return doctorRun(ctx, o)
+		})
+		cmd.SetArgs(nil)
+		cmd.SilenceErrors, cmd.SilenceUsage = true, true
+		if err := cmd.ExecuteContext(t.Context()); app.ExitCode(err) != want {
+			t.Errorf("exit code %d, want %d: %v\n%s", app.ExitCode(err), want, err, out.String())
+		}
+		for _, e := range more {
+			if _, v, _ := strings.Cut(e, "GITHUB_TOKEN="); v != "" && strings.Contains(out.String()+errs.String(), v) {
+				t.Error("the token shows")
+			}
+		}
+		return out.String()
+	}
+	has := func(s, want string) {
+		t.Helper()
+		if !strings.Contains(s, want) {
+			t.Errorf("%q is not in %s", want, s)
+		}
+	}
+	out := run(1) // anonymous people may not push
+	has(out, "there is no token")
+	has(out, `"check": "push",
+      "state": "missing"`)
+	job := []string{"GITHUB_SERVER_URL=" + b.s.URL, "GITHUB_API_URL=" + b.s.APIURL}
+	b.s.SetPermission("root", "admin")
+	out = run(0, append(job, "GITHUB_TOKEN="+b.s.UserToken("root"))...)
+	has(out, `"repository": "octo/demo"`)
+	has(out, `"ok": true`)
+	out = run(1, append(job, "GITHUB_ACTIONS=true", "GITHUB_TOKEN="+b.s.JobToken(forgetest.ReadPermissions()))...)
+	has(out, "add contents: write to permissions: of the job")
+}
