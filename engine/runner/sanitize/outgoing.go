@@ -37,9 +37,11 @@ func Outgoing(s string, o Options) string {
 		most = MaxText
 	}
 	s = visible(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(s))
-	out := settled(s, o)
-	if utf8.RuneCountInString(out) <= most {
-		return out
+	// What is far too long need not be looked at whole.
+	if len(s) <= 8*most {
+		if out := settled(s, o); utf8.RuneCountInString(out) <= most {
+			return out
+		}
 	}
 	return cut(s, o, most)
 }
@@ -55,7 +57,7 @@ func cut(s string, o Options, most int) string {
 		}
 		kept = strings.TrimRight(kept, " \n\t")
 		mark := fmt.Sprintf("… cut here: %d more characters", all-utf8.RuneCountInString(kept))
-		out := settled(settled(kept+"\n", o)+"\n"+mark, o)
+		out := settled(posted(kept+"\n", o)+"\n"+mark, o)
 		size := utf8.RuneCountInString(out)
 		if size <= most {
 			return out
