@@ -41,6 +41,7 @@ var exampleCodes = map[string]int{
 // notRun are the commands whose examples can't be run here, and why.
 var notRun = map[string]string{
 	"uwf demo":          "it takes seconds and needs go: demo.txtar runs it",
+	"uwf action":        "it is a job of a forge: TestActionAlone and many more run it",
 	"uwf agent":         "its commands work inside of a step only",
 	"uwf agent context": "it works inside of a step only: agent-shell.txtar runs it",
 	"uwf agent commit":  "it works inside of a step only: agent-shell.txtar runs it",

@@ -32,6 +32,7 @@ const schemaFolder = "internal/schema/files"
 // textOnly are the commands that print no JSON, and what they print instead.
 var textOnly = map[string]string{
 	"uwf demo":            "a story",
+	"uwf action":          "a job's log; results are the job's outputs",
 	"uwf config schema":   "a JSON Schema, as it is",
 	"uwf workflow schema": "a JSON Schema, as it is",
 	"uwf agent mock":      "the handle that the step protocol asks for",
