@@ -49,7 +49,6 @@ type ci struct {
 	with  map[string]string
 	env   []string
 	perms forgetest.Permissions // of the jobs' tokens; nil: as the workflow file says
-	job   string                // of the workflow file; empty: step
 
 	mu     sync.Mutex
 	runs   int64
@@ -61,6 +60,8 @@ type ci struct {
 type ciJob struct {
 	c       *ci
 	event   forgetest.Event
+	name    string // in the workflow file
+	brings  string // a folder whose files are in the workspace before
 	run     int64
 	attempt int
 	code    int // -1: a signal ended it
@@ -219,20 +220,24 @@ func (c *ci) issue() int {
 // start runs the job of an event, as a new run.
 func (c *ci) start(e forgetest.Event, env ...string) *ciJob {
 	c.Helper()
+	return c.exec(&ciJob{c: c, event: e, name: "step", run: c.runOf(e), attempt: 1}, env...)
+}
+
+// runOf is the id of an event's run.
+func (c *ci) runOf(e forgetest.Event) int64 {
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.runs++
-	run := e.Run
-	if run == 0 {
-		run = 7000 + c.runs
+	if e.Run != 0 {
+		return e.Run
 	}
-	c.mu.Unlock()
-	return c.exec(&ciJob{c: c, event: e, run: run, attempt: 1}, env...)
+	return 7000 + c.runs
 }
 
 // again re-runs a job.
 func (c *ci) again(j *ciJob, env ...string) *ciJob {
 	c.Helper()
-	return c.exec(&ciJob{c: c, event: j.event, run: j.run, attempt: j.attempt + 1}, env...)
+	return c.exec(&ciJob{c: c, event: j.event, name: j.name, brings: j.brings, run: j.run, attempt: j.attempt + 1}, env...)
 }
 
 // settle runs what was dispatched, one job after the other, until nothing is left, and
@@ -294,7 +299,7 @@ func (c *ci) exec(j *ciJob, env ...string) *ciJob {
 	c.jobs = append(c.jobs, j)
 	c.mu.Unlock()
 	j.dir = filepath.Join(c.dir, fmt.Sprintf("job-%03d", n))
-	token := c.forge.JobToken(c.permissions())
+	token := c.forge.JobToken(c.permissions(j.name))
 	vars := c.environ(j, token)
 	for _, e := range append(slices.Clone(c.env), env...) {
 		name, value, _ := strings.Cut(e, "=")
@@ -359,6 +364,9 @@ func (c *ci) environ(j *ciJob, token string) map[string]string {
 	for _, dir := range []string{"work", "home", "temp", "commands"} {
 		c.check(os.MkdirAll(filepath.Join(j.dir, dir), 0o755)) //nolint:gosec // as a runner's
 	}
+	if j.brings != "" {
+		c.check(os.CopyFS(filepath.Join(j.dir, "work"), os.DirFS(j.brings)))
+	}
 	// An agent may be another user.
 	c.check(os.Chmod(c.dir, 0o755)) //nolint:gosec // as a runner's
 	payload := filepath.Join(j.dir, "event.json")
@@ -371,7 +379,7 @@ func (c *ci) environ(j *ciJob, token string) map[string]string {
 		"GITHUB_EVENT_NAME": j.event.Name, "GITHUB_EVENT_PATH": payload,
 		"GITHUB_ACTOR": j.event.Actor, "GITHUB_TRIGGERING_ACTOR": j.event.Actor,
 		"GITHUB_RUN_ID": strconv.FormatInt(j.run, 10), "GITHUB_RUN_NUMBER": "1", "GITHUB_RUN_ATTEMPT": strconv.Itoa(j.attempt),
-		"GITHUB_JOB": or(c.job, "step"), "GITHUB_ACTION": "__united-workforce_uwf", "GITHUB_WORKFLOW": "uwf",
+		"GITHUB_JOB": j.name, "GITHUB_ACTION": "__united-workforce_uwf", "GITHUB_WORKFLOW": "uwf",
 		"GITHUB_WORKFLOW_REF": c.forge.Repository() + "/" + ciWorkflow + "@refs/heads/" + c.forge.Branch(),
 		"GITHUB_REF":          "refs/heads/" + c.forge.Branch(), "GITHUB_REF_NAME": c.forge.Branch(),
 		"GITHUB_WORKSPACE": filepath.Join(j.dir, "work"), "RUNNER_TEMP": filepath.Join(j.dir, "temp"),
@@ -390,7 +398,7 @@ func (c *ci) environ(j *ciJob, token string) map[string]string {
 		env[name] = filepath.Join(j.dir, "commands", file)
 		c.check(os.WriteFile(env[name], nil, 0o600))
 	}
-	for name, value := range c.inputs(token) {
+	for name, value := range c.inputs(j.name, token) {
 		env["INPUT_"+strings.ToUpper(name)] = value
 	}
 	return env
@@ -398,7 +406,7 @@ func (c *ci) environ(j *ciJob, token string) map[string]string {
 
 // inputs are the action's inputs: the defaults of action.yml, what the workflow file of
 // the default branch gives, and what the test does.
-func (c *ci) inputs(token string) map[string]string {
+func (c *ci) inputs(job, token string) map[string]string {
 	c.Helper()
 	all := map[string]string{}
 	for name, value := range actionDefaults(c.T) {
@@ -406,7 +414,7 @@ func (c *ci) inputs(token string) map[string]string {
 	}
 	text, err := c.forge.Git("show", c.forge.Branch()+":"+ciWorkflow)
 	c.check(err)
-	for name, value := range stepInputs(c.T, text, or(c.job, "step")) {
+	for name, value := range stepInputs(c.T, text, job) {
 		all[name] = value
 	}
 	maps.Copy(all, c.with)
@@ -420,7 +428,7 @@ func (c *ci) provide(m *chatModel) {
 }
 
 // permissions are those that the workflow file gives the job's token.
-func (c *ci) permissions() forgetest.Permissions {
+func (c *ci) permissions(job string) forgetest.Permissions {
 	c.Helper()
 	if c.perms != nil {
 		return c.perms
@@ -432,7 +440,7 @@ func (c *ci) permissions() forgetest.Permissions {
 	}
 	c.check(yaml.Unmarshal([]byte(text), &w))
 	all := forgetest.Permissions{}
-	for name, level := range w.Jobs[or(c.job, "step")].Permissions {
+	for name, level := range w.Jobs[job].Permissions {
 		all[strings.ReplaceAll(name, "-", "_")] = level
 	}
 	return all
