@@ -18,6 +18,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/united-workforce/uwf/agents/internal/proc"
 	"github.com/united-workforce/uwf/agents/tools"
 )
 
@@ -62,6 +63,7 @@ func attempts() map[string]func(args []string) error {
 		"daemon 1":     func(a []string) error { return daemon(a[0], a[1], 1) },
 		"daemon 0":     func(a []string) error { return haunt(a[0], a[1]) },
 		"run_command":  func(a []string) error { return runCommand(a[0], a[1]) },
+		"conceal":      func([]string) error { return proc.Conceal() },
 		"nothing":      func([]string) error { return nil },
 		"suid file":    func(a []string) error { return suidFile(a[0]) },
 	}

@@ -49,6 +49,9 @@ var secretPlaces = [...]string{
 	"/run/docker.sock", "/run/containerd", "/run/podman", "/run/secrets", "/run/user",
 }
 
+// runnerFiles are what a self-hosted runner proves itself with.
+var runnerFiles = [...]string{".credentials", ".credentials_rsaparams", ".runner", ".env"}
+
 // lookup returns a variable of an environment, the last of its name.
 func lookup(environ []string, name string) string {
 	for _, kv := range slices.Backward(environ) {
@@ -76,6 +79,12 @@ func (o Options) protected() []string {
 	places := slices.Concat(secretPlaces[:], o.Protect)
 	for _, name := range secretVariables {
 		places = append(places, lookup(o.Environ, name))
+	}
+	// A runner keeps its temporary files in _work/_temp below its own folder.
+	if temp := lookup(o.Environ, "RUNNER_TEMP"); filepath.IsAbs(temp) {
+		for _, name := range runnerFiles {
+			places = append(places, filepath.Join(temp, "..", "..", name))
+		}
 	}
 	var out []string
 	for _, p := range places {
