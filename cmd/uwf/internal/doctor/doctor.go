@@ -7,6 +7,7 @@ package doctor
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"io/fs"
 
@@ -131,4 +132,13 @@ func (e *examination) page(path string) string {
 		return "the repository's page"
 	}
 	return e.o.Server + "/" + path
+}
+
+// command is a command of GitHub's own program, and the page that does the same;
+// elsewhere the page alone.
+func (e *examination) command(gh, githubPage, giteaPage string) string {
+	if e.o.Forge != nil && e.o.Forge.Flavour() == forge.Gitea {
+		return e.page(giteaPage)
+	}
+	return fmt.Sprintf("%s (or: %s)", gh, e.page(githubPage))
 }

@@ -138,7 +138,7 @@ func (e *examination) active(ctx context.Context, branch string) {
 	case i < 0:
 		e.add(check, true, Missing, fmt.Sprintf("%s is not on the branch %s, from which jobs are started", name, branch), fmt.Sprintf("git push origin HEAD:%s once the file is committed, or merge the branch that has it", branch))
 	case !list[i].Active:
-		e.add(check, true, Missing, name+" is disabled", fmt.Sprintf("gh workflow enable %s (or: %s)", name, e.page("actions/workflows/"+name)))
+		e.add(check, true, Missing, name+" is disabled", e.command("gh workflow enable "+name, "actions/workflows/"+name, "actions?workflow="+name))
 	default:
 		e.ok(check, fmt.Sprintf("%s is active on %s", name, branch))
 	}
@@ -175,8 +175,9 @@ func (e *examination) labels(ctx context.Context) {
 	for _, l := range labels {
 		commands = append(commands, fmt.Sprintf("gh label create %s --color %s", l.Name, l.Color))
 	}
+	byHand := e.command(strings.Join(commands, "; "), "labels", "labels")
 	if e.o.ReadOnly {
-		e.add(check, false, Unknown, "labels were not made, as you asked", strings.Join(commands, "; "))
+		e.add(check, false, Unknown, "labels were not made, as you asked", byHand)
 		return
 	}
 	for _, l := range labels {
@@ -186,7 +187,7 @@ func (e *examination) labels(ctx context.Context) {
 		}
 		fix := e.rightFix("issues: write", "Issues: read and write")
 		if !e.o.InJob {
-			fix += ", or make them: " + strings.Join(commands, "; ")
+			fix += ", or make them: " + byHand
 		}
 		// Labels can be made by hand, but without the right a job can't comment.
 		e.add(check, e.o.InJob, stateOf(err), err.Error(), fix)
@@ -199,6 +200,14 @@ func (e *examination) labels(ctx context.Context) {
 // a rule could be for.
 func harmless() []string { return []string{"deletion", "non_fast_forward", "required_linear_history"} }
 
+// rulesPage is where branch rules are set.
+func (e *examination) rulesPage() string {
+	if e.o.Forge != nil && e.o.Forge.Flavour() == forge.Gitea {
+		return e.page("settings/branches")
+	}
+	return e.page("settings/rules")
+}
+
 func (e *examination) rules(ctx context.Context) {
 	const check = "rules"
 	var found []string
@@ -206,7 +215,7 @@ func (e *examination) rules(ctx context.Context) {
 	for _, branch := range []string{e.o.Branch, "uwf/doctor"} {
 		rules, known, err := e.o.Forge.BranchRules(ctx, branch)
 		if err != nil {
-			e.add(check, true, Unknown, err.Error(), "see "+e.page("settings/rules"))
+			e.add(check, true, Unknown, err.Error(), "see "+e.rulesPage())
 			return
 		}
 		unknown = unknown || !known
@@ -224,9 +233,9 @@ func (e *examination) rules(ctx context.Context) {
 	switch {
 	case len(found) > 0:
 		e.add(check, true, Missing, "branch rules stand in the way of uwf's pushes: "+strings.Join(found, ", "),
-			fmt.Sprintf("leave %s and uwf/** out of these rules, or let GitHub Actions bypass them: %s", e.o.Branch, e.page("settings/rules")))
+			fmt.Sprintf("leave %s and uwf/** out of these rules, or let jobs (GitHub Actions) bypass them: %s", e.o.Branch, e.rulesPage()))
 	case unknown:
-		e.add(check, false, Unknown, "this token can't see the branch rules", fmt.Sprintf("see that no rule holds for %s and uwf/**: %s", e.o.Branch, e.page("settings/rules")))
+		e.add(check, false, Unknown, "this token can't see the branch rules", fmt.Sprintf("see that no rule holds for %s and uwf/**: %s", e.o.Branch, e.rulesPage()))
 	default:
 		e.ok(check, fmt.Sprintf("no branch rule stands in the way of %s and uwf/**", e.o.Branch))
 	}
@@ -263,7 +272,7 @@ func (e *examination) secrets(ctx context.Context) {
 	if len(want) == 0 {
 		return
 	}
-	command := fmt.Sprintf("gh secret set %s (or: %s)", want[0], e.page("settings/secrets/actions"))
+	command := e.command("gh secret set "+want[0], "settings/secrets/actions", "settings/actions/secrets")
 	lister, ok := e.o.Forge.(forge.Secrets)
 	var have []string
 	var err error
@@ -300,7 +309,7 @@ func (e *examination) push(ctx context.Context) {
 	case err == nil:
 		e.ok(check, "refs below refs/uwf can be made and removed")
 	case errors.Is(err, wire.ErrProtected):
-		e.add(check, true, Missing, err.Error(), fmt.Sprintf("let pushes to %s, uwf/** and refs/uwf/** through: %s", e.o.Branch, e.page("settings/rules")))
+		e.add(check, true, Missing, err.Error(), fmt.Sprintf("let pushes to %s, uwf/** and refs/uwf/** through: %s", e.o.Branch, e.rulesPage()))
 	case errors.Is(err, wire.ErrDenied):
 		e.add(check, true, Missing, err.Error(), e.rightFix("contents: write", "Contents: read and write"))
 	default:
