@@ -136,7 +136,7 @@ func TestForks(t *testing.T) {
 func TestOwnPullRequest(t *testing.T) {
 	w := newWorld(t)
 	base := w.branch("topic", map[string]string{"README": "hello\n", "topic": "1\n"})
-	w.forge.pulls = append(w.forge.pulls, &forge.Pull{Number: 7, Open: true, Head: forge.Branch{Repo: "O/R", Name: "topic"}})
+	w.forge.pulls = append(w.forge.pulls, &forge.Pull{Number: 7, Open: true, Title: "Theirs", Body: "theirs", Head: forge.Branch{Repo: "O/R", Name: "topic"}})
 	ev := labeled(7)
 	ev.Name, ev.Subject.Pull = "pull_request", true
 	_, err := w.run(aJob{ev: ev})
@@ -148,6 +148,9 @@ func TestOwnPullRequest(t *testing.T) {
 	ended := w.ended()
 	if len(w.forge.pulls) != 1 || len(ended) != 1 || ended[0].PR != 7 {
 		t.Errorf("pulls %v, ended %v", w.forge.pulls, ended)
+	}
+	if p := w.forge.pulls[0]; p.Title != "Theirs" || p.Body != "theirs" {
+		t.Errorf("the pull request says %q, %q now", p.Title, p.Body)
 	}
 	if tip := w.mem.Refs()["refs/heads/topic"]; tip == base || tip.String() != ended[0].Work.Commit {
 		t.Errorf("topic is at %s, the thread ended at %s", tip, ended[0].Work.Commit)

@@ -234,6 +234,9 @@ func TestStatus(t *testing.T) {
 	if got := w.stickies(7); len(got) != 1 || out.Status != "active" || out.Step != 1 {
 		t.Errorf("the comment says %q: %+v", got, out)
 	}
+	if _, e := w.only(); e.Comment != w.forge.comments[7][0].ID {
+		t.Errorf("comment %d is noted", e.Comment)
+	}
 	w.drain()
 	w.forge.comments[7][0].Body = strings.SplitAfter(w.forge.comments[7][0].Body, "-->")[0]
 	out = w.command(7, "/uwf status")
@@ -385,13 +388,13 @@ func TestMisread(t *testing.T) {
 	ev := w.says(7, "owner", "/uwf start")
 	ev.Command = nil
 	a := aJob{ev: ev}
-	_, err := w.runner(&a).Misread(t.Context(), ev, &event.CommandError{Msg: "`/uwf strat` is not known"})
+	_, err := w.runner(&a).Misread(t.Context(), ev, &event.CommandError{Msg: "`/uwf bgin` is not known"})
 	w.ok(err)
-	w.replied(7, "strat")
+	w.replied(7, "bgin")
 	ev.CommentAuthor.Login, ev.Sender.Login = "reader", "reader"
 	_, err = w.runner(&a).Misread(t.Context(), ev, &event.CommandError{Msg: "x"})
 	w.ok(err)
-	w.replied(7, "strat")
+	w.replied(7, "bgin")
 }
 
 // Limits of the configuration hold for threads of the action too.

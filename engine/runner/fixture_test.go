@@ -5,6 +5,8 @@ import (
 	"crypto/rand"
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -49,7 +51,8 @@ type world struct {
 	// resolve is what Definitions says instead.
 	resolve error
 	use     error // what Worker.Use says
-	base    error
+	disk    bool  // agents work in folders on disk
+	wrap    func(wire.Remote) wire.Remote
 }
 
 func newWorld(t *testing.T) *world {
@@ -125,8 +128,15 @@ func (w *world) runner(a *aJob) *Runner {
 	if job.WorkflowFile == "" {
 		job.WorkflowFile = "uwf.yml"
 	}
-	store := gitcas.Open(w.remote, gitcas.Options{Now: w.now, Jitter: func() float64 { return 0 }})
-	folder := &memFolder{w: w}
+	remote := w.remote
+	if w.wrap != nil {
+		remote = w.wrap(remote)
+	}
+	store := gitcas.Open(remote, gitcas.Options{Now: w.now, Jitter: func() float64 { return 0 }})
+	var folder thread.Folder = &memFolder{w: w}
+	if w.disk {
+		folder = newDiskFolder(w, remote)
+	}
 	hook := func(point string) {
 		if w.hook != nil {
 			w.hook(point)
@@ -143,9 +153,6 @@ func (w *world) runner(a *aJob) *Runner {
 }
 
 func (w *world) tip(_ context.Context, branch string) (string, error) {
-	if w.base != nil {
-		return "", w.base
-	}
 	id, ok := w.mem.Refs()["refs/heads/"+branch]
 	if !ok {
 		return "", fmt.Errorf("no branch %s", branch)
@@ -366,7 +373,7 @@ func (d definitions) Resolve(context.Context, string) (Definition, error) {
 // scripted is the agent.
 type scripted struct {
 	w      *world
-	folder *memFolder
+	folder thread.Folder
 }
 
 func (s *scripted) Run(_ context.Context, t thread.Task, m *thread.Meter) (thread.Draft, error) {
@@ -386,7 +393,13 @@ func (s *scripted) Run(_ context.Context, t thread.Task, m *thread.Meter) (threa
 			return thread.Draft{}, err
 		}
 	}
-	maps.Copy(s.folder.files, files)
+	if mem, ok := s.folder.(*memFolder); ok {
+		maps.Copy(mem.files, files)
+	} else {
+		for name, text := range files {
+			s.w.ok(os.WriteFile(filepath.Join(s.folder.Dir(), name), []byte(text), 0o600))
+		}
+	}
 	nodes := map[node.Hash]node.Node{}
 	add := func(typ node.Hash, payload any) node.Hash {
 		n, h, err := node.New(typ, payload, s.w.now())
@@ -404,6 +417,22 @@ func (s *scripted) Run(_ context.Context, t thread.Task, m *thread.Meter) (threa
 	nodes[h] = n
 	return thread.Draft{Handle: h, Nodes: nodes}, nil
 }
+
+// diskFolder is a folder as the action has it.
+type diskFolder struct {
+	*workspace.Workspace
+	dir string
+}
+
+func newDiskFolder(w *world, remote wire.Remote) *diskFolder {
+	dir := w.TempDir()
+	ws, err := workspace.Open(dir, remote, workspace.Options{Now: w.now})
+	w.ok(err)
+	return &diskFolder{ws, dir}
+}
+
+func (d *diskFolder) Dir() string                         { return d.dir }
+func (d *diskFolder) Sub(location string) (string, error) { return filepath.Join(d.dir, location), nil }
 
 // memFolder is a flat folder of text files.
 type memFolder struct {

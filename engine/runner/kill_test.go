@@ -157,6 +157,22 @@ func TestLostAnswers(t *testing.T) {
 	}
 }
 
+// A comment whose making nobody confirmed is found at once.
+func TestLostCommentIsFound(t *testing.T) {
+	w := newWorld(t)
+	w.forge.after = func(op string) error {
+		if op == "create-comment" {
+			return fault(forge.ErrUnreachable, true)
+		}
+		return nil
+	}
+	_, err := w.run(aJob{ev: labeled(7)})
+	w.ok(err)
+	if _, e := w.only(); len(w.forge.comments[7]) != 1 || e.Comment != w.forge.comments[7][0].ID {
+		t.Errorf("comment %d is noted; there are %v", e.Comment, w.forge.comments[7])
+	}
+}
+
 // sweepRun is a scheduled job.
 func (w *world) sweepRun() {
 	w.Helper()

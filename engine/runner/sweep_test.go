@@ -124,12 +124,12 @@ func TestStepsPerJob(t *testing.T) {
 	for name, c := range map[string]struct {
 		deadline time.Duration
 		steps    int
-	}{"time enough": {time.Hour, 2}, "no time for another": {3 * time.Minute, 1}} {
+	}{"time enough": {time.Hour, 2}, "no time for another": {25 * time.Minute, 1}} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			w.hook = func(p string) {
 				if p == "agent" {
-					w.later(time.Minute)
+					w.later(10 * time.Minute)
 				}
 			}
 			_, err := w.run(aJob{ev: labeled(7), in: Inputs{StepsPerJob: 5}, job: Job{Deadline: w.now().Add(c.deadline)}})
