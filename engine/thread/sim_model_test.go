@@ -59,7 +59,7 @@ func (m *model) init() {
 
 // entry reads a thread's entry without a gate.
 func (w *world) entry(id gitcas.ThreadID) (gitcas.Entry, bool) {
-	v, err := w.direct().Load(context.Background(), id)
+	v, err := w.look(id)
 	if err != nil {
 		w.fail("the store does not read: %v", err)
 	}
@@ -84,7 +84,7 @@ func (w *world) check() {
 	}
 	w.model.tip = tip
 	ids := append([]gitcas.ThreadID{w.main, w.other}, w.forks...)
-	v, err := w.direct().Load(context.Background(), ids...)
+	v, err := w.look(ids...)
 	if err != nil {
 		w.fail("the store does not read: %v", err)
 	}
@@ -154,7 +154,7 @@ func (w *world) checkFork(id gitcas.ThreadID, entry gitcas.Entry) {
 		w.fail("fork %s begins at %s, where the main thread never was", id, entry.Head)
 	}
 	w.model.chains[id] = nil
-	v, err := w.direct().Load(context.Background(), id)
+	v, err := w.look(id)
 	if err != nil {
 		w.fail("fork %s: %v", id, err)
 	}
@@ -288,14 +288,14 @@ func (w *world) checkEnd(v *gitcas.View, id gitcas.ThreadID) {
 	if len(w.model.chains[id]) == 0 && w.model.heads[id] == "" {
 		return // not started yet
 	}
-	ended, ok, err := w.direct().FindEnded(context.Background(), v, id)
+	ended, ok, err := w.direct.FindEnded(context.Background(), v, id)
 	if err != nil || !ok {
 		w.fail("thread %s is gone, and not among the ended ones: %v", id, err)
 	}
 	w.extend(id, ended.Steps)
 	w.model.ended[id] = ended
 	w.model.everOver[id] = true
-	past, err := w.direct().LoadEnded(context.Background(), v, ended)
+	past, err := w.direct.LoadEnded(context.Background(), v, ended)
 	if err != nil {
 		w.fail("ended thread %s: %v", id, err)
 	}
@@ -436,11 +436,11 @@ func (w *world) claims(a *actor) bool {
 
 // gone reports whether the actor's thread was removed, with all that it had.
 func (w *world) gone(a *actor) bool {
-	v, err := w.direct().Load(context.Background(), a.thread)
+	v, err := w.look(a.thread)
 	if err != nil {
 		return false
 	}
-	ended, ok, err := w.direct().FindEnded(context.Background(), v, a.thread)
+	ended, ok, err := w.direct.FindEnded(context.Background(), v, a.thread)
 	return err == nil && ok && ended.Reason == gitcas.ReasonRemoved
 }
 
@@ -452,18 +452,18 @@ func (w *world) kept(a *actor) bool {
 
 // inChain looks for the actor's step in the thread, alive or ended.
 func (w *world) inChain(a *actor) bool {
-	v, err := w.direct().Load(context.Background(), a.thread)
+	v, err := w.look(a.thread)
 	if err != nil {
 		w.problem("the store does not read: %v", err)
 		return false
 	}
 	view := v
 	if _, alive := v.Entry(a.thread); !alive {
-		ended, ok, err := w.direct().FindEnded(context.Background(), v, a.thread)
+		ended, ok, err := w.direct.FindEnded(context.Background(), v, a.thread)
 		if err != nil || !ok {
 			return false
 		}
-		if view, err = w.direct().LoadEnded(context.Background(), v, ended); err != nil {
+		if view, err = w.direct.LoadEnded(context.Background(), v, ended); err != nil {
 			w.problem("ended thread: %v", err)
 			return false
 		}
@@ -490,7 +490,7 @@ func (w *world) problem(format string, args ...any) {
 
 // final: nothing that people or agents made is lost.
 func (w *world) final() {
-	report, err := w.direct().Fsck(context.Background(), true)
+	report, err := w.fresh().Fsck(context.Background(), true)
 	if err != nil || !report.OK() {
 		w.fail("fsck: %+v, %v", report.Problems, err)
 	}

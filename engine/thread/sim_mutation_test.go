@@ -58,6 +58,31 @@ var mutations = []struct {
 		"if !ok || !h.e.own(held.Claim) {\n\t\th.gone = true",
 		"if !ok {\n\t\th.gone = true",
 	},
+	{
+		"what could not be delivered is archived", "deliver.go",
+		"case err != nil:\n\t\treturn r.notDone(ctx, err)\n\t}",
+		"}",
+	},
+	{
+		"a delivery is archived without the claim", "deliver.go",
+		"return entry, held, alive && sameThread(entry, r.entry) && claimed && r.e.own(held.Claim)",
+		"return entry, held, alive && sameThread(entry, r.entry) && claimed",
+	},
+	{
+		"a delivery doesn't bring the branch up", "deliver.go",
+		"return r.whereFrom(ctx)",
+		"return tip, nil",
+	},
+	{
+		"what isn't known takes away what is", "effects.go",
+		"if f.Comment > 0 && (",
+		"if f.Comment >= 0 && (",
+	},
+	{
+		"a refused dispatch suspends what somebody works on", "suspendat.go",
+		"!pending || claimed && !e.own(held.Claim) && e.counts(held.Claim, entry, v.Time())",
+		"!pending",
+	},
 }
 
 // TestSimulationCatchesMutations shows that the simulation can fail: without any

@@ -81,6 +81,10 @@ type world struct {
 	// delivers says that jobs deliver what has ended.
 	delivers bool
 
+	direct  *gitcas.Store // without a gate
+	looking sync.Mutex
+	seen    *gitcas.View
+
 	mu      sync.Mutex
 	waiting []*request
 	actors  []*actor
@@ -102,6 +106,7 @@ func newWorld(tb testing.TB, seed uint64) *world {
 		main: "01JD0000000000000000000001", other: "01JD0000000000000000000002",
 	}
 	w.mem = wire.NewMemory(wire.MemoryOptions{Atomic: w.atomic})
+	w.direct = w.fresh()
 	w.chaos.Store(true)
 	w.model.init()
 	return w
@@ -249,9 +254,21 @@ func (w *world) store(a *actor) *gitcas.Store {
 	})
 }
 
-// direct opens the Store without a gate, for the checks.
-func (w *world) direct() *gitcas.Store {
+// fresh opens the Store without a gate, with nothing in its memory.
+func (w *world) fresh() *gitcas.Store {
 	return gitcas.Open(w.mem, gitcas.Options{Now: time.Now, Jitter: func() float64 { return 0 }, Rand: zeroReader{}})
+}
+
+// look reads the Store without a gate, for the checks. What was read before is not
+// decoded again; jobs look for themselves, and fsck does at the end.
+func (w *world) look(ids ...gitcas.ThreadID) (*gitcas.View, error) {
+	w.looking.Lock()
+	defer w.looking.Unlock()
+	v, err := w.direct.Reload(context.Background(), w.seen, ids...)
+	if err == nil {
+		w.seen = v
+	}
+	return v, err
 }
 
 type zeroReader struct{}
