@@ -190,7 +190,7 @@ func (f *fetch) commits(level []wire.ID) error {
 			o, here := f.known[id]
 			if !here {
 				f.parents = append(f.parents, id)
-				f.left = max(f.req.Depth-n, 0)
+				f.left = max(f.left, f.req.Depth-n)
 				continue
 			}
 			if _, done := f.out[id]; done {
@@ -273,11 +273,7 @@ func (f *fetch) rest(ctx context.Context, from wire.Remote) error {
 		}
 	}
 	for filter, ids := range f.wants {
-		missing := slices.DeleteFunc(slices.Clone(ids), func(id wire.ID) bool { _, ok := f.out[id]; return ok })
-		if len(missing) == 0 {
-			continue
-		}
-		err := f.ask(ctx, from, wire.FetchRequest{Wants: missing, Filter: filter})
+		err := f.ask(ctx, from, wire.FetchRequest{Wants: ids, Filter: filter})
 		if errors.Is(err, wire.ErrNotFound) {
 			// An old server gives nothing by its id but what refs point to.
 			err = f.whole(ctx, from)

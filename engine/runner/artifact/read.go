@@ -68,7 +68,7 @@ func (r *reader) bad(what, format string, args ...any) error {
 }
 
 func (r *reader) read() (Artifact, error) {
-	names, err := r.list(".", len(ours))
+	names, err := r.list(".", 2*len(ours))
 	if err != nil {
 		return Artifact{}, err
 	}
