@@ -80,6 +80,7 @@ var (
 	tag     = regexp.MustCompile(`<[a-zA-Z/!?][^>\n]*>?`)
 	ours    = regexp.MustCompile(`^</?(details|summary|sub|code)>$`)
 	fenceAt = regexp.MustCompile("^[> ]*(```+)([^`]*)$")
+	tildes  = regexp.MustCompile("(?m)^[> ]*([-*+] +|[0-9]+[.)] +)*~~~")
 )
 
 // outside is a page without its blocks of code. It fails the test where one is
@@ -143,6 +144,9 @@ func check(t *testing.T, what, page string, limit int, marker string) {
 		t.Fatalf("%s doesn't begin with its marker, or has two", what)
 	}
 	text := withoutSpans(outside(t, page[len(marker):]))
+	if tildes.MatchString(text) {
+		t.Fatalf("%s: tildes open a block of code", what)
+	}
 	if strings.Count(text, "<details>") != strings.Count(text, "</details>") {
 		t.Fatalf("%s: details are not closed", what)
 	}

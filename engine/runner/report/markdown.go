@@ -31,11 +31,7 @@ func (p page) markdown(s, prefix string, limit int) string {
 // than limit bytes.
 func (p page) phrase(s string, limit int) string {
 	s = p.cleaned(s)
-	s = within(strings.Join(strings.Fields(s), " "), limit)
-	if strings.HasPrefix(s, "~~~") {
-		return `\` + s
-	}
-	return s
+	return within(strings.Join(strings.Fields(s), " "), limit)
 }
 
 // leftOut ends a text that was too long.
@@ -185,6 +181,9 @@ func prose(line string) string {
 			i += 2
 		case c == '`':
 			i += span(&b, line[i:])
+		case strings.HasPrefix(line[i:], "~~~"): // behind the mark of a list it opens a block of code
+			b.WriteString("&#126;")
+			i++
 		case c == '<':
 			b.WriteString(entity(c))
 			i++
