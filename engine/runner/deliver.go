@@ -66,7 +66,7 @@ func (j *job) handOver(ctx context.Context, id gitcas.ThreadID, d thread.Deliver
 	if err != nil {
 		return thread.Effects{}, err
 	}
-	j.last = p
+	j.last, j.latest = p, d.View
 	s := j.about(p)
 	t := j.view(p, report.Delivered)
 	t.Role, t.Question = "", ""
@@ -85,8 +85,10 @@ func (j *job) handOver(ctx context.Context, id gitcas.ThreadID, d thread.Deliver
 	if t.Pull != nil {
 		j.out.PullRequest = t.Pull.Number
 	}
-	if len(p.entry.Attempts) > 0 {
-		j.unmark(ctx, p, labelWaiting, labelFailed)
+	for _, l := range labels() {
+		if len(p.entry.Attempts) > 0 || j.carries(p.trigger.Number, l.Name) {
+			j.unmark(ctx, p, l.Name)
+		}
 	}
 	return made(), j.close(ctx, p, t)
 }

@@ -43,7 +43,9 @@ func (j *job) hop(ctx context.Context, id gitcas.ThreadID, expect node.Hash) err
 	inner, observe := j.Engine.Agent, j.Engine.Observe
 	j.Engine.Agent = announcer{j.agent(), j}
 	j.Engine.Observe = func(e thread.Event) {
-		j.halted = j.halted || e.Kind == "suspended"
+		if e.Kind == "suspended" {
+			j.halted = true
+		}
 		if observe != nil {
 			observe(e)
 		}
@@ -93,7 +95,7 @@ func (j *job) look(ctx context.Context, id gitcas.ThreadID) (*picture, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read thread %s: %w", id, err)
 	}
-	j.store = v.StoreID()
+	j.store, j.latest = v.StoreID(), v
 	p, err := seen(ctx, v, id)
 	if err == nil {
 		j.last = p

@@ -25,6 +25,7 @@ type job struct {
 	sticky *sticky         // the comment of the thread at hand
 	shown  *report.Thread  // what was told of it last
 	last   *picture        // how it was seen last
+	latest *gitcas.View    // in which it was seen; nil: none yet
 	made   gitcas.ThreadID // the thread that this job started
 	sent   bool            // its next job was started
 	halted bool            // it was suspended by a step of this job

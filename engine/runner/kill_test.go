@@ -427,6 +427,40 @@ func TestDeliveredLater(t *testing.T) {
 	w.delivered(7, 2)
 }
 
+// Three deliveries that failed make the thread wait, until a person has it tried again.
+func TestUndeliverable(t *testing.T) {
+	w := newWorld(t)
+	w.forge.before = func(op string) error {
+		if op == "create-pull" {
+			return fault(forge.ErrLimited, false)
+		}
+		return nil
+	}
+	_, err := w.run(aJob{ev: labeled(7), in: Inputs{StepsPerJob: 5}})
+	for range 2 {
+		if CodeOf(err) != 1 {
+			t.Fatalf("the job ended with %v", err)
+		}
+		w.later(10 * time.Minute)
+		w.sweepRun()
+		d, ok := w.forge.take()
+		if !ok {
+			t.Fatal("the sweep left it alone")
+		}
+		_, err = w.hop(d)
+	}
+	w.labeledOnly(7, labelFailed)
+	w.later(10 * time.Minute)
+	w.sweepRun()
+	if len(w.forge.sent) != 0 {
+		t.Error("it is tried for ever")
+	}
+	w.forge.before = nil
+	w.command(7, "/uwf retry")
+	w.delivered(7, 2)
+	w.labeledOnly(7)
+}
+
 // A push that GitHub refuses because of workflow files is explained.
 func TestWorkflowRefusalIsExplained(t *testing.T) {
 	err := &thread.FailedError{Phase: "commit", Err: &wire.Error{Op: "push", Kind: wire.ErrDenied, Detail: "refusing to allow a GitHub App to create or update workflow `.github/workflows/x.yml` without `workflows` permission"}}

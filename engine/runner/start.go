@@ -248,7 +248,7 @@ func (j *job) answer(ctx context.Context, number int, text string) {
 	defer cancel()
 	var err error
 	if c := j.ev.Command; c != nil {
-		err = j.reply(ctx, number, report.Reply{Kind: report.NoThread, Verb: c.Verb, Why: text})
+		err = j.reply(ctx, number, report.Reply{Kind: report.NotNow, Verb: c.Verb, Why: text})
 	} else {
 		var body string
 		if body, err = j.clean("<!-- uwf:note -->\n" + sanitize.Outgoing(text, sanitize.Options{})); err == nil {

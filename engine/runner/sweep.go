@@ -38,20 +38,21 @@ func (j *job) sweep(ctx context.Context) {
 	if idle == 0 {
 		idle = defaultIdle
 	}
-	v, err := j.Engine.Store.Load(ctx)
+	if j.latest != nil && len(j.due(j.latest, idle)) == 0 {
+		return // that view lacks claims of others, which only make fewer threads due
+	}
+	v, err := j.Engine.Store.Reload(ctx, j.latest)
 	if err != nil {
 		if !errors.Is(err, gitcas.ErrNoStore) {
 			j.warn("threads whose next job got lost could not be looked for", err)
 		}
 		return
 	}
-	due := j.Engine.Pending(v, idle)
-	due = slices.DeleteFunc(due, func(p thread.Pending) bool { return j.sent && p.Thread == j.out.Thread })
 	most := sweepMax
 	if j.ev.Kind == event.Schedule {
 		most = sweepMaxSchedule
 	}
-	for _, p := range j.some(due, most) {
+	for _, p := range j.some(j.due(v, idle), most) {
 		entry, _ := v.Entry(p.Thread)
 		n := j.nextOf(p.Thread, p.Head, &picture{id: p.Thread, entry: entry})
 		n.store = v.StoreID()
@@ -62,6 +63,12 @@ func (j *job) sweep(ctx context.Context) {
 		j.Out.Notice(fmt.Sprintf("thread %s was due and nobody worked on it: its next job was started", p.Thread))
 		j.hook(nil, "dispatched")
 	}
+}
+
+// due are the threads that wait for a job, but for the one whose next job this one
+// has just started.
+func (j *job) due(v *gitcas.View, idle time.Duration) []thread.Pending {
+	return slices.DeleteFunc(j.Engine.Pending(v, idle), func(p thread.Pending) bool { return j.sent && p.Thread == j.out.Thread })
 }
 
 // some picks at most n of the threads, by chance: jobs that end at the same time pick
