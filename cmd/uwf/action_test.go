@@ -29,6 +29,7 @@ func TestActionContainer(t *testing.T) {
 	}
 	c := newCI(t, ciOptions{})
 	c.with["sandbox"] = "auto"
+	c.open()
 	top := filepath.Join(c.dir, "container")
 	made := map[string]string{}
 	for _, dir := range []string{"workspace", "home", "workflow", "file_commands", "runner_temp"} {
@@ -57,6 +58,9 @@ func TestActionContainer(t *testing.T) {
 	if !strings.Contains(j.summary, "planner") {
 		t.Errorf("summary: %s", j.summary)
 	}
+	if strings.Contains(j.log, "note: sandbox") {
+		t.Errorf("agents are not another user: %s", j)
+	}
 	if _, err := os.Stat(filepath.Join(made["workspace"], "slug")); err != nil {
 		t.Errorf("the agents did not work in the workspace: %v\n%s", err, j)
 	}
@@ -72,6 +76,14 @@ func TestActionContainer(t *testing.T) {
 		if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
 			t.Errorf("left in %s: %v, %v", dir, left, err)
 		}
+	}
+}
+
+// open lets other users into the test's folder: agents are some.
+func (c *ci) open() {
+	c.Helper()
+	for _, dir := range []string{filepath.Dir(c.dir), c.dir} {
+		c.check(os.Chmod(dir, 0o755)) //nolint:gosec // what a job's folder is
 	}
 }
 
@@ -306,5 +318,35 @@ func TestActionAlone(t *testing.T) {
 	t.Log(string(out))
 	if log := c.git("log", "--format=%s", "uwf-state"); !slices.Contains(strings.Split(log, "\n"), "reviewer → approved · solve-issue · step 3") {
 		t.Errorf("%s\n%s", log, out)
+	}
+}
+
+// TestActionOwnAgent runs an agent that is a program of the default branch, confined,
+// and that tries to talk to the job's runner: what it prints is shown, and commands
+// nobody.
+func TestActionOwnAgent(t *testing.T) {
+	t.Parallel()
+	const evil = "::error::forged\n::add-mask::a\n::stop-commands::x\n::x::\n##[error]forged"
+	c := newCI(t, ciOptions{config: "agents:\n  own: {command: .uwf/agent.sh}\ndefaultAgent: own\n"})
+	c.with["sandbox"] = "auto"
+	c.open()
+	work := filepath.Join(c.dir, "main")
+	c.run("", "clone", "-q", c.forge.Dir(), work)
+	c.put(filepath.Join(work, ".uwf", "agent.sh"), "#!/bin/sh\nprintf '"+evil+"\\nI am %s\\n' \"$(id -u)\" >&2\nexec \"${UWF_BIN:-uwf}\" agent mock .uwf/mock.yaml \"$@\"\n")
+	c.check(os.Chmod(filepath.Join(work, ".uwf", "agent.sh"), 0o755)) //nolint:gosec // a program
+	c.run(work, "add", "-A")
+	c.run(work, "-c", "user.name=alice", "-c", "user.email=alice@example.com", "commit", "-q", "-m", "An agent of our own")
+	c.run(work, "push", "-q", "origin", "HEAD")
+	j := c.start(c.forge.Label("alice", c.issue(), "uwf"))
+	c.green(j)
+	if j.outputs["result"] != "ready" || !strings.Contains(j.log, "\n::error::forged\n") {
+		t.Errorf("the agent was not heard: %s", j)
+	}
+	if os.Geteuid() == 0 && runtime.GOOS == "linux" && strings.Contains(j.log, "\nI am 0\n") {
+		t.Errorf("the agent is root: %s", j)
+	}
+	fenced := regexp.MustCompile(`(?s)::stop-commands::(uwf-[0-9a-f]{32})\n.*::error::forged\n.*\n::(uwf-[0-9a-f]{32})::\n`).FindStringSubmatch(j.log)
+	if fenced == nil || fenced[1] != fenced[2] {
+		t.Errorf("the agent's words are not behind a fence: %s", j)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -244,7 +245,12 @@ func (j *job) newFactory(environ []string) *app.Factory {
 		f.Environ = append(f.Environ, "UWF_HOME="+filepath.Join(j.scratch, "home"))
 	}
 	f.Job = &app.Job{
-		Remote: j.env.remote(), Dialed: j.remote, Branch: j.in.StateBranch, Root: f.Dir, Config: j.in.Config, Adjust: j.in.adjust,
+		Remote: j.env.remote(), Dialed: j.remote, Branch: j.in.StateBranch, Root: f.Dir, Config: j.in.Config,
+		Adjust: func(c *config.Config) {
+			j.in.adjust(c)
+			// What an agent of the default branch needs may lie beside it.
+			c.Confine.Read = append(slices.Clone(c.Confine.Read), j.definitions())
+		},
 	}
 	if run := strings.Trim(notWord.ReplaceAllString(j.env.Run, "-"), "-"); run != "" {
 		f.Job.Run = run + "-" + j.env.name(j.f.Getenv, j.ask)

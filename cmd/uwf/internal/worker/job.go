@@ -60,7 +60,7 @@ func (w *Worker) unfit(ctx context.Context, dir string) (string, error) {
 // configuration. Other settings can make git run programs, and an agent of an
 // earlier job may have written them.
 var plainSetting = regexp.MustCompile(`^(core\.(repositoryformatversion|filemode|bare|logallrefupdates|ignorecase|precomposeunicode|symlinks|sparsecheckout|sparsecheckoutcone)|` +
-	`remote\.[^.]+\.(url|fetch|promisor|partialclonefilter|tagopt)|branch\..+\.(remote|merge)|gc\.auto|extensions\.(worktreeconfig|partialclone)|index\.sparse)$`)
+	`remote\.[^.]+\.(url|fetch|promisor|partialclonefilter|tagopt)|branch\..+\.(remote|merge)|user\.(name|email)|init\.defaultbranch|advice\..+|gc\.auto|extensions\.(worktreeconfig|partialclone)|index\.sparse)$`)
 
 // strangeSetting is the first setting of a checkout that is not plain.
 func (w *Worker) strangeSetting(ctx context.Context, dir string) (string, error) {
