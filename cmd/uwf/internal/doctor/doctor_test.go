@@ -432,6 +432,14 @@ func TestCommand(t *testing.T) {
 	has(out, "there is no token")
 	has(out, `"check": "push",
       "state": "missing"`)
+	// A token for github.com goes nowhere else.
+	b.s.ForgetCalls()
+	has(run(1, "GITHUB_TOKEN="+b.s.UserToken("alice")), "there is no token")
+	for _, c := range append(b.s.Calls(), b.s.GitCalls()...) {
+		if c.Login != "" {
+			t.Errorf("a token was sent to another forge: %+v", c)
+		}
+	}
 	job := []string{"GITHUB_SERVER_URL=" + b.s.URL, "GITHUB_API_URL=" + b.s.APIURL}
 	b.s.SetPermission("root", "admin")
 	out = run(0, append(job, "GITHUB_TOKEN="+b.s.UserToken("root"))...)
