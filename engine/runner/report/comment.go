@@ -204,7 +204,11 @@ func (p page) branch() string {
 	if b == "" || len(b) > 250 {
 		return ""
 	}
-	return link(code(b), p.Links.BranchURL(b))
+	shown := b
+	if !safeRef(b) {
+		shown = name(b)
+	}
+	return link(code(shown), p.Links.BranchURL(b))
 }
 
 // commits are those of the steps.

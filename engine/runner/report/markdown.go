@@ -12,7 +12,7 @@ import (
 // open or close anything, and at most limit bytes. Each line begins with prefix
 // ("> " makes a quotation). What doesn't fit is left out, and the last line says so.
 func (p page) markdown(s, prefix string, limit int) string {
-	s = p.cleaned(s)
+	s, short := p.cleaned(s, limit)
 	s = strings.ReplaceAll(strings.ReplaceAll(s, "\r\n", "\n"), "\r", "\n")
 	w := &mdWriter{prefix: prefix, limit: limit - len(prefix) - len(leftOut)}
 	lines := strings.Split(strings.Trim(s, "\n"), "\n")
@@ -24,14 +24,20 @@ func (p page) markdown(s, prefix string, limit int) string {
 		w.line(lines[i])
 		i++
 	}
+	if short {
+		w.end()
+	}
 	return w.String()
 }
 
 // phrase is Markdown on one line, to stand behind other text; at most a little more
 // than limit bytes.
 func (p page) phrase(s string, limit int) string {
-	s = p.cleaned(s)
-	return within(strings.Join(strings.Fields(s), " "), limit)
+	s, short := p.cleaned(s, limit)
+	if s = within(strings.Join(strings.Fields(s), " "), limit); short && !strings.HasSuffix(s, "…") {
+		s += "…"
+	}
+	return s
 }
 
 // leftOut ends a text that was too long.
@@ -86,11 +92,18 @@ type mdWriter struct {
 
 // fits reports whether n more bytes do, and ends the text where they don't.
 func (w *mdWriter) fits(n int) bool {
-	if !w.full && w.Len()+n+len(w.prefix)+1 > w.limit {
+	if w.Len()+n+len(w.prefix)+1 > w.limit {
+		w.end()
+	}
+	return !w.full
+}
+
+// end ends the text before its time.
+func (w *mdWriter) end() {
+	if !w.full {
 		w.full = true
 		w.WriteString(strings.ReplaceAll(leftOut, "\n", "\n"+w.prefix))
 	}
-	return !w.full
 }
 
 // line writes a line of prose; of several blank ones the first. One that is too long
@@ -158,8 +171,7 @@ func (w *mdWriter) block(lines []string, i int, f fence) int {
 	w.raw(f.indent + marks)
 	w.raw("")
 	if short {
-		w.limit = 0
-		w.fits(1)
+		w.end()
 	}
 	return end + 1
 }

@@ -98,15 +98,28 @@ func longestRun(s string) int {
 // forged is what would pass for a marker.
 var forged = regexp.MustCompile(`<!--(\s*uwf:)`)
 
-// cleaned is a text from an agent or a stranger, harmless on a forge.
-func (p page) cleaned(s string) string {
-	return forged.ReplaceAllString(sanitize.Outgoing(strings.ToValidUTF8(s, "\ufffd"), p.clean), "<! --$1")
+// cleaned is a text from an agent or a stranger, harmless on a forge. What is longer
+// than limit bytes is cut first, at the end of a line if that leaves enough: of a
+// megabyte not all has to be looked at.
+func (p page) cleaned(s string, limit int) (text string, short bool) {
+	s = strings.ToValidUTF8(s, "\ufffd")
+	if short = len(s) > limit; short {
+		for limit = max(limit, 0); limit > 0 && !utf8.RuneStart(s[limit]); limit-- {
+		}
+		s = s[:limit]
+		if i := strings.LastIndexByte(s, '\n'); i > len(s)/2 {
+			s = s[:i]
+		}
+	}
+	o := p.clean
+	o.Max = 4*len(s) + 100 // it is bounded here
+	return forged.ReplaceAllString(sanitize.Outgoing(s, o), "<! --$1"), short
 }
 
-// printed is what an agent or a program printed, as a block of code of at most limit
-// bytes: its end, where the reason of a failure stands.
+// printed is what an agent or a program printed, as a block of code of about limit
+// bytes at most: its end, where the reason of a failure stands.
 func (p page) printed(s string, limit int) string {
-	s = strings.TrimSpace(p.cleaned(s))
+	s = strings.TrimSpace(strings.ToValidUTF8(s, "\ufffd"))
 	if s == "" {
 		return ""
 	}
@@ -120,5 +133,5 @@ func (p page) printed(s string, limit int) string {
 		}
 		s = "…\n" + s
 	}
-	return fenced(s, "text")
+	return p.markdown(fenced(s, "text"), "", 2*limit)
 }
