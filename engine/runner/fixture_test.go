@@ -169,7 +169,7 @@ func (w *world) drain() int {
 		if !ok {
 			return n
 		}
-		if n > 100 {
+		if n > 200 {
 			w.Fatal("jobs go on for ever")
 		}
 		w.hop(d)

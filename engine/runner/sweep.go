@@ -14,10 +14,12 @@ import (
 	"github.com/united-workforce/uwf/gitcas"
 )
 
-// Bounds on what one job dispatches for others: a few, so that a job with a thread of
-// its own does not use up the forge's limits, and many jobs that end at once don't all
-// start the same ones. A scheduled run does nothing else.
+// Bounds on what one job dispatches for others. A thread stays due until the job for it
+// has begun, so that jobs which end meanwhile start it again: a job with a thread of its
+// own starts one at most, then their number doesn't grow. A scheduled run does nothing
+// else.
 const (
+	sweepMaxHop      = 1
 	sweepMax         = 2
 	sweepMaxSchedule = 10
 )
@@ -49,7 +51,10 @@ func (j *job) sweep(ctx context.Context) {
 		return
 	}
 	most := sweepMax
-	if j.ev.Kind == event.Schedule {
+	switch {
+	case j.out.Thread != "" || j.in.Thread != "":
+		most = sweepMaxHop
+	case j.ev.Kind == event.Schedule:
 		most = sweepMaxSchedule
 	}
 	for _, p := range j.some(j.due(v, idle), most) {

@@ -50,10 +50,14 @@ func TestSweepBounds(t *testing.T) {
 	if len(seen) != sweepMaxSchedule || len(w.forge.sent) != sweepMaxSchedule {
 		t.Errorf("a scheduled job dispatched %v", w.forge.sent)
 	}
+	jobs := 0
 	for range 20 {
 		w.later(10 * time.Minute)
 		w.sweepRun()
-		w.drain()
+		jobs += w.drain()
+	}
+	if jobs > 150 {
+		t.Errorf("%d jobs for the last steps of 20 threads", jobs)
 	}
 	if got := len(w.ended()); got != 20 || len(w.forge.pulls) != 20 {
 		t.Errorf("%d threads ended, with %d pull requests", got, len(w.forge.pulls))
