@@ -50,8 +50,7 @@ func newPlace(t *testing.T) *place {
 	if !report.Usable() {
 		t.Skipf("NOT TESTED: no agent can be confined here: %s", report)
 	}
-	// Not t.TempDir, which no other user gets to.
-	dir, err := os.MkdirTemp("", "uwf-sandbox-")
+	dir, err := os.MkdirTemp("", "uwf-sandbox-") //nolint:usetesting // no other user gets to those of t.TempDir
 	if err != nil {
 		t.Fatal(err)
 	}
