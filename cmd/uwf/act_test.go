@@ -83,7 +83,6 @@ func (a *actor) run(e forgetest.Event, want string) {
 	for _, name := range []string{"home", "cache", "temp"} {
 		c.check(os.MkdirAll(filepath.Join(dir, name), 0o755)) //nolint:gosec // as a runner's
 	}
-	c.check(os.Chmod(c.dir, 0o755)) //nolint:gosec // an agent may be another user
 	payload := filepath.Join(dir, "event.json")
 	c.check(os.WriteFile(payload, e.Payload, 0o600))
 	token := c.forge.JobToken(c.permissions("step"))

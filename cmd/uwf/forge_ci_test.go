@@ -93,6 +93,9 @@ func newCI(t *testing.T, o ciOptions) *ci {
 	f := o.forge
 	f.Gitea, f.Private = o.gitea, true
 	c := &ci{T: t, gitea: o.gitea, dir: t.TempDir(), with: map[string]string{"sandbox": "off"}}
+	// An agent may be another user, who has to get to its folder.
+	c.check(os.Chmod(filepath.Dir(c.dir), 0o755)) //nolint:gosec // as a runner's
+	c.check(os.Chmod(c.dir, 0o755))               //nolint:gosec // as a runner's
 	c.forge = forgetest.Start(t, f)
 	t.Cleanup(c.unlock)
 	t.Cleanup(c.tellOnFailure)
@@ -367,8 +370,6 @@ func (c *ci) environ(j *ciJob, token string) map[string]string {
 	if j.brings != "" {
 		c.check(os.CopyFS(filepath.Join(j.dir, "work"), os.DirFS(j.brings)))
 	}
-	// An agent may be another user.
-	c.check(os.Chmod(c.dir, 0o755)) //nolint:gosec // as a runner's
 	payload := filepath.Join(j.dir, "event.json")
 	c.check(os.WriteFile(payload, j.event.Payload, 0o600))
 	env := map[string]string{

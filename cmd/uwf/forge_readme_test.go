@@ -68,6 +68,9 @@ func TestReadmeQuickStart(t *testing.T) {
 		t.Errorf("the tests of the pull request fail: %s", out)
 	}
 	c.sticky(n)
+	if len(m.calls) == 0 || m.calls[""] != 0 {
+		t.Errorf("what the model was asked, by role: %v", m.calls)
+	}
 }
 
 // TestWorkflowFilesFit checks the workflow files that we ship, and the README's, with
