@@ -83,6 +83,8 @@ var (
 	// What a forge acts upon: mentions, closing keywords, pictures, commands.
 	harmful = regexp.MustCompile(`(?im)(^|[^\w/.&;])@[a-z0-9]|\b(close[sd]?|fix(e[sd])?|resolve[sd]?):?\s+([\w.-]+/[\w.-]+)?#\d|` +
 		`\b(close[sd]?|fix(e[sd])?|resolve[sd]?):?\s+https?://\S+/issues/\d|!\[[^\]\n]*\]\(http|^\s*/uwf`)
+	// Addresses of links, and code: there a forge looks for none of these.
+	targets  = regexp.MustCompile(`\]\([^)\n]*\)|<code>[^<\n]*</code>`)
 	ourFixes = regexp.MustCompile(`(?m)^Fixes #\d+$`)
 	tildes   = regexp.MustCompile("(?m)^[> ]*([-*+] +|[0-9]+[.)] +)*~~~")
 )
@@ -165,7 +167,7 @@ func check(t *testing.T, what, page string, limit int, marker string) {
 	if what == "the pull request" {
 		text = ourFixes.ReplaceAllString(text, "")
 	}
-	if found := harmful.FindString(text); found != "" {
+	if found := harmful.FindString(targets.ReplaceAllString(text, "]")); found != "" {
 		t.Fatalf("%s does something on the forge: %q", what, found)
 	}
 }

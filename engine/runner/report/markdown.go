@@ -21,7 +21,7 @@ func (p page) markdown(s, prefix string, limit int) string {
 			i = w.block(lines, i, f)
 			continue
 		}
-		w.line(lines[i])
+		w.line(unfolded(lines[i]))
 		i++
 	}
 	if short {
@@ -176,7 +176,25 @@ func (w *mdWriter) block(lines []string, i int, f fence) int {
 	return end + 1
 }
 
-var angled = regexp.MustCompile(`<(https?://[^<>\s]*)>`)
+// angled is an address between angle brackets; folding a line that is nothing but
+// the beginning or the end of a block that a click opens.
+var (
+	angled  = regexp.MustCompile(`(?:<|&lt;)(https?://[^<>\s]*)>`)
+	folding = regexp.MustCompile(`^\s*(?:</?details(?: open)?>\s*)*(?:<summary>(.*?)</summary>\s*)?(?:</?details>\s*)*$`)
+)
+
+// unfolded is a line without the tags of such a block: it is shown open. What is left
+// of the line stays apart from others, so that no two pieces become a word.
+func unfolded(line string) string {
+	m := folding.FindStringSubmatch(line)
+	switch {
+	case m == nil || strings.TrimSpace(line) == "":
+		return line
+	case strings.TrimSpace(m[1]) == "":
+		return ""
+	}
+	return "▸ " + strings.TrimSpace(m[1])
+}
 
 // prose is a line outside of blocks of code, without HTML and with all its code
 // spans closed on it.

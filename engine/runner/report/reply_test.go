@@ -15,8 +15,8 @@ func TestReplies(t *testing.T) {
 	var all []string
 	for _, r := range []report.Reply{
 		{Kind: report.Refused, Verb: "start", Login: "mallory"},
-		{Kind: report.Unknown, Verb: "strat"},
-		{Kind: report.Unknown, Why: "There is no `/uwf strat`; did you mean start?"},
+		{Kind: report.Unknown, Verb: "begin"},
+		{Kind: report.Unknown, Why: "There is no `/uwf begin`; did you mean start?"},
 		{Kind: report.NoThread, Verb: "resume"},
 		{Kind: report.NotNow, Verb: "retry", Thread: waiting, Why: "It asks something."},
 		{Kind: report.NotNow, Verb: "start", Why: "Write a whole number."},

@@ -91,7 +91,7 @@ var commitID = regexp.MustCompile(`^[0-9a-f]{7,64}$`)
 
 // present is the row of the step that isn't done yet.
 func (p page) present() string {
-	doing := ""
+	var doing string
 	switch p.State {
 	case Running:
 		doing = "working …"
