@@ -7,7 +7,9 @@ import (
 
 	"github.com/united-workforce/uwf/engine/forge"
 	"github.com/united-workforce/uwf/engine/runner/artifact"
+	"github.com/united-workforce/uwf/engine/runner/picture"
 	"github.com/united-workforce/uwf/engine/runner/report"
+	"github.com/united-workforce/uwf/engine/runner/workflowfiles"
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas"
 )
@@ -27,12 +29,12 @@ func (a announcer) Run(ctx context.Context, t thread.Task, m *thread.Meter) (thr
 	if err != nil {
 		return d, err
 	}
-	return d, watch.check(t)
+	return d, watch.Check(t.Agent)
 }
 
 // announce brings the comment up to date at a claim.
 func (j *job) announce(ctx context.Context, t thread.Task) {
-	p, err := claimed(t)
+	p, err := picture.Claimed(t)
 	if err != nil {
 		j.warn("the thread's comment could not be brought up to date", err)
 		return
@@ -121,16 +123,16 @@ func (w watched) Run(ctx context.Context, t thread.Task, m *thread.Meter) (threa
 	if err != nil {
 		return d, err
 	}
-	return d, watch.check(t)
+	return d, watch.Check(t.Agent)
 }
 
 // watch looks at the workflow files before an agent runs, where the token may not push
 // changes of them.
-func (j *job) watch(t thread.Task) workflowFiles {
+func (j *job) watch(t thread.Task) workflowfiles.Watch {
 	if j.Job.WorkflowFiles || j.gitea() || t.Workspace == "" {
-		return workflowFiles{}
+		return workflowfiles.Watch{}
 	}
-	return watchWorkflows(t.Workspace)
+	return workflowfiles.Look(t.Workspace)
 }
 
 func (j *job) gitea() bool { return j.Forge.Flavour() == forge.Gitea }
@@ -141,8 +143,8 @@ func advice(err error, status gitcas.Status) string {
 	if status == gitcas.StatusSuspended {
 		again = "Put it right, then comment /uwf retry."
 	}
-	var changed *WorkflowFilesError
-	if errors.As(err, &changed) || refusesWorkflows(err) {
+	var changed *workflowfiles.ChangedError
+	if errors.As(err, &changed) || workflowfiles.Refused(err) {
 		return "GitHub lets no job's own token change files below .github/workflows. Have the roles leave them alone, or give the input token one that may (a GitHub App's, or a fine-grained one with \"workflows: write\"). " + again
 	}
 	return again

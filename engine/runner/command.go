@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/engine/runner/event"
+	"github.com/united-workforce/uwf/engine/runner/picture"
 	"github.com/united-workforce/uwf/engine/runner/report"
 	"github.com/united-workforce/uwf/engine/runner/sanitize"
 	"github.com/united-workforce/uwf/engine/thread"
@@ -119,7 +120,7 @@ func (j *job) refuse(ctx context.Context, id gitcas.ThreadID, verb, why string) 
 type found struct {
 	id    gitcas.ThreadID
 	v     *gitcas.View // as it is now
-	p     *picture
+	p     *picture.Picture
 	ended *gitcas.Ended // nil: it is alive
 }
 
@@ -150,8 +151,8 @@ func (j *job) find(ctx context.Context, s event.Subject) (*found, error) {
 	if err != nil {
 		return nil, err
 	}
-	key := subjectKey(s.Pull, s.Number)
-	means := func(k string, pr int) bool { return about(k, key) || s.Pull && pr == s.Number }
+	key := picture.SubjectKey(s.Pull, s.Number)
+	means := func(k string, pr int) bool { return picture.About(k, key) || s.Pull && pr == s.Number }
 	var newest gitcas.ThreadID
 	for id, e := range v.Threads() {
 		if means(e.Key, e.PR) && id > newest {
@@ -187,7 +188,7 @@ func (j *job) foundByID(ctx context.Context, id gitcas.ThreadID) (*found, error)
 	}
 	j.store = v.StoreID()
 	if _, alive := v.Entry(id); alive {
-		p, err := seen(ctx, v, id)
+		p, err := picture.Seen(ctx, v, id)
 		return &found{id: id, v: v, p: p}, err
 	}
 	line, ok, err := store.FindEnded(ctx, v, id)
@@ -203,7 +204,7 @@ func (j *job) over(ctx context.Context, v *gitcas.View, line gitcas.Ended) (*fou
 	if err != nil {
 		return nil, err
 	}
-	p, err := seen(ctx, past, line.Thread)
+	p, err := picture.Seen(ctx, past, line.Thread)
 	return &found{id: line.Thread, v: v, p: p, ended: &line}, err
 }
 
@@ -240,7 +241,7 @@ func (j *job) resume(ctx context.Context, c *event.Command, f *found) error {
 	if err != nil {
 		return j.refuse(ctx, f.id, verbResume, err.Error())
 	}
-	if e := f.p.entry; f.ended == nil && e.Status == gitcas.StatusActive && failures(e) > 0 {
+	if e := f.p.Entry; f.ended == nil && e.Status == gitcas.StatusActive && failures(e) > 0 {
 		// Nothing goes on by itself, but it does not wait either.
 		if _, err := j.Engine.SuspendAt(ctx, f.id, e.Head, "its step failed, and a person lets it go on"); err != nil {
 			return err
@@ -284,12 +285,12 @@ func (j *job) retry(ctx context.Context, f *found) error {
 	if f.ended != nil {
 		return j.refuse(ctx, f.id, verbRetry, "It is over.")
 	}
-	e := f.p.entry
+	e := f.p.Entry
 	var err error
 	switch {
 	case failures(e) > 0:
 		err = j.Engine.Retry(ctx, f.id)
-	case e.Status == gitcas.StatusSuspended && f.p.asks():
+	case e.Status == gitcas.StatusSuspended && f.p.Asks():
 		return j.refuse(ctx, f.id, verbRetry, "It asks something: answer with `/uwf resume` and the answer on the lines below it.")
 	case e.Status == gitcas.StatusSuspended:
 		err = j.Engine.Resume(ctx, thread.ResumeRequest{Thread: f.id})
@@ -308,7 +309,7 @@ func (j *job) status(ctx context.Context, f *found) error {
 	j.about(f.p)
 	t := j.asIs(f)
 	j.tell(ctx, f.p, t)
-	j.out.Thread, j.out.Head, j.out.Step, j.out.Status = f.id, f.p.entry.Head, len(f.p.chain.Steps), string(f.p.entry.Status)
+	j.out.Thread, j.out.Head, j.out.Step, j.out.Status = f.id, f.p.Entry.Head, len(f.p.Chain.Steps), string(f.p.Entry.Status)
 	if f.ended == nil {
 		j.record(ctx, f.p)
 	} else {
@@ -334,17 +335,17 @@ func (j *job) cancel(ctx context.Context, c *event.Command, f *found) error {
 	t.Role, t.Question = "", ""
 	j.tell(ctx, f.p, t)
 	for _, l := range labels() {
-		if j.carries(f.p.trigger.Number, l.Name) {
+		if j.carries(f.p.Trigger.Number, l.Name) {
 			j.unmark(ctx, f.p, l.Name)
 		}
 	}
-	j.out.Thread, j.out.Head, j.out.Status = f.id, f.p.entry.Head, gitcas.ReasonCancelled
+	j.out.Thread, j.out.Head, j.out.Status = f.id, f.p.Entry.Head, gitcas.ReasonCancelled
 	return j.quiet(fmt.Sprintf("thread %s is cancelled", f.id))
 }
 
 // fork begins another thread with the first steps of this one.
 func (j *job) fork(ctx context.Context, c *event.Command, f *found) error {
-	n := len(f.p.chain.Steps)
+	n := len(f.p.Chain.Steps)
 	steps := -1
 	words := c.Words()
 	if step, ok := c.Option("step"); ok {
@@ -365,7 +366,7 @@ func (j *job) fork(ctx context.Context, c *event.Command, f *found) error {
 	if err != nil {
 		return err
 	}
-	key := fmt.Sprintf("%s/%s/fork/%d", f.p.def.Name, subjectKey(f.p.trigger.Pull, f.p.trigger.Number), j.ev.CommentID)
+	key := fmt.Sprintf("%s/%s/fork/%d", f.p.Def.Name, picture.SubjectKey(f.p.Trigger.Pull, f.p.Trigger.Number), j.ev.CommentID)
 	if over, err := j.forkedBefore(ctx, key); err != nil || over {
 		return err
 	}
@@ -461,23 +462,13 @@ func firstLine(s string) string {
 	return line
 }
 
-// asks reports whether a suspended thread waits for the answer to an agent's question:
-// the last step says so.
-func (p *picture) asks() bool {
-	n := len(p.past.Steps)
-	if n == 0 || p.entry.Suspended == nil || p.entry.Next != nil {
-		return false
-	}
-	return p.entry.Suspended.Role == p.past.Steps[n-1].Role
-}
-
 // asIs is a thread as it stands now, for people.
 func (j *job) asIs(f *found) report.Thread {
 	p := f.p
 	if f.ended != nil {
 		return j.past(f)
 	}
-	switch e := p.entry; {
+	switch e := p.Entry; {
 	case e.Status == gitcas.StatusSuspended && failures(e) > 0, e.Status == gitcas.StatusActive && failures(e) > 0:
 		t := j.view(p, report.Failed)
 		t.Failure = &report.Failure{Role: t.Role, Message: or(t.Question, "its last attempt failed"), Tries: failures(e), MaxTries: thread.MaxAttempts, Advice: "Comment /uwf retry to try again."}
@@ -487,7 +478,7 @@ func (j *job) asIs(f *found) report.Thread {
 		return j.view(p, report.Waiting)
 	}
 	t := j.view(p, report.Queued)
-	if held, ok := f.v.Claim(f.id); ok && held.Head == p.entry.Head && thread.ClaimAlive(held.Claim, f.v.Time()) {
+	if held, ok := f.v.Claim(f.id); ok && held.Head == p.Entry.Head && thread.ClaimAlive(held.Claim, f.v.Time()) {
 		t.State, t.Since = report.Running, time.UnixMilli(held.Since)
 	}
 	return t
@@ -502,7 +493,7 @@ func (j *job) past(f *found) report.Thread {
 		t.State = report.Cancelled
 	case f.ended.PR != 0:
 		t.Pull = &report.Pull{Number: f.ended.PR, URL: t.Links.IssueURL(f.ended.PR)}
-	case f.ended.Work.Commit == f.p.chain.Start.Base:
+	case f.ended.Work.Commit == f.p.Chain.Start.Base:
 		t.State = report.NoChanges
 	}
 	return t

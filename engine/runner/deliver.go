@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/engine/forge"
+	"github.com/united-workforce/uwf/engine/runner/picture"
 	"github.com/united-workforce/uwf/engine/runner/report"
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas"
@@ -47,7 +48,7 @@ func (j *job) undelivered(ctx context.Context, id gitcas.ThreadID, err *thread.D
 	t := j.view(p, report.Failed)
 	t.Question, t.Role = "", ""
 	t.Failure = &report.Failure{
-		Phase: "deliver", Message: err.Err.Error(), Tries: failures(p.entry), MaxTries: thread.MaxAttempts,
+		Phase: "deliver", Message: err.Err.Error(), Tries: failures(p.Entry), MaxTries: thread.MaxAttempts,
 		Advice: "All roles are done and their work is safe. The next scheduled run delivers it again; /uwf retry does so at once.",
 	}
 	if err.Waits {
@@ -62,7 +63,7 @@ func (j *job) undelivered(ctx context.Context, id gitcas.ThreadID, err *thread.D
 // handOver opens or updates the pull request and finishes the comment. It may be
 // called again, and finds then what it made.
 func (j *job) handOver(ctx context.Context, id gitcas.ThreadID, d thread.Delivery) (thread.Effects, error) {
-	p, err := draw(d.View.Getter(ctx), id, d.Entry, d.Def, d.Chain)
+	p, err := picture.Draw(d.View.Getter(ctx), id, d.Entry, d.Def, d.Chain)
 	if err != nil {
 		return thread.Effects{}, err
 	}
@@ -77,7 +78,7 @@ func (j *job) handOver(ctx context.Context, id gitcas.ThreadID, d thread.Deliver
 		}
 		return e
 	}
-	if d.Tip.IsZero() || d.Tip.String() == p.chain.Start.Base {
+	if d.Tip.IsZero() || d.Tip.String() == p.Chain.Start.Base {
 		t.State = report.NoChanges
 	} else if err := j.pull(ctx, p, &t); err != nil {
 		return made(), err
@@ -86,7 +87,7 @@ func (j *job) handOver(ctx context.Context, id gitcas.ThreadID, d thread.Deliver
 		j.out.PullRequest = t.Pull.Number
 	}
 	for _, l := range labels() {
-		if len(p.entry.Attempts) > 0 || j.carries(p.trigger.Number, l.Name) {
+		if len(p.Entry.Attempts) > 0 || j.carries(p.Trigger.Number, l.Name) {
 			j.unmark(ctx, p, l.Name)
 		}
 	}
@@ -95,11 +96,11 @@ func (j *job) handOver(ctx context.Context, id gitcas.ThreadID, d thread.Deliver
 
 // close writes the comment's last words. The thread leaves the tip after them, so what
 // keeps them back for a while is an error: the delivery is tried again.
-func (j *job) close(ctx context.Context, p *picture, t report.Thread) error {
+func (j *job) close(ctx context.Context, p *picture.Picture, t report.Thread) error {
 	s := j.about(p)
 	t.Links.Comment = j.links(p).Comment
 	j.shown = &t
-	j.Out.Notice(fmt.Sprintf("thread %s: %s", p.id, report.Sentence(t)))
+	j.Out.Notice(fmt.Sprintf("thread %s: %s", p.ID, report.Sentence(t)))
 	err := s.write(ctx, report.Comment(t))
 	if err != nil && (errors.Is(err, forge.ErrLimited) || errors.Is(err, forge.ErrUnreachable)) {
 		return err
@@ -111,14 +112,14 @@ func (j *job) close(ctx context.Context, p *picture, t report.Thread) error {
 }
 
 // pull sees to it that there is a pull request for the thread's work, one.
-func (j *job) pull(ctx context.Context, p *picture, t *report.Thread) error {
+func (j *job) pull(ctx context.Context, p *picture.Picture, t *report.Thread) error {
 	branch := work(p)
-	if p.trigger.Branch == branch {
+	if p.Trigger.Branch == branch {
 		// It worked on a pull request's own branch: that has the changes already.
-		t.Pull = &report.Pull{Number: p.trigger.Number, URL: t.Links.IssueURL(p.trigger.Number), Updated: true}
+		t.Pull = &report.Pull{Number: p.Trigger.Number, URL: t.Links.IssueURL(p.Trigger.Number), Updated: true}
 		return nil
 	}
-	base := p.trigger.Branch // a fork of a thread about a pull request
+	base := p.Trigger.Branch // a fork of a thread about a pull request
 	if base == "" {
 		var err error
 		if base, err = j.defaultBranch(ctx); err != nil {
@@ -162,8 +163,8 @@ func prevented(err error) string {
 }
 
 // pullText is the pull request's title and body.
-func (j *job) pullText(p *picture, t report.Thread) (title, body string, err error) {
-	if title, err = j.clean(report.PullTitle(t, p.trigger.Title)); err != nil {
+func (j *job) pullText(p *picture.Picture, t report.Thread) (title, body string, err error) {
+	if title, err = j.clean(report.PullTitle(t, p.Trigger.Title)); err != nil {
 		return "", "", err
 	}
 	body, err = j.clean(report.PullBody(t))
@@ -172,7 +173,7 @@ func (j *job) pullText(p *picture, t report.Thread) (title, body string, err err
 
 // onePull updates the thread's pull request where there is an open one, else it opens
 // one. One that a lost answer, or another job, left is found by its branch.
-func (j *job) onePull(ctx context.Context, p *picture, n forge.NewPull) (_ forge.Pull, updated bool, err error) {
+func (j *job) onePull(ctx context.Context, p *picture.Picture, n forge.NewPull) (_ forge.Pull, updated bool, err error) {
 	if known := j.knownPull(p); known != 0 {
 		found, err := j.Forge.Pull(ctx, known)
 		switch {
@@ -203,12 +204,12 @@ func (j *job) onePull(ctx context.Context, p *picture, n forge.NewPull) (_ forge
 }
 
 // knownPull is the pull request that an earlier job opened for the thread; 0: none.
-func (j *job) knownPull(p *picture) int {
-	if p.entry.PR != 0 {
-		return p.entry.PR
+func (j *job) knownPull(p *picture.Picture) int {
+	if p.Entry.PR != 0 {
+		return p.Entry.PR
 	}
-	if j.in.Thread == p.id {
-		return number(j.in.PullRequest.ID)
+	if j.in.Thread == p.ID {
+		return int(j.in.PullRequest.ID)
 	}
 	return 0
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/united-workforce/uwf/engine/forge"
+	"github.com/united-workforce/uwf/engine/runner/picture"
 	"github.com/united-workforce/uwf/engine/runner/report"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
@@ -67,7 +68,7 @@ func (j *job) send(ctx context.Context, n next) error {
 // dispatch starts the thread's next job. One that the forge refuses leaves the thread
 // waiting for a person, with the reason; one that may have been taken, or was only
 // held up, is left to the sweep.
-func (j *job) dispatch(ctx context.Context, id gitcas.ThreadID, head node.Hash, p *picture) error {
+func (j *job) dispatch(ctx context.Context, id gitcas.ThreadID, head node.Hash, p *picture.Picture) error {
 	if j.in.Dispatch == DispatchOff {
 		j.notice(fmt.Sprintf("thread %s goes on with the next job that is told to step it: the input dispatch is off", id))
 		return nil
@@ -88,10 +89,10 @@ func (j *job) dispatch(ctx context.Context, id gitcas.ThreadID, head node.Hash, 
 	return nil
 }
 
-func (j *job) nextOf(id gitcas.ThreadID, head node.Hash, p *picture) next {
+func (j *job) nextOf(id gitcas.ThreadID, head node.Hash, p *picture.Picture) next {
 	n := next{thread: id, head: head, store: j.store, comment: Wanted{Off: j.in.Comment.Off}, pull: Wanted{Off: j.in.PullRequest.Off}}
 	if p != nil {
-		n.comment.ID, n.pull.ID = p.entry.Comment, int64(p.entry.PR)
+		n.comment.ID, n.pull.ID = p.Entry.Comment, int64(p.Entry.PR)
 	}
 	if s := j.sticky; s != nil && s.thread == id && s.id > 0 {
 		n.comment.ID = s.id
@@ -100,7 +101,7 @@ func (j *job) nextOf(id gitcas.ThreadID, head node.Hash, p *picture) next {
 }
 
 // stranded says that a thread's next job was refused.
-func (j *job) stranded(ctx context.Context, id gitcas.ThreadID, head node.Hash, p *picture, cause error) error {
+func (j *job) stranded(ctx context.Context, id gitcas.ThreadID, head node.Hash, p *picture.Picture, cause error) error {
 	reason := "the next job could not be started: " + cause.Error()
 	sctx, cancel := effectContext(ctx)
 	defer cancel()

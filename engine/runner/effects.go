@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/engine/forge"
+	"github.com/united-workforce/uwf/engine/runner/picture"
 	"github.com/united-workforce/uwf/engine/runner/report"
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas"
@@ -48,25 +49,25 @@ func labels() []forge.Label {
 }
 
 // about tells the job which thread its effects are for.
-func (j *job) about(p *picture) *sticky {
+func (j *job) about(p *picture.Picture) *sticky {
 	s := j.sticky
-	if s == nil || s.thread != p.id {
-		s = &sticky{j: j, thread: p.id, off: j.in.Comment.Off}
-		if j.in.Thread == p.id {
+	if s == nil || s.thread != p.ID {
+		s = &sticky{j: j, thread: p.ID, off: j.in.Comment.Off}
+		if j.in.Thread == p.ID {
 			s.id = j.in.Comment.ID
 		}
-		s.fresh = j.made == p.id
+		s.fresh = j.made == p.ID
 		j.sticky = s
 	}
-	s.number = p.trigger.Number
+	s.number = p.Trigger.Number
 	if s.id == 0 {
-		s.id = p.entry.Comment
+		s.id = p.Entry.Comment
 	}
 	return s
 }
 
 // tell brings the thread's comment to a state. Nothing depends on it.
-func (j *job) tell(ctx context.Context, p *picture, t report.Thread) {
+func (j *job) tell(ctx context.Context, p *picture.Picture, t report.Thread) {
 	s := j.about(p)
 	t.Links.Comment = j.links(p).Comment
 	j.shown = &t
@@ -89,22 +90,22 @@ func (j *job) effects() thread.Effects {
 }
 
 // record writes the comment's id down where no step of this job does.
-func (j *job) record(ctx context.Context, p *picture) {
+func (j *job) record(ctx context.Context, p *picture.Picture) {
 	s := j.sticky
-	if s == nil || s.id == 0 || s.id == p.entry.Comment {
+	if s == nil || s.id == 0 || s.id == p.Entry.Comment {
 		return
 	}
 	ctx, cancel := effectContext(ctx)
 	defer cancel()
-	if err := j.Engine.Record(ctx, p.id, thread.Effects{Comment: s.id}); err != nil {
+	if err := j.Engine.Record(ctx, p.ID, thread.Effects{Comment: s.id}); err != nil {
 		j.warn("the comment's id could not be noted", err)
 	}
 }
 
 // mark puts one of the labels on and takes the others off, as far as the payload tells
 // that they are there.
-func (j *job) mark(ctx context.Context, p *picture, name string) {
-	if p.trigger.Number == 0 {
+func (j *job) mark(ctx context.Context, p *picture.Picture, name string) {
+	if p.Trigger.Number == 0 {
 		return
 	}
 	ctx, cancel := effectContext(ctx)
@@ -112,10 +113,10 @@ func (j *job) mark(ctx context.Context, p *picture, name string) {
 	for _, l := range labels() {
 		switch {
 		case l.Name == name:
-			if err := j.Forge.AddLabel(ctx, p.trigger.Number, l); err != nil {
+			if err := j.Forge.AddLabel(ctx, p.Trigger.Number, l); err != nil {
 				j.warn("the label "+name+" could not be put on", err)
 			}
-		case j.carries(p.trigger.Number, l.Name):
+		case j.carries(p.Trigger.Number, l.Name):
 			j.unmark(ctx, p, l.Name)
 		}
 	}
@@ -123,14 +124,14 @@ func (j *job) mark(ctx context.Context, p *picture, name string) {
 }
 
 // unmark takes labels off. That they are not there is no error.
-func (j *job) unmark(ctx context.Context, p *picture, names ...string) {
-	if p.trigger.Number == 0 {
+func (j *job) unmark(ctx context.Context, p *picture.Picture, names ...string) {
+	if p.Trigger.Number == 0 {
 		return
 	}
 	ctx, cancel := effectContext(ctx)
 	defer cancel()
 	for _, name := range names {
-		if err := j.Forge.RemoveLabel(ctx, p.trigger.Number, name); err != nil {
+		if err := j.Forge.RemoveLabel(ctx, p.Trigger.Number, name); err != nil {
 			j.warn("the label "+name+" could not be taken off", err)
 		}
 	}
@@ -212,9 +213,9 @@ func (j *job) askBranch(ctx context.Context) (string, error) {
 }
 
 // work is the branch that a thread works on.
-func work(p *picture) string {
-	if b := p.entry.Work.Branch; b != "" {
+func work(p *picture.Picture) string {
+	if b := p.Entry.Work.Branch; b != "" {
 		return b
 	}
-	return gitcas.WorkBranch(p.id)
+	return gitcas.WorkBranch(p.ID)
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/engine/moderator"
+	"github.com/united-workforce/uwf/engine/runner/picture"
 	"github.com/united-workforce/uwf/engine/runner/report"
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas"
@@ -25,14 +26,14 @@ func (j *job) goOn(ctx context.Context, id gitcas.ThreadID, head node.Hash) erro
 		return err
 	}
 	switch {
-	case p.entry.Status == gitcas.StatusEnded:
+	case p.Entry.Status == gitcas.StatusEnded:
 		return j.hop(ctx, id, head)
-	case p.entry.Status == gitcas.StatusSuspended:
+	case p.Entry.Status == gitcas.StatusSuspended:
 		return j.quiet(fmt.Sprintf("thread %s waits for a person", id))
 	}
 	j.tell(ctx, p, j.view(p, report.Queued))
 	j.record(ctx, p)
-	return j.dispatch(ctx, id, p.entry.Head, p)
+	return j.dispatch(ctx, id, p.Entry.Head, p)
 }
 
 // hop does one step of a thread, or as many as a job may, and what follows from it.
@@ -88,7 +89,7 @@ func (j *job) timeFor(longest time.Duration) bool {
 }
 
 // look reads a thread anew, for what is shown of it.
-func (j *job) look(ctx context.Context, id gitcas.ThreadID) (*picture, error) {
+func (j *job) look(ctx context.Context, id gitcas.ThreadID) (*picture.Picture, error) {
 	ctx, cancel := effectContext(ctx)
 	defer cancel()
 	v, err := j.Engine.Store.Load(ctx, id)
@@ -96,7 +97,7 @@ func (j *job) look(ctx context.Context, id gitcas.ThreadID) (*picture, error) {
 		return nil, fmt.Errorf("read thread %s: %w", id, err)
 	}
 	j.store, j.latest = v.StoreID(), v
-	p, err := seen(ctx, v, id)
+	p, err := picture.Seen(ctx, v, id)
 	if err == nil {
 		j.last = p
 	}
@@ -104,11 +105,11 @@ func (j *job) look(ctx context.Context, id gitcas.ThreadID) (*picture, error) {
 }
 
 // pictureOf is how a thread looks now; where that can't be read, how it looked last.
-func (j *job) pictureOf(ctx context.Context, id gitcas.ThreadID) *picture {
+func (j *job) pictureOf(ctx context.Context, id gitcas.ThreadID) *picture.Picture {
 	p, err := j.look(ctx, id)
 	if err != nil {
 		j.warn("the thread can't be shown as it is now", err)
-		if j.last == nil || j.last.id != id {
+		if j.last == nil || j.last.ID != id {
 			return nil
 		}
 		return j.last
@@ -119,7 +120,7 @@ func (j *job) pictureOf(ctx context.Context, id gitcas.ThreadID) *picture {
 // advance starts the next job.
 func (j *job) advance(ctx context.Context, res thread.Result) error {
 	p := j.pictureOf(ctx, res.Thread)
-	if p != nil && p.entry.Head != res.Head {
+	if p != nil && p.Entry.Head != res.Head {
 		return j.quiet(fmt.Sprintf("thread %s has gone on without this job", res.Thread))
 	}
 	if p != nil {
@@ -135,9 +136,9 @@ func (j *job) waits(ctx context.Context, res thread.Result) error {
 	if res.Suspended != nil {
 		reason = res.Suspended.Reason
 	}
-	if p := j.pictureOf(ctx, res.Thread); p != nil && p.entry.Status == gitcas.StatusSuspended {
+	if p := j.pictureOf(ctx, res.Thread); p != nil && p.Entry.Status == gitcas.StatusSuspended {
 		t, label := j.view(p, report.Waiting), labelWaiting
-		if n := failures(p.entry); n >= thread.MaxAttempts {
+		if n := failures(p.Entry); n >= thread.MaxAttempts {
 			t.State, label = report.Failed, labelFailed
 			t.Failure = &report.Failure{Role: t.Role, Message: t.Question, Tries: n, MaxTries: thread.MaxAttempts, Advice: "Comment /uwf retry to try again."}
 			t.Question = ""
@@ -236,7 +237,7 @@ func (j *job) broken(ctx context.Context, id gitcas.ThreadID, head node.Hash, ca
 	j.out.Thread = id
 	if head == "" {
 		if p, err := j.look(ctx, id); err == nil {
-			head = p.entry.Head
+			head = p.Entry.Head
 		}
 	}
 	sctx, cancel := effectContext(ctx)
@@ -252,12 +253,12 @@ func (j *job) broken(ctx context.Context, id gitcas.ThreadID, head node.Hash, ca
 }
 
 // failure is an error as it is shown.
-func (j *job) failure(p *picture, err error) *report.Failure {
-	f := &report.Failure{Message: err.Error(), Tries: failures(p.entry), MaxTries: thread.MaxAttempts}
+func (j *job) failure(p *picture.Picture, err error) *report.Failure {
+	f := &report.Failure{Message: err.Error(), Tries: failures(p.Entry), MaxTries: thread.MaxAttempts}
 	var failed *thread.FailedError
 	if errors.As(err, &failed) {
 		f.Role, f.Phase, f.Attempt, f.Message = failed.Role, failed.Phase, failed.Attempt, failed.Err.Error()
 	}
-	f.Advice = advice(err, p.entry.Status)
+	f.Advice = advice(err, p.Entry.Status)
 	return f
 }

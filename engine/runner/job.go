@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/engine/runner/event"
+	"github.com/united-workforce/uwf/engine/runner/picture"
 	"github.com/united-workforce/uwf/engine/runner/report"
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/engine/workflow"
@@ -22,15 +23,15 @@ type job struct {
 	id string // the run, as its first step names it
 
 	out    Outcome
-	sticky *sticky         // the comment of the thread at hand
-	shown  *report.Thread  // what was told of it last
-	last   *picture        // how it was seen last
-	latest *gitcas.View    // in which it was seen; nil: none yet
-	made   gitcas.ThreadID // the thread that this job started
-	sent   bool            // its next job was started
-	halted bool            // it was suspended by a step of this job
-	branch string          // the default branch, once it was asked for
-	store  string          // the store's id, once it was read
+	sticky *sticky          // the comment of the thread at hand
+	shown  *report.Thread   // what was told of it last
+	last   *picture.Picture // how it was seen last
+	latest *gitcas.View     // in which it was seen; nil: none yet
+	made   gitcas.ThreadID  // the thread that this job started
+	sent   bool             // its next job was started
+	halted bool             // it was suspended by a step of this job
+	branch string           // the default branch, once it was asked for
+	store  string           // the store's id, once it was read
 }
 
 func newJob(r *Runner, ev event.Event) *job {

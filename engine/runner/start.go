@@ -11,6 +11,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"github.com/united-workforce/uwf/engine/runner/event"
+	"github.com/united-workforce/uwf/engine/runner/picture"
 	"github.com/united-workforce/uwf/engine/runner/report"
 	"github.com/united-workforce/uwf/engine/runner/sanitize"
 	"github.com/united-workforce/uwf/engine/thread"
@@ -140,7 +141,7 @@ func (j *job) request(ctx context.Context, a asked) (*thread.StartRequest, error
 	}
 	key := a.key
 	if key == "" {
-		key = subjectKey(a.subject.Pull, a.subject.Number)
+		key = picture.SubjectKey(a.subject.Pull, a.subject.Number)
 	}
 	if !strings.HasPrefix(key, "run/") {
 		key = def.Definition.Name + "/" + key
@@ -151,7 +152,7 @@ func (j *job) request(ctx context.Context, a asked) (*thread.StartRequest, error
 	}
 	req := &thread.StartRequest{
 		ID: id, Workflow: def.Hash, Nodes: def.Nodes, Prompt: j.words(a), Base: g.base, Branch: g.branch, Key: key,
-		Trigger: j.newTrigger(a.subject, g.branch).payload(),
+		Trigger: j.newTrigger(a.subject, g.branch).Payload(),
 	}
 	if j.in.MaxSteps > 0 {
 		req.Limits = map[string]float64{"maxSteps": float64(j.in.MaxSteps)}
@@ -290,7 +291,7 @@ func (j *job) overAlready(ctx context.Context, key string) (bool, error) {
 			return err
 		}
 		sum, err := past.Summary(ctx, e.Thread)
-		if err == nil && readTrigger(sum.Start.Trigger).Run == j.id {
+		if err == nil && picture.ReadTrigger(sum.Start.Trigger).Run == j.id {
 			over = &e
 			return gitcas.ErrStop
 		}

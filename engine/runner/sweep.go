@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/engine/runner/event"
+	"github.com/united-workforce/uwf/engine/runner/picture"
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas"
 )
@@ -59,7 +60,7 @@ func (j *job) sweep(ctx context.Context) {
 	}
 	for _, p := range j.some(j.due(v, idle), most) {
 		entry, _ := v.Entry(p.Thread)
-		n := j.nextOf(p.Thread, p.Head, &picture{id: p.Thread, entry: entry})
+		n := j.nextOf(p.Thread, p.Head, &picture.Picture{ID: p.Thread, Entry: entry})
 		n.store = v.StoreID()
 		if err := j.send(ctx, n); err != nil {
 			j.warn(fmt.Sprintf("thread %s is due, but its next job could not be started", p.Thread), err)

@@ -134,3 +134,16 @@ func TestTwoJobsWrongArtifact(t *testing.T) {
 		})
 	}
 }
+
+func write(t *testing.T, dir, name, text string) {
+	t.Helper()
+	must(t, os.MkdirAll(dir, 0o755))
+	must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,17 +1,16 @@
-package runner
+package picture
 
 import (
 	"encoding/json"
 	"fmt"
 	"strings"
 
-	"github.com/united-workforce/uwf/engine/runner/event"
 	"github.com/united-workforce/uwf/engine/runner/sanitize"
 )
 
-// trigger is what started a thread, as its StartNode keeps it: frozen then, and never
+// Trigger is what started a thread, as its StartNode keeps it: frozen then, and never
 // asked for again. Titles are clean already.
-type trigger struct {
+type Trigger struct {
 	Event  string
 	Repo   string
 	Actor  string
@@ -40,30 +39,15 @@ const (
 	kindPull  = "pr"
 )
 
-// newTrigger is that of a thread that this job starts.
-func (j *job) newTrigger(s *event.Subject, branch string) trigger {
-	t := trigger{Event: j.ev.Name, Repo: j.Job.Repository, Actor: j.ev.Sender.Login, Run: j.id, Branch: branch}
-	if j.ev.Kind == event.Comment {
-		t.Actor, t.URL = j.ev.CommentAuthor.Login, j.ev.CommentURL
-	}
-	if s != nil {
-		t.Number, t.Pull, t.Title = s.Number, s.Pull, sanitize.Title(sanitize.Incoming(s.Title))
-		if t.URL == "" {
-			t.URL = s.URL
-		}
-	}
-	return t
-}
-
-func (t trigger) kind() string {
+func (t Trigger) kind() string {
 	if t.Pull {
 		return kindPull
 	}
 	return kindIssue
 }
 
-// payload is what goes into the StartNode.
-func (t trigger) payload() map[string]any {
+// Payload is what goes into the StartNode.
+func (t Trigger) Payload() map[string]any {
 	out := map[string]any{trigEvent: t.Event, trigRun: t.Run}
 	for name, v := range map[string]string{trigRepo: t.Repo, trigActor: t.Actor, trigURL: t.URL, trigTitle: t.Title, trigBranch: t.Branch} {
 		if v != "" {
@@ -76,11 +60,11 @@ func (t trigger) payload() map[string]any {
 	return out
 }
 
-// readTrigger reads a StartNode's trigger. Anybody who can push the state branch can
+// ReadTrigger reads a StartNode's trigger. Anybody who can push the state branch can
 // have written it: what is no such value counts as not there.
-func readTrigger(m map[string]any) trigger {
+func ReadTrigger(m map[string]any) Trigger {
 	text := func(name string) string { s, _ := m[name].(string); return s }
-	return trigger{
+	return Trigger{
 		Event: text(trigEvent), Repo: text(trigRepo), Actor: text(trigActor), URL: text(trigURL), Run: text(trigRun),
 		Number: number(m[trigNumber]), Pull: text(trigKind) == kindPull, Title: sanitize.Title(text(trigTitle)), Branch: text(trigBranch),
 	}
@@ -112,13 +96,13 @@ func number(v any) int {
 	return int(n)
 }
 
-// subjectKey is the part of a thread's key that names what it is about.
-func subjectKey(pull bool, number int) string {
-	return fmt.Sprintf("%s/%d", trigger{Pull: pull}.kind(), number)
+// SubjectKey is the part of a thread's key that names what it is about.
+func SubjectKey(pull bool, number int) string {
+	return fmt.Sprintf("%s/%d", Trigger{Pull: pull}.kind(), number)
 }
 
-// about reports whether a key is that of a thread, or of a fork of one, about a subject.
-func about(key, subject string) bool {
+// About reports whether a key is that of a thread, or of a fork of one, about a subject.
+func About(key, subject string) bool {
 	_, rest, ok := strings.Cut(key, "/")
 	return ok && (rest == subject || strings.HasPrefix(rest, subject+"/"))
 }

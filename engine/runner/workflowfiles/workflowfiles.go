@@ -1,4 +1,9 @@
-package runner
+// Package workflowfiles keeps an agent from changing what the job's token may not push.
+//
+// GitHub refuses a push that changes a file below .github/workflows, unless the token
+// has a right of its own for that, which no job's own token has. The whole push is
+// refused: the step would be lost. So the change is found before, and taken back.
+package workflowfiles
 
 import (
 	"errors"
@@ -13,48 +18,47 @@ import (
 	"github.com/united-workforce/uwf/engine/thread"
 )
 
-// GitHub refuses a push that changes a file below .github/workflows, unless the token
-// has a right of its own for that, which no job's own token has. The whole push is
-// refused: the step would be lost. So the change is found before, and taken back.
-
-const workflowFolder = ".github/workflows"
+// folder is where workflow files are.
+const folder = ".github/workflows"
 
 // Bounds on what is kept to be put back.
 const (
-	maxWorkflowFiles = 500
-	maxWorkflowFile  = 1 << 20
+	maxFiles = 500
+	maxFile  = 1 << 20
 )
 
-// workflowFiles are the workflow files of a folder as they were.
-type workflowFiles struct {
+// Watch knows the workflow files of a folder as they were. The zero value watches
+// nothing.
+type Watch struct {
 	dir  string // empty: nothing is watched
 	was  map[string]string
 	skip bool // they could not be read
 }
 
-// WorkflowFilesError: an agent changed workflow files, which this job can't push.
-type WorkflowFilesError struct{ Paths []string }
+// ChangedError: an agent changed workflow files, which this job can't push.
+type ChangedError struct{ Paths []string }
 
-func (e *WorkflowFilesError) Error() string {
-	return fmt.Sprintf("the agent changed %s, and this job's token may not push changes below %s", strings.Join(e.Paths, ", "), workflowFolder)
+func (e *ChangedError) Error() string {
+	return fmt.Sprintf("the agent changed %s, and this job's token may not push changes below %s", strings.Join(e.Paths, ", "), folder)
 }
 
-func watchWorkflows(dir string) workflowFiles {
-	was, err := readWorkflows(dir)
-	return workflowFiles{dir: dir, was: was, skip: err != nil}
+// Look remembers the workflow files of a working folder.
+func Look(dir string) Watch {
+	was, err := read(dir)
+	return Watch{dir: dir, was: was, skip: err != nil}
 }
 
-// check fails where the agent changed them. They are put back, so that the rest of its
+// Check fails where the agent changed them. They are put back, so that the rest of its
 // work can be kept; what it wrote is in the error.
-func (w workflowFiles) check(t thread.Task) error {
+func (w Watch) Check(agent string) error {
 	if w.dir == "" || w.skip {
 		return nil
 	}
-	now, err := readWorkflows(w.dir)
+	now, err := read(w.dir)
 	if err == nil && maps.Equal(now, w.was) {
 		return nil
 	}
-	e := &WorkflowFilesError{}
+	e := &ChangedError{}
 	var detail strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(union(now, w.was))) {
 		text, there := now[name]
@@ -67,10 +71,10 @@ func (w workflowFiles) check(t thread.Task) error {
 		}
 	}
 	if len(e.Paths) == 0 {
-		e.Paths = []string{workflowFolder}
+		e.Paths = []string{folder}
 	}
 	return &thread.AgentError{
-		Agent: t.Agent, Reason: "its work can't be pushed", Detail: short(detail.String(), 16<<10),
+		Agent: agent, Reason: "its work can't be pushed", Detail: short(detail.String()),
 		Err: errors.Join(e, err, w.restore(now)),
 	}
 }
@@ -85,7 +89,7 @@ func union(a, b map[string]string) map[string]string {
 }
 
 // restore puts the files back.
-func (w workflowFiles) restore(now map[string]string) (err error) {
+func (w Watch) restore(now map[string]string) (err error) {
 	root, err := os.OpenRoot(w.dir)
 	if err != nil {
 		return err
@@ -104,9 +108,9 @@ func (w workflowFiles) restore(now map[string]string) (err error) {
 	return err
 }
 
-// readWorkflows reads the files. The folder is an agent's: nothing leads out of it,
+// read reads the files. The folder is an agent's: nothing leads out of it,
 // and what is no plain file counts as a file of its kind's name.
-func readWorkflows(dir string) (out map[string]string, err error) {
+func read(dir string) (out map[string]string, err error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return nil, err
@@ -120,8 +124,8 @@ func readWorkflows(dir string) (out map[string]string, err error) {
 		if err != nil || d.IsDir() {
 			return err
 		}
-		if len(out) >= maxWorkflowFiles {
-			return fmt.Errorf("there are more than %d files below %s", maxWorkflowFiles, workflowFolder)
+		if len(out) >= maxFiles {
+			return fmt.Errorf("there are more than %d files below %s", maxFiles, folder)
 		}
 		if !d.Type().IsRegular() {
 			out[name] = d.Type().String()
@@ -131,18 +135,28 @@ func readWorkflows(dir string) (out map[string]string, err error) {
 		if err != nil {
 			return err
 		}
-		if info.Size() > maxWorkflowFile {
+		if info.Size() > maxFile {
 			return fmt.Errorf("%s has %d bytes", name, info.Size())
 		}
 		data, err := root.ReadFile(name)
 		out[name] = string(data)
 		return err
 	}
-	return out, fs.WalkDir(root.FS(), workflowFolder, walk)
+	return out, fs.WalkDir(root.FS(), folder, walk)
 }
 
-// refusesWorkflows recognises GitHub's refusal of a push that changes workflow files.
-func refusesWorkflows(err error) bool {
+// Refused recognises GitHub's refusal of a push that changes workflow files.
+func Refused(err error) bool {
 	text := err.Error()
 	return strings.Contains(text, "refusing to allow") && strings.Contains(text, "workflow")
+}
+
+// maxDetail is how much of the changed files an error keeps, in bytes.
+const maxDetail = 16 << 10
+
+func short(s string) string {
+	if len(s) <= maxDetail {
+		return s
+	}
+	return strings.ToValidUTF8(s[:maxDetail], "") + "…"
 }

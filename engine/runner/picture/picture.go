@@ -1,0 +1,125 @@
+// Package picture reads a thread as it is shown to people: what started it, its chain
+// and what its steps put out. It decides nothing.
+package picture
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/united-workforce/uwf/engine/moderator"
+	"github.com/united-workforce/uwf/engine/runner/report"
+	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/engine/workflow"
+	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/gitcas/record"
+)
+
+// Picture is a thread as it is shown.
+type Picture struct {
+	ID      gitcas.ThreadID
+	Entry   gitcas.Entry
+	Chain   gitcas.Chain
+	Def     *workflow.Definition
+	Past    moderator.Thread
+	Trigger Trigger
+}
+
+// Seen is the picture of a thread of a view, alive or past.
+func Seen(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) (*Picture, error) {
+	chain, err := v.Chain(ctx, id)
+	if err != nil {
+		return nil, fmt.Errorf("read thread %s: %w", id, err)
+	}
+	def, err := workflow.FromNode(v.Getter(ctx), chain.Start.Workflow)
+	if err != nil {
+		return nil, fmt.Errorf("workflow of thread %s: %w", id, err)
+	}
+	entry, _ := v.Entry(id)
+	return Draw(v.Getter(ctx), id, entry, def, chain)
+}
+
+// Claimed is the picture of a thread whose next step an agent is about to do. All of
+// it comes from the task: nothing is read again.
+func Claimed(t thread.Task) (*Picture, error) {
+	g := node.Map(t.Nodes)
+	chain := gitcas.Chain{StartHash: t.Start}
+	n, err := g.Get(t.Start)
+	if err != nil {
+		return nil, fmt.Errorf("start of thread %s: %w", t.Thread, err)
+	}
+	if chain.Start, err = record.ParseStart(n); err != nil {
+		return nil, fmt.Errorf("start of thread %s: %w", t.Thread, err)
+	}
+	for at := t.Prev; at != nil; {
+		n, err := g.Get(*at)
+		if err != nil {
+			return nil, fmt.Errorf("step of thread %s: %w", t.Thread, err)
+		}
+		s, err := record.ParseStep(n)
+		if err != nil || len(chain.Steps) > t.Step {
+			return nil, fmt.Errorf("step %s of thread %s can't be read: %w", *at, t.Thread, err)
+		}
+		chain.Steps = append(chain.Steps, gitcas.ChainStep{Hash: *at, Step: s})
+		at = s.Prev
+	}
+	slices.Reverse(chain.Steps)
+	return Draw(g, t.Thread, t.Entry, t.Definition, chain)
+}
+
+// Draw puts a picture together.
+func Draw(g node.Getter, id gitcas.ThreadID, entry gitcas.Entry, def *workflow.Definition, chain gitcas.Chain) (*Picture, error) {
+	p := &Picture{ID: id, Entry: entry, Def: def, Chain: chain, Trigger: ReadTrigger(chain.Start.Trigger)}
+	var err error
+	payload := func(h node.Hash) any {
+		n, gerr := g.Get(h)
+		if gerr != nil && err == nil {
+			err = fmt.Errorf("node %s of thread %s: %w", h, id, gerr)
+		}
+		return n.Payload
+	}
+	p.Past.Start, _ = payload(chain.StartHash).(map[string]any)
+	for _, s := range chain.Steps {
+		o := moderator.Output{Role: s.Role}
+		o.Output, _ = payload(s.Output).(map[string]any)
+		o.Node, _ = payload(s.Hash).(map[string]any)
+		if s.Body != nil {
+			o.Body, _ = payload(*s.Body).(string)
+		}
+		p.Past.Steps = append(p.Past.Steps, o)
+	}
+	return p, err
+}
+
+// Steps are the rows of the table.
+func (p *Picture) Steps() []report.Step {
+	out := make([]report.Step, 0, len(p.Chain.Steps))
+	commit := p.Chain.Start.Base
+	for i, s := range p.Chain.Steps {
+		row := report.Step{
+			N: i + 1, Role: s.Role, Agent: s.Agent, Result: cmp.Or(moderator.StatusOf(p.Def, p.Past.Steps[i]), workflow.Unit),
+			Took: time.Duration(max(s.CompletedAtMs-s.StartedAtMs, 0)) * time.Millisecond, Attempts: len(s.PreviousAttempts),
+		}
+		if u := s.Usage; u != nil {
+			row.Tokens, row.CostUSD = u.InputTokens+u.OutputTokens, u.CostUSD
+		}
+		if w := s.Work; w != nil && w.Commit != commit {
+			row.Commit, commit = w.Commit, w.Commit
+		}
+		out = append(out, row)
+	}
+	return out
+}
+
+// Asks reports whether a suspended thread waits for the answer to an agent's question:
+// the last step says so.
+func (p *Picture) Asks() bool {
+	n := len(p.Past.Steps)
+	if n == 0 || p.Entry.Suspended == nil || p.Entry.Next != nil {
+		return false
+	}
+	return p.Entry.Suspended.Role == p.Past.Steps[n-1].Role
+}
