@@ -37,6 +37,10 @@ func revealed(s string) string {
 	}
 	r.layOut()
 	for r.i < len(s) {
+		if n := r.dropped[r.i]; n > 0 {
+			r.i += n
+			continue
+		}
 		if r.kinds[r.i]&isCode != 0 || !r.step() {
 			r.out.WriteByte(s[r.i])
 			r.i++
@@ -53,8 +57,10 @@ type reveal struct {
 	kinds    []kind // of each byte
 	ends     []int  // where paragraphs end, in ascending order
 	last     map[string]int
-	space    int // the next white space, once it was looked for
-	used     map[string]int
+	// dropped are how many bytes to leave out from a place on.
+	dropped map[int]int
+	space   int // the next white space, once it was looked for
+	used    map[string]int
 }
 
 // kind says what a byte of the text is.
@@ -68,7 +74,7 @@ const (
 
 // layOut finds the code, the beginnings of lines and the ends of paragraphs.
 func (r *reveal) layOut() {
-	r.kinds = make([]kind, len(r.s)+1)
+	r.kinds, r.dropped = make([]kind, len(r.s)+1), map[int]int{}
 	lines := splitLines(r.s)
 	tables := tableLines(lines)
 	var l layout
@@ -79,6 +85,9 @@ func (r *reveal) layOut() {
 			for j := c.from; j < c.to; j++ {
 				r.kinds[ln.from+j] |= isCode
 			}
+		}
+		if l.info.to > l.info.from {
+			r.dropped[ln.from+l.info.from] = l.info.to - l.info.from
 		}
 		if l.html || l.raw != "" {
 			for j := range ln.text {
@@ -106,10 +115,12 @@ type layout struct {
 	raw   string       // the end of the HTML that is open, in lower case
 	html  bool         // a line since the last blank one begins with a tag
 	odd   map[int]bool // lengths of rows of backticks that found no partner since then
+	info  span         // of the present line: what follows the language of a code block
 }
 
 func (l *layout) line(ln line, table bool) []span {
 	low := strings.ToLower(inner(ln.text))
+	l.info = span{}
 	switch {
 	case l.raw != "":
 		if strings.Contains(low, l.raw) {
@@ -122,12 +133,15 @@ func (l *layout) line(ln line, table bool) []span {
 		l.html, l.odd = false, nil
 		return nil
 	}
-	if f, ok := openFence(ln.text); ok && !l.doubt {
-		l.doubt = l.html
-		l.open = &f
+	if f, ok := openFence(ln.text); ok {
+		l.info = f.unseen(ln.text)
+		l.doubt = l.doubt || l.html
+		if !l.doubt || l.html {
+			l.open = &f
+		}
 		return nil
 	}
-	if strings.HasPrefix(low, "<") {
+	if beginsHTML(low) {
 		l.html = true
 		l.raw = rawEnd(low)
 	}
@@ -175,6 +189,19 @@ func (l *layout) spans(ln line, table bool) []span {
 	return certain
 }
 
+// beginsHTML reports whether a line, in lower case, makes all text up to the next
+// blank line HTML: with a tag of a block, with a comment, or with one tag alone.
+func beginsHTML(low string) bool {
+	if !strings.HasPrefix(low, "<") {
+		return false
+	}
+	if strings.HasPrefix(low, "<!") || strings.HasPrefix(low, "<?") || slices.Contains(blockTags, tagName(low)) {
+		return true
+	}
+	t, ok := parseTag(low)
+	return ok && strings.TrimSpace(low[t.size:]) == ""
+}
+
 // rawEnd is what ends the HTML that a line begins with, where that is more than a
 // blank line; "" where it ends on the same line.
 func rawEnd(low string) string {
@@ -209,11 +236,13 @@ func tableLines(lines []line) []bool {
 
 var bracketed = regexp.MustCompile(`\[[^\[\]\n]{1,200}\]`)
 
-// usedLabels counts how often each text stands in brackets.
+// usedLabels counts how often each text stands in brackets, and is no definition.
 func usedLabels(s string) map[string]int {
 	out := map[string]int{}
-	for _, m := range bracketed.FindAllString(s, -1) {
-		out[strings.ToLower(m)]++
+	for _, m := range bracketed.FindAllStringIndex(s, -1) {
+		if !strings.HasPrefix(s[m[1]:], ":") {
+			out[strings.ToLower(s[m[0]:m[1]])]++
+		}
 	}
 	return out
 }
@@ -287,7 +316,9 @@ func (r *reveal) paragraph(n int) string {
 var (
 	defForm  = regexp.MustCompile(`^\[([^\[\]]{1,200})\]:[ \t]*(?:\r?\n[ \t]*)?(<[^<>\n]*>|[^\s<][^\s]*)?((?:[ \t]*\r?\n)?[ \t]+(?:"[^"]*"|'[^']*'|\([^()]*\)))?[ \t]*(?:\r?\n|\r|$)`)
 	noteForm = regexp.MustCompile(`^\[(\^[^\[\]\s]{1,200})\]:[^\r\n]*(?:\r\n|\n|\r|$)`)
-	noteMore = regexp.MustCompile(`^(?:(?:[ \t]*(?:\r\n|\n|\r))*(?: {4}|\t)[^\r\n]*(?:\r\n|\n|\r|$))+`)
+	// noteMore are the lines that go on with a footnote: those of its paragraph, and
+	// indented ones.
+	noteMore = regexp.MustCompile(`^(?:[^\s\[][^\r\n]*(?:\r\n|\n|\r|$)|[ \t]+[^\s][^\r\n]*(?:\r\n|\n|\r|$)|(?:[ \t]*(?:\r\n|\n|\r))+(?: {4}|\t)[^\r\n]*(?:\r\n|\n|\r|$))+`)
 )
 
 // definition takes away what a link or a footnote is defined as, where nothing uses
@@ -295,7 +326,7 @@ var (
 func (r *reveal) definition() bool {
 	rest := r.s[r.i:min(r.i+maxMarkup, len(r.s))]
 	if m := noteForm.FindStringSubmatch(rest); m != nil {
-		if r.used[strings.ToLower("["+m[1]+"]")] > 1 {
+		if r.used[strings.ToLower("["+m[1]+"]")] > 0 {
 			return false
 		}
 		n := len(m[0])
@@ -306,7 +337,7 @@ func (r *reveal) definition() bool {
 	switch {
 	case m == nil:
 		return false
-	case r.used[strings.ToLower("["+m[1]+"]")] < 2 || m[2] == "" || m[2] == "#" || m[2] == "<>":
+	case r.used[strings.ToLower("["+m[1]+"]")] == 0 || m[2] == "" || m[2] == "#" || m[2] == "<>":
 		return r.replace(len(m[0]), "")
 	case m[3] == "":
 		return false
@@ -431,12 +462,32 @@ func (r *reveal) element(t tag) bool {
 	return r.replace(at, "")
 }
 
-// brokenTag is a < that begins no tag. At the beginning of a line even half of a tag
-// makes all text up to the next blank line HTML, in which it hides what follows.
+// brokenTag is a < that begins no tag as Markdown knows it. In HTML it hides what
+// follows all the same, up to the next >.
 func (r *reveal) brokenTag(rest string) bool {
-	name := tagName(rest)
-	if !r.is(isStart) || !slices.Contains(blockTags, strings.ToLower(name)) {
-		return false
+	return tagName(rest) != "" && r.is(isHTML) && r.replace(htmlTagEnd(rest), "")
+}
+
+// htmlTagEnd is where a tag ends as browsers read it: at the first > that is in no
+// quoted value. Without one, all the rest belongs to it.
+func htmlTagEnd(s string) int {
+	var quote byte
+	value := false // the last character but white space was =
+	for i := 1; i < len(s); i++ {
+		c := s[i]
+		switch {
+		case quote != 0:
+			if c == quote {
+				quote = 0
+			}
+		case c == '>':
+			return i + 1
+		case value && (c == '"' || c == '\''):
+			quote = c
+		}
+		if !strings.ContainsRune(" \t\r\n\f", rune(c)) {
+			value = c == '='
+		}
 	}
-	return r.replace(len(r.paragraph(len(rest))), "")
+	return len(s)
 }

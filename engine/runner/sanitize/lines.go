@@ -57,6 +57,14 @@ func openFence(text string) (fence, bool) {
 	return fence{}, false
 }
 
+// unseen is what follows the language on the block's first line.
+func (f fence) unseen(text string) span {
+	from := len(f.before) + len(f.mark)
+	rest := text[from:]
+	space := len(rest) - len(strings.TrimLeft(rest, " \t"))
+	return span{from + space + len(language.FindString(rest[space:])), len(text)}
+}
+
 // closedBy reports whether a line ends the code block.
 func (f fence) closedBy(text string) bool {
 	t := strings.Trim(text, " \t")

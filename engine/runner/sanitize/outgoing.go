@@ -278,7 +278,7 @@ var (
 	images       = regexp.MustCompile(`!+\[`)
 	address      = regexp.MustCompile(`(?i:https?://)[^\s<>()"'\[\]|` + "`" + `*]+`)
 
-	mention  = regexp.MustCompile(`(^|[^A-Za-z0-9_])@([A-Za-z0-9])`)
+	mention  = regexp.MustCompile(`(^|[^A-Za-z0-9])@([A-Za-z0-9])`)
 	backlink = regexp.MustCompile(`([A-Za-z0-9_.-]+(?:/[A-Za-z0-9_.-]+)?)\\?#(\d)`)
 )
 

@@ -13,7 +13,7 @@ var opts = Options{Closes: []int{12}, Repo: "o/r", Server: "https://github.com"}
 func TestOutgoing(t *testing.T) {
 	for _, c := range []struct{ name, in, want string }{
 		{"plain", "# Done\n\nI changed *two* files: [a](https://x.org) and `b`.\n\n- [x] one\n", "# Done\n\nI changed *two* files: [a](https://x.org) and `b`.\n\n- [x] one\n"},
-		{"mentions", "@ann, (@bob) **@org/team** a.@x -@y @@z \\@w [@v](u)", "＠ann, (＠bob) **＠org/team** a.＠x -＠y @＠z ＠w [＠v](u)"},
+		{"mentions", "_@eve_ @ann, (@bob) **@org/team** a.@x -@y @@z \\@w [@v](u)", "_＠eve_ ＠ann, (＠bob) **＠org/team** a.＠x -＠y @＠z ＠w [＠v](u)"},
 		{"mail and decorators", "a@b.org, `@dataclass` @ 5, @, user@host", "a@b.org, `@dataclass` @ 5, @, user@host"},
 		{"mentions by entity", "&#64;ann &commat;bob @&#x61;nn &#0000000000064;x &amp;#64;ann", "＠ann ＠bob ＠ann ＠x &amp;#64;ann"},
 		{"mentions in pieces", "@<!-- x -->ann @\u200bbob &#<!-- -->64;c", "＠ann ＠bob ＠c"},
@@ -116,7 +116,7 @@ func TestOutgoingCost(t *testing.T) {
 // What must not stand outside of code, by simple means of its own.
 var (
 	anyFence    = regexp.MustCompile("(?ms)^(```+|~~~+)[^\n]*\n.*?^(```+|~~~+)\n")
-	forbidden   = regexp.MustCompile(`(?i)(?:^|[^A-Za-z0-9_])@[A-Za-z0-9]|!\[|<img|<a\s|<script|(?m:^/uwf)`)
+	forbidden   = regexp.MustCompile(`(?i)(?:^|[^A-Za-z0-9])@[A-Za-z0-9]|!\[|<img|<a\s|<script|(?m:^/uwf)`)
 	forbidden2  = regexp.MustCompile(`(?i)<!--\s*uwf|\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?):?\s+#\d`)
 	inlineCode  = regexp.MustCompile("`+[^\n]*`+")
 	crossReferr = regexp.MustCompile(`[A-Za-z0-9_-]+/[A-Za-z0-9_-]+#\d|//github\.com/[^/\s]+/[^/\s]+/(?:issues|pull)/\d`)
