@@ -7,7 +7,6 @@ import (
 
 	"github.com/united-workforce/uwf/engine/forge"
 	"github.com/united-workforce/uwf/engine/runner/event"
-	"github.com/united-workforce/uwf/engine/runner/picture"
 )
 
 // none checks that nothing was started, by a job that was green and said why.
@@ -230,16 +229,6 @@ func TestUnknownThread(t *testing.T) {
 	_, err = w.run(aJob{ev: manual(dispatched{inputs: map[string]string{"thread": "../x"}})})
 	if CodeOf(err) != 2 {
 		t.Errorf("exit %d: %v", CodeOf(err), err)
-	}
-}
-
-func TestAbout(t *testing.T) {
-	for key, want := range map[string]bool{
-		"two/issue/7": true, "two/issue/7/fork/3": true, "two/issue/77": false, "two/pr/7": false, "run/7": false, "issue/7": false, "": false,
-	} {
-		if got := picture.About(key, "issue/7"); got != want {
-			t.Errorf("about(%q) is %v", key, got)
-		}
 	}
 }
 

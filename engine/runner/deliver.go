@@ -72,7 +72,7 @@ func (j *job) handOver(ctx context.Context, id gitcas.ThreadID, d thread.Deliver
 	t := j.view(p, report.Delivered)
 	t.Role, t.Question = "", ""
 	made := func() thread.Effects {
-		e := thread.Effects{Comment: s.id}
+		e := thread.Effects{Comment: s.ID}
 		if t.Pull != nil {
 			e.PR = t.Pull.Number
 		}
@@ -101,7 +101,7 @@ func (j *job) close(ctx context.Context, p *picture.Picture, t report.Thread) er
 	t.Links.Comment = j.links(p).Comment
 	j.shown = &t
 	j.Out.Notice(fmt.Sprintf("thread %s: %s", p.ID, report.Sentence(t)))
-	err := s.write(ctx, report.Comment(t))
+	err := s.Write(ctx, report.Comment(t))
 	if err != nil && (errors.Is(err, forge.ErrLimited) || errors.Is(err, forge.ErrUnreachable)) {
 		return err
 	}

@@ -94,8 +94,8 @@ func (j *job) nextOf(id gitcas.ThreadID, head node.Hash, p *picture.Picture) nex
 	if p != nil {
 		n.comment.ID, n.pull.ID = p.Entry.Comment, int64(p.Entry.PR)
 	}
-	if s := j.sticky; s != nil && s.thread == id && s.id > 0 {
-		n.comment.ID = s.id
+	if s := j.sticky; s != nil && s.Thread == string(id) && s.ID > 0 {
+		n.comment.ID = s.ID
 	}
 	return n
 }

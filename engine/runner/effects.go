@@ -11,6 +11,7 @@ import (
 	"github.com/united-workforce/uwf/engine/forge"
 	"github.com/united-workforce/uwf/engine/runner/picture"
 	"github.com/united-workforce/uwf/engine/runner/report"
+	"github.com/united-workforce/uwf/engine/runner/sticky"
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas"
 )
@@ -49,19 +50,21 @@ func labels() []forge.Label {
 }
 
 // about tells the job which thread its effects are for.
-func (j *job) about(p *picture.Picture) *sticky {
+func (j *job) about(p *picture.Picture) *sticky.Comment {
 	s := j.sticky
-	if s == nil || s.thread != p.ID {
-		s = &sticky{j: j, thread: p.ID, off: j.in.Comment.Off}
-		if j.in.Thread == p.ID {
-			s.id = j.in.Comment.ID
+	if s == nil || s.Thread != string(p.ID) {
+		s = &sticky.Comment{
+			Forge: j.Forge, Thread: string(p.ID), Off: j.in.Comment.Off, Fresh: j.made == p.ID,
+			Clean: j.clean, Warn: j.warn, Hook: func(point string) { j.hook(nil, point) }, Bot: isBot,
 		}
-		s.fresh = j.made == p.ID
+		if j.in.Thread == p.ID {
+			s.ID = j.in.Comment.ID
+		}
 		j.sticky = s
 	}
-	s.number = p.Trigger.Number
-	if s.id == 0 {
-		s.id = p.Entry.Comment
+	s.Number = p.Trigger.Number
+	if s.ID == 0 {
+		s.ID = p.Entry.Comment
 	}
 	return s
 }
@@ -71,12 +74,12 @@ func (j *job) tell(ctx context.Context, p *picture.Picture, t report.Thread) {
 	s := j.about(p)
 	t.Links.Comment = j.links(p).Comment
 	j.shown = &t
-	if s.off || s.number == 0 {
+	if s.Off || s.Number == 0 {
 		return
 	}
 	ctx, cancel := effectContext(ctx)
 	defer cancel()
-	if err := s.write(ctx, report.Comment(t)); err != nil {
+	if err := s.Write(ctx, report.Comment(t)); err != nil {
 		j.warn("the thread's comment could not be brought up to date", err)
 	}
 }
@@ -86,18 +89,18 @@ func (j *job) effects() thread.Effects {
 	if j.sticky == nil {
 		return thread.Effects{}
 	}
-	return thread.Effects{Comment: j.sticky.id}
+	return thread.Effects{Comment: j.sticky.ID}
 }
 
 // record writes the comment's id down where no step of this job does.
 func (j *job) record(ctx context.Context, p *picture.Picture) {
 	s := j.sticky
-	if s == nil || s.id == 0 || s.id == p.Entry.Comment {
+	if s == nil || s.ID == 0 || s.ID == p.Entry.Comment {
 		return
 	}
 	ctx, cancel := effectContext(ctx)
 	defer cancel()
-	if err := j.Engine.Record(ctx, p.ID, thread.Effects{Comment: s.id}); err != nil {
+	if err := j.Engine.Record(ctx, p.ID, thread.Effects{Comment: s.ID}); err != nil {
 		j.warn("the comment's id could not be noted", err)
 	}
 }

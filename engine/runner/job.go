@@ -9,6 +9,7 @@ import (
 	"github.com/united-workforce/uwf/engine/runner/event"
 	"github.com/united-workforce/uwf/engine/runner/picture"
 	"github.com/united-workforce/uwf/engine/runner/report"
+	"github.com/united-workforce/uwf/engine/runner/sticky"
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
@@ -23,7 +24,7 @@ type job struct {
 	id string // the run, as its first step names it
 
 	out    Outcome
-	sticky *sticky          // the comment of the thread at hand
+	sticky *sticky.Comment  // the comment of the thread at hand
 	shown  *report.Thread   // what was told of it last
 	last   *picture.Picture // how it was seen last
 	latest *gitcas.View     // in which it was seen; nil: none yet

@@ -59,8 +59,8 @@ func (j *job) links(p *picture.Picture) report.Links {
 		Repo: j.Job.repoURL(), Run: j.Job.runURL(), Gitea: j.gitea(), StateBranch: j.Job.StateBranch,
 		WorkBranch: p.Entry.Work.Branch,
 	}
-	if p.Trigger.Number > 0 && j.sticky != nil && j.sticky.id > 0 {
-		l.Comment = fmt.Sprintf("%s#issuecomment-%d", l.IssueURL(p.Trigger.Number), j.sticky.id)
+	if p.Trigger.Number > 0 && j.sticky != nil && j.sticky.ID > 0 {
+		l.Comment = fmt.Sprintf("%s#issuecomment-%d", l.IssueURL(p.Trigger.Number), j.sticky.ID)
 	}
 	return l
 }

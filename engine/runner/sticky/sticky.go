@@ -1,0 +1,133 @@
+// Package sticky keeps one comment for each thread on an issue or a pull request. It
+// decides nothing about the thread, and knows of the text only what it begins with.
+package sticky
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/united-workforce/uwf/engine/forge"
+	"github.com/united-workforce/uwf/engine/runner/report"
+)
+
+// Comment is the one comment of a thread. Its id travels from job to job, in the
+// dispatch and in the thread's entry; where it got lost the comment is found by the
+// marker that it begins with. Two jobs that make one at the same time both list the
+// comments afterwards, and keep the one of the lowest id.
+type Comment struct {
+	Forge  forge.Forge
+	Thread string
+	Number int   // of the issue or pull request; 0: there is none
+	ID     int64 // 0: not known
+	// Fresh: this very job started the thread, so that there is no comment yet.
+	Fresh bool
+	Off   bool // not wanted, or not allowed
+	// Clean takes secrets out of a text; Warn tells of what went wrong beside the
+	// comment; Hook is called after each durable change, by name.
+	Clean func(string) (string, error)
+	Warn  func(what string, err error)
+	Hook  func(point string)
+	// Bot tells accounts of apps by their names.
+	Bot func(login string) bool
+}
+
+// Write makes the comment say body.
+func (c *Comment) Write(ctx context.Context, body string) error {
+	if c.Off || c.Number == 0 {
+		return nil
+	}
+	body, err := c.Clean(body)
+	if err != nil {
+		return err
+	}
+	if c.ID == 0 && !c.Fresh {
+		if _, err := c.find(ctx, ""); err != nil {
+			return err
+		}
+	}
+	if c.ID != 0 {
+		err := c.Forge.UpdateComment(ctx, c.ID, body)
+		if !errors.Is(err, forge.ErrNotFound) {
+			if err == nil {
+				c.Hook("comment-updated")
+			}
+			return c.judged(err)
+		}
+		c.ID = 0 // somebody deleted it
+	}
+	return c.judged(c.create(ctx, body))
+}
+
+// judged turns comments off where they can't be written at all: a locked issue, or a
+// token without the right.
+func (c *Comment) judged(err error) error {
+	if errors.Is(err, forge.ErrForbidden) {
+		c.Off = true
+	}
+	return err
+}
+
+func (c *Comment) create(ctx context.Context, body string) error {
+	made, err := c.Forge.CreateComment(ctx, c.Number, body)
+	if err != nil {
+		var e *forge.Error
+		if !errors.As(err, &e) || !e.Unsure {
+			return err
+		}
+		// It may be there all the same.
+		if found, ferr := c.find(ctx, ""); ferr != nil || !found {
+			return err
+		}
+		return nil
+	}
+	c.ID, c.Fresh = made.ID, false
+	c.Hook("comment-created")
+	if _, err := c.find(ctx, made.Author); err != nil {
+		return fmt.Errorf("look whether another job made the thread's comment too: %w", err)
+	}
+	if c.ID != made.ID {
+		return c.Forge.UpdateComment(ctx, c.ID, body)
+	}
+	return nil
+}
+
+// find looks for the thread's comment by its marker and takes away those that two jobs
+// made at the same time. author is who writes this job's comments; empty: not known,
+// then bots go before people, who may have copied the marker.
+func (c *Comment) find(ctx context.Context, author string) (bool, error) {
+	list, err := c.Forge.Comments(ctx, c.Number)
+	if err != nil {
+		return false, err
+	}
+	var ours []forge.Comment
+	bot := false
+	for _, one := range list {
+		id, ok := report.FindMarker(one.Body)
+		if !ok || id != c.Thread || author != "" && one.Author != author {
+			continue
+		}
+		if c.Bot(one.Author) && !bot {
+			ours, bot = nil, true
+		}
+		if c.Bot(one.Author) == bot {
+			ours = append(ours, one)
+		}
+	}
+	if len(ours) == 0 {
+		return false, nil
+	}
+	slices.SortFunc(ours, func(a, b forge.Comment) int { return cmp.Compare(a.ID, b.ID) })
+	c.ID = ours[0].ID
+	for _, second := range ours[1:] {
+		if second.Author != ours[0].Author {
+			continue
+		}
+		if err := c.Forge.DeleteComment(ctx, second.ID); err != nil {
+			c.Warn("a second comment of the thread could not be deleted", err)
+		}
+	}
+	return true, nil
+}
