@@ -151,7 +151,7 @@ func (s *Server) makeRepository(ctx context.Context) error {
 			return fmt.Errorf("make the repository's %s: %w", dir, err)
 		}
 	}
-	script := strings.ReplaceAll(hook, "@branch@", s.o.Branch)
+	script := hook
 	if s.o.Gitea {
 		script = strings.ReplaceAll(script, "GH013: Repository rule violations found for", "Not allowed to push to")
 	}

@@ -42,9 +42,9 @@ while read -r old new ref; do
 	# A job's token may not bring in workflow files that the default branch hasn't.
 	if ! git rev-parse --quiet --verify "$new:.github/workflows" >/dev/null; then continue; fi
 	base=$old
-	if [ "$base" = "$zero" ]; then base=$(git merge-base "$new" "refs/heads/@branch@" 2>/dev/null || echo "$empty"); fi
+	if [ "$base" = "$zero" ]; then base=$(git merge-base "$new" "HEAD" 2>/dev/null || echo "$empty"); fi
 	git diff-tree -r --no-renames --diff-filter=AMT --name-only "$base" "$new" -- .github/workflows | while read -r file; do
-		if [ "$(git rev-parse --quiet --verify "$new:$file")" != "$(git rev-parse --quiet --verify "refs/heads/@branch@:$file")" ]; then
+		if [ "$(git rev-parse --quiet --verify "$new:$file")" != "$(git rev-parse --quiet --verify "HEAD:$file")" ]; then
 			echo "reason: refusing to allow a GitHub App to create or update workflow ` + "\\`$file\\` without \\`workflows\\`" + ` permission" >&2
 			exit 1
 		fi

@@ -99,8 +99,8 @@ func (s *Server) SetPermission(login, role string) {
 	s.state.users[login] = role
 }
 
-// SetDefaultBranch renames what the forge calls the default branch; git's branches
-// stay as they are.
+// SetDefaultBranch says which branch the forge takes for the default one; git's HEAD
+// stays as it is.
 func (s *Server) SetDefaultBranch(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
