@@ -263,5 +263,5 @@ func span(b *strings.Builder, s string) int {
 func literal(s string) string {
 	s = html.EscapeString(strings.TrimSpace(s))
 	return strings.NewReplacer("`", "&#96;", "*", "&#42;", "_", "&#95;", "[", "&#91;", "]", "&#93;",
-		"~", "&#126;", "|", "&#124;", "\\", "&#92;", "$", "&#36;", "!", "&#33;").Replace(s)
+		"~", "&#126;", ":", "&#58;", "|", "&#124;", "\\", "&#92;", "$", "&#36;", "!", "&#33;").Replace(s)
 }

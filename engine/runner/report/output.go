@@ -121,7 +121,11 @@ func (p page) field(key string, value any, limit int) (text string, long bool) {
 		if len(v) == 0 {
 			return "- " + title + ": none", false
 		}
-		if lines, ok := p.list(v, limit); ok {
+		lines, ok := p.list(v, limit)
+		if words := strings.ReplaceAll(strings.TrimPrefix(lines, "- "), "\n- ", ", "); ok && len(words) <= 100 {
+			return "- " + title + ": " + words, false
+		}
+		if ok {
 			return title + "\n\n" + lines, true
 		}
 	case bool, float64, int64, int, json.Number:
