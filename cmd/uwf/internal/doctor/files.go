@@ -14,6 +14,7 @@ import (
 
 	"github.com/united-workforce/uwf/engine/config"
 	"github.com/united-workforce/uwf/engine/workflow"
+	"github.com/united-workforce/uwf/gitcas/node"
 )
 
 // maxFile is the largest file that is read, in bytes.
@@ -303,14 +304,28 @@ func (e *examination) definition(file string) error {
 	if err != nil {
 		return err
 	}
-	_, err = workflow.Parse(file, data, workflow.Options{Include: func(name string) ([]byte, error) {
+	schemas := &elsewhere{}
+	_, err = workflow.Parse(file, data, workflow.Options{Nodes: schemas, Include: func(name string) ([]byte, error) {
 		return e.read(path.Join(path.Dir(file), name))
 	}})
+	if schemas.asked {
+		return nil
+	}
 	var invalid *workflow.InvalidError
 	if errors.As(err, &invalid) && len(invalid.Problems) > 0 {
 		return errors.New(invalid.Problems[0].String())
 	}
 	return err
+}
+
+// elsewhere stands for schemas that a definition names by their hash. They lie on the
+// state branch, so such a definition can't be judged by the files alone.
+type elsewhere struct{ asked bool }
+
+// Get gives none.
+func (e *elsewhere) Get(node.Hash) (node.Node, error) {
+	e.asked = true
+	return node.Node{}, errors.New("it lies on the state branch")
 }
 
 // secretName finds the secret in an expression.
