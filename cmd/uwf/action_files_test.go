@@ -371,6 +371,16 @@ func TestInstall(t *testing.T) {
 	}
 }
 
+// TestInstallScript has the script checked, where shellcheck is there.
+func TestInstallScript(t *testing.T) {
+	if _, err := exec.LookPath("shellcheck"); err != nil {
+		t.Skip("NOT CHECKED: shellcheck is not installed")
+	}
+	if out, err := exec.CommandContext(t.Context(), "shellcheck", "../../.github/actions/host/install.sh").CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
 // withoutGo is a PATH with what the script uses, and nothing else.
 func withoutGo(t *testing.T, dir string) string {
 	t.Helper()

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -27,8 +28,17 @@ func TestActionContainer(t *testing.T) {
 	if runtime.GOOS != "linux" || os.Geteuid() != 0 {
 		t.Skip("a container action is root, on Linux")
 	}
+	for _, confined := range []string{"auto", "off"} {
+		t.Run("sandbox "+confined, func(t *testing.T) {
+			t.Parallel()
+			inContainer(t, confined)
+		})
+	}
+}
+
+func inContainer(t *testing.T, confined string) {
 	c := newCI(t, ciOptions{})
-	c.with["sandbox"] = "auto"
+	c.with["sandbox"] = confined
 	c.open()
 	top := filepath.Join(c.dir, "container")
 	made := map[string]string{}
@@ -84,6 +94,38 @@ func (c *ci) open() {
 	c.Helper()
 	for _, dir := range []string{filepath.Dir(c.dir), c.dir} {
 		c.check(os.Chmod(dir, 0o755)) //nolint:gosec // what a job's folder is
+	}
+}
+
+// TestActionInterrupted cancels a job while its agent is at work, as people do with a
+// click: the agent and the claim are gone, and so is the job's folder.
+func TestActionInterrupted(t *testing.T) {
+	t.Parallel()
+	c := newCI(t, ciOptions{script: "steps:\n  - {role: planner, attempt: 1, hang: true, output: x}\n"})
+	j := &ciJob{c: c, event: c.forge.Label("alice", c.issue(), "uwf"), name: "step", run: 1, attempt: 1, dir: filepath.Join(c.dir, "interrupted")}
+	vars := c.environ(j, c.forge.JobToken(c.permissions("step")))
+	cmd := exec.CommandContext(c.Context(), "uwf", "action")
+	for name, value := range vars {
+		cmd.Env = append(cmd.Env, name+"="+value)
+	}
+	var log bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &log, &log
+	c.check(cmd.Start())
+	l := &lab{T: t}
+	l.until(func() bool { return c.git("for-each-ref", "--format=%(refname)", "refs/uwf/claims") != "" })
+	c.check(cmd.Process.Signal(syscall.SIGTERM))
+	_ = cmd.Wait() // the exit code says it
+	if code := cmd.ProcessState.ExitCode(); code != 1 {
+		t.Errorf("exit code %d: %s", code, maskless(log.String()))
+	}
+	if refs := c.git("for-each-ref", "--format=%(refname)", "refs/uwf/claims"); refs != "" {
+		t.Errorf("the claim is still there: %s", refs)
+	}
+	if left, err := os.ReadDir(vars["RUNNER_TEMP"]); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+	if out := readOutputs(c.read(vars["GITHUB_OUTPUT"])); out["done"] != "false" {
+		t.Errorf("outputs: %v", out)
 	}
 }
 

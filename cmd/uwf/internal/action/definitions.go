@@ -8,7 +8,6 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/definition"
 	"github.com/united-workforce/uwf/engine/runner"
-	"github.com/united-workforce/uwf/engine/workflow"
 )
 
 // usualWorkflow is what runs where nobody says which, and there are several.
@@ -41,7 +40,7 @@ func (d definitions) Resolve(ctx context.Context, name string) (runner.Definitio
 			name = names[0]
 		}
 	}
-	if _, ok := files[name]; !ok || workflow.KindOfRef(name) != workflow.RefName {
+	if _, ok := files[name]; !ok {
 		return runner.Definition{}, &app.UnknownError{What: "workflow", ID: name, Near: app.Near(name, names),
 			Hint: "workflows of jobs are files of .uwf/workflows on the default branch (" + d.branch + ")"}
 	}
