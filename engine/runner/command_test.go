@@ -301,6 +301,17 @@ func TestStartByCommand(t *testing.T) {
 	}
 }
 
+// Who starts a thread that is there already is told how it stands.
+func TestStartTwice(t *testing.T) {
+	w := newWorld(t)
+	_, err := w.run(aJob{ev: labeled(7)})
+	w.ok(err)
+	w.command(7, "/uwf start")
+	w.replied(7, "There is a thread already")
+	w.drain()
+	w.delivered(7, 2)
+}
+
 // The label a second time: the thread is taken on where nothing runs, and no second
 // one begins.
 func TestLabelledAgain(t *testing.T) {

@@ -120,8 +120,8 @@ func (j *job) pictureOf(ctx context.Context, id gitcas.ThreadID) *picture.Pictur
 // advance starts the next job.
 func (j *job) advance(ctx context.Context, res thread.Result) error {
 	p := j.pictureOf(ctx, res.Thread)
-	if p != nil && p.Entry.Head != res.Head {
-		return j.quiet(fmt.Sprintf("thread %s has gone on without this job", res.Thread))
+	if p != nil && (p.Entry.Head != res.Head || p.Entry.Status != gitcas.StatusActive) {
+		return j.quiet(fmt.Sprintf("thread %s has gone on, or was made to wait, without this job", res.Thread))
 	}
 	if p != nil {
 		j.tell(ctx, p, j.view(p, report.Queued))

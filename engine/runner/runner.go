@@ -31,7 +31,7 @@ type Runner struct {
 	Now    func() time.Time
 	Rand   io.Reader
 	// Idle is how long a thread has to lie still before the sweep takes its next
-	// job for lost. 0: five minutes.
+	// job for lost. 0: five minutes; an hour where agents run in jobs of their own.
 	Idle time.Duration
 	// Hook is called after each effect, by name. Fault injection only.
 	Hook func(point string)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
+	"github.com/united-workforce/uwf/engine/forge"
 	"github.com/united-workforce/uwf/engine/runner/event"
 	"github.com/united-workforce/uwf/engine/runner/picture"
 	"github.com/united-workforce/uwf/engine/runner/report"
@@ -17,6 +18,7 @@ import (
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/gitcas/wire"
 )
 
 // asked is a thread that somebody wants.
@@ -106,8 +108,10 @@ func (j *job) start(ctx context.Context, a asked) error {
 		return j.goOn(ctx, started.Thread, started.Head)
 	}
 	j.Out.Notice(fmt.Sprintf("thread %s is there already, with the key %s: it is taken on", started.Thread, req.Key))
-	if started.Suspended != nil && a.byCommand {
-		return j.refuse(ctx, started.Thread, "start", "The thread of this is there already, and waits.")
+	if a.byCommand && j.Job.Attempt <= 1 {
+		if err := j.refuse(ctx, started.Thread, verbStart, "There is a thread already; it is taken on where nothing runs."); err != nil || started.Suspended != nil {
+			return err
+		}
 	}
 	head, err := j.present(ctx, started.Thread)
 	if err != nil {
@@ -235,12 +239,23 @@ func (j *job) newID() (gitcas.ThreadID, error) {
 
 // unstarted tells those who wait for it that there will be no thread.
 func (j *job) unstarted(ctx context.Context, a asked, err error) error {
-	if err == nil || a.subject == nil {
+	if err == nil || a.subject == nil || passing(err) {
 		return err
 	}
 	j.answer(ctx, a.subject.Number, "uwf could not start a thread:\n\n```text\n"+strings.ReplaceAll(short(err.Error(), 4000), "```", "'''")+
 		"\n```\n\nPut it right, then take the label off and put it on again, or comment `/uwf start`.")
 	return err
+}
+
+// passing reports whether an error says nothing about what was asked for: a re-run of
+// the job may do.
+func passing(err error) bool {
+	for _, kind := range []error{wire.ErrUnreachable, wire.ErrLostRace, forge.ErrUnreachable, forge.ErrLimited, context.Canceled, context.DeadlineExceeded} {
+		if errors.Is(err, kind) {
+			return true
+		}
+	}
+	return false
 }
 
 // answer writes a comment that belongs to no thread.

@@ -29,6 +29,10 @@ const (
 // longer than a runner takes to begin, on most days.
 const defaultIdle = 5 * time.Minute
 
+// idleElsewhere is the same where agents run in jobs that can't claim their thread: it
+// lies still for as long as an agent may work.
+const idleElsewhere = time.Hour
+
 // sweep starts the next job of threads that nobody works on although they are due:
 // their job died, or its dispatch got lost. It never fails a job.
 func (j *job) sweep(ctx context.Context) {
@@ -38,7 +42,10 @@ func (j *job) sweep(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, effectTime)
 	defer cancel()
 	idle := j.Idle
-	if idle == 0 {
+	switch {
+	case idle == 0 && j.in.Command == CommandCommit:
+		idle = idleElsewhere
+	case idle == 0:
 		idle = defaultIdle
 	}
 	if j.latest != nil && len(j.due(j.latest, idle)) == 0 {

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/united-workforce/uwf/engine/runner/artifact"
 	"github.com/united-workforce/uwf/engine/runner/event"
@@ -98,6 +99,27 @@ func TestTwoJobsFailure(t *testing.T) {
 	w.ok(second)
 	w.settleTwice()
 	w.delivered(7, 2)
+}
+
+// A thread whose agent may still be at work in a job that can't claim it is left alone
+// for longer.
+func TestTwoJobsSweep(t *testing.T) {
+	w := newWorld(t)
+	w.disk = true
+	_, second := w.twice("42", labeled(7))
+	w.ok(second)
+	w.forge.sent = nil
+	for _, c := range []struct {
+		wait time.Duration
+		want int
+	}{{30 * time.Minute, 0}, {45 * time.Minute, 1}} {
+		w.later(c.wait)
+		_, second = w.twice("43", scheduled())
+		w.ok(second)
+		if len(w.forge.sent) != c.want {
+			t.Errorf("%s later: dispatched %v", c.wait, w.forge.sent)
+		}
+	}
 }
 
 // Without an artifact, or with one of another thread, nothing is committed.
