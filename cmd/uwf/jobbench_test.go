@@ -30,7 +30,7 @@ func BenchmarkJob(b *testing.B) {
 			var walls, cpus, natives, agents []time.Duration
 			for j.Loop() {
 				j.fresh(checkout == "checkout")
-				_, m, wall := j.uwf("thread", "step", j.id, "--agent", j.agent)
+				_, m, wall := j.uwf("thread", "step", j.id, "--agent", j.agent, "--workspace", j.workspace)
 				agent := j.agentTook()
 				walls, cpus, agents = append(walls, wall-agent), append(cpus, m.Self), append(agents, agent)
 				if got := strings.Count(j.git(j.repo, "diff", "--name-only", "main", "uwf/"+j.id), "\n") + 1; got != 20 {
@@ -54,7 +54,8 @@ func BenchmarkJob(b *testing.B) {
 // benchJob is a repository of many files with a thread, and a checkout of it.
 type benchJob struct {
 	*longThread
-	edit string // a shell script that changes files
+	edit      string // a shell script that changes files
+	workspace string // where the agent works
 }
 
 // newBenchJob makes a repository of so many files, 100 in a folder, each of 1 to 8 KB.
@@ -111,11 +112,13 @@ func (j *benchJob) fresh(checkout bool) {
 	j.check(errors.Join(os.RemoveAll(j.clone), os.RemoveAll(j.home), os.MkdirAll(j.clone, 0o700), os.MkdirAll(j.home, 0o700)))
 	j.git(j.clone, "init", "-q", "-b", "main")
 	j.git(j.clone, "remote", "add", "origin", j.url)
-	if checkout {
+	if j.workspace = j.clone; checkout {
 		j.git(j.clone, "fetch", "-q", "--depth", "1", "--no-tags", "origin", "+main:refs/remotes/origin/main")
 		j.git(j.clone, "checkout", "-q", "--force", "-B", "main", "refs/remotes/origin/main")
 		return
 	}
+	j.workspace = filepath.Join(j.dir, "workspace")
+	j.check(errors.Join(os.RemoveAll(j.workspace), os.Mkdir(j.workspace, 0o700)))
 	// Only the configuration, so that the store is found.
 	j.write("clone/.uwf/config.yaml", j.read("config.yaml"))
 }

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-git/go-git/v5/plumbing"
+
 	"github.com/united-workforce/uwf/agents"
 	"github.com/united-workforce/uwf/agents/gateway/cassette"
 	"github.com/united-workforce/uwf/agents/sandbox"
@@ -175,6 +177,29 @@ type folder struct {
 	store *gitcas.Store
 	dir   string
 	ws    *workspace.Workspace
+	// left is how the last picture of the folder shows it; empty: there is none since
+	// it was made equal to a commit.
+	left leftAs
+}
+
+// leftAs is a folder as a step left it: its tree, and the commit that it was compared
+// with, which says what of the ignored files belongs to it; empty for none.
+type leftAs struct{ tree, parent string }
+
+func (l leftAs) String() string { return strings.TrimSpace(l.tree + " " + l.parent) }
+
+func parseLeft(text string) leftAs {
+	tree, parent, _ := strings.Cut(text, " ")
+	return leftAs{tree, parent}
+}
+
+// request asks for a picture that can be compared with this one.
+func (l leftAs) request(now time.Time) workspace.SnapshotRequest {
+	req := workspace.SnapshotRequest{When: now}
+	if l.parent != "" {
+		req.Parents = []wire.ID{plumbing.NewHash(l.parent)}
+	}
+	return req
 }
 
 // errNoFolder can only be a mistake of this package: Use comes first.
@@ -217,8 +242,9 @@ func (w *Worker) Use(ctx context.Context, id gitcas.ThreadID) error {
 // as the last step left it.
 func (w *Worker) checkFolder(ctx context.Context, fo *folder) error {
 	dir := fo.dir
-	if left, err := os.ReadFile(w.leftFile(dir)); err == nil {
-		if snap, err := fo.ws.Snapshot(ctx, workspace.SnapshotRequest{When: w.f.Now()}); err == nil && snap.Tree.String() == string(left) {
+	if text, err := os.ReadFile(w.leftFile(dir)); err == nil {
+		left := parseLeft(string(text))
+		if snap, err := fo.ws.Snapshot(ctx, left.request(w.f.Now())); err == nil && snap.Tree.String() == left.tree {
 			return nil
 		}
 	}
@@ -259,11 +285,16 @@ func (w *Worker) Leave(ctx context.Context) {
 	if !ok || fo.ws == nil || w.o.Workspace == "" {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveTime)
-	defer cancel()
-	if snap, err := fo.ws.Snapshot(ctx, workspace.SnapshotRequest{When: w.f.Now()}); err == nil {
-		_ = os.WriteFile(w.leftFile(fo.dir), []byte(snap.Tree.String()), 0o600)
+	if fo.left == (leftAs{}) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveTime)
+		defer cancel()
+		snap, err := fo.ws.Snapshot(ctx, fo.left.request(w.f.Now()))
+		if err != nil {
+			return
+		}
+		fo.left.tree = snap.Tree.String()
 	}
+	_ = os.WriteFile(w.leftFile(fo.dir), []byte(fo.left.String()), 0o600)
 }
 
 // leaveTime is little: an interrupted job has seconds.
@@ -320,6 +351,7 @@ func (f *folder) Restore(ctx context.Context, commit wire.ID) error {
 	if f.ws == nil {
 		return errNoFolder
 	}
+	f.left = leftAs{}
 	return f.ws.Restore(ctx, commit)
 }
 
@@ -328,7 +360,14 @@ func (f *folder) Snapshot(ctx context.Context, req workspace.SnapshotRequest) (w
 	if f.ws == nil {
 		return workspace.Snapshot{}, errNoFolder
 	}
-	return f.ws.Snapshot(ctx, req)
+	snap, err := f.ws.Snapshot(ctx, req)
+	if err == nil {
+		f.left = leftAs{tree: snap.Tree.String()}
+		if len(req.Parents) > 0 {
+			f.left.parent = req.Parents[0].String()
+		}
+	}
+	return snap, err
 }
 
 // Renew gives the worker a new identity for its next step, where it made up the
