@@ -63,6 +63,7 @@ func attempts() map[string]func(args []string) error {
 		"daemon 1":     func(a []string) error { return daemon(a[0], a[1], 1) },
 		"daemon 0":     func(a []string) error { return haunt(a[0], a[1]) },
 		"run_command":  func(a []string) error { return runCommand(a[0], a[1]) },
+		"read open":    func(a []string) error { return readOpen(a[0]) },
 		"conceal":      func([]string) error { return proc.Conceal() },
 		"nothing":      func([]string) error { return nil },
 		"suid file":    func(a []string) error { return suidFile(a[0]) },
@@ -137,6 +138,22 @@ func inParent(name string) error {
 	}
 	_, err := os.ReadDir(path + "/.")
 	return err
+}
+
+// readOpen reads a file that is open already.
+func readOpen(number string) error {
+	fd, err := strconv.Atoi(number)
+	if err != nil {
+		return err
+	}
+	b := make([]byte, len(secret))
+	if _, err := unix.Pread(fd, b, 0); err != nil {
+		return err
+	}
+	if string(b) != secret {
+		return errNoSecret
+	}
+	return nil
 }
 
 // openAny opens one of the files that the parent has open.

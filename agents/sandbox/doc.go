@@ -25,6 +25,10 @@
 // sockets, since those of the container engine, of systemd and of the ssh agent
 // would obey it; pairs of connected ones (socketpair) are allowed.
 //
+// What an agent's parents had open is closed, it leaves the session's keyring, it
+// writes no core files, and it is killed when uwf ends. Only with a user of its own
+// does it get pseudo terminals: others could be the user's.
+//
 // Processes outside can't be signalled, traced or looked into, and their abstract
 // unix sockets can't be reached.
 //
@@ -33,13 +37,17 @@
 // [Open] is the default: agents download packages, and tests talk to servers of
 // their own on ports that nobody knows before; Landlock knows ports, not hosts.
 // What an open network can leak is what the agent can read: the workspace. It
-// holds no token and no key. With [GatewayOnly] an agent reaches TCP port of the
-// model gateway, whatever the host, and nothing else: no DNS, no UDP, no tests
+// holds no token and no key. With [GatewayOnly] an agent reaches the TCP port of
+// the model gateway, on whatever host, and nothing else: no DNS, no UDP, no tests
 // with servers of their own.
 //
 // # What it does not do
 //
-// It does not hide that other files exist, bound memory or disk space, or keep
-// two agents of one job apart where Landlock is missing. It never loosens what
-// the system forbids, and never changes the process that it is called in.
+// It does not hide that other files exist, nor process ids and command lines. It
+// bounds neither memory nor disk space. Without root it can't keep an agent from
+// changing mode and times of files that its user owns. Without Landlock it can't
+// keep two agents of the same machine apart. Caches are private to a run, so
+// compilers begin anew in each; Go modules are taken from the machine's own cache.
+// It never loosens what the system forbids, and never changes the process that it
+// is called in.
 package sandbox

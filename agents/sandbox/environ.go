@@ -21,7 +21,7 @@ func (c *Cell) Environ(env []string) []string {
 		name, _, _ := strings.Cut(kv, "=")
 		return slices.Contains(private[:], name)
 	})
-	name := "agent"
+	name := AgentName
 	if c.policy.UID == keep {
 		name = lookup(env, "USER")
 	}
