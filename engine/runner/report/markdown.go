@@ -14,7 +14,7 @@ import (
 func (p page) markdown(s, prefix string, limit int) string {
 	s, short := p.cleaned(s, limit)
 	s = strings.ReplaceAll(strings.ReplaceAll(s, "\r\n", "\n"), "\r", "\n")
-	w := &mdWriter{prefix: prefix, limit: limit - len(prefix) - len(leftOut)}
+	w := &mdWriter{prefix: prefix, limit: limit - 4*len(prefix) - len(leftOut) - 4}
 	lines := strings.Split(strings.Trim(s, "\n"), "\n")
 	for i := 0; i < len(lines) && !w.full; {
 		if f, ok := openFence(lines[i]); ok {
@@ -41,7 +41,7 @@ func (p page) phrase(s string, limit int) string {
 }
 
 // leftOut ends a text that was too long.
-const leftOut = "\n\n… _(shortened)_"
+const leftOut = "… _(shortened)_"
 
 // fence is the first line of a block of code.
 type fence struct {
@@ -102,7 +102,10 @@ func (w *mdWriter) fits(n int) bool {
 func (w *mdWriter) end() {
 	if !w.full {
 		w.full = true
-		w.WriteString(strings.ReplaceAll(leftOut, "\n", "\n"+w.prefix))
+		if !w.blank && w.Len() > 0 {
+			w.raw("")
+		}
+		w.raw(leftOut)
 	}
 }
 

@@ -95,9 +95,6 @@ func longestRun(s string) int {
 	return most
 }
 
-// forged is what would pass for a marker.
-var forged = regexp.MustCompile(`<!--(\s*uwf:)`)
-
 // cleaned is a text from an agent or a stranger, harmless on a forge. What is longer
 // than limit bytes is cut first, at the end of a line if that leaves enough: of a
 // megabyte not all has to be looked at.
@@ -113,7 +110,7 @@ func (p page) cleaned(s string, limit int) (text string, short bool) {
 	}
 	o := p.clean
 	o.Max = 4*len(s) + 100 // it is bounded here
-	return forged.ReplaceAllString(sanitize.Outgoing(s, o), "<! --$1"), short
+	return sanitize.Outgoing(s, o), short
 }
 
 // printed is what an agent or a program printed, as a block of code of about limit
