@@ -34,8 +34,27 @@ func (w *world) toTheEnd() {
 			w.fail("%s: %v", name, a.err)
 		}
 	}
+	if !w.atomic && w.rng.IntN(2) == 0 {
+		w.lag()
+	}
 	w.chaos.Store(true)
 	w.say("-- it is to be delivered")
+}
+
+// lag makes the work branch one that never got the last step's commit, as when the job
+// died between two parts of its push. An attempt's ref still has the commit.
+func (w *world) lag() {
+	ref := "refs/heads/" + gitcas.WorkBranch(w.main)
+	tip := w.mem.Refs()[ref]
+	c, err := w.commitOf(tip)
+	if err == nil {
+		_, err = w.mem.Push(context.Background(), wire.PushRequest{Updates: []wire.RefUpdate{{Name: ref, Old: tip, New: c.Parents[0]}}})
+	}
+	if err != nil {
+		w.fail("set the work branch back: %v", err)
+	}
+	w.model.work[ref] = c.Parents[0]
+	w.say("-- the work branch lags behind")
 }
 
 // deliver is the part of a job that delivers its thread.
