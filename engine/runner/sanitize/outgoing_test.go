@@ -64,9 +64,9 @@ func TestOutgoingCut(t *testing.T) {
 		strings.Repeat("word ", 5000), strings.Repeat("line\n", 5000), "```\n" + strings.Repeat("code\n", 5000), "<details>\n\n" + strings.Repeat("x `y` z\n", 3000),
 		strings.Repeat("`", 9000), strings.Repeat("<", 9000), strings.Repeat("ü", 9000), strings.Repeat("fix #1 ", 2000), strings.Repeat("`a\n", 4000), strings.Repeat("&#64;a ", 3000),
 	} {
-		for _, most := range []int{1000, 100, 10} {
+		for _, most := range []int{1000, 90} {
 			got := Outgoing(s, Options{Max: most})
-			if n := utf8.RuneCountInString(got); n > most || most > 50 && !strings.Contains(got, "… cut here: ") || n < most/8 {
+			if n := utf8.RuneCountInString(got); n > most || !strings.Contains(got, "… cut here: ") || n < most/8 {
 				t.Errorf("%.20q, %d: %d characters: %q", s, most, n, got)
 			}
 			if again := Outgoing(got, Options{Max: most}); again != got {
@@ -106,7 +106,7 @@ func TestTitle(t *testing.T) {
 func TestOutgoingCost(t *testing.T) {
 	for _, unit := range []string{"[", "`", "` ``", "<", "@a", "&#64;", "fix #1 ", "<details>", "- ", "> ", "!", "https://github.com/a/b/issues/1", "a|-\n", "```\n", "<!-- ", "fix"} {
 		start := time.Now()
-		Outgoing(strings.Repeat(unit, 32<<10/len(unit)), Options{Max: 8000})
+		Outgoing(strings.Repeat(unit, 16<<10/len(unit)), Options{Max: 2500})
 		if took := time.Since(start); took > time.Minute {
 			t.Errorf("%q took %v", unit, took)
 		}
