@@ -23,7 +23,8 @@
 // netlink; io_uring; the kernel's keyrings; calls of other architectures (so
 // 32-bit programs don't run). Without a user of its own an agent makes no unix
 // sockets, since those of the container engine, of systemd and of the ssh agent
-// would obey it; pairs of connected ones (socketpair) are allowed.
+// would obey it; pairs of connected ones (socketpair) are allowed. The same holds
+// where the container engine's socket is open to everybody.
 //
 // What an agent's parents had open is closed, it leaves the session's keyring, it
 // writes no core files, and it is killed when uwf ends. Only with a user of its own

@@ -80,6 +80,7 @@ func escapes() []escape {
 			return []string{"vm read", fmt.Sprint(uintptr(unsafe.Pointer(&inMemory[0])))}
 		}, fickle: true},
 		{name: "the container engine's socket", args: engineSocket},
+		{name: "the container engine's socket, open to everybody", args: openEngineSocket},
 		{name: "a datagram socket", args: datagramSocket},
 		{name: "an abstract unix socket", args: abstractSocket},
 		{name: "the kernel's keyrings", args: words("keyring"), fickle: true},
@@ -176,6 +177,13 @@ func engineSocket(p *place) []string {
 	l := p.listen("unix", p.path("outside/docker.sock"))
 	p.must(os.Chmod(l.Addr().String(), 0o660))
 	return []string{"dial", "unix", l.Addr().String()}
+}
+
+func openEngineSocket(p *place) []string {
+	args := engineSocket(p)
+	p.must(os.Chmod(args[2], 0o666))
+	p.options.Environ = append(p.options.Environ, "DOCKER_HOST=unix://"+args[2])
+	return args
 }
 
 func datagramSocket(p *place) []string {

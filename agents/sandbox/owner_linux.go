@@ -6,6 +6,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -190,6 +192,36 @@ func (w *walk) entry(dir *os.File, name string, level int) {
 	w.folder(os.NewFile(uintptr(sub), name), level+1)
 }
 
+// engineSockets are where container engines listen. Whoever talks to one is root.
+var engineSockets = [...]string{"/run/docker.sock", "/var/run/docker.sock", "/run/podman/podman.sock", "/run/containerd/containerd.sock"}
+
+// engineOpen says whether a user may talk to a container engine.
+func engineOpen(environ []string, uid, gid int) bool {
+	places := engineSockets[:]
+	if path, ok := strings.CutPrefix(lookup(environ, "DOCKER_HOST"), "unix://"); ok {
+		places = append(slices.Clone(places), path)
+	}
+	for _, path := range places {
+		var st unix.Stat_t
+		if unix.Stat(path, &st) == nil && st.Mode&allowed(&st, uid, gid, 0o002) != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// allowed is a right as it stands in a file's mode for a user: bits are those for
+// everybody.
+func allowed(st *unix.Stat_t, uid, gid int, bits uint32) uint32 {
+	switch {
+	case int(st.Uid) == uid:
+		return bits << 6
+	case int(st.Gid) == gid:
+		return bits << 3
+	}
+	return bits
+}
+
 // closedAncestor is the first folder on the way to a path that a user can't go
 // through, or empty.
 func closedAncestor(path string, uid, gid int) string {
@@ -198,14 +230,7 @@ func closedAncestor(path string, uid, gid int) string {
 		if err := unix.Stat(dir, &st); err != nil {
 			return dir
 		}
-		need := uint32(0o001)
-		switch {
-		case int(st.Uid) == uid:
-			need = 0o100
-		case int(st.Gid) == gid:
-			need = 0o010
-		}
-		if st.Mode&need == 0 {
+		if st.Mode&allowed(&st, uid, gid, 0o001) == 0 {
 			return dir
 		}
 		if dir == "/" {

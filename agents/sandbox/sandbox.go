@@ -168,7 +168,7 @@ func (s *Sandbox) Enter(run Run) (*Cell, error) {
 		c.policy.Gateway, c.policy.Ports = true, run.Ports
 	}
 	// Landlock has a right for these from ABI 9 on.
-	c.policy.CloseUnix = r.Landlock < 9 && (c.policy.UID == keep || c.policy.UID == 0 || c.policy.Gateway)
+	c.policy.CloseUnix = r.Landlock < 9 && (c.policy.UID <= 0 || c.policy.Gateway || engineOpen(s.o.Environ, r.UID, r.GID))
 	if err := c.prepare(); err != nil {
 		return nil, errors.Join(fmt.Errorf("prepare the agent's sandbox: %w", err), c.Leave())
 	}
