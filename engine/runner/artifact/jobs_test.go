@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/united-workforce/uwf/engine/redact"
 	"github.com/united-workforce/uwf/engine/thread"
@@ -48,7 +49,10 @@ func TestTwoJobs(t *testing.T) {
 
 	dir, err = f.firstJob(res.Head, works(t, "second", map[string]string{"a": "newer"}))
 	must(t, err)
-	if res, err = f.secondJob(dir); err != nil || !res.Done {
+	a, err := Read(dir)
+	must(t, err)
+	a.Draft.Took = time.Hour // as long as the agent worked in the first job
+	if res, err = f.commit(a); err != nil || !res.Done || res.Usage.DurationMs < 3_600_000 {
 		t.Fatalf("%+v %v", res, err)
 	}
 	_, v, e := f.view()

@@ -276,7 +276,7 @@ func (f *fetch) rest(ctx context.Context, from wire.Remote) error {
 		err := f.ask(ctx, from, wire.FetchRequest{Wants: ids, Filter: filter})
 		if errors.Is(err, wire.ErrNotFound) {
 			// An old server gives nothing by its id but what refs point to.
-			err = f.whole(ctx, from)
+			err = f.whole(ctx, from, err)
 		}
 		if err != nil {
 			return err
@@ -307,8 +307,9 @@ func (f *fetch) haves() []wire.ID {
 }
 
 // whole gets the commits of the remote's that those pushed here were made on, with
-// everything in them: what a new tree takes over from an old one is there.
-func (f *fetch) whole(ctx context.Context, from wire.Remote) error {
+// everything in them: what a new tree takes over from an old one is there. Where there
+// are none, missing is what is wrong.
+func (f *fetch) whole(ctx context.Context, from wire.Remote, missing error) error {
 	var ids []wire.ID
 	for _, o := range f.known {
 		if o.Type != plumbing.CommitObject {
@@ -323,6 +324,9 @@ func (f *fetch) whole(ctx context.Context, from wire.Remote) error {
 				ids = append(ids, p)
 			}
 		}
+	}
+	if len(ids) == 0 {
+		return missing
 	}
 	return f.ask(ctx, from, wire.FetchRequest{Wants: ids, Depth: 1})
 }
