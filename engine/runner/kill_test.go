@@ -468,3 +468,35 @@ func TestWorkflowRefusalIsExplained(t *testing.T) {
 		t.Errorf("the advice is %q", got)
 	}
 }
+
+// The same for a job that does several steps.
+func TestManyStepsKilled(t *testing.T) {
+	a := aJob{run: "42", ev: labeled(7), in: Inputs{StepsPerJob: 5}}
+	var at []string
+	w := newWorld(t)
+	w.hook = func(p string) { at = append(at, p) }
+	_, err := w.run(a)
+	w.ok(err)
+	count := map[string]int{}
+	for _, point := range slices.Compact(at) {
+		count[point]++
+		nth := count[point]
+		t.Run(fmt.Sprintf("%s.%d", point, nth), func(t *testing.T) {
+			w := newWorld(t)
+			if !w.killed(a, point, nth) {
+				t.Fatal("the job was not killed")
+			}
+			again := a
+			again.attempt = 2
+			_, err := w.run(again)
+			w.ok(err)
+			w.drain()
+			if len(w.view().Threads()) > 0 {
+				w.later(10 * time.Minute)
+				w.sweepRun()
+				w.drain()
+			}
+			w.delivered(7, 2)
+		})
+	}
+}

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/oklog/ulid/v2"
 
@@ -348,10 +350,11 @@ func (j *job) present(ctx context.Context, id gitcas.ThreadID) (node.Hash, error
 
 // sentence is a reason as one.
 func sentence(s string) string {
-	if s == "" {
+	first, size := utf8.DecodeRuneInString(s)
+	if size == 0 {
 		return ""
 	}
-	return strings.ToUpper(s[:1]) + s[1:] + "."
+	return string(unicode.ToUpper(first)) + s[size:] + "."
 }
 
 // short is the beginning of a long text.
