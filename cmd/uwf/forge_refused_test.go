@@ -31,7 +31,11 @@ func TestNotForUs(t *testing.T) {
 	bothForges(t, func(t *testing.T, gitea bool) {
 		c := newCI(t, ciOptions{gitea: gitea})
 		n := c.issue()
-		c.untouched(c.start(c.forge.Label("eve", n, "uwf")), "eve")
+		c.forge.SetPermission("rita", "read")
+		c.forge.SetPermission("tim", "triage") // who may put labels on
+		for _, who := range []string{"eve", "rita", "tim", "dependabot[bot]"} {
+			c.untouched(c.start(c.forge.Label(who, n, "uwf")), who)
+		}
 		c.untouched(c.start(c.forge.Say("eve", n, "/uwf start")), "eve")
 		c.untouched(c.start(c.forge.Label("alice", n, "bug")), "")
 		c.untouched(c.start(c.forge.Say("alice", n, "What is uwf?")), "")
