@@ -67,6 +67,7 @@ func (j *job) may(ctx context.Context, who event.User) (ok bool, why string, err
 	case named:
 		return true, "", nil
 	}
+	j.unknown = true
 	return false, fmt.Sprintf("this job's token can't find out whether %s may write here; name them in the input allow to let them", who.Login), nil
 }
 

@@ -124,7 +124,7 @@ func (j *job) start(ctx context.Context, a asked) error {
 
 // denied ends a job that somebody without the right started.
 func (j *job) denied(ctx context.Context, why string) error {
-	if c := j.ev.Command; c != nil && j.ev.Subject != nil && strings.Contains(why, "can't find out") {
+	if c := j.ev.Command; c != nil && j.ev.Subject != nil && j.unknown {
 		// Whoever can't be known may well have the right: they are told how to say so.
 		err := j.reply(ctx, j.ev.Subject.Number, report.Reply{Kind: report.Refused, Verb: c.Verb, Why: sentence(why)})
 		if err != nil {
