@@ -63,7 +63,14 @@ func (p page) failed() string {
 	if f.Advice != "" {
 		advice = p.markdown(f.Advice, "", 2_000)
 	}
-	return join(what, p.printed(f.Message, p.text/2), advice, "Have it tried again:", p.command("retry", ""), p.kept(f))
+	verb, lead := "retry", "Have it tried again:"
+	switch {
+	case strings.Contains(f.Advice, "/uwf resume"):
+		verb, lead = "resume", ""
+	case strings.Contains(f.Advice, "/uwf retry"):
+		lead = ""
+	}
+	return join(what, p.printed(f.Message, p.text/2), advice, lead, p.command(verb, ""), p.kept(f))
 }
 
 // phase says what part of the step failed.

@@ -120,7 +120,7 @@ func threads(t testing.TB) map[string]report.Thread {
 	})
 	stranded := with(sample(t, report.Failed, 2), func(th *report.Thread) {
 		th.Failure = &report.Failure{Role: "reviewer", Phase: "dispatch", Message: "403 Resource not accessible by integration",
-			Advice: "Give the job the permission `actions: write`."}
+			Advice: "Give the job the permission `actions: write`. Then go on with /uwf resume in a comment."}
 	})
 	prevented := with(sample(t, report.Delivered, 5), func(th *report.Thread) {
 		th.Prevented = "GitHub doesn't let Actions open pull requests in this repository: *Settings → Actions → General → Workflow permissions*."
