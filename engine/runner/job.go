@@ -23,16 +23,17 @@ type job struct {
 	in Inputs // the job's, with what the event carries
 	id string // the run, as its first step names it
 
-	out    Outcome
-	sticky *sticky.Comment  // the comment of the thread at hand
-	shown  *report.Thread   // what was told of it last
-	last   *picture.Picture // how it was seen last
-	latest *gitcas.View     // in which it was seen; nil: none yet
-	made   gitcas.ThreadID  // the thread that this job started
-	sent   bool             // its next job was started
-	halted bool             // it was suspended by a step of this job
-	branch string           // the default branch, once it was asked for
-	store  string           // the store's id, once it was read
+	out     Outcome
+	sticky  *sticky.Comment  // the comment of the thread at hand
+	shown   *report.Thread   // what was told of it last
+	last    *picture.Picture // how it was seen last
+	latest  *gitcas.View     // in which it was seen; nil: none yet
+	made    gitcas.ThreadID  // the thread that this job started
+	sent    bool             // its next job was started
+	halted  bool             // it was suspended by a step of this job
+	unknown bool             // the forge can't tell what somebody may do
+	branch  string           // the default branch, once it was asked for
+	store   string           // the store's id, once it was read
 }
 
 func newJob(r *Runner, ev event.Event) *job {
