@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"net"
 	"os"
@@ -163,6 +164,23 @@ func (p *place) freeAs(uid int, args ...string) outcome {
 		}
 	}
 	return outcome{code: code, text: strings.TrimSpace(string(out))}
+}
+
+// many does several attempts in one process, confined or free, and returns what
+// each came to. Starting processes is what these tests take their time for.
+func (p *place) many(run func(...string) outcome, list [][]string) ([]string, []string) {
+	p.Helper()
+	if len(list) == 0 {
+		return nil, nil
+	}
+	b, err := json.Marshal(list)
+	p.must(err)
+	got := run("many", string(b))
+	var results []string
+	if err := json.Unmarshal([]byte(got.text), &results); err != nil || len(results) != len(list) {
+		p.Fatalf("the attempts did not run: %v: %+v", err, got)
+	}
+	return results, got.gaps
 }
 
 // listen serves a socket for the test's time.
