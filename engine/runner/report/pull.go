@@ -45,7 +45,7 @@ func PullTitle(t Thread, issue string) string {
 
 // oneLine is a text as a title.
 func oneLine(s string) string {
-	return strings.TrimSpace(sanitize.Title(strings.Join(strings.Fields(strings.ToValidUTF8(s, "\ufffd")), " ")))
+	return strings.TrimSpace(sanitize.Title(strings.Join(strings.Fields(beginning(s)), " ")))
 }
 
 // firstSentence is a text up to its first full stop, without it.

@@ -17,8 +17,12 @@ const (
 
 // name is a role's name, a status or the like as plain text on one line.
 func name(s string) string {
-	return cut(strings.Join(strings.Fields(sanitize.Title(strings.ToValidUTF8(s, "\ufffd"))), " "), maxName)
+	return cut(strings.Join(strings.Fields(sanitize.Title(beginning(s))), " "), maxName)
 }
+
+// beginning is so much of a text that a line can be made of it: of a megabyte not
+// all has to be looked at.
+func beginning(s string) string { return strings.ToValidUTF8(s[:min(len(s), 2_000)], "\ufffd") }
 
 // plainName is a name that Markdown, tables, HTML and forges leave as it is.
 var plainName = regexp.MustCompile(`^[\p{L}\p{N}]+([ .-]?[\p{L}\p{N}]+)*$`)
