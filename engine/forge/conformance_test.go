@@ -111,8 +111,13 @@ func TestIssuesAndComments(t *testing.T) {
 		if list = must[[]forge.Comment](t)(f.Comments(ctx, n)); list[120].Body != "changed" {
 			t.Errorf("%+v", list[120])
 		}
+		if got := must[forge.Comment](t)(f.Comment(ctx, made.ID)); got != list[120] {
+			t.Errorf("%+v", got)
+		}
 		no(t, f.DeleteComment(ctx, made.ID))
 		no(t, f.DeleteComment(ctx, made.ID))
+		_, err = f.Comment(ctx, made.ID)
+		is(t, err, forge.ErrNotFound)
 		is(t, f.UpdateComment(ctx, made.ID, "again"), forge.ErrNotFound)
 		before := f.Calls()
 		_, err = f.CreateComment(ctx, n, strings.Repeat("ä", forge.MaxBody+1))

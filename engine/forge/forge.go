@@ -28,6 +28,8 @@ type Forge interface {
 	Issue(ctx context.Context, number int) (Issue, error)
 	// Comments are all comments of an issue or pull request, the oldest first.
 	Comments(ctx context.Context, number int) ([]Comment, error)
+	// Comment is a comment by its id; ErrNotFound when somebody deleted it.
+	Comment(ctx context.Context, id int64) (Comment, error)
 	CreateComment(ctx context.Context, number int, body string) (Comment, error)
 	// UpdateComment replaces a comment's body; ErrNotFound when somebody deleted it.
 	UpdateComment(ctx context.Context, id int64, body string) error

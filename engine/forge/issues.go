@@ -95,6 +95,20 @@ func (c *client) Comments(ctx context.Context, number int) ([]Comment, error) {
 	return slices.CompactFunc(out, func(a, b Comment) bool { return a.ID == b.ID }), nil
 }
 
+// Comment is a comment by its id. Gitea answers without a body where the id is of
+// something else in an issue's time line.
+func (c *client) Comment(ctx context.Context, id int64) (Comment, error) {
+	do := fmt.Sprintf("read comment %d", id)
+	var got comment
+	if _, err := c.call(ctx, request{do: do, method: http.MethodGet, path: fmt.Sprintf("/issues/comments/%d", id)}, &got); err != nil {
+		return Comment{}, err
+	}
+	if got.ID != id {
+		return Comment{}, &Error{Do: do, Kind: ErrNotFound, Message: "it is no comment"}
+	}
+	return got.out(), nil
+}
+
 // CreateComment writes a comment.
 func (c *client) CreateComment(ctx context.Context, number int, body string) (Comment, error) {
 	do := fmt.Sprintf("comment on %d", number)

@@ -103,6 +103,13 @@ func (f *fakeForge) Comments(_ context.Context, n int) (out []forge.Comment, err
 	return out, err
 }
 
+func (f *fakeForge) Comment(_ context.Context, id int64) (c forge.Comment, err error) {
+	err = f.do("comment", func() error {
+		return f.each(id, func(list []forge.Comment, i int) []forge.Comment { c = list[i]; return list })
+	})
+	return c, err
+}
+
 func (f *fakeForge) CreateComment(_ context.Context, n int, body string) (c forge.Comment, err error) {
 	err = f.do("create-comment", func() error {
 		f.lastID++

@@ -22,6 +22,9 @@ type Comment struct {
 	Thread string
 	Number int   // of the issue or pull request; 0: there is none
 	ID     int64 // 0: not known
+	// seen: the comment with that id is the thread's, by its marker. An id comes from
+	// the state branch and from inputs, which are not to lead to anybody else's words.
+	seen bool
 	// Fresh: this very job started the thread, so that there is no comment yet.
 	Fresh bool
 	Off   bool // not wanted, or not allowed
@@ -43,6 +46,9 @@ func (c *Comment) Write(ctx context.Context, body string) error {
 	if err != nil {
 		return err
 	}
+	if err := c.look(ctx); err != nil {
+		return c.judged(err)
+	}
 	if c.ID == 0 && !c.Fresh {
 		if _, err := c.find(ctx, ""); err != nil {
 			return err
@@ -59,6 +65,22 @@ func (c *Comment) Write(ctx context.Context, body string) error {
 		c.ID = 0 // somebody deleted it
 	}
 	return c.judged(c.create(ctx, body))
+}
+
+// look forgets an id that is not that of the thread's comment.
+func (c *Comment) look(ctx context.Context) error {
+	if c.ID == 0 || c.seen {
+		return nil
+	}
+	there, err := c.Forge.Comment(ctx, c.ID)
+	if err != nil && !errors.Is(err, forge.ErrNotFound) {
+		return err
+	}
+	id, ok := report.FindMarker(there.Body)
+	if c.seen = err == nil && ok && id == c.Thread; !c.seen {
+		c.ID = 0
+	}
+	return nil
 }
 
 // judged turns comments off where they can't be written at all: a locked issue, or a
@@ -83,7 +105,7 @@ func (c *Comment) create(ctx context.Context, body string) error {
 		}
 		return nil
 	}
-	c.ID, c.Fresh = made.ID, false
+	c.ID, c.Fresh, c.seen = made.ID, false, true
 	c.Hook("comment-created")
 	if _, err := c.find(ctx, made.Author); err != nil {
 		return fmt.Errorf("look whether another job made the thread's comment too: %w", err)
@@ -120,7 +142,7 @@ func (c *Comment) find(ctx context.Context, author string) (bool, error) {
 		return false, nil
 	}
 	slices.SortFunc(ours, func(a, b forge.Comment) int { return cmp.Compare(a.ID, b.ID) })
-	c.ID = ours[0].ID
+	c.ID, c.seen = ours[0].ID, true
 	for _, second := range ours[1:] {
 		if second.Author != ours[0].Author {
 			continue
