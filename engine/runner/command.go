@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"regexp"
 	"strconv"
 	"strings"
@@ -35,15 +36,16 @@ func (j *job) command(ctx context.Context) error {
 	if c == nil || s == nil {
 		return j.quiet("the comment holds no command")
 	}
-	if c.Verb == verbStart {
-		return j.startByCommand(ctx, c, *s)
-	}
+	// Before anything is answered: strangers don't make a job comment.
 	ok, why, err := j.mayStart(ctx)
 	if err != nil {
 		return err
 	}
 	if !ok {
 		return j.denied(ctx, why)
+	}
+	if c.Verb == verbStart {
+		return j.startByCommand(ctx, c, *s)
 	}
 	if c.Verb == verbHelp {
 		return j.say(ctx, report.Reply{Kind: report.Done, Verb: verbHelp, Why: event.Verbs()})
@@ -423,6 +425,9 @@ func limitOptions() map[string]string {
 	}
 }
 
+// maxLimit is the highest limit that a thread can have.
+const maxLimit = 1 << 31
+
 // limitsOf reads the limits that a command raises.
 func limitsOf(c *event.Command) (map[string]float64, error) {
 	out := map[string]float64{}
@@ -437,7 +442,10 @@ func limitsOf(c *event.Command) (map[string]float64, error) {
 			d, err = time.ParseDuration(v)
 			n = d.Seconds()
 		}
-		if err != nil || !(n > 0) {
+		if err == nil && strings.HasPrefix(option, "max-steps") && n != math.Trunc(n) {
+			return nil, fmt.Errorf("`--%s=%s`: write a whole number from 1", option, plain(v))
+		}
+		if err != nil || !(n > 0) || n > maxLimit {
 			return nil, fmt.Errorf("`--%s=%s`: write a number that is more than 0; for --max-time a time such as 90m", option, plain(v))
 		}
 		out[limit] = n

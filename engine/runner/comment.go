@@ -2,8 +2,10 @@ package runner
 
 import (
 	"context"
+	"slices"
 	"strings"
 
+	"github.com/united-workforce/uwf/engine/forge"
 	"github.com/united-workforce/uwf/engine/runner/report"
 )
 
@@ -30,4 +32,14 @@ func (j *job) reply(ctx context.Context, number int, r report.Reply) error {
 	}
 	_, err = j.Forge.CreateComment(ctx, number, body)
 	return err
+}
+
+// refuseOnce says who may give commands, unless it was said on the same issue before.
+func (j *job) refuseOnce(ctx context.Context, number int, r report.Reply) error {
+	list, err := j.Forge.Comments(ctx, number)
+	if err != nil || slices.ContainsFunc(list, func(c forge.Comment) bool { return report.IsRefusal(c.Body) }) {
+		return err
+	}
+	r.Kind = report.Refused
+	return j.reply(ctx, number, r)
 }

@@ -30,6 +30,7 @@ type job struct {
 	latest  *gitcas.View     // in which it was seen; nil: none yet
 	made    gitcas.ThreadID  // the thread that this job started
 	sent    bool             // its next job was started
+	allowed bool             // the people behind the event may start and steer
 	halted  bool             // it was suspended by a step of this job
 	unknown bool             // the forge can't tell what somebody may do
 	branch  string           // the default branch, once it was asked for

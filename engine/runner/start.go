@@ -126,8 +126,8 @@ func (j *job) start(ctx context.Context, a asked) error {
 func (j *job) denied(ctx context.Context, why string) error {
 	if c := j.ev.Command; c != nil && j.ev.Subject != nil && j.unknown {
 		// Whoever can't be known may well have the right: they are told how to say so.
-		err := j.reply(ctx, j.ev.Subject.Number, report.Reply{Kind: report.Refused, Verb: c.Verb, Why: sentence(why)})
-		if err != nil {
+		// Strangers can't be told from them, so it is said once, and not to each.
+		if err := j.refuseOnce(ctx, j.ev.Subject.Number, report.Reply{Verb: c.Verb, Why: sentence(why)}); err != nil {
 			j.warn("the command could not be answered", err)
 		}
 	}

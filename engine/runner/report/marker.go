@@ -29,6 +29,11 @@ func FindMarker(body string) (id string, ok bool) {
 // is run again finds by it that the answer was given.
 func ReplyMarker(comment int64) string { return fmt.Sprintf("<!-- uwf:reply=%d -->", comment) }
 
+var refusal = regexp.MustCompile(`\A<!-- uwf:reply=[0-9]+ -->\r?\n` + lock)
+
+// IsRefusal reports an answer to somebody that they may not give commands.
+func IsRefusal(body string) bool { return refusal.MatchString(body) }
+
 // word is a text without what could end a comment or begin another line.
 func word(s string) string {
 	return strings.Map(func(r rune) rune {

@@ -14,6 +14,9 @@ const (
 	Done     ReplyKind = "done"      // it is done, and Why says what follows
 )
 
+// lock begins an answer to somebody who may not do that.
+const lock = "🔒"
+
 // Reply is a short answer to a command in a comment.
 type Reply struct {
 	Kind ReplyKind
@@ -41,7 +44,7 @@ func (r Reply) Markdown() string {
 	var body string
 	switch r.Kind {
 	case Refused:
-		body = join("🔒 "+verb+" needs write permission on this repository, and "+code(name(r.Login))+" doesn't have it, as far as uwf can tell. Nothing was done.", why)
+		body = join(lock+" "+verb+" needs write permission on this repository, and "+code(name(r.Login))+" doesn't have it, as far as uwf can tell. Nothing was done.", why)
 	case Unknown:
 		if body = "❔ " + why; why == "" {
 			body = join("❔ There is no command "+verb+".", event.Verbs())
