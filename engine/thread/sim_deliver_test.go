@@ -28,7 +28,7 @@ func (w *world) toTheEnd() {
 	for n := range 2 {
 		name := fmt.Sprintf("E%d", n)
 		a := w.spawn(name+".1", name, 1, w.main, func(a *actor) {
-			_, a.err = a.eng.Step(a.ctx, StepRequest{Thread: w.main, Deliver: true})
+			_, a.err = a.eng.Step(a.ctx, StepRequest{Thread: w.main, Deliver: true, Effects: func() Effects { return Effects{Comment: simComment} }})
 		})
 		if w.openAll(a); a.err != nil {
 			w.fail("%s: %v", name, a.err)
