@@ -37,7 +37,8 @@ func TestActionContainer(t *testing.T) {
 }
 
 func inContainer(t *testing.T, confined string) {
-	c := newCI(t, ciOptions{})
+	const output = `"---\n$status: ready\nplan: Write.\nfiles: [a]\n---\nx\n"`
+	c := newCI(t, ciOptions{script: "steps:\n  - {role: planner, write: {new/by-agent.txt: x}, output: " + output + "}\n"})
 	c.with["sandbox"] = confined
 	c.open()
 	top := filepath.Join(c.dir, "container")
@@ -71,7 +72,7 @@ func inContainer(t *testing.T, confined string) {
 	if strings.Contains(j.log, "note: sandbox") {
 		t.Errorf("agents are not another user: %s", j)
 	}
-	if _, err := os.Stat(filepath.Join(made["workspace"], "slug")); err != nil {
+	if _, err := os.Stat(filepath.Join(made["workspace"], "new", "by-agent.txt")); err != nil {
 		t.Errorf("the agents did not work in the workspace: %v\n%s", err, j)
 	}
 	for _, dir := range []string{"workspace", "runner_temp"} {
