@@ -126,7 +126,7 @@ func withoutSpans(text string) string {
 				j++
 			}
 			if j < len(runs) {
-				b.WriteString(line[from:runs[i][0]])
+				b.WriteString(line[from:runs[i][0]] + "x")
 				from, i = runs[j][1], j
 			}
 		}

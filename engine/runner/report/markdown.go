@@ -214,6 +214,10 @@ func prose(line string) string {
 			i += 2
 		case c == '`':
 			i += span(&b, line[i:])
+		case c == ']' && strings.Contains(target(line[i+1:]), "`"):
+			// Whether that is an address or begins code must not be in doubt.
+			b.WriteString("&#93;")
+			i++
 		case strings.HasPrefix(line[i:], "~~~"): // behind the mark of a list it opens a block of code
 			b.WriteString("&#126;")
 			i++
@@ -226,6 +230,27 @@ func prose(line string) string {
 		}
 	}
 	return b.String()
+}
+
+// target is what may be the address and the title of a link, where s begins with
+// one: up to its last bracket, or to the end of the line.
+func target(s string) string {
+	if !strings.HasPrefix(s, "(") {
+		return ""
+	}
+	depth := 0
+	for i := range len(s) {
+		switch s[i] {
+		case '(':
+			depth++
+		case ')':
+			depth--
+		}
+		if depth == 0 && !strings.ContainsAny(s[:i], `"'\`) {
+			return s[:i]
+		}
+	}
+	return s
 }
 
 func entity(c byte) string {
