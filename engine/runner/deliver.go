@@ -178,7 +178,7 @@ func (j *job) onePull(ctx context.Context, p *picture.Picture, n forge.NewPull) 
 		found, err := j.Forge.Pull(ctx, known)
 		switch {
 		case err == nil && found.Open && found.Head.Name == n.Head && strings.EqualFold(found.Head.Repo, j.Job.Repository):
-			return found, true, j.updatePull(ctx, found, n)
+			return found, true, j.updatePull(ctx, p, found, n)
 		case err != nil && !errors.Is(err, forge.ErrNotFound):
 			return found, false, err
 		}
@@ -198,7 +198,7 @@ func (j *job) onePull(ctx context.Context, p *picture.Picture, n forge.NewPull) 
 		if ferr != nil || !ok || !found.Open {
 			return made, false, errors.Join(err, ferr)
 		}
-		return found, true, j.updatePull(ctx, found, n)
+		return found, true, j.updatePull(ctx, p, found, n)
 	}
 	return made, false, err
 }
@@ -215,8 +215,9 @@ func (j *job) knownPull(p *picture.Picture) int {
 }
 
 // updatePull brings the pull request's words up to date. They are not worth failing.
-func (j *job) updatePull(ctx context.Context, found forge.Pull, n forge.NewPull) error {
-	if found.Title == n.Title && found.Body == n.Body {
+// Where a person opened it, or wrote it anew, their words stay.
+func (j *job) updatePull(ctx context.Context, p *picture.Picture, found forge.Pull, n forge.NewPull) error {
+	if id, ours := report.FindMarker(found.Body); !ours || id != string(p.ID) || found.Title == n.Title && found.Body == n.Body {
 		return nil
 	}
 	if err := j.Forge.UpdatePull(ctx, found.Number, n.Title, n.Body); err != nil {

@@ -387,12 +387,13 @@ func TestOnAfterTheEnd(t *testing.T) {
 	w.ok(err)
 	w.delivered(7, 2)
 	pull := w.forge.pulls[0]
-	pull.Body = "old"
+	pull.Body, _, _ = strings.Cut(pull.Body, "\n") // the marker alone
+	old := pull.Body
 	_, err = w.run(aJob{ev: w.says(7, "owner", "/uwf resume once more, please")})
 	w.ok(err)
 	w.drain()
 	w.delivered(7, 3)
-	if pull.Body == "old" || !pull.Open {
+	if pull.Body == old || !pull.Open {
 		t.Errorf("the pull request is %+v", pull)
 	}
 	pull.Open = false

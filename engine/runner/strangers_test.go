@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/united-workforce/uwf/engine/forge"
+	"github.com/united-workforce/uwf/engine/runner/event"
+	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas"
 )
 
@@ -72,5 +74,64 @@ func TestUnknownAreToldOnce(t *testing.T) {
 	w.none(aJob{ev: w.says(8, "ghost", "/uwf start")}, "can't find out")
 	if got := w.forge.comments[8]; len(got) != 1 {
 		t.Errorf("on another issue there are %d answers", len(got))
+	}
+}
+
+// A pull request that a person opened from the thread's branch is taken for the
+// thread's, but says what they wrote.
+func TestPullOfAPerson(t *testing.T) {
+	w := newWorld(t)
+	_, err := w.run(aJob{ev: labeled(7)})
+	w.ok(err)
+	_, e := w.only()
+	w.forge.pulls = append(w.forge.pulls, &forge.Pull{Number: 9, Open: true, Title: "Theirs", Body: "theirs", Head: forge.Branch{Repo: "o/r", Name: e.Work.Branch}})
+	w.drain()
+	if p := w.forge.pulls; len(p) != 1 || p[0].Title != "Theirs" || p[0].Body != "theirs" {
+		t.Errorf("the pull requests are %+v", p)
+	}
+	if e := w.ended(); len(e) != 1 || e[0].PR != 9 {
+		t.Errorf("ended %+v", e)
+	}
+}
+
+// What stands in the issue counts when the thread starts. Whatever becomes of it, or of
+// the comments on it, no agent reads it, also where another event brings it along.
+func TestTextIsFrozen(t *testing.T) {
+	w := newWorld(t)
+	var read []string
+	w.say = func(t thread.Task) (map[string]any, map[string]string, error) {
+		read = append(read, t.Prompt)
+		if t.Role == "a" {
+			return map[string]any{"$status": "done"}, map[string]string{"a": "1\n"}, nil
+		}
+		return map[string]any{"$status": "approved"}, nil, nil
+	}
+	_, err := w.run(aJob{ev: labeled(7)})
+	w.ok(err)
+	i := w.forge.issue(7)
+	i.Title, i.Body = "Evil title", "Evil body"
+	w.forge.comments[7] = append(w.forge.comments[7], forge.Comment{ID: 9, Author: "stranger", Body: "Evil comment"})
+	for _, ev := range []event.Event{labeled(7), w.says(7, "owner", "/uwf start"), w.says(7, "owner", "/uwf retry")} {
+		ev.Subject.Title, ev.Subject.Body = i.Title, i.Body
+		_, err := w.run(aJob{ev: ev})
+		w.ok(err)
+		if len(w.view().Threads()) == 0 {
+			break
+		}
+	}
+	w.drain()
+	if e := w.delivered(7, 2); strings.Contains(w.prompt(e), "Evil") {
+		t.Errorf("the thread's text is %q", w.prompt(e))
+	}
+	if len(read) != 2 {
+		t.Fatalf("%d prompts", len(read))
+	}
+	for _, p := range read {
+		if !strings.Contains(p, "Please mend it.") || strings.Contains(p, "Evil") {
+			t.Errorf("an agent reads: %s", p)
+		}
+	}
+	if p := w.forge.pulls[0]; strings.Contains(p.Title+p.Body, "Evil") {
+		t.Errorf("the pull request says %+v", p)
 	}
 }

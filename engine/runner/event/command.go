@@ -29,7 +29,7 @@ var verbs = []verb{
 }
 
 // options are the ones that a line may have; all take a value.
-var options = []string{"thread", "workflow", "agent", "model", "step", "max-steps"}
+var options = []string{"thread", "workflow", "agent", "model", "step", "max-steps", "max-steps-per-role", "max-tokens", "max-cost", "max-time"}
 
 // Verbs lists what a comment can ask for, one line each, as Markdown.
 func Verbs() string {

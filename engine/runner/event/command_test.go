@@ -28,6 +28,7 @@ func TestCommand(t *testing.T) {
 		{"/uwf start", "start", nil, ""},
 		{"/uwf start solve-issue\nand test it", "start", []string{"solve-issue"}, "and test it"},
 		{`/uwf start "my flow" --Model=big --max-steps 5 it\ s`, "start", []string{"my flow", "--model=big", "--max-steps=5", "it s"}, ""},
+		{"/uwf resume --max-cost 5 --max-time=90m go on", "resume", []string{"--max-cost=5", "--max-time=90m"}, "go on"},
 		{"/uwf start “my flow” „x“ ''", "start", []string{"my flow", "x", ""}, ""},
 		{"/uwf fork 3", "fork", []string{"3"}, ""},
 		{"/uwf help", "help", nil, ""},

@@ -164,6 +164,9 @@ func (p parser) assignee(field string) string {
 	return in.object("assignee").name("login")
 }
 
+// ownComment is what each comment that uwf writes begins with.
+const ownComment = "<!-- uwf:"
+
 // comment reads a comment on an issue, a pull request, or a line of one.
 func (p parser) comment(field string) error {
 	e := p.e
@@ -182,7 +185,13 @@ func (p parser) comment(field string) error {
 		p.none("a comment on #%d was %s: only new ones count", e.Subject.Number, clip(e.Action))
 		return nil
 	}
-	cmd, err := ParseCommand(c.text("body", maxText))
+	body := c.text("body", maxText)
+	if strings.HasPrefix(body, ownComment) {
+		// Written with the token of a person, it would be that person's command.
+		p.none("the comment on #%d is one of uwf's own", e.Subject.Number)
+		return nil
+	}
+	cmd, err := ParseCommand(body)
 	e.Kind, e.Command = Comment, cmd
 	if err == nil && cmd == nil {
 		p.none("the comment on #%d has no line that begins with /uwf", e.Subject.Number)

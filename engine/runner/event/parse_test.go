@@ -143,6 +143,20 @@ func TestComments(t *testing.T) {
 	}
 }
 
+// What uwf writes is no command, also where a person's token wrote it.
+func TestOwnComments(t *testing.T) {
+	for body, want := range map[string]Kind{
+		"<!-- uwf:thread=01JY0000000000000000000000 -->\n/uwf resume": None, "<!-- uwf:reply=3 -->\n/uwf cancel": None, "<!-- uwf:note -->\n/uwf x": None,
+		"<!-- note -->\n/uwf resume": Comment,
+	} {
+		raw, _ := json.Marshal(body)
+		e, err := Parse("issue_comment", []byte(`{"action":"created","comment":{"id":5,"body":`+string(raw)+`,"user":{"login":"ann"}},`+giteaIssue[len(`"number":7,`):]+","+giteaRest+"}"))
+		if err != nil || e.Kind != want {
+			t.Errorf("%q: %s, %v", body, e.Kind, err)
+		}
+	}
+}
+
 const (
 	giteaIssue = `"number":7,"issue":{"id":3,"url":"http://g/api/v1/repos/o/r/issues/7","html_url":"http://g/o/r/issues/7","number":7,
 		"user":{"id":1,"login":"ann","username":"ann"},"title":"T","body":"B","labels":[{"id":1,"name":"old"},{"id":2,"name":"uwf"}],
