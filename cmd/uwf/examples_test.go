@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"gopkg.in/yaml.v3"
+
 	"github.com/united-workforce/uwf/examples"
 )
 
@@ -59,6 +61,46 @@ func (g *goldenRun) lastOutput() string {
 	g.Helper()
 	_, text := g.command("uwf", "thread", "steps", g.thread, "--jq", ".[-1].output")
 	return "output  " + text
+}
+
+// A workflow file whose scheduled runs only look after threads gives them no prompt: it
+// would start a thread, and cost money, each time.
+func TestExampleSchedules(t *testing.T) {
+	names, err := fs.Glob(examples.Files, "github/*.yml")
+	if err != nil || len(names) < 4 {
+		t.Fatal(names, err)
+	}
+	// What there is of an event decides whether there is a prompt.
+	wanted := regexp.MustCompile(`^\$\{\{ github\.event\.(issue|pull_request) && .*\|\| '' \}\}$`)
+	for _, name := range names {
+		data, err := examples.Files.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var w struct {
+			On struct {
+				Schedule []any
+				Dispatch struct{ Inputs map[string]any } `yaml:"workflow_dispatch"`
+			}
+			Jobs map[string]struct {
+				Steps []struct{ With map[string]string }
+			}
+		}
+		if err := yaml.Unmarshal(data, &w); err != nil {
+			t.Fatal(name, err)
+		}
+		if len(w.On.Schedule) == 0 || w.On.Dispatch.Inputs["thread"] == nil {
+			continue // it starts a thread by the clock, or has none
+		}
+		for _, j := range w.Jobs {
+			for _, s := range j.Steps {
+				p := strings.Join(strings.Fields(s.With["prompt"]), " ")
+				if p != "" && (!wanted.MatchString(p) || strings.Count(p, " || ") != strings.Count(p, " && ")) {
+					t.Errorf("%s: a scheduled run starts a thread with the prompt %s", name, p)
+				}
+			}
+		}
+	}
 }
 
 // Every file of examples/ that is there to be copied stands in its README, and every
