@@ -154,6 +154,7 @@ type spot struct {
 	// ignored: what neither the commit nor seen has is left alone.
 	ignored bool
 	stays   *bool // set when something is left that the commit doesn't have
+	ahead   readings
 }
 
 // folder compares one folder and returns its target with the stamps that are
@@ -176,7 +177,9 @@ func (r *restorer) folder(s spot) (*dir, error) {
 	if s.target != nil {
 		out = cloneDir(s.target)
 	}
-	for _, x := range pairs(found, out.all()) {
+	todo := pairs(found, out.all())
+	s.ahead = r.readAhead(s, todo)
+	for _, x := range todo {
 		if err := r.pair(s, x); err != nil {
 			return nil, err
 		}
@@ -339,13 +342,16 @@ func (r *restorer) leaf(s spot, x pair, path string) error {
 
 // sameFile reports whether a file has the content of the entry.
 func (r *restorer) sameFile(s spot, x pair, path string, st stat) (bool, error) {
-	if seen := s.seen.find(x.name); seen != nil && seen.stamp.known() && seen.stamp == st.stamp {
+	if seen := s.seen.find(x.name); seen.has(st) {
 		x.tree.stamp = seen.stamp
 		return seen.id == x.tree.id, nil
 	}
-	// Larger files than this are not held in memory just to be hashed.
-	const most = 4 << 20
-	c, err := r.rd.read(s.r, path, x.name, x.disk.info, most)
+	c, err := s.ahead.take(x.tree)
+	if c == nil && err == nil {
+		var now content
+		now, err = r.rd.read(s.r, path, x.name, x.disk.info, mostInMemory)
+		c = &now
+	}
 	if errors.Is(err, os.ErrPermission) {
 		return false, nil // it can be replaced all the same
 	}

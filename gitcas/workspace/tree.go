@@ -25,6 +25,9 @@ type entry struct {
 	dir   *dir  // the content, when it is a folder
 }
 
+// has reports whether a file still looks as it did when its content was read.
+func (e *entry) has(st stat) bool { return e != nil && e.stamp.known() && e.stamp == st.stamp }
+
 // dir is a git tree with everything below it. It is not changed once it is
 // complete, so several places may share one.
 type dir struct {
