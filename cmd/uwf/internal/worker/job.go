@@ -33,7 +33,7 @@ func (w *Worker) WorkIn(ctx context.Context, dir string) (why string, err error)
 			return why, err
 		}
 	}
-	w.o.Workspace = dir
+	w.o.Workspace, w.looked = dir, w.f.Path(dir)
 	return "", nil
 }
 

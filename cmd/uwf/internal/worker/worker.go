@@ -235,6 +235,10 @@ func (w *Worker) Use(ctx context.Context, id gitcas.ThreadID) error {
 	if w.o.Workspace == "" {
 		return nil
 	}
+	if w.looked == dir { // by WorkIn, a moment ago
+		w.looked = ""
+		return nil
+	}
 	return w.checkFolder(ctx, fo)
 }
 
