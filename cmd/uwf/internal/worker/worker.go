@@ -66,6 +66,8 @@ type Worker struct {
 	player *cassette.Cassette
 	// sandbox confines agents; nil: they are not confined.
 	sandbox *sandbox.Sandbox
+	// looked is a folder that was found empty or clean just now.
+	looked string
 }
 
 // New puts a worker together. It reads the configuration and opens the store,
