@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"strings"
 
 	"github.com/united-workforce/uwf/engine/runner/event"
 	"github.com/united-workforce/uwf/engine/runner/report"
@@ -25,4 +26,39 @@ func (r *Runner) Misread(ctx context.Context, ev event.Event, wrong *event.Comma
 		return j.say(ctx, report.Reply{Kind: report.Unknown, Why: wrong.Msg})
 	}()
 	return j.finish(ctx, err)
+}
+
+// Unready tells that a job could not begin, and why, on the issue or pull request whose
+// event would have started or steered a thread: once, and only for people who may. It
+// needs no more of a Runner than the forge, the inputs, and what takes secrets out.
+func (r *Runner) Unready(ctx context.Context, ev event.Event, why string) {
+	j := newJob(r, ev)
+	if ev.Subject == nil || j.Job.Attempt > 1 || j.in.Command == CommandRun {
+		return
+	}
+	switch ev.Kind {
+	case event.Labeled:
+		if !j.addsLabel() {
+			return
+		}
+	case event.Assigned:
+		if !j.ours(ev.Assignee) {
+			return
+		}
+	case event.Comment:
+	default:
+		return
+	}
+	if ok, _, err := j.mayStart(ctx); err == nil && ok {
+		j.answer(ctx, ev.Subject.Number, j.couldNot("begin", why))
+	}
+}
+
+// couldNot is what is said where nothing was started.
+func (j *job) couldNot(what, why string) string {
+	again := "take the label off and put it on again, or comment `/uwf start`."
+	if j.ev.Command != nil {
+		again = "write the command again."
+	}
+	return "uwf could not " + what + ":\n\n```text\n" + strings.ReplaceAll(short(why, 4000), "```", "'''") + "\n```\n\nPut it right, then " + again
 }

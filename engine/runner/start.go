@@ -36,11 +36,16 @@ type asked struct {
 
 // labeled starts a thread where our label was put on.
 func (j *job) labeled(ctx context.Context) error {
-	label := j.label()
-	if !slices.ContainsFunc(j.ev.Added, func(l string) bool { return strings.EqualFold(l, label) }) {
-		return j.quiet(fmt.Sprintf("the label is not %s", label))
+	if !j.addsLabel() {
+		return j.quiet(fmt.Sprintf("the label is not %s", j.label()))
 	}
 	return j.fromSubject(ctx)
+}
+
+// addsLabel reports whether the event put our label on.
+func (j *job) addsLabel() bool {
+	label := j.label()
+	return slices.ContainsFunc(j.ev.Added, func(l string) bool { return strings.EqualFold(l, label) })
 }
 
 // assigned starts a thread where the issue was given to uwf's account; or to anybody,
@@ -244,8 +249,11 @@ func (j *job) unstarted(ctx context.Context, a asked, err error) error {
 	if err == nil || a.subject == nil || passing(err) {
 		return err
 	}
-	j.answer(ctx, a.subject.Number, "uwf could not start a thread:\n\n```text\n"+strings.ReplaceAll(short(err.Error(), 4000), "```", "'''")+
-		"\n```\n\nPut it right, then take the label off and put it on again, or comment `/uwf start`.")
+	why := err.Error()
+	if errors.Is(err, wire.ErrDenied) {
+		why += "\n\nThe job needs the permission \"contents: write\"."
+	}
+	j.answer(ctx, a.subject.Number, j.couldNot("start a thread", why))
 	return err
 }
 

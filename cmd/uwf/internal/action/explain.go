@@ -12,6 +12,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/doctor"
 	"github.com/united-workforce/uwf/engine/forge"
 	"github.com/united-workforce/uwf/engine/runner"
+	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
@@ -44,6 +45,21 @@ func (j *job) explain(ctx context.Context, err error) {
 	if isPermission(err) {
 		j.hints(ctx)
 	}
+}
+
+// unready says on the issue, too, why a job can't even begin, where somebody is waiting
+// for it: as without the model's key, or with settings that are wrong.
+func (j *job) unready(ctx context.Context, err error) error {
+	if j.forge == nil || app.ExitCode(err) != int(thread.CodeUsage) {
+		return err
+	}
+	red := firstRedactor(j.f.Environ, []string{j.in.Token, j.in.APIKey})
+	if red == nil {
+		return err
+	}
+	r := &runner.Runner{Engine: &thread.Engine{Redact: red}, Forge: j.forge, Inputs: j.in.Inputs, Job: j.env.Job, Out: j.log}
+	r.Unready(ctx, j.ev, app.Message(err))
+	return err
 }
 
 // isPermission tells the failures that a setting or a permission mends.

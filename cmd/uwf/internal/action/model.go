@@ -9,6 +9,7 @@ import (
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/engine/config"
+	"github.com/united-workforce/uwf/engine/runner"
 )
 
 // environ is the environment that the settings are read with: the job's own, with what
@@ -66,6 +67,10 @@ func (in inputs) providerKey(env []string, peek func([]string) (*config.Config, 
 		known := slices.Sorted(maps.Keys(c.Providers))
 		return "", &app.UnknownError{What: "provider", ID: name, Near: app.Near(name, append(known, vendors()...)),
 			Hint: "the input provider takes " + strings.Join(vendors(), ", ") + ", or a provider of the configuration"}
+	case in.APIKey == "" && in.Command != runner.CommandCommit && keyMissing(name, configured, inFile):
+		return "", app.Usagef("there is no key for %s: the input api-key is empty, as the secret that the workflow file hands on is not set. "+
+			"Add it in the repository's settings (Secrets and variables → Actions), or type gh secret set NAME, with the name that stands behind api-key. "+
+			"Jobs that Dependabot or a fork started get no secrets", name)
 	case in.APIKey == "":
 	case inFile && configured.APIKeyEnv != "" && configured.APIKeyEnv != "GITHUB_TOKEN":
 		set(configured.APIKeyEnv, in.APIKey)
@@ -78,6 +83,16 @@ func (in inputs) providerKey(env []string, peek func([]string) (*config.Config, 
 		return "", nil // it is the default already
 	}
 	return name, nil
+}
+
+// keyMissing reports whether a provider needs a key, and nothing gives it one.
+func keyMissing(name string, p config.Provider, known bool) bool {
+	if known {
+		return p.APIKeyEnv != "" && p.APIKey.Reveal() == ""
+	}
+	return slices.ContainsFunc(config.Presets(), func(v config.Preset) bool {
+		return v.Name == name && v.APIKeyEnv != "" && v.APIKeyEnv != "GITHUB_TOKEN" // that one every job has
+	})
 }
 
 func vendors() []string {

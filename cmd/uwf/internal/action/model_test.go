@@ -47,6 +47,8 @@ func TestModel(t *testing.T) {
 		"the settings' address":      {settings: ownOpenAI, in: inputs{Provider: "openai", APIKey: key}, provider: "openai", url: "https://proxy.corp.example/v1", key: key},
 		"the key in the environment": {settings: ownProvider, environ: []string{"CORP_KEY=" + key}, provider: "corp", url: "https://llm.corp.example/v1", key: key},
 		"a vendor beside settings":   {settings: ownProvider, in: inputs{Provider: "openai", APIKey: key}, provider: "openai", url: "https://api.openai.com/v1", key: key},
+		"no secret":                  {in: inputs{Provider: "openai"}, wrong: "api-key is empty"},
+		"no secret for the settings": {settings: ownProvider, in: inputs{Provider: "corp"}, wrong: "api-key is empty"},
 		"whose key":                  {in: inputs{APIKey: key}, wrong: "set provider too"},
 		"unknown provider":           {in: inputs{Provider: "opanai", APIKey: key}, wrong: "did you mean openai"},
 		"no key needed":              {settings: withoutAKey, in: inputs{APIKey: key}, wrong: "takes no key"},

@@ -111,14 +111,14 @@ func (j *job) do(ctx context.Context) (out runner.Outcome, err error) {
 		}
 	}()
 	if err := j.reach(ctx); err != nil {
-		return out, err
+		return out, j.unready(ctx, err)
 	}
 	if j.in.Doctor {
 		return out, j.examine(ctx)
 	}
 	w, err := j.worker(ctx)
 	if err != nil {
-		return out, err
+		return out, j.unready(ctx, err)
 	}
 	r, err := j.runner(ctx, w)
 	if err != nil {
