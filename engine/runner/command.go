@@ -296,6 +296,8 @@ func (j *job) retry(ctx context.Context, f *found) error {
 		return j.refuse(ctx, f.id, verbRetry, "It asks something: answer with `/uwf resume` and the answer on the lines below it.")
 	case e.Status == gitcas.StatusSuspended:
 		err = j.Engine.Resume(ctx, thread.ResumeRequest{Thread: f.id})
+	case j.Job.Attempt <= 1 && f.claimed():
+		return j.refuse(ctx, f.id, verbRetry, "Another job is working on it.")
 	}
 	if err != nil && !j.undoubtedly(err) {
 		return j.refuse(ctx, f.id, verbRetry, steerError(err))
@@ -486,10 +488,17 @@ func (j *job) asIs(f *found) report.Thread {
 		return j.view(p, report.Waiting)
 	}
 	t := j.view(p, report.Queued)
-	if held, ok := f.v.Claim(f.id); ok && held.Head == p.Entry.Head && thread.ClaimAlive(held.Claim, f.v.Time()) {
+	if f.claimed() {
+		held, _ := f.v.Claim(f.id)
 		t.State, t.Since = report.Running, time.UnixMilli(held.Since)
 	}
 	return t
+}
+
+// claimed reports whether a job works on the thread.
+func (f *found) claimed() bool {
+	held, ok := f.v.Claim(f.id)
+	return ok && held.Head == f.p.Entry.Head && thread.ClaimAlive(held.Claim, f.v.Time())
 }
 
 // past is a thread that is over, for people.

@@ -115,9 +115,7 @@ func (j *job) close(ctx context.Context, p *picture.Picture, t report.Thread) er
 func (j *job) pull(ctx context.Context, p *picture.Picture, t *report.Thread) error {
 	branch := work(p)
 	if p.Trigger.Branch == branch {
-		// It worked on a pull request's own branch: that has the changes already.
-		t.Pull = &report.Pull{Number: p.Trigger.Number, URL: t.Links.IssueURL(p.Trigger.Number), Updated: true}
-		return nil
+		return j.ownPull(ctx, p, t)
 	}
 	base := p.Trigger.Branch // a fork of a thread about a pull request
 	if base == "" {
@@ -151,6 +149,31 @@ func (j *job) pull(ctx context.Context, p *picture.Picture, t *report.Thread) er
 		return nil
 	}
 	return err
+}
+
+// ownPull looks after a thread that worked on a pull request's own branch, which has the
+// changes already: unless it was merged or closed meanwhile.
+func (j *job) ownPull(ctx context.Context, p *picture.Picture, t *report.Thread) error {
+	n := p.Trigger.Number
+	found, err := j.Forge.Pull(ctx, n)
+	switch {
+	case err == nil && found.Open:
+		t.Pull = &report.Pull{Number: n, URL: t.Links.IssueURL(n), Updated: true}
+		return nil
+	case err != nil && !errors.Is(err, forge.ErrNotFound):
+		return err
+	}
+	what := "closed"
+	if found.Merged {
+		what = "merged"
+	}
+	t.Prevented = fmt.Sprintf("Pull request #%d was %s before the work was done: what was changed since is not in it.", n, what)
+	base, err := j.defaultBranch(ctx)
+	if err != nil {
+		return err
+	}
+	t.Links.Compare = t.Links.CompareURL(base, work(p))
+	return nil
 }
 
 // prevented says why there is no pull request, and how to allow it.

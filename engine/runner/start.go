@@ -182,6 +182,9 @@ type ground struct {
 // Nil: nowhere, which has been told.
 func (j *job) ground(ctx context.Context, s *event.Subject) (*ground, error) {
 	if s != nil && !s.Open {
+		if j.ev.Command != nil {
+			j.answer(ctx, s.Number, "It is closed: open it again first.")
+		}
 		return nil, j.quiet(fmt.Sprintf("#%d is closed", s.Number))
 	}
 	trunk, err := j.defaultBranch(ctx)

@@ -135,3 +135,50 @@ func TestTextIsFrozen(t *testing.T) {
 		t.Errorf("the pull request says %+v", p)
 	}
 }
+
+// Who asks in vain is told why.
+func TestVainCommands(t *testing.T) {
+	w := newWorld(t)
+	ev := w.says(7, "owner", "/uwf start")
+	ev.Subject.Open = false
+	w.none(aJob{ev: ev}, "is closed")
+	w.replied(7, "open it again")
+
+	w = newWorld(t)
+	w.hook = func(p string) {
+		if p == "claim" {
+			w.hook = nil
+			_, err := w.run(aJob{ev: w.says(7, "owner", "/uwf retry")})
+			w.ok(err)
+		}
+	}
+	_, err := w.run(aJob{ev: labeled(7)})
+	w.ok(err)
+	w.replied(7, "is working on it")
+	w.drain()
+	w.delivered(7, 2)
+}
+
+// The pull request that a thread works on is closed, or merged, before its end: nobody
+// is told that it has the changes.
+func TestPullClosedMeanwhile(t *testing.T) {
+	for _, merged := range []bool{false, true} {
+		w := newWorld(t)
+		w.branch("topic", map[string]string{"README": "hello\n", "topic": "1\n"})
+		pull := &forge.Pull{Number: 7, Open: true, Title: "Theirs", Body: "theirs", Head: forge.Branch{Repo: "o/r", Name: "topic"}}
+		w.forge.pulls = append(w.forge.pulls, pull)
+		ev := labeled(7)
+		ev.Name, ev.Subject.Pull = "pull_request", true
+		_, err := w.run(aJob{ev: ev})
+		w.ok(err)
+		pull.Open, pull.Merged = false, merged
+		w.drain()
+		want := map[bool]string{false: "#7 was closed", true: "#7 was merged"}[merged]
+		if got := w.stickies(7); len(got) != 1 || !strings.Contains(got[0], want) || !strings.Contains(got[0], "compare/main...topic") {
+			t.Errorf("the comment says %q, want %q", got, want)
+		}
+		if e := w.ended(); len(e) != 1 || e[0].PR != 0 || len(w.forge.pulls) != 1 {
+			t.Errorf("ended %+v, pull requests %v", e, w.forge.pulls)
+		}
+	}
+}

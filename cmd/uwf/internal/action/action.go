@@ -35,6 +35,7 @@ To run it by hand, or in another CI, set:
 
   GITHUB_REPOSITORY    owner/name
   INPUT_TOKEN          a token for it (or GITHUB_TOKEN)
+  GITHUB_ACTOR         you: who may write to it may start threads
   INPUT_PROMPT         what is to be done; or INPUT_THREAD: the thread to step
 
 and what these should be where the default is wrong:
@@ -48,7 +49,7 @@ and what these should be where the default is wrong:
   GITHUB_JOB           the job's name, where a run has several
   GITHUB_WORKFLOW_REF  owner/name/.github/workflows/FILE@ref: what starts the next job
                        (none: set INPUT_DISPATCH)
-  GITHUB_ACTOR, GITHUB_TRIGGERING_ACTOR  who started it
+  GITHUB_TRIGGERING_ACTOR  who started a re-run, where it is somebody else
   GITHUB_WORKSPACE     a folder for agents; used where it is empty or a clean checkout
                        without credentials (a temporary folder)
   GITHUB_OUTPUT, GITHUB_STEP_SUMMARY     files for the outputs and the summary (none)
@@ -58,7 +59,7 @@ and what these should be where the default is wrong:
 
 Exit codes: 0 done, or nothing to do · 1 the step failed · 2 wrong inputs or invalid
 definition · 5 store damaged or unreadable · 6 limit reached`,
-		Example: `  GITHUB_REPOSITORY=owner/name INPUT_TOKEN=… INPUT_PROMPT="Fix the typo" uwf action`,
+		Example: `  GITHUB_REPOSITORY=owner/name GITHUB_ACTOR=you INPUT_TOKEN=… INPUT_PROMPT="Fix the typo" uwf action`,
 		Args:    cobra.NoArgs,
 		RunE:    app.Run(o, runF, actionRun, func([]string) {}),
 	}
