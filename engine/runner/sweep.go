@@ -23,6 +23,7 @@ const (
 	sweepMaxHop      = 1
 	sweepMax         = 2
 	sweepMaxSchedule = 10
+	sweepSkip        = 3 // so many that can't be read keep no others back
 )
 
 // defaultIdle is how long a thread lies still before its next job counts as lost: far
@@ -65,7 +66,15 @@ func (j *job) sweep(ctx context.Context) {
 	case j.ev.Kind == event.Schedule:
 		most = sweepMaxSchedule
 	}
-	for _, p := range j.some(j.due(v, idle), most) {
+	sent := 0
+	for _, p := range j.some(j.due(v, idle), most+sweepSkip) {
+		if sent == most {
+			return
+		}
+		if !j.readable(ctx, p.Thread) {
+			continue
+		}
+		sent++
 		entry, _ := v.Entry(p.Thread)
 		n := j.nextOf(p.Thread, p.Head, &picture.Picture{ID: p.Thread, Entry: entry})
 		n.store = v.StoreID()
@@ -76,6 +85,20 @@ func (j *job) sweep(ctx context.Context) {
 		j.Out.Notice(fmt.Sprintf("thread %s was due and nobody worked on it: its next job was started", p.Thread))
 		j.hook(nil, "dispatched")
 	}
+}
+
+// readable reports whether a job for a thread could read it at all. One that can't would
+// end as it began, and the thread be due again: a job for it after every other job, for
+// ever.
+func (j *job) readable(ctx context.Context, id gitcas.ThreadID) bool {
+	v, err := j.Engine.Store.Load(ctx, id)
+	if err == nil {
+		_, err = picture.Seen(ctx, v, id)
+	}
+	if err != nil {
+		j.warn(fmt.Sprintf("thread %s is due, but it can't be read, and no job is started for it", id), err)
+	}
+	return err == nil
 }
 
 // due are the threads that wait for a job, but for the one whose next job this one
