@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -319,5 +320,36 @@ func TestGitErrorHidesArguments(t *testing.T) {
 	_, err := f.runGit(t.Context(), f.Dir, nil, "-c", "a=secret", "nonsense-command")
 	if err == nil || strings.Contains(err.Error(), "secret") || !strings.Contains(err.Error(), "git") {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestGitOfTheWorkspace: a git that lies in the folder that is asked about, or in the
+// job's workspace, is not run, though PATH names it first.
+func TestGitOfTheWorkspace(t *testing.T) {
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip("NOT TESTED: there is no git")
+	}
+	workspace, other := t.TempDir(), t.TempDir()
+	bin := filepath.Join(workspace, "node_modules", ".bin")
+	if err := os.MkdirAll(bin, 0o755); err != nil { //nolint:gosec // as package managers do
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(bin, "git"), []byte("#!/bin/sh\necho planted\n"), 0o755); err != nil { //nolint:gosec // a program
+		t.Fatal(err)
+	}
+	link := filepath.Join(other, "bin")
+	if err := os.Symlink(bin, link); err != nil {
+		t.Fatal(err)
+	}
+	usual := os.Getenv("PATH")
+	for _, first := range []string{bin, link} {
+		t.Setenv("PATH", first+":"+usual)
+		f := NewAt(workspace, []string{"PATH=" + first + ":" + usual, "GITHUB_WORKSPACE=" + workspace}, IO{})
+		for _, dir := range []string{workspace, other} {
+			out, err := f.Git(t.Context(), dir, nil, "version")
+			if err != nil || !strings.HasPrefix(string(out), "git version") {
+				t.Errorf("%s in %s: %s %v", first, dir, out, err)
+			}
+		}
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -33,6 +35,12 @@ func (f *Factory) runGit(ctx context.Context, dir string, stdin []byte, args ...
 	ctx, cancel := context.WithTimeout(ctx, gitWait)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "git", args...)
+	path := f.Getenv("PATH")
+	if apart := outside(path, dir, f.Getenv("GITHUB_WORKSPACE")); apart != path {
+		if program, err := programIn(apart, "git"); err == nil { // else its only place is there
+			cmd.Path, cmd.Err, path = program, nil, apart
+		}
+	}
 	cmd.Dir = dir
 	cmd.Stdin = bytes.NewReader(stdin)
 	cmd.WaitDelay = time.Second
@@ -41,7 +49,11 @@ func (f *Factory) runGit(ctx context.Context, dir string, stdin []byte, args ...
 		cmd.Env = append(cmd.Env, "GIT_TERMINAL_PROMPT=0") // nobody is there to answer
 	}
 	for _, name := range gitVariables() {
-		if v := f.Getenv(name); v != "" {
+		v := f.Getenv(name)
+		if name == "PATH" {
+			v = path
+		}
+		if v != "" {
 			cmd.Env = append(cmd.Env, name+"="+v)
 		}
 	}
@@ -52,6 +64,50 @@ func (f *Factory) runGit(ctx context.Context, dir string, stdin []byte, args ...
 		return nil, &GitError{Args: args, Stderr: strings.TrimSpace(stderr.String()), Err: err}
 	}
 	return out, nil
+}
+
+// outside is a PATH without what lies in one of some folders: agents work there, and
+// what they put there is no git for a process that isn't confined.
+func outside(path string, folders ...string) string {
+	var kept []string
+	for _, place := range filepath.SplitList(path) {
+		if !slices.ContainsFunc(folders, func(dir string) bool { return dir != "" && lies(place, dir) }) {
+			kept = append(kept, place)
+		}
+	}
+	return strings.Join(kept, string(filepath.ListSeparator))
+}
+
+// lies says whether a place is a folder or lies in it, by its name or where it leads.
+func lies(place, dir string) bool {
+	for _, name := range []string{place, realPath(place)} {
+		for _, top := range []string{dir, realPath(dir)} {
+			if rel, err := filepath.Rel(top, name); err == nil && filepath.IsLocal(rel) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func realPath(path string) string {
+	if to, err := filepath.EvalSymlinks(path); err == nil {
+		return to
+	}
+	return path
+}
+
+// programIn looks a program up in a PATH that is not this process's own.
+func programIn(path, name string) (string, error) {
+	for _, dir := range filepath.SplitList(path) {
+		if !filepath.IsAbs(dir) {
+			continue
+		}
+		if found, err := exec.LookPath(filepath.Join(dir, name)); err == nil {
+			return found, nil
+		}
+	}
+	return "", &exec.Error{Name: name, Err: exec.ErrNotFound}
 }
 
 // GitError is a failed call of git.
