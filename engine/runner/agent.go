@@ -24,6 +24,9 @@ type announcer struct {
 // Run implements thread.Agent.
 func (a announcer) Run(ctx context.Context, t thread.Task, m *thread.Meter) (thread.Draft, error) {
 	a.j.announce(ctx, t)
+	if err := a.j.mayWorkOn(ctx, t.Thread, t.Entry, a.j.last); err != nil {
+		return thread.Draft{}, err
+	}
 	watch := a.j.watch(t)
 	d, err := a.Agent.Run(ctx, t, m)
 	if err != nil {
@@ -142,6 +145,9 @@ func advice(err error, status gitcas.Status) string {
 	again := "Comment /uwf retry to try again."
 	if status == gitcas.StatusSuspended {
 		again = "Put it right, then comment /uwf retry."
+	}
+	if errors.Is(err, errPullClosed) {
+		return "Open it again, then comment /uwf retry; or end the thread with /uwf cancel."
 	}
 	var changed *workflowfiles.ChangedError
 	if errors.As(err, &changed) || workflowfiles.Refused(err) {

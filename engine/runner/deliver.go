@@ -17,6 +17,14 @@ import (
 // deliver makes a thread's end known: a pull request and the last words of its
 // comment. The engine takes it off the tip then.
 func (j *job) deliver(ctx context.Context, id gitcas.ThreadID, head node.Hash) error {
+	if p := j.last; p == nil || p.ID != id {
+		j.pictureOf(ctx, id)
+	}
+	if p := j.last; p != nil && p.ID == id {
+		if err := j.mayWorkOn(ctx, id, p.Entry, p); err != nil && !errors.Is(err, errPullClosed) {
+			return j.broken(ctx, id, head, err)
+		}
+	}
 	res, err := j.Engine.Deliver(ctx, thread.DeliverRequest{Thread: id, ExpectHead: head, Do: func(ctx context.Context, d thread.Delivery) (thread.Effects, error) {
 		return j.handOver(ctx, id, d)
 	}})

@@ -3,6 +3,7 @@ package runner
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/united-workforce/uwf/engine/forge"
 	"github.com/united-workforce/uwf/engine/runner/event"
@@ -164,6 +165,7 @@ func TestVainCommands(t *testing.T) {
 func TestPullClosedMeanwhile(t *testing.T) {
 	for _, merged := range []bool{false, true} {
 		w := newWorld(t)
+		what := map[bool]string{false: "#7 was closed", true: "#7 was merged"}[merged]
 		w.branch("topic", map[string]string{"README": "hello\n", "topic": "1\n"})
 		pull := &forge.Pull{Number: 7, Open: true, Title: "Theirs", Body: "theirs", Head: forge.Branch{Repo: "o/r", Name: "topic"}}
 		w.forge.pulls = append(w.forge.pulls, pull)
@@ -171,14 +173,68 @@ func TestPullClosedMeanwhile(t *testing.T) {
 		ev.Name, ev.Subject.Pull = "pull_request", true
 		_, err := w.run(aJob{ev: ev})
 		w.ok(err)
+		// Before an agent works: it doesn't.
 		pull.Open, pull.Merged = false, merged
-		w.drain()
-		want := map[bool]string{false: "#7 was closed", true: "#7 was merged"}[merged]
-		if got := w.stickies(7); len(got) != 1 || !strings.Contains(got[0], want) || !strings.Contains(got[0], "compare/main...topic") {
-			t.Errorf("the comment says %q, want %q", got, want)
+		d, _ := w.forge.take()
+		if _, err := w.hop(d); CodeOf(err) == 0 || len(w.ran) != 1 {
+			t.Errorf("agents ran as %v: %v", w.ran, err)
+		}
+		if got := w.stickies(7); len(got) != 1 || !strings.Contains(got[0], what) || !strings.Contains(got[0], "/uwf cancel") {
+			t.Errorf("the comment says %q", got)
+		}
+		pull.Open, pull.Merged = true, false
+		// While the last one works.
+		w.say = func(thread.Task) (map[string]any, map[string]string, error) {
+			pull.Open, pull.Merged = false, merged
+			return map[string]any{"$status": "approved"}, nil, nil
+		}
+		_, err = w.run(aJob{ev: w.says(7, "owner", "/uwf retry --thread="+string(first(w.only())))})
+		w.ok(err)
+		if got := w.stickies(7); len(got) != 1 || !strings.Contains(got[0], what) || !strings.Contains(got[0], "compare/main...topic") {
+			t.Errorf("the comment says %q, want %q", got, what)
 		}
 		if e := w.ended(); len(e) != 1 || e[0].PR != 0 || len(w.forge.pulls) != 1 {
 			t.Errorf("ended %+v, pull requests %v", e, w.forge.pulls)
 		}
 	}
 }
+
+// The branch that a thread works on is read from the state branch, too: nobody gets a
+// job's token to push to a branch that theirs can't.
+func TestBranchOfSomebodyElse(t *testing.T) {
+	for _, branch := range []string{"main", "uwf-state", "release"} {
+		for _, ended := range []bool{false, true} {
+			w := newWorld(t)
+			before := w.branch("release", map[string]string{"README": "hello\n"})
+			_, err := w.run(aJob{ev: labeled(7)})
+			w.ok(err)
+			id, was := w.only()
+			_, err = gitcas.Open(w.mem, gitcas.Options{Now: w.now}).Update(t.Context(), w.view(id), func(v *gitcas.View) (*gitcas.Change, error) {
+				e, _ := v.Entry(id)
+				e.Work.Branch = branch
+				if !ended { // the commit fits the branch
+					e.Work.Commit = w.mem.Refs()["refs/heads/"+branch].String()
+				} else {
+					e.Status, e.Next, e.Deliver = gitcas.StatusEnded, nil, true
+				}
+				return &gitcas.Change{Subject: "hostile", Threads: map[gitcas.ThreadID]*gitcas.Entry{id: &e}}, nil
+			}, id)
+			w.ok(err)
+			refs := w.mem.Refs()
+			d, _ := w.forge.take()
+			if _, err := w.hop(d); CodeOf(err) == 0 || !strings.Contains(err.Error(), "may not work on the branch") {
+				t.Errorf("%s, ended %v: %v", branch, ended, err)
+			}
+			if now := w.mem.Refs(); now["refs/heads/main"] != refs["refs/heads/main"] || now["refs/heads/release"] != before || len(w.ran) != 1 {
+				t.Errorf("%s was written, or an agent ran: %v (%v)", branch, w.ran, was.Head)
+			}
+			w.later(time.Hour)
+			w.sweepRun()
+			if len(w.forge.sent) != 0 {
+				t.Errorf("another job was started: %v", w.forge.sent)
+			}
+		}
+	}
+}
+
+func first(id gitcas.ThreadID, _ gitcas.Entry) gitcas.ThreadID { return id }

@@ -1,0 +1,50 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/united-workforce/uwf/engine/forge"
+	"github.com/united-workforce/uwf/engine/runner/picture"
+	"github.com/united-workforce/uwf/gitcas"
+)
+
+// errPullClosed: the pull request on whose branch a thread works is merged or closed.
+var errPullClosed = errors.New("no agent works on it any more")
+
+// mayWorkOn says why a thread may not work on the branch that its entry names; nil: it
+// may. An entry is read from the state branch, where everybody may have written it whose
+// token can push there, and this job's token may push where theirs can't: to a protected
+// branch. So a thread works on its own branch, or on that of the open pull request that
+// it is about.
+func (j *job) mayWorkOn(ctx context.Context, id gitcas.ThreadID, entry gitcas.Entry, p *picture.Picture) error {
+	branch := entry.Work.Branch
+	if branch == "" || branch == gitcas.WorkBranch(id) {
+		return nil
+	}
+	trunk, err := j.defaultBranch(ctx)
+	if err != nil {
+		return err
+	}
+	no := fmt.Errorf("the thread may not work on the branch %q: it is neither its own nor that of its pull request", branch)
+	if p == nil || p.ID != id || !p.Trigger.Pull || p.Trigger.Number == 0 || branch == trunk || branch == j.Job.StateBranch {
+		return no
+	}
+	n := p.Trigger.Number
+	pull, err := j.Forge.Pull(ctx, n)
+	switch {
+	case errors.Is(err, forge.ErrNotFound):
+		return no
+	case err != nil:
+		return fmt.Errorf("look whose branch %q is: read pull request #%d: %w", branch, n, err)
+	case pull.Head.Name != branch || !strings.EqualFold(pull.Head.Repo, j.Job.Repository):
+		return no
+	case pull.Open || j.in.Command == CommandCommit: // what an agent has done is not lost
+		return nil
+	case pull.Merged:
+		return fmt.Errorf("pull request #%d was merged: %w", n, errPullClosed)
+	}
+	return fmt.Errorf("pull request #%d was closed: %w", n, errPullClosed)
+}
