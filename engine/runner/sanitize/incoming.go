@@ -114,6 +114,7 @@ type layout struct {
 	doubt bool         // a code block was not what it seemed: nothing is certain any more
 	raw   string       // the end of the HTML that is open, in lower case
 	html  bool         // a line since the last blank one begins with a tag
+	link  bool         // a link or a tag may go on from an earlier line since then
 	odd   map[int]bool // lengths of rows of backticks that found no partner since then
 	info  span         // of the present line: what follows the language of a code block
 }
@@ -130,7 +131,7 @@ func (l *layout) line(ln line, table bool) []span {
 	case l.open != nil:
 		return l.inFence(ln)
 	case ln.blank():
-		l.html, l.odd = false, nil
+		l.html, l.link, l.odd = false, false, nil
 		return nil
 	}
 	if f, ok := openFence(ln.text); ok {
@@ -173,8 +174,12 @@ func (l *layout) inFence(ln line) []span {
 // spans are the code within a line of text. A row of backticks that an earlier line
 // of the paragraph opened may end here.
 func (l *layout) spans(ln line, table bool) []span {
-	code, left := codeSpans(ln.text, table)
+	code, left, open := codeSpans(ln.text, table)
+	if l.link {
+		code = nil
+	}
 	certain := code[:0]
+	l.link = l.link || open || openTag.MatchString(ln.text)
 	for _, c := range code {
 		if !l.odd[rowEnd(ln.text, c.from)-c.from] {
 			certain = append(certain, c)
@@ -188,6 +193,9 @@ func (l *layout) spans(ln line, table bool) []span {
 	}
 	return certain
 }
+
+// openTag is a tag that may go on in the next line.
+var openTag = regexp.MustCompile(`<[A-Za-z/!?][^<>]*$`)
 
 // beginsHTML reports whether a line, in lower case, makes all text up to the next
 // blank line HTML: with a tag of a block, with a comment, or with one tag alone.

@@ -61,6 +61,12 @@ func TestIncoming(t *testing.T) {
 		{"not code: a table", "a|b\n-|-\n` | <!-- evil --> | `", "a|b\n-|-\n` |  | `"},
 		{"not code: out of the list", "- a\n  ```\n<!-- evil -->\n  ```\n", "- a\n  ```\n\n  ```\n"},
 		{"not code: out of the quote", "> ```\n<!-- evil -->\n```\n<!-- evil -->\n```", "> ```\n\n```\n\n```"},
+		{"not code: a link's address", "[x](a`b) <!-- evil --> `", "[x](a`b)  `"},
+		{"not code: a link's label", "[x][a`b] <!-- evil --> `", "[x][a`b]  `"},
+		{"not code: an address", "<https://x.org/a`b> <!-- evil --> `", "<https://x.org/a`b>  `"},
+		{"not code: a tag", "a <b title='`'> <!-- evil --> `", "a <b>  `"},
+		{"not code: a tag over lines", "a <b\ntitle='`'> <!-- evil --> `", "a <b>  `"},
+		{"not code: a link over lines", "[x](a\n't`') <!-- evil --> `", "[x](a)  `"},
 		{"not code: entities for backticks", "&#96;<!-- evil -->&#96;", "``"},
 		{"not code: in a comment", "<!--\n```\nevil -->\n```\nx", "\n```\nx"},
 	} {

@@ -81,10 +81,17 @@ type span struct{ from, to int }
 
 // codeSpans finds the code in one line as CommonMark does: a row of backticks up to
 // the next row of the same length; before the code, a backslash takes a backtick its
-// meaning. Rows without a partner are in left. With cells, a | ends what is open:
-// then the line may be one of a table, where that is so on the forge.
-func codeSpans(text string, cells bool) (code, left []span) {
+// meaning, and so does a link or an address that the backtick belongs to. Rows without
+// a partner are in left. With cells, a | ends what is open: then the line may be one of
+// a table, where that is so on the forge. open: a link may go on in the next line, where
+// backticks may belong to it.
+func codeSpans(text string, cells bool) (code, left []span, open bool) {
+	taken := 0 // up to here a link or an address may have the backticks
 	for i := 0; i < len(text); {
+		if i >= taken {
+			end, more := linkEnd(text, i)
+			taken, open = max(taken, end), open || more
+		}
 		switch {
 		case text[i] == '\\':
 			i += 2
@@ -93,7 +100,8 @@ func codeSpans(text string, cells bool) (code, left []span) {
 		default:
 			row := span{i, rowEnd(text, i)}
 			i = row.to
-			if end := partner(text, row, cells); end > 0 {
+			end := partner(text, row, cells)
+			if end > 0 && (row.from >= taken || end <= taken) {
 				code = append(code, span{row.from, end})
 				i = end
 			} else {
@@ -101,7 +109,96 @@ func codeSpans(text string, cells bool) (code, left []span) {
 			}
 		}
 	}
-	return code, left
+	return code, left, open
+}
+
+// bare begins an address that is a link by itself, up to white space or a <.
+var bare = regexp.MustCompile(`^(?i:(?:https?|ftp)://|www\.)[^\s<]*`)
+
+// linkEnd is the end of what may belong to a link from here on, before a backtick in it
+// means code: an address, a tag, or what follows the text of a link. 0: nothing does.
+// open: it may go on in the next line.
+func linkEnd(text string, i int) (end int, open bool) {
+	rest := text[i:]
+	switch {
+	case strings.HasPrefix(rest, "]("):
+		end, open = target(rest, 2)
+	case strings.HasPrefix(rest, "]["):
+		end, open = until(rest, 2, ']')
+	case strings.IndexByte("hHfFwW", rest[0]) >= 0:
+		end = len(bare.FindString(rest))
+	case rest[0] == '<':
+		if t, ok := parseTag(rest[:min(len(rest), maxMarkup)]); ok {
+			end = t.size
+		}
+	}
+	if open {
+		return len(text), true
+	}
+	if end > 0 {
+		end += i
+	}
+	return end, false
+}
+
+// target is the end of a link's address and title, up to the closing parenthesis, or of
+// what was looked at where it turns out to be no link: no place is looked at twice.
+func target(s string, i int) (end int, open bool) {
+	if i = blanks(s, i); i < len(s) && s[i] == '<' {
+		if i, open = until(s, i+1, '>'); open {
+			return len(s), false // an address stands on one line
+		}
+	} else {
+		i = destination(s, i)
+	}
+	next := blanks(s, i)
+	if next < len(s) && next > i {
+		if at := strings.IndexByte(`"'(`, s[next]); at >= 0 {
+			if i, open = until(s, next+1, `"')`[at]); open {
+				return 0, true
+			}
+			next = blanks(s, i)
+		}
+	}
+	switch {
+	case next == len(s):
+		return 0, true
+	case s[next] == ')':
+		return next + 1, false
+	}
+	return next, false
+}
+
+// destination is where an address ends that stands without < and >.
+func destination(s string, i int) int {
+	for depth := 0; i < len(s) && s[i] != ' ' && s[i] != '\t'; i++ {
+		switch s[i] {
+		case '\\':
+			i++
+		case '(':
+			depth++
+		case ')':
+			if depth--; depth < 0 {
+				return i
+			}
+		}
+	}
+	return min(i, len(s))
+}
+
+func blanks(s string, i int) int { return len(s) - len(strings.TrimLeft(s[i:], " \t")) }
+
+// until is the place after the next mark that is not behind a backslash.
+func until(s string, i int, mark byte) (end int, open bool) {
+	for ; i < len(s); i++ {
+		switch s[i] {
+		case '\\':
+			i++
+		case mark:
+			return i + 1, false
+		}
+	}
+	return 0, true
 }
 
 // rows are all rows of backticks, but for those behind a backslash.

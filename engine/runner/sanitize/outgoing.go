@@ -101,6 +101,7 @@ type poster struct {
 	out     strings.Builder
 	fence   *fence
 	html    bool // a line since the last blank one begins with a tag: no Markdown counts
+	link    bool // an earlier line of the paragraph may have opened a link: no code is certain
 	details int  // how many are open
 }
 
@@ -115,7 +116,7 @@ func (p *poster) line(ln line, table bool) {
 		return
 	}
 	if strings.TrimSpace(text) == "" {
-		p.html = false
+		p.html, p.link = false, false
 		p.out.WriteString(text + ln.end)
 		return
 	}
@@ -133,7 +134,7 @@ func (p *poster) open(f fence) {
 	if p.html {
 		p.out.WriteString("\n") // ends the HTML
 	}
-	p.html, p.fence = false, &f
+	p.html, p.link, p.fence = false, false, &f
 	p.out.WriteString(f.mark + language.FindString(f.info) + "\n")
 }
 
@@ -212,10 +213,11 @@ func decodeOne(entity string) string {
 // but this line decides so: rows of backticks without a partner are escaped, so that
 // they find none on another line.
 func (p *poster) text(s string, table bool) string {
-	code, left := codeSpans(s, table)
-	if p.html || strings.HasPrefix(inner(s), "<") {
+	code, left, open := codeSpans(s, table)
+	if p.link || p.html || strings.HasPrefix(inner(s), "<") {
 		code, left = nil, rows(s) // backticks mean nothing in HTML
 	}
+	p.link = p.link || open
 	var b strings.Builder
 	at := 0
 	for at < len(s) {
