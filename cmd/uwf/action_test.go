@@ -185,6 +185,27 @@ func TestActionWorkspace(t *testing.T) {
 			c.run(dir, "config", "filter.evil.clean", "touch "+filepath.Join(c.dir, "ran")+"; cat")
 			c.put(filepath.Join(dir, "README.md"), "touched")
 		}, "filter.evil.clean"},
+		"a program of the working tree's settings": {func(c *ci, dir string) {
+			checkout(c, dir)
+			c.put(filepath.Join(dir, ".git", "info", "attributes"), "* filter=evil\n")
+			c.run(dir, "config", "extensions.worktreeConfig", "true")
+			c.run(dir, "config", "--worktree", "filter.evil.clean", "touch "+filepath.Join(c.dir, "ran")+"; cat")
+			c.put(filepath.Join(dir, "README.md"), "touched")
+		}, "filter.evil.clean"},
+		"a credential in the working tree's settings": {func(c *ci, dir string) {
+			checkout(c, dir)
+			c.run(dir, "config", "extensions.worktreeConfig", "true")
+			c.run(dir, "config", "--worktree", "http.https://github.com/.extraheader", "AUTHORIZATION: basic eC1hY2Nlc3MtdG9rZW46Z2hzXzAxMjM0NTY3ODk=")
+		}, "persist-credentials: false"},
+		"a submodule's program": {func(c *ci, dir string) {
+			checkout(c, dir)
+			sub := filepath.Join(dir, "sub")
+			c.run("", "clone", "-q", c.forge.Dir(), sub)
+			c.run(dir, "-c", "advice.addEmbeddedRepo=false", "add", "sub")
+			c.put(filepath.Join(sub, ".git", "info", "attributes"), "* filter=evil\n")
+			c.run(sub, "config", "filter.evil.clean", "touch "+filepath.Join(c.dir, "ran")+"; cat")
+			c.put(filepath.Join(sub, "README.md"), "touched")
+		}, "in no commit"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

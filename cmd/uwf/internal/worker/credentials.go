@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
@@ -34,12 +35,11 @@ func (w *Worker) refuseCredentials(ctx context.Context, dir string) error {
 	if _, err := os.Lstat(filepath.Join(dir, ".git")); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	// With what it includes: a file outside of the folder is readable as well.
-	out, err := w.f.Git(ctx, dir, nil, "-c", "safe.directory="+dir, "config", "--local", "--includes", "--null", "--list")
+	settings, err := w.settings(ctx, dir)
 	if err != nil {
 		return &app.UsageError{Err: fmt.Errorf("look for credentials in the git configuration of %s: %w", dir, err)}
 	}
-	for entry := range strings.SplitSeq(string(out), "\x00") {
+	for _, entry := range settings {
 		key, value, _ := strings.Cut(entry, "\n")
 		found, err := w.redact.Find([]byte(key + "\n" + value))
 		if err != nil {
@@ -56,4 +56,33 @@ func (w *Worker) refuseCredentials(ctx context.Context, dir string) error {
 			dir, shown, found[0].Name)
 	}
 	return nil
+}
+
+// settings are a checkout's own of git: key, a newline, value. What they include is
+// among them, since a file outside of the folder is readable as well, and so are those
+// of the working tree, which have a file of their own where the others say so.
+func (w *Worker) settings(ctx context.Context, dir string) ([]string, error) {
+	out, err := w.f.Git(ctx, dir, nil, "-c", "safe.directory="+dir, "config", "--local", "--includes", "--null", "--list")
+	if err != nil {
+		return nil, err
+	}
+	own := fields(out)
+	if !slices.ContainsFunc(own, func(entry string) bool { return strings.HasPrefix(entry, "extensions.worktreeconfig") }) {
+		return own, nil
+	}
+	if out, err = w.f.Git(ctx, dir, nil, "-c", "safe.directory="+dir, "config", "--includes", "--null", "--show-scope", "--list"); err != nil {
+		return nil, err
+	}
+	for pair := range slices.Chunk(fields(out), 2) {
+		if pair[0] == "worktree" && len(pair) == 2 {
+			own = append(own, pair[1])
+		}
+	}
+	return own, nil
+}
+
+// fields are what a NUL ends each.
+func fields(out []byte) []string {
+	all := strings.Split(string(out), "\x00")
+	return all[:len(all)-1]
 }

@@ -64,14 +64,35 @@ var plainSetting = regexp.MustCompile(`^(core\.(repositoryformatversion|filemode
 
 // strangeSetting is the first setting of a checkout that is not plain.
 func (w *Worker) strangeSetting(ctx context.Context, dir string) (string, error) {
-	out, err := w.f.Git(ctx, dir, nil, "-c", "safe.directory="+dir, "config", "--local", "--includes", "--name-only", "--null", "--list")
+	settings, err := w.settings(ctx, dir)
 	if err != nil {
 		return "", err
 	}
-	for key := range strings.SplitSeq(string(out), "\x00") {
-		if key != "" && !plainSetting.MatchString(key) {
+	for _, entry := range settings {
+		if key, _, _ := strings.Cut(entry, "\n"); !plainSetting.MatchString(key) {
 			return fmt.Sprintf("%.80q", key), nil
 		}
 	}
 	return "", nil
+}
+
+// runsPrograms are the settings for which looking for changes runs a program.
+var runsPrograms = regexp.MustCompile(`^(filter\..+\.(clean|process)|protocol\..+)$`)
+
+// refusePrograms refuses a checkout whose git settings name programs that looking for
+// changes would run, where agents are confined: they may have written them.
+func (w *Worker) refusePrograms(ctx context.Context, dir string) error {
+	if _, err := os.Lstat(filepath.Join(dir, ".git")); err != nil || w.sandbox == nil {
+		return nil //nolint:nilerr // without a checkout there is nothing to look at
+	}
+	settings, err := w.settings(ctx, dir)
+	if err != nil {
+		return app.Usagef("--workspace %s: %w", dir, err)
+	}
+	for _, entry := range settings {
+		if key, _, _ := strings.Cut(entry, "\n"); runsPrograms.MatchString(key) {
+			return app.Usagef("--workspace %s: its git configuration sets %.80q, with which git runs programs, and confined agents may have written that; take it out, or leave --workspace away", dir, key)
+		}
+	}
+	return nil
 }

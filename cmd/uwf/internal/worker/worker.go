@@ -254,10 +254,16 @@ func (w *Worker) checkFolder(ctx context.Context, fo *folder) error {
 			return nil
 		}
 	}
+	if err := w.refusePrograms(ctx, dir); err != nil {
+		return err
+	}
 	return w.refuseChanges(ctx, dir)
 }
 
-// refuseChanges refuses a folder that is neither empty nor a clean checkout.
+// refuseChanges refuses a folder that is neither empty nor a clean checkout. Confined
+// agents of an earlier run may have written what git is asked about here, so it runs no
+// program that is named there, fetches nothing, and stays out of submodules, which have
+// settings of their own; a step leaves those as they are.
 func (w *Worker) refuseChanges(ctx context.Context, dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -270,7 +276,8 @@ func (w *Worker) refuseChanges(ctx context.Context, dir string) error {
 	if _, err := os.Lstat(filepath.Join(dir, ".git")); err != nil {
 		return app.Usagef("--workspace %s: the folder is not empty and no git checkout; a step would delete what is not on the work branch: %s", dir, how)
 	}
-	out, err := w.f.Git(ctx, dir, nil, "-c", "safe.directory="+dir, "-c", "core.fsmonitor=false", "-c", "core.hooksPath="+os.DevNull, "status", "--porcelain", "--untracked-files=normal")
+	out, err := w.f.Git(ctx, dir, nil, "-c", "safe.directory="+dir, "-c", "core.fsmonitor=false", "-c", "core.hooksPath="+os.DevNull, "-c", "protocol.allow=never",
+		"status", "--porcelain", "--untracked-files=normal", "--ignore-submodules=dirty")
 	if err != nil {
 		return app.Usagef("--workspace %s: %w", dir, err)
 	}
