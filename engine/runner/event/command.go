@@ -95,7 +95,9 @@ func (s *scanner) command(line string) (rest string, ok bool) {
 	text := trim(line)
 	switch {
 	case s.comment:
-		s.comment = !strings.Contains(line, "-->")
+		if _, rest, closed := strings.Cut(line, "-->"); closed {
+			s.comment = opensComment(rest)
+		}
 		return "", false
 	case s.fence != "":
 		if strings.HasPrefix(text, s.fence) && strings.Trim(text, s.fence[:1]) == "" {
@@ -109,14 +111,18 @@ func (s *scanner) command(line string) (rest string, ok bool) {
 	}
 	paragraph := s.after
 	s.after = text != ""
-	if i := strings.LastIndex(line, "<!--"); i >= 0 && !strings.Contains(line[i:], "-->") {
-		s.comment = true
-	}
+	s.comment = opensComment(line)
 	if !paragraph && (indent >= 4 || strings.HasPrefix(line, "\t")) {
 		s.after = false // code, by its indentation
 		return "", false
 	}
 	return cutPrefix(text)
+}
+
+// opensComment reports whether an HTML comment begins on a line and goes on below it.
+func opensComment(line string) bool {
+	i := strings.LastIndex(line, "<!--")
+	return i >= 0 && !strings.Contains(line[i:], "-->")
 }
 
 // fenceOf is the row of backticks or tildes that opens a code block.

@@ -56,6 +56,7 @@ func TestNoCommand(t *testing.T) {
 		"> /uwf start", "    /uwf start", "\t/uwf start", "a\n\n    /uwf start", "`/uwf start`",
 		"```\n/uwf start\n```", "~~~ text\n/uwf start\n~~~", "````\n```\n/uwf start\n````", "```\n/uwf start", "  ```sh\n/uwf start\n  ```",
 		"<!-- /uwf start -->", "<!--\n/uwf start\n-->", "text <!--\n/uwf start", "<!-- a --> <!--\n/uwf start\n-->",
+		"<!--\na --> b <!-- c\n/uwf start\n-->", "<!--\na --><!-- b --><!--\n/uwf start",
 	} {
 		if got, err := ParseCommand(body); got != nil || err != nil {
 			t.Errorf("%q: %+v %v", body, got, err)
