@@ -49,6 +49,7 @@ func attempts() map[string]func(args []string) error {
 		"dial":         func(a []string) error { return dial(a[0], a[1]) },
 		"udp":          func(a []string) error { return dial("udp", a[0]) },
 		"mptcp":        func(a []string) error { return multipath(a[0]) },
+		"listen":       func([]string) error { return listenUnbound() },
 		"fast open":    func(a []string) error { return fastOpen(a[0]) },
 		"datagram":     func(a []string) error { return datagram(a[0]) },
 		"vsock":        func([]string) error { return family(unix.AF_VSOCK) },
@@ -406,4 +407,14 @@ func attempt(args []string) int {
 	}
 	_, _ = io.WriteString(os.Stderr, err.Error()+"\n")
 	return 1
+}
+
+// listenUnbound listens without having bound: the kernel chooses a port.
+func listenUnbound() error {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = unix.Close(fd) }()
+	return unix.Listen(fd, 1)
 }

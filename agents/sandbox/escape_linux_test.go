@@ -106,6 +106,7 @@ func networkEscapes() []escape {
 		}},
 		{name: "multipath TCP", args: anotherPort("mptcp"), fickle: true},
 		{name: "connecting by sending", args: anotherPort("fast open"), fickle: true},
+		{name: "listening on a port that the kernel chooses", args: words("listen")},
 		{name: "UDP", args: words("udp", "127.0.0.1:53")},
 		{name: "a unix socket that everybody may use", args: func(p *place) []string {
 			l := p.listen("unix", p.path("outside/open.sock"))

@@ -71,6 +71,9 @@ func (p policy) program() filter {
 		f.when(unix.SYS_SOCKETPAIR, func() { f.argument(1); f.kind(); f.when(unix.SOCK_DGRAM, func() { f.refuse(unix.EACCES) }); f.allow() })
 	}
 	if p.Gateway {
+		// Landlock refuses to bind; listening without it binds to a port of the
+		// kernel's choice, and whoever finds that one could fetch what the agent has.
+		f.when(unix.SYS_LISTEN, func() { f.refuse(unix.EACCES) })
 		for nr, flags := range map[uint32]uint32{unix.SYS_SENDTO: 3, unix.SYS_SENDMSG: 2, unix.SYS_SENDMMSG: 3} {
 			f.when(nr, func() { f.argument(flags); f.whenSet(msgFastOpen, func() { f.refuse(unix.EOPNOTSUPP) }); f.allow() })
 		}

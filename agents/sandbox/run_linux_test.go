@@ -104,6 +104,24 @@ func TestLimits(t *testing.T) {
 	}
 }
 
+// A uwf that agents could change is not what confines them: the next one would be
+// started by it, with all its rights.
+func TestBinaryInTheWorkspace(t *testing.T) {
+	p := newPlace(t)
+	inside := p.path("workspace/bin")
+	p.must(os.MkdirAll(inside, 0o755))
+	inside = filepath.Join(inside, "uwf")
+	p.must(copyProgram(p.self, inside))
+	link := p.path("outside/link")
+	p.must(os.Symlink(inside, link))
+	for _, self := range []string{inside, link} {
+		p.options.Mode, p.options.Self = Auto, []string{self}
+		if _, err := p.enter("/bin/true"); err == nil || !strings.Contains(err.Error(), "uwf itself ("+resolved(inside)+") lies in "+p.workspace) {
+			t.Errorf("%s: %v", self, err)
+		}
+	}
+}
+
 // A daemon that cut itself off ends with the run.
 func TestDaemonsEnd(t *testing.T) {
 	required(t)

@@ -199,6 +199,12 @@ func (s *Sandbox) OpenWay(dirs ...string) error {
 // that may be written whole can't have a hole.
 func (s *Sandbox) checkPlaces(run Run) error {
 	protected := s.protected()
+	// It confines agents, and would be theirs to change.
+	for _, place := range append([]string{run.Workspace}, s.o.Write...) {
+		if self := resolved(s.o.Self[0]); within(self, resolved(place)) {
+			return fmt.Errorf("confine agents: uwf itself (%s) lies in %s, which they may change; put it elsewhere, or name another folder", self, place)
+		}
+	}
 	for _, place := range slices.Concat([]string{run.Workspace}, s.o.Read, s.o.Write) {
 		if !filepath.IsAbs(place) {
 			return fmt.Errorf("confine agents: %s is no absolute path", place)
