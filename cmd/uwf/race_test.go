@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"net/http"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -91,10 +92,15 @@ func (m *machine) looped(id string, want int) {
 }
 
 // TestManyThreads steps eight threads at once, each by processes of its own, on
-// one remote: nothing gets lost, and every chain is one line.
+// one remote: nothing gets lost, and every chain is one line. It is twenty steps each
+// where UWF_TEST_KILLS asks for the long tests.
 func TestManyThreads(t *testing.T) {
 	t.Parallel()
-	const threads, steps = 8, 20
+	const threads = 8
+	steps := 5
+	if os.Getenv("UWF_TEST_KILLS") != "" {
+		steps = 20
+	}
 	l, log := newLoopLab(t, steps, nil)
 	var wg sync.WaitGroup
 	ids := make([]string, threads)
