@@ -11,15 +11,20 @@ import (
 	"io/fs"
 	"maps"
 	"os"
-	"path"
 	"slices"
 	"strings"
 
+	"github.com/go-git/go-git/v5/plumbing/filemode"
+
 	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/gitcas/workspace"
 )
 
-// folder is where workflow files are.
-const folder = ".github/workflows"
+// folder is where workflow files are, in parent.
+const (
+	parent = ".github"
+	folder = parent + "/workflows"
+)
 
 // Bounds on what is kept to be put back.
 const (
@@ -31,8 +36,14 @@ const (
 // nothing.
 type Watch struct {
 	dir  string // empty: nothing is watched
-	was  map[string]string
+	was  map[string]file
 	skip bool // they could not be read
+}
+
+// file is what a push shows of a file: its content, a link's target, or what else it is.
+type file struct {
+	mode filemode.FileMode // Empty: something that git doesn't know
+	text string
 }
 
 // ChangedError: an agent changed workflow files, which this job can't push.
@@ -61,13 +72,13 @@ func (w Watch) Check(agent string) error {
 	e := &ChangedError{}
 	var detail strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(union(now, w.was))) {
-		text, there := now[name]
-		if before, was := w.was[name]; was == there && before == text {
+		f, there := now[name]
+		if before, was := w.was[name]; was == there && before == f {
 			continue
 		}
 		e.Paths = append(e.Paths, name)
 		if there {
-			fmt.Fprintf(&detail, "--- %s\n%s\n", name, text)
+			fmt.Fprintf(&detail, "--- %s\n%s\n", name, f.text)
 		}
 	}
 	if len(e.Paths) == 0 {
@@ -75,74 +86,104 @@ func (w Watch) Check(agent string) error {
 	}
 	return &thread.AgentError{
 		Agent: agent, Reason: "its work can't be pushed", Detail: short(detail.String()),
-		Err: errors.Join(e, err, w.restore(now)),
+		Err: errors.Join(e, err, w.restore()),
 	}
 }
 
-func union(a, b map[string]string) map[string]string {
+func union(a, b map[string]file) map[string]file {
 	out := maps.Clone(a)
 	if out == nil {
-		out = map[string]string{}
+		out = map[string]file{}
 	}
 	maps.Copy(out, b)
 	return out
 }
 
-// restore puts the files back.
-func (w Watch) restore(now map[string]string) (err error) {
+// restore puts the files back, in the place of whatever is there.
+func (w Watch) restore() error {
+	if err := w.clear(); err != nil {
+		return err
+	}
+	var back []workspace.Edit
+	for _, name := range slices.Sorted(maps.Keys(w.was)) {
+		if f := w.was[name]; f.mode != filemode.Empty {
+			back = append(back, workspace.Edit{Path: name, Mode: f.mode, Data: []byte(f.text)})
+		}
+	}
+	return workspace.Apply(w.dir, back)
+}
+
+// clear removes the folder, or what is in its place or its parent's.
+func (w Watch) clear() (err error) {
 	root, err := os.OpenRoot(w.dir)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, root.Close()) }()
-	for name, text := range now {
-		if before, was := w.was[name]; !was || before != text {
-			err = errors.Join(err, root.Remove(name))
-		}
+	name := folder
+	info, err := root.Lstat(parent)
+	if _, was := w.was[parent]; was || err == nil && !info.IsDir() {
+		name = parent
 	}
-	for name, text := range w.was {
-		if before, there := now[name]; !there || before != text {
-			err = errors.Join(err, root.MkdirAll(path.Dir(name), 0o755), root.WriteFile(name, []byte(text), 0o644))
-		}
-	}
-	return err
+	return root.RemoveAll(name)
 }
 
-// read reads the files. The folder is an agent's: nothing leads out of it,
-// and what is no plain file counts as a file of its kind's name.
-func read(dir string) (out map[string]string, err error) {
+// read reads the files. The folder is an agent's: no link is followed, and a link in
+// the place of a folder is what is found.
+func read(dir string) (out map[string]file, err error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, root.Close()) }()
-	out = map[string]string{}
-	walk := func(name string, d fs.DirEntry, err error) error {
+	out = map[string]file{}
+	for _, name := range []string{parent, folder} {
+		info, err := root.Lstat(name)
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil
+			return out, nil
 		}
+		if err != nil {
+			return out, err
+		}
+		if !info.IsDir() {
+			out[name], err = look(root, name, info)
+			return out, err
+		}
+	}
+	walk := func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
 		if len(out) >= maxFiles {
 			return fmt.Errorf("there are more than %d files below %s", maxFiles, folder)
 		}
-		if !d.Type().IsRegular() {
-			out[name] = d.Type().String()
-			return nil
-		}
 		info, err := d.Info()
 		if err != nil {
 			return err
 		}
-		if info.Size() > maxFile {
-			return fmt.Errorf("%s has %d bytes", name, info.Size())
-		}
-		data, err := root.ReadFile(name)
-		out[name] = string(data)
+		out[name], err = look(root, name, info)
 		return err
 	}
 	return out, fs.WalkDir(root.FS(), folder, walk)
+}
+
+// look reads one file.
+func look(root *os.Root, name string, info fs.FileInfo) (file, error) {
+	switch {
+	case info.Mode()&fs.ModeSymlink != 0:
+		target, err := root.Readlink(name)
+		return file{filemode.Symlink, target}, err
+	case !info.Mode().IsRegular():
+		return file{filemode.Empty, info.Mode().Type().String()}, nil
+	case info.Size() > maxFile:
+		return file{}, fmt.Errorf("%s has %d bytes", name, info.Size())
+	}
+	mode := filemode.Regular
+	if info.Mode()&0o100 != 0 {
+		mode = filemode.Executable
+	}
+	data, err := root.ReadFile(name)
+	return file{mode, string(data)}, err
 }
 
 // Refused recognises GitHub's refusal of a push that changes workflow files.
