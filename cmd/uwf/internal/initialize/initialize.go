@@ -34,6 +34,7 @@ type Options struct {
 	Provider, Model, BaseURL string
 	Secret                   string // the name of the repository's secret
 	Gitea, TwoJobs           bool
+	Host, Container          bool // neither: what the repository's files ask for
 	Yes, Force, Keep         bool
 }
 
@@ -54,7 +55,12 @@ Elsewhere, and with --yes, the flags must say it: --force overwrites files that 
 A key is never asked for: --secret is the name of the repository's secret that will hold it.
 Without any key, --provider github-models is a trial on GitHub: models answer the job's own
 token, free of charge, but a request takes about 8,000 tokens in and 4,000 out, and there
-are few a day: enough to see a small issue solved, not for daily work.`,
+are few a day: enough to see a small issue solved, not for daily work.
+
+Agents work in uwf's container, which has bash, git, curl, jq and ripgrep, or on the runner
+itself, which has Go, Node, Python, Java and more. The second is chosen where the repository
+has a file such as go.mod or package.json, whose tests need that; --host and --container say
+it yourself.`,
 		Example: `  uwf init --provider openai --secret OPENAI_API_KEY --keep
   uwf init --provider github-models --yes --force
   uwf init --provider custom --base-url https://models.example.com/v1 --model qwen3 --secret MODELS_KEY --two-jobs --yes --force`,
@@ -73,10 +79,13 @@ are few a day: enough to see a small issue solved, not for daily work.`,
 	fl.StringVar(&o.Secret, "secret", "", "the `NAME` of the repository's secret that holds the key (OPENAI_API_KEY)")
 	fl.BoolVar(&o.Gitea, "gitea", false, "the repository is on Gitea or Forgejo")
 	fl.BoolVar(&o.TwoJobs, "two-jobs", false, "two jobs a step, for public repositories: agents run in one that can write nothing")
+	fl.BoolVar(&o.Host, "host", false, "agents work on the runner, with its toolchains")
+	fl.BoolVar(&o.Container, "container", false, "agents work in uwf's container, whatever the repository holds")
 	fl.BoolVarP(&o.Yes, "yes", "y", false, "ask nothing")
 	fl.BoolVar(&o.Force, "force", false, "overwrite files that differ")
 	fl.BoolVar(&o.Keep, "keep", false, "leave files that differ as they are")
 	cmd.MarkFlagsMutuallyExclusive("force", "keep")
+	cmd.MarkFlagsMutuallyExclusive("host", "container")
 	app.CompleteFlag(cmd, "provider", providers()...)
 	return cmd
 }
@@ -290,7 +299,12 @@ func plan(root *os.Root, o *Options, where *place, a setup.Answers) ([]*file, er
 			return nil, err
 		}
 	}
-	if files[0].text, err = workflowFile(shipped, a.Provider, o.Secret); err != nil {
+	host := o.Host
+	if name := toolchainFile(root); name != "" && !o.Host && !o.Container {
+		host = true
+		files[0].What += "; agents have the runner's toolchains, because " + name + " is here (--container: they don't)"
+	}
+	if files[0].text, err = workflowFile(shipped, a.Provider, o.Secret, host); err != nil {
 		return nil, err
 	}
 	if files[1].text, err = settings(files[1].old, where.remote, a); err != nil {
@@ -347,4 +361,21 @@ func (p *place) link(path, way string) string {
 		return "on the repository's page, " + way
 	}
 	return p.forge.URL() + "/" + path
+}
+
+// toolchains are files at the top of a repository whose tests need what is not in
+// uwf's container.
+var toolchains = []string{
+	"go.mod", "package.json", "pyproject.toml", "requirements.txt", "setup.py", "Cargo.toml", "pom.xml", "build.gradle", "build.gradle.kts",
+	"Gemfile", "composer.json", "mix.exs", "Package.swift", "CMakeLists.txt", "deno.json", "build.sbt", "pubspec.yaml", "global.json",
+}
+
+// toolchainFile is the first of them that a repository has.
+func toolchainFile(root *os.Root) string {
+	for _, name := range toolchains {
+		if info, err := root.Lstat(name); err == nil && info.Mode().IsRegular() {
+			return name
+		}
+	}
+	return ""
 }

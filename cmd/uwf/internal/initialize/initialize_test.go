@@ -153,7 +153,9 @@ func TestVariants(t *testing.T) {
 		"openrouter":               {"--provider", "openrouter"},
 		"github-models":            {"--provider", "github-models"},
 		"custom":                   {"--provider", "custom", "--base-url", "https://models.example.com/v1", "--model", "m"},
+		"host":                     {"--provider", "openai", "--host"},
 		"two-jobs":                 {"--provider", "openai", "--two-jobs"},
+		"host-two-jobs":            {"--provider", "openai", "--two-jobs", "--host"},
 		"two-jobs-github-models":   {"--provider", "github-models", "--two-jobs"},
 		"gitea-two-jobs-anthropic": {"--provider", "anthropic", "--two-jobs", "--gitea"},
 	} {
@@ -181,6 +183,32 @@ func TestVariants(t *testing.T) {
 				t.Errorf("the second time %d files are unchanged, want 3: %s", n, w.out.String())
 			}
 		})
+	}
+}
+
+// Where the tests need a toolchain, agents get the runner's, unless somebody says no.
+func TestToolchains(t *testing.T) {
+	const host = "united-workforce/uwf/.github/actions/host@"
+	for _, tt := range []struct {
+		file  string
+		flags []string
+		host  bool
+	}{
+		{"go.mod", nil, true},
+		{"package.json", nil, true},
+		{"go.mod", []string{"--container"}, false},
+		{"notes.txt", nil, false},
+		{"notes.txt", []string{"--host"}, true},
+	} {
+		w := newWorld(t)
+		w.put(tt.file, "x\n")
+		w.must(append(tt.flags, "--provider", "openai", "--yes")...)
+		if got := strings.Contains(w.read(workflowPath), host); got != tt.host {
+			t.Errorf("%s %v: on the runner: %v", tt.file, tt.flags, got)
+		}
+		if said := strings.Contains(w.out.String(), "because "+tt.file+" is here"); said != (tt.host && tt.flags == nil) {
+			t.Errorf("%s %v: %s", tt.file, tt.flags, w.out.String())
+		}
 	}
 }
 

@@ -28,10 +28,15 @@ const (
 	providerLine = "provider: openai"
 	keyLine      = "api-key: ${{ secrets.OPENAI_API_KEY }}"
 	modelsLine   = "# models: read # for provider: github-models"
+	usesLine     = "- uses: united-workforce/uwf@v1"
 )
 
-// workflowFile is the shipped workflow file with a repository's provider and secret.
-func workflowFile(shipped, provider, secret string) ([]byte, error) {
+// hostLine is the action's variant that runs on the runner itself.
+const hostLine = "- uses: united-workforce/uwf/.github/actions/host@v1 # on the runner, with its toolchains"
+
+// workflowFile is the shipped workflow file with a repository's provider and secret, in
+// the container or on the runner itself.
+func workflowFile(shipped, provider, secret string, host bool) ([]byte, error) {
 	data, err := fs.ReadFile(examples.Files, shipped)
 	if err != nil {
 		return nil, err
@@ -54,6 +59,10 @@ func workflowFile(shipped, provider, secret string) ([]byte, error) {
 			if provider == githubModels {
 				line = indent + "models: read # GitHub Models, with the job's own token\n"
 			}
+		case usesLine:
+			if host {
+				line = indent + hostLine + "\n"
+			}
 		default:
 			out.WriteString(line)
 			continue
@@ -61,7 +70,7 @@ func workflowFile(shipped, provider, secret string) ([]byte, error) {
 		seen[text] = true
 		out.WriteString(line)
 	}
-	for _, l := range []string{providerLine, keyLine, modelsLine} {
+	for _, l := range []string{providerLine, keyLine, modelsLine, usesLine} {
 		if !seen[l] {
 			return nil, fmt.Errorf("the shipped %s has no line %q: this build of uwf is broken", shipped, l)
 		}
