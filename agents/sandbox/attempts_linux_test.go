@@ -325,6 +325,7 @@ func daemon(path, report string, generations int) error {
 	}
 	c := exec.Command(self, "attempt", "daemon "+strconv.Itoa(generations-1), path, report)
 	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	c.Env = append(os.Environ(), proc.MarkName+"=forged") // as if it were of another run
 	if err := c.Start(); err != nil || generations < 2 {
 		return err
 	}

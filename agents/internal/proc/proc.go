@@ -196,6 +196,7 @@ func (r *Runner) start(s Spec, out, errs *pump) (*group, error) {
 			g.started = startOf(g.leader)
 			g.sessions[g.leader] = struct{}{}
 			r.active[g] = struct{}{}
+			marks.Store(g.mark, nil)
 		}
 		r.mu.Unlock()
 		started <- err
@@ -225,6 +226,7 @@ func (r *Runner) forget(g *group) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.active, g)
+	marks.Delete(g.mark)
 }
 
 // terminate asks the group to end and waits until the leader has, or grace is over.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -114,7 +115,7 @@ func (r *Runner) look(g *group) ([]process, error) {
 	}
 	s := selection{
 		g: g, table: table, self: os.Getpid(), session: own,
-		alone: len(r.active) == 1, markOf: markOf,
+		alone: len(r.active) == 1, markOf: markOf, running: running,
 	}
 	return s.run(), nil
 }
@@ -127,6 +128,7 @@ type selection struct {
 	session int  // our own
 	alone   bool // g is the only group
 	markOf  func(pid int) string
+	running func(mark string) bool // it is that of a group that runs now, or of what is in one
 
 	owned map[int]struct{}
 }
@@ -163,17 +165,32 @@ func (s *selection) inSession(p process) bool {
 }
 
 // orphan: a process that the kernel gave to us because its parents are gone. By
-// its mark it is g's or another's; one that wiped its environment is g's when
-// there is no other it could belong to.
+// its mark it is g's or another's; one that wiped its environment, or wrote a mark of
+// its own into it, is g's when there is no other it could belong to.
 func (s *selection) orphan(p process) bool {
 	if p.ppid != s.self || p.start < s.g.started {
 		return false
 	}
 	mark := s.markOf(p.pid)
-	if mark == "" {
-		return s.alone
+	if below(mark, s.g.mark) {
+		return true
 	}
-	return mark == s.g.mark || strings.HasPrefix(mark, s.g.mark+"/")
+	return s.alone && !s.running(mark)
+}
+
+// below says whether a mark is a group's or of what a group's programs started.
+func below(mark, group string) bool { return mark == group || strings.HasPrefix(mark, group+"/") }
+
+// marks are those of all groups of this process that run now.
+var marks sync.Map
+
+func running(mark string) (found bool) {
+	marks.Range(func(group, _ any) bool {
+		g, ok := group.(string)
+		found = ok && below(mark, g)
+		return !found
+	})
+	return found
 }
 
 // descend adds the children of what is owned, down to the last.

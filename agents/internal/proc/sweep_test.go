@@ -40,9 +40,15 @@ func TestSelection(t *testing.T) {
 		{name: "another group's leader that wiped its environment", table: []process{
 			{400, 100, 400, 400, 12},
 		}, reaped: true, others: true},
-		{name: "a mark that only begins like ours", table: []process{
+		{name: "a mark that only begins like ours, when there is another group", table: []process{
 			{201, 100, 201, 201, 11},
-		}, marks: map[int]string{201: "mean"}, reaped: true},
+		}, marks: map[int]string{201: "mean"}, reaped: true, others: true},
+		{name: "a mark of its own making, when there is no other group", table: []process{
+			{201, 100, 201, 201, 11}, {202, 100, 202, 202, 11},
+		}, marks: map[int]string{201: "mean", 202: "forged"}, reaped: true, want: []int{201, 202}},
+		{name: "another runner's", table: []process{
+			{201, 100, 201, 201, 11}, {202, 100, 202, 202, 11},
+		}, marks: map[int]string{201: "other", 202: "other/inner"}, reaped: true},
 		{name: "a process that is older than the leader", table: []process{
 			{201, 100, 201, 201, 9},
 		}, reaped: true},
@@ -61,7 +67,8 @@ func TestSelection(t *testing.T) {
 			}
 			s := selection{
 				g: g, table: tt.table, self: 100, session: ours, alone: !tt.others,
-				markOf: func(pid int) string { return tt.marks[pid] },
+				markOf:  func(pid int) string { return tt.marks[pid] },
+				running: func(mark string) bool { return below(mark, "other") },
 			}
 			if got := pids(s.run()); !slices.Equal(got, tt.want) {
 				t.Errorf("selected %v, want %v", got, tt.want)
