@@ -29,10 +29,7 @@ func (a announcer) Run(ctx context.Context, t thread.Task, m *thread.Meter) (thr
 	}
 	watch := a.j.watch(t)
 	d, err := a.Agent.Run(ctx, t, m)
-	if err != nil {
-		return d, err
-	}
-	return d, watch.Check(t.Agent)
+	return d, checked(watch, t, err)
 }
 
 // announce brings the comment up to date at a claim.
@@ -123,10 +120,16 @@ type watched struct {
 func (w watched) Run(ctx context.Context, t thread.Task, m *thread.Meter) (thread.Draft, error) {
 	watch := w.j.watch(t)
 	d, err := w.Agent.Run(ctx, t, m)
-	if err != nil {
-		return d, err
+	return d, checked(watch, t, err)
+}
+
+// checked takes changes of workflow files back, also where the agent failed for another
+// reason: its work is kept with the attempt, by a push that would be refused with them.
+func checked(watch workflowfiles.Watch, t thread.Task, failed error) error {
+	if err := watch.Check(t.Agent); failed == nil {
+		return err
 	}
-	return d, watch.Check(t.Agent)
+	return failed
 }
 
 // watch looks at the workflow files before an agent runs, where the token may not push

@@ -1,8 +1,11 @@
 package runner
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -467,6 +470,30 @@ func TestWorkflowRefusalIsExplained(t *testing.T) {
 	err := &thread.FailedError{Phase: "commit", Err: &wire.Error{Op: "push", Kind: wire.ErrDenied, Detail: "refusing to allow a GitHub App to create or update workflow `.github/workflows/x.yml` without `workflows` permission"}}
 	if got := advice(err, "active"); !strings.Contains(got, ".github/workflows") {
 		t.Errorf("the advice is %q", got)
+	}
+}
+
+// failsAfter changes a file and fails then.
+type failsAfter struct{ file string }
+
+func (f failsAfter) Run(context.Context, thread.Task, *thread.Meter) (thread.Draft, error) {
+	return thread.Draft{}, errors.Join(errBroken, os.WriteFile(f.file, []byte("on: push"), 0o600))
+}
+
+var errBroken = errors.New("it broke")
+
+// Workflow files are put back where the agent failed as well: its attempt is pushed too.
+func TestWorkflowFilesOfAFailedAgent(t *testing.T) {
+	dir := t.TempDir()
+	must(t, os.MkdirAll(filepath.Join(dir, ".github", "workflows"), 0o750))
+	file := filepath.Join(dir, ".github", "workflows", "new.yml")
+	j := &job{Runner: &Runner{Forge: &fakeForge{flavour: forge.GitHub}}}
+	_, err := watched{failsAfter{file}, j}.Run(t.Context(), thread.Task{Workspace: dir}, nil)
+	if !errors.Is(err, errBroken) {
+		t.Errorf("the error is %v", err)
+	}
+	if _, err := os.Lstat(file); err == nil {
+		t.Error("the change is still there")
 	}
 }
 
