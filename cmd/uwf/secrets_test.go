@@ -426,6 +426,12 @@ func TestWorkspaceWithCredentials(t *testing.T) {
 	h.uwf(2, "thread", "step", s.Thread, "--workspace", ".", "--agent", "uwf agent mock x").says("holds a credential")
 	h.git(h.clone, "config", "--unset", "include.path")
 
+	// Nor, for confined agents, one whose settings name a program that git would run.
+	h.git(h.clone, "config", "filter.evil.clean", "cat")
+	j := h.uwf(2, "thread", "step", s.Thread, "--workspace", ".", "--sandbox", "auto", "--agent", "uwf agent mock x")
+	j.says("filter.evil.clean", "git runs programs")
+	h.git(h.clone, "config", "--unset", "filter.evil.clean")
+
 	h.all = append(h.all, secret{"git-password", pass})
 	h.write(h.script, `steps: [{output: `+quoted("---\n$status: more\nnote: "+quoted(h.everything())+"\n---\n")+`}]`)
 	for _, set := range [][]string{
