@@ -13,7 +13,7 @@ func TestMarkdown(t *testing.T) {
 		{"a block of tildes", "~~~sh\nls\n~~~", "```sh\nls\n```"},
 		{"a block that the forge would draw", "```mermaid\ngraph TD\n```", "```text\ngraph TD\n```"},
 		{"a span with angle brackets", "`Vec<T>`", "<code>Vec&lt;T&gt;</code>"},
-		{"a link that could begin code", "[x](a`b) `c`", "[x&#93;(a`b) `c&#96;"},
+		{"a link that could begin code", "[x](a`b) `c`", "[x&#93;(a&#96;b) `c`"},
 		{"a link", "[x](https://a.b/c_(d)) `c`", "[x](https://a.b/c_(d)) `c`"},
 		{"HTML", "a <script> b", "a &lt;script> b"},
 		{"a block that opens by a click", "<details>\n<summary>Log</summary>\n\ntext\n\n</details>", "▸ Log\n\ntext"},
