@@ -99,7 +99,7 @@ func (m *machine) killedAfter(n int, id string) (kills int) {
 // moments as far as time allows.
 func TestRandomKills(t *testing.T) {
 	t.Parallel()
-	kills, seed := number(t, "UWF_TEST_KILLS", 40), number(t, "UWF_TEST_SEED", time.Now().UnixNano())
+	kills, seed := number(t, "UWF_TEST_KILLS", 12), number(t, "UWF_TEST_SEED", time.Now().UnixNano())
 	for i, name := range slices.Sorted(maps.Keys(servers())) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

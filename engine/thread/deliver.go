@@ -164,6 +164,10 @@ func (r *delivery) attempt(ctx context.Context) (Result, error) {
 	case err != nil:
 		return r.told(), r.notDone(ctx, fmt.Errorf("bring its work branch up: %w", err))
 	}
+	// Bringing the branch up takes a while, in which nobody renews the claim.
+	if _, _, ours := r.stillClaimed(r.v); !ours {
+		return r.told(), r.notOurs(ctx, r.v)
+	}
 	r.line = r.ended(r.entry, r.entry.Head, reasonEnded, "")
 	if err := r.run(ctx, tip); err != nil {
 		return r.told(), err
