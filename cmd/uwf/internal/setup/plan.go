@@ -143,9 +143,11 @@ func checkEnvName(name string) error {
 
 // withVariable is the text of a file of variables with one of them set.
 func withVariable(old []byte, name, value string) ([]byte, error) {
-	if vars, err := engine.ParseEnv(old); err != nil {
+	before, err := engine.ParseEnv(old)
+	switch {
+	case err != nil:
 		return nil, fmt.Errorf("it is no file of NAME=value lines; repair it first")
-	} else if vars[name] == value {
+	case before[name] == value:
 		return old, nil
 	}
 	eol := "\n"
@@ -173,8 +175,14 @@ func withVariable(old []byte, name, value string) ([]byte, error) {
 		out.WriteString(line + eol)
 	}
 	text := []byte(out.String())
-	if vars, err := engine.ParseEnv(text); err != nil || vars[name] != value {
+	after, err := engine.ParseEnv(text)
+	if err != nil || after[name] != value {
 		return nil, fmt.Errorf("the key can't be written into it so that it is read again; set %s there by hand", name)
+	}
+	for other, was := range before {
+		if other != name && after[other] != was {
+			return nil, fmt.Errorf("the key can't be written into it so that %q stays as it is; set %s there by hand", other, name)
+		}
 	}
 	return text, nil
 }
