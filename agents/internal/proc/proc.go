@@ -75,20 +75,22 @@ func (e *LeftoverError) Error() string {
 
 func (e *LeftoverError) Unwrap() error { return e.Err }
 
-// Runner runs programs. One process needs one Runner: runs at the same time are
-// told apart by it.
+// Runner runs programs. Several may run at the same time, by one Runner or more.
 type Runner struct {
 	mark string // of the programs that enclose this process
-
-	mu     sync.Mutex
-	active map[*group]struct{}
 }
 
 // NewRunner returns a Runner. Mark is the value of MarkName in this process's own
 // environment: it lets an outer Runner recognise what is started here.
-func NewRunner(mark string) *Runner {
-	return &Runner{mark: mark, active: map[*group]struct{}{}}
-}
+func NewRunner(mark string) *Runner { return &Runner{mark: mark} }
+
+// programs are all groups that this process runs now, whichever Runner started them:
+// the process table and the orphans in it are the process's, so that each sweep must
+// know of them all.
+var programs = struct {
+	mu     sync.Mutex
+	active map[*group]struct{}
+}{active: map[*group]struct{}{}}
 
 // group is one running program and what is known of its descendants.
 type group struct {
@@ -130,11 +132,11 @@ func (r *Runner) Run(ctx context.Context, s Spec) (Result, error) {
 		errs.abandon()
 		return Result{}, err
 	}
-	return r.finish(ctx, s, g, out, errs)
+	return finish(ctx, s, g, out, errs)
 }
 
 // finish waits for the end, sweeps, and collects the output.
-func (r *Runner) finish(ctx context.Context, s Spec, g *group, out, errs *pump) (Result, error) {
+func finish(ctx context.Context, s Spec, g *group, out, errs *pump) (Result, error) {
 	if s.Started != nil {
 		s.Started(g.leader)
 	}
@@ -145,11 +147,11 @@ func (r *Runner) finish(ctx context.Context, s Spec, g *group, out, errs *pump) 
 		res.Stopped = context.Cause(ctx)
 		g.terminate(s.Grace)
 	}
-	left, err := r.sweep(g)
+	left, err := g.sweep()
 	if err == nil {
 		<-g.done
 	}
-	r.forget(g)
+	g.forget()
 	out.drain()
 	errs.drain()
 	res.Left = left
@@ -189,16 +191,15 @@ func (r *Runner) start(s Spec, out, errs *pump) (*group, error) {
 	go func() {
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
-		r.mu.Lock() // so that no sweep sees the new process before it is known
+		programs.mu.Lock() // so that no sweep sees the new process before it is known
 		err := cmd.Start()
 		if err == nil {
 			g.leader = cmd.Process.Pid
 			g.started = startOf(g.leader)
 			g.sessions[g.leader] = struct{}{}
-			r.active[g] = struct{}{}
-			marks.Store(g.mark, nil)
+			programs.active[g] = struct{}{}
 		}
-		r.mu.Unlock()
+		programs.mu.Unlock()
 		started <- err
 		if err != nil {
 			return
@@ -222,11 +223,10 @@ func (r *Runner) newMark() string {
 	return strings.TrimPrefix(r.mark+"/"+hex.EncodeToString(b), "/")
 }
 
-func (r *Runner) forget(g *group) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.active, g)
-	marks.Delete(g.mark)
+func (g *group) forget() {
+	programs.mu.Lock()
+	defer programs.mu.Unlock()
+	delete(programs.active, g)
 }
 
 // terminate asks the group to end and waits until the leader has, or grace is over.

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"os"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 )
@@ -19,11 +18,11 @@ type process struct {
 // table finds nothing of it, zombies included: a process that forks and exits
 // always leaves a zombie to us, so a look that finds none has missed nothing. It
 // returns how many processes there were besides the leader.
-func (r *Runner) sweep(g *group) (int, error) {
+func (g *group) sweep() (int, error) {
 	deadline := time.Now().Add(sweepFor)
 	seen := map[int]struct{}{}
 	for looks, wait := 1, time.Millisecond; ; looks, wait = looks+1, min(2*wait, 20*time.Millisecond) {
-		found, err := r.look(g)
+		found, err := g.look()
 		if err != nil {
 			return len(seen), &LeftoverError{PIDs: []int{g.leader}, Err: err}
 		}
@@ -100,11 +99,11 @@ func reap(pid int) {
 }
 
 // look returns g's processes as the process table shows them now.
-func (r *Runner) look(g *group) ([]process, error) {
+func (g *group) look() ([]process, error) {
 	// Held while the table is read: a program that starts meanwhile would look
 	// like an orphan.
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	programs.mu.Lock()
+	defer programs.mu.Unlock()
 	table, err := list()
 	if err != nil {
 		return nil, err
@@ -115,7 +114,7 @@ func (r *Runner) look(g *group) ([]process, error) {
 	}
 	s := selection{
 		g: g, table: table, self: os.Getpid(), session: own,
-		alone: len(r.active) == 1, markOf: markOf, running: running,
+		alone: len(programs.active) == 1, markOf: markOf, running: runningMark,
 	}
 	return s.run(), nil
 }
@@ -181,16 +180,15 @@ func (s *selection) orphan(p process) bool {
 // below says whether a mark is a group's or of what a group's programs started.
 func below(mark, group string) bool { return mark == group || strings.HasPrefix(mark, group+"/") }
 
-// marks are those of all groups of this process that run now.
-var marks sync.Map
-
-func running(mark string) (found bool) {
-	marks.Range(func(group, _ any) bool {
-		g, ok := group.(string)
-		found = ok && below(mark, g)
-		return !found
-	})
-	return found
+// runningMark says whether a mark is that of a group that runs now, or of what is in
+// one. The lock of programs is held.
+func runningMark(mark string) bool {
+	for g := range programs.active {
+		if below(mark, g.mark) {
+			return true
+		}
+	}
+	return false
 }
 
 // descend adds the children of what is owned, down to the last.
