@@ -50,6 +50,10 @@ type Options struct {
 	// Gaps is told before a run what its sandbox can't enforce, a sentence each.
 	// Nil: nobody is.
 	Gaps func([]string)
+	// Inside runs a program within this process if it can: an agent of this binary,
+	// in tests of many steps. ok is false where it can't, and code the exit code. Nil:
+	// every program is a child process, as everywhere else.
+	Inside func(ctx context.Context, p Program) (code int, ok bool)
 	// Stderr is where the agent's stderr goes while it runs. Nil: nowhere.
 	Stderr io.Writer
 	// Now is the clock. Nil: time.Now.
@@ -58,6 +62,15 @@ type Options struct {
 	Grace time.Duration
 	// Limits cap what an agent may print and stage.
 	Limits Limits
+}
+
+// Program is an agent's program as it is to be run: its words, THREAD-ID and ROLE
+// among them, its folder, and all of its environment.
+type Program struct {
+	Argv           []string
+	Dir            string
+	Environ        []string
+	Stdout, Stderr io.Writer
 }
 
 // Limits cap what is taken from an agent. A zero field means the default.
@@ -201,7 +214,7 @@ func (s *Spawner) process(ctx context.Context, t thread.Task, f *folders, argv, 
 	began := s.o.Now()
 	out := &lastLine{limit: s.limits.Stdout}
 	errs := &tail{to: s.o.Stderr, limit: s.limits.Stderr}
-	res, runErr := s.runner.Run(ctx, proc.Spec{
+	res, runErr := s.launch(ctx, proc.Spec{
 		Argv: append(slices.Clone(argv), string(t.Thread), t.Role),
 		Dir:  t.Workspace, Env: environ, Stdout: out, Stderr: errs,
 		Timeout: t.Timeout, Grace: s.o.Grace,
@@ -227,6 +240,23 @@ func (s *Spawner) process(ctx context.Context, t thread.Task, f *folders, argv, 
 		return draft, s.failed(t, "its step can't be taken", draft.Stderr, err)
 	}
 	return draft, nil
+}
+
+// launch runs the program to its end.
+func (s *Spawner) launch(ctx context.Context, spec proc.Spec) (proc.Result, error) {
+	if s.o.Inside == nil {
+		return s.runner.Run(ctx, spec)
+	}
+	inner, cancel := ctx, context.CancelFunc(func() {})
+	if spec.Timeout > 0 {
+		inner, cancel = context.WithTimeoutCause(ctx, spec.Timeout, proc.ErrTimeout)
+	}
+	defer cancel()
+	code, ok := s.o.Inside(inner, Program{Argv: spec.Argv, Dir: spec.Dir, Environ: spec.Env, Stdout: spec.Stdout, Stderr: spec.Stderr})
+	if !ok {
+		return s.runner.Run(ctx, spec)
+	}
+	return proc.Result{Code: code, Stopped: context.Cause(inner)}, nil
 }
 
 // ended says why a run can't have given a step, whatever it printed.

@@ -3,87 +3,22 @@
 package main
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"os"
-	"os/signal"
-	"strings"
-	"syscall"
-	"time"
 
-	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
-
-	"github.com/united-workforce/uwf/agents"
-	"github.com/united-workforce/uwf/agents/sandbox"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
-	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/cli"
 )
 
-func main() { os.Exit(run(app.New)) }
+// release is the version that a release is built with, set by the linker; empty in
+// other builds.
+var release string
 
-// run is the program; it returns the exit code.
-func run(factory func() (*app.Factory, error)) int {
-	// An agent's process on its way into the sandbox does nothing else first.
-	if code, ours := sandbox.Helper(os.Args, os.Environ()); ours {
-		return code
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	f, err := factory()
-	if err != nil {
-		fmt.Fprintf(os.Stderr, "uwf: %s\n", output.Clean(err.Error()))
-		return 1
-	}
-	// Agents run as the same user: what is in our environment is not for them.
-	if err := agents.Conceal(); err != nil {
-		f.Exposed = err
-	}
-	return execute(ctx, f, os.Args[1:])
-}
-
-// execute runs one command line and reports its error on stderr.
-func execute(ctx context.Context, f *app.Factory, args []string) int {
-	var began bool
-	start := time.Now()
-	root := newRoot(f)
-	onRun(root, func(c *cobra.Command) {
-		began = true
-		var flags []string
-		c.Flags().Visit(func(flag *pflag.Flag) { flags = append(flags, flag.Name) })
-		words := args
-		if c.Annotations[app.SecretArguments] != "" {
-			words = nil
+func main() {
+	os.Exit(cli.Main(func() (*app.Factory, error) {
+		f, err := app.New()
+		if f != nil {
+			f.Release = release
 		}
-		f.LogCommand(c.CommandPath(), flags, words)
-	})
-	defer f.CloseLog()
-	root.SetArgs(args)
-	cmd, err := root.ExecuteContextC(ctx)
-	if err != nil && !began && !errors.As(err, new(*app.UnknownError)) {
-		// Cobra's own errors, about arguments and flags, come before any command runs.
-		err = mistaken(cmd, err)
-	}
-	msg, code := app.Message(err), app.ExitCode(err)
-	if msg != "" {
-		f.Notes().Printf("uwf: %s\n", strings.TrimRight(f.CleanMessage(msg), "\n"))
-	}
-	if began {
-		f.LogExit(cmd.CommandPath(), code, msg, time.Since(start))
-	}
-	return code
-}
-
-// onRun calls fn before any command below cmd runs.
-func onRun(cmd *cobra.Command, fn func(*cobra.Command)) {
-	if run := cmd.RunE; run != nil {
-		cmd.RunE = func(c *cobra.Command, args []string) error {
-			fn(c)
-			return run(c, args)
-		}
-	}
-	for _, c := range cmd.Commands() {
-		onRun(c, fn)
-	}
+		return f, err
+	}))
 }

@@ -21,6 +21,8 @@ type MemoryOptions struct {
 	NoFilter bool
 	// Now is the remote's clock; nil means time.Now.
 	Now func() time.Time
+	// URL names the remote for messages; empty means "memory:".
+	URL string
 	// Refuse, when set, is asked about every update whose expected value
 	// holds, as a server's branch rules are; an error refuses the update with
 	// ErrProtected, or with the kind of the error when it is an *Error. It is
@@ -50,6 +52,9 @@ func NewMemory(o MemoryOptions) *Memory {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
+	if o.URL == "" {
+		o.URL = "memory:"
+	}
 	m := &Memory{
 		o:       o,
 		head:    "refs/heads/main",
@@ -63,7 +68,7 @@ func NewMemory(o MemoryOptions) *Memory {
 }
 
 // URL names the remote for messages.
-func (m *Memory) URL() string { return "memory:" }
+func (m *Memory) URL() string { return m.o.URL }
 
 // Get returns an object by id, whether a ref reaches it or not.
 func (m *Memory) Get(id ID) (Object, bool) {

@@ -23,7 +23,7 @@ type Options struct {
 	Stdout  io.Writer
 	Stderr  io.Writer
 	Environ []string
-	Getwd   func() (string, error)
+	Dir     string // the folder that the command works in, absolute
 	Now     func() time.Time
 	// Transport carries the model's requests. Nil: http.DefaultTransport.
 	Transport http.RoundTripper
@@ -62,12 +62,11 @@ on one page.`,
 }
 
 // process is the agent's process as the kit sees it.
-func (o Options) process(args []string) (agents.Process, error) {
-	dir, err := o.Getwd()
+func (o Options) process(args []string) agents.Process {
 	return agents.Process{
-		Args: args, Environ: o.Environ, Dir: dir, Stdout: o.Stdout, Stderr: o.Stderr, Now: o.Now,
+		Args: args, Environ: o.Environ, Dir: o.Dir, Stdout: o.Stdout, Stderr: o.Stderr, Now: o.Now,
 		Transport: o.Transport, Rand: o.Rand,
-	}, err
+	}
 }
 
 // getenv returns the last value of a variable.

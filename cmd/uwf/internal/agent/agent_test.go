@@ -22,7 +22,11 @@ import (
 // other languages.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "agent" {
-		o := Options{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Environ: os.Environ(), Getwd: os.Getwd, Now: agenttest.At}
+		dir, err := os.Getwd()
+		if err != nil {
+			panic(err)
+		}
+		o := Options{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Environ: os.Environ(), Dir: dir, Now: agenttest.At}
 		cmd := NewCmd(o)
 		cmd.SetArgs(os.Args[2:])
 		cmd.SilenceUsage, cmd.SilenceErrors = true, true
@@ -42,7 +46,7 @@ func uwf(t *testing.T, p *agenttest.Process, stdin string, args ...string) error
 	t.Helper()
 	o := Options{
 		Stdin: strings.NewReader(stdin), Stdout: p.Stdout, Stderr: p.Stderr, Environ: p.Environ, Now: p.Now,
-		Getwd: func() (string, error) { return p.Dir, nil },
+		Dir: p.Dir,
 	}
 	cmd := NewCmd(o)
 	cmd.SetArgs(args)

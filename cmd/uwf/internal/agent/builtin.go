@@ -22,13 +22,9 @@ reached at their OpenAI-compatible address.`,
   uwf agent builtin 01JY0000000000000000000000 developer`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			p, err := o.process(args)
-			if err != nil {
-				return err
-			}
 			a := &builtin.Agent{Transport: o.Transport}
 			defer func() { err = errors.Join(err, a.Close()) }()
-			return agents.Run(cmd.Context(), a, p)
+			return agents.Run(cmd.Context(), a, o.process(args))
 		},
 	}
 }

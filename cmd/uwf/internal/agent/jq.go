@@ -64,11 +64,7 @@ func (o Options) read(name string) ([]byte, error) {
 	r := o.Stdin
 	if name != "-" {
 		if !filepath.IsAbs(name) {
-			dir, err := o.Getwd()
-			if err != nil {
-				return nil, err
-			}
-			name = filepath.Join(dir, name)
+			name = filepath.Join(o.Dir, name)
 		}
 		f, err := os.Open(name)
 		if err != nil {

@@ -38,11 +38,7 @@ of it costs anything; extract: true lets a model read an output that can't be ta
 			if err != nil {
 				return err
 			}
-			p, err := o.process(args[1:])
-			if err != nil {
-				return err
-			}
-			return agents.Run(cmd.Context(), &mock.Agent{Script: script, Stdout: o.Stdout}, p)
+			return agents.Run(cmd.Context(), &mock.Agent{Script: script, Stdout: o.Stdout}, o.process(args[1:]))
 		},
 	}
 }

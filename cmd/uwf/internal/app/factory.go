@@ -16,10 +16,12 @@ import (
 
 	"golang.org/x/term"
 
+	"github.com/united-workforce/uwf/agents"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
 	"github.com/united-workforce/uwf/engine/config"
 	"github.com/united-workforce/uwf/engine/redact"
 	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/gitcas/wire"
 )
 
 // IO are the process's streams.
@@ -46,6 +48,14 @@ type Factory struct {
 	// Git runs git in a folder and returns what it prints.
 	Git func(ctx context.Context, dir string, stdin []byte, args ...string) ([]byte, error)
 
+	// Release is the version that this binary was released as; empty: it was built
+	// otherwise.
+	Release string
+	// DialWire opens the remote at a URL; nil: wire.Dial.
+	DialWire func(url string, o wire.DialOptions) (wire.Remote, error)
+	// Inside runs agents of this binary within this process where it can; nil: each
+	// is a process of its own. See agents.Options.
+	Inside func(ctx context.Context, p agents.Program) (code int, ok bool)
 	// Exposed says why agents could read this process's environment; nil: they
 	// can't. Then nothing in it may be secret.
 	Exposed error

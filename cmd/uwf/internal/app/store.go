@@ -202,5 +202,9 @@ func (f *Factory) dial(url string) (wire.Remote, error) {
 	if f.Job != nil && f.Job.Dialed != nil {
 		return f.Job.Dialed, nil
 	}
-	return wire.Dial(url, wire.DialOptions{BasicAuth: f.basicAuth(url), Env: f.Environ, Now: f.Now, Timeout: f.Silence})
+	dial := f.DialWire
+	if dial == nil {
+		dial = wire.Dial
+	}
+	return dial(url, wire.DialOptions{BasicAuth: f.basicAuth(url), Env: f.Environ, Now: f.Now, Timeout: f.Silence})
 }

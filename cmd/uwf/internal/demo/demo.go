@@ -25,6 +25,7 @@ type Options struct {
 	Self    []string // this binary
 	Environ []string
 	Printer output.Printer
+	Dir     string // the working folder, absolute
 	Keep    string // folder to leave everything in; empty: a temporary one
 	Now     func() time.Time
 }
@@ -120,9 +121,9 @@ func (s *stage) makeDir() (func(), error) {
 		s.dir = dir
 		return func() { _ = os.RemoveAll(dir) }, nil
 	}
-	dir, err := filepath.Abs(s.Keep)
-	if err != nil {
-		return nil, fmt.Errorf("--keep %s: %w", s.Keep, err)
+	dir := s.Keep
+	if !filepath.IsAbs(dir) {
+		dir = filepath.Join(s.Dir, dir)
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("--keep: %w", err)

@@ -141,7 +141,7 @@ func (w *Worker) spawner() (*agents.Spawner, error) {
 	}
 	o := agents.Options{
 		Self: self, Own: agent.Names(), Aliases: aliases, Environ: w.f.Environ, Dir: w.f.Dir,
-		Gateway: w.gateway, AllowShell: w.o.AllowShell || w.config.AllowShell, Now: w.f.Now,
+		Inside: w.f.Inside, Gateway: w.gateway, AllowShell: w.o.AllowShell || w.config.AllowShell, Now: w.f.Now,
 	}
 	if w.o.Stderr != nil {
 		o.Stderr = w.redact.Writer(w.o.Stderr)

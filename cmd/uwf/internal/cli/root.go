@@ -1,7 +1,6 @@
-package main
+package cli
 
 import (
-	"os"
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
@@ -28,8 +27,8 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/workflow"
 )
 
-// newRoot makes the whole command line.
-func newRoot(f *app.Factory) *cobra.Command {
+// NewRoot makes the whole command line.
+func NewRoot(f *app.Factory) *cobra.Command {
 	var query string
 	root := app.Group(&cobra.Command{
 		Use:   "uwf",
@@ -43,7 +42,7 @@ or unreadable · 6 limit reached`,
 		Example: `  uwf demo
   uwf run solve-issue -p "The parser panics on an empty file"
   uwf log 01JY0000000000000000000000`,
-		Version:       version(),
+		Version:       version(f.Release),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
@@ -56,10 +55,10 @@ or unreadable · 6 limit reached`,
 	root.PersistentFlags().StringVar(&f.Format, "format", "", "print results as `FORMAT`: json, yaml or text (default: text on a terminal, else json)")
 	app.CompleteFlag(root, "format", "json", "yaml", "text")
 	root.PersistentFlags().StringVar(&query, "jq", "", "print what this jq `EXPRESSION` makes of the JSON result: texts as they are, one value a line")
-	app.OwnCommands(root)
 	root.SetIn(f.IO.In)
 	root.SetOut(f.IO.Out)
 	root.SetErr(f.IO.Err)
+	app.OwnCommands(root)
 	return root
 }
 
@@ -69,7 +68,7 @@ func commands(f *app.Factory) []*cobra.Command {
 		runcmd.NewCmdRun(f, nil),
 		demo.NewCmd(func() (demo.Options, error) {
 			self, err := f.Self()
-			return demo.Options{Self: self, Environ: f.Environ, Printer: f.Printer(), Now: f.Now}, err
+			return demo.Options{Self: self, Environ: f.Environ, Printer: f.Printer(), Dir: f.Dir, Now: f.Now}, err
 		}, nil),
 		thread.NewCmdThread(f),
 		step.NewCmdStep(f, thread.NewCmdFork(f, nil)),
@@ -88,17 +87,13 @@ func commands(f *app.Factory) []*cobra.Command {
 		schema.NewCmdSchema(f, nil),
 		action.NewCmdAction(f, nil),
 		agent.NewCmd(agent.Options{
-			Stdin: f.IO.In, Stdout: f.IO.Out, Stderr: f.IO.Err, Environ: f.Environ, Getwd: os.Getwd, Now: f.Now,
+			Stdin: f.IO.In, Stdout: f.IO.Out, Stderr: f.IO.Err, Environ: f.Environ, Dir: f.Dir, Now: f.Now,
 		}),
 	}
 }
 
-// release is the version that a release is built with, set by the linker; empty in
-// other builds.
-var release string
-
-// version is what the build knows of itself.
-func version() string {
+// version is a release's own, else what the build knows of itself.
+func version(release string) string {
 	if release != "" {
 		return release
 	}
