@@ -1,0 +1,12 @@
+// Package benchmarks measures whole commands, as processes, beside native git.
+package benchmarks
+
+import (
+	"testing"
+
+	"github.com/united-workforce/uwf/cmd/uwf/internal/clitest"
+)
+
+func TestMain(m *testing.M) {
+	clitest.Main(m, map[string]func(){"uwf-measured": measuredMain})
+}

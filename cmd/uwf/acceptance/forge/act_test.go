@@ -1,0 +1,143 @@
+package forge
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/united-workforce/uwf/engine/forge/forgetest"
+)
+
+// envAct is the path of act (github.com/nektos/act), which .ci/run builds.
+const envAct = "UWF_ACT"
+
+// TestAct runs the workflow file that we ship, by act instead of a forge's runner: its
+// triggers and conditions, its expressions, and the host variant of the action, in jobs
+// on this machine. The forge is the fake one, with real git. Only the action's name is
+// changed, to the variant that needs no container engine.
+func TestAct(t *testing.T) {
+	act := os.Getenv(envAct)
+	if act == "" {
+		t.Skipf("act is not here: set %s to its path (cd .ci/tools/act && go build -o ACT github.com/nektos/act)", envAct)
+	}
+	t.Parallel()
+	bothForges(t, func(t *testing.T, gitea bool) {
+		c := newCI(t, ciOptions{gitea: gitea, script: askingScript})
+		shipped := c.example("github/uwf.yml")
+		hosted := strings.ReplaceAll(shipped, "uses: united-workforce/uwf@", "uses: united-workforce/uwf/.github/actions/host@")
+		if gitea { // whose token can't tell what alice may do
+			hosted = strings.Replace(hosted, "        with:\n", "        with:\n          allow: alice\n", 1)
+		}
+		if hosted == shipped {
+			t.Fatal("the shipped workflow file uses no action of ours")
+		}
+		c.forge.MustCommit(t, c.forge.Branch(), "Run on the runner itself", map[string]string{ciWorkflow: hosted})
+		a := newActor(c, act)
+		n := c.issue()
+		a.run(c.forge.Label("alice", n, "bug"), "")
+		a.run(c.forge.Say("alice", n, "What is this?"), "")
+		if got := c.forge.Comments(n); len(got) != 1 {
+			t.Errorf("comments: %+v", got)
+		}
+		a.run(c.forge.Label("alice", n, "uwf"), "planner → ready")
+		a.settle()
+		if said := c.sticky(n).Body; !strings.Contains(said, "Does MaxLen count bytes?") {
+			t.Fatalf("nobody is asked: %s", said)
+		}
+		a.run(c.forge.Say("alice", n, "/uwf resume\nYes, bytes."), "developer → done")
+		a.settle()
+		c.solved(n, 4)
+		c.readable()
+	})
+}
+
+// actor runs a repository's workflow file by act.
+type actor struct {
+	*ci
+	act, action, clone, uwf string
+	runs                    int
+}
+
+func newActor(c *ci, act string) *actor {
+	c.Helper()
+	a := &actor{ci: c, act: act, action: filepath.Join(c.dir, "action"), clone: c.checkout(c.forge.Branch())}
+	var err error
+	a.uwf, err = exec.LookPath("uwf")
+	c.check(err)
+	host := ".github/actions/host"
+	c.check(os.CopyFS(filepath.Join(a.action, host), os.DirFS("../../../../"+host)))
+	c.check(os.Chmod(filepath.Join(a.action, host, "install.sh"), 0o755)) //nolint:gosec // a program
+	return a
+}
+
+// run runs an event's jobs, whose log has to say something; empty: there are none.
+func (a *actor) run(e forgetest.Event, want string) {
+	a.Helper()
+	a.runs++
+	dir := filepath.Join(a.dir, "act-"+itoa(a.runs))
+	c := a.ci
+	for _, name := range []string{"home", "cache", "temp"} {
+		c.check(os.MkdirAll(filepath.Join(dir, name), 0o755)) //nolint:gosec // as a runner's
+	}
+	payload := filepath.Join(dir, "event.json")
+	c.check(os.WriteFile(payload, e.Payload, 0o600))
+	token := c.forge.JobToken(c.permissions("step"))
+	defer c.forge.Revoke(token)
+	args := []string{e.Name, "--eventpath", payload, "--workflows", ciWorkflow, "--actor", e.Actor,
+		"--platform", "ubuntu-latest=-self-hosted", "--pull=false", "--no-cache-server",
+		"--action-cache-path", filepath.Join(dir, "cache"), "--defaultbranch", c.forge.Branch(),
+		"--local-repository", "united-workforce/uwf@v1=" + a.action,
+		"--secret", "GITHUB_TOKEN=" + token, "--secret", "OPENAI_API_KEY=" + aSecret}
+	run := e.Run
+	if run == 0 {
+		run = 9000 + int64(a.runs)
+	}
+	for name, value := range map[string]string{
+		"GITHUB_API_URL": c.forge.APIURL, "GITHUB_SERVER_URL": c.forge.URL, "GITHUB_REPOSITORY": c.forge.Repository(),
+		"GITHUB_RUN_ID": strconv.FormatInt(run, 10), "UWF_BINARY": a.uwf,
+		// act has none; forges do.
+		"GITHUB_WORKFLOW_REF": c.forge.Repository() + "/" + ciWorkflow + "@refs/heads/" + c.forge.Branch(),
+	} {
+		args = append(args, "--env", name+"="+value)
+	}
+	if c.gitea {
+		args = append(args, "--env", "GITEA_ACTIONS=true")
+	}
+	ctx, cancel := context.WithTimeout(c.Context(), jobDeadline)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, a.act, args...)
+	cmd.Dir = a.clone
+	cmd.Env = []string{
+		"PATH=" + os.Getenv("PATH"), "HOME=" + filepath.Join(dir, "home"), "TMPDIR=" + filepath.Join(dir, "temp"),
+		"XDG_CACHE_HOME=" + filepath.Join(dir, "cache"), "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=" + os.DevNull, "LC_ALL=C",
+	}
+	out, err := cmd.CombinedOutput()
+	log := string(out)
+	if err != nil || !strings.Contains(log, want) || want == "" && strings.Contains(log, "uwf/") {
+		c.Fatalf("act %s: %v; %q is expected in:\n%s", e.Name, err, want, log)
+	}
+	for _, secret := range []string{token, aSecret} {
+		if strings.Contains(log, secret) {
+			c.Errorf("a secret is in the log of act %s:\n%s", e.Name, log)
+		}
+	}
+}
+
+// settle runs what was dispatched, until nothing is left.
+func (a *actor) settle() {
+	a.Helper()
+	for range maxJobs {
+		sent := a.forge.TakeDispatches()
+		if len(sent) == 0 {
+			return
+		}
+		for _, d := range sent {
+			a.run(a.forge.Dispatched(d), "Job succeeded")
+		}
+	}
+	a.Fatal("the jobs come to no end")
+}

@@ -1,0 +1,111 @@
+package threads
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/txtar"
+
+	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/cli"
+)
+
+// TestGoldenThreads: the commands that look at threads take those that any version
+// has written, put into a repository by git itself. That the threads go on is
+// engine/thread's test.
+func TestGoldenThreads(t *testing.T) {
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip("git is not installed")
+	}
+	files, err := filepath.Glob("../../../../engine/thread/testdata/golden/*.txtar")
+	if err != nil || len(files) < 6 {
+		t.Fatalf("%d golden files, %v", len(files), err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+			t.Parallel()
+			a, err := txtar.ParseFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			parts := map[string][]byte{}
+			for _, f := range a.Files {
+				parts[f.Name] = f.Data
+			}
+			var facts map[string]struct {
+				Status string
+				Steps  []struct{ Hash, Role string }
+			}
+			if err := json.Unmarshal(parts["facts.json"], &facts); err != nil {
+				t.Fatal(err)
+			}
+			g := goldenRepo(t, parts["store"])
+			g.must("fsck", "--history")
+			listed := g.must("thread", "list", "--all")
+			for id, want := range facts {
+				if !strings.Contains(listed, id) {
+					t.Errorf("thread %s is not listed", id)
+				}
+				var shown struct{ Steps int }
+				g.json(&shown, "thread", "show", id)
+				var steps []struct{ Hash, Role string }
+				g.json(&steps, "thread", "steps", id)
+				if shown.Steps != len(want.Steps) || len(steps) != len(want.Steps) {
+					t.Errorf("thread %s: %d steps shown, %d listed, want %d", id, shown.Steps, len(steps), len(want.Steps))
+				}
+				for i := range min(len(steps), len(want.Steps)) {
+					if steps[i] != want.Steps[i] {
+						t.Errorf("thread %s, step %d is %v, want %v", id, i+1, steps[i], want.Steps[i])
+					}
+				}
+				g.must("thread", "read", id)
+			}
+		})
+	}
+}
+
+// golden is a repository with a golden store.
+type golden struct {
+	*testing.T
+	dir string
+}
+
+func goldenRepo(t *testing.T, stream []byte) *golden {
+	t.Helper()
+	g := &golden{t, t.TempDir()}
+	for _, args := range [][]string{{"init", "-q", "-b", "main"}, {"fast-import", "--quiet", "--done"}} {
+		cmd := exec.Command("git", args...)
+		cmd.Dir, cmd.Env, cmd.Stdin = g.dir, g.environ(), bytes.NewReader(stream)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("git %v: %v\n%s", args, err, out)
+		}
+	}
+	return g
+}
+
+func (g *golden) environ() []string {
+	return []string{"PATH=" + os.Getenv("PATH"), "HOME=" + g.dir, "GIT_CONFIG_NOSYSTEM=1", "LC_ALL=C"}
+}
+
+// must runs a command that goes well, and returns what it prints.
+func (g *golden) must(args ...string) string {
+	g.Helper()
+	var out, errs bytes.Buffer
+	f := app.NewAt(g.dir, g.environ(), app.IO{In: strings.NewReader(""), Out: &out, Err: &errs})
+	if code := cli.Execute(g.Context(), f, args); code != 0 {
+		g.Fatalf("uwf %s: exit code %d\n%s%s", strings.Join(args, " "), code, out.String(), errs.String())
+	}
+	return out.String()
+}
+
+func (g *golden) json(to any, args ...string) {
+	g.Helper()
+	if err := json.Unmarshal([]byte(g.must(args...)), to); err != nil {
+		g.Fatal(err)
+	}
+}
