@@ -3,7 +3,6 @@ package gitcas
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing/filemode"
@@ -11,6 +10,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/gitobj"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/statefile"
+	"github.com/united-workforce/uwf/internal/lazyregexp"
 )
 
 // Names on the state branch (DESIGN, "The state branch").
@@ -118,7 +118,7 @@ func checkYear(e gitobj.Entry) error {
 }
 
 // readablePattern is what the pages for people are named.
-var readablePattern = regexp.MustCompile(`^[0-9]{2,6}-[0-9A-Za-z._-]{1,100}\.md$`)
+var readablePattern = lazyregexp.New(`^[0-9]{2,6}-[0-9A-Za-z._-]{1,100}\.md$`)
 
 // ReadablePath is where the page for people of a thread's step n (from 1) goes.
 // Characters of the role that a path should not hold become dashes.

@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"io"
 	mathrand "math/rand/v2"
-	"regexp"
 	"strings"
 	"time"
 
 	"github.com/united-workforce/uwf/gitcas/gitobj"
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/lazyregexp"
 )
 
 // DefaultBranch is the state branch where the configuration names none.
@@ -88,7 +88,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 
 // branchPattern is narrower than git's own rule: what every forge and shell
 // takes without quoting.
-var branchPattern = regexp.MustCompile(`^[0-9A-Za-z_][0-9A-Za-z._-]*(/[0-9A-Za-z_][0-9A-Za-z._-]*)*$`)
+var branchPattern = lazyregexp.New(`^[0-9A-Za-z_][0-9A-Za-z._-]*(/[0-9A-Za-z_][0-9A-Za-z._-]*)*$`)
 
 // check refuses a branch that git, or the work branches next to it, don't allow.
 func (o Options) check() error {

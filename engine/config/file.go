@@ -14,6 +14,7 @@ import (
 	"github.com/united-workforce/uwf/engine/config/table"
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/redact"
+	"github.com/united-workforce/uwf/internal/lazyregexp"
 )
 
 // readFile reads one file's settings into a Config of its own.
@@ -95,7 +96,7 @@ func valueOf(n *yaml.Node, key string) *yaml.Node {
 	return n
 }
 
-var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
+var envName = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
 
 // complete fills in what a provider's name or address says by itself, and says
 // what is missing.

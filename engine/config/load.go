@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"net"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -14,6 +13,7 @@ import (
 
 	"github.com/united-workforce/uwf/engine/config/table"
 	"github.com/united-workforce/uwf/engine/redact"
+	"github.com/united-workforce/uwf/internal/lazyregexp"
 )
 
 // Sources are where settings come from. A path that is empty is not read, and a
@@ -226,7 +226,7 @@ func sameURL(a, b string) bool {
 	return errA == nil && errB == nil && ua.Scheme == ub.Scheme && strings.EqualFold(ua.Host, ub.Host) && ua.Path == ub.Path
 }
 
-var position = regexp.MustCompile(`^(.*):(\d+):(\d+)$`)
+var position = lazyregexp.New(`^(.*):(\d+):(\d+)$`)
 
 func place(origin string) (file string, line, col int) {
 	m := position.FindStringSubmatch(origin)

@@ -6,11 +6,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/united-workforce/uwf/internal/lazyregexp"
 )
 
 // The bounds of a log folder.
@@ -145,7 +146,7 @@ func fileName(day string, n int) string {
 	return fmt.Sprintf("%s.%d.jsonl", day, n)
 }
 
-var logName = regexp.MustCompile(`^(\d{4}-\d{2}-\d{2})(\.(\d{1,6}))?\.jsonl$`)
+var logName = lazyregexp.New(`^(\d{4}-\d{2}-\d{2})(\.(\d{1,6}))?\.jsonl$`)
 
 // prune deletes files that are too old, and the oldest of too much.
 func (f *Files) prune() {

@@ -3,11 +3,11 @@ package extract
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/united-workforce/uwf/engine/extract/tree"
+	"github.com/united-workforce/uwf/internal/lazyregexp"
 )
 
 // maxBlocks is how many parts of an answer are tried; the frontmatter is at its
@@ -108,7 +108,7 @@ func (d *document) statusOf(it *tree.Item) string {
 	return ""
 }
 
-var codeFenceLine = regexp.MustCompile("^ {0,3}(```+|~~~+)[ \t]*([A-Za-z]*)[^`]*$")
+var codeFenceLine = lazyregexp.New("^ {0,3}(```+|~~~+)[ \t]*([A-Za-z]*)[^`]*$")
 
 // codeFence takes the line of a code fence apart: the whole, its marks, its
 // language. It is nil for every other line.

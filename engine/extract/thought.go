@@ -1,12 +1,13 @@
 package extract
 
 import (
-	"regexp"
 	"strings"
+
+	"github.com/united-workforce/uwf/internal/lazyregexp"
 )
 
 // thoughtTag begins what a model thinks aloud, as many of them print it.
-var thoughtTag = regexp.MustCompile(`^\s*<(think|thinking|thought|thoughts|reasoning|reflection|analysis|scratchpad)>`)
+var thoughtTag = lazyregexp.New(`^\s*<(think|thinking|thought|thoughts|reasoning|reflection|analysis|scratchpad)>`)
 
 // skipThought is the index of the first line after a leading thought: what a
 // model tries out there is not its answer.
@@ -88,7 +89,7 @@ func (d *document) shown(before []string) []string {
 }
 
 // answerTag is what some models put around an answer.
-var answerTag = regexp.MustCompile(`^<(answer|final|final_answer|frontmatter|output|response|result)>$`)
+var answerTag = lazyregexp.New(`^<(answer|final|final_answer|frontmatter|output|response|result)>$`)
 
 // unwrapTags takes away a tag, or an HTML comment, that was opened right before
 // the frontmatter and is closed right after it or at the end of the answer.

@@ -3,24 +3,24 @@ package extract
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 
 	"github.com/united-workforce/uwf/engine/extract/tree"
+	"github.com/united-workforce/uwf/internal/lazyregexp"
 )
 
 var (
 	// dressedName is a name at the beginning of a line, with the signs that models
 	// put around names and in the place of the colon.
-	dressedName = regexp.MustCompile("^[*`\"'“”‘’\\\\]*([$A-Za-z_][$A-Za-z0-9_.-]*)[*`\"'“”‘’]*[ \u00a0]*([:：])(?:\\*\\*|__)?[ \u00a0]*(.*)$")
+	dressedName = lazyregexp.New("^[*`\"'“”‘’\\\\]*([$A-Za-z_][$A-Za-z0-9_.-]*)[*`\"'“”‘’]*[ \u00a0]*([:：])(?:\\*\\*|__)?[ \u00a0]*(.*)$")
 	// plainName is a name as YAML wants it.
-	plainName = regexp.MustCompile(`^(?:"[^"]*"|'[^']*'|[^\s"'*` + "`" + `“”‘’\\:：]+):(?:[ \t]|$)`)
+	plainName = lazyregexp.New(`^(?:"[^"]*"|'[^']*'|[^\s"'*` + "`" + `“”‘’\\:：]+):(?:[ \t]|$)`)
 	// htmlComment is a line that holds nothing else.
-	htmlComment = regexp.MustCompile(`^\s*<!--.*-->\s*$`)
+	htmlComment = lazyregexp.New(`^\s*<!--.*-->\s*$`)
 	// issueNumber is a text that YAML takes for a comment: "fixes #12".
-	issueNumber = regexp.MustCompile(`(?:^|[ \t])#[0-9]`)
+	issueNumber = lazyregexp.New(`(?:^|[ \t])#[0-9]`)
 	// blockHeader begins a block scalar.
-	blockHeader = regexp.MustCompile(`^[|>][-+0-9]{0,2}[ \t]*(?:#.*)?$`)
+	blockHeader = lazyregexp.New(`^[|>][-+0-9]{0,2}[ \t]*(?:#.*)?$`)
 )
 
 // tidy writes the lines of a block as YAML wants them where they have one reading
@@ -101,7 +101,7 @@ func hint(detail string, lines []string) string {
 }
 
 // almostFence is a line that is meant as --- and is not.
-var almostFence = regexp.MustCompile(`^\s*(?:--|-{4,}|\*{3,}|={3,}|\.{3}|[—–]{1,3}|\+{3}|---\s*[A-Za-z]+)\s*$`)
+var almostFence = lazyregexp.New(`^\s*(?:--|-{4,}|\*{3,}|={3,}|\.{3}|[—–]{1,3}|\+{3}|---\s*[A-Za-z]+)\s*$`)
 
 // maxLooked is how many lines are looked at for a better message.
 const maxLooked = 2000
@@ -135,7 +135,7 @@ func (d *document) missing() *Error {
 	return e
 }
 
-var fieldLine = regexp.MustCompile(`^("?'?)([^\s"':]+)("?'?):[ \t]+(\S.*)$`)
+var fieldLine = lazyregexp.New(`^("?'?)([^\s"':]+)("?'?):[ \t]+(\S.*)$`)
 
 // repair quotes the values that break YAML although they have only one reading:
 // on one line, of a field that can only be text (`summary: Fixed: the lock`,

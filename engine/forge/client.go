@@ -6,12 +6,13 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/url"
-	"regexp"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/google/go-github/v62/github"
+
+	"github.com/united-workforce/uwf/internal/lazyregexp"
 )
 
 // Options are what a client is made of.
@@ -64,7 +65,7 @@ type client struct {
 }
 
 // name is what GitHub and Gitea allow in names of owners and repositories.
-var name = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
+var name = lazyregexp.New(`^[A-Za-z0-9_.-]+$`)
 
 // New makes a client. It makes no request.
 func New(o Options) (Forge, error) {

@@ -2,13 +2,13 @@ package prompt
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/engine/workflow/shape"
+	"github.com/united-workforce/uwf/internal/lazyregexp"
 )
 
 // deliverable says how an answer must look: fields, statuses, examples.
@@ -241,7 +241,7 @@ func Example(v shape.Variant, key string) string {
 }
 
 // plainText is text that YAML reads as text without quotes.
-var plainText = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]*$`)
+var plainText = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_-]*$`)
 
 func yamlKey(name string) string {
 	if plainText.MatchString(strings.TrimPrefix(name, "$")) {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -17,6 +16,7 @@ import (
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/internal/lazyregexp"
 )
 
 // The commands of people.
@@ -76,7 +76,7 @@ func (j *job) command(ctx context.Context) error {
 }
 
 // aliasPattern is an agent's name. A comment may not bring a command line along.
-var aliasPattern = regexp.MustCompile(`^[0-9A-Za-z_-]+$`)
+var aliasPattern = lazyregexp.New(`^[0-9A-Za-z_-]+$`)
 
 // options takes over what a command says of this job. Why says what can't be.
 func (j *job) options(c *event.Command) (why string) {

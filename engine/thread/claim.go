@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/lazyregexp"
 )
 
 // claimTries bounds how often a claim push is repeated when its answer is lost.
@@ -165,7 +165,7 @@ func (e *Engine) dropUnknown(ctx context.Context, id gitcas.ThreadID) {
 
 // A claim is read as hostile: what it says of others that died goes into the
 // thread's entry, which must stay writable and small.
-var diedPattern = regexp.MustCompile(`^[0-9A-Za-z_-]{1,100}\.[0-9]{1,9}$`)
+var diedPattern = lazyregexp.New(`^[0-9A-Za-z_-]{1,100}\.[0-9]{1,9}$`)
 
 const maxDied = 100
 

@@ -4,12 +4,12 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"regexp"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/statefile"
+	"github.com/united-workforce/uwf/internal/lazyregexp"
 )
 
 // clean takes what is looked for out of text that nothing depends on, and brings
@@ -314,7 +314,7 @@ func (r *run) message(msg string, id Place) string {
 const skipCI = "[skip ci]"
 
 // ownTail is how uwf ends a message: the mark, and trailers of its own.
-var ownTail = regexp.MustCompile(`^\[skip ci\]\n(\n(Uwf-[A-Za-z-]+: [^\n]*\n)+)?$`)
+var ownTail = lazyregexp.New(`^\[skip ci\]\n(\n(Uwf-[A-Za-z-]+: [^\n]*\n)+)?$`)
 
 // nodeName is the hash in the name of a node's file.
 func nodeName(name string) (node.Hash, bool) {

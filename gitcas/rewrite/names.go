@@ -1,12 +1,12 @@
 package rewrite
 
 import (
-	"regexp"
 	"slices"
 	"sync"
 
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
+	"github.com/united-workforce/uwf/internal/lazyregexp"
 )
 
 // rule says what a string or a key of a payload is.
@@ -119,7 +119,7 @@ func startRule(path []string, v any) rule {
 }
 
 // tag is what stands between the braces of a template.
-var tag = regexp.MustCompile(`(?s)\{\{.*?\}\}|\{%.*?%\}`)
+var tag = lazyregexp.New(`(?s)\{\{.*?\}\}|\{%.*?%\}`)
 
 // workflowRule: roles, statuses, targets and conditions are names, and so is what a
 // condition is made of.

@@ -2,7 +2,6 @@ package rewrite
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -13,6 +12,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/statefile"
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/lazyregexp"
 )
 
 // kind is what a file or folder is, by where it stands. The same object may be
@@ -40,7 +40,7 @@ const (
 )
 
 // pageName is what the pages of steps are named.
-var pageName = regexp.MustCompile(`^[0-9]{2,6}-[0-9A-Za-z._-]{1,100}\.md$`)
+var pageName = lazyregexp.New(`^[0-9]{2,6}-[0-9A-Za-z._-]{1,100}\.md$`)
 
 // childOf is the kind of an entry of a folder.
 func childOf(k kind, e gitobj.Entry) kind {

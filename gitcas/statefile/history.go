@@ -4,10 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"time"
 
 	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/internal/lazyregexp"
 )
 
 // MaxHistoryFile is the largest history file that is read, in bytes: all threads
@@ -27,8 +27,8 @@ func HistoryPath(completedAt time.Time) string {
 
 // dayPattern and yearPattern are what the names below history/ look like.
 var (
-	dayPattern  = regexp.MustCompile(`^(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])\.jsonl$`)
-	yearPattern = regexp.MustCompile(`^[0-9]{4}$`)
+	dayPattern  = lazyregexp.New(`^(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])\.jsonl$`)
+	yearPattern = lazyregexp.New(`^[0-9]{4}$`)
 )
 
 // IsYear reports whether name is a folder below history/.

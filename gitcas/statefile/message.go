@@ -2,10 +2,11 @@ package statefile
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/united-workforce/uwf/internal/lazyregexp"
 )
 
 // Limits of a commit message, in bytes.
@@ -23,7 +24,7 @@ const bodyIndent = "    "
 // of its own: within the trailers' it would make git read none of them.
 const skipCI = "[skip ci]"
 
-var trailerKey = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9-]{0,60}$`)
+var trailerKey = lazyregexp.New(`^[A-Za-z][A-Za-z0-9-]{0,60}$`)
 
 // Message makes the message of a state commit: the subject on one line, the first
 // 4 KB of the body, indented, and the trailers. Control characters, line breaks

@@ -7,13 +7,13 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"regexp"
 	"slices"
 	"strconv"
 
 	"gopkg.in/yaml.v3"
 
 	"github.com/united-workforce/uwf/agents/gateway/dialect"
+	"github.com/united-workforce/uwf/internal/lazyregexp"
 )
 
 // Load reads a cassette from a file.
@@ -68,13 +68,16 @@ func parse(name string, b []byte) (*Cassette, *yaml.Node, error) {
 	return c, &doc, nil
 }
 
+// yamlLine is how the YAML library says where a mistake is.
+var yamlLine = lazyregexp.New(`^yaml: line (\d+): (.*)`)
+
 // syntaxError turns the YAML library's text into a ParseError with its line.
 func syntaxError(name string, err error) error {
 	if errors.Is(err, io.EOF) {
 		return &ParseError{File: name, Problem: "empty: at least \"version: 1\" is needed"}
 	}
 	e := &ParseError{File: name, Problem: err.Error()}
-	if m := regexp.MustCompile(`^yaml: line (\d+): (.*)`).FindStringSubmatch(e.Problem); m != nil {
+	if m := yamlLine.FindStringSubmatch(e.Problem); m != nil {
 		e.Line, _ = strconv.Atoi(m[1]) // 0, unknown, where it is no number
 		e.Problem = "not valid YAML: " + m[2]
 	}

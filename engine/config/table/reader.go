@@ -4,13 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"gopkg.in/yaml.v3"
+
+	"github.com/united-workforce/uwf/internal/lazyregexp"
 )
 
 const (
@@ -35,7 +36,7 @@ func (r *Reader) Problem(n *yaml.Node, path, fix, format string, args ...any) {
 	}
 }
 
-var yamlLine = regexp.MustCompile(`^yaml: line (\d+): `)
+var yamlLine = lazyregexp.New(`^yaml: line (\d+): `)
 
 // Document parses the one YAML document of a file; nil: it is empty.
 func (r *Reader) Document(data []byte) (root *yaml.Node) {

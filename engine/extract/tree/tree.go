@@ -11,11 +11,12 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"regexp"
 	"strconv"
 	"strings"
 
 	"gopkg.in/yaml.v3"
+
+	"github.com/united-workforce/uwf/internal/lazyregexp"
 )
 
 // Kind is what a value is made of.
@@ -106,7 +107,7 @@ func ParseYAML(text string) (it *Item, err error) {
 	return fromYAML(doc.Content[0], 0)
 }
 
-var yamlLine = regexp.MustCompile(`^yaml: line (\d+): `)
+var yamlLine = lazyregexp.New(`^yaml: line (\d+): `)
 
 func yamlError(err error) error {
 	text := err.Error()
@@ -257,10 +258,10 @@ func (r *jsonReader) collection(it *Item, open json.Delim, depth int) error {
 }
 
 var (
-	intText   = regexp.MustCompile(`^[-+]?[0-9]+$`)
-	octalText = regexp.MustCompile(`^0o[0-7]+$`)
-	hexText   = regexp.MustCompile(`^0x[0-9a-fA-F]+$`)
-	floatText = regexp.MustCompile(`^[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$`)
+	intText   = lazyregexp.New(`^[-+]?[0-9]+$`)
+	octalText = lazyregexp.New(`^0o[0-7]+$`)
+	hexText   = lazyregexp.New(`^0x[0-9a-fA-F]+$`)
+	floatText = lazyregexp.New(`^[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$`)
 )
 
 // Natural is what a scalar means by itself: the core schema of YAML 1.2, without

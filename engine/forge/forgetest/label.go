@@ -3,9 +3,10 @@ package forgetest
 import (
 	"fmt"
 	"net/http"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/united-workforce/uwf/internal/lazyregexp"
 )
 
 func labelRoutes() []route {
@@ -22,7 +23,7 @@ func labelRoutes() []route {
 	}
 }
 
-var color = regexp.MustCompile(`^[0-9a-fA-F]{6}$`)
+var color = lazyregexp.New(`^[0-9a-fA-F]{6}$`)
 
 func (s *Server) showLabel(l *Label) map[string]any {
 	m := map[string]any{

@@ -2,9 +2,10 @@ package report
 
 import (
 	"html"
-	"regexp"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/united-workforce/uwf/internal/lazyregexp"
 )
 
 // markdown is Markdown that an agent or a person wrote, fit to stand between other
@@ -48,7 +49,7 @@ type fence struct {
 	indent, marks, info string
 }
 
-var fenceLine = regexp.MustCompile("^([ \t]*)(`{3,}|~{3,})(.*)$")
+var fenceLine = lazyregexp.New("^([ \t]*)(`{3,}|~{3,})(.*)$")
 
 func openFence(line string) (fence, bool) {
 	m := fenceLine.FindStringSubmatch(line)
@@ -182,8 +183,8 @@ func (w *mdWriter) block(lines []string, i int, f fence) int {
 // angled is an address between angle brackets; folding a line that is nothing but
 // the beginning or the end of a block that a click opens.
 var (
-	angled  = regexp.MustCompile(`(?:<|&lt;)(https?://[^<>\s]*)>`)
-	folding = regexp.MustCompile(`^\s*(?:</?details(?: open)?>\s*)*(?:<summary>(.*?)</summary>\s*)?(?:</?details>\s*)*$`)
+	angled  = lazyregexp.New(`(?:<|&lt;)(https?://[^<>\s]*)>`)
+	folding = lazyregexp.New(`^\s*(?:</?details(?: open)?>\s*)*(?:<summary>(.*?)</summary>\s*)?(?:</?details>\s*)*$`)
 )
 
 // unfolded is a line without the tags of such a block: it is shown open. What is left

@@ -2,15 +2,16 @@ package report
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
+
+	"github.com/united-workforce/uwf/internal/lazyregexp"
 )
 
 const markerPrefix = "<!-- uwf:thread="
 
 // markerLine is a marker as Marker writes it, at the very beginning of a text: one
 // further in is a quotation, or somebody's attempt to pass for a thread's comment.
-var markerLine = regexp.MustCompile(`\A` + markerPrefix + `([0-9A-Za-z]{26}) -->`)
+var markerLine = lazyregexp.New(`\A` + markerPrefix + `([0-9A-Za-z]{26}) -->`)
 
 // Marker is what the comment and the pull request of a thread begin with, so that
 // a later job finds them although their numbers were lost. Forges don't show it.
@@ -29,7 +30,7 @@ func FindMarker(body string) (id string, ok bool) {
 // is run again finds by it that the answer was given.
 func ReplyMarker(comment int64) string { return fmt.Sprintf("<!-- uwf:reply=%d -->", comment) }
 
-var refusal = regexp.MustCompile(`\A<!-- uwf:reply=[0-9]+ -->\r?\n` + lock)
+var refusal = lazyregexp.New(`\A<!-- uwf:reply=[0-9]+ -->\r?\n` + lock)
 
 // IsRefusal reports an answer to somebody that they may not give commands.
 func IsRefusal(body string) bool { return refusal.MatchString(body) }

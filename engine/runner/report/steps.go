@@ -2,8 +2,9 @@ package report
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
+
+	"github.com/united-workforce/uwf/internal/lazyregexp"
 )
 
 // recent is how many steps are shown at once; older ones open by a click.
@@ -87,7 +88,7 @@ func (p page) commit(sha string) string {
 	return link("`"+sha[:7]+"`", p.Links.CommitURL(sha))
 }
 
-var commitID = regexp.MustCompile(`^[0-9a-f]{7,64}$`)
+var commitID = lazyregexp.New(`^[0-9a-f]{7,64}$`)
 
 // present is the row of the step that isn't done yet.
 func (p page) present() string {

@@ -2,11 +2,11 @@ package report
 
 import (
 	"net/url"
-	"regexp"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/united-workforce/uwf/engine/runner/sanitize"
+	"github.com/united-workforce/uwf/internal/lazyregexp"
 )
 
 // Bounds of what is written on one line.
@@ -25,7 +25,7 @@ func name(s string) string {
 func beginning(s string) string { return strings.ToValidUTF8(s[:min(len(s), 2_000)], "\ufffd") }
 
 // plainName is a name that Markdown, tables, HTML and forges leave as it is.
-var plainName = regexp.MustCompile(`^[\p{L}\p{N}]+([ .-]?[\p{L}\p{N}]+)*$`)
+var plainName = lazyregexp.New(`^[\p{L}\p{N}]+([ .-]?[\p{L}\p{N}]+)*$`)
 
 // bold is a name in bold, where it is a plain one.
 func bold(s string) string {

@@ -2,9 +2,10 @@ package sanitize
 
 import (
 	"html"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/united-workforce/uwf/internal/lazyregexp"
 )
 
 // rounds bounds how often a text is gone over: what was taken away or decoded may
@@ -195,7 +196,7 @@ func (l *layout) spans(ln line, table bool) []span {
 }
 
 // openTag is a tag that may go on in the next line.
-var openTag = regexp.MustCompile(`<[A-Za-z/!?][^<>]*$`)
+var openTag = lazyregexp.New(`<[A-Za-z/!?][^<>]*$`)
 
 // beginsHTML reports whether a line, in lower case, makes all text up to the next
 // blank line HTML: with a tag of a block, with a comment, or with one tag alone.
@@ -222,7 +223,7 @@ func rawEnd(low string) string {
 }
 
 // delimiter is the line below the head of a table.
-var delimiter = regexp.MustCompile(`^[ \t>|:+*.)0-9-]*\|?[ \t|:-]*$`)
+var delimiter = lazyregexp.New(`^[ \t>|:+*.)0-9-]*\|?[ \t|:-]*$`)
 
 // tableLines says which lines may be of a table: those without a blank line between
 // them and a line that may be the one below a table's head.
@@ -242,7 +243,7 @@ func tableLines(lines []line) []bool {
 	return out
 }
 
-var bracketed = regexp.MustCompile(`\[[^\[\]\n]{1,200}\]`)
+var bracketed = lazyregexp.New(`\[[^\[\]\n]{1,200}\]`)
 
 // usedLabels counts how often each text stands in brackets, and is no definition.
 func usedLabels(s string) map[string]int {
@@ -285,8 +286,8 @@ func (r *reveal) replace(n int, text string) bool {
 }
 
 var (
-	ampersands = regexp.MustCompile(`^&(?:amp;|#38;|#[xX]26;)+`)
-	entityForm = regexp.MustCompile(`^&(?:#[xX][0-9a-fA-F]{1,8}|#[0-9]{1,9}|[A-Za-z][A-Za-z0-9]{1,31});?`)
+	ampersands = lazyregexp.New(`^&(?:amp;|#38;|#[xX]26;)+`)
+	entityForm = lazyregexp.New(`^&(?:#[xX][0-9a-fA-F]{1,8}|#[0-9]{1,9}|[A-Za-z][A-Za-z0-9]{1,31});?`)
 )
 
 func (r *reveal) entity() bool {
@@ -299,7 +300,7 @@ func (r *reveal) entity() bool {
 }
 
 // data takes the content out of data: addresses.
-var dataForm = regexp.MustCompile(`^(?i:data:)(?:[A-Za-z0-9.+-]+/[A-Za-z0-9.+*-]+)?(?:;[A-Za-z0-9=._-]+)*,[^\s<>()"'\]]*`)
+var dataForm = lazyregexp.New(`^(?i:data:)(?:[A-Za-z0-9.+-]+/[A-Za-z0-9.+*-]+)?(?:;[A-Za-z0-9=._-]+)*,[^\s<>()"'\]]*`)
 
 func (r *reveal) data() bool {
 	if r.i > 0 && wordByte(r.s[r.i-1]) || !strings.HasPrefix(r.lower[r.i:], "data:") {
@@ -322,11 +323,11 @@ func (r *reveal) paragraph(n int) string {
 }
 
 var (
-	defForm  = regexp.MustCompile(`^\[([^\[\]]{1,200})\]:[ \t]*(?:\r?\n[ \t]*)?(<[^<>\n]*>|[^\s<][^\s]*)?((?:[ \t]*\r?\n)?[ \t]+(?:"[^"]*"|'[^']*'|\([^()]*\)))?[ \t]*(?:\r?\n|\r|$)`)
-	noteForm = regexp.MustCompile(`^\[(\^[^\[\]\s]{1,200})\]:[^\r\n]*(?:\r\n|\n|\r|$)`)
+	defForm  = lazyregexp.New(`^\[([^\[\]]{1,200})\]:[ \t]*(?:\r?\n[ \t]*)?(<[^<>\n]*>|[^\s<][^\s]*)?((?:[ \t]*\r?\n)?[ \t]+(?:"[^"]*"|'[^']*'|\([^()]*\)))?[ \t]*(?:\r?\n|\r|$)`)
+	noteForm = lazyregexp.New(`^\[(\^[^\[\]\s]{1,200})\]:[^\r\n]*(?:\r\n|\n|\r|$)`)
 	// noteMore are the lines that go on with a footnote: those of its paragraph, and
 	// indented ones.
-	noteMore = regexp.MustCompile(`^(?:[^\s\[][^\r\n]*(?:\r\n|\n|\r|$)|[ \t]+[^\s][^\r\n]*(?:\r\n|\n|\r|$)|(?:[ \t]*(?:\r\n|\n|\r))+(?: {4}|\t)[^\r\n]*(?:\r\n|\n|\r|$))+`)
+	noteMore = lazyregexp.New(`^(?:[^\s\[][^\r\n]*(?:\r\n|\n|\r|$)|[ \t]+[^\s][^\r\n]*(?:\r\n|\n|\r|$)|(?:[ \t]*(?:\r\n|\n|\r))+(?: {4}|\t)[^\r\n]*(?:\r\n|\n|\r|$))+`)
 )
 
 // definition takes away what a link or a footnote is defined as, where nothing uses
@@ -354,7 +355,7 @@ func (r *reveal) definition() bool {
 	return r.replace(len(m[0]), "["+m[1]+"]: "+m[2]+end)
 }
 
-var emptyForm = regexp.MustCompile(`^\[\s*\]\([^()\n]*\)`)
+var emptyForm = lazyregexp.New(`^\[\s*\]\([^()\n]*\)`)
 
 // emptyLink takes away a link with no text that anyone could see. An image is seen.
 func (r *reveal) emptyLink() bool {
@@ -365,7 +366,7 @@ func (r *reveal) emptyLink() bool {
 	return m != "" && r.replace(len(m), "")
 }
 
-var titleForm = regexp.MustCompile(`^\]\(\s*(<[^<>\n]*>|[^\s<>"']*)\s+(?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|\((?:[^()\\]|\\.)*\))\s*\)`)
+var titleForm = lazyregexp.New(`^\]\(\s*(<[^<>\n]*>|[^\s<>"']*)\s+(?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|\((?:[^()\\]|\\.)*\))\s*\)`)
 
 func (r *reveal) linkTitle() bool {
 	if !strings.HasPrefix(r.s[r.i:], "](") {
@@ -388,7 +389,7 @@ func (r *reveal) linkTitle() bool {
 
 // imageForm is an image with a description, which is only seen where the image can't
 // be shown.
-var imageForm = regexp.MustCompile(`^!\[((?:[^\[\]\\]|\\.|\[[^\[\]]*\])+)\](\(|\[)`)
+var imageForm = lazyregexp.New(`^!\[((?:[^\[\]\\]|\\.|\[[^\[\]]*\])+)\](\(|\[)`)
 
 func (r *reveal) image() bool {
 	if r.i+1 >= len(r.s) || r.s[r.i+1] != '[' {

@@ -1,8 +1,9 @@
 package sanitize
 
 import (
-	"regexp"
 	"strings"
+
+	"github.com/united-workforce/uwf/internal/lazyregexp"
 )
 
 // line is one line of a text and what ends it.
@@ -32,7 +33,7 @@ func (l line) blank() bool { return strings.TrimSpace(l.text) == "" }
 
 // container is what stands before the text of a line: white space, the marks of
 // quotes and of list items.
-var container = regexp.MustCompile(`^(?:[ \t]|>|(?:[-*+]|\d{1,9}[.)])(?:[ \t]|$))*`)
+var container = lazyregexp.New(`^(?:[ \t]|>|(?:[-*+]|\d{1,9}[.)])(?:[ \t]|$))*`)
 
 // inner is a line without the marks of what contains it.
 func inner(text string) string { return text[len(container.FindString(text)):] }
@@ -113,7 +114,7 @@ func codeSpans(text string, cells bool) (code, left []span, open bool) {
 }
 
 // bare begins an address that is a link by itself, up to white space or a <.
-var bare = regexp.MustCompile(`^(?i:(?:https?|ftp)://|www\.)[^\s<]*`)
+var bare = lazyregexp.New(`^(?i:(?:https?|ftp)://|www\.)[^\s<]*`)
 
 // linkEnd is the end of what may belong to a link from here on, before a backtick in it
 // means code: an address, a tag, or what follows the text of a link. 0: nothing does.

@@ -3,10 +3,11 @@ package sanitize
 import (
 	"fmt"
 	"html"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/united-workforce/uwf/internal/lazyregexp"
 )
 
 // Options of Outgoing.
@@ -139,7 +140,7 @@ func (p *poster) open(f fence) {
 }
 
 // language is the part of a code block's first line that says how to show it.
-var language = regexp.MustCompile(`^[A-Za-z0-9_+#.-]{1,40}`)
+var language = lazyregexp.New(`^[A-Za-z0-9_+#.-]{1,40}`)
 
 func (p *poster) codeLine(ln line) {
 	f := p.fence
@@ -177,10 +178,10 @@ func (p *poster) finish() {
 
 var (
 	// commands are those of bots, at the beginning of a line.
-	commands    = regexp.MustCompile(`^((?:[ \t]|>|(?:[-*+]|\d{1,9}[.)])[ \t])*)/([A-Za-z][A-Za-z0-9_-]*(?:[^A-Za-z0-9_/.-]|$))`)
-	codeCommand = regexp.MustCompile(`^/[A-Za-z][A-Za-z0-9_-]*(?:[^A-Za-z0-9_/.-]|$)`)
+	commands    = lazyregexp.New(`^((?:[ \t]|>|(?:[-*+]|\d{1,9}[.)])[ \t])*)/([A-Za-z][A-Za-z0-9_-]*(?:[^A-Za-z0-9_/.-]|$))`)
+	codeCommand = lazyregexp.New(`^/[A-Za-z][A-Za-z0-9_-]*(?:[^A-Za-z0-9_/.-]|$)`)
 	// marker begins what uwf finds its own comments by.
-	marker = regexp.MustCompile(`<!--(\s*uwf)`)
+	marker = lazyregexp.New(`<!--(\s*uwf)`)
 )
 
 // decoded is a line of text without entities, but for those that keep a < or & from
@@ -197,7 +198,7 @@ func decoded(text string) string {
 	return strings.ReplaceAll(text, "&", "+")
 }
 
-var anyEntity = regexp.MustCompile(`&(?:#[xX][0-9a-fA-F]{1,50}|#[0-9]{1,50}|[A-Za-z][A-Za-z0-9]{1,31});?`)
+var anyEntity = lazyregexp.New(`&(?:#[xX][0-9a-fA-F]{1,50}|#[0-9]{1,50}|[A-Za-z][A-Za-z0-9]{1,31});?`)
 
 var escape = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
 
@@ -275,13 +276,13 @@ func (p *poster) plain(s string) string {
 }
 
 var (
-	comment      = regexp.MustCompile(`<!--.*?-->`)
-	dataAnywhere = regexp.MustCompile(`(^|[^A-Za-z0-9_])(?i:data:)(?:[A-Za-z0-9.+-]+/[A-Za-z0-9.+*-]+)?(?:;[A-Za-z0-9=._-]+)*,[^\s<>()"'\]]*`)
-	images       = regexp.MustCompile(`!+\[`)
-	address      = regexp.MustCompile(`(?i:https?://)[^\s<>()"'\[\]|` + "`" + `*]+`)
+	comment      = lazyregexp.New(`<!--.*?-->`)
+	dataAnywhere = lazyregexp.New(`(^|[^A-Za-z0-9_])(?i:data:)(?:[A-Za-z0-9.+-]+/[A-Za-z0-9.+*-]+)?(?:;[A-Za-z0-9=._-]+)*,[^\s<>()"'\]]*`)
+	images       = lazyregexp.New(`!+\[`)
+	address      = lazyregexp.New(`(?i:https?://)[^\s<>()"'\[\]|` + "`" + `*]+`)
 
-	mention  = regexp.MustCompile(`(^|[^A-Za-z0-9])@([A-Za-z0-9])`)
-	backlink = regexp.MustCompile(`([A-Za-z0-9_.-]+(?:/[A-Za-z0-9_.-]+)?)\\?#(\d)`)
+	mention  = lazyregexp.New(`(^|[^A-Za-z0-9])@([A-Za-z0-9])`)
+	backlink = lazyregexp.New(`([A-Za-z0-9_.-]+(?:/[A-Za-z0-9_.-]+)?)\\?#(\d)`)
 )
 
 // words is text without addresses.
@@ -299,7 +300,7 @@ func (p *poster) words(s string) string {
 }
 
 // issueAddress leads to what notes down who links to it.
-var issueAddress = regexp.MustCompile(`^(?i:(https?://)([^/\s]+))/((?:[^/\s]+/)*?[^/\s]+/[^/\s]+)/((?i:issues|pulls?|discussions|commits?))/([0-9A-Fa-f])(.*)$`)
+var issueAddress = lazyregexp.New(`^(?i:(https?://)([^/\s]+))/((?:[^/\s]+/)*?[^/\s]+/[^/\s]+)/((?i:issues|pulls?|discussions|commits?))/([0-9A-Fa-f])(.*)$`)
 
 // address is a link. Mentions hide in links too; one that leads to another
 // repository's issue goes a way on which that issue doesn't notice.
@@ -325,7 +326,7 @@ func (p *poster) own(server, repo string) bool {
 }
 
 // someTag is one of the few tags that are let through, always without attributes.
-var someTag = regexp.MustCompile(`(?i)^</?(?:details|summary|br|sub|sup|kbd)(?:\s+open)?\s*/?>`)
+var someTag = lazyregexp.New(`(?i)^</?(?:details|summary|br|sub|sup|kbd)(?:\s+open)?\s*/?>`)
 
 // maxDetails is how deep details may lie in one another.
 const maxDetails = 5
@@ -399,7 +400,7 @@ func pairTags(s string) map[int]string {
 
 // closing is a keyword before a reference to an issue. What stands between them may
 // be marks, and one end of a line.
-var closing = regexp.MustCompile(`(?i)(\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?|reopen(?:s|ed)?|duplicate[ \t]+of)\b[^A-Za-z0-9\n#!]{0,30}\n?[^A-Za-z0-9\n#!]{0,30})((?:[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+)?[#!]\d+|gh-\d+|https?://[^\s<>()]*/(?:issues|pulls?)/\d+)`)
+var closing = lazyregexp.New(`(?i)(\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?|reopen(?:s|ed)?|duplicate[ \t]+of)\b[^A-Za-z0-9\n#!]{0,30}\n?[^A-Za-z0-9\n#!]{0,30})((?:[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+)?[#!]\d+|gh-\d+|https?://[^\s<>()]*/(?:issues|pulls?)/\d+)`)
 
 // closings puts a word between a keyword and its reference, so that it closes
 // nothing. That is done in code too: the text may become a commit's message.

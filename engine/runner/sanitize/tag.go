@@ -1,9 +1,10 @@
 package sanitize
 
 import (
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/united-workforce/uwf/internal/lazyregexp"
 )
 
 // tag is an HTML tag.
@@ -42,10 +43,10 @@ func tagName(s string) string {
 }
 
 // attribute is one attribute as browsers read it, with the white space before it.
-var attribute = regexp.MustCompile(`^(?:\s+|/)*([^\s"'<>/=]+)(?:\s*=\s*("[^"]*"|'[^']*'|[^\s"'=<>` + "`" + `]+))?`)
+var attribute = lazyregexp.New(`^(?:\s+|/)*([^\s"'<>/=]+)(?:\s*=\s*("[^"]*"|'[^']*'|[^\s"'=<>` + "`" + `]+))?`)
 
 // tagEnd ends a tag.
-var tagEnd = regexp.MustCompile(`^\s*(/?)\s*>`)
+var tagEnd = lazyregexp.New(`^\s*(/?)\s*>`)
 
 // maxTag bounds a tag: a longer one is text.
 const maxTag = 16 << 10
@@ -73,7 +74,7 @@ func parseTag(s string) (tag, bool) {
 	}
 }
 
-var hiding = regexp.MustCompile(`(?i)display\s*:\s*none|visibility\s*:\s*(?:hidden|collapse)|opacity\s*:\s*0*\.?0*(?:%|;|\s|!|$)|font-size\s*:\s*0*\.?0*(?:[a-z%]|;|\s|!|$)|color\s*:\s*transparent|(?:text-indent|left|top|margin-left)\s*:\s*-\d{3}|(?:width|height)\s*:\s*0*\.?0*(?:[a-z%]|;|\s|$)|clip(?:-path)?\s*:`)
+var hiding = lazyregexp.New(`(?i)display\s*:\s*none|visibility\s*:\s*(?:hidden|collapse)|opacity\s*:\s*0*\.?0*(?:%|;|\s|!|$)|font-size\s*:\s*0*\.?0*(?:[a-z%]|;|\s|!|$)|color\s*:\s*transparent|(?:text-indent|left|top|margin-left)\s*:\s*-\d{3}|(?:width|height)\s*:\s*0*\.?0*(?:[a-z%]|;|\s|$)|clip(?:-path)?\s*:`)
 
 func (t *tag) attribute(name, value string) {
 	switch name {
@@ -96,7 +97,7 @@ func (t *tag) attribute(name, value string) {
 func (t tag) void() bool { return t.self || slices.Contains(voidTags, t.name) }
 
 // webAddress is an address that leads to a page or a picture.
-var webAddress = regexp.MustCompile(`^(?i:https?://|mailto:|/|#|\.)[^\s"<>]{0,1000}$`)
+var webAddress = lazyregexp.New(`^(?i:https?://|mailto:|/|#|\.)[^\s"<>]{0,1000}$`)
 
 // kept is the tag with what is seen of it.
 func (t tag) kept() string {

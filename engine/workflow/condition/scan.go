@@ -2,9 +2,10 @@ package condition
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/united-workforce/uwf/internal/lazyregexp"
 )
 
 // kind is what a token is, as far as it matters here.
@@ -82,7 +83,7 @@ func next(rest string, before []token) token {
 	return token{kind: name, text: rest[:end]}
 }
 
-var numeral = regexp.MustCompile(`^(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]*)?`)
+var numeral = lazyregexp.New(`^(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]*)?`)
 
 func isStop(c byte) bool { return strings.IndexByte(" \t\n\r\v.[]{}(),@#;:?+-*/%|=<>^&!~", c) >= 0 }
 
@@ -212,8 +213,8 @@ func habit(tokens []token, i int) string {
 }
 
 var (
-	coded    = regexp.MustCompile(`^(?:JSONata error )?(S0\d+|[A-Z]\d{4})(?: at token "((?:[^"\\]|\\.)*)")?: (.*)$`)
-	expected = regexp.MustCompile(`expected token (\d+), got \d+ \("(.*)"\)`)
+	coded    = lazyregexp.New(`^(?:JSONata error )?(S0\d+|[A-Z]\d{4})(?: at token "((?:[^"\\]|\\.)*)")?: (.*)$`)
+	expected = lazyregexp.New(`expected token (\d+), got \d+ \("(.*)"\)`)
 )
 
 // wording is the library's message for people: its numbers of tokens say nothing.

@@ -3,13 +3,13 @@ package liquid
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 
 	"github.com/osteele/liquid/parser"
 	"github.com/osteele/liquid/render"
 
 	"github.com/united-workforce/uwf/engine/workflow/template"
+	"github.com/united-workforce/uwf/internal/lazyregexp"
 )
 
 // What bounds the reading of a template, in bytes. A stored one was not read from a
@@ -101,8 +101,8 @@ func compile(text string, b *budget) (root render.Node, err error) {
 }
 
 var (
-	wrapping = regexp.MustCompile(`^Liquid error(?: \(line (\d+)\))?: `)
-	trace    = regexp.MustCompile(`(?s)\nOriginal stacktrace:.*`)
+	wrapping = lazyregexp.New(`^Liquid error(?: \(line (\d+)\))?: `)
+	trace    = lazyregexp.New(`(?s)\nOriginal stacktrace:.*`)
 )
 
 // reason is the library's error in one short line.

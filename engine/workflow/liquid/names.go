@@ -2,14 +2,15 @@ package liquid
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/united-workforce/uwf/internal/lazyregexp"
 )
 
 var (
-	identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]*\??`)
-	whole      = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]*\??$`)
+	identifier = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_-]*\??`)
+	whole      = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_-]*\??$`)
 )
 
 func isName(s string) bool { return whole.MatchString(s) && !slices.Contains(words(), s) }

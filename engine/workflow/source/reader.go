@@ -7,13 +7,14 @@ import (
 	"io"
 	"io/fs"
 	"path"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 
 	"gopkg.in/yaml.v3"
+
+	"github.com/united-workforce/uwf/internal/lazyregexp"
 )
 
 // Caps of a definition, includes counted in.
@@ -134,16 +135,21 @@ func (r *reader) parse(src *file, data []byte) (doc *yaml.Node, ok bool) {
 	return &first, true
 }
 
+var (
+	syntaxLine    = lazyregexp.New(`^line (\d+): (.*)$`)
+	unknownAnchor = lazyregexp.New(`^unknown anchor '(.*)' referenced`)
+)
+
 // syntax reports an error of the YAML library, which has a line at best.
 func (r *reader) syntax(src *file, err error) {
 	msg := strings.TrimPrefix(err.Error(), "yaml: ")
 	at := Pos{src, 1, 1}
-	if m := regexp.MustCompile(`^line (\d+): (.*)$`).FindStringSubmatch(msg); m != nil {
+	if m := syntaxLine.FindStringSubmatch(msg); m != nil {
 		if n, convErr := strconv.Atoi(m[1]); convErr == nil {
 			at.line, msg = min(n, len(src.lines)), m[2]
 		}
 	}
-	if m := regexp.MustCompile(`^unknown anchor '(.*)' referenced`).FindStringSubmatch(msg); m != nil {
+	if m := unknownAnchor.FindStringSubmatch(msg); m != nil {
 		at = src.find("*" + m[1])
 		r.problems.Add(at, len(m[1])+1, aliasFix(), "aliases (*%s) are not allowed", m[1])
 		return
@@ -176,7 +182,7 @@ func (s *file) deeper(line int) int {
 	return n
 }
 
-var keyWithValue = regexp.MustCompile(`^ +[\w$-]+: +[^|>\s]`)
+var keyWithValue = lazyregexp.New(`^ +[\w$-]+: +[^|>\s]`)
 
 // find is the first place of a text.
 func (s *file) find(text string) Pos {

@@ -1,17 +1,18 @@
 package variables
 
 import (
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/united-workforce/uwf/internal/lazyregexp"
 )
 
 // Tags of languages that look like mustache: Handlebars' blocks, and what stands in
 // them; Liquid's and Jinja's tags.
 var (
-	handlebars      = regexp.MustCompile(`\{\{~?\s*#(if|unless|each|with)\s+[^{}]+\}\}`)
-	handlebarsInner = regexp.MustCompile(`\{\{~?\s*(else|this|@index|@key)\b[^{}]*\}\}`)
-	liquidTag       = regexp.MustCompile(`\{%-?\s*(if|unless|for|case|assign|capture|set)\s[^{}%]+%\}`)
+	handlebars      = lazyregexp.New(`\{\{~?\s*#(if|unless|each|with)\s+[^{}]+\}\}`)
+	handlebarsInner = lazyregexp.New(`\{\{~?\s*(else|this|@index|@key)\b[^{}]*\}\}`)
+	liquidTag       = lazyregexp.New(`\{%-?\s*(if|unless|for|case|assign|capture|set)\s[^{}%]+%\}`)
 )
 
 // foreign reports such tags, and whether there were any: then nothing else can be

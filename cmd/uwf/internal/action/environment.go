@@ -7,13 +7,13 @@ import (
 	"fmt"
 	"net/url"
 	"path"
-	"regexp"
 	"strconv"
 	"strings"
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/engine/forge"
 	"github.com/united-workforce/uwf/engine/runner"
+	"github.com/united-workforce/uwf/internal/lazyregexp"
 )
 
 // environment is what the forge's runner says of this job, in GITHUB_… variables.
@@ -60,7 +60,7 @@ func readEnvironment(getenv func(string) string) (environment, error) {
 	return e, nil
 }
 
-var repositoryName = regexp.MustCompile(`^[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+$`)
+var repositoryName = lazyregexp.New(`^[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+$`)
 
 // apiOf is where the API of a server usually is.
 func apiOf(server string, gitea bool) string {
@@ -101,4 +101,4 @@ func (e environment) name(getenv func(string) string, ask Ask) string {
 	return fmt.Sprintf("%.40s-%s", cmp.Or(word, "job"), hex.EncodeToString(h.Sum(nil))[:6])
 }
 
-var notWord = regexp.MustCompile(`[^0-9A-Za-z]+`)
+var notWord = lazyregexp.New(`[^0-9A-Za-z]+`)

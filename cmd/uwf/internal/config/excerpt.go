@@ -1,11 +1,11 @@
 package config
 
 import (
-	"regexp"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/united-workforce/uwf/engine/redact"
+	"github.com/united-workforce/uwf/internal/lazyregexp"
 )
 
 // maxExcerpt is how much of a line is shown, in characters.
@@ -43,8 +43,8 @@ func shortLine(s string) string {
 }
 
 var (
-	keyValue = regexp.MustCompile(`([A-Za-z_][A-Za-z0-9_-]*)["']?\s*:\s*("[^"]*"?|'[^']*'?|[^\s,{}\[\]#][^,}\]#]*)`)
-	longWord = regexp.MustCompile(`[A-Za-z0-9_+/=.~-]{20,}`)
+	keyValue = lazyregexp.New(`([A-Za-z_][A-Za-z0-9_-]*)["']?\s*:\s*("[^"]*"?|'[^']*'?|[^\s,{}\[\]#][^,}\]#]*)`)
+	longWord = lazyregexp.New(`[A-Za-z0-9_+/=.~-]{20,}`)
 )
 
 // hideValues hides what stands after names that mean a secret, and long words of

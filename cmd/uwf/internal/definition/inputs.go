@@ -6,12 +6,12 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/engine/workflow"
+	"github.com/united-workforce/uwf/internal/lazyregexp"
 )
 
 // Stdin is the argument that means stdin.
@@ -197,7 +197,7 @@ func (r *Resolver) folder(in *Inputs, dir string, named bool) error {
 
 // definitionKey is a key that only definitions have, at the beginning of a line or
 // of JSON.
-var definitionKey = regexp.MustCompile(`(?m)(^|[{,]\s*)["']?(roles|graph)["']?\s*:`)
+var definitionKey = lazyregexp.New(`(?m)(^|[{,]\s*)["']?(roles|graph)["']?\s*:`)
 
 // looksLikeDefinition tells definitions from other YAML in the same folder:
 // scripts, schemas, parts that definitions include. What can't be read counts, so

@@ -6,7 +6,6 @@ import (
 	"io"
 	"io/fs"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -15,6 +14,7 @@ import (
 	"github.com/united-workforce/uwf/engine/config"
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/internal/lazyregexp"
 )
 
 // maxFile is the largest file that is read, in bytes.
@@ -60,7 +60,7 @@ func (j job) step() (with map[string]string, ok bool) {
 }
 
 // usesUwf matches the action, wherever it is kept, and its host variant.
-var usesUwf = regexp.MustCompile(`(^|/)uwf(/\.github/actions/host)?@|^\./(\.github/actions/host)?$`)
+var usesUwf = lazyregexp.New(`(^|/)uwf(/\.github/actions/host)?@|^\./(\.github/actions/host)?$`)
 
 func (e *examination) workflowFile() {
 	f, err := e.findFlow()
@@ -329,7 +329,7 @@ func (e *elsewhere) Get(node.Hash) (node.Node, error) {
 }
 
 // secretName finds the secret in an expression.
-var secretName = regexp.MustCompile(`^\s*\$\{\{\s*secrets\.([A-Za-z_][A-Za-z0-9_]*)\s*\}\}\s*$`)
+var secretName = lazyregexp.New(`^\s*\$\{\{\s*secrets\.([A-Za-z_][A-Za-z0-9_]*)\s*\}\}\s*$`)
 
 // secrets are the names of the secrets that the action is given as its key. literal:
 // a key itself stands there.

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -21,6 +20,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/setup"
 	"github.com/united-workforce/uwf/engine/forge"
 	"github.com/united-workforce/uwf/examples"
+	"github.com/united-workforce/uwf/internal/lazyregexp"
 )
 
 // Options are what `uwf init` works with.
@@ -244,7 +244,7 @@ func (o *Options) missing() error {
 }
 
 // secretName is what GitHub and Gitea allow as the name of a secret.
-var secretName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
+var secretName = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
 
 // checkFlags finds what no answer could make right.
 func (o *Options) checkFlags(where *place) error {

@@ -11,6 +11,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	engine "github.com/united-workforce/uwf/engine/config"
 	"github.com/united-workforce/uwf/engine/config/edit"
+	"github.com/united-workforce/uwf/internal/lazyregexp"
 )
 
 // Answers are what has to be known.
@@ -120,10 +121,10 @@ func number(v float64) *yaml.Node {
 }
 
 var (
-	envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
+	envName = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
 	// keyText is what keys look like: nothing that has a meaning in a file of
 	// variables or in a header.
-	keyText = regexp.MustCompile(`^[A-Za-z0-9_.~+/=:|@%^*,!?-]+$`)
+	keyText = lazyregexp.New(`^[A-Za-z0-9_.~+/=:|@%^*,!?-]+$`)
 )
 
 // checkKey says what is wrong with a key, without repeating it.

@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/internal/lazyregexp"
 )
 
 // WorkIn lets agents work in a folder that nobody chose by name, a CI job's
@@ -59,7 +59,7 @@ func (w *Worker) unfit(ctx context.Context, dir string) (string, error) {
 // plainSetting is what git and actions/checkout write into a fresh checkout's
 // configuration. Other settings can make git run programs, and an agent of an
 // earlier job may have written them.
-var plainSetting = regexp.MustCompile(`^(core\.(repositoryformatversion|filemode|bare|logallrefupdates|ignorecase|precomposeunicode|symlinks|sparsecheckout|sparsecheckoutcone)|` +
+var plainSetting = lazyregexp.New(`^(core\.(repositoryformatversion|filemode|bare|logallrefupdates|ignorecase|precomposeunicode|symlinks|sparsecheckout|sparsecheckoutcone)|` +
 	`remote\.[^.]+\.(url|fetch|promisor|partialclonefilter|tagopt)|branch\..+\.(remote|merge)|user\.(name|email)|init\.defaultbranch|advice\..+|gc\.auto|extensions\.(worktreeconfig|partialclone)|index\.sparse)$`)
 
 // strangeSetting is the first setting of a checkout that is not plain.
@@ -77,7 +77,7 @@ func (w *Worker) strangeSetting(ctx context.Context, dir string) (string, error)
 }
 
 // runsPrograms are the settings for which looking for changes runs a program.
-var runsPrograms = regexp.MustCompile(`^(filter\..+\.(clean|process)|protocol\..+)$`)
+var runsPrograms = lazyregexp.New(`^(filter\..+\.(clean|process)|protocol\..+)$`)
 
 // refusePrograms refuses a checkout whose git settings name programs that looking for
 // changes would run, where agents are confined: they may have written them.

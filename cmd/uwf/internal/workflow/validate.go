@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"unicode/utf8"
 
@@ -19,6 +18,7 @@ import (
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/engine/workflow/source"
+	"github.com/united-workforce/uwf/internal/lazyregexp"
 )
 
 // ValidateOptions are what `uwf workflow validate` works with.
@@ -211,7 +211,7 @@ func binary(data []byte) string {
 	return ""
 }
 
-var nameKey = regexp.MustCompile(`(?m)^name[ \t]*:[ \t]*["']?`)
+var nameKey = lazyregexp.New(`(?m)^name[ \t]*:[ \t]*["']?`)
 
 // misnamed warns of a definition that lies in a definitions folder under a name
 // that is not its own: it is found by the one and shown by the other.

@@ -1,0 +1,52 @@
+// Package lazyregexp compiles a regular expression when it is first used. Those of
+// packages were all compiled at each start of uwf, which took longer than most of
+// its commands; a command uses few of them. It never compiles one that is not
+// written in the source: that could be wrong, and regexp.Compile says so.
+package lazyregexp
+
+import (
+	"regexp"
+	"sync"
+)
+
+// A Regexp is an expression with the methods of *regexp.Regexp that are in use.
+type Regexp struct {
+	expr string
+	once sync.Once
+	re   *regexp.Regexp
+}
+
+// New is an expression for a package's variable. It panics when it is first used if
+// expr does not compile; this package's test finds that before.
+func New(expr string) *Regexp { return &Regexp{expr: expr} }
+
+func (r *Regexp) get() *regexp.Regexp {
+	r.once.Do(func() { r.re = regexp.MustCompile(r.expr) })
+	return r.re
+}
+
+func (r *Regexp) Match(b []byte) bool { return r.get().Match(b) }
+
+func (r *Regexp) MatchString(s string) bool { return r.get().MatchString(s) }
+
+func (r *Regexp) FindIndex(b []byte) []int { return r.get().FindIndex(b) }
+
+func (r *Regexp) FindString(s string) string { return r.get().FindString(s) }
+
+func (r *Regexp) FindStringSubmatch(s string) []string { return r.get().FindStringSubmatch(s) }
+
+func (r *Regexp) FindAllString(s string, n int) []string { return r.get().FindAllString(s, n) }
+
+func (r *Regexp) FindAllStringIndex(s string, n int) [][]int {
+	return r.get().FindAllStringIndex(s, n)
+}
+
+func (r *Regexp) FindAllStringSubmatchIndex(s string, n int) [][]int {
+	return r.get().FindAllStringSubmatchIndex(s, n)
+}
+
+func (r *Regexp) ReplaceAllString(s, with string) string { return r.get().ReplaceAllString(s, with) }
+
+func (r *Regexp) ReplaceAllStringFunc(s string, with func(string) string) string {
+	return r.get().ReplaceAllStringFunc(s, with)
+}
