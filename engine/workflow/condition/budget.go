@@ -29,9 +29,16 @@ const (
 // maxStuck is when an evaluation is given up that doesn't stop by itself.
 const maxStuck = 8 * time.Second
 
+// clock is what time is told by: the machine's, or one that a test moves.
+type clock struct {
+	now   func() time.Time
+	after func(time.Duration) <-chan time.Time
+}
+
 // budget is the context of one evaluation.
 type budget struct {
 	context.Context
+	clock
 	err    error
 	parts  int
 	begin  time.Time
@@ -40,9 +47,9 @@ type budget struct {
 	heap   uint64 // at most
 }
 
-func newBudget() *budget {
-	now := time.Now()
-	b := &budget{Context: context.Background(), sample: []metrics.Sample{{Name: heapBytes}}, begin: now, until: now.Add(maxTime)}
+func newBudget(c clock) *budget {
+	now := c.now()
+	b := &budget{Context: context.Background(), clock: c, sample: []metrics.Sample{{Name: heapBytes}}, begin: now, until: now.Add(maxTime)}
 	b.heap = b.inUse() + maxMemory
 	return b
 }
@@ -65,7 +72,7 @@ func (b *budget) Err() error {
 	switch {
 	case b.parts > maxParts:
 		b.err = fmt.Errorf("%w: more than %d parts", ErrTimeout, maxParts)
-	case b.parts%32 == 0 && time.Now().After(b.until):
+	case b.parts%32 == 0 && b.now().After(b.until):
 		b.err = fmt.Errorf("%w: more than %v", ErrTimeout, maxTime)
 	case b.inUse() > b.heap:
 		b.err = fmt.Errorf("%w: it needs more than %d MB", ErrTooLarge, maxMemory>>20)

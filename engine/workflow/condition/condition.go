@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"github.com/recolabs/gnata"
@@ -125,7 +124,7 @@ const maxTries = 3
 
 func (j *jsonata) Holds(t *Thread) (bool, error) {
 	for try := 1; ; try++ {
-		b := newBudget()
+		b := newBudget(t.clock)
 		v, err := j.watched(b, t)
 		if errors.Is(err, errStuck) {
 			return false, err
@@ -161,12 +160,10 @@ func (j *jsonata) watched(b *budget, t *Thread) (any, error) {
 		v, err := j.eval(b, t)
 		done <- result{v, err}
 	}()
-	timer := time.NewTimer(maxStuck)
-	defer timer.Stop()
 	select {
 	case r := <-done:
 		return r.value, r.err
-	case <-timer.C:
+	case <-b.after(maxStuck):
 		return nil, errStuck
 	}
 }

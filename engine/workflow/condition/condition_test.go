@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -13,18 +14,25 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+// newThread is a thread whose clock stands still: what conditions decide must not
+// depend on how busy the machine is.
+func newThread(t testing.TB, start map[string]any, steps []condition.Step) *condition.Thread {
+	t.Helper()
+	out, err := condition.NewThread(start, steps)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out.SetClock(func() time.Time { return time.Time{} }, func(time.Duration) <-chan time.Time { return nil })
+}
+
 func someThread(t testing.TB) *condition.Thread {
 	t.Helper()
-	out, err := condition.NewThread(map[string]any{"prompt": "Fix it.", "workflow": "4KNM2PXR3B1QW"}, []condition.Step{
+	return newThread(t, map[string]any{"prompt": "Fix it.", "workflow": "4KNM2PXR3B1QW"}, []condition.Step{
 		{Role: "planner", Output: map[string]any{"plan": "x", "n": int64(0), "list": []any{}, "f": 1.5, "null": nil}, Body: "# Plan",
 			Node: map[string]any{"role": "planner", "output": "4KNM2PXR3B1QW", "agent": "uwf-mock", "prev": nil}},
 		{Role: "reviewer", Output: map[string]any{"approved": true, "status": "rejected"}},
 		{Role: "reviewer", Output: map[string]any{"approved": false, "status": "approved", "tags": []any{"a", "b"}}},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out
 }
 
 func TestHolds(t *testing.T) {
@@ -242,7 +250,7 @@ func FuzzCondition(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, expression string) {
-		thread := someThread(t)
+		thread := someThread(t).SetClock(time.Now, time.After)
 		c, err := condition.Compile(expression)
 		var bad *condition.SyntaxError
 		if err != nil {

@@ -2,8 +2,8 @@ package condition_test
 
 import (
 	"errors"
-	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -13,10 +13,7 @@ import (
 // Whoever can push to the state branch can store conditions that Parse never saw,
 // and whoever can write an issue can write a long prompt.
 func TestBombs(t *testing.T) {
-	thread, err := condition.NewThread(map[string]any{"prompt": strings.Repeat("a", 1<<20), "short": strings.Repeat("a", 1<<14)}, []condition.Step{{Role: "r", Body: "short"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	thread := newThread(t, map[string]any{"prompt": strings.Repeat("a", 1<<20), "short": strings.Repeat("a", 1<<14)}, []condition.Step{{Role: "r", Body: "short"}})
 	for expression, want := range map[string]error{
 		"$replace(start.prompt, 'a', start.prompt)":                     condition.ErrTooLarge, // 1 TB
 		"$replace(start.prompt, /a/, start.prompt)":                     condition.ErrTooLarge,
@@ -49,39 +46,79 @@ func TestBombs(t *testing.T) {
 	}
 }
 
-// Nothing asks the budget while the library compares two values.
-func TestStuck(t *testing.T) {
-	thread := someThread(t)
-	before := runtime.NumGoroutine()
-	c, err := condition.Compile("($f := function($a, $n){$n = 0 ? $a : $f([$a, $a], $n - 1)}; $f([1, 2], 27) = $f([1, 2], 27))")
+func compile(t *testing.T, expression string) condition.Condition {
+	t.Helper()
+	c, err := condition.Compile(expression)
 	if err != nil {
 		t.Fatal(err)
 	}
-	begin := time.Now()
-	if _, err := c.Holds(thread); !errors.Is(err, condition.ErrTimeout) && !errors.Is(err, condition.ErrTooLarge) {
+	return c
+}
+
+// Nothing asks the budget while the library compares two values: what then doesn't
+// stop is given up, and left behind. Here the budget's own clock is what holds the
+// evaluation up.
+func TestStuck(t *testing.T) {
+	began, over, free := make(chan struct{}), make(chan time.Time), make(chan struct{})
+	var asked atomic.Int64
+	thread := someThread(t).SetClock(
+		func() time.Time {
+			if asked.Add(1) == 2 { // the first one is the budget's own
+				close(began)
+				<-free
+			}
+			return time.Time{}
+		},
+		func(d time.Duration) <-chan time.Time {
+			go func() {
+				<-began
+				close(over)
+			}()
+			return over
+		})
+	c := compile(t, "$count($map([1..1000], function($x){$x})) = 1000")
+	if _, err := c.Holds(thread); !errors.Is(err, condition.ErrStuck) || !errors.Is(err, condition.ErrTimeout) {
 		t.Errorf("%v", err)
 	}
-	for runtime.NumGoroutine() > before { // what is left behind comes to its end
-		runtime.Gosched()
-		if time.Since(begin) > 5*time.Minute {
-			t.Fatal("it never ends")
-		}
-	}
-	if _, err := c.Holds(thread); err == nil {
-		t.Error("it holds")
+	close(free) // what is left behind comes to its end, as this package's leak test sees
+}
+
+// The clock is for what is busy without evaluating anything: each of these has far
+// fewer parts than are too many.
+func TestTimes(t *testing.T) {
+	c := compile(t, "$count($map([1..1000], function($x){$x})) = 1000")
+	for name, tt := range map[string]struct {
+		asked, watched time.Duration // that pass when the time is asked for, and in an evaluation
+		holds          int64         // evaluations before one is too much
+		says           string
+	}{
+		"one":  {condition.MaxTime, 0, 0, "more than 5s"},
+		"many": {0, condition.MaxTime - 1, int64(condition.MaxAllTime / (condition.MaxTime - 1)), "all conditions of this step together took 25s"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var now atomic.Int64
+			thread := someThread(t).SetClock(
+				func() time.Time { return time.Unix(0, now.Add(int64(tt.asked))) },
+				func(time.Duration) <-chan time.Time { now.Add(int64(tt.watched)); return nil })
+			for range tt.holds {
+				if holds, err := c.Holds(thread); err != nil || !holds {
+					t.Fatal(holds, err)
+				}
+			}
+			if _, err := c.Holds(thread); !errors.Is(err, condition.ErrTimeout) || !strings.Contains(err.Error(), tt.says) {
+				t.Error(err)
+			}
+		})
 	}
 }
 
 // Many conditions on one thread have a limit together.
 func TestManyConditions(t *testing.T) {
 	thread := someThread(t)
-	c, err := condition.Compile("$count($map([1..20000], function($x){$x})) = 0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := compile(t, "$count($map([1..20000], function($x){$x})) = 0")
 	for range 1000 {
 		if _, err := c.Holds(thread); err != nil {
-			if !errors.Is(err, condition.ErrTimeout) {
+			if !errors.Is(err, condition.ErrTimeout) || !strings.Contains(err.Error(), "together have more than") {
 				t.Error(err)
 			}
 			return

@@ -31,12 +31,13 @@ type Thread struct {
 	first, last map[string]any // the outputs by role
 	parts       atomic.Int64   // that conditions evaluated
 	spent       atomic.Int64   // nanoseconds that they took
+	clock       clock
 }
 
 // spend adds an evaluation to what conditions used. The error says that it is too
 // much altogether.
 func (t *Thread) spend(b *budget) error {
-	parts, spent := t.parts.Add(int64(b.parts)), time.Duration(t.spent.Add(int64(time.Since(b.begin))))
+	parts, spent := t.parts.Add(int64(b.parts)), time.Duration(t.spent.Add(int64(b.now().Sub(b.begin))))
 	switch {
 	case parts > maxAllParts:
 		return fmt.Errorf("%w: all conditions of this step together have more than %d parts", ErrTimeout, maxAllParts)
@@ -73,7 +74,7 @@ func NewThread(start map[string]any, steps []Step) (*Thread, error) {
 	if err != nil {
 		return nil, fmt.Errorf("preparing a thread of %d steps for conditions: %w", len(steps), err)
 	}
-	t := &Thread{data: data, first: map[string]any{}, last: map[string]any{}}
+	t := &Thread{data: data, first: map[string]any{}, last: map[string]any{}, clock: clock{time.Now, time.After}}
 	outputs, _ := get(data, "steps").([]any)
 	for i, s := range steps {
 		if i >= len(outputs) {

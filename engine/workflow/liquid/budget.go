@@ -22,12 +22,13 @@ var ErrTimeout = errors.New("the template takes too long")
 // is for compiling only.
 type budget struct {
 	turns, bytes int
+	now          func() time.Time
 	until        time.Time
 	err          error
 }
 
-func newBudget() *budget {
-	return &budget{turns: maxTurns, bytes: maxBytes, until: time.Now().Add(maxTime)}
+func newBudget(now func() time.Time) *budget {
+	return &budget{turns: maxTurns, bytes: maxBytes, now: now, until: now().Add(maxTime)}
 }
 
 func (b *budget) fail(err error) {
@@ -45,7 +46,7 @@ func (b *budget) use(bytes int) error {
 		b.fail(fmt.Errorf("%w: it repeats more than %d times", template.ErrTooLong, maxTurns))
 	case b.bytes < 0:
 		b.fail(fmt.Errorf("%w: its filters make more than %d bytes", template.ErrTooLong, maxBytes))
-	case b.turns%64 == 0 && time.Now().After(b.until):
+	case b.turns%64 == 0 && b.now().After(b.until):
 		b.fail(ErrTimeout)
 	}
 	return b.err

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/osteele/liquid/parser"
 	"github.com/osteele/liquid/render"
@@ -36,6 +37,7 @@ func (e *SyntaxError) Error() string { return fmt.Sprintf("%s (%s)", e.Message, 
 type Template struct {
 	source string
 	items  []Item
+	now    func() time.Time
 }
 
 // Parse reads a template. The error is a *SyntaxError.
@@ -52,7 +54,7 @@ func Parse(text string) (t *Template, err error) {
 	if _, err := compile(text, &budget{}); err != nil {
 		return nil, &SyntaxError{Offset: -1, Length: 1, Message: reason(err), Fix: "see the Liquid manual for the syntax"}
 	}
-	return &Template{source: text, items: items}, nil
+	return &Template{source: text, items: items, now: time.Now}, nil
 }
 
 // Items are the tags that use names or set them, in order.
@@ -61,7 +63,7 @@ func (t *Template) Items() []Item { return t.items }
 // Render fills the template in. Data holds nil, booleans, numbers, text, []any and
 // map[string]any. A name without a value is written as nothing, a map as JSON.
 func (t *Template) Render(data map[string]any) (out string, err error) {
-	b := newBudget()
+	b := newBudget(t.now)
 	w := &limited{budget: b}
 	defer func() {
 		if p := recover(); p != nil {

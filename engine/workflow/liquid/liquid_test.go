@@ -121,13 +121,26 @@ func TestRenderEnds(t *testing.T) {
 			t.Errorf("%.60s: %v", text, err)
 			continue
 		}
-		begin := time.Now()
+		// What ends them must not be the clock, which a busy machine outruns.
+		tmpl.SetClock(func() time.Time { return time.Time{} })
 		_, err = tmpl.Render(data)
-		if err == nil || want != nil && !errors.Is(err, want) && !errors.Is(err, liquid.ErrTimeout) {
+		if err == nil || want != nil && !errors.Is(err, want) {
 			t.Errorf("%.60s: %v", text, err)
 		}
-		if d := time.Since(begin); d > time.Minute {
-			t.Errorf("%.60s took %v", text, d)
+	}
+}
+
+// The clock is for what makes few turns and bytes, and takes long all the same.
+func TestRenderTakesTooLong(t *testing.T) {
+	tmpl, err := liquid.Parse("{% for i in (1..200) %}{% endfor %}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for tick, want := range map[time.Duration]error{liquid.MaxTime: liquid.ErrTimeout, liquid.MaxTime / 1000: nil} {
+		var now time.Time
+		tmpl.SetClock(func() time.Time { now = now.Add(tick); return now })
+		if _, err := tmpl.Render(nil); !errors.Is(err, want) {
+			t.Errorf("%v each time that it is asked for: %v, want %v", tick, err, want)
 		}
 	}
 }
@@ -231,14 +244,10 @@ func TestLargeTemplates(t *testing.T) {
 		"{% raw %}{{ " + strings.Repeat("n", 10_000) + " }}{% endraw %}":            "",
 		strings.Repeat("text ", 50_000):                                             "",
 	} {
-		begin := time.Now()
 		_, err := liquid.Parse(text)
 		var bad *liquid.SyntaxError
 		if (err != nil) != (want != "") || err != nil && (!errors.As(err, &bad) || !strings.Contains(bad.Error(), want)) {
 			t.Errorf("%.40s: %v", text, err)
-		}
-		if d := time.Since(begin); d > time.Minute {
-			t.Errorf("%.40s took %v", text, d)
 		}
 	}
 }
@@ -258,13 +267,9 @@ func FuzzLiquid(f *testing.F) {
 			}
 			return
 		}
-		begin := time.Now()
 		out, err := tmpl.Render(data)
 		if err == nil && !strings.Contains(text, "{{") && !strings.Contains(text, "{%") && out != text {
 			t.Fatalf("%q renders as %q", text, out)
-		}
-		if d := time.Since(begin); d > time.Minute {
-			t.Fatalf("it took %v", d)
 		}
 	})
 }
