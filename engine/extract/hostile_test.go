@@ -3,7 +3,6 @@ package extract_test
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/united-workforce/uwf/engine/extract"
 )
@@ -39,9 +38,8 @@ func TestHostileTextIsQuick(t *testing.T) {
 	schema := schemaOf(t, reviewSchema)
 	for name, text := range texts {
 		t.Run(name, func(t *testing.T) {
-			start := time.Now()
 			_, err := extract.Frontmatter(text, schema)
-			t.Logf("%v: %.80v", time.Since(start), err)
+			t.Logf("%.80v", err)
 		})
 	}
 }

@@ -144,18 +144,12 @@ func TestHostileDefinitionsEnd(t *testing.T) {
 		"bomb":       "a: &a [x,x,x,x]\nb: &b [*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b]\nd: [*c,*c,*c,*c]",
 		"statuses":   head + "  a: {description: d, goal: g, capabilities: [], procedure: p, output: o, frontmatter: {type: object, properties: {$status: {enum: [" + fill("s, ", size/2) + "]}}}}\ngraph:\n  $START: {_: {role: a, prompt: p}}\n  a: {_: {role: $END, prompt: p}}\n",
 	} {
-		begin := time.Now()
 		_, err := workflow.Parse("x.yaml", []byte(text), workflow.Options{})
 		var invalid *workflow.InvalidError
 		if !errors.As(err, &invalid) {
 			t.Errorf("%s: %v", name, err)
 		}
 		_ = invalid.Text()
-		d := time.Since(begin)
-		t.Logf("%s took %v", name, d)
-		if d > time.Minute {
-			t.Errorf("%s took %v", name, d)
-		}
 	}
 }
 

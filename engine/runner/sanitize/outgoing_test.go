@@ -1,10 +1,10 @@
 package sanitize
 
 import (
+	"fmt"
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 	"unicode/utf8"
 )
 
@@ -109,12 +109,17 @@ func TestTitle(t *testing.T) {
 	}
 }
 
-func TestOutgoingCost(t *testing.T) {
+// BenchmarkOutgoingHostile: as BenchmarkIncomingHostile.
+func BenchmarkOutgoingHostile(b *testing.B) {
 	for _, unit := range []string{"[", "`", "` ``", "<", "@a", "&#64;", "fix #1 ", "<details>", "- ", "> ", "!", "https://github.com/a/b/issues/1", "a|-\n", "```\n", "<!-- ", "fix", "](", "](<", "](a '", "][", "https://`", "](a\\ "} {
-		start := time.Now()
-		Outgoing(strings.Repeat(unit, 16<<10/len(unit)), Options{Max: 2500})
-		if took := time.Since(start); took > time.Minute {
-			t.Errorf("%q took %v", unit, took)
+		for _, size := range []int{4 << 10, 16 << 10} {
+			text := strings.Repeat(unit, size/len(unit))
+			b.Run(fmt.Sprintf("%q/%d", unit, size), func(b *testing.B) {
+				b.SetBytes(int64(len(text)))
+				for b.Loop() {
+					Outgoing(text, Options{Max: 2500})
+				}
+			})
 		}
 	}
 }
