@@ -130,14 +130,10 @@ func TestSpawnerFailures(t *testing.T) {
 			w := newWorld(t)
 			w.script("steps: [{" + tt.entry + "}]")
 			w.options.Limits, w.task.Timeout = tt.limits, tt.timeout
-			began := time.Now()
 			_, err := w.run(t.Context())
 			var agent *thread.AgentError
 			if !errors.As(err, &agent) || agent.Agent != "mock" || !tt.is(err) || !strings.Contains(err.Error(), tt.says) {
 				t.Errorf("error %v (%T)", err, err)
-			}
-			if d := time.Since(began); d > time.Minute {
-				t.Errorf("it took %s", d)
 			}
 		})
 	}
@@ -166,7 +162,7 @@ func TestSpawnerLeavesNoDaemon(t *testing.T) {
 	gone(t, w.lastPID())
 }
 
-// Cancelling ends a deaf agent with its daemon, quickly, and keeps what was staged.
+// Cancelling ends a deaf agent with its daemon, and keeps what was staged.
 func TestSpawnerCancelled(t *testing.T) {
 	w := newWorld(t)
 	w.script("steps: [{hang: true, daemon: true}]")
@@ -179,13 +175,9 @@ func TestSpawnerCancelled(t *testing.T) {
 		}
 		cancel(cause)
 	}()
-	began := time.Now()
 	d, err := w.run(ctx)
 	if !errors.Is(err, agents.ErrStopped) || !errors.Is(err, cause) {
 		t.Errorf("error %v", err)
-	}
-	if took := time.Since(began); took > time.Minute {
-		t.Errorf("it took %s", took)
 	}
 	gone(t, w.lastPID())
 	if len(d.Nodes) != 1 {
@@ -198,10 +190,10 @@ func TestSpawnerCancelled(t *testing.T) {
 	}
 }
 
-// An agent that heeds SIGTERM is not killed.
+// An agent that heeds SIGTERM is not killed, nor waited for until it would be.
 func TestSpawnerCancelledWhileItWaits(t *testing.T) {
 	w := newWorld(t)
-	w.options.Grace = 10 * time.Second
+	w.options.Grace = time.Hour
 	w.script("steps: [{delay: 1h, output: x, stderr: x}]")
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()

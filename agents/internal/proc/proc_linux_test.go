@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -47,10 +46,8 @@ func TestRunOutrunsForkStorms(t *testing.T) {
 			out := newLines()
 			ctx, cancel := context.WithCancelCause(t.Context())
 			raging := errors.New("the storm rages")
-			began := make(chan time.Time, 1)
 			go func() {
 				out.pid(t, "ready")
-				began <- time.Now()
 				cancel(raging)
 			}()
 			s := spec(t, role, out)
@@ -60,11 +57,7 @@ func TestRunOutrunsForkStorms(t *testing.T) {
 			if err != nil || !errors.Is(res.Stopped, raging) || res.Left == 0 {
 				t.Errorf("Run = %+v, %v", res, err)
 			}
-			took := time.Since(<-began)
-			if took > time.Minute {
-				t.Errorf("it took %s", took)
-			}
-			t.Logf("%d processes in %s", res.Left, took)
+			t.Logf("%d processes", res.Left)
 			if left := alive(t, word); len(left) > 0 {
 				t.Errorf("processes %v are still there", left)
 			}
@@ -151,16 +144,10 @@ func TestProgramDiesWithItsParent(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait() // killed: an error for certain
-	for deadline := time.Now().Add(5 * time.Second); ; {
-		// It is ours as an orphan once we reap; reap it as an init would.
-		reap(inner)
-		if err := syscall.Kill(inner, 0); errors.Is(err, syscall.ESRCH) {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("process %d outlived its parent", inner)
-		}
-		runtime.Gosched()
+	// A process that outlives its parent is there for an hour.
+	for !errors.Is(syscall.Kill(inner, 0), syscall.ESRCH) {
+		reap(inner) // it is ours as an orphan: reap it as an init would
+		time.Sleep(time.Millisecond)
 	}
 }
 
