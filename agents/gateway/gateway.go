@@ -152,6 +152,10 @@ func Start(ctx context.Context, o Options) (*Gateway, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start gateway: listen on 127.0.0.1: %w", err)
 	}
+	return startOn(ctx, l, o, key), nil
+}
+
+func startOn(ctx context.Context, l net.Listener, o Options, key []byte) *Gateway {
 	g := &Gateway{
 		o: o, url: "http://" + l.Addr().String(),
 		key:       "uwf-" + base64.RawURLEncoding.EncodeToString(key),
@@ -175,7 +179,7 @@ func Start(ctx context.Context, o Options) (*Gateway, error) {
 			g.fail(fmt.Errorf("gateway: serve %s: %w", g.url, err))
 		}
 	}()
-	return g, nil
+	return g
 }
 
 func (o *Options) check() error {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -65,8 +66,14 @@ type seen struct {
 
 func newUpstream(t *testing.T, handlers ...http.HandlerFunc) *upstream {
 	t.Helper()
+	return upstreamOn(t, nil, handlers...)
+}
+
+// upstreamOn is a provider on another network than the machine's; nil: on that.
+func upstreamOn(t *testing.T, l net.Listener, handlers ...http.HandlerFunc) *upstream {
+	t.Helper()
 	u := &upstream{}
-	u.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	u.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		b, err := io.ReadAll(r.Body)
 		if err != nil {
 			return
@@ -77,6 +84,11 @@ func newUpstream(t *testing.T, handlers ...http.HandlerFunc) *upstream {
 		u.mu.Unlock()
 		handlers[min(n, len(handlers)-1)](w, r)
 	}))
+	if l != nil {
+		_ = u.Listener.Close()
+		u.Listener = l
+	}
+	u.Start()
 	t.Cleanup(u.Close)
 	return u
 }
@@ -177,6 +189,11 @@ func post(t *testing.T, g *Gateway, path, body string, headers ...string) result
 
 func send(t *testing.T, ctx context.Context, g *Gateway, method, path, body string, headers ...string) result {
 	t.Helper()
+	return sendBy(t, ctx, &http.Transport{}, g, method, path, body, headers...)
+}
+
+func sendBy(t *testing.T, ctx context.Context, tr *http.Transport, g *Gateway, method, path, body string, headers ...string) result {
+	t.Helper()
 	req, err := http.NewRequestWithContext(ctx, method, g.URL()+path, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
@@ -185,7 +202,6 @@ func send(t *testing.T, ctx context.Context, g *Gateway, method, path, body stri
 	for i := 0; i+1 < len(headers); i += 2 {
 		req.Header.Set(headers[i], headers[i+1])
 	}
-	tr := &http.Transport{}
 	defer tr.CloseIdleConnections()
 	resp, err := tr.RoundTrip(req)
 	if err != nil {

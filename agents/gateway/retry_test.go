@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/united-workforce/uwf/agents/gateway/dialect"
@@ -127,13 +129,73 @@ func TestWaitingEndsWithTheClient(t *testing.T) {
 	}
 }
 
+// A pipes is a network within a synctest bubble: whoever waits on it waits for
+// nothing but time, which then passes at once.
+type pipes struct {
+	conns chan net.Conn
+	ended context.Context
+	end   context.CancelFunc
+}
+
+func newPipes(t *testing.T) *pipes {
+	p := &pipes{conns: make(chan net.Conn)}
+	p.ended, p.end = context.WithCancel(t.Context())
+	return p
+}
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.conns:
+		return c, nil
+	case <-p.ended.Done():
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipes) Close() error { p.end(); return nil }
+
+func (p *pipes) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1} }
+
+// client reaches what listens on these pipes.
+func (p *pipes) client() *http.Transport {
+	return &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		ours, theirs := net.Pipe()
+		select {
+		case p.conns <- theirs:
+			return ours, nil
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}}
+}
+
+// inTime asks a gateway that stands between pipes, and says how long it took by the
+// bubble's clock.
+func inTime(t *testing.T, request string, m Meter, handlers ...http.HandlerFunc) (r result, tries int, took time.Duration) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		front, back := newPipes(t), newPipes(t)
+		u := upstreamOn(t, back, handlers...)
+		o := Options{Models: []Model{u.model(OpenAI)}, Meter: m, Transport: back.client(), Sleep: func(context.Context, time.Duration) error { return nil }}
+		o.defaults()
+		g := startOn(t.Context(), front, o, []byte("key"))
+		began := time.Now()
+		r = sendBy(t, t.Context(), front.client(), g, http.MethodPost, "/v1/chat/completions", request)
+		tries, took = len(u.all()), time.Since(began)
+		if err := g.Close(); err != nil {
+			t.Error(err)
+		}
+		u.Close()
+	})
+	return r, tries, took
+}
+
 func TestHangingProviderIsGivenUp(t *testing.T) {
-	hang := func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
-	u := newUpstream(t, hang, answer(200, chatBody))
 	m := &meter{}
-	g := start(t, Options{Models: []Model{u.model(OpenAI)}, Timeout: 20 * time.Millisecond, Meter: m})
-	if r := post(t, g, "/v1/chat/completions", chatRequest); r.status != 200 {
-		t.Errorf("%+v", r)
+	hang := func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
+	r, tries, took := inTime(t, chatRequest, m, hang, answer(200, chatBody))
+	if r.status != 200 || tries != 2 || took != 10*time.Minute {
+		t.Errorf("%+v, %d tries in %v", r, tries, took)
 	}
 	// What the first try may have cost is counted.
 	in := dialect.Estimate(len(chatRequest))
@@ -183,13 +245,15 @@ func TestStreamsThatBreakAreNoSuccess(t *testing.T) {
 }
 
 func TestSilentStreamsAreCut(t *testing.T) {
-	u := newUpstream(t, func(w http.ResponseWriter, r *http.Request) {
-		events(chunk(`{"content":"a"}`, "null"))(w, r)
+	r, tries, took := inTime(t, streamRequest, &meter{}, func(w http.ResponseWriter, r *http.Request) {
+		for range 3 { // each is a sign of life
+			time.Sleep(4 * time.Minute)
+			events(chunk(`{"content":"a"}`, "null"))(w, r)
+		}
 		<-r.Context().Done()
 	})
-	g := start(t, Options{Models: []Model{u.model(OpenAI)}, IdleTimeout: 20 * time.Millisecond})
-	if r := post(t, g, "/v1/chat/completions", streamRequest); r.err == nil || !strings.Contains(r.body, errTimeout.Error()) {
-		t.Errorf("%v %s", r.err, r.body)
+	if r.err == nil || !strings.Contains(r.body, errTimeout.Error()) || tries != 1 || took != 17*time.Minute {
+		t.Errorf("%v %s, %d tries in %v", r.err, r.body, tries, took)
 	}
 }
 
