@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
@@ -277,7 +278,7 @@ func TestHangingServer(t *testing.T) {
 				if before != "" && op == "push" {
 					continue // "003f" is a packet only in a listing
 				}
-				err := f(within(t))
+				err := f(t.Context())
 				wantKind(t, err, wire.ErrUnreachable, op)
 				if err != nil && !strings.Contains(err.Error(), "no sign of life for 150ms") {
 					t.Errorf("%s: %v", op, err)
@@ -295,27 +296,49 @@ func TestHangingServer(t *testing.T) {
 	}
 }
 
-// TestSlowServer: a server that is slow but alive is waited for.
+// TestSlowServer: a server that is slow but alive is waited for, by a clock that only
+// the server's slowness moves.
 func TestSlowServer(t *testing.T) {
-	body := "003f" + strings.Repeat("a", 40) + " refs/heads/main\n0000"
-	body = fmt.Sprintf("%04x", len(body)-4) + body[4:]
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
-		w.Header().Set("Content-Type", "application/x-git-upload-pack-result")
-		for i := range body {
-			_, _ = io.WriteString(w, body[i:i+1])
-			_ = http.NewResponseController(w).Flush()
-			select {
-			case <-time.After(4 * time.Millisecond):
-			case <-q.Context().Done():
-				return
-			}
+	synctest.Test(t, func(t *testing.T) {
+		body := "003f" + strings.Repeat("a", 40) + " refs/heads/main\n0000"
+		body = fmt.Sprintf("%04x", len(body)-4) + body[4:]
+		began := time.Now()
+		server := answers(func(q *http.Request) *http.Response {
+			h := http.Header{"Content-Type": {"application/x-git-upload-pack-result"}, "Date": {began.UTC().Format(http.TimeFormat)}}
+			return &http.Response{StatusCode: http.StatusOK, Header: h, Body: io.NopCloser(&dripping{q.Context(), body}), Request: q}
+		})
+		r := dialBed(t, "http://example.org/r.git", "", wire.DialOptions{HTTPClient: &http.Client{Transport: server}, Timeout: time.Minute}).remote
+		if l := list(t, r, "refs/"); len(l.Refs) != 1 {
+			t.Errorf("listed %v", l.Refs)
 		}
-	}))
-	defer s.Close()
-	r := dialBed(t, s.URL+"/r.git", "", wire.DialOptions{Timeout: 200 * time.Millisecond}).remote
-	if l := list(t, r, "refs/"); len(l.Refs) != 1 {
-		t.Errorf("listed %v", l.Refs)
+		if took := time.Since(began); took < time.Hour {
+			t.Errorf("the server was not slow: it took %v", took)
+		}
+	})
+}
+
+type answers func(*http.Request) *http.Response
+
+func (a answers) RoundTrip(q *http.Request) (*http.Response, error) { return a(q), nil }
+
+// dripping gives a byte each 59 seconds.
+type dripping struct {
+	ctx  context.Context
+	left string
+}
+
+func (d *dripping) Read(b []byte) (int, error) {
+	if d.left == "" {
+		return 0, io.EOF
 	}
+	select {
+	case <-time.After(59 * time.Second):
+	case <-d.ctx.Done():
+		return 0, d.ctx.Err()
+	}
+	n := copy(b, d.left[:1])
+	d.left = d.left[n:]
+	return n, nil
 }
 
 // TestUnreachable: nobody is there.
