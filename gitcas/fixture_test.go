@@ -26,8 +26,9 @@ func (c *clock) now() time.Time {
 func noSleep(ctx context.Context, _ time.Duration) error { return ctx.Err() }
 
 // testOptions never wait.
+// testOptions let a writer try as often as a busy machine makes it.
 func testOptions() Options {
-	return Options{Sleep: noSleep, Rand: bytes.NewReader(make([]byte, 1<<10))}
+	return Options{Sleep: noSleep, RetryFor: time.Hour, Rand: bytes.NewReader(make([]byte, 1<<10))}
 }
 
 func threadID(n int) ThreadID { return ThreadID(fmt.Sprintf("01KN%022d", n)) }

@@ -158,7 +158,7 @@ func (p *pty) read() {
 // sees waits until the screen shows a text, and then types. What never comes ends
 // the program: the person hangs up.
 func (p *pty) sees(text, keys string) {
-	late := time.AfterFunc(20*time.Second, func() {
+	late := time.AfterFunc(5*time.Minute, func() {
 		p.mu.Lock()
 		p.ended = true
 		p.more.Broadcast()
