@@ -1,0 +1,3 @@
+module example.org/read
+
+go 1.26.0
