@@ -93,7 +93,7 @@ func (e *Entry) readField(p pair) (err error) {
 
 func readHash(v value, what string) (node.Hash, error) {
 	h := node.Hash(v.text)
-	if v.kind != scalar || !h.Valid() {
+	if !h.Valid() {
 		return "", malformed(v.line, "%s: %.40q is no hash", what, v.text)
 	}
 	return h, nil
@@ -110,8 +110,8 @@ func readText(v value, what string, maxLen int) (string, error) {
 }
 
 func readInt(v value, what string, most int64) (int64, error) {
-	n, err := strconv.ParseInt(v.text, 10, 64)
-	if v.kind != scalar || v.str || err != nil || n < 0 || n > most || strconv.FormatInt(n, 10) != v.text {
+	n, _ := strconv.ParseInt(v.text, 10, 64) // what is no number is written in another way than n
+	if v.str || n < 0 || n > most || strconv.FormatInt(n, 10) != v.text {
 		return 0, malformed(v.line, "%s: %.40q is no whole number from 0 on", what, v.text)
 	}
 	return n, nil
@@ -119,7 +119,7 @@ func readInt(v value, what string, most int64) (int64, error) {
 
 func readStatus(v value) (Status, error) {
 	s := Status(v.text)
-	if v.kind != scalar || !s.known() {
+	if !s.known() {
 		return "", malformed(v.line, "status: %.40q is none of active, suspended, ended", v.text)
 	}
 	return s, nil
@@ -289,7 +289,7 @@ func readLimits(v value) (map[string]float64, error) {
 	out := make(map[string]float64, len(v.pairs))
 	for _, p := range v.pairs {
 		n, err := strconv.ParseFloat(p.val.text, 64)
-		if p.val.kind != scalar || p.val.str || err != nil || math.IsNaN(n) || math.IsInf(n, 0) || strings.ContainsAny(p.val.text, "xX_") || len(p.key) > maxRoleText {
+		if p.val.str || err != nil || math.IsNaN(n) || math.IsInf(n, 0) || strings.ContainsAny(p.val.text, "xX_") || len(p.key) > maxRoleText {
 			return nil, malformed(p.val.line, "limits: %.40q: %.40q is no number", p.key, p.val.text)
 		}
 		out[p.key] = n

@@ -1,10 +1,12 @@
 package statefile
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os/exec"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,7 +18,7 @@ import (
 func TestThreadID(t *testing.T) {
 	for s, want := range map[string]bool{
 		"01ARZ3NDEKTSV4RRFFQ69G5FAV": true, "06EXAMP1E00000000000000000": true, "7ZZZZZZZZZZZZZZZZZZZZZZZZZ": true,
-		"": false, "81ARZ3NDEKTSV4RRFFQ69G5FAV": false, "01ARZ3NDEKTSV4RRFFQ69G5FA": false, "01ARZ3NDEKTSV4RRFFQ69G5FAU": false,
+		"": false, "81ARZ3NDEKTSV4RRFFQ69G5FAV": false, "/1ARZ3NDEKTSV4RRFFQ69G5FAV": false, "01ARZ3NDEKTSV4RRFFQ69G5FA": false, "01ARZ3NDEKTSV4RRFFQ69G5FAU": false,
 		"01arz3ndektsv4rrffq69g5fav": false, "01ARZ3NDEKTSV4RRFFQ69G5F/V": false, "../../../../../../../../../": false,
 	} {
 		_, err := ParseThreadID(s)
@@ -59,12 +61,40 @@ func TestRegistry(t *testing.T) {
 	if back, err = back.With(map[string]*RegistryEntry{"plain": nil, "no": nil, "@ocas/x": nil, "with: space #": nil}); err != nil || string(back.Encode()) != "{}\n" {
 		t.Errorf("all removed: %q, %v", back.Encode(), err)
 	}
-	for name, text := range map[string]string{
-		"empty": "", "no hash": "a: {timestamp: 1}\n", "unknown key": "a: {hash: " + h1 + ", x: 1}\n", "control": "\"a\\nb\": " + h1 + "\n",
-		"history": "a: {hash: " + h1 + ", history: [{timestamp: 1}]}\n", "twice": "a: " + h1 + "\na: " + h1 + "\n", "spaces": "\" a\": " + h1 + "\n",
+	long := strings.Repeat("x", maxName+1)
+	for name, tc := range map[string]struct{ text, want string }{
+		"empty":                {"", "the file is empty"},
+		"twice":                {"a: " + h1 + "\na: " + h1 + "\n", `line 2: "a" is there twice`},
+		"no name":              {"\"\": " + h1 + "\n", `line 1: "" is no name`},
+		"long name":            {long + ": " + h1 + "\n", "is no name"},
+		"spaces":               {"\" a\": " + h1 + "\n", `line 1: " a" is no name`},
+		"control":              {"\"a\\nb\": " + h1 + "\n", `line 1: "a\nb" is no name`},
+		"no hash":              {"a: {timestamp: 1}\n", "line 1: no hash"},
+		"bad hash":             {"a: x\n", `line 1: hash: "x" is no hash`},
+		"list":                 {"a: [" + h1 + "]\n", "line 1: the entry is no mapping"},
+		"unknown key":          {"a: {hash: " + h1 + ", x: 1}\n", `line 1: the entry: unknown key "x"`},
+		"timestamp":            {"a: {hash: " + h1 + ", timestamp: -1}\n", `line 1: timestamp: "-1" is no whole number`},
+		"history is text":      {"a: {hash: " + h1 + ", history: x}\n", "line 1: history is no list of at most 10000 versions"},
+		"long history":         {"a: {hash: " + h1 + ", history: [" + strings.Repeat("{hash: "+h1+"}, ", maxVersions+1) + "]}\n", "line 1: history is no list of at most 10000 versions"},
+		"version without hash": {"a: {hash: " + h1 + ", history: [{timestamp: 1}]}\n", "line 1: history: no hash"},
+		"version is text":      {"a: {hash: " + h1 + ", history: [" + h1 + "]}\n", "line 1: history is no mapping"},
+		"unknown in a version": {"a: {hash: " + h1 + ", history: [{hash: " + h1 + ", by: me}]}\n", `line 1: history: unknown key "by"`},
+		"version's timestamp":  {"a: {hash: " + h1 + ", history: [{hash: " + h1 + ", timestamp: x}]}\n", `line 1: history.timestamp: "x" is no whole number`},
 	} {
-		if _, err := ParseRegistry([]byte(text)); !errors.Is(err, ErrMalformed) {
-			t.Errorf("%s: %v", name, err)
+		if _, err := ParseRegistry([]byte(tc.text)); !errors.Is(err, ErrMalformed) || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: %v, want %s", name, err, tc.want)
+		}
+	}
+	many := make([]RegistryVersion, maxVersions+1)
+	for i := range many {
+		many[i].Hash = h1
+	}
+	for name, e := range map[string]RegistryEntry{
+		" a": {Hash: h1}, "a\xff": {Hash: h1}, "hash": {Hash: "x"}, "timestamp": {Hash: h1, Timestamp: -1}, "long history": {Hash: h1, History: many},
+		"version": {Hash: h1, History: []RegistryVersion{{"x", 1}}}, "version's timestamp": {Hash: h1, History: []RegistryVersion{{h1, -1}}},
+	} {
+		if _, err := NewRegistry().With(map[string]*RegistryEntry{name: &e}); !errors.Is(err, ErrUnstorable) {
+			t.Errorf("%s is written: %v", name, err)
 		}
 	}
 }
@@ -81,10 +111,27 @@ func TestVersion(t *testing.T) {
 	if _, err := ParseVersion([]byte("format: 2\nshape: new\nstore: ?\n")); !errors.Is(err, ErrFormat) {
 		t.Errorf("a new format: %v", err)
 	}
-	for _, s := range []string{"", "format\n", "store: x\n", string(text) + "format: 1\n", "format: 1\nstore: short\natomic: true\n", "format: 1\nstore: 0000000000000000\n", "format: 1\nstore: 000000000000000/\natomic: true\n", strings.Repeat("x", MaxVersionFile+1)} {
-		if _, err := ParseVersion([]byte(s)); !errors.Is(err, ErrMalformed) {
-			t.Errorf("%.40q: %v", s, err)
+	version := func(store, atomic string) string { return "format: 1\nstore: " + store + "\natomic: " + atomic + "\n" }
+	id := strings.Repeat("0", 16)
+	for name, tc := range map[string]struct{ text, want string }{
+		"empty":             {"", "no format"},
+		"no value":          {"format\n", "line 1: not one more"},
+		"no format":         {"store: " + id + "\natomic: true\n", "no format"},
+		"twice":             {string(text) + "format: 1\n", "line 4: not one more"},
+		"short store":       {version(id[1:], "true"), "is no store id"},
+		"long store":        {version(strings.Repeat("0", 65), "true"), "is no store id"},
+		"path for a store":  {version(id[1:]+"/", "true"), "is no store id"},
+		"store in capitals": {version(id[1:]+"A", "true"), "is no store id"},
+		"no atomic":         {"format: 1\nstore: " + id + "\n", "neither true nor false"},
+		"atomic":            {version(id, "yes"), "neither true nor false"},
+		"large":             {string(text) + strings.Repeat("#", MaxVersionFile), "more than 4096"},
+	} {
+		if _, err := ParseVersion([]byte(tc.text)); !errors.Is(err, ErrMalformed) || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: %v, want %s", name, err, tc.want)
 		}
+	}
+	if _, err := EncodeVersion(Version{Store: "../../../../../../x"}); !errors.Is(err, ErrUnstorable) {
+		t.Errorf("a path for a store is written: %v", err)
 	}
 	if got, err := ParseVersion([]byte(string(text) + "# more\nhash: sha256\n")); err != nil || got != want {
 		t.Errorf("an unknown key: %+v, %v", got, err)
@@ -118,12 +165,12 @@ func TestHistory(t *testing.T) {
 	if p := HistoryPath(time.UnixMilli(ended(0).CompletedAt)); p != "history/2026/03-01.jsonl" {
 		t.Errorf("path %s", p)
 	}
-	for name, line := range map[string]string{
-		"no JSON": "x", "cut": string(file[:40]), "blank": "\n\n", "id": `{"thread":"x"}`, "reason": strings.Replace(string(file), `"ended"`, `"tired"`, 1),
-		"commit": strings.Replace(string(file), "aaaa", "HEAD", 1), "steps": strings.Replace(string(file), h2, "x", 1),
+	for name, tc := range map[string]struct{ text, want string }{
+		"no JSON": {"x", "line 1: invalid character"}, "cut": {string(file[:40]), "line 1: unexpected end"}, "blank": {"\n\n", "unexpected end"},
+		"large": {string(make([]byte, MaxHistoryFile+1)), "bytes, more than"}, "second line": {string(file) + "{}\n", `line 4: not a thread id: ""`},
 	} {
-		if err := ParseHistory([]byte(line), func(Ended) error { return nil }); !errors.Is(err, ErrMalformed) {
-			t.Errorf("%s: %v", name, err)
+		if err := ParseHistory([]byte(tc.text), func(Ended) error { return nil }); !errors.Is(err, ErrMalformed) || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: %v, want %s", name, err, tc.want)
 		}
 	}
 	stop := errors.New("stop")
@@ -138,6 +185,43 @@ func TestHistory(t *testing.T) {
 	for _, n := range []string{"13-01.jsonl", "1-1.jsonl", "01-01.jsonl.", "01-32.jsonl"} {
 		if IsDay(n) {
 			t.Errorf("%s is no day", n)
+		}
+	}
+}
+
+// TestEndedRefused: a history line that names what can't be is neither read nor written.
+func TestEndedRefused(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(*Ended)
+		want   string
+	}{
+		"thread":          {func(e *Ended) { e.Thread = "x" }, `not a thread id: "x"`},
+		"head":            {func(e *Ended) { e.Head = "x" }, `head: "x" is no hash`},
+		"workflow":        {func(e *Ended) { e.Workflow = "x" }, `workflow: "x" is no hash`},
+		"reason":          {func(e *Ended) { e.Reason = "tired" }, `reason: "tired" is none of`},
+		"commit":          {func(e *Ended) { e.Commit = "HEAD" }, `commit: "HEAD" is no commit id`},
+		"short commit":    {func(e *Ended) { e.Commit = "abc" }, `commit: "abc" is no commit id`},
+		"work's commit":   {func(e *Ended) { e.Work.Commit = "HEAD" }, `work.commit: "HEAD" is no commit id`},
+		"work's branch":   {func(e *Ended) { e.Work.Branch = "../../tags/v1" }, `work.branch: "../../tags/v1" is no branch name`},
+		"key":             {func(e *Ended) { e.Key = strings.Repeat("x", maxKeyText+1) }, "key or note: too long"},
+		"note":            {func(e *Ended) { e.Note = strings.Repeat("x", maxNoteText+1) }, "key or note: too long"},
+		"many steps":      {func(e *Ended) { e.Steps = slices.Repeat([]node.Hash{h1}, maxSteps+1) }, "100001 steps, more than 100000"},
+		"step":            {func(e *Ended) { e.Steps = []node.Hash{h1, "x"} }, `steps: "x" is no hash`},
+		"before all time": {func(e *Ended) { e.CompletedAt = -1 }, "completedAt or pr: out of range"},
+		"year 10000":      {func(e *Ended) { e.CompletedAt = maxMillis + 1 }, "completedAt or pr: out of range"},
+		"pr":              {func(e *Ended) { e.PR = -1 }, "completedAt or pr: out of range"},
+	} {
+		e := ended(0)
+		tc.change(&e)
+		line, err := json.Marshal(e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := ParseHistory(line, func(Ended) error { return nil }); !errors.Is(err, ErrMalformed) || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s is read: %v, want %s", name, err, tc.want)
+		}
+		if _, err := EncodeEnded(e); !errors.Is(err, ErrUnstorable) || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s is written: %v, want %s", name, err, tc.want)
 		}
 	}
 }

@@ -28,7 +28,7 @@ func ParseThreadID(s string) (ThreadID, error) {
 
 // Valid reports whether the id has the form of one.
 func (t ThreadID) Valid() bool {
-	if len(t) != 26 || t[0] < '0' || t[0] > '7' {
+	if len(t) != 26 || t[0] > '7' {
 		return false
 	}
 	for i := range len(t) {

@@ -157,9 +157,8 @@ func (r *Registry) With(set map[string]*RegistryEntry) (*Registry, error) {
 }
 
 func writeRegistryEntry(name string, e *RegistryEntry) (string, error) {
-	bad := !nameOK(name) || !e.Hash.Valid() || e.Timestamp < 0 || len(e.History) > maxVersions ||
-		slices.ContainsFunc(e.History, func(v RegistryVersion) bool { return !v.Hash.Valid() || v.Timestamp < 0 })
-	if bad {
+	if !nameOK(name) || !e.Hash.Valid() || e.Timestamp < 0 || len(e.History) > maxVersions ||
+		slices.ContainsFunc(e.History, func(v RegistryVersion) bool { return !v.Hash.Valid() || v.Timestamp < 0 }) {
 		return "", fmt.Errorf("%w: registry entry %.60q", ErrUnstorable, name)
 	}
 	if e.Timestamp == 0 && len(e.History) == 0 {

@@ -1,6 +1,7 @@
 package statefile
 
 import (
+	"errors"
 	"strings"
 	"testing"
 )
@@ -54,8 +55,19 @@ func TestMapThreads(t *testing.T) {
 	if e, _ := back.Get("01KN0000000000000000000002"); e.Key != "a thing" || e.Suspended.Reason != "thing" || !strings.Contains(e.extra, "thing") || !strings.Contains(e.extra, "7") {
 		t.Errorf("entry %+v", e)
 	}
-	if _, err := threads.Map(func(_ ThreadID, e Entry) Entry { e.Head = "no hash"; return e }, swap.Replace); err == nil {
-		t.Error("an entry that can't be stored is written")
+	keep := func(_ ThreadID, e Entry) Entry { return e }
+	for name, tc := range map[string]struct {
+		edit func(ThreadID, Entry) Entry
+		text *strings.Replacer
+		want string
+	}{
+		"no hash":                    {func(_ ThreadID, e Entry) Entry { e.Head = "no hash"; return e }, swap, "not storable: head: "},
+		"keys that are no more YAML": {keep, strings.NewReplacer("unknown", "\"unknown"), "not storable: malformed: line 1: yaml: "},
+		"keys that are known":        {keep, strings.NewReplacer("unknown", "pause"), `not storable: malformed: line 10: pause: unknown key "deep"`},
+	} {
+		if _, err := threads.Map(tc.edit, tc.text.Replace); !errors.Is(err, ErrUnstorable) || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: %v, want %s", name, err, tc.want)
+		}
 	}
 	if e, _ := threads.Get("01KN0000000000000000000002"); e.Suspended.Reason != "word" {
 		t.Error("the original changed")

@@ -3,7 +3,9 @@ package statefile
 import (
 	"errors"
 	"fmt"
+	"math"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -99,26 +101,197 @@ func TestThreadsForms(t *testing.T) {
 
 func TestThreadsRefused(t *testing.T) {
 	entry := idA + ":\n  head: " + h1 + "\n"
-	for name, text := range map[string]string{
-		"empty": "", "blank": "\n\n", "comment only": "# x\n", "list": "- a\n", "scalar": "x\n", "not UTF-8": idA + ": \xff\n",
-		"no head": idA + ":\n  status: active\n", "no hash": idA + ": xyz\n", "no id": "abc: " + h1 + "\n", "lower case id": strings.ToLower(idA) + ": " + h1 + "\n",
-		"twice": entry + entry, "twice in the entry": entry + "  head: " + h1 + "\n", "anchor": entry + "  key: &a x\n", "alias": idA + ": *a\n",
-		"merge": entry + "  <<: {pr: 1}\n", "tag": entry + "  key: !!str x\n", "status": entry + "  status: paused\n", "negative": entry + "  pr: -1\n",
-		"octal": entry + "  pr: 010\n", "text number": entry + "  pr: \"1\"\n", "branch": entry + "  work: {branch: ../../x}\n", "dash branch": entry + "  work: {branch: -x}\n",
-		"commit": entry + "  work: {commit: HEAD}\n", "attempt": entry + "  attempts: [refs/heads/main]\n", "attempt up": entry + "  attempts: [refs/uwf/attempts/../x]\n",
-		"unknown in work": entry + "  work: {branch: a, remote: b}\n", "poked": entry + "  next: {role: a, poked: x}\n", "pause": entry + "  pause: soon\n", "unknown in pause": entry + "  pause: {by: x}\n", "next word": entry + "  next: tomorrow\n", "limits": entry + "  limits: {a: .inf}\n",
-		"used": entry + "  used: 3\n", "unknown in used": entry + "  used: {head: " + h1 + ", time: 3}\n", "negative time": entry + "  used: {durationMs: -1}\n", "negative steps": entry + "  used: {steps: -1}\n",
-		"endless cost": entry + "  used: {costUsd: .inf}\n", "no cost": entry + "  used: {costUsd: .nan}\n", "negative cost": entry + "  used: {costUsd: -0.1}\n", "many steps": entry + "  used: {steps: 99999999999}\n",
-		"tab": idA + ":\n\thead: " + h1 + "\n", "broken": entry + "  key: \"x\n", "second document": entry + "---\n", "deep": entry + "  x: " + strings.Repeat("[", 100) + strings.Repeat("]", 100) + "\n",
-		"merge conflict": "<<<<<<< ours\n" + entry + "=======\n",
+	long := func(n int) string { return strings.Repeat("x", n) }
+	many := func(n int, item string) string { return strings.Repeat(item+", ", n) }
+	for name, tc := range map[string]struct{ text, want string }{
+		"empty":              {"", "the file is empty"},
+		"blank":              {"\n\n", "the file is empty"},
+		"comment only":       {"# x\n", "the file is empty"},
+		"indented":           {" " + idA + ": " + h1 + "\n", "line 1: no entry"},
+		"list":               {"- a\n", "line 1: not one key with its value"},
+		"scalar":             {"x\n", "line 1: not one key with its value"},
+		"two keys":           {"{" + idA + ": " + h1 + ", " + idB + ": " + h1 + "}\n", "line 1: not one key with its value"},
+		"not UTF-8":          {idA + ": \xff\n", "not UTF-8"},
+		"no id":              {"abc: " + h1 + "\n", `line 1: not a thread id: "abc"`},
+		"lower case id":      {strings.ToLower(idA) + ": " + h1 + "\n", "line 1: not a thread id"},
+		"twice":              {entry + entry, `line 3: "` + idA + `" is there twice`},
+		"merge conflict":     {"<<<<<<< ours\n" + entry + "=======\n", "line 1: "},
+		"tab":                {idA + ":\n\thead: " + h1 + "\n", "line 2: yaml: "},
+		"broken":             {entry + "  key: \"x\n", "line 1: yaml: "},
+		"second document":    {entry + "---\n", "line 3: "},
+		"twice in the entry": {entry + "  head: " + h1 + "\n", `line 3: "head" is there twice`},
+		"deep":               {entry + "  x: " + strings.Repeat("[", 100) + strings.Repeat("]", 100) + "\n", "line 3: nested deeper than 32"},
+		"anchor":             {entry + "  key: &a x\n", "line 3: anchors and aliases are not allowed"},
+		"alias":              {idA + ": *a\n", "unknown anchor"},
+		"tag":                {entry + "  key: !!str x\n", "line 3: the tag !!str is not allowed"},
+		"tag in a list":      {entry + "  x: [!!str x]\n", "line 3: the tag !!str is not allowed"},
+		"merge":              {entry + "  <<: {pr: 1}\n", "line 3: a key that is no plain text"},
+		"list as key":        {entry + "  [a]: b\n", "line 3: a key that is no plain text"},
+		"anchor at a key":    {entry + "  &a b: c\n", "line 3: a key that is no plain text"},
+		"tag at a key":       {entry + "  !!str b: c\n", "line 3: a key that is no plain text"},
+
+		"entry is a list":  {idA + ": [" + h1 + "]\n", "line 1: an entry is a hash or a mapping"},
+		"no head":          {idA + ":\n  status: active\n", "line 2: no head"},
+		"no hash":          {idA + ": xyz\n", `line 1: head: "xyz" is no hash`},
+		"head is a list":   {idA + ":\n  head: [" + h1 + "]\n", `line 2: head: "" is no hash`},
+		"workflow no hash": {entry + "  workflow: x\n", `line 3: workflow: "x" is no hash`},
+		"status":           {entry + "  status: paused\n", `line 3: status: "paused" is none of`},
+		"status is a list": {entry + "  status: [active]\n", `line 3: status: "" is none of`},
+		"key is a list":    {entry + "  key: [a]\n", "line 3: key is no text"},
+		"long key":         {entry + "  key: " + long(1001) + "\n", "line 3: key: 1001 bytes, more than 1000"},
+
+		"negative":         {entry + "  pr: -1\n", `line 3: pr: "-1" is no whole number`},
+		"octal":            {entry + "  pr: 010\n", `line 3: pr: "010" is no whole number`},
+		"text number":      {entry + "  pr: \"1\"\n", `line 3: pr: "1" is no whole number`},
+		"number in a list": {entry + "  pr: [1]\n", `line 3: pr: "" is no whole number`},
+		"no number":        {entry + "  pr: one\n", `line 3: pr: "one" is no whole number`},
+		"large number":     {entry + "  pr: 2147483648\n", `line 3: pr: "2147483648" is no whole number`},
+		"larger number":    {entry + "  comment: 9223372036854775808\n", `line 3: comment: "9223372036854775808" is no whole number`},
+
+		"work is text":    {entry + "  work: x\n", "line 3: work is no mapping"},
+		"unknown in work": {entry + "  work: {branch: a, remote: b}\n", `line 3: work: unknown key "remote"`},
+		"branch is empty": {entry + "  work: {branch: \"\"}\n", `line 3: work.branch: "" is no branch name`},
+		"branch":          {entry + "  work: {branch: ../../x}\n", `line 3: work.branch: "../../x" is no branch name`},
+		"commit":          {entry + "  work: {commit: HEAD}\n", `line 3: work.commit: "HEAD" is no commit id`},
+		"commit in capitals": {entry + "  work: {commit: " + strings.Repeat("A", 40) + "}\n",
+			`line 3: work.commit: "` + strings.Repeat("A", 40) + `" is no commit id`},
+		"long commit": {entry + "  work: {commit: " + strings.Repeat("a", 41) + "}\n", "line 3: work.commit: 41 bytes, more than 40"},
+
+		"attempts is text":      {entry + "  attempts: x\n", "line 3: attempts is no list of at most 1000 refs"},
+		"many attempts":         {entry + "  attempts: [" + many(1001, "refs/uwf/attempts/x") + "]\n", "line 3: attempts is no list of at most 1000 refs"},
+		"attempt":               {entry + "  attempts: [refs/heads/main]\n", `line 3: attempts: "refs/heads/main" is no ref below`},
+		"attempt up":            {entry + "  attempts: [refs/uwf/attempts/../x]\n", `line 3: attempts: "refs/uwf/attempts/../x" is no ref below`},
+		"attempt is a list":     {entry + "  attempts: [[refs/uwf/attempts/x]]\n", "line 3: attempts is no text"},
+		"next word":             {entry + "  next: tomorrow\n", `line 3: next: "tomorrow" is neither deliver nor a mapping`},
+		"next is a list":        {entry + "  next: [a]\n", "line 3: next is no mapping"},
+		"poked":                 {entry + "  next: {role: a, poked: x}\n", `line 3: next.poked: "x" is no hash`},
+		"unknown in next":       {entry + "  next: {role: a, when: x}\n", `line 3: next: unknown key "when"`},
+		"unknown in suspended":  {entry + "  suspended: {role: a, by: x}\n", `line 3: suspended: unknown key "by"`},
+		"pause":                 {entry + "  pause: soon\n", "line 3: pause is no mapping"},
+		"unknown in pause":      {entry + "  pause: {by: x}\n", `line 3: pause: unknown key "by"`},
+		"limits is text":        {entry + "  limits: 3\n", "line 3: limits is no mapping of at most 50 numbers"},
+		"many limits":           {entry + "  limits: {" + numbered(51) + "}\n", "line 3: limits is no mapping of at most 50 numbers"},
+		"endless limit":         {entry + "  limits: {a: inf}\n", `line 3: limits: "a": "inf" is no number`},
+		"endless limit in YAML": {entry + "  limits: {a: .inf}\n", `line 3: limits: "a": ".inf" is no number`},
+		"limit is not a number": {entry + "  limits: {a: nan}\n", `line 3: limits: "a": "nan" is no number`},
+		"limit is text":         {entry + "  limits: {a: \"1\"}\n", `line 3: limits: "a": "1" is no number`},
+		"limit is a list":       {entry + "  limits: {a: [1]}\n", `line 3: limits: "a": "" is no number`},
+		"limit in hexadecimal":  {entry + "  limits: {a: 0x1p4}\n", `line 3: limits: "a": "0x1p4" is no number`},
+		"long name of a limit":  {entry + "  limits: {" + long(201) + ": 1}\n", "line 3: limits: "},
+
+		"used":                {entry + "  used: 3\n", "line 3: used is no mapping"},
+		"unknown in used":     {entry + "  used: {head: " + h1 + ", time: 3}\n", `line 3: used: unknown key "time"`},
+		"negative time":       {entry + "  used: {durationMs: -1}\n", `line 3: used.durationMs: "-1" is no whole number`},
+		"negative steps":      {entry + "  used: {steps: -1}\n", `line 3: used.steps: "-1" is no whole number`},
+		"many steps":          {entry + "  used: {steps: 99999999999}\n", `line 3: used.steps: "99999999999" is no whole number`},
+		"cost is a word":      {entry + "  used: {costUsd: much}\n", `line 3: used.costUsd: "much" is no amount`},
+		"cost is text":        {entry + "  used: {costUsd: \"1\"}\n", `line 3: used.costUsd: "1" is no amount`},
+		"cost is a list":      {entry + "  used: {costUsd: [1]}\n", `line 3: used.costUsd: "" is no amount`},
+		"cost in hexadecimal": {entry + "  used: {costUsd: 0x1p4}\n", `line 3: used.costUsd: "0x1p4" is no amount`},
+		"endless cost":        {entry + "  used: {costUsd: inf}\n", `line 3: used.costUsd: "inf" is no amount`},
+		"large cost":          {entry + "  used: {costUsd: 1000000000000001}\n", `line 3: used.costUsd: "1000000000000001" is no amount`},
+		"no cost":             {entry + "  used: {costUsd: nan}\n", `line 3: used.costUsd: "nan" is no amount`},
+		"negative cost":       {entry + "  used: {costUsd: -0.1}\n", `line 3: used.costUsd: "-0.1" is no amount`},
 	} {
-		if _, err := ParseThreads([]byte(text)); !errors.Is(err, ErrMalformed) {
-			t.Errorf("%s: %v", name, err)
+		if _, err := ParseThreads([]byte(tc.text)); !errors.Is(err, ErrMalformed) || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: %v, want %s", name, err, tc.want)
 		}
 	}
-	if _, err := ParseThreads(make([]byte, MaxThreadsFile+1)); !errors.Is(err, ErrMalformed) {
+	if _, err := ParseThreads(make([]byte, MaxThreadsFile+1)); !errors.Is(err, ErrMalformed) || !strings.Contains(err.Error(), "bytes, more than") {
 		t.Errorf("too large: %v", err)
 	}
+}
+
+// numbered is the inside of a mapping with so many keys.
+func numbered(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "k%d: 1, ", i)
+	}
+	return b.String()
+}
+
+// TestBranchNames: a branch of a hostile entry is a name that git takes, below
+// refs/heads.
+func TestBranchNames(t *testing.T) {
+	for name, want := range map[string]bool{
+		"main": true, "uwf/x": true, "a.b": true, "a@b": true, "x{": true, "café/é": true, "-": false, "-x": false, "x-": true,
+		"": false, "@": false, "a.": false, "a..b": false, "a@{b": false, "a b": false, "a~1": false, "a^": false, "a:b": false,
+		"a?": false, "a*": false, "a[b": false, `a\b`: false, "a\x7f": false, "a\nb": false, "a\x00": false, "a\xff": false,
+		"/a": false, "a/": false, "a//b": false, ".a": false, "a/.b": false, "a.lock": false, "a.lock/b": false,
+		strings.Repeat("x", maxBranch): true, strings.Repeat("x", maxBranch+1): false,
+	} {
+		if branchOK(name) != want {
+			t.Errorf("%.40q: %t", name, !want)
+		}
+	}
+}
+
+// TestEntriesUnstorable: what could not be read back as it is, is not written. The
+// message is of the entry, not of the line that would be malformed.
+func TestEntriesUnstorable(t *testing.T) {
+	long := func(n int) string { return strings.Repeat("x", n) }
+	change := func(f func(*Entry)) *Entry {
+		e := fullEntry.clone()
+		f(&e)
+		return &e
+	}
+	for name, tc := range map[string]struct {
+		entry *Entry
+		want  string
+	}{
+		"no entry":            {nil, "no id or no entry"},
+		"head":                {change(func(e *Entry) { e.Head = "x" }), "head: "},
+		"status":              {change(func(e *Entry) { e.Status = "paused" }), "status: "},
+		"workflow":            {change(func(e *Entry) { e.Workflow = "x" }), "workflow: "},
+		"long key":            {change(func(e *Entry) { e.Key = long(maxKeyText + 1) }), "key: "},
+		"key not UTF-8":       {change(func(e *Entry) { e.Key = "\xff" }), "key: "},
+		"branch":              {change(func(e *Entry) { e.Work.Branch = "../x" }), "work.branch: "},
+		"commit":              {change(func(e *Entry) { e.Work.Commit = "HEAD" }), "work.commit: "},
+		"steps below 0":       {change(func(e *Entry) { e.Used.Steps = -1 }), "used: "},
+		"too many steps":      {change(func(e *Entry) { e.Used.Steps = math.MaxInt32 + 1 }), "used: "},
+		"tokens":              {change(func(e *Entry) { e.Used.Tokens = -1 }), "used: "},
+		"time":                {change(func(e *Entry) { e.Used.DurationMs = -1 }), "used: "},
+		"cost below 0":        {change(func(e *Entry) { e.Used.CostUSD = -1 }), "used: "},
+		"endless cost":        {change(func(e *Entry) { e.Used.CostUSD = math.Inf(1) }), "used: "},
+		"comment":             {change(func(e *Entry) { e.Comment = -1 }), "comment or pr: "},
+		"pr below 0":          {change(func(e *Entry) { e.PR = -1 }), "comment or pr: "},
+		"large pr":            {change(func(e *Entry) { e.PR = math.MaxInt32 + 1 }), "comment or pr: "},
+		"a role and deliver":  {change(func(e *Entry) { e.Deliver = true }), "next: \"both"},
+		"since":               {change(func(e *Entry) { e.Since = -1 }), "since: "},
+		"long role":           {change(func(e *Entry) { e.Next.Role = long(maxRoleText + 1) }), "next: "},
+		"next since":          {change(func(e *Entry) { e.Next.Since = -1 }), "next: "},
+		"forgiven below 0":    {change(func(e *Entry) { e.Next.Forgiven = -1 }), "next: "},
+		"many forgiven":       {change(func(e *Entry) { e.Next.Forgiven = math.MaxInt32 + 1 }), "next: "},
+		"answer":              {change(func(e *Entry) { e.Next.Answer = "x" }), "next: "},
+		"poked":               {change(func(e *Entry) { e.Next.Poked = "x" }), "next: "},
+		"role that suspends":  {change(func(e *Entry) { e.Suspended.Role = long(maxRoleText + 1) }), "suspended: "},
+		"reason to suspend":   {change(func(e *Entry) { e.Suspended.Reason = long(maxReasonText + 1) }), "suspended: "},
+		"reason to pause":     {change(func(e *Entry) { e.Pause.Reason = long(maxReasonText + 1) }), "pause: "},
+		"many attempts":       {change(func(e *Entry) { e.Attempts = slices.Repeat(e.Attempts, maxAttempts+1) }), "attempts: "},
+		"attempt elsewhere":   {change(func(e *Entry) { e.Attempts = []string{"refs/heads/main"} }), "attempts: "},
+		"attempt up":          {change(func(e *Entry) { e.Attempts = []string{attemptRefs + "../x"} }), "attempts: "},
+		"name of a limit":     {change(func(e *Entry) { e.Limits["\xff"] = 1 }), "limits: "},
+		"limit not a number":  {change(func(e *Entry) { e.Limits["steps"] = math.NaN() }), "limits: "},
+		"endless limit":       {change(func(e *Entry) { e.Limits["steps"] = math.Inf(1) }), "limits: "},
+		"more limits than 50": {change(func(e *Entry) { e.Limits = manyLimits() }), "limits: "},
+	} {
+		_, err := NewThreads().With(map[ThreadID]*Entry{idA: tc.entry})
+		if !errors.Is(err, ErrUnstorable) || errors.Is(err, ErrMalformed) || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: %v, want %s", name, err, tc.want)
+		}
+	}
+	if _, err := NewThreads().With(map[ThreadID]*Entry{"x": {Head: h1}}); !errors.Is(err, ErrUnstorable) || errors.Is(err, ErrMalformed) {
+		t.Errorf("no id: %v", err)
+	}
+}
+
+func manyLimits() map[string]float64 {
+	limits := map[string]float64{}
+	for i := range maxLimits + 1 {
+		limits[fmt.Sprint(i)] = 1
+	}
+	return limits
 }
 
 // TestUsed: what an entry says of another head than its own is not known, and not

@@ -50,7 +50,7 @@ func readUsed(v value) (Used, error) {
 
 func readAmount(v value, what string) (float64, error) {
 	n, err := strconv.ParseFloat(v.text, 64)
-	if err != nil || v.kind != scalar || v.str || !amountOK(n) || strings.ContainsAny(v.text, "xX_") {
+	if err != nil || v.str || !amountOK(n) || strings.ContainsAny(v.text, "xX_") {
 		return 0, malformed(v.line, "%s: %.40q is no amount", what, v.text)
 	}
 	return n, nil

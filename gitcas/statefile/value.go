@@ -29,7 +29,7 @@ func malformed(line int, format string, args ...any) error {
 type value struct {
 	line  int
 	kind  kind
-	text  string // of a scalar
+	text  string // of a scalar, else empty
 	str   bool   // a scalar that is certainly text: it was quoted
 	pairs []pair
 	items []value
@@ -161,7 +161,7 @@ func parseChunk(text string, line int) (chunk, error) {
 			return chunk{}, err
 		}
 	}
-	if v.kind != mapping || len(v.pairs) != 1 {
+	if len(v.pairs) != 1 {
 		return chunk{}, malformed(line, "not one key with its value")
 	}
 	if !strings.HasSuffix(text, "\n") {
