@@ -39,6 +39,8 @@ type folder struct {
 	name   string // the package's name
 	places []*place
 	edits  map[string][]edit // by file
+	// mayPass are the functions and methods of the package that may return no error.
+	mayPass map[string]bool
 }
 
 // edit is what the instrumentation writes around a piece of a file, or before it.
@@ -60,6 +62,9 @@ type finder struct {
 
 func (pkg *folder) findPlaces(root string) error {
 	pkg.edits = map[string][]edit{}
+	if err := pkg.readFunctions(root); err != nil {
+		return err
+	}
 	for _, file := range pkg.files {
 		name := filepath.Join(root, filepath.FromSlash(file.name))
 		src, err := os.ReadFile(name)
@@ -83,6 +88,50 @@ func (pkg *folder) findPlaces(root string) error {
 		}
 	}
 	return nil
+}
+
+// readFunctions finds the functions of a package that may return no error. To return
+// what they return is no refusal.
+func (pkg *folder) readFunctions(root string) error {
+	pkg.mayPass = map[string]bool{}
+	names, err := filepath.Glob(filepath.Join(root, filepath.FromSlash(pkg.folder), "*.go"))
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		tree, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		for _, d := range tree.Decls {
+			f, ok := d.(*ast.FuncDecl)
+			if !ok || f.Body == nil {
+				continue
+			}
+			ast.Inspect(f.Body, func(n ast.Node) bool {
+				if s, ok := n.(*ast.ReturnStmt); ok {
+					var last ast.Expr
+					if len(s.Results) > 0 {
+						last = s.Results[len(s.Results)-1]
+					}
+					if id, ok := last.(*ast.Ident); last == nil || ok && (id.Name == "nil" || id.Name == "err") {
+						pkg.mayPass[nameOf(f)] = true
+					}
+				}
+				_, inner := n.(*ast.FuncLit)
+				return !inner
+			})
+		}
+	}
+	return nil
+}
+
+// nameOf is a function's name; a method's begins with a dot.
+func nameOf(f *ast.FuncDecl) string {
+	if f.Recv != nil {
+		return "." + f.Name.Name
+	}
+	return f.Name.Name
 }
 
 // keep leaves out the places of other functions.
@@ -117,6 +166,10 @@ func (f *finder) visit(n ast.Node) bool {
 		}
 	case *ast.ReturnStmt:
 		f.last(n)
+	case *ast.CallExpr:
+		if f.file.checks[calledName(n)] && len(n.Args) > 0 {
+			f.split(n.Args[0], true, "")
+		}
 	}
 	return true
 }
@@ -197,9 +250,9 @@ func (f *finder) refuses(list []ast.Stmt) bool {
 	}
 	switch s := list[len(list)-1].(type) {
 	case *ast.AssignStmt:
-		return len(s.Lhs) == 1 && f.text(s.Lhs[0]) == "err" && s.Tok == token.ASSIGN && f.text(s.Rhs[0]) != "nil"
+		return len(s.Lhs) == 1 && baseName(f.text(s.Lhs[0])) == "err" && s.Tok == token.ASSIGN && f.text(s.Rhs[0]) != "nil"
 	case *ast.ReturnStmt:
-		return f.returnsError(s)
+		return f.returnsError(s) && !f.passesOn(s, list)
 	}
 	return false
 }
@@ -223,6 +276,43 @@ func (f *finder) returnsError(s *ast.ReturnStmt) bool {
 		return f.text(last) == "false" && f.file.falses[baseName(name)]
 	}
 	return false
+}
+
+// passesOn reports whether what a return gives back is what was just asked for: it may
+// be no error at all.
+func (f *finder) passesOn(s *ast.ReturnStmt, list []ast.Stmt) bool {
+	last := s.Results[len(s.Results)-1]
+	if f.mayPass(last) {
+		return true
+	}
+	if _, ok := last.(*ast.Ident); !ok {
+		return false
+	}
+	for _, before := range list {
+		a, ok := before.(*ast.AssignStmt)
+		if ok && f.text(a.Lhs[len(a.Lhs)-1]) == f.text(last) {
+			return len(a.Lhs) > 1 || f.mayPass(a.Rhs[0])
+		}
+	}
+	return false
+}
+
+// mayPass reports whether what a call returns may be no error. Where it is given one,
+// it only puts it in other words.
+func (f *finder) mayPass(x ast.Expr) bool {
+	call, ok := x.(*ast.CallExpr)
+	if !ok {
+		return false
+	}
+	for _, arg := range call.Args {
+		if f.text(arg) == "err" {
+			return false
+		}
+	}
+	if _, ok := call.Fun.(*ast.SelectorExpr); ok {
+		return f.pkg.mayPass["."+calledName(x)]
+	}
+	return f.pkg.mayPass[calledName(x)]
 }
 
 func baseName(name string) string { return name[strings.LastIndexByte(name, '.')+1:] }

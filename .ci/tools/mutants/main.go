@@ -3,7 +3,7 @@
 // misses. A refusal is a condition under which an error is returned: of "a || b" each
 // operand is a place of its own.
 //
-//	go run . [-list] [-v] [-j n] [-limit time] [-func name] [file or folder…]
+//	go run . [-list] [-v] [-j n] [-limit time] [-func name] [file, folder or folder/...]
 //
 // It ends with 1 where a refusal is not guarded, where an exception is out of date or
 // where a file of the list is not there. A package's test program is built once: every
@@ -172,11 +172,12 @@ func (pkg *folder) judge(exceptions map[string]string, verbose bool, out io.Writ
 type listed struct {
 	name   string          // slash-separated, from the module's folder
 	calls  map[string]bool // functions that note a mistake
+	checks map[string]bool // functions that note one where their first argument is false
 	falses map[string]bool // functions in which false is a refusal
 }
 
-// readList reads the list of files: a pattern a line, and after it "call:name" or
-// "false:name". A pattern that matches nothing is an error.
+// readList reads the list of files: a pattern a line, and after it "call:name",
+// "check:name" or "false:name". A pattern that matches nothing is an error.
 func readList(list, root string) ([]listed, error) {
 	data, err := os.ReadFile(list)
 	if err != nil {
@@ -204,16 +205,18 @@ func readList(list, root string) ([]listed, error) {
 			}
 			if _, ok := index[name]; !ok {
 				index[name] = len(files)
-				files = append(files, listed{name, map[string]bool{}, map[string]bool{}})
+				files = append(files, listed{name, map[string]bool{}, map[string]bool{}, map[string]bool{}})
 			}
 			for _, word := range words[1:] {
 				switch kind, fn, _ := strings.Cut(word, ":"); kind {
 				case "call":
 					files[index[name]].calls[fn] = true
+				case "check":
+					files[index[name]].checks[fn] = true
 				case "false":
 					files[index[name]].falses[fn] = true
 				default:
-					return nil, fmt.Errorf("%s:%d: %q is neither call:name nor false:name", list, n+1, word)
+					return nil, fmt.Errorf("%s:%d: %q is none of call:name, check:name, false:name", list, n+1, word)
 				}
 			}
 		}
@@ -228,7 +231,8 @@ func packages(files []listed, only []string) []*folder {
 		wanted := len(only) == 0
 		for _, o := range only {
 			o = path.Clean(filepath.ToSlash(o))
-			wanted = wanted || f.name == o || strings.HasPrefix(f.name, o+"/")
+			below, ok := strings.CutSuffix(o, "...")
+			wanted = wanted || f.name == o || path.Dir(f.name) == o || ok && strings.HasPrefix(f.name, below)
 		}
 		if !wanted {
 			continue

@@ -136,7 +136,7 @@ func TestFailsAnyway(t *testing.T) {
 func TestFilesRefused(t *testing.T) {
 	cases := map[string]struct{ list, exceptions, want string }{
 		"no file":            {"bare/*.go\nother/*.go", "", ":2: no file other/*.go"},
-		"unknown word":       {"bare/*.go true:x", "", `:1: "true:x" is neither`},
+		"unknown word":       {"bare/*.go true:x", "", `:1: "true:x" is none`},
 		"no reason":          {"bare/*.go", "bare/bare.go Read\ns == \"\"", "not \"file function\""},
 		"no function":        {"bare/*.go", "bare/bare.go\ns == \"\"\nWhy.", "not \"file function\""},
 		"the same one twice": {"bare/*.go", strings.Repeat("bare/bare.go Read\ns == \"\"\nWhy.\n\n", 2), "is there twice"},
