@@ -196,8 +196,8 @@ func (g *guard) schemas(path string, v any, patterns bool) {
 }
 
 func (g *guard) branches(path string, v any) {
-	list, ok := v.([]any)
-	if !ok || len(list) == 0 {
+	list, _ := v.([]any)
+	if len(list) == 0 {
 		g.problem(path, "must be a list with at least one schema")
 		return
 	}
@@ -249,8 +249,8 @@ func (g *guard) required(path string, v any) {
 }
 
 func (g *guard) enum(path string, v any) {
-	list, ok := v.([]any)
-	if !ok || len(list) == 0 {
+	list, _ := v.([]any)
+	if len(list) == 0 {
 		g.problem(path, "must be a list with at least one value")
 		return
 	}

@@ -3,6 +3,7 @@ package node
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"sync"
 	"testing"
@@ -48,6 +49,7 @@ func TestCheckSchema(t *testing.T) {
 		{`{"oneOf":{}}`, "/oneOf: must be a list with at least one"},
 		{`{"allOf":[1]}`, "/allOf/0: a schema must be an object"},
 		{`{"enum":[]}`, "/enum: must be a list with at least one"},
+		{`{"enum":{}}`, "/enum: must be a list with at least one"},
 		{`{"enum":[{"a":1.0},{"a":1}]}`, "/enum/1"},
 		{`{"required":["a","a"]}`, `/required/1: "a" stands twice`},
 		{`{"required":[1]}`, "/required/0: must be a string"},
@@ -89,6 +91,29 @@ func TestCheckSchema(t *testing.T) {
 		var se *SchemaError
 		if !errors.As(err, &se) || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%.80s: %v, want %q", tt.schema, err, tt.want)
+		}
+	}
+}
+
+// TestSchemaRefused: what is no payload is neither a schema nor what fits one, and a
+// schema that contradicts itself is not compiled.
+func TestSchemaRefused(t *testing.T) {
+	s, err := Compile(map[string]any{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tt := range map[string]struct {
+		do   func(any) error
+		with any
+		want string
+	}{
+		"check":      {CheckSchema, math.NaN(), "check a schema: not a JSON value"},
+		"compile":    {func(v any) error { _, err := Compile(v); return err }, math.NaN(), "compile a schema: not a JSON value"},
+		"library":    {func(v any) error { _, err := Compile(v); return err }, map[string]any{"minLength": 2, "maxLength": 1}, "not an allowed schema: minLength cannot be greater than maxLength"},
+		"validation": {s.Validate, math.NaN(), "check a payload: not a JSON value"},
+	} {
+		if err := tt.do(tt.with); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: %v, want %s", name, err, tt.want)
 		}
 	}
 }
@@ -290,6 +315,17 @@ func TestSchemasCacheIsShared(t *testing.T) {
 	}
 	if _, err := c.Schema(g, "ZZZZZZZZZZZZZ"); !errors.Is(err, ErrNotFound) {
 		t.Errorf("a missing schema: %v", err)
+	}
+	if err := c.Check(g, Node{Type: "ZZZZZZZZZZZZZ"}); !errors.Is(err, ErrNotFound) {
+		t.Errorf("a node whose schema is missing: %v", err)
+	}
+	if _, err := c.Refs(g, Node{Type: "ZZZZZZZZZZZZZ"}); !errors.Is(err, ErrNotFound) {
+		t.Errorf("the references of a node whose schema is missing: %v", err)
+	}
+	no := put(t, g, MetaSchema, map[string]any{"$ref": "#"})
+	var refused *SchemaError
+	if _, err := c.Schema(g, no); !errors.As(err, &refused) || !strings.Contains(err.Error(), string(no)) {
+		t.Errorf("a schema that is not allowed: %v", err)
 	}
 	for i := range 2 * maxCached {
 		h := put(t, g, MetaSchema, map[string]any{"minimum": i})

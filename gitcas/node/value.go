@@ -125,9 +125,7 @@ func (z *normalizer) object(x map[string]any, depth int) (any, bool, error) {
 	var out map[string]any
 	for k, e := range x {
 		key := validText(k)
-		if err := z.count(0, len(key), depth); err != nil {
-			return nil, false, err
-		}
+		z.size += len(key) // the next value's count refuses what is too large
 		n, changed, err := z.value(e, depth+1)
 		if err != nil {
 			return nil, false, err

@@ -111,6 +111,7 @@ func TestParseJSONRefuses(t *testing.T) {
 		{"open list", "[1", "a comma or the end"},
 		{"open object", `{"a":1`, "a comma or the end"},
 		{"open string", `"abc`, "ends inside a string"},
+		{"open key", `{"a`, "ends inside a string"},
 		{"open escape", `"abc\`, "ends inside a string"},
 		{"short unicode escape", `"\u12"`, "four hexadecimal"},
 		{"signed unicode escape", `"\u+123"`, "four hexadecimal"},
@@ -124,7 +125,7 @@ func TestParseJSONRefuses(t *testing.T) {
 		{"plus", "+1", "where a value"},
 		{"bare point", ".5", "where a value"},
 		{"point at the end", "1.", "number"},
-		{"empty exponent", "1e", "number"},
+		{"empty exponent", "1e", `number "1e"`},
 		{"hex", "0x10", "text after"},
 		{"infinity", "1e400", "beyond the range"},
 		{"NaN", "NaN", "where a value"},
@@ -190,11 +191,20 @@ func TestNormalizeGoValues(t *testing.T) {
 	for name, in := range map[string]any{
 		"NaN": math.NaN(), "infinity": math.Inf(-1), "bytes": []byte("x"), "struct": struct{ A int }{1},
 		"func": func() {}, "channel": make(chan int), "map by int": map[int]string{1: "a"}, "time": time.Time{},
-		"bad number": json.Number("0x1"), "two keys become one": map[string]any{"\xff": 1, "\xfe": 2},
+		"keys beyond MaxSize": map[string]any{strings.Repeat("k", MaxSize+1): 1},
+		"two keys become one": map[string]any{"\xff": 1, "\xfe": 2},
 		"key becomes another": map[string]any{"\uFFFD": 1, "\xfe": 2}, "a cycle": cyclic,
 	} {
 		if got, err := Normalize(in); err == nil {
 			t.Errorf("%s: accepted as %#v", name, got)
+		}
+	}
+}
+
+func TestNumbersRefused(t *testing.T) {
+	for _, s := range []string{"", "-", "+1", "0x1", "01", ".5", "1.", "e5", "1e", "1e+", "1 ", "NaN"} {
+		if got, err := Normalize(json.Number(s)); !errors.Is(err, ErrPayload) || !strings.Contains(err.Error(), `number "`+s+`"`) {
+			t.Errorf("%q is %v, %v", s, got, err)
 		}
 	}
 }
@@ -283,20 +293,24 @@ func TestFileRoundTrip(t *testing.T) {
 
 func TestDecodeFileRefuses(t *testing.T) {
 	const typ = `"type":"CTS5P6RD8HMCS"`
-	for _, s := range []string{
-		``, `[]`, `null`, `{}`, `{` + typ + `,"payload":1}`, `{` + typ + `,"timestamp":1}`,
-		`{` + typ + `,"payload":1,"timestamp":-1}`, `{` + typ + `,"payload":1,"timestamp":1.5}`,
-		`{` + typ + `,"payload":1,"timestamp":"1"}`, `{` + typ + `,"payload":1,"timestamp":1e300}`,
-		`{` + typ + `,"payload":1,"timestamp":1,"x":1}`, `{"type":"x","payload":1,"timestamp":1}`,
-		`{"type":1,"payload":1,"timestamp":1}`, `{` + typ + `,` + typ + `,"payload":1,"timestamp":1}`,
+	for _, tt := range []struct{ text, want string }{
+		{``, "line 1, column 1: the text ends"}, {`[]`, "an object is expected"}, {`null`, "an object is expected"},
+		{`{}`, "type: not a node's hash"}, {`{"type":"x","payload":1,"timestamp":1}`, "type: not a node's hash"}, {`{"type":1,"payload":1,"timestamp":1}`, "type: not a node's hash"},
+		{`{` + typ + `,"payload":1}`, "timestamp must be"}, {`{` + typ + `,"payload":1,"timestamp":-1}`, "timestamp must be"}, {`{` + typ + `,"payload":1,"timestamp":1.5}`, "timestamp must be"},
+		{`{` + typ + `,"payload":1,"timestamp":"1"}`, "timestamp must be"}, {`{` + typ + `,"payload":1,"timestamp":1e300}`, "timestamp must be"},
+		{`{` + typ + `,"timestamp":1}`, "payload is missing"}, {`{` + typ + `,"timestamp":1,"x":1}`, "payload is missing"},
+		{`{` + typ + `,"payload":1,"timestamp":1,"x":1}`, "other keys"}, {`{` + typ + `,` + typ + `,"payload":1,"timestamp":1}`, "stands twice"},
 	} {
-		if n, err := DecodeFile([]byte(s)); err == nil {
-			t.Errorf("%s: read as %#v", s, n)
+		if n, err := DecodeFile([]byte(tt.text)); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: read as %#v, %v; want %s", tt.text, n, err, tt.want)
 		}
 	}
-	for _, s := range []string{``, `[]`, `{"hash":"CTS5P6RD8HMCS"}`, `{` + typ + `,"payload":1,"timestamp":1}`, `{"hash":"x",` + typ + `,"payload":1,"timestamp":1}`} {
-		if h, n, err := DecodeLine([]byte(s)); err == nil {
-			t.Errorf("%s: read as %s, %#v", s, h, n)
+	for _, tt := range []struct{ text, want string }{
+		{``, "line 1, column 1: the text ends"}, {`[]`, "an object is expected"}, {`{"hash":"CTS5P6RD8HMCS"}`, "type: not a node's hash"},
+		{`{` + typ + `,"payload":1,"timestamp":1}`, "hash: not a node's hash"}, {`{"hash":"x",` + typ + `,"payload":1,"timestamp":1}`, "hash: not a node's hash"},
+	} {
+		if h, n, err := DecodeLine([]byte(tt.text)); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: read as %s, %#v, %v; want %s", tt.text, h, n, err, tt.want)
 		}
 	}
 	for _, n := range []Node{{Type: "x"}, {Type: String, Timestamp: -1}, {Type: String, Timestamp: 1 << 53}, {Type: String, Payload: math.NaN()}} {
@@ -306,6 +320,40 @@ func TestDecodeFileRefuses(t *testing.T) {
 		if b, err := EncodeLine(String, n); err == nil {
 			t.Errorf("%#v: written as %s", n, b)
 		}
+	}
+	// Six bytes for each character: a payload of an allowed size, a file that is not.
+	large := Node{Type: String, Payload: strings.Repeat("\x01", MaxFile/6)}
+	if _, err := EncodeFile(large); !errors.Is(err, ErrTooLarge) {
+		t.Errorf("a file beyond MaxFile: %v", err)
+	}
+	if _, err := EncodeLine(String, large); !errors.Is(err, ErrTooLarge) {
+		t.Errorf("a line beyond MaxFile: %v", err)
+	}
+	if _, err := EncodeLine("x", Node{Type: String}); !errors.Is(err, ErrInvalidHash) {
+		t.Errorf("a line of no hash: %v", err)
+	}
+}
+
+// TestNoPayload: what no payload can hold is nowhere taken for null.
+func TestNoPayload(t *testing.T) {
+	for name, do := range map[string]func(any) error{
+		"CBOR":       func(v any) error { _, err := EncodeCBOR(v); return err },
+		"JSON":       func(v any) error { _, err := FormatJSON(v); return err },
+		"hash":       func(v any) error { _, err := HashOf(String, v); return err },
+		"own hash":   func(v any) error { _, err := SelfHash(v); return err },
+		"new":        func(v any) error { _, _, err := New(String, v, time.UnixMilli(1)); return err },
+		"node":       func(v any) error { return Verify(String, Node{Type: String, Payload: v}) },
+		"new schema": func(v any) error { _, err := Node{Type: MetaSchema, Payload: v}.Hash(); return err },
+	} {
+		if err := do(math.NaN()); !errors.Is(err, ErrPayload) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := HashOf("x", nil); !errors.Is(err, ErrInvalidHash) {
+		t.Errorf("a hash under no type: %v", err)
+	}
+	if _, _, err := New("x", nil, time.UnixMilli(1)); !errors.Is(err, ErrInvalidHash) {
+		t.Errorf("a node of no type: %v", err)
 	}
 }
 
@@ -324,19 +372,22 @@ func TestText(t *testing.T) {
 }
 
 func TestDecodeCBORRefuses(t *testing.T) {
-	for name, h := range map[string]string{
-		"nothing": "", "two items": "0101", "cut off": "6261", "byte string": "4161", "tag": "c001",
-		"key that is no text": "a10102", "duplicate key": "a2616101616102", "invalid UTF-8": "61ff",
-		"NaN": "fb7ff8000000000000", "half infinity": "f97c00", "integer beyond 64 bits": "1bffffffffffffffff",
-		"undefined": "f7", "simple value": "f0", "break": "ff", "indefinite list": "9f01ff",
-		"too deep": strings.Repeat("81", MaxDepth+1) + "00",
+	for name, tt := range map[string]struct{ hex, want string }{
+		"nothing": {"", "EOF"}, "two items": {"0101", "more than one item"}, "cut off": {"6261", "unexpected EOF"}, "byte string": {"4161", "a Go []uint8"},
+		"tag": {"c001", "tag"}, "key that is no text": {"a10102", "cannot unmarshal"}, "duplicate key": {"a2616101616102", "duplicate map key"},
+		"invalid UTF-8": {"61ff", "invalid UTF-8"}, "NaN": {"fb7ff8000000000000", "NaN"}, "half infinity": {"f97c00", "infinity"},
+		"integer beyond 64 bits": {"1bffffffffffffffff", "cannot unmarshal"}, "undefined": {"f7", "simple value"}, "simple value": {"f0", "simple value"},
+		"break": {"ff", "break"}, "indefinite list": {"9f01ff", "indefinite"}, "too deep": {strings.Repeat("81", MaxDepth+1) + "00", "nested"},
 	} {
-		b, err := hex.DecodeString(h)
+		b, err := hex.DecodeString(tt.hex)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if v, err := DecodeCBOR(b); err == nil {
-			t.Errorf("%s: read as %#v", name, v)
+		if v, err := DecodeCBOR(b); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: read as %#v, %v; want %s", name, v, err, tt.want)
 		}
+	}
+	if _, err := DecodeCBOR(make([]byte, MaxFile+1)); !errors.Is(err, ErrTooLarge) {
+		t.Errorf("beyond MaxFile: %v", err)
 	}
 }

@@ -60,6 +60,11 @@ func TestWalk(t *testing.T) {
 	if !errors.Is(err, ErrNotFound) || !strings.Contains(err.Error(), "referred to by "+string(second)) {
 		t.Errorf("with a missing node: %v", err)
 	}
+	odd := put(t, g, first, "of a type that is no schema")
+	err = Walk(g, odd, func(Hash, Node) error { return nil })
+	if !errors.Is(err, ErrNotSchema) || !strings.Contains(err.Error(), "node "+string(odd)) {
+		t.Errorf("with a type that is no schema: %v", err)
+	}
 }
 
 // A chain of any length must not be walked by recursion.

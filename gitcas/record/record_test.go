@@ -190,29 +190,30 @@ func TestParseRefuses(t *testing.T) {
 		payload map[string]any
 		field   string
 		value   any
+		want    string
 	}{
-		{"workflow no hash", StartSchema, start(), "workflow", "x"},
-		{"prompt no text", StartSchema, start(), "prompt", int64(1)},
-		{"unknown field", StartSchema, start(), "more", "x"},
-		{"our field under the peers' schema", StartSchema, start(), "base", "x"},
-		{"trigger no object", OwnStartSchema, start(), "trigger", "x"},
-		{"base no text", OwnStartSchema, start(), "base", nil},
-		{"prev no hash", StepSchema, step(), "prev", "x"},
-		{"prev a number", StepSchema, step(), "prev", int64(1)},
-		{"role null", StepSchema, step(), "role", nil},
-		{"time no integer", StepSchema, step(), "startedAtMs", 1.5},
-		{"time a text", StepSchema, step(), "completedAtMs", "1"},
-		{"body null", OwnStepSchema, step(), "body", nil},
-		{"usage a list", OwnStepSchema, step(), "usage", []any{}},
-		{"usage incomplete", OwnStepSchema, step(), "usage", map[string]any{"turns": int64(1)}},
-		{"usage with more", OwnStepSchema, step(), "usage", map[string]any{"turns": int64(1), "inputTokens": int64(1), "outputTokens": int64(1), "durationMs": int64(1), "costUsd": int64(1), "x": nil}},
-		{"usage cost a text", OwnStepSchema, step(), "usage", map[string]any{"turns": int64(1), "inputTokens": int64(1), "outputTokens": int64(1), "durationMs": int64(1), "costUsd": "1"}},
-		{"work incomplete", OwnStepSchema, step(), "work", map[string]any{"branch": "b"}},
-		{"run attempt a text", OwnStepSchema, step(), "run", map[string]any{"id": "1", "attempt": "1"}},
-		{"attempts no list", OwnStepSchema, step(), "previousAttempts", string(h1)},
-		{"attempts no hashes", OwnStepSchema, step(), "previousAttempts", []any{"x"}},
-		{"body under the peers' schema", StepSchema, step(), "body", string(h1)},
-		{"another type", node.String, step(), "role", "r"},
+		{"workflow no hash", StartSchema, start(), "workflow", "x", "workflow of a StartNode must be a node's hash"},
+		{"prompt no text", StartSchema, start(), "prompt", int64(1), "prompt of a StartNode must be a string"},
+		{"unknown field", StartSchema, start(), "more", "x", "unknown fields"},
+		{"our field under the peers' schema", StartSchema, start(), "base", "x", "unknown fields"},
+		{"trigger no object", OwnStartSchema, start(), "trigger", "x", "trigger of a StartNode must be an object"},
+		{"base no text", OwnStartSchema, start(), "base", nil, "base of a StartNode must be a string"},
+		{"prev no hash", StepSchema, step(), "prev", "x", "prev of a StepNode must be"},
+		{"prev a number", StepSchema, step(), "prev", int64(1), "prev of a StepNode must be"},
+		{"role null", StepSchema, step(), "role", nil, "role of a StepNode must be a string"},
+		{"time no integer", StepSchema, step(), "startedAtMs", 1.5, "startedAtMs of a StepNode must be a whole number"},
+		{"time a text", StepSchema, step(), "completedAtMs", "1", "completedAtMs of a StepNode must be a whole number"},
+		{"body null", OwnStepSchema, step(), "body", nil, "body of a StepNode must be"},
+		{"usage a list", OwnStepSchema, step(), "usage", []any{}, "usage of a StepNode must be an object"},
+		{"usage incomplete", OwnStepSchema, step(), "usage", map[string]any{"turns": int64(1)}, "inputTokens of a StepNode's usage must be"},
+		{"usage with more", OwnStepSchema, step(), "usage", map[string]any{"turns": int64(1), "inputTokens": int64(1), "outputTokens": int64(1), "durationMs": int64(1), "costUsd": int64(1), "x": nil}, "a StepNode's usage with unknown fields"},
+		{"usage cost a text", OwnStepSchema, step(), "usage", map[string]any{"turns": int64(1), "inputTokens": int64(1), "outputTokens": int64(1), "durationMs": int64(1), "costUsd": "1"}, "costUsd of a StepNode's usage must be a number"},
+		{"work incomplete", OwnStepSchema, step(), "work", map[string]any{"branch": "b"}, "commit of a StepNode's work must be"},
+		{"run attempt a text", OwnStepSchema, step(), "run", map[string]any{"id": "1", "attempt": "1"}, "attempt of a StepNode's run must be"},
+		{"attempts no list", OwnStepSchema, step(), "previousAttempts", string(h1), "previousAttempts of a StepNode must be"},
+		{"attempts no hashes", OwnStepSchema, step(), "previousAttempts", []any{"x"}, "previousAttempts of a StepNode must be"},
+		{"body under the peers' schema", StepSchema, step(), "body", string(h1), "unknown fields"},
+		{"another type", node.String, step(), "role", "r", "is no StepNode"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			parse := func(n node.Node) error { _, err := ParseStep(n); return err }
@@ -229,8 +230,8 @@ func TestParseRefuses(t *testing.T) {
 					t.Error("the schema accepts it")
 				}
 			}
-			if err := parse(n); !errors.Is(err, ErrNotRecord) {
-				t.Errorf("%v", err)
+			if err := parse(n); !errors.Is(err, ErrNotRecord) || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("%v, want %s", err, tt.want)
 			}
 		})
 	}
@@ -242,7 +243,7 @@ func TestParseRefuses(t *testing.T) {
 		}
 	}
 	for _, p := range []any{nil, "x", []any{}} {
-		if _, err := ParseStep(node.Node{Type: StepSchema, Payload: p}); !errors.Is(err, ErrNotRecord) {
+		if _, err := ParseStep(node.Node{Type: StepSchema, Payload: p}); !errors.Is(err, ErrNotRecord) || !strings.Contains(err.Error(), "must be an object") {
 			t.Errorf("payload %v: %v", p, err)
 		}
 	}
