@@ -39,7 +39,8 @@ type folder struct {
 	name   string // the package's name
 	places []*place
 	edits  map[string][]edit // by file
-	// mayPass are the functions and methods of the package that may return no error.
+	// mayPass are the functions and methods of the package: true for those that may
+	// return no error.
 	mayPass map[string]bool
 }
 
@@ -108,6 +109,7 @@ func (pkg *folder) readFunctions(root string) error {
 			if !ok || f.Body == nil {
 				continue
 			}
+			pkg.mayPass[nameOf(f)] = pkg.mayPass[nameOf(f)]
 			ast.Inspect(f.Body, func(n ast.Node) bool {
 				if s, ok := n.(*ast.ReturnStmt); ok {
 					var last ast.Expr
@@ -250,7 +252,7 @@ func (f *finder) refuses(list []ast.Stmt) bool {
 	}
 	switch s := list[len(list)-1].(type) {
 	case *ast.AssignStmt:
-		return len(s.Lhs) == 1 && baseName(f.text(s.Lhs[0])) == "err" && s.Tok == token.ASSIGN && f.text(s.Rhs[0]) != "nil"
+		return len(s.Lhs) == 1 && baseName(f.text(s.Lhs[0])) == "err" && s.Tok == token.ASSIGN && f.makes(s.Rhs[0])
 	case *ast.ReturnStmt:
 		return f.returnsError(s) && !f.passesOn(s, list)
 	}
@@ -376,8 +378,7 @@ func (f *finder) last(s *ast.ReturnStmt) {
 			return
 		}
 	}
-	made := strings.HasPrefix(text, "fmt.Errorf(") || strings.HasPrefix(text, "errors.New(") || madeError.MatchString(text)
-	if !f.tail[s] || len(body.List) < 2 || !(made || f.file.calls[calledName(x)]) || !f.returnsError(s) {
+	if !f.tail[s] || len(body.List) < 2 || !(madeError.MatchString(text) || f.file.calls[calledName(x)]) || !f.returnsError(s) {
 		return
 	}
 	switch f.stack[len(f.stack)-3].(type) {
@@ -387,7 +388,27 @@ func (f *finder) last(s *ast.ReturnStmt) {
 	}
 }
 
-var madeError = regexp.MustCompile(`^(&?\w+(\.\w+)?Error\{|(\w+\.)?Err[A-Z]\w*$)`)
+// makes reports whether an expression is certainly an error.
+func (f *finder) makes(x ast.Expr) bool {
+	if id, ok := x.(*ast.Ident); ok {
+		return id.Name != "nil"
+	}
+	if madeError.MatchString(f.text(x)) {
+		return true
+	}
+	call, ok := x.(*ast.CallExpr)
+	if !ok {
+		return false
+	}
+	name := calledName(x)
+	if _, ok := call.Fun.(*ast.SelectorExpr); ok {
+		name = "." + name
+	}
+	passes, ours := f.pkg.mayPass[name]
+	return ours && !passes
+}
+
+var madeError = regexp.MustCompile(`^(fmt\.Errorf\(|errors\.New\(|&?(\w+\.)?\w*Error\{|(\w+\.)?Err[A-Z]\w*$)`)
 
 // returnNothing is a return without an error.
 func (f *finder) returnNothing() string {

@@ -3,7 +3,7 @@
 // misses. A refusal is a condition under which an error is returned: of "a || b" each
 // operand is a place of its own.
 //
-//	go run . [-list] [-v] [-j n] [-limit time] [-func name] [file, folder or folder/...]
+//	go run . [-list] [-v] [-j n] [-limit time] [-func name] [-skip tests] [file, folder or folder/...]
 //
 // It ends with 1 where a refusal is not guarded, where an exception is out of date or
 // where a file of the list is not there. A package's test program is built once: every
@@ -30,6 +30,7 @@ type options struct {
 	exceptions string // file with the places that need no test
 	only       []string
 	function   *regexp.Regexp
+	skip       *regexp.Regexp // tests to leave out; nil: none
 	show       bool
 	verbose    bool
 	jobs       int
@@ -38,11 +39,12 @@ type options struct {
 
 func main() {
 	var o options
-	var function string
+	var function, skip string
 	flag.StringVar(&o.root, "C", "../../..", "the module's `folder`")
 	flag.StringVar(&o.list, "files", "files.txt", "the `file` that lists the files to look at")
 	flag.StringVar(&o.exceptions, "exceptions", "exceptions.txt", "the `file` that lists the places that need no test")
 	flag.StringVar(&function, "func", "", "only functions whose name matches this `expression`")
+	flag.StringVar(&skip, "skip", "", "without the tests whose name matches this `expression`: slow ones, say")
 	flag.BoolVar(&o.show, "list", false, "show the places, run nothing")
 	flag.BoolVar(&o.verbose, "v", false, "say of each place which test guards it")
 	flag.IntVar(&o.jobs, "j", 2, "how many tests run at once")
@@ -50,7 +52,11 @@ func main() {
 	flag.Parse()
 	o.only = flag.Args()
 	var err error
-	if o.function, err = regexp.Compile(function); err == nil {
+	o.function, err = regexp.Compile(function)
+	if err == nil && skip != "" {
+		o.skip, err = regexp.Compile(skip)
+	}
+	if err == nil {
 		err = run(o, os.Stdout)
 	}
 	if err != nil {

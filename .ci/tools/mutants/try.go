@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -200,7 +201,7 @@ func (pkg *folder) build(o options, work string) (*trial, error) {
 }
 
 // testNames are the tests, examples and fuzz targets (with their seeds) of a program.
-func (t *trial) testNames() ([]string, error) {
+func (t *trial) testNames(skip *regexp.Regexp) ([]string, error) {
 	cmd := exec.Command(t.program, "-test.list", ".")
 	cmd.Dir = t.dir
 	out, err := cmd.Output()
@@ -209,7 +210,8 @@ func (t *trial) testNames() ([]string, error) {
 	}
 	names := strings.Fields(string(out))
 	return slices.DeleteFunc(names, func(s string) bool {
-		return !strings.HasPrefix(s, "Test") && !strings.HasPrefix(s, "Fuzz") && !strings.HasPrefix(s, "Example")
+		return !strings.HasPrefix(s, "Test") && !strings.HasPrefix(s, "Fuzz") && !strings.HasPrefix(s, "Example") ||
+			skip != nil && skip.MatchString(s)
 	}), nil
 }
 
@@ -227,7 +229,7 @@ func (pkg *folder) try(o options) error {
 	if t == nil || err != nil {
 		return err
 	}
-	names, err := t.testNames()
+	names, err := t.testNames(o.skip)
 	if err != nil {
 		return err
 	}
