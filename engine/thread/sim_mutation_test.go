@@ -54,6 +54,11 @@ var mutations = []struct {
 		"if _ = claimed; !alive || !sameThread(entry, before) {",
 	},
 	{
+		"a job suspends under another one's claim", "suspend.go",
+		"if !claimed || !r.e.own(held.Claim) {",
+		"if !claimed {",
+	},
+	{
 		"claims deleted without comparing", "claim.go",
 		"if !ok || !h.e.own(held.Claim) {\n\t\th.gone = true",
 		"if !ok {\n\t\th.gone = true",

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -84,9 +85,12 @@ func (w *world) begin() {
 }
 
 // openAll opens every gate for one actor until it is done.
-func (w *world) openAll(a *actor) {
+func (w *world) openAll(a *actor) { w.openUntil(a, func() bool { return a.finished }) }
+
+// openUntil opens every gate for one actor until something is so.
+func (w *world) openUntil(a *actor, done func() bool) {
 	for range 10_000 {
-		if a.finished {
+		if done() {
 			return
 		}
 		opened := false
@@ -140,6 +144,10 @@ func (w *world) openOne() {
 		return
 	}
 	q := qs[w.rng.IntN(len(qs))]
+	if q.finishes() && w.rng.IntN(4) == 0 {
+		w.overtake(q.actor)
+		return
+	}
 	f := proceed
 	switch n := w.rng.IntN(100); {
 	case n < 4:
@@ -192,13 +200,31 @@ func (w *world) rerun() {
 	if last == nil {
 		return
 	}
-	attempt := 1
+	w.job(last.run, w.attempts(last.run)+1, w.main)
+}
+
+// attempts is how often a run was run.
+func (w *world) attempts(run string) int {
+	n := 0
 	for _, a := range w.actors {
-		if a.isJob && a.run == last.run {
-			attempt = max(attempt, a.attempt+1)
+		if a.isJob && a.run == run {
+			n = max(n, a.attempt)
 		}
 	}
-	w.job(last.run, attempt, w.main)
+	return n
+}
+
+// finishes: a job is about to push what it did, and its claim away with that.
+func (q *request) finishes() bool {
+	return q.actor.isJob && strings.Contains(q.what, " -claims/") && strings.Contains(q.what, " heads/"+gitcas.DefaultBranch)
+}
+
+// overtake gives the claim of a job that is about to finish to a re-run, and only then
+// lets the job go on: what it was to push must not happen any more.
+func (w *world) overtake(late *actor) {
+	a := w.job(late.run, w.attempts(late.run)+1, late.thread)
+	w.openUntil(a, func() bool { return a.finished || w.claims(a) })
+	w.openAll(late)
 }
 
 func (w *world) job(run string, attempt int, th gitcas.ThreadID) *actor {
@@ -313,11 +339,12 @@ func (w *world) drain() {
 		if len(w.live(false)) == 0 {
 			return
 		}
-		qs := w.pending()
-		if len(qs) == 0 {
+		if qs := w.pending(); len(qs) == 0 {
 			w.pass(time.Second)
+		} else if q := qs[w.rng.IntN(len(qs))]; q.finishes() && w.rng.IntN(8) == 0 {
+			w.overtake(q.actor)
 		} else {
-			w.open(qs[w.rng.IntN(len(qs))], proceed)
+			w.open(q, proceed)
 		}
 		w.check()
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
@@ -177,4 +178,48 @@ func TestResumeChangesTheEntry(t *testing.T) {
 			before = now
 		}
 	})
+}
+
+// TestSuspendsWithItsClaimOnly: a job whose thread was changed or taken over while its
+// suspension was on the way leaves thread and claim as they are now.
+func TestSuspendsWithItsClaimOnly(t *testing.T) {
+	for name, c := range map[string]struct {
+		meanwhile func(f *fixture)
+		says      string
+		claimed   string // the run whose claim is there afterwards
+	}{
+		"taken over": {func(f *fixture) { f.claimBy(f.other(0)) }, "the claim was lost", "other"},
+		"let go":     {func(f *fixture) { f.mem.SetRef(gitcas.ClaimRef(testThread), wire.ZeroID) }, "the claim was lost", ""},
+		"changed": {func(f *fixture) {
+			f.edit(func(e *gitcas.Entry) { e.Limits = map[string]float64{"maxSteps": 9} })
+		}, "it changed", ""},
+		"over": {func(f *fixture) {
+			_, err := f.engine("p", 1).Cancel(f.Context(), testThread, "no more of it")
+			f.ok(err)
+		}, "it changed", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(f *fixture) {
+				f.start()
+				f.steps("r1")
+				f.limits = moderator.Limits{MaxSteps: 1}
+				f.remote.before = func(_ string, req wire.PushRequest) error {
+					if touches(req, "refs/heads/uwf-state") && touches(req, "claims") {
+						f.remote.before = nil
+						c.meanwhile(f)
+					}
+					return nil
+				}
+				_, err := f.step("r2")
+				f.says(f.code(err, CodeNotYours), c.says)
+				if got := f.status(); got == "suspended" {
+					f.Error("it is suspended")
+				}
+				held, _ := f.view().Claim(testThread)
+				if held.Run != c.claimed {
+					f.Errorf("the claim is that of %q", held.Run)
+				}
+			})
+		})
+	}
 }
