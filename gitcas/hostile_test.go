@@ -422,6 +422,44 @@ func TestHostileRefs(t *testing.T) {
 	})
 }
 
+// TestHostileAttempt: what an attempt's ref can hold is refused before any of it is
+// believed.
+func TestHostileAttempt(t *testing.T) {
+	x := newVandal(t)
+	note := placed(t, Place{Thread: threadID(1)}, node.String, "a note")
+	other := placed(t, Place{Thread: threadID(1)}, node.String, "another")
+	for name, tc := range map[string]struct {
+		nodes []PlacedNode
+		why   string // empty: it is fine
+	}{
+		"as it should be":        {nodes: []PlacedNode{note, other}},
+		"under another's hash":   {nodes: []PlacedNode{{Hash: other.Hash, Node: note.Node, Place: note.Place}}, why: "its content hashes to " + string(note.Hash)},
+		"in the place of a type": {nodes: []PlacedNode{{Hash: record.StepSchema, Node: note.Node}}, why: "its content hashes to " + string(note.Hash)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			u, objs, err := BuildAttempt(Attempt{Thread: threadID(1), Run: "r", Attempt: 1, Nodes: tc.nodes})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, o := range objs {
+				x.mem.AddObjects(o.Object)
+			}
+			x.mem.SetRef(u.Name, u.New)
+			a, err := x.s.ReadAttempt(t.Context(), x.v, u.Name)
+			if tc.why == "" {
+				if err != nil || len(a.Nodes) != len(tc.nodes) {
+					t.Fatalf("%+v, %v", a, err)
+				}
+				return
+			}
+			wantErr(t, err, ErrContent)
+			if !strings.Contains(err.Error(), tc.why) || !strings.Contains(err.Error(), u.Name) {
+				t.Errorf("the error is %v", err)
+			}
+		})
+	}
+}
+
 func (x *vandal) claimCommit(msg string) wire.ID {
 	x.mem.AddObjects(wire.NewObject(plumbing.TreeObject, nil))
 	sig := x.s.o.signature(x.s.o.Now())

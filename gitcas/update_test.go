@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -254,6 +255,31 @@ func TestUpdateGivesUp(t *testing.T) {
 			t.Fatalf("error %v", err)
 		}
 	})
+}
+
+// TestUpdateCountsSilenceAnew: what counts is how many requests in a row have no answer.
+// One that lost a race had one.
+func TestUpdateCountsSilenceAnew(t *testing.T) {
+	mem := wire.NewMemory(wire.MemoryOptions{Atomic: true})
+	threadWithSteps(t, Open(mem, testOptions()), threadID(1), 0)
+	silence := slices.Repeat([]error{wire.ErrUnreachable}, maxUnreachable-1)
+	answers := slices.Concat(silence, []error{wire.ErrLostRace}, silence, []error{wire.ErrLostRace}, silence)
+	s := Open(&wrapped{Remote: mem, push: func(_ wire.PushRequest, push func() (time.Time, error)) (time.Time, error) {
+		if len(answers) == 0 {
+			return push()
+		}
+		kind := answers[0]
+		answers = answers[1:]
+		return time.Time{}, &wire.Error{Op: "push", Kind: kind}
+	}}, testOptions())
+	v := mustLoad(t, s, threadID(1))
+	v, err := s.Update(t.Context(), v, func(v *View) (*Change, error) { return stepChange(t, v, threadID(1), "a", "b"), nil }, threadID(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c, err := v.Chain(t.Context(), threadID(1)); err != nil || len(c.Steps) != 1 {
+		t.Errorf("%d steps, %v", len(c.Steps), err)
+	}
 }
 
 // TestWaits: full jitter between zero and a bound that grows from 20 ms to 5 s.

@@ -261,6 +261,36 @@ func fault(t *testing.T, atomic bool, n int, mode string, small bool) {
 	f.step(id(1), note("goes on"), "b", "d")
 }
 
+// TestMark: where the remote has no atomic pushes, the ref that marks the store is taken
+// away before the new history comes. It is there again when that is done, and also when
+// a purge before died between the two.
+func TestMark(t *testing.T) {
+	for name, c := range map[string]struct {
+		lost   bool // it isn't there when the purge begins
+		secret string
+	}{
+		"with the history":        {false, secret},
+		"lost before":             {true, secret},
+		"lost, the history stays": {true, "of the attempt alone"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			mem := wire.NewMemory(wire.MemoryOptions{})
+			f := newFixture(t, mem)
+			f.start(id(1), "it is "+secret)
+			f.attempt(id(1), "r", "of the attempt alone", f.load().Tip())
+			if c.lost {
+				mem.SetRef(gitcas.StoreRef, wire.ZeroID)
+			}
+			f.purge(f.options(finder(t, c.secret)))
+			refs := f.refs()
+			if mark := refs[gitcas.StoreRef]; mark.IsZero() || mark != refs[f.store.Branch()] {
+				t.Errorf("the mark is at %s, the branch at %s", mark, refs[f.store.Branch()])
+			}
+			f.nowhere(c.secret)
+		})
+	}
+}
+
 // TestSetBack: a branch that no longer extends what was read.
 func TestSetBack(t *testing.T) {
 	f := memory(t)

@@ -173,6 +173,14 @@ func TestHistory(t *testing.T) {
 			t.Errorf("%s: %v, want %s", name, err, tc.want)
 		}
 	}
+	line := strings.SplitAfter(string(file), "\n")[0]
+	for _, branch := range []string{"-x", "../../heads/main", "a..b", "a b", "a~1", "x.lock", "a\\nb", "/a", "a/", "@{1}", strings.Repeat("a", maxBranch+1)} {
+		text := strings.Replace(line, `"branch":"uwf/x"`, `"branch":"`+branch+`"`, 1)
+		err := ParseHistory([]byte(text), func(Ended) error { return nil })
+		if !errors.Is(err, ErrMalformed) || !strings.Contains(err.Error(), "no branch name") {
+			t.Errorf("branch %q: %v", branch, err)
+		}
+	}
 	stop := errors.New("stop")
 	if err := ParseHistory(file, func(Ended) error { return stop }); !errors.Is(err, stop) {
 		t.Errorf("a visit's error: %v", err)
