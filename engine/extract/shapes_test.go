@@ -36,6 +36,7 @@ func modelShapes() []shape {
 		{name: "the same block twice", text: "---\n$status: approved\n---\nx\n\n---\n$status: approved\n---\ny", want: approved, body: "x\n\n---\n$status: approved\n---\ny"},
 		{name: "another block in the body", text: "---\n$status: approved\n---\nx\n\n---\n$status: rejected\n---\ny", want: approved, body: "x\n\n---\n$status: rejected\n---\ny"},
 		{name: "a draft and its correction", text: "Draft:\n\n---\n$status: rejected\n---\n\nNo wait. Final:\n\n---\n$status: approved\n---\ny", err: extract.ErrSyntax, in: "they differ"},
+		{name: "a block of another status in code later", text: "Done:\n\n---\n$status: approved\n---\nI wrote\n\n```yaml\n---\n$status: rejected\n---\n```\n\nfirst.", want: approved, body: "I wrote\n\n```yaml\n---\n$status: rejected\n---\n```\n\nfirst."},
 		{name: "a tag for text", text: "---\n$status: !!str approved\n---\nx", want: approved, body: "x"},
 		{name: "a tag of its own", text: "---\n$status: !status approved\n---\nx", err: extract.ErrInvalid, in: "approved"},
 		{name: "exclamation mark first", text: "---\n$status: approved\nsummary: !important fix\n---\nx", want: out("$status", "approved", "summary", "!important fix"), body: "x"},

@@ -162,6 +162,31 @@ func TestShapesInContext(t *testing.T) {
 	}
 }
 
+// What stands beside a secret may be one only once that is gone: neither is left.
+func TestBesideASecret(t *testing.T) {
+	known := "correct-horse-battery"
+	aws, hf, age := "AKIA"+"IOSFODNN7EXAMPLE", "hf_"+strings.Repeat("aB3dE", 7), "AGE-SECRET-KEY-1"+strings.Repeat("QPZRY9X8", 6)
+	for name, c := range map[string]struct {
+		text, want string
+		n          int
+	}{
+		"behind it": {known + hf, "[redacted:KNOWN][redacted:huggingface-token]", 2},
+		"before it": {aws + age, "[redacted:aws-access-key][redacted:age-key]", 2},
+		"several":   {known + hf + " " + known + hf + known + aws, "[redacted:KNOWN][redacted:huggingface-token] [redacted:KNOWN][redacted:huggingface-token][redacted:KNOWN][redacted:aws-access-key]", 6},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRedactor(t, redact.Options{Secrets: []redact.Secret{{Name: "KNOWN", Value: known}}})
+			got, n := r.String(c.text)
+			if got != c.want || n != c.n {
+				t.Errorf("%d secrets, %s\nwant %d, %s", n, got, c.n, c.want)
+			}
+			if found, err := r.Find([]byte(got)); err != nil || len(found) > 0 {
+				t.Errorf("left in it: %v, %v", found, err)
+			}
+		})
+	}
+}
+
 // What uwf, git and ordinary texts are full of is never taken for a secret.
 func TestHarmless(t *testing.T) {
 	texts := []string{
