@@ -64,11 +64,12 @@ func TestSweepBounds(t *testing.T) {
 	}
 }
 
-// A job never sweeps the thread whose next job it started itself, however slow it was.
+// A job never sweeps the thread whose next job it started itself, however long ago its
+// step was committed by then.
 func TestSweepLeavesItsOwn(t *testing.T) {
 	w := newWorld(t)
 	w.hook = func(p string) {
-		if p == "dispatched" {
+		if p == "commit" {
 			w.later(time.Hour)
 		}
 	}
