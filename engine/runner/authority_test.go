@@ -1,9 +1,11 @@
 package runner
 
 import (
-	"github.com/go-git/go-git/v5/plumbing"
+	"errors"
 	"strings"
 	"testing"
+
+	"github.com/go-git/go-git/v5/plumbing"
 
 	"github.com/united-workforce/uwf/engine/forge"
 	"github.com/united-workforce/uwf/engine/runner/event"
@@ -83,8 +85,10 @@ func TestPermissionCantBeAsked(t *testing.T) {
 		}
 		return nil
 	}
-	if _, err := w.run(aJob{ev: labeled(7)}); CodeOf(err) == 0 {
-		t.Error("the job is green")
+	for _, ev := range []event.Event{labeled(7), w.says(7, "owner", "/uwf start")} {
+		if _, err := w.run(aJob{ev: ev}); !errors.Is(err, forge.ErrUnreachable) {
+			t.Errorf("%s: the job ended with %v", ev.Name, err)
+		}
 	}
 	if len(w.ran) != 0 {
 		t.Error("an agent ran")

@@ -172,7 +172,7 @@ func (j *job) find(ctx context.Context, s event.Subject) (*found, error) {
 		line = &e
 		return gitcas.ErrStop
 	})
-	if err != nil || line == nil {
+	if line == nil {
 		return nil, err
 	}
 	return j.over(ctx, v, *line)
@@ -194,7 +194,7 @@ func (j *job) foundByID(ctx context.Context, id gitcas.ThreadID) (*found, error)
 		return &found{id: id, v: v, p: p}, err
 	}
 	line, ok, err := store.FindEnded(ctx, v, id)
-	if err != nil || !ok || line.Reason == gitcas.ReasonRemoved {
+	if !ok || line.Reason == gitcas.ReasonRemoved {
 		return nil, err
 	}
 	return j.over(ctx, v, line)
@@ -438,16 +438,15 @@ func limitsOf(c *event.Command) (map[string]float64, error) {
 		if !ok {
 			continue
 		}
-		n, err := strconv.ParseFloat(v, 64)
+		n, _ := strconv.ParseFloat(v, 64) // 0 where it is no number, infinite where it is too large
 		if limit == "wall" {
-			var d time.Duration
-			d, err = time.ParseDuration(v)
+			d, _ := time.ParseDuration(v)
 			n = d.Seconds()
 		}
-		if err == nil && strings.HasPrefix(option, "max-steps") && n != math.Trunc(n) {
+		if strings.HasPrefix(option, "max-steps") && n != math.Trunc(n) {
 			return nil, fmt.Errorf("`--%s=%s`: write a whole number from 1", option, plain(v))
 		}
-		if err != nil || !(n > 0) || n > maxLimit {
+		if !(n > 0) || n > maxLimit {
 			return nil, fmt.Errorf("`--%s=%s`: write a number that is more than 0; for --max-time a time such as 90m", option, plain(v))
 		}
 		out[limit] = n

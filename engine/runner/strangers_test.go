@@ -237,48 +237,25 @@ func TestBranchOfSomebodyElse(t *testing.T) {
 	}
 }
 
-// A thread of a pull request works on the pull request's branch while that is one of this
-// repository: what the pull request has become counts, and not that this repository has a
-// branch of the same name.
-func TestBranchOfItsPull(t *testing.T) {
-	topic := forge.Branch{Repo: "o/r", Name: "topic"}
-	for name, c := range map[string]struct {
-		now forge.Pull
-		why string // empty: it is worked on
-	}{
-		"as it was":             {forge.Pull{Number: 7, Open: true, Head: topic}, ""},
-		"in other capitals":     {forge.Pull{Number: 7, Open: true, Head: forge.Branch{Repo: "O/R", Name: "topic"}}, ""},
-		"a fork's":              {forge.Pull{Number: 7, Open: true, Head: forge.Branch{Repo: "stranger/r", Name: "topic"}}, "may not work on the branch"},
-		"a fork's that is gone": {forge.Pull{Number: 7, Open: true, Head: forge.Branch{Name: "topic"}}, "may not work on the branch"},
-		"another branch":        {forge.Pull{Number: 7, Open: true, Head: forge.Branch{Repo: "o/r", Name: "other"}}, "may not work on the branch"},
-		"another pull request":  {forge.Pull{Number: 8, Open: true, Head: topic}, "may not work on the branch"},
-		"closed":                {forge.Pull{Number: 7, Head: topic}, "#7 was closed"},
-		"merged":                {forge.Pull{Number: 7, Merged: true, Head: topic}, "#7 was merged"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
-			w.branch("topic", map[string]string{"README": "hello\n"})
-			w.forge.pulls = []*forge.Pull{{Number: 7, Open: true, Head: topic}}
-			ev := labeled(7)
-			ev.Name, ev.Subject.Pull = "pull_request", true
-			_, err := w.run(aJob{ev: ev})
-			w.ok(err)
-			tip := w.mem.Refs()["refs/heads/topic"]
-			*w.forge.pulls[0] = c.now
-			w.drain()
-			if c.why == "" {
-				if len(w.ran) != 2 || len(w.ended()) != 1 {
-					t.Errorf("agents ran as %v, ended %v", w.ran, w.ended())
-				}
-				return
-			}
-			if now := w.mem.Refs()["refs/heads/topic"]; len(w.ran) != 1 || now != tip {
-				t.Errorf("agents ran as %v, topic is at %s, was at %s", w.ran, now, tip)
-			}
-			if got := w.stickies(7); len(got) != 1 || !strings.Contains(got[0], c.why) {
-				t.Errorf("the comments are %q, want %q in them", got, c.why)
-			}
-		})
+// A pull request that is a fork's is not worked on, although this repository has a branch
+// of the same name.
+func TestBranchOfAFork(t *testing.T) {
+	w := newWorld(t)
+	w.branch("topic", map[string]string{"README": "hello\n"})
+	pull := &forge.Pull{Number: 7, Open: true, Head: forge.Branch{Repo: "o/r", Name: "topic"}}
+	w.forge.pulls = []*forge.Pull{pull}
+	ev := labeled(7)
+	ev.Name, ev.Subject.Pull = "pull_request", true
+	_, err := w.run(aJob{ev: ev})
+	w.ok(err)
+	tip := w.mem.Refs()["refs/heads/topic"]
+	pull.Head.Repo = "stranger/r"
+	w.drain()
+	if now := w.mem.Refs()["refs/heads/topic"]; len(w.ran) != 1 || now != tip {
+		t.Errorf("agents ran as %v, topic is at %s, was at %s", w.ran, now, tip)
+	}
+	if got := w.stickies(7); len(got) != 1 || !strings.Contains(got[0], "may not work on the branch") {
+		t.Errorf("the comments are %q", got)
 	}
 }
 

@@ -1,0 +1,413 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	"github.com/united-workforce/uwf/engine/forge"
+	"github.com/united-workforce/uwf/engine/runner/picture"
+	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/wire"
+)
+
+// meddling is a remote that somebody gets in front of the nth request of, until a step's
+// claim is won: what a step makes of all that is engine/thread's to test.
+type meddling struct {
+	wire.Remote
+	n, asked int
+	over     bool
+	meddle   func(op string) error
+}
+
+// meddle makes the jobs that come next ask a meddling remote.
+func (w *world) meddle(n int, meddle func(op string) error) *meddling {
+	m := &meddling{Remote: w.mem, n: n, meddle: meddle}
+	w.wrap = func(wire.Remote) wire.Remote { return m }
+	w.hook = func(point string) { m.over = m.over || point == "claim" }
+	return m
+}
+
+func (m *meddling) ask(op string) error {
+	if m.over {
+		return nil
+	}
+	if m.asked++; m.asked == m.n {
+		return m.meddle(op)
+	}
+	return nil
+}
+
+func (m *meddling) List(ctx context.Context, prefixes ...string) (wire.Listing, error) {
+	if err := m.ask("list refs"); err != nil {
+		return wire.Listing{}, err
+	}
+	return m.Remote.List(ctx, prefixes...)
+}
+
+func (m *meddling) Fetch(ctx context.Context, req wire.FetchRequest) (wire.Objects, error) {
+	if err := m.ask("fetch"); err != nil {
+		return nil, err
+	}
+	return m.Remote.Fetch(ctx, req)
+}
+
+func (m *meddling) Push(ctx context.Context, req wire.PushRequest) (time.Time, error) {
+	if err := m.ask("push"); err != nil {
+		return time.Time{}, err
+	}
+	return m.Remote.Push(ctx, req)
+}
+
+// looks is what there is to see of all that jobs did.
+func (w *world) looks() string {
+	var b strings.Builder
+	for _, e := range w.view().Threads() {
+		fmt.Fprintf(&b, "%s is %s; ", e.Key, e.Status)
+	}
+	for _, e := range w.ended() {
+		fmt.Fprintf(&b, "%s is %s after %d steps; ", e.Key, e.Reason, len(e.Steps))
+	}
+	fmt.Fprintf(&b, "agents ran as %v; answers %q", w.ran, w.replies(7))
+	return b.String()
+}
+
+// How a thread stands that a command is about.
+func (w *world) moves() { w.green(aJob{ev: labeled(7)}) }
+func (w *world) ends()  { w.green(aJob{ev: labeled(7), in: Inputs{StepsPerJob: 5}}) }
+func (w *world) fails() {
+	w.say = fails
+	_, _ = w.run(aJob{ev: labeled(7)})
+	w.say = nil
+}
+func (w *world) stops() {
+	w.moves()
+	id, _ := w.only()
+	w.ok(w.runner(&aJob{run: "person"}).Engine.Suspend(w.Context(), id, "wait a bit"))
+}
+func (w *world) asks() {
+	w.say = func(thread.Task) (map[string]any, map[string]string, error) {
+		return map[string]any{"$status": "ask", "note": "?"}, nil, nil
+	}
+	w.moves()
+	w.say = nil
+}
+
+func (w *world) green(a aJob) Outcome {
+	w.Helper()
+	out, err := w.run(a)
+	w.ok(err)
+	return out
+}
+
+// A command under which a request to the repository is denied makes the job red, or does
+// what it does without that: no answer says what isn't so.
+func TestCommandsUnderFaults(t *testing.T) {
+	for name, c := range map[string]struct {
+		set     func(*world)
+		text    string
+		attempt int
+	}{
+		"resume":              {(*world).asks, "/uwf resume yes", 1},
+		"resume what failed":  {(*world).fails, "/uwf resume", 1},
+		"resume what is over": {(*world).ends, "/uwf resume once more", 1},
+		"retry what failed":   {(*world).fails, "/uwf retry", 1},
+		"retry what waits":    {(*world).stops, "/uwf retry", 1},
+		"cancel":              {(*world).asks, "/uwf cancel", 1},
+		"fork":                {(*world).ends, "/uwf fork 1", 1},
+		"fork, in a re-run":   {(*world).ends, "/uwf fork 1", 2},
+		"status":              {(*world).moves, "/uwf status", 1},
+		"status of the ended": {(*world).ends, "/uwf status", 1},
+		"status of no thread": {func(w *world) { w.green(aJob{ev: labeled(8)}) }, "/uwf status", 1},
+		"status of one by id": {(*world).ends, "/uwf status --thread=01JY0000000000000000000000", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			run := func(n int) (string, int, error) {
+				w := newWorld(t)
+				c.set(w)
+				m := w.meddle(n, func(op string) error { return &wire.Error{Op: op, Kind: wire.ErrDenied} })
+				_, err := w.run(aJob{ev: w.says(7, "owner", c.text), attempt: c.attempt})
+				return w.looks(), m.asked, err
+			}
+			want, asked, err := run(0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for n := range asked {
+				if got, _, err := run(n + 1); got != want && !errors.Is(err, wire.ErrDenied) {
+					t.Errorf("request %d of %d is denied: %v\n%s\nwant an error, or\n%s", n+1, asked, err, got, want)
+				}
+			}
+		})
+	}
+}
+
+// A command that somebody gets in front of is answered, and no job is red for it.
+func TestCommandsTooLate(t *testing.T) {
+	cancel := func(e *thread.Engine, id gitcas.ThreadID) error {
+		_, err := e.Cancel(t.Context(), id, "enough")
+		return err
+	}
+	remove := func(e *thread.Engine, id gitcas.ThreadID) error { return e.Remove(t.Context(), id) }
+	poke := func(e *thread.Engine, id gitcas.ThreadID) error { return e.Poke(t.Context(), id, "not so") }
+	for name, c := range map[string]struct {
+		set       func(*world)
+		text      string
+		meanwhile func(*thread.Engine, gitcas.ThreadID) error
+	}{
+		"resume, cancelled":   {(*world).asks, "/uwf resume yes", cancel},
+		"retry, cancelled":    {(*world).fails, "/uwf retry", cancel},
+		"cancel, cancelled":   {(*world).asks, "/uwf cancel", cancel},
+		"fork, removed":       {(*world).ends, "/uwf fork 1", remove},
+		"fork, a step less":   {(*world).moves, "/uwf fork 1", poke},
+		"resume, and removed": {(*world).ends, "/uwf resume", remove},
+	} {
+		t.Run(name, func(t *testing.T) {
+			run := func(n int) int {
+				w := newWorld(t)
+				c.set(w)
+				var id gitcas.ThreadID
+				if e := w.ended(); len(e) > 0 {
+					id = e[0].Thread
+				} else {
+					id, _ = w.only()
+				}
+				person := w.runner(&aJob{run: "person"}).Engine
+				m := w.meddle(n, func(string) error {
+					_ = c.meanwhile(person, id) // it may come too late itself
+					return nil
+				})
+				if out, err := w.run(aJob{ev: w.says(7, "owner", c.text)}); err != nil {
+					t.Errorf("before request %d: the job is red: %v, %+v", n, err, out)
+				}
+				return m.asked
+			}
+			for n := range run(0) {
+				run(n + 1)
+			}
+		})
+	}
+}
+
+// What a command can't do is answered, and nothing is done.
+func TestCommandsRefused(t *testing.T) {
+	for name, c := range map[string]struct {
+		set  func(*world)
+		text string
+		why  string
+	}{
+		"help asks for no thread":       {(*world).moves, "/uwf help", "What can be said in a comment"},
+		"a model":                       {(*world).asks, "/uwf resume --model=big", "can't choose the model"},
+		"a command line for an agent":   {(*world).asks, "/uwf resume --agent='sh -c id'", "name of an agent"},
+		"an id that is none":            {(*world).asks, "/uwf resume --thread=x", "no thread here"},
+		"an id that nothing has":        {(*world).asks, "/uwf resume --thread=01JY0000000000000000000000", "no thread here"},
+		"a thread of another issue":     {func(w *world) { w.green(aJob{ev: labeled(8)}) }, "/uwf resume", "no thread here"},
+		"resume with no steps":          {(*world).asks, "/uwf resume --max-steps=0", "`--max-steps=0`: write a number"},
+		"resume with half a step":       {(*world).asks, "/uwf resume --max-steps=0.5", "`--max-steps=0.5`: write a whole number"},
+		"resume with words for tokens":  {(*world).asks, "/uwf resume --max-tokens=many", "`--max-tokens=many`: write a number"},
+		"resume with too much":          {(*world).asks, "/uwf resume --max-cost=1e30", "`--max-cost=1e30`: write a number"},
+		"resume with no time":           {(*world).asks, "/uwf resume --max-time=3", "`--max-time=3`: write a number"},
+		"retry what is over":            {(*world).ends, "/uwf retry", "It is over."},
+		"retry what asks":               {(*world).asks, "/uwf retry", "It asks something"},
+		"cancel what is over":           {(*world).ends, "/uwf cancel", "It is over already."},
+		"fork with less than no steps":  {(*world).ends, "/uwf fork :-1", "Write `/uwf fork N`"},
+		"fork with more than it has":    {(*world).ends, "/uwf fork 3", "0 to 2"},
+		"fork with words":               {(*world).ends, "/uwf fork one", "Write `/uwf fork N`"},
+		"fork twice":                    {(*world).ends, "/uwf fork 1 1", "Write `/uwf fork N`"},
+		"fork with no steps left to do": {(*world).ends, "/uwf fork 2", "leads to the end"},
+		"fork with no limit":            {(*world).ends, "/uwf fork 1 --max-steps=-1", "`--max-steps=-1`: write a number"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			c.set(w)
+			before, ran := w.looks(), len(w.ran)
+			w.command(7, c.text)
+			w.replied(7, c.why)
+			w.forge.comments[7] = nil
+			if got := w.looks(); len(w.ran) != ran || got != before {
+				t.Errorf("something was done:\n%s\nbefore:\n%s", got, before)
+			}
+		})
+	}
+}
+
+// A removed thread is not there, also where a command names it.
+func TestCommandMeansNoRemoved(t *testing.T) {
+	w := newWorld(t)
+	w.ends()
+	id := w.ended()[0].Thread
+	w.ok(w.runner(&aJob{run: "person"}).Engine.Remove(t.Context(), id))
+	w.command(7, "/uwf status --thread="+string(id))
+	w.replied(7, "no thread here")
+}
+
+// Of several threads of an issue that are over, the one that ended last is meant.
+func TestCommandMeansTheLast(t *testing.T) {
+	w := newWorld(t)
+	w.ends()
+	w.later(time.Hour)
+	w.ends()
+	last := w.ended()[0]
+	if out := w.command(7, "/uwf status"); out.Thread != last.Thread {
+		t.Errorf("it is thread %s, want %s", out.Thread, last.Thread)
+	}
+}
+
+// What people let go on is gone on with only where it can be read, and a command that is
+// run again has been carried out only where that was read.
+func TestCommandCarriedOutUnread(t *testing.T) {
+	denied := func(op string) error { return &wire.Error{Op: op, Kind: wire.ErrDenied} }
+	for name, c := range map[string]struct {
+		set         func(*world)
+		text, point string
+	}{
+		"resume": {(*world).asks, "/uwf resume yes", "resume"},
+		"retry":  {(*world).fails, "/uwf retry", "retry"},
+		"fork":   {(*world).ends, "/uwf fork 1", "started"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			c.set(w)
+			ran := len(w.ran)
+			m := w.meddle(0, denied)
+			w.hook = func(point string) {
+				if point == c.point {
+					m.n = m.asked + 1
+				}
+			}
+			_, err := w.run(aJob{ev: w.says(7, "owner", c.text)})
+			if !errors.Is(err, wire.ErrDenied) || len(w.ran) != ran {
+				t.Errorf("agents ran as %v, the job ended with %v", w.ran, err)
+			}
+		})
+	}
+	t.Run("fork, again", func(t *testing.T) {
+		for n, over := 1, false; !over; n++ {
+			w := newWorld(t)
+			w.ends()
+			a := aJob{run: "77", ev: w.says(7, "owner", "/uwf fork 1")}
+			w.green(a)
+			m := w.meddle(n, denied)
+			a.attempt = 2
+			_, _ = w.run(a)
+			if ended := w.ended(); len(ended) != 2 || len(w.view().Threads()) != 0 {
+				t.Errorf("request %d is denied: it forks again: %s", n, w.looks())
+			}
+			over = m.asked < n
+		}
+	})
+}
+
+// A fork of a thread that asks asks the same: people are told, and no agent works.
+func TestForkWaits(t *testing.T) {
+	w := newWorld(t)
+	w.asks()
+	ran := len(w.ran)
+	out := w.command(7, "/uwf fork")
+	if out.Status != string(gitcas.StatusSuspended) || len(w.ran) != ran {
+		t.Errorf("the outcome is %+v, agents ran as %v", out, w.ran)
+	}
+	if got := w.stickies(7); len(got) != 2 || !strings.Contains(got[1], string(out.Thread)) {
+		t.Errorf("the comments are %q", got)
+	}
+}
+
+// Without random numbers no thread is begun.
+func TestForkWithoutChance(t *testing.T) {
+	w := newWorld(t)
+	w.ends()
+	a := aJob{ev: w.says(7, "owner", "/uwf fork 1")}
+	r := w.runner(&a)
+	r.Rand = iotest.ErrReader(errBroken)
+	if _, err := r.Run(t.Context(), a.ev); !errors.Is(err, errBroken) || len(w.view().Threads()) != 0 {
+		t.Errorf("the job ended with %v", err)
+	}
+}
+
+func TestParseWanted(t *testing.T) {
+	for text, want := range map[string]Wanted{"": {}, " True ": {}, "FALSE": {Off: true}, "0": {}, "17": {ID: 17}} {
+		if got, err := ParseWanted(text); err != nil || got != want {
+			t.Errorf("%q: %+v, %v", text, got, err)
+		}
+	}
+	for _, text := range []string{"yes", "-1", "17x", "1.5", "99999999999999999999"} {
+		if got, err := ParseWanted(text); err == nil || got != (Wanted{}) {
+			t.Errorf("%q is read as %+v", text, got)
+		}
+	}
+}
+
+// A thread works on its own branch, or on that of the open pull request of this
+// repository that it is about. Everything else that its entry names is refused.
+func TestMayWorkOn(t *testing.T) {
+	const id, other gitcas.ThreadID = "01JD0000000000000000000001", "01JD0000000000000000000002"
+	about := func(pull bool, n int) *picture.Picture {
+		return &picture.Picture{ID: id, Trigger: picture.Trigger{Pull: pull, Number: n}}
+	}
+	open := func(repo, name string) forge.Pull {
+		return forge.Pull{Number: 7, Open: true, Head: forge.Branch{Repo: repo, Name: name}}
+	}
+	const theirs = "neither its own nor that of its pull request"
+	for name, c := range map[string]struct {
+		branch string
+		p      *picture.Picture
+		pull   forge.Pull
+		fails  string // what the forge does not answer
+		commit bool   // the job commits what an agent has done
+		why    string // empty: it may
+	}{
+		"none":                         {branch: ""},
+		"its own":                      {branch: gitcas.WorkBranch(id)},
+		"another thread's":             {branch: gitcas.WorkBranch(other), p: about(false, 7), pull: open("o/r", gitcas.WorkBranch(other)), why: theirs},
+		"its pull request's":           {branch: "topic", p: about(true, 7), pull: open("o/r", "topic")},
+		"in other capitals":            {branch: "topic", p: about(true, 7), pull: open("O/R", "topic")},
+		"of a thread not seen":         {branch: "topic", pull: open("o/r", "topic"), why: theirs},
+		"of another thread's picture":  {branch: "topic", p: &picture.Picture{ID: other, Trigger: about(true, 7).Trigger}, pull: open("o/r", "topic"), why: theirs},
+		"of an issue":                  {branch: "topic", p: about(false, 7), pull: open("o/r", "topic"), why: theirs},
+		"of no number":                 {branch: "topic", p: about(true, 0), pull: forge.Pull{Open: true, Head: forge.Branch{Repo: "o/r", Name: "topic"}}, why: theirs},
+		"the default branch":           {branch: "main", p: about(true, 7), pull: open("o/r", "main"), why: theirs},
+		"the state branch":             {branch: "uwf-state", p: about(true, 7), pull: open("o/r", "uwf-state"), why: theirs},
+		"no such pull request":         {branch: "topic", p: about(true, 8), pull: open("o/r", "topic"), why: theirs},
+		"of another name":              {branch: "topic", p: about(true, 7), pull: open("o/r", "other"), why: theirs},
+		"a fork's of the same name":    {branch: "topic", p: about(true, 7), pull: open("stranger/r", "topic"), why: theirs},
+		"of a fork that is gone":       {branch: "topic", p: about(true, 7), pull: open("", "topic"), why: theirs},
+		"merged":                       {branch: "topic", p: about(true, 7), pull: forge.Pull{Number: 7, Merged: true, Head: forge.Branch{Repo: "o/r", Name: "topic"}}, why: "#7 was merged"},
+		"closed":                       {branch: "topic", p: about(true, 7), pull: forge.Pull{Number: 7, Head: forge.Branch{Repo: "o/r", Name: "topic"}}, why: "#7 was closed"},
+		"closed, and the work is done": {branch: "topic", p: about(true, 7), pull: forge.Pull{Number: 7, Head: forge.Branch{Repo: "o/r", Name: "topic"}}, commit: true},
+		"a fork's, the work is done":   {branch: "topic", p: about(true, 7), pull: open("stranger/r", "topic"), commit: true, why: theirs},
+		"no default branch known":      {branch: "topic", p: about(true, 7), pull: open("o/r", "topic"), fails: "repository", why: "do it"},
+		"no answer":                    {branch: "topic", p: about(true, 7), pull: open("o/r", "topic"), fails: "pull", why: "read pull request #7"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFakeForge()
+			f.pulls = []*forge.Pull{&c.pull}
+			f.before = func(op string) error {
+				if op == c.fails {
+					return fault(forge.ErrUnreachable, false)
+				}
+				return nil
+			}
+			a := aJob{}
+			j := newJob(newWorld(t).runner(&a), a.ev)
+			j.Forge, j.branch = f, "main"
+			if c.fails == "repository" {
+				j.branch, j.Engine.Store = "", gitcas.Open(wire.NewMemory(wire.MemoryOptions{}), gitcas.Options{})
+			}
+			if c.commit {
+				j.in.Command = CommandCommit
+			}
+			err := j.mayWorkOn(t.Context(), id, gitcas.Entry{Work: gitcas.Work{Branch: c.branch}}, c.p)
+			switch {
+			case c.why == "" && err != nil:
+				t.Error(err)
+			case c.why != "" && (err == nil || !strings.Contains(err.Error(), c.why)):
+				t.Errorf("the error is %v, want %q in it", err, c.why)
+			}
+		})
+	}
+}
