@@ -95,21 +95,26 @@ func (r *reader) read() (Artifact, error) {
 	if _, ok := a.Draft.Nodes[a.Draft.Handle]; a.Failure == nil && !ok {
 		return a, r.bad(manifestName, "handle: %q is not among the %d nodes", clip(string(a.Draft.Handle)), len(a.Draft.Nodes))
 	}
-	a.Files, err = r.files(m.Files, names[filesName])
+	folder, present := names[filesName]
+	if present && !folder {
+		return a, r.bad(filesName, "it is no folder")
+	}
+	a.Files, err = r.files(m.Files, folder)
 	return a, err
 }
 
-// list returns the names in a folder of the artifact. More than most are refused.
+// list returns the names in a folder of the artifact, and which of them are folders.
+// More than most are refused.
 func (r *reader) list(path string, most int) (map[string]bool, error) {
+	var entries []fs.DirEntry
 	f, err := r.root.Open(path)
+	if err == nil {
+		if entries, err = f.ReadDir(most + 1); errors.Is(err, io.EOF) {
+			err = nil
+		}
+		err = errors.Join(err, f.Close())
+	}
 	if err != nil {
-		return nil, r.bad(path, "%v", err)
-	}
-	entries, err := f.ReadDir(most + 1)
-	if errors.Is(err, io.EOF) {
-		err = nil
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
 		return nil, r.bad(path, "%v", err)
 	}
 	if len(entries) > most {
@@ -117,7 +122,7 @@ func (r *reader) list(path string, most int) (map[string]bool, error) {
 	}
 	out := map[string]bool{}
 	for _, e := range entries {
-		out[e.Name()] = true
+		out[e.Name()] = e.IsDir()
 	}
 	return out, nil
 }
@@ -126,25 +131,21 @@ func (r *reader) list(path string, most int) (map[string]bool, error) {
 func (r *reader) content(name string, limit int64) ([]byte, error) {
 	info, err := r.root.Lstat(name)
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, r.bad(name, "it is missing")
 	case err != nil:
-		return nil, r.bad(name, "%v", err)
+		return nil, r.bad(name, "it is missing: %v", err)
 	case !info.Mode().IsRegular():
 		return nil, r.bad(name, "it is no regular file")
 	case info.Size() > limit:
 		return nil, r.bad(name, "it has %d bytes; at most %d are taken", info.Size(), limit)
 	}
+	var data []byte
 	f, err := r.root.Open(name)
+	if err == nil {
+		data, err = io.ReadAll(io.LimitReader(f, info.Size())) // it may grow meanwhile
+		err = errors.Join(err, f.Close())
+	}
 	if err != nil {
 		return nil, r.bad(name, "%v", err)
-	}
-	data, err := io.ReadAll(io.LimitReader(f, limit+1))
-	if err = errors.Join(err, f.Close()); err != nil {
-		return nil, r.bad(name, "%v", err)
-	}
-	if int64(len(data)) > limit {
-		return nil, r.bad(name, "it grows while it is read")
 	}
 	return data, nil
 }
@@ -233,14 +234,14 @@ func (r *reader) nodes() (map[node.Hash]node.Node, error) {
 	if err != nil {
 		return nil, err
 	}
+	if bytes.Count(raw, []byte{'\n'}) > 2*seal.MaxDrafts {
+		return nil, r.bad(nodesName, "there are more nodes than an agent may stage")
+	}
 	out := map[node.Hash]node.Node{}
 	n := 0
 	for line := range bytes.Lines(raw) {
 		n++
 		at := fmt.Sprintf("%s:%d", nodesName, n)
-		if n > 2*seal.MaxDrafts {
-			return nil, r.bad(at, "there are more nodes than an agent may stage")
-		}
 		h, x, err := node.DecodeLine(bytes.TrimSuffix(line, []byte{'\n'}))
 		if err != nil {
 			return nil, r.bad(at, "%v", err)
@@ -263,10 +264,7 @@ func (r *reader) files(list []manifestFile, folder bool) ([]workspace.Edit, erro
 	}
 	present := map[string]bool{}
 	if folder {
-		info, err := r.root.Lstat(filesName)
-		if err != nil || !info.IsDir() {
-			return nil, r.bad(filesName, "it is no folder")
-		}
+		var err error
 		if present, err = r.list(filesName, len(list)); err != nil {
 			return nil, err
 		}
@@ -298,8 +296,6 @@ func (r *reader) file(n int, f manifestFile) (workspace.Edit, error) {
 		return e, r.bad(at, "mode %q is none of 100644, 100755, 120000 and deleted", clip(f.Mode))
 	case !oldOK:
 		return e, r.bad(at, "old: %q is no object id", clip(f.Old))
-	case !utf8.ValidString(f.Path):
-		return e, r.bad(at, "the path is no UTF-8")
 	}
 	if err := workspace.CheckPath(f.Path, mode); err != nil {
 		return e, r.bad(at, "%v", err)

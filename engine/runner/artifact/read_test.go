@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +17,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/filemode"
 
 	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/engine/thread/seal"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/wire"
@@ -130,25 +133,40 @@ func TestHostile(t *testing.T) {
 		do   func(t *testing.T, dir string)
 		says string
 	}{
-		"no manifest":             {remove(manifestName), "artifact.json: it is missing"},
-		"no nodes":                {remove(nodesName), "nodes.jsonl: it is missing"},
-		"a file is missing":       {remove("files/1"), "files/1: it is missing"},
-		"all files are missing":   {remove("files"), "files/1: it is missing"},
-		"something else":          {replace("run.sh", "x"), "run.sh"},
-		"another file":            {replace("files/5", "x"), "files"},
+		"no manifest":           {remove(manifestName), "artifact.json: it is missing"},
+		"no nodes":              {remove(nodesName), "nodes.jsonl: it is missing"},
+		"a file is missing":     {remove("files/1"), "files/1: it is missing"},
+		"all files are missing": {remove("files"), "files/1: it is missing"},
+		"something else":        {replace("run.sh", "x"), "run.sh"},
+		"many other things": {func(t *testing.T, dir string) {
+			for n := range 10 {
+				must(t, os.Mkdir(filepath.Join(dir, strconv.Itoa(n)), 0o755))
+			}
+		}, ".: there is more in the folder"},
+		"another file": {replace("files/5", "x"), "files/5: it belongs to no file"},
+		"many other files": {func(t *testing.T, dir string) {
+			for n := range 10 {
+				replace(fmt.Sprintf("files/1%d", n), "x")(t, dir)
+			}
+		}, "files: there is more in the folder"},
 		"a deleted file's data":   {replace("files/2", "x"), "files/2"},
 		"a number in other words": {replace("files/01", "x"), "files"},
 		"a folder as a file": {func(t *testing.T, dir string) {
 			must(t, os.Remove(filepath.Join(dir, "files/1")))
 			must(t, os.Mkdir(filepath.Join(dir, "files/1"), 0o755))
 		}, "no regular file"},
-		"a link as a file":        {link("files/1", outside), "no regular file"},
-		"a link inside":           {link("files/1", "3"), "no regular file"},
-		"a link as the manifest":  {link(manifestName, outside), "no regular file"},
-		"a link as the folder":    {link("files", filepath.Dir(outside)), "no folder"},
-		"no JSON":                 {replace(manifestName, "{"), "artifact.json"},
-		"a list":                  {replace(manifestName, "[]"), "artifact.json"},
-		"keys twice":              {replace(manifestName, `{"format":1,"format":1}`), "artifact.json"},
+		"a link as a file":       {link("files/1", outside), "no regular file"},
+		"a link inside":          {link("files/1", "3"), "no regular file"},
+		"a link as the manifest": {link(manifestName, outside), "no regular file"},
+		"a link as the folder":   {link("files", filepath.Dir(outside)), "no folder"},
+		"a file as the folder":   {replace("files", "x"), "no folder"},
+		"no JSON":                {replace(manifestName, "{"), "artifact.json"},
+		"a list":                 {replace(manifestName, "[]"), "cannot unmarshal array"},
+		"a key twice": {func(t *testing.T, dir string) {
+			raw, err := os.ReadFile(filepath.Join(dir, manifestName))
+			must(t, err)
+			must(t, os.WriteFile(filepath.Join(dir, manifestName), bytes.Replace(raw, []byte("{"), []byte(`{"step":3,`), 1), 0o644))
+		}, "twice"},
 		"invalid UTF-8":           {replace(manifestName, "{\"thread\":\"\xff\"}"), "artifact.json"},
 		"another format":          {set("format", 2), "use the same version"},
 		"an unknown field":        {set("token", "x"), "token"},
@@ -200,7 +218,8 @@ func TestHostile(t *testing.T) {
 		"a link to .git":          {replace("files/4", ".git/config"), "leads out"},
 		"a link to nothing":       {replace("files/4", ""), "leads out"},
 		"a link with a NUL":       {replace("files/4", "a\x00b"), "leads out"},
-		"nodes of no JSON":        {replace(nodesName, "x\n"), "nodes.jsonl:1"},
+		"nodes of no JSON":        {replace(nodesName, "x\n"), "nodes.jsonl:1: read a node: read JSON"},
+		"more nodes than may be":  {replace(nodesName, strings.Repeat("\n", 2*seal.MaxDrafts+1)), "more nodes than"},
 		"a node of another hash":  {replace(nodesName, `{"hash":"0000000000000","type":"`+string(node.String)+`","payload":"x","timestamp":1}`+"\n"), "nodes.jsonl:1"},
 		"a node twice": {func(t *testing.T, dir string) {
 			raw, err := os.ReadFile(filepath.Join(dir, nodesName))
@@ -229,6 +248,25 @@ func TestHostile(t *testing.T) {
 			}
 		})
 	}
+	t.Run("files too large together", func(t *testing.T) {
+		root, err := os.OpenRoot(written(t))
+		must(t, err)
+		defer root.Close()
+		r := reader{root: root, total: workspace.DefaultMaxTotal - 2}
+		if _, err := r.file(1, manifestFile{Path: "a", Mode: "100644"}); err == nil || !strings.Contains(err.Error(), "with it there are more than") {
+			t.Errorf("three bytes too much: %v", err)
+		}
+	})
+	t.Run("below a file", func(t *testing.T) {
+		if _, err := Read(filepath.Join(outside, "x")); err == nil || errors.Is(err, ErrNone) {
+			t.Errorf("the error is %v", err)
+		}
+	})
+	t.Run("a file as all of it", func(t *testing.T) {
+		if _, err := Read(outside); !errors.As(err, new(*BadError)) {
+			t.Errorf("the error is %v", err)
+		}
+	})
 	t.Run("a link as all of it", func(t *testing.T) {
 		l := filepath.Join(t.TempDir(), "l")
 		must(t, os.Symlink(written(t), l))

@@ -277,6 +277,25 @@ func TestHostile(t *testing.T) {
 }
 
 // TestBadCommand: the event says where to answer.
+// The first mistake of a payload is named, where it is and what it is, not one that
+// follows from it.
+func TestFirstMistake(t *testing.T) {
+	for payload, want := range map[string]string{
+		`{"action":"labeled","issue":{"number":1}}`:              "the field label of the payload is missing",
+		`{"action":"x","issue":{}}`:                              "the field issue.number of the payload is missing",
+		`{"action":"x","issue":{"number":"1"}}`:                  "the field issue.number of the payload is no whole number above 0",
+		`{"action":"x","issue":{"number":99999999999999999999}}`: "the field issue.number of the payload is no whole number above 0",
+		`{"issue":{x}}`:               "the field issue of the payload is no JSON",
+		`{"issue":{"labels":[{},x]}}`: "the field issue.labels[1] of the payload is no JSON",
+		`{"issue":` + strings.Repeat("[", maxNesting+1) + `1]]}`: "is nested more than 200 levels deep",
+	} {
+		_, err := Parse("issues", []byte(payload))
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%.60s: %v, want %s", payload, err, want)
+		}
+	}
+}
+
 func TestBadCommand(t *testing.T) {
 	e, err := Parse("issue_comment", []byte(`{"action":"created","issue":{"number":4,"pull_request":{}},"comment":{"id":9,"body":"/uwf resum","user":{"login":"ann"}}}`))
 	var cmd *CommandError

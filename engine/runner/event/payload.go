@@ -256,12 +256,12 @@ func (o object) flag(key string) bool {
 
 // number is a whole number above 0 that must be there.
 func (o object) number(key string) int64 {
-	n, isNumber := o.m[key].(json.Number)
+	n, _ := o.m[key].(json.Number)
 	i, err := strconv.ParseInt(string(n), 10, 64)
 	switch {
 	case !o.has(key):
 		o.fail(under(o.path, key), "is missing")
-	case !isNumber || err != nil || i <= 0:
+	case err != nil || i <= 0:
 		o.fail(under(o.path, key), "is no whole number above 0")
 	}
 	return max(i, 0)
