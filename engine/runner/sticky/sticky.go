@@ -100,7 +100,7 @@ func (c *Comment) create(ctx context.Context, body string) error {
 			return err
 		}
 		// It may be there all the same.
-		if found, ferr := c.find(ctx, ""); ferr != nil || !found {
+		if found, _ := c.find(ctx, ""); !found {
 			return err
 		}
 		return nil

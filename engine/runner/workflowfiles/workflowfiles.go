@@ -139,16 +139,15 @@ func read(dir string) (out map[string]file, err error) {
 	out = map[string]file{}
 	for _, name := range []string{parent, folder} {
 		info, err := root.Lstat(name)
-		if errors.Is(err, fs.ErrNotExist) {
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
 			return out, nil
-		}
-		if err != nil {
-			return out, err
-		}
-		if !info.IsDir() {
+		case err == nil && info.IsDir():
+			continue
+		case err == nil:
 			out[name], err = look(root, name, info)
-			return out, err
 		}
+		return out, err
 	}
 	walk := func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
@@ -158,10 +157,9 @@ func read(dir string) (out map[string]file, err error) {
 			return fmt.Errorf("there are more than %d files below %s", maxFiles, folder)
 		}
 		info, err := d.Info()
-		if err != nil {
-			return err
+		if err == nil {
+			out[name], err = look(root, name, info)
 		}
-		out[name], err = look(root, name, info)
 		return err
 	}
 	return out, fs.WalkDir(root.FS(), folder, walk)

@@ -2,6 +2,8 @@ package workflowfiles
 
 import (
 	"errors"
+	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -19,40 +21,52 @@ func TestWorkflowFiles(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(t *testing.T, dir string)
 		paths  string // empty: nothing that matters
+		says   string
 	}{
-		"nothing":    {func(*testing.T, string) {}, ""},
-		"other file": {func(t *testing.T, dir string) { write(t, dir, "src.go", "x") }, ""},
-		"new":        {func(t *testing.T, dir string) { write(t, dir, folder+"/new.yml", "on: push") }, "new.yml"},
-		"changed":    {func(t *testing.T, dir string) { write(t, dir, folder+"/ci.yml", "changed") }, "ci.yml"},
-		"removed":    {func(t *testing.T, dir string) { must(t, os.RemoveAll(filepath.Join(dir, ".github"))) }, "ci.yml"},
+		"nothing":    {func(*testing.T, string) {}, "", ""},
+		"other file": {func(t *testing.T, dir string) { write(t, dir, "src.go", "x") }, "", ""},
+		"an empty folder": {func(t *testing.T, dir string) {
+			must(t, os.Mkdir(filepath.Join(dir, folder, "empty"), 0o700))
+		}, "", ""},
+		"too many": {func(t *testing.T, dir string) {
+			for n := range maxFiles + 1 {
+				write(t, dir, fmt.Sprintf("%s/%d.yml", folder, n), "x")
+			}
+		}, "0.yml", "more than 500 files"},
+		"too large": {func(t *testing.T, dir string) {
+			write(t, dir, folder+"/large.yml", strings.Repeat("x", maxFile+1))
+		}, "large.yml", "large.yml has 1048577 bytes"},
+		"new":     {func(t *testing.T, dir string) { write(t, dir, folder+"/new.yml", "on: push") }, "new.yml", ""},
+		"changed": {func(t *testing.T, dir string) { write(t, dir, folder+"/ci.yml", "changed") }, "ci.yml", ""},
+		"removed": {func(t *testing.T, dir string) { must(t, os.RemoveAll(filepath.Join(dir, ".github"))) }, "ci.yml", ""},
 		"link out": {func(t *testing.T, dir string) {
 			must(t, os.Symlink(secret, filepath.Join(dir, folder, "link.yml")))
-		}, "link.yml"},
+		}, "link.yml", ""},
 		"folder is a link": {func(t *testing.T, dir string) {
 			must(t, os.RemoveAll(filepath.Join(dir, ".github")))
 			must(t, os.Symlink(outside, filepath.Join(dir, ".github")))
-		}, parent},
+		}, parent, ""},
 		"folder is a link inside": {func(t *testing.T, dir string) {
 			must(t, os.Rename(filepath.Join(dir, folder), filepath.Join(dir, "moved")))
 			must(t, os.Symlink("../moved", filepath.Join(dir, folder)))
-		}, folder},
+		}, folder, ""},
 		"its parent is a link inside": {func(t *testing.T, dir string) {
 			must(t, os.Rename(filepath.Join(dir, parent), filepath.Join(dir, "moved")))
 			must(t, os.Symlink("moved", filepath.Join(dir, parent)))
-		}, parent},
+		}, parent, ""},
 		"its parent is a file": {func(t *testing.T, dir string) {
 			must(t, os.RemoveAll(filepath.Join(dir, parent)))
 			write(t, dir, parent, "x")
-		}, parent},
+		}, parent, ""},
 		"a folder in a file's place": {func(t *testing.T, dir string) {
 			must(t, os.Remove(filepath.Join(dir, folder, "ci.yml")))
 			must(t, os.Mkdir(filepath.Join(dir, folder, "ci.yml"), 0o700))
-		}, "ci.yml"},
-		"executable": {func(t *testing.T, dir string) { must(t, os.Chmod(filepath.Join(dir, folder, "ci.yml"), 0o700)) }, "ci.yml"},
+		}, "ci.yml", ""},
+		"executable": {func(t *testing.T, dir string) { must(t, os.Chmod(filepath.Join(dir, folder, "ci.yml"), 0o700)) }, "ci.yml", ""},
 		"a link's target": {func(t *testing.T, dir string) {
 			must(t, os.Remove(filepath.Join(dir, folder, "same.yml")))
 			must(t, os.Symlink("other.yml", filepath.Join(dir, folder, "same.yml")))
-		}, "same.yml"},
+		}, "same.yml", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -68,7 +82,7 @@ func TestWorkflowFiles(t *testing.T) {
 				return
 			}
 			var changed *ChangedError
-			if !errors.As(err, &changed) || !strings.Contains(strings.Join(changed.Paths, " "), c.paths) || strings.Contains(err.Error(), "precious") {
+			if !errors.As(err, &changed) || !strings.Contains(strings.Join(changed.Paths, " "), c.paths) || strings.Contains(err.Error(), "precious") || !strings.Contains(err.Error(), c.says) {
 				t.Fatalf("the error is %v", err)
 			}
 			if b, err := os.ReadFile(secret); err != nil || string(b) != "precious" {
@@ -78,6 +92,20 @@ func TestWorkflowFiles(t *testing.T) {
 				t.Errorf("the files are %v now: %v", now, err)
 			}
 		})
+	}
+}
+
+// A working folder that is gone altogether is not made again.
+func TestFolderIsGone(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "work")
+	write(t, dir, folder+"/ci.yml", "as it was")
+	watch := Look(dir)
+	must(t, os.RemoveAll(dir))
+	if err := watch.Check("x"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the error is %v", err)
+	}
+	if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("it is there again: %v", err)
 	}
 }
 
