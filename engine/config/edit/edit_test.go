@@ -129,23 +129,44 @@ func TestSmallFiles(t *testing.T) {
 }
 
 func TestRefused(t *testing.T) {
+	odd := func(change func(*yaml.Node)) *yaml.Node {
+		n := str("v")
+		change(n)
+		return n
+	}
 	for _, x := range []struct {
 		name, in, path string
+		value          *yaml.Node // nil: the entry is removed
 		want           error
+		says           string
 	}{
-		{"no mapping", "- a\n", "a", edit.ErrNotYAML},
-		{"text", "a\n", "a", edit.ErrNotYAML},
-		{"not YAML", "a: [\n", "a", edit.ErrNotYAML},
-		{"documents", "a: 1\n---\nb: 1\n", "a", edit.ErrNotYAML},
-		{"below a text", "a: 1\n", "a/b", edit.ErrNoMapping},
-		{"below a list", "a: [1]\n", "a/b/c", edit.ErrNoMapping},
-		{"twice", "a: 1\na: 2\n", "a", edit.ErrTwice},
-		{"alias", "a: &x 1\nb: *x\n", "b", edit.ErrSpecial},
-		{"anchor", "a: &x 1\n", "a", edit.ErrSpecial},
-		{"merge", "a: {<<: {b: 1}}\n", "a/b", edit.ErrSpecial},
-		{"huge", "# " + strings.Repeat("x", 1<<20), "a", edit.ErrNotYAML},
+		{"no mapping", "- a\n", "a", str("v"), edit.ErrNotYAML, ""},
+		{"text", "a\n", "a", str("v"), edit.ErrNotYAML, ""},
+		{"not YAML", "a: [\n", "a", str("v"), edit.ErrNotYAML, "did not find expected node content"},
+		{"documents", "a: 1\n---\nb: 1\n", "a", str("v"), edit.ErrNotYAML, "more than one document"},
+		{"huge", "# " + strings.Repeat("x", 1<<20), "a", str("v"), edit.ErrNotYAML, ""},
+		{"no path", "a: 1\n", "", str("v"), edit.ErrNotYAML, ""},
+		{"below a text", "a: 1\n", "a/b", str("v"), edit.ErrNoMapping, ""},
+		{"below a list", "a: [1]\n", "a/b/c", str("v"), edit.ErrNoMapping, ""},
+		{"twice", "a: 1\na: 2\n", "a", str("v"), edit.ErrTwice, ""},
+		{"alias", "a: &x 1\nb: *x\n", "b", str("v"), edit.ErrSpecial, ""},
+		{"anchor", "a: &x 1\n", "a", str("v"), edit.ErrSpecial, ""},
+		{"anchor at the key", "&x a: 1\n", "a", str("v"), edit.ErrSpecial, ""},
+		{"tag at the key", "!!str a: 1\n", "a", str("v"), edit.ErrSpecial, ""},
+		{"a key of keys", "{a: 1}: 2\nb: 1\n", "b", str("v"), edit.ErrSpecial, ""},
+		{"merge", "a: {<<: {b: 1}}\n", "a/b", str("v"), edit.ErrSpecial, ""},
+		{"remove below a text", "a: 1\n", "a/b", nil, edit.ErrNoMapping, ""},
+		{"remove one of two", "a: 1\na: 2\n", "a", nil, edit.ErrTwice, ""},
+		{"remove one of two below", "a: {b: 1, b: 2}\n", "a/b", nil, edit.ErrTwice, ""},
+		{"a value that is no node", "a: 1\n", "a", odd(func(n *yaml.Node) { n.Kind = 99 }), edit.ErrNotYAML, "unknown kind 99"},
+		{"a value that is no text", "a: 1\n", "a", odd(func(n *yaml.Node) { n.Tag, n.Value = "", "a\xff" }), edit.ErrNotYAML, "edit the file by hand"},
 	} {
-		if got, err := edit.Apply([]byte(x.in), edit.Change{Path: strings.Split(x.path, "/"), Value: str("v")}); !errors.Is(err, x.want) {
+		var path []string
+		if x.path != "" {
+			path = strings.Split(x.path, "/")
+		}
+		got, err := edit.Apply([]byte(x.in), edit.Change{Path: path, Value: x.value})
+		if !errors.Is(err, x.want) || !strings.Contains(err.Error(), x.says) || got != nil {
 			t.Errorf("%s: %v\n%s", x.name, err, got)
 		}
 	}

@@ -3,6 +3,7 @@ package table
 import (
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -17,11 +18,21 @@ func TestPath(t *testing.T) {
 		{`models.'gpt-4.1'.window`, Path{"models", "gpt-4.1", "window"}},
 		{`"a\"b"`, Path{`a"b`}},
 		{"modelOverrides.w.*", Path{"modelOverrides", "w", "*"}},
-		{"", nil}, {".", nil}, {"a.", nil}, {".a", nil}, {"a..b", nil}, {`"a`, nil}, {`"a"b`, nil}, {"'a", nil}, {"''", nil}, {`""`, nil}, {`a.""`, nil},
+		{"", nil}, {".", nil}, {"a.", nil}, {".a", nil}, {"a..b", nil}, {`"a`, nil}, {`"a"b`, nil}, {`"a"bc`, nil}, {"'a", nil}, {"''", nil}, {`""`, nil}, {`a.""`, nil},
 	} {
 		got, err := ParsePath(x.text)
 		if !reflect.DeepEqual(got, x.want) || (err != nil) != (x.want == nil) {
 			t.Errorf("%s: %q, %v", x.text, got, err)
+		}
+	}
+}
+
+func TestPathMistakes(t *testing.T) {
+	for text, want := range map[string]string{
+		`a..b`: "a name between two dots is missing", `a."b`: "a quote is not closed", `a.'b`: "a quote is not closed", `"".a`: "a name can't be empty", `"a"bc`: `a dot is missing after "a"`,
+	} {
+		if _, err := ParsePath(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", text, err, want)
 		}
 	}
 }

@@ -169,7 +169,7 @@ func (r *Reader) text(into *string) func(*yaml.Node, string) {
 
 func (r *Reader) oneOf(into *string, allowed ...string) func(*yaml.Node, string) {
 	return func(n *yaml.Node, path string) {
-		if n.Kind != yaml.ScalarNode || !slices.Contains(allowed, n.Value) {
+		if !slices.Contains(allowed, n.Value) { // a list has no value
 			r.Problem(n, path, "", "must be one of %s", strings.Join(allowed, ", "))
 			return
 		}
@@ -193,7 +193,7 @@ func (r *Reader) boolean(into *bool) func(*yaml.Node, string) {
 func (r *Reader) integer(into *int64, least, most int64) func(*yaml.Node, string) {
 	return func(n *yaml.Node, path string) {
 		v, err := strconv.ParseInt(strings.ReplaceAll(n.Value, "_", ""), 10, 64)
-		if n.Kind != yaml.ScalarNode || err != nil || v < least || v > most {
+		if err != nil || v < least || v > most {
 			r.Problem(n, path, "", "must be a whole number from %d to %d", least, most)
 			return
 		}
@@ -204,7 +204,7 @@ func (r *Reader) integer(into *int64, least, most int64) func(*yaml.Node, string
 func (r *Reader) number(into *float64) func(*yaml.Node, string) {
 	return func(n *yaml.Node, path string) {
 		v, err := strconv.ParseFloat(n.Value, 64)
-		if n.Kind != yaml.ScalarNode || err != nil || !(v >= 0 && v <= 1e12) {
+		if err != nil || !(v >= 0 && v <= 1e12) {
 			r.Problem(n, path, "", "must be a number, 0 or more")
 			return
 		}
@@ -214,8 +214,8 @@ func (r *Reader) number(into *float64) func(*yaml.Node, string) {
 
 func (r *Reader) duration(into *time.Duration) func(*yaml.Node, string) {
 	return func(n *yaml.Node, path string) {
-		v, err := time.ParseDuration(n.Value)
-		if n.Kind != yaml.ScalarNode || err != nil || v <= 0 {
+		v, _ := time.ParseDuration(n.Value) // 0 where it is none
+		if v <= 0 {
 			r.Problem(n, path, "", "must be a time such as 90s, 30m or 6h")
 			return
 		}

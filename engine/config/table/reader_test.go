@@ -1,0 +1,206 @@
+package table
+
+import (
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+)
+
+// sample has a setting of each kind.
+type sample struct {
+	text, choice, secret string
+	flag                 bool
+	whole                int
+	number               float64
+	span                 time.Duration
+	list                 []string
+	names                map[string]string
+}
+
+func (s *sample) table() Setting {
+	return Object("all kinds",
+		Field{"text", Text("", &s.text)},
+		Field{"choice", Text("", &s.choice, "on", "off")},
+		Field{"secret", Setting{Kind: TextValue, Secret: true, Read: Text("", &s.secret).Read, Get: Text("", &s.secret).Get}},
+		Field{"flag", Flag("", &s.flag)},
+		Field{"whole", Whole("", &s.whole, 0, 9)},
+		Field{"number", Number("", &s.number)},
+		Field{"span", Span("", &s.span)},
+		Field{"list", List("", &s.list)},
+		Field{"names", Texts("", "", &s.names)},
+	).Instead(map[string]string{"former": "write text instead"})
+}
+
+// read gives what a file sets, and all that is wrong in it.
+func read(data string) (sample, string) {
+	var s sample
+	r := &Reader{File: "f", Origins: map[string]string{}}
+	if root := r.Document([]byte(data)); root != nil {
+		s.table().Read(r, root, "")
+	}
+	var problems []string
+	for _, p := range r.Problems {
+		problems = append(problems, p.String())
+	}
+	return s, strings.Join(problems, "\n")
+}
+
+func TestRead(t *testing.T) {
+	const file = "\ufeff# all of it\ntext: 7\nchoice: off\nflag: TRUE\nwhole: 0_9\nnumber: 1.5\nspan: 90s\nlist: [a, 1, ~]\nnames: {\"a.b\": x, c: 2}\nsecret: ~\n"
+	got, problems := read(file)
+	want := sample{text: "7", choice: "off", flag: true, whole: 9, number: 1.5, span: 90 * time.Second, list: []string{"a", "1", "~"}, names: map[string]string{"a.b": "x", "c": "2"}}
+	if problems != "" || !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, %s", got, problems)
+	}
+	for _, nothing := range []string{"", "\n# nothing\n", "~", "null", "---\n", "list:\nnames: ~\nwhole: null\n", "names: {}"} {
+		if got, problems := read(nothing); problems != "" || got.list != nil || len(got.names) != 0 {
+			t.Errorf("%q: %+v, %s", nothing, got, problems)
+		}
+	}
+}
+
+// Every mistake is told, where it is and what it is, and nothing is taken from it.
+func TestMistakes(t *testing.T) {
+	const whole, number, span, special = "must be a whole number from 0 to 9", "must be a number, 0 or more", "must be a time such as 90s, 30m or 6h", "anchors, aliases and tags are not read; write the value out"
+	for name, x := range map[string]struct{ file, want string }{
+		"too large":              {strings.Repeat("#", MaxFile+1), "f:1:1: not YAML: the file has 1048577 bytes, the limit is 1048576"},
+		"no YAML":                {"text: x\nlist: [\n", "f:2:1: not YAML: did not find expected node content"},
+		"two documents":          {"text: x\n---\ntext: y\n", "f:2:1: not YAML: there is more than one document in it"},
+		"two documents, no text": {"text: x\n---\n", "f:2:1: not YAML: there is more than one document in it"},
+		"a list for all":         {"- text\n", "f:1:1: must be a mapping (name: value), not a list"},
+		"a text for all":         {"text\n", "f:1:1: must be a mapping (name: value), not text"},
+		"a key of keys":          {"? {a: b}\n: c\n", "f:1:3: only plain names can be keys"},
+		"a merge":                {"<<: {text: x}\n", "f:1:1: only plain names can be keys"},
+		"an anchor":              {"text: &a x\n", "f:1:7: text: " + special},
+		"an anchor at a key":     {"&a text: x\n", "f:1:10: text: " + special},
+		"an alias":               {"list: [x]\ntext: *a\n", "f:1:1: not YAML: unknown anchor 'a' referenced"},
+		"a tag":                  {"text: !!str x\n", "f:1:7: text: " + special},
+		"twice":                  {"flag: false\nflag: true\n", "f:2:1: flag: stands twice; keep one of them"},
+		"unknown":                {"texts: x\n", `f:1:1: texts: unknown key; did you mean "text"?`},
+		"unknown, nothing near":  {"zzzzzzzzzzzz: x\n", "f:1:1: zzzzzzzzzzzz: unknown key; known here: choice, flag, list, names, number, secret, span, text, whole"},
+		"of a former version":    {"former: x\n", "f:1:1: former: unknown key; write text instead"},
+		"a name that is empty":   {"names: {\"\": x}\n", "f:1:9: names: a name can't be empty"},
+		"names that are a list":  {"names: [x]\n", "f:1:8: names: must be a mapping (name: value), not a list"},
+		"a list for a text":      {"text: [x]\n", "f:1:7: text: must be text, not a list"},
+		"a mapping for a text":   {"text: {x: y}\n", "f:1:7: text: must be text, not a mapping"},
+		"no choice":              {"choice: maybe\n", "f:1:9: choice: must be one of on, off"},
+		"a list for a choice":    {"choice: [on]\n", "f:1:9: choice: must be one of on, off"},
+		"no flag":                {"flag: 1\n", "f:1:7: flag: must be true or false"},
+		"a list for a flag":      {"flag: [true]\n", "f:1:7: flag: must be true or false"},
+		"words for a number":     {"whole: many\n", "f:1:8: whole: " + whole},
+		"half a whole one":       {"whole: 2.5\n", "f:1:8: whole: " + whole},
+		"too few":                {"whole: -1\n", "f:1:8: whole: " + whole},
+		"too many":               {"whole: 10\n", "f:1:8: whole: " + whole},
+		"beyond all numbers":     {"whole: 99999999999999999999\n", "f:1:8: whole: " + whole},
+		"a list of whole ones":   {"whole: [2]\n", "f:1:8: whole: " + whole},
+		"words, not a number":    {"number: much\n", "f:1:9: number: " + number},
+		"below zero":             {"number: -1\n", "f:1:9: number: " + number},
+		"beyond measure":         {"number: 1e13\n", "f:1:9: number: " + number},
+		"no number at all":       {"number: .nan\n", "f:1:9: number: " + number},
+		"a list of numbers":      {"number: [1]\n", "f:1:9: number: " + number},
+		"a number for a time":    {"span: 90\n", "f:1:7: span: " + span},
+		"no time":                {"span: 0s\n", "f:1:7: span: " + span},
+		"time that goes back":    {"span: -1s\n", "f:1:7: span: " + span},
+		"a list of times":        {"span: [1s]\n", "f:1:7: span: " + span},
+		"a text for a list":      {"list: x\n", "f:1:7: list: must be a list, not text"},
+		"a list in a list":       {"list: [x, [y]]\n", "f:1:11: list[1]: must be text, not a list"},
+		"a tag in a list":        {"list: [!!str x]\n", "f:1:8: list[0]: " + special},
+		"several":                {"flag: 1\nspan: 0s\n", "f:1:7: flag: must be true or false\nf:2:7: span: " + span},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, problems := read(x.file)
+			if problems != x.want {
+				t.Errorf("%s\nwant %s", problems, x.want)
+			}
+			got.list, got.names = nil, nil // what else is in them is read
+			if !reflect.DeepEqual(got, sample{}) {
+				t.Errorf("it is read as %+v", got)
+			}
+		})
+	}
+	if _, problems := read(strings.Repeat("a: b\n", 2*maxProblems)); strings.Count(problems, "\n") != maxProblems-1 {
+		t.Errorf("more than %d problems are told: %s", maxProblems, problems)
+	}
+}
+
+// A setting is found by its path; what leads nowhere says where it goes wrong.
+func TestAt(t *testing.T) {
+	s := (&sample{}).table()
+	for path, want := range map[string]ValueKind{"text": TextValue, "names": NamedValue, "names.x": TextValue, "span": TimeValue} {
+		p, err := ParsePath(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := s.At(p); err != nil || got.Kind != want {
+			t.Errorf("%s: %s, %v", path, got.Kind, err)
+		}
+	}
+	for path, want := range map[string]string{
+		"txet":      `there is no setting txet: unknown key "txet"; did you mean "text"?`,
+		"text.x":    `there is no setting text.x: unknown key "x"; text is a text`,
+		"names.x.y": `there is no setting names.x.y: unknown key "y"; names.x is a text`,
+	} {
+		p, err := ParsePath(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var unknown *UnknownPathError
+		if _, err := s.At(p); !errors.As(err, &unknown) || err.Error() != want {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}
+
+// A value is read as people type it, for the setting that it is to be.
+func TestParseValue(t *testing.T) {
+	s := (&sample{}).table()
+	for _, x := range []struct{ path, text, want string }{
+		{"text", " 7 ", "!!str  7 "}, {"flag", " True ", "!!bool true"}, {"whole", "1_0", "!!int 10"},
+		{"number", "1.50", "!!float 1.5"}, {"number", "2", "!!int 2"}, {"span", "90s", "!!str 90s"},
+	} {
+		n, err := s.ParseValue(Path{x.path}, x.text)
+		if err != nil || n.Tag+" "+n.Value != x.want {
+			t.Errorf("%s %q: %+v, %v", x.path, x.text, n, err)
+		}
+	}
+	for _, x := range []struct {
+		path, text string
+		items      int
+	}{{"list", "two words", 1}, {"list", `["a", "b"]`, 2}, {"names", "{a: b}", 2}, {"names", "{}", 0}} {
+		n, err := s.ParseValue(Path{x.path}, x.text)
+		if err != nil || len(n.Content) != x.items {
+			t.Errorf("%s %q: %+v, %v", x.path, x.text, n, err)
+		}
+	}
+	for _, x := range []struct{ path, text, want string }{
+		{"txet", "x", `there is no setting txet: unknown key "txet"; did you mean "text"?`},
+		{"text", "a\xffb", "set text: the value is no UTF-8 text"},
+		{"flag", "yes", `set flag: "yes": write true or false`},
+		{"whole", "many", `set whole: "many" is no whole number`},
+		{"number", "much", `set number: "much" is no number`},
+		{"names", " ", `set names: give a mapping as JSON, such as {"name": "value"}: it must begin with '{'`},
+		{"names", "[a]", `set names: give a mapping as JSON, such as {"name": "value"}: it must begin with '{'`},
+		{"names", "{a: b", `set names: give a mapping as JSON, such as {"name": "value"}: not YAML: did not find expected ',' or '}'`},
+		{"names", "{a: &x b}", `set names: give a mapping as JSON, such as {"name": "value"}: anchors, aliases and tags are not read`},
+		{"names", "{a: !!str b}", `set names: give a mapping as JSON, such as {"name": "value"}: anchors, aliases and tags are not read`},
+		{"list", "[a", `set list: give a list as JSON, such as ["-v", "two words"]: not YAML: did not find expected ',' or ']'`},
+	} {
+		if n, err := s.ParseValue(Path{x.path}, x.text); err == nil || err.Error() != x.want {
+			t.Errorf("%s %q: %+v, %v\nwant %s", x.path, x.text, n, err, x.want)
+		}
+	}
+}
+
+// A secret in a file is found, also in one that is not valid.
+func TestSecretIn(t *testing.T) {
+	s := (&sample{}).table()
+	for file, want := range map[string]string{
+		"text: x\nsecret: y\n": "secret", "unknown: {a: b}\nsecret: y": "secret", "secret: ~": "", "text: secret": "", "": "", "[": "", "- secret: y": "",
+	} {
+		if p, found := s.SecretIn([]byte(file)); p.String() != want && found || found != (want != "") {
+			t.Errorf("%q: %s, %v", file, p, found)
+		}
+	}
+}
