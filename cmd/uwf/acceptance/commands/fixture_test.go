@@ -1,7 +1,6 @@
 package commands
 
 import (
-	"bytes"
 	"encoding/json"
 	"os"
 	"os/exec"
@@ -147,7 +146,7 @@ func (f *fixture) git(t *testing.T, args ...string) string {
 }
 
 // factory makes the Factory of a command in the fixture, and what it prints.
-func (f *fixture) factory(t *testing.T) (fa *app.Factory, out, errs *bytes.Buffer) {
+func (f *fixture) factory(t *testing.T) (fa *app.Factory, out, errs *clitest.Printed) {
 	t.Helper()
 	console := clitest.Console{Remotes: &f.remotes, Dir: f.repo(), Environ: f.environ()}
 	fa, out, errs = console.Factory()

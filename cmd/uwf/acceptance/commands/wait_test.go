@@ -76,7 +76,7 @@ func TestWait(t *testing.T) {
 				Status   string
 				TimedOut bool
 			}
-			if err := json.Unmarshal(out.Bytes(), &got); err != nil {
+			if err := json.Unmarshal([]byte(out.String()), &got); err != nil {
 				t.Fatalf("exit code %d: %v\n%s%s", code, err, out, errs)
 			}
 			if code != tt.code || got.Status != tt.status || got.TimedOut != (tt.code == 1) {

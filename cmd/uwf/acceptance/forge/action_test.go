@@ -312,7 +312,7 @@ func TestActionFails(t *testing.T) {
 // nothing.
 func TestActionQuiet(t *testing.T) {
 	t.Parallel()
-	bothForges(t, func(t *testing.T, gitea bool) {
+	eitherForge(t, func(t *testing.T, gitea bool) {
 		c := newCI(t, ciOptions{gitea: gitea})
 		n := c.issue()
 		for what, e := range map[string]forgetest.Event{

@@ -27,6 +27,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/clitest"
 	"github.com/united-workforce/uwf/engine/forge/forgetest"
 	"github.com/united-workforce/uwf/examples"
+	"github.com/united-workforce/uwf/internal/testmode"
 )
 
 // The files that a repository gets for uwf, by their paths there.
@@ -309,26 +310,52 @@ func (c *ci) exec(j *ciJob, env ...string) *ciJob {
 		name, value, _ := strings.Cut(e, "=")
 		vars[name] = value
 	}
-	ctx, cancel := context.WithTimeout(c.Context(), jobDeadline)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, "uwf", "action")
-	cmd.Dir = filepath.Join(j.dir, "work")
-	for _, name := range slices.Sorted(maps.Keys(vars)) {
-		cmd.Env = append(cmd.Env, name+"="+vars[name])
+	if vars[clitest.EnvKill] != "" || testmode.HasProcesses() {
+		c.runProcess(j, vars)
+	} else {
+		c.runInside(j, vars)
 	}
-	var log bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &log, &log
-	_ = cmd.Run() // the exit code says it
 	c.forge.Revoke(token)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	j.log, j.code = log.String(), cmd.ProcessState.ExitCode()
-	ws, ok := cmd.ProcessState.Sys().(syscall.WaitStatus)
-	j.killed = ok && ws.Signaled() && ws.Signal() == syscall.SIGKILL
 	j.outputs = readOutputs(c.read(vars["GITHUB_OUTPUT"]))
 	j.summary = c.read(vars["GITHUB_STEP_SUMMARY"])
 	c.clean(j, token)
 	return j
+}
+
+// runProcess runs a job in a process of its own, as a forge's runner does.
+func (c *ci) runProcess(j *ciJob, vars map[string]string) {
+	ctx, cancel := context.WithTimeout(c.Context(), jobDeadline)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "uwf", "action")
+	cmd.Dir, cmd.Env = filepath.Join(j.dir, "work"), assignments(vars)
+	var log bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &log, &log
+	_ = cmd.Run() // the exit code says it
+	j.log, j.code = log.String(), cmd.ProcessState.ExitCode()
+	ws, ok := cmd.ProcessState.Sys().(syscall.WaitStatus)
+	j.killed = ok && ws.Signaled() && ws.Signal() == syscall.SIGKILL
+}
+
+// runInside runs a job in this process.
+func (c *ci) runInside(j *ciJob, vars map[string]string) {
+	ctx, cancel := context.WithTimeout(c.Context(), jobDeadline)
+	defer cancel()
+	console := clitest.Console{Dir: filepath.Join(j.dir, "work"), Environ: assignments(vars)}
+	res, err := console.RunJob(ctx, "action")
+	if err != nil {
+		c.Error(err)
+	}
+	j.log, j.code = res.Stdout, res.Code
+}
+
+func assignments(vars map[string]string) []string {
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(vars)) {
+		all = append(all, name+"="+vars[name])
+	}
+	return all
 }
 
 func (c *ci) read(file string) string {

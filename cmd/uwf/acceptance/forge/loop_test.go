@@ -7,7 +7,19 @@ import (
 	"testing"
 
 	"github.com/united-workforce/uwf/engine/forge/forgetest"
+	"github.com/united-workforce/uwf/internal/testmode"
 )
+
+// eitherForge runs a test against a fake GitHub, and against a fake Gitea too where
+// everything is to be run.
+func eitherForge(t *testing.T, test func(t *testing.T, gitea bool)) {
+	t.Helper()
+	if testmode.HasProcesses() {
+		bothForges(t, test)
+		return
+	}
+	test(t, false)
+}
 
 // bothForges runs a test against a fake GitHub and a fake Gitea.
 func bothForges(t *testing.T, test func(t *testing.T, gitea bool)) {
@@ -126,10 +138,14 @@ func (c *ci) readable() {
 	}
 }
 
-// TestCrowd: twenty issues at once, four jobs at a time.
+// TestCrowd: twenty issues at once, four jobs at a time; by default four.
 func TestCrowd(t *testing.T) {
 	t.Parallel()
-	const issues, steps = 20, 3
+	const steps = 3
+	issues := 4
+	if testmode.HasProcesses() {
+		issues = 20
+	}
 	c := newCI(t, ciOptions{})
 	var events []forgetest.Event
 	for range issues {

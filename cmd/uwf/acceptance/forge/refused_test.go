@@ -28,7 +28,7 @@ func (c *ci) untouched(j *ciJob, why string) {
 // TestNotForUs: what must not start an agent doesn't, and is no failure.
 func TestNotForUs(t *testing.T) {
 	t.Parallel()
-	bothForges(t, func(t *testing.T, gitea bool) {
+	eitherForge(t, func(t *testing.T, gitea bool) {
 		c := newCI(t, ciOptions{gitea: gitea})
 		n := c.issue()
 		c.forge.SetPermission("rita", "read")
@@ -117,7 +117,7 @@ func TestLimited(t *testing.T) {
 // TestLostReplies: what the forge did, although no answer came, is not done twice.
 func TestLostReplies(t *testing.T) {
 	t.Parallel()
-	bothForges(t, func(t *testing.T, gitea bool) {
+	eitherForge(t, func(t *testing.T, gitea bool) {
 		c := newCI(t, ciOptions{gitea: gitea})
 		c.allow()
 		for _, path := range []string{"issues/*/comments", "actions/workflows/*/dispatches", "pulls"} {
@@ -164,7 +164,7 @@ func TestRerunAll(t *testing.T) {
 // TestLostDispatch: a scheduled run finds the thread whose next job never came.
 func TestLostDispatch(t *testing.T) {
 	t.Parallel()
-	bothForges(t, func(t *testing.T, gitea bool) {
+	eitherForge(t, func(t *testing.T, gitea bool) {
 		c := newCI(t, ciOptions{gitea: gitea})
 		c.allow()
 		n := c.issue()
@@ -254,7 +254,7 @@ func (c *ci) until(file string, done chan *ciJob) {
 // TestPullLabelled: a label on a pull request of this repository works on its branch.
 func TestPullLabelled(t *testing.T) {
 	t.Parallel()
-	bothForges(t, func(t *testing.T, gitea bool) {
+	eitherForge(t, func(t *testing.T, gitea bool) {
 		c := newCI(t, ciOptions{gitea: gitea})
 		c.allow()
 		c.git("branch", "mine", c.forge.Branch())

@@ -38,7 +38,7 @@ func TestRepositoryDispatch(t *testing.T) {
 // TestDoubleStart: two labels and a command at the same time make one thread.
 func TestDoubleStart(t *testing.T) {
 	t.Parallel()
-	bothForges(t, func(t *testing.T, gitea bool) {
+	eitherForge(t, func(t *testing.T, gitea bool) {
 		c := newCI(t, ciOptions{gitea: gitea})
 		c.allow()
 		n := c.issue()

@@ -77,6 +77,7 @@ func (f failing) fails(j *job, want ...string) {
 func TestBadAgents(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, loop, "steps: []", nil)
+	l.inside = true
 	m := l.machine("a")
 	for _, tt := range []struct {
 		name, entry string
@@ -119,7 +120,7 @@ func TestBadAgents(t *testing.T) {
 
 // on is the machine for a part of a test.
 func (m *machine) on(t *testing.T) *machine {
-	l := &lab{T: t, dir: m.dir, server: m.server, url: m.url, script: m.script}
+	l := &lab{T: t, inside: m.inside, dir: m.dir, server: m.server, url: m.url, script: m.script}
 	return &machine{lab: l, name: m.name, clone: m.clone, home: m.home}
 }
 
@@ -127,6 +128,7 @@ func (m *machine) on(t *testing.T) *machine {
 func TestBadStage(t *testing.T) {
 	t.Parallel()
 	m := newLab(t, loop, "steps: []", nil).machine("a")
+	m.inside = true
 	for _, tt := range []struct {
 		name  string
 		stage func(s *staging)

@@ -13,7 +13,7 @@ import (
 )
 
 // quiet is how long a silent remote is waited for in these tests.
-const quiet = clitest.EnvQuiet + "=2s"
+const quiet = clitest.EnvQuiet + "=5s"
 
 // answer is a remote that answers with nothing but this.
 func answer(code int, contentType, body string) func(http.Handler) http.Handler {
@@ -101,6 +101,7 @@ const always = 1 << 40
 func TestBadRemote(t *testing.T) {
 	t.Parallel()
 	l, runs := newLoopLab(t, 3, nil)
+	l.inside = true
 	m := l.machine("a")
 	id := m.startThread()
 	head := m.head(id)
@@ -173,6 +174,7 @@ func (j *job) says(want ...string) {
 func TestBrokenPush(t *testing.T) {
 	t.Parallel()
 	l, runs := newLoopLab(t, 100, nil)
+	l.inside = true
 	m := l.machine("a")
 	id := m.startThread()
 	for n, name := range []string{"claim", "commit"} {
@@ -207,6 +209,7 @@ func TestBrokenPush(t *testing.T) {
 func TestRefusedCommit(t *testing.T) {
 	t.Parallel()
 	l, _ := newLoopLab(t, 100, nil)
+	l.inside = true
 	m := l.machine("a")
 	denied := answer(403, "text/plain", "You may not.\n")
 	t.Run("once", func(t *testing.T) {

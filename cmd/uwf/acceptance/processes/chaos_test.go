@@ -10,18 +10,24 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"sync/atomic"
 	"testing"
-	"time"
+
+	"github.com/united-workforce/uwf/internal/testmode"
 )
 
 // TestKilledAfterPushes kills jobs after each of their pushes in turn, taken but not
 // answered. Where pushes are not atomic there are many, and all must be safe. The
 // last step has its kill too: where a dead job has done its step, the next one does
-// the step after it, so that their number is odd.
+// the step after it, so that their number is odd. By default it is one step.
 func TestKilledAfterPushes(t *testing.T) {
 	t.Parallel()
+	lengths := []int{1}
+	if testmode.HasProcesses() {
+		lengths = append(lengths, 3)
+	}
 	for name, config := range servers() {
-		for _, steps := range []int{1, 3} {
+		for _, steps := range lengths {
 			t.Run(fmt.Sprintf("%s, %d steps", name, steps), func(t *testing.T) {
 				t.Parallel()
 				l, log := newLoopLab(t, steps, config)
@@ -70,7 +76,7 @@ func servers() map[string]map[string]string {
 func (m *machine) killedAfter(n int, id string) (kills int) {
 	m.Helper()
 	for {
-		j := m.stepKilledAt(n, taken, id)
+		j := m.stepKilledAt(n, isPush, taken, id)
 		if j.killed() {
 			kills++
 			j = m.step(nil, id)
@@ -92,18 +98,25 @@ func (m *machine) killedAfter(n int, id string) (kills int) {
 	}
 }
 
-// TestRandomKills kills jobs at random moments: after some time, or around one
-// of their pushes, which the server takes, or not, or only later. They are run
-// again at once on the same machine, or elsewhere after the claim's lifetime.
-// UWF_TEST_KILLS says how many are killed in all, UWF_TEST_SEED repeats a choice of
-// moments as far as time allows.
+// TestRandomKills kills jobs at random requests to their server, which takes what is
+// sent, or not, or only after the job's death. They are run again at once on the same
+// machine, or elsewhere after the claim's lifetime. UWF_TEST_SEED, which is printed,
+// chooses them all; UWF_TEST_KILLS says how many are killed.
 func TestRandomKills(t *testing.T) {
 	t.Parallel()
-	kills, seed := number(t, "UWF_TEST_KILLS", 12), number(t, "UWF_TEST_SEED", time.Now().UnixNano())
+	kills := int64(4)
+	if testmode.HasProcesses() {
+		kills = 12
+	}
+	kills = readNumber(t, "UWF_TEST_KILLS", kills)
+	seed := readNumber(t, "UWF_TEST_SEED", 1)
 	for i, name := range slices.Sorted(maps.Keys(servers())) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			const steps = 8
+			steps := 3
+			if testmode.HasProcesses() {
+				steps = 8
+			}
 			l, log := newLoopLab(t, steps, servers()[name])
 			c := &chaos{
 				lab: l, rand: rand.New(rand.NewPCG(uint64(seed), uint64(i))), //nolint:gosec // a test's choice
@@ -129,7 +142,7 @@ func TestRandomKills(t *testing.T) {
 	}
 }
 
-func number(t *testing.T, variable string, otherwise int64) int64 {
+func readNumber(t *testing.T, variable string, otherwise int64) int64 {
 	t.Helper()
 	v := os.Getenv(variable)
 	if v == "" {
@@ -147,8 +160,7 @@ type chaos struct {
 	*lab
 	rand     *rand.Rand
 	machines []*machine
-	left     int           // kills that are still to come
-	usual    time.Duration // what a job takes at most that is not killed
+	left     int // kills that are still to come
 }
 
 // run runs jobs until the thread has ended.
@@ -186,30 +198,32 @@ func (c *chaos) run(id string) {
 	}
 }
 
+// maxRequests is more than a job of one step makes: a job that makes fewer than its
+// number says is not killed.
+const maxRequests = 14
+
 // job runs one job, which is killed as long as kills are left.
 func (c *chaos) job(id string) (how string, j *job) {
 	c.Helper()
-	began := time.Now()
-	if c.usual == 0 || c.left == 0 || c.rand.IntN(4) == 0 {
+	if c.left == 0 || c.rand.IntN(4) == 0 {
 		j = c.machines[0].step(nil, id)
 		<-j.done
-		c.usual = max(c.usual, time.Since(began))
 		return "not killed", j
 	}
+	f := []fate{never, after, taken}[c.rand.IntN(3)]
 	if c.rand.IntN(2) == 0 {
-		after := time.Duration(c.rand.Int64N(int64(c.usual)))
-		j = c.machines[0].step(nil, id)
-		defer time.AfterFunc(after, j.kill).Stop()
-		<-j.done
-		return "killed after " + after.String(), j
+		n := 1 + c.rand.IntN(maxRequests)
+		return fmt.Sprintf("killed at request %d, %s", n, f), c.machines[0].stepKilledAt(n, anyRequest, f, id)
 	}
-	nth, f := 1+c.rand.IntN(2), []fate{never, after, taken}[c.rand.IntN(3)]
-	return fmt.Sprintf("killed at push %d, %s", nth, f), c.machines[0].stepKilledAt(nth, f, id)
+	n := 1 + c.rand.IntN(2)
+	return fmt.Sprintf("killed at push %d, %s", n, f), c.machines[0].stepKilledAt(n, isPush, f, id)
 }
+
+func anyRequest(*http.Request) bool { return true }
 
 func (j *job) kill() { _ = j.cmd.Process.Kill() } // it may have ended by itself
 
-// fate is what becomes of the push at which a job is killed.
+// fate is what becomes of the request at which a job is killed.
 type fate string
 
 const (
@@ -218,17 +232,14 @@ const (
 	taken fate = "taken but not answered"
 )
 
-// stepKilledAt does one step with a job that is killed at its n-th push.
-func (m *machine) stepKilledAt(n int, f fate, id string) *job {
+// stepKilledAt does one step with a job that is killed at its n-th request of a kind.
+func (m *machine) stepKilledAt(n int, counts func(*http.Request) bool, f fate, id string) *job {
 	m.Helper()
 	victim := make(chan *job, 1)
-	seen := 0 // one job alone, which makes one request at a time
+	var seen atomic.Int64
 	wrap := func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if isPush(r) {
-				seen++
-			}
-			if !isPush(r) || seen != n {
+			if !counts(r) || seen.Add(1) != int64(n) {
 				next.ServeHTTP(w, r)
 				return
 			}

@@ -80,6 +80,7 @@ func (d damaged) flip(object string) (undo func()) {
 func TestDamagedStore(t *testing.T) {
 	t.Parallel()
 	l, runs := newLoopLab(t, 3, nil)
+	l.inside = true
 	m := l.machine("a")
 	id := m.startThread()
 	m.step(nil, id).ends(0)
@@ -151,6 +152,7 @@ func TestDamagedStore(t *testing.T) {
 func TestOtherStore(t *testing.T) {
 	t.Parallel()
 	l, runs := newLoopLab(t, 3, nil)
+	l.inside = true
 	m := l.machine("a")
 	id := m.startThread()
 	head, refs := m.head(id), m.bare("for-each-ref")

@@ -21,6 +21,7 @@ import (
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/clitest"
 	"github.com/united-workforce/uwf/gitcas/gitserver"
+	"github.com/united-workforce/uwf/internal/testmode"
 )
 
 // jobDeadline ends a process that hangs, and so the test.
@@ -33,6 +34,10 @@ type lab struct {
 	server *gitserver.Server
 	url    string
 	script string // of the mock agent
+
+	// inside: its jobs run in this process unless all are to be processes. What a test
+	// proves of messages and records needs none.
+	inside bool
 
 	ahead atomic.Int64 // how far the server's clock is ahead, in nanoseconds
 	wrap  atomic.Pointer[func(http.Handler) http.Handler]
@@ -191,6 +196,10 @@ func (m *machine) start(env []string, args ...string) *job {
 	ctx, cancel := context.WithTimeout(m.Context(), jobDeadline)
 	m.Cleanup(cancel)
 	j := &job{m: m, args: args, done: make(chan struct{})}
+	if m.inside && !testmode.HasProcesses() {
+		j.runInside(ctx, env)
+		return j
+	}
 	j.cmd = exec.CommandContext(ctx, "uwf", args...)
 	j.cmd.Dir = m.clone
 	j.cmd.Env = append(m.baseEnv(), "UWF_HOME="+m.home, clitest.EnvHost+"="+m.name)
@@ -206,6 +215,23 @@ func (m *machine) start(env []string, args ...string) *job {
 		}
 	}()
 	return j
+}
+
+// runInside runs uwf in this process.
+func (j *job) runInside(ctx context.Context, env []string) {
+	m := j.m
+	c := clitest.Console{Dir: m.clone, Environ: append(append(m.baseEnv(), "UWF_HOME="+m.home, clitest.EnvHost+"="+m.name), env...)}
+	go func() {
+		defer close(j.done)
+		res, err := c.RunFaulty(ctx, j.args...)
+		j.code = res.Code
+		j.out.WriteString(res.Stdout)
+		j.errs.WriteString(res.Stderr)
+		if err != nil {
+			j.code = -1
+			fmt.Fprint(&j.errs, err)
+		}
+	}()
 }
 
 // step starts `uwf thread step` with the mock agent.
@@ -240,6 +266,9 @@ func (j *job) dies() {
 }
 
 func (j *job) killed() bool {
+	if j.cmd == nil {
+		return false
+	}
 	ws, ok := j.cmd.ProcessState.Sys().(syscall.WaitStatus)
 	return ok && ws.Signaled() && ws.Signal() == syscall.SIGKILL
 }

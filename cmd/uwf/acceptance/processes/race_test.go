@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/clitest"
+	"github.com/united-workforce/uwf/internal/testmode"
 )
 
 // loop is a workflow whose one role works until it says that it is done.
@@ -94,12 +95,14 @@ func (m *machine) looped(id string, want int) {
 }
 
 // TestManyThreads steps eight threads at once, each by processes of its own, on
-// one remote: nothing gets lost, and every chain is one line. It is twenty steps each
-// where UWF_TEST_KILLS asks for the long tests.
+// one remote: nothing gets lost, and every chain is one line. By default they are three
+// of two steps; UWF_TEST_KILLS asks for twenty steps each.
 func TestManyThreads(t *testing.T) {
 	t.Parallel()
-	const threads = 8
-	steps := 5
+	threads, steps := 3, 2
+	if testmode.HasProcesses() {
+		threads, steps = 8, 5
+	}
 	if os.Getenv("UWF_TEST_KILLS") != "" {
 		steps = 20
 	}
@@ -203,7 +206,10 @@ func (l *lab) together(n int) {
 // TestTwoClones steps the same threads from two clones, one step here, one there.
 func TestTwoClones(t *testing.T) {
 	t.Parallel()
-	const steps = 4
+	steps := 2
+	if testmode.HasProcesses() {
+		steps = 4
+	}
 	l, log := newLoopLab(t, steps, nil)
 	clones := []*machine{l.machine("a"), l.machine("b")}
 	ids := []string{clones[0].startThread(), clones[1].startThread()}
@@ -304,6 +310,7 @@ func TestLesserServers(t *testing.T) {
 			t.Parallel()
 			const steps = 3
 			l, log := newLoopLab(t, steps, tt.config)
+			l.inside = true
 			if tt.wrap != nil {
 				l.wrap.Store(&tt.wrap)
 			}

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/united-workforce/uwf/agents"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
@@ -16,7 +17,7 @@ import (
 )
 
 // Console runs commands of uwf in this process: in a folder, with an environment and
-// streams of their own, over Remotes. Its agents run in this process as well, where
+// streams of their own, over Remotes, or over all remotes as they are where it is nil. Its agents run in this process as well, where
 // nothing of them needs one of its own. What proves processes (signals, terminals,
 // children) is not for it.
 type Console struct {
@@ -39,15 +40,60 @@ func (c *Console) Run(ctx context.Context, args ...string) Result {
 	return Result{Code: code, Stdout: out.String(), Stderr: errs.String()}
 }
 
+// RunJob is RunFaulty for a job of a forge, whose log is all that it prints.
+func (c *Console) RunJob(ctx context.Context, args ...string) (Result, error) {
+	f, out, _ := c.Factory()
+	f.IO.Err = out
+	if err := meetFaults(f); err != nil {
+		return Result{}, err
+	}
+	code := cli.Execute(ctx, f, args)
+	return Result{Code: code, Stdout: out.String()}, nil
+}
+
+// RunFaulty is Run with the faults that the environment names, but for those that end
+// the process.
+func (c *Console) RunFaulty(ctx context.Context, args ...string) (Result, error) {
+	f, out, errs := c.Factory()
+	if err := meetFaults(f); err != nil {
+		return Result{}, err
+	}
+	code := cli.Execute(ctx, f, args)
+	return Result{Code: code, Stdout: out.String(), Stderr: errs.String()}, nil
+}
+
+// Printed is what a command and its agents printed, which may do so at the same time.
+type Printed struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+// Write implements io.Writer.
+func (p *Printed) Write(b []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.text.Write(b)
+}
+
+// String is all of it so far.
+func (p *Printed) String() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.text.String()
+}
+
 // Factory makes a command's Factory, and what the command prints.
-func (c *Console) Factory() (f *app.Factory, out, errs *bytes.Buffer) {
-	out, errs = &bytes.Buffer{}, &bytes.Buffer{}
+func (c *Console) Factory() (f *app.Factory, out, errs *Printed) {
+	out, errs = &Printed{}, &Printed{}
 	f = app.NewAt(c.Dir, c.Environ, app.IO{In: strings.NewReader(c.Stdin), Out: out, Err: errs})
 	f.SelfCommand = []string{"uwf"}
 	if self, err := exec.LookPath("uwf"); err == nil {
 		f.SelfCommand = []string{self}
 	}
-	f.DialWire, f.Inside = c.Remotes.DialWire, runInside
+	f.Inside = runInside
+	if c.Remotes != nil {
+		f.DialWire = c.Remotes.DialWire
+	}
 	return f, out, errs
 }
 

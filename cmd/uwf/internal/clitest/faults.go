@@ -35,9 +35,14 @@ func faultyFactory() (*app.Factory, error) {
 	if err != nil {
 		return nil, err
 	}
+	return f, meetFaults(f)
+}
+
+// meetFaults makes a Factory meet what its environment says.
+func meetFaults(f *app.Factory) (err error) {
 	if v := f.Getenv(EnvKill); v != "" {
 		if f.Hook, err = killAt(v); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	if file := f.Getenv(EnvStops); file != "" {
@@ -49,7 +54,7 @@ func faultyFactory() (*app.Factory, error) {
 	if v := f.Getenv(EnvAhead); v != "" {
 		ahead, err := time.ParseDuration(v)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		f.Now = func() time.Time { return time.Now().Add(ahead) }
 	}
@@ -58,7 +63,7 @@ func faultyFactory() (*app.Factory, error) {
 	}
 	if v := f.Getenv(EnvQuiet); v != "" {
 		if f.Silence, err = time.ParseDuration(v); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	if file := f.Getenv(EnvRenew); file != "" {
@@ -69,7 +74,7 @@ func faultyFactory() (*app.Factory, error) {
 			return whileThere(file)
 		}
 	}
-	return f, nil
+	return nil
 }
 
 func killAt(v string) (func(string), error) {
