@@ -287,8 +287,8 @@ func (p *parser) number(to *int, least int) func(*yaml.Node) {
 
 func (p *parser) duration(to *time.Duration) func(*yaml.Node) {
 	return func(n *yaml.Node) {
-		d, err := time.ParseDuration(n.Value)
-		if n.Kind != yaml.ScalarNode || err != nil || d < 0 {
+		d, err := time.ParseDuration(n.Value) // lists and mappings have no value
+		if err != nil || d < 0 {
 			p.bad(n, "must be a duration such as 250ms or 2s")
 			return
 		}
@@ -298,8 +298,8 @@ func (p *parser) duration(to *time.Duration) func(*yaml.Node) {
 
 func (p *parser) hash(to *node.Hash) func(*yaml.Node) {
 	return func(n *yaml.Node) {
-		h, err := node.ParseHash(n.Value)
-		if n.Kind != yaml.ScalarNode || err != nil {
+		h, err := node.ParseHash(n.Value) // lists and mappings have no value
+		if err != nil {
 			p.bad(n, "must be a node's hash, 13 characters")
 			return
 		}
