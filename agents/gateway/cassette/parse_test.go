@@ -2,8 +2,11 @@ package cassette
 
 import (
 	"errors"
+	"io/fs"
+	"path/filepath"
 	"reflect"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/united-workforce/uwf/agents/gateway/dialect"
@@ -95,8 +98,12 @@ func TestParseErrorsNameTheirLine(t *testing.T) {
 		{"field twice", entry + "note: a\nnote: b\n", 6, "twice"},
 		{"anchor", "version: 1\nnote: &a x\n", 2, "anchors"},
 		{"alias", "version: &a 1\nnote: *a\n", 1, "anchors"},
+		{"alias of a name", "&a version: 1\nnote: *a\n", 2, "anchors"},
+		{"alias as a name", "&note version: 1\n*note : x\n", 2, `unknown field "note"`},
 		{"tag", "version: 1\nnote: !!binary aGk=\n", 2, "tags"},
 		{"second document", entry + "---\nversion: 1\n", 5, "one YAML document"},
+		{"broken second document", entry + "---\n[\n", 6, "not valid YAML"},
+		{"text is a list", "version: 1\nnote: [x]\n", 2, "a text is expected"},
 		{"no role", "version: 1\nentries:\n  - answer: {text: a}\n", 3, `needs a "role"`},
 		{"no answer", "version: 1\nentries:\n  - role: r\n", 3, `needs an "answer"`},
 		{"entry is a text", "version: 1\nentries:\n  - hello\n", 3, "fields are expected"},
@@ -106,9 +113,15 @@ func TestParseErrorsNameTheirLine(t *testing.T) {
 		{"two forms", "version: 1\nentries:\n  - role: r\n    answer: {text: a, body: b}\n", 4, "one of text"},
 		{"status without error", "version: 1\nentries:\n  - role: r\n    answer: {text: a, status: 500}\n", 4, "does not fit"},
 		{"error with status 200", "version: 1\nentries:\n  - role: r\n    answer: {error: a, status: 200}\n", 4, "does not fit"},
+		{"status above all", "version: 1\nentries:\n  - role: r\n    answer: {error: a, status: 600}\n", 4, "status 600 does not fit"},
 		{"finish", "version: 1\nentries:\n  - role: r\n    answer: {text: a, finish: done}\n", 4, "finish is stop"},
 		{"usage", "version: 1\nentries:\n  - role: r\n    answer: {text: a, usage: {in: -1}}\n", 4, "whole number"},
 		{"cost", "version: 1\nentries:\n  - role: r\n    answer: {text: a, usage: {costUsd: .nan}}\n", 4, "US dollars"},
+		{"cost that is NaN", "version: 1\nentries:\n  - role: r\n    answer: {text: a, usage: {costUsd: nan}}\n", 4, `US dollars is expected here, not "nan"`},
+		{"negative cost", "version: 1\nentries:\n  - role: r\n    answer: {text: a, usage: {costUsd: -0.5}}\n", 4, `US dollars is expected here, not "-0.5"`},
+		{"cost beyond belief", "version: 1\nentries:\n  - role: r\n    answer: {text: a, usage: {costUsd: 1000001}}\n", 4, `US dollars is expected here, not "1000001"`},
+		{"usage in words", "version: 1\nentries:\n  - role: r\n    answer: {text: a, usage: {in: many}}\n", 4, `whole number is expected here, not "many"`},
+		{"usage beyond belief", "version: 1\nentries:\n  - role: r\n    answer: {text: a, usage: {in: 1099511627777}}\n", 4, `whole number is expected here, not "1099511627777"`},
 		{"step 0", entry + "    step: 0\n", 5, "from 1"},
 		{"turn out of order", entry + "    turn: 2\n", 3, "turn 1 is due"},
 		{"call without name", "version: 1\nentries:\n  - role: r\n    answer:\n      calls:\n        - args: {}\n", 6, `needs a "name"`},
@@ -128,6 +141,28 @@ func TestParseErrorsNameTheirLine(t *testing.T) {
 				t.Errorf("%v does not name the file", err)
 			}
 		})
+	}
+}
+
+func TestParseTooMuch(t *testing.T) {
+	var p *ParseError
+	if _, err := Parse("f.yaml", make([]byte, MaxSize+1)); !errors.As(err, &p) || p.Problem != "larger than 67108864 bytes" {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestLoadRefuses(t *testing.T) {
+	dir := t.TempDir()
+	for _, c := range []struct {
+		name, file string
+		is         error
+	}{
+		{"nothing there", filepath.Join(dir, "none.yaml"), fs.ErrNotExist},
+		{"a folder", dir, syscall.EISDIR},
+	} {
+		if _, err := Load(c.file); !errors.Is(err, c.is) || !strings.Contains(err.Error(), "read cassette") {
+			t.Errorf("%s: %v", c.name, err)
+		}
 	}
 }
 

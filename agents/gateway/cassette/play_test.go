@@ -2,6 +2,7 @@ package cassette
 
 import (
 	"errors"
+	"fmt"
 	"regexp"
 	"strings"
 	"testing"
@@ -101,6 +102,27 @@ entries:
 		var m *MismatchError
 		if !errors.As(err, &m) || !strings.HasPrefix(m.What, says) {
 			t.Errorf("%q: %v", says, err)
+		}
+	}
+}
+
+// What is recorded as it came fits only a request for the same kind of answer.
+func TestAnswersAsTheyCame(t *testing.T) {
+	for _, tt := range []struct {
+		answer       string
+		stream, fits bool
+	}{
+		{`{events: "data: x\n\n"}`, true, true},
+		{`{events: "data: x\n\n"}`, false, false},
+		{`{body: "{}"}`, false, true},
+		{`{body: "{}"}`, true, false},
+		{`{body: "{}", status: 500}`, true, true}, // errors are not streamed
+	} {
+		r := chat(msg("user", "x"))
+		r.Stream = tt.stream
+		_, _, err := mustParse(t, "version: 1\nentries: [{role: r, answer: "+tt.answer+"}]\n").Player(PlayerOptions{Step: 1, Role: "r"}).Play("", r)
+		if tt.fits != (err == nil) || err != nil && !strings.Contains(err.Error(), fmt.Sprintf("as it came, for a request with stream: %v", !tt.stream)) {
+			t.Errorf("%s for a request with stream: %v: %v", tt.answer, tt.stream, err)
 		}
 	}
 }
