@@ -3,6 +3,7 @@ package dialect
 import (
 	"encoding/json"
 	"errors"
+	"math"
 	"reflect"
 	"strings"
 	"testing"
@@ -79,13 +80,21 @@ func TestImagesAreToldApart(t *testing.T) {
 }
 
 func TestParseRequestRefuses(t *testing.T) {
-	for _, body := range []string{
-		``, `[]`, `null`, `{"model":"m"} {}`, `{"messages":[]}`, `{"model":"m"`,
-		`{"model":"m","Model":"dear"}`, `{"model":"m","models":["dear"]}`, `{"model":"m","MODELS":[]}`,
-		`{"model":"m","background":true}`, `{"model":"m","Stream":true}`,
+	for _, tt := range []struct{ body, says string }{
+		{``, "the body is no JSON object: EOF"},
+		{`{"model":"m"`, "the body is no JSON object: unexpected EOF"},
+		{`[]`, "the body is no JSON object: json: cannot unmarshal array"},
+		{`null`, "the body is no JSON object"},
+		{`{"model":"m"} {}`, "the body is no JSON object: more than one JSON value"},
+		{`{"messages":[]}`, `"model" is missing`},
+		{`{"model":"m","Model":"dear"}`, `unknown field "Model" (did you mean "model"?)`},
+		{`{"model":"m","Stream":true}`, `unknown field "Stream"`},
+		{`{"model":"m","models":["dear"]}`, `fallback "models"`},
+		{`{"model":"m","MODELS":[]}`, `fallback "models"`},
+		{`{"model":"m","background":true}`, `"background" is not supported`},
 	} {
-		if _, err := ParseRequest(Chat, []byte(body)); !errors.Is(err, ErrRequest) {
-			t.Errorf("%s: error %v instead of ErrRequest", body, err)
+		if _, err := ParseRequest(Chat, []byte(tt.body)); !errors.Is(err, ErrRequest) || !strings.Contains(err.Error(), tt.says) {
+			t.Errorf("%s: error %v instead of %q", tt.body, err, tt.says)
 		}
 	}
 }
@@ -105,6 +114,18 @@ func TestBodyChangesModelAndUsageOnly(t *testing.T) {
 	}
 	if got, err = r.Body("real", false); err != nil || strings.Contains(string(got), "include_usage") {
 		t.Errorf("usage is asked for without need: %s, %v", got, err)
+	}
+	if r, err = ParseRequest(Chat, []byte(`{"model":"alias","stream":true,"stream_options":[1]}`)); err != nil {
+		t.Fatal(err)
+	}
+	if got, err = r.Body("real", true); !errors.Is(err, ErrRequest) || !strings.Contains(err.Error(), `"stream_options" is no object`) {
+		t.Errorf("options that are a list become %s, %v", got, err)
+	}
+}
+
+func TestEncodeRefuses(t *testing.T) {
+	if b, err := encode(math.NaN()); err == nil {
+		t.Errorf("NaN is written as %q", b)
 	}
 }
 
@@ -227,9 +248,12 @@ func TestErrorsInsideAnswers(t *testing.T) {
 			t.Errorf("%s: %v, temporary %v", body, err, s != nil && s.Temporary())
 		}
 	}
-	for _, body := range []string{``, `<html>`, `[1]`, `{} {}`} {
-		if _, err := ParseAnswer(Chat, []byte(body)); !errors.Is(err, ErrAnswer) {
-			t.Errorf("%q: error %v instead of ErrAnswer", body, err)
+	for body, says := range map[string]string{
+		``: "no JSON: EOF", `<html>`: "no JSON: invalid character '<' looking for", `{} {}`: "no JSON: more than one JSON value",
+		`[1]`: "no JSON object",
+	} {
+		if _, err := ParseAnswer(Chat, []byte(body)); !errors.Is(err, ErrAnswer) || !strings.Contains(err.Error(), says) {
+			t.Errorf("%q: error %v instead of %q", body, err, says)
 		}
 	}
 }
