@@ -8,11 +8,15 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/gitcas/wire"
 )
 
 // flow is a definition whose description says where it lies.
@@ -35,6 +39,30 @@ func write(t *testing.T, file, text string) {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// writeLoop makes a symbolic link to itself, which nobody can read, root neither.
+func writeLoop(t *testing.T, file string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(file), 0o750); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(filepath.Base(file), file); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// writeUnreadable makes the folder folder, whose definitions can't be listed, the
+// folder file, in which one definition can't be looked at, and an empty one.
+func writeUnreadable(t *testing.T) (root string) {
+	t.Helper()
+	root = t.TempDir()
+	writeLoop(t, filepath.Join(root, "folder/.workflows"))
+	writeLoop(t, filepath.Join(root, "file/.workflows/other.yaml"))
+	if err := os.Mkdir(filepath.Join(root, "empty"), 0o750); err != nil {
+		t.Fatal(err)
+	}
+	return root
 }
 
 func resolver(root, dir string) *Resolver {
@@ -132,6 +160,132 @@ func TestResolveOutsideOfARepository(t *testing.T) {
 	}
 }
 
+// What can't be read is never taken for something that is not there.
+func TestResolveRefuses(t *testing.T) {
+	root := writeUnreadable(t)
+	write(t, filepath.Join(root, "empty/bad.yaml"), "name: 1\n")
+	var usage *app.UsageError
+	var unknown *app.UnknownError
+	var invalid *workflow.InvalidError
+	find := func(r *Resolver) error { _, err := r.Find("flow"); return err }
+	places := func(r *Resolver) error { _, err := r.Places(); return err }
+	files := func(r *Resolver) error { _, err := r.Files(); return err }
+	file := func(r *Resolver) error { _, err := r.File(t.Context(), "flow"); return err }
+	resolve := func(ref string) func(*Resolver) error {
+		return func(r *Resolver) error { _, err := r.Resolve(t.Context(), ref); return err }
+	}
+	compile := func(r *Resolver) error {
+		_, err := r.Compile(t.Context(), ".workflows/flow.yaml", []byte(flow("d")))
+		return err
+	}
+	for _, tt := range []struct {
+		name, dir string
+		do        func(*Resolver) error
+		says      string
+		as        any // nil: ELOOP
+	}{
+		{"find", "folder", find, "look for the workflow flow: ", nil},
+		{"list a folder", "folder", places, "list workflows: open ", nil},
+		{"list a file", "file", places, "list workflows: stat ", nil},
+		{"list names", "folder", files, "list workflows: ", nil},
+		{"resolve", "folder", resolve("flow"), "look for the workflow flow: ", nil},
+		{"resolve what is nowhere", "file", resolve("flow"), "list workflows: ", nil},
+		{"find a file", "folder", file, "look for the workflow flow: ", nil},
+		{"find a file that is nowhere", "file", file, "list workflows: ", nil},
+		{"no file of this name", "empty", file, `no workflow file "flow"`, &unknown},
+		{"no such path", "empty", resolve("./none.yaml"), "read the workflow ./none.yaml: stat ", &usage},
+		{"no definition", "empty", resolve("./bad.yaml"), "bad.yaml", &invalid},
+		{"below what can't be read", "folder", compile, "read the workflow .workflows/flow.yaml: ", &usage},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := resolver(root, tt.dir)
+			r.Root = r.Dir
+			var told *workflow.InvalidError
+			r.Invalid = func(e *workflow.InvalidError) { told = e }
+			err := tt.do(r)
+			if err == nil || !strings.Contains(err.Error(), tt.says) {
+				t.Fatalf("error %v, want %q", err, tt.says)
+			}
+			if tt.as == nil && !errors.Is(err, syscall.ELOOP) || tt.as != nil && !errors.As(err, tt.as) {
+				t.Errorf("error %v (%T)", err, err)
+			}
+			if (tt.as == &invalid) != (told != nil) {
+				t.Errorf("invalid is %v", told)
+			}
+		})
+	}
+}
+
+// What the store has not, or has and is no workflow.
+func TestStoreRefuses(t *testing.T) {
+	note, hash, err := node.New(node.String, "a note", time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	store := gitcas.Open(wire.NewMemory(wire.MemoryOptions{}), gitcas.Options{Now: time.Now})
+	view, err := store.Init(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if view, err = store.Update(t.Context(), view, func(*gitcas.View) (*gitcas.Change, error) {
+		return &gitcas.Change{Subject: "add a note", Nodes: []gitcas.PlacedNode{{Hash: hash, Node: note}}}, nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	const none = node.Hash("0000000000000")
+	broken := errors.New("broken")
+	var usage *app.UsageError
+	var unknown *app.UnknownError
+	for _, tt := range []struct {
+		name string
+		view error // in its place
+		do   func(*Resolver) error
+		is   error
+		as   any
+		says string
+	}{
+		{"no workflow", nil, func(r *Resolver) error { _, err := r.Resolve(t.Context(), string(hash)); return err },
+			workflow.ErrNoWorkflow, &usage, "reading workflow " + string(hash)},
+		{"no such hash", nil, func(r *Resolver) error { _, err := r.Resolve(t.Context(), string(none)); return err },
+			nil, &unknown, `no workflow "0000000000000"`},
+		{"registered, and not there", nil, func(r *Resolver) error { _, err := r.stored(t.Context(), none, FromRegistry); return err },
+			node.ErrNotFound, nil, "workflow 0000000000000 of the registry: "},
+		{"name, no view", broken, func(r *Resolver) error { _, err := r.Resolve(t.Context(), "flow"); return err }, broken, nil, "broken"},
+		{"schema, no view", broken, func(r *Resolver) error { _, err := storeGetter{t.Context(), r}.Get(none); return err }, broken, nil, "broken"},
+		{"schema, no store", gitcas.ErrNoStore, func(r *Resolver) error { _, err := storeGetter{t.Context(), r}.Get(none); return err },
+			node.ErrNotFound, nil, "0000000000000"},
+	} {
+		r := resolver(t.TempDir(), ".")
+		r.View = func(context.Context) (*gitcas.View, error) { return view, tt.view }
+		err := tt.do(r)
+		if err == nil || !strings.Contains(err.Error(), tt.says) || tt.is != nil && !errors.Is(err, tt.is) || tt.as != nil && !errors.As(err, tt.as) {
+			t.Errorf("%s: %v (%T), want %q", tt.name, err, err, tt.says)
+		}
+	}
+	home := t.TempDir()
+	if _, err := New(app.NewAt(home, []string{"HOME=" + home}, app.IO{})).View(t.Context()); !errors.Is(err, gitcas.ErrNoStore) {
+		t.Errorf("where no store is: %v", err)
+	}
+}
+
+func TestIncludesRefused(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "large"), "")
+	if err := errors.Join(os.Truncate(filepath.Join(dir, "large"), MaxSize+1), os.Mkdir(filepath.Join(dir, "folder"), 0o750)); err != nil {
+		t.Fatal(err)
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = root.Close() }()
+	for name, says := range map[string]string{"none": "no such file", "folder": "not a regular file", "large": "larger than 1048576 bytes"} {
+		if _, err := readIn(root, name); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v, want %q", name, err, says)
+		}
+	}
+}
+
 func TestGlob(t *testing.T) {
 	root := t.TempDir()
 	for _, f := range []string{"a.yaml", "b.yml", "c.txt", "x/a.yaml", "x/y/a.yaml", "x/y/z/b.yaml", ".git/a.yaml", ".uwf/workflows/a.yaml", ".hid/a.yaml", "x/.hid.yaml", "[lit].yaml"} {
@@ -169,5 +323,33 @@ func TestGlob(t *testing.T) {
 		if got, err := glob(root, pattern); err == nil {
 			t.Errorf("%s: %v", pattern, got)
 		}
+	}
+}
+
+// A pattern ends at its bounds, wherever it is when it gets there.
+func TestGlobBounds(t *testing.T) {
+	root := t.TempDir()
+	write(t, filepath.Join(root, "a.yaml"), "")
+	full := func() *globber { return &globber{matches: make([]string, maxMatches)} }
+	for _, tt := range []struct {
+		name  string
+		g     *globber
+		parts []string
+	}{
+		{"matches", full(), []string{"a.yaml"}},
+		{"matches in a folder", full(), []string{"*"}},
+		{"matches below **", full(), []string{"**", "a.yaml"}},
+		{"entries", &globber{seen: maxSeen}, []string{"*"}},
+	} {
+		if err := tt.g.walk(root, "", tt.parts); !errors.Is(err, errTooMany) {
+			t.Errorf("%s: %v", tt.name, err)
+		}
+	}
+	// Each ** that may stand for the folder finds its files again.
+	for i := range maxMatches/10 + 1 {
+		write(t, filepath.Join(root, "sub", fmt.Sprintf("%d.yaml", i)), "")
+	}
+	if got, err := glob(root, strings.Repeat("**/", 10)+"*.yaml"); !errors.Is(err, errTooMany) {
+		t.Errorf("%d files, %v", len(got), err)
 	}
 }
