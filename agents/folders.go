@@ -194,7 +194,7 @@ func readStaged(root *os.Root, name string, limit int64) (node.Hash, node.Node, 
 }
 
 // readRegular reads a regular file of at most limit bytes. It never follows a
-// symlink and never waits, as opening a FIFO would.
+// symlink out of the folder and never waits, as opening a FIFO would.
 func readRegular(root *os.Root, name string, limit int64) ([]byte, error) {
 	f, err := root.OpenFile(name, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {

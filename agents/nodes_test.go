@@ -3,11 +3,13 @@ package agents
 import (
 	"bytes"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/united-workforce/uwf/engine/thread"
@@ -45,9 +47,12 @@ func TestNodes(t *testing.T) {
 			t.Errorf("%s is %v, %v", h, got, err)
 		}
 	}
-	for _, h := range []node.Hash{"", "x", "0000000000000", "../context.js"} {
-		if _, err := c.Get(h); !errors.Is(err, node.ErrNotFound) {
-			t.Errorf("%q: %v", h, err)
+	for h, says := range map[node.Hash]string{
+		"": `"" is no node hash`, "x": `"x" is no node hash`, "../context.js": `"../context.js" is no node hash`,
+		"0000000000000": "node 0000000000000 is not in the agent's context",
+	} {
+		if _, err := c.Get(h); !errors.Is(err, node.ErrNotFound) || !strings.HasPrefix(err.Error(), says) {
+			t.Errorf("%q: %v, want %q", h, err, says)
 		}
 	}
 	if err := c.Close(); err != nil {
@@ -81,6 +86,43 @@ func TestBadNodes(t *testing.T) {
 	if c, err := LoadContext(dir); err == nil {
 		_ = c.Close()
 		t.Error("a FIFO was taken")
+	}
+}
+
+func TestIndexNodesRefuses(t *testing.T) {
+	broken := errors.New("broken")
+	if _, err := indexNodes(iotest.ErrReader(broken)); !errors.Is(err, broken) {
+		t.Errorf("what can't be read: %v", err)
+	}
+	long := `{"hash":"0000000000000"` + strings.Repeat(" ", maxContextFile)
+	if _, err := indexNodes(strings.NewReader(long)); err == nil || !strings.Contains(err.Error(), "line 1 of nodes.jsonl is no node") {
+		t.Errorf("a line without end: %v", err)
+	}
+}
+
+// A file that becomes shorter while it is read is an error, not a node.
+func TestCutNodes(t *testing.T) {
+	nodes := textNodes(t, "one")
+	dir := t.TempDir()
+	if err := errors.Join(WriteContext(dir, thread.Task{Nodes: nodes}), os.Chmod(dir, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	c, err := LoadContext(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
+	if _, err := c.nodes.index(); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(dir, nodesFile)
+	if err := errors.Join(os.Chmod(file, 0o600), os.Truncate(file, 10)); err != nil {
+		t.Fatal(err)
+	}
+	for h := range nodes {
+		if _, err := c.Get(h); !errors.Is(err, io.EOF) {
+			t.Errorf("%s: %v", h, err)
+		}
 	}
 }
 

@@ -1,0 +1,105 @@
+package agents
+
+import (
+	"errors"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/gitcas/node"
+)
+
+func TestMakeFoldersRefuses(t *testing.T) {
+	t.Chdir(t.TempDir()) // folders without a base would be made here
+	none := filepath.Join(t.TempDir(), "none")
+	if f, err := makeFolders(none, thread.Task{}); err == nil || !strings.Contains(err.Error(), none) {
+		t.Errorf("in a folder that is not there: %v, %v", f, err)
+	}
+	// What was made until then goes away.
+	dir := t.TempDir()
+	bad := thread.Task{Nodes: map[node.Hash]node.Node{"0000000000000": {Type: node.String, Payload: math.NaN()}}}
+	if f, err := makeFolders(dir, bad); err == nil || !strings.Contains(err.Error(), "writing node 0000000000000 for the agent: ") {
+		t.Errorf("with a node that can't be written: %v, %v", f, err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+	// Nor are folders taken that somebody else made.
+	if err := os.Mkdir(filepath.Join(dir, "stage"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for base, is := range map[string]error{none: fs.ErrNotExist, dir: fs.ErrExist} {
+		f := &folders{base: base}
+		if err := f.fill(thread.Task{}); !errors.Is(err, is) {
+			t.Errorf("filling %s: %v", base, err)
+		}
+		if err := f.remove(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestWriteContextRefuses(t *testing.T) {
+	if err := WriteContext(filepath.Join(t.TempDir(), "none"), thread.Task{}); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("into a folder that is not there: %v", err)
+	}
+	for _, name := range []string{taskFile, promptFile, nodesFile} {
+		dir := t.TempDir()
+		if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := WriteContext(dir, thread.Task{}); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("where %s is a folder: %v", name, err)
+		}
+	}
+}
+
+func TestReadStageThatIsGone(t *testing.T) {
+	root, err := os.OpenRoot(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := root.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var e *StageError
+	if nodes, err := readStage(root, Limits{}.withDefaults()); !errors.As(err, &e) || e.Why != "can't be read" {
+		t.Errorf("%v, %v", nodes, err)
+	}
+}
+
+func TestReadRegularRefuses(t *testing.T) {
+	dir := t.TempDir()
+	if err := errors.Join(
+		os.WriteFile(filepath.Join(dir, "large"), []byte("12345"), 0o600), os.Mkdir(filepath.Join(dir, "folder"), 0o700),
+		os.Symlink("/etc/passwd", filepath.Join(dir, "link")), syscall.Mkfifo(filepath.Join(dir, "fifo"), 0o600),
+	); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct{ dir, name, says string }{
+		{dir, "none", "no such file"},
+		{dir, "large", "larger than 4 bytes"},
+		{dir, "folder", "not a regular file"},
+		{dir, "fifo", "not a regular file"},
+		{dir, "link", "escapes"},
+		{"/proc/self", "mem", "input/output error"}, // no file of this size reads
+	} {
+		if tt.dir != dir && runtime.GOOS != "linux" {
+			continue
+		}
+		root, err := os.OpenRoot(tt.dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if b, err := readRegular(root, tt.name, 4); err == nil || !strings.Contains(err.Error(), tt.says) {
+			t.Errorf("%s: %q, %v, want %q", tt.name, b, err, tt.says)
+		}
+		_ = root.Close()
+	}
+}
