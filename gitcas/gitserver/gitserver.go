@@ -44,7 +44,6 @@ type Server struct {
 	URL string
 
 	root string
-	git  string
 	env  []string
 	http *http.Server
 	done chan struct{}
@@ -61,6 +60,10 @@ func Available(git string) error {
 	return err
 }
 
+// execPaths holds the folders of programs of gits, by the git's path: each question
+// costs a process, and the answer stays the same.
+var execPaths sync.Map
+
 // backend finds the git program and its http-backend.
 func backend(git string) (gitPath, backendPath string, err error) {
 	if git == "" {
@@ -70,13 +73,18 @@ func backend(git string) (gitPath, backendPath string, err error) {
 	if err != nil {
 		return "", "", fmt.Errorf("finding git: %w", err)
 	}
-	cmd := exec.Command(gitPath, "--exec-path")
-	cmd.Env = baseEnv()
-	out, err := cmd.Output()
-	if err != nil {
-		return "", "", fmt.Errorf("asking git for its folder of programs: %w", err)
+	folder, known := execPaths.Load(gitPath)
+	if !known {
+		cmd := exec.Command(gitPath, "--exec-path")
+		cmd.Env = baseEnv()
+		out, err := cmd.Output()
+		if err != nil {
+			return "", "", fmt.Errorf("asking git for its folder of programs: %w", err)
+		}
+		folder = strings.TrimSpace(string(out))
+		execPaths.Store(gitPath, folder)
 	}
-	backendPath = filepath.Join(strings.TrimSpace(string(out)), "git-http-backend")
+	backendPath = filepath.Join(fmt.Sprint(folder), "git-http-backend")
 	if fi, err := os.Stat(backendPath); err != nil || !fi.Mode().IsRegular() {
 		return "", "", fmt.Errorf("%w: there is no %s", ErrNoBackend, backendPath)
 	}
@@ -97,7 +105,7 @@ func baseEnv() []string {
 
 // Serve starts serving the repositories below root until Close.
 func Serve(root string, o Options) (*Server, error) {
-	git, prog, err := backend(o.Git)
+	_, prog, err := backend(o.Git)
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +117,7 @@ func Serve(root string, o Options) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("serving %s: %w", root, err)
 	}
-	s := &Server{URL: "http://" + l.Addr().String(), root: root, git: git, done: make(chan struct{})}
+	s := &Server{URL: "http://" + l.Addr().String(), root: root, done: make(chan struct{})}
 	s.env = append(baseEnv(), configEnv(o)...)
 	handler := whole(&cgi.Handler{
 		Path: prog,
@@ -260,13 +268,32 @@ func (s *Server) Init(ctx context.Context, name string) (string, error) {
 	if name != filepath.Base(name) || strings.HasPrefix(name, ".") || strings.HasPrefix(name, "-") {
 		return "", fmt.Errorf("making a repository: %q is no plain name", name)
 	}
-	dir := filepath.Join(s.root, name)
-	cmd := exec.CommandContext(ctx, s.git, "init", "--quiet", "--bare", "--template=", "--initial-branch=main", dir)
-	cmd.Env = s.env
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("making the repository %s: %w: %s", dir, err, bytes.TrimSpace(out))
+	if err := ctx.Err(); err != nil {
+		return "", fmt.Errorf("making the repository %s: %w", name, err)
+	}
+	if err := MakeBare(s.Dir(name), "main"); err != nil {
+		return "", err
 	}
 	return s.URL + "/" + name, nil
+}
+
+// MakeBare makes what git init --bare makes of a folder, without hooks, in the format
+// that every git reads, and without a process.
+func MakeBare(dir, branch string) error {
+	for _, sub := range []string{"objects/info", "objects/pack", "refs/heads", "refs/tags"} {
+		if err := os.MkdirAll(filepath.Join(dir, sub), 0o777); err != nil {
+			return fmt.Errorf("making the repository %s: %w", dir, err)
+		}
+	}
+	for name, text := range map[string]string{
+		"HEAD":   "ref: refs/heads/" + branch + "\n",
+		"config": "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = true\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666); err != nil {
+			return fmt.Errorf("making the repository %s: %w", dir, err)
+		}
+	}
+	return nil
 }
 
 // Dir is where a repository that Init made lies.

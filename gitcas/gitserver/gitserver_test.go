@@ -89,6 +89,23 @@ func TestInitRefusesPaths(t *testing.T) {
 	}
 }
 
+// TestMakeBare: git takes it for what it makes itself.
+func TestMakeBare(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "r.git")
+	if err := gitserver.MakeBare(dir, "trunk"); err != nil {
+		t.Fatal(err)
+	}
+	for want, question := range map[string][]string{
+		"true\n":             {"rev-parse", "--is-bare-repository"},
+		"refs/heads/trunk\n": {"symbolic-ref", "HEAD"},
+		"":                   {"for-each-ref"},
+	} {
+		if out, err := gitCmd(t, dir, question...).Output(); err != nil || string(out) != want {
+			t.Errorf("git %v says %q, %v", question, out, err)
+		}
+	}
+}
+
 // TestCutRequest: a request that breaks off reaches no git program; one of
 // them would never end.
 func TestCutRequest(t *testing.T) {

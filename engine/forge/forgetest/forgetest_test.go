@@ -560,3 +560,44 @@ func TestEvents(t *testing.T) {
 		}
 	})
 }
+
+// TestRefs: what the server reads of a repository by itself is what git says, packed
+// or not.
+func TestRefs(t *testing.T) {
+	s := forgetest.Start(t, forgetest.Options{})
+	c, ctx := client(t, s, ""), t.Context()
+	wantSize := func(size int) {
+		t.Helper()
+		r, _, err := c.Repositories.Get(ctx, "octo", "demo")
+		check(t, err)
+		if r.GetSize() != size {
+			t.Errorf("its size is %d, not %d", r.GetSize(), size)
+		}
+	}
+	wantSize(0)
+	branches := []string{"main", "uwf/a/b", "uwf/c"}
+	for _, b := range branches {
+		s.MustCommit(t, b, "m", map[string]string{"f": b})
+	}
+	for _, packed := range []bool{false, true} {
+		if packed {
+			_, err := s.Git("pack-refs", "--all")
+			check(t, err)
+			wantSize(24)
+			s.MustCommit(t, "main", "m", map[string]string{"f": "newer than the packed one"})
+		}
+		wantSize(24)
+		for _, b := range branches {
+			want, err := s.Git("rev-parse", "refs/heads/"+b)
+			check(t, err)
+			r, _, err := c.Git.GetRef(ctx, "octo", "demo", "heads/"+b)
+			check(t, err)
+			if got := r.GetObject().GetSHA(); got != want {
+				t.Errorf("packed %v: %s is %s, not %s", packed, b, got, want)
+			}
+		}
+		if _, _, err := c.Git.GetRef(ctx, "octo", "demo", "heads/uwf"); err == nil {
+			t.Errorf("packed %v: a folder of branches is one", packed)
+		}
+	}
+}

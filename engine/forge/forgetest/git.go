@@ -3,7 +3,10 @@ package forgetest
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"iter"
 	"maps"
 	"net/http"
 	"os"
@@ -12,6 +15,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/united-workforce/uwf/gitcas/gitserver"
 )
 
 // middleware stands before git's server: the API, and who may clone and push.
@@ -142,8 +147,8 @@ func (s *Server) hookFile(name, text string) {
 }
 
 // makeRepository makes the bare repository with its hook.
-func (s *Server) makeRepository(ctx context.Context) error {
-	if _, err := s.run(ctx, "", nil, "init", "--quiet", "--bare", "--template=", "--initial-branch="+s.o.Branch, s.dir); err != nil {
+func (s *Server) makeRepository() error {
+	if err := gitserver.MakeBare(s.dir, s.o.Branch); err != nil {
 		return err
 	}
 	for _, dir := range []string{"hooks", "forgetest"} {
@@ -187,16 +192,72 @@ func (s *Server) Git(args ...string) (string, error) {
 	return s.run(context.Background(), s.dir, nil, args...)
 }
 
+// gitOnce is Git for what stays the same: a commit's id names what is asked about.
+func (s *Server) gitOnce(args ...string) (string, error) {
+	key := strings.Join(args, "\x00")
+	if out, ok := s.known.Load(key); ok {
+		return fmt.Sprint(out), nil
+	}
+	out, err := s.Git(args...)
+	if err == nil {
+		s.known.Store(key, out)
+	}
+	return out, err
+}
+
 // Dir is the folder of the served bare repository.
 func (s *Server) Dir() string { return s.dir }
 
 // rev is the commit of a branch; empty where there is none.
-func (s *Server) rev(branch string) string {
-	sha, err := s.Git("rev-parse", "--verify", "--quiet", "refs/heads/"+branch+"^{commit}")
-	if err != nil {
+func (s *Server) rev(branch string) string { return s.ref("refs/heads/" + branch) }
+
+// ref is what a ref points to; empty where there is none. Most answers of the API ask
+// for one, and a git for each would be most of their time.
+func (s *Server) ref(name string) string {
+	if !filepath.IsLocal(name) {
 		return ""
 	}
-	return sha
+	if b, err := os.ReadFile(filepath.Join(s.dir, name)); err == nil {
+		return strings.TrimSpace(string(b))
+	}
+	for line := range s.packedRefs() {
+		if sha, packed, _ := strings.Cut(line, " "); packed == name {
+			return sha
+		}
+	}
+	return ""
+}
+
+// packedRefs are those that git pack-refs wrote down, as "id name".
+func (s *Server) packedRefs() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		b, err := os.ReadFile(filepath.Join(s.dir, "packed-refs"))
+		if err != nil {
+			return // there are none
+		}
+		for line := range strings.Lines(string(b)) {
+			if line = strings.TrimRight(line, "\n"); strings.Contains(line, " refs/") && !yield(line) {
+				return
+			}
+		}
+	}
+}
+
+// empty reports that the repository has no branch at all.
+func (s *Server) empty() bool {
+	for line := range s.packedRefs() {
+		if strings.Contains(line, " refs/heads/") {
+			return false
+		}
+	}
+	found := errors.New("a branch")
+	err := filepath.WalkDir(filepath.Join(s.dir, "refs", "heads"), func(name string, d fs.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() && !strings.HasSuffix(name, ".lock") {
+			return found
+		}
+		return err
+	})
+	return err == nil
 }
 
 // Commit commits files to a branch as its newest commit, the branch's first where

@@ -60,12 +60,6 @@ func (s *Server) repository() map[string]any {
 	return m
 }
 
-// empty reports that the repository has no branch at all.
-func (s *Server) empty() bool {
-	out, err := s.Git("for-each-ref", "--count=1", "refs/heads")
-	return err == nil && out == ""
-}
-
 // stamp is a time as both flavours write it.
 func (s *Server) stamp(t time.Time) string {
 	if t.IsZero() {
@@ -165,8 +159,8 @@ func (s *Server) getBranch(q *request) reply {
 
 func (s *Server) getRef(q *request) reply {
 	ref := "refs/" + q.PathValue("ref")
-	sha, err := s.Git("rev-parse", "--verify", "--quiet", ref)
-	if err != nil {
+	sha := s.ref(ref)
+	if sha == "" {
 		return s.notFound(q)
 	}
 	return reply{status: http.StatusOK, body: map[string]any{

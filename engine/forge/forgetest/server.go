@@ -1,7 +1,6 @@
 package forgetest
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -51,6 +50,7 @@ type Server struct {
 	git   *gitserver.Server
 	api   []route
 	ahead atomic.Int64 // how far the clock was moved, in nanoseconds
+	known sync.Map     // what git said of commits
 
 	mu    sync.Mutex // guards all below
 	state state
@@ -65,7 +65,7 @@ func Start(t testing.TB, o Options) *Server {
 	if err := gitserver.Available(""); err != nil {
 		t.Skip(err)
 	}
-	s, err := New(t.Context(), t.TempDir(), o)
+	s, err := New(t.TempDir(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +78,7 @@ func Start(t testing.TB, o Options) *Server {
 }
 
 // New serves a new, empty repository below dir until Close.
-func New(ctx context.Context, dir string, o Options) (*Server, error) {
+func New(dir string, o Options) (*Server, error) {
 	o.Owner, o.Name, o.Branch = or(o.Owner, "octo"), or(o.Name, "demo"), or(o.Branch, "main")
 	s := &Server{o: o, state: newState(o)}
 	s.dir = filepath.Join(dir, o.Owner, o.Name+".git")
@@ -93,7 +93,7 @@ func New(ctx context.Context, dir string, o Options) (*Server, error) {
 	}
 	s.URL = s.git.URL
 	s.APIURL = s.URL + s.prefix()
-	if err := s.makeRepository(ctx); err != nil {
+	if err := s.makeRepository(); err != nil {
 		return nil, errors.Join(err, s.git.Close())
 	}
 	return s, nil

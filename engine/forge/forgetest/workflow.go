@@ -58,8 +58,9 @@ func (s *Server) workflowFiles() []string {
 	if s.o.Gitea {
 		dirs = []string{".gitea/workflows", ".github/workflows"}
 	}
+	tip := s.rev(s.state.branch)
 	for _, dir := range dirs {
-		out, err := s.Git("ls-tree", "--name-only", "refs/heads/"+s.state.branch, dir+"/")
+		out, err := s.gitOnce("ls-tree", "--name-only", tip, dir+"/")
 		if err != nil || out == "" {
 			continue
 		}
@@ -135,9 +136,9 @@ type input struct {
 	Default  any
 }
 
-// triggerOf reads the file as the branch has it.
-func (s *Server) triggerOf(ref, file string) (trigger, error) {
-	text, err := s.Git("show", ref+":"+file)
+// triggerOf reads the file as a commit has it.
+func (s *Server) triggerOf(commit, file string) (trigger, error) {
+	text, err := s.gitOnce("show", commit+":"+file)
 	if err != nil {
 		return trigger{}, err
 	}
@@ -229,7 +230,7 @@ func (s *Server) refuses(ref, file string, inputs map[string]string) string {
 	if s.state.disabled[path.Base(file)] {
 		return "Cannot trigger a 'workflow_dispatch' on a disabled workflow"
 	}
-	t, err := s.triggerOf("refs/heads/"+branch, file)
+	t, err := s.triggerOf(s.rev(branch), file)
 	if err != nil || !t.there {
 		return "Workflow does not have 'workflow_dispatch' trigger"
 	}
