@@ -25,7 +25,9 @@ func bareRepo(t testing.TB, config ...string) string {
 	t.Helper()
 	needGit(t)
 	dir := filepath.Join(t.TempDir(), "store.git")
-	runGit(t, "", "init", "-q", "--bare", "-b", "main", dir)
+	if err := gitserver.MakeBare(dir, "main"); err != nil {
+		t.Fatal(err)
+	}
 	for i := 0; i+1 < len(config); i += 2 {
 		runGit(t, dir, "config", config[i], config[i+1])
 	}

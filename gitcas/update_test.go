@@ -16,6 +16,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/gitobj"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/testmode"
 )
 
 // TestConcurrent: many writers on one remote, each with its own threads, names
@@ -142,7 +143,7 @@ func (f *flaky) Push(ctx context.Context, req wire.PushRequest) (time.Time, erro
 // is in its chain exactly once.
 func TestLostReplies(t *testing.T) {
 	for _, atomic := range []bool{true, false} {
-		for seed := range uint64(20) {
+		for seed := range testmode.Seeds(t, 4, 20) {
 			lostReplies(t, seed, atomic)
 		}
 	}

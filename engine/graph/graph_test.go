@@ -16,6 +16,7 @@ import (
 	"github.com/united-workforce/uwf/engine/graph"
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/workflow"
+	"github.com/united-workforce/uwf/internal/testmode"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -260,7 +261,7 @@ func checkText(t *testing.T, g *graph.Graph, width int) {
 
 // Whatever the graph, the drawing keeps to its width and shows every role and edge.
 func TestRandomGraphs(t *testing.T) {
-	for seed := range uint64(60) {
+	for seed := range testmode.Seeds(t, 20, 60) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		d := random(r, 1+r.IntN(20))
 		g := graph.Of(d)

@@ -331,8 +331,8 @@ func TestServers(t *testing.T) {
 	made.attempt(id(1), "r", secret, made.load().Tip())
 	for name, url := range map[string]string{"http": s.URL + "/http.git", "file": "file://" + filepath.Join(root, "file.git")} {
 		dir := filepath.Join(root, name+".git")
-		if out, err := exec.Command("git", "init", "-q", "--bare", dir).CombinedOutput(); err != nil {
-			t.Fatalf("%v: %s", err, out)
+		if err := gitserver.MakeBare(dir, "main"); err != nil {
+			t.Fatal(err)
 		}
 		remote, err := wire.Dial(url, wire.DialOptions{})
 		if err != nil {

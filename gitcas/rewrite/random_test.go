@@ -7,17 +7,14 @@ import (
 	"testing"
 
 	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/internal/testmode"
 )
 
 // TestRandom grows stores at random, out of few texts, so that many nodes become
 // equal when the texts go, and takes the texts out, also in the middle of it all.
 func TestRandom(t *testing.T) {
-	seeds := 40
-	if testing.Short() {
-		seeds = 5
-	}
-	for seed := range seeds {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) { random(t, uint64(seed)) })
+	for seed := range testmode.Seeds(t, 8, 40) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) { random(t, seed) })
 	}
 }
 

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -281,10 +279,11 @@ func TestServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Close() })
-	if out, err := exec.Command("git", "init", "-q", "--bare", filepath.Join(root, "s.git")).CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
+	url, err := s.Init(t.Context(), "s.git")
+	if err != nil {
+		t.Fatal(err)
 	}
-	remote, err := wire.Dial(s.URL+"/s.git", wire.DialOptions{})
+	remote, err := wire.Dial(url, wire.DialOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -141,7 +141,9 @@ func httpBed(t *testing.T, so gitserver.Options, o wire.DialOptions) *bed {
 func bare(t *testing.T) string {
 	t.Helper()
 	d := filepath.Join(t.TempDir(), "r.git")
-	gitIn(t, filepath.Dir(d), "init", "-q", "--bare", "-b", "main", d)
+	if err := gitserver.MakeBare(d, "main"); err != nil {
+		t.Fatal(err)
+	}
 	return d
 }
 

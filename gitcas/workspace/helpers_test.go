@@ -81,10 +81,13 @@ func newRepo(t testing.TB, over string) *repo {
 		})
 		url = s.URL + "/r.git"
 	}
-	runGit(t, root, "", "init", "-q", "--bare", "--template=", "--initial-branch=main", "r.git")
+	must(t, gitserver.MakeBare(dir, "main"))
 	if over == "file" {
-		runGit(t, dir, "", "config", "uploadpack.allowFilter", "true")
-		runGit(t, dir, "", "config", "uploadpack.allowAnySHA1InWant", "true")
+		config, err := os.OpenFile(filepath.Join(dir, "config"), os.O_WRONLY|os.O_APPEND, 0)
+		must(t, err)
+		_, err = config.WriteString("[uploadpack]\n\tallowFilter = true\n\tallowAnySHA1InWant = true\n")
+		must(t, err)
+		must(t, config.Close())
 	}
 	r, err := wire.Dial(url, wire.DialOptions{})
 	if err != nil {

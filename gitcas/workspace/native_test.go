@@ -11,6 +11,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/testmode"
 )
 
 // TestPaddedModes: trees of old programs have a form that git reads and no longer
@@ -100,11 +101,7 @@ func (g generator) fill(dir string, depth int) {
 // git would add, and every restore with what native git would check out.
 func TestLikeGit(t *testing.T) {
 	needGit(t)
-	seeds := 40
-	if testing.Short() {
-		seeds = 20
-	}
-	for seed := range seeds {
+	for seed := range testmode.Seeds(t, 6, 40) {
 		g := generator{rand.New(rand.NewSource(int64(seed))), t}
 		m := wire.NewMemory(wire.MemoryOptions{})
 		dir := t.TempDir()
@@ -139,7 +136,7 @@ func TestLikeGit(t *testing.T) {
 
 // checkRestores goes from commit to commit in a folder that git knows nothing of,
 // and has git compare it with the commit.
-func checkRestores(t *testing.T, seed int, dir string, m *wire.Memory, all []wire.ID) {
+func checkRestores(t *testing.T, seed uint64, dir string, m *wire.Memory, all []wire.ID) {
 	t.Helper()
 	w := open(t, dir, m, Options{})
 	for i, c := range append(all, all...) {

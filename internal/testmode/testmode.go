@@ -3,7 +3,9 @@
 package testmode
 
 import (
+	"iter"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -27,6 +29,45 @@ func Processes(tb testing.TB) {
 // HasProcesses reports whether UWF_TEST asks for what proves processes, for a test
 // that does less of the same without it.
 func HasProcesses() bool { return holds(os.Getenv(Variable), processes) }
+
+// SeedVariable names the one seed that random tests are to try: that of a failure.
+const SeedVariable = "UWF_TEST_SEED"
+
+// Seeds are those that a random test tries, from 0 on: few of them, or many where
+// UWF_TEST asks for processes; or the one that UWF_TEST_SEED names. The seed of a
+// failure is printed with how to try it again.
+func Seeds(tb testing.TB, few, many uint64) iter.Seq[uint64] {
+	tb.Helper()
+	from, to := uint64(0), few
+	if HasProcesses() {
+		to = many
+	}
+	if text := os.Getenv(SeedVariable); text != "" {
+		seed, err := strconv.ParseUint(text, 10, 64)
+		if err != nil {
+			tb.Fatalf("%s: %v", SeedVariable, err)
+		}
+		from, to = seed, seed+1
+	}
+	return func(yield func(uint64) bool) {
+		for seed := from; seed < to; seed++ {
+			if !try(tb, seed, yield) {
+				return
+			}
+		}
+	}
+}
+
+// try tells of the first seed that fails, also where it ends the test.
+func try(tb testing.TB, seed uint64, yield func(uint64) bool) bool {
+	before := tb.Failed()
+	defer func() {
+		if tb.Failed() && !before {
+			tb.Logf("with seed %d; %s=%d tries it again", seed, SeedVariable, seed)
+		}
+	}()
+	return yield(seed)
+}
 
 func holds(words, wanted string) bool {
 	for word := range strings.SplitSeq(words, ",") {

@@ -1,6 +1,10 @@
 package testmode
 
-import "testing"
+import (
+	"fmt"
+	"slices"
+	"testing"
+)
 
 func TestProcessesAskedFor(t *testing.T) {
 	for _, row := range []struct {
@@ -28,10 +32,76 @@ func TestProcessesAskedFor(t *testing.T) {
 	}
 }
 
-// A recorder notes that its test would be skipped.
+// A recorder notes what a test would have done.
 type recorder struct {
 	testing.TB
-	skipped bool
+	skipped, failed bool
+	logged          []string
 }
 
 func (r *recorder) Skipf(string, ...any) { r.skipped = true }
+
+func (r *recorder) Failed() bool { return r.failed }
+
+func (r *recorder) Logf(format string, args ...any) {
+	r.logged = append(r.logged, fmt.Sprintf(format, args...))
+}
+
+func (r *recorder) Fatalf(string, ...any) {
+	r.failed = true
+	panic("ended")
+}
+
+func TestSeeds(t *testing.T) {
+	for name, row := range map[string]struct {
+		words, seed string
+		want        []uint64
+	}{
+		"few":      {"", "", []uint64{0, 1}},
+		"many":     {"processes", "", []uint64{0, 1, 2, 3}},
+		"one":      {"", "17", []uint64{17}},
+		"one only": {"processes", "3", []uint64{3}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv(Variable, row.words)
+			t.Setenv(SeedVariable, row.seed)
+			r := &recorder{TB: t}
+			if got := slices.Collect(Seeds(r, 2, 4)); !slices.Equal(got, row.want) {
+				t.Errorf("seeds %v, want %v", got, row.want)
+			}
+			if r.logged != nil {
+				t.Errorf("without a failure it says %q", r.logged)
+			}
+		})
+	}
+	t.Setenv(SeedVariable, "soon")
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("no number is a seed")
+			}
+		}()
+		Seeds(&recorder{TB: t}, 1, 1)
+	}()
+}
+
+// The seed of a failure is told, once, however it ends the test.
+func TestSeedOfAFailure(t *testing.T) {
+	t.Setenv(Variable, "")
+	t.Setenv(SeedVariable, "")
+	for _, fatal := range []bool{false, true} {
+		r := &recorder{TB: t}
+		func() {
+			defer func() { _ = recover() }()
+			for seed := range Seeds(r, 4, 4) {
+				if seed == 2 && fatal {
+					r.Fatalf("no")
+				}
+				r.failed = seed >= 2
+			}
+		}()
+		if want := "with seed 2; UWF_TEST_SEED=2 tries it again"; len(r.logged) != 1 || r.logged[0] != want {
+			t.Errorf("fatal %v: it says %q, want %q", fatal, r.logged, want)
+		}
+	}
+}

@@ -36,9 +36,6 @@ func alive(t *testing.T, word string) []int {
 // A fork storm is outrun, whether it stays in its group or leaves its session
 // with every step.
 func TestRunOutrunsForkStorms(t *testing.T) {
-	if testing.Short() {
-		t.Skip("starts many processes")
-	}
 	for _, role := range []string{"storm", "sessions"} {
 		t.Run(role, func(t *testing.T) {
 			// Not by a timeout: on a busy machine it would be over before the storm

@@ -18,6 +18,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/gitobj"
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/testmode"
 )
 
 // commitOf is a commit of files in folders, and all its objects.
@@ -60,7 +61,7 @@ func commitOf(t testing.TB, files map[string]string, parents ...wire.ID) (wire.I
 // TestMirrorFetch compares a mirror with a remote that was pushed the same to: it
 // gives at least what that one gives.
 func TestMirrorFetch(t *testing.T) {
-	for seed := range uint64(40) {
+	for seed := range testmode.Seeds(t, 10, 40) {
 		rnd := rand.New(rand.NewPCG(seed, 1))
 		direct, under := wire.NewMemory(wire.MemoryOptions{Atomic: true}), wire.NewMemory(wire.MemoryOptions{Atomic: true})
 		mirror := Mirror(under)

@@ -12,6 +12,7 @@ import (
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/runner/report"
 	"github.com/united-workforce/uwf/engine/workflow"
+	"github.com/united-workforce/uwf/internal/testmode"
 )
 
 // nasty are texts that try to get out of the place that they are put in.
@@ -189,7 +190,7 @@ func checkAll(t *testing.T, th report.Thread) {
 // Whatever agents and strangers wrote, what is posted stays in one piece.
 func TestHostile(t *testing.T) {
 	d := definition(t, "solve-issue")
-	for seed := range uint64(60) {
+	for seed := range testmode.Seeds(t, 15, 60) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 1))
 			checkAll(t, anyThread(r, d, r.IntN(20)))
