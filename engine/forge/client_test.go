@@ -301,7 +301,7 @@ func TestForksBranch(t *testing.T) {
 	}
 }
 
-// TestGiteaRunDetails: since 1.27 Gitea answers with the run where the query asks.
+// TestGiteaRunDetails: since 1.26 Gitea answers with the run where the query asks.
 func TestGiteaRunDetails(t *testing.T) {
 	f, _ := serve(t, Options{APIURL: "/api/v1"}, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Query().Get("return_run_details") != "true" {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -22,9 +23,12 @@ type request struct {
 // reply is an answer before it is written.
 type reply struct {
 	status int
-	body   any // nil: none
+	body   any // nil: none; a string is plain text
 	header http.Header
 }
+
+// noWriter is what Gitea says to a token that may only read, at most calls.
+const noWriter = "user should have a permission to write to a repo"
 
 // route is one call of the API.
 type route struct {
@@ -33,6 +37,7 @@ type route struct {
 	doc     string // below docs.github.com/rest/
 	do      func(*Server, *request) reply
 	only    string // github or gitea; empty: both
+	denied  string // Gitea's words for a token that may not; empty: the usual ones
 }
 
 // routes are the calls that the flavour knows.
@@ -65,7 +70,7 @@ func (s *Server) find(r *http.Request) route {
 			return rt
 		}
 	}
-	return route{do: (*Server).notFound}
+	return route{do: (*Server).noRoute}
 }
 
 // match matches a path's parts with a pattern's: {name} is one, {name...} the rest.
@@ -129,10 +134,11 @@ func (s *Server) common(h http.Header) {
 	defer s.mu.Unlock()
 	now, used := s.now(), len(s.calls)+1
 	h.Set("Date", now.Format(http.TimeFormat))
-	h.Set("Content-Type", "application/json; charset=utf-8")
 	if s.o.Gitea {
+		h.Set("Content-Type", "application/json;charset=utf-8")
 		return
 	}
+	h.Set("Content-Type", "application/json; charset=utf-8")
 	h.Set("X-GitHub-Media-Type", "github.v3; format=json")
 	h.Set("X-GitHub-Request-Id", fmt.Sprintf("F0E7:%06X:%06X", used, now.Unix()&0xffffff))
 	h.Set("X-RateLimit-Limit", "5000")
@@ -163,6 +169,12 @@ func (a reply) write(w http.ResponseWriter) {
 		w.WriteHeader(a.status)
 		return
 	}
+	if text, ok := a.body.(string); ok {
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		w.WriteHeader(a.status)
+		_, _ = w.Write([]byte(text)) // a client that is gone is its own affair
+		return
+	}
 	raw, err := json.Marshal(a.body)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
@@ -180,16 +192,24 @@ func (s *Server) answer(rt route, q *request) reply {
 	if owner := q.PathValue("owner"); owner != "" && (!strings.EqualFold(owner, s.o.Owner) || !strings.EqualFold(q.PathValue("repo"), s.o.Name)) {
 		return s.notFound(q)
 	}
-	if s.may(q.token, rt.need) {
-		return rt.do(s, q)
-	}
 	switch {
+	case s.stranger(q) && q.PathValue("repo") != "":
+		return s.notFound(q)
+	case s.may(q.token, rt.need):
+		return rt.do(s, q)
 	case q.token == nil && s.o.Private:
 		return s.notFound(q)
 	case q.token == nil:
 		return s.unauthorized(q, "Requires authentication")
+	case s.o.Gitea && rt.denied != "":
+		return s.fail(q, http.StatusForbidden, rt.denied)
 	}
 	return s.forbidden(q)
+}
+
+// stranger reports somebody who must not know that a private repository is there.
+func (s *Server) stranger(q *request) bool {
+	return s.o.Private && q.token != nil && !q.token.app && s.state.users[q.token.login] == ""
 }
 
 // fail is an error in the forge's own shape.
@@ -223,6 +243,14 @@ func (s *Server) notFound(q *request) reply {
 	return s.fail(q, http.StatusNotFound, "Not Found")
 }
 
+// noRoute is the answer to a call that the forge does not have.
+func (s *Server) noRoute(q *request) reply {
+	if s.o.Gitea {
+		return reply{status: http.StatusNotFound, body: "404 page not found\n"}
+	}
+	return s.notFound(q)
+}
+
 func (s *Server) unauthorized(q *request, why string) reply {
 	if s.o.Gitea {
 		if why == "Bad credentials" {
@@ -252,7 +280,7 @@ func (s *Server) decode(q *request, into any) (reply, bool) {
 		return reply{}, true
 	}
 	if s.o.Gitea {
-		return s.fail(q, http.StatusUnprocessableEntity, err.Error()), false
+		return s.fail(q, http.StatusUnprocessableEntity, "[]: "+strings.Replace(err.Error(), "unexpected end of JSON input", "unexpected EOF", 1)), false
 	}
 	return s.fail(q, http.StatusBadRequest, "Problems parsing JSON"), false
 }
@@ -283,28 +311,36 @@ func page[T any](s *Server, q *request, list []T) ([]T, http.Header) {
 	last := max(1, (len(list)+size-1)/size)
 	h := http.Header{}
 	var links []string
-	link := func(n int, rel string) {
+	for _, rel := range pageLinks(s.o.Gitea, at > 1, at < last) {
 		v := q.URL.Query()
-		v.Set("page", strconv.Itoa(n))
+		v.Set("page", strconv.Itoa(map[string]int{"prev": at - 1, "next": at + 1, "last": last, "first": 1}[rel]))
 		u := url.URL{Path: q.URL.Path, RawQuery: v.Encode()}
 		links = append(links, fmt.Sprintf(`<%s%s>; rel="%s"`, s.URL, u.String(), rel))
 	}
-	if at > 1 {
-		link(at-1, "prev")
-	}
-	if at < last {
-		link(at+1, "next")
-		link(last, "last")
-	}
-	if at > 1 {
-		link(1, "first")
-	}
 	if len(links) > 0 {
-		h.Set("Link", strings.Join(links, ", "))
+		between := ", "
+		if s.o.Gitea {
+			between = ","
+		}
+		h.Set("Link", strings.Join(links, between))
 	}
 	if s.o.Gitea {
 		h.Set("X-Total-Count", strconv.Itoa(len(list)))
 	}
 	from := min(len(list), (at-1)*size)
 	return list[from:min(len(list), from+size)], h
+}
+
+// pageLinks are the pages that the header Link names, in the forge's order.
+func pageLinks(gitea, before, after bool) []string {
+	order := []string{"prev", "next", "last", "first"}
+	if gitea {
+		order = []string{"next", "last", "first", "prev"}
+	}
+	return slices.DeleteFunc(order, func(rel string) bool {
+		if rel == "prev" || rel == "first" {
+			return !before
+		}
+		return !after
+	})
 }

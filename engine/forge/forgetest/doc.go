@@ -19,16 +19,19 @@
 //
 // # What differs between the flavours
 //
-// GitHub answers a duplicate pull request with 422, Gitea with 409; GitHub refuses
-// one without commits, Gitea opens it; GitHub checks a dispatch's inputs against the
-// workflow file, Gitea takes any; GitHub makes labels that are put on an issue, Gitea
-// ignores names it does not know, wants an object around the list and takes labels off
-// by id; Gitea shows all comments at once and ignores the pull request list's head;
-// it does not tell a job's token what others may do, and has no repository_dispatch,
-// no git/ref, no settings of jobs and no rulesets.
+// GitHub answers a duplicate pull request with 422, Gitea with 409; GitHub refuses one
+// without commits, Gitea opens it; GitHub checks a dispatch's inputs against the
+// workflow file, Gitea drops those that it doesn't name, and asks for no trigger; GitHub
+// makes labels that are put on an issue, Gitea ignores names it does not know, wants an
+// object around the list and takes labels off by id; Gitea shows all comments at once,
+// and fails where there is no issue; it ignores the pull request list's head, lets
+// everybody change their own comments and pull requests, does not tell a job's token
+// what others may do, and has no repository_dispatch, no git/ref, no settings of jobs
+// and no rulesets.
 //
 // # Sources
 //
 // GitHub: docs.github.com/rest (2022-11-28) and the messages that its users quote;
-// Gitea: routers/api/v1 and services/convert of its source, version 1.26.
+// Gitea: version 1.26.0 itself; .ci/gitea asks both the same, call by call, and compares
+// answers and events.
 package forgetest

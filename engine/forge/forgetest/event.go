@@ -52,7 +52,9 @@ func (s *Server) Label(by string, n int, name string) Event {
 	kind, parts := s.subject(i)
 	if s.o.Gitea {
 		parts["action"] = "label_updated"
-		parts["changes"] = map[string]any{"added_labels": s.showLabels([]string{name}), "removed_labels": []any{}}
+		added := s.showLabels([]string{name})
+		added[0]["color"] = "" // Gitea leaves it out here
+		parts["changes"] = map[string]any{"added_labels": added, "removed_labels": []any{}}
 	} else {
 		parts["action"], parts["label"] = "labeled", s.showLabel(s.label(name))
 	}
@@ -121,9 +123,11 @@ func (s *Server) dispatched(d Dispatch) Event {
 		for k, v := range d.Inputs {
 			inputs[k] = v
 		}
-		e = s.event("workflow_dispatch", d.By, map[string]any{
-			"inputs": inputs, "ref": "refs/heads/" + d.Ref, "workflow": ".github/workflows/" + d.Workflow,
-		})
+		parts := map[string]any{"inputs": inputs, "ref": "refs/heads/" + d.Ref, "workflow": ".github/workflows/" + d.Workflow}
+		if s.o.Gitea {
+			parts["ref"], parts["workflow"] = d.Ref, d.Workflow
+		}
+		e = s.event("workflow_dispatch", d.By, parts)
 	} else {
 		e = s.event("repository_dispatch", d.By, map[string]any{"action": d.Type, "branch": d.Ref, "client_payload": d.Payload})
 	}

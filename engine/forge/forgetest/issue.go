@@ -39,6 +39,7 @@ func (s *Server) issue(q *request, level string) (*Issue, reply, bool) {
 	return s.reach(q, i, level)
 }
 
+// reach says no without a word on Gitea.
 func (s *Server) reach(q *request, i *Issue, level string) (*Issue, reply, bool) {
 	need := "issues=" + level
 	if i.Pull != nil {
@@ -47,10 +48,13 @@ func (s *Server) reach(q *request, i *Issue, level string) (*Issue, reply, bool)
 			need += "; issues=" + level
 		}
 	}
-	if !s.may(q.token, need) {
-		return nil, s.forbidden(q), false
+	switch {
+	case s.may(q.token, need):
+		return i, reply{}, true
+	case s.o.Gitea:
+		return nil, reply{status: http.StatusForbidden}, false
 	}
-	return i, reply{}, true
+	return nil, s.forbidden(q), false
 }
 
 func (s *Server) listIssues(q *request) reply {
@@ -126,6 +130,9 @@ func (s *Server) showIssue(i *Issue) map[string]any {
 		"assignee": nil, "assignees": s.users(i.Assignees), "milestone": nil,
 		"created_at": s.stamp(i.created), "updated_at": s.stamp(i.created), "closed_at": nil,
 	}
+	if !i.Open {
+		m["closed_at"] = s.stamp(i.created)
+	}
 	if len(i.Assignees) > 0 {
 		m["assignee"] = s.user(i.Assignees[0])
 	}
@@ -179,9 +186,19 @@ func (s *Server) countComments(n int) int {
 	return count
 }
 
+// commented is the issue of a request about its comments. Gitea fails where there is
+// none.
+func (s *Server) commented(q *request, level string) (*Issue, reply, bool) {
+	i, no, ok := s.issue(q, level)
+	if s.o.Gitea && no.status == http.StatusNotFound {
+		no = s.fail(q, http.StatusInternalServerError, "")
+	}
+	return i, no, ok
+}
+
 // listComments: Gitea shows all of them whatever page was asked for.
 func (s *Server) listComments(q *request) reply {
-	i, no, ok := s.issue(q, "read")
+	i, no, ok := s.commented(q, "read")
 	if !ok {
 		return no
 	}
@@ -250,7 +267,7 @@ func (s *Server) createComment(q *request) reply {
 			return s.unauthorized(q, "")
 		}
 	}
-	i, no, ok := s.issue(q, level)
+	i, no, ok := s.commented(q, level)
 	if !ok {
 		return no
 	}

@@ -14,12 +14,13 @@ func labelRoutes() []route {
 	const doc = "issues/labels#"
 	return []route{
 		{pattern: "GET labels", need: read, doc: doc + "list-labels-for-a-repository", do: (*Server).listLabels},
-		{pattern: "POST labels", need: write, doc: doc + "create-a-label", do: (*Server).createLabel},
+		{pattern: "POST labels", need: write, doc: doc + "create-a-label", do: (*Server).createLabel, denied: noWriter},
 		{pattern: "GET labels/{name}", need: read, doc: doc + "get-a-label", do: (*Server).getLabel},
 		{pattern: "PATCH labels/{name}", need: write, doc: doc + "update-a-label", do: (*Server).editLabel},
 		{pattern: "GET issues/{n}/labels", need: read, doc: doc + "list-labels-for-an-issue", do: (*Server).labelsOfIssue},
-		{pattern: "POST issues/{n}/labels", need: write, doc: doc + "add-labels-to-an-issue", do: (*Server).putLabels},
-		{pattern: "DELETE issues/{n}/labels/{name}", need: write, doc: doc + "remove-a-label-from-an-issue", do: (*Server).takeLabel},
+		{pattern: "POST issues/{n}/labels", need: write, doc: doc + "add-labels-to-an-issue", do: (*Server).putLabels, denied: "write permission is required"},
+		{pattern: "DELETE issues/{n}/labels/{name}", need: write, doc: doc + "remove-a-label-from-an-issue", do: (*Server).takeLabel, only: "github"},
+		{pattern: "DELETE issues/{n}/labels/{name}", need: read, do: (*Server).takeLabel, only: "gitea"},
 	}
 }
 
@@ -70,8 +71,10 @@ func (s *Server) createLabel(q *request) reply {
 		return s.fail(q, http.StatusUnprocessableEntity, "[Name]: Required")
 	case in.Name == "":
 		return s.invalid(q, "Label", "name", "missing_field", "")
+	case s.o.Gitea && in.Color == "":
+		return s.fail(q, http.StatusUnprocessableEntity, "[Color]: Required")
 	case s.o.Gitea && !color.MatchString(strings.TrimPrefix(in.Color, "#")):
-		return s.fail(q, http.StatusUnprocessableEntity, "bad color code: "+in.Color)
+		return s.fail(q, http.StatusUnprocessableEntity, "invalid color: "+in.Color)
 	case !s.o.Gitea && in.Color != "" && !color.MatchString(in.Color):
 		return s.invalid(q, "Label", "color", "invalid", "")
 	case !s.o.Gitea && s.label(in.Name) != nil:
@@ -160,6 +163,9 @@ func (s *Server) namesOf(q *request) ([]string, reply, bool) {
 		return names, no, ok
 	}
 	var in struct{ Labels []any }
+	if s.o.Gitea && strings.HasPrefix(strings.TrimSpace(string(q.body)), "[") {
+		return nil, s.fail(q, http.StatusUnprocessableEntity, "[]: json: cannot unmarshal array into Go value of type structs.IssueLabelsOption"), false
+	}
 	if no, ok := s.decode(q, &in); !ok {
 		return nil, no, false
 	}

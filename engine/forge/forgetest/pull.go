@@ -12,9 +12,10 @@ func pullRoutes() []route {
 	const doc = "pulls/pulls#"
 	return []route{
 		{pattern: "GET pulls", need: "pull_requests=read", doc: doc + "list-pull-requests", do: (*Server).listPulls},
-		{pattern: "POST pulls", need: "pull_requests=write", doc: doc + "create-a-pull-request", do: (*Server).createPull},
+		{pattern: "POST pulls", need: "pull_requests=write", doc: doc + "create-a-pull-request", do: (*Server).createPull, denied: "user must be a collaborator"},
 		{pattern: "GET pulls/{n}", need: "pull_requests=read", doc: doc + "get-a-pull-request", do: (*Server).getPull},
-		{pattern: "PATCH pulls/{n}", need: "pull_requests=write", doc: doc + "update-a-pull-request", do: (*Server).editPull},
+		{pattern: "PATCH pulls/{n}", need: "pull_requests=write", doc: doc + "update-a-pull-request", do: (*Server).editPull, only: "github"},
+		{pattern: "PATCH pulls/{n}", need: "pull_requests=read", do: (*Server).editPull, only: "gitea"},
 		{pattern: "GET pulls/{base}/{head...}", need: "pull_requests=read", do: (*Server).getPullOf, only: "gitea"},
 	}
 }
@@ -50,7 +51,11 @@ func (s *Server) listPulls(q *request) reply {
 	part, header := page(s, q, found)
 	list := []map[string]any{}
 	for _, i := range part {
-		list = append(list, s.showPull(i))
+		m := s.showPull(i)
+		if s.o.Gitea && len(i.Assignees) == 0 {
+			m["assignees"] = nil
+		}
+		list = append(list, m)
 	}
 	return reply{status: http.StatusOK, body: list, header: header}
 }
@@ -94,7 +99,11 @@ func (s *Server) showPull(i *Issue) map[string]any {
 		m["merged_at"] = s.stamp(i.created)
 	}
 	if s.o.Gitea {
-		m["merge_base"], m["is_locked"] = s.rev(p.Base), false
+		for _, k := range []string{"original_author", "original_author_id", "ref"} {
+			delete(m, k)
+		}
+		m["url"], m["assignees"] = m["html_url"], s.users(i.Assignees)
+		m["merge_base"], m["is_locked"], m["mergeable"] = s.rev(p.Base), false, !p.Draft
 	}
 	return m
 }
@@ -136,10 +145,15 @@ func (s *Server) createPull(q *request) reply {
 	}
 	i := s.addIssue(q.token.login, in.Title, in.Body)
 	i.Pull = &Pull{Head: in.Head, Base: in.Base, Draft: in.Draft}
-	if s.o.Gitea { // a draft is a matter of the title there
-		i.Pull.Draft = strings.HasPrefix(in.Title, "WIP:") || strings.HasPrefix(in.Title, "[WIP]")
-	}
+	s.markDraft(i)
 	return reply{status: http.StatusCreated, body: s.showPull(i)}
+}
+
+// markDraft makes a draft of a pull request with such a title, as Gitea does.
+func (s *Server) markDraft(i *Issue) {
+	if s.o.Gitea {
+		i.Pull.Draft = strings.HasPrefix(i.Title, "WIP:") || strings.HasPrefix(i.Title, "[WIP]")
+	}
 }
 
 // openFor is the open pull request of two branches.
@@ -175,6 +189,9 @@ func (s *Server) checkGitHub(q *request, in newPull) (reply, bool) {
 }
 
 func (s *Server) checkGitea(q *request, in newPull) (reply, bool) {
+	if in.Title == "" {
+		return s.fail(q, http.StatusUnprocessableEntity, "[Title]: Required"), false
+	}
 	if in.Head == in.Base {
 		return s.fail(q, http.StatusUnprocessableEntity, "Invalid PullRequest: There are no changes between the head and the base"), false
 	}
@@ -188,17 +205,21 @@ func (s *Server) checkGitea(q *request, in newPull) (reply, bool) {
 	return reply{}, true
 }
 
-// editPull: Gitea answers 201.
+// editPull: Gitea answers 201, and lets everybody change their own.
 func (s *Server) editPull(q *request) reply {
 	i := s.state.issues[int(q.number("n"))]
 	if i == nil || i.Pull == nil {
 		return s.notFound(q)
+	}
+	if s.o.Gitea && q.token.name() != i.Author && !s.may(q.token, "pull_requests=write") {
+		return reply{status: http.StatusForbidden}
 	}
 	var in struct{ Title, Body, State, Base *string }
 	if no, ok := s.decode(q, &in); !ok {
 		return no
 	}
 	i.edit(in.Title, in.Body, in.State)
+	s.markDraft(i)
 	if in.Base != nil {
 		i.Pull.Base = *in.Base
 	}

@@ -15,6 +15,7 @@ func repositoryRoutes() []route {
 		{pattern: "GET branches/{branch...}", need: "contents=read", doc: "branches/branches#get-a-branch", do: (*Server).getBranch},
 		{pattern: "GET git/ref/{ref...}", need: "contents=read", doc: "git/refs#get-a-reference", do: (*Server).getRef, only: "github"},
 		{pattern: "GET rules/branches/{branch...}", need: "metadata=read", doc: "repos/rules#get-rules-for-a-branch", do: (*Server).getRules, only: "github"},
+		{pattern: "GET actions/secrets", need: "administration=read", do: (*Server).listSecrets, only: "gitea", denied: "user should be the owner of the repo"},
 		{pattern: "GET branch_protections", need: "administration=read", do: (*Server).getProtections, only: "gitea"},
 		{pattern: "GET actions/permissions", need: "administration=read", doc: "actions/permissions#get-github-actions-permissions-for-a-repository", do: (*Server).getActions, only: "github"},
 		{pattern: "GET actions/permissions/workflow", need: "administration=read", doc: "actions/permissions#get-default-workflow-permissions-for-a-repository", do: (*Server).getJobs, only: "github"},
@@ -77,9 +78,11 @@ func (s *Server) user(login string) map[string]any {
 		if login == s.bot() {
 			m["id"] = -2
 		}
-		m["login_name"], m["full_name"], m["username"] = "", "", login
-		m["email"], m["is_admin"], m["active"] = login+"@noreply.localhost", false, true
-		return m
+		m["username"], m["full_name"], m["email"] = login, "", login+"@noreply.localhost"
+		if login == s.bot() {
+			m["full_name"] = "Gitea Actions"
+		}
+		return m // only administrators are told more, and people of themselves
 	}
 	m["node_id"], m["type"], m["site_admin"] = "U_kgDOAAAAAQ", "User", false
 	m["url"] = s.APIURL + "/users/" + login
@@ -140,15 +143,17 @@ func (s *Server) getBranch(q *request) reply {
 	sha := s.rev(name)
 	if sha == "" {
 		if s.o.Gitea {
-			return s.fail(q, http.StatusNotFound, "branch does not exist [name: "+name+"]")
+			return s.notFound(q)
 		}
 		return s.fail(q, http.StatusNotFound, "Branch not found")
 	}
 	protected := len(s.rulesOf(name)) > 0
 	if s.o.Gitea {
+		// A job's token is told that it may not, even where it may.
+		may := !protected && q.token != nil && !q.token.app && s.may(q.token, "contents=write")
 		return reply{status: http.StatusOK, body: map[string]any{
 			"name": name, "commit": map[string]any{"id": sha}, "protected": protected,
-			"user_can_push": !protected, "user_can_merge": true, "required_approvals": 0, "effective_branch_protection_name": "",
+			"user_can_push": may, "user_can_merge": may, "required_approvals": 0, "effective_branch_protection_name": "",
 		}}
 	}
 	return reply{status: http.StatusOK, body: map[string]any{
@@ -185,6 +190,11 @@ func (s *Server) getRules(q *request) reply {
 		list = append(list, map[string]any{"type": r.kind, "ruleset_source_type": "Repository", "ruleset_source": s.Repository(), "ruleset_id": 42})
 	}
 	return reply{status: http.StatusOK, body: list}
+}
+
+// listSecrets: the repository has none.
+func (s *Server) listSecrets(*request) reply {
+	return reply{status: http.StatusOK, body: []any{}, header: http.Header{"X-Total-Count": {"0"}}}
 }
 
 func (s *Server) getProtections(*request) reply {

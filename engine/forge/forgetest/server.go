@@ -20,8 +20,7 @@ type Options struct {
 	Owner, Name, Branch string
 	// Private: reading needs a token too.
 	Private bool
-	// RunDetails is how the forge takes the request for a dispatch's run id. Gitea
-	// always ignores it.
+	// RunDetails is how the forge takes the request for a dispatch's run id.
 	RunDetails RunDetails
 	// Git is configuration for the served repository.
 	Git map[string]string
@@ -32,8 +31,9 @@ type Options struct {
 // RunDetails is what a forge does with return_run_details.
 type RunDetails int
 
-// What forges do with it: github.com answers with the run, GitHub Enterprise Server
-// ignores the field or refuses the request, as its version is.
+// What forges do with it: github.com and Gitea 1.26 answer with the run, older Giteas
+// ignore the question, GitHub Enterprise Server ignores the field or refuses the
+// request, as its version is.
 const (
 	DetailsGiven RunDetails = iota
 	DetailsIgnored

@@ -17,7 +17,8 @@ func workflowRoutes() []route {
 	return []route{
 		{pattern: "GET actions/workflows", need: "actions=read", doc: doc + "list-repository-workflows", do: (*Server).listWorkflows},
 		{pattern: "GET actions/workflows/{file}", need: "actions=read", doc: doc + "get-a-workflow", do: (*Server).getWorkflow},
-		{pattern: "POST actions/workflows/{file}/dispatches", need: "actions=write", doc: doc + "create-a-workflow-dispatch-event", do: (*Server).dispatch},
+		{pattern: "POST actions/workflows/{file}/dispatches", need: "actions=write", doc: doc + "create-a-workflow-dispatch-event", do: (*Server).dispatch, only: "github"},
+		{pattern: "POST actions/workflows/{file}/dispatches", need: "actions=write", do: (*Server).giteaDispatch, only: "gitea", denied: noWriter},
 		{pattern: "POST dispatches", need: "contents=write", doc: "repos/repos#create-a-repository-dispatch-event", do: (*Server).dispatchRepository, only: "github"},
 	}
 }
@@ -84,7 +85,7 @@ func (s *Server) showWorkflow(id int, file string) map[string]any {
 		state = "disabled_manually"
 	}
 	m := map[string]any{
-		"id": id, "node_id": "W_kwDOAAAAAQ", "name": path.Base(file), "path": file, "state": state,
+		"id": id, "node_id": "W_kwDOAAAAAQ", "name": s.nameOf(file), "path": file, "state": state,
 		"created_at": s.stamp(s.now()), "updated_at": s.stamp(s.now()),
 		"url":      fmt.Sprintf("%s/repos/%s/actions/workflows/%d", s.APIURL, s.Repository(), id),
 		"html_url": fmt.Sprintf("%s/%s/blob/%s/%s", s.URL, s.Repository(), s.state.branch, file), "badge_url": "",
@@ -92,9 +93,21 @@ func (s *Server) showWorkflow(id int, file string) map[string]any {
 	if s.o.Gitea {
 		m["id"] = path.Base(file)
 		m["url"] = fmt.Sprintf("%s/repos/%s/actions/workflows/%s", s.APIURL, s.Repository(), path.Base(file))
+		m["html_url"] = fmt.Sprintf("%s/%s/src/branch/%s/%s", s.URL, s.Repository(), s.state.branch, file)
+		m["badge_url"] = fmt.Sprintf("%s/%s/actions/workflows/%s/badge.svg?branch=%s", s.URL, s.Repository(), path.Base(file), s.state.branch)
 		delete(m, "node_id")
 	}
 	return m
+}
+
+// nameOf is the name of a workflow file of the default branch, which it may leave out.
+func (s *Server) nameOf(file string) string {
+	var w struct{ Name string }
+	text, err := s.Git("show", "refs/heads/"+s.state.branch+":"+file)
+	if err != nil || yaml.Unmarshal([]byte(text), &w) != nil || w.Name == "" {
+		return path.Base(file)
+	}
+	return w.Name
 }
 
 func (s *Server) listWorkflows(q *request) reply {
@@ -120,7 +133,7 @@ func (s *Server) getWorkflow(q *request) reply {
 
 func (s *Server) noWorkflow(q *request) reply {
 	if s.o.Gitea {
-		return s.fail(q, http.StatusNotFound, fmt.Sprintf("workflow %q not found", q.PathValue("file")))
+		return s.fail(q, http.StatusNotFound, fmt.Sprintf("workflow %q doesn't exist", q.PathValue("file")))
 	}
 	return s.notFound(q)
 }
@@ -184,13 +197,13 @@ func (s *Server) dispatch(q *request) reply {
 	if file == "" {
 		return s.noWorkflow(q)
 	}
-	if in.Details != nil && s.o.RunDetails == DetailsRefused && !s.o.Gitea {
+	if in.Details != nil && s.o.RunDetails == DetailsRefused {
 		return s.unprocessable(q, "Invalid request.\n\n\"return_run_details\" is not a permitted key.")
 	}
 	inputs := map[string]string{}
 	for k, v := range in.Inputs {
 		text, ok := v.(string)
-		if !ok && !s.o.Gitea {
+		if !ok {
 			return s.unprocessable(q, fmt.Sprintf("Invalid request.\n\nFor 'inputs/%s', %v is not a string.", k, v))
 		}
 		inputs[k] = text
@@ -198,9 +211,52 @@ func (s *Server) dispatch(q *request) reply {
 	if why := s.refuses(in.Ref, file, inputs); why != "" {
 		return s.unprocessable(q, why)
 	}
-	d := Dispatch{Workflow: path.Base(file), Ref: in.Ref, Inputs: inputs, Run: s.id(), By: q.token.login}
+	return s.send(q, file, in.Ref, inputs, in.Details != nil && *in.Details)
+}
+
+// giteaDispatch: Gitea takes the file as the branch has it, whatever starts it. It
+// drops inputs that the file doesn't name, and adds those that were left out.
+func (s *Server) giteaDispatch(q *request) reply {
+	var in struct {
+		Ref    string            `json:"ref"`
+		Inputs map[string]string `json:"inputs"`
+	}
+	if no, ok := s.decode(q, &in); !ok {
+		return no
+	}
+	file := s.workflowFile(q.PathValue("file"))
+	branch := strings.TrimPrefix(in.Ref, "refs/heads/")
+	switch {
+	case in.Ref == "":
+		return s.unprocessable(q, "[Ref]: Required")
+	case s.state.disabled[q.PathValue("file")]:
+		return s.fail(q, http.StatusForbidden, "workflow is disabled")
+	case s.rev(branch) == "":
+		return s.fail(q, http.StatusNotFound, fmt.Sprintf("ref %q doesn't exist", in.Ref))
+	case file == "":
+		return s.noWorkflow(q)
+	}
+	t, err := s.triggerOf("refs/heads/"+branch, file)
+	if err != nil {
+		return s.noWorkflow(q)
+	}
+	inputs := map[string]string{}
+	for name, config := range t.inputs {
+		value, given := in.Inputs[name]
+		if !given && config.Default != nil {
+			value = fmt.Sprint(config.Default)
+		}
+		inputs[name] = value
+	}
+	return s.send(q, file, in.Ref, inputs, q.URL.Query().Get("return_run_details") == "true")
+}
+
+// send takes a dispatch. Its run is told where the request asks and the forge is one
+// that answers.
+func (s *Server) send(q *request, file, ref string, inputs map[string]string, details bool) reply {
+	d := Dispatch{Workflow: path.Base(file), Ref: ref, Inputs: inputs, Run: s.id(), By: q.token.login}
 	s.state.sent = append(s.state.sent, d)
-	if in.Details == nil || !*in.Details || s.o.Gitea || s.o.RunDetails != DetailsGiven {
+	if !details || s.o.RunDetails != DetailsGiven {
 		return reply{status: http.StatusNoContent}
 	}
 	return reply{status: http.StatusOK, body: map[string]any{
@@ -220,8 +276,7 @@ const (
 	maxInputsSize = 65535
 )
 
-// refuses says why a dispatch is not taken; empty where it is. Gitea looks at no
-// inputs.
+// refuses says why GitHub does not take a dispatch; empty where it does.
 func (s *Server) refuses(ref, file string, inputs map[string]string) string {
 	branch := strings.TrimPrefix(ref, "refs/heads/")
 	if s.rev(branch) == "" {
@@ -233,9 +288,6 @@ func (s *Server) refuses(ref, file string, inputs map[string]string) string {
 	t, err := s.triggerOf(s.rev(branch), file)
 	if err != nil || !t.there {
 		return "Workflow does not have 'workflow_dispatch' trigger"
-	}
-	if s.o.Gitea {
-		return ""
 	}
 	if len(inputs) > maxInputs {
 		return fmt.Sprintf("Invalid request.\n\nNo more than %d properties are allowed; %d were supplied.", maxInputs, len(inputs))
