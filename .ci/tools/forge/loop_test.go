@@ -1,0 +1,415 @@
+package forge
+
+import (
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"maps"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/tools/txtar"
+
+	"github.com/united-workforce/uwf/examples"
+)
+
+// aSecret is the repository's secret.
+const aSecret = "sk-test-0123456789abcdef"
+
+// mockConfig makes the mock agent play the script that the repository has.
+const mockConfig = `state: {remote: origin}
+agents:
+  player: {command: uwf, args: [agent, mock, .uwf/mock.yaml]}
+defaultAgent: player
+`
+
+// fixed is the file that the developer writes.
+const fixed = "package slug\n\n// Make is right now.\nfunc Make(title string) string { return title }\n"
+
+// playedScript plays the three roles of solve-issue; the developer asks once before he
+// works.
+func playedScript() string {
+	var b strings.Builder
+	b.WriteString("steps:\n")
+	say := func(role string, visit int, write, output string) {
+		fmt.Fprintf(&b, "  - {role: %s, visit: %d, %soutput: %q}\n", role, visit, write, output)
+	}
+	say("planner", 1, "", "---\n$status: ready\nplan: Write one dash between two words.\nfiles: [slug/slug.go]\n---\nDashes are doubled.\n")
+	say("developer", 1, "", "---\n$status: blocked\nquestion: Does MaxLen count bytes?\n---\nI must know.\n")
+	say("developer", 2, fmt.Sprintf("write: {slug/slug.go: %q}, ", fixed), "---\n$status: done\nsummary: Words are joined by single dashes.\ntests: go test ./... passes\n---\nDone.\n")
+	say("reviewer", 1, "", "---\n$status: approved\nsummary: Slugs have single dashes.\n---\nI ran the tests.\n")
+	return b.String()
+}
+
+// example is a file of examples.
+func example(t testing.TB, name string) string {
+	t.Helper()
+	text, err := fs.ReadFile(examples.Files, name)
+	mustDo(t, err)
+	return string(text)
+}
+
+// serveAction puts the action where a workflow file finds it: Gitea is told to take
+// actions from itself. It is the variant for the runner itself, as there are no
+// containers here.
+func (s *site) serveAction() {
+	s.Helper()
+	const dir = ".github/actions/host"
+	files := map[string]string{}
+	for _, name := range []string{"action.yml", "install.sh"} {
+		text, err := os.ReadFile(filepath.Join("../../..", dir, name))
+		mustDo(s, err)
+		files[dir+"/"+name] = string(text)
+	}
+	s.addUser("united-workforce")
+	r := s.addRepository("united-workforce", "uwf", false, files)
+	r.call("united-workforce", http.MethodPost, r.path("tags"), map[string]string{"tag_name": "v1", "target": "main"}, nil)
+}
+
+// addDemo makes a private repository whose files uwf init has written, with the mock
+// agent for a model, and a runner.
+func (s *site) addDemo() *runner {
+	s.Helper()
+	s.serveAction()
+	files := map[string]string{}
+	for _, f := range txtar.Parse([]byte(example(s, "demo/repo.txtar"))).Files {
+		files[f.Name] = string(f.Data)
+	}
+	r := s.addRepository("octo", "demo", true, files)
+	r.call("octo", http.MethodPut, r.path("actions/secrets/OPENAI_API_KEY"), map[string]string{"data": aSecret}, nil)
+	dir := r.clone("octo", "main")
+	r.uwf(dir, "init", "--gitea", "--yes", "--force", "--provider", "openai", "--secret", "OPENAI_API_KEY")
+	files = map[string]string{".uwf/config.yaml": mockConfig, ".uwf/mock.yaml": playedScript()}
+	for _, name := range []string{".uwf/workflows/solve-issue.yaml", workflowFile} {
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		mustDo(s, err)
+		files[name] = string(text)
+	}
+	// A job's token can't tell what alice may do, and a job is not told which file it is
+	// from: Gitea's runner sets no GITHUB_WORKFLOW_REF.
+	allowed := strings.Replace(files[workflowFile], "        with:\n", "        with:\n          allow: alice\n          dispatch: uwf.yml\n", 1)
+	if allowed == files[workflowFile] || !strings.Contains(allowed, "uses: united-workforce/uwf/.github/actions/host@v1") {
+		s.Fatalf("uwf init wrote another workflow file than expected:\n%s", allowed)
+	}
+	files[workflowFile] = allowed
+	r.allow("alice", "write")
+	r.allow("bob", "read")
+	r.commit("octo", "main", "Let uwf work on issues", files)
+	r.waitUntil("the workflow file is known", func() bool {
+		var list struct {
+			Workflows []struct{ Path string }
+		}
+		r.call("octo", http.MethodGet, r.path("actions/workflows"), nil, &list)
+		return len(list.Workflows) == 1
+	})
+	return r.addRunner()
+}
+
+const workflowFile = ".github/workflows/uwf.yml"
+
+// uwf runs uwf in a folder.
+func (r *repository) uwf(dir string, args ...string) string {
+	r.Helper()
+	cmd := exec.CommandContext(r.Context(), os.Getenv(envUwf), args...)
+	cmd.Dir = dir
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		r.Fatalf("uwf %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return string(out)
+}
+
+// openIssue opens an issue with the text of the demo's.
+func (r *repository) openIssue(login string) int {
+	r.Helper()
+	var made struct{ Number int }
+	r.call(login, http.MethodPost, r.path("issues"), map[string]string{"title": "Slugs with punctuation look broken", "body": example(r, "demo/issue.md")}, &made)
+	return made.Number
+}
+
+// putLabel puts a label on an issue, and makes it where it is missing.
+func (r *repository) putLabel(login string, issue int, name string) {
+	r.Helper()
+	var all []struct {
+		ID   int64
+		Name string
+	}
+	r.call(login, http.MethodGet, r.path("labels"), nil, &all)
+	var id int64
+	for _, l := range all {
+		if l.Name == name {
+			id = l.ID
+		}
+	}
+	if id == 0 {
+		var made struct{ ID int64 }
+		r.call("octo", http.MethodPost, r.path("labels"), map[string]string{"name": name, "color": "#ededed"}, &made)
+		id = made.ID
+	}
+	r.call(login, http.MethodPost, r.path(fmt.Sprintf("issues/%d/labels", issue)), map[string]any{"labels": []int64{id}}, nil)
+}
+
+func (r *repository) comment(login string, issue int, body string) {
+	r.Helper()
+	r.call(login, http.MethodPost, r.path(fmt.Sprintf("issues/%d/comments", issue)), map[string]string{"body": body}, nil)
+}
+
+// comments are the texts under an issue, the oldest first.
+func (r *repository) comments(issue int) []string {
+	r.Helper()
+	var list []struct{ Body string }
+	r.call("octo", http.MethodGet, r.path(fmt.Sprintf("issues/%d/comments", issue)), nil, &list)
+	var texts []string
+	for _, c := range list {
+		texts = append(texts, c.Body)
+	}
+	return texts
+}
+
+// sticky is uwf's one comment on an issue.
+func (r *repository) sticky(issue int) string {
+	r.Helper()
+	found := slices.DeleteFunc(r.comments(issue), func(s string) bool { return !strings.HasPrefix(s, "<!-- uwf:thread=") })
+	if len(found) != 1 {
+		r.Fatalf("#%d has %d comments of a thread, want one: %q", issue, len(found), found)
+	}
+	return found[0]
+}
+
+func (r *repository) labels(issue int) []string {
+	r.Helper()
+	var list []struct{ Name string }
+	r.call("octo", http.MethodGet, r.path(fmt.Sprintf("issues/%d/labels", issue)), nil, &list)
+	var names []string
+	for _, l := range list {
+		names = append(names, l.Name)
+	}
+	return names
+}
+
+// pullRequest is what the test looks at.
+type pullRequest struct {
+	Number      int
+	Title, Body string
+	State       string
+	User        struct{ Login string }
+	Head, Base  struct{ Ref string }
+}
+
+func (r *repository) pulls() []pullRequest {
+	r.Helper()
+	var list []pullRequest
+	r.call("octo", http.MethodGet, r.path("pulls?state=all"), nil, &list)
+	return list
+}
+
+// loop: a label on an issue becomes a pull request, one job a step, with a question in
+// the middle that a comment answers.
+func (s *site) loop() {
+	r := s.addDemo()
+	defer r.tellOnFailure()
+	n := r.openIssue("alice")
+
+	r.after(func() { r.putLabel("alice", n, "bug") })
+	r.expect("skipped", r.settle(), 1)
+	r.after(func() { r.comment("alice", n, "What is this?") })
+	r.expect("skipped", r.settle(), 1)
+	if got := r.comments(n); len(got) != 1 {
+		r.Errorf("comments: %q", got)
+	}
+
+	r.after(func() { r.putLabel("alice", n, "uwf") })
+	r.expect("success", r.settle(), 2)
+	asked := r.sticky(n)
+	if !strings.Contains(asked, "Does MaxLen count bytes?") || !slices.Contains(r.labels(n), "uwf-waiting") {
+		r.Fatalf("nobody is asked: labels %v, %s", r.labels(n), asked)
+	}
+	if got := r.pulls(); len(got) != 0 {
+		r.Errorf("a pull request before the end: %+v", got)
+	}
+
+	// Who may only read steers nothing.
+	r.after(func() { r.comment("bob", n, "/uwf resume\nNo, letters.") })
+	r.expect("success", r.settle(), 1)
+	if got := r.pulls(); len(got) != 0 || !slices.Contains(r.labels(n), "uwf-waiting") {
+		r.Errorf("bob was obeyed: labels %v, pull requests %+v", r.labels(n), got)
+	}
+	r.after(func() { r.comment("alice", n, "/uwf status") })
+	r.expect("success", r.settle(), 1)
+
+	r.after(func() { r.comment("alice", n, "/uwf resume\nYes, bytes.") })
+	jobs := r.settle()
+	r.expect("success", jobs, 2)
+	for _, want := range []string{"done=true", "status=ended", "pull-request=2"} {
+		if last := jobs[len(jobs)-1]; !strings.Contains(last.log, "::set-output:: "+want+"\n") {
+			r.Errorf("the last job's outputs lack %s: %s", want, last)
+		}
+	}
+	r.solved(n, 4)
+	r.readable()
+
+	// A second issue: started by a comment, and ended by a person. The owner has to be
+	// named in allow like everybody else.
+	m := r.openIssue("octo")
+	r.after(func() { r.comment("octo", m, "/uwf start") })
+	r.expect("success", r.settle(), 1)
+	if got := r.comments(m); len(got) != 2 || !strings.Contains(got[1], "name them in the input allow") {
+		r.Errorf("comments: %q", got)
+	}
+	r.after(func() { r.comment("alice", m, "/uwf start") })
+	r.expect("success", r.settle(), 2)
+	if said := r.sticky(m); !strings.Contains(said, "Does MaxLen count bytes?") {
+		r.Errorf("nobody is asked: %s", said)
+	}
+	r.after(func() { r.comment("alice", m, "/uwf cancel") })
+	r.expect("success", r.settle(), 1)
+	if got := r.labels(m); slices.Contains(got, "uwf-waiting") {
+		r.Errorf("labels of a cancelled thread: %v", got)
+	}
+	if got := r.ended(); len(got) != 2 || got[1]["reason"] != "cancelled" {
+		r.Errorf("ended threads: %v", got)
+	}
+	r.sound()
+	r.keptSecrets()
+}
+
+// expect checks how many jobs ran and how they ended.
+func (r *runner) expect(result string, jobs []*job, n int) {
+	r.Helper()
+	if len(jobs) != n {
+		r.Errorf("%d jobs ran, want %d", len(jobs), n)
+	}
+	for _, j := range jobs {
+		if j.result != result {
+			r.Errorf("want %s: %s", result, j)
+		}
+	}
+}
+
+// tellOnFailure shows what the jobs said, once the test has failed.
+func (r *runner) tellOnFailure() {
+	if !r.Failed() {
+		return
+	}
+	for _, j := range r.jobs {
+		r.Log(j)
+	}
+	if log, err := r.tryGit(r.dirOf(), "log", "--format=%h %s", "uwf-state"); err == nil {
+		r.Logf("the state branch:\n%s", log)
+	}
+}
+
+// keptSecrets checks that no secret is in what people can read.
+func (r *runner) keptSecrets() {
+	r.Helper()
+	for _, j := range r.jobs {
+		for _, secret := range []string{aSecret, fmt.Sprint(j.context["token"])} {
+			if strings.Contains(j.log, secret) {
+				r.Errorf("a secret is in the log of %s", j)
+			}
+		}
+	}
+}
+
+// solved checks a thread that went all the way from an issue.
+func (r *repository) solved(issue, steps int) {
+	r.Helper()
+	all := r.pulls()
+	if len(all) != 1 {
+		r.Fatalf("pull requests: %+v", all)
+	}
+	p := all[0]
+	fixes := regexp.MustCompile(fmt.Sprintf(`(?m)^Fixes #%d\b`, issue))
+	if p.State != "open" || p.Base.Ref != "main" || !strings.HasPrefix(p.Head.Ref, "uwf/") || p.User.Login != "gitea-actions" ||
+		p.Title != "Slugs have single dashes" || !fixes.MatchString(p.Body) {
+		r.Errorf("pull request: %+v", p)
+	}
+	if got := r.git("show", p.Head.Ref+":slug/slug.go") + "\n"; got != fixed {
+		r.Errorf("the pull request has %q", got)
+	}
+	if got := r.git("diff", "--name-only", "main..."+p.Head.Ref); got != "slug/slug.go" {
+		r.Errorf("the pull request changes %q", got)
+	}
+	id := strings.TrimPrefix(p.Head.Ref, "uwf/")
+	if got := r.sound()[id]; got != steps {
+		r.Errorf("thread %s has %d steps, want %d", id, got, steps)
+	}
+	ended := r.ended()
+	if len(ended) != 1 || ended[0]["thread"] != id || ended[0]["reason"] != "ended" || ended[0]["pr"] != float64(p.Number) {
+		r.Errorf("ended threads: %v; the pull request is #%d of thread %s", ended, p.Number, id)
+	}
+	said := r.sticky(issue)
+	for _, want := range []string{"planner", "developer", "reviewer", "```mermaid", fmt.Sprintf("#%d", p.Number)} {
+		if !strings.Contains(said, want) {
+			r.Errorf("the comment doesn't say %q:\n%s", want, said)
+		}
+	}
+	if got := r.labels(issue); slices.Contains(got, "uwf-waiting") || slices.Contains(got, "uwf-failed") {
+		r.Errorf("labels at the end: %v", got)
+	}
+}
+
+// sound checks the state branch: no claim is left, nothing is damaged, nothing was
+// rewritten, and no thread is active that has ended. It returns how many steps there
+// are of each thread.
+func (r *repository) sound() map[string]int {
+	r.Helper()
+	if left := r.git("for-each-ref", "--format=%(refname)", "refs/uwf/claims"); left != "" {
+		r.Errorf("claims are left: %s", left)
+	}
+	r.git("fsck", "--strict", "--no-dangling", "--no-progress")
+	r.uwf(r.clone("octo", "main"), "fsck", "--history")
+	steps := map[string]int{}
+	const format = "%(trailers:key=Uwf-Thread,valueonly,separator=)|%(trailers:key=Uwf-Step,valueonly,separator=)|%(trailers:key=Uwf-Result,valueonly,separator=)"
+	for line := range strings.Lines(r.git("log", "--reverse", "--first-parent", "--format="+format, "uwf-state")) {
+		f := strings.Split(strings.TrimSpace(line), "|")
+		if slices.Contains(f, "") || f[2] == "failed" {
+			continue // no step: a start, a failure, a person's word, an archive
+		}
+		steps[f[0]]++
+		if f[1] != fmt.Sprint(steps[f[0]]) {
+			r.Errorf("thread %s: step %s is the %dth", f[0], f[1], steps[f[0]])
+		}
+	}
+	return steps
+}
+
+// ended are the lines of the state branch's history, in the order of the threads.
+func (r *repository) ended() []map[string]any {
+	r.Helper()
+	byID := map[string]map[string]any{}
+	for file := range strings.Lines(r.git("ls-tree", "-r", "--name-only", "uwf-state", "history/")) {
+		for line := range strings.Lines(r.git("show", "uwf-state:"+strings.TrimSpace(file))) {
+			var one map[string]any
+			mustDo(r, json.Unmarshal([]byte(line), &one))
+			byID[fmt.Sprint(one["thread"])] = one
+		}
+	}
+	var all []map[string]any
+	for _, id := range slices.Sorted(maps.Keys(byID)) {
+		all = append(all, byID[id])
+	}
+	return all
+}
+
+// readable checks that git log alone tells what happened.
+func (r *repository) readable() {
+	r.Helper()
+	log := r.git("log", "--reverse", "--format=%s", "uwf-state")
+	at := 0
+	for _, want := range []string{`^planner → ready · solve-issue · step 1$`, `^developer → blocked · solve-issue · step 2$`,
+		`^developer → done · solve-issue · step 3$`, `^reviewer → approved · solve-issue · step 4$`} {
+		loc := regexp.MustCompile("(?m)" + want).FindStringIndex(log[at:])
+		if loc == nil {
+			r.Errorf("git log of the state branch doesn't say %q after:\n%s\nall:\n%s", want, log[:at], log)
+			return
+		}
+		at += loc[1]
+	}
+}

@@ -1,0 +1,279 @@
+package forge
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	runnerv1 "code.gitea.io/actions-proto-go/runner/v1"
+	"code.gitea.io/actions-proto-go/runner/v1/runnerv1connect"
+	"connectrpc.com/connect"
+	"github.com/nektos/act/pkg/common"
+	"github.com/nektos/act/pkg/model"
+	actrunner "github.com/nektos/act/pkg/runner"
+	"github.com/sirupsen/logrus"
+	"go.yaml.in/yaml/v4"
+	"google.golang.org/protobuf/types/known/timestamppb"
+)
+
+// runner is a runner of a repository. It takes jobs by Gitea's own protocol and runs
+// them by the library that Gitea's act_runner is made of, on this machine: each step is
+// a process. What act_runner itself adds is taken from its internal/app/run.
+type runner struct {
+	*repository
+	client runnerv1connect.RunnerServiceClient
+	dir    string
+	jobs   []*job // that have run
+}
+
+// job is a job that has run.
+type job struct {
+	task    *runnerv1.Task
+	context map[string]any // github
+	result  string         // success, failure, skipped
+	log     string
+}
+
+func (j *job) String() string {
+	return fmt.Sprintf("run %v (%v by %v): %s\n%s", j.context["run_id"], j.context["event_name"], j.context["actor"], j.result, j.log)
+}
+
+// addRunner registers a runner for the repository.
+func (r *repository) addRunner() *runner {
+	r.Helper()
+	owner, _, _ := strings.Cut(r.name, "/")
+	var registration struct {
+		Token string `json:"token"`
+	}
+	r.call(owner, http.MethodPost, r.path("actions/runners/registration-token"), nil, &registration)
+	made := &runner{repository: r, dir: r.TempDir()}
+	headers := map[string]string{}
+	sign := connect.UnaryInterceptorFunc(func(next connect.UnaryFunc) connect.UnaryFunc {
+		return func(ctx context.Context, req connect.AnyRequest) (connect.AnyResponse, error) {
+			for name, value := range headers {
+				req.Header().Set(name, value)
+			}
+			return next(ctx, req)
+		}
+	})
+	made.client = runnerv1connect.NewRunnerServiceClient(http.DefaultClient, r.URL+"/api/actions", connect.WithInterceptors(sign))
+	labels := []string{"ubuntu-latest"}
+	res, err := made.client.Register(r.Context(), connect.NewRequest(&runnerv1.RegisterRequest{Name: "here", Token: registration.Token, Version: "test", Labels: labels}))
+	mustDo(r, err)
+	headers["x-runner-uuid"], headers["x-runner-token"] = res.Msg.GetRunner().GetUuid(), res.Msg.GetRunner().GetToken()
+	_, err = made.client.Declare(r.Context(), connect.NewRequest(&runnerv1.DeclareRequest{Version: "test", Labels: labels}))
+	mustDo(r, err)
+	return made
+}
+
+// fetch takes the next job that waits; nil: there is none.
+func (r *runner) fetch() *runnerv1.Task {
+	r.Helper()
+	res, err := r.client.FetchTask(r.Context(), connect.NewRequest(&runnerv1.FetchTaskRequest{}))
+	mustDo(r, err)
+	return res.Msg.GetTask()
+}
+
+// settle runs the jobs that wait, and those that they start, until no run is left, and
+// returns them.
+func (r *runner) settle() []*job {
+	r.Helper()
+	first := len(r.jobs)
+	r.waitUntil("all runs have ended", func() bool {
+		for task := r.fetch(); task != nil; task = r.fetch() {
+			r.jobs = append(r.jobs, r.run(task))
+		}
+		return r.unfinished() == 0
+	})
+	return r.jobs[first:]
+}
+
+// run is a run of a workflow file.
+type run struct {
+	ID         int64  `json:"id"`
+	Event      string `json:"event"`
+	Status     string `json:"status"`
+	Conclusion string `json:"conclusion"`
+}
+
+// runs are the repository's runs, the newest first.
+func (r *repository) runs() []run {
+	r.Helper()
+	owner, _, _ := strings.Cut(r.name, "/")
+	var list struct {
+		Runs []run `json:"workflow_runs"`
+	}
+	r.call(owner, http.MethodGet, r.path("actions/runs?limit=50"), nil, &list)
+	return list.Runs
+}
+
+func (r *repository) unfinished() int {
+	r.Helper()
+	return len(slices.DeleteFunc(r.runs(), func(one run) bool { return one.Status == "completed" }))
+}
+
+// after does something that starts a run, and waits for the run to be there.
+func (r *repository) after(do func()) {
+	r.Helper()
+	before := len(r.runs())
+	do()
+	r.waitUntil("the event starts a run", func() bool { return len(r.runs()) > before })
+}
+
+// run runs a job to its end and tells the forge how it went.
+func (r *runner) run(task *runnerv1.Task) *job {
+	r.Helper()
+	j := &job{task: task, context: task.GetContext().AsMap()}
+	log := &jobLog{}
+	err := r.execute(task, log)
+	j.result, j.log = log.end()
+	if err != nil {
+		j.log += err.Error() + "\n"
+	}
+	if j.result == "" {
+		j.result = "failure"
+	}
+	r.finish(task, j)
+	return j
+}
+
+// finish sends a job's log and result.
+func (r *runner) finish(task *runnerv1.Task, j *job) {
+	r.Helper()
+	var rows []*runnerv1.LogRow
+	for line := range strings.Lines(j.log) {
+		rows = append(rows, &runnerv1.LogRow{Time: timestamppb.Now(), Content: strings.TrimSuffix(line, "\n")})
+	}
+	_, err := r.client.UpdateLog(r.Context(), connect.NewRequest(&runnerv1.UpdateLogRequest{TaskId: task.GetId(), Rows: rows, NoMore: true}))
+	mustDo(r, err)
+	result := map[string]runnerv1.Result{
+		"success": runnerv1.Result_RESULT_SUCCESS, "failure": runnerv1.Result_RESULT_FAILURE, "skipped": runnerv1.Result_RESULT_SKIPPED,
+	}[j.result]
+	now := timestamppb.Now()
+	_, err = r.client.UpdateTask(r.Context(), connect.NewRequest(&runnerv1.UpdateTaskRequest{
+		State: &runnerv1.TaskState{Id: task.GetId(), Result: result, StartedAt: now, StoppedAt: now},
+	}))
+	mustDo(r, err)
+}
+
+// execute runs the job of a task.
+func (r *runner) execute(task *runnerv1.Task, log *jobLog) error {
+	r.Helper()
+	workflow, id, err := workflowOf(task)
+	if err != nil {
+		return err
+	}
+	plan, err := model.CombineWorkflowPlanner(workflow).PlanJob(id)
+	if err != nil {
+		return fmt.Errorf("plan the job: %w", err)
+	}
+	preset := presetOf(task)
+	event, err := json.Marshal(preset.Event)
+	mustDo(r, err)
+	dir, err := os.MkdirTemp(r.dir, "job-")
+	mustDo(r, err)
+	workspace := filepath.Join(dir, preset.Repository)
+	mustDo(r, os.MkdirAll(workspace, 0o755))
+	level := logrus.DebugLevel
+	runtime := task.GetContext().GetFields()["gitea_runtime_token"].GetStringValue()
+	made, err := actrunner.New(&actrunner.Config{
+		Workdir: workspace, ActionCacheDir: filepath.Join(dir, "actions"), LogOutput: true, AutoRemove: true, NoSkipCheckout: true,
+		Secrets: task.GetSecrets(), Vars: task.GetVars(), GitHubInstance: r.URL, PresetGitHubContext: preset, EventJSON: string(event),
+		DefaultActionInstance: task.GetContext().GetFields()["gitea_default_actions_url"].GetStringValue(),
+		PlatformPicker:        func([]string) string { return "-self-hosted" }, JobLoggerLevel: &level,
+		Env: map[string]string{
+			"GITEA_ACTIONS": "true", "GITEA_ACTIONS_RUNNER_VERSION": "test", "ACTIONS_RUNTIME_URL": r.URL + "/api/actions_pipeline/",
+			"ACTIONS_RESULTS_URL": r.URL, "ACTIONS_RUNTIME_TOKEN": runtime,
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("make a runner: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(actrunner.WithJobLoggerFactory(r.Context(), log), deadline)
+	defer cancel()
+	return made.NewPlanExecutor(plan)(common.WithLogger(ctx, log.WithJobLogger()))
+}
+
+// workflowOf is the workflow of a task, which has one job, and the jobs before it,
+// whose results the forge tells.
+func workflowOf(task *runnerv1.Task) (*model.Workflow, string, error) {
+	workflow, err := model.ReadWorkflow(bytes.NewReader(task.GetWorkflowPayload()))
+	if err != nil {
+		return nil, "", fmt.Errorf("read the workflow: %w", err)
+	}
+	ids := workflow.GetJobIDs()
+	if len(ids) != 1 {
+		return nil, "", fmt.Errorf("the task has %d jobs, want one", len(ids))
+	}
+	var needs []string
+	for id, need := range task.GetNeeds() {
+		needs = append(needs, id)
+		result := strings.ToLower(strings.TrimPrefix(need.GetResult().String(), "RESULT_"))
+		workflow.Jobs[id] = &model.Job{Outputs: need.GetOutputs(), Result: result}
+	}
+	slices.Sort(needs)
+	var node yaml.Node
+	if err := node.Encode(needs); err != nil {
+		return nil, "", fmt.Errorf("name the jobs before: %w", err)
+	}
+	workflow.Jobs[ids[0]].RawNeeds = node
+	return workflow, ids[0], nil
+}
+
+// presetOf is the context "github" of a task, as the forge sends it.
+func presetOf(task *runnerv1.Task) *model.GithubContext {
+	fields := task.GetContext().GetFields()
+	text := func(name string) string { return fields[name].GetStringValue() }
+	preset := &model.GithubContext{
+		Event: fields["event"].GetStructValue().AsMap(),
+		RunID: text("run_id"), RunNumber: text("run_number"), RunAttempt: text("run_attempt"), Actor: text("actor"),
+		Repository: text("repository"), EventName: text("event_name"), Sha: text("sha"), Ref: text("ref"), RefName: text("ref_name"),
+		RefType: text("ref_type"), HeadRef: text("head_ref"), BaseRef: text("base_ref"), Token: text("token"),
+		RepositoryOwner: text("repository_owner"), RetentionDays: text("retention_days"),
+	}
+	for _, name := range []string{"GITHUB_TOKEN", "GITEA_TOKEN"} {
+		if t := task.GetSecrets()[name]; t != "" {
+			preset.Token = t
+		}
+	}
+	return preset
+}
+
+// jobLog keeps what a job's steps say, with masks in place, and the job's result.
+type jobLog struct {
+	mu     sync.Mutex
+	text   bytes.Buffer
+	result string
+}
+
+// WithJobLogger makes the logger of a job.
+func (l *jobLog) WithJobLogger() *logrus.Logger {
+	return &logrus.Logger{Out: io.Discard, Formatter: l, Hooks: logrus.LevelHooks{}, Level: logrus.DebugLevel}
+}
+
+// Format keeps one line.
+func (l *jobLog) Format(e *logrus.Entry) ([]byte, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if result, ok := e.Data["jobResult"].(string); ok {
+		l.result = result
+	}
+	if e.Level <= logrus.InfoLevel {
+		l.text.WriteString(strings.TrimRight(e.Message, "\n") + "\n")
+	}
+	return nil, nil
+}
+
+func (l *jobLog) end() (result, text string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.result, l.text.String()
+}
