@@ -1,0 +1,3 @@
+module github.com/united-workforce/uwf/ci/testsum
+
+go 1.26.0
