@@ -626,7 +626,7 @@ func (c *ci) goTest(branch string) (string, error) {
 	c.Helper()
 	cmd := exec.CommandContext(c.Context(), "go", "test", "./...")
 	cmd.Dir = c.checkout(branch)
-	cmd.Env = append(os.Environ(), "GOFLAGS=", "GOPROXY=off", "GOWORK=off")
+	cmd.Env = append(os.Environ(), "GOFLAGS=-trimpath", "GOPROXY=off", "GOWORK=off")
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }
