@@ -127,21 +127,27 @@ func TestFromNodeRefusesWhatIsNoWorkflow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	text, textHash, err := node.New(node.String, "{}", time.UnixMilli(0))
+	if err != nil {
+		t.Fatal(err)
+	}
 	role := func(frontmatter string) string {
 		return `{"description":"d","goal":"g","capabilities":[],"procedure":"p","output":"o","frontmatter":"` + frontmatter + `"}`
 	}
 	for name, tt := range map[string]struct {
 		payload string
 		want    error
+		says    string
 	}{
-		"no map":         {`[]`, workflow.ErrNoWorkflow},
-		"no name":        {`{"description":"d","roles":{},"graph":{}}`, workflow.ErrNoWorkflow},
-		"no roles":       {`{"name":"n","description":"d","graph":{}}`, workflow.ErrNoWorkflow},
-		"role no map":    {`{"name":"n","description":"d","roles":{"a":1},"graph":{}}`, workflow.ErrNoWorkflow},
-		"no hash":        {`{"name":"n","description":"d","roles":{"a":` + role("x") + `},"graph":{}}`, workflow.ErrNoWorkflow},
-		"missing schema": {`{"name":"n","description":"d","roles":{"a":` + role("0000000000000") + `},"graph":{}}`, node.ErrNotFound},
-		"edge no map":    {`{"name":"n","description":"d","roles":{"a":` + role(schemaHash.String()) + `},"graph":{"a":{"_":null}}}`, workflow.ErrNoWorkflow},
-		"location":       {`{"name":"n","description":"d","roles":{"a":` + role(schemaHash.String()) + `},"graph":{"a":{"_":{"role":"a","prompt":"","location":5}}}}`, workflow.ErrNoWorkflow},
+		"no map":         {`[]`, workflow.ErrNoWorkflow, "the payload must be a map"},
+		"no name":        {`{"description":"d","roles":{},"graph":{}}`, workflow.ErrNoWorkflow, "name must be text"},
+		"no roles":       {`{"name":"n","description":"d","graph":{}}`, workflow.ErrNoWorkflow, "roles must be a map"},
+		"role no map":    {`{"name":"n","description":"d","roles":{"a":1},"graph":{}}`, workflow.ErrNoWorkflow, `role "a" must be a map`},
+		"no hash":        {`{"name":"n","description":"d","roles":{"a":` + role("x") + `},"graph":{}}`, workflow.ErrNoWorkflow, `role "a": frontmatter is no hash`},
+		"missing schema": {`{"name":"n","description":"d","roles":{"a":` + role("0000000000000") + `},"graph":{}}`, node.ErrNotFound, `schema of role "a"`},
+		"no schema":      {`{"name":"n","description":"d","roles":{"a":` + role(textHash.String()) + `},"graph":{}}`, workflow.ErrNoWorkflow, `named as the schema of role "a", is no schema`},
+		"edge no map":    {`{"name":"n","description":"d","roles":{"a":` + role(schemaHash.String()) + `},"graph":{"a":{"_":null}}}`, workflow.ErrNoWorkflow, "edge a → _ must be a map"},
+		"location":       {`{"name":"n","description":"d","roles":{"a":` + role(schemaHash.String()) + `},"graph":{"a":{"_":{"role":"a","prompt":"","location":5}}}}`, workflow.ErrNoWorkflow, "edge a → _: location must be text"},
 	} {
 		var payload any
 		if err := json.Unmarshal([]byte(tt.payload), &payload); err != nil {
@@ -151,12 +157,15 @@ func TestFromNodeRefusesWhatIsNoWorkflow(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := workflow.FromNode(storeOf(t, []node.Node{n, schema}), h); !errors.Is(err, tt.want) {
-			t.Errorf("%s: %v, want %v", name, err, tt.want)
+		if _, err := workflow.FromNode(storeOf(t, []node.Node{n, schema, text}), h); !errors.Is(err, tt.want) || !strings.Contains(err.Error(), tt.says) {
+			t.Errorf("%s: %v, want %s", name, err, tt.says)
 		}
 	}
-	if _, err := workflow.FromNode(storeOf(t, []node.Node{schema}), schemaHash); !errors.Is(err, workflow.ErrNoWorkflow) {
+	if _, err := workflow.FromNode(storeOf(t, []node.Node{schema}), schemaHash); !errors.Is(err, workflow.ErrNoWorkflow) || !strings.Contains(err.Error(), "the node is of type "+node.MetaSchema.String()) {
 		t.Errorf("a schema as a workflow: %v", err)
+	}
+	if _, err := workflow.FromNode(storeOf(t, nil), "0000000000000"); !errors.Is(err, node.ErrNotFound) {
+		t.Errorf("a node that is not there: %v", err)
 	}
 }
 

@@ -1,0 +1,81 @@
+package workflow_test
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/united-workforce/uwf/engine/workflow"
+	"github.com/united-workforce/uwf/gitcas/node"
+)
+
+// smallDefinition is the text that refusals are made from, each by another word.
+const smallDefinition = "name: n\ndescription: d\nroles:\n  a: {description: d, systemPrompt: s, outputSchema: {type: object}}\ngraph:\n  $START: {_: {role: a}}\n  a: {_: {role: $END}}\n"
+
+// Each row is smallDefinition with one thing wrong, and the problem that says so.
+func TestParseRefuses(t *testing.T) {
+	var conditions, edges strings.Builder
+	for i := range 501 {
+		fmt.Fprintf(&conditions, "  c%d: \"1\"\n", i)
+	}
+	for i := range 2001 {
+		fmt.Fprintf(&edges, "    s%d: {role: $END}\n", i)
+	}
+	nested := func(inside string) string { return strings.Repeat("{not: ", 55) + inside + strings.Repeat("}", 55) }
+	opts := workflow.Options{
+		Include: func(name string) ([]byte, error) {
+			return []byte(map[string]string{"a.yaml": nested("!include b.yaml"), "b.yaml": nested("{}")}[name]), nil
+		},
+		Nodes: node.Map{
+			"0000000000001": {Type: node.MetaSchema, Payload: true},
+			"0000000000002": {Type: node.MetaSchema, Payload: map[string]any{"minimum": math.NaN()}},
+		},
+	}
+	for _, tt := range []struct{ old, text, want string }{
+		{"name: n", `name: ""`, "x.yaml:1:7: the workflow's name is empty"},
+		{"{type: object}", `"0000000000001"`, `x.yaml:4:54: the schema of role "a" is no map`},
+		{"{type: object}", `"0000000000002"`, `x.yaml:4:54: schema of role "a": check a schema: not a JSON value: the number NaN`},
+		{"{type: object}", "!include a.yaml", `x.yaml:4:40: the schema of role "a" can't be stored: too large: nested deeper than 100 levels`},
+		{"$START: {_: {role: a}}", "$START: {_: {role: $SUSPEND}}", "x.yaml:6:22: $START leads to $SUSPEND: no role would run"},
+		{"role: $END", `role: ""`, "x.yaml:7:17: edge a → _ leads to an empty name"},
+		{"role: $END", `role: $END, location: \src`, "x.yaml:7:33: `location` of edge a → _ leads out of the work tree"},
+		{"role: $END", `role: $END, location: c:\src`, "x.yaml:7:33: `location` of edge a → _ leads out of the work tree"},
+		{"role: $END", `role: $END, location: " "`, "x.yaml:7:23: `location` of edge a → _ is blank"},
+		{"graph:", "conditions: steps\ngraph:", "x.yaml:5:1: `conditions` must be a map, this is text"},
+		{"graph:", "conditions:\n" + conditions.String() + "graph:", "x.yaml:5:1: the definition has 501 conditions; the limit is 500"},
+		{"a: {_: {role: $END}}", "a:\n" + edges.String(), "x.yaml:5:1: the graph has more than 2000 edges"},
+		{"graph:", "limits: 20\ngraph:", "x.yaml:5:1: `limits` must be a map, this is the number 20"},
+		{"", "", ""},
+	} {
+		_, err := workflow.Parse("x.yaml", []byte(strings.Replace(smallDefinition, tt.old, tt.text, 1)), opts)
+		var invalid *workflow.InvalidError
+		got := ""
+		if errors.As(err, &invalid) {
+			got = strings.Join(strings.Split(err.Error(), "\n  ")[1:], "; ")
+		}
+		if !strings.Contains(got, tt.want) || (got == "") != (tt.want == "") {
+			t.Errorf("%.60s: %.1000s, want %s", tt.text, got, tt.want)
+		}
+	}
+}
+
+// What is compiled by a program may hold what no file does.
+func TestMaterializeRefuses(t *testing.T) {
+	for want, change := range map[string]func(d *workflow.Definition, r *workflow.Role){
+		`storing the schema of role "a" of workflow n: make a node of type ` + string(node.MetaSchema): func(_ *workflow.Definition, r *workflow.Role) { r.Schema = math.NaN() },
+		`storing the schema of role "a" of workflow n: it is named as 0000000000000 and hashes to`:     func(_ *workflow.Definition, r *workflow.Role) { r.Frontmatter = "0000000000000" },
+		"storing workflow n: make a node of type":                                                      func(d *workflow.Definition, _ *workflow.Role) { d.Description = strings.Repeat("x", node.MaxSize) },
+		"": func(*workflow.Definition, *workflow.Role) {},
+	} {
+		d := mustParse(t, smallDefinition)
+		r := d.Roles["a"]
+		change(d, &r)
+		d.Roles["a"] = r
+		if _, _, err := workflow.Materialize(d, time.UnixMilli(0)); (err != nil) != (want != "") || err != nil && !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}
