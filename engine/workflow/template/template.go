@@ -4,6 +4,7 @@
 package template
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -90,11 +91,9 @@ func (t *Template) Render(data map[string]any) (string, error) {
 		return "", fmt.Errorf("rendering a template: %w", err)
 	}
 	var out limited
-	if err := t.compiled.FRender(&out, root); err != nil {
+	err = t.compiled.FRender(&out, root)
+	if err := cmp.Or(out.err, err); err != nil { // the library drops the write errors of variables
 		return "", fmt.Errorf("rendering a template: %w", err)
-	}
-	if out.err != nil { // the library drops the write errors of variables
-		return "", fmt.Errorf("rendering a template: %w", out.err)
 	}
 	return out.text.String(), nil
 }
@@ -107,20 +106,17 @@ type limited struct {
 }
 
 func (l *limited) Write(p []byte) (int, error) {
-	if l.err != nil {
-		return 0, l.err
-	}
 	l.writes++
 	switch {
+	case l.err != nil:
 	case l.text.Len()+len(p) > MaxOutput:
 		l.err = fmt.Errorf("%w: more than %d bytes", ErrTooLong, MaxOutput)
 	case l.writes > maxWrites:
 		l.err = fmt.Errorf("%w: its sections repeat more than %d times", ErrTooLong, maxWrites)
+	default:
+		return l.text.Write(p)
 	}
-	if l.err != nil {
-		return 0, l.err
-	}
-	return l.text.Write(p)
+	return 0, l.err
 }
 
 func convert(tags []mustache.Tag, depth int) ([]Tag, error) {
@@ -156,10 +152,9 @@ func convert(tags []mustache.Tag, depth int) ([]Tag, error) {
 func syntaxError(err error) *SyntaxError {
 	out := &SyntaxError{Line: 1, Message: err.Error(), Fix: "see the mustache manual for the syntax"}
 	var parse mustache.ParseError
-	if !errors.As(err, &parse) {
-		return out
+	if errors.As(err, &parse) {
+		out.Line = max(parse.Line, 1)
 	}
-	out.Line = max(parse.Line, 1)
 	switch parse.Code {
 	case mustache.ErrUnmatchedOpenTag:
 		out.Message, out.Fix = "a {{ is never closed", "close it with }}"

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 
@@ -129,9 +130,12 @@ func TestRenderRefusesWhatIsNoData(t *testing.T) {
 	for range 200 {
 		deep = []any{deep}
 	}
-	for name, v := range map[string]any{"func": func() {}, "struct": struct{}{}, "deep": deep, "number": json.Number("x")} {
-		if got, err := tmpl.Render(map[string]any{"x": v}); err == nil {
-			t.Errorf("%s: rendered %q", name, got)
+	for want, v := range map[string]any{
+		"type func() can't be rendered": func() {}, "type struct {} can't be rendered": struct{}{}, "deeper than 100 levels": deep,
+		`number "x": strconv.ParseFloat`: json.Number("x"), "a number that is infinite or not a number": math.Inf(1),
+	} {
+		if got, err := tmpl.Render(map[string]any{"x": v}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("rendered %q, %v; want %s", got, err, want)
 		}
 	}
 }
