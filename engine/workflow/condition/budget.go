@@ -65,9 +65,6 @@ func (b *budget) inUse() uint64 {
 
 // Err counts one part, and is not nil once the budget is spent.
 func (b *budget) Err() error {
-	if b.err != nil {
-		return b.err
-	}
 	b.parts++
 	switch {
 	case b.parts > maxParts:

@@ -3,6 +3,7 @@ package condition_test
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -89,8 +90,10 @@ func TestHoldsFails(t *testing.T) {
 		"$nosuch(1)":              condition.ErrFailed,
 		"($f := function($n){$n = 0 ? 0 : 1 + $f($n)}; $f(1))": condition.ErrFailed, // too deep
 		"($f := function($n){$n = 0 ? 0 : $f($n)}; $f(1))":     condition.ErrTimeout,
-		"$map([1..3000000], function($x){$x * 2})":             condition.ErrTimeout,
-		"$lookup($merge([{}, {'x': function(){1}}]), 'x')()":   nil,
+		"$map([1..200000], function($x){$x * 2})":              condition.ErrTimeout, // but not for all of a step
+		"$distinct([1], 2)":   condition.ErrFailed,
+		"$distinct([0/0, 1])": condition.ErrFailed,
+		"$lookup($merge([{}, {'x': function(){1}}]), 'x')()": nil,
 	} {
 		c, err := condition.Compile(expression)
 		if err != nil {
@@ -112,31 +115,33 @@ func TestHoldsFails(t *testing.T) {
 
 func TestCompileRefuses(t *testing.T) {
 	for expression, want := range map[string]string{ // offset+length
-		"":                               "0+1 empty",
-		" \n":                            "0+1 empty",
-		"$now() > 1":                     "0+4 differently",
-		"a = $millis()":                  "4+7 differently",
-		"$random()":                      "0+7 differently",
-		"$map(a, $shuffle)":              "8+8 differently",
-		"a.b/$now":                       "4+4 differently",
-		"$eval('1')":                     "0+5 checked",
-		"steps[-1].output.":              "16+1 ends too early",
-		"steps[":                         "5+1 ends too early",
-		"(a":                             "1+1 ends too early",
-		"a and":                          "4+1 ends too early",
-		"a b":                            "2+1 unexpected",
-		"a = = b":                        "4+1 prefix",
-		"steps[-1] .output == 1":         "19+1 prefix",
-		"a)":                             "1+1 unexpected",
-		"x = 'abc":                       "4+1 never closed",
-		"x.`abc":                         "2+1 never closed",
-		"x /* abc":                       "2+1 never closed",
-		"x ~> /abc":                      "5+1 never closed",
-		"'a\\x'":                         "0+5 escape",
-		"a := 1":                         "2+2 :=",
-		"(a; b c)":                       "6+1 can't stand here",
-		"\xff":                           "0+1 UTF-8",
-		strings.Repeat("a.", 5000) + "a": "0+1 limit",
+		"":                                "0+1 empty",
+		" \n":                             "0+1 empty",
+		"$now() > 1":                      "0+4 differently",
+		"a = $millis()":                   "4+7 differently",
+		"$random()":                       "0+7 differently",
+		"$map(a, $shuffle)":               "8+8 differently",
+		"a.b/$now":                        "4+4 differently",
+		"$eval('1')":                      "0+5 checked",
+		"steps[-1].output.":               "16+1 ends too early",
+		"steps[":                          "5+1 ends too early",
+		"(a":                              "1+1 ends too early",
+		"a and":                           "4+1 ends too early",
+		"a b":                             "2+1 unexpected",
+		"a = = b":                         "4+1 prefix",
+		"steps[-1] .output == 1":          "19+1 prefix",
+		"a)":                              "1+1 unexpected",
+		"x = 'abc":                        "4+1 never closed",
+		"x.`abc":                          "2+1 never closed",
+		"x /* abc":                        "2+1 never closed",
+		"x ~> /abc":                       "5+1 never closed",
+		"'a\\x'":                          "0+5 escape",
+		"a := 1":                          "2+2 :=",
+		"(a; b c)":                        "6+1 can't stand here",
+		"\xff":                            "0+1 UTF-8",
+		strings.Repeat("a.", 200) + "a b": "-1+1 unexpected", // where is not looked for
+		strings.Repeat(" ", 2048) + "a b": "-1+1 unexpected",
+		strings.Repeat("a.", 5000) + "a":  "0+1 limit",
 	} {
 		_, err := condition.Compile(expression)
 		var bad *condition.SyntaxError
@@ -241,6 +246,9 @@ func TestThreadIsBounded(t *testing.T) {
 	}
 	if _, err := condition.NewThread(nil, steps); !errors.Is(err, condition.ErrTooLarge) {
 		t.Error(err)
+	}
+	if _, err := condition.NewThread(map[string]any{"x": math.NaN()}, nil); err == nil || !strings.Contains(err.Error(), "unsupported value: NaN") {
+		t.Errorf("what is no JSON: %v", err)
 	}
 }
 

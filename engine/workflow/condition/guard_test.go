@@ -26,6 +26,7 @@ func TestBombs(t *testing.T) {
 		"$string([1..1000].($$.start))":                                 condition.ErrTooLarge,
 		"$contains(start.prompt, /" + strings.Repeat("a?", 300) + "b/)": condition.ErrTooLarge,
 		"$split(start.prompt, /(((((((((((((((((a)))))))))))))))))/)":   condition.ErrTooLarge,
+		"$match(start.prompt, /(((((((((((((((((b)))))))))))))))))/)":   condition.ErrTooLarge,
 		// None of these is one.
 		"$contains(start.short, /a{20}$/) and $count($match(start.short, /a{100}/, 3)) = 3":            nil,
 		"$length($replace(start.short, 'aa', 'b')) = 8192 and $replace('abc', /(b)/, '$1$1') = 'abbc'": nil,
