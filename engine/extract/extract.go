@@ -132,7 +132,7 @@ func Frontmatter(text string, schema any) (Result, error) {
 // none, by names that differ in case and signs ("status" for "$status").
 func (s *outputSchema) find(text string) (*block, error) {
 	b, err := findBlock(text, s)
-	if err == nil || !errors.Is(err, ErrMissing) {
+	if !errors.Is(err, ErrMissing) {
 		return b, err
 	}
 	loose := *s

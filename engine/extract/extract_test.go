@@ -3,6 +3,7 @@ package extract_test
 import (
 	"encoding/json"
 	"errors"
+	"math"
 	"reflect"
 	"strings"
 	"testing"
@@ -151,6 +152,14 @@ func shapes() []shape {
 		{name: "null text that must be there", schema: variantSchema, text: "---\n$status: failed\nerror: null\n---\n", err: extract.ErrInvalid},
 		{name: "schema without properties", schema: `{"type":"object"}`, text: "---\na: 1\nb: [x]\n---\n", want: out("a", int64(1), "b", []any{"x"})},
 		{name: "status without a dollar", schema: `{"properties":{"status":{"type":"string"}}}`, text: "---\nstatus: 1\n---\n", want: out("status", "1")},
+		{name: "code fence with a key twice", text: "a\n```yaml\n$status: approved\n$status: rejected\n```\n", err: extract.ErrSyntax, in: "twice"},
+		{name: "broken block, an indented one before", text: "        ---\n        $Status: approved\n        ---\n---\n$status: approved\n$status: rejected\n---\nx", err: extract.ErrSyntax, in: "twice"},
+		{name: "name in another case twice", text: "---\n$Status: a\n$Status: b\n---\nx", err: extract.ErrSyntax, in: "twice"},
+		{name: "duplicate key in a field for text", text: "---\n$status: approved\nsummary: {a: 1, a: 2}\n---\nx", err: extract.ErrSyntax, in: "twice"},
+		{name: "JSON without a comma", text: "{\"$status\": \"approved\" \"summary\": \"x\"}\nx", err: extract.ErrSyntax, in: "invalid character"},
+		{name: "two lines of JSON that differ", text: "a\n{\"$status\": \"approved\"}\nb\n{\"$status\": \"rejected\"}\n", err: extract.ErrSyntax, in: "two JSON objects hold fields, and they differ"},
+		{name: "too large a JSON object", text: "{\"$status\": \"approved\", \"summary\": \"" + strings.Repeat("a", extract.MaxBlock) + "\"}", err: extract.ErrTooLarge, in: "the JSON object has"},
+		{name: "too large a JSON object with a comma too many", text: "{\"$status\": \"approved\", \"summary\": \"" + strings.Repeat("a", extract.MaxBlock) + "\",}", err: extract.ErrSyntax, in: "invalid character '}'"},
 		{name: "too large a block", text: "---\n$status: approved\nsummary: " + strings.Repeat("a", extract.MaxBlock) + "\n---\n", err: extract.ErrTooLarge},
 		{name: "too large a text", text: strings.Repeat("a", extract.MaxText+1), err: extract.ErrTooLarge},
 		{name: "deep nesting", text: "---\n$status: approved\nfree: " + strings.Repeat("[", 200) + strings.Repeat("]", 200) + "\n---\n", err: extract.ErrSyntax, in: "deep"},
@@ -171,6 +180,9 @@ func TestShapes(t *testing.T) {
 				}
 				if !strings.Contains(err.Error(), c.in) {
 					t.Fatalf("error %q doesn't name %q", err, c.in)
+				}
+				if typ := reflect.TypeOf(err); typ != reflect.TypeFor[*extract.Error]() {
+					t.Fatalf("the error is a %v", typ)
 				}
 				return
 			}
@@ -215,9 +227,15 @@ func TestStatus(t *testing.T) {
 }
 
 func TestUnusableSchema(t *testing.T) {
-	for _, schema := range []any{"text", map[string]any{"type": "string"}, map[string]any{"$ref": "#"}, nil} {
-		if _, err := extract.Frontmatter("---\na: 1\n---\n", schema); !errors.Is(err, extract.ErrSchema) {
-			t.Errorf("schema %v: %v", schema, err)
+	for _, tt := range []struct {
+		schema any
+		says   string
+	}{
+		{"text", "must be an object"}, {map[string]any{"type": "string"}, "must be an object"}, {nil, "must be an object"},
+		{map[string]any{"$ref": "#"}, "not an allowed schema"}, {map[string]any{"const": math.NaN()}, "not a JSON value"},
+	} {
+		if _, err := extract.Frontmatter("---\na: 1\n---\n", tt.schema); !errors.Is(err, extract.ErrSchema) || !strings.Contains(err.Error(), tt.says) {
+			t.Errorf("schema %v: %v, want %s", tt.schema, err, tt.says)
 		}
 	}
 }

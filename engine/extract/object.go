@@ -53,8 +53,8 @@ func parseObject(text string) (it *tree.Item, rest string, err error) {
 	if end < 0 || end > MaxBlock {
 		return nil, "", err
 	}
-	lenient, yamlErr := tree.ParseYAML(text[:end])
-	if yamlErr != nil || lenient == nil || lenient.Kind != tree.Mapping {
+	lenient, yamlErr := tree.ParseYAML(text[:end]) // a mapping: it begins with a brace
+	if yamlErr != nil {
 		return nil, "", err
 	}
 	return lenient, text[end:], nil

@@ -63,9 +63,11 @@ func TestQuestionLeavesTheMiddleOut(t *testing.T) {
 }
 
 func TestReply(t *testing.T) {
+	const looseStatus = `{"type": "object", "properties": {"$status": {"type": "string"}, "summary": {"type": "string"}}}`
 	tests := []struct {
 		name, reply string
 		schema      string // default: reviewSchema
+		optional    bool   // the status
 		want        map[string]any
 		err         error
 		in          string
@@ -79,6 +81,9 @@ func TestReply(t *testing.T) {
 		{name: "a status without an edge", reply: `{"fields": {"$status": "needs_review"}}`, err: extract.ErrStatus, in: "needs_review"},
 		{name: "a status that is none", reply: `{"fields": {"$status": "great"}}`, err: extract.ErrInvalid, in: "approved"},
 		{name: "no status", reply: `{"fields": {"summary": "x"}}`, err: extract.ErrInvalid, in: "$status"},
+		{name: "no status, and none that must be there", schema: looseStatus, reply: `{"fields": {"summary": "x"}}`, err: extract.ErrStatus, in: "there is none"},
+		{name: "no status, which may be missing", schema: looseStatus, optional: true, reply: `{"fields": {"summary": "x"}}`, want: out("summary", "x")},
+		{name: "a wrong status where none may be", schema: looseStatus, optional: true, reply: `{"fields": {"$status": "great"}}`, err: extract.ErrStatus, in: "great"},
 		{name: "it can't be told", reply: `{"fields": null, "problem": "no outcome"}`, err: extract.ErrUnsaid, in: "no outcome"},
 		{name: "null alone", reply: `{"fields": null, "problem": null}`, err: extract.ErrUnsaid},
 		{name: "an empty object", reply: `{}`, err: extract.ErrUnsaid},
@@ -99,7 +104,7 @@ func TestReply(t *testing.T) {
 			if schema == "" {
 				schema = reviewSchema
 			}
-			q := extract.Question{Report: "\nthe report\n", Schema: schemaOf(t, schema), Statuses: []string{"approved", "rejected"}}
+			q := extract.Question{Report: "\nthe report\n", Schema: schemaOf(t, schema), Statuses: []string{"approved", "rejected"}, StatusOptional: tt.optional}
 			got, err := q.Reply(tt.reply)
 			if tt.want == nil {
 				if !errors.Is(err, tt.err) || !strings.Contains(err.Error(), tt.in) {
@@ -113,7 +118,7 @@ func TestReply(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !equal(t, got.Output, tt.want) || got.Body != "the report" || got.Status != tt.want["$status"] {
+			if !equal(t, got.Output, tt.want) || got.Body != "the report" || tt.want["$status"] != nil && got.Status != tt.want["$status"] {
 				t.Errorf("%+v", got)
 			}
 		})
@@ -125,6 +130,10 @@ func TestReply(t *testing.T) {
 	}
 	if _, err := q.Reply(`{"fields": {"$status": "$SUSPEND", "reason": " "}}`); !errors.Is(err, extract.ErrInvalid) {
 		t.Errorf("a question without one: %v", err)
+	}
+	q.Schema = "nonsense"
+	if _, err := q.Reply(`{"fields": {}}`); !errors.Is(err, extract.ErrSchema) {
+		t.Errorf("an unusable schema: %v", err)
 	}
 }
 

@@ -162,14 +162,12 @@ func (s *outputSchema) repair(lines []string, cause error) (*tree.Item, error) {
 		out[i] = m[1] + m[2] + m[3] + ": " + quote(value)
 		changed = true
 	}
-	if !changed {
-		return nil, cause
+	if changed {
+		if it, err := tree.ParseYAML(strings.Join(out, "\n")); err == nil {
+			return it, nil
+		}
 	}
-	it, err := tree.ParseYAML(strings.Join(out, "\n"))
-	if err != nil {
-		return nil, cause
-	}
-	return it, nil
+	return nil, cause
 }
 
 // continues says whether a line may belong to the value of the line before it.
