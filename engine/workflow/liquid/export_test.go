@@ -8,3 +8,12 @@ const MaxTime = maxTime
 
 // SetClock lets a test say what time it is.
 func (t *Template) SetClock(now func() time.Time) { t.now = now }
+
+// Unread is a template that Parse has not looked at.
+func Unread(text string) *Template { return &Template{source: text, now: time.Now} }
+
+// Compile asks the library alone.
+func Compile(text string) error {
+	_, err := compile(text, &budget{})
+	return err
+}

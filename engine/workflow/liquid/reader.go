@@ -283,9 +283,9 @@ func (r *reader) open(t parser.Token, stack *[]block) *SyntaxError {
 
 func (r *reader) loop(t parser.Token, item *Item) *SyntaxError {
 	const fix = "write {% for item in list %}"
-	name, rest, ok := strings.Cut(strings.TrimSpace(t.Args), " ")
+	name, rest, _ := strings.Cut(strings.TrimSpace(t.Args), " ")
 	rest, in := strings.CutPrefix(strings.TrimLeft(rest, " \t"), "in ")
-	if !ok || !in || !isName(name) || tryStatement(expressions.LoopStatementSelector, t.Args) != nil {
+	if !in || !isName(name) || tryStatement(expressions.LoopStatementSelector, t.Args) != nil {
 		return r.fail(t, fix, "%s: not a loop", t.Source)
 	}
 	at := r.argsAt(t) + len(t.Args) - len(rest)
@@ -334,9 +334,9 @@ func (r *reader) simple(t parser.Token, stack []block) *SyntaxError {
 	top := &stack[len(stack)-1]
 	switch t.Name {
 	case "assign":
-		name, value, ok := strings.Cut(t.Args, "=")
+		name, value, _ := strings.Cut(t.Args, "=")
 		name = strings.TrimSpace(name)
-		if !ok || !isName(name) || tryStatement(expressions.AssignStatementSelector, t.Args) != nil {
+		if !isName(name) || tryStatement(expressions.AssignStatementSelector, t.Args) != nil {
 			return r.fail(t, "write {% assign name = value %}", "%s: not an assignment", t.Source)
 		}
 		reads, bad := names(value, r.argsAt(t)+len(t.Args)-len(value))
