@@ -22,8 +22,8 @@ func Read(ctx context.Context, remote wire.Remote, id wire.ID) (gitobj.Commit, e
 	if err != nil {
 		return gitobj.Commit{}, fmt.Errorf("read commit %s: %w", id, err)
 	}
-	o, ok := objs[id]
-	if !ok || o.Type != plumbing.CommitObject {
+	o := objs[id]
+	if o.Type != plumbing.CommitObject {
 		return gitobj.Commit{}, fmt.Errorf("read commit %s: the remote sends no commit of that id", id)
 	}
 	return gitobj.DecodeCommit(o.Data)

@@ -1,6 +1,7 @@
 package branch
 
 import (
+	"context"
 	"errors"
 	"maps"
 	"slices"
@@ -129,7 +130,43 @@ func TestWithout(t *testing.T) {
 	if _, err := Read(t.Context(), r, plumbing.NewHash(strings.Repeat("1", 40))); !errors.Is(err, wire.ErrNotFound) {
 		t.Errorf("a commit that is not there: %v", err)
 	}
-	if _, err := Read(t.Context(), r, wire.EmptyTree); err == nil {
-		t.Error("a tree was read as a commit")
+}
+
+// sends is a remote that answers every fetch in one way.
+type sends struct {
+	wire.Remote
+	objs wire.Objects
+	err  error
+}
+
+func (s sends) Fetch(context.Context, wire.FetchRequest) (wire.Objects, error) { return s.objs, s.err }
+
+func TestRefuses(t *testing.T) {
+	r := history(t)
+	broken := wire.NewObject(plumbing.CommitObject, []byte("tree x"))
+	cut := sends{r, nil, errors.New("cut")}
+	odd := sends{r, wire.Objects{broken.ID: broken, wire.EmptyTree: wire.NewObject(plumbing.TreeObject, nil)}, nil}
+	for name, tt := range map[string]struct {
+		do   func() error
+		want string
+	}{
+		"read, no fetch":          {func() error { _, err := Read(t.Context(), cut, broken.ID); return err }, "read commit " + broken.ID.String() + ": cut"},
+		"read, not sent":          {func() error { _, err := Read(t.Context(), odd, r.ids["a"]); return err }, "the remote sends no commit of that id"},
+		"read, a tree":            {func() error { _, err := Read(t.Context(), odd, wire.EmptyTree); return err }, "the remote sends no commit of that id"},
+		"read, broken":            {func() error { _, err := Read(t.Context(), odd, broken.ID); return err }, "does not begin with its tree"},
+		"contains, no fetch":      {func() error { _, err := Contains(t.Context(), cut, broken.ID, r.ids["a"]); return err }, "cut"},
+		"contains, broken":        {func() error { _, err := Contains(t.Context(), odd, broken.ID, r.ids["a"]); return err }, "does not begin with its tree"},
+		"base, no fetch":          {func() error { _, err := Base(t.Context(), cut, broken.ID, r.ids["a"]); return err }, "cut"},
+		"base, the first broken":  {func() error { _, err := Base(t.Context(), odd, broken.ID, r.ids["a"]); return err }, "does not begin with its tree"},
+		"base, the second broken": {func() error { _, err := Base(t.Context(), odd, r.ids["a"], broken.ID); return err }, "does not begin with its tree"},
+		"commit without a tree":   {func() error { _, err := Commit(time.Unix(0, 0), wire.ZeroID, nil, "m"); return err }, "commit: no tree"},
+		"without, no fetch": {func() error {
+			_, _, _, err := Without(t.Context(), cut, r.ids["a"], r.ids["base"], r.ids["b"])
+			return err
+		}, "cut"},
+	} {
+		if err := tt.do(); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: %v, want %s", name, err, tt.want)
+		}
 	}
 }
