@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/united-workforce/uwf/engine/redact"
 	"github.com/united-workforce/uwf/engine/thread/seal"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
@@ -253,6 +254,53 @@ func TestStartRefusesSecrets(t *testing.T) {
 		f.says(f.code(err, CodeUsage), "key")
 		f.nowhere(planted)
 	})
+}
+
+// cannotCheck is a Redactor that fails over some texts.
+type cannotCheck func(text string) bool
+
+func (c cannotCheck) Value(v any) (any, int, error) {
+	if text, ok := v.(string); ok && c(text) {
+		return nil, 0, errors.New("the list of secrets is gone")
+	}
+	return v, 0, nil
+}
+
+func (cannotCheck) Find([]byte) ([]redact.Finding, error) { return nil, nil }
+
+// TestSealChecksPrompts: what can't be checked for secrets is not stored.
+func TestSealChecksPrompts(t *testing.T) {
+	for want, fails := range map[string]cannotCheck{
+		"(role a, seal): edge prompt: check for secrets: the list of secrets is gone": func(text string) bool { return text == "begin" },
+		"(role a, seal): prompt: check for secrets: the list of secrets is gone":      func(text string) bool { return strings.Contains(text, "begin") && text != "begin" },
+	} {
+		inBubble(t, func(f *fixture) {
+			f.start()
+			head := f.entry().Head
+			f.redact = fails
+			_, err := f.step("r1")
+			f.says(f.code(err, CodeFailed), want)
+			if f.entry().Head != head {
+				f.Error("the step was committed")
+			}
+		})
+	}
+}
+
+// TestFillRefuses: a step is read back from what was stored of it.
+func TestFillRefuses(t *testing.T) {
+	const nowhere, output, text node.Hash = "0000000000000", "0000000000001", "0000000000002"
+	known := node.Map{output: {Payload: map[string]any{}}, text: {Type: node.String, Payload: "x"}}
+	body := nowhere
+	for want, step := range map[string]record.Step{
+		"output: node not found":      {Output: nowhere},
+		"the output is not an object": {Output: text},
+		"body: node not found":        {Output: output, Body: &body},
+	} {
+		if err := (&sealed{step: step}).fill(known); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
 }
 
 // TestSealUsage: what was metered goes before what an agent says of itself, and

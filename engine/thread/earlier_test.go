@@ -1,0 +1,67 @@
+package thread
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/node"
+)
+
+// TestEarlierRefuses: what an entry says of earlier attempts is anybody's.
+func TestEarlierRefuses(t *testing.T) {
+	const nowhere node.Hash = "0000000000000"
+	const noRef = "refs/heads/main"
+	for name, c := range map[string]struct {
+		do   func(f *fixture, r *stepRun) error
+		want string
+	}{
+		"a ref that is none": {func(f *fixture, r *stepRun) error {
+			_, _, err := r.earlierAttempts(f.Context(), nil, []string{noRef})
+			return err
+		},
+			`read the earlier attempt refs/heads/main: `},
+		"a ref that is none, counted": {func(f *fixture, r *stepRun) error { _, err := r.totals(f.Context(), []string{noRef}); return err },
+			`read the earlier attempt refs/heads/main: `},
+		"a step that is nowhere, counted": {func(f *fixture, r *stepRun) error {
+			r.entry.Next = &gitcas.Next{Poked: nowhere}
+			_, err := r.totals(f.Context(), nil)
+			return err
+		}, "read the earlier attempt 0000000000000: node not found"},
+		"a step that is nowhere": {func(_ *fixture, r *stepRun) error { _, err := r.earlier(nowhere); return err }, "read the earlier attempt 0000000000000: node not found"},
+		"a step that is none": {func(_ *fixture, r *stepRun) error {
+			r.attemptNodes[nowhere] = node.Node{Type: node.String, Payload: "x"}
+			_, err := r.earlier(nowhere)
+			return err
+		}, "read the earlier attempt 0000000000000: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(f *fixture) {
+				r := newRun(f.engine("r1", 1), f.at(testThread))
+				r.known = node.Map{}
+				if err := c.do(f, r); err == nil || !strings.Contains(err.Error(), c.want) {
+					f.Errorf("%v, want %s", err, c.want)
+				}
+			})
+		})
+	}
+}
+
+func TestCheckLimits(t *testing.T) {
+	for name, c := range map[string]struct {
+		own  map[string]float64
+		want string // empty: fine
+	}{
+		"unknown":     {map[string]float64{"steps": 1}, `there is no limit "steps"`},
+		"zero":        {map[string]float64{"maxSteps": 0}, "limit maxSteps can't be 0"},
+		"no number":   {map[string]float64{"maxSteps": math.NaN()}, "limit maxSteps can't be NaN"},
+		"too large":   {map[string]float64{"wall": 1<<31 + 1}, "limit wall can't be 2.147483649e+09"},
+		"the largest": {map[string]float64{"wall": 1 << 31}, ""},
+	} {
+		err := checkLimits(c.own)
+		if (err != nil) != (c.want != "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %s", name, err, c.want)
+		}
+	}
+}
