@@ -295,6 +295,11 @@ func TestMistakes(t *testing.T) {
 		{"no base URL", sources{home: "providers: {mine: {apiKeyEnv: A}}\n"}, []string{"baseUrl is missing"}},
 		{"bad base URL", sources{home: "providers: {mine: {baseUrl: 'ftp://x'}}\n"}, []string{"https://"}},
 		{"password in the base URL", sources{home: "providers: {mine: {baseUrl: 'https://u:p@x'}}\n"}, []string{"password"}},
+		{"a value for a name", sources{home: "providers: {mine: {baseUrl: 'https://x', apiKeyEnv: a-b}}\n"}, []string{":1:53: providers.mine.apiKeyEnv: is no name of a variable"}},
+		{"a model of no provider", sources{home: "models: {m: {name: x}}\n"}, []string{"models.m: provider is missing"}},
+		{"a command with an open quote", sources{home: "agents: {a: {command: 'x \"y'}}\n"}, []string{":1:23: agents.a.command: is no command line"}},
+		{"a command of nothing", sources{home: "agents: {a: {command: '  '}}\n"}, []string{":1:23: agents.a.command: is no command line"}},
+		{"a variable of no name", sources{home: "agents: {a: {env: {A-B: x}}}\n"}, []string{`agents.a.env: "A-B" is no name of a variable`}},
 		{"two keys", sources{home: "providers: {mine: {baseUrl: 'https://x', apiKey: a, apiKeyEnv: A}}\n"}, []string{"both"}},
 		{"unknown provider", sources{home: "providers: {mine: {baseUrl: 'https://x'}}\nmodels: {m: {provider: mien}}\n"}, []string{`"mien"`, `"mine"`}},
 		{"unknown model", sources{home: "defaultModel: m\n"}, []string{homeFile + ":1:15", "no model"}},
@@ -302,7 +307,11 @@ func TestMistakes(t *testing.T) {
 		{"bad expression", sources{home: "redact: {patterns: {x: '(?=a)'}}\n"}, []string{"redact.patterns.x"}},
 		{"key and address apart", sources{dotenv: "OPENAI_API_KEY=" + fakeKey, env: []string{"OPENAI_BASE_URL=https://x.example"}}, []string{"OPENAI_BASE_URL", "one place"}},
 		{"own key and address apart", sources{dotenv: "UWF_API_KEY=" + fakeKey, env: []string{"UWF_BASE_URL=https://x.example"}}, []string{"UWF_BASE_URL", "one place"}},
-		{"own key for a provider of a file", sources{home: full, env: []string{"UWF_API_KEY=k", "UWF_PROVIDER=claude"}}, []string{"UWF_BASE_URL"}},
+		{"own key for a provider of a file", sources{home: full, env: []string{"UWF_API_KEY=k", "UWF_PROVIDER=claude"}}, []string{"$UWF_API_KEY", "gets no key of the environment", "UWF_BASE_URL"}},
+		{"own address that is none", sources{env: []string{"UWF_BASE_URL=ftp://x.example", "UWF_API_KEY=k"}}, []string{"$UWF_BASE_URL: baseUrl must be an address"}},
+		{"a vendor's address that is none", sources{env: []string{"OPENAI_BASE_URL=ftp://x.example", "OPENAI_API_KEY=k"}}, []string{"$OPENAI_BASE_URL: baseUrl must be an address"}},
+		{"provider of several models", sources{home: "providers: {p: {baseUrl: https://p.example}}\nmodels: {a: {provider: p}, b: {provider: p}}", env: []string{"UWF_PROVIDER=p"}}, []string{"$UWF_PROVIDER", "has 2 models to choose from", "UWF_MODEL"}},
+		{"provider of no model", sources{home: "providers: {p: {baseUrl: https://p.example}}", env: []string{"UWF_PROVIDER=p"}}, []string{"has 0 models to choose from"}},
 		{"provider that isn't there", sources{env: []string{"OPENAI_API_KEY=k", "UWF_PROVIDER=opnai"}}, []string{`"openai"`}},
 		{"model without provider", sources{env: []string{"UWF_MODEL=x"}}, []string{"UWF_PROVIDER"}},
 		{"no .env", sources{dotenv: "{" + fakeKey + "} is no line\n"}, []string{envFile}},
@@ -327,9 +336,14 @@ func TestMistakes(t *testing.T) {
 func TestNothingConfigured(t *testing.T) {
 	for _, s := range []sources{{}, {home: "\n# nothing\n"}, {home: "providers:\n"}} {
 		_, err := mustLoad(t, s).ResolveModel("w", "r")
-		if !errors.Is(err, config.ErrNoModel) || strings.Count(err.Error(), "\n") != 2 {
+		if !errors.Is(err, config.ErrNoModel) || err.Error() != config.ErrNoModel.Error() {
 			t.Errorf("error %v", err)
 		}
+	}
+	const models = "providers: {p: {baseUrl: https://p.example}}\nmodels: {a: {provider: p}, b: {provider: p}}"
+	_, err := mustLoad(t, sources{home: models}).ResolveModel("w", "r")
+	if !errors.Is(err, config.ErrNoModel) || !strings.Contains(err.Error(), `choose a model for role "r" of "w"`) || !strings.Contains(err.Error(), "one of a, b") {
+		t.Errorf("no default: %v", err)
 	}
 	c := mustLoad(t, sources{home: full})
 	if _, err := c.ResolveModel("w", "r"); !errors.Is(err, config.ErrNoKey) || !strings.Contains(err.Error(), "CLAUDE_KEY") {
@@ -337,22 +351,67 @@ func TestNothingConfigured(t *testing.T) {
 	}
 }
 
+// A model that can't be used says what is missing.
+func TestModelIsMissing(t *testing.T) {
+	c := &config.Config{
+		Models:    map[string]config.Model{"lost": {Provider: "gone"}, "locked": {Provider: "p"}, "free": {Provider: "q"}},
+		Providers: map[string]config.Provider{"p": {APIKeyEnv: "P_KEY"}, "q": {}},
+	}
+	for alias, want := range map[string]struct {
+		kind error
+		says string
+	}{
+		"other":  {config.ErrNoModel, `use model "other": no model is configured`},
+		"lost":   {config.ErrNoModel, `its provider "gone" is not configured`},
+		"locked": {config.ErrNoKey, "set P_KEY"},
+		"free":   {},
+	} {
+		m, err := c.Model(alias)
+		switch {
+		case want.kind == nil && (err != nil || m.Alias != alias):
+			t.Errorf("%s: %+v, %v", alias, m, err)
+		case want.kind != nil && (!errors.Is(err, want.kind) || !strings.Contains(err.Error(), want.says)):
+			t.Errorf("%s: %v", alias, err)
+		}
+	}
+}
+
+func TestDescribe(t *testing.T) {
+	info, err := config.Describe(config.Path{"providers", "x", "apiKey"})
+	if err != nil || info.Kind != "text" || !info.Secret || info.Doc == "" {
+		t.Errorf("%+v, %v", info, err)
+	}
+	var unknown *config.UnknownPathError
+	if info, err := config.Describe(config.Path{"providers", "x", "key"}); !errors.As(err, &unknown) || info.Kind != "" {
+		t.Errorf("%+v, %v", info, err)
+	}
+}
+
+func TestParseEnv(t *testing.T) {
+	if vars, err := config.ParseEnv([]byte("# x\nA=b\n")); err != nil || vars["A"] != "b" {
+		t.Errorf("%v, %v", vars, err)
+	}
+	if _, err := config.ParseEnv([]byte("#" + strings.Repeat("x", 1<<20))); !errors.Is(err, config.ErrInvalid) {
+		t.Errorf("too large: %v", err)
+	}
+}
+
 func TestResolveExtract(t *testing.T) {
 	const models = "providers: {p: {baseUrl: https://p.example}}\nmodels: {one: {provider: p}, two: {provider: p}%s}\n"
-	cases := []struct{ name, models, rest, want string }{
+	cases := []struct{ name, models, rest, want string }{ // want: an alias, else what is said
 		{"override", ", extract: {provider: p}, default: {provider: p}", "modelOverrides: {extract: two}\ndefaultModel: one", "two"},
 		{"alias extract", ", extract: {provider: p}, default: {provider: p}", "defaultModel: one", "extract"},
 		{"alias default", ", default: {provider: p}", "defaultModel: one", "default"},
 		{"default model", "", "defaultModel: one", "one"},
-		{"none", "", "", ""},
-		{"off", "", "modelOverrides: {extract: off}\ndefaultModel: one", ""},
+		{"none", "", "", config.ErrNoModel.Error()},
+		{"off", "", "modelOverrides: {extract: off}\ndefaultModel: one", `modelOverrides.extract is "off": ` + config.ErrNoModel.Error()},
 		{"a workflow of that name", "", "modelOverrides: {extract: {dev: two}}\ndefaultModel: one", "one"},
 	}
 	for _, x := range cases {
 		t.Run(x.name, func(t *testing.T) {
 			c := mustLoad(t, sources{home: fmt.Sprintf(models, x.models) + x.rest})
 			m, err := c.ResolveExtract()
-			if m.Alias != x.want || (x.want == "") != errors.Is(err, config.ErrNoModel) {
+			if err == nil && m.Alias != x.want || err != nil && (!errors.Is(err, config.ErrNoModel) || err.Error() != x.want) {
 				t.Errorf("got %q, %v", m.Alias, err)
 			}
 		})
@@ -531,8 +590,8 @@ func TestParseAgent(t *testing.T) {
 			t.Errorf("%s: %+v, %v", x.text, a, err)
 		}
 	}
-	for _, bad := range []string{"", "  ", `"open`} {
-		if _, err := c.ParseAgent(bad); !errors.Is(err, config.ErrNoAgent) {
+	for bad, want := range map[string]string{"": "it is empty", "  ": "it is empty", `"open`: "close the quotes"} {
+		if _, err := c.ParseAgent(bad); !errors.Is(err, config.ErrNoAgent) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", bad, err)
 		}
 	}

@@ -180,8 +180,8 @@ func (r *reader) duration(name string) time.Duration {
 	if v == "" {
 		return 0
 	}
-	d, err := time.ParseDuration(v)
-	if err != nil || d <= 0 {
+	d, _ := time.ParseDuration(v) // 0 where it is none
+	if d <= 0 {
 		r.problem(name, "is %.40q: write a time with its unit, such as 90s, 20m or 2h", v)
 	}
 	return d

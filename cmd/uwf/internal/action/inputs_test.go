@@ -42,9 +42,9 @@ func TestReadInputs(t *testing.T) {
 
 func TestWrongInputs(t *testing.T) {
 	for name, values := range map[string][]string{
-		"max-steps": {"x", "0", "-1", "1.5", "1e3"}, "steps-per-job": {"no", "0"}, "timeout": {"20", "-1m", "soon"}, "sandbox": {"hard"},
+		"max-steps": {"x", "0", "-1", "1.5", "1e3", "99999999999999999999"}, "steps-per-job": {"no", "0"}, "timeout": {"20", "0s", "-1m", "soon"}, "sandbox": {"hard"},
 		"allow-shell": {"yes", "1"}, "draft": {"maybe"}, "comment": {"sometimes", "-3"}, "pull-request": {"#7"}, "command": {"stop"},
-		"thread": {"01JY", "../x"}, "head": {"xyz"}, "dispatch": {"../uwf.yml", "a/b.yml", "uwf"}, "state-branch": {"refs/heads/x", "a b", "a..b"},
+		"thread": {"01JY", "../x"}, "head": {"xyz"}, "dispatch": {"../uwf.yml", "a/b.yml", "uwf", "a\nb.yml"}, "state-branch": {"refs/heads/x", "a b", "a..b"},
 		"config":   {"../x", "/etc/passwd", ".git/config", "a/.GIT/config", "a//b", `a\b`, "C:/x", "a\nb"},
 		"artifact": {"..", ".", "/tmp/x", ".git"},
 	} {
