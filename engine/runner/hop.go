@@ -119,11 +119,14 @@ func (j *job) pictureOf(ctx context.Context, id gitcas.ThreadID) *picture.Pictur
 
 // advance starts the next job.
 func (j *job) advance(ctx context.Context, res thread.Result) error {
-	p := j.pictureOf(ctx, res.Thread)
-	if p != nil && (p.Entry.Head != res.Head || p.Entry.Status != gitcas.StatusActive) {
+	p, err := j.look(ctx, res.Thread)
+	switch {
+	case err != nil: // how it looked before its step says nothing of now
+		j.warn("the thread can't be shown as it is now", err)
+		p = nil
+	case p.Entry.Head != res.Head || p.Entry.Status != gitcas.StatusActive:
 		return j.quiet(fmt.Sprintf("thread %s has gone on, or was made to wait, without this job", res.Thread))
-	}
-	if p != nil {
+	default:
 		j.tell(ctx, p, j.view(p, report.Queued))
 	}
 	return j.dispatch(ctx, res.Thread, res.Head, p)

@@ -303,6 +303,28 @@ func TestCommandCarriedOutUnread(t *testing.T) {
 	})
 }
 
+// A step that is committed leads to the next job, also where the thread can't be read then.
+func TestNextJobUnread(t *testing.T) {
+	w := newWorld(t)
+	m := w.meddle(0, func(op string) error { return &wire.Error{Op: op, Kind: wire.ErrDenied} })
+	w.hook = func(point string) {
+		if point == "commit" {
+			m.n = m.asked + 1
+		}
+	}
+	a := aJob{ev: labeled(7), out: &heard{}}
+	out, err := w.run(a)
+	if err != nil || len(w.forge.sent) != 1 || len(a.out.warnings) != 1 || out.Notice != "" {
+		t.Fatalf("the job ended with %v, %+v; started %v, warned %v", err, out, w.forge.sent, a.out.warnings)
+	}
+	if d := w.forge.sent[0].inputs; d["comment"] != fmt.Sprint(w.forge.comments[7][0].ID) || d["head"] != string(out.Head) {
+		t.Errorf("started with %v", d)
+	}
+	w.wrap, w.hook = nil, nil
+	w.drain()
+	w.delivered(7, 2)
+}
+
 // A fork of a thread that asks asks the same: people are told, and no agent works.
 func TestForkWaits(t *testing.T) {
 	w := newWorld(t)
