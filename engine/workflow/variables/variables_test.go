@@ -1,6 +1,7 @@
 package variables_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -16,6 +17,7 @@ func schema() any {
 	return map[string]any{"type": "object", "properties": map[string]any{
 		"$status": map[string]any{"enum": []any{"done", "failed"}}, "title": text, "any": map[string]any{},
 		"files": map[string]any{"type": "array", "items": file}, "first": file,
+		"list": map[string]any{"type": "array"}, "parts": map[string]any{"items": file},
 	}}
 }
 
@@ -42,7 +44,7 @@ func wrong(t *testing.T, check func(variables.Template), text string, start bool
 		if p.Fix == "" || p.Line > lines || p.Col < 1 || p.Len < 1 {
 			t.Errorf("%q: %+v", text, p)
 		}
-		out = append(out, p.Message)
+		out = append(out, p.Message+" ("+p.Fix+")")
 	}
 	return out
 }
@@ -81,6 +83,26 @@ func TestBothLanguages(t *testing.T) {
 	for name, check := range map[string]func(variables.Template){"mustache": variables.Mustache, "Liquid": variables.Liquid} {
 		if got := wrong(t, check, "{{title}}", true); len(got) != 1 || !strings.Contains(got[0], "$START") {
 			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
+// What is wrong is said by the rule that it breaks, not by a later one.
+func TestMustacheSays(t *testing.T) {
+	for _, tt := range []struct {
+		text  string
+		start bool
+		want  string
+	}{
+		{"{{#if title}}{{this}}{{/if}}", false, "it: {{this}}: mustache has no this (write {{.}} for the item"},
+		{"{{#each files}}{{@index}}{{/each}}", false, "it: {{@index}}: mustache has no @index (leave it out)"},
+		{"{{.}}", true, "it: {{.}}: $START has no output to fill it with"},
+		{"{{title | upcase}}", false, "it: {{title | upcase}}: mustache has no filters"},
+		{"{{list.x}}", false, "it: {{list.x}}: list is a list (use a section"},
+		{"{{parts.x}}", false, "it: {{parts.x}}: parts is a list (use a section"},
+	} {
+		if got := wrong(t, variables.Mustache, tt.text, tt.start); !slices.ContainsFunc(got, func(s string) bool { return strings.HasPrefix(s, tt.want) }) {
+			t.Errorf("%s: %q, want %s", tt.text, got, tt.want)
 		}
 	}
 }
