@@ -237,10 +237,7 @@ func (r *jsonReader) collection(it *Item, open json.Delim, depth int) error {
 			if err != nil {
 				return err
 			}
-			k, ok := tok.(string)
-			if !ok {
-				return &SyntaxError{Line: r.line(), Detail: "only strings can be keys"}
-			}
+			k, _ := tok.(string) // the decoder lets nothing else be a key
 			if seen[k] {
 				return &SyntaxError{Line: r.line(), Detail: fmt.Sprintf("the key %q stands twice", Clip(k, 80)), Final: true}
 			}

@@ -3,6 +3,7 @@ package tree_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -12,25 +13,45 @@ import (
 
 func TestParseRefuses(t *testing.T) {
 	for text, want := range map[string]string{
-		"a: &x 1\n":             "anchors",
-		"a: [1]\nb: *a\n":       "",
-		"a: !!binary x\n":       "tags",
-		"a: 1\na: 2\n":          "stands twice",
-		"<<: {a: 1}\n":          "plain names",
-		"[a]: 1\n":              "plain names",
-		"a: 1\n---\nb: 2\n":     "more than one",
-		`{"a": 1, "a": 2}`:      "stands twice",
-		strings.Repeat("[", 40): "",
-		`{"a": ` + strings.Repeat("[", 40) + strings.Repeat("]", 40) + "}": "nested deeper",
+		"a: [1\n":                "line 1, final false: did not find expected ',' or ']'",
+		"- a: &x 1\n":            "line 1, final false: anchors (&x)",
+		"a: [1]\nb: *a\n":        "line 0, final false: unknown anchor 'a' referenced",
+		"a: !!binary x\n":        "line 1, final false: tags (!!binary)",
+		"- !!binary x\n":         "line 1, final false: tags (!!binary)",
+		"!!binary a: 1\n":        "line 1, final false: tags (!!binary)",
+		"a: 1\na: 2\n":           "line 2, final true: the key \"a\" stands twice",
+		"<<: {a: 1}\n":           "line 1, final true: only plain names can be keys",
+		"[a]: 1\n":               "line 1, final true: only plain names can be keys",
+		"a: 1\n---\nb: 2\n":      "line 2, final false: there is more than one YAML document",
+		`{"a": 1, "a": 2}`:       "line 1, final true: the key \"a\" stands twice",
+		`{"a": 1} x`:             "line 0, final false: there is more than one YAML document",
+		`{"a": 1, b: 2} x`:       "line 1, final false: invalid character 'b'",
+		strings.Repeat("- ", 40): "line 1, final true: it is nested deeper than 32 levels",
+		`{"a": ` + strings.Repeat("[", 40) + strings.Repeat("]", 40) + "}": "line 1, final true: it is nested deeper than 32 levels",
 	} {
 		it, err := tree.Parse(text)
 		var bad *tree.SyntaxError
-		if !errors.As(err, &bad) || !strings.Contains(bad.Detail, want) {
+		if !errors.As(err, &bad) {
 			t.Errorf("%q: %+v, %v", text, it, err)
+			continue
 		}
+		if got := fmt.Sprintf("line %d, final %v: %s", bad.Line, bad.Final, bad.Detail); !strings.HasPrefix(got, want) {
+			t.Errorf("%q: %s, want %s", text, got, want)
+		}
+	}
+	if it, err := tree.Parse("{a: 1,}"); err != nil || it.Kind != tree.Mapping {
+		t.Errorf("braces of YAML: %+v, %v", it, err)
 	}
 	if it, err := tree.Parse("# nothing\n"); it != nil || err != nil {
 		t.Errorf("nothing: %+v, %v", it, err)
+	}
+}
+
+func TestParseText(t *testing.T) {
+	for text, want := range map[string]bool{" [1] ": true, " ": false, `{"a": 1}`: false, "[1": false, "[1] [2]": false} {
+		if it, ok := tree.ParseText(text, '['); ok != want || ok && it.Kind != tree.List {
+			t.Errorf("%q: %v, %+v", text, ok, it)
+		}
 	}
 }
 
