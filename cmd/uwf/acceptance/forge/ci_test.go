@@ -52,6 +52,8 @@ type ci struct {
 	env   []string
 	perms forgetest.Permissions // of the jobs' tokens; nil: as the workflow file says
 
+	remotes *clitest.Remotes // of jobs in this process
+
 	mu     sync.Mutex
 	runs   int64
 	jobs   []*ciJob // in the order of their starts
@@ -99,6 +101,7 @@ func newCI(t *testing.T, o ciOptions) *ci {
 	c.check(os.Chmod(filepath.Dir(c.dir), 0o755)) //nolint:gosec // as a runner's
 	c.check(os.Chmod(c.dir, 0o755))               //nolint:gosec // as a runner's
 	c.forge = forgetest.Start(t, f)
+	c.remotes = &clitest.Remotes{Served: map[string]string{c.forge.CloneURL(): c.forge.Dir()}}
 	t.Cleanup(c.unlock)
 	t.Cleanup(c.tellOnFailure)
 	files := map[string]string{}
@@ -342,7 +345,7 @@ func (c *ci) runProcess(j *ciJob, vars map[string]string) {
 func (c *ci) runInside(j *ciJob, vars map[string]string) {
 	ctx, cancel := context.WithTimeout(c.Context(), jobDeadline)
 	defer cancel()
-	console := clitest.Console{Dir: filepath.Join(j.dir, "work"), Environ: assignments(vars)}
+	console := clitest.Console{Remotes: c.remotes, Dir: filepath.Join(j.dir, "work"), Environ: assignments(vars)}
 	res, err := console.RunJob(ctx, "action")
 	if err != nil {
 		c.Error(err)

@@ -138,11 +138,11 @@ func (c *ci) readable() {
 	}
 }
 
-// TestCrowd: twenty issues at once, four jobs at a time; by default four.
+// TestCrowd: twenty issues at once, four jobs at a time; by default three.
 func TestCrowd(t *testing.T) {
 	t.Parallel()
 	const steps = 3
-	issues := 4
+	issues := 3
 	if testmode.HasProcesses() {
 		issues = 20
 	}

@@ -55,7 +55,7 @@ func (c *ci) settlePairs() (all []*ciJob) {
 // is that of one job a step.
 func TestTwoJobs(t *testing.T) {
 	t.Parallel()
-	bothForges(t, func(t *testing.T, gitea bool) {
+	eitherForge(t, func(t *testing.T, gitea bool) {
 		c := newCI(t, ciOptions{gitea: gitea, script: askingScript, files: map[string]string{ciWorkflow: ""}})
 		c.forge.MustCommit(t, c.forge.Branch(), "Two jobs", map[string]string{ciWorkflow: c.example("github/two-jobs.yml")})
 		c.allow()

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/united-workforce/uwf/cmd/uwf/internal/clitest"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
 )
@@ -77,7 +78,7 @@ func (f failing) fails(j *job, want ...string) {
 func TestBadAgents(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, loop, "steps: []", nil)
-	l.inside = true
+	l.inside, l.remotes = true, &clitest.Remotes{Served: map[string]string{l.url: l.server.Dir("r.git")}}
 	m := l.machine("a")
 	for _, tt := range []struct {
 		name, entry string
@@ -120,7 +121,7 @@ func TestBadAgents(t *testing.T) {
 
 // on is the machine for a part of a test.
 func (m *machine) on(t *testing.T) *machine {
-	l := &lab{T: t, inside: m.inside, dir: m.dir, server: m.server, url: m.url, script: m.script}
+	l := &lab{T: t, inside: m.inside, remotes: m.remotes, dir: m.dir, server: m.server, url: m.url, script: m.script}
 	return &machine{lab: l, name: m.name, clone: m.clone, home: m.home}
 }
 
@@ -128,7 +129,7 @@ func (m *machine) on(t *testing.T) *machine {
 func TestBadStage(t *testing.T) {
 	t.Parallel()
 	m := newLab(t, loop, "steps: []", nil).machine("a")
-	m.inside = true
+	m.inside, m.remotes = true, &clitest.Remotes{Served: map[string]string{m.url: m.server.Dir("r.git")}}
 	for _, tt := range []struct {
 		name  string
 		stage func(s *staging)

@@ -38,6 +38,8 @@ type lab struct {
 	// inside: its jobs run in this process unless all are to be processes. What a test
 	// proves of messages and records needs none.
 	inside bool
+	// remotes are what jobs in this process reach; nil: the server alone.
+	remotes *clitest.Remotes
 
 	ahead atomic.Int64 // how far the server's clock is ahead, in nanoseconds
 	wrap  atomic.Pointer[func(http.Handler) http.Handler]
@@ -220,7 +222,7 @@ func (m *machine) start(env []string, args ...string) *job {
 // runInside runs uwf in this process.
 func (j *job) runInside(ctx context.Context, env []string) {
 	m := j.m
-	c := clitest.Console{Dir: m.clone, Environ: append(append(m.baseEnv(), "UWF_HOME="+m.home, clitest.EnvHost+"="+m.name), env...)}
+	c := clitest.Console{Remotes: m.remotes, Dir: m.clone, Environ: append(append(m.baseEnv(), "UWF_HOME="+m.home, clitest.EnvHost+"="+m.name), env...)}
 	go func() {
 		defer close(j.done)
 		res, err := c.RunFaulty(ctx, j.args...)

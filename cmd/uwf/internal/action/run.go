@@ -192,7 +192,7 @@ func (j *job) definitions() string { return filepath.Join(j.scratch, "default-br
 // job's Factory.
 func (j *job) reach(ctx context.Context) (err error) {
 	auth := func(context.Context) (string, string, error) { return tokenUser, j.in.Token, nil }
-	if j.remote, err = wire.Dial(j.env.remote(), wire.DialOptions{BasicAuth: auth, Env: j.f.Environ, Now: j.f.Now, Timeout: j.f.Silence}); err != nil {
+	if j.remote, err = j.f.DialAs(j.env.remote(), auth); err != nil {
 		return err
 	}
 	token := j.in.Token
@@ -240,7 +240,8 @@ func (j *job) factory(ctx context.Context) error {
 func (j *job) newFactory(environ []string) *app.Factory {
 	f := app.NewAt(j.definitions(), environ, app.IO{In: bytes.NewReader(nil), Out: j.f.IO.Out, Err: j.f.IO.Err})
 	f.Now, f.Rand, f.After, f.Machine, f.Hook, f.Silence = j.f.Now, j.f.Rand, j.f.After, j.f.Machine, j.f.Hook, j.f.Silence
-	f.SelfCommand, f.Exposed, f.ExpectStore = j.f.SelfCommand, j.f.Exposed, j.in.Store
+	f.SelfCommand, f.Inside, f.DialWire = j.f.SelfCommand, j.f.Inside, j.f.DialWire
+	f.Exposed, f.ExpectStore = j.f.Exposed, j.in.Store
 	if f.Getenv("UWF_HOME") == "" {
 		f.Environ = append(f.Environ, "UWF_HOME="+filepath.Join(j.scratch, "home"))
 	}

@@ -10,7 +10,7 @@ import (
 // Dial reaches a git remote with the credentials that stores are reached with. It
 // makes no request yet.
 func (f *Factory) Dial(remote string) (wire.Remote, error) {
-	r, err := wire.Dial(remote, wire.DialOptions{BasicAuth: f.basicAuth(remote), Env: f.Environ, Now: f.Now, Timeout: f.Silence})
+	r, err := f.dialWire(remote)
 	if err != nil {
 		return nil, err
 	}

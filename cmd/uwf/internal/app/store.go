@@ -202,9 +202,19 @@ func (f *Factory) dial(url string) (wire.Remote, error) {
 	if f.Job != nil && f.Job.Dialed != nil {
 		return f.Job.Dialed, nil
 	}
+	return f.dialWire(url)
+}
+
+func (f *Factory) dialWire(url string) (wire.Remote, error) {
+	return f.DialAs(url, f.basicAuth(url))
+}
+
+// DialAs reaches a git remote with credentials that the caller has. It makes no request
+// yet.
+func (f *Factory) DialAs(url string, auth func(context.Context) (user, pass string, err error)) (wire.Remote, error) {
 	dial := f.DialWire
 	if dial == nil {
 		dial = wire.Dial
 	}
-	return dial(url, wire.DialOptions{BasicAuth: f.basicAuth(url), Env: f.Environ, Now: f.Now, Timeout: f.Silence})
+	return dial(url, wire.DialOptions{BasicAuth: auth, Env: f.Environ, Now: f.Now, Timeout: f.Silence})
 }

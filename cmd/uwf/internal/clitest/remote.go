@@ -24,6 +24,10 @@ import (
 // Remotes are the repositories that a test's commands reach: those on the disk through
 // memory, all others as they are reached everywhere. The zero value is ready.
 type Remotes struct {
+	// Served are folders of repositories that this process serves, by their URLs: they
+	// are read like those on the disk, and pushed to as everywhere.
+	Served map[string]string
+
 	mu    sync.Mutex
 	disks map[string]*diskRemote // by the repository's folder
 }
@@ -38,6 +42,10 @@ func (r *Remotes) DialWire(address string, o wire.DialOptions) (wire.Remote, err
 	if u, err := url.Parse(address); err == nil && u.Scheme == "file" {
 		dir = filepath.FromSlash(u.Path)
 	}
+	place, isServed := r.Served[address]
+	if isServed {
+		dir = place
+	}
 	if _, err := os.Stat(filepath.Join(dir, "objects")); !filepath.IsAbs(dir) || err != nil {
 		return served, nil
 	}
@@ -48,12 +56,16 @@ func (r *Remotes) DialWire(address string, o wire.DialOptions) (wire.Remote, err
 	}
 	d, ok := r.disks[dir]
 	if !ok {
-		d = &diskRemote{dir: dir, memory: wire.NewMemory(wire.MemoryOptions{Atomic: true, Now: o.Now, URL: served.URL()})}
+		d = &diskRemote{dir: dir}
+		d.memory = wire.NewMemory(wire.MemoryOptions{Atomic: true, Now: d.clock, URL: served.URL()})
 		r.disks[dir] = d
 	}
 	d.mu.Lock()
-	d.served = served
+	d.served, d.now = served, o.Now
 	d.mu.Unlock()
+	if isServed {
+		return servedRemote{d, served}, nil
+	}
 	return d, nil
 }
 
@@ -67,6 +79,38 @@ type diskRemote struct {
 
 	mu     sync.Mutex
 	served wire.Remote // the same repository, read by running git
+	now    func() time.Time
+}
+
+// servedRemote is a repository on the disk whose server takes the pushes.
+type servedRemote struct {
+	*diskRemote
+	server wire.Remote
+}
+
+// Atomic implements wire.Remote.
+func (s servedRemote) Atomic(ctx context.Context) (bool, error) { return s.server.Atomic(ctx) }
+
+// Push implements wire.Remote.
+func (s servedRemote) Push(ctx context.Context, req wire.PushRequest) (time.Time, error) {
+	at, err := s.server.Push(ctx, req)
+	if err == nil {
+		var objects []wire.Object
+		for _, o := range req.Objects {
+			objects = append(objects, o.Object)
+		}
+		s.memory.AddObjects(objects...) // at once: who sees one of them counts on all
+	}
+	return at, err
+}
+
+// clock is that of the command that opened the remote last. It is called with the
+// remote locked.
+func (d *diskRemote) clock() time.Time {
+	if d.now == nil {
+		return time.Now()
+	}
+	return d.now()
 }
 
 var _ wire.Remote = (*diskRemote)(nil)
