@@ -3,7 +3,6 @@ package rewrite
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"strings"
 	"unicode/utf8"
 
@@ -75,11 +74,8 @@ func (r *run) threadsFile(data []byte, place Place) ([]byte, error) {
 		return data, nil
 	}
 	t, err := statefile.ParseThreads(data)
-	if errors.Is(err, statefile.ErrMalformed) {
-		return r.page(data, place, ""), nil
-	}
 	if err != nil {
-		return nil, err
+		return r.page(data, place, ""), nil //nolint:nilerr // what can't be read is text
 	}
 	f := fields{r, place}
 	out, err := t.Map(func(id statefile.ThreadID, e statefile.Entry) statefile.Entry {
@@ -125,11 +121,8 @@ func (r *run) registryFile(data []byte, place Place) ([]byte, error) {
 		return data, nil
 	}
 	reg, err := statefile.ParseRegistry(data)
-	if errors.Is(err, statefile.ErrMalformed) {
-		return r.page(data, place, ""), nil
-	}
 	if err != nil {
-		return nil, err
+		return r.page(data, place, ""), nil //nolint:nilerr // what can't be read is text
 	}
 	f := fields{r, place}
 	now := r.nodes.now

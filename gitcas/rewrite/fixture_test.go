@@ -291,23 +291,39 @@ func (f *fixture) log() (ids []wire.ID, commits []gitobj.Commit) {
 	}
 }
 
-// files puts a commit with these files into the remote, and a branch to it.
+// files puts a commit with these files, by path, into the remote, and a branch to it.
 func (f *fixture) files(branch, message string, files map[string]string, parents ...wire.ID) wire.ID {
 	f.Helper()
-	var entries []gitobj.Entry
 	var objs []wire.PackObject
 	add := func(t plumbing.ObjectType, data []byte) wire.ID {
 		o := wire.NewObject(t, data)
 		objs = append(objs, wire.PackObject{Object: o})
 		return o.ID
 	}
-	for name, text := range files {
-		entries = append(entries, gitobj.Entry{Name: name, Mode: filemode.Regular, ID: add(plumbing.BlobObject, []byte(text))})
+	var folder func(files map[string]string) wire.ID
+	folder = func(files map[string]string) wire.ID {
+		var entries []gitobj.Entry
+		below := map[string]map[string]string{}
+		for path, text := range files {
+			name, rest, deeper := strings.Cut(path, "/")
+			switch {
+			case !deeper:
+				entries = append(entries, gitobj.Entry{Name: name, Mode: filemode.Regular, ID: add(plumbing.BlobObject, []byte(text))})
+			case below[name] == nil:
+				below[name] = map[string]string{rest: text}
+			default:
+				below[name][rest] = text
+			}
+		}
+		for name, files := range below {
+			entries = append(entries, gitobj.Entry{Name: name, Mode: filemode.Dir, ID: folder(files)})
+		}
+		data, err := gitobj.EncodeTree(entries)
+		f.ok(err)
+		return add(plumbing.TreeObject, data)
 	}
-	data, err := gitobj.EncodeTree(entries)
-	f.ok(err)
 	sig := gitobj.Signature{Name: "Someone", Email: "someone@example.com", When: f.now()}
-	data, err = gitobj.EncodeCommit(gitobj.Commit{Tree: add(plumbing.TreeObject, data), Parents: parents, Author: sig, Committer: sig, Message: message})
+	data, err := gitobj.EncodeCommit(gitobj.Commit{Tree: folder(files), Parents: parents, Author: sig, Committer: sig, Message: message})
 	f.ok(err)
 	c := add(plumbing.CommitObject, data)
 	var old wire.ID
