@@ -62,6 +62,7 @@ func TestDecodeTree(t *testing.T) {
 		"no mode":        {" a\x00" + string(someID[:]), ErrMalformed},
 		"no space":       {"100644", ErrMalformed},
 		"no NUL":         {"100644 a", ErrMalformed},
+		"no NUL at all":  {"100644 " + strings.Repeat("a", 40), ErrMalformed},
 		"short id":       {"100644 a\x00abc", ErrMalformed},
 		"zero id":        {"100644 a\x00" + string(wire.ZeroID[:]), ErrMalformed},
 		"trailing":       {line("100644", "a") + "1", ErrMalformed},
@@ -159,6 +160,7 @@ func TestDecodeCommitHostile(t *testing.T) {
 		"zero tree":   "tree " + wire.ZeroID.String() + "\n" + rest,
 		"zero parent": "tree " + id + "\nparent " + wire.ZeroID.String() + "\n" + rest,
 		"late parent": "tree " + id + "\nauthor a <b> 1 +0000\nparent " + id + "\ncommitter a <b> 1 +0000\n",
+		"two authors": "tree " + id + "\ncommitter a <b> 1 +0000\ncommitter a <b> 1 +0000\n",
 		"no author":   "tree " + id + "\n\nmessage",
 		"parents":     "tree " + id + "\n" + strings.Repeat("parent "+id+"\n", MaxParents+1) + rest,
 	} {

@@ -97,12 +97,10 @@ type link struct {
 // steps follows prev from the head to the start, and gives the steps oldest first.
 func (s *Source) steps(head node.Hash) (node.Hash, []link, error) {
 	var steps []link
-	seen := map[node.Hash]bool{}
 	for at := head; ; {
-		if seen[at] || len(steps) >= maxSteps {
+		if len(steps) >= maxSteps {
 			return "", nil, fmt.Errorf("the chain runs in a circle, or is endless, at %s", at)
 		}
-		seen[at] = true
 		n, err := s.checked(at)
 		if err != nil {
 			return "", nil, err

@@ -4,12 +4,16 @@ import (
 	"archive/tar"
 	"bytes"
 	"errors"
+	"io"
+	"io/fs"
+	"maps"
 	"os"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/ocas"
@@ -105,21 +109,31 @@ func TestBadNodes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	cbor := func(m map[string]any) []byte {
+		b, err := node.EncodeCBOR(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
 	for name, tc := range map[string]struct {
 		hash node.Hash
 		data []byte
 		want error
+		says string
 	}{
-		"no head":      {head, nil, node.ErrNotFound},
-		"no step":      {*step.Prev, nil, node.ErrNotFound},
-		"no start":     {step.Start, nil, node.ErrNotFound},
-		"no output":    {step.Output, nil, node.ErrNotFound},
-		"no detail":    {step.Detail, nil, node.ErrNotFound},
-		"no workflow":  {s.Workflow, nil, node.ErrNotFound},
-		"another node": {head, other, node.ErrWrongHash},
-		"garbage":      {head, []byte("\x00garbage"), node.ErrPayload},
-		"no map":       {head, []byte{1}, node.ErrPayload},
-		"a bomb":       {head, bytes.Repeat([]byte{0x9f}, 1000), node.ErrPayload},
+		"no head":      {head, nil, node.ErrNotFound, string(head) + ".bin is not there"},
+		"no step":      {*step.Prev, nil, node.ErrNotFound, string(*step.Prev) + ".bin is not there"},
+		"no start":     {step.Start, nil, node.ErrNotFound, string(step.Start) + ".bin is not there"},
+		"no output":    {step.Output, nil, node.ErrNotFound, "step " + string(head) + ": "},
+		"no detail":    {step.Detail, nil, node.ErrNotFound, "step " + string(head) + ": "},
+		"no workflow":  {s.Workflow, nil, node.ErrNotFound, string(s.Workflow) + ".bin is not there"},
+		"another node": {head, other, node.ErrWrongHash, "read " + string(head) + ".bin"},
+		"garbage":      {head, []byte("\x00garbage"), node.ErrPayload, "more than one item"},
+		"no map":       {head, []byte{1}, node.ErrPayload, "not a map of type, payload and timestamp"},
+		"bad type":     {head, cbor(map[string]any{"type": "x", "payload": 1}), node.ErrPayload, "not a map of type, payload and timestamp"},
+		"no payload":   {head, cbor(map[string]any{"type": string(node.String)}), node.ErrPayload, "not a map of type, payload and timestamp"},
+		"a bomb":       {head, bytes.Repeat([]byte{0x9f}, 1000), node.ErrPayload, "indefinite"},
 	} {
 		fsys := fstest.MapFS{"threads.yaml": {Data: []byte(s.ThreadsFile())}}
 		for h := range s.Nodes {
@@ -137,7 +151,122 @@ func TestBadNodes(t *testing.T) {
 		if err := src.AddFolder(fsys); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := src.Chain(head); !errors.Is(err, tc.want) {
+		if _, err := src.Chain(head); !errors.Is(err, tc.want) || !strings.Contains(err.Error(), tc.says) {
+			t.Errorf("%s: %v, want %s", name, err, tc.says)
+		}
+	}
+	pipe := fstest.MapFS{"threads.yaml": {Data: []byte(s.ThreadsFile())}, string(head) + ".bin": {Mode: fs.ModeNamedPipe}}
+	src := ocas.New(known())
+	if err := src.AddFolder(pipe); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := src.Chain(head); err == nil || !strings.Contains(err.Error(), "not a regular file") {
+		t.Errorf("a pipe: %v", err)
+	}
+}
+
+// TestBadChains: nodes with right hashes that are no chain.
+func TestBadChains(t *testing.T) {
+	s := sample(t)
+	last := s.Nodes[s.Heads[ocastest.Active]]
+	add := func(typ node.Hash, payload any) node.Hash {
+		n, h, err := node.New(typ, payload, time.UnixMilli(1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Nodes[h] = n
+		return h
+	}
+	// with is the last step, one field changed.
+	with := func(field string, value any) node.Hash {
+		old, _ := last.Payload.(map[string]any)
+		payload := maps.Clone(old)
+		payload[field] = value
+		return add(last.Type, payload)
+	}
+	heads := map[string]struct {
+		head node.Hash
+		says string
+	}{
+		"step that fits no schema":   {with("role", 7), "/role: must be string"},
+		"step of another start":      {with("start", string(s.Heads[ocastest.Cancelled])), "belongs to another thread than the step after it"},
+		"start that is a workflow":   {"", "of type " + string(record.WorkflowSchema) + ": " + ocas.ErrOtherSchema.Error()},
+		"output that fits no schema": {with("output", string(add(node.String, 7))), "must be string, not integer"},
+	}
+	payload, _ := last.Payload.(map[string]any)
+	first := maps.Clone(payload)
+	first["start"], first["prev"] = string(s.Workflow), nil
+	heads["start that is a workflow"] = struct {
+		head node.Hash
+		says string
+	}{add(last.Type, first), heads["start that is a workflow"].says}
+	b, err := s.Bundle()
+	if err != nil {
+		t.Fatal(err)
+	}
+	src := ocas.New(known())
+	if err := src.AddBundle(bytes.NewReader(b)); err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range heads {
+		if _, err := src.Chain(tc.head); err == nil || !strings.Contains(err.Error(), tc.says) {
+			t.Errorf("%s: %v, want %s", name, err, tc.says)
+		}
+	}
+}
+
+// TestBadBundles: archives that are none, or more than is read.
+func TestBadBundles(t *testing.T) {
+	archive := func(name string, size int64, data []byte) io.Reader {
+		var out bytes.Buffer
+		if err := tar.NewWriter(&out).WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: size, Typeflag: tar.TypeReg}); err != nil {
+			t.Fatal(err)
+		}
+		return io.MultiReader(&out, bytes.NewReader(data), bytes.NewReader(make([]byte, 512-len(data)%512+1024)))
+	}
+	const list = 32 << 20
+	for name, tc := range map[string]struct {
+		r    io.Reader
+		says string
+	}{
+		"no archive": {strings.NewReader(strings.Repeat("x", 1024)), "read the bundle: "},
+		"cut off":    {archive("cas/0000000000000.bin", 4096, []byte("x")), "read the bundle: cas/0000000000000.bin: unexpected EOF"},
+		"too large":  {archive("x", 513<<20, nil), "larger than 536870912 bytes together"},
+		"large list": {archive("vars.jsonl", list+1, make([]byte, list+1)), "vars.jsonl: larger than 33554432 bytes"},
+		"bad list":   {archive("vars.jsonl", 1, []byte("x")), "read the bundle: vars.jsonl: line 1: "},
+		"no nodes":   {archive("vars.jsonl", 2, []byte("{}")), ocas.ErrNothing.Error()},
+	} {
+		if err := ocas.New(known()).AddBundle(tc.r); err == nil || !strings.Contains(err.Error(), tc.says) {
+			t.Errorf("%s: %v, want %s", name, err, tc.says)
+		}
+	}
+}
+
+// broken is a file system on which a folder can't be listed, and a file not opened.
+type broken struct {
+	fstest.MapFS
+	list, open string
+}
+
+func (b broken) ReadDir(name string) ([]fs.DirEntry, error) {
+	if name == b.list {
+		return nil, fs.ErrPermission
+	}
+	return b.MapFS.ReadDir(name)
+}
+
+func (b broken) Open(name string) (fs.File, error) {
+	if name == b.open {
+		return nil, fs.ErrPermission
+	}
+	return b.MapFS.Open(name)
+}
+
+// TestUnreadable: what can't be read is not what is not there.
+func TestUnreadable(t *testing.T) {
+	files := fstest.MapFS{"threads.yaml": {}, "cas/x": {}}
+	for name, fsys := range map[string]fs.FS{"folder": broken{files, "cas", ""}, "file": broken{files, "", "threads.yaml"}} {
+		if err := ocas.New(known()).AddFolder(fsys); !errors.Is(err, fs.ErrPermission) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -165,22 +294,27 @@ func TestOtherChains(t *testing.T) {
 func TestBadLists(t *testing.T) {
 	h := string(sample(t).Workflow)
 	id := ocastest.Active
-	for name, list := range map[string]struct{ file, text string }{
-		"list":         {"threads.yaml", "- a\n"},
-		"no hash":      {"threads.yaml", id + ": x\n"},
-		"no id":        {"threads.yaml", "x: " + h + "\n"},
-		"status":       {"threads.yaml", id + ": {head: " + h + ", status: sleeping}\n"},
-		"time":         {"threads.yaml", id + ": {head: " + h + ", completedAt: soon}\n"},
-		"sequence":     {"threads.yaml", id + ": [" + h + "]\n"},
-		"alias":        {"threads.yaml", "a: &a " + h + "\n" + id + ": *a\n"},
-		"broken":       {"threads.yaml", "{"},
-		"not JSON":     {"history.jsonl", "x\n"},
-		"no object":    {"history.jsonl", "[]\n"},
-		"empty object": {"history.jsonl", "{}\n"},
-		"no workflow":  {"workflows.yaml", "a: b\n"},
+	for name, list := range map[string]struct{ file, text, says string }{
+		"list":         {"threads.yaml", "- a\n", "line 1: no mapping"},
+		"no hash":      {"threads.yaml", id + ": x\n", "no thread id, or no hash"},
+		"no id":        {"threads.yaml", "x: " + h + "\n", "no thread id, or no hash"},
+		"status":       {"threads.yaml", id + ": {head: " + h + ", status: sleeping}\n", `unknown status "sleeping"`},
+		"time":         {"threads.yaml", id + ": {head: " + h + ", completedAt: soon}\n", `completedAt: "soon" is no time`},
+		"past":         {"threads.yaml", id + ": {head: " + h + ", completedAt: -1}\n", `completedAt: "-1" is no time`},
+		"future":       {"threads.yaml", id + ": {head: " + h + ", completedAt: 9007199254740993}\n", `completedAt: "9007199254740993" is no time`},
+		"sequence":     {"threads.yaml", id + ": [" + h + "]\n", "line 1: neither a hash nor a mapping"},
+		"alias":        {"threads.yaml", "a: &a " + h + "\n" + id + ": *a\n", "no thread id, or no hash"},
+		"broken":       {"threads.yaml", "{", "yaml: "},
+		"not JSON":     {"history.jsonl", "x\n", "line 1: read JSON: "},
+		"no object":    {"history.jsonl", "[]\n", "line 1: no object"},
+		"empty object": {"history.jsonl", "{}\n", "line 1: thread \"\""},
+		"no workflow":  {"workflows.yaml", "a: b\n", `workflow "a": "b" is no hash`},
+		"no name":      {"workflows.yaml", "\"\": " + h + "\n", `workflow ""`},
+		"long name":    {"workflows.yaml", strings.Repeat("x", 201) + ": " + h + "\n", `workflow "xxx`},
 	} {
-		if err := ocas.New(known()).AddFolder(fstest.MapFS{list.file: {Data: []byte(list.text)}}); err == nil || !strings.Contains(err.Error(), list.file) {
-			t.Errorf("%s: %v", name, err)
+		err := ocas.New(known()).AddFolder(fstest.MapFS{list.file: {Data: []byte(list.text)}})
+		if err == nil || !strings.Contains(err.Error(), list.file) || !strings.Contains(err.Error(), list.says) {
+			t.Errorf("%s: %v, want %s", name, err, list.says)
 		}
 	}
 	for _, text := range []string{"", "{}", "# nothing\n", "null\n"} {

@@ -224,10 +224,10 @@ func decode(b []byte) (node.Node, error) {
 	if err != nil {
 		return node.Node{}, err
 	}
-	m, ok := v.(map[string]any)
-	typ, isText := m["type"].(string)
+	m, _ := v.(map[string]any)
+	typ, _ := m["type"].(string)
 	payload, has := m["payload"]
-	if !ok || !isText || !node.Hash(typ).Valid() || !has {
+	if !node.Hash(typ).Valid() || !has {
 		return node.Node{}, fmt.Errorf("%w: not a map of type, payload and timestamp", node.ErrPayload)
 	}
 	at, _ := m["timestamp"].(int64) // not part of the hash: what is odd about it does no harm
