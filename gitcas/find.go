@@ -79,7 +79,11 @@ func (v *View) findInThreads(ctx context.Context, h node.Hash) (ThreadID, bool, 
 			return "", false, fmt.Errorf("read the folders of threads: %w", err)
 		}
 		for _, e := range entries {
-			if bytes.Contains(objs[e.ID].Data, name) {
+			o, ok := objs[e.ID]
+			if !ok {
+				return "", false, content(threadPath(ThreadID(e.Name)), "the remote doesn't send its object "+e.ID.String())
+			}
+			if bytes.Contains(o.Data, name) {
 				return ThreadID(e.Name), true, nil
 			}
 		}
