@@ -34,7 +34,7 @@ type options struct {
 	show       bool
 	verbose    bool
 	jobs       int
-	limit      time.Duration // after which a test that does not end has failed
+	limit      time.Duration // of processor time, after which a test has failed
 }
 
 func main() {
@@ -48,7 +48,7 @@ func main() {
 	flag.BoolVar(&o.show, "list", false, "show the places, run nothing")
 	flag.BoolVar(&o.verbose, "v", false, "say of each place which test guards it")
 	flag.IntVar(&o.jobs, "j", 2, "how many tests run at once")
-	flag.DurationVar(&o.limit, "limit", time.Minute, "what a test may take, besides ten times what it took")
+	flag.DurationVar(&o.limit, "limit", 30*time.Second, "what a test may take of a processor, besides ten times what it takes as the code is")
 	flag.Parse()
 	o.only = flag.Args()
 	var err error

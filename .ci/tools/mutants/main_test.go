@@ -13,7 +13,7 @@ import (
 // tryModule looks at the module of testdata, with a list of exceptions.
 func tryModule(t *testing.T, list, exceptions string, change func(*options)) (string, error) {
 	t.Helper()
-	o := options{root: "testdata/module", jobs: 2, limit: 10 * time.Second, function: regexp.MustCompile(""),
+	o := options{root: "testdata/module", jobs: 2, limit: 2 * time.Second, function: regexp.MustCompile(""),
 		list: filepath.Join(t.TempDir(), "files"), exceptions: filepath.Join(t.TempDir(), "exceptions")}
 	for name, text := range map[string]string{o.list: list, o.exceptions: exceptions} {
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {

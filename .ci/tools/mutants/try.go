@@ -105,40 +105,38 @@ func instrument(src []byte, edits []edit) []byte {
 type trial struct {
 	work, program, dir string
 	limit              time.Duration
-	times              map[string]time.Duration // by test, while nothing is taken out
+	times              map[string]time.Duration // of processor time, by test, as the code is
 }
 
-// patience is how long a test may take as the code is.
-const patience = 20 * time.Minute
-
 // test runs tests of the program, one of the places taken out (-1: none). A run that
-// takes far too long fails.
-func (t *trial) test(names []string, taken int, notes string) (output []byte, err error) {
+// takes far too much of a processor fails, and one that waits for ever: the machine may
+// be busy with other things. took is the processor time.
+func (t *trial) test(names []string, taken int, notes string) (took time.Duration, output []byte, err error) {
 	limit := t.limit
-	if taken < 0 {
-		limit = patience
-	}
 	for _, name := range names {
 		limit += 10 * t.times[name]
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	if taken < 0 {
+		limit = 10 * time.Minute
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 10*limit)
 	defer cancel()
 	temp, err := os.MkdirTemp(t.work, "t")
 	if err != nil {
-		return nil, err
+		return 0, nil, err
 	}
 	defer removeAll(temp)
 	if err := os.Chmod(temp, 0o777|os.ModeSticky); err != nil { // as /tmp is
-		return nil, err
+		return 0, nil, err
 	}
 	// A loop that is not ended must not take all of the machine's memory.
-	cmd := exec.CommandContext(ctx, "sh", "-c", `ulimit -v 16000000 2>/dev/null; exec "$@"`, "sh",
-		t.program, "-test.run", "^("+strings.Join(names, "|")+")$", "-test.failfast", "-test.count=1", "-test.timeout=0")
+	cmd := exec.CommandContext(ctx, "sh", "-c", `ulimit -v 16000000 2>/dev/null; ulimit -t "$1"; shift; exec "$@"`, "sh",
+		strconv.Itoa(int(limit.Seconds())+1), t.program, "-test.run", "^("+strings.Join(names, "|")+")$", "-test.failfast", "-test.count=1", "-test.timeout=0")
 	cmd.Dir = t.dir
 	cmd.Env = append(os.Environ(), "TMPDIR="+temp, "MUTANTS_TAKEN="+strconv.Itoa(taken), "MUTANTS_NOTES="+notes)
 	log, err := os.Create(filepath.Join(temp, "log"))
 	if err != nil {
-		return nil, err
+		return 0, nil, err
 	}
 	defer log.Close()
 	cmd.Stdout, cmd.Stderr = log, log
@@ -147,12 +145,12 @@ func (t *trial) test(names []string, taken int, notes string) (output []byte, er
 	err = cmd.Run()
 	var failed *exec.ExitError
 	if err != nil && !errors.As(err, &failed) {
-		return nil, fmt.Errorf("start the test program: %w", err)
+		return 0, nil, fmt.Errorf("start the test program: %w", err)
 	}
 	if err != nil {
 		output, _ = os.ReadFile(log.Name())
 	}
-	return output, err
+	return cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(), output, err
 }
 
 // removeAll removes a folder in which tests may have made folders read-only.
@@ -248,18 +246,17 @@ func (pkg *folder) reach(t *trial, names []string, jobs int) error {
 	var mu sync.Mutex
 	err := atOnce(jobs, len(names), func(i int) error {
 		notes := filepath.Join(t.work, "notes"+strconv.Itoa(i))
-		began := time.Now()
-		if out, err := t.test(names[i:i+1], -1, notes); err != nil {
+		took, out, err := t.test(names[i:i+1], -1, notes)
+		if err != nil {
 			return fmt.Errorf("with nothing taken out, %s: %w\n%s", names[i], err, out)
 		}
-		taken := time.Since(began)
 		data, err := os.ReadFile(notes)
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		t.times[names[i]] = taken
+		t.times[names[i]] = took
 		for line := range strings.FieldsSeq(string(data)) {
 			id, err := strconv.Atoi(line)
 			if err != nil {
@@ -290,7 +287,7 @@ func (t *trial) take(p *place) error {
 		if len(p.tests)-len(rest) >= alone {
 			n = len(rest)
 		}
-		_, err := t.test(rest[:n], p.id, "")
+		_, _, err := t.test(rest[:n], p.id, "")
 		var failed *exec.ExitError
 		switch {
 		case errors.As(err, &failed):
