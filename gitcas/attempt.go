@@ -187,8 +187,8 @@ type attemptReader struct {
 }
 
 func (r *attemptReader) read(id wire.ID) error {
-	o, ok := r.cache.get(id)
-	if !ok || o.Type != plumbing.CommitObject {
+	o, _ := r.cache.get(id)
+	if o.Type != plumbing.CommitObject {
 		return content(r.ref, "it does not point to a commit")
 	}
 	c, err := gitobj.DecodeCommit(o.Data)
@@ -280,8 +280,8 @@ func (r *attemptReader) nodes(root *dir) error {
 
 func (r *attemptReader) node(d *dir, f gitobj.Entry) error {
 	path := r.ref + ": " + d.at(f.Name)
-	o, ok := r.cache.get(f.ID)
-	if !ok || o.Type != plumbing.BlobObject || len(o.Data) > MaxNodeFile {
+	o, _ := r.cache.get(f.ID)
+	if o.Type != plumbing.BlobObject || len(o.Data) > MaxNodeFile {
 		return content(path, "it is missing, no file, or too large")
 	}
 	n, err := decodeNode(path, o)

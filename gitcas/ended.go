@@ -186,8 +186,7 @@ func (s *Store) LoadEnded(ctx context.Context, v *View, e Ended) (*View, error) 
 	if past.version.Store != v.version.Store {
 		return nil, &DamagedError{What: "commit " + id.String(), Kind: ErrOtherStore, Why: fmt.Sprintf("history names it for thread %s, but it is one of store %s", e.Thread, past.version.Store)}
 	}
-	entry, ok := past.Entry(e.Thread)
-	if !ok || entry.Head != e.Head {
+	if entry, _ := past.Entry(e.Thread); entry.Head != e.Head {
 		return nil, content("commit "+id.String(), fmt.Sprintf("history names it for thread %s at %s, which it doesn't have", e.Thread, e.Head))
 	}
 	return past, past.readThreads(ctx, []ThreadID{e.Thread})

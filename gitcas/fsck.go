@@ -48,7 +48,7 @@ const maxReported = 1000
 func (s *Store) Fsck(ctx context.Context, history bool) (Report, error) {
 	f := &fsck{ctx: ctx, s: s, ended: map[ThreadID][]Ended{}}
 	v, err := s.Load(ctx)
-	if err := f.note(s.ref, err); err != nil || v == nil {
+	if err := f.note(s.ref, err); v == nil {
 		return f.report, err
 	}
 	f.v = v
@@ -89,7 +89,7 @@ func (f *fsck) note(path string, err error) error {
 	case errors.As(err, &d):
 		f.add(d.What, "%s", d.Why)
 		return nil
-	case errors.Is(err, node.ErrNotFound), errors.Is(err, wire.ErrNotFound):
+	case errors.Is(err, wire.ErrNotFound):
 		f.add(path, "%v", err)
 		return nil
 	}
@@ -101,7 +101,7 @@ const filesAtOnce = 256
 
 // files reads every node file of some folders and gives the nodes to visit. The
 // nodes that bad files hold are left out.
-func (f *fsck) files(v *View, dirs []*dir, visit func(path string, h node.Hash, n node.Node) error) error {
+func (f *fsck) files(v *View, dirs []*dir, visit func(path string, h node.Hash, n node.Node)) error {
 	type file struct {
 		path string
 		id   wire.ID
@@ -127,7 +127,7 @@ func (f *fsck) files(v *View, dirs []*dir, visit func(path string, h node.Hash, 
 			n, err := v.read(f.ctx, x.path, x.id, x.h)
 			if err == nil {
 				f.report.Nodes++
-				err = visit(x.path, x.h, n)
+				visit(x.path, x.h, n)
 			}
 			if err := f.note(x.path, err); err != nil {
 				return err
@@ -139,27 +139,24 @@ func (f *fsck) files(v *View, dirs []*dir, visit func(path string, h node.Hash, 
 
 func (f *fsck) cas() error {
 	var nodes []PlacedNode
-	err := f.files(f.v, []*dir{f.v.cas}, func(_ string, h node.Hash, n node.Node) error {
+	err := f.files(f.v, []*dir{f.v.cas}, func(_ string, h node.Hash, n node.Node) {
 		nodes = append(nodes, PlacedNode{Hash: h, Node: n})
-		return nil
 	})
 	if err != nil {
 		return err
 	}
 	has := func(h node.Hash) bool { _, ok := f.v.cas.get(nodeFile(h)); return ok }
 	for _, n := range nodes {
-		if err := f.refs(casDir+"/"+nodeFile(n.Hash), n.Node, f.v, has); err != nil {
-			return err
-		}
+		f.refs(casDir+"/"+nodeFile(n.Hash), n.Node, f.v, has)
 	}
 	return nil
 }
 
 // refs checks that what a node refers to is there.
-func (f *fsck) refs(path string, n node.Node, v *View, has func(node.Hash) bool) error {
+func (f *fsck) refs(path string, n node.Node, v *View, has func(node.Hash) bool) {
 	refs, err := f.s.schemas.Refs(v.Getter(f.ctx), n)
 	if err != nil {
-		return f.note(path, contentErr(path, err))
+		f.add(path, "%v", err)
 	}
 	for _, h := range refs {
 		_, known := f.s.known[h]
@@ -167,7 +164,6 @@ func (f *fsck) refs(path string, n node.Node, v *View, has func(node.Hash) bool)
 			f.add(path, "it refers to %s, which is missing", h)
 		}
 	}
-	return nil
 }
 
 func (f *fsck) registry() error {
@@ -222,8 +218,8 @@ func (f *fsck) thread(base *View, id ThreadID) error {
 	has := func(h node.Hash) bool {
 		return slices.ContainsFunc(dirs, func(d *dir) bool { _, ok := d.get(nodeFile(h)); return ok })
 	}
-	err = f.files(&v, dirs, func(path string, _ node.Hash, n node.Node) error {
-		return f.refs(path, n, &v, has)
+	err = f.files(&v, dirs, func(path string, _ node.Hash, n node.Node) {
+		f.refs(path, n, &v, has)
 	})
 	if err != nil {
 		return err

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
@@ -178,7 +179,7 @@ func TestHostileBranch(t *testing.T) {
 		"flipped byte in the start": {start, func(x *vandal) { x.replace(start, flipAny) }, false},
 		"flipped byte in an output": {output, func(x *vandal) { x.replace(output, flipAny) }, false},
 		"flipped byte in a detail":  {detail, func(x *vandal) { x.replace(detail, flipAny) }, false},
-		"flipped byte in a schema":  {schema, func(x *vandal) { x.replace(schema, flipAny) }, false},
+		"flipped byte in a schema":  {"check " + folder, func(x *vandal) { x.replace(schema, flipAny) }, false},
 		"flipped byte in cas":       {workflow, func(x *vandal) { x.replace(workflow, flipAny) }, false},
 		"empty node":                {head, func(x *vandal) { x.replace(head, func([]byte) []byte { return nil }) }, false},
 		"huge node": {head, func(x *vandal) {
@@ -198,15 +199,15 @@ func TestHostileBranch(t *testing.T) {
 		"foreign file in cas":      {"cas/notes.txt", func(x *vandal) { x.replace("cas/notes.txt", flipNothing) }, false},
 		"foreign file in detail":   {folder + "/detail/x", func(x *vandal) { x.replace(folder+"/detail/x", flipNothing) }, false},
 		"foreign thread":           {"threads/notathread", func(x *vandal) { x.replace("threads/notathread/x", flipNothing) }, false},
-		"foreign history":          {"history/later", func(x *vandal) { x.replace("history/later/x", flipNothing) }, false},
+		"foreign history":          {"history/later", func(x *vandal) { x.replace("history/later/11-14.jsonl", flipNothing) }, false},
 		"foreign day":              {"history/2023/x.jsonl", func(x *vandal) { x.replace("history/2023/x.jsonl", flipNothing) }, false},
 		"broken history":           {"history/2023/11-14.jsonl", func(x *vandal) { x.replace("history/2023/11-14.jsonl", func(b []byte) []byte { return b[:len(b)-5] }) }, false},
 		"missing head":             {head, func(x *vandal) { x.edit(head, gone) }, false},
 		"missing start":            {start, func(x *vandal) { x.edit(start, gone) }, false},
-		"missing folder":           {folder, func(x *vandal) { x.edit(folder, gone) }, false},
-		"missing VERSION":          {versionName, func(x *vandal) { x.edit(versionName, gone) }, false},
-		"missing threads.yaml":     {threadsName, func(x *vandal) { x.edit(threadsName, gone) }, false},
-		"missing registry":         {registryName, func(x *vandal) { x.edit(registryName, gone) }, false},
+		"missing folder":           {folder + ": unexpected content on the state branch: threads.yaml lists the thread", func(x *vandal) { x.edit(folder, gone) }, false},
+		"missing VERSION":          {versionName + ": unexpected content on the state branch: it is missing", func(x *vandal) { x.edit(versionName, gone) }, false},
+		"missing threads.yaml":     {threadsName + ": unexpected content on the state branch: it is missing", func(x *vandal) { x.edit(threadsName, gone) }, false},
+		"missing registry":         {registryName + ": unexpected content on the state branch: it is missing", func(x *vandal) { x.edit(registryName, gone) }, false},
 		"garbage threads.yaml":     {threadsName, func(x *vandal) { x.replace(threadsName, func([]byte) []byte { return []byte("{[") }) }, false},
 		"emptied threads.yaml":     {threadsName, func(x *vandal) { x.replace(threadsName, func([]byte) []byte { return nil }) }, false},
 		"garbage registry":         {registryName, func(x *vandal) { x.replace(registryName, func([]byte) []byte { return []byte("a: b") }) }, false},
@@ -221,6 +222,7 @@ func TestHostileBranch(t *testing.T) {
 		"start as predecessor":     {"", func(x *vandal) { x.forgedStep(c, map[string]any{"prev": string(c.StartHash)}) }, false},
 		"folder without an entry":  {threadPath(threadID(9)), func(x *vandal) { x.replace(threadPath(threadID(9))+"/01-a.md", flipNothing) }, true},
 		"dangling registry":        {registryName, func(x *vandal) { x.replace(registryName, func([]byte) []byte { return []byte("a: 0000000000000\n") }) }, true},
+		"missing workflow":         {workflow + ": unexpected content on the state branch: it is the thread's workflow", func(x *vandal) { x.edit(workflow, gone) }, false},
 		"missing output":           {nodeFile(c.Steps[1].Output), func(x *vandal) { x.edit(folder+"/"+nodeFile(c.Steps[1].Output), gone) }, false},
 		"unknown type":             {"", func(x *vandal) { x.strangeNode() }, true},
 		"page is garbage": {"", func(x *vandal) {
@@ -373,7 +375,7 @@ func TestHostileRefs(t *testing.T) {
 		o := testOptions()
 		o.ExpectStore = strings.Repeat("f", 32)
 		_, err := Open(wire.NewMemory(wire.MemoryOptions{}), o).Init(t.Context())
-		wantErr(t, err, ErrDamaged)
+		wantErr(t, err, ErrBranchGone)
 	})
 	t.Run("rewritten history", func(t *testing.T) {
 		x := newVandal(t)
@@ -392,18 +394,30 @@ func TestHostileRefs(t *testing.T) {
 		wantErr(t, x.use(), ErrDamaged)
 	})
 	t.Run("claim is garbage", func(t *testing.T) {
-		for name, id := range map[string]func(x *vandal) wire.ID{
-			"blob":    func(x *vandal) wire.ID { return x.put(plumbing.BlobObject, []byte("{}")) },
-			"state":   func(x *vandal) wire.ID { return x.v.Tip() },
-			"no JSON": func(x *vandal) wire.ID { return x.claimCommit("hello\n") },
-			"no run":  func(x *vandal) wire.ID { return x.claimCommit(`{"run":""}`) },
-			"huge":    func(x *vandal) wire.ID { return x.claimCommit(`{"run":"` + strings.Repeat("x", maxClaim) + `"}`) },
+		says := func(msg string) func(*vandal) wire.ID {
+			return func(x *vandal) wire.ID { return x.claimCommit(wire.EmptyTree, msg) }
+		}
+		for name, tc := range map[string]struct {
+			id   func(x *vandal) wire.ID
+			want string
+		}{
+			"blob":     {func(x *vandal) wire.ID { return x.put(plumbing.BlobObject, []byte("{}")) }, "a blob of 2 bytes is no claim"},
+			"state":    {func(x *vandal) wire.ID { return x.v.Tip() }, "it has content or history"},
+			"content":  {func(x *vandal) wire.ID { return x.claimCommit(x.v.root.obj.ID, `{"run":"r"}`) }, "it has content or history"},
+			"history":  {func(x *vandal) wire.ID { return x.claimCommit(wire.EmptyTree, `{"run":"r"}`, x.v.Tip()) }, "it has content or history"},
+			"no JSON":  {says("hello\n"), "is no JSON"},
+			"no run":   {says(`{"run":""}`), "has no run, or values out of range"},
+			"head":     {says(`{"run":"r","head":"x"}`), "has no run, or values out of range"},
+			"tokens":   {says(`{"run":"r","tokens":-1}`), "has no run, or values out of range"},
+			"since":    {says(`{"run":"r","since":-1}`), "has no run, or values out of range"},
+			"renewed":  {says(`{"run":"r","renewed":-1}`), "has no run, or values out of range"},
+			"too long": {says(`{"run":"` + strings.Repeat("x", maxClaim) + `"}`), "bytes is no claim"},
 		} {
 			x := newVandal(t)
-			x.mem.SetRef(ClaimRef(threadID(1)), id(x))
+			x.mem.SetRef(ClaimRef(threadID(1)), tc.id(x))
 			err := x.use()
-			if !errors.Is(err, ErrContent) || !strings.Contains(err.Error(), ClaimRef(threadID(1))) {
-				t.Errorf("%s: %v", name, err)
+			if !errors.Is(err, ErrContent) || !strings.Contains(err.Error(), ClaimRef(threadID(1))) || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("%s: %v, want %s", name, err, tc.want)
 			}
 		}
 	})
@@ -420,11 +434,20 @@ func TestHostileRefs(t *testing.T) {
 		_, err = x.s.LoadEnded(t.Context(), v, e)
 		wantErr(t, err, ErrContent)
 	})
+	t.Run("history names a commit of another store", func(t *testing.T) {
+		x := newVandal(t)
+		v := mustLoad(t, x.s)
+		e := findLine(t, x.s, v, threadID(2))
+		other := *v
+		other.version.Store = strings.Repeat("f", 32)
+		_, err := x.s.LoadEnded(t.Context(), &other, e)
+		wantErr(t, err, ErrOtherStore)
+	})
 }
 
 // TestHostileAttempt: what an attempt's ref can hold is refused before any of it is
 // believed.
-func TestHostileAttempt(t *testing.T) {
+func TestHostileAttemptNodes(t *testing.T) {
 	x := newVandal(t)
 	note := placed(t, Place{Thread: threadID(1)}, node.String, "a note")
 	other := placed(t, Place{Thread: threadID(1)}, node.String, "another")
@@ -460,10 +483,11 @@ func TestHostileAttempt(t *testing.T) {
 	}
 }
 
-func (x *vandal) claimCommit(msg string) wire.ID {
+// claimCommit makes a commit like that of a claim.
+func (x *vandal) claimCommit(tree wire.ID, msg string, parents ...wire.ID) wire.ID {
 	x.mem.AddObjects(wire.NewObject(plumbing.TreeObject, nil))
 	sig := x.s.o.signature(x.s.o.Now())
-	data, err := gitobj.EncodeCommit(gitobj.Commit{Tree: wire.EmptyTree, Author: sig, Committer: sig, Message: msg})
+	data, err := gitobj.EncodeCommit(gitobj.Commit{Tree: tree, Parents: parents, Author: sig, Committer: sig, Message: msg})
 	if err != nil {
 		x.t.Fatal(err)
 	}
@@ -484,7 +508,25 @@ func TestFsckHistory(t *testing.T) {
 			c, _ := gitobj.DecodeCommit(x.get(old.Tip()))
 			x.commit(c.Tree, tip)
 		}, "removes cas/"},
-		"page changed": {func(x *vandal) { x.replace(folder+"/01-developer.md", func([]byte) []byte { return []byte("x") }) }, ""},
+		"details removed": {func(x *vandal) { x.edit(folder+"/detail", gone) }, "removes " + folder + "/detail"},
+		"details are a file": {func(x *vandal) {
+			x.edit(folder+"/detail", func(e gitobj.Entry) gitobj.Entry { e.ID = x.put(plumbing.BlobObject, nil); return e })
+		}, folder + "/detail is no folder"},
+		"node rewritten": {func(x *vandal) {
+			x.replace("cas/"+nodeFile(workflowNode(t).Hash), func(b []byte) []byte { return bytes.Replace(b, []byte("1700000000000"), []byte("1700000000001"), 1) })
+		}, "rewrites cas/" + nodeFile(workflowNode(t).Hash)},
+		"history line changed in place": {func(x *vandal) {
+			x.replace("history/2023/11-14.jsonl", func(b []byte) []byte { return bytes.Replace(b, []byte("1700000000000"), []byte("1700000000001"), 1) })
+		}, "rewrites history/2023/11-14.jsonl"},
+		"reference to nothing": {func(x *vandal) {
+			c, err := x.v.Chain(x.t.Context(), threadID(1))
+			if err != nil {
+				x.t.Fatal(err)
+			}
+			x.forgedStep(c, map[string]any{"output": "0000000000000"})
+		}, "it refers to 0000000000000, which is missing"},
+		"folder removed": {func(x *vandal) { x.edit(folder, gone) }, "threads.yaml lists the thread, but its folder is missing"},
+		"page changed":   {func(x *vandal) { x.replace(folder+"/01-developer.md", func([]byte) []byte { return []byte("x") }) }, ""},
 		"history line changed": {func(x *vandal) {
 			x.replace("history/2023/11-14.jsonl", func(b []byte) []byte { return bytes.Replace(b, []byte("cancelled"), []byte("ended"), 1) })
 		}, "rewrites history/2023/11-14.jsonl"},
@@ -549,4 +591,214 @@ func FuzzTree(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestHostileAttempt: an attempt's ref holds what anybody with a token could push.
+func TestHostileAttempt(t *testing.T) {
+	id := threadID(1)
+	text := placed(t, Place{Thread: id}, node.String, "an output")
+	lying := text
+	lying.Hash = placed(t, Place{}, node.String, "another one").Hash
+	wrong := placed(t, Place{Thread: id}, node.String, 7)
+	for name, tc := range map[string]struct {
+		make func(x *vandal) wire.ID
+		want string
+	}{
+		"blob":                   {func(x *vandal) wire.ID { return x.put(plumbing.BlobObject, nil) }, "it does not point to a commit"},
+		"claim that is no claim": {func(x *vandal) wire.ID { return x.claimCommit(wire.EmptyTree, "hello\n") }, "is no JSON"},
+		"state":                  {func(x *vandal) wire.ID { return x.v.Tip() }, "a foreign file"},
+		"node under a wrong hash": {func(x *vandal) wire.ID { return x.attempt(lying) },
+			"nodes/" + nodeFile(lying.Hash) + ": unexpected content on the state branch: its content hashes to " + string(text.Hash)},
+		"node that fits no schema": {func(x *vandal) wire.ID { return x.attempt(wrong) }, nodeFile(wrong.Hash) + ": unexpected content on the state branch: node of type"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x := newVandal(t)
+			ref := AttemptRef(id, "r", 1)
+			x.mem.SetRef(ref, x.attempt(text))
+			if _, err := x.s.ReadAttempt(t.Context(), x.v, ref); err != nil {
+				t.Fatalf("before: %v", err)
+			}
+			x.mem.SetRef(ref, tc.make(x))
+			_, err := x.s.ReadAttempt(t.Context(), x.v, ref)
+			if !errors.Is(err, ErrContent) || !strings.Contains(err.Error(), ref) || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("%v, want %s", err, tc.want)
+			}
+		})
+	}
+	for _, ref := range []string{"refs/heads/main.1", AttemptRefPrefix(id) + ".1", AttemptRefPrefix(id) + "run", AttemptRefPrefix(id) + "run.x", AttemptRefPrefix(id) + "run.-1"} {
+		x := newVandal(t)
+		_, err := x.s.ReadAttempt(t.Context(), x.v, ref)
+		wantErr(t, err, ErrInvalid)
+	}
+}
+
+// attempt makes the commit of an attempt with one node.
+func (x *vandal) attempt(n PlacedNode) wire.ID {
+	u, objs, err := BuildAttempt(Attempt{Thread: threadID(1), Run: "r", Attempt: 1, Nodes: []PlacedNode{n}, Error: "e"})
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	for _, o := range objs {
+		x.mem.AddObjects(o.Object)
+	}
+	return u.New
+}
+
+// TestHostileChain: chains that no push of ours makes.
+func TestHostileChain(t *testing.T) {
+	start := record.Start{Workflow: "0000000000000", Prompt: "p"}
+	step := func(start, prev string) record.Step {
+		s := record.Step{Start: node.Hash(start), Role: "r", Output: "0000000000000", Detail: "0000000000000", Agent: "a"}
+		if prev != "" {
+			h := node.Hash(prev)
+			s.Prev = &h
+		}
+		return s
+	}
+	const a, b = "AAAAAAAAAAAAA", "BBBBBBBBBBBBB"
+	forged, _, err := step(a, a).Node(time.UnixMilli(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	payload, _ := forged.Payload.(map[string]any)
+	for name, tc := range map[string]struct {
+		nodes func(h node.Hash) any
+		want  string
+	}{
+		"circle": {func(h node.Hash) any {
+			payload["prev"] = string(h)
+			return forged
+		}, "the chain runs in a circle, or is endless"},
+		"start that is a step":       {func(node.Hash) any { return step(a, "") }, nodeFile(a) + ": unexpected content on the state branch: not the expected record"},
+		"start as predecessor":       {func(h node.Hash) any { return map[node.Hash]any{b: step(a, a), a: start}[h] }, "a step names the StartNode as its predecessor"},
+		"step of another start":      {func(h node.Hash) any { return map[node.Hash]any{b: step(a, a), a: step(b, "")}[h] }, "its start is " + b + ", that of the step after it " + a},
+		"something else as a step":   {func(node.Hash) any { return "text" }, nodeFile(b) + ": unexpected content on the state branch: not the expected record"},
+		"a step that can't be read":  {func(node.Hash) any { return nil }, "node not found"},
+		"a start that can't be read": {func(h node.Hash) any { return map[node.Hash]any{b: step(a, "")}[h] }, "node not found"},
+	} {
+		_, err := readChain(b, "threads/x", func(h node.Hash) (n node.Node, err error) {
+			switch r := tc.nodes(h).(type) {
+			case record.Step:
+				n, _, err = r.Node(time.UnixMilli(1))
+			case record.Start:
+				n, _, err = r.Node(time.UnixMilli(1))
+			case node.Node:
+				n = r
+			case string:
+				n = node.Node{Type: node.String, Payload: r}
+			default:
+				err = node.ErrNotFound
+			}
+			return n, err
+		})
+		if err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: %v, want %s", name, err, tc.want)
+		}
+	}
+}
+
+// TestFoundDamaged: what can't be read is not what is not there.
+func TestFoundDamaged(t *testing.T) {
+	x := newVandal(t)
+	c, err := x.v.Chain(t.Context(), threadID(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	workflow := c.Start.Workflow
+	x.replace("cas/"+nodeFile(workflow), func(b []byte) []byte { b[len(b)/2] ^= 1; return b })
+	v := mustLoad(t, Open(x.mem, testOptions()))
+	if _, err := v.s.Find(t.Context(), v, workflow); !errors.Is(err, ErrContent) || errors.Is(err, node.ErrNotFound) {
+		t.Errorf("a damaged node: %v", err)
+	}
+	if _, err := v.Chain(t.Context(), threadID(9)); !errors.Is(err, ErrUnknownThread) {
+		t.Errorf("the chain of no thread: %v", err)
+	}
+	if _, err := v.s.Detail(t.Context(), v, threadID(9), c.Steps[0].Detail); !errors.Is(err, ErrUnknownThread) {
+		t.Errorf("a detail of no thread: %v", err)
+	}
+}
+
+// TestVisitStops: an error of who is given something ends the reading, and is theirs.
+func TestVisitStops(t *testing.T) {
+	x := newVandal(t)
+	stop := errors.New("stop here")
+	for name, err := range map[string]error{
+		"history": x.s.History(t.Context(), x.v, func(Ended) error { return stop }),
+		"log":     x.s.Log(t.Context(), x.v, threadID(1), func(LogEntry) error { return stop }),
+		"shared":  x.v.Shared(t.Context(), func(node.Hash, node.Node) error { return stop }),
+	} {
+		if !errors.Is(err, stop) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestPagePath: a page has its place in a thread's folder.
+func TestPagePath(t *testing.T) {
+	id := string(threadID(1))
+	for _, path := range []string{"", id + "/01-a.md", "threads/" + id, "threads/" + id + "/01.md", "threads/x/01-a.md", "threads/" + id + "/1-a.md", "threads/" + id + "/" + id + "-a.md"} {
+		if _, _, err := splitReadable(path); !errors.Is(err, ErrInvalid) {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+	if _, err := (*dir)(nil).with("x", dirEdit{"a/b": {Name: "a/b", Mode: filemode.Regular, ID: wire.EmptyTree}}); !errors.Is(err, ErrInvalid) {
+		t.Errorf("a file with a slash in its name: %v", err)
+	}
+}
+
+// TestAdvice: how to get back is said where it is known, and once.
+func TestAdvice(t *testing.T) {
+	s := newVandal(t).s
+	tip, mark := wire.EmptyTree, plumbing.NewHash(strings.Repeat("1", 40))
+	both := map[string]wire.ID{s.ref: tip, storeRef: mark}
+	other := content("x", "y")
+	other.Restore = "do this"
+	for name, tc := range map[string]struct {
+		refs map[string]wire.ID
+		err  error
+		want string // of what is advised
+	}{
+		"content":          {both, content("x", "y"), "restore it: "},
+		"no mark":          {map[string]wire.ID{s.ref: tip}, content("x", "y"), ""},
+		"the mark is it":   {map[string]wire.ID{s.ref: mark, storeRef: mark}, content("x", "y"), ""},
+		"another format":   {both, &DamagedError{Kind: ErrVersion}, ""},
+		"advised already":  {both, other, "do this"},
+		"no damaged error": {both, ErrContent, ""},
+	} {
+		err := s.advise(tc.refs, tc.err)
+		var d *DamagedError
+		if got := ""; errors.As(err, &d) {
+			got = d.Restore
+			if (got == "") != (tc.want == "") || !strings.HasPrefix(got, tc.want) {
+				t.Errorf("%s: advises %q, want %q", name, got, tc.want)
+			}
+		}
+	}
+}
+
+// TestExtendsFails: a history that can't be read is no history that was rewritten.
+func TestExtendsFails(t *testing.T) {
+	x := newVandal(t)
+	ancestor := x.v.Tip()
+	for range 3 {
+		x.replace(threadPath(threadID(1))+"/01-developer.md", func(b []byte) []byte { return append(b, 'x') })
+		x.v = mustLoadTip(x)
+	}
+	for name, tc := range map[string]struct {
+		f    *faulty
+		want error
+	}{
+		"fine":    {&faulty{Memory: x.mem}, nil},
+		"no line": {&faulty{Memory: x.mem, at: 1, down: &wire.Error{Op: "fetch", Kind: wire.ErrUnreachable}}, wire.ErrUnreachable},
+		"garbage": {&faulty{Memory: x.mem, at: 1, spoil: func(objs wire.Objects) {
+			o := objs[x.v.Tip()]
+			o.Data = []byte("garbage")
+			objs[x.v.Tip()] = o
+		}}, ErrContent},
+	} {
+		ok, err := Open(tc.f, testOptions()).extends(t.Context(), x.v.Tip(), ancestor)
+		if !errors.Is(err, tc.want) || ok != (tc.want == nil) {
+			t.Errorf("%s: %t, %v", name, ok, err)
+		}
+	}
 }

@@ -146,10 +146,10 @@ func pathSafe(role string) string {
 // splitReadable takes a page's path apart, with its name made safe.
 func splitReadable(path string) (ThreadID, string, error) {
 	rest, ok := strings.CutPrefix(path, threadsDir+"/")
-	id, name, ok2 := strings.Cut(rest, "/")
-	number, role, ok3 := strings.Cut(strings.TrimSuffix(name, ".md"), "-")
+	id, name, _ := strings.Cut(rest, "/")
+	number, role, ok2 := strings.Cut(strings.TrimSuffix(name, ".md"), "-")
 	name = number + "-" + pathSafe(role) + ".md"
-	if !ok || !ok2 || !ok3 || !ThreadID(id).Valid() || !readablePattern.MatchString(name) {
+	if !ok || !ok2 || !ThreadID(id).Valid() || !readablePattern.MatchString(name) {
 		return "", "", fmt.Errorf("%w: %q is no path of a page: threads/<id>/NN-<role>.md", ErrInvalid, path)
 	}
 	return ThreadID(id), name, nil

@@ -144,10 +144,12 @@ func TestFsckLives(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason string
 		edit   func(e *Ended)
+		before string // how it had ended before; empty: not
 		says   string
 	}{
-		"cancelled":    {ReasonCancelled, func(*Ended) {}, "was cancelled, but threads.yaml lists it"},
-		"without head": {ReasonEnded, func(e *Ended) { e.Head = "0000000000000" }, "without that step"},
+		"cancelled":             {ReasonCancelled, func(*Ended) {}, "", "was cancelled, but threads.yaml lists it"},
+		"without head":          {ReasonEnded, func(e *Ended) { e.Head = "0000000000000" }, "", "without that step"},
+		"ended after cancelled": {ReasonEnded, func(*Ended) {}, ReasonCancelled, "was cancelled, and ended after that"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			x := newVandal(t)
@@ -155,7 +157,11 @@ func TestFsckLives(t *testing.T) {
 			e := Ended{Thread: id, Head: mustEntry(t, mustLoadTip(x), id).Head, Reason: tc.reason, CompletedAt: 1_772_366_400_000, Commit: mustLoadTip(x).Tip().String()}
 			tc.edit(&e)
 			f := &fsck{ctx: t.Context(), s: mustRawView(x).s, v: mustLoad(t, mustRawView(x).s, id)}
-			if err := f.lives(id, []Ended{e}); err != nil || len(f.report.Problems) != 1 || !strings.Contains(f.report.Problems[0].Why, tc.says) {
+			lines := []Ended{e}
+			if tc.before != "" {
+				lines = append(lines, Ended{Thread: id, Head: e.Head, Reason: tc.before})
+			}
+			if err := f.lives(id, lines); err != nil || len(f.report.Problems) != 1 || !strings.Contains(f.report.Problems[0].Why, tc.says) {
 				t.Fatalf("%+v, %v", f.report.Problems, err)
 			}
 		})

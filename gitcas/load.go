@@ -206,8 +206,8 @@ func (v *View) fetchTip(ctx context.Context, tip wire.ID) error {
 // readTip reads what the tip's fetch brought.
 func (v *View) readTip(tip wire.ID) (state, error) {
 	st := state{tip: tip, folders: map[ThreadID]*dir{}}
-	o, ok := v.cache.get(tip)
-	if !ok || o.Type != plumbing.CommitObject {
+	o, _ := v.cache.get(tip)
+	if o.Type != plumbing.CommitObject {
 		return st, content(v.s.ref, "it does not point to a commit")
 	}
 	c, err := gitobj.DecodeCommit(o.Data)
@@ -253,7 +253,7 @@ func (v *View) cachedObject(path string, id wire.ID) (wire.Object, error) {
 }
 
 // rootFile reads one of the files that every tip has.
-func (v *View) rootFile(st *state, name string, maxSize int) ([]byte, error) {
+func (v *View) rootFile(st *state, name string) ([]byte, error) {
 	e, ok := st.root.get(name)
 	if !ok {
 		return nil, content(name, "it is missing")
@@ -262,14 +262,14 @@ func (v *View) rootFile(st *state, name string, maxSize int) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.Type != plumbing.BlobObject || len(o.Data) > maxSize {
-		return nil, content(name, fmt.Sprintf("a %s of %d bytes; %d are allowed", o.Type, len(o.Data), maxSize))
+	if o.Type != plumbing.BlobObject {
+		return nil, content(name, fmt.Sprintf("it is a %s, not a file", o.Type))
 	}
 	return o.Data, nil
 }
 
 func (v *View) readVersion(st *state) error {
-	data, err := v.rootFile(st, versionName, statefile.MaxVersionFile)
+	data, err := v.rootFile(st, versionName)
 	if err != nil {
 		return err
 	}
@@ -284,14 +284,14 @@ func (v *View) readVersion(st *state) error {
 }
 
 func (v *View) readLists(st *state) error {
-	data, err := v.rootFile(st, threadsName, statefile.MaxThreadsFile)
+	data, err := v.rootFile(st, threadsName)
 	if err != nil {
 		return err
 	}
 	if st.threads, err = statefile.ParseThreads(data); err != nil {
 		return contentErr(threadsName, err)
 	}
-	if data, err = v.rootFile(st, registryName, statefile.MaxRegistryFile); err != nil {
+	if data, err = v.rootFile(st, registryName); err != nil {
 		return err
 	}
 	if st.registry, err = statefile.ParseRegistry(data); err != nil {

@@ -191,8 +191,23 @@ func TestLyingLength(t *testing.T) {
 	if sum, err := v.Summary(t.Context(), id); err != nil || sum.StartHash == "" {
 		t.Errorf("%+v, %v", sum, err)
 	}
-	if _, err := v.Summary(t.Context(), empty); !errors.Is(err, ErrDamaged) {
+	if _, err := v.Summary(t.Context(), empty); !errors.Is(err, ErrDamaged) || !errors.Is(err, record.ErrNotRecord) {
 		t.Errorf("a thread without steps: %v", err)
+	}
+	// A head that names something else as its start.
+	x := newVandal(t)
+	c, err := x.v.Chain(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x.forgedStep(c, map[string]any{"start": string(c.Steps[0].Output)})
+	x.v = mustLoadTip(x)
+	x.replace(threadsName, func([]byte) []byte {
+		head := mustEntry(t, x.v, id).Head
+		return fmt.Appendf(nil, "%s: {head: %s, used: {head: %s, steps: %d}}\n", id, head, head, longThread)
+	})
+	if _, err := mustLoad(t, x.s, id).Summary(t.Context(), id); !errors.Is(err, ErrDamaged) || !errors.Is(err, record.ErrNotRecord) {
+		t.Errorf("a start that is none: %v", err)
 	}
 	// The next step sets it right.
 	v = mustPush(t, s, v, stepChange(t, v, id, "developer", "more"))

@@ -328,6 +328,22 @@ func TestTornListing(t *testing.T) {
 	}
 }
 
+// TestTornListingInterrupted: who is told to stop while it waits for the refs to fit
+// together stops.
+func TestTornListingInterrupted(t *testing.T) {
+	mem := wire.NewMemory(wire.MemoryOptions{Atomic: true})
+	old := threadWithSteps(t, Open(mem, testOptions()), threadID(1), 1)
+	mustPush(t, old.s, old, stepChange(t, old, threadID(1), "a", "b"))
+	o, stop := testOptions(), errors.New("stop")
+	o.Sleep = func(context.Context, time.Duration) error { return stop }
+	s := Open(&wrapped{Remote: mem, list: func(l *wire.Listing, err error) error {
+		l.Refs["refs/heads/uwf-state"] = old.Tip()
+		return err
+	}}, o)
+	_, err := s.Load(t.Context(), threadID(1))
+	wantErr(t, err, stop)
+}
+
 // TestNonAtomicOrder: attempts first, then the state branch, the work branch, the
 // claim; what fails after the state branch is reported, not returned.
 func TestNonAtomicOrder(t *testing.T) {

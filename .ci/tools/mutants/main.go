@@ -168,10 +168,23 @@ func (pkg *folder) judge(exceptions map[string]string, verbose bool, out io.Writ
 			c.excepted++
 		default:
 			c.survived++
-			fmt.Fprintf(out, "%s: survived (%d tests get there)\n", p, len(p.tests))
+			reached := "no test gets there"
+			if len(p.tests) > 0 {
+				reached = "reached by " + some(p.tests)
+			}
+			fmt.Fprintf(out, "%s: survived, %s\n", p, reached)
 		}
 	}
 	return c, stale
+}
+
+// some are the first of many names.
+func some(names []string) string {
+	const most = 3
+	if len(names) > most {
+		return strings.Join(names[:most], ", ") + ", …"
+	}
+	return strings.Join(names, ", ")
 }
 
 // listed is a file of the list, and what is a refusal in it besides "return err".

@@ -55,10 +55,10 @@ func TestMutants(t *testing.T) {
 		bad              bool
 	}{
 		"unguarded": {list: both, bad: true, want: `
-kept/kept.go:23: Read: n == 13: survived (1 tests get there)
-kept/kept.go:60: Small: size == "": survived (0 tests get there)
+kept/kept.go:23: Read: n == 13: survived, reached by TestReached
+kept/kept.go:60: Small: size == "": survived, no test gets there
 kept: 20 places, 18 killed, 0 excepted, 2 survived
-bare/bare.go:8: Read: s == "": survived (0 tests get there)
+bare/bare.go:8: Read: s == "": survived, no test gets there
 bare: 1 places, 0 killed, 0 excepted, 1 survived
 21 places, 18 killed, 0 excepted, 3 survived
 `},

@@ -291,10 +291,7 @@ func (t *trial) take(p *place) error {
 		var failed *exec.ExitError
 		switch {
 		case errors.As(err, &failed):
-			p.killer = strings.Join(rest[:min(n, 3)], ", ")
-			if n > 3 {
-				p.killer += ", …"
-			}
+			p.killer = some(rest[:n])
 			return nil
 		case err != nil:
 			return err

@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -14,6 +13,7 @@ import (
 	"github.com/united-workforce/uwf/agents"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/cli"
+	"github.com/united-workforce/uwf/internal/lazyregexp"
 )
 
 // Console runs commands of uwf in this process: in a folder, with an environment and
@@ -109,7 +109,7 @@ func runInside(ctx context.Context, p agents.Program) (code int, ok bool) {
 	return cli.Execute(ctx, f, p.Argv[1:]), true
 }
 
-var processEnds = regexp.MustCompile(`\b(kill|hang|daemon|flood|stdout): `)
+var processEnds = lazyregexp.New(`\b(kill|hang|daemon|flood|stdout): `)
 
 // needsProcess says whether a script of the mock agent does what only a process can:
 // ending it, hanging in it, leaving another one.

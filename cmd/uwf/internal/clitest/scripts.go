@@ -8,13 +8,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/united-workforce/uwf/internal/lazyregexp"
 )
 
 // Main runs the tests of a package whose scripts, agents and jobs run uwf: it puts a
@@ -65,7 +66,7 @@ type console struct {
 
 type consoleKey struct{}
 
-var assignment = regexp.MustCompile(`(?m)^(?:\[[^\]]*\] )?env +.*$`)
+var assignment = lazyregexp.New(`(?m)^(?:\[[^\]]*\] )?env +.*$`)
 
 // setVariables are the names of the environment's variables that scripts set: a
 // script's own environment can be asked for by name only.
