@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -25,8 +26,8 @@ type meddling struct {
 	meddle   func(op string) error
 }
 
-// meddle makes the jobs that come next ask a meddling remote.
-func (w *world) meddle(n int, meddle func(op string) error) *meddling {
+// meddleBefore makes the jobs that come next ask a meddling remote.
+func (w *world) meddleBefore(n int, meddle func(op string) error) *meddling {
 	m := &meddling{Remote: w.mem, n: n, meddle: meddle}
 	w.wrap = func(wire.Remote) wire.Remote { return m }
 	w.hook = func(point string) { m.over = m.over || point == "claim" }
@@ -64,41 +65,41 @@ func (m *meddling) Push(ctx context.Context, req wire.PushRequest) (time.Time, e
 	return m.Remote.Push(ctx, req)
 }
 
-// looks is what there is to see of all that jobs did.
-func (w *world) looks() string {
-	var b strings.Builder
+// describe tells what there is to see of all that jobs did.
+func (w *world) describe() string {
+	var all []string
 	for _, e := range w.view().Threads() {
-		fmt.Fprintf(&b, "%s is %s; ", e.Key, e.Status)
+		all = append(all, fmt.Sprintf("%s is %s", e.Key, e.Status))
 	}
 	for _, e := range w.ended() {
-		fmt.Fprintf(&b, "%s is %s after %d steps; ", e.Key, e.Reason, len(e.Steps))
+		all = append(all, fmt.Sprintf("%s is %s after %d steps", e.Key, e.Reason, len(e.Steps)))
 	}
-	fmt.Fprintf(&b, "agents ran as %v; answers %q", w.ran, w.replies(7))
-	return b.String()
+	slices.Sort(all)
+	return fmt.Sprintf("%s; agents ran as %v; answers %q", strings.Join(all, "; "), w.ran, w.replies(7))
 }
 
 // How a thread stands that a command is about.
-func (w *world) moves() { w.green(aJob{ev: labeled(7)}) }
-func (w *world) ends()  { w.green(aJob{ev: labeled(7), in: Inputs{StepsPerJob: 5}}) }
-func (w *world) fails() {
+func (w *world) stepOnce()  { w.mustRun(aJob{ev: labeled(7)}) }
+func (w *world) stepToEnd() { w.mustRun(aJob{ev: labeled(7), in: Inputs{StepsPerJob: 5}}) }
+func (w *world) failStep() {
 	w.say = fails
 	_, _ = w.run(aJob{ev: labeled(7)})
 	w.say = nil
 }
-func (w *world) stops() {
-	w.moves()
+func (w *world) suspendByHand() {
+	w.stepOnce()
 	id, _ := w.only()
 	w.ok(w.runner(&aJob{run: "person"}).Engine.Suspend(w.Context(), id, "wait a bit"))
 }
-func (w *world) asks() {
+func (w *world) askPerson() {
 	w.say = func(thread.Task) (map[string]any, map[string]string, error) {
 		return map[string]any{"$status": "ask", "note": "?"}, nil, nil
 	}
-	w.moves()
+	w.stepOnce()
 	w.say = nil
 }
 
-func (w *world) green(a aJob) Outcome {
+func (w *world) mustRun(a aJob) Outcome {
 	w.Helper()
 	out, err := w.run(a)
 	w.ok(err)
@@ -113,26 +114,26 @@ func TestCommandsUnderFaults(t *testing.T) {
 		text    string
 		attempt int
 	}{
-		"resume":              {(*world).asks, "/uwf resume yes", 1},
-		"resume what failed":  {(*world).fails, "/uwf resume", 1},
-		"resume what is over": {(*world).ends, "/uwf resume once more", 1},
-		"retry what failed":   {(*world).fails, "/uwf retry", 1},
-		"retry what waits":    {(*world).stops, "/uwf retry", 1},
-		"cancel":              {(*world).asks, "/uwf cancel", 1},
-		"fork":                {(*world).ends, "/uwf fork 1", 1},
-		"fork, in a re-run":   {(*world).ends, "/uwf fork 1", 2},
-		"status":              {(*world).moves, "/uwf status", 1},
-		"status of the ended": {(*world).ends, "/uwf status", 1},
-		"status of no thread": {func(w *world) { w.green(aJob{ev: labeled(8)}) }, "/uwf status", 1},
-		"status of one by id": {(*world).ends, "/uwf status --thread=01JY0000000000000000000000", 1},
+		"resume":              {(*world).askPerson, "/uwf resume yes", 1},
+		"resume what failed":  {(*world).failStep, "/uwf resume", 1},
+		"resume what is over": {(*world).stepToEnd, "/uwf resume once more", 1},
+		"retry what failed":   {(*world).failStep, "/uwf retry", 1},
+		"retry what waits":    {(*world).suspendByHand, "/uwf retry", 1},
+		"cancel":              {(*world).askPerson, "/uwf cancel", 1},
+		"fork":                {(*world).stepToEnd, "/uwf fork 1", 1},
+		"fork, in a re-run":   {(*world).stepToEnd, "/uwf fork 1", 2},
+		"status":              {(*world).stepOnce, "/uwf status", 1},
+		"status of the ended": {(*world).stepToEnd, "/uwf status", 1},
+		"status of no thread": {func(w *world) { w.mustRun(aJob{ev: labeled(8)}) }, "/uwf status", 1},
+		"status of one by id": {(*world).stepToEnd, "/uwf status --thread=01JY0000000000000000000000", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			run := func(n int) (string, int, error) {
 				w := newWorld(t)
 				c.set(w)
-				m := w.meddle(n, func(op string) error { return &wire.Error{Op: op, Kind: wire.ErrDenied} })
+				m := w.meddleBefore(n, func(op string) error { return &wire.Error{Op: op, Kind: wire.ErrDenied} })
 				_, err := w.run(aJob{ev: w.says(7, "owner", c.text), attempt: c.attempt})
-				return w.looks(), m.asked, err
+				return w.describe(), m.asked, err
 			}
 			want, asked, err := run(0)
 			if err != nil {
@@ -160,12 +161,12 @@ func TestCommandsTooLate(t *testing.T) {
 		text      string
 		meanwhile func(*thread.Engine, gitcas.ThreadID) error
 	}{
-		"resume, cancelled":   {(*world).asks, "/uwf resume yes", cancel},
-		"retry, cancelled":    {(*world).fails, "/uwf retry", cancel},
-		"cancel, cancelled":   {(*world).asks, "/uwf cancel", cancel},
-		"fork, removed":       {(*world).ends, "/uwf fork 1", remove},
-		"fork, a step less":   {(*world).moves, "/uwf fork 1", poke},
-		"resume, and removed": {(*world).ends, "/uwf resume", remove},
+		"resume, cancelled":   {(*world).askPerson, "/uwf resume yes", cancel},
+		"retry, cancelled":    {(*world).failStep, "/uwf retry", cancel},
+		"cancel, cancelled":   {(*world).askPerson, "/uwf cancel", cancel},
+		"fork, removed":       {(*world).stepToEnd, "/uwf fork 1", remove},
+		"fork, a step less":   {(*world).stepOnce, "/uwf fork 1", poke},
+		"resume, and removed": {(*world).stepToEnd, "/uwf resume", remove},
 	} {
 		t.Run(name, func(t *testing.T) {
 			run := func(n int) int {
@@ -178,7 +179,7 @@ func TestCommandsTooLate(t *testing.T) {
 					id, _ = w.only()
 				}
 				person := w.runner(&aJob{run: "person"}).Engine
-				m := w.meddle(n, func(string) error {
+				m := w.meddleBefore(n, func(string) error {
 					_ = c.meanwhile(person, id) // it may come too late itself
 					return nil
 				})
@@ -201,35 +202,35 @@ func TestCommandsRefused(t *testing.T) {
 		text string
 		why  string
 	}{
-		"help asks for no thread":       {(*world).moves, "/uwf help", "What can be said in a comment"},
-		"a model":                       {(*world).asks, "/uwf resume --model=big", "can't choose the model"},
-		"a command line for an agent":   {(*world).asks, "/uwf resume --agent='sh -c id'", "name of an agent"},
-		"an id that is none":            {(*world).asks, "/uwf resume --thread=x", "no thread here"},
-		"an id that nothing has":        {(*world).asks, "/uwf resume --thread=01JY0000000000000000000000", "no thread here"},
-		"a thread of another issue":     {func(w *world) { w.green(aJob{ev: labeled(8)}) }, "/uwf resume", "no thread here"},
-		"resume with no steps":          {(*world).asks, "/uwf resume --max-steps=0", "`--max-steps=0`: write a number"},
-		"resume with half a step":       {(*world).asks, "/uwf resume --max-steps=0.5", "`--max-steps=0.5`: write a whole number"},
-		"resume with words for tokens":  {(*world).asks, "/uwf resume --max-tokens=many", "`--max-tokens=many`: write a number"},
-		"resume with too much":          {(*world).asks, "/uwf resume --max-cost=1e30", "`--max-cost=1e30`: write a number"},
-		"resume with no time":           {(*world).asks, "/uwf resume --max-time=3", "`--max-time=3`: write a number"},
-		"retry what is over":            {(*world).ends, "/uwf retry", "It is over."},
-		"retry what asks":               {(*world).asks, "/uwf retry", "It asks something"},
-		"cancel what is over":           {(*world).ends, "/uwf cancel", "It is over already."},
-		"fork with less than no steps":  {(*world).ends, "/uwf fork :-1", "Write `/uwf fork N`"},
-		"fork with more than it has":    {(*world).ends, "/uwf fork 3", "0 to 2"},
-		"fork with words":               {(*world).ends, "/uwf fork one", "Write `/uwf fork N`"},
-		"fork twice":                    {(*world).ends, "/uwf fork 1 1", "Write `/uwf fork N`"},
-		"fork with no steps left to do": {(*world).ends, "/uwf fork 2", "leads to the end"},
-		"fork with no limit":            {(*world).ends, "/uwf fork 1 --max-steps=-1", "`--max-steps=-1`: write a number"},
+		"help asks for no thread":       {(*world).stepOnce, "/uwf help", "What can be said in a comment"},
+		"a model":                       {(*world).askPerson, "/uwf resume --model=big", "can't choose the model"},
+		"a command line for an agent":   {(*world).askPerson, "/uwf resume --agent='sh -c id'", "name of an agent"},
+		"an id that is none":            {(*world).askPerson, "/uwf resume --thread=x", "no thread here"},
+		"an id that nothing has":        {(*world).askPerson, "/uwf resume --thread=01JY0000000000000000000000", "no thread here"},
+		"a thread of another issue":     {func(w *world) { w.mustRun(aJob{ev: labeled(8)}) }, "/uwf resume", "no thread here"},
+		"resume with no steps":          {(*world).askPerson, "/uwf resume --max-steps=0", "`--max-steps=0`: write a number"},
+		"resume with half a step":       {(*world).askPerson, "/uwf resume --max-steps=0.5", "`--max-steps=0.5`: write a whole number"},
+		"resume with words for tokens":  {(*world).askPerson, "/uwf resume --max-tokens=many", "`--max-tokens=many`: write a number"},
+		"resume with too much":          {(*world).askPerson, "/uwf resume --max-cost=1e30", "`--max-cost=1e30`: write a number"},
+		"resume with no time":           {(*world).askPerson, "/uwf resume --max-time=3", "`--max-time=3`: write a number"},
+		"retry what is over":            {(*world).stepToEnd, "/uwf retry", "It is over."},
+		"retry what asks":               {(*world).askPerson, "/uwf retry", "It asks something"},
+		"cancel what is over":           {(*world).stepToEnd, "/uwf cancel", "It is over already."},
+		"fork with less than no steps":  {(*world).stepToEnd, "/uwf fork :-1", "Write `/uwf fork N`"},
+		"fork with more than it has":    {(*world).stepToEnd, "/uwf fork 3", "0 to 2"},
+		"fork with words":               {(*world).stepToEnd, "/uwf fork one", "Write `/uwf fork N`"},
+		"fork twice":                    {(*world).stepToEnd, "/uwf fork 1 1", "Write `/uwf fork N`"},
+		"fork with no steps left to do": {(*world).stepToEnd, "/uwf fork 2", "leads to the end"},
+		"fork with no limit":            {(*world).stepToEnd, "/uwf fork 1 --max-steps=-1", "`--max-steps=-1`: write a number"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			c.set(w)
-			before, ran := w.looks(), len(w.ran)
+			before, ran := w.describe(), len(w.ran)
 			w.command(7, c.text)
 			w.replied(7, c.why)
 			w.forge.comments[7] = nil
-			if got := w.looks(); len(w.ran) != ran || got != before {
+			if got := w.describe(); len(w.ran) != ran || got != before {
 				t.Errorf("something was done:\n%s\nbefore:\n%s", got, before)
 			}
 		})
@@ -239,7 +240,7 @@ func TestCommandsRefused(t *testing.T) {
 // A removed thread is not there, also where a command names it.
 func TestCommandMeansNoRemoved(t *testing.T) {
 	w := newWorld(t)
-	w.ends()
+	w.stepToEnd()
 	id := w.ended()[0].Thread
 	w.ok(w.runner(&aJob{run: "person"}).Engine.Remove(t.Context(), id))
 	w.command(7, "/uwf status --thread="+string(id))
@@ -249,9 +250,9 @@ func TestCommandMeansNoRemoved(t *testing.T) {
 // Of several threads of an issue that are over, the one that ended last is meant.
 func TestCommandMeansTheLast(t *testing.T) {
 	w := newWorld(t)
-	w.ends()
+	w.stepToEnd()
 	w.later(time.Hour)
-	w.ends()
+	w.stepToEnd()
 	last := w.ended()[0]
 	if out := w.command(7, "/uwf status"); out.Thread != last.Thread {
 		t.Errorf("it is thread %s, want %s", out.Thread, last.Thread)
@@ -266,15 +267,15 @@ func TestCommandCarriedOutUnread(t *testing.T) {
 		set         func(*world)
 		text, point string
 	}{
-		"resume": {(*world).asks, "/uwf resume yes", "resume"},
-		"retry":  {(*world).fails, "/uwf retry", "retry"},
-		"fork":   {(*world).ends, "/uwf fork 1", "started"},
+		"resume": {(*world).askPerson, "/uwf resume yes", "resume"},
+		"retry":  {(*world).failStep, "/uwf retry", "retry"},
+		"fork":   {(*world).stepToEnd, "/uwf fork 1", "started"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			c.set(w)
 			ran := len(w.ran)
-			m := w.meddle(0, denied)
+			m := w.meddleBefore(0, denied)
 			w.hook = func(point string) {
 				if point == c.point {
 					m.n = m.asked + 1
@@ -289,14 +290,14 @@ func TestCommandCarriedOutUnread(t *testing.T) {
 	t.Run("fork, again", func(t *testing.T) {
 		for n, over := 1, false; !over; n++ {
 			w := newWorld(t)
-			w.ends()
+			w.stepToEnd()
 			a := aJob{run: "77", ev: w.says(7, "owner", "/uwf fork 1")}
-			w.green(a)
-			m := w.meddle(n, denied)
+			w.mustRun(a)
+			m := w.meddleBefore(n, denied)
 			a.attempt = 2
 			_, _ = w.run(a)
 			if ended := w.ended(); len(ended) != 2 || len(w.view().Threads()) != 0 {
-				t.Errorf("request %d is denied: it forks again: %s", n, w.looks())
+				t.Errorf("request %d is denied: it forks again: %s", n, w.describe())
 			}
 			over = m.asked < n
 		}
@@ -306,7 +307,7 @@ func TestCommandCarriedOutUnread(t *testing.T) {
 // A step that is committed leads to the next job, also where the thread can't be read then.
 func TestNextJobUnread(t *testing.T) {
 	w := newWorld(t)
-	m := w.meddle(0, func(op string) error { return &wire.Error{Op: op, Kind: wire.ErrDenied} })
+	m := w.meddleBefore(0, func(op string) error { return &wire.Error{Op: op, Kind: wire.ErrDenied} })
 	w.hook = func(point string) {
 		if point == "commit" {
 			m.n = m.asked + 1
@@ -328,7 +329,7 @@ func TestNextJobUnread(t *testing.T) {
 // A fork of a thread that asks asks the same: people are told, and no agent works.
 func TestForkWaits(t *testing.T) {
 	w := newWorld(t)
-	w.asks()
+	w.askPerson()
 	ran := len(w.ran)
 	out := w.command(7, "/uwf fork")
 	if out.Status != string(gitcas.StatusSuspended) || len(w.ran) != ran {
@@ -342,7 +343,7 @@ func TestForkWaits(t *testing.T) {
 // Without random numbers no thread is begun.
 func TestForkWithoutChance(t *testing.T) {
 	w := newWorld(t)
-	w.ends()
+	w.stepToEnd()
 	a := aJob{ev: w.says(7, "owner", "/uwf fork 1")}
 	r := w.runner(&a)
 	r.Rand = iotest.ErrReader(errBroken)
