@@ -31,7 +31,7 @@ func seeds(t *testing.T) (from, to uint64) {
 		}
 		return 1, n + 1
 	}
-	return 1, 301
+	return 1, 101
 }
 
 // TestSimulation interleaves three jobs of one thread, another thread's commits

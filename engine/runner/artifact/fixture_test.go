@@ -31,10 +31,11 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// forge is a git server with one repository, which counts what is asked of it.
+// forge is one repository, in memory or on a git server, which counts what is asked
+// of it.
 type forge struct {
 	testing.TB
-	url, dir string
+	dial     func() wire.Remote
 	pushes   atomic.Int64 // requests to git-receive-pack
 	requests atomic.Int64
 	sent     atomic.Int64 // bytes of answers
@@ -43,6 +44,14 @@ type forge struct {
 
 func newForge(t testing.TB, files map[string]string) *forge {
 	t.Helper()
+	m := wire.NewMemory(wire.MemoryOptions{Atomic: true})
+	f := &forge{TB: t, dial: func() wire.Remote { return m }}
+	f.base = f.push(files, "refs/heads/main", wire.ZeroID)
+	return f
+}
+
+func newServer(t testing.TB, files map[string]string) *forge {
+	t.Helper()
 	if err := gitserver.Available(""); err != nil {
 		t.Skip(err)
 	}
@@ -50,9 +59,16 @@ func newForge(t testing.TB, files map[string]string) *forge {
 	s, err := gitserver.Serve(t.TempDir(), gitserver.Options{Middleware: f.count})
 	must(t, err)
 	t.Cleanup(func() { must(t, s.Close()) })
-	f.url, err = s.Init(context.Background(), "r.git")
+	url, err := s.Init(context.Background(), "r.git")
 	must(t, err)
-	f.dir = s.Dir("r.git")
+	f.dial = func() wire.Remote {
+		r, err := wire.Dial(url, wire.DialOptions{})
+		must(t, err)
+		if c, ok := r.(io.Closer); ok {
+			t.Cleanup(func() { _ = c.Close() })
+		}
+		return r
+	}
 	f.base = f.push(files, "refs/heads/main", wire.ZeroID)
 	return f
 }
@@ -75,16 +91,6 @@ type counting struct {
 func (c *counting) Write(b []byte) (int, error) {
 	c.n.Add(int64(len(b)))
 	return c.ResponseWriter.Write(b)
-}
-
-func (f *forge) dial() wire.Remote {
-	f.Helper()
-	r, err := wire.Dial(f.url, wire.DialOptions{})
-	must(f, err)
-	if c, ok := r.(io.Closer); ok {
-		f.Cleanup(func() { _ = c.Close() })
-	}
-	return r
 }
 
 // push makes a commit of files and pushes it to a ref.

@@ -23,7 +23,7 @@ var someFiles = map[string]string{"a": "1", "dir/b": "2", "dir/c": "3", "run": "
 // TestTwoJobs does both steps of a thread, each in two jobs that share nothing but
 // the repository and the folder between them.
 func TestTwoJobs(t *testing.T) {
-	f := newForge(t, someFiles)
+	f := newServer(t, someFiles)
 	head := f.start()
 	before, pushes := f.refs(), f.pushes.Load()
 	dir, err := f.firstJob(head, works(t, "first", map[string]string{

@@ -242,7 +242,7 @@ func largeRepo(files int) map[string]string {
 // TestMirrorCost: over HTTP, a step on a mirror asks for no more than one without.
 func TestMirrorCost(t *testing.T) {
 	measure := func(wrap func(wire.Remote) wire.Remote) (requests, bytes int64) {
-		f := newForge(t, largeRepo(1000))
+		f := newServer(t, largeRepo(1000))
 		f.start()
 		j := f.job("one", wrap(f.dial()), works(t, "x", map[string]string{"p01/q0/new": "x"}))
 		f.requests.Store(0)
@@ -262,7 +262,7 @@ func TestMirrorCost(t *testing.T) {
 // BenchmarkMirror is a whole first job without its agent, on a repository of 10,000
 // files: a step on a mirror, and the artifact.
 func BenchmarkMirror(b *testing.B) {
-	f := newForge(b, largeRepo(10_000))
+	f := newServer(b, largeRepo(10_000))
 	head := f.start()
 	for b.Loop() {
 		if _, err := f.firstJob(head, works(b, "x", map[string]string{"p01/q0/new": "x"})); err != nil {
