@@ -29,16 +29,18 @@ const (
 // maxStuck is when an evaluation is given up that doesn't stop by itself.
 const maxStuck = 8 * time.Second
 
-// clock is what time is told by: the machine's, or one that a test moves.
-type clock struct {
-	now   func() time.Time
-	after func(time.Duration) <-chan time.Time
+// measure is what evaluations are judged by: the machine's clock and maxMemory, or
+// what a test says.
+type measure struct {
+	now    func() time.Time
+	after  func(time.Duration) <-chan time.Time
+	memory uint64
 }
 
 // budget is the context of one evaluation.
 type budget struct {
 	context.Context
-	clock
+	measure
 	err    error
 	parts  int
 	begin  time.Time
@@ -47,10 +49,10 @@ type budget struct {
 	heap   uint64 // at most
 }
 
-func newBudget(c clock) *budget {
-	now := c.now()
-	b := &budget{Context: context.Background(), clock: c, sample: []metrics.Sample{{Name: heapBytes}}, begin: now, until: now.Add(maxTime)}
-	b.heap = b.inUse() + maxMemory
+func newBudget(m measure) *budget {
+	now := m.now()
+	b := &budget{Context: context.Background(), measure: m, sample: []metrics.Sample{{Name: heapBytes}}, begin: now, until: now.Add(maxTime)}
+	b.heap = b.inUse() + b.memory
 	return b
 }
 
@@ -72,7 +74,7 @@ func (b *budget) Err() error {
 	case b.parts%32 == 0 && b.now().After(b.until):
 		b.err = fmt.Errorf("%w: more than %v", ErrTimeout, maxTime)
 	case b.inUse() > b.heap:
-		b.err = fmt.Errorf("%w: it needs more than %d MB", ErrTooLarge, maxMemory>>20)
+		b.err = fmt.Errorf("%w: it needs more than %d MB", ErrTooLarge, b.memory>>20)
 	}
 	return b.err
 }

@@ -124,7 +124,7 @@ const maxTries = 3
 
 func (j *jsonata) Holds(t *Thread) (bool, error) {
 	for try := 1; ; try++ {
-		b := newBudget(t.clock)
+		b := newBudget(t.measure)
 		v, err := j.watched(b, t)
 		if errors.Is(err, errStuck) {
 			return false, err

@@ -14,6 +14,12 @@ var ErrStuck = errStuck
 // SetClock lets a test say what time it is, and when waiting for an evaluation that
 // does not stop is over.
 func (t *Thread) SetClock(now func() time.Time, after func(time.Duration) <-chan time.Time) *Thread {
-	t.clock = clock{now, after}
+	t.measure.now, t.measure.after = now, after
+	return t
+}
+
+// SetMemory lets a test say how many bytes the heap may grow by.
+func (t *Thread) SetMemory(n uint64) *Thread {
+	t.measure.memory = n
 	return t
 }

@@ -31,7 +31,7 @@ type Thread struct {
 	first, last map[string]any // the outputs by role
 	parts       atomic.Int64   // that conditions evaluated
 	spent       atomic.Int64   // nanoseconds that they took
-	clock       clock
+	measure     measure
 }
 
 // spend adds an evaluation to what conditions used. The error says that it is too
@@ -74,7 +74,7 @@ func NewThread(start map[string]any, steps []Step) (*Thread, error) {
 	if err != nil {
 		return nil, fmt.Errorf("preparing a thread of %d steps for conditions: %w", len(steps), err)
 	}
-	t := &Thread{data: data, first: map[string]any{}, last: map[string]any{}, clock: clock{time.Now, time.After}}
+	t := &Thread{data: data, first: map[string]any{}, last: map[string]any{}, measure: measure{time.Now, time.After, maxMemory}}
 	outputs, _ := get(data, "steps").([]any)
 	for i, s := range steps {
 		if i >= len(outputs) {
