@@ -278,7 +278,7 @@ func (s *Server) Commit(branch, message string, files map[string]string) (string
 		}
 	}
 	in.WriteString("done\n")
-	if _, err := s.run(context.Background(), s.dir, in.Bytes(), "fast-import", "--quiet", "--done", "--force"); err != nil {
+	if _, err := s.run(context.Background(), s.dir, in.Bytes(), "-c", "fastimport.unpackLimit=0", "fast-import", "--quiet", "--done", "--force"); err != nil {
 		return "", err
 	}
 	return s.rev(branch), nil

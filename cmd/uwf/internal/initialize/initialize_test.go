@@ -40,7 +40,7 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	w.git("init", "-q", "-b", "main")
-	w.git("-c", "user.name=n", "-c", "user.email=e@example.com", "commit", "-q", "--allow-empty", "-m", "first")
+	w.git("-c", "user.name=n", "-c", "user.email=e@example.com", "-c", "maintenance.auto=false", "commit", "-q", "--allow-empty", "-m", "first")
 	return w
 }
 
