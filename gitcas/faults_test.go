@@ -56,7 +56,7 @@ func everyKind(t *testing.T, shared int) (*wire.Memory, map[string]func(context.
 	v := mustPush(t, s, mustLoad(t, s, ended), endChange(t, mustLoad(t, s, ended), ended, "end"))
 	line := findLine(t, s, v, ended)
 	threadWithSteps(t, s, again, 1)
-	v = mustPush(t, s, mustLoad(t, s, again), endChange(t, mustLoad(t, s, again), again, "end"))
+	mustPush(t, s, mustLoad(t, s, again), endChange(t, mustLoad(t, s, again), again, "end"))
 	mustPush(t, s, mustLoad(t, s), reopenChange(t, s, mustLoad(t, s), again))
 	threadWithSteps(t, s, long, 2)
 	v = mustLoad(t, s, long)

@@ -767,11 +767,11 @@ func TestAdvice(t *testing.T) {
 	} {
 		err := s.advise(tc.refs, tc.err)
 		var d *DamagedError
-		if got := ""; errors.As(err, &d) {
-			got = d.Restore
-			if (got == "") != (tc.want == "") || !strings.HasPrefix(got, tc.want) {
-				t.Errorf("%s: advises %q, want %q", name, got, tc.want)
-			}
+		if !errors.As(err, &d) {
+			continue
+		}
+		if got := d.Restore; (got == "") != (tc.want == "") || !strings.HasPrefix(got, tc.want) {
+			t.Errorf("%s: advises %q, want %q", name, got, tc.want)
 		}
 	}
 }

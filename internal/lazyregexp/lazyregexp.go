@@ -25,28 +25,38 @@ func (r *Regexp) get() *regexp.Regexp {
 	return r.re
 }
 
+// Match is that of [regexp.Regexp].
 func (r *Regexp) Match(b []byte) bool { return r.get().Match(b) }
 
+// MatchString is that of [regexp.Regexp].
 func (r *Regexp) MatchString(s string) bool { return r.get().MatchString(s) }
 
+// FindIndex is that of [regexp.Regexp].
 func (r *Regexp) FindIndex(b []byte) []int { return r.get().FindIndex(b) }
 
+// FindString is that of [regexp.Regexp].
 func (r *Regexp) FindString(s string) string { return r.get().FindString(s) }
 
+// FindStringSubmatch is that of [regexp.Regexp].
 func (r *Regexp) FindStringSubmatch(s string) []string { return r.get().FindStringSubmatch(s) }
 
+// FindAllString is that of [regexp.Regexp].
 func (r *Regexp) FindAllString(s string, n int) []string { return r.get().FindAllString(s, n) }
 
+// FindAllStringIndex is that of [regexp.Regexp].
 func (r *Regexp) FindAllStringIndex(s string, n int) [][]int {
 	return r.get().FindAllStringIndex(s, n)
 }
 
+// FindAllStringSubmatchIndex is that of [regexp.Regexp].
 func (r *Regexp) FindAllStringSubmatchIndex(s string, n int) [][]int {
 	return r.get().FindAllStringSubmatchIndex(s, n)
 }
 
+// ReplaceAllString is that of [regexp.Regexp].
 func (r *Regexp) ReplaceAllString(s, with string) string { return r.get().ReplaceAllString(s, with) }
 
+// ReplaceAllStringFunc is that of [regexp.Regexp].
 func (r *Regexp) ReplaceAllStringFunc(s string, with func(string) string) string {
 	return r.get().ReplaceAllStringFunc(s, with)
 }

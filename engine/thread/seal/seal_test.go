@@ -84,8 +84,8 @@ func (st *stage) fill(left int) {
 }
 
 const (
-	other  node.Hash = "0000000000001"
-	secret           = "it is secret"
+	other  = node.Hash("0000000000001")
+	secret = "it is secret"
 )
 
 func TestSealerRefuses(t *testing.T) {

@@ -1,3 +1,5 @@
+// Package clitest runs uwf for tests: in this process, in scripts, with faults, over
+// remotes that a test keeps.
 package clitest
 
 import (
@@ -17,9 +19,9 @@ import (
 )
 
 // Console runs commands of uwf in this process: in a folder, with an environment and
-// streams of their own, over Remotes, or over all remotes as they are where it is nil. Its agents run in this process as well, where
-// nothing of them needs one of its own. What proves processes (signals, terminals,
-// children) is not for it.
+// streams of their own, over Remotes, or over all remotes as they are where it is nil.
+// Its agents run in this process as well, where nothing of them needs one of its own.
+// What proves processes (signals, terminals, children) is not for it.
 type Console struct {
 	Remotes *Remotes
 	Dir     string

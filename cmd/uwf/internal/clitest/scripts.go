@@ -141,7 +141,7 @@ func runExpecting(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	want, err := strconv.Atoi(args[0])
 	ts.Check(err)
-	got := 0
+	var got int
 	if c := consoleOf(ts); args[1] == "uwf" && !c.meetsFaults() {
 		res := c.Run(context.Background(), args[2:]...)
 		c.Stdin, got = "", res.Code
