@@ -4,7 +4,9 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/united-workforce/uwf/internal/testmode"
 )
 
 // TestMain fails the package when a remote leaves goroutines behind.
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(testmode.InMemory(m)) }

@@ -30,6 +30,19 @@ func Processes(tb testing.TB) {
 // that does less of the same without it.
 func HasProcesses() bool { return holds(os.Getenv(Variable), processes) }
 
+// Some are the rows of a table that a run of the tests tries: all where UWF_TEST asks for
+// processes, else every n-th, from the first on.
+func Some[Row any](n int, rows ...Row) []Row {
+	if HasProcesses() {
+		return rows
+	}
+	var some []Row
+	for i := 0; i < len(rows); i += n {
+		some = append(some, rows[i])
+	}
+	return some
+}
+
 // SeedVariable names the one seed that random tests are to try: that of a failure.
 const SeedVariable = "UWF_TEST_SEED"
 

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/united-workforce/uwf/internal/testmode"
 )
 
 // scribe is a fake provider that speaks OpenAI's chat and Anthropic's messages: it
@@ -68,13 +70,20 @@ func (s *scribe) writes(texts ...string) {
 	s.texts, s.asked = texts, nil
 }
 
-// forExampleAgents runs a test for each agent of examples/agents and each API that
-// it speaks. One that this machine can't run is skipped by name.
-func forExampleAgents(t *testing.T, test func(t *testing.T, file, api string)) {
+// exampleAgent is one of examples/agents with an API that it speaks.
+type exampleAgent struct{ file, needs, api string }
+
+var (
+	shell           = exampleAgent{"agent.sh", "curl", "openai"}
+	python          = exampleAgent{"agent.py", "python3", "openai"}
+	pythonAnthropic = exampleAgent{"agent.py", "python3", "anthropic"}
+)
+
+// forExampleAgents runs a test for the first of some agents, or for all of them where
+// UWF_TEST asks for processes. One that this machine can't run is skipped by name.
+func forExampleAgents(t *testing.T, test func(t *testing.T, file, api string), list ...exampleAgent) {
 	t.Helper()
-	for _, a := range []struct{ file, needs, api string }{
-		{"agent.sh", "curl", "openai"}, {"agent.py", "python3", "openai"}, {"agent.py", "python3", "anthropic"},
-	} {
+	for _, a := range testmode.Some(len(list), list...) {
 		t.Run(a.file+" "+a.api, func(t *testing.T) {
 			if _, err := exec.LookPath(a.needs); err != nil {
 				t.Skipf("NOT TESTED: examples/agents/%s needs %s, which is not installed; TestAgentInAnotherLanguage has the protocol alone", a.file, a.needs)
@@ -105,7 +114,7 @@ defaultModel: big
 // provider of each API: a first answer that can't be used, its correction, the
 // turns that are kept, and the same again from the recording.
 func TestExampleAgents(t *testing.T) {
-	forExampleAgents(t, testExampleAgent)
+	forExampleAgents(t, testExampleAgent, shell, python, pythonAnthropic)
 }
 
 // scholar is a machine whose configured models are a scribe's.
@@ -224,9 +233,6 @@ func (s *scholar) check1(id string, n int, body string) {
 // by the model that is set for that.
 func TestExampleAgentsAreRead(t *testing.T) {
 	forExampleAgents(t, func(t *testing.T, file, api string) {
-		if file == "agent.py" && api == "openai" {
-			t.Skip("agent.sh has this API, and the agent's other one differs")
-		}
 		s := newScholar(t, file, api)
 		prose := "I looked at everything. More is to be done: see the gap. $status: done"
 		s.scribe.writes(prose, prose, prose, `{"fields": {"$status": "more", "note": "see the gap"}, "problem": null}`)
@@ -247,7 +253,7 @@ func TestExampleAgentsAreRead(t *testing.T) {
 		if b, err := os.ReadFile(cassette); err != nil || !strings.Contains(string(b), "see the gap") {
 			t.Errorf("cassette: %v", err)
 		}
-	})
+	}, pythonAnthropic, shell)
 }
 
 // TestExtractForAnAgentWithItsOwnModel: the gateway is there for reading the answer

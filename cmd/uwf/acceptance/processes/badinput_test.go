@@ -13,9 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/united-workforce/uwf/cmd/uwf/internal/clitest"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
+	"github.com/united-workforce/uwf/internal/testmode"
 )
 
 // goodOutput ends a thread of the loop workflow.
@@ -78,13 +78,14 @@ func (f failing) fails(j *job, want ...string) {
 func TestBadAgents(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, loop, "steps: []", nil)
-	l.inside, l.remotes = true, &clitest.Remotes{Served: map[string]string{l.url: l.server.Dir("r.git")}}
+	l.stayInside()
 	m := l.machine("a")
-	for _, tt := range []struct {
+	type row struct {
 		name, entry string
 		flags       []string
 		want        []string
-	}{
+	}
+	for _, tt := range testmode.Some(3, []row{
 		{name: "nothing printed", entry: `handle: "", ` + goodOutput, want: []string{"its step can't be taken", "printed nothing"}},
 		{name: "nothing at all", entry: `exit: 0`, want: []string{"printed nothing"}},
 		{name: "no handle", entry: `handle: "I am done!", ` + goodOutput, want: []string{"I am done!", "handle"}},
@@ -103,7 +104,7 @@ func TestBadAgents(t *testing.T) {
 		{name: "forged hash", entry: `stage: {0123456789ABC.json: '{"type":"7VQ43ZSJTEWA7","payload":"x","timestamp":1}'}, ` + goodOutput, want: []string{"0123456789ABC", "has the content of"}},
 		{name: "no frontmatter", entry: `output: ["I did it", "Really", "Believe me"]`, want: []string{"after 2 corrections", "frontmatter"}},
 		{name: "unknown status", entry: `output: ["---\n$status: maybe\npart: 1\n---\n", "---\n$status: perhaps\npart: 1\n---\n", "---\n$status: nearly\npart: 1\n---\n"]`, want: []string{"after 2 corrections", `"more", "done"`}},
-	} {
+	}...) {
 		t.Run(tt.name, func(t *testing.T) {
 			f := m.on(t).failing()
 			script := f.path(f.id + ".yaml")
@@ -129,12 +130,13 @@ func (m *machine) on(t *testing.T) *machine {
 func TestBadStage(t *testing.T) {
 	t.Parallel()
 	m := newLab(t, loop, "steps: []", nil).machine("a")
-	m.inside, m.remotes = true, &clitest.Remotes{Served: map[string]string{m.url: m.server.Dir("r.git")}}
-	for _, tt := range []struct {
+	m.stayInside()
+	type row struct {
 		name  string
 		stage func(s *staging)
 		want  string
-	}{
+	}
+	for _, tt := range testmode.Some(3, []row{
 		{"a detail whose schema refers to itself", func(s *staging) {
 			schema := s.add(node.MetaSchema, map[string]any{"type": "object", "properties": map[string]any{"a": map[string]any{"$ref": "#/properties/a"}}})
 			s.step.Detail = s.add(schema, map[string]any{"a": map[string]any{}})
@@ -147,7 +149,7 @@ func TestBadStage(t *testing.T) {
 		{"an output that is nowhere", func(s *staging) { s.step.Output = "0123456789ABC" }, "neither staged nor part of the thread"},
 		{"a link out of the stage", func(s *staging) { s.more = "ln -s /etc/passwd \"$UWF_STAGE\"/0123456789ABC.json" }, "0123456789ABC.json"},
 		{"a pipe", func(s *staging) { s.more = "mkfifo \"$UWF_STAGE\"/0123456789ABC.json" }, "0123456789ABC.json"},
-	} {
+	}...) {
 		t.Run(tt.name, func(t *testing.T) {
 			f := m.on(t).failing()
 			s := f.staging()

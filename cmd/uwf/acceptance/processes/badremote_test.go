@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/clitest"
+	"github.com/united-workforce/uwf/internal/testmode"
 )
 
 // quiet is how long a silent remote is waited for in these tests.
@@ -105,11 +106,12 @@ func TestBadRemote(t *testing.T) {
 	m := l.machine("a")
 	id := m.startThread()
 	head := m.head(id)
-	for _, tt := range []struct {
+	type row struct {
 		name  string
 		fault func(http.Handler) http.Handler
 		want  []string
-	}{
+	}
+	for _, tt := range testmode.Some(4, []row{
 		{"403", answer(403, "text/plain", "You may not.\n"), []string{"access denied", "check your credentials"}},
 		{"401", answer(401, "text/plain", "Who are you?\n"), []string{"access denied", "check your credentials"}},
 		{"404", answer(404, "text/plain", "Not here.\n"), []string{"not found", "state.remote"}},
@@ -122,7 +124,7 @@ func TestBadRemote(t *testing.T) {
 		{"a page for pushes", onPush(1, always, answer(200, "text/html", page)), []string{"unreadable answer", "state.remote"}},
 		{"silence, then a cut connection, for pushes", then(onPush(1, 1, silent), onPush(1, always, cut)), []string{"unreachable", "check the network"}},
 		{"a cut connection for pushes", onPush(1, always, cut), []string{"unreachable", "check the network"}},
-	} {
+	}...) {
 		t.Run(tt.name, func(t *testing.T) {
 			m := m.on(t)
 			before := m.bare("for-each-ref")
@@ -177,28 +179,30 @@ func TestBrokenPush(t *testing.T) {
 	l.inside = true
 	m := l.machine("a")
 	id := m.startThread()
-	for n, name := range []string{"claim", "commit"} {
-		for _, tt := range []struct {
-			name  string
-			fault func(http.Handler) http.Handler
-		}{
-			{"cut", cut}, {"unanswered", unanswering}, {"silent", silent}, {"out of service", answer(503, "text/plain", "Later.\n")},
-		} {
-			t.Run(name+" "+tt.name, func(t *testing.T) {
-				m := m.on(t)
-				before, ran := len(m.steps(id)), m.lines(runs)
-				fault := onPush(int64(n+1), 1, tt.fault)
-				l.wrap.Store(&fault)
-				m.step([]string{quiet}, id).ends(0)
-				l.wrap.Store(nil)
-				if now := len(m.steps(id)); now != before+1 {
-					t.Errorf("%d steps came of it", now-before)
-				}
-				if now := m.lines(runs); now != ran+1 {
-					t.Errorf("%d agents were run", now-ran)
-				}
-			})
-		}
+	later := answer(503, "text/plain", "Later.\n")
+	type row struct {
+		name  string
+		push  int64
+		fault func(http.Handler) http.Handler
+	}
+	for _, tt := range testmode.Some(5, []row{
+		{"claim cut", 1, cut}, {"claim unanswered", 1, unanswering}, {"claim silent", 1, silent}, {"claim out of service", 1, later},
+		{"commit cut", 2, cut}, {"commit unanswered", 2, unanswering}, {"commit silent", 2, silent}, {"commit out of service", 2, later},
+	}...) {
+		t.Run(tt.name, func(t *testing.T) {
+			m := m.on(t)
+			before, ran := len(m.steps(id)), m.lines(runs)
+			fault := onPush(tt.push, 1, tt.fault)
+			l.wrap.Store(&fault)
+			m.step([]string{quiet}, id).ends(0)
+			l.wrap.Store(nil)
+			if now := len(m.steps(id)); now != before+1 {
+				t.Errorf("%d steps came of it", now-before)
+			}
+			if now := m.lines(runs); now != ran+1 {
+				t.Errorf("%d agents were run", now-ran)
+			}
+		})
 	}
 	m.sound()
 }

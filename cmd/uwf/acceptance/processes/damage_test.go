@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/united-workforce/uwf/internal/testmode"
 )
 
 // damaged is a store that somebody has been at.
@@ -87,11 +89,12 @@ func TestDamagedStore(t *testing.T) {
 	ran := l.lines(runs)
 	d := damaged{m, id, m.head(id), l.bare("rev-parse", "uwf-state")}
 	step := "threads/" + id + "/" + d.head + ".json"
-	for _, tt := range []struct {
+	type row struct {
 		name   string
 		damage func(d damaged) (undo func())
 		want   []string
-	}{
+	}
+	for _, tt := range testmode.Some(6, []row{
 		{"a flipped byte in the head", func(d damaged) func() { d.edit(step, `"mock"`, `"mocl"`); return nil }, []string{step}},
 		{"half a node", func(d damaged) func() { d.set("100644", step, `{"type":`); return nil }, []string{step}},
 		{"a link", func(d damaged) func() { d.set("120000", step, "/etc/passwd"); return nil }, []string{step}},
@@ -113,7 +116,7 @@ func TestDamagedStore(t *testing.T) {
 		{"deleted", func(d damaged) func() { d.bare("update-ref", "-d", "refs/heads/uwf-state"); return nil }, []string{"the state branch was deleted", d.tip, "restore it: git fetch"}},
 		{"a flipped byte in an object of the server", func(d damaged) func() { return d.flip(d.tip + ":" + step) }, nil},
 		{"a flipped byte in the tip", func(d damaged) func() { return d.flip(d.tip) }, nil},
-	} {
+	}...) {
 		t.Run(tt.name, func(t *testing.T) {
 			d := damaged{m.on(t), d.id, d.head, d.tip}
 			undo := tt.damage(d)

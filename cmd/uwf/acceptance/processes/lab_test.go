@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -35,8 +36,8 @@ type lab struct {
 	url    string
 	script string // of the mock agent
 
-	// inside: its jobs run in this process unless all are to be processes. What a test
-	// proves of messages and records needs none.
+	// inside: its jobs run in this process unless all are to be processes, or one is to
+	// be killed. What a test proves of messages and records needs none.
 	inside bool
 	// remotes are what jobs in this process reach; nil: the server alone.
 	remotes *clitest.Remotes
@@ -138,6 +139,7 @@ func (l *lab) lines(name string) int {
 func (l *lab) baseEnv() []string {
 	return []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + l.path("home"), "TMPDIR=" + l.path("tmp"), "LC_ALL=C",
+		"GIT_TEMPLATE_DIR=", // no examples of hooks
 		"GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=" + os.DevNull, "GIT_TERMINAL_PROMPT=0",
 		"GIT_AUTHOR_NAME=someone", "GIT_AUTHOR_EMAIL=someone@example.com",
 		"GIT_COMMITTER_NAME=someone", "GIT_COMMITTER_EMAIL=someone@example.com",
@@ -198,7 +200,7 @@ func (m *machine) start(env []string, args ...string) *job {
 	ctx, cancel := context.WithTimeout(m.Context(), jobDeadline)
 	m.Cleanup(cancel)
 	j := &job{m: m, args: args, done: make(chan struct{})}
-	if m.inside && !testmode.HasProcesses() {
+	if m.inside && !testmode.HasProcesses() && !slices.ContainsFunc(env, isKill) {
 		j.runInside(ctx, env)
 		return j
 	}
@@ -218,6 +220,14 @@ func (m *machine) start(env []string, args ...string) *job {
 	}()
 	return j
 }
+
+// stayInside has the lab's jobs run in this process, and read the repository without a
+// server; see [clitest.Remotes].
+func (l *lab) stayInside() {
+	l.inside, l.remotes = true, &clitest.Remotes{Served: map[string]string{l.url: l.server.Dir("r.git")}}
+}
+
+func isKill(variable string) bool { return strings.HasPrefix(variable, clitest.EnvKill+"=") }
 
 // runInside runs uwf in this process.
 func (j *job) runInside(ctx context.Context, env []string) {

@@ -95,11 +95,11 @@ func (m *machine) looped(id string, want int) {
 }
 
 // TestManyThreads steps eight threads at once, each by processes of its own, on
-// one remote: nothing gets lost, and every chain is one line. By default they are three
+// one remote: nothing gets lost, and every chain is one line. By default they are two
 // of two steps; UWF_TEST_KILLS asks for twenty steps each.
 func TestManyThreads(t *testing.T) {
 	t.Parallel()
-	threads, steps := 3, 2
+	threads, steps := 2, 2
 	if testmode.HasProcesses() {
 		threads, steps = 8, 5
 	}
@@ -143,7 +143,7 @@ func TestManyThreads(t *testing.T) {
 // where the thread is free, and where a dead job's claim lies on it.
 func TestOneStepFourTimes(t *testing.T) {
 	t.Parallel()
-	for _, dead := range []bool{false, true} {
+	for _, dead := range testmode.Some(2, true, false) {
 		t.Run(fmt.Sprintf("dead claim %t", dead), func(t *testing.T) {
 			t.Parallel()
 			const jobs = 4
@@ -211,6 +211,7 @@ func TestTwoClones(t *testing.T) {
 		steps = 4
 	}
 	l, log := newLoopLab(t, steps, nil)
+	l.stayInside()
 	clones := []*machine{l.machine("a"), l.machine("b")}
 	ids := []string{clones[0].startThread(), clones[1].startThread()}
 	for n := range steps {
@@ -232,7 +233,7 @@ func TestTwoClones(t *testing.T) {
 // cancelled, and what the agent did is kept.
 func TestCancelWins(t *testing.T) {
 	t.Parallel()
-	for _, by := range []string{"renewal", "commit"} {
+	for _, by := range testmode.Some(2, "renewal", "commit") {
 		t.Run(by, func(t *testing.T) {
 			t.Parallel()
 			log := filepath.Join(t.TempDir(), "runs")
@@ -298,15 +299,17 @@ func TestLesserServers(t *testing.T) {
 	plain := map[string]string{
 		"uploadpack.allowFilter": "false", "uploadpack.allowAnySHA1InWant": "false", "uploadpack.allowReachableSHA1InWant": "false",
 	}
-	for name, tt := range map[string]struct {
+	type server struct {
+		name   string
 		config map[string]string
 		wrap   func(http.Handler) http.Handler
-	}{
-		"no atomic pushes":   {config: map[string]string{"receive.advertiseAtomic": "false"}},
-		"protocol v0":        {wrap: v0},
-		"git's defaults, v0": {wrap: v0, config: plain},
-	} {
-		t.Run(name, func(t *testing.T) {
+	}
+	for _, tt := range testmode.Some(2, []server{
+		{name: "no atomic pushes", config: map[string]string{"receive.advertiseAtomic": "false"}},
+		{name: "protocol v0", wrap: v0},
+		{name: "git's defaults, v0", wrap: v0, config: plain},
+	}...) {
+		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			const steps = 3
 			l, log := newLoopLab(t, steps, tt.config)

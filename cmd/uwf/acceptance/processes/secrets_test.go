@@ -19,6 +19,7 @@ import (
 	"testing"
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/clitest"
+	"github.com/united-workforce/uwf/internal/testmode"
 )
 
 // leak is a workflow whose one role says anything.
@@ -196,6 +197,7 @@ func (h *house) everything() string {
 func TestSecretsLeaveNoTrace(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
+	h.stayInside()
 	everything := h.everything()
 	outside := h.path("outside.txt") // a file of the machine that agents can read
 	h.write(outside, everything)
@@ -261,9 +263,6 @@ func TestSecretsLeaveNoTrace(t *testing.T) {
 
 	h.sound()
 	h.searched(cassette)
-	os.WriteFile("/tmp/x9/heard", h.heard.Bytes(), 0o600)
-	b0, _ := os.ReadFile(cassette)
-	os.WriteFile("/tmp/x9/cassette", b0, 0o600)
 	recorded, err := os.ReadFile(cassette)
 	h.check(err)
 	if n := bytes.Count(recorded, []byte("[redacted:")); n < 20 {
@@ -320,10 +319,11 @@ func ignoreMissing(err error) error {
 func TestSecretInFile(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
+	h.stayInside()
 	for _, s := range h.all {
 		texts := []string{s.value}
 		if s.name == "DEPLOY_TOKEN" { // the one whose forms differ
-			texts = forms(s.value)
+			texts = testmode.Some(4, forms(s.value)...)
 		}
 		for _, form := range texts {
 			h.write(h.script, `steps: [{write: {harmless.txt: "a marker\n", conf/app.ini: `+quoted("password = "+form+"\n")+`}, output: "---\n$status: more\nnote: n\n---\n"}]`)
@@ -401,6 +401,7 @@ exit 1
 func TestWorkspaceWithCredentials(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
+	h.stayInside()
 	var s struct{ Thread string }
 	h.uwf(0, "thread", "start", "flow", "-p", "x").json(&s)
 	pass := h.all[3].value[2:] + "x1"
@@ -457,6 +458,7 @@ func TestWorkspaceWithCredentials(t *testing.T) {
 func TestExposedEnvironment(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
+	h.stayInside()
 	var s struct{ Thread string }
 	h.uwf(0, "thread", "start", "flow", "-p", "x").json(&s)
 	h.write(h.script, `steps: [{output: "---\n$status: more\nnote: n\n---\n"}]`)

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/clitest"
+	"github.com/united-workforce/uwf/internal/testmode"
 )
 
 // halfway is a script whose first try writes a file and comes to a gate; the tries
@@ -39,19 +40,21 @@ func TestInterrupted(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("the process table is read from /proc")
 	}
-	for name, tt := range map[string]struct {
+	type row struct {
+		name   string
 		signal os.Signal
 		script string // of the first try
 		inside bool   // the agent stays at the gate
 		agents int    // processes of it that there are when the signal comes; 0: any number
-	}{
-		"at work":        {signal: syscall.SIGTERM, inside: true},
-		"ctrl-c":         {signal: os.Interrupt, inside: true},
-		"deaf":           {signal: syscall.SIGTERM, script: "    hang: true\n", agents: 1},
-		"with a daemon":  {signal: syscall.SIGTERM, script: "    hang: true\n    daemon: true\n", agents: 2},
-		"daemon, ctrl-c": {signal: os.Interrupt, script: "    hang: true\n    daemon: true\n", agents: 2},
-	} {
-		t.Run(name, func(t *testing.T) {
+	}
+	for _, tt := range testmode.Some(3, []row{
+		{name: "at work", signal: syscall.SIGTERM, inside: true},
+		{name: "ctrl-c", signal: os.Interrupt, inside: true},
+		{name: "deaf", signal: syscall.SIGTERM, script: "    hang: true\n", agents: 1},
+		{name: "with a daemon", signal: syscall.SIGTERM, script: "    hang: true\n    daemon: true\n", agents: 2},
+		{name: "daemon, ctrl-c", signal: os.Interrupt, script: "    hang: true\n    daemon: true\n", agents: 2},
+	}...) {
+		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			log := filepath.Join(t.TempDir(), "runs")
 			l := newLab(t, loop, "", nil)
@@ -128,7 +131,7 @@ func TestInterruptedWithoutServer(t *testing.T) {
 // committed, and its agent is not paid twice.
 func TestInterruptedCommit(t *testing.T) {
 	t.Parallel()
-	for _, when := range []string{"before it arrives", "before it is answered"} {
+	for _, when := range testmode.Some(2, "before it arrives", "before it is answered") {
 		t.Run(when, func(t *testing.T) {
 			t.Parallel()
 			l, log := newLoopLab(t, 1, nil)
