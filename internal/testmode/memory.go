@@ -1,6 +1,7 @@
 package testmode
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -29,9 +30,10 @@ func (m inMemory) Run() int {
 	if err != nil {
 		return m.Runner.Run() // it was only a faster place
 	}
-	defer func() { _ = os.RemoveAll(dir) }() // the next run tries again
-	if err := os.Setenv("TMPDIR", dir); err != nil {
-		panic(err) // the name and the value are fine
+	defer func() { _ = os.RemoveAll(dir) }()                          // the next run tries again
+	err = errors.Join(os.Chmod(dir, 0o711), os.Setenv("TMPDIR", dir)) //nolint:gosec // as in /tmp, tests say who may read their own
+	if err != nil {
+		panic(err) // the folder was just made
 	}
 	return m.Runner.Run()
 }
