@@ -16,16 +16,6 @@ const Variable = "UWF_TEST"
 
 const processes = "processes"
 
-// Processes skips a test that proves processes (kills, crowds, races, many threads)
-// unless UWF_TEST asks for it. Each of these has a small one of its kind in the
-// default run.
-func Processes(tb testing.TB) {
-	tb.Helper()
-	if !HasProcesses() {
-		tb.Skipf("runs processes at length: set %s=%s", Variable, processes)
-	}
-}
-
 // HasProcesses reports whether UWF_TEST asks for what proves processes, for a test
 // that does less of the same without it.
 func HasProcesses() bool { return holds(os.Getenv(Variable), processes) }
