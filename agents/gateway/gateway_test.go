@@ -23,7 +23,10 @@ import (
 	"github.com/united-workforce/uwf/agents/gateway/dialect"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	// A server that refused a body leaves its connection half a second to be read.
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("net/http.(*conn).closeWriteAndWait"))
+}
 
 // providerKey looks like nobody's key.
 var providerKey = "test-" + strings.Repeat("9f3a", 8)

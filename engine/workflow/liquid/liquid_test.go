@@ -95,6 +95,7 @@ func TestRenderFails(t *testing.T) {
 		"{% if plan | plus: 1 %}{% endif %}":                  "convert",
 		"{% capture x %}{{ plan | plus: 1 }}{% endcapture %}": "convert",
 		"{{ parts | json }}":                                  "the result is too long",
+		"{{ parts[0] | join }}":                               "the result is too long",
 		"{% assign x = parts | uniq %}":                       "the result is too long",
 	} {
 		tmpl, err := liquid.Parse(text)
@@ -104,6 +105,55 @@ func TestRenderFails(t *testing.T) {
 		}
 		if got, err := tmpl.Render(data); want != "" && (err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n")) {
 			t.Errorf("%s = %q, %v; want %q", text, got, err, want)
+		}
+	}
+}
+
+func TestRenderEnds(t *testing.T) {
+	data := output()
+	long := make([]any, 3000)
+	for i := range long {
+		long[i] = map[string]any{"i": int64(i)}
+	}
+	data["long"], data["text"], data["huge"] = long, strings.Repeat("x", 1<<19), int64(1)<<40
+	double := strings.Repeat("{% assign text = text | append: text %}", 30)
+	for text, want := range map[string]error{
+		"{% for i in (1..1000000000000) %}{% endfor %}":                            template.ErrTooLong,
+		"{% for i in (1..huge) %}{% endfor %}":                                     template.ErrTooLong,
+		"{% for a in long %}{% for b in long %}{% endfor %}{% endfor %}":           template.ErrTooLong,
+		"{{ text }}{{ text }}{{ text }}":                                           template.ErrTooLong,
+		double:                                                                     template.ErrTooLong,
+		strings.Repeat("{% assign long = long | concat: long %}", 30):              template.ErrTooLong,
+		"{% for a in long %}{% capture x %}{{ text }}{% endcapture %}{% endfor %}": template.ErrTooLong,
+		"{{ text | replace: \"x\", text | size }}":                                 nil,
+		"{% assign n = long | map: \"i\" | join: text %}":                          nil,
+		"{% for a in long %}{% assign n = long | uniq %}{% endfor %}":              template.ErrTooLong,
+	} {
+		tmpl, err := liquid.Parse(text)
+		if err != nil {
+			t.Errorf("%.60s: %v", text, err)
+			continue
+		}
+		// What ends them must not be the clock, which a busy machine outruns.
+		tmpl.SetClock(func() time.Time { return time.Time{} })
+		_, err = tmpl.Render(data)
+		if err == nil || want != nil && !errors.Is(err, want) {
+			t.Errorf("%.60s: %v", text, err)
+		}
+	}
+}
+
+// The clock is for what makes few turns and bytes, and takes long all the same.
+func TestRenderTakesTooLong(t *testing.T) {
+	tmpl, err := liquid.Parse("{% for i in (1..200) %}{% endfor %}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for tick, want := range map[time.Duration]error{liquid.MaxTime: liquid.ErrTimeout, liquid.MaxTime / 1000: nil} {
+		var now time.Time
+		tmpl.SetClock(func() time.Time { now = now.Add(tick); return now })
+		if _, err := tmpl.Render(nil); !errors.Is(err, want) {
+			t.Errorf("%v each time that it is asked for: %v, want %v", tick, err, want)
 		}
 	}
 }
