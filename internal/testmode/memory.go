@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Runner is *testing.M, as far as it is used here, and what wraps it.
@@ -22,7 +23,7 @@ type inMemory struct{ Runner }
 
 // Run implements [Runner].
 func (m inMemory) Run() int {
-	if os.Getenv("TMPDIR") != "" || measures(os.Args) || !hasRoom(memoryDir) {
+	if os.Getenv("TMPDIR") != "" || hasBenchmarks(os.Args) || !hasRoom(memoryDir) {
 		return m.Runner.Run()
 	}
 	removeLeft(memoryDir)
@@ -38,15 +39,16 @@ func (m inMemory) Run() int {
 	return m.Runner.Run()
 }
 
-// measures reports whether benchmarks are run: those tell of disks, as users have them.
-func measures(args []string) bool {
+// hasBenchmarks reports whether benchmarks are run: those tell of disks, as users have them.
+func hasBenchmarks(args []string) bool {
 	return slices.ContainsFunc(args, func(arg string) bool { return strings.HasPrefix(arg, "-test.bench=") })
 }
 
 // prefix begins the name of a run's folder; its process and a random number follow.
 const prefix = "uwf-tests-"
 
-// removeLeft removes the folders of runs that were killed: they take memory.
+// removeLeft removes the folders of runs that were killed: they take memory. A container
+// may share the folder and not see whose process lives, but no run is quiet for so long.
 func removeLeft(parent string) {
 	dirs, err := filepath.Glob(filepath.Join(parent, prefix+"*"))
 	if err != nil {
@@ -54,7 +56,9 @@ func removeLeft(parent string) {
 	}
 	for _, dir := range dirs {
 		pid, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(dir), prefix), "-")
-		if _, err := os.Stat(filepath.Join("/proc", pid)); os.IsNotExist(err) {
+		_, gone := os.Stat(filepath.Join("/proc", pid))
+		was, err := os.Stat(dir)
+		if err == nil && os.IsNotExist(gone) && time.Since(was.ModTime()) > time.Hour {
 			_ = os.RemoveAll(dir) // it may be somebody else's
 		}
 	}

@@ -3,7 +3,9 @@ package testmode
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
+	"time"
 )
 
 type tests func() int
@@ -32,20 +34,33 @@ func TestInMemory(t *testing.T) {
 	}
 }
 
-// TestRemoveLeft: what a killed run left goes; what a living one has stays.
+// TestRemoveLeft: what a killed run left goes; what a living one has stays, and what was made just now.
 func TestRemoveLeft(t *testing.T) {
 	if !hasRoom(memoryDir) {
 		t.Skip("this machine has no place for files in memory: none is used")
 	}
 	dir := t.TempDir()
-	for _, name := range []string{prefix + "4194305-1", prefix + "1-1", "other"} { // the first is more than Linux's highest process
-		if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
+	const none = "4194305-" // more than Linux's highest process
+	old := time.Now().Add(-2 * time.Hour)
+	for _, name := range []string{prefix + none + "1", prefix + none + "2", prefix + "1-1", "other"} {
+		path := filepath.Join(dir, name)
+		if err := os.Mkdir(path, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if name == prefix+none+"2" {
+			continue
+		}
+		if err := os.Chtimes(path, old, old); err != nil {
 			t.Fatal(err)
 		}
 	}
 	removeLeft(dir)
 	left, err := os.ReadDir(dir)
-	if err != nil || len(left) != 2 || left[0].Name() != "other" || left[1].Name() != prefix+"1-1" {
-		t.Errorf("%v are left, %v", left, err)
+	var names []string
+	for _, e := range left {
+		names = append(names, e.Name())
+	}
+	if want := []string{"other", prefix + "1-1", prefix + none + "2"}; err != nil || !slices.Equal(names, want) {
+		t.Errorf("%v are left, want %v; %v", names, want, err)
 	}
 }
