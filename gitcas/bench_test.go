@@ -27,7 +27,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/statefile"
 	"github.com/united-workforce/uwf/gitcas/wire"
-	"github.com/united-workforce/uwf/internal/testmode"
+	"github.com/united-workforce/uwf/internal/testmem"
 )
 
 // The benchmarks compare one job's whole use of the store, as one fresh process
@@ -48,7 +48,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	os.Exit(testmode.InMemory(m).Run())
+	os.Exit(testmem.Spend(m).Run())
 }
 
 // The stepped thread, as the table in the README says.

@@ -5,11 +5,11 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/united-workforce/uwf/internal/testmode"
+	"github.com/united-workforce/uwf/internal/testmem"
 )
 
 // TestMain fails the package when a remote leaves goroutines behind.
 func TestMain(m *testing.M) {
 	// A server that refused a body leaves its connection half a second to be read.
-	goleak.VerifyTestMain(testmode.InMemory(m), goleak.IgnoreAnyFunction("net/http.(*conn).closeWriteAndWait"))
+	goleak.VerifyTestMain(testmem.Spend(m), goleak.IgnoreAnyFunction("net/http.(*conn).closeWriteAndWait"))
 }

@@ -14,9 +14,10 @@ import (
 
 	"github.com/united-workforce/uwf/engine/workflow/liquid"
 	"github.com/united-workforce/uwf/engine/workflow/template"
+	"github.com/united-workforce/uwf/internal/testmem"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(testmem.Spend(m)) }
 
 func output() map[string]any {
 	return map[string]any{

@@ -4,7 +4,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/united-workforce/uwf/internal/testmode"
+	"github.com/united-workforce/uwf/internal/testmem"
 )
 
-func TestMain(m *testing.M) { os.Exit(testmode.InMemory(m).Run()) }
+func TestMain(m *testing.M) { os.Exit(testmem.Spend(m).Run()) }

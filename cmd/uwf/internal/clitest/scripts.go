@@ -16,7 +16,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/united-workforce/uwf/internal/lazyregexp"
-	"github.com/united-workforce/uwf/internal/testmode"
+	"github.com/united-workforce/uwf/internal/testmem"
 )
 
 // Main runs the tests of a package whose scripts, agents and jobs run uwf: it puts a
@@ -24,7 +24,7 @@ import (
 func Main(m *testing.M, programs map[string]func()) {
 	all := map[string]func(){"uwf": FaultyMain}
 	maps.Copy(all, programs)
-	testscript.Main(testmode.InMemory(m), all)
+	testscript.Main(testmem.Spend(m), all)
 }
 
 // RunScripts runs the scripts of testdata/script: what a person could type, on real

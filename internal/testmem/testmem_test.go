@@ -1,4 +1,4 @@
-package testmode
+package testmem
 
 import (
 	"os"
@@ -12,13 +12,13 @@ type tests func() int
 
 func (t tests) Run() int { return t() }
 
-// TestInMemory: the folder is there while tests run and gone after them, and one that
+// TestSpend: the folder is there while tests run and gone after them, and one that
 // TMPDIR names is left alone.
-func TestInMemory(t *testing.T) {
+func TestSpend(t *testing.T) {
 	mine := t.TempDir()
 	t.Setenv("TMPDIR", "")
 	var during string
-	if code := InMemory(tests(func() int { during = os.Getenv("TMPDIR"); return 3 })).Run(); code != 3 {
+	if code := Spend(tests(func() int { during = os.Getenv("TMPDIR"); return 3 })).Run(); code != 3 {
 		t.Errorf("exit code %d, want that of the tests", code)
 	}
 	if hasRoom(memoryDir) != (filepath.Dir(during) == memoryDir) {
@@ -28,7 +28,7 @@ func TestInMemory(t *testing.T) {
 		t.Errorf("%s is left: %v", during, err)
 	}
 	t.Setenv("TMPDIR", mine)
-	InMemory(tests(func() int { during = os.Getenv("TMPDIR"); return 0 })).Run()
+	Spend(tests(func() int { during = os.Getenv("TMPDIR"); return 0 })).Run()
 	if during != mine {
 		t.Errorf("TMPDIR was %q, not %q", during, mine)
 	}

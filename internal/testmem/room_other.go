@@ -1,6 +1,6 @@
 //go:build !linux
 
-package testmode
+package testmem
 
 const memoryDir = ""
 

@@ -1,4 +1,4 @@
-package testmode
+package testmem
 
 import "syscall"
 
