@@ -11,8 +11,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/txtar"
 
-	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
-	"github.com/united-workforce/uwf/cmd/uwf/internal/cli"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/clitest"
 )
 
 // TestGoldenThreads: the commands that look at threads take those that any version
@@ -72,15 +71,18 @@ func TestGoldenThreads(t *testing.T) {
 // golden is a repository with a golden store.
 type golden struct {
 	*testing.T
-	dir string
+	console clitest.Console
 }
 
 func goldenRepo(t *testing.T, stream []byte) *golden {
 	t.Helper()
-	g := &golden{t, t.TempDir()}
+	dir := t.TempDir()
+	g := &golden{t, clitest.Console{Remotes: &clitest.Remotes{}, Dir: dir, Environ: []string{
+		"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "GIT_CONFIG_NOSYSTEM=1", "LC_ALL=C",
+	}}}
 	for _, args := range [][]string{{"init", "-q", "-b", "main"}, {"fast-import", "--quiet", "--done"}} {
 		cmd := exec.Command("git", args...)
-		cmd.Dir, cmd.Env, cmd.Stdin = g.dir, g.environ(), bytes.NewReader(stream)
+		cmd.Dir, cmd.Env, cmd.Stdin = dir, g.console.Environ, bytes.NewReader(stream)
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("git %v: %v\n%s", args, err, out)
 		}
@@ -88,19 +90,14 @@ func goldenRepo(t *testing.T, stream []byte) *golden {
 	return g
 }
 
-func (g *golden) environ() []string {
-	return []string{"PATH=" + os.Getenv("PATH"), "HOME=" + g.dir, "GIT_CONFIG_NOSYSTEM=1", "LC_ALL=C"}
-}
-
 // must runs a command that goes well, and returns what it prints.
 func (g *golden) must(args ...string) string {
 	g.Helper()
-	var out, errs bytes.Buffer
-	f := app.NewAt(g.dir, g.environ(), app.IO{In: strings.NewReader(""), Out: &out, Err: &errs})
-	if code := cli.Execute(g.Context(), f, args); code != 0 {
-		g.Fatalf("uwf %s: exit code %d\n%s%s", strings.Join(args, " "), code, out.String(), errs.String())
+	res := g.console.Run(g.Context(), args...)
+	if res.Code != 0 {
+		g.Fatalf("uwf %s: exit code %d\n%s%s", strings.Join(args, " "), res.Code, res.Stdout, res.Stderr)
 	}
-	return out.String()
+	return res.Stdout
 }
 
 func (g *golden) json(to any, args ...string) {

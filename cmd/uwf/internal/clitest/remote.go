@@ -2,10 +2,10 @@ package clitest
 
 import (
 	"bytes"
-	"compress/zlib"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"net/url"
@@ -17,7 +17,10 @@ import (
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/filemode"
+	"github.com/go-git/go-git/v5/plumbing/format/objfile"
 
+	"github.com/united-workforce/uwf/gitcas/gitobj"
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
 
@@ -171,13 +174,14 @@ func (d *diskRemote) read(ctx context.Context) error {
 			wants = append(wants, id)
 		}
 	}
-	if len(wants) > 0 {
-		objects, err := d.served.Fetch(ctx, wire.FetchRequest{Wants: wants})
-		if err != nil {
-			return err
-		}
-		d.memory.AddObjects(slices.Collect(maps.Values(objects))...)
+	objects, err := d.readLoose(wants)
+	if err != nil { // something is in a pack, or is damaged: git knows
+		objects, err = d.served.Fetch(ctx, wire.FetchRequest{Wants: wants})
 	}
+	if err != nil {
+		return err
+	}
+	d.memory.AddObjects(slices.Collect(maps.Values(objects))...)
 	for name := range known {
 		d.memory.SetRef(name, there[name])
 	}
@@ -185,6 +189,52 @@ func (d *diskRemote) read(ctx context.Context) error {
 		d.memory.SetRef(name, id)
 	}
 	return nil
+}
+
+// readLoose reads what these ids reach and memory lacks, without running git. Where
+// memory has an object, it has all that the object reaches.
+func (d *diskRemote) readLoose(wants []wire.ID) (wire.Objects, error) {
+	objects := wire.Objects{}
+	for len(wants) > 0 {
+		id := wants[len(wants)-1]
+		wants = wants[:len(wants)-1]
+		_, known := d.memory.Get(id)
+		if _, read := objects[id]; read || known {
+			continue
+		}
+		o, err := readObject(d.dir, id)
+		if err != nil {
+			return nil, err
+		}
+		more, err := named(o)
+		if err != nil {
+			return nil, err
+		}
+		objects.Add(o)
+		wants = append(wants, more...)
+	}
+	return objects, nil
+}
+
+// named lists the objects of this repository that an object names.
+func named(o wire.Object) ([]wire.ID, error) {
+	switch o.Type {
+	case plumbing.BlobObject:
+		return nil, nil
+	case plumbing.TreeObject:
+		entries, err := gitobj.DecodeTree(o.Data)
+		var ids []wire.ID
+		for _, e := range entries {
+			if e.Mode != filemode.Submodule {
+				ids = append(ids, e.ID)
+			}
+		}
+		return ids, err
+	case plumbing.CommitObject:
+		c, err := gitobj.DecodeCommit(o.Data)
+		return append(c.Parents, c.Tree), err
+	}
+	return nil, fmt.Errorf("%s is a %s", o.ID, o.Type)
 }
 
 // readRefs reads a repository's refs, and which one HEAD is.
@@ -251,16 +301,44 @@ func (d *diskRemote) write(req wire.PushRequest, before map[string]wire.ID) erro
 	return nil
 }
 
+// objectFile is where a repository keeps an object that is in no pack.
+func objectFile(dir string, id wire.ID) string {
+	name := id.String()
+	return filepath.Join(dir, "objects", name[:2], name[2:])
+}
+
+// readObject reads a loose object.
+func readObject(dir string, id wire.ID) (o wire.Object, err error) {
+	f, err := os.Open(objectFile(dir, id))
+	if err != nil {
+		return o, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	r, err := objfile.NewReader(f)
+	if err != nil {
+		return o, err
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	typ, _, err := r.Header()
+	if err != nil {
+		return o, err
+	}
+	data, err := io.ReadAll(r)
+	if err == nil && r.Hash() != id {
+		err = fmt.Errorf("object %s is damaged", id)
+	}
+	return wire.Object{ID: id, Type: typ, Data: data}, err
+}
+
 // writeObject writes a loose object as git does.
 func writeObject(dir string, o wire.Object) error {
-	id := o.ID.String()
-	file := filepath.Join(dir, "objects", id[:2], id[2:])
+	file := objectFile(dir, o.ID)
 	if _, err := os.Stat(file); err == nil {
 		return nil
 	}
 	var b bytes.Buffer
-	z := zlib.NewWriter(&b)
-	_, err := fmt.Fprintf(z, "%s %d\x00", o.Type, len(o.Data))
+	z := objfile.NewWriter(&b)
+	err := z.WriteHeader(o.Type, int64(len(o.Data)))
 	if err == nil {
 		_, err = z.Write(o.Data)
 	}
