@@ -205,6 +205,15 @@ func (s *Server) gitOnce(args ...string) (string, error) {
 	return out, err
 }
 
+// File is the text of a file as a branch has it.
+func (s *Server) File(branch, name string) (string, error) {
+	tip := s.rev(branch)
+	if tip == "" {
+		return "", fmt.Errorf("read %s: there is no branch %s", name, branch)
+	}
+	return s.gitOnce("show", tip+":"+name)
+}
+
 // Dir is the folder of the served bare repository.
 func (s *Server) Dir() string { return s.dir }
 

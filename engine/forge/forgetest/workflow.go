@@ -103,7 +103,7 @@ func (s *Server) showWorkflow(id int, file string) map[string]any {
 // nameOf is the name of a workflow file of the default branch, which it may leave out.
 func (s *Server) nameOf(file string) string {
 	var w struct{ Name string }
-	text, err := s.Git("show", "refs/heads/"+s.state.branch+":"+file)
+	text, err := s.File(s.state.branch, file)
 	if err != nil || yaml.Unmarshal([]byte(text), &w) != nil || w.Name == "" {
 		return path.Base(file)
 	}

@@ -444,7 +444,7 @@ func (c *ci) inputs(job, token string) map[string]string {
 	for name, value := range actionDefaults(c.T) {
 		all[name] = strings.ReplaceAll(value, "${{ github.token }}", token)
 	}
-	text, err := c.forge.Git("show", c.forge.Branch()+":"+ciWorkflow)
+	text, err := c.forge.File(c.forge.Branch(), ciWorkflow)
 	c.check(err)
 	for name, value := range stepInputs(c.T, text, job) {
 		all[name] = value
@@ -465,7 +465,7 @@ func (c *ci) permissions(job string) forgetest.Permissions {
 	if c.perms != nil {
 		return c.perms
 	}
-	text, err := c.forge.Git("show", c.forge.Branch()+":"+ciWorkflow)
+	text, err := c.forge.File(c.forge.Branch(), ciWorkflow)
 	c.check(err)
 	var w struct {
 		Jobs map[string]struct{ Permissions map[string]string }
@@ -624,13 +624,26 @@ func (c *ci) checkout(branch string) string {
 	return dir
 }
 
-// goTest runs go test in a checkout of a branch.
+// tested is what go test said, by git's ids of the code: many tests end with the same.
+var tested sync.Map
+
+type verdict struct {
+	out string
+	err error
+}
+
+// goTest runs go test in a checkout of a branch, unless the same code was tested before.
 func (c *ci) goTest(branch string) (string, error) {
 	c.Helper()
+	code := c.git("rev-parse", branch+":slug", branch+":go.mod")
+	if v, ok := tested.Load(code); ok {
+		return v.(verdict).out, v.(verdict).err //nolint:forcetypeassert // nothing else is kept there
+	}
 	cmd := exec.CommandContext(c.Context(), "go", "test", "./...")
 	cmd.Dir = c.checkout(branch)
 	cmd.Env = append(os.Environ(), "GOFLAGS=-trimpath", "GOPROXY=off", "GOWORK=off")
 	out, err := cmd.CombinedOutput()
+	tested.Store(code, verdict{string(out), err})
 	return string(out), err
 }
 
@@ -666,7 +679,7 @@ func (c *ci) sound() map[string]int {
 // active are the threads that are on the state branch's threads.yaml.
 func (c *ci) active() map[string]any {
 	c.Helper()
-	text, err := c.forge.Git("show", "uwf-state:threads.yaml")
+	text, err := c.forge.File("uwf-state", "threads.yaml")
 	if err != nil {
 		return nil
 	}

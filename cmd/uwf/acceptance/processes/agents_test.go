@@ -142,6 +142,7 @@ func (s *scholar) without(program string) {
 func newScholar(t *testing.T, file, api string) *scholar {
 	t.Helper()
 	s := &scholar{machine: newLab(t, leak, "steps: []", nil).machine("a"), scribe: &scribe{T: t, key: "k" + "ey-of-the-test-1"}, agent: examplePath(t, file)}
+	s.inside = true
 	server := httptest.NewServer(s.scribe)
 	t.Cleanup(server.Close)
 	url := server.URL

@@ -78,7 +78,7 @@ func (f failing) fails(j *job, want ...string) {
 func TestBadAgents(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, loop, "steps: []", nil)
-	l.stayInside()
+	l.inside = true
 	m := l.machine("a")
 	type row struct {
 		name, entry string
@@ -130,7 +130,7 @@ func (m *machine) on(t *testing.T) *machine {
 func TestBadStage(t *testing.T) {
 	t.Parallel()
 	m := newLab(t, loop, "steps: []", nil).machine("a")
-	m.stayInside()
+	m.inside = true
 	type row struct {
 		name  string
 		stage func(s *staging)

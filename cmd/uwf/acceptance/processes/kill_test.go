@@ -88,7 +88,7 @@ func newTeller(t *testing.T, p pace) *teller {
 	dir := t.TempDir()
 	te := &teller{pace: p, log: filepath.Join(dir, "runs"), hold: filepath.Join(dir, "hold")}
 	te.lab = newLab(t, story, storyScript(te.log, te.hold), nil)
-	te.stayInside()
+	te.inside = true
 	te.machines = []*machine{te.machine("a"), te.machine("b")}
 	return te
 }

@@ -37,9 +37,9 @@ type lab struct {
 	script string // of the mock agent
 
 	// inside: its jobs run in this process unless all are to be processes, or one is to
-	// be killed. What a test proves of messages and records needs none.
-	inside bool
-	// remotes are what jobs in this process reach; nil: the server alone.
+	// be killed. What a test proves of messages and records needs none. They read the
+	// repository without the server.
+	inside  bool
 	remotes *clitest.Remotes
 
 	ahead atomic.Int64 // how far the server's clock is ahead, in nanoseconds
@@ -76,6 +76,7 @@ func newLab(t *testing.T, workflow, script string, config map[string]string) *la
 	l.git(seed, "add", "-A")
 	l.git(seed, "commit", "-q", "-m", "Begin")
 	l.git(seed, "push", "-q", l.url, "main")
+	l.remotes = &clitest.Remotes{Served: map[string]string{l.url: l.server.Dir("r.git")}}
 	return l
 }
 
@@ -194,12 +195,28 @@ type job struct {
 	code      int // -1: a signal ended it
 }
 
+func (m *machine) newJob(args []string) (*job, context.Context) {
+	ctx, cancel := context.WithTimeout(m.Context(), jobDeadline)
+	m.Cleanup(cancel)
+	return &job{m: m, args: args, done: make(chan struct{})}, ctx
+}
+
+// look starts a command that a test looks with, or begins with: what it proves of
+// processes is what others do. So it is one only where all are to be processes.
+func (m *machine) look(args ...string) *job {
+	m.Helper()
+	if testmode.HasProcesses() {
+		return m.start(nil, args...)
+	}
+	j, ctx := m.newJob(args)
+	j.runInside(ctx, nil)
+	return j
+}
+
 // start starts uwf with more variables in its environment.
 func (m *machine) start(env []string, args ...string) *job {
 	m.Helper()
-	ctx, cancel := context.WithTimeout(m.Context(), jobDeadline)
-	m.Cleanup(cancel)
-	j := &job{m: m, args: args, done: make(chan struct{})}
+	j, ctx := m.newJob(args)
 	if m.inside && !testmode.HasProcesses() && !slices.ContainsFunc(env, isKill) {
 		j.runInside(ctx, env)
 		return j
@@ -219,12 +236,6 @@ func (m *machine) start(env []string, args ...string) *job {
 		}
 	}()
 	return j
-}
-
-// stayInside has the lab's jobs run in this process, and read the repository without a
-// server; see [clitest.Remotes].
-func (l *lab) stayInside() {
-	l.inside, l.remotes = true, &clitest.Remotes{Served: map[string]string{l.url: l.server.Dir("r.git")}}
 }
 
 func isKill(variable string) bool { return strings.HasPrefix(variable, clitest.EnvKill+"=") }
@@ -301,7 +312,7 @@ func (j *job) String() string {
 func (m *machine) startThread() string {
 	m.Helper()
 	var s struct{ Thread string }
-	m.start(nil, "thread", "start", "flow", "-p", "Work.").ends(0).json(&s)
+	m.look("thread", "start", "flow", "-p", "Work.").ends(0).json(&s)
 	return s.Thread
 }
 
@@ -318,7 +329,7 @@ type shownStep struct {
 func (m *machine) steps(id string) []shownStep {
 	m.Helper()
 	var list []shownStep
-	m.start(nil, "thread", "steps", id).ends(0).json(&list)
+	m.look("thread", "steps", id).ends(0).json(&list)
 	return list
 }
 
@@ -334,7 +345,7 @@ func (m *machine) status(id string) string {
 // no claim is left, and that the commits of each thread form one line.
 func (m *machine) sound() {
 	m.Helper()
-	m.start(nil, "fsck", "--history").ends(0)
+	m.look("fsck", "--history").ends(0)
 	if out := m.bare("fsck", "--strict", "--no-dangling", "--no-progress"); out != "" {
 		m.Errorf("git fsck: %s", out)
 	}

@@ -211,7 +211,7 @@ func TestTwoClones(t *testing.T) {
 		steps = 4
 	}
 	l, log := newLoopLab(t, steps, nil)
-	l.stayInside()
+	l.inside = true
 	clones := []*machine{l.machine("a"), l.machine("b")}
 	ids := []string{clones[0].startThread(), clones[1].startThread()}
 	for n := range steps {

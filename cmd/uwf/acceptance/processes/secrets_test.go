@@ -197,7 +197,7 @@ func (h *house) everything() string {
 func TestSecretsLeaveNoTrace(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
-	h.stayInside()
+	h.inside = true
 	everything := h.everything()
 	outside := h.path("outside.txt") // a file of the machine that agents can read
 	h.write(outside, everything)
@@ -319,7 +319,7 @@ func ignoreMissing(err error) error {
 func TestSecretInFile(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
-	h.stayInside()
+	h.inside = true
 	for _, s := range h.all {
 		texts := []string{s.value}
 		if s.name == "DEPLOY_TOKEN" { // the one whose forms differ
@@ -401,7 +401,7 @@ exit 1
 func TestWorkspaceWithCredentials(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
-	h.stayInside()
+	h.inside = true
 	var s struct{ Thread string }
 	h.uwf(0, "thread", "start", "flow", "-p", "x").json(&s)
 	pass := h.all[3].value[2:] + "x1"
@@ -458,7 +458,7 @@ func TestWorkspaceWithCredentials(t *testing.T) {
 func TestExposedEnvironment(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
-	h.stayInside()
+	h.inside = true
 	var s struct{ Thread string }
 	h.uwf(0, "thread", "start", "flow", "-p", "x").json(&s)
 	h.write(h.script, `steps: [{output: "---\n$status: more\nnote: n\n---\n"}]`)
