@@ -76,8 +76,11 @@ func parseStat(b []byte) (process, bool) {
 		*x.to = n
 	}
 	start, err := strconv.ParseUint(f[19], 10, 64)
+	if err != nil {
+		return process{}, false
+	}
 	p.start = start
-	return p, err == nil
+	return p, true
 }
 
 // startOf is when a process began, in clock ticks since boot; 0 where unknown.
