@@ -281,13 +281,14 @@ var (
 	images       = lazyregexp.New(`!+\[`)
 	address      = lazyregexp.New(`(?i:https?://)[^\s<>()"'\[\]|` + "`" + `*]+`)
 
-	mention  = lazyregexp.New(`(^|[^A-Za-z0-9])@([A-Za-z0-9])`)
-	backlink = lazyregexp.New(`([A-Za-z0-9_.-]+(?:/[A-Za-z0-9_.-]+)?)\\?#(\d)`)
+	escapedAt = lazyregexp.New(`\\+@`) // all of them: behind one that is taken away is the next
+	mention   = lazyregexp.New(`(^|[^A-Za-z0-9])@([A-Za-z0-9])`)
+	backlink  = lazyregexp.New(`([A-Za-z0-9_.-]+(?:/[A-Za-z0-9_.-]+)?)\\?#(\d)`)
 )
 
 // words is text without addresses.
 func (p *poster) words(s string) string {
-	s = strings.ReplaceAll(s, `\@`, "@")
+	s = escapedAt.ReplaceAllString(s, "@")
 	s = mention.ReplaceAllString(s, "$1＠$2")
 	return backlink.ReplaceAllStringFunc(s, func(m string) string {
 		i := strings.LastIndexByte(m, '#')
@@ -438,12 +439,12 @@ func Title(s string) string {
 	s = visible(s)
 	for range rounds {
 		next := strings.Join(strings.Fields(comment.ReplaceAllString(visible(html.UnescapeString(s)), "")), " ")
+		next = p.closings(p.words(next))
 		if next == s {
 			break
 		}
 		s = next
 	}
-	s = p.closings(p.words(s))
 	if rs := []rune(s); len(rs) > maxTitle {
 		s = strings.TrimRight(string(rs[:maxTitle-1]), " \u200d\u200c") + "…"
 	}

@@ -158,7 +158,7 @@ func FuzzOutgoing(f *testing.F) {
 }
 
 func FuzzTitle(f *testing.F) {
-	for _, s := range []string{"fix #1", "&amp;lt;!--x-->", "@a", strings.Repeat("👩‍💻", 200), "a&#10;b"} {
+	for _, s := range []string{"fix #1", "&amp;lt;!--x-->", "@a", `a\\@`, "a#7#1", strings.Repeat("👩‍💻", 200), "a&#10;b"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
