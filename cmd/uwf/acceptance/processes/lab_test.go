@@ -201,9 +201,9 @@ func (m *machine) newJob(args []string) (*job, context.Context) {
 	return &job{m: m, args: args, done: make(chan struct{})}, ctx
 }
 
-// look starts a command that a test looks with, or begins with: what it proves of
-// processes is what others do. So it is one only where all are to be processes.
-func (m *machine) look(args ...string) *job {
+// startInside starts a command in this process, which a test begins or looks with: it proves
+// nothing of processes. Where all are to be processes it is one too.
+func (m *machine) startInside(args ...string) *job {
 	m.Helper()
 	if testmode.HasProcesses() {
 		return m.start(nil, args...)
@@ -312,7 +312,7 @@ func (j *job) String() string {
 func (m *machine) startThread() string {
 	m.Helper()
 	var s struct{ Thread string }
-	m.look("thread", "start", "flow", "-p", "Work.").ends(0).json(&s)
+	m.startInside("thread", "start", "flow", "-p", "Work.").ends(0).json(&s)
 	return s.Thread
 }
 
@@ -329,7 +329,7 @@ type shownStep struct {
 func (m *machine) steps(id string) []shownStep {
 	m.Helper()
 	var list []shownStep
-	m.look("thread", "steps", id).ends(0).json(&list)
+	m.startInside("thread", "steps", id).ends(0).json(&list)
 	return list
 }
 
@@ -345,7 +345,7 @@ func (m *machine) status(id string) string {
 // no claim is left, and that the commits of each thread form one line.
 func (m *machine) sound() {
 	m.Helper()
-	m.look("fsck", "--history").ends(0)
+	m.startInside("fsck", "--history").ends(0)
 	if out := m.bare("fsck", "--strict", "--no-dangling", "--no-progress"); out != "" {
 		m.Errorf("git fsck: %s", out)
 	}

@@ -206,7 +206,7 @@ func (d *diskRemote) readLoose(wants []wire.ID) (wire.Objects, error) {
 		if err != nil {
 			return nil, err
 		}
-		more, err := named(o)
+		more, err := namedObjects(o)
 		if err != nil {
 			return nil, err
 		}
@@ -216,8 +216,8 @@ func (d *diskRemote) readLoose(wants []wire.ID) (wire.Objects, error) {
 	return objects, nil
 }
 
-// named lists the objects of this repository that an object names.
-func named(o wire.Object) ([]wire.ID, error) {
+// namedObjects lists the objects of this repository that an object names.
+func namedObjects(o wire.Object) ([]wire.ID, error) {
 	switch o.Type {
 	case plumbing.BlobObject:
 		return nil, nil
