@@ -11,6 +11,7 @@ import (
 	"github.com/united-workforce/uwf/agents/agenttest"
 	"github.com/united-workforce/uwf/engine/extract"
 	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
 )
@@ -40,7 +41,8 @@ func TestRead(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			task.Nodes[h], task.OutputSchema = n, h
+			task.Nodes.Add(gitcas.Place{}, h, n)
+			task.OutputSchema = h
 		}
 	}
 	anything := schema(map[string]any{"type": "object"})
@@ -52,7 +54,7 @@ func TestRead(t *testing.T) {
 		again  bool  // the agent may try again
 	}{
 		{"good", func(*thread.Task) {}, goodAnswer, nil, false},
-		{"no schema", func(task *thread.Task) { delete(task.Nodes, task.OutputSchema) }, goodAnswer, node.ErrNotFound, false},
+		{"no schema", func(task *thread.Task) { delete(task.Nodes[gitcas.Place{}], task.OutputSchema) }, goodAnswer, node.ErrNotFound, false},
 		{"unusable schema", schema(map[string]any{"type": 5}), goodAnswer, extract.ErrSchema, false},
 		{"too large", func(*thread.Task) {}, goodAnswer + strings.Repeat(".", agents.MaxAnswer), extract.ErrTooLarge, true},
 		{"no frontmatter", func(*thread.Task) {}, prose, extract.ErrMissing, true},

@@ -55,12 +55,16 @@ func LoadContext(dir string) (*Context, error) {
 func (c *Context) Close() error { return errors.Join(c.nodes.close(), c.root.Close()) }
 
 // Get reads one of the nodes that the agent may read: the thread's chain, its
-// outputs and bodies, the workflow, and their schemas. It implements node.Getter.
-func (c *Context) Get(h node.Hash) (node.Node, error) {
+// outputs and bodies, the workflow, and their schemas. It implements node.Getter. A hash
+// by which steps refer to different nodes is ErrSeveral: see GetOf.
+func (c *Context) Get(h node.Hash) (node.Node, error) { return c.GetOf("", h) }
+
+// GetOf is Get for what one step of the thread refers to.
+func (c *Context) GetOf(of, h node.Hash) (node.Node, error) {
 	if !h.Valid() {
 		return node.Node{}, fmt.Errorf("%q is no node hash: %w", h, node.ErrNotFound)
 	}
-	n, err := c.nodes.get(h)
+	n, err := c.nodes.get(of, h)
 	if errors.Is(err, node.ErrNotFound) {
 		return node.Node{}, fmt.Errorf("node %s is not in the agent's context: %w", h, err)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
 )
@@ -72,16 +73,16 @@ func TestStepsRefuses(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		name  string
-		nodes map[node.Hash]node.Node
+		nodes gitcas.Nodes
 		says  string
 	}{
-		{"a step after itself", map[node.Hash]node.Node{h: step}, "the thread's chain comes back to step 0000000000000"},
+		{"a step after itself", gitcas.Nodes{{}: {h: step}}, "the thread's chain comes back to step 0000000000000"},
 		{"no step there", nil, "the thread's chain: node 0000000000000 is not in the agent's context"},
-		{"no step", map[node.Hash]node.Node{h: {Type: node.String, Payload: "x"}}, "step 0000000000000 of the thread's chain: "},
+		{"no step", gitcas.Nodes{{}: {h: {Type: node.String, Payload: "x"}}}, "step 0000000000000 of the thread's chain: "},
 	} {
 		c := loadTask(t, thread.Task{Prev: &prev, Nodes: tt.nodes})
 		reads, index := 0, c.nodes.index
-		c.nodes.index = func() (map[node.Hash]span, error) {
+		c.nodes.index = func() (map[node.Hash][]span, error) {
 			if reads++; reads > 10 {
 				return nil, errors.New("read without end")
 			}

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 )
 
@@ -23,7 +24,7 @@ func TestMakeFoldersRefuses(t *testing.T) {
 	}
 	// What was made until then goes away.
 	dir := t.TempDir()
-	bad := thread.Task{Nodes: map[node.Hash]node.Node{"0000000000000": {Type: node.String, Payload: math.NaN()}}}
+	bad := thread.Task{Nodes: gitcas.Nodes{{}: {"0000000000000": {Type: node.String, Payload: math.NaN()}}}}
 	if f, err := makeFolders(dir, bad); err == nil || !strings.Contains(err.Error(), "writing node 0000000000000 for the agent: ") {
 		t.Errorf("with a node that can't be written: %v, %v", f, err)
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 )
 
@@ -34,7 +35,7 @@ func textNodes(t *testing.T, texts ...string) map[node.Hash]node.Node {
 func TestNodes(t *testing.T) {
 	nodes := textNodes(t, "", "one", "two\nlines", strings.Repeat("long ", 100_000), "last")
 	dir := t.TempDir()
-	if err := WriteContext(dir, thread.Task{Nodes: nodes, Prompt: "p"}); err != nil {
+	if err := WriteContext(dir, thread.Task{Nodes: gitcas.Nodes{{}: nodes}, Prompt: "p"}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.Chmod(dir, 0o700) })
@@ -60,6 +61,41 @@ func TestNodes(t *testing.T) {
 	}
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 3 {
 		t.Errorf("%d files (%v): their number must not grow with the thread", len(entries), err)
+	}
+}
+
+// TestNodesOfSteps: by one hash steps may refer to different nodes. None is taken for
+// another one.
+func TestNodesOfSteps(t *testing.T) {
+	const h, both, one, two = node.Hash("0000000000000"), node.Hash("0000000000003"), node.Hash("0000000000001"), node.Hash("0000000000002")
+	text := func(s string) node.Node { return node.Node{Type: node.String, Payload: s} }
+	dir := t.TempDir()
+	if err := WriteContext(dir, thread.Task{Nodes: gitcas.Nodes{
+		{}:                     {node.String: text("shared")},
+		{Thread: "t", Of: one}: {h: text("first"), both: text("same"), node.String: text("not this one")},
+		{Thread: "t", Of: two}: {h: text("second"), both: text("same")},
+		{Thread: "t"}:          {one: text("a record")},
+	}}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.Chmod(dir, 0o700) })
+	c, err := LoadContext(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
+	for _, tt := range []struct {
+		of, h node.Hash
+		want  string
+		err   error
+	}{
+		{one, h, "first", nil}, {two, h, "second", nil}, {"", h, "", ErrSeveral}, {"", both, "same", nil},
+		{both, h, "", node.ErrNotFound}, {"", node.String, "shared", nil}, {one, node.String, "shared", nil}, {two, one, "a record", nil},
+	} {
+		n, err := c.GetOf(tt.of, tt.h)
+		if !errors.Is(err, tt.err) || tt.err == nil && n.Payload != tt.want {
+			t.Errorf("%s of %q is %v, %v", tt.h, tt.of, n.Payload, err)
+		}
 	}
 }
 
@@ -104,7 +140,7 @@ func TestIndexNodesRefuses(t *testing.T) {
 func TestCutNodes(t *testing.T) {
 	nodes := textNodes(t, "one")
 	dir := t.TempDir()
-	if err := errors.Join(WriteContext(dir, thread.Task{Nodes: nodes}), os.Chmod(dir, 0o700)); err != nil {
+	if err := errors.Join(WriteContext(dir, thread.Task{Nodes: gitcas.Nodes{{}: nodes}}), os.Chmod(dir, 0o700)); err != nil {
 		t.Fatal(err)
 	}
 	c, err := LoadContext(dir)
@@ -128,16 +164,19 @@ func TestCutNodes(t *testing.T) {
 
 func FuzzNodes(f *testing.F) {
 	f.Add([]byte(`{"hash":"0000000000000","type":"0000000000000","payload":1,"timestamp":1}` + "\n"))
+	f.Add([]byte(`{"hash":"0000000000000","of":"0000000000001","type":"0000000000000","payload":1,"timestamp":1}` + "\n"))
 	f.Add([]byte("{\"hash\":\"0000000000000\"\n\n"))
 	f.Fuzz(func(t *testing.T, file []byte) {
 		index, err := indexNodes(bytes.NewReader(file))
 		if err != nil {
 			return
 		}
-		for h, s := range index {
-			line := file[s.at : s.at+s.size] // inside the file
-			if got, _, err := node.DecodeLine(line); err == nil && got != h {
-				t.Errorf("%q is indexed as %s and reads as %s", line, h, got)
+		for h, spans := range index {
+			for _, s := range spans {
+				line := file[s.at : s.at+s.size] // inside the file
+				if got, of, _, err := node.DecodeLine(line); err == nil && (got != h || of != s.of) {
+					t.Errorf("%q is indexed as %s of %q and reads as %s of %q", line, h, s.of, got, of)
+				}
 			}
 		}
 	})

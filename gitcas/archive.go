@@ -144,14 +144,10 @@ func (b *builder) fillSteps(e *Ended) error {
 		return err
 	}
 	c, err := readChain(e.Head, threadPath(e.Thread), func(h node.Hash) (node.Node, error) {
-		if n, ok := b.fresh[h]; ok {
+		if n, ok := b.fresh[Place{Thread: e.Thread}][h]; ok {
 			return n, nil
 		}
-		f, ok := folder.get(nodeFile(h))
-		if !ok {
-			return node.Node{}, content(threadPath(e.Thread)+"/"+nodeFile(h), "the chain needs it, and it is missing")
-		}
-		return b.v.read(b.ctx, folder.at(f.Name), f.ID, h)
+		return b.v.nodeIn(b.ctx, folder, threadPath(e.Thread), h)
 	})
 	if err != nil {
 		return err

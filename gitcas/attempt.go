@@ -36,9 +36,9 @@ type Attempt struct {
 
 // Names in the tree of an attempt's commit.
 const (
-	attemptNodes = "nodes"     // what would go to the thread's folder
-	attemptError = "error.txt" // why it failed
-	attemptWork  = "work"      // the work tree
+	attemptThread = "thread"    // what would go to the thread's folder, as that has it
+	attemptError  = "error.txt" // why it failed
+	attemptWork   = "work"      // the work tree
 )
 
 // maxErrorText is the longest error that an attempt keeps, in bytes.
@@ -61,29 +61,25 @@ func BuildAttempt(a Attempt) (wire.RefUpdate, []wire.PackObject, error) {
 		objs = append(objs, wire.PackObject{Object: o})
 		return o.ID
 	}
-	folders := map[string]dirEdit{attemptNodes: {}, detailDir: {}, casDir: {}}
+	files := nestedFiles{}
 	for _, n := range a.Nodes {
-		data, err := node.EncodeFile(n.Node)
+		data, err := EncodeNode(n.Node)
 		if err != nil {
 			return fail(err)
 		}
-		folders[attemptFolderOf(n.Place)].file(nodeFile(n.Hash), add(plumbing.BlobObject, data))
+		files[a.path(n)] = add(plumbing.BlobObject, data)
 	}
 	text := strings.ToValidUTF8(a.Error, "\uFFFD")
 	if len(text) > maxErrorText {
 		text = strings.ToValidUTF8(text[:maxErrorText], "") + "\n…\n"
 	}
-	root := dirEdit{}
-	root.file(attemptError, add(plumbing.BlobObject, []byte(text)))
-	for name, edit := range folders {
-		d, err := (*dir)(nil).with(name, edit)
-		if err != nil {
-			return fail(err)
-		}
-		if d != nil {
-			root.folder(name, d)
-			objs = append(objs, wire.PackObject{Object: d.obj})
-		}
+	files[attemptError] = add(plumbing.BlobObject, []byte(text))
+	root, folders, err := files.edit("")
+	if err != nil {
+		return fail(err)
+	}
+	for _, d := range folders {
+		objs = append(objs, wire.PackObject{Object: d.obj})
 	}
 	if !a.WorkTree.IsZero() {
 		root.folder(attemptWork, &dir{obj: wire.Object{ID: a.WorkTree}})
@@ -105,14 +101,48 @@ func BuildAttempt(a Attempt) (wire.RefUpdate, []wire.PackObject, error) {
 	return u, objs, nil
 }
 
-func attemptFolderOf(p Place) string {
-	switch {
-	case p.Thread == "":
-		return casDir
-	case p.Detail:
-		return detailDir
+// path is where a node goes in the tree of the attempt's commit.
+func (a Attempt) path(n PlacedNode) string {
+	path := n.Place.Path(n.Hash)
+	if rest, ok := strings.CutPrefix(path, threadPath(a.Thread)+"/"); ok {
+		return attemptThread + "/" + rest
 	}
-	return attemptNodes
+	return path
+}
+
+// nestedFiles are files by their paths.
+type nestedFiles map[string]wire.ID
+
+// edit makes the folders of the files: the one at path as an edit, and all that are
+// below it.
+func (f nestedFiles) edit(path string) (dirEdit, []*dir, error) {
+	out := dirEdit{}
+	below := map[string]nestedFiles{}
+	for name, id := range f {
+		folder, rest, nested := strings.Cut(name, "/")
+		if !nested {
+			out.file(name, id)
+			continue
+		}
+		if below[folder] == nil {
+			below[folder] = nestedFiles{}
+		}
+		below[folder][rest] = id
+	}
+	var dirs []*dir
+	for name, files := range below {
+		edit, more, err := files.edit(path + name + "/")
+		if err != nil {
+			return nil, nil, err
+		}
+		d, err := (*dir)(nil).with(path+name, edit)
+		if err != nil {
+			return nil, nil, err
+		}
+		out.folder(name, d)
+		dirs = append(append(dirs, more...), d)
+	}
+	return out, dirs, nil
 }
 
 func attemptCommit(a Attempt, tree wire.ID, text string) ([]byte, error) {
@@ -149,7 +179,7 @@ func (s *Store) ReadAttempt(ctx context.Context, v *View, ref string) (Attempt, 
 			return a, fmt.Errorf("read %s: %w", ref, &wire.Error{Op: "list refs", URL: s.remote.URL(), Ref: ref, Kind: wire.ErrNotFound})
 		}
 	}
-	objs, err := s.remote.Fetch(ctx, wire.FetchRequest{Wants: []wire.ID{id}, Depth: 1, Filter: tipFilter})
+	objs, err := s.remote.Fetch(ctx, wire.FetchRequest{Wants: []wire.ID{id}, Depth: 1, Filter: rootFilter})
 	if err != nil {
 		return a, fmt.Errorf("read %s: %w", ref, err)
 	}
@@ -182,7 +212,7 @@ type attemptReader struct {
 	v     *View
 	ref   string
 	cache *cache
-	fresh map[node.Hash]node.Node
+	fresh Nodes
 	a     Attempt
 }
 
@@ -209,15 +239,12 @@ func (r *attemptReader) read(id wire.ID) error {
 		return err
 	}
 	r.a.WorkTree = root.id(attemptWork)
-	if blob, ok := r.cache.get(root.id(attemptError)); ok && len(blob.Data) <= 2*maxErrorText {
-		r.a.Error = string(blob.Data)
-	}
 	return r.nodes(root)
 }
 
 func checkAttempt(e gitobj.Entry) error {
 	switch e.Name {
-	case attemptNodes, detailDir, casDir, attemptWork:
+	case attemptThread, casDir, attemptWork:
 		return folderEntry(e)
 	case attemptError:
 		return regular(e)
@@ -237,49 +264,68 @@ func (r *attemptReader) dir(path string, id wire.ID, check func(gitobj.Entry) er
 	return d, nil
 }
 
+// attemptFilter sends the folders of an attempt with all nodes, see Place.folder.
+const attemptFilter = "tree:5"
+
 // nodes fetches and checks the nodes of all folders.
 func (r *attemptReader) nodes(root *dir) error {
-	var dirs []*dir
+	var todo []inside
 	var wants []wire.ID
-	for _, name := range []string{casDir, attemptNodes, detailDir} {
-		e, ok := root.get(name)
-		if !ok {
-			continue
+	for _, in := range []inside{{Place{}, casDir, root.id(casDir), checkCas}, {Place{Thread: r.a.Thread}, attemptThread, root.id(attemptThread), checkThread}} {
+		if !in.id.IsZero() {
+			todo, wants = append(todo, in), append(wants, in.id)
 		}
-		d, err := r.dir(name, e.ID, checkCas)
+	}
+	if e, ok := root.get(attemptError); ok {
+		wants = append(wants, e.ID)
+	}
+	if len(wants) == 0 {
+		return nil
+	}
+	objs, err := r.v.s.remote.Fetch(r.ctx, wire.FetchRequest{Wants: wants, Depth: 1, Filter: attemptFilter})
+	if err != nil {
+		return fmt.Errorf("read %s: %w", r.ref, err)
+	}
+	r.cache.add(objs)
+	if blob, ok := r.cache.get(root.id(attemptError)); ok && len(blob.Data) <= 2*maxErrorText {
+		r.a.Error = string(blob.Data)
+	}
+	r.fresh = Nodes{}
+	for len(todo) > 0 {
+		in := todo[0]
+		todo = todo[1:]
+		d, err := r.dir(in.path, in.id, in.check)
 		if err != nil {
 			return err
 		}
-		dirs = append(dirs, d)
-		for _, f := range d.entries {
-			wants = append(wants, f.ID)
-		}
-	}
-	if wants = r.cache.missing(wants); len(wants) > 0 {
-		objs, err := r.v.s.remote.Fetch(r.ctx, wire.FetchRequest{Wants: wants, Depth: 1, Filter: onlyWanted})
-		if err != nil {
-			return fmt.Errorf("read %s: %w", r.ref, err)
-		}
-		r.cache.add(objs)
-	}
-	r.fresh = map[node.Hash]node.Node{}
-	for _, d := range dirs {
-		for _, f := range d.entries {
-			if err := r.node(d, f); err != nil {
-				return err
+		for _, e := range d.entries {
+			if e.IsDir() {
+				todo = append(todo, in.below(d, e))
+			} else if err := r.node(in.place, d, e); err != nil && !in.place.Detail {
+				return err // what else the agent made is for people: it keeps nobody from going on
 			}
 		}
 	}
-	for _, n := range r.a.Nodes {
-		if err := r.v.s.schemas.Check(r, n.Node); err != nil {
-			return damagedUnlessWire(r.ref+": "+nodeFile(n.Hash), err)
+	nodes := r.a.Nodes
+	r.a.Nodes = nil
+	for _, n := range nodes {
+		err := r.v.s.schemas.Check(r.getter(n.Place), n.Node)
+		if err != nil && !n.Place.Detail {
+			return damagedUnlessWire(r.ref+": "+r.a.path(n), err)
+		}
+		if err == nil {
+			r.a.Nodes = append(r.a.Nodes, n)
 		}
 	}
 	return nil
 }
 
-func (r *attemptReader) node(d *dir, f gitobj.Entry) error {
+func (r *attemptReader) node(at Place, d *dir, f gitobj.Entry) error {
 	path := r.ref + ": " + d.at(f.Name)
+	h, ok := nodeOf(f.Name)
+	if !ok {
+		return content(path, errForeign.Error())
+	}
 	o, _ := r.cache.get(f.ID)
 	if o.Type != plumbing.BlobObject || len(o.Data) > MaxNodeFile {
 		return content(path, "it is missing, no file, or too large")
@@ -288,23 +334,25 @@ func (r *attemptReader) node(d *dir, f gitobj.Entry) error {
 	if err != nil {
 		return err
 	}
-	h, _ := nodeOf(f.Name)
 	if n.hash != h {
 		return content(path, fmt.Sprintf("its content hashes to %s", n.hash))
 	}
-	place := Place{}
-	if d.path != casDir {
-		place = Place{Thread: r.a.Thread, Detail: d.path == detailDir}
-	}
-	r.fresh[h] = n.node
-	r.a.Nodes = append(r.a.Nodes, PlacedNode{Hash: h, Node: n.node, Place: place})
+	r.fresh.Add(at, h, n.node)
+	r.a.Nodes = append(r.a.Nodes, PlacedNode{Hash: h, Node: n.node, Place: at})
 	return nil
 }
 
-// Get implements node.Getter over the attempt's own nodes and the view's.
-func (r *attemptReader) Get(h node.Hash) (node.Node, error) {
-	if n, ok := r.fresh[h]; ok {
-		return n, nil
-	}
-	return r.v.Get(r.ctx, h)
+// getter finds the types of nodes in one place: there, else among the shared ones.
+func (r *attemptReader) getter(at Place) node.Getter {
+	reader := &folderReader{ctx: r.ctx, v: r.v, fresh: r.fresh}
+	return getterFunc(func(h node.Hash) (node.Node, error) {
+		if _, known := known()[h]; !known && at.Of != "" {
+			for _, p := range []Place{{Thread: at.Thread, Of: at.Of}, at} {
+				if n, ok := r.fresh[p][h]; ok {
+					return n, nil
+				}
+			}
+		}
+		return reader.shared(h)
+	})
 }

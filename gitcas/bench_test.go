@@ -91,7 +91,7 @@ func benchJob(text string) error {
 		return err
 	}
 	for _, st := range chain.Steps { // as the prompt's history needs them
-		if _, err := v.Get(ctx, st.Output); err != nil {
+		if _, err := v.In(ctx, Place{Thread: j.Thread, Of: st.Hash}).Get(st.Output); err != nil {
 			return err
 		}
 	}
@@ -133,7 +133,7 @@ func peakRSS() int64 {
 // benchChange is the step's commit with the work branch and the claim's release.
 func benchChange(v *View, j job, chain Chain) (*Change, error) {
 	rnd := rand.New(rand.NewPCG(j.Seed, 1))
-	nodes, head, page, err := newDictionary().step(rnd, j.Thread, chain.Start.Workflow, chain.StartHash, lastHash(chain), len(chain.Steps), benchTurns)
+	nodes, head, page, err := newDictionary().step(rnd, j.Thread, chain.Start.Workflow, chain.StartHash, lastHash(chain), chain.Head, len(chain.Steps), benchTurns)
 	if err != nil {
 		return nil, err
 	}
@@ -160,7 +160,7 @@ func benchChange(v *View, j job, chain Chain) (*Change, error) {
 
 // ownBytes is the size of a step's own files as they go into a pack.
 func (x *bench) ownBytes(seed uint64) int64 {
-	nodes, _, page, err := newDictionary().step(rand.New(rand.NewPCG(seed, 1)), benchThreadID(0), node.String, node.String, nil, benchSteps, benchTurns)
+	nodes, _, page, err := newDictionary().step(rand.New(rand.NewPCG(seed, 1)), benchThreadID(0), node.String, node.String, nil, unsaid, benchSteps, benchTurns)
 	if err != nil {
 		x.b.Fatal(err)
 	}
@@ -207,6 +207,9 @@ func benchWork(parent wire.ID, seed uint64) (wire.ID, []wire.PackObject) {
 	return commit.ID, []wire.PackObject{{Object: blob}, {Object: tree.obj}, {Object: commit}}
 }
 
+// unsaid is a digest of nothing.
+var unsaid = node.Digest(strings.Repeat("0", 64))
+
 // dictionary are made-up words; text of them compresses about as prose does.
 type dictionary []string
 
@@ -234,7 +237,7 @@ func (d dictionary) text(rnd *rand.Rand, size int) string {
 }
 
 // step makes a step: output, StepNode, and turns in its detail.
-func (d dictionary) step(rnd *rand.Rand, id ThreadID, workflow, start node.Hash, prev *node.Hash, n, turns int) ([]PlacedNode, node.Hash, string, error) {
+func (d dictionary) step(rnd *rand.Rand, id ThreadID, workflow, start node.Hash, prev *node.Hash, before node.Digest, n, turns int) ([]PlacedNode, node.Hash, string, error) {
 	at := time.UnixMilli(1_700_000_000_000 + int64(n)*60_000)
 	var nodes []PlacedNode
 	add := func(p Place, typ node.Hash, payload any) (node.Hash, error) {
@@ -242,7 +245,7 @@ func (d dictionary) step(rnd *rand.Rand, id ThreadID, workflow, start node.Hash,
 		nodes = append(nodes, PlacedNode{Hash: h, Node: n, Place: p})
 		return h, err
 	}
-	here, below := Place{Thread: id}, Place{Thread: id, Detail: true}
+	here, below := Place{Thread: id, Of: unplaced}, Place{Thread: id, Of: unplaced, Detail: true}
 	text := d.text(rnd, 30)
 	out, err := add(here, node.String, text)
 	if err != nil {
@@ -262,11 +265,23 @@ func (d dictionary) step(rnd *rand.Rand, id ThreadID, workflow, start node.Hash,
 		StartedAtMs: at.UnixMilli(), CompletedAtMs: at.UnixMilli() + 30_000,
 		Usage: &record.Usage{Turns: 40, InputTokens: 100_000, OutputTokens: 5_000, DurationMs: 30_000}, Run: &record.Run{ID: "1234567890", Attempt: 1},
 	}
+	own := node.Closure{Schemas: &node.Schemas{}, Getter: node.Map{out: nodes[0].Node, detail: nodes[1].Node}}
+	if err := step.SetDigests(func(r record.Ref) (node.Digest, error) {
+		if r.To == record.ToRecord {
+			return before, nil
+		}
+		return own.Digest(r.Hash)
+	}); err != nil {
+		return nil, "", "", err
+	}
 	sn, head, err := step.Node(at)
 	if err != nil {
 		return nil, "", "", err
 	}
-	nodes = append(nodes, PlacedNode{Hash: head, Node: sn, Place: here})
+	for i := range nodes {
+		nodes[i].Place.Of = head
+	}
+	nodes = append(nodes, PlacedNode{Hash: head, Node: sn, Place: Place{Thread: id}})
 	return nodes, head, "# developer → done\n\n" + text + "\n", nil
 }
 
@@ -295,20 +310,13 @@ func (m *importer) file(path string, data []byte) {
 	m.files = append(m.files, fmt.Sprintf("M 100644 :%d %s\n", m.blob(data), path))
 }
 
-func (m *importer) node(n PlacedNode, step node.Hash) {
+func (m *importer) node(n PlacedNode) {
 	data, err := node.EncodeFile(n.Node)
 	if err != nil {
 		m.err = err
 		return
 	}
-	path := casDir + "/"
-	if n.Place.Thread != "" {
-		path = threadPath(n.Place.Thread) + "/"
-	}
-	if n.Place.Detail {
-		path += detailDir + "/" + string(step) + "/"
-	}
-	m.file(path+nodeFile(n.Hash), data)
+	m.file(n.Place.Path(n.Hash), data)
 }
 
 // shape says what a benchmark's store holds.
@@ -337,17 +345,21 @@ func (m *importer) fill(sh shape) {
 	m.file(versionName, version)
 	m.file(registryName, []byte("{}\n"))
 	for h, n := range record.Schemas() {
-		m.node(PlacedNode{Hash: h, Node: n}, "")
+		m.node(PlacedNode{Hash: h, Node: n})
 	}
 	wf, wfHash, err := node.New(node.String, "a workflow", time.UnixMilli(1))
 	if err != nil {
 		m.err = err
 	}
-	m.node(PlacedNode{Hash: wfHash, Node: wf}, "")
+	m.node(PlacedNode{Hash: wfHash, Node: wf})
+	flow, err := wf.Sum()
+	if err != nil {
+		m.err = err
+	}
 	set := map[ThreadID]*Entry{}
 	for i := range sh.threads {
 		id := benchThreadID(i)
-		head := m.thread(i, id, wfHash)
+		head := m.thread(i, id, wfHash, flow)
 		set[id] = &Entry{
 			Head: head, Workflow: wfHash, Next: &Next{Role: "developer", Since: 1_700_000_000_000 + int64(i)*977},
 			Used: Used{Head: head, Steps: benchSteps, Tokens: benchSteps * 105_000, DurationMs: benchSteps * 30_000},
@@ -364,33 +376,40 @@ func (m *importer) fill(sh shape) {
 	m.printf("reset %s\nfrom refs/heads/%s\n\ndone\n", StoreRef, DefaultBranch)
 }
 
-func (m *importer) thread(i int, id ThreadID, wf node.Hash) node.Hash {
+func (m *importer) thread(i int, id ThreadID, wf node.Hash, flow node.Digest) node.Hash {
 	rnd := rand.New(rand.NewPCG(uint64(i), 3))
-	start, head, err := record.Start{Workflow: wf, Prompt: m.words.text(rnd, 200), Cwd: "."}.Node(time.UnixMilli(1_700_000_000_000))
+	start, head, err := record.Start{Workflow: wf, Prompt: m.words.text(rnd, 200), Cwd: ".", Digests: &record.StartDigests{Workflow: flow}}.Node(time.UnixMilli(1_700_000_000_000))
 	if err != nil {
 		m.err = err
 		return ""
 	}
-	m.node(PlacedNode{Hash: head, Node: start, Place: Place{Thread: id}}, "")
+	m.node(PlacedNode{Hash: head, Node: start, Place: Place{Thread: id}})
 	startHash := head
 	turns := 0
 	if i == 0 {
 		turns = benchTurns
 	}
 	var prev *node.Hash
+	before, err := start.Sum()
+	if err != nil {
+		m.err = err
+	}
 	for n := range benchSteps {
-		nodes, h, text, err := m.words.step(rnd, id, wf, startHash, prev, n, turns)
+		nodes, h, text, err := m.words.step(rnd, id, wf, startHash, prev, before, n, turns)
 		if err != nil {
 			m.err = err
 			return ""
 		}
 		for _, x := range nodes {
 			if i == 0 || !x.Place.Detail { // the others' details are never looked at
-				m.node(x, h)
+				m.node(x)
 			}
 		}
 		m.file(ReadablePath(id, n+1, "developer"), []byte(text))
 		head, prev = h, &h
+		if before, err = nodes[len(nodes)-1].Node.Sum(); err != nil {
+			m.err = err
+		}
 	}
 	return head
 }
@@ -616,7 +635,7 @@ func (x *bench) native() time.Duration {
 
 func (x *bench) nativeStream(id ThreadID) []byte {
 	rnd := rand.New(rand.NewPCG(uint64(x.runs), 9))
-	nodes, head, page, err := newDictionary().step(rnd, id, node.String, node.String, nil, benchSteps, benchTurns)
+	nodes, _, page, err := newDictionary().step(rnd, id, node.String, node.String, nil, unsaid, benchSteps, benchTurns)
 	if err != nil {
 		x.b.Fatal(err)
 	}
@@ -624,7 +643,7 @@ func (x *bench) nativeStream(id ThreadID) []byte {
 	var out bytes.Buffer
 	m := &importer{w: &out}
 	for _, n := range nodes {
-		m.node(n, head)
+		m.node(n)
 	}
 	m.file(ReadablePath(id, benchSteps+1, "developer"), []byte(page))
 	m.file(threadsName, []byte(strings.Replace(threads, "developer", "reviewer", 1)))

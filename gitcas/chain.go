@@ -14,6 +14,10 @@ type Chain struct {
 	Start     record.Start
 	StartHash node.Hash
 	Steps     []ChainStep
+	// Definition is the workflow with its role schemas, as the StartNode names them.
+	Definition node.Map
+	// Head is the digest of the last step, or of the StartNode where there is none.
+	Head node.Digest
 }
 
 // ChainStep is one step of a chain.
@@ -63,12 +67,13 @@ func (v *View) summary(ctx context.Context, id ThreadID) (Summary, error) {
 	if out.Start, err = record.ParseStart(start); err != nil {
 		return Summary{}, contentErr(d.at(nodeFile(step.Start)), err)
 	}
-	return out, v.checkRefs(Chain{Start: out.Start, Steps: []ChainStep{{e.Head, step}}}, d)
+	return out, nil
 }
 
-// Chain reads a thread's chain from its head and checks it: every link is a step
-// of the same start, in the thread's own folder, none twice, the first has no
-// predecessor, and each one's output and body are there.
+// Chain reads a thread's chain from its head and checks it: every link is a step of the
+// same start, in the thread's own folder, with the SHA-256 that the step after it has
+// for it; none stands twice, the first has no predecessor, and the workflow and each
+// step's output and body are there. What these hold is checked when it is read, see In.
 func (v *View) Chain(ctx context.Context, id ThreadID) (Chain, error) {
 	c, err := v.chain(ctx, id)
 	return c, v.s.advise(v.refs, err)
@@ -86,13 +91,18 @@ func (v *View) chain(ctx context.Context, id ThreadID) (Chain, error) {
 	if err := v.fetchNodes(ctx, d); err != nil {
 		return Chain{}, err
 	}
-	c, err := readChain(e.Head, threadPath(id), func(h node.Hash) (node.Node, error) {
-		return v.nodeIn(ctx, d, threadPath(id), h)
-	})
+	get := func(h node.Hash) (node.Node, error) { return v.nodeIn(ctx, d, threadPath(id), h) }
+	c, err := readChain(e.Head, threadPath(id), get)
 	if err != nil {
 		return Chain{}, err
 	}
-	return c, v.checkRefs(c, d)
+	if err := checkAttempts(c, threadPath(id), get); err != nil {
+		return Chain{}, err
+	}
+	if c.Definition, err = (&folderReader{ctx: ctx, v: v}).workflow(id, c.StartHash); err != nil {
+		return Chain{}, err
+	}
+	return c, v.hasOutputs(ctx, c, d)
 }
 
 // nodeIn reads a node of a chain, which must be in the thread's folder.
@@ -104,28 +114,29 @@ func (v *View) nodeIn(ctx context.Context, d *dir, path string, h node.Hash) (no
 	return v.read(ctx, d.at(f.Name), f.ID, h)
 }
 
-// checkRefs makes sure that the thread's workflow and what its steps produced are
-// there.
-func (v *View) checkRefs(c Chain, d *dir) error {
-	if !v.has(d, c.Start.Workflow) {
-		return content("cas/"+nodeFile(c.Start.Workflow), "it is the thread's workflow, and it is missing")
+// hasOutputs makes sure that what a thread's steps produced is there.
+func (v *View) hasOutputs(ctx context.Context, c Chain, d *dir) error {
+	nodes, err := v.sub(ctx, d, nodesDir, checkNodes)
+	if err != nil {
+		return err
 	}
 	for _, s := range c.Steps {
-		for _, h := range []*node.Hash{&s.Output, s.Body} {
-			if h != nil && !v.has(d, *h) {
-				return content(d.at(nodeFile(*h)), fmt.Sprintf("step %s refers to it, and it is missing", s.Hash))
+		own, err := v.sub(ctx, nodes, string(s.Hash), checkOwn)
+		if err != nil {
+			return err
+		}
+		for _, r := range s.Refs() {
+			if r.To != record.ToOwn {
+				continue
+			}
+			_, here := own.get(nodeFile(r.Hash))
+			_, flow := c.Definition[r.Hash]
+			if _, known := known()[r.Hash]; !here && !flow && !known {
+				return content(d.at(nodesDir)+"/"+string(s.Hash)+"/"+nodeFile(r.Hash), fmt.Sprintf("it is the %s of step %s, and it is missing", r.Field, s.Hash))
 			}
 		}
 	}
 	return nil
-}
-
-// has reports whether a thread in folder d can refer to a node.
-func (v *View) has(d *dir, h node.Hash) bool {
-	_, own := d.get(nodeFile(h))
-	_, shared := v.cas.get(nodeFile(h))
-	_, known := v.s.known[h]
-	return own || shared || known
 }
 
 // maxChain bounds a chain, so that what a hostile branch makes us read is finite.
@@ -144,6 +155,9 @@ func readChain(head node.Hash, where string, get func(node.Hash) (node.Node, err
 		if err != nil {
 			return Chain{}, err
 		}
+		if err := c.follow(path, n); err != nil {
+			return Chain{}, err
+		}
 		if record.IsStart(n.Type) {
 			if len(c.Steps) > 0 {
 				return Chain{}, content(path, "a step names the StartNode as its predecessor")
@@ -155,8 +169,10 @@ func readChain(head node.Hash, where string, get func(node.Hash) (node.Node, err
 		if err != nil {
 			return Chain{}, contentErr(path, err)
 		}
-		if len(c.Steps) > 0 && s.Start != c.Steps[0].Start {
-			return Chain{}, content(path, fmt.Sprintf("its start is %s, that of the step after it %s", s.Start, c.Steps[0].Start))
+		if len(c.Steps) > 0 {
+			if err := follows(path, s, c.Steps[len(c.Steps)-1]); err != nil {
+				return Chain{}, err
+			}
 		}
 		c.Steps = append(c.Steps, ChainStep{at, s})
 		if s.Prev == nil {
@@ -169,11 +185,101 @@ func readChain(head node.Hash, where string, get func(node.Hash) (node.Node, err
 	if err != nil {
 		return Chain{}, err
 	}
+	path := where + "/" + nodeFile(c.StartHash)
 	if c.Start, err = record.ParseStart(n); err != nil {
-		return Chain{}, contentErr(where+"/"+nodeFile(c.StartHash), err)
+		return Chain{}, contentErr(path, err)
+	}
+	if k := len(c.Steps); k > 0 {
+		first := c.Steps[k-1]
+		if c.Start.Digests != nil && first.Digests == nil {
+			return Chain{}, withoutDigests(where, first.Hash)
+		}
+		if first.Digests != nil {
+			if err := sameDigest(path, n, first.Digests.Start, "the start of the thread"); err != nil {
+				return Chain{}, err
+			}
+		}
 	}
 	slices.Reverse(c.Steps)
 	return c, nil
+}
+
+// follow compares a node with the digest that the step after it has for it; of the head
+// it notes the digest.
+func (c *Chain) follow(path string, n node.Node) (err error) {
+	k := len(c.Steps)
+	if k == 0 {
+		c.Head, err = n.Sum()
+		return err
+	}
+	after := c.Steps[k-1]
+	if after.Digests == nil {
+		return nil
+	}
+	return sameDigest(path, n, after.Digests.Prev, "the step before "+string(after.Hash))
+}
+
+// follows checks a step against the one that comes after it.
+func follows(path string, s record.Step, after ChainStep) error {
+	switch {
+	case s.Start != after.Start:
+		return content(path, fmt.Sprintf("its start is %s, that of the step after it %s", s.Start, after.Start))
+	case s.Digests != nil && after.Digests == nil:
+		return withoutDigests(path[:len(path)-len(nodeFile(after.Hash))-1], after.Hash)
+	}
+	return nil
+}
+
+// withoutDigests is the error for a step that has no digests, though one before it has.
+func withoutDigests(where string, h node.Hash) error {
+	return content(where+"/"+nodeFile(h), "it has no digests, and what comes before it in the chain has: uwf did not write it")
+}
+
+func sameDigest(path string, n node.Node, want node.Digest, what string) error {
+	got, err := n.Sum()
+	if err == nil && got != want {
+		err = exchanged(path, what)
+	}
+	return err
+}
+
+// checkAttempts checks the earlier attempts that the steps name, and those that these
+// name: a step that was taken back has some of its own.
+func checkAttempts(c Chain, where string, get func(node.Hash) (node.Node, error)) error {
+	seen := map[node.Hash]bool{}
+	var todo []record.Step
+	for _, s := range c.Steps {
+		todo = append(todo, s.Step)
+	}
+	for len(todo) > 0 {
+		s := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		for _, r := range s.Refs() {
+			if r.Field != "previousAttempts" {
+				continue
+			}
+			path := where + "/" + nodeFile(r.Hash)
+			n, err := get(r.Hash)
+			if err != nil {
+				return err
+			}
+			if r.Digest != "" {
+				if err := sameDigest(path, n, r.Digest, "an earlier attempt"); err != nil {
+					return err
+				}
+			}
+			if seen[r.Hash] {
+				continue
+			}
+			seen[r.Hash] = true
+			earlier, err := record.ParseStep(n)
+			if err != nil {
+				return contentErr(path, err)
+			}
+			todo = append(todo, earlier)
+		}
+	}
+	return nil
 }
 
 // hashes are the steps' hashes, oldest first.

@@ -3,6 +3,7 @@ package gitcas
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/united-workforce/uwf/gitcas/gitobj"
 	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/statefile"
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
@@ -26,9 +28,10 @@ type builder struct {
 	objs []wire.PackObject
 	sent map[wire.ID]bool
 	// fresh are the nodes of this change, for checks and for the next view.
-	fresh map[node.Hash]node.Node
+	fresh Nodes
 	made  map[wire.ID]stored
 	blobs wire.Objects // of the root's files, bases for the next change
+	stale []wire.ID    // folders in those of threads that others take the place of
 	// edits of the folders, by thread
 	threads map[ThreadID]*threadEdit
 	cas     dirEdit
@@ -36,24 +39,51 @@ type builder struct {
 
 // threadEdit collects what changes in one thread's folder.
 type threadEdit struct {
-	base   *dir // the folder as it is, or the part of another one that a fork takes over
-	known  *dir // what the remote has to make a delta against
-	detail *dir // detail/ of the base, once it was read
-	files  dirEdit
-	// details are the edits of detail/, by the step that they belong to.
-	details map[node.Hash]dirEdit
+	base  *dir // the folder as it is, or the part of another one that a fork takes over
+	known *dir // what the remote has to make a delta against
+	files dirEdit
+	// own are the edits of nodes/, by the record that they belong to.
+	own map[node.Hash]*ownEdit
 }
 
+// ownEdit collects what changes in the folder of a record.
+type ownEdit struct{ files, details dirEdit }
+
 func newThreadEdit() *threadEdit {
-	return &threadEdit{files: dirEdit{}, details: map[node.Hash]dirEdit{}}
+	return &threadEdit{files: dirEdit{}, own: map[node.Hash]*ownEdit{}}
+}
+
+func (t *threadEdit) at(p Place) dirEdit {
+	if p.Of == "" {
+		return t.files
+	}
+	e := t.own[p.Of]
+	if e == nil {
+		e = &ownEdit{files: dirEdit{}, details: dirEdit{}}
+		t.own[p.Of] = e
+	}
+	if p.Detail {
+		return e.details
+	}
+	return e.files
 }
 
 func newBuilder(ctx context.Context, v *View, c *Change) *builder {
 	return &builder{
 		ctx: ctx, v: v, c: c, cur: v.state, sent: map[wire.ID]bool{},
-		fresh: map[node.Hash]node.Node{}, made: map[wire.ID]stored{}, blobs: wire.Objects{},
+		fresh: Nodes{}, made: map[wire.ID]stored{}, blobs: wire.Objects{},
 		threads: map[ThreadID]*threadEdit{}, cas: dirEdit{},
 	}
+}
+
+// reader finds nodes as they are after this change.
+func (b *builder) reader() *folderReader {
+	return &folderReader{ctx: b.ctx, v: b.v, fresh: b.fresh, base: func(id ThreadID) (*dir, error) {
+		if t, ok := b.threads[id]; ok {
+			return t.base, nil
+		}
+		return b.v.folder(b.ctx, id)
+	}}
 }
 
 // hasContent reports whether the change needs a commit besides an archive commit.
@@ -76,8 +106,8 @@ func (b *builder) build() error {
 
 // content makes the commit with nodes and entries.
 func (b *builder) content() error {
-	for _, n := range b.c.Nodes {
-		b.fresh[n.Hash] = n.Node
+	if err := b.takeNodes(); err != nil {
+		return err
 	}
 	for _, id := range slices.Sorted(maps.Keys(b.c.Forks)) {
 		if err := b.fork(id, b.c.Forks[id]); err != nil {
@@ -93,6 +123,9 @@ func (b *builder) content() error {
 		if err := b.place(n); err != nil {
 			return err
 		}
+	}
+	if err := b.closed(); err != nil {
+		return err
 	}
 	for _, path := range slices.Sorted(maps.Keys(b.c.Readable)) {
 		if err := b.page(path, b.c.Readable[path]); err != nil {
@@ -127,11 +160,25 @@ func (b *builder) thread(id ThreadID) (*threadEdit, error) {
 	return e, nil
 }
 
+// takeNodes notes the nodes of the change. Of one place and hash there is one.
+func (b *builder) takeNodes() error {
+	for _, n := range b.c.Nodes {
+		if old, twice := b.fresh[n.Place][n.Hash]; twice {
+			if err := samePayload(old, n.Node); err != nil {
+				return fmt.Errorf("store node %s twice in %s: %w", n.Hash, n.Place, err)
+			}
+			continue
+		}
+		b.fresh.Add(n.Place, n.Hash, n.Node)
+	}
+	return nil
+}
+
 // place puts one node where it belongs, unless it is there.
 func (b *builder) place(n PlacedNode) error {
 	data, err := b.check(n)
 	if err != nil {
-		return fmt.Errorf("store node %s: %w", n.Hash, err)
+		return fmt.Errorf("store node %s: %w", n.Place.Path(n.Hash), err)
 	}
 	blob := wire.NewObject(plumbing.BlobObject, data)
 	name := nodeFile(n.Hash)
@@ -141,33 +188,25 @@ func (b *builder) place(n PlacedNode) error {
 		if err != nil {
 			return err
 		}
-		edit, base = t.files, t.base
-		if n.Place.Detail {
-			step, err := b.stepOf(n.Place.Thread)
-			if err != nil {
-				return err
-			}
-			if t.details[step] == nil {
-				t.details[step] = dirEdit{}
-			}
-			// Compared with what is there, if anything, once detail/ is read.
-			edit, base = t.details[step], nil
+		edit, base = t.at(n.Place), t.base
+		if n.Place.Of != "" {
+			base = nil // compared with what is there, if anything, once that is read
 		}
 	}
 	if old, there := base.get(name); there {
-		if _, known := b.v.s.known[n.Hash]; known {
+		if _, known := known()[n.Hash]; known {
 			return nil // compared by check; nobody reads the stored one
 		}
 		return b.sameNode(base.at(name), old.ID, n)
 	}
 	edit.file(name, blob.ID)
 	b.send(blob, nil)
-	b.made[blob.ID] = stored{hash: n.Hash, node: n.Node, checked: true}
+	b.made[blob.ID] = stored{hash: n.Hash, node: n.Node, checked: n.Place.Of == ""}
 	return nil
 }
 
-// check makes sure that a node is what its hash says and fits its schema, and
-// returns its file.
+// check makes sure that a node is what its hash says, fits its schema and is what may
+// be in its place, and returns its file.
 func (b *builder) check(n PlacedNode) ([]byte, error) {
 	h, err := n.Node.Hash()
 	if err != nil {
@@ -176,43 +215,84 @@ func (b *builder) check(n PlacedNode) ([]byte, error) {
 	if h != n.Hash {
 		return nil, fmt.Errorf("%w: its content hashes to %s", ErrInvalid, h)
 	}
-	if n.Place.Thread == "" && n.Place.Detail {
-		return nil, fmt.Errorf("%w: a detail without a thread", ErrInvalid)
+	isRecord := record.IsRecord(n.Node.Type)
+	switch p := n.Place; {
+	case p.Thread == "" && (p.Of != "" || p.Detail), p.Detail && p.Of == "", p.Of != "" && !p.Of.Valid():
+		return nil, fmt.Errorf("%w: there is no such place", ErrInvalid)
+	case p.Thread != "" && p.Of == "" && !isRecord:
+		return nil, fmt.Errorf("%w: it is neither a StartNode nor a StepNode: what one of these refers to has a folder of its own", ErrInvalid)
 	}
-	if known, ok := b.v.s.known[n.Hash]; ok {
+	if known, ok := known()[n.Hash]; ok {
 		if err := samePayload(known, n.Node); err != nil {
 			return nil, err
 		}
 	}
-	if err := b.v.s.schemas.Check(b, n.Node); err != nil {
+	types, err := b.reader().types(n.Place)
+	if err != nil {
+		return nil, unstorable(err)
+	}
+	if err := b.v.s.schemas.Check(types, n.Node); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
-	data, err := node.EncodeFile(n.Node)
+	return EncodeNode(n.Node)
+}
+
+// EncodeNode is the file of a node that can be stored, and read again. The error matches
+// ErrInvalid.
+func EncodeNode(n node.Node) ([]byte, error) {
+	data, err := node.EncodeFile(n)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
 	if len(data) > MaxNodeFile {
-		return nil, fmt.Errorf("%w: %d bytes, more than %d", ErrInvalid, len(data), MaxNodeFile)
+		return nil, fmt.Errorf("%w: a file of %d bytes, more than %d", ErrInvalid, len(data), MaxNodeFile)
 	}
 	return data, nil
 }
 
-// Get implements node.Getter over the change's own nodes and the view's.
-func (b *builder) Get(h node.Hash) (node.Node, error) {
-	if n, ok := b.fresh[h]; ok {
-		return n, nil
+// closed makes sure that all that the change's records refer to is in their folders, and
+// is what they say: nothing is stored that could not be read.
+func (b *builder) closed() error {
+	r := b.reader()
+	for at, nodes := range b.fresh {
+		if at.Thread == "" || at.Of != "" {
+			continue
+		}
+		for h, n := range nodes {
+			var err error
+			if p := (Place{Thread: at.Thread, Of: h, Detail: true}); record.IsStart(n.Type) {
+				_, err = r.flowOf(p)
+			} else {
+				_, err = r.closed(p)
+			}
+			if err != nil {
+				return unstorable(fmt.Errorf("store %s: %w", at.Path(h), err))
+			}
+		}
 	}
-	return b.v.Get(b.ctx, h)
+	return nil
+}
+
+// unstorable says of an error about what is to be stored that it is the change's fault,
+// not the store's.
+func unstorable(err error) error {
+	var d *DamagedError
+	if !errors.As(err, &d) || errors.Is(err, wire.ErrUnreachable) {
+		return err
+	}
+	return fmt.Errorf("%w: %s: %s", ErrInvalid, d.What, d.Why)
 }
 
 // sameNode refuses a node whose hash is taken by another payload. The stored one
 // stays, with its time.
 func (b *builder) sameNode(path string, id wire.ID, n PlacedNode) error {
-	old, err := b.v.read(b.ctx, path, id, n.Hash)
+	old, err := b.v.decode(path, id, n.Hash, func() (wire.Object, error) {
+		return b.v.object(b.ctx, path, id, plumbing.BlobObject, MaxNodeFile)
+	})
 	if err != nil {
 		return err
 	}
-	if err := samePayload(old, n.Node); err != nil {
+	if err := samePayload(old.node, n.Node); err != nil {
 		return fmt.Errorf("store node %s, which %s holds: %w", n.Hash, path, err)
 	}
 	return nil
@@ -231,18 +311,6 @@ func samePayload(a, b node.Node) error {
 		return fmt.Errorf("%w: 64 bits are not collision-proof; change the payload in any way", ErrCollision)
 	}
 	return nil
-}
-
-// stepOf names the folder that a thread's details go to: that of the step which
-// is the head after this change.
-func (b *builder) stepOf(id ThreadID) (node.Hash, error) {
-	if e := b.c.Threads[id]; e != nil {
-		return e.Head, nil
-	}
-	if e, ok := b.cur.threads.Get(id); ok {
-		return e.Head, nil
-	}
-	return "", fmt.Errorf("%w: details of thread %s, which has no entry", ErrInvalid, id)
 }
 
 // page puts a page for people.
@@ -298,56 +366,86 @@ func (b *builder) folders(root dirEdit) error {
 // threadFolder writes one thread's folder.
 func (b *builder) threadFolder(id ThreadID, t *threadEdit) (*dir, error) {
 	path := threadPath(id)
-	if len(t.details) > 0 {
-		d, err := b.detailFolder(path+"/"+detailDir, t)
+	if len(t.own) > 0 {
+		old, err := b.v.sub(b.ctx, t.base, nodesDir, checkNodes)
 		if err != nil {
 			return nil, err
 		}
-		t.files.folder(detailDir, d)
+		edit := dirEdit{}
+		for _, of := range slices.Sorted(maps.Keys(t.own)) {
+			d, err := b.ownFolder(Place{Thread: id, Of: of}, old, t.own[of])
+			if err != nil {
+				return nil, err
+			}
+			edit.folder(string(of), d)
+		}
+		d, err := b.inner(path+"/"+nodesDir, old, edit)
+		if err != nil {
+			return nil, err
+		}
+		t.files.folder(nodesDir, d)
 	}
 	return b.edited(path, t.base, t.known, t.files)
 }
 
-// detailFolder writes the details: a folder for each step. What is there is read
-// first: the folder of folders is short, whatever the steps hold.
-func (b *builder) detailFolder(path string, t *threadEdit) (*dir, error) {
-	if e, ok := t.base.get(detailDir); ok && t.detail == nil {
-		var err error
-		if t.detail, err = b.v.dir(b.ctx, path, e.ID, checkDetail); err != nil {
-			return nil, err
-		}
+// ownFolder writes the folder of a record.
+func (b *builder) ownFolder(p Place, nodes *dir, e *ownEdit) (*dir, error) {
+	old, err := b.v.sub(b.ctx, nodes, string(p.Of), checkOwn)
+	if err != nil {
+		return nil, err
 	}
-	edit := dirEdit{}
-	for _, step := range slices.Sorted(maps.Keys(t.details)) {
-		sub := path + "/" + string(step)
-		var old *dir
-		if e, ok := t.detail.get(string(step)); ok {
-			var err error
-			if old, err = b.v.dir(b.ctx, sub, e.ID, checkCas); err != nil {
-				return nil, err
-			}
-		}
-		if err := b.keepSame(old, t.details[step]); err != nil {
-			return nil, err
-		}
-		d, err := b.edited(sub, old, old, t.details[step])
+	if len(e.details) > 0 {
+		detail, err := b.v.sub(b.ctx, old, detailDir, checkDetail)
 		if err != nil {
 			return nil, err
 		}
-		edit.folder(string(step), d)
+		files, err := b.v.sub(b.ctx, detail, nodesDir, checkCas)
+		if err != nil {
+			return nil, err
+		}
+		p := Place{Thread: p.Thread, Of: p.Of, Detail: true}
+		if err := b.keepSame(p, files, e.details); err != nil {
+			return nil, err
+		}
+		d, err := b.edited(p.folder(), files, files, e.details)
+		if err != nil {
+			return nil, err
+		}
+		edit := dirEdit{}
+		edit.folder(nodesDir, d)
+		if d, err = b.edited(Place{Thread: p.Thread, Of: p.Of}.folder()+"/"+detailDir, detail, detail, edit); err != nil {
+			return nil, err
+		}
+		e.files.folder(detailDir, d)
 	}
-	return b.edited(path, t.detail, t.detail, edit)
+	if err := b.keepSame(p, old, e.files); err != nil {
+		return nil, err
+	}
+	return b.inner(p.folder(), old, e.files)
+}
+
+// inner is edited for a folder that the next view has, as Load would bring it.
+func (b *builder) inner(path string, old *dir, edit dirEdit) (*dir, error) {
+	d, err := b.edited(path, old, old, edit)
+	if err != nil || d == nil {
+		return d, err
+	}
+	if old != nil && old.obj.ID != d.obj.ID {
+		b.stale = append(b.stale, old.obj.ID)
+	}
+	b.v.cache.addDir(d)
+	return d, nil
 }
 
 // keepSame leaves nodes that are stored already as they are.
-func (b *builder) keepSame(old *dir, edit dirEdit) error {
+func (b *builder) keepSame(p Place, old *dir, edit dirEdit) error {
 	for name := range edit {
+		h, isNode := nodeOf(name)
 		e, there := old.get(name)
-		if !there {
+		if !there || !isNode {
 			continue
 		}
-		h, _ := nodeOf(name)
-		if err := b.sameNode(old.at(name), e.ID, PlacedNode{Hash: h, Node: b.fresh[h]}); err != nil {
+		if err := b.sameNode(old.at(name), e.ID, PlacedNode{Hash: h, Node: b.fresh[p][h]}); err != nil {
 			return err
 		}
 		delete(edit, name)

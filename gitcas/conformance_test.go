@@ -71,11 +71,15 @@ func testThread(t *testing.T, s *Store) {
 		if e.Head != c.Steps[2].Hash || e.Key != "test/prompt of "+string(id) || e.Status != StatusActive {
 			t.Fatalf("%s: entry %+v", name, e)
 		}
-		n, err := v.Get(t.Context(), *c.Steps[1].Body)
+		own := func(i int) node.Getter { return v.In(t.Context(), Place{Thread: id, Of: c.Steps[i].Hash}) }
+		n, err := own(1).Get(*c.Steps[1].Body)
 		if err != nil || n.Payload != "body of "+string(id)+" step 2" {
 			t.Fatalf("%s: body %v, %v", name, n.Payload, err)
 		}
-		if _, err = v.Get(t.Context(), c.Steps[0].Detail); !errors.Is(err, node.ErrNotFound) {
+		if _, err = own(0).Get(*c.Steps[1].Body); !errors.Is(err, node.ErrNotFound) {
+			t.Fatalf("%s: a step's folder has what another one refers to: %v", name, err)
+		}
+		if _, err = own(0).Get(c.Steps[0].Detail); !errors.Is(err, node.ErrNotFound) {
 			t.Fatalf("%s: details are found without asking for them: %v", name, err)
 		}
 	}
@@ -96,15 +100,15 @@ func testDetails(t *testing.T, s *Store) {
 		t.Fatal(err)
 	}
 	for i, step := range c.Steps {
-		n, err := s.Detail(t.Context(), v, id, step.Detail)
+		n, err := below(t.Context(), v, id, step.Hash, step.Detail)
 		if want := fmt.Sprintf("detail of %s step %d", id, i+1); err != nil || n.Payload != want {
 			t.Fatalf("detail of step %d: %v, %v", i+1, n.Payload, err)
 		}
 	}
-	if n, err := s.Detail(t.Context(), v, id, *c.Steps[0].Body); err != nil || n.Payload == nil {
+	if n, err := below(t.Context(), v, id, c.Steps[0].Hash, *c.Steps[0].Body); err != nil || n.Payload == nil {
 		t.Fatalf("a node beside the details: %v", err)
 	}
-	if _, err = s.Detail(t.Context(), v, id, "0000000000000"); !errors.Is(err, node.ErrNotFound) {
+	if _, err = below(t.Context(), v, id, c.Steps[0].Hash, "0000000000000"); !errors.Is(err, node.ErrNotFound) {
 		t.Fatalf("a missing detail: %v", err)
 	}
 }
@@ -160,7 +164,7 @@ func testEnd(t *testing.T, s *Store) {
 	if err != nil || len(c.Steps) != 3 {
 		t.Fatalf("the ended chain has %d steps, %v", len(c.Steps), err)
 	}
-	if _, err := s.Detail(t.Context(), past, first, c.Steps[2].Detail); err != nil {
+	if _, err := below(t.Context(), past, first, c.Steps[2].Hash, c.Steps[2].Detail); err != nil {
 		t.Fatal(err)
 	}
 	_, err = s.Push(t.Context(), past, cancel)
@@ -199,7 +203,7 @@ func testFork(t *testing.T, s *Store) {
 	if err != nil || len(got.Steps) != 2 || got.Steps[1].Hash != c.Steps[1].Hash {
 		t.Fatalf("the fork's chain: %+v, %v", got, err)
 	}
-	if _, err := s.Detail(t.Context(), v, to, c.Steps[0].Detail); err != nil {
+	if _, err := below(t.Context(), v, to, c.Steps[0].Hash, c.Steps[0].Detail); err != nil {
 		t.Fatal(err)
 	}
 	names := folderNames(t, v, to)
@@ -458,25 +462,35 @@ func testRefused(t *testing.T, s *Store) {
 	id := threadID(1)
 	v := threadWithSteps(t, s, id, 1)
 	head := mustEntry(t, v, id).Head
-	wrongType := placed(t, Place{Thread: id}, outputSchema(t).Hash, map[string]any{"$status": "no such status"})
+	wrongType := placed(t, Place{Thread: id, Of: head}, outputSchema(t).Hash, map[string]any{"$status": "no such status"})
+	hidden := stepChange(t, v, id, "developer", "its body lies among the details")
+	for i, n := range hidden.Nodes {
+		if text, _ := n.Node.Payload.(string); strings.HasPrefix(text, "body of") {
+			hidden.Nodes[i].Place.Detail = true
+		}
+	}
 	for name, c := range map[string]*Change{
-		"wrong hash":      {Nodes: []PlacedNode{{Hash: "0000000000000", Node: workflowNode(t).Node}}},
-		"schema":          {Nodes: []PlacedNode{wrongType}},
-		"head not there":  {Threads: map[ThreadID]*Entry{id: {Head: "0000000000000"}}},
-		"bad id":          {Threads: map[ThreadID]*Entry{"../x": {Head: head}}},
-		"nil entry":       {Threads: map[ThreadID]*Entry{id: nil}},
-		"bad status":      {Threads: map[ThreadID]*Entry{id: {Head: head, Status: "strange"}}},
-		"page path":       {Readable: map[string][]byte{"threads/" + string(id) + "/../../VERSION": nil}},
-		"page elsewhere":  {Readable: map[string][]byte{"VERSION": nil}},
-		"foreign branch":  {Threads: map[ThreadID]*Entry{id: {Head: head, Work: Work{Branch: "../x"}}}},
-		"no such ended":   {Archive: []Ended{{Thread: threadID(5), Head: head, Reason: "ended"}}},
-		"not ended":       {Archive: []Ended{{Thread: id, Head: head, Reason: "ended"}}},
-		"strange reason":  {Archive: []Ended{{Thread: id, Head: head, Reason: "tired"}}},
-		"bad name":        {Registry: map[string]*RegistryEntry{"a\nb": {Hash: head}}},
-		"detail of no":    {Nodes: []PlacedNode{placed(t, Place{Detail: true}, node.String, "x")}},
-		"thread without":  {Nodes: []PlacedNode{placed(t, Place{Thread: threadID(8)}, node.String, "x")}},
-		"trailer":         {Nodes: []PlacedNode{workflowNode(t)}, Trailers: []Trailer{{Key: "a b", Value: "c"}}},
-		"fork of nothing": {Forks: map[ThreadID]ThreadID{threadID(6): threadID(7)}, Threads: map[ThreadID]*Entry{threadID(6): {Head: head}}},
+		"hidden body":       hidden,
+		"wrong hash":        {Nodes: []PlacedNode{{Hash: "0000000000000", Node: workflowNode(t).Node}}},
+		"schema":            {Nodes: []PlacedNode{wrongType}},
+		"head not there":    {Threads: map[ThreadID]*Entry{id: {Head: "0000000000000"}}},
+		"bad id":            {Threads: map[ThreadID]*Entry{"../x": {Head: head}}},
+		"nil entry":         {Threads: map[ThreadID]*Entry{id: nil}},
+		"bad status":        {Threads: map[ThreadID]*Entry{id: {Head: head, Status: "strange"}}},
+		"page path":         {Readable: map[string][]byte{"threads/" + string(id) + "/../../VERSION": nil}},
+		"page elsewhere":    {Readable: map[string][]byte{"VERSION": nil}},
+		"foreign branch":    {Threads: map[ThreadID]*Entry{id: {Head: head, Work: Work{Branch: "../x"}}}},
+		"no such ended":     {Archive: []Ended{{Thread: threadID(5), Head: head, Reason: "ended"}}},
+		"not ended":         {Archive: []Ended{{Thread: id, Head: head, Reason: "ended"}}},
+		"strange reason":    {Archive: []Ended{{Thread: id, Head: head, Reason: "tired"}}},
+		"bad name":          {Registry: map[string]*RegistryEntry{"a\nb": {Hash: head}}},
+		"detail of no":      {Nodes: []PlacedNode{placed(t, Place{Detail: true}, node.String, "x")}},
+		"thread without":    {Nodes: []PlacedNode{placed(t, Place{Thread: threadID(8), Of: head}, node.String, "x")}},
+		"no record":         {Nodes: []PlacedNode{placed(t, Place{Thread: id}, node.String, "x")}},
+		"folder of no hash": {Nodes: []PlacedNode{placed(t, Place{Thread: id, Of: "../../cas"}, node.String, "x")}},
+		"record of none":    {Nodes: []PlacedNode{placed(t, Place{Of: head}, node.String, "x")}},
+		"trailer":           {Nodes: []PlacedNode{workflowNode(t)}, Trailers: []Trailer{{Key: "a b", Value: "c"}}},
+		"fork of nothing":   {Forks: map[ThreadID]ThreadID{threadID(6): threadID(7)}, Threads: map[ThreadID]*Entry{threadID(6): {Head: head}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if c.Subject = "refused"; name == "no subject" {

@@ -31,6 +31,9 @@ var (
 	ErrLostRace = wire.ErrLostRace
 	// ErrCollision: a node with another payload is stored under this hash.
 	ErrCollision = errors.New("another payload is stored under this hash")
+	// ErrExchanged: a file holds a node of the right hash that is not the one that was
+	// stored.
+	ErrExchanged = errors.New("another node of the same hash")
 	// ErrStale: a change no longer fits the thread that it is for.
 	ErrStale = errors.New("the thread is not as the change expects it")
 	// ErrInvalid: a change or an argument that can never be stored.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/united-workforce/uwf/gitcas/gitobj"
 	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
 
@@ -103,15 +104,32 @@ func everyKind(t *testing.T, shared int) (*wire.Memory, map[string]func(context.
 		"long chain":   with([]ThreadID{long}, func(ctx context.Context, _ *Store, v *View) error { _, err := v.Chain(ctx, long); return err }),
 		"summary":      with(nil, func(ctx context.Context, _ *Store, v *View) error { _, err := v.Summary(ctx, id); return err }),
 		"long summary": with(nil, func(ctx context.Context, _ *Store, v *View) error { _, err := v.Summary(ctx, long); return err }),
-		"get":          with([]ThreadID{id}, func(ctx context.Context, _ *Store, v *View) error { _, err := v.Get(ctx, output); return err }),
-		"long get": with([]ThreadID{long}, func(ctx context.Context, _ *Store, v *View) error {
-			_, err := v.Get(ctx, mustEntry(t, v, long).Head)
+		"get": with([]ThreadID{id}, func(ctx context.Context, _ *Store, v *View) error {
+			_, err := v.In(ctx, Place{Thread: id, Of: c.Steps[1].Hash}).Get(output)
 			return err
 		}),
-		"detail":     with(nil, func(ctx context.Context, s *Store, v *View) error { _, err := s.Detail(ctx, v, id, detail); return err }),
+		"long get": with([]ThreadID{long}, func(ctx context.Context, _ *Store, v *View) error {
+			_, err := v.In(ctx, Place{Thread: long}).Get(mustEntry(t, v, long).Head)
+			return err
+		}),
+		"detail": with(nil, func(ctx context.Context, _ *Store, v *View) error {
+			_, err := below(ctx, v, id, c.Steps[1].Hash, detail)
+			return err
+		}),
 		"find":       with(nil, func(ctx context.Context, s *Store, v *View) error { _, err := s.Find(ctx, v, output); return err }),
 		"find ended": with(nil, func(ctx context.Context, s *Store, v *View) error { _, err := s.Find(ctx, v, line.Head); return err }),
-		"history":    with(nil, func(ctx context.Context, s *Store, v *View) error { return s.History(ctx, v, nothing) }),
+		"record of a thread that was not loaded": with(nil, func(ctx context.Context, _ *Store, v *View) error {
+			_, err := v.In(ctx, Place{Thread: id}).Get(c.Steps[1].Hash)
+			return err
+		}),
+		"output of a thread that was not loaded": with(nil, func(ctx context.Context, _ *Store, v *View) error {
+			_, err := v.In(ctx, Place{Thread: id, Of: c.Steps[1].Hash}).Get(output)
+			if err == nil {
+				_, err = v.Chain(ctx, id) // which needs the rest
+			}
+			return err
+		}),
+		"history": with(nil, func(ctx context.Context, s *Store, v *View) error { return s.History(ctx, v, nothing) }),
 		"ended": with(nil, func(ctx context.Context, s *Store, v *View) error {
 			_, _, err := s.FindEnded(ctx, v, threadID(9))
 			return err
@@ -295,7 +313,13 @@ func whatIsNeeded(t *testing.T, mem *wire.Memory) (needed, nodes map[wire.ID]boo
 				continue
 			}
 			for _, f := range list(list(e.ID)[0].ID) {
-				_, nodes[f.ID] = nodeOf(f.Name)
+				if _, isNode := nodeOf(f.Name); isNode {
+					n, err := node.DecodeFile(mustObject(t, mem, f.ID))
+					if err != nil {
+						t.Fatal(err)
+					}
+					nodes[f.ID] = record.IsStart(n.Type) // which names the workflow
+				}
 			}
 		}
 	}

@@ -1,12 +1,15 @@
 package gitcas
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
+	"github.com/go-git/go-git/v5/plumbing"
+
+	"github.com/united-workforce/uwf/gitcas/gitobj"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
@@ -19,76 +22,202 @@ type Found struct {
 	Ended *Ended // set when the thread of Place has ended
 }
 
-// Find looks a bare hash up: in cas/, in the folders of live threads, then among
-// the steps of ended threads. Details are found through their thread (Detail).
-// One that is nowhere is node.ErrNotFound.
+// AmbiguousError: a bare hash names several nodes.
+type AmbiguousError struct {
+	Hash   node.Hash
+	Places []Place // of each one the first that was found
+}
+
+func (e *AmbiguousError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s names %d different nodes:", e.Hash, len(e.Places))
+	for _, p := range e.Places {
+		b.WriteString("\n  " + p.Path(e.Hash))
+	}
+	return b.String()
+}
+
+// Find looks a bare hash up: among what is built in, in cas/ and in the folders of all
+// live threads; where it is in none of these, among the steps of ended threads. What
+// ended threads refer to is found through the thread, see Store.FindIn. A hash that
+// names several nodes is an *AmbiguousError, one that is nowhere node.ErrNotFound.
 func (s *Store) Find(ctx context.Context, v *View, h node.Hash) (Found, error) {
-	f := Found{Hash: h}
 	if !h.Valid() {
-		return f, fmt.Errorf("%w: %w: %.40q", ErrInvalid, node.ErrInvalidHash, h)
+		return Found{}, fmt.Errorf("%w: %w: %.40q", ErrInvalid, node.ErrInvalidHash, h)
 	}
-	n, err := v.Get(ctx, h)
-	if err == nil {
-		f.Node, f.Place = n, v.placeOf(h)
-		return f, nil
+	if n, ok := known()[h]; ok {
+		return Found{Hash: h, Node: n}, nil
 	}
+	q := &search{ctx: ctx, v: v, h: h}
+	if e, ok := v.cas.get(nodeFile(h)); ok {
+		q.spots = append(q.spots, spot{Place{}, v.cas.at(e.Name), e.ID})
+	}
+	var threads []ThreadID
+	for _, e := range v.threadDirs.list() {
+		threads = append(threads, ThreadID(e.Name))
+	}
+	f, err := q.run(threads)
 	if !errors.Is(err, node.ErrNotFound) {
-		return f, err
-	}
-	id, ok, err := v.findInThreads(ctx, h)
-	if err != nil {
-		return f, err
-	}
-	if ok {
-		f.Place = Place{Thread: id}
-		f.Node, err = s.Detail(ctx, v, id, h)
 		return f, err
 	}
 	return s.findInEnded(ctx, v, h)
 }
 
-// placeOf says where v.Get found a node; the zero Place stands for cas/ and for
-// what is built in.
-func (v *View) placeOf(h node.Hash) Place {
-	if _, ok := v.cas.get(nodeFile(h)); ok {
-		return Place{}
-	}
-	for id, d := range v.folders {
-		if _, ok := d.get(nodeFile(h)); ok {
-			return Place{Thread: id}
-		}
-	}
-	return Place{}
+// FindIn is Find in one thread of a view, live or past: among its records, and all that
+// these refer to.
+func (s *Store) FindIn(ctx context.Context, v *View, id ThreadID, h node.Hash) (Found, error) {
+	return (&search{ctx: ctx, v: v, h: h}).run([]ThreadID{id})
+}
+
+// search looks for the files of one name in the folders of threads.
+type search struct {
+	ctx   context.Context
+	v     *View
+	h     node.Hash
+	spots []spot
+}
+
+// spot is a file that was found.
+type spot struct {
+	place Place
+	path  string
+	id    wire.ID
+}
+
+// inside is a folder to look into.
+type inside struct {
+	place Place
+	path  string
+	id    wire.ID
+	check func(gitobj.Entry) error
 }
 
 // foldersAtOnce is how many folders of threads are fetched in one request: it
 // bounds the memory that a search takes.
 const foldersAtOnce = 200
 
-// findInThreads searches the listings of all live threads for a file of that
-// name. They are not kept.
-func (v *View) findInThreads(ctx context.Context, h node.Hash) (ThreadID, bool, error) {
-	name := append([]byte(nodeFile(h)), 0)
-	for entries := range slices.Chunk(v.threadDirs.list(), foldersAtOnce) {
-		wants := make([]wire.ID, len(entries))
-		for i, e := range entries {
-			wants[i] = e.ID
+// run searches threads, and reads what it found.
+func (q *search) run(threads []ThreadID) (Found, error) {
+	var todo []inside
+	for _, id := range threads {
+		if e, ok := q.v.threadDirs.get(string(id)); ok {
+			todo = append(todo, inside{Place{Thread: id}, threadPath(id), e.ID, checkThread})
 		}
-		objs, err := v.s.remote.Fetch(ctx, wire.FetchRequest{Wants: wants, Depth: 1, Filter: onlyWanted})
-		if err != nil {
-			return "", false, fmt.Errorf("read the folders of threads: %w", err)
-		}
-		for _, e := range entries {
-			o, ok := objs[e.ID]
-			if !ok {
-				return "", false, content(threadPath(ThreadID(e.Name)), "the remote doesn't send its object "+e.ID.String())
+	}
+	// From folders to the folders in them: a few requests, however many there are.
+	for len(todo) > 0 {
+		var next []inside
+		for chunk := range slices.Chunk(todo, foldersAtOnce) {
+			more, err := q.look(chunk)
+			if err != nil {
+				return Found{}, err
 			}
-			if bytes.Contains(o.Data, name) {
-				return ThreadID(e.Name), true, nil
+			next = append(next, more...)
+		}
+		todo = next
+	}
+	return q.read()
+}
+
+// look lists folders, which are not kept, and returns those in them.
+func (q *search) look(folders []inside) ([]inside, error) {
+	wants := make([]wire.ID, len(folders))
+	for i, f := range folders {
+		wants[i] = f.id
+	}
+	objs, err := q.v.s.remote.Fetch(q.ctx, wire.FetchRequest{Wants: wants, Depth: 1, Filter: onlyWanted})
+	if err != nil {
+		return nil, fmt.Errorf("read the folders of threads: %w", err)
+	}
+	var next []inside
+	for _, f := range folders {
+		o, ok := objs[f.id]
+		if !ok {
+			return nil, content(f.path, "the remote doesn't send its object "+f.id.String())
+		}
+		d, err := parseDir(f.path, o, f.check)
+		if err != nil {
+			return nil, err
+		}
+		if e, ok := d.get(nodeFile(q.h)); ok {
+			q.spots = append(q.spots, spot{f.place, d.at(e.Name), e.ID})
+		}
+		for _, e := range d.entries {
+			if e.IsDir() {
+				next = append(next, f.below(d, e))
 			}
 		}
 	}
-	return "", false, nil
+	return next, nil
+}
+
+// below is a folder in this one.
+func (f inside) below(d *dir, e gitobj.Entry) inside {
+	in := inside{place: f.place, path: d.at(e.Name), id: e.ID}
+	switch {
+	case f.place.Detail:
+		in.check = checkCas // detail/nodes
+	case f.place.Of == "" && e.Name == nodesDir:
+		in.check = checkNodes
+	case f.place.Of == "":
+		in.place.Of, in.check = node.Hash(e.Name), checkOwn
+	default:
+		in.place.Detail, in.check = true, checkDetail
+	}
+	return in
+}
+
+// read reads what the files hold: all must be the same node.
+func (q *search) read() (Found, error) {
+	var ids []wire.ID
+	for _, s := range q.spots {
+		ids = append(ids, s.id)
+	}
+	if err := q.v.fetch(q.ctx, ids...); err != nil {
+		return Found{}, err
+	}
+	var found []Found
+	sums := map[node.Digest]bool{}
+	for _, s := range q.spots {
+		n, err := q.v.decode(s.path, s.id, q.h, func() (wire.Object, error) {
+			return q.v.object(q.ctx, s.path, s.id, plumbing.BlobObject, MaxNodeFile)
+		})
+		if err != nil {
+			return Found{}, err
+		}
+		sum, err := n.node.Sum()
+		if err != nil {
+			return Found{}, contentErr(s.path, err)
+		}
+		if !sums[sum] {
+			sums[sum] = true
+			found = append(found, Found{Hash: q.h, Node: n.node, Place: s.place})
+		}
+	}
+	switch len(found) {
+	case 0:
+		return Found{}, fmt.Errorf("%w: %s, neither in cas/ nor in a live thread", node.ErrNotFound, q.h)
+	case 1:
+		return found[0], q.check(found[0])
+	}
+	e := &AmbiguousError{Hash: q.h}
+	for _, f := range found {
+		e.Places = append(e.Places, f.Place)
+	}
+	return Found{}, e
+}
+
+// check checks a node in its place: a record refers to it, with this digest. What no
+// record refers to must fit a schema that is in its place.
+func (q *search) check(f Found) error {
+	if _, err := q.v.In(q.ctx, f.Place).Get(f.Hash); !errors.Is(err, node.ErrNotFound) {
+		return err
+	}
+	types, err := (&folderReader{ctx: q.ctx, v: q.v}).types(f.Place)
+	if err != nil {
+		return err
+	}
+	return damagedUnlessWire(f.Place.Path(f.Hash), q.v.s.schemas.Check(types, f.Node))
 }
 
 func (s *Store) findInEnded(ctx context.Context, v *View, h node.Hash) (Found, error) {
@@ -113,6 +242,6 @@ func (s *Store) findInEnded(ctx context.Context, v *View, h node.Hash) (Found, e
 		return f, err
 	}
 	f.Place, f.Ended = Place{Thread: e.Thread}, &e
-	f.Node, err = past.Get(ctx, h)
+	f.Node, err = past.In(ctx, f.Place).Get(h)
 	return f, err
 }

@@ -60,7 +60,11 @@ func placed(t testing.TB, at Place, typ node.Hash, payload any) PlacedNode {
 func startChange(t testing.TB, id ThreadID, prompt string) *Change {
 	t.Helper()
 	wf := workflowNode(t)
-	n, h, err := record.Start{Workflow: wf.Hash, Prompt: prompt, Cwd: "."}.Node(time.UnixMilli(1_700_000_000_000))
+	sum, err := wf.Node.Sum()
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, h, err := record.Start{Workflow: wf.Hash, Prompt: prompt, Cwd: ".", Digests: &record.StartDigests{Workflow: sum}}.Node(time.UnixMilli(1_700_000_000_000))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,10 +97,11 @@ func stepChange(t testing.TB, v *View, id ThreadID, role, note string) *Change {
 func nextStep(t testing.TB, c Chain, id ThreadID, role, note string) (PlacedNode, []PlacedNode) {
 	t.Helper()
 	schema := outputSchema(t)
-	out := placed(t, Place{Thread: id}, schema.Hash, map[string]any{"$status": "done", "note": note})
-	body := placed(t, Place{Thread: id}, node.String, "body of "+note)
-	turn := placed(t, Place{Thread: id, Detail: true}, node.String, "turn of "+note)
-	detail := placed(t, Place{Thread: id, Detail: true}, node.String, "detail of "+note)
+	flow := workflowNode(t)
+	out := placed(t, Place{}, schema.Hash, map[string]any{"$status": "done", "note": note})
+	body := placed(t, Place{}, node.String, "body of "+note)
+	turn := placed(t, Place{}, node.String, "turn of "+note)
+	detail := placed(t, Place{}, node.String, "detail of "+note)
 	s := record.Step{
 		Start: c.StartHash, Role: role, Output: out.Hash, Detail: detail.Hash, Agent: "mock", Cwd: ".",
 		StartedAtMs: 1_700_000_000_000, CompletedAtMs: 1_700_000_001_000 + int64(len(c.Steps)), Body: &body.Hash,
@@ -104,16 +109,36 @@ func nextStep(t testing.TB, c Chain, id ThreadID, role, note string) (PlacedNode
 	if n := len(c.Steps); n > 0 {
 		s.Prev = &c.Steps[n-1].Hash
 	}
+	own := node.Map{flow.Hash: flow.Node, schema.Hash: schema.Node, out.Hash: out.Node, body.Hash: body.Node, detail.Hash: detail.Node}
+	closure := node.Closure{Schemas: &node.Schemas{}, Getter: own}
+	err := s.SetDigests(func(r record.Ref) (node.Digest, error) {
+		if r.To == record.ToRecord {
+			return c.Head, nil // of the chain, or of the start where that is all
+		}
+		return closure.Digest(r.Hash)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 	n, h, err := s.Node(time.UnixMilli(1_700_000_002_000))
 	if err != nil {
 		t.Fatal(err)
 	}
+	out.Place = Place{Thread: id, Of: h}
+	body.Place, schema.Place = out.Place, out.Place // the tests' workflow names no schema
+	turn.Place = Place{Thread: id, Of: h, Detail: true}
+	detail.Place = turn.Place
 	step := PlacedNode{Hash: h, Node: n, Place: Place{Thread: id}}
 	nodes := []PlacedNode{schema, out, body, turn, detail, step}
 	if s, ok := record.Schemas()[n.Type]; ok {
 		nodes = append(nodes, PlacedNode{Hash: n.Type, Node: s})
 	}
 	return step, nodes
+}
+
+// below finds what a step refers to, with its details.
+func below(ctx context.Context, v *View, id ThreadID, step, h node.Hash) (node.Node, error) {
+	return v.In(ctx, Place{Thread: id, Of: step, Detail: true}).Get(h)
 }
 
 func mustInit(t testing.TB, s *Store) *View {

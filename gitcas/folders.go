@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 
+	"github.com/united-workforce/uwf/gitcas/gitobj"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/wire"
@@ -16,10 +17,15 @@ import (
 // are needed: that saves a round trip.
 const maxSmallCas = 64
 
-// folderFilter sends a wanted folder with its files, and the listings of the
-// folders in it without what they hold. The pages for people come along unread:
-// they are smaller than the round trip that leaving them out would cost.
-const folderFilter = "tree:1"
+// threadFilter sends a thread's folder with its records and what they refer to, but of
+// the details only that there are some, see Place.folder. The pages for people come
+// along unread: they are smaller than the round trip that leaving them out would cost.
+// nodesFilter sends as much of its folder nodes/, ownFilter of a folder in that.
+const (
+	threadFilter = "tree:3"
+	nodesFilter  = "tree:2"
+	ownFilter    = "tree:1"
+)
 
 // longThread is from how many steps on a folder is listed before anything of it is
 // fetched. The round trip costs less than the nodes and pages of so many steps,
@@ -34,9 +40,8 @@ func (v *View) long(id ThreadID) bool {
 	return known && used.Steps >= longThread
 }
 
-// readThreads fetches the folders of threads with their nodes and the listing of
-// their details, and what is needed of cas/. Of long threads it fetches the
-// listings.
+// readThreads fetches the folders of threads with all but the details, and what is
+// needed of cas/. Of long threads it fetches the listings.
 func (v *View) readThreads(ctx context.Context, ids []ThreadID) error {
 	var short, long []ThreadID
 	for _, id := range ids {
@@ -57,7 +62,7 @@ func (v *View) readThreads(ctx context.Context, ids []ThreadID) error {
 	if err := v.readFolders(ctx, long, onlyWanted); err != nil {
 		return err
 	}
-	if err := v.readFolders(ctx, short, folderFilter); err != nil {
+	if err := v.readFolders(ctx, short, threadFilter); err != nil {
 		return err
 	}
 	for _, id := range short {
@@ -93,47 +98,111 @@ func (v *View) readFolders(ctx context.Context, ids []ThreadID, filter string) e
 			return err
 		}
 		folders[id] = d
-		for _, e := range d.entries {
-			if _, ok := nodeOf(e.Name); !ok && !e.IsDir() {
-				continue
-			}
-			if o, came := objs[e.ID]; came {
-				v.cache.add(wire.Objects{e.ID: o})
-			}
+		if err := v.adopt(ctx, d, objs); err != nil {
+			return err
 		}
 	}
 	v.folders = folders
 	return nil
 }
 
-// fetchNodes fetches the nodes of a thread's folder that are not there yet, the
-// listing of its details, and what of cas/ these nodes need: one request, three
-// where cas/ is large.
-func (v *View) fetchNodes(ctx context.Context, d *dir) error {
-	var blobs []wire.ID
+// adopt keeps, of what came along with a thread's folder, or a folder in it, what a job
+// reads: nodes, and the folders that they are in.
+func (v *View) adopt(ctx context.Context, d *dir, objs wire.Objects) error {
 	for _, e := range d.list() {
-		if _, ok := nodeOf(e.Name); ok || e.Name == detailDir {
-			blobs = append(blobs, e.ID)
+		o, came := objs[e.ID]
+		_, isNode := nodeOf(e.Name)
+		if came && isNode && !v.cache.has(e.ID) {
+			v.cache.add(wire.Objects{e.ID: o})
+		}
+		if !e.IsDir() || e.Name == detailDir {
+			continue
+		}
+		if came && !v.cache.has(e.ID) {
+			v.cache.add(wire.Objects{e.ID: o})
+		}
+		if !v.cache.has(e.ID) {
+			continue
+		}
+		sub, err := v.sub(ctx, d, e.Name, checkBelow(e.Name))
+		if err != nil {
+			return err
+		}
+		if err := v.adopt(ctx, sub, objs); err != nil {
+			return err
 		}
 	}
-	if err := v.fetch(ctx, blobs...); err != nil {
+	return nil
+}
+
+// checkBelow is the check of a folder in a thread's, by its name.
+func checkBelow(name string) func(gitobj.Entry) error {
+	if name == nodesDir {
+		return checkNodes
+	}
+	return checkOwn
+}
+
+// fetchNodes fetches what is not there yet of a thread's records and what they refer
+// to, without details, and what of cas/ they need. It is one request where nothing was
+// fetched before, and where cas/ is small.
+func (v *View) fetchNodes(ctx context.Context, d *dir) error {
+	var records []wire.ID
+	for _, e := range d.list() {
+		if _, ok := nodeOf(e.Name); ok || e.Name == nodesDir {
+			records = append(records, e.ID)
+		}
+	}
+	if err := v.bring(ctx, d, nodesFilter, records); err != nil {
+		return err
+	}
+	// Nothing is left unless the remote held something back, or brought up only a part.
+	nodes, err := v.sub(ctx, d, nodesDir, checkNodes)
+	if err != nil {
+		return err
+	}
+	var folders, files []wire.ID
+	for _, e := range nodes.list() {
+		folders = append(folders, e.ID)
+	}
+	if err := v.bring(ctx, d, ownFilter, folders); err != nil {
+		return err
+	}
+	for _, e := range nodes.list() {
+		own, err := v.sub(ctx, nodes, e.Name, checkOwn)
+		if err != nil {
+			return err
+		}
+		for _, e := range own.list() {
+			if _, ok := nodeOf(e.Name); ok {
+				files = append(files, e.ID)
+			}
+		}
+	}
+	if err := v.fetch(ctx, files...); err != nil {
 		return err
 	}
 	return v.prefetchCas(ctx, d)
 }
 
+// bring fetches objects of a thread's folder d, with what comes along.
+func (v *View) bring(ctx context.Context, d *dir, filter string, ids []wire.ID) error {
+	objs, err := v.fetchWith(ctx, filter, ids)
+	if err != nil || len(objs) == 0 {
+		return err
+	}
+	return v.adopt(ctx, d, objs)
+}
+
 // smallCas reports whether all of cas/ is fetched without asking what is needed.
 func (v *View) smallCas() bool { return len(v.cas.list()) <= maxSmallCas }
 
-// prefetchCas fetches the types of a thread's nodes and its workflow in one request,
-// and what the workflow refers to in another, where cas/ was too large to be fetched
-// whole.
+// prefetchCas fetches a thread's workflow in one request, and what that refers to in
+// another, where cas/ was too large to be fetched whole.
 func (v *View) prefetchCas(ctx context.Context, d *dir) error {
 	if v.smallCas() || d == nil {
 		return nil
 	}
-	need := map[node.Hash]bool{}
-	var workflow node.Hash
 	for _, e := range d.entries {
 		h, ok := nodeOf(e.Name)
 		if !ok {
@@ -143,17 +212,19 @@ func (v *View) prefetchCas(ctx context.Context, d *dir) error {
 		if err != nil {
 			return err
 		}
-		need[n.Type] = true
-		if record.IsStart(n.Type) {
-			if s, err := record.ParseStart(n); err == nil {
-				workflow, need[s.Workflow] = s.Workflow, true
-			}
+		if !record.IsStart(n.Type) {
+			continue
 		}
+		s, err := record.ParseStart(n)
+		if err != nil {
+			return contentErr(d.at(e.Name), err)
+		}
+		if err := v.fetch(ctx, v.casFiles(map[node.Hash]bool{s.Workflow: true})...); err != nil {
+			return err
+		}
+		return v.prefetchRefs(ctx, s.Workflow)
 	}
-	if err := v.fetch(ctx, v.casFiles(need)...); err != nil {
-		return err
-	}
-	return v.prefetchRefs(ctx, workflow)
+	return nil
 }
 
 // prefetchRefs fetches, in one request, what a node of cas/ refers to. One that
@@ -189,24 +260,14 @@ func (v *View) Prefetch(ctx context.Context, hs ...node.Hash) error {
 
 // decoded is a node that was fetched, checked by hash but not by schema.
 func (v *View) decoded(path string, id wire.ID, h node.Hash) (node.Node, error) {
-	n, ok := v.cache.node(id)
-	if !ok {
+	n, err := v.decode(path, id, h, func() (wire.Object, error) {
 		o, err := v.cachedObject(path, id)
-		if err != nil {
-			return node.Node{}, err
+		if err == nil && (len(o.Data) > MaxNodeFile || o.Type != plumbing.BlobObject) {
+			err = content(path, fmt.Sprintf("a %s of %d bytes; %d are allowed", o.Type, len(o.Data), MaxNodeFile))
 		}
-		if len(o.Data) > MaxNodeFile || o.Type != plumbing.BlobObject {
-			return node.Node{}, content(path, fmt.Sprintf("a %s of %d bytes; %d are allowed", o.Type, len(o.Data), MaxNodeFile))
-		}
-		if n, err = decodeNode(path, o); err != nil {
-			return node.Node{}, err
-		}
-		v.cache.put(id, n)
-	}
-	if n.hash != h {
-		return node.Node{}, content(path, fmt.Sprintf("its content hashes to %s", n.hash))
-	}
-	return n.node, nil
+		return o, err
+	})
+	return n.node, err
 }
 
 // casFiles are the blobs of the needed files of cas/ (nil: of all), without those
@@ -215,7 +276,7 @@ func (v *View) casFiles(need map[node.Hash]bool) []wire.ID {
 	var ids []wire.ID
 	for _, e := range v.cas.list() {
 		h, _ := nodeOf(e.Name)
-		if _, known := v.s.known[h]; !known && (need == nil || need[h]) {
+		if _, known := known()[h]; !known && (need == nil || need[h]) {
 			ids = append(ids, e.ID)
 		}
 	}

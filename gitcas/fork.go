@@ -33,11 +33,12 @@ func (b *builder) fork(id, from ThreadID) error {
 		switch {
 		case isNode && need[h], readablePattern.MatchString(e.Name) && pageNumber(e.Name) <= steps:
 			edit[e.Name] = e
-		case e.Name == detailDir:
-			if t.detail, err = b.forkDetail(src, e.ID, need); err != nil {
+		case e.Name == nodesDir:
+			d, err := b.forkNodes(id, src, need)
+			if err != nil {
 				return err
 			}
-			edit.folder(detailDir, t.detail)
+			edit.folder(nodesDir, d)
 		}
 	}
 	if t.base, err = (*dir)(nil).with(threadPath(id), edit); err != nil {
@@ -66,71 +67,53 @@ func (b *builder) forkSource(from ThreadID) (*dir, error) {
 	return past.folder(b.ctx, from)
 }
 
-// shared walks the chain from head and returns all that it refers to, and the
-// number of its steps that src has. The new thread's own nodes may come first.
+// shared are the records of the chain from head, with the earlier attempts that they
+// name, and the number of its steps that src has. The new thread's own may come first.
 func (b *builder) shared(src *dir, head node.Hash) (map[node.Hash]bool, int, error) {
-	get := func(h node.Hash) (node.Node, error) {
-		if n, ok := b.fresh[h]; ok {
-			return n, nil
-		}
-		f, ok := src.get(nodeFile(h))
-		if !ok {
-			return b.v.Get(b.ctx, h)
-		}
-		return b.v.read(b.ctx, src.at(f.Name), f.ID, h)
-	}
 	if err := b.v.fetchNodes(b.ctx, src); err != nil {
 		return nil, 0, err
+	}
+	need := map[node.Hash]bool{}
+	get := func(h node.Hash) (node.Node, error) {
+		need[h] = true
+		for at, nodes := range b.fresh {
+			if n, ok := nodes[h]; ok && at.Thread != "" && at.Of == "" {
+				return n, nil
+			}
+		}
+		return b.v.nodeIn(b.ctx, src, src.path, h)
 	}
 	c, err := readChain(head, src.path, get)
 	if err != nil {
 		return nil, 0, err
 	}
-	need := map[node.Hash]bool{}
-	todo := append(c.hashes(), c.StartHash)
 	steps := 0
 	for _, s := range c.Steps {
 		if _, ok := src.get(nodeFile(s.Hash)); ok {
 			steps++
 		}
 	}
-	for len(todo) > 0 {
-		h := todo[len(todo)-1]
-		todo = todo[:len(todo)-1]
-		if _, there := src.get(nodeFile(h)); need[h] || !there && b.fresh[h].Type == "" {
-			continue // details, and what is in cas/
-		}
-		need[h] = true
-		n, err := get(h)
-		if err != nil {
-			return nil, 0, err
-		}
-		refs, err := b.v.s.schemas.Refs(b, n)
-		if err != nil {
-			return nil, 0, err
-		}
-		todo = append(todo, refs...)
-	}
-	return need, steps, nil
+	return need, steps, checkAttempts(c, src.path, get)
 }
 
-// forkDetail is detail/ with the folders of the steps that are needed.
-func (b *builder) forkDetail(src *dir, id wire.ID, need map[node.Hash]bool) (*dir, error) {
-	d, err := b.v.dir(b.ctx, src.at(detailDir), id, checkDetail)
+// forkNodes is nodes/ with the folders of the records that are needed.
+func (b *builder) forkNodes(id ThreadID, src *dir, need map[node.Hash]bool) (*dir, error) {
+	d, err := b.v.sub(b.ctx, src, nodesDir, checkNodes)
 	if err != nil {
 		return nil, err
 	}
 	edit := dirEdit{}
 	for _, e := range d.entries {
-		if !e.IsDir() || need[node.Hash(e.Name)] {
+		if need[node.Hash(e.Name)] {
 			edit[e.Name] = e
 		}
 	}
-	kept, err := (*dir)(nil).with(d.path, edit)
+	kept, err := (*dir)(nil).with(threadPath(id)+"/"+nodesDir, edit)
 	if err != nil || kept == nil {
 		return nil, err
 	}
 	b.send(kept.obj, &d.obj)
+	b.v.cache.addDir(kept)
 	return kept, nil
 }
 

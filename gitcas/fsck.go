@@ -12,6 +12,7 @@ import (
 
 	"github.com/united-workforce/uwf/gitcas/gitobj"
 	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/statefile"
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
@@ -99,22 +100,30 @@ func (f *fsck) note(path string, err error) error {
 // filesAtOnce is how many node files are fetched in one request.
 const filesAtOnce = 256
 
+// folder is a folder of nodes, and where it is.
+type folder struct {
+	*dir
+	place Place
+}
+
 // files reads every node file of some folders and gives the nodes to visit. The
 // nodes that bad files hold are left out.
-func (f *fsck) files(v *View, dirs []*dir, visit func(path string, h node.Hash, n node.Node)) error {
+func (f *fsck) files(v *View, dirs []folder, visit func(place Place, h node.Hash, n node.Node)) error {
 	type file struct {
-		path string
-		id   wire.ID
-		h    node.Hash
+		path  string
+		id    wire.ID
+		h     node.Hash
+		place Place
 	}
 	var all []file
 	for _, d := range dirs {
 		for _, e := range d.list() {
 			if h, ok := nodeOf(e.Name); ok {
-				all = append(all, file{d.at(e.Name), e.ID, h})
+				all = append(all, file{d.at(e.Name), e.ID, h, d.place})
 			}
 		}
 	}
+	r := &folderReader{ctx: f.ctx, v: v}
 	for chunk := range slices.Chunk(all, filesAtOnce) {
 		ids := make([]wire.ID, len(chunk))
 		for i, x := range chunk {
@@ -124,10 +133,16 @@ func (f *fsck) files(v *View, dirs []*dir, visit func(path string, h node.Hash, 
 			return err
 		}
 		for _, x := range chunk {
-			n, err := v.read(f.ctx, x.path, x.id, x.h)
+			var n node.Node
+			types, err := r.types(x.place)
+			if err == nil {
+				n, err = v.readWith(x.path, x.id, x.h, types, func() (wire.Object, error) {
+					return v.object(f.ctx, x.path, x.id, plumbing.BlobObject, MaxNodeFile)
+				})
+			}
 			if err == nil {
 				f.report.Nodes++
-				visit(x.path, x.h, n)
+				visit(x.place, x.h, n)
 			}
 			if err := f.note(x.path, err); err != nil {
 				return err
@@ -139,31 +154,25 @@ func (f *fsck) files(v *View, dirs []*dir, visit func(path string, h node.Hash, 
 
 func (f *fsck) cas() error {
 	var nodes []PlacedNode
-	err := f.files(f.v, []*dir{f.v.cas}, func(_ string, h node.Hash, n node.Node) {
+	err := f.files(f.v, []folder{{f.v.cas, Place{}}}, func(_ Place, h node.Hash, n node.Node) {
 		nodes = append(nodes, PlacedNode{Hash: h, Node: n})
 	})
 	if err != nil {
 		return err
 	}
-	has := func(h node.Hash) bool { _, ok := f.v.cas.get(nodeFile(h)); return ok }
 	for _, n := range nodes {
-		f.refs(casDir+"/"+nodeFile(n.Hash), n.Node, f.v, has)
-	}
-	return nil
-}
-
-// refs checks that what a node refers to is there.
-func (f *fsck) refs(path string, n node.Node, v *View, has func(node.Hash) bool) {
-	refs, err := f.s.schemas.Refs(v.Getter(f.ctx), n)
-	if err != nil {
-		f.add(path, "%v", err)
-	}
-	for _, h := range refs {
-		_, known := f.s.known[h]
-		if _, inCas := v.cas.get(nodeFile(h)); !known && !inCas && !has(h) {
-			f.add(path, "it refers to %s, which is missing", h)
+		refs, err := f.s.schemas.Refs(f.v.Getter(f.ctx), n.Node)
+		if err != nil {
+			f.add(n.Place.Path(n.Hash), "%v", err)
+		}
+		for _, h := range refs {
+			_, known := known()[h]
+			if _, inCas := f.v.cas.get(nodeFile(h)); !known && !inCas {
+				f.add(n.Place.Path(n.Hash), "it refers to %s, which is missing", h)
+			}
 		}
 	}
+	return nil
 }
 
 func (f *fsck) registry() error {
@@ -191,6 +200,37 @@ func (f *fsck) threads() error {
 	return nil
 }
 
+// folders are all folders of a thread that hold nodes.
+func (f *fsck) folders(v *View, id ThreadID, d *dir) ([]folder, error) {
+	out := []folder{{d, Place{Thread: id}}}
+	nodes, err := v.sub(f.ctx, d, nodesDir, checkNodes)
+	if err != nil {
+		return out, err
+	}
+	var ids []wire.ID
+	for _, e := range nodes.list() {
+		ids = append(ids, e.ID)
+	}
+	if err := v.fetch(f.ctx, ids...); err != nil {
+		return out, err
+	}
+	for _, e := range nodes.list() {
+		p := Place{Thread: id, Of: node.Hash(e.Name)}
+		own, err := v.sub(f.ctx, nodes, e.Name, checkOwn)
+		if err != nil {
+			return out, err
+		}
+		out = append(out, folder{own, p})
+		detail, err := v.detailFolder(f.ctx, own)
+		if err != nil {
+			return out, err
+		}
+		p.Detail = true
+		out = append(out, folder{detail, p})
+	}
+	return out, nil
+}
+
 // thread checks one thread of a view, in a cache of its own that is thrown away.
 func (f *fsck) thread(base *View, id ThreadID) error {
 	v := *base
@@ -198,6 +238,9 @@ func (f *fsck) thread(base *View, id ThreadID) error {
 	base.cache.nodes.mu.Lock()
 	maps.Copy(v.cache.nodes.m, base.cache.nodes.m)
 	base.cache.nodes.mu.Unlock()
+	base.cache.mu.Lock()
+	maps.Copy(v.cache.flows, base.cache.flows)
+	base.cache.mu.Unlock()
 	v.folders = map[ThreadID]*dir{}
 
 	path := threadPath(id)
@@ -210,19 +253,29 @@ func (f *fsck) thread(base *View, id ThreadID) error {
 		return nil
 	}
 	v.folders[id] = d
-	steps, loose, err := v.detailFolders(f.ctx, d)
+	dirs, err := f.folders(&v, id, d)
 	if err := f.note(path, err); err != nil {
 		return err
 	}
-	dirs := append([]*dir{d, loose}, steps...)
-	has := func(h node.Hash) bool {
-		return slices.ContainsFunc(dirs, func(d *dir) bool { _, ok := d.get(nodeFile(h)); return ok })
-	}
-	err = f.files(&v, dirs, func(path string, _ node.Hash, n node.Node) {
-		f.refs(path, n, &v, has)
+	var records []node.Hash
+	err = f.files(&v, dirs, func(p Place, h node.Hash, n node.Node) {
+		switch {
+		case p.Of != "":
+		case record.IsStep(n.Type):
+			records = append(records, h)
+		case !record.IsStart(n.Type):
+			f.add(p.Path(h), "it is neither a StartNode nor a StepNode")
+		}
 	})
 	if err != nil {
 		return err
+	}
+	for _, h := range records {
+		p := Place{Thread: id, Of: h, Detail: true}
+		_, err := v.closed(f.ctx, p)
+		if err := f.note(Place{Thread: id}.Path(h), err); err != nil {
+			return err
+		}
 	}
 	c, err := v.Chain(f.ctx, id)
 	if err == nil {

@@ -21,15 +21,18 @@
 //
 // # Files
 //
-// Package statefile has the formats of the YAML, history and version files. Nodes
-// are in cas/ (shared) and threads/<id>/; what agents did on the way is in
-// threads/<id>/detail/<step>/, a folder for each StepNode by its hash: a step adds
-// one without reading the others, whose listing alone would be more than all else
-// that a job reads. Pages for people (README.md, NN-<role>.md) are never read back.
+// Package statefile has the formats of the YAML, history and version files. A node is
+// looked up in its [Place] and nowhere else: shared ones (workflows and their schemas)
+// in cas/, a thread's StartNode and StepNodes in threads/<id>/, and all that one of
+// these refers to in threads/<id>/nodes/<its hash>/, with the details of what an agent
+// did below detail/. An agent chooses what its step refers to, and a hash is no more
+// than a name: so what an agent makes can't take the place of anything outside of its
+// own step. Pages for people (README.md, NN-<role>.md) are never read back.
 //
 // All that is read is taken for hostile: plain files with expected names only,
-// every node compared with its hash and its schema, every chain followed to its
-// start. What doesn't fit is a [DamagedError] that names the file.
+// every node compared with its hash, its schema and the SHA-256 that the record which
+// refers to it has for it, every chain followed to its start. What doesn't fit is a
+// [DamagedError] that names the file.
 package gitcas
 
 import (
@@ -107,10 +110,15 @@ type Held struct {
 	Claim
 }
 
-// Place says where on the branch a node's file goes.
+// Place says where on the branch a node's file is. Within one place a hash names one
+// node; elsewhere it may name another one.
 type Place struct {
 	Thread ThreadID // empty: cas/, shared
-	Detail bool     // threads/<ID>/detail/
+	// Of is the record (StartNode or StepNode) that refers to the node; empty: the node
+	// is a record of the thread itself. What a person has said, and no step has taken
+	// up yet, is in the folder of its own hash.
+	Of     node.Hash
+	Detail bool // among the details of Of
 }
 
 // PlacedNode is a node to store and where.

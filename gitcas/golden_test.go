@@ -20,12 +20,12 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// goldenStores are tips of stores of format 1, one for each way in which a version
+// goldenStores are tips of stores of format 2, one for each way in which a version
 // wrote it. Every later version must read them all: none is ever changed, and a
 // version that writes other bytes adds one. goldenStore is what this one writes.
-var goldenStores = []string{"testdata/store-v1.txtar", goldenStore}
+var goldenStores = []string{goldenStore}
 
-const goldenStore = "testdata/store-v1-used.txtar"
+const goldenStore = "testdata/store-v2.txtar"
 
 // files are all files of a tree, sorted by path.
 func files(t *testing.T, mem *wire.Memory, tree wire.ID, prefix string) []txtar.File {
@@ -85,14 +85,14 @@ func scripted(t *testing.T) (*wire.Memory, *Store) {
 }
 
 // TestGoldenStore: the same changes make the same bytes, in this version and in
-// every one that writes format 1.
+// every one that writes format 2.
 func TestGoldenStore(t *testing.T) {
 	mem, s := scripted(t)
 	c, err := gitobj.DecodeCommit(mustObject(t, mem, mustLoad(t, s).Tip()))
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := txtar.Format(&txtar.Archive{Comment: []byte("The tip of a store of format 1, see golden_test.go.\n"), Files: files(t, mem, c.Tree, "")})
+	got := txtar.Format(&txtar.Archive{Comment: []byte("The tip of a store of format 2, see golden_test.go.\n"), Files: files(t, mem, c.Tree, "")})
 	if *update {
 		if err := os.WriteFile(goldenStore, got, 0o644); err != nil {
 			t.Fatal(err)
@@ -143,7 +143,7 @@ func readGolden(t *testing.T, name string) {
 	if e.Status != StatusSuspended || e.Suspended.Reason != "which one:\nthis or \"that\"?" || e.Limits["cost"] != 1.5 || e.Next.Role != "developer" || e.PR != 7 {
 		t.Errorf("entry %+v", e)
 	}
-	if n, err := s.Detail(t.Context(), v, id, c.Steps[1].Detail); err != nil || !strings.HasPrefix(n.Payload.(string), "detail of") {
+	if n, err := below(t.Context(), v, id, c.Steps[1].Hash, c.Steps[1].Detail); err != nil || !strings.HasPrefix(n.Payload.(string), "detail of") {
 		t.Errorf("detail: %v", err)
 	}
 	var ended []ThreadID

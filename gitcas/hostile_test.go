@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
 
+	"github.com/united-workforce/uwf/gitcas/gitcastest/collide"
 	"github.com/united-workforce/uwf/gitcas/gitobj"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
@@ -139,13 +141,10 @@ func (x *vandal) use() error {
 		return err
 	}
 	for _, s := range c.Steps {
-		for _, h := range []node.Hash{s.Output, *s.Body} {
-			if _, err := v.Get(ctx, h); err != nil {
+		for _, h := range []node.Hash{s.Output, *s.Body, s.Detail} {
+			if _, err := below(ctx, v, id, s.Hash, h); err != nil {
 				return err
 			}
-		}
-		if _, err := x.s.Detail(ctx, v, id, s.Detail); err != nil {
-			return err
 		}
 	}
 	return x.s.History(ctx, v, func(Ended) error { return nil })
@@ -162,10 +161,11 @@ func TestHostileBranch(t *testing.T) {
 	folder := threadPath(threadID(1))
 	head := folder + "/" + nodeFile(c.Steps[1].Hash)
 	start := folder + "/" + nodeFile(c.StartHash)
-	output := folder + "/" + nodeFile(c.Steps[0].Output)
-	detail := folder + "/detail/" + string(c.Steps[0].Hash) + "/" + nodeFile(c.Steps[0].Detail)
+	first, second := Place{Thread: threadID(1), Of: c.Steps[0].Hash}, Place{Thread: threadID(1), Of: c.Steps[1].Hash}
+	output := first.Path(c.Steps[0].Output)
+	detail := Place{Thread: threadID(1), Of: first.Of, Detail: true}.Path(c.Steps[0].Detail)
 	workflow := "cas/" + nodeFile(c.Start.Workflow)
-	schema := "cas/" + nodeFile(outputSchema(t).Hash)
+	schema := first.Path(outputSchema(t).Hash)
 	flip := func(b []byte) []byte {
 		return bytes.Replace(b, []byte("developer"), []byte("Developer"), 1)
 	}
@@ -179,42 +179,46 @@ func TestHostileBranch(t *testing.T) {
 		"flipped byte in the start": {start, func(x *vandal) { x.replace(start, flipAny) }, false},
 		"flipped byte in an output": {output, func(x *vandal) { x.replace(output, flipAny) }, false},
 		"flipped byte in a detail":  {detail, func(x *vandal) { x.replace(detail, flipAny) }, false},
-		"flipped byte in a schema":  {"check " + folder, func(x *vandal) { x.replace(schema, flipAny) }, false},
+		"flipped byte in a schema":  {schema, func(x *vandal) { x.replace(schema, flipAny) }, false},
 		"flipped byte in cas":       {workflow, func(x *vandal) { x.replace(workflow, flipAny) }, false},
 		"empty node":                {head, func(x *vandal) { x.replace(head, func([]byte) []byte { return nil }) }, false},
 		"huge node": {head, func(x *vandal) {
 			x.replace(head, func(b []byte) []byte { return append(b, make([]byte, MaxNodeFile)...) })
 		}, false},
-		"symlinked node":           {head, func(x *vandal) { x.edit(head, mode(filemode.Symlink)) }, false},
-		"executable node":          {output, func(x *vandal) { x.edit(output, mode(filemode.Executable)) }, false},
-		"submodule node":           {output, func(x *vandal) { x.edit(output, mode(filemode.Submodule)) }, false},
-		"symlinked threads.yaml":   {threadsName, func(x *vandal) { x.edit(threadsName, mode(filemode.Symlink)) }, false},
-		"symlinked thread":         {folder, func(x *vandal) { x.edit(folder, mode(filemode.Symlink)) }, false},
-		"file as a folder":         {"cas", func(x *vandal) { x.edit("cas", mode(filemode.Regular)) }, false},
-		"foreign file at the root": {".gitignore", func(x *vandal) { x.replace(".gitignore", flipNothing) }, false},
-		"foreign folder":           {"src", func(x *vandal) { x.replace("src/main.go", flipNothing) }, false},
-		"foreign file in a thread": {folder + "/run.sh", func(x *vandal) { x.replace(folder+"/run.sh", flipNothing) }, false},
-		"lower case node":          {folder + "/" + strings.ToLower(nodeFile(c.StartHash)), func(x *vandal) { x.replace(folder+"/"+strings.ToLower(nodeFile(c.StartHash)), flipNothing) }, false},
-		"upper case VERSION":       {"version", func(x *vandal) { x.replace("version", flipNothing) }, false},
-		"foreign file in cas":      {"cas/notes.txt", func(x *vandal) { x.replace("cas/notes.txt", flipNothing) }, false},
-		"foreign file in detail":   {folder + "/detail/x", func(x *vandal) { x.replace(folder+"/detail/x", flipNothing) }, false},
-		"foreign thread":           {"threads/notathread", func(x *vandal) { x.replace("threads/notathread/x", flipNothing) }, false},
-		"foreign history":          {"history/later", func(x *vandal) { x.replace("history/later/11-14.jsonl", flipNothing) }, false},
-		"foreign day":              {"history/2023/x.jsonl", func(x *vandal) { x.replace("history/2023/x.jsonl", flipNothing) }, false},
-		"broken history":           {"history/2023/11-14.jsonl", func(x *vandal) { x.replace("history/2023/11-14.jsonl", func(b []byte) []byte { return b[:len(b)-5] }) }, false},
-		"missing head":             {head, func(x *vandal) { x.edit(head, gone) }, false},
-		"missing start":            {start, func(x *vandal) { x.edit(start, gone) }, false},
-		"missing folder":           {folder + ": unexpected content on the state branch: threads.yaml lists the thread", func(x *vandal) { x.edit(folder, gone) }, false},
-		"missing VERSION":          {versionName + ": unexpected content on the state branch: it is missing", func(x *vandal) { x.edit(versionName, gone) }, false},
-		"missing threads.yaml":     {threadsName + ": unexpected content on the state branch: it is missing", func(x *vandal) { x.edit(threadsName, gone) }, false},
-		"missing registry":         {registryName + ": unexpected content on the state branch: it is missing", func(x *vandal) { x.edit(registryName, gone) }, false},
-		"garbage threads.yaml":     {threadsName, func(x *vandal) { x.replace(threadsName, func([]byte) []byte { return []byte("{[") }) }, false},
-		"emptied threads.yaml":     {threadsName, func(x *vandal) { x.replace(threadsName, func([]byte) []byte { return nil }) }, false},
-		"garbage registry":         {registryName, func(x *vandal) { x.replace(registryName, func([]byte) []byte { return []byte("a: b") }) }, false},
+		"symlinked node":             {head, func(x *vandal) { x.edit(head, mode(filemode.Symlink)) }, false},
+		"executable node":            {output, func(x *vandal) { x.edit(output, mode(filemode.Executable)) }, false},
+		"submodule node":             {output, func(x *vandal) { x.edit(output, mode(filemode.Submodule)) }, false},
+		"symlinked threads.yaml":     {threadsName, func(x *vandal) { x.edit(threadsName, mode(filemode.Symlink)) }, false},
+		"symlinked thread":           {folder, func(x *vandal) { x.edit(folder, mode(filemode.Symlink)) }, false},
+		"file as a folder":           {"cas", func(x *vandal) { x.edit("cas", mode(filemode.Regular)) }, false},
+		"foreign file at the root":   {".gitignore", func(x *vandal) { x.replace(".gitignore", flipNothing) }, false},
+		"foreign folder":             {"src", func(x *vandal) { x.replace("src/main.go", flipNothing) }, false},
+		"foreign file in a thread":   {folder + "/run.sh", func(x *vandal) { x.replace(folder+"/run.sh", flipNothing) }, false},
+		"lower case node":            {folder + "/" + strings.ToLower(nodeFile(c.StartHash)), func(x *vandal) { x.replace(folder+"/"+strings.ToLower(nodeFile(c.StartHash)), flipNothing) }, false},
+		"upper case VERSION":         {"version", func(x *vandal) { x.replace("version", flipNothing) }, false},
+		"foreign file in cas":        {"cas/notes.txt", func(x *vandal) { x.replace("cas/notes.txt", flipNothing) }, false},
+		"foreign file in nodes":      {folder + "/nodes/x", func(x *vandal) { x.replace(folder+"/nodes/x", flipNothing) }, false},
+		"foreign file beside output": {first.folder() + "/x", func(x *vandal) { x.replace(first.folder()+"/x", flipNothing) }, false},
+		"foreign file in detail":     {first.folder() + "/detail/x", func(x *vandal) { x.replace(first.folder()+"/detail/x", flipNothing) }, false},
+		"foreign file among details": {first.folder() + "/detail/nodes/x", func(x *vandal) { x.replace(first.folder()+"/detail/nodes/x", flipNothing) }, false},
+		"folder for no record":       {folder + "/nodes/notahash", func(x *vandal) { x.replace(folder+"/nodes/notahash/x", flipNothing) }, false},
+		"foreign thread":             {"threads/notathread", func(x *vandal) { x.replace("threads/notathread/x", flipNothing) }, false},
+		"foreign history":            {"history/later", func(x *vandal) { x.replace("history/later/11-14.jsonl", flipNothing) }, false},
+		"foreign day":                {"history/2023/x.jsonl", func(x *vandal) { x.replace("history/2023/x.jsonl", flipNothing) }, false},
+		"broken history":             {"history/2023/11-14.jsonl", func(x *vandal) { x.replace("history/2023/11-14.jsonl", func(b []byte) []byte { return b[:len(b)-5] }) }, false},
+		"missing head":               {head, func(x *vandal) { x.edit(head, gone) }, false},
+		"missing start":              {start, func(x *vandal) { x.edit(start, gone) }, false},
+		"missing folder":             {folder + ": unexpected content on the state branch: threads.yaml lists the thread", func(x *vandal) { x.edit(folder, gone) }, false},
+		"missing VERSION":            {versionName + ": unexpected content on the state branch: it is missing", func(x *vandal) { x.edit(versionName, gone) }, false},
+		"missing threads.yaml":       {threadsName + ": unexpected content on the state branch: it is missing", func(x *vandal) { x.edit(threadsName, gone) }, false},
+		"missing registry":           {registryName + ": unexpected content on the state branch: it is missing", func(x *vandal) { x.edit(registryName, gone) }, false},
+		"garbage threads.yaml":       {threadsName, func(x *vandal) { x.replace(threadsName, func([]byte) []byte { return []byte("{[") }) }, false},
+		"emptied threads.yaml":       {threadsName, func(x *vandal) { x.replace(threadsName, func([]byte) []byte { return nil }) }, false},
+		"garbage registry":           {registryName, func(x *vandal) { x.replace(registryName, func([]byte) []byte { return []byte("a: b") }) }, false},
 		"head of another thread": {folder, func(x *vandal) {
 			x.replace(threadsName, func([]byte) []byte { return []byte(string(threadID(1)) + ": 0000000000000\n") })
 		}, false},
-		"head is an output": {output, func(x *vandal) {
+		"head is an output": {folder + "/" + nodeFile(c.Steps[0].Output), func(x *vandal) {
 			x.replace(threadsName, func([]byte) []byte { return fmt.Appendf(nil, "%s: %s\n", threadID(1), c.Steps[0].Output) })
 		}, false},
 		"step that fits no schema": {"", func(x *vandal) { x.forgedStep(c, map[string]any{"role": 7}) }, false},
@@ -223,7 +227,7 @@ func TestHostileBranch(t *testing.T) {
 		"folder without an entry":  {threadPath(threadID(9)), func(x *vandal) { x.replace(threadPath(threadID(9))+"/01-a.md", flipNothing) }, true},
 		"dangling registry":        {registryName, func(x *vandal) { x.replace(registryName, func([]byte) []byte { return []byte("a: 0000000000000\n") }) }, true},
 		"missing workflow":         {workflow + ": unexpected content on the state branch: it is the thread's workflow", func(x *vandal) { x.edit(workflow, gone) }, false},
-		"missing output":           {nodeFile(c.Steps[1].Output), func(x *vandal) { x.edit(folder+"/"+nodeFile(c.Steps[1].Output), gone) }, false},
+		"missing output":           {second.Path(c.Steps[1].Output), func(x *vandal) { x.edit(second.Path(c.Steps[1].Output), gone) }, false},
 		"unknown type":             {"", func(x *vandal) { x.strangeNode() }, true},
 		"page is garbage": {"", func(x *vandal) {
 			x.replace(folder+"/01-developer.md", func([]byte) []byte { return []byte("\x00\xff") })
@@ -357,11 +361,17 @@ func rawTree(entries []gitobj.Entry) []byte {
 
 // TestHostileRefs: what the refs themselves can be.
 func TestHostileRefs(t *testing.T) {
-	t.Run("unknown VERSION", func(t *testing.T) {
-		x := newVandal(t)
-		x.replace(versionName, func(b []byte) []byte { return bytes.Replace(b, []byte("format: 1"), []byte("format: 2"), 1) })
-		wantErr(t, x.use(), ErrVersion)
-	})
+	for format, want := range map[string]string{"3": "use a newer uwf", "1": "put that store aside and begin a new one: git push "} {
+		t.Run("VERSION "+format, func(t *testing.T) {
+			x := newVandal(t)
+			x.replace(versionName, func(b []byte) []byte { return bytes.Replace(b, []byte("format: 2"), []byte("format: "+format), 1) })
+			err := x.use()
+			wantErr(t, err, ErrVersion)
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("%v", err)
+			}
+		})
+	}
 	t.Run("other store id", func(t *testing.T) {
 		x := newVandal(t)
 		x.s.o.ExpectStore = strings.Repeat("f", 32)
@@ -449,8 +459,9 @@ func TestHostileRefs(t *testing.T) {
 // believed.
 func TestHostileAttemptNodes(t *testing.T) {
 	x := newVandal(t)
-	note := placed(t, Place{Thread: threadID(1)}, node.String, "a note")
-	other := placed(t, Place{Thread: threadID(1)}, node.String, "another")
+	own := Place{Thread: threadID(1), Of: "0000000000000"}
+	note := placed(t, own, node.String, "a note")
+	other := placed(t, own, node.String, "another")
 	for name, tc := range map[string]struct {
 		nodes []PlacedNode
 		why   string // empty: it is fine
@@ -497,6 +508,11 @@ func (x *vandal) claimCommit(tree wire.ID, msg string, parents ...wire.ID) wire.
 // TestFsckHistory: what only a walk through all commits shows.
 func TestFsckHistory(t *testing.T) {
 	folder := threadPath(threadID(1))
+	probe, err := newVandal(t).v.Chain(t.Context(), threadID(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	detail := Place{Thread: threadID(1), Of: probe.Steps[0].Hash}.folder() + "/detail"
 	for name, tc := range map[string]struct {
 		change func(x *vandal)
 		want   string
@@ -508,10 +524,10 @@ func TestFsckHistory(t *testing.T) {
 			c, _ := gitobj.DecodeCommit(x.get(old.Tip()))
 			x.commit(c.Tree, tip)
 		}, "removes cas/"},
-		"details removed": {func(x *vandal) { x.edit(folder+"/detail", gone) }, "removes " + folder + "/detail"},
+		"details removed": {func(x *vandal) { x.edit(detail, gone) }, "removes " + detail},
 		"details are a file": {func(x *vandal) {
-			x.edit(folder+"/detail", func(e gitobj.Entry) gitobj.Entry { e.ID = x.put(plumbing.BlobObject, nil); return e })
-		}, folder + "/detail is no folder"},
+			x.edit(detail, func(e gitobj.Entry) gitobj.Entry { e.ID = x.put(plumbing.BlobObject, nil); return e })
+		}, detail + " is no folder"},
 		"node rewritten": {func(x *vandal) {
 			x.replace("cas/"+nodeFile(workflowNode(t).Hash), func(b []byte) []byte { return bytes.Replace(b, []byte("1700000000000"), []byte("1700000000001"), 1) })
 		}, "rewrites cas/" + nodeFile(workflowNode(t).Hash)},
@@ -524,7 +540,7 @@ func TestFsckHistory(t *testing.T) {
 				x.t.Fatal(err)
 			}
 			x.forgedStep(c, map[string]any{"output": "0000000000000"})
-		}, "it refers to 0000000000000, which is missing"},
+		}, "0000000000000.json it is the output of step"},
 		"folder removed": {func(x *vandal) { x.edit(folder, gone) }, "threads.yaml lists the thread, but its folder is missing"},
 		"page changed":   {func(x *vandal) { x.replace(folder+"/01-developer.md", func([]byte) []byte { return []byte("x") }) }, ""},
 		"history line changed": {func(x *vandal) {
@@ -539,6 +555,21 @@ func TestFsckHistory(t *testing.T) {
 			x.v = mustRawView(x)
 			x.replace(threadsName, func([]byte) []byte { return []byte("{}\n") })
 		}, "removes thread"},
+		"shared reference to nothing": {func(x *vandal) {
+			list := placed(x.t, Place{}, node.MetaSchema, map[string]any{"type": "array", "items": map[string]any{"type": "string", "format": "ocas_ref"}})
+			x.putNode(casDir, list.Node, list.Hash)
+			x.v = mustLoadTip(x)
+			n := placed(x.t, Place{}, list.Hash, []any{"0000000000000"})
+			x.putNode(casDir, n.Node, n.Hash)
+		}, "it refers to 0000000000000, which is missing"},
+		"shared node that fits no schema": {func(x *vandal) {
+			n := placed(x.t, Place{}, node.String, 7)
+			x.putNode(casDir, n.Node, n.Hash)
+			v := mustLoad(x.t, Open(x.mem, testOptions()))
+			if _, err := v.Get(x.t.Context(), n.Hash); !errors.Is(err, ErrContent) {
+				x.t.Errorf("it is found: %v", err)
+			}
+		}, "does not fit its schema"},
 		"merge": {func(x *vandal) {
 			c, _ := gitobj.DecodeCommit(x.get(x.v.Tip()))
 			x.commit(c.Tree, x.v.Tip(), c.Parents[0])
@@ -596,10 +627,11 @@ func FuzzTree(f *testing.F) {
 // TestHostileAttempt: an attempt's ref holds what anybody with a token could push.
 func TestHostileAttempt(t *testing.T) {
 	id := threadID(1)
-	text := placed(t, Place{Thread: id}, node.String, "an output")
+	own := Place{Thread: id, Of: "0000000000000"}
+	text := placed(t, own, node.String, "an output")
 	lying := text
 	lying.Hash = placed(t, Place{}, node.String, "another one").Hash
-	wrong := placed(t, Place{Thread: id}, node.String, 7)
+	wrong := placed(t, own, node.String, 7)
 	for name, tc := range map[string]struct {
 		make func(x *vandal) wire.ID
 		want string
@@ -608,8 +640,23 @@ func TestHostileAttempt(t *testing.T) {
 		"claim that is no claim": {func(x *vandal) wire.ID { return x.claimCommit(wire.EmptyTree, "hello\n") }, "is no JSON"},
 		"state":                  {func(x *vandal) wire.ID { return x.v.Tip() }, "a foreign file"},
 		"node under a wrong hash": {func(x *vandal) wire.ID { return x.attempt(lying) },
-			"nodes/" + nodeFile(lying.Hash) + ": unexpected content on the state branch: its content hashes to " + string(text.Hash)},
+			"thread/nodes/0000000000000/" + nodeFile(lying.Hash) + ": unexpected content on the state branch: its content hashes to " + string(text.Hash)},
 		"node that fits no schema": {func(x *vandal) wire.ID { return x.attempt(wrong) }, nodeFile(wrong.Hash) + ": unexpected content on the state branch: node of type"},
+		"page": {func(x *vandal) wire.ID {
+			c, err := gitobj.DecodeCommit(x.get(x.attempt(text)))
+			if err != nil {
+				x.t.Fatal(err)
+			}
+			c.Tree = x.editTree(c.Tree, []string{attemptThread, "01-a.md"}, func(e gitobj.Entry) gitobj.Entry {
+				e.ID = x.put(plumbing.BlobObject, []byte("x"))
+				return e
+			})
+			data, err := gitobj.EncodeCommit(c)
+			if err != nil {
+				x.t.Fatal(err)
+			}
+			return x.put(plumbing.CommitObject, data)
+		}, "thread/01-a.md: unexpected content on the state branch: a foreign file"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			x := newVandal(t)
@@ -713,7 +760,7 @@ func TestFoundDamaged(t *testing.T) {
 	if _, err := v.Chain(t.Context(), threadID(9)); !errors.Is(err, ErrUnknownThread) {
 		t.Errorf("the chain of no thread: %v", err)
 	}
-	if _, err := v.s.Detail(t.Context(), v, threadID(9), c.Steps[0].Detail); !errors.Is(err, ErrUnknownThread) {
+	if _, err := below(t.Context(), v, threadID(9), c.Steps[0].Hash, c.Steps[0].Detail); !errors.Is(err, node.ErrNotFound) {
 		t.Errorf("a detail of no thread: %v", err)
 	}
 }
@@ -801,4 +848,86 @@ func TestExtendsFails(t *testing.T) {
 			t.Errorf("%s: %t, %v", name, ok, err)
 		}
 	}
+}
+
+// TestCollidingPlaces: one hash, and another node in every place. Each is found where it
+// is, and none in the place of another one.
+func TestCollidingPlaces(t *testing.T) {
+	mem := wire.NewMemory(wire.MemoryOptions{Atomic: true})
+	s := Open(mem, testOptions())
+	id := threadID(1)
+	v := threadWithSteps(t, s, id, 1)
+	c, err := v.Chain(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wf := workflowNode(t)
+	forged := func(h node.Hash) PlacedNode {
+		n, err := collide.Node(h, node.String, func(s string) any { return "forged " + s })
+		if err != nil {
+			t.Fatal(err)
+		}
+		return PlacedNode{Hash: h, Node: n}
+	}
+	step := func(target node.Hash, note string) *Change {
+		c, err := v.Chain(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body := forged(target)
+		body.Place.Of = target
+		out := placed(t, Place{Of: target}, node.String, note)
+		last := c.Steps[len(c.Steps)-1].Hash
+		head, nodes, err := v.Complete(t.Context(), id, record.Step{Start: c.StartHash, Prev: &last, Role: "r", Agent: "a", Cwd: ".", Output: out.Hash, Body: &body.Hash, Detail: out.Hash},
+			time.UnixMilli(1), []PlacedNode{out, body}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := mustEntry(t, v, id)
+		e.Head = head
+		return &Change{Subject: "forged", Nodes: nodes, Threads: map[ThreadID]*Entry{id: &e}}
+	}
+	v = mustPush(t, s, v, step(c.Steps[0].Output, "two"))
+	v = mustPush(t, s, v, step(*c.Steps[0].Body, "three"))
+	v = mustPush(t, s, v, step(c.Steps[0].Hash, "four"))
+	mustSound(t, s)
+	v = mustLoad(t, s, id)
+	if c, err = v.Chain(t.Context(), id); err != nil || len(c.Steps) != 4 {
+		t.Fatalf("%d steps, %v", len(c.Steps), err)
+	}
+	first := Place{Thread: id, Of: c.Steps[0].Hash}
+	for h, where := range map[node.Hash][]Place{
+		c.Steps[0].Output: {first, {Thread: id, Of: c.Steps[1].Hash}},
+		*c.Steps[0].Body:  {first, {Thread: id, Of: c.Steps[2].Hash}},
+		c.Steps[0].Hash:   {{Thread: id}, {Thread: id, Of: c.Steps[3].Hash}},
+	} {
+		for i, p := range where {
+			n, err := v.In(t.Context(), p).Get(h)
+			text, _ := n.Payload.(string)
+			if err != nil || strings.HasPrefix(text, "forged") != (i == 1) {
+				t.Errorf("%s: %v, %v", p.Path(h), n.Payload, err)
+			}
+		}
+		var several *AmbiguousError
+		if _, err := s.Find(t.Context(), v, h); !errors.As(err, &several) || len(several.Places) != 2 ||
+			!slices.Contains(several.Places, where[0]) || !slices.Contains(several.Places, where[1]) {
+			t.Errorf("find %s: %v", h, err)
+		}
+	}
+	walked := 0
+	if err := v.Walk(t.Context(), Place{Thread: id}, c.Steps[3].Hash, func(Place, node.Hash, node.Node) error { walked++; return nil }); err != nil || walked < 4*3 {
+		t.Errorf("%d nodes, %v", walked, err)
+	}
+	// Shared nodes are not replaced, nor is the workflow in a step's own folder.
+	_, err = s.Push(t.Context(), v, &Change{Subject: "shared", Nodes: []PlacedNode{forged(wf.Hash)}})
+	wantErr(t, err, ErrCollision)
+	// A record that does not vouch for what it refers to is not stored.
+	change := step(wf.Hash, "five")
+	for i, n := range change.Nodes {
+		if n.Place.Of != "" && n.Node.Payload == "five" {
+			change.Nodes[i].Node = forged(n.Hash).Node
+		}
+	}
+	_, err = s.Push(t.Context(), v, change)
+	wantErr(t, err, ErrInvalid)
 }

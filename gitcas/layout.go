@@ -22,6 +22,7 @@ const (
 	historyDir   = "history"
 	casDir       = "cas"
 	threadsDir   = "threads"
+	nodesDir     = "nodes"
 	detailDir    = "detail"
 	nodeSuffix   = ".json"
 )
@@ -35,6 +36,26 @@ const maxReadable = 1 << 20
 var errForeign = errors.New("a foreign file: only uwf writes to this branch; take it off with a commit of your own")
 
 func threadPath(id ThreadID) string { return threadsDir + "/" + string(id) }
+
+// folder is the folder of a place. Details lie one folder deeper than anything else of
+// a record, in detail/nodes: a fetch that is bounded by depth brings all that a job
+// reads of a thread, and of the details not even their list, which would be most of it.
+func (p Place) folder() string {
+	switch {
+	case p.Thread == "":
+		return casDir
+	case p.Of == "":
+		return threadPath(p.Thread)
+	case p.Detail:
+		return threadPath(p.Thread) + "/" + nodesDir + "/" + string(p.Of) + "/" + detailDir + "/" + nodesDir
+	}
+	return threadPath(p.Thread) + "/" + nodesDir + "/" + string(p.Of)
+}
+
+func (p Place) String() string { return p.folder() + "/" }
+
+// Path is the path of a node's file in a place.
+func (p Place) Path(h node.Hash) string { return p.folder() + "/" + nodeFile(h) }
 
 func nodeFile(h node.Hash) string { return string(h) + nodeSuffix }
 
@@ -85,7 +106,7 @@ func checkThreads(e gitobj.Entry) error {
 }
 
 func checkThread(e gitobj.Entry) error {
-	if e.Name == detailDir {
+	if e.Name == nodesDir {
 		return folderEntry(e)
 	}
 	if _, ok := nodeOf(e.Name); !ok && !readablePattern.MatchString(e.Name) {
@@ -94,13 +115,28 @@ func checkThread(e gitobj.Entry) error {
 	return regular(e)
 }
 
-// checkDetail: a folder for each step, named by the step's hash; plain node files
-// beside them are read too.
-func checkDetail(e gitobj.Entry) error {
-	if node.Hash(e.Name).Valid() {
+// checkNodes: a folder for each record, named by the record's hash.
+func checkNodes(e gitobj.Entry) error {
+	if !node.Hash(e.Name).Valid() {
+		return errForeign
+	}
+	return folderEntry(e)
+}
+
+// checkOwn: what a record refers to.
+func checkOwn(e gitobj.Entry) error {
+	if e.Name == detailDir {
 		return folderEntry(e)
 	}
 	return checkCas(e)
+}
+
+// checkDetail: the folder of the details.
+func checkDetail(e gitobj.Entry) error {
+	if e.Name != nodesDir {
+		return errForeign
+	}
+	return folderEntry(e)
 }
 
 func checkHistory(e gitobj.Entry) error {
@@ -165,7 +201,8 @@ meant to be merged or edited by hand.
 
 - ` + "`threads.yaml`" + `: the threads that are alive, and where each one stands
 - ` + "`threads/<id>/NN-<role>.md`" + `: the steps of a thread, to read
-- ` + "`threads/<id>/<HASH>.json`" + `: the same as immutable records; ` + "`detail/`" + ` has what the agents did, step by step
+- ` + "`threads/<id>/<HASH>.json`" + `: the same as immutable records
+- ` + "`threads/<id>/nodes/<HASH>/`" + `: what each record refers to; ` + "`detail/`" + ` in it has what its agent did
 - ` + "`cas/`" + `: workflows and schemas that threads share; ` + "`registry.yaml`" + `: their names
 - ` + "`history/`" + `: one line for each thread that has ended
 

@@ -53,7 +53,7 @@ func testLives(t *testing.T, s *Store) {
 		t.Fatalf("it came back with %d steps and %q: %v", len(c.Steps), folderNames(t, v, id), err)
 	}
 	c, _ := v.Chain(t.Context(), id)
-	if _, err := s.Detail(t.Context(), v, id, c.Steps[0].Detail); err != nil {
+	if _, err := below(t.Context(), v, id, c.Steps[0].Hash, c.Steps[0].Detail); err != nil {
 		t.Fatal(err)
 	}
 	listed := func() (out []string) {

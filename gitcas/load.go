@@ -163,15 +163,22 @@ func (v *View) keepFolders(old *View) {
 		if d != nil && v.threadDirs.id(string(id)) == d.obj.ID {
 			v.folders[id] = d
 		}
-		v.keepBlobs(old, d)
+		v.keep(old, d)
 	}
-	v.keepBlobs(old, v.cas)
+	v.keep(old, v.cas)
 }
 
-func (v *View) keepBlobs(old *View, d *dir) {
+func (v *View) keep(old *View, d *dir) {
 	for _, e := range d.list() {
 		if o, ok := old.cache.get(e.ID); ok {
 			v.cache.add(wire.Objects{e.ID: o})
+		}
+		if !e.IsDir() || e.Name == detailDir {
+			continue
+		}
+		if sub, ok, err := old.cache.dir(d.at(e.Name), e.ID, checkBelow(e.Name)); ok && err == nil {
+			v.cache.addDir(sub)
+			v.keep(old, sub)
 		}
 	}
 }
@@ -275,6 +282,10 @@ func (v *View) readVersion(st *state) error {
 	}
 	st.version, err = statefile.ParseVersion(data)
 	switch {
+	case errors.Is(err, statefile.ErrUnreleased):
+		branch, url := shellQuote(v.s.o.Branch), shellQuote(v.s.remote.URL())
+		return &DamagedError{What: versionName, Kind: ErrVersion, Why: err.Error(), Err: err, Restore: fmt.Sprintf(
+			"put that store aside and begin a new one: git push %[1]s refs/heads/%[2]s:refs/heads/%[2]s-old :refs/heads/%[2]s :%[3]s, from a clone that has the branch", url, branch, storeRef)}
 	case errors.Is(err, statefile.ErrFormat):
 		return &DamagedError{What: versionName, Kind: ErrVersion, Why: err.Error(), Restore: "use a newer uwf", Err: err}
 	case err != nil:

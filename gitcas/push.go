@@ -157,10 +157,16 @@ func reaches(o wire.Object) []wire.ID {
 func (b *builder) view(updates []wire.RefUpdate, at time.Time, lagging map[string]error) (*View, error) {
 	old := b.v
 	v := &View{s: old.s, at: at, refs: maps.Clone(old.refs), claims: maps.Clone(old.claims), lagging: lagging, state: b.cur}
-	v.cache = &cache{objs: wire.Objects{}, nodes: old.cache.nodes}
+	v.cache = newCacheWith(old.cache.nodes)
 	old.cache.mu.Lock()
 	maps.Copy(v.cache.objs, old.cache.objs)
+	maps.Copy(v.cache.dirs, old.cache.dirs)
+	maps.Copy(v.cache.closed, old.cache.closed) // records and what they refer to don't change
+	maps.Copy(v.cache.flows, old.cache.flows)
 	old.cache.mu.Unlock()
+	for _, id := range b.stale {
+		delete(v.cache.dirs, id)
+	}
 	for _, name := range []string{threadsName, registryName} {
 		if id := old.root.id(name); id != b.cur.root.id(name) {
 			delete(v.cache.objs, id)

@@ -1,34 +1,28 @@
 package gitcas
 
 import (
-	"maps"
 	"strings"
 
 	"github.com/united-workforce/uwf/gitcas/node"
-	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
 
 // Store is one state branch on one remote. It keeps no state of the branch
 // itself, only compiled schemas; it is safe for concurrent use.
 type Store struct {
-	remote wire.Remote
-	o      Options
-	err    error // what Open found wrong with the options
-	ref    string
-	// known are the nodes that every uwf has without reading them.
-	known   node.Map
+	remote  wire.Remote
+	o       Options
+	err     error // what Open found wrong with the options
+	ref     string
 	schemas node.Schemas
 }
 
 // Open returns the store behind a remote. It does no I/O: what is wrong with the
 // options, or with the remote, is the error of the first method called.
 func Open(remote wire.Remote, o Options) *Store {
-	s := &Store{remote: remote, o: o.withDefaults(), known: node.Map{}}
+	s := &Store{remote: remote, o: o.withDefaults()}
 	s.err = s.o.check()
 	s.ref = headsFolder + s.o.Branch
-	maps.Copy(s.known, record.Schemas())
-	maps.Copy(s.known, node.Builtin())
 	return s
 }
 

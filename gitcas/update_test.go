@@ -543,10 +543,11 @@ func TestManyShared(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, h := range []node.Hash{c.Start.Workflow, c.Steps[1].Output} {
-		if _, err := v.Get(t.Context(), h); err != nil {
-			t.Fatal(err)
-		}
+	if _, err := v.Get(t.Context(), c.Start.Workflow); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := v.In(t.Context(), Place{Thread: threadID(1), Of: c.Steps[1].Hash}).Get(c.Steps[1].Output); err != nil {
+		t.Fatal(err)
 	}
 	if fetched != before || before > 20 {
 		t.Errorf("%d objects were fetched to load, %d more to read", before, fetched-before)

@@ -64,7 +64,7 @@ func (b *builder) counted() map[ThreadID]*Entry {
 
 // atHand is a node of a thread that need not be fetched.
 func (b *builder) atHand(id ThreadID, h node.Hash) (node.Node, error) {
-	if n, ok := b.fresh[h]; ok {
+	if n, ok := b.fresh[Place{Thread: id}][h]; ok {
 		return n, nil
 	}
 	d := b.cur.folders[id]

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -46,12 +47,16 @@ type state struct {
 	folders  map[ThreadID]*dir // loaded folders of threads
 }
 
-// cache holds the objects of one view. Decoded nodes are kept apart: the views
-// that are made from one another share them.
+// cache holds the objects of one view: folders by the id of their tree, what was
+// worked out of records, and all else as it came. Decoded nodes are kept apart: the
+// views that are made from one another share them.
 type cache struct {
-	mu    sync.Mutex
-	objs  wire.Objects
-	nodes *nodeCache
+	mu     sync.Mutex
+	objs   wire.Objects
+	dirs   map[wire.ID][]*dir // one for each path
+	closed map[Place]node.Map
+	flows  map[node.Hash]definition
+	nodes  *nodeCache
 }
 
 // nodeCache holds nodes by the id of their blob.
@@ -65,11 +70,48 @@ type nodeCache struct {
 type stored struct {
 	hash    node.Hash
 	node    node.Node
-	checked bool // against its schema
+	checked bool // against its schema, a shared one
 }
 
 func newCache() *cache {
-	return &cache{objs: wire.Objects{}, nodes: &nodeCache{m: map[wire.ID]stored{}}}
+	return newCacheWith(&nodeCache{m: map[wire.ID]stored{}})
+}
+
+func newCacheWith(nodes *nodeCache) *cache {
+	return &cache{objs: wire.Objects{}, dirs: map[wire.ID][]*dir{}, closed: map[Place]node.Map{}, flows: map[node.Hash]definition{}, nodes: nodes}
+}
+
+// dir returns a folder that was read; at another path it is parsed anew.
+func (c *cache) dir(path string, id wire.ID, check func(gitobj.Entry) error) (*dir, bool, error) {
+	c.mu.Lock()
+	known := c.dirs[id]
+	c.mu.Unlock()
+	for _, d := range known {
+		if d.path == path {
+			return d, true, nil
+		}
+	}
+	if len(known) == 0 {
+		return nil, false, nil
+	}
+	d, err := parseDir(path, known[0].obj, check)
+	if err == nil {
+		c.addDir(d)
+	}
+	return d, true, err
+}
+
+// addDir keeps a folder; its object is not needed again.
+func (c *cache) addDir(d *dir) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, have := range c.dirs[d.obj.ID] {
+		if have.path == d.path {
+			return
+		}
+	}
+	c.dirs[d.obj.ID] = append(slices.Clone(c.dirs[d.obj.ID]), d)
+	delete(c.objs, d.obj.ID)
 }
 
 func (c *cache) add(objs wire.Objects) {
@@ -108,8 +150,10 @@ func (c *cache) has(id wire.ID) bool {
 	if _, decoded := c.node(id); decoded {
 		return true
 	}
-	_, raw := c.get(id)
-	return raw
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, raw := c.objs[id]
+	return raw || len(c.dirs[id]) > 0
 }
 
 // missing are those of the ids, each once, that are in neither cache.
@@ -166,48 +210,31 @@ func (v *View) Refs() map[string]wire.ID { return maps.Clone(v.refs) }
 // state branch was: the step is done, and a later job brings them up.
 func (v *View) Lagging() map[string]error { return maps.Clone(v.lagging) }
 
-// Get returns a node by hash: one of the built-in ones, one of cas/, or one in
-// the folder of a thread that the view was loaded for (not its details). Its
-// hash and schema are checked. One that is not there is node.ErrNotFound.
+// Get returns a shared node by hash: one of the built-in ones, or one of cas/. Its hash
+// and schema are checked. One that is not there is node.ErrNotFound.
 func (v *View) Get(ctx context.Context, h node.Hash) (node.Node, error) {
-	if n, ok := v.s.known[h]; ok {
+	if n, ok := known()[h]; ok {
 		return n, nil
 	}
-	name := nodeFile(h)
-	if e, ok := v.cas.get(name); ok {
-		return v.read(ctx, v.cas.at(name), e.ID, h)
+	if e, ok := v.cas.get(nodeFile(h)); ok {
+		return v.read(ctx, v.cas.at(e.Name), e.ID, h)
 	}
-	for _, d := range v.folders {
-		if e, ok := d.get(name); ok {
-			return v.inFolder(ctx, d, e, h)
-		}
-	}
-	return node.Node{}, fmt.Errorf("%w: %s, neither in cas/ nor in the threads that were loaded", node.ErrNotFound, h)
+	return node.Node{}, fmt.Errorf("%w: %s, not in cas/", node.ErrNotFound, h)
 }
 
-// inFolder reads a node of a thread that was loaded. Who asks for one that Load did
-// not bring, because the thread is long, asks for others too: all come at once.
-func (v *View) inFolder(ctx context.Context, d *dir, e gitobj.Entry, h node.Hash) (node.Node, error) {
-	if !v.cache.has(e.ID) {
-		if err := v.fetchNodes(ctx, d); err != nil {
-			return node.Node{}, err
-		}
-	}
-	return v.read(ctx, d.at(e.Name), e.ID, h)
+// Getter gives the shared nodes to code that knows no context.
+func (v *View) Getter(ctx context.Context) node.Getter {
+	return getterFunc(func(h node.Hash) (node.Node, error) { return v.Get(ctx, h) })
 }
 
-// Getter gives the view's nodes to code that knows no context.
-func (v *View) Getter(ctx context.Context) node.Getter { return getter{ctx, v} }
-
-type getter struct {
-	ctx context.Context
-	v   *View
-}
+// getterFunc is a node.Getter.
+type getterFunc func(node.Hash) (node.Node, error)
 
 // Get implements node.Getter.
-func (g getter) Get(h node.Hash) (node.Node, error) { return g.v.Get(g.ctx, h) }
+func (f getterFunc) Get(h node.Hash) (node.Node, error) { return f(h) }
 
-// read returns the node in a file, checked against its name and its schema.
+// read returns the node in a file, checked against its name and its schema, which is a
+// shared one.
 func (v *View) read(ctx context.Context, path string, id wire.ID, h node.Hash) (node.Node, error) {
 	return v.readWith(path, id, h, v.Getter(ctx), func() (wire.Object, error) {
 		return v.object(ctx, path, id, plumbing.BlobObject, MaxNodeFile)
@@ -215,28 +242,38 @@ func (v *View) read(ctx context.Context, path string, id wire.ID, h node.Hash) (
 }
 
 func (v *View) readWith(path string, id wire.ID, h node.Hash, g node.Getter, blob func() (wire.Object, error)) (node.Node, error) {
+	n, err := v.decode(path, id, h, blob)
+	if err != nil || n.checked {
+		return n.node, err
+	}
+	if err := v.s.schemas.Check(g, n.node); err != nil {
+		return node.Node{}, damagedUnlessWire(path, err)
+	}
+	n.checked = true
+	v.cache.put(id, n)
+	return n.node, nil
+}
+
+// decode returns the node in a file, checked against its name alone.
+func (v *View) decode(path string, id wire.ID, h node.Hash, blob func() (wire.Object, error)) (stored, error) {
 	n, ok := v.cache.node(id)
 	if !ok {
 		o, err := blob()
+		if err == nil {
+			if n, err = decodeNode(path, o); err == nil {
+				v.cache.put(id, n)
+			}
+		} else if n, ok = v.cache.node(id); ok {
+			err = nil // somebody else has decoded it meanwhile, and the cache let go of the blob
+		}
 		if err != nil {
-			return node.Node{}, err
+			return stored{}, err
 		}
-		if n, err = decodeNode(path, o); err != nil {
-			return node.Node{}, err
-		}
-		v.cache.put(id, n)
 	}
 	if n.hash != h {
-		return node.Node{}, content(path, fmt.Sprintf("its content hashes to %s", n.hash))
+		return stored{}, content(path, fmt.Sprintf("its content hashes to %s", n.hash))
 	}
-	if !n.checked {
-		if err := v.s.schemas.Check(g, n.node); err != nil {
-			return node.Node{}, damagedUnlessWire(path, err)
-		}
-		n.checked = true
-		v.cache.put(id, n)
-	}
-	return n.node, nil
+	return n, nil
 }
 
 func decodeNode(path string, o wire.Object) (stored, error) {
@@ -254,6 +291,9 @@ func decodeNode(path string, o wire.Object) (stored, error) {
 // damagedUnlessWire says of a check that failed on a file that the file is
 // damaged, unless the remote, or a file that it refers to, is to blame.
 func damagedUnlessWire(path string, err error) error {
+	if err == nil {
+		return nil
+	}
 	var we *wire.Error
 	if errors.As(err, &we) || errors.Is(err, ErrDamaged) {
 		return fmt.Errorf("check %s: %w", path, err)
@@ -312,20 +352,36 @@ func (v *View) folder(ctx context.Context, id ThreadID) (*dir, error) {
 	if d, ok := v.folders[id]; ok {
 		return d, nil
 	}
-	e, ok := v.threadDirs.get(string(id))
-	if !ok {
-		return nil, nil
-	}
-	return v.dir(ctx, threadPath(id), e.ID, checkThread)
+	return v.sub(ctx, v.threadDirs, string(id), checkThread)
 }
 
 // dir reads a folder by its tree's id.
 func (v *View) dir(ctx context.Context, path string, id wire.ID, check func(gitobj.Entry) error) (*dir, error) {
+	if d, ok, err := v.cache.dir(path, id, check); ok {
+		return d, err
+	}
 	o, err := v.object(ctx, path, id, plumbing.TreeObject, maxTree)
 	if err != nil {
+		// Somebody else may have read it meanwhile: then the cache let go of the object.
+		if d, ok, derr := v.cache.dir(path, id, check); ok {
+			return d, derr
+		}
 		return nil, err
 	}
-	return parseDir(path, o, check)
+	d, err := parseDir(path, o, check)
+	if err == nil {
+		v.cache.addDir(d)
+	}
+	return d, err
+}
+
+// sub reads a folder in another one; nil where there is none.
+func (v *View) sub(ctx context.Context, parent *dir, name string, check func(gitobj.Entry) error) (*dir, error) {
+	e, ok := parent.get(name)
+	if !ok {
+		return nil, nil
+	}
+	return v.dir(ctx, parent.at(name), e.ID, check)
 }
 
 // maxTree is the largest folder that is read, in bytes: half a million entries.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/united-workforce/uwf/agents"
 	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
 )
@@ -29,13 +30,13 @@ func At() time.Time { return time.UnixMilli(1_750_000_000_000) }
 // needs a $status, done or failed, and may have a note.
 func Task(t testing.TB) thread.Task {
 	t.Helper()
-	nodes := map[node.Hash]node.Node{}
+	nodes := gitcas.Nodes{}
 	add := func(n node.Node, h node.Hash, err error) node.Hash {
 		t.Helper()
 		if err != nil {
 			t.Fatal(err)
 		}
-		nodes[h] = n
+		nodes.Add(gitcas.Place{}, h, n)
 		return h
 	}
 	schema := add(node.New(node.MetaSchema, map[string]any{

@@ -91,8 +91,8 @@ func (j *job) agentOnly(ctx context.Context) error {
 	j.note(res)
 	// What it did is on no state branch yet.
 	j.out.Done = false
-	if j.in.Head != "" {
-		j.out.Head = j.in.Head
+	if h := j.in.Head.Hash; h != "" {
+		j.out.Head = h
 	}
 	a, ran := captured.Artifact()
 	if ran {

@@ -16,13 +16,13 @@ import (
 
 // deliver makes a thread's end known: a pull request and the last words of its
 // comment. The engine takes it off the tip then.
-func (j *job) deliver(ctx context.Context, id gitcas.ThreadID, head node.Hash) error {
+func (j *job) deliver(ctx context.Context, id gitcas.ThreadID, head node.Pin) error {
 	if p := j.last; p == nil || p.ID != id {
 		j.pictureOf(ctx, id)
 	}
 	if p := j.last; p != nil && p.ID == id {
 		if err := j.mayWorkOn(ctx, id, p.Entry, p); err != nil && !errors.Is(err, errPullClosed) {
-			return j.broken(ctx, id, head, err)
+			return j.broken(ctx, id, head.Hash, err)
 		}
 	}
 	res, err := j.Engine.Deliver(ctx, thread.DeliverRequest{Thread: id, ExpectHead: head, Do: func(ctx context.Context, d thread.Delivery) (thread.Effects, error) {
@@ -71,7 +71,7 @@ func (j *job) undelivered(ctx context.Context, id gitcas.ThreadID, err *thread.D
 // handOver opens or updates the pull request and finishes the comment. It may be
 // called again, and finds then what it made.
 func (j *job) handOver(ctx context.Context, id gitcas.ThreadID, d thread.Delivery) (thread.Effects, error) {
-	p, err := picture.Draw(d.View.Getter(ctx), id, d.Entry, d.Def, d.Chain)
+	p, err := picture.Draw(func(p gitcas.Place) node.Getter { return d.View.In(ctx, p) }, id, d.Entry, d.Def, d.Chain)
 	if err != nil {
 		return thread.Effects{}, err
 	}

@@ -15,7 +15,7 @@ import (
 // next is what a dispatched job is told.
 type next struct {
 	thread  gitcas.ThreadID
-	head    node.Hash
+	head    node.Pin
 	store   string
 	comment Wanted
 	pull    Wanted
@@ -24,7 +24,7 @@ type next struct {
 // inputs are the next job's inputs, which its workflow file has to declare.
 func (n next) inputs() map[string]string {
 	return map[string]string{
-		"thread": string(n.thread), "head": string(n.head), "store": n.store,
+		"thread": string(n.thread), "head": n.head.String(), "store": n.store,
 		"comment": n.comment.String(), "pull-request": n.pull.String(),
 	}
 }
@@ -68,7 +68,7 @@ func (j *job) send(ctx context.Context, n next) error {
 // dispatch starts the thread's next job. One that the forge refuses leaves the thread
 // waiting for a person, with the reason; one that may have been taken, or was only
 // held up, is left to the sweep.
-func (j *job) dispatch(ctx context.Context, id gitcas.ThreadID, head node.Hash, p *picture.Picture) error {
+func (j *job) dispatch(ctx context.Context, id gitcas.ThreadID, head node.Pin, p *picture.Picture) error {
 	if j.in.Dispatch == DispatchOff {
 		j.notice(fmt.Sprintf("thread %s goes on with the next job that is told to step it: the input dispatch is off", id))
 		return nil
@@ -80,7 +80,7 @@ func (j *job) dispatch(ctx context.Context, id gitcas.ThreadID, head node.Hash, 
 		j.hook(nil, "dispatched")
 		return nil
 	case refused(err), errors.Is(err, errNoFile):
-		return j.stranded(ctx, id, head, p, err)
+		return j.stranded(ctx, id, head.Hash, p, err)
 	case unsure(err):
 		j.warn("whether the next job was started is not known; a scheduled run looks after the thread", err)
 	default:
@@ -89,7 +89,7 @@ func (j *job) dispatch(ctx context.Context, id gitcas.ThreadID, head node.Hash, 
 	return nil
 }
 
-func (j *job) nextOf(id gitcas.ThreadID, head node.Hash, p *picture.Picture) next {
+func (j *job) nextOf(id gitcas.ThreadID, head node.Pin, p *picture.Picture) next {
 	n := next{thread: id, head: head, store: j.store, comment: Wanted{Off: j.in.Comment.Off}, pull: Wanted{Off: j.in.PullRequest.Off}}
 	if p != nil {
 		n.comment.ID, n.pull.ID = p.Entry.Comment, int64(p.Entry.PR)

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,7 +20,7 @@ import (
 // starts that one.
 func (j *job) goOn(ctx context.Context, id gitcas.ThreadID, head node.Hash) error {
 	if j.in.Command != CommandCommit {
-		return j.hop(ctx, id, head)
+		return j.hop(ctx, id, node.Pin{Hash: head})
 	}
 	p, err := j.look(ctx, id)
 	if err != nil {
@@ -27,19 +28,19 @@ func (j *job) goOn(ctx context.Context, id gitcas.ThreadID, head node.Hash) erro
 	}
 	switch {
 	case p.Entry.Status == gitcas.StatusEnded:
-		return j.hop(ctx, id, head)
+		return j.hop(ctx, id, node.Pin{Hash: head})
 	case p.Entry.Status == gitcas.StatusSuspended:
 		return j.quiet(fmt.Sprintf("thread %s waits for a person", id))
 	}
 	j.tell(ctx, p, j.view(p, report.Queued))
 	j.record(ctx, p)
-	return j.dispatch(ctx, id, p.Entry.Head, p)
+	return j.dispatch(ctx, id, p.Head(), p)
 }
 
 // hop does one step of a thread, or as many as a job may, and what follows from it.
-func (j *job) hop(ctx context.Context, id gitcas.ThreadID, expect node.Hash) error {
+func (j *job) hop(ctx context.Context, id gitcas.ThreadID, expect node.Pin) error {
 	if err := j.Work.Use(ctx, id); err != nil {
-		return j.broken(ctx, id, expect, err)
+		return j.broken(ctx, id, expect.Hash, err)
 	}
 	inner, observe := j.Engine.Agent, j.Engine.Observe
 	j.Engine.Agent = announcer{j.agent(), j}
@@ -63,7 +64,7 @@ func (j *job) hop(ctx context.Context, id gitcas.ThreadID, expect node.Hash) err
 		case err != nil:
 			return j.stopped(ctx, res, expect, err)
 		case res.Done:
-			return j.deliver(ctx, id, res.Head)
+			return j.deliver(ctx, id, res.Pin())
 		case res.Suspended != nil:
 			return j.waits(ctx, res)
 		}
@@ -74,7 +75,7 @@ func (j *job) hop(ctx context.Context, id gitcas.ThreadID, expect node.Hash) err
 			j.warn("no further step is done in this job", err)
 			return j.advance(ctx, res)
 		}
-		expect = res.Head
+		expect = res.Pin()
 	}
 }
 
@@ -129,7 +130,7 @@ func (j *job) advance(ctx context.Context, res thread.Result) error {
 	default:
 		j.tell(ctx, p, j.view(p, report.Queued))
 	}
-	return j.dispatch(ctx, res.Thread, res.Head, p)
+	return j.dispatch(ctx, res.Thread, res.Pin(), p)
 }
 
 // waits tells that a person has to do something.
@@ -163,12 +164,12 @@ func failures(e gitcas.Entry) int {
 }
 
 // stopped ends a job whose step gave an error, green or red.
-func (j *job) stopped(ctx context.Context, res thread.Result, expect node.Hash, err error) error {
+func (j *job) stopped(ctx context.Context, res thread.Result, expect node.Pin, err error) error {
 	var limit *thread.LimitError
 	switch thread.CodeOf(err) {
 	case thread.CodeNotYours:
-		if res.Deliver && (expect == "" || expect == res.Head) {
-			return j.deliver(ctx, res.Thread, res.Head)
+		if res.Deliver && (expect.Hash == "" || expect.Hash == res.Head) {
+			return j.deliver(ctx, res.Thread, res.Pin())
 		}
 		return j.quiet(err.Error())
 	case thread.CodeSuspended:
@@ -194,10 +195,7 @@ func (j *job) stopped(ctx context.Context, res thread.Result, expect node.Hash, 
 	if ctx.Err() != nil || errors.Is(err, wire.ErrUnreachable) || errors.Is(err, wire.ErrLostRace) {
 		return err // nothing is wrong with the thread: the sweep takes it up again
 	}
-	if expect == "" {
-		expect = res.Head
-	}
-	return j.broken(ctx, res.Thread, expect, err)
+	return j.broken(ctx, res.Thread, cmp.Or(expect.Hash, res.Head), err)
 }
 
 // limited tells that the thread may go no further.

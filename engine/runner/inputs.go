@@ -34,9 +34,9 @@ type Inputs struct {
 	Workflow string // the name of a definition on the default branch
 	Prompt   string
 	Thread   gitcas.ThreadID
-	Head     node.Hash
-	Agent    string // overrides the configured agent
-	MaxSteps int    // 0: no limit of the thread's own
+	Head     node.Pin // the head that the thread must have; zero: any
+	Agent    string   // overrides the configured agent
+	MaxSteps int      // 0: no limit of the thread's own
 	// StepsPerJob is how many steps this job does at most; 0 is 1.
 	StepsPerJob int
 	Label       string   // the label that starts a thread; empty: uwf

@@ -83,9 +83,13 @@ func (j *job) merge() error {
 	}
 	given := j.ev.Inputs
 	if j.in.Thread == "" && given["thread"] != "" {
-		j.in.Thread, j.in.Head = gitcas.ThreadID(given["thread"]), node.Hash(given["head"])
-		if !j.in.Thread.Valid() || j.in.Head != "" && !j.in.Head.Valid() {
-			return &thread.UsageError{Msg: fmt.Sprintf("the event names thread %.40q at head %.40q: the one is no thread's id, or the other no hash", j.in.Thread, j.in.Head)}
+		j.in.Thread = gitcas.ThreadID(given["thread"])
+		var err error
+		if given["head"] != "" {
+			j.in.Head, err = node.ParsePin(given["head"])
+		}
+		if !j.in.Thread.Valid() || err != nil {
+			return &thread.UsageError{Msg: fmt.Sprintf("the event names thread %.40q at head %.100q: the one is no thread's id, or the other no hash", j.in.Thread, given["head"])}
 		}
 	}
 	if j.in.Workflow == "" {

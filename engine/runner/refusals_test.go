@@ -318,7 +318,7 @@ func TestNextJobUnread(t *testing.T) {
 	if err != nil || len(w.forge.sent) != 1 || len(a.out.warnings) != 1 || out.Notice != "" {
 		t.Fatalf("the job ended with %v, %+v; started %v, warned %v", err, out, w.forge.sent, a.out.warnings)
 	}
-	if d := w.forge.sent[0].inputs; d["comment"] != fmt.Sprint(w.forge.comments[7][0].ID) || d["head"] != string(out.Head) {
+	if d := w.forge.sent[0].inputs; d["comment"] != fmt.Sprint(w.forge.comments[7][0].ID) || !strings.HasPrefix(d["head"], string(out.Head)+"@sha256:") {
 		t.Errorf("started with %v", d)
 	}
 	w.wrap, w.hook = nil, nil

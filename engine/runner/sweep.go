@@ -13,6 +13,7 @@ import (
 	"github.com/united-workforce/uwf/engine/runner/picture"
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/node"
 )
 
 // Bounds on what one job dispatches for others. A thread stays due until the job for it
@@ -71,12 +72,13 @@ func (j *job) sweep(ctx context.Context) {
 		if sent == most {
 			return
 		}
-		if !j.readable(ctx, p.Thread) {
+		seen := j.readable(ctx, p.Thread)
+		if seen == nil {
 			continue
 		}
 		sent++
 		entry, _ := v.Entry(p.Thread)
-		n := j.nextOf(p.Thread, p.Head, &picture.Picture{ID: p.Thread, Entry: entry})
+		n := j.nextOf(p.Thread, node.Pin{Hash: p.Head, Digest: seen.DigestOf(p.Head)}, &picture.Picture{ID: p.Thread, Entry: entry})
 		n.store = v.StoreID()
 		if err := j.send(ctx, n); err != nil {
 			j.warn(fmt.Sprintf("thread %s is due, but its next job could not be started", p.Thread), err)
@@ -87,18 +89,20 @@ func (j *job) sweep(ctx context.Context) {
 	}
 }
 
-// readable reports whether a job for a thread could read it at all. One that can't would
-// end as it began, and the thread be due again: a job for it after every other job, for
-// ever.
-func (j *job) readable(ctx context.Context, id gitcas.ThreadID) bool {
+// readable reads a thread; nil where a job for it could not read it either. Such a job
+// would end as it began, and the thread be due again: a job for it after every other job,
+// for ever.
+func (j *job) readable(ctx context.Context, id gitcas.ThreadID) *picture.Picture {
 	v, err := j.Engine.Store.Load(ctx, id)
+	var seen *picture.Picture
 	if err == nil {
-		_, err = picture.Seen(ctx, v, id)
+		seen, err = picture.Seen(ctx, v, id)
 	}
 	if err != nil {
 		j.warn(fmt.Sprintf("thread %s is due, but it can't be read, and no job is started for it", id), err)
+		return nil
 	}
-	return err == nil
+	return seen
 }
 
 // due are the threads that wait for a job, but for the one whose next job this one

@@ -41,7 +41,7 @@ type Task struct {
 
 	// Nodes are the nodes that the agent may read: the thread's chain, its
 	// outputs and bodies, the workflow and all schemas of these.
-	Nodes map[node.Hash]node.Node `json:"-"`
+	Nodes gitcas.Nodes `json:"-"`
 	// Entry is the thread's, as it was claimed; Definition is its workflow.
 	Entry      gitcas.Entry         `json:"-"`
 	Definition *workflow.Definition `json:"-"`

@@ -211,17 +211,23 @@ func attemptsOn(entry gitcas.Entry, id gitcas.ThreadID, died []string) int {
 // by itself, as long as ctx lasts. It fails closed: what can't be redacted is left
 // out. The error StepNode comes first: no agent can fill the room that it needs.
 func (r *stepRun) salvage(ctx context.Context, phase string, d Draft, cause error) ([]gitcas.PlacedNode, string) {
-	s := r.newSealer(ctx, d.Nodes)
+	s := r.newSealer(d.Nodes)
 	text, err := s.Clean(cause.Error())
 	if err != nil {
 		text = "the error message could not be checked for secrets and was left out"
 	}
 	text = shorten(text, maxErrorText)
-	if err := r.errorStep(s, phase, text, d); err != nil {
+	h, nodes, err := r.errorStep(ctx, s, phase, text, d)
+	if err != nil {
 		return nil, text
 	}
-	s.Salvage(ctx, gitcas.Place{Thread: r.id, Detail: true})
-	return s.Nodes(), text
+	own := len(s.Nodes())
+	s.Salvage(ctx)
+	for _, n := range s.Nodes()[own:] {
+		n.Place = gitcas.Place{Thread: r.id, Of: h, Detail: true}
+		nodes = append(nodes, n)
+	}
+	return nodes, text
 }
 
 // maxErrorText bounds what an attempt says of its error, in bytes.
@@ -240,27 +246,21 @@ func shorten(text string, n int) string {
 	return text[:n] + mark
 }
 
-func (r *stepRun) errorStep(s *seal.Sealer, phase, text string, d Draft) error {
-	place := gitcas.Place{Thread: r.id}
-	out, err := s.Add(record.ErrorOutputSchema, map[string]any{"$status": "error", "error": text, "phase": phase}, place)
+func (r *stepRun) errorStep(ctx context.Context, s *seal.Sealer, phase, text string, d Draft) (node.Hash, []gitcas.PlacedNode, error) {
+	out, err := s.Add(record.ErrorOutputSchema, map[string]any{"$status": "error", "error": text, "phase": phase}, false)
 	if err != nil {
-		return err
+		return "", nil, err
 	}
-	detail, err := s.Add(node.String, shorten(d.Stderr, maxErrorText), place)
+	detail, err := s.Add(node.String, shorten(d.Stderr, maxErrorText), false)
 	if err != nil {
-		return err
+		return "", nil, err
 	}
 	step := r.baseStep(Draft{Usage: d.Usage, Took: d.Took}, record.Step{})
 	step.Output, step.Detail = out, detail
 	if step.EdgePrompt, err = s.Clean(step.EdgePrompt); err != nil {
-		return err
+		return "", nil, err
 	}
-	n, h, err := step.Node(r.hold.serverNow())
-	if err != nil {
-		return err
-	}
-	s.Put(gitcas.PlacedNode{Hash: h, Node: n, Place: place})
-	return nil
+	return r.v.Complete(ctx, r.id, step, r.hold.serverNow(), s.Nodes(), nil)
 }
 
 // salvageTree takes a picture of the folder for the attempt ref; the zero id

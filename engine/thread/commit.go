@@ -106,9 +106,10 @@ func (r *stepRun) landed(ctx context.Context) (v *gitcas.View, done *committed, 
 
 // committed is a step as it went out.
 type committed struct {
-	head  node.Hash
-	entry gitcas.Entry
-	work  gitcas.Work
+	head   node.Hash
+	digest node.Digest // of head; empty where it is not known
+	entry  gitcas.Entry
+	work   gitcas.Work
 }
 
 // stepChange is the commit as v allows it: rebuilt for every try. It returns no
@@ -131,12 +132,16 @@ func (r *stepRun) stepChange(ctx context.Context, v *gitcas.View, s *sealed, nex
 		return nil, nil, err
 	}
 	step.PreviousAttempts = append(r.poked(), prev...)
-	n, head, err := step.Node(r.hold.serverNow())
+	head, own, err := v.Complete(ctx, r.id, step, r.hold.serverNow(), s.nodes, nodes)
 	if err != nil {
 		return nil, nil, err
 	}
-	r.tried[head] = true
-	nodes = append(append(nodes, s.nodes...), r.stepNodeFiles(n, head)...)
+	digest, err := digestOf(own, head)
+	if err != nil {
+		return nil, nil, err
+	}
+	r.tried[head] = digest
+	nodes = append(nodes, own...)
 
 	r.effects(&entry)
 	after := r.nextEntry(entry, head, work, next)
@@ -155,11 +160,21 @@ func (r *stepRun) stepChange(ctx context.Context, v *gitcas.View, s *sealed, nex
 		c.Archive = []gitcas.Ended{r.ended(after, head, reasonEnded, "")}
 	}
 	if !r.e.Store.Atomic(v) {
-		if err := r.holdWork(c, v, s, work); err != nil {
+		if err := r.holdWork(c, v, own, work); err != nil {
 			return nil, nil, err
 		}
 	}
-	return c, &committed{head: head, entry: after, work: work}, nil
+	return c, &committed{head: head, digest: digest, entry: after, work: work}, nil
+}
+
+// digestOf is the digest of a record among nodes.
+func digestOf(nodes []gitcas.PlacedNode, h node.Hash) (node.Digest, error) {
+	for _, n := range nodes {
+		if n.Hash == h && n.Place.Of == "" {
+			return n.Node.Sum()
+		}
+	}
+	return "", fmt.Errorf("%w: %s", node.ErrNotFound, h)
 }
 
 // stillOurs applies the rules for committing: the claim is still this run's and
@@ -170,16 +185,16 @@ func (r *stepRun) stillOurs(ctx context.Context, v *gitcas.View) (gitcas.Entry, 
 		return r.ourEnd(ctx, v)
 	}
 	if entry.Head != r.entry.Head {
-		if r.tried[entry.Head] {
-			return entry, gitcas.Held{}, &committed{head: entry.Head, entry: entry, work: entry.Work}, nil
+		if d, ok := r.tried[entry.Head]; ok {
+			return entry, gitcas.Held{}, &committed{head: entry.Head, digest: d, entry: entry, work: entry.Work}, nil
 		}
 		chain, err := v.Chain(ctx, r.id)
 		if err != nil {
 			return entry, gitcas.Held{}, nil, err
 		}
 		for _, s := range chain.Steps {
-			if r.tried[s.Hash] {
-				return entry, gitcas.Held{}, &committed{head: s.Hash, entry: entry, work: entry.Work}, nil
+			if d, ok := r.tried[s.Hash]; ok {
+				return entry, gitcas.Held{}, &committed{head: s.Hash, digest: d, entry: entry, work: entry.Work}, nil
 			}
 		}
 		return entry, gitcas.Held{}, nil, &movedError{"its head moved on to " + string(entry.Head)}
@@ -205,9 +220,9 @@ func (r *stepRun) ourEnd(ctx context.Context, v *gitcas.View) (gitcas.Entry, git
 		return gitcas.Entry{}, gitcas.Held{}, nil, &movedError{"it is gone from the store"}
 	}
 	for _, h := range ended.Steps {
-		if r.tried[h] {
+		if d, ok := r.tried[h]; ok {
 			entry := gitcas.Entry{Head: ended.Head, Status: gitcas.StatusEnded, Workflow: ended.Workflow, Work: ended.Work}
-			return entry, gitcas.Held{}, &committed{head: h, entry: entry, work: ended.Work}, nil
+			return entry, gitcas.Held{}, &committed{head: h, digest: d, entry: entry, work: ended.Work}, nil
 		}
 	}
 	return gitcas.Entry{}, gitcas.Held{}, nil, &movedError{gone(ended)}
@@ -312,13 +327,13 @@ func (r *stepRun) ended(entry gitcas.Entry, head node.Hash, reason, note string)
 
 // holdWork makes a push without atomicity safe: the attempt ref goes first and
 // holds the work commit until the work branch has it.
-func (r *stepRun) holdWork(c *gitcas.Change, v *gitcas.View, s *sealed, work gitcas.Work) error {
+func (r *stepRun) holdWork(c *gitcas.Change, v *gitcas.View, nodes []gitcas.PlacedNode, work gitcas.Work) error {
 	parents := r.workParents()
 	if work.Commit != "" {
 		parents = []wire.ID{plumbing.NewHash(work.Commit)}
 	}
 	return r.addAttempt(c, v, "work "+work.Commit, gitcas.Attempt{
-		Thread: r.id, Run: r.e.Who.Run, Attempt: r.e.Who.Attempt, Parents: parents, Nodes: s.nodes, At: r.hold.serverNow(),
+		Thread: r.id, Run: r.e.Who.Run, Attempt: r.e.Who.Attempt, Parents: parents, Nodes: nodes, At: r.hold.serverNow(),
 	}, nil)
 }
 
@@ -343,27 +358,20 @@ func tokens(u *record.Usage) string {
 }
 
 // workMessage is the message of the commit on the work branch. CI systems do run
-// on that branch.
+// on that branch. It names the head that the step was taken on, with its digest: who
+// exchanges that on the state branch would have to rewrite this branch too.
 func (r *stepRun) workMessage(result string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s → %s · %s · step %d\n\n", oneLine(r.task.Role), oneLine(result), oneLine(r.task.WorkflowName), r.task.Step)
-	fmt.Fprintf(&b, "Uwf-Thread: %s\nUwf-Step: %d\nUwf-Role: %s\nUwf-Run: %s attempt %d\n",
-		r.id, r.task.Step, oneLine(r.task.Role), oneLine(r.e.Who.Run), r.e.Who.Attempt)
+	fmt.Fprintf(&b, "Uwf-Thread: %s\nUwf-Step: %d\nUwf-Role: %s\nUwf-Run: %s attempt %d\nUwf-Head: %s\n",
+		r.id, r.task.Step, oneLine(r.task.Role), oneLine(r.e.Who.Run), r.e.Who.Attempt, node.Pin{Hash: headOf(r.chain), Digest: r.chain.Head})
 	return b.String()
-}
-
-func (r *stepRun) stepNodeFiles(n node.Node, h node.Hash) []gitcas.PlacedNode {
-	out := []gitcas.PlacedNode{{Hash: h, Node: n, Place: gitcas.Place{Thread: r.id}}}
-	if s, ok := record.Schemas()[n.Type]; ok {
-		out = append(out, gitcas.PlacedNode{Hash: n.Type, Node: s})
-	}
-	return out
 }
 
 // committed is the result of a step that is on the state branch.
 func (r *stepRun) committed(done *committed, s *sealed, next verdict) Result {
 	res := r.result()
-	res.Head, res.Status, res.Result = done.head, string(done.entry.Status), next.status
+	res.Head, res.HeadDigest, res.Status, res.Result = done.head, done.digest, string(done.entry.Status), next.status
 	res.Role, res.NextRole, res.Step = r.task.Role, next.role, r.task.Step
 	res.Usage = s.step.Usage
 	res.Done = next.end

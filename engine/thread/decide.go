@@ -41,9 +41,14 @@ func (r *stepRun) load(ctx context.Context) error {
 		return fmt.Errorf("read thread %s: %w", r.id, err)
 	}
 	r.v = v
-	r.known = v.Getter(ctx)
+	r.look(ctx, v)
 	r.entry, _ = v.Entry(r.id)
 	return nil
+}
+
+// look makes the thread's nodes findable, as a view has them.
+func (r *stepRun) look(ctx context.Context, v *gitcas.View) {
+	r.in = func(p gitcas.Place) node.Getter { return v.In(ctx, p) }
 }
 
 // beforeClaim settles what needs no claim: threads that are gone, suspended or
@@ -56,11 +61,14 @@ func (r *stepRun) beforeClaim(ctx context.Context) (bool, Result, error) {
 	if err := r.readChain(ctx, r.v); err != nil {
 		return false, r.result(), err
 	}
-	if r.req.ExpectHead != "" && entry.Head != r.req.ExpectHead {
+	if expect := r.req.ExpectHead; expect.Hash != "" && entry.Head != expect.Hash {
 		if r.steppedByUs() {
 			return true, r.report(r.result()), nil
 		}
-		return false, r.result(), &NotYoursError{Thread: r.id, Reason: fmt.Sprintf("its head is %s, not %s", entry.Head, r.req.ExpectHead)}
+		return false, r.result(), &NotYoursError{Thread: r.id, Reason: fmt.Sprintf("its head is %s, not %s", entry.Head, expect.Hash)}
+	}
+	if err := r.sameHead(); err != nil {
+		return false, r.result(), err
 	}
 	switch entry.Status {
 	case gitcas.StatusSuspended:
@@ -73,6 +81,20 @@ func (r *stepRun) beforeClaim(ctx context.Context) (bool, Result, error) {
 		return false, r.result(), &NotYoursError{Thread: r.id, Reason: "it has ended"}
 	}
 	return false, Result{}, nil
+}
+
+// sameHead makes sure that the head is the one that the caller was told, and not another
+// node of its hash. All before the head it vouches for itself, by the digests in it.
+func (r *stepRun) sameHead() error {
+	want := r.req.ExpectHead.Digest
+	if want == "" || want == r.chain.Head {
+		return nil
+	}
+	return &gitcas.DamagedError{
+		What: gitcas.Place{Thread: r.id}.Path(r.entry.Head), Kind: gitcas.ErrContent, Err: gitcas.ErrExchanged,
+		Why:     fmt.Sprintf("it is not the head that this job was told to go on from: its SHA-256 is %s, not %s; somebody exchanged it on the branch", r.chain.Head, want),
+		Restore: "see what was changed, and by whom: uwf fsck --history",
+	}
 }
 
 // afterTheEnd answers for a thread that is no longer on the tip.
@@ -88,7 +110,7 @@ func (r *stepRun) afterTheEnd(ctx context.Context) (bool, Result, error) {
 	res.Head, res.Status, res.Step, res.PR = ended.Head, ended.Reason, len(ended.Steps), ended.PR
 	res.Done = true
 	r.tidy(ctx, ended)
-	if r.req.ExpectHead != "" && ended.Head != r.req.ExpectHead && ended.Reason == reasonEnded {
+	if expect := r.req.ExpectHead.Hash; expect != "" && ended.Head != expect && ended.Reason == reasonEnded {
 		mine, err := r.endedByUs(ctx, ended)
 		if err != nil {
 			return false, res, err
@@ -145,7 +167,7 @@ func (r *stepRun) endedByUs(ctx context.Context, ended gitcas.Ended) (bool, erro
 	if err != nil {
 		return false, fmt.Errorf("read the ended thread %s: %w", r.id, err)
 	}
-	r.known = past.Getter(ctx)
+	r.look(ctx, past)
 	err = r.readChain(ctx, past)
 	return err == nil && r.steppedByUs(), err
 }
@@ -176,18 +198,19 @@ func (r *stepRun) readChain(ctx context.Context, v *gitcas.View) error {
 		return err
 	}
 	r.chain = chain
-	if r.def, err = workflow.FromNode(r.known, chain.Start.Workflow); err != nil {
+	if r.def, err = workflow.FromNode(chain.Definition, chain.Start.Workflow); err != nil {
 		return fmt.Errorf("workflow of thread %s: %w", r.id, err)
 	}
-	r.past, err = outputs(r.known, chain, len(r.def.Conditions) > 0)
+	r.past, err = outputs(r.in, r.id, chain, len(r.def.Conditions) > 0)
 	return err
 }
 
 // outputs are the steps as the moderator wants them. Only conditions look at the
 // StepNodes themselves.
-func outputs(g node.Getter, chain gitcas.Chain, withNodes bool) ([]moderator.Output, error) {
+func outputs(in func(gitcas.Place) node.Getter, id gitcas.ThreadID, chain gitcas.Chain, withNodes bool) ([]moderator.Output, error) {
 	out := make([]moderator.Output, 0, len(chain.Steps))
 	for _, s := range chain.Steps {
+		g := in(gitcas.Place{Thread: id, Of: s.Hash})
 		n, err := g.Get(s.Output)
 		if err != nil {
 			return nil, fmt.Errorf("output of step %s: %w", s.Hash, err)
@@ -202,7 +225,7 @@ func outputs(g node.Getter, chain gitcas.Chain, withNodes bool) ([]moderator.Out
 			o.Body, _ = b.Payload.(string)
 		}
 		if withNodes {
-			step, err := g.Get(s.Hash)
+			step, err := in(gitcas.Place{Thread: id}).Get(s.Hash)
 			if err != nil {
 				return nil, fmt.Errorf("step %s: %w", s.Hash, err)
 			}
@@ -219,7 +242,7 @@ func (r *stepRun) thread(more ...moderator.Output) (moderator.Thread, error) {
 	if len(r.def.Conditions) == 0 {
 		return t, nil
 	}
-	n, err := r.known.Get(r.chain.StartHash)
+	n, err := r.in(gitcas.Place{Thread: r.id}).Get(r.chain.StartHash)
 	if err != nil {
 		return t, fmt.Errorf("start of the thread: %w", err)
 	}
@@ -265,7 +288,7 @@ func (r *stepRun) next() (moderator.Decision, error) {
 	if r.entry.Next == nil || r.entry.Next.Answer == "" {
 		return r.orStuck(moderator.Next(r.def, t))
 	}
-	text, err := answerOf(r.known, r.id, r.entry.Next.Answer)
+	text, err := answerOf(r.in, r.id, r.entry.Next.Answer)
 	if err != nil {
 		return moderator.Decision{}, err
 	}
@@ -280,15 +303,16 @@ func (r *stepRun) next() (moderator.Decision, error) {
 }
 
 // answerOf reads what a person has said to a thread.
-func answerOf(g node.Getter, id gitcas.ThreadID, h node.Hash) (string, error) {
-	n, err := g.Get(h)
-	if err != nil {
+func answerOf(in func(gitcas.Place) node.Getter, id gitcas.ThreadID, h node.Hash) (string, error) {
+	n, err := in(gitcas.Place{Thread: id, Of: h}).Get(h)
+	if err != nil && !errors.Is(err, gitcas.ErrContent) {
 		return "", fmt.Errorf("the answer to thread %s: %w", id, err)
 	}
 	text, ok := n.Payload.(string)
-	if !ok || len(text) > maxEdgePrompt {
+	if err != nil || !ok || len(text) > maxEdgePrompt {
 		return "", &gitcas.DamagedError{
-			What: "threads.yaml", Kind: gitcas.ErrContent, Why: fmt.Sprintf("thread %s: node %s is no answer of a person: it is no text, or has more than %d bytes", id, h, maxEdgePrompt),
+			What: "threads.yaml", Kind: gitcas.ErrContent, Err: err,
+			Why:     fmt.Sprintf("thread %s: node %s is no answer of a person: it is not there, no text, or has more than %d bytes", id, h, maxEdgePrompt),
 			Restore: fmt.Sprintf("begin another thread from its steps: uwf thread fork %s, and cancel this one", id),
 		}
 	}

@@ -17,8 +17,8 @@ const forDelivery = "deliver"
 // DeliverRequest names the thread to deliver.
 type DeliverRequest struct {
 	Thread gitcas.ThreadID
-	// ExpectHead is the head that the caller was told to deliver; empty: any.
-	ExpectHead node.Hash
+	// ExpectHead is the head that the caller was told to deliver; zero: any.
+	ExpectHead node.Pin
 	// Do makes the end known: pull request and comment. It is called with the claim
 	// in hand, at least once, and must be safe to repeat; its context ends when the
 	// claim is lost. What it made counts also beside an error.
@@ -101,9 +101,9 @@ func (r *delivery) before(ctx context.Context) (bool, Result, error) {
 	if err := r.readChain(ctx, r.v); err != nil {
 		return false, r.result(), err
 	}
-	switch {
-	case r.req.ExpectHead != "" && r.entry.Head != r.req.ExpectHead:
-		return false, r.told(), &NotYoursError{Thread: r.id, Reason: fmt.Sprintf("its head is %s, not %s", r.entry.Head, r.req.ExpectHead)}
+	switch expect := r.req.ExpectHead.Hash; {
+	case expect != "" && r.entry.Head != expect:
+		return false, r.told(), &NotYoursError{Thread: r.id, Reason: fmt.Sprintf("its head is %s, not %s", r.entry.Head, expect)}
 	case r.entry.Status == gitcas.StatusSuspended:
 		err := &SuspendedError{Thread: r.id}
 		if s := r.entry.Suspended; s != nil {
@@ -113,7 +113,7 @@ func (r *delivery) before(ctx context.Context) (bool, Result, error) {
 	case r.entry.Status != gitcas.StatusEnded:
 		return false, r.told(), &NotYoursError{Thread: r.id, Reason: "it has not ended"}
 	}
-	return false, Result{}, nil
+	return false, Result{}, r.sameHead()
 }
 
 // over answers for a thread that is no longer on the tip: to the run that ended it,
@@ -129,7 +129,7 @@ func (r *delivery) over(ctx context.Context) (bool, Result, error) {
 	}
 	res.Head, res.Status, res.Step, res.PR, res.Done = ended.Head, ended.Reason, len(ended.Steps), ended.PR, true
 	r.tidy(ctx, ended)
-	if ended.Reason == reasonEnded && (r.req.ExpectHead == "" || r.req.ExpectHead == ended.Head) {
+	if ended.Reason == reasonEnded && (r.req.ExpectHead.Hash == "" || r.req.ExpectHead.Hash == ended.Head) {
 		mine, err := r.endedByUs(ctx, ended)
 		if err != nil {
 			return false, res, err

@@ -73,7 +73,7 @@ func TestDeliver(t *testing.T) {
 			f.end()
 			head := f.entry().Head
 			f.hook = func(p string) { points = append(points, p) }
-			res, err := f.engine("d1", 1).Deliver(f.Context(), DeliverRequest{Thread: testThread, ExpectHead: head, Do: func(_ context.Context, d Delivery) (Effects, error) {
+			res, err := f.engine("d1", 1).Deliver(f.Context(), DeliverRequest{Thread: testThread, ExpectHead: node.Pin{Hash: head}, Do: func(_ context.Context, d Delivery) (Effects, error) {
 				held, ok := f.view().Claim(testThread)
 				if !ok || held.For != "deliver" || held.Run != "d1" || held.Head != head {
 					f.Errorf("delivered under the claim %+v", held)
@@ -98,7 +98,7 @@ func TestDeliver(t *testing.T) {
 			// Whoever comes later finds it done.
 			_, err = f.deliver("d2")
 			f.says(f.code(err, CodeNotYours), "it has ended")
-			again, err := f.engine("r2", 2).Deliver(f.Context(), DeliverRequest{Thread: testThread, ExpectHead: head})
+			again, err := f.engine("r2", 2).Deliver(f.Context(), DeliverRequest{Thread: testThread, ExpectHead: node.Pin{Hash: head}})
 			f.ok(err) // the run that ended it
 			if !again.Again || again.Head != head || again.PR != 12 || !again.Done {
 				f.Errorf("%+v", again)
@@ -148,7 +148,7 @@ func TestDeliverOnlyWhatEnded(t *testing.T) {
 	}
 	inBubble(t, func(f *fixture) {
 		f.end()
-		_, err := f.engine("d1", 1).Deliver(f.Context(), DeliverRequest{Thread: testThread, ExpectHead: "0000000000001"})
+		_, err := f.engine("d1", 1).Deliver(f.Context(), DeliverRequest{Thread: testThread, ExpectHead: node.Pin{Hash: "0000000000001"}})
 		f.says(f.code(err, CodeNotYours), "its head is")
 		f.unclaimed()
 	})
@@ -651,23 +651,23 @@ func TestAgain(t *testing.T) {
 	inBubble(t, func(f *fixture) {
 		f.start()
 		heads := []node.Hash{f.entry().Head}
-		first, err := f.stepWith("r1", 1, StepRequest{Thread: testThread, ExpectHead: heads[0], Deliver: true})
+		first, err := f.stepWith("r1", 1, StepRequest{Thread: testThread, ExpectHead: node.Pin{Hash: heads[0]}, Deliver: true})
 		f.ok(err)
-		again, err := f.stepWith("r1", 2, StepRequest{Thread: testThread, ExpectHead: heads[0], Deliver: true})
+		again, err := f.stepWith("r1", 2, StepRequest{Thread: testThread, ExpectHead: node.Pin{Hash: heads[0]}, Deliver: true})
 		f.ok(err)
 		if first.Again || !again.Again || again.Head != first.Head || again.NextRole != "b" || again.Result != "done" || again.Role != "a" || again.Status != "active" {
 			f.Errorf("%+v, then %+v", first, again)
 		}
 		heads = append(heads, first.Head)
-		_, err = f.stepWith("r2", 1, StepRequest{Thread: testThread, ExpectHead: heads[1], Deliver: true})
+		_, err = f.stepWith("r2", 1, StepRequest{Thread: testThread, ExpectHead: node.Pin{Hash: heads[1]}, Deliver: true})
 		f.ok(err)
-		again, err = f.stepWith("r2", 2, StepRequest{Thread: testThread, ExpectHead: heads[1], Deliver: true})
+		again, err = f.stepWith("r2", 2, StepRequest{Thread: testThread, ExpectHead: node.Pin{Hash: heads[1]}, Deliver: true})
 		f.ok(err)
 		if !again.Again || !again.Done || !again.Deliver || again.Status != "ended" {
 			f.Errorf("%+v", again)
 		}
 		// A job that was sent to deliver learns that there is nothing to step.
-		res, err := f.stepWith("r3", 1, StepRequest{Thread: testThread, ExpectHead: again.Head, Deliver: true})
+		res, err := f.stepWith("r3", 1, StepRequest{Thread: testThread, ExpectHead: node.Pin{Hash: again.Head}, Deliver: true})
 		f.code(err, CodeNotYours)
 		if !res.Deliver || res.Again {
 			f.Errorf("%+v", res)

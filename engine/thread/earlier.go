@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/engine/moderator"
+	"github.com/united-workforce/uwf/engine/thread/seal"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
@@ -49,10 +50,11 @@ func (r *stepRun) totals(ctx context.Context, refs []string) (moderator.Totals, 
 
 // earlier reads the StepNode of an attempt, or of a step that was taken back.
 func (r *stepRun) earlier(h node.Hash) (record.Step, error) {
-	n, ok := r.attemptNodes[h]
+	records := gitcas.Place{Thread: r.id}
+	n, ok := r.attemptNodes[records][h]
 	if !ok {
 		var err error
-		if n, err = r.known.Get(h); err != nil {
+		if n, err = r.in(records).Get(h); err != nil {
 			return record.Step{}, fmt.Errorf("read the earlier attempt %s: %w", h, err)
 		}
 	}
@@ -98,7 +100,7 @@ func (r *stepRun) earlierAttempts(ctx context.Context, v *gitcas.View, refs []st
 			return nil, nil, fmt.Errorf("read the earlier attempt %s: %w", ref, err)
 		}
 		if a.Claim != nil {
-			if a.Nodes, err = r.obituary(a); err != nil {
+			if a.Nodes, err = r.obituary(ctx, a); err != nil {
 				return nil, nil, err
 			}
 		}
@@ -107,10 +109,10 @@ func (r *stepRun) earlierAttempts(ctx context.Context, v *gitcas.View, refs []st
 			continue
 		}
 		for _, n := range a.Nodes {
-			r.attemptNodes[n.Hash] = n.Node
+			r.attemptNodes.Add(n.Place, n.Hash, n.Node)
 		}
 		hashes = append(hashes, step)
-		nodes = append(nodes, closure(r.id, a.Nodes, step)...)
+		nodes = append(nodes, closure(a.Nodes, step)...)
 	}
 	return nodes, hashes, nil
 }
@@ -138,15 +140,15 @@ func claimUsage(c gitcas.Claim) *record.Usage {
 
 // obituary is the error StepNode of a job that died without a word, as far as its
 // claim tells. The same claim always gives the same nodes.
-func (r *stepRun) obituary(a gitcas.Attempt) ([]gitcas.PlacedNode, error) {
+func (r *stepRun) obituary(ctx context.Context, a gitcas.Attempt) ([]gitcas.PlacedNode, error) {
 	c := clamped(*a.Claim)
 	at := time.UnixMilli(c.Renewed)
 	text := obituaryText(c)
-	var nodes []gitcas.PlacedNode
+	var own []gitcas.PlacedNode
 	var err error
 	add := func(n node.Node, h node.Hash, nerr error) node.Hash {
 		err = errors.Join(err, nerr)
-		nodes = append(nodes, gitcas.PlacedNode{Hash: h, Node: n, Place: gitcas.Place{Thread: r.id}})
+		own = append(own, gitcas.PlacedNode{Hash: h, Node: n, Place: seal.Place(false)})
 		return h
 	}
 	step := record.Step{
@@ -157,12 +159,9 @@ func (r *stepRun) obituary(a gitcas.Attempt) ([]gitcas.PlacedNode, error) {
 		Usage: claimUsage(c),
 		Run:   &record.Run{ID: shorten(c.Run, 100), Attempt: c.Attempt},
 	}
-	n, h, serr := step.Node(at)
-	add(n, h, serr)
-	for typ, s := range record.Schemas() {
-		if typ == record.ErrorOutputSchema || typ == n.Type {
-			nodes = append(nodes, gitcas.PlacedNode{Hash: typ, Node: s})
-		}
+	var nodes []gitcas.PlacedNode
+	if err == nil {
+		_, nodes, err = r.v.Complete(ctx, r.id, step, at, own, nil)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("account for the job of %s.%d, which died: %w", c.Run, c.Attempt, err)
@@ -181,45 +180,39 @@ func (r *stepRun) lastStep() *node.Hash {
 
 // errorStepOf finds the error StepNode among an attempt's nodes.
 func errorStepOf(nodes []gitcas.PlacedNode) (node.Hash, bool) {
-	types := map[node.Hash]node.Hash{}
+	types := map[gitcas.Place]map[node.Hash]node.Hash{}
 	for _, n := range nodes {
-		types[n.Hash] = n.Node.Type
+		if types[n.Place] == nil {
+			types[n.Place] = map[node.Hash]node.Hash{}
+		}
+		types[n.Place][n.Hash] = n.Node.Type
 	}
 	for _, n := range nodes {
-		if !record.IsStep(n.Node.Type) {
+		if !record.IsStep(n.Node.Type) || n.Place.Of != "" {
 			continue
 		}
 		step, err := record.ParseStep(n.Node)
-		if err == nil && types[step.Output] == record.ErrorOutputSchema {
+		if err == nil && types[gitcas.Place{Thread: n.Place.Thread, Of: n.Hash}][step.Output] == record.ErrorOutputSchema {
 			return n.Hash, true
 		}
 	}
 	return "", false
 }
 
-// closure is the error StepNode with the nodes that it needs, placed in the
-// thread's folder.
-func closure(id gitcas.ThreadID, nodes []gitcas.PlacedNode, root node.Hash) []gitcas.PlacedNode {
-	byHash := map[node.Hash]gitcas.PlacedNode{}
-	for _, n := range nodes {
-		byHash[n.Hash] = n
-	}
-	step, err := record.ParseStep(byHash[root].Node)
-	if err != nil {
-		return nil
-	}
+// closure is the error StepNode with the nodes that it needs. Details are not among
+// them: they are what else the agent staged.
+func closure(nodes []gitcas.PlacedNode, root node.Hash) []gitcas.PlacedNode {
 	var out []gitcas.PlacedNode
-	add := func(hs ...node.Hash) {
-		for _, h := range hs {
-			if n, ok := byHash[h]; ok {
-				n.Place = gitcas.Place{Thread: id}
-				if n.Node.Type == node.MetaSchema {
-					n.Place = gitcas.Place{} // schemas are shared
-				}
+	for _, n := range nodes {
+		_, shared := gitcas.Known(n.Hash)
+		switch {
+		case n.Place == gitcas.Place{}:
+			if shared {
 				out = append(out, n)
 			}
+		case n.Place.Of == "" && n.Hash == root, n.Place.Of == root && !n.Place.Detail:
+			out = append(out, n)
 		}
 	}
-	add(root, step.Output, step.Detail, byHash[root].Node.Type, byHash[step.Output].Node.Type, byHash[step.Detail].Node.Type)
 	return out
 }

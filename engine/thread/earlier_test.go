@@ -31,7 +31,7 @@ func TestEarlierRefuses(t *testing.T) {
 		}, "read the earlier attempt 0000000000000: node not found"},
 		"a step that is nowhere": {func(_ *fixture, r *stepRun) error { _, err := r.earlier(nowhere); return err }, "read the earlier attempt 0000000000000: node not found"},
 		"a step that is none": {func(_ *fixture, r *stepRun) error {
-			r.attemptNodes[nowhere] = node.Node{Type: node.String, Payload: "x"}
+			r.attemptNodes.Add(gitcas.Place{Thread: testThread}, nowhere, node.Node{Type: node.String, Payload: "x"})
 			_, err := r.earlier(nowhere)
 			return err
 		}, "read the earlier attempt 0000000000000: "},
@@ -39,7 +39,7 @@ func TestEarlierRefuses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(f *fixture) {
 				r := newRun(f.engine("r1", 1), f.at(testThread))
-				r.known = node.Map{}
+				r.in = gitcas.Nodes{}.In
 				if err := c.do(f, r); err == nil || !strings.Contains(err.Error(), c.want) {
 					f.Errorf("%v, want %s", err, c.want)
 				}

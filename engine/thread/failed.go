@@ -33,7 +33,7 @@ type Attempt struct {
 func Attempts(ctx context.Context, store *gitcas.Store, v *gitcas.View, id gitcas.ThreadID, entry gitcas.Entry) ([]Attempt, error) {
 	var out []Attempt
 	if entry.Next != nil && entry.Next.Poked != "" {
-		a, err := linkedAttempt(v.Getter(ctx), entry.Next.Poked)
+		a, err := linkedAttempt(func(p gitcas.Place) node.Getter { return v.In(ctx, p) }, id, entry.Next.Poked)
 		if err != nil {
 			return nil, err
 		}
@@ -69,12 +69,12 @@ func shownAttempt(ref string, a gitcas.Attempt) Attempt {
 	if !ok {
 		return out
 	}
-	byHash := make(map[node.Hash]node.Node, len(a.Nodes))
+	nodes := gitcas.Nodes{}
 	for _, n := range a.Nodes {
-		byHash[n.Hash] = n.Node
+		nodes.Add(n.Place, n.Hash, n.Node)
 	}
 	// What an attempt holds was checked when it was read.
-	if linked, err := linkedAttempt(node.Map(byHash), h); err == nil {
+	if linked, err := linkedAttempt(nodes.In, a.Thread, h); err == nil {
 		linked.Ref = ref
 		return linked
 	}
@@ -83,10 +83,10 @@ func shownAttempt(ref string, a gitcas.Attempt) Attempt {
 
 // StepAttempts reads what a step links as its previous attempts: the failed ones,
 // and steps that were taken back for it.
-func StepAttempts(g node.Getter, step record.Step) ([]Attempt, error) {
+func StepAttempts(in func(gitcas.Place) node.Getter, id gitcas.ThreadID, step record.Step) ([]Attempt, error) {
 	var out []Attempt
 	for _, h := range step.PreviousAttempts {
-		a, err := linkedAttempt(g, h)
+		a, err := linkedAttempt(in, id, h)
 		if err != nil {
 			return nil, err
 		}
@@ -96,11 +96,11 @@ func StepAttempts(g node.Getter, step record.Step) ([]Attempt, error) {
 }
 
 // linkedAttempt is an attempt as its StepNode tells of it.
-func linkedAttempt(g node.Getter, h node.Hash) (Attempt, error) {
+func linkedAttempt(in func(gitcas.Place) node.Getter, id gitcas.ThreadID, h node.Hash) (Attempt, error) {
 	fail := func(err error) (Attempt, error) {
 		return Attempt{}, fmt.Errorf("read the earlier attempt %s: %w", h, err)
 	}
-	n, err := g.Get(h)
+	n, err := in(gitcas.Place{Thread: id}).Get(h)
 	if err != nil {
 		return fail(err)
 	}
@@ -112,7 +112,7 @@ func linkedAttempt(g node.Getter, h node.Hash) (Attempt, error) {
 	if step.Run != nil {
 		a.Run, a.Attempt = step.Run.ID, step.Run.Attempt
 	}
-	output, err := g.Get(step.Output)
+	output, err := in(gitcas.Place{Thread: id, Of: h}).Get(step.Output)
 	if err != nil {
 		return fail(err)
 	}

@@ -244,9 +244,19 @@ func (f *fixture) chain() gitcas.Chain {
 
 func (f *fixture) get(h node.Hash) node.Node {
 	f.Helper()
-	n, err := f.view().Get(f.Context(), h)
+	v := f.view()
+	found, err := f.store().FindIn(f.Context(), v, testThread, h)
+	if errors.Is(err, node.ErrNotFound) {
+		found.Node, err = v.Get(f.Context(), h)
+	}
 	f.ok(err)
-	return n
+	return found.Node
+}
+
+// places finds the thread's nodes by their place.
+func (f *fixture) places() func(gitcas.Place) node.Getter {
+	v := f.view()
+	return func(p gitcas.Place) node.Getter { return v.In(f.Context(), p) }
 }
 
 // attempt reads what was kept of a run.

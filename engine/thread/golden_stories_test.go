@@ -275,9 +275,12 @@ func (p *predecessor) put(place gitcas.Place, n node.Node, h node.Hash, err erro
 	return h
 }
 
+// unsaid stands for the step that a node is of, until that is made.
+const unsaid node.Hash = "0000000000000"
+
 func (p *predecessor) thread(id gitcas.ThreadID, prompt string, steps ...said) {
 	p.g.Helper()
-	here := gitcas.Place{Thread: id}
+	here, own := gitcas.Place{Thread: id}, gitcas.Place{Thread: id, Of: unsaid}
 	n, start, err := record.Start{Workflow: p.hash, Prompt: prompt, Cwd: "/home/someone/project"}.Node(time.Now())
 	p.put(here, n, start, err)
 	p.push(id, start)
@@ -287,13 +290,18 @@ func (p *predecessor) thread(id gitcas.ThreadID, prompt string, steps ...said) {
 		n, h, err := node.New(p.schemas["solve."+s.role], s.Output, at)
 		step := record.Step{
 			Start: start, Prev: prev, Role: s.role, Agent: []string{"uwf-builtin", "uwf-claude-code", "uwf-hermes"}[i%3], Cwd: "/home/someone/project",
-			Output: p.put(here, n, h, err), Detail: p.detail(id, i, s, at), EdgePrompt: fmt.Sprintf("Step %d.", i+1),
+			Output: p.put(own, n, h, err), Detail: p.detail(id, i, s, at), EdgePrompt: fmt.Sprintf("Step %d.", i+1),
 			StartedAtMs: at.UnixMilli(), CompletedAtMs: at.UnixMilli() + 30_000,
 		}
 		n, h, err = node.New(node.String, "the whole prompt of step "+fmt.Sprint(i+1), at)
-		prompt := p.put(gitcas.Place{Thread: id, Detail: true}, n, h, err)
+		prompt := p.put(gitcas.Place{Thread: id, Of: unsaid, Detail: true}, n, h, err)
 		step.AssembledPrompt = &prompt
 		n, h, err = step.Node(at)
+		for i := range p.nodes {
+			if p.nodes[i].Place.Of == unsaid {
+				p.nodes[i].Place.Of = h
+			}
+		}
 		p.put(here, n, h, err)
 		p.push(id, h)
 		prev = &h
@@ -320,7 +328,7 @@ func (p *predecessor) detail(id gitcas.ThreadID, i int, s said, at time.Time) no
 	p.g.Helper()
 	put := func(typ node.Hash, payload map[string]any) node.Hash {
 		n, h, err := node.New(typ, payload, at)
-		return p.put(gitcas.Place{Thread: id, Detail: true}, n, h, err)
+		return p.put(gitcas.Place{Thread: id, Of: unsaid, Detail: true}, n, h, err)
 	}
 	session := fmt.Sprintf("s-%d", i)
 	switch i % 3 {

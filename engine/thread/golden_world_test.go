@@ -231,20 +231,20 @@ func (g *golden) thread(v *gitcas.View, id gitcas.ThreadID) threadFacts {
 	g.Helper()
 	c, err := v.Chain(g.Context(), id)
 	g.ok(err)
-	get := func(h node.Hash) any {
-		n, err := v.Get(g.Context(), h)
+	get := func(of, h node.Hash) any {
+		n, err := v.In(g.Context(), gitcas.Place{Thread: id, Of: of}).Get(h)
 		g.ok(err)
 		return n.Payload
 	}
 	f := threadFacts{Prompt: c.Start.Prompt, Steps: []stepFacts{}}
-	def, err := workflow.FromNode(v.Getter(g.Context()), c.Start.Workflow)
+	def, err := workflow.FromNode(c.Definition, c.Start.Workflow)
 	g.ok(err)
 	f.Workflow, f.Resumes = def.Name, def.Resume != nil
 	for _, s := range c.Steps {
 		st := stepFacts{Hash: s.Hash, Role: s.Role, Attempts: len(s.PreviousAttempts)}
-		st.Output, _ = get(s.Output).(map[string]any)
+		st.Output, _ = get(s.Hash, s.Output).(map[string]any)
 		if s.Body != nil {
-			st.Body, _ = get(*s.Body).(string)
+			st.Body, _ = get(s.Hash, *s.Body).(string)
 		}
 		f.Steps = append(f.Steps, st)
 	}

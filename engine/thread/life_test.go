@@ -93,14 +93,14 @@ func TestPoke(t *testing.T) {
 					f.Errorf("told %q in %q, at first %q in %q", task.EdgePrompt, task.Location, was.EdgePrompt, was.Location)
 				}
 				f.says(task.EdgePrompt, "look at the tests")
-				if _, ok := task.Nodes[old.Steps[1].Hash]; !ok {
+				if _, ok := task.Nodes[gitcas.Place{Thread: testThread}][old.Steps[1].Hash]; !ok {
 					f.Error("the agent can't see what it did before")
 				}
 				if got := f.filesAt(branch); strings.Contains(got, "by-r2") || !strings.Contains(got, "by-r3") {
 					f.Errorf("the branch holds %s", got)
 				}
 				f.sound()
-				as, err := StepAttempts(f.view().Getter(f.Context()), now.Steps[1].Step)
+				as, err := StepAttempts(f.places(), testThread, now.Steps[1].Step)
 				f.ok(err)
 				if len(as) != 1 || as[0].Phase != "poked" || as[0].Run != "r2" || as[0].Role != "b" {
 					f.Errorf("%+v", as)

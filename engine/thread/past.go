@@ -11,7 +11,8 @@ import (
 // Past is a thread as the moderator sees it: its workflow, and what its steps put
 // out. It is for those who draw or explain a thread; it decides nothing.
 func Past(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) (*workflow.Definition, moderator.Thread, error) {
-	r := stepRun{id: id, known: v.Getter(ctx)}
+	r := stepRun{id: id}
+	r.look(ctx, v)
 	if err := r.readChain(ctx, v); err != nil {
 		return nil, moderator.Thread{}, err
 	}

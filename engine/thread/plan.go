@@ -84,7 +84,7 @@ func (r *stepRun) foreseeAct(ctx context.Context, held gitcas.Held, claimed bool
 	if r.plan.suspend != "" {
 		return &SuspendedError{Thread: r.id, Role: r.waitingRole(), Reason: r.plan.suspend}
 	}
-	return r.prepareTask(ctx)
+	return r.prepareTask()
 }
 
 // countClaim adds a job that died to what was used. No attempt's ref tells of it yet.

@@ -67,7 +67,7 @@ func (p *poking) change(ctx context.Context, v *gitcas.View, entry *gitcas.Entry
 	if err != nil {
 		return nil, err
 	}
-	c.Nodes = []gitcas.PlacedNode{{Hash: hash, Node: answer, Place: gitcas.Place{Thread: p.id}}}
+	c.Nodes = []gitcas.PlacedNode{{Hash: hash, Node: answer, Place: gitcas.Place{Thread: p.id, Of: hash}}}
 	next.Answer, next.Since, next.Forgiven = hash, laterThan(v, *entry), len(entry.Attempts)
 	entry.Status, entry.Suspended, entry.Pause, entry.Next = gitcas.StatusActive, nil, nil, &next
 	c.Trailers = append(entryTrailers(p.id, *entry), gitcas.Trailer{Key: "Uwf-Poked", Value: string(next.Poked)})
@@ -227,7 +227,7 @@ func (p *poking) hold(v *gitcas.View, c *gitcas.Change, commit wire.ID) error {
 // again decides on a thread that was poked: the role of the step that was taken
 // back, in the same place, with the same prompt and what the person says.
 func (r *stepRun) again(t moderator.Thread, text string) (moderator.Decision, error) {
-	n, err := r.known.Get(r.entry.Next.Poked)
+	n, err := r.in(gitcas.Place{Thread: r.id}).Get(r.entry.Next.Poked)
 	if err != nil {
 		return moderator.Decision{}, fmt.Errorf("the step that is to be done again: %w", err)
 	}

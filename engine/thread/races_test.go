@@ -98,7 +98,7 @@ func TestAnswersOfNobody(t *testing.T) {
 			e := f.entry()
 			_, err = f.store().Push(f.Context(), f.view(), &gitcas.Change{
 				Subject: "by hand", Threads: map[gitcas.ThreadID]*gitcas.Entry{testThread: &e},
-				Nodes: []gitcas.PlacedNode{{Hash: h, Node: n, Place: gitcas.Place{Thread: testThread}}},
+				Nodes: []gitcas.PlacedNode{{Hash: h, Node: n, Place: gitcas.Place{Thread: testThread, Of: h}}},
 			})
 			f.ok(err)
 			return h

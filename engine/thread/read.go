@@ -12,7 +12,8 @@ import (
 // outputs. What it returns is only for looking.
 func (e *Engine) read(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) (*stepRun, error) {
 	r := newRun(e, StepRequest{Thread: id})
-	r.v, r.known = v, v.Getter(ctx)
+	r.v = v
+	r.look(ctx, v)
 	r.entry, _ = v.Entry(id)
 	if err := r.readChain(ctx, v); err != nil {
 		return nil, fmt.Errorf("read thread %s: %w", id, err)

@@ -67,10 +67,10 @@ func TestMessages(t *testing.T) {
 // TestMessagesOfOpenStatuses: a role whose statuses nobody lists can say anything.
 func TestMessagesOfOpenStatuses(t *testing.T) {
 	status := "ok\n\nUwf-Thread: forged\nUwf-Role: boss\u2028Uwf-Run: 1"
-	r := &stepRun{id: testThread, e: &Engine{Who: Identity{Run: "r\nUwf-Thread: forged", Attempt: 1}}, task: Task{Role: "a", WorkflowName: "two", Step: 3}}
+	r := &stepRun{id: testThread, e: &Engine{Who: Identity{Run: "r\nUwf-Thread: forged", Attempt: 1}}, task: Task{Role: "a", WorkflowName: "two", Step: 3}, chain: gitcas.Chain{StartHash: "0000000000001"}}
 	msg := r.workMessage(status)
 	subject, rest, _ := strings.Cut(msg, "\n\n")
-	if strings.ContainsAny(subject, "\n\u2028") || strings.Count(msg, "\nUwf-Thread: ") != 1 || strings.Count(rest, "\n") != 4 {
+	if strings.ContainsAny(subject, "\n\u2028") || strings.Count(msg, "\nUwf-Thread: ") != 1 || strings.Count(rest, "\n") != 5 {
 		t.Errorf("the work branch's commit says\n%s", msg)
 	}
 	page := string(readable(r.task, record.Step{Agent: "m\n# Forged", CompletedAtMs: 1}, &sealed{}, verdict{status: "ok\n# Forged", plan: plan{role: "b"}}))

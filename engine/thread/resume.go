@@ -163,7 +163,7 @@ func (r *resumption) goOn(ctx context.Context, v *gitcas.View, entry gitcas.Entr
 	}
 	entry.Status, entry.Suspended, entry.Pause, entry.Next = gitcas.StatusActive, nil, nil, &next
 	c := r.commit("resumed · "+oneLine(role), entry)
-	c.Nodes = []gitcas.PlacedNode{{Hash: hash, Node: answer, Place: gitcas.Place{Thread: r.req.Thread}}}
+	c.Nodes = []gitcas.PlacedNode{{Hash: hash, Node: answer, Place: gitcas.Place{Thread: r.req.Thread, Of: hash}}}
 	return c, nil
 }
 
@@ -320,7 +320,7 @@ func (r *resumption) nextRole(v *gitcas.View, entry gitcas.Entry, role string) (
 	entry.Status, entry.Deliver, entry.Since, entry.Suspended, entry.Pause, entry.Attempts = gitcas.StatusActive, false, 0, nil, nil, nil
 	entry.Next = &gitcas.Next{Role: role, Since: r.since, Answer: hash}
 	c := r.commit("resumed · "+oneLine(role)+" · after the end", entry)
-	c.Nodes = []gitcas.PlacedNode{{Hash: hash, Node: answer, Place: gitcas.Place{Thread: r.req.Thread}}}
+	c.Nodes = []gitcas.PlacedNode{{Hash: hash, Node: answer, Place: gitcas.Place{Thread: r.req.Thread, Of: hash}}}
 	return c, nil
 }
 
@@ -353,7 +353,7 @@ func waiting(entry gitcas.Entry) string {
 // told then still holds.
 func (e *Engine) answer(ctx context.Context, v *gitcas.View, id gitcas.ThreadID, entry gitcas.Entry, text string) (node.Node, node.Hash, error) {
 	if entry.Next != nil && entry.Next.Answer != "" {
-		before, err := answerOf(v.Getter(ctx), id, entry.Next.Answer)
+		before, err := answerOf(func(p gitcas.Place) node.Getter { return v.In(ctx, p) }, id, entry.Next.Answer)
 		if err != nil {
 			return node.Node{}, "", err
 		}

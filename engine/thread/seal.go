@@ -1,7 +1,6 @@
 package thread
 
 import (
-	"context"
 	"errors"
 	"fmt"
 
@@ -21,16 +20,16 @@ type sealed struct {
 	output map[string]any
 	body   string
 	step   record.Step
-	nodes  []gitcas.PlacedNode
+	nodes  []gitcas.PlacedNode // their places say no more than Sealer.Nodes does
 }
 
-func (r *stepRun) newSealer(ctx context.Context, drafts map[node.Hash]node.Node) *seal.Sealer {
-	return seal.New(r.id, drafts, r.v.Getter(ctx), r.e.Redact, r.hold.serverNow())
+func (r *stepRun) newSealer(drafts map[node.Hash]node.Node) *seal.Sealer {
+	return seal.New(drafts, r.task.Nodes, r.e.Redact, r.hold.serverNow())
 }
 
 // seal checks what the agent staged against what it was asked to do and makes
 // the final nodes of it.
-func (r *stepRun) seal(ctx context.Context, d Draft) (*sealed, error) {
+func (r *stepRun) seal(d Draft) (*sealed, error) {
 	if len(d.Nodes) > seal.MaxDrafts {
 		return nil, fmt.Errorf("the agent staged %d nodes; at most %d are taken", len(d.Nodes), seal.MaxDrafts)
 	}
@@ -38,10 +37,15 @@ func (r *stepRun) seal(ctx context.Context, d Draft) (*sealed, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := r.newSealer(ctx, d.Nodes)
+	s := r.newSealer(d.Nodes)
 	out := &sealed{step: r.baseStep(d, child)}
-	if out.step.Output, err = s.Node(child.Output, gitcas.Place{Thread: r.id}); err != nil {
+	if out.step.Output, err = s.Node(child.Output, false); err != nil {
 		return nil, fmt.Errorf("output: %w", err)
+	}
+	if n, err := s.Get(out.step.Output); err != nil {
+		return nil, fmt.Errorf("output: %w", err)
+	} else if err := r.checkOutput(n); err != nil {
+		return nil, err
 	}
 	if child.Body != nil {
 		h, err := s.Text(*child.Body)
@@ -50,10 +54,10 @@ func (r *stepRun) seal(ctx context.Context, d Draft) (*sealed, error) {
 		}
 		out.step.Body = &h
 	}
-	if out.step.Detail, err = s.Node(child.Detail, gitcas.Place{Thread: r.id, Detail: true}); err != nil {
+	if out.step.Detail, err = s.Node(child.Detail, true); err != nil {
 		return nil, fmt.Errorf("detail: %w", err)
 	}
-	prompt, err := s.AddUpTo(seal.MaxPrompt, node.String, r.task.Prompt, gitcas.Place{Thread: r.id, Detail: true})
+	prompt, err := s.AddUpTo(seal.MaxPrompt, node.String, r.task.Prompt, true)
 	if err != nil {
 		return nil, fmt.Errorf("prompt: %w", err)
 	}
@@ -62,16 +66,11 @@ func (r *stepRun) seal(ctx context.Context, d Draft) (*sealed, error) {
 		return nil, fmt.Errorf("edge prompt: %w", err)
 	}
 	out.nodes = s.Nodes()
-	return out, out.fill(r.v.Getter(ctx))
+	return out, out.fill(s)
 }
 
 // fill reads output and body back from the final nodes.
-func (o *sealed) fill(known node.Getter) error {
-	final := make(map[node.Hash]node.Node, len(o.nodes))
-	for _, n := range o.nodes {
-		final[n.Hash] = n.Node
-	}
-	g := seal.Overlay{First: final, Then: known}
+func (o *sealed) fill(g node.Getter) error {
 	n, err := g.Get(o.step.Output)
 	if err != nil {
 		return fmt.Errorf("output: %w", err)
@@ -110,15 +109,16 @@ func (r *stepRun) draftStep(d Draft) (record.Step, error) {
 	case step.Agent != r.task.Agent:
 		return step, fmt.Errorf("the agent's step names agent %q, wanted %q", step.Agent, r.task.Agent)
 	}
-	o, err := seal.Overlay{First: d.Nodes, Then: r.known}.Get(step.Output)
-	if errors.Is(err, node.ErrNotFound) {
-		return step, fmt.Errorf("the agent's output %s is neither staged nor part of the thread", step.Output)
-	}
+	return step, nil
+}
+
+// checkOutput makes sure that an output is of the type that the role is to give.
+func (r *stepRun) checkOutput(o node.Node) error {
 	asks := r.task.Suspends && o.Type == record.SuspendOutputSchema
-	if err == nil && o.Type != r.task.OutputSchema && !asks {
-		return step, fmt.Errorf("the agent's output is of type %s, but role %q needs %s", o.Type, r.task.Role, r.task.OutputSchema)
+	if o.Type != r.task.OutputSchema && !asks {
+		return fmt.Errorf("the agent's output is of type %s, but role %q needs %s", o.Type, r.task.Role, r.task.OutputSchema)
 	}
-	return step, err
+	return nil
 }
 
 // baseStep takes nothing from the child but what only it can know.

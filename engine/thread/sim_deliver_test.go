@@ -60,7 +60,7 @@ func (w *world) lag() {
 // deliver is the part of a job that delivers its thread.
 func (w *world) deliver(a *actor, head node.Hash) {
 	var did bool
-	a.res, a.err = a.eng.Deliver(a.ctx, DeliverRequest{Thread: a.thread, ExpectHead: head, Do: func(ctx context.Context, d Delivery) (Effects, error) {
+	a.res, a.err = a.eng.Deliver(a.ctx, DeliverRequest{Thread: a.thread, ExpectHead: node.Pin{Hash: head}, Do: func(ctx context.Context, d Delivery) (Effects, error) {
 		w.deliveryStarts(a, d)
 		for range 1 + a.rng.IntN(2) {
 			w.wait(a, "deliver", true)
@@ -217,7 +217,7 @@ func (w *world) sweeper(run string) {
 				w.deliver(a, p.Head)
 				return
 			default:
-				a.res, a.err = a.eng.Step(a.ctx, StepRequest{Thread: w.main, ExpectHead: p.Head, Deliver: w.delivers})
+				a.res, a.err = a.eng.Step(a.ctx, StepRequest{Thread: w.main, ExpectHead: node.Pin{Hash: p.Head}, Deliver: w.delivers})
 				w.stepped(a)
 				return
 			}

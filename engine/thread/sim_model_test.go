@@ -132,7 +132,7 @@ func (w *world) checkThread(v *gitcas.View, id gitcas.ThreadID) {
 	w.checkSteps(id, chain)
 	w.checkWork(entry)
 	if entry.Next != nil && entry.Next.Answer != "" {
-		n, err := v.Get(context.Background(), entry.Next.Answer)
+		n, err := v.In(context.Background(), gitcas.Place{Thread: id, Of: entry.Next.Answer}).Get(entry.Next.Answer)
 		if err != nil {
 			w.fail("the answer of thread %s: %v", id, err)
 		}
@@ -174,7 +174,7 @@ func (w *world) checkPoke(v *gitcas.View, id gitcas.ThreadID, entry gitcas.Entry
 		if entry.Next == nil || entry.Next.Poked != last {
 			w.fail("thread %s lost its step %d, %s: %+v", id, n, last, entry.Next)
 		}
-		step, err := record.ParseStep(w.node(v, last))
+		step, err := record.ParseStep(w.node(v, gitcas.Place{Thread: id}, last))
 		if err != nil {
 			w.fail("the step %s that was taken back: %v", last, err)
 		}
@@ -195,13 +195,13 @@ func (w *world) checkPoke(v *gitcas.View, id gitcas.ThreadID, entry gitcas.Entry
 			w.fail("step %s was taken back and is in the chain", s.Hash)
 		}
 		for _, h := range s.PreviousAttempts {
-			w.node(v, h)
+			w.node(v, gitcas.Place{Thread: id}, h)
 		}
 	}
 }
 
-func (w *world) node(v *gitcas.View, h node.Hash) node.Node {
-	n, err := v.Get(context.Background(), h)
+func (w *world) node(v *gitcas.View, at gitcas.Place, h node.Hash) node.Node {
+	n, err := v.In(context.Background(), at).Get(h)
 	if err != nil {
 		w.fail("node %s: %v", h, err)
 	}

@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"github.com/united-workforce/uwf/engine/moderator"
-	"github.com/united-workforce/uwf/engine/thread/seal"
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
@@ -67,14 +66,21 @@ func (e *Engine) Start(ctx context.Context, req StartRequest) (Started, error) {
 		return Started{}, err
 	}
 	now := v.Time()
-	start := record.Start{Workflow: req.Workflow, Prompt: prompt, Cwd: ".", Trigger: trigger, Base: req.Base}
-	n, head, err := start.Node(now)
-	if err != nil {
-		return Started{}, fmt.Errorf("start node: %w", err)
-	}
 	def, err := e.definition(ctx, v, req)
 	if err != nil {
 		return Started{}, err
+	}
+	digest, err := v.Definition(ctx, req.Workflow, req.Nodes)
+	if err != nil {
+		return Started{}, fmt.Errorf("workflow %s: %w", req.Workflow, err)
+	}
+	start := record.Start{
+		Workflow: req.Workflow, Prompt: prompt, Cwd: ".", Trigger: trigger, Base: req.Base,
+		Digests: &record.StartDigests{Workflow: digest},
+	}
+	n, head, err := start.Node(now)
+	if err != nil {
+		return Started{}, fmt.Errorf("start node: %w", err)
 	}
 	payload, _ := n.Payload.(map[string]any)
 	first, err := moderator.Next(def, moderator.Thread{Start: payload})
@@ -211,7 +217,7 @@ func (e *Engine) noSecret(what string, v any) error {
 }
 
 func (e *Engine) definition(ctx context.Context, v *gitcas.View, req StartRequest) (*workflow.Definition, error) {
-	def, err := workflow.FromNode(seal.Overlay{First: req.Nodes, Then: v.Getter(ctx)}, req.Workflow)
+	def, err := workflow.FromNode(node.First{node.Map(req.Nodes), v.Getter(ctx)}, req.Workflow)
 	if err != nil {
 		return nil, fmt.Errorf("workflow %s: %w", req.Workflow, err)
 	}

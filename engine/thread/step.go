@@ -27,8 +27,8 @@ const (
 // StepRequest names the thread to step.
 type StepRequest struct {
 	Thread gitcas.ThreadID
-	// ExpectHead is the head that the caller was told to step; empty: any.
-	ExpectHead node.Hash
+	// ExpectHead is the head that the caller was told to step; zero: any.
+	ExpectHead node.Pin
 	// Agent overrides the configured agent: an alias or a command line.
 	Agent string
 	// Deliver leaves an ended thread on the tip, for a job that delivers it.
@@ -40,18 +40,20 @@ type StepRequest struct {
 
 // Result is what a step did: the JSON of `uwf thread step`.
 type Result struct {
-	Workflow  string          `json:"workflow"`
-	Thread    gitcas.ThreadID `json:"thread"`
-	Head      node.Hash       `json:"head"`
-	Done      bool            `json:"done"`
-	Status    string          `json:"status"`           // active, running, suspended, ended, cancelled, failed
-	Result    string          `json:"result,omitempty"` // the step's status
-	Role      string          `json:"role,omitempty"`
-	NextRole  string          `json:"nextRole,omitempty"`
-	Step      int             `json:"step"`
-	Usage     *record.Usage   `json:"usage,omitempty"`
-	Suspended *SuspendedInfo  `json:"suspended,omitempty"`
-	Error     string          `json:"error,omitempty"`
+	Workflow string          `json:"workflow"`
+	Thread   gitcas.ThreadID `json:"thread"`
+	Head     node.Hash       `json:"head"`
+	// HeadDigest is the SHA-256 of the head; empty where it was not read.
+	HeadDigest node.Digest    `json:"headDigest,omitempty"`
+	Done       bool           `json:"done"`
+	Status     string         `json:"status"`           // active, running, suspended, ended, cancelled, failed
+	Result     string         `json:"result,omitempty"` // the step's status
+	Role       string         `json:"role,omitempty"`
+	NextRole   string         `json:"nextRole,omitempty"`
+	Step       int            `json:"step"`
+	Usage      *record.Usage  `json:"usage,omitempty"`
+	Suspended  *SuspendedInfo `json:"suspended,omitempty"`
+	Error      string         `json:"error,omitempty"`
 	// Work is the work branch after the step.
 	Work *record.Work `json:"work,omitempty"`
 
@@ -64,6 +66,9 @@ type Result struct {
 	Comment int64 `json:"-"`
 	PR      int   `json:"-"`
 }
+
+// Pin is the head with its digest.
+func (res Result) Pin() node.Pin { return node.Pin{Hash: res.Head, Digest: res.HeadDigest} }
 
 // SuspendedInfo says which role waits for a person, and why.
 type SuspendedInfo struct {
@@ -85,7 +90,7 @@ type stepRun struct {
 	plan  plan
 	used  moderator.Totals
 	hold  *hold
-	known node.Getter
+	in    func(gitcas.Place) node.Getter // finds the thread's nodes
 
 	task     Task
 	meter    Meter
@@ -93,11 +98,11 @@ type stepRun struct {
 	restored bool
 	snap     *workspace.Snapshot
 	// attemptNodes are the nodes of attempts that led to no step.
-	attemptNodes map[node.Hash]node.Node
-	delivering   bool               // not a step: the thread's end is delivered
-	failedBefore []node.Hash        // the error StepNodes of the attempts at this step
-	tried        map[node.Hash]bool // heads that this run tried to commit
-	keptAs       map[wire.ID]string // values that this run gave its attempt ref, and what they hold
+	attemptNodes gitcas.Nodes
+	delivering   bool                      // not a step: the thread's end is delivered
+	failedBefore []node.Hash               // the error StepNodes of the attempts at this step
+	tried        map[node.Hash]node.Digest // heads that this run tried to commit
+	keptAs       map[wire.ID]string        // values that this run gave its attempt ref, and what they hold
 
 	stopRenewal func()
 }
@@ -118,7 +123,7 @@ func (e *Engine) Step(ctx context.Context, req StepRequest) (Result, error) {
 }
 
 func newRun(e *Engine, req StepRequest) *stepRun {
-	return &stepRun{e: e, req: req, id: req.Thread, tried: map[node.Hash]bool{}, attemptNodes: map[node.Hash]node.Node{}, keptAs: map[wire.ID]string{}}
+	return &stepRun{e: e, req: req, id: req.Thread, tried: map[node.Hash]node.Digest{}, attemptNodes: gitcas.Nodes{}, keptAs: map[wire.ID]string{}}
 }
 
 func (r *stepRun) step(ctx context.Context) (Result, error) {
@@ -174,7 +179,7 @@ func tooMany(id gitcas.ThreadID, n int) string {
 
 // work runs the agent and commits what it did.
 func (r *stepRun) work(ctx context.Context) (Result, error) {
-	if err := r.prepareTask(ctx); err != nil {
+	if err := r.prepareTask(); err != nil {
 		return r.result(), r.failed(ctx, "prepare", Draft{}, err)
 	}
 	if err := r.restore(ctx); err != nil {
@@ -196,7 +201,7 @@ func (r *stepRun) work(ctx context.Context) (Result, error) {
 	// The work is done and paid for: an interrupt no longer cuts it off at once.
 	ctx, cancel := outlive(ctx, 0, commitGrace)
 	defer cancel()
-	step, err := r.seal(ctx, draft)
+	step, err := r.seal(draft)
 	if err != nil {
 		return r.result(), r.failed(ctx, "seal", draft, err)
 	}
@@ -264,6 +269,9 @@ func (r *stepRun) result() Result {
 	res := Result{Thread: r.id, Head: r.entry.Head, Status: string(r.entry.Status), Step: len(r.chain.Steps), NextRole: r.plan.role}
 	if r.def != nil {
 		res.Workflow = r.def.Name
+	}
+	if headOf(r.chain) == r.entry.Head {
+		res.HeadDigest = r.chain.Head
 	}
 	res.tell(r.entry)
 	return res

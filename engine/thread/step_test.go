@@ -30,7 +30,7 @@ func TestStepToTheEnd(t *testing.T) {
 	})
 }
 
-// TestExpectHead: a job that was told a head steps that head or none.
+// TestExpectHead: node.Pin{Hash: a} job that was told a head steps that head or none.
 func TestExpectHead(t *testing.T) {
 	for name, c := range map[string]struct {
 		before  []string // jobs that ran before; the head given is that before the last one
@@ -58,7 +58,7 @@ func TestExpectHead(t *testing.T) {
 					last = f.steps(run)
 				}
 				runs := len(f.runs)
-				res, err := f.stepWith(c.run, c.attempt, StepRequest{Thread: testThread, ExpectHead: head})
+				res, err := f.stepWith(c.run, c.attempt, StepRequest{Thread: testThread, ExpectHead: node.Pin{Hash: head}})
 				f.code(err, c.code)
 				if paid := len(f.runs) > runs; paid != c.paid {
 					f.Errorf("an agent ran: %v", paid)
@@ -244,7 +244,7 @@ func TestThreeAttempts(t *testing.T) {
 			}
 		}
 		// And the agent was told.
-		if got := f.runs[len(f.runs)-1]; len(got.PreviousAttempts) != 4 || got.Nodes[got.PreviousAttempts[0]].Type == "" {
+		if got := f.runs[len(f.runs)-1]; len(got.PreviousAttempts) != 4 || got.Nodes[gitcas.Place{Thread: testThread}][got.PreviousAttempts[0]].Type == "" {
 			f.Errorf("the agent was told of %v", got.PreviousAttempts)
 		}
 	})

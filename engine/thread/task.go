@@ -1,17 +1,17 @@
 package thread
 
 import (
-	"context"
 	"fmt"
+	"maps"
 
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/prompt"
-	"github.com/united-workforce/uwf/engine/thread/seal"
+	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 )
 
 // prepareTask works out what the agent is asked to do.
-func (r *stepRun) prepareTask(ctx context.Context) error {
+func (r *stepRun) prepareTask() error {
 	role := r.def.Roles[r.plan.role]
 	r.task = Task{
 		Thread: r.id, Role: r.plan.role, Agent: r.plan.agent, Step: r.stepNo(),
@@ -31,7 +31,7 @@ func (r *stepRun) prepareTask(ctx context.Context) error {
 	r.task.Prev = r.lastStep()
 	r.task.Prompt = r.assemble()
 	var err error
-	r.task.Nodes, err = r.visible(ctx)
+	r.task.Nodes, err = r.visible()
 	return err
 }
 
@@ -57,12 +57,54 @@ func (r *stepRun) history() []prompt.Step {
 // visible are the nodes that the agent may read: the thread's chain with
 // outputs and bodies, the failed attempts at this step, the workflow, and the
 // schemas of all of these.
-func (r *stepRun) visible(ctx context.Context) (map[node.Hash]node.Node, error) {
-	hashes := []node.Hash{r.chain.StartHash, r.chain.Start.Workflow, node.MetaSchema, node.String, r.task.OutputSchema}
+func (r *stepRun) visible() (gitcas.Nodes, error) {
+	out := gitcas.Nodes{{}: maps.Clone(r.chain.Definition)}
+	add := func(p gitcas.Place, g node.Getter, hashes ...node.Hash) error {
+		for i := 0; i < len(hashes); i++ {
+			h := hashes[i]
+			n, shared := gitcas.Known(h)
+			if shared {
+				out.Add(gitcas.Place{}, h, n)
+				continue
+			}
+			if _, there := out[gitcas.Place{}][h]; there {
+				continue
+			}
+			n, err := g.Get(h)
+			if err != nil {
+				return fmt.Errorf("read node %s of thread %s: %w", h, r.id, err)
+			}
+			out.Add(p, h, n)
+			hashes = append(hashes, n.Type)
+		}
+		return nil
+	}
+	of := func(g func(gitcas.Place) node.Getter, h node.Hash, refs ...node.Hash) error {
+		records := gitcas.Place{Thread: r.id}
+		if err := add(records, g(records), h); err != nil {
+			return err
+		}
+		own := gitcas.Place{Thread: r.id, Of: h}
+		return add(own, g(own), refs...)
+	}
+	for h := range r.chain.Definition {
+		if err := add(gitcas.Place{}, r.chain.Definition, r.chain.Definition[h].Type); err != nil {
+			return nil, err
+		}
+	}
+	if err := add(gitcas.Place{}, r.chain.Definition, node.MetaSchema, node.String, r.task.OutputSchema); err != nil {
+		return nil, err
+	}
+	if err := of(r.in, r.chain.StartHash); err != nil {
+		return nil, err
+	}
 	for _, s := range r.chain.Steps {
-		hashes = append(hashes, s.Hash, s.Output)
+		refs := []node.Hash{s.Output}
 		if s.Body != nil {
-			hashes = append(hashes, *s.Body)
+			refs = append(refs, *s.Body)
+		}
+		if err := of(r.in, s.Hash, refs...); err != nil {
+			return nil, err
 		}
 	}
 	for _, h := range r.failedBefore {
@@ -70,24 +112,13 @@ func (r *stepRun) visible(ctx context.Context) (map[node.Hash]node.Node, error) 
 		if err != nil {
 			return nil, err
 		}
-		hashes = append(hashes, h, step.Output)
-		if _, failed := r.attemptNodes[h]; failed {
-			hashes = append(hashes, step.Detail) // that of a step is not at hand
+		g, refs := r.in, []node.Hash{step.Output}
+		if _, failed := r.attemptNodes[gitcas.Place{Thread: r.id}][h]; failed {
+			g, refs = r.attemptNodes.In, append(refs, step.Detail) // that of a step is not at hand
 		}
-	}
-	g := seal.Overlay{First: r.attemptNodes, Then: r.v.Getter(ctx)}
-	out := make(map[node.Hash]node.Node, 2*len(hashes))
-	for i := 0; i < len(hashes); i++ {
-		h := hashes[i]
-		if _, ok := out[h]; ok {
-			continue
+		if err := of(g, h, refs...); err != nil {
+			return nil, err
 		}
-		n, err := g.Get(h)
-		if err != nil {
-			return nil, fmt.Errorf("read node %s of thread %s: %w", h, r.id, err)
-		}
-		out[h] = n
-		hashes = append(hashes, n.Type)
 	}
 	return out, nil
 }

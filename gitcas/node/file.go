@@ -40,17 +40,20 @@ func writable(n Node) (payload any, room int, err error) {
 	if n.Timestamp < 0 || n.Timestamp > maxInt {
 		return nil, 0, fmt.Errorf("write a node: %w: timestamp %d", ErrPayload, n.Timestamp)
 	}
-	var z normalizer
-	if payload, _, err = z.value(n.Payload, 0); err != nil {
+	// Within what a file, or a line of several nodes, has around the payload: what is
+	// written can be read.
+	z := normalizer{values: 5, size: len("hash"+"of"+"type"+"payload"+"timestamp") + 3*HashLen}
+	if payload, _, err = z.value(n.Payload, 1); err != nil {
 		return nil, 0, fmt.Errorf("write a node: %w", err)
 	}
 	return payload, z.size + z.size/8 + 32*z.values + 128, nil
 }
 
 // EncodeLine is a node with its hash on one line, for files of many nodes: JSON
-// with the keys hash, type, payload, timestamp, in this order, and a newline.
-func EncodeLine(h Hash, n Node) ([]byte, error) {
-	if !h.Valid() {
+// with the keys hash, of, type, payload, timestamp, in this order, and a newline. of is
+// the record that refers to it, left out where it is empty.
+func EncodeLine(h, of Hash, n Node) ([]byte, error) {
+	if !h.Valid() || of != "" && !of.Valid() {
 		return nil, fmt.Errorf("write a node: %w: %q", ErrInvalidHash, clip(string(h), 40))
 	}
 	p, room, err := writable(n)
@@ -59,6 +62,10 @@ func EncodeLine(h Hash, n Node) ([]byte, error) {
 	}
 	b := append(make([]byte, 0, room), `{"hash":"`...)
 	b = append(b, h...)
+	if of != "" {
+		b = append(b, `","of":"`...)
+		b = append(b, of...)
+	}
 	b = append(b, `","type":"`...)
 	b = append(b, n.Type...)
 	b = append(b, `","payload":`...)
@@ -74,22 +81,26 @@ func EncodeLine(h Hash, n Node) ([]byte, error) {
 
 // DecodeLine reads what EncodeLine writes. The hash is the one that the line
 // says: the caller compares.
-func DecodeLine(b []byte) (Hash, Node, error) {
+func DecodeLine(b []byte) (h, of Hash, n Node, err error) {
 	v, err := ParseJSON(b)
 	if err != nil {
-		return "", Node{}, fmt.Errorf("read a node: %w", err)
+		return "", "", Node{}, fmt.Errorf("read a node: %w", err)
 	}
 	m, ok := v.(map[string]any)
 	if !ok {
-		return "", Node{}, fmt.Errorf("read a node: %w: an object is expected", ErrPayload)
+		return "", "", Node{}, fmt.Errorf("read a node: %w: an object is expected", ErrPayload)
 	}
-	h, _ := m["hash"].(string)
-	if !Hash(h).Valid() {
-		return "", Node{}, fmt.Errorf("read a node: hash: %w: %q", ErrInvalidHash, clip(h, 40))
+	text, _ := m["hash"].(string)
+	record, placed := m["of"].(string)
+	if h, of = Hash(text), Hash(record); !h.Valid() || placed && !of.Valid() {
+		return "", "", Node{}, fmt.Errorf("read a node: hash: %w: %q", ErrInvalidHash, clip(text, 40))
 	}
 	delete(m, "hash")
-	n, err := fromFields(m)
-	return Hash(h), n, err
+	if placed {
+		delete(m, "of")
+	}
+	n, err = fromFields(m)
+	return h, of, n, err
 }
 
 // DecodeFile reads what EncodeFile writes, and any other strict JSON object with

@@ -51,11 +51,11 @@ func FuzzJSON(f *testing.F) {
 		if second, err := EncodeFile(again); err != nil || !bytes.Equal(second, file) {
 			t.Fatalf("written twice, differently:\n%s\n%s", file, second)
 		}
-		line, err := EncodeLine(h, n)
+		line, err := EncodeLine(h, h, n)
 		if err != nil || bytes.IndexByte(line, '\n') != len(line)-1 {
 			t.Fatalf("not one line: %q, %v", line, err)
 		}
-		if name, again, err := DecodeLine(line); err != nil || name != h || Verify(h, again) != nil {
+		if name, of, again, err := DecodeLine(line); err != nil || name != h || of != h || Verify(h, again) != nil {
 			t.Fatalf("%s became %s, %v: %s", h, name, err, line)
 		}
 	})

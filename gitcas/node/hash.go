@@ -81,19 +81,6 @@ func SelfHash(payload any) (Hash, error) {
 	return base32(xxhash.Sum64(b)), nil
 }
 
-// schemaHashes gives the two addresses that a schema's payload may have, from
-// one encoding.
-func schemaHashes(payload any) (self, typed Hash, err error) {
-	b, err := EncodeCBOR(payload)
-	if err != nil {
-		return "", "", fmt.Errorf("hash a schema: %w", err)
-	}
-	d := xxhash.New()
-	_, _ = d.WriteString(string(MetaSchema)) // a digest takes everything
-	_, _ = d.Write(b)
-	return base32(xxhash.Sum64(b)), base32(d.Sum64()), nil
-}
-
 // base32 writes 64 bits as 13 characters, most significant first; the first
 // holds four bits.
 func base32(u uint64) Hash {

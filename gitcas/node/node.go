@@ -56,14 +56,8 @@ func (n Node) Hash() (Hash, error) {
 	if n.Type != MetaSchema {
 		return HashOf(n.Type, n.Payload)
 	}
-	self, typed, err := schemaHashes(n.Payload)
-	if err != nil {
-		return "", err
-	}
-	if self == MetaSchema {
-		return MetaSchema, nil
-	}
-	return typed, nil
+	h, _, err := n.Identify()
+	return h, err
 }
 
 // Map is a set of nodes in memory.
@@ -76,4 +70,17 @@ func (m Map) Get(h Hash) (Node, error) {
 		return Node{}, fmt.Errorf("%w: %s", ErrNotFound, h)
 	}
 	return n, nil
+}
+
+// First finds a node in the first of several that has it.
+type First []Getter
+
+// Get returns the node of that hash; ErrNotFound where there is none.
+func (f First) Get(h Hash) (Node, error) {
+	for _, g := range f {
+		if n, err := g.Get(h); !errors.Is(err, ErrNotFound) {
+			return n, err
+		}
+	}
+	return Node{}, fmt.Errorf("%w: %s", ErrNotFound, h)
 }

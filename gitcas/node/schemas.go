@@ -3,6 +3,7 @@ package node
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"sync"
 )
 
@@ -12,25 +13,38 @@ var ErrNotSchema = errors.New("not a schema")
 // maxCached bounds the compiled schemas that a cache keeps.
 const maxCached = 256
 
-// Schemas keeps compiled schemas by hash, so that a run which checks many nodes
-// compiles each schema once. Hashes name content, so one cache serves any number
-// of stores. The zero value is ready; it is safe for concurrent use.
+// Schemas keeps compiled schemas, so that a run which checks many nodes compiles each
+// schema once. They are kept by what they are, not by their hashes alone: two places
+// may hold different schemas of one hash. The zero value is ready; it is safe for
+// concurrent use.
 type Schemas struct {
 	mu sync.Mutex
-	m  map[Hash]*Schema
+	m  map[Hash][]compiled
+	n  int
 }
 
-// Schema is the compiled schema of that hash, fetched through g unless the cache
-// has it. The node that g returns is checked against the hash: what is cached is
-// right for every store. It must be a schema other than the meta-schema, which
-// is not compiled ever.
-func (c *Schemas) Schema(g Getter, typ Hash) (*Schema, error) {
+// compiled is a schema and what it was made of.
+type compiled struct {
+	payload any
+	schema  *Schema
+}
+
+// find is the compiled schema of a payload; nil where there is none. A payload that
+// is the very same value is found without looking into it.
+func (c *Schemas) find(typ Hash, payload any) *Schema {
 	c.mu.Lock()
-	s := c.m[typ]
-	c.mu.Unlock()
-	if s != nil {
-		return s, nil
+	defer c.mu.Unlock()
+	for _, k := range c.m[typ] {
+		if reflect.DeepEqual(k.payload, payload) {
+			return k.schema
+		}
 	}
+	return nil
+}
+
+// Schema is the compiled schema of that hash, as g has it. The node is checked against
+// the hash. It must be a schema other than the meta-schema, which is not compiled ever.
+func (c *Schemas) Schema(g Getter, typ Hash) (*Schema, error) {
 	n, err := get(g, typ)
 	if err != nil {
 		return nil, fmt.Errorf("fetch the schema %s: %w", typ, err)
@@ -38,18 +52,23 @@ func (c *Schemas) Schema(g Getter, typ Hash) (*Schema, error) {
 	if n.Type != MetaSchema {
 		return nil, fmt.Errorf("%w: node %s is used as a type, but its own type is %s", ErrNotSchema, typ, n.Type)
 	}
+	if s := c.find(typ, n.Payload); s != nil {
+		return s, nil
+	}
 	if err := Verify(typ, n); err != nil {
 		return nil, fmt.Errorf("fetch the schema %s: %w", typ, err)
 	}
-	if s, err = Compile(n.Payload); err != nil {
+	s, err := Compile(n.Payload)
+	if err != nil {
 		return nil, fmt.Errorf("schema %s: %w", typ, err)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.m == nil || len(c.m) >= maxCached {
-		c.m = make(map[Hash]*Schema) // rarely full; starting over is simpler than ageing
+	if c.m == nil || c.n >= maxCached {
+		c.m, c.n = make(map[Hash][]compiled), 0 // rarely full; starting over is simpler than ageing
 	}
-	c.m[typ] = s
+	c.m[typ] = append(c.m[typ], compiled{n.Payload, s})
+	c.n++
 	return s, nil
 }
 
@@ -152,13 +171,11 @@ func Verify(h Hash, n Node) error {
 	return nil
 }
 
-// get falls back to the built-in schemas where g has no such node.
+// get asks g for what is not built in: nothing that g holds takes the place of the
+// meta-schema and the schemas of JSON's types.
 func get(g Getter, h Hash) (Node, error) {
-	n, err := g.Get(h)
-	if err != nil && errors.Is(err, ErrNotFound) {
-		if b, ok := builtin()[h]; ok {
-			return b, nil
-		}
+	if n, ok := builtin()[h]; ok {
+		return n, nil
 	}
-	return n, err
+	return g.Get(h)
 }

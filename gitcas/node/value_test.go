@@ -309,7 +309,7 @@ func TestDecodeFileRefuses(t *testing.T) {
 		{``, "line 1, column 1: the text ends"}, {`[]`, "an object is expected"}, {`{"hash":"CTS5P6RD8HMCS"}`, "type: not a node's hash"},
 		{`{` + typ + `,"payload":1,"timestamp":1}`, "hash: not a node's hash"}, {`{"hash":"x",` + typ + `,"payload":1,"timestamp":1}`, "hash: not a node's hash"},
 	} {
-		if h, n, err := DecodeLine([]byte(tt.text)); err == nil || !strings.Contains(err.Error(), tt.want) {
+		if h, _, n, err := DecodeLine([]byte(tt.text)); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: read as %s, %#v, %v; want %s", tt.text, h, n, err, tt.want)
 		}
 	}
@@ -317,7 +317,7 @@ func TestDecodeFileRefuses(t *testing.T) {
 		if b, err := EncodeFile(n); err == nil {
 			t.Errorf("%#v: written as %s", n, b)
 		}
-		if b, err := EncodeLine(String, n); err == nil {
+		if b, err := EncodeLine(String, "", n); err == nil {
 			t.Errorf("%#v: written as %s", n, b)
 		}
 	}
@@ -326,10 +326,16 @@ func TestDecodeFileRefuses(t *testing.T) {
 	if _, err := EncodeFile(large); !errors.Is(err, ErrTooLarge) {
 		t.Errorf("a file beyond MaxFile: %v", err)
 	}
-	if _, err := EncodeLine(String, large); !errors.Is(err, ErrTooLarge) {
+	if _, err := EncodeLine(String, "", large); !errors.Is(err, ErrTooLarge) {
 		t.Errorf("a line beyond MaxFile: %v", err)
 	}
-	if _, err := EncodeLine("x", Node{Type: String}); !errors.Is(err, ErrInvalidHash) {
+	if _, err := EncodeLine(String, "x", Node{Type: String}); !errors.Is(err, ErrInvalidHash) {
+		t.Errorf("of a record without a hash: %v", err)
+	}
+	if _, _, _, err := DecodeLine([]byte(`{"hash":"7VQ43ZSJTEWA7","of":"x","type":"7VQ43ZSJTEWA7","payload":"x","timestamp":1}`)); !errors.Is(err, ErrInvalidHash) {
+		t.Errorf("of a record without a hash is read: %v", err)
+	}
+	if _, err := EncodeLine("x", "", Node{Type: String}); !errors.Is(err, ErrInvalidHash) {
 		t.Errorf("a line of no hash: %v", err)
 	}
 }

@@ -14,9 +14,10 @@ type Where uint8
 
 // The places.
 const (
-	Shared Where = iota // cas/
-	InThread
-	InDetail
+	Shared   Where = iota // the workflow with its schemas, and what every uwf knows
+	AsRecord              // a StartNode or StepNode
+	InOwn                 // what a record refers to
+	InDetail              // the details of what an agent did
 )
 
 // Node is a node of a thread.
@@ -36,7 +37,7 @@ type Chain struct {
 type Part struct {
 	Head  node.Hash
 	Step  *record.Step // nil: the StartNode
-	Nodes []Node       // those that no part before has
+	Nodes []Node       // the record, all that it refers to, and of what is shared what no part before has
 }
 
 // maxSteps bounds a chain.
@@ -60,15 +61,17 @@ func (s *Source) Chain(head node.Hash) (Chain, error) {
 	if err != nil {
 		return Chain{}, fmt.Errorf("StartNode %s: %w", start, err)
 	}
-	c := &collector{s: s, seen: map[node.Hash]Where{}}
-	c.add(start, n, InThread)
-	c.reach(n.Type, Shared)
-	c.reach(first.Workflow, Shared)
-	out := Chain{Workflow: first.Workflow, Parts: []Part{{Head: start, Nodes: c.take()}}}
+	flow := &collector{s: s, seen: map[node.Hash]Where{}}
+	flow.reach(n.Type, Shared)
+	flow.reach(first.Workflow, Shared)
+	if flow.err != nil {
+		return Chain{}, flow.err
+	}
+	out := Chain{Workflow: first.Workflow, Parts: []Part{{Head: start, Nodes: append(flow.take(), Node{start, n, AsRecord})}}}
 	for _, st := range steps {
-		c.add(st.hash, st.node, InThread)
-		c.reach(st.node.Type, Shared)
-		c.reach(st.step.Output, InThread)
+		flow.reach(st.node.Type, Shared)
+		c := &collector{s: s, seen: map[node.Hash]Where{}, shared: flow}
+		c.reach(st.step.Output, InOwn)
 		c.reach(st.step.Detail, InDetail)
 		if p := st.step.AssembledPrompt; p != nil {
 			c.reach(*p, InDetail)
@@ -76,9 +79,10 @@ func (s *Source) Chain(head node.Hash) (Chain, error) {
 		if c.err != nil {
 			return Chain{}, fmt.Errorf("step %s: %w", st.hash, c.err)
 		}
-		out.Parts = append(out.Parts, Part{Head: st.hash, Step: &st.step, Nodes: c.take()})
+		nodes := append(c.take(), flow.take()...)
+		out.Parts = append(out.Parts, Part{Head: st.hash, Step: &st.step, Nodes: append(nodes, Node{st.hash, st.node, AsRecord})})
 	}
-	return out, c.err
+	return out, flow.err
 }
 
 // Reach are all nodes that a node refers to, itself included: those of a workflow.
@@ -148,21 +152,14 @@ func (s *Source) checked(h node.Hash) (node.Node, error) {
 	return n, nil
 }
 
-// collector gathers nodes, each once; one that a step's details have and a chain
-// needs later, twice.
+// collector gathers nodes, each once; one that a step's details have and its output
+// needs as well, where it is read first.
 type collector struct {
-	s     *Source
-	seen  map[node.Hash]Where
-	nodes []Node
-	err   error
-}
-
-func (c *collector) add(h node.Hash, n node.Node, where Where) {
-	if was, ok := c.seen[h]; ok && was <= where {
-		return
-	}
-	c.seen[h] = where
-	c.nodes = append(c.nodes, Node{h, n, where})
+	s      *Source
+	seen   map[node.Hash]Where
+	nodes  []Node
+	shared *collector // what it has is not gathered again; nil: none
+	err    error
 }
 
 // take gives the nodes since the last take.
@@ -172,24 +169,29 @@ func (c *collector) take() []Node {
 	return out
 }
 
-// reach adds a node and all that it refers to. Schemas are shared, wherever they
-// are used.
+// reach adds a node and all that it refers to. What every uwf knows is shared.
 func (c *collector) reach(root node.Hash, where Where) {
 	if c.err != nil {
 		return
 	}
 	c.err = c.s.schemas.Walk(c.s, root, func(h node.Hash, n node.Node) error {
-		at := where
-		if n.Type == node.MetaSchema {
-			at = Shared
-		}
-		if was, ok := c.seen[h]; ok && was <= at {
+		if _, known := record.Schemas()[h]; known && where != Shared {
+			c.shared.reach(h, Shared)
 			return node.ErrSkip
+		}
+		if c.shared != nil {
+			if _, there := c.shared.seen[h]; there {
+				return node.ErrSkip
+			}
+		}
+		if _, there := c.seen[h]; there {
+			return node.ErrSkip // the own ones are gathered before the details
 		}
 		if err := c.s.schemas.Check(c.s, n); err != nil {
 			return fmt.Errorf("node %s: %w", h, err)
 		}
-		c.add(h, n, at)
+		c.seen[h] = where
+		c.nodes = append(c.nodes, Node{h, n, where})
 		return nil
 	})
 }

@@ -81,18 +81,22 @@ func TestSources(t *testing.T) {
 // complete checks that all that a chain refers to is in it, and in its place.
 func complete(t *testing.T, c ocas.Chain) {
 	t.Helper()
-	place := map[node.Hash]ocas.Where{}
+	shared := map[node.Hash]bool{}
 	for _, p := range c.Parts {
 		for _, n := range p.Nodes {
-			place[n.Hash] = n.Where
+			shared[n.Hash] = shared[n.Hash] || n.Where == ocas.Shared
 		}
 	}
 	for _, p := range c.Parts[1:] {
-		if place[p.Step.Output] != ocas.InThread || place[p.Step.Detail] != ocas.InDetail || place[*p.Step.AssembledPrompt] != ocas.InDetail || place[p.Head] != ocas.InThread {
+		place := map[node.Hash]ocas.Where{}
+		for _, n := range p.Nodes {
+			place[n.Hash] = n.Where
+		}
+		if place[p.Step.Output] != ocas.InOwn || place[p.Step.Detail] != ocas.InDetail || place[*p.Step.AssembledPrompt] != ocas.InDetail || place[p.Head] != ocas.AsRecord {
 			t.Errorf("step %s: %v", p.Head, place)
 		}
 	}
-	if w, ok := place[c.Workflow]; !ok || w != ocas.Shared {
+	if !shared[c.Workflow] {
 		t.Errorf("the workflow is missing, or not shared")
 	}
 }

@@ -17,6 +17,9 @@ func (s Start) Node(at time.Time) (node.Node, node.Hash, error) {
 	if s.Base != "" {
 		typ, p["base"] = OwnStartSchema, s.Base
 	}
+	if s.Digests != nil {
+		typ, p["digests"] = OwnStartSchema, map[string]any{"workflow": string(s.Digests.Workflow)}
+	}
 	return node.New(typ, p, at)
 }
 
@@ -60,7 +63,30 @@ func (s Step) addOwn(p map[string]any) bool {
 	if r := s.Run; r != nil {
 		p["run"] = map[string]any{"id": r.ID, "attempt": r.Attempt}
 	}
+	if s.Digests != nil {
+		p["digests"] = s.Digests.payload()
+	}
 	return len(p) > before
+}
+
+// payload is the field of the StepNode.
+func (d StepDigests) payload() map[string]any {
+	p := map[string]any{}
+	for field, digest := range map[string]node.Digest{
+		"start": d.Start, "prev": d.Prev, "output": d.Output, "detail": d.Detail, "assembledPrompt": d.AssembledPrompt, "body": d.Body,
+	} {
+		if digest != "" {
+			p[field] = string(digest)
+		}
+	}
+	if len(d.PreviousAttempts) > 0 {
+		list := make([]any, len(d.PreviousAttempts))
+		for i, digest := range d.PreviousAttempts {
+			list[i] = string(digest)
+		}
+		p["previousAttempts"] = list
+	}
+	return p
 }
 
 // ErrorOutput is the output of a step that failed. Phase, which may be empty,

@@ -21,6 +21,11 @@ func ParseStart(n node.Node) (Start, error) {
 			r.check(ok, "trigger", "an object")
 		}
 		s.Base = r.optionalText("base")
+		if r.has("digests") {
+			d := r.object("digests")
+			s.Digests = &StartDigests{Workflow: d.digest("workflow")}
+			r.join(d)
+		}
 	}
 	return s, r.close()
 }
@@ -68,6 +73,38 @@ func (r *reader) own(s *Step) {
 		s.Run = &Run{ID: o.text("id"), Attempt: int(o.integer("attempt"))}
 		r.join(o)
 	}
+	if r.has("digests") {
+		d := r.object("digests")
+		s.Digests = d.stepDigests(s)
+		r.join(d)
+	}
+}
+
+// stepDigests reads the digests of a StepNode: one for each of its references.
+func (r *reader) stepDigests(s *Step) *StepDigests {
+	d := &StepDigests{Output: r.digest("output"), Detail: r.digest("detail")}
+	if s.Prev == nil {
+		d.Start = r.digest("start")
+	} else {
+		d.Prev = r.digest("prev")
+	}
+	if s.AssembledPrompt != nil {
+		d.AssembledPrompt = r.digest("assembledPrompt")
+	}
+	if s.Body != nil {
+		d.Body = r.digest("body")
+	}
+	if len(s.PreviousAttempts) > 0 {
+		v, _ := r.take("previousAttempts")
+		list, _ := v.([]any)
+		r.check(len(list) == len(s.PreviousAttempts), "previousAttempts", "a list of as many SHA-256s as there are attempts")
+		for _, e := range list {
+			text, _ := e.(string)
+			r.check(node.Digest(text).Valid(), "previousAttempts", "a list of SHA-256s")
+			d.PreviousAttempts = append(d.PreviousAttempts, node.Digest(text))
+		}
+	}
+	return d
 }
 
 // reader takes fields out of a payload and keeps the first complaint.
@@ -144,6 +181,13 @@ func (r *reader) hash(field string) node.Hash {
 	s, _ := v.(string)
 	r.check(node.Hash(s).Valid(), field, "a node's hash")
 	return node.Hash(s)
+}
+
+func (r *reader) digest(field string) node.Digest {
+	v, _ := r.take(field)
+	s, _ := v.(string)
+	r.check(node.Digest(s).Valid(), field, "a SHA-256 of 64 small hexadecimal digits")
+	return node.Digest(s)
 }
 
 func (r *reader) nullableHash(field string, required bool) *node.Hash {

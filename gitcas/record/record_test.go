@@ -16,6 +16,8 @@ const (
 	h1 node.Hash = "AAAAAAAAAAAAA"
 	h2 node.Hash = "BBBBBBBBBBBBB"
 	h3 node.Hash = "CCCCCCCCCCCCC"
+
+	d1 node.Digest = "0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a"
 )
 
 var at = time.UnixMilli(1_700_000_000_000)
@@ -97,6 +99,7 @@ func TestStart(t *testing.T) {
 		{"peer's", Start{Workflow: h1, Prompt: "do it", Cwd: "/repo"}, StartSchema},
 		{"empty", Start{Workflow: h1}, StartSchema},
 		{"base", Start{Workflow: h1, Prompt: "p", Base: "0123456789012345678901234567890123456789"}, OwnStartSchema},
+		{"digests", Start{Workflow: h1, Prompt: "p", Digests: &StartDigests{Workflow: d1}}, OwnStartSchema},
 		{"trigger", Start{Workflow: h1, Trigger: map[string]any{"event": "issues", "number": int64(7), "labels": []any{"uwf"}}}, OwnStartSchema},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -128,6 +131,11 @@ func TestStep(t *testing.T) {
 		{"work", with(func(s *Step) { s.Work = &Work{"uwf/x", "abc"} }), OwnStepSchema},
 		{"run", with(func(s *Step) { s.Run = &Run{"42", 2} }), OwnStepSchema},
 		{"attempts", with(func(s *Step) { s.PreviousAttempts = []node.Hash{h1, h2} }), OwnStepSchema},
+		{"digests of a first step", with(func(s *Step) { s.Digests = &StepDigests{Start: d1, Output: d1, Detail: d1} }), OwnStepSchema},
+		{"digests of all", with(func(s *Step) {
+			s.Prev, s.AssembledPrompt, s.Body, s.PreviousAttempts = &one, &two, &two, []node.Hash{h1, h2}
+			s.Digests = &StepDigests{Prev: d1, Output: d1, Detail: d1, AssembledPrompt: d1, Body: d1, PreviousAttempts: []node.Digest{d1, d1}}
+		}), OwnStepSchema},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			n := made(t, tt.typ)(tt.in.Node(at))
@@ -196,6 +204,10 @@ func TestParseRefuses(t *testing.T) {
 		{"prompt no text", StartSchema, start(), "prompt", int64(1), "prompt of a StartNode must be a string"},
 		{"unknown field", StartSchema, start(), "more", "x", "unknown fields"},
 		{"our field under the peers' schema", StartSchema, start(), "base", "x", "unknown fields"},
+		{"no digest of the workflow", OwnStartSchema, start(), "digests", map[string]any{}, "workflow of a StartNode's digests must be a SHA-256"},
+		{"more digests than references", OwnStartSchema, start(), "digests", map[string]any{"workflow": string(d1), "base": string(d1)}, "a StartNode's digests with unknown fields"},
+		{"digest in capitals", OwnStartSchema, start(), "digests", map[string]any{"workflow": strings.ToUpper(string(d1))}, "must be a SHA-256"},
+		{"digests no object", OwnStepSchema, step(), "digests", string(d1), "digests of a StepNode must be an object"},
 		{"trigger no object", OwnStartSchema, start(), "trigger", "x", "trigger of a StartNode must be an object"},
 		{"base no text", OwnStartSchema, start(), "base", nil, "base of a StartNode must be a string"},
 		{"prev no hash", StepSchema, step(), "prev", "x", "prev of a StepNode must be"},
@@ -260,5 +272,79 @@ func TestParseStepOfThePeer(t *testing.T) {
 	want := Step{Start: h1, Role: "r", Output: h2, Detail: h3, Agent: "uwf-hermes", StartedAtMs: 1, CompletedAtMs: 2, Cwd: "/x"}
 	if err != nil || !reflect.DeepEqual(s, want) {
 		t.Errorf("%#v, %v", s, err)
+	}
+}
+
+// The digests of a step are those of its references, all of them and no others. No
+// schema says so.
+func TestDigestsOfOthers(t *testing.T) {
+	for name, digests := range map[string]map[string]any{
+		"no digest of the start":         {"output": string(d1), "detail": string(d1)},
+		"of a step before the first":     {"start": string(d1), "prev": string(d1), "output": string(d1), "detail": string(d1)},
+		"of a body that is not there":    {"start": string(d1), "body": string(d1), "output": string(d1), "detail": string(d1)},
+		"of attempts that were not made": {"start": string(d1), "previousAttempts": []any{string(d1)}, "output": string(d1), "detail": string(d1)},
+		"no digest of the output":        {"start": string(d1), "detail": string(d1)},
+		"of a prompt that is not there":  {"start": string(d1), "assembledPrompt": string(d1), "output": string(d1), "detail": string(d1)},
+	} {
+		p := map[string]any{"start": string(h1), "prev": nil, "role": "r", "output": string(h1), "detail": string(h1), "agent": "a",
+			"startedAtMs": int64(1), "completedAtMs": int64(1), "cwd": "", "digests": digests}
+		if _, err := ParseStep(node.Node{Type: OwnStepSchema, Payload: p}); !errors.Is(err, ErrNotRecord) || !strings.Contains(err.Error(), "a StepNode's digests") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// Each attempt has a digest of its own.
+func TestAttemptDigests(t *testing.T) {
+	for name, list := range map[string]any{
+		"too few": []any{string(d1)}, "too many": []any{string(d1), string(d1), string(d1)}, "no list": string(d1), "no digest": []any{string(d1), "x"},
+	} {
+		p := map[string]any{"start": string(h1), "prev": nil, "role": "r", "output": string(h1), "detail": string(h1), "agent": "a",
+			"startedAtMs": int64(1), "completedAtMs": int64(1), "cwd": "", "previousAttempts": []any{string(h1), string(h2)},
+			"digests": map[string]any{"start": string(d1), "output": string(d1), "detail": string(d1), "previousAttempts": list}}
+		if _, err := ParseStep(node.Node{Type: OwnStepSchema, Payload: p}); !errors.Is(err, ErrNotRecord) || !strings.Contains(err.Error(), "previousAttempts of a StepNode's digests must be") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// SetDigests asks for each reference once, and a step read back has them all.
+func TestSetDigests(t *testing.T) {
+	one, two := h2, h3
+	s := Step{Start: h1, Prev: &one, Role: "r", Output: h2, Detail: h3, Agent: "a", AssembledPrompt: &two, Body: &two, PreviousAttempts: []node.Hash{h1, h2}}
+	var asked []string
+	if err := s.SetDigests(func(r Ref) (node.Digest, error) { asked = append(asked, r.Field); return d1, nil }); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(asked, " "); got != "prev output body detail assembledPrompt previousAttempts previousAttempts" {
+		t.Errorf("asked for %s", got)
+	}
+	n, _, err := s.Node(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	refs, digests, err := RefsOf(n)
+	if err != nil || !digests || len(refs) != 8 {
+		t.Fatalf("%v, %v, %v", refs, digests, err)
+	}
+	for _, r := range refs {
+		if (r.Digest == "") != (r.Field == "start") {
+			t.Errorf("%+v", r)
+		}
+	}
+	s.Prev = nil
+	if err := s.SetDigests(func(Ref) (node.Digest, error) { return d1, nil }); err != nil || s.Digests.Start != d1 || s.Digests.Prev != "" {
+		t.Errorf("a first step: %+v, %v", s.Digests, err)
+	}
+	broken := errors.New("broken")
+	if err := s.SetDigests(func(Ref) (node.Digest, error) { return "", broken }); !errors.Is(err, broken) {
+		t.Errorf("a digest that is not known: %v", err)
+	}
+	if refs, digests, err := RefsOf(node.Node{Type: node.String, Payload: "x"}); refs != nil || digests || err != nil {
+		t.Errorf("a text: %v, %v, %v", refs, digests, err)
+	}
+	n, _, err = Start{Workflow: h1, Digests: &StartDigests{Workflow: d1}}.Node(at)
+	if refs, digests, rerr := RefsOf(n); err != nil || rerr != nil || !digests || len(refs) != 1 || refs[0] != (Ref{"workflow", ToShared, h1, d1}) {
+		t.Errorf("a start: %v, %v, %v", refs, digests, rerr)
 	}
 }

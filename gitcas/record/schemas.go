@@ -41,10 +41,11 @@ const (
 	// conditions, lists of edges, system prompts or limits, in the author's dialect.
 	OwnWorkflowSchema node.Hash = "CP9Q4MVR9RJ1X"
 
-	// OwnStartSchema is StartSchema with trigger and base, OwnStepSchema is
-	// StepSchema with body, usage, work, previousAttempts and run, all optional.
-	OwnStartSchema node.Hash = "51PK4NADQBE09"
-	OwnStepSchema  node.Hash = "BN701XT70HZSX"
+	// OwnStartSchema is StartSchema with trigger, base and digests, OwnStepSchema is
+	// StepSchema with body, usage, work, previousAttempts, run and digests, all
+	// optional.
+	OwnStartSchema node.Hash = "4CWCZF8XW8MP3"
+	OwnStepSchema  node.Hash = "FN2XA16BN1S6Q"
 )
 
 //go:embed schemas/*.json

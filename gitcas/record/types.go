@@ -32,6 +32,7 @@ type Start struct {
 	Cwd      string
 	Trigger  map[string]any // what started the thread; nil when a person did
 	Base     string         // the commit that the work began from; may be empty
+	Digests  *StartDigests  // nil: a node of the peers, which has none
 }
 
 // Step is one moderator → agent → extract cycle. Prev is nil for the first step.
@@ -52,4 +53,5 @@ type Step struct {
 	Work             *Work
 	PreviousAttempts []node.Hash
 	Run              *Run
+	Digests          *StepDigests // nil: a node of the peers, which has none
 }

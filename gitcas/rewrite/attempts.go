@@ -75,7 +75,7 @@ func (r *run) attempt(id wire.ID, thread string, depth int) (wire.ID, error) {
 	}
 	r.objs, r.partial = objs, true
 	r.objs[id] = o
-	tree, err := r.tree(at{kind: attemptRoot, id: c.Tree, thread: thread})
+	tree, err := r.tree(at{kind: attemptRoot, id: c.Tree, in: r.nodes.scopes.thread(thread)})
 	r.partial = false
 	if err != nil {
 		return wire.ZeroID, err

@@ -8,10 +8,15 @@
 //
 // The commits are read oldest first, a few at a time, each with the objects that
 // it brought. A node whose texts change gets another hash, so the nodes that refer
-// to it change too, up to the heads; their files, the lists that name them, the
-// history lines, pages and messages follow. What was looked at is remembered by
-// object id alone, so an object is read once, and memory grows with the number of
-// objects, not with their size.
+// to it change too, up to the heads, with the digests that records have of what they
+// refer to; their files, the lists that name them, the history lines, pages and
+// messages follow. What was looked at is remembered by object id and place alone, so an
+// object is read once in each place, and memory grows with the number of objects, not
+// with their size.
+//
+// A node is known by its hash and its place on the branch, as in package gitcas: agents
+// can make a node of any hash, and what they make is never taken for another one. A
+// digest that was wrong before is not made right.
 //
 // A [Plan] is what would change. It is worked out without writing anything;
 // [Rewriter.Execute] then pushes. The same history and the same texts always give
@@ -57,7 +62,8 @@ type Options struct {
 	Atomic bool
 	// Find finds the texts to take out; nil: none.
 	Find Finder
-	// Nodes are hashes of nodes whose free texts are all taken out.
+	// Nodes are hashes of nodes whose free texts are all taken out: of every node of
+	// that hash, wherever it is.
 	Nodes []node.Hash
 	// Quotes makes a Finder of the texts of a named node: pages and messages of
 	// its threads quote them. A nil Finder finds nothing.
@@ -65,8 +71,8 @@ type Options struct {
 	// LeaveNames leaves names as they are instead of refusing.
 	LeaveNames bool
 	// Verify looks at a node that was rewritten, beyond its schema: that a
-	// workflow still compiles. nil: nothing is looked at. Its error must not
-	// quote the node.
+	// workflow still compiles. g has the schemas that it refers to. nil: nothing is
+	// looked at. Its error must not quote the node.
 	Verify func(g node.Getter, h node.Hash, n node.Node) error
 	// Before is called right before each push, with what is to be pushed. It
 	// returns more updates for the same push; an error ends the rewrite.
@@ -124,7 +130,7 @@ type Plan struct {
 	Old, New wire.ID // tips of the state branch
 	Commits  int     // of the history
 	Changed  int     // of these, how many are written anew
-	Purged   int     // nodes in which something was taken out
+	Purged   int     // nodes in which something was taken out, in each of their places
 	Rehashed int     // nodes that only refer to such
 	Found    []Place // where it was found, each file once
 	Left     []Place // names that hold it and stay (LeaveNames)

@@ -12,22 +12,22 @@ import (
 )
 
 // clean takes what is looked for out of text that nothing depends on, and brings
-// the hashes and commit ids in it up to date.
-func (r *run) clean(s string, quotes Finder) (string, int) {
+// the hashes and commit ids in it up to date. It may be a thread's.
+func (r *run) clean(s, thread string) (string, int) {
 	out, count := s, 0
-	for _, f := range []Finder{r.o.Find, quotes} {
+	for _, f := range []Finder{r.o.Find, r.quotes(thread)} {
 		if f == nil {
 			continue
 		}
 		next, n := f.Replace(out, nil)
 		out, count = next, count+n
 	}
-	return r.nodes.tokens(out, r.commits), count
+	return r.nodes.tokens(out, thread, r.commits), count
 }
 
 // page rewrites text for people, and files that are not uwf's.
 func (r *run) page(data []byte, place Place, thread string) []byte {
-	out, n := r.clean(string(data), r.quotes(thread))
+	out, n := r.clean(string(data), thread)
 	if n > 0 {
 		r.report.found(place, "")
 	}
@@ -37,7 +37,7 @@ func (r *run) page(data []byte, place Place, thread string) []byte {
 // mentions reports whether a file has to be looked at closely.
 func (r *run) mentions(data []byte) bool {
 	s := string(data)
-	out, n := r.clean(s, nil)
+	out, n := r.clean(s, "")
 	return n > 0 || out != s
 }
 
@@ -81,7 +81,7 @@ func (r *run) threadsFile(data []byte, place Place) ([]byte, error) {
 	out, err := t.Map(func(id statefile.ThreadID, e statefile.Entry) statefile.Entry {
 		return f.entry(string(id), e)
 	}, func(s string) string {
-		out, _ := r.clean(s, nil)
+		out, _ := r.clean(s, "")
 		return out
 	})
 	if err != nil {
@@ -91,12 +91,12 @@ func (r *run) threadsFile(data []byte, place Place) ([]byte, error) {
 }
 
 func (f fields) entry(at string, e statefile.Entry) statefile.Entry {
-	now := f.r.nodes.now
-	e.Head, e.Workflow, e.Used.Head = now(e.Head), now(e.Workflow), now(e.Used.Head)
+	n := f.r.nodes
+	e.Head, e.Workflow, e.Used.Head = n.record(at, e.Head), n.shared(e.Workflow), n.record(at, e.Used.Head)
 	e.Key = f.text(at+" key", e.Key)
 	f.name(at+" work.branch", e.Work.Branch)
 	if e.Next != nil {
-		e.Next.Answer, e.Next.Poked = now(e.Next.Answer), now(e.Next.Poked)
+		e.Next.Answer, e.Next.Poked = n.answer(at, e.Next.Answer), n.record(at, e.Next.Poked)
 		f.name(at+" next.role", e.Next.Role)
 	}
 	if e.Suspended != nil {
@@ -125,7 +125,7 @@ func (r *run) registryFile(data []byte, place Place) ([]byte, error) {
 		return r.page(data, place, ""), nil //nolint:nilerr // what can't be read is text
 	}
 	f := fields{r, place}
-	now := r.nodes.now
+	now := r.nodes.shared
 	out, err := reg.Map(func(name string, e statefile.RegistryEntry) statefile.RegistryEntry {
 		f.name("a name", name)
 		e.Hash = now(e.Hash)
@@ -134,7 +134,7 @@ func (r *run) registryFile(data []byte, place Place) ([]byte, error) {
 		}
 		return e
 	}, func(s string) string {
-		out, _ := r.clean(s, nil)
+		out, _ := r.clean(s, "")
 		return out
 	})
 	if err != nil {
@@ -145,7 +145,7 @@ func (r *run) registryFile(data []byte, place Place) ([]byte, error) {
 
 // versionFile rewrites VERSION, if what it says stays.
 func (r *run) versionFile(data []byte, place Place) []byte {
-	out, n := r.clean(string(data), nil)
+	out, n := r.clean(string(data), "")
 	if n == 0 {
 		return data
 	}
@@ -187,25 +187,29 @@ func (r *run) line(line []byte, place Place) []byte {
 	f := fields{r, place}
 	at := string(e.Thread)
 	f.name(at+" work.branch", e.Work.Branch)
-	if to := r.nodes.now(e.Head); to != e.Head {
+	if to := r.nodes.record(at, e.Head); to != e.Head {
 		r.report.ended(Thread{ID: e.Thread, Old: e.Head, New: to, Ended: true})
 	}
-	return literals(line, func(s string) string {
+	return literals(line, func(key, s string) string {
 		switch {
 		case s == e.Work.Branch, s == e.Reason:
 			return s
+		case key == "workflow":
+			return string(r.nodes.shared(node.Hash(s)))
+		case key == "head", key == "steps":
+			return string(r.nodes.record(at, node.Hash(s)))
 		case node.Hash(s).Valid(), statefile.ThreadID(s).Valid(), len(s) == 40 && strings.Trim(s, "0123456789abcdef") == "":
-			return r.nodes.tokens(s, r.commits)
+			return r.nodes.tokens(s, at, r.commits)
 		}
 		return f.text(at, s)
 	})
 }
 
 // literals replaces the values of the string literals of a line of JSON. The line
-// is valid JSON; keys stay.
-func literals(line []byte, fix func(string) string) []byte {
+// is valid JSON; keys stay. fix is told the key before the value.
+func literals(line []byte, fix func(key, s string) string) []byte {
 	var out []byte
-	at := 0
+	at, key := 0, ""
 	for i := 0; i < len(line); {
 		if line[i] != '"' {
 			i++
@@ -219,9 +223,16 @@ func literals(line []byte, fix func(string) string) []byte {
 			end++
 		}
 		end = min(end+1, len(line))
-		if lit, changed := literal(line[i:end], fix); changed && !isKey(line[end:]) {
-			out = append(append(out, line[at:i]...), lit...)
-			at = end
+		var s string
+		switch err := json.Unmarshal(line[i:end], &s); {
+		case err != nil:
+		case isKey(line[end:]):
+			key = s
+		default:
+			if lit, changed := literal(s, fix(key, s)); changed {
+				out = append(append(out, line[at:i]...), lit...)
+				at = end
+			}
 		}
 		i = end
 	}
@@ -233,12 +244,7 @@ func isKey(rest []byte) bool {
 	return len(rest) > 0 && rest[0] == ':'
 }
 
-func literal(lit []byte, fix func(string) string) ([]byte, bool) {
-	var s string
-	if json.Unmarshal(lit, &s) != nil {
-		return nil, false
-	}
-	to := fix(s)
+func literal(s, to string) ([]byte, bool) {
 	if to == s {
 		return nil, false
 	}
@@ -267,11 +273,11 @@ func (r *run) fileName(s string, place Place) string {
 // message rewrites the message of a commit: what it quotes, and the hashes in its
 // trailers.
 func (r *run) message(msg string, id Place) string {
-	var quotes Finder
+	thread := ""
 	if _, _, trailers := statefile.ParseMessage(msg); len(trailers) > 0 {
 		for _, t := range trailers {
 			if t.Key == "Uwf-Thread" {
-				quotes = r.quotes(t.Value)
+				thread = t.Value
 			}
 		}
 	}
@@ -284,14 +290,14 @@ func (r *run) message(msg string, id Place) string {
 	if at := strings.LastIndex(msg, "\n"+skipCI+"\n"); at >= 0 && ownTail.MatchString(msg[at+1:]) {
 		text, tail = msg[:at+1], msg[at+1:]
 	}
-	text, n := r.clean(text, quotes)
+	text, n := r.clean(text, thread)
 	var b strings.Builder
 	b.WriteString(text)
 	for line := range strings.Lines(tail) {
 		key, value, ok := strings.Cut(line, ": ")
 		if ok {
 			var m int
-			value, m = r.clean(value, quotes)
+			value, m = r.clean(value, thread)
 			n += m
 			line = key + ": " + value
 		}

@@ -33,6 +33,7 @@ type fixture struct {
 	at     time.Time
 	schema gitcas.PlacedNode
 	flow   gitcas.PlacedNode
+	plain  map[gitcas.ThreadID]bool // threads whose records have no digests, as the peers'
 }
 
 func (f *fixture) now() time.Time {
@@ -42,7 +43,7 @@ func (f *fixture) now() time.Time {
 
 func newFixture(t testing.TB, remote wire.Remote) *fixture {
 	t.Helper()
-	f := &fixture{TB: t, remote: remote, at: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
+	f := &fixture{TB: t, remote: remote, at: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), plain: map[gitcas.ThreadID]bool{}}
 	f.store = gitcas.Open(remote, gitcas.Options{Now: f.now, Rand: bytes.NewReader(make([]byte, 1<<10)),
 		Sleep: func(ctx context.Context, _ time.Duration) error { return ctx.Err() }})
 	f.setSchema("an output")
@@ -118,10 +119,17 @@ func (f *fixture) push(v *gitcas.View, c *gitcas.Change) {
 
 func (f *fixture) start(t gitcas.ThreadID, prompt string) {
 	f.Helper()
-	n, h, err := record.Start{Workflow: f.flow.Hash, Prompt: prompt, Cwd: ".", Trigger: map[string]any{"event": "issues"}}.Node(f.now())
+	s := record.Start{Workflow: f.flow.Hash, Prompt: prompt, Cwd: "."}
+	v := f.load()
+	if !f.plain[t] {
+		d, err := v.Definition(f.Context(), f.flow.Hash, node.Map{f.flow.Hash: f.flow.Node, f.schema.Hash: f.schema.Node})
+		f.ok(err)
+		s.Trigger, s.Digests = map[string]any{"event": "issues"}, &record.StartDigests{Workflow: d}
+	}
+	n, h, err := s.Node(f.now())
 	f.ok(err)
 	start := gitcas.PlacedNode{Hash: h, Node: n, Place: gitcas.Place{Thread: t}}
-	f.push(f.load(), &gitcas.Change{
+	f.push(v, &gitcas.Change{
 		Subject: "started · " + prompt, Trailers: []gitcas.Trailer{{Key: "Uwf-Thread", Value: string(t)}, {Key: "Uwf-Head", Value: string(h)}},
 		Nodes:    f.withSchemas(f.flow, f.schema, start),
 		Threads:  map[gitcas.ThreadID]*gitcas.Entry{t: {Head: h, Workflow: f.flow.Hash, Key: "issue/" + string(t)}},
@@ -136,22 +144,12 @@ func (f *fixture) step(t gitcas.ThreadID, output map[string]any, body, detail st
 	c, err := v.Chain(f.Context(), t)
 	f.ok(err)
 	e, _ := v.Entry(t)
-	at := gitcas.Place{Thread: t}
-	out := f.placed(at, f.schema.Hash, output)
-	text := f.placed(at, node.String, body)
-	inDetail := gitcas.Place{Thread: t, Detail: true}
-	turn := f.placed(inDetail, record.BuiltinTurnSchema, map[string]any{"role": "tool", "content": detail})
-	det := f.placed(inDetail, record.BuiltinDetailSchema, map[string]any{"sessionId": "s", "model": "m", "duration": int64(1), "turnCount": int64(1), "turns": []any{string(turn.Hash)}})
-	s := record.Step{
-		Start: c.StartHash, Role: "developer", Output: out.Hash, Detail: det.Hash, Agent: "mock", Cwd: ".", EdgePrompt: "go",
-		StartedAtMs: 1_700_000_000_000, CompletedAtMs: f.now().UnixMilli(), Body: &text.Hash,
-	}
+	s, own := f.work(t, output, body, detail)
+	s.Start = c.StartHash
 	if n := len(c.Steps); n > 0 {
 		s.Prev = &c.Steps[n-1].Hash
 	}
-	n, h, err := s.Node(f.now())
-	f.ok(err)
-	step := gitcas.PlacedNode{Hash: h, Node: n, Place: at}
+	h, nodes := f.complete(v, t, s, own)
 	prev := e.Head
 	e.Head = h
 	note, _ := output["note"].(string)
@@ -159,11 +157,47 @@ func (f *fixture) step(t gitcas.ThreadID, output map[string]any, body, detail st
 		Subject:  fmt.Sprintf("developer → %v · solve-issue · step %d", output["$status"], len(c.Steps)+1),
 		Body:     "note: " + note + "\n\n" + body,
 		Trailers: []gitcas.Trailer{{Key: "Uwf-Thread", Value: string(t)}, {Key: "Uwf-Head", Value: string(h)}, {Key: "Uwf-Prev", Value: string(prev)}},
-		Nodes:    f.withSchemas(f.schema, out, text, turn, det, step),
+		Nodes:    nodes,
 		Readable: map[string][]byte{gitcas.ReadablePath(t, len(c.Steps)+1, "developer"): []byte("# Step\n\n    note: " + strings.ReplaceAll(note, "\n", "\n      ") + "\n\n" + body + "\n")},
 		Threads:  map[gitcas.ThreadID]*gitcas.Entry{t: &e},
 	})
 	return h
+}
+
+// work is what a step refers to, and the step without its place in a chain.
+func (f *fixture) work(t gitcas.ThreadID, output map[string]any, body, detail string) (record.Step, []gitcas.PlacedNode) {
+	f.Helper()
+	own, inDetail := gitcas.Place{Thread: t}, gitcas.Place{Thread: t, Detail: true}
+	out := f.placed(own, f.schema.Hash, output)
+	turn := f.placed(inDetail, record.BuiltinTurnSchema, map[string]any{"role": "tool", "content": detail})
+	det := f.placed(inDetail, record.BuiltinDetailSchema, map[string]any{"sessionId": "s", "model": "m", "duration": int64(1), "turnCount": int64(1), "turns": []any{string(turn.Hash)}})
+	s := record.Step{
+		Role: "developer", Output: out.Hash, Detail: det.Hash, Agent: "mock", Cwd: ".", EdgePrompt: "go",
+		StartedAtMs: 1_700_000_000_000, CompletedAtMs: f.now().UnixMilli(),
+	}
+	nodes := []gitcas.PlacedNode{out, turn, det}
+	if !f.plain[t] {
+		text := f.placed(own, node.String, body)
+		s.Body = &text.Hash
+		nodes = append(nodes, text)
+	}
+	return s, nodes
+}
+
+// complete makes the node of a step, with its digests where the thread has such.
+func (f *fixture) complete(v *gitcas.View, t gitcas.ThreadID, s record.Step, own []gitcas.PlacedNode, records ...gitcas.PlacedNode) (node.Hash, []gitcas.PlacedNode) {
+	f.Helper()
+	if !f.plain[t] {
+		h, nodes, err := v.Complete(f.Context(), t, s, f.now(), own, records)
+		f.ok(err)
+		return h, append(nodes, records...)
+	}
+	n, h, err := s.Node(f.now())
+	f.ok(err)
+	for i := range own {
+		own[i].Place.Of = h
+	}
+	return h, f.withSchemas(append(append(own, records...), gitcas.PlacedNode{Hash: h, Node: n, Place: gitcas.Place{Thread: t}})...)
 }
 
 func note(text string) map[string]any { return map[string]any{"$status": "finished", "note": text} }
@@ -188,6 +222,14 @@ func (f *fixture) fork(to, from gitcas.ThreadID) {
 	e, _ := v.Entry(from)
 	e.Key = ""
 	f.push(v, &gitcas.Change{Subject: "forked", Threads: map[gitcas.ThreadID]*gitcas.Entry{to: &e}, Forks: map[gitcas.ThreadID]gitcas.ThreadID{to: from}})
+}
+
+// said is what a person says to a thread.
+func (f *fixture) said(t gitcas.ThreadID, text string) gitcas.PlacedNode {
+	f.Helper()
+	n := f.placed(gitcas.Place{}, node.String, text)
+	n.Place = gitcas.Place{Thread: t, Of: n.Hash}
+	return n
 }
 
 // finder finds texts as the command does.
@@ -241,6 +283,14 @@ func (f *fixture) sound() {
 	for _, p := range r.Problems {
 		f.Errorf("fsck: %s: %s", p.Path, p.Why)
 	}
+}
+
+// below is a node that a step of a thread refers to.
+func (f *fixture) below(v *gitcas.View, t gitcas.ThreadID, step, h node.Hash) node.Node {
+	f.Helper()
+	n, err := v.In(f.Context(), gitcas.Place{Thread: t, Of: step, Detail: true}).Get(h)
+	f.ok(err)
+	return n
 }
 
 // everything gives each object that refs reach to visit, once.

@@ -99,11 +99,14 @@ func schemaRule(path []string, v any) rule {
 	return name
 }
 
+// stepRefs are the fields of a StepNode with hashes and digests of other nodes.
+var stepRefs = []string{"start", "prev", "output", "body", "detail", "assembledPrompt", "previousAttempts", "digests"}
+
 func stepRule(path []string, v any) rule {
 	switch {
 	case v == nil:
 		return word
-	case path[0] == "work" && path[len(path)-1] == "commit":
+	case slices.Contains(stepRefs, path[0]), path[0] == "work" && path[len(path)-1] == "commit":
 		return word
 	case path[0] == "role", path[0] == "work":
 		return name
@@ -112,7 +115,7 @@ func stepRule(path []string, v any) rule {
 }
 
 func startRule(path []string, v any) rule {
-	if len(path) == 1 && (v == nil || path[0] == "base") {
+	if path[0] == "digests" || len(path) == 1 && (v == nil || path[0] == "base" || path[0] == "workflow") {
 		return word
 	}
 	return free

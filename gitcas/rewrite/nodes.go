@@ -3,8 +3,6 @@ package rewrite
 import (
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing"
@@ -14,31 +12,51 @@ import (
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
 
-// nodes rewrites nodes. It knows which hashes changed, and keeps of the nodes
-// themselves only those that others are checked against: schemas and workflows.
+// nodes rewrites nodes. It knows what became of each, and keeps of the nodes
+// themselves only those that others are checked against: schemas.
 type nodes struct {
-	o      *Options
-	named  map[node.Hash]bool
-	known  node.Map // built in: never changed
-	types  node.Map // schemas and workflows, as they were and as they are now
-	cache  node.Schemas
-	seen   map[node.Hash]struct{}
-	moved  map[node.Hash]node.Hash // only what changed
-	fresh  map[node.Hash]*fresh    // nodes of the present commit
-	memo   map[memoKey]wire.ID
-	depth  int
-	report *report
+	o       *Options
+	named   map[node.Hash]bool
+	known   map[node.Hash]node.Digest // built in: never changed
+	scopes  scopes
+	types   map[node.Digest]node.Node // schemas, built in ones too, as they were and as they are now
+	cache   node.Schemas
+	seen    map[nodeID]fate
+	starts  map[nodeID]node.Hash               // the StartNode of a step
+	flows   map[nodeID]node.Hash               // the workflow of a StartNode
+	below   map[node.Hash][]node.Hash          // what a shared node refers to
+	reached map[node.Hash]map[node.Hash]bool   // what a workflow reaches, worked out of below
+	moved   map[string]map[node.Hash]node.Hash // only what changed, by thread
+	all     map[node.Hash]node.Hash            // the same of all threads
+	names   map[renamed]node.Hash              // of files that changed
+	fresh   map[nodeID]*fresh                  // nodes of the present commit
+	todo    []*fresh                           // the same, and those whose names others have, too
+	memo    map[memoKey]wire.ID
+	depth   int
+	report  *report
+}
+
+// fate is what became of a node.
+type fate struct {
+	to       node.Hash
+	was, now node.Digest // with all that it refers to, see node.Closure; empty: it is not whole
 }
 
 // fresh is a node that was read and not yet rewritten.
 type fresh struct {
-	node   node.Node
-	files  []file
-	place  Place
-	thread string
-	busy   bool
-	done   bool
+	id       nodeID
+	node     node.Node
+	sum      node.Digest
+	files    []file
+	place    Place
+	was, now kin
+	busy     bool
+	done     bool
 }
+
+// kin are the digests of the nodes that a node refers to, its type among them, by their
+// hashes.
+type kin map[node.Hash]node.Digest
 
 // file is one file of a node: the same node may stand in several, which differ in
 // their time.
@@ -47,141 +65,209 @@ type file struct {
 	time int64
 }
 
+// renamed is a node's file that was written anew: the hash that it had, and the new file.
+type renamed struct {
+	was  node.Hash
+	file wire.ID
+}
+
 func newNodes(o *Options, rep *report, memo map[memoKey]wire.ID) *nodes {
 	n := &nodes{
-		o: o, memo: memo, named: map[node.Hash]bool{}, known: node.Map{}, types: node.Map{}, seen: map[node.Hash]struct{}{},
-		moved: map[node.Hash]node.Hash{}, fresh: map[node.Hash]*fresh{}, report: rep,
+		o: o, memo: memo, report: rep, scopes: newScopes(),
+		named: map[node.Hash]bool{}, known: map[node.Hash]node.Digest{}, types: map[node.Digest]node.Node{}, seen: map[nodeID]fate{},
+		starts: map[nodeID]node.Hash{}, flows: map[nodeID]node.Hash{}, below: map[node.Hash][]node.Hash{}, reached: map[node.Hash]map[node.Hash]bool{},
+		moved: map[string]map[node.Hash]node.Hash{}, all: map[node.Hash]node.Hash{}, names: map[renamed]node.Hash{}, fresh: map[nodeID]*fresh{},
 	}
 	for _, h := range o.Nodes {
 		n.named[h] = true
 	}
-	for h, s := range record.Schemas() {
-		n.known[h] = s
-	}
-	for h, s := range node.Builtin() {
-		n.known[h] = s
+	for _, nodes := range []map[node.Hash]node.Node{record.Schemas(), node.Builtin()} {
+		for h, s := range nodes {
+			if d, err := s.Sum(); err == nil { // a constant
+				n.known[h], n.types[d] = d, s
+			}
+		}
 	}
 	return n
 }
 
-// Get implements node.Getter over schemas and workflows.
-func (n *nodes) Get(h node.Hash) (node.Node, error) {
-	if x, ok := n.known[h]; ok {
-		return x, nil
-	}
-	return n.types.Get(h)
-}
-
 // now is the hash that a node has now.
-func (n *nodes) now(h node.Hash) node.Hash {
-	if to, ok := n.moved[h]; ok {
-		return to
+func (n *nodes) now(in *scope, h node.Hash) node.Hash {
+	if i, ok := n.locate(in, h); ok && n.seen[i].to != "" {
+		return n.seen[i].to
 	}
 	return h
 }
 
-// isRef reports whether a string is the hash of a node that was seen.
-func (n *nodes) isRef(s string) bool {
-	if len(s) != node.HashLen || !node.Hash(s).Valid() {
-		return false
+// record is what the hash of a thread's record is now.
+func (n *nodes) record(thread string, h node.Hash) node.Hash {
+	return n.now(n.scopes.thread(thread), h)
+}
+
+// shared is what the hash of a shared node is now.
+func (n *nodes) shared(h node.Hash) node.Hash { return n.now(n.scopes.shared, h) }
+
+// folder is what the folder of a record is named now. What a person has said is in the
+// folder of its own hash, of which there is no record.
+func (n *nodes) folder(own *scope) node.Hash {
+	if _, ok := n.locate(own.up, own.of); ok {
+		return n.now(own.up, own.of)
 	}
-	if _, ok := n.seen[node.Hash(s)]; ok {
-		return true
+	return n.now(own, own.of)
+}
+
+// answer is what the hash of something that a person has said to a thread is now.
+func (n *nodes) answer(thread string, h node.Hash) node.Hash {
+	if h == "" {
+		return h
 	}
-	_, ok := n.known[node.Hash(s)]
-	return ok
+	return n.folder(n.scopes.of(nodeID{n.scopes.thread(thread), h}))
 }
 
 // add takes the node of a file, unless it is none: then the file is like any
 // other.
-func (n *nodes) add(h node.Hash, blob wire.Object, place Place, thread string) bool {
-	f, there := n.fresh[h]
-	if there && slices.ContainsFunc(f.files, func(x file) bool { return x.blob.ID == blob.ID }) {
-		return true
-	}
+func (n *nodes) add(i nodeID, blob wire.Object, place Place) {
 	x, err := node.DecodeFile(blob.Data)
 	if err != nil {
-		return false
+		return
 	}
-	if got, err := x.Hash(); err != nil || got != h {
-		return false
+	h, sum, err := x.Identify()
+	if err != nil || h != i.hash {
+		return
 	}
-	if !there {
-		n.seen[h] = struct{}{}
-		f = &fresh{node: x, place: place, thread: thread}
-		n.fresh[h] = f
+	i.hash = h // not a part of the folder's text, which would be kept with it
+	f := n.fresh[i]
+	if f == nil || f.sum != sum {
+		first := f == nil
+		f = &fresh{id: i, node: x, sum: sum, place: place, was: kin{}, now: kin{}}
+		n.todo = append(n.todo, f)
+		if first { // another node of that hash is purged as well, but nothing refers to it
+			n.fresh[i] = f
+			n.origin(i, x)
+		}
 	}
 	f.files = append(f.files, file{blob, x.Timestamp})
-	return true
+}
+
+// resolveAll rewrites all nodes of the present commit in the order in which git has them:
+// cas/ comes first, and what workflows reach decides what a name stands for elsewhere.
+func (n *nodes) resolveAll(w *writer) error {
+	for _, f := range n.todo {
+		if _, err := n.settle(f, w); err != nil {
+			return err
+		}
+	}
+	n.todo = nil
+	clear(n.fresh)
+	return nil
 }
 
 // maxChain bounds how deep nodes of one commit refer to each other: each level costs
 // stack.
 const maxChain = 200_000
 
-// resolve is the hash that a node gets. What it refers to is rewritten first.
-func (n *nodes) resolve(h node.Hash, w *writer) (node.Hash, error) {
-	f, ok := n.fresh[h]
-	if !ok || f.done || f.busy {
-		return n.now(h), nil
+// resolve is what became of a node. What it refers to is rewritten first.
+func (n *nodes) resolve(i nodeID, w *writer) (fate, error) {
+	if f, ok := n.fresh[i]; ok {
+		return n.settle(f, w)
+	}
+	return n.seen[i], nil
+}
+
+func (n *nodes) settle(f *fresh, w *writer) (fate, error) {
+	if f.busy {
+		return fate{to: f.id.hash}, nil // a circle
+	}
+	if f.done {
+		return n.seen[f.id], nil
 	}
 	if n.depth >= maxChain {
-		return "", fmt.Errorf("%w: more than %d nodes refer to each other in one commit", ErrUnreadable, maxChain)
+		return fate{}, fmt.Errorf("%w: more than %d nodes refer to each other in one commit", ErrUnreadable, maxChain)
 	}
 	f.busy = true
 	n.depth++
-	to, err := n.rewrite(h, f, w)
+	became, err := n.rewrite(f, w)
 	n.depth--
-	if err != nil {
-		return "", err
+	f.busy, f.done = false, true
+	if err == nil && n.fresh[f.id] == f {
+		n.note(f, became)
 	}
-	f.done = true
-	if to != h {
-		n.moved[h] = to
-	}
-	return to, nil
+	return became, err
 }
 
-func (n *nodes) rewrite(h node.Hash, f *fresh, w *writer) (node.Hash, error) {
+// note remembers what became of a node.
+func (n *nodes) note(f *fresh, became fate) {
+	h, thread := f.id.hash, f.id.in.thread
+	n.seen[f.id] = became
+	if f.id.in == n.scopes.shared {
+		n.below[h] = n.leads(f)
+		clear(n.reached)
+	}
+	if became.to == h {
+		return
+	}
+	if n.moved[thread] == nil {
+		n.moved[thread] = map[node.Hash]node.Hash{}
+	}
+	n.moved[thread][h] = became.to
+	if _, twice := n.all[h]; !twice {
+		n.all[h] = became.to
+	}
+}
+
+// leads are the hashes that a node refers to by its schema, with its type; none where
+// that is not whole.
+func (n *nodes) leads(f *fresh) []node.Hash {
+	refs, err := n.cache.Refs(types{n, f.was}, f.node)
+	if err != nil {
+		return nil
+	}
+	return append(refs, f.node.Type)
+}
+
+func (n *nodes) rewrite(f *fresh, w *writer) (fate, error) {
+	h := f.id.hash
 	for _, x := range f.files {
-		n.memo[memoKey{nodeFile, x.blob.ID}] = x.blob.ID
+		n.memo[f.memo(x)] = x.blob.ID
 	}
 	if _, builtIn := n.known[h]; builtIn {
-		return h, nil
+		return fate{h, f.sum, f.sum}, nil
 	}
-	typ, err := n.resolve(f.node.Type, w)
+	out, changed, err := n.refer(f, w)
 	if err != nil {
-		return "", err
+		return fate{}, err
 	}
-	x, changed, err := n.refs(f.node.Payload, w)
+	purged, err := n.purge(&out, f)
 	if err != nil {
-		return "", err
+		return fate{}, err
 	}
-	out := node.Node{Type: typ, Payload: x}
-	purged, err := n.purge(h, &out, f)
-	if err != nil {
-		return "", err
+	became := fate{to: h, was: n.closed(f.node, f.sum, f.was)}
+	n.keep(became.was, f.node)
+	sum := f.sum
+	if changed || purged {
+		if became.to, sum, err = out.Identify(); err != nil {
+			return fate{}, fmt.Errorf("node %s can't be rewritten", h)
+		}
 	}
-	n.keep(h, f.node)
-	if !changed && !purged && typ == f.node.Type {
-		return h, nil
-	}
-	to, err := out.Hash()
-	if err != nil {
-		return "", fmt.Errorf("node %s can't be rewritten", h)
-	}
-	n.keep(to, out)
-	if purged {
+	became.now = n.closed(out, sum, f.now)
+	n.keep(became.now, out)
+	switch {
+	case purged:
 		n.report.plan.Purged++
-	} else {
+	case changed:
 		n.report.plan.Rehashed++
+	default:
+		return became, nil
 	}
-	return to, n.write(h, to, out, f, w)
+	return became, n.write(became.to, out, f, w)
 }
 
+func (f *fresh) memo(x file) memoKey { return memoKey{nodeFile, x.blob.ID, f.id.in} }
+
 // write writes the files of a rewritten node.
-func (n *nodes) write(h, to node.Hash, out node.Node, f *fresh, w *writer) error {
-	if n.o.Verify != nil && n.o.Verify(n, to, out) != nil {
+func (n *nodes) write(to node.Hash, out node.Node, f *fresh, w *writer) error {
+	h := f.id.hash
+	if n.o.Verify != nil && n.o.Verify(types{n, f.now}, to, out) != nil {
 		return fmt.Errorf("node %s can't be rewritten: it would no longer work without what is to be taken out", h)
 	}
 	for _, x := range f.files {
@@ -190,68 +276,16 @@ func (n *nodes) write(h, to node.Hash, out node.Node, f *fresh, w *writer) error
 		if err != nil {
 			return fmt.Errorf("node %s can't be rewritten", h)
 		}
-		n.memo[memoKey{nodeFile, x.blob.ID}] = w.put(plumbing.BlobObject, data, &x.blob)
+		file := w.put(plumbing.BlobObject, data, &x.blob)
+		n.memo[f.memo(x)], n.names[renamed{h, file}] = file, to
 	}
 	return nil
 }
 
-// keep remembers nodes that others are checked against.
-func (n *nodes) keep(h node.Hash, x node.Node) {
-	if x.Type == node.MetaSchema || record.IsWorkflow(x.Type) {
-		n.types[h] = x
-	}
-}
-
-// refs follows every string that is a node's hash.
-func (n *nodes) refs(v any, w *writer) (any, bool, error) {
-	switch x := v.(type) {
-	case string:
-		if len(x) != node.HashLen || !node.Hash(x).Valid() {
-			return v, false, nil
-		}
-		to, err := n.resolve(node.Hash(x), w)
-		return string(to), string(to) != x, err
-	case []any:
-		var out []any
-		for i, e := range x {
-			y, changed, err := n.refs(e, w)
-			if err != nil {
-				return nil, false, err
-			}
-			if changed && out == nil {
-				out = slices.Clone(x)
-			}
-			if out != nil {
-				out[i] = y
-			}
-		}
-		if out != nil {
-			return out, true, nil
-		}
-	case map[string]any:
-		var out map[string]any
-		for _, k := range slices.Sorted(maps.Keys(x)) { // the same order always
-			y, changed, err := n.refs(x[k], w)
-			if err != nil {
-				return nil, false, err
-			}
-			if changed && out == nil {
-				out = maps.Clone(x)
-			}
-			if out != nil {
-				out[k] = y
-			}
-		}
-		if out != nil {
-			return out, true, nil
-		}
-	}
-	return v, false, nil
-}
-
 // purge takes texts out of a node's payload, so that it still fits its schema. It
 // reports whether anything changed.
-func (n *nodes) purge(h node.Hash, x *node.Node, f *fresh) (bool, error) {
+func (n *nodes) purge(x *node.Node, f *fresh) (bool, error) {
+	h := f.id.hash
 	changed := false
 	if n.o.Find != nil {
 		p, same, err := n.purgeWith(payload{find: n.o.Find}, x, f)
@@ -270,9 +304,10 @@ func (n *nodes) purge(h node.Hash, x *node.Node, f *fresh) (bool, error) {
 	case err != nil:
 		return false, err
 	case same && !changed:
-		return false, &NothingError{Node: h}
+		n.report.empty[h] = true
+		return false, nil
 	}
-	n.report.named(h, f.thread, p.texts)
+	n.report.named(h, f.id.in.thread, p.texts)
 	n.report.found(f.place, "")
 	return true, nil
 }
@@ -280,8 +315,9 @@ func (n *nodes) purge(h node.Hash, x *node.Node, f *fresh) (bool, error) {
 // purgeWith puts the payload that p makes into x, and reports whether it is as it
 // was.
 func (n *nodes) purgeWith(p payload, x *node.Node, f *fresh) (*payload, bool, error) {
-	schema, _ := n.Get(x.Type)
-	p.rule, p.ref = ruleOf(x.Type, schema.Payload), n.isRef
+	g := types{n, f.now}
+	schema, _ := g.Get(x.Type)
+	p.rule, p.ref = ruleOf(x.Type, schema.Payload), g.has
 	p.gather(x.Payload)
 	for _, at := range p.fixed {
 		n.report.name(f.place, at)
@@ -289,7 +325,7 @@ func (n *nodes) purgeWith(p payload, x *node.Node, f *fresh) (*payload, bool, er
 	if len(p.spots) == 0 {
 		return &p, true, nil
 	}
-	bound := p.fit(func(v any) error { return n.fits(node.Node{Type: x.Type, Payload: v}) })
+	bound := p.fit(func(v any) error { return n.fits(g, node.Node{Type: x.Type, Payload: v}) })
 	for _, at := range bound {
 		n.report.name(f.place, at)
 	}
@@ -307,13 +343,13 @@ func (e *NothingError) Error() string {
 	return fmt.Sprintf("node %s holds no text that could be taken out: names, statuses, numbers and what its schema demands have to stay", e.Node)
 }
 
-func (n *nodes) fits(x node.Node) error {
+func (n *nodes) fits(g types, x node.Node) error {
 	if x.Type != node.MetaSchema {
-		if _, err := n.Get(x.Type); errors.Is(err, node.ErrNotFound) {
+		if _, err := g.Get(x.Type); errors.Is(err, node.ErrNotFound) {
 			return nil // a node of another store: nothing to fit
 		}
 	}
-	return n.cache.Check(n, x)
+	return n.cache.Check(g, x)
 }
 
 func samePayload(a, b any) (bool, error) {
@@ -325,9 +361,9 @@ func samePayload(a, b any) (bool, error) {
 	return string(x) == string(y), err
 }
 
-// tokens replaces, in text, the hashes and commit ids that changed.
-func (n *nodes) tokens(s string, commits map[wire.ID]wire.ID) string {
-	if len(n.moved) == 0 && len(commits) == 0 {
+// tokens replaces, in a text of a thread, the hashes and commit ids that changed.
+func (n *nodes) tokens(s, thread string, commits map[wire.ID]wire.ID) string {
+	if len(n.all) == 0 && len(commits) == 0 {
 		return s
 	}
 	var b strings.Builder
@@ -341,7 +377,7 @@ func (n *nodes) tokens(s string, commits map[wire.ID]wire.ID) string {
 			i++
 			continue
 		}
-		if to, ok := n.token(s[i:end], commits); ok {
+		if to, ok := n.token(s[i:end], thread, commits); ok {
 			b.WriteString(s[at:i])
 			b.WriteString(to)
 			at = end
@@ -355,14 +391,27 @@ func (n *nodes) tokens(s string, commits map[wire.ID]wire.ID) string {
 	return b.String()
 }
 
-func (n *nodes) token(s string, commits map[wire.ID]wire.ID) (string, bool) {
+func (n *nodes) token(s, thread string, commits map[wire.ID]wire.ID) (string, bool) {
 	switch len(s) {
 	case node.HashLen:
-		to, ok := n.moved[node.Hash(s)]
-		return string(to), ok
+		return n.quoted(node.Hash(s), thread)
 	case 40:
 		to, ok := commits[plumbing.NewHash(s)]
 		return to.String(), ok && strings.ToLower(s) == s
+	}
+	return "", false
+}
+
+// quoted is what a hash in a text of a thread is now, which doesn't say of which place
+// it is: of the thread's own nodes, the records first, else of whatever changed.
+func (n *nodes) quoted(h node.Hash, thread string) (string, bool) {
+	if became, ok := n.seen[nodeID{n.scopes.thread(thread), h}]; ok && thread != "" {
+		return string(became.to), became.to != h
+	}
+	for _, moved := range []map[node.Hash]node.Hash{n.moved[thread], n.moved[""], n.all} {
+		if to, ok := moved[h]; ok {
+			return string(to), true
+		}
 	}
 	return "", false
 }

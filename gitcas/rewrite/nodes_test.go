@@ -44,9 +44,12 @@ func TestNodesRefused(t *testing.T) {
 		o := &Options{Find: tc.find}
 		n := newNodes(o, newReport(o), map[memoKey]wire.ID{})
 		n.depth = tc.depth
-		n.fresh[inner] = &fresh{node: node.Node{Type: other, Payload: "y"}}
-		n.fresh[outer] = &fresh{node: tc.outer, files: []file{{blob: wire.NewObject(plumbing.BlobObject, []byte(name))}}}
-		_, err := n.resolve(outer, newWriter(0))
+		blob := wire.NewObject(plumbing.BlobObject, []byte(name))
+		for h, x := range map[node.Hash]node.Node{inner: {Type: other, Payload: "y"}, outer: tc.outer} {
+			i := nodeID{n.scopes.shared, h}
+			n.fresh[i] = &fresh{id: i, node: x, files: []file{{blob: blob}}, was: kin{}, now: kin{}}
+		}
+		_, err := n.resolve(nodeID{n.scopes.shared, outer}, newWriter(0))
 		if tc.want == "" && err != nil || tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)) {
 			t.Errorf("%s: %v, want %q", name, err, tc.want)
 		}
@@ -61,6 +64,7 @@ func TestNodesRefused(t *testing.T) {
 func TestJoinedNodes(t *testing.T) {
 	const one, two, both node.Hash = "AAAAAAAAAAAAA", "BBBBBBBBBBBBB", "CCCCCCCCCCCCC"
 	blob := wire.NewObject(plumbing.BlobObject, []byte("{}"))
+	twin := wire.NewObject(plumbing.BlobObject, []byte("{ }"))
 	tree := func(entries ...gitobj.Entry) wire.Object {
 		data, err := gitobj.EncodeTree(entries)
 		if err != nil {
@@ -68,23 +72,24 @@ func TestJoinedNodes(t *testing.T) {
 		}
 		return wire.NewObject(plumbing.TreeObject, data)
 	}
-	file := func(h node.Hash) gitobj.Entry {
+	file := func(h node.Hash, blob wire.Object) gitobj.Entry {
 		return gitobj.Entry{Name: string(h) + ".json", Mode: filemode.Regular, ID: blob.ID}
 	}
 	missing := plumbing.NewHash(strings.Repeat("1", 40))
-	cas := tree(file(one), file(two))
+	cas := tree(file(one, blob), file(two, twin))
 	before := tree(gitobj.Entry{Name: "cas", Mode: filemode.Dir, ID: missing})
 	for name, prev := range map[string]wire.ID{"its root": missing, "itself": before.ID} {
 		o := &Options{}
 		r := newRun(t.Context(), wire.NewMemory(wire.MemoryOptions{}), o, newWriter(0))
-		r.objs = wire.Objects{blob.ID: blob, cas.ID: cas, before.ID: before}
-		r.nodes.moved[one], r.nodes.moved[two] = both, both
+		r.objs = wire.Objects{blob.ID: blob, twin.ID: twin, cas.ID: cas, before.ID: before}
+		r.nodes.names[renamed{one, blob.ID}], r.nodes.names[renamed{two, twin.ID}] = both, both
 		r.prev = prev
-		if _, err := r.rebuild(at{kind: casFolder, id: cas.ID, name: "cas"}, 0); !errors.Is(err, wire.ErrNotFound) {
+		folder := at{kind: casFolder, id: cas.ID, name: "cas", in: r.nodes.scopes.shared}
+		if _, err := r.rebuild(folder, 0); !errors.Is(err, wire.ErrNotFound) {
 			t.Errorf("%s: %v", name, err)
 		}
 		r.prev = wire.ZeroID
-		if _, err := r.rebuild(at{kind: casFolder, id: cas.ID, name: "cas"}, 0); err != nil {
+		if _, err := r.rebuild(folder, 0); err != nil {
 			t.Errorf("with nothing before: %v", err)
 		}
 	}

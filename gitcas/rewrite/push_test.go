@@ -13,6 +13,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/gitserver"
 	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/rewrite"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/internal/testmode"
@@ -32,7 +33,7 @@ func (f *fixture) attempt(t gitcas.ThreadID, run, text string, base wire.ID) str
 	ref := gitcas.AttemptRef(t, run, 1)
 	a := gitcas.Attempt{
 		Thread: t, Run: run, Attempt: 1, Error: "failed: " + text, At: f.now(), WorkTree: tree.ID, Parents: []wire.ID{base},
-		Nodes: []gitcas.PlacedNode{f.placed(gitcas.Place{Thread: t}, node.String, "node of "+text)},
+		Nodes: f.failed(v, t, text),
 	}
 	old, there := v.Ref(ref)
 	if there {
@@ -48,6 +49,26 @@ func (f *fixture) attempt(t gitcas.ThreadID, run, text string, base wire.ID) str
 	}
 	f.push(v, &gitcas.Change{Subject: "failed", Threads: map[gitcas.ThreadID]*gitcas.Entry{t: &e}, Refs: []wire.RefUpdate{u}, Objects: objs})
 	return ref
+}
+
+// failed are the nodes of a step that failed.
+func (f *fixture) failed(v *gitcas.View, t gitcas.ThreadID, text string) []gitcas.PlacedNode {
+	f.Helper()
+	return f.failedWith(v, t, f.placed(gitcas.Place{}, node.String, "what it said of "+text))
+}
+
+func (f *fixture) failedWith(v *gitcas.View, t gitcas.ThreadID, detail gitcas.PlacedNode) []gitcas.PlacedNode {
+	f.Helper()
+	c, err := v.Chain(f.Context(), t)
+	f.ok(err)
+	detail.Place = gitcas.Place{Thread: t}
+	out := f.placed(detail.Place, record.ErrorOutputSchema, map[string]any{"$status": "error", "error": "it failed"})
+	s := record.Step{Start: c.StartHash, Role: "developer", Output: out.Hash, Detail: detail.Hash, Agent: "mock", Cwd: ".", Usage: &record.Usage{Turns: 1}}
+	if n := len(c.Steps); n > 0 {
+		s.Prev = &c.Steps[n-1].Hash
+	}
+	_, nodes := f.complete(v, t, s, []gitcas.PlacedNode{out, detail})
+	return nodes
 }
 
 func (f *fixture) refs() map[string]wire.ID {

@@ -27,8 +27,9 @@ func random(t *testing.T, seed uint64) {
 	next := 1
 	for range 30 {
 		any := func() gitcas.ThreadID { return alive[rnd.IntN(len(alive))] }
-		switch op := rnd.IntN(10); {
+		switch op := rnd.IntN(12); {
 		case len(alive) == 0 || op == 0:
+			f.plain[id(next)] = rnd.IntN(4) == 0
 			f.start(id(next), pick())
 			alive = append(alive, id(next))
 			next++
@@ -42,6 +43,10 @@ func random(t *testing.T, seed uint64) {
 			alive = append(alive[:i], alive[i+1:]...)
 		case op == 3 && rnd.IntN(3) == 0:
 			f.purge(f.options(finder(t, "secret-number-two")))
+		case op == 4:
+			f.answer(any(), pick())
+		case op == 5:
+			f.retried(any(), pick(), pick())
 		default:
 			f.step(any(), note(pick()), pick(), pick())
 		}

@@ -23,12 +23,13 @@ type report struct {
 	quoted map[string][]string // texts of named nodes, by thread
 	quotes map[string]Finder   // made of these
 	hits   map[node.Hash]bool
+	empty  map[node.Hash]bool // named ones without anything that could be taken out
 }
 
 func newReport(o *Options) *report {
 	return &report{
 		o: o, plan: &Plan{}, seen: map[string]bool{}, dead: map[statefile.ThreadID]Thread{},
-		quoted: map[string][]string{}, quotes: map[string]Finder{}, hits: map[node.Hash]bool{},
+		quoted: map[string][]string{}, quotes: map[string]Finder{}, hits: map[node.Hash]bool{}, empty: map[node.Hash]bool{},
 	}
 }
 
@@ -75,6 +76,17 @@ func (r *report) named(h node.Hash, thread string, texts []string) {
 		r.quoted[thread] = append(r.quoted[thread], texts...)
 		delete(r.quotes, thread)
 	}
+}
+
+// nothing is an error where a named node holds nothing that could be taken out: in none
+// of the places in which there is one of that hash.
+func (r *report) nothing() error {
+	for _, h := range r.o.Nodes {
+		if r.empty[h] && !r.hits[h] {
+			return &NothingError{Node: h}
+		}
+	}
+	return nil
 }
 
 func (r *report) ended(t Thread) { r.dead[t.ID] = t }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/rewrite"
 	"github.com/united-workforce/uwf/gitcas/statefile"
 	"github.com/united-workforce/uwf/gitcas/wire"
@@ -27,6 +28,7 @@ func grown(f *fixture) {
 	f.step(id(2), note("it is "+secret+" indeed"), "body with "+secret, `{"key":"`+strings.ReplaceAll(secret, `"`, `\"`)+`"}`)
 	f.fork(id(3), id(2))
 	f.step(id(3), note("the fork's own"), "own", "own turn")
+	f.plain[id(4)] = true
 	f.start(id(4), "leaks in its details")
 	f.step(id(4), note("quiet"), "quiet", "Authorization: Basic "+base64.StdEncoding.EncodeToString([]byte("me:"+secret)))
 	f.step(id(4), note("quiet"), "quiet", url.QueryEscape(secret)+" "+hex.EncodeToString([]byte(secret)))
@@ -109,8 +111,11 @@ func goesOn(f *fixture) {
 		c, err := v.Chain(f.Context(), t)
 		f.ok(err)
 		for _, s := range c.Steps {
-			_, err := f.store.Detail(f.Context(), v, t, s.Detail)
-			f.ok(err)
+			for _, r := range s.Refs() {
+				if r.To == record.ToOwn || r.To == record.ToDetail {
+					f.below(v, t, s.Hash, r.Hash)
+				}
+			}
 		}
 		f.step(t, note("goes on"), "b", "d")
 	}
@@ -143,12 +148,17 @@ func TestSchemasAndWorkflows(t *testing.T) {
 	f.setFlow("log in with " + secret)
 	f.start(id(1), "p")
 	f.step(id(1), note("n"), "b", "d")
+	f.start(id(2), "q")
+	f.end(id(2), "cancelled", "")
 	old := f.load().Registry()["solve-issue"].Hash
 	plan := f.purge(f.options(finder(t, secret)))
 	f.sound()
 	f.nowhere(secret)
-	threadsAre(t, plan, id(1))
+	threadsAre(t, plan, id(1), id(2))
 	e := f.load().Registry()["solve-issue"]
+	if ended, _, err := f.store.FindEnded(t.Context(), f.load(), id(2)); err != nil || ended.Workflow != e.Hash {
+		t.Errorf("history line %+v, %v", ended, err)
+	}
 	if e.Hash == old || e.Timestamp != 5 {
 		t.Errorf("registry %+v", e)
 	}
@@ -184,8 +194,7 @@ func TestNames(t *testing.T) {
 	v := f.load(id(1))
 	c, err := v.Chain(t.Context(), id(1))
 	f.ok(err)
-	n, err := v.Get(t.Context(), c.Steps[0].Output)
-	f.ok(err)
+	n := f.below(v, id(1), c.Steps[0].Hash, c.Steps[0].Output)
 	out, _ := n.Payload.(map[string]any)
 	if out["$status"] != "finished" || out["note"] != "the developer has [purged]" {
 		t.Errorf("output %v", out)
@@ -209,8 +218,7 @@ func TestFits(t *testing.T) {
 	v := f.load(id(1))
 	c, err := v.Chain(t.Context(), id(1))
 	f.ok(err)
-	n, err := v.Get(t.Context(), c.Steps[0].Output)
-	f.ok(err)
+	n := f.below(v, id(1), c.Steps[0].Hash, c.Steps[0].Output)
 	out, _ := n.Payload.(map[string]any)
 	if out["code"] != "a-0000-0000-leak" || out["count"] != int64(0) {
 		t.Errorf("output %v", out)
@@ -237,14 +245,12 @@ func TestPurgeNode(t *testing.T) {
 	v = f.load(id(1))
 	c, err = v.Chain(t.Context(), id(1))
 	f.ok(err)
-	n, err := v.Get(t.Context(), c.Steps[1].Output)
-	f.ok(err)
+	n := f.below(v, id(1), c.Steps[1].Hash, c.Steps[1].Output)
 	out, _ := n.Payload.(map[string]any)
 	if out["$status"] != "finished" || out["note"] != "[purged]" || len(plan.Nodes) != 2 {
 		t.Errorf("output %v; plan %+v", out, plan)
 	}
-	n, err = v.Get(t.Context(), c.Steps[0].Output)
-	f.ok(err)
+	n = f.below(v, id(1), c.Steps[0].Hash, c.Steps[0].Output)
 	if out, _ = n.Payload.(map[string]any); out["note"] != "keep me" {
 		t.Errorf("output %v", out)
 	}
@@ -279,7 +285,7 @@ func TestEntry(t *testing.T) {
 	f.step(id(1), note("about "+secret), "b", "d")
 	v := f.load(id(1))
 	e, _ := v.Entry(id(1))
-	answer := f.placed(gitcas.Place{Thread: id(1)}, node.String, "use "+secret)
+	answer := f.said(id(1), "use "+secret)
 	e.Key, e.Status = "issue/"+secret, gitcas.StatusSuspended
 	e.Suspended = &gitcas.Suspended{Role: "developer", Reason: "may I?\n" + secret}
 	e.Pause = &statefile.Pause{Reason: "because of " + secret}
@@ -297,7 +303,7 @@ func TestEntry(t *testing.T) {
 	if _, ok := now.Known(); !ok {
 		t.Error("what the steps took is no longer known")
 	}
-	n, err := v.Get(t.Context(), now.Next.Answer)
+	n, err := v.In(t.Context(), gitcas.Place{Thread: id(1), Of: now.Next.Answer}).Get(now.Next.Answer)
 	if err != nil || n.Payload != "use [purged]" {
 		t.Errorf("answer %+v, %v", n, err)
 	}

@@ -103,6 +103,9 @@ func (w *Rewriter) follow(ctx context.Context, now refs) (*Plan, error) {
 		return nil, err
 	}
 	rep := w.run.report
+	if err := rep.nothing(); err != nil {
+		return nil, err
+	}
 	if len(rep.fixed) > 0 && !w.o.LeaveNames {
 		return nil, &FixedError{Places: rep.fixed}
 	}

@@ -32,6 +32,7 @@ type run struct {
 	// picked are the files of nodes that became one, by the rewritten folder.
 	picked  map[wire.ID]map[string]wire.ID
 	days    map[string]day      // history files
+	found   []at                // node files of the present commit
 	objs    wire.Objects        // of the present chunk
 	commit  wire.ID             // the present one
 	prefix  string              // of paths: an attempt's ref
@@ -140,7 +141,7 @@ func (r *run) step(id wire.ID) error {
 		return fmt.Errorf("%w: %w", ErrUnreadable, err)
 	}
 	r.commit = id
-	tree, err := r.tree(at{kind: root, id: c.Tree})
+	tree, err := r.tree(at{kind: root, id: c.Tree, in: r.nodes.scopes.shared})
 	if err != nil {
 		return err
 	}
@@ -163,13 +164,13 @@ func (r *run) tree(a at) (wire.ID, error) {
 	if err := r.gather(a, 0); err != nil {
 		return wire.ZeroID, err
 	}
-	for _, h := range slices.Sorted(maps.Keys(r.nodes.fresh)) {
-		if _, err := r.nodes.resolve(h, r.w); err != nil {
-			return wire.ZeroID, err
-		}
+	if err := r.readNodes(); err != nil {
+		return wire.ZeroID, err
+	}
+	if err := r.nodes.resolveAll(r.w); err != nil {
+		return wire.ZeroID, err
 	}
 	id, err := r.rebuild(a, 0)
-	clear(r.nodes.fresh)
 	if len(r.days) > 4 {
 		clear(r.days) // only the newest grow
 	}
@@ -232,6 +233,32 @@ func (r *run) header(line string, place Place) string {
 	return key + " " + name + "<" + mail + rest[end:]
 }
 
+// bring adds objects to those of the present chunk.
+func (r *run) bring(objs wire.Objects) {
+	if r.objs == nil {
+		r.objs = wire.Objects{}
+	}
+	maps.Copy(r.objs, objs)
+}
+
+// wantsAtOnce is how many older objects are asked for in one request.
+const wantsAtOnce = 256
+
+// older brings what the present chunk has not of a folder, because the commits before
+// have it: the folders of a fork, texts that a step has from another one. All of it comes
+// at once, with what is in it.
+func (r *run) older(ids []wire.ID) error {
+	missing := slices.DeleteFunc(ids, func(id wire.ID) bool { _, here := r.objs[id]; return here })
+	for wants := range slices.Chunk(missing, wantsAtOnce) {
+		objs, err := r.remote.Fetch(r.ctx, wire.FetchRequest{Wants: wants, Depth: 1})
+		if err != nil {
+			return fmt.Errorf("read objects of earlier commits: %w", err)
+		}
+		r.bring(objs)
+	}
+	return nil
+}
+
 // object is one that the present chunk brought, or an older one that is needed
 // again.
 func (r *run) object(id wire.ID, t plumbing.ObjectType) (wire.Object, error) {
@@ -242,10 +269,7 @@ func (r *run) object(id wire.ID, t plumbing.ObjectType) (wire.Object, error) {
 			return o, fmt.Errorf("read object %s: %w", id, err)
 		}
 		o = objs[id]
-		if r.objs == nil {
-			r.objs = wire.Objects{}
-		}
-		r.objs[id] = o
+		r.bring(wire.Objects{id: o})
 	}
 	if o.Type != t {
 		return o, fmt.Errorf("%w: object %s is a %s, not a %s", ErrUnreadable, id, o.Type, t)
@@ -263,7 +287,7 @@ func (r *run) alive() ([]Thread, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUnreadable, err)
 	}
-	entries, err := r.entries(at{kind: root, id: c.Tree}, 0)
+	entries, err := r.entries(at{kind: root, id: c.Tree, in: r.nodes.scopes.shared}, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -282,7 +306,7 @@ func (r *run) alive() ([]Thread, error) {
 		}
 		for _, id := range t.IDs() {
 			e, _ := t.Get(id)
-			if to := r.nodes.now(e.Head); to != e.Head {
+			if to := r.nodes.record(string(id), e.Head); to != e.Head {
 				out = append(out, Thread{ID: id, Old: e.Head, New: to})
 			}
 		}

@@ -25,8 +25,10 @@ const (
 	casFolder
 	threadsFolder
 	threadFolder
-	detailFolder
-	nodeFolder // node files alone
+	nodesFolder  // a folder for each record of a thread
+	ownFolder    // what a record refers to
+	detailFolder // the folder of its details
+	nodeFolder   // node files alone
 	historyFolder
 	yearFolder
 	attemptRoot
@@ -53,21 +55,37 @@ func childOf(k kind, e gitobj.Entry) kind {
 		return childOfRoot(e.Name, isDir)
 	case k == threadsFolder && isDir && statefile.ThreadID(e.Name).Valid():
 		return threadFolder
-	case (k == threadFolder || k == attemptRoot) && isDir && e.Name == "detail":
+	case k == attemptRoot:
+		return childOfAttempt(e.Name, isDir)
+	case k == threadFolder && isDir && e.Name == "nodes":
+		return nodesFolder
+	case k == nodesFolder && isDir && node.Hash(e.Name).Valid():
+		return ownFolder
+	case k == ownFolder && isDir && e.Name == "detail":
 		return detailFolder
-	case k == detailFolder && isDir && node.Hash(e.Name).Valid(),
-		k == attemptRoot && isDir && (e.Name == "nodes" || e.Name == "cas"):
+	case k == detailFolder && isDir && e.Name == "nodes":
 		return nodeFolder
 	case k == historyFolder && isDir && statefile.IsYear(e.Name):
 		return yearFolder
 	case k == yearFolder && !isDir && statefile.IsDay(e.Name):
 		return dayFile
-	case k == attemptRoot && !isDir && e.Name == "error.txt":
-		return textFile
 	case k == threadFolder && !isDir && pageName.MatchString(e.Name):
 		return pageFile
-	case !isDir && isNode && (k == casFolder || k == threadFolder || k == detailFolder || k == nodeFolder):
+	case !isDir && isNode && (k == casFolder || k == threadFolder || k == ownFolder || k == nodeFolder):
 		return nodeFile
+	}
+	return foreign
+}
+
+// childOfAttempt: an attempt has what would go to cas/ and to the thread's folder.
+func childOfAttempt(name string, isDir bool) kind {
+	switch {
+	case isDir && name == "cas":
+		return casFolder
+	case isDir && name == "thread":
+		return threadFolder
+	case !isDir && name == "error.txt":
+		return textFile
 	}
 	return foreign
 }
@@ -92,19 +110,28 @@ func childOfRoot(name string, isDir bool) kind {
 	return foreign
 }
 
-// memoKey names an object by what it is.
+// memoKey names an object by what it is and where its hashes are looked up.
 type memoKey struct {
 	kind kind
 	id   wire.ID
+	in   *scope
 }
 
 // at is a folder or file on its way.
 type at struct {
-	kind   kind
-	id     wire.ID
-	dir    string // the path of the folder that it is in
-	name   string
-	thread string
+	kind kind
+	id   wire.ID
+	dir  string // the path of the folder that it is in
+	name string
+	in   *scope // of the nodes in it
+}
+
+func (a at) key() memoKey {
+	switch a.kind {
+	case foreign, textFile, pageFile:
+		return memoKey{a.kind, a.id, a.in.base()}
+	}
+	return memoKey{a.kind, a.id, a.in}
 }
 
 // path is joined only where it is needed: most objects are looked up and no more.
@@ -115,10 +142,16 @@ func (a at) path() string {
 	return a.dir + "/" + a.name
 }
 
-func (a at) child(path string, e gitobj.Entry) at {
-	c := at{kind: childOf(a.kind, e), id: e.ID, dir: path, name: e.Name, thread: a.thread}
-	if c.kind == threadFolder {
-		c.thread = e.Name
+func (r *run) child(a at, path string, e gitobj.Entry) at {
+	c := at{kind: childOf(a.kind, e), id: e.ID, dir: path, name: e.Name, in: a.in}
+	scopes := &r.nodes.scopes
+	switch {
+	case c.kind == casFolder:
+		c.in = scopes.shared
+	case c.kind == threadFolder && a.kind == threadsFolder:
+		c.in = scopes.thread(e.Name)
+	case c.kind == ownFolder:
+		c.in = scopes.of(nodeID{a.in, node.Hash(e.Name)})
 	}
 	return c
 }
@@ -128,7 +161,7 @@ const maxTreeDepth = 200
 
 // gather finds the nodes of a tree that were not rewritten yet.
 func (r *run) gather(a at, depth int) error {
-	if _, done := r.memo[memoKey{a.kind, a.id}]; done || a.kind == foreign {
+	if _, done := r.memo[a.key()]; done || a.kind == foreign {
 		return nil
 	}
 	entries, err := r.entries(a, depth)
@@ -136,31 +169,45 @@ func (r *run) gather(a at, depth int) error {
 		return err
 	}
 	path := a.path()
+	var folders []at
+	var ids []wire.ID
 	for _, e := range entries {
-		c := a.child(path, e)
+		c := r.child(a, path, e)
+		if _, done := r.memo[c.key()]; done || c.kind == foreign {
+			continue
+		}
+		ids = append(ids, c.id)
 		switch {
 		case e.IsDir():
-			err = r.gather(c, depth+1)
+			folders = append(folders, c)
 		case c.kind == nodeFile:
-			err = r.gatherNode(c, e.Name)
+			r.found = append(r.found, c)
 		}
-		if err != nil {
+	}
+	if a.kind != root && a.kind != attemptRoot {
+		if err := r.older(ids); err != nil {
+			return err
+		}
+	}
+	for _, c := range folders {
+		if err := r.gather(c, depth+1); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (r *run) gatherNode(c at, name string) error {
-	if _, done := r.memo[memoKey{nodeFile, c.id}]; done {
-		return nil
+// readNodes reads the nodes that were gathered.
+func (r *run) readNodes() error {
+	for _, c := range r.found {
+		o, err := r.object(c.id, plumbing.BlobObject)
+		if err != nil {
+			return err
+		}
+		h, _ := nodeName(c.name)
+		r.nodes.add(nodeID{c.in, h}, o, r.place(c.path()))
 	}
-	h, _ := nodeName(name)
-	o, err := r.object(c.id, plumbing.BlobObject)
-	if err != nil {
-		return err
-	}
-	r.nodes.add(h, o, r.place(c.path()), c.thread)
+	r.found = nil
 	return nil
 }
 
@@ -179,53 +226,82 @@ func (r *run) entries(a at, depth int) ([]gitobj.Entry, error) {
 	return entries, nil
 }
 
+// part is one entry of a folder: what it was, and what became of it.
+type part struct {
+	at       at
+	was, now gitobj.Entry
+	old      bool // it was in the commit before; only known where that matters
+}
+
 // rebuild writes a folder anew where something in it changed.
 func (r *run) rebuild(a at, depth int) (wire.ID, error) {
-	key := memoKey{a.kind, a.id}
+	key := a.key()
 	if id, done := r.memo[key]; done {
 		return id, nil
 	}
 	if r.peoples(a) {
 		return a.id, nil
 	}
-	entries, err := r.entries(a, depth)
+	parts, err := r.parts(a, depth)
 	if err != nil {
 		return wire.ZeroID, err
 	}
-	out := make([]gitobj.Entry, len(entries))
-	changed, path := false, a.path()
-	for i, e := range entries {
-		if out[i], err = r.entry(a, path, e, depth); err != nil {
-			return wire.ZeroID, err
-		}
-		changed = changed || out[i] != e
-	}
 	id := a.id
-	if changed {
-		var picked map[string]wire.ID
-		if out, picked, err = r.unique(a, entries, out); err != nil {
+	if slices.ContainsFunc(parts, func(p part) bool { return p.was != p.now }) {
+		var last map[string]wire.ID
+		if joins(parts) {
+			if last, err = r.earlier(a, parts); err != nil {
+				return wire.ZeroID, err
+			}
+		}
+		if id, err = r.folder(a, parts, last, depth); err != nil {
 			return wire.ZeroID, err
-		}
-		data, err := gitobj.EncodeTree(out)
-		if err != nil {
-			return wire.ZeroID, fmt.Errorf("%w: tree %s: %w", ErrUnreadable, a.id, err)
-		}
-		old, err := r.object(a.id, plumbing.TreeObject)
-		if err != nil {
-			return wire.ZeroID, err
-		}
-		id = r.w.put(plumbing.TreeObject, data, &old)
-		if len(picked) > 0 {
-			r.picked[id] = picked
 		}
 	}
 	r.memo[key] = id
 	return id, nil
 }
 
+// parts are the entries of a folder, rewritten.
+func (r *run) parts(a at, depth int) ([]part, error) {
+	entries, err := r.entries(a, depth)
+	if err != nil {
+		return nil, err
+	}
+	out, path := make([]part, len(entries)), a.path()
+	for i, e := range entries {
+		c := r.child(a, path, e)
+		out[i] = part{at: c, was: e}
+		if out[i].now, err = r.entry(a, c, e, depth); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// folder writes a folder of these parts, in the place of a.
+func (r *run) folder(a at, parts []part, last map[string]wire.ID, depth int) (wire.ID, error) {
+	entries, picked, err := r.unique(parts, last, depth)
+	if err != nil {
+		return wire.ZeroID, err
+	}
+	data, err := gitobj.EncodeTree(entries)
+	if err != nil {
+		return wire.ZeroID, fmt.Errorf("%w: tree %s: %w", ErrUnreadable, a.id, err)
+	}
+	old, err := r.object(a.id, plumbing.TreeObject)
+	if err != nil {
+		return wire.ZeroID, err
+	}
+	id := r.w.put(plumbing.TreeObject, data, &old)
+	if len(picked) > 0 {
+		r.picked[id] = picked
+	}
+	return id, nil
+}
+
 // entry is what becomes of one entry of a folder.
-func (r *run) entry(a at, path string, e gitobj.Entry, depth int) (gitobj.Entry, error) {
-	c := a.child(path, e)
+func (r *run) entry(a, c at, e gitobj.Entry, depth int) (gitobj.Entry, error) {
 	var err error
 	switch {
 	case e.Mode == filemode.Submodule:
@@ -238,22 +314,23 @@ func (r *run) entry(a at, path string, e gitobj.Entry, depth int) (gitobj.Entry,
 	case err != nil:
 		return e, err
 	case c.kind == nodeFile:
-		if h, _ := nodeName(e.Name); r.nodes.now(h) != h {
-			e.Name = string(r.nodes.now(h)) + ".json"
+		h, _ := nodeName(e.Name)
+		if to, ok := r.nodes.names[renamed{h, e.ID}]; ok {
+			e.Name = string(to) + ".json"
 		}
-	case c.kind == nodeFolder && a.kind == detailFolder:
-		e.Name = string(r.nodes.now(node.Hash(e.Name)))
+	case c.kind == ownFolder:
+		e.Name = string(r.nodes.folder(c.in))
 	case c.kind == pageFile: // its role is a name
 		fields{r, r.place(c.path())}.name("(its name)", e.Name)
 	case c.kind == foreign:
-		e.Name = r.fileName(e.Name, r.place(path))
+		e.Name = r.fileName(e.Name, r.place(a.path()))
 	}
 	return e, nil
 }
 
 // file is what becomes of a file.
 func (r *run) file(c at) (wire.ID, error) {
-	key := memoKey{c.kind, c.id}
+	key := c.key()
 	if id, done := r.memo[key]; done {
 		return id, nil
 	}
@@ -297,89 +374,137 @@ func (r *run) content(c at, data []byte) ([]byte, error) {
 	case nodeFile:
 		// A file with a node's name that is none, or another one: as it is, but
 		// for the text.
-		if out, n := r.clean(string(data), nil); n > 0 {
+		if out, n := r.clean(string(data), ""); n > 0 {
 			r.report.found(place, "")
 			return []byte(out), nil
 		}
 		return data, nil
 	}
-	return r.page(data, place, c.thread), nil
+	return r.page(data, place, c.in.thread), nil
 }
 
-// unique joins files that became the same: of two nodes that hash to the same now
-// the one that was there first stays, so that no commit rewrites it. Other files
-// that got the same name are numbered. It returns which file each joined node has.
-func (r *run) unique(a at, before, entries []gitobj.Entry) ([]gitobj.Entry, map[string]wire.ID, error) {
-	byName := make(map[string]int, len(entries))
-	out := make([]gitobj.Entry, 0, len(entries))
-	same := map[string][]int{} // nodes that became one
-	for i, e := range entries {
-		j, twice := byName[e.Name]
-		if twice && childOf(a.kind, e) == nodeFile {
-			if len(same[e.Name]) == 0 {
-				same[e.Name] = []int{slices.IndexFunc(entries, func(x gitobj.Entry) bool { return x == out[j] })}
-			}
-			same[e.Name] = append(same[e.Name], i)
+// joined reports whether two of a kind that got the same name become one. Other files
+// are numbered.
+func joined(k kind) bool {
+	return k == nodeFile || k == ownFolder || k == detailFolder || k == nodeFolder
+}
+
+// become is what an entry became.
+type become struct {
+	name string
+	kind kind
+}
+
+// joins reports whether parts of a folder became one.
+func joins(parts []part) bool {
+	seen := make(map[become]bool, len(parts))
+	for _, p := range parts {
+		b := become{p.now.Name, p.at.kind}
+		if seen[b] && joined(b.kind) {
+			return true
+		}
+		seen[b] = true
+	}
+	return false
+}
+
+// unique joins what became the same, and numbers other files that got the same name. It
+// returns what each joined name stands for; last is the same of the commit before.
+func (r *run) unique(parts []part, last map[string]wire.ID, depth int) ([]gitobj.Entry, map[string]wire.ID, error) {
+	var groups [][]part
+	index := make(map[become]int, len(parts))
+	for _, p := range parts {
+		b := become{p.now.Name, p.at.kind}
+		if i, twice := index[b]; twice && joined(b.kind) {
+			groups[i] = append(groups[i], p)
 			continue
 		}
-		for n := 2; twice; n++ {
-			e.Name = fmt.Sprintf("%s-%d", entries[i].Name, n)
-			_, twice = byName[e.Name]
+		index[b] = len(groups)
+		groups = append(groups, []part{p})
+	}
+	out, picked := make([]gitobj.Entry, 0, len(groups)), map[string]wire.ID{}
+	taken := make(map[string]bool, len(groups))
+	for _, g := range groups {
+		e := g[0].now
+		if len(g) > 1 {
+			var err error
+			if e, err = r.join(g, last[e.Name], depth); err != nil {
+				return nil, nil, err
+			}
+			picked[e.Name] = e.ID
 		}
-		byName[e.Name] = len(out)
+		for n, name := 2, e.Name; taken[e.Name]; n++ {
+			e.Name = fmt.Sprintf("%s-%d", name, n)
+		}
+		taken[e.Name] = true
 		out = append(out, e)
 	}
-	if len(same) == 0 {
-		return out, nil, nil
-	}
-	earlier, picked, err := r.earlier(a)
-	if err != nil {
-		return nil, nil, err
-	}
-	now := map[string]wire.ID{}
-	for name, list := range same {
-		pick := entries[list[0]]
-		for _, i := range list {
-			if earlier[before[i].Name] {
-				pick = entries[i]
-				break
-			}
-		}
-		if id, ok := picked[name]; ok {
-			pick.ID = id
-		}
-		out[byName[name]], now[name] = pick, pick.ID
-	}
-	return out, now, nil
+	return out, picked, nil
 }
 
-// earlier are the names in a folder as the commit before had it, and which files
-// its joined nodes got.
-func (r *run) earlier(a at) (names map[string]bool, picked map[string]wire.ID, err error) {
-	if r.prev.IsZero() || r.partial {
-		return nil, nil, nil
+// join makes one of several that became the same. Of two nodes that hash to the same now
+// the one that was there first stays, so that no commit rewrites it; last is what stood
+// there in the commit before, if it was joined then. Of two folders all goes into one.
+func (r *run) join(group []part, last wire.ID, depth int) (gitobj.Entry, error) {
+	slices.SortStableFunc(group, func(a, b part) int {
+		switch {
+		case a.old == b.old:
+			return 0
+		case a.old:
+			return -1
+		}
+		return 1
+	})
+	e := group[0].now
+	if !e.IsDir() {
+		if !last.IsZero() {
+			e.ID = last
+		}
+		return e, nil
 	}
-	here := at{kind: root, id: r.prev}
+	var all []part // what was there first comes first
+	for _, p := range group {
+		parts, err := r.parts(p.at, depth+1)
+		if err != nil {
+			return e, err
+		}
+		all = append(all, parts...)
+	}
+	var err error
+	e.ID, err = r.folder(group[0].at, all, r.picked[last], depth+1)
+	return e, err
+}
+
+// earlier notes which parts of a folder the commit before had, and returns what its
+// joined names stand for.
+func (r *run) earlier(a at, parts []part) (map[string]wire.ID, error) {
+	if r.prev.IsZero() || r.partial {
+		return nil, nil
+	}
+	here := at{kind: root, id: r.prev, in: r.nodes.scopes.shared}
 	for part := range strings.SplitSeq(a.path(), "/") {
 		entries, err := r.entries(here, 0)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		i := slices.IndexFunc(entries, func(e gitobj.Entry) bool { return e.Name == part && e.IsDir() })
 		if i < 0 {
-			return nil, nil, nil
+			return nil, nil
 		}
-		here = here.child(here.path(), entries[i])
+		here = r.child(here, here.path(), entries[i])
 	}
 	entries, err := r.entries(here, 0)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	names = make(map[string]bool, len(entries))
+	names := make(map[string]bool, len(entries))
 	for _, e := range entries {
 		names[e.Name] = true
 	}
-	return names, r.picked[r.memo[memoKey{here.kind, here.id}]], nil
+	for i := range parts {
+		parts[i].old = names[parts[i].was.Name]
+	}
+	return r.picked[r.memo[here.key()]], nil
 }
 
 // place is where something stands in the present commit.

@@ -108,21 +108,24 @@ func TestVersion(t *testing.T) {
 	if got, err := ParseVersion(text); err != nil || got != want {
 		t.Errorf("%+v, %v", got, err)
 	}
-	if _, err := ParseVersion([]byte("format: 2\nshape: new\nstore: ?\n")); !errors.Is(err, ErrFormat) {
+	if _, err := ParseVersion([]byte("format: 3\nshape: new\nstore: ?\n")); !errors.Is(err, ErrFormat) {
 		t.Errorf("a new format: %v", err)
 	}
-	version := func(store, atomic string) string { return "format: 1\nstore: " + store + "\natomic: " + atomic + "\n" }
+	if _, err := ParseVersion([]byte("format: 1\n")); !errors.Is(err, ErrUnreleased) || !errors.Is(err, ErrFormat) {
+		t.Errorf("the format before the first release: %v", err)
+	}
+	version := func(store, atomic string) string { return "format: 2\nstore: " + store + "\natomic: " + atomic + "\n" }
 	id := strings.Repeat("0", 16)
 	for name, tc := range map[string]struct{ text, want string }{
 		"empty":             {"", "no format"},
 		"no value":          {"format\n", "line 1: not one more"},
 		"no format":         {"store: " + id + "\natomic: true\n", "no format"},
-		"twice":             {string(text) + "format: 1\n", "line 4: not one more"},
+		"twice":             {string(text) + "format: 2\n", "line 4: not one more"},
 		"short store":       {version(id[1:], "true"), "is no store id"},
 		"long store":        {version(strings.Repeat("0", 65), "true"), "is no store id"},
 		"path for a store":  {version(id[1:]+"/", "true"), "is no store id"},
 		"store in capitals": {version(id[1:]+"A", "true"), "is no store id"},
-		"no atomic":         {"format: 1\nstore: " + id + "\n", "neither true nor false"},
+		"no atomic":         {"format: 2\nstore: " + id + "\n", "neither true nor false"},
 		"atomic":            {version(id, "yes"), "neither true nor false"},
 		"large":             {string(text) + strings.Repeat("#", MaxVersionFile), "more than 4096"},
 	} {

@@ -16,6 +16,9 @@ var (
 	ErrMalformed = errors.New("malformed")
 	// ErrFormat: VERSION names a format that this program doesn't know.
 	ErrFormat = errors.New("unknown format")
+	// ErrUnreleased: it names the format of before the first release. It matches
+	// ErrFormat.
+	ErrUnreleased = fmt.Errorf("%w", ErrFormat)
 	// ErrUnstorable: a value that the file can't hold.
 	ErrUnstorable = errors.New("not storable")
 )

@@ -6,7 +6,10 @@ import (
 )
 
 // Format is the format of the state branch that this program reads and writes.
-const Format = "1"
+const Format = "2"
+
+// unreleased is the format of stores that were made before the first release.
+const unreleased = "1"
 
 // MaxVersionFile is the largest VERSION that is read, in bytes.
 const MaxVersionFile = 4 << 10
@@ -29,8 +32,8 @@ func EncodeVersion(v Version) ([]byte, error) {
 }
 
 // ParseVersion reads VERSION. A format that this program doesn't know is
-// ErrFormat, whatever else the file holds; other errors match ErrMalformed.
-// Lines with unknown keys are skipped: format 1 may learn more of them.
+// ErrFormat, whatever else the file holds, and format 1 ErrUnreleased as well; other errors match ErrMalformed.
+// Lines with unknown keys are skipped: format 2 may learn more of them.
 func ParseVersion(data []byte) (Version, error) {
 	if len(data) > MaxVersionFile {
 		return Version{}, fmt.Errorf("%w: %d bytes, more than %d", ErrMalformed, len(data), MaxVersionFile)
@@ -52,6 +55,9 @@ func ParseVersion(data []byte) (Version, error) {
 	format, ok := keys["format"]
 	if !ok {
 		return Version{}, fmt.Errorf("%w: no format", ErrMalformed)
+	}
+	if format == unreleased {
+		return Version{}, fmt.Errorf("%w: %s, which no released uwf wrote; this program knows %s", ErrUnreleased, format, Format)
 	}
 	if format != Format {
 		return Version{}, fmt.Errorf("%w: %.40q; this program knows %s", ErrFormat, format, Format)

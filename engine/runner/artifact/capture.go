@@ -4,14 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/engine/thread/seal"
-	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/wire"
@@ -115,7 +113,7 @@ func (c *Captured) capture(ctx context.Context, t thread.Task, m *thread.Meter, 
 	}
 	if failed != nil {
 		s = c.sealer(t, d)
-		s.Salvage(ctx, gitcas.Place{Thread: t.Thread})
+		s.Salvage(ctx)
 		a.Failure, a.Draft.Handle, a.Draft.Nodes = c.failure(failed, s), "", nodesOf(s)
 	}
 	return a
@@ -142,11 +140,7 @@ func usage(t thread.Task, m *thread.Meter, d thread.Draft) record.Usage {
 }
 
 func (c *Captured) sealer(t thread.Task, d thread.Draft) *seal.Sealer {
-	known := node.Map{}
-	maps.Copy(known, record.Schemas())
-	maps.Copy(known, node.Builtin())
-	maps.Copy(known, t.Nodes)
-	return seal.New(t.Thread, d.Nodes, known, c.redact, c.clock.Now())
+	return seal.New(d.Nodes, t.Nodes, c.redact, c.clock.Now())
 }
 
 func nodesOf(s *seal.Sealer) map[node.Hash]node.Node {
@@ -171,12 +165,11 @@ func (c *Captured) sealStep(a *Artifact, t thread.Task, d thread.Draft, s *seal.
 	if err != nil {
 		return fmt.Errorf("the agent's handle %s is no StepNode: %w", d.Handle, err)
 	}
-	place := gitcas.Place{Thread: t.Thread}
 	out := record.Step{
 		Start: child.Start, Prev: child.Prev, Role: child.Role, Agent: child.Agent,
 		StartedAtMs: t.StartedAtMs, CompletedAtMs: max(c.clock.Now().UnixMilli(), t.StartedAtMs), Cwd: t.Cwd, Usage: child.Usage,
 	}
-	if out.Output, err = s.Node(child.Output, place); err != nil {
+	if out.Output, err = s.Node(child.Output, false); err != nil {
 		return fmt.Errorf("output: %w", err)
 	}
 	if child.Body != nil {
@@ -186,7 +179,7 @@ func (c *Captured) sealStep(a *Artifact, t thread.Task, d thread.Draft, s *seal.
 		}
 		out.Body = &h
 	}
-	if out.Detail, err = s.Node(child.Detail, place); err != nil {
+	if out.Detail, err = s.Node(child.Detail, true); err != nil {
 		return fmt.Errorf("detail: %w", err)
 	}
 	for _, text := range []*string{&out.Role, &out.Agent, &out.Cwd} {

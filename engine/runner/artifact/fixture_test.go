@@ -280,7 +280,7 @@ func (f *forge) firstJob(head node.Hash, agent thread.Agent, secrets ...redact.S
 	f.Helper()
 	j := f.job("one", Mirror(f.dial()), agent, secrets...)
 	c := Capture(j.Engine)
-	_, err := j.Step(f.ctx(), thread.StepRequest{Thread: testThread, ExpectHead: head, Deliver: true})
+	_, err := j.Step(f.ctx(), thread.StepRequest{Thread: testThread, ExpectHead: node.Pin{Hash: head}, Deliver: true})
 	a, ok := c.Artifact()
 	if !ok {
 		f.Fatalf("no agent ran: %v", err)

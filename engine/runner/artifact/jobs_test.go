@@ -14,6 +14,7 @@ import (
 	"github.com/united-workforce/uwf/engine/redact"
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
@@ -62,7 +63,7 @@ func TestTwoJobs(t *testing.T) {
 		t.Errorf("%d steps, %s", len(chain.Steps), e.Status)
 	}
 	for i, s := range chain.Steps {
-		body, err := v.Get(t.Context(), *s.Body)
+		body, err := v.In(t.Context(), gitcas.Place{Thread: testThread, Of: s.Hash}).Get(*s.Body)
 		must(t, err)
 		if want := []string{"body: first", "body: second"}[i]; body.Payload != want || s.Agent != "test" || s.Usage.DurationMs < 0 {
 			t.Errorf("step %d: %v, %+v", i, body.Payload, s.Usage)
@@ -308,7 +309,7 @@ func TestStoppedMeanwhile(t *testing.T) {
 	other := f.job("other", f.dial(), agentFunc(func(_ context.Context, task thread.Task, _ *thread.Meter) (thread.Draft, error) {
 		j := f.job("one", Mirror(f.dial()), works(t, "x", nil))
 		c := Capture(j.Engine)
-		_, err := j.Step(f.ctx(), thread.StepRequest{Thread: testThread, ExpectHead: head})
+		_, err := j.Step(f.ctx(), thread.StepRequest{Thread: testThread, ExpectHead: node.Pin{Hash: head}})
 		if _, ran := c.Artifact(); ran || thread.CodeOf(err) != thread.CodeNotYours {
 			t.Errorf("the agent ran beside another: %v", err)
 		}
@@ -318,7 +319,7 @@ func TestStoppedMeanwhile(t *testing.T) {
 	must(t, err)
 	j := f.job("late", Mirror(f.dial()), works(t, "x", nil))
 	c := Capture(j.Engine)
-	_, err = j.Step(f.ctx(), thread.StepRequest{Thread: testThread, ExpectHead: head})
+	_, err = j.Step(f.ctx(), thread.StepRequest{Thread: testThread, ExpectHead: node.Pin{Hash: head}})
 	if _, ran := c.Artifact(); ran || thread.CodeOf(err) != thread.CodeNotYours {
 		t.Errorf("a step was done twice: %v", err)
 	}

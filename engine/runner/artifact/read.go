@@ -242,7 +242,7 @@ func (r *reader) nodes() (map[node.Hash]node.Node, error) {
 	for line := range bytes.Lines(raw) {
 		n++
 		at := fmt.Sprintf("%s:%d", nodesName, n)
-		h, x, err := node.DecodeLine(bytes.TrimSuffix(line, []byte{'\n'}))
+		h, _, x, err := node.DecodeLine(bytes.TrimSuffix(line, []byte{'\n'}))
 		if err != nil {
 			return nil, r.bad(at, "%v", err)
 		}

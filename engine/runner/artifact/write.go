@@ -113,7 +113,7 @@ func write(dir string, a Artifact) error {
 	}
 	var lines bytes.Buffer
 	for _, h := range sortedHashes(a.Draft.Nodes) {
-		line, err := node.EncodeLine(h, a.Draft.Nodes[h])
+		line, err := node.EncodeLine(h, "", a.Draft.Nodes[h])
 		if err != nil {
 			return fmt.Errorf("node %s: %w", h, err)
 		}

@@ -34,18 +34,18 @@ func Seen(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) (*Picture, er
 	if err != nil {
 		return nil, fmt.Errorf("read thread %s: %w", id, err)
 	}
-	def, err := workflow.FromNode(v.Getter(ctx), chain.Start.Workflow)
+	def, err := workflow.FromNode(chain.Definition, chain.Start.Workflow)
 	if err != nil {
 		return nil, fmt.Errorf("workflow of thread %s: %w", id, err)
 	}
 	entry, _ := v.Entry(id)
-	return Draw(v.Getter(ctx), id, entry, def, chain)
+	return Draw(func(p gitcas.Place) node.Getter { return v.In(ctx, p) }, id, entry, def, chain)
 }
 
 // Claimed is the picture of a thread whose next step an agent is about to do. All of
 // it comes from the task: nothing is read again.
 func Claimed(t thread.Task) (*Picture, error) {
-	g := node.Map(t.Nodes)
+	g := t.Nodes.In(gitcas.Place{Thread: t.Thread})
 	chain := gitcas.Chain{StartHash: t.Start}
 	n, err := g.Get(t.Start)
 	if err != nil {
@@ -67,31 +67,48 @@ func Claimed(t thread.Task) (*Picture, error) {
 		at = s.Prev
 	}
 	slices.Reverse(chain.Steps)
-	return Draw(g, t.Thread, t.Entry, t.Definition, chain)
+	return Draw(t.Nodes.In, t.Thread, t.Entry, t.Definition, chain)
 }
 
-// Draw puts a picture together.
-func Draw(g node.Getter, id gitcas.ThreadID, entry gitcas.Entry, def *workflow.Definition, chain gitcas.Chain) (*Picture, error) {
+// Draw puts a picture together. in finds the thread's nodes.
+func Draw(in func(gitcas.Place) node.Getter, id gitcas.ThreadID, entry gitcas.Entry, def *workflow.Definition, chain gitcas.Chain) (*Picture, error) {
 	p := &Picture{ID: id, Entry: entry, Def: def, Chain: chain, Trigger: ReadTrigger(chain.Start.Trigger)}
 	var err error
-	payload := func(h node.Hash) any {
-		n, gerr := g.Get(h)
+	payload := func(of, h node.Hash) any {
+		n, gerr := in(gitcas.Place{Thread: id, Of: of}).Get(h)
 		if gerr != nil && err == nil {
 			err = fmt.Errorf("node %s of thread %s: %w", h, id, gerr)
 		}
 		return n.Payload
 	}
-	p.Past.Start, _ = payload(chain.StartHash).(map[string]any)
+	p.Past.Start, _ = payload("", chain.StartHash).(map[string]any)
 	for _, s := range chain.Steps {
 		o := moderator.Output{Role: s.Role}
-		o.Output, _ = payload(s.Output).(map[string]any)
-		o.Node, _ = payload(s.Hash).(map[string]any)
+		o.Output, _ = payload(s.Hash, s.Output).(map[string]any)
+		o.Node, _ = payload("", s.Hash).(map[string]any)
 		if s.Body != nil {
-			o.Body, _ = payload(*s.Body).(string)
+			o.Body, _ = payload(s.Hash, *s.Body).(string)
 		}
 		p.Past.Steps = append(p.Past.Steps, o)
 	}
 	return p, err
+}
+
+// Head is the thread's head, with its digest.
+func (p *Picture) Head() node.Pin {
+	return node.Pin{Hash: p.Entry.Head, Digest: p.DigestOf(p.Entry.Head)}
+}
+
+// DigestOf is the digest of a record if it is the head of the chain; else it is empty.
+func (p *Picture) DigestOf(head node.Hash) node.Digest {
+	last := p.Chain.StartHash
+	if n := len(p.Chain.Steps); n > 0 {
+		last = p.Chain.Steps[n-1].Hash
+	}
+	if last != head {
+		return ""
+	}
+	return p.Chain.Head
 }
 
 // Steps are the rows of the table.

@@ -22,7 +22,7 @@ const (
 	MaxDrafts = 4096     // nodes that one agent stages
 	MaxNode   = 1 << 20  // an output, a body or a turn, as CBOR
 	MaxPrompt = 4 << 20  // the assembled prompt
-	MaxStep   = 32 << 20 // all nodes of a step together
+	MaxStep   = 32 << 20 // the files of all nodes of a step together
 )
 
 // Redactor takes secrets out of a value. What can't be checked is an error.
@@ -30,76 +30,78 @@ type Redactor interface {
 	Value(v any) (any, int, error)
 }
 
-// Sealer collects the final nodes of one step.
+// Sealer collects the final nodes of one step. Within a step a hash names one node.
 type Sealer struct {
-	id     gitcas.ThreadID
-	drafts map[node.Hash]node.Node
-	known  node.Getter
-	redact Redactor
-	at     time.Time
+	drafts  map[node.Hash]node.Node
+	visible gitcas.Nodes
+	redact  Redactor
+	at      time.Time
 
 	schemas map[node.Hash]*node.Schema
 	final   map[node.Hash]node.Hash
 	busy    map[node.Hash]bool
 	nodes   []gitcas.PlacedNode
-	placed  map[node.Hash]bool
+	placed  map[node.Hash]int // where in nodes
 	bytes   int
 }
 
-// New returns a Sealer for a thread. Drafts are what was staged, known is what the
-// store has, at becomes the nodes' time.
-func New(id gitcas.ThreadID, drafts map[node.Hash]node.Node, known node.Getter, redact Redactor, at time.Time) *Sealer {
+// New returns a Sealer. Drafts are what was staged, visible is what the agent could read
+// of the thread, at becomes the nodes' time.
+func New(drafts map[node.Hash]node.Node, visible gitcas.Nodes, redact Redactor, at time.Time) *Sealer {
 	return &Sealer{
-		id: id, drafts: drafts, known: known, redact: redact, at: at,
+		drafts: drafts, visible: visible, redact: redact, at: at,
 		schemas: map[node.Hash]*node.Schema{}, final: map[node.Hash]node.Hash{},
-		busy: map[node.Hash]bool{}, placed: map[node.Hash]bool{},
+		busy: map[node.Hash]bool{}, placed: map[node.Hash]int{},
 	}
 }
 
-// Nodes are the final nodes so far.
-func (s *Sealer) Nodes() []gitcas.PlacedNode { return s.nodes }
+// Nodes are the final nodes so far. Of their places only Detail is set: which step they
+// are of is known when they are all there.
+func (s *Sealer) Nodes() []gitcas.PlacedNode { return slices.Clone(s.nodes) }
 
-// Put takes a node that was made of sealed parts.
-func (s *Sealer) Put(n gitcas.PlacedNode) { s.nodes = append(s.nodes, n) }
+// Place is where a step's nodes go before it is known which step that is.
+func Place(detail bool) gitcas.Place { return gitcas.Place{Of: unknown, Detail: detail} }
+
+// unknown stands for the hash of the step.
+const unknown node.Hash = "0000000000000"
 
 // Salvage seals each draft that passes the checks by itself, as long as ctx lasts:
 // what does not pass is left out.
-func (s *Sealer) Salvage(ctx context.Context, place gitcas.Place) {
+func (s *Sealer) Salvage(ctx context.Context) {
 	for _, h := range slices.Sorted(maps.Keys(s.drafts)) {
 		if ctx.Err() != nil || len(s.nodes) > MaxDrafts {
 			return
 		}
-		_, _ = s.Node(h, place) // best effort
+		_, _ = s.Node(h, true) // best effort
 	}
 }
 
-// Node seals a node and all that it refers to. Each draft is sealed once.
-func (s *Sealer) Node(h node.Hash, place gitcas.Place) (node.Hash, error) {
+// Node seals a node and all that it refers to. Each draft is sealed once, so what is read
+// with the rest of a step is sealed before the details. What is no draft must be
+// something that the agent could read, and is stored with the step again.
+func (s *Sealer) Node(h node.Hash, detail bool) (node.Hash, error) {
 	if f, ok := s.final[h]; ok {
 		return f, nil
 	}
 	n, ok := s.drafts[h]
 	if !ok {
-		if _, err := s.known.Get(h); err != nil {
-			return "", fmt.Errorf("node %s is neither staged nor part of the thread: %w", h, err)
-		}
-		return h, nil
+		return h, s.take(h, detail)
 	}
 	switch {
 	case s.busy[h]:
 		return "", fmt.Errorf("node %s refers to itself", h)
-	case record.IsStep(n.Type) || record.IsStart(n.Type):
+	case record.IsRecord(n.Type):
 		// Such a node says what happened in a thread, and that is ours to say.
 		return "", fmt.Errorf("node %s is a step or start of a thread; only the handle may be a StepNode", h)
 	}
 	s.busy[h] = true
-	schema, err := s.schema(n.Type)
+	schema, err := s.schema(n.Type, detail)
 	if err != nil {
 		return "", fmt.Errorf("node %s: %w", h, err)
 	}
 	swap := map[string]string{}
 	for _, ref := range schema.Refs(n.Payload) {
-		f, err := s.Node(ref, place)
+		f, err := s.Node(ref, detail)
 		if err != nil {
 			return "", err
 		}
@@ -107,7 +109,7 @@ func (s *Sealer) Node(h node.Hash, place gitcas.Place) (node.Hash, error) {
 			swap[string(ref)] = string(f)
 		}
 	}
-	f, err := s.Add(n.Type, replaceRefs(n.Payload, swap), place)
+	f, err := s.Add(n.Type, replaceRefs(n.Payload, swap), detail)
 	if err != nil {
 		return "", fmt.Errorf("node %s: %w", h, err)
 	}
@@ -115,25 +117,83 @@ func (s *Sealer) Node(h node.Hash, place gitcas.Place) (node.Hash, error) {
 	return f, nil
 }
 
+// shared is a node that is found wherever it is referred to.
+func (s *Sealer) shared(h node.Hash) (node.Node, bool) {
+	n, err := s.visible.In(gitcas.Place{}).Get(h)
+	return n, err == nil
+}
+
+// take takes over a node of the thread, with all that it refers to.
+func (s *Sealer) take(h node.Hash, detail bool) error {
+	if _, ok := s.shared(h); ok {
+		return nil
+	}
+	var at gitcas.Place
+	var sum node.Digest
+	for p, nodes := range s.visible {
+		n, ok := nodes[h]
+		if !ok {
+			continue
+		}
+		d, err := n.Sum()
+		if err != nil {
+			return err
+		}
+		if sum != "" && sum != d {
+			return fmt.Errorf("node %s is not staged, and names several nodes of the thread: stage a copy of the one that is meant", h)
+		}
+		at, sum = p, d
+	}
+	if sum == "" {
+		return fmt.Errorf("node %s is neither staged nor part of the thread: %w", h, node.ErrNotFound)
+	}
+	c := node.Closure{Schemas: &node.Schemas{}, Getter: s.visible.In(at), Alone: record.IsRecord}
+	if _, err := c.Digest(h); err != nil {
+		return fmt.Errorf("node %s of the thread is not whole here: %w", h, err)
+	}
+	for _, h := range slices.Sorted(maps.Keys(c.Nodes)) {
+		if _, ok := s.shared(h); ok {
+			continue
+		}
+		if err := s.keep(h, c.Nodes[h], detail); err != nil {
+			return err
+		}
+		s.final[h] = h
+	}
+	return nil
+}
+
 // Text is Node for a node that must be a plain string.
 func (s *Sealer) Text(h node.Hash) (node.Hash, error) {
-	n, err := Overlay{s.drafts, s.known}.Get(h)
+	f, err := s.Node(h, false)
 	if err != nil {
-		return "", fmt.Errorf("node %s is neither staged nor part of the thread: %w", h, err)
+		return "", err
 	}
-	if n.Type != node.String {
+	if n, err := s.Get(f); err != nil || n.Type != node.String {
 		return "", fmt.Errorf("node %s is no string node", h)
 	}
-	return s.Node(h, gitcas.Place{Thread: s.id})
+	return f, nil
+}
+
+// Get finds a final node, or one that is shared.
+func (s *Sealer) Get(h node.Hash) (node.Node, error) {
+	if n, ok := s.shared(h); ok {
+		return n, nil
+	}
+	i, ok := s.placed[h]
+	if !ok {
+		return node.Node{}, fmt.Errorf("%w: %s", node.ErrNotFound, h)
+	}
+	return s.nodes[i].Node, nil
 }
 
 // Add redacts a payload, checks it against its schema and keeps the node.
-func (s *Sealer) Add(typ node.Hash, payload any, place gitcas.Place) (node.Hash, error) {
-	return s.AddUpTo(MaxNode, typ, payload, place)
+func (s *Sealer) Add(typ node.Hash, payload any, detail bool) (node.Hash, error) {
+	return s.AddUpTo(MaxNode, typ, payload, detail)
 }
 
 // AddUpTo is Add with a limit of its own on the node's size.
-func (s *Sealer) AddUpTo(limit int, typ node.Hash, payload any, place gitcas.Place) (node.Hash, error) {
+func (s *Sealer) AddUpTo(limit int, typ node.Hash, payload any, detail bool) (node.Hash, error) {
 	// Before anything that takes longer.
 	if err := fits(limit, payload); err != nil {
 		return "", err
@@ -146,7 +206,7 @@ func (s *Sealer) AddUpTo(limit int, typ node.Hash, payload any, place gitcas.Pla
 	if err != nil {
 		return "", err
 	}
-	if err := s.validate(n); err != nil {
+	if err := s.validate(n, detail); err != nil {
 		return "", err
 	}
 	if found > 0 {
@@ -154,10 +214,7 @@ func (s *Sealer) AddUpTo(limit int, typ node.Hash, payload any, place gitcas.Pla
 			return "", err
 		}
 	}
-	if typ == node.MetaSchema {
-		place = gitcas.Place{} // schemas are shared
-	}
-	return h, s.keep(h, n, place)
+	return h, s.keep(h, n, detail)
 }
 
 // fits bounds the size of one node.
@@ -173,33 +230,52 @@ func fits(limit int, payload any) error {
 }
 
 // validate checks a node against its schema; a schema by the rules for schemas.
-func (s *Sealer) validate(n node.Node) error {
+func (s *Sealer) validate(n node.Node, detail bool) error {
 	if n.Type == node.MetaSchema {
 		return node.CheckSchema(n.Payload)
 	}
-	schema, err := s.schema(n.Type)
+	schema, err := s.schema(n.Type, detail)
 	if err != nil {
 		return err
 	}
 	return schema.Validate(n.Payload)
 }
 
-// keep takes a final node, once.
-func (s *Sealer) keep(h node.Hash, n node.Node, place gitcas.Place) error {
-	if s.placed[h] {
-		return nil
+// keep takes a final node, once. A hash that names another node already, in the step or
+// among what is shared, fails the step: what refers to it would be ambiguous.
+func (s *Sealer) keep(h node.Hash, n node.Node, detail bool) error {
+	if old, ok := s.shared(h); ok {
+		return same(h, old, n)
 	}
-	raw, err := node.EncodeCBOR(n.Payload)
+	if i, ok := s.placed[h]; ok {
+		return same(h, s.nodes[i].Node, n)
+	}
+	file, err := gitcas.EncodeNode(n)
 	if err != nil {
 		return err
 	}
-	if s.bytes+len(raw) > MaxStep {
-		return fmt.Errorf("the step's nodes are larger than %d bytes together", MaxStep)
+	if s.bytes+len(file) > MaxStep {
+		return fmt.Errorf("the files of the step's nodes are larger than %d bytes together", MaxStep)
 	}
-	s.bytes += len(raw)
-	s.placed[h] = true
-	s.nodes = append(s.nodes, gitcas.PlacedNode{Hash: h, Node: n, Place: place})
+	s.bytes += len(file)
+	s.placed[h] = len(s.nodes)
+	s.nodes = append(s.nodes, gitcas.PlacedNode{Hash: h, Node: n, Place: Place(detail)})
 	return nil
+}
+
+// ErrTwice: one hash, two nodes.
+var ErrTwice = errors.New("two different nodes of a step have the same hash: such a thing is made, it does not happen")
+
+func same(h node.Hash, a, b node.Node) error {
+	x, err := a.Sum()
+	if err != nil {
+		return err
+	}
+	y, err := b.Sum()
+	if err == nil && x != y {
+		err = fmt.Errorf("node %s: %w", h, ErrTwice)
+	}
+	return err
 }
 
 // Clean is a text without secrets.
@@ -212,15 +288,18 @@ func (s *Sealer) Clean(text string) (string, error) {
 	return clean, nil
 }
 
-// schema returns the compiled schema of a type: one that the store knows, one of
-// uwf's own, or one that the agent staged itself (which is then stored too).
-func (s *Sealer) schema(typ node.Hash) (*node.Schema, error) {
+// schema returns the compiled schema of a type: one that is shared, or one that the agent
+// staged itself, or took from the thread, which is then stored with the step.
+func (s *Sealer) schema(typ node.Hash, detail bool) (*node.Schema, error) {
 	if c, ok := s.schemas[typ]; ok {
 		return c, nil
 	}
-	n, err := s.known.Get(typ)
-	if errors.Is(err, node.ErrNotFound) {
-		n, err = s.stagedSchema(typ)
+	n, shared := s.shared(typ)
+	var err error
+	if !shared {
+		if n, err = s.Get(typ); err != nil {
+			n, err = s.stagedSchema(typ)
+		}
 	}
 	if err == nil && n.Type != node.MetaSchema {
 		err = errors.New("it is no schema")
@@ -232,8 +311,10 @@ func (s *Sealer) schema(typ node.Hash) (*node.Schema, error) {
 	if err != nil {
 		return nil, fmt.Errorf("its type %s: %w", typ, err)
 	}
-	if err := s.keep(typ, n, gitcas.Place{}); err != nil {
-		return nil, err
+	if !shared {
+		if err := s.keep(typ, n, detail); err != nil {
+			return nil, err
+		}
 	}
 	s.schemas[typ] = c
 	return c, nil
@@ -290,18 +371,4 @@ func replaceRefs(v any, swap map[string]string) any {
 		return out
 	}
 	return v
-}
-
-// Overlay finds nodes in a map first.
-type Overlay struct {
-	First map[node.Hash]node.Node
-	Then  node.Getter
-}
-
-// Get implements node.Getter.
-func (o Overlay) Get(h node.Hash) (node.Node, error) {
-	if n, ok := o.First[h]; ok {
-		return n, nil
-	}
-	return o.Then.Get(h)
 }

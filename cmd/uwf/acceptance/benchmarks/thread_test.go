@@ -2,6 +2,7 @@ package benchmarks
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -310,14 +311,16 @@ func (l *longThread) reset() {
 
 // grower writes a thread's steps as a fast-import stream.
 type grower struct {
-	w     io.Writer
-	v     *gitcas.View
-	id    gitcas.ThreadID
-	rnd   *rand.Rand
-	marks int
-	files strings.Builder
-	seen  map[string]bool
-	err   error
+	w       io.Writer
+	v       *gitcas.View
+	id      gitcas.ThreadID
+	rnd     *rand.Rand
+	marks   int
+	files   strings.Builder
+	seen    map[string]bool
+	schemas node.Schemas
+	before  node.Digest // of the record that was written last
+	err     error
 }
 
 func (g *grower) printf(format string, args ...any) {
@@ -367,6 +370,7 @@ func (g *grower) grow(b *testing.B, steps int) error {
 	if err != nil {
 		return err
 	}
+	g.before = chain.Head
 	entry, _ := g.v.Entry(g.id)
 	for h, s := range record.Schemas() {
 		g.node("cas", s, h, nil)
@@ -395,27 +399,41 @@ func (g *grower) grow(b *testing.B, steps int) error {
 
 func (g *grower) step(i int, role string, schema, start node.Hash, prev *node.Hash) node.Hash {
 	at := clitest.When.Add(time.Duration(i) * time.Minute)
-	folder := "threads/" + string(g.id)
-	put := func(folder string, typ node.Hash, payload any) node.Hash {
-		n, h, err := node.New(typ, payload, at)
-		return g.node(folder, n, h, err)
-	}
 	output := map[string]any{"$status": "done", "summary": g.words(420), "files": []any{"src/main.go", "src/main_test.go"}}
 	body := g.words(2 << 10)
-	prompt, promptHash, perr := node.New(node.String, g.words(8<<10), at)
-	detail, detailHash, derr := node.New(record.MockDetailSchema, map[string]any{"sessionId": fmt.Sprintf("mock-%d", i), "role": role, "stepIndex": i}, at)
-	own := put(folder, node.String, body)
+	nodes := node.Map{}
+	made := func(typ node.Hash, payload any) node.Hash {
+		n, h, err := node.New(typ, payload, at)
+		g.err, nodes[h] = errors.Join(g.err, err), n
+		return h
+	}
+	bodyHash, outputHash := made(node.String, body), made(schema, output)
+	prompt := made(node.String, g.words(8<<10))
+	detail := made(record.MockDetailSchema, map[string]any{"sessionId": fmt.Sprintf("mock-%d", i), "role": role, "stepIndex": i})
 	s := record.Step{
-		Start: start, Prev: prev, Role: role, Output: put(folder, schema, output), Body: &own, Detail: detailHash, AssembledPrompt: &promptHash,
+		Start: start, Prev: prev, Role: role, Output: outputHash, Body: &bodyHash, Detail: detail, AssembledPrompt: &prompt,
 		Agent: "mock", EdgePrompt: "Go on after " + g.words(100), Cwd: ".", StartedAtMs: at.UnixMilli(), CompletedAtMs: at.UnixMilli() + 30_000,
 		Usage: &record.Usage{Turns: 10, InputTokens: 20_000, OutputTokens: 2_000, DurationMs: 30_000, CostUSD: 0.1},
 		Run:   &record.Run{ID: strconv.Itoa(1_000_000 + i), Attempt: 1},
 	}
-	n, h, err := s.Node(at)
-	g.node(folder, n, h, err)
-	below := folder + "/detail/" + string(h)
-	g.node(below, prompt, promptHash, perr)
-	g.node(below, detail, detailHash, derr)
+	c := node.Closure{Schemas: &g.schemas, Getter: node.First{nodes, g.v.Getter(context.Background())}}
+	err := s.SetDigests(func(r record.Ref) (node.Digest, error) {
+		if r.To == record.ToRecord {
+			return g.before, nil
+		}
+		return c.Digest(r.Hash)
+	})
+	n, h, nerr := s.Node(at)
+	folder := "threads/" + string(g.id)
+	g.node(folder, n, h, errors.Join(err, nerr))
+	if g.before, err = n.Sum(); err != nil {
+		g.err = errors.Join(g.err, err)
+	}
+	own := folder + "/nodes/" + string(h)
+	g.node(own, nodes[bodyHash], bodyHash, nil)
+	g.node(own, nodes[outputHash], outputHash, nil)
+	g.node(own+"/detail/nodes", nodes[prompt], prompt, nil)
+	g.node(own+"/detail/nodes", nodes[detail], detail, nil)
 	g.file(gitcas.ReadablePath(g.id, i+1, role), []byte("# "+role+"\n\n"+body))
 	return h
 }

@@ -138,14 +138,14 @@ func (r *reader) thread(name string) gitcas.ThreadID {
 	return id
 }
 
-func (r *reader) head(name string) node.Hash {
+func (r *reader) head(name string) node.Pin {
 	v := r.ask(name)
 	if v == "" {
-		return ""
+		return node.Pin{}
 	}
-	h, err := node.ParseHash(v)
+	h, err := node.ParsePin(v)
 	if err != nil {
-		r.problem(name, "is %.40q: %v", v, err)
+		r.problem(name, "is %.100q: %v", v, err)
 	}
 	return h
 }

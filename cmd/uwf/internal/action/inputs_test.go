@@ -35,7 +35,7 @@ func TestReadInputs(t *testing.T) {
 	}
 	if in.MaxSteps != 12 || in.StepsPerJob != 3 || in.Timeout != 20*time.Minute || in.Sandbox != config.SandboxRequire || in.AllowShell == nil || *in.AllowShell ||
 		!in.Comment.Off || in.PullRequest.ID != 17 || !in.Draft || !slices.Equal(in.Allow, []string{"ann", "bob", "uwf[bot]"}) || in.Command != runner.CommandRun ||
-		in.Thread != "01JY0000000000000000000000" || in.Head != "CTS5P6RD8HMCS" || in.BaseURL != "http://127.0.0.1:1/v1" {
+		in.Thread != "01JY0000000000000000000000" || in.Head.String() != "CTS5P6RD8HMCS" || in.BaseURL != "http://127.0.0.1:1/v1" {
 		t.Errorf("%+v", in)
 	}
 }

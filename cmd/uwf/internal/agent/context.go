@@ -25,6 +25,7 @@ type contextOptions struct {
 	Options
 	prompt, schema bool
 	node           string
+	of             string // the step that refers to node; empty: any
 	field          string
 	jq             string
 }
@@ -50,12 +51,16 @@ of that node (payload, payload.output). --jq works as it does everywhere.`,
 			if cmd.Flags().Changed("field") && c.field == "" {
 				return app.Usagef("--field: name one, such as role or model.alias")
 			}
+			if c.of != "" && c.node == "" {
+				return app.Usagef("--of: it says which node is meant; name one with --node")
+			}
 			return c.run()
 		},
 	}
 	cmd.Flags().BoolVar(&c.prompt, "prompt", false, "print the prompt")
 	cmd.Flags().BoolVar(&c.schema, "schema", false, "print the JSON schema of the output")
 	cmd.Flags().StringVar(&c.node, "node", "", "print the node with this `HASH`")
+	cmd.Flags().StringVar(&c.of, "of", "", "with --node: the one that this `STEP` (its hash) refers to, where a hash names several")
 	cmd.Flags().StringVar(&c.field, "field", "", "print the field `NAME` alone, without quotes")
 	// In the place of the one that all commands have: this one knows no Factory.
 	cmd.Flags().StringVar(&c.jq, "jq", "", "print what this jq `EXPRESSION` makes of the JSON")
@@ -111,7 +116,11 @@ func (o contextOptions) part(c *agents.Context) ([]byte, error) {
 		if err != nil {
 			return nil, &app.UsageError{Err: err}
 		}
-		n, err := c.Get(h)
+		of := node.Hash(o.of)
+		if o.of != "" && !of.Valid() {
+			return nil, app.Usagef("--of: %q is no hash of a step", o.of)
+		}
+		n, err := c.GetOf(of, h)
 		if err != nil {
 			return nil, err
 		}

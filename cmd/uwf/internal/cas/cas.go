@@ -7,6 +7,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -69,52 +70,80 @@ func parseHash(s string) (node.Hash, error) {
 	return h, nil
 }
 
-// nodes finds nodes wherever they are: in cas/, in live threads, in ended ones.
-// It remembers where the last one was, as the next is mostly there too.
+// nodes finds nodes: in the place that was named, else wherever they are.
 type nodes struct {
 	ctx   context.Context
-	store *gitcas.Store
-	tip   *gitcas.View // the branch as it is
-	view  *gitcas.View // with the thread that the last search ended in
-	place gitcas.Place // of what the last search found
-	known map[node.Hash]node.Node
+	store *gitcas.Store // nil: there is none
+	tip   *gitcas.View  // the branch as it is
+	in    *place        // where to look; nil: everywhere
+}
+
+// place is the thread, or the step of one, that a hash is looked up in.
+type place struct {
+	view *gitcas.View
+	id   gitcas.ThreadID
+	step node.Hash // empty: all of the thread
 }
 
 // source says where a command looks for nodes.
 type source struct {
-	Store  func(context.Context) (*gitcas.Store, error)
-	Thread string // also among the details of this thread; empty: none
+	Store func(context.Context) (*gitcas.Store, error)
+	Where string // THREAD or THREAD:N; empty: everywhere
+	Hash  string
 }
 
-// flags adds --thread to a command.
-func (s *source) flags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&s.Thread, "thread", "", "look among the details of this thread (`ID`) too")
+// args takes the arguments of a command: [THREAD[:N]] HASH.
+func (s *source) args(args []string) {
+	s.Hash = args[len(args)-1]
+	if len(args) > 1 {
+		s.Where = args[0]
+	}
 }
+
+// whereHelp is what the commands' help says of their first argument.
+const whereHelp = `
+
+A hash is looked up among the shared nodes, in all live threads, and among the steps of
+ended ones. With THREAD, or THREAD:N, it is looked up there alone: in all of a thread, or
+in what its step N refers to. That decides where one hash names several nodes: a hash
+has 64 bits, and who chooses a text can choose its hash.`
 
 // open makes the nodes findable. Nodes that every uwf knows are found without a store, so a
 // missing one is no error yet.
 func (s *source) open(ctx context.Context) (*nodes, error) {
-	l := &nodes{ctx: ctx, known: node.Builtin()}
-	maps.Copy(l.known, record.Schemas())
+	l := &nodes{ctx: ctx}
 	store, err := s.Store(ctx)
 	if err == nil {
 		l.tip, err = store.Load(ctx)
 	}
 	switch {
-	case errors.Is(err, gitcas.ErrNoStore) && s.Thread == "":
+	case errors.Is(err, gitcas.ErrNoStore) && s.Where == "":
 		return l, nil
 	case err != nil:
 		return nil, err
 	}
-	l.store, l.view = store, l.tip
-	if s.Thread == "" {
+	l.store = store
+	if s.Where == "" {
 		return l, nil
 	}
-	return l, l.enter(s.Thread)
+	return l, l.enter(s.Where)
 }
 
-// enter makes a thread the place to look in first, also when it has ended.
+// enter makes a thread, or one of its steps, the place to look in, also when it has
+// ended.
 func (l *nodes) enter(arg string) error {
+	if strings.Contains(arg, ":") {
+		ref, err := lookup.ParseStep(arg)
+		if err != nil {
+			return err
+		}
+		s, err := ref.Find(l.ctx, l.store)
+		if err != nil {
+			return err
+		}
+		l.in = &place{s.View, s.ID, s.Node().Hash}
+		return nil
+	}
 	ref, err := lookup.Parse(arg)
 	if err != nil {
 		return err
@@ -123,72 +152,83 @@ func (l *nodes) enter(arg string) error {
 	if err != nil {
 		return err
 	}
-	l.view, l.place = t.View, gitcas.Place{Thread: t.ID}
+	l.in = &place{view: t.View, id: t.ID}
 	return nil
+}
+
+// found is a node, where it was found, and the view that has it.
+type found struct {
+	gitcas.Found
+	view *gitcas.View // nil: it is built in
+}
+
+// in finds the nodes of a place.
+func (f found) in(ctx context.Context, at gitcas.Place) node.Getter {
+	if f.view == nil {
+		return gitcas.Nodes{}.In(at)
+	}
+	return f.view.In(ctx, at)
+}
+
+// find finds a node; one that is nowhere is node.ErrNotFound.
+func (l *nodes) find(h node.Hash) (found, error) {
+	f := found{Found: gitcas.Found{Hash: h}, view: l.tip}
+	var ok bool
+	if f.Node, ok = gitcas.Known(h); ok {
+		return f, nil
+	}
+	var err error
+	switch {
+	case l.store == nil:
+		return f, node.ErrNotFound
+	case l.in == nil:
+		f.Found, err = l.store.Find(l.ctx, l.tip, h)
+	case l.in.step == h:
+		f.view, f.Place = l.in.view, gitcas.Place{Thread: l.in.id}
+		f.Node, err = f.view.In(l.ctx, f.Place).Get(h)
+	case l.in.step != "":
+		f.view, f.Place = l.in.view, gitcas.Place{Thread: l.in.id, Of: l.in.step, Detail: true}
+		f.Node, err = f.view.In(l.ctx, f.Place).Get(h)
+	default:
+		f.view = l.in.view
+		f.Found, err = l.store.FindIn(l.ctx, f.view, l.in.id, h)
+	}
+	if err == nil && f.Ended != nil {
+		f.view, err = l.store.LoadEnded(l.ctx, l.tip, *f.Ended)
+	}
+	return f, err
 }
 
 // Get implements node.Getter.
 func (l *nodes) Get(h node.Hash) (node.Node, error) {
-	if n, ok := l.known[h]; ok {
-		return n, nil
-	}
-	if l.store == nil {
-		return node.Node{}, node.ErrNotFound
-	}
-	n, err := l.view.Get(l.ctx, h)
-	if err == nil || !errors.Is(err, node.ErrNotFound) {
-		return n, err
-	}
-	if l.place.Thread != "" {
-		n, err = l.store.Detail(l.ctx, l.view, l.place.Thread, h)
-		if err == nil || !errors.Is(err, node.ErrNotFound) {
-			return n, err
-		}
-	}
-	found, err := l.store.Find(l.ctx, l.tip, h)
-	if err != nil {
-		return node.Node{}, err
-	}
-	return found.Node, l.moveTo(found)
+	f, err := l.find(h)
+	return f.Node, err
 }
 
-// moveTo makes the view one of the thread that a node was found in, so that the
-// nodes around it need no search.
-func (l *nodes) moveTo(found gitcas.Found) error {
-	if found.Place.Thread == "" || found.Place.Thread == l.place.Thread {
-		return nil
-	}
-	var v *gitcas.View
-	var err error
-	if found.Ended != nil {
-		v, err = l.store.LoadEnded(l.ctx, l.tip, *found.Ended)
-	} else {
-		v, err = l.store.Reload(l.ctx, l.tip, found.Place.Thread)
-	}
-	if err != nil {
-		return err
-	}
-	l.view, l.place = v, found.Place
-	return nil
-}
-
-// get is Get with an error that suggests what may have been meant.
-func (l *nodes) get(h node.Hash) (node.Node, error) {
-	n, err := l.Get(h)
-	if errors.Is(err, node.ErrNotFound) {
+// get is find with an error that suggests what may have been meant.
+func (l *nodes) get(h node.Hash) (found, error) {
+	f, err := l.find(h)
+	var several *gitcas.AmbiguousError
+	switch {
+	case errors.As(err, &several):
+		return f, app.Usagef("%w\nsay where the one that is meant is, by thread or by thread and step: THREAD:N %s", several, h)
+	case errors.Is(err, node.ErrNotFound):
 		e := &app.UnknownError{What: "node", ID: string(h), Near: app.Near(string(h), l.hashes())}
-		if l.place.Thread == "" {
-			e.Hint = "details, and the outputs of ended threads, are found with --thread ID"
+		if l.in == nil {
+			e.Hint = "what an ended thread's steps refer to is found with the thread before it: THREAD " + string(h)
 		}
-		return n, e
+		return f, e
 	}
-	return n, err
+	return f, err
 }
 
 // hashes are those that are known without reading the whole store.
 func (l *nodes) hashes() []string {
 	var out []string
-	for h := range l.known {
+	for h := range record.Schemas() {
+		out = append(out, string(h))
+	}
+	for h := range node.Builtin() {
 		out = append(out, string(h))
 	}
 	if l.tip == nil {

@@ -16,8 +16,8 @@ func TestArgumentsReachTheRun(t *testing.T) {
 
 	var get *GetOptions
 	cmd := NewCmdGet(f, func(_ context.Context, o *GetOptions) error { get = o; return nil })
-	cmd.SetArgs([]string{"HASH", "--payload", "--thread", "T"})
-	if err := cmd.ExecuteContext(ctx); err != nil || get.Hash != "HASH" || !get.Payload || get.Thread != "T" || get.Store == nil {
+	cmd.SetArgs([]string{"T:2", "HASH", "--payload"})
+	if err := cmd.ExecuteContext(ctx); err != nil || get.Hash != "HASH" || !get.Payload || get.Where != "T:2" || get.Store == nil {
 		t.Errorf("get: %+v, %v", get, err)
 	}
 
@@ -31,7 +31,7 @@ func TestArgumentsReachTheRun(t *testing.T) {
 	var verify *VerifyOptions
 	cmd = NewCmdVerify(f, func(_ context.Context, o *VerifyOptions) error { verify = o; return nil })
 	cmd.SetArgs([]string{"--deep", "HASH"})
-	if err := cmd.ExecuteContext(ctx); err != nil || verify.Hash != "HASH" || !verify.Deep || verify.Thread != "" {
+	if err := cmd.ExecuteContext(ctx); err != nil || verify.Hash != "HASH" || !verify.Deep || verify.Where != "" {
 		t.Errorf("verify: %+v, %v", verify, err)
 	}
 }

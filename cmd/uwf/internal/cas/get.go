@@ -14,7 +14,6 @@ import (
 type GetOptions struct {
 	source
 	Printer output.Printer
-	Hash    string
 	Payload bool
 }
 
@@ -22,16 +21,14 @@ type GetOptions struct {
 func NewCmdGet(f *app.Factory, runF func(context.Context, *GetOptions) error) *cobra.Command {
 	o := &GetOptions{source: source{Store: f.Store}}
 	cmd := &cobra.Command{
-		Use:   "get HASH",
-		Short: "Print a node",
-		Long: `Print a node: its type, payload and timestamp. It is looked up among the shared
-nodes, in the live threads and in the ended ones.`,
-		Example: "  uwf cas get 9W3MGR3184QYE\n  uwf cas get --payload 9W3MGR3184QYE",
-		Args:    cobra.ExactArgs(1),
-		RunE:    app.Run(o, runF, getRun, func(args []string) { o.Hash, o.Printer = args[0], f.Printer() }),
+		Use:     "get [THREAD[:N]] HASH",
+		Short:   "Print a node",
+		Long:    `Print a node: its type, payload and timestamp.` + whereHelp,
+		Example: "  uwf cas get 9W3MGR3184QYE\n  uwf cas get --payload 9W3MGR3184QYE\n  uwf cas get @latest:1 7VQ43ZSJTEWA7",
+		Args:    cobra.RangeArgs(1, 2),
+		RunE:    app.Run(o, runF, getRun, func(args []string) { o.args(args); o.Printer = f.Printer() }),
 	}
 	cmd.Flags().BoolVar(&o.Payload, "payload", false, "print the payload alone")
-	o.flags(cmd)
 	return cmd
 }
 
@@ -44,10 +41,11 @@ func getRun(ctx context.Context, o *GetOptions) error {
 	if err != nil {
 		return err
 	}
-	n, err := l.get(h)
+	f, err := l.get(h)
 	if err != nil {
 		return err
 	}
+	n := f.Node
 	if o.Payload {
 		return o.Printer.Print(ordered{n.Payload}, func(w *output.Writer) {
 			if s, ok := n.Payload.(string); ok {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
+	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 )
 
@@ -15,21 +16,19 @@ import (
 type HasOptions struct {
 	source
 	Printer output.Printer
-	Hash    string
 }
 
 // NewCmdHas makes `uwf cas has`. A runF that is not nil replaces the run.
 func NewCmdHas(f *app.Factory, runF func(context.Context, *HasOptions) error) *cobra.Command {
 	o := &HasOptions{source: source{Store: f.Store}}
 	cmd := &cobra.Command{
-		Use:     "has HASH",
+		Use:     "has [THREAD[:N]] HASH",
 		Short:   "Tell whether a node is there",
-		Long:    "Tell whether a node is there: exit code 0 if it is, 1 if it is not.",
+		Long:    "Tell whether a node is there: exit code 0 if it is, 1 if it is not." + whereHelp,
 		Example: "  uwf cas has 9W3MGR3184QYE\n  uwf cas has 9W3MGR3184QYE && echo there",
-		Args:    cobra.ExactArgs(1),
-		RunE:    app.Run(o, runF, hasRun, func(args []string) { o.Hash, o.Printer = args[0], f.Printer() }),
+		Args:    cobra.RangeArgs(1, 2),
+		RunE:    app.Run(o, runF, hasRun, func(args []string) { o.args(args); o.Printer = f.Printer() }),
 	}
-	o.flags(cmd)
 	return cmd
 }
 
@@ -44,6 +43,9 @@ func hasRun(ctx context.Context, o *HasOptions) error {
 	}
 	_, err = l.Get(h)
 	there := err == nil
+	if errors.As(err, new(*gitcas.AmbiguousError)) {
+		there, err = true, nil
+	}
 	if err != nil && !errors.Is(err, node.ErrNotFound) {
 		return err // what can't be read is not "not there"
 	}

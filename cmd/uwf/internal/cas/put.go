@@ -1,6 +1,7 @@
 package cas
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -85,8 +86,8 @@ func putRun(ctx context.Context, o *PutOptions) error {
 		nodes = append(nodes, gitcas.PlacedNode{Hash: typ, Node: schema})
 	}
 	_, err = store.Update(ctx, v, func(v *gitcas.View) (*gitcas.Change, error) {
-		if _, err := v.Get(ctx, h); !errors.Is(err, node.ErrNotFound) {
-			return nil, err // it is there, or can't be read
+		if old, err := v.Get(ctx, h); !errors.Is(err, node.ErrNotFound) {
+			return nil, cmp.Or(err, same(old, n)) // it is there, or can't be read
 		}
 		return &gitcas.Change{
 			Subject:  fmt.Sprintf("put node %s", h),
@@ -98,6 +99,19 @@ func putRun(ctx context.Context, o *PutOptions) error {
 		return fmt.Errorf("put node %s: %w", h, err)
 	}
 	return o.Printer.Print(h, func(w *output.Writer) { w.Println(h) })
+}
+
+// same refuses a node whose hash is taken by another one.
+func same(old, n node.Node) error {
+	a, err := old.Sum()
+	if err != nil {
+		return err
+	}
+	b, err := n.Sum()
+	if err == nil && a != b {
+		err = &app.UsageError{Err: fmt.Errorf("%w; change the payload in any way", gitcas.ErrCollision)}
+	}
+	return err
 }
 
 // fits checks a node against its type before anything is pushed, for errors that

@@ -14,21 +14,19 @@ import (
 type RefsOptions struct {
 	source
 	Printer output.Printer
-	Hash    string
 }
 
 // NewCmdRefs makes `uwf cas refs`. A runF that is not nil replaces the run.
 func NewCmdRefs(f *app.Factory, runF func(context.Context, *RefsOptions) error) *cobra.Command {
 	o := &RefsOptions{source: source{Store: f.Store}}
 	cmd := &cobra.Command{
-		Use:     "refs HASH",
+		Use:     "refs [THREAD[:N]] HASH",
 		Short:   "List what a node refers to",
-		Long:    "List the nodes that a node's payload refers to directly, without its type.",
+		Long:    "List the nodes that a node's payload refers to directly, without its type." + whereHelp,
 		Example: "  uwf cas refs 9W3MGR3184QYE",
-		Args:    cobra.ExactArgs(1),
-		RunE:    app.Run(o, runF, refsRun, func(args []string) { o.Hash, o.Printer = args[0], f.Printer() }),
+		Args:    cobra.RangeArgs(1, 2),
+		RunE:    app.Run(o, runF, refsRun, func(args []string) { o.args(args); o.Printer = f.Printer() }),
 	}
-	o.flags(cmd)
 	return cmd
 }
 
@@ -41,12 +39,12 @@ func refsRun(ctx context.Context, o *RefsOptions) error {
 	if err != nil {
 		return err
 	}
-	n, err := l.get(h)
+	f, err := l.get(h)
 	if err != nil {
 		return err
 	}
 	var schemas node.Schemas
-	refs, err := schemas.Refs(l, n)
+	refs, err := schemas.Refs(f.in(ctx, f.Place), f.Node)
 	if err != nil {
 		return err
 	}

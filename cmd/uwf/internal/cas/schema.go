@@ -10,6 +10,7 @@ import (
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/gitcas/record"
 )
 
 // NewCmdSchema makes `uwf cas schema`.
@@ -32,7 +33,9 @@ type schemaInfo struct {
 // schemas lists the schemas that are known or shared, by title.
 func (l *nodes) schemas(ctx context.Context) ([]schemaInfo, error) {
 	all := map[node.Hash]schemaInfo{}
-	for h, n := range l.known {
+	known := node.Builtin()
+	maps.Copy(known, record.Schemas())
+	for h, n := range known {
 		all[h] = schemaInfo{Hash: h, Title: titleOf(h, n), BuiltIn: true}
 	}
 	if l.tip != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
 	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 )
 
@@ -16,7 +17,6 @@ import (
 type VerifyOptions struct {
 	source
 	Printer output.Printer
-	Hash    string
 	Deep    bool
 }
 
@@ -24,16 +24,16 @@ type VerifyOptions struct {
 func NewCmdVerify(f *app.Factory, runF func(context.Context, *VerifyOptions) error) *cobra.Command {
 	o := &VerifyOptions{source: source{Store: f.Store}}
 	cmd := &cobra.Command{
-		Use:   "verify HASH",
+		Use:   "verify [THREAD[:N]] HASH",
 		Short: "Check a node's hash and schema",
-		Long: `Check that a node's content hashes to its address and fits its schema. With --deep,
-check everything that it reaches too. Exit code 5 if something is wrong.`,
+		Long: `Check that a node's content hashes to its address and fits its schema, and that it is
+the one that the record which refers to it means, by its SHA-256. With --deep, check
+everything that it reaches too. Exit code 5 if something is wrong.` + whereHelp,
 		Example: "  uwf cas verify 9W3MGR3184QYE\n  uwf cas verify --deep 9W3MGR3184QYE",
-		Args:    cobra.ExactArgs(1),
-		RunE:    app.Run(o, runF, verifyRun, func(args []string) { o.Hash, o.Printer = args[0], f.Printer() }),
+		Args:    cobra.RangeArgs(1, 2),
+		RunE:    app.Run(o, runF, verifyRun, func(args []string) { o.args(args); o.Printer = f.Printer() }),
 	}
 	cmd.Flags().BoolVar(&o.Deep, "deep", false, "check everything that the node reaches")
-	o.flags(cmd)
 	return cmd
 }
 
@@ -54,21 +54,25 @@ func verifyRun(ctx context.Context, o *VerifyOptions) error {
 	if err != nil {
 		return err
 	}
-	if _, err := l.get(h); errors.As(err, new(*app.UnknownError)) {
+	f, err := l.get(h)
+	if errors.As(err, new(*app.UnknownError)) || errors.As(err, new(*app.UsageError)) {
 		return err
 	}
 	v := verdict{Hash: h}
 	var schemas node.Schemas
-	err = schemas.Walk(l, h, func(h node.Hash, n node.Node) error {
+	check := func(at gitcas.Place, h node.Hash, n node.Node) error {
 		v.Checked++
-		if err := errors.Join(node.Verify(h, n), schemas.Check(l, n)); err != nil {
+		if err := errors.Join(node.Verify(h, n), schemas.Check(f.in(ctx, at), n)); err != nil {
 			return err
 		}
 		if !o.Deep {
 			return node.ErrSkip
 		}
 		return nil
-	})
+	}
+	if err == nil {
+		err = f.walk(ctx, check)
+	}
 	if ctx.Err() != nil {
 		return err
 	}

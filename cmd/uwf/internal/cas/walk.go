@@ -7,6 +7,7 @@ import (
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
+	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 )
 
@@ -14,22 +15,20 @@ import (
 type WalkOptions struct {
 	source
 	Printer output.Printer
-	Hash    string
 }
 
 // NewCmdWalk makes `uwf cas walk`. A runF that is not nil replaces the run.
 func NewCmdWalk(f *app.Factory, runF func(context.Context, *WalkOptions) error) *cobra.Command {
 	o := &WalkOptions{source: source{Store: f.Store}}
 	cmd := &cobra.Command{
-		Use:   "walk HASH",
+		Use:   "walk [THREAD[:N]] HASH",
 		Short: "List everything that a node reaches",
 		Long: `List a node and everything that it reaches by references and types, each once,
-parents before children. A node that is missing is an error.`,
+parents before children. A node that is missing is an error.` + whereHelp,
 		Example: "  uwf cas walk 9W3MGR3184QYE",
-		Args:    cobra.ExactArgs(1),
-		RunE:    app.Run(o, runF, walkRun, func(args []string) { o.Hash, o.Printer = args[0], f.Printer() }),
+		Args:    cobra.RangeArgs(1, 2),
+		RunE:    app.Run(o, runF, walkRun, func(args []string) { o.args(args); o.Printer = f.Printer() }),
 	}
-	o.flags(cmd)
 	return cmd
 }
 
@@ -49,12 +48,13 @@ func walkRun(ctx context.Context, o *WalkOptions) error {
 	if err != nil {
 		return err
 	}
-	if _, err := l.get(h); err != nil {
+	f, err := l.get(h)
+	if err != nil {
 		return err
 	}
 	var list []visited
-	err = node.Walk(l, h, func(h node.Hash, n node.Node) error {
-		list = append(list, visited{Hash: h, Type: n.Type, Title: l.title(n.Type)})
+	err = f.walk(ctx, func(at gitcas.Place, h node.Hash, n node.Node) error {
+		list = append(list, visited{Hash: h, Type: n.Type, Title: title(f.in(ctx, at), n.Type)})
 		return nil
 	})
 	if err != nil {
@@ -69,9 +69,17 @@ func walkRun(ctx context.Context, o *WalkOptions) error {
 	})
 }
 
+// walk visits the node and all that it reaches.
+func (f found) walk(ctx context.Context, visit func(gitcas.Place, node.Hash, node.Node) error) error {
+	if f.view != nil {
+		return f.view.Walk(ctx, f.Place, f.Hash, visit)
+	}
+	return node.Walk(f.in(ctx, f.Place), f.Hash, func(h node.Hash, n node.Node) error { return visit(f.Place, h, n) })
+}
+
 // title is a schema's title, for people.
-func (l *nodes) title(schema node.Hash) string {
-	n, err := l.Get(schema)
+func title(g node.Getter, schema node.Hash) string {
+	n, err := g.Get(schema)
 	if err != nil {
 		return "" // the walk itself reports it
 	}

@@ -78,7 +78,11 @@ func (w *ThreadWriter) start(ctx context.Context, v *gitcas.View) (*gitcas.View,
 	if err != nil {
 		return nil, err
 	}
-	n, h, err := record.Start{Workflow: flowHash, Prompt: "do it"}.Node(When)
+	digest, err := v.Definition(ctx, flowHash, map[node.Hash]node.Node{flowHash: flow})
+	if err != nil {
+		return nil, err
+	}
+	n, h, err := record.Start{Workflow: flowHash, Prompt: "do it", Digests: &record.StartDigests{Workflow: digest}}.Node(When)
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +113,10 @@ func (w *ThreadWriter) step(ctx context.Context, v *gitcas.View, heads []node.Ha
 	if i > 0 {
 		s.Prev = &heads[i]
 	}
-	n, h, err := s.Node(When)
+	own := gitcas.Place{Of: oh}
+	h, nodes, err := v.Complete(ctx, w.ID, s, When, []gitcas.PlacedNode{
+		{Hash: dh, Node: detail, Place: gitcas.Place{Of: oh, Detail: true}}, {Hash: oh, Node: out, Place: own},
+	}, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -121,11 +128,7 @@ func (w *ThreadWriter) step(ctx context.Context, v *gitcas.View, heads []node.Ha
 		Body:     "\x1b]0;owned\x07 Uwf-Head: forged",
 		Trailers: []gitcas.Trailer{{Key: "Uwf-Thread", Value: string(w.ID)}, {Key: "Uwf-Head", Value: string(h)}},
 		Threads:  map[gitcas.ThreadID]*gitcas.Entry{w.ID: &e},
-		Nodes: []gitcas.PlacedNode{
-			{Hash: dh, Node: detail, Place: gitcas.Place{Thread: w.ID, Detail: true}},
-			{Hash: oh, Node: out, Place: gitcas.Place{Thread: w.ID}},
-			{Hash: h, Node: n, Place: gitcas.Place{Thread: w.ID}},
-		},
+		Nodes:    nodes,
 	})
 }
 

@@ -164,7 +164,7 @@ func (m *mover) push(ctx context.Context, v *gitcas.View, t ocas.Thread, flow st
 func (m *mover) change(t ocas.Thread, flow string, chain ocas.Chain, i int) *gitcas.Change {
 	part, last := chain.Parts[i], i == len(chain.Parts)-1
 	e := &gitcas.Entry{Head: part.Head, Workflow: chain.Workflow, Status: gitcas.StatusSuspended, Suspended: &gitcas.Suspended{Reason: underWay}}
-	c := &gitcas.Change{Subject: "imported · " + flow, Threads: map[gitcas.ThreadID]*gitcas.Entry{t.ID: e}, Nodes: placed(t.ID, part.Nodes)}
+	c := &gitcas.Change{Subject: "imported · " + flow, Threads: map[gitcas.ThreadID]*gitcas.Entry{t.ID: e}, Nodes: placed(t.ID, part.Head, part.Nodes)}
 	c.Trailers = []gitcas.Trailer{{Key: "Uwf-Thread", Value: string(t.ID)}, {Key: "Uwf-Step", Value: strconv.Itoa(i)}, {Key: "Uwf-Head", Value: string(part.Head)}}
 	if part.Step != nil {
 		c.Subject = fmt.Sprintf("%s · imported · %s · step %d", part.Step.Role, flow, i)
@@ -191,12 +191,15 @@ func (m *mover) change(t ocas.Thread, flow string, chain ocas.Chain, i int) *git
 	return c
 }
 
-func placed(id gitcas.ThreadID, nodes []ocas.Node) []gitcas.PlacedNode {
+func placed(id gitcas.ThreadID, head node.Hash, nodes []ocas.Node) []gitcas.PlacedNode {
 	out := make([]gitcas.PlacedNode, len(nodes))
 	for i, n := range nodes {
 		out[i] = gitcas.PlacedNode{Hash: n.Hash, Node: n.Node}
-		if n.Where != ocas.Shared {
-			out[i].Place = gitcas.Place{Thread: id, Detail: n.Where == ocas.InDetail}
+		switch n.Where {
+		case ocas.AsRecord:
+			out[i].Place = gitcas.Place{Thread: id}
+		case ocas.InOwn, ocas.InDetail:
+			out[i].Place = gitcas.Place{Thread: id, Of: head, Detail: n.Where == ocas.InDetail}
 		}
 	}
 	return out
@@ -287,7 +290,7 @@ func (m *mover) workflow(ctx context.Context, out *registered) error {
 			return nil, nil
 		}
 		return &gitcas.Change{
-			Subject: "import workflow " + out.Name, Nodes: placed("", nodes),
+			Subject: "import workflow " + out.Name, Nodes: placed("", "", nodes),
 			Registry: map[string]*gitcas.RegistryEntry{out.Name: {Hash: out.Hash, Timestamp: v.Time().UnixMilli()}},
 		}, nil
 	})

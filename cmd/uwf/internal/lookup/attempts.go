@@ -18,7 +18,7 @@ func (t *Thread) AttemptsBefore(ctx context.Context, step gitcas.ChainStep) ([]t
 	if len(step.PreviousAttempts) == 0 {
 		return nil, nil
 	}
-	list, err := thread.StepAttempts(t.View.Getter(ctx), step.Step)
+	list, err := thread.StepAttempts(t.In(ctx), t.ID, step.Step)
 	return utc(list), err
 }
 

@@ -34,6 +34,11 @@ type Thread struct {
 	View  *gitcas.View // the thread is readable through it
 }
 
+// In finds the thread's nodes by their place.
+func (t *Thread) In(ctx context.Context) func(gitcas.Place) node.Getter {
+	return func(p gitcas.Place) node.Getter { return t.View.In(ctx, p) }
+}
+
 // Status is a thread's status as people see it.
 func (t *Thread) Status() string {
 	if t.Ended != nil {

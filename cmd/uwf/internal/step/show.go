@@ -108,8 +108,9 @@ func readDetails(ctx context.Context, s *lookup.Step) (details, error) {
 	if d.shown, err = read(ctx, s.Thread, s.N, rec); err != nil {
 		return d, err
 	}
+	below := s.View.In(ctx, gitcas.Place{Thread: s.ID, Of: rec.Hash, Detail: true})
 	get := func(what string, h node.Hash) (any, error) {
-		n, err := s.Store.Detail(ctx, s.View, s.ID, h)
+		n, err := below.Get(h)
 		if err != nil {
 			return nil, fmt.Errorf("%s of step %d: %w", what, s.N, err)
 		}

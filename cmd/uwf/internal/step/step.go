@@ -74,13 +74,14 @@ func read(ctx context.Context, t *lookup.Thread, n int, s gitcas.ChainStep) (sho
 		StartedAt: time.UnixMilli(s.StartedAtMs).UTC(), CompletedAt: time.UnixMilli(s.CompletedAtMs).UTC(),
 		Usage: s.Usage, Work: s.Work, Run: s.Run, Attempts: s.PreviousAttempts,
 	}
-	o, err := t.View.Get(ctx, s.Output)
+	own := t.View.In(ctx, gitcas.Place{Thread: t.ID, Of: s.Hash})
+	o, err := own.Get(s.Output)
 	if err != nil {
 		return out, fmt.Errorf("output of step %d: %w", n, err)
 	}
 	out.Output, out.Result = o.Payload, result(o.Payload)
 	if s.Body != nil {
-		b, err := t.View.Get(ctx, *s.Body)
+		b, err := own.Get(*s.Body)
 		if err != nil {
 			return out, fmt.Errorf("body of step %d: %w", n, err)
 		}

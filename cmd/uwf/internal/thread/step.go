@@ -58,7 +58,7 @@ cancelled or ended · 5 store damaged or unreadable · 6 limit reached`,
 	cmd.Flags().IntVarP(&o.Count, "count", "c", 0, "do up to `N` steps, until the thread ends, waits or fails")
 	notZero(cmd, "count")
 	cmd.Flags().BoolVar(&o.DryRun, "dry-run", false, "say what the step would do, with its whole prompt; nothing is claimed, written or paid")
-	cmd.Flags().StringVar(&o.ExpectHead, "expect-head", "", "step only if the thread's head is `HASH`")
+	cmd.Flags().StringVar(&o.ExpectHead, "expect-head", "", "step only if the thread's head is `HASH`; HASH@sha256:DIGEST, as a step prints it, is proof against another node of that hash")
 	cmd.Flags().StringVar(&f.ExpectStore, "expect-store", "", "step only if the store's id, in VERSION of the state branch, is `ID`")
 	WorkerFlags(cmd, &o.Worker)
 	return cmd
@@ -84,7 +84,7 @@ func stepRun(ctx context.Context, o *StepOptions) error {
 	}
 	req := thread.StepRequest{Agent: o.Worker.Agent}
 	if o.ExpectHead != "" {
-		if req.ExpectHead, err = node.ParseHash(o.ExpectHead); err != nil {
+		if req.ExpectHead, err = node.ParsePin(o.ExpectHead); err != nil {
 			return app.Usagef("--expect-head: %w", err)
 		}
 	}
@@ -174,7 +174,7 @@ func Loop(ctx context.Context, w *worker.Worker, req thread.StepRequest, max int
 		if err := w.Renew(); err != nil {
 			return err
 		}
-		req.ExpectHead = "" // what was expected was the head before the first step
+		req.ExpectHead = node.Pin{} // what was expected was the head before the first step
 	}
 }
 

@@ -1,0 +1,486 @@
+package gitcas
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/go-git/go-git/v5/plumbing"
+
+	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/gitcas/record"
+	"github.com/united-workforce/uwf/gitcas/wire"
+)
+
+// In finds the nodes of one place, and beside them only what is built in and, for what
+// a record refers to, the workflow that its thread was started with. Below a record it
+// finds what that refers to and no more, each checked against the SHA-256 that the
+// record has for it. A node that is not there is node.ErrNotFound.
+func (v *View) In(ctx context.Context, p Place) node.Getter {
+	if p.Thread == "" {
+		return v.Getter(ctx)
+	}
+	return getterFunc(func(h node.Hash) (node.Node, error) {
+		if n, ok := known()[h]; ok {
+			return n, nil
+		}
+		if p.Of == "" {
+			return v.record(ctx, p.Thread, h)
+		}
+		nodes, err := v.closed(ctx, p)
+		if err != nil {
+			return node.Node{}, err
+		}
+		n, ok := nodes[h]
+		if !ok {
+			return n, fmt.Errorf("%w: %s, not in %s", node.ErrNotFound, h, p)
+		}
+		return n, nil
+	})
+}
+
+// record reads a StartNode or StepNode of a thread.
+func (v *View) record(ctx context.Context, id ThreadID, h node.Hash) (node.Node, error) {
+	d, err := v.folder(ctx, id)
+	if err != nil {
+		return node.Node{}, err
+	}
+	e, ok := d.get(nodeFile(h))
+	if !ok {
+		return node.Node{}, fmt.Errorf("%w: %s, not in %s", node.ErrNotFound, h, Place{Thread: id})
+	}
+	n, err := v.read(ctx, d.at(e.Name), e.ID, h)
+	if err == nil && !record.IsRecord(n.Type) {
+		err = content(d.at(e.Name), "it is neither a StartNode nor a StepNode")
+	}
+	return n, err
+}
+
+// closed are the nodes that a record refers to, checked. They are worked out once.
+func (v *View) closed(ctx context.Context, p Place) (node.Map, error) {
+	v.cache.mu.Lock()
+	nodes, ok := v.cache.closed[p]
+	v.cache.mu.Unlock()
+	if ok {
+		return nodes, nil
+	}
+	nodes, err := (&folderReader{ctx: ctx, v: v}).closed(p)
+	if err == nil {
+		v.cache.mu.Lock()
+		v.cache.closed[p] = nodes
+		v.cache.mu.Unlock()
+	}
+	return nodes, err
+}
+
+// definition is a workflow with its role schemas.
+type definition struct {
+	nodes  node.Map
+	digest node.Digest
+}
+
+// definition reads a workflow and all that it refers to, from cas/.
+func (v *View) definition(ctx context.Context, h node.Hash) (definition, error) {
+	v.cache.mu.Lock()
+	d, ok := v.cache.flows[h]
+	v.cache.mu.Unlock()
+	if ok {
+		return d, nil
+	}
+	if !v.smallCas() {
+		if err := v.fetch(ctx, v.casFiles(map[node.Hash]bool{h: true})...); err != nil {
+			return d, err
+		}
+		if err := v.prefetchRefs(ctx, h); err != nil {
+			return d, err
+		}
+	}
+	d, err := v.s.define(v.Getter(ctx), h)
+	if errors.Is(err, node.ErrNotFound) {
+		err = contentErr(casDir+"/"+nodeFile(h), fmt.Errorf("it is the thread's workflow, and it is not whole: %w", err))
+	}
+	if err == nil {
+		v.cache.mu.Lock()
+		v.cache.flows[h] = d
+		v.cache.mu.Unlock()
+	}
+	return d, err
+}
+
+func (s *Store) define(g node.Getter, h node.Hash) (definition, error) {
+	c := node.Closure{Schemas: &s.schemas, Getter: g}
+	digest, err := c.Digest(h)
+	return definition{c.Nodes, digest}, err
+}
+
+// Definition is the digest of a workflow with its role schemas, as a StartNode has it.
+// more are nodes that are not stored yet.
+func (v *View) Definition(ctx context.Context, h node.Hash, more map[node.Hash]node.Node) (node.Digest, error) {
+	if len(more) == 0 {
+		d, err := v.definition(ctx, h)
+		return d.digest, err
+	}
+	d, err := v.s.define(getterFunc(func(h node.Hash) (node.Node, error) {
+		if n, ok := more[h]; ok {
+			return n, nil
+		}
+		return v.Get(ctx, h)
+	}), h)
+	return d.digest, err
+}
+
+// Nodes are nodes by where they are, or are to go.
+type Nodes map[Place]node.Map
+
+// Add puts a node into its place.
+func (p Nodes) Add(at Place, h node.Hash, n node.Node) {
+	if p[at] == nil {
+		p[at] = node.Map{}
+	}
+	p[at][h] = n
+}
+
+// In finds the nodes of one place, and what is shared: the built-in ones, and those of
+// the zero Place. Nothing stands for these.
+func (p Nodes) In(at Place) node.Getter {
+	return getterFunc(func(h node.Hash) (node.Node, error) {
+		if n, ok := known()[h]; ok {
+			return n, nil
+		}
+		if n, ok := p[Place{}][h]; ok {
+			return n, nil
+		}
+		return p[at].Get(h)
+	})
+}
+
+// known are the nodes that every uwf has without reading them.
+var known = sync.OnceValue(func() node.Map {
+	out := node.Map{}
+	maps.Copy(out, record.Schemas())
+	maps.Copy(out, node.Builtin())
+	return out
+})
+
+// Known is a node that every uwf has without reading it.
+func Known(h node.Hash) (node.Node, bool) {
+	n, ok := known()[h]
+	return n, ok
+}
+
+// unplaced stands for the hash of a record that is not known yet.
+const unplaced node.Hash = "0000000000000"
+
+// Complete gives a step that follows a thread's records its digests and makes its node.
+// own are the nodes that it refers to; of their places only Detail, and whether they are
+// shared, is looked at. records are earlier attempts that it names and that are stored
+// with it. It returns the step's hash and all nodes of it, each in its place.
+func (v *View) Complete(ctx context.Context, id ThreadID, step record.Step, at time.Time, own, records []PlacedNode) (node.Hash, []PlacedNode, error) {
+	r := &folderReader{ctx: ctx, v: v, fresh: Nodes{}}
+	for _, n := range own {
+		p := Place{}
+		if n.Place != (Place{}) {
+			p = Place{Thread: id, Of: unplaced, Detail: n.Place.Detail}
+		}
+		r.fresh.Add(p, n.Hash, n.Node)
+	}
+	for _, n := range records {
+		r.fresh.Add(n.Place, n.Hash, n.Node)
+	}
+	flow, err := r.workflow(id, step.Start)
+	if err != nil {
+		return "", nil, err
+	}
+	nodes, details := r.closure(Place{Thread: id, Of: unplaced}, flow), r.closure(Place{Thread: id, Of: unplaced, Detail: true}, flow)
+	nodes.Trust, details.Trust = true, true // the push checks them
+	err = step.SetDigests(func(ref record.Ref) (node.Digest, error) {
+		switch ref.To {
+		case record.ToOwn:
+			return nodes.Digest(ref.Hash)
+		case record.ToDetail:
+			return details.Digest(ref.Hash)
+		}
+		n, err := r.record(id, ref.Hash)
+		if err != nil {
+			return "", err
+		}
+		return n.Sum()
+	})
+	if err != nil {
+		return "", nil, fmt.Errorf("the digests of a step: %w", err)
+	}
+	n, h, err := step.Node(at)
+	if err != nil {
+		return "", nil, err
+	}
+	out := make([]PlacedNode, 0, len(own)+1)
+	for _, n := range own {
+		if n.Place != (Place{}) {
+			n.Place = Place{Thread: id, Of: h, Detail: n.Place.Detail}
+		}
+		out = append(out, n)
+	}
+	out = append(out, PlacedNode{Hash: h, Node: n, Place: Place{Thread: id}})
+	return h, append(out, sharedTypes(out)...), nil
+}
+
+// sharedTypes are the types of nodes that every uwf knows: who reads the branch with git
+// alone doesn't.
+func sharedTypes(nodes []PlacedNode) []PlacedNode {
+	types := map[node.Hash]bool{}
+	for _, n := range nodes {
+		types[n.Node.Type] = true
+	}
+	var out []PlacedNode
+	for _, h := range slices.Sorted(maps.Keys(types)) {
+		if s, ok := record.Schemas()[h]; ok {
+			out = append(out, PlacedNode{Hash: h, Node: s})
+		}
+	}
+	return out
+}
+
+// folderReader looks nodes up in the folders of a view's threads, and first among nodes
+// that are about to be stored.
+type folderReader struct {
+	ctx   context.Context
+	v     *View
+	fresh Nodes
+	// base gives a thread's folder where it is not the view's; nil: the view's.
+	base func(ThreadID) (*dir, error)
+}
+
+func (r *folderReader) folder(id ThreadID) (*dir, error) {
+	if r.base != nil {
+		return r.base(id)
+	}
+	return r.v.folder(r.ctx, id)
+}
+
+// shared is a node of cas/.
+func (r *folderReader) shared(h node.Hash) (node.Node, error) {
+	if n, ok := known()[h]; ok {
+		return n, nil
+	}
+	if n, ok := r.fresh[Place{}][h]; ok {
+		return n, nil
+	}
+	return r.v.Get(r.ctx, h)
+}
+
+// record is a StartNode or StepNode of a thread; node.ErrNotFound where there is none.
+func (r *folderReader) record(id ThreadID, h node.Hash) (node.Node, error) {
+	if n, ok := r.fresh[Place{Thread: id}][h]; ok {
+		return n, nil
+	}
+	d, err := r.folder(id)
+	if err != nil {
+		return node.Node{}, err
+	}
+	e, ok := d.get(nodeFile(h))
+	if !ok {
+		return node.Node{}, fmt.Errorf("%w: %s, not in %s", node.ErrNotFound, h, Place{Thread: id})
+	}
+	return r.v.read(r.ctx, d.at(e.Name), e.ID, h)
+}
+
+// workflow is what the thread of a record was started with.
+func (r *folderReader) workflow(id ThreadID, start node.Hash) (node.Map, error) {
+	n, err := r.record(id, start)
+	if errors.Is(err, node.ErrNotFound) {
+		err = content(Place{Thread: id}.Path(start), "the chain needs it, and it is missing")
+	}
+	if err != nil {
+		return nil, err
+	}
+	s, err := record.ParseStart(n)
+	if err != nil {
+		return nil, contentErr(Place{Thread: id}.Path(start), err)
+	}
+	var d definition
+	if _, fresh := r.fresh[Place{}][s.Workflow]; fresh {
+		d, err = r.v.s.define(getterFunc(r.shared), s.Workflow)
+	} else {
+		d, err = r.v.definition(r.ctx, s.Workflow)
+	}
+	if err == nil && s.Digests != nil && s.Digests.Workflow != d.digest {
+		err = exchanged(casDir+"/"+nodeFile(s.Workflow), "the workflow, with its role schemas, of thread "+string(id))
+	}
+	return d.nodes, err
+}
+
+// exchanged is the error for a node that has the right hash and is another one.
+func exchanged(path, what string) error {
+	e := content(path, "it is not what was stored as "+what+": it has the same hash, and another SHA-256; somebody exchanged it")
+	e.Err = ErrExchanged
+	return e
+}
+
+// closed are the nodes that a record refers to in its own folder, each with the digest
+// that the record has for it: then it is what was checked when it was stored. Without
+// digests each is checked against its schema. What a person has said is there under its
+// own hash.
+func (r *folderReader) closed(p Place) (node.Map, error) {
+	n, err := r.record(p.Thread, p.Of)
+	if errors.Is(err, node.ErrNotFound) && !p.Detail {
+		return r.said(p)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if record.IsStart(n.Type) {
+		return node.Map{}, nil
+	}
+	s, err := record.ParseStep(n)
+	if err != nil {
+		return nil, contentErr(Place{Thread: p.Thread}.Path(p.Of), err)
+	}
+	flow, err := r.workflow(p.Thread, s.Start)
+	if err != nil {
+		return nil, err
+	}
+	out := node.Map{}
+	own, details := r.closure(Place{Thread: p.Thread, Of: p.Of}, flow), r.closure(Place{Thread: p.Thread, Of: p.Of, Detail: true}, flow)
+	own.Nodes, details.Nodes = out, out
+	own.Trust, details.Trust = s.Digests != nil, s.Digests != nil
+	for _, ref := range s.Refs() {
+		c, at := own, Place{Thread: p.Thread, Of: p.Of}
+		switch {
+		case ref.To == record.ToDetail && p.Detail:
+			c, at.Detail = details, true
+		case ref.To != record.ToOwn:
+			continue
+		}
+		what := fmt.Sprintf("the %s of step %s", ref.Field, p.Of)
+		digest, err := c.Digest(ref.Hash)
+		switch {
+		case errors.Is(err, node.ErrNotFound):
+			return nil, contentErr(at.Path(ref.Hash), fmt.Errorf("it is %s, and not whole: %w", what, err))
+		case err != nil:
+			return nil, damagedUnlessWire(at.Path(ref.Hash), err)
+		case ref.Digest != "" && ref.Digest != digest:
+			return nil, exchanged(at.Path(ref.Hash), what)
+		}
+	}
+	return out, nil
+}
+
+// said is what a person has said to a thread and no step has taken up yet.
+func (r *folderReader) said(p Place) (node.Map, error) {
+	c := r.closure(p, nil)
+	if _, err := c.Digest(p.Of); err != nil {
+		return nil, damagedUnlessWire(p.Path(p.Of), err)
+	}
+	return c.Nodes, nil
+}
+
+// closure looks in the folder of a record, with its details if p is these. What is
+// built in, and what is the workflow's, nothing in the folder can stand for.
+func (r *folderReader) closure(p Place, flow node.Map) *node.Closure {
+	return &node.Closure{Schemas: &r.v.s.schemas, Alone: record.IsRecord, Getter: getterFunc(func(h node.Hash) (node.Node, error) {
+		if n, ok := known()[h]; ok {
+			return n, nil
+		}
+		if n, ok := flow[h]; ok {
+			return n, nil
+		}
+		return r.own(p, h)
+	})}
+}
+
+// types finds the types of nodes in a place.
+func (r *folderReader) types(p Place) (node.Getter, error) {
+	if p.Of == "" {
+		return getterFunc(r.shared), nil
+	}
+	flow, err := r.flowOf(p)
+	return r.closure(p, flow).Getter, err
+}
+
+// flowOf is the workflow of the thread that a record belongs to; of what a person has
+// said it is none.
+func (r *folderReader) flowOf(p Place) (node.Map, error) {
+	n, err := r.record(p.Thread, p.Of)
+	switch {
+	case errors.Is(err, node.ErrNotFound):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case record.IsStart(n.Type):
+		return r.workflow(p.Thread, p.Of)
+	}
+	s, err := record.ParseStep(n)
+	if err != nil {
+		return nil, contentErr(Place{Thread: p.Thread}.Path(p.Of), err)
+	}
+	return r.workflow(p.Thread, s.Start)
+}
+
+// own is a node in the folder of a record; of the details, where p is these, last.
+func (r *folderReader) own(p Place, h node.Hash) (node.Node, error) {
+	at := Place{Thread: p.Thread, Of: p.Of}
+	d, err := r.v.ownFolder(r.ctx, p.Thread, p.Of, r.folder)
+	if err != nil {
+		return node.Node{}, err
+	}
+	n, err := r.in(at, d, h)
+	if !p.Detail || !errors.Is(err, node.ErrNotFound) {
+		return n, err
+	}
+	if d, err = r.v.detailFolder(r.ctx, d); err != nil {
+		return node.Node{}, err
+	}
+	return r.in(p, d, h)
+}
+
+// in is a node of one folder, checked by its hash alone: who asks checks it against its
+// schema, which may be in that folder as well.
+func (r *folderReader) in(at Place, d *dir, h node.Hash) (node.Node, error) {
+	if n, ok := r.fresh[at][h]; ok {
+		return n, nil
+	}
+	e, ok := d.get(nodeFile(h))
+	if !ok {
+		return node.Node{}, fmt.Errorf("%w: %s, not in %s", node.ErrNotFound, h, at)
+	}
+	if at.Detail && !r.v.cache.has(e.ID) {
+		// Who reads one turn reads the others too.
+		ids := make([]wire.ID, 0, len(d.entries))
+		for _, x := range d.entries {
+			ids = append(ids, x.ID)
+		}
+		if err := r.v.fetch(r.ctx, ids...); err != nil {
+			return node.Node{}, err
+		}
+	}
+	n, err := r.v.decode(d.at(e.Name), e.ID, h, func() (wire.Object, error) {
+		return r.v.object(r.ctx, d.at(e.Name), e.ID, plumbing.BlobObject, MaxNodeFile)
+	})
+	return n.node, err
+}
+
+// ownFolder is nodes/<of> of a thread; nil where there is none.
+func (v *View) ownFolder(ctx context.Context, id ThreadID, of node.Hash, folder func(ThreadID) (*dir, error)) (*dir, error) {
+	d, err := folder(id)
+	if err != nil {
+		return nil, err
+	}
+	nodes, err := v.sub(ctx, d, nodesDir, checkNodes)
+	if err != nil {
+		return nil, err
+	}
+	return v.sub(ctx, nodes, string(of), checkOwn)
+}
+
+// detailFolder is the folder of the details in a record's; nil where there is none.
+func (v *View) detailFolder(ctx context.Context, own *dir) (*dir, error) {
+	d, err := v.sub(ctx, own, detailDir, checkDetail)
+	if err != nil {
+		return nil, err
+	}
+	return v.sub(ctx, d, nodesDir, checkCas)
+}
