@@ -29,7 +29,7 @@ func (v *View) In(ctx context.Context, p Place) node.Getter {
 			return n, nil
 		}
 		if p.Of == "" {
-			return v.record(ctx, p.Thread, h)
+			return (&folderReader{ctx: ctx, v: v}).record(p.Thread, h)
 		}
 		nodes, err := v.closed(ctx, p)
 		if err != nil {
@@ -41,23 +41,6 @@ func (v *View) In(ctx context.Context, p Place) node.Getter {
 		}
 		return n, nil
 	})
-}
-
-// record reads a StartNode or StepNode of a thread.
-func (v *View) record(ctx context.Context, id ThreadID, h node.Hash) (node.Node, error) {
-	d, err := v.folder(ctx, id)
-	if err != nil {
-		return node.Node{}, err
-	}
-	e, ok := d.get(nodeFile(h))
-	if !ok {
-		return node.Node{}, fmt.Errorf("%w: %s, not in %s", node.ErrNotFound, h, Place{Thread: id})
-	}
-	n, err := v.read(ctx, d.at(e.Name), e.ID, h)
-	if err == nil && !record.IsRecord(n.Type) {
-		err = content(d.at(e.Name), "it is neither a StartNode nor a StepNode")
-	}
-	return n, err
 }
 
 // closed are the nodes that a record refers to, checked. They are worked out once.
@@ -175,6 +158,10 @@ func Known(h node.Hash) (node.Node, bool) {
 // unplaced stands for the hash of a record that is not known yet.
 const unplaced node.Hash = "0000000000000"
 
+// NextPlace is the place of what a step refers to, as long as the step has no hash: see
+// View.Complete.
+func NextPlace(detail bool) Place { return Place{Of: unplaced, Detail: detail} }
+
 // Complete gives a step that follows a thread's records its digests and makes its node.
 // own are the nodes that it refers to; of their places only Detail, and whether they are
 // shared, is looked at. records are earlier attempts that it names and that are stored
@@ -285,7 +272,11 @@ func (r *folderReader) record(id ThreadID, h node.Hash) (node.Node, error) {
 	if !ok {
 		return node.Node{}, fmt.Errorf("%w: %s, not in %s", node.ErrNotFound, h, Place{Thread: id})
 	}
-	return r.v.read(r.ctx, d.at(e.Name), e.ID, h)
+	n, err := r.v.read(r.ctx, d.at(e.Name), e.ID, h)
+	if err == nil && !record.IsRecord(n.Type) {
+		err = content(d.at(e.Name), "it is neither a StartNode nor a StepNode")
+	}
+	return n, err
 }
 
 // workflow is what the thread of a record was started with.

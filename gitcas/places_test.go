@@ -195,7 +195,7 @@ func TestCompleteRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := placed(t, Place{Of: unplaced}, node.String, "out")
+	out := placed(t, NextPlace(false), node.String, "out")
 	none := node.Hash("0000000000000")
 	last := c.Steps[1].Hash
 	for name, change := range map[string]func(*record.Step){

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/engine/moderator"
-	"github.com/united-workforce/uwf/engine/thread/seal"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
@@ -148,7 +147,7 @@ func (r *stepRun) obituary(ctx context.Context, a gitcas.Attempt) ([]gitcas.Plac
 	var err error
 	add := func(n node.Node, h node.Hash, nerr error) node.Hash {
 		err = errors.Join(err, nerr)
-		own = append(own, gitcas.PlacedNode{Hash: h, Node: n, Place: seal.Place(false)})
+		own = append(own, gitcas.PlacedNode{Hash: h, Node: n, Place: gitcas.NextPlace(false)})
 		return h
 	}
 	step := record.Step{

@@ -155,3 +155,31 @@ func (c *collector) object(n *refNode, x map[string]any) {
 		}
 	}
 }
+
+// ReplaceStrings returns a copy of v in which the strings that are keys of swap are
+// exchanged. v is normalised, as a payload is: only maps, lists and scalars.
+func ReplaceStrings(v any, swap map[string]string) any {
+	if len(swap) == 0 {
+		return v
+	}
+	switch x := v.(type) {
+	case string:
+		if to, ok := swap[x]; ok {
+			return to
+		}
+		return x
+	case []any:
+		out := make([]any, len(x))
+		for i := range x {
+			out[i] = ReplaceStrings(x[i], swap)
+		}
+		return out
+	case map[string]any:
+		out := make(map[string]any, len(x))
+		for k, e := range x {
+			out[k] = ReplaceStrings(e, swap)
+		}
+		return out
+	}
+	return v
+}

@@ -79,7 +79,7 @@ func (n *nodes) referRecord(f *fresh, refs []record.Ref, w *writer) (node.Node, 
 		now[k], changed = v, changed || other
 	}
 	if swap := n.renewed(f, refs); len(swap) > 0 {
-		now["digests"], changed = swapped(was["digests"], swap), true
+		now["digests"], changed = node.ReplaceStrings(was["digests"], swap), true
 	}
 	out.Payload = now
 	return out, changed, nil
@@ -98,39 +98,16 @@ func (n *nodes) target(i nodeID, to record.Target) *scope {
 
 // renewed are the digests of a record that are other ones now, by what they were. One
 // that was not right before is left as it is: nobody's forgery is made good here.
-func (n *nodes) renewed(f *fresh, refs []record.Ref) map[node.Digest]node.Digest {
-	out := map[node.Digest]node.Digest{}
+func (n *nodes) renewed(f *fresh, refs []record.Ref) map[string]string {
+	out := map[string]string{}
 	for _, r := range refs {
 		i, ok := n.locate(n.target(f.id, r.To), r.Hash)
 		became := n.seen[i]
 		if ok && r.Digest != "" && r.Digest == became.was && became.now != became.was && became.now != "" {
-			out[r.Digest] = became.now
+			out[string(r.Digest)] = string(became.now)
 		}
 	}
 	return out
-}
-
-// swapped is the digests field of a record with other digests.
-func swapped(v any, swap map[node.Digest]node.Digest) any {
-	switch x := v.(type) {
-	case string:
-		if to, ok := swap[node.Digest(x)]; ok {
-			return string(to)
-		}
-	case []any:
-		out := make([]any, len(x))
-		for i, e := range x {
-			out[i] = swapped(e, swap)
-		}
-		return out
-	case map[string]any:
-		out := make(map[string]any, len(x))
-		for k, e := range x {
-			out[k] = swapped(e, swap)
-		}
-		return out
-	}
-	return v
 }
 
 // refs follows every string that is a node's hash.

@@ -59,12 +59,6 @@ func New(drafts map[node.Hash]node.Node, visible gitcas.Nodes, redact Redactor, 
 // are of is known when they are all there.
 func (s *Sealer) Nodes() []gitcas.PlacedNode { return slices.Clone(s.nodes) }
 
-// Place is where a step's nodes go before it is known which step that is.
-func Place(detail bool) gitcas.Place { return gitcas.Place{Of: unknown, Detail: detail} }
-
-// unknown stands for the hash of the step.
-const unknown node.Hash = "0000000000000"
-
 // Salvage seals each draft that passes the checks by itself, as long as ctx lasts:
 // what does not pass is left out.
 func (s *Sealer) Salvage(ctx context.Context) {
@@ -109,7 +103,7 @@ func (s *Sealer) Node(h node.Hash, detail bool) (node.Hash, error) {
 			swap[string(ref)] = string(f)
 		}
 	}
-	f, err := s.Add(n.Type, replaceRefs(n.Payload, swap), detail)
+	f, err := s.Add(n.Type, node.ReplaceStrings(n.Payload, swap), detail)
 	if err != nil {
 		return "", fmt.Errorf("node %s: %w", h, err)
 	}
@@ -259,7 +253,7 @@ func (s *Sealer) keep(h node.Hash, n node.Node, detail bool) error {
 	}
 	s.bytes += len(file)
 	s.placed[h] = len(s.nodes)
-	s.nodes = append(s.nodes, gitcas.PlacedNode{Hash: h, Node: n, Place: Place(detail)})
+	s.nodes = append(s.nodes, gitcas.PlacedNode{Hash: h, Node: n, Place: gitcas.NextPlace(detail)})
 	return nil
 }
 
@@ -343,32 +337,4 @@ func (s *Sealer) stagedSchema(typ node.Hash) (node.Node, error) {
 		return n, errors.New("the schema holds a secret")
 	}
 	return n, nil
-}
-
-// replaceRefs returns a copy of v in which the strings that are keys of swap are
-// exchanged. Payloads are normalised: only maps, lists and scalars.
-func replaceRefs(v any, swap map[string]string) any {
-	if len(swap) == 0 {
-		return v
-	}
-	switch x := v.(type) {
-	case string:
-		if to, ok := swap[x]; ok {
-			return to
-		}
-		return x
-	case []any:
-		out := make([]any, len(x))
-		for i := range x {
-			out[i] = replaceRefs(x[i], swap)
-		}
-		return out
-	case map[string]any:
-		out := make(map[string]any, len(x))
-		for k, e := range x {
-			out[k] = replaceRefs(e, swap)
-		}
-		return out
-	}
-	return v
 }
