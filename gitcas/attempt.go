@@ -353,6 +353,6 @@ func (r *attemptReader) getter(at Place) node.Getter {
 				}
 			}
 		}
-		return reader.shared(h)
+		return reader.readShared(h)
 	})
 }

@@ -99,7 +99,7 @@ func (v *View) chain(ctx context.Context, id ThreadID) (Chain, error) {
 	if err := checkAttempts(c, threadPath(id), get); err != nil {
 		return Chain{}, err
 	}
-	if c.Definition, err = (&folderReader{ctx: ctx, v: v}).workflow(id, c.StartHash); err != nil {
+	if c.Definition, err = (&folderReader{ctx: ctx, v: v}).readWorkflow(id, c.StartHash); err != nil {
 		return Chain{}, err
 	}
 	return c, v.hasOutputs(ctx, c, d)
@@ -155,7 +155,7 @@ func readChain(head node.Hash, where string, get func(node.Hash) (node.Node, err
 		if err != nil {
 			return Chain{}, err
 		}
-		if err := c.follow(path, n); err != nil {
+		if err := c.compareDigest(path, n); err != nil {
 			return Chain{}, err
 		}
 		if record.IsStart(n.Type) {
@@ -170,7 +170,7 @@ func readChain(head node.Hash, where string, get func(node.Hash) (node.Node, err
 			return Chain{}, contentErr(path, err)
 		}
 		if len(c.Steps) > 0 {
-			if err := follows(path, s, c.Steps[len(c.Steps)-1]); err != nil {
+			if err := checkFollows(path, s, c.Steps[len(c.Steps)-1]); err != nil {
 				return Chain{}, err
 			}
 		}
@@ -204,9 +204,9 @@ func readChain(head node.Hash, where string, get func(node.Hash) (node.Node, err
 	return c, nil
 }
 
-// follow compares a node with the digest that the step after it has for it; of the head
-// it notes the digest.
-func (c *Chain) follow(path string, n node.Node) (err error) {
+// compareDigest compares a node with the digest that the step after it has for it; of the
+// head it notes the digest.
+func (c *Chain) compareDigest(path string, n node.Node) (err error) {
 	k := len(c.Steps)
 	if k == 0 {
 		c.Head, err = n.Sum()
@@ -219,8 +219,8 @@ func (c *Chain) follow(path string, n node.Node) (err error) {
 	return sameDigest(path, n, after.Digests.Prev, "the step before "+string(after.Hash))
 }
 
-// follows checks a step against the one that comes after it.
-func follows(path string, s record.Step, after ChainStep) error {
+// checkFollows checks a step against the one that comes after it.
+func checkFollows(path string, s record.Step, after ChainStep) error {
 	switch {
 	case s.Start != after.Start:
 		return content(path, fmt.Sprintf("its start is %s, that of the step after it %s", s.Start, after.Start))

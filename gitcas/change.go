@@ -227,7 +227,7 @@ func (b *builder) check(n PlacedNode) ([]byte, error) {
 			return nil, err
 		}
 	}
-	types, err := b.reader().types(n.Place)
+	types, err := b.reader().typesIn(n.Place)
 	if err != nil {
 		return nil, unstorable(err)
 	}
@@ -263,7 +263,7 @@ func (b *builder) closed() error {
 			if p := (Place{Thread: at.Thread, Of: h, Detail: true}); record.IsStart(n.Type) {
 				_, err = r.flowOf(p)
 			} else {
-				_, err = r.closed(p)
+				_, err = r.readClosed(p)
 			}
 			if err != nil {
 				return unstorable(fmt.Errorf("store %s: %w", at.Path(h), err))

@@ -56,7 +56,7 @@ func (s *Store) Find(ctx context.Context, v *View, h node.Hash) (Found, error) {
 	for _, e := range v.threadDirs.list() {
 		threads = append(threads, ThreadID(e.Name))
 	}
-	f, err := q.run(threads)
+	f, err := q.searchThreads(threads)
 	if !errors.Is(err, node.ErrNotFound) {
 		return f, err
 	}
@@ -66,7 +66,7 @@ func (s *Store) Find(ctx context.Context, v *View, h node.Hash) (Found, error) {
 // FindIn is Find in one thread of a view, live or past: among its records, and all that
 // these refer to.
 func (s *Store) FindIn(ctx context.Context, v *View, id ThreadID, h node.Hash) (Found, error) {
-	return (&search{ctx: ctx, v: v, h: h}).run([]ThreadID{id})
+	return (&search{ctx: ctx, v: v, h: h}).searchThreads([]ThreadID{id})
 }
 
 // search looks for the files of one name in the folders of threads.
@@ -96,8 +96,8 @@ type inside struct {
 // bounds the memory that a search takes.
 const foldersAtOnce = 200
 
-// run searches threads, and reads what it found.
-func (q *search) run(threads []ThreadID) (Found, error) {
+// searchThreads searches threads, and reads what it found.
+func (q *search) searchThreads(threads []ThreadID) (Found, error) {
 	var todo []inside
 	for _, id := range threads {
 		if e, ok := q.v.threadDirs.get(string(id)); ok {
@@ -108,7 +108,7 @@ func (q *search) run(threads []ThreadID) (Found, error) {
 	for len(todo) > 0 {
 		var next []inside
 		for chunk := range slices.Chunk(todo, foldersAtOnce) {
-			more, err := q.look(chunk)
+			more, err := q.listFolders(chunk)
 			if err != nil {
 				return Found{}, err
 			}
@@ -116,11 +116,11 @@ func (q *search) run(threads []ThreadID) (Found, error) {
 		}
 		todo = next
 	}
-	return q.read()
+	return q.readSpots()
 }
 
-// look lists folders, which are not kept, and returns those in them.
-func (q *search) look(folders []inside) ([]inside, error) {
+// listFolders lists folders, which are not kept, and returns those in them.
+func (q *search) listFolders(folders []inside) ([]inside, error) {
 	wants := make([]wire.ID, len(folders))
 	for i, f := range folders {
 		wants[i] = f.id
@@ -167,8 +167,8 @@ func (f inside) below(d *dir, e gitobj.Entry) inside {
 	return in
 }
 
-// read reads what the files hold: all must be the same node.
-func (q *search) read() (Found, error) {
+// readSpots reads what the files hold: all must be the same node.
+func (q *search) readSpots() (Found, error) {
 	var ids []wire.ID
 	for _, s := range q.spots {
 		ids = append(ids, s.id)
@@ -198,7 +198,7 @@ func (q *search) read() (Found, error) {
 	case 0:
 		return Found{}, fmt.Errorf("%w: %s, neither in cas/ nor in a live thread", node.ErrNotFound, q.h)
 	case 1:
-		return found[0], q.check(found[0])
+		return found[0], q.checkFound(found[0])
 	}
 	e := &AmbiguousError{Hash: q.h}
 	for _, f := range found {
@@ -207,13 +207,13 @@ func (q *search) read() (Found, error) {
 	return Found{}, e
 }
 
-// check checks a node in its place: a record refers to it, with this digest. What no
+// checkFound checks a node in its place: a record refers to it, with this digest. What no
 // record refers to must fit a schema that is in its place.
-func (q *search) check(f Found) error {
+func (q *search) checkFound(f Found) error {
 	if _, err := q.v.In(q.ctx, f.Place).Get(f.Hash); !errors.Is(err, node.ErrNotFound) {
 		return err
 	}
-	types, err := (&folderReader{ctx: q.ctx, v: q.v}).types(f.Place)
+	types, err := (&folderReader{ctx: q.ctx, v: q.v}).typesIn(f.Place)
 	if err != nil {
 		return err
 	}

@@ -134,7 +134,7 @@ func (f *fsck) files(v *View, dirs []folder, visit func(place Place, h node.Hash
 		}
 		for _, x := range chunk {
 			var n node.Node
-			types, err := r.types(x.place)
+			types, err := r.typesIn(x.place)
 			if err == nil {
 				n, err = v.readWith(x.path, x.id, x.h, types, func() (wire.Object, error) {
 					return v.object(f.ctx, x.path, x.id, plumbing.BlobObject, MaxNodeFile)
@@ -272,7 +272,7 @@ func (f *fsck) thread(base *View, id ThreadID) error {
 	}
 	for _, h := range records {
 		p := Place{Thread: id, Of: h, Detail: true}
-		_, err := v.closed(f.ctx, p)
+		_, err := v.closedNodes(f.ctx, p)
 		if err := f.note(Place{Thread: id}.Path(h), err); err != nil {
 			return err
 		}

@@ -29,9 +29,9 @@ func (v *View) In(ctx context.Context, p Place) node.Getter {
 			return n, nil
 		}
 		if p.Of == "" {
-			return (&folderReader{ctx: ctx, v: v}).record(p.Thread, h)
+			return (&folderReader{ctx: ctx, v: v}).readRecord(p.Thread, h)
 		}
-		nodes, err := v.closed(ctx, p)
+		nodes, err := v.closedNodes(ctx, p)
 		if err != nil {
 			return node.Node{}, err
 		}
@@ -43,15 +43,15 @@ func (v *View) In(ctx context.Context, p Place) node.Getter {
 	})
 }
 
-// closed are the nodes that a record refers to, checked. They are worked out once.
-func (v *View) closed(ctx context.Context, p Place) (node.Map, error) {
+// closedNodes are the nodes that a record refers to, checked. They are worked out once.
+func (v *View) closedNodes(ctx context.Context, p Place) (node.Map, error) {
 	v.cache.mu.Lock()
 	nodes, ok := v.cache.closed[p]
 	v.cache.mu.Unlock()
 	if ok {
 		return nodes, nil
 	}
-	nodes, err := (&folderReader{ctx: ctx, v: v}).closed(p)
+	nodes, err := (&folderReader{ctx: ctx, v: v}).readClosed(p)
 	if err == nil {
 		v.cache.mu.Lock()
 		v.cache.closed[p] = nodes
@@ -66,8 +66,8 @@ type definition struct {
 	digest node.Digest
 }
 
-// definition reads a workflow and all that it refers to, from cas/.
-func (v *View) definition(ctx context.Context, h node.Hash) (definition, error) {
+// readDefinition reads a workflow and all that it refers to, from cas/.
+func (v *View) readDefinition(ctx context.Context, h node.Hash) (definition, error) {
 	v.cache.mu.Lock()
 	d, ok := v.cache.flows[h]
 	v.cache.mu.Unlock()
@@ -82,7 +82,7 @@ func (v *View) definition(ctx context.Context, h node.Hash) (definition, error) 
 			return d, err
 		}
 	}
-	d, err := v.s.define(v.Getter(ctx), h)
+	d, err := v.s.closeDefinition(v.Getter(ctx), h)
 	if errors.Is(err, node.ErrNotFound) {
 		err = contentErr(casDir+"/"+nodeFile(h), fmt.Errorf("it is the thread's workflow, and it is not whole: %w", err))
 	}
@@ -94,7 +94,8 @@ func (v *View) definition(ctx context.Context, h node.Hash) (definition, error) 
 	return d, err
 }
 
-func (s *Store) define(g node.Getter, h node.Hash) (definition, error) {
+// closeDefinition collects a workflow and all that it refers to.
+func (s *Store) closeDefinition(g node.Getter, h node.Hash) (definition, error) {
 	c := node.Closure{Schemas: &s.schemas, Getter: g}
 	digest, err := c.Digest(h)
 	return definition{c.Nodes, digest}, err
@@ -104,10 +105,10 @@ func (s *Store) define(g node.Getter, h node.Hash) (definition, error) {
 // more are nodes that are not stored yet.
 func (v *View) Definition(ctx context.Context, h node.Hash, more map[node.Hash]node.Node) (node.Digest, error) {
 	if len(more) == 0 {
-		d, err := v.definition(ctx, h)
+		d, err := v.readDefinition(ctx, h)
 		return d.digest, err
 	}
-	d, err := v.s.define(getterFunc(func(h node.Hash) (node.Node, error) {
+	d, err := v.s.closeDefinition(getterFunc(func(h node.Hash) (node.Node, error) {
 		if n, ok := more[h]; ok {
 			return n, nil
 		}
@@ -178,11 +179,11 @@ func (v *View) Complete(ctx context.Context, id ThreadID, step record.Step, at t
 	for _, n := range records {
 		r.fresh.Add(n.Place, n.Hash, n.Node)
 	}
-	flow, err := r.workflow(id, step.Start)
+	flow, err := r.readWorkflow(id, step.Start)
 	if err != nil {
 		return "", nil, err
 	}
-	nodes, details := r.closure(Place{Thread: id, Of: unplaced}, flow), r.closure(Place{Thread: id, Of: unplaced, Detail: true}, flow)
+	nodes, details := r.newClosure(Place{Thread: id, Of: unplaced}, flow), r.newClosure(Place{Thread: id, Of: unplaced, Detail: true}, flow)
 	nodes.Trust, details.Trust = true, true // the push checks them
 	err = step.SetDigests(func(ref record.Ref) (node.Digest, error) {
 		switch ref.To {
@@ -191,7 +192,7 @@ func (v *View) Complete(ctx context.Context, id ThreadID, step record.Step, at t
 		case record.ToDetail:
 			return details.Digest(ref.Hash)
 		}
-		n, err := r.record(id, ref.Hash)
+		n, err := r.readRecord(id, ref.Hash)
 		if err != nil {
 			return "", err
 		}
@@ -241,15 +242,15 @@ type folderReader struct {
 	base func(ThreadID) (*dir, error)
 }
 
-func (r *folderReader) folder(id ThreadID) (*dir, error) {
+func (r *folderReader) threadFolder(id ThreadID) (*dir, error) {
 	if r.base != nil {
 		return r.base(id)
 	}
 	return r.v.folder(r.ctx, id)
 }
 
-// shared is a node of cas/.
-func (r *folderReader) shared(h node.Hash) (node.Node, error) {
+// readShared reads a node of cas/.
+func (r *folderReader) readShared(h node.Hash) (node.Node, error) {
 	if n, ok := known()[h]; ok {
 		return n, nil
 	}
@@ -259,12 +260,12 @@ func (r *folderReader) shared(h node.Hash) (node.Node, error) {
 	return r.v.Get(r.ctx, h)
 }
 
-// record is a StartNode or StepNode of a thread; node.ErrNotFound where there is none.
-func (r *folderReader) record(id ThreadID, h node.Hash) (node.Node, error) {
+// readRecord reads a StartNode or StepNode of a thread; node.ErrNotFound where there is none.
+func (r *folderReader) readRecord(id ThreadID, h node.Hash) (node.Node, error) {
 	if n, ok := r.fresh[Place{Thread: id}][h]; ok {
 		return n, nil
 	}
-	d, err := r.folder(id)
+	d, err := r.threadFolder(id)
 	if err != nil {
 		return node.Node{}, err
 	}
@@ -279,9 +280,9 @@ func (r *folderReader) record(id ThreadID, h node.Hash) (node.Node, error) {
 	return n, err
 }
 
-// workflow is what the thread of a record was started with.
-func (r *folderReader) workflow(id ThreadID, start node.Hash) (node.Map, error) {
-	n, err := r.record(id, start)
+// readWorkflow reads what the thread of a record was started with.
+func (r *folderReader) readWorkflow(id ThreadID, start node.Hash) (node.Map, error) {
+	n, err := r.readRecord(id, start)
 	if errors.Is(err, node.ErrNotFound) {
 		err = content(Place{Thread: id}.Path(start), "the chain needs it, and it is missing")
 	}
@@ -294,9 +295,9 @@ func (r *folderReader) workflow(id ThreadID, start node.Hash) (node.Map, error) 
 	}
 	var d definition
 	if _, fresh := r.fresh[Place{}][s.Workflow]; fresh {
-		d, err = r.v.s.define(getterFunc(r.shared), s.Workflow)
+		d, err = r.v.s.closeDefinition(getterFunc(r.readShared), s.Workflow)
 	} else {
-		d, err = r.v.definition(r.ctx, s.Workflow)
+		d, err = r.v.readDefinition(r.ctx, s.Workflow)
 	}
 	if err == nil && s.Digests != nil && s.Digests.Workflow != d.digest {
 		err = exchanged(casDir+"/"+nodeFile(s.Workflow), "the workflow, with its role schemas, of thread "+string(id))
@@ -311,14 +312,14 @@ func exchanged(path, what string) error {
 	return e
 }
 
-// closed are the nodes that a record refers to in its own folder, each with the digest
-// that the record has for it: then it is what was checked when it was stored. Without
-// digests each is checked against its schema. What a person has said is there under its
-// own hash.
-func (r *folderReader) closed(p Place) (node.Map, error) {
-	n, err := r.record(p.Thread, p.Of)
+// readClosed reads the nodes that a record refers to in its own folder, each with the
+// digest that the record has for it: then it is what was checked when it was stored.
+// Without digests each is checked against its schema. What a person has said is there
+// under its own hash.
+func (r *folderReader) readClosed(p Place) (node.Map, error) {
+	n, err := r.readRecord(p.Thread, p.Of)
 	if errors.Is(err, node.ErrNotFound) && !p.Detail {
-		return r.said(p)
+		return r.readAnswer(p)
 	}
 	if err != nil {
 		return nil, err
@@ -330,12 +331,12 @@ func (r *folderReader) closed(p Place) (node.Map, error) {
 	if err != nil {
 		return nil, contentErr(Place{Thread: p.Thread}.Path(p.Of), err)
 	}
-	flow, err := r.workflow(p.Thread, s.Start)
+	flow, err := r.readWorkflow(p.Thread, s.Start)
 	if err != nil {
 		return nil, err
 	}
 	out := node.Map{}
-	own, details := r.closure(Place{Thread: p.Thread, Of: p.Of}, flow), r.closure(Place{Thread: p.Thread, Of: p.Of, Detail: true}, flow)
+	own, details := r.newClosure(Place{Thread: p.Thread, Of: p.Of}, flow), r.newClosure(Place{Thread: p.Thread, Of: p.Of, Detail: true}, flow)
 	own.Nodes, details.Nodes = out, out
 	own.Trust, details.Trust = s.Digests != nil, s.Digests != nil
 	for _, ref := range s.Refs() {
@@ -360,18 +361,18 @@ func (r *folderReader) closed(p Place) (node.Map, error) {
 	return out, nil
 }
 
-// said is what a person has said to a thread and no step has taken up yet.
-func (r *folderReader) said(p Place) (node.Map, error) {
-	c := r.closure(p, nil)
+// readAnswer reads what a person has said to a thread and no step has taken up yet.
+func (r *folderReader) readAnswer(p Place) (node.Map, error) {
+	c := r.newClosure(p, nil)
 	if _, err := c.Digest(p.Of); err != nil {
 		return nil, damagedUnlessWire(p.Path(p.Of), err)
 	}
 	return c.Nodes, nil
 }
 
-// closure looks in the folder of a record, with its details if p is these. What is
-// built in, and what is the workflow's, nothing in the folder can stand for.
-func (r *folderReader) closure(p Place, flow node.Map) *node.Closure {
+// newClosure makes one that looks in the folder of a record, with its details if p is
+// these. What is built in, and what is the workflow's, nothing in the folder can stand for.
+func (r *folderReader) newClosure(p Place, flow node.Map) *node.Closure {
 	return &node.Closure{Schemas: &r.v.s.schemas, Alone: record.IsRecord, Getter: getterFunc(func(h node.Hash) (node.Node, error) {
 		if n, ok := known()[h]; ok {
 			return n, nil
@@ -379,58 +380,58 @@ func (r *folderReader) closure(p Place, flow node.Map) *node.Closure {
 		if n, ok := flow[h]; ok {
 			return n, nil
 		}
-		return r.own(p, h)
+		return r.readOwn(p, h)
 	})}
 }
 
-// types finds the types of nodes in a place.
-func (r *folderReader) types(p Place) (node.Getter, error) {
+// typesIn finds the types of nodes in a place.
+func (r *folderReader) typesIn(p Place) (node.Getter, error) {
 	if p.Of == "" {
-		return getterFunc(r.shared), nil
+		return getterFunc(r.readShared), nil
 	}
 	flow, err := r.flowOf(p)
-	return r.closure(p, flow).Getter, err
+	return r.newClosure(p, flow).Getter, err
 }
 
 // flowOf is the workflow of the thread that a record belongs to; of what a person has
 // said it is none.
 func (r *folderReader) flowOf(p Place) (node.Map, error) {
-	n, err := r.record(p.Thread, p.Of)
+	n, err := r.readRecord(p.Thread, p.Of)
 	switch {
 	case errors.Is(err, node.ErrNotFound):
 		return nil, nil
 	case err != nil:
 		return nil, err
 	case record.IsStart(n.Type):
-		return r.workflow(p.Thread, p.Of)
+		return r.readWorkflow(p.Thread, p.Of)
 	}
 	s, err := record.ParseStep(n)
 	if err != nil {
 		return nil, contentErr(Place{Thread: p.Thread}.Path(p.Of), err)
 	}
-	return r.workflow(p.Thread, s.Start)
+	return r.readWorkflow(p.Thread, s.Start)
 }
 
-// own is a node in the folder of a record; of the details, where p is these, last.
-func (r *folderReader) own(p Place, h node.Hash) (node.Node, error) {
+// readOwn reads a node in the folder of a record; of the details, where p is these, last.
+func (r *folderReader) readOwn(p Place, h node.Hash) (node.Node, error) {
 	at := Place{Thread: p.Thread, Of: p.Of}
-	d, err := r.v.ownFolder(r.ctx, p.Thread, p.Of, r.folder)
+	d, err := r.v.ownFolder(r.ctx, p.Thread, p.Of, r.threadFolder)
 	if err != nil {
 		return node.Node{}, err
 	}
-	n, err := r.in(at, d, h)
+	n, err := r.readIn(at, d, h)
 	if !p.Detail || !errors.Is(err, node.ErrNotFound) {
 		return n, err
 	}
 	if d, err = r.v.detailFolder(r.ctx, d); err != nil {
 		return node.Node{}, err
 	}
-	return r.in(p, d, h)
+	return r.readIn(p, d, h)
 }
 
-// in is a node of one folder, checked by its hash alone: who asks checks it against its
-// schema, which may be in that folder as well.
-func (r *folderReader) in(at Place, d *dir, h node.Hash) (node.Node, error) {
+// readIn reads a node of one folder, checked by its hash alone: who asks checks it against its
+// schema, which may be readIn that folder as well.
+func (r *folderReader) readIn(at Place, d *dir, h node.Hash) (node.Node, error) {
 	if n, ok := r.fresh[at][h]; ok {
 		return n, nil
 	}

@@ -79,7 +79,7 @@ func (s *Sealer) Node(h node.Hash, detail bool) (node.Hash, error) {
 	}
 	n, ok := s.drafts[h]
 	if !ok {
-		return h, s.take(h, detail)
+		return h, s.takeFromThread(h, detail)
 	}
 	switch {
 	case s.busy[h]:
@@ -117,8 +117,8 @@ func (s *Sealer) shared(h node.Hash) (node.Node, bool) {
 	return n, err == nil
 }
 
-// take takes over a node of the thread, with all that it refers to.
-func (s *Sealer) take(h node.Hash, detail bool) error {
+// takeFromThread takes over a node of the thread, with all that it refers to.
+func (s *Sealer) takeFromThread(h node.Hash, detail bool) error {
 	if _, ok := s.shared(h); ok {
 		return nil
 	}
