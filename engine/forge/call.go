@@ -36,6 +36,7 @@ type request struct {
 	do     string // for errors: "create a pull request for uwf/01J…"
 	method string
 	path   string // below the repository; begins with "/" unless it is empty
+	root   bool   // path is below the API instead
 	query  url.Values
 	body   any
 	// safe: making it twice does what making it once does, although it is a POST.
@@ -85,11 +86,7 @@ func (c *client) call(ctx context.Context, r request, out any) (answer, error) {
 
 // try makes the request once.
 func (c *client) try(ctx context.Context, r request) (answer, error) {
-	u := c.repo + r.path
-	if len(r.query) > 0 {
-		u += "?" + r.query.Encode()
-	}
-	req, err := c.gh.NewRequest(r.method, u, r.body)
+	req, err := c.gh.NewRequest(r.method, c.address(r), r.body)
 	if err != nil {
 		return answer{}, err
 	}
@@ -115,6 +112,18 @@ func (c *client) try(ctx context.Context, r request) (answer, error) {
 		a.moved = res.Header.Get("Location")
 	}
 	return a, nil
+}
+
+// address is where a request goes, relative to the API's own.
+func (c *client) address(r request) string {
+	u := c.repo + r.path
+	if r.root {
+		u = strings.TrimPrefix(r.path, "/")
+	}
+	if len(r.query) > 0 {
+		u += "?" + r.query.Encode()
+	}
+	return u
 }
 
 func (c *client) decode(r request, a answer, out any) error {

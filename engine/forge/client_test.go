@@ -360,6 +360,45 @@ func TestSecrets(t *testing.T) {
 	}
 }
 
+// TestAccounts: what forges say of users, in shapes that the fake has not.
+func TestAccounts(t *testing.T) {
+	for name, tt := range map[string]struct {
+		api, answer string
+		want        User
+		err         error
+	}{
+		"a person":          {"/api/v3", `{"login":"ann","id":7,"type":"User"}`, User{Login: "ann", ID: 7}, nil},
+		"an app":            {"/api/v3", `{"login":"uwf[bot]","id":8,"type":"Bot"}`, User{Login: "uwf[bot]", ID: 8, Bot: true}, nil},
+		"a person, gitea":   {"/git/api/v1", `{"login":"ann","id":7}`, User{Login: "ann", ID: 7}, nil},
+		"built in":          {"/api/v1", `{"login":"forgejo-actions","id":-2}`, User{Login: "forgejo-actions", Bot: true}, nil},
+		"an id not told":    {"/api/v1", `{"login":"ann"}`, User{Login: "ann"}, nil},
+		"nobody":            {"/api/v3", `{}`, User{}, ErrUnreadable},
+		"an id that is not": {"/api/v3", `{"login":"ann","id":"7"}`, User{}, ErrUnreadable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f, _ := serve(t, Options{APIURL: tt.api}, func(w http.ResponseWriter, r *http.Request) {
+				switch r.URL.Path {
+				case tt.api + "/user":
+					reply(w, 200, tt.answer)
+				case tt.api + "/repos/octo/demo/issues/comments/5":
+					reply(w, 200, `{"id":5,"body":"hello","user":`+tt.answer+`}`)
+				default:
+					t.Errorf("path %s", r.URL.Path)
+				}
+			})
+			if u, err := f.Me(t.Context()); u != tt.want || !errors.Is(err, tt.err) {
+				t.Errorf("%+v %v", u, err)
+			}
+			if tt.err != nil {
+				return
+			}
+			if c, err := f.Comment(t.Context(), 5); err != nil || c.Author != tt.want.Login || c.AuthorID != tt.want.ID {
+				t.Errorf("%+v %v", c, err)
+			}
+		})
+	}
+}
+
 // TestProtectedBranch: the older kind of rule shows at the branch.
 func TestProtectedBranch(t *testing.T) {
 	for name, tt := range map[string]struct {

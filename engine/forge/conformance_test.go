@@ -2,6 +2,7 @@ package forge_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -92,7 +93,7 @@ func TestIssuesAndComments(t *testing.T) {
 		n := s.OpenIssue("alice", "It breaks", "Sometimes.")
 		s.Label("alice", n, "bug")
 		is1 := must[forge.Issue](t)(f.Issue(ctx, n))
-		if is1.Number != n || is1.Title != "It breaks" || is1.Body != "Sometimes." || is1.Author != "alice" || !is1.Open || is1.IsPull || fmt.Sprint(is1.Labels) != "[bug]" {
+		if is1.Number != n || is1.Title != "It breaks" || is1.Body != "Sometimes." || is1.Author != "alice" || is1.AuthorID <= 0 || !is1.Open || is1.IsPull || fmt.Sprint(is1.Labels) != "[bug]" {
 			t.Errorf("%+v", is1)
 		}
 		_, err := f.Issue(ctx, 999)
@@ -104,7 +105,7 @@ func TestIssuesAndComments(t *testing.T) {
 		}
 		made := must[forge.Comment](t)(f.CreateComment(ctx, n, "ours & <b> „ä“"))
 		list := must[[]forge.Comment](t)(f.Comments(ctx, n))
-		if len(list) != 121 || list[0].Body != "comment 0" || list[120] != made || made.Body != "ours & <b> „ä“" || made.URL == "" {
+		if len(list) != 121 || list[0].Body != "comment 0" || list[0].AuthorID != is1.AuthorID || list[120] != made || made.Body != "ours & <b> „ä“" || made.URL == "" {
 			t.Fatalf("%d comments, the last %+v, ours %+v", len(list), list[len(list)-1], made)
 		}
 		no(t, f.UpdateComment(ctx, made.ID, "changed"))
@@ -125,6 +126,130 @@ func TestIssuesAndComments(t *testing.T) {
 		is(t, f.UpdateComment(ctx, 1, strings.Repeat("ä", forge.MaxBody+1)), forge.ErrInvalid)
 		if f.Calls() != before {
 			t.Error("a text that is too long was sent")
+		}
+	})
+}
+
+func isBot(login string) bool { return login == "github-actions[bot]" || login == "gitea-actions" }
+
+// TestReviewComment: a comment on a line is none of the issue's comments.
+func TestReviewComment(t *testing.T) {
+	both(t, func(t *testing.T, s *forgetest.Server, f forge.Forge) {
+		ctx := t.Context()
+		n := s.OpenPull("alice", "Fix it", "", forgetest.Pull{Head: "main", Base: "main"})
+		if f.Flavour() == forge.Gitea {
+			before := f.Calls()
+			_, err := f.ReviewComment(ctx, 5)
+			if e := is(t, err, forge.ErrNotFound); e.Message == "" || f.Calls() != before {
+				t.Errorf("%v, %d calls", e, f.Calls()-before)
+			}
+			return
+		}
+		s.Say("bob", n, "on the whole")
+		said := read(t, s.SayOnLine("bob", n, "/uwf retry"))
+		got := must[forge.Comment](t)(f.ReviewComment(ctx, said.Comment.ID))
+		if want := (forge.Comment{ID: said.Comment.ID, Body: "/uwf retry", Author: "bob", AuthorID: said.Sender.ID, URL: said.Comment.HTMLURL, Number: n, Created: got.Created}); got != want || got.Created.IsZero() || got.URL == "" || got.AuthorID <= 0 {
+			t.Errorf("%+v, want %+v", got, want)
+		}
+		_, err := f.Comment(ctx, got.ID)
+		is(t, err, forge.ErrNotFound)
+		list := must[[]forge.Comment](t)(f.Comments(ctx, n))
+		if len(list) != 1 || list[0].Body != "on the whole" {
+			t.Errorf("%+v", list)
+		}
+		_, err = f.ReviewComment(ctx, list[0].ID)
+		is(t, err, forge.ErrNotFound)
+		s.DeleteComment(got.ID)
+		_, err = f.ReviewComment(ctx, got.ID)
+		is(t, err, forge.ErrNotFound)
+	})
+}
+
+// told is what the payload of an event says of users and its comment.
+type told struct {
+	Sender, Assignee account
+	Issue            struct{ User account }
+	Pull             struct{ User account } `json:"pull_request"`
+	Comment          struct {
+		ID      int64
+		HTMLURL string `json:"html_url"`
+		User    account
+	}
+}
+
+type account struct {
+	Login string
+	ID    int64
+}
+
+func read(t *testing.T, e forgetest.Event) (p told) {
+	t.Helper()
+	no(t, json.Unmarshal(e.Payload, &p))
+	return p
+}
+
+// TestUsers: a token's user, and the same id for them wherever they show.
+func TestUsers(t *testing.T) {
+	both(t, func(t *testing.T, s *forgetest.Server, f forge.Forge) {
+		ctx := t.Context()
+		s.SetPermission("alice", "write")
+		alice := dial(t, s, s.UserToken("alice"))
+		n := s.OpenIssue("bob", "It breaks", "")
+		first := read(t, s.Label("alice", n, "uwf"))
+		me := must[forge.User](t)(alice.Me(ctx))
+		if me.Login != "alice" || me.ID <= 0 || me.Bot || me.ID == first.Issue.User.ID {
+			t.Fatalf("%+v", me)
+		}
+		made := must[forge.Comment](t)(alice.CreateComment(ctx, n, "hello"))
+		pull := s.OpenPull("alice", "Fix it", "", forgetest.Pull{Head: "main", Base: "main"})
+		said, labeled, assigned := read(t, s.Say("alice", n, "/uwf retry")), read(t, s.Label("bob", pull, "uwf")), read(t, s.Assign("bob", n, "alice"))
+		opened, asPull := must[forge.Issue](t)(f.Issue(ctx, pull)), must[forge.Pull](t)(f.Pull(ctx, pull))
+		for where, got := range map[string]account{
+			"the sender":                  first.Sender,
+			"who dispatched":              read(t, s.Manual("alice", "uwf.yml", nil)).Sender,
+			"who pushed":                  read(t, s.Push("alice")).Sender,
+			"who commented, in the event": said.Comment.User,
+			"the comment's sender":        said.Sender,
+			"who opened it, in the event": labeled.Pull.User,
+			"who commented":               {made.Author, made.AuthorID},
+			"who opened it":               {opened.Author, opened.AuthorID},
+			"who opened the pull request": {asPull.Author, asPull.AuthorID},
+		} {
+			if got != (account{"alice", me.ID}) {
+				t.Errorf("%s: %+v, want %+v", where, got, me)
+			}
+		}
+		if f.Flavour() == forge.GitHub && assigned.Assignee != (account{"alice", me.ID}) {
+			t.Errorf("the assignee: %+v, want %+v", assigned.Assignee, me)
+		}
+		if bob := must[forge.User](t)(dial(t, s, s.UserToken("bob")).Me(ctx)); bob.ID != first.Issue.User.ID || bob.ID != labeled.Sender.ID || bob.ID != assigned.Sender.ID {
+			t.Errorf("%+v", bob)
+		}
+	})
+}
+
+// TestMe: whose token it is where it is nobody's.
+func TestMe(t *testing.T) {
+	both(t, func(t *testing.T, s *forgetest.Server, f forge.Forge) {
+		ctx := t.Context()
+		me, err := f.Me(ctx)
+		if f.Flavour() == forge.Gitea {
+			if want := (forge.User{Login: "gitea-actions", Bot: true}); err != nil || me != want {
+				t.Errorf("a job's: %+v %v, want %+v", me, err, want)
+			}
+		} else if e := is(t, err, forge.ErrForbidden); !strings.Contains(e.Message, "not accessible by integration") {
+			t.Errorf("a job's: %v", e)
+		}
+		_, err = dial(t, s, "").Me(ctx)
+		is(t, err, forge.ErrAuth)
+		ended := s.UserToken("alice")
+		s.Revoke(ended)
+		_, err = dial(t, s, ended).Me(ctx)
+		is(t, err, forge.ErrAuth)
+		for _, c := range s.Calls() {
+			if c.Path != "user" {
+				t.Errorf("%s %s", c.Method, c.Path)
+			}
 		}
 	})
 }
@@ -182,12 +307,19 @@ func TestPulls(t *testing.T) {
 			s.OpenPull("alice", name, "", forgetest.Pull{Head: name, Base: "main"})
 		}
 		made := must[forge.Pull](t)(f.CreatePull(ctx, forge.NewPull{Title: "Fix it", Body: "Fixes #1", Head: branch, Base: "main", Draft: true}))
-		if made.Number == 0 || !made.Open || made.Merged || made.Head.Name != branch || made.Head.Repo != "octo/demo" || made.Base.Name != "main" || made.Head.SHA == "" {
+		if made.Number == 0 || !made.Open || made.Merged || made.Head.Name != branch || made.Head.Repo != "octo/demo" || !isBot(made.Author) || made.Base.Name != "main" || made.Head.SHA == "" {
 			t.Errorf("%+v", made)
 		}
 		_, err := f.CreatePull(ctx, forge.NewPull{Title: "Again", Head: branch, Base: "main"})
 		is(t, err, forge.ErrExists)
 		no(t, f.UpdatePull(ctx, made.Number, "Fix it well", "Fixes #1 and more"))
+		theirs, ok, err := f.FindPull(ctx, "other/59")
+		if err != nil || !ok || theirs.Author != "alice" || theirs.AuthorID <= 0 {
+			t.Errorf("%+v %v %v", theirs, ok, err)
+		}
+		if p := must[forge.Pull](t)(f.Pull(ctx, theirs.Number)); p != theirs {
+			t.Errorf("%+v, want %+v", p, theirs)
+		}
 		found, ok, err := f.FindPull(ctx, branch)
 		if err != nil || !ok || found.Number != made.Number || found.Body != "Fixes #1 and more" || !strings.HasSuffix(found.Title, "Fix it well") {
 			t.Errorf("%+v %v %v", found, ok, err)

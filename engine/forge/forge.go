@@ -3,7 +3,10 @@
 // interface. It never reads or writes git, and decides nothing.
 package forge
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // Flavour is the kind of forge.
 type Flavour string
@@ -23,6 +26,9 @@ type Forge interface {
 	// Permission is what a user may do here. Unknown means that this token can't
 	// find out; that is no error.
 	Permission(ctx context.Context, login string) (Permission, error)
+	// Me is whose token this is. ErrForbidden: the forge doesn't tell, as GitHub does
+	// not where it is a job's own. ErrAuth: there is no token, or it has ended.
+	Me(ctx context.Context) (User, error)
 
 	// Issue is an issue or a pull request by its number.
 	Issue(ctx context.Context, number int) (Issue, error)
@@ -30,6 +36,9 @@ type Forge interface {
 	Comments(ctx context.Context, number int) ([]Comment, error)
 	// Comment is a comment by its id; ErrNotFound when somebody deleted it.
 	Comment(ctx context.Context, id int64) (Comment, error)
+	// ReviewComment is a comment on a line of a pull request by its id, which is no id
+	// for the calls around it; ErrNotFound as above, and always on Gitea.
+	ReviewComment(ctx context.Context, id int64) (Comment, error)
 	CreateComment(ctx context.Context, number int, body string) (Comment, error)
 	// UpdateComment replaces a comment's body; ErrNotFound when somebody deleted it.
 	UpdateComment(ctx context.Context, id int64, body string) error
@@ -90,11 +99,21 @@ const (
 	Write // or more: maintain, admin
 )
 
+// User is an account. ID stays where the login is renamed or taken by somebody else; it
+// is 0 for those that Gitea has built in, and where the forge doesn't tell. All ids of
+// authors are such.
+type User struct {
+	Login string
+	ID    int64
+	Bot   bool // no person's
+}
+
 // Issue is an issue or a pull request.
 type Issue struct {
 	Number      int
 	Title, Body string
 	Author      string
+	AuthorID    int64
 	Labels      []string
 	Open        bool
 	IsPull      bool
@@ -103,10 +122,15 @@ type Issue struct {
 
 // Comment is a comment on an issue or a pull request.
 type Comment struct {
-	ID     int64
-	Body   string
-	Author string
-	URL    string
+	ID       int64
+	Body     string
+	Author   string
+	AuthorID int64
+	URL      string
+	// Number is that of the issue or pull request that it is on; 0: the forge doesn't say.
+	Number int
+	// Created is when it was written; later edits don't change it.
+	Created time.Time
 }
 
 // Label is a label of the repository. Color is six hexadecimal digits.
@@ -116,6 +140,8 @@ type Label struct{ Name, Color, Description string }
 type Pull struct {
 	Number       int
 	Title, Body  string
+	Author       string
+	AuthorID     int64
 	Open, Merged bool
 	Head, Base   Branch
 	URL          string

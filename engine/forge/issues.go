@@ -8,7 +8,9 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 )
 
@@ -28,7 +30,16 @@ const (
 
 type user struct {
 	Login string `json:"login"`
+	ID    int64  `json:"id"`
+	Type  string `json:"type"` // GitHub
 }
+
+// builtIn reports one of the users that Gitea numbers below 0: who jobs act as, and who
+// stands for users that were deleted.
+func (u user) builtIn() bool { return u.ID < 0 }
+
+// account is the user's id; 0 where there is none.
+func (u user) account() int64 { return max(u.ID, 0) }
 
 type label struct {
 	ID   int64  `json:"id"`
@@ -51,10 +62,19 @@ type comment struct {
 	Body    string `json:"body"`
 	User    user   `json:"user"`
 	HTMLURL string `json:"html_url"`
+	// One of these is the address of what it is on. Gitea has both, and one empty.
+	IssueURL string    `json:"issue_url"`
+	PullURL  string    `json:"pull_request_url"`
+	Created  time.Time `json:"created_at"`
 }
 
 func (c comment) out() Comment {
-	return Comment{ID: c.ID, Body: c.Body, Author: c.User.Login, URL: c.HTMLURL}
+	on := cmp.Or(c.IssueURL, c.PullURL)
+	number, _ := strconv.Atoi(on[strings.LastIndexByte(on, '/')+1:]) // 0 where it is none
+	return Comment{
+		ID: c.ID, Body: c.Body, Author: c.User.Login, AuthorID: c.User.account(), URL: c.HTMLURL,
+		Number: max(number, 0), Created: c.Created,
+	}
 }
 
 // Issue is an issue or a pull request by its number.
@@ -64,7 +84,7 @@ func (c *client) Issue(ctx context.Context, number int) (Issue, error) {
 		return Issue{}, err
 	}
 	out := Issue{
-		Number: is.Number, Title: is.Title, Body: is.Body, Author: is.User.Login,
+		Number: is.Number, Title: is.Title, Body: is.Body, Author: is.User.Login, AuthorID: is.User.account(),
 		Open: is.State == "open", IsPull: is.PullRequest != nil, URL: is.HTMLURL,
 	}
 	for _, l := range is.Labels {
@@ -98,9 +118,23 @@ func (c *client) Comments(ctx context.Context, number int) ([]Comment, error) {
 // Comment is a comment by its id. Gitea answers without a body where the id is of
 // something else in an issue's time line.
 func (c *client) Comment(ctx context.Context, id int64) (Comment, error) {
-	do := fmt.Sprintf("read comment %d", id)
+	return c.oneComment(ctx, fmt.Sprintf("read comment %d", id), "/issues/comments/", id)
+}
+
+// ReviewComment is a comment on a line of a pull request. Gitea shows such comments
+// only by their pull request and its review.
+func (c *client) ReviewComment(ctx context.Context, id int64) (Comment, error) {
+	do := fmt.Sprintf("read the comment %d on a line", id)
+	if c.flavour == Gitea {
+		return Comment{}, &Error{Do: do, Kind: ErrNotFound, Message: "Gitea has no call for it"}
+	}
+	return c.oneComment(ctx, do, "/pulls/comments/", id)
+}
+
+// oneComment reads the comment with an id from one of the forge's lists.
+func (c *client) oneComment(ctx context.Context, do, from string, id int64) (Comment, error) {
 	var got comment
-	if _, err := c.call(ctx, request{do: do, method: http.MethodGet, path: fmt.Sprintf("/issues/comments/%d", id)}, &got); err != nil {
+	if _, err := c.call(ctx, request{do: do, method: http.MethodGet, path: fmt.Sprintf("%s%d", from, id)}, &got); err != nil {
 		return Comment{}, err
 	}
 	if got.ID != id {

@@ -17,6 +17,7 @@ type pull struct {
 	Number   int    `json:"number"`
 	Title    string `json:"title"`
 	Body     string `json:"body"`
+	User     user   `json:"user"`
 	State    string `json:"state"`
 	Merged   bool   `json:"merged"`
 	MergedAt string `json:"merged_at"` // lists of GitHub have no merged
@@ -43,7 +44,7 @@ func (s side) out() Branch {
 
 func (p pull) out() Pull {
 	return Pull{
-		Number: p.Number, Title: p.Title, Body: p.Body, Open: p.State == "open",
+		Number: p.Number, Title: p.Title, Body: p.Body, Author: p.User.Login, AuthorID: p.User.account(), Open: p.State == "open",
 		Merged: p.Merged || p.MergedAt != "", Head: p.Head.out(), Base: p.Base.out(), URL: p.HTMLURL,
 	}
 }

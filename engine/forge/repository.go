@@ -62,6 +62,20 @@ func (c *client) Permission(ctx context.Context, login string) (Permission, erro
 	return Unknown, nil
 }
 
+// Me is whose token this is. Jobs of GitHub are refused; those of Gitea are a user that
+// it has built in.
+func (c *client) Me(ctx context.Context) (User, error) {
+	do := "look up whose token this is"
+	var u user
+	if _, err := c.call(ctx, request{do: do, method: http.MethodGet, path: "/user", root: true}, &u); err != nil {
+		return User{}, err
+	}
+	if u.Login == "" {
+		return User{}, &Error{Do: do, Kind: ErrUnreadable, Status: http.StatusOK, Message: "it names no user"}
+	}
+	return User{Login: u.Login, ID: u.account(), Bot: u.Type == "Bot" || u.builtIn()}, nil
+}
+
 // BranchRules are the rules of the rulesets that hold for a branch, which need not
 // exist, and "protected branch" for the older kind of rule, which jobs may see but
 // not read. Gitea says only whether the branch is protected from this token's user.

@@ -3,6 +3,7 @@ package runner
 import (
 	"context"
 	"fmt"
+	"hash/fnv"
 	"maps"
 	"slices"
 	"sync"
@@ -19,6 +20,8 @@ type fakeForge struct {
 	perms    map[string]forge.Permission
 	issues   map[int]*forge.Issue
 	comments map[int][]forge.Comment
+	lines    []forge.Comment // on lines of pull requests
+	said     []forge.Comment // people's own, which nobody lists here
 	pulls    []*forge.Pull
 	sent     []dispatched // not yet taken
 	author   string       // who comments
@@ -86,6 +89,28 @@ func (f *fakeForge) Permission(_ context.Context, login string) (p forge.Permiss
 	return p, err
 }
 
+// userID is the id of the account with a login; those that Gitea has built in have none.
+func userID(login string) int64 {
+	if login == "gitea-actions" || login == "forgejo-actions" {
+		return 0
+	}
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(login)) // never fails
+	return int64(h.Sum32()) + 1
+}
+
+// Me is who comments. GitHub tells no job whose its token is.
+func (f *fakeForge) Me(context.Context) (u forge.User, err error) {
+	err = f.do("me", func() error {
+		if f.flavour == forge.GitHub && isBot(f.author) {
+			return &forge.Error{Do: "look up whose token this is", Kind: forge.ErrForbidden, Status: 403, Message: "Resource not accessible by integration"}
+		}
+		u = forge.User{Login: f.author, ID: userID(f.author), Bot: isBot(f.author)}
+		return nil
+	})
+	return u, err
+}
+
 func (f *fakeForge) issue(n int) *forge.Issue {
 	if f.issues[n] == nil {
 		f.issues[n] = &forge.Issue{Number: n, Open: true}
@@ -105,7 +130,23 @@ func (f *fakeForge) Comments(_ context.Context, n int) (out []forge.Comment, err
 
 func (f *fakeForge) Comment(_ context.Context, id int64) (c forge.Comment, err error) {
 	err = f.do("comment", func() error {
+		if i := slices.IndexFunc(f.said, func(c forge.Comment) bool { return c.ID == id }); i >= 0 {
+			c = f.said[i]
+			return nil
+		}
 		return f.each(id, func(list []forge.Comment, i int) []forge.Comment { c = list[i]; return list })
+	})
+	return c, err
+}
+
+func (f *fakeForge) ReviewComment(_ context.Context, id int64) (c forge.Comment, err error) {
+	err = f.do("review-comment", func() error {
+		i := slices.IndexFunc(f.lines, func(c forge.Comment) bool { return c.ID == id })
+		if i < 0 || f.flavour == forge.Gitea {
+			return &forge.Error{Do: fmt.Sprintf("comment %d on a line", id), Kind: forge.ErrNotFound}
+		}
+		c = f.lines[i]
+		return nil
 	})
 	return c, err
 }
@@ -113,7 +154,7 @@ func (f *fakeForge) Comment(_ context.Context, id int64) (c forge.Comment, err e
 func (f *fakeForge) CreateComment(_ context.Context, n int, body string) (c forge.Comment, err error) {
 	err = f.do("create-comment", func() error {
 		f.lastID++
-		c = forge.Comment{ID: f.lastID, Body: body, Author: f.author}
+		c = forge.Comment{ID: f.lastID, Body: body, Author: f.author, AuthorID: userID(f.author)}
 		f.comments[n] = append(f.comments[n], c)
 		return nil
 	})
@@ -198,7 +239,7 @@ func (f *fakeForge) CreatePull(_ context.Context, n forge.NewPull) (p forge.Pull
 		}
 		f.lastID++
 		p = forge.Pull{
-			Number: int(f.lastID), Title: n.Title, Body: n.Body, Open: true,
+			Number: int(f.lastID), Title: n.Title, Body: n.Body, Author: f.author, AuthorID: userID(f.author), Open: true,
 			Head: forge.Branch{Repo: "o/r", Name: n.Head}, Base: forge.Branch{Repo: "o/r", Name: n.Base},
 		}
 		f.pulls = append(f.pulls, &p)

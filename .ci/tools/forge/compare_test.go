@@ -90,6 +90,11 @@ func exchanges() []exchange {
 		{name: "permission, of nobody", who: "octo", method: "GET", path: "collaborators/nobody-knows/permission", status: 404},
 		{name: "permission, no token", who: "nobody", method: "GET", path: "collaborators/alice/permission", status: 404},
 
+		{name: "whose token, a job's", who: "job", method: "GET", path: "/user", status: 200},
+		{name: "whose token, a person's", who: "alice", method: "GET", path: "/user", status: 200},
+		{name: "whose token, without one", who: "nobody", method: "GET", path: "/user", status: 401},
+		{name: "whose token, nobody's", who: "wrong", method: "GET", path: "/user", status: 401},
+
 		{name: "issue", who: "job", method: "GET", path: "issues/1", status: 200},
 		{name: "issue, read only", who: "reader", method: "GET", path: "issues/1", status: 200},
 		{name: "issue, none", who: "job", method: "GET", path: "issues/999", status: 404},

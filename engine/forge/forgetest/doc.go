@@ -26,8 +26,11 @@
 // object around the list and takes labels off by id; Gitea shows all comments at once,
 // and fails where there is no issue; it ignores the pull request list's head, lets
 // everybody change their own comments and pull requests, does not tell a job's token
-// what others may do, and has no repository_dispatch, no git/ref, no settings of jobs
+// what others may do, but who it is, which GitHub does not; it numbers that user below
+// 0, and has no repository_dispatch, no git/ref, no pulls/comments, no settings of jobs
 // and no rulesets.
+//
+// A login has the same id in all answers and events of a server.
 //
 // # Sources
 //

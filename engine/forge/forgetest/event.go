@@ -2,6 +2,7 @@ package forgetest
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 )
 
@@ -86,6 +87,21 @@ func (s *Server) Say(by string, n int, body string) Event {
 		parts["is_pull"] = i.Pull != nil
 	}
 	return s.event("issue_comment", by, parts)
+}
+
+// SayOnLine comments on a line of a pull request as a person does, and returns the
+// event. The comment is none of Comments. It is GitHub's alone: Gitea's event of that
+// name is about a review, and tells of no comment.
+func (s *Server) SayOnLine(by string, n int, body string) Event {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := s.mustIssue(n)
+	if s.o.Gitea || i.Pull == nil {
+		panic(fmt.Sprintf("forgetest: #%d is no pull request of GitHub's", n))
+	}
+	c := s.newComment(by, n, body)
+	s.state.lines = append(s.state.lines, c)
+	return s.event("pull_request_review_comment", by, map[string]any{"action": "created", "pull_request": s.showPull(i), "comment": s.showLineComment(c)})
 }
 
 // Schedule is the event of a schedule's time.

@@ -14,6 +14,7 @@ func pullRoutes() []route {
 		{pattern: "GET pulls", need: "pull_requests=read", doc: doc + "list-pull-requests", do: (*Server).listPulls},
 		{pattern: "POST pulls", need: "pull_requests=write", doc: doc + "create-a-pull-request", do: (*Server).createPull, denied: "user must be a collaborator"},
 		{pattern: "GET pulls/{n}", need: "pull_requests=read", doc: doc + "get-a-pull-request", do: (*Server).getPull},
+		{pattern: "GET pulls/comments/{id}", need: "pull_requests=read", doc: "pulls/comments#get-a-review-comment-for-a-pull-request", do: (*Server).getLineComment, only: "github"},
 		{pattern: "PATCH pulls/{n}", need: "pull_requests=write", doc: doc + "update-a-pull-request", do: (*Server).editPull, only: "github"},
 		{pattern: "PATCH pulls/{n}", need: "pull_requests=read", do: (*Server).editPull, only: "gitea"},
 		{pattern: "GET pulls/{base}/{head...}", need: "pull_requests=read", do: (*Server).getPullOf, only: "gitea"},
@@ -106,6 +107,32 @@ func (s *Server) showPull(i *Issue) map[string]any {
 		m["merge_base"], m["is_locked"], m["mergeable"] = s.rev(p.Base), false, !p.Draft
 	}
 	return m
+}
+
+// getLineComment: their ids are none of issues/comments.
+func (s *Server) getLineComment(q *request) reply {
+	id := q.number("id")
+	n := slices.IndexFunc(s.state.lines, func(c *Comment) bool { return c.ID == id })
+	if n < 0 {
+		return s.notFound(q)
+	}
+	return reply{status: http.StatusOK, body: s.showLineComment(s.state.lines[n])}
+}
+
+// showLineComment is a comment on the first line of the repository's README.md.
+func (s *Server) showLineComment(c *Comment) map[string]any {
+	i := s.state.issues[c.Issue]
+	pull := s.showIssue(i)
+	self := fmt.Sprintf("%s/repos/%s/pulls", s.APIURL, s.Repository())
+	sha := or(i.Pull.SHA, s.rev(i.Pull.Head))
+	return map[string]any{
+		"id": c.ID, "node_id": "PRRC_kwDOAAAAAQ", "pull_request_review_id": c.ID, "author_association": "NONE",
+		"body": c.Body, "user": s.user(c.Author), "created_at": s.stamp(c.created), "updated_at": s.stamp(c.created),
+		"url": fmt.Sprintf("%s/comments/%d", self, c.ID), "pull_request_url": fmt.Sprintf("%s/%d", self, i.Number),
+		"html_url": fmt.Sprintf("%s#discussion_r%d", pull["html_url"], c.ID),
+		"path":     "README.md", "diff_hunk": "@@ -0,0 +1 @@\n+# Demo", "side": "RIGHT", "line": 1, "position": 1,
+		"commit_id": sha, "original_commit_id": sha, "original_line": 1, "original_position": 1,
+	}
 }
 
 func (s *Server) showSide(branch, fork, sha string) map[string]any {

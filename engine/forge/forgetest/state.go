@@ -18,6 +18,7 @@ type state struct {
 	tokens   map[string]*token
 	issues   map[int]*Issue
 	comments []*Comment // oldest first
+	lines    []*Comment // those on lines of pull requests
 	labels   []*Label
 	sent     []Dispatch
 	taken    int // how many of sent were taken
@@ -155,11 +156,13 @@ func (s *Server) CloseIssue(n int) {
 	s.mustIssue(n).Open = false
 }
 
-// DeleteComment removes a comment as a person does.
+// DeleteComment removes a comment as a person does, also one on a line.
 func (s *Server) DeleteComment(id int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.state.comments = slices.DeleteFunc(s.state.comments, func(c *Comment) bool { return c.ID == id })
+	gone := func(c *Comment) bool { return c.ID == id }
+	s.state.comments = slices.DeleteFunc(s.state.comments, gone)
+	s.state.lines = slices.DeleteFunc(s.state.lines, gone)
 }
 
 // mustIssue is for methods of tests: a number that is not there is the test's mistake.
@@ -254,10 +257,14 @@ func (i *Issue) put(name string) {
 }
 
 func (s *Server) addComment(by string, issue int, body string) *Comment {
-	s.know(by)
-	c := &Comment{ID: s.id(), Issue: issue, Body: body, Author: by, Bodies: []string{body}, created: s.now()}
+	c := s.newComment(by, issue, body)
 	s.state.comments = append(s.state.comments, c)
 	return c
+}
+
+func (s *Server) newComment(by string, issue int, body string) *Comment {
+	s.know(by)
+	return &Comment{ID: s.id(), Issue: issue, Body: body, Author: by, Bodies: []string{body}, created: s.now()}
 }
 
 func (s *Server) comment(id int64) *Comment {

@@ -38,6 +38,11 @@ type Event struct {
 	CommentID     int64
 	CommentAuthor User
 	CommentURL    string
+	// CommentBody is what was written, whole.
+	CommentBody string
+	// Review: the comment is one on a line of a pull request, and CommentID is the id of
+	// such a one, not of an issue's comment.
+	Review bool
 
 	// Inputs are those of workflow_dispatch, or the texts in client_payload.
 	Inputs map[string]string
@@ -56,7 +61,10 @@ type Repo struct {
 // User is somebody on the forge. Bot is true for apps and for the job's own token.
 type User struct {
 	Login string
-	Bot   bool
+	// ID stays where the login is renamed or taken by somebody else. It is 0 where the
+	// payload doesn't tell it, and for the accounts that Gitea has built in.
+	ID  int64
+	Bot bool
 }
 
 // Subject is an issue or a pull request as the payload has it.
@@ -66,9 +74,11 @@ type Subject struct {
 	Title  string
 	Body   string
 	Author string
-	Labels []string
-	Open   bool
-	URL    string
+	// AuthorID is as in User.
+	AuthorID int64
+	Labels   []string
+	Open     bool
+	URL      string
 	// Head and Base are a pull request's branches; empty where the payload (that of a
 	// comment) doesn't tell.
 	Head, Base Branch

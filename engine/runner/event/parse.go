@@ -173,7 +173,7 @@ func (p parser) comment(field string) error {
 	in := p.object.object(field)
 	e.Subject = subject(in)
 	if field == "pull_request" {
-		e.Subject.Pull = true
+		e.Subject.Pull, e.Review = true, true
 		e.Subject.Head, e.Subject.Base = branch(in.object("head")), branch(in.object("base"))
 	} else {
 		e.Subject.Pull = in.has("pull_request") || p.flag("is_pull")
@@ -186,6 +186,7 @@ func (p parser) comment(field string) error {
 		return nil
 	}
 	body := c.text("body", maxText)
+	e.CommentBody = body
 	if strings.HasPrefix(body, ownComment) {
 		// Written with the token of a person, it would be that person's command.
 		p.none("the comment on #%d is one of uwf's own", e.Subject.Number)
@@ -201,8 +202,9 @@ func (p parser) comment(field string) error {
 
 // subject reads an issue or a pull request.
 func subject(in object) *Subject {
+	author := in.object("user")
 	s := &Subject{
-		Title: in.text("title", maxText), Body: in.text("body", maxText), Author: in.object("user").name("login"),
+		Title: in.text("title", maxText), Body: in.text("body", maxText), Author: author.name("login"), AuthorID: author.account(),
 		Open: in.name("state") == "open", URL: in.name("html_url"),
 	}
 	n := in.number("number")
@@ -225,7 +227,7 @@ func branch(in object) Branch {
 // user reads an account. Gitea's and Forgejo's own ones, which jobs act as, are
 // ordinary users in payloads.
 func user(in object) User {
-	u := User{Login: in.name("login")}
+	u := User{Login: in.name("login"), ID: in.account()}
 	u.Bot = in.name("type") == "Bot" || strings.HasSuffix(u.Login, "[bot]") || u.Login == "gitea-actions" || u.Login == "forgejo-actions"
 	return u
 }

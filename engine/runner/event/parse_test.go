@@ -75,6 +75,7 @@ func TestExamples(t *testing.T) {
 		}
 		met[e.Kind]++
 		checkExample(t, e)
+		checkAccounts(t, e, x.Payload)
 	}
 	for _, k := range []Kind{Labeled, Assigned, None, Plain, Manual, Dispatch} {
 		if met[k] == 0 {
@@ -107,6 +108,37 @@ func checkExample(t *testing.T, e Event) {
 	}
 }
 
+// checkAccounts compares the ids of users with those of the payload, each of which has
+// some.
+func checkAccounts(t *testing.T, e Event, payload []byte) {
+	t.Helper()
+	type account struct{ ID int64 }
+	type written struct{ User account }
+	var p struct {
+		Sender         account
+		Issue, Comment written
+		Pull           written `json:"pull_request"`
+	}
+	if err := json.Unmarshal(payload, &p); err != nil {
+		t.Fatal(err)
+	}
+	if e.Sender.ID != p.Sender.ID || (e.Sender.ID > 0) != (e.Sender.Login != "") {
+		t.Errorf("%s %s: sender %+v, want %d", e.Name, e.Action, e.Sender, p.Sender.ID)
+	}
+	if e.Subject != nil {
+		want := max(p.Issue.User.ID, p.Pull.User.ID) // one of them is there
+		if e.Subject.AuthorID != want || want == 0 {
+			t.Errorf("%s %s: author %d, want %d", e.Name, e.Action, e.Subject.AuthorID, want)
+		}
+	}
+	if e.CommentID > 0 && (e.CommentAuthor.ID != p.Comment.User.ID || e.CommentAuthor.ID == 0) {
+		t.Errorf("%s %s: comment of %+v, want %d", e.Name, e.Action, e.CommentAuthor, p.Comment.User.ID)
+	}
+	if e.Review != (e.Name == "pull_request_review_comment") {
+		t.Errorf("%s %s: review %v", e.Name, e.Action, e.Review)
+	}
+}
+
 // TestComments puts commands into GitHub's own comment payloads.
 func TestComments(t *testing.T) {
 	pulls := 0
@@ -131,8 +163,11 @@ func TestComments(t *testing.T) {
 			continue
 		}
 		c := e.Command
-		if e.Kind != Comment || c == nil || c.Verb != "resume" || c.Text != "take the second\nplease" || e.CommentID == 0 || e.CommentAuthor.Login == "" || e.CommentURL == "" {
+		if e.Kind != Comment || c == nil || c.Verb != "resume" || c.Text != "take the second\nplease" || e.CommentID == 0 || e.CommentAuthor.Login == "" || e.CommentAuthor.ID == 0 || e.CommentURL == "" {
 			t.Errorf("%+v, command %+v", e, c)
+		}
+		if e.Review != (x.Event == "pull_request_review_comment") {
+			t.Errorf("%s: review %v", x.Event, e.Review)
 		}
 		if e.Subject.Pull {
 			pulls++
@@ -163,8 +198,8 @@ const (
 		"assignees":[{"login":"bob"},{"login":"uwf-bot"}],"assignee":{"login":"bob"},"state":"open","pull_request":null,
 		"repository":{"id":1,"name":"r","owner":"o","full_name":"o/r"}}`
 	giteaRest = `"repository":{"full_name":"o/r","default_branch":"trunk","private":true,"html_url":"http://g/o/r","owner":{"login":"o"}},
-		"sender":{"id":1,"login":"ann"},"commit_id":""`
-	giteaPull = `"pull_request":{"number":8,"user":{"login":"eve"},"title":"P","body":"","labels":[{"name":"uwf"}],"state":"open","html_url":"http://g/o/r/pulls/8",
+		"sender":{"id":2,"login":"bob"},"commit_id":""`
+	giteaPull = `"pull_request":{"number":8,"user":{"id":4,"login":"eve"},"title":"P","body":"","labels":[{"name":"uwf"}],"state":"open","html_url":"http://g/o/r/pulls/8",
 		"head":{"label":"main","ref":"patch","sha":"1111111111111111111111111111111111111111","repo":{"full_name":"eve/r"}},
 		"base":{"ref":"trunk","sha":"2222222222222222222222222222222222222222","repo":{"full_name":"o/r"}}}`
 )
@@ -178,7 +213,8 @@ func TestGitea(t *testing.T) {
 	}{
 		{"our label among others", "issues", `{"action":"label_updated",` + giteaIssue + `,"changes":{"added_labels":[{"id":9,"name":"bug"},{"id":2,"name":"uwf"}],"removed_labels":[]},` + giteaRest + `}`, Labeled,
 			func(e Event) bool {
-				return slices.Equal(e.Added, []string{"bug", "uwf"}) && e.Subject.Number == 7 && !e.Subject.Pull && e.Repo.DefaultBranch == "trunk" && e.Repo.Private
+				return slices.Equal(e.Added, []string{"bug", "uwf"}) && e.Subject.Number == 7 && !e.Subject.Pull && e.Repo.DefaultBranch == "trunk" && e.Repo.Private &&
+					e.Subject.Author == "ann" && e.Subject.AuthorID == 1 && e.Sender == User{Login: "bob", ID: 2}
 			}},
 		{"only taken off", "issues", `{"action":"label_updated",` + giteaIssue + `,"changes":{"added_labels":null,"removed_labels":[{"name":"bug"}]},` + giteaRest + `}`, None, nil},
 		{"cleared", "issues", `{"action":"label_cleared",` + giteaIssue + `,` + giteaRest + `}`, None, nil},
@@ -188,10 +224,21 @@ func TestGitea(t *testing.T) {
 			func(e Event) bool { return e.Assignee == "uwf-bot" }},
 		{"a fork's pull request", "pull_request", `{"action":"label_updated","number":8,` + giteaPull + `,"changes":{"added_labels":[{"name":"uwf"}],"removed_labels":null},` + giteaRest + `}`, Labeled,
 			func(e Event) bool {
-				return e.Subject.Pull && e.Subject.Head.Repo == "eve/r" && e.Subject.Head.Repo != e.Repo.FullName && e.Subject.Base.Name == "trunk"
+				return e.Subject.Pull && e.Subject.Head.Repo == "eve/r" && e.Subject.Head.Repo != e.Repo.FullName && e.Subject.Base.Name == "trunk" &&
+					e.Subject.Author == "eve" && e.Subject.AuthorID == 4 && !e.Review
 			}},
-		{"a comment on a pull request", "issue_comment", `{"action":"created",` + giteaIssue + `,"comment":{"id":5,"html_url":"http://g/c","body":"/uwf retry","user":{"login":"gitea-actions"}},"is_pull":true,` + giteaRest + `}`, Comment,
-			func(e Event) bool { return e.Subject.Pull && e.CommentAuthor.Bot && e.Command.Verb == "retry" }},
+		{"a comment on a pull request", "issue_comment", `{"action":"created",` + giteaIssue + `,"comment":{"id":5,"html_url":"http://g/c","body":"/uwf retry","user":{"id":-2,"login":"gitea-actions"}},"is_pull":true,` + giteaRest + `}`, Comment,
+			func(e Event) bool {
+				return e.Subject.Pull && !e.Review && e.CommentAuthor == User{Login: "gitea-actions", Bot: true} && e.Command.Verb == "retry"
+			}},
+		{"by a job, on an issue whose author is gone", "issues", `{"action":"label_updated","issue":{"number":7,"user":{"id":-1,"login":"Ghost"}},"changes":{"added_labels":[{"name":"uwf"}]},"sender":{"id":-2,"login":"gitea-actions"}}`, Labeled,
+			func(e Event) bool {
+				return e.Sender == User{Login: "gitea-actions", Bot: true} && e.Subject.Author == "Ghost" && e.Subject.AuthorID == 0
+			}},
+		{"ids that are not told", "issue_comment", `{"action":"created","issue":{"number":7,"user":{"id":null,"login":"ann"}},"comment":{"id":5,"body":"/uwf retry","user":{"login":"bob"}},"sender":null}`, Comment,
+			func(e Event) bool {
+				return e.Sender == User{} && e.CommentAuthor == User{Login: "bob"} && e.Subject.AuthorID == 0
+			}},
 		{"schedule", "schedule", `{"schedule":"@daily"}`, Schedule, nil},
 		{"manual, no inputs", "workflow_dispatch", `{"inputs":null,"workflow":"uwf.yml","ref":"refs/heads/main",` + giteaRest + `}`, Manual, nil},
 	} {
@@ -234,6 +281,10 @@ func TestHostile(t *testing.T) {
 		{"issues", issue(`,"body":"` + strings.Repeat("x", maxText+1) + `"`), "issue.body"},
 		{"issues", issue(`,"user":"ann"`), "issue.user"},
 		{"issues", issue(`,"user":{"login":1}`), "issue.user.login"},
+		{"issues", issue(`,"user":{"id":0}`), "issue.user.id"},
+		{"issues", issue(`,"user":{"id":"1"}`), "issue.user.id"},
+		{"issues", issue(`,"user":{"id":1.5}`), "issue.user.id"},
+		{"issues", issue(`,"user":{"id":1e3}`), "issue.user.id"},
 		{"issues", issue(`,"labels":{"name":"x"}`), "issue.labels"},
 		{"issues", issue(`,"labels":[{"name":"a"},"b"]`), "issue.labels[1]"},
 		{"issues", issue(`,"labels":[{"name":"a"},{"name":null},{"name":[]}]`), "issue.labels[2].name"},
@@ -248,10 +299,15 @@ func TestHostile(t *testing.T) {
 		{"issues", `{"action":"x","issue":{"number":4294967296}}`, "issue.number"},
 		{"issues", `{"action":"label_updated","issue":{"number":1},"changes":{"added_labels":[1]}}`, "changes.added_labels[0]"},
 		{"issues", `{"action":"x","issue":{"number":1},"sender":[]}`, "sender"},
+		{"issues", `{"action":"x","issue":{"number":1},"sender":{"id":true}}`, "sender.id"},
+		{"push", `{"sender":{"login":"ann","id":99999999999999999999}}`, "sender.id"},
+		{"push", `{"sender":{"login":"ann","id":-99999999999999999999}}`, "sender.id"},
 		{"issues", `{"action":"x","issue":{"number":1},"repository":{"private":"no"}}`, "repository.private"},
 		{"pull_request", `{"action":"labeled","label":{"name":"x"},"pull_request":{"number":1,"head":{"repo":7}}}`, "pull_request.head.repo"},
 		{"pull_request_target", `{"action":"labeled","label":{"name":"x"},"pull_request":{"number":1,"base":{"ref":{}}}}`, "pull_request.base.ref"},
 		{"issue_comment", `{"action":"created","issue":{"number":1},"comment":{"id":1,"body":3}}`, "comment.body"},
+		{"issue_comment", `{"action":"created","issue":{"number":1},"comment":{"id":1,"user":{"id":{}}}}`, "comment.user.id"},
+		{"pull_request_review_comment", `{"action":"created","pull_request":{"number":1,"user":{"id":[1]}},"comment":{"id":1}}`, "pull_request.user.id"},
 		{"issue_comment", `{"action":"created","issue":{"number":1}}`, "comment.id"},
 		{"workflow_dispatch", `{"inputs":{"a":{"b":1}}}`, "inputs.a"},
 		{"workflow_dispatch", `{"inputs":{"a":"` + strings.Repeat("x", maxText) + `"}}`, "inputs"},
@@ -281,10 +337,11 @@ func TestHostile(t *testing.T) {
 // follows from it.
 func TestFirstMistake(t *testing.T) {
 	for payload, want := range map[string]string{
-		`{"action":"labeled","issue":{"number":1}}`:              "the field label of the payload is missing",
-		`{"action":"x","issue":{}}`:                              "the field issue.number of the payload is missing",
-		`{"action":"x","issue":{"number":"1"}}`:                  "the field issue.number of the payload is no whole number above 0",
-		`{"action":"x","issue":{"number":99999999999999999999}}`: "the field issue.number of the payload is no whole number above 0",
+		`{"action":"labeled","issue":{"number":1}}`:                   "the field label of the payload is missing",
+		`{"action":"x","issue":{}}`:                                   "the field issue.number of the payload is missing",
+		`{"action":"x","issue":{"number":"1"}}`:                       "the field issue.number of the payload is no whole number above 0",
+		`{"action":"x","issue":{"number":99999999999999999999}}`:      "the field issue.number of the payload is no whole number above 0",
+		`{"action":"labeled","issue":{"number":0,"user":{"id":"4"}}}`: "the field issue.user.id of the payload is no whole number above 0",
 		`{"issue":{x}}`:               "the field issue of the payload is no JSON",
 		`{"issue":{"labels":[{},x]}}`: "the field issue.labels[1] of the payload is no JSON",
 		`{"issue":` + strings.Repeat("[", maxNesting+1) + `1]]}`: "is nested more than 200 levels deep",
@@ -307,7 +364,10 @@ func TestBadCommand(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	names := []string{"issues", "issue_comment", "pull_request", "pull_request_target", "pull_request_review_comment", "workflow_dispatch", "repository_dispatch", "schedule", "push"}
 	for _, n := range names {
-		f.Add(n, []byte(`{"action":"labeled","label":{"name":"x"},"changes":{"added_labels":[{"name":"a"}]},`+giteaIssue+`,"comment":{"id":1,"body":"/uwf start"},"inputs":{"a":1}}`))
+		f.Add(n, []byte(`{"action":"labeled","label":{"name":"x"},"changes":{"added_labels":[{"name":"a"}]},`+giteaIssue+`,"comment":{"id":1,"body":"/uwf start","user":{"id":-2,"login":"gitea-actions"}},"sender":{"id":1,"login":"ann","type":"User"},"inputs":{"a":1}}`))
+	}
+	for _, id := range []string{"0", "-1", "1.5", "1e3", `"1"`, "null", "9223372036854775808"} {
+		f.Add("pull_request_review_comment", []byte(`{"action":"created",`+giteaPull+`,"comment":{"id":1,"body":"/uwf retry","user":{"id":`+id+`}},"sender":{"id":`+id+`}}`))
 	}
 	f.Fuzz(func(t *testing.T, name string, payload []byte) {
 		e, err := Parse(name, payload)
@@ -315,6 +375,9 @@ func FuzzParse(f *testing.F) {
 		var cmd *CommandError
 		switch {
 		case err == nil:
+			if e.Sender.ID < 0 || e.CommentAuthor.ID < 0 || e.Subject != nil && e.Subject.AuthorID < 0 || e.Review && !e.Subject.Pull {
+				t.Errorf("%+v", e)
+			}
 			if e.Kind == "" || e.Kind == None && e.Why == "" || e.Kind == Comment && (e.Command == nil || e.Subject == nil || e.CommentID <= 0) || e.Kind == Labeled && len(e.Added) == 0 {
 				t.Errorf("%+v", e)
 			}

@@ -267,6 +267,21 @@ func (o object) number(key string) int64 {
 	return max(i, 0)
 }
 
+// account is the number of a user in the field id, above 0; 0 where none is told. Gitea
+// numbers what it has built in, the user that jobs act as and the one that stands for
+// deleted users, below 0: those are no accounts.
+func (o object) account() int64 {
+	if !o.has("id") {
+		return 0
+	}
+	n, _ := o.m["id"].(json.Number)
+	i, err := strconv.ParseInt(string(n), 10, 64)
+	if err != nil || i == 0 {
+		o.fail(under(o.path, "id"), "is no whole number above 0")
+	}
+	return max(i, 0)
+}
+
 // texts are the fields that can be written as one text: strings, numbers and truth
 // values. With strict, any other is an error; else it is left out.
 func (o object) texts(strict bool) map[string]string {
