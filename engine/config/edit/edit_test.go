@@ -180,6 +180,7 @@ func FuzzApply(f *testing.F) {
 	f.Add("a:\n- b\n-  c\nd: >-\n  x\n\n  y\n", "d", "\u2028")
 	f.Add("? a\n: b\n", "a", ": ")
 	f.Add("{a: {b: , c}}", "a/b", "- x")
+	f.Add("{a: {?: , c}}", "a/b", " -x")
 	f.Fuzz(func(t *testing.T, in, path, value string) {
 		keys := strings.Split(path, "/")
 		if slices.Contains(keys, "") || len(keys) > 4 {
@@ -194,8 +195,8 @@ func FuzzApply(f *testing.F) {
 			return
 		}
 		var before, after map[string]any
-		if yaml.Unmarshal([]byte(in), &before) != nil {
-			return // duplicate keys elsewhere
+		if yaml.Unmarshal([]byte(in), &before) != nil || hasOtherKeys(before) {
+			return // duplicate keys elsewhere; keys that are no text, which lookup doesn't know
 		}
 		if err := yaml.Unmarshal(out, &after); err != nil {
 			t.Fatalf("%v\n%q", err, out)
@@ -212,6 +213,23 @@ func FuzzApply(f *testing.F) {
 			t.Fatalf("the second time is not the first: %v\n%q\n%q", err, out, again)
 		}
 	})
+}
+
+// hasOtherKeys reports a mapping with a key that is no text.
+func hasOtherKeys(v any) bool {
+	switch v := v.(type) {
+	case map[any]any:
+		return true
+	case map[string]any:
+		for _, below := range v {
+			if hasOtherKeys(below) {
+				return true
+			}
+		}
+	case []any:
+		return slices.ContainsFunc(v, hasOtherKeys)
+	}
+	return false
 }
 
 // without is a mapping without one value, nor what is empty on the way to it.
