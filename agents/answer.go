@@ -3,6 +3,7 @@ package agents
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/united-workforce/uwf/engine/extract"
 	"github.com/united-workforce/uwf/engine/workflow"
@@ -65,6 +66,9 @@ func readAnswer(c *Context, schema any, text string) (extract.Result, error) {
 		}
 	}
 	res, err := extract.Frontmatter(text, schema)
+	if err == nil && slices.Contains(c.Task.Closed, res.Status) {
+		return res, &extract.Error{Reason: extract.ErrStatus, Detail: fmt.Sprintf("%q needs a person's approval, and there is none: %s", res.Status, c.Task.ClosedWhy)}
+	}
 	if err != nil || len(c.Task.Statuses) == 0 || res.Status == "" && c.Task.StatusOptional { // there is a way on without one
 		return res, err
 	}

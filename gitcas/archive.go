@@ -93,8 +93,8 @@ func (b *builder) endings() ([]Ended, error) {
 		}
 		seen[e.Thread] = true
 		e.Commit = b.cur.tip.String()
-		if e.Steps == nil {
-			if err := b.fillSteps(e); err != nil {
+		if e.Steps == nil || e.Used == nil {
+			if err := b.fillFromChain(e); err != nil {
 				return nil, err
 			}
 		}
@@ -134,8 +134,8 @@ func (b *builder) newest(e Ended, what string) error {
 	return nil
 }
 
-// fillSteps reads the steps of a thread from its chain.
-func (b *builder) fillSteps(e *Ended) error {
+// fillFromChain reads from its chain what steps a thread had, and what they took.
+func (b *builder) fillFromChain(e *Ended) error {
 	folder, err := b.v.folder(b.ctx, e.Thread)
 	if err != nil {
 		return err
@@ -143,20 +143,26 @@ func (b *builder) fillSteps(e *Ended) error {
 	if err := b.v.fetchNodes(b.ctx, folder); err != nil {
 		return err
 	}
-	c, err := readChain(e.Head, threadPath(e.Thread), func(h node.Hash) (node.Node, error) {
+	get := func(h node.Hash) (node.Node, error) {
 		if n, ok := b.fresh[Place{Thread: e.Thread}][h]; ok {
 			return n, nil
 		}
 		return b.v.nodeIn(b.ctx, folder, threadPath(e.Thread), h)
-	})
+	}
+	c, err := readChain(e.Head, threadPath(e.Thread), get)
 	if err != nil {
 		return err
 	}
-	e.Steps = c.hashes()
+	if e.Steps == nil {
+		e.Steps = c.hashes()
+	}
 	if e.Workflow == "" {
 		e.Workflow = c.Start.Workflow
 	}
-	return nil
+	if e.Used == nil {
+		e.Used, err = c.totalCost(get)
+	}
+	return err
 }
 
 // historyLines appends lines to the files of their days. Only those files are

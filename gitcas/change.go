@@ -88,7 +88,7 @@ func (b *builder) reader() *folderReader {
 
 // hasContent reports whether the change needs a commit besides an archive commit.
 func (c *Change) hasContent() bool {
-	return len(c.Nodes) > 0 || len(c.Readable) > 0 || len(c.Threads) > 0 || len(c.Registry) > 0 || len(c.Forks) > 0 || len(c.Reopen) > 0
+	return c.Deed || len(c.Nodes) > 0 || len(c.Readable) > 0 || len(c.Threads) > 0 || len(c.Registry) > 0 || len(c.Forks) > 0 || len(c.Reopen) > 0
 }
 
 // build makes the commits. Afterwards cur is the state after them.
@@ -554,7 +554,7 @@ func (b *builder) commit(root dirEdit, subject, body string, trailers []Trailer)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
-	o, err := b.v.s.commitObject(d.obj.ID, []wire.ID{b.cur.tip}, msg)
+	o, err := b.v.s.commitObject(d.obj.ID, []wire.ID{b.cur.tip}, msg, b.c.Author)
 	if err != nil {
 		return err
 	}
@@ -563,10 +563,15 @@ func (b *builder) commit(root dirEdit, subject, body string, trailers []Trailer)
 	return nil
 }
 
-// commitObject makes a state commit, dated by the store's clock.
-func (s *Store) commitObject(tree wire.ID, parents []wire.ID, msg string) (wire.Object, error) {
-	sig := s.o.signature(s.o.Now())
-	data, err := gitobj.EncodeCommit(gitobj.Commit{Tree: tree, Parents: parents, Author: sig, Committer: sig, Message: msg})
+// commitObject makes a state commit, dated by the store's clock. Its author is whose deed
+// it is, its committer always the Store's own.
+func (s *Store) commitObject(tree wire.ID, parents []wire.ID, msg string, author *Author) (wire.Object, error) {
+	committer := s.o.signature(s.o.Now())
+	signed := committer
+	if author != nil {
+		signed.Name, signed.Email = author.Name, author.Email
+	}
+	data, err := gitobj.EncodeCommit(gitobj.Commit{Tree: tree, Parents: parents, Author: signed, Committer: committer, Message: msg})
 	if err != nil {
 		return wire.Object{}, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}

@@ -57,7 +57,7 @@ func parseClaim(o wire.Object) (Claim, error) {
 	if err := dec.Decode(&c); err != nil {
 		return c, fmt.Errorf("the claim %s is no JSON: %w", o.ID, err)
 	}
-	if c.Run == "" || c.Head != "" && !c.Head.Valid() || c.Tokens < 0 || c.Since < 0 || c.Renewed < 0 {
+	if c.Run == "" || c.Head != "" && !c.Head.Valid() || c.Tokens < 0 || c.Since < 0 || c.Renewed < 0 || !(c.CostUSD >= 0) || c.Started < 0 || c.Until < 0 {
 		return c, fmt.Errorf("the claim %s has no run, or values out of range", o.ID)
 	}
 	return c, nil

@@ -58,6 +58,10 @@ type (
 	Suspended = statefile.Suspended
 	// Pause asks for a thread to wait before its next step.
 	Pause = statefile.Pause
+	// By says who did something.
+	By = statefile.By
+	// Cost is what a thread took.
+	Cost = statefile.Cost
 	// Ended is one line of the history of ended threads.
 	Ended = statefile.Ended
 	// RegistryEntry is one name in registry.yaml.
@@ -99,6 +103,16 @@ type Claim struct {
 	// empty: a step. Only a step's claim that is found dead is a failed attempt at the
 	// step, and only a delivery's one at the delivery.
 	For string `json:"for,omitempty"`
+	// CostUSD is what was charged so far, in US dollars; Job the job's name; PIDNS the
+	// pid namespace, and Started the time at which the process PID began there, in clock
+	// ticks of the machine; Until when the claim is over whoever renews it
+	// (milliseconds); Nonce what tells the claim from every other one. Zero: not known.
+	CostUSD float64 `json:"cost,omitempty"`
+	Job     string  `json:"job,omitempty"`
+	PIDNS   string  `json:"pidns,omitempty"`
+	Started int64   `json:"started,omitempty"`
+	Until   int64   `json:"until,omitempty"`
+	Nonce   string  `json:"nonce,omitempty"`
 	// Died names the attempts ("run.attempt") whose claims on this head were
 	// found dead, oldest first: each counts as a failed attempt.
 	Died []string `json:"died,omitempty"`
@@ -136,6 +150,11 @@ type Change struct {
 	Subject  string
 	Body     string
 	Trailers []Trailer
+	// Deed makes a commit also where nothing in the tree changes: something was done to
+	// the store that its history is to tell.
+	Deed bool
+	// Author is whose deed it is; nil: the Store's own.
+	Author *Author
 
 	Nodes    []PlacedNode
 	Readable map[string][]byte         // "threads/<ID>/NN-role.md" → text

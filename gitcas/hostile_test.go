@@ -420,6 +420,9 @@ func TestHostileRefs(t *testing.T) {
 			"head":     {says(`{"run":"r","head":"x"}`), "has no run, or values out of range"},
 			"tokens":   {says(`{"run":"r","tokens":-1}`), "has no run, or values out of range"},
 			"since":    {says(`{"run":"r","since":-1}`), "has no run, or values out of range"},
+			"cost":     {says(`{"run":"r","cost":-1}`), "has no run, or values out of range"},
+			"started":  {says(`{"run":"r","started":-1}`), "has no run, or values out of range"},
+			"until":    {says(`{"run":"r","until":-1}`), "has no run, or values out of range"},
 			"renewed":  {says(`{"run":"r","renewed":-1}`), "has no run, or values out of range"},
 			"too long": {says(`{"run":"` + strings.Repeat("x", maxClaim) + `"}`), "bytes is no claim"},
 		} {

@@ -50,18 +50,18 @@ func TestProtocolIsWhole(t *testing.T) {
 	doc := string(raw)
 	words := []string{
 		string(record.StartSchema), string(record.StepSchema), string(record.OwnStartSchema), string(record.OwnStepSchema), string(record.ErrorOutputSchema),
-		string(record.SuspendOutputSchema), string(node.MetaSchema), readmeName, versionName, threadsName, registryName, historyDir + "/", casDir + "/", StoreRef,
+		string(record.SuspendOutputSchema), string(record.AnswerSchema), string(node.MetaSchema), readmeName, versionName, threadsName, registryName, historyDir + "/", casDir + "/", StoreRef,
 		claimFolder, attemptFolder, attemptThread + "/", attemptError, attemptWork + "/",
 		Place{Thread: "<ID>", Of: "<OF>"}.String(), Place{Thread: "<ID>", Of: "<OF>", Detail: true}.String(),
 	}
-	for _, typ := range []node.Hash{record.OwnStartSchema, record.OwnStepSchema} {
+	for _, typ := range []node.Hash{record.OwnStartSchema, record.OwnStepSchema, record.AnswerSchema} {
 		schema, _ := record.Schemas()[typ].Payload.(map[string]any)
 		props, _ := schema["properties"].(map[string]any)
 		for field := range props {
 			words = append(words, "`"+field)
 		}
 	}
-	words = append(words, strings.Fields("head status workflow key work comment pr next since suspended pause attempts limits used answer forgiven poked deliver")...)
+	words = append(words, strings.Fields("head status workflow key work comment pr next since suspended pause attempts limits title by closedBy result used answer forgiven poked deliver")...)
 	for _, w := range words {
 		if !strings.Contains(doc, w) && !strings.Contains(doc, strings.Replace(w, "`", ", `", 1)) {
 			t.Errorf("docs/protocol.md does not name %s", w)

@@ -261,7 +261,7 @@ func (s *Store) create(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	commit, err := s.commitObject(d.obj.ID, nil, msg)
+	commit, err := s.commitObject(d.obj.ID, nil, msg, nil)
 	if err != nil {
 		return err
 	}

@@ -1,9 +1,11 @@
 package gitcas
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/statefile"
 )
 
@@ -16,18 +18,57 @@ func (c Chain) used() Used {
 	if len(c.Steps) == 0 {
 		return Used{}
 	}
-	u := Used{Head: c.Steps[len(c.Steps)-1].Hash, Steps: len(c.Steps)}
+	var all Cost
 	for _, s := range c.Steps {
-		if s.Usage == nil {
-			continue
+		addUsage(&all, s.Usage)
+	}
+	return Used{Head: c.Steps[len(c.Steps)-1].Hash, Steps: len(c.Steps), Tokens: all.Tokens, CostUSD: all.CostUSD, DurationMs: all.DurationMs}
+}
+
+// totalCost adds up what the steps of a chain took, and the failed attempts and the steps that
+// were taken back which they name. get finds the thread's records.
+func (c Chain) totalCost(get func(node.Hash) (node.Node, error)) (*Cost, error) {
+	all := Cost{Steps: len(c.Steps)}
+	seen := map[node.Hash]bool{}
+	var add func(s record.Step) error
+	add = func(s record.Step) error {
+		addUsage(&all, s.Usage)
+		for _, h := range s.PreviousAttempts {
+			if seen[h] {
+				continue
+			}
+			seen[h] = true
+			n, err := get(h)
+			if err != nil {
+				return err
+			}
+			failed, err := record.ParseStep(n)
+			if err != nil {
+				return err
+			}
+			if err := add(failed); err != nil {
+				return err
+			}
 		}
-		u.Tokens = sum(sum(u.Tokens, s.Usage.InputTokens), s.Usage.OutputTokens)
-		u.DurationMs = sum(u.DurationMs, s.Usage.DurationMs)
-		if cost := s.Usage.CostUSD; cost > 0 && u.CostUSD+cost <= maxCost {
-			u.CostUSD += cost
+		return nil
+	}
+	for _, s := range c.Steps {
+		if err := add(s.Step); err != nil {
+			return nil, fmt.Errorf("what the thread took: %w", err)
 		}
 	}
-	return u
+	return &all, nil
+}
+
+func addUsage(to *Cost, u *record.Usage) {
+	if u == nil {
+		return
+	}
+	to.Tokens = sum(sum(to.Tokens, u.InputTokens), u.OutputTokens)
+	to.DurationMs = sum(to.DurationMs, u.DurationMs)
+	if cost := u.CostUSD; cost > 0 && to.CostUSD+cost <= maxCost {
+		to.CostUSD += cost
+	}
 }
 
 func sum(a, b int64) int64 { return a + min(max(b, 0), maxSum-a) }

@@ -31,8 +31,8 @@ type Node struct {
 // Edge leads from one node to another; From and To are places in Graph.Nodes.
 type Edge struct {
 	From, To int
-	// Label is the status or the condition that takes the edge; empty where there
-	// is no choice.
+	// Label is the status or the condition that takes the edge, and whether it needs an
+	// approval; empty where there is no choice.
 	Label string
 	// Taken is how often the thread went this way.
 	Taken int
@@ -55,6 +55,8 @@ const (
 	labelElse   = "else"   // after conditions
 	labelNew    = "new"    // $START, where there is a resume edge too
 	labelResume = "resume" // the edge of $START that a reopened thread takes
+
+	labelApproval = " (approval)" // after the label of an edge that needs one
 )
 
 // Of is the graph of a definition, without any marks.
@@ -109,6 +111,9 @@ func edgesOf(d *workflow.Definition, from string) []labelled {
 			case conditions:
 				l.label = labelElse
 			}
+		}
+		if e.Approval != nil {
+			l.label, l.plain = l.label+labelApproval, false
 		}
 		out = append(out, l)
 	}

@@ -105,13 +105,14 @@ func TestLabels(t *testing.T) {
 		{To: workflow.End},
 	}
 	d.Graph["b"] = append(d.Graph["b"], workflow.Edge{To: "a"})
+	d.Graph["b"][0].Approval = &workflow.Approval{Not: []string{workflow.ApprovalStarter}}
 	d.Resume = &workflow.Edge{To: "b"}
 	var got []string
 	g := graph.Of(d)
 	for _, e := range g.Edges {
 		got = append(got, fmt.Sprintf("%s -%s-> %s", g.Nodes[e.From].Name, e.Label, g.Nodes[e.To].Name))
 	}
-	want := "$START -new-> a; $START -resume-> b; a -rejected-> b; a -lost-> a; a -else-> $END; b -ok-> $END; b -_-> a"
+	want := "$START -new-> a; $START -resume-> b; a -rejected-> b; a -lost-> a; a -else-> $END; b -ok (approval)-> $END; b -_-> a"
 	if strings.Join(got, "; ") != want {
 		t.Errorf("got  %s\nwant %s", strings.Join(got, "; "), want)
 	}

@@ -56,7 +56,7 @@ func TestNextOfDialects(t *testing.T) {
 		{"new", "resume", steps(), "run|a||Analyze."},
 		{"mustache without a version", "resume", steps(out("a", map[string]any{"$status": "ready", "plan": "<p>"})), "end||ready|<p>"},
 		{"any role suspends", "resume", steps(out("a", map[string]any{"$status": "$SUSPEND", "reason": "Which?"})), "suspend|a|$SUSPEND|||Which?"},
-		{"without a reason", "liquid", steps(out("critic", map[string]any{"$status": "$SUSPEND"})), "suspend|critic|$SUSPEND|||the role gave no reason"},
+		{"without a reason", "liquid", steps(out("critic", map[string]any{"$status": "$SUSPEND"})), "suspend|critic|$SUSPEND|||body of critic"},
 		{"Liquid", "liquid", steps(out("ideator", map[string]any{"$status": "ideate", "ideas": []any{map[string]any{"title": "A", "wild": true}, map[string]any{"wild": false}}})),
 			"run|critic|ideate|2 ideas:\n1. A (wild)\n2. untitled\n\n"},
 		{"Liquid filter", "liquid", steps(out("ideator", map[string]any{"$status": "done", "best": "a & b"})), "end||done|A & B"},

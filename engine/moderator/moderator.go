@@ -3,6 +3,7 @@ package moderator
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/united-workforce/uwf/engine/workflow"
@@ -167,7 +168,7 @@ func Next(d *workflow.Definition, t Thread) (Decision, error) {
 	status := StatusOf(d, last)
 	if d.AgentSuspends && status == workflow.Suspend {
 		reason, _ := last.Output["reason"].(string)
-		return Decision{Kind: Suspend, Role: last.Role, From: last.Role, Status: status, Reason: reasonOr(reason)}, nil
+		return Decision{Kind: Suspend, Role: last.Role, From: last.Role, Status: status, Reason: reasonOr(reason, last)}, nil
 	}
 	edge, err := choose(d, t, last.Role, status)
 	if err != nil {
@@ -378,7 +379,7 @@ func follow(d *workflow.Definition, last Output, status string, e *workflow.Edge
 		out.Kind = End
 		return out, nil
 	case workflow.Suspend:
-		out.Kind, out.Role, out.Reason = Suspend, last.Role, reasonOr(prompt)
+		out.Kind, out.Role, out.Reason = Suspend, last.Role, reasonOr(prompt, last)
 		return out, nil
 	}
 	if _, ok := d.Roles[e.To]; !ok {
@@ -391,9 +392,20 @@ func follow(d *workflow.Definition, last Output, status string, e *workflow.Edge
 	return out, nil
 }
 
-func reasonOr(s string) string {
-	if s = strings.TrimSpace(s); s != "" {
-		return s
+// reasonOr is what a person is asked. Where that is blank, the role's report is, or the
+// fields that it put out.
+func reasonOr(s string, asking Output) string {
+	fields := make([]string, 0, len(asking.Output))
+	for name, v := range asking.Output {
+		if text, ok := v.(string); ok && strings.TrimSpace(text) != "" && name != workflow.StatusField && name != workflow.LegacyStatusField {
+			fields = append(fields, name+": "+strings.TrimSpace(text))
+		}
+	}
+	slices.Sort(fields)
+	for _, text := range []string{s, asking.Body, strings.Join(fields, "\n")} {
+		if text = strings.TrimSpace(text); text != "" {
+			return text
+		}
 	}
 	return "the role gave no reason"
 }

@@ -115,6 +115,10 @@ func statusList(b *strings.Builder, in Input) {
 	}
 	fmt.Fprintf(b, "\n## Allowed values of `%s`\n\n", statusKeyOf(in))
 	for _, s := range statuses {
+		if slices.Contains(in.Closed, s) {
+			fmt.Fprintf(b, "- `%s`: not now; only a person's approval opens it\n", s)
+			continue
+		}
 		to := ""
 		for _, e := range in.Definition.Graph[in.Role] {
 			if e.When.Kind == workflow.OnStatus && e.When.Value == s {
@@ -124,7 +128,9 @@ func statusList(b *strings.Builder, in Input) {
 		fmt.Fprintf(b, "- `%s`: %s\n", s, to)
 	}
 	for _, e := range in.Definition.Graph[in.Role] {
-		if e.When.Kind == workflow.Always {
+		if e.When.Kind == workflow.Always && slices.Contains(in.Closed, "") {
+			b.WriteString("- left out: not now; only a person's approval opens it\n")
+		} else if e.When.Kind == workflow.Always {
 			fmt.Fprintf(b, "- left out: %s\n", target(e.To))
 		}
 	}
@@ -204,6 +210,9 @@ func examples(b *strings.Builder, in Input, schema any, key string) {
 	allowed := moderator.AllowedStatuses(in.Definition, in.Role)
 	var shown []shape.Variant
 	for _, v := range shape.Variants(schema, key) {
+		if slices.Contains(in.Closed, v.Status) && len(allowed) > 0 {
+			continue
+		}
 		if v.Status == "" || len(allowed) == 0 || slices.Contains(allowed, v.Status) {
 			shown = append(shown, v)
 		}

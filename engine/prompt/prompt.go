@@ -26,6 +26,9 @@ type Input struct {
 	EdgePrompt string
 	// Window is the model's context, in tokens; 0: unknown.
 	Window int
+	// Closed are statuses, "" for none, that the role can't put out now: only a person's approval opens
+	// them, and there is none.
+	Closed []string
 	// Limits are shown in the progress line.
 	Limits moderator.Limits
 }

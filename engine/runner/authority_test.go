@@ -179,6 +179,7 @@ func TestRouting(t *testing.T) {
 	shout.Added = []string{"bug", "UWF"}
 	for name, c := range map[string]struct {
 		ev  event.Event
+		say string // in its place, what owner comments
 		in  Inputs
 		why string // empty: a thread starts
 		key string
@@ -203,11 +204,14 @@ func TestRouting(t *testing.T) {
 		"somebody's dispatch event":  {ev: event.Event{Kind: event.Dispatch, Type: "other", Sender: event.User{Login: "owner"}, Inputs: map[string]string{"prompt": "do it"}}, why: "neither"},
 		"run: a trigger":             {ev: labeled(7), in: Inputs{Command: CommandRun}, why: "no step to do yet"},
 		"a comment without command":  {ev: event.Event{Kind: event.Comment, Subject: issue(7)}, why: "no command"},
-		"a command without a thread": {ev: newWorld(t).says(7, "owner", "/uwf resume"), why: "no thread here"},
+		"a command without a thread": {say: "/uwf resume", why: "no thread here"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			a := aJob{run: "42", ev: c.ev, in: c.in}
+			if c.say != "" {
+				a.ev = w.says(7, "owner", c.say)
+			}
 			if c.why != "" {
 				w.none(a, c.why)
 				return

@@ -41,6 +41,12 @@ func (j *job) command(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if ok && c.Verb != verbHelp && c.Verb != verbStatus {
+		if why, err = j.confirmComment(ctx); err != nil {
+			return err
+		}
+		ok = why == ""
+	}
 	if !ok {
 		return j.denied(ctx, why)
 	}
@@ -249,8 +255,12 @@ func (j *job) resume(ctx context.Context, c *event.Command, f *found) error {
 			return err
 		}
 	}
+	if again := j.startedAgainBy(); again != "" {
+		j.notice(again + " started this run again: the words of " + j.ev.CommentAuthor.Login + " are not said once more")
+		return j.takeOn(ctx, f)
+	}
 	text := strings.TrimSpace(strings.Join(c.Words(), " ") + "\n\n" + c.Text)
-	err = j.Engine.Resume(ctx, thread.ResumeRequest{Thread: f.id, Text: strings.TrimSpace(sanitize.Incoming(text)), Limits: limits})
+	err = j.Engine.Resume(ctx, thread.ResumeRequest{Thread: f.id, Text: strings.TrimSpace(sanitize.Incoming(text)), Limits: limits, Written: j.written})
 	if err != nil && !j.undoubtedly(err) {
 		return j.refuse(ctx, f.id, verbResume, steerError(err))
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
 
+	"github.com/united-workforce/uwf/engine/forge"
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/redact"
 	"github.com/united-workforce/uwf/engine/runner/event"
@@ -187,11 +188,11 @@ func manual(d dispatched) event.Event {
 }
 
 func issue(n int, labels ...string) *event.Subject {
-	return &event.Subject{Number: n, Title: "It breaks", Body: "Please mend it.<!-- hidden -->", Author: "stranger", Open: true, URL: fmt.Sprintf("https://forge.example/o/r/issues/%d", n), Labels: labels}
+	return &event.Subject{Number: n, Title: "It breaks", Body: "Please mend it.<!-- hidden -->", Author: "stranger", AuthorID: userID("stranger"), Open: true, URL: fmt.Sprintf("https://forge.example/o/r/issues/%d", n), Labels: labels}
 }
 
 func labeled(n int) event.Event {
-	return event.Event{Name: "issues", Action: "labeled", Kind: event.Labeled, Sender: event.User{Login: "owner"}, Subject: issue(n, "uwf"), Added: []string{"uwf"}}
+	return event.Event{Name: "issues", Action: "labeled", Kind: event.Labeled, Sender: event.User{Login: "owner", ID: userID("owner")}, Subject: issue(n, "uwf"), Added: []string{"uwf"}}
 }
 
 // says is a comment with a command.
@@ -199,14 +200,18 @@ func (w *world) says(n int, login, body string) event.Event {
 	w.Helper()
 	c, err := event.ParseCommand(body)
 	w.ok(err)
-	who := event.User{Login: login}
+	who := event.User{Login: login, ID: userID(login)}
 	w.mu.Lock()
 	w.runs++
 	id := int64(5000 + w.runs)
 	w.mu.Unlock()
+	url := fmt.Sprintf("https://forge.example/o/r/issues/%d#issuecomment-%d", n, id)
+	w.forge.mu.Lock()
+	w.forge.said = append(w.forge.said, forge.Comment{ID: id, Body: body, Author: login, AuthorID: who.ID, URL: url, Number: n, Created: w.now()})
+	w.forge.mu.Unlock()
 	s := issue(n, "uwf")
 	s.Labels = append(s.Labels, w.forge.issue(n).Labels...)
-	return event.Event{Name: "issue_comment", Action: "created", Kind: event.Comment, Sender: who, CommentAuthor: who, CommentID: id, Subject: s, Command: c}
+	return event.Event{Name: "issue_comment", Action: "created", Kind: event.Comment, Sender: who, CommentAuthor: who, CommentID: id, CommentURL: url, CommentBody: body, Subject: s, Command: c}
 }
 
 // view is the store as it is now.

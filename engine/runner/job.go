@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/united-workforce/uwf/engine/runner/event"
 	"github.com/united-workforce/uwf/engine/runner/picture"
@@ -32,13 +33,16 @@ type job struct {
 	sent    bool             // its next job was started
 	allowed bool             // the people behind the event may start and steer
 	halted  bool             // it was suspended by a step of this job
+	written time.Time        // when the comment with the command was, once that is confirmed
 	unknown bool             // the forge can't tell what somebody may do
 	branch  string           // the default branch, once it was asked for
 	store   string           // the store's id, once it was read
 }
 
 func newJob(r *Runner, ev event.Event) *job {
-	return &job{Runner: r, ev: ev, in: r.Inputs, id: r.Engine.Who.Run, store: r.Job.Store}
+	j := &job{Runner: r, ev: ev, in: r.Inputs, id: r.Engine.Who.Run, store: r.Job.Store}
+	r.Engine.By = j.personBehind()
+	return j
 }
 
 func (j *job) run(ctx context.Context) (Outcome, error) {

@@ -14,8 +14,11 @@ import (
 )
 
 // newTrigger is that of a thread that this job starts.
-func (j *job) newTrigger(s *event.Subject, branch string) picture.Trigger {
-	t := picture.Trigger{Event: j.ev.Name, Repo: j.Job.Repository, Actor: j.ev.Sender.Login, Run: j.id, Branch: branch}
+func (j *job) newTrigger(s *event.Subject, g *ground) picture.Trigger {
+	t := picture.Trigger{
+		Event: j.ev.Name, Repo: j.Job.Repository, Actor: j.ev.Sender.Login, Run: j.id, Branch: g.branch,
+		Author: g.author, AuthorID: g.authorID,
+	}
 	if j.ev.Kind == event.Comment {
 		t.Actor, t.URL = j.ev.CommentAuthor.Login, j.ev.CommentURL
 	}
@@ -33,6 +36,10 @@ func (j *job) view(p *picture.Picture, state report.State) report.Thread {
 	t := report.Thread{
 		ID: string(p.ID), Workflow: p.Def.Name, State: state, Definition: p.Def, Past: p.Past,
 		Steps: p.Steps(), Subject: p.Trigger.Number, SubjectPull: p.Trigger.Pull, Links: j.links(p), Now: j.Now(),
+	}
+	t.Started, t.Said = p.Entry.By, p.Said
+	if t.Started == nil {
+		t.Started = p.Chain.Start.By
 	}
 	if n := p.Entry.Next; n != nil {
 		t.Role, t.Since = n.Role, time.UnixMilli(n.Since)

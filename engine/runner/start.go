@@ -18,6 +18,7 @@ import (
 	"github.com/united-workforce/uwf/engine/runner/report"
 	"github.com/united-workforce/uwf/engine/runner/sanitize"
 	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/wire"
@@ -146,7 +147,7 @@ func (j *job) request(ctx context.Context, a asked) (*thread.StartRequest, error
 	if err != nil {
 		return nil, err
 	}
-	g, err := j.ground(ctx, a.subject)
+	g, err := j.ground(ctx, a.subject, def.Definition)
 	if err != nil || g == nil {
 		return nil, err
 	}
@@ -163,7 +164,10 @@ func (j *job) request(ctx context.Context, a asked) (*thread.StartRequest, error
 	}
 	req := &thread.StartRequest{
 		ID: id, Workflow: def.Hash, Nodes: def.Nodes, Prompt: j.words(a), Base: g.base, Branch: g.branch, Key: key,
-		Trigger: j.newTrigger(a.subject, g.branch).Payload(),
+		Trigger: j.newTrigger(a.subject, g).Payload(),
+	}
+	if a.subject != nil {
+		req.Title = sanitize.Title(sanitize.Incoming(a.subject.Title))
 	}
 	if j.in.MaxSteps > 0 {
 		req.Limits = map[string]float64{"maxSteps": float64(j.in.MaxSteps)}
@@ -175,12 +179,16 @@ func (j *job) request(ctx context.Context, a asked) (*thread.StartRequest, error
 type ground struct {
 	base   string
 	branch string // a pull request's own; empty: one of the thread's
+	// author wrote the issue or pull request; where approvals depend on it, as the forge
+	// says.
+	author   string
+	authorID int64
 }
 
 // ground finds out where the work begins: at the default branch, or on the pull
 // request's own branch. Whose branch that is, the forge is asked and not the payload.
 // Nil: nowhere, which has been told.
-func (j *job) ground(ctx context.Context, s *event.Subject) (*ground, error) {
+func (j *job) ground(ctx context.Context, s *event.Subject, def *workflow.Definition) (*ground, error) {
 	if s != nil && !s.Open {
 		if j.ev.Command != nil {
 			j.answer(ctx, s.Number, "It is closed: open it again first.")
@@ -191,9 +199,21 @@ func (j *job) ground(ctx context.Context, s *event.Subject) (*ground, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s == nil || !s.Pull {
+	if s == nil {
 		base, err := j.Base(ctx, trunk)
 		return &ground{base: base}, err
+	}
+	if !s.Pull {
+		g := &ground{author: s.Author, authorID: s.AuthorID}
+		if def.NeedsApproval() { // then it matters who wrote it
+			issue, err := j.Forge.Issue(ctx, s.Number)
+			if err != nil {
+				return nil, fmt.Errorf("read issue #%d: %w", s.Number, err)
+			}
+			g.author, g.authorID = issue.Author, issue.AuthorID
+		}
+		g.base, err = j.Base(ctx, trunk)
+		return g, err
 	}
 	pull, err := j.Forge.Pull(ctx, s.Number)
 	if err != nil {
@@ -213,7 +233,7 @@ func (j *job) ground(ctx context.Context, s *event.Subject) (*ground, error) {
 		return nil, j.quiet(fmt.Sprintf("pull request #%d: %s", s.Number, why))
 	}
 	base, err := j.Base(ctx, pull.Head.Name)
-	return &ground{base: base, branch: pull.Head.Name}, err
+	return &ground{base: base, branch: pull.Head.Name, author: pull.Author, authorID: pull.AuthorID}, err
 }
 
 // words is the prompt: what the inputs or the command say, then the subject's text.

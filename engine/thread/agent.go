@@ -24,8 +24,10 @@ type Task struct {
 	Workflow         node.Hash       `json:"workflow"`
 	WorkflowName     string          `json:"workflowName"`
 	OutputSchema     node.Hash       `json:"outputSchema"`
-	StatusKey        string          `json:"statusKey"`                // "$status" or "status"
-	Statuses         []string        `json:"statuses"`                 // those that the graph has an edge for
+	StatusKey        string          `json:"statusKey"`        // "$status" or "status"
+	Statuses         []string        `json:"statuses"`         // those that the graph has an edge for
+	Closed           []string        `json:"closed,omitempty"` // those, "" for none, that only a person's approval opens, and there is none
+	ClosedWhy        string          `json:"closedWhy,omitempty"`
 	StatusOptional   bool            `json:"statusOptional,omitempty"` // there is an edge for no status too
 	Suspends         bool            `json:"suspends"`                 // it may answer `$status: $SUSPEND` with a reason instead
 	Prompt           string          `json:"prompt"`                   // assembled, whole

@@ -1,6 +1,7 @@
 package thread
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,7 +11,9 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 
+	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/thread/branch"
+	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
@@ -157,7 +160,9 @@ func (r *stepRun) stepChange(ctx context.Context, v *gitcas.View, s *sealed, nex
 		Objects:  objs,
 	}
 	if next.end && !r.req.Deliver {
-		c.Archive = []gitcas.Ended{r.ended(after, head, reasonEnded, "")}
+		line := r.ended(after, head, reasonEnded, "")
+		line.Result = oneLine(next.status)
+		c.Archive = []gitcas.Ended{line}
 	}
 	if !r.e.Store.Atomic(v) {
 		if err := r.holdWork(c, v, own, work); err != nil {
@@ -322,7 +327,16 @@ func (r *stepRun) ended(entry gitcas.Entry, head node.Hash, reason, note string)
 	return gitcas.Ended{
 		Thread: r.id, Workflow: r.chain.Start.Workflow, Head: head, CompletedAt: r.hold.serverNow().UnixMilli(),
 		Reason: reason, Note: note, Key: entry.Key, Steps: steps, PR: entry.PR, Work: entry.Work,
+		Title: entry.Title, By: entry.By, Result: r.lastResult(),
 	}
+}
+
+// lastResult is the status of the chain's last step.
+func (r *stepRun) lastResult() string {
+	if len(r.past) == 0 {
+		return ""
+	}
+	return oneLine(cmp.Or(moderator.StatusOf(r.def, r.past[len(r.past)-1]), workflow.Unit))
 }
 
 // holdWork makes a push without atomicity safe: the attempt ref goes first and

@@ -267,6 +267,9 @@ func (r *stepRun) decide(ctx context.Context) error {
 	}
 	r.plan = planOf(d)
 	if r.plan.role != "" {
+		if err := r.noteApproval(); err != nil {
+			return err
+		}
 		r.plan.agent, r.plan.command, err = r.e.Settings.Agent(r.def.Name, r.plan.role, r.req.Agent)
 		if err != nil {
 			return &UsageError{Msg: fmt.Sprintf("thread %s, role %s: %v", r.id, r.plan.role, err)}
@@ -288,35 +291,18 @@ func (r *stepRun) next() (moderator.Decision, error) {
 	if r.entry.Next == nil || r.entry.Next.Answer == "" {
 		return r.orStuck(moderator.Next(r.def, t))
 	}
-	text, err := answerOf(r.in, r.id, r.entry.Next.Answer)
+	words, err := r.readPendingWords()
 	if err != nil {
 		return moderator.Decision{}, err
 	}
 	if r.entry.Next.Poked != "" {
-		return r.again(t, text)
+		return r.again(t, words)
 	}
 	d, err := moderator.Next(r.def, t)
 	if err == nil && d.Kind == moderator.End && r.def.Resume != nil && r.entry.Next.Role == r.def.Resume.To {
-		return r.orStuck(moderator.Reopen(r.def, t, text))
+		return r.orStuck(moderator.Reopen(r.def, t, r.quoteWords(words)))
 	}
-	return r.orStuck(moderator.Resume(r.def, t, text))
-}
-
-// answerOf reads what a person has said to a thread.
-func answerOf(in func(gitcas.Place) node.Getter, id gitcas.ThreadID, h node.Hash) (string, error) {
-	n, err := in(gitcas.Place{Thread: id, Of: h}).Get(h)
-	if err != nil && !errors.Is(err, gitcas.ErrContent) {
-		return "", fmt.Errorf("the answer to thread %s: %w", id, err)
-	}
-	text, ok := n.Payload.(string)
-	if err != nil || !ok || len(text) > maxEdgePrompt {
-		return "", &gitcas.DamagedError{
-			What: "threads.yaml", Kind: gitcas.ErrContent, Err: err,
-			Why:     fmt.Sprintf("thread %s: node %s is no answer of a person: it is not there, no text, or has more than %d bytes", id, h, maxEdgePrompt),
-			Restore: fmt.Sprintf("begin another thread from its steps: uwf thread fork %s, and cancel this one", id),
-		}
-	}
-	return text, nil
+	return r.orStuck(moderator.Resume(r.def, t, r.quoteWords(words)))
 }
 
 // orStuck makes the moderator's errors ones of the thread: what it decides on is
@@ -357,6 +343,9 @@ func (r *stepRun) ask(s *sealed) (verdict, error) {
 	}
 	d, err := moderator.Next(r.def, t)
 	if err != nil {
+		return verdict{}, err
+	}
+	if err := r.checkApproval(d); err != nil {
 		return verdict{}, err
 	}
 	status := cmp.Or(d.Status, workflow.Unit)

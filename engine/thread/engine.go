@@ -90,7 +90,8 @@ type Settings interface {
 	Timeout() time.Duration
 }
 
-// Engine steps threads. All fields but Observe and Hook are required.
+// Engine steps threads. All fields but By, Prove, Observe and Hook are
+// required.
 type Engine struct {
 	Store    *gitcas.Store
 	Agent    Agent
@@ -98,7 +99,12 @@ type Engine struct {
 	Redact   Redactor
 	Settings Settings
 	Who      Identity
-	Clock    Clock
+	// By is whom the deeds of people (start, resume, cancel …) are done for; nil: nobody.
+	By *Person
+	// Prove asks the forge who the person of this machine is, where it matters; nil: it
+	// can't be asked.
+	Prove func(ctx context.Context) (*Person, error)
+	Clock Clock
 	// Fence returns the random word around text that came from outside.
 	Fence func() string
 	// Observe is told what goes on; it must not block.

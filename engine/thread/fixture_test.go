@@ -69,6 +69,8 @@ type fixture struct {
 	host   string
 	alive  func(pid int) bool
 	noSubs bool
+	by     *Person         // whom people's deeds are done for
+	thread gitcas.ThreadID // the thread at hand, where it is another one
 
 	delivered int // how often somebody delivered the thread
 
@@ -126,6 +128,7 @@ func (f *fixture) engine(run string, attempt int) *Engine {
 		Store: gitcas.Open(f.remote, gitcas.Options{Now: time.Now, Jitter: func() float64 { return 0.5 }, Rand: zeroReader{}}),
 		Agent: f, Folder: &testFolder{f: f}, Redact: f.redact, Settings: f, Clock: SystemClock{},
 		Fence: func() string { return "fence" }, Hook: f.hook,
+		By:  f.by,
 		Who: Identity{Run: run, Attempt: attempt, Host: f.host, Boot: "boot", PID: 7, Alive: f.alive},
 	}
 }

@@ -135,15 +135,17 @@ func (f *forking) source(ctx context.Context, v *gitcas.View) (*stepRun, error) 
 // push is the commit of a fork. t is the thread to fork, cut where the new one
 // begins.
 func (f *forking) push(ctx context.Context, v *gitcas.View, t *stepRun, d moderator.Decision) (*gitcas.Change, error) {
+	who := f.e.identify(ctx, t.def, f.req.ID, "the fork is made, and where its workflow wants the approval of somebody else than who forked it, it can get none")
 	now, steps := v.Time().UnixMilli(), len(t.chain.Steps)
 	work := gitcas.Work{Branch: gitcas.WorkBranch(f.req.ID), Commit: recordedCommit(t.chain)}
 	entry := gitcas.Entry{
 		Head: headOf(t.chain), Status: gitcas.StatusActive, Workflow: t.chain.Start.Workflow, Key: f.req.Key,
 		Work: work, Limits: f.req.Limits, Next: &gitcas.Next{Role: d.Role, Since: now},
+		Title: t.title(), By: who.onRecord(),
 	}
 	f.out = Started{Thread: f.req.ID, Workflow: t.def.Name, Hash: t.chain.Start.Workflow, Head: entry.Head, Role: d.Role, From: f.req.From, Steps: steps}
 	if d.Kind == moderator.Suspend {
-		entry.Status = gitcas.StatusSuspended
+		entry.Status, entry.Next = gitcas.StatusSuspended, nil
 		entry.Suspended = &gitcas.Suspended{Role: d.Role, Reason: shorten(d.Reason, maxReason)}
 		f.out.Suspended = &SuspendedInfo{Role: d.Role, Reason: d.Reason}
 	}
@@ -153,7 +155,7 @@ func (f *forking) push(ctx context.Context, v *gitcas.View, t *stepRun, d modera
 	}
 	f.tried = true
 	from := fmt.Sprintf("%s:%d", f.req.From, steps)
-	return &gitcas.Change{
+	return Sign(&gitcas.Change{
 		Subject: fmt.Sprintf("forked · %s · from %s", t.def.Name, from),
 		Trailers: append(entryTrailers(f.req.ID, entry),
 			gitcas.Trailer{Key: "Uwf-Forked-From", Value: from},
@@ -161,7 +163,7 @@ func (f *forking) push(ctx context.Context, v *gitcas.View, t *stepRun, d modera
 		Forks:   map[gitcas.ThreadID]gitcas.ThreadID{f.req.ID: f.req.From},
 		Threads: map[gitcas.ThreadID]*gitcas.Entry{f.req.ID: &entry},
 		Refs:    refs,
-	}, nil
+	}, who), nil
 }
 
 // headOf is the head of a thread whose chain this is.

@@ -85,7 +85,61 @@ delivered, with a comment and a pull request, and one that goes on after that.
 Written by uwf before 0.2.`,
 		answers: statusMapAnswers,
 		tell:    tellDelivery,
+	}, {
+		name: "people",
+		about: `Who did what: threads that people of a forge, a bot and git's user started, answered,
+let go on, poked, paused, forked and cancelled; one was answered by several.
+Written by uwf before 0.2.`,
+		answers: statusMapAnswers,
+		tell:    tellPeople,
 	}}...)
+}
+
+func tellPeople(g *golden, w *goldenWriter) {
+	forge := func(login string, id int64, at string) *thread.Person {
+		return &thread.Person{By: record.By{Kind: record.ByForge, Login: login, ID: id, URL: "https://forge.example/o/r/issues/7" + at}, Email: login + "@noreply.forge.example"}
+	}
+	alice, bob := forge("alice", 1, ""), forge("bob", 2, "#issuecomment-9")
+	carol := &thread.Person{By: record.By{Kind: record.ByLocal, Name: "Carol"}, Email: "carol@example.com"}
+	bot := &thread.Person{By: record.By{Kind: record.ByBot, Login: "helper[bot]", ID: 3}}
+	does := func(p *thread.Person, do func(e *thread.Engine) error) {
+		g.by = p
+		g.ok(do(g.engine()))
+		g.by = nil
+		time.Sleep(time.Minute)
+	}
+	asks := func(name string, p *thread.Person) gitcas.ThreadID {
+		g.by = p
+		w.start(name, "# Who decides?\n\nSay it.", statusMap)
+		g.by = nil
+		w.says("developer", 3)
+		w.steps(name, 1)
+		return w.id(name)
+	}
+	id := asks("answered", alice)
+	does(bob, func(e *thread.Engine) error {
+		return e.Resume(g.Context(), thread.ResumeRequest{Thread: id, Text: "Take the first one."})
+	})
+	does(carol, func(e *thread.Engine) error { return e.Pause(g.Context(), id, "not today") })
+	does(alice, func(e *thread.Engine) error {
+		return e.Resume(g.Context(), thread.ResumeRequest{Thread: id, Text: "Now."})
+	})
+	w.steps("answered", 1)
+	id = asks("waits", carol)
+	does(bob, func(e *thread.Engine) error {
+		return e.Resume(g.Context(), thread.ResumeRequest{Thread: id, Text: "Take the second one."})
+	})
+	id = asks("poked", bot)
+	does(bob, func(e *thread.Engine) error { return e.Poke(g.Context(), id, "Don't ask.") })
+	does(carol, func(e *thread.Engine) error { return e.Pause(g.Context(), id, "not today") })
+	does(alice, func(e *thread.Engine) error {
+		_, err := e.Fork(g.Context(), thread.ForkRequest{ID: w.id("forked"), From: w.id("answered"), Steps: 1})
+		return err
+	})
+	does(bob, func(e *thread.Engine) error {
+		_, err := e.Cancel(g.Context(), w.id("forked"), "no longer wanted")
+		return err
+	})
 }
 
 func tellDelivery(g *golden, w *goldenWriter) {

@@ -33,6 +33,7 @@ type golden struct {
 	said    map[string]int // answers given, by role
 	fails   int            // how many of the next runs fail
 	jobs    int
+	by      *thread.Person // whose the next deeds are
 }
 
 // answers are what each role says, one after the other; the last is said again.
@@ -87,6 +88,7 @@ func (g *golden) engine() *thread.Engine {
 	return &thread.Engine{
 		Store: gitcas.Open(g.mem, gitcas.Options{Now: time.Now, Rand: zeros{}, Jitter: func() float64 { return 0.5 }}),
 		Agent: g, Folder: g.folder, Redact: noSecrets{}, Settings: g, Clock: thread.SystemClock{}, Fence: func() string { return "fence" },
+		By:  g.by,
 		Who: thread.Identity{Run: fmt.Sprint(1000 + g.jobs), Attempt: 1, Host: "host", Boot: "boot", PID: 7},
 	}
 }
@@ -173,6 +175,8 @@ type facts map[gitcas.ThreadID]threadFacts
 type threadFacts struct {
 	Status    string      `json:"status"`
 	Workflow  string      `json:"workflow"`
+	Title     string      `json:"title,omitempty"`
+	By        string      `json:"by,omitempty"`
 	Prompt    string      `json:"prompt"`
 	Head      node.Hash   `json:"head"`
 	Next      string      `json:"next,omitempty"`
@@ -191,6 +195,8 @@ type stepFacts struct {
 	Output   map[string]any `json:"output"`
 	Body     string         `json:"body,omitempty"`
 	Attempts int            `json:"attempts,omitempty"`
+	By       string         `json:"by,omitempty"`
+	Said     []string       `json:"said,omitempty"`
 }
 
 // read collects the facts.
@@ -239,6 +245,7 @@ func (g *golden) thread(v *gitcas.View, id gitcas.ThreadID) threadFacts {
 	f := threadFacts{Prompt: c.Start.Prompt, Steps: []stepFacts{}}
 	def, err := workflow.FromNode(c.Definition, c.Start.Workflow)
 	g.ok(err)
+	f.Title, f.By = c.Start.Title, shownBy(c.Start.By)
 	f.Workflow, f.Resumes = def.Name, def.Resume != nil
 	for _, s := range c.Steps {
 		st := stepFacts{Hash: s.Hash, Role: s.Role, Attempts: len(s.PreviousAttempts)}
@@ -246,9 +253,25 @@ func (g *golden) thread(v *gitcas.View, id gitcas.ThreadID) threadFacts {
 		if s.Body != nil {
 			st.Body, _ = get(s.Hash, *s.Body).(string)
 		}
+		if s.Answer != nil {
+			words, err := thread.ReadAnswer(func(p gitcas.Place) node.Getter { return v.In(g.Context(), p) }, id, s.Hash, *s.Answer)
+			g.ok(err)
+			for _, word := range words {
+				st.Said = append(st.Said, fmt.Sprintf("%s: %s → %s (%s)", word.Do, word.Question, word.Text, shownBy(word.By)))
+			}
+		}
+		st.By = shownBy(s.By)
 		f.Steps = append(f.Steps, st)
 	}
 	return f
+}
+
+// shownBy is who did something; empty where nobody is known.
+func shownBy(by *record.By) string {
+	if by == nil {
+		return ""
+	}
+	return fmt.Sprintf("%s %s%s %d %s", by.Kind, by.Login, by.Name, by.ID, by.URL)
 }
 
 // text is a value as indented JSON.

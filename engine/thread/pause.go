@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 
 	"github.com/united-workforce/uwf/gitcas"
 )
@@ -20,7 +21,7 @@ func (e *Engine) Pause(ctx context.Context, id gitcas.ThreadID, reason string) e
 	if err != nil {
 		return err
 	}
-	pause := gitcas.Pause{Reason: shorten(reason, maxReason)}
+	pause := gitcas.Pause{Reason: shorten(reason, maxReason), By: e.By.onRecord()}
 	if pause.Reason == "" {
 		pause.Reason = "paused by a person"
 	}
@@ -37,17 +38,17 @@ func (e *Engine) Pause(ctx context.Context, id gitcas.ThreadID, reason string) e
 			return nil, nil // a lost reply: it was done, and the thread has gone on to wait, or to its end
 		case err != nil:
 			return nil, err
-		case entry.Pause != nil && *entry.Pause == pause:
+		case entry.Pause != nil && reflect.DeepEqual(*entry.Pause, pause):
 			return nil, nil
 		case entry.Status == gitcas.StatusSuspended:
 			return nil, &RefusedError{Thread: id, Do: "pause", Reason: "it waits already (" + waitReason(entry) + ")"}
 		}
 		tried = true
 		entry.Pause = &pause
-		return &gitcas.Change{
+		return Sign(&gitcas.Change{
 			Subject: "pause · " + oneLine(waiting(entry)), Body: pause.Reason, Trailers: entryTrailers(id, entry),
 			Threads: map[gitcas.ThreadID]*gitcas.Entry{id: &entry},
-		}, nil
+		}, e.By), nil
 	}
 	if v, err = e.Store.Update(ctx, v, build, id); err != nil {
 		return err
@@ -76,7 +77,11 @@ func (e *Engine) takeEffect(ctx context.Context, v *gitcas.View, id gitcas.Threa
 		}
 		reason := entry.Pause.Reason
 		paused(entry, waiting(*entry))
-		return &gitcas.Change{Subject: "suspended · " + oneLine(waiting(*entry)), Body: reason, Trailers: entryTrailers(id, *entry)}, nil
+		c := &gitcas.Change{Subject: "suspended · " + oneLine(waiting(*entry)), Body: reason, Trailers: entryTrailers(id, *entry)}
+		if reflect.DeepEqual(entry.Suspended.By, e.By.onRecord()) { // else somebody paused it at the same time
+			Sign(c, e.By)
+		}
+		return c, nil
 	})
 	var refused *RefusedError
 	if errors.As(err, &refused) {
@@ -88,7 +93,7 @@ func (e *Engine) takeEffect(ctx context.Context, v *gitcas.View, id gitcas.Threa
 // paused lets a pause take effect: the thread waits.
 func paused(entry *gitcas.Entry, role string) {
 	entry.Status = gitcas.StatusSuspended
-	entry.Suspended = &gitcas.Suspended{Role: role, Reason: entry.Pause.Reason}
+	entry.Suspended = &gitcas.Suspended{Role: role, Reason: entry.Pause.Reason, By: entry.Pause.By}
 	entry.Pause = nil
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/thread/branch"
 	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/statefile"
 	"github.com/united-workforce/uwf/gitcas/wire"
@@ -35,7 +36,7 @@ func (e *Engine) Poke(ctx context.Context, id gitcas.ThreadID, text string) erro
 	if _, err := e.aliveOr(ctx, v, id, "poke"); err != nil {
 		return err
 	}
-	p := &poking{e: e, id: id, text: text}
+	p := &poking{e: e, id: id, text: text, by: e.identifySpeaker(ctx, v, id)}
 	return e.alone(ctx, v, id, "poke", func(v *gitcas.View, entry *gitcas.Entry) (*gitcas.Change, error) {
 		return p.change(ctx, v, entry)
 	})
@@ -46,6 +47,7 @@ type poking struct {
 	e    *Engine
 	id   gitcas.ThreadID
 	text string
+	by   *Person
 }
 
 func (p *poking) refuse(reason, advice string) error {
@@ -55,54 +57,66 @@ func (p *poking) refuse(reason, advice string) error {
 // change completes the entry and makes the push, as v allows it.
 func (p *poking) change(ctx context.Context, v *gitcas.View, entry *gitcas.Entry) (*gitcas.Change, error) {
 	c := &gitcas.Change{Body: p.text}
+	words, err := p.e.readPendingWords(ctx, v, p.id, *entry)
+	if err != nil {
+		return nil, err
+	}
 	var next gitcas.Next
-	var err error
+	var before []record.Word
 	if entry.Next != nil && entry.Next.Poked != "" {
 		next = *entry.Next // it has not worked since
 		c.Subject = "poked again · " + oneLine(next.Role)
-	} else if next, err = p.takeBack(ctx, v, c, entry); err != nil {
+	} else if next, before, err = p.takeBack(ctx, v, c, entry); err != nil {
 		return nil, err
 	}
-	answer, hash, err := p.e.answer(ctx, v, p.id, gitcas.Entry{Next: &next}, p.text)
-	if err != nil {
+	if words, err = appendWord(p.id, "poke", append(before, words...), record.Word{
+		Do: record.DoPoke, Role: next.Role, Text: p.text, By: p.by.onRecord(), AtMs: laterThan(v, *entry),
+	}); err != nil {
 		return nil, err
 	}
-	c.Nodes = []gitcas.PlacedNode{{Hash: hash, Node: answer, Place: gitcas.Place{Thread: p.id, Of: hash}}}
-	next.Answer, next.Since, next.Forgiven = hash, laterThan(v, *entry), len(entry.Attempts)
+	next.Since, next.Forgiven, next.By = laterThan(v, *entry), len(entry.Attempts), p.by.onRecord()
+	if next.Answer, err = answerChange(c, v, p.id, record.Answer{Words: words}); err != nil {
+		return nil, err
+	}
 	entry.Status, entry.Suspended, entry.Pause, entry.Next = gitcas.StatusActive, nil, nil, &next
 	c.Trailers = append(entryTrailers(p.id, *entry), gitcas.Trailer{Key: "Uwf-Poked", Value: string(next.Poked)})
-	return c, nil
+	return Sign(c, p.by), nil
 }
 
-// takeBack takes the last step off the chain, and adds to the change what undoes it.
-func (p *poking) takeBack(ctx context.Context, v *gitcas.View, c *gitcas.Change, entry *gitcas.Entry) (gitcas.Next, error) {
+// takeBack takes the last step off the chain, and adds to the change what undoes it. It
+// returns the words that people said before that step.
+func (p *poking) takeBack(ctx context.Context, v *gitcas.View, c *gitcas.Change, entry *gitcas.Entry) (gitcas.Next, []record.Word, error) {
 	chain, err := v.Chain(ctx, p.id)
 	if err != nil {
-		return gitcas.Next{}, err
+		return gitcas.Next{}, nil, err
 	}
 	n := len(chain.Steps)
 	if n == 0 {
-		return gitcas.Next{}, p.refuse("it has no step yet", "let it work: uwf thread step "+string(p.id))
+		return gitcas.Next{}, nil, p.refuse("it has no step yet", "let it work: uwf thread step "+string(p.id))
 	}
 	last := chain.Steps[n-1]
 	if total := len(last.EdgePrompt) + len(p.text); total > maxEdgePrompt {
-		return gitcas.Next{}, p.refuse(fmt.Sprintf("what its role was told and the instruction have %d bytes together; at most %d are passed on", total, maxEdgePrompt), "put long texts on the work branch")
+		return gitcas.Next{}, nil, p.refuse(fmt.Sprintf("what its role was told and the instruction have %d bytes together; at most %d are passed on", total, maxEdgePrompt), "put long texts on the work branch")
+	}
+	words, err := answerBefore(func(p gitcas.Place) node.Getter { return v.In(ctx, p) }, p.id, last.Hash, last.Step)
+	if err != nil {
+		return gitcas.Next{}, nil, err
 	}
 	if err := p.undo(ctx, v, c, entry, last, n); err != nil {
-		return gitcas.Next{}, err
+		return gitcas.Next{}, nil, err
 	}
 	chain.Steps = chain.Steps[:n-1]
 	entry.Head = headOf(chain)
 	notDelivered(entry)
 	c.Subject = fmt.Sprintf("poked · %s · step %d", oneLine(last.Role), n)
-	c.Readable = map[string][]byte{gitcas.ReadablePath(p.id, n, last.Role): takenBack(last, n, p.text)}
-	return gitcas.Next{Role: last.Role, Poked: last.Hash}, nil
+	c.Readable = map[string][]byte{gitcas.ReadablePath(p.id, n, last.Role): takenBack(last, n, p.text, p.by.onRecord())}
+	return gitcas.Next{Role: last.Role, Poked: last.Hash}, words, nil
 }
 
 // takenBack is the page of a step that is not in the chain any more.
-func takenBack(last gitcas.ChainStep, n int, text string) []byte {
+func takenBack(last gitcas.ChainStep, n int, text string, by *record.By) []byte {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# Step %d: %s, taken back\n\nA person had this step done again. What it was is kept: `%s.json`.\n", n, oneLine(last.Role), last.Hash)
+	fmt.Fprintf(&b, "# Step %d: %s, taken back\n\n%s had this step done again%s. What it was is kept: `%s.json`.\n", n, oneLine(last.Role), nameOf(by), addressOf(by), last.Hash)
 	if text = strings.TrimSpace(text); text != "" {
 		b.WriteString("\n## Instruction\n\n    " + strings.ReplaceAll(plain(text), "\n", "\n    ") + "\n")
 	}
@@ -226,7 +240,7 @@ func (p *poking) hold(v *gitcas.View, c *gitcas.Change, commit wire.ID) error {
 
 // again decides on a thread that was poked: the role of the step that was taken
 // back, in the same place, with the same prompt and what the person says.
-func (r *stepRun) again(t moderator.Thread, text string) (moderator.Decision, error) {
+func (r *stepRun) again(t moderator.Thread, words []record.Word) (moderator.Decision, error) {
 	n, err := r.in(gitcas.Place{Thread: r.id}).Get(r.entry.Next.Poked)
 	if err != nil {
 		return moderator.Decision{}, fmt.Errorf("the step that is to be done again: %w", err)
@@ -235,6 +249,11 @@ func (r *stepRun) again(t moderator.Thread, text string) (moderator.Decision, er
 	if err != nil {
 		return moderator.Decision{}, fmt.Errorf("the step that is to be done again: %w", err)
 	}
+	before, err := answerBefore(r.in, r.id, r.entry.Next.Poked, poked)
+	if err != nil {
+		return moderator.Decision{}, err
+	}
+	text := r.quoteWords(wordsAfter(words, before))
 	if !sameHash(poked.Prev, r.lastStep()) || poked.Start != r.chain.StartHash {
 		return moderator.Decision{}, r.oddlyPoked("it does not follow the thread's head")
 	}

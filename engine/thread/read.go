@@ -1,6 +1,7 @@
 package thread
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -36,6 +37,11 @@ func (e *Engine) past(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) (
 		return nil, ended, fmt.Errorf("read the ended thread %s: %w", id, err)
 	}
 	return past, ended, nil
+}
+
+// title is what the thread is about, on one line.
+func (r *stepRun) title() string {
+	return cmp.Or(r.entry.Title, r.chain.Start.Title, titleOf(r.chain.Start.Prompt))
 }
 
 // cut leaves only the first n steps of what was read.

@@ -35,12 +35,60 @@ func readable(t Task, s record.Step, sealed *sealed, next verdict) []byte {
 	default:
 		fmt.Fprintf(&b, "Next: %s.\n", oneLine(next.role))
 	}
+	writeWords(&b, sealed.words)
 	b.WriteString("\n## Output\n\n")
 	writeFields(&b, "    ", sealed.output)
 	if body := strings.TrimSpace(sealed.body); body != "" {
 		b.WriteString("\n" + body + "\n")
 	}
 	return []byte(plain(b.String()))
+}
+
+// writeWords writes what people said before a step, and what they were asked. Their
+// texts are indented, like an output's.
+func writeWords(b *strings.Builder, words []record.Word) {
+	if len(words) == 0 {
+		return
+	}
+	b.WriteString("\n## What people said\n")
+	asked := ""
+	for _, w := range words {
+		if w.Question != "" && w.Question != asked {
+			asked = w.Question
+			fmt.Fprintf(b, "\nRole %s asked:\n\n%s\n", oneLine(w.Role), indented(w.Question))
+		}
+		fmt.Fprintf(b, "\n%s %s, %s%s:\n", nameOf(w.By), w.Did(), time.UnixMilli(w.AtMs).UTC().Format(time.RFC3339), addressOf(w.By))
+		if strings.TrimSpace(w.Text) != "" {
+			fmt.Fprintf(b, "\n%s\n", indented(w.Text))
+		}
+	}
+}
+
+func indented(text string) string {
+	return "    " + strings.ReplaceAll(strings.Trim(text, "\n"), "\n", "\n    ")
+}
+
+// nameOf is Name, also of nobody who is known.
+func nameOf(by *record.By) string {
+	if by == nil {
+		return "Somebody"
+	}
+	return Name(*by)
+}
+
+// Name is who somebody is, with the account's id.
+func Name(by record.By) string {
+	if by.ID == 0 {
+		return oneLine(by.String())
+	}
+	return fmt.Sprintf("%s (id %d)", oneLine(by.String()), by.ID)
+}
+
+func addressOf(by *record.By) string {
+	if by == nil || by.URL == "" {
+		return ""
+	}
+	return ", " + oneLine(by.URL)
 }
 
 // maxLine is the most that oneLine leaves, in bytes.

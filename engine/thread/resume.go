@@ -5,11 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
 
@@ -18,6 +21,9 @@ type ResumeRequest struct {
 	Thread gitcas.ThreadID
 	// Text is what the role that works next is told; it may be empty.
 	Text string
+	// Written is when the text was, where that is known; an answer that is older than the
+	// question is none.
+	Written time.Time
 	// Limits are limits of the thread's own to raise.
 	Limits map[string]float64
 }
@@ -38,7 +44,7 @@ func (e *Engine) Resume(ctx context.Context, req ResumeRequest) error {
 	if err != nil {
 		return fmt.Errorf("resume thread %s: %w", req.Thread, err)
 	}
-	r := &resumption{e: e, req: req}
+	r := &resumption{e: e, req: req, by: e.identifySpeaker(ctx, v, req.Thread)}
 	if v, err = e.Store.Update(ctx, v, func(v *gitcas.View) (*gitcas.Change, error) { return r.change(ctx, v) }, req.Thread); err != nil {
 		return err
 	}
@@ -92,6 +98,7 @@ func (e *Engine) cleanText(what, text string) (string, error) {
 type resumption struct {
 	e   *Engine
 	req ResumeRequest
+	by  *Person
 	// since and answer are what the last try wrote: after a lost reply they are
 	// found again.
 	since     int64
@@ -147,31 +154,98 @@ func (r *resumption) withdraw(entry gitcas.Entry) (*gitcas.Change, error) {
 
 // goOn resumes a suspended thread.
 func (r *resumption) goOn(ctx context.Context, v *gitcas.View, entry gitcas.Entry) (*gitcas.Change, error) {
-	r.since, r.before = laterThan(v, entry), entry
-	role := waiting(entry)
-	answer, hash, err := r.e.answer(ctx, v, r.req.Thread, entry, r.req.Text)
+	question, err := r.readQuestion(ctx, v, entry)
 	if err != nil {
 		return nil, err
 	}
-	r.answer = hash
+	words, err := r.e.readPendingWords(ctx, v, r.req.Thread, entry)
+	if err != nil {
+		return nil, err
+	}
+	r.since, r.before = laterThan(v, entry), entry
+	role := waiting(entry)
 	if entry.Limits, err = raise(entry.Limits, r.req.Limits); err != nil {
 		return nil, err
 	}
-	next := gitcas.Next{Role: role, Since: r.since, Answer: hash, Forgiven: len(entry.Attempts)}
+	next := gitcas.Next{Role: role, Since: r.since, Forgiven: len(entry.Attempts), By: r.by.onRecord()}
 	if entry.Next != nil {
 		next.Poked = entry.Next.Poked
 	}
 	entry.Status, entry.Suspended, entry.Pause, entry.Next = gitcas.StatusActive, nil, nil, &next
 	c := r.commit("resumed · "+oneLine(role), entry)
-	c.Nodes = []gitcas.PlacedNode{{Hash: hash, Node: answer, Place: gitcas.Place{Thread: r.req.Thread, Of: hash}}}
-	return c, nil
+	return c, r.addAnswer(c, v, &next, question, words)
+}
+
+// readQuestion is what the role asked that waits; empty: it asked nothing. To let it go on
+// without an answer is refused, and so is an answer to something else: one that is older
+// than the readQuestion, or that was given before.
+func (r *resumption) readQuestion(ctx context.Context, v *gitcas.View, entry gitcas.Entry) (string, error) {
+	t, err := r.e.read(ctx, v, r.req.Thread)
+	if err != nil {
+		return "", err
+	}
+	if said, err := t.hasHeard(r.by); err != nil || said {
+		return "", cmp.Or(err, r.refuseRepeat())
+	}
+	d, err := t.upNext()
+	if err != nil || d.Kind != moderator.Suspend || entry.Next != nil && entry.Next.Poked != "" {
+		return "", nil //nolint:nilerr // the next step will say
+	}
+	asked := time.UnixMilli(t.chain.Steps[len(t.chain.Steps)-1].CompletedAtMs).Truncate(time.Second)
+	answered := entry.Next != nil && entry.Next.Answer != ""
+	switch {
+	case !r.req.Written.IsZero() && r.req.Written.Before(asked):
+		return "", r.refuse("it was written before role "+oneLine(d.Role)+" asked: "+oneLine(d.Reason), "answer what it asks now: uwf thread resume "+string(r.req.Thread)+" -p \"…\"")
+	case strings.TrimSpace(r.req.Text) == "" && !answered:
+		return "", r.refuse("role "+oneLine(d.Role)+" asks something, and this is no answer: "+oneLine(d.Reason), "answer it: uwf thread resume "+string(r.req.Thread)+" -p \"…\"")
+	}
+	return shorten(d.Reason, maxReason), nil
+}
+
+func (r *resumption) refuseRepeat() error {
+	return r.refuse("what this comment says was said to it before", "write another one")
+}
+
+// hasHeard reports whether the comment that a person speaks by was taken before: what was
+// said once must not count again when its job runs again.
+func (r *stepRun) hasHeard(p *Person) (bool, error) {
+	if p == nil || p.Kind == record.ByLocal || p.URL == "" {
+		return false, nil
+	}
+	words, err := r.readPendingWords()
+	if err != nil {
+		return false, err
+	}
+	for _, s := range r.chain.Steps {
+		before, err := answerBefore(r.in, r.id, s.Hash, s.Step)
+		if err != nil {
+			return false, err
+		}
+		words = append(words, before...)
+	}
+	return slices.ContainsFunc(words, func(w record.Word) bool { return w.By != nil && w.By.Kind != record.ByLocal && w.By.URL == p.URL }), nil
+}
+
+// addAnswer adds what the person says to the change that lets the thread go on.
+func (r *resumption) addAnswer(c *gitcas.Change, v *gitcas.View, next *gitcas.Next, question string, before []record.Word) error {
+	if strings.TrimSpace(r.req.Text) == "" {
+		question = "" // it answers nothing
+	}
+	word := record.Word{Do: record.DoResume, Role: next.Role, Question: question, Text: r.req.Text, By: r.by.onRecord(), AtMs: r.since}
+	words, err := appendWord(r.req.Thread, "resume", before, word)
+	if err != nil {
+		return err
+	}
+	next.Answer, err = answerChange(c, v, r.req.Thread, record.Answer{Words: words})
+	r.answer = next.Answer
+	return err
 }
 
 func (r *resumption) commit(subject string, entry gitcas.Entry) *gitcas.Change {
-	return &gitcas.Change{
+	return Sign(&gitcas.Change{
 		Subject: subject, Body: r.req.Text, Trailers: entryTrailers(r.req.Thread, entry),
 		Threads: map[gitcas.ThreadID]*gitcas.Entry{r.req.Thread: &entry},
-	}
+	}, r.by)
 }
 
 func entryTrailers(id gitcas.ThreadID, entry gitcas.Entry) []gitcas.Trailer {
@@ -266,6 +340,9 @@ func (r *resumption) reopen(ctx context.Context, v *gitcas.View) (*gitcas.Change
 
 // reopened asks the moderator which role goes on after the end.
 func (r *resumption) reopened(t *stepRun, advice string) (moderator.Decision, error) {
+	if said, err := t.hasHeard(r.by); err != nil || said {
+		return moderator.Decision{}, cmp.Or(err, r.refuseRepeat())
+	}
 	d, err := t.reopened(r.req.Text)
 	switch {
 	case errors.Is(err, moderator.ErrNoResumeEdge):
@@ -309,19 +386,15 @@ func (r *resumption) alive(ctx context.Context, v, past *gitcas.View, ended gitc
 
 // nextRole is the push after which a role goes on with an ended thread.
 func (r *resumption) nextRole(v *gitcas.View, entry gitcas.Entry, role string) (*gitcas.Change, error) {
-	answer, hash, err := node.New(node.String, r.req.Text, r.e.Clock.Now())
-	if err != nil {
-		return nil, fmt.Errorf("what thread %s is told: %w", r.req.Thread, err)
-	}
+	var err error
 	if entry.Limits, err = raise(entry.Limits, r.req.Limits); err != nil {
 		return nil, err
 	}
-	r.since, r.answer = laterThan(v, entry), hash
+	r.since = laterThan(v, entry)
 	entry.Status, entry.Deliver, entry.Since, entry.Suspended, entry.Pause, entry.Attempts = gitcas.StatusActive, false, 0, nil, nil, nil
-	entry.Next = &gitcas.Next{Role: role, Since: r.since, Answer: hash}
+	entry.Next = &gitcas.Next{Role: role, Since: r.since, By: r.by.onRecord()}
 	c := r.commit("resumed · "+oneLine(role)+" · after the end", entry)
-	c.Nodes = []gitcas.PlacedNode{{Hash: hash, Node: answer, Place: gitcas.Place{Thread: r.req.Thread, Of: hash}}}
-	return c, nil
+	return c, r.addAnswer(c, v, entry.Next, "", nil)
 }
 
 // workRef makes a recorded commit reachable again where its branch is gone. A
@@ -346,21 +419,4 @@ func waiting(entry gitcas.Entry) string {
 		return entry.Next.Role
 	}
 	return ""
-}
-
-// answer is the node of what a person says. A thread may be suspended again before
-// the role that asked could work (attempts, limits, the work branch): what it was
-// told then still holds.
-func (e *Engine) answer(ctx context.Context, v *gitcas.View, id gitcas.ThreadID, entry gitcas.Entry, text string) (node.Node, node.Hash, error) {
-	if entry.Next != nil && entry.Next.Answer != "" {
-		before, err := answerOf(func(p gitcas.Place) node.Getter { return v.In(ctx, p) }, id, entry.Next.Answer)
-		if err != nil {
-			return node.Node{}, "", err
-		}
-		text = strings.TrimSpace(before + "\n\n" + text)
-	}
-	if cut := len(text) - maxEdgePrompt; cut > 0 {
-		text = strings.ToValidUTF8(text[cut:], "") // what was said last counts
-	}
-	return node.New(node.String, text, e.Clock.Now())
 }

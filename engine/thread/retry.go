@@ -34,13 +34,13 @@ func (e *Engine) Retry(ctx context.Context, id gitcas.ThreadID) error {
 		if entry.Next != nil {
 			next = *entry.Next
 		}
-		next.Since, next.Forgiven = laterThan(v, *entry), len(entry.Attempts)
+		next.Since, next.Forgiven, next.By = laterThan(v, *entry), len(entry.Attempts), e.By.onRecord()
 		entry.Status, entry.Suspended, entry.Pause, entry.Next = gitcas.StatusActive, nil, nil, &next
-		return &gitcas.Change{
+		return Sign(&gitcas.Change{
 			Subject:  "retry · " + oneLine(role),
 			Body:     fmt.Sprintf("%d failed attempts no longer count", len(entry.Attempts)),
 			Trailers: entryTrailers(id, *entry),
-		}, nil
+		}, e.By), nil
 	})
 }
 
@@ -53,11 +53,11 @@ func (e *Engine) retryDelivery(ctx context.Context, v *gitcas.View, id gitcas.Th
 			return nil, &RefusedError{Thread: id, Do: "retry", Reason: "it has ended, and no delivery of it failed"}
 		}
 		deliverAgain(v, entry)
-		return &gitcas.Change{
+		return Sign(&gitcas.Change{
 			Subject:  "retry · delivery",
 			Body:     fmt.Sprintf("%d failed deliveries no longer count", failed),
 			Trailers: entryTrailers(id, *entry),
-		}, nil
+		}, e.By), nil
 	})
 }
 

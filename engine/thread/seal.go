@@ -19,6 +19,7 @@ const maxEdgePrompt = 256 << 10
 type sealed struct {
 	output map[string]any
 	body   string
+	words  []record.Word // what people said before the step
 	step   record.Step
 	nodes  []gitcas.PlacedNode // their places say no more than Sealer.Nodes does
 }
@@ -66,7 +67,28 @@ func (r *stepRun) seal(d Draft) (*sealed, error) {
 		return nil, fmt.Errorf("edge prompt: %w", err)
 	}
 	out.nodes = s.Nodes()
+	if err := r.sealAnswer(out); err != nil {
+		return nil, err
+	}
 	return out, out.fill(s)
+}
+
+// sealAnswer gives the step what people said before it.
+func (r *stepRun) sealAnswer(o *sealed) error {
+	next := r.entry.Next
+	if next == nil || next.Answer == "" {
+		return nil
+	}
+	n, err := r.in(gitcas.Place{Thread: r.id, Of: next.Answer}).Get(next.Answer)
+	if err != nil {
+		return fmt.Errorf("answer: %w", err)
+	}
+	if o.words, err = r.readPendingWords(); err != nil {
+		return err
+	}
+	o.step.Answer = &next.Answer
+	o.nodes = append(o.nodes, gitcas.PlacedNode{Hash: next.Answer, Node: n, Place: gitcas.NextPlace(false)})
+	return nil
 }
 
 // fill reads output and body back from the final nodes.
@@ -132,10 +154,14 @@ func (r *stepRun) baseStep(d Draft, child record.Step) record.Step {
 	}
 	usage.DurationMs = max(now-r.task.StartedAtMs, 0) + max(d.Took.Milliseconds(), 0)
 	run := r.e.run()
+	var by *record.By
+	if next := r.entry.Next; next != nil {
+		by = next.By
+	}
 	return record.Step{
 		Start: r.task.Start, Prev: r.task.Prev, Role: r.task.Role, Agent: r.task.Agent,
 		EdgePrompt: r.task.EdgePrompt, StartedAtMs: r.task.StartedAtMs, CompletedAtMs: max(now, r.task.StartedAtMs),
-		Cwd: r.task.Cwd, Usage: &usage, Run: &run,
+		Cwd: r.task.Cwd, Usage: &usage, Run: &run, By: by,
 	}
 }
 

@@ -137,7 +137,14 @@ func (w *world) checkThread(v *gitcas.View, id gitcas.ThreadID) {
 			w.fail("the answer of thread %s: %v", id, err)
 		}
 		at := string(id) + string(entry.Head)
-		w.model.answers[at] = append(w.model.answers[at], n.Payload.(string))
+		a, err := record.ParseAnswer(n)
+		if err != nil {
+			w.fail("the answer of thread %s: %v", id, err)
+		}
+		w.model.answers[at] = nil
+		for _, word := range a.Words {
+			w.model.answers[at] = append(w.model.answers[at], word.Text)
+		}
 	}
 }
 
@@ -246,9 +253,9 @@ func (w *world) checkSteps(id gitcas.ThreadID, c gitcas.Chain) {
 		if !ok || t.Role != s.Role {
 			w.fail("step %s (%s) was never finished by %s", s.Hash, s.Role, name)
 		}
-		if as := w.model.answers[string(id)+string(prev)]; len(as) > 0 {
-			if last := as[len(as)-1]; !strings.Contains(s.EdgePrompt, last) {
-				w.fail("step %s by %s was committed without having seen %q; it saw %q", s.Hash, name, last, s.EdgePrompt)
+		for _, said := range w.model.answers[string(id)+string(prev)] {
+			if !strings.Contains(s.EdgePrompt, said) {
+				w.fail("step %s by %s was committed without having seen %q; it saw %q", s.Hash, name, said, s.EdgePrompt)
 			}
 		}
 		prev = s.Hash

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/workflow"
@@ -30,7 +31,9 @@ type StartRequest struct {
 	// returned instead of a new one.
 	Key     string
 	Trigger map[string]any
-	Limits  map[string]float64
+	// Title is what it is about, on one line; empty: the prompt's first line.
+	Title  string
+	Limits map[string]float64
 }
 
 // Started says what Start did.
@@ -61,7 +64,7 @@ func (e *Engine) Start(ctx context.Context, req StartRequest) (Started, error) {
 	if err := checkLimits(req.Limits); err != nil {
 		return Started{}, err
 	}
-	prompt, trigger, err := e.redactStart(req)
+	prompt, trigger, err := e.redactStart(&req)
 	if err != nil {
 		return Started{}, err
 	}
@@ -70,12 +73,14 @@ func (e *Engine) Start(ctx context.Context, req StartRequest) (Started, error) {
 	if err != nil {
 		return Started{}, err
 	}
+	who := e.identify(ctx, def, req.ID, "the thread is started, and where its workflow wants the approval of somebody else than who started it, it can get none")
 	digest, err := v.Definition(ctx, req.Workflow, req.Nodes)
 	if err != nil {
 		return Started{}, fmt.Errorf("workflow %s: %w", req.Workflow, err)
 	}
 	start := record.Start{
 		Workflow: req.Workflow, Prompt: prompt, Cwd: ".", Trigger: trigger, Base: req.Base,
+		Title: cmp.Or(oneLine(req.Title), titleOf(prompt)), By: who.onRecord(),
 		Digests: &record.StartDigests{Workflow: digest},
 	}
 	n, head, err := start.Node(now)
@@ -91,7 +96,7 @@ func (e *Engine) Start(ctx context.Context, req StartRequest) (Started, error) {
 	entry := gitcas.Entry{
 		Head: head, Status: gitcas.StatusActive, Workflow: req.Workflow, Key: req.Key,
 		Work: gitcas.Work{Branch: cmp.Or(req.Branch, gitcas.WorkBranch(req.ID)), Commit: req.Base}, Limits: req.Limits,
-		Next: &gitcas.Next{Role: first.Role, Since: now.UnixMilli()},
+		Next: &gitcas.Next{Role: first.Role, Since: now.UnixMilli()}, Title: start.Title, By: start.By,
 	}
 	nodes := []gitcas.PlacedNode{{Hash: head, Node: n, Place: gitcas.Place{Thread: req.ID}}}
 	types := map[node.Hash]bool{n.Type: true}
@@ -124,7 +129,7 @@ func (e *Engine) Start(ctx context.Context, req StartRequest) (Started, error) {
 			}
 		}
 		tried = true
-		return &gitcas.Change{
+		return Sign(&gitcas.Change{
 			Subject: fmt.Sprintf("start · %s", def.Name),
 			Body:    prompt,
 			Trailers: []gitcas.Trailer{
@@ -134,7 +139,7 @@ func (e *Engine) Start(ctx context.Context, req StartRequest) (Started, error) {
 			},
 			Nodes:   nodes,
 			Threads: map[gitcas.ThreadID]*gitcas.Entry{req.ID: &entry},
-		}, nil
+		}, who), nil
 	}
 	if _, err := e.Store.Update(ctx, v, build, req.ID); err != nil {
 		return Started{}, fmt.Errorf("start thread %s: %w", req.ID, err)
@@ -142,6 +147,20 @@ func (e *Engine) Start(ctx context.Context, req StartRequest) (Started, error) {
 	e.reached("start")
 	return out, nil
 }
+
+// titleOf is what a thread without a title is about: the first line of its prompt that
+// says something.
+func titleOf(prompt string) string {
+	for line := range strings.Lines(prompt) {
+		if title := oneLine(strings.TrimLeft(line, "# \t>*-")); title != "" {
+			return shorten(title, maxTitle)
+		}
+	}
+	return ""
+}
+
+// maxTitle bounds a title that is made of a prompt, in bytes.
+const maxTitle = 80
 
 // existing says which thread is taken for a new one with the same key.
 func existing(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) (Started, error) {
@@ -171,7 +190,7 @@ const maxStartPrompt = 1 << 20
 // redactStart takes secrets out of what came from outside. The definition and the
 // key are what others look for, so they can't be changed: with a known secret in
 // them nothing is started.
-func (e *Engine) redactStart(req StartRequest) (prompt string, trigger map[string]any, err error) {
+func (e *Engine) redactStart(req *StartRequest) (prompt string, trigger map[string]any, err error) {
 	if len(req.Prompt) > maxStartPrompt {
 		return "", nil, &UsageError{Msg: fmt.Sprintf("the prompt has %d bytes; at most %d are taken: put long texts into the repository", len(req.Prompt), maxStartPrompt)}
 	}
@@ -180,6 +199,10 @@ func (e *Engine) redactStart(req StartRequest) (prompt string, trigger map[strin
 		return "", nil, fmt.Errorf("check the prompt for secrets: %w", err)
 	}
 	prompt, _ = clean.(string)
+	if clean, _, err = e.Redact.Value(req.Title); err != nil {
+		return "", nil, fmt.Errorf("check the title for secrets: %w", err)
+	}
+	req.Title, _ = clean.(string)
 	if req.Trigger != nil {
 		if clean, _, err = e.Redact.Value(req.Trigger); err != nil {
 			return "", nil, fmt.Errorf("check the trigger for secrets: %w", err)

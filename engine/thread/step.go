@@ -99,8 +99,11 @@ type stepRun struct {
 	snap     *workspace.Snapshot
 	// attemptNodes are the nodes of attempts that led to no step.
 	attemptNodes gitcas.Nodes
-	delivering   bool                      // not a step: the thread's end is delivered
-	failedBefore []node.Hash               // the error StepNodes of the attempts at this step
+	delivering   bool        // not a step: the thread's end is delivered
+	failedBefore []node.Hash // the error StepNodes of the attempts at this step
+	closed       []string    // statuses, "" for none, that only an approval opens, and there is none
+	closedWhy    string
+	approvalNote string                    // what the role is told of that
 	tried        map[node.Hash]node.Digest // heads that this run tried to commit
 	keptAs       map[wire.ID]string        // values that this run gave its attempt ref, and what they hold
 

@@ -192,7 +192,9 @@ func TestLongTexts(t *testing.T) {
 		f.says(f.code(e.Resume(f.Context(), ResumeRequest{Thread: testThread, Text: strings.Repeat(long, 3)}), CodeUsage), "at most")
 		f.ok(e.Resume(f.Context(), ResumeRequest{Thread: testThread, Text: long}))
 		f.ok(e.Suspend(f.Context(), testThread, long))
-		f.ok(e.Resume(f.Context(), ResumeRequest{Thread: testThread, Text: long}))
+		// No word is dropped, as somebody may rely on it: what is too much is refused.
+		f.says(f.code(e.Resume(f.Context(), ResumeRequest{Thread: testThread, Text: long}), CodeNotYours), "1 things with 160000 bytes", "uwf thread fork")
+		f.ok(e.Resume(f.Context(), ResumeRequest{Thread: testThread, Text: "go on"}))
 		_, err := e.Cancel(f.Context(), testThread, strings.Repeat("x", 200<<10))
 		f.ok(err)
 		req := startRequest("01JD0000000000000000000002")

@@ -253,6 +253,7 @@ func (e *Engine) cancelChange(ctx context.Context, v *gitcas.View, id gitcas.Thr
 	line := gitcas.Ended{
 		Thread: id, Workflow: chain.Start.Workflow, Head: entry.Head, CompletedAt: v.Time().UnixMilli(),
 		Reason: reasonCancelled, Note: note, Key: entry.Key, Steps: steps, PR: entry.PR, Work: entry.Work,
+		Title: entry.Title, By: entry.By, ClosedBy: e.By.onRecord(), Used: e.costOf(ctx, v, id),
 	}
 	c := &gitcas.Change{
 		Subject:  fmt.Sprintf("cancelled · step %d", len(steps)),
@@ -264,7 +265,21 @@ func (e *Engine) cancelChange(ctx context.Context, v *gitcas.View, id gitcas.Thr
 		release, _ := gitcas.ClaimUpdate(id, &held, nil, v.Time())
 		c.Refs = append(c.Refs, release)
 	}
-	return c, line, nil
+	return Sign(c, e.By), line, nil
+}
+
+// costOf is what a thread took so far, with the attempts at its next step that failed;
+// nil where that can't be read.
+func (e *Engine) costOf(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) *gitcas.Cost {
+	r, err := e.read(ctx, v, id)
+	if err != nil {
+		return nil
+	}
+	t, err := r.totals(ctx, r.entry.Attempts)
+	if err != nil {
+		return nil
+	}
+	return &gitcas.Cost{Steps: len(r.chain.Steps), Tokens: t.Tokens, CostUSD: t.CostUSD, DurationMs: t.Wall.Milliseconds()}
 }
 
 // gone says why a thread is not alive: it has ended, or there never was one.
@@ -307,7 +322,7 @@ func (e *Engine) Suspend(ctx context.Context, id gitcas.ThreadID, reason string)
 			return nil, &NotYoursError{Thread: id, Reason: "its status is " + string(entry.Status)}
 		}
 		tried = true
-		return suspendChange(v, id, entry, reason), nil
+		return Sign(suspendChange(v, id, entry, reason, e.By), e.By), nil
 	}
 	if _, err := e.Store.Update(ctx, v, build, id); err != nil {
 		return err
@@ -317,12 +332,12 @@ func (e *Engine) Suspend(ctx context.Context, id gitcas.ThreadID, reason string)
 }
 
 // suspendChange makes a thread wait and deletes its claim, in one push.
-func suspendChange(v *gitcas.View, id gitcas.ThreadID, entry gitcas.Entry, reason string) *gitcas.Change {
+func suspendChange(v *gitcas.View, id gitcas.ThreadID, entry gitcas.Entry, reason string, p *Person) *gitcas.Change {
 	role := ""
 	if entry.Next != nil {
 		role = entry.Next.Role
 	}
-	entry.Status, entry.Pause, entry.Suspended = gitcas.StatusSuspended, nil, &gitcas.Suspended{Role: role, Reason: reason}
+	entry.Status, entry.Pause, entry.Suspended = gitcas.StatusSuspended, nil, &gitcas.Suspended{Role: role, Reason: reason, By: p.onRecord()}
 	c := &gitcas.Change{
 		Subject:  "suspended · " + role,
 		Body:     reason,

@@ -3,6 +3,8 @@ package thread
 import (
 	"fmt"
 	"maps"
+	"slices"
+	"strings"
 
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/prompt"
@@ -16,8 +18,8 @@ func (r *stepRun) prepareTask() error {
 	r.task = Task{
 		Thread: r.id, Role: r.plan.role, Agent: r.plan.agent, Step: r.stepNo(),
 		Start: r.chain.StartHash, Workflow: r.chain.Start.Workflow, WorkflowName: r.def.Name,
-		OutputSchema: role.Frontmatter, StatusKey: r.def.StatusKeyOf(r.plan.role), Statuses: r.def.Statuses(r.plan.role),
-		StatusOptional: r.def.StatusOptional(r.plan.role),
+		OutputSchema: role.Frontmatter, StatusKey: r.def.StatusKeyOf(r.plan.role), Statuses: r.openStatuses(), Closed: r.closed, ClosedWhy: r.closedWhy,
+		StatusOptional: r.def.StatusOptional(r.plan.role) && !slices.Contains(r.closed, ""),
 		Suspends:       r.def.AgentSuspends,
 		EdgePrompt:     r.plan.prompt, StartPrompt: r.startPrompt(), Cwd: ".", Location: r.plan.location,
 		StartedAtMs: r.hold.serverNow().UnixMilli(), Model: r.e.Settings.Model(r.def.Name, r.plan.role), Run: r.e.run(),
@@ -36,9 +38,14 @@ func (r *stepRun) prepareTask() error {
 }
 
 func (r *stepRun) assemble() string {
+	now := r.plan.prompt
+	if r.approvalNote != "" {
+		now = strings.TrimRight(now, "\n") + "\n\n" + r.approvalNote
+	}
 	in := prompt.Input{
 		Definition: r.def, Role: r.plan.role, Task: r.startPrompt(), Outside: r.chain.Start.Trigger != nil,
-		Fence: r.e.Fence(), Steps: r.history(), EdgePrompt: r.plan.prompt, Limits: r.limits(),
+		Fence: r.e.Fence(), Steps: r.history(), EdgePrompt: now, Limits: r.limits(),
+		Closed: r.closed,
 	}
 	if m := r.task.Model; m != nil {
 		in.Window = m.Window
@@ -100,10 +107,18 @@ func (r *stepRun) visible() (gitcas.Nodes, error) {
 	}
 	for _, s := range r.chain.Steps {
 		refs := []node.Hash{s.Output}
-		if s.Body != nil {
-			refs = append(refs, *s.Body)
+		for _, h := range []*node.Hash{s.Body, s.Answer} {
+			if h != nil {
+				refs = append(refs, *h)
+			}
 		}
 		if err := of(r.in, s.Hash, refs...); err != nil {
+			return nil, err
+		}
+	}
+	if n := r.entry.Next; n != nil && n.Answer != "" {
+		own := gitcas.Place{Thread: r.id, Of: n.Answer}
+		if err := add(own, r.in(own), n.Answer); err != nil {
 			return nil, err
 		}
 	}

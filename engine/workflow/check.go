@@ -154,7 +154,9 @@ func (c *compiler) checkFrom(f fromAt) {
 			c.checkPrompt(f.name, e)
 		}
 		c.checkLocation(f.name, e)
+		c.checkApproval(f.name, e)
 	}
+	c.checkAsks(f)
 }
 
 func (c *compiler) checkStart(f fromAt) {

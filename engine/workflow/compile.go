@@ -69,6 +69,7 @@ type edgeAt struct {
 	prompt    *source.Value
 	location  *source.Value
 	condition *source.Value
+	approval  *source.Entry
 }
 
 // what names the edge in messages.

@@ -112,7 +112,23 @@ type Edge struct {
 	// Location is a template for the folder to work in; empty: where the thread
 	// was started.
 	Location string
+	// Approval guards the edge. Nil: it needs none.
+	Approval *Approval
 }
+
+// Approval lets an edge be taken only where the role that it leaves was just
+// answered, after a question of its own, by a person with the right to.
+type Approval struct {
+	// Not is who that person must not be: ApprovalStarter, ApprovalAuthor or both, in
+	// this order. Empty: whoever has the right may approve.
+	Not []string
+}
+
+// Who can be kept from giving an approval.
+const (
+	ApprovalStarter = "starter" // who started the thread
+	ApprovalAuthor  = "author"  // who wrote the issue or pull request that the thread is about
+)
 
 // When says which outputs take an edge.
 type When struct {
@@ -208,6 +224,27 @@ func definitionKey(roles map[string]Role) string {
 		return LegacyStatusField
 	}
 	return StatusField
+}
+
+// Guarded are the edges of a role that only a person's approval opens.
+func (d *Definition) Guarded(role string) []Edge {
+	var out []Edge
+	for _, e := range d.Graph[role] {
+		if e.Approval != nil {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// NeedsApproval reports whether any edge is one that only a person's approval opens.
+func (d *Definition) NeedsApproval() bool {
+	for role := range d.Graph {
+		if len(d.Guarded(role)) > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // sortEdges brings edges into the one order that both YAML and payloads give.

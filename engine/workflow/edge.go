@@ -107,10 +107,10 @@ func (c *compiler) readEdge(from string, e *edgeAt, v *source.Value) bool {
 		return false
 	}
 	if strings.HasPrefix(e.label, "#") && (v.Get("status") != nil || v.Get("when") != nil) {
-		c.unknownKeys(v, what, "role", "prompt", "location", "condition")
+		c.unknownKeys(v, what, edgeKeys()...)
 		return false // a map of statuses, written as a list: what it means can't be told
 	}
-	c.unknownKeys(v, what, "role", "prompt", "location", "condition")
+	c.unknownKeys(v, what, edgeKeys()...)
 	ok := c.readCondition(from, e, v)
 	if at := v.Get("role"); at != nil {
 		e.to = at.Val
@@ -130,8 +130,12 @@ func (c *compiler) readEdge(from string, e *edgeAt, v *source.Value) bool {
 			c.problems.Add(at.Pos, len(at.Key), "leave it out", "`location` of %s is blank", what)
 		}
 	}
+	c.readApproval(from, e, v)
 	return ok
 }
+
+// edgeKeys are the keys of an edge, in the order of messages.
+func edgeKeys() []string { return []string{"role", "prompt", "location", "condition", "approval"} }
 
 // target is the name that a value would be as `role` of an edge; empty: it is none.
 func (c *compiler) target(v *source.Value) string {

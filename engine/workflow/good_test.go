@@ -115,6 +115,11 @@ func TestNodeTypes(t *testing.T) {
 		"debate":       {record.OwnWorkflowSchema, workflow.Architecture, false, false},
 		"identity":     {record.OwnWorkflowSchema, workflow.Architecture, false, false},
 		"liquid-lists": {record.OwnWorkflowSchema, workflow.Liquid, true, false},
+		// An approval fits none of the peers' schemas.
+		"approval":            {record.OwnWorkflowSchema, workflow.StatusMap, false, true},
+		"approval-conditions": {record.OwnWorkflowSchema, workflow.Conditions, false, false},
+		"approval-liquid":     {record.OwnWorkflowSchema, workflow.Liquid, true, true},
+		"approval-new":        {record.OwnWorkflowSchema, workflow.StatusMap, true, false},
 	} {
 		d, err := parseFile(t, "testdata/good/"+file+".yaml")
 		if err != nil {

@@ -58,7 +58,7 @@ func Materialize(d *Definition, at time.Time) (node.Hash, []node.Node, error) {
 // of, so that it has the same hash there; our own where it fits none.
 func (d *Definition) nodeType() node.Hash {
 	switch {
-	case d.Dialect == Conditions || d.Dialect == Architecture || len(d.Lists) > 0 || len(d.Conditions) > 0 || d.Limits != nil:
+	case d.Dialect == Conditions || d.Dialect == Architecture || len(d.Lists) > 0 || len(d.Conditions) > 0 || d.Limits != nil || d.hasApprovals():
 		return record.OwnWorkflowSchema
 	case d.Dialect == Liquid:
 		return record.LiquidWorkflowSchema
@@ -139,6 +139,9 @@ func targetPayload(e Edge) map[string]any {
 	if e.Location != "" {
 		target["location"] = e.Location
 	}
+	if e.Approval != nil {
+		target["approval"] = e.Approval.payload()
+	}
 	return target
 }
 
@@ -154,6 +157,9 @@ func listPayload(edges []Edge) []any {
 		}
 		if e.Location != "" {
 			item["location"] = e.Location
+		}
+		if e.Approval != nil {
+			item["approval"] = e.Approval.payload()
 		}
 		out[i] = item
 	}
@@ -296,6 +302,9 @@ func (p *payloadReader) graph(d *Definition, typ node.Hash, root map[string]any)
 		}
 		d.setEdges(from, p.edges(d, from, graph[from]), false)
 	}
+	if typ != record.OwnWorkflowSchema && d.hasApprovals() {
+		p.fail("nodes of type %s have no edges with an approval", typ)
+	}
 	if d.Dialect = d.dialect(liquid); typ == record.OwnWorkflowSchema {
 		d.Dialect = Dialect(p.text(root["dialect"], "dialect"))
 		if !slices.Contains([]Dialect{Conditions, Architecture, StatusMap, Liquid}, d.Dialect) {
@@ -344,6 +353,7 @@ func (p *payloadReader) list(d *Definition, from string, list []any) []Edge {
 		if v, has := m["location"]; has {
 			e.Location = p.text(v, what+": location")
 		}
+		p.approval(&e, from, what, m)
 		out = append(out, e)
 	}
 	return out
@@ -359,6 +369,7 @@ func (p *payloadReader) edges(d *Definition, from string, v any) []Edge {
 		if l, ok := t["location"]; ok && l != nil {
 			e.Location = p.text(l, what+": location")
 		}
+		p.approval(&e, from, what, t)
 		switch start := from == Start; {
 		case start && status == keyResume:
 			e.When = When{Kind: Always}

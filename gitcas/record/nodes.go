@@ -17,6 +17,12 @@ func (s Start) Node(at time.Time) (node.Node, node.Hash, error) {
 	if s.Base != "" {
 		typ, p["base"] = OwnStartSchema, s.Base
 	}
+	if s.Title != "" {
+		typ, p["title"] = OwnStartSchema, s.Title
+	}
+	if s.By != nil {
+		typ, p["by"] = OwnStartSchema, s.By.payload()
+	}
 	if s.Digests != nil {
 		typ, p["digests"] = OwnStartSchema, map[string]any{"workflow": string(s.Digests.Workflow)}
 	}
@@ -63,10 +69,32 @@ func (s Step) addOwn(p map[string]any) bool {
 	if r := s.Run; r != nil {
 		p["run"] = map[string]any{"id": r.ID, "attempt": r.Attempt}
 	}
+	s.addDecided(p)
 	if s.Digests != nil {
 		p["digests"] = s.Digests.payload()
 	}
 	return len(p) > before
+}
+
+// addDecided adds who let the step happen, and what came of it beside the output.
+func (s Step) addDecided(p map[string]any) {
+	if s.By != nil {
+		p["by"] = s.By.payload()
+	}
+	if s.Answer != nil {
+		p["answer"] = *s.Answer
+	}
+	if s.Patch != nil {
+		p["patch"] = *s.Patch
+	}
+	if len(s.Checks) == 0 {
+		return
+	}
+	list := make([]any, len(s.Checks))
+	for i, c := range s.Checks {
+		list[i] = map[string]any{"name": c.Name, "status": c.Status, "exitCode": c.ExitCode, "durationMs": c.DurationMs}
+	}
+	p["checks"] = list
 }
 
 // payload is the field of the StepNode.
@@ -74,6 +102,7 @@ func (d StepDigests) payload() map[string]any {
 	p := map[string]any{}
 	for field, digest := range map[string]node.Digest{
 		"start": d.Start, "prev": d.Prev, "output": d.Output, "detail": d.Detail, "assembledPrompt": d.AssembledPrompt, "body": d.Body,
+		"answer": d.Answer, "patch": d.Patch,
 	} {
 		if digest != "" {
 			p[field] = string(digest)

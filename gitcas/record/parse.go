@@ -3,6 +3,7 @@ package record
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/united-workforce/uwf/gitcas/node"
 )
@@ -20,7 +21,7 @@ func ParseStart(n node.Node) (Start, error) {
 			s.Trigger, ok = v.(map[string]any)
 			r.check(ok, "trigger", "an object")
 		}
-		s.Base = r.optionalText("base")
+		s.Base, s.Title, s.By = r.optionalText("base"), r.optionalText("title"), r.by()
 		if r.has("digests") {
 			d := r.object("digests")
 			s.Digests = &StartDigests{Workflow: d.digest("workflow")}
@@ -48,10 +49,7 @@ func ParseStep(n node.Node) (Step, error) {
 
 // own reads the fields that only our StepNode has.
 func (r *reader) own(s *Step) {
-	if r.has("body") {
-		h := r.hash("body")
-		s.Body = &h
-	}
+	s.Body = r.optionalHash("body")
 	if r.has("usage") {
 		u := r.object("usage")
 		s.Usage = &Usage{
@@ -73,6 +71,9 @@ func (r *reader) own(s *Step) {
 		s.Run = &Run{ID: o.text("id"), Attempt: int(o.integer("attempt"))}
 		r.join(o)
 	}
+	s.By = r.by()
+	s.Answer, s.Patch = r.optionalHash("answer"), r.optionalHash("patch")
+	s.Checks = r.checks()
 	if r.has("digests") {
 		d := r.object("digests")
 		s.Digests = d.stepDigests(s)
@@ -91,8 +92,13 @@ func (r *reader) stepDigests(s *Step) *StepDigests {
 	if s.AssembledPrompt != nil {
 		d.AssembledPrompt = r.digest("assembledPrompt")
 	}
-	if s.Body != nil {
-		d.Body = r.digest("body")
+	for field, of := range map[string]struct {
+		hash   *node.Hash
+		digest *node.Digest
+	}{"body": {s.Body, &d.Body}, "answer": {s.Answer, &d.Answer}, "patch": {s.Patch, &d.Patch}} {
+		if of.hash != nil {
+			*of.digest = r.digest(field)
+		}
 	}
 	if len(s.PreviousAttempts) > 0 {
 		v, _ := r.take("previousAttempts")
@@ -122,7 +128,7 @@ func open(what string, n node.Node, known bool) *reader {
 	case !known:
 		r.err = fmt.Errorf("%w: a node of type %s is no %s", ErrNotRecord, n.Type, what)
 	case !ok:
-		r.err = fmt.Errorf("%w: the payload of a %s must be an object", ErrNotRecord, what)
+		r.err = fmt.Errorf("%w: the payload of %s must be an object", ErrNotRecord, withArticle(what))
 	}
 	r.m = m
 	return r
@@ -131,7 +137,7 @@ func open(what string, n node.Node, known bool) *reader {
 // close gives the first complaint; fields that nobody took are one.
 func (r *reader) close() error {
 	if r.err == nil && r.taken != len(r.m) {
-		r.err = fmt.Errorf("%w: a %s with unknown fields", ErrNotRecord, r.what)
+		r.err = fmt.Errorf("%w: %s with unknown fields", ErrNotRecord, withArticle(r.what))
 	}
 	return r.err
 }
@@ -145,7 +151,7 @@ func (r *reader) join(inner *reader) {
 
 func (r *reader) check(ok bool, field, want string) {
 	if !ok && r.err == nil {
-		r.err = fmt.Errorf("%w: %s of a %s must be %s", ErrNotRecord, field, r.what, want)
+		r.err = fmt.Errorf("%w: %s of %s must be %s", ErrNotRecord, field, withArticle(r.what), want)
 	}
 }
 
@@ -203,6 +209,41 @@ func (r *reader) nullableHash(field string, required bool) *node.Hash {
 	return &h
 }
 
+// optionalHash reads a hash that may be missing, but not null.
+func (r *reader) optionalHash(field string) *node.Hash {
+	if !r.has(field) {
+		return nil
+	}
+	h := r.hash(field)
+	return &h
+}
+
+// checks reads the results of a step's checks.
+func (r *reader) checks() []Check {
+	if !r.has("checks") {
+		return nil
+	}
+	v, _ := r.take("checks")
+	list, ok := v.([]any)
+	r.check(ok, "checks", "a list")
+	out := make([]Check, 0, len(list))
+	for _, e := range list {
+		m, _ := e.(map[string]any)
+		o := &reader{what: "check of a " + r.what, m: m}
+		c := Check{Name: o.text("name"), Status: o.text("status")}
+		o.check(c.Status == "passed" || c.Status == "failed" || c.Status == "skipped", "status", "passed, failed or skipped")
+		if o.has("exitCode") {
+			c.ExitCode = int(o.integer("exitCode"))
+		}
+		if o.has("durationMs") {
+			c.DurationMs = o.integer("durationMs")
+		}
+		out = append(out, c)
+		r.join(o)
+	}
+	return out
+}
+
 func (r *reader) hashes(field string) []node.Hash {
 	v, _ := r.take(field)
 	list, ok := v.([]any)
@@ -238,4 +279,12 @@ func (r *reader) object(field string) *reader {
 	m, ok := v.(map[string]any)
 	r.check(ok, field, "an object")
 	return &reader{what: r.what + "'s " + field, m: m}
+}
+
+// withArticle is what a complaint calls a record.
+func withArticle(what string) string {
+	if strings.HasPrefix(what, "A") {
+		return "an " + what
+	}
+	return "a " + what
 }

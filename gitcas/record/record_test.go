@@ -55,7 +55,7 @@ func TestSchemasAreThePeers(t *testing.T) {
 func TestSchemasHaveTheirNames(t *testing.T) {
 	all := Schemas()
 	for name, h := range map[string]node.Hash{
-		"StartNode": StartSchema, "StepNode": StepSchema, "Workflow": WorkflowSchema, "ErrorOutput": ErrorOutputSchema,
+		"Answer": AnswerSchema, "StartNode": StartSchema, "StepNode": StepSchema, "Workflow": WorkflowSchema, "ErrorOutput": ErrorOutputSchema,
 		"SuspendOutput": SuspendOutputSchema, "StepStart": StepStartSchema, "StepComplete": StepCompleteSchema, "TurnNode": TurnSchema,
 		"builtin-detail": BuiltinDetailSchema, "builtin-turn": BuiltinTurnSchema, "claude-code-detail": ClaudeCodeDetailSchema,
 		"claude-code-turn": ClaudeCodeTurnSchema, "claude-code-raw-output": ClaudeCodeRawOutputSchema, "hermes-detail": HermesDetailSchema,
@@ -73,7 +73,7 @@ func TestSchemasHaveTheirNames(t *testing.T) {
 			t.Errorf("our %s is not there", base)
 		}
 	}
-	if len(all) != 22 {
+	if len(all) != 23 {
 		t.Errorf("%d schemas", len(all))
 	}
 	for h, n := range all {
@@ -100,6 +100,8 @@ func TestStart(t *testing.T) {
 		{"empty", Start{Workflow: h1}, StartSchema},
 		{"base", Start{Workflow: h1, Prompt: "p", Base: "0123456789012345678901234567890123456789"}, OwnStartSchema},
 		{"digests", Start{Workflow: h1, Prompt: "p", Digests: &StartDigests{Workflow: d1}}, OwnStartSchema},
+		{"title", Start{Workflow: h1, Prompt: "p", Title: "Fix slugs"}, OwnStartSchema},
+		{"by", Start{Workflow: h1, Prompt: "p", By: &By{Kind: ByLocal, Name: "Alice"}}, OwnStartSchema},
 		{"trigger", Start{Workflow: h1, Trigger: map[string]any{"event": "issues", "number": int64(7), "labels": []any{"uwf"}}}, OwnStartSchema},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -130,11 +132,18 @@ func TestStep(t *testing.T) {
 		{"usage, whole dollars", with(func(s *Step) { s.Usage = &Usage{CostUSD: 3} }), OwnStepSchema},
 		{"work", with(func(s *Step) { s.Work = &Work{"uwf/x", "abc"} }), OwnStepSchema},
 		{"run", with(func(s *Step) { s.Run = &Run{"42", 2} }), OwnStepSchema},
+		{"by", with(func(s *Step) {
+			s.By = &By{Kind: ByForge, Login: "alice", ID: 7, URL: "https://forge.example/o/r/issues/7"}
+		}), OwnStepSchema},
+		{"answer", with(func(s *Step) { s.Answer = &two }), OwnStepSchema},
+		{"patch", with(func(s *Step) { s.Patch = &two }), OwnStepSchema},
+		{"checks", with(func(s *Step) { s.Checks = []Check{{"test", "passed", 0, 12}, {"lint", "failed", 1, 3}} }), OwnStepSchema},
 		{"attempts", with(func(s *Step) { s.PreviousAttempts = []node.Hash{h1, h2} }), OwnStepSchema},
 		{"digests of a first step", with(func(s *Step) { s.Digests = &StepDigests{Start: d1, Output: d1, Detail: d1} }), OwnStepSchema},
 		{"digests of all", with(func(s *Step) {
 			s.Prev, s.AssembledPrompt, s.Body, s.PreviousAttempts = &one, &two, &two, []node.Hash{h1, h2}
-			s.Digests = &StepDigests{Prev: d1, Output: d1, Detail: d1, AssembledPrompt: d1, Body: d1, PreviousAttempts: []node.Digest{d1, d1}}
+			s.Answer, s.Patch = &two, &two
+			s.Digests = &StepDigests{Prev: d1, Output: d1, Detail: d1, AssembledPrompt: d1, Body: d1, Answer: d1, Patch: d1, PreviousAttempts: []node.Digest{d1, d1}}
 		}), OwnStepSchema},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -224,6 +233,15 @@ func TestParseRefuses(t *testing.T) {
 		{"run attempt a text", OwnStepSchema, step(), "run", map[string]any{"id": "1", "attempt": "1"}, "attempt of a StepNode's run must be"},
 		{"attempts no list", OwnStepSchema, step(), "previousAttempts", string(h1), "previousAttempts of a StepNode must be"},
 		{"attempts no hashes", OwnStepSchema, step(), "previousAttempts", []any{"x"}, "previousAttempts of a StepNode must be"},
+		{"by of another kind", OwnStepSchema, step(), "by", map[string]any{"kind": "admin", "login": "a"}, "by of a StepNode"},
+		{"title no text", OwnStartSchema, start(), "title", int64(1), "title of a StartNode must be a string"},
+		{"answer no hash", OwnStepSchema, step(), "answer", int64(1), "answer of a StepNode must be a node's hash"},
+		{"patch null", OwnStepSchema, step(), "patch", nil, "patch of a StepNode must be a node's hash"},
+		{"checks no list", OwnStepSchema, step(), "checks", map[string]any{}, "checks of a StepNode must be a list"},
+		{"check without a name", OwnStepSchema, step(), "checks", []any{map[string]any{"status": "passed"}}, "name of a check of a StepNode must be a string"},
+		{"check of another status", OwnStepSchema, step(), "checks", []any{map[string]any{"name": "test", "status": "fine"}}, "status of a check of a StepNode must be passed, failed or skipped"},
+		{"check with more", OwnStepSchema, step(), "checks", []any{map[string]any{"name": "test", "status": "passed", "log": "x"}}, "unknown fields"},
+		{"by under the peers' schema", StepSchema, step(), "by", map[string]any{"kind": "forge", "login": "a"}, "unknown fields"},
 		{"body under the peers' schema", StepSchema, step(), "body", string(h1), "unknown fields"},
 		{"another type", node.String, step(), "role", "r", "is no StepNode"},
 	} {

@@ -9,8 +9,8 @@ type StartDigests struct{ Workflow node.Digest }
 // that of a first step alone: in any other it is in the step before, whose digest is
 // Prev. Those of fields that the step doesn't have are empty.
 type StepDigests struct {
-	Start, Prev, Output, Detail, AssembledPrompt, Body node.Digest
-	PreviousAttempts                                   []node.Digest
+	Start, Prev, Output, Detail, AssembledPrompt, Body, Answer, Patch node.Digest
+	PreviousAttempts                                                  []node.Digest
 }
 
 // Target says where on the state branch a reference of a record leads.
@@ -58,6 +58,8 @@ func (s Step) Refs() []Ref {
 	maybe("body", ToOwn, s.Body, d.Body)
 	out = append(out, Ref{"detail", ToDetail, s.Detail, d.Detail})
 	maybe("assembledPrompt", ToDetail, s.AssembledPrompt, d.AssembledPrompt)
+	maybe("answer", ToOwn, s.Answer, d.Answer)
+	maybe("patch", ToDetail, s.Patch, d.Patch)
 	for i, h := range s.PreviousAttempts {
 		r := Ref{Field: "previousAttempts", To: ToRecord, Hash: h}
 		if i < len(d.PreviousAttempts) {
@@ -93,6 +95,10 @@ func (s *Step) SetDigests(of func(Ref) (node.Digest, error)) error {
 			d.Detail = digest
 		case "assembledPrompt":
 			d.AssembledPrompt = digest
+		case "answer":
+			d.Answer = digest
+		case "patch":
+			d.Patch = digest
 		case "previousAttempts":
 			d.PreviousAttempts = append(d.PreviousAttempts, digest)
 		}

@@ -38,14 +38,18 @@ const (
 	LiquidWorkflowSchema node.Hash = "A601PEKX2SPSS"
 
 	// OwnWorkflowSchema holds the workflows that fit none of the peers': with
-	// conditions, lists of edges, system prompts or limits, in the author's dialect.
-	OwnWorkflowSchema node.Hash = "CP9Q4MVR9RJ1X"
+	// conditions, lists of edges, system prompts, limits or approvals, in the author's
+	// dialect.
+	OwnWorkflowSchema node.Hash = "36CJSS8QX5HCV"
 
-	// OwnStartSchema is StartSchema with trigger, base and digests, OwnStepSchema is
-	// StepSchema with body, usage, work, previousAttempts, run and digests, all
-	// optional.
-	OwnStartSchema node.Hash = "4CWCZF8XW8MP3"
-	OwnStepSchema  node.Hash = "FN2XA16BN1S6Q"
+	// OwnStartSchema is StartSchema with trigger, base, title, by and digests,
+	// OwnStepSchema is StepSchema with body, usage, work, previousAttempts, run, by,
+	// answer, patch, checks and digests, all optional.
+	OwnStartSchema node.Hash = "28GHNM9HYB36F"
+	OwnStepSchema  node.Hash = "AD2Y3PKQSRNMC"
+
+	// AnswerSchema holds what people said to a thread between two steps.
+	AnswerSchema node.Hash = "7CB91S4B0KBQ8"
 )
 
 //go:embed schemas/*.json

@@ -32,7 +32,17 @@ type Start struct {
 	Cwd      string
 	Trigger  map[string]any // what started the thread; nil when a person did
 	Base     string         // the commit that the work began from; may be empty
+	Title    string         // what it is about, on one line; may be empty
+	By       *By            // who started it; nil: nobody, or nobody knows
 	Digests  *StartDigests  // nil: a node of the peers, which has none
+}
+
+// Check is the result of one of the checks that a role has.
+type Check struct {
+	Name       string
+	Status     string // passed, failed or skipped
+	ExitCode   int
+	DurationMs int64
 }
 
 // Step is one moderator → agent → extract cycle. Prev is nil for the first step.
@@ -53,5 +63,12 @@ type Step struct {
 	Work             *Work
 	PreviousAttempts []node.Hash
 	Run              *Run
-	Digests          *StepDigests // nil: a node of the peers, which has none
+	// By is who let the step happen, by the last thing that a person did to the thread
+	// since the step before; nil: nobody had to. Answer is what was said then.
+	By     *By
+	Answer *node.Hash
+	// Patch, below the details, is what the step changed on the work branch.
+	Patch   *node.Hash
+	Checks  []Check
+	Digests *StepDigests // nil: a node of the peers, which has none
 }

@@ -93,18 +93,22 @@ func (r *run) threadsFile(data []byte, place Place) ([]byte, error) {
 func (f fields) entry(at string, e statefile.Entry) statefile.Entry {
 	n := f.r.nodes
 	e.Head, e.Workflow, e.Used.Head = n.record(at, e.Head), n.shared(e.Workflow), n.record(at, e.Used.Head)
-	e.Key = f.text(at+" key", e.Key)
+	e.Key, e.Title = f.text(at+" key", e.Key), f.text(at+" title", e.Title)
+	f.redactPerson(at+" by", e.By)
 	f.name(at+" work.branch", e.Work.Branch)
 	if e.Next != nil {
 		e.Next.Answer, e.Next.Poked = n.answer(at, e.Next.Answer), n.record(at, e.Next.Poked)
 		f.name(at+" next.role", e.Next.Role)
+		f.redactPerson(at+" next.by", e.Next.By)
 	}
 	if e.Suspended != nil {
 		f.name(at+" suspended.role", e.Suspended.Role)
 		e.Suspended.Reason = f.text(at+" suspended.reason", e.Suspended.Reason)
+		f.redactPerson(at+" suspended.by", e.Suspended.By)
 	}
 	if e.Pause != nil {
 		e.Pause.Reason = f.text(at+" pause.reason", e.Pause.Reason)
+		f.redactPerson(at+" pause.by", e.Pause.By)
 	}
 	for _, a := range e.Attempts {
 		f.name(at+" attempts", a)
@@ -113,6 +117,16 @@ func (f fields) entry(at string, e statefile.Entry) statefile.Entry {
 		f.name(at+" limits", k)
 	}
 	return e
+}
+
+// redactPerson takes out of who somebody is what is looked for.
+func (f fields) redactPerson(what string, by *statefile.By) {
+	if by == nil {
+		return
+	}
+	for field, text := range map[string]*string{"login": &by.Login, "url": &by.URL, "name": &by.Name} {
+		*text = f.text(what+"."+field, *text)
+	}
 }
 
 // registryFile rewrites registry.yaml.

@@ -227,9 +227,9 @@ func (f *fixture) fork(to, from gitcas.ThreadID) {
 // said is what a person says to a thread.
 func (f *fixture) said(t gitcas.ThreadID, text string) gitcas.PlacedNode {
 	f.Helper()
-	n := f.placed(gitcas.Place{}, node.String, text)
-	n.Place = gitcas.Place{Thread: t, Of: n.Hash}
-	return n
+	made, h, err := record.Answer{Words: []record.Word{{Do: record.DoResume, Role: "developer", Question: text, Text: text, AtMs: 5}}}.Node(time.UnixMilli(5))
+	f.ok(err)
+	return gitcas.PlacedNode{Hash: h, Node: made, Place: gitcas.Place{Thread: t, Of: h}}
 }
 
 // finder finds texts as the command does.

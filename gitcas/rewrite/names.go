@@ -32,6 +32,8 @@ func ruleOf(typ node.Hash, schema any) func(path []string, v any) rule {
 		own = stepRule
 	case record.IsStart(typ), m["title"] == "StartNode":
 		own = startRule
+	case typ == record.AnswerSchema, m["title"] == "Answer":
+		own = answerRule
 	case record.IsWorkflow(typ), m["title"] == "Workflow":
 		own = workflowRule
 	default:
@@ -100,7 +102,7 @@ func schemaRule(path []string, v any) rule {
 }
 
 // stepRefs are the fields of a StepNode with hashes and digests of other nodes.
-var stepRefs = []string{"start", "prev", "output", "body", "detail", "assembledPrompt", "previousAttempts", "digests"}
+var stepRefs = []string{"start", "prev", "output", "body", "detail", "assembledPrompt", "previousAttempts", "answer", "patch", "digests"}
 
 func stepRule(path []string, v any) rule {
 	switch {
@@ -108,14 +110,33 @@ func stepRule(path []string, v any) rule {
 		return word
 	case slices.Contains(stepRefs, path[0]), path[0] == "work" && path[len(path)-1] == "commit":
 		return word
+	case isKind(path), path[0] == "checks" && path[len(path)-1] == "status":
+		return word
 	case path[0] == "role", path[0] == "work":
 		return name
 	}
 	return free
 }
 
+// isKind reports the kind of a By.
+func isKind(path []string) bool {
+	n := len(path)
+	return n > 1 && path[n-2] == "by" && path[n-1] == "kind"
+}
+
+// answerRule is that of what people said.
+func answerRule(path []string, v any) rule {
+	switch last := path[len(path)-1]; {
+	case v == nil, last == "do", isKind(path):
+		return word
+	case last == "role":
+		return name
+	}
+	return free
+}
+
 func startRule(path []string, v any) rule {
-	if path[0] == "digests" || len(path) == 1 && (v == nil || path[0] == "base" || path[0] == "workflow") {
+	if path[0] == "digests" || len(path) > 1 && path[0] == "by" && isKind(path) || len(path) == 1 && (v == nil || path[0] == "base" || path[0] == "workflow") {
 		return word
 	}
 	return free
@@ -129,6 +150,9 @@ var tag = lazyregexp.New(`(?s)\{\{.*?\}\}|\{%.*?%\}`)
 func workflowRule(path []string, v any) rule {
 	if v == nil {
 		return name
+	}
+	if len(path) == 6 && path[0] == "graph" && path[3] == "approval" {
+		return word // who may not approve
 	}
 	switch path[len(path)-1] {
 	case "name", "role", "condition", "expression", "status", "location", "to":

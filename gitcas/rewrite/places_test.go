@@ -568,10 +568,74 @@ func TestAnswers(t *testing.T) {
 	e, _ := v.Entry(id(1))
 	for h, want := range map[node.Hash]string{e.Next.Answer: "something else", f.said(id(1), "[purged]").Hash: "[purged]"} {
 		n, err := v.In(t.Context(), gitcas.Place{Thread: id(1), Of: h}).Get(h)
-		if err != nil || n.Payload != want {
-			t.Errorf("answer %+v, %v", n, err)
+		a, perr := record.ParseAnswer(n)
+		if err != nil || perr != nil || a.Words[0].Text != want || a.Words[0].Question != want {
+			t.Errorf("answer %+v, %v, %v", n, err, perr)
 		}
 	}
+}
+
+// TestDecisions: who did something, and what they said, loses what leaked, in records,
+// entries, history and commits, and stays what it was; the words of the format are
+// nobody's text.
+func TestDecisions(t *testing.T) {
+	const leak = "third-secret"
+	f := memory(t)
+	f.start(id(1), "p")
+	by := record.By{Kind: record.ByForge, Login: "l-" + leak, ID: 7, URL: "https://forge.example/" + leak}
+	local := record.By{Kind: record.ByLocal, Name: "n-" + leak}
+	answer := f.said(id(1), leak)
+	answer.Place = gitcas.NextPlace(false)
+	v := f.load(id(1))
+	s, own := f.work(id(1), note("n"), "b", "d")
+	s.By, s.Answer, s.Checks = &by, &answer.Hash, []record.Check{{Name: "test " + leak, Status: "passed"}}
+	f.add(v, id(1), s, append(own, answer))
+	v = f.load(id(1))
+	e, _ := v.Entry(id(1))
+	e.Title, e.By, e.Next = "t-"+leak, &by, &gitcas.Next{Role: "developer", By: &local}
+	e.Suspended, e.Pause = &gitcas.Suspended{Role: "developer", Reason: "r", By: &by}, &gitcas.Pause{Reason: "r", By: &local}
+	f.push(v, &gitcas.Change{Subject: "did", Author: &gitcas.Author{Name: "a-" + leak, Email: "m-" + leak}, Threads: map[gitcas.ThreadID]*gitcas.Entry{id(1): &e}})
+	f.start(id(2), "p")
+	f.push(f.load(id(2)), &gitcas.Change{Archive: []gitcas.Ended{{
+		Thread: id(2), Head: f.headOf(id(2)), Reason: gitcas.ReasonCancelled, CompletedAt: f.now().UnixMilli(), Title: "t-" + leak, Result: "finished", By: &by, ClosedBy: &local,
+	}}})
+	f.sound()
+	before, _ := f.log()
+	for _, text := range []string{"resume", "passed", "closedBy"} {
+		if plan, err := rewrite.New(f.remote, f.options(finder(t, text))).Plan(t.Context()); err != nil || !plan.Empty() {
+			t.Errorf("%s: %+v, %v", text, plan, err)
+		}
+	}
+	if after, _ := f.log(); after[0] != before[0] {
+		t.Error("the branch moved")
+	}
+	f.purge(f.options(finder(t, leak)))
+	f.sound()
+	f.nowhere(leak)
+	v = f.load(id(1))
+	e, _ = v.Entry(id(1))
+	clean := record.By{Kind: record.ByForge, Login: "l-[purged]", ID: 7, URL: "https://forge.example/[purged]"}
+	c, err := v.Chain(t.Context(), id(1))
+	f.ok(err)
+	last := c.Steps[len(c.Steps)-1]
+	if e.Title != "t-[purged]" || *e.By != clean || *e.Suspended.By != clean || e.Next.By.Name != "n-[purged]" || e.Pause.By.Name != "n-[purged]" || *last.By != clean || last.Checks[0].Name != "test [purged]" {
+		t.Errorf("entry %+v, step %+v", e, last)
+	}
+	n, err := v.In(t.Context(), gitcas.Place{Thread: id(1), Of: last.Hash}).Get(*last.Answer)
+	f.ok(err)
+	if a, err := record.ParseAnswer(n); err != nil || a.Words[0].Text != "[purged]" {
+		t.Errorf("%+v, %v", a, err)
+	}
+	line, _, err := f.store.FindEnded(t.Context(), v, id(2))
+	if err != nil || line.Title != "t-[purged]" || *line.By != clean || line.ClosedBy.Name != "n-[purged]" {
+		t.Errorf("%+v, %v", line, err)
+	}
+}
+
+// headOf is where a thread stands.
+func (f *fixture) headOf(t gitcas.ThreadID) node.Hash {
+	e, _ := f.load(t).Entry(t)
+	return e.Head
 }
 
 // TestBecomeEqualBelow: nodes of one folder that become one: details, and records with

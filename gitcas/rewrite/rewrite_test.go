@@ -208,6 +208,31 @@ func TestNames(t *testing.T) {
 	}
 }
 
+// TestWordsOfApprovals: who may not approve is a word of the format; a status of the
+// same name is none.
+func TestWordsOfApprovals(t *testing.T) {
+	f := memory(t)
+	f.setFlow("g")
+	payload, _ := f.flow.Node.Payload.(map[string]any)
+	payload["dialect"] = "status-map"
+	graph, _ := payload["graph"].(map[string]any)
+	graph["developer"] = map[string]any{
+		"finished": map[string]any{"role": "$END", "prompt": "{{{note}}}", "approval": map[string]any{"not": []any{"starter", "author"}}},
+		"rejected": map[string]any{"role": "developer", "prompt": "ask the starter-kit"},
+	}
+	f.flow = f.placed(gitcas.Place{}, record.OwnWorkflowSchema, payload)
+	f.start(id(1), "p")
+	f.step(id(1), note("n"), "b", "d")
+	for text, empty := range map[string]bool{"author": true, "approval": true, "starter": false} {
+		plan, err := rewrite.New(f.remote, f.options(finder(t, text))).Plan(t.Context())
+		if err != nil || plan.Empty() != empty {
+			t.Errorf("%s: %+v, %v", text, plan, err)
+		}
+	}
+	f.purge(f.options(finder(t, "starter-kit")))
+	f.sound()
+}
+
 // TestFits: what stands in the place of a text fits the schema.
 func TestFits(t *testing.T) {
 	f := memory(t)
@@ -304,8 +329,9 @@ func TestEntry(t *testing.T) {
 		t.Error("what the steps took is no longer known")
 	}
 	n, err := v.In(t.Context(), gitcas.Place{Thread: id(1), Of: now.Next.Answer}).Get(now.Next.Answer)
-	if err != nil || n.Payload != "use [purged]" {
-		t.Errorf("answer %+v, %v", n, err)
+	f.ok(err)
+	if a, err := record.ParseAnswer(n); err != nil || a.Words[0].Text != "use [purged]" {
+		t.Errorf("answer %+v, %v", a, err)
 	}
 }
 
@@ -382,15 +408,17 @@ func TestFieldsAreKnown(t *testing.T) {
 		v    any
 		want string
 	}{
-		{statefile.Entry{}, "Head Status Workflow Key Work Comment PR Next Deliver Since Suspended Pause Attempts Limits Used extra"},
-		{statefile.Next{}, "Role Since Answer Poked Forgiven"},
-		{statefile.Suspended{}, "Role Reason"},
-		{statefile.Pause{}, "Reason"},
+		{statefile.Entry{}, "Head Status Workflow Key Work Comment PR Next Deliver Since Suspended Pause Attempts Limits Title By Used extra"},
+		{statefile.Next{}, "Role Since Answer Poked Forgiven By"},
+		{statefile.Suspended{}, "Role Reason By"},
+		{statefile.Pause{}, "Reason By"},
+		{statefile.By{}, "Kind Login ID URL Name"},
+		{statefile.Cost{}, "Steps Tokens CostUSD DurationMs"},
 		{statefile.Used{}, "Head Steps Tokens CostUSD DurationMs"},
 		{statefile.Work{}, "Branch Commit"},
 		{statefile.RegistryEntry{}, "Hash Timestamp History"},
 		{statefile.RegistryVersion{}, "Hash Timestamp"},
-		{statefile.Ended{}, "Thread Workflow Head CompletedAt Reason Note Commit Key Steps PR Work"},
+		{statefile.Ended{}, "Thread Title Workflow Head CompletedAt Reason Note Result By ClosedBy Used Commit Key Steps PR Work"},
 	} {
 		typ := reflect.TypeOf(tt.v)
 		var got []string

@@ -15,6 +15,7 @@ import (
 // Limits on what an entry holds: text that people or agents chose is short.
 const (
 	maxKeyText    = 1000
+	maxTitleText  = 1000
 	maxRoleText   = 200
 	maxReasonText = 16 << 10
 	maxAttempts   = 1000
@@ -50,7 +51,7 @@ func readEntry(v value) (Entry, error) {
 
 // entryKeys are the keys that readField knows.
 func entryKeys() []string {
-	return []string{"head", "status", "workflow", "key", "work", "comment", "pr", "next", "since", "suspended", "pause", "attempts", "limits", "used"}
+	return []string{"head", "status", "workflow", "key", "work", "comment", "pr", "next", "since", "suspended", "pause", "attempts", "limits", "title", "by", "used"}
 }
 
 func (e *Entry) readField(p pair) (err error) {
@@ -83,6 +84,10 @@ func (e *Entry) readField(p pair) (err error) {
 		e.Attempts, err = readAttempts(p.val)
 	case "limits":
 		e.Limits, err = readLimits(p.val)
+	case "title":
+		e.Title, err = readText(p.val, p.key, maxTitleText)
+	case "by":
+		e.By, err = readBy(p.val, p.key)
 	case "used":
 		e.Used, err = readUsed(p.val)
 	default:
@@ -220,6 +225,8 @@ func readNext(v value) (*Next, bool, error) {
 			var f int64
 			f, err = readInt(p.val, "next.forgiven", math.MaxInt32)
 			n.Forgiven = int(f)
+		case "by":
+			n.By, err = readBy(p.val, "next.by")
 		default:
 			return false, nil
 		}
@@ -236,6 +243,8 @@ func readSuspended(v value) (*Suspended, error) {
 			s.Role, err = readText(p.val, "suspended.role", maxRoleText)
 		case "reason":
 			s.Reason, err = readText(p.val, "suspended.reason", maxReasonText)
+		case "by":
+			s.By, err = readBy(p.val, "suspended.by")
 		default:
 			return false, nil
 		}
@@ -247,10 +256,14 @@ func readSuspended(v value) (*Suspended, error) {
 func readPause(v value) (*Pause, error) {
 	var s Pause
 	err := fields(v, "pause", func(p pair) (ok bool, err error) {
-		if p.key != "reason" {
+		switch p.key {
+		case "reason":
+			s.Reason, err = readText(p.val, "pause.reason", maxReasonText)
+		case "by":
+			s.By, err = readBy(p.val, "pause.by")
+		default:
 			return false, nil
 		}
-		s.Reason, err = readText(p.val, "pause.reason", maxReasonText)
 		return true, err
 	})
 	return &s, err
@@ -340,12 +353,18 @@ func writeEntry(id ThreadID, e *Entry) (string, error) {
 		b.WriteString("  suspended:\n")
 		line("    ", "role", word(e.Suspended.Role))
 		line("    ", "reason", word(e.Suspended.Reason))
+		writeBy(&b, "    ", e.Suspended.By)
 	}
 	if e.Pause != nil {
 		b.WriteString("  pause:\n")
 		line("    ", "reason", word(e.Pause.Reason))
+		writeBy(&b, "    ", e.Pause.By)
 	}
 	e.writeLists(&b, line)
+	if e.Title != "" {
+		line("  ", "title", word(e.Title))
+	}
+	writeBy(&b, "  ", e.By)
 	e.writeUsed(&b, line)
 	b.WriteString(e.extra)
 	return b.String(), nil
@@ -371,6 +390,7 @@ func (e *Entry) writeNext(b *strings.Builder, line func(indent, key, val string)
 		if e.Next.Forgiven != 0 {
 			line("    ", "forgiven", strconv.Itoa(e.Next.Forgiven))
 		}
+		writeBy(b, "    ", e.Next.By)
 	}
 }
 
@@ -396,7 +416,8 @@ func (e *Entry) writeLists(b *strings.Builder, line func(indent, key, val string
 
 func (e *Entry) short() bool {
 	return e.Status == StatusActive && e.Workflow == "" && e.Key == "" && e.Work == (Work{}) && e.Comment == 0 && e.PR == 0 &&
-		e.Next == nil && !e.Deliver && e.Suspended == nil && e.Pause == nil && len(e.Attempts) == 0 && len(e.Limits) == 0 && e.Used.Head != e.Head && e.extra == ""
+		e.Next == nil && !e.Deliver && e.Suspended == nil && e.Pause == nil && len(e.Attempts) == 0 && len(e.Limits) == 0 &&
+		e.Title == "" && e.By == nil && e.Used.Head != e.Head && e.extra == ""
 }
 
 // check refuses an entry that could not be read back as it is.
@@ -417,6 +438,10 @@ func (e *Entry) check() error {
 		return bad("work.branch", e.Work.Branch)
 	case e.Work.Commit != "" && !commitOK(e.Work.Commit):
 		return bad("work.commit", e.Work.Commit)
+	case !textOK(e.Title, maxTitleText):
+		return bad("title", e.Title)
+	case !e.hasStorablePeople():
+		return bad("by", "of the entry, or of what stands in it")
 	case !e.Used.ok():
 		return bad("used", e.Used)
 	case e.Comment < 0 || e.PR < 0 || e.PR > math.MaxInt32:
@@ -440,6 +465,21 @@ func (e *Entry) check() error {
 		}
 	}
 	return nil
+}
+
+// hasStorablePeople reports whether all who are named can be read back.
+func (e *Entry) hasStorablePeople() bool {
+	all := []*By{e.By}
+	if e.Next != nil {
+		all = append(all, e.Next.By)
+	}
+	if e.Suspended != nil {
+		all = append(all, e.Suspended.By)
+	}
+	if e.Pause != nil {
+		all = append(all, e.Pause.By)
+	}
+	return areStorable(all...)
 }
 
 func textOK(s string, maxLen int) bool { return len(s) <= maxLen && utf8.ValidString(s) }

@@ -103,6 +103,12 @@ func (e *Ended) check() error {
 		return fmt.Errorf("work.branch: %.60q is no branch name", e.Work.Branch)
 	case !textOK(e.Key, maxKeyText) || !textOK(e.Note, maxNoteText):
 		return fmt.Errorf("key or note: too long")
+	case !textOK(e.Title, maxTitleText) || !textOK(e.Result, maxKeyText):
+		return fmt.Errorf("title or result: too long")
+	case !areStorable(e.By, e.ClosedBy):
+		return fmt.Errorf("by or closedBy: nobody who can have done it")
+	case e.Used != nil && (e.Used.Steps < 0 || e.Used.Tokens < 0 || e.Used.DurationMs < 0 || !amountOK(e.Used.CostUSD)):
+		return fmt.Errorf("used: out of range")
 	case len(e.Steps) > maxSteps:
 		return fmt.Errorf("%d steps, more than %d", len(e.Steps), maxSteps)
 	case e.CompletedAt < 0 || e.CompletedAt > maxMillis || e.PR < 0:

@@ -29,6 +29,8 @@ type Entry struct {
 	Pause     *Pause
 	Attempts  []string // refs below refs/uwf/attempts/
 	Limits    map[string]float64
+	Title     string // what it is about, on one line
+	By        *By    // who started it, or forked it; nil: nobody, or nobody knows
 	Used      Used
 
 	// extra holds the lines of keys that this version doesn't know, as they are
@@ -45,8 +47,8 @@ type Work struct {
 }
 
 // Next names the role whose turn it is and since when (milliseconds). After a
-// resume, Answer is the string node with what the person said, kept in the
-// thread's folder, and Forgiven the number of linked attempts that no longer
+// resume, Answer is the node with what people said, kept in the thread's folder, By
+// who was the last to let the thread go on, and Forgiven the number of linked attempts that no longer
 // count towards suspending the thread. After a poke, Poked is the StepNode that
 // was taken off the chain, also in the folder.
 type Next struct {
@@ -55,6 +57,7 @@ type Next struct {
 	Answer   node.Hash // yaml: answer
 	Poked    node.Hash // yaml: poked
 	Forgiven int       // yaml: forgiven
+	By       *By       // yaml: by
 }
 
 // Pause asks for a thread to wait before its next step. The step that runs is not
@@ -62,12 +65,14 @@ type Next struct {
 // for this reason.
 type Pause struct {
 	Reason string `json:"reason"`
+	By     *By    `json:"by,omitempty"` // who asked for it
 }
 
 // Suspended says which role waits and why.
 type Suspended struct {
 	Role   string `json:"role"`
 	Reason string `json:"reason"`
+	By     *By    `json:"by,omitempty"` // who made it wait; nil: nobody did, it asks or can't go on
 }
 
 // RegistryEntry is one name in registry.yaml.
@@ -87,16 +92,29 @@ type RegistryVersion struct {
 // the newest counts: it ended, was resumed and ended again, or was removed.
 type Ended struct {
 	Thread      ThreadID    `json:"thread"`
+	Title       string      `json:"title,omitempty"`
 	Workflow    node.Hash   `json:"workflow"`
 	Head        node.Hash   `json:"head"`
 	CompletedAt int64       `json:"completedAt"` // milliseconds
 	Reason      string      `json:"reason"`      // "ended", "cancelled" or "removed"
 	Note        string      `json:"note,omitempty"`
-	Commit      string      `json:"commit"` // the last state commit that held the thread's folder
+	Result      string      `json:"result,omitempty"`   // the last step's status
+	By          *By         `json:"by,omitempty"`       // who started it, or forked it
+	ClosedBy    *By         `json:"closedBy,omitempty"` // who cancelled or removed it
+	Used        *Cost       `json:"used,omitempty"`     // what its steps and failed attempts took
+	Commit      string      `json:"commit"`             // the last state commit that held the thread's folder
 	Key         string      `json:"key,omitempty"`
 	Steps       []node.Hash `json:"steps"`
 	PR          int         `json:"pr,omitempty"`
 	Work        Work        `json:"work"`
+}
+
+// Cost is what a thread took, from its first step to its end.
+type Cost struct {
+	Steps      int     `json:"steps"`
+	Tokens     int64   `json:"tokens"` // in and out
+	CostUSD    float64 `json:"costUsd"`
+	DurationMs int64   `json:"durationMs"`
 }
 
 // Reasons of a history line. A removed thread is in no list any more.

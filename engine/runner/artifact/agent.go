@@ -65,11 +65,15 @@ func (h *handover) matches(t thread.Task) error {
 		{"step", fmt.Sprint(a.Step), fmt.Sprint(t.Step)},
 		{"role", a.Role, t.Role},
 		{"agent", a.Agent, t.Agent},
+		{"answer", string(a.Answer), string(answerOf(t))},
 	} {
 		if c.got != c.want {
 			hint := "run the first job again"
 			if c.what == "agent" {
 				hint = "give the inputs agent and config alike in both jobs"
+			}
+			if c.what == "answer" {
+				hint = "people have said something else to the thread since the agent began"
 			}
 			return errors.New("the artifact is of another step: its " + c.what + " is " + clip(c.got) + ", wanted " + clip(c.want) + ": " + hint)
 		}

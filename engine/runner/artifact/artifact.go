@@ -30,6 +30,8 @@ type Artifact struct {
 	Step  int // the step's number, from 1
 	Role  string
 	Agent string // the name that is recorded
+	// Answer is what people had said to the thread when the agent began; empty: nothing.
+	Answer node.Hash
 	// Base is the commit that the agent's folder was restored to; zero: none.
 	Base wire.ID
 	// Draft are the agent's nodes, sealed as the engine seals them; the handle of

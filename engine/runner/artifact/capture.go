@@ -96,7 +96,7 @@ func (c *Captured) Run(ctx context.Context, t thread.Task, m *thread.Meter) (thr
 // capture makes the artifact. What can't be kept makes it one of a failure: then
 // the second job says so, instead of committing half of a step.
 func (c *Captured) capture(ctx context.Context, t thread.Task, m *thread.Meter, d thread.Draft, failed error) Artifact {
-	a := Artifact{Thread: t.Thread, Head: headOf(t), Step: t.Step, Role: t.Role, Agent: t.Agent, Base: c.folder.base()}
+	a := Artifact{Thread: t.Thread, Head: headOf(t), Step: t.Step, Role: t.Role, Agent: t.Agent, Answer: answerOf(t), Base: c.folder.base()}
 	s := c.sealer(t, d)
 	a.Draft.Stderr = c.clean(d.Stderr, s)
 	a.Draft.Usage = usage(t, m, d)
@@ -125,6 +125,14 @@ func headOf(t thread.Task) node.Hash {
 		return *t.Prev
 	}
 	return t.Start
+}
+
+// answerOf is what people have said to a task's thread.
+func answerOf(t thread.Task) node.Hash {
+	if t.Entry.Next == nil {
+		return ""
+	}
+	return t.Entry.Next.Answer
 }
 
 // usage is what the meter counted, and what the agent says itself where it did not

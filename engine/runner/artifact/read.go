@@ -178,7 +178,7 @@ func (r *reader) manifest() (manifest, error) {
 // head checks everything of the manifest but the files.
 func (r *reader) head(m manifest) (Artifact, error) {
 	a := Artifact{
-		Thread: gitcas.ThreadID(m.Thread), Head: node.Hash(m.Head), Step: m.Step, Role: m.Role, Agent: m.Agent,
+		Thread: gitcas.ThreadID(m.Thread), Head: node.Hash(m.Head), Step: m.Step, Role: m.Role, Agent: m.Agent, Answer: node.Hash(m.Answer),
 		Draft: thread.Draft{Handle: node.Hash(m.Handle), Usage: m.Usage, Stderr: m.Stderr, Took: time.Duration(m.Usage.DurationMs) * time.Millisecond},
 	}
 	base, baseOK := parseID(m.Base)
@@ -193,6 +193,7 @@ func (r *reader) head(m manifest) (Artifact, error) {
 		{m.Step >= 1 && m.Step <= maxStep, "step: not the number of a step", strconv.Itoa(m.Step)},
 		{goodName(m.Role), "role: no name of a role", m.Role},
 		{goodName(m.Agent), "agent: no name of an agent", m.Agent},
+		{m.Answer == "" || a.Answer.Valid(), "answer: no hash", m.Answer},
 		{baseOK, "base: no commit", m.Base},
 		{a.Draft.Handle.Valid() || m.Failure != nil && m.Handle == "", "handle: no hash", m.Handle},
 		{len(m.Stderr) <= maxText, "stderr: too long", ""},

@@ -37,6 +37,7 @@ type manifest struct {
 	Step    int            `json:"step"`
 	Role    string         `json:"role"`
 	Agent   string         `json:"agent"`
+	Answer  string         `json:"answer,omitempty"`
 	Base    string         `json:"base,omitempty"`
 	Handle  string         `json:"handle,omitempty"`
 	Usage   record.Usage   `json:"usage"`
@@ -141,7 +142,7 @@ func sortedHashes(nodes map[node.Hash]node.Node) []node.Hash {
 
 func manifestOf(a Artifact) (manifest, error) {
 	m := manifest{
-		Format: Format, Thread: string(a.Thread), Head: string(a.Head), Step: a.Step, Role: a.Role, Agent: a.Agent,
+		Format: Format, Thread: string(a.Thread), Head: string(a.Head), Step: a.Step, Role: a.Role, Agent: a.Agent, Answer: string(a.Answer),
 		Base: idText(a.Base), Handle: string(a.Draft.Handle), Usage: a.Draft.Usage, Stderr: a.Draft.Stderr,
 	}
 	if a.Failure != nil {

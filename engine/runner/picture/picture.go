@@ -26,6 +26,8 @@ type Picture struct {
 	Def     *workflow.Definition
 	Past    moderator.Thread
 	Trigger Trigger
+	// Said are the words of people, the oldest first.
+	Said []report.Said
 }
 
 // Seen is the picture of a thread of a view, alive or past.
@@ -91,7 +93,33 @@ func Draw(in func(gitcas.Place) node.Getter, id gitcas.ThreadID, entry gitcas.En
 		}
 		p.Past.Steps = append(p.Past.Steps, o)
 	}
+	if err == nil {
+		err = p.readWords(in)
+	}
 	return p, err
+}
+
+// readWords reads what people said before the steps, and to the next one.
+func (p *Picture) readWords(in func(gitcas.Place) node.Getter) error {
+	add := func(step int, of, h node.Hash) error {
+		words, err := thread.ReadAnswer(in, p.ID, of, h)
+		for _, w := range words {
+			p.Said = append(p.Said, report.Said{Step: step, Word: w})
+		}
+		return err
+	}
+	for i, s := range p.Chain.Steps {
+		if s.Answer == nil {
+			continue
+		}
+		if err := add(i+1, s.Hash, *s.Answer); err != nil {
+			return err
+		}
+	}
+	if n := p.Entry.Next; n != nil && n.Answer != "" {
+		return add(len(p.Chain.Steps)+1, n.Answer, n.Answer)
+	}
+	return nil
 }
 
 // Head is the thread's head, with its digest.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/engine/runner/sanitize"
+	"github.com/united-workforce/uwf/engine/thread"
 )
 
 // Trigger is what started a thread, as its StartNode keeps it: frozen then, and never
@@ -19,6 +20,9 @@ type Trigger struct {
 	Number int    // the issue or pull request that it is about; 0: none
 	Pull   bool
 	Title  string
+	// Author wrote the issue or pull request.
+	Author   string
+	AuthorID int64
 	// Branch is a pull request's own branch, which the thread works on.
 	Branch string
 }
@@ -27,13 +31,15 @@ type Trigger struct {
 const (
 	trigEvent  = "event"
 	trigRepo   = "repo"
-	trigActor  = "actor"
+	trigActor  = thread.TriggerActor
 	trigURL    = "url"
 	trigRun    = "run"
-	trigNumber = "number"
+	trigNumber = thread.TriggerNumber
 	trigKind   = "kind"
 	trigTitle  = "title"
 	trigBranch = "branch"
+	trigAuthor = thread.TriggerAuthor
+	trigID     = thread.TriggerAuthorID
 
 	kindIssue = "issue"
 	kindPull  = "pr"
@@ -49,10 +55,13 @@ func (t Trigger) kind() string {
 // Payload is what goes into the StartNode.
 func (t Trigger) Payload() map[string]any {
 	out := map[string]any{trigEvent: t.Event, trigRun: t.Run}
-	for name, v := range map[string]string{trigRepo: t.Repo, trigActor: t.Actor, trigURL: t.URL, trigTitle: t.Title, trigBranch: t.Branch} {
+	for name, v := range map[string]string{trigRepo: t.Repo, trigActor: t.Actor, trigURL: t.URL, trigTitle: t.Title, trigBranch: t.Branch, trigAuthor: t.Author} {
 		if v != "" {
 			out[name] = v
 		}
+	}
+	if t.AuthorID > 0 {
+		out[trigID] = t.AuthorID
 	}
 	if t.Number > 0 {
 		out[trigNumber], out[trigKind] = int64(t.Number), t.kind()
@@ -67,6 +76,7 @@ func ReadTrigger(m map[string]any) Trigger {
 	return Trigger{
 		Event: text(trigEvent), Repo: text(trigRepo), Actor: text(trigActor), URL: text(trigURL), Run: text(trigRun),
 		Number: number(m[trigNumber]), Pull: text(trigKind) == kindPull, Title: sanitize.Title(text(trigTitle)), Branch: text(trigBranch),
+		Author: text(trigAuthor), AuthorID: accountID(m[trigID]),
 	}
 }
 
@@ -94,6 +104,12 @@ func number(v any) int {
 		return 0
 	}
 	return int(n)
+}
+
+// accountID reads an account's accountID, 0 where it is none.
+func accountID(v any) int64 {
+	n, _ := v.(int64)
+	return max(n, 0)
 }
 
 // SubjectKey is the part of a thread's key that names what it is about.

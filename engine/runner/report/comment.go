@@ -25,7 +25,7 @@ func Comment(t Thread) string {
 // render is the page; result is what came out of it, said what is put below.
 func (p page) render(result, said string) string {
 	head := join(icon(p.State)+" "+sentence(p.Thread, bold), p.asked(), p.failed(), p.prevented(), result, p.chart())
-	foot := join(p.used(), said, p.steer(false), p.footer())
+	foot := join(p.used(), said, p.whoDecided(), p.steer(false), p.footer())
 	return join(head, p.steps(p.all-len(head)-len(foot)-200), foot) + "\n"
 }
 

@@ -107,7 +107,7 @@ func PullBody(t Thread) string {
 		verdict = join("### Verdict", p.verdict(*t.Last), p.output(*t.Last, 10_000, what))
 	}
 	head := join(p.markdown(what, "", 10_000), fixes, verdict, p.reports(8_000))
-	foot := join(p.review(), p.footer())
+	foot := join(p.whoDecided(), p.review(), p.footer())
 	steps := details("How it came about: "+escapeUsed(p.used()), p.steps(p.all-len(head)-len(foot)-600))
 	return Marker(t.ID) + "\n" + join(head, steps, foot) + "\n"
 }

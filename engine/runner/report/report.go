@@ -8,6 +8,7 @@ import (
 
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/workflow"
+	"github.com/united-workforce/uwf/gitcas/record"
 )
 
 // State is how a thread stands, as people are told.
@@ -55,10 +56,20 @@ type Thread struct {
 	Subject     int
 	SubjectPull bool
 	Pull        *Pull
+	// Started is who started or forked it, nil: nobody, or nobody knows; Said is what
+	// people said to it, the oldest first.
+	Started *record.By
+	Said    []Said
 	// Prevented says why there is no pull request although there are changes.
 	Prevented string
 	Links     Links
 	Now       time.Time
+}
+
+// Said is what a person said before a step.
+type Said struct {
+	Step int // its number
+	record.Word
 }
 
 // Step is one row of the table.

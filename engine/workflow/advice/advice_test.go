@@ -11,7 +11,7 @@ import (
 )
 
 func TestKey(t *testing.T) {
-	edge := []string{"role", "prompt", "location", "condition"}
+	edge := []string{"role", "prompt", "location", "condition", "approval"}
 	role := []string{"description", "goal", "procedure", "output", "frontmatter", "systemPrompt", "outputSchema", "capabilities"}
 	for _, tt := range []struct {
 		key   string
@@ -19,6 +19,7 @@ func TestKey(t *testing.T) {
 		want  string
 	}{
 		{"to", edge, "role"}, {"message", edge, "prompt"}, {"cwd", edge, "location"}, {"when", edge, "condition"}, {"promt", edge, "prompt"}, {"Role", edge, "role"},
+		{"approve", edge, "approval"}, {"requires_approval", edge, "approval"}, {"except", []string{"not"}, "not"},
 		{"prompt", role, "systemPrompt"}, {"system_prompt", role, "systemPrompt"}, {"schema", role, "frontmatter"}, {"objective", role, "goal"},
 		{"model", role, ""}, {"next", role, ""}, {"xyzzy", role, ""}, {"", role, ""}, {strings.Repeat("x", 1000), role, ""},
 	} {

@@ -11,6 +11,7 @@ func otherWords() map[string][]string {
 	return map[string][]string{
 		"role": {"to", "next", "target", "goto", "then", "nextRole", "next_role"}, "prompt": {"message", "instructions", "instruction", "text", "task", "input"},
 		"location": {"cwd", "dir", "directory", "path", "folder", "workdir", "workingDirectory"}, "condition": {"if", "when"},
+		"approval": {"requiresApproval", "requires_approval", "needsApproval", "needs_approval", "approver", "approvers"}, "not": {"except", "exclude", "excluding"},
 		"goal": {"objective", "purpose", "aim"}, "capabilities": {"skills", "abilities"}, "procedure": {"process", "steps"},
 		"frontmatter": {"schema"}, "systemPrompt": {"prompt", "system", "instructions"},
 		"graph": {"edges", "transitions", "flow", "routes", "states"}, "roles": {"agents"}, "name": {"title", "id"},

@@ -140,9 +140,12 @@ func edges() object {
 // edge is one of a map. A role that comes next must be told what to do, but for
 // the first one, which has the thread's prompt.
 func edge(prompted bool) object {
+	properties := edgeProperties(ref("text"), object{"type": "null", "description": "Only edges of a list have conditions."})
 	e := object{
-		"type": "object", "additionalProperties": false, "required": []any{"role"},
-		"properties": edgeProperties(ref("text"), object{"type": "null", "description": "Only edges of a list have conditions."}),
+		"type": "object", "additionalProperties": false, "required": []any{"role"}, "properties": properties,
+	}
+	if !prompted {
+		properties["approval"] = object{"not": object{}, "description": "Only edges of roles need approvals: nobody has asked anything here."}
 	}
 	if prompted {
 		e["if"] = object{"properties": object{"role": object{"const": "$END"}}}
@@ -170,7 +173,20 @@ func edgeProperties(prompt, condition object) object {
 			"type":        []any{"string", "null"},
 			"description": "The folder to work in, relative to the work tree. A template.",
 		},
+		"approval": approval(),
 	}
+}
+
+// approval says which person must have answered the role before an edge is taken.
+func approval() object {
+	names := object{
+		"type": "array", "minItems": 1, "uniqueItems": true, "items": object{"enum": []any{"starter", "author"}},
+		"description": "Who the person must not be: who started the thread, who wrote what it is about.",
+	}
+	return described(orIncluded(object{"anyOf": []any{
+		object{"const": true},
+		object{"type": "object", "additionalProperties": false, "required": []any{"not"}, "properties": object{"not": names}},
+	}}), "The edge is taken only where the role was just answered, after a question of its own, by a person with the right to. `true`, or `{not: [starter, author]}` for another person than these.")
 }
 
 func condition() object {

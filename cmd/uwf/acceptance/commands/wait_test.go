@@ -46,7 +46,7 @@ func TestWait(t *testing.T) {
 		}, 4, "cancelled"},
 		{"for a question", stateSuspended, []string{"--for", "suspended"}, nil, 0, "suspended"},
 		{"for the end, through a question", stateSuspended, []string{"--for", "ended"}, func(t *testing.T, f *fixture, id string) {
-			f.must(t, nil, "thread", "resume", id)
+			f.must(t, nil, "thread", "resume", id, "-p", "the second one")
 			f.must(t, nil, "thread", "step", id, "-c", "9", "--agent", mock+f.repo()+"/script.yaml")
 		}, 0, "ended"},
 	} {

@@ -4,28 +4,23 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"os/exec"
-	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/hosted"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/setup"
 	"github.com/united-workforce/uwf/engine/config"
-	"github.com/united-workforce/uwf/engine/forge"
 )
 
 // CommandOptions are what `uwf doctor` works with.
 type CommandOptions struct {
 	Printer output.Printer
 	Factory *app.Factory
-	// GHToken asks the gh program for a token; empty: it has none.
-	GHToken func(ctx context.Context, host string) string
-	HTTP    *http.Client
+	Client  hosted.Client
 
 	Label, Workflow   string
 	Offline, ReadOnly bool
@@ -53,8 +48,7 @@ Exit code 1 if something is missing without which nothing works.`,
 		Args: cobra.NoArgs,
 		RunE: app.Run(o, runF, doctorRun, func([]string) {
 			o.Printer = f.Printer()
-			o.HTTP = &http.Client{Transport: &http.Transport{Proxy: f.Proxy, ForceAttemptHTTP2: true}}
-			o.GHToken = func(ctx context.Context, host string) string { return ghToken(ctx, f, host) }
+			o.Client = hosted.NewClient(f)
 		}),
 	}
 	fl := cmd.Flags()
@@ -178,62 +172,20 @@ func (o *CommandOptions) reach(ctx context.Context, out *Options, c *config.Conf
 	if out.Remote, err = f.Dial(address); err != nil {
 		out.NoRemote = err.Error()
 	}
-	place, err := PlaceOf(address)
+	at, err := hosted.Of(address)
 	if err != nil {
 		out.NoForge = err.Error()
 		return name
 	}
-	out.Server, name = place.URL(), place.Repository
-	out.Forge, err = o.forge(ctx, place)
+	out.Server, name = at.URL(), at.Repository
+	out.Forge, err = o.Client.Forge(ctx, at)
 	if err != nil {
 		out.NoForge = err.Error()
 	}
-	if errors.Is(err, errNoToken) {
+	if errors.Is(err, hosted.ErrNoToken) {
 		out.ForgeFix = "set GITHUB_TOKEN, or log in with gh auth login; then run uwf doctor again"
 	}
 	return name
-}
-
-var errNoToken = errors.New("there is no token for the forge's API, so permissions and settings are not known")
-
-func (o *CommandOptions) forge(ctx context.Context, place Place) (forge.Forge, error) {
-	f := o.Factory
-	token := ""
-	if f.Getenv("GITHUB_TOKEN") == "" && f.Getenv("GH_TOKEN") == "" {
-		token = o.GHToken(ctx, place.Server.Host)
-	}
-	var err error
-	if token == "" {
-		token, err = f.Token(ctx, place.Server)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("look for a token for %s: %w", place.Server, err)
-	}
-	if token == "" {
-		return nil, errNoToken
-	}
-	api, flavour := place.API(ctx, f.Getenv, o.HTTP)
-	return forge.New(forge.Options{
-		APIURL: api, Repository: place.Repository, Token: func() string { return token }, Flavour: flavour, HTTPClient: o.HTTP,
-		Now: f.Now, MaxWait: 20 * time.Second, // somebody waits for the answer
-	})
-}
-
-// ghToken asks GitHub's own program, where there is one.
-func ghToken(ctx context.Context, f *app.Factory, host string) string {
-	program, err := exec.LookPath("gh")
-	if err != nil {
-		return "" // it is not installed
-	}
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, program, "auth", "token", "--hostname", host)
-	cmd.Env, cmd.WaitDelay = f.Environ, time.Second
-	out, err := cmd.Output()
-	if err != nil {
-		return "" // it is not logged in there
-	}
-	return strings.TrimSpace(string(out))
 }
 
 // askModel prepares the request to the model, where its key is known here.

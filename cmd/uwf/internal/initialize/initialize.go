@@ -16,6 +16,7 @@ import (
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/doctor"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/hosted"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/setup"
 	"github.com/united-workforce/uwf/engine/forge"
@@ -156,7 +157,7 @@ type place struct {
 	branch    string // the one that is checked out; empty: HEAD is detached
 	remote    string // the name of the remote that threads are kept on
 	address   string // its address; empty: there is none yet
-	forge     doctor.Place
+	forge     hosted.Place
 	known     bool   // the remote is on a forge
 	folder    string // of workflow files
 	gitea     bool
@@ -181,7 +182,7 @@ func survey(ctx context.Context, o *Options) (*place, error) {
 		return nil, context.Cause(ctx)
 	}
 	var err error
-	p.forge, err = doctor.PlaceOf(p.address)
+	p.forge, err = hosted.Of(p.address)
 	p.known = err == nil
 	// Gitea reads a folder of its own if it is there, and then not the other one.
 	own, err := os.Stat(filepath.Join(p.root, ".gitea", "workflows"))

@@ -4,6 +4,7 @@
 package purge
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"errors"
@@ -16,6 +17,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/lookup"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/person"
 	"github.com/united-workforce/uwf/engine/redact"
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/engine/workflow"
@@ -38,6 +40,7 @@ type Options struct {
 	Locate     func(context.Context) (app.Location, error)
 	Now        func() time.Time
 	Rand       io.Reader
+	Person     func(context.Context) (*thread.Person, error)
 	Hook       func(point string)
 	Args       []string
 	Text       bool // arguments are texts, even if they look like hashes
@@ -50,6 +53,7 @@ type Options struct {
 // NewCmdPurge makes `uwf purge`. A runF that is not nil replaces the run.
 func NewCmdPurge(f *app.Factory, runF func(context.Context, *Options) error) *cobra.Command {
 	o := &Options{Open: f.Store, Notes: f.Notes, Read: f.ReadInput, Confirm: f.Confirm, Root: f.StorageRoot, Locate: f.Locate, Now: f.Now, Rand: f.Rand}
+	o.Person = func(ctx context.Context) (*thread.Person, error) { return person.Local(ctx, f) }
 	cmd := &cobra.Command{
 		Use:   "purge TEXT|@FILE|-|HASH...",
 		Short: "Take a leaked secret, or a node, out of the history",
@@ -167,10 +171,40 @@ func (p *purge) run(ctx context.Context) error {
 		p.result.of(p.plan)
 		p.result.Purged = true
 	}
-	if err := p.removeLocal(); err != nil {
-		return errors.Join(p.print(), err)
+	err = p.removeLocal()
+	if p.result.Purged {
+		err = errors.Join(err, p.noteDeed(ctx))
 	}
-	return p.print()
+	return errors.Join(p.print(), err)
+}
+
+// noteDeed writes into the history that there was a purge, and whose it was: nothing else on
+// the branch shows that its commits were others before. It may stand there twice, where
+// the answer to a push was lost.
+func (p *purge) noteDeed(ctx context.Context) error {
+	fail := func(err error) error {
+		return fmt.Errorf("the state branch is purged, but its history doesn't say who did it: %w", err)
+	}
+	who, err := p.o.Person(ctx)
+	if err != nil {
+		return fail(err)
+	}
+	who.Name, who.Email = cmp.Or(p.t.clean(who.Name), "somebody"), p.t.clean(who.Email)
+	v, err := p.store.Load(ctx)
+	if err != nil {
+		return fail(err)
+	}
+	_, err = p.store.Update(ctx, v, func(*gitcas.View) (*gitcas.Change, error) {
+		return thread.Sign(&gitcas.Change{
+			Deed: true, Subject: fmt.Sprintf("purged · %d commits rewritten", p.plan.Changed),
+			// Not what the tip was: a forge may still hand that commit out to who knows its name.
+			Body: fmt.Sprintf("%d nodes were purged, %d refer to such. The tip became %s.", p.plan.Purged, p.plan.Rehashed, p.plan.New),
+		}, who), nil
+	})
+	if err != nil {
+		return fail(err)
+	}
+	return nil
 }
 
 func (p *purge) rewriter() (*rewrite.Rewriter, error) {

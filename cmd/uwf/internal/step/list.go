@@ -29,7 +29,7 @@ func NewCmdList(f *app.Factory, runF func(context.Context, *ListOptions) error) 
 		Use:   "steps THREAD",
 		Short: "List a thread's steps, with what each cost",
 		Long: `List a thread's steps, the oldest first: role, result, agent, time, tokens, cost and
-commit of the work branch. Attempts that failed stand before the step that was done
+commit of the work branch. What people said, and attempts that failed, stand before the step that was done
 at last; as text, those at the step that is still to be done stand at the end.`,
 		Example:           "  uwf thread steps 01JY0000000000000000000000\n  uwf thread steps @latest --jq '.[] | \"\\(.step) \\(.role) \\(.result)\"'",
 		Args:              cobra.ExactArgs(1),
@@ -70,6 +70,9 @@ func table(list []shown, pending []thread.Attempt) (head []string, rows [][]stri
 	var anyFailed bool
 	for _, s := range list {
 		n := strconv.Itoa(s.Step)
+		for _, said := range s.Said {
+			rows = append(rows, saidRow(n, said))
+		}
 		anyFailed = anyFailed || len(s.Failed) > 0
 		for _, f := range s.Failed {
 			rows = append(rows, failedRow(n, f))
@@ -88,6 +91,12 @@ func table(list []shown, pending []thread.Attempt) (head []string, rows [][]stri
 		head = append(head, "error")
 	}
 	return head, rows
+}
+
+// saidRow is the row of what a person said before a step: who it was stands where an
+// agent's name does.
+func saidRow(step string, s spoken) []string {
+	return []string{step, s.Role, s.did, "by " + nameOf(s.By), "", "", "", ""}
 }
 
 // failedRow is the row of an attempt that led to no step.

@@ -14,6 +14,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/gitcas/record"
 )
 
 // ReadOptions are what `uwf thread read` works with.
@@ -31,7 +32,8 @@ func NewCmdRead(f *app.Factory, runF func(context.Context, *ReadOptions) error) 
 	cmd := &cobra.Command{
 		Use:   "read THREAD",
 		Short: "Read a thread from beginning to end",
-		Long: `Read a thread from beginning to end: its task, then each step with its output and body.
+		Long: `Read a thread from beginning to end: its task, then each step with what people were asked
+and said before it, its output and its body.
 
 With --quota only the last steps that fit are printed, and how to get those before
 them. The last step is always there; where it is too long, its body is cut, and so is
@@ -55,6 +57,8 @@ type story struct {
 	Thread   gitcas.ThreadID `json:"thread"`
 	Workflow string          `json:"workflow"`
 	Status   string          `json:"status"`
+	Title    string          `json:"title,omitempty"`
+	By       *record.By      `json:"by,omitempty"` // who started it
 	Prompt   string          `json:"prompt"`
 	Steps    []shown         `json:"steps"`
 	// Earlier is how many steps were left out at the beginning, for want of room.
@@ -81,7 +85,7 @@ func readRun(ctx context.Context, o *ReadOptions) error {
 	if err != nil {
 		return err
 	}
-	s := story{Thread: t.ID, Status: t.Status(), Prompt: chain.Start.Prompt}
+	s := story{Thread: t.ID, Status: t.Status(), Prompt: chain.Start.Prompt, Title: chain.Start.Title, By: chain.Start.By}
 	if s.Workflow, err = lookup.WorkflowName(ctx, t.View, chain.Start.Workflow); err != nil {
 		return err
 	}
@@ -157,6 +161,10 @@ func cutEnd(text string, over int) (string, int) {
 func (s story) text(w *output.Writer, quota int) {
 	w.Bold(fmt.Sprintf("thread %s, %s, %s", s.Thread, s.Workflow, s.Status))
 	w.Println()
+	if s.By != nil {
+		w.Faint("started by " + nameOf(s.By))
+		w.Println()
+	}
 	w.Println()
 	if s.Earlier == 0 {
 		indent(w, s.Prompt)

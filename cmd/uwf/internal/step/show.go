@@ -12,8 +12,10 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/lookup"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
+	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/gitcas/record"
 )
 
 // ShowOptions are what `uwf thread step-details` and `uwf step read` work with.
@@ -152,6 +154,9 @@ func (s shown) text(w *output.Writer) {
 		indent(w, f.Error)
 		w.Println()
 	}
+	for _, said := range s.Said {
+		said.text(w)
+	}
 	w.Bold(fmt.Sprintf("step %d: %s → %s", s.Step, s.Role, s.Result))
 	w.Faint(fmt.Sprintf("  %s, %s", s.Agent, s.CompletedAt.Format("2006-01-02 15:04:05")))
 	w.Println()
@@ -168,6 +173,34 @@ func (s shown) text(w *output.Writer) {
 		w.Println()
 		indent(w, body)
 	}
+}
+
+// text writes what somebody said, and what they were asked.
+func (s spoken) text(w *output.Writer) {
+	if s.Question != "" {
+		w.Warn(s.Role + " asked")
+		w.Println()
+		indent(w, s.Question)
+		w.Println()
+	}
+	w.Bold(nameOf(s.By) + " " + s.did)
+	w.Faint("  " + s.At.Format("2006-01-02 15:04:05"))
+	if s.By != nil && s.By.URL != "" {
+		w.Faint(", " + s.By.URL)
+	}
+	w.Println()
+	if strings.TrimSpace(s.Text) != "" {
+		indent(w, s.Text)
+	}
+	w.Println()
+}
+
+// nameOf names somebody; nobody knows who where there is none.
+func nameOf(by *record.By) string {
+	if by == nil {
+		return "somebody"
+	}
+	return thread.Name(*by)
 }
 
 // field writes one field of an output.

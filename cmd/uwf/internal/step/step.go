@@ -54,6 +54,21 @@ type shown struct {
 	Run         *record.Run      `json:"run,omitempty"`
 	Attempts    []node.Hash      `json:"previousAttempts,omitempty"`
 	Failed      []thread.Attempt `json:"failed,omitempty"`
+	// By is who let the step happen; Said is what people said before it.
+	By   *record.By `json:"by,omitempty"`
+	Said []spoken   `json:"said,omitempty"`
+}
+
+// spoken is what a person said before a step.
+type spoken struct {
+	Do       string     `json:"do"` // resume or poke
+	Role     string     `json:"role"`
+	Question string     `json:"question,omitempty"`
+	Text     string     `json:"text"`
+	By       *record.By `json:"by,omitempty"`
+	At       time.Time  `json:"at"`
+
+	did string // what that did
 }
 
 // result is a step's status as its output says it.
@@ -86,6 +101,16 @@ func read(ctx context.Context, t *lookup.Thread, n int, s gitcas.ChainStep) (sho
 			return out, fmt.Errorf("body of step %d: %w", n, err)
 		}
 		out.Body, _ = b.Payload.(string)
+	}
+	out.By = s.By
+	if s.Answer != nil {
+		words, err := thread.ReadAnswer(func(p gitcas.Place) node.Getter { return t.View.In(ctx, p) }, t.ID, s.Hash, *s.Answer)
+		if err != nil {
+			return out, fmt.Errorf("what was said before step %d: %w", n, err)
+		}
+		for _, w := range words {
+			out.Said = append(out.Said, spoken{w.Do, w.Role, w.Question, w.Text, w.By, time.UnixMilli(w.AtMs).UTC(), w.Did()})
+		}
 	}
 	if out.Failed, err = t.AttemptsBefore(ctx, s); err != nil {
 		return out, fmt.Errorf("attempts before step %d: %w", n, err)

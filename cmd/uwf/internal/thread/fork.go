@@ -12,6 +12,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/lookup"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/person"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/worker"
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas"
@@ -60,6 +61,9 @@ func forkRun(ctx context.Context, o *ForkOptions) error {
 	}
 	w, err := worker.New(ctx, f, worker.Options{Observe: notices(f)})
 	if err != nil {
+		return err
+	}
+	if err := person.Act(ctx, f, w); err != nil {
 		return err
 	}
 	req := thread.ForkRequest{Key: o.Key, Limits: limits}

@@ -11,6 +11,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/lookup"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/person"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/worker"
 	"github.com/united-workforce/uwf/gitcas"
 )
@@ -55,6 +56,9 @@ func removeRun(ctx context.Context, o *RemoveOptions) error {
 	}
 	w, err := worker.New(ctx, f, worker.Options{Observe: notices(f)})
 	if err != nil {
+		return err
+	}
+	if err := person.Act(ctx, f, w); err != nil {
 		return err
 	}
 	var ids []gitcas.ThreadID

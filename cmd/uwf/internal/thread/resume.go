@@ -25,13 +25,17 @@ func NewCmdResume(f *app.Factory, runF func(context.Context, *ResumeOptions) err
 		Use:   "resume THREAD",
 		Short: "Let a thread go on: one that waits for a person, or one that has ended",
 		Long: `Let a suspended thread go on. The role that waits is told what it asked and what you
-answer; without an answer it just goes on. A thread that reached a limit needs a higher
-one: its own limits are raised by the flags, those of the configuration there.
+answer: a question needs one. Where none was asked (a pause, a limit), it just goes on
+without. A thread that reached a limit needs a higher one: its own limits are raised by
+the flags, those of the configuration there.
+
+What you say is kept with your name, as git has it, and that counts for no approval. Where
+the workflow wants one, the forge is asked whose token you have here.
 
 A thread that has ended goes on too, where its workflow says with whom: by the resume
 edge of $START. Nothing runs yet: step it.`,
 		Example: `  uwf thread resume 01JY0000000000000000000000 -p "Use the second variant"
-  uwf thread resume 01JY0000000000000000000000 --max-steps 60`,
+  uwf thread resume 01JY0000000000000000000000 -p "Both of them" --max-steps 60`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: lookup.CompleteThread(f),
 		RunE:              app.Run(o, runF, resumeRun, func(args []string) { o.Thread = args[0] }),

@@ -1,6 +1,7 @@
 package thread
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/gitcas/record"
 )
 
 // ShowOptions are what `uwf thread show` works with.
@@ -49,6 +51,7 @@ type shown struct {
 	Thread       gitcas.ThreadID    `json:"thread"`
 	Workflow     string             `json:"workflow"`
 	WorkflowHash node.Hash          `json:"workflowHash"`
+	Title        string             `json:"title,omitempty"`
 	Status       string             `json:"status"`
 	Head         node.Hash          `json:"head"`
 	Steps        int                `json:"steps"`
@@ -72,6 +75,9 @@ type shown struct {
 	Trigger      map[string]any     `json:"trigger,omitempty"`
 	Prompt       string             `json:"prompt"`
 	Note         string             `json:"note,omitempty"`
+	By           *record.By         `json:"by,omitempty"`       // who started it, or forked it
+	ClosedBy     *record.By         `json:"closedBy,omitempty"` // who cancelled it
+	GoesOnBy     *record.By         `json:"goesOnBy,omitempty"` // who let it go on last, before its next step
 }
 
 // running is the claim of the job that works on a thread.
@@ -127,18 +133,24 @@ func read(ctx context.Context, t *lookup.Thread) (shown, error) {
 		Thread: t.ID, WorkflowHash: sum.Start.Workflow, Status: t.Status(), Head: t.Entry.Head,
 		Steps: sum.Used.Steps, Suspended: t.Entry.Suspended, Pause: t.Entry.Pause, Work: t.Entry.Work, Key: t.Entry.Key,
 		Limits: t.Entry.Limits, Attempts: t.Entry.Attempts, StartedAt: t.ID.Time(), Base: sum.Start.Base,
-		Trigger: sum.Start.Trigger, Prompt: sum.Start.Prompt,
+		Trigger: sum.Start.Trigger, Prompt: sum.Start.Prompt, Title: cmp.Or(t.Entry.Title, sum.Start.Title), By: t.Entry.By,
+	}
+	if t.Ended != nil {
+		s.By = t.Ended.By
+	}
+	if s.By == nil {
+		s.By = sum.Start.By
 	}
 	if s.Workflow, err = lookup.WorkflowName(ctx, t.View, sum.Start.Workflow); err != nil {
 		return s, err
 	}
 	if n := t.Entry.Next; n != nil {
 		since := time.UnixMilli(n.Since).UTC()
-		s.NextRole, s.Since = n.Role, &since
+		s.NextRole, s.Since, s.GoesOnBy = n.Role, &since, n.By
 	}
 	if t.Ended != nil {
 		at := time.UnixMilli(t.Ended.CompletedAt).UTC()
-		s.Note, s.EndedAt = t.Ended.Note, &at
+		s.Note, s.EndedAt, s.ClosedBy = t.Ended.Note, &at, t.Ended.ClosedBy
 	}
 	if c, ok := lookup.Claim(t.View, t.ID, t.Entry); ok && t.Ended == nil {
 		s.Running = &running{

@@ -11,6 +11,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/statefile"
 )
 
@@ -25,6 +26,9 @@ func (s sheet) line(label, format string, args ...any) {
 func (s shown) text(w *output.Writer) {
 	p := sheet{w}
 	p.line("thread", "%s", s.Thread)
+	if s.Title != "" {
+		p.line("title", "%s", output.Line(s.Title, 200))
+	}
 	p.line("workflow", "%s (%s)", s.Workflow, s.WorkflowHash)
 	s.standing(p)
 	p.line("steps", "%d", s.Steps)
@@ -41,9 +45,9 @@ func (s shown) text(w *output.Writer) {
 	if s.Work.Branch != "" {
 		p.line("work", "%s at %s", s.Work.Branch, orDash(s.Work.Commit))
 	}
-	p.line("started", "%s%s", s.StartedAt.Format(time.DateTime), s.origin())
+	p.line("started", "%s%s%s", s.StartedAt.Format(time.DateTime), byWhom(s.By), s.origin())
 	if s.EndedAt != nil {
-		p.line(s.Status, "%s", s.EndedAt.Format(time.DateTime))
+		p.line(s.Status, "%s%s", s.EndedAt.Format(time.DateTime), byWhom(s.ClosedBy))
 	}
 	if s.Note != "" {
 		p.line("note", "%s", output.Line(s.Note, 200))
@@ -78,15 +82,26 @@ func (s shown) standing(p sheet) {
 		p.Println()
 	}
 	if s.Suspended != nil {
-		p.line("waits", "role %s: %s", s.Suspended.Role, s.Suspended.Reason)
+		p.line("waits", "role %s: %s%s", s.Suspended.Role, s.Suspended.Reason, byWhom(s.Suspended.By))
 	}
 	if s.Pause != nil {
-		p.line("pause", "before the next step: %s", orDash(s.Pause.Reason))
+		p.line("pause", "before the next step: %s%s", orDash(s.Pause.Reason), byWhom(s.Pause.By))
+	}
+	if s.GoesOnBy != nil {
+		p.line("goes on", "by the word of %s", thread.Name(*s.GoesOnBy))
 	}
 	if r := s.Running; r != nil {
 		p.line("run", "%s (attempt %d) on %s since %s, last heard of %s, %d tokens", r.Run, r.Attempt, r.Host,
 			r.Since.Format(time.DateTime), r.Renewed.Format(time.DateTime), r.Tokens)
 	}
+}
+
+// byWhom says who did it, where somebody did.
+func byWhom(by *record.By) string {
+	if by == nil {
+		return ""
+	}
+	return ", by " + thread.Name(*by)
 }
 
 // limits writes how much is left. The steps that failed before others were done are

@@ -14,6 +14,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/definition"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/person"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/worker"
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas"
@@ -113,6 +114,9 @@ func Start(ctx context.Context, o *StartOptions) (thread.Started, error) {
 	}
 	w, err := worker.New(ctx, f, worker.Options{New: true})
 	if err != nil {
+		return thread.Started{}, err
+	}
+	if err := person.Act(ctx, f, w); err != nil {
 		return thread.Started{}, err
 	}
 	base, err := f.Base(ctx, w.Store.Remote(), o.Base)

@@ -13,6 +13,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/lookup"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/person"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/step"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/worker"
 	"github.com/united-workforce/uwf/engine/thread"
@@ -66,6 +67,9 @@ func open(ctx context.Context, f *app.Factory, arg string) (*worker.Worker, gitc
 	}
 	w, err := worker.New(ctx, f, worker.Options{Observe: notices(f)})
 	if err != nil {
+		return nil, "", err
+	}
+	if err := person.Act(ctx, f, w); err != nil {
 		return nil, "", err
 	}
 	id, err := ref.ID(ctx, w.Store)

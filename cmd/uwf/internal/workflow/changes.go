@@ -147,6 +147,9 @@ func edgeChanges(old, now *workflow.Definition) []string {
 		if a.Location != b.Location {
 			what = append(what, "location changed")
 		}
+		if !reflect.DeepEqual(a.Approval, b.Approval) {
+			what = append(what, "approval "+approvalChange(a.Approval, b.Approval))
+		}
 		if len(what) > 0 {
 			out = append(out, fmt.Sprintf("edge %s: %s", edgeText(k, b), strings.Join(what, ", ")))
 		}
@@ -165,10 +168,20 @@ func edgeChanges(old, now *workflow.Definition) []string {
 	return out
 }
 
+func approvalChange(old, now *workflow.Approval) string {
+	switch {
+	case old == nil:
+		return "added"
+	case now == nil:
+		return "removed"
+	}
+	return "changed"
+}
+
 // sameOrder compares the edges where their order matters.
 func sameOrder(old, now *workflow.Definition) bool {
 	for from, edges := range now.Graph {
-		if !slices.Equal(edges, old.Graph[from]) {
+		if !slices.EqualFunc(edges, old.Graph[from], func(a, b workflow.Edge) bool { return reflect.DeepEqual(a, b) }) {
 			return false
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -28,7 +29,8 @@ func NewCmdShow(f *app.Factory, runF func(context.Context, *ShowOptions) error) 
 		Use:   "show HASH|FILE|NAME",
 		Short: "Show a workflow: its roles and its graph",
 		Long: `Show a workflow, of whatever dialect, as it was understood: its roles, what they
-deliver, and who is next after which result or condition.`,
+deliver, and who is next after which result or condition. An edge that only a
+person's approval opens says so.`,
 		Example: "  uwf workflow show solve-issue\n  uwf workflow show ./solve-issue.yaml --format json",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -94,6 +96,13 @@ type shownEdge struct {
 	To       string `json:"to"`
 	Prompt   string `json:"prompt"`
 	Location string `json:"location,omitempty"`
+	// Approval is what a person must have said before; nil: nothing.
+	Approval *shownApproval `json:"approval,omitempty"`
+}
+
+type shownApproval struct {
+	// Not is who the person must not be.
+	Not []string `json:"not,omitempty"`
 }
 
 func showRun(ctx context.Context, o *ShowOptions) error {
@@ -148,7 +157,22 @@ func shownEdgeOf(e workflow.Edge) shownEdge {
 	case workflow.OnCondition:
 		kind = "condition"
 	}
-	return shownEdge{When: e.When.String(), Kind: kind, To: e.To, Prompt: e.Prompt, Location: e.Location}
+	s := shownEdge{When: e.When.String(), Kind: kind, To: e.To, Prompt: e.Prompt, Location: e.Location}
+	if e.Approval != nil {
+		s.Approval = &shownApproval{Not: slices.Clone(e.Approval.Not)}
+	}
+	return s
+}
+
+// needs is the edge's status or condition, and what it needs besides.
+func (e shownEdge) needs() string {
+	switch {
+	case e.Approval == nil:
+		return e.When
+	case len(e.Approval.Not) == 0:
+		return e.When + " (approval)"
+	}
+	return e.When + " (approval, not by the " + strings.Join(e.Approval.Not, " or the ") + ")"
 }
 
 func (s shownWorkflow) text(w *output.Writer) {
@@ -180,7 +204,7 @@ func (s shownWorkflow) text(w *output.Writer) {
 func (s shownWorkflow) edges(w *output.Writer, from string) {
 	var rows [][]string
 	for _, e := range s.Graph[from] {
-		rows = append(rows, []string{"", e.When, "→ " + e.To, e.Prompt})
+		rows = append(rows, []string{"", e.needs(), "→ " + e.To, e.Prompt})
 	}
 	if e := s.Resume; e != nil && from == workflow.Start {
 		rows = append(rows, []string{"", e.When, "→ " + e.To, e.Prompt})

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -99,6 +100,27 @@ condition old removed`
 	swapped := *old
 	swapped.Graph = map[string][]workflow.Edge{"x": {old.Graph["x"][2], old.Graph["x"][0], old.Graph["x"][1]}}
 	if got := changes(old, &swapped); len(got) != 1 || got[0] != "the order of edges changed" {
+		t.Errorf("%q", got)
+	}
+	approved := *old
+	approved.Graph = map[string][]workflow.Edge{"x": slices.Clone(old.Graph["x"])}
+	approved.Graph["x"][2].Approval = &workflow.Approval{}
+	stricter := *old
+	stricter.Graph = map[string][]workflow.Edge{"x": slices.Clone(old.Graph["x"])}
+	stricter.Graph["x"][2].Approval = &workflow.Approval{Not: []string{workflow.ApprovalAuthor}}
+	for want, pair := range map[string][2]*workflow.Definition{
+		"edge x → _ → y: approval added":   {old, &approved},
+		"edge x → _ → y: approval changed": {&approved, &stricter},
+		"edge x → _ → y: approval removed": {&stricter, old},
+	} {
+		if got := changes(pair[0], pair[1]); len(got) != 1 || got[0] != want {
+			t.Errorf("%q, want %s", got, want)
+		}
+	}
+	again := *old
+	again.Graph = map[string][]workflow.Edge{"x": slices.Clone(old.Graph["x"])}
+	again.Graph["x"][2].Approval = &workflow.Approval{}
+	if got := changes(&approved, &again); len(got) != 0 {
 		t.Errorf("%q", got)
 	}
 	if got := changes(old, old); len(got) != 0 {

@@ -1,15 +1,20 @@
-package doctor
+// Package hosted is about where a repository is on a forge: what its remote's address says,
+// where the forge's API is, and the token that a person of this machine has for it.
+package hosted
 
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
+	"os/exec"
 	"strings"
 	"time"
 
+	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/engine/forge"
 )
 
@@ -22,9 +27,9 @@ type Place struct {
 // URL is the repository's page.
 func (p Place) URL() string { return strings.TrimRight(p.Server.String(), "/") + "/" + p.Repository }
 
-// PlaceOf reads where a remote's address leads to: over HTTPS, ssh or in ssh's short
+// Of reads where a remote's address leads to: over HTTPS, ssh or in ssh's short
 // form. A file or a folder is on no forge.
-func PlaceOf(remote string) (Place, error) {
+func Of(remote string) (Place, error) {
 	none := fmt.Errorf("%q is not the address of a repository on a forge", remote)
 	host, rest, short := strings.Cut(remote, ":")
 	if short && !strings.HasPrefix(rest, "//") && !strings.ContainsAny(host, `/\`) && len(host) > 1 {
@@ -97,4 +102,64 @@ func isGitea(ctx context.Context, base string, c *http.Client) bool {
 	}
 	body, err := io.ReadAll(io.LimitReader(res.Body, 64<<10))
 	return err == nil && res.StatusCode == http.StatusOK && json.Unmarshal(body, &v) == nil && v.Version != ""
+}
+
+// Client reaches a repository's forge with the token of whoever works on this machine.
+type Client struct {
+	Factory *app.Factory
+	HTTP    *http.Client
+	// GHToken asks the gh program for a token; empty: it has none.
+	GHToken func(ctx context.Context, host string) string
+}
+
+// NewClient makes one that uses the network as this machine does.
+func NewClient(f *app.Factory) Client {
+	return Client{
+		Factory: f, HTTP: &http.Client{Transport: &http.Transport{Proxy: f.Proxy, ForceAttemptHTTP2: true}},
+		GHToken: func(ctx context.Context, host string) string { return ghToken(ctx, f, host) },
+	}
+}
+
+// ErrNoToken: nobody is logged in at the forge here.
+var ErrNoToken = errors.New("there is no token for the forge's API, so permissions and settings are not known")
+
+// Forge is the forge of a place. It makes no request but those that find the API.
+func (c Client) Forge(ctx context.Context, p Place) (forge.Forge, error) {
+	f := c.Factory
+	token := ""
+	if f.Getenv("GITHUB_TOKEN") == "" && f.Getenv("GH_TOKEN") == "" {
+		token = c.GHToken(ctx, p.Server.Host)
+	}
+	var err error
+	if token == "" {
+		token, err = f.Token(ctx, p.Server)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("look for a token for %s: %w", p.Server, err)
+	}
+	if token == "" {
+		return nil, ErrNoToken
+	}
+	api, flavour := p.API(ctx, f.Getenv, c.HTTP)
+	return forge.New(forge.Options{
+		APIURL: api, Repository: p.Repository, Token: func() string { return token }, Flavour: flavour, HTTPClient: c.HTTP,
+		Now: f.Now, MaxWait: 20 * time.Second, // somebody waits for the answer
+	})
+}
+
+// ghToken asks GitHub's own program, where there is one.
+func ghToken(ctx context.Context, f *app.Factory, host string) string {
+	program, err := exec.LookPath("gh")
+	if err != nil {
+		return "" // it is not installed
+	}
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, program, "auth", "token", "--hostname", host)
+	cmd.Env, cmd.WaitDelay = f.Environ, time.Second
+	out, err := cmd.Output()
+	if err != nil {
+		return "" // it is not logged in there
+	}
+	return strings.TrimSpace(string(out))
 }

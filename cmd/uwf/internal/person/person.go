@@ -1,0 +1,104 @@
+// Package person says who works on this machine: by git's own settings, and, where it
+// matters, by the forge's answer to the token that they have here.
+package person
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/hosted"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/worker"
+	"github.com/united-workforce/uwf/engine/forge"
+	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/gitcas/record"
+)
+
+// Act lets a worker's deeds be those of the person of this machine.
+func Act(ctx context.Context, f *app.Factory, w *worker.Worker) error {
+	p, err := Local(ctx, f)
+	if err != nil {
+		return err
+	}
+	w.By = p
+	w.Prove = func(ctx context.Context) (*thread.Person, error) { return Prove(ctx, f) }
+	return nil
+}
+
+// Local is who git says works here: GIT_AUTHOR_NAME and GIT_AUTHOR_EMAIL, else user.name
+// and user.email, else the account's name. Anybody can set these.
+func Local(ctx context.Context, f *app.Factory) (*thread.Person, error) {
+	name, email := f.Getenv("GIT_AUTHOR_NAME"), f.Getenv("GIT_AUTHOR_EMAIL")
+	if name == "" || email == "" {
+		// That neither is set is an error to git, and none here.
+		out, _ := f.Git(ctx, f.Dir, nil, "config", "--get-regexp", `^user\.(name|email)$`)
+		for line := range strings.Lines(string(out)) {
+			switch key, value, _ := strings.Cut(strings.TrimRight(line, "\r\n"), " "); key {
+			case "user.name":
+				name = cmp.Or(f.Getenv("GIT_AUTHOR_NAME"), value)
+			case "user.email":
+				email = cmp.Or(f.Getenv("GIT_AUTHOR_EMAIL"), value)
+			}
+		}
+	}
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	name = cmp.Or(record.Line(name), record.Line(f.Getenv("USER")), record.Line(f.Getenv("LOGNAME")), "somebody")
+	r, err := f.Redactor(ctx)
+	if err != nil {
+		return nil, err
+	}
+	clean, _, err := r.Value([]any{name, record.Line(email)})
+	if err != nil {
+		return nil, fmt.Errorf("check git's user for secrets: %w", err)
+	}
+	p := &thread.Person{By: record.By{Kind: record.ByLocal}}
+	if list, ok := clean.([]any); ok && len(list) == 2 {
+		p.Name, _ = list[0].(string)
+		p.Email, _ = list[1].(string)
+		p.Name = cmp.Or(record.Line(p.Name), "somebody") // what stands for a secret may be longer
+	}
+	return p, nil
+}
+
+// Prove asks the store's forge whose token is used here, and whether that person may
+// write to the repository.
+func Prove(ctx context.Context, f *app.Factory) (*thread.Person, error) {
+	loc, err := f.Locate(ctx)
+	if err != nil {
+		return nil, err
+	}
+	at, err := hosted.Of(loc.URL)
+	if err != nil {
+		return nil, errors.New("the store is on no forge that could say who you are")
+	}
+	c, err := hosted.NewClient(f).Forge(ctx, at)
+	if err != nil {
+		return nil, fmt.Errorf("ask %s who you are: %w", at.Server, err)
+	}
+	return Confirm(ctx, c, at)
+}
+
+// Confirm is whom a forge names as the owner of the token that it is asked with.
+func Confirm(ctx context.Context, c forge.Forge, at hosted.Place) (*thread.Person, error) {
+	me, err := c.Me(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("ask %s who you are: %w", at.Server, err)
+	}
+	if me.Bot {
+		return nil, fmt.Errorf("the token for %s is that of %s, a bot", at.Server, me.Login)
+	}
+	p, err := c.Permission(ctx, me.Login)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("ask %s what you may do: %w", at.Server, err)
+	case p < forge.Write:
+		return nil, fmt.Errorf("%s doesn't say that %s may write to %s", at.Server, me.Login, at.Repository)
+	}
+	by := record.By{Kind: record.ByForge, Login: me.Login, ID: me.ID}
+	return &thread.Person{By: by, Email: forge.NoReply(c.Flavour(), at.Server.String(), me.Login, me.ID)}, by.Check()
+}

@@ -1,0 +1,67 @@
+package thread
+
+import (
+	"cmp"
+	"strconv"
+	"strings"
+
+	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/record"
+)
+
+// Person is whom an engine's deeds are done for.
+type Person struct {
+	record.By
+	// Email is for the author of the state branch's commits; empty: one that leads
+	// nowhere.
+	Email string
+}
+
+// nowhere is the address of a person who has none.
+const nowhere = "uwf@localhost"
+
+// onRecord is who does something, for the record; nil: nobody.
+func (p *Person) onRecord() *record.By {
+	if p == nil {
+		return nil
+	}
+	by := p.By
+	return &by
+}
+
+// Sign makes a change the deed of a person: its commit has them as author, and a trailer
+// that says by what right. Without a person it is uwf's own.
+func Sign(c *gitcas.Change, p *Person) *gitcas.Change {
+	if c == nil || p == nil {
+		return c
+	}
+	if name := authorText(cmp.Or(p.Login, p.Name)); name != "" {
+		c.Author = &gitcas.Author{Name: name, Email: cmp.Or(authorText(p.Email), nowhere)}
+	}
+	c.Trailers = append(c.Trailers, gitcas.Trailer{Key: "Uwf-By", Value: byLine(p.By)})
+	return c
+}
+
+// authorText is text as it can stand in a commit's author.
+func authorText(s string) string {
+	return strings.Trim(strings.NewReplacer("<", "", ">", "").Replace(oneLine(s)), " .,:;\"'")
+}
+
+// byLine is who did something as a trailer has it: the kind first, so that no name can
+// pass for another. Forges turn logins after an @ into mentions, and numbers and addresses
+// into references: it has none of these.
+func byLine(b record.By) string {
+	name := strings.NewReplacer("@", "", "#", "", "(", "", ")", "", ":", "").Replace(cmp.Or(b.Login, b.Name))
+	var more []string
+	if b.ID != 0 {
+		more = append(more, "id "+strconv.FormatInt(b.ID, 10))
+	}
+	if _, address, ok := strings.Cut(b.URL, "://"); ok {
+		more = append(more, address)
+	}
+	line := b.Kind + ": " + strings.TrimSpace(name)
+	if len(more) > 0 {
+		line += " (" + strings.Join(more, ", ") + ")"
+	}
+	return line
+}

@@ -1,0 +1,165 @@
+package workflow
+
+import (
+	"fmt"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/united-workforce/uwf/engine/workflow/source"
+)
+
+// approvalNames are who `not` of an approval may name, in the order in which they
+// are stored.
+func approvalNames() []string { return []string{ApprovalStarter, ApprovalAuthor} }
+
+// orderNames is who of approvalNames is among names, each once, in the one order.
+func orderNames(names []string) []string {
+	var out []string
+	for _, name := range approvalNames() {
+		if slices.Contains(names, name) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// readApproval reads whether a person must approve before an edge is taken.
+func (c *compiler) readApproval(from string, e *edgeAt, v *source.Value) {
+	at := v.Get("approval")
+	if at == nil || at.Val.Kind == source.KindBad {
+		return
+	}
+	what := "`approval` of " + e.what(from)
+	switch {
+	case at.Val.Kind == source.KindMap:
+		e.approval, e.Approval = at, &Approval{Not: c.readNot(what, at)}
+	case at.Val.Scalar == true:
+		e.approval, e.Approval = at, &Approval{}
+	case at.Val.Scalar == false:
+		c.problems.Add(at.Pos, utf8.RuneCountInString(at.Key), "leave it out", "%s is false", what)
+	default:
+		// An empty value isn't read as none: a guard that was meant would be lost.
+		c.problems.Add(at.Pos, utf8.RuneCountInString(at.Key), "write `approval: true`, or {not: [starter, author]} for another person than these",
+			"%s must be true or a map, this is %s", what, shown(at.Val))
+	}
+}
+
+// readNot reads who the person must not be.
+func (c *compiler) readNot(what string, approval *source.Entry) []string {
+	c.unknownKeys(approval.Val, what, "not")
+	at := approval.Val.Get("not")
+	if at == nil {
+		if len(approval.Val.Entries) == 0 && !approval.Val.Broken {
+			c.problems.Add(approval.Pos, utf8.RuneCountInString(approval.Key), "write `approval: true`, or say who it must not be: {not: [starter]}", "%s is an empty map", what)
+		}
+		return nil
+	}
+	what = "`not` of " + what
+	switch {
+	case at.Val.Kind == source.KindBad:
+	case at.Val.Kind != source.KindList:
+		c.problems.Add(at.Pos, utf8.RuneCountInString(at.Key), "write a list: [starter], [author] or [starter, author]", "%s must be a list, this is %s", what, shown(at.Val))
+	case len(at.Val.Items) == 0:
+		c.problems.Add(at.Pos, utf8.RuneCountInString(at.Key), "write `approval: true`, or say who it must not be: [starter]", "%s is empty", what)
+	}
+	var names []string
+	for _, item := range at.Val.Items {
+		name, _ := item.Scalar.(string)
+		switch {
+		case item.Kind == source.KindBad:
+		case !slices.Contains(approvalNames(), name):
+			c.problems.Add(item.Pos, item.Length(), suggestName(name, approvalNames()), "%s names %s, which is not known", what, shown(item))
+		case slices.Contains(names, name):
+			c.problems.Add(item.Pos, item.Length(), "remove one of the two", "%s names %q twice", what, name)
+		default:
+			names = append(names, name)
+		}
+	}
+	return orderNames(names)
+}
+
+// checkApproval refuses approvals where there is nothing that a person could have
+// approved.
+func (c *compiler) checkApproval(from string, e edgeAt) {
+	switch {
+	case e.approval == nil:
+	case from == Start:
+		c.problems.Add(e.approval.Pos, utf8.RuneCountInString(e.approval.Key), "leave it out, or put it on an edge of a role that asks a person",
+			"%s can't need an approval: nobody has asked anything there", e.what(from))
+	case e.To == Suspend:
+		c.problems.Add(e.approval.Pos, utf8.RuneCountInString(e.approval.Key), "put it on the edges that the approval opens",
+			"%s can't need an approval: it is what asks for one", e.what(from))
+	}
+}
+
+// checkAsks finds roles whose edges need an approval, and that never ask for one:
+// once, at the first of the edges.
+func (c *compiler) checkAsks(f fromAt) {
+	needs := slices.IndexFunc(f.edges, func(e edgeAt) bool { return e.approval != nil })
+	if needs < 0 || c.suspends || f.broken || c.role(f.name) == nil || slices.ContainsFunc(f.edges, c.asks) {
+		return
+	}
+	e := f.edges[needs]
+	c.problems.Add(e.approval.Pos, utf8.RuneCountInString(e.approval.Key),
+		fmt.Sprintf("add an edge of %s with `role: $SUSPEND`, whose prompt is the question, or write `new:` in place of `_:` under $START: then every role may suspend", f.name),
+		"%s can't be approved: role %q never asks a person", e.what(f.name), f.name)
+}
+
+// asks reports whether an edge leads to a person, or is mistyped and meant to, which
+// was reported.
+func (c *compiler) asks(e edgeAt) bool {
+	return e.To == Suspend || c.role(e.To) == nil && Suggest(e.To, []string{Suspend}) != ""
+}
+
+// hasApprovals reports whether any edge needs an approval.
+func (d *Definition) hasApprovals() bool {
+	for _, edges := range d.Graph {
+		if slices.ContainsFunc(edges, func(e Edge) bool { return e.Approval != nil }) {
+			return true
+		}
+	}
+	return false
+}
+
+// payload is the approval as a workflow node has it.
+func (a *Approval) payload() map[string]any {
+	out := map[string]any{}
+	var not []any
+	for _, name := range orderNames(a.Not) {
+		not = append(not, name)
+	}
+	if len(not) > 0 {
+		out["not"] = not
+	}
+	return out
+}
+
+// approval reads an edge's approval, in the one form that it is written in.
+func (p *payloadReader) approval(e *Edge, from, what string, edge map[string]any) {
+	v, has := edge["approval"]
+	if !has {
+		return
+	}
+	if from == Start || e.To == Suspend {
+		p.fail("%s can't need an approval", what)
+	}
+	e.Approval = &Approval{}
+	m := p.object(v, what+": approval")
+	for _, key := range sortedKeys(m) {
+		if key != "not" {
+			p.fail("%s: approval: %s is not known", what, quote(key))
+		}
+	}
+	not, has := m["not"]
+	if !has {
+		return
+	}
+	list, _ := not.([]any)
+	for _, item := range list {
+		name, _ := item.(string)
+		e.Approval.Not = append(e.Approval.Not, name)
+	}
+	if len(list) == 0 || !slices.Equal(e.Approval.Not, orderNames(e.Approval.Not)) {
+		p.fail("%s: approval: not must be a list of %s, %s or both, in this order", what, ApprovalStarter, ApprovalAuthor)
+	}
+}

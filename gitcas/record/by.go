@@ -1,0 +1,153 @@
+package record
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Kinds of a By.
+const (
+	// ByForge is a person whom the forge named for the event that arrived, and who had
+	// the right to what they did.
+	ByForge = "forge"
+	// ByBot is an app of the forge, named in the same way.
+	ByBot = "bot"
+	// ByLocal is whoever git on a machine says. Anybody can set that.
+	ByLocal = "local"
+)
+
+// By says who did something: started a thread, answered it, cancelled it.
+type By struct {
+	Kind string `json:"kind"` // ByForge, ByBot or ByLocal
+	// Login and ID are the account's, at the forge; an ID outlives a change of the
+	// login. 0: not known.
+	Login string `json:"login,omitempty"`
+	ID    int64  `json:"id,omitempty"`
+	// URL is where it was done: the address of the comment, the issue or the run.
+	URL string `json:"url,omitempty"`
+	// Name is what git has for its user, for ByLocal alone.
+	Name string `json:"name,omitempty"`
+}
+
+// Limits of a By's texts, in bytes.
+const (
+	maxByName = 200
+	maxByURL  = 2000
+)
+
+// errBy is wrapped by all that Check says.
+var errBy = errors.New("not somebody who can have done it")
+
+// Check refuses what no By is: other kinds, a forge's without a login, a name where
+// none belongs, texts that are too long or are no single line.
+func (b By) Check() error {
+	switch {
+	case b.Kind != ByForge && b.Kind != ByBot && b.Kind != ByLocal:
+		return fmt.Errorf("%w: kind %.40q is none of %s, %s, %s", errBy, b.Kind, ByForge, ByBot, ByLocal)
+	case b.Kind == ByLocal && (b.Login != "" || b.ID != 0 || b.URL != "" || b.Name == ""):
+		return fmt.Errorf("%w: of kind %s it has a name, and nothing else", errBy, ByLocal)
+	case b.Kind != ByLocal && (b.Login == "" || b.Name != ""):
+		return fmt.Errorf("%w: of kind %s it has a login, and no name", errBy, b.Kind)
+	case b.ID < 0 || b.ID > maxByID:
+		return fmt.Errorf("%w: id %d is out of range", errBy, b.ID)
+	}
+	for _, f := range []struct {
+		name, text string
+		most       int
+	}{{"login", b.Login, maxByName}, {"name", b.Name, maxByName}, {"url", b.URL, maxByURL}} {
+		if len(f.text) > f.most || !isLine(f.text) {
+			return fmt.Errorf("%w: %s %.60q is no line of at most %d bytes", errBy, f.name, f.text, f.most)
+		}
+	}
+	return nil
+}
+
+// maxByID is what every reader of JSON keeps.
+const maxByID = 1<<53 - 1
+
+// Line is so much of a text as By has room for, on one line, with nothing in it that moves
+// a cursor or turns the direction of text around.
+func Line(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if !isLine(string(r)) {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(s, "\uFFFD"))
+	s = strings.Join(strings.Fields(s), " ")
+	if len(s) > maxByName {
+		s = strings.TrimSpace(strings.ToValidUTF8(s[:maxByName], ""))
+	}
+	return s
+}
+
+// isLine reports whether text can stand on a line without moving anything there.
+func isLine(s string) bool {
+	if !utf8.ValidString(s) {
+		return false
+	}
+	for _, r := range s {
+		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || unicode.Is(unicode.Zl, r) || unicode.Is(unicode.Zp, r) {
+			return false
+		}
+	}
+	return true
+}
+
+// String is how people are shown it, without an address: a login as it is, and never
+// what only a machine's git says as if the forge did.
+func (b By) String() string {
+	switch b.Kind {
+	case ByLocal:
+		return b.Name + ", as git on their machine says"
+	case ByBot:
+		return b.Login + " (a bot)"
+	}
+	return b.Login
+}
+
+// Same reports whether two are one account at the forge. Of whom no id is known the
+// logins are compared. ok is false where that can't be said: one of them is only local.
+func (b By) Same(o By) (same, ok bool) {
+	switch {
+	case b.Kind == ByLocal || o.Kind == ByLocal:
+		return false, false
+	case b.ID != 0 && o.ID != 0:
+		return b.ID == o.ID, true
+	}
+	return strings.EqualFold(b.Login, o.Login), true
+}
+
+// payload is the field of a node.
+func (b By) payload() map[string]any {
+	p := map[string]any{"kind": b.Kind}
+	for field, text := range map[string]string{"login": b.Login, "url": b.URL, "name": b.Name} {
+		if text != "" {
+			p[field] = text
+		}
+	}
+	if b.ID != 0 {
+		p["id"] = b.ID
+	}
+	return p
+}
+
+// by reads the field "by", which may be missing.
+func (r *reader) by() *By {
+	if !r.has("by") {
+		return nil
+	}
+	o := r.object("by")
+	b := &By{Kind: o.text("kind"), Login: o.optionalText("login"), URL: o.optionalText("url"), Name: o.optionalText("name")}
+	if o.has("id") {
+		b.ID = o.integer("id")
+	}
+	r.join(o)
+	if err := b.Check(); err != nil && r.err == nil {
+		r.err = fmt.Errorf("%w: by of a %s: %w", ErrNotRecord, r.what, err)
+	}
+	return b
+}
