@@ -249,15 +249,15 @@ func (j *job) resume(ctx context.Context, c *event.Command, f *found) error {
 	if err != nil {
 		return j.refuse(ctx, f.id, verbResume, err.Error())
 	}
+	if again := j.startedAgainBy(); again != "" {
+		j.notice(again + " started this run again: the words of " + j.ev.CommentAuthor.Login + " are not said once more")
+		return j.takeOn(ctx, f)
+	}
 	if e := f.p.Entry; f.ended == nil && e.Status == gitcas.StatusActive && failures(e) > 0 {
 		// Nothing goes on by itself, but it does not wait either.
 		if _, err := j.Engine.SuspendAt(ctx, f.id, e.Head, "its step failed, and a person lets it go on"); err != nil {
 			return err
 		}
-	}
-	if again := j.startedAgainBy(); again != "" {
-		j.notice(again + " started this run again: the words of " + j.ev.CommentAuthor.Login + " are not said once more")
-		return j.takeOn(ctx, f)
 	}
 	text := strings.TrimSpace(strings.Join(c.Words(), " ") + "\n\n" + c.Text)
 	err = j.Engine.Resume(ctx, thread.ResumeRequest{Thread: f.id, Text: strings.TrimSpace(sanitize.Incoming(text)), Limits: limits, Written: j.written})

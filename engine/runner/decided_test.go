@@ -233,3 +233,20 @@ func TestSaidBetweenTwoJobs(t *testing.T) {
 		t.Errorf("%d steps: %v", w.steps(id), err)
 	}
 }
+
+// Somebody who starts again the run of somebody else's words has the failed step done
+// again, and nothing is written in between.
+func TestRunStartedAgainAfterFailure(t *testing.T) {
+	w := newWorld(t)
+	w.forge.perms["second"], w.forge.perms["other"] = forge.Write, forge.Write
+	w.failStep()
+	w.say = nil
+	a := aJob{run: "77", ev: w.says(7, "second", "/uwf resume look in src"), attempt: 2}
+	a.job.Actor, a.job.TriggeringActor = "second", "other"
+	_, err := w.run(a)
+	w.ok(err)
+	id, e := w.only()
+	if w.steps(id) != 1 || e.Status != gitcas.StatusActive {
+		t.Errorf("%d steps, %+v", w.steps(id), e)
+	}
+}
