@@ -86,7 +86,7 @@ func (c *client) call(ctx context.Context, r request, out any) (answer, error) {
 
 // try makes the request once.
 func (c *client) try(ctx context.Context, r request) (answer, error) {
-	req, err := c.gh.NewRequest(r.method, c.address(r), r.body)
+	req, err := c.gh.NewRequest(r.method, c.requestURL(r), r.body)
 	if err != nil {
 		return answer{}, err
 	}
@@ -114,8 +114,8 @@ func (c *client) try(ctx context.Context, r request) (answer, error) {
 	return a, nil
 }
 
-// address is where a request goes, relative to the API's own.
-func (c *client) address(r request) string {
+// requestURL is where a request goes, relative to the API's own.
+func (c *client) requestURL(r request) string {
 	u := c.repo + r.path
 	if r.root {
 		u = strings.TrimPrefix(r.path, "/")

@@ -38,8 +38,8 @@ type user struct {
 // stands for users that were deleted.
 func (u user) builtIn() bool { return u.ID < 0 }
 
-// account is the user's id; 0 where there is none.
-func (u user) account() int64 { return max(u.ID, 0) }
+// accountID is the user's id; 0 where there is none.
+func (u user) accountID() int64 { return max(u.ID, 0) }
 
 type label struct {
 	ID   int64  `json:"id"`
@@ -72,7 +72,7 @@ func (c comment) out() Comment {
 	on := cmp.Or(c.IssueURL, c.PullURL)
 	number, _ := strconv.Atoi(on[strings.LastIndexByte(on, '/')+1:]) // 0 where it is none
 	return Comment{
-		ID: c.ID, Body: c.Body, Author: c.User.Login, AuthorID: c.User.account(), URL: c.HTMLURL,
+		ID: c.ID, Body: c.Body, Author: c.User.Login, AuthorID: c.User.accountID(), URL: c.HTMLURL,
 		Number: max(number, 0), Created: c.Created,
 	}
 }
@@ -84,7 +84,7 @@ func (c *client) Issue(ctx context.Context, number int) (Issue, error) {
 		return Issue{}, err
 	}
 	out := Issue{
-		Number: is.Number, Title: is.Title, Body: is.Body, Author: is.User.Login, AuthorID: is.User.account(),
+		Number: is.Number, Title: is.Title, Body: is.Body, Author: is.User.Login, AuthorID: is.User.accountID(),
 		Open: is.State == "open", IsPull: is.PullRequest != nil, URL: is.HTMLURL,
 	}
 	for _, l := range is.Labels {

@@ -44,7 +44,7 @@ func (s side) out() Branch {
 
 func (p pull) out() Pull {
 	return Pull{
-		Number: p.Number, Title: p.Title, Body: p.Body, Author: p.User.Login, AuthorID: p.User.account(), Open: p.State == "open",
+		Number: p.Number, Title: p.Title, Body: p.Body, Author: p.User.Login, AuthorID: p.User.accountID(), Open: p.State == "open",
 		Merged: p.Merged || p.MergedAt != "", Head: p.Head.out(), Base: p.Base.out(), URL: p.HTMLURL,
 	}
 }

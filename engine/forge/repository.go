@@ -73,7 +73,7 @@ func (c *client) Me(ctx context.Context) (User, error) {
 	if u.Login == "" {
 		return User{}, &Error{Do: do, Kind: ErrUnreadable, Status: http.StatusOK, Message: "it names no user"}
 	}
-	return User{Login: u.Login, ID: u.account(), Bot: u.Type == "Bot" || u.builtIn()}, nil
+	return User{Login: u.Login, ID: u.accountID(), Bot: u.Type == "Bot" || u.builtIn()}, nil
 }
 
 // BranchRules are the rules of the rulesets that hold for a branch, which need not

@@ -49,9 +49,9 @@ func (j *job) startedAgainBy() string {
 	return ""
 }
 
-// confirmComment asks the forge for the comment with the command: whoever can write the event's
-// file could put anybody's name, and any words, into it. Why says why it is not what the
-// event says, in one line.
+// confirmComment asks the forge for the comment with the command: whoever can write the
+// event's file could put anybody's name, and any words, into it. Why says why it is not
+// what the event says, in one line.
 func (j *job) confirmComment(ctx context.Context) (why string, err error) {
 	ask := j.Forge.Comment
 	if j.ev.Review {

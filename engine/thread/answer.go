@@ -83,20 +83,12 @@ func answerChange(c *gitcas.Change, v *gitcas.View, id gitcas.ThreadID, a record
 	return h, nil
 }
 
-// readPendingWords are the words that a thread's next step is to be told.
-func (r *stepRun) readPendingWords() ([]record.Word, error) {
-	if r.entry.Next == nil || r.entry.Next.Answer == "" {
-		return nil, nil
-	}
-	return ReadAnswer(r.in, r.id, r.entry.Next.Answer, r.entry.Next.Answer)
-}
-
-// readPendingWords are the words that an entry's next step is to be told so far.
-func (e *Engine) readPendingWords(ctx context.Context, v *gitcas.View, id gitcas.ThreadID, entry gitcas.Entry) ([]record.Word, error) {
+// readPendingWords reads what an entry's next step is to be told.
+func readPendingWords(in func(gitcas.Place) node.Getter, id gitcas.ThreadID, entry gitcas.Entry) ([]record.Word, error) {
 	if entry.Next == nil || entry.Next.Answer == "" {
 		return nil, nil
 	}
-	return ReadAnswer(func(p gitcas.Place) node.Getter { return v.In(ctx, p) }, id, entry.Next.Answer, entry.Next.Answer)
+	return ReadAnswer(in, id, entry.Next.Answer, entry.Next.Answer)
 }
 
 // answerBefore are the words that people said before a step.
@@ -132,10 +124,10 @@ func (r *stepRun) quoteWords(words []record.Word) string {
 	return strings.Join(out, "\n\n")
 }
 
-// gatherApproval is what speaks for the next step's being an gatherApproval: whether its role asked,
-// and what it was answered.
+// gatherApproval collects what speaks for an approval of the next step: whether its role
+// asked, and what it was answered.
 func (r *stepRun) gatherApproval() (moderator.Approval, error) {
-	words, err := r.readPendingWords()
+	words, err := readPendingWords(r.in, r.id, r.entry)
 	if err != nil {
 		return moderator.Approval{}, err
 	}
@@ -237,7 +229,7 @@ func (r *stepRun) checkApproval(d moderator.Decision) error {
 	return moderator.Approve(d, a)
 }
 
-// identifySpeaker is who speaks to a thread, see prove.
+// identifySpeaker is who speaks to a thread, see identify.
 func (e *Engine) identifySpeaker(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) *Person {
 	if _, alive := v.Entry(id); !alive || !e.canIdentify() {
 		return e.By

@@ -291,7 +291,7 @@ func (r *stepRun) next() (moderator.Decision, error) {
 	if r.entry.Next == nil || r.entry.Next.Answer == "" {
 		return r.orStuck(moderator.Next(r.def, t))
 	}
-	words, err := r.readPendingWords()
+	words, err := readPendingWords(r.in, r.id, r.entry)
 	if err != nil {
 		return moderator.Decision{}, err
 	}

@@ -53,6 +53,7 @@ type forking struct {
 	e     *Engine
 	req   ForkRequest
 	out   Started
+	who   *Person
 	tried bool
 }
 
@@ -135,13 +136,15 @@ func (f *forking) source(ctx context.Context, v *gitcas.View) (*stepRun, error) 
 // push is the commit of a fork. t is the thread to fork, cut where the new one
 // begins.
 func (f *forking) push(ctx context.Context, v *gitcas.View, t *stepRun, d moderator.Decision) (*gitcas.Change, error) {
-	who := f.e.identify(ctx, t.def, f.req.ID, "the fork is made, and where its workflow wants the approval of somebody else than who forked it, it can get none")
+	if !f.tried { // the forge is asked once
+		f.who = f.e.identify(ctx, t.def, f.req.ID, "the fork is made, and where its workflow wants the approval of somebody else than who forked it, it can get none")
+	}
 	now, steps := v.Time().UnixMilli(), len(t.chain.Steps)
 	work := gitcas.Work{Branch: gitcas.WorkBranch(f.req.ID), Commit: recordedCommit(t.chain)}
 	entry := gitcas.Entry{
 		Head: headOf(t.chain), Status: gitcas.StatusActive, Workflow: t.chain.Start.Workflow, Key: f.req.Key,
 		Work: work, Limits: f.req.Limits, Next: &gitcas.Next{Role: d.Role, Since: now},
-		Title: t.title(), By: who.onRecord(),
+		Title: t.title(), By: f.who.onRecord(),
 	}
 	f.out = Started{Thread: f.req.ID, Workflow: t.def.Name, Hash: t.chain.Start.Workflow, Head: entry.Head, Role: d.Role, From: f.req.From, Steps: steps}
 	if d.Kind == moderator.Suspend {
@@ -163,7 +166,7 @@ func (f *forking) push(ctx context.Context, v *gitcas.View, t *stepRun, d modera
 		Forks:   map[gitcas.ThreadID]gitcas.ThreadID{f.req.ID: f.req.From},
 		Threads: map[gitcas.ThreadID]*gitcas.Entry{f.req.ID: &entry},
 		Refs:    refs,
-	}, who), nil
+	}, f.who), nil
 }
 
 // headOf is the head of a thread whose chain this is.

@@ -57,7 +57,7 @@ func (p *poking) refuse(reason, advice string) error {
 // change completes the entry and makes the push, as v allows it.
 func (p *poking) change(ctx context.Context, v *gitcas.View, entry *gitcas.Entry) (*gitcas.Change, error) {
 	c := &gitcas.Change{Body: p.text}
-	words, err := p.e.readPendingWords(ctx, v, p.id, *entry)
+	words, err := readPendingWords(func(p gitcas.Place) node.Getter { return v.In(ctx, p) }, p.id, *entry)
 	if err != nil {
 		return nil, err
 	}

@@ -158,7 +158,7 @@ func (r *resumption) goOn(ctx context.Context, v *gitcas.View, entry gitcas.Entr
 	if err != nil {
 		return nil, err
 	}
-	words, err := r.e.readPendingWords(ctx, v, r.req.Thread, entry)
+	words, err := readPendingWords(func(p gitcas.Place) node.Getter { return v.In(ctx, p) }, r.req.Thread, entry)
 	if err != nil {
 		return nil, err
 	}
@@ -176,9 +176,9 @@ func (r *resumption) goOn(ctx context.Context, v *gitcas.View, entry gitcas.Entr
 	return c, r.addAnswer(c, v, &next, question, words)
 }
 
-// readQuestion is what the role asked that waits; empty: it asked nothing. To let it go on
-// without an answer is refused, and so is an answer to something else: one that is older
-// than the readQuestion, or that was given before.
+// readQuestion reads what the role asked that waits; empty: it asked nothing. To let it go
+// on without an answer is refused, and so is an answer to something else: one that is
+// older than the question, or that was given before.
 func (r *resumption) readQuestion(ctx context.Context, v *gitcas.View, entry gitcas.Entry) (string, error) {
 	t, err := r.e.read(ctx, v, r.req.Thread)
 	if err != nil {
@@ -212,7 +212,7 @@ func (r *stepRun) hasHeard(p *Person) (bool, error) {
 	if p == nil || p.Kind == record.ByLocal || p.URL == "" {
 		return false, nil
 	}
-	words, err := r.readPendingWords()
+	words, err := readPendingWords(r.in, r.id, r.entry)
 	if err != nil {
 		return false, err
 	}

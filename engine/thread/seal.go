@@ -83,7 +83,7 @@ func (r *stepRun) sealAnswer(o *sealed) error {
 	if err != nil {
 		return fmt.Errorf("answer: %w", err)
 	}
-	if o.words, err = r.readPendingWords(); err != nil {
+	if o.words, err = readPendingWords(r.in, r.id, r.entry); err != nil {
 		return err
 	}
 	o.step.Answer = &next.Answer

@@ -106,7 +106,7 @@ func number(v any) int {
 	return int(n)
 }
 
-// accountID reads an account's accountID, 0 where it is none.
+// accountID reads an account's id, 0 where it is none.
 func accountID(v any) int64 {
 	n, _ := v.(int64)
 	return max(n, 0)

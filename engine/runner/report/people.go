@@ -62,8 +62,8 @@ func doneBy(w record.Word) string {
 	return "resumed"
 }
 
-// accountText names somebody in Markdown: an account by its login, which is only looked at, and
-// its id; anybody else by what git says.
+// accountText names somebody in Markdown: an account by its login, which is only looked
+// at, and its id; anybody else by what git says.
 func accountText(by record.By) string {
 	if by.Kind == record.ByLocal {
 		return code(name(by.Name)) + ", as git on their machine says,"
@@ -78,7 +78,7 @@ func accountText(by record.By) string {
 	return out
 }
 
-// accountHTML is who in the title of a block.
+// accountHTML names somebody in the title of a block.
 func accountHTML(by record.By) string {
 	shown := by.Name
 	if by.Kind != record.ByLocal {

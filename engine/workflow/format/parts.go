@@ -173,12 +173,12 @@ func edgeProperties(prompt, condition object) object {
 			"type":        []any{"string", "null"},
 			"description": "The folder to work in, relative to the work tree. A template.",
 		},
-		"approval": approval(),
+		"approval": approvalSchema(),
 	}
 }
 
-// approval says which person must have answered the role before an edge is taken.
-func approval() object {
+// approvalSchema says which person must have answered the role before an edge is taken.
+func approvalSchema() object {
 	names := object{
 		"type": "array", "minItems": 1, "uniqueItems": true, "items": object{"enum": []any{"starter", "author"}},
 		"description": "Who the person must not be: who started the thread, who wrote what it is about.",

@@ -178,8 +178,8 @@ func (p *purge) run(ctx context.Context) error {
 	return errors.Join(p.print(), err)
 }
 
-// noteDeed writes into the history that there was a purge, and whose it was: nothing else on
-// the branch shows that its commits were others before. It may stand there twice, where
+// noteDeed writes into the history that there was a purge, and whose it was: nothing else
+// on the branch shows that its commits were others before. It may stand there twice, where
 // the answer to a push was lost.
 func (p *purge) noteDeed(ctx context.Context) error {
 	fail := func(err error) error {
