@@ -237,31 +237,41 @@ func namedObjects(o wire.Object) ([]wire.ID, error) {
 	return nil, fmt.Errorf("%s is a %s", o.ID, o.Type)
 }
 
-// readRefs reads a repository's refs, and which one HEAD is.
+// readRefs reads a repository's refs, and which one HEAD is. Servers may push and
+// remove some meanwhile.
 func readRefs(dir string) (head string, refs map[string]wire.ID, err error) {
 	text, err := os.ReadFile(filepath.Join(dir, "HEAD"))
 	if err != nil {
 		return "", nil, err
 	}
 	head, _ = strings.CutPrefix(strings.TrimSpace(string(text)), "ref: ")
-	refs, err = readPackedRefs(dir)
-	if err != nil {
-		return "", nil, err
-	}
+	loose := map[string]wire.ID{}
 	err = filepath.WalkDir(filepath.Join(dir, "refs"), func(path string, e fs.DirEntry, err error) error {
+		if e != nil && errors.Is(err, fs.ErrNotExist) {
+			return nil // a folder that a push emptied since its name was read
+		}
 		if err != nil || e.IsDir() || strings.HasSuffix(path, ".lock") {
 			return err
 		}
 		value, err := os.ReadFile(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // a push removed this ref
+		}
 		name, relErr := filepath.Rel(dir, path)
 		if err = errors.Join(err, relErr); err != nil {
 			return err
 		}
 		if id := strings.TrimSpace(string(value)); plumbing.IsHash(id) {
-			refs[filepath.ToSlash(name)] = plumbing.NewHash(id)
+			loose[filepath.ToSlash(name)] = plumbing.NewHash(id)
 		}
 		return nil
 	})
+	if err != nil {
+		return "", nil, err
+	}
+	// After the loose ones, as git does: a ref that is packed meanwhile is in one of both.
+	refs, err = readPackedRefs(dir)
+	maps.Copy(refs, loose)
 	return head, refs, err
 }
 
