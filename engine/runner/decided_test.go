@@ -210,14 +210,13 @@ func TestSaidBetweenTwoJobs(t *testing.T) {
 	w := newWorld(t)
 	w.disk = true
 	w.asks()
-	for _, ev := range []event.Event{labeled(7), w.says(7, "owner", "/uwf resume yes")} {
-		first, second := w.twice("4"+ev.Name, ev)
-		w.ok(first)
-		w.ok(second)
-		if ev.Kind == event.Labeled {
-			w.settleTwice()
-		}
-	}
+	first, second := w.twice("40", labeled(7))
+	w.ok(first)
+	w.ok(second)
+	w.settleTwice()
+	first, second = w.twice("41", w.says(7, "owner", "/uwf resume yes")) // written now: after the question
+	w.ok(first)
+	w.ok(second)
 	d, _ := w.forge.take()
 	dir := filepath.Join(t.TempDir(), ".uwf-step")
 	w.wrap = artifact.Mirror
