@@ -11,6 +11,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/statefile"
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/commitmsg"
 )
 
 // archive makes the commit that takes threads off the tip: their folders and
@@ -70,7 +71,7 @@ func (b *builder) archiveMessage(lines []Ended) (subject, body string, trailers 
 		trailers = append(trailers, Trailer{Key: "Uwf-Thread", Value: string(e.Thread)}, Trailer{Key: "Uwf-Result", Value: e.Reason}, Trailer{Key: "Uwf-Head", Value: string(e.Head)})
 	}
 	if len(lines) == 1 {
-		return "archived · " + string(lines[0].Thread) + " · " + lines[0].Reason, "", trailers
+		return commitmsg.Subject(lines[0].Title, "archived, "+lines[0].Reason, lines[0].Thread.Short()), "", trailers
 	}
 	return fmt.Sprintf("archived · %d threads", len(lines)), "", trailers
 }

@@ -12,8 +12,8 @@ import (
 
 	"github.com/united-workforce/uwf/gitcas/gitobj"
 	"github.com/united-workforce/uwf/gitcas/node"
-	"github.com/united-workforce/uwf/gitcas/statefile"
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/commitmsg"
 )
 
 // Attempt is one try at a step that did not become a step: what its agent
@@ -147,9 +147,9 @@ func (f nestedFiles) edit(path string) (dirEdit, []*dir, error) {
 
 func attemptCommit(a Attempt, tree wire.ID, text string) ([]byte, error) {
 	subject := fmt.Sprintf("attempt %d of run %s", a.Attempt, a.Run)
-	msg, err := statefile.Message(subject, text, []Trailer{
+	msg, err := commitmsg.Message{Subject: subject, Body: text, SkipCI: true, Trailers: []Trailer{
 		{Key: "Uwf-Thread", Value: string(a.Thread)}, {Key: "Uwf-Run", Value: fmt.Sprintf("%s attempt %d", a.Run, a.Attempt)},
-	})
+	}}.Format()
 	if err != nil {
 		return nil, err
 	}

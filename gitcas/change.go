@@ -15,6 +15,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/statefile"
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/commitmsg"
 )
 
 // builder turns a Change into commits on top of a view. cur is the content after
@@ -550,7 +551,7 @@ func (b *builder) commit(root dirEdit, subject, body string, trailers []Trailer)
 	if err != nil {
 		return err
 	}
-	msg, err := statefile.Message(subject, body, trailers)
+	msg, err := commitmsg.Message{Subject: subject, Body: body, Trailers: trailers, SkipCI: true}.Format()
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrInvalid, err)
 	}

@@ -39,6 +39,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/statefile"
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/commitmsg"
 )
 
 // The content of the state branch's files is defined in package statefile, with
@@ -69,7 +70,7 @@ type (
 	// RegistryVersion is one earlier hash of a name.
 	RegistryVersion = statefile.RegistryVersion
 	// Trailer is one "Key: value" line at the end of a commit message.
-	Trailer = statefile.Trailer
+	Trailer = commitmsg.Trailer
 )
 
 // The statuses that threads.yaml knows. A cancelled thread has no entry: its

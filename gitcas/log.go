@@ -10,8 +10,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 
 	"github.com/united-workforce/uwf/gitcas/gitobj"
-	"github.com/united-workforce/uwf/gitcas/statefile"
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/commitmsg"
 )
 
 // LogEntry is one state commit that changed a thread. Subject, Body and Trailers
@@ -111,11 +111,11 @@ type historyCommit struct {
 }
 
 func (h *historyCommit) entry() LogEntry {
-	subject, body, trailers := statefile.ParseMessage(h.commit.Message)
+	m := commitmsg.Parse(h.commit.Message)
 	return LogEntry{
 		Commit: h.id, Parents: h.commit.Parents, When: h.commit.Committer.When,
 		Author:  Author{Name: h.commit.Author.Name, Email: h.commit.Author.Email},
-		Subject: subject, Body: body, Trailers: trailers,
+		Subject: m.Subject, Body: m.Body, Trailers: m.Trailers,
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/gitobj"
 	"github.com/united-workforce/uwf/gitcas/statefile"
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/commitmsg"
 )
 
 // Push tries a change once, on top of v, and returns the store as it is after it.
@@ -257,7 +258,7 @@ func (s *Store) create(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	msg, err := statefile.Message("a store for uwf", "", nil)
+	msg, err := commitmsg.Message{Subject: "a store for uwf", SkipCI: true}.Format()
 	if err != nil {
 		return err
 	}

@@ -132,7 +132,7 @@ func TestNativeGit(t *testing.T) {
 	runGit(t, dir, "fsck", "--strict", "--full")
 	got := strings.Split(strings.TrimSpace(runGit(t, dir, "log", "--format=%an <%ae> %s|%(trailers:key=Uwf-Thread,valueonly,separator=%x2C)", DefaultBranch, "--", threadPath(id))), "\n")
 	want := []string{
-		"archived · " + string(id) + " · ended|" + string(id), "reviewer → done|", "reviewer → done|" + string(id),
+		"archived, ended · " + id.Short() + "|" + string(id), "reviewer → done|", "reviewer → done|" + string(id),
 		"developer → done|", "developer → done|", "started · prompt of " + string(id) + "|" + string(id),
 	}
 	for i := range want {

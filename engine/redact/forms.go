@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"net/url"
 	"strings"
+
+	"github.com/united-workforce/uwf/internal/commitmsg"
 )
 
 // minLine is the length from which one line of a secret of several lines is a
@@ -101,6 +103,9 @@ func plainForms(v string) []string {
 	out := []string{v}
 	if j, err := json.Marshal(v); err == nil {
 		out = append(out, string(j[1:len(j)-1]))
+	}
+	if quiet := commitmsg.Quiet(v); quiet != v { // in the messages of uwf's commits
+		out = append(out, quiet)
 	}
 	query := url.QueryEscape(v)
 	out = append(out, query, url.PathEscape(v), strings.ReplaceAll(v, " ", "+"))

@@ -9,6 +9,8 @@ import (
 	"html"
 	"net/url"
 	"strings"
+
+	"github.com/united-workforce/uwf/internal/commitmsg"
 )
 
 // encoders are the forms in which programs print a value.
@@ -58,6 +60,7 @@ func encoders() map[string]func(string) string {
 	out := map[string]func(string) string{
 		"raw":                 func(s string) string { return s },
 		"in the middle":       func(s string) string { return "abc" + s + "def" },
+		"commit message":      commitmsg.Quiet,
 		"JSON":                jsonText,
 		"JSON without HTML":   unhtml,
 		"JSON in JSON":        func(s string) string { return jsonText(jsonText(s)) },

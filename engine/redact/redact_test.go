@@ -24,6 +24,7 @@ func values() map[string]string {
 		"SLASHES":        "///+++???>>>~~~9",
 		"WINDOWS_PATHY":  `C:\new\users\x41`,
 		"PERCENT":        "100%25off%sure",
+		"REFERENCES":     "!4@nna#7x",
 	}
 }
 

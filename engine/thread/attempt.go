@@ -163,7 +163,7 @@ func (r *stepRun) keepChange(v *gitcas.View, a gitcas.Attempt, link bool) (*gitc
 			paused(&entry, r.task.Role)
 		}
 		c.Threads = map[gitcas.ThreadID]*gitcas.Entry{r.id: &entry}
-		c.Subject = fmt.Sprintf("%s → failed · %s · step %d", r.task.Role, r.task.WorkflowName, r.task.Step)
+		c.Subject = subjectOf(r.title(), r.id, stepWhat(r.task.Role, "failed", r.task.Step))
 		c.Body = a.Error
 		c.Trailers = r.trailers("failed", entry.Head, r.task.Prev)
 	}
@@ -270,7 +270,7 @@ func (r *stepRun) salvageTree(ctx context.Context) wire.ID {
 		if !r.restored {
 			return wire.ZeroID
 		}
-		snap, err := r.takeSnapshot(ctx, "attempt")
+		snap, err := r.takeSnapshot(ctx, "attempt", nil)
 		if err != nil {
 			return wire.ZeroID
 		}
@@ -294,9 +294,13 @@ func (r *stepRun) workParents() []wire.ID {
 }
 
 // takeSnapshot makes the work commit and refuses one that holds a known secret.
-func (r *stepRun) takeSnapshot(ctx context.Context, result string) (*workspace.Snapshot, error) {
+func (r *stepRun) takeSnapshot(ctx context.Context, result string, s *sealed) (*workspace.Snapshot, error) {
+	msg, err := r.workMessage(result, s)
+	if err != nil {
+		return nil, err
+	}
 	snap, err := r.e.Folder.Snapshot(ctx, workspace.SnapshotRequest{
-		Parents: r.workParents(), Message: r.workMessage(result), When: r.hold.serverNow(),
+		Parents: r.workParents(), Message: msg, When: r.hold.serverNow(),
 	})
 	if err != nil {
 		return nil, err

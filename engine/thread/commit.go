@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"reflect"
 	"strconv"
-	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing"
 
@@ -122,7 +121,7 @@ func (r *stepRun) stepChange(ctx context.Context, v *gitcas.View, s *sealed, nex
 	if err != nil || done != nil {
 		return nil, done, err
 	}
-	work, refs, objs, err := r.placeWork(ctx, v, entry, next)
+	work, refs, objs, err := r.placeWork(ctx, v, entry, next, s)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -150,9 +149,9 @@ func (r *stepRun) stepChange(ctx context.Context, v *gitcas.View, s *sealed, nex
 	after := r.nextEntry(entry, head, work, next)
 	release, _ := gitcas.ClaimUpdate(r.id, &held, nil, v.Time())
 	c := &gitcas.Change{
-		Subject:  fmt.Sprintf("%s → %s · %s · step %d", r.task.Role, next.status, r.task.WorkflowName, r.task.Step),
+		Subject:  subjectOf(r.title(), r.id, stepWhat(r.task.Role, next.status, r.task.Step)),
 		Body:     commitBody(s),
-		Trailers: append(r.trailers(next.status, head, r.task.Prev), gitcas.Trailer{Key: "Uwf-Tokens", Value: tokens(step.Usage)}),
+		Trailers: append(r.trailers(next.status, head, r.task.Prev), costTrailers(r.task, step.Usage)...),
 		Nodes:    nodes,
 		Readable: map[string][]byte{gitcas.ReadablePath(r.id, r.task.Step, r.task.Role): readable(r.task, step, s, next)},
 		Threads:  map[gitcas.ThreadID]*gitcas.Entry{r.id: &after},
@@ -244,7 +243,7 @@ func sameThread(a, b gitcas.Entry) bool {
 
 // placeWork puts the edits on the work branch: as they are where nobody pushed
 // meanwhile, else replayed on people's commits where no file overlaps.
-func (r *stepRun) placeWork(ctx context.Context, v *gitcas.View, entry gitcas.Entry, next verdict) (gitcas.Work, []wire.RefUpdate, []wire.PackObject, error) {
+func (r *stepRun) placeWork(ctx context.Context, v *gitcas.View, entry gitcas.Entry, next verdict, s *sealed) (gitcas.Work, []wire.RefUpdate, []wire.PackObject, error) {
 	work := workOf(r.id, entry)
 	tip := workTip(v, work)
 	if r.snap == nil || r.snap.Unchanged {
@@ -256,7 +255,7 @@ func (r *stepRun) placeWork(ctx context.Context, v *gitcas.View, entry gitcas.En
 	objs := r.snap.Objects
 	target := r.snap.Commit
 	if !tip.IsZero() && tip != r.from {
-		replayed, more, err := r.replay(ctx, work, tip, next)
+		replayed, more, err := r.replay(ctx, work, tip, next, s)
 		if err != nil {
 			return work, nil, nil, err
 		}
@@ -266,7 +265,7 @@ func (r *stepRun) placeWork(ctx context.Context, v *gitcas.View, entry gitcas.En
 	return work, []wire.RefUpdate{{Name: branchRef(work.Branch), Old: tip, New: target}}, objs, nil
 }
 
-func (r *stepRun) replay(ctx context.Context, work gitcas.Work, tip wire.ID, next verdict) (wire.ID, []wire.PackObject, error) {
+func (r *stepRun) replay(ctx context.Context, work gitcas.Work, tip wire.ID, next verdict, s *sealed) (wire.ID, []wire.PackObject, error) {
 	contains, err := branch.Contains(ctx, r.e.Store.Remote(), tip, r.from)
 	if err != nil {
 		return wire.ZeroID, nil, err
@@ -285,7 +284,11 @@ func (r *stepRun) replay(ctx context.Context, work gitcas.Work, tip wire.ID, nex
 	if len(m.Overlap) > 0 {
 		return wire.ZeroID, nil, &DivergedError{Branch: work.Branch, Recorded: r.from.String(), Tip: tip.String(), Overlap: m.Overlap}
 	}
-	o, err := branch.Commit(r.hold.serverNow(), m.Tree, []wire.ID{tip}, r.workMessage(next.status))
+	msg, err := r.workMessage(next.status, s)
+	if err != nil {
+		return wire.ZeroID, nil, err
+	}
+	o, err := branch.Commit(r.hold.serverNow(), m.Tree, []wire.ID{tip}, msg)
 	if err != nil {
 		return wire.ZeroID, nil, err
 	}
@@ -369,17 +372,6 @@ func tokens(u *record.Usage) string {
 		return "0 in, 0 out"
 	}
 	return fmt.Sprintf("%d in, %d out", u.InputTokens, u.OutputTokens)
-}
-
-// workMessage is the message of the commit on the work branch. CI systems do run
-// on that branch. It names the head that the step was taken on, with its digest: who
-// exchanges that on the state branch would have to rewrite this branch too.
-func (r *stepRun) workMessage(result string) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s → %s · %s · step %d\n\n", oneLine(r.task.Role), oneLine(result), oneLine(r.task.WorkflowName), r.task.Step)
-	fmt.Fprintf(&b, "Uwf-Thread: %s\nUwf-Step: %d\nUwf-Role: %s\nUwf-Run: %s attempt %d\nUwf-Head: %s\n",
-		r.id, r.task.Step, oneLine(r.task.Role), oneLine(r.e.Who.Run), r.e.Who.Attempt, node.Pin{Hash: headOf(r.chain), Digest: r.chain.Head})
-	return b.String()
 }
 
 // committed is the result of a step that is on the state branch.

@@ -16,7 +16,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/gitobj"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
-	"github.com/united-workforce/uwf/gitcas/statefile"
+	"github.com/united-workforce/uwf/internal/commitmsg"
 )
 
 // Some people.
@@ -40,8 +40,8 @@ func (f *fixture) tip() (gitobj.Commit, string, []gitcas.Trailer) {
 	o, _ := f.mem.Get(f.view().Tip())
 	c, err := gitobj.DecodeCommit(o.Data)
 	f.ok(err)
-	subject, _, trailers := statefile.ParseMessage(c.Message)
-	return c, subject, trailers
+	m := commitmsg.Parse(c.Message)
+	return c, m.Subject, m.Trailers
 }
 
 // did checks whose deed the newest commit is.

@@ -242,7 +242,7 @@ func (r *delivery) notDone(ctx context.Context, cause error) error {
 			return nil, nil // a lost reply, or somebody else has it: nothing to note
 		}
 		release, _ := gitcas.ClaimUpdate(r.id, &held, nil, v.Time())
-		c := &gitcas.Change{Subject: "not delivered · " + r.def.Name, Body: text, Refs: []wire.RefUpdate{release}}
+		c := &gitcas.Change{Subject: subjectOf(r.title(), r.id, "not delivered"), Body: text, Refs: []wire.RefUpdate{release}}
 		a := gitcas.Attempt{Thread: r.id, Run: r.e.Who.Run, Attempt: r.e.Who.Attempt, Error: text, At: r.hold.serverNow()}
 		if err := r.addAttempt(c, v, "delivery", a, nil); err != nil {
 			return nil, err
@@ -324,7 +324,7 @@ func (r *delivery) archiveChange(v *gitcas.View, entry gitcas.Entry, held gitcas
 	r.line.PR, r.line.Key, r.line.Work = entry.PR, entry.Key, entry.Work
 	release, _ := gitcas.ClaimUpdate(r.id, &held, nil, v.Time())
 	c := &gitcas.Change{
-		Subject:  "delivered · " + r.def.Name,
+		Subject:  subjectOf(r.title(), r.id, "delivered"),
 		Trailers: append(entryTrailers(r.id, entry), gitcas.Trailer{Key: "Uwf-Run", Value: fmt.Sprintf("%s attempt %d", r.e.Who.Run, r.e.Who.Attempt)}),
 		Archive:  []gitcas.Ended{r.line},
 		Refs:     []wire.RefUpdate{release},

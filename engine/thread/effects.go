@@ -57,7 +57,7 @@ func (e *Engine) Record(ctx context.Context, id gitcas.ThreadID, f Effects) erro
 			return nil, nil
 		}
 		return &gitcas.Change{
-			Subject: "noted · comment and pull request", Trailers: entryTrailers(id, entry),
+			Subject: subjectOf(entry.Title, id, "comment and pull request noted"), Trailers: entryTrailers(id, entry),
 			Threads: map[gitcas.ThreadID]*gitcas.Entry{id: &entry},
 		}, nil
 	}

@@ -159,7 +159,7 @@ func (f *forking) push(ctx context.Context, v *gitcas.View, t *stepRun, d modera
 	f.tried = true
 	from := fmt.Sprintf("%s:%d", f.req.From, steps)
 	return Sign(&gitcas.Change{
-		Subject: fmt.Sprintf("forked · %s · from %s", t.def.Name, from),
+		Subject: subjectOf(entry.Title, f.req.ID, "forked from "+from),
 		Trailers: append(entryTrailers(f.req.ID, entry),
 			gitcas.Trailer{Key: "Uwf-Forked-From", Value: from},
 			gitcas.Trailer{Key: "Uwf-Run", Value: fmt.Sprintf("%s attempt %d", f.e.Who.Run, f.e.Who.Attempt)}),

@@ -436,7 +436,7 @@ func TestFork(t *testing.T) {
 					c, err := (&world{mem: f.mem}).commitOf(tip)
 					f.ok(err)
 					from := fmt.Sprintf("%s:%d", testThread, steps)
-					f.says(c.Message, "forked · two · from "+from, "Uwf-Forked-From: "+from)
+					f.says(c.Message, "· forked from "+from+" · 0009", "Uwf-Forked-From: "+from)
 					// It goes its own way, and ends by itself.
 					f.agent = f.answer("done", "approved")
 					for range 3 {

@@ -46,7 +46,7 @@ func (e *Engine) Pause(ctx context.Context, id gitcas.ThreadID, reason string) e
 		tried = true
 		entry.Pause = &pause
 		return Sign(&gitcas.Change{
-			Subject: "pause · " + oneLine(waiting(entry)), Body: pause.Reason, Trailers: entryTrailers(id, entry),
+			Subject: subjectOf(entry.Title, id, "to be paused"), Body: pause.Reason, Trailers: entryTrailers(id, entry),
 			Threads: map[gitcas.ThreadID]*gitcas.Entry{id: &entry},
 		}, e.By), nil
 	}
@@ -77,7 +77,7 @@ func (e *Engine) takeEffect(ctx context.Context, v *gitcas.View, id gitcas.Threa
 		}
 		reason := entry.Pause.Reason
 		paused(entry, waiting(*entry))
-		c := &gitcas.Change{Subject: "suspended · " + oneLine(waiting(*entry)), Body: reason, Trailers: entryTrailers(id, *entry)}
+		c := &gitcas.Change{Subject: subjectOf(entry.Title, id, "suspended before "+oneLine(waiting(*entry))), Body: reason, Trailers: entryTrailers(id, *entry)}
 		if reflect.DeepEqual(entry.Suspended.By, e.By.onRecord()) { // else somebody paused it at the same time
 			Sign(c, e.By)
 		}

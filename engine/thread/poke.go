@@ -15,8 +15,8 @@ import (
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
-	"github.com/united-workforce/uwf/gitcas/statefile"
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/commitmsg"
 )
 
 // Poke takes the thread's last step back and lets its role work again, told the
@@ -65,7 +65,7 @@ func (p *poking) change(ctx context.Context, v *gitcas.View, entry *gitcas.Entry
 	var before []record.Word
 	if entry.Next != nil && entry.Next.Poked != "" {
 		next = *entry.Next // it has not worked since
-		c.Subject = "poked again · " + oneLine(next.Role)
+		c.Subject = subjectOf(entry.Title, p.id, "poked again: "+oneLine(next.Role))
 	} else if next, before, err = p.takeBack(ctx, v, c, entry); err != nil {
 		return nil, err
 	}
@@ -108,7 +108,7 @@ func (p *poking) takeBack(ctx context.Context, v *gitcas.View, c *gitcas.Change,
 	chain.Steps = chain.Steps[:n-1]
 	entry.Head = headOf(chain)
 	notDelivered(entry)
-	c.Subject = fmt.Sprintf("poked · %s · step %d", oneLine(last.Role), n)
+	c.Subject = subjectOf(entry.Title, p.id, fmt.Sprintf("poked: %s · step %d", oneLine(last.Role), n))
 	c.Readable = map[string][]byte{gitcas.ReadablePath(p.id, n, last.Role): takenBack(last, n, p.text, p.by.onRecord())}
 	return gitcas.Next{Role: last.Role, Poked: last.Hash}, words, nil
 }
@@ -152,7 +152,13 @@ func (p *poking) undo(ctx context.Context, v *gitcas.View, c *gitcas.Change, ent
 		return p.refuse(fmt.Sprintf("people changed files that the step changed too (%s)", strings.Join(overlap, ", ")),
 			"undo the step on the branch by hand, and tell the next role what to do; or fork the step before it")
 	}
-	msg := fmt.Sprintf("Take back step %d of %s\n\nA person had it done again.\n\nUwf-Thread: %s\n", n, oneLine(last.Role), p.id)
+	msg, err := commitmsg.Message{
+		Subject: fmt.Sprintf("Take back step %d of %s", n, oneLine(last.Role)), Body: "A person had it done again.",
+		Trailers: []gitcas.Trailer{{Key: "Uwf-Thread", Value: string(p.id)}},
+	}.Format()
+	if err != nil {
+		return err
+	}
 	commit, err := branch.Commit(p.e.Clock.Now(), tree, []wire.ID{at}, msg)
 	if err != nil {
 		return err
@@ -198,8 +204,9 @@ func (p *poking) edits(ctx context.Context, id wire.ID, last gitcas.ChainStep, n
 	if len(c.Parents) > 1 || last.Run == nil {
 		return false, wire.ZeroID, nil
 	}
-	_, _, trailers := statefile.ParseMessage(c.Message)
+	trailers := commitmsg.Parse(c.Message).Trailers
 	for _, want := range stepTrailers(n, last.Role, *last.Run) {
+		want.Value = commitmsg.Line(want.Value)
 		if !slices.Contains(trailers, want) {
 			return false, wire.ZeroID, nil
 		}

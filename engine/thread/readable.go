@@ -16,7 +16,11 @@ import (
 func readable(t Task, s record.Step, sealed *sealed, next verdict) []byte {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Step %d: %s → %s\n\n", t.Step, oneLine(t.Role), oneLine(next.status))
-	fmt.Fprintf(&b, "Workflow %s, agent %s, %s", oneLine(t.WorkflowName), oneLine(s.Agent), time.UnixMilli(s.CompletedAtMs).UTC().Format(time.RFC3339))
+	fmt.Fprintf(&b, "Workflow %s, agent %s", oneLine(t.WorkflowName), oneLine(s.Agent))
+	if m := modelOf(t, s.Usage); m != "" {
+		b.WriteString(", model " + m)
+	}
+	b.WriteString(", " + time.UnixMilli(s.CompletedAtMs).UTC().Format(time.RFC3339))
 	if u := s.Usage; u != nil {
 		fmt.Fprintf(&b, ", %s, %d tokens in, %d out", (time.Duration(u.DurationMs) * time.Millisecond).Round(100*time.Millisecond), u.InputTokens, u.OutputTokens)
 		if u.CostUSD > 0 {

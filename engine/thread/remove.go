@@ -65,7 +65,7 @@ func (e *Engine) removal(ctx context.Context, v *gitcas.View, id gitcas.ThreadID
 		line.Note, line.CompletedAt = ended.Reason, max(v.Time().UnixMilli(), ended.CompletedAt) // the newest line, whatever the clock says
 		line.ClosedBy = e.By.onRecord()
 		c.Removed = []gitcas.Ended{line}
-		c.Subject = fmt.Sprintf("removed · step %d", len(ended.Steps))
+		c.Subject = subjectOf(ended.Title, id, "removed")
 		c.Trailers = []gitcas.Trailer{{Key: "Uwf-Thread", Value: string(id)}, {Key: "Uwf-Head", Value: string(ended.Head)}}
 	} else if len(c.Refs) == 0 {
 		return nil, ended, nil

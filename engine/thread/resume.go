@@ -172,7 +172,7 @@ func (r *resumption) goOn(ctx context.Context, v *gitcas.View, entry gitcas.Entr
 		next.Poked = entry.Next.Poked
 	}
 	entry.Status, entry.Suspended, entry.Pause, entry.Next = gitcas.StatusActive, nil, nil, &next
-	c := r.commit("resumed · "+oneLine(role), entry)
+	c := r.commit("resumed: "+oneLine(role), entry)
 	return c, r.addAnswer(c, v, &next, question, words)
 }
 
@@ -243,7 +243,7 @@ func (r *resumption) addAnswer(c *gitcas.Change, v *gitcas.View, next *gitcas.Ne
 
 func (r *resumption) commit(subject string, entry gitcas.Entry) *gitcas.Change {
 	return Sign(&gitcas.Change{
-		Subject: subject, Body: r.req.Text, Trailers: entryTrailers(r.req.Thread, entry),
+		Subject: subjectOf(entry.Title, r.req.Thread, subject), Body: r.req.Text, Trailers: entryTrailers(r.req.Thread, entry),
 		Threads: map[gitcas.ThreadID]*gitcas.Entry{r.req.Thread: &entry},
 	}, r.by)
 }
@@ -272,7 +272,7 @@ func (r *resumption) deliverAgain(v *gitcas.View, entry gitcas.Entry) (*gitcas.C
 	r.before = entry
 	deliverAgain(v, &entry)
 	r.since = entry.Since
-	return r.commit("resumed · delivery", entry), nil
+	return r.commit("resumed: delivery", entry), nil
 }
 
 // deliverAgain makes an entry one that waits to be delivered, as on its first day. The
@@ -393,7 +393,7 @@ func (r *resumption) nextRole(v *gitcas.View, entry gitcas.Entry, role string) (
 	r.since = laterThan(v, entry)
 	entry.Status, entry.Deliver, entry.Since, entry.Suspended, entry.Pause, entry.Attempts = gitcas.StatusActive, false, 0, nil, nil, nil
 	entry.Next = &gitcas.Next{Role: role, Since: r.since, By: r.by.onRecord()}
-	c := r.commit("resumed · "+oneLine(role)+" · after the end", entry)
+	c := r.commit("resumed after the end: "+oneLine(role), entry)
 	return c, r.addAnswer(c, v, entry.Next, "", nil)
 }
 

@@ -37,7 +37,7 @@ func (e *Engine) Retry(ctx context.Context, id gitcas.ThreadID) error {
 		next.Since, next.Forgiven, next.By = laterThan(v, *entry), len(entry.Attempts), e.By.onRecord()
 		entry.Status, entry.Suspended, entry.Pause, entry.Next = gitcas.StatusActive, nil, nil, &next
 		return Sign(&gitcas.Change{
-			Subject:  "retry · " + oneLine(role),
+			Subject:  subjectOf(entry.Title, id, "retry: "+oneLine(role)),
 			Body:     fmt.Sprintf("%d failed attempts no longer count", len(entry.Attempts)),
 			Trailers: entryTrailers(id, *entry),
 		}, e.By), nil
@@ -54,7 +54,7 @@ func (e *Engine) retryDelivery(ctx context.Context, v *gitcas.View, id gitcas.Th
 		}
 		deliverAgain(v, entry)
 		return Sign(&gitcas.Change{
-			Subject:  "retry · delivery",
+			Subject:  subjectOf(entry.Title, id, "retry: delivery"),
 			Body:     fmt.Sprintf("%d failed deliveries no longer count", failed),
 			Trailers: entryTrailers(id, *entry),
 		}, e.By), nil

@@ -130,7 +130,7 @@ func (e *Engine) Start(ctx context.Context, req StartRequest) (Started, error) {
 		}
 		tried = true
 		return Sign(&gitcas.Change{
-			Subject: fmt.Sprintf("start · %s", def.Name),
+			Subject: subjectOf(start.Title, req.ID, "started · "+oneLine(def.Name)),
 			Body:    prompt,
 			Trailers: []gitcas.Trailer{
 				{Key: "Uwf-Thread", Value: string(req.ID)}, {Key: "Uwf-Step", Value: "0"},

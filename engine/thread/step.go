@@ -213,7 +213,7 @@ func (r *stepRun) work(ctx context.Context) (Result, error) {
 		return r.result(), r.failed(ctx, "extract", draft, err)
 	}
 	r.e.observe(Event{Kind: "sealed", Thread: r.id, Step: r.stepNo(), Role: r.task.Role, Status: next.status, Usage: *step.step.Usage})
-	if r.snap, err = r.takeSnapshot(ctx, next.status); err != nil {
+	if r.snap, err = r.takeSnapshot(ctx, next.status, step); err != nil {
 		return r.result(), r.failed(ctx, "workspace", draft, err)
 	}
 	return r.commit(ctx, draft, step, next)

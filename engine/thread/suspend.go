@@ -85,7 +85,7 @@ func (r *stepRun) suspendPush(ctx context.Context, reason string, attempt *gitca
 		entry.Suspended = &gitcas.Suspended{Role: r.waitingRole(), Reason: reason}
 		release, _ := gitcas.ClaimUpdate(r.id, &held, nil, v.Time())
 		c := &gitcas.Change{
-			Subject:  fmt.Sprintf("suspended · %s · step %d", r.def.Name, r.stepNo()),
+			Subject:  subjectOf(r.title(), r.id, fmt.Sprintf("suspended · step %d", r.stepNo())),
 			Body:     reason,
 			Trailers: entryTrailers(r.id, entry),
 			Refs:     []wire.RefUpdate{release},
@@ -141,7 +141,7 @@ func (r *stepRun) finish(ctx context.Context) (Result, error) {
 		}
 		after = entry
 		c := &gitcas.Change{
-			Subject:  fmt.Sprintf("ended · %s", r.def.Name),
+			Subject:  subjectOf(r.title(), r.id, "ended"),
 			Trailers: entryTrailers(r.id, entry),
 			Threads:  map[gitcas.ThreadID]*gitcas.Entry{r.id: &entry},
 			Refs:     []wire.RefUpdate{release},
@@ -256,7 +256,7 @@ func (e *Engine) cancelChange(ctx context.Context, v *gitcas.View, id gitcas.Thr
 		Title: entry.Title, By: entry.By, ClosedBy: e.By.onRecord(), Used: e.costOf(ctx, v, id),
 	}
 	c := &gitcas.Change{
-		Subject:  fmt.Sprintf("cancelled · step %d", len(steps)),
+		Subject:  subjectOf(entry.Title, id, fmt.Sprintf("cancelled · step %d", len(steps))),
 		Body:     note,
 		Trailers: entryTrailers(id, entry),
 		Archive:  []gitcas.Ended{line},
@@ -339,7 +339,7 @@ func suspendChange(v *gitcas.View, id gitcas.ThreadID, entry gitcas.Entry, reaso
 	}
 	entry.Status, entry.Pause, entry.Suspended = gitcas.StatusSuspended, nil, &gitcas.Suspended{Role: role, Reason: reason, By: p.onRecord()}
 	c := &gitcas.Change{
-		Subject:  "suspended · " + role,
+		Subject:  subjectOf(entry.Title, id, "suspended before "+oneLine(role)),
 		Body:     reason,
 		Trailers: entryTrailers(id, entry),
 		Threads:  map[gitcas.ThreadID]*gitcas.Entry{id: &entry},

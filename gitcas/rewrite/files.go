@@ -8,6 +8,7 @@ import (
 
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/statefile"
+	"github.com/united-workforce/uwf/internal/commitmsg"
 	"github.com/united-workforce/uwf/internal/lazyregexp"
 )
 
@@ -288,11 +289,9 @@ func (r *run) fileName(s string, place Place) string {
 // trailers.
 func (r *run) message(msg string, id Place) string {
 	thread := ""
-	if _, _, trailers := statefile.ParseMessage(msg); len(trailers) > 0 {
-		for _, t := range trailers {
-			if t.Key == "Uwf-Thread" {
-				thread = t.Value
-			}
+	for _, t := range commitmsg.Parse(msg).Trailers {
+		if t.Key == "Uwf-Thread" {
+			thread = t.Value
 		}
 	}
 	if !utf8.ValidString(msg) {

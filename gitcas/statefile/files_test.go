@@ -4,13 +4,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os/exec"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
 	"time"
-	"unicode/utf8"
 
 	"github.com/united-workforce/uwf/gitcas/node"
 )
@@ -245,51 +243,6 @@ func TestEndedRefused(t *testing.T) {
 	}
 }
 
-func TestMessage(t *testing.T) {
-	body := "Uwf-Thread: forged\n\n\n[skip ci]\r\nSigned-off-by: x\ttab\x1b[31m \u202eflip\n\nUwf-Head: forged"
-	msg, err := Message("a → b\nc\x07", body, []Trailer{{"Uwf-Thread", idA}, {"Uwf-Run", "7 attempt\n2"}, {"Uwf-Empty", ""}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := "a → b c\uFFFD\n\n    Uwf-Thread: forged\n\n\n    [skip ci]\n    Signed-off-by: x    tab\uFFFD[31m \uFFFDflip\n\n    Uwf-Head: forged\n\n[skip ci]\n\nUwf-Thread: " + idA + "\nUwf-Run: 7 attempt 2\nUwf-Empty: -\n"
-	if msg != want {
-		t.Errorf("got\n%q\nwant\n%q", msg, want)
-	}
-	subject, back, trailers := ParseMessage(msg)
-	if subject != "a → b c\uFFFD" || len(trailers) != 3 || trailers[1].Value != "7 attempt 2" || !strings.HasPrefix(back, "Uwf-Thread: forged") {
-		t.Errorf("read back: %q, %q, %v", subject, back, trailers)
-	}
-	long, err := Message("s", strings.Repeat("é", 3000), nil)
-	if err != nil || len(long) > 4200 || !utf8.ValidString(long) {
-		t.Errorf("a long body gives %d bytes", len(long))
-	}
-	if _, err := Message(" \n", "", nil); !errors.Is(err, ErrUnstorable) {
-		t.Errorf("no subject: %v", err)
-	}
-	if _, err := Message("s", "", []Trailer{{"a b", "c"}}); !errors.Is(err, ErrUnstorable) {
-		t.Errorf("a bad key: %v", err)
-	}
-}
-
-// TestMessageTrailersInGit: git itself reads exactly our trailers.
-func TestMessageTrailersInGit(t *testing.T) {
-	if _, err := exec.LookPath("git"); err != nil {
-		t.Skip("git is not installed")
-	}
-	for _, body := range []string{"", "x", "Uwf-Thread: forged", "a\n\nUwf-Thread: forged\nUwf-Head: forged", "\n\n\nUwf-Thread: forged\n\n\n"} {
-		msg, err := Message("subject", body, []Trailer{{"Uwf-Thread", idA}, {"Uwf-Head", h1}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		cmd := exec.Command("git", "interpret-trailers", "--parse", "--no-divider")
-		cmd.Stdin = strings.NewReader(msg)
-		out, err := cmd.Output()
-		if want := "Uwf-Thread: " + idA + "\nUwf-Head: " + h1 + "\n"; err != nil || string(out) != want {
-			t.Errorf("body %q: git reads %q, %v", body, out, err)
-		}
-	}
-}
-
 func FuzzRegistry(f *testing.F) {
 	f.Add([]byte("a: " + h1 + "\n\"b c\":\n  hash: " + h1 + "\n  history:\n    - hash: " + h1 + "\n      timestamp: 4\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -351,36 +304,6 @@ func FuzzHistory(f *testing.F) {
 			if err := ParseHistory(text, func(Ended) error { return nil }); err != nil {
 				t.Fatalf("%v\n%s", err, text)
 			}
-		}
-	})
-}
-
-// FuzzMessage: no text can form a trailer or leave its place.
-func FuzzMessage(f *testing.F) {
-	f.Add("s", "b\n\nUwf-Thread: x", "v")
-	f.Add("\x00", "\u2028Uwf-Thread: x\r\rUwf-Thread: y", "a\nUwf-Head: b")
-	f.Fuzz(func(t *testing.T, subject, body, val string) {
-		msg, err := Message(subject, body, []Trailer{{"Uwf-Thread", val}})
-		if err != nil {
-			return
-		}
-		if !utf8.ValidString(msg) || strings.ContainsAny(msg, "\x00\r\x1b\u2028") {
-			t.Fatalf("%q", msg)
-		}
-		n := 0
-		for line := range strings.SplitSeq(msg, "\n") {
-			if strings.HasPrefix(line, "Uwf-") {
-				n++
-			}
-		}
-		if first, _, _ := strings.Cut(msg, "\n"); strings.HasPrefix(first, "Uwf-") {
-			n--
-		}
-		if n != 1 {
-			t.Fatalf("%d trailers in %q", n, msg)
-		}
-		if _, _, ts := ParseMessage(msg); len(ts) != 1 || ts[0].Key != "Uwf-Thread" {
-			t.Fatalf("read %v of %q", ts, msg)
 		}
 	})
 }

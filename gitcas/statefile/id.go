@@ -39,6 +39,12 @@ func (t ThreadID) Valid() bool {
 	return true
 }
 
+// Short is the end of an id, which is random: by it people tell threads apart.
+func (t ThreadID) Short() string { return string(t[max(len(t)-shortID, 0):]) }
+
+// shortID is how many characters that has.
+const shortID = 4
+
 // Time is when the thread was started, as its id says. It is no proof of
 // anything: whoever makes an id chooses it. The zero time for an invalid id.
 func (t ThreadID) Time() time.Time {

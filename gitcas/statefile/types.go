@@ -123,6 +123,3 @@ const (
 	ReasonCancelled = "cancelled"
 	ReasonRemoved   = "removed"
 )
-
-// Trailer is one "Key: value" line at the end of a commit message.
-type Trailer struct{ Key, Value string }

@@ -3,42 +3,29 @@ package report
 import (
 	"fmt"
 	"strings"
-	"unicode"
 
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/runner/sanitize"
+	"github.com/united-workforce/uwf/engine/summary"
 )
-
-// titleFields and bodyFields are the fields of outputs that a pull request's title
-// and text are taken from, the best first.
-func titleFields() []string {
-	return []string{"pullrequesttitle", "pulltitle", "prtitle", "title", "subject"}
-}
-
-func bodyFields() []string {
-	return []string{"pullrequestbody", "pullbody", "prbody", "description", "summary", "changes", "changelog"}
-}
-
-// goodTitle is how long a title may be, in characters, that nobody wrote as one.
-const goodTitle = 72
 
 // PullTitle is the pull request's title. The newest output with a field for it
 // (pullTitle, prTitle, title, subject) says it; else the first sentence of the
 // newest summary, if that is short enough for a title; else it is issue, the title
 // of the issue that the thread came from; else the beginning of the summary.
 func PullTitle(t Thread, issue string) string {
-	if s := oneLine(newest(t, titleFields())); s != "" {
+	if s := oneLine(newest(t, summary.Written)); s != "" {
 		return s
 	}
-	summary := firstSentence(oneLine(newest(t, bodyFields())))
-	if summary != "" && len([]rune(summary)) <= goodTitle {
-		return summary
+	said := summary.FirstSentence(oneLine(newest(t, summary.Text)))
+	if said != "" && len([]rune(said)) <= summary.GoodTitle {
+		return said
 	}
 	if s := oneLine(issue); s != "" {
 		return s
 	}
-	if summary != "" {
-		return cut(summary, goodTitle)
+	if said != "" {
+		return cut(said, summary.GoodTitle)
 	}
 	return fmt.Sprintf("%s: thread %s", name(t.Workflow), word(t.ID))
 }
@@ -48,44 +35,15 @@ func oneLine(s string) string {
 	return strings.TrimSpace(sanitize.Title(strings.Join(strings.Fields(beginning(s)), " ")))
 }
 
-// firstSentence is a text up to its first full stop, without it.
-func firstSentence(s string) string {
-	runes := []rune(s)
-	for i, r := range runes {
-		if strings.ContainsRune(".!?。", r) && (i+1 == len(runes) || unicode.IsSpace(runes[i+1])) {
-			return strings.TrimSpace(string(runes[:i]))
-		}
-	}
-	return s
-}
-
-// newest is the text in the newest output that has one of the fields; of several
-// fields in it the first.
-func newest(t Thread, fields []string) string {
+// newest is what the newest output says that says it.
+func newest(t Thread, of func(output map[string]any) string) string {
 	for i := len(t.Past.Steps) - 1; i >= 0; i-- {
-		if s := textOf(t.Past.Steps[i].Output, fields); s != "" {
+		if s := of(t.Past.Steps[i].Output); s != "" {
 			return s
 		}
 	}
 	if t.Last != nil {
-		return textOf(t.Last.Fields, fields)
-	}
-	return ""
-}
-
-// textOf is the first of the fields that holds text. Case, dashes and underscores
-// in names don't matter.
-func textOf(output map[string]any, fields []string) string {
-	found := map[string]string{}
-	for key, value := range output {
-		if s, ok := value.(string); ok && strings.TrimSpace(s) != "" {
-			found[strings.NewReplacer("_", "", "-", "").Replace(strings.ToLower(key))] = s
-		}
-	}
-	for _, f := range fields {
-		if s := found[f]; s != "" {
-			return s
-		}
+		return of(t.Last.Fields)
 	}
 	return ""
 }
@@ -97,7 +55,7 @@ func textOf(output map[string]any, fields []string) string {
 func PullBody(t Thread) string {
 	p := newPage(t)
 	p.all = MaxComment
-	what := newest(t, bodyFields())
+	what := newest(t, summary.Text)
 	fixes := ""
 	if t.Subject > 0 && !t.SubjectPull {
 		fixes = fmt.Sprintf("Fixes #%d", t.Subject)

@@ -127,8 +127,8 @@ func (c *ci) readable() {
 	c.Helper()
 	log := c.git("log", "--reverse", "--format=%s", "uwf-state")
 	at := 0
-	for _, want := range []string{`^planner → ready · solve-issue · step 1$`, `^developer → blocked · solve-issue · step 2$`,
-		`^developer → done · solve-issue · step 3$`, `^reviewer → approved · solve-issue · step 4$`} {
+	for _, want := range []string{` · planner → ready · step 1 · [0-9A-Z]{4}$`, ` · developer → blocked · step 2 · [0-9A-Z]{4}$`,
+		` · developer → done · step 3 · [0-9A-Z]{4}$`, ` · reviewer → approved · step 4 · [0-9A-Z]{4}$`} {
 		loc := regexp.MustCompile("(?m)" + want).FindStringIndex(log[at:])
 		if loc == nil {
 			c.Errorf("git log of the state branch doesn't say %q after:\n%s\nall:\n%s", want, log[:at], log)

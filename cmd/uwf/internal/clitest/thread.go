@@ -88,7 +88,7 @@ func (w *ThreadWriter) start(ctx context.Context, v *gitcas.View) (*gitcas.View,
 	}
 	w.entry = gitcas.Entry{Head: h, Status: gitcas.StatusActive, Workflow: flowHash}
 	return w.Store.Push(ctx, v, &gitcas.Change{
-		Subject: "start · two", Threads: map[gitcas.ThreadID]*gitcas.Entry{w.ID: &w.entry},
+		Subject: "Fix it · started · two · " + w.ID.Short(), Threads: map[gitcas.ThreadID]*gitcas.Entry{w.ID: &w.entry},
 		Nodes: []gitcas.PlacedNode{
 			{Hash: record.StartSchema, Node: schema},
 			{Hash: record.StepSchema, Node: record.Schemas()[record.StepSchema]},
@@ -124,7 +124,7 @@ func (w *ThreadWriter) step(ctx context.Context, v *gitcas.View, heads []node.Ha
 	w.entry.Head = h
 	e := w.entry
 	return w.Store.Push(ctx, v, &gitcas.Change{
-		Subject:  fmt.Sprintf("dev → done · two · step %d", i+1),
+		Subject:  fmt.Sprintf("Fix it · dev → done · step %d · %s", i+1, w.ID.Short()),
 		Body:     "\x1b]0;owned\x07 Uwf-Head: forged",
 		Trailers: []gitcas.Trailer{{Key: "Uwf-Thread", Value: string(w.ID)}, {Key: "Uwf-Head", Value: string(h)}},
 		Threads:  map[gitcas.ThreadID]*gitcas.Entry{w.ID: &e},

@@ -1,0 +1,77 @@
+// Package summary finds in an output what it says of itself: a title, and a text that
+// tells what was done. It knows the names that people give to such fields, and nothing of
+// what they hold. It is pure.
+package summary
+
+import (
+	"strings"
+	"unicode"
+)
+
+// titleFields and textFields are the fields of outputs that titles and texts are taken
+// from, the best first.
+func titleFields() []string {
+	return []string{"pullrequesttitle", "pulltitle", "prtitle", "title", "subject"}
+}
+
+func textFields() []string {
+	return []string{"pullrequestbody", "pullbody", "prbody", "description", "summary", "changes", "changelog"}
+}
+
+// GoodTitle is how long a title may be, in characters, that nobody wrote as one.
+const GoodTitle = 72
+
+// Written is the title that an output has a field for; empty: it has none.
+func Written(output map[string]any) string { return firstField(output, titleFields()) }
+
+// Text is what an output says was done; empty: it has no field for that.
+func Text(output map[string]any) string { return firstField(output, textFields()) }
+
+// Title is a title for an output on one line: the one that it has a field for, else the
+// first sentence of its text, cut between two words where it is too long for a title;
+// empty: it has neither.
+func Title(output map[string]any) string {
+	if title := oneLine(Written(output)); title != "" {
+		return title
+	}
+	title := FirstSentence(oneLine(Text(output)))
+	runes := []rune(title)
+	if len(runes) <= GoodTitle {
+		return title
+	}
+	title = string(runes[:GoodTitle-1])
+	if i := strings.LastIndexByte(title, ' '); i > len(title)/2 {
+		title = title[:i]
+	}
+	return title + "…"
+}
+
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+
+// FirstSentence is a text up to its first full stop, without it.
+func FirstSentence(s string) string {
+	runes := []rune(s)
+	for i, r := range runes {
+		if strings.ContainsRune(".!?。", r) && (i+1 == len(runes) || unicode.IsSpace(runes[i+1])) {
+			return strings.TrimSpace(string(runes[:i]))
+		}
+	}
+	return s
+}
+
+// firstField is the first of the fields that holds text. Case, dashes and underscores in
+// names don't matter.
+func firstField(output map[string]any, fields []string) string {
+	found := map[string]string{}
+	for key, value := range output {
+		if s, ok := value.(string); ok && strings.TrimSpace(s) != "" {
+			found[strings.NewReplacer("_", "", "-", "").Replace(strings.ToLower(key))] = s
+		}
+	}
+	for _, f := range fields {
+		if s := found[f]; s != "" {
+			return s
+		}
+	}
+	return ""
+}

@@ -1,0 +1,66 @@
+package thread
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"github.com/united-workforce/uwf/engine/summary"
+	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/gitcas/record"
+	"github.com/united-workforce/uwf/internal/commitmsg"
+)
+
+// subjectOf is the subject of a state commit about a thread.
+func subjectOf(title string, id gitcas.ThreadID, what string) string {
+	return commitmsg.Subject(title, what, id.Short())
+}
+
+// stepWhat is what a step's commit says happened.
+func stepWhat(role, status string, step int) string {
+	return fmt.Sprintf("%s → %s · step %d", oneLine(role), oneLine(status), step)
+}
+
+// modelOf is the name of the model that a step asked; empty: it asked none.
+func modelOf(t Task, u *record.Usage) string {
+	if t.Model == nil || u == nil || u.InputTokens+u.OutputTokens == 0 {
+		return ""
+	}
+	return oneLine(cmp.Or(t.Model.Name, t.Model.Alias))
+}
+
+// costTrailers are what a step took, and from which model.
+func costTrailers(t Task, u *record.Usage) []gitcas.Trailer {
+	var out []gitcas.Trailer
+	if m := modelOf(t, u); m != "" {
+		out = append(out, gitcas.Trailer{Key: "Uwf-Model", Value: m})
+	}
+	out = append(out, gitcas.Trailer{Key: "Uwf-Tokens", Value: tokens(u)})
+	if u != nil && u.CostUSD > 0 {
+		out = append(out, gitcas.Trailer{Key: "Uwf-Cost", Value: fmt.Sprintf("$%.4f", u.CostUSD)})
+	}
+	return out
+}
+
+// workMessage is the message of the commit on the work branch, which people merge: what
+// the step says that it did, then who did it. CI systems do run on that branch. It names
+// the head that the step was taken on, with its digest: who exchanges that on the state
+// branch would have to rewrite this branch too. s is nil where there is no step.
+func (r *stepRun) workMessage(result string, s *sealed) (string, error) {
+	what := fmt.Sprintf("%s · %s", stepWhat(r.task.Role, result, r.task.Step), oneLine(r.task.WorkflowName))
+	m := commitmsg.Message{Subject: what, Trailers: append([]gitcas.Trailer{{Key: "Uwf-Thread", Value: string(r.id)}},
+		append(stepTrailers(r.task.Step, r.task.Role, r.e.run()),
+			gitcas.Trailer{Key: "Uwf-Agent", Value: oneLine(r.task.Agent)},
+			gitcas.Trailer{Key: "Uwf-Head", Value: node.Pin{Hash: headOf(r.chain), Digest: r.chain.Head}.String()})...)}
+	if s != nil {
+		if title := oneLine(summary.Title(s.output)); title != "" {
+			m.Subject, m.Body = title, what
+			if text := strings.TrimSpace(summary.Text(s.output)); text != title && text != "" {
+				m.Body = text + "\n\n" + what
+			}
+		}
+		m.Trailers = append(m.Trailers, costTrailers(r.task, s.step.Usage)...)
+	}
+	return m.Format()
+}
