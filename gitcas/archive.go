@@ -185,11 +185,9 @@ func (b *builder) historyLines(root dirEdit, lines []Ended) error {
 		if years[year] == nil {
 			years[year] = dirEdit{}
 		}
-		id, err := b.appendDay(path, year, day, byDay[path])
-		if err != nil {
+		if err := b.appendDay(years[year], path, year, day, byDay[path]); err != nil {
 			return err
 		}
-		years[year].file(day, id)
 	}
 	edit := dirEdit{}
 	for year, days := range years {
@@ -212,34 +210,41 @@ func (b *builder) historyLines(root dirEdit, lines []Ended) error {
 	return nil
 }
 
-func (b *builder) appendDay(path, year, day string, lines []Ended) (wire.ID, error) {
+// appendDay adds lines to the file of a day, and writes the day's page anew.
+func (b *builder) appendDay(edit dirEdit, path, year, day string, lines []Ended) error {
 	old, err := b.v.year(b.ctx, year)
 	if err != nil {
-		return wire.ZeroID, err
+		return err
 	}
 	var data []byte
 	var base *wire.Object
 	if e, ok := old.get(day); ok {
 		o, err := b.v.object(b.ctx, path, e.ID, plumbing.BlobObject, statefile.MaxHistoryFile)
 		if err != nil {
-			return wire.ZeroID, err
+			return err
 		}
 		base, data = &o, slices.Clone(o.Data)
 		if len(data) > 0 && data[len(data)-1] != '\n' {
-			return wire.ZeroID, content(path, "its last line is cut off")
+			return content(path, "its last line is cut off")
 		}
 	}
 	for _, e := range lines {
 		line, err := statefile.EncodeEnded(e)
 		if err != nil {
-			return wire.ZeroID, fmt.Errorf("%w: archive thread %s: %w", ErrInvalid, e.Thread, err)
+			return fmt.Errorf("%w: archive thread %s: %w", ErrInvalid, e.Thread, err)
 		}
 		data = append(data, line...)
 	}
 	if len(data) > statefile.MaxHistoryFile {
-		return wire.ZeroID, fmt.Errorf("%w: %s would have %d bytes, more than %d", ErrInvalid, path, len(data), statefile.MaxHistoryFile)
+		return fmt.Errorf("%w: %s would have %d bytes, more than %d", ErrInvalid, path, len(data), statefile.MaxHistoryFile)
 	}
 	o := wire.NewObject(plumbing.BlobObject, data)
 	b.send(o, base)
-	return o.ID, nil
+	edit.file(day, o.ID)
+	if text, err := statefile.DayPage(data); err == nil { // else a line was damaged before: nothing depends on the page
+		page := wire.NewObject(plumbing.BlobObject, text)
+		b.send(page, nil)
+		edit.file(statefile.DayPagePath(day), page.ID)
+	}
+	return nil
 }

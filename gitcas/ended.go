@@ -79,6 +79,9 @@ func (v *View) days(ctx context.Context, from time.Time) ([]day, error) {
 			return nil, err
 		}
 		for j := len(d.entries) - 1; j >= 0; j-- {
+			if !statefile.IsDay(d.entries[j].Name) {
+				continue // its page
+			}
 			if path := d.at(d.entries[j].Name); from.IsZero() || path >= first {
 				out = append(out, day{path, d.entries[j].ID})
 			}

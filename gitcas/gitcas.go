@@ -158,7 +158,7 @@ type Change struct {
 	Author *Author
 
 	Nodes    []PlacedNode
-	Readable map[string][]byte         // "threads/<ID>/NN-role.md" → text
+	Readable map[string][]byte         // pages: by ReadablePath, TaskPath or IndexPath
 	Threads  map[ThreadID]*Entry       // entries to set
 	Registry map[string]*RegistryEntry // entries to set; nil removes
 	Archive  []Ended                   // threads to take off the tip: a second commit

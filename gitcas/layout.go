@@ -147,14 +147,23 @@ func checkHistory(e gitobj.Entry) error {
 }
 
 func checkYear(e gitobj.Entry) error {
-	if !statefile.IsDay(e.Name) {
+	if !statefile.IsDay(e.Name) && !statefile.IsDayPage(e.Name) {
 		return errForeign
 	}
 	return regular(e)
 }
 
 // readablePattern is what the pages for people are named.
-var readablePattern = lazyregexp.New(`^[0-9]{2,6}-[0-9A-Za-z._-]{1,100}\.md$`)
+var readablePattern = lazyregexp.New(`^(?:index|[0-9]{2,6}-[0-9A-Za-z._-]{1,100})\.md$`)
+
+// indexName is the page about a whole thread.
+const indexName = "index.md"
+
+// IndexPath is where the page about a whole thread goes.
+func IndexPath(id ThreadID) string { return threadPath(id) + "/" + indexName }
+
+// TaskPath is where the page with a thread's task goes: before those of the steps.
+func TaskPath(id ThreadID) string { return ReadablePath(id, 0, "task") }
 
 // ReadablePath is where the page for people of a thread's step n (from 1) goes.
 // Characters of the role that a path should not hold become dashes.
@@ -183,10 +192,12 @@ func pathSafe(role string) string {
 func splitReadable(path string) (ThreadID, string, error) {
 	rest, ok := strings.CutPrefix(path, threadsDir+"/")
 	id, name, _ := strings.Cut(rest, "/")
-	number, role, ok2 := strings.Cut(strings.TrimSuffix(name, ".md"), "-")
-	name = number + "-" + pathSafe(role) + ".md"
-	if !ok || !ok2 || !ThreadID(id).Valid() || !readablePattern.MatchString(name) {
-		return "", "", fmt.Errorf("%w: %q is no path of a page: threads/<id>/NN-<role>.md", ErrInvalid, path)
+	if name != indexName {
+		number, role, numbered := strings.Cut(strings.TrimSuffix(name, ".md"), "-")
+		name, ok = number+"-"+pathSafe(role)+".md", ok && numbered
+	}
+	if !ok || !ThreadID(id).Valid() || !readablePattern.MatchString(name) {
+		return "", "", fmt.Errorf("%w: %q is no path of a page: threads/<id>/NN-<role>.md or index.md", ErrInvalid, path)
 	}
 	return ThreadID(id), name, nil
 }
@@ -200,13 +211,13 @@ database is git. It has no common history with the code, and nothing here is
 meant to be merged or edited by hand.
 
 - ` + "`threads.yaml`" + `: the threads that are alive, and where each one stands
-- ` + "`threads/<id>/NN-<role>.md`" + `: the steps of a thread, to read
+- ` + "`threads/<id>/index.md`" + `: a thread in a page; ` + "`00-task.md`" + ` its task, ` + "`NN-<role>.md`" + ` its steps
 - ` + "`threads/<id>/<HASH>.json`" + `: the same as immutable records
 - ` + "`threads/<id>/nodes/<HASH>/`" + `: what each record refers to; ` + "`detail/`" + ` in it has what its agent did
 - ` + "`cas/`" + `: workflows and schemas that threads share; ` + "`registry.yaml`" + `: their names
-- ` + "`history/`" + `: one line for each thread that has ended
+- ` + "`history/YYYY/MM-DD.md`" + `: the threads that ended on a day; ` + "`.jsonl`" + ` the same, one a line
 
 Every step is one commit: ` + "`git log <this branch> -- threads/<id>`" + ` is the thread.
-What has ended is taken off the tip, but stays in the history: its line names the
-commit that still has it.
+What has ended is taken off the tip, but stays in the history: the page of the day
+has the command that shows it.
 `

@@ -4,6 +4,8 @@
 package summary
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"unicode"
 )
@@ -34,16 +36,35 @@ func Title(output map[string]any) string {
 	if title := oneLine(Written(output)); title != "" {
 		return title
 	}
-	title := FirstSentence(oneLine(Text(output)))
-	runes := []rune(title)
+	return shortened(FirstSentence(oneLine(Text(output))))
+}
+
+// shortened is a text of a title's length, cut between two words.
+func shortened(s string) string {
+	runes := []rune(s)
 	if len(runes) <= GoodTitle {
+		return s
+	}
+	s = string(runes[:GoodTitle-1])
+	if i := strings.LastIndexByte(s, ' '); i > len(s)/2 {
+		s = s[:i]
+	}
+	return s + "…"
+}
+
+// Line is what an output says, on one line of about a title's length: its title, else the
+// beginning of the first of its other texts in the order of their names; empty: it has no
+// texts.
+func Line(output map[string]any) string {
+	if title := Title(output); title != "" {
 		return title
 	}
-	title = string(runes[:GoodTitle-1])
-	if i := strings.LastIndexByte(title, ' '); i > len(title)/2 {
-		title = title[:i]
+	for _, name := range slices.Sorted(maps.Keys(output)) {
+		if text, ok := output[name].(string); ok && !strings.HasSuffix(strings.ToLower(name), "status") && strings.TrimSpace(text) != "" {
+			return shortened(FirstSentence(oneLine(text)))
+		}
 	}
-	return title + "…"
+	return ""
 }
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

@@ -24,5 +24,14 @@ func TestTitle(t *testing.T) {
 		if got := Title(c.output); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
+		if got := Line(c.output); c.want != "" && got != c.want {
+			t.Errorf("%s: on a line %q, want %q", name, got, c.want)
+		}
+	}
+	if got := Line(map[string]any{"$status": "no", "exitStatus": "x", "a": " ", "b": 7, "comments": "Cut it\nbetween words. Then", "d": "x"}); got != "Cut it between words" {
+		t.Errorf("%q", got)
+	}
+	if got := Line(map[string]any{"$status": "no"}); got != "" {
+		t.Errorf("%q", got)
 	}
 }

@@ -47,7 +47,7 @@ func (e *Engine) alone(ctx context.Context, v *gitcas.View, id gitcas.ThreadID, 
 		c.Refs = append(c.Refs, release)
 		return c, nil
 	}
-	v, err = e.Store.Update(ctx, v, build, id)
+	v, err = e.update(ctx, v, build, id)
 	if err != nil {
 		return err
 	}

@@ -78,7 +78,7 @@ func (r *stepRun) pushAttempt(ctx context.Context, a gitcas.Attempt, link bool) 
 	ctx, cancel := outlive(ctx, commitTimeout, linkGrace)
 	defer cancel()
 	build := func(v *gitcas.View) (*gitcas.Change, error) { return r.keepChange(v, a, link) }
-	v, err := r.e.Store.Update(ctx, r.v, build, r.id)
+	v, err := r.e.update(ctx, r.v, build, r.id)
 	if err == nil {
 		r.hold.adopt(v) // deleted in the same push
 	}

@@ -45,7 +45,7 @@ func (r *stepRun) commit(ctx context.Context, d Draft, s *sealed, next verdict) 
 		}
 		return c, err
 	}
-	v, err := r.e.Store.Update(push, r.v, build, r.id)
+	v, err := r.e.update(push, r.v, build, r.id)
 	var moved *movedError
 	var div *DivergedError
 	switch {
@@ -147,16 +147,22 @@ func (r *stepRun) stepChange(ctx context.Context, v *gitcas.View, s *sealed, nex
 
 	r.effects(&entry)
 	after := r.nextEntry(entry, head, work, next)
+	tale := r.story(after)
+	tale.took = asCost(r.used)
+	tale.add(r.def, moderator.Output{Role: r.task.Role, Output: s.output}, step, s.words)
 	release, _ := gitcas.ClaimUpdate(r.id, &held, nil, v.Time())
 	c := &gitcas.Change{
 		Subject:  subjectOf(r.title(), r.id, stepWhat(r.task.Role, next.status, r.task.Step)),
 		Body:     commitBody(s),
 		Trailers: append(r.trailers(next.status, head, r.task.Prev), costTrailers(r.task, step.Usage)...),
 		Nodes:    nodes,
-		Readable: map[string][]byte{gitcas.ReadablePath(r.id, r.task.Step, r.task.Role): readable(r.task, step, s, next)},
-		Threads:  map[gitcas.ThreadID]*gitcas.Entry{r.id: &after},
-		Refs:     append(refs, release),
-		Objects:  objs,
+		Readable: map[string][]byte{
+			gitcas.ReadablePath(r.id, r.task.Step, r.task.Role): readable(r.task, step, s, next),
+			gitcas.IndexPath(r.id):                              tale.index(),
+		},
+		Threads: map[gitcas.ThreadID]*gitcas.Entry{r.id: &after},
+		Refs:    append(refs, release),
+		Objects: objs,
 	}
 	if next.end && !r.req.Deliver {
 		line := r.ended(after, head, reasonEnded, "")

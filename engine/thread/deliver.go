@@ -259,7 +259,7 @@ func (r *delivery) notDone(ctx context.Context, cause error) error {
 		c.Threads = map[gitcas.ThreadID]*gitcas.Entry{r.id: &entry}
 		return c, nil
 	}
-	v, err := r.e.Store.Update(ctx, r.v, build, r.id)
+	v, err := r.e.update(ctx, r.v, build, r.id)
 	if err != nil {
 		failure.Err = errors.Join(cause, fmt.Errorf("and that could not be noted: %w", err))
 		return failure
@@ -300,7 +300,7 @@ func (r *delivery) archive(ctx context.Context) (Result, error) {
 		tried = true
 		return r.archiveChange(v, entry, held), nil
 	}
-	v, err := r.e.Store.Update(push, r.v, build, r.id)
+	v, err := r.e.update(push, r.v, build, r.id)
 	var moved *NotYoursError
 	switch {
 	case errors.As(err, &moved):

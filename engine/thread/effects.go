@@ -61,7 +61,7 @@ func (e *Engine) Record(ctx context.Context, id gitcas.ThreadID, f Effects) erro
 			Threads: map[gitcas.ThreadID]*gitcas.Entry{id: &entry},
 		}, nil
 	}
-	if _, err := e.Store.Update(ctx, v, build, id); err != nil {
+	if _, err := e.update(ctx, v, build, id); err != nil {
 		return fmt.Errorf("note the comment and the pull request of thread %s: %w", id, err)
 	}
 	e.reached("record")

@@ -41,7 +41,7 @@ func (e *Engine) Fork(ctx context.Context, req ForkRequest) (Started, error) {
 		return Started{}, fmt.Errorf("fork thread %s: %w", req.From, err)
 	}
 	f := &forking{e: e, req: req}
-	if _, err := e.Store.Update(ctx, v, func(v *gitcas.View) (*gitcas.Change, error) { return f.change(ctx, v) }, req.From, req.ID); err != nil {
+	if _, err := e.update(ctx, v, func(v *gitcas.View) (*gitcas.Change, error) { return f.change(ctx, v) }, req.From, req.ID); err != nil {
 		return Started{}, err
 	}
 	e.reached("fork")
@@ -158,14 +158,17 @@ func (f *forking) push(ctx context.Context, v *gitcas.View, t *stepRun, d modera
 	}
 	f.tried = true
 	from := fmt.Sprintf("%s:%d", f.req.From, steps)
+	tale := t.story(entry)
+	tale.id = f.req.ID
 	return Sign(&gitcas.Change{
 		Subject: subjectOf(entry.Title, f.req.ID, "forked from "+from),
 		Trailers: append(entryTrailers(f.req.ID, entry),
 			gitcas.Trailer{Key: "Uwf-Forked-From", Value: from},
 			gitcas.Trailer{Key: "Uwf-Run", Value: fmt.Sprintf("%s attempt %d", f.e.Who.Run, f.e.Who.Attempt)}),
-		Forks:   map[gitcas.ThreadID]gitcas.ThreadID{f.req.ID: f.req.From},
-		Threads: map[gitcas.ThreadID]*gitcas.Entry{f.req.ID: &entry},
-		Refs:    refs,
+		Forks:    map[gitcas.ThreadID]gitcas.ThreadID{f.req.ID: f.req.From},
+		Readable: map[string][]byte{gitcas.TaskPath(f.req.ID): tale.task(from), gitcas.IndexPath(f.req.ID): tale.index()},
+		Threads:  map[gitcas.ThreadID]*gitcas.Entry{f.req.ID: &entry},
+		Refs:     refs,
 	}, f.who), nil
 }
 

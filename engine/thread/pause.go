@@ -50,7 +50,7 @@ func (e *Engine) Pause(ctx context.Context, id gitcas.ThreadID, reason string) e
 			Threads: map[gitcas.ThreadID]*gitcas.Entry{id: &entry},
 		}, e.By), nil
 	}
-	if v, err = e.Store.Update(ctx, v, build, id); err != nil {
+	if v, err = e.update(ctx, v, build, id); err != nil {
 		return err
 	}
 	e.reached("pause asked")

@@ -81,12 +81,7 @@ func nameOf(by *record.By) string {
 }
 
 // Name is who somebody is, with the account's id.
-func Name(by record.By) string {
-	if by.ID == 0 {
-		return oneLine(by.String())
-	}
-	return fmt.Sprintf("%s (id %d)", oneLine(by.String()), by.ID)
-}
+func Name(by record.By) string { return oneLine(by.Account()) }
 
 func addressOf(by *record.By) string {
 	if by == nil || by.URL == "" {

@@ -30,7 +30,7 @@ func (e *Engine) Remove(ctx context.Context, id gitcas.ThreadID) error {
 		c, ended, err = e.removal(ctx, v, id)
 		return c, err
 	}
-	if v, err = e.Store.Update(ctx, v, build, id); err != nil {
+	if v, err = e.update(ctx, v, build, id); err != nil {
 		return err
 	}
 	e.reached("remove")

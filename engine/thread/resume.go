@@ -45,7 +45,7 @@ func (e *Engine) Resume(ctx context.Context, req ResumeRequest) error {
 		return fmt.Errorf("resume thread %s: %w", req.Thread, err)
 	}
 	r := &resumption{e: e, req: req, by: e.identifySpeaker(ctx, v, req.Thread)}
-	if v, err = e.Store.Update(ctx, v, func(v *gitcas.View) (*gitcas.Change, error) { return r.change(ctx, v) }, req.Thread); err != nil {
+	if v, err = e.update(ctx, v, func(v *gitcas.View) (*gitcas.Change, error) { return r.change(ctx, v) }, req.Thread); err != nil {
 		return err
 	}
 	e.reached("resume")
@@ -335,7 +335,7 @@ func (r *resumption) reopen(ctx context.Context, v *gitcas.View) (*gitcas.Change
 	if err != nil {
 		return nil, err
 	}
-	return r.alive(ctx, v, past, ended, d.Role)
+	return r.alive(ctx, v, past, t, ended, d.Role)
 }
 
 // reopened asks the moderator which role goes on after the end.
@@ -364,7 +364,7 @@ func forkAdvice(ended gitcas.Ended) string {
 }
 
 // alive is the push that brings the thread back.
-func (r *resumption) alive(ctx context.Context, v, past *gitcas.View, ended gitcas.Ended, role string) (*gitcas.Change, error) {
+func (r *resumption) alive(ctx context.Context, v, past *gitcas.View, t *stepRun, ended gitcas.Ended, role string) (*gitcas.Change, error) {
 	id := r.req.Thread
 	entry, _ := past.Entry(id)
 	if other, taken := threadWithKey(v, entry.Key); taken {
@@ -376,6 +376,7 @@ func (r *resumption) alive(ctx context.Context, v, past *gitcas.View, ended gitc
 		return nil, err
 	}
 	c.Reopen = []gitcas.Ended{ended}
+	addPage(c, gitcas.IndexPath(id), t.story(*c.Threads[id]).index())
 	upd, err := r.e.workRef(ctx, v, workOf(id, entry))
 	if err != nil {
 		return nil, err

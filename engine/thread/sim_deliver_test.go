@@ -149,6 +149,9 @@ func (w *world) history(visit func(gitcas.Ended)) {
 		}
 		for _, year := range w.list(years.ID) {
 			for _, day := range w.list(year.ID) {
+				if !statefile.IsDay(day.Name) {
+					continue
+				}
 				o, _ := w.mem.Get(day.ID)
 				if err := statefile.ParseHistory(o.Data, func(e gitcas.Ended) error { visit(e); return nil }); err != nil {
 					w.problem("%s/%s: %v", year.Name, day.Name, err)

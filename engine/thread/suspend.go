@@ -100,7 +100,7 @@ func (r *stepRun) suspendPush(ctx context.Context, reason string, attempt *gitca
 		c.Threads = map[gitcas.ThreadID]*gitcas.Entry{r.id: &entry}
 		return c, nil
 	}
-	v, err := r.e.Store.Update(ctx, r.v, build, r.id)
+	v, err := r.e.update(ctx, r.v, build, r.id)
 	if err != nil {
 		return err
 	}
@@ -151,7 +151,7 @@ func (r *stepRun) finish(ctx context.Context) (Result, error) {
 		}
 		return c, nil
 	}
-	v, err := r.e.Store.Update(ctx, r.v, build, r.id)
+	v, err := r.e.update(ctx, r.v, build, r.id)
 	if err != nil {
 		return r.result(), err
 	}
@@ -215,7 +215,7 @@ func (e *Engine) Cancel(ctx context.Context, id gitcas.ThreadID, reason string) 
 		line = l
 		return c, err
 	}
-	if _, err := e.Store.Update(ctx, v, build, id); err != nil {
+	if _, err := e.update(ctx, v, build, id); err != nil {
 		return gitcas.Ended{}, err
 	}
 	e.reached("cancel")
@@ -279,7 +279,9 @@ func (e *Engine) costOf(ctx context.Context, v *gitcas.View, id gitcas.ThreadID)
 	if err != nil {
 		return nil
 	}
-	return &gitcas.Cost{Steps: len(r.chain.Steps), Tokens: t.Tokens, CostUSD: t.CostUSD, DurationMs: t.Wall.Milliseconds()}
+	cost := asCost(t)
+	cost.Steps = len(r.chain.Steps)
+	return &cost
 }
 
 // gone says why a thread is not alive: it has ended, or there never was one.
@@ -324,7 +326,7 @@ func (e *Engine) Suspend(ctx context.Context, id gitcas.ThreadID, reason string)
 		tried = true
 		return Sign(suspendChange(v, id, entry, reason, e.By), e.By), nil
 	}
-	if _, err := e.Store.Update(ctx, v, build, id); err != nil {
+	if _, err := e.update(ctx, v, build, id); err != nil {
 		return err
 	}
 	e.reached("suspend")

@@ -41,7 +41,7 @@ func (e *Engine) SuspendAt(ctx context.Context, id gitcas.ThreadID, head node.Ha
 		tried, done = true, true
 		return suspendChange(v, id, entry, reason, nil), nil
 	}
-	if _, err := e.Store.Update(ctx, v, build, id); err != nil {
+	if _, err := e.update(ctx, v, build, id); err != nil {
 		return false, fmt.Errorf("suspend thread %s: %w", id, err)
 	}
 	if done {

@@ -102,11 +102,28 @@ func isLine(s string) bool {
 func (b By) String() string {
 	switch b.Kind {
 	case ByLocal:
-		return b.Name + ", as git on their machine says"
+		return brief(b.Name) + ", as git on their machine says"
 	case ByBot:
-		return b.Login + " (a bot)"
+		return brief(b.Login) + " (a bot)"
 	}
-	return b.Login
+	return brief(b.Login)
+}
+
+// Account is String with the account's id.
+func (b By) Account() string {
+	if b.ID == 0 {
+		return b.String()
+	}
+	return fmt.Sprintf("%s (id %d)", b, b.ID)
+}
+
+// brief is so much of a name that what is said of it is still seen.
+func brief(name string) string {
+	const most = 100
+	if len(name) <= most {
+		return name
+	}
+	return strings.ToValidUTF8(name[:most], "") + "…"
 }
 
 // Same reports whether two are one account at the forge. Of whom no id is known the

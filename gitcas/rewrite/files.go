@@ -192,6 +192,18 @@ func (r *run) dayFile(data []byte, place Place) []byte {
 	return b.Bytes()
 }
 
+// dayPage writes the page of a day anew, of the lines that were rewritten just before.
+func (r *run) dayPage(data []byte, place Place) []byte {
+	lines := r.days[statefile.DayFilePath(place.Path)]
+	if page, err := statefile.DayPage(lines.old); err != nil || !bytes.Equal(page, data) {
+		return r.page(data, place, "")
+	}
+	if page, err := statefile.DayPage(lines.out); err == nil {
+		return page
+	}
+	return r.page(data, place, "")
+}
+
 // line rewrites one line of a history file. Only its texts change: how it is
 // written stays.
 func (r *run) line(line []byte, place Place) []byte {

@@ -17,6 +17,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/rewrite"
+	"github.com/united-workforce/uwf/gitcas/statefile"
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
 
@@ -283,6 +284,49 @@ func (f *fixture) sound() {
 	for _, p := range r.Problems {
 		f.Errorf("fsck: %s: %s", p.Path, p.Why)
 	}
+	days := f.tree(f.tree(f.tipTree(), "history"), "2026")
+	for name, id := range f.entries(days) {
+		if !statefile.IsDay(name) {
+			continue
+		}
+		want, err := statefile.DayPage(f.object(id).Data)
+		f.ok(err)
+		if page := f.entries(days)[statefile.DayPagePath(name)]; string(f.object(page).Data) != string(want) {
+			f.Errorf("the page of %s is\n%s\nwant\n%s", name, f.object(page).Data, want)
+		}
+	}
+}
+
+func (f *fixture) object(id wire.ID) wire.Object {
+	f.Helper()
+	if id.IsZero() {
+		return wire.Object{}
+	}
+	objs, err := f.remote.Fetch(f.Context(), wire.FetchRequest{Wants: []wire.ID{id}})
+	f.ok(err)
+	return objs[id]
+}
+
+func (f *fixture) tipTree() wire.ID {
+	f.Helper()
+	_, commits := f.log()
+	return commits[0].Tree
+}
+
+func (f *fixture) entries(tree wire.ID) map[string]wire.ID {
+	f.Helper()
+	list, err := gitobj.DecodeTree(f.object(tree).Data)
+	f.ok(err)
+	out := map[string]wire.ID{}
+	for _, e := range list {
+		out[e.Name] = e.ID
+	}
+	return out
+}
+
+func (f *fixture) tree(of wire.ID, name string) wire.ID {
+	f.Helper()
+	return f.entries(of)[name]
 }
 
 // below is a node that a step of a thread refers to.

@@ -35,7 +35,7 @@ func grown(f *fixture) {
 	f.end(id(4), "ended", "")
 	f.start(id(5), "cancelled")
 	f.step(id(5), map[string]any{"$status": "finished", "more": map[string]any{secret: []any{secret, "x" + secret + secret}}}, "b", "d")
-	f.end(id(5), "cancelled", "because of "+secret)
+	f.end(id(5), "cancelled", strings.Repeat("because ", 23)+secret) // a page shows half of it
 	f.start(id(6), "after all that")
 	f.step(id(6), note("clean"), "clean", "clean")
 	v := f.load(id(6))

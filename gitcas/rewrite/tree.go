@@ -36,13 +36,14 @@ const (
 	threadsYAML
 	registryYAML
 	dayFile
+	dayPage
 	versionFile
 	textFile // README.md, error.txt: text under a name of uwf's own
-	pageFile // NN-<role>.md
+	pageFile // index.md, NN-<role>.md
 )
 
-// pageName is what the pages of steps are named.
-var pageName = lazyregexp.New(`^[0-9]{2,6}-[0-9A-Za-z._-]{1,100}\.md$`)
+// pageName is what the pages of threads and steps are named.
+var pageName = lazyregexp.New(`^(?:index|[0-9]{2,6}-[0-9A-Za-z._-]{1,100})\.md$`)
 
 // childOf is the kind of an entry of a folder.
 func childOf(k kind, e gitobj.Entry) kind {
@@ -69,6 +70,8 @@ func childOf(k kind, e gitobj.Entry) kind {
 		return yearFolder
 	case k == yearFolder && !isDir && statefile.IsDay(e.Name):
 		return dayFile
+	case k == yearFolder && !isDir && statefile.IsDayPage(e.Name):
+		return dayPage
 	case k == threadFolder && !isDir && pageName.MatchString(e.Name):
 		return pageFile
 	case !isDir && isNode && (k == casFolder || k == threadFolder || k == ownFolder || k == nodeFolder):
@@ -369,6 +372,8 @@ func (r *run) content(c at, data []byte) ([]byte, error) {
 		return r.registryFile(data, place)
 	case dayFile:
 		return r.dayFile(data, place), nil
+	case dayPage:
+		return r.dayPage(data, place), nil
 	case versionFile:
 		return r.versionFile(data, place), nil
 	case nodeFile:

@@ -385,6 +385,9 @@ func (r *repository) ended() []map[string]any {
 	r.Helper()
 	byID := map[string]map[string]any{}
 	for file := range strings.Lines(r.git("ls-tree", "-r", "--name-only", "uwf-state", "history/")) {
+		if !strings.HasSuffix(strings.TrimSpace(file), ".jsonl") {
+			continue
+		}
 		for line := range strings.Lines(r.git("show", "uwf-state:"+strings.TrimSpace(file))) {
 			var one map[string]any
 			mustDo(r, json.Unmarshal([]byte(line), &one))

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/engine/graph"
+	"github.com/united-workforce/uwf/internal/markdown"
 )
 
 // MaxComment is the longest comment and body of a pull request, in bytes. Forges
@@ -118,7 +119,7 @@ func (p page) prevented() string {
 		return ""
 	}
 	open := ""
-	if goodURL(p.Links.Compare) {
+	if markdown.IsAddress(p.Links.Compare) {
 		open = "**[Open the pull request](" + p.Links.Compare + ")** – the changes are on " + p.branch() + "."
 	} else if b := p.branch(); b != "" {
 		open = "The changes are on " + b + "."
@@ -184,9 +185,9 @@ func (p page) used() string {
 
 // footer says whose page this is and where the rest can be read.
 func (p page) footer() string {
-	parts := []string{label(p.Workflow), link("`"+word(p.ID)+"`", p.log())}
-	if goodURL(p.Links.Run) {
-		parts = append(parts, link("job", p.Links.Run))
+	parts := []string{label(p.Workflow), markdown.Link("`"+word(p.ID)+"`", p.log())}
+	if markdown.IsAddress(p.Links.Run) {
+		parts = append(parts, markdown.Link("job", p.Links.Run))
 	}
 	if b := p.branch(); b != "" && len(p.commits()) > 0 {
 		parts = append(parts, b)
@@ -215,7 +216,7 @@ func (p page) branch() string {
 	if !safeRef(b) {
 		shown = name(b)
 	}
-	return link(code(shown), p.Links.BranchURL(b))
+	return markdown.Link(code(shown), p.Links.BranchURL(b))
 }
 
 // commits are those of the steps.

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/gitcas/record"
+	"github.com/united-workforce/uwf/internal/markdown"
 )
 
 // mostSaid is how many of people's words are shown, the newest ones.
@@ -19,7 +20,7 @@ func (p page) whoDecided() string {
 	var title, lines []string
 	if p.Started != nil {
 		title = append(title, "started by "+accountHTML(*p.Started))
-		lines = append(lines, "- "+accountText(*p.Started)+" "+link("started it", p.Started.URL)+".")
+		lines = append(lines, "- "+accountText(*p.Started)+" "+markdown.Link("started it", p.Started.URL)+".")
 	}
 	if n := len(p.Said); n > 0 {
 		if by := p.Said[n-1].By; by != nil {
@@ -44,7 +45,7 @@ func (p page) saidLine(s Said) string {
 	if s.By != nil {
 		by, address = accountText(*s.By), s.By.URL
 	}
-	line := fmt.Sprintf("- %s %s before step %d", by, link(s.Did(), address), s.Step)
+	line := fmt.Sprintf("- %s %s before step %d", by, markdown.Link(s.Did(), address), s.Step)
 	if strings.TrimSpace(s.Text) == "" {
 		return line + ", without a word."
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/runner/sanitize"
 	"github.com/united-workforce/uwf/engine/summary"
+	"github.com/united-workforce/uwf/internal/markdown"
 )
 
 // PullTitle is the pull request's title. The newest output with a field for it
@@ -102,8 +103,8 @@ func (p page) review() string {
 		return ""
 	}
 	where := "Every step, with its prompt and its answer:"
-	if goodURL(p.Links.Comment) {
-		where = "How it went is in " + link("the thread's comment", p.Links.Comment) + ". Every step, with its prompt and its answer:"
+	if markdown.IsAddress(p.Links.Comment) {
+		where = "How it went is in " + markdown.Link("the thread's comment", p.Links.Comment) + ". Every step, with its prompt and its answer:"
 	}
 	return join(where, fenced("git fetch origin "+p.Links.StateBranch+" && git log FETCH_HEAD -- threads/"+word(p.ID), "sh"))
 }

@@ -1,6 +1,9 @@
 package report
 
-import "github.com/united-workforce/uwf/engine/runner/event"
+import (
+	"github.com/united-workforce/uwf/engine/runner/event"
+	"github.com/united-workforce/uwf/internal/markdown"
+)
 
 // ReplyKind is what a short answer to somebody's command says.
 type ReplyKind string
@@ -63,8 +66,8 @@ func (r Reply) Markdown() string {
 			body = join("What can be said in a comment, at the beginning of a line:", why)
 		}
 	}
-	if goodURL(r.Thread.Links.Comment) && r.Kind != Refused {
-		body = join(body, "<sub>"+link("the thread's comment", r.Thread.Links.Comment)+"</sub>")
+	if markdown.IsAddress(r.Thread.Links.Comment) && r.Kind != Refused {
+		body = join(body, "<sub>"+markdown.Link("the thread's comment", r.Thread.Links.Comment)+"</sub>")
 	}
 	return ReplyMarker(r.Comment) + "\n" + body + "\n"
 }

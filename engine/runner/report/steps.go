@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/internal/lazyregexp"
+	"github.com/united-workforce/uwf/internal/markdown"
 )
 
 // recent is how many steps are shown at once; older ones open by a click.
@@ -53,8 +54,8 @@ func (p page) omitted(n int) string {
 	if n == 1 {
 		text = "1 older step"
 	}
-	if log := p.log(); goodURL(log) {
-		return link(text, log) + " not shown here.\n\n"
+	if log := p.log(); markdown.IsAddress(log) {
+		return markdown.Link(text, log) + " not shown here.\n\n"
 	}
 	return text + " not shown here.\n\n"
 }
@@ -85,7 +86,7 @@ func (p page) commit(sha string) string {
 	if !commitID.MatchString(sha) {
 		return ""
 	}
-	return link("`"+sha[:7]+"`", p.Links.CommitURL(sha))
+	return markdown.Link("`"+sha[:7]+"`", p.Links.CommitURL(sha))
 }
 
 var commitID = lazyregexp.New(`^[0-9a-f]{7,64}$`)

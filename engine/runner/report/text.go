@@ -1,7 +1,6 @@
 package report
 
 import (
-	"net/url"
 	"strings"
 	"unicode/utf8"
 
@@ -9,11 +8,8 @@ import (
 	"github.com/united-workforce/uwf/internal/lazyregexp"
 )
 
-// Bounds of what is written on one line.
-const (
-	maxName = 60    // characters of a role, a result, a workflow
-	maxURL  = 1_000 // bytes of an address; a longer one is left out
-)
+// maxName bounds what is written on one line.
+const maxName = 60 // characters of a role, a result, a workflow
 
 // name is a role's name, a status or the like as plain text on one line.
 func name(s string) string {
@@ -60,23 +56,6 @@ func cut(s string, limit int) string {
 		return s
 	}
 	return strings.TrimSpace(string([]rune(s)[:limit-1])) + "…"
-}
-
-// link is a link of Markdown; the text alone where the address isn't one to be
-// trusted with a place in it.
-func link(text, address string) string {
-	if !goodURL(address) {
-		return text
-	}
-	return "[" + text + "](" + address + ")"
-}
-
-func goodURL(s string) bool {
-	if s == "" || len(s) > maxURL || strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune("()<>[]\"'`\\|", r) }) {
-		return false
-	}
-	u, err := url.Parse(s)
-	return err == nil && u.Host != "" && u.User == nil && (u.Scheme == "https" || u.Scheme == "http")
 }
 
 // fenced is a text as a block of code. What it holds can't end it.

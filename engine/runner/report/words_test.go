@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/united-workforce/uwf/internal/markdown"
 )
 
 func TestAmounts(t *testing.T) {
@@ -99,7 +101,7 @@ func TestLinks(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{"javascript:alert(1)", "https://user@example.com/", "https://a/b)c", "https://a/b c", "https://a/<b>", "", "/x", "https://a/" + strings.Repeat("b", 2000)} {
-		if got := link("x", bad); got != "x" {
+		if got := markdown.Link("x", bad); got != "x" {
 			t.Errorf("%q became a link: %s", bad, got)
 		}
 	}

@@ -135,12 +135,64 @@ func TestApproveDeploy(t *testing.T) {
 		if want := fmt.Sprintf("answered by bob (id %d)", event.Comment.User.ID); !strings.Contains(strings.Join(strings.Fields(steps.Stdout), " "), want) {
 			t.Errorf("uwf thread steps doesn't say %q:\n%s%s", want, steps.Stdout, steps.Stderr)
 		}
+		c.readsEnded(line, event.Comment.URL, event.Comment.User.ID)
 		log := c.git("log", "--format=%an|%(trailers:key=Uwf-By,valueonly,separator=)", "uwf-state")
 		_, address, _ := strings.Cut(event.Comment.URL, "://")
 		if want := fmt.Sprintf("bob|forge: bob (id %d, %s)", event.Comment.User.ID, address); !strings.Contains(log, want) {
 			t.Errorf("git log doesn't say %q:\n%s", want, log)
 		}
 	})
+}
+
+// readsEnded types the commands of the README for a thread that has ended: with git alone
+// they say who asked, who approved, what was changed and what it cost.
+func (c *ci) readsEnded(line map[string]any, approval string, approver int64) {
+	c.Helper()
+	readme, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "README.md"))
+	c.check(err)
+	_, rest, found := strings.Cut(string(readme), "<!-- test:ended -->\n```sh\n")
+	block, _, closed := strings.Cut(rest, "\n```\n")
+	commands := strings.Split(block, "\n")
+	if !found || !closed || len(commands) != 3 {
+		c.Fatalf("README.md has no three commands for threads that have ended: %q", commands)
+	}
+	dir := c.TempDir()
+	command := func(text string) string {
+		c.Helper()
+		cmd := exec.CommandContext(c.Context(), "sh", "-euc", text)
+		cmd.Dir, cmd.Env = dir, []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "GIT_CONFIG_NOSYSTEM=1"}
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			c.Fatalf("%s: %v\n%s", text, err, out)
+		}
+		return string(out)
+	}
+	command("git init -q . && git fetch -q " + c.forge.Dir() + " uwf-state")
+
+	row := command(strings.Replace(commands[0], "<words of the title>", "deploy 2.4.0 .*as-approved", 1))
+	for _, want := range []string{"alice (id ", "| as-approved |", fmt.Sprint(line["used"].(map[string]any)["tokens"]), fmt.Sprintf("[#%v](", line["pr"])} {
+		if !strings.Contains(row, want) {
+			c.Errorf("the row of the day doesn't say %q:\n%s", want, row)
+		}
+	}
+	// What the row says to type is what the README says.
+	_, typed, _ := strings.Cut(row, "`git show ")
+	typed, _, _ = strings.Cut(typed, "`")
+	commit, _, _ := strings.Cut(typed, ":")
+	fill := strings.NewReplacer("<commit>", commit, "<thread>", fmt.Sprint(line["thread"]), "02-developer", "03-operator").Replace
+	if own := strings.Fields(fill(commands[1]))[2]; own != typed {
+		c.Errorf("the row says git show %s, the README %s", typed, own)
+	}
+	index := command(fill(commands[1]))
+	for _, want := range []string{"**Ended** after 4 steps: as-approved.", "by alice (id ", fmt.Sprintf("- Pull request: #%v", line["pr"]), "production.txt is 2.4.0",
+		fmt.Sprintf("- Before step 2: bob (id %d) answered", approver), approval, " tokens, $"} {
+		if !strings.Contains(index, want) {
+			c.Errorf("the thread's page doesn't say %q:\n%s", want, index)
+		}
+	}
+	if page := command(fill(commands[2])); !strings.Contains(page, "# Step 3: operator → done") || !strings.Contains(page, "summary: production.txt is 2.4.0") {
+		c.Errorf("the step's page says\n%s", page)
+	}
 }
 
 // stickyOf is the comment of one of several threads on an issue.

@@ -693,6 +693,9 @@ func (c *ci) ended() []map[string]any {
 	c.Helper()
 	var all []map[string]any
 	for file := range strings.Lines(c.git("ls-tree", "-r", "--name-only", "uwf-state", "history/")) {
+		if !strings.HasSuffix(strings.TrimSpace(file), ".jsonl") {
+			continue
+		}
 		for line := range strings.Lines(c.git("show", "uwf-state:"+strings.TrimSpace(file))) {
 			var one map[string]any
 			c.check(json.Unmarshal([]byte(line), &one))

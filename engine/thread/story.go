@@ -1,0 +1,263 @@
+package thread
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/united-workforce/uwf/engine/moderator"
+	"github.com/united-workforce/uwf/engine/summary"
+	"github.com/united-workforce/uwf/engine/workflow"
+	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/record"
+	"github.com/united-workforce/uwf/internal/markdown"
+)
+
+// story is what the pages about a whole thread are made of.
+type story struct {
+	id       gitcas.ThreadID
+	workflow string
+	start    record.Start
+	entry    gitcas.Entry
+	steps    []storyStep
+	took     gitcas.Cost // with tries that failed before these steps
+}
+
+// storyStep is one step of it.
+type storyStep struct {
+	role, status, says string
+	usage              record.Usage
+	words              []record.Word // what people said before it
+}
+
+// update makes a change of the store. With it go the index pages of the threads whose
+// entries change.
+func (e *Engine) update(ctx context.Context, v *gitcas.View, build func(*gitcas.View) (*gitcas.Change, error), ids ...gitcas.ThreadID) (*gitcas.View, error) {
+	return e.Store.Update(ctx, v, func(v *gitcas.View) (*gitcas.Change, error) {
+		c, err := build(v)
+		if err == nil && c != nil {
+			e.addIndexes(ctx, v, c)
+		}
+		return c, err
+	}, ids...)
+}
+
+// addIndexes adds the index page of each thread whose entry changes, where the change has
+// none. One that can't be made stays as it was: the page tells what is on record, and
+// nothing depends on it.
+func (e *Engine) addIndexes(ctx context.Context, v *gitcas.View, c *gitcas.Change) {
+	for id, entry := range c.Threads {
+		if entry == nil || c.Readable[gitcas.IndexPath(id)] != nil {
+			continue
+		}
+		if _, alive := v.Entry(id); !alive {
+			continue
+		}
+		r, err := e.read(ctx, v, id)
+		if err != nil {
+			continue
+		}
+		for n := range r.chain.Steps { // a step may have been taken back
+			if r.chain.Steps[n].Hash == entry.Head {
+				r.cut(n + 1)
+				break
+			}
+		}
+		if entry.Head == r.chain.StartHash {
+			r.cut(0)
+		}
+		if headOf(r.chain) == entry.Head {
+			r.entry = *entry
+			tale := r.story(*entry)
+			if used, err := r.totals(ctx, nil); err == nil {
+				tale.took = asCost(used)
+			}
+			addPage(c, gitcas.IndexPath(id), tale.index())
+		}
+	}
+}
+
+// asCost is what was used, for the record.
+func asCost(t moderator.Totals) gitcas.Cost {
+	return gitcas.Cost{Tokens: t.Tokens, CostUSD: t.CostUSD, DurationMs: t.Wall.Milliseconds()}
+}
+
+func addPage(c *gitcas.Change, path string, text []byte) {
+	if c.Readable == nil {
+		c.Readable = map[string][]byte{}
+	}
+	c.Readable[path] = text
+}
+
+// story is that of the thread's steps, with this entry.
+func (r *stepRun) story(entry gitcas.Entry) story {
+	s := story{id: r.id, workflow: r.def.Name, start: r.chain.Start, entry: entry}
+	for i, step := range r.chain.Steps {
+		words, err := answerBefore(r.in, r.id, step.Hash, step.Step)
+		if err != nil {
+			words = nil // the page of that step has them
+		}
+		s.add(r.def, r.past[i], step.Step, words)
+	}
+	return s
+}
+
+// add adds a step.
+func (s *story) add(def *workflow.Definition, out moderator.Output, step record.Step, words []record.Word) {
+	st := storyStep{role: step.Role, status: moderator.StatusOf(def, out), says: summary.Line(out.Output), words: words}
+	if u := step.Usage; u != nil {
+		st.usage = *u
+		s.took.Tokens += u.InputTokens + u.OutputTokens
+		s.took.CostUSD += u.CostUSD
+		s.took.DurationMs += u.DurationMs
+	}
+	s.steps = append(s.steps, st)
+}
+
+// title is what the thread is about.
+func (s story) title() string {
+	for _, t := range []string{s.entry.Title, s.start.Title, titleOf(s.start.Prompt)} {
+		if t != "" {
+			return oneLine(t)
+		}
+	}
+	return "Thread " + string(s.id)
+}
+
+// task is the page with what the thread is to do. from is the thread and the step that it
+// was forked from.
+func (s story) task(from string) []byte {
+	var b strings.Builder
+	fmt.Fprintf(&b, "# %s\n\n%s.\n", markdown.Escape(s.title()), s.begun(from))
+	if s.start.Base != "" {
+		fmt.Fprintf(&b, "The work began from commit `%s`.\n", oneLine(s.start.Base))
+	}
+	fmt.Fprintf(&b, "\n## Task\n\n%s\n", indented(s.start.Prompt))
+	return []byte(plain(b.String()))
+}
+
+// begun says who began the thread, when, and about what.
+func (s story) begun(from string) string {
+	did, by := "Started", s.start.By
+	if from != "" {
+		did, by = "Forked from "+from, s.entry.By
+	}
+	text := did + " " + s.id.Time().UTC().Format(time.RFC3339)
+	if by != nil {
+		text += " by " + markdown.Escape(Name(*by)) + addressOf(by)
+	}
+	if about, _ := s.start.Trigger["url"].(string); about != "" && (by == nil || about != by.URL) {
+		text += ", about " + oneLine(about)
+	}
+	return text
+}
+
+// maxIndexSteps is how many steps the index has, the newest: the page is written with
+// every step.
+const maxIndexSteps = 200
+
+// index is the thread in a page: how it stands, who had a part in it, what it took, and
+// where to read on.
+func (s story) index() []byte {
+	var b strings.Builder
+	fmt.Fprintf(&b, "# %s\n\n", markdown.Escape(s.title()))
+	s.writeState(&b)
+	fmt.Fprintf(&b, "\n- Workflow %s, thread `%s`\n- %s\n- The task: [00-task.md](00-task.md)\n", markdown.Escape(oneLine(s.workflow)), s.id, s.begun(""))
+	if w := s.entry.Work; w.Commit != "" {
+		fmt.Fprintf(&b, "- Work: branch `%s` at commit `%s`\n", w.Branch, w.Commit)
+	}
+	if s.entry.PR != 0 {
+		fmt.Fprintf(&b, "- Pull request: #%d\n", s.entry.PR)
+	}
+	fmt.Fprintf(&b, "- %s took %s, %d tokens, $%.4f, with tries that failed before\n", counted(len(s.steps), "step"), took(s.took.DurationMs), s.took.Tokens, s.took.CostUSD)
+	s.writeSteps(&b)
+	return []byte(plain(b.String()))
+}
+
+// writeState writes how the thread stands.
+func (s story) writeState(b *strings.Builder) {
+	e := s.entry
+	switch e.Status {
+	case gitcas.StatusSuspended:
+		b.WriteString("**Waits for a person**")
+		if sus := e.Suspended; sus != nil {
+			if sus.Role != "" {
+				b.WriteString(", at role " + markdown.Escape(oneLine(sus.Role)))
+			}
+			if sus.By != nil {
+				b.WriteString("; " + markdown.Escape(Name(*sus.By)) + " made it wait")
+			}
+			if strings.TrimSpace(sus.Reason) != "" {
+				b.WriteString(":\n\n" + indented(sus.Reason) + "\n")
+				return
+			}
+		}
+		b.WriteString(".\n")
+	case gitcas.StatusEnded:
+		fmt.Fprintf(b, "**Ended** after %s", counted(len(s.steps), "step"))
+		if n := len(s.steps); n > 0 {
+			b.WriteString(": " + markdown.Escape(oneLine(s.steps[n-1].status)))
+		}
+		b.WriteString(".\n")
+	default:
+		fmt.Fprintf(b, "**Under way**: step %d is next", len(s.steps)+1)
+		if n := e.Next; n != nil {
+			b.WriteString(", by role " + markdown.Escape(oneLine(n.Role)))
+			if n.By != nil {
+				b.WriteString("; " + markdown.Escape(Name(*n.By)) + " let it go on")
+			}
+		}
+		b.WriteString(".\n")
+		if n := len(e.Attempts); n > 0 {
+			fmt.Fprintf(b, "%s at it failed.\n", counted(n, "attempt"))
+		}
+		if e.Pause != nil {
+			b.WriteString("It is to wait before that:\n\n" + indented(e.Pause.Reason) + "\n")
+		}
+	}
+}
+
+// writeSteps writes a table of the steps, and what people said.
+func (s story) writeSteps(b *strings.Builder) {
+	if len(s.steps) == 0 {
+		return
+	}
+	first := max(len(s.steps)-maxIndexSteps, 0)
+	b.WriteString("\n| step | role | result | what it says | tokens | cost |\n|--:|:--|:--|:--|--:|--:|\n")
+	if first > 0 {
+		fmt.Fprintf(b, "| 1–%d | | | see their pages | | |\n", first)
+	}
+	people := ""
+	for i, st := range s.steps {
+		n := i + 1
+		if i >= first {
+			page := gitcas.ReadablePath(s.id, n, st.role)
+			page = page[strings.LastIndexByte(page, '/')+1:]
+			fmt.Fprintf(b, "| [%d](%s) | %s | %s | %s | %d | $%.4f |\n", n, page, markdown.Escape(oneLine(st.role)), markdown.Escape(oneLine(st.status)),
+				markdown.Escape(oneLine(st.says)), st.usage.InputTokens+st.usage.OutputTokens, st.usage.CostUSD)
+		}
+		for _, w := range st.words {
+			people += fmt.Sprintf("- Before step %d: %s %s, %s%s\n", n, markdown.Escape(nameOf(w.By)), w.Did(), time.UnixMilli(w.AtMs).UTC().Format(time.RFC3339), addressOf(w.By))
+		}
+	}
+	if people != "" {
+		b.WriteString("\nWhat people said is on the pages of these steps:\n\n" + people)
+	}
+}
+
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// took is a time for readers.
+func took(ms int64) string {
+	d := time.Duration(ms) * time.Millisecond
+	if d < 10*time.Second {
+		return d.Round(100 * time.Millisecond).String()
+	}
+	return d.Round(time.Second).String()
+}

@@ -1,0 +1,122 @@
+package statefile
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/united-workforce/uwf/internal/commitmsg"
+	"github.com/united-workforce/uwf/internal/markdown"
+)
+
+// DayPagePath is the page for readers beside a history file.
+func DayPagePath(path string) string { return strings.TrimSuffix(path, ".jsonl") + ".md" }
+
+// DayFilePath is the history file of a page.
+func DayFilePath(page string) string { return strings.TrimSuffix(page, ".md") + ".jsonl" }
+
+// IsDayPage reports whether name is that of a day's page in a year's folder.
+func IsDayPage(name string) bool {
+	return strings.HasSuffix(name, ".md") && IsDay(DayFilePath(name))
+}
+
+// maxDayRows is how many lines a day's page has, the newest: it is written anew with each.
+const maxDayRows = 1000
+
+// DayPage is the page for readers of a history file: the same lines, with the command that
+// shows each thread. It is derived, and never read back.
+func DayPage(data []byte) ([]byte, error) {
+	var lines []Ended
+	err := ParseHistory(data, func(e Ended) error {
+		lines = append(lines, e)
+		if len(lines) == maxDayRows {
+			return errEnough
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, errEnough) {
+		return nil, err
+	}
+	slices.Reverse(lines)
+	var b bytes.Buffer
+	b.WriteString("# Threads that ended\n\nTimes are UTC. What a row's command shows has the rest, and `git log <commit> -- threads/<thread>`\nthe thread commit by commit.\n\n")
+	b.WriteString("| ended | what it was about | result | asked by | tokens | cost | pull request | look at it |\n|:--|:--|:--|:--|--:|--:|:--|:--|\n")
+	if all := bytes.Count(data, []byte{'\n'}); all > len(lines) {
+		fmt.Fprintf(&b, "| | %d more, earlier: see the file beside this one | | | | | | |\n", all-len(lines))
+	}
+	for _, e := range lines {
+		e.row(&b)
+	}
+	return b.Bytes(), nil
+}
+
+var errEnough = errors.New("enough")
+
+// row writes one line of the table.
+func (e *Ended) row(b *bytes.Buffer) {
+	fmt.Fprintf(b, "| %s | %s | %s |", time.UnixMilli(e.CompletedAt).UTC().Format("2006-01-02 15:04"), cmp.Or(cell(e.Title), "–"), e.outcome())
+	asked := "–"
+	if e.By != nil {
+		asked = markdown.Link(cell(e.By.Account()), e.By.URL)
+	}
+	fmt.Fprintf(b, " %s |", asked)
+	if u := e.Used; u != nil {
+		fmt.Fprintf(b, " %d | $%.4f |", u.Tokens, u.CostUSD)
+	} else {
+		b.WriteString(" – | – |")
+	}
+	pull, commit := "–", ""
+	repo := e.repository()
+	if e.PR != 0 {
+		pull = markdown.Link(fmt.Sprintf("#%d", e.PR), repo+fmt.Sprintf("/issues/%d", e.PR)) // forges lead from there to the pull request
+	}
+	if link := markdown.Link("commit", repo+"/commit/"+e.Commit); link != "commit" {
+		commit = link + ": "
+	}
+	fmt.Fprintf(b, " %s | %s`git show %s:threads/%s/index.md` |\n", pull, commit, e.Commit, e.Thread)
+}
+
+// outcome says how a thread ended.
+func (e *Ended) outcome() string {
+	what := e.Reason
+	if e.Reason == ReasonEnded {
+		what = cmp.Or(cell(e.Result), e.Reason)
+	}
+	if e.ClosedBy != nil {
+		what += " by " + cell(e.ClosedBy.Account())
+	}
+	if note := cell(e.Note); note != "" {
+		what += ": " + note
+	}
+	return what
+}
+
+// maxCell bounds what others wrote in a cell, in bytes.
+const maxCell = 200
+
+// cell is a text of others on one line of a table.
+func cell(s string) string {
+	s = commitmsg.Line(s)
+	if len(s) > maxCell {
+		s = strings.ToValidUTF8(s[:maxCell], "") + "…"
+	}
+	return markdown.Escape(s)
+}
+
+// repository is the web address of the repository that the thread was started in, as far
+// as where it was started tells.
+func (e *Ended) repository() string {
+	if e.By == nil || !markdown.IsAddress(e.By.URL) {
+		return ""
+	}
+	for _, part := range []string{"/issues/", "/pull/", "/pulls/", "/actions/"} {
+		if repo, _, ok := strings.Cut(e.By.URL, part); ok {
+			return repo
+		}
+	}
+	return ""
+}
