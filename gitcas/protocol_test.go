@@ -50,11 +50,11 @@ func TestProtocolIsWhole(t *testing.T) {
 	doc := string(raw)
 	words := []string{
 		string(record.StartSchema), string(record.StepSchema), string(record.OwnStartSchema), string(record.OwnStepSchema), string(record.ErrorOutputSchema),
-		string(record.SuspendOutputSchema), string(record.AnswerSchema), string(node.MetaSchema), readmeName, versionName, threadsName, registryName, historyDir + "/", casDir + "/", StoreRef,
+		string(record.SuspendOutputSchema), string(record.AnswerSchema), string(record.PatchSchema), string(node.MetaSchema), readmeName, versionName, threadsName, registryName, historyDir + "/", casDir + "/", StoreRef,
 		claimFolder, attemptFolder, attemptThread + "/", attemptError, attemptWork + "/",
 		Place{Thread: "<ID>", Of: "<OF>"}.String(), Place{Thread: "<ID>", Of: "<OF>", Detail: true}.String(),
 	}
-	for _, typ := range []node.Hash{record.OwnStartSchema, record.OwnStepSchema, record.AnswerSchema} {
+	for _, typ := range []node.Hash{record.OwnStartSchema, record.OwnStepSchema, record.AnswerSchema, record.PatchSchema} {
 		schema, _ := record.Schemas()[typ].Payload.(map[string]any)
 		props, _ := schema["properties"].(map[string]any)
 		for field := range props {

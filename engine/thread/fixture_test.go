@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/filemode"
 
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/redact"
@@ -433,10 +434,24 @@ func (t *testFolder) Snapshot(ctx context.Context, req workspace.SnapshotRequest
 		}
 		return snap, nil
 	}
-	for _, name := range slices.Sorted(maps.Keys(t.f.files)) {
-		if text := t.f.files[name]; before[name] != text {
-			o := wire.NewObject(3, []byte(text))
-			snap.Changes = append(snap.Changes, workspace.Change{Path: name, Kind: workspace.Modified, Blob: o.ID})
+	all := maps.Clone(before)
+	maps.Copy(all, t.f.files)
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		was, old := before[name]
+		is, now := t.f.files[name]
+		c := workspace.Change{Path: name, Kind: workspace.Modified}
+		if old {
+			c.Old, c.OldMode = wire.NewObject(plumbing.BlobObject, []byte(was)).ID, filemode.Regular
+			c.Blob, c.Kind = c.Old, workspace.Deleted
+		}
+		if now {
+			c.Blob, c.Mode, c.Kind = wire.NewObject(plumbing.BlobObject, []byte(is)).ID, filemode.Regular, workspace.Added
+		}
+		if old && now {
+			c.Kind = workspace.Modified
+		}
+		if was != is || old != now {
+			snap.Changes = append(snap.Changes, c)
 		}
 	}
 	return snap, nil

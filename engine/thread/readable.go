@@ -9,6 +9,7 @@ import (
 
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
+	"github.com/united-workforce/uwf/internal/markdown"
 )
 
 // readable is a step as a page: what a reviewer sees on the forge's web pages.
@@ -40,12 +41,50 @@ func readable(t Task, s record.Step, sealed *sealed, next verdict) []byte {
 		fmt.Fprintf(&b, "Next: %s.\n", oneLine(next.role))
 	}
 	writeWords(&b, sealed.words)
+	writeFiles(&b, sealed.patch)
 	b.WriteString("\n## Output\n\n")
 	writeFields(&b, "    ", sealed.output)
 	if body := strings.TrimSpace(sealed.body); body != "" {
 		b.WriteString("\n" + body + "\n")
 	}
+	writeDiff(&b, sealed.patch)
 	return []byte(plain(b.String()))
+}
+
+// Bounds of what a page shows of a step's changes.
+const (
+	maxPageFiles = 200
+	maxPageDiff  = 64 << 10 // bytes
+)
+
+// writeFiles writes which files a step changed: before all that its agent wrote.
+func writeFiles(b *strings.Builder, p *record.Patch) {
+	if p == nil {
+		return
+	}
+	b.WriteString("\n## Changed\n\n")
+	for _, f := range p.Files[:min(len(p.Files), maxPageFiles)] {
+		fmt.Fprintf(b, "- %s %s", f.Change, markdown.Escape(oneLine(f.Path)))
+		if f.Counted {
+			fmt.Fprintf(b, ": +%d −%d", f.Added, f.Removed)
+		}
+		b.WriteString("\n")
+	}
+	if more := len(p.Files) + p.More - min(len(p.Files), maxPageFiles); more > 0 {
+		fmt.Fprintf(b, "- and %s more\n", counted(more, "file"))
+	}
+}
+
+// writeDiff writes how it changed them, where a page has room for that.
+func writeDiff(b *strings.Builder, p *record.Patch) {
+	switch {
+	case p == nil || p.Diff == "":
+		return
+	case len(p.Diff) > maxPageDiff:
+		b.WriteString("\n## Diff\n\nIt is long: the step's details have it.\n")
+	default:
+		b.WriteString("\n## Diff\n\n" + indented(p.Diff) + "\n")
+	}
 }
 
 // writeWords writes what people said before a step, and what they were asked. Their

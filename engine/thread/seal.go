@@ -20,6 +20,7 @@ type sealed struct {
 	output map[string]any
 	body   string
 	words  []record.Word // what people said before the step
+	patch  *record.Patch // what the step changed; nil: nothing
 	step   record.Step
 	nodes  []gitcas.PlacedNode // their places say no more than Sealer.Nodes does
 }

@@ -216,6 +216,7 @@ func (r *stepRun) work(ctx context.Context) (Result, error) {
 	if r.snap, err = r.takeSnapshot(ctx, next.status, step); err != nil {
 		return r.result(), r.failed(ctx, "workspace", draft, err)
 	}
+	r.sealPatch(ctx, step)
 	return r.commit(ctx, draft, step, next)
 }
 

@@ -55,7 +55,7 @@ func TestSchemasAreThePeers(t *testing.T) {
 func TestSchemasHaveTheirNames(t *testing.T) {
 	all := Schemas()
 	for name, h := range map[string]node.Hash{
-		"Answer": AnswerSchema, "StartNode": StartSchema, "StepNode": StepSchema, "Workflow": WorkflowSchema, "ErrorOutput": ErrorOutputSchema,
+		"Answer": AnswerSchema, "Patch": PatchSchema, "StartNode": StartSchema, "StepNode": StepSchema, "Workflow": WorkflowSchema, "ErrorOutput": ErrorOutputSchema,
 		"SuspendOutput": SuspendOutputSchema, "StepStart": StepStartSchema, "StepComplete": StepCompleteSchema, "TurnNode": TurnSchema,
 		"builtin-detail": BuiltinDetailSchema, "builtin-turn": BuiltinTurnSchema, "claude-code-detail": ClaudeCodeDetailSchema,
 		"claude-code-turn": ClaudeCodeTurnSchema, "claude-code-raw-output": ClaudeCodeRawOutputSchema, "hermes-detail": HermesDetailSchema,
@@ -73,7 +73,7 @@ func TestSchemasHaveTheirNames(t *testing.T) {
 			t.Errorf("our %s is not there", base)
 		}
 	}
-	if len(all) != 23 {
+	if len(all) != 24 {
 		t.Errorf("%d schemas", len(all))
 	}
 	for h, n := range all {

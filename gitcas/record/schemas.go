@@ -50,6 +50,9 @@ const (
 
 	// AnswerSchema holds what people said to a thread between two steps.
 	AnswerSchema node.Hash = "7CB91S4B0KBQ8"
+
+	// PatchSchema holds what a step changed on the work branch.
+	PatchSchema node.Hash = "8YGYDSW5A0BXT"
 )
 
 //go:embed schemas/*.json

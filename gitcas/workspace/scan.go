@@ -426,7 +426,7 @@ func (s *scanner) goneAll(path string, e *entry, submodules bool) (*entry, error
 }
 
 func (s *scanner) deleted(path string, e *entry) {
-	s.changes = append(s.changes, Change{Path: path, Kind: Deleted, Blob: e.id, Old: e.id})
+	s.changes = append(s.changes, Change{Path: path, Kind: Deleted, Blob: e.id, Old: e.id, OldMode: e.mode})
 }
 
 // compare notes how a file differs from base.
@@ -435,7 +435,7 @@ func (s *scanner) compare(path string, base, now *entry, size int64) {
 	case base == nil:
 		s.changes = append(s.changes, Change{Path: path, Kind: Added, Blob: now.id, Mode: now.mode, Size: size})
 	case base.id != now.id || base.mode != now.mode:
-		s.changes = append(s.changes, Change{Path: path, Kind: Modified, Blob: now.id, Old: base.id, Mode: now.mode, Size: size})
+		s.changes = append(s.changes, Change{Path: path, Kind: Modified, Blob: now.id, Old: base.id, OldMode: base.mode, Mode: now.mode, Size: size})
 	}
 }
 

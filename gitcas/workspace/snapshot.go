@@ -54,9 +54,10 @@ type Change struct {
 	// content is its target.
 	Blob wire.ID
 	// Old is the content in the first parent; zero for an added file.
-	Old  wire.ID
-	Mode filemode.FileMode // of the new content; 0 for a deleted file
-	Size int64             // bytes of the new content; 0 for a deleted file
+	Old     wire.ID
+	OldMode filemode.FileMode // in the first parent; 0 for an added file
+	Mode    filemode.FileMode // of the new content; 0 for a deleted file
+	Size    int64             // bytes of the new content; 0 for a deleted file
 }
 
 // Skipped is something in the folder that was left out though nothing ignores it.

@@ -190,8 +190,11 @@ func (c *ci) readsEnded(line map[string]any, approval string, approver int64) {
 			c.Errorf("the thread's page doesn't say %q:\n%s", want, index)
 		}
 	}
-	if page := command(fill(commands[2])); !strings.Contains(page, "# Step 3: operator → done") || !strings.Contains(page, "summary: production.txt is 2.4.0") {
-		c.Errorf("the step's page says\n%s", page)
+	page := command(fill(commands[2]))
+	for _, want := range []string{"# Step 3: operator → done", "summary: production.txt is 2.4.0", "- added production.txt: +1 −0", "\n    +2.4.0\n"} {
+		if !strings.Contains(page, want) {
+			c.Errorf("the step's page doesn't say %q:\n%s", want, page)
+		}
 	}
 }
 

@@ -35,10 +35,10 @@ func NewCmdShow(f *app.Factory, runF func(context.Context, *ShowOptions) error) 
 	return &cobra.Command{
 		Use:   "step-details STEP",
 		Short: "Show one step with its agent's turns",
-		Long: `Show one step whole: output, body, the attempts that failed before it, the prompt that
-the agent was given, and the details that the agent kept, such as its turns and tool
-calls. STEP is THREAD:N, N from 1, or the step's hash.`,
-		Example:           "  uwf thread step-details 01JY0000000000000000000000:2\n  uwf thread step-details @latest:1 --jq .prompt",
+		Long: `Show one step whole: output, body, the attempts that failed before it, what it changed,
+the prompt that the agent was given, and the details that the agent kept, such as its
+turns and tool calls. STEP is THREAD:N, N from 1, or the step's hash.`,
+		Example:           "  uwf thread step-details 01JY0000000000000000000000:2\n  uwf thread step-details @latest:1 --jq .prompt\n  uwf thread step-details @latest:2 --jq .patch.diff",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: lookup.CompleteStep(f),
 		RunE: app.Run(o, runF, showRun, func(args []string) {
@@ -73,6 +73,8 @@ type details struct {
 	Prompt string `json:"prompt,omitempty"`
 	Detail any    `json:"detail"`
 	Turns  []any  `json:"turns,omitempty"`
+	// Patch is what the step changed on the work branch; nothing: no file.
+	Patch any `json:"patch,omitempty"`
 }
 
 func showRun(ctx context.Context, o *ShowOptions) error {
@@ -127,6 +129,11 @@ func readDetails(ctx context.Context, s *lookup.Step) (details, error) {
 	}
 	if d.Detail, err = get("detail", rec.Detail); err != nil {
 		return d, err
+	}
+	if rec.Patch != nil {
+		if d.Patch, err = get("patch", *rec.Patch); err != nil {
+			return d, err
+		}
 	}
 	m, _ := d.Detail.(map[string]any)
 	turns, _ := m["turns"].([]any)
@@ -239,6 +246,16 @@ func (d details) text(w *output.Writer) {
 			cm, _ := c.(map[string]any)
 			w.Faint(fmt.Sprintf("  %v %v", cm["name"], cm["args"]))
 			w.Println()
+		}
+	}
+	if p, _ := d.Patch.(map[string]any); p != nil {
+		w.Println()
+		w.Bold("what it changed")
+		w.Println()
+		if diff, _ := p["diff"].(string); diff != "" {
+			indent(w, diff)
+		} else {
+			field(w, "files", p["files"]) // too much for a diff
 		}
 	}
 	if d.Prompt != "" {

@@ -1,0 +1,119 @@
+package thread
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/united-workforce/uwf/engine/thread/patch"
+	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/gitcas/record"
+	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/gitcas/workspace"
+)
+
+// patchTimeout bounds how long the old versions of changed files are read.
+const patchTimeout = 30 * time.Second
+
+// sealPatch gives a step that changed files the patch of it. One that can't be made is
+// left out, and said: the work itself is in the commit.
+func (r *stepRun) sealPatch(ctx context.Context, o *sealed) {
+	if r.snap.Unchanged || len(r.snap.Changes) == 0 {
+		return
+	}
+	files, err := r.changedFiles(ctx)
+	if err != nil {
+		r.e.observe(Event{Kind: "notice", Thread: r.id, Step: r.stepNo(), Role: r.task.Role, Text: "the record of what the step changed has no diff: " + err.Error()})
+	}
+	base := ""
+	if !r.from.IsZero() {
+		base = r.from.String()
+	}
+	s := r.newSealer(nil)
+	p := patch.Make(base, files, r.e.Clock.Now)
+	h, err := s.AddUpTo(maxPatch, record.PatchSchema, p.Payload(), true)
+	if err == nil {
+		if o.patch, err = readPatch(s, h); err == nil {
+			o.step.Patch = &h
+			o.nodes = append(o.nodes, s.Nodes()...)
+			return
+		}
+	}
+	r.e.observe(Event{Kind: "notice", Thread: r.id, Step: r.stepNo(), Role: r.task.Role, Text: "what the step changed is not on record beside its commit: " + err.Error()})
+}
+
+// readPatch reads a patch as it was sealed: without secrets.
+func readPatch(g node.Getter, h node.Hash) (*record.Patch, error) {
+	n, err := g.Get(h)
+	if err != nil {
+		return nil, err
+	}
+	p, err := record.ParsePatch(n)
+	return &p, err
+}
+
+// maxPatch bounds the node of a patch, in bytes: a diff or hashes of lines, and names.
+const maxPatch = 4 << 20
+
+// changedFiles are the files that the agent changed, with their contents as far as they
+// can be had; the error says why not all could.
+func (r *stepRun) changedFiles(ctx context.Context) ([]patch.File, error) {
+	data := make(map[wire.ID][]byte, len(r.snap.Objects))
+	for _, o := range r.snap.Objects {
+		data[o.ID] = o.Data
+	}
+	changes := r.snap.Changes
+	var missing []wire.ID
+	for _, c := range changes[:min(len(changes), patch.MaxFiles)] {
+		for _, id := range []wire.ID{c.Old, newBlob(c)} {
+			if _, ok := data[id]; !ok && !id.IsZero() {
+				data[id] = nil
+				missing = append(missing, id)
+			}
+		}
+	}
+	err := r.readBlobs(ctx, missing, data)
+	files := make([]patch.File, len(changes))
+	for i, c := range changes {
+		now := newBlob(c)
+		files[i] = patch.File{
+			Path: c.Path,
+			Old:  patch.Side{ID: c.Old, Mode: c.OldMode, Data: data[c.Old]},
+			New:  patch.Side{ID: now, Mode: c.Mode, Data: data[now]},
+		}
+	}
+	return files, err
+}
+
+// newBlob is the new content of a file; zero where it was deleted.
+func newBlob(c workspace.Change) wire.ID {
+	if c.Kind == workspace.Deleted {
+		return wire.ZeroID
+	}
+	return c.Blob
+}
+
+// readBlobs fetches contents that the remote has.
+func (r *stepRun) readBlobs(ctx context.Context, ids []wire.ID, data map[wire.ID][]byte) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, patchTimeout)
+	defer cancel()
+	objs, err := r.e.Store.Remote().Fetch(ctx, wire.FetchRequest{Wants: ids})
+	if err != nil {
+		return fmt.Errorf("read the files as they were: %w", err)
+	}
+	for _, id := range ids {
+		o, ok := objs[id]
+		if !ok {
+			err = errors.Join(err, fmt.Errorf("file %s is not on the remote", id))
+			continue
+		}
+		if data[id] = o.Data; data[id] == nil {
+			data[id] = []byte{}
+		}
+	}
+	return err
+}

@@ -1,0 +1,238 @@
+// Package patch makes the record of what a step changed: a unified diff where that is
+// small enough, else counts, and hashes of the lines that were added, by which a line can
+// be traced to its step after the work branch is gone. It is pure.
+package patch
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/filemode"
+	fdiff "github.com/go-git/go-git/v5/plumbing/format/diff"
+	"github.com/go-git/go-git/v5/utils/diff"
+	"github.com/sergi/go-diff/diffmatchpatch"
+
+	"github.com/united-workforce/uwf/gitcas/record"
+)
+
+// Bounds of a patch.
+const (
+	MaxFiles = 2_000     // files that are listed
+	MaxDiff  = 256 << 10 // bytes of the diff
+	maxText  = 4 << 20   // bytes of a file that is compared
+	maxAll   = 32 << 20  // bytes of all of them
+	maxLines = 50_000    // lines of a file that is compared: each is a character to the comparison
+	maxKept  = 20_000    // lines whose hashes are kept
+)
+
+// maxTime is how long all files are compared; what is left then is taken as replaced.
+const maxTime = 5 * time.Second
+
+// Side is one version of a file. The zero value: the file isn't there.
+type Side struct {
+	ID   plumbing.Hash
+	Mode filemode.FileMode
+	// Data is the content; nil where it could not be read, or is too large.
+	Data []byte
+}
+
+// File is one file that was changed.
+type File struct {
+	Path     string
+	Old, New Side
+}
+
+// Make makes the patch of files that are sorted by path, compared with the commit base.
+// now is the clock.
+func Make(base string, files []File, now func() time.Time) record.Patch {
+	out := record.Patch{Base: base, Files: make([]record.PatchFile, 0, min(len(files), MaxFiles))}
+	out.More = max(len(files)-MaxFiles, 0)
+	end := now().Add(maxTime)
+	all := make(patches, 0, len(files))
+	whole := out.More == 0
+	read, kept := 0, 0
+	for _, f := range files[:min(len(files), MaxFiles)] {
+		if read += len(f.Old.Data) + len(f.New.Data); read > maxAll {
+			f.Old.Data, f.New.Data = nil, nil
+		}
+		p := compare(f, max(end.Sub(now()), time.Millisecond))
+		all = append(all, p)
+		whole = whole && p.known
+		file := record.PatchFile{Path: f.Path, Change: p.change()}
+		if p.known && !p.binary {
+			file.Counted, file.Added, file.Removed = true, p.count(fdiff.Add), p.count(fdiff.Delete)
+		}
+		out.Files = append(out.Files, file)
+	}
+	if whole {
+		if text, ok := all.text(); ok {
+			out.Diff = text
+			return out
+		}
+	}
+	for i, p := range all {
+		if kept+out.Files[i].Added <= maxKept {
+			out.Files[i].Lines = p.hashes()
+			kept += len(out.Files[i].Lines)
+		}
+	}
+	return out
+}
+
+// compared is one file with what the comparison found. It is what go-git writes diffs of.
+type compared struct {
+	file          File
+	known, binary bool
+	chunks        []fdiff.Chunk
+}
+
+// compare compares a file's versions within a time.
+func compare(f File, within time.Duration) compared {
+	p := compared{file: f, known: f.Old.readable() && f.New.readable()}
+	switch {
+	case !p.known:
+		return p
+	case isBinary(f.Old.Data) || isBinary(f.New.Data):
+		p.binary = true
+		return p
+	case tooLong(f.Old.Data) || tooLong(f.New.Data):
+		p.known = false
+		return p
+	}
+	for _, d := range diff.DoWithTimeout(string(f.Old.Data), string(f.New.Data), within) {
+		op := map[diffmatchpatch.Operation]fdiff.Operation{
+			diffmatchpatch.DiffEqual: fdiff.Equal, diffmatchpatch.DiffInsert: fdiff.Add, diffmatchpatch.DiffDelete: fdiff.Delete,
+		}[d.Type]
+		p.chunks = append(p.chunks, chunk{d.Text, op})
+	}
+	return p
+}
+
+func (s Side) readable() bool { return s.ID.IsZero() || s.Data != nil && len(s.Data) <= maxText }
+
+// isBinary: a zero byte, as git looks for it, or no UTF-8, which no node can hold.
+func isBinary(data []byte) bool { return bytes.IndexByte(data, 0) >= 0 || !utf8.Valid(data) }
+
+func tooLong(data []byte) bool { return bytes.Count(data, []byte{'\n'}) > maxLines }
+
+func (p compared) change() string {
+	switch {
+	case p.file.Old.ID.IsZero():
+		return record.FileAdded
+	case p.file.New.ID.IsZero():
+		return record.FileDeleted
+	}
+	return record.FileModified
+}
+
+// count is how many lines were added or taken away.
+func (p compared) count(op fdiff.Operation) (n int) {
+	for _, c := range p.chunks {
+		if c.Type() == op {
+			n += strings.Count(c.Content(), "\n")
+			if !strings.HasSuffix(c.Content(), "\n") {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// hashes are those of the lines that were added.
+func (p compared) hashes() (out []string) {
+	for _, c := range p.chunks {
+		if c.Type() != fdiff.Add {
+			continue
+		}
+		for line := range strings.Lines(c.Content()) {
+			out = append(out, HashOf(strings.TrimSuffix(line, "\n")))
+		}
+	}
+	return out
+}
+
+// HashOf is the hash by which a patch without a diff has a line: the first 16 hexadecimal
+// digits of its SHA-256.
+func HashOf(line string) string {
+	sum := sha256.Sum256([]byte(line))
+	return hex.EncodeToString(sum[:8])
+}
+
+// IsBinary implements fdiff.FilePatch.
+func (p compared) IsBinary() bool { return p.binary }
+
+// Files implements fdiff.FilePatch.
+func (p compared) Files() (from, to fdiff.File) {
+	if !p.file.Old.ID.IsZero() {
+		from = side{p.file.Old, p.file.Path}
+	}
+	if !p.file.New.ID.IsZero() {
+		to = side{p.file.New, p.file.Path}
+	}
+	return from, to
+}
+
+// Chunks implements fdiff.FilePatch.
+func (p compared) Chunks() []fdiff.Chunk { return p.chunks }
+
+type chunk struct {
+	text string
+	op   fdiff.Operation
+}
+
+// Content implements fdiff.Chunk.
+func (c chunk) Content() string { return c.text }
+
+// Type implements fdiff.Chunk.
+func (c chunk) Type() fdiff.Operation { return c.op }
+
+type side struct {
+	s    Side
+	path string
+}
+
+// Hash implements fdiff.File.
+func (s side) Hash() plumbing.Hash { return s.s.ID }
+
+// Mode implements fdiff.File.
+func (s side) Mode() filemode.FileMode { return s.s.Mode }
+
+// Path implements fdiff.File.
+func (s side) Path() string { return s.path }
+
+type patches []compared
+
+// FilePatches implements fdiff.Patch.
+func (p patches) FilePatches() []fdiff.FilePatch {
+	out := make([]fdiff.FilePatch, len(p))
+	for i := range p {
+		out[i] = p[i]
+	}
+	return out
+}
+
+// Message implements fdiff.Patch.
+func (p patches) Message() string { return "" }
+
+// text is the unified diff, unless it is too long.
+func (p patches) text() (string, bool) {
+	size := 0
+	for _, f := range p {
+		for _, c := range f.chunks {
+			if c.Type() != fdiff.Equal {
+				size += len(c.Content())
+			}
+		}
+	}
+	if size > MaxDiff { // which need not be made to be seen
+		return "", false
+	}
+	var b strings.Builder
+	err := fdiff.NewUnifiedEncoder(&b, fdiff.DefaultContextLines).Encode(p)
+	return b.String(), err == nil && b.Len() <= MaxDiff
+}

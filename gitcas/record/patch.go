@@ -1,0 +1,111 @@
+package record
+
+import (
+	"time"
+
+	"github.com/united-workforce/uwf/gitcas/node"
+)
+
+// What became of a file, as PatchFile.Change has it.
+const (
+	FileAdded    = "added"
+	FileModified = "modified"
+	FileDeleted  = "deleted"
+)
+
+// Patch is what a step changed on the work branch, compared with the commit that it began
+// from. It outlives the branch.
+type Patch struct {
+	Base  string // the commit; empty: there was none
+	Files []PatchFile
+	More  int // how many files more were changed
+	// Diff is the unified diff of all files, as `git apply` takes it, but for secrets that
+	// were taken out of it; empty: there is too much of it, or it could not be made.
+	Diff string
+}
+
+// PatchFile is one file of a Patch.
+type PatchFile struct {
+	Path   string // slashes, relative to the repository
+	Change string // FileAdded, FileModified or FileDeleted
+	// Counted: Added and Removed are known. They are not for files that are no text.
+	Counted        bool
+	Added, Removed int // lines
+	// Lines are, where there is no diff, the lines that were added: of each the first 16
+	// hexadecimal digits of the SHA-256 of the line without its end.
+	Lines []string
+}
+
+// Node makes the node, see Start.Node for at.
+func (p Patch) Node(at time.Time) (node.Node, node.Hash, error) {
+	return node.New(PatchSchema, p.Payload(), at)
+}
+
+// Payload is what the node holds.
+func (p Patch) Payload() map[string]any {
+	files := make([]any, len(p.Files))
+	for i, f := range p.Files {
+		m := map[string]any{"path": f.Path, "change": f.Change}
+		if f.Counted {
+			m["added"], m["removed"] = int64(f.Added), int64(f.Removed)
+		}
+		if len(f.Lines) > 0 {
+			lines := make([]any, len(f.Lines))
+			for j, l := range f.Lines {
+				lines[j] = l
+			}
+			m["lines"] = lines
+		}
+		files[i] = m
+	}
+	out := map[string]any{"base": p.Base, "files": files}
+	if p.More > 0 {
+		out["more"] = int64(p.More)
+	}
+	if p.Diff != "" {
+		out["diff"] = p.Diff
+	}
+	return out
+}
+
+// ParsePatch reads a patch, see ParseStart.
+func ParsePatch(n node.Node) (Patch, error) {
+	r := open("Patch", n, n.Type == PatchSchema)
+	p := Patch{Base: r.text("base"), Diff: r.optionalText("diff")}
+	if r.has("more") {
+		p.More = int(r.integer("more"))
+	}
+	v, _ := r.take("files")
+	list, ok := v.([]any)
+	r.check(ok, "files", "a list")
+	for _, e := range list {
+		m, _ := e.(map[string]any)
+		o := &reader{what: "file of a Patch", m: m}
+		f := PatchFile{Path: o.text("path"), Change: o.text("change")}
+		o.check(f.Change == FileAdded || f.Change == FileModified || f.Change == FileDeleted, "change", "added, modified or deleted")
+		if f.Counted = o.has("added") && o.has("removed"); f.Counted {
+			f.Added, f.Removed = int(o.integer("added")), int(o.integer("removed"))
+		}
+		f.Lines = o.texts("lines")
+		p.Files = append(p.Files, f)
+		r.join(o)
+	}
+	return p, r.close()
+}
+
+// texts reads a list of texts that may be missing.
+func (r *reader) texts(field string) []string {
+	if !r.has(field) {
+		return nil
+	}
+	v, _ := r.take(field)
+	list, ok := v.([]any)
+	r.check(ok, field, "a list of texts")
+	out := make([]string, 0, len(list))
+	for _, e := range list {
+		s, ok := e.(string)
+		r.check(ok, field, "a list of texts")
+		out = append(out, s)
+	}
+	return out
+}
