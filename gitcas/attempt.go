@@ -265,7 +265,7 @@ func (r *attemptReader) dir(path string, id wire.ID, check func(gitobj.Entry) er
 }
 
 // attemptFilter sends the folders of an attempt with all nodes, see Place.folder.
-const attemptFilter = "tree:5"
+const attemptFilter = "tree:3"
 
 // nodes fetches and checks the nodes of all folders.
 func (r *attemptReader) nodes(root *dir) error {
@@ -299,8 +299,8 @@ func (r *attemptReader) nodes(root *dir) error {
 			return err
 		}
 		for _, e := range d.entries {
-			if e.IsDir() {
-				todo = append(todo, in.below(d, e))
+			if below, ok := in.below(d, e); ok {
+				todo = append(todo, below)
 			} else if err := r.node(in.place, d, e); err != nil && !in.place.Detail {
 				return err // what else the agent made is for people: it keeps nobody from going on
 			}
@@ -322,7 +322,7 @@ func (r *attemptReader) nodes(root *dir) error {
 
 func (r *attemptReader) node(at Place, d *dir, f gitobj.Entry) error {
 	path := r.ref + ": " + d.at(f.Name)
-	h, ok := nodeOf(f.Name)
+	at, h, ok := at.nodeAt(f.Name)
 	if !ok {
 		return content(path, errForeign.Error())
 	}

@@ -102,7 +102,7 @@ func (v *View) chain(ctx context.Context, id ThreadID) (Chain, error) {
 	if c.Definition, err = (&folderReader{ctx: ctx, v: v}).readWorkflow(id, c.StartHash); err != nil {
 		return Chain{}, err
 	}
-	return c, v.hasOutputs(ctx, c, d)
+	return c, hasOutputs(id, c, d)
 }
 
 // nodeIn reads a node of a chain, which must be in the thread's folder.
@@ -115,24 +115,17 @@ func (v *View) nodeIn(ctx context.Context, d *dir, path string, h node.Hash) (no
 }
 
 // hasOutputs makes sure that what a thread's steps produced is there.
-func (v *View) hasOutputs(ctx context.Context, c Chain, d *dir) error {
-	nodes, err := v.sub(ctx, d, nodesDir, checkNodes)
-	if err != nil {
-		return err
-	}
+func hasOutputs(id ThreadID, c Chain, d *dir) error {
 	for _, s := range c.Steps {
-		own, err := v.sub(ctx, nodes, string(s.Hash), checkOwn)
-		if err != nil {
-			return err
-		}
+		own := Place{Thread: id, Of: s.Hash}
 		for _, r := range s.Refs() {
 			if r.To != record.ToOwn {
 				continue
 			}
-			_, here := own.get(nodeFile(r.Hash))
+			_, here := d.get(own.file(r.Hash))
 			_, flow := c.Definition[r.Hash]
 			if _, known := known()[r.Hash]; !here && !flow && !known {
-				return content(d.at(nodesDir)+"/"+string(s.Hash)+"/"+nodeFile(r.Hash), fmt.Sprintf("it is the %s of step %s, and it is missing", r.Field, s.Hash))
+				return content(own.Path(r.Hash), fmt.Sprintf("it is the %s of step %s, and it is missing", r.Field, s.Hash))
 			}
 		}
 	}

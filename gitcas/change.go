@@ -40,33 +40,34 @@ type builder struct {
 
 // threadEdit collects what changes in one thread's folder.
 type threadEdit struct {
-	base  *dir // the folder as it is, or the part of another one that a fork takes over
-	known *dir // what the remote has to make a delta against
-	files dirEdit
-	// own are the edits of nodes/, by the record that they belong to.
-	own map[node.Hash]*ownEdit
+	base  *dir    // the folder as it is, or the part of another one that a fork takes over
+	known *dir    // what the remote has to make a delta against
+	files dirEdit // records, and what they refer to
+	pages dirEdit
+	// details are the edits of detail/, by the record that they belong to.
+	details map[node.Hash]dirEdit
 }
 
-// ownEdit collects what changes in the folder of a record.
-type ownEdit struct{ files, details dirEdit }
-
 func newThreadEdit() *threadEdit {
-	return &threadEdit{files: dirEdit{}, own: map[node.Hash]*ownEdit{}}
+	return &threadEdit{files: dirEdit{}, pages: dirEdit{}, details: map[node.Hash]dirEdit{}}
+}
+
+// knows is a folder in this one, if the remote has it: what a fork takes over it hasn't.
+func (t *threadEdit) knows(d *dir) *dir {
+	if t.base != t.known {
+		return nil
+	}
+	return d
 }
 
 func (t *threadEdit) at(p Place) dirEdit {
-	if p.Of == "" {
+	if !p.Detail {
 		return t.files
 	}
-	e := t.own[p.Of]
-	if e == nil {
-		e = &ownEdit{files: dirEdit{}, details: dirEdit{}}
-		t.own[p.Of] = e
+	if t.details[p.Of] == nil {
+		t.details[p.Of] = dirEdit{}
 	}
-	if p.Detail {
-		return e.details
-	}
-	return e.files
+	return t.details[p.Of]
 }
 
 func newBuilder(ctx context.Context, v *View, c *Change) *builder {
@@ -182,7 +183,7 @@ func (b *builder) place(n PlacedNode) error {
 		return fmt.Errorf("store node %s: %w", n.Place.Path(n.Hash), err)
 	}
 	blob := wire.NewObject(plumbing.BlobObject, data)
-	name := nodeFile(n.Hash)
+	name := n.Place.file(n.Hash)
 	edit, base := b.cas, b.cur.cas
 	if n.Place.Thread != "" {
 		t, err := b.thread(n.Place.Thread)
@@ -190,7 +191,7 @@ func (b *builder) place(n PlacedNode) error {
 			return err
 		}
 		edit, base = t.at(n.Place), t.base
-		if n.Place.Of != "" {
+		if n.Place.Detail {
 			base = nil // compared with what is there, if anything, once that is read
 		}
 	}
@@ -328,7 +329,7 @@ func (b *builder) page(path string, text []byte) error {
 		return err
 	}
 	blob := wire.NewObject(plumbing.BlobObject, text)
-	t.files.file(name, blob.ID)
+	t.pages.file(name, blob.ID)
 	b.send(blob, nil)
 	return nil
 }
@@ -367,67 +368,54 @@ func (b *builder) folders(root dirEdit) error {
 // threadFolder writes one thread's folder.
 func (b *builder) threadFolder(id ThreadID, t *threadEdit) (*dir, error) {
 	path := threadPath(id)
-	if len(t.own) > 0 {
-		old, err := b.v.sub(b.ctx, t.base, nodesDir, checkNodes)
+	if len(t.details) > 0 {
+		old, err := b.v.sub(b.ctx, t.base, detailDir, checkDetails)
 		if err != nil {
 			return nil, err
 		}
 		edit := dirEdit{}
-		for _, of := range slices.Sorted(maps.Keys(t.own)) {
-			d, err := b.ownFolder(Place{Thread: id, Of: of}, old, t.own[of])
+		for _, of := range slices.Sorted(maps.Keys(t.details)) {
+			d, err := b.detailFolder(Place{Thread: id, Of: of, Detail: true}, old, t.details[of])
 			if err != nil {
 				return nil, err
 			}
 			edit.folder(string(of), d)
 		}
-		d, err := b.inner(path+"/"+nodesDir, old, edit)
+		d, err := b.inner(path+"/"+detailDir, old, t.knows(old), edit)
 		if err != nil {
 			return nil, err
 		}
-		t.files.folder(nodesDir, d)
+		t.files.folder(detailDir, d)
+	}
+	if len(t.pages) > 0 {
+		old, err := b.v.sub(b.ctx, t.base, pagesDir, checkPages)
+		if err != nil {
+			return nil, err
+		}
+		d, err := b.inner(path+"/"+pagesDir, old, t.knows(old), t.pages)
+		if err != nil {
+			return nil, err
+		}
+		t.files.folder(pagesDir, d)
 	}
 	return b.edited(path, t.base, t.known, t.files)
 }
 
-// ownFolder writes the folder of a record.
-func (b *builder) ownFolder(p Place, nodes *dir, e *ownEdit) (*dir, error) {
-	old, err := b.v.sub(b.ctx, nodes, string(p.Of), checkOwn)
+// detailFolder writes the folder of a record's details.
+func (b *builder) detailFolder(p Place, details *dir, edit dirEdit) (*dir, error) {
+	old, err := b.v.sub(b.ctx, details, string(p.Of), checkCas)
 	if err != nil {
 		return nil, err
 	}
-	if len(e.details) > 0 {
-		detail, err := b.v.sub(b.ctx, old, detailDir, checkDetail)
-		if err != nil {
-			return nil, err
-		}
-		files, err := b.v.sub(b.ctx, detail, nodesDir, checkCas)
-		if err != nil {
-			return nil, err
-		}
-		p := Place{Thread: p.Thread, Of: p.Of, Detail: true}
-		if err := b.keepSame(p, files, e.details); err != nil {
-			return nil, err
-		}
-		d, err := b.edited(p.folder(), files, files, e.details)
-		if err != nil {
-			return nil, err
-		}
-		edit := dirEdit{}
-		edit.folder(nodesDir, d)
-		if d, err = b.edited(Place{Thread: p.Thread, Of: p.Of}.folder()+"/"+detailDir, detail, detail, edit); err != nil {
-			return nil, err
-		}
-		e.files.folder(detailDir, d)
-	}
-	if err := b.keepSame(p, old, e.files); err != nil {
+	if err := b.keepSame(p, old, edit); err != nil {
 		return nil, err
 	}
-	return b.inner(p.folder(), old, e.files)
+	return b.edited(p.folder(), old, old, edit)
 }
 
 // inner is edited for a folder that the next view has, as Load would bring it.
-func (b *builder) inner(path string, old *dir, edit dirEdit) (*dir, error) {
-	d, err := b.edited(path, old, old, edit)
+func (b *builder) inner(path string, old, known *dir, edit dirEdit) (*dir, error) {
+	d, err := b.edited(path, old, known, edit)
 	if err != nil || d == nil {
 		return d, err
 	}

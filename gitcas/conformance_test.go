@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/united-workforce/uwf/gitcas/gitobj"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
@@ -207,8 +208,15 @@ func testFork(t *testing.T, s *Store) {
 		t.Fatal(err)
 	}
 	names := folderNames(t, v, to)
-	if slices.Contains(names, nodeFile(c.Steps[2].Hash)) || slices.Contains(names, "03-developer.md") || !slices.Contains(names, "02-developer.md") {
-		t.Fatalf("the fork's folder holds %q", names)
+	for name, shared := range map[string]bool{
+		nodeFile(c.Steps[1].Hash): true, nodeFile(c.Steps[2].Hash): false,
+		Place{Thread: to, Of: c.Steps[1].Hash}.file(c.Steps[1].Output): true, Place{Thread: to, Of: c.Steps[2].Hash}.file(c.Steps[2].Output): false,
+		"detail/" + string(c.Steps[1].Hash): true, "detail/" + string(c.Steps[2].Hash): false,
+		"pages/02-developer.md": true, "pages/03-developer.md": false,
+	} {
+		if slices.Contains(names, name) != shared {
+			t.Fatalf("the fork's folder holds %q: %s should be %v", names, name, shared)
+		}
 	}
 	v = mustPush(t, s, v, stepChange(t, v, to, "reviewer", "the fork's own"))
 
@@ -236,6 +244,16 @@ func folderNames(t testing.TB, v *View, id ThreadID) []string {
 	var out []string
 	for _, e := range d.list() {
 		out = append(out, e.Name)
+		if !e.IsDir() {
+			continue
+		}
+		below, err := v.sub(t.Context(), d, e.Name, func(gitobj.Entry) error { return nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, x := range below.list() {
+			out = append(out, e.Name+"/"+x.Name)
+		}
 	}
 	return out
 }

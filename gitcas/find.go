@@ -139,32 +139,29 @@ func (q *search) listFolders(folders []inside) ([]inside, error) {
 		if err != nil {
 			return nil, err
 		}
-		if e, ok := d.get(nodeFile(q.h)); ok {
-			q.spots = append(q.spots, spot{f.place, d.at(e.Name), e.ID})
-		}
 		for _, e := range d.entries {
-			if e.IsDir() {
-				next = append(next, f.below(d, e))
+			if in, ok := f.below(d, e); ok {
+				next = append(next, in)
+			} else if p, h, ok := f.place.nodeAt(e.Name); ok && h == q.h {
+				q.spots = append(q.spots, spot{p, d.at(e.Name), e.ID})
 			}
 		}
 	}
 	return next, nil
 }
 
-// below is a folder in this one.
-func (f inside) below(d *dir, e gitobj.Entry) inside {
-	in := inside{place: f.place, path: d.at(e.Name), id: e.ID}
+// below is a folder with nodes in this one; ok is false for all else.
+func (f inside) below(d *dir, e gitobj.Entry) (in inside, ok bool) {
+	in = inside{place: f.place, path: d.at(e.Name), id: e.ID}
 	switch {
+	case !e.IsDir():
+		return in, false
 	case f.place.Detail:
-		in.check = checkCas // detail/nodes
-	case f.place.Of == "" && e.Name == nodesDir:
-		in.check = checkNodes
-	case f.place.Of == "":
-		in.place.Of, in.check = node.Hash(e.Name), checkOwn
-	default:
-		in.place.Detail, in.check = true, checkDetail
+		in.place.Of, in.check = node.Hash(e.Name), checkCas
+		return in, true
 	}
-	return in
+	in.place.Detail, in.check = true, checkDetails
+	return in, e.Name == detailDir
 }
 
 // readSpots reads what the files hold: all must be the same node.

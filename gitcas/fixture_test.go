@@ -86,7 +86,7 @@ func stepChange(t testing.TB, v *View, id ThreadID, role, note string) *Change {
 	e, _ := v.Entry(id)
 	step, n := nextStep(t, c, id, role, note)
 	e.Head = step.Hash
-	path := fmt.Sprintf("threads/%s/%02d-%s.md", id, len(c.Steps)+1, role)
+	path := fmt.Sprintf("threads/%s/pages/%02d-%s.md", id, len(c.Steps)+1, role)
 	return &Change{
 		Subject: role + " → done", Body: note,
 		Nodes: n, Readable: map[string][]byte{path: []byte("# " + note + "\n")},

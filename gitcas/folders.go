@@ -7,7 +7,6 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 
-	"github.com/united-workforce/uwf/gitcas/gitobj"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/wire"
@@ -18,17 +17,11 @@ import (
 const maxSmallCas = 64
 
 // threadFilter sends a thread's folder with its records and what they refer to, but of
-// the details only that there are some, see Place.folder. The pages for people come
-// along unread: they are smaller than the round trip that leaving them out would cost.
-// nodesFilter sends as much of its folder nodes/, ownFilter of a folder in that.
-const (
-	threadFilter = "tree:3"
-	nodesFilter  = "tree:2"
-	ownFilter    = "tree:1"
-)
+// the details and the pages only which there are, see Place.folder.
+const threadFilter = "tree:1"
 
 // longThread is from how many steps on a folder is listed before anything of it is
-// fetched. The round trip costs less than the nodes and pages of so many steps,
+// fetched. The round trip costs less than the nodes of so many steps,
 // and who only wants to know where the thread stands needs none of them.
 const longThread = 64
 
@@ -98,100 +91,46 @@ func (v *View) readFolders(ctx context.Context, ids []ThreadID, filter string) e
 			return err
 		}
 		folders[id] = d
-		if err := v.adopt(ctx, d, objs); err != nil {
-			return err
-		}
+		v.adopt(d, objs)
 	}
 	v.folders = folders
 	return nil
 }
 
-// adopt keeps, of what came along with a thread's folder, or a folder in it, what a job
-// reads: nodes, and the folders that they are in.
-func (v *View) adopt(ctx context.Context, d *dir, objs wire.Objects) error {
+// adopt keeps, of what came along with a thread's folder, what a job reads: nodes, and the
+// listings of the folders in it.
+func (v *View) adopt(d *dir, objs wire.Objects) {
 	for _, e := range d.list() {
-		o, came := objs[e.ID]
-		_, isNode := nodeOf(e.Name)
-		if came && isNode && !v.cache.has(e.ID) {
+		_, _, isNode := (Place{Thread: anyThread}).nodeAt(e.Name)
+		if o, came := objs[e.ID]; came && (isNode || e.IsDir()) && !v.cache.has(e.ID) {
 			v.cache.add(wire.Objects{e.ID: o})
 		}
-		if !e.IsDir() || e.Name == detailDir {
-			continue
-		}
-		if came && !v.cache.has(e.ID) {
-			v.cache.add(wire.Objects{e.ID: o})
-		}
-		if !v.cache.has(e.ID) {
-			continue
-		}
-		sub, err := v.sub(ctx, d, e.Name, checkBelow(e.Name))
-		if err != nil {
-			return err
-		}
-		if err := v.adopt(ctx, sub, objs); err != nil {
-			return err
-		}
 	}
-	return nil
-}
-
-// checkBelow is the check of a folder in a thread's, by its name.
-func checkBelow(name string) func(gitobj.Entry) error {
-	if name == nodesDir {
-		return checkNodes
-	}
-	return checkOwn
 }
 
 // fetchNodes fetches what is not there yet of a thread's records and what they refer
 // to, without details, and what of cas/ they need. It is one request where nothing was
 // fetched before, and where cas/ is small.
 func (v *View) fetchNodes(ctx context.Context, d *dir) error {
-	var records []wire.ID
+	var nodes []wire.ID
 	for _, e := range d.list() {
-		if _, ok := nodeOf(e.Name); ok || e.Name == nodesDir {
-			records = append(records, e.ID)
+		if _, _, isNode := (Place{Thread: anyThread}).nodeAt(e.Name); isNode {
+			nodes = append(nodes, e.ID)
 		}
 	}
-	if err := v.bring(ctx, d, nodesFilter, records); err != nil {
-		return err
+	// The folder once more costs less than naming so many files.
+	if n := len(v.cache.missing(nodes)); n > longThread {
+		objs, err := v.s.remote.Fetch(ctx, wire.FetchRequest{Wants: []wire.ID{d.obj.ID}, Depth: 1, Filter: threadFilter})
+		if err != nil {
+			return fmt.Errorf("read the state branch: %w", err)
+		}
+		v.adopt(d, objs)
 	}
 	// Nothing is left unless the remote held something back, or brought up only a part.
-	nodes, err := v.sub(ctx, d, nodesDir, checkNodes)
-	if err != nil {
-		return err
-	}
-	var folders, files []wire.ID
-	for _, e := range nodes.list() {
-		folders = append(folders, e.ID)
-	}
-	if err := v.bring(ctx, d, ownFilter, folders); err != nil {
-		return err
-	}
-	for _, e := range nodes.list() {
-		own, err := v.sub(ctx, nodes, e.Name, checkOwn)
-		if err != nil {
-			return err
-		}
-		for _, e := range own.list() {
-			if _, ok := nodeOf(e.Name); ok {
-				files = append(files, e.ID)
-			}
-		}
-	}
-	if err := v.fetch(ctx, files...); err != nil {
+	if err := v.fetch(ctx, nodes...); err != nil {
 		return err
 	}
 	return v.prefetchCas(ctx, d)
-}
-
-// bring fetches objects of a thread's folder d, with what comes along.
-func (v *View) bring(ctx context.Context, d *dir, filter string, ids []wire.ID) error {
-	objs, err := v.fetchWith(ctx, filter, ids)
-	if err != nil || len(objs) == 0 {
-		return err
-	}
-	return v.adopt(ctx, d, objs)
 }
 
 // smallCas reports whether all of cas/ is fetched without asking what is needed.

@@ -3,6 +3,7 @@ package gitcas
 import (
 	"fmt"
 
+	"github.com/united-workforce/uwf/gitcas/gitobj"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/statefile"
 	"github.com/united-workforce/uwf/gitcas/wire"
@@ -29,16 +30,17 @@ func (b *builder) fork(id, from ThreadID) error {
 	}
 	edit := dirEdit{}
 	for _, e := range src.list() {
-		h, isNode := nodeOf(e.Name)
+		p, h, isNode := Place{Thread: id}.nodeAt(e.Name)
 		switch {
-		case isNode && need[h], readablePattern.MatchString(e.Name) && pageNumber(e.Name) <= steps:
+		case isNode && p.Of == "" && need[h], isNode && need[p.Of]:
 			edit[e.Name] = e
-		case e.Name == nodesDir:
-			d, err := b.forkNodes(id, src, need)
-			if err != nil {
-				return err
-			}
-			edit.folder(nodesDir, d)
+		case e.Name == detailDir:
+			err = b.forkFolder(edit, id, src, e.Name, checkDetails, func(name string) bool { return need[node.Hash(name)] })
+		case e.Name == pagesDir:
+			err = b.forkFolder(edit, id, src, e.Name, checkPages, func(name string) bool { return pageNumber(name) <= steps })
+		}
+		if err != nil {
+			return err
 		}
 	}
 	if t.base, err = (*dir)(nil).with(threadPath(id), edit); err != nil {
@@ -96,25 +98,26 @@ func (b *builder) shared(src *dir, head node.Hash) (map[node.Hash]bool, int, err
 	return need, steps, checkAttempts(c, src.path, get)
 }
 
-// forkNodes is nodes/ with the folders of the records that are needed.
-func (b *builder) forkNodes(id ThreadID, src *dir, need map[node.Hash]bool) (*dir, error) {
-	d, err := b.v.sub(b.ctx, src, nodesDir, checkNodes)
+// forkFolder adds a folder of the thread's with what the fork shares of it.
+func (b *builder) forkFolder(into dirEdit, id ThreadID, src *dir, name string, check func(gitobj.Entry) error, keep func(name string) bool) error {
+	d, err := b.v.sub(b.ctx, src, name, check)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	edit := dirEdit{}
 	for _, e := range d.entries {
-		if need[node.Hash(e.Name)] {
+		if keep(e.Name) {
 			edit[e.Name] = e
 		}
 	}
-	kept, err := (*dir)(nil).with(threadPath(id)+"/"+nodesDir, edit)
+	kept, err := (*dir)(nil).with(threadPath(id)+"/"+name, edit)
 	if err != nil || kept == nil {
-		return nil, err
+		return err
 	}
 	b.send(kept.obj, &d.obj)
 	b.v.cache.addDir(kept)
-	return kept, nil
+	into.folder(name, kept)
+	return nil
 }
 
 // pageNumber is the step that a page for people is about.

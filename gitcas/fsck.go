@@ -118,8 +118,8 @@ func (f *fsck) files(v *View, dirs []folder, visit func(place Place, h node.Hash
 	var all []file
 	for _, d := range dirs {
 		for _, e := range d.list() {
-			if h, ok := nodeOf(e.Name); ok {
-				all = append(all, file{d.at(e.Name), e.ID, h, d.place})
+			if p, h, ok := d.place.nodeAt(e.Name); ok {
+				all = append(all, file{d.at(e.Name), e.ID, h, p})
 			}
 		}
 	}
@@ -203,30 +203,26 @@ func (f *fsck) threads() error {
 // folders are all folders of a thread that hold nodes.
 func (f *fsck) folders(v *View, id ThreadID, d *dir) ([]folder, error) {
 	out := []folder{{d, Place{Thread: id}}}
-	nodes, err := v.sub(f.ctx, d, nodesDir, checkNodes)
+	if _, err := v.sub(f.ctx, d, pagesDir, checkPages); err != nil {
+		return out, err
+	}
+	details, err := v.sub(f.ctx, d, detailDir, checkDetails)
 	if err != nil {
 		return out, err
 	}
 	var ids []wire.ID
-	for _, e := range nodes.list() {
+	for _, e := range details.list() {
 		ids = append(ids, e.ID)
 	}
 	if err := v.fetch(f.ctx, ids...); err != nil {
 		return out, err
 	}
-	for _, e := range nodes.list() {
-		p := Place{Thread: id, Of: node.Hash(e.Name)}
-		own, err := v.sub(f.ctx, nodes, e.Name, checkOwn)
+	for _, e := range details.list() {
+		of, err := v.sub(f.ctx, details, e.Name, checkCas)
 		if err != nil {
 			return out, err
 		}
-		out = append(out, folder{own, p})
-		detail, err := v.detailFolder(f.ctx, own)
-		if err != nil {
-			return out, err
-		}
-		p.Detail = true
-		out = append(out, folder{detail, p})
+		out = append(out, folder{of, Place{Thread: id, Of: node.Hash(e.Name), Detail: true}})
 	}
 	return out, nil
 }
@@ -423,7 +419,7 @@ func (f *fsck) sameNodes(where, path string, before, after wire.ID) error {
 	}
 	for _, e := range entries[0] {
 		n, there := now[e.Name]
-		_, isNode := nodeOf(e.Name)
+		_, _, isNode := (Place{Thread: anyThread}).nodeAt(e.Name)
 		switch {
 		case e.IsDir():
 			if err := f.sameNodes(where, path+"/"+e.Name, e.ID, n.ID); err != nil {

@@ -24,10 +24,10 @@
 // Package statefile has the formats of the YAML, history and version files. A node is
 // looked up in its [Place] and nowhere else: shared ones (workflows and their schemas)
 // in cas/, a thread's StartNode and StepNodes in threads/<id>/, and all that one of
-// these refers to in threads/<id>/nodes/<its hash>/, with the details of what an agent
-// did below detail/. An agent chooses what its step refers to, and a hash is no more
+// these refers to in threads/<id>/<its hash>.<hash>.json, with the details of what an agent
+// did in threads/<id>/detail/<its hash>/. An agent chooses what its step refers to, and a hash is no more
 // than a name: so what an agent makes can't take the place of anything outside of its
-// own step. Pages for people (README.md, NN-<role>.md) are never read back.
+// own step. Pages for people (README.md, threads/<id>/pages/) are never read back.
 //
 // All that is read is taken for hostile: plain files with expected names only,
 // every node compared with its hash, its schema and the SHA-256 that the record which
@@ -131,7 +131,7 @@ type Place struct {
 	Thread ThreadID // empty: cas/, shared
 	// Of is the record (StartNode or StepNode) that refers to the node; empty: the node
 	// is a record of the thread itself. What a person has said, and no step has taken
-	// up yet, is in the folder of its own hash.
+	// up yet, is there under its own hash.
 	Of     node.Hash
 	Detail bool // among the details of Of
 }

@@ -164,6 +164,7 @@ func TestHostileBranch(t *testing.T) {
 	first, second := Place{Thread: threadID(1), Of: c.Steps[0].Hash}, Place{Thread: threadID(1), Of: c.Steps[1].Hash}
 	output := first.Path(c.Steps[0].Output)
 	detail := Place{Thread: threadID(1), Of: first.Of, Detail: true}.Path(c.Steps[0].Detail)
+	details := Place{Thread: threadID(1), Of: first.Of, Detail: true}.String()
 	workflow := "cas/" + nodeFile(c.Start.Workflow)
 	schema := first.Path(outputSchema(t).Hash)
 	flip := func(b []byte) []byte {
@@ -197,11 +198,15 @@ func TestHostileBranch(t *testing.T) {
 		"lower case node":            {folder + "/" + strings.ToLower(nodeFile(c.StartHash)), func(x *vandal) { x.replace(folder+"/"+strings.ToLower(nodeFile(c.StartHash)), flipNothing) }, false},
 		"upper case VERSION":         {"version", func(x *vandal) { x.replace("version", flipNothing) }, false},
 		"foreign file in cas":        {"cas/notes.txt", func(x *vandal) { x.replace("cas/notes.txt", flipNothing) }, false},
-		"foreign file in nodes":      {folder + "/nodes/x", func(x *vandal) { x.replace(folder+"/nodes/x", flipNothing) }, false},
-		"foreign file beside output": {first.folder() + "/x", func(x *vandal) { x.replace(first.folder()+"/x", flipNothing) }, false},
-		"foreign file in detail":     {first.folder() + "/detail/x", func(x *vandal) { x.replace(first.folder()+"/detail/x", flipNothing) }, false},
-		"foreign file among details": {first.folder() + "/detail/nodes/x", func(x *vandal) { x.replace(first.folder()+"/detail/nodes/x", flipNothing) }, false},
-		"folder for no record":       {folder + "/nodes/notahash", func(x *vandal) { x.replace(folder+"/nodes/notahash/x", flipNothing) }, false},
+		"foreign folder in a thread": {folder + "/nodes", func(x *vandal) { x.replace(folder+"/nodes/x", flipNothing) }, false},
+		"foreign file of a record":   {first.String() + "x", func(x *vandal) { x.replace(first.String()+"x", flipNothing) }, false},
+		"file of no record":          {folder + "/notahash." + nodeFile(c.StartHash), func(x *vandal) { x.replace(folder+"/notahash."+nodeFile(c.StartHash), flipNothing) }, false},
+		"foreign file in detail":     {folder + "/detail/x", func(x *vandal) { x.replace(folder+"/detail/x", flipNothing) }, false},
+		"foreign file among details": {details + "x", func(x *vandal) { x.replace(details+"x", flipNothing) }, false},
+		"details of no record":       {folder + "/detail/notahash", func(x *vandal) { x.replace(folder+"/detail/notahash/x", flipNothing) }, false},
+		"foreign file among pages":   {folder + "/pages/x", func(x *vandal) { x.replace(folder+"/pages/x", flipNothing) }, true},
+		"page that is a link":        {folder + "/pages/01-developer.md", func(x *vandal) { x.edit(folder+"/pages/01-developer.md", mode(filemode.Symlink)) }, true},
+		"details are a file":         {folder + "/detail", func(x *vandal) { x.edit(folder+"/detail", mode(filemode.Regular)) }, false},
 		"foreign thread":             {"threads/notathread", func(x *vandal) { x.replace("threads/notathread/x", flipNothing) }, false},
 		"foreign history":            {"history/later", func(x *vandal) { x.replace("history/later/11-14.jsonl", flipNothing) }, false},
 		"foreign day":                {"history/2023/x.jsonl", func(x *vandal) { x.replace("history/2023/x.jsonl", flipNothing) }, false},
@@ -224,13 +229,13 @@ func TestHostileBranch(t *testing.T) {
 		"step that fits no schema": {"", func(x *vandal) { x.forgedStep(c, map[string]any{"role": 7}) }, false},
 		"step of another start":    {"", func(x *vandal) { x.forgedStep(c, map[string]any{"start": "0000000000000"}) }, false},
 		"start as predecessor":     {"", func(x *vandal) { x.forgedStep(c, map[string]any{"prev": string(c.StartHash)}) }, false},
-		"folder without an entry":  {threadPath(threadID(9)), func(x *vandal) { x.replace(threadPath(threadID(9))+"/01-a.md", flipNothing) }, true},
+		"folder without an entry":  {threadPath(threadID(9)), func(x *vandal) { x.replace(threadPath(threadID(9))+"/pages/01-a.md", flipNothing) }, true},
 		"dangling registry":        {registryName, func(x *vandal) { x.replace(registryName, func([]byte) []byte { return []byte("a: 0000000000000\n") }) }, true},
 		"missing workflow":         {workflow + ": unexpected content on the state branch: it is the thread's workflow", func(x *vandal) { x.edit(workflow, gone) }, false},
 		"missing output":           {second.Path(c.Steps[1].Output), func(x *vandal) { x.edit(second.Path(c.Steps[1].Output), gone) }, false},
 		"unknown type":             {"", func(x *vandal) { x.strangeNode() }, true},
 		"page is garbage": {"", func(x *vandal) {
-			x.replace(folder+"/01-developer.md", func([]byte) []byte { return []byte("\x00\xff") })
+			x.replace(folder+"/pages/01-developer.md", func([]byte) []byte { return []byte("\x00\xff") })
 		}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -515,7 +520,8 @@ func TestFsckHistory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	detail := Place{Thread: threadID(1), Of: probe.Steps[0].Hash}.folder() + "/detail"
+	detail := Place{Thread: threadID(1), Of: probe.Steps[0].Hash, Detail: true}.folder()
+	output := Place{Thread: threadID(1), Of: probe.Steps[0].Hash}.Path(probe.Steps[0].Output)
 	for name, tc := range map[string]struct {
 		change func(x *vandal)
 		want   string
@@ -527,6 +533,7 @@ func TestFsckHistory(t *testing.T) {
 			c, _ := gitobj.DecodeCommit(x.get(old.Tip()))
 			x.commit(c.Tree, tip)
 		}, "removes cas/"},
+		"output removed":  {func(x *vandal) { x.edit(output, gone) }, "removes " + output},
 		"details removed": {func(x *vandal) { x.edit(detail, gone) }, "removes " + detail},
 		"details are a file": {func(x *vandal) {
 			x.edit(detail, func(e gitobj.Entry) gitobj.Entry { e.ID = x.put(plumbing.BlobObject, nil); return e })
@@ -545,7 +552,9 @@ func TestFsckHistory(t *testing.T) {
 			x.forgedStep(c, map[string]any{"output": "0000000000000"})
 		}, "0000000000000.json it is the output of step"},
 		"folder removed": {func(x *vandal) { x.edit(folder, gone) }, "threads.yaml lists the thread, but its folder is missing"},
-		"page changed":   {func(x *vandal) { x.replace(folder+"/01-developer.md", func([]byte) []byte { return []byte("x") }) }, ""},
+		"page changed": {func(x *vandal) {
+			x.replace(folder+"/pages/01-developer.md", func([]byte) []byte { return []byte("x") })
+		}, ""},
 		"history line changed": {func(x *vandal) {
 			x.replace("history/2023/11-14.jsonl", func(b []byte) []byte { return bytes.Replace(b, []byte("cancelled"), []byte("ended"), 1) })
 		}, "rewrites history/2023/11-14.jsonl"},
@@ -603,7 +612,7 @@ func FuzzTree(f *testing.F) {
 	id := plumbing.NewHash("4b825dc642cb6eb9a060e54bf8d69288fbee4904")
 	f.Add(rawTree([]gitobj.Entry{{Name: "README.md", Mode: 0o100644, ID: id}, {Name: "cas", Mode: 0o40000, ID: id}}))
 	f.Add([]byte("100644 VERSION\x00"))
-	checks := []func(gitobj.Entry) error{checkRoot, checkCas, checkThreads, checkThread, checkDetail, checkHistory, checkYear}
+	checks := []func(gitobj.Entry) error{checkRoot, checkCas, checkThreads, checkThread, checkDetails, checkPages, checkHistory, checkYear}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		for _, check := range checks {
 			d, err := parseDir("x", wire.NewObject(plumbing.TreeObject, data), check)
@@ -643,7 +652,7 @@ func TestHostileAttempt(t *testing.T) {
 		"claim that is no claim": {func(x *vandal) wire.ID { return x.claimCommit(wire.EmptyTree, "hello\n") }, "is no JSON"},
 		"state":                  {func(x *vandal) wire.ID { return x.v.Tip() }, "a foreign file"},
 		"node under a wrong hash": {func(x *vandal) wire.ID { return x.attempt(lying) },
-			"thread/nodes/0000000000000/" + nodeFile(lying.Hash) + ": unexpected content on the state branch: its content hashes to " + string(text.Hash)},
+			"thread/0000000000000." + nodeFile(lying.Hash) + ": unexpected content on the state branch: its content hashes to " + string(text.Hash)},
 		"node that fits no schema": {func(x *vandal) wire.ID { return x.attempt(wrong) }, nodeFile(wrong.Hash) + ": unexpected content on the state branch: node of type"},
 		"page": {func(x *vandal) wire.ID {
 			c, err := gitobj.DecodeCommit(x.get(x.attempt(text)))
@@ -786,7 +795,7 @@ func TestVisitStops(t *testing.T) {
 // TestPagePath: a page has its place in a thread's folder.
 func TestPagePath(t *testing.T) {
 	id := string(threadID(1))
-	for _, path := range []string{"", id + "/01-a.md", "threads/" + id, "threads/" + id + "/01.md", "threads/x/01-a.md", "threads/" + id + "/1-a.md", "threads/" + id + "/" + id + "-a.md"} {
+	for _, path := range []string{"", id + "/01-a.md", "threads/" + id, "threads/" + id + "/pages/01.md", "threads/x/pages/01-a.md", "threads/" + id + "/pages/1-a.md", "threads/" + id + "/pages/" + id + "-a.md", "threads/" + id + "/01-a.md", "threads/" + id + "/pages/x/01-a.md"} {
 		if _, _, err := splitReadable(path); !errors.Is(err, ErrInvalid) {
 			t.Errorf("%s: %v", path, err)
 		}
@@ -831,7 +840,7 @@ func TestExtendsFails(t *testing.T) {
 	x := newVandal(t)
 	ancestor := x.v.Tip()
 	for range 3 {
-		x.replace(threadPath(threadID(1))+"/01-developer.md", func(b []byte) []byte { return append(b, 'x') })
+		x.replace(threadPath(threadID(1))+"/pages/01-developer.md", func(b []byte) []byte { return append(b, 'x') })
 		x.v = mustLoadTip(x)
 	}
 	for name, tc := range map[string]struct {

@@ -22,8 +22,8 @@ const (
 	historyDir   = "history"
 	casDir       = "cas"
 	threadsDir   = "threads"
-	nodesDir     = "nodes"
 	detailDir    = "detail"
+	pagesDir     = "pages"
 	nodeSuffix   = ".json"
 )
 
@@ -37,25 +37,48 @@ var errForeign = errors.New("a foreign file: only uwf writes to this branch; tak
 
 func threadPath(id ThreadID) string { return threadsDir + "/" + string(id) }
 
-// folder is the folder of a place. Details lie one folder deeper than anything else of
-// a record, in detail/nodes: a fetch that is bounded by depth brings all that a job
-// reads of a thread, and of the details not even their list, which would be most of it.
+// folder is the folder of a place. All that a job reads of a thread lies in the thread's
+// folder itself: the records, and what they refer to, under names that begin with the
+// record's hash. Details and pages for people lie in folders below: a fetch that is
+// bounded by depth brings the former, and of the latter only which there are.
 func (p Place) folder() string {
 	switch {
 	case p.Thread == "":
 		return casDir
-	case p.Of == "":
-		return threadPath(p.Thread)
 	case p.Detail:
-		return threadPath(p.Thread) + "/" + nodesDir + "/" + string(p.Of) + "/" + detailDir + "/" + nodesDir
+		return threadPath(p.Thread) + "/" + detailDir + "/" + string(p.Of)
 	}
-	return threadPath(p.Thread) + "/" + nodesDir + "/" + string(p.Of)
+	return threadPath(p.Thread)
 }
 
-func (p Place) String() string { return p.folder() + "/" }
+// prefix begins the names of a place's files.
+func (p Place) prefix() string {
+	if p.Of == "" || p.Detail {
+		return ""
+	}
+	return string(p.Of) + "."
+}
+
+// file is the name of a node's file in the folder of the place.
+func (p Place) file(h node.Hash) string { return p.prefix() + nodeFile(h) }
+
+// String is the beginning of the paths of its files.
+func (p Place) String() string { return p.folder() + "/" + p.prefix() }
 
 // Path is the path of a node's file in a place.
-func (p Place) Path(h node.Hash) string { return p.folder() + "/" + nodeFile(h) }
+func (p Place) Path(h node.Hash) string { return p.folder() + "/" + p.file(h) }
+
+// nodeAt is the place and the hash of a node, by the name of its file in the folder of p;
+// where p is a thread's records also of what these refer to.
+func (p Place) nodeAt(name string) (Place, node.Hash, bool) {
+	if of, rest, ok := strings.Cut(strings.TrimSuffix(name, nodeSuffix), "."); ok && p.Thread != "" && p.Of == "" {
+		p.Of = node.Hash(of)
+		h := node.Hash(rest)
+		return p, h, p.Of.Valid() && h.Valid() && strings.HasSuffix(name, nodeSuffix)
+	}
+	h, ok := nodeOf(name)
+	return p, h, ok
+}
 
 func nodeFile(h node.Hash) string { return string(h) + nodeSuffix }
 
@@ -106,37 +129,31 @@ func checkThreads(e gitobj.Entry) error {
 }
 
 func checkThread(e gitobj.Entry) error {
-	if e.Name == nodesDir {
+	if e.Name == detailDir || e.Name == pagesDir {
 		return folderEntry(e)
 	}
-	if _, ok := nodeOf(e.Name); !ok && !readablePattern.MatchString(e.Name) {
+	if _, _, ok := (Place{Thread: anyThread}).nodeAt(e.Name); !ok {
 		return errForeign
 	}
 	return regular(e)
 }
 
-// checkNodes: a folder for each record, named by the record's hash.
-func checkNodes(e gitobj.Entry) error {
+// anyThread stands for whichever thread a name is looked at in.
+const anyThread ThreadID = "00000000000000000000000000"
+
+// checkDetails: a folder for each record, named by the record's hash.
+func checkDetails(e gitobj.Entry) error {
 	if !node.Hash(e.Name).Valid() {
 		return errForeign
 	}
 	return folderEntry(e)
 }
 
-// checkOwn: what a record refers to.
-func checkOwn(e gitobj.Entry) error {
-	if e.Name == detailDir {
-		return folderEntry(e)
-	}
-	return checkCas(e)
-}
-
-// checkDetail: the folder of the details.
-func checkDetail(e gitobj.Entry) error {
-	if e.Name != nodesDir {
+func checkPages(e gitobj.Entry) error {
+	if !readablePattern.MatchString(e.Name) {
 		return errForeign
 	}
-	return folderEntry(e)
+	return regular(e)
 }
 
 func checkHistory(e gitobj.Entry) error {
@@ -160,7 +177,9 @@ var readablePattern = lazyregexp.New(`^(?:index|[0-9]{2,6}-[0-9A-Za-z._-]{1,100}
 const indexName = "index.md"
 
 // IndexPath is where the page about a whole thread goes.
-func IndexPath(id ThreadID) string { return threadPath(id) + "/" + indexName }
+func IndexPath(id ThreadID) string { return pagesPath(id) + "/" + indexName }
+
+func pagesPath(id ThreadID) string { return threadPath(id) + "/" + pagesDir }
 
 // TaskPath is where the page with a thread's task goes: before those of the steps.
 func TaskPath(id ThreadID) string { return ReadablePath(id, 0, "task") }
@@ -168,7 +187,7 @@ func TaskPath(id ThreadID) string { return ReadablePath(id, 0, "task") }
 // ReadablePath is where the page for people of a thread's step n (from 1) goes.
 // Characters of the role that a path should not hold become dashes.
 func ReadablePath(id ThreadID, n int, role string) string {
-	return fmt.Sprintf("%s/%02d-%s.md", threadPath(id), n, pathSafe(role))
+	return fmt.Sprintf("%s/%02d-%s.md", pagesPath(id), n, pathSafe(role))
 }
 
 func pathSafe(role string) string {
@@ -191,13 +210,13 @@ func pathSafe(role string) string {
 // splitReadable takes a page's path apart, with its name made safe.
 func splitReadable(path string) (ThreadID, string, error) {
 	rest, ok := strings.CutPrefix(path, threadsDir+"/")
-	id, name, _ := strings.Cut(rest, "/")
+	id, name, _ := strings.Cut(rest, "/"+pagesDir+"/")
 	if name != indexName {
 		number, role, numbered := strings.Cut(strings.TrimSuffix(name, ".md"), "-")
 		name, ok = number+"-"+pathSafe(role)+".md", ok && numbered
 	}
 	if !ok || !ThreadID(id).Valid() || !readablePattern.MatchString(name) {
-		return "", "", fmt.Errorf("%w: %q is no path of a page: threads/<id>/NN-<role>.md or index.md", ErrInvalid, path)
+		return "", "", fmt.Errorf("%w: %q is no path of a page: threads/<id>/pages/NN-<role>.md or index.md", ErrInvalid, path)
 	}
 	return ThreadID(id), name, nil
 }
@@ -211,9 +230,9 @@ database is git. It has no common history with the code, and nothing here is
 meant to be merged or edited by hand.
 
 - ` + "`threads.yaml`" + `: the threads that are alive, and where each one stands
-- ` + "`threads/<id>/index.md`" + `: a thread in a page; ` + "`00-task.md`" + ` its task, ` + "`NN-<role>.md`" + ` its steps
+- ` + "`threads/<id>/pages/index.md`" + `: a thread in a page; beside it ` + "`00-task.md`" + `, its task, and ` + "`NN-<role>.md`" + `, its steps
 - ` + "`threads/<id>/<HASH>.json`" + `: the same as immutable records
-- ` + "`threads/<id>/nodes/<HASH>/`" + `: what each record refers to; ` + "`detail/`" + ` in it has what its agent did
+- ` + "`threads/<id>/<HASH>.<HASH>.json`" + `: what the record of the first hash refers to; ` + "`detail/<HASH>/`" + ` has what its agent did
 - ` + "`cas/`" + `: workflows and schemas that threads share; ` + "`registry.yaml`" + `: their names
 - ` + "`history/YYYY/MM-DD.md`" + `: the threads that ended on a day; ` + "`.jsonl`" + ` the same, one a line
 

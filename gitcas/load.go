@@ -173,12 +173,15 @@ func (v *View) keep(old *View, d *dir) {
 		if o, ok := old.cache.get(e.ID); ok {
 			v.cache.add(wire.Objects{e.ID: o})
 		}
-		if !e.IsDir() || e.Name == detailDir {
+		if !e.IsDir() {
 			continue
 		}
-		if sub, ok, err := old.cache.dir(d.at(e.Name), e.ID, checkBelow(e.Name)); ok && err == nil {
+		check := checkDetails
+		if e.Name == pagesDir {
+			check = checkPages
+		}
+		if sub, ok, err := old.cache.dir(d.at(e.Name), e.ID, check); ok && err == nil {
 			v.cache.addDir(sub)
-			v.keep(old, sub)
 		}
 	}
 }

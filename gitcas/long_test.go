@@ -145,14 +145,14 @@ func TestLongThreadDamage(t *testing.T) {
 		file          string
 		summary, rest bool // whether Summary and Chain see it
 	}{
-		"head":   {nodeFile(sound.Steps[longThread-1].Hash), true, true},
-		"start":  {nodeFile(sound.StartHash), true, true},
-		"middle": {nodeFile(sound.Steps[longThread/2].Hash), false, true},
-		"output": {nodeFile(sound.Steps[longThread-1].Output), false, true},
+		"head":   {"/" + nodeFile(sound.Steps[longThread-1].Hash), true, true},
+		"start":  {"/" + nodeFile(sound.StartHash), true, true},
+		"middle": {"/" + nodeFile(sound.Steps[longThread/2].Hash), false, true},
+		"output": {"." + nodeFile(sound.Steps[longThread-1].Output), false, true},
 	} {
 		for _, how := range []string{"gone", "other", "broken"} {
 			list := slices.Clone(good)
-			at := slices.IndexFunc(list, func(f txtar.File) bool { return strings.HasSuffix(f.Name, "/"+tc.file) })
+			at := slices.IndexFunc(list, func(f txtar.File) bool { return strings.HasSuffix(f.Name, tc.file) })
 			switch how {
 			case "gone":
 				list = slices.Delete(list, at, at+1)

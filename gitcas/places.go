@@ -412,30 +412,29 @@ func (r *folderReader) flowOf(p Place) (node.Map, error) {
 	return r.readWorkflow(p.Thread, s.Start)
 }
 
-// readOwn reads a node in the folder of a record; of the details, where p is these, last.
+// readOwn reads what a record refers to; of the details, where p is these, last.
 func (r *folderReader) readOwn(p Place, h node.Hash) (node.Node, error) {
-	at := Place{Thread: p.Thread, Of: p.Of}
-	d, err := r.v.ownFolder(r.ctx, p.Thread, p.Of, r.threadFolder)
+	d, err := r.threadFolder(p.Thread)
 	if err != nil {
 		return node.Node{}, err
 	}
-	n, err := r.readIn(at, d, h)
+	n, err := r.readIn(Place{Thread: p.Thread, Of: p.Of}, d, h)
 	if !p.Detail || !errors.Is(err, node.ErrNotFound) {
 		return n, err
 	}
-	if d, err = r.v.detailFolder(r.ctx, d); err != nil {
+	if d, err = r.v.detailFolder(r.ctx, d, p.Of); err != nil {
 		return node.Node{}, err
 	}
 	return r.readIn(p, d, h)
 }
 
-// readIn reads a node of one folder, checked by its hash alone: who asks checks it against its
-// schema, which may be readIn that folder as well.
+// readIn reads a node of one place, checked by its hash alone: who asks checks it against its
+// schema, which may be readIn that place as well.
 func (r *folderReader) readIn(at Place, d *dir, h node.Hash) (node.Node, error) {
 	if n, ok := r.fresh[at][h]; ok {
 		return n, nil
 	}
-	e, ok := d.get(nodeFile(h))
+	e, ok := d.get(at.file(h))
 	if !ok {
 		return node.Node{}, fmt.Errorf("%w: %s, not in %s", node.ErrNotFound, h, at)
 	}
@@ -455,24 +454,11 @@ func (r *folderReader) readIn(at Place, d *dir, h node.Hash) (node.Node, error) 
 	return n.node, err
 }
 
-// ownFolder is nodes/<of> of a thread; nil where there is none.
-func (v *View) ownFolder(ctx context.Context, id ThreadID, of node.Hash, folder func(ThreadID) (*dir, error)) (*dir, error) {
-	d, err := folder(id)
+// detailFolder is the folder of a record's details in a thread's; nil where there is none.
+func (v *View) detailFolder(ctx context.Context, thread *dir, of node.Hash) (*dir, error) {
+	d, err := v.sub(ctx, thread, detailDir, checkDetails)
 	if err != nil {
 		return nil, err
 	}
-	nodes, err := v.sub(ctx, d, nodesDir, checkNodes)
-	if err != nil {
-		return nil, err
-	}
-	return v.sub(ctx, nodes, string(of), checkOwn)
-}
-
-// detailFolder is the folder of the details in a record's; nil where there is none.
-func (v *View) detailFolder(ctx context.Context, own *dir) (*dir, error) {
-	d, err := v.sub(ctx, own, detailDir, checkDetail)
-	if err != nil {
-		return nil, err
-	}
-	return v.sub(ctx, d, nodesDir, checkCas)
+	return v.sub(ctx, d, string(of), checkCas)
 }

@@ -249,14 +249,18 @@ func TestSaidByNobody(t *testing.T) {
 	answer := placed(t, Place{}, node.String, "yes")
 	other := placed(t, Place{}, node.String, "no")
 	at := Place{Thread: threadID(1), Of: answer.Hash}
-	x.putNode(at.folder(), other.Node, other.Hash)
+	data, err := node.EncodeFile(other.Node)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x.replace(at.Path(other.Hash), func([]byte) []byte { return data })
 	v := mustLoad(t, Open(x.mem, testOptions()), threadID(1))
 	for _, h := range []node.Hash{answer.Hash, other.Hash} {
 		if _, err := v.In(t.Context(), at).Get(h); !errors.Is(err, ErrContent) {
 			t.Errorf("%s: %v", h, err)
 		}
 	}
-	if d, err := v.ownFolder(t.Context(), threadID(1), "0000000000000", func(ThreadID) (*dir, error) { return nil, nil }); d != nil || err != nil {
+	if d, err := v.detailFolder(t.Context(), nil, "0000000000000"); d != nil || err != nil {
 		t.Errorf("%v, %v", d, err)
 	}
 }

@@ -145,7 +145,7 @@ func TestNativeGit(t *testing.T) {
 		t.Errorf("the message is\n%s", body)
 	}
 	// A clone holds what is alive, as plain files.
-	if page := runGit(t, dir, "show", DefaultBranch+":"+threadPath(other)+"/01-developer.md"); !strings.Contains(page, string(other)) {
+	if page := runGit(t, dir, "show", DefaultBranch+":"+threadPath(other)+"/pages/01-developer.md"); !strings.Contains(page, string(other)) {
 		t.Errorf("the page is %q", page)
 	}
 }

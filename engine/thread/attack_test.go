@@ -206,7 +206,8 @@ func TestFailedAgentsCollide(t *testing.T) {
 func (f *fixture) exchange(path string, typ node.Hash, build func(text string) any) {
 	f.Helper()
 	parts := strings.Split(path, "/")
-	n, err := collide.Node(node.Hash(strings.TrimSuffix(parts[len(parts)-1], ".json")), typ, build)
+	name := strings.TrimSuffix(parts[len(parts)-1], ".json")
+	n, err := collide.Node(node.Hash(name[strings.LastIndexByte(name, '.')+1:]), typ, build)
 	f.ok(err)
 	data, err := node.EncodeFile(n)
 	f.ok(err)

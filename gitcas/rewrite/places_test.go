@@ -246,7 +246,7 @@ func TestForgeryStays(t *testing.T) {
 			s := c.Steps[0]
 			data, err := node.EncodeFile(f.twin(*s.Body, tc.words).Node)
 			f.ok(err)
-			f.change(fmt.Sprintf("threads/%s/nodes/%s/%s.json", id(1), s.Hash, *s.Body), data, tc.after)
+			f.change(fmt.Sprintf("threads/%s/%s.%s.json", id(1), s.Hash, *s.Body), data, tc.after)
 			exchanged := func() bool {
 				v, c := f.chain(id(1))
 				s := c.Steps[0]
@@ -473,7 +473,7 @@ func TestOtherRecords(t *testing.T) {
 	files := map[string]string{}
 	start, err := f.load(id(1)).In(t.Context(), gitcas.Place{Thread: id(1)}).Get(c.StartHash)
 	f.ok(err)
-	for path, n := range map[string]gitcas.PlacedNode{"cas/": schema, folder: step, folder + "nodes/" + string(step.Hash) + "/": text, folder + " ": {Hash: c.StartHash, Node: start}} {
+	for path, n := range map[string]gitcas.PlacedNode{"cas/": schema, folder: step, folder + string(step.Hash) + ".": text, folder + " ": {Hash: c.StartHash, Node: start}} {
 		data, err := node.EncodeFile(n.Node)
 		f.ok(err)
 		files[strings.TrimSpace(path)+string(n.Hash)+".json"] = string(data)

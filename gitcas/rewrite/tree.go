@@ -25,14 +25,14 @@ const (
 	casFolder
 	threadsFolder
 	threadFolder
-	nodesFolder  // a folder for each record of a thread
-	ownFolder    // what a record refers to
-	detailFolder // the folder of its details
-	nodeFolder   // node files alone
+	detailFolder // a folder for each record of a thread
+	nodeFolder   // a record's details: node files alone
+	pagesFolder
 	historyFolder
 	yearFolder
 	attemptRoot
 	nodeFile
+	ownFile // what a record refers to: a node file with the record's hash in its name
 	threadsYAML
 	registryYAML
 	dayFile
@@ -49,6 +49,7 @@ var pageName = lazyregexp.New(`^(?:index|[0-9]{2,6}-[0-9A-Za-z._-]{1,100})\.md$`
 func childOf(k kind, e gitobj.Entry) kind {
 	isDir := e.IsDir()
 	_, isNode := nodeName(e.Name)
+	_, _, isOwn := ownName(e.Name)
 	switch {
 	case e.Mode != filemode.Regular && !isDir:
 		return foreign
@@ -58,23 +59,23 @@ func childOf(k kind, e gitobj.Entry) kind {
 		return threadFolder
 	case k == attemptRoot:
 		return childOfAttempt(e.Name, isDir)
-	case k == threadFolder && isDir && e.Name == "nodes":
-		return nodesFolder
-	case k == nodesFolder && isDir && node.Hash(e.Name).Valid():
-		return ownFolder
-	case k == ownFolder && isDir && e.Name == "detail":
+	case k == threadFolder && isDir && e.Name == "detail":
 		return detailFolder
-	case k == detailFolder && isDir && e.Name == "nodes":
+	case k == detailFolder && isDir && node.Hash(e.Name).Valid():
 		return nodeFolder
+	case k == threadFolder && isDir && e.Name == "pages":
+		return pagesFolder
+	case k == threadFolder && !isDir && isOwn:
+		return ownFile
 	case k == historyFolder && isDir && statefile.IsYear(e.Name):
 		return yearFolder
 	case k == yearFolder && !isDir && statefile.IsDay(e.Name):
 		return dayFile
 	case k == yearFolder && !isDir && statefile.IsDayPage(e.Name):
 		return dayPage
-	case k == threadFolder && !isDir && pageName.MatchString(e.Name):
+	case k == pagesFolder && !isDir && pageName.MatchString(e.Name):
 		return pageFile
-	case !isDir && isNode && (k == casFolder || k == threadFolder || k == ownFolder || k == nodeFolder):
+	case !isDir && isNode && (k == casFolder || k == threadFolder || k == nodeFolder):
 		return nodeFile
 	}
 	return foreign
@@ -133,6 +134,8 @@ func (a at) key() memoKey {
 	switch a.kind {
 	case foreign, textFile, pageFile:
 		return memoKey{a.kind, a.id, a.in.base()}
+	case ownFile:
+		return memoKey{nodeFile, a.id, a.in}
 	}
 	return memoKey{a.kind, a.id, a.in}
 }
@@ -153,8 +156,11 @@ func (r *run) child(a at, path string, e gitobj.Entry) at {
 		c.in = scopes.shared
 	case c.kind == threadFolder && a.kind == threadsFolder:
 		c.in = scopes.thread(e.Name)
-	case c.kind == ownFolder:
+	case c.kind == nodeFolder:
 		c.in = scopes.of(nodeID{a.in, node.Hash(e.Name)})
+	case c.kind == ownFile:
+		of, _, _ := ownName(e.Name)
+		c.in = scopes.of(nodeID{a.in, of})
 	}
 	return c
 }
@@ -183,7 +189,7 @@ func (r *run) gather(a at, depth int) error {
 		switch {
 		case e.IsDir():
 			folders = append(folders, c)
-		case c.kind == nodeFile:
+		case c.kind == nodeFile, c.kind == ownFile:
 			r.found = append(r.found, c)
 		}
 	}
@@ -208,6 +214,9 @@ func (r *run) readNodes() error {
 			return err
 		}
 		h, _ := nodeName(c.name)
+		if c.kind == ownFile {
+			_, h, _ = ownName(c.name)
+		}
 		r.nodes.add(nodeID{c.in, h}, o, r.place(c.path()))
 	}
 	r.found = nil
@@ -321,7 +330,13 @@ func (r *run) entry(a, c at, e gitobj.Entry, depth int) (gitobj.Entry, error) {
 		if to, ok := r.nodes.names[renamed{h, e.ID}]; ok {
 			e.Name = string(to) + ".json"
 		}
-	case c.kind == ownFolder:
+	case c.kind == ownFile:
+		_, h, _ := ownName(e.Name)
+		if to, ok := r.nodes.names[renamed{h, e.ID}]; ok {
+			h = to
+		}
+		e.Name = string(r.nodes.folder(c.in)) + "." + string(h) + ".json"
+	case c.kind == nodeFolder:
 		e.Name = string(r.nodes.folder(c.in))
 	case c.kind == pageFile: // its role is a name
 		fields{r, r.place(c.path())}.name("(its name)", e.Name)
@@ -376,7 +391,7 @@ func (r *run) content(c at, data []byte) ([]byte, error) {
 		return r.dayPage(data, place), nil
 	case versionFile:
 		return r.versionFile(data, place), nil
-	case nodeFile:
+	case nodeFile, ownFile:
 		// A file with a node's name that is none, or another one: as it is, but
 		// for the text.
 		if out, n := r.clean(string(data), ""); n > 0 {
@@ -391,7 +406,7 @@ func (r *run) content(c at, data []byte) ([]byte, error) {
 // joined reports whether two of a kind that got the same name become one. Other files
 // are numbered.
 func joined(k kind) bool {
-	return k == nodeFile || k == ownFolder || k == detailFolder || k == nodeFolder
+	return k == nodeFile || k == ownFile || k == nodeFolder
 }
 
 // become is what an entry became.

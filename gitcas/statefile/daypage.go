@@ -77,7 +77,7 @@ func (e *Ended) row(b *bytes.Buffer) {
 	if link := markdown.Link("commit", repo+"/commit/"+e.Commit); link != "commit" {
 		commit = link + ": "
 	}
-	fmt.Fprintf(b, " %s | %s`git show %s:threads/%s/index.md` |\n", pull, commit, e.Commit, e.Thread)
+	fmt.Fprintf(b, " %s | %s`git show %s:threads/%s/pages/index.md` |\n", pull, commit, e.Commit, e.Thread)
 }
 
 // outcome says how a thread ended.

@@ -122,7 +122,7 @@ func TestApproveDeploy(t *testing.T) {
 			t.Fatalf("the history says %v", c.ended())
 		}
 		thread := fmt.Sprint(line["thread"])
-		page := c.git("show", fmt.Sprintf("%v:threads/%s/02-planner.md", line["commit"], thread))
+		page := c.git("show", fmt.Sprintf("%v:threads/%s/pages/02-planner.md", line["commit"], thread))
 		read := c.clone("somebody", c.forge.UserToken("alice")).Run(t.Context(), "thread", "read", thread, "--format", "text")
 		steps := c.clone("somebody", c.forge.UserToken("alice")).Run(t.Context(), "thread", "steps", thread, "--format", "text")
 		for where, text := range map[string]string{"the page": page, "uwf thread read": read.Stdout + read.Stderr, "the comment": c.stickyOf(n, thread)} {
