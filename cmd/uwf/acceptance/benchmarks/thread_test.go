@@ -340,10 +340,10 @@ func (g *grower) file(path string, data []byte) {
 }
 
 // node writes a node and returns its hash.
-func (g *grower) node(folder string, n node.Node, h node.Hash, err error) node.Hash {
+func (g *grower) node(at gitcas.Place, n node.Node, h node.Hash, err error) node.Hash {
 	data, eerr := node.EncodeFile(n)
 	if g.err = errors.Join(g.err, err, eerr); g.err == nil {
-		g.file(folder+"/"+string(h)+".json", data)
+		g.file(at.Path(h), data)
 	}
 	return h
 }
@@ -373,7 +373,7 @@ func (g *grower) grow(b *testing.B, steps int) error {
 	g.before = chain.Head
 	entry, _ := g.v.Entry(g.id)
 	for h, s := range record.Schemas() {
-		g.node("cas", s, h, nil)
+		g.node(gitcas.Place{}, s, h, nil)
 	}
 	var prev *node.Hash
 	for i := range steps {
@@ -424,16 +424,16 @@ func (g *grower) step(i int, role string, schema, start node.Hash, prev *node.Ha
 		return c.Digest(r.Hash)
 	})
 	n, h, nerr := s.Node(at)
-	folder := "threads/" + string(g.id)
-	g.node(folder, n, h, errors.Join(err, nerr))
+	g.node(gitcas.Place{Thread: g.id}, n, h, errors.Join(err, nerr))
 	if g.before, err = n.Sum(); err != nil {
 		g.err = errors.Join(g.err, err)
 	}
-	own := folder + "/nodes/" + string(h)
+	own := gitcas.Place{Thread: g.id, Of: h}
 	g.node(own, nodes[bodyHash], bodyHash, nil)
 	g.node(own, nodes[outputHash], outputHash, nil)
-	g.node(own+"/detail/nodes", nodes[prompt], prompt, nil)
-	g.node(own+"/detail/nodes", nodes[detail], detail, nil)
+	own.Detail = true
+	g.node(own, nodes[prompt], prompt, nil)
+	g.node(own, nodes[detail], detail, nil)
 	g.file(gitcas.ReadablePath(g.id, i+1, role), []byte("# "+role+"\n\n"+body))
 	return h
 }
