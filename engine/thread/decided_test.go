@@ -150,7 +150,7 @@ func TestTitles(t *testing.T) {
 		"do it": "do it", "\n\n## Fix slugs\n\nThey": "Fix slugs", "---\n- one": "one", "": "", "# \n": "",
 		"> \x1b[2J\u202equoted": "\uFFFD[2J\uFFFDquoted", strings.Repeat("word ", 30): strings.Repeat("word ", 15) + "wo…",
 	} {
-		if got := titleOf(prompt); got != want {
+		if got := TitleOf(prompt); got != want {
 			t.Errorf("%.40q is about %q, want %q", prompt, got, want)
 		}
 	}

@@ -41,7 +41,7 @@ func (e *Engine) past(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) (
 
 // title is what the thread is about, on one line.
 func (r *stepRun) title() string {
-	return cmp.Or(r.entry.Title, r.chain.Start.Title, titleOf(r.chain.Start.Prompt))
+	return cmp.Or(r.entry.Title, r.chain.Start.Title, TitleOf(r.chain.Start.Prompt))
 }
 
 // cut leaves only the first n steps of what was read.

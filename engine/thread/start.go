@@ -80,7 +80,7 @@ func (e *Engine) Start(ctx context.Context, req StartRequest) (Started, error) {
 	}
 	start := record.Start{
 		Workflow: req.Workflow, Prompt: prompt, Cwd: ".", Trigger: trigger, Base: req.Base,
-		Title: cmp.Or(oneLine(req.Title), titleOf(prompt)), By: who.onRecord(),
+		Title: cmp.Or(oneLine(req.Title), TitleOf(prompt)), By: who.onRecord(),
 		Digests: &record.StartDigests{Workflow: digest},
 	}
 	n, head, err := start.Node(now)
@@ -150,9 +150,9 @@ func (e *Engine) Start(ctx context.Context, req StartRequest) (Started, error) {
 	return out, nil
 }
 
-// titleOf is what a thread without a title is about: the first line of its prompt that
+// TitleOf is what a thread without a title is about: the first line of its prompt that
 // says something.
-func titleOf(prompt string) string {
+func TitleOf(prompt string) string {
 	for line := range strings.Lines(prompt) {
 		if title := oneLine(strings.TrimLeft(line, "# \t>*-")); title != "" {
 			return shorten(title, maxTitle)

@@ -10,6 +10,7 @@ import (
 	"github.com/united-workforce/uwf/engine/summary"
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/internal/markdown"
 )
@@ -37,45 +38,110 @@ func (e *Engine) update(ctx context.Context, v *gitcas.View, build func(*gitcas.
 	return e.Store.Update(ctx, v, func(v *gitcas.View) (*gitcas.Change, error) {
 		c, err := build(v)
 		if err == nil && c != nil {
-			e.addIndexes(ctx, v, c)
+			AddPages(ctx, v, c)
 		}
 		return c, err
 	}, ids...)
 }
 
-// addIndexes adds the index page of each thread whose entry changes, where the change has
-// none. One that can't be made stays as it was: the page tells what is on record, and
-// nothing depends on it.
-func (e *Engine) addIndexes(ctx context.Context, v *gitcas.View, c *gitcas.Change) {
+// AddPages adds to a change the index page of each thread whose entry it sets, and the
+// task's page of those that begin with it, where it has none. A page that can't be made
+// stays as it was: it tells what is on record, and nothing depends on it.
+func AddPages(ctx context.Context, v *gitcas.View, c *gitcas.Change) {
 	for id, entry := range c.Threads {
 		if entry == nil || c.Readable[gitcas.IndexPath(id)] != nil {
 			continue
 		}
-		if _, alive := v.Entry(id); !alive {
-			continue
-		}
-		r, err := e.read(ctx, v, id)
+		r, err := readAfter(ctx, v, c, id, *entry)
 		if err != nil {
 			continue
 		}
-		for n := range r.chain.Steps { // a step may have been taken back
-			if r.chain.Steps[n].Hash == entry.Head {
-				r.cut(n + 1)
-				break
-			}
+		tale := r.story(*entry)
+		if used, err := r.totals(ctx, nil); err == nil {
+			tale.took = asCost(used)
 		}
-		if entry.Head == r.chain.StartHash {
-			r.cut(0)
-		}
-		if headOf(r.chain) == entry.Head {
-			r.entry = *entry
-			tale := r.story(*entry)
-			if used, err := r.totals(ctx, nil); err == nil {
-				tale.took = asCost(used)
-			}
-			addPage(c, gitcas.IndexPath(id), tale.index())
+		addPage(c, gitcas.IndexPath(id), tale.index())
+		if _, alive := v.Entry(id); !alive {
+			addPage(c, gitcas.TaskPath(id), tale.task(""))
 		}
 	}
+}
+
+// readAfter reads a thread as it will be after a change that begins it, takes a step back,
+// adds one, or only sets its entry.
+func readAfter(ctx context.Context, v *gitcas.View, c *gitcas.Change, id gitcas.ThreadID, entry gitcas.Entry) (*stepRun, error) {
+	r := newRun(nil, StepRequest{Thread: id})
+	r.v = v
+	r.look(ctx, v)
+	var err error
+	if _, alive := v.Entry(id); alive {
+		err = r.readChain(ctx, v)
+	} else {
+		err = r.begin(ctx, v, c)
+	}
+	if err != nil {
+		return nil, err
+	}
+	r.entry = entry
+	if entry.Head == r.chain.StartHash {
+		r.cut(0)
+	}
+	for n := range r.chain.Steps {
+		if r.chain.Steps[n].Hash == entry.Head {
+			r.cut(n + 1)
+			break
+		}
+	}
+	if headOf(r.chain) == entry.Head {
+		return r, nil
+	}
+	return r, r.extend(c, entry.Head)
+}
+
+// begin reads the thread's StartNode among the nodes of a change.
+func (r *stepRun) begin(ctx context.Context, v *gitcas.View, c *gitcas.Change) error {
+	nodes := placedNodes(c)
+	for h, n := range nodes[gitcas.Place{Thread: r.id}] {
+		if !record.IsStart(n.Type) {
+			continue
+		}
+		start, err := record.ParseStart(n)
+		if err != nil {
+			return err
+		}
+		r.chain = gitcas.Chain{Start: start, StartHash: h}
+		r.def, err = workflow.FromNode(node.First{nodes[gitcas.Place{}], v.Getter(ctx)}, start.Workflow)
+		return err
+	}
+	return fmt.Errorf("%w: the start of thread %s", node.ErrNotFound, r.id)
+}
+
+func placedNodes(c *gitcas.Change) gitcas.Nodes {
+	nodes := gitcas.Nodes{}
+	for _, n := range c.Nodes {
+		nodes.Add(n.Place, n.Hash, n.Node)
+	}
+	return nodes
+}
+
+// extend adds the step that a change brings.
+func (r *stepRun) extend(c *gitcas.Change, head node.Hash) error {
+	nodes := placedNodes(c)
+	n, err := nodes.In(gitcas.Place{Thread: r.id}).Get(head)
+	if err != nil {
+		return err
+	}
+	step, err := record.ParseStep(n)
+	if err != nil {
+		return err
+	}
+	if n, err = nodes.In(gitcas.Place{Thread: r.id, Of: head}).Get(step.Output); err != nil {
+		return err
+	}
+	output, _ := n.Payload.(map[string]any)
+	r.chain.Steps = append(r.chain.Steps, gitcas.ChainStep{Hash: head, Step: step})
+	r.past = append(r.past, moderator.Output{Role: step.Role, Output: output})
+	return nil
 }
 
 // asCost is what was used, for the record.
@@ -117,7 +183,7 @@ func (s *story) add(def *workflow.Definition, out moderator.Output, step record.
 
 // title is what the thread is about.
 func (s story) title() string {
-	for _, t := range []string{s.entry.Title, s.start.Title, titleOf(s.start.Prompt)} {
+	for _, t := range []string{s.entry.Title, s.start.Title, TitleOf(s.start.Prompt)} {
 		if t != "" {
 			return oneLine(t)
 		}

@@ -12,10 +12,13 @@ import (
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
 	"github.com/united-workforce/uwf/engine/redact"
+	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/ocas"
+	"github.com/united-workforce/uwf/gitcas/record"
+	"github.com/united-workforce/uwf/internal/commitmsg"
 )
 
 // underWay is the reason that a thread waits for while it is moved over: nobody is
@@ -153,6 +156,9 @@ func (m *mover) push(ctx context.Context, v *gitcas.View, t ocas.Thread, flow st
 		case i > 0 && (!alive || e.Head != chain.Parts[i-1].Head), i == 0 && alive:
 			return nil, refuse("somebody else works on it in the store")
 		}
+		if i == 0 || i == len(chain.Parts)-1 { // those between would be written over
+			thread.AddPages(ctx, v, c)
+		}
 		return c, nil
 	}, t.ID)
 	if err == nil && m.o.Notes != nil && i == len(chain.Parts)-1 {
@@ -163,11 +169,11 @@ func (m *mover) push(ctx context.Context, v *gitcas.View, t ocas.Thread, flow st
 
 func (m *mover) change(t ocas.Thread, flow string, chain ocas.Chain, i int) *gitcas.Change {
 	part, last := chain.Parts[i], i == len(chain.Parts)-1
-	e := &gitcas.Entry{Head: part.Head, Workflow: chain.Workflow, Status: gitcas.StatusSuspended, Suspended: &gitcas.Suspended{Reason: underWay}}
-	c := &gitcas.Change{Subject: "imported · " + flow, Threads: map[gitcas.ThreadID]*gitcas.Entry{t.ID: e}, Nodes: placed(t.ID, part.Head, part.Nodes)}
+	e := &gitcas.Entry{Head: part.Head, Workflow: chain.Workflow, Status: gitcas.StatusSuspended, Title: title(chain), Suspended: &gitcas.Suspended{Reason: underWay}}
+	c := &gitcas.Change{Subject: commitmsg.Subject(e.Title, "imported · "+flow, t.ID.Short()), Threads: map[gitcas.ThreadID]*gitcas.Entry{t.ID: e}, Nodes: placed(t.ID, part.Head, part.Nodes)}
 	c.Trailers = []gitcas.Trailer{{Key: "Uwf-Thread", Value: string(t.ID)}, {Key: "Uwf-Step", Value: strconv.Itoa(i)}, {Key: "Uwf-Head", Value: string(part.Head)}}
 	if part.Step != nil {
-		c.Subject = fmt.Sprintf("%s · imported · %s · step %d", part.Step.Role, flow, i)
+		c.Subject = commitmsg.Subject(e.Title, fmt.Sprintf("imported · %s · step %d", part.Step.Role, i), t.ID.Short())
 		text := m.page(i, part)
 		c.Body, c.Readable = text, map[string][]byte{gitcas.ReadablePath(t.ID, i, part.Step.Role): []byte(text)}
 		c.Trailers = append(c.Trailers, gitcas.Trailer{Key: "Uwf-Role", Value: part.Step.Role}, gitcas.Trailer{Key: "Uwf-Agent", Value: part.Step.Agent})
@@ -185,10 +191,20 @@ func (m *mover) change(t ocas.Thread, flow string, chain ocas.Chain, i int) *git
 			e.Status, reason = gitcas.StatusEnded, gitcas.ReasonEnded
 		}
 		c.Archive = []gitcas.Ended{{
-			Thread: t.ID, Workflow: chain.Workflow, Head: part.Head, Reason: reason, Note: "imported", CompletedAt: completedAt(t, part), Steps: stepsOf(chain),
+			Thread: t.ID, Title: e.Title, Workflow: chain.Workflow, Head: part.Head, Reason: reason, Note: "imported", CompletedAt: completedAt(t, part), Steps: stepsOf(chain),
 		}}
 	}
 	return c
+}
+
+// title is what a thread is about, by the task that it began with.
+func title(chain ocas.Chain) string {
+	for _, n := range chain.Parts[0].Nodes {
+		if s, err := record.ParseStart(n.Node); err == nil && n.Hash == chain.Parts[0].Head {
+			return thread.TitleOf(s.Prompt)
+		}
+	}
+	return ""
 }
 
 func placed(id gitcas.ThreadID, head node.Hash, nodes []ocas.Node) []gitcas.PlacedNode {
