@@ -27,11 +27,12 @@ const (
 	maxText  = 4 << 20   // bytes of a file that is compared
 	maxAll   = 32 << 20  // bytes of all of them
 	maxLines = 50_000    // lines of a file that is compared: each is a character to the comparison
-	maxKept  = 20_000    // lines whose hashes are kept
+	maxKept  = 20_000    // lines whose hashes are kept, the first ones
 )
 
-// maxTime is how long all files are compared; what is left then is taken as replaced.
-const maxTime = 5 * time.Second
+// maxTime is how long all files are compared; what is left then is taken as replaced. A
+// job that is told to end has seven seconds for all that it still has to do.
+const maxTime = 2 * time.Second
 
 // Side is one version of a file. The zero value: the file isn't there.
 type Side struct {
@@ -76,10 +77,9 @@ func Make(base string, files []File, now func() time.Time) record.Patch {
 		}
 	}
 	for i, p := range all {
-		if kept+out.Files[i].Added <= maxKept {
-			out.Files[i].Lines = p.hashes()
-			kept += len(out.Files[i].Lines)
-		}
+		lines := p.hashes()
+		out.Files[i].Lines = lines[:min(len(lines), maxKept-kept)]
+		kept += len(out.Files[i].Lines)
 	}
 	return out
 }

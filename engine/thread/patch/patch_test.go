@@ -71,7 +71,7 @@ func TestPatchWithoutDiff(t *testing.T) {
 			return p.Files[0].Added == 12_000 && len(p.Files[0].Lines) == 12_000 && slices.Contains(p.Files[0].Lines, HashOf("big 000777 is a line of a file"))
 		}},
 		"two long": {[]File{{Path: "a", New: big}, {Path: "b", New: big}, {Path: "c", New: at("c\n")}}, func(p record.Patch) bool {
-			return len(p.Files[0].Lines) == 12_000 && p.Files[1].Lines == nil && p.Files[1].Added == 12_000 && len(p.Files[2].Lines) == 1
+			return len(p.Files[0].Lines) == 12_000 && len(p.Files[1].Lines) == maxKept-12_000 && p.Files[1].Added == 12_000 && len(p.Files[2].Lines) == 0
 		}},
 		"unread": {[]File{{Path: "a", Old: Side{ID: big.ID, Mode: filemode.Regular}, New: at("x\n")}, {Path: "b", New: at("y\n")}}, func(p record.Patch) bool {
 			return !p.Files[0].Counted && p.Files[0].Change == record.FileModified && p.Files[1].Counted && p.Files[1].Lines[0] == HashOf("y")
