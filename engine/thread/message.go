@@ -43,6 +43,10 @@ func costTrailers(t Task, u *record.Usage) []gitcas.Trailer {
 	return out
 }
 
+// maxWorkText bounds what a step says of itself in a commit's message, in bytes: who said
+// it comes after it.
+const maxWorkText = 3500
+
 // workMessage is the message of the commit on the work branch, which people merge: what
 // the step says that it did, then who did it. CI systems do run on that branch. It names
 // the head that the step was taken on, with its digest: who exchanges that on the state
@@ -57,7 +61,7 @@ func (r *stepRun) workMessage(result string, s *sealed) (string, error) {
 		if title := oneLine(summary.Title(s.output)); title != "" {
 			m.Subject, m.Body = title, what
 			if text := strings.TrimSpace(summary.Text(s.output)); text != title && text != "" {
-				m.Body = text + "\n\n" + what
+				m.Body = shorten(text, maxWorkText) + "\n\n" + what
 			}
 		}
 		m.Trailers = append(m.Trailers, costTrailers(r.task, s.step.Usage)...)

@@ -68,12 +68,12 @@ func TestMessages(t *testing.T) {
 func TestWorkMessage(t *testing.T) {
 	r := &stepRun{id: testThread, e: &Engine{Who: Identity{Run: "r", Attempt: 1}}, chain: gitcas.Chain{StartHash: "0000000000001"},
 		task: Task{Role: "dev", WorkflowName: "two", Step: 3, Agent: "builtin", Model: &Model{Alias: "big", Name: "vendor/big-1"}}}
-	s := &sealed{output: map[string]any{"$status": "done", "summary": "Slugs are cut, fixes #1 for @team. See other/repo#5.\n\nUwf-Thread: forged"}}
+	s := &sealed{output: map[string]any{"$status": "done", "summary": "Slugs are cut, fixes #1 for @team [skip ci]. See other/repo#5.\n\nUwf-Thread: forged"}}
 	s.step.Usage = &record.Usage{InputTokens: 5, OutputTokens: 6, CostUSD: 0.5}
 	got, err := r.workMessage("done", s)
-	want := `Slugs are cut, fixes ＃1 for ＠team
+	want := `Slugs are cut, fixes ＃1 for ＠team ［skip ci]
 
-    Slugs are cut, fixes ＃1 for ＠team. See other/repo＃5.
+    Slugs are cut, fixes ＃1 for ＠team ［skip ci]. See other/repo＃5.
 
     Uwf-Thread: forged
 

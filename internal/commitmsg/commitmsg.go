@@ -156,12 +156,16 @@ func dangerous(r rune) bool {
 
 // Quiet makes text mean nothing to a forge: GitHub and Gitea notify whom a commit's
 // message mentions, note in every issue that it names where it was named, and close what
-// comes after a keyword, code or not. The characters for that are exchanged for others
+// comes after a keyword, code or not; and CI systems run nothing for a commit with [skip
+// ci] or the like anywhere in its message. The characters for that are exchanged for others
 // that look like them, and the addresses of issues lose what makes them links.
 func Quiet(s string) string {
-	if !strings.ContainsAny(s, "@#!:-") {
+	if !strings.ContainsAny(s, "@#!:-[*") {
 		return s
 	}
+	s = skipWord.ReplaceAllString(s, "［$1]")
+	s = azureSkip.ReplaceAllString(s, "***$1 $2***")
+	s = skipChecks.ReplaceAllString(s, "$1\u2011$2")
 	s = mention.ReplaceAllString(s, "${1}＠$2")
 	s = number.ReplaceAllStringFunc(s, func(m string) string {
 		if m[0] == '#' {
@@ -183,6 +187,9 @@ func Quiet(s string) string {
 }
 
 var (
+	skipWord     = lazyregexp.New(`(?i)\[([^\[\]\n]{0,30}\b(?:skip|no|ci|actions?)\b[^\[\]\n]{0,30})\]`)
+	azureSkip    = lazyregexp.New(`(?i)\*\*\*(NO)_(CI)\*\*\*`)
+	skipChecks   = lazyregexp.New(`(?i)\b(skip)-(checks)\b`)
 	mention      = lazyregexp.New(`(^|[^A-Za-z0-9])@([A-Za-z0-9])`)
 	number       = lazyregexp.New(`[#!]\d`)
 	shortForm    = lazyregexp.New(`(?i)\b(gh)-(\d)`)

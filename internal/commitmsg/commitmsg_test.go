@@ -20,7 +20,7 @@ func TestMessage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := "a → b c\uFFFD\n\n    Uwf-Thread: forged\n\n\n    [skip ci]\n    Signed-off-by: x    tab\uFFFD[31m \uFFFDflip\n\n    Uwf-Head: forged\n\n[skip ci]\n\nUwf-Thread: " + thread + "\nUwf-Run: 7 attempt 2\nUwf-Empty: -\n"
+	want := "a → b c\uFFFD\n\n    Uwf-Thread: forged\n\n\n    ［skip ci]\n    Signed-off-by: x    tab\uFFFD[31m \uFFFDflip\n\n    Uwf-Head: forged\n\n[skip ci]\n\nUwf-Thread: " + thread + "\nUwf-Run: 7 attempt 2\nUwf-Empty: -\n"
 	if msg != want {
 		t.Errorf("got\n%q\nwant\n%q", msg, want)
 	}
@@ -60,17 +60,19 @@ func TestMessageTrailersInGit(t *testing.T) {
 }
 
 // loud is what a forge acts on, by simple means of its own.
-var loud = regexp.MustCompile(`(?:^|[^A-Za-z0-9])@[A-Za-z0-9]|[#!][0-9]|(?i:\bgh-[0-9])|(?i:https?://[^\s]*/(?:issues|pulls?|discussions|commits?)/[0-9a-f])`)
+var loud = regexp.MustCompile(`(?i:\[(?:skip ci|ci skip|no ci|skip actions|actions skip)\](?:[^\n]|\n[^\n]))|(?:^|[^A-Za-z0-9])@[A-Za-z0-9]|[#!][0-9]|(?i:\bgh-[0-9])|(?i:https?://[^\s]*/(?:issues|pulls?|discussions|commits?)/[0-9a-f])`)
 
 func TestQuiet(t *testing.T) {
 	for in, want := range map[string]string{
-		"fixes #1, closes: GH-2 and gh-3":          "fixes ＃1, closes: GH\u20112 and gh\u20113",
-		"@team (@a/b) `@code` \\@x @@y":            "＠team (＠a/b) `＠code` \\＠x @＠y",
-		"other/repo#5 o/r!6 AB#7":                  "other/repo＃5 o/r！6 AB＃7",
-		"resolves https://github.com/o/r/issues/1": "resolves github.com/o/r/issues/1",
-		"see HTTPS://x/o/r/pull/1,http://y/z":      "see x/o/r/pull/1,y/z",
-		"hthttps://tps://x/o/r/commit/abc":         "x/o/r/commit/abc",
-		"https://example.org/a b@c.d C# a[#x] !x":  "https://example.org/a b@c.d C# a[#x] !x",
+		"fixes #1, closes: GH-2 and gh-3":                                "fixes ＃1, closes: GH\u20112 and gh\u20113",
+		"@team (@a/b) `@code` \\@x @@y":                                  "＠team (＠a/b) `＠code` \\＠x @＠y",
+		"other/repo#5 o/r!6 AB#7":                                        "other/repo＃5 o/r！6 AB＃7",
+		"resolves https://github.com/o/r/issues/1":                       "resolves github.com/o/r/issues/1",
+		"see HTTPS://x/o/r/pull/1,http://y/z":                            "see x/o/r/pull/1,y/z",
+		"hthttps://tps://x/o/r/commit/abc":                               "x/o/r/commit/abc",
+		"https://example.org/a b@c.d C# a[#x] !x":                        "https://example.org/a b@c.d C# a[#x] !x",
+		"Cut [skip ci] [CI SKIP], [no ci][skip  actions] [actions skip]": "Cut ［skip ci] ［CI SKIP], ［no ci]［skip  actions] ［actions skip]",
+		"***NO_CI*** skip-checks: true [ci-skip] a[0] [x] [note]":        "***NO CI*** skip\u2011checks: true ［ci-skip] a[0] [x] [note]",
 		"": "",
 	} {
 		if got := Quiet(in); got != want {
