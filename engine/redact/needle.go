@@ -8,6 +8,9 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/united-workforce/uwf/internal/commitmsg"
+	"github.com/united-workforce/uwf/internal/markdown"
 )
 
 // Purged stands in the place of a text that a Needle took out.
@@ -49,11 +52,15 @@ func NewNeedle(texts []string) (n *Needle, num int, err error) {
 				secrets = append(secrets, Secret{Name: "purge", Value: v})
 			}
 		}
-		if flat := withoutSpace([]byte(text)); len(flat) > leastCut {
-			n.heads = append(n.heads, newPiece(flat))
-			back := slices.Clone(flat)
-			slices.Reverse(back)
-			n.tails = append(n.tails, newPiece(back))
+		// Messages are cut once they are quiet, and pages escape what was cut.
+		quiet := commitmsg.Quiet(text)
+		for _, form := range slices.Compact([]string{text, quiet, markdown.Escape(text), markdown.Escape(quiet)}) {
+			if flat := withoutSpace([]byte(form)); len(flat) > leastCut {
+				n.heads = append(n.heads, newPiece(flat))
+				back := slices.Clone(flat)
+				slices.Reverse(back)
+				n.tails = append(n.tails, newPiece(back))
+			}
 		}
 	}
 	if n.r, err = New(Options{Secrets: secrets, NoShapes: true}); err != nil {

@@ -8,6 +8,8 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+
+	"github.com/united-workforce/uwf/internal/markdown"
 )
 
 func needle(t testing.TB, texts ...string) *Needle {
@@ -42,6 +44,9 @@ func TestNeedleFinds(t *testing.T) {
 		"cut at its begin":   {"0123456789abcdef", "…789abcdef is it", "…[purged] is it"},
 		"goes on after":      {"0123456789abcdef", "6789abcdef is it", "[purged] is it"},
 		"cut over lines":     {"0123456789abcdef", "0123\n    4567 89…", "[purged]…"},
+		"cut on a page":      {"github_pat_11" + "ABC_defghij", "| " + markdown.Escape("github_pat_11"+"ABC_d") + "… |", "| [purged]… |"},
+		"cut in a message":   {"!4@nna#7xyzzy", "for ！4@nna＃7xy… · done", "for [purged]… · done"},
+		"cut in a row":       {"!4@nna#7x_yzzy", "for ！4@nna＃7x\\_y… |", "for [purged]… |"},
 		"too little":         {"0123456789abcdef", "it is 0123456…", "it is 0123456…"},
 		"in the middle":      {"0123456789abcdef", "x 0123456789 y", "x 0123456789 y"},
 		"nothing":            {text, "nothing … of it", "nothing … of it"},
