@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/go-git/go-git/v5/plumbing/filemode"
+
 	"github.com/united-workforce/uwf/engine/thread/patch"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
@@ -66,6 +68,12 @@ func (r *stepRun) changedFiles(ctx context.Context) ([]patch.File, error) {
 	changes := r.snap.Changes
 	var missing []wire.ID
 	for _, c := range changes[:min(len(changes), patch.MaxFiles)] {
+		if c.OldMode == filemode.Submodule {
+			data[c.Old] = fmt.Appendf(nil, "Subproject commit %s\n", c.Old) // as git shows it
+		}
+		if c.Size > patch.MaxText || patch.IsBinary(data[newBlob(c)]) {
+			continue // the old version would change nothing
+		}
 		for _, id := range []wire.ID{c.Old, newBlob(c)} {
 			if _, ok := data[id]; !ok && !id.IsZero() {
 				data[id] = nil

@@ -5,9 +5,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/filemode"
+
+	"github.com/united-workforce/uwf/engine/thread/patch"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/gitcas/workspace"
 )
 
 // patchOf is the patch of the thread's last step; nil: it has none.
@@ -62,7 +67,7 @@ func TestPatchOnRecord(t *testing.T) {
 		}
 		f.nowhere("hunter2hunter2 in the record")
 		page := f.page(2, "b")
-		for _, want := range []string{"## Changed\n\n- modified a.txt: +2 −2\n- deleted gone: +0 −1\n- added new\\*: +1 −0\n\n## Output", "\n## Diff\n\n    diff --git a/a.txt b/a.txt\n", "\n    -two\n", "\n    +2\n"} {
+		for _, want := range []string{"## Changed\n\n- modified a.txt: +2 −2\n- deleted gone: +0 −1\n- added new\\*: +1 −0\n\n    diff --git a/a.txt b/a.txt\n", "\n    -two\n", "\n    +2\n", "\n    +n\n\n## Output\n"} {
 			if !strings.Contains(page, want) {
 				t.Errorf("the page doesn't say %q:\n%s", want, page)
 			}
@@ -105,8 +110,37 @@ func TestPatchOfUnreadable(t *testing.T) {
 			t.Errorf("%+v", p)
 		}
 		f.says(notice, "no diff", "read the files as they were")
-		if page := f.page(2, "b"); !strings.Contains(page, "- modified a.txt\n- added b: +1") || strings.Contains(page, "    diff --git") {
+		if page := f.page(2, "b"); !strings.Contains(page, "- modified a.txt\n- added b: +1 −0\n\n## Output") {
 			t.Error(page)
+		}
+	})
+}
+
+// What took the place of a submodule takes the diff from no other file, and of a file that
+// is not compared the old version is not read.
+func TestOldVersions(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		f.start()
+		old := f.add(plumbing.BlobObject, []byte("old\n"))
+		module := plumbing.NewHash(strings.Repeat("5", 40))
+		blob := func(data string) wire.PackObject {
+			return wire.PackObject{Object: wire.NewObject(plumbing.BlobObject, []byte(data))}
+		}
+		text, binary := blob("new\n"), blob("\x00")
+		unread := plumbing.NewHash(strings.Repeat("6", 40))
+		r := newRun(f.engine("r1", 1), f.at(testThread))
+		r.snap = &workspace.Snapshot{
+			Objects: []wire.PackObject{text, binary},
+			Changes: []workspace.Change{
+				{Path: "a", Kind: workspace.Modified, Old: old, Blob: text.ID, Size: 4},
+				{Path: "bin", Kind: workspace.Modified, Old: unread, Blob: binary.ID, Size: 1},
+				{Path: "big", Kind: workspace.Modified, Old: unread, Blob: unread, Size: patch.MaxText + 1},
+				{Path: "sub", Kind: workspace.Deleted, Old: module, OldMode: filemode.Submodule, Blob: module},
+			},
+		}
+		files, err := r.changedFiles(f.Context())
+		if err != nil || string(files[0].Old.Data) != "old\n" || string(files[3].Old.Data) != "Subproject commit "+module.String()+"\n" || !files[3].New.ID.IsZero() {
+			t.Errorf("%v, %v", files, err)
 		}
 	})
 }

@@ -41,24 +41,24 @@ func readable(t Task, s record.Step, sealed *sealed, next verdict) []byte {
 		fmt.Fprintf(&b, "Next: %s.\n", oneLine(next.role))
 	}
 	writeWords(&b, sealed.words)
-	writeFiles(&b, sealed.patch)
+	writePatch(&b, sealed.patch)
 	b.WriteString("\n## Output\n\n")
 	writeFields(&b, "    ", sealed.output)
 	if body := strings.TrimSpace(sealed.body); body != "" {
 		b.WriteString("\n" + body + "\n")
 	}
-	writeDiff(&b, sealed.patch)
 	return []byte(plain(b.String()))
 }
 
 // Bounds of what a page shows of a step's changes.
 const (
 	maxPageFiles = 200
-	maxPageDiff  = 64 << 10 // bytes
+	maxPageDiff  = 32 << 10 // bytes
 )
 
-// writeFiles writes which files a step changed: before all that its agent wrote.
-func writeFiles(b *strings.Builder, p *record.Patch) {
+// writePatch writes what a step changed, as far as a page has room: before all that its
+// agent wrote, which could hide or imitate it.
+func writePatch(b *strings.Builder, p *record.Patch) {
 	if p == nil {
 		return
 	}
@@ -73,17 +73,12 @@ func writeFiles(b *strings.Builder, p *record.Patch) {
 	if more := len(p.Files) + p.More - min(len(p.Files), maxPageFiles); more > 0 {
 		fmt.Fprintf(b, "- and %s more\n", counted(more, "file"))
 	}
-}
-
-// writeDiff writes how it changed them, where a page has room for that.
-func writeDiff(b *strings.Builder, p *record.Patch) {
 	switch {
-	case p == nil || p.Diff == "":
-		return
+	case p.Diff == "":
 	case len(p.Diff) > maxPageDiff:
-		b.WriteString("\n## Diff\n\nIt is long: the step's details have it.\n")
+		b.WriteString("\nThe diff is long: the step's details have it.\n")
 	default:
-		b.WriteString("\n## Diff\n\n" + indented(p.Diff) + "\n")
+		b.WriteString("\n" + indented(p.Diff) + "\n")
 	}
 }
 

@@ -24,14 +24,14 @@ import (
 const (
 	MaxFiles = 2_000     // files that are listed
 	MaxDiff  = 256 << 10 // bytes of the diff
-	maxText  = 4 << 20   // bytes of a file that is compared
+	MaxText  = 4 << 20   // bytes of a file that is compared
 	maxAll   = 32 << 20  // bytes of all of them
-	maxLines = 50_000    // lines of a file that is compared: each is a character to the comparison
+	maxLines = 5_000     // lines between the first and the last that differ; the time grows with their square
 	maxKept  = 20_000    // lines whose hashes are kept, the first ones
 )
 
-// maxTime is how long all files are compared; what is left then is taken as replaced. A
-// job that is told to end has seven seconds for all that it still has to do.
+// maxTime is how long files are compared; those that are left then are only listed. A job
+// that is told to end has seven seconds for all that it still has to do.
 const maxTime = 2 * time.Second
 
 // Side is one version of a file. The zero value: the file isn't there.
@@ -58,10 +58,11 @@ func Make(base string, files []File, now func() time.Time) record.Patch {
 	whole := out.More == 0
 	read, kept := 0, 0
 	for _, f := range files[:min(len(files), MaxFiles)] {
-		if read += len(f.Old.Data) + len(f.New.Data); read > maxAll {
+		left := end.Sub(now())
+		if read += len(f.Old.Data) + len(f.New.Data); read > maxAll || left <= 0 {
 			f.Old.Data, f.New.Data = nil, nil
 		}
-		p := compare(f, max(end.Sub(now()), time.Millisecond))
+		p := compare(f, left)
 		all = append(all, p)
 		whole = whole && p.known
 		file := record.PatchFile{Path: f.Path, Change: p.change()}
@@ -95,30 +96,59 @@ type compared struct {
 func compare(f File, within time.Duration) compared {
 	p := compared{file: f, known: f.Old.readable() && f.New.readable()}
 	switch {
+	case IsBinary(f.Old.Data) || IsBinary(f.New.Data):
+		p.known, p.binary = true, true
+		return p
 	case !p.known:
 		return p
-	case isBinary(f.Old.Data) || isBinary(f.New.Data):
-		p.binary = true
-		return p
-	case tooLong(f.Old.Data) || tooLong(f.New.Data):
+	}
+	before, old, now, after := differing(string(f.Old.Data), string(f.New.Data))
+	if old != "" && now != "" && max(strings.Count(old, "\n"), strings.Count(now, "\n")) > maxLines {
 		p.known = false
 		return p
 	}
-	for _, d := range diff.DoWithTimeout(string(f.Old.Data), string(f.New.Data), within) {
-		op := map[diffmatchpatch.Operation]fdiff.Operation{
+	p.add(before, fdiff.Equal)
+	for _, d := range diff.DoWithTimeout(old, now, within) {
+		p.add(d.Text, map[diffmatchpatch.Operation]fdiff.Operation{
 			diffmatchpatch.DiffEqual: fdiff.Equal, diffmatchpatch.DiffInsert: fdiff.Add, diffmatchpatch.DiffDelete: fdiff.Delete,
-		}[d.Type]
-		p.chunks = append(p.chunks, chunk{d.Text, op})
+		}[d.Type])
 	}
+	p.add(after, fdiff.Equal)
 	return p
 }
 
-func (s Side) readable() bool { return s.ID.IsZero() || s.Data != nil && len(s.Data) <= maxText }
+func (p *compared) add(text string, op fdiff.Operation) {
+	if text != "" {
+		p.chunks = append(p.chunks, chunk{text, op})
+	}
+}
 
-// isBinary: a zero byte, as git looks for it, or no UTF-8, which no node can hold.
-func isBinary(data []byte) bool { return bytes.IndexByte(data, 0) >= 0 || !utf8.Valid(data) }
+// differing takes from two texts the lines that they begin and end with alike.
+func differing(old, now string) (before, oldRest, nowRest, after string) {
+	same := 0
+	for n := range min(len(old), len(now)) {
+		if old[n] != now[n] {
+			break
+		}
+		if old[n] == '\n' {
+			same = n + 1
+		}
+	}
+	before, old, now = old[:same], old[same:], now[same:]
+	same = 0
+	for n := 1; n <= min(len(old), len(now)) && old[len(old)-n] == now[len(now)-n]; n++ {
+		// A line begins here: what is before it ends with the line before.
+		if atLine := func(s string) bool { return len(s) == n || s[len(s)-n-1] == '\n' }; atLine(old) && atLine(now) {
+			same = n
+		}
+	}
+	return before, old[:len(old)-same], now[:len(now)-same], old[len(old)-same:]
+}
 
-func tooLong(data []byte) bool { return bytes.Count(data, []byte{'\n'}) > maxLines }
+func (s Side) readable() bool { return s.ID.IsZero() || s.Data != nil && len(s.Data) <= MaxText }
+
+// IsBinary: a zero byte, as git looks for it, or no UTF-8, which no node can hold.
+func IsBinary(data []byte) bool { return bytes.IndexByte(data, 0) >= 0 || !utf8.Valid(data) }
 
 func (p compared) change() string {
 	switch {

@@ -76,9 +76,9 @@ func TestPatchWithoutDiff(t *testing.T) {
 		"unread": {[]File{{Path: "a", Old: Side{ID: big.ID, Mode: filemode.Regular}, New: at("x\n")}, {Path: "b", New: at("y\n")}}, func(p record.Patch) bool {
 			return !p.Files[0].Counted && p.Files[0].Change == record.FileModified && p.Files[1].Counted && p.Files[1].Lines[0] == HashOf("y")
 		}},
-		"too many lines": {[]File{{Path: "a", New: at(strings.Repeat("\n", maxLines+1))}}, func(p record.Patch) bool { return !p.Files[0].Counted }},
-		"too large":      {[]File{{Path: "a", New: at(strings.Repeat("x", maxText+1))}}, func(p record.Patch) bool { return !p.Files[0].Counted }},
-		"too large together": {slices.Repeat([]File{{Path: "a", New: at(strings.Repeat("x", maxText))}}, 9), func(p record.Patch) bool {
+		"too many lines": {[]File{{Path: "a", Old: at(lines(maxLines+2, "x")), New: at(lines(maxLines+2, "y"))}}, func(p record.Patch) bool { return !p.Files[0].Counted }},
+		"too large":      {[]File{{Path: "a", New: at(strings.Repeat("x", MaxText+1))}}, func(p record.Patch) bool { return !p.Files[0].Counted }},
+		"too large together": {slices.Repeat([]File{{Path: "a", New: at(strings.Repeat("x", MaxText))}}, 9), func(p record.Patch) bool {
 			return p.Files[7].Counted && !p.Files[8].Counted
 		}},
 		"too many files": {slices.Repeat([]File{{Path: "a", New: at("x\n")}}, MaxFiles+5), func(p record.Patch) bool {
