@@ -222,7 +222,7 @@ func (b *builder) check(n PlacedNode) ([]byte, error) {
 	case p.Thread == "" && (p.Of != "" || p.Detail), p.Detail && p.Of == "", p.Of != "" && !p.Of.Valid():
 		return nil, fmt.Errorf("%w: there is no such place", ErrInvalid)
 	case p.Thread != "" && p.Of == "" && !isRecord:
-		return nil, fmt.Errorf("%w: it is neither a StartNode nor a StepNode: what one of these refers to has a folder of its own", ErrInvalid)
+		return nil, fmt.Errorf("%w: it is neither a StartNode nor a StepNode: what one of these refers to is stored under its hash", ErrInvalid)
 	}
 	if known, ok := known()[n.Hash]; ok {
 		if err := samePayload(known, n.Node); err != nil {
@@ -252,7 +252,7 @@ func EncodeNode(n node.Node) ([]byte, error) {
 	return data, nil
 }
 
-// closed makes sure that all that the change's records refer to is in their folders, and
+// closed makes sure that all that the change's records refer to is under their hashes, and
 // is what they say: nothing is stored that could not be read.
 func (b *builder) closed() error {
 	r := b.reader()

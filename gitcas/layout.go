@@ -10,7 +10,6 @@ import (
 	"github.com/united-workforce/uwf/gitcas/gitobj"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/statefile"
-	"github.com/united-workforce/uwf/internal/lazyregexp"
 )
 
 // Names on the state branch (DESIGN, "The state branch").
@@ -24,7 +23,6 @@ const (
 	threadsDir   = "threads"
 	detailDir    = "detail"
 	pagesDir     = "pages"
-	nodeSuffix   = ".json"
 )
 
 // MaxNodeFile is the largest node file that is read or written, in bytes.
@@ -51,19 +49,16 @@ func (p Place) folder() string {
 	return threadPath(p.Thread)
 }
 
-// prefix begins the names of a place's files.
-func (p Place) prefix() string {
+// file is the name of a node's file in the folder of the place.
+func (p Place) file(h node.Hash) string {
 	if p.Of == "" || p.Detail {
-		return ""
+		return nodeFile(h)
 	}
-	return string(p.Of) + "."
+	return statefile.OwnFile(p.Of, h)
 }
 
-// file is the name of a node's file in the folder of the place.
-func (p Place) file(h node.Hash) string { return p.prefix() + nodeFile(h) }
-
 // String is the beginning of the paths of its files.
-func (p Place) String() string { return p.folder() + "/" + p.prefix() }
+func (p Place) String() string { return strings.TrimSuffix(p.Path(""), nodeFile("")) }
 
 // Path is the path of a node's file in a place.
 func (p Place) Path(h node.Hash) string { return p.folder() + "/" + p.file(h) }
@@ -71,23 +66,18 @@ func (p Place) Path(h node.Hash) string { return p.folder() + "/" + p.file(h) }
 // nodeAt is the place and the hash of a node, by the name of its file in the folder of p;
 // where p is a thread's records also of what these refer to.
 func (p Place) nodeAt(name string) (Place, node.Hash, bool) {
-	if of, rest, ok := strings.Cut(strings.TrimSuffix(name, nodeSuffix), "."); ok && p.Thread != "" && p.Of == "" {
-		p.Of = node.Hash(of)
-		h := node.Hash(rest)
-		return p, h, p.Of.Valid() && h.Valid() && strings.HasSuffix(name, nodeSuffix)
+	if of, h, ok := statefile.OwnName(name); ok && p.Thread != "" && p.Of == "" {
+		p.Of = of
+		return p, h, true
 	}
 	h, ok := nodeOf(name)
 	return p, h, ok
 }
 
-func nodeFile(h node.Hash) string { return string(h) + nodeSuffix }
+func nodeFile(h node.Hash) string { return statefile.NodeFile(h) }
 
 // nodeOf is the hash that a node file's name stands for.
-func nodeOf(name string) (node.Hash, bool) {
-	base, ok := strings.CutSuffix(name, nodeSuffix)
-	h := node.Hash(base)
-	return h, ok && h.Valid()
-}
+func nodeOf(name string) (node.Hash, bool) { return statefile.NodeName(name) }
 
 // regular refuses everything but plain files: symlinks, executables, submodules.
 func regular(e gitobj.Entry) error {
@@ -150,7 +140,7 @@ func checkDetails(e gitobj.Entry) error {
 }
 
 func checkPages(e gitobj.Entry) error {
-	if !readablePattern.MatchString(e.Name) {
+	if !statefile.IsPage(e.Name) {
 		return errForeign
 	}
 	return regular(e)
@@ -169,9 +159,6 @@ func checkYear(e gitobj.Entry) error {
 	}
 	return regular(e)
 }
-
-// readablePattern is what the pages for people are named.
-var readablePattern = lazyregexp.New(`^(?:index|[0-9]{2,6}-[0-9A-Za-z._-]{1,100})\.md$`)
 
 // indexName is the page about a whole thread.
 const indexName = "index.md"
@@ -215,7 +202,7 @@ func splitReadable(path string) (ThreadID, string, error) {
 		number, role, numbered := strings.Cut(strings.TrimSuffix(name, ".md"), "-")
 		name, ok = number+"-"+pathSafe(role)+".md", ok && numbered
 	}
-	if !ok || !ThreadID(id).Valid() || !readablePattern.MatchString(name) {
+	if !ok || !ThreadID(id).Valid() || !statefile.IsPage(name) {
 		return "", "", fmt.Errorf("%w: %q is no path of a page: threads/<id>/pages/NN-<role>.md or index.md", ErrInvalid, path)
 	}
 	return ThreadID(id), name, nil

@@ -312,7 +312,7 @@ func exchanged(path, what string) error {
 	return e
 }
 
-// readClosed reads the nodes that a record refers to in its own folder, each with the
+// readClosed reads the nodes that a record refers to under its hash, each with the
 // digest that the record has for it: then it is what was checked when it was stored.
 // Without digests each is checked against its schema. What a person has said is there
 // under its own hash.
@@ -370,7 +370,7 @@ func (r *folderReader) readAnswer(p Place) (node.Map, error) {
 	return c.Nodes, nil
 }
 
-// newClosure makes one that looks in the folder of a record, with its details if p is
+// newClosure makes one that looks under the hash of a record, with its details if p is
 // these. What is built in, and what is the workflow's, nothing in the folder can stand for.
 func (r *folderReader) newClosure(p Place, flow node.Map) *node.Closure {
 	return &node.Closure{Schemas: &r.v.s.schemas, Alone: record.IsRecord, Getter: getterFunc(func(h node.Hash) (node.Node, error) {

@@ -11,7 +11,7 @@ import (
 
 // Walk visits a node, found in at, and all that it reaches, by references and types,
 // each once, parents before children. Each reference is followed where it leads: from a
-// record to records of its thread, and into its own folder. A node that is missing ends
+// record to records of its thread, and to what is stored under its hash. A node that is missing ends
 // the walk with an error that names who refers to it; so does an error of visit, but for
 // node.ErrSkip, which keeps it from following that node's references.
 func (v *View) Walk(ctx context.Context, at Place, root node.Hash, visit func(Place, node.Hash, node.Node) error) error {

@@ -20,8 +20,8 @@ type Target uint8
 const (
 	ToShared Target = iota // cas/
 	ToRecord               // another record of the thread
-	ToOwn                  // the record's own folder
-	ToDetail               // the details in that folder
+	ToOwn                  // what is stored under the record's hash
+	ToDetail               // its details
 )
 
 // Ref is one reference of a record.

@@ -339,17 +339,3 @@ const skipCI = "[skip ci]"
 
 // ownTail is how uwf ends a message: the mark, and trailers of its own.
 var ownTail = lazyregexp.New(`^\[skip ci\]\n(\n(Uwf-[A-Za-z-]+: [^\n]*\n)+)?$`)
-
-// nodeName is the hash in the name of a node's file.
-func nodeName(name string) (node.Hash, bool) {
-	base, ok := strings.CutSuffix(name, ".json")
-	return node.Hash(base), ok && node.Hash(base).Valid()
-}
-
-// ownName are the hashes in the name of a file with what a record refers to: the record's,
-// and the node's.
-func ownName(name string) (of, h node.Hash, ok bool) {
-	record, file, ok := strings.Cut(name, ".")
-	h, isNode := nodeName(file)
-	return node.Hash(record), h, ok && isNode && node.Hash(record).Valid()
-}

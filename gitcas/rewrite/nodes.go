@@ -107,8 +107,8 @@ func (n *nodes) record(thread string, h node.Hash) node.Hash {
 // shared is what the hash of a shared node is now.
 func (n *nodes) shared(h node.Hash) node.Hash { return n.now(n.scopes.shared, h) }
 
-// folder is what the folder of a record is named now. What a person has said is in the
-// folder of its own hash, of which there is no record.
+// folder is the hash under which that is now which a record refers to. What a person has
+// said is under its own hash, of which there is no record.
 func (n *nodes) folder(own *scope) node.Hash {
 	if _, ok := n.locate(own.up, own.of); ok {
 		return n.now(own.up, own.of)

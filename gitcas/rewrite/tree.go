@@ -12,7 +12,6 @@ import (
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/statefile"
 	"github.com/united-workforce/uwf/gitcas/wire"
-	"github.com/united-workforce/uwf/internal/lazyregexp"
 )
 
 // kind is what a file or folder is, by where it stands. The same object may be
@@ -42,14 +41,11 @@ const (
 	pageFile // index.md, NN-<role>.md
 )
 
-// pageName is what the pages of threads and steps are named.
-var pageName = lazyregexp.New(`^(?:index|[0-9]{2,6}-[0-9A-Za-z._-]{1,100})\.md$`)
-
 // childOf is the kind of an entry of a folder.
 func childOf(k kind, e gitobj.Entry) kind {
 	isDir := e.IsDir()
-	_, isNode := nodeName(e.Name)
-	_, _, isOwn := ownName(e.Name)
+	_, isNode := statefile.NodeName(e.Name)
+	_, _, isOwn := statefile.OwnName(e.Name)
 	switch {
 	case e.Mode != filemode.Regular && !isDir:
 		return foreign
@@ -73,7 +69,7 @@ func childOf(k kind, e gitobj.Entry) kind {
 		return dayFile
 	case k == yearFolder && !isDir && statefile.IsDayPage(e.Name):
 		return dayPage
-	case k == pagesFolder && !isDir && pageName.MatchString(e.Name):
+	case k == pagesFolder && !isDir && statefile.IsPage(e.Name):
 		return pageFile
 	case !isDir && isNode && (k == casFolder || k == threadFolder || k == nodeFolder):
 		return nodeFile
@@ -159,7 +155,7 @@ func (r *run) child(a at, path string, e gitobj.Entry) at {
 	case c.kind == nodeFolder:
 		c.in = scopes.of(nodeID{a.in, node.Hash(e.Name)})
 	case c.kind == ownFile:
-		of, _, _ := ownName(e.Name)
+		of, _, _ := statefile.OwnName(e.Name)
 		c.in = scopes.of(nodeID{a.in, of})
 	}
 	return c
@@ -213,9 +209,9 @@ func (r *run) readNodes() error {
 		if err != nil {
 			return err
 		}
-		h, _ := nodeName(c.name)
+		h, _ := statefile.NodeName(c.name)
 		if c.kind == ownFile {
-			_, h, _ = ownName(c.name)
+			_, h, _ = statefile.OwnName(c.name)
 		}
 		r.nodes.add(nodeID{c.in, h}, o, r.place(c.path()))
 	}
@@ -326,16 +322,16 @@ func (r *run) entry(a, c at, e gitobj.Entry, depth int) (gitobj.Entry, error) {
 	case err != nil:
 		return e, err
 	case c.kind == nodeFile:
-		h, _ := nodeName(e.Name)
+		h, _ := statefile.NodeName(e.Name)
 		if to, ok := r.nodes.names[renamed{h, e.ID}]; ok {
-			e.Name = string(to) + ".json"
+			e.Name = statefile.NodeFile(to)
 		}
 	case c.kind == ownFile:
-		_, h, _ := ownName(e.Name)
+		_, h, _ := statefile.OwnName(e.Name)
 		if to, ok := r.nodes.names[renamed{h, e.ID}]; ok {
 			h = to
 		}
-		e.Name = string(r.nodes.folder(c.in)) + "." + string(h) + ".json"
+		e.Name = statefile.OwnFile(r.nodes.folder(c.in), h)
 	case c.kind == nodeFolder:
 		e.Name = string(r.nodes.folder(c.in))
 	case c.kind == pageFile: // its role is a name
