@@ -243,8 +243,22 @@ func (b *builder) appendDay(edit dirEdit, path, year, day string, lines []Ended)
 	edit.file(day, o.ID)
 	if text, err := statefile.DayPage(data); err == nil { // else a line was damaged before: nothing depends on the page
 		page := wire.NewObject(plumbing.BlobObject, text)
-		b.send(page, nil)
+		b.send(page, dayPageBase(old, statefile.DayPagePath(day), base))
 		edit.file(statefile.DayPagePath(day), page.ID)
 	}
 	return nil
+}
+
+// dayPageBase is the page that is there, which is made of the lines before: so it need not
+// be fetched to send the new one as a delta.
+func dayPageBase(year *dir, name string, lines *wire.Object) *wire.Object {
+	if lines == nil {
+		return nil
+	}
+	text, err := statefile.DayPage(lines.Data)
+	page := wire.NewObject(plumbing.BlobObject, text)
+	if err != nil || year.id(name) != page.ID {
+		return nil
+	}
+	return &page
 }

@@ -84,9 +84,10 @@ func FirstSentence(s string) string {
 // names don't matter.
 func firstField(output map[string]any, fields []string) string {
 	found := map[string]string{}
-	for key, value := range output {
-		if s, ok := value.(string); ok && strings.TrimSpace(s) != "" {
-			found[strings.NewReplacer("_", "", "-", "").Replace(strings.ToLower(key))] = s
+	for _, key := range slices.Sorted(maps.Keys(output)) {
+		name := strings.NewReplacer("_", "", "-", "").Replace(strings.ToLower(key))
+		if s, ok := output[key].(string); ok && strings.TrimSpace(s) != "" && found[name] == "" {
+			found[name] = s
 		}
 	}
 	for _, f := range fields {

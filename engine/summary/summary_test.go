@@ -12,6 +12,7 @@ func TestTitle(t *testing.T) {
 		want   string
 	}{
 		"a field for it":        {map[string]any{"PR-Title": " Fix\nslugs ", "title": "other", "summary": "s"}, "Fix slugs"},
+		"twice":                 {map[string]any{"pr_title": "C", "prTitle": "B", "PR-Title": "A"}, "A"},
 		"none that is text":     {map[string]any{"title": 7, "summary": "Did it. And more."}, "Did it"},
 		"blank":                 {map[string]any{"title": " ", "summary": "Did it"}, "Did it"},
 		"the better text":       {map[string]any{"changes": "x", "description": "Version 1.2 is out! Yes."}, "Version 1.2 is out"},

@@ -158,7 +158,7 @@ func (f *forking) push(ctx context.Context, v *gitcas.View, t *stepRun, d modera
 	}
 	f.tried = true
 	from := fmt.Sprintf("%s:%d", f.req.From, steps)
-	tale := t.story(entry)
+	tale := t.storyWithAll(ctx, entry)
 	tale.id = f.req.ID
 	return Sign(&gitcas.Change{
 		Subject: subjectOf(entry.Title, f.req.ID, "forked from "+from),

@@ -3,6 +3,7 @@ package thread
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"strings"
 	"time"
 
@@ -56,10 +57,7 @@ func AddPages(ctx context.Context, v *gitcas.View, c *gitcas.Change) {
 		if err != nil {
 			continue
 		}
-		tale := r.story(*entry)
-		if used, err := r.totals(ctx, nil); err == nil {
-			tale.took = asCost(used)
-		}
+		tale := r.storyWithAll(ctx, *entry)
 		addPage(c, gitcas.IndexPath(id), tale.index())
 		if _, alive := v.Entry(id); !alive {
 			addPage(c, gitcas.TaskPath(id), tale.task(""))
@@ -169,6 +167,16 @@ func (r *stepRun) story(entry gitcas.Entry) story {
 	return s
 }
 
+// storyWithAll is story with what the tries took that failed before these steps.
+func (r *stepRun) storyWithAll(ctx context.Context, entry gitcas.Entry) story {
+	r.entry = entry
+	s := r.story(entry)
+	if used, err := r.totals(ctx, nil); err == nil {
+		s.took = asCost(used)
+	}
+	return s
+}
+
 // add adds a step.
 func (s *story) add(def *workflow.Definition, out moderator.Output, step record.Step, words []record.Word) {
 	st := storyStep{role: step.Role, status: moderator.StatusOf(def, out), says: summary.Line(out.Output), words: words}
@@ -205,9 +213,12 @@ func (s story) task(from string) []byte {
 
 // begun says who began the thread, when, and about what.
 func (s story) begun(from string) string {
-	did, by := "Started", s.start.By
-	if from != "" {
-		did, by = "Forked from "+from, s.entry.By
+	did, by := "Started", s.entry.By
+	switch {
+	case from != "":
+		did = "Forked from " + from
+	case !reflect.DeepEqual(s.entry.By, s.start.By): // the StartNode is that of the thread it was forked from
+		did = "Forked"
 	}
 	text := did + " " + s.id.Time().UTC().Format(time.RFC3339)
 	if by != nil {
@@ -294,21 +305,22 @@ func (s story) writeSteps(b *strings.Builder) {
 	if first > 0 {
 		fmt.Fprintf(b, "| 1–%d | | | see their pages | | |\n", first)
 	}
-	people := ""
+	var people strings.Builder
 	for i, st := range s.steps {
 		n := i + 1
-		if i >= first {
-			page := gitcas.ReadablePath(s.id, n, st.role)
-			page = page[strings.LastIndexByte(page, '/')+1:]
-			fmt.Fprintf(b, "| [%d](%s) | %s | %s | %s | %d | $%.4f |\n", n, page, markdown.Escape(oneLine(st.role)), markdown.Escape(oneLine(st.status)),
-				markdown.Escape(oneLine(st.says)), st.usage.InputTokens+st.usage.OutputTokens, st.usage.CostUSD)
+		if i < first {
+			continue
 		}
+		page := gitcas.ReadablePath(s.id, n, st.role)
+		page = page[strings.LastIndexByte(page, '/')+1:]
+		fmt.Fprintf(b, "| [%d](%s) | %s | %s | %s | %d | $%.4f |\n", n, page, markdown.Escape(oneLine(st.role)), markdown.Escape(oneLine(st.status)),
+			markdown.Escape(oneLine(st.says)), st.usage.InputTokens+st.usage.OutputTokens, st.usage.CostUSD)
 		for _, w := range st.words {
-			people += fmt.Sprintf("- Before step %d: %s %s, %s%s\n", n, markdown.Escape(nameOf(w.By)), w.Did(), time.UnixMilli(w.AtMs).UTC().Format(time.RFC3339), addressOf(w.By))
+			fmt.Fprintf(&people, "- Before step %d: %s %s, %s%s\n", n, markdown.Escape(nameOf(w.By)), w.Did(), time.UnixMilli(w.AtMs).UTC().Format(time.RFC3339), addressOf(w.By))
 		}
 	}
-	if people != "" {
-		b.WriteString("\nWhat people said is on the pages of these steps:\n\n" + people)
+	if people.Len() > 0 {
+		b.WriteString("\nWhat people said is on the pages of these steps:\n\n" + people.String())
 	}
 }
 

@@ -43,7 +43,7 @@ func DayPage(data []byte) ([]byte, error) {
 	}
 	slices.Reverse(lines)
 	var b bytes.Buffer
-	b.WriteString("# Threads that ended\n\nTimes are UTC. What a row's command shows has the rest, and `git log <commit> -- threads/<thread>`\nthe thread commit by commit.\n\n")
+	b.WriteString("# Threads that ended\n\nTimes are UTC. What a row's command shows has the rest (of one that was cancelled, how it stood\nbefore), and `git log <commit> -- threads/<thread>` the thread commit by commit.\n\n")
 	b.WriteString("| ended | what it was about | result | asked by | tokens | cost | pull request | look at it |\n|:--|:--|:--|:--|--:|--:|:--|:--|\n")
 	if all := bytes.Count(data, []byte{'\n'}); all > len(lines) {
 		fmt.Fprintf(&b, "| | %d more, earlier: see the file beside this one | | | | | | |\n", all-len(lines))
