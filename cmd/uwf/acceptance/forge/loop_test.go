@@ -1,6 +1,7 @@
 package forge
 
 import (
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -62,6 +63,8 @@ func (c *ci) solved(issue, steps int) {
 	}
 	if h := c.ended()[i]; h["reason"] != "ended" || h["pr"] != float64(p.Number) {
 		c.Errorf("the thread's line: %v; its pull request is #%d", h, p.Number)
+	} else {
+		c.onRecord(fmt.Sprint(h["commit"]), id, p.Number)
 	}
 	said := c.sticky(issue)
 	for _, want := range []string{"planner", "developer", "reviewer", "```mermaid", "#" + itoa(p.Number)} {
@@ -120,6 +123,22 @@ func (c *ci) outputsAreRight(issue int) {
 			c.Errorf("the summary doesn't say %q:\n%s", want, last.summary)
 		}
 	}
+}
+
+// onRecord checks that what the thread did outlives its branch: its page names the pull
+// request, and a developer's page has the diff.
+func (c *ci) onRecord(commit, id string, pull int) {
+	c.Helper()
+	pages := commit + ":threads/" + id + "/pages/"
+	if page := c.git("show", pages+"index.md"); !strings.Contains(page, "**Ended** after ") || !strings.Contains(page, fmt.Sprintf("- Pull request: #%d\n", pull)) {
+		c.Errorf("the thread's page says\n%s", page)
+	}
+	for name := range strings.Lines(c.git("ls-tree", "--name-only", pages)) {
+		if page := c.git("show", pages+strings.TrimSpace(name)); strings.Contains(name, "-developer.md") && strings.Contains(page, "\n    diff --git a/") {
+			return
+		}
+	}
+	c.Errorf("no page has a diff: %s", c.git("ls-tree", "--name-only", pages))
 }
 
 // readable checks that git log alone tells what happened.
