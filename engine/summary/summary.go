@@ -67,7 +67,13 @@ func Line(output map[string]any) string {
 	return ""
 }
 
-func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+// oneLine is the beginning of a text on one line: of a megabyte not all has to be looked at.
+func oneLine(s string) string {
+	return strings.Join(strings.Fields(strings.ToValidUTF8(s[:min(len(s), maxBeginning)], "")), " ")
+}
+
+// maxBeginning is how much of a text may become a title, in bytes.
+const maxBeginning = 2_000
 
 // FirstSentence is a text up to its first full stop, without it.
 func FirstSentence(s string) string {
