@@ -9,6 +9,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/filemode"
 
 	"github.com/united-workforce/uwf/engine/thread/patch"
+	"github.com/united-workforce/uwf/engine/thread/seal"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/wire"
@@ -34,25 +35,27 @@ func (r *stepRun) sealPatch(ctx context.Context, o *sealed) {
 	}
 	s := r.newSealer(nil)
 	p := patch.Make(base, files, r.e.Clock.Now)
-	h, err := s.AddUpTo(maxPatch, record.PatchSchema, p.Payload(), true)
-	if err == nil {
-		if o.patch, err = readPatch(s, h); err == nil {
-			o.step.Patch = &h
-			o.nodes = append(o.nodes, s.Nodes()...)
-			return
-		}
+	h, clean, err := addPatch(s, p)
+	if err != nil {
+		r.e.observe(Event{Kind: "notice", Thread: r.id, Step: r.stepNo(), Role: r.task.Role, Text: "what the step changed is not on record beside its commit: " + err.Error()})
+		return
 	}
-	r.e.observe(Event{Kind: "notice", Thread: r.id, Step: r.stepNo(), Role: r.task.Role, Text: "what the step changed is not on record beside its commit: " + err.Error()})
+	o.step.Patch, o.patch = &h, &clean
+	o.nodes = append(o.nodes, s.Nodes()...)
 }
 
-// readPatch reads a patch as it was sealed: without secrets.
-func readPatch(g node.Getter, h node.Hash) (*record.Patch, error) {
-	n, err := g.Get(h)
+// addPatch seals a patch, and returns it as it is then: without secrets.
+func addPatch(s *seal.Sealer, p record.Patch) (node.Hash, record.Patch, error) {
+	h, err := s.AddUpTo(maxPatch, record.PatchSchema, p.Payload(), true)
 	if err != nil {
-		return nil, err
+		return "", p, err
 	}
-	p, err := record.ParsePatch(n)
-	return &p, err
+	n, err := s.Get(h)
+	if err != nil {
+		return "", p, err
+	}
+	p, err = record.ParsePatch(n)
+	return h, p, err
 }
 
 // maxPatch bounds the node of a patch, in bytes: a diff or hashes of lines, and names.

@@ -109,7 +109,6 @@ func (e *Engine) Start(ctx context.Context, req StartRequest) (Started, error) {
 			nodes = append(nodes, gitcas.PlacedNode{Hash: typ, Node: s})
 		}
 	}
-	tale := story{id: req.ID, workflow: def.Name, start: start, entry: entry}
 	tried := false
 	build := func(v *gitcas.View) (*gitcas.Change, error) {
 		if there, ok := v.Entry(req.ID); ok {
@@ -138,9 +137,8 @@ func (e *Engine) Start(ctx context.Context, req StartRequest) (Started, error) {
 				{Key: "Uwf-Head", Value: string(head)},
 				{Key: "Uwf-Run", Value: fmt.Sprintf("%s attempt %d", e.Who.Run, e.Who.Attempt)},
 			},
-			Nodes:    nodes,
-			Readable: map[string][]byte{gitcas.TaskPath(req.ID): tale.task(""), gitcas.IndexPath(req.ID): tale.index()},
-			Threads:  map[gitcas.ThreadID]*gitcas.Entry{req.ID: &entry},
+			Nodes:   nodes,
+			Threads: map[gitcas.ThreadID]*gitcas.Entry{req.ID: &entry},
 		}, who), nil
 	}
 	if _, err := e.update(ctx, v, build, req.ID); err != nil {

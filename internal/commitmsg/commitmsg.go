@@ -187,7 +187,7 @@ func Quiet(s string) string {
 }
 
 var (
-	skipWord     = lazyregexp.New(`(?i)\[([^\[\]\n]{0,30}\b(?:skip|no|ci|actions?)\b[^\[\]\n]{0,30})\]`)
+	skipWord     = lazyregexp.New(`(?i)\[([^\[\]\n]{0,30}\b(?:skip|no[ _-]*ci)\b[^\[\]\n]{0,30})\]`)
 	azureSkip    = lazyregexp.New(`(?i)\*\*\*(NO)_(CI)\*\*\*`)
 	skipChecks   = lazyregexp.New(`(?i)\b(skip)-(checks)\b`)
 	mention      = lazyregexp.New(`(^|[^A-Za-z0-9])@([A-Za-z0-9])`)

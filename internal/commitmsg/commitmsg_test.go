@@ -73,6 +73,7 @@ func TestQuiet(t *testing.T) {
 		"https://example.org/a b@c.d C# a[#x] !x":                        "https://example.org/a b@c.d C# a[#x] !x",
 		"Cut [skip ci] [CI SKIP], [no ci][skip  actions] [actions skip]": "Cut ［skip ci] ［CI SKIP], ［no ci]［skip  actions] ［actions skip]",
 		"***NO_CI*** skip-checks: true [ci-skip] a[0] [x] [note]":        "***NO CI*** skip\u2011checks: true ［ci-skip] a[0] [x] [note]",
+		"[skip azp] [vercel skip] [CF-Pages-Skip] [no changes] [ci]":     "［skip azp] ［vercel skip] ［CF-Pages-Skip] [no changes] [ci]",
 		"": "",
 	} {
 		if got := Quiet(in); got != want {
