@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/gitcas/record"
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 // Limits is how far a thread may go. Zero means no limit.
@@ -75,9 +76,9 @@ func (e *LimitError) Error() string {
 func (l Limits) Check(t Totals, role string) error {
 	switch {
 	case l.MaxSteps > 0 && t.Steps >= l.MaxSteps:
-		return &LimitError{Limit: "maxSteps", Used: plural(t.Steps, "step"), Max: fmt.Sprint(l.MaxSteps)}
+		return &LimitError{Limit: "maxSteps", Used: text.Plural(t.Steps, "step"), Max: fmt.Sprint(l.MaxSteps)}
 	case l.MaxStepsPerRole > 0 && t.PerRole[role] >= l.MaxStepsPerRole:
-		return &LimitError{Limit: "maxStepsPerRole", Role: role, Used: plural(t.PerRole[role], "step"), Max: fmt.Sprint(l.MaxStepsPerRole)}
+		return &LimitError{Limit: "maxStepsPerRole", Role: role, Used: text.Plural(t.PerRole[role], "step"), Max: fmt.Sprint(l.MaxStepsPerRole)}
 	case l.Tokens > 0 && t.Tokens >= l.Tokens:
 		return &LimitError{Limit: "tokens", Used: fmt.Sprintf("%d tokens", t.Tokens), Max: fmt.Sprint(l.Tokens)}
 	case l.CostUSD > 0 && t.CostUSD >= l.CostUSD:
@@ -86,11 +87,4 @@ func (l Limits) Check(t Totals, role string) error {
 		return &LimitError{Limit: "wall", Used: t.Wall.Round(time.Second).String(), Max: l.Wall.String()}
 	}
 	return nil
-}
-
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }

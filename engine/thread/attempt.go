@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"unicode/utf8"
 
 	"github.com/united-workforce/uwf/engine/thread/seal"
 	"github.com/united-workforce/uwf/gitcas"
@@ -13,6 +12,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/gitcas/workspace"
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 // failed ends a step that gave no output: what there is goes to the attempt ref,
@@ -212,14 +212,14 @@ func attemptsOn(entry gitcas.Entry, id gitcas.ThreadID, died []string) int {
 // out. The error StepNode comes first: no agent can fill the room that it needs.
 func (r *stepRun) salvage(ctx context.Context, phase string, d Draft, cause error) ([]gitcas.PlacedNode, string) {
 	s := r.newSealer(d.Nodes)
-	text, err := s.Clean(cause.Error())
+	reason, err := s.Clean(cause.Error())
 	if err != nil {
-		text = "the error message could not be checked for secrets and was left out"
+		reason = "the error message could not be checked for secrets and was left out"
 	}
-	text = shorten(text, maxErrorText)
-	h, nodes, err := r.errorStep(ctx, s, phase, text, d)
+	reason = text.Cut(reason, maxErrorText)
+	h, nodes, err := r.errorStep(ctx, s, phase, reason, d)
 	if err != nil {
-		return nil, text
+		return nil, reason
 	}
 	own := len(s.Nodes())
 	s.Salvage(ctx)
@@ -227,31 +227,18 @@ func (r *stepRun) salvage(ctx context.Context, phase string, d Draft, cause erro
 		n.Place = gitcas.Place{Thread: r.id, Of: h, Detail: true}
 		nodes = append(nodes, n)
 	}
-	return nodes, text
+	return nodes, reason
 }
 
 // maxErrorText bounds what an attempt says of its error, in bytes.
 const maxErrorText = 32 << 10
 
-// shorten cuts text after at most n bytes, at the boundary of a character.
-func shorten(text string, n int) string {
-	if len(text) <= n {
-		return text
-	}
-	const mark = "…"
-	n -= len(mark)
-	for n > 0 && !utf8.RuneStart(text[n]) {
-		n--
-	}
-	return text[:n] + mark
-}
-
-func (r *stepRun) errorStep(ctx context.Context, s *seal.Sealer, phase, text string, d Draft) (node.Hash, []gitcas.PlacedNode, error) {
-	out, err := s.Add(record.ErrorOutputSchema, map[string]any{"$status": "error", "error": text, "phase": phase}, false)
+func (r *stepRun) errorStep(ctx context.Context, s *seal.Sealer, phase, reason string, d Draft) (node.Hash, []gitcas.PlacedNode, error) {
+	out, err := s.Add(record.ErrorOutputSchema, map[string]any{"$status": "error", "error": reason, "phase": phase}, false)
 	if err != nil {
 		return "", nil, err
 	}
-	detail, err := s.Add(node.String, shorten(d.Stderr, maxErrorText), false)
+	detail, err := s.Add(node.String, text.Cut(d.Stderr, maxErrorText), false)
 	if err != nil {
 		return "", nil, err
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/gitcas/workspace"
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 // reasonEnded and reasonCancelled are the reasons of history lines.
@@ -313,7 +314,7 @@ func (r *stepRun) nextEntry(entry gitcas.Entry, head node.Hash, work gitcas.Work
 		}
 	case next.suspend != "":
 		entry.Status = gitcas.StatusSuspended
-		entry.Suspended = &gitcas.Suspended{Role: r.task.Role, Reason: shorten(next.suspend, maxReason)}
+		entry.Suspended = &gitcas.Suspended{Role: r.task.Role, Reason: text.Cut(next.suspend, maxReason)}
 	default:
 		entry.Status = gitcas.StatusActive
 		entry.Next = &gitcas.Next{Role: next.role, Since: r.hold.serverNow().UnixMilli()}

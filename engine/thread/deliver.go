@@ -9,6 +9,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 // forDelivery is the purpose of a claim whose job delivers the thread.
@@ -234,7 +235,7 @@ func (r *delivery) notDone(ctx context.Context, cause error) error {
 	ctx, cancel := outlive(ctx, commitTimeout, linkGrace)
 	defer cancel()
 	failure := &DeliverError{Thread: r.id, Err: cause}
-	text := r.keptText(cause)
+	reason := r.keptText(cause)
 	after := r.entry
 	build := func(v *gitcas.View) (*gitcas.Change, error) {
 		entry, held, ours := r.stillClaimed(v)
@@ -242,8 +243,8 @@ func (r *delivery) notDone(ctx context.Context, cause error) error {
 			return nil, nil // a lost reply, or somebody else has it: nothing to note
 		}
 		release, _ := gitcas.ClaimUpdate(r.id, &held, nil, v.Time())
-		c := &gitcas.Change{Subject: subjectOf(r.title(), r.id, "not delivered"), Body: text, Refs: []wire.RefUpdate{release}}
-		a := gitcas.Attempt{Thread: r.id, Run: r.e.Who.Run, Attempt: r.e.Who.Attempt, Error: text, At: r.hold.serverNow()}
+		c := &gitcas.Change{Subject: subjectOf(r.title(), r.id, "not delivered"), Body: reason, Refs: []wire.RefUpdate{release}}
+		a := gitcas.Attempt{Thread: r.id, Run: r.e.Who.Run, Attempt: r.e.Who.Attempt, Error: reason, At: r.hold.serverNow()}
 		if err := r.addAttempt(c, v, "delivery", a, nil); err != nil {
 			return nil, err
 		}
@@ -252,7 +253,7 @@ func (r *delivery) notDone(ctx context.Context, cause error) error {
 		entry.Since = v.Time().UnixMilli()
 		if n := attemptsOn(entry, r.id, nil); n >= MaxAttempts {
 			entry.Status = gitcas.StatusSuspended
-			entry.Suspended = &gitcas.Suspended{Reason: shorten(tooManyDeliveries(r.id, n)+"\n"+text, maxReason)}
+			entry.Suspended = &gitcas.Suspended{Reason: text.Cut(tooManyDeliveries(r.id, n)+"\n"+reason, maxReason)}
 		}
 		after = entry
 		c.Trailers = entryTrailers(r.id, entry)
@@ -274,11 +275,11 @@ func (r *delivery) notDone(ctx context.Context, cause error) error {
 // keptText is an error without secrets, as it is kept.
 func (r *delivery) keptText(cause error) string {
 	clean, _, err := r.e.Redact.Value(cause.Error())
-	text, ok := clean.(string)
+	reason, ok := clean.(string)
 	if err != nil || !ok {
-		text = "the error message could not be checked for secrets and was left out"
+		reason = "the error message could not be checked for secrets and was left out"
 	}
-	return shorten(text, maxErrorText)
+	return text.Cut(reason, maxErrorText)
 }
 
 // archive takes the thread off the tip, while it is still ended at the head that was

@@ -12,6 +12,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 // totals are what the thread has used so far, failed attempts included: they
@@ -129,7 +130,7 @@ func clamped(c gitcas.Claim) gitcas.Claim {
 
 func obituaryText(c gitcas.Claim) string {
 	return fmt.Sprintf("the job died: run %s (attempt %d) on %s was last heard of at %s",
-		shorten(c.Run, 100), c.Attempt, shorten(c.Host, 100), time.UnixMilli(c.Renewed).UTC().Format(time.RFC3339))
+		text.Cut(c.Run, 100), c.Attempt, text.Cut(c.Host, 100), time.UnixMilli(c.Renewed).UTC().Format(time.RFC3339))
 }
 
 // claimUsage is what a job used, as far as its claim tells.
@@ -142,7 +143,7 @@ func claimUsage(c gitcas.Claim) *record.Usage {
 func (r *stepRun) obituary(ctx context.Context, a gitcas.Attempt) ([]gitcas.PlacedNode, error) {
 	c := clamped(*a.Claim)
 	at := time.UnixMilli(c.Renewed)
-	text := obituaryText(c)
+	reason := obituaryText(c)
 	var own []gitcas.PlacedNode
 	var err error
 	add := func(n node.Node, h node.Hash, nerr error) node.Hash {
@@ -152,11 +153,11 @@ func (r *stepRun) obituary(ctx context.Context, a gitcas.Attempt) ([]gitcas.Plac
 	}
 	step := record.Step{
 		Start: r.chain.StartHash, Prev: r.lastStep(), Role: r.plan.role, Agent: "unknown", Cwd: ".",
-		Output:      add(record.ErrorOutput{Error: text, Phase: "agent"}.Node(at)),
+		Output:      add(record.ErrorOutput{Error: reason, Phase: "agent"}.Node(at)),
 		Detail:      add(node.New(node.String, "", at)),
 		StartedAtMs: c.Since, CompletedAtMs: max(c.Renewed, c.Since),
 		Usage: claimUsage(c),
-		Run:   &record.Run{ID: shorten(c.Run, 100), Attempt: c.Attempt},
+		Run:   &record.Run{ID: text.Cut(c.Run, 100), Attempt: c.Attempt},
 	}
 	var nodes []gitcas.PlacedNode
 	if err == nil {

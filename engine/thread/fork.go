@@ -13,6 +13,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 // ForkRequest describes a thread that begins with the steps of another one.
@@ -149,7 +150,7 @@ func (f *forking) push(ctx context.Context, v *gitcas.View, t *stepRun, d modera
 	f.out = Started{Thread: f.req.ID, Workflow: t.def.Name, Hash: t.chain.Start.Workflow, Head: entry.Head, Role: d.Role, From: f.req.From, Steps: steps}
 	if d.Kind == moderator.Suspend {
 		entry.Status, entry.Next = gitcas.StatusSuspended, nil
-		entry.Suspended = &gitcas.Suspended{Role: d.Role, Reason: shorten(d.Reason, maxReason)}
+		entry.Suspended = &gitcas.Suspended{Role: d.Role, Reason: text.Cut(d.Reason, maxReason)}
 		f.out.Suspended = &SuspendedInfo{Role: d.Role, Reason: d.Reason}
 	}
 	refs, err := f.e.workRef(ctx, v, work)

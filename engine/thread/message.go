@@ -10,6 +10,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/internal/commitmsg"
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 // subjectOf is the subject of a state commit about a thread.
@@ -60,8 +61,8 @@ func (r *stepRun) workMessage(result string, s *sealed) (string, error) {
 	if s != nil {
 		if title := oneLine(summary.Title(s.output)); title != "" {
 			m.Subject, m.Body = title, what
-			if text := strings.TrimSpace(summary.Text(s.output)); text != title && text != "" {
-				m.Body = shorten(text, maxWorkText) + "\n\n" + what
+			if said := strings.TrimSpace(summary.Text(s.output)); said != title && said != "" {
+				m.Body = text.Cut(said, maxWorkText) + "\n\n" + what
 			}
 		}
 		m.Trailers = append(m.Trailers, costTrailers(r.task, s.step.Usage)...)

@@ -7,6 +7,7 @@ import (
 	"reflect"
 
 	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 // Pause makes a thread wait before its next step. A step that runs is left alone:
@@ -21,7 +22,7 @@ func (e *Engine) Pause(ctx context.Context, id gitcas.ThreadID, reason string) e
 	if err != nil {
 		return err
 	}
-	pause := gitcas.Pause{Reason: shorten(reason, maxReason), By: e.By.onRecord()}
+	pause := gitcas.Pause{Reason: text.Cut(reason, maxReason), By: e.By.onRecord()}
 	if pause.Reason == "" {
 		pause.Reason = "paused by a person"
 	}

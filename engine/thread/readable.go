@@ -10,6 +10,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/internal/markdown"
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 // readable is a step as a page: what a reviewer sees on the forge's web pages.
@@ -71,7 +72,7 @@ func writePatch(b *strings.Builder, p *record.Patch) {
 		b.WriteString("\n")
 	}
 	if more := len(p.Files) + p.More - min(len(p.Files), maxPageFiles); more > 0 {
-		fmt.Fprintf(b, "- and %s more\n", counted(more, "file"))
+		fmt.Fprintf(b, "- and %s more\n", text.Plural(more, "file"))
 	}
 	switch {
 	case p.Diff == "":
@@ -128,8 +129,8 @@ func addressOf(by *record.By) string {
 const maxLine = 200
 
 // oneLine makes text fit for a heading or a trailer: nothing in it begins a line.
-func oneLine(text string) string {
-	return shorten(strings.Join(strings.Fields(plain(text)), " "), maxLine)
+func oneLine(s string) string {
+	return text.Cut(strings.Join(strings.Fields(plain(s)), " "), maxLine)
 }
 
 // plain takes out what moves a cursor or turns the direction of text around: what

@@ -14,6 +14,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 // ResumeRequest lets a thread go on.
@@ -199,7 +200,7 @@ func (r *resumption) readQuestion(ctx context.Context, v *gitcas.View, entry git
 	case strings.TrimSpace(r.req.Text) == "" && !answered:
 		return "", r.refuse("role "+oneLine(d.Role)+" asks something, and this is no answer: "+oneLine(d.Reason), "answer it: uwf thread resume "+string(r.req.Thread)+" -p \"…\"")
 	}
-	return shorten(d.Reason, maxReason), nil
+	return text.Cut(d.Reason, maxReason), nil
 }
 
 func (r *resumption) refuseRepeat() error {

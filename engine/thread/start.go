@@ -13,6 +13,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 // StartRequest describes a new thread.
@@ -153,7 +154,7 @@ func (e *Engine) Start(ctx context.Context, req StartRequest) (Started, error) {
 func TitleOf(prompt string) string {
 	for line := range strings.Lines(prompt) {
 		if title := oneLine(strings.TrimLeft(line, "# \t>*-")); title != "" {
-			return shorten(title, maxTitle)
+			return text.Cut(title, maxTitle)
 		}
 	}
 	return ""

@@ -14,6 +14,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/internal/markdown"
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 // story is what the pages about a whole thread are made of.
@@ -247,7 +248,7 @@ func (s story) index() []byte {
 	if s.entry.PR != 0 {
 		fmt.Fprintf(&b, "- Pull request: #%d\n", s.entry.PR)
 	}
-	fmt.Fprintf(&b, "- %s took %s, %d tokens, $%.4f, with tries that failed before\n", counted(len(s.steps), "step"), took(s.took.DurationMs), s.took.Tokens, s.took.CostUSD)
+	fmt.Fprintf(&b, "- %s took %s, %d tokens, $%.4f, with tries that failed before\n", text.Plural(len(s.steps), "step"), took(s.took.DurationMs), s.took.Tokens, s.took.CostUSD)
 	s.writeSteps(&b)
 	return []byte(plain(b.String()))
 }
@@ -272,7 +273,7 @@ func (s story) writeState(b *strings.Builder) {
 		}
 		b.WriteString(".\n")
 	case gitcas.StatusEnded:
-		fmt.Fprintf(b, "**Ended** after %s", counted(len(s.steps), "step"))
+		fmt.Fprintf(b, "**Ended** after %s", text.Plural(len(s.steps), "step"))
 		if n := len(s.steps); n > 0 {
 			b.WriteString(": " + markdown.Escape(oneLine(s.steps[n-1].status)))
 		}
@@ -287,7 +288,7 @@ func (s story) writeState(b *strings.Builder) {
 		}
 		b.WriteString(".\n")
 		if n := len(e.Attempts); n > 0 {
-			fmt.Fprintf(b, "%s at it failed.\n", counted(n, "attempt"))
+			fmt.Fprintf(b, "%s at it failed.\n", text.Plural(n, "attempt"))
 		}
 		if e.Pause != nil {
 			b.WriteString("It is to wait before that:\n\n" + indented(e.Pause.Reason) + "\n")
@@ -322,13 +323,6 @@ func (s story) writeSteps(b *strings.Builder) {
 	if people.Len() > 0 {
 		b.WriteString("\nWhat people said is on the pages of these steps:\n\n" + people.String())
 	}
-}
-
-func counted(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // took is a time for readers.

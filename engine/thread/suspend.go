@@ -8,6 +8,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 // maxReason bounds the reason in a thread's entry, in bytes. What an agent asked
@@ -64,7 +65,7 @@ func (r *stepRun) suspendPush(ctx context.Context, reason string, attempt *gitca
 	ctx, cancel := outlive(ctx, commitTimeout, commitGrace)
 	defer cancel()
 	r.e.settleWork(ctx, r.v, r.id, r.entry.Work)
-	reason = shorten(reason, maxReason)
+	reason = text.Cut(reason, maxReason)
 	var after gitcas.Entry
 	build := func(v *gitcas.View) (*gitcas.Change, error) {
 		entry, alive := v.Entry(r.id)
@@ -249,7 +250,7 @@ func (e *Engine) cancelChange(ctx context.Context, v *gitcas.View, id gitcas.Thr
 		return nil, gitcas.Ended{}, fmt.Errorf("check the reason for secrets: %w", err)
 	}
 	note, _ = clean.(string)
-	note = shorten(note, maxReason)
+	note = text.Cut(note, maxReason)
 	line := gitcas.Ended{
 		Thread: id, Workflow: chain.Start.Workflow, Head: entry.Head, CompletedAt: v.Time().UnixMilli(),
 		Reason: reasonCancelled, Note: note, Key: entry.Key, Steps: steps, PR: entry.PR, Work: entry.Work,
@@ -311,7 +312,7 @@ func (e *Engine) Suspend(ctx context.Context, id gitcas.ThreadID, reason string)
 		return fmt.Errorf("check the reason for secrets: %w", err)
 	}
 	reason, _ = clean.(string)
-	reason = shorten(reason, maxReason)
+	reason = text.Cut(reason, maxReason)
 	tried := false
 	build := func(v *gitcas.View) (*gitcas.Change, error) {
 		entry, alive := v.Entry(id)

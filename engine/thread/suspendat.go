@@ -6,6 +6,7 @@ import (
 
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 // SuspendAt makes a thread wait for a person when nobody will go on with it, as when
@@ -18,7 +19,7 @@ func (e *Engine) SuspendAt(ctx context.Context, id gitcas.ThreadID, head node.Ha
 		return false, fmt.Errorf("check the reason for secrets: %w", err)
 	}
 	reason, _ = clean.(string)
-	reason = shorten(reason, maxReason)
+	reason = text.Cut(reason, maxReason)
 	v, err := e.Store.Load(ctx, id)
 	if err != nil {
 		return false, fmt.Errorf("suspend thread %s: %w", id, err)

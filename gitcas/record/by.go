@@ -6,6 +6,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 // Kinds of a By.
@@ -102,11 +104,11 @@ func isLine(s string) bool {
 func (b By) String() string {
 	switch b.Kind {
 	case ByLocal:
-		return brief(b.Name) + ", as git on their machine says"
+		return text.Cut(b.Name, maxShown) + ", as git on their machine says"
 	case ByBot:
-		return brief(b.Login) + " (a bot)"
+		return text.Cut(b.Login, maxShown) + " (a bot)"
 	}
-	return brief(b.Login)
+	return text.Cut(b.Login, maxShown)
 }
 
 // Account is String with the account's id.
@@ -117,14 +119,9 @@ func (b By) Account() string {
 	return fmt.Sprintf("%s (id %d)", b, b.ID)
 }
 
-// brief is so much of a name that what is said of it is still seen.
-func brief(name string) string {
-	const most = 100
-	if len(name) <= most {
-		return name
-	}
-	return strings.ToValidUTF8(name[:most], "") + "…"
-}
+// maxShown is so much of a name that what is said of it is still seen, in bytes with the
+// ellipsis.
+const maxShown = 103
 
 // Same reports whether two are one account at the forge. Of whom no id is known the
 // logins are compared. ok is false where that can't be said: one of them is only local.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/united-workforce/uwf/internal/commitmsg"
 	"github.com/united-workforce/uwf/internal/markdown"
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 // DayPagePath is the page for readers beside a history file.
@@ -95,16 +96,12 @@ func (e *Ended) outcome() string {
 	return what
 }
 
-// maxCell bounds what others wrote in a cell, in bytes.
-const maxCell = 200
+// maxCell bounds what others wrote in a cell, in bytes with the ellipsis.
+const maxCell = 203
 
 // cell is a text of others on one line of a table.
 func cell(s string) string {
-	s = commitmsg.Line(s)
-	if len(s) > maxCell {
-		s = strings.ToValidUTF8(s[:maxCell], "") + "…"
-	}
-	return markdown.Escape(s)
+	return markdown.Escape(text.Cut(commitmsg.Line(s), maxCell))
 }
 
 // repository is the web address of the repository that the thread was started in, as far

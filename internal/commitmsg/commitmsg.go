@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/united-workforce/uwf/internal/lazyregexp"
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 // ErrInvalid: there can be no such message.
@@ -49,14 +50,14 @@ type Message struct {
 // characters that change the direction of text become U+FFFD; all of it is Quiet. The
 // error matches ErrInvalid.
 func (m Message) Format() (string, error) {
-	subject := cut(Line(m.Subject), maxSubject)
+	subject := text.Cut(Line(m.Subject), maxSubject)
 	if subject == "" {
 		return "", fmt.Errorf("%w: a commit without a subject", ErrInvalid)
 	}
 	var b strings.Builder
 	b.WriteString(subject)
 	b.WriteByte('\n')
-	if body := cut(Quiet(cut(neutral(m.Body), maxBody)), maxBody); strings.TrimSpace(body) != "" {
+	if body := text.Cut(Quiet(text.Cut(neutral(m.Body), maxBody)), maxBody); strings.TrimSpace(body) != "" {
 		b.WriteByte('\n')
 		for line := range strings.SplitSeq(strings.TrimRight(body, " \n"), "\n") {
 			if line = strings.TrimRight(line, " "); line != "" {
@@ -72,7 +73,7 @@ func (m Message) Format() (string, error) {
 		b.WriteByte('\n')
 	}
 	for _, t := range m.Trailers {
-		val := cut(Line(t.Value), maxTrailer)
+		val := text.Cut(Line(t.Value), maxTrailer)
 		if !trailerKey.MatchString(t.Key) {
 			return "", fmt.Errorf("%w: trailer key %.60q", ErrInvalid, t.Key)
 		}
@@ -90,7 +91,7 @@ func Subject(title, what, short string) string {
 	if title = strings.Join(strings.Fields(neutral(title)), " "); title == "" {
 		return what + " · " + short
 	}
-	return cut(title, maxTitle) + " · " + what + " · " + short
+	return text.Cut(title, maxTitle) + " · " + what + " · " + short
 }
 
 // maxTitle bounds the title in a subject, in bytes.
@@ -197,16 +198,3 @@ var (
 	scheme       = lazyregexp.New(`(?i)https?://`)
 	issueAddress = lazyregexp.New(`(?i)/(?:issues|pulls?|discussions|commits?)/[0-9a-f]`)
 )
-
-// cut shortens s to at most n bytes, at the boundary of a character.
-func cut(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	const mark = "…"
-	n -= len(mark)
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n] + mark
-}

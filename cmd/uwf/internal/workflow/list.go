@@ -17,6 +17,7 @@ import (
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 // ListOptions are what `uwf workflow list` works with.
@@ -88,11 +89,11 @@ func (l listed) state() string {
 	case l.Error != "":
 		return "can't be read: " + l.Error
 	case l.Problems > 0:
-		return fmt.Sprintf("invalid (%s): uwf workflow validate %s", count(l.Problems, "problem"), l.From)
+		return fmt.Sprintf("invalid (%s): uwf workflow validate %s", text.Plural(l.Problems, "problem"), l.From)
 	case l.HiddenBy != "":
 		return "hidden by " + l.HiddenBy
 	case l.Updated != 0:
-		return fmt.Sprintf("%s, %s", time.UnixMilli(l.Updated).UTC().Format(time.DateTime), count(l.Versions, "version"))
+		return fmt.Sprintf("%s, %s", time.UnixMilli(l.Updated).UTC().Format(time.DateTime), text.Plural(l.Versions, "version"))
 	}
 	return ""
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 // RemoveOptions are what `uwf workflow remove` works with.
@@ -137,7 +138,7 @@ func (o *RemoveOptions) confirmed(r removed) (bool, error) {
 	if o.Ask == nil {
 		return false, app.Usagef("removing %s from the registry can't be undone by uwf: say --yes if it is meant", o.Name)
 	}
-	o.Notes.Printf("Remove %s (%s) from the registry?%s [y/N] ", o.Name, count(r.Versions, "version"), r.going())
+	o.Notes.Printf("Remove %s (%s) from the registry?%s [y/N] ", o.Name, text.Plural(r.Versions, "version"), r.going())
 	line, err := bufio.NewReader(o.Ask).ReadString('\n')
 	if err != nil && line == "" {
 		o.Notes.Println()

@@ -19,6 +19,7 @@ import (
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/engine/workflow/source"
 	"github.com/united-workforce/uwf/internal/lazyregexp"
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 // ValidateOptions are what `uwf workflow validate` works with.
@@ -287,21 +288,14 @@ func (v *validated) summary() string {
 			warnings++
 		}
 	}
-	s := fmt.Sprintf("%s checked: ", count(all, "definition"))
+	s := fmt.Sprintf("%s checked: ", text.Plural(all, "definition"))
 	if v.broken == 0 {
 		s += "all can be used"
 	} else {
-		s += fmt.Sprintf("%d can't be used, %s", v.broken, count(len(v.problems)-warnings, "problem"))
+		s += fmt.Sprintf("%d can't be used, %s", v.broken, text.Plural(len(v.problems)-warnings, "problem"))
 	}
 	if warnings > 0 {
-		s += ", " + count(warnings, "warning")
+		s += ", " + text.Plural(warnings, "warning")
 	}
 	return s
-}
-
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }

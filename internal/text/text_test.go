@@ -1,0 +1,25 @@
+package text
+
+import "testing"
+
+func TestCut(t *testing.T) {
+	for _, c := range []struct {
+		in   string
+		n    int
+		want string
+	}{
+		{"abcdef", 6, "abcdef"}, {"abcdefg", 6, "abc…"}, {"üüü", 6, "üüü"}, {"üüüü", 6, "ü…"}, {"abcd", 3, "…"}, {"", 3, ""}, {"\xff\xff\xff\xff", 3, "…"},
+	} {
+		if got := Cut(c.in, c.n); got != c.want {
+			t.Errorf("%q to %d bytes: %q, want %q", c.in, c.n, got, c.want)
+		}
+	}
+}
+
+func TestPlural(t *testing.T) {
+	for n, want := range map[int]string{0: "0 steps", 1: "1 step", 2: "2 steps"} {
+		if got := Plural(n, "step"); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
