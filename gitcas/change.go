@@ -52,8 +52,8 @@ func newThreadEdit() *threadEdit {
 	return &threadEdit{files: dirEdit{}, pages: dirEdit{}, details: map[node.Hash]dirEdit{}}
 }
 
-// knows is a folder in this one, if the remote has it: what a fork takes over it hasn't.
-func (t *threadEdit) knows(d *dir) *dir {
+// knownFolder is a folder in this one, if the remote has it: what a fork takes over it hasn't.
+func (t *threadEdit) knownFolder(d *dir) *dir {
 	if t.base != t.known {
 		return nil
 	}
@@ -381,7 +381,7 @@ func (b *builder) threadFolder(id ThreadID, t *threadEdit) (*dir, error) {
 			}
 			edit.folder(string(of), d)
 		}
-		d, err := b.inner(path+"/"+detailDir, old, t.knows(old), edit)
+		d, err := b.editInner(path+"/"+detailDir, old, t.knownFolder(old), edit)
 		if err != nil {
 			return nil, err
 		}
@@ -392,7 +392,7 @@ func (b *builder) threadFolder(id ThreadID, t *threadEdit) (*dir, error) {
 		if err != nil {
 			return nil, err
 		}
-		d, err := b.inner(path+"/"+pagesDir, old, t.knows(old), t.pages)
+		d, err := b.editInner(path+"/"+pagesDir, old, t.knownFolder(old), t.pages)
 		if err != nil {
 			return nil, err
 		}
@@ -413,8 +413,8 @@ func (b *builder) detailFolder(p Place, details *dir, edit dirEdit) (*dir, error
 	return b.edited(p.folder(), old, old, edit)
 }
 
-// inner is edited for a folder that the next view has, as Load would bring it.
-func (b *builder) inner(path string, old, known *dir, edit dirEdit) (*dir, error) {
+// editInner is edited for a folder that the next view has, as Load would bring it.
+func (b *builder) editInner(path string, old, known *dir, edit dirEdit) (*dir, error) {
 	d, err := b.edited(path, old, known, edit)
 	if err != nil || d == nil {
 		return d, err

@@ -36,11 +36,11 @@ func Title(output map[string]any) string {
 	if title := oneLine(Written(output)); title != "" {
 		return title
 	}
-	return shortened(FirstSentence(oneLine(Text(output))))
+	return shortenToTitle(FirstSentence(oneLine(Text(output))))
 }
 
-// shortened is a text of a title's length, cut between two words.
-func shortened(s string) string {
+// shortenToTitle is a text of a title's length, cut between two words.
+func shortenToTitle(s string) string {
 	runes := []rune(s)
 	if len(runes) <= GoodTitle {
 		return s
@@ -61,7 +61,7 @@ func Line(output map[string]any) string {
 	}
 	for _, name := range slices.Sorted(maps.Keys(output)) {
 		if text, ok := output[name].(string); ok && !strings.HasSuffix(strings.ToLower(name), "status") && strings.TrimSpace(text) != "" {
-			return shortened(FirstSentence(oneLine(text)))
+			return shortenToTitle(FirstSentence(oneLine(text)))
 		}
 	}
 	return ""

@@ -150,7 +150,7 @@ func (r *stepRun) stepChange(ctx context.Context, v *gitcas.View, s *sealed, nex
 	after := r.nextEntry(entry, head, work, next)
 	tale := r.story(after)
 	tale.took = asCost(r.used)
-	tale.add(r.def, moderator.Output{Role: r.task.Role, Output: s.output}, step, s.words)
+	tale.addStep(r.def, moderator.Output{Role: r.task.Role, Output: s.output}, step, s.words)
 	release, _ := gitcas.ClaimUpdate(r.id, &held, nil, v.Time())
 	c := &gitcas.Change{
 		Subject:  subjectOf(r.title(), r.id, stepWhat(r.task.Role, next.status, r.task.Step)),
@@ -159,7 +159,7 @@ func (r *stepRun) stepChange(ctx context.Context, v *gitcas.View, s *sealed, nex
 		Nodes:    nodes,
 		Readable: map[string][]byte{
 			gitcas.ReadablePath(r.id, r.task.Step, r.task.Role): readable(r.task, step, s, next),
-			gitcas.IndexPath(r.id):                              tale.index(),
+			gitcas.IndexPath(r.id):                              tale.writeIndex(),
 		},
 		Threads: map[gitcas.ThreadID]*gitcas.Entry{r.id: &after},
 		Refs:    append(refs, release),

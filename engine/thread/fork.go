@@ -167,7 +167,7 @@ func (f *forking) push(ctx context.Context, v *gitcas.View, t *stepRun, d modera
 			gitcas.Trailer{Key: "Uwf-Forked-From", Value: from},
 			gitcas.Trailer{Key: "Uwf-Run", Value: fmt.Sprintf("%s attempt %d", f.e.Who.Run, f.e.Who.Attempt)}),
 		Forks:    map[gitcas.ThreadID]gitcas.ThreadID{f.req.ID: f.req.From},
-		Readable: map[string][]byte{gitcas.TaskPath(f.req.ID): tale.task(from), gitcas.IndexPath(f.req.ID): tale.index()},
+		Readable: map[string][]byte{gitcas.TaskPath(f.req.ID): tale.writeTask(from), gitcas.IndexPath(f.req.ID): tale.writeIndex()},
 		Threads:  map[gitcas.ThreadID]*gitcas.Entry{f.req.ID: &entry},
 		Refs:     refs,
 	}, f.who), nil

@@ -377,7 +377,7 @@ func (r *resumption) alive(ctx context.Context, v, past *gitcas.View, t *stepRun
 		return nil, err
 	}
 	c.Reopen = []gitcas.Ended{ended}
-	addPage(c, gitcas.IndexPath(id), t.storyWithAll(ctx, *c.Threads[id]).index())
+	addPage(c, gitcas.IndexPath(id), t.storyWithAll(ctx, *c.Threads[id]).writeIndex())
 	upd, err := r.e.workRef(ctx, v, workOf(id, entry))
 	if err != nil {
 		return nil, err

@@ -59,9 +59,9 @@ func AddPages(ctx context.Context, v *gitcas.View, c *gitcas.Change) {
 			continue
 		}
 		tale := r.storyWithAll(ctx, *entry)
-		addPage(c, gitcas.IndexPath(id), tale.index())
+		addPage(c, gitcas.IndexPath(id), tale.writeIndex())
 		if _, alive := v.Entry(id); !alive {
-			addPage(c, gitcas.TaskPath(id), tale.task(""))
+			addPage(c, gitcas.TaskPath(id), tale.writeTask(""))
 		}
 	}
 }
@@ -76,7 +76,7 @@ func readAfter(ctx context.Context, v *gitcas.View, c *gitcas.Change, id gitcas.
 	if _, alive := v.Entry(id); alive {
 		err = r.readChain(ctx, v)
 	} else {
-		err = r.begin(ctx, v, c)
+		err = r.readNewStart(ctx, v, c)
 	}
 	if err != nil {
 		return nil, err
@@ -94,11 +94,11 @@ func readAfter(ctx context.Context, v *gitcas.View, c *gitcas.Change, id gitcas.
 	if headOf(r.chain) == entry.Head {
 		return r, nil
 	}
-	return r, r.extend(c, entry.Head)
+	return r, r.addNewStep(c, entry.Head)
 }
 
-// begin reads the thread's StartNode among the nodes of a change.
-func (r *stepRun) begin(ctx context.Context, v *gitcas.View, c *gitcas.Change) error {
+// readNewStart reads the thread's StartNode among the nodes of a change.
+func (r *stepRun) readNewStart(ctx context.Context, v *gitcas.View, c *gitcas.Change) error {
 	nodes := placedNodes(c)
 	for h, n := range nodes[gitcas.Place{Thread: r.id}] {
 		if !record.IsStart(n.Type) {
@@ -123,8 +123,8 @@ func placedNodes(c *gitcas.Change) gitcas.Nodes {
 	return nodes
 }
 
-// extend adds the step that a change brings.
-func (r *stepRun) extend(c *gitcas.Change, head node.Hash) error {
+// addNewStep adds the step that a change brings.
+func (r *stepRun) addNewStep(c *gitcas.Change, head node.Hash) error {
 	nodes := placedNodes(c)
 	n, err := nodes.In(gitcas.Place{Thread: r.id}).Get(head)
 	if err != nil {
@@ -163,7 +163,7 @@ func (r *stepRun) story(entry gitcas.Entry) story {
 		if err != nil {
 			words = nil // the page of that step has them
 		}
-		s.add(r.def, r.past[i], step.Step, words)
+		s.addStep(r.def, r.past[i], step.Step, words)
 	}
 	return s
 }
@@ -178,8 +178,8 @@ func (r *stepRun) storyWithAll(ctx context.Context, entry gitcas.Entry) story {
 	return s
 }
 
-// add adds a step.
-func (s *story) add(def *workflow.Definition, out moderator.Output, step record.Step, words []record.Word) {
+// addStep adds a step.
+func (s *story) addStep(def *workflow.Definition, out moderator.Output, step record.Step, words []record.Word) {
 	st := storyStep{role: step.Role, status: moderator.StatusOf(def, out), says: summary.Line(out.Output), words: words}
 	if u := step.Usage; u != nil {
 		st.usage = *u
@@ -200,11 +200,11 @@ func (s story) title() string {
 	return "Thread " + string(s.id)
 }
 
-// task is the page with what the thread is to do. from is the thread and the step that it
+// writeTask writes the page with what the thread is to do. from is the thread and the step that it
 // was forked from.
-func (s story) task(from string) []byte {
+func (s story) writeTask(from string) []byte {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# %s\n\n%s.\n", markdown.Escape(s.title()), s.begun(from))
+	fmt.Fprintf(&b, "# %s\n\n%s.\n", markdown.Escape(s.title()), s.describeStart(from))
 	if s.start.Base != "" {
 		fmt.Fprintf(&b, "The work began from commit `%s`.\n", oneLine(s.start.Base))
 	}
@@ -212,8 +212,8 @@ func (s story) task(from string) []byte {
 	return []byte(plain(b.String()))
 }
 
-// begun says who began the thread, when, and about what.
-func (s story) begun(from string) string {
+// describeStart says who began the thread, when, and about what.
+func (s story) describeStart(from string) string {
 	did, by := "Started", s.entry.By
 	switch {
 	case from != "":
@@ -235,20 +235,20 @@ func (s story) begun(from string) string {
 // every step.
 const maxIndexSteps = 200
 
-// index is the thread in a page: how it stands, who had a part in it, what it took, and
+// writeIndex writes the thread in a page: how it stands, who had a part in it, what it took, and
 // where to read on.
-func (s story) index() []byte {
+func (s story) writeIndex() []byte {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# %s\n\n", markdown.Escape(s.title()))
 	s.writeState(&b)
-	fmt.Fprintf(&b, "\n- Workflow %s, thread `%s`\n- %s\n- The task: [00-task.md](00-task.md)\n", markdown.Escape(oneLine(s.workflow)), s.id, s.begun(""))
+	fmt.Fprintf(&b, "\n- Workflow %s, thread `%s`\n- %s\n- The task: [00-task.md](00-task.md)\n", markdown.Escape(oneLine(s.workflow)), s.id, s.describeStart(""))
 	if w := s.entry.Work; w.Commit != "" {
 		fmt.Fprintf(&b, "- Work: branch `%s` at commit `%s`\n", w.Branch, w.Commit)
 	}
 	if s.entry.PR != 0 {
 		fmt.Fprintf(&b, "- Pull request: #%d\n", s.entry.PR)
 	}
-	fmt.Fprintf(&b, "- %s took %s, %d tokens, $%.4f, with tries that failed before\n", text.Plural(len(s.steps), "step"), took(s.took.DurationMs), s.took.Tokens, s.took.CostUSD)
+	fmt.Fprintf(&b, "- %s took %s, %d tokens, $%.4f, with tries that failed before\n", text.Plural(len(s.steps), "step"), roundedTime(s.took.DurationMs), s.took.Tokens, s.took.CostUSD)
 	s.writeSteps(&b)
 	return []byte(plain(b.String()))
 }
@@ -325,8 +325,8 @@ func (s story) writeSteps(b *strings.Builder) {
 	}
 }
 
-// took is a time for readers.
-func took(ms int64) string {
+// roundedTime is a time for readers.
+func roundedTime(ms int64) string {
 	d := time.Duration(ms) * time.Millisecond
 	if d < 10*time.Second {
 		return d.Round(100 * time.Millisecond).String()

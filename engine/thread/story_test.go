@@ -93,7 +93,7 @@ func TestIndexOfLongThread(t *testing.T) {
 	for range maxIndexSteps + 7 {
 		s.steps = append(s.steps, storyStep{role: "a", status: "done"})
 	}
-	page := string(s.index())
+	page := string(s.writeIndex())
 	if strings.Count(page, "\n| [") != maxIndexSteps || !strings.Contains(page, "| 1–7 | | | see their pages") || !strings.Contains(page, "[8](08-a.md)") || !strings.Contains(page, "207 steps took") {
 		t.Error(page)
 	}

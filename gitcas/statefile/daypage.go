@@ -50,19 +50,19 @@ func DayPage(data []byte) ([]byte, error) {
 		fmt.Fprintf(&b, "| | %d more, earlier: see the file beside this one | | | | | | |\n", all-len(lines))
 	}
 	for _, e := range lines {
-		e.row(&b)
+		e.writeRow(&b)
 	}
 	return b.Bytes(), nil
 }
 
 var errEnough = errors.New("enough")
 
-// row writes one line of the table.
-func (e *Ended) row(b *bytes.Buffer) {
-	fmt.Fprintf(b, "| %s | %s | %s |", time.UnixMilli(e.CompletedAt).UTC().Format("2006-01-02 15:04"), cmp.Or(cell(e.Title), "–"), e.outcome())
+// writeRow writes one line of the table.
+func (e *Ended) writeRow(b *bytes.Buffer) {
+	fmt.Fprintf(b, "| %s | %s | %s |", time.UnixMilli(e.CompletedAt).UTC().Format("2006-01-02 15:04"), cmp.Or(tableCell(e.Title), "–"), e.describeEnd())
 	asked := "–"
 	if e.By != nil {
-		asked = markdown.Link(cell(e.By.Account()), e.By.URL)
+		asked = markdown.Link(tableCell(e.By.Account()), e.By.URL)
 	}
 	fmt.Fprintf(b, " %s |", asked)
 	if u := e.Used; u != nil {
@@ -71,7 +71,7 @@ func (e *Ended) row(b *bytes.Buffer) {
 		b.WriteString(" – | – |")
 	}
 	pull, commit := "–", ""
-	repo := e.repository()
+	repo := e.repositoryAddress()
 	if e.PR != 0 {
 		pull = markdown.Link(fmt.Sprintf("#%d", e.PR), repo+fmt.Sprintf("/issues/%d", e.PR)) // forges lead from there to the pull request
 	}
@@ -81,16 +81,16 @@ func (e *Ended) row(b *bytes.Buffer) {
 	fmt.Fprintf(b, " %s | %s`git show %s:threads/%s/pages/index.md` |\n", pull, commit, e.Commit, e.Thread)
 }
 
-// outcome says how a thread ended.
-func (e *Ended) outcome() string {
+// describeEnd says how a thread ended.
+func (e *Ended) describeEnd() string {
 	what := e.Reason
 	if e.Reason == ReasonEnded {
-		what = cmp.Or(cell(e.Result), e.Reason)
+		what = cmp.Or(tableCell(e.Result), e.Reason)
 	}
 	if e.ClosedBy != nil {
-		what += " by " + cell(e.ClosedBy.Account())
+		what += " by " + tableCell(e.ClosedBy.Account())
 	}
-	if note := cell(e.Note); note != "" {
+	if note := tableCell(e.Note); note != "" {
 		what += ": " + note
 	}
 	return what
@@ -99,14 +99,14 @@ func (e *Ended) outcome() string {
 // maxCell bounds what others wrote in a cell, in bytes with the ellipsis.
 const maxCell = 203
 
-// cell is a text of others on one line of a table.
-func cell(s string) string {
+// tableCell is a text of others on one line of a table.
+func tableCell(s string) string {
 	return markdown.Escape(text.Cut(commitmsg.Line(s), maxCell))
 }
 
-// repository is the web address of the repository that the thread was started in, as far
+// repositoryAddress is the web address of the repository that the thread was started in, as far
 // as where it was started tells.
-func (e *Ended) repository() string {
+func (e *Ended) repositoryAddress() string {
 	if e.By == nil || !markdown.IsAddress(e.By.URL) {
 		return ""
 	}

@@ -57,7 +57,7 @@ func (m Message) Format() (string, error) {
 	var b strings.Builder
 	b.WriteString(subject)
 	b.WriteByte('\n')
-	if body := text.Cut(Quiet(text.Cut(neutral(m.Body), maxBody)), maxBody); strings.TrimSpace(body) != "" {
+	if body := text.Cut(Quiet(text.Cut(neutralise(m.Body), maxBody)), maxBody); strings.TrimSpace(body) != "" {
 		b.WriteByte('\n')
 		for line := range strings.SplitSeq(strings.TrimRight(body, " \n"), "\n") {
 			if line = strings.TrimRight(line, " "); line != "" {
@@ -88,7 +88,7 @@ func (m Message) Format() (string, error) {
 // Subject is the subject of a commit about a thread: the beginning of its title, what
 // happened, and the thread's short id, by which people tell threads of one title apart.
 func Subject(title, what, short string) string {
-	if title = strings.Join(strings.Fields(neutral(title)), " "); title == "" {
+	if title = strings.Join(strings.Fields(neutralise(title)), " "); title == "" {
 		return what + " · " + short
 	}
 	return text.Cut(title, maxTitle) + " · " + what + " · " + short
@@ -98,7 +98,7 @@ func Subject(title, what, short string) string {
 const maxTitle = 50
 
 // Line is text as a subject or a trailer has it: quiet, on one line.
-func Line(s string) string { return Quiet(strings.Join(strings.Fields(neutral(s)), " ")) }
+func Line(s string) string { return Quiet(strings.Join(strings.Fields(neutralise(s)), " ")) }
 
 // Parse takes a commit's message apart, as Format puts it together. It is for showing:
 // what stands in a message is a claim, never a fact.
@@ -136,21 +136,21 @@ func parseTrailers(paragraph string) ([]Trailer, bool) {
 	return out, true
 }
 
-// neutral makes text harmless where it is shown: line breaks and tabs stay, tabs
+// neutralise makes text harmless where it is shown: line breaks and tabs stay, tabs
 // as spaces.
-func neutral(s string) string {
+func neutralise(s string) string {
 	s = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\t", "    ").Replace(strings.ToValidUTF8(s, "\uFFFD"))
 	return strings.Map(func(r rune) rune {
-		if r == '\n' || !dangerous(r) {
+		if r == '\n' || !isDangerous(r) {
 			return r
 		}
 		return utf8.RuneError
 	}, s)
 }
 
-// dangerous reports whether r moves a cursor, ends a line or turns the direction
+// isDangerous reports whether r moves a cursor, ends a line or turns the direction
 // of text around.
-func dangerous(r rune) bool {
+func isDangerous(r rune) bool {
 	return unicode.Is(unicode.Cc, r) || r == 0x2028 || r == 0x2029 || r == 0x061c || r == 0x200e || r == 0x200f ||
 		r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 || r == 0xfeff
 }

@@ -62,23 +62,23 @@ func Make(base string, files []File, now func() time.Time) record.Patch {
 		if read += len(f.Old.Data) + len(f.New.Data); read > maxAll || left <= 0 {
 			f.Old.Data, f.New.Data = nil, nil
 		}
-		p := compare(f, left)
+		p := compareFile(f, left)
 		all = append(all, p)
 		whole = whole && p.known
-		file := record.PatchFile{Path: f.Path, Change: p.change()}
+		file := record.PatchFile{Path: f.Path, Change: p.changeKind()}
 		if p.known && !p.binary {
-			file.Counted, file.Added, file.Removed = true, p.count(fdiff.Add), p.count(fdiff.Delete)
+			file.Counted, file.Added, file.Removed = true, p.countLines(fdiff.Add), p.countLines(fdiff.Delete)
 		}
 		out.Files = append(out.Files, file)
 	}
 	if whole {
-		if text, ok := all.text(); ok {
+		if text, ok := all.encodeDiff(); ok {
 			out.Diff = text
 			return out
 		}
 	}
 	for i, p := range all {
-		lines := p.hashes()
+		lines := p.hashAddedLines()
 		out.Files[i].Lines = lines[:min(len(lines), maxKept-kept)]
 		kept += len(out.Files[i].Lines)
 	}
@@ -92,9 +92,9 @@ type compared struct {
 	chunks        []fdiff.Chunk
 }
 
-// compare compares a file's versions within a time.
-func compare(f File, within time.Duration) compared {
-	p := compared{file: f, known: f.Old.readable() && f.New.readable()}
+// compareFile compares a file's versions within a time.
+func compareFile(f File, within time.Duration) compared {
+	p := compared{file: f, known: f.Old.isReadable() && f.New.isReadable()}
 	switch {
 	case IsBinary(f.Old.Data) || IsBinary(f.New.Data):
 		p.known, p.binary = true, true
@@ -102,29 +102,29 @@ func compare(f File, within time.Duration) compared {
 	case !p.known:
 		return p
 	}
-	before, old, now, after := differing(string(f.Old.Data), string(f.New.Data))
+	before, old, now, after := trimCommonLines(string(f.Old.Data), string(f.New.Data))
 	if old != "" && now != "" && max(strings.Count(old, "\n"), strings.Count(now, "\n")) > maxLines {
 		p.known = false
 		return p
 	}
-	p.add(before, fdiff.Equal)
+	p.addChunk(before, fdiff.Equal)
 	for _, d := range diff.DoWithTimeout(old, now, within) {
-		p.add(d.Text, map[diffmatchpatch.Operation]fdiff.Operation{
+		p.addChunk(d.Text, map[diffmatchpatch.Operation]fdiff.Operation{
 			diffmatchpatch.DiffEqual: fdiff.Equal, diffmatchpatch.DiffInsert: fdiff.Add, diffmatchpatch.DiffDelete: fdiff.Delete,
 		}[d.Type])
 	}
-	p.add(after, fdiff.Equal)
+	p.addChunk(after, fdiff.Equal)
 	return p
 }
 
-func (p *compared) add(text string, op fdiff.Operation) {
+func (p *compared) addChunk(text string, op fdiff.Operation) {
 	if text != "" {
 		p.chunks = append(p.chunks, chunk{text, op})
 	}
 }
 
-// differing takes from two texts the lines that they begin and end with alike.
-func differing(old, now string) (before, oldRest, nowRest, after string) {
+// trimCommonLines takes from two texts the lines that they begin and end with alike.
+func trimCommonLines(old, now string) (before, oldRest, nowRest, after string) {
 	same := 0
 	for n := range min(len(old), len(now)) {
 		if old[n] != now[n] {
@@ -145,12 +145,12 @@ func differing(old, now string) (before, oldRest, nowRest, after string) {
 	return before, old[:len(old)-same], now[:len(now)-same], old[len(old)-same:]
 }
 
-func (s Side) readable() bool { return s.ID.IsZero() || s.Data != nil && len(s.Data) <= MaxText }
+func (s Side) isReadable() bool { return s.ID.IsZero() || s.Data != nil && len(s.Data) <= MaxText }
 
 // IsBinary: a zero byte, as git looks for it, or no UTF-8, which no node can hold.
 func IsBinary(data []byte) bool { return bytes.IndexByte(data, 0) >= 0 || !utf8.Valid(data) }
 
-func (p compared) change() string {
+func (p compared) changeKind() string {
 	switch {
 	case p.file.Old.ID.IsZero():
 		return record.FileAdded
@@ -160,8 +160,8 @@ func (p compared) change() string {
 	return record.FileModified
 }
 
-// count is how many lines were added or taken away.
-func (p compared) count(op fdiff.Operation) (n int) {
+// countLines says how many lines were added or taken away.
+func (p compared) countLines(op fdiff.Operation) (n int) {
 	for _, c := range p.chunks {
 		if c.Type() == op {
 			n += strings.Count(c.Content(), "\n")
@@ -173,8 +173,8 @@ func (p compared) count(op fdiff.Operation) (n int) {
 	return n
 }
 
-// hashes are those of the lines that were added.
-func (p compared) hashes() (out []string) {
+// hashAddedLines gives those of the lines that were added.
+func (p compared) hashAddedLines() (out []string) {
 	for _, c := range p.chunks {
 		if c.Type() != fdiff.Add {
 			continue
@@ -249,8 +249,8 @@ func (p patches) FilePatches() []fdiff.FilePatch {
 // Message implements fdiff.Patch.
 func (p patches) Message() string { return "" }
 
-// text is the unified diff, unless it is too long.
-func (p patches) text() (string, bool) {
+// encodeDiff makes the unified diff, unless it is too long.
+func (p patches) encodeDiff() (string, bool) {
 	size := 0
 	for _, f := range p {
 		for _, c := range f.chunks {

@@ -169,7 +169,7 @@ func (m *mover) push(ctx context.Context, v *gitcas.View, t ocas.Thread, flow st
 
 func (m *mover) change(t ocas.Thread, flow string, chain ocas.Chain, i int) *gitcas.Change {
 	part, last := chain.Parts[i], i == len(chain.Parts)-1
-	e := &gitcas.Entry{Head: part.Head, Workflow: chain.Workflow, Status: gitcas.StatusSuspended, Title: title(chain), Suspended: &gitcas.Suspended{Reason: underWay}}
+	e := &gitcas.Entry{Head: part.Head, Workflow: chain.Workflow, Status: gitcas.StatusSuspended, Title: titleOfChain(chain), Suspended: &gitcas.Suspended{Reason: underWay}}
 	c := &gitcas.Change{Subject: commitmsg.Subject(e.Title, "imported · "+flow, t.ID.Short()), Threads: map[gitcas.ThreadID]*gitcas.Entry{t.ID: e}, Nodes: placed(t.ID, part.Head, part.Nodes)}
 	c.Trailers = []gitcas.Trailer{{Key: "Uwf-Thread", Value: string(t.ID)}, {Key: "Uwf-Step", Value: strconv.Itoa(i)}, {Key: "Uwf-Head", Value: string(part.Head)}}
 	if part.Step != nil {
@@ -197,8 +197,8 @@ func (m *mover) change(t ocas.Thread, flow string, chain ocas.Chain, i int) *git
 	return c
 }
 
-// title is what a thread is about, by the task that it began with.
-func title(chain ocas.Chain) string {
+// titleOfChain is what a thread is about, by the task that it began with.
+func titleOfChain(chain ocas.Chain) string {
 	for _, n := range chain.Parts[0].Nodes {
 		if s, err := record.ParseStart(n.Node); err == nil && n.Hash == chain.Parts[0].Head {
 			return thread.TitleOf(s.Prompt)
