@@ -7,6 +7,7 @@ import (
 
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/record"
 )
 
 // read reads a thread of a view, alive or past: its entry, workflow, chain and
@@ -40,8 +41,11 @@ func (e *Engine) past(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) (
 }
 
 // title is what the thread is about, on one line.
-func (r *stepRun) title() string {
-	return cmp.Or(r.entry.Title, r.chain.Start.Title, TitleOf(r.chain.Start.Prompt))
+func (r *stepRun) title() string { return titleOfThread(r.entry, r.chain.Start) }
+
+// titleOfThread is what a thread is about, as far as its entry or its start says it.
+func titleOfThread(e gitcas.Entry, s record.Start) string {
+	return cmp.Or(e.Title, s.Title, TitleOf(s.Prompt))
 }
 
 // cut leaves only the first n steps of what was read.

@@ -1,6 +1,7 @@
 package thread
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"reflect"
@@ -190,14 +191,9 @@ func (s *story) addStep(def *workflow.Definition, out moderator.Output, step rec
 	s.steps = append(s.steps, st)
 }
 
-// title is what the thread is about.
+// title heads the pages.
 func (s story) title() string {
-	for _, t := range []string{s.entry.Title, s.start.Title, TitleOf(s.start.Prompt)} {
-		if t != "" {
-			return oneLine(t)
-		}
-	}
-	return "Thread " + string(s.id)
+	return cmp.Or(oneLine(titleOfThread(s.entry, s.start)), "Thread "+string(s.id))
 }
 
 // writeTask writes the page with what the thread is to do. from is the thread and the step that it
