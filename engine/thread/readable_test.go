@@ -92,6 +92,10 @@ Uwf-Cost: $0.5000
 	if err != nil || got != want {
 		t.Errorf("%v, got\n%s\nwant\n%s", err, got, want)
 	}
+	s.output["summary"] = "Cut. " + strings.Repeat("long ", 2000)
+	if got, err := r.workMessage("done", s); err != nil || !strings.Contains(got, "…\n\n    dev → done · step 3 · two\n\nUwf-Thread: ") {
+		t.Errorf("%v, who did it is missing: %s", err, got)
+	}
 }
 
 // TestMessagesOfOpenStatuses: a role whose statuses nobody lists can say anything.

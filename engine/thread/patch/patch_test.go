@@ -91,6 +91,16 @@ func TestPatchWithoutDiff(t *testing.T) {
 	}
 }
 
+// Once the time is over, files are only listed.
+func TestPatchInTime(t *testing.T) {
+	at0 := time.Unix(0, 0)
+	now := func() time.Time { at0 = at0.Add(maxTime - time.Millisecond); return at0 }
+	p := Make("", []File{{Path: "a", New: at("x\n")}, {Path: "b", New: at("y\n")}, {Path: "c", New: at("z\n")}}, now)
+	if len(p.Files) != 3 || !p.Files[0].Counted || p.Files[1].Counted || p.Files[2].Counted || p.Diff != "" {
+		t.Errorf("%+v", p)
+	}
+}
+
 // TestPatchAsGit: git takes every diff, and makes the new version of it.
 func TestPatchAsGit(t *testing.T) {
 	if _, err := exec.LookPath("git"); err != nil {
