@@ -93,6 +93,9 @@ type scanner struct {
 func (s *scanner) command(line string) (rest string, ok bool) {
 	indent := len(line) - len(strings.TrimLeft(line, " "))
 	text := trim(line)
+	// To the forge a row of backticks behind a no-break space is text: it neither opens
+	// nor closes a code block.
+	row := strings.Trim(line, " \t")
 	switch {
 	case s.comment:
 		if _, rest, closed := strings.Cut(line, "-->"); closed {
@@ -100,12 +103,12 @@ func (s *scanner) command(line string) (rest string, ok bool) {
 		}
 		return "", false
 	case s.fence != "":
-		if strings.HasPrefix(text, s.fence) && strings.Trim(text, s.fence[:1]) == "" {
+		if strings.HasPrefix(row, s.fence) && strings.Trim(row, s.fence[:1]) == "" {
 			s.fence = ""
 		}
 		return "", false
 	}
-	if f := fenceOf(text); f != "" {
+	if f := fenceOf(row); f != "" {
 		s.fence = f
 		return "", false
 	}

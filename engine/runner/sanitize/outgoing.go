@@ -177,8 +177,9 @@ func (p *poster) finish() {
 }
 
 var (
-	// commands are those of bots, at the beginning of a line.
-	commands    = lazyregexp.New(`^((?:[ \t]|>|(?:[-*+]|\d{1,9}[.)])[ \t])*)/([A-Za-z][A-Za-z0-9_-]*(?:[^A-Za-z0-9_/.-]|$))`)
+	// commands are those of bots, at the beginning of a line. What they take for white
+	// space differs: that of Unicode and what has no width, as event.ParseCommand does.
+	commands    = lazyregexp.New(`^((?:[\s\pZ\p{Cf}]|>|(?:[-*+]|\d{1,9}[.)])[\s\pZ\p{Cf}])*)/([A-Za-z][A-Za-z0-9_-]*(?:[^A-Za-z0-9_/.-]|$))`)
 	codeCommand = lazyregexp.New(`^/[A-Za-z][A-Za-z0-9_-]*(?:[^A-Za-z0-9_/.-]|$)`)
 	// marker begins what uwf finds its own comments by.
 	marker = lazyregexp.New(`<!--(\s*uwf)`)

@@ -5,7 +5,10 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"unicode"
 	"unicode/utf8"
+
+	"github.com/united-workforce/uwf/engine/runner/event"
 )
 
 var opts = Options{Closes: []int{12}, Repo: "o/r", Server: "https://github.com"}
@@ -134,7 +137,7 @@ var (
 )
 
 func FuzzOutgoing(f *testing.F) {
-	for _, s := range []string{"@a `@b` fixes #1", "```\n/uwf\n", "> ```\n@a", "<details>`@a`", "a|b\n-|-\n`|@a`", "\\<!-- -->`@a`", "&#96;@a&#96;", "![a](b)", "``x``<!-- -->`@y`", "`a\n@b` c `d", "- ~~~\n@a", "&amp;#64;a", "fix\n#1", "a/b\\#1", "!<!-- -->[a](b)", "wfF\xf8\n/uwffuY/", "[x](a`b) @c `", "[x][a`b] @c `", "https://a`b @c `", "[x](a\n'`') @c `"} {
+	for _, s := range []string{"@a `@b` fixes #1", "```\n/uwf\n", "> ```\n@a", "<details>`@a`", "a|b\n-|-\n`|@a`", "\\<!-- -->`@a`", "&#96;@a&#96;", "![a](b)", "``x``<!-- -->`@y`", "`a\n@b` c `d", "- ~~~\n@a", "&amp;#64;a", "fix\n#1", "a/b\\#1", "!<!-- -->[a](b)", "wfF\xf8\n/uwffuY/", "[x](a`b) @c `", "[x][a`b] @c `", "\u00a0/uwf cancel", "\u3000- /uwf retry", "https://a`b @c `", "[x](a\n'`') @c `"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
@@ -148,6 +151,9 @@ func FuzzOutgoing(f *testing.F) {
 		if m := forbidden2.FindString(got); m != "" {
 			t.Errorf("%q gives %q: %q", s, got, m)
 		}
+		if c, err := event.ParseCommand(got); c != nil || err != nil {
+			t.Errorf("%q gives %q: the command %v, %v", s, got, c, err)
+		}
 		text := inlineCode.ReplaceAllString(anyFence.ReplaceAllString(got, ""), " ")
 		for _, r := range []*regexp.Regexp{forbidden, crossReferr} {
 			if m := r.FindString(text); m != "" {
@@ -155,6 +161,27 @@ func FuzzOutgoing(f *testing.F) {
 			}
 		}
 	})
+}
+
+// What uwf posts is read again as a comment, and bots read it with white space of their
+// own (that of JavaScript has no-break spaces): whatever stands before a command, nobody
+// takes it for one.
+func TestOutgoingCommand(t *testing.T) {
+	var spaces []string
+	for r := rune(0); r <= unicode.MaxRune; r++ {
+		if unicode.IsSpace(r) || unicode.Is(unicode.Z, r) || unicode.Is(unicode.Cf, r) {
+			spaces = append(spaces, string(r), " "+string(r), string(r)+" ", "> "+string(r), "- "+string(r))
+		}
+	}
+	word := regexp.MustCompile(`(?m)^[\s\pZ\p{Cf}>-]*/uwf`)
+	for _, before := range spaces {
+		for _, s := range []string{before + "/uwf cancel", "```\n" + before + "```\n/uwf cancel\n```", "a\n" + before + "/UWF\u00a0cancel", before + "&#47;uwf cancel", "<!-- -->" + before + "/uwf cancel"} {
+			got := Outgoing(s, Options{})
+			if c, err := event.ParseCommand(got); c != nil || err != nil || word.MatchString(strings.ToLower(anyFence.ReplaceAllString(got, ""))) {
+				t.Errorf("%q gives %q: the command %v, %v", s, got, c, err)
+			}
+		}
+	}
 }
 
 func FuzzTitle(f *testing.F) {
