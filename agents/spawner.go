@@ -8,14 +8,15 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
-	"unicode"
 
 	"github.com/united-workforce/uwf/agents/internal/proc"
 	"github.com/united-workforce/uwf/agents/sandbox"
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas/record"
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 // Options configure a Spawner. Self and Environ are required.
@@ -365,13 +366,7 @@ func (t *tail) String() string {
 		}
 		b = append([]byte("…\n"), b...)
 	}
-	b = bytes.Map(func(r rune) rune {
-		if unicode.IsControl(r) && r != '\n' && r != '\t' {
-			return -1
-		}
-		return r
-	}, bytes.ToValidUTF8(b, []byte("\uFFFD")))
-	return string(bytes.TrimRight(b, "\n\t "))
+	return strings.TrimRight(text.Lines(string(b)), "\n\t ")
 }
 
 // lockedWriter lets agents that run at the same time share a writer.

@@ -111,7 +111,7 @@ func TestSpawnerFailures(t *testing.T) {
 		{"prints JSON without hash", out + `, handle: "{}"`, agents.Limits{}, 0, as[*agents.HandleError], "no stepHash"},
 		{"prints broken JSON", out + `, handle: "{\"stepHash\":"`, agents.Limits{}, 0, as[*agents.HandleError], "JSON"},
 		{"prints a negative usage", out + `, handle: "{\"stepHash\":\"0000000000000\",\"usage\":{\"turns\":-1}}"`, agents.Limits{}, 0, as[*agents.HandleError], "negative"},
-		{"exits", `exit: 3, stderr: "it\e[2J hurts\r\n"`, agents.Limits{}, 0, as[*agents.ExitError], "exit code 3\nit[2J hurts"},
+		{"exits", `exit: 3, stderr: "it\e[2J hurts\r\n"`, agents.Limits{}, 0, as[*agents.ExitError], "exit code 3\nit\uFFFD[2J hurts"},
 		{"is killed", `kill: true`, agents.Limits{}, 0, as[*agents.SignalError], "memory"},
 		{"never ends", `hang: true`, agents.Limits{}, 500 * time.Millisecond, as[*agents.TimeoutError], "500ms"},
 		{"prints 10 MB", `flood: 10485760, ` + out, agents.Limits{}, 0, as[*agents.OutputError], "8388608 bytes on stdout"},

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/google/go-github/v62/github"
+
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 const (
@@ -264,13 +266,7 @@ func detail(e github.Error) string {
 }
 
 // oneLine makes a server's text fit for a message.
-func oneLine(s string) string {
-	s = strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r <= ' ' || r == 0x7f }), " ")
-	if r := []rune(s); len(r) > 500 {
-		s = string(r[:500]) + "…"
-	}
-	return s
-}
+func oneLine(s string) string { return text.Cut(text.Line(s), 500) }
 
 // limitedFor is how long to wait, by GitHub's rules: Retry-After; where nothing is
 // left, until the limit begins anew; else a minute.

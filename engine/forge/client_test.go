@@ -182,7 +182,7 @@ func TestErrors(t *testing.T) {
 		"may not":            {pull, 403, `{"message":"GitHub Actions is not permitted to create or approve pull requests.","documentation_url":"https://docs.github.com/rest/pulls/pulls#create-a-pull-request"}`, nil, ErrForbidden, "not permitted to create"},
 		"texts for errors":   {pull, 422, `{"message":"Validation Failed","errors":["one","two"]}`, nil, ErrInvalid, "one: two"},
 		"it says the token":  {issue, 400, `{"message":"header Bearer ` + testToken + ` is wrong"}`, nil, ErrInvalid, "Bearer *** is wrong"},
-		"control characters": {issue, 400, `{"message":"a\u001b[31m\nb"}`, nil, ErrInvalid, "a [31m b"},
+		"control characters": {issue, 400, `{"message":"a\u001b[31m\nb \u009b31m \u202ec"}`, nil, ErrInvalid, "a\uFFFD[31m b \uFFFD31m \uFFFDc"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f, _ := serve(t, Options{}, func(w http.ResponseWriter, r *http.Request) {

@@ -150,11 +150,11 @@ func (c *client) CreateComment(ctx context.Context, number int, body string) (Co
 		return Comment{}, err
 	}
 	var made comment
-	_, err := c.call(ctx, request{do: do, method: http.MethodPost, path: fmt.Sprintf("/issues/%d/comments", number), body: text{body}}, &made)
+	_, err := c.call(ctx, request{do: do, method: http.MethodPost, path: fmt.Sprintf("/issues/%d/comments", number), body: commentBody{body}}, &made)
 	return made.out(), err
 }
 
-type text struct {
+type commentBody struct {
 	Body string `json:"body"`
 }
 
@@ -164,7 +164,7 @@ func (c *client) UpdateComment(ctx context.Context, id int64, body string) error
 	if err := checkBody(do, body); err != nil {
 		return err
 	}
-	_, err := c.call(ctx, request{do: do, method: http.MethodPatch, path: fmt.Sprintf("/issues/comments/%d", id), body: text{body}}, nil)
+	_, err := c.call(ctx, request{do: do, method: http.MethodPatch, path: fmt.Sprintf("/issues/comments/%d", id), body: commentBody{body}}, nil)
 	return err
 }
 

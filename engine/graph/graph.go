@@ -140,8 +140,8 @@ func (g *Graph) node(name string) int {
 // maxLabel is the longest name or status that is drawn, in characters.
 const maxLabel = 120
 
-// plain is a name or status on one line, without what a terminal or a page would
-// act on.
+// plain is a name or status on one line. It is stricter than text.IsUnsafe: what is drawn
+// has a width, so that lines meet.
 func plain(s string) string {
 	s = strings.Join(strings.Fields(strings.ToValidUTF8(s, "\ufffd")), " ")
 	runes := []rune(s)

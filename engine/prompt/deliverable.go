@@ -9,6 +9,7 @@ import (
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/engine/workflow/shape"
 	"github.com/united-workforce/uwf/internal/lazyregexp"
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 // deliverable says how an answer must look: fields, statuses, examples.
@@ -46,8 +47,8 @@ func fieldList(b *strings.Builder, in Input, schema any, key string) {
 			continue // the statuses have a list of their own
 		}
 		fmt.Fprintf(b, "- `%s`: %s, %s", f.Name, describe(f.Schema, 0), when(f, variants))
-		if text := textOf(f.Schema, "description"); text != "" {
-			fmt.Fprintf(b, ". %s", oneLine(text))
+		if about := text.Line(textOf(f.Schema, "description")); about != "" {
+			fmt.Fprintf(b, ". %s", about)
 		}
 		b.WriteByte('\n')
 	}
@@ -152,10 +153,10 @@ func conditionList(b *strings.Builder, in Input) {
 		}
 		c := in.Definition.Conditions[e.When.Value]
 		fmt.Fprintf(b, "- %s", e.When.Value)
-		if text := oneLine(c.Description); text != "" {
-			fmt.Fprintf(b, " (%s)", text)
+		if about := text.Line(c.Description); about != "" {
+			fmt.Fprintf(b, " (%s)", about)
 		}
-		fmt.Fprintf(b, ", `%s`: %s\n", oneLine(c.Expression), target(e.To))
+		fmt.Fprintf(b, ", `%s`: %s\n", text.Line(c.Expression), target(e.To))
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/workflow"
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 // Input is all that a prompt is made of.
@@ -158,10 +159,8 @@ func inBrackets(status string) string {
 	if status == "" {
 		return ""
 	}
-	return " (" + oneLine(status) + ")"
+	return " (" + text.Line(status) + ")"
 }
-
-func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
 func now(in Input) string {
 	text := strings.Trim(in.EdgePrompt, "\n")

@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/united-workforce/uwf/internal/commitmsg"
 	"github.com/united-workforce/uwf/internal/markdown"
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 // Purged stands in the place of a text that a Needle took out.
@@ -86,20 +86,12 @@ func needleOK(text string) error {
 	return nil
 }
 
-// variants are the text, and what those make of it who write messages and pages:
+// variants are a text, and what those make of it who write messages and pages:
 // white space in one line, no tabs, no control characters.
-func variants(text string) []string {
-	plain := strings.Map(func(c rune) rune {
-		switch {
-		case c == '\n' || c == '\t':
-			return c
-		case unicode.IsControl(c) || unicode.Is(unicode.Bidi_Control, c) || unicode.Is(unicode.Zl, c) || unicode.Is(unicode.Zp, c) || c == 0xfeff:
-			return unicode.ReplacementChar
-		}
-		return c
-	}, strings.ReplaceAll(text, "\r\n", "\n"))
-	out := []string{text, plain, strings.ReplaceAll(plain, "\t", "    ")}
-	if one := strings.Join(strings.Fields(plain), " "); !trivial(one, DefaultMinLength) {
+func variants(s string) []string {
+	plain := text.Lines(s)
+	out := []string{s, plain, strings.ReplaceAll(plain, "\t", "    ")}
+	if one := text.Line(plain); !trivial(one, DefaultMinLength) {
 		out = append(out, one)
 	}
 	return out

@@ -6,6 +6,7 @@ import (
 
 	"github.com/united-workforce/uwf/engine/runner/event"
 	"github.com/united-workforce/uwf/engine/runner/report"
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 // Misread answers a comment whose /uwf line can't be understood, as event.Parse says:
@@ -60,5 +61,5 @@ func (j *job) couldNot(what, why string) string {
 	if j.ev.Command != nil {
 		again = "write the command again."
 	}
-	return "uwf could not " + what + ":\n\n```text\n" + strings.ReplaceAll(short(why, 4000), "```", "'''") + "\n```\n\nPut it right, then " + again
+	return "uwf could not " + what + ":\n\n```text\n" + strings.ReplaceAll(text.Cut(why, 4000), "```", "'''") + "\n```\n\nPut it right, then " + again
 }

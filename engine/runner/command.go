@@ -17,6 +17,7 @@ import (
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/internal/lazyregexp"
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 // The commands of people.
@@ -465,7 +466,7 @@ func limitsOf(c *event.Command) (map[string]float64, error) {
 }
 
 // plain is a word of a person as it can stand in a code span.
-func plain(s string) string { return strings.ReplaceAll(short(s, 40), "`", "'") }
+func plain(s string) string { return strings.ReplaceAll(text.Cut(text.Line(s), 40), "`", "'") }
 
 // steerError is an engine's error without what can only be typed in a shell.
 func steerError(err error) string {

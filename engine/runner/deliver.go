@@ -12,6 +12,7 @@ import (
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 // deliver makes a thread's end known: a pull request and the last words of its
@@ -190,7 +191,7 @@ func prevented(err error) string {
 		return "This job may not open pull requests. To allow it: the job needs the permission \"pull-requests: write\", and the setting " +
 			"\"Allow GitHub Actions to create and approve pull requests\" (Settings → Actions → General) has to be on."
 	}
-	return "The pull request could not be opened: " + short(err.Error(), 1000)
+	return "The pull request could not be opened: " + text.Cut(err.Error(), 1000)
 }
 
 // pullText is the pull request's title and body.

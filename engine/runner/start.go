@@ -387,11 +387,3 @@ func sentence(s string) string {
 	}
 	return string(unicode.ToUpper(first)) + s[size:] + "."
 }
-
-// short is the beginning of a long text.
-func short(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	return strings.ToValidUTF8(s[:n], "") + "…"
-}

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 // titleFields and textFields are the fields of outputs that titles and texts are taken
@@ -69,7 +71,7 @@ func Line(output map[string]any) string {
 
 // oneLine is the beginning of a text on one line: of a megabyte not all has to be looked at.
 func oneLine(s string) string {
-	return strings.Join(strings.Fields(strings.ToValidUTF8(s[:min(len(s), maxBeginning)], "")), " ")
+	return text.Line(text.Cut(s, maxBeginning))
 }
 
 // maxBeginning is how much of a text may become a title, in bytes.

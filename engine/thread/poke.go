@@ -17,6 +17,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/internal/commitmsg"
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 // Poke takes the thread's last step back and lets its role work again, told the
@@ -114,11 +115,11 @@ func (p *poking) takeBack(ctx context.Context, v *gitcas.View, c *gitcas.Change,
 }
 
 // takenBack is the page of a step that is not in the chain any more.
-func takenBack(last gitcas.ChainStep, n int, text string, by *record.By) []byte {
+func takenBack(last gitcas.ChainStep, n int, instruction string, by *record.By) []byte {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Step %d: %s, taken back\n\n%s had this step done again%s. What it was is kept: `%s.json`.\n", n, oneLine(last.Role), nameOf(by), addressOf(by), last.Hash)
-	if text = strings.TrimSpace(text); text != "" {
-		b.WriteString("\n## Instruction\n\n    " + strings.ReplaceAll(plain(text), "\n", "\n    ") + "\n")
+	if instruction = strings.TrimSpace(instruction); instruction != "" {
+		b.WriteString("\n## Instruction\n\n    " + strings.ReplaceAll(text.Lines(instruction), "\n", "\n    ") + "\n")
 	}
 	return []byte(b.String())
 }

@@ -5,7 +5,6 @@ import (
 	"sort"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
@@ -48,7 +47,7 @@ func readable(t Task, s record.Step, sealed *sealed, next verdict) []byte {
 	if body := strings.TrimSpace(sealed.body); body != "" {
 		b.WriteString("\n" + body + "\n")
 	}
-	return []byte(plain(b.String()))
+	return []byte(text.Lines(b.String()))
 }
 
 // Bounds of what a page shows of a step's changes.
@@ -130,22 +129,7 @@ const maxLine = 200
 
 // oneLine makes text fit for a heading or a trailer: nothing in it begins a line.
 func oneLine(s string) string {
-	return text.Cut(strings.Join(strings.Fields(plain(s)), " "), maxLine)
-}
-
-// plain takes out what moves a cursor or turns the direction of text around: what
-// agents write is shown on terminals and web pages.
-func plain(text string) string {
-	text = strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\r\n", "\n")
-	return strings.Map(func(c rune) rune {
-		switch {
-		case c == '\n' || c == '\t':
-			return c
-		case unicode.IsControl(c) || unicode.Is(unicode.Bidi_Control, c) || unicode.Is(unicode.Zl, c) || unicode.Is(unicode.Zp, c):
-			return unicode.ReplacementChar
-		}
-		return c
-	}, text)
+	return text.Cut(text.Line(s), maxLine)
 }
 
 // writeFields writes an output's fields, one below the other. On a page they are

@@ -205,7 +205,7 @@ func (s story) writeTask(from string) []byte {
 		fmt.Fprintf(&b, "The work began from commit `%s`.\n", oneLine(s.start.Base))
 	}
 	fmt.Fprintf(&b, "\n## Task\n\n%s\n", indented(s.start.Prompt))
-	return []byte(plain(b.String()))
+	return []byte(text.Lines(b.String()))
 }
 
 // describeStart says who began the thread, when, and about what.
@@ -246,7 +246,7 @@ func (s story) writeIndex() []byte {
 	}
 	fmt.Fprintf(&b, "- %s took %s, %d tokens, $%.4f, with tries that failed before\n", text.Plural(len(s.steps), "step"), roundedTime(s.took.DurationMs), s.took.Tokens, s.took.CostUSD)
 	s.writeSteps(&b)
-	return []byte(plain(b.String()))
+	return []byte(text.Lines(b.String()))
 }
 
 // writeState writes how the thread stands.

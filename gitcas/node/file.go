@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"unicode/utf8"
+
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 // EncodeFile is the node's file on the state branch: indented JSON with the keys
@@ -261,7 +263,7 @@ func appendString(b []byte, s string) []byte {
 			continue
 		}
 		r, n := utf8.DecodeRuneInString(s[i:])
-		if c >= 0x80 && !invisible(r) {
+		if c >= 0x80 && !text.IsUnsafe(r) {
 			i += n
 			continue
 		}
@@ -275,9 +277,4 @@ func appendString(b []byte, s string) []byte {
 		start = i
 	}
 	return append(append(b, s[start:]...), '"')
-}
-
-// invisible reports whether a character above ASCII is escaped in files.
-func invisible(r rune) bool {
-	return r <= 0x9f || r >= 0x2028 && r <= 0x202e || r >= 0x2066 && r <= 0x2069
 }

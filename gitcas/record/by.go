@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/united-workforce/uwf/internal/text"
 )
@@ -60,7 +58,7 @@ func (b By) Check() error {
 		name, text string
 		most       int
 	}{{"login", b.Login, maxByName}, {"name", b.Name, maxByName}, {"url", b.URL, maxByURL}} {
-		if len(f.text) > f.most || !isLine(f.text) {
+		if len(f.text) > f.most || !text.IsLine(f.text) {
 			return fmt.Errorf("%w: %s %.60q is no line of at most %d bytes", errBy, f.name, f.text, f.most)
 		}
 	}
@@ -73,30 +71,7 @@ const maxByID = 1<<53 - 1
 // Line is so much of a text as By has room for, on one line, with nothing in it that moves
 // a cursor or turns the direction of text around.
 func Line(s string) string {
-	s = strings.Map(func(r rune) rune {
-		if !isLine(string(r)) {
-			return ' '
-		}
-		return r
-	}, strings.ToValidUTF8(s, "\uFFFD"))
-	s = strings.Join(strings.Fields(s), " ")
-	if len(s) > maxByName {
-		s = strings.TrimSpace(strings.ToValidUTF8(s[:maxByName], ""))
-	}
-	return s
-}
-
-// isLine reports whether text can stand on a line without moving anything there.
-func isLine(s string) bool {
-	if !utf8.ValidString(s) {
-		return false
-	}
-	for _, r := range s {
-		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || unicode.Is(unicode.Zl, r) || unicode.Is(unicode.Zp, r) {
-			return false
-		}
-	}
-	return true
+	return strings.TrimSpace(text.Cut(text.Line(s), maxByName))
 }
 
 // String is how people are shown it, without an address: a login as it is, and never

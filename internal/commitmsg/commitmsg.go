@@ -8,8 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/united-workforce/uwf/internal/lazyregexp"
 	"github.com/united-workforce/uwf/internal/text"
@@ -88,7 +86,7 @@ func (m Message) Format() (string, error) {
 // Subject is the subject of a commit about a thread: the beginning of its title, what
 // happened, and the thread's short id, by which people tell threads of one title apart.
 func Subject(title, what, short string) string {
-	if title = strings.Join(strings.Fields(neutralise(title)), " "); title == "" {
+	if title = text.Line(title); title == "" {
 		return what + " · " + short
 	}
 	return text.Cut(title, maxTitle) + " · " + what + " · " + short
@@ -98,7 +96,7 @@ func Subject(title, what, short string) string {
 const maxTitle = 50
 
 // Line is text as a subject or a trailer has it: quiet, on one line.
-func Line(s string) string { return Quiet(strings.Join(strings.Fields(neutralise(s)), " ")) }
+func Line(s string) string { return Quiet(text.Line(s)) }
 
 // Parse takes a commit's message apart, as Format puts it together. It is for showing:
 // what stands in a message is a claim, never a fact.
@@ -136,24 +134,8 @@ func parseTrailers(paragraph string) ([]Trailer, bool) {
 	return out, true
 }
 
-// neutralise makes text harmless where it is shown: line breaks and tabs stay, tabs
-// as spaces.
-func neutralise(s string) string {
-	s = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\t", "    ").Replace(strings.ToValidUTF8(s, "\uFFFD"))
-	return strings.Map(func(r rune) rune {
-		if r == '\n' || !isDangerous(r) {
-			return r
-		}
-		return utf8.RuneError
-	}, s)
-}
-
-// isDangerous reports whether r moves a cursor, ends a line or turns the direction
-// of text around.
-func isDangerous(r rune) bool {
-	return unicode.Is(unicode.Cc, r) || r == 0x2028 || r == 0x2029 || r == 0x061c || r == 0x200e || r == 0x200f ||
-		r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 || r == 0xfeff
-}
+// neutralise makes text harmless where it is shown: line breaks stay, tabs as spaces.
+func neutralise(s string) string { return strings.ReplaceAll(text.Lines(s), "\t", "    ") }
 
 // Quiet makes text mean nothing to a forge: GitHub and Gitea notify whom a commit's
 // message mentions, note in every issue that it names where it was named, and close what

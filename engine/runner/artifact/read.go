@@ -25,6 +25,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/gitcas/workspace"
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 // BadError is an artifact that no uwf of this version has written.
@@ -221,7 +222,7 @@ func parseID(s string) (wire.ID, bool) {
 }
 
 func goodName(s string) bool {
-	return s != "" && len(s) <= maxName && !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f || r == utf8.RuneError })
+	return s != "" && len(s) <= maxName && text.IsLine(s) && !strings.ContainsRune(s, utf8.RuneError)
 }
 
 func goodUsage(u record.Usage) bool {

@@ -7,6 +7,7 @@ import (
 	"unicode"
 
 	"github.com/united-workforce/uwf/engine/workflow"
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 const prefix = "/uwf"
@@ -204,12 +205,7 @@ func unknownVerb(word string) error {
 
 // plainWord is a word that can stand in a code span.
 func plainWord(s string) string {
-	return clip(strings.Map(func(r rune) rune {
-		if r == '`' || !unicode.IsPrint(r) {
-			return '?'
-		}
-		return r
-	}, s))
+	return strings.ReplaceAll(clip(text.Line(s)), "`", "'")
 }
 
 // nextWord cuts the first word off.

@@ -69,7 +69,7 @@ func TestCommandErrors(t *testing.T) {
 		"/uwf":                              "alone says nothing",
 		"/uwf resum yes":                    "Did you mean `/uwf resume`?",
 		"/uwf START!":                       "`/uwf start!` is not known",
-		"/uwf de`plo\u202ey now":            "`/uwf de?plo?y` is not known",
+		"/uwf de`plo\u202ey now":            "`/uwf de'plo\uFFFDy` is not known",
 		"/uwf start --modl=x":               "Did you mean `--model`?",
 		"/uwf start --model":                "needs a value",
 		"/uwf start --model --x=y":          "needs a value",

@@ -101,8 +101,8 @@ func columns(r rune) int {
 	return displaywidth.Rune(r)
 }
 
-// printable is a line without what a terminal would act on: a definition must not
-// send escapes to it.
+// printable is a line of a definition as it is shown above a caret. It is stricter than
+// text.IsUnsafe: what is not seen, such as a no-break space, may be what is wrong.
 func printable(line string) []rune {
 	runes := []rune(line)
 	for i, r := range runes {

@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 // Format is how results are printed.
@@ -104,15 +106,19 @@ func encodeJSON(v any) ([]byte, error) {
 	return []byte(escapeUnsafe(b.String())), nil
 }
 
+// leftByJSON reports whether a character is unsafe and written by JSON as it is, which
+// escapes C0 alone.
+func leftByJSON(r rune) bool { return r >= 0x7f && text.IsUnsafe(r) }
+
 // escapeUnsafe rewrites unsafe characters as \uXXXX. In JSON and in double quotes
 // of YAML these are the same text.
 func escapeUnsafe(s string) string {
-	if strings.IndexFunc(s, unsafeRune) < 0 {
+	if !strings.ContainsFunc(s, leftByJSON) {
 		return s
 	}
 	var b strings.Builder
 	for _, r := range s {
-		if unsafeRune(r) {
+		if leftByJSON(r) {
 			fmt.Fprintf(&b, `\u%04x`, r)
 		} else {
 			b.WriteRune(r)

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"gopkg.in/yaml.v3"
+
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 func TestClean(t *testing.T) {
@@ -42,7 +44,7 @@ func FuzzClean(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string) {
 		got := Clean(s)
 		for _, r := range got {
-			if r != '\n' && r != '\t' && hidden(r) {
+			if r != '\n' && r != '\t' && text.IsUnsafe(r) {
 				t.Fatalf("%q leaves %q", s, got)
 			}
 		}
@@ -75,7 +77,7 @@ func TestFormatsSayTheSame(t *testing.T) {
 		if err := (Printer{Out: &b, Format: f}).Print(sample, nil); err != nil {
 			t.Fatal(err)
 		}
-		if strings.IndexFunc(b.String(), func(r rune) bool { return r != '\n' && hidden(r) }) >= 0 {
+		if strings.IndexFunc(b.String(), func(r rune) bool { return r != '\n' && text.IsUnsafe(r) }) >= 0 {
 			t.Errorf("%s holds characters that a terminal acts on: %q", f, b.String())
 		}
 		if strings.Index(b.String(), "zeta") > strings.Index(b.String(), "alpha") {

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"text/tabwriter"
 	"unicode/utf8"
+
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 // Writer writes text for people. Everything that is written is cleaned, so a
@@ -98,7 +100,7 @@ func (w *Writer) raw(s string) {
 // \uNNNN. A carriage return before a line break is dropped.
 func Clean(s string) string {
 	s = strings.ReplaceAll(s, "\r\n", "\n")
-	if utf8.ValidString(s) && strings.IndexFunc(s, func(r rune) bool { return hidden(r) && r != '\n' && r != '\t' }) < 0 {
+	if utf8.ValidString(s) && strings.IndexFunc(s, func(r rune) bool { return text.IsUnsafe(r) && r != '\n' && r != '\t' }) < 0 {
 		return s
 	}
 	var b strings.Builder
@@ -109,9 +111,9 @@ func Clean(s string) string {
 			fmt.Fprintf(&b, `\x%02x`, s[i])
 		case r == '\n' || r == '\t':
 			b.WriteRune(r)
-		case r < 0x80 && hidden(r):
+		case r < 0x80 && text.IsUnsafe(r):
 			fmt.Fprintf(&b, `\x%02x`, r)
-		case hidden(r):
+		case text.IsUnsafe(r):
 			fmt.Fprintf(&b, `\u%04x`, r)
 		default:
 			b.WriteString(s[i : i+n])
@@ -129,23 +131,4 @@ func Line(s string, limit int) string {
 	}
 	runes := []rune(s)
 	return string(runes[:limit-1]) + "…"
-}
-
-// hidden reports whether a character does something to a terminal or a line
-// instead of being seen: the control characters, and those that hide or reorder.
-func hidden(r rune) bool { return r < 0x20 || unsafeRune(r) }
-
-// unsafeRune is hidden without those that JSON always escapes.
-func unsafeRune(r rune) bool {
-	switch {
-	case r >= 0x7f && r <= 0x9f:
-		return true
-	case r == 0x061c || r == 0x200e || r == 0x200f: // marks of direction
-		return true
-	case r >= 0x2028 && r <= 0x202e, r >= 0x2066 && r <= 0x2069: // separators, overrides, isolates
-		return true
-	case r == 0xfeff:
-		return true
-	}
-	return false
 }

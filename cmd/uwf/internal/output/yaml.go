@@ -38,7 +38,7 @@ func restyle(n *yaml.Node) {
 	n.Style = 0
 	if n.Kind == yaml.ScalarNode && n.Tag == "!!str" {
 		switch {
-		case strings.IndexFunc(n.Value, unsafeRune) >= 0:
+		case strings.ContainsFunc(n.Value, leftByJSON):
 			n.Style = yaml.DoubleQuotedStyle
 		case strings.Contains(n.Value, "\n"):
 			n.Style = yaml.LiteralStyle

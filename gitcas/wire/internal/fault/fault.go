@@ -8,7 +8,8 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"strings"
+
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 // The kinds of failure.
@@ -89,18 +90,5 @@ func KindOf(err error) error {
 	return ErrUnreadable
 }
 
-// OneLine makes text from a server safe and short enough for a message: no
-// control characters, at most 500 bytes.
-func OneLine(s string) string {
-	s = strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f || (r >= 0x80 && r < 0xa0) {
-			return ' '
-		}
-		return r
-	}, strings.ToValidUTF8(s, "?"))
-	s = strings.Join(strings.Fields(s), " ")
-	if len(s) > 500 {
-		s = strings.ToValidUTF8(s[:500], "") + "…"
-	}
-	return s
-}
+// OneLine makes text from a server safe and short enough for a message: at most 500 bytes.
+func OneLine(s string) string { return text.Cut(text.Line(s), 500) }
