@@ -27,7 +27,10 @@ func (a announcer) Run(ctx context.Context, t thread.Task, m *thread.Meter) (thr
 	if err := a.j.mayWorkOn(ctx, t.Thread, t.Entry, a.j.last); err != nil {
 		return thread.Draft{}, err
 	}
-	watch := a.j.watch(t)
+	watch, err := a.j.watch(t)
+	if err != nil {
+		return thread.Draft{}, err
+	}
 	d, err := a.Agent.Run(ctx, t, m)
 	return d, checked(watch, t, err)
 }
@@ -118,7 +121,10 @@ type watched struct {
 
 // Run implements thread.Agent.
 func (w watched) Run(ctx context.Context, t thread.Task, m *thread.Meter) (thread.Draft, error) {
-	watch := w.j.watch(t)
+	watch, err := w.j.watch(t)
+	if err != nil {
+		return thread.Draft{}, err
+	}
 	d, err := w.Agent.Run(ctx, t, m)
 	return d, checked(watch, t, err)
 }
@@ -134,11 +140,15 @@ func checked(watch workflowfiles.Watch, t thread.Task, failed error) error {
 
 // watch looks at the workflow files before an agent runs, where the token may not push
 // changes of them.
-func (j *job) watch(t thread.Task) workflowfiles.Watch {
+func (j *job) watch(t thread.Task) (workflowfiles.Watch, error) {
 	if j.Job.WorkflowFiles || j.gitea() || t.Workspace == "" {
-		return workflowfiles.Watch{}
+		return workflowfiles.Watch{}, nil
 	}
-	return workflowfiles.Look(t.Workspace)
+	watch, err := workflowfiles.Look(t.Workspace)
+	if err != nil {
+		return watch, &thread.AgentError{Agent: t.Agent, Reason: "it was not started", Err: err}
+	}
+	return watch, nil
 }
 
 func (j *job) gitea() bool { return j.Forge.Flavour() == forge.Gitea }

@@ -134,7 +134,7 @@ func (w *world) runner(a *aJob) *Runner {
 		remote = w.wrap(remote)
 	}
 	store := gitcas.Open(remote, gitcas.Options{Now: w.now, Jitter: func() float64 { return 0 }})
-	var folder thread.Folder = &memFolder{w: w}
+	var folder thread.Folder = &memFolder{w: w, dir: w.TempDir()}
 	if w.disk {
 		folder = newDiskFolder(w, remote)
 	}
@@ -439,14 +439,15 @@ func newDiskFolder(w *world, remote wire.Remote) *diskFolder {
 func (d *diskFolder) Dir() string                         { return d.dir }
 func (d *diskFolder) Sub(location string) (string, error) { return filepath.Join(d.dir, location), nil }
 
-// memFolder is a flat folder of text files.
+// memFolder is a flat folder of text files. On the disk it is empty.
 type memFolder struct {
 	w     *world
+	dir   string
 	files map[string]string
 }
 
-func (m *memFolder) Dir() string                         { return "/folder" }
-func (m *memFolder) Sub(location string) (string, error) { return "/folder/" + location, nil }
+func (m *memFolder) Dir() string                         { return m.dir }
+func (m *memFolder) Sub(location string) (string, error) { return filepath.Join(m.dir, location), nil }
 
 func (m *memFolder) Restore(_ context.Context, commit wire.ID) error {
 	files, err := m.read(commit)

@@ -497,6 +497,23 @@ func TestWorkflowFilesOfAFailedAgent(t *testing.T) {
 	}
 }
 
+// Where the workflow files can't be remembered, no agent runs: what it does could not be
+// pushed, or would change them unseen.
+func TestWorkflowFilesUnreadable(t *testing.T) {
+	dir := t.TempDir()
+	must(t, os.MkdirAll(filepath.Join(dir, ".github", "workflows"), 0o750))
+	must(t, os.WriteFile(filepath.Join(dir, ".github", "workflows", "large.yml"), make([]byte, 2<<20), 0o600))
+	j := &job{Runner: &Runner{Forge: &fakeForge{flavour: forge.GitHub}}}
+	_, err := watched{failsAfter{filepath.Join(dir, "ran")}, j}.Run(t.Context(), thread.Task{Workspace: dir, Agent: "x"}, nil)
+	var failed *thread.AgentError
+	if !errors.As(err, &failed) || errors.Is(err, errBroken) || !strings.Contains(err.Error(), "large.yml has 2097152 bytes") {
+		t.Errorf("the error is %v", err)
+	}
+	if _, err := os.Lstat(filepath.Join(dir, "ran")); err == nil {
+		t.Error("the agent ran")
+	}
+}
+
 // The same for a job that does several steps.
 func TestManyStepsKilled(t *testing.T) {
 	a := aJob{run: "42", ev: labeled(7), in: Inputs{StepsPerJob: 5}}

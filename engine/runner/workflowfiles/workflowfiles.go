@@ -18,6 +18,7 @@ import (
 
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas/workspace"
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 // folder is where workflow files are, in parent.
@@ -35,9 +36,8 @@ const (
 // Watch knows the workflow files of a folder as they were. The zero value watches
 // nothing.
 type Watch struct {
-	dir  string // empty: nothing is watched
-	was  map[string]file
-	skip bool // they could not be read
+	dir string // empty: nothing is watched
+	was map[string]file
 }
 
 // file is what a push shows of a file: its content, a link's target, or what else it is.
@@ -53,16 +53,21 @@ func (e *ChangedError) Error() string {
 	return fmt.Sprintf("the agent changed %s, and this job's token may not push changes below %s", strings.Join(e.Paths, ", "), folder)
 }
 
-// Look remembers the workflow files of a working folder.
-func Look(dir string) Watch {
+// Look remembers the workflow files of a working folder, before an agent runs there. What
+// can't be read could not be compared with what the agent leaves: its work would be refused
+// only when it is pushed, after it was paid for.
+func Look(dir string) (Watch, error) {
 	was, err := read(dir)
-	return Watch{dir: dir, was: was, skip: err != nil}
+	if err != nil {
+		return Watch{}, fmt.Errorf("look at the files below %s, which this job's token may not push changes of: %w; make them fewer or smaller, or give the input token one that may change them", folder, err)
+	}
+	return Watch{dir: dir, was: was}, nil
 }
 
 // Check fails where the agent changed them. They are put back, so that the rest of its
 // work can be kept; what it wrote is in the error.
 func (w Watch) Check(agent string) error {
-	if w.dir == "" || w.skip {
+	if w.dir == "" {
 		return nil
 	}
 	now, err := read(w.dir)
@@ -85,7 +90,7 @@ func (w Watch) Check(agent string) error {
 		e.Paths = []string{folder}
 	}
 	return &thread.AgentError{
-		Agent: agent, Reason: "its work can't be pushed", Detail: short(detail.String()),
+		Agent: agent, Reason: "its work can't be pushed", Detail: text.Cut(detail.String(), maxDetail),
 		Err: errors.Join(e, err, w.restore()),
 	}
 }
@@ -192,10 +197,3 @@ func Refused(err error) bool {
 
 // maxDetail is how much of the changed files an error keeps, in bytes.
 const maxDetail = 16 << 10
-
-func short(s string) string {
-	if len(s) <= maxDetail {
-		return s
-	}
-	return strings.ToValidUTF8(s[:maxDetail], "") + "…"
-}

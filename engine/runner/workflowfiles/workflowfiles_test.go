@@ -72,9 +72,10 @@ func TestWorkflowFiles(t *testing.T) {
 			dir := t.TempDir()
 			write(t, dir, folder+"/ci.yml", "as it was")
 			must(t, os.Symlink("ci.yml", filepath.Join(dir, folder, "same.yml")))
-			watch := Look(dir)
+			watch, err := Look(dir)
+			must(t, err)
 			c.change(t, dir)
-			err := watch.Check("x")
+			err = watch.Check("x")
 			if c.paths == "" {
 				if err != nil {
 					t.Fatal(err)
@@ -95,11 +96,37 @@ func TestWorkflowFiles(t *testing.T) {
 	}
 }
 
+// Files that can't be remembered are an error before an agent runs: else its changes of
+// them would go unseen, and the push of its work be refused.
+func TestLookFails(t *testing.T) {
+	for name, c := range map[string]struct {
+		make func(dir string)
+		want string
+	}{
+		"too many": {func(dir string) {
+			for n := range maxFiles + 1 {
+				write(t, dir, fmt.Sprintf("%s/%d.yml", folder, n), "x")
+			}
+		}, "more than 500 files"},
+		"too large": {func(dir string) { write(t, dir, folder+"/large.yml", strings.Repeat("x", maxFile+1)) }, "large.yml has 1048577 bytes"},
+		"no folder": {func(dir string) { must(t, os.RemoveAll(dir)) }, "no such file"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			c.make(dir)
+			if _, err := Look(dir); err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "input token") {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+}
+
 // A working folder that is gone altogether is not made again.
 func TestFolderIsGone(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "work")
 	write(t, dir, folder+"/ci.yml", "as it was")
-	watch := Look(dir)
+	watch, err := Look(dir)
+	must(t, err)
 	must(t, os.RemoveAll(dir))
 	if err := watch.Check("x"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the error is %v", err)
