@@ -360,6 +360,14 @@ func TestActionDoctor(t *testing.T) {
 	if !strings.Contains(bad.log, "::error title=uwf doctor::") {
 		t.Errorf("%s", bad)
 	}
+	// A secret that is not set comes as an empty key: a finding like others, not the end.
+	c.perms = nil
+	c.with["provider"], c.with["api-key"] = "openai", ""
+	empty := c.start(c.forge.Manual("alice", "uwf.yml", nil))
+	c.red(empty)
+	if !strings.Contains(empty.log, "settings: there is no key for openai") || !strings.Contains(empty.log, "ok: push") || !strings.Contains(empty.log, "ok: sandbox") {
+		t.Errorf("%s", empty)
+	}
 	if refs := c.git("for-each-ref", "--format=%(refname)", "refs/heads/uwf-state", "refs/uwf"); refs != "" {
 		t.Errorf("refs were made: %s", refs)
 	}

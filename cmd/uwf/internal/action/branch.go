@@ -95,9 +95,10 @@ func (b *branch) tree(ctx context.Context, objects wire.Objects, id wire.ID) ([]
 	return entries, nil
 }
 
-// copyTo writes the definitions, and the settings at that path, below dir.
-func (b *branch) copyTo(ctx context.Context, dir, settings string) error {
-	tops := []string{topOf(settings)}
+// copyTo writes the definitions, the settings at that path, and more folders of the top,
+// below dir.
+func (b *branch) copyTo(ctx context.Context, dir, settings string, more ...string) error {
+	tops := append([]string{topOf(settings)}, more...)
 	for _, f := range workflow.Folders(".") {
 		tops = append(tops, topOf(path.Clean(f)))
 	}

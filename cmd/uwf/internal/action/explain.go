@@ -1,6 +1,7 @@
 package action
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/doctor"
+	"github.com/united-workforce/uwf/engine/config"
 	"github.com/united-workforce/uwf/engine/forge"
 	"github.com/united-workforce/uwf/engine/runner"
 	"github.com/united-workforce/uwf/engine/thread"
@@ -100,19 +102,27 @@ func finding(f doctor.Finding) string {
 func (j *job) check(ctx context.Context, after bool) []doctor.Finding {
 	o := doctor.Options{
 		Forge: j.forge, Remote: j.remote, Branch: j.in.StateBranch, StateRemote: true, Label: j.in.Label, Workflow: j.env.WorkflowFile,
-		Server: j.env.ServerURL + "/" + j.env.Repository, InJob: true, Rand: j.f.Rand, NoModel: "a job asks the model when an agent does",
+		Server: j.env.ServerURL + "/" + j.env.Repository, InJob: true, Rand: j.f.Rand,
 		ReadOnly: j.in.Command == runner.CommandRun,
 	}
 	if j.ev.Subject != nil {
 		o.Issue = j.ev.Subject.Number
 	}
-	if j.jf != nil {
-		if c, err := j.jf.Config(); err == nil && o.Branch == "" {
-			o.Branch = c.State.Branch
+	var c *config.Config
+	if j.jf != nil && j.unset == nil {
+		var err error
+		if c, err = j.jf.Config(); err == nil {
+			o.Branch = cmp.Or(o.Branch, c.State.Branch)
 		}
 	}
 	if !after {
-		o.Files = os.DirFS(j.definitions())
+		o.Files, o.Inputs, o.CheckInputs = os.DirFS(j.definitions()), InputNames(), CheckInputs
+		doctor.Known(&o, c)
+		if j.unset != nil {
+			o.NoSettings = app.Message(j.unset)
+		} else if j.in.Command != runner.CommandCommit { // that job has no key
+			doctor.AskModel(&o, j.jf, c)
+		}
 	}
 	return doctor.Check(ctx, o)
 }

@@ -70,6 +70,13 @@ func InputNames() []string {
 	return slices.Compact(names)
 }
 
+// CheckInputs says what is wrong with the values of inputs, of which others may be given
+// too; nil: nothing is.
+func CheckInputs(given map[string]string) error {
+	_, err := readInputs(func(name string) string { return given[name] })
+	return err
+}
+
 // readInputs reads all inputs. The error names everything that is wrong with them;
 // what could be read is returned all the same.
 func readInputs(ask Ask) (inputs, error) {

@@ -90,6 +90,7 @@ type job struct {
 	branch  *branch
 	forge   forge.Forge
 	jf      *app.Factory // that of the job: the default branch's settings, the inputs
+	unset   error        // of the command doctor: why there are no such settings
 }
 
 func (j *job) do(ctx context.Context) (out runner.Outcome, err error) {
@@ -204,10 +205,17 @@ func (j *job) reach(ctx context.Context) (err error) {
 	if j.branch, err = openBranch(ctx, j.remote, j.ev.Repo.DefaultBranch); err != nil {
 		return err
 	}
-	if err = j.branch.copyTo(ctx, j.definitions(), j.in.Config); err != nil {
+	if !j.in.Doctor {
+		if err = j.branch.copyTo(ctx, j.definitions(), j.in.Config); err != nil {
+			return err
+		}
+		return j.factory(ctx)
+	}
+	if err = j.branch.copyTo(ctx, j.definitions(), j.in.Config, ".github", ".gitea"); err != nil {
 		return err
 	}
-	return j.factory(ctx)
+	j.unset = j.factory(ctx) // it is a finding
+	return ctx.Err()
 }
 
 // factory makes the Factory that this job's engine is made of.

@@ -76,7 +76,7 @@ func commands(f *app.Factory) []*cobra.Command {
 		workflow.NewCmdWorkflow(f),
 		log.NewCmdLog(f, nil),
 		initialize.NewCmdInit(f, nil),
-		doctor.NewCmdDoctor(f, nil),
+		doctor.NewCmdDoctor(f, action.InputNames(), action.CheckInputs, nil),
 		setupcmd.NewCmdSetup(f, nil),
 		config.NewCmdConfig(f),
 		cas.NewCmdCas(f),

@@ -1,14 +1,18 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
+	"slices"
 
 	"github.com/spf13/cobra"
 
+	"github.com/united-workforce/uwf/agents/sandbox"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/hosted"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
@@ -22,18 +26,25 @@ type CommandOptions struct {
 	Factory *app.Factory
 	Client  hosted.Client
 
+	// Inputs are the names of the action's inputs; CheckInputs says what is wrong with
+	// their values.
+	Inputs      []string
+	CheckInputs func(given map[string]string) error
+
 	Label, Workflow   string
 	Offline, ReadOnly bool
 }
 
-// NewCmdDoctor makes `uwf doctor`. A runF that is not nil replaces the run.
-func NewCmdDoctor(f *app.Factory, runF func(context.Context, *CommandOptions) error) *cobra.Command {
-	o := &CommandOptions{Factory: f}
+// NewCmdDoctor makes `uwf doctor`, which knows the action's inputs by their names and a
+// check of their values. A runF that is not nil replaces the run.
+func NewCmdDoctor(f *app.Factory, inputs []string, check func(map[string]string) error, runF func(context.Context, *CommandOptions) error) *cobra.Command {
+	o := &CommandOptions{Factory: f, Inputs: inputs, CheckInputs: check}
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check what uwf's jobs need in this repository, and how to mend what is missing",
-		Long: `Check what uwf's jobs need in this repository: the files, the permissions, the labels, the
-secrets, branch rules, the model. Each permission is tested by its real call or setting:
+		Long: `Check what uwf's jobs need in this repository: the files, and whether jobs get them as they
+lie here, the permissions, the labels, the secrets, branch rules, the model, and what
+confines agents on this machine. Each permission is tested by its real call or setting:
 a ref below refs/uwf/doctor is pushed and removed again, and the labels are made where they
 are missing. For each check it says ok, missing or unknown, and for what is missing the
 click or the command that mends it.
@@ -142,27 +153,50 @@ func (o *CommandOptions) options(ctx context.Context) (out Options, name string)
 		Label: o.Label, Workflow: o.Workflow, Offline: o.Offline, ReadOnly: o.ReadOnly, Rand: f.Rand,
 		InJob: f.Getenv("GITHUB_ACTIONS") == "true",
 	}
-	// Settings that can't be read are a finding of their own.
+	remote := "origin"
 	c, err := f.Config()
 	if err == nil {
 		out.Branch, out.StateRemote = c.State.Branch, c.State.Remote != ""
+		remote = cmp.Or(c.State.Remote, remote)
+	} else {
+		out.NoSettings = err.Error()
 	}
+	o.local(ctx, &out, c, remote)
 	if o.Offline {
 		return out, f.RepoRoot()
 	}
-	name = o.reach(ctx, &out, c)
-	o.askModel(&out, c)
+	name = o.reach(ctx, &out, remote)
+	AskModel(&out, f, c)
 	return out, name
 }
 
+// local is what is known without asking anybody else.
+func (o *CommandOptions) local(ctx context.Context, out *Options, c *config.Config, remote string) {
+	out.Inputs, out.CheckInputs = o.Inputs, o.CheckInputs
+	Known(out, c)
+	if !out.InJob { // a job reads the default branch's files
+		out.Commits = commits(ctx, o.Factory, remote)
+	}
+}
+
+// Known adds which providers there are by these settings (nil: they can't be used), and
+// what confines agents on this machine.
+func Known(out *Options, c *config.Config) {
+	machine := sandbox.Probe()
+	out.Sandbox, out.SandboxOK = machine.Lines(), machine.Usable()
+	if c == nil {
+		return
+	}
+	for _, p := range config.Presets() {
+		out.Providers = append(out.Providers, p.Name)
+	}
+	out.Providers = append(out.Providers, slices.Sorted(maps.Keys(c.Providers))...)
+}
+
 // reach finds the remote and the forge that it is on.
-func (o *CommandOptions) reach(ctx context.Context, out *Options, c *config.Config) (name string) {
+func (o *CommandOptions) reach(ctx context.Context, out *Options, remote string) (name string) {
 	f := o.Factory
 	name = f.RepoRoot()
-	remote := "origin"
-	if c != nil && c.State.Remote != "" {
-		remote = c.State.Remote
-	}
 	address, err := f.RemoteURL(ctx, remote)
 	if err != nil {
 		out.NoRemote = fmt.Sprintf("there is no git remote %s, so nothing can be said of the forge", remote)
@@ -188,8 +222,11 @@ func (o *CommandOptions) reach(ctx context.Context, out *Options, c *config.Conf
 	return name
 }
 
-// askModel prepares the request to the model, where its key is known here.
-func (o *CommandOptions) askModel(out *Options, c *config.Config) {
+// keyOf is the variable with the default model's key.
+func keyOf(c *config.Config) string { return c.Providers[c.Models[c.DefaultModel].Provider].APIKeyEnv }
+
+// AskModel prepares the request to the model, where its key is known here.
+func AskModel(out *Options, f *app.Factory, c *config.Config) {
 	if c == nil {
 		return
 	}
@@ -197,6 +234,8 @@ func (o *CommandOptions) askModel(out *Options, c *config.Config) {
 	switch {
 	case c.DefaultModel == "":
 		out.NoModel = "no model is configured (uwf setup)"
+	case errors.Is(err, config.ErrNoKey) && slices.Contains(f.Environ, keyOf(c)+"="):
+		out.NoModel = keyOf(c) + " is set here, and empty: the model can't be tried"
 	case errors.Is(err, config.ErrNoKey):
 		out.NoModel = "the model can't be tried from here: its key is a secret of the repository; jobs try it when they run"
 	case err != nil:
@@ -206,6 +245,6 @@ func (o *CommandOptions) askModel(out *Options, c *config.Config) {
 			Provider: m.Model.Provider, Kind: m.Provider.Kind, BaseURL: m.Provider.BaseURL, Model: m.Model.Name,
 			Key: m.Provider.APIKey.Reveal(), KeyName: m.Provider.APIKeyEnv, Chat: c.DefaultAgent == "" || c.DefaultAgent == config.DefaultAgent,
 		}
-		out.Model = func(ctx context.Context) error { return setup.NewProber(o.Factory).Test(ctx, target) }
+		out.Model = func(ctx context.Context) error { return setup.NewProber(f).Test(ctx, target) }
 	}
 }

@@ -18,8 +18,7 @@ import (
 
 // Options are what Check works with. What is nil is not checked, or is unknown.
 type Options struct {
-	// Files are the repository's; nil: those checks are left out. In a job they need
-	// only hold .uwf.
+	// Files are the repository's; nil: those checks are left out.
 	Files fs.FS
 	// Forge is asked with a token; nil: NoForge says why not, and ForgeFix what to do.
 	Forge             forge.Forge
@@ -27,6 +26,19 @@ type Options struct {
 	// Remote is where threads are kept; nil: NoRemote says why not.
 	Remote   wire.Remote
 	NoRemote string
+	// Commits are what the files are compared with, the nearest first.
+	Commits []Commit
+	// NoSettings says why the settings of this machine and of the repository can't be used
+	// together; empty: they can.
+	NoSettings string
+	// Inputs are the names of the action's inputs, and Providers those of the model
+	// providers that there are; where there are none, names are not checked. CheckInputs
+	// says what is wrong with the inputs' values.
+	Inputs, Providers []string
+	CheckInputs       func(given map[string]string) error
+	// Sandbox is what confines agents here, a sentence each; SandboxOK: it is enough.
+	Sandbox   []string
+	SandboxOK bool
 	// Branch is the state branch; empty: uwf-state.
 	Branch string
 	// StateRemote: state.remote is set, so threads are kept on the remote.

@@ -6,11 +6,13 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -100,6 +102,17 @@ func TestFiles(t *testing.T) {
 		"no right to start":   {edit("actions: write", "# nothing"), "permissions", Missing, "actions: write"},
 		"models need a right": {edit("provider: openai\n          api-key: ${{ secrets.OPENAI_API_KEY }}", "provider: github-models"), "permissions", Missing, "models: read"},
 		"all rights":          {edit("permissions: {}", "permissions: write-all"), "permissions", OK, ""},
+		"an unknown key":      {edit("\njobs:\n", "\njob: {}\njobs:\n"), "syntax", Missing, `uwf.yml:49: there is no key "job"; did you mean jobs?`},
+		"a job's":             {edit("timeout-minutes", "timeout-minute"), "syntax", Missing, `there is no key of a job "timeout-minute"; did you mean timeout-minutes?`},
+		"a step's":            {edit("        with:", "        args: x\n        with:"), "syntax", Missing, `there is no key of a step "args"`},
+		"an unknown event":    {edit("issue_comment:", "issues_comment:"), "syntax", Missing, "did you mean issue_comment?"},
+		"events as a list":    {edit("on:\n", "on: [issue, push]\nenv:\n"), "syntax", Missing, `there is no event "issue"; did you mean issues?`},
+		"one event":           {edit("on:\n", "on: issue\nenv:\n"), "syntax", Missing, `there is no event "issue"`},
+		"an unknown type":     {edit("[labeled, assigned]", "[labelled, assigned]"), "syntax", Missing, "did you mean labeled?"},
+		"one type":            {edit("[created]", "create"), "syntax", Missing, "did you mean created?"},
+		"an unknown input":    {edit("api-key:", "apikey:"), "syntax", Missing, "did you mean api-key?"},
+		"an unknown provider": {edit("provider: openai", "provider: opnai"), "syntax", Missing, "did you mean openai?"},
+		"a wrong value":       {edit("timeout: 45m", "timeout: 45"), "syntax", Missing, `job step: timeout is "45"`},
 		"no config":           {func(m fstest.MapFS) { delete(m, ".uwf/config.yaml") }, "settings", Missing, "uwf init"},
 		"a wrong config":      {func(m fstest.MapFS) { m[".uwf/config.yaml"] = &fstest.MapFile{Data: []byte("modles: {}\n")} }, "settings", Missing, "modles"},
 		"no definition":       {func(m fstest.MapFS) { delete(m, ".uwf/workflows/solve-issue.yaml") }, "definitions", Missing, "nobody knows what"},
@@ -108,13 +121,84 @@ func TestFiles(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m := files(t)
 			tt.change(m)
-			wants(t, Check(t.Context(), Options{Files: m, Offline: true, StateRemote: true}), tt.check, tt.state, tt.words)
+			list := Check(t.Context(), Options{
+				Files: m, Offline: true, StateRemote: true, Providers: []string{"openai", "anthropic", "github-models"},
+				Inputs: []string{"provider", "api-key", "allow-shell", "timeout", "command"},
+				CheckInputs: func(given map[string]string) error {
+					if v := given["timeout"]; v != "45m" && v != "" {
+						return fmt.Errorf("timeout is %q", v)
+					}
+					return nil
+				},
+			})
+			wants(t, list, tt.check, tt.state, tt.words)
+			if tt.check != "syntax" && slices.ContainsFunc(list, func(f Finding) bool { return f.Check == "syntax" && name != "no schedule" && name != "a bomb" }) {
+				t.Errorf("%+v", list)
+			}
 		})
 	}
 	if list := Check(t.Context(), Options{Files: files(t), Offline: true, StateRemote: true}); Failed(list) || len(list) != 5 {
 		t.Errorf("%+v", list)
 	}
 	wants(t, Check(t.Context(), Options{Files: files(t), Offline: true}), "state", Missing, "state.remote origin")
+	// Where the settings can't be used, that is what is wrong, and not what they would say.
+	list := Check(t.Context(), Options{Files: files(t), Offline: true, NoSettings: "config.yaml:3:1: x: unknown key"})
+	wants(t, list, "settings", Missing, "unknown key")
+	if slices.ContainsFunc(list, func(f Finding) bool { return f.Check == "state" }) || !Failed(list) {
+		t.Errorf("%+v", list)
+	}
+	wants(t, Check(t.Context(), Options{Files: files(t), Offline: true, Sandbox: []string{"no Landlock"}}), "sandbox", Missing, "no Landlock")
+	wants(t, Check(t.Context(), Options{Files: files(t), Offline: true, Sandbox: []string{"Landlock"}, SandboxOK: true}), "sandbox", OK, "Landlock")
+}
+
+// Jobs read the files of the default branch: what lies here alone is named.
+func TestCommitted(t *testing.T) {
+	s := forgetest.Start(t, forgetest.Options{})
+	s.MustCommit(t, "main", "Begin", map[string]string{"README.md": "x"})
+	dir := filepath.Join(t.TempDir(), "clone")
+	env := []string{"HOME=" + t.TempDir(), "PATH=" + os.Getenv("PATH"), "UWF_LOG=off", "GIT_CONFIG_NOSYSTEM=1", "GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@b", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@b"}
+	git := func(args ...string) {
+		t.Helper()
+		cmd := exec.CommandContext(t.Context(), "git", args...)
+		cmd.Dir, cmd.Env = filepath.Dir(dir), env
+		if args[0] != "clone" {
+			cmd.Dir = dir
+		}
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
+	git("clone", "-q", s.CloneURL(), dir)
+	for name, f := range files(t) {
+		file := filepath.Join(dir, filepath.FromSlash(name))
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, f.Data, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f := app.NewAt(dir, env, app.IO{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard})
+	check := func(s State, words string) {
+		t.Helper()
+		list := Check(t.Context(), Options{Files: os.DirFS(dir), Offline: true, StateRemote: true, Commits: commits(t.Context(), f, "origin")})
+		wants(t, list, "committed", s, words)
+	}
+	check(Missing, "git add .github/workflows/uwf.yml .uwf/config.yaml")
+	git("add", "-A")
+	git("commit", "-q", "-m", "Add uwf")
+	check(Missing, "git push origin HEAD:main")
+	pushed := map[string]string{}
+	for name, f := range files(t) {
+		pushed[name] = string(f.Data)
+	}
+	s.MustCommit(t, "main", "Add uwf", pushed)
+	git("fetch", "-q")
+	check(OK, "those of origin/main")
+	config := filepath.Join(dir, ".uwf", "config.yaml")
+	for text, want := range map[string]State{"state: {remote: origin} # changed\n": Missing, "state:\r\n  remote: origin\r\n": OK} {
+		if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		check(want, map[State]string{Missing: "git add .uwf/config.yaml &&", OK: ""}[want])
+	}
 }
 
 // bench is a repository on a fake forge.
@@ -348,7 +432,7 @@ func TestCommand(t *testing.T) {
 		t.Helper()
 		var out, errs bytes.Buffer
 		f := app.NewAt(dir, append(env, more...), app.IO{In: strings.NewReader(""), Out: &out, Err: &errs})
-		cmd := NewCmdDoctor(f, func(ctx context.Context, o *CommandOptions) error {
+		cmd := NewCmdDoctor(f, nil, nil, func(ctx context.Context, o *CommandOptions) error {
 			o.Client.GHToken = func(context.Context, string) string { return "" }
 			return doctorRun(ctx, o)
 		})

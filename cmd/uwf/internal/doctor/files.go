@@ -26,16 +26,17 @@ func folders() []string { return []string{".gitea/workflows", ".github/workflows
 
 // files are the checks of what lies in the repository.
 func (e *examination) files() {
-	if !e.o.InJob { // a job that runs has its file
-		e.workflowFile()
-	}
+	e.workflowFile()
 	e.settings()
 	e.definitions()
+	e.committed()
+	e.sandbox()
 }
 
 // flow is what is looked at in a workflow file.
 type flow struct {
 	path        string
+	root        *yaml.Node     // the file's mapping
 	On          yaml.Node      `yaml:"on"`
 	Permissions yaml.Node      `yaml:"permissions"`
 	Jobs        map[string]job `yaml:"jobs"`
@@ -77,6 +78,7 @@ func (e *examination) workflowFile() {
 	}
 	e.flow = f
 	e.ok("workflow", f.path+" uses uwf")
+	e.syntax(f.root)
 	e.triggers()
 	e.permissions()
 }
@@ -115,7 +117,13 @@ func (e *examination) readFlow(name string) (*flow, error) {
 		return nil, err
 	}
 	f := &flow{path: name}
-	if err := yaml.Unmarshal(data, f); err != nil {
+	var document yaml.Node
+	err = yaml.Unmarshal(data, &document)
+	if err == nil && len(document.Content) > 0 {
+		f.root = document.Content[0]
+		err = f.root.Decode(f)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("%s can't be read: %s", name, strings.TrimPrefix(err.Error(), "yaml: "))
 	}
 	for _, j := range f.Jobs {
@@ -250,16 +258,20 @@ const configFile = ".uwf/config.yaml"
 func (e *examination) settings() {
 	const check = "settings"
 	data, err := e.read(configFile)
-	if errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) && e.o.NoSettings == "" {
 		e.add(check, false, Missing, "there is no "+configFile+": uwf works with what it finds in the environment", "uwf init")
 		return
 	}
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		e.add(check, true, Missing, err.Error(), "mend "+configFile)
 		return
 	}
 	if problems := config.Check(configFile, data); len(problems) > 0 {
 		e.add(check, true, Missing, problems[0].String(), "mend "+configFile+"; see them all: uwf config validate")
+		return
+	}
+	if e.o.NoSettings != "" {
+		e.add(check, true, Missing, e.o.NoSettings, "mend what it names; see all settings and where they come from: uwf config show")
 		return
 	}
 	e.ok(check, configFile+" can be used")
@@ -271,7 +283,7 @@ func (e *examination) settings() {
 func (e *examination) definitions() {
 	const check = "definitions"
 	var names, broken []string
-	for _, dir := range []string{".uwf/workflows", ".workflow", ".workflows"} {
+	for _, dir := range definitionFolders() {
 		entries, err := fs.ReadDir(e.o.Files, dir)
 		if err != nil {
 			continue // that it is missing is said below

@@ -1,0 +1,142 @@
+package doctor
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/go-git/go-git/v5/plumbing"
+
+	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/gitcas/wire"
+)
+
+// Commit is one that the files are compared with: HEAD, or the default branch as it was
+// fetched last.
+type Commit struct {
+	Name  string // HEAD, origin/main
+	Blobs map[string]wire.ID
+}
+
+// definitionFolders hold workflow definitions.
+func definitionFolders() []string { return []string{".uwf/workflows", ".workflow", ".workflows"} }
+
+// committed is whether jobs get the files that lie here: they read those of the default
+// branch.
+func (e *examination) committed() {
+	const check = "committed"
+	if len(e.o.Commits) == 0 {
+		return
+	}
+	files := e.ownFiles()
+	for n, c := range e.o.Commits {
+		var differ []string
+		for _, name := range files {
+			data, err := e.read(name)
+			if err != nil {
+				continue // said where it is used
+			}
+			if id := c.Blobs[name]; id != blobID(data) && id != blobID(bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n"))) {
+				differ = append(differ, name)
+			}
+		}
+		if len(differ) == 0 {
+			continue
+		}
+		detail := fmt.Sprintf("jobs do not have what stands here in %s: it is not committed", strings.Join(differ, ", "))
+		fix := fmt.Sprintf("git add %s && git commit", strings.Join(differ, " "))
+		if n > 0 {
+			_, branch, _ := strings.Cut(c.Name, "/")
+			detail = fmt.Sprintf("jobs do not have what stands here in %s: %s, as it was fetched last, has not", strings.Join(differ, ", "), c.Name)
+			fix = fmt.Sprintf("bring it to %s, by a pull request or git push origin HEAD:%s; if that was done: git fetch", branch, branch)
+		}
+		e.add(check, false, Missing, detail, fix)
+		return
+	}
+	e.ok(check, "the files are those of "+e.o.Commits[len(e.o.Commits)-1].Name)
+}
+
+// ownFiles are the files by which jobs work.
+func (e *examination) ownFiles() []string {
+	var out []string
+	if e.flow != nil {
+		out = append(out, e.flow.path)
+	}
+	if info, err := fs.Stat(e.o.Files, configFile); err == nil && info.Mode().IsRegular() {
+		out = append(out, configFile)
+	}
+	for _, dir := range definitionFolders() {
+		entries, err := fs.ReadDir(e.o.Files, dir)
+		if err != nil {
+			continue
+		}
+		for _, entry := range entries {
+			if entry.Type().IsRegular() {
+				out = append(out, path.Join(dir, entry.Name()))
+			}
+		}
+	}
+	return out
+}
+
+func blobID(data []byte) wire.ID { return wire.NewObject(plumbing.BlobObject, data).ID }
+
+// commits reads what the repository here has committed, and what its default branch had
+// when it was fetched last.
+func commits(ctx context.Context, f *app.Factory, remote string) []Commit {
+	var out []Commit
+	for _, names := range [][]string{{"HEAD"}, {"refs/remotes/" + remote + "/HEAD", "refs/remotes/" + remote + "/main", "refs/remotes/" + remote + "/master"}} {
+		for _, ref := range names {
+			if c, ok := readCommit(ctx, f, ref); ok {
+				out = append(out, c)
+				break
+			}
+		}
+	}
+	return out
+}
+
+// readCommit reads names and hashes alone: no filter or hook of the repository runs.
+func readCommit(ctx context.Context, f *app.Factory, ref string) (Commit, bool) {
+	root := f.RepoRoot()
+	git := func(args ...string) (string, bool) {
+		out, err := f.Git(ctx, root, nil, append([]string{"-c", "safe.directory=" + root}, args...)...)
+		return string(out), err == nil
+	}
+	args := append([]string{"ls-tree", "-r", "-z", "--full-tree", ref, "--", configFile}, append(folders(), definitionFolders()...)...)
+	text, ok := git(args...)
+	if !ok {
+		return Commit{}, false
+	}
+	c := Commit{Name: ref, Blobs: map[string]wire.ID{}}
+	if short, ok := git("rev-parse", "--abbrev-ref", ref); ok {
+		if c.Name = strings.TrimSpace(short); ref == "HEAD" {
+			c.Name = ref
+		}
+	}
+	for line := range strings.SplitSeq(text, "\x00") {
+		about, name, _ := strings.Cut(line, "\t")
+		if f := strings.Fields(about); len(f) == 3 && slices.Contains([]string{"100644", "100755"}, f[0]) {
+			c.Blobs[name] = plumbing.NewHash(f[2])
+		}
+	}
+	return c, true
+}
+
+// sandbox is what keeps agents in their place here.
+func (e *examination) sandbox() {
+	const check = "sandbox"
+	if len(e.o.Sandbox) == 0 {
+		return
+	}
+	text := strings.Join(e.o.Sandbox, "; ")
+	if e.o.SandboxOK {
+		e.ok(check, text)
+		return
+	}
+	e.add(check, false, Missing, text, "run agents on Linux 5.13 or later, or as root with a user of their own; until then sandbox: require refuses them")
+}
