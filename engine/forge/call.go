@@ -120,7 +120,7 @@ func (c *client) try(ctx context.Context, r request) (answer, error) {
 func (c *client) requestURL(r request) string {
 	u := c.repo + r.path
 	if r.root {
-		u = strings.TrimPrefix(r.path, "/")
+		u = strings.TrimPrefix(r.path, "/") // an address is taken as it is
 	}
 	if len(r.query) > 0 {
 		u += "?" + r.query.Encode()

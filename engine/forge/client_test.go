@@ -410,11 +410,15 @@ func TestProtectedBranch(t *testing.T) {
 		"github":              {"/api/v3", `{"protected":true}`, 200, "[protected branch]", true},
 		"gitea, may push":     {"/api/v1", `{"protected":true,"user_can_push":true}`, 200, "[]", true},
 		"gitea, may not push": {"/api/v1", `{"protected":true,"user_can_push":false}`, 200, "[protected branch]", true},
-		"not there":           {"/api/v3", `{"message":"Branch not found"}`, 404, "[]", true},
+		"not there":           {"/api/v3", `{"message":"Branch not found"}`, 404, "[]", false},
 		"not told":            {"/api/v3", `{"message":"Resource not accessible by integration"}`, 403, "[]", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f, _ := serve(t, Options{APIURL: tt.api}, func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path == "/api/graphql" {
+					reply(w, 403, `{"message":"Resource not accessible by integration"}`)
+					return
+				}
 				if strings.Contains(r.URL.Path, "/rules/") {
 					reply(w, 200, `[]`)
 					return

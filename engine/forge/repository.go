@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"slices"
-	"strings"
 )
 
 // Repository is the repository itself.
@@ -74,69 +72,6 @@ func (c *client) Me(ctx context.Context) (User, error) {
 		return User{}, &Error{Do: do, Kind: ErrUnreadable, Status: http.StatusOK, Message: "it names no user"}
 	}
 	return User{Login: u.Login, ID: u.accountID(), Bot: u.Type == "Bot" || u.builtIn()}, nil
-}
-
-// BranchRules are the rules of the rulesets that hold for a branch, which need not
-// exist, and "protected branch" for the older kind of rule, which jobs may see but
-// not read. Gitea says only whether the branch is protected from this token's user.
-func (c *client) BranchRules(ctx context.Context, branch string) (rules []string, known bool, err error) {
-	known = true
-	if c.flavour == GitHub {
-		rules, known, err = c.rulesets(ctx, branch)
-		if err != nil {
-			return nil, false, err
-		}
-	}
-	var b struct {
-		Protected bool  `json:"protected"`
-		CanPush   *bool `json:"user_can_push"` // Gitea
-	}
-	_, err = c.call(ctx, request{
-		do: "read the branch " + branch, method: http.MethodGet, path: "/branches/" + escapeBranch(branch),
-	}, &b)
-	switch {
-	case errors.Is(err, ErrNotFound):
-		return rules, known, nil // it is not there yet
-	case errors.Is(err, ErrForbidden):
-		return rules, false, nil
-	case err != nil:
-		return nil, false, err
-	}
-	if b.Protected && (b.CanPush == nil || !*b.CanPush) {
-		rules = append(rules, ProtectedBranch)
-	}
-	return rules, known, nil
-}
-
-// ProtectedBranch is the rule of a branch that is protected in the older way.
-const ProtectedBranch = "protected branch"
-
-func (c *client) rulesets(ctx context.Context, branch string) (rules []string, known bool, err error) {
-	type rule struct {
-		Type string `json:"type"`
-	}
-	_, err = pages(ctx, c, request{
-		do: "read the rules of the branch " + branch, method: http.MethodGet, path: "/rules/branches/" + escapeBranch(branch),
-	}, maxPages, func(list []rule) bool {
-		for _, r := range list {
-			rules = append(rules, r.Type)
-		}
-		return false
-	})
-	if errors.Is(err, ErrForbidden) || errors.Is(err, ErrNotFound) {
-		return nil, false, nil // GHES before 3.11, or no right to see them
-	}
-	slices.Sort(rules)
-	return slices.Compact(rules), err == nil, err
-}
-
-// escapeBranch keeps the slashes: they are part of the path in these calls.
-func escapeBranch(branch string) string {
-	parts := strings.Split(branch, "/")
-	for i, p := range parts {
-		parts[i] = url.PathEscape(p)
-	}
-	return strings.Join(parts, "/")
 }
 
 // MayCreatePulls reports the setting "Allow GitHub Actions to create and approve

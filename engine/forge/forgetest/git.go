@@ -26,6 +26,10 @@ func (s *Server) middleware(next http.Handler) http.Handler {
 			s.serveAPI(w, r)
 			return
 		}
+		if r.URL.Path == graphQL && !s.o.Gitea {
+			s.serveGraphQL(w, r)
+			return
+		}
 		s.serveGit(w, r, next)
 	})
 }
@@ -108,9 +112,16 @@ func (s *Server) receive(w http.ResponseWriter, r *http.Request, next http.Handl
 // rule is something that pushes must meet.
 type rule struct {
 	branch  string // a pattern in the way of the shell, below refs/heads
-	kind    string // as in a ruleset: pull_request, creation, update, …
+	kind    string // as in a ruleset: pull_request, creation, update, …; protection: no ruleset
 	message string
 }
+
+// protection is the kind of the older rules: protections of branches.
+const protection = "protection"
+
+// ProtectBranches refuses pushes to branches that match a pattern, as a branch protection
+// does, GitHub's older kind of rule. On Gitea there is no other.
+func (s *Server) ProtectBranches(pattern string) { s.Protect(pattern, protection) }
 
 // Protect refuses pushes to branches that match a pattern, as a ruleset with that
 // type of rule does ("pull_request", "creation", "update", …).
@@ -120,6 +131,7 @@ func (s *Server) Protect(branches, kind string) {
 		"creation":            "Cannot create ref due to creations being restricted.",
 		"update":              "Cannot update this protected ref.",
 		"required_signatures": "Commits must have verified signatures.",
+		protection:            "Protected branch update failed.",
 	}[kind]
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -147,6 +147,7 @@ func (s *Server) getBranch(q *request) reply {
 		}
 		return s.fail(q, http.StatusNotFound, "Branch not found")
 	}
+	// GitHub calls a branch protected for both kinds of rules.
 	protected := len(s.rulesOf(name)) > 0
 	if s.o.Gitea {
 		// A job's token is told that it may not, even where it may.
@@ -187,6 +188,9 @@ func (s *Server) rulesOf(branch string) []rule {
 func (s *Server) getRules(q *request) reply {
 	list := []map[string]any{}
 	for _, r := range s.rulesOf(q.PathValue("branch")) {
+		if r.kind == protection {
+			continue
+		}
 		list = append(list, map[string]any{"type": r.kind, "ruleset_source_type": "Repository", "ruleset_source": s.Repository(), "ruleset_id": 42})
 	}
 	return reply{status: http.StatusOK, body: list}

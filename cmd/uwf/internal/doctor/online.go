@@ -235,7 +235,7 @@ func (e *examination) rules(ctx context.Context) {
 		e.add(check, true, Missing, "branch rules stand in the way of uwf's pushes: "+strings.Join(found, ", "),
 			fmt.Sprintf("leave %s and uwf/** out of these rules, or let jobs (GitHub Actions) bypass them: %s", e.o.Branch, e.rulesPage()))
 	case unknown:
-		e.add(check, false, Unknown, "this token can't see the branch rules", fmt.Sprintf("see that no rule holds for %s and uwf/**: %s", e.o.Branch, e.rulesPage()))
+		e.add(check, false, Unknown, "no rule that this token may see stands in the way of uwf's pushes; those of branches that are not there yet, only an administrator may see all", fmt.Sprintf("see that no rule holds for %s and uwf/**: %s", e.o.Branch, e.rulesPage()))
 	default:
 		e.ok(check, fmt.Sprintf("no branch rule stands in the way of %s and uwf/**", e.o.Branch))
 	}
