@@ -71,7 +71,16 @@ const maxByID = 1<<53 - 1
 // Line is so much of a text as By has room for, on one line, with nothing in it that moves
 // a cursor or turns the direction of text around.
 func Line(s string) string {
-	return strings.TrimSpace(text.Cut(text.Line(s), maxByName))
+	s = text.Line(strings.Map(func(r rune) rune {
+		if text.IsUnsafe(r) {
+			return ' ' // a name of nothing else is none
+		}
+		return r
+	}, s))
+	if len(s) > maxByName {
+		s = strings.TrimSpace(strings.ToValidUTF8(s[:maxByName], ""))
+	}
+	return s
 }
 
 // String is how people are shown it, without an address: a login as it is, and never
