@@ -2,6 +2,7 @@ package app
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"net/url"
@@ -95,12 +96,13 @@ func (a *answers) take(remote string) (credential, bool) {
 // token is never sent anywhere else, nor in the clear unless the forge itself is
 // reached so.
 func (f *Factory) isForge(u *url.URL) bool {
-	server := f.Getenv("GITHUB_SERVER_URL")
-	if server == "" {
-		server = "https://github.com"
-	}
-	s, err := url.Parse(server)
+	s, err := url.Parse(f.forgeURL())
 	return err == nil && s.Scheme == u.Scheme && strings.EqualFold(s.Host, u.Host)
+}
+
+// forgeURL is the server that the token of the environment is for.
+func (f *Factory) forgeURL() string {
+	return cmp.Or(f.Getenv("GITHUB_SERVER_URL"), "https://github.com")
 }
 
 // fillCredential asks git's credential helpers. That they know nothing is no

@@ -2,6 +2,8 @@ package app
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net/url"
 
 	"github.com/united-workforce/uwf/gitcas/wire"
@@ -23,20 +25,38 @@ func (f *Factory) RemoteURL(ctx context.Context, remote string) (string, error) 
 	return f.remoteURL(ctx, remote)
 }
 
-// Token is a token for the API of the forge at that address: the environment's for
-// the forge that it is for, else the password that git's credential helpers have for
-// the address, which forges take as a token. Empty: there is none.
-func (f *Factory) Token(ctx context.Context, u *url.URL) (string, error) {
-	if f.isForge(u) {
-		for _, name := range []string{"GITHUB_TOKEN", "GH_TOKEN"} {
-			if t := f.Getenv(name); t != "" {
-				return t, nil
-			}
+// Token is the environment's token for the API of the forge at that address. A token goes
+// to its own server alone, which GITHUB_SERVER_URL names (https://github.com without it);
+// unsent says of which token that is so, and why; empty: there is none.
+func (f *Factory) Token(u *url.URL) (token, unsent string) {
+	for _, name := range []string{"GITHUB_TOKEN", "GH_TOKEN"} {
+		switch t := f.Getenv(name); {
+		case t == "":
+		case f.isForge(u):
+			return t, ""
+		case unsent == "":
+			unsent = fmt.Sprintf("%s was not sent: it is for %s", name, f.forgeURL())
 		}
+	}
+	return "", unsent
+}
+
+// Password is what git's credential helpers have for a remote, which forges take as a
+// token; empty: nothing. When the remote is used they are not asked again.
+func (f *Factory) Password(ctx context.Context, remote string) (string, error) {
+	u, err := url.Parse(remote)
+	if err != nil {
+		return "", errors.New("the remote's address can't be read") // it may hold a password
 	}
 	if u.Scheme != "https" && u.Scheme != "http" {
 		return "", nil
 	}
-	_, pass, err := f.fillCredential(ctx, u)
+	if pass, ok := u.User.Password(); ok {
+		return pass, nil
+	}
+	user, pass, err := f.fillCredential(ctx, u)
+	if err == nil && pass != "" {
+		f.known.put(remote, credential{user, pass})
+	}
 	return pass, err
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/url"
 	"os"
 	"os/exec"
 	"slices"
@@ -217,9 +218,17 @@ func (o *CommandOptions) reach(ctx context.Context, out *Options, remote string)
 		out.NoForge = err.Error()
 	}
 	if errors.Is(err, hosted.ErrNoToken) {
-		out.ForgeFix = "set GITHUB_TOKEN, or log in with gh auth login; then run uwf doctor again"
+		out.ForgeFix = loginFix(at.Server)
 	}
 	return name
+}
+
+// loginFix says how a token gets to a forge: it goes to its own server alone.
+func loginFix(server *url.URL) string {
+	if server.Host == "github.com" {
+		return "set GITHUB_TOKEN, or log in with gh auth login; then run uwf doctor again"
+	}
+	return fmt.Sprintf("let git keep a token for %s (git push asks for it once, and a credential helper keeps it), or set GITHUB_SERVER_URL=%s beside GITHUB_TOKEN where the token is that server's; then run uwf doctor again", server.Host, server)
 }
 
 // keyOf is the variable with the default model's key.

@@ -465,11 +465,27 @@ func TestCommand(t *testing.T) {
       "state": "missing"`)
 	// A token for github.com goes nowhere else.
 	b.s.ForgetCalls()
-	has(run(1, "GITHUB_TOKEN="+b.s.UserToken("alice")), "there is no token")
+	out = run(1, "GITHUB_TOKEN="+b.s.UserToken("alice"))
+	has(out, "there is no token for the forge's API, so permissions and settings are not known; GITHUB_TOKEN was not sent: it is for https://github.com, and this is "+b.s.URL)
+	has(out, "set GITHUB_SERVER_URL="+b.s.URL+" beside GITHUB_TOKEN")
 	for _, c := range append(b.s.Calls(), b.s.GitCalls()...) {
 		if c.Login != "" {
 			t.Errorf("a token was sent to another forge: %+v", c)
 		}
+	}
+	// What git keeps for the remote is asked for once, for the API and for the pushes.
+	asked := filepath.Join(home, "asked")
+	helper := fmt.Sprintf("[credential]\n\thelper = \"!f() { echo $1 >>%s; test $1 != get || printf 'username=alice\\\\npassword=%s\\\\n'; }; f\"\n", asked, b.s.UserToken("alice"))
+	if err := os.WriteFile(filepath.Join(home, ".gitconfig"), []byte(helper), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b.s.SetPermission("alice", "admin")
+	has(run(0), `"repository": "octo/demo"`)
+	if times, err := os.ReadFile(asked); err != nil || string(times) != "get\n" {
+		t.Errorf("git's helper was asked %q, %v", times, err)
+	}
+	if err := os.Remove(filepath.Join(home, ".gitconfig")); err != nil {
+		t.Fatal(err)
 	}
 	job := []string{"GITHUB_SERVER_URL=" + b.s.URL, "GITHUB_API_URL=" + b.s.APIURL}
 	b.s.SetPermission("root", "admin")

@@ -22,6 +22,7 @@ import (
 type Place struct {
 	Server     *url.URL // https://github.com
 	Repository string   // owner/name
+	Remote     string   // the address that it was read from; empty: none
 }
 
 // URL is the repository's page.
@@ -30,6 +31,7 @@ func (p Place) URL() string { return strings.TrimRight(p.Server.String(), "/") +
 // Of reads where a remote's address leads to: over HTTPS, ssh or in ssh's short
 // form. A file or a folder is on no forge.
 func Of(remote string) (Place, error) {
+	given := remote
 	none := fmt.Errorf("%q is not the address of a repository on a forge", remote)
 	host, rest, short := strings.Cut(remote, ":")
 	if short && !strings.HasPrefix(rest, "//") && !strings.ContainsAny(host, `/\`) && len(host) > 1 {
@@ -54,7 +56,7 @@ func Of(remote string) (Place, error) {
 	if u.Scheme == "ssh" {
 		server.Scheme, server.Host = "https", u.Hostname()
 	}
-	return Place{Server: server, Repository: strings.Join(parts[n:], "/")}, nil
+	return Place{Server: server, Repository: strings.Join(parts[n:], "/"), Remote: given}, nil
 }
 
 // API finds the address of the forge's API, and its flavour. Servers that are neither
@@ -126,25 +128,41 @@ var ErrNoToken = errors.New("there is no token for the forge's API, so permissio
 // Forge is the forge of a place. It makes no request but those that find the API.
 func (c Client) Forge(ctx context.Context, p Place) (forge.Forge, error) {
 	f := c.Factory
-	token := ""
-	if f.Getenv("GITHUB_TOKEN") == "" && f.Getenv("GH_TOKEN") == "" {
-		token = c.GHToken(ctx, p.Server.Host)
-	}
-	var err error
-	if token == "" {
-		token, err = f.Token(ctx, p.Server)
-	}
+	token, err := c.token(ctx, p)
 	if err != nil {
-		return nil, fmt.Errorf("look for a token for %s: %w", p.Server, err)
-	}
-	if token == "" {
-		return nil, ErrNoToken
+		return nil, err
 	}
 	api, flavour := p.API(ctx, f.Getenv, c.HTTP)
 	return forge.New(forge.Options{
 		APIURL: api, Repository: p.Repository, Token: func() string { return token }, Flavour: flavour, HTTPClient: c.HTTP,
 		Now: f.Now, MaxWait: 20 * time.Second, // somebody waits for the answer
 	})
+}
+
+// token is the environment's for that server, else what gh has for it, else git's
+// credential helpers.
+func (c Client) token(ctx context.Context, p Place) (string, error) {
+	token, unsent := c.Factory.Token(p.Server)
+	if token != "" {
+		return token, nil
+	}
+	if token = c.GHToken(ctx, p.Server.Host); token != "" {
+		return token, nil
+	}
+	at := p.Server.String()
+	if strings.HasPrefix(p.Remote, "https:") || strings.HasPrefix(p.Remote, "http:") {
+		at = p.Remote
+	}
+	token, err := c.Factory.Password(ctx, at)
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("look for a token for %s: %w", p.Server, err)
+	case token == "" && unsent != "":
+		return "", fmt.Errorf("%w; %s, and this is %s", ErrNoToken, unsent, p.Server)
+	case token == "":
+		return "", ErrNoToken
+	}
+	return token, nil
 }
 
 // ghToken asks GitHub's own program, where there is one.
