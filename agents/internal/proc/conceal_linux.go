@@ -26,35 +26,41 @@ func Conceal() error {
 }
 
 // wipeEnvironment overwrites the block that the kernel put the environment into.
-func wipeEnvironment() (err error) {
+func wipeEnvironment() error {
 	os.Environ() // makes the copy, if nothing has so far
 	start, end, err := environmentBlock()
 	if err != nil || start == end {
 		return err
 	}
-	blank := make([]byte, end-start)
-	mem, err := os.OpenFile("/proc/self/mem", os.O_WRONLY, 0)
-	if errors.Is(err, os.ErrPermission) {
-		return overwrite(start, blank) // a sandbox leaves nothing of /proc to write
-	}
+	return overwrite(start, end)
+}
+
+// overwrite has the kernel read zeros into this process's own memory. In a sandbox
+// there is no /proc/self/mem to write to, nor process_vm_writev.
+func overwrite(start, end int64) (err error) {
+	r, w, err := os.Pipe()
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, mem.Close()) }()
-	_, err = mem.WriteAt(blank, start)
-	return err
-}
-
-// overwrite writes into this process's own memory through a system call, which
-// needs no /proc.
-func overwrite(at int64, b []byte) error {
-	local := []unix.Iovec{{Base: &b[0]}}
-	local[0].SetLen(len(b))
-	n, err := unix.ProcessVMWritev(os.Getpid(), local, []unix.RemoteIovec{{Base: uintptr(at), Len: len(b)}}, 0)
-	if err == nil && n < len(b) {
-		err = fmt.Errorf("only %d of %d bytes were overwritten", n, len(b))
+	defer func() { err = errors.Join(err, r.Close(), w.Close()) }()
+	zeros := make([]byte, os.Getpagesize()) // a pipe holds a page at least
+	for at := start; at < end; {
+		n, err := w.Write(zeros[:min(end-at, int64(len(zeros)))])
+		if err != nil {
+			return err
+		}
+		for left := n; left > 0; {
+			got, _, errno := unix.Syscall(unix.SYS_READ, r.Fd(), uintptr(at), uintptr(left))
+			switch {
+			case errno == unix.EINTR:
+				continue
+			case errno != 0:
+				return errno
+			}
+			at, left = at+int64(got), left-int(got)
+		}
 	}
-	return err
+	return nil
 }
 
 // environmentBlock reads env_start and env_end, fields 50 and 51 of proc(5) stat.
