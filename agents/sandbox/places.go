@@ -8,7 +8,8 @@ import (
 )
 
 // system is what every program may need to read. Of /etc only what programs and
-// their libraries ask for; of /sys what runtimes size themselves by.
+// their libraries ask for; of /sys what runtimes size themselves by. "*" stands for what
+// a distribution puts a version into.
 var system = [...]string{
 	"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/nix/store", "/home/linuxbrew/.linuxbrew",
 	"/snap", "/run/current-system/sw",
@@ -16,7 +17,7 @@ var system = [...]string{
 	"/etc/alternatives", "/etc/bash.bashrc", "/etc/bash_completion.d", "/etc/ca-certificates", "/etc/ca-certificates.conf",
 	"/etc/crypto-policies", "/etc/debian_version", "/etc/dpkg", "/etc/environment", "/etc/fonts", "/etc/gai.conf",
 	"/etc/gitattributes", "/etc/gitconfig", "/etc/group", "/etc/host.conf", "/etc/hostname", "/etc/hosts", "/etc/inputrc",
-	"/etc/java", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/locale.alias", "/etc/locale.conf",
+	"/etc/java", "/etc/java-*-openjdk", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/locale.alias", "/etc/locale.conf",
 	"/etc/localtime", "/etc/lsb-release", "/etc/magic", "/etc/mailcap", "/etc/manpath.config", "/etc/maven", "/etc/mime.types",
 	"/etc/nsswitch.conf", "/etc/openssl", "/etc/os-release", "/etc/passwd", "/etc/perl", "/etc/php", "/etc/pki/ca-trust",
 	"/etc/pki/tls/certs", "/etc/pki/tls/cert.pem", "/etc/pki/tls/openssl.cnf", "/etc/profile", "/etc/profile.d", "/etc/protocols",
@@ -132,8 +133,12 @@ func readable(o Options) []string {
 	if cache := moduleCache(o.Environ); cache != "" {
 		places = append(places, cache)
 	}
+	for _, pattern := range system {
+		found, _ := filepath.Glob(pattern) // a malformed pattern would be found by no test
+		places = append(places, found...)
+	}
 	var out []string
-	for _, p := range slices.Concat(system[:], places) {
+	for _, p := range places {
 		if filepath.IsAbs(p) {
 			out = append(out, parts(resolved(p), protected, 0)...)
 		}
