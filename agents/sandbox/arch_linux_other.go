@@ -8,3 +8,5 @@ const (
 	auditArch = 0
 	otherABI  = 0
 )
+
+var refused, refusedHere, missing [0]uint32

@@ -69,6 +69,9 @@ func attempts() map[string]func(args []string) error {
 		"conceal":      func([]string) error { return proc.Conceal() },
 		"nothing":      func([]string) error { return nil },
 		"suid file":    func(a []string) error { return suidFile(a[0]) },
+		"calls":        makeCalls,
+		"foreign":      func(a []string) error { return runForeign(a[0]) },
+		"own child":    reachOwnChild,
 	}
 }
 

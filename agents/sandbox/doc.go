@@ -19,12 +19,21 @@
 // workspace is given to that user for the run and back to its owner after it. A
 // limit on processes then counts the agent's alone.
 //
-// System calls, by a filter: other kinds of sockets than unix, TCP, UDP and
-// netlink; io_uring; the kernel's keyrings; calls of other architectures (so
-// 32-bit programs don't run). Without a user of its own an agent makes no unix
-// sockets, since those of the container engine, of systemd and of the ssh agent
-// would obey it; pairs of connected ones (socketpair) are allowed. The same holds
-// where the container engine's socket is open to everybody.
+// System calls, by a filter: those that make namespaces, mount, look into other
+// processes (ptrace, process_vm_readv, pidfd_getfd), load programs or modules into the
+// kernel, count what it does or change the machine; io_uring; the kernel's keyrings;
+// other kinds of sockets than unix, TCP, UDP and netlink; calls of other architectures
+// (so 32-bit programs don't run). Agents have no capabilities, and so lose little by
+// it but the parts of the kernel that its exploits begin with; it also holds where
+// Landlock is old. What does not work under it: debuggers and strace; LeakSanitizer,
+// a part of AddressSanitizer (ASAN_OPTIONS=detect_leaks=0 goes without); rootless
+// containers, bubblewrap and other sandboxes made of namespaces, that of Chromium among
+// them (--no-sandbox goes without; Playwright does so by itself).
+//
+// Without a user of its own an agent makes no unix sockets, since those of the
+// container engine, of systemd and of the ssh agent would obey it; pairs of connected
+// ones (socketpair) are allowed. The same holds where the container engine's socket is
+// open to everybody.
 //
 // What an agent's parents had open is closed, it leaves the session's keyring, it
 // writes no core files, and it is killed when uwf ends. Only with a user of its own

@@ -85,6 +85,7 @@ func escapes() []escape {
 		{name: "an abstract unix socket", args: abstractSocket},
 		{name: "the kernel's keyrings", args: words("keyring"), fickle: true},
 		{name: "io_uring", args: words("io_uring"), fickle: true},
+		{name: "a program of another architecture", args: words("foreign", "{ws}/foreign"), fickle: true},
 		{name: "sockets of other families", args: words("vsock"), fickle: true},
 	}
 	for _, name := range []string{"GITHUB_ENV", "GITHUB_PATH", "GITHUB_OUTPUT", "GITHUB_STATE", "GITHUB_STEP_SUMMARY"} {
@@ -328,7 +329,7 @@ func TestEscapesOfAnOrdinaryUser(t *testing.T) {
 	binary := p.path("tests")
 	p.must(copyProgram(p.self, binary))
 	const nobody = 65534
-	cmd := exec.Command(binary, "-test.run", "^(TestEscapes|TestNetworkEscapes|TestAgentsWork|TestLimits)$", "-test.v")
+	cmd := exec.Command(binary, "-test.run", "^(TestEscapes|TestNetworkEscapes|TestAgentsWork|TestLimits|TestFilterRefusesCalls)$", "-test.v")
 	cmd.Dir, cmd.Env = p.dir, []string{"PATH=/usr/bin:/bin", "HOME=" + p.outside, "TMPDIR=" + p.dir, quickExit}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 	out, err := cmd.CombinedOutput()
@@ -346,7 +347,7 @@ func TestEscapesOfRootWithoutCapabilities(t *testing.T) {
 	}
 	// What root can do in name alone; what else there is, TestEscapes shows.
 	all := slices.DeleteFunc(escapes(), func(e escape) bool {
-		return !regexp.MustCompile(`uwf|socket|device|kernel|home|event|TEMP|mounts`).MatchString(e.name)
+		return !regexp.MustCompile(`uwf|socket|device|kernel|home|event|TEMP|mounts|architecture`).MatchString(e.name)
 	})
 	p := newPlace(t)
 	p.options.Mode = Auto

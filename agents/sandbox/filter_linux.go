@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"runtime"
+	"slices"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -16,6 +17,13 @@ const (
 
 // msgFastOpen (MSG_FASTOPEN) connects while it sends, past Landlock.
 const msgFastOpen = 0x2000_0000
+
+// newNamespaces are the flags of clone that ask for a namespace. In one of its own a
+// process has every capability, and with that reaches far more of the kernel. That of
+// a clock's namespace is one only for unshare: clone has the signal there that tells of
+// the child's end.
+const newNamespaces = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC |
+	unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNET
 
 // filter is a program under construction.
 type filter []unix.SockFilter
@@ -46,6 +54,16 @@ func (f *filter) branch(test uint16, k uint32, then func()) {
 	(*f)[at].Jf = uint8(len(*f) - at - 1) // blocks are far shorter than 255
 }
 
+// refuseEach refuses each of these numbers, and goes on after it otherwise. Of a list
+// that is one jump a number, where when takes two instructions.
+func (f *filter) refuseEach(numbers []uint32, errno unix.Errno) {
+	for i, nr := range numbers {
+		f.add(unix.BPF_JMP|unix.BPF_JEQ|unix.BPF_K, nr, uint8(len(numbers)-i), 0) // to the refusal
+	}
+	f.add(unix.BPF_JMP|unix.BPF_JA, 1, 0, 0)
+	f.refuse(errno)
+}
+
 // program is the filter of a policy.
 func (p policy) program() filter {
 	var f filter
@@ -57,13 +75,10 @@ func (p policy) program() filter {
 		f.add(unix.BPF_JMP|unix.BPF_JGE|unix.BPF_K, otherABI, 0, 1)
 		f.refuse(unix.ENOSYS)
 	}
-	// io_uring makes sockets and sends past this filter.
-	for _, nr := range []uint32{unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER} {
-		f.when(nr, func() { f.refuse(unix.ENOSYS) })
-	}
-	// Keyrings are the user's or the session's, not the process's.
-	for _, nr := range []uint32{unix.SYS_KEYCTL, unix.SYS_ADD_KEY, unix.SYS_REQUEST_KEY} {
-		f.when(nr, func() { f.refuse(unix.EPERM) })
+	f.refuseEach(missing[:], unix.ENOSYS)
+	f.refuseEach(slices.Concat(refused[:], refusedHere[:]), unix.EPERM)
+	for nr, flags := range map[uint32]uint32{unix.SYS_CLONE: newNamespaces, unix.SYS_UNSHARE: newNamespaces | unix.CLONE_NEWTIME} {
+		f.when(nr, func() { f.argument(0); f.whenSet(flags, func() { f.refuse(unix.EPERM) }); f.allow() })
 	}
 	f.when(unix.SYS_SOCKET, func() { p.sockets(&f) })
 	if p.CloseUnix {

@@ -61,7 +61,7 @@ func (r Report) Gaps(n Network) []string {
 		out = append(out, fmt.Sprintf("%s (needs Landlock version %d, Linux %s; %s)", a.open, a.abi, a.kernel, why))
 	}
 	if !r.Seccomp {
-		open := "io_uring and the kernel's keyrings are not closed"
+		open := "namespaces, ptrace, BPF, io_uring and the kernel's keyrings are not closed"
 		if n == GatewayOnly {
 			open += ", nor UDP and other kinds of sockets"
 		}

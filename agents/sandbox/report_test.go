@@ -26,8 +26,8 @@ func TestGaps(t *testing.T) {
 		{Report{Landlock: 1, Seccomp: true, Root: true}, Open, []string{"files: agents can't move", "files: agents can empty", "devices", "processes"}},
 		{Report{Why: "no Landlock", Seccomp: true, Root: true}, Open,
 			[]string{"files: agents can read", "files: agents can't move", "files: agents can empty", "devices", "processes"}},
-		{Report{Landlock: 7, Root: true}, GatewayOnly, []string{"system calls: io_uring and the kernel's keyrings are not closed, nor UDP"}},
-		{Report{Landlock: 7}, Open, []string{"system calls: io_uring and the kernel's keyrings are not closed, nor unix sockets"}},
+		{Report{Landlock: 7, Root: true}, GatewayOnly, []string{"system calls: namespaces, ptrace, BPF, io_uring and the kernel's keyrings are not closed, nor UDP"}},
+		{Report{Landlock: 7}, Open, []string{"system calls: namespaces, ptrace, BPF, io_uring and the kernel's keyrings are not closed, nor unix sockets"}},
 		{Report{System: "darwin"}, Open, []string{"nothing can be enforced on darwin"}},
 	} {
 		if tt.report.System == "" {
