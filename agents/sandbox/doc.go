@@ -8,11 +8,11 @@
 //
 // Files, by Landlock: the workspace, the folder of the run (UWF_STAGE, a HOME and
 // a TMPDIR of its own) and a few devices can be written; the system, the folders of
-// PATH, known toolchains, UWF_CONTEXT and this binary can be read; nothing else can
-// be opened. So the user's home, RUNNER_TEMP, the event file and the files behind
-// GITHUB_ENV, GITHUB_OUTPUT and the like are out of reach, wherever they lie. What
-// Landlock has no right for (looking a name up, changing mode or times of a file
-// that one owns) is left to the next layer.
+// PATH, known toolchains but for credentials in their folders, UWF_CONTEXT and this
+// binary can be read; nothing else can be opened. So the user's home, RUNNER_TEMP,
+// the event file and the files behind GITHUB_ENV, GITHUB_OUTPUT and the like are out of
+// reach, wherever they lie. What Landlock has no right for (looking a name up, changing
+// mode or times of a file that one owns) is left to the next layer.
 //
 // Another user, where uwf is root: `uwf-agent` if there is one, else number
 // [AgentID], without capabilities, other groups or a way to gain privileges. The

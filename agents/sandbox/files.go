@@ -11,6 +11,11 @@ func isDir(path string) bool {
 	return err == nil && info.IsDir()
 }
 
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
 // copyProgram copies an executable file so that everybody may run it.
 func copyProgram(from, to string) (err error) {
 	in, err := os.Open(from)

@@ -37,18 +37,24 @@ var toolVariables = [...]string{
 	"SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE", "NIX_SSL_CERT_FILE",
 }
 
-// secretVariables name files and folders of the job that agents must not read.
-var secretVariables = [...]string{
-	"HOME", "RUNNER_TEMP", "GITHUB_EVENT_PATH", "GITHUB_ENV", "GITHUB_PATH", "GITHUB_OUTPUT", "GITHUB_STATE",
-	"GITHUB_STEP_SUMMARY", "UWF_HOME", "WORKFLOW_STORAGE_ROOT", "UNCAGED_WORKFLOW_STORAGE_ROOT", "XDG_RUNTIME_DIR",
-	"SSH_AUTH_SOCK", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME",
+// closedVariables name files and folders of the job that agents must not read, nor
+// anything in them.
+var closedVariables = [...]string{
+	"GITHUB_EVENT_PATH", "GITHUB_ENV", "GITHUB_PATH", "GITHUB_OUTPUT", "GITHUB_STATE", "GITHUB_STEP_SUMMARY",
+	"UWF_HOME", "WORKFLOW_STORAGE_ROOT", "UNCAGED_WORKFLOW_STORAGE_ROOT", "XDG_RUNTIME_DIR", "SSH_AUTH_SOCK",
 }
 
-// secretPlaces are protected wherever they exist.
-var secretPlaces = [...]string{
-	"/github/file_commands", "/github/workflow", "/github/home", "/github/runner_temp", "/root",
-	"/run/docker.sock", "/run/containerd", "/run/podman", "/run/secrets", "/run/user",
+// closedPlaces are closed wherever they exist.
+var closedPlaces = [...]string{
+	"/github/file_commands", "/github/workflow", "/run/docker.sock", "/run/containerd", "/run/podman", "/run/secrets", "/run/user",
 }
+
+// sharedVariables and sharedPlaces are folders of many programs, which agents must not
+// read either, but for the toolchains that lie in them.
+var (
+	sharedVariables = [...]string{"HOME", "RUNNER_TEMP", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME"}
+	sharedPlaces    = [...]string{"/github/home", "/github/runner_temp", "/root"}
+)
 
 // runnerFiles are what a self-hosted runner proves itself with.
 var runnerFiles = [...]string{".credentials", ".credentials_rsaparams", ".runner", ".env"}
@@ -72,21 +78,46 @@ func resolved(path string) string {
 	return path
 }
 
-// protected are the places that stay closed, without symlinks. The root folder is
-// none: a HOME of "/" says nothing.
-func (s *Sandbox) protected() []string { return s.o.protected() }
+// walls are places that agents must not read, without symlinks.
+type walls struct {
+	closed []string // with all that is in them
+	shared []string // but for what is named in them
+}
 
-func (o Options) protected() []string {
-	places := slices.Concat(secretPlaces[:], o.Protect)
-	for _, name := range secretVariables {
-		places = append(places, lookup(o.Environ, name))
+// walls are those of the job and of the user's home. The root folder is none: a HOME
+// of "/" says nothing.
+func (o Options) walls() walls {
+	closed, shared := slices.Concat(closedPlaces[:], o.Protect), sharedPlaces[:]
+	for _, name := range closedVariables {
+		closed = append(closed, lookup(o.Environ, name))
+	}
+	for _, name := range sharedVariables {
+		shared = append(shared, lookup(o.Environ, name))
 	}
 	// A runner keeps its temporary files in _work/_temp below its own folder.
 	if temp := lookup(o.Environ, "RUNNER_TEMP"); filepath.IsAbs(temp) {
 		for _, name := range runnerFiles {
-			places = append(places, filepath.Join(temp, "..", "..", name))
+			closed = append(closed, filepath.Join(temp, "..", "..", name))
 		}
 	}
+	return newWalls(closed, shared)
+}
+
+// newWalls resolves places. One that is shared is not closed, whatever else it is: that
+// of uwf may be the home itself.
+func newWalls(closed, shared []string) walls {
+	w := walls{shared: resolveAll(shared)}
+	for _, p := range resolveAll(closed) {
+		if !slices.Contains(w.shared, p) {
+			w.closed = append(w.closed, p)
+		}
+	}
+	return w
+}
+
+// resolveAll are places without symlinks, but for those that are not absolute and the
+// root folder.
+func resolveAll(places []string) []string {
 	var out []string
 	for _, p := range places {
 		if !filepath.IsAbs(p) {
@@ -100,14 +131,26 @@ func (o Options) protected() []string {
 	return slices.Compact(out)
 }
 
-// within says whether a path is another one or below it.
-func within(path, dir string) bool {
-	return path == dir || dir == "/" || strings.HasPrefix(path, dir+"/")
+// with are these walls and those around credentials.
+func (w walls) with(o Options, toolchains []string) walls {
+	shared := append(slices.Clone(w.shared), lookup(o.Environ, "XDG_CACHE_HOME"))
+	for _, home := range homes(o.Environ) {
+		for _, dir := range sharedFolders {
+			shared = append(shared, filepath.Join(home, dir))
+		}
+	}
+	return newWalls(slices.Concat(w.closed, credentials(o.Environ, toolchains)), shared)
 }
 
-// holds is a protected place that opening a place would open, or empty.
-func holds(place string, protected []string) string {
-	for _, p := range protected {
+// within says whether a path is another one or below it.
+func within(path, dir string) bool {
+	rest, ok := strings.CutPrefix(path, dir)
+	return ok && (rest == "" || rest[0] == '/' || dir == "/")
+}
+
+// behind is a wall that opening a place would open, or empty.
+func (w walls) behind(place string) string {
+	for _, p := range slices.Concat(w.closed, w.shared) {
 		if within(p, place) {
 			return p
 		}
@@ -115,10 +158,14 @@ func holds(place string, protected []string) string {
 	return ""
 }
 
+// shut says whether a place is one that is not to be read itself.
+func (w walls) shut(place string) bool {
+	return slices.Contains(w.shared, place) || slices.ContainsFunc(w.closed, func(p string) bool { return within(place, p) })
+}
+
 // readable are the folders and files of the system and of toolchains that exist
-// here. What encloses a protected place is opened in parts.
+// here. What encloses a wall is opened in parts.
 func readable(o Options) []string {
-	protected := o.protected()
 	home := lookup(o.Environ, "HOME")
 	var places []string
 	for _, dir := range filepath.SplitList(lookup(o.Environ, "PATH")) {
@@ -133,15 +180,15 @@ func readable(o Options) []string {
 	if cache := moduleCache(o.Environ); cache != "" {
 		places = append(places, cache)
 	}
+	places = slices.DeleteFunc(places, func(p string) bool { return !filepath.IsAbs(p) })
+	w := o.walls().with(o, places)
 	for _, pattern := range system {
 		found, _ := filepath.Glob(pattern) // a malformed pattern would be found by no test
 		places = append(places, found...)
 	}
 	var out []string
 	for _, p := range places {
-		if filepath.IsAbs(p) {
-			out = append(out, parts(resolved(p), protected, 0)...)
-		}
+		out = append(out, w.parts(resolved(p), 0)...)
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
@@ -168,13 +215,13 @@ const (
 	maxParts = 256
 )
 
-// parts are a place, or what lies in it besides what is protected. A place that is
-// protected itself, or missing, has none.
-func parts(place string, protected []string, depth int) []string {
-	if _, err := os.Stat(place); err != nil || slices.Contains(protected, place) || place == "/" {
+// parts are a place, or what lies in it besides walls. A place that is one itself, or
+// missing, has none.
+func (w walls) parts(place string, depth int) []string {
+	if _, err := os.Stat(place); err != nil || place == "/" || w.shut(place) {
 		return nil
 	}
-	if holds(place, protected) == "" {
+	if w.behind(place) == "" {
 		return []string{place}
 	}
 	entries, err := os.ReadDir(place)
@@ -184,7 +231,7 @@ func parts(place string, protected []string, depth int) []string {
 	var out []string
 	for _, e := range entries {
 		if e.Type()&os.ModeSymlink == 0 { // what it points to is asked for by itself
-			out = append(out, parts(filepath.Join(place, e.Name()), protected, depth+1)...)
+			out = append(out, w.parts(filepath.Join(place, e.Name()), depth+1)...)
 		}
 	}
 	return out

@@ -198,7 +198,7 @@ func (s *Sandbox) OpenWay(dirs ...string) error {
 // checkPlaces refuses a workspace that holds what agents must not read: a place
 // that may be written whole can't have a hole.
 func (s *Sandbox) checkPlaces(run Run) error {
-	protected := s.protected()
+	walls := s.o.walls()
 	// It confines agents, and would be theirs to change.
 	for _, place := range append([]string{run.Workspace}, s.o.Write...) {
 		if self := resolved(s.o.Self[0]); within(self, resolved(place)) {
@@ -209,7 +209,7 @@ func (s *Sandbox) checkPlaces(run Run) error {
 		if !filepath.IsAbs(place) {
 			return fmt.Errorf("confine agents: %s is no absolute path", place)
 		}
-		if p := holds(resolved(place), protected); p != "" {
+		if p := walls.behind(resolved(place)); p != "" {
 			return fmt.Errorf("confine agents: %s, which they may use, holds %s, which they must not read; name another folder", place, p)
 		}
 	}
