@@ -69,7 +69,9 @@ func (s *Store) mayRetry(ctx context.Context, err error, try, silent int, deadli
 	case ctx.Err() != nil:
 		return 0, err
 	case errors.Is(err, wire.ErrUnreachable):
-		if silent++; silent >= maxUnreachable {
+		// A server that talks without end has cost minutes: once more, to see whether
+		// the push was taken, is enough.
+		if silent++; silent >= maxUnreachable || silent > 1 && errors.Is(err, wire.ErrTooLong) {
 			return 0, fmt.Errorf("update the state branch: given up after %d tries: %w", silent, err)
 		}
 	case errors.Is(err, ErrLostRace):

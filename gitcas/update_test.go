@@ -214,6 +214,7 @@ func TestUpdateGivesUp(t *testing.T) {
 		tries int
 	}{
 		"silent":    {wire.ErrUnreachable, maxUnreachable},
+		"endless":   {wire.ErrTooLong, 2},
 		"always":    {wire.ErrLostRace, 13}, // a minute later each time, for RetryFor
 		"protected": {wire.ErrProtected, 1},
 		"denied":    {wire.ErrDenied, 1},

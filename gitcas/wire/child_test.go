@@ -5,6 +5,7 @@ package wire_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -173,6 +174,39 @@ func TestHangingChild(t *testing.T) {
 		wantKind(t, err, wire.ErrUnreachable, "hanging "+program)
 		for _, pid := range started(pids) {
 			waitForEnd(pid)
+		}
+	}
+}
+
+// TestTalkingChild: git and ssh that pass on for ever what the other side says are
+// killed, with everything they started.
+func TestTalkingChild(t *testing.T) {
+	for program, url := range map[string]string{"git": "file:///x.git", "ssh": "ssh://user@example.org/x.git"} {
+		for op, words := range talk {
+			t.Run(program+" "+op, func(t *testing.T) {
+				begin := words[0]
+				if program == "ssh" && op != "atomic" {
+					greeting := pkt("version 2\n") + "0000"
+					if op == "push" {
+						greeting = pkt(strings.Repeat("0", 40)+" capabilities^{}\x00report-status atomic\n") + "0000"
+					}
+					begin = greeting + begin
+				}
+				said := filepath.Join(t.TempDir(), "said")
+				writeFile(t, said, begin, 0o600)
+				writeFile(t, said+"-again", words[1], 0o600)
+				pids := filepath.Join(t.TempDir(), "pids")
+				env := fakePrograms(t, program, "sleep 1000 &\necho $! $$ >> "+pids+"\ncat "+said+"\nwhile :; do cat "+said+"-again; sleep 0.01; done")
+				r := dialBed(t, url, "", wire.DialOptions{Env: env, Total: 200 * time.Millisecond}).remote
+				err := operations(r)[op](t.Context())
+				wantTooLong(t, err, "200ms", op)
+				if !strings.Contains(fmt.Sprint(err), r.URL()) {
+					t.Errorf("the message is %v", err)
+				}
+				for _, pid := range started(pids) {
+					waitForEnd(pid)
+				}
+			})
 		}
 	}
 }

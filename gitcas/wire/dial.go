@@ -29,11 +29,19 @@ type DialOptions struct {
 	// Timeout is how long a server may be silent in the middle of a request
 	// before it counts as unreachable (default 60 seconds).
 	Timeout time.Duration
+	// Total is how long a request may take in all, however much the server says:
+	// progress, keep-alives, hooks at work (default 10 minutes). Each 64 KiB of a
+	// request or its answer prolong it by a second, so that a large repository comes
+	// over a poor connection. A deadline of the request's context counts besides.
+	Total time.Duration
 	// Limits bound what is read.
 	Limits Limits
 }
 
-const defaultTimeout = 60 * time.Second
+const (
+	defaultTimeout = 60 * time.Second
+	defaultTotal   = 10 * time.Minute
+)
 
 func (o DialOptions) withDefaults() DialOptions {
 	if o.Env == nil {
@@ -44,6 +52,9 @@ func (o DialOptions) withDefaults() DialOptions {
 	}
 	if o.Timeout <= 0 {
 		o.Timeout = defaultTimeout
+	}
+	if o.Total <= 0 {
+		o.Total = defaultTotal
 	}
 	o.Limits = o.Limits.withDefaults()
 	return o
@@ -56,7 +67,7 @@ func (o DialOptions) withDefaults() DialOptions {
 func Dial(rawURL string, o DialOptions) (Remote, error) {
 	o = o.withDefaults()
 	t, err := transport.New(rawURL, transport.Options{
-		BasicAuth: o.BasicAuth, HTTPClient: o.HTTPClient, Env: o.Env, Now: o.Now, Timeout: o.Timeout, RefBytes: o.Limits.Refs, Agent: agent,
+		BasicAuth: o.BasicAuth, HTTPClient: o.HTTPClient, Env: o.Env, Now: o.Now, Silence: o.Timeout, Total: o.Total, RefBytes: o.Limits.Refs, Agent: agent,
 	})
 	if err != nil {
 		return nil, asError("open", transport.CleanURL(rawURL), err)

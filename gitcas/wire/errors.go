@@ -32,6 +32,10 @@ var (
 	ErrInvalid = fault.ErrInvalid
 )
 
+// ErrTooLong is an ErrUnreachable of a server that kept answering and did not come to
+// an end within DialOptions.Total. To ask it again at once is unlikely to help.
+var ErrTooLong = fault.ErrTooLong
+
 // Error is a failed operation on a remote.
 type Error struct {
 	Op     string // "list refs", "fetch", "push"
@@ -40,7 +44,7 @@ type Error struct {
 	Kind   error  // one of the Err… sentinels
 	Detail string // what the server or the system said, one line
 
-	cause error // context.Canceled and its like, for errors.Is
+	cause error // context.Canceled and its like, or ErrTooLong, for errors.Is
 }
 
 func (e *Error) Error() string {

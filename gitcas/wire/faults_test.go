@@ -262,19 +262,8 @@ func TestHangingServer(t *testing.T) {
 			defer s.Close()
 			defer once.Do(func() { close(release) })
 			r := dialBed(t, s.URL+"/r.git", "", wire.DialOptions{Timeout: patience}).remote
-			ops := map[string]func(context.Context) error{
-				"list": func(ctx context.Context) error { _, err := r.List(ctx, "refs/"); return err },
-				"fetch": func(ctx context.Context) error {
-					_, err := r.Fetch(ctx, wire.FetchRequest{Wants: []wire.ID{blob("x").ID}})
-					return err
-				},
-				"push": func(ctx context.Context) error {
-					_, err := r.Push(ctx, creation())
-					return err
-				},
-				"atomic": func(ctx context.Context) error { _, err := r.Atomic(ctx); return err },
-			}
-			for op, f := range ops {
+			patient := dialBed(t, s.URL+"/r.git", "", wire.DialOptions{}).remote
+			for op, f := range operations(r) {
 				if before != "" && op == "push" {
 					continue // "003f" is a packet only in a listing
 				}
@@ -284,7 +273,7 @@ func TestHangingServer(t *testing.T) {
 					t.Errorf("%s: %v", op, err)
 				}
 				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-				err = f(ctx)
+				err = operations(patient)[op](ctx)
 				cancel()
 				if !errors.Is(err, wire.ErrUnreachable) || !errors.Is(err, context.DeadlineExceeded) {
 					t.Errorf("%s with a deadline: %v", op, err)
@@ -297,34 +286,65 @@ func TestHangingServer(t *testing.T) {
 }
 
 // TestSlowServer: a server that is slow but alive is waited for, by a clock that only
-// the server's slowness moves.
+// the server's slowness moves. What it sends prolongs its time, if that is enough.
 func TestSlowServer(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		body := "003f" + strings.Repeat("a", 40) + " refs/heads/main\n0000"
-		body = fmt.Sprintf("%04x", len(body)-4) + body[4:]
-		began := time.Now()
-		server := answers(func(q *http.Request) *http.Response {
-			h := http.Header{"Content-Type": {"application/x-git-upload-pack-result"}, "Date": {began.UTC().Format(http.TimeFormat)}}
-			return &http.Response{StatusCode: http.StatusOK, Header: h, Body: io.NopCloser(&dripping{q.Context(), body}), Request: q}
+	line := strings.Repeat("a", 40) + " refs/heads/" + strings.Repeat("b", 1000)
+	line = fmt.Sprintf("%04x%s\n", len(line)+5, line)
+	for name, tc := range map[string]struct {
+		body  string
+		step  int           // bytes at a time
+		pause time.Duration // before each
+		limit string        // that it runs into
+	}{
+		"silent for almost too long":        {body: strings.Repeat(line, 9), step: len(line), pause: 59 * time.Second},
+		"for long, with much to send":       {body: strings.Repeat(line, 48_000), step: 32 << 10, pause: 450 * time.Millisecond},
+		"for long, with hardly any to send": {body: strings.Repeat(line, 9000), step: 6 << 10, pause: time.Second, limit: "11m1s"},
+		"alive, and no more":                {body: strings.Repeat(line, 9000), step: 1, pause: 59 * time.Second, limit: "10m0s"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				server := answers(func(q *http.Request) *http.Response {
+					h := http.Header{"Content-Type": {"application/x-git-upload-pack-result"}}
+					return &http.Response{StatusCode: http.StatusOK, Header: h, Body: io.NopCloser(&dripping{q.Context(), tc.body + "0000", tc.step, tc.pause}), Request: q}
+				})
+				o := wire.DialOptions{HTTPClient: &http.Client{Transport: server}, Timeout: time.Minute, Total: 10 * time.Minute}
+				r := dialBed(t, "http://example.org/r.git", "", o).remote
+				_, err := r.List(t.Context(), "refs/")
+				if tc.limit != "" {
+					wantTooLong(t, err, tc.limit, "slow server")
+				} else if err != nil {
+					t.Errorf("list: %v", err)
+				}
+			})
 		})
-		r := dialBed(t, "http://example.org/r.git", "", wire.DialOptions{HTTPClient: &http.Client{Transport: server}, Timeout: time.Minute}).remote
-		if l := list(t, r, "refs/"); len(l.Refs) != 1 {
-			t.Errorf("listed %v", l.Refs)
+	}
+}
+
+// wantTooLong checks that an error says who took too long, and what to do.
+func wantTooLong(t *testing.T, err error, limit, what string) {
+	t.Helper()
+	wantKind(t, err, wire.ErrUnreachable, what)
+	if !errors.Is(err, wire.ErrTooLong) || errors.Is(err, context.Canceled) {
+		t.Errorf("%s: %v is not ErrTooLong alone", what, err)
+		return
+	}
+	for _, part := range []string{"still not done after " + limit, "run it again", "who runs"} {
+		if !strings.Contains(err.Error(), part) {
+			t.Errorf("%s: %q is not in: %v", what, part, err)
 		}
-		if took := time.Since(began); took < time.Hour {
-			t.Errorf("the server was not slow: it took %v", took)
-		}
-	})
+	}
 }
 
 type answers func(*http.Request) *http.Response
 
 func (a answers) RoundTrip(q *http.Request) (*http.Response, error) { return a(q), nil }
 
-// dripping gives a byte each 59 seconds.
+// dripping gives some bytes after each pause.
 type dripping struct {
-	ctx  context.Context
-	left string
+	ctx   context.Context
+	left  string
+	step  int
+	pause time.Duration
 }
 
 func (d *dripping) Read(b []byte) (int, error) {
@@ -332,13 +352,90 @@ func (d *dripping) Read(b []byte) (int, error) {
 		return 0, io.EOF
 	}
 	select {
-	case <-time.After(59 * time.Second):
+	case <-time.After(d.pause):
 	case <-d.ctx.Done():
 		return 0, d.ctx.Err()
 	}
-	n := copy(b, d.left[:1])
+	n := copy(b, d.left[:min(d.step, len(d.left))])
 	d.left = d.left[n:]
 	return n, nil
+}
+
+// operations are all that can be asked of a remote.
+func operations(r wire.Remote) map[string]func(context.Context) error {
+	return map[string]func(context.Context) error{
+		"list": func(ctx context.Context) error { _, err := r.List(ctx, "refs/"); return err },
+		"fetch": func(ctx context.Context) error {
+			_, err := r.Fetch(ctx, wire.FetchRequest{Wants: []wire.ID{blob("x").ID}})
+			return err
+		},
+		"push":   func(ctx context.Context) error { _, err := r.Push(ctx, creation()); return err },
+		"atomic": func(ctx context.Context) error { _, err := r.Atomic(ctx); return err },
+	}
+}
+
+// talk is how a server goes on for ever without coming to anything: the beginning of
+// its answer, and what it repeats.
+var talk = map[string][2]string{
+	"list":   {"", pkt(strings.Repeat("a", 40) + " refs/heads/main\n")},
+	"fetch":  {pkt("packfile\n"), pkt("\x02Counting objects: 99%\r")},
+	"push":   {"", pkt("\x02Running hooks\r")},
+	"atomic": {"", pkt(strings.Repeat("a", 40) + " refs/heads/main\n")},
+}
+
+func pkt(s string) string { return fmt.Sprintf("%04x%s", len(s)+4, s) }
+
+// TestTalkingServer: a server that talks for ever is hung up on, whatever it is
+// asked, and the error names it without credentials.
+func TestTalkingServer(t *testing.T) {
+	const limit = 100 * time.Millisecond
+	for op, words := range talk {
+		t.Run(op, func(t *testing.T) {
+			hungUp := make(chan struct{})
+			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+				defer close(hungUp)
+				_, _ = io.Copy(io.Discard, q.Body)
+				gitAnswer(words[0])(w, q)
+				flush := http.NewResponseController(w).Flush
+				for flush() == nil { // until nobody listens any more
+					if _, err := io.WriteString(w, words[1]); err != nil {
+						return
+					}
+					time.Sleep(5 * time.Millisecond) // so that it is time that ends it, not the amount
+				}
+			}))
+			defer s.Close()
+			secret := "s3c" + "ret"
+			r := dialBed(t, strings.Replace(s.URL, "://", "://user:"+secret+"@", 1)+"/r.git", "", wire.DialOptions{Total: limit}).remote
+			err := operations(r)[op](t.Context())
+			wantTooLong(t, err, "100ms", op)
+			if text := fmt.Sprint(err); strings.Contains(text, secret) || !strings.Contains(text, s.URL+"/r.git") {
+				t.Errorf("the message is %s", text)
+			}
+			if op == "push" && !strings.Contains(fmt.Sprint(err), "may have happened") {
+				t.Errorf("it doesn't say that the push may have happened: %v", err)
+			}
+			<-hungUp
+		})
+	}
+}
+
+// TestDeadlineBeforeTotal: a deadline of the caller's ends a request before its time.
+func TestDeadlineBeforeTotal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := answers(func(q *http.Request) *http.Response {
+			h := http.Header{"Content-Type": {"application/x-git-upload-pack-result"}}
+			return &http.Response{StatusCode: http.StatusOK, Header: h, Body: io.NopCloser(&dripping{q.Context(), pkt(strings.Repeat("x", 1<<10)), 1, time.Second}), Request: q}
+		})
+		r := dialBed(t, "http://example.org/r.git", "", wire.DialOptions{HTTPClient: &http.Client{Transport: server}}).remote
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		began := time.Now()
+		_, err := r.List(ctx, "refs/")
+		if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, wire.ErrTooLong) || time.Since(began) > time.Minute {
+			t.Errorf("after %v: %v", time.Since(began), err)
+		}
+	})
 }
 
 // TestUnreachable: nobody is there.

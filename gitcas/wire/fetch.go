@@ -91,10 +91,17 @@ func fetchRequest(req FetchRequest, filter bool) []byte {
 	return append(b, "0000"...)
 }
 
+// answerLimit is how many bytes an answer may have whose pack keeps to its limits: data
+// that can't be compressed, each object's header, and what is around the pack. A pack
+// may be compressed so that it never ends and holds nothing.
+func answerLimit(lim pack.Limits) int64 {
+	return lim.Total + lim.Total/8 + 64*int64(lim.Count) + pktline.MaxTalk
+}
+
 // parseFetch reads the sections of a version 2 answer up to the packfile and
 // the pack itself.
 func parseFetch(r io.Reader, lim pack.Limits) (Objects, error) {
-	p := pktline.NewReader(r, 1<<62) // the pack has limits of its own
+	p := pktline.NewReader(r, answerLimit(lim))
 	for head := true; ; {
 		kind, line, err := p.Line()
 		switch {
@@ -139,7 +146,7 @@ func fetchRequestV0(req FetchRequest) []byte {
 // parseFetchV0 reads the shallow lines (when a depth was asked for), the one
 // ACK or NAK, and the pack, multiplexed or bare.
 func parseFetchV0(r io.Reader, lim pack.Limits, shallow bool) (Objects, error) {
-	p := pktline.NewReader(r, 1<<62)
+	p := pktline.NewReader(r, answerLimit(lim))
 	for {
 		kind, line, err := p.Line()
 		switch {
@@ -157,7 +164,7 @@ func parseFetchV0(r io.Reader, lim pack.Limits, shallow bool) (Objects, error) {
 		break
 	}
 	if start, err := p.Rest().Peek(4); err == nil && string(start) == "PACK" {
-		return pack.Read(p.Rest(), lim)
+		return pack.Read(p.Bytes(), lim)
 	}
 	return pack.Read(pktline.NewBands(p), lim)
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/united-workforce/uwf/gitcas/wire/internal/fault"
+	"github.com/united-workforce/uwf/gitcas/wire/internal/pack"
 	"github.com/united-workforce/uwf/gitcas/wire/internal/pktline"
 )
 
@@ -29,10 +30,43 @@ func TestListingLimit(t *testing.T) {
 	}
 }
 
-// endless repeats a text for ever.
+// TestFetchLimit: an endless answer to a fetch ends, whatever it is made of.
+func TestFetchLimit(t *testing.T) {
+	pkt := func(s string) string { return string(pktline.Append(nil, s)) }
+	// A blob whose compressed data is blocks of nothing.
+	nothing := "PACK\x00\x00\x00\x02\x00\x00\x00\x01\x31\x78\x9c"
+	blocks := strings.Repeat("\x00\x00\x00\xff\xff", 1000)
+	lim := pack.Limits{Object: 1 << 10, Total: 1 << 20, Count: 100}
+	for name, tc := range map[string]struct{ begin, again string }{
+		"progress":           {pkt("packfile\n"), pkt("\x02" + strings.Repeat("x", 60_000))},
+		"keep-alives":        {pkt("packfile\n"), pkt("\x02")},
+		"packets of no data": {pkt("packfile\n"), pkt("\x01")},
+		"blocks of nothing":  {pkt("packfile\n") + pkt("\x01"+nothing), pkt("\x01" + blocks)},
+		"separators":         {"", "0001"},
+		"sections":           {"", "0001" + pkt("shallow-info\n")},
+		"lines of a section": {pkt("shallow-info\n"), pkt("shallow " + strings.Repeat("a", 40) + "\n")},
+	} {
+		if _, err := parseFetch(io.MultiReader(strings.NewReader(tc.begin), endless(tc.again)), lim); !errors.Is(err, ErrUnreadable) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for name, tc := range map[string]struct{ begin, again string }{
+		"progress":        {pkt("NAK\n"), pkt("\x02x")},
+		"shallow lines":   {"", pkt("shallow " + strings.Repeat("a", 40) + "\n")},
+		"a bare pack":     {pkt("NAK\n") + nothing, blocks},
+		"a pack in bands": {pkt("NAK\n") + pkt("\x01"+nothing), pkt("\x01" + blocks)},
+	} {
+		shallow := strings.HasPrefix(tc.again, "0035shallow")
+		if _, err := parseFetchV0(io.MultiReader(strings.NewReader(tc.begin), endless(tc.again)), lim, shallow); !errors.Is(err, ErrUnreadable) {
+			t.Errorf("version 0, %s: %v", name, err)
+		}
+	}
+}
+
+// repeated repeats a text for ever.
 type repeated struct{ s, rest string }
 
-func endless(s string) io.Reader { return &repeated{s: s} }
+func endless(s string) io.Reader { return &repeated{s: strings.Repeat(s, 1+4096/len(s))} }
 
 func (r *repeated) Read(b []byte) (int, error) {
 	if r.rest == "" {

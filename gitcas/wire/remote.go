@@ -305,6 +305,9 @@ func (r *remote) exchangePush(ctx context.Context, body []byte, req PushRequest)
 	}
 	res, err := parseReport(a, req, r.URL())
 	if err = a.Finish(err); err != nil {
+		if errors.Is(err, ErrUnreachable) && !errors.Is(err, errNoReport) {
+			err = fmt.Errorf("%w; the push may have happened", err)
+		}
 		return a.At, err
 	}
 	r.took(res, req)

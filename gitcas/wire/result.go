@@ -82,7 +82,7 @@ func asError(op, url string, err error) *Error {
 	detail := fault.OneLine(err.Error())
 	detail = strings.TrimPrefix(strings.TrimPrefix(detail, kind.Error()), ": ")
 	e = &Error{Op: op, URL: url, Kind: kind, Detail: detail}
-	for _, cause := range []error{context.Canceled, context.DeadlineExceeded} {
+	for _, cause := range []error{context.Canceled, context.DeadlineExceeded, ErrTooLong} {
 		if errors.Is(err, cause) {
 			e.cause = cause
 		}

@@ -62,6 +62,12 @@ func TestExitCode(t *testing.T) {
 	if Message(&Exit{Code: 1}) != "" || Message(nil) != "" || Message(Usagef("x")) != "x" {
 		t.Error("wrong messages")
 	}
+	// What the error itself says is not said again in other words.
+	for kind, advised := range map[error]bool{wire.ErrUnreachable: true, wire.ErrTooLong: false} {
+		if got := Message(&wire.Error{Op: "fetch", Kind: kind}); strings.Contains(got, "check the network") != advised {
+			t.Errorf("%v: %s", kind, got)
+		}
+	}
 }
 
 func TestIdentity(t *testing.T) {

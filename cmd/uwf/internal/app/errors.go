@@ -123,7 +123,7 @@ func Message(err error) string {
 // empty for other errors, and where the error itself says it.
 func remoteAdvice(err error) string {
 	switch {
-	case errors.Is(err, gitcas.ErrDamaged):
+	case errors.Is(err, gitcas.ErrDamaged), errors.Is(err, wire.ErrTooLong):
 		return ""
 	case errors.Is(err, wire.ErrSecretRefused):
 		return "take the secret out of what is pushed, and revoke it: it is known now"

@@ -43,6 +43,9 @@ var (
 	ErrNothing = fmt.Errorf("%w (it is empty)", ErrEarly)
 )
 
+// ErrTooLong says that a request did not come to an end although the connection was alive.
+var ErrTooLong = fmt.Errorf("%w: the server takes too long", ErrUnreachable)
+
 // ErrRefused says that the server is there but doesn't take a request in that
 // form: try another one. It is unreadable for who can't.
 var ErrRefused = fmt.Errorf("%w: the server refuses this form of request", ErrUnreadable)

@@ -81,6 +81,9 @@ func (p *Reader) raw() (Kind, []byte, error) {
 	if !ok {
 		return 0, nil, fmt.Errorf("%w: %q is no packet length", fault.ErrUnreadable, head[:])
 	}
+	if p.left -= int64(max(n, pktHeader)); p.left < 0 {
+		return 0, nil, errTooLarge
+	}
 	switch n {
 	case 0:
 		return Flush, nil, nil
@@ -88,9 +91,6 @@ func (p *Reader) raw() (Kind, []byte, error) {
 		return Delim, nil, nil
 	case 2:
 		return End, nil, nil
-	}
-	if p.left -= int64(n); p.left < 0 {
-		return 0, nil, fmt.Errorf("%w: the answer is too large", fault.ErrUnreadable)
 	}
 	if n -= pktHeader; cap(p.buf) < n {
 		p.buf = make([]byte, max(n, 1024))
@@ -100,6 +100,21 @@ func (p *Reader) raw() (Kind, []byte, error) {
 		return 0, nil, fault.Reading(err)
 	}
 	return Data, b, nil
+}
+
+var errTooLarge = fmt.Errorf("%w: the answer is too large", fault.ErrUnreadable)
+
+// Bytes gives what follows the packets read so far, as far as the limit goes.
+func (p *Reader) Bytes() io.Reader { return (*remainder)(p) }
+
+type remainder Reader
+
+func (p *remainder) Read(b []byte) (int, error) {
+	n, err := p.r.Read(b)
+	if p.left -= int64(n); p.left < 0 {
+		return 0, errTooLarge
+	}
+	return n, err
 }
 
 // Rest gives what follows the packets read so far.
@@ -153,11 +168,15 @@ type Bands struct {
 	p    *Reader
 	rest []byte
 	text []byte
+	talk int // bytes of packets without data
 	done bool
 }
 
 // NewBands reads from where p stands.
 func NewBands(p *Reader) *Bands { return &Bands{p: p} }
+
+// MaxTalk bounds the bytes of packets without data, in one answer.
+const MaxTalk = 16 << 20
 
 // maxText bounds how much of the server's text is kept: its end.
 const maxText = 16 << 10
@@ -196,6 +215,11 @@ func (b *Bands) fill() error {
 func (b *Bands) Take(pkt []byte) error {
 	if len(pkt) == 0 {
 		return fmt.Errorf("%w: a packet without band", fault.ErrUnreadable)
+	}
+	if pkt[0] == 2 || len(pkt) == 1 {
+		if b.talk += pktHeader + len(pkt); b.talk > MaxTalk {
+			return fmt.Errorf("%w: the server says more than %d bytes beside its answer", fault.ErrUnreadable, MaxTalk)
+		}
 	}
 	switch pkt[0] {
 	case 1:

@@ -76,7 +76,7 @@ func (t *httpTransport) Close() error {
 const maxRedirects = 3
 
 func (t *httpTransport) Call(ctx context.Context, c Call) (*Answer, error) {
-	w := newWatch(ctx, t.o.Timeout)
+	w := newWatch(ctx, t.o.Silence, t.o.Total)
 	a, err := t.send(w, c)
 	if err != nil {
 		err = w.explain(err)

@@ -66,7 +66,8 @@ type Options struct {
 	HTTPClient *http.Client
 	Env        []string // what children's environments are picked from
 	Now        func() time.Time
-	Timeout    time.Duration // the longest silence
+	Silence    time.Duration // the longest one
+	Total      time.Duration // the longest call, but for what a second each leastRate bytes prolong it
 	RefBytes   int64         // bounds an advertisement
 	Agent      string        // the User-Agent
 }

@@ -5,39 +5,85 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 	"time"
 
 	"github.com/united-workforce/uwf/gitcas/wire/internal/fault"
 )
 
-// errIdle is the cause of a context that ended because the other side was
-// silent for too long.
-var errIdle = errors.New("silent for too long")
+// Causes of a context that ended because of the other side.
+var (
+	errSilent  = errors.New("silent for too long")
+	errEndless = errors.New("not done for too long")
+)
 
-// watch ends an operation's context when no bytes have moved for a while.
+// leastRate is how many bytes of a request and its answer prolong its time by a
+// second: what a poor connection still carries. The amount is bounded where it is
+// read, and so the time is.
+const leastRate = 64 << 10
+
+// watch ends an operation's context when no bytes have moved for a while, and when
+// it takes too long although they do: a server may talk for ever.
 type watch struct {
-	ctx    context.Context
-	cancel context.CancelCauseFunc
-	timer  *time.Timer
-	d      time.Duration
+	ctx            context.Context
+	cancel         context.CancelCauseFunc
+	silence, total time.Duration
+	began          time.Time
+
+	mu      sync.Mutex
+	moved   int64 // bytes, both ways
+	silent  *time.Timer
+	endless *time.Timer
+	stopped bool
 }
 
-func newWatch(ctx context.Context, d time.Duration) *watch {
-	w := &watch{d: d}
+func newWatch(ctx context.Context, silence, total time.Duration) *watch {
+	w := &watch{silence: silence, total: total, began: time.Now()}
 	w.ctx, w.cancel = context.WithCancelCause(ctx)
-	w.timer = time.AfterFunc(d, func() { w.cancel(errIdle) })
+	w.silent = time.AfterFunc(silence, func() { w.cancel(errSilent) })
+	w.endless = time.AfterFunc(total, func() { w.cancel(errEndless) })
 	return w
 }
 
+// move notes a sign of life of n bytes.
+func (w *watch) move(n int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.stopped {
+		return
+	}
+	w.moved += int64(n)
+	w.silent.Reset(w.silence)
+	w.endless.Reset(time.Until(w.began.Add(w.limit())))
+}
+
+// limit is how long the operation may take, by what has moved so far.
+func (w *watch) limit() time.Duration {
+	return w.total + time.Duration(w.moved/leastRate)*time.Second
+}
+
 func (w *watch) stop() {
-	w.timer.Stop()
+	w.mu.Lock()
+	w.stopped = true
+	w.silent.Stop()
+	w.endless.Stop()
+	w.mu.Unlock()
 	w.cancel(nil)
 }
 
-// explain says that it was the silence that broke an operation.
+// explain says that it was the other side's silence, or its talking, that broke an
+// operation.
 func (w *watch) explain(err error) error {
-	if err != nil && errors.Is(context.Cause(w.ctx), errIdle) {
-		return fmt.Errorf("%w: no sign of life for %s", fault.ErrUnreachable, w.d)
+	if err == nil {
+		return nil
+	}
+	switch cause := context.Cause(w.ctx); {
+	case errors.Is(cause, errSilent):
+		return fmt.Errorf("%w: no sign of life for %s", fault.ErrUnreachable, w.silence)
+	case errors.Is(cause, errEndless):
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return fmt.Errorf("%w: still not done after %s, though the connection is alive; run it again later, and if it stays so ask who runs the server", fault.ErrTooLong, w.limit())
 	}
 	return err
 }
@@ -51,7 +97,7 @@ type watched struct {
 func (r *watched) Read(b []byte) (int, error) {
 	n, err := r.r.Read(b)
 	if n > 0 {
-		r.w.timer.Reset(r.w.d)
+		r.w.move(n)
 	}
 	return n, err
 }
