@@ -295,6 +295,9 @@ func (r *stepRun) takeSnapshot(ctx context.Context, result string, s *sealed) (*
 	for _, k := range snap.Skipped {
 		r.e.observe(Event{Kind: "notice", Thread: r.id, Step: r.stepNo(), Role: r.task.Role, Text: fmt.Sprintf("%s is not kept: %s", k.Path, k.Why)})
 	}
+	if n := snap.MoreSkipped; n > 0 {
+		r.e.observe(Event{Kind: "notice", Thread: r.id, Step: r.stepNo(), Role: r.task.Role, Text: fmt.Sprintf("%d more are not kept", n)})
+	}
 	blobs := make(map[wire.ID][]byte, len(snap.Objects))
 	for _, o := range snap.Objects {
 		blobs[o.ID] = o.Data

@@ -49,8 +49,8 @@ func (r *restorer) readAhead(s spot, todo []pair) readings {
 	var wg sync.WaitGroup
 	for w := range workers {
 		wg.Go(func() {
-			rd := reader{op: r.rd.op}
-			for i := w; i < len(files) && r.ctx.Err() == nil; i += workers {
+			rd := reader{ctx: r.rd.ctx, op: r.rd.op}
+			for i := w; i < len(files) && r.rd.ctx.Err() == nil; i += workers {
 				x := files[i]
 				c, err := rd.read(s.r, join(s.path, x.name), x.name, x.disk.info, mostInMemory)
 				c.data = nil // the next file's
@@ -59,7 +59,7 @@ func (r *restorer) readAhead(s spot, todo []pair) readings {
 		})
 	}
 	wg.Wait()
-	if r.ctx.Err() != nil {
+	if r.rd.ctx.Err() != nil {
 		return nil // not all were read
 	}
 	out := make(readings, len(files))

@@ -199,10 +199,10 @@ func (r *restorer) fetchBlobs(ids map[wire.ID]bool) (wire.Objects, error) {
 
 func (r *restorer) wanted(ids []wire.ID) (wire.Objects, error) {
 	l := newLoader(r.w.remote, nil, 0)
-	err := l.fetch(r.ctx, ids, 0, blobNone, nil)
+	err := l.fetch(r.rd.ctx, ids, 0, blobNone, nil)
 	if errors.Is(err, wire.ErrNotFound) {
 		// It all stays at hand: such a server is asked once.
-		err = r.load.fetchWhole(r.ctx, r.commit)
+		err = r.load.fetchWhole(r.rd.ctx, r.commit)
 		return r.load.objects, err
 	}
 	return l.objects, err
@@ -288,7 +288,7 @@ func (r *restorer) applyWrites(cur *cursor) error {
 		}
 		todo = todo[len(now):]
 		for _, x := range now {
-			if err := r.ctx.Err(); err != nil {
+			if err := r.rd.ctx.Err(); err != nil {
 				return err
 			}
 			o := blobs[x.e.id]

@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -37,16 +38,24 @@ type onDisk struct {
 	info fs.FileInfo
 }
 
-// list returns what is in a folder, sorted by name. More than limit things are
-// an error that names the folder.
-func list(r *os.Root, op, path string, limit int) (found []onDisk, err error) {
+// thingsPerFile: for each file that a commit may have, so many things may be in the
+// folder, ignored files and empty folders among them.
+const thingsPerFile = 10
+
+// list returns what is in a folder, sorted by name. Too many things in it, or with it,
+// are an error that names the folder.
+func (rd *reader) list(r *os.Root, path string) (found []onDisk, err error) {
+	op := rd.op
 	f, err := r.Open(".")
 	if err != nil {
 		return nil, ioError(op, path, err)
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
 	for {
-		batch, err := f.ReadDir(4096)
+		if err := rd.ctx.Err(); err != nil {
+			return nil, err
+		}
+		batch, err := f.ReadDir(1024)
 		for _, d := range batch {
 			info, err := d.Info()
 			if errors.Is(err, fs.ErrNotExist) {
@@ -57,8 +66,12 @@ func list(r *os.Root, op, path string, limit int) (found []onDisk, err error) {
 			}
 			found = append(found, onDisk{name: d.Name(), info: info})
 		}
-		if len(found) > limit {
-			return nil, &Error{Op: op, Path: path, Kind: ErrLimit, Detail: fmt.Sprintf("more than %d things in one folder: remove them, add them to .gitignore or raise the limit", limit)}
+		rd.looked += len(batch)
+		if most := 2 * rd.maxFiles; len(found) > most {
+			return nil, &Error{Op: op, Path: path, Kind: ErrLimit, Detail: fmt.Sprintf("more than %d things in one folder: remove them, add them to .gitignore or raise the limit", most)}
+		}
+		if most := thingsPerFile * rd.maxFiles; rd.looked > most {
+			return nil, &Error{Op: op, Path: path, Kind: ErrLimit, Detail: fmt.Sprintf("with those in this folder there are more than %d things to look at: remove them, or add whole folders of them to .gitignore", most)}
 		}
 		if errors.Is(err, io.EOF) {
 			break
@@ -115,10 +128,15 @@ func openFile(r *os.Root, op, path, name string, info fs.FileInfo) (*os.File, fs
 	return nil, nil, &Error{Op: op, Path: path, Kind: ErrUnstable, Detail: "stop what writes to it and try again"}
 }
 
-// reader reads files into one buffer that it uses again and again.
+// reader reads folders, and files into one buffer that it uses again and again. It
+// ends with its context, and at so many things that were looked at, whatever becomes
+// of them.
 type reader struct {
-	op  string
-	buf []byte
+	ctx      context.Context
+	op       string
+	maxFiles int // in a commit
+	looked   int
+	buf      []byte
 }
 
 // content is what was read of a file.
@@ -143,7 +161,11 @@ func (rd *reader) read(r *os.Root, path, name string, info fs.FileInfo, limit in
 	}()
 	c = content{mode: modeOf(info), size: info.Size()}
 	if c.size > limit {
-		if c.id, err = hashStream(f, c.size); err != nil {
+		c.id, err = rd.hashStream(f, c.size)
+		if ended := rd.ctx.Err(); ended != nil {
+			return content{}, ended
+		}
+		if err != nil {
 			return content{}, ioError(rd.op, path, err)
 		}
 	} else {
@@ -188,13 +210,23 @@ func (rd *reader) fill(f io.Reader, size, limit int64) ([]byte, error) {
 	return b, nil
 }
 
-// hashStream hashes a file too large to be held.
-func hashStream(f io.Reader, size int64) (wire.ID, error) {
+// hashStream hashes a file too large to be held. It may have any size: a hole in it
+// costs nothing to make.
+func (rd *reader) hashStream(f io.Reader, size int64) (wire.ID, error) {
+	const piece = 1 << 20
 	h := plumbing.NewHasher(plumbing.BlobObject, size)
-	if n, err := io.Copy(h, io.LimitReader(f, size)); err != nil {
-		return wire.ID{}, err
-	} else if n != size {
-		return wire.ID{}, fmt.Errorf("it was cut off while it was read: %w", io.ErrUnexpectedEOF)
+	for left := size; left > 0; {
+		if err := rd.ctx.Err(); err != nil {
+			return wire.ID{}, err
+		}
+		n, err := io.CopyN(h, f, min(left, piece))
+		if errors.Is(err, io.EOF) {
+			return wire.ID{}, fmt.Errorf("it was cut off while it was read: %w", io.ErrUnexpectedEOF)
+		}
+		if err != nil {
+			return wire.ID{}, err
+		}
+		left -= n
 	}
 	return h.Sum(), nil
 }
@@ -223,7 +255,17 @@ func (rd *reader) readRules(r *os.Root, path string, found []onDisk, above *igno
 	if err != nil {
 		return nil, err
 	}
-	return above.Folder(path, data), nil
+	rules, err := above.Folder(path, data)
+	return rules, rulesError(rd.op, err)
+}
+
+// rulesError says of which .gitignore the patterns are that take too long.
+func rulesError(op string, err error) error {
+	var cost *ignore.CostError
+	if !errors.As(err, &cost) {
+		return err
+	}
+	return &Error{Op: op, Path: join(cost.Folder, gitignore), Kind: ErrLimit, Err: err}
 }
 
 const gitignore = ".gitignore"

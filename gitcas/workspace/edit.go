@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -59,11 +60,11 @@ func CheckLink(path, target string) error {
 
 // Overlap lists the files that are no longer as the edits found them, and not as
 // the edits leave them either.
-func Overlap(dir string, edits []Edit) ([]string, error) {
+func Overlap(ctx context.Context, dir string, edits []Edit) ([]string, error) {
 	var out []string
 	err := inFolder(dir, func(c *cursor) error {
 		for _, e := range edits {
-			id, err := c.contentAt(e.Path)
+			id, err := c.contentAt(ctx, e.Path)
 			if err != nil {
 				return err
 			}
@@ -125,7 +126,7 @@ func inFolder(dir string, do func(c *cursor) error) (err error) {
 }
 
 // contentAt is what a file or link holds; zero where there is neither.
-func (c *cursor) contentAt(path string) (wire.ID, error) {
+func (c *cursor) contentAt(ctx context.Context, path string) (wire.ID, error) {
 	folder, name := splitPath(path)
 	in, err := c.dir(folder, false)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, ErrUnstable) {
@@ -149,7 +150,7 @@ func (c *cursor) contentAt(path string) (wire.ID, error) {
 	case !info.Mode().IsRegular():
 		return wire.ZeroID, nil
 	}
-	rd := reader{op: c.op}
+	rd := reader{ctx: ctx, op: c.op}
 	got, err := rd.read(in, path, name, info, 0)
 	return got.id, err
 }
@@ -199,14 +200,14 @@ func (c *cursor) put(e Edit) error {
 }
 
 // Content reads a file or a symlink's target as a Snapshot found it.
-func Content(dir string, change Change) (data []byte, err error) {
+func Content(ctx context.Context, dir string, change Change) (data []byte, err error) {
 	err = inFolder(dir, func(c *cursor) error {
 		folder, name := splitPath(change.Path)
 		in, err := c.dir(folder, false)
 		if err != nil {
 			return err
 		}
-		if data, err = c.contentOf(in, change, name); err == nil && blobID(data) != change.Blob {
+		if data, err = c.contentOf(ctx, in, change, name); err == nil && blobID(data) != change.Blob {
 			err = &Error{Op: c.op, Path: change.Path, Kind: ErrUnstable, Detail: "stop what writes to it and try again"}
 		}
 		return err
@@ -214,7 +215,7 @@ func Content(dir string, change Change) (data []byte, err error) {
 	return data, err
 }
 
-func (c *cursor) contentOf(in *os.Root, change Change, name string) ([]byte, error) {
+func (c *cursor) contentOf(ctx context.Context, in *os.Root, change Change, name string) ([]byte, error) {
 	if change.Mode == filemode.Symlink {
 		target, err := in.Readlink(name)
 		if err != nil {
@@ -226,7 +227,7 @@ func (c *cursor) contentOf(in *os.Root, change Change, name string) ([]byte, err
 	if err != nil {
 		return nil, ioError(c.op, change.Path, err)
 	}
-	rd := reader{op: c.op}
+	rd := reader{ctx: ctx, op: c.op}
 	got, err := rd.read(in, change.Path, name, info, DefaultMaxFile)
 	return got.data, err
 }

@@ -40,13 +40,13 @@ func TestApply(t *testing.T) {
 	for _, c := range s.Changes {
 		e := Edit{Path: c.Path, Mode: c.Mode, Old: c.Old}
 		if c.Kind != Deleted {
-			data, err := Content(here, c)
+			data, err := Content(ctx, here, c)
 			must(t, err)
 			e.Data = data
 		}
 		edits = append(edits, e)
 	}
-	over, err := Overlap(there, edits)
+	over, err := Overlap(ctx, there, edits)
 	must(t, err)
 	if len(over) > 0 {
 		t.Errorf("overlap: %q", over)
@@ -60,7 +60,7 @@ func TestApply(t *testing.T) {
 		t.Errorf("tree %s, want %s", n.Tree, s.Tree)
 	}
 	// What is there already is no overlap, and can be done again.
-	over, err = Overlap(there, edits)
+	over, err = Overlap(ctx, there, edits)
 	if err != nil || len(over) > 0 {
 		t.Error(over, err)
 	}
@@ -71,7 +71,7 @@ func TestApply(t *testing.T) {
 func TestOverlap(t *testing.T) {
 	dir := t.TempDir()
 	put(t, dir, files{"kept": "1", "changed": "theirs", "new": "theirs", "same": "ours", "folder/x": "1", "l": "-> kept"})
-	got, err := Overlap(dir, []Edit{
+	got, err := Overlap(ctx, dir, []Edit{
 		textEdit("kept", "2", "1"), textEdit("changed", "ours", "1"), textEdit("new", "ours", ""), textEdit("same", "ours", "1"),
 		textEdit("gone", "ours", "1"), textEdit("absent/x", "1", ""), textEdit("l", "x", "kept"), textEdit("kept/under", "x", ""),
 		{Path: "changed", Old: blobID([]byte("1"))}, {Path: "never", Old: blobID([]byte("1"))},

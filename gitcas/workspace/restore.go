@@ -38,7 +38,10 @@ func (w *Workspace) Restore(ctx context.Context, commit wire.ID) (err error) {
 		return fmt.Errorf("restore: %w", err)
 	}
 	defer func() { err = errors.Join(err, root.Close()) }()
-	r := &restorer{ctx: ctx, w: w, root: root, rd: reader{op: "restore"}, texts: make(map[wire.ID][]byte)}
+	r := &restorer{
+		w: w, root: root, texts: make(map[wire.ID][]byte),
+		rd: reader{ctx: ctx, op: "restore", maxFiles: w.o.MaxFiles},
+	}
 	if err := r.run(commit); err != nil {
 		return err
 	}
@@ -48,7 +51,6 @@ func (w *Workspace) Restore(ctx context.Context, commit wire.ID) (err error) {
 
 // restorer compares the folder with a commit and notes what to do.
 type restorer struct {
-	ctx  context.Context
 	w    *Workspace
 	root *os.Root
 	rd   reader
@@ -106,7 +108,7 @@ func (r *restorer) run(commit wire.ID) error {
 	if err := r.checkLinks(target); err != nil {
 		return err
 	}
-	done, err := r.folder(spot{r: r.root, target: target, seen: r.w.seen, stays: new(bool)})
+	done, err := r.folder(spot{r: r.root, target: target, seen: r.w.seen, rules: ignore.New(r.w.o.ignoreSteps), stays: new(bool)})
 	if err != nil {
 		return err
 	}
@@ -125,7 +127,7 @@ func (r *restorer) target(commit wire.ID) (*dir, error) {
 	if t := r.w.known(commit); t != nil {
 		return t, nil
 	}
-	found, err := list(r.root, r.rd.op, "", 2*r.w.o.MaxFiles)
+	found, err := r.rd.list(r.root, "")
 	if err != nil {
 		return nil, err
 	}
@@ -135,10 +137,10 @@ func (r *restorer) target(commit wire.ID) (*dir, error) {
 			filter, haves = blobNone, r.w.haves()
 		}
 	}
-	t, err := r.load.commitTree(r.ctx, commit, filter, haves)
+	t, err := r.load.commitTree(r.rd.ctx, commit, filter, haves)
 	if filter == "" && errors.Is(err, wire.ErrUnreadable) {
 		// It may be too much for one answer.
-		t, err = r.load.commitTree(r.ctx, commit, blobNone, haves)
+		t, err = r.load.commitTree(r.rd.ctx, commit, blobNone, haves)
 	}
 	return t, err
 }
@@ -160,13 +162,13 @@ type spot struct {
 // folder compares one folder and returns its target with the stamps that are
 // known; nil when the commit has no such folder.
 func (r *restorer) folder(s spot) (*dir, error) {
-	if err := r.ctx.Err(); err != nil {
+	if err := r.rd.ctx.Err(); err != nil {
 		return nil, err
 	}
 	if s.depth > 2*maxDepth {
 		return nil, &Error{Op: r.rd.op, Path: s.path, Kind: ErrLimit, Detail: fmt.Sprintf("folders lie deeper than %d levels: remove them", 2*maxDepth)}
 	}
-	found, err := list(s.r, r.rd.op, s.path, 2*r.w.o.MaxFiles)
+	found, err := r.rd.list(s.r, s.path)
 	if err != nil {
 		return nil, err
 	}
@@ -206,7 +208,8 @@ func (r *restorer) rules(s spot, found []onDisk) (*ignore.Rules, error) {
 	}
 	if e := s.target.find(gitignore); e != nil {
 		if isFile(e.mode) {
-			return s.rules.Folder(s.path, r.texts[e.id]), nil
+			rules, err := s.rules.Folder(s.path, r.texts[e.id])
+			return rules, rulesError(r.rd.op, err)
 		}
 		return s.rules, nil
 	}
@@ -219,13 +222,30 @@ func (r *restorer) rules(s spot, found []onDisk) (*ignore.Rules, error) {
 	if err != nil {
 		return nil, err
 	}
-	if own := s.rules.Folder(s.path, data); own.Ignored(path, false) {
+	own, err := s.rules.Folder(s.path, data)
+	if err != nil {
+		return nil, rulesError(r.rd.op, err)
+	}
+	itself, err := own.Ignored(path, false)
+	if itself {
 		return own, nil
 	}
-	return s.rules, nil
+	return s.rules, rulesError(r.rd.op, err)
+}
+
+// ignored says whether a thing in a folder is ignored, by itself or with the folder.
+func (r *restorer) ignored(s spot, path string, isDir bool) (bool, error) {
+	if s.ignored {
+		return true, nil
+	}
+	ignored, err := s.rules.Ignored(path, isDir)
+	return ignored, rulesError(r.rd.op, err)
 }
 
 func (r *restorer) pair(s spot, x pair) error {
+	if err := r.rd.ctx.Err(); err != nil {
+		return err
+	}
 	path := join(s.path, x.name)
 	switch {
 	case x.disk == nil:
@@ -236,8 +256,11 @@ func (r *restorer) pair(s spot, x pair) error {
 	case x.tree.mode == filemode.Submodule:
 		return nil
 	case x.tree.dir != nil && x.disk.info.IsDir():
-		d, _, err := r.subfolder(s, x, path, x.tree.dir, s.ignored || s.rules.Ignored(path, true))
-		x.tree.dir = d
+		ignored, err := r.ignored(s, path, true)
+		if err != nil {
+			return err
+		}
+		x.tree.dir, _, err = r.subfolder(s, x, path, x.tree.dir, ignored)
 		return err
 	case x.tree.dir != nil:
 		r.remove(path, removeFile)
@@ -276,7 +299,10 @@ func (r *restorer) remove(path string, how removeHow) {
 // extra decides about something that the commit doesn't have.
 func (r *restorer) extra(s spot, x pair, path string) error {
 	isDir := x.disk.info.IsDir()
-	ignored := s.ignored || s.rules.Ignored(path, isDir)
+	ignored, err := r.ignored(s, path, isDir)
+	if err != nil {
+		return err
+	}
 	before := s.seen.find(x.name)
 	tracked := before != nil && (before.dir != nil) == isDir && before.mode != filemode.Submodule
 	leftOver := !isDir && strings.HasPrefix(x.name, tempPrefix)
@@ -371,7 +397,7 @@ func (r *restorer) checkNoRepo(in *os.Root, path string, x pair, depth int) erro
 	if err != nil {
 		return err
 	}
-	found, err := list(sub, r.rd.op, path, 2*r.w.o.MaxFiles)
+	found, err := r.rd.list(sub, path)
 	for i := range found {
 		d := &found[i]
 		if d.name == gitDir && err == nil {

@@ -2,7 +2,6 @@ package workspace
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -20,7 +19,6 @@ import (
 
 // scanner walks the folder for a snapshot.
 type scanner struct {
-	ctx  context.Context
 	w    *Workspace
 	base *dir // the first parent's tree
 	rd   reader
@@ -36,6 +34,7 @@ type scanner struct {
 
 	changes []Change
 	skipped []Skipped
+	more    int // skipped, and not listed
 	links   []seenLink
 	targets map[wire.ID]string // of links, by blob
 }
@@ -69,7 +68,7 @@ func (s *scanner) top(root *os.Root) (*dir, error) {
 	if s.clock, _, err = fsClock(root); err != nil {
 		s.clock = 0
 	}
-	tree, err := s.folder(place{r: root, base: s.base, seen: s.w.seen})
+	tree, err := s.folder(place{r: root, base: s.base, seen: s.w.seen, rules: ignore.New(s.w.o.ignoreSteps)})
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +83,7 @@ func (s *scanner) folder(p place) (*dir, error) {
 	if p.depth > maxDepth || len(p.path) > maxPath {
 		return nil, s.tooDeep(p.path)
 	}
-	found, err := list(p.r, s.rd.op, p.path, 2*s.w.o.MaxFiles)
+	found, err := s.rd.list(p.r, p.path)
 	if err != nil {
 		return nil, err
 	}
@@ -157,7 +156,7 @@ func sameEntries(a, b []entry) bool {
 
 // pair decides what one name of a folder becomes in the new tree.
 func (s *scanner) pair(p place, x pair) (*entry, error) {
-	if err := s.ctx.Err(); err != nil {
+	if err := s.rd.ctx.Err(); err != nil {
 		return nil, err
 	}
 	path := join(p.path, x.name)
@@ -172,7 +171,13 @@ func (s *scanner) pair(p place, x pair) (*entry, error) {
 	if isDir && x.tree != nil && x.tree.mode == filemode.Submodule {
 		return s.keep(x.tree, path)
 	}
-	ignored := p.ignored || (!tracked || isDir) && p.rules.Ignored(path, isDir)
+	ignored := p.ignored
+	if !ignored && (!tracked || isDir) {
+		var err error
+		if ignored, err = p.rules.Ignored(path, isDir); err != nil {
+			return nil, rulesError(s.rd.op, err)
+		}
+	}
 	if ignored && !tracked {
 		return s.gone(path, x.tree)
 	}
@@ -356,6 +361,9 @@ func (s *scanner) checkLinks(tree *dir) error {
 		return t, ok
 	}
 	for _, l := range s.links {
+		if err := s.rd.ctx.Err(); err != nil {
+			return err
+		}
 		if linkInside(tree, folderOf(l.path), l.target, read) || !l.isNew && !linkInside(s.base, folderOf(l.path), l.target, read) {
 			continue
 		}
@@ -439,7 +447,14 @@ func (s *scanner) compare(path string, base, now *entry, size int64) {
 	}
 }
 
+// maxSkipped is how much of what was left out is listed: each is told to a person.
+const maxSkipped = 100
+
 func (s *scanner) skip(path, why string) {
+	if len(s.skipped) == maxSkipped {
+		s.more++
+		return
+	}
 	s.skipped = append(s.skipped, Skipped{Path: path, Why: why})
 }
 

@@ -75,8 +75,10 @@ type Snapshot struct {
 	Objects []wire.PackObject
 	// Changes are sorted by path.
 	Changes []Change
-	// Skipped are sorted by path.
+	// Skipped are sorted by path: a hundred at most.
 	Skipped []Skipped
+	// MoreSkipped is how many more were left out.
+	MoreSkipped int
 	// Unchanged: the folder equals its parent (or is empty and has none) and
 	// no commit was made.
 	Unchanged bool
@@ -106,7 +108,7 @@ func (w *Workspace) Snapshot(ctx context.Context, req SnapshotRequest) (Snapshot
 	if err != nil {
 		return Snapshot{}, err
 	}
-	out := Snapshot{Tree: tree.id, Changes: s.changes, Skipped: s.skipped}
+	out := Snapshot{Tree: tree.id, Changes: s.changes, Skipped: s.skipped, MoreSkipped: s.more}
 	if len(s.changes) == 0 && len(req.Parents) < 2 {
 		out.Unchanged, out.Tree = true, base.id
 		if len(req.Parents) == 1 {
@@ -159,8 +161,8 @@ func (w *Workspace) scan(ctx context.Context, base *dir) (*scanner, *dir, error)
 		return nil, nil, fmt.Errorf("snapshot: %w", err)
 	}
 	s := &scanner{
-		ctx: ctx, w: w, base: base,
-		rd:   reader{op: "snapshot"},
+		w: w, base: base,
+		rd:   reader{ctx: ctx, op: "snapshot", maxFiles: w.o.MaxFiles},
 		sent: make(map[wire.ID]bool), targets: make(map[wire.ID]string),
 	}
 	tree, err := s.top(root)

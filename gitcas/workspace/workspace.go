@@ -22,6 +22,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/filemode"
 
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/gitcas/workspace/ignore"
 )
 
 // Defaults of [Options], and bounds that are not adjustable.
@@ -63,6 +64,9 @@ type Options struct {
 	// Now is the clock for commits without a time; nil means time.Now. File
 	// times are never compared with it.
 	Now func() time.Time
+
+	// ignoreSteps is what comparing .gitignore files may cost; tests lower it.
+	ignoreSteps int64
 }
 
 // Workspace is one folder. Its methods may be called from several goroutines but
@@ -118,6 +122,9 @@ func Open(path string, remote wire.Remote, o Options) (*Workspace, error) {
 	}
 	if o.Now == nil {
 		o.Now = time.Now
+	}
+	if o.ignoreSteps <= 0 {
+		o.ignoreSteps = ignore.DefaultSteps
 	}
 	w := &Workspace{path: path, remote: remote, o: o, kept: make(wire.Objects)}
 	w.loadCache()

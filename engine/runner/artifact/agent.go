@@ -25,7 +25,7 @@ type handover struct {
 }
 
 // Run implements thread.Agent.
-func (h *handover) Run(_ context.Context, t thread.Task, _ *thread.Meter) (thread.Draft, error) {
+func (h *handover) Run(ctx context.Context, t thread.Task, _ *thread.Meter) (thread.Draft, error) {
 	fail := func(err error, format string, args ...any) (thread.Draft, error) {
 		return h.a.Draft, &thread.AgentError{Agent: t.Agent, Reason: fmt.Sprintf(format, args...), Err: err}
 	}
@@ -39,7 +39,7 @@ func (h *handover) Run(_ context.Context, t thread.Task, _ *thread.Meter) (threa
 			return fail(nil, "its artifact changes %d files, and this job has no folder for them", len(h.a.Files))
 		}
 		dir := h.folder.Dir()
-		over, err := workspace.Overlap(dir, h.a.Files)
+		over, err := workspace.Overlap(ctx, dir, h.a.Files)
 		if err != nil {
 			return fail(err, "its changes can't be compared with the work branch")
 		}

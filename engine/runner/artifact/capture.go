@@ -231,7 +231,7 @@ func (c *Captured) files(ctx context.Context, base wire.ID) ([]workspace.Edit, e
 		if change.Kind != workspace.Deleted {
 			data, ok := blobs[change.Blob]
 			if !ok { // the same content as another file's
-				if data, err = workspace.Content(c.folder.Dir(), change); err != nil {
+				if data, err = workspace.Content(ctx, c.folder.Dir(), change); err != nil {
 					return nil, err
 				}
 			}

@@ -1,36 +1,132 @@
 // Package ignore decides which files .gitignore files leave out, with the rules
 // of git's dir.c. It works on text and paths alone and never reads a file.
+//
+// The patterns may be an agent's, so what they cost is counted: plain names and
+// paths, *.suffix and prefix* are looked up, however many there are; the others are
+// compared one by one, each in time that grows with its length times the path's;
+// and where all of that together gets too much it is a [CostError], never a guess.
 package ignore
 
-import "strings"
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
 
-// MaxFile is the size of the largest .gitignore that a caller should read, in
-// bytes.
-const MaxFile = 1 << 20
+const (
+	// MaxFile is the size of the largest .gitignore that a caller should read, in
+	// bytes.
+	MaxFile = 1 << 20
+	// DefaultSteps is what one walk over a folder may cost: some seconds. Two
+	// hundred thousand files against fifty patterns with several wildcards take a
+	// third of it.
+	DefaultSteps = 1_000_000_000
+	// maxPattern is the length of the longest pattern with wildcards, in bytes: as
+	// long as a path can be.
+	maxPattern = 4096
+)
 
 // Rules are the patterns that hold for one folder: those of its own .gitignore
-// and those of the folders above it. A nil *Rules ignores nothing.
+// and those of the folders above it.
 type Rules struct {
-	above    *Rules
-	prefix   string // the folder's path with a slash behind it, empty at the top
-	patterns []pattern
+	above  *Rules
+	work   *work
+	prefix string // the folder's path with a slash behind it, empty at the top
+	count  int    // patterns
+	spent  int64  // steps
+
+	names, paths table // without wildcards: of a name at any depth, of a path
+	heads, tails affixes
+	wild         []pattern // all others, in their order
+}
+
+// work is what all rules of one walk share.
+type work struct {
+	left  int64
+	worst *Rules // the ones that took the most steps
+}
+
+// CostError: comparing the patterns takes too long.
+type CostError struct {
+	Folder   string // of the .gitignore that takes the most, empty for the top
+	Patterns int    // that it has
+	Long     int    // bytes of one that is too long; 0: they are too many
+}
+
+func (e *CostError) Error() string {
+	if e.Long > 0 {
+		return fmt.Sprintf("it has a pattern with wildcards of %d bytes, more than %d: shorten it", e.Long, maxPattern)
+	}
+	return fmt.Sprintf("comparing its %d patterns with so many files takes too long: take out what isn't needed, or write names and folders instead of wildcards", e.Patterns)
+}
+
+// rank orders the patterns of one file: the last one that matches decides. It is
+// twice the position, from 1, and one more where the pattern is negated; 0 is none.
+type rank int
+
+func (r rank) ignores() bool { return r > 0 && r&1 == 0 }
+
+// last is the rank of the last pattern with one text: of those for everything, and
+// of those for folders.
+type last struct{ any, folder rank }
+
+func (l last) of(isDir bool) rank {
+	if isDir {
+		return max(l.any, l.folder)
+	}
+	return l.any
+}
+
+type table map[string]last
+
+func (t *table) add(text string, p pattern) {
+	if *t == nil {
+		*t = table{}
+	}
+	l := (*t)[text]
+	if p.folder {
+		l.folder = p.rank
+	} else {
+		l.any = p.rank
+	}
+	(*t)[text] = l
+}
+
+// affixes are beginnings or ends of names.
+type affixes struct {
+	table
+	lengths []int // that they have, sorted
+}
+
+func (a *affixes) add(text string, p pattern) {
+	a.table.add(text, p)
+	if i, there := slices.BinarySearch(a.lengths, len(text)); !there {
+		a.lengths = slices.Insert(a.lengths, i, len(text))
+	}
 }
 
 type pattern struct {
 	text    string
-	negated bool // begins with "!": what it matches is not ignored
+	rank    rank
 	folder  bool // ends with a slash: matches folders only
 	nested  bool // holds a slash: matched against the whole path below the folder
 	literal int  // so many bytes at the beginning are no wildcards
-	tail    bool // a star and then no wildcard: matched by its end
 }
 
+// New returns rules that ignore nothing. All that are made of them with Folder may
+// take so many steps together: comparing or reading a byte, roughly.
+func New(steps int64) *Rules { return &Rules{work: &work{left: steps}} }
+
 // Folder returns the rules for the folder at path (slashes, empty for the top),
-// given the content of its .gitignore and the rules above it.
-func (r *Rules) Folder(path string, content []byte) *Rules {
-	sub := &Rules{above: r}
+// given the content of its .gitignore and the rules above it. An error is a
+// *CostError.
+func (r *Rules) Folder(path string, content []byte) (*Rules, error) {
+	sub := &Rules{above: r, work: r.work}
 	if path != "" {
 		sub.prefix = path + "/"
+	}
+	if err := sub.spend(int64(len(content))); err != nil {
+		return nil, err
 	}
 	text := strings.TrimPrefix(string(content), "\ufeff")
 	for line := range strings.SplitSeq(text, "\n") {
@@ -39,14 +135,28 @@ func (r *Rules) Folder(path string, content []byte) *Rules {
 		if line == "" || line[0] == '#' {
 			continue
 		}
-		if p := parse(line); p.text != "" {
-			sub.patterns = append(sub.patterns, p)
+		if err := sub.add(line); err != nil {
+			return nil, err
 		}
 	}
-	if len(sub.patterns) == 0 {
-		return r
+	if sub.count == 0 {
+		return r, nil
 	}
-	return sub
+	return sub, nil
+}
+
+// spend counts steps.
+func (r *Rules) spend(steps int64) error {
+	r.spent += steps
+	r.work.left -= steps
+	if r.work.worst == nil || r.spent > r.work.worst.spent {
+		r.work.worst = r
+	}
+	if r.work.left >= 0 {
+		return nil
+	}
+	worst := r.work.worst
+	return &CostError{Folder: strings.TrimSuffix(worst.prefix, "/"), Patterns: worst.count}
 }
 
 // trimSpaces takes off trailing spaces that no backslash protects.
@@ -66,55 +176,110 @@ func trimSpaces(s string) string {
 	return s[:end]
 }
 
-func parse(line string) pattern {
+const wildcards = `*?[\`
+
+// add puts a pattern where it is found again with the least work.
+func (r *Rules) add(line string) error {
 	var p pattern
-	line, p.negated = strings.CutPrefix(line, "!")
+	line, negated := strings.CutPrefix(line, "!")
 	line, p.folder = strings.CutSuffix(line, "/")
 	p.nested = strings.Contains(line, "/")
-	p.tail = !p.nested && strings.HasPrefix(line, "*") && !strings.ContainsAny(line[1:], `*?[\`)
 	line = strings.TrimPrefix(line, "/")
-	if p.literal = strings.IndexAny(line, `*?[\`); p.literal < 0 {
-		p.literal = len(line)
+	if name, ok := strings.CutPrefix(line, "**/"); ok && !strings.Contains(name, "/") {
+		line, p.nested = name, false // in every folder, as a name without a slash is
 	}
-	p.text = line
-	return p
+	if line == "" {
+		return nil
+	}
+	r.count++
+	p.text, p.rank = line, rank(2*r.count)
+	if negated {
+		p.rank++
+	}
+	p.literal = strings.IndexAny(line, wildcards)
+	switch {
+	case p.literal < 0 && p.nested:
+		r.paths.add(line, p)
+	case p.literal < 0:
+		r.names.add(line, p)
+	case !p.nested && line[0] == '*' && !strings.ContainsAny(line[1:], wildcards):
+		r.tails.add(line[1:], p)
+	case !p.nested && p.literal == len(line)-1 && line[p.literal] == '*':
+		r.heads.add(line[:p.literal], p)
+	case len(line) > maxPattern:
+		return &CostError{Folder: strings.TrimSuffix(r.prefix, "/"), Patterns: r.count, Long: len(line)}
+	default:
+		r.wild = append(r.wild, p)
+	}
+	return nil
 }
 
 // Ignored reports whether the last pattern that matches path (from the top, with
 // slashes) ignores it. It looks at that path only: what lies in an ignored
-// folder is ignored too, and the caller knows that already.
-func (r *Rules) Ignored(path string, isDir bool) bool {
+// folder is ignored too, and the caller knows that already. An error is a
+// *CostError.
+func (r *Rules) Ignored(path string, isDir bool) (bool, error) {
 	for ; r != nil; r = r.above {
 		name, ok := strings.CutPrefix(path, r.prefix)
-		if !ok {
+		if !ok || r.count == 0 {
 			continue
 		}
-		base := name[strings.LastIndexByte(name, '/')+1:]
-		for i := len(r.patterns) - 1; i >= 0; i-- {
-			if p := &r.patterns[i]; (!p.folder || isDir) && p.match(name, base) {
-				return !p.negated
-			}
+		found, err := r.match(name, isDir)
+		if err != nil || found > 0 {
+			return found.ignores(), err
 		}
 	}
-	return false
+	return false, nil
 }
 
-// match compares the pattern with a path below its folder and its last part.
-func (p *pattern) match(name, base string) bool {
-	switch {
-	case !p.nested && p.literal == len(p.text):
-		return base == p.text
-	case p.tail:
-		return strings.HasSuffix(base, p.text[1:])
-	case !p.nested:
-		return wildmatch(p.text, base)
+// match is the rank of the last pattern of one .gitignore that matches a path below
+// its folder.
+func (r *Rules) match(name string, isDir bool) (rank, error) {
+	base := name[strings.LastIndexByte(name, '/')+1:]
+	found := max(r.names[base].of(isDir), r.paths[name].of(isDir))
+	steps := int64(len(name))
+	for _, n := range r.heads.lengths {
+		if n > len(base) {
+			break
+		}
+		found = max(found, r.heads.table[base[:n]].of(isDir))
+		steps += int64(n)
+	}
+	for _, n := range r.tails.lengths {
+		if n > len(base) {
+			break
+		}
+		found = max(found, r.tails.table[base[len(base)-n:]].of(isDir))
+		steps += int64(n)
+	}
+	if err := r.spend(steps); err != nil {
+		return 0, err
+	}
+	for i := len(r.wild) - 1; i >= 0 && r.wild[i].rank > found; i-- {
+		p := &r.wild[i]
+		if p.folder && !isDir {
+			continue
+		}
+		ok, steps := p.match(name, base, r.work.left)
+		if err := r.spend(steps); err != nil {
+			return 0, err
+		}
+		if ok {
+			return p.rank, nil
+		}
+	}
+	return found, nil
+}
+
+// match compares the pattern with a path below its folder and its last part. It
+// takes at most one step more than there are left.
+func (p *pattern) match(name, base string, left int64) (ok bool, steps int64) {
+	if !p.nested {
+		name = base
 	}
 	rest, ok := strings.CutPrefix(name, p.text[:p.literal])
 	if !ok {
-		return false
+		return false, 1
 	}
-	if p.literal == len(p.text) {
-		return rest == ""
-	}
-	return wildmatch(p.text[p.literal:], rest)
+	return wildmatch(p.text[p.literal:], rest, left)
 }

@@ -1,8 +1,13 @@
 package ignore
 
 import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"github.com/united-workforce/uwf/internal/testmode"
 )
 
 func TestIgnored(t *testing.T) {
@@ -63,52 +68,210 @@ func TestIgnored(t *testing.T) {
 		{"foo/bar/", "foo/bar", true, true},
 		{"foo/bar/", "foo/bar", false, false},
 	} {
-		var r *Rules
-		if got := r.Folder("", []byte(c.rules)).Ignored(c.path, c.dir); got != c.want {
+		if got := ignored(t, folder(t, New(DefaultSteps), "", c.rules), c.path, c.dir); got != c.want {
 			t.Errorf("%q on %q (folder %v): %v", c.rules, c.path, c.dir, got)
 		}
 	}
 }
 
 func TestNested(t *testing.T) {
-	var none *Rules
-	top := none.Folder("", []byte("*.log\n/a/x\n"))
-	a := top.Folder("a", []byte("!keep.log\n/y\n"))
+	none := New(DefaultSteps)
+	top := folder(t, none, "", "*.log\n/a/x\n")
+	a := folder(t, top, "a", "!keep.log\n/y\n")
 	for path, want := range map[string]bool{
 		"a/keep.log": false, "a/b/keep.log": false, "a/z.log": true, "a/x": true, "a/y": true, "a/b/y": false,
 	} {
-		if got := a.Ignored(path, false); got != want {
+		if got := ignored(t, a, path, false); got != want {
 			t.Errorf("%s: %v", path, got)
 		}
 	}
-	if a.Folder("a/b", []byte("# nothing\n")) != a {
+	if folder(t, a, "a/b", "# nothing\n") != a {
 		t.Error("a .gitignore without patterns made new rules")
 	}
-	if none.Ignored("x", false) {
+	if ignored(t, none, "x", false) {
 		t.Error("no rules ignored a file")
 	}
 }
 
-// TestHostilePatterns are ones that take a naive matcher forever: it would never end.
+// TestHostilePatterns are ones that take a naive matcher forever. What they take is
+// counted: no more than the pattern's length times the path's.
 func TestHostilePatterns(t *testing.T) {
-	name := strings.Repeat("a", 200)
-	for _, p := range []string{
-		strings.Repeat("*a", 50) + "b", strings.Repeat("a/**/", 60) + "b", strings.Repeat("**/a*", 40) + "/b", strings.Repeat("*[a]?", 40) + "c",
+	deep := strings.Repeat("a/", 1000)
+	for _, c := range []struct {
+		pattern, path string
+		want          bool
+	}{
+		{strings.Repeat("*a", 50) + "b", strings.Repeat("a", 200), false},
+		{strings.Repeat("*a", 50) + "b", strings.Repeat("a", 200) + "b", true},
+		{strings.Repeat("a/**/", 60) + "b", deep + "c", false},
+		{strings.Repeat("a/**/", 60) + "b", deep + "b", true},
+		{strings.Repeat("**/a*", 40) + "/b", deep + "c", false},
+		{strings.Repeat("**/", 1000) + "b/c", deep + "c", false},
+		{strings.Repeat("**/", 1000) + "a/c", deep + "c", true},
+		{strings.Repeat("**/", 50) + strings.Repeat("b/", 20) + "x", strings.Repeat("b/", 500) + "c", false},
+		{strings.Repeat("*[a]?", 40) + "c", strings.Repeat("a", 200), false},
+		{"x/" + strings.Repeat("*[!b]", 300), "x/" + strings.Repeat("a", 255), false},
+		{strings.Repeat("**/*a", 500) + "/", deep + strings.Repeat("a", 255), false},
 	} {
-		var r *Rules
-		rules := r.Folder("", []byte(p))
-		rules.Ignored(name, false)
-		rules.Ignored(strings.Repeat("a/", 100)+"c", false)
+		r := folder(t, New(DefaultSteps), "", c.pattern)
+		before := r.spent
+		if got := ignored(t, r, c.path, false); got != c.want {
+			t.Errorf("%.40q… on a path of %d bytes: %v", c.pattern, len(c.path), got)
+		}
+		if most := int64(len(c.pattern)*len(c.path) + 2*fewSteps); r.spent-before > most {
+			t.Errorf("%.40q… on a path of %d bytes: %d steps, at most %d were expected", c.pattern, len(c.path), r.spent-before, most)
+		}
 	}
+}
+
+// TestManyPatterns: a .gitignore of a megabyte is used like any other where its
+// patterns can be looked up, and refused by name where they would have to be compared
+// with every file one by one.
+func TestManyPatterns(t *testing.T) {
+	for _, c := range []struct {
+		name, pattern string
+		refused       bool
+	}{
+		{"names", "out%d", false},
+		{"names anywhere", "**/out%d/", false},
+		{"paths", "/a/out%d", false},
+		{"beginnings", "out%d*", false},
+		{"ends", "*.o%d", false},
+		{"stars", "*x%d*y", true},
+		{"paths with stars", "**/x%d/*", true},
+		{"sets", "[ab]%d[cd]", true},
+		{"negated", "!?x%d*y", true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var text strings.Builder
+			for i := 0; text.Len() < MaxFile-100; i++ {
+				fmt.Fprintf(&text, c.pattern+"\n", i)
+			}
+			r := folder(t, folder(t, New(20_000_000), "", "*.o\n"), "sub", text.String())
+			var err error
+			for i := 0; i < 5000 && err == nil; i++ {
+				_, err = r.Ignored(fmt.Sprintf("sub/folder-%d/source-file-%d.go", i/100, i), false)
+			}
+			var cost *CostError
+			switch {
+			case !c.refused && err != nil:
+				t.Error(err)
+			case c.refused && (!errors.As(err, &cost) || cost.Folder != "sub" || cost.Patterns != r.count):
+				t.Errorf("%v (%+v)", err, cost)
+			}
+		})
+	}
+	// Reading them costs, too: a .gitignore in each of ten thousand folders.
+	r, err := New(10_000_000), error(nil)
+	for i := 0; i < 10_000 && err == nil; i++ {
+		_, err = r.Folder(fmt.Sprint(i), []byte(strings.Repeat("# nothing\n", 1000)))
+	}
+	if !errors.As(err, new(*CostError)) {
+		t.Errorf("reading 100 MB of rules: %v", err)
+	}
+}
+
+func TestLongPattern(t *testing.T) {
+	long := strings.Repeat("a", maxPattern)
+	if ignored(t, folder(t, New(DefaultSteps), "", long+long+"\nx"), "x", false) != true {
+		t.Error("a long name without wildcards was not passed over")
+	}
+	_, err := New(DefaultSteps).Folder("d", []byte("x\n[b]"+long))
+	var cost *CostError
+	if !errors.As(err, &cost) || cost.Long != maxPattern+3 || cost.Folder != "d" {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestLookedUp: patterns that are looked up match what they would one by one.
+func TestLookedUp(t *testing.T) {
+	pieces := []string{"a", "b", "ab", "*", "**", "/", "?", ".o", "[ab]", `\a`, "!", "a/b"}
+	names := []string{"a", "b", "ab", "ba", "a.o", "b.o", ".o", "aab"}
+	for seed := range testmode.Seeds(t, 300, 3000) {
+		g := rand.New(rand.NewPCG(seed, 1))
+		var lines []string
+		for range 1 + g.IntN(6) {
+			line := ""
+			for range 1 + g.IntN(4) {
+				line += pieces[g.IntN(len(pieces))]
+			}
+			lines = append(lines, line)
+		}
+		r := folder(t, New(DefaultSteps), "", strings.Join(lines, "\n"))
+		for range 40 {
+			path := names[g.IntN(len(names))]
+			for range g.IntN(3) {
+				path += "/" + names[g.IntN(len(names))]
+			}
+			isDir := g.IntN(2) == 0
+			if got, want := ignored(t, r, path, isDir), oneByOne(lines, path, isDir); got != want {
+				t.Fatalf("seed %d: %q on %q (folder %v): %v, one by one %v", seed, lines, path, isDir, got, want)
+			}
+		}
+	}
+}
+
+// oneByOne compares each line by itself, as git does.
+func oneByOne(lines []string, path string, isDir bool) bool {
+	result := false
+	base := path[strings.LastIndexByte(path, '/')+1:]
+	for _, line := range lines {
+		line, negated := strings.CutPrefix(line, "!")
+		line, folder := strings.CutSuffix(line, "/")
+		nested := strings.Contains(line, "/")
+		line = strings.TrimPrefix(line, "/")
+		text := base
+		if nested {
+			text = path
+		}
+		if line == "" || folder && !isDir {
+			continue
+		}
+		if n := strings.IndexAny(line+"*", wildcards); nested { // git compares what is literal first
+			var same bool
+			if text, same = strings.CutPrefix(text, line[:n]); !same {
+				continue
+			}
+			line = line[n:]
+		}
+		if ok, _ := wildmatch(line, text, DefaultSteps); ok {
+			result = !negated
+		}
+	}
+	return result
 }
 
 func FuzzRules(f *testing.F) {
 	f.Add("*.o\n!a[b-c]/**\n", "a/b.o", true)
 	f.Add("[[:alpha:]-\\", "x", false)
 	f.Add("**/\\/**", "a/b/c", false)
-	f.Fuzz(func(_ *testing.T, rules, path string, dir bool) {
-		var r *Rules
-		r.Folder("", []byte(rules)).Ignored(path, dir)
-		r.Folder("a", []byte(rules)).Ignored("a/"+path, dir)
+	f.Fuzz(func(t *testing.T, rules, path string, dir bool) {
+		for _, in := range []string{"", "a"} {
+			r, err := New(1_000_000).Folder(in, []byte(rules))
+			if err == nil {
+				_, err = r.Ignored("a/"+path, dir)
+			}
+			if err != nil && !errors.As(err, new(*CostError)) {
+				t.Error(err)
+			}
+		}
 	})
+}
+
+func folder(t *testing.T, r *Rules, path, text string) *Rules {
+	t.Helper()
+	sub, err := r.Folder(path, []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sub
+}
+
+func ignored(t *testing.T, r *Rules, path string, isDir bool) bool {
+	t.Helper()
+	yes, err := r.Ignored(path, isDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return yes
 }

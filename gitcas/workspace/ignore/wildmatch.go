@@ -2,14 +2,11 @@ package ignore
 
 import "strings"
 
-// maxSteps bounds the work for one pattern and one path: patterns with many
-// stars could take exponential time. A pattern that needs more matches nothing.
-const maxSteps = 100_000
-
-type verdict int
+type verdict uint8
 
 const (
-	noMatch verdict = iota
+	unknown verdict = iota
+	noMatch
 	match
 	// abort: the text ended, so that no other place for an outer star helps.
 	abort
@@ -18,15 +15,55 @@ const (
 )
 
 // wildmatch is git's wildmatch(3) with WM_PATHNAME: a star and a question mark
-// stop at slashes, ** between slashes does not.
-func wildmatch(pattern, text string) bool {
-	m := matcher{pattern: pattern, text: text, steps: maxSteps}
-	return m.run(0, 0) == match
+// stop at slashes, ** between slashes does not. It says how many steps it took, and
+// gives up, without a match, after one more than left.
+func wildmatch(pattern, text string, left int64) (ok bool, steps int64) {
+	// Nearly every comparison is over after a few steps. Where several stars try
+	// each other's places again and again, what they found is written down.
+	m := matcher{pattern: pattern, text: text, left: min(left, fewSteps)}
+	v := m.run(0, 0)
+	if m.steps <= m.left || m.left == left {
+		return v == match && m.steps <= m.left, m.steps
+	}
+	again := matcher{pattern: pattern, text: text, left: left - m.steps}
+	again.writeDown()
+	v = again.run(0, 0)
+	return v == match && again.steps <= again.left, m.steps + again.steps
 }
+
+const fewSteps = 2_000
 
 type matcher struct {
 	pattern, text string
-	steps         int
+	left, steps   int64
+	// stars and tries are the verdicts of star and try, for each star of the pattern
+	// and each place in the text; nil: they are not written down.
+	stars, tries []verdict
+	number       []int // of stars before a place in the pattern
+}
+
+// writeDown has each star try each place only once.
+func (m *matcher) writeDown() {
+	m.number = make([]int, len(m.pattern)+1)
+	for i := range m.pattern {
+		m.number[i+1] = m.number[i]
+		if m.pattern[i] == '*' {
+			m.number[i+1]++
+		}
+	}
+	size := m.number[len(m.pattern)] * (len(m.text) + 1)
+	if m.steps += int64(size / 8); m.steps <= m.left { // clearing memory takes time, too
+		m.stars, m.tries = make([]verdict, size), make([]verdict, size)
+	}
+}
+
+// place is where the verdict of a star at a place in the text is written down.
+func (m *matcher) place(star, t int) int { return star*(len(m.text)+1) + t }
+
+// over counts a step, and says whether it was one too many.
+func (m *matcher) over() bool {
+	m.steps++
+	return m.steps > m.left
 }
 
 // at is the byte of s at i, 0 past its end: neither a pattern nor a path holds
@@ -40,7 +77,7 @@ func at(s string, i int) byte {
 
 func (m *matcher) run(p, t int) verdict {
 	for ; p < len(m.pattern); p, t = p+1, t+1 {
-		if m.steps--; m.steps < 0 {
+		if m.over() {
 			return abort
 		}
 		c := m.pattern[p]
@@ -49,7 +86,7 @@ func (m *matcher) run(p, t int) verdict {
 		}
 		switch c {
 		case '*':
-			return m.star(p, t)
+			return m.starAt(p, t)
 		case '?':
 			if m.text[t] == '/' {
 				return noMatch
@@ -79,6 +116,18 @@ func (m *matcher) run(p, t int) verdict {
 		return noMatch
 	}
 	return match
+}
+
+// starAt is star, each place once.
+func (m *matcher) starAt(p, t int) verdict {
+	if m.stars == nil {
+		return m.star(p, t)
+	}
+	known := &m.stars[m.place(m.number[p], t)]
+	if *known == unknown {
+		*known = m.star(p, t)
+	}
+	return *known
 }
 
 // star matches from a star in the pattern on.
@@ -119,19 +168,31 @@ func (m *matcher) star(p, t int) verdict {
 
 // try lets a star take 0, 1, 2 … bytes until the rest of the pattern matches.
 func (m *matcher) try(p, t int, slashes bool) verdict {
+	v, from := abort, t
 	for ; t < len(m.text); t++ {
-		if m.steps--; m.steps < 0 {
+		if m.over() {
 			return abort
 		}
-		v := m.run(p, t)
-		if v != noMatch && (!slashes || v != abortToStarStar) {
-			return v
+		if m.tries != nil {
+			if known := m.tries[m.place(m.number[p]-1, t)]; known != unknown {
+				v = known
+				break
+			}
+		}
+		if v = m.run(p, t); v != noMatch && (!slashes || v != abortToStarStar) {
+			break
 		}
 		if v == noMatch && !slashes && m.text[t] == '/' {
-			return abortToStarStar
+			v = abortToStarStar
+			break
 		}
+		v = abort
 	}
-	return abort
+	// Whoever begins at one of these places comes to the same end.
+	for ; m.tries != nil && from <= t; from++ {
+		m.tries[m.place(m.number[p]-1, from)] = v
+	}
+	return v
 }
 
 // class matches c against the bracket expression that begins at p. It returns
@@ -145,9 +206,8 @@ func (m *matcher) class(p int, c byte) (end int, matched bool) {
 	var prev byte
 	for first := true; first || at(m.pattern, p) != ']'; first = false {
 		ch := at(m.pattern, p)
-		m.steps--
 		switch {
-		case ch == 0 || m.steps < 0:
+		case ch == 0 || m.over():
 			return -1, false
 		case ch == '\\':
 			p++
@@ -171,6 +231,7 @@ func (m *matcher) class(p int, c byte) (end int, matched bool) {
 			if n < 0 {
 				return -1, false
 			}
+			m.steps += int64(n / 8) // it was searched
 			if n == 0 || m.pattern[p+2+n-1] != ':' {
 				// No ":]": it is a set that holds a bracket.
 				matched = matched || c == '['
