@@ -29,13 +29,14 @@ type folders struct {
 	base    string
 	baseDir *os.Root
 	root    *os.Root // of the stage
+	lock    *os.File // held as long as the run's process lives
 	context string
 	stage   string
 }
 
 // makeFolders writes a task's context folder and makes its empty stage.
 func makeFolders(tempDir string, t thread.Task) (*folders, error) {
-	base, err := os.MkdirTemp(tempDir, "uwf-agent-")
+	base, err := os.MkdirTemp(tempDir, runPrefix)
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +47,7 @@ func makeFolders(tempDir string, t thread.Task) (*folders, error) {
 	}
 	f := &folders{base: base, context: filepath.Join(base, "context"), stage: filepath.Join(base, "stage")}
 	if err := f.fill(t); err != nil {
-		return nil, errors.Join(err, f.remove())
+		return nil, errors.Join(err, f.close(), os.RemoveAll(base)) // nobody else has been in there
 	}
 	return f, nil
 }
@@ -59,6 +60,9 @@ func (f *folders) fill(t thread.Task) (err error) {
 		return err
 	}
 	if f.root, err = f.baseDir.OpenRoot("stage"); err != nil {
+		return err
+	}
+	if f.lock, err = takeLock(f.baseDir); err != nil {
 		return err
 	}
 	return writeContext(f.baseDir, "context", t)
@@ -94,36 +98,6 @@ func writeContext(root *os.Root, dir string, t thread.Task) error {
 	return root.Chmod(dir, 0o500)
 }
 
-// remove deletes both folders, also after the agent has changed their modes.
-func (f *folders) remove() error {
-	var errs []error
-	if f.root != nil {
-		errs = append(errs, f.root.Close())
-	}
-	if f.baseDir != nil {
-		unlock(f.baseDir, ".")
-		errs = append(errs, f.baseDir.Close())
-	}
-	return errors.Join(append(errs, os.RemoveAll(f.base))...)
-}
-
-// unlock gives every folder below dir back its write bit, without which its files
-// can't be removed. Errors show when removing fails.
-func unlock(root *os.Root, dir string) {
-	_ = root.Chmod(dir, 0o700)
-	d, err := root.Open(dir)
-	if err != nil {
-		return
-	}
-	entries, _ := d.ReadDir(-1)
-	_ = d.Close()
-	for _, e := range entries {
-		if e.IsDir() {
-			unlock(root, filepath.Join(dir, e.Name()))
-		}
-	}
-}
-
 // readStage reads what an agent staged: every <HASH>.json that is a regular file
 // within the limits, parses as a node and hashes to its name. Names that begin
 // with a dot are files in the making. The nodes that can be read are returned
@@ -140,11 +114,11 @@ func readStage(root *os.Root, l Limits) (map[node.Hash]node.Node, error) {
 	for seen := 0; ; {
 		entries, err := dir.ReadDir(256)
 		for _, e := range entries {
-			if strings.HasPrefix(e.Name(), ".") {
-				continue
-			}
 			if seen++; seen > l.Files {
 				return out, errors.Join(append(errs, &StageError{Why: fmt.Sprintf("more than %d files", l.Files)})...)
+			}
+			if strings.HasPrefix(e.Name(), ".") {
+				continue
 			}
 			h, n, size, err := readStaged(root, e.Name(), l.FileSize)
 			if total += size; total > l.TotalSize {
@@ -165,13 +139,14 @@ func readStage(root *os.Root, l Limits) (map[node.Hash]node.Node, error) {
 	}
 }
 
-// readStaged reads one staged file.
-func readStaged(root *os.Root, name string, limit int64) (node.Hash, node.Node, int64, error) {
+// readStaged reads one staged file; size is what was read of it, also where it is no
+// node.
+func readStaged(root *os.Root, name string, limit int64) (h node.Hash, n node.Node, size int64, err error) {
 	bad := func(why string, err error) (node.Hash, node.Node, int64, error) {
-		return "", node.Node{}, 0, &StageError{Name: shorten(name, 40), Why: why, Err: err}
+		return "", node.Node{}, size, &StageError{Name: shorten(name, 40), Why: why, Err: err}
 	}
 	stem, ok := strings.CutSuffix(name, ".json")
-	h, err := node.ParseHash(stem)
+	h, err = node.ParseHash(stem)
 	if !ok || err != nil {
 		return bad("is not named <HASH>.json", nil)
 	}
@@ -179,7 +154,8 @@ func readStaged(root *os.Root, name string, limit int64) (node.Hash, node.Node, 
 	if err != nil {
 		return bad("can't be taken", err)
 	}
-	n, err := node.DecodeFile(b)
+	size = int64(len(b))
+	n, err = node.DecodeFile(b)
 	if err != nil {
 		return bad("is not a node file", err)
 	}
@@ -190,7 +166,7 @@ func readStaged(root *os.Root, name string, limit int64) (node.Hash, node.Node, 
 	if got != h {
 		return bad(fmt.Sprintf("has the content of %s", got), nil)
 	}
-	return h, n, int64(len(b)), nil
+	return h, n, size, nil
 }
 
 // readRegular reads a regular file of at most limit bytes. It never follows a

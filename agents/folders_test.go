@@ -2,6 +2,7 @@ package agents
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"math"
 	"os"
@@ -40,7 +41,7 @@ func TestMakeFoldersRefuses(t *testing.T) {
 		if err := f.fill(thread.Task{}); !errors.Is(err, is) {
 			t.Errorf("filling %s: %v", base, err)
 		}
-		if err := f.remove(); err != nil {
+		if err := f.close(); err != nil {
 			t.Error(err)
 		}
 	}
@@ -72,6 +73,33 @@ func TestReadStageThatIsGone(t *testing.T) {
 	var e *StageError
 	if nodes, err := readStage(root, Limits{}.withDefaults()); !errors.As(err, &e) || e.Why != "can't be read" {
 		t.Errorf("%v, %v", nodes, err)
+	}
+}
+
+// TestStageIsBounded: what is no node counts as well, in number and in size.
+func TestStageIsBounded(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		file func(i int) string
+		says string
+	}{
+		{"files in the making", func(i int) string { return fmt.Sprint(".", i) }, "more than 50 files"},
+		{"garbage", func(i int) string { return fmt.Sprintf("%013d.json", i) }, "more than 1000 bytes together"},
+	} {
+		dir := t.TempDir()
+		for i := range 51 {
+			if err := os.WriteFile(filepath.Join(dir, tt.file(i)), make([]byte, 100), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		root, err := os.OpenRoot(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := readStage(root, Limits{Files: 50, FileSize: 100, TotalSize: 1000}); err == nil || !strings.Contains(err.Error(), tt.says) {
+			t.Errorf("%s: %v", tt.name, err)
+		}
+		_ = root.Close()
 	}
 }
 

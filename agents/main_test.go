@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
 
 	"github.com/united-workforce/uwf/agents"
 	"github.com/united-workforce/uwf/agents/agenttest"
@@ -70,6 +71,11 @@ func runAgent(ctx context.Context, name string, args []string) error {
 		}
 		p.Args = args[1:]
 		return agents.Run(ctx, &mock.Agent{Script: script, Stdout: os.Stdout}, p)
+	case "deep": // fills its stage with folders in one another
+		if err := nest(os.Getenv(agents.EnvStage), ".deep", 8000); err != nil {
+			return err
+		}
+		return runAgent(ctx, "mock", args)
 	case "environ":
 		for _, kv := range os.Environ() {
 			fmt.Fprintln(os.Stderr, kv)
@@ -79,6 +85,20 @@ func runAgent(ctx context.Context, name string, args []string) error {
 		return describeContext()
 	}
 	return fmt.Errorf("no agent %s", name)
+}
+
+// nest makes folders in one another, deeper than any path can name.
+func nest(dir, name string, depth int) error {
+	fd, err := unix.Open(dir, unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	for ; depth > 0 && err == nil; depth-- {
+		if err = unix.Mkdirat(fd, name, 0o755); err != nil {
+			break
+		}
+		next, oerr := unix.Openat(fd, name, unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+		err = errors.Join(oerr, unix.Close(fd))
+		fd = next
+	}
+	return errors.Join(err, unix.Close(fd))
 }
 
 // describeContext prints what a child finds in its folder.
@@ -142,7 +162,7 @@ func newWorld(t *testing.T) *world {
 	w.task = agenttest.Task(t)
 	w.task.Agent, w.task.Command = "mock", "uwf agent mock script.yaml"
 	w.options = agents.Options{
-		Self: []string{self}, Own: []string{"mock", "environ", "context"}, Dir: w.call, TempDir: t.TempDir(),
+		Self: []string{self}, Own: []string{"mock", "environ", "context", "deep"}, Dir: w.call, TempDir: t.TempDir(),
 		Environ: os.Environ(), Stderr: w.stderr, Grace: 200 * time.Millisecond,
 	}
 	return w
@@ -158,7 +178,11 @@ func (w *world) script(text string) {
 
 func (w *world) run(ctx context.Context) (thread.Draft, error) {
 	w.t.Helper()
-	d, err := agents.NewSpawner(w.options).Run(ctx, w.task, &thread.Meter{})
+	s := agents.NewSpawner(w.options)
+	d, err := s.Run(ctx, w.task, &thread.Meter{})
+	if err := s.RemoveLeftovers(context.Background()); err != nil {
+		w.t.Error(err)
+	}
 	left, rerr := os.ReadDir(w.options.TempDir)
 	if rerr != nil || len(left) > 0 {
 		w.t.Errorf("folders of the run were left: %v, %v", left, rerr)

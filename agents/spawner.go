@@ -106,6 +106,9 @@ type Spawner struct {
 	limits   Limits
 	resolver resolver
 	runner   *proc.Runner
+
+	mu   sync.Mutex
+	over []string // folders of runs that are over
 }
 
 var _ thread.Agent = (*Spawner)(nil)
@@ -137,7 +140,8 @@ func (s *Spawner) Check(line string) error {
 	return s.o.Sandbox.Check()
 }
 
-// Run runs the task's agent to its end. It implements thread.Agent.
+// Run runs the task's agent to its end. It implements thread.Agent. The folders of the
+// run stay until RemoveLeftovers.
 func (s *Spawner) Run(ctx context.Context, t thread.Task, m *thread.Meter) (thread.Draft, error) {
 	line := t.Command
 	if line == "" {
@@ -151,11 +155,19 @@ func (s *Spawner) Run(ctx context.Context, t thread.Task, m *thread.Meter) (thre
 	if err != nil {
 		return thread.Draft{}, s.failed(t, "its folders can't be made", "", err)
 	}
-	draft, err := s.runIn(ctx, t, m, folders, argv, env)
-	if cerr := folders.remove(); cerr != nil && err == nil {
-		err = s.failed(t, "its folders can't be removed", "", cerr)
+	defer s.retire(folders)
+	return s.runIn(ctx, t, m, folders, argv, env)
+}
+
+// retire notes that the folders of a run can be removed. That the run's own folder can't
+// be renamed or closed is no reason to lose its step: it counts as that of a process
+// that was killed, once this one is gone.
+func (s *Spawner) retire(f *folders) {
+	if over, err := f.end(); err == nil {
+		s.mu.Lock()
+		s.over = append(s.over, over)
+		s.mu.Unlock()
 	}
-	return draft, err
 }
 
 // runIn opens the model, runs the process and reads what it left.

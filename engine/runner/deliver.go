@@ -34,7 +34,7 @@ func (j *job) deliver(ctx context.Context, id gitcas.ThreadID, head node.Pin) er
 	switch {
 	case err == nil:
 		j.hook(nil, "delivered")
-		if terr := j.Work.Tidy(id); terr != nil {
+		if terr := j.Work.Tidy(ctx, id); terr != nil {
 			j.warn("the working folder stays", terr)
 		}
 		return nil

@@ -323,9 +323,9 @@ type worker struct {
 	n int
 }
 
-func (k *worker) Use(context.Context, gitcas.ThreadID) error { return k.w.use }
-func (k *worker) Leave(context.Context)                      {}
-func (k *worker) Tidy(gitcas.ThreadID) error                 { return nil }
+func (k *worker) Use(context.Context, gitcas.ThreadID) error  { return k.w.use }
+func (k *worker) Leave(context.Context)                       {}
+func (k *worker) Tidy(context.Context, gitcas.ThreadID) error { return nil }
 func (k *worker) Renew() error {
 	k.n++
 	k.e.Who.Run = fmt.Sprintf("%s-%d", strings.SplitN(k.e.Who.Run, "-", 2)[0], k.n+1)

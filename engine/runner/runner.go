@@ -44,7 +44,7 @@ type Worker interface {
 	// Leave remembers how the folder is now, for a further step in this job.
 	Leave(ctx context.Context)
 	// Tidy removes the folder of a thread that has ended.
-	Tidy(id gitcas.ThreadID) error
+	Tidy(ctx context.Context, id gitcas.ThreadID) error
 	// Renew gives a further step in this job an identity of its own, which is the
 	// same in every re-run of the job.
 	Renew() error

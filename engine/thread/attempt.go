@@ -65,7 +65,7 @@ func (r *stepRun) keep(ctx context.Context, phase string, d Draft, cause error, 
 
 // salvaged is the attempt as it is to be kept.
 func (r *stepRun) salvaged(ctx context.Context, phase string, d Draft, cause error) gitcas.Attempt {
-	ctx, cancel := outlive(ctx, 0, salvageGrace)
+	ctx, cancel := outlive(ctx, salvageTimeout, salvageGrace)
 	defer cancel()
 	nodes, text := r.salvage(ctx, phase, d, cause)
 	return gitcas.Attempt{
@@ -254,7 +254,7 @@ func (r *stepRun) errorStep(ctx context.Context, s *seal.Sealer, phase, reason s
 // when there is none, or when it holds a secret.
 func (r *stepRun) salvageTree(ctx context.Context) wire.ID {
 	if r.snap == nil {
-		if !r.restored {
+		if !r.restored || r.unreadable {
 			return wire.ZeroID
 		}
 		snap, err := r.takeSnapshot(ctx, "attempt", nil)
@@ -282,6 +282,15 @@ func (r *stepRun) workParents() []wire.ID {
 
 // takeSnapshot makes the work commit and refuses one that holds a known secret.
 func (r *stepRun) takeSnapshot(ctx context.Context, result string, s *sealed) (*workspace.Snapshot, error) {
+	snap, err := r.snapshotChecked(ctx, result, s)
+	r.unreadable = err != nil
+	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		err = fmt.Errorf("what is in %s takes too long to read: remove what isn't needed, or add whole folders of it to .gitignore: %w", r.e.Folder.Dir(), err)
+	}
+	return snap, err
+}
+
+func (r *stepRun) snapshotChecked(ctx context.Context, result string, s *sealed) (*workspace.Snapshot, error) {
 	msg, err := r.workMessage(result, s)
 	if err != nil {
 		return nil, err
@@ -303,6 +312,9 @@ func (r *stepRun) takeSnapshot(ctx context.Context, result string, s *sealed) (*
 		blobs[o.ID] = o.Data
 	}
 	for _, c := range snap.Changes {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		for _, b := range [][]byte{[]byte(c.Path), blobs[c.Blob]} {
 			found, err := r.e.Redact.Find(b)
 			if err != nil {

@@ -90,7 +90,7 @@ type Settings interface {
 	Timeout() time.Duration
 }
 
-// Engine steps threads. All fields but By, Prove, Observe and Hook are
+// Engine steps threads. All fields but By, Prove, RemoveLeftovers, Observe and Hook are
 // required.
 type Engine struct {
 	Store    *gitcas.Store
@@ -107,6 +107,9 @@ type Engine struct {
 	Clock Clock
 	// Fence returns the random word around text that came from outside.
 	Fence func() string
+	// RemoveLeftovers removes what runs of agents left on this machine. It is called when
+	// a step is over, whatever came of it, since it may take long; nil: nothing is left.
+	RemoveLeftovers func(ctx context.Context) error
 	// Observe is told what goes on; it must not block.
 	Observe func(Event)
 	// Hook is called after each durable point of the protocol, by name. Fault

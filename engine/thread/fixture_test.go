@@ -70,8 +70,9 @@ type fixture struct {
 	host   string
 	alive  func(pid int) bool
 	noSubs bool
-	by     *Person         // whom people's deeds are done for
-	thread gitcas.ThreadID // the thread at hand, where it is another one
+	slow   func(ctx context.Context) error // what reading the folder takes; nil: nothing
+	by     *Person                         // whom people's deeds are done for
+	thread gitcas.ThreadID                 // the thread at hand, where it is another one
 
 	delivered int // how often somebody delivered the thread
 
@@ -413,6 +414,11 @@ func (t *testFolder) Restore(_ context.Context, commit wire.ID) error {
 }
 
 func (t *testFolder) Snapshot(ctx context.Context, req workspace.SnapshotRequest) (workspace.Snapshot, error) {
+	if t.f.slow != nil {
+		if err := t.f.slow(ctx); err != nil {
+			return workspace.Snapshot{}, err
+		}
+	}
 	if err := ctx.Err(); err != nil {
 		return workspace.Snapshot{}, err
 	}

@@ -19,6 +19,9 @@ import (
 // What bounds the single parts of a step, all retries included, as long as no
 // interrupt does.
 const (
+	// What the agent left is read, checked and compared. A claim is dead a minute later.
+	sealTimeout    = 2 * time.Minute
+	salvageTimeout = 30 * time.Second // the same for an attempt
 	commitTimeout  = 2 * time.Minute
 	aloneTimeout   = 30 * time.Second // the attempt's own ref, where the rest can't be pushed
 	releaseTimeout = 10 * time.Second // a claim that stays is dead three minutes later
@@ -97,6 +100,8 @@ type stepRun struct {
 	from     wire.ID // the commit that the folder was restored to
 	restored bool
 	snap     *workspace.Snapshot
+	// unreadable: no picture of the folder can be taken. To try again takes as long.
+	unreadable bool
 	// attemptNodes are the nodes of attempts that led to no step.
 	attemptNodes gitcas.Nodes
 	delivering   bool        // not a step: the thread's end is delivered
@@ -121,6 +126,11 @@ func (e *Engine) Step(ctx context.Context, req StepRequest) (Result, error) {
 	if err != nil {
 		err = e.cleanError(err)
 		res.Error = err.Error()
+	}
+	if e.RemoveLeftovers != nil {
+		if lerr := e.RemoveLeftovers(ctx); lerr != nil {
+			e.observe(Event{Kind: "notice", Thread: r.id, Step: r.stepNo(), Role: r.task.Role, Text: e.cleanError(lerr).Error()})
+		}
 	}
 	return res, err
 }
@@ -202,7 +212,7 @@ func (r *stepRun) work(ctx context.Context) (Result, error) {
 	}
 	r.e.reached("agent")
 	// The work is done and paid for: an interrupt no longer cuts it off at once.
-	ctx, cancel := outlive(ctx, 0, commitGrace)
+	ctx, cancel := outlive(ctx, sealTimeout, commitGrace)
 	defer cancel()
 	step, err := r.seal(draft)
 	if err != nil {

@@ -21,6 +21,7 @@ import (
 	"github.com/united-workforce/uwf/engine/runner/event"
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/removal"
 )
 
 // maxPayload is the largest event that is read, in bytes; the forge's own limit is 25 MB.
@@ -93,6 +94,10 @@ type job struct {
 	unset   error        // of the command doctor: why there are no such settings
 }
 
+// maxScratch is how many things are removed of a job's temporary folder: agents worked
+// in it.
+const maxScratch = 1_000_000
+
 func (j *job) do(ctx context.Context) (out runner.Outcome, err error) {
 	if err := j.read(); err != nil {
 		return out, err
@@ -106,7 +111,7 @@ func (j *job) do(ctx context.Context) (out runner.Outcome, err error) {
 		return out, err
 	}
 	defer func() {
-		_ = os.RemoveAll(j.scratch) // the job's own temporary folder goes with the job anyway
+		_ = removal.Tree(ctx, j.scratch, maxScratch) // the job's own temporary folder goes with the job anyway
 		if gerr := giveBack(j.env.Workspace); gerr != nil {
 			j.log.Warning(fmt.Sprintf("files in the workspace still belong to root: %v", gerr))
 		}

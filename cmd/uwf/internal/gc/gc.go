@@ -107,7 +107,7 @@ func gcRun(ctx context.Context, o *Options) error {
 	}
 	disk.judge(plan, &res)
 	if !o.DryRun {
-		err = disk.remove(&res)
+		err = disk.remove(ctx, &res)
 	}
 	if perr := o.Printer.Print(res, res.text); perr != nil {
 		return perr

@@ -1,6 +1,7 @@
 package gc
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -14,6 +15,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/worker"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/sweep"
+	"github.com/united-workforce/uwf/internal/removal"
 )
 
 // local is what lies below the storage root. Several stores share it, so what
@@ -102,10 +104,10 @@ func (l *local) judge(p sweep.Result, res *result) {
 }
 
 // remove removes what judge said. What can't be removed is listed as kept.
-func (l *local) remove(res *result) error {
+func (l *local) remove(ctx context.Context, res *result) error {
 	var errs []error
 	for _, path := range l.drop {
-		err := removeAll(path)
+		err := removal.Tree(ctx, path, 0)
 		if err == nil {
 			continue
 		}
@@ -120,20 +122,4 @@ func (l *local) remove(res *result) error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// removeAll is os.RemoveAll for folders too that agents have made read-only, as
-// caches of modules are.
-func removeAll(path string) error {
-	err := os.RemoveAll(path)
-	if !errors.Is(err, fs.ErrPermission) {
-		return err
-	}
-	walk := filepath.WalkDir(path, func(p string, d fs.DirEntry, err error) error {
-		if err == nil && d.IsDir() {
-			return os.Chmod(p, 0o700)
-		}
-		return nil
-	})
-	return errors.Join(walk, os.RemoveAll(path))
 }

@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/worker"
 	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/internal/removal"
 )
 
 // maxFile is the largest file of this machine that is searched, in bytes.
@@ -103,13 +103,13 @@ func (p *purge) workFolder(ctx context.Context, root, path string, id gitcas.Thr
 }
 
 // removeLocal deletes what the plan says.
-func (p *purge) removeLocal() error {
+func (p *purge) removeLocal(ctx context.Context) error {
 	var errs []error
 	for i, l := range p.result.Local {
 		if !l.Remove {
 			continue
 		}
-		if err := os.RemoveAll(l.real); err != nil {
+		if err := removal.Tree(ctx, l.real, 0); err != nil {
 			p.result.Local[i].Remove, p.result.Local[i].Why = false, "it could not be deleted"
 			errs = append(errs, fmt.Errorf("the state branch is purged, but delete %s by hand: %w", l.Path, err))
 		}

@@ -171,7 +171,7 @@ func (p *purge) run(ctx context.Context) error {
 		p.result.of(p.plan)
 		p.result.Purged = true
 	}
-	err = p.removeLocal()
+	err = p.removeLocal(ctx)
 	if p.result.Purged {
 		err = errors.Join(err, p.noteDeed(ctx))
 	}

@@ -83,7 +83,7 @@ func runRun(ctx context.Context, o *Options) error {
 	w.Leave(ctx)
 	show.close()
 	if out.Done {
-		err = w.Tidy(started.Thread)
+		err = w.Tidy(ctx, started.Thread)
 	}
 	perr := o.Factory.Printer().Print(out, func(p *output.Writer) { ending(p, started.Thread, out) })
 	return errors.Join(err, perr)

@@ -124,7 +124,7 @@ func stepRun(ctx context.Context, o *StepOptions) error {
 		return stepErr
 	}
 	if res.Done {
-		err = errors.Join(err, w.Tidy(req.Thread))
+		err = errors.Join(err, w.Tidy(ctx, req.Thread))
 	}
 	return err
 }
@@ -145,7 +145,7 @@ func (o *StepOptions) stepMany(ctx context.Context, w *worker.Worker, req thread
 		return stepErr
 	}
 	if n := len(list); stepErr == nil && list[n-1].Done {
-		stepErr = w.Tidy(req.Thread)
+		stepErr = w.Tidy(ctx, req.Thread)
 	}
 	return errors.Join(stepErr, live.Flush(), p.Print(list, func(*output.Writer) {}))
 }

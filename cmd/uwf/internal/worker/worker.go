@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -27,6 +28,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/gitcas/workspace"
+	"github.com/united-workforce/uwf/internal/removal"
 )
 
 // Options say how this process works on threads. The zero value is the
@@ -117,8 +119,11 @@ func New(ctx context.Context, f *app.Factory, o Options) (*Worker, error) {
 		Fence: func() string { return randomWord(f.Rand) },
 	}
 	spawner, err := w.spawner()
-	w.Agent = loggedAgent{Spawner: spawner, w: w}
-	return w, err
+	if err != nil {
+		return nil, err
+	}
+	w.Agent, w.RemoveLeftovers = loggedAgent{Spawner: spawner, w: w}, spawner.RemoveLeftovers
+	return w, nil
 }
 
 func openStore(ctx context.Context, f *app.Factory, create bool) (*gitcas.Store, error) {
@@ -314,18 +319,29 @@ func (w *Worker) Leave(ctx context.Context) {
 const leaveTime = time.Second
 
 // Tidy removes the folder of a thread that has ended, if uwf made it: all that was
-// in it is on the work branch.
-func (w *Worker) Tidy(id gitcas.ThreadID) error {
+// in it is on the work branch. If there is very much in it, or ctx ends, uwf gc removes
+// the rest.
+func (w *Worker) Tidy(ctx context.Context, id gitcas.ThreadID) error {
 	root, err := w.f.StorageRoot()
 	if err != nil || w.o.Workspace != "" {
 		return err
 	}
 	dir := WorkDir(root, id)
-	if err := errors.Join(os.RemoveAll(dir), os.RemoveAll(w.cacheFile(dir))); err != nil {
+	switch err = removal.Tree(ctx, dir, maxTidied); {
+	case err == nil:
+		err = os.Remove(w.cacheFile(dir))
+	case errors.Is(err, removal.ErrLeft) || ctx.Err() != nil:
+		err = nil
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove the working folder of the ended thread: %w", err)
 	}
 	return nil
 }
+
+// maxTidied is how many things are removed of a working folder: more than a commit may
+// have files.
+const maxTidied = 1_000_000
 
 // cacheFile remembers what the files of a working folder hash to. It lies
 // outside of the folder, where agents can't write it.

@@ -1,0 +1,97 @@
+package thread
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestEndlessFolder: a folder that takes for ever to read fails the step in time, and is
+// not read again for the attempt, which is kept without it.
+func TestEndlessFolder(t *testing.T) {
+	for _, c := range []struct {
+		name, phase string
+		agent       func(*fixture) func(context.Context, Task, *Meter) (Draft, error)
+		within      time.Duration
+	}{
+		{"after a step", "workspace", func(f *fixture) func(context.Context, Task, *Meter) (Draft, error) {
+			return f.answer("done", "approved")
+		}, sealTimeout},
+		{"after a failure", "agent", func(f *fixture) func(context.Context, Task, *Meter) (Draft, error) { return f.fails }, salvageTimeout},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			inBubble(t, func(f *fixture) {
+				f.start()
+				f.agent = c.agent(f)
+				looks := 0
+				f.slow = func(ctx context.Context) error {
+					looks++
+					<-ctx.Done()
+					return ctx.Err()
+				}
+				began := time.Now()
+				_, err := f.step("j1")
+				text := f.code(err, CodeFailed)
+				var failed *FailedError
+				if !errors.As(err, &failed) || failed.Phase != c.phase || looks != 1 || time.Since(began) != c.within {
+					t.Errorf("after %s and %d looks: %v", time.Since(began), looks, err)
+				}
+				if c.phase == "workspace" {
+					f.says(text, "/folder takes too long to read", ".gitignore")
+				}
+				if a := f.attempt("j1", 1); !a.WorkTree.IsZero() || len(a.Nodes) == 0 {
+					t.Errorf("attempt %+v", a)
+				}
+				f.unclaimed()
+
+				// The next one has the folder anew.
+				f.agent, f.slow = f.answer("done", "approved"), nil
+				f.steps("j2")
+			})
+		})
+	}
+}
+
+// TestLeftoversAreRemovedLast: what an agent left on the machine is removed when its step
+// is committed or its attempt kept, and the claim let go; that it can't be is no failure.
+func TestLeftoversAreRemovedLast(t *testing.T) {
+	for _, fail := range []bool{false, true} {
+		inBubble(t, func(f *fixture) {
+			f.start()
+			f.slow = nil
+			if fail {
+				f.agent = f.fails
+			}
+			e := f.engine("j1", 1)
+			var points, notices []string
+			e.Hook = func(point string) { points = append(points, point) }
+			e.Observe = func(ev Event) {
+				if ev.Kind == "notice" {
+					notices = append(notices, ev.Text)
+				}
+			}
+			e.RemoveLeftovers = func(context.Context) error {
+				points = append(points, "leftovers")
+				f.unclaimed()
+				return errors.New("it can't be removed")
+			}
+			_, err := e.Step(f.Context(), f.at(testThread))
+			last := "commit"
+			if fail {
+				last = "attempt"
+				f.code(err, CodeFailed)
+			} else {
+				f.ok(err)
+			}
+			if i := slices.Index(points, last); i < 0 || slices.Index(points, "leftovers") < i || points[len(points)-1] != "leftovers" {
+				t.Errorf("%v", points)
+			}
+			if !strings.Contains(strings.Join(notices, "\n"), "it can't be removed") {
+				t.Errorf("%q", notices)
+			}
+		})
+	}
+}

@@ -1,0 +1,200 @@
+// Package removal removes folders that somebody else has filled, whatever they hold:
+// its time grows with the number of things alone, and its memory and open files do not
+// grow with how deep folders lie in one another. It never follows a link.
+package removal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"strconv"
+)
+
+// ErrLeft: there is more than was to be removed at once. The folder is still there, and
+// can be gone on with.
+var ErrLeft = errors.New("there is more to remove")
+
+// Tree removes a folder with everything in it, or a file; what is not there is no error.
+// Folders without the right to write or to list get it back. It stops when ctx ends,
+// with its error, and after most things, with ErrLeft; 0 is no bound. What can't be
+// removed is named, a few of it, and does not keep the rest from being removed.
+func Tree(ctx context.Context, dir string, most int) error {
+	info, err := os.Lstat(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if !info.IsDir() {
+		return os.Remove(dir)
+	}
+	_ = os.Chmod(dir, 0o700) //nolint:gosec // a folder; where that fails, so does opening it
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	r := remover{ctx: ctx, root: root, left: most, bound: most > 0}
+	err = r.all()
+	if err = errors.Join(err, root.Close()); err != nil {
+		return err
+	}
+	return os.Remove(dir)
+}
+
+// remover empties a folder. A folder in a folder of it is moved up beside that one
+// before it is emptied, so that none lies deeper than two.
+type remover struct {
+	ctx     context.Context
+	root    *os.Root
+	left    int // things that may still be removed
+	bound   bool
+	moved   int      // folders that were given a name at the top
+	pending []string // folders at the top
+	failed  []error
+}
+
+// count counts a thing.
+func (r *remover) count() error {
+	if r.bound && r.left == 0 {
+		return ErrLeft
+	}
+	r.left--
+	return r.ctx.Err()
+}
+
+func (r *remover) all() error {
+	if err := r.top(); err != nil {
+		return err
+	}
+	for len(r.pending) > 0 {
+		name := r.pending[len(r.pending)-1]
+		r.pending = r.pending[:len(r.pending)-1]
+		if err := r.folder(name); err != nil {
+			return err
+		}
+	}
+	return errors.Join(r.failed...)
+}
+
+// top removes the files of the top folder, and notes its folders.
+func (r *remover) top() error {
+	var all []fs.DirEntry
+	dir, err := r.root.Open(".")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = dir.Close() }() // only read from
+	for {
+		entries, err := dir.ReadDir(1024)
+		if all = append(all, entries...); r.bound && len(all) > r.left || errors.Is(err, io.EOF) {
+			break // no more will be removed in any case
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for _, e := range all {
+		if err := r.count(); err != nil {
+			return err
+		}
+		if e.IsDir() {
+			r.pending = append(r.pending, e.Name())
+			continue
+		}
+		r.note(r.root.Remove(e.Name()))
+	}
+	return nil
+}
+
+// folder empties and removes a folder at the top. It is read anew after each part,
+// since removing may shuffle what is left.
+func (r *remover) folder(name string) error {
+	r.unlock(name)
+	for {
+		entries, err := r.read(name)
+		if err != nil {
+			r.note(err)
+			return nil
+		}
+		if len(entries) == 0 {
+			r.note(r.root.Remove(name))
+			return nil
+		}
+		gone := 0
+		for _, e := range entries {
+			if err := r.count(); err != nil {
+				return err
+			}
+			err := r.entry(name+"/"+e.Name(), e.IsDir())
+			if r.note(err); err == nil {
+				gone++
+			}
+		}
+		if gone == 0 {
+			return nil // nor will it be
+		}
+	}
+}
+
+func (r *remover) read(name string) ([]fs.DirEntry, error) {
+	dir, err := r.root.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = dir.Close() }() // only read from
+	entries, err := dir.ReadDir(1024)
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return entries, err
+}
+
+// entry removes a thing in a folder at the top, or moves it up if it is a folder with
+// something in it.
+func (r *remover) entry(name string, isDir bool) error {
+	err := r.root.Remove(name)
+	if err == nil || !isDir {
+		return err
+	}
+	r.unlock(name) // a folder is written to when it moves
+	for {
+		r.moved++
+		to := "moved-" + strconv.Itoa(r.moved)
+		_, err := r.root.Lstat(to)
+		if err == nil {
+			continue // somebody's own
+		}
+		if err := r.root.Rename(name, to); err != nil {
+			return err
+		}
+		r.pending = append(r.pending, to)
+		return nil
+	}
+}
+
+// unlock gives a folder back the rights that removing takes. Where that fails, so does
+// what comes next.
+func (r *remover) unlock(name string) { _ = r.root.Chmod(name, 0o700) }
+
+// maxFailed is how many failures are named.
+const maxFailed = 3
+
+func (r *remover) note(err error) {
+	if err == nil || errors.Is(err, fs.ErrNotExist) || len(r.failed) == maxFailed {
+		return
+	}
+	var at *fs.PathError
+	var moved *os.LinkError
+	switch {
+	case errors.As(err, &at):
+		err = fmt.Errorf("%s %.60q: %w", at.Op, path.Base(at.Path), at.Err)
+	case errors.As(err, &moved):
+		err = fmt.Errorf("%s %.60q: %w", moved.Op, path.Base(moved.Old), moved.Err)
+	}
+	r.failed = append(r.failed, err)
+}
