@@ -15,7 +15,8 @@
 // limits the lower one counts, of two sandbox settings the stricter one, and
 // allowShell needs every file that mentions it. Places that confined agents may
 // use besides their own come from the user's file, and from the repository's only
-// where it is trusted. Redaction settings add up.
+// where it is trusted; that a repository's own credential helper is run comes from the
+// user's file alone. Redaction settings add up.
 //
 // # Keys
 //
@@ -182,7 +183,19 @@ type Redact struct {
 type State struct {
 	Branch string // empty: uwf-state
 	Remote string // name or URL of a git remote; empty: this repository
+	// CredentialHelper says whose of git's credential helpers are asked; empty: User's.
+	CredentialHelper CredentialHelper
 }
+
+// CredentialHelper says whose credential helpers of git's settings are asked for what a
+// remote wants to know. They are programs.
+type CredentialHelper string
+
+// The settings, from the strictest to the loosest.
+const (
+	CredentialsOfUser       CredentialHelper = "user"       // those of the user and the system
+	CredentialsOfRepository CredentialHelper = "repository" // those of .git/config besides
+)
 
 // SecretsOf lists every secret that the configuration and the environment it was
 // loaded with hold: for the redactor.

@@ -289,6 +289,8 @@ func TestMistakes(t *testing.T) {
 		{"not YAML", sources{home: "a: [\n"}, []string{homeFile, "not YAML"}},
 		{"relative place", sources{home: "confine: {read: [opt]}\n"}, []string{"confine.read", "absolute"}},
 		{"places of an untrusted repository", sources{repo: "confine:\n  write: [/etc]\n"}, []string{":2:", "confine.write", "UWF_TRUST_REPO"}},
+		{"helper of a repository", sources{repo: "state:\n  credentialHelper: repository\n"}, []string{":2:", "state.credentialHelper", "put this into ~/.uwf/config.yaml"}},
+		{"helper of a trusted repository", sources{repo: "state: {credentialHelper: user}\n", trusted: true}, []string{":1:27: state.credentialHelper", "put this into"}},
 		{"two documents", sources{home: "sandbox: auto\n---\nsandbox: off\n"}, []string{"more than one document"}},
 		{"list at the top", sources{home: "- a\n"}, []string{"must be a mapping"}},
 		{"wrong type", sources{home: "allowShell: 1\nlimits: {maxSteps: many, wall: 5}\nsandbox: no\n"}, []string{"allowShell", "limits.maxSteps", "90s, 30m", "off, auto, require"}},

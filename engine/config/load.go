@@ -42,6 +42,7 @@ func Load(s Sources) (*Config, error) {
 	if !l.trusted() {
 		l.checkRepo(repo, home)
 	}
+	l.checkHelper(repo)
 	l.warnKeys(repo, s.RepoFile)
 	c := merge(repo, home)
 	l.fromEnvironment(c)
@@ -200,6 +201,18 @@ func (l *loader) checkRepo(repo, home *Config) {
 		l.problems = append(l.problems, Problem{File: file, Line: line, Col: col, Path: table.Join("providers", name),
 			Message: fmt.Sprintf("a file of the repository may not send the key in %s to %s", p.APIKeyEnv, p.BaseURL),
 			Fix:     "put this provider into ~/.uwf/config.yaml, or set UWF_TRUST_REPO=1 if you trust this repository"})
+	}
+}
+
+// checkHelper refuses that a file of the repository has the repository's own programs
+// asked for credentials, even where it is trusted: it is up to each user.
+func (l *loader) checkHelper(repo *Config) {
+	const key = "state.credentialHelper"
+	if origin, ok := repo.Origins[key]; ok {
+		file, line, col := place(origin)
+		l.problems = append(l.problems, Problem{File: file, Line: line, Col: col, Path: key,
+			Message: "a file of the repository may not say whose credential helpers are run",
+			Fix:     "put this into ~/.uwf/config.yaml"})
 	}
 }
 

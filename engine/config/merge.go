@@ -26,6 +26,7 @@ func merge(repo, home *Config) *Config {
 	c.ExtractModel = cmp.Or(repo.ExtractModel, home.ExtractModel)
 	c.State.Branch = cmp.Or(repo.State.Branch, home.State.Branch)
 	c.State.Remote = cmp.Or(repo.State.Remote, home.State.Remote)
+	c.State.CredentialHelper = home.State.CredentialHelper // Load refuses it elsewhere
 	c.Limits = stricter(repo.Limits, home.Limits)
 	c.Sandbox = repo.Sandbox
 	if c.Sandbox == "" || home.Sandbox != "" && strictness(home.Sandbox) > strictness(repo.Sandbox) {

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"bytes"
 	"encoding/json"
 	"os"
 	"reflect"
@@ -31,7 +32,7 @@ limits: {maxSteps: 5, maxStepsPerRole: 4, tokens: 300, costUsd: 1.25, wall: 2h, 
 sandbox: require
 confine: {network: gateway, read: [/opt/tool], write: [/var/cache/tool]}
 redact: {env: [A_NAME], patterns: {p: 'a+'}, allow: [text], minLength: 7}
-state: {branch: b, remote: origin}
+state: {branch: b, remote: origin, credentialHelper: repository}
 allowShell: true
 `
 
@@ -122,13 +123,16 @@ func TestSchema(t *testing.T) {
 
 // The schema that is shipped for editors is the one of the table.
 func TestShippedSchema(t *testing.T) {
-	want, err := json.MarshalIndent(Schema(), "", "  ")
-	if err != nil {
+	var want bytes.Buffer // as the command prints it
+	e := json.NewEncoder(&want)
+	e.SetIndent("", "  ")
+	e.SetEscapeHTML(false)
+	if err := e.Encode(Schema()); err != nil {
 		t.Fatal(err)
 	}
 	const file = "../../examples/config.schema.json"
 	got, err := os.ReadFile(file)
-	if err != nil || string(got) != string(want)+"\n" {
+	if err != nil || string(got) != want.String() {
 		t.Errorf("%s is not the schema of the table (%v): write it with go run ./cmd/uwf config schema > examples/config.schema.json", file, err)
 	}
 }

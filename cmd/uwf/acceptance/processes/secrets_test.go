@@ -437,11 +437,15 @@ func TestWorkspaceWithCredentials(t *testing.T) {
 
 	h.all = append(h.all, secret{"git-password", pass})
 	h.write(h.script, `steps: [{output: `+quoted("---\n$status: more\nnote: "+quoted(h.everything())+"\n---\n")+`}]`)
-	for _, set := range [][]string{
-		{"remote", "set-url", "origin", strings.Replace(h.url, "://", "://someone:"+pass+"@", 1)},
-		{"config", "credential.helper", "!printf 'username=u\npassword=%s\n' " + pass + " #"},
+	for _, set := range []func(){
+		func() {
+			h.git(h.clone, "remote", "set-url", "origin", strings.Replace(h.url, "://", "://someone:"+pass+"@", 1))
+		},
+		func() { // of the user: a repository's own is not asked
+			h.write(h.path("home/.gitconfig"), "[credential]\n\thelper = \"!printf 'username=u\\npassword="+pass+"\\n' #\"\n")
+		},
 	} {
-		h.git(h.clone, set...)
+		set()
 		h.env = slices.DeleteFunc(h.env, func(kv string) bool { return strings.HasPrefix(kv, "GITHUB_TOKEN=") })
 		j := h.uwf(0, "thread", "step", s.Thread, "--agent", "uwf agent mock '"+h.script+"'")
 		h.heard.Write(j.out.Bytes())
@@ -449,7 +453,7 @@ func TestWorkspaceWithCredentials(t *testing.T) {
 	}
 	h.all = h.all[:1]
 	h.all[0] = secret{"git-password", pass}
-	h.git(h.clone, "config", "--unset", "credential.helper")
+	h.check(os.Remove(h.path("home/.gitconfig")))
 	h.searched()
 }
 

@@ -329,6 +329,75 @@ func TestGitErrorHidesArguments(t *testing.T) {
 	}
 }
 
+// TestProgramsOfAgents: no git, ssh or gh is taken from where agents work, by whichever
+// way uwf runs one.
+func TestProgramsOfAgents(t *testing.T) {
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip("NOT TESTED: there is no git")
+	}
+	usual := os.Getenv("PATH")
+	top := realPath(t.TempDir())
+	repo, named, home := filepath.Join(top, "repo"), filepath.Join(top, "named"), filepath.Join(top, "home")
+	bin := func(dir string) string {
+		in := filepath.Join(dir, "node_modules/.bin")
+		for _, name := range []string{"git", "ssh", "gh"} {
+			put(t, filepath.Join(in, name), "#!/bin/sh\necho planted\n")
+		}
+		return in
+	}
+	for _, dir := range []string{repo, home} {
+		put(t, filepath.Join(dir, ".git/HEAD"), "ref: refs/heads/main\n")
+		put(t, filepath.Join(dir, "sub/file"), "")
+	}
+	for _, c := range []struct {
+		name, first, dir string
+		kept             bool
+	}{
+		{"of the repository", bin(repo), filepath.Join(repo, "sub"), false},
+		{"of a named workspace", bin(named), filepath.Join(repo, "sub"), false},
+		{"of the home", bin(home), filepath.Join(home, "sub"), true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := NewAt(c.dir, []string{"PATH=" + c.first + ":" + usual, "HOME=" + home}, IO{})
+			f.KeepApart(named)
+			out, err := f.Git(t.Context(), f.RepoRoot(), nil, "version")
+			if err != nil || strings.HasPrefix(string(out), "planted") != c.kept {
+				t.Errorf("git: %s %v", out, err)
+			}
+			gh, environ, _ := f.Program("gh") // which may be installed here
+			if strings.HasPrefix(gh, c.first) != c.kept {
+				t.Errorf("gh: %s", gh)
+			}
+			var dialled []string
+			f.DialWire = func(_ string, o wire.DialOptions) (wire.Remote, error) {
+				dialled = o.Env
+				return nil, errors.New("not dialled")
+			}
+			_, _ = f.DialAs("ssh://forge.example/r", nil)
+			for child, environ := range map[string][]string{"gh": environ, "git and ssh": dialled} {
+				if path := NewAt("", environ, IO{}).Getenv("PATH"); path == "" || strings.Contains(path, c.first) != c.kept {
+					t.Errorf("%s looks in %q", child, path)
+				}
+			}
+		})
+	}
+	// Where there is no other git, the one there is used.
+	f := NewAt(repo, []string{"PATH=" + bin(repo), "HOME=" + home}, IO{})
+	if out, err := f.Git(t.Context(), repo, nil, "version"); err != nil || string(out) != "planted\n" {
+		t.Errorf("%s %v", out, err)
+	}
+}
+
+func put(t *testing.T, name, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil { //nolint:gosec // as package managers do
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(name, []byte(text), 0o755); err != nil { //nolint:gosec // some are programs
+		t.Fatal(err)
+	}
+}
+
 // TestGitOfTheWorkspace: a git that lies in the folder that is asked about, or in the
 // job's workspace, is not run, though PATH names it first.
 func TestGitOfTheWorkspace(t *testing.T) {

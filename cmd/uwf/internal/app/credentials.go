@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/united-workforce/uwf/engine/config"
 	"github.com/united-workforce/uwf/engine/redact"
 )
 
@@ -105,8 +106,10 @@ func (f *Factory) forgeURL() string {
 	return cmp.Or(f.Getenv("GITHUB_SERVER_URL"), "https://github.com")
 }
 
-// fillCredential asks git's credential helpers. That they know nothing is no
-// error: the server then says whether it wants to know more.
+// fillCredential asks git's credential helpers: those of the user and the system, in no
+// repository, since a repository's own settings may be an agent's; its own ones only
+// where the user's settings say so. That they know nothing is no error: the server then
+// says whether it wants to know more.
 func (f *Factory) fillCredential(ctx context.Context, u *url.URL) (user, pass string, err error) {
 	var ask bytes.Buffer
 	for _, kv := range [][2]string{{"protocol", u.Scheme}, {"host", u.Host}, {"path", strings.TrimPrefix(u.Path, "/")}, {"username", u.User.Username()}} {
@@ -115,7 +118,15 @@ func (f *Factory) fillCredential(ctx context.Context, u *url.URL) (user, pass st
 		}
 	}
 	ask.WriteString("\n")
-	out, err := f.Git(ctx, f.Dir, ask.Bytes(), "credential", "fill")
+	c, err := f.Config()
+	if err != nil {
+		return "", "", err
+	}
+	in := ""
+	if c.State.CredentialHelper == config.CredentialsOfRepository {
+		in = f.RepoRoot()
+	}
+	out, err := f.Git(ctx, in, ask.Bytes(), "credential", "fill")
 	if ctx.Err() != nil {
 		return "", "", context.Cause(ctx)
 	}

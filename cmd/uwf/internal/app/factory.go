@@ -45,7 +45,8 @@ type Factory struct {
 	After func(d time.Duration) (<-chan time.Time, func())
 	// Machine names this machine and its boot; nil: as the system says.
 	Machine func() (host, boot string, err error)
-	// Git runs git in a folder and returns what it prints.
+	// Git runs git in a folder and returns what it prints. With an empty folder it runs in
+	// no repository: only the user's and the system's settings count.
 	Git func(ctx context.Context, dir string, stdin []byte, args ...string) ([]byte, error)
 
 	// Release is the version that this binary was released as; empty: it was built
@@ -94,7 +95,8 @@ type Factory struct {
 	whoOnce    sync.Once
 	who        thread.Identity
 	whoErr     error
-	renewals   int // further identities that were given out
+	renewals   int      // further identities that were given out
+	apart      []string // folders in which agents are to work
 	debug      debugLog
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -30,21 +31,36 @@ func gitVariables() []string {
 // a credential helper may have to ask a person.
 const gitWait = 2 * time.Minute
 
+// harmlessGit is what keeps git from running a program that a repository's own files
+// name, and from fetching: uwf only asks it what there is. Agents may have written them.
+func harmlessGit() []string {
+	return []string{
+		"LC_ALL=C", "GIT_OPTIONAL_LOCKS=0",
+		"GIT_ALLOW_PROTOCOL=none", // else a look at a missing commit fetches it, by whatever program
+		"GIT_CONFIG_COUNT=2",
+		"GIT_CONFIG_KEY_0=core.fsmonitor", "GIT_CONFIG_VALUE_0=false",
+		"GIT_CONFIG_KEY_1=core.hooksPath", "GIT_CONFIG_VALUE_1=" + os.DevNull,
+	}
+}
+
 // runGit is the Factory's Git.
 func (f *Factory) runGit(ctx context.Context, dir string, stdin []byte, args ...string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, gitWait)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "git", args...)
-	path := f.Getenv("PATH")
-	if apart := outside(path, dir, f.Getenv("GITHUB_WORKSPACE")); apart != path {
-		if program, err := programIn(apart, "git"); err == nil { // else its only place is there
-			cmd.Path, cmd.Err, path = program, nil, apart
-		}
+	path := f.programPath(dir)
+	program, err := programIn(path, "git")
+	if err != nil {
+		return nil, &GitError{Args: args, Err: err}
 	}
+	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Dir = dir
 	cmd.Stdin = bytes.NewReader(stdin)
 	cmd.WaitDelay = time.Second
-	cmd.Env = []string{"LC_ALL=C", "GIT_OPTIONAL_LOCKS=0"}
+	cmd.Env = harmlessGit()
+	if dir == "" {
+		// No folder is looked at for a repository, whatever it holds.
+		cmd.Dir, cmd.Env = topFolder(f.Dir), append(cmd.Env, "GIT_DIR="+os.DevNull)
+	}
 	if !f.IO.InTTY || !f.IO.ErrTTY {
 		cmd.Env = append(cmd.Env, "GIT_TERMINAL_PROMPT=0") // nobody is there to answer
 	}
@@ -66,8 +82,44 @@ func (f *Factory) runGit(ctx context.Context, dir string, stdin []byte, args ...
 	return out, nil
 }
 
-// outside is a PATH without what lies in one of some folders: agents work there, and
-// what they put there is no git for a process that isn't confined.
+// topFolder is the top of the file system that a folder lies in.
+func topFolder(dir string) string { return filepath.VolumeName(dir) + string(filepath.Separator) }
+
+// programPath is PATH without what lies where agents work or have worked: this
+// repository, a job's workspace, what KeepApart was told, and dir, if it isn't empty.
+// What they put there is no git for a process that isn't confined. What holds the
+// user's home folder stays: programs of the user's lie there. Where PATH names no other git,
+// the one there is taken.
+func (f *Factory) programPath(dir string) string {
+	folders := append([]string{dir, f.Dir, f.RepoRoot(), f.Getenv("GITHUB_WORKSPACE")}, f.apart...)
+	if home := f.Getenv("HOME"); home != "" {
+		folders = slices.DeleteFunc(folders, func(dir string) bool { return dir != "" && lies(home, dir) })
+	}
+	path := f.Getenv("PATH")
+	apart := outside(path, folders...)
+	if _, err := programIn(apart, "git"); err != nil {
+		return path
+	}
+	return apart
+}
+
+// KeepApart names a folder in which agents are to work: no program is taken from there.
+func (f *Factory) KeepApart(dir string) { f.apart = append(f.apart, dir) }
+
+// Program finds a program of this machine, and the environment to run it with: this
+// process's, with the PATH that it was found in.
+func (f *Factory) Program(name string) (program string, environ []string, err error) {
+	environ = f.environApart()
+	program, err = programIn(f.programPath(""), name)
+	return program, environ, err
+}
+
+// environApart is this process's environment with a PATH that no agent has written to.
+func (f *Factory) environApart() []string {
+	return append(slices.Clone(f.Environ), "PATH="+f.programPath(""))
+}
+
+// outside is a PATH without what lies in one of some folders.
 func outside(path string, folders ...string) string {
 	var kept []string
 	for _, place := range filepath.SplitList(path) {

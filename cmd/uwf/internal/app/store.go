@@ -216,5 +216,5 @@ func (f *Factory) DialAs(url string, auth func(context.Context) (user, pass stri
 	if dial == nil {
 		dial = wire.Dial
 	}
-	return dial(url, wire.DialOptions{BasicAuth: auth, Env: f.Environ, Now: f.Now, Timeout: f.Silence})
+	return dial(url, wire.DialOptions{BasicAuth: auth, Env: f.environApart(), Now: f.Now, Timeout: f.Silence})
 }

@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"os"
 	"os/exec"
 	"strings"
 	"time"
@@ -167,14 +168,14 @@ func (c Client) token(ctx context.Context, p Place) (string, error) {
 
 // ghToken asks GitHub's own program, where there is one.
 func ghToken(ctx context.Context, f *app.Factory, host string) string {
-	program, err := exec.LookPath("gh")
+	program, environ, err := f.Program("gh")
 	if err != nil {
 		return "" // it is not installed
 	}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program, "auth", "token", "--hostname", host)
-	cmd.Env, cmd.WaitDelay = f.Environ, time.Second
+	cmd.Dir, cmd.Env, cmd.WaitDelay = os.TempDir(), environ, time.Second // of no repository
 	out, err := cmd.Output()
 	if err != nil {
 		return "" // it is not logged in there

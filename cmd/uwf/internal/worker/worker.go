@@ -90,6 +90,9 @@ func New(ctx context.Context, f *app.Factory, o Options) (*Worker, error) {
 			return nil, app.Usagef("--workspace %s: there is no such folder; make it first", o.Workspace)
 		}
 	}
+	if o.Workspace != "" {
+		f.KeepApart(f.Path(o.Workspace))
+	}
 	store, err := openStore(ctx, f, o.New)
 	if err != nil {
 		return nil, err
@@ -266,9 +269,8 @@ func (w *Worker) checkFolder(ctx context.Context, fo *folder) error {
 }
 
 // refuseChanges refuses a folder that is neither empty nor a clean checkout. Confined
-// agents of an earlier run may have written what git is asked about here, so it runs no
-// program that is named there, fetches nothing, and stays out of submodules, which have
-// settings of their own; a step leaves those as they are.
+// agents of an earlier run may have written what git is asked about here, so it stays out
+// of submodules, which have settings of their own; a step leaves those as they are.
 func (w *Worker) refuseChanges(ctx context.Context, dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -281,8 +283,7 @@ func (w *Worker) refuseChanges(ctx context.Context, dir string) error {
 	if _, err := os.Lstat(filepath.Join(dir, ".git")); err != nil {
 		return app.Usagef("--workspace %s: the folder is not empty and no git checkout; a step would delete what is not on the work branch: %s", dir, how)
 	}
-	out, err := w.f.Git(ctx, dir, nil, "-c", "safe.directory="+dir, "-c", "core.fsmonitor=false", "-c", "core.hooksPath="+os.DevNull, "-c", "protocol.allow=never",
-		"status", "--porcelain", "--untracked-files=normal", "--ignore-submodules=dirty")
+	out, err := w.f.Git(ctx, dir, nil, "-c", "safe.directory="+dir, "status", "--porcelain", "--untracked-files=normal", "--ignore-submodules=dirty")
 	if err != nil {
 		return app.Usagef("--workspace %s: %w", dir, err)
 	}
