@@ -1,13 +1,17 @@
 package transport
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
+	"sync"
 )
 
 // fileTransport reaches a repository on this machine through git's own
@@ -16,6 +20,10 @@ import (
 type fileTransport struct {
 	path string
 	o    Options
+
+	mu    sync.Mutex
+	asked bool
+	hooks []string // names of hooks that the repository's settings define
 }
 
 func newFileTransport(path string, o Options) *fileTransport {
@@ -33,7 +41,11 @@ func (t *fileTransport) Call(ctx context.Context, c Call) (*Answer, error) {
 	if c.Advert {
 		args = append(args, "--advertise-refs")
 	}
-	env := t.env()
+	hooks, err := t.configuredHooks(ctx)
+	if err != nil {
+		return nil, err
+	}
+	env := t.env(hooks...)
 	if c.V2 {
 		env = append(env, "GIT_PROTOCOL=version=2")
 	}
@@ -46,10 +58,70 @@ func (t *fileTransport) Call(ctx context.Context, c Call) (*Answer, error) {
 	return ch.answer(at), nil
 }
 
+// configuredHooks are the names of the hooks that the repository's settings define
+// (hook.NAME.command, which git 2.54 and later run wherever core.hooksPath points to).
+// They can only be switched off by their names. Nearly no repository has any, and then
+// git need not be asked.
+func (t *fileTransport) configuredHooks(ctx context.Context) ([]string, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.asked {
+		return t.hooks, nil
+	}
+	if t.mayHaveHooks() {
+		ch, err := startChild(ctx, t.o, t.env(), "git", "-C", t.path, "config", "--includes", "--null", "--name-only", "--get-regexp", `^hook\.`)
+		if err != nil {
+			return nil, err
+		}
+		ch.hangUp()
+		out, err := io.ReadAll(io.LimitReader(ch.out, maxHooks))
+		if err := ch.finish(err); err != nil {
+			return nil, err
+		}
+		for key := range strings.SplitSeq(string(out), "\x00") {
+			if name, _, ok := cutLast(strings.TrimPrefix(key, "hook."), "."); ok && !slices.Contains(t.hooks, name) {
+				t.hooks = append(t.hooks, name)
+			}
+		}
+	}
+	t.asked = true
+	return t.hooks, nil
+}
+
+// maxHooks bounds what is read of the names of hooks, in bytes.
+const maxHooks = 64 << 10
+
+func cutLast(s, sep string) (before, after string, found bool) {
+	if i := strings.LastIndex(s, sep); i >= 0 {
+		return s[:i], s[i+len(sep):], true
+	}
+	return s, "", false
+}
+
+// mayHaveHooks looks whether the repository's settings could define a hook, or take in
+// another file that does.
+func (t *fileTransport) mayHaveHooks() bool {
+	for _, elsewhere := range []string{".git", "commondir"} { // of a linked working tree
+		if info, err := os.Stat(filepath.Join(t.path, elsewhere)); err == nil && info.Mode().IsRegular() {
+			return true
+		}
+	}
+	for _, dir := range []string{t.path, filepath.Join(t.path, ".git")} {
+		name := filepath.Join(dir, "config")
+		if info, err := os.Stat(name); err != nil || !info.Mode().IsRegular() {
+			continue
+		}
+		text, err := os.ReadFile(name)
+		text = bytes.ReplaceAll(bytes.ToLower(text), []byte("hookspath"), nil)
+		return err != nil || slices.ContainsFunc([]string{"hook", "include", "worktreeconfig"}, func(word string) bool { return bytes.Contains(text, []byte(word)) })
+	}
+	return false
+}
+
 // env is a clean environment for git: nothing of the user's or the system's
 // configuration, no prompts, no hooks, no maintenance. What the repository
 // itself configures about hooks and checked-out branches is overruled.
-func (t *fileTransport) env() []string {
+func (t *fileTransport) env(hooks ...string) []string {
 	config := [][2]string{
 		{"core.hooksPath", os.DevNull},
 		{"core.fsmonitor", "false"},
@@ -63,6 +135,9 @@ func (t *fileTransport) env() []string {
 		{"receive.advertiseAtomic", "true"},
 		{"uploadpack.allowFilter", "true"},
 		{"uploadpack.allowAnySHA1InWant", "true"},
+	}
+	for _, name := range hooks {
+		config = append(config, [2]string{"hook." + name + ".enabled", "false"})
 	}
 	for _, p := range t.owned() {
 		config = append(config, [2]string{"safe.directory", p})
