@@ -34,6 +34,9 @@ const (
 	correctionTurns = 3
 	// maxCalls is how many tool calls of one answer are done.
 	maxCalls = 32
+	// maxAskedAgain is how often in a row the model is asked again after an answer that
+	// can't be used: who says nothing three times says nothing the thirtieth time.
+	maxAskedAgain = 2
 )
 
 // The variables that name the model, as OpenAI's own clients know them.
@@ -44,6 +47,9 @@ const (
 
 // ErrTurns: the model kept calling tools until its turns were used up.
 var ErrTurns = errors.New("the model used all its turns without a final answer")
+
+// ErrNoAnswer: the model's answers were empty or cut off, again and again.
+var ErrNoAnswer = errors.New("no usable answer")
 
 // Agent is one conversation. It implements agents.Adapter; use a new one for each
 // run.
@@ -139,6 +145,7 @@ func (a *Agent) converse(ctx context.Context, s *agents.Session) (agents.Answer,
 }
 
 func (a *Agent) loop(ctx context.Context, s *agents.Session) (string, error) {
+	useless := 0 // answers in a row that can't be used
 	for {
 		left := a.maxTurns - a.usage.Turns
 		if left <= 0 {
@@ -153,18 +160,22 @@ func (a *Agent) loop(ctx context.Context, s *agents.Session) (string, error) {
 		if err := a.record(s, assistantTurn(msg)); err != nil {
 			return "", err
 		}
+		flaw := findFlaw(choice)
 		msg.ReasoningContent = "" // providers refuse to get it back
-		a.history = append(a.history, msg)
+		if !flaw.empty() {
+			a.history = append(a.history, msg) // many servers refuse an empty message
+		}
 		switch {
+		case flaw != flawNone:
+			useless++
+			if err := a.askAgain(flaw, useless, choice.FinishReason); err != nil {
+				return "", err
+			}
 		case len(msg.ToolCalls) > 0:
+			useless = 0
 			if err := a.callTools(ctx, s, choice); err != nil {
 				return "", err
 			}
-		case choice.FinishReason == openai.FinishReasonLength:
-			a.say(openai.ChatMessageRoleUser, "Your answer was cut off at the output limit. Give it again, whole and shorter.")
-		case strings.TrimSpace(msg.Content) == "":
-			a.history = a.history[:len(a.history)-1] // many servers refuse an empty message
-			a.say(openai.ChatMessageRoleUser, "Your answer was empty. Go on with the work, or give your final answer.")
 		default:
 			return msg.Content, nil
 		}

@@ -291,6 +291,71 @@ func TestCutOffAndEmptyAnswers(t *testing.T) {
 	}
 }
 
+// A model whose answers can't be used is asked again twice, told what was wrong, and not
+// until its turns are used up.
+func TestModelThatSaysNothing(t *testing.T) {
+	thoughts := reply{200, `{"choices":[{"message":{"role":"assistant","content":null,"reasoning_content":"hm"},"finish_reason":"stop"}]}`}
+	thoughtsAtLimit := reply{200, `{"choices":[{"message":{"role":"assistant","content":"","reasoning_content":"hm"},"finish_reason":"length"}]}`}
+	work := calls("list_dir", "{}")
+	tests := []struct {
+		name      string
+		replies   []reply
+		requests  int
+		complaint string // what the model is told last
+		errs      []string
+	}{
+		{"nothing", []reply{says("")}, 3, "neither text nor a tool call", []string{"turn 3", "model vendor/model-1", "empty", `finish_reason "stop"`, "3 unusable answers"}},
+		{"white space", []reply{says(" \n\t\u00a0\n")}, 3, "neither text nor a tool call", []string{"empty", `"stop"`}},
+		{"null", []reply{{200, `{"choices":[{"message":{"role":"assistant","content":null},"finish_reason":"tool_calls"}]}`}}, 3, "neither text nor a tool call", []string{"empty", `"tool_calls"`}},
+		{"no calls", []reply{{200, `{"choices":[{"message":{"role":"assistant","content":"","tool_calls":[]},"finish_reason":"stop"}]}`}}, 3, "neither text nor a tool call", []string{"empty"}},
+		{"thoughts", []reply{thoughts}, 3, "it held reasoning, but neither", []string{"reasoning, but neither text nor a tool call"}},
+		{"thoughts to the limit", []reply{thoughtsAtLimit}, 3, "before it held any text", []string{"before any text", `"length"`, "maxOutput"}},
+		{"cut off", []reply{message("---\n$status: do", "length")}, 3, "cut off", []string{"cut off", `"length"`, "maxOutput"}},
+		{"in turn", []reply{says(""), thoughts, message("half", "length")}, 3, "it held reasoning", []string{"cut off"}},
+		{"after work", []reply{work, says(""), says(""), work, says(""), says(""), says("")}, 7, "neither text", []string{"turn 7"}},
+		{"twice", []reply{says(""), thoughts, says(final)}, 3, "it held reasoning", nil},
+		{"after a correction", []reply{says("no frontmatter"), says("")}, 4, "neither text", []string{"turn 4"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			s := newServer(t, tt.replies...)
+			p, _, err := run(t, s, plainModel())
+			if len(s.requests) != tt.requests {
+				t.Errorf("the model was asked %d times, want %d", len(s.requests), tt.requests)
+			}
+			if got := s.messages(len(s.requests) - 1); !strings.Contains(got[len(got)-1], tt.complaint) {
+				t.Errorf("it was told %q, want %q", got[len(got)-1], tt.complaint)
+			}
+			for i := range s.requests {
+				for _, m := range s.requests[i]["messages"].([]any) {
+					msg := m.(map[string]any)
+					text, _ := msg["content"].(string)
+					if msg["role"] == "assistant" && msg["tool_calls"] == nil && strings.TrimSpace(text) == "" {
+						t.Errorf("request %d gives an empty message back", i+1)
+					}
+				}
+			}
+			if len(tt.errs) == 0 {
+				if err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			if !errors.Is(err, ErrNoAnswer) {
+				t.Fatalf("error %v", err)
+			}
+			for _, want := range tt.errs {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("%q is not in %q", want, err)
+				}
+			}
+			if p.Out.Len() > 0 {
+				t.Errorf("a handle was printed: %s", p.Out)
+			}
+		})
+	}
+}
+
 func asList(v any) []any {
 	l, _ := v.([]any)
 	return l
