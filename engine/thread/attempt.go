@@ -211,6 +211,7 @@ func attemptsOn(entry gitcas.Entry, id gitcas.ThreadID, died []string) int {
 // by itself, as long as ctx lasts. It fails closed: what can't be redacted is left
 // out. The error StepNode comes first: no agent can fill the room that it needs.
 func (r *stepRun) salvage(ctx context.Context, phase string, d Draft, cause error) ([]gitcas.PlacedNode, string) {
+	r.lost = r.baseStep(Draft{Usage: d.Usage, Took: d.Took}, record.Step{}).Usage
 	s := r.newSealer(d.Nodes)
 	reason, err := s.Clean(cause.Error())
 	if err != nil {

@@ -163,8 +163,12 @@ func TestCostOfFailures(t *testing.T) {
 			f.start()
 			works := f.agent
 			f.agent = f.fails
-			_, err := f.step("f")
+			res, err := f.step("f")
 			f.code(err, CodeFailed)
+			if u := res.Usage; u == nil || u.InputTokens != 100 || u.CostUSD != 1 {
+				t.Errorf("the result says %+v", u)
+			}
+			f.used(110, 1)
 			f.agent = works
 			want := gitcas.Cost{Steps: 0, Tokens: 110, CostUSD: 1}
 			if end == "cancel" {
@@ -180,6 +184,36 @@ func TestCostOfFailures(t *testing.T) {
 			}
 		})
 	}
+}
+
+// used checks what the thread has used so far.
+func (f *fixture) used(tokens int64, costUSD float64) {
+	f.Helper()
+	got, err := Used(f.Context(), f.store(), f.view(), testThread)
+	f.ok(err)
+	if got.Tokens != tokens || got.CostUSD != costUSD {
+		f.Errorf("it has used %+v, want %d tokens and $%v", got, tokens, costUSD)
+	}
+}
+
+// A job that died is counted with what its claim says; a step that was taken back stays
+// paid for.
+func TestUsed(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		f.start()
+		f.used(0, 0)
+		f.steps("r1")
+		f.used(11, 0.5)
+		f.ok(f.deed("poke"))
+		f.used(11, 0.5)
+		c := f.other(2 * ClaimLife)
+		c.Head, c.Tokens, c.CostUSD = f.entry().Head, 5, 0.25
+		f.claimBy(c)
+		f.ok(f.deed("retry")) // which takes the claim away
+		f.used(16, 0.75)
+		f.steps("r2")
+		f.used(27, 1.25)
+	})
 }
 
 // An answer is part of the step that it led to: who gave it, to what question, in which

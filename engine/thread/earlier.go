@@ -48,6 +48,29 @@ func (r *stepRun) totals(ctx context.Context, refs []string) (moderator.Totals, 
 	return t, nil
 }
 
+// Used is what a thread took so far, as a view shows it: its steps, the attempts that led
+// to none, those at its next step too, and the steps that were taken back.
+func Used(ctx context.Context, store *gitcas.Store, v *gitcas.View, id gitcas.ThreadID) (moderator.Totals, error) {
+	_, t, err := (&Engine{Store: store}).readUsed(ctx, v, id)
+	return t, err
+}
+
+// readUsed reads what a thread took, and the chain that tells it. Its workflow may be one
+// that nobody can run any more.
+func (e *Engine) readUsed(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) (*stepRun, moderator.Totals, error) {
+	r := newRun(e, StepRequest{Thread: id})
+	r.v = v
+	r.look(ctx, v)
+	r.entry, _ = v.Entry(id)
+	var err error
+	if r.chain, err = v.Chain(ctx, id); err != nil {
+		return nil, moderator.Totals{}, err
+	}
+	r.plan.role = waiting(r.entry) // whose attempts are linked
+	t, err := r.totals(ctx, r.entry.Attempts)
+	return r, t, err
+}
+
 // earlier reads the StepNode of an attempt, or of a step that was taken back.
 func (r *stepRun) earlier(h node.Hash) (record.Step, error) {
 	records := gitcas.Place{Thread: r.id}

@@ -54,7 +54,7 @@ type Result struct {
 	Role       string         `json:"role,omitempty"`
 	NextRole   string         `json:"nextRole,omitempty"`
 	Step       int            `json:"step"`
-	Usage      *record.Usage  `json:"usage,omitempty"`
+	Usage      *record.Usage  `json:"usage,omitempty"` // what the step took; of one that failed, what its attempt did
 	Suspended  *SuspendedInfo `json:"suspended,omitempty"`
 	Error      string         `json:"error,omitempty"`
 	// Work is the work branch after the step.
@@ -112,6 +112,8 @@ type stepRun struct {
 	tried        map[node.Hash]node.Digest // heads that this run tried to commit
 	keptAs       map[wire.ID]string        // values that this run gave its attempt ref, and what they hold
 
+	lost *record.Usage // what this run took and led to no step
+
 	stopRenewal func()
 }
 
@@ -126,6 +128,9 @@ func (e *Engine) Step(ctx context.Context, req StepRequest) (Result, error) {
 	if err != nil {
 		err = e.cleanError(err)
 		res.Error = err.Error()
+		if res.Usage == nil {
+			res.Usage = r.lost
+		}
 	}
 	if e.RemoveLeftovers != nil {
 		if lerr := e.RemoveLeftovers(ctx); lerr != nil {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,6 +19,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/worker"
 	engine "github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 // Options are what `uwf run` works with.
@@ -121,19 +123,16 @@ func steps(ctx context.Context, w *worker.Worker, id gitcas.ThreadID, agent stri
 	return out, err
 }
 
-func stepWord(n int) string {
-	if n == 1 {
-		return "step"
-	}
-	return "steps"
-}
-
 // ending is the last word for people: what it came to, and where it is.
 func ending(p *output.Writer, id gitcas.ThreadID, o outcome) {
 	var tokens int64
 	var cost float64
 	var took time.Duration
-	for _, s := range o.Steps {
+	all, lost := o.Steps, ""
+	if o.Error != "" && o.Usage != nil {
+		all, lost = append(slices.Clone(all), o.Result), ", the attempt that failed too"
+	}
+	for _, s := range all {
 		if s.Usage != nil {
 			tokens += s.Usage.InputTokens + s.Usage.OutputTokens
 			cost += s.Usage.CostUSD
@@ -146,7 +145,7 @@ func ending(p *output.Writer, id gitcas.ThreadID, o outcome) {
 	} else {
 		p.Warn("The thread stands still")
 	}
-	p.Printf(" after %d %s: %s, %d tokens, $%.4f\n", len(o.Steps), stepWord(len(o.Steps)), took.Round(100*time.Millisecond), tokens, cost)
+	p.Printf(" after %s: %s, %d tokens, $%.4f%s\n", text.Plural(len(o.Steps), "step"), took.Round(100*time.Millisecond), tokens, cost, lost)
 	if o.Work != nil {
 		p.Printf("  the work:      git log -p %s\n", o.Work.Branch)
 	}

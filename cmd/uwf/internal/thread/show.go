@@ -66,9 +66,10 @@ type shown struct {
 	Allowed      *extent            `json:"allowed,omitempty"`
 	Attempts     []string           `json:"attempts,omitempty"`
 	Failed       []thread.Attempt   `json:"failed,omitempty"`
-	Tokens       int64              `json:"tokens"`
+	Tokens       int64              `json:"tokens"` // with what led to no step
 	CostUSD      float64            `json:"costUsd"`
 	DurationMs   int64              `json:"durationMs"`
+	NoStep       *noStep            `json:"noStep,omitempty"`
 	StartedAt    time.Time          `json:"startedAt"`
 	EndedAt      *time.Time         `json:"endedAt,omitempty"`
 	Base         string             `json:"base,omitempty"`
@@ -78,6 +79,15 @@ type shown struct {
 	By           *record.By         `json:"by,omitempty"`       // who started it, or forked it
 	ClosedBy     *record.By         `json:"closedBy,omitempty"` // who cancelled it
 	GoesOnBy     *record.By         `json:"goesOnBy,omitempty"` // who let it go on last, before its next step
+
+	tried int // steps and failed attempts, which the limit of steps counts
+}
+
+// noStep is what was paid for attempts that failed and for steps that were taken back.
+type noStep struct {
+	Tokens     int64   `json:"tokens"`
+	CostUSD    float64 `json:"costUsd"`
+	DurationMs int64   `json:"durationMs"`
 }
 
 // running is the claim of the job that works on a thread.
@@ -158,7 +168,30 @@ func read(ctx context.Context, t *lookup.Thread) (shown, error) {
 			Since: time.UnixMilli(c.Since).UTC(), Renewed: time.UnixMilli(c.Renewed).UTC(),
 		}
 	}
-	s.Tokens, s.CostUSD, s.DurationMs = sum.Used.Tokens, sum.Used.CostUSD, sum.Used.DurationMs
-	s.Failed, err = t.Attempts(ctx)
-	return s, err
+	if s.Failed, err = t.Attempts(ctx); err != nil {
+		return s, err
+	}
+	return s, s.addCost(ctx, t, sum.Used)
 }
+
+// addCost says what the thread took, and what of it led to no step.
+func (s *shown) addCost(ctx context.Context, t *lookup.Thread, steps gitcas.Used) error {
+	if t.Ended != nil && t.Ended.Used != nil {
+		u := t.Ended.Used
+		s.Tokens, s.CostUSD, s.DurationMs = u.Tokens, u.CostUSD, u.DurationMs
+	} else {
+		all, err := thread.Used(ctx, t.Store, t.View, t.ID)
+		if err != nil {
+			return err
+		}
+		s.Tokens, s.CostUSD, s.DurationMs, s.tried = all.Tokens, all.CostUSD, all.Wall.Milliseconds(), all.Steps
+	}
+	lost := noStep{Tokens: s.Tokens - steps.Tokens, CostUSD: s.CostUSD - steps.CostUSD, DurationMs: s.DurationMs - steps.DurationMs}
+	if lost.Tokens > 0 || lost.CostUSD > leastCost || lost.DurationMs > 0 {
+		s.NoStep = &lost
+	}
+	return nil
+}
+
+// leastCost is the least difference of two sums in US dollars that is none of rounding.
+const leastCost = 1e-9

@@ -33,7 +33,10 @@ func (s shown) text(w *output.Writer) {
 	s.standing(p)
 	p.line("steps", "%d", s.Steps)
 	p.line("head", "%s", s.Head)
-	p.line("cost", "%d tokens, $%.4f, %s", s.Tokens, s.CostUSD, (time.Duration(s.DurationMs) * time.Millisecond).Round(100*time.Millisecond))
+	p.line("cost", "%s", amount(s.Tokens, s.CostUSD, s.DurationMs))
+	if n := s.NoStep; n != nil && (n.Tokens > 0 || n.CostUSD > 0) {
+		p.line("", "%s of it for attempts that led to no step", amount(n.Tokens, n.CostUSD, n.DurationMs))
+	}
 	s.limits(p)
 	for i, a := range s.Failed {
 		label := ""
@@ -104,14 +107,18 @@ func byWhom(by *record.By) string {
 	return ", by " + thread.Name(*by)
 }
 
-// limits writes how much is left. The steps that failed before others were done are
-// not counted here: what counts to the last token is in a dry run.
+// amount is what something took.
+func amount(tokens int64, costUSD float64, ms int64) string {
+	return fmt.Sprintf("%d tokens, $%.4f, %s", tokens, costUSD, (time.Duration(ms) * time.Millisecond).Round(100*time.Millisecond))
+}
+
+// limits writes how much is left.
 func (s shown) limits(p sheet) {
 	l := s.Allowed
 	if l == nil {
 		return
 	}
-	all := []string{fmt.Sprintf("%d of %d steps", s.Steps, l.Steps), fmt.Sprintf("at most %d by one role", l.StepsPerRole)}
+	all := []string{fmt.Sprintf("%d of %d steps", s.tried, l.Steps), fmt.Sprintf("at most %d by one role", l.StepsPerRole)}
 	if l.Tokens > 0 {
 		all = append(all, fmt.Sprintf("%d of %d tokens", s.Tokens, l.Tokens))
 	}
@@ -134,6 +141,9 @@ func attempt(a thread.Attempt) string {
 	who := a.Role
 	if a.Agent != "" {
 		who += " (" + a.Agent + ")"
+	}
+	if u := a.Usage; u != nil {
+		who += "  " + amount(u.InputTokens+u.OutputTokens, u.CostUSD, u.DurationMs)
 	}
 	at := ""
 	if !a.At.IsZero() {

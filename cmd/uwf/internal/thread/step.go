@@ -181,8 +181,12 @@ func Loop(ctx context.Context, w *worker.Worker, req thread.StepRequest, max int
 // PrintResult writes a step's result for people.
 func PrintResult(w *output.Writer, r thread.Result) {
 	switch {
-	case r.Role == "":
+	case r.Role == "" && r.Usage == nil:
 		return // nothing was done; the error says why
+	case r.Role == "":
+		w.Printf("step %d: ", r.Step+1)
+		w.Bold(orDash(r.NextRole))
+		w.Println(" gave no step")
 	case r.Done:
 		w.Printf("step %d: ", r.Step)
 		w.Bold(r.Role)
