@@ -618,6 +618,55 @@ func TestRemove(t *testing.T) {
 	}
 }
 
+// TestRemoveBesideAnUnstarted: a thread that has not edited yet stands where its work began.
+// It needs another's branch only where no other branch has that commit.
+func TestRemoveBesideAnUnstarted(t *testing.T) {
+	const main, release = "refs/heads/main", "refs/heads/release"
+	moveOn := func(f *fixture, ref string, base wire.ID) { f.pushes(ref, map[string]string{"file": ref}, base) }
+	for name, c := range map[string]struct {
+		change func(f *fixture, base, tip wire.ID) (from wire.ID) // where the unstarted one begins
+		stays  string
+	}{
+		"at the base":         {func(_ *fixture, base, _ wire.ID) wire.ID { return base }, ""},
+		"main has moved on":   {func(f *fixture, base, _ wire.ID) wire.ID { moveOn(f, main, base); return base }, ""},
+		"main was taken over": {func(f *fixture, _, tip wire.ID) wire.ID { f.mem.SetRef(main, tip); return tip }, ""},
+		"another branch": {func(f *fixture, base, _ wire.ID) wire.ID {
+			moveOn(f, release, base)
+			f.pushes(main, map[string]string{"new": "history"})
+			return base
+		}, ""},
+		"main was rewritten": {func(f *fixture, base, _ wire.ID) wire.ID {
+			f.pushes(main, map[string]string{"new": "history"})
+			return base
+		}, "goes on from a commit of it"},
+		"in the branch": {func(_ *fixture, _, tip wire.ID) wire.ID { return tip }, "goes on from a commit of it"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(f *fixture) {
+				f.writes()
+				base := f.main()
+				f.mem.SetHead(main)
+				f.startOn(base.String())
+				f.steps("r1", "r2")
+				ref := "refs/heads/uwf/" + string(testThread)
+				req := startRequest(forked)
+				req.Base = c.change(f, base, f.mem.Refs()[ref]).String()
+				_, err := f.engine("start", 2).Start(f.Context(), req)
+				f.ok(err)
+				e := f.engine("p", 1)
+				var notice string
+				e.Observe = func(ev Event) { notice += ev.Text }
+				f.ok(e.Remove(f.Context(), testThread))
+				if _, there := f.mem.Refs()[ref]; there != (c.stays != "") {
+					f.Errorf("the branch is there: %v; %s", there, notice)
+				}
+				f.says(notice, c.stays)
+				f.sound()
+			})
+		})
+	}
+}
+
 // TestResumeAfterTheEnd: a thread goes on by the `resume` edge, ends again, and can
 // do so as often as people like.
 func TestResumeAfterTheEnd(t *testing.T) {

@@ -118,26 +118,56 @@ func (e *Engine) branchNeeded(ctx context.Context, v *gitcas.View, ended gitcas.
 	case tip.String() != ended.Work.Commit:
 		return "somebody pushed to it", nil
 	}
-	branches, err := e.Store.Remote().List(ctx, branchRef("uwf/"))
+	remote := e.Store.Remote()
+	refs, err := remote.List(ctx, "HEAD", "refs/heads/")
 	if err != nil {
 		return "", err
 	}
-	threads := v.Threads()
+	threads, free := v.Threads(), map[wire.ID]bool{}
 	for _, id := range slices.Sorted(maps.Keys(threads)) {
 		w := workOf(id, threads[id])
 		if w.Branch == ended.Work.Branch {
 			return fmt.Sprintf("thread %s works on it", id), nil
 		}
-		if _, own := branches.Refs[branchRef(w.Branch)]; own || w.Commit == "" {
+		at := workID(w)
+		if _, own := refs.Refs[branchRef(w.Branch)]; own || w.Commit == "" || free[at] {
 			continue
 		}
-		needs, err := branch.Contains(ctx, e.Store.Remote(), tip, workID(w))
+		needs, err := branch.Contains(ctx, remote, tip, at)
+		if needs && err == nil {
+			needs, err = e.onlyOn(ctx, branchRef(ended.Work.Branch), refs, at)
+		}
 		if err != nil {
 			return "", err
 		}
 		if needs {
 			return fmt.Sprintf("thread %s goes on from a commit of it", id), nil
 		}
+		free[at] = true
 	}
 	return "", nil
+}
+
+// onlyOn reports whether a commit that a branch holds is on no other one. A thread that
+// has not edited yet stands where its work began, which is on all branches made since:
+// mostly the default one tells.
+func (e *Engine) onlyOn(ctx context.Context, ref string, refs wire.Listing, commit wire.ID) (bool, error) {
+	var first, others []wire.ID
+	for _, name := range slices.Sorted(maps.Keys(refs.Refs)) {
+		switch tip := refs.Refs[name]; {
+		case name == ref:
+		case tip == commit:
+			return false, nil
+		case name == refs.Head:
+			first = []wire.ID{tip}
+		case name != e.Store.Branch():
+			others = append(others, tip)
+		}
+	}
+	for _, tips := range [][]wire.ID{first, others} {
+		if found, err := branch.AnyContains(ctx, e.Store.Remote(), tips, commit); found || err != nil {
+			return false, err
+		}
+	}
+	return true, nil
 }

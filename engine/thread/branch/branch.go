@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
@@ -32,11 +33,17 @@ func Read(ctx context.Context, remote wire.Remote, id wire.ID) (gitobj.Commit, e
 // Contains reports whether commit anc is tip or an ancestor of it. Only commits
 // that anc does not reach are asked for.
 func Contains(ctx context.Context, remote wire.Remote, tip, anc wire.ID) (bool, error) {
-	if tip == anc {
-		return true, nil
+	return AnyContains(ctx, remote, []wire.ID{tip}, anc)
+}
+
+// AnyContains reports whether commit anc is one of tips or an ancestor of one, in one
+// request at most.
+func AnyContains(ctx context.Context, remote wire.Remote, tips []wire.ID, anc wire.ID) (bool, error) {
+	if len(tips) == 0 || slices.Contains(tips, anc) {
+		return len(tips) > 0, nil
 	}
 	objs, err := remote.Fetch(ctx, wire.FetchRequest{
-		Wants: []wire.ID{tip}, Haves: []wire.ID{anc}, Filter: "tree:0",
+		Wants: tips, Haves: []wire.ID{anc}, Filter: "tree:0",
 	})
 	if errors.Is(err, wire.ErrNotFound) {
 		return false, nil
@@ -45,7 +52,7 @@ func Contains(ctx context.Context, remote wire.Remote, tip, anc wire.ID) (bool, 
 		return false, err
 	}
 	seen := map[wire.ID]bool{}
-	for queue := []wire.ID{tip}; len(queue) > 0; {
+	for queue := slices.Clone(tips); len(queue) > 0; {
 		id := queue[0]
 		queue = queue[1:]
 		if id == anc {
