@@ -17,9 +17,14 @@ func Group(cmd *cobra.Command, sub ...*cobra.Command) *cobra.Command {
 		if len(args) == 0 {
 			return cmd.Help()
 		}
-		return &UnknownError{What: "command of " + cmd.CommandPath(), ID: args[0], Near: nearCommands(cmd, args[0]), See: cmd.CommandPath() + " --help"}
+		return UnknownCommand(cmd, args[0])
 	}
 	return cmd
+}
+
+// UnknownCommand says that a group has no command of that name.
+func UnknownCommand(group *cobra.Command, word string) error {
+	return &UnknownError{What: "command of " + group.CommandPath(), ID: word, Near: nearCommands(group, word), See: group.CommandPath() + " --help"}
 }
 
 // nearCommands are the commands of a group that a wrong word may have meant: one
@@ -36,20 +41,12 @@ func nearCommands(group *cobra.Command, word string) []string {
 			words = append(words, w)
 		}
 	}
-	near := Near(word, words)
-	if len(near) == 0 && len(word) > 1 {
-		for _, w := range words {
-			if strings.HasPrefix(w, strings.ToLower(word)) {
-				near = append(near, w)
-			}
-		}
-	}
+	near := NearWords(word, words)
 	for i, w := range near {
 		near[i] = means[w]
 	}
 	slices.Sort(near)
-	near = slices.Compact(near)
-	return near[:min(len(near), maxNear)]
+	return slices.Compact(near)
 }
 
 // CompleteFlag completes the values of a flag that has only these.
@@ -83,7 +80,7 @@ func OwnCommands(root *cobra.Command) {
 				if len(rest) > 0 {
 					word = rest[0]
 				}
-				return &UnknownError{What: "command of " + cmd.CommandPath(), ID: word, Near: nearCommands(cmd, word), See: cmd.CommandPath() + " --help"}
+				return UnknownCommand(cmd, word)
 			}
 			return cmd.Help()
 		},

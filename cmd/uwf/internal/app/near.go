@@ -50,3 +50,17 @@ func nearBeginning(id string, candidates []string) []string {
 	out := byBeginning[workflow.Suggest(id, beginnings)]
 	return out[:min(len(out), maxNear)]
 }
+
+// NearWords lists the words that a wrong one may have meant: one that was mistyped, or
+// those that it is the beginning of.
+func NearWords(word string, words []string) []string {
+	near := Near(word, words)
+	if len(near) == 0 && len(word) > 1 {
+		for _, w := range words {
+			if strings.HasPrefix(w, strings.ToLower(word)) {
+				near = append(near, w)
+			}
+		}
+	}
+	return near[:min(len(near), maxNear)]
+}

@@ -10,15 +10,28 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
 )
 
 // mistaken says what is wrong with a command line that no command has seen, and how
 // it is written. The libraries' own words name their functions, not what to type.
 func mistaken(cmd *cobra.Command, err error) error {
+	if args := cmd.Flags().Args(); cmd.HasSubCommands() && cmd.Use == cmd.Name() && len(args) > 0 {
+		return app.UnknownCommand(cmd, args[0]) // whose flags nobody can know
+	}
 	return app.Usagef("%w\nsee: %s --help", reworded(cmd, err), cmd.CommandPath())
 }
 
 func reworded(cmd *cobra.Command, err error) error {
+	var unknown *pflag.NotExistError
+	if errors.As(err, &unknown) {
+		return unknownFlag(cmd, unknown)
+	}
+	var lone *pflag.ValueRequiredError
+	if errors.As(err, &lone) {
+		what, _ := pflag.UnquoteUsage(lone.GetFlag())
+		return fmt.Errorf("--%s needs a value; write: --%[1]s %s", lone.GetFlag().Name, what)
+	}
 	var value *pflag.InvalidValueError
 	if errors.As(err, &value) {
 		var number *strconv.NumError
@@ -40,6 +53,29 @@ func reworded(cmd *cobra.Command, err error) error {
 		return fmt.Errorf("it takes no argument, and got %q; write: %s", args[0], line)
 	}
 	return fmt.Errorf("%d arguments are too many (a text with spaces stands in quotes); write: %s", len(args), line)
+}
+
+// unknownFlag names the flags that an unknown one may have meant.
+func unknownFlag(cmd *cobra.Command, err *pflag.NotExistError) error {
+	name := err.GetSpecifiedName()
+	if group := err.GetSpecifiedShortnames(); group != "" {
+		name = group // a long name behind one dash is read as a group of short ones
+	}
+	switch output.Format(name) {
+	case output.JSON, output.YAML, output.Text:
+		return fmt.Errorf("%w; did you mean --format %s?", err, name)
+	}
+	var names []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden {
+			names = append(names, f.Name)
+		}
+	})
+	near := app.NearWords(name, names)
+	if len(near) == 0 || len(name) < 2 {
+		return err
+	}
+	return fmt.Errorf("%w; did you mean --%s?", err, strings.Join(near, ", --"))
 }
 
 // lacks tells whether a command would take these arguments with some more.
