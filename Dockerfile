@@ -9,9 +9,9 @@ COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
 ARG TARGETOS TARGETARCH
-ARG VERSION
+ARG VERSION REVISION
 RUN CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH \
-    go build -trimpath -buildvcs=false -ldflags "-s -w -X main.release=$VERSION" -o /out/uwf ./cmd/uwf
+    go build -trimpath -buildvcs=false -ldflags "-s -w -X main.release=$VERSION -X main.commit=$REVISION" -o /out/uwf ./cmd/uwf
 
 FROM debian:trixie-20260918-slim@sha256:a99cfc517144bc59b1978475ec53b46ecabec7e43635402ee5b77cc54cd1b20a
 # Versions are those of the pinned Debian release; security updates come with a build.

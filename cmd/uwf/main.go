@@ -9,15 +9,15 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/cli"
 )
 
-// release is the version that a release is built with, set by the linker; empty in
-// other builds.
-var release string
+// release is the version that a release is built with, commit what it was built from,
+// set by the linker; empty in other builds.
+var release, commit string
 
 func main() {
 	os.Exit(cli.Main(func() (*app.Factory, error) {
 		f, err := app.New()
 		if f != nil {
-			f.Release = release
+			f.Release, f.Commit = release, commit
 		}
 		return f, err
 	}))

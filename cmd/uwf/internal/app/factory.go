@@ -50,8 +50,8 @@ type Factory struct {
 	Git func(ctx context.Context, dir string, stdin []byte, args ...string) ([]byte, error)
 
 	// Release is the version that this binary was released as; empty: it was built
-	// otherwise.
-	Release string
+	// otherwise. Commit is the one that it was built from; empty: Go may know.
+	Release, Commit string
 	// DialWire opens the remote at a URL; nil: wire.Dial.
 	DialWire func(url string, o wire.DialOptions) (wire.Remote, error)
 	// Inside runs agents of this binary within this process where it can; nil: each

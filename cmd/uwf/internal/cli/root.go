@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"runtime/debug"
-
 	"github.com/spf13/cobra"
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/action"
@@ -24,6 +22,7 @@ import (
 	setupcmd "github.com/united-workforce/uwf/cmd/uwf/internal/setup"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/step"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/thread"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/version"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/workflow"
 )
 
@@ -42,7 +41,7 @@ or unreadable · 6 limit reached`,
 		Example: `  uwf demo
   uwf run solve-issue -p "The parser panics on an empty file"
   uwf log 01JY0000000000000000000000`,
-		Version:       version(f.Release),
+		Version:       version.Read(f.Release, f.Commit).Version,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
@@ -85,21 +84,10 @@ func commands(f *app.Factory) []*cobra.Command {
 		gc.NewCmdGC(f, nil),
 		purge.NewCmdPurge(f, nil),
 		schema.NewCmdSchema(f, nil),
+		version.NewCmdVersion(f, nil),
 		action.NewCmdAction(f, nil),
 		agent.NewCmd(agent.Options{
 			Stdin: f.IO.In, Stdout: f.IO.Out, Stderr: f.IO.Err, Environ: f.Environ, Dir: f.Dir, Now: f.Now,
 		}),
 	}
-}
-
-// version is a release's own, else what the build knows of itself.
-func version(release string) string {
-	if release != "" {
-		return release
-	}
-	info, ok := debug.ReadBuildInfo()
-	if !ok || info.Main.Version == "" {
-		return "unknown"
-	}
-	return info.Main.Version
 }
