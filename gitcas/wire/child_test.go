@@ -6,7 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -98,10 +100,69 @@ func TestNoGit(t *testing.T) {
 	for _, url := range []string{"file:///x.git", "ssh://example.org/x.git"} {
 		r := dialBed(t, url, "", wire.DialOptions{Env: []string{"PATH=" + t.TempDir() + "::relative"}}).remote
 		_, err := r.List(t.Context(), "refs/")
-		wantKind(t, err, wire.ErrUnreachable, "no program for "+url)
+		wantKind(t, err, wire.ErrNoProgram, "no program for "+url)
 		if err != nil && !strings.Contains(err.Error(), "is not on PATH") {
 			t.Errorf("the message is %v", err)
 		}
+	}
+}
+
+// TestReadOnly: a repository whose files git may not write is said to be that, at once,
+// and no race that is tried again or rule that somebody could change.
+func TestReadOnly(t *testing.T) {
+	env := restrictedGit(t)
+	for _, part := range []string{"objects", "refs/heads"} {
+		d := bare(t)
+		openTo(t, d)
+		r := dialBed(t, d, "", wire.DialOptions{Env: env}).remote
+		part := filepath.Join(d, part)
+		if err := os.Chmod(part, 0o555); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = os.Chmod(part, 0o777) }) // else it could not be removed
+		tr := tree()
+		c := commit("c", tr)
+		_, err := r.Push(t.Context(), wire.PushRequest{Atomic: true, Updates: []wire.RefUpdate{{Name: "refs/heads/a", New: c.ID}}, Objects: plain(tr, c)})
+		wantKind(t, err, wire.ErrReadOnly, "push without "+part)
+	}
+}
+
+// restrictedGit is an environment whose git heeds the rights of files, also where root
+// runs the tests: then it is nobody's.
+func restrictedGit(t *testing.T) []string {
+	t.Helper()
+	env := []string{"PATH=" + os.Getenv("PATH")}
+	if os.Getuid() != 0 {
+		return env
+	}
+	as := []string{"setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"}
+	if err := exec.Command(as[0], append(as[1:], "git", "version")...).Run(); err != nil {
+		t.Skipf("root may write everything, and can't be another user: %v", err)
+	}
+	git, err := exec.LookPath("git")
+	if err != nil {
+		t.Fatal(err)
+	}
+	script := strings.Join(as, " ") + ` "` + git + `" "$@"`
+	programs := fakePrograms(t, "git", "exec "+script)
+	dir := strings.TrimPrefix(strings.Split(programs[0], ":")[0], "PATH=")
+	return []string{"PATH=" + dir + ":" + os.Getenv("PATH")}
+}
+
+// openTo lets everybody write a folder, and come to it.
+func openTo(t *testing.T, dir string) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || !e.IsDir() {
+			return err
+		}
+		return os.Chmod(path, 0o777)
+	})
+	for up := filepath.Dir(dir); err == nil && up != filepath.Clean(os.TempDir()) && up != "/"; up = filepath.Dir(up) {
+		err = os.Chmod(up, 0o755)
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 

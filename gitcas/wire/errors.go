@@ -27,6 +27,12 @@ var (
 	ErrUnreadable = fault.ErrUnreadable
 	// ErrNotAtomic: an atomic push was asked for and the server has none.
 	ErrNotAtomic = fault.ErrNotAtomic
+	// ErrReadOnly: the files of the repository can't be written where it lies, for
+	// their rights or their file system's.
+	ErrReadOnly = fault.ErrReadOnly
+	// ErrNoProgram: the program that reaches the remote, git or ssh, is not there or
+	// can't be run. Nothing was asked.
+	ErrNoProgram = fault.ErrNoProgram
 	// ErrInvalid: the request itself can't be carried out by any server: a ref
 	// name that git refuses, an object that does not match its id.
 	ErrInvalid = fault.ErrInvalid

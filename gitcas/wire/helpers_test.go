@@ -252,7 +252,7 @@ func wantKind(t *testing.T, err, kind error, what string) {
 	}
 	for _, k := range []error{
 		wire.ErrLostRace, wire.ErrDenied, wire.ErrProtected, wire.ErrSecretRefused, wire.ErrNotFound,
-		wire.ErrUnreachable, wire.ErrUnreadable, wire.ErrNotAtomic, wire.ErrInvalid,
+		wire.ErrUnreachable, wire.ErrUnreadable, wire.ErrNotAtomic, wire.ErrInvalid, wire.ErrReadOnly, wire.ErrNoProgram,
 	} {
 		if errors.Is(err, k) != errors.Is(k, kind) {
 			t.Errorf("%s: the error is %q, want %v", what, err, kind)

@@ -3,6 +3,8 @@ package app
 import (
 	"context"
 	"encoding/hex"
+	"errors"
+	"os/exec"
 	"strings"
 
 	"github.com/united-workforce/uwf/gitcas/wire"
@@ -36,6 +38,9 @@ func (f *Factory) localBase(ctx context.Context, ref string) (string, error) {
 	}
 	root := f.RepoRoot()
 	out, err := f.Git(ctx, root, nil, "-c", "safe.directory="+root, "rev-parse", "--verify", "--quiet", "--end-of-options", name+"^{commit}")
+	if errors.Is(err, exec.ErrNotFound) {
+		return "", err
+	}
 	if err != nil {
 		if ref == "" {
 			return "", nil // a repository without commits

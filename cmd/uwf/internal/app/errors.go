@@ -12,7 +12,6 @@ import (
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
-	"github.com/united-workforce/uwf/gitcas/wire"
 )
 
 // UsageError is a mistake in how a command was called, or in a file that it was
@@ -117,24 +116,4 @@ func Message(err error) string {
 		return strings.TrimRight(err.Error(), "\n") + "\n" + advice
 	}
 	return err.Error()
-}
-
-// remoteAdvice is what to do about a remote that refuses, is silent or is none;
-// empty for other errors, and where the error itself says it.
-func remoteAdvice(err error) string {
-	switch {
-	case errors.Is(err, gitcas.ErrDamaged), errors.Is(err, wire.ErrTooLong):
-		return ""
-	case errors.Is(err, wire.ErrSecretRefused):
-		return "take the secret out of what is pushed, and revoke it: it is known now"
-	case errors.Is(err, wire.ErrDenied):
-		return "check your credentials for this remote and that they may push: GITHUB_TOKEN in a job of that forge, else what git credential fill gives, or your ssh key"
-	case errors.Is(err, wire.ErrProtected):
-		return "let uwf push to the state branch, to uwf/* and to refs/uwf/*: see the rules and hooks of the remote"
-	case errors.Is(err, wire.ErrUnreachable):
-		return "check the network and the remote's address (state.remote in .uwf/config.yaml), then run it again"
-	case errors.Is(err, wire.ErrUnreadable), errors.Is(err, wire.ErrNotFound) && errors.As(err, new(*wire.Error)):
-		return "check that the remote's address is that of a git repository (state.remote in .uwf/config.yaml)"
-	}
-	return ""
 }

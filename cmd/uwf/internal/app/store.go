@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 
@@ -92,6 +93,9 @@ func (f *Factory) remoteURL(ctx context.Context, remote string) (string, error) 
 			return "", Usagef("state.remote is %q, the name of a git remote, but %s is in no repository: use a URL", remote, f.Dir)
 		}
 		out, err := f.Git(ctx, base, nil, "-c", "safe.directory="+base, "remote", "get-url", remote)
+		if errors.Is(err, exec.ErrNotFound) {
+			return "", Usagef("state.remote is %q: %w", remote, err)
+		}
 		if err != nil {
 			return "", Usagef("state.remote is %q: %w; add it (git remote add %s URL), or set state.remote to a URL", remote, err, remote)
 		}

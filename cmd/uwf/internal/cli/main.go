@@ -67,6 +67,9 @@ func Execute(ctx context.Context, f *app.Factory, args []string) int {
 		err = mistaken(cmd, err)
 	}
 	msg, code := app.Message(err), app.ExitCode(err)
+	if advice := f.Advice(err); advice != "" && msg != "" {
+		msg += "\n" + advice
+	}
 	if msg != "" {
 		f.Notes().Printf("uwf: %s\n", strings.TrimRight(f.CleanMessage(msg), "\n"))
 	}

@@ -82,9 +82,9 @@ func Run(ctx context.Context, o Options) error {
 }
 
 func (s *stage) play(ctx context.Context) error {
-	for _, tool := range []string{"git", "go"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			return fmt.Errorf("the demo needs %s on PATH: %w", tool, err)
+	for _, tool := range [][2]string{{"git", "https://git-scm.com/downloads"}, {"go", "https://go.dev/dl"}} {
+		if _, err := exec.LookPath(tool[0]); err != nil {
+			return fmt.Errorf("the demo needs %s: %w; install it (%s), or put the folder that it lies in on PATH", tool[0], err, tool[1])
 		}
 	}
 	remove, err := s.makeDir()

@@ -31,6 +31,12 @@ var (
 	ErrUnreadable = errors.New("unreadable answer")
 	// ErrNotAtomic: an atomic push was asked for and the server has none.
 	ErrNotAtomic = errors.New("the server has no atomic push")
+	// ErrReadOnly: the files of the repository can't be written where it lies, for
+	// their rights or their file system's.
+	ErrReadOnly = errors.New("the repository can't be written where it lies")
+	// ErrNoProgram: the program that reaches the remote, git or ssh, is not there or
+	// can't be run. Nothing was asked.
+	ErrNoProgram = errors.New("a program is missing")
 	// ErrInvalid: the request itself can't be carried out by any server: a ref
 	// name that git refuses, an object that does not match its id.
 	ErrInvalid = errors.New("invalid request")
@@ -80,7 +86,7 @@ func Reading(err error) error {
 func KindOf(err error) error {
 	for _, k := range []error{
 		ErrLostRace, ErrDenied, ErrProtected, ErrSecretRefused, ErrNotFound,
-		ErrUnreachable, ErrUnreadable, ErrNotAtomic, ErrInvalid,
+		ErrUnreachable, ErrUnreadable, ErrNotAtomic, ErrInvalid, ErrReadOnly, ErrNoProgram,
 	} {
 		if errors.Is(err, k) {
 			return k

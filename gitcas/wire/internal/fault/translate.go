@@ -35,6 +35,14 @@ func rules() []rule {
 		r(ErrInvalid, "trying to write non-commit object"),
 		r(ErrInvalid, "not a valid ref name"),
 
+		// Files of the server's that git can't write: trying again won't help either.
+		r(ErrReadOnly, "read-only file system"),
+		r(ErrReadOnly, "unable to create temporary object directory"),
+		r(ErrReadOnly, "unable to migrate objects to permanent storage"),
+		r(ErrReadOnly, "insufficient permission for adding an object"),
+		r(ErrReadOnly, "unable to create", "permission denied"),
+		r(ErrReadOnly, "cannot lock ref", "permission denied"),
+
 		// Someone else was first.
 		r(ErrLostRace, "stale info"),
 		r(ErrLostRace, "failed to update ref"),
@@ -161,7 +169,7 @@ func TranslateRefusal(ref, reason, text string) (detail string, kind error) {
 	if !generic && !vague {
 		return OneLine(reason), kind
 	}
-	if ok, said := Translate(saying); ok && (generic || errors.Is(said, ErrInvalid)) {
+	if ok, said := Translate(saying); ok && (generic || errors.Is(said, ErrInvalid) || errors.Is(said, ErrReadOnly)) {
 		return joinDetail(reason, saying), said
 	}
 	if !known {

@@ -49,8 +49,26 @@ func TestRefusals(t *testing.T) {
 		"native, too large": {
 			"unpack index-pack abnormal exit", "fatal: pack exceeds maximum allowed size (1.00 MiB)\n", ErrProtected, "maximum allowed size",
 		},
-		"native, pre-receive": {"pre-receive hook declined", "no pushes on Fridays\n", ErrProtected, "no pushes on Fridays"},
-		"native, update hook": {"hook declined", "", ErrProtected, "hook declined"},
+		"native, pre-receive":       {"pre-receive hook declined", "no pushes on Fridays\n", ErrProtected, "no pushes on Fridays"},
+		"native, update hook":       {"hook declined", "", ErrProtected, "hook declined"},
+		"native, read-only objects": {"unpack unable to create temporary object directory", "", ErrReadOnly, "temporary object directory"},
+		"native, read-only below":   {"unable to migrate objects to permanent storage", "", ErrReadOnly, "migrate"},
+		"native, read-only pack": {
+			"unpack unpack-objects abnormal exit",
+			"error: insufficient permission for adding an object to repository database ./objects\nfatal: failed to write object\n", ErrReadOnly, "insufficient permission",
+		},
+		"native, read-only refs": {
+			"atomic transaction failed",
+			"error: cannot lock ref 'refs/heads/main': Unable to create '/srv/r.git/./refs/heads/main.lock': Permission denied\n", ErrReadOnly, "Permission denied",
+		},
+		"native, read-only refs, alone": {
+			"failed to update ref",
+			"error: cannot lock ref 'refs/heads/main': Unable to create '/srv/r.git/./refs/heads/main.lock': Read-only file system\n", ErrReadOnly, "Read-only",
+		},
+		"native, read-only refs, bystander": {
+			"atomic transaction failed",
+			"error: cannot lock ref 'refs/heads/other': Unable to create '/srv/r.git/./refs/heads/other.lock': Permission denied\n", ErrReadOnly, "Permission denied",
+		},
 		"native, checked out": {
 			"branch is currently checked out",
 			"error: refusing to update checked out branch: refs/heads/main\nerror: By default, updating the current branch in a non-bare repository\n",

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/united-workforce/uwf/gitcas/wire/internal/fault"
@@ -53,7 +55,11 @@ func startChild(ctx context.Context, o Options, env []string, name string, args 
 		if cause := ctx.Err(); cause != nil {
 			err = cause
 		}
-		return nil, fmt.Errorf("%w: starting %s: %w", fault.ErrUnreachable, name, err)
+		kind := fault.ErrUnreachable
+		if errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOEXEC) {
+			kind = fault.ErrNoProgram
+		}
+		return nil, fmt.Errorf("%w: starting %s: %w", kind, name, err)
 	}
 	return c, nil
 }
@@ -152,7 +158,7 @@ func lookPath(name string, env []string) (string, error) {
 	if runtime.GOOS == "windows" {
 		p, err := exec.LookPath(name)
 		if err != nil {
-			return "", fmt.Errorf("%w: the program %q is needed and was not found", fault.ErrUnreachable, name)
+			return "", fmt.Errorf("%w: %q is needed for this remote and is not on PATH", fault.ErrNoProgram, name)
 		}
 		return p, nil
 	}
@@ -165,7 +171,7 @@ func lookPath(name string, env []string) (string, error) {
 			return p, nil
 		}
 	}
-	return "", fmt.Errorf("%w: the program %q is needed for this remote and is not on PATH", fault.ErrUnreachable, name)
+	return "", fmt.Errorf("%w: %q is needed for this remote and is not on PATH", fault.ErrNoProgram, name)
 }
 
 func getenv(env []string, name string) string {
