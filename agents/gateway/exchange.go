@@ -33,6 +33,7 @@ type exchange struct {
 	askUsage bool
 
 	tries  int
+	outage outage
 	lost   int64          // input tokens of tries that were sent and never answered
 	answer dialect.Answer // of the last try, as far as it came
 	came   bool           // an answer of status 200 began
@@ -72,10 +73,11 @@ func (x *exchange) run(ctx context.Context) {
 			continue
 		}
 		wait := x.g.backoff(x.tries, u.retryAfter)
-		if !u.temporary || x.tries >= x.g.o.Tries || wait > x.g.o.MaxWait {
+		if !u.temporary || wait > x.g.o.MaxWait || x.outage.lasts(x.g.o.Now(), wait) > x.g.patience(u) {
 			x.give(u)
 			return
 		}
+		x.g.provider(u) // the agent's time may be over before the wait is
 		if err := x.g.o.Sleep(ctx, wait); err != nil {
 			x.abandon(err)
 			return
@@ -123,7 +125,9 @@ func (x *exchange) try(parent context.Context) error {
 		if sent.Load() {
 			x.lost += dialect.Estimate(x.size) // the provider may have worked on it
 		}
-		return x.unanswered(cause(ctx, err))
+		u := x.unanswered(cause(ctx, err))
+		u.unreached = !sent.Load()
+		return u
 	}
 	defer resp.Body.Close()
 	return x.receive(ctx, resp, func() { timer.Reset(x.g.o.IdleTimeout) })

@@ -104,7 +104,7 @@ type Options struct {
 
 	MaxRequest  int64         // bytes of a request's body; 0: 32 MiB
 	MaxAnswer   int64         // bytes of an answer; 0: 64 MiB
-	Tries       int           // requests to a provider for one of the client's; 0: 5
+	RetryFor    time.Duration // how long a provider that fails is tried again; 0: 10 min
 	MaxWait     time.Duration // longest wait before another try; 0: 60 s
 	Timeout     time.Duration // for a plain answer, and for the first event of a stream; 0: 10 min
 	IdleTimeout time.Duration // between two events of a stream; 0: 5 min
@@ -242,7 +242,7 @@ func (m Model) check() error {
 func (o *Options) defaults() {
 	def(&o.MaxRequest, 32<<20)
 	def(&o.MaxAnswer, 64<<20)
-	def(&o.Tries, 5)
+	def(&o.RetryFor, 10*time.Minute)
 	def(&o.MaxWait, time.Minute)
 	def(&o.Timeout, 10*time.Minute)
 	def(&o.IdleTimeout, 5*time.Minute)

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -84,15 +85,14 @@ func TestRetriesAreBounded(t *testing.T) {
 	u := newUpstream(t, answer(503, body))
 	s := &sleeper{}
 	m := &meter{}
-	g := start(t, Options{Models: []Model{u.model(OpenAI)}, Sleep: s.sleep, Tries: 4, Jitter: func() float64 { return 1 }, Meter: m})
+	g := start(t, Options{Models: []Model{u.model(OpenAI)}, Sleep: s.sleep, RetryFor: 2 * time.Minute, Jitter: func() float64 { return 1 }, Meter: m})
 	r := post(t, g, "/v1/chat/completions", chatRequest)
-	if r.status != 503 || r.body != body || r.header.Get("X-Should-Retry") != "false" || len(u.all()) != 4 {
+	if r.status != 503 || r.body != body || r.header.Get("X-Should-Retry") != "false" || len(u.all()) != len(s.waits)+1 {
 		t.Errorf("%d %s after %d tries", r.status, r.body, len(u.all()))
 	}
-	for i, want := range []time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second} {
-		if s.waits[i] != want {
-			t.Errorf("wait %d is %v", i+1, s.waits[i])
-		}
+	sec := time.Second
+	if want := []time.Duration{sec / 2, sec, 2 * sec, 4 * sec, 8 * sec, 16 * sec, 30 * sec, 30 * sec}; !slices.Equal(s.waits, want) {
+		t.Errorf("the waits are %v, want %v", s.waits, want)
 	}
 	m.is(t, 0, 0, 0, 0)
 	var up *UpstreamError
@@ -101,15 +101,38 @@ func TestRetriesAreBounded(t *testing.T) {
 	}
 }
 
+// A provider that fails for half a minute costs time, and no step.
+func TestShortOutageIsWaitedOut(t *testing.T) {
+	down := answer(500, `{"error":{"message":"oops","type":"server_error"}}`)
+	u := newUpstream(t, down, down, down, down, down, down, answer(200, chatBody))
+	s := &sleeper{}
+	g := start(t, Options{Models: []Model{u.model(OpenAI)}, Sleep: s.sleep, Jitter: func() float64 { return 1 }})
+	if r := post(t, g, "/v1/chat/completions", chatRequest); r.status != 200 || r.body != chatBody || g.Err() != nil {
+		t.Errorf("%d %s after waits %v: %v", r.status, r.body, s.waits, g.Err())
+	}
+}
+
+// Who asks to be asked again soon, and fails all the same, is not asked for ever, and not
+// each second.
+func TestRetryAfterIsNoFlood(t *testing.T) {
+	u := newUpstream(t, answer(429, `{"error":{"message":"busy"}}`, "Retry-After", "1"))
+	s := &sleeper{}
+	g := start(t, Options{Models: []Model{u.model(OpenAI)}, Sleep: s.sleep, Jitter: func() float64 { return 1 }})
+	if r := post(t, g, "/v1/chat/completions", chatRequest); r.status != 429 || len(s.waits) > 60 || s.waits[len(s.waits)-1] < 15*time.Second {
+		t.Errorf("%d after %d waits: %v", r.status, len(s.waits), s.waits)
+	}
+}
+
 func TestUnreachableProvider(t *testing.T) {
 	u := newUpstream(t, answer(200, chatBody))
 	model := u.model(OpenAI)
 	u.Close()
-	g := start(t, Options{Models: []Model{model}})
+	s := &sleeper{}
+	g := start(t, Options{Models: []Model{model}, Sleep: s.sleep, Jitter: func() float64 { return 1 }})
 	r := post(t, g, "/v1/chat/completions", chatRequest)
 	code, message := openAIError(t, r)
-	if r.status != 502 || code != codeProvider || !strings.Contains(message, "test gives no answer") {
-		t.Errorf("%d %s: %s", r.status, code, message)
+	if r.status != 502 || code != codeProvider || !strings.Contains(message, "test gives no answer") || len(s.waits) != 5 {
+		t.Errorf("%d %s after waits %v: %s", r.status, code, s.waits, message)
 	}
 }
 
@@ -126,6 +149,11 @@ func TestWaitingEndsWithTheClient(t *testing.T) {
 	}
 	if err := g.Close(); err != nil || len(u.all()) != 1 {
 		t.Errorf("%v, %d tries", err, len(u.all()))
+	}
+	// An agent whose time is over while an outage is waited out ends with the reason.
+	var up *UpstreamError
+	if !errors.As(g.Err(), &up) || up.Status != 503 {
+		t.Errorf("Err is %v", g.Err())
 	}
 }
 
@@ -259,7 +287,7 @@ func TestSilentStreamsAreCut(t *testing.T) {
 
 func TestHugeAnswersAreRefused(t *testing.T) {
 	u := newUpstream(t, answer(200, `{"x":"`+strings.Repeat("x", 5000)+`"}`), events("data: "+strings.Repeat("x", 5000)))
-	g := start(t, Options{Models: []Model{u.model(OpenAI)}, MaxAnswer: 1000, Tries: 1})
+	g := start(t, Options{Models: []Model{u.model(OpenAI)}, MaxAnswer: 1000, RetryFor: 1})
 	for _, body := range []string{chatRequest, streamRequest} {
 		r := post(t, g, "/v1/chat/completions", body)
 		if _, message := openAIError(t, r); r.status != 502 || !strings.Contains(message, "1000 bytes") {

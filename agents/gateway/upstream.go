@@ -23,6 +23,7 @@ type UpstreamError struct {
 	Err      error // the cause, where there was no answer
 
 	temporary  bool
+	unreached  bool          // the request was never sent
 	retryAfter time.Duration // as the provider asks
 	body       []byte        // as it came, for the client; nil: make one
 	noOptions  bool          // it complains about stream_options
@@ -197,13 +198,45 @@ func number(s string, unit time.Duration) (time.Duration, bool) {
 	return time.Duration(f * float64(unit)), true
 }
 
+// longestBackoff bounds the waits that no provider asked for.
+const longestBackoff = 30 * time.Second
+
 // backoff is how long to wait after the given try, with jitter.
 func (g *Gateway) backoff(try int, asked time.Duration) time.Duration {
-	base := 500 * time.Millisecond << min(try-1, 5)
+	base := min(500*time.Millisecond<<min(try-1, 8), longestBackoff)
 	if asked > 0 { // not all at the same moment
-		return asked + time.Duration(g.o.Jitter()*float64(min(base, time.Second)))
+		return max(asked, base/2) + time.Duration(g.o.Jitter()*float64(min(base, time.Second)))
 	}
 	return base/2 + time.Duration(g.o.Jitter()*float64(base/2))
+}
+
+// unreachedFor is how long a provider is tried that no request reached: a name or an
+// address that is wrong stays wrong.
+const unreachedFor = 30 * time.Second
+
+// patience is how long a provider is tried again that failed like this.
+func (g *Gateway) patience(u *UpstreamError) time.Duration {
+	if u.unreached {
+		return min(unreachedFor, g.o.RetryFor)
+	}
+	return g.o.RetryFor
+}
+
+// outage is how long a provider has failed one request. The first try may have hung for
+// long: only what comes after its failure counts.
+type outage struct {
+	began  time.Time     // of the first failure; zero: there was none
+	waited time.Duration // between tries
+}
+
+// lasts adds a wait before another try, and returns how long the outage has lasted by
+// the end of it.
+func (o *outage) lasts(now time.Time, wait time.Duration) time.Duration {
+	if o.began.IsZero() {
+		o.began = now
+	}
+	o.waited += wait
+	return max(o.waited, now.Sub(o.began)+wait)
 }
 
 // errTimeout is the cause of a request that the gateway gave up itself.

@@ -127,6 +127,9 @@ func (s settings) Timeout() time.Duration {
 	return s.w.config.Limits.StepTime
 }
 
+// maxOutage is how long a provider that fails is waited for.
+const maxOutage = 10 * time.Minute
+
 // gateway opens the model for one agent run; agents without one get none.
 func (w *Worker) gateway(ctx context.Context, t thread.Task, m *thread.Meter) ([]string, func(error) error, error) {
 	o := gateway.Options{Meter: m, Now: w.f.Now, Proxy: w.f.Proxy, OnCall: func(c gateway.Call) {
@@ -143,6 +146,9 @@ func (w *Worker) gateway(ctx context.Context, t thread.Task, m *thread.Meter) ([
 		}
 	}
 	o.Budget = w.budget(t)
+	if t.Timeout > 0 { // an outage is told before the agent's time is over
+		o.RetryFor = min(maxOutage, t.Timeout/2)
+	}
 	g, err := gateway.Start(ctx, o)
 	if err != nil {
 		return nil, nil, err
