@@ -370,6 +370,7 @@ func TestStatuses(t *testing.T) {
 		"forbidden":     {func(w http.ResponseWriter, _ *http.Request) { html(w, 403) }, wire.ErrDenied, wire.ErrDenied},
 		"too many":      {func(w http.ResponseWriter, _ *http.Request) { html(w, 429) }, wire.ErrUnreachable, wire.ErrUnreachable},
 		"down":          {func(w http.ResponseWriter, _ *http.Request) { html(w, 502) }, wire.ErrUnreachable, wire.ErrUnreachable},
+		"hook's no":     {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "pre-receive hook declined", 500) }, wire.ErrUnreachable, wire.ErrProtected},
 		"too large":     {func(w http.ResponseWriter, _ *http.Request) { html(w, 413) }, wire.ErrProtected, wire.ErrProtected},
 		"bad request":   {func(w http.ResponseWriter, _ *http.Request) { html(w, 400) }, wire.ErrUnreadable, wire.ErrUnreadable},
 		"empty":         {gitAnswer(""), wire.ErrUnreachable, wire.ErrUnreachable},

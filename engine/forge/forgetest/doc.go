@@ -28,7 +28,8 @@
 // everybody change their own comments and pull requests, does not tell a job's token
 // what others may do, but who it is, which GitHub does not; it numbers that user below
 // 0, and has no repository_dispatch, no git/ref, no pulls/comments, no settings of jobs
-// and no rulesets.
+// and no rulesets; its hook fails, without a reason, where a job pushes to a protected
+// branch.
 //
 // A login has the same id in all answers and events of a server.
 //

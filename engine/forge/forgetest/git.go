@@ -95,7 +95,7 @@ func (s *Server) pushDenied() string {
 // instead of git's "pre-receive hook declined".
 func (s *Server) receive(w http.ResponseWriter, r *http.Request, next http.Handler, app bool) {
 	r.Header.Del(headerApp)
-	if app && !s.o.Gitea {
+	if app {
 		r.Header.Set(headerApp, "1")
 	}
 	kept := newRecorder()
@@ -168,9 +168,9 @@ func (s *Server) makeRepository() error {
 			return fmt.Errorf("make the repository's %s: %w", dir, err)
 		}
 	}
-	script := hook
+	script := githubWords + hook
 	if s.o.Gitea {
-		script = strings.ReplaceAll(script, "GH013: Repository rule violations found for", "Not allowed to push to")
+		script = giteaWords + hook
 	}
 	if err := os.WriteFile(filepath.Join(s.dir, "hooks", "pre-receive"), []byte(script), 0o700); err != nil { //nolint:gosec // a program
 		return fmt.Errorf("write the repository's hook: %w", err)

@@ -9,15 +9,13 @@ import (
 // declined is what git says of every ref that a pre-receive hook refused.
 const declined = "pre-receive hook declined"
 
-// hook is the repository's pre-receive hook. A line "reason: …" becomes the reason
-// that the push's report gives for each ref.
-const hook = `#!/bin/sh
-zero=0000000000000000000000000000000000000000
-empty=4b825dc642cb6eb9a060e54bf8d69288fbee4904
-rules=forgetest/protected
-secret=forgetest/secret
-if [ -z "$HTTP_X_FORGETEST_APP" ] && [ ! -s "$rules" ] && [ ! -s "$secret" ]; then exit 0; fi
-
+// githubWords and giteaWords begin the hook: how the forge says no to a push of a ref, and
+// whether it looks at the workflow files of a job's push. A line "reason: …" becomes the
+// reason that the push's report gives for each ref. Gitea's own hook fails where a job
+// pushes to a protected branch, and says nothing else.
+const (
+	githubWords = `#!/bin/sh
+job=$HTTP_X_FORGETEST_APP
 violation() {
 	echo "error: GH013: Repository rule violations found for $1." >&2
 	echo >&2
@@ -26,6 +24,28 @@ violation() {
 	echo "reason: push declined due to repository rule violations" >&2
 	exit 1
 }
+`
+	giteaWords = `#!/bin/sh
+job=
+violation() {
+	words="Not allowed to push to protected branch ${1#refs/heads/}"
+	case "$2" in
+	"GITHUB PUSH PROTECTION: "*) words=$2 ;;
+	*) if [ -n "$HTTP_X_FORGETEST_APP" ]; then words="Internal Server Error (no message for end users)"; fi ;;
+	esac
+	printf 'error:\nerror: %s\nerror:\n' "$words" >&2
+	exit 1
+}
+`
+)
+
+// hook is the rest of the repository's pre-receive hook.
+const hook = `
+zero=0000000000000000000000000000000000000000
+empty=4b825dc642cb6eb9a060e54bf8d69288fbee4904
+rules=forgetest/protected
+secret=forgetest/secret
+if [ -z "$job" ] && [ ! -s "$rules" ] && [ ! -s "$secret" ]; then exit 0; fi
 
 while read -r old new ref; do
 	if [ -s "$rules" ]; then
@@ -38,7 +58,7 @@ while read -r old new ref; do
 		violation "$ref" "GITHUB PUSH PROTECTION: Push cannot contain secrets"
 	fi
 	case "$ref" in refs/heads/*) ;; *) continue ;; esac
-	if [ -z "$HTTP_X_FORGETEST_APP" ]; then continue; fi
+	if [ -z "$job" ]; then continue; fi
 	# A job's token may not bring in workflow files that the default branch hasn't.
 	if ! git rev-parse --quiet --verify "$new:.github/workflows" >/dev/null; then continue; fi
 	base=$old

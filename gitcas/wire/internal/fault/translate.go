@@ -169,7 +169,7 @@ func TranslateRefusal(ref, reason, text string) (detail string, kind error) {
 	if !generic && !vague {
 		return OneLine(reason), kind
 	}
-	if ok, said := Translate(saying); ok && (generic || errors.Is(said, ErrInvalid) || errors.Is(said, ErrReadOnly)) {
+	if ok, said := Translate(saying); ok && (generic || errors.Is(said, ErrInvalid) || errors.Is(said, ErrReadOnly)) && !hookErred(reason, saying) {
 		return joinDetail(reason, saying), said
 	}
 	if !known {
@@ -180,6 +180,12 @@ func TranslateRefusal(ref, reason, text string) (detail string, kind error) {
 		return OneLine(reason), kind
 	}
 	return joinDetail(reason, saying), kind
+}
+
+// hookErred tells a hook that says no by failing itself: Gitea's does where a job pushes
+// to a protected branch, and trying again changes nothing.
+func hookErred(reason, saying string) bool {
+	return strings.Contains(reason, "hook declined") && strings.Contains(saying, "Internal Server Error")
 }
 
 func joinDetail(reason, saying string) string {
@@ -200,7 +206,7 @@ func TellingLine(ref, text string) string {
 	var errs, other []string
 	for line := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == '\n' || r == '\r' }) {
 		line = strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(line), "remote:"))
-		if strings.Trim(line, "-—=*# ") == "" || isProgress(line) {
+		if strings.Trim(line, "-—=*# ") == "" || line == "error:" || isProgress(line) {
 			continue
 		}
 		if strings.HasPrefix(line, "error:") || strings.HasPrefix(line, "fatal:") {

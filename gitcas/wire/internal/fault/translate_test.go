@@ -135,7 +135,11 @@ func TestRefusals(t *testing.T) {
 		"Gitea, protected": {
 			"pre-receive hook declined", "\nGitea: Not allowed to push to protected branch main\n", ErrProtected, "protected branch main",
 		},
-		"Gitea, no right": {"pre-receive hook declined", "Gitea: User permission denied for writing.\n", ErrDenied, "permission denied"},
+		"Gitea, protected from jobs": {
+			"pre-receive hook declined", "error:\nerror: Internal Server Error (no message for end users)\nerror:\n", ErrProtected, "pre-receive hook declined: error: Internal",
+		},
+		"GitLab, out of order": {"pre-receive hook declined", "GitLab: Internal API unreachable\n", ErrUnreachable, "unreachable"},
+		"Gitea, no right":      {"pre-receive hook declined", "Gitea: User permission denied for writing.\n", ErrDenied, "permission denied"},
 
 		"Azure DevOps, stale": {
 			"TF401028: The reference 'refs/heads/main' has already been updated by another client, so you cannot update it. Please try again.",

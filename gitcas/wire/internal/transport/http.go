@@ -281,6 +281,8 @@ func (t *httpTransport) status(c Call, resp *http.Response, body io.Reader) erro
 		return fmt.Errorf("%w: %s", fault.ErrNotFound, detail)
 	case code == http.StatusRequestEntityTooLarge:
 		return fmt.Errorf("%w: the push of %d bytes is too large for the server: %s", fault.ErrProtected, len(c.Body), detail)
+	case c.Service == ReceivePack && strings.Contains(detail, "hook declined"):
+		return fmt.Errorf("%w: %s", fault.ErrProtected, detail)
 	case code == http.StatusNotImplemented:
 		return fmt.Errorf("%w: %s", fault.ErrRefused, detail)
 	case code == http.StatusTooManyRequests, code >= 500:
