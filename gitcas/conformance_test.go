@@ -543,6 +543,19 @@ func testBranchGone(t *testing.T, s *Store) {
 	}
 	_, err = s.Init(t.Context())
 	wantErr(t, err, ErrDamaged)
+	// What was there last can be read, and nothing be built on it.
+	known, err := s.LoadKnown(t.Context(), d.LastKnown, threadID(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c, err := known.Chain(t.Context(), threadID(1)); err != nil || len(c.Steps) != 2 {
+		t.Fatalf("%d steps, %v", len(c.Steps), err)
+	}
+	if _, err := s.Push(t.Context(), known, stepChange(t, known, threadID(1), "developer", "no")); err == nil {
+		t.Fatal("a step was put on a commit that is no tip")
+	}
+	_, err = s.LoadKnown(t.Context(), wire.ID{1, 2, 3})
+	wantErr(t, err, wire.ErrNotFound)
 	// What the message says restores it.
 	setRef(t, s, s.ref, wire.ZeroID, d.LastKnown)
 	mustSound(t, s)

@@ -171,8 +171,7 @@ func (v *View) searchDays(ctx context.Context, days []day, id ThreadID) (found E
 // It can be read like any other, but not pushed on.
 func (s *Store) LoadEnded(ctx context.Context, v *View, e Ended) (*View, error) {
 	id := plumbing.NewHash(e.Commit)
-	past := &View{s: s, at: v.at, pinned: true, refs: map[string]wire.ID{}, cache: newCache()}
-	objs, err := s.remote.Fetch(ctx, wire.FetchRequest{Wants: []wire.ID{id}, Depth: 1, Filter: tipFilter})
+	past, err := s.loadPinned(ctx, v.at, id)
 	switch {
 	case errors.Is(err, wire.ErrNotFound): // v was read, so that it isn't the repository
 		return nil, &DamagedError{
@@ -182,10 +181,6 @@ func (s *Store) LoadEnded(ctx context.Context, v *View, e Ended) (*View, error) 
 	case err != nil:
 		return nil, fmt.Errorf("read the state commit %s, which has the ended thread %s: %w", id, e.Thread, err)
 	}
-	past.cache.add(objs)
-	if past.state, err = past.readTip(id); err != nil {
-		return nil, err
-	}
 	if past.version.Store != v.version.Store {
 		return nil, &DamagedError{What: "commit " + id.String(), Kind: ErrOtherStore, Why: fmt.Sprintf("history names it for thread %s, but it is one of store %s", e.Thread, past.version.Store)}
 	}
@@ -193,6 +188,29 @@ func (s *Store) LoadEnded(ctx context.Context, v *View, e Ended) (*View, error) 
 		return nil, content("commit "+id.String(), fmt.Sprintf("history names it for thread %s at %s, which it doesn't have", e.Thread, e.Head))
 	}
 	return past, past.readThreads(ctx, []ThreadID{e.Thread})
+}
+
+// LoadKnown returns a view of a state commit as it was, with everything of the threads
+// named: where the branch is damaged, that of the last commit that is known to be good
+// (DamagedError.LastKnown). It can be read like any other, but not pushed on.
+func (s *Store) LoadKnown(ctx context.Context, commit wire.ID, ids ...ThreadID) (*View, error) {
+	v, err := s.loadPinned(ctx, s.o.Now(), commit)
+	if err != nil {
+		return nil, fmt.Errorf("read the state commit %s: %w", commit, err)
+	}
+	return v, v.readThreads(ctx, ids)
+}
+
+// loadPinned reads what the tip's fetch brings of a state commit.
+func (s *Store) loadPinned(ctx context.Context, at time.Time, commit wire.ID) (*View, error) {
+	v := &View{s: s, at: at, pinned: true, refs: map[string]wire.ID{}, cache: newCache()}
+	objs, err := s.remote.Fetch(ctx, wire.FetchRequest{Wants: []wire.ID{commit}, Depth: 1, Filter: tipFilter})
+	if err != nil {
+		return nil, err
+	}
+	v.cache.add(objs)
+	v.state, err = v.readTip(commit)
+	return v, err
 }
 
 // drop forgets an object.

@@ -288,7 +288,7 @@ func (v *View) readVersion(st *state) error {
 	case errors.Is(err, statefile.ErrUnreleased):
 		branch, url := shellQuote(v.s.o.Branch), shellQuote(v.s.remote.URL())
 		return &DamagedError{What: versionName, Kind: ErrVersion, Why: err.Error(), Err: err, Restore: fmt.Sprintf(
-			"put that store aside and begin a new one: git push %[1]s refs/heads/%[2]s:refs/heads/%[2]s-old :refs/heads/%[2]s :%[3]s, from a clone that has the branch", url, branch, storeRef)}
+			"in a clone that has the branch, put that store aside and begin a new one: git push %[1]s refs/heads/%[2]s:refs/heads/%[2]s-old :refs/heads/%[2]s :%[3]s", url, branch, storeRef)}
 	case errors.Is(err, statefile.ErrFormat):
 		return &DamagedError{What: versionName, Kind: ErrVersion, Why: err.Error(), Restore: "use a newer uwf", Err: err}
 	case err != nil:

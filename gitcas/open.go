@@ -48,7 +48,8 @@ func (s *Store) checkPresence(ctx context.Context, l wire.Listing) error {
 			Restore: fmt.Sprintf("restore it: git fetch %[1]s %[2]s && git push %[1]s %[3]s:%[4]s", shellQuote(s.remote.URL()), storeRef, mark, s.ref),
 		}
 	case s.o.ExpectStore != "":
-		return &DamagedError{What: s.ref, Kind: ErrBranchGone, Why: fmt.Sprintf("store %s was expected here; there is neither the branch nor %s", s.o.ExpectStore, storeRef)}
+		return &DamagedError{What: s.ref, Kind: ErrBranchGone, Why: fmt.Sprintf("store %s was expected here; there is neither the branch nor %s", s.o.ExpectStore, storeRef),
+			Restore: fmt.Sprintf("push it from a clone that has it: git push %s refs/remotes/origin/%[2]s:refs/heads/%[2]s", shellQuote(s.remote.URL()), s.o.Branch)}
 	}
 	return fmt.Errorf("%w: %s has no branch %s; the first thread makes it: uwf thread start WORKFLOW -p …", ErrNoStore, s.remote.URL(), s.o.Branch)
 }
