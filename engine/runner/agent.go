@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/united-workforce/uwf/engine/forge"
 	"github.com/united-workforce/uwf/engine/runner/artifact"
@@ -154,7 +155,7 @@ func (j *job) watch(t thread.Task) (workflowfiles.Watch, error) {
 func (j *job) gitea() bool { return j.Forge.Flavour() == forge.Gitea }
 
 // advice is what to do about an error.
-func advice(err error, status gitcas.Status) string {
+func (j *job) advice(err error, status gitcas.Status) string {
 	again := "Comment /uwf retry to try again."
 	if status == gitcas.StatusSuspended {
 		again = "Put it right, then comment /uwf retry."
@@ -166,5 +167,5 @@ func advice(err error, status gitcas.Status) string {
 	if errors.As(err, &changed) || workflowfiles.Refused(err) {
 		return "GitHub lets no job's own token change files below .github/workflows. Have the roles leave them alone, or give the input token one that may (a GitHub App's, or a fine-grained one with \"workflows: write\"). " + again
 	}
-	return again
+	return strings.TrimSpace(j.pushAdvice(err) + " " + again)
 }

@@ -2,11 +2,10 @@ package runner
 
 import (
 	"context"
-	"strings"
+	"errors"
 
 	"github.com/united-workforce/uwf/engine/runner/event"
 	"github.com/united-workforce/uwf/engine/runner/report"
-	"github.com/united-workforce/uwf/internal/text"
 )
 
 // Misread answers a comment whose /uwf line can't be understood, as event.Parse says:
@@ -51,15 +50,6 @@ func (r *Runner) Unready(ctx context.Context, ev event.Event, why string) {
 		return
 	}
 	if ok, _, err := j.mayStart(ctx); err == nil && ok {
-		j.answer(ctx, ev.Subject.Number, j.couldNot("begin", why))
+		j.answer(ctx, ev.Subject.Number, j.couldNot("begin", errors.New(why)))
 	}
-}
-
-// couldNot is what is said where nothing was started.
-func (j *job) couldNot(what, why string) string {
-	again := "take the label off and put it on again, or comment `/uwf start`."
-	if j.ev.Command != nil {
-		again = "write the command again."
-	}
-	return "uwf could not " + what + ":\n\n```text\n" + strings.ReplaceAll(text.Cut(why, 4000), "```", "'''") + "\n```\n\nPut it right, then " + again
 }

@@ -31,7 +31,8 @@ const (
 	verbHelp   = "help"
 )
 
-// command does what a comment says.
+// command does what a comment says, and answers it: where nothing of it shows in the
+// thread's comment, in words. Errors are told when the job ends.
 func (j *job) command(ctx context.Context) error {
 	c, s := j.ev.Command, j.ev.Subject
 	if c == nil || s == nil {
@@ -51,6 +52,18 @@ func (j *job) command(ctx context.Context) error {
 	if !ok {
 		return j.denied(ctx, why)
 	}
+	j.confirmed = true
+	if err = j.obey(ctx, c, s); err == nil && !j.spoke && j.Job.Attempt <= 1 {
+		why := sentence(firstLine(j.out.Notice))
+		if err := j.reply(ctx, s.Number, report.Reply{Kind: report.NotNow, Verb: c.Verb, Why: why}); err != nil {
+			j.warn("the command could not be answered", err)
+		}
+	}
+	return err
+}
+
+// obey does what a command says that may be given.
+func (j *job) obey(ctx context.Context, c *event.Command, s *event.Subject) error {
 	if c.Verb == verbStart {
 		return j.startByCommand(ctx, c, *s)
 	}
@@ -160,11 +173,9 @@ func (j *job) find(ctx context.Context, s event.Subject) (*found, error) {
 	if err != nil {
 		return nil, err
 	}
-	key := picture.SubjectKey(s.Pull, s.Number)
-	means := func(k string, pr int) bool { return picture.About(k, key) || s.Pull && pr == s.Number }
 	var newest gitcas.ThreadID
 	for id, e := range v.Threads() {
-		if means(e.Key, e.PR) && id > newest {
+		if concerns(e.Key, e.PR, s) && id > newest {
 			newest = id
 		}
 	}
@@ -173,7 +184,7 @@ func (j *job) find(ctx context.Context, s event.Subject) (*found, error) {
 	}
 	var line *gitcas.Ended
 	err = store.HistorySince(ctx, v, v.Time().Add(-searchBack), func(e gitcas.Ended) error {
-		if !means(e.Key, e.PR) {
+		if !concerns(e.Key, e.PR, s) {
 			return nil
 		}
 		line = &e
@@ -183,6 +194,11 @@ func (j *job) find(ctx context.Context, s event.Subject) (*found, error) {
 		return nil, err
 	}
 	return j.over(ctx, v, *line)
+}
+
+// concerns reports whether a thread with that key and pull request is about a subject.
+func concerns(key string, pr int, s event.Subject) bool {
+	return picture.About(key, picture.SubjectKey(s.Pull, s.Number)) || s.Pull && pr == s.Number
 }
 
 // foundByID reads a thread by its id, alive or over.
@@ -335,20 +351,19 @@ func (j *job) status(ctx context.Context, f *found) error {
 
 // cancel ends a thread for good.
 func (j *job) cancel(ctx context.Context, c *event.Command, f *found) error {
-	reason := "cancelled by " + j.ev.CommentAuthor.Login + " in a comment"
+	reason := cancelledBy(j.ev.CommentAuthor.Login)
 	if text := strings.TrimSpace(sanitize.Incoming(c.Text)); text != "" {
 		reason += ": " + text
 	}
-	_, err := j.Engine.Cancel(ctx, f.id, reason)
+	line, err := j.Engine.Cancel(ctx, f.id, reason)
 	switch {
 	case thread.CodeOf(err) == thread.CodeNotYours:
 		return j.refuse(ctx, f.id, verbCancel, "It is over already.")
 	case err != nil:
 		return err
 	}
-	t := j.view(f.p, report.Cancelled)
-	t.Role, t.Question = "", ""
-	j.tell(ctx, f.p, t)
+	f.ended = &line
+	j.tell(ctx, f.p, j.past(f))
 	for _, l := range labels() {
 		if j.carries(f.p.Trigger.Number, l.Name) {
 			j.unmark(ctx, f.p, l.Name)
@@ -356,6 +371,20 @@ func (j *job) cancel(ctx context.Context, c *event.Command, f *found) error {
 	}
 	j.out.Thread, j.out.Head, j.out.Status = f.id, f.p.Entry.Head, gitcas.ReasonCancelled
 	return j.quiet(fmt.Sprintf("thread %s is cancelled", f.id))
+}
+
+// cancelledBy begins the note of a thread that a comment cancelled; what was said follows.
+func cancelledBy(login string) string { return "cancelled by " + login + " in a comment" }
+
+// whyCancelled is what was said when a thread was cancelled, without who said it.
+func whyCancelled(e *gitcas.Ended) string {
+	if e.ClosedBy == nil {
+		return e.Note
+	}
+	if text, ok := strings.CutPrefix(e.Note, cancelledBy(e.ClosedBy.Login)); ok {
+		return strings.TrimPrefix(text, ": ")
+	}
+	return e.Note
 }
 
 // fork begins another thread with the first steps of this one.
@@ -489,10 +518,14 @@ func (j *job) asIs(f *found) report.Thread {
 		return j.past(f)
 	}
 	switch e := p.Entry; {
-	case e.Status == gitcas.StatusSuspended && failures(e) > 0, e.Status == gitcas.StatusActive && failures(e) > 0:
+	case failures(e) > 0:
 		t := j.view(p, report.Failed)
-		t.Failure = &report.Failure{Role: t.Role, Message: or(t.Question, "its last attempt failed"), Tries: failures(e), MaxTries: thread.MaxAttempts, Advice: "Comment /uwf retry to try again."}
+		t.Failure = tried(e)
+		t.Failure.Role, t.Failure.Message, t.Failure.Advice = t.Role, or(t.Question, "its last attempt failed"), "Comment /uwf retry to try again."
 		t.Question = ""
+		if e.Deliver {
+			t.Failure.Phase = "deliver"
+		}
 		return t
 	case e.Status == gitcas.StatusSuspended:
 		return j.view(p, report.Waiting)
@@ -501,6 +534,8 @@ func (j *job) asIs(f *found) report.Thread {
 	if f.claimed() {
 		held, _ := f.v.Claim(f.id)
 		t.State, t.Since = report.Running, time.UnixMilli(held.Since)
+	} else if job, lost := j.lostJob(f.v, p); lost {
+		t.State, t.Lost = report.Lost, job
 	}
 	return t
 }
@@ -517,7 +552,7 @@ func (j *job) past(f *found) report.Thread {
 	t.Role, t.Question = "", ""
 	switch {
 	case f.ended.Reason == gitcas.ReasonCancelled:
-		t.State = report.Cancelled
+		t.State, t.Closed, t.Why = report.Cancelled, f.ended.ClosedBy, whyCancelled(f.ended)
 	case f.ended.PR != 0:
 		t.Pull = &report.Pull{Number: f.ended.PR, URL: t.Links.IssueURL(f.ended.PR)}
 	case f.ended.Work.Commit == f.p.Chain.Start.Base:

@@ -2,13 +2,16 @@ package runner
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/united-workforce/uwf/engine/forge"
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/runner/event"
+	"github.com/united-workforce/uwf/engine/runner/report"
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
@@ -193,8 +196,12 @@ func TestCancel(t *testing.T) {
 	if e := w.ended(); len(e) != 1 || e[0].Reason != gitcas.ReasonCancelled || !strings.Contains(e[0].Note, "owner") || !strings.Contains(e[0].Note, "duplicate") || out.Status != "cancelled" {
 		t.Errorf("ended %+v, %+v", e, out)
 	}
-	if got := w.stickies(7); len(got) != 1 || !strings.Contains(got[0], "Cancelled") {
-		t.Errorf("the comment says %q", got)
+	// Who, and why; the same when somebody asks later.
+	for range 2 {
+		if got := w.stickies(7); len(got) != 1 || !strings.Contains(got[0], "Cancelled by **owner**:") || !strings.Contains(got[0], "> it is a duplicate\n") {
+			t.Errorf("the comment says %q", got)
+		}
+		w.command(7, "/uwf status")
 	}
 	w.labeledOnly(7)
 	w.command(7, "/uwf resume")
@@ -326,6 +333,39 @@ func TestLabelledAgain(t *testing.T) {
 	}
 	w.drain()
 	w.delivered(7, 2)
+}
+
+// Who starts over finds the pull request that there is already, in the comment and in the
+// new pull request. Comments alone prove nothing: neither a copied marker, nor one of a
+// thread about something else.
+func TestStartedOver(t *testing.T) {
+	w := newWorld(t)
+	for _, n := range []int{7, 8} {
+		_, err := w.run(aJob{ev: labeled(n), in: Inputs{StepsPerJob: 5}})
+		w.ok(err)
+	}
+	seven, eight := w.forge.pulls[0].Number, w.forge.pulls[1].Number
+	w.forge.comments[7] = append(w.forge.comments[7],
+		forge.Comment{ID: 900, Number: 7, Author: "stranger", Body: w.stickies(8)[0]}, forge.Comment{ID: 901, Number: 7, Author: "stranger", Body: report.Marker("01JD0000000000000000000001")})
+	ev := labeled(7)
+	ev.Subject.Quiet = false
+	_, err := w.run(aJob{ev: ev})
+	w.ok(err)
+	if got := w.stickies(7); len(got) != 4 || !strings.Contains(got[3], fmt.Sprintf("an earlier thread led to pull request #%d", seven)) {
+		t.Errorf("the comments are %q", got)
+	}
+	w.drain()
+	last := w.forge.pulls[len(w.forge.pulls)-1]
+	if len(w.forge.pulls) != 3 || !strings.Contains(last.Body, fmt.Sprintf("An earlier pull request for the same: #%d.", seven)) || strings.Contains(last.Body, fmt.Sprintf("#%d.", eight)) {
+		t.Errorf("the pull request says %q", last.Body)
+	}
+	// An issue that nobody has commented on costs no call.
+	before := len(w.forge.log)
+	_, err = w.run(aJob{ev: labeled(9)})
+	w.ok(err)
+	if i := slices.Index(w.forge.log[before:], "comments"); i >= 0 && i < slices.Index(w.forge.log[before:], "create-comment") {
+		t.Errorf("the calls are %v", w.forge.log[before:])
+	}
 }
 
 // A job whose thread is over, run again, begins none.

@@ -56,10 +56,9 @@ func (j *job) undelivered(ctx context.Context, id gitcas.ThreadID, err *thread.D
 	}
 	t := j.view(p, report.Failed)
 	t.Question, t.Role = "", ""
-	t.Failure = &report.Failure{
-		Phase: "deliver", Message: err.Err.Error(), Tries: failures(p.Entry), MaxTries: thread.MaxAttempts,
-		Advice: "All roles are done and their work is safe. The next scheduled run delivers it again; /uwf retry does so at once.",
-	}
+	t.Failure = tried(p.Entry)
+	t.Failure.Phase, t.Failure.Message, t.Failure.ByForge = "deliver", err.Err.Error(), byForge(err.Err)
+	t.Failure.Advice = "All roles are done and their work is safe. The next scheduled run delivers it again; /uwf retry does so at once."
 	if err.Waits {
 		t.Failure.Advice = "All roles are done and their work is safe. Comment /uwf retry to have it delivered again."
 	}
@@ -153,7 +152,7 @@ func (j *job) pull(ctx context.Context, p *picture.Picture, t *report.Thread) er
 		t.Links.Compare = ""
 		return nil
 	case refused(err):
-		t.Prevented = prevented(err)
+		t.Prevented = j.prevented(err)
 		j.warn("the pull request could not be opened", err)
 		return nil
 	}
@@ -186,10 +185,13 @@ func (j *job) ownPull(ctx context.Context, p *picture.Picture, t *report.Thread)
 }
 
 // prevented says why there is no pull request, and how to allow it.
-func prevented(err error) string {
+func (j *job) prevented(err error) string {
 	if errors.Is(err, forge.ErrForbidden) {
-		return "This job may not open pull requests. To allow it: the job needs the permission \"pull-requests: write\", and the setting " +
-			"\"Allow GitHub Actions to create and approve pull requests\" (Settings → Actions → General) has to be on."
+		why := "This job may not open pull requests. To allow it: the job needs the permission \"pull-requests: write\""
+		if j.gitea() { // which has no setting for it
+			return why + "."
+		}
+		return why + ", and the setting \"Allow GitHub Actions to create and approve pull requests\" (Settings → Actions → General) has to be on."
 	}
 	return "The pull request could not be opened: " + text.Cut(err.Error(), 1000)
 }

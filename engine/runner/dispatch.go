@@ -117,7 +117,7 @@ func (j *job) stranded(ctx context.Context, id gitcas.ThreadID, head node.Hash, 
 	if p != nil {
 		t := j.view(p, report.Failed)
 		t.Question = ""
-		t.Failure = &report.Failure{Role: t.Role, Phase: "dispatch", Message: reason, Advice: dispatchAdvice(cause)}
+		t.Failure = &report.Failure{Role: t.Role, Phase: "dispatch", Message: reason, ByForge: byForge(cause), Advice: dispatchAdvice(cause)}
 		j.tell(ctx, p, t)
 		j.mark(ctx, p, labelFailed)
 	}

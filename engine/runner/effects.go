@@ -53,10 +53,7 @@ func labels() []forge.Label {
 func (j *job) about(p *picture.Picture) *sticky.Comment {
 	s := j.sticky
 	if s == nil || s.Thread != string(p.ID) {
-		s = &sticky.Comment{
-			Forge: j.Forge, Thread: string(p.ID), Off: j.in.Comment.Off, Fresh: j.made == p.ID,
-			Clean: j.clean, Warn: j.warn, Hook: func(point string) { j.hook(nil, point) }, Bot: isBot,
-		}
+		s = j.newSticky(p.ID)
 		if j.in.Thread == p.ID {
 			s.ID = j.in.Comment.ID
 		}
@@ -73,6 +70,11 @@ func (j *job) about(p *picture.Picture) *sticky.Comment {
 func (j *job) tell(ctx context.Context, p *picture.Picture, t report.Thread) {
 	s := j.about(p)
 	t.Links.Comment = j.links(p).Comment
+	j.write(ctx, s, t)
+}
+
+// write makes a thread's comment say how it stands.
+func (j *job) write(ctx context.Context, s *sticky.Comment, t report.Thread) {
 	j.shown = &t
 	if s.Off || s.Number == 0 {
 		return
@@ -81,7 +83,10 @@ func (j *job) tell(ctx context.Context, p *picture.Picture, t report.Thread) {
 	defer cancel()
 	if err := s.Write(ctx, report.Comment(t)); err != nil {
 		j.warn("the thread's comment could not be brought up to date", err)
+		return
 	}
+	j.spoke = true
+	j.told = slices.Contains([]report.State{report.Failed, report.Waiting, report.Limited, report.Damaged}, t.State)
 }
 
 // effects are what the step's commit writes down.

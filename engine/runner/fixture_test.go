@@ -133,7 +133,7 @@ func (w *world) runner(a *aJob) *Runner {
 	if w.wrap != nil {
 		remote = w.wrap(remote)
 	}
-	store := gitcas.Open(remote, gitcas.Options{Now: w.now, Jitter: func() float64 { return 0 }})
+	store := gitcas.Open(remote, gitcas.Options{Now: w.now, Jitter: func() float64 { return 0 }, ExpectStore: a.ev.Inputs["store"]})
 	var folder thread.Folder = &memFolder{w: w, dir: w.TempDir()}
 	if w.disk {
 		folder = newDiskFolder(w, remote)
@@ -188,7 +188,7 @@ func manual(d dispatched) event.Event {
 }
 
 func issue(n int, labels ...string) *event.Subject {
-	return &event.Subject{Number: n, Title: "It breaks", Body: "Please mend it.<!-- hidden -->", Author: "stranger", AuthorID: userID("stranger"), Open: true, URL: fmt.Sprintf("https://forge.example/o/r/issues/%d", n), Labels: labels}
+	return &event.Subject{Number: n, Title: "It breaks", Body: "Please mend it.<!-- hidden -->", Author: "stranger", AuthorID: userID("stranger"), Open: true, Quiet: true, URL: fmt.Sprintf("https://forge.example/o/r/issues/%d", n), Labels: labels}
 }
 
 func labeled(n int) event.Event {
@@ -210,7 +210,7 @@ func (w *world) says(n int, login, body string) event.Event {
 	w.forge.said = append(w.forge.said, forge.Comment{ID: id, Body: body, Author: login, AuthorID: who.ID, URL: url, Number: n, Created: w.now()})
 	w.forge.mu.Unlock()
 	s := issue(n, "uwf")
-	s.Labels = append(s.Labels, w.forge.issue(n).Labels...)
+	s.Labels, s.Quiet = append(s.Labels, w.forge.issue(n).Labels...), false
 	return event.Event{Name: "issue_comment", Action: "created", Kind: event.Comment, Sender: who, CommentAuthor: who, CommentID: id, CommentURL: url, CommentBody: body, Subject: s, Command: c}
 }
 

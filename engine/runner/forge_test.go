@@ -154,7 +154,7 @@ func (f *fakeForge) ReviewComment(_ context.Context, id int64) (c forge.Comment,
 func (f *fakeForge) CreateComment(_ context.Context, n int, body string) (c forge.Comment, err error) {
 	err = f.do("create-comment", func() error {
 		f.lastID++
-		c = forge.Comment{ID: f.lastID, Body: body, Author: f.author, AuthorID: userID(f.author)}
+		c = forge.Comment{ID: f.lastID, Number: n, Body: body, Author: f.author, AuthorID: userID(f.author)}
 		f.comments[n] = append(f.comments[n], c)
 		return nil
 	})

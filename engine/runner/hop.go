@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/united-workforce/uwf/engine/forge"
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/runner/picture"
 	"github.com/united-workforce/uwf/engine/runner/report"
@@ -109,7 +110,9 @@ func (j *job) look(ctx context.Context, id gitcas.ThreadID) (*picture.Picture, e
 func (j *job) pictureOf(ctx context.Context, id gitcas.ThreadID) *picture.Picture {
 	p, err := j.look(ctx, id)
 	if err != nil {
-		j.warn("the thread can't be shown as it is now", err)
+		if !errors.Is(err, gitcas.ErrUnknownThread) { // it is over: what was last is to be shown
+			j.warn("the thread can't be shown as it is now", err)
+		}
 		if j.last == nil || j.last.ID != id {
 			return nil
 		}
@@ -122,6 +125,8 @@ func (j *job) pictureOf(ctx context.Context, id gitcas.ThreadID) *picture.Pictur
 func (j *job) advance(ctx context.Context, res thread.Result) error {
 	p, err := j.look(ctx, res.Thread)
 	switch {
+	case errors.Is(err, gitcas.ErrUnknownThread):
+		return j.quiet(fmt.Sprintf("thread %s was ended without this job", res.Thread))
 	case err != nil: // how it looked before its step says nothing of now
 		j.warn("the thread can't be shown as it is now", err)
 		p = nil
@@ -142,9 +147,10 @@ func (j *job) waits(ctx context.Context, res thread.Result) error {
 	}
 	if p := j.pictureOf(ctx, res.Thread); p != nil && p.Entry.Status == gitcas.StatusSuspended {
 		t, label := j.view(p, report.Waiting), labelWaiting
-		if n := failures(p.Entry); n >= thread.MaxAttempts {
+		if failures(p.Entry) >= thread.MaxAttempts {
 			t.State, label = report.Failed, labelFailed
-			t.Failure = &report.Failure{Role: t.Role, Message: t.Question, Tries: n, MaxTries: thread.MaxAttempts, Advice: "Comment /uwf retry to try again."}
+			t.Failure = tried(p.Entry)
+			t.Failure.Role, t.Failure.Message, t.Failure.Advice = t.Role, t.Question, "Comment /uwf retry to try again."
 			t.Question = ""
 		}
 		j.tell(ctx, p, t)
@@ -255,11 +261,23 @@ func (j *job) broken(ctx context.Context, id gitcas.ThreadID, head node.Hash, ca
 
 // failure is an error as it is shown.
 func (j *job) failure(p *picture.Picture, err error) *report.Failure {
-	f := &report.Failure{Message: err.Error(), Tries: failures(p.Entry), MaxTries: thread.MaxAttempts}
+	f := tried(p.Entry)
+	f.Message, f.ByForge, f.Advice = err.Error(), byForge(err), j.advice(err, p.Entry.Status)
 	var failed *thread.FailedError
 	if errors.As(err, &failed) {
 		f.Role, f.Phase, f.Attempt, f.Message = failed.Role, failed.Phase, failed.Attempt, failed.Err.Error()
 	}
-	f.Advice = advice(err, p.Entry.Status)
 	return f
+}
+
+// tried is a failure with the tries that there were.
+func tried(e gitcas.Entry) *report.Failure {
+	n := len(e.Attempts)
+	return &report.Failure{Tries: n, Forgiven: n - failures(e), MaxTries: thread.MaxAttempts}
+}
+
+// byForge reports whether an error's words are what the forge answered.
+func byForge(err error) bool {
+	var e *forge.Error
+	return errors.As(err, &e) && e.Status != 0
 }

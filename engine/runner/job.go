@@ -32,11 +32,15 @@ type job struct {
 	made    gitcas.ThreadID  // the thread that this job started
 	sent    bool             // its next job was started
 	allowed bool             // the people behind the event may start and steer
-	halted  bool             // it was suspended by a step of this job
-	written time.Time        // when the comment with the command was, once that is confirmed
-	unknown bool             // the forge can't tell what somebody may do
-	branch  string           // the default branch, once it was asked for
-	store   string           // the store's id, once it was read
+	// confirmed: the comment with the command is what its author wrote, who may give it.
+	confirmed bool
+	spoke     bool      // something was written on the issue: a comment, or an answer
+	told      bool      // the last that was written there says why nothing goes on
+	halted    bool      // it was suspended by a step of this job
+	written   time.Time // when the comment with the command was, once that is confirmed
+	unknown   bool      // the forge can't tell what somebody may do
+	branch    string    // the default branch, once it was asked for
+	store     string    // the store's id, once it was read
 }
 
 func newJob(r *Runner, ev event.Event) *job {
@@ -141,6 +145,7 @@ func (j *job) quiet(msg string) error {
 func (j *job) finish(ctx context.Context, err error) (Outcome, error) {
 	if err != nil {
 		j.annotate(err)
+		j.tellTrouble(ctx, err)
 	}
 	if j.shown != nil {
 		if text, cerr := j.clean(report.Summary(*j.shown)); cerr == nil {
@@ -148,7 +153,9 @@ func (j *job) finish(ctx context.Context, err error) (Outcome, error) {
 		}
 	}
 	if err == nil && ctx.Err() == nil && j.in.Command != CommandRun {
-		j.sweep(ctx)
+		if err = j.sweep(ctx); err != nil {
+			j.annotate(err)
+		}
 	}
 	return j.out, err
 }

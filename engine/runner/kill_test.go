@@ -468,7 +468,8 @@ func TestUndeliverable(t *testing.T) {
 // A push that GitHub refuses because of workflow files is explained.
 func TestWorkflowRefusalIsExplained(t *testing.T) {
 	err := &thread.FailedError{Phase: "commit", Err: &wire.Error{Op: "push", Kind: wire.ErrDenied, Detail: "refusing to allow a GitHub App to create or update workflow `.github/workflows/x.yml` without `workflows` permission"}}
-	if got := advice(err, "active"); !strings.Contains(got, ".github/workflows") {
+	j := &job{Runner: &Runner{Forge: newFakeForge()}}
+	if got := j.advice(err, "active"); !strings.Contains(got, ".github/workflows") {
 		t.Errorf("the advice is %q", got)
 	}
 }

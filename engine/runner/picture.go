@@ -44,6 +44,7 @@ func (j *job) view(p *picture.Picture, state report.State) report.Thread {
 	if n := p.Entry.Next; n != nil {
 		t.Role, t.Since = n.Role, time.UnixMilli(n.Since)
 	}
+	t.Delivering, t.Former = p.Entry.Deliver, p.Trigger.Former
 	if s := p.Entry.Suspended; s != nil {
 		t.Question, t.Role = s.Reason, cmp.Or(s.Role, t.Role)
 	}

@@ -162,9 +162,11 @@ func (j *job) request(ctx context.Context, a asked) (*thread.StartRequest, error
 	if err != nil {
 		return nil, err
 	}
+	trigger := j.newTrigger(a.subject, g)
+	trigger.Former = j.formerPull(ctx, a.subject)
 	req := &thread.StartRequest{
 		ID: id, Workflow: def.Hash, Nodes: def.Nodes, Prompt: j.words(a), Base: g.base, Branch: g.branch, Key: key,
-		Trigger: j.newTrigger(a.subject, g).Payload(),
+		Trigger: trigger.Payload(),
 	}
 	if a.subject != nil {
 		req.Title = sanitize.Title(sanitize.Incoming(a.subject.Title))
@@ -173,6 +175,57 @@ func (j *job) request(ctx context.Context, a asked) (*thread.StartRequest, error
 		req.Limits = map[string]float64{"maxSteps": float64(j.in.MaxSteps)}
 	}
 	return req, nil
+}
+
+// maxFormer is how many earlier threads about an issue are looked up.
+const maxFormer = 3
+
+// formerPull is the pull request that the newest earlier thread about an issue led to; 0:
+// none. Such threads are found by their comments, so that no history is read for an issue
+// that never had one. What the comments say is not believed: the history has to say it.
+func (j *job) formerPull(ctx context.Context, s *event.Subject) int {
+	if s == nil || s.Pull || s.Quiet {
+		return 0
+	}
+	list, err := j.Forge.Comments(ctx, s.Number)
+	var found []gitcas.ThreadID
+	for _, c := range slices.Backward(list) {
+		if id, ok := report.FindMarker(c.Body); ok && len(found) < maxFormer && !slices.Contains(found, gitcas.ThreadID(id)) {
+			found = append(found, gitcas.ThreadID(id))
+		}
+	}
+	if err == nil && len(found) > 0 {
+		var pull int
+		if pull, err = j.pullOf(ctx, found, picture.SubjectKey(s.Pull, s.Number)); err == nil {
+			return pull
+		}
+	}
+	if err != nil {
+		j.warn(fmt.Sprintf("earlier threads about #%d could not be looked for", s.Number), err)
+	}
+	return 0
+}
+
+// pullOf is the pull request of the first of these threads that is over, about a subject,
+// and has one.
+func (j *job) pullOf(ctx context.Context, ids []gitcas.ThreadID, subject string) (int, error) {
+	v, err := j.Engine.Store.Load(ctx)
+	if errors.Is(err, gitcas.ErrNoStore) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	for _, id := range ids {
+		if !id.Valid() {
+			continue
+		}
+		e, ok, err := j.Engine.Store.FindEnded(ctx, v, id)
+		if err != nil || ok && e.PR != 0 && picture.About(e.Key, subject) {
+			return e.PR, err
+		}
+	}
+	return 0, nil
 }
 
 // ground is where a thread's work begins.
@@ -272,11 +325,7 @@ func (j *job) unstarted(ctx context.Context, a asked, err error) error {
 	if err == nil || a.subject == nil || passing(err) {
 		return err
 	}
-	why := err.Error()
-	if errors.Is(err, wire.ErrDenied) {
-		why += "\n\nThe job needs the permission \"contents: write\"."
-	}
-	j.answer(ctx, a.subject.Number, j.couldNot("start a thread", why))
+	j.answer(ctx, a.subject.Number, j.couldNot("start a thread", err))
 	return err
 }
 
@@ -302,6 +351,7 @@ func (j *job) answer(ctx context.Context, number int, text string) {
 		var body string
 		if body, err = j.clean("<!-- uwf:note -->\n" + sanitize.Outgoing(text, sanitize.Options{})); err == nil {
 			_, err = j.Forge.CreateComment(ctx, number, body)
+			err = j.said(err)
 		}
 	}
 	if err != nil {

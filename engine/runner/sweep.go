@@ -11,6 +11,7 @@ import (
 
 	"github.com/united-workforce/uwf/engine/runner/event"
 	"github.com/united-workforce/uwf/engine/runner/picture"
+	"github.com/united-workforce/uwf/engine/runner/report"
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
@@ -35,31 +36,50 @@ const defaultIdle = 5 * time.Minute
 // lies still for as long as an agent may work.
 const idleElsewhere = time.Hour
 
+// idle is how long a thread has to lie still before its next job counts as lost.
+func (j *job) idle() time.Duration {
+	switch {
+	case j.Idle != 0:
+		return j.Idle
+	case j.in.Command == CommandCommit:
+		return idleElsewhere
+	}
+	return defaultIdle
+}
+
 // sweep starts the next job of threads that nobody works on although they are due:
-// their job died, or its dispatch got lost. It never fails a job.
-func (j *job) sweep(ctx context.Context) {
+// their job died, or its dispatch got lost. It fails no job but a scheduled one, which is
+// there for nothing else, and only where the store is damaged.
+func (j *job) sweep(ctx context.Context) error {
 	if j.in.Dispatch == DispatchOff {
-		return
+		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, effectTime)
 	defer cancel()
-	idle := j.Idle
-	switch {
-	case idle == 0 && j.in.Command == CommandCommit:
-		idle = idleElsewhere
-	case idle == 0:
-		idle = defaultIdle
-	}
-	if j.latest != nil && len(j.due(j.latest, idle)) == 0 {
-		return // that view lacks claims of others, which only make fewer threads due
+	if j.latest != nil && len(j.due(j.latest)) == 0 {
+		return nil // that view lacks claims of others, which only make fewer threads due
 	}
 	v, err := j.Engine.Store.Reload(ctx, j.latest)
-	if err != nil {
-		if !errors.Is(err, gitcas.ErrNoStore) {
-			j.warn("threads whose next job got lost could not be looked for", err)
+	switch {
+	case errors.Is(err, gitcas.ErrNoStore):
+		return nil
+	case err != nil:
+		err = fmt.Errorf("look for threads whose next job got lost: %w", err)
+		if errors.Is(err, gitcas.ErrDamaged) {
+			j.tellDamage(ctx, err, j.threadsAtHand)
+			if j.ev.Kind == event.Schedule {
+				return err
+			}
 		}
-		return
+		j.warn("no thread was taken up", err)
+		return nil
 	}
+	j.takeUp(ctx, v)
+	return nil
+}
+
+// takeUp starts the next job of some of the threads that are due.
+func (j *job) takeUp(ctx context.Context, v *gitcas.View) {
 	most := sweepMax
 	switch {
 	case j.out.Thread != "" || j.in.Thread != "":
@@ -68,7 +88,7 @@ func (j *job) sweep(ctx context.Context) {
 		most = sweepMaxSchedule
 	}
 	sent := 0
-	for _, p := range j.some(j.due(v, idle), most+sweepSkip) {
+	for _, p := range j.some(j.due(v), most+sweepSkip) {
 		if sent == most {
 			return
 		}
@@ -80,13 +100,44 @@ func (j *job) sweep(ctx context.Context) {
 		entry, _ := v.Entry(p.Thread)
 		n := j.nextOf(p.Thread, node.Pin{Hash: p.Head, Digest: seen.DigestOf(p.Head)}, &picture.Picture{ID: p.Thread, Entry: entry})
 		n.store = v.StoreID()
-		if err := j.send(ctx, n); err != nil {
+		err := j.send(ctx, n)
+		j.tellLost(ctx, v, seen, err == nil)
+		if err != nil {
 			j.warn(fmt.Sprintf("thread %s is due, but its next job could not be started", p.Thread), err)
 			return
 		}
 		j.Out.Notice(fmt.Sprintf("thread %s was due and nobody worked on it: its next job was started", p.Thread))
 		j.hook(nil, "dispatched")
 	}
+}
+
+// tellLost shows in a thread's comment that its job died, or never came, and whether
+// there is another one.
+func (j *job) tellLost(ctx context.Context, v *gitcas.View, p *picture.Picture, again bool) {
+	t := j.view(p, report.Lost)
+	t.Lost, _ = j.lostJob(v, p)
+	t.Lost.Again = again
+	j.tell(ctx, p, t)
+}
+
+// lostJob is the job that is to go on with a thread of a view, if that died, or did not
+// come for longer than jobs take to.
+func (j *job) lostJob(v *gitcas.View, p *picture.Picture) (_ report.LostJob, lost bool) {
+	if held, ok := v.Claim(p.ID); ok && held.Head == p.Entry.Head && thread.ClaimedByJob(held.Claim) {
+		return report.LostJob{Began: true, At: time.UnixMilli(held.Renewed)}, !thread.ClaimAlive(held.Claim, v.Time())
+	}
+	var since int64
+	switch e := p.Entry; {
+	case e.Deliver:
+		since = e.Since
+	case e.Next != nil:
+		since = e.Next.Since
+	}
+	if since == 0 {
+		return report.LostJob{}, false
+	}
+	at := time.UnixMilli(since)
+	return report.LostJob{At: at}, v.Time().Sub(at) > j.idle()
 }
 
 // readable reads a thread; nil where a job for it could not read it either. Such a job
@@ -100,6 +151,7 @@ func (j *job) readable(ctx context.Context, id gitcas.ThreadID) *picture.Picture
 	}
 	if err != nil {
 		j.warn(fmt.Sprintf("thread %s is due, but it can't be read, and no job is started for it", id), err)
+		j.tellDamage(ctx, err, func(*gitcas.View) []gitcas.ThreadID { return []gitcas.ThreadID{id} })
 		return nil
 	}
 	return seen
@@ -107,8 +159,8 @@ func (j *job) readable(ctx context.Context, id gitcas.ThreadID) *picture.Picture
 
 // due are the threads that wait for a job, but for the one whose next job this one
 // has just started.
-func (j *job) due(v *gitcas.View, idle time.Duration) []thread.Pending {
-	return slices.DeleteFunc(j.Engine.Pending(v, idle), func(p thread.Pending) bool { return j.sent && p.Thread == j.out.Thread })
+func (j *job) due(v *gitcas.View) []thread.Pending {
+	return slices.DeleteFunc(j.Engine.Pending(v, j.idle()), func(p thread.Pending) bool { return j.sent && p.Thread == j.out.Thread })
 }
 
 // some picks at most n of the threads, by chance: jobs that end at the same time pick

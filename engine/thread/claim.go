@@ -334,6 +334,10 @@ func (h *hold) release(ctx context.Context) {
 	}
 }
 
+// ClaimedByJob reports whether a claim is a job's, for a step or a delivery, and not that
+// of a command by which a person changes the thread.
+func ClaimedByJob(c gitcas.Claim) bool { return c.For == "" || c.For == forDelivery }
+
 // ClaimAlive reports whether a claim's job is to be taken for running, as far as
 // its last renewal says. One from the future says nothing: were it believed, a
 // wrong clock could keep everybody out for good.

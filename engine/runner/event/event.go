@@ -78,7 +78,9 @@ type Subject struct {
 	AuthorID int64
 	Labels   []string
 	Open     bool
-	URL      string
+	// Quiet: the payload says that nobody has commented on it yet.
+	Quiet bool
+	URL   string
 	// Head and Base are a pull request's branches; empty where the payload (that of a
 	// comment) doesn't tell.
 	Head, Base Branch

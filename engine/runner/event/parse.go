@@ -205,7 +205,7 @@ func subject(in object) *Subject {
 	author := in.object("user")
 	s := &Subject{
 		Title: in.text("title", maxText), Body: in.text("body", maxText), Author: author.name("login"), AuthorID: author.account(),
-		Open: in.name("state") == "open", URL: in.name("html_url"),
+		Open: in.name("state") == "open", URL: in.name("html_url"), Quiet: in.isZero("comments"),
 	}
 	n := in.number("number")
 	if n > math.MaxInt32 {

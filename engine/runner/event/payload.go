@@ -267,6 +267,9 @@ func (o object) number(key string) int64 {
 	return max(i, 0)
 }
 
+// isZero reports a number that is there, and 0.
+func (o object) isZero(key string) bool { return o.m[key] == json.Number("0") }
+
 // account is the number of a user in the field id, above 0; 0 where none is told. Gitea
 // numbers what it has built in, the user that jobs act as and the one that stands for
 // deleted users, below 0: those are no accounts.

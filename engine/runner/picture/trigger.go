@@ -23,6 +23,8 @@ type Trigger struct {
 	// Author wrote the issue or pull request.
 	Author   string
 	AuthorID int64
+	// Former is the pull request of an earlier thread about the same; 0: none.
+	Former int
 	// Branch is a pull request's own branch, which the thread works on.
 	Branch string
 }
@@ -38,6 +40,7 @@ const (
 	trigKind   = "kind"
 	trigTitle  = "title"
 	trigBranch = "branch"
+	trigFormer = "formerPull"
 	trigAuthor = thread.TriggerAuthor
 	trigID     = thread.TriggerAuthorID
 
@@ -63,6 +66,9 @@ func (t Trigger) Payload() map[string]any {
 	if t.AuthorID > 0 {
 		out[trigID] = t.AuthorID
 	}
+	if t.Former > 0 {
+		out[trigFormer] = int64(t.Former)
+	}
 	if t.Number > 0 {
 		out[trigNumber], out[trigKind] = int64(t.Number), t.kind()
 	}
@@ -76,7 +82,7 @@ func ReadTrigger(m map[string]any) Trigger {
 	return Trigger{
 		Event: text(trigEvent), Repo: text(trigRepo), Actor: text(trigActor), URL: text(trigURL), Run: text(trigRun),
 		Number: number(m[trigNumber]), Pull: text(trigKind) == kindPull, Title: sanitize.Title(text(trigTitle)), Branch: text(trigBranch),
-		Author: text(trigAuthor), AuthorID: accountID(m[trigID]),
+		Author: text(trigAuthor), AuthorID: accountID(m[trigID]), Former: number(m[trigFormer]),
 	}
 }
 

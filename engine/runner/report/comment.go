@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/engine/graph"
+	"github.com/united-workforce/uwf/internal/lazyregexp"
 	"github.com/united-workforce/uwf/internal/markdown"
 )
 
@@ -25,7 +26,7 @@ func Comment(t Thread) string {
 
 // render is the page; result is what came out of it, said what is put below.
 func (p page) render(result, said string) string {
-	head := join(icon(p.State)+" "+sentence(p.Thread, bold), p.asked(), p.failed(), p.prevented(), result, p.chart())
+	head := join(icon(p.State)+" "+sentence(p.Thread, bold), p.former(), p.asked(), p.failed(), p.lostJob(), p.why(), p.prevented(), result, p.chart())
 	foot := join(p.used(), said, p.whoDecided(), p.steer(false), p.footer())
 	return join(head, p.steps(p.all-len(head)-len(foot)-200), foot) + "\n"
 }
@@ -50,15 +51,48 @@ func (p page) asked() string {
 	return join(question, "Answer in a comment that begins like this:", p.command("resume", "Your answer, in as many lines as you like."))
 }
 
+// former names what an earlier thread about the same issue led to: it is not closed.
+func (p page) former() string {
+	if p.Former <= 0 {
+		return ""
+	}
+	return fmt.Sprintf("This was started over: an earlier thread led to pull request #%d, which stays as it is.", p.Former)
+}
+
+// why is what a person said who cancelled the thread.
+func (p page) why() string {
+	if p.State != Cancelled || strings.TrimSpace(p.Why) == "" {
+		return ""
+	}
+	return p.markdown(p.Why, "> ", 2_000)
+}
+
+// lostJob says what brings another job.
+func (p page) lostJob() string {
+	if p.State != Lost || p.Lost.Again {
+		return ""
+	}
+	return join("The schedule, or the next job of this repository, starts another one. To have it at once:", p.command("retry", ""))
+}
+
 // failed is what happened, what was tried, where the work is, what to do now.
 func (p page) failed() string {
-	if p.State != Failed || p.Failure == nil {
+	switch {
+	case p.Failure == nil:
+		return ""
+	case p.State == Damaged:
+		return p.damaged(*p.Failure)
+	case p.State != Failed:
 		return ""
 	}
 	f := *p.Failure
 	what := f.phase()
-	if f.Tries > 0 && f.MaxTries > 0 {
-		what = fmt.Sprintf("This was try %d of %d. %s", f.Tries, f.MaxTries, what)
+	switch counted := f.Tries - f.Forgiven; {
+	case f.MaxTries <= 0 || counted <= 0:
+	case f.Forgiven > 0:
+		what = fmt.Sprintf("This was try %d, and try %d of %d since a person let it go on. %s", f.Tries, counted, f.MaxTries, what)
+	default:
+		what = fmt.Sprintf("This was try %d of %d. %s", counted, f.MaxTries, what)
 	}
 	advice := ""
 	if f.Advice != "" {
@@ -87,10 +121,41 @@ func (f Failure) phase() string {
 		return "What it put out could not be accepted."
 	case "commit":
 		return "Its result could not be stored."
-	case "deliver", "dispatch":
+	}
+	if f.ByForge {
 		return "This is what the forge said:"
 	}
 	return "This is what is known:"
+}
+
+// unread: nothing could be read of the thread.
+func (p page) unread() bool { return p.State == Damaged && p.Workflow == "" }
+
+// damaged is what is wrong with the state branch, and how it is mended.
+func (p page) damaged(f Failure) string {
+	mend := Mending(f.Mend)
+	if mend == "" {
+		mend = "`uwf fsck` in a clone of the repository says what else is wrong."
+	}
+	return join("This is what is known:", p.printed(f.Message, p.text/2), mend, "Then:", p.command("retry", ""))
+}
+
+// aCommand is a mend that is a command: what it does, a colon, and what to type.
+var aCommand = lazyregexp.New(`^([^:]+): (git .+)$`)
+
+// Mending are ways to mend a store, as Failure has them, in Markdown: each is a sentence
+// and what to type.
+func Mending(s string) string {
+	var ways []string
+	for way := range strings.SplitSeq(s, "; ") {
+		way = strings.TrimSpace(way)
+		if found := aCommand.FindStringSubmatch(way); found != nil {
+			ways = append(ways, upperFirst(found[1])+":", fenced(found[2], "sh"))
+		} else if way != "" {
+			ways = append(ways, "To mend it: "+code(way)+".")
+		}
+	}
+	return join(ways...)
 }
 
 // kept says where the work of a failed step is.
@@ -149,6 +214,9 @@ const wide = 8
 // used is what the thread used of its limits, on one line. Only one dollar sign
 // stands in it: between two of them forges see a formula.
 func (p page) used() string {
+	if p.unread() {
+		return ""
+	}
 	var parts []string
 	n := fmt.Sprint(p.next() - 1)
 	if p.MaxSteps > 0 {
@@ -186,6 +254,9 @@ func (p page) used() string {
 // footer says whose page this is and where the rest can be read.
 func (p page) footer() string {
 	parts := []string{label(p.Workflow), markdown.Link("`"+word(p.ID)+"`", p.log())}
+	if p.unread() {
+		parts = parts[1:]
+	}
 	if markdown.IsAddress(p.Links.Run) {
 		parts = append(parts, markdown.Link("job", p.Links.Run))
 	}

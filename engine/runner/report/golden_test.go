@@ -11,6 +11,7 @@ import (
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/runner/report"
 	"github.com/united-workforce/uwf/engine/workflow"
+	"github.com/united-workforce/uwf/gitcas/record"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -119,7 +120,7 @@ func threads(t testing.TB) map[string]report.Thread {
 			Advice:  "The key is refused. Set the secret `ANTHROPIC_API_KEY` again: *Settings → Secrets and variables → Actions*."}
 	})
 	stranded := with(sample(t, report.Failed, 2), func(th *report.Thread) {
-		th.Failure = &report.Failure{Role: "reviewer", Phase: "dispatch", Message: "403 Resource not accessible by integration",
+		th.Failure = &report.Failure{Role: "reviewer", Phase: "dispatch", ByForge: true, Message: "403 Resource not accessible by integration",
 			Advice: "Give the job the permission `actions: write`. Then go on with /uwf resume in a comment."}
 	})
 	prevented := with(sample(t, report.Delivered, 5), func(th *report.Thread) {
@@ -141,7 +142,44 @@ func threads(t testing.TB) map[string]report.Thread {
 		"limited": with(sample(t, report.Limited, 4), func(th *report.Thread) {
 			th.MaxSteps, th.Limit, th.Question = 4, "maxSteps", "The thread has done 4 steps, which is its limit."
 		}),
-		"cancelled": sample(t, report.Cancelled, 2),
+		"cancelled": with(sample(t, report.Cancelled, 2), func(th *report.Thread) {
+			th.Closed = &record.By{Kind: record.ByForge, Login: "alice", ID: 7}
+			th.Why = "It is a duplicate of #3.\nThanks, @bob."
+		}),
+		"cancelled-silently": sample(t, report.Cancelled, 0),
+		"failed-again": with(failed, func(th *report.Thread) {
+			f := *th.Failure
+			f.Tries, f.Forgiven = 4, 3
+			th.Failure = &f
+		}),
+		"undispatched": with(stranded, func(th *report.Thread) {
+			f := *th.Failure
+			f.ByForge, f.Message = false, "which workflow file this job is from is not known"
+			th.Failure = &f
+		}),
+		"lost": with(sample(t, report.Lost, 2), func(th *report.Thread) {
+			th.Lost = report.LostJob{Began: true, At: th.Since.Add(-time.Hour)}
+		}),
+		"lost-again": with(sample(t, report.Lost, 2), func(th *report.Thread) {
+			th.Lost = report.LostJob{At: th.Since.Add(-time.Hour), Again: true}
+		}),
+		"lost-delivery": with(sample(t, report.Lost, 5), func(th *report.Thread) {
+			th.Role, th.Delivering, th.Lost = "", true, report.LostJob{Began: true, At: th.Since}
+		}),
+		"delivering":      with(sample(t, report.Running, 5), func(th *report.Thread) { th.Role, th.Delivering = "", true }),
+		"undelivered-yet": with(sample(t, report.Queued, 5), func(th *report.Thread) { th.Role, th.Delivering = "", true }),
+		"damaged": with(sample(t, report.Damaged, 2), func(th *report.Thread) {
+			th.Failure = &report.Failure{
+				Message: "refs/heads/uwf-state: the state branch was deleted: refs/uwf/store is there, the branch is not",
+				Mend:    "restore it: git fetch https://github.com/acme/slugs.git refs/uwf/store && git push https://github.com/acme/slugs.git abc:refs/heads/uwf-state; if it was rewritten on purpose, accept it: git push --force https://github.com/acme/slugs.git abc:refs/uwf/store",
+			}
+		}),
+		"damaged-unread": {
+			ID: threadID, State: report.Damaged, Subject: 12, Now: time.Date(2026, 7, 1, 14, 9, 0, 0, time.UTC),
+			Links:   report.Links{Repo: "https://github.com/acme/slugs", StateBranch: "uwf-state"},
+			Failure: &report.Failure{Message: "VERSION: unknown format of the state branch: format 9", Mend: "use a newer uwf"},
+		},
+		"started-over": with(sample(t, report.Running, 0), func(th *report.Thread) { th.Former = 41 }),
 		"no-changes": with(sample(t, report.NoChanges, 5), func(th *report.Thread) {
 			for i := range th.Steps {
 				th.Steps[i].Commit = ""

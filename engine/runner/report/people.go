@@ -79,6 +79,14 @@ func accountText(by record.By) string {
 	return out
 }
 
+// closedBy names in a sentence who cancelled the thread.
+func (t Thread) closedBy(who func(string) string) string {
+	if t.Closed.Kind == record.ByLocal {
+		return who(t.Closed.Name) + ", as git on their machine says"
+	}
+	return who(t.Closed.Login)
+}
+
 // accountHTML names somebody in the title of a block.
 func accountHTML(by record.By) string {
 	shown := by.Name

@@ -61,11 +61,15 @@ func PullBody(t Thread) string {
 	if t.Subject > 0 && !t.SubjectPull {
 		fixes = fmt.Sprintf("Fixes #%d", t.Subject)
 	}
+	former := ""
+	if t.Former > 0 && (t.Pull == nil || t.Former != t.Pull.Number) {
+		former = fmt.Sprintf("An earlier pull request for the same: #%d.", t.Former)
+	}
 	verdict := ""
 	if t.Last != nil {
 		verdict = join("### Verdict", p.verdict(*t.Last), p.output(*t.Last, 10_000, what))
 	}
-	head := join(p.markdown(what, "", 10_000), fixes, verdict, p.reports(8_000))
+	head := join(p.markdown(what, "", 10_000), fixes, former, verdict, p.reports(8_000))
 	foot := join(p.whoDecided(), p.review(), p.footer())
 	steps := details("How it came about: "+escapeUsed(p.used()), p.steps(p.all-len(head)-len(foot)-600))
 	return Marker(t.ID) + "\n" + join(head, steps, foot) + "\n"

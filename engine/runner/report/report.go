@@ -24,6 +24,8 @@ const (
 	NoChanges State = "no-changes"
 	Cancelled State = "cancelled"
 	Limited   State = "limited" // a limit is reached; a person has to raise it
+	Lost      State = "lost"    // the job that was to go on with it died, or never came
+	Damaged   State = "damaged" // the state branch can't be read or trusted; a person has to mend it
 )
 
 // Thread is everything that a report can show.
@@ -45,7 +47,13 @@ type Thread struct {
 	// Limit is the limit that is reached, as configurations name it: maxSteps,
 	// maxStepsPerRole, tokens, costUsd or wall.
 	Limit   string
-	Failure *Failure
+	Failure *Failure // of Damaged too: what is wrong, and how it is mended
+	// Delivering: all roles are done. What works, is next or was lost delivers the result.
+	Delivering bool
+	Lost       LostJob // for the state Lost
+	// Closed is who cancelled it, nil: nobody, or nobody knows; Why is what they said.
+	Closed *record.By
+	Why    string
 	// Last is the newest output in full.
 	Last *Output
 	// Limits and what was used of them.
@@ -56,6 +64,8 @@ type Thread struct {
 	Subject     int
 	SubjectPull bool
 	Pull        *Pull
+	// Former is the pull request of an earlier thread about the same subject; 0: none.
+	Former int
 	// Started is who started or forked it, nil: nobody, or nobody knows; Said is what
 	// people said to it, the oldest first.
 	Started *record.By
@@ -85,15 +95,29 @@ type Step struct {
 	Attempts int    // failed ones before it
 }
 
+// LostJob is a job that is not there any more, or never was.
+type LostJob struct {
+	Began bool // it had begun to work
+	// At is when it was heard of last, or, where it never began, since when it is due;
+	// the zero time: not known.
+	At    time.Time
+	Again bool // another one was started for it
+}
+
 // Failure is why a step failed.
 type Failure struct {
 	// Phase is the step's part that failed: workspace, agent, extract, seal,
 	// commit, dispatch, or deliver; empty: not known.
 	Role, Phase, Message string
+	ByForge              bool   // Message is what the forge answered
 	Attempt              string // the ref that keeps what was produced
-	Tries, MaxTries      int
-	// Advice is what to do about it, where it is known.
-	Advice string
+	// Tries are all failed tries at the step. Forgiven of them came before a person let
+	// the thread go on: the others count towards MaxTries.
+	Tries, Forgiven, MaxTries int
+	// Advice is what to do about it, where it is known. Mend is how a store is mended:
+	// what a command does, a colon and the command, or a sentence; several are separated
+	// by semicolons.
+	Advice, Mend string
 }
 
 // Output is what a role put out.

@@ -53,6 +53,11 @@ func (p page) steer(everything bool) string {
 	case Queued:
 		add("Nothing happens? Start the job for the next step again:", "retry", "")
 		add("End the thread for good:", "cancel", "")
+	case Lost:
+		if everything || p.Lost.Again {
+			add("Nothing happens? Start the job for the next step again:", "retry", "")
+		}
+		add("End the thread for good:", "cancel", "")
 	case Waiting, Limited:
 		if everything {
 			add("Answer, and let it go on:", "resume", "Your answer")

@@ -101,6 +101,8 @@ func (p page) present() string {
 		doing = "next"
 	case Failed:
 		doing = "failed"
+	case Lost:
+		doing = "its job was lost"
 	default:
 		return "" // that a question is asked is a step's result
 	}

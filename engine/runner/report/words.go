@@ -21,8 +21,10 @@ func icon(s State) string {
 		return "💬"
 	case Limited:
 		return "⏸️"
-	case Failed:
+	case Failed, Damaged:
 		return "❌"
+	case Lost:
+		return "⚠️"
 	case Delivered, NoChanges:
 		return "✅"
 	case Cancelled:
@@ -39,9 +41,19 @@ func sentence(t Thread, who func(string) string) string {
 	}
 	switch t.State {
 	case Running:
+		if t.Delivering {
+			return fmt.Sprintf("All steps are done; the result is being delivered%s.", t.since())
+		}
 		return fmt.Sprintf("%s is working on step %d%s.", role, step, t.since())
 	case Queued:
+		if t.Delivering {
+			return "All steps are done; the job that delivers the result is on its way."
+		}
 		return fmt.Sprintf("%s is next, with step %d; the job for it is on its way.", role, step)
+	case Lost:
+		return t.lost()
+	case Damaged:
+		return "The branch that threads are kept on is damaged: nothing goes on until a person mends it."
 	case Waiting:
 		if t.Role == "" {
 			return "The thread waits for a person."
@@ -56,9 +68,35 @@ func sentence(t Thread, who func(string) string) string {
 	case NoChanges:
 		return "Done, and no file was changed."
 	case Cancelled:
+		if t.Closed != nil {
+			return "Cancelled by " + t.closedBy(who) + ": no agent works on this any more."
+		}
 		return "Cancelled: no agent works on this any more."
 	}
 	return fmt.Sprintf("The thread is at step %d.", step)
+}
+
+// lost says what became of the job that was to go on.
+func (t Thread) lost() string {
+	job, at := fmt.Sprintf("The job for step %d", t.next()), ""
+	if t.Delivering {
+		job = "All steps are done, but the job that delivers the result"
+	}
+	switch {
+	case t.Lost.Began && !t.Lost.At.IsZero():
+		at = "; nothing was heard of it after " + moment(t.Lost.At, t.Now)
+	case !t.Lost.At.IsZero():
+		at = "; it has been due since " + moment(t.Lost.At, t.Now)
+	}
+	what := " has not begun"
+	if t.Lost.Began {
+		what = " died"
+	}
+	again := "."
+	if t.Lost.Again {
+		again = ". Another one is on its way."
+	}
+	return job + what + at + again
 }
 
 // next is the number of the step that comes after those that are done.
@@ -108,6 +146,7 @@ func (t Thread) failed(role string) string {
 	return fmt.Sprintf("%s failed at step %d%s, and nothing goes on by itself.", role, t.next(), t.tries())
 }
 
+// tries counts all of them: that some were forgiven makes none undone.
 func (t Thread) tries() string {
 	if t.Failure == nil || t.Failure.Tries < 2 {
 		return ""

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/united-workforce/uwf/engine/forge"
 	"github.com/united-workforce/uwf/engine/runner/report"
@@ -33,6 +34,8 @@ type Comment struct {
 	Clean func(string) (string, error)
 	Warn  func(what string, err error)
 	Hook  func(point string)
+	// text is what it says, as far as that is known.
+	text string
 	// Bot tells accounts of apps by their names.
 	Bot func(login string) bool
 }
@@ -54,15 +57,19 @@ func (c *Comment) Write(ctx context.Context, body string) error {
 			return err
 		}
 	}
+	if c.ID != 0 && strings.TrimSpace(c.text) == strings.TrimSpace(body) {
+		return nil // it says so already
+	}
 	if c.ID != 0 {
 		err := c.Forge.UpdateComment(ctx, c.ID, body)
 		if !errors.Is(err, forge.ErrNotFound) {
 			if err == nil {
+				c.text = body
 				c.Hook("comment-updated")
 			}
 			return c.judged(err)
 		}
-		c.ID = 0 // somebody deleted it
+		c.ID, c.text = 0, "" // somebody deleted it
 	}
 	return c.judged(c.create(ctx, body))
 }
@@ -79,7 +86,9 @@ func (c *Comment) look(ctx context.Context) error {
 	id, ok := report.FindMarker(there.Body)
 	if c.seen = err == nil && ok && id == c.Thread; !c.seen {
 		c.ID = 0
+		return nil
 	}
+	c.text = there.Body
 	return nil
 }
 
@@ -105,12 +114,13 @@ func (c *Comment) create(ctx context.Context, body string) error {
 		}
 		return nil
 	}
-	c.ID, c.Fresh, c.seen = made.ID, false, true
+	c.ID, c.Fresh, c.seen, c.text = made.ID, false, true, body
 	c.Hook("comment-created")
 	if _, err := c.find(ctx, made.Author); err != nil {
 		return fmt.Errorf("look whether another job made the thread's comment too: %w", err)
 	}
 	if c.ID != made.ID {
+		c.text = body
 		return c.Forge.UpdateComment(ctx, c.ID, body)
 	}
 	return nil
@@ -142,6 +152,9 @@ func (c *Comment) find(ctx context.Context, author string) (bool, error) {
 		return false, nil
 	}
 	slices.SortFunc(ours, func(a, b forge.Comment) int { return cmp.Compare(a.ID, b.ID) })
+	if c.ID != ours[0].ID {
+		c.text = ours[0].Body
+	}
 	c.ID, c.seen = ours[0].ID, true
 	for _, second := range ours[1:] {
 		if second.Author != ours[0].Author {

@@ -80,7 +80,7 @@ func TestWrite(t *testing.T) {
 	comment := func(id int64, author, body string) forge.Comment {
 		return forge.Comment{ID: id, Author: author, Body: body}
 	}
-	ours := report.Marker(id) + "\nours"
+	ours, now := report.Marker(id)+"\nours", report.Marker(id)+"\nours, later"
 	gone, denied, away := fault(forge.ErrNotFound, false), fault(forge.ErrForbidden, false), fault(forge.ErrUnreachable, false)
 	for name, c := range map[string]struct {
 		comment sticky.Comment
@@ -96,6 +96,8 @@ func TestWrite(t *testing.T) {
 		"none is wanted":                    {comment: sticky.Comment{Off: true}, off: true},
 		"a secret in it":                    {comment: sticky.Comment{Clean: func(string) (string, error) { return "", errSecret }}, err: errSecret},
 		"known by its id":                   {comment: sticky.Comment{ID: 3}, list: []forge.Comment{comment(3, bot, ours)}, did: "updated 3"},
+		"it says so already":                {comment: sticky.Comment{ID: 3}, list: []forge.Comment{comment(3, bot, now+"\n")}},
+		"found, and it says so already":     {list: []forge.Comment{comment(3, bot, now)}},
 		"found by its marker":               {list: []forge.Comment{comment(2, "ann", "hello"), comment(3, bot, ours)}, did: "updated 3"},
 		"an id of somebody's words":         {comment: sticky.Comment{ID: 2}, list: []forge.Comment{comment(2, "ann", "hello")}, did: "created"},
 		"an id of another thread's":         {comment: sticky.Comment{ID: 2}, list: []forge.Comment{comment(2, bot, report.Marker("01JD0000000000000000000002"))}, did: "created"},
@@ -129,7 +131,7 @@ func TestWrite(t *testing.T) {
 			k.Warn = func(string, error) { warned = true }
 			k.Hook = func(string) {}
 			k.Bot = func(login string) bool { return strings.HasSuffix(login, "[bot]") }
-			err := k.Write(t.Context(), ours)
+			err := k.Write(t.Context(), now)
 			if !errors.Is(err, c.err) || (err == nil) != (c.err == nil) {
 				t.Errorf("the error is %v, want %v", err, c.err)
 			}

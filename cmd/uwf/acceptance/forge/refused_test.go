@@ -147,7 +147,11 @@ func TestRerunAll(t *testing.T) {
 	c.solved(n, 4)
 	tip, comments := c.git("rev-parse", "uwf-state"), len(c.forge.Comments(n))
 	for _, j := range slices.Clone(c.jobs) {
-		c.green(c.again(j))
+		again := c.again(j)
+		c.green(again)
+		if strings.Contains(again.log, "::warning") {
+			t.Errorf("nothing is wrong, and there is a warning: %s", again)
+		}
 	}
 	if sent := c.forge.TakeDispatches(); len(sent) != 0 {
 		t.Errorf("jobs were started: %+v", sent)

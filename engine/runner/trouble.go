@@ -1,0 +1,218 @@
+package runner
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/united-workforce/uwf/engine/runner/event"
+	"github.com/united-workforce/uwf/engine/runner/picture"
+	"github.com/united-workforce/uwf/engine/runner/report"
+	"github.com/united-workforce/uwf/engine/runner/sticky"
+	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/text"
+)
+
+// tellTrouble says on the issue why the job is red, unless that was said: an issue must
+// not say that all is well when it is not. What may pass by itself is told only to who
+// waits for an answer; so is everything where nothing is known of the thread.
+func (j *job) tellTrouble(ctx context.Context, err error) {
+	if j.in.Command == CommandRun || ctx.Err() != nil {
+		return
+	}
+	answered := j.told
+	if errors.Is(err, gitcas.ErrDamaged) {
+		j.tellDamage(ctx, err, j.threadsAtHand)
+	} else if id := j.threadAtHand(); !j.told && id != "" && !passing(err) {
+		j.failed(ctx, id, err)
+		answered = j.told
+	}
+	if s := j.ev.Subject; !answered && s != nil && j.waitsForAnswer(ctx) && (j.ev.Command != nil || !passing(err)) {
+		j.answer(ctx, s.Number, j.couldNot("do this", err))
+	}
+}
+
+// waitsForAnswer reports whether somebody with the right to it is behind the event.
+func (j *job) waitsForAnswer(ctx context.Context) bool {
+	switch j.ev.Kind {
+	case event.Comment:
+		return j.confirmed
+	case event.Labeled, event.Assigned:
+		ok, _, err := j.mayStart(ctx)
+		return err == nil && ok
+	}
+	return false
+}
+
+// threadAtHand is the thread that the job is about; empty: none, or it is not known.
+func (j *job) threadAtHand() gitcas.ThreadID { return cmp.Or(j.out.Thread, j.in.Thread, j.made) }
+
+// threadsAtHand are those of a view that a damaged store concerns: the job's own, those
+// about the event's subject, or, where the job is about none, all.
+func (j *job) threadsAtHand(v *gitcas.View) []gitcas.ThreadID {
+	if id := j.threadAtHand(); id != "" {
+		return []gitcas.ThreadID{id}
+	}
+	if v == nil {
+		return nil
+	}
+	s := j.ev.Subject
+	var all []thread.Pending
+	for id, e := range v.Threads() {
+		if s == nil || concerns(e.Key, e.PR, *s) {
+			all = append(all, thread.Pending{Thread: id})
+		}
+	}
+	slices.SortFunc(all, func(a, b thread.Pending) int { return cmp.Compare(a.Thread, b.Thread) })
+	var out []gitcas.ThreadID
+	for _, p := range j.some(all, sweepMaxSchedule) {
+		out = append(out, p.Thread)
+	}
+	return out
+}
+
+// tellDamage says in the comments of threads that the store is damaged, and how it is
+// mended. They are read from the last commit that is known to be good. A comment that
+// says so already is left as it is, however often a schedule finds the same.
+func (j *job) tellDamage(ctx context.Context, err error, which func(*gitcas.View) []gitcas.ThreadID) {
+	var d *gitcas.DamagedError
+	if !errors.As(err, &d) {
+		return
+	}
+	ctx, cancel := effectContext(ctx)
+	defer cancel()
+	known := j.lastKnown(ctx, d)
+	what := *d
+	what.Restore = ""
+	why := &report.Failure{Message: what.Error(), Mend: d.Restore}
+	for _, id := range which(known) {
+		if p := j.lastPicture(ctx, id, d); p != nil {
+			t := j.view(p, report.Damaged)
+			t.Role, t.Question, t.Failure, t.Links.Run = "", "", why, ""
+			j.tell(ctx, p, t)
+			continue
+		}
+		j.tellUnread(ctx, id, known, why)
+	}
+}
+
+// lastKnown is the store as it was before it was damaged, or, where only a thread is, as
+// it is; nil: nothing of it can be read, and is not shown then.
+func (j *job) lastKnown(ctx context.Context, d *gitcas.DamagedError) *gitcas.View {
+	load := func() (*gitcas.View, error) { return j.Engine.Store.Load(ctx) }
+	if !d.LastKnown.IsZero() {
+		load = func() (*gitcas.View, error) { return j.Engine.Store.LoadKnown(ctx, d.LastKnown) }
+	}
+	v, err := load()
+	if err != nil {
+		return nil
+	}
+	return v
+}
+
+// lastPicture is how a thread looked before its store was damaged; nil: nobody knows.
+func (j *job) lastPicture(ctx context.Context, id gitcas.ThreadID, d *gitcas.DamagedError) *picture.Picture {
+	if p := j.last; p != nil && p.ID == id {
+		return p
+	}
+	if d.LastKnown.IsZero() {
+		return nil
+	}
+	v, err := j.Engine.Store.LoadKnown(ctx, d.LastKnown, id)
+	if err != nil {
+		return nil
+	}
+	if _, alive := v.Entry(id); !alive {
+		return nil
+	}
+	p, err := picture.Seen(ctx, v, id)
+	if err != nil {
+		return nil
+	}
+	return p
+}
+
+// tellUnread is tellDamage for a thread of which nothing can be read: its comment is
+// found by the id that its entry, or the dispatch, tells of it.
+func (j *job) tellUnread(ctx context.Context, id gitcas.ThreadID, v *gitcas.View, why *report.Failure) {
+	var comment int64
+	if v != nil {
+		e, _ := v.Entry(id)
+		comment = e.Comment
+	}
+	if comment == 0 && j.in.Thread == id {
+		comment = j.in.Comment.ID
+	}
+	if comment == 0 || j.in.Comment.Off {
+		return
+	}
+	there, err := j.Forge.Comment(ctx, comment)
+	if err != nil {
+		j.warn("the thread's comment could not be brought up to date", err)
+		return
+	}
+	t := report.Thread{
+		ID: string(id), State: report.Damaged, Failure: why, Subject: there.Number, Now: j.Now(),
+		Links: report.Links{Repo: j.Job.repoURL(), Gitea: j.gitea(), StateBranch: j.Job.StateBranch},
+	}
+	j.sticky = j.newSticky(id)
+	j.sticky.ID, j.sticky.Number = comment, there.Number
+	j.write(ctx, j.sticky, t)
+}
+
+// newSticky is the comment of a thread, not looked for yet.
+func (j *job) newSticky(id gitcas.ThreadID) *sticky.Comment {
+	return &sticky.Comment{
+		Forge: j.Forge, Thread: string(id), Off: j.in.Comment.Off, Fresh: j.made == id,
+		Clean: j.clean, Warn: j.warn, Hook: func(point string) { j.hook(nil, point) }, Bot: isBot,
+	}
+}
+
+// couldNot is what is said where nothing was done: what could not be, why, what mends it,
+// and how to ask again.
+func (j *job) couldNot(what string, err error) string {
+	why, mend := err.Error(), j.pushAdvice(err)
+	var d *gitcas.DamagedError
+	if errors.As(err, &d) {
+		bare := *d
+		bare.Restore = ""
+		why, mend = strings.Replace(why, d.Error(), bare.Error(), 1), report.Mending(d.Restore)
+	}
+	again := "take the label off and put it on again, or comment `/uwf start`."
+	if j.ev.Command != nil {
+		again = "write the command again."
+	}
+	then := "Put it right, then " + again
+	if passing(err) {
+		then = "That may be over soon. Then " + again
+	}
+	out := "uwf could not " + what + ":\n\n```text\n" + strings.ReplaceAll(text.Cut(why, 4000), "```", "'''") + "\n```\n\n"
+	if mend != "" {
+		out += mend + "\n\n"
+	}
+	return out + then
+}
+
+// pushAdvice is what lets a refused push through; empty: the error is about none.
+func (j *job) pushAdvice(err error) string {
+	switch {
+	case errors.Is(err, wire.ErrProtected):
+		page := "settings/rules"
+		if j.gitea() {
+			page = "settings/branches"
+		}
+		where := "on the repository's page, Settings"
+		if repo := j.Job.repoURL(); repo != "" {
+			where = repo + "/" + page
+		}
+		return fmt.Sprintf("Let jobs push to the branches %s and uwf/**, and to refs/uwf/**: %s. Whether they may then says `uwf doctor`.", or(j.Job.StateBranch, gitcas.DefaultBranch), where)
+	case errors.Is(err, wire.ErrDenied):
+		return "The job needs the permission \"contents: write\"."
+	}
+	return ""
+}
