@@ -110,7 +110,7 @@ func (r Repo) checkedOut(branch string) (string, error) {
 // rootVariables name the storage root, in order of precedence. The last two are
 // those of earlier versions.
 func rootVariables() []string {
-	return []string{"UWF_HOME", "WORKFLOW_STORAGE_ROOT", "UNCAGED_WORKFLOW_STORAGE_ROOT"}
+	return []string{"UWF_HOME", "UNCAGED_WORKFLOW_STORAGE_ROOT", "WORKFLOW_STORAGE_ROOT"}
 }
 
 // StorageRoot is the folder for what belongs to the user and to no repository:
