@@ -64,8 +64,9 @@ type Config struct {
 	Warnings []string
 
 	secrets []redact.Secret
-	files   []*Config         // what each file says by itself
-	sources map[string]string // of variables that matter: where they are set
+	lost    map[string]Problem // models whose provider is defined nowhere, by alias
+	files   []*Config          // what each file says by itself
+	sources map[string]string  // of variables that matter: where they are set
 }
 
 // Kind is the protocol that a provider speaks.

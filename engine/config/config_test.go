@@ -303,7 +303,6 @@ func TestMistakes(t *testing.T) {
 		{"a command of nothing", sources{home: "agents: {a: {command: '  '}}\n"}, []string{":1:23: agents.a.command: is no command line"}},
 		{"a variable of no name", sources{home: "agents: {a: {env: {A-B: x}}}\n"}, []string{`agents.a.env: "A-B" is no name of a variable`}},
 		{"two keys", sources{home: "providers: {mine: {baseUrl: 'https://x', apiKey: a, apiKeyEnv: A}}\n"}, []string{"both"}},
-		{"unknown provider", sources{home: "providers: {mine: {baseUrl: 'https://x'}}\nmodels: {m: {provider: mien}}\n"}, []string{`"mien"`, `"mine"`}},
 		{"unknown model", sources{home: "defaultModel: m\n"}, []string{homeFile + ":1:15", "no model"}},
 		{"unknown model in overrides", sources{home: "modelOverrides: {w: {r: m}}\n"}, []string{"no model"}},
 		{"bad expression", sources{home: "redact: {patterns: {x: '(?=a)'}}\n"}, []string{"redact.patterns.x"}},
@@ -350,6 +349,33 @@ func TestNothingConfigured(t *testing.T) {
 	c := mustLoad(t, sources{home: full})
 	if _, err := c.ResolveModel("w", "r"); !errors.Is(err, config.ErrNoKey) || !strings.Contains(err.Error(), "CLAUDE_KEY") {
 		t.Errorf("key not set: %v", err)
+	}
+}
+
+// A model whose provider is defined nowhere is warned of, and fails where it is used.
+func TestModelOfUndefinedProvider(t *testing.T) {
+	const file = "providers: {mine: {baseUrl: 'https://x'}}\nmodels:\n  good: {provider: mine}\n  lost: {provider: mien}\ndefaultModel: good\nmodelOverrides: {w: {r: lost}, extract: lost}\n"
+	c := mustLoad(t, sources{home: file})
+	const says = homeFile + `:4:20: models.lost.provider: there is no provider "mien"; did you mean "mine"?`
+	if len(c.Warnings) != 1 || !strings.HasPrefix(c.Warnings[0], says) {
+		t.Errorf("warnings %q", c.Warnings)
+	}
+	if m, err := c.ResolveModel("w", "other"); err != nil || m.Alias != "good" {
+		t.Errorf("another model: %+v, %v", m, err)
+	}
+	_, err := c.ResolveModel("w", "r")
+	_, extract := c.ResolveExtract()
+	for _, err := range []error{err, extract} {
+		if !errors.Is(err, config.ErrInvalid) || !strings.Contains(err.Error(), `use model "lost": `) || !strings.Contains(err.Error(), says) {
+			t.Errorf("the model is used: %v", err)
+		}
+	}
+	// Somewhere else it is defined, and all is well.
+	if c = mustLoad(t, sources{home: file, repo: "providers: {mien: {baseUrl: 'https://y'}}"}); len(c.Warnings) != 0 {
+		t.Errorf("warnings %q", c.Warnings)
+	}
+	if m, err := c.ResolveModel("w", "r"); err != nil || m.Provider.BaseURL != "https://y" {
+		t.Errorf("%+v, %v", m, err)
 	}
 }
 

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -279,11 +280,13 @@ func loopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// checkNames finds names that refer to nothing.
+// checkNames finds names that refer to nothing. A model whose provider is defined
+// nowhere is no mistake yet: who has models of several machines in one file may never
+// use it here. It is warned of, and refused where a step asks for it.
 func (l *loader) checkNames(c *Config) {
-	known := func(origin, what, name string, names []string) {
+	unknown := func(origin, path, what, name string, names []string) (Problem, bool) {
 		if name == "" || slices.Contains(names, name) {
-			return
+			return Problem{}, false
 		}
 		file, line, col := place(origin)
 		fix := "there is none yet"
@@ -293,15 +296,27 @@ func (l *loader) checkNames(c *Config) {
 		if near := table.Suggest(name, names); near != "" {
 			fix = fmt.Sprintf("did you mean %q?", near)
 		}
-		l.problems = append(l.problems, Problem{File: file, Line: line, Col: col, Message: fmt.Sprintf("there is no %s %q", what, name), Fix: fix})
+		return Problem{File: file, Line: line, Col: col, Path: path, Message: fmt.Sprintf("there is no %s %q", what, name), Fix: fix}, true
 	}
 	providers, models := sortedKeys(c.Providers), sortedKeys(c.Models)
 	for _, alias := range models {
-		known(c.Origins[table.Join("models", alias)], "provider", c.Models[alias].Provider, providers)
+		path := table.Join("models", alias)
+		if p, bad := unknown(cmp.Or(c.Origins[path+".provider"], c.Origins[path]), path+".provider", "provider", c.Models[alias].Provider, providers); bad {
+			if c.lost == nil {
+				c.lost = map[string]Problem{}
+			}
+			c.lost[alias] = p
+			l.warn("%s; the model can't be used until then", p)
+		}
 	}
-	known(c.Origins["defaultModel"], "model", c.DefaultModel, models)
+	known := func(origin, path, name string) {
+		if p, bad := unknown(origin, path, "model", name, models); bad {
+			l.problems = append(l.problems, p)
+		}
+	}
+	known(c.Origins["defaultModel"], "", c.DefaultModel)
 	if c.ExtractModel != NoExtract {
-		known(c.Origins["modelOverrides."+extractScenario], "model", c.ExtractModel, models)
+		known(c.Origins["modelOverrides."+extractScenario], "", c.ExtractModel)
 	}
 	for _, w := range sortedKeys(c.ModelOverrides) {
 		for _, role := range sortedKeys(c.ModelOverrides[w]) {
@@ -309,7 +324,7 @@ func (l *loader) checkNames(c *Config) {
 			if origin == "" {
 				origin = c.Origins[table.Join("modelOverrides", w)]
 			}
-			known(origin, "model", c.ModelOverrides[w][role], models)
+			known(origin, "", c.ModelOverrides[w][role])
 		}
 	}
 }

@@ -33,7 +33,8 @@ type ResolvedAgent struct {
 
 // ResolveModel is the model for a role: modelOverrides for the workflow and role,
 // then for the workflow, then defaultModel. Without any it is ErrNoModel; with one
-// whose provider's key is not set, ErrNoKey.
+// whose provider's key is not set, ErrNoKey; with one whose provider is defined
+// nowhere, ErrInvalid.
 func (c *Config) ResolveModel(workflow, role string) (ResolvedModel, error) {
 	alias := cmp.Or(c.ModelOverrides[workflow][role], c.ModelOverrides[workflow]["*"], c.DefaultModel)
 	if alias == "" {
@@ -81,6 +82,9 @@ func (c *Config) Model(alias string) (ResolvedModel, error) {
 		return ResolvedModel{}, fmt.Errorf("use model %q: %w", alias, ErrNoModel)
 	}
 	p, ok := c.Providers[m.Provider]
+	if lost, told := c.lost[alias]; told && !ok {
+		return ResolvedModel{}, fmt.Errorf("use model %q: %w: %s", alias, ErrInvalid, lost)
+	}
 	if !ok {
 		return ResolvedModel{}, fmt.Errorf("use model %q: its provider %q is not configured: %w", alias, m.Provider, ErrNoModel)
 	}

@@ -191,12 +191,15 @@ func (o *SetOptions) refuseSecret(scope Scope, p engine.Path, info engine.Info, 
 	return nil
 }
 
-// remark says where a change in one file has no effect because another source
-// goes before it.
+// remark says what the settings warn of now, and where a change in one file has no
+// effect because another source goes before it.
 func (o *SetOptions) remark(file *File, changes []edit.Change) {
 	c, err := o.Load(file.Sources)
 	if err != nil {
 		return // what is wrong was wrong before: the next command says it
+	}
+	for _, w := range c.Warnings {
+		o.Notes.Printf("warning: %s\n", o.Clean(w))
 	}
 	for _, v := range c.Values() {
 		for _, x := range changes {

@@ -157,7 +157,7 @@ func (o *CommandOptions) options(ctx context.Context) (out Options, name string)
 	remote := "origin"
 	c, err := f.Config()
 	if err == nil {
-		out.Branch, out.StateRemote = c.State.Branch, c.State.Remote != ""
+		out.Branch, out.StateRemote, out.Warnings = c.State.Branch, c.State.Remote != "", c.Warnings
 		remote = cmp.Or(c.State.Remote, remote)
 	} else {
 		out.NoSettings = err.Error()

@@ -43,6 +43,8 @@ type Options struct {
 	Branch string
 	// StateRemote: state.remote is set, so threads are kept on the remote.
 	StateRemote bool
+	// Warnings are those of all settings together, free of secrets.
+	Warnings []string
 	// Label is the one that starts a thread; empty: uwf.
 	Label string
 	// Workflow is the workflow's file (its base name); empty: the one that uses uwf.

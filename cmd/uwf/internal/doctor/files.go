@@ -275,6 +275,9 @@ func (e *examination) settings() {
 		return
 	}
 	e.ok(check, configFile+" can be used")
+	for _, w := range e.o.Warnings {
+		e.add(check, false, Missing, w, "see them all: uwf config validate")
+	}
 	if !e.o.InJob && !e.o.StateRemote {
 		e.add("state", false, Missing, "state.remote is not set: threads that are started here stay in this repository, and no job sees them", "uwf config set --repo state.remote origin")
 	}
