@@ -26,6 +26,7 @@ type document struct {
 	lines  []string
 	schema *outputSchema
 	first  int    // index of the first line that is part of the answer
+	begin  int    // index of the first of these that is not blank
 	inCode []bool // by line: inside a code fence, or one of its two fences
 	hidden []bool // by line: inside of what a model thought aloud
 }
@@ -124,6 +125,8 @@ func isCodeFence(line string) bool { return codeFence(line) != nil }
 func newDocument(text string, s *outputSchema) *document {
 	d := &document{lines: strings.Split(text, "\n"), schema: s}
 	d.first = skipThought(d.lines)
+	for d.begin = d.first; d.begin < len(d.lines) && strings.TrimSpace(d.lines[d.begin]) == ""; d.begin++ {
+	}
 	d.inCode = make([]bool, len(d.lines))
 	d.hidden = hideThoughts(d.lines, d.first)
 	mark := ""
@@ -151,12 +154,12 @@ func (d *document) dashed() []candidate {
 	var out []candidate
 	for i := d.first; i < len(d.lines) && len(out) < maxBlocks; i++ {
 		indent, ok := d.fence(i)
-		if !ok {
+		if !ok || indent > d.farthest() && i != d.begin {
 			continue
 		}
-		c := candidate{open: i, from: i + 1, close: len(d.lines), indent: indent}
+		c := candidate{open: i, from: i + 1, close: len(d.lines), indent: min(indent, d.indentBelow(i))}
 		for j := i + 1; j < len(d.lines); j++ {
-			if at, ok := d.fence(j); ok && at == indent {
+			if at, ok := d.fence(j); ok && at == c.indent {
 				c.close = j
 				break
 			}
@@ -168,20 +171,36 @@ func (d *document) dashed() []candidate {
 	return out
 }
 
-// fence says whether a line is --- alone, and how far it is indented: as Markdown
-// allows, up to three spaces, and further where nothing else is found.
-func (d *document) fence(i int) (indent int, ok bool) {
-	most := 3
-	if d.schema.loose {
-		most = 16
+// indentBelow is how far the first line under a fence is indented that is not blank. A
+// model that begins its answer with a space has indented the fence alone: then it is
+// the fields that say where the block stands.
+func (d *document) indentBelow(fence int) int {
+	for _, line := range d.lines[fence+1:] {
+		if strings.TrimSpace(line) != "" {
+			return len(line) - len(strings.TrimLeft(line, " "))
+		}
 	}
+	return 0
+}
+
+// farthest is how far a fence may be indented that does not begin the answer: as
+// Markdown allows, up to three spaces, and further where nothing else is found.
+func (d *document) farthest() int {
+	if d.schema.loose {
+		return 16
+	}
+	return 3
+}
+
+// fence says whether a line is --- alone, and how far it is indented.
+func (d *document) fence(i int) (indent int, ok bool) {
 	line := d.lines[i]
 	if !strings.Contains(line, "---") || d.hidden[i] {
 		return 0, false
 	}
 	trimmed := strings.TrimLeft(line, " ")
 	indent = len(line) - len(trimmed)
-	return indent, indent <= most && strings.TrimFunc(trimmed, invisible) == "---"
+	return indent, strings.TrimFunc(trimmed, invisible) == "---"
 }
 
 // invisible are the characters that nobody sees beside a line ---.

@@ -88,8 +88,9 @@ func (e *Error) Unwrap() error { return e.Reason }
 // Frontmatter reads the fields above the Markdown of an answer, fits them to the
 // schema of the role's output and checks them against it.
 //
-// The opening "---" may follow a byte order mark, blank lines or prose; the next
-// "---" that stands alone on its line closes. Of several such blocks the first
+// The opening "---" may follow a byte order mark, blank lines or prose, and be indented;
+// the next "---" that stands alone on its line, as far to the right as the fields,
+// closes. Of several such blocks the first
 // one that names a field of the schema counts, so that a rule in prose is none. In
 // place of YAML there may be a JSON object; the block may stand in a code fence, be
 // one (```yaml, ```json), or the answer may begin with a JSON object.

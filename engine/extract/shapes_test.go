@@ -1,6 +1,10 @@
 package extract_test
 
-import "github.com/united-workforce/uwf/engine/extract"
+import (
+	"strings"
+
+	"github.com/united-workforce/uwf/engine/extract"
+)
 
 // modelShapes are answers as models write them when they don't write what they
 // were asked for: what has one reading is taken, the rest gets a complaint that
@@ -59,6 +63,13 @@ func modelShapes() []shape {
 		{name: "block of text that loses its indentation", text: "---\n$status: approved\nsummary: |\n  a\n b\n---\nx", err: extract.ErrSyntax, in: "did not find expected key; text of several lines is written as `name: |`, with each of its lines below and indented by two spaces"},
 		{name: "block of text that is not indented", text: "---\n$status: approved\nsummary: |\na\nb\n---\nx", err: extract.ErrSyntax, in: "could not find expected ':'; text of several lines is written as `name: |`, with each of its lines below and indented by two spaces"},
 		{name: "indented like code", text: "    ---\n    $status: approved\n    ---\n    x", want: approved, body: "    x"},
+		{name: "only the first fence indented", text: " ---\n$status: approved\n---\nx", want: approved, body: "x"},
+		{name: "only the first fence indented, after blank lines", text: "\n \n   ---\n$status: approved\n---\nx", want: approved, body: "x"},
+		{name: "only the first fence indented, by a tab", text: "\t---\n$status: approved\n---\nx", want: approved, body: "x"},
+		{name: "only the first fence indented, far", text: strings.Repeat(" ", 40) + "---\n$status: approved\n---\nx", want: approved, body: "x"},
+		{name: "only the first fence indented, a rule within a text", text: "  ---\n$status: approved\nsummary: |\n  a\n  ---\n  b\n---\nx", want: out("$status", "approved", "summary", "a\n---\nb"), body: "x"},
+		{name: "the first fence indented further than the fields", text: "   ---\n  $status: approved\n  summary: s\n  ---\nx", want: out("$status", "approved", "summary", "s"), body: "x"},
+		{name: "only the first fence indented, not closed", text: "  ---\n$status: approved\nx", err: extract.ErrUnclosed, in: "the line --- that ends it is missing"},
 		{name: "quoted block", text: "> ---\n> $status: approved\n> ---\n\nx", err: extract.ErrMissing, in: "no line of the answer is --- alone"},
 		{name: "block in a list", text: "- ---\n  $status: approved\n  ---\n", err: extract.ErrMissing, in: "one line is --- alone; the fields need one before and one after them"},
 		{name: "tab behind the colon", text: "---\n$status:\tapproved\n---\nx", want: approved, body: "x"},
