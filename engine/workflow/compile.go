@@ -147,12 +147,15 @@ func (c *compiler) definition() *Definition {
 	return d
 }
 
-// unknownKeys reports the keys of a map that nobody reads. One that most likely
-// means a key that is missing counts as that from then on.
+// noteKey begins the keys that are the author's own: notes, and what anchors are for.
+const noteKey = "x-"
+
+// unknownKeys reports the keys of a map that nobody reads, but for the author's own. One
+// that most likely means a key that is missing counts as that from then on.
 func (c *compiler) unknownKeys(v *source.Value, what string, known ...string) {
 	for i := range v.Entries {
 		e := &v.Entries[i]
-		if slices.Contains(known, e.Key) {
+		if slices.Contains(known, e.Key) || strings.HasPrefix(e.Key, noteKey) {
 			continue
 		}
 		fix := "known are: " + strings.Join(known, ", ")

@@ -20,4 +20,7 @@
 //     are mustache, and roles may suspend so where $START has new.
 //   - $SUSPEND may be the target of any edge.
 //   - location, limits and !include are for all.
+//   - Anchors, aliases and merge keys (<<) are read as what they stand for. Keys that
+//     begin with x- are the author's own, in every map but that of roles, edges and
+//     conditions by their names, and inside of schemas.
 package workflow

@@ -271,7 +271,7 @@ func TestCaps(t *testing.T) {
 		"includes": {many, "more than 100 files", func(string) ([]byte, error) { return nil, nil }},
 		"none":     {"a: !include y.yaml", "no folder to include from", nil},
 		"roles":    {"roles:\n" + roles.String(), "201 roles; the limit is 200", nil},
-		"problems": {"a: [" + strings.Repeat("*x, ", 1000) + "]", "aliases", nil},
+		"problems": {"a: [" + strings.Repeat("!x y, ", 1000) + "]", "the tag !x is not allowed", nil},
 	} {
 		_, err := workflow.Parse("x.yaml", []byte(tt.text), workflow.Options{Include: tt.include})
 		var invalid *workflow.InvalidError

@@ -14,16 +14,15 @@ type object = map[string]any
 
 // Schema is the JSON Schema of workflow definitions.
 func Schema() map[string]any {
-	return object{
+	return withNotes(object{
 		"$schema": "http://json-schema.org/draft-07/schema#",
 		"$id":     URL,
 		"title":   "uwf workflow definition",
 		"description": "Roles, and a graph that says who works next. All dialects: " +
 			"statuses or JSONata conditions on the edges, mustache templates, or Liquid ones with `version: 1`.",
-		"type":                 "object",
-		"required":             []any{"name", "description", "roles", "graph"},
-		"additionalProperties": false,
-		"properties":           definition(),
+		"type":       "object",
+		"required":   []any{"name", "description", "roles", "graph"},
+		"properties": definition(),
 		"definitions": object{
 			"name": object{"type": "string", "maxLength": 64, "pattern": `^[\p{L}\p{Nd}][\p{L}\p{Nd}._-]*$`},
 			"role": role(), "edges": edges(), "startEdge": edge(false), "edge": edge(true), "listEdge": listEdge(),
@@ -33,7 +32,14 @@ func Schema() map[string]any {
 				"description": "`!include FILE`: a JSON or YAML file below the definition's folder.",
 			},
 		},
-	}
+	})
+}
+
+// withNotes closes a map to keys that nobody reads, but for the author's own, x-….
+func withNotes(part object) object {
+	part["additionalProperties"] = false
+	part["patternProperties"] = object{"^x-": true}
+	return part
 }
 
 // described is a part with an explanation for people who hover over it.

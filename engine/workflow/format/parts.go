@@ -42,8 +42,8 @@ func schemaKeys() []any { return []any{"frontmatter", "meta", "outputSchema"} }
 
 func role() object {
 	text := func(about string) object { return described(ref("text"), about) }
-	return object{
-		"type": "object", "additionalProperties": false,
+	return withNotes(object{
+		"type": "object",
 		"properties": object{
 			"description":  text("What the role does, in a sentence."),
 			"goal":         text("What the role is to achieve."),
@@ -61,7 +61,7 @@ func role() object {
 		},
 		"required": []any{"description"},
 		"allOf":    []any{object{"oneOf": oneStyle()}, object{"oneOf": oneOfKeys(schemaKeys())}},
-	}
+	})
 }
 
 // oneStyle wants all keys of one style, and none of another.
@@ -141,9 +141,7 @@ func edges() object {
 // the first one, which has the thread's prompt.
 func edge(prompted bool) object {
 	properties := edgeProperties(ref("text"), object{"type": "null", "description": "Only edges of a list have conditions."})
-	e := object{
-		"type": "object", "additionalProperties": false, "required": []any{"role"}, "properties": properties,
-	}
+	e := withNotes(object{"type": "object", "required": []any{"role"}, "properties": properties})
 	if !prompted {
 		properties["approval"] = object{"not": object{}, "description": "Only edges of roles need approvals: nobody has asked anything here."}
 	}
@@ -156,12 +154,12 @@ func edge(prompted bool) object {
 }
 
 func listEdge() object {
-	return object{
-		"type": "object", "additionalProperties": false, "required": []any{"role"},
+	return withNotes(object{
+		"type": "object", "required": []any{"role"},
 		"properties": edgeProperties(orNull(ref("text")), object{
 			"type": []any{"string", "null"}, "description": "The name of a condition; null or left out: always.",
 		}),
-	}
+	})
 }
 
 func edgeProperties(prompt, condition object) object {
@@ -185,7 +183,7 @@ func approvalSchema() object {
 	}
 	return described(orIncluded(object{"anyOf": []any{
 		object{"const": true},
-		object{"type": "object", "additionalProperties": false, "required": []any{"not"}, "properties": object{"not": names}},
+		withNotes(object{"type": "object", "required": []any{"not"}, "properties": object{"not": names}}),
 	}}), "The edge is taken only where the role was just answered, after a question of its own, by a person with the right to. `true`, or `{not: [starter, author]}` for another person than these.")
 }
 
@@ -196,13 +194,13 @@ func condition() object {
 	}
 	return object{"anyOf": []any{
 		expression,
-		object{
-			"type": "object", "additionalProperties": false, "required": []any{"expression"},
+		withNotes(object{
+			"type": "object", "required": []any{"expression"},
 			"properties": object{
 				"description": described(object{"type": []any{"string", "null"}}, "What the condition means."),
 				"expression":  expression,
 			},
-		},
+		}),
 	}}
 }
 
@@ -210,8 +208,8 @@ func limits() object {
 	whole := func(about string) object {
 		return object{"type": "integer", "minimum": 1, "description": about}
 	}
-	return object{
-		"type": "object", "additionalProperties": false,
+	return withNotes(object{
+		"type": "object",
 		"properties": object{
 			"maxSteps":        whole("Steps of a thread."),
 			"maxStepsPerRole": whole("Steps of each role."),
@@ -219,5 +217,5 @@ func limits() object {
 			"costUsd":         object{"type": "number", "exclusiveMinimum": 0, "description": "US dollars."},
 			"wall":            object{"type": "string", "pattern": `^\+?([0-9]+(\.[0-9]*)?(ns|us|µs|ms|s|m|h))+$`, "description": "The agents' running time, such as `45m`."},
 		},
-	}
+	})
 }

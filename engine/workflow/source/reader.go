@@ -51,6 +51,11 @@ type reader struct {
 	bytes    int
 	values   int
 	last     *Value // the scalar read last, whose end is not known yet
+	// anchored are the values with anchors that are being read, aliases the places of
+	// the aliases that they are read for; both outermost first.
+	anchored []*yaml.Node
+	aliases  []Pos
+	textOver bool // the text of aliases was found to be too much
 }
 
 // file reads one YAML file. Name is for messages; rel is its path below the
@@ -150,8 +155,8 @@ func (r *reader) syntax(src *file, err error) {
 		}
 	}
 	if m := unknownAnchor.FindStringSubmatch(msg); m != nil {
-		at = src.find("*" + m[1])
-		r.problems.Add(at, len(m[1])+1, aliasFix(), "aliases (*%s) are not allowed", m[1])
+		r.problems.Add(src.find("*"+m[1]), len(m[1])+1, "write &"+m[1]+" before the value that is meant, further up; text that begins with * needs quotes",
+			"the alias *%s has no anchor &%s before it", m[1], m[1])
 		return
 	}
 	for at.line > 1 && strings.TrimSpace(src.line(at.line)) == "" {
@@ -194,10 +199,6 @@ func (s *file) find(text string) Pos {
 	return Pos{s, 1, 1}
 }
 
-func aliasFix() string {
-	return "write the value out, or use !include; text that begins with & or * needs quotes"
-}
-
 func syntaxFix(msg, line string) string {
 	trimmed := strings.TrimSpace(line)
 	switch {
@@ -230,20 +231,20 @@ func (r *reader) convert(n *yaml.Node, src *file, depth int) *Value {
 	r.ended(at)
 	if r.values++; r.values > maxValues {
 		if r.values == maxValues+1 {
-			r.problems.Add(at, 1, "make the definition smaller", "the definition has more than %d values", maxValues)
+			r.problems.Add(r.cause(at), 1, "make the definition smaller", "the definition has more than %d values", maxValues)
 		}
 		return v
 	}
 	if depth > maxDepth {
-		r.problems.Add(at, 1, "flatten the definition", "values nest deeper than %d levels", maxDepth)
+		r.problems.Add(r.cause(at), 1, "flatten the definition", "values nest deeper than %d levels", maxDepth)
 		return v
-	}
-	if n.Anchor != "" {
-		r.problems.Add(at, 1, aliasFix(), "anchors (&%s) are not allowed", n.Anchor)
 	}
 	if n.Kind == yaml.AliasNode {
-		r.problems.Add(at, len(n.Value)+1, aliasFix(), "aliases (*%s) are not allowed", n.Value)
-		return v
+		return r.alias(n, v, depth)
+	}
+	if n.Anchor != "" {
+		r.anchored = append(r.anchored, n)
+		defer func() { r.anchored = r.anchored[:len(r.anchored)-1] }()
 	}
 	if n.Style&yaml.TaggedStyle != 0 {
 		return r.tagged(n, v)
@@ -263,6 +264,50 @@ func (r *reader) convert(n *yaml.Node, src *file, depth int) *Value {
 	return v
 }
 
+// alias reads what an alias stands for, anew: each use counts towards the caps, so that
+// a few lines can't become a billion values. Its parts, and texts, keep their places, where
+// mistakes in them are mended.
+func (r *reader) alias(n *yaml.Node, v *Value, depth int) *Value {
+	if slices.Contains(r.anchored, n.Alias) {
+		r.problems.Add(v.Pos, len(n.Value)+1, "write out what is meant", "the alias *%s stands within what it stands for", n.Value)
+		return v
+	}
+	r.aliases = append(r.aliases, v.Pos)
+	defer func() {
+		r.aliases = r.aliases[:len(r.aliases)-1]
+		r.last = nil // what comes next stands elsewhere
+	}()
+	out := r.convert(n.Alias, v.Pos.src, depth)
+	if out.Kind == KindMap || out.Kind == KindList {
+		out.Pos = v.Pos // where it does not belong; what is wrong inside of it is mended there
+	}
+	return out
+}
+
+// cause is the place to name for what aliases made too much: that of the outermost one.
+func (r *reader) cause(at Pos) Pos {
+	if len(r.aliases) > 0 {
+		return r.aliases[0]
+	}
+	return at
+}
+
+// admitText counts text that an alias repeats, as that of a file is, and reports
+// whether there may be as much.
+func (r *reader) admitText(s string) bool {
+	if len(r.aliases) == 0 {
+		return true // a part of a file that was counted
+	}
+	if r.bytes += len(s); r.bytes <= maxTotal {
+		return true
+	}
+	if !r.textOver {
+		r.textOver = true
+		r.problems.Add(r.aliases[0], 1, "repeat less", "what the aliases stand for, and the definition's files, have more than %d bytes together", maxTotal)
+	}
+	return false
+}
+
 // ended notes where the scalar before a place must have ended.
 func (r *reader) ended(at Pos) {
 	if r.last != nil && r.last.Pos.src == at.src {
@@ -272,6 +317,9 @@ func (r *reader) ended(at Pos) {
 }
 
 func (r *reader) scalar(n *yaml.Node, v *Value) {
+	if !r.admitText(n.Value) {
+		return
+	}
 	r.last = v
 	v.Kind, v.Text = KindScalar, n.Value
 	const quoted = yaml.SingleQuotedStyle | yaml.DoubleQuotedStyle | yaml.LiteralStyle | yaml.FoldedStyle
@@ -292,46 +340,75 @@ func (r *reader) scalar(n *yaml.Node, v *Value) {
 
 func (r *reader) mapping(n *yaml.Node, v *Value, depth int) {
 	first := make(map[string]Pos, len(n.Content)/2)
+	var merged []*Value
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		k := n.Content[i]
 		at := Pos{v.Pos.src, k.Line, k.Column}
 		r.ended(at)
-		if !r.key(k, at) {
-			v.Broken = true
-			r.convert(n.Content[i+1], v.Pos.src, depth+1)
-			continue
-		}
+		name, ok := r.key(k, at)
 		val := r.convert(n.Content[i+1], v.Pos.src, depth+1)
-		if before, dup := first[k.Value]; dup {
-			r.problems.Add(at, utf8.RuneCountInString(k.Value), "remove one of the two, or rename it",
-				"duplicate key %q: it stands on line %d already", k.Value, before.line)
+		if !ok {
+			v.Broken = true
 			continue
 		}
-		first[k.Value] = at
-		v.Entries = append(v.Entries, Entry{Key: k.Value, Pos: at, Val: val})
+		if before, dup := first[name]; dup {
+			r.problems.Add(at, utf8.RuneCountInString(name), "remove one of the two, or rename it",
+				"duplicate key %q: it stands on line %d already", name, before.line)
+			continue
+		}
+		first[name] = at
+		if k.Tag == mergeTag {
+			merged = append(merged, r.mergeable(val, Pos{at.src, n.Content[i+1].Line, n.Content[i+1].Column})...)
+			continue
+		}
+		v.Entries = append(v.Entries, Entry{Key: name, Pos: at, Val: val})
+	}
+	for _, m := range merged {
+		v.Broken = v.Broken || m.Broken || m.Kind == KindBad
+		for _, e := range m.Entries {
+			if _, there := first[e.Key]; !there { // its own keys go before, and the first map before the second
+				first[e.Key] = e.Pos
+				v.Entries = append(v.Entries, e)
+			}
+		}
 	}
 }
 
-// key reports whether a node can be a key, and what is wrong if it can't.
-func (r *reader) key(k *yaml.Node, at Pos) bool {
+// mergeTag is the tag of the key <<.
+const mergeTag = "!!merge"
+
+// mergeable are the maps that a key << names, whose value stands at a place: one, or a
+// list of them.
+func (r *reader) mergeable(v *Value, at Pos) []*Value {
+	if v.Kind != KindList {
+		v = &Value{Kind: KindList, Items: []*Value{v}}
+	}
+	for _, m := range v.Items {
+		if m.Kind != KindMap && m.Kind != KindBad {
+			r.problems.Add(at, 1, "name a map by its alias: <<: *name", "the merge key (<<) takes a map, this is %s", m.KindName())
+			m.Kind = KindBad
+		}
+	}
+	return v.Items
+}
+
+// key is the text of a key; false: it can't be one, and what is wrong was reported.
+func (r *reader) key(k *yaml.Node, at Pos) (string, bool) {
 	length := max(utf8.RuneCountInString(k.Value), 1)
+	if k.Kind == yaml.AliasNode {
+		k, length = k.Alias, length+1
+	}
 	switch {
-	case k.Anchor != "":
-		r.problems.Add(at, length, aliasFix(), "anchors (&%s) are not allowed", k.Anchor)
-	case k.Kind == yaml.AliasNode:
-		r.problems.Add(at, length, aliasFix(), "aliases (*%s) are not allowed", k.Value)
 	case k.Kind != yaml.ScalarNode:
-		r.problems.Add(at, 1, "put text with {{ }} or [ ] in quotes", "a key must be text")
+		r.problems.Add(at, length, "put text with {{ }} or [ ] in quotes", "a key must be text")
 	case k.Style&yaml.TaggedStyle != 0:
 		r.problems.Add(at, length, "remove the tag", "tags (%s) are not allowed on keys", k.Tag)
-	case k.Tag == "!!merge":
-		r.problems.Add(at, length, "write the keys out", "merge keys (<<) are not allowed")
 	case k.Value == "":
 		r.problems.Add(at, 1, "name the key", "a key is empty")
 	default:
-		return true
+		return k.Value, r.admitText(k.Value)
 	}
-	return false
+	return "", false
 }
 
 // tagged reads a value with an explicit tag.

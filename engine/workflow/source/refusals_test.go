@@ -37,15 +37,30 @@ func TestReadRefuses(t *testing.T) {
 		{"a: [1", "x.yaml:1:1: not valid YAML: did not find expected ',' or ']'"},
 		{"a\n---\nb", "x.yaml:2:1: the file has more than one YAML document"},
 		{"a\n---\n[1", "x.yaml:2:1: not valid YAML: did not find expected ',' or ']'"},
-		{"- 1\n- *b", "x.yaml:2:3: aliases (*b) are not allowed"},
+		{"- 1\n- *b", "x.yaml:2:3: the alias *b has no anchor &b before it"},
+		{"- *b\n- &b 1", "x.yaml:1:3: the alias *b has no anchor &b before it"},
+		{"a: &a\n  b: [1, *a]", "x.yaml:2:10: the alias *a stands within what it stands for"},
+		{"a: &a {b: &b [*a]}", "x.yaml:1:15: the alias *a stands within what it stands for"},
+		{"a: &a\n  <<: *a", "x.yaml:2:7: the alias *a stands within what it stands for"},
+		// Nine by nine, again and again: a billion values of a few lines.
+		{laughs(9, 9), "x.yaml:6:10: the definition has more than 100000 values"},
+		// Deeper than the cap at each use, and wide.
+		{"a: &a [" + strings.Repeat("[", 40) + strings.Repeat("]", 40) + "]\nb: " + strings.Repeat("[", 40) + "*a" + strings.Repeat("]", 40), "x.yaml:2:44: values nest deeper than 64 levels"},
+		// One long text, used often.
+		{"a: &a " + strings.Repeat("x", 1<<20-100) + "\nb: [*a, *a, *a, *a, *a]", "x.yaml:2:17: what the aliases stand for, and the definition's files, have more than 4194304 bytes together"},
+		{"a: &a {" + strings.Repeat("k", 1000) + ": 1}\nb: [" + strings.Repeat("*a, ", 5000) + "]", "x.yaml:2:"},
+		{"- &b 5\n- {<<: *b}", "x.yaml:2:8: the merge key (<<) takes a map, this is the number 5"},
+		{"- &b [1]\n- {<<: [*b, {a: 1}]}", "x.yaml:2:8: the merge key (<<) takes a map, this is a list"},
+		{"<<: {a: 1}\n<<: {b: 1}", `x.yaml:2:1: duplicate key "<<": it stands on line 1 already`},
+		{"- &b [1]\n- {*b : 1}", "x.yaml:2:4: a key must be text"},
+		{"- &b !!str a\n- {*b : 1}", "x.yaml:2:4: tags (!!str) are not allowed on keys"},
+		{"a: &a !custom x\nb: *a", "x.yaml:1:4: the tag !custom is not allowed"},
 		{"[" + strings.Repeat("1,", 100_001) + "]", "x.yaml:1:200000: the definition has more than 100000 values"},
 		{strings.Repeat("[", 66) + strings.Repeat("]", 66), "x.yaml:1:66: values nest deeper than 64 levels"},
-		{"- &b 1", "x.yaml:1:3: anchors (&b) are not allowed"},
 		{"a: 1\nb: 2\na: 3", `x.yaml:3:1: duplicate key "a": it stands on line 1 already`},
-		{"&b c: 1", "x.yaml:1:1: anchors (&b) are not allowed"},
 		{"[a]: 1", "x.yaml:1:1: a key must be text"},
 		{"!!str a: 1", "x.yaml:1:1: tags (!!str) are not allowed on keys"},
-		{"<<: {a: 1}", "x.yaml:1:1: merge keys (<<) are not allowed"},
+		{"<<: 1", "x.yaml:1:5: the merge key (<<) takes a map, this is the number 1"},
 		{`"": 1`, "x.yaml:1:1: a key is empty"},
 		{"!include [a.txt]", "x.yaml:1:1: !include takes the path of one file"},
 		{"!!int 1", "x.yaml:1:1: the tag !!int is not allowed"},
@@ -84,17 +99,21 @@ func TestReadRefuses(t *testing.T) {
 			t.Errorf("%.40q: %s, want %s", tt.text, all, tt.want)
 		}
 	}
-	// An alias never comes alone, and without a folder there is nothing to include.
-	for text, want := range map[string]string{
-		"- &b 1\n- *b":       "x.yaml:2:3: aliases (*b) are not allowed",
-		"- &b a\n- {*b : 1}": "x.yaml:2:4: aliases (*b) are not allowed",
-		"- !include a.txt":   "x.yaml:1:3: !include can't be used here: there is no folder to include from",
-	} {
-		ps := &source.Problems{}
-		source.Read(ps, "x.yaml", []byte(text), nil)
-		all := ps.List("x.yaml")
-		if len(all) == 0 || !strings.HasPrefix(all[len(all)-1].String(), want) {
-			t.Errorf("%q: %v, want %s", text, all, want)
-		}
+	// Without a folder there is nothing to include.
+	ps := &source.Problems{}
+	source.Read(ps, "x.yaml", []byte("- !include a.txt"), nil)
+	const want = "x.yaml:1:3: !include can't be used here: there is no folder to include from"
+	if all := ps.List("x.yaml"); len(all) != 1 || !strings.HasPrefix(all[0].String(), want) {
+		t.Errorf("%v, want %s", all, want)
 	}
+}
+
+// laughs is a list of wide texts, and lists of wide aliases of the one before.
+func laughs(deep, wide int) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "a0: &a0 [%s]\n", strings.Repeat("lol, ", wide))
+	for i := 1; i <= deep; i++ {
+		fmt.Fprintf(&b, "a%d: &a%d [%s]\n", i, i, strings.Repeat(fmt.Sprintf("*a%d, ", i-1), wide))
+	}
+	return b.String()
 }

@@ -2,6 +2,7 @@ package source_test
 
 import (
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -33,6 +34,63 @@ func TestScalars(t *testing.T) {
 		ps := &source.Problems{}
 		if source.Read(ps, "x.yaml", []byte("a: "+text+"\n"), nil); ps.Empty() {
 			t.Errorf("%q was taken for a number", text)
+		}
+	}
+}
+
+// Anchors and aliases are read as what they stand for, each time anew.
+func TestAliases(t *testing.T) {
+	const text = `x-text: &text {long: "a\tb", n: 1}
+x-more: &more
+  <<: *text
+  n: 2
+  list: &list [1, two]
+key: &key name
+use:
+  - *text
+  - *list
+  - *key
+  - <<: [*more, {n: 3, other: *list}]
+    *key : yes
+  - <<: {n: 4}
+    n: 5
+  - "<<": plain
+`
+	ps := &source.Problems{}
+	v := source.Read(ps, "x.yaml", []byte(text), nil)
+	if !ps.Empty() {
+		t.Fatal(ps.List("x.yaml"))
+	}
+	list := []any{int64(1), "two"}
+	want := []any{
+		map[string]any{"long": "a\tb", "n": int64(1)}, list, "name",
+		map[string]any{"long": "a\tb", "n": int64(2), "list": list, "other": list, "name": "yes"},
+		map[string]any{"n": int64(5)}, map[string]any{"<<": "plain"},
+	}
+	if got := v.Get("use").Val.Plain(); !reflect.DeepEqual(got, want) {
+		t.Errorf("read\n%v\nwant\n%v", got, want)
+	}
+	// What is wrong in them is at the place where it is written, and what is wrong with
+	// how they are used, at the place of that.
+	use := v.Get("use").Val
+	for what, at := range map[string]struct {
+		pos  source.Pos
+		want string
+	}{
+		"a part of it":      {use.Items[0].Get("n").Val.Pos, "x.yaml:1:33"},
+		"a text in it":      {first(use.Items[0].Get("long").Val.Within(2, 1)), "x.yaml:1:26"},
+		"a merged key":      {use.Items[3].Get("list").Pos, "x.yaml:5:3"},
+		"a key by an alias": {use.Items[3].Get("name").Pos, "x.yaml:12:5"},
+		"the map around it": {use.Items[3].Pos, "x.yaml:11:5"},
+		"a map":             {use.Items[0].Pos, "x.yaml:8:5"},
+		"a list":            {use.Items[1].Pos, "x.yaml:9:5"},
+		"a text":            {use.Items[2].Pos, "x.yaml:6:6"},
+		"the text after it": {v.Get("key").Val.Pos, "x.yaml:6:6"},
+	} {
+		ps := &source.Problems{}
+		ps.Add(at.pos, 1, "", "here")
+		if p := ps.List("x.yaml")[0]; fmt.Sprintf("%s:%d:%d", p.File, p.Line, p.Col) != at.want {
+			t.Errorf("%s is at %d:%d, want %s", what, p.Line, p.Col, at.want)
 		}
 	}
 }
