@@ -108,7 +108,7 @@ func TestNodeTypes(t *testing.T) {
 	}{
 		"seed":         {record.WorkflowSchema, workflow.StatusMap, false, false},
 		"architecture": {record.WorkflowSchema, workflow.StatusMap, false, false},
-		"resume":       {record.ResumeWorkflowSchema, workflow.StatusMap, true, true},
+		"resume":       {record.WorkflowSchema, workflow.StatusMap, true, true},
 		"liquid":       {record.LiquidWorkflowSchema, workflow.Liquid, true, true},
 		"limits":       {record.OwnWorkflowSchema, workflow.StatusMap, false, true},
 		"conditions":   {record.OwnWorkflowSchema, workflow.Conditions, false, false},
@@ -138,6 +138,43 @@ func TestNodeTypes(t *testing.T) {
 	}
 	if workflow.IsWorkflow(record.StepSchema) {
 		t.Error("a step is no workflow")
+	}
+}
+
+// The hashes that the TypeScript uwf gave to definitions like these, one of each of its
+// releases that wrote nodes which are read here.
+func TestHashesOfThePredecessor(t *testing.T) {
+	const status = "{properties: {$status: {const: %s}}, required: [$status]}"
+	role := func(description, goal, procedure, output string, statuses ...string) string {
+		out := fmt.Sprintf("{description: %s, goal: %s, capabilities: [], procedure: %s, output: %s, frontmatter: {oneOf: [", description, goal, procedure, output)
+		for _, s := range statuses {
+			out += fmt.Sprintf(status, s) + ", "
+		}
+		return out + "]}}"
+	}
+	text := "name: test-loop\ndescription: Changed second version\nroles:\n" +
+		"  developer: " + role("Implements changes", "Implement the change", "Write code", "Summarize the change and set $status to review_needed", "review_needed") + "\n" +
+		"  reviewer: " + role("Reviews changes", "Review the change", "Review code", "Approve or reject; set $status to approved or rejected", "rejected", "approved") + "\n" +
+		"graph:\n  developer: {review_needed: {role: reviewer, prompt: Review the change}}\n" +
+		"  reviewer: {rejected: {role: developer, prompt: Fix the issues and resubmit}, approved: {role: $END, prompt: 'Approved, done'}}\n"
+	const first, resumed = "{role: developer, prompt: Implement the change}", "{role: developer, prompt: Review the previous run output and continue the work.}"
+	for release, tt := range map[string]struct {
+		text string
+		typ  node.Hash
+		want node.Hash
+	}{
+		"2026-06-04": {text + "  $START: {_: " + first + "}\n", record.WorkflowSchema, "7VT3WXVH71A8D"},
+		"0.3.0":      {text + "  $START: {new: " + first + ", resume: " + resumed + "}\n", record.WorkflowSchema, "F3QHQT674A3G9"},
+		"0.4.0":      {"version: 1\n" + text + "  $START: {new: " + first + ", resume: " + resumed + "}\n", record.LiquidWorkflowSchema, "0GBV5J9Z5D0K2"},
+	} {
+		d, err := workflow.Parse("test-loop.yaml", []byte(tt.text), workflow.Options{})
+		if err != nil {
+			t.Fatal(release, err)
+		}
+		h, nodes, err := workflow.Materialize(d, time.UnixMilli(0))
+		if err != nil || h != tt.want || nodes[len(nodes)-1].Type != tt.typ {
+			t.Errorf("%s: %s of type %s, %v; want %s of type %s", release, h, nodes[len(nodes)-1].Type, err, tt.want, tt.typ)
+		}
 	}
 }
 

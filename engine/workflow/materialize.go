@@ -62,9 +62,9 @@ func (d *Definition) nodeType() node.Hash {
 		return record.OwnWorkflowSchema
 	case d.Dialect == Liquid:
 		return record.LiquidWorkflowSchema
-	case d.AgentSuspends:
-		return record.ResumeWorkflowSchema
 	}
+	// Those with new and resume too: 0.3.0 stored them so, and only builds between two
+	// releases had a schema of their own for them.
 	return record.WorkflowSchema
 }
 

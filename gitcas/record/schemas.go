@@ -32,8 +32,9 @@ const (
 	MockDetailSchema          node.Hash = "EWDF8D2DQ06CK"
 	BrokerDetailSchema        node.Hash = "1S7KXWF34RDJC"
 
-	// The workflows of the later generations: with $START's new and resume, and with
-	// version: 1, whose templates are Liquid.
+	// The workflows of the later generations: with $START's new and resume, as builds
+	// between 0.3.0 and 0.4.0 had them (they are read, and written as WorkflowSchema), and
+	// with version: 1, whose templates are Liquid.
 	ResumeWorkflowSchema node.Hash = "73WN2ZCV9037P"
 	LiquidWorkflowSchema node.Hash = "A601PEKX2SPSS"
 
