@@ -50,7 +50,7 @@ type Result struct {
 	// above it.
 	Body string
 	// Status is Output's "$status", or "status" where the schema has no "$status";
-	// empty when there is neither.
+	// empty when there is neither, or it is "_", which means none.
 	Status string
 }
 

@@ -211,6 +211,7 @@ func TestStatus(t *testing.T) {
 		{`{"properties":{"status":{"type":"string"}}}`, "---\nstatus: 1\n---\n", "1"},
 		{`{"properties":{"done":{"type":"boolean"}}}`, "---\ndone: true\n---\n", ""},
 		{`{"type":"object"}`, "---\nstatus: a\n---\n", "a"},
+		{`{"properties":{"$status":{"enum":["_","done"]}}}`, "---\n$status: _\n---\n", ""},
 	}
 	for _, c := range cases {
 		got, err := extract.Frontmatter(c.text, schemaOf(t, c.schema))

@@ -89,8 +89,14 @@ func (s *outputSchema) status(output map[string]any) string {
 		}
 	}
 	text, _ := output[key].(string)
+	if text == noStatus {
+		return ""
+	}
 	return text
 }
+
+// noStatus is the status by which an output says that it has none.
+const noStatus = "_"
 
 // statusKey is the schema's name for it; empty where it has none.
 func (s *outputSchema) statusKey() string {

@@ -186,7 +186,7 @@ func asksForPerson(o Output) bool {
 	return o.Output[workflow.StatusField] == workflow.Suspend || o.Output[workflow.LegacyStatusField] == workflow.Suspend
 }
 
-// StatusOf is the status of an output; empty where it has none.
+// StatusOf is the status of an output; empty where it has none, or says so by "_".
 func StatusOf(d *workflow.Definition, o Output) string {
 	if d.AgentSuspends && asksForPerson(o) {
 		return workflow.Suspend
@@ -197,7 +197,7 @@ func StatusOf(d *workflow.Definition, o Output) string {
 		keys = []string{workflow.StatusField, workflow.LegacyStatusField}
 	}
 	for _, key := range keys {
-		if s, ok := o.Output[key].(string); ok && s != "" {
+		if s, ok := o.Output[key].(string); ok && s != "" && s != workflow.Unit {
 			return s
 		}
 	}

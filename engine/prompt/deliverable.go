@@ -111,7 +111,10 @@ func when(f shape.Field, variants []shape.Variant) string {
 // statusList names the statuses that lead on, and where to.
 func statusList(b *strings.Builder, in Input) {
 	statuses := moderator.AllowedStatuses(in.Definition, in.Role)
-	if len(statuses) == 0 {
+	none := "left out"
+	if asksForUnit(in) {
+		none = "`" + workflow.Unit + "`"
+	} else if len(statuses) == 0 {
 		return
 	}
 	fmt.Fprintf(b, "\n## Allowed values of `%s`\n\n", statusKeyOf(in))
@@ -130,12 +133,19 @@ func statusList(b *strings.Builder, in Input) {
 	}
 	for _, e := range in.Definition.Graph[in.Role] {
 		if e.When.Kind == workflow.Always && slices.Contains(in.Closed, "") {
-			b.WriteString("- left out: not now; only a person's approval opens it\n")
+			fmt.Fprintf(b, "- %s: not now; only a person's approval opens it\n", none)
 		} else if e.When.Kind == workflow.Always {
-			fmt.Fprintf(b, "- left out: %s\n", target(e.To))
+			fmt.Fprintf(b, "- %s: %s\n", none, target(e.To))
 		}
 	}
 	b.WriteString("\nAny other value is refused.\n")
+}
+
+// asksForUnit reports whether the role's schema has a name for the outcome that is none,
+// where that leads on.
+func asksForUnit(in Input) bool {
+	statuses := shape.StatusesOf(in.Definition.Roles[in.Role].Schema, statusKeyOf(in))
+	return slices.Contains(statuses.Names(), workflow.Unit) && !in.Definition.Lists[in.Role] && in.Definition.StatusOptional(in.Role)
 }
 
 // conditionList names the conditions that decide over the output, and where they
@@ -209,9 +219,16 @@ func suspension(b *strings.Builder, in Input) {
 // has an edge for.
 func examples(b *strings.Builder, in Input, schema any, key string) {
 	allowed := moderator.AllowedStatuses(in.Definition, in.Role)
+	if asksForUnit(in) {
+		allowed = append(slices.Clone(allowed), workflow.Unit)
+	}
 	var shown []shape.Variant
 	for _, v := range shape.Variants(schema, key) {
-		if slices.Contains(in.Closed, v.Status) && len(allowed) > 0 {
+		closed := v.Status
+		if closed == workflow.Unit {
+			closed = "" // as the engine names it
+		}
+		if slices.Contains(in.Closed, closed) && len(allowed) > 0 {
 			continue
 		}
 		if v.Status == "" || len(allowed) == 0 || slices.Contains(allowed, v.Status) {

@@ -65,6 +65,7 @@ func TestGolden(t *testing.T) {
 	oldest := definition(t, "../workflow/testdata/good/conditions.yaml")
 	liquid := definition(t, "../workflow/testdata/good/liquid.yaml")
 	identity := definition(t, "../workflow/testdata/good/identity.yaml")
+	unit := definition(t, "../workflow/testdata/good/unit-status.yaml")
 	suspends := *shapes
 	suspends.AgentSuspends = true
 	limits := moderator.DefaultLimits()
@@ -81,6 +82,8 @@ func TestGolden(t *testing.T) {
 		"conditions-later": {Definition: oldest, Role: "developer", Task: "T", Steps: []prompt.Step{{Role: "planner", Output: map[string]any{"plan": "x"}}}},
 		"version-1":        {Definition: liquid, Role: "ideator", Task: "T", EdgePrompt: "Generate ideas."},
 		"one-way":          {Definition: identity, Role: "a", Task: "T"},
+		"unit-status":      {Definition: unit, Role: "first", Task: "T", EdgePrompt: "E"},
+		"unit-or-another":  {Definition: unit, Role: "third", Task: "T", EdgePrompt: "E"},
 		"agent-suspends":   {Definition: &suspends, Role: "branches", Task: "T", EdgePrompt: "E"},
 	} {
 		t.Run(name, func(t *testing.T) { golden(t, name, prompt.Assemble(in)) })

@@ -395,7 +395,7 @@ func (c *compiler) extraEdges(r *roleAt, f *fromAt, s shape.Statuses, key string
 				"role %q: the edge for status $SUSPEND is never taken, since that status suspends the thread by itself", r.Name)
 		case e.When.Kind == Always && c.liquid:
 			// reported
-		case e.When.Kind == Always && s.Required:
+		case e.When.Kind == Always && s.Required && !slices.Contains(names, Unit):
 			fix := "write an edge for each of: " + strings.Join(names, ", ")
 			if len(names) == 0 {
 				fix = "write an edge for each status"

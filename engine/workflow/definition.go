@@ -16,7 +16,8 @@ const (
 	Suspend = "$SUSPEND" // the target that hands a thread to a person
 )
 
-// Unit is the status of an output that has none, as it is written in a graph.
+// Unit is the status of an output that has none, as it is written in a graph. A schema
+// may ask for it by that name, too.
 const Unit = "_"
 
 // The output fields that may hold a status. The second is the architecture
