@@ -55,6 +55,8 @@ func TestNextOfDialects(t *testing.T) {
 		{"one edge of a list, whatever the status", "identity", steps(out("a", map[string]any{"$status": "stuck"})), "end||stuck"},
 		{"new", "resume", steps(), "run|a||Analyze."},
 		{"mustache without a version", "resume", steps(out("a", map[string]any{"$status": "ready", "plan": "<p>"})), "end||ready|<p>"},
+		{"variables of $START", "start-variables", steps(), "run|a||Look at PR # in , of ."},
+		{"a location of $START that nothing fills", "start-variables-liquid", steps(), "run|a"},
 		{"the status that is none", "unit-status", steps(out("first", map[string]any{"$status": "_", "text": "one"})), "run|second||one"},
 		{"one of two", "unit-status", steps(out("third", map[string]any{"$status": "_", "text": "end"})), "end|||end"},
 		{"the other", "unit-status", steps(out("third", map[string]any{"$status": "again", "text": "x"})), "run|first|again|Again."},
@@ -140,6 +142,9 @@ func TestReopen(t *testing.T) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	if got, err = moderator.Reopen(good(t, "limits"), ended, ""); err != nil || got.Location != "work" {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if got, err = moderator.Reopen(good(t, "start-variables-liquid"), ended, "x"); err != nil || !strings.HasPrefix(got.Prompt, "Again: none, .") {
 		t.Errorf("%+v, %v", got, err)
 	}
 	if _, err := moderator.Reopen(good(t, "seed"), ended, "x"); !errors.Is(err, moderator.ErrNoResumeEdge) {

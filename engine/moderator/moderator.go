@@ -385,7 +385,8 @@ func follow(d *workflow.Definition, last Output, status string, e *workflow.Edge
 	if _, ok := d.Roles[e.To]; !ok {
 		return Decision{}, fmt.Errorf("following edge %s → %s of workflow %s to %q: %w", last.Role, orUnit(status), d.Name, e.To, ErrUnknownRole)
 	}
-	if strings.TrimSpace(prompt) == "" && strings.TrimSpace(e.Prompt) != "" {
+	// The first role has the thread's own prompt; nothing could fill one of $START in.
+	if strings.TrimSpace(prompt) == "" && strings.TrimSpace(e.Prompt) != "" && last.Role != workflow.Start {
 		return fail(e.Prompt, nil)
 	}
 	out.Kind, out.Role, out.Location = Run, e.To, strings.TrimSpace(location)

@@ -20,6 +20,7 @@ const (
 // needed to say where a mistake is.
 type compiler struct {
 	problems *source.Problems
+	warnings *source.Problems // what has no effect, and does no harm
 	opts     Options
 	root     *source.Value
 

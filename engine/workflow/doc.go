@@ -20,6 +20,8 @@
 //     are mustache, and roles may suspend so where $START has new.
 //   - $SUSPEND may be the target of any edge.
 //   - location, limits and !include are for all.
+//   - Names in templates of $START's edges come out empty, since nothing has run that
+//     could fill them in. That is warned of.
 //   - Anchors, aliases and merge keys (<<) are read as what they stand for. Keys that
 //     begin with x- are the author's own, in every map but that of roles, edges and
 //     conditions by their names, and inside of schemas.

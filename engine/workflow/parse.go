@@ -17,6 +17,8 @@ type Options struct {
 	// Nodes finds the schemas of roles that name one by its hash. Nil: every role
 	// must have its schema in the definition.
 	Nodes node.Getter
+	// Warn is told what a definition that can be used says to no effect; nil: nobody.
+	Warn func(Problem)
 }
 
 // Parse compiles a definition. Name is its file, for messages; data is its
@@ -29,10 +31,15 @@ func Parse(name string, data []byte, opts Options) (*Definition, error) {
 	if root == nil {
 		return nil, invalid()
 	}
-	c := &compiler{problems: ps, opts: opts, root: root}
+	c := &compiler{problems: ps, warnings: &source.Problems{}, opts: opts, root: root}
 	d := c.compile()
 	if !ps.Empty() {
 		return nil, invalid()
+	}
+	if opts.Warn != nil {
+		for _, w := range c.warnings.List(name) {
+			opts.Warn(w)
+		}
 	}
 	return d, nil
 }

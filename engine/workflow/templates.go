@@ -15,7 +15,7 @@ func (c *compiler) checkTemplates() {
 	for _, f := range c.graph {
 		role := c.role(f.name)
 		for _, e := range f.edges {
-			t := variables.Template{Problems: c.problems, Suggest: Suggest}
+			t := variables.Template{Problems: c.problems, Unfilled: c.warnings, Suggest: Suggest}
 			switch {
 			case f.name == Start: // nothing has run
 			case role == nil || !role.known:

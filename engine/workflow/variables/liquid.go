@@ -105,7 +105,9 @@ func (s *liquidScope) read(r liquid.Read) any {
 	schema, found := s.lookup(r.Path[0])
 	if !found {
 		if s.Output == nil {
-			report("write the text itself; the thread's own prompt is given to every role", "$START has no output to fill it with")
+			s.wrong++
+			at, length := s.Text.Within(r.Offset, r.Length)
+			s.warnUnfilled(at, length, r.String())
 			return nil
 		}
 		levels := []level{s.root}

@@ -86,7 +86,9 @@ func (s *scope) check(tags []template.Tag) {
 			continue
 		}
 		before := s.levels
-		s.levels = append(slices.Clone(before), sectionLevel(schema, known))
+		if before != nil { // nothing of a section is left that nothing fills
+			s.levels = append(slices.Clone(before), sectionLevel(schema, known))
+		}
 		s.check(t.Tags)
 		s.levels = before
 	}
@@ -137,7 +139,7 @@ func (s *scope) variable(t template.Tag) (schema any, known bool) {
 		return nil, false
 	}
 	if s.levels == nil {
-		report("write the text itself; the thread's own prompt is given to every role", "{{%s}}: $START has no output to fill it with", name)
+		s.unfilled(name)
 		return nil, false
 	}
 	first, rest, dotted := strings.Cut(name, ".")
@@ -168,6 +170,13 @@ func (s *scope) variable(t template.Tag) (schema any, known bool) {
 		first += "." + part
 	}
 	return schema, known
+}
+
+// unfilled warns of the name that was just seen.
+func (s *scope) unfilled(name string) {
+	s.wrong++
+	at, length := s.Text.TagAt(name, s.seen[name])
+	s.warnUnfilled(at, length, name)
 }
 
 // lookup finds a name in the innermost level that has it.

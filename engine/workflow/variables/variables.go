@@ -22,8 +22,10 @@ type Template struct {
 	Problems *source.Problems
 	What     string        // the template, for messages: "prompt of edge a → done"
 	Text     *source.Value // a text
-	// Output is what fills the template in; nil: nothing does.
+	// Output is what fills the template in; nil: nothing does, as on the edges of $START.
 	Output *Output
+	// Unfilled takes the names in a template that nothing fills: they come out empty.
+	Unfilled *source.Problems
 	// Unknown says that nothing can be said of the output: only the syntax is looked at.
 	Unknown bool
 	// Suggest returns the name that a mistyped one most likely means; "" for none.
@@ -36,6 +38,11 @@ type Output struct {
 	Schema any
 	Key    string // the field with the status
 	Status string
+}
+
+// warnUnfilled warns of a name in a template that nothing fills.
+func (t *Template) warnUnfilled(at source.Pos, length int, name string) {
+	t.Unfilled.Add(at, length, "leave it out; the thread's own prompt is given to every role", "%s: {{%s}} comes out empty: nothing has run that could fill it in", t.What, name)
 }
 
 func (t *Template) text() string {

@@ -33,14 +33,15 @@ func wrong(t *testing.T, check func(variables.Template), text string, start bool
 	if root == nil || !ps.Empty() || root.Get("t") == nil || root.Get("t").Val.Scalar != text {
 		t.Skip() // no text of a definition
 	}
-	in := variables.Template{Problems: ps, What: "it", Text: root.Get("t").Val, Suggest: func(string, []string) string { return "" }}
+	warned := &source.Problems{}
+	in := variables.Template{Problems: ps, Unfilled: warned, What: "it", Text: root.Get("t").Val, Suggest: func(string, []string) string { return "" }}
 	if !start {
 		in.Output = &variables.Output{Role: "a", Schema: schema(), Key: "$status", Status: "done"}
 	}
 	check(in)
 	var out []string
 	lines := strings.Count(string(data), "\n") + 1
-	for _, p := range ps.List("x.yaml") {
+	for _, p := range append(ps.List("x.yaml"), warned.List("x.yaml")...) {
 		if p.Fix == "" || p.Line > lines || p.Col < 1 || p.Len < 1 {
 			t.Errorf("%q: %+v", text, p)
 		}
@@ -81,8 +82,12 @@ func TestBothLanguages(t *testing.T) {
 		}
 	}
 	for name, check := range map[string]func(variables.Template){"mustache": variables.Mustache, "Liquid": variables.Liquid} {
-		if got := wrong(t, check, "{{title}}", true); len(got) != 1 || !strings.Contains(got[0], "$START") {
-			t.Errorf("%s: %q", name, got)
+		// Before the first step nothing fills a template in: that is said, and no mistake.
+		for text, want := range map[string]int{"Begin.": 0, "{{title}} of {{ _body }}, {{title}}": 3, strings.Repeat("{{x}} ", 99): 20} {
+			got := wrong(t, check, text, true)
+			if len(got) != want || slices.ContainsFunc(got, func(s string) bool { return !strings.Contains(s, "comes out empty") }) {
+				t.Errorf("%s, %.20s: %q", name, text, got)
+			}
 		}
 	}
 }
@@ -97,6 +102,8 @@ func TestMustacheSays(t *testing.T) {
 		{"{{#if title}}{{this}}{{/if}}", false, "it: {{this}}: mustache has no this (write {{.}} for the item"},
 		{"{{#each files}}{{@index}}{{/each}}", false, "it: {{@index}}: mustache has no @index (leave it out)"},
 		{"{{.}}", true, "it: {{.}}: $START has no output to fill it with"},
+		{"{{#files}}{{path}}{{/files}}", true, "it: {{files}} comes out empty"},
+		{"{{title | upcase}}", true, "it: {{title | upcase}}: mustache has no filters"},
 		{"{{title | upcase}}", false, "it: {{title | upcase}}: mustache has no filters"},
 		{"{{list.x}}", false, "it: {{list.x}}: list is a list (use a section"},
 		{"{{parts.x}}", false, "it: {{parts.x}}: parts is a list (use a section"},

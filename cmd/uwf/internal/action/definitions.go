@@ -23,7 +23,7 @@ type definitions struct {
 
 func newDefinitions(f *app.Factory, branch string) definitions {
 	r := definition.New(f)
-	r.Invalid = nil // the runner says it
+	r.Invalid, r.Warn = nil, nil // the runner says what is wrong
 	return definitions{r: r, branch: branch}
 }
 

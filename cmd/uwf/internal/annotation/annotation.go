@@ -51,6 +51,11 @@ func (j *Job) Invalid(e *workflow.InvalidError) {
 	}
 }
 
+// Warn annotates what a definition says to no effect.
+func (j *Job) Warn(p workflow.Problem) {
+	j.Write(Annotation{File: p.File, Line: p.Line, Column: p.Col, Length: p.Len, Message: p.Message, Fix: p.Fix, Warning: true})
+}
+
 // Write writes the command that shows a problem beside its line.
 func (j *Job) Write(p Annotation) {
 	level := "error"

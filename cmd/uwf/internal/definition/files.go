@@ -161,7 +161,7 @@ func (r *Resolver) Load(ctx context.Context, name string) (*Resolved, error) {
 // folder of its file, also through symbolic links. The file itself may be a link to
 // anywhere: it was named by the user.
 func (r *Resolver) Compile(ctx context.Context, name string, data []byte) (res *Resolved, err error) {
-	o := workflow.Options{Nodes: storeGetter{ctx, r}}
+	o := workflow.Options{Nodes: storeGetter{ctx, r}, Warn: r.Warn}
 	folder, err := os.OpenRoot(filepath.Dir(r.Full(name)))
 	switch {
 	case err == nil:

@@ -49,13 +49,16 @@ type Resolver struct {
 	Stdin func(limit int64) ([]byte, error)
 	// Invalid is told of each definition that can't be used; nil: nobody.
 	Invalid func(*workflow.InvalidError)
+	// Warn is told what a definition says to no effect; nil: nobody.
+	Warn func(workflow.Problem)
 }
 
 // New makes a Resolver that reads the store at most once.
 func New(f *app.Factory) *Resolver {
 	r := &Resolver{Dir: f.Dir, Root: f.RepoRoot(), Now: f.Now, Stdin: func(limit int64) ([]byte, error) { return f.ReadInput("-", limit) }}
+	r.Warn = func(p workflow.Problem) { f.Notes().Printf("warning: %s\n", p) }
 	if job := annotation.Of(f); job != nil {
-		r.Invalid = job.Invalid
+		r.Invalid, r.Warn = job.Invalid, job.Warn
 	}
 	var view *gitcas.View
 	r.View = func(ctx context.Context) (*gitcas.View, error) {

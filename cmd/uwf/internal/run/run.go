@@ -94,7 +94,9 @@ func runRun(ctx context.Context, o *Options) error {
 // ready says what to set up before anything is started: a thread that nobody can
 // work on helps nobody.
 func ready(ctx context.Context, w *worker.Worker, o *Options) error {
-	def, err := definition.New(o.Factory).Resolve(ctx, o.Start.Workflow)
+	definitions := definition.New(o.Factory)
+	definitions.Warn = nil // starting it says so
+	def, err := definitions.Resolve(ctx, o.Start.Workflow)
 	if err != nil {
 		return err
 	}

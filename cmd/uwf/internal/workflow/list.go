@@ -41,7 +41,7 @@ several with one name the first is taken; the others are shown as hidden.`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.Printer, o.Resolver = f.Printer(), definition.New(f)
-			o.Resolver.Invalid = nil // a list is no check
+			o.Resolver.Invalid, o.Resolver.Warn = nil, nil // a list is no check
 			if runF != nil {
 				return runF(cmd.Context(), o)
 			}

@@ -63,7 +63,7 @@ alone don't fail.`,
   uwf workflow validate - --name .uwf/workflows/draft.yaml < solve-issue.yaml`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Refs, o.Printer, o.Notes, o.Resolver, o.job = args, f.Printer(), f.Notes(), definition.New(f), annotation.Of(f)
-			o.Resolver.Invalid = nil // each problem is reported here
+			o.Resolver.Invalid, o.Resolver.Warn = nil, nil // each problem is reported here
 			if runF != nil {
 				return runF(cmd.Context(), o)
 			}
@@ -95,6 +95,12 @@ type problem struct {
 
 func problemOf(p source.Problem) problem {
 	return problem{p.File, p.Line, p.Col, p.Len, p.Message, p.Fix, SeverityError, p.Text()}
+}
+
+func warningOf(p source.Problem) problem {
+	out := problemOf(p)
+	out.Severity = SeverityWarning
+	return out
 }
 
 func (p problem) annotation() annotation.Annotation {
@@ -164,6 +170,7 @@ func (v *validated) check(ctx context.Context, o *ValidateOptions, file string) 
 		v.problems = append(v.problems, problem{File: name, Message: kind + ", not a definition", Fix: "name a YAML file", Severity: SeverityError})
 		return nil
 	}
+	o.Resolver.Warn = func(p workflow.Problem) { v.problems = append(v.problems, warningOf(p)) }
 	w, err := o.Resolver.Compile(ctx, name, data)
 	var invalid *workflow.InvalidError
 	switch {
@@ -235,9 +242,7 @@ func misnamed(file, name string, data []byte) (problem, bool) {
 	}
 	line, _, _ := bytes.Cut(data[at[0]:], []byte("\n"))
 	p.Snippet = strings.TrimRight(string(line), "\r")
-	out := problemOf(p)
-	out.Severity = SeverityWarning
-	return out, true
+	return warningOf(p), true
 }
 
 // print gives the verdict: as text all of it on stdout, else the problems there and
