@@ -30,6 +30,11 @@
 //	    handle: "XYZ"          # print this instead of the handle; "" prints nothing
 //	    as: {role: other, start: HASH, prev: HASH, agent: name}   # a step that lies
 //
+// A script of the TypeScript uwf has nothing but roles and outputs, and the same role several
+// times. It is played in order: the first entry is the thread's first step, and so on; an
+// entry of another role than the one whose turn it is, or none, fails the step. Any script
+// is played so as --mock-data, which is how that uwf was given one.
+//
 // An output may be a question to a person: the status that the graph has for it, or
 // `$status: $SUSPEND` with a reason where the workflow lets every role ask.
 //

@@ -135,6 +135,46 @@ func TestPick(t *testing.T) {
 	}
 }
 
+// A script of the TypeScript uwf is played by the number of the step, and its role must be
+// the one whose turn it is.
+func TestPickInOrder(t *testing.T) {
+	const loop = "steps:\n- {role: dev, output: one}\n- {role: rev, output: two}\n- {role: dev, output: three}\n"
+	s, err := Parse("s.yaml", []byte(loop))
+	if err != nil || !s.InOrder {
+		t.Fatalf("%+v, %v", s, err)
+	}
+	for _, tt := range []struct {
+		m           Moment
+		want, fails string
+	}{
+		{Moment{"dev", 1, 1, 1}, "one", ""},
+		{Moment{"rev", 2, 1, 1}, "two", ""},
+		{Moment{"dev", 3, 2, 1}, "three", ""},
+		{Moment{"dev", 3, 2, 2}, "three", ""}, // tried again
+		{Moment{"dev", 2, 2, 1}, "", "has role rev for step 2 (line 3), and it is the turn of dev"},
+		{Moment{"rev", 4, 2, 1}, "", "ends after 3 steps: it has no entry for step 4, of role rev"},
+	} {
+		e, err := s.Pick(tt.m)
+		if err == nil && (tt.fails != "" || e.Outputs[0] != tt.want) || err != nil && (tt.fails == "" || !strings.Contains(err.Error(), tt.fails)) {
+			t.Errorf("%+v: %v, %v; want %s%s", tt.m, e.Outputs, err, tt.want, tt.fails)
+		}
+	}
+	// Scripts of ours stay what they are.
+	for text, want := range map[string]bool{
+		"steps: [{role: a, output: x}, {role: b, output: y}]":                                false,
+		"steps: [{role: a, output: x}, {output: y}, {role: a, output: z}]":                   false,
+		"steps: [{role: a, visit: 1, output: x}, {role: a, output: y}]":                      false,
+		"steps: [{role: a, output: [x, y]}, {role: a, output: z}]":                           false,
+		"steps: [{role: a, output: x}, {role: a, exit: 3}]":                                  false,
+		"steps: [{role: a, output: x}, {role: b, output: y}, {role: b, output: z}]":          true,
+		"steps: [{role: a, step: 1, output: x}, {role: b, output: y}, {role: b, output: z}]": false,
+	} {
+		if s, err := Parse("s.yaml", []byte(text)); err != nil || s.InOrder != want {
+			t.Errorf("%s: in order: %v, %v", text, s.InOrder, err)
+		}
+	}
+}
+
 // The second visit of a role is known from the thread's chain, the second attempt
 // from what failed before.
 func TestMomentOfATask(t *testing.T) {

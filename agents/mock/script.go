@@ -13,17 +13,24 @@ import (
 
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 // maxScript bounds a script, in bytes.
 const maxScript = 4 << 20
 
 // Script is what the mock agent plays.
-type Script struct{ Entries []Entry }
+type Script struct {
+	Entries []Entry
+	// InOrder says that the first entry is the thread's first step, and so on. Such are
+	// the scripts of the TypeScript uwf.
+	InOrder bool
+}
 
 // Entry is what happens in one step. The package comment describes the fields.
 type Entry struct {
-	Line int // where it stands in the script
+	Line  int  // where it stands in the script
+	plain bool // it has a role and one output, and nothing else
 
 	Role    string // "": any
 	Step    int    // 0: any
@@ -62,14 +69,45 @@ type Moment struct {
 	Step, Visit, Attempt int
 }
 
-// Pick returns the first entry whose conditions hold.
+// Pick returns the first entry whose conditions hold; of a script that is played in order,
+// the one of the step, which must be of its role.
 func (s Script) Pick(m Moment) (Entry, error) {
+	if s.InOrder {
+		return s.inOrder(m)
+	}
 	for _, e := range s.Entries {
 		if (e.Role == "" || e.Role == m.Role) && fits(e.Step, m.Step) && fits(e.Visit, m.Visit) && fits(e.Attempt, m.Attempt) {
 			return e, nil
 		}
 	}
 	return Entry{}, fmt.Errorf("the script has no entry for role %s at step %d (visit %d, attempt %d); add one", m.Role, m.Step, m.Visit, m.Attempt)
+}
+
+// inOrder returns the entry of the step. That it is of another role means that the
+// workflow went another way than the script's author thought.
+func (s Script) inOrder(m Moment) (Entry, error) {
+	if m.Step > len(s.Entries) {
+		return Entry{}, fmt.Errorf("the script, which is played in order, ends after %s: it has no entry for step %d, of role %s; add one", text.Plural(len(s.Entries), "step"), m.Step, m.Role)
+	}
+	e := s.Entries[m.Step-1]
+	if e.Role != "" && e.Role != m.Role {
+		return Entry{}, fmt.Errorf("the script, which is played in order, has role %s for step %d (line %d), and it is the turn of %s", e.Role, m.Step, e.Line, m.Role)
+	}
+	return e, nil
+}
+
+// comesInOrder reports a script of the TypeScript uwf: each entry has a role and an output
+// and nothing else, and a role comes again, which by its role alone would never be played.
+func comesInOrder(entries []Entry) bool {
+	seen, again := map[string]bool{}, false
+	for _, e := range entries {
+		if !e.plain || e.Role == "" {
+			return false
+		}
+		again = again || seen[e.Role]
+		seen[e.Role] = true
+	}
+	return again
 }
 
 func fits(want, have int) bool { return want == 0 || want == have }
@@ -96,6 +134,7 @@ func Parse(name string, b []byte) (Script, error) {
 	if len(p.problems) > 0 {
 		return Script{}, &ScriptError{Problems: p.problems}
 	}
+	s.InOrder = comesInOrder(s.Entries)
 	return s, nil
 }
 
@@ -225,6 +264,7 @@ func (p *parser) entry(n *yaml.Node) Entry {
 			})
 		},
 	})
+	e.plain = len(n.Content) == 4 && e.Role != "" && len(e.Outputs) == 1
 	if e.Exit != nil && *e.Exit > 255 {
 		p.bad(n, "exit code %d; the highest is 255", *e.Exit)
 	}

@@ -12,8 +12,9 @@ import (
 )
 
 func newMockCmd(o Options) *cobra.Command {
-	return &cobra.Command{
-		Use:   "mock SCRIPT THREAD-ID ROLE",
+	var inOrder string
+	cmd := &cobra.Command{
+		Use:   "mock {SCRIPT | --mock-data SCRIPT} THREAD-ID ROLE",
 		Short: "Play a script: outputs by step and role, with crashes, hangs and lies on demand",
 		Long: `Play a script: outputs by step and role, with crashes, hangs and lies on demand.
 
@@ -29,18 +30,33 @@ SCRIPT is a YAML file, relative to where uwf was called. The smallest one:
 An entry may have conditions (role, step, visit, attempt), of several outputs the
 later ones answer corrections, and it may edit files, run commands, take its time,
 report usage, crash and lie: see the documentation of package agents/mock. Nothing
-of it costs anything; extract: true lets a model read an output that can't be taken.`,
+of it costs anything; extract: true lets a model read an output that can't be taken.
+
+Scripts of the TypeScript uwf mean what they meant: where entries have a role and an
+output alone, and a role comes again, or with --mock-data, the first entry is the
+thread's first step, and so on. An entry of another role fails the step.`,
 		Example: `  uwf thread step 01JY0000000000000000000000 --agent "uwf agent mock script.yaml"
   uwf run solve-issue -p "Try it" --agent "uwf agent mock script.yaml"`,
-		Args: cobra.ExactArgs(3),
+		Args: func(cmd *cobra.Command, args []string) error {
+			if inOrder != "" {
+				return cobra.ExactArgs(2)(cmd, args)
+			}
+			return cobra.ExactArgs(3)(cmd, args)
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if inOrder != "" {
+				args = append([]string{inOrder}, args...)
+			}
 			script, err := o.readScript(args[0])
 			if err != nil {
 				return err
 			}
+			script.InOrder = script.InOrder || inOrder != ""
 			return agents.Run(cmd.Context(), &mock.Agent{Script: script, Stdout: o.Stdout}, o.process(args[1:]))
 		},
 	}
+	cmd.Flags().StringVar(&inOrder, "mock-data", "", "play this `SCRIPT` in order, an entry a step, as the TypeScript uwf did")
+	return cmd
 }
 
 // readScript reads a script. The agent runs in the workspace, but its command
