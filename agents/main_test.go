@@ -20,7 +20,6 @@ import (
 	"github.com/united-workforce/uwf/agents"
 	"github.com/united-workforce/uwf/agents/agenttest"
 	"github.com/united-workforce/uwf/agents/mock"
-	"github.com/united-workforce/uwf/agents/sandbox"
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
@@ -29,7 +28,7 @@ import (
 // TestMain makes the test binary the agents below when it is called as uwf would
 // be: `<binary> agent <name> …`.
 func TestMain(m *testing.M) {
-	if code, ours := sandbox.Helper(os.Args, os.Environ()); ours {
+	if code, ours := agents.Become(os.Args, os.Environ()); ours {
 		os.Exit(code)
 	}
 	if len(os.Args) > 3 && os.Args[1] == "agent" {

@@ -21,7 +21,8 @@ import (
 
 // Options configure a Spawner. Self and Environ are required.
 type Options struct {
-	// Self is this binary, and the words before "agent <name>" if there are any.
+	// Self is this binary, and the words before "agent <name>" if there are any. Its
+	// main calls Become.
 	Self []string
 	// Own are the names of this binary's agents.
 	Own []string
@@ -127,7 +128,7 @@ func NewSpawner(o Options) *Spawner {
 			self: o.Self, own: o.Own, aliases: o.Aliases,
 			dir: o.Dir, path: Getenv(o.Environ, "PATH"),
 		},
-		runner: proc.NewRunner(Getenv(o.Environ, proc.MarkName)),
+		runner: proc.NewRunner(Getenv(o.Environ, proc.MarkName), slices.Concat(o.Self, []string{proc.WatchName})...),
 	}
 }
 

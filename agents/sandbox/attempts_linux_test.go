@@ -42,10 +42,11 @@ func attempts() map[string]func(args []string) error {
 		"open":         func(a []string) error { return openFor(a[0], os.O_RDONLY) },
 		"open write":   func(a []string) error { return openFor(a[0], os.O_WRONLY) },
 		"device":       func(a []string) error { return unix.Mknod(a[0], unix.S_IFCHR|0o666, int(unix.Mkdev(1, 5))) },
-		"parent":       func(a []string) error { return inParent(a[0]) },
-		"ptrace":       func([]string) error { runtime.LockOSThread(); return unix.PtraceSeize(os.Getppid()) },
-		"vm read":      func(a []string) error { return readParent(a[0]) },
-		"signal":       func([]string) error { return syscall.Kill(os.Getppid(), 0) },
+		"process":      func(a []string) error { return inProcess(process(a[0]), a[1]) },
+		"ptrace":       func(a []string) error { runtime.LockOSThread(); return unix.PtraceSeize(process(a[0])) },
+		"vm read":      func(a []string) error { return readMemory(process(a[0]), a[1]) },
+		"signal":       func(a []string) error { return syscall.Kill(process(a[0]), 0) },
+		"follow":       func([]string) error { return follow(os.Getppid() + 1) },
 		"dial":         func(a []string) error { return dial(a[0], a[1]) },
 		"udp":          func(a []string) error { return dial("udp", a[0]) },
 		"mptcp":        func(a []string) error { return multipath(a[0]) },
@@ -126,9 +127,18 @@ func hardLinkIn(a []string) error {
 	return readSecret("hard")
 }
 
-// inParent reads something of the parent's folder in /proc.
-func inParent(name string) error {
-	path := filepath.Join("/proc", strconv.Itoa(os.Getppid()), name)
+// process is a process by its number, or our parent by the word.
+func process(word string) int {
+	pid, err := strconv.Atoi(word)
+	if err != nil {
+		return os.Getppid()
+	}
+	return pid
+}
+
+// inProcess reads something of a process's folder in /proc.
+func inProcess(pid int, name string) error {
+	path := filepath.Join("/proc", strconv.Itoa(pid), name)
 	switch name {
 	case "environ":
 		b, err := os.ReadFile(path)
@@ -161,7 +171,7 @@ func readOpen(number string) error {
 	return nil
 }
 
-// openAny opens one of the files that the parent has open.
+// openAny opens one of the files that a process has open.
 func openAny(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -175,15 +185,15 @@ func openAny(dir string) error {
 	return err
 }
 
-// readParent reads the parent's memory at an address.
-func readParent(address string) error {
+// readMemory reads a process's memory at an address.
+func readMemory(pid int, address string) error {
 	at, err := strconv.ParseUint(address, 0, 64)
 	if err != nil {
 		return err
 	}
 	b := make([]byte, len(secret))
 	local := []unix.Iovec{{Base: &b[0], Len: uint64(len(b))}}
-	if _, err := unix.ProcessVMReadv(os.Getppid(), local, []unix.RemoteIovec{{Base: uintptr(at), Len: len(b)}}, 0); err != nil {
+	if _, err := unix.ProcessVMReadv(pid, local, []unix.RemoteIovec{{Base: uintptr(at), Len: len(b)}}, 0); err != nil {
 		return err
 	}
 	if string(b) != secret {

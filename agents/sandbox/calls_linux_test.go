@@ -156,7 +156,7 @@ func TestFilterRefusesCalls(t *testing.T) {
 	p := newPlace(t)
 	free := answers(t, exec.Command(self, "attempt", "calls"))
 	alone := exec.Command(self, helperName, self, "attempt", "calls")
-	alone.Env, err = policy{Parent: os.Getpid(), UID: keep, GID: keep, Filter: true}.environ([]string{quickExit})
+	alone.Env, err = policy{UID: keep, GID: keep, Filter: true}.environ([]string{quickExit})
 	p.must(err)
 	filtered := answers(t, alone)
 	confined := decodeAnswers(t, p.confined("calls").text)

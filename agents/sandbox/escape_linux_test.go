@@ -34,7 +34,7 @@ func words(w ...string) func(*place) []string {
 	return func(p *place) []string {
 		out := make([]string, len(w))
 		for i, s := range w {
-			out[i] = strings.NewReplacer("{dir}", p.dir, "{out}", p.outside, "{ws}", p.workspace).Replace(s)
+			out[i] = strings.NewReplacer("{dir}", p.dir, "{out}", p.outside, "{ws}", p.workspace, "{uwf}", strconv.Itoa(os.Getpid())).Replace(s)
 		}
 		return out
 	}
@@ -75,10 +75,11 @@ func escapes() []escape {
 		{name: "becoming root again", args: words("regain root"), lone: true},
 		{name: "changing the mode of a file outside", args: words("chmod", "{out}/victim.txt"), lone: true},
 		{name: "a namespace with other mounts", args: words("mount", "{out}", "{ws}"), fickle: true},
-		{name: "signals to uwf", args: words("signal")},
-		{name: "ptrace of uwf", args: words("ptrace"), fickle: true},
+		{name: "signals to uwf", args: words("signal", "{uwf}")},
+		{name: "signals to its watcher", args: words("signal", "parent")},
+		{name: "ptrace of uwf", args: words("ptrace", "{uwf}"), fickle: true},
 		{name: "reading uwf's memory", args: func(*place) []string {
-			return []string{"vm read", fmt.Sprint(uintptr(unsafe.Pointer(&inMemory[0])))}
+			return []string{"vm read", strconv.Itoa(os.Getpid()), fmt.Sprint(uintptr(unsafe.Pointer(&inMemory[0])))}
 		}, fickle: true},
 		{name: "the container engine's socket", args: engineSocket},
 		{name: "a datagram socket", args: datagramSocket},
@@ -93,7 +94,8 @@ func escapes() []escape {
 			escape{name: "reading " + name, args: jobFile("read", name)})
 	}
 	for _, name := range []string{"environ", "mem", "fd", "root", "cwd"} {
-		all = append(all, escape{name: "uwf's /proc/…/" + name, args: words("parent", name)})
+		all = append(all, escape{name: "uwf's /proc/…/" + name, args: words("process", "{uwf}", name)},
+			escape{name: "its watcher's /proc/…/" + name, args: words("process", "parent", name)})
 	}
 	return all
 }

@@ -33,6 +33,7 @@ func become(argv, environ []string) error {
 	if err != nil {
 		return err
 	}
+	parent := os.Getppid() // which lives, or we would have been killed with it
 	for _, step := range []struct {
 		what string
 		do   func() error
@@ -41,7 +42,7 @@ func become(argv, environ []string) error {
 		{"leave the keyring", leaveKeyring},
 		{"limit processes", p.limit},
 		{"change the user", p.change},
-		{"end with uwf", p.follow},
+		{"end with uwf", func() error { return follow(parent) }},
 		{"give up new privileges", func() error { return unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) }},
 		{"limit files", func() error {
 			if p.ABI == 0 {
@@ -170,13 +171,13 @@ func dropCapabilities() error {
 	return nil
 }
 
-// follow has this process killed when uwf ends; changing the user has undone what
-// uwf had set.
-func (p policy) follow() error {
+// follow binds this process to its parent anew: changing the user has undone it. That
+// is uwf's, or the watcher's, which ends everything when uwf has ended.
+func follow(parent int) error {
 	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
 		return err
 	}
-	if os.Getppid() != p.Parent {
+	if os.Getppid() != parent {
 		return errors.New("uwf has ended")
 	}
 	return nil

@@ -131,8 +131,8 @@ func resolveAll(places []string) []string {
 	return slices.Compact(out)
 }
 
-// with are these walls and those around credentials.
-func (w walls) with(o Options, toolchains []string) walls {
+// withCredentials are these walls and those around credentials.
+func (w walls) withCredentials(o Options, toolchains []string) walls {
 	shared := append(slices.Clone(w.shared), lookup(o.Environ, "XDG_CACHE_HOME"))
 	for _, home := range homes(o.Environ) {
 		for _, dir := range sharedFolders {
@@ -158,8 +158,8 @@ func (w walls) behind(place string) string {
 	return ""
 }
 
-// shut says whether a place is one that is not to be read itself.
-func (w walls) shut(place string) bool {
+// isClosed says whether a place is one that is not to be read itself.
+func (w walls) isClosed(place string) bool {
 	return slices.Contains(w.shared, place) || slices.ContainsFunc(w.closed, func(p string) bool { return within(place, p) })
 }
 
@@ -181,7 +181,7 @@ func readable(o Options) []string {
 		places = append(places, cache)
 	}
 	places = slices.DeleteFunc(places, func(p string) bool { return !filepath.IsAbs(p) })
-	w := o.walls().with(o, places)
+	w := o.walls().withCredentials(o, places)
 	for _, pattern := range system {
 		found, _ := filepath.Glob(pattern) // a malformed pattern would be found by no test
 		places = append(places, found...)
@@ -218,7 +218,7 @@ const (
 // parts are a place, or what lies in it besides walls. A place that is one itself, or
 // missing, has none.
 func (w walls) parts(place string, depth int) []string {
-	if _, err := os.Stat(place); err != nil || place == "/" || w.shut(place) {
+	if _, err := os.Stat(place); err != nil || place == "/" || w.isClosed(place) {
 		return nil
 	}
 	if w.behind(place) == "" {

@@ -27,8 +27,7 @@ const (
 
 // policy is what the helper does to itself.
 type policy struct {
-	Parent    int      `json:"parent"` // it ends with this process
-	UID       int      `json:"uid"`    // keep, 0 (without capabilities) or another user
+	UID       int      `json:"uid"` // keep, 0 (without capabilities) or another user
 	GID       int      `json:"gid"`
 	Processes int      `json:"processes,omitempty"` // 0: no limit
 	ABI       int      `json:"abi"`                 // of Landlock; 0: none

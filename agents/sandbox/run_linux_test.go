@@ -160,7 +160,7 @@ func TestOlderKernels(t *testing.T) {
 			// A file that only root may read stays closed by the agents' user.
 			p.must(os.Chmod(p.path("outside/victim.txt"), 0o666))
 			p.must(os.WriteFile(p.path("outside/roots.txt"), []byte(secret), 0o600))
-			all := [][]string{{"read", p.path("outside/roots.txt")}, {"signal"}, {"parent", "mem"}, {"ptrace"}, tt.open(p)}
+			all := [][]string{{"read", p.path("outside/roots.txt")}, {"signal", "parent"}, {"process", "parent", "mem"}, {"ptrace", "parent"}, tt.open(p)}
 			got, gaps := p.many(p.confined, all)
 			if got[4] != "" || !strings.Contains(strings.Join(gaps, "\n"), tt.gap) {
 				t.Errorf("the gap %q isn't there: %s; told: %q", tt.gap, got[4], gaps)
@@ -254,9 +254,8 @@ func TestHelperRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	for env, want := range map[string]string{
-		"X=y":                                 "only uwf itself calls this",
-		policyName + "={":                     "unexpected end",
-		policyName + `={"parent":1,"uid":-1}`: "uwf has ended",
+		"X=y":             "only uwf itself calls this",
+		policyName + "={": "unexpected end",
 	} {
 		cmd := exec.Command(self, helperName, "/bin/echo", "ran")
 		cmd.Env = []string{env}
@@ -264,6 +263,11 @@ func TestHelperRefuses(t *testing.T) {
 		if err == nil || cmd.ProcessState.ExitCode() != exitRefused || !strings.Contains(string(out), want) || strings.Contains(string(out), "ran\n") {
 			t.Errorf("%s: %v: %s", env, err, out)
 		}
+	}
+	// One whose parent has ended meanwhile has another one.
+	out, err := exec.Command(self, "attempt", "follow").CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "uwf has ended") {
+		t.Errorf("without a parent: %v: %s", err, out)
 	}
 	if _, ours := Helper([]string{"uwf", "run", "x"}, nil); ours {
 		t.Error("it takes other commands")
@@ -298,7 +302,7 @@ func BenchmarkStart(b *testing.B) {
 	}
 	for b.Loop() {
 		cmd := exec.Command(self, helperName, "/bin/true")
-		p := policy{Parent: os.Getpid(), UID: keep, GID: keep, ABI: Probe().Landlock, Filter: true, Read: readable(Options{Environ: os.Environ()}), Write: []string{b.TempDir()}}
+		p := policy{UID: keep, GID: keep, ABI: Probe().Landlock, Filter: true, Read: readable(Options{Environ: os.Environ()}), Write: []string{b.TempDir()}}
 		env, err := p.environ(nil)
 		if err != nil {
 			b.Fatal(err)

@@ -160,7 +160,7 @@ func (s *Sandbox) Enter(run Run) (*Cell, error) {
 	}
 	c := &Cell{Gaps: s.Gaps(), run: run, o: s.o, home: filepath.Join(run.Base, "home"), temp: filepath.Join(run.Base, "tmp")}
 	r := s.report()
-	c.policy = policy{Parent: os.Getpid(), UID: keep, GID: keep, ABI: r.Landlock, Filter: r.Seccomp}
+	c.policy = policy{UID: keep, GID: keep, ABI: r.Landlock, Filter: r.Seccomp}
 	if err := s.chooseUser(c, r); err != nil {
 		return nil, err
 	}

@@ -20,6 +20,9 @@ import (
 // TestMain makes the test binary what uwf is for an agent: its sandbox's helper;
 // and the agent itself.
 func TestMain(m *testing.M) {
+	if code, ours := proc.Watch(os.Args); ours {
+		os.Exit(code)
+	}
 	if code, ours := Helper(os.Args, os.Environ()); ours {
 		os.Exit(code)
 	}
@@ -141,7 +144,7 @@ func (p *place) program(argv ...string) outcome {
 	env, err := c.Confined(c.Environ(p.options.Environ))
 	p.must(err)
 	var out bytes.Buffer
-	res, err := proc.NewRunner("").Run(p.Context(), proc.Spec{Argv: c.Argv, Dir: p.workspace, Env: env, Stdout: &out, Merge: true})
+	res, err := proc.NewRunner("", p.self, proc.WatchName).Run(p.Context(), proc.Spec{Argv: c.Argv, Dir: p.workspace, Env: env, Stdout: &out, Merge: true})
 	p.must(err)
 	return outcome{code: res.Code, left: res.Left, text: strings.TrimSpace(out.String()), gaps: c.Gaps}
 }

@@ -19,6 +19,11 @@ func Conceal() error {
 	if err := wipeEnvironment(); err != nil {
 		return fmt.Errorf("hiding the environment from child processes: %w", err)
 	}
+	return hideMemory()
+}
+
+// hideMemory keeps processes of the same user from reading and tracing this one.
+func hideMemory() error {
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return fmt.Errorf("hiding the memory from child processes: %w", err)
 	}

@@ -77,12 +77,19 @@ func (e *LeftoverError) Unwrap() error { return e.Err }
 
 // Runner runs programs. Several may run at the same time, by one Runner or more.
 type Runner struct {
-	mark string // of the programs that enclose this process
+	mark  string   // of the programs that enclose this process
+	watch []string // command line of a watcher; empty: none
 }
 
 // NewRunner returns a Runner. Mark is the value of MarkName in this process's own
 // environment: it lets an outer Runner recognise what is started here.
-func NewRunner(mark string) *Runner { return &Runner{mark: mark} }
+//
+// Watch is a command line that ends in a call of [Watch], in a program of this very
+// build: [WatchName] after the path of this one's. Then a watcher stands between this
+// process and each program, and ends all of the program's processes when this process
+// is killed outright. Without it they are left behind then, as a program wants whose
+// own parent watches over it.
+func NewRunner(mark string, watch ...string) *Runner { return &Runner{mark: mark, watch: watch} }
 
 // programs are all groups that this process runs now, whichever Runner started them:
 // the process table and the orphans in it are the process's, so that each sweep must
@@ -95,7 +102,8 @@ var programs = struct {
 // group is one running program and what is known of its descendants.
 type group struct {
 	mark     string
-	leader   int
+	leader   int           // the program, or its watcher
+	watcher  *watcher      // nil: nobody watches
 	started  uint64        // the leader's start, in the units of process.start
 	done     chan struct{} // closed when the leader is reaped
 	state    *os.ProcessState
@@ -138,7 +146,7 @@ func (r *Runner) Run(ctx context.Context, s Spec) (Result, error) {
 // finish waits for the end, sweeps, and collects the output.
 func finish(ctx context.Context, s Spec, g *group, out, errs *pump) (Result, error) {
 	if s.Started != nil {
-		s.Started(g.leader)
+		s.Started(g.program())
 	}
 	var res Result
 	select {
@@ -147,6 +155,7 @@ func finish(ctx context.Context, s Spec, g *group, out, errs *pump) (Result, err
 		res.Stopped = context.Cause(ctx)
 		g.terminate(s.Grace)
 	}
+	g.watcher.dismiss(g.done)
 	left, err := g.sweep()
 	if err == nil {
 		<-g.done
@@ -156,6 +165,10 @@ func finish(ctx context.Context, s Spec, g *group, out, errs *pump) (Result, err
 	errs.drain()
 	res.Left = left
 	res.Code, res.Signal = g.status()
+	if g.watcher != nil && g.reaped() {
+		err = errors.Join(err, g.watcher.readEnding(&res))
+	}
+	g.watcher.closePipes()
 	// A writer may fail on what was still in the pipe when the program ended.
 	if res.Stopped == nil {
 		res.Stopped = errors.Join(out.err(), errs.err())
@@ -163,19 +176,15 @@ func finish(ctx context.Context, s Spec, g *group, out, errs *pump) (Result, err
 	return res, err
 }
 
-// start starts the program in a session of its own. On Linux it dies with the
-// thread that started it, so that one thread is kept for it until the end.
-func (r *Runner) start(s Spec, out, errs *pump) (*group, error) {
+// start starts the program, or its watcher, which starts it.
+func (r *Runner) start(s Spec, out, errs *pump) (g *group, err error) {
 	if len(s.Argv) == 0 {
 		return nil, errors.New("no program to run")
 	}
-	if err := adopt(); err != nil {
-		return nil, fmt.Errorf("becoming the reaper of orphaned processes: %w", err)
-	}
-	g := &group{mark: r.newMark(), done: make(chan struct{}), sessions: map[int]struct{}{}}
+	mark := r.newMark()
 	cmd := &exec.Cmd{
 		Path: s.Argv[0], Args: s.Argv, Dir: s.Dir,
-		Env:         append(slices.Clone(s.Env), MarkName+"="+g.mark),
+		Env:         append(slices.Clone(s.Env), MarkName+"="+mark),
 		SysProcAttr: attributes(),
 	}
 	if out.w != nil {
@@ -187,6 +196,26 @@ func (r *Runner) start(s Spec, out, errs *pump) (*group, error) {
 	case errs.w != nil:
 		cmd.Stderr = errs.w
 	}
+	if len(r.watch) == 0 {
+		g, err = launch(cmd, mark)
+	} else {
+		g, err = launchWatched(r.watch, cmd, mark)
+	}
+	out.started()
+	errs.started()
+	if err != nil {
+		return nil, fmt.Errorf("starting %s: %w", s.Argv[0], err)
+	}
+	return g, nil
+}
+
+// launch starts a program in a session of its own. On Linux it dies with the thread
+// that started it, so that one thread is kept for it until the end.
+func launch(cmd *exec.Cmd, mark string) (*group, error) {
+	if err := adopt(); err != nil {
+		return nil, fmt.Errorf("becoming the reaper of orphaned processes: %w", err)
+	}
+	g := &group{mark: mark, done: make(chan struct{}), sessions: map[int]struct{}{}}
 	started := make(chan error, 1)
 	go func() {
 		runtime.LockOSThread()
@@ -208,19 +237,21 @@ func (r *Runner) start(s Spec, out, errs *pump) (*group, error) {
 		g.state = cmd.ProcessState
 		close(g.done)
 	}()
-	err := <-started
-	out.started()
-	errs.started()
-	if err != nil {
-		return nil, fmt.Errorf("starting %s: %w", s.Argv[0], err)
-	}
-	return g, nil
+	return g, <-started
 }
 
 func (r *Runner) newMark() string {
 	b := make([]byte, 8)
 	_, _ = rand.Read(b) // documented never to fail
 	return strings.TrimPrefix(r.mark+"/"+hex.EncodeToString(b), "/")
+}
+
+// program is the process of the program itself.
+func (g *group) program() int {
+	if g.watcher != nil {
+		return g.watcher.pid
+	}
+	return g.leader
 }
 
 func (g *group) forget() {
@@ -234,7 +265,11 @@ func (g *group) terminate(grace time.Duration) {
 	if grace <= 0 {
 		grace = DefaultGrace
 	}
-	_ = syscall.Kill(-g.leader, syscall.SIGTERM) // gone already: nothing to ask
+	if g.watcher != nil {
+		g.watcher.terminate()
+	} else {
+		_ = syscall.Kill(-g.leader, syscall.SIGTERM) // gone already: nothing to ask
+	}
 	t := time.NewTimer(grace)
 	defer t.Stop()
 	select {
@@ -258,8 +293,7 @@ func (g *group) status() (int, syscall.Signal) {
 	if !g.reaped() || g.state == nil {
 		return -1, 0
 	}
-	ws, ok := g.state.Sys().(syscall.WaitStatus)
-	if ok && ws.Signaled() {
+	if ws, ok := g.state.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
 		return -1, ws.Signal()
 	}
 	return g.state.ExitCode(), 0

@@ -35,7 +35,9 @@ func alive(t *testing.T, word string) []int {
 
 // A fork storm is outrun, whether it stays in its group or leaves its session
 // with every step.
-func TestRunOutrunsForkStorms(t *testing.T) {
+func TestRunOutrunsForkStorms(t *testing.T) { bothWays(t, testRunOutrunsForkStorms) }
+
+func testRunOutrunsForkStorms(t *testing.T, r *Runner) {
 	for _, role := range []string{"storm", "sessions"} {
 		t.Run(role, func(t *testing.T) {
 			// Not by a timeout: on a busy machine it would be over before the storm
@@ -50,7 +52,7 @@ func TestRunOutrunsForkStorms(t *testing.T) {
 			s := spec(t, role, out)
 			s.Grace = 50 * time.Millisecond
 			word := s.Argv[1]
-			res, err := NewRunner("").Run(ctx, s)
+			res, err := r.Run(ctx, s)
 			if err != nil || !errors.Is(res.Stopped, raging) || res.Left == 0 {
 				t.Errorf("Run = %+v, %v", res, err)
 			}
@@ -85,9 +87,23 @@ func orphans(t *testing.T) []process {
 	return out
 }
 
+// reapOrphans collects them as an init would, once they have ended.
+func reapOrphans(t *testing.T) {
+	t.Helper()
+	for ps := orphans(t); len(ps) > 0; ps = orphans(t) {
+		for _, p := range ps {
+			reap(p.pid)
+		}
+	}
+}
+
 // An agent that is killed while it runs a command leaves nothing of the command:
 // what it started is found through us, its reaper.
 func TestRunEndsWhatAKilledChildWasRunning(t *testing.T) {
+	bothWays(t, testRunEndsWhatAKilledChildWasRunning)
+}
+
+func testRunEndsWhatAKilledChildWasRunning(t *testing.T, r *Runner) {
 	out := newLines()
 	ctx, cancel := context.WithCancel(t.Context())
 	started := make(chan int, 1)
@@ -100,7 +116,7 @@ func TestRunEndsWhatAKilledChildWasRunning(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	res, err := NewRunner("").Run(ctx, s)
+	res, err := r.Run(ctx, s)
 	cancel()
 	if err != nil || res.Signal != syscall.SIGKILL {
 		t.Errorf("Run = %+v, %v", res, err)
@@ -131,11 +147,7 @@ func TestProgramDiesWithItsParent(t *testing.T) {
 	// Its own children don't die with it: they are in its group.
 	defer func() {
 		_ = syscall.Kill(-inner, syscall.SIGKILL)
-		for ps := orphans(t); len(ps) > 0; ps = orphans(t) {
-			for _, p := range ps {
-				reap(p.pid)
-			}
-		}
+		reapOrphans(t)
 	}()
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)

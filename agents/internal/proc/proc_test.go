@@ -21,7 +21,14 @@ import (
 // roleEnv makes the test binary one of the programs below.
 const roleEnv = "PROC_TEST_ROLE"
 
+// quickExit takes the second away that the race detector waits for at the end of
+// each process.
+const quickExit = "GORACE=atexit_sleep_ms=0"
+
 func TestMain(m *testing.M) {
+	if code, ours := Watch(os.Args); ours {
+		os.Exit(code)
+	}
 	if role := os.Getenv(roleEnv); role != "" {
 		play(role)
 		return
@@ -84,11 +91,26 @@ func play(role string) {
 				time.Sleep(time.Hour)
 			}
 		}
+	case "watching parent":
+		beParent()
 	case "parent": // runs a program itself, and is killed while doing so
 		r := NewRunner(os.Getenv(MarkName))
 		_, err := r.Run(context.Background(), Spec{Argv: []string{"/bin/sh", "-c", "echo pid $$; sleep 3600 & sleep 3600"}, Stdout: os.Stdout})
 		fmt.Println(err)
 	}
+}
+
+// beParent runs what its arguments say, watched, until it is killed.
+func beParent() {
+	self, err := os.Executable()
+	if err == nil {
+		_, err = fmt.Println("parent")
+	}
+	if err == nil {
+		env := []string{"PATH=" + os.Getenv("PATH"), quickExit}
+		_, err = NewRunner("", self, WatchName).Run(context.Background(), Spec{Argv: os.Args[1:], Dir: "/", Env: env, Stdout: os.Stdout})
+	}
+	fmt.Println(err)
 }
 
 func spawn(attr *syscall.SysProcAttr, env []string, name string, args ...string) {
@@ -105,6 +127,23 @@ func spawn(attr *syscall.SysProcAttr, env []string, name string, args ...string)
 	}
 }
 
+// bothWays runs a test with programs that nobody watches, and with watched ones: all
+// is the same.
+func bothWays(t *testing.T, test func(t *testing.T, r *Runner)) {
+	t.Helper()
+	t.Run("alone", func(t *testing.T) { test(t, NewRunner("")) })
+	t.Run("watched", func(t *testing.T) { test(t, watched(t)) })
+}
+
+func watched(t testing.TB) *Runner {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return NewRunner("", self, WatchName)
+}
+
 // spec runs the test binary as one of the programs.
 func spec(t *testing.T, role string, out io.Writer) Spec {
 	t.Helper()
@@ -114,7 +153,7 @@ func spec(t *testing.T, role string, out io.Writer) Spec {
 	}
 	return Spec{
 		Argv: []string{self, t.TempDir() + "/loop.sh"}, Dir: t.TempDir(), Stdout: out,
-		Env: []string{roleEnv + "=" + role, "PATH=" + os.Getenv("PATH")},
+		Env: []string{roleEnv + "=" + role, "PATH=" + os.Getenv("PATH"), quickExit},
 	}
 }
 
@@ -163,7 +202,9 @@ func gone(t *testing.T, pid int) {
 	}
 }
 
-func TestRunReportsHowItEnded(t *testing.T) {
+func TestRunReportsHowItEnded(t *testing.T) { bothWays(t, testRunReportsHowItEnded) }
+
+func testRunReportsHowItEnded(t *testing.T, r *Runner) {
 	tests := []struct {
 		role string
 		want Result
@@ -177,7 +218,7 @@ func TestRunReportsHowItEnded(t *testing.T) {
 			var out, errs bytes.Buffer
 			s := spec(t, tt.role, &out)
 			s.Stderr = &errs
-			got, err := NewRunner("").Run(t.Context(), s)
+			got, err := r.Run(t.Context(), s)
 			if err != nil || got != tt.want {
 				t.Errorf("Run = %+v, %v; want %+v", got, err, tt.want)
 			}
@@ -191,11 +232,13 @@ func TestRunReportsHowItEnded(t *testing.T) {
 	}
 }
 
-func TestRunMergesInOrder(t *testing.T) {
+func TestRunMergesInOrder(t *testing.T) { bothWays(t, testRunMergesInOrder) }
+
+func testRunMergesInOrder(t *testing.T, r *Runner) {
 	var out bytes.Buffer
 	s := spec(t, "echo", &out)
 	s.Merge = true
-	if _, err := NewRunner("").Run(t.Context(), s); err != nil {
+	if _, err := r.Run(t.Context(), s); err != nil {
 		t.Fatal(err)
 	}
 	if out.String() != "out\nerr\n" {
@@ -203,26 +246,30 @@ func TestRunMergesInOrder(t *testing.T) {
 	}
 }
 
-func TestRunThatCannotStart(t *testing.T) {
-	_, err := NewRunner("").Run(t.Context(), Spec{Argv: []string{"/no/such/program"}, Stdout: io.Discard})
+func TestRunThatCannotStart(t *testing.T) { bothWays(t, testRunThatCannotStart) }
+
+func testRunThatCannotStart(t *testing.T, r *Runner) {
+	_, err := r.Run(t.Context(), Spec{Argv: []string{"/no/such/program"}, Stdout: io.Discard})
 	if !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "/no/such/program") {
 		t.Errorf("error %v", err)
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cause := errors.New("enough")
 	cancel(cause)
-	res, err := NewRunner("").Run(ctx, spec(t, "sleep", nil))
+	res, err := r.Run(ctx, spec(t, "sleep", nil))
 	if err != nil || !errors.Is(res.Stopped, cause) {
 		t.Errorf("a run that was over before it began: %+v, %v", res, err)
 	}
 }
 
-func TestRunTimeout(t *testing.T) {
+func TestRunTimeout(t *testing.T) { bothWays(t, testRunTimeout) }
+
+func testRunTimeout(t *testing.T, r *Runner) {
 	s := spec(t, "sleep", nil)
 	s.Timeout, s.Grace = 300*time.Millisecond, time.Hour
 	var pid int
 	s.Started = func(p int) { pid = p }
-	res, err := NewRunner("").Run(t.Context(), s)
+	res, err := r.Run(t.Context(), s)
 	if err != nil || !errors.Is(res.Stopped, ErrTimeout) {
 		t.Errorf("Run = %+v, %v", res, err)
 	}
@@ -235,7 +282,9 @@ func TestRunTimeout(t *testing.T) {
 	gone(t, pid)
 }
 
-func TestRunCancelledWhileDeaf(t *testing.T) {
+func TestRunCancelledWhileDeaf(t *testing.T) { bothWays(t, testRunCancelledWhileDeaf) }
+
+func testRunCancelledWhileDeaf(t *testing.T, r *Runner) {
 	out := newLines()
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cause := errors.New("claim lost")
@@ -246,14 +295,16 @@ func TestRunCancelledWhileDeaf(t *testing.T) {
 	}()
 	s := spec(t, "deaf", out)
 	s.Grace = 100 * time.Millisecond
-	res, err := NewRunner("").Run(ctx, s)
+	res, err := r.Run(ctx, s)
 	if err != nil || !errors.Is(res.Stopped, cause) || res.Signal != syscall.SIGKILL {
 		t.Errorf("Run = %+v, %v", res, err)
 	}
 	gone(t, pid)
 }
 
-func TestRunLetsThePoliteFinish(t *testing.T) {
+func TestRunLetsThePoliteFinish(t *testing.T) { bothWays(t, testRunLetsThePoliteFinish) }
+
+func testRunLetsThePoliteFinish(t *testing.T, r *Runner) {
 	var all bytes.Buffer
 	out := newLines()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -263,15 +314,17 @@ func TestRunLetsThePoliteFinish(t *testing.T) {
 	}()
 	s := spec(t, "polite", io.MultiWriter(out, &all))
 	s.Grace = time.Hour
-	res, err := NewRunner("").Run(ctx, s)
+	res, err := r.Run(ctx, s)
 	if err != nil || res.Code != 0 || !strings.Contains(all.String(), "goodbye") {
 		t.Errorf("Run = %+v, %v, printed %q", res, err, all.String())
 	}
 }
 
-func TestRunStopsWhenItsWriterFails(t *testing.T) {
+func TestRunStopsWhenItsWriterFails(t *testing.T) { bothWays(t, testRunStopsWhenItsWriterFails) }
+
+func testRunStopsWhenItsWriterFails(t *testing.T, r *Runner) {
 	full := errors.New("full")
-	res, err := NewRunner("").Run(t.Context(), spec(t, "endless", writerFunc(func(p []byte) (int, error) { return 0, full })))
+	res, err := r.Run(t.Context(), spec(t, "endless", writerFunc(func(p []byte) (int, error) { return 0, full })))
 	if err != nil || !errors.Is(res.Stopped, full) {
 		t.Errorf("Run = %+v, %v", res, err)
 	}
@@ -283,11 +336,13 @@ func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
 // Whatever left the program's group is ended with it, too. Its hold on stdout is not
 // waited for: it would be for an hour.
-func TestRunLeavesNoDaemon(t *testing.T) {
+func TestRunLeavesNoDaemon(t *testing.T) { bothWays(t, testRunLeavesNoDaemon) }
+
+func testRunLeavesNoDaemon(t *testing.T, r *Runner) {
 	for _, role := range []string{"daemon", "group"} {
 		t.Run(role, func(t *testing.T) {
 			out := newLines()
-			res, err := NewRunner("").Run(t.Context(), spec(t, role, out))
+			res, err := r.Run(t.Context(), spec(t, role, out))
 			if err != nil || res.Stopped != nil || res.Code != 0 || res.Left == 0 {
 				t.Errorf("Run = %+v, %v", res, err)
 			}
@@ -297,8 +352,9 @@ func TestRunLeavesNoDaemon(t *testing.T) {
 }
 
 // Two runs at once, one of them with a daemon: the other must not be touched.
-func TestRunsAtOnceAreToldApart(t *testing.T) {
-	r := NewRunner("")
+func TestRunsAtOnceAreToldApart(t *testing.T) { bothWays(t, testRunsAtOnceAreToldApart) }
+
+func testRunsAtOnceAreToldApart(t *testing.T, r *Runner) {
 	ctx, cancel := context.WithCancel(t.Context())
 	long := newLines()
 	done := make(chan Result, 1)
@@ -326,7 +382,9 @@ func TestRunsAtOnceAreToldApart(t *testing.T) {
 }
 
 // A process that we started ourselves is nobody's orphan.
-func TestSweepSparesOurOwnChildren(t *testing.T) {
+func TestSweepSparesOurOwnChildren(t *testing.T) { bothWays(t, testSweepSparesOurOwnChildren) }
+
+func testSweepSparesOurOwnChildren(t *testing.T, r *Runner) {
 	own := exec.Command("sleep", "3600")
 	if err := own.Start(); err != nil {
 		t.Fatal(err)
@@ -338,7 +396,7 @@ func TestSweepSparesOurOwnChildren(t *testing.T) {
 		_ = own.Wait()
 	}()
 	out := newLines()
-	if _, err := NewRunner("").Run(t.Context(), spec(t, "daemon", out)); err != nil {
+	if _, err := r.Run(t.Context(), spec(t, "daemon", out)); err != nil {
 		t.Fatal(err)
 	}
 	if err := own.Process.Signal(syscall.Signal(0)); err != nil {

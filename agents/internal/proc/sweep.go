@@ -17,7 +17,7 @@ type process struct {
 // sweep kills everything that belongs to g until a whole look at the process
 // table finds nothing of it, zombies included: a process that forks and exits
 // always leaves a zombie to us, so a look that finds none has missed nothing. It
-// returns how many processes there were besides the leader.
+// returns how many processes there were besides the program itself and its watcher.
 func (g *group) sweep() (int, error) {
 	deadline := time.Now().Add(sweepFor)
 	seen := map[int]struct{}{}
@@ -30,7 +30,7 @@ func (g *group) sweep() (int, error) {
 			return len(seen), nil
 		}
 		for _, p := range found {
-			if p.pid != g.leader {
+			if p.pid != g.leader && p.pid != g.program() {
 				seen[p.pid] = struct{}{}
 			}
 		}

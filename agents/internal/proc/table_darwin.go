@@ -15,6 +15,9 @@ func attributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: tru
 // program's session and lost its parents as well is not found there.
 func adopt() error { return nil }
 
+// replaceFile makes a descriptor one of another open file.
+func replaceFile(by, fd int) error { return unix.Dup2(by, fd) }
+
 func ownSession() (int, error) { return unix.Getsid(0) }
 
 // list reads the process table.

@@ -21,6 +21,9 @@ func attributes() *syscall.SysProcAttr {
 // adopt has the kernel give us orphaned descendants instead of process 1.
 func adopt() error { return unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }
 
+// replaceFile makes a descriptor one of another open file.
+func replaceFile(by, fd int) error { return unix.Dup3(by, fd, 0) }
+
 func ownSession() (int, error) { return unix.Getsid(0) }
 
 // list reads the process table. Processes that end meanwhile are left out.

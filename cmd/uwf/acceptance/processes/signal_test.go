@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/united-workforce/uwf/agents/sandbox"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/clitest"
 	"github.com/united-workforce/uwf/internal/testmode"
 )
@@ -45,14 +46,14 @@ func TestInterrupted(t *testing.T) {
 		signal os.Signal
 		script string // of the first try
 		inside bool   // the agent stays at the gate
-		agents int    // processes of it that there are when the signal comes; 0: any number
+		agents int    // processes that there are when the signal comes, its watcher among them; 0: any number
 	}
 	for _, tt := range testmode.Some(3, []row{
 		{name: "at work", signal: syscall.SIGTERM, inside: true},
 		{name: "ctrl-c", signal: os.Interrupt, inside: true},
-		{name: "deaf", signal: syscall.SIGTERM, script: "    hang: true\n", agents: 1},
-		{name: "with a daemon", signal: syscall.SIGTERM, script: "    hang: true\n    daemon: true\n", agents: 2},
-		{name: "daemon, ctrl-c", signal: os.Interrupt, script: "    hang: true\n    daemon: true\n", agents: 2},
+		{name: "deaf", signal: syscall.SIGTERM, script: "    hang: true\n", agents: 2},
+		{name: "with a daemon", signal: syscall.SIGTERM, script: "    hang: true\n    daemon: true\n", agents: 3},
+		{name: "daemon, ctrl-c", signal: os.Interrupt, script: "    hang: true\n    daemon: true\n", agents: 3},
 	}...) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -87,6 +88,37 @@ func TestInterrupted(t *testing.T) {
 				t.Errorf("agents ran %d times, want 2", n)
 			}
 			m.sound()
+		})
+	}
+}
+
+// TestKilledOutright kills a job while its agent is at work, and nothing else: the agent
+// and a daemon that cut itself off end with it, confined or not.
+func TestKilledOutright(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS != "linux" {
+		t.Skip("the process table is read from /proc")
+	}
+	for _, mode := range []string{"off", "auto"} {
+		if mode == "auto" && !sandbox.Probe().Usable() {
+			continue
+		}
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			l := newLab(t, loop, "steps:\n  - hang: true\n    daemon: true\n", nil)
+			m := l.machine("a")
+			j := m.step(nil, m.startThread(), "--sandbox", mode)
+			var family []process
+			clitest.WaitUntil(t, func() bool {
+				family = j.family()
+				isDaemon := func(p process) bool { return strings.Contains(p.command, "(sleep)") }
+				return len(family) == 3 && slices.ContainsFunc(family, isDaemon) // with the watcher and the agent
+			})
+			j.kill()
+			j.dies()
+			for _, p := range family {
+				clitest.WaitUntil(t, func() bool { return !p.alive() })
+			}
 		})
 	}
 }

@@ -17,7 +17,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/united-workforce/uwf/agents"
-	"github.com/united-workforce/uwf/agents/sandbox"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
 )
@@ -25,8 +24,9 @@ import (
 // Main is the program, on the process's own arguments, environment and streams; it
 // returns the exit code.
 func Main(factory func() (*app.Factory, error)) int {
-	// An agent's process on its way into the sandbox does nothing else first.
-	if code, ours := sandbox.Helper(os.Args, os.Environ()); ours {
+	// An agent's watcher, and its process on its way into the sandbox, do nothing else
+	// first.
+	if code, ours := agents.Become(os.Args, os.Environ()); ours {
 		return code
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

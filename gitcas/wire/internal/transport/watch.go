@@ -45,8 +45,8 @@ func newWatch(ctx context.Context, silence, total time.Duration) *watch {
 	return w
 }
 
-// move notes a sign of life of n bytes.
-func (w *watch) move(n int) {
+// noteMoved notes a sign of life of n bytes.
+func (w *watch) noteMoved(n int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.stopped {
@@ -54,11 +54,11 @@ func (w *watch) move(n int) {
 	}
 	w.moved += int64(n)
 	w.silent.Reset(w.silence)
-	w.endless.Reset(time.Until(w.began.Add(w.limit())))
+	w.endless.Reset(time.Until(w.began.Add(w.timeLimit())))
 }
 
-// limit is how long the operation may take, by what has moved so far.
-func (w *watch) limit() time.Duration {
+// timeLimit is how long the operation may take, by what has moved so far.
+func (w *watch) timeLimit() time.Duration {
 	return w.total + time.Duration(w.moved/leastRate)*time.Second
 }
 
@@ -83,7 +83,7 @@ func (w *watch) explain(err error) error {
 	case errors.Is(cause, errEndless):
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		return fmt.Errorf("%w: still not done after %s, though the connection is alive; run it again later, and if it stays so ask who runs the server", fault.ErrTooLong, w.limit())
+		return fmt.Errorf("%w: still not done after %s, though the connection is alive; run it again later, and if it stays so ask who runs the server", fault.ErrTooLong, w.timeLimit())
 	}
 	return err
 }
@@ -97,7 +97,7 @@ type watched struct {
 func (r *watched) Read(b []byte) (int, error) {
 	n, err := r.r.Read(b)
 	if n > 0 {
-		r.w.move(n)
+		r.w.noteMoved(n)
 	}
 	return n, err
 }
