@@ -174,7 +174,7 @@ func (d *diskRemote) read(ctx context.Context) error {
 			wants = append(wants, id)
 		}
 	}
-	objects, err := d.readLoose(wants)
+	objects, err := d.readLoose(slices.Clone(wants))
 	if err != nil { // something is in a pack, or is damaged: git knows
 		objects, err = d.served.Fetch(ctx, wire.FetchRequest{Wants: wants})
 	}
