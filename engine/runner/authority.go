@@ -71,8 +71,31 @@ func (j *job) may(ctx context.Context, who event.User) (ok bool, why string, err
 	case named:
 		return true, "", nil
 	}
+	if owner, err := j.isOwner(ctx, who); owner || err != nil {
+		return owner, "", err
+	}
 	j.unknown = true
-	return false, fmt.Sprintf("this job's token can't find out whether %s may write here; name them in the input allow to let them", who.Login), nil
+	return false, fmt.Sprintf("this job's token can't find out whether %s may write here; name them in the input allow to let them (allow: %[1]s, below with: of the workflow file)", who.Login), nil
+}
+
+// isOwner reports whether somebody owns this repository, as a person: where nobody can
+// tell what others may do, as on Gitea, that much is sure. Login and id have to be the
+// owner's, which the forge put into the event. Whoever the job's own token stands for is
+// not meant: what that does, jobs do. Where the forge doesn't say who that is, nobody is.
+func (j *job) isOwner(ctx context.Context, who event.User) (bool, error) {
+	o := j.ev.Repo.Owner
+	login, _, _ := strings.Cut(j.Job.Repository, "/")
+	if j.ev.Repo.Organisation || o.Bot || o.ID == 0 || o.ID != who.ID || o.Login != who.Login || o.Login != login {
+		return false, nil
+	}
+	me, err := j.Forge.Me(ctx)
+	switch {
+	case refused(err):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("find out whose token this job has: %w", err)
+	}
+	return me.ID != o.ID && !strings.EqualFold(me.Login, o.Login), nil
 }
 
 // isBot tells apps and the job's own token by their names, where the payload doesn't.

@@ -76,6 +76,109 @@ func TestWhoMay(t *testing.T) {
 	}
 }
 
+// Where nobody can tell what people may do, the owner of a personal repository is let in,
+// by login and id; nobody else is, who only looks like them.
+func TestOwnerOfAPersonalRepository(t *testing.T) {
+	const id = 7
+	owner := event.User{Login: "o", ID: id}
+	for name, c := range map[string]struct {
+		sender event.User
+		repo   event.Repo
+		token  string // whose it is; empty: a job's own
+		forge  func(f *fakeForge)
+		why    string // empty: let in
+	}{
+		"the owner":                       {sender: owner, repo: event.Repo{Owner: owner}},
+		"somebody else":                   {sender: event.User{Login: "alice", ID: 8}, repo: event.Repo{Owner: owner}, why: "can't find out whether alice"},
+		"the login, another id":           {sender: event.User{Login: "o", ID: 8}, repo: event.Repo{Owner: owner}, why: "can't find out"},
+		"the id, another login":           {sender: event.User{Login: "renamed", ID: id}, repo: event.Repo{Owner: owner}, why: "can't find out"},
+		"the login in capitals":           {sender: event.User{Login: "O", ID: id}, repo: event.Repo{Owner: owner}, why: "can't find out"},
+		"no ids":                          {sender: event.User{Login: "o"}, repo: event.Repo{Owner: event.User{Login: "o"}}, token: "helper", why: "can't find out"},
+		"an organisation's name":          {sender: owner, repo: event.Repo{Owner: owner, Organisation: true}, why: "can't find out"},
+		"the owner of another repository": {sender: event.User{Login: "x", ID: 9}, repo: event.Repo{Owner: event.User{Login: "x", ID: 9}}, why: "can't find out"},
+		"nobody is said to own it":        {sender: owner, why: "can't find out"},
+		"a bot that owns it":              {sender: event.User{Login: "o", ID: id, Bot: true}, repo: event.Repo{Owner: event.User{Login: "o", ID: id, Bot: true}}, why: "is a bot"},
+		"the job's own user":              {sender: event.User{Login: "gitea-actions"}, repo: event.Repo{Owner: event.User{Login: "gitea-actions"}}, why: "is a bot"},
+		"with a token of the owner's":     {sender: owner, repo: event.Repo{Owner: owner}, token: "o", why: "can't find out"},
+		"nobody knows whose token it is":  {sender: owner, repo: event.Repo{Owner: owner}, forge: func(f *fakeForge) { f.flavour = forge.GitHub }, why: "can't find out"},
+		"known to read only":              {sender: owner, repo: event.Repo{Owner: owner}, forge: func(f *fakeForge) { f.perms["o"] = forge.Read }, why: "can't write"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, kind := range []event.Kind{event.Labeled, event.Comment} {
+				w := newWorld(t)
+				w.forge.flavour, w.forge.author = forge.Gitea, or(c.token, "gitea-actions")
+				if c.forge != nil {
+					c.forge(w.forge)
+				}
+				ev := labeled(7)
+				if kind == event.Comment {
+					ev = w.says(7, c.sender.Login, "/uwf start")
+					ev.CommentAuthor = c.sender
+					w.forge.said[0].AuthorID = c.sender.ID
+				}
+				ev.Sender, ev.Repo = c.sender, c.repo
+				if c.why != "" {
+					w.none(aJob{ev: ev}, c.why)
+					continue
+				}
+				_, err := w.run(aJob{ev: ev})
+				w.ok(err)
+				if len(w.ran) != 1 {
+					t.Errorf("agents ran as %v", w.ran)
+				}
+			}
+		})
+	}
+}
+
+// Whose token it is can't be asked at the moment: that is no "no" either.
+func TestOwnerCantBeAsked(t *testing.T) {
+	w := newWorld(t)
+	w.forge.flavour, w.forge.author = forge.Gitea, "gitea-actions"
+	w.forge.before = func(op string) error {
+		if op == "me" {
+			return fault(forge.ErrUnreachable, false)
+		}
+		return nil
+	}
+	ev := labeled(7)
+	ev.Sender = event.User{Login: "o", ID: 7}
+	ev.Repo.Owner = ev.Sender
+	if _, err := w.run(aJob{ev: ev}); !errors.Is(err, forge.ErrUnreachable) || len(w.ran) != 0 {
+		t.Errorf("the job ended with %v, agents ran as %v", err, w.ran)
+	}
+}
+
+// A label or an assignment that nobody can look up the right for is answered, once an
+// issue; what is known to be a stranger's is not.
+func TestLabelOfAnUnknown(t *testing.T) {
+	assigned := func(n int, login string) event.Event {
+		return event.Event{Name: "issues", Kind: event.Assigned, Sender: event.User{Login: login}, Subject: issue(n, "uwf"), Assignee: "uwf"}
+	}
+	put := func(n int, login string) event.Event {
+		ev := labeled(n)
+		ev.Sender = event.User{Login: login}
+		return ev
+	}
+	w := newWorld(t)
+	for _, ev := range []event.Event{put(7, "ghost"), put(7, "ghoul"), assigned(7, "ghost"), w.says(7, "ghost", "/uwf start")} {
+		w.none(aJob{ev: ev}, "can't find out")
+	}
+	w.replied(7, "🔒 The label uwf needs write permission on this repository, and `ghost` doesn't have it")
+	w.replied(7, "(allow: ghost, below with: of the workflow file)")
+	w.none(aJob{ev: assigned(8, "ghost")}, "can't find out")
+	w.replied(8, "🔒 An assignment needs")
+	ev := put(9, "ghost")
+	ev.Added = []string{"bug"}
+	w.none(aJob{ev: ev}, "the label is not uwf")
+	w.none(aJob{ev: put(9, "reader")}, "can't write")
+	w.none(aJob{ev: assigned(9, "renovate[bot]")}, "is a bot")
+	w.none(aJob{ev: event.Event{Kind: event.Plain, Sender: event.User{Login: "ghost"}, Subject: issue(9)}, in: Inputs{Prompt: "do it"}}, "can't find out")
+	if got := w.forge.comments[9]; len(got) != 0 {
+		t.Errorf("#9 was answered: %v", got)
+	}
+}
+
 // What can't be asked at the moment is no "no": the job is red, and can be run again.
 func TestPermissionCantBeAsked(t *testing.T) {
 	w := newWorld(t)

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/engine/forge"
+	"github.com/united-workforce/uwf/engine/runner/event"
 	"github.com/united-workforce/uwf/engine/runner/report"
 )
 
@@ -14,7 +15,7 @@ func (j *job) reply(ctx context.Context, number int, r report.Reply) error {
 	if number == 0 || j.in.Command == CommandRun {
 		return nil
 	}
-	r.Comment, r.Login = j.ev.CommentID, j.ev.CommentAuthor.Login
+	r.Comment, r.Login = j.ev.CommentID, or(j.ev.CommentAuthor.Login, j.ev.Sender.Login)
 	body, err := j.clean(r.Markdown())
 	if err != nil {
 		return err
@@ -42,12 +43,25 @@ func (j *job) said(err error) error {
 	return err
 }
 
-// refuseOnce says who may give commands, unless it was said on the same issue before.
-func (j *job) refuseOnce(ctx context.Context, number int, r report.Reply) error {
+// refuseOnce says who may start and steer threads, unless it was said on the same issue
+// before.
+func (j *job) refuseOnce(ctx context.Context, number int, why string) error {
+	r := report.Reply{Kind: report.Refused, Why: why}
+	switch c := j.ev.Command; j.ev.Kind {
+	case event.Comment:
+		if r.Asked = "a command"; c != nil {
+			r.Verb = c.Verb
+		}
+	case event.Labeled:
+		r.Asked = "the label " + j.label()
+	case event.Assigned:
+		r.Asked = "an assignment"
+	default: // nobody looks at an issue for an answer
+		return nil
+	}
 	list, err := j.Forge.Comments(ctx, number)
 	if err != nil || slices.ContainsFunc(list, func(c forge.Comment) bool { return report.IsRefusal(c.Body) }) {
 		return err
 	}
-	r.Kind = report.Refused
 	return j.reply(ctx, number, r)
 }

@@ -30,7 +30,7 @@ func (n next) inputs() map[string]string {
 }
 
 // errNoFile: nobody knows which workflow to start.
-var errNoFile = errors.New("which workflow file this job is from is not known (GITHUB_WORKFLOW_REF is not set); give the input dispatch its name")
+var errNoFile = errors.New("which workflow file this job is from is not known (neither GITHUB_WORKFLOW_REF nor GITHUB_WORKFLOW leads to one); give the input dispatch its name")
 
 // send starts the next job.
 func (j *job) send(ctx context.Context, n next) error {

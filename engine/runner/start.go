@@ -130,11 +130,11 @@ func (j *job) start(ctx context.Context, a asked) error {
 
 // denied ends a job that somebody without the right started.
 func (j *job) denied(ctx context.Context, why string) error {
-	if c := j.ev.Command; c != nil && j.ev.Subject != nil && j.unknown {
+	if j.ev.Subject != nil && j.unknown {
 		// Whoever can't be known may well have the right: they are told how to say so.
 		// Strangers can't be told from them, so it is said once, and not to each.
-		if err := j.refuseOnce(ctx, j.ev.Subject.Number, report.Reply{Verb: c.Verb, Why: sentence(why)}); err != nil {
-			j.warn("the command could not be answered", err)
+		if err := j.refuseOnce(ctx, j.ev.Subject.Number, sentence(why)); err != nil {
+			j.warn(fmt.Sprintf("#%d could not be answered", j.ev.Subject.Number), err)
 		}
 	}
 	return j.quiet("not allowed: " + why)

@@ -56,6 +56,10 @@ type Repo struct {
 	DefaultBranch string
 	Private       bool
 	URL           string
+	// Owner is whose it is. Organisation: the payload says that this is no person. Gitea
+	// doesn't say; but there, as anywhere, an organisation never does anything itself.
+	Owner        User
+	Organisation bool
 }
 
 // User is somebody on the forge. Bot is true for apps and for the job's own token.

@@ -47,7 +47,11 @@ func (p parser) event() error {
 	e.Action = p.name("action")
 	e.Sender = user(p.object.object("sender"))
 	repo := p.object.object("repository")
-	e.Repo = Repo{FullName: repo.name("full_name"), DefaultBranch: repo.name("default_branch"), Private: repo.flag("private"), URL: repo.name("html_url")}
+	owner := repo.object("owner")
+	e.Repo = Repo{
+		FullName: repo.name("full_name"), DefaultBranch: repo.name("default_branch"), Private: repo.flag("private"), URL: repo.name("html_url"),
+		Owner: user(owner), Organisation: owner.has("type") && owner.name("type") != "User",
+	}
 	switch e.Name {
 	case "issues":
 		p.issue()

@@ -23,8 +23,9 @@ const lock = "🔒"
 // Reply is a short answer to a command in a comment.
 type Reply struct {
 	Kind ReplyKind
-	// Verb is the command, without /uwf; Login who gave it.
-	Verb, Login string
+	// Verb is the command, without /uwf; empty: it was none, but what Asked says, as in "the
+	// label uwf". Login is who gave it.
+	Verb, Asked, Login string
 	// Comment is the id of the comment that it answers.
 	Comment int64
 	// Thread is the thread that it is about; ID is empty where there is none.
@@ -47,6 +48,9 @@ func (r Reply) Markdown() string {
 	var body string
 	switch r.Kind {
 	case Refused:
+		if r.Verb == "" {
+			verb = upperFirst(name(r.Asked))
+		}
 		body = join(lock+" "+verb+" needs write permission on this repository, and "+code(name(r.Login))+" doesn't have it, as far as uwf can tell. Nothing was done.", why)
 	case Unknown:
 		if body = "❔ " + why; why == "" {
