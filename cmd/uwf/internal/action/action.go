@@ -48,7 +48,8 @@ and what these should be where the default is wrong:
                        from 1 (a random id: then no re-run is recognised)
   GITHUB_JOB           the job's name, where a run has several
   GITHUB_WORKFLOW_REF  owner/name/.github/workflows/FILE@ref: what starts the next job
-                       (none: set INPUT_DISPATCH)
+                       (else GITHUB_WORKFLOW: FILE, or the name in it; none: set
+                       INPUT_DISPATCH)
   GITHUB_TRIGGERING_ACTOR  who started a re-run, where it is somebody else
   GITHUB_WORKSPACE     a folder for agents; used where it is empty or a clean checkout
                        without credentials (a temporary folder)

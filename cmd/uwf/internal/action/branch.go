@@ -12,8 +12,10 @@ import (
 	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing/filemode"
+	"gopkg.in/yaml.v3"
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/engine/forge"
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas/gitobj"
@@ -233,27 +235,87 @@ func (c *copying) file(ctx context.Context, name string, e gitobj.Entry) error {
 	return errors.Join(err, f.Close())
 }
 
-// workflowText is the forge's own workflow file that jobs are from; nil where it can't
-// be found, which is no mistake: it only tells how long a job may take.
-func (b *branch) workflowText(ctx context.Context, file string) []byte {
-	list, objects := b.root, wire.Objects{}
-	for _, name := range []string{".github", "workflows"} {
-		i := slices.IndexFunc(list, func(e gitobj.Entry) bool { return e.Name == name && e.IsDir() })
-		if i < 0 {
-			return nil
+// maxWorkflowFiles is how many workflow files are looked into.
+const maxWorkflowFiles = 100
+
+// workflowFolders are where forges look for workflow files. The first that is there is the
+// only one that is read.
+func workflowFolders(f forge.Flavour) [][2]string {
+	folders := [][2]string{{".github", "workflows"}}
+	if f == forge.Gitea {
+		folders = append([][2]string{{".forgejo", "workflows"}, {".gitea", "workflows"}}, folders...)
+	}
+	return folders
+}
+
+// workflowFiles lists the forge's workflow files. Where they can't be read there are none,
+// which is no mistake: what is in them is only of help.
+func (b *branch) workflowFiles(ctx context.Context, f forge.Flavour) []gitobj.Entry {
+	objects := wire.Objects{}
+	for _, folder := range workflowFolders(f) {
+		list := b.root
+		for _, name := range folder {
+			var err error
+			i := slices.IndexFunc(list, func(e gitobj.Entry) bool { return e.Name == name && e.IsDir() })
+			if i < 0 {
+				list = nil
+				break
+			}
+			if list, err = b.tree(ctx, objects, list[i].ID); err != nil {
+				return nil
+			}
 		}
-		var err error
-		if list, err = b.tree(ctx, objects, list[i].ID); err != nil {
-			return nil
+		if list != nil {
+			return slices.DeleteFunc(list, func(e gitobj.Entry) bool { return !e.Mode.IsFile() || !isWorkflowFile(e.Name) })
 		}
 	}
-	i := slices.IndexFunc(list, func(e gitobj.Entry) bool { return e.Name == file && e.Mode.IsFile() })
-	if i < 0 {
-		return nil
+	return nil
+}
+
+// workflowText is the workflow file that jobs are from; nil where it can't be read.
+func (b *branch) workflowText(ctx context.Context, f forge.Flavour, file string) []byte {
+	list := slices.DeleteFunc(b.workflowFiles(ctx, f), func(e gitobj.Entry) bool { return e.Name != file })
+	return b.texts(ctx, list)[file]
+}
+
+// workflowNamed is the base name of the one workflow file that calls itself that; empty
+// where there are none or several.
+func (b *branch) workflowNamed(ctx context.Context, f forge.Flavour, name string) string {
+	var found []string
+	for file, text := range b.texts(ctx, b.workflowFiles(ctx, f)) {
+		var flow struct {
+			Name string `yaml:"name"`
+		}
+		if yaml.Unmarshal(text, &flow) == nil && flow.Name == name {
+			found = append(found, file)
+		}
 	}
-	got, err := b.remote.Fetch(ctx, wire.FetchRequest{Wants: []wire.ID{list[i].ID}})
-	if err != nil || len(got[list[i].ID].Data) > maxFile {
-		return nil
+	if len(found) != 1 {
+		return ""
 	}
-	return got[list[i].ID].Data
+	return found[0]
+}
+
+// texts reads files, by their names; those that can't be read are left out.
+func (b *branch) texts(ctx context.Context, files []gitobj.Entry) map[string][]byte {
+	out := map[string][]byte{}
+	var wants []wire.ID
+	for _, e := range files {
+		if !slices.Contains(wants, e.ID) {
+			wants = append(wants, e.ID)
+		}
+	}
+	if len(wants) == 0 || len(wants) > maxWorkflowFiles {
+		return out
+	}
+	got, err := b.remote.Fetch(ctx, wire.FetchRequest{Wants: wants})
+	if err != nil {
+		return out
+	}
+	for _, e := range files {
+		if o, ok := got[e.ID]; ok && len(o.Data) <= maxFile {
+			out[e.Name] = o.Data
+		}
+	}
+	return out
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/filemode"
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/engine/forge"
 	"github.com/united-workforce/uwf/gitcas/gitobj"
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
@@ -241,12 +242,44 @@ func TestWorkflowText(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := string(b.workflowText(t.Context(), "uwf.yml")); got != "jobs: {}" {
+	if got := string(b.workflowText(t.Context(), forge.GitHub, "uwf.yml")); got != "jobs: {}" {
 		t.Errorf("%q", got)
 	}
 	for _, name := range []string{"none.yml", "link.yml", "", "big.png"} {
-		if got := b.workflowText(t.Context(), name); name != "link.yml" && got != nil {
+		if got := b.workflowText(t.Context(), forge.GitHub, name); name != "link.yml" && got != nil {
 			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
+// Where no variable names the workflow's file, it is the one that calls itself what the
+// variable says: of the folder that the forge reads, and if there is one only.
+func TestWorkflowNamed(t *testing.T) {
+	const hub, own = ".github/workflows/", ".gitea/workflows/"
+	for name, c := range map[string]struct {
+		files   map[string]string
+		flavour forge.Flavour
+		want    string
+	}{
+		"the one":             {map[string]string{hub + "a.yml": "name: ci\n", hub + "b.yaml": "name: uwf\njobs: {}\n"}, forge.Gitea, "b.yaml"},
+		"two":                 {map[string]string{hub + "a.yml": "name: uwf\n", hub + "b.yml": "name: uwf\nx: 1\n"}, forge.Gitea, ""},
+		"the same file twice": {map[string]string{hub + "a.yml": "name: uwf\n", hub + "b.yml": "name: uwf\n"}, forge.Gitea, ""},
+		"none":                {map[string]string{hub + "uwf.yml": "name: agents\n"}, forge.Gitea, ""},
+		"Gitea's own folder":  {map[string]string{hub + "a.yml": "name: uwf\n", own + "b.yml": "name: uwf\n"}, forge.Gitea, "b.yml"},
+		"only that is read":   {map[string]string{hub + "a.yml": "name: uwf\n", own + "b.yml": "name: ci\n"}, forge.Gitea, ""},
+		"not by GitHub":       {map[string]string{hub + "a.yml": "name: uwf\n", own + "b.yml": "name: uwf\n"}, forge.GitHub, "a.yml"},
+		"Forgejo's":           {map[string]string{hub + "a.yml": "name: uwf\n", ".forgejo/workflows/c.yml": "name: uwf\n"}, forge.Gitea, "c.yml"},
+		"no workflow file":    {map[string]string{hub + "notes.txt": "name: uwf\n", hub + "more/a.yml": "name: uwf\n"}, forge.Gitea, ""},
+		"another one is odd":  {map[string]string{hub + "a.yml": "name: [", hub + "b.yml": "name: uwf\n", hub + "c.yml": strings.Repeat("#", maxFile) + "\nname: uwf\n"}, forge.Gitea, "b.yml"},
+		"no folder":           {map[string]string{"README": "name: uwf\n"}, forge.Gitea, ""},
+		"a file in its place": {map[string]string{".github": "name: uwf\n"}, forge.Gitea, ""},
+	} {
+		b, err := openBranch(t.Context(), repository(t, wire.MemoryOptions{}, plain(c.files)), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := b.workflowNamed(t.Context(), c.flavour, "uwf"); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}
 }

@@ -25,6 +25,8 @@ type environment struct {
 	Flavour          forge.Flavour
 	Workspace        string // the job's folder; may be empty
 	Output, Summary  string // the files for outputs and the summary; may be empty
+	// WorkflowName is what the workflow file calls itself, where nothing names the file.
+	WorkflowName string
 }
 
 // readEnvironment reads the variables. What a job that nobody's runner started may
@@ -39,7 +41,11 @@ func readEnvironment(getenv func(string) string) (environment, error) {
 	e.APIURL = cmp.Or(getenv("GITHUB_API_URL"), apiOf(e.ServerURL, getenv("GITEA_ACTIONS") == "true"))
 	e.Flavour = forge.Detect(e.APIURL, getenv("GITEA_ACTIONS"))
 	e.Actor, e.TriggeringActor = getenv("GITHUB_ACTOR"), getenv("GITHUB_TRIGGERING_ACTOR")
-	e.WorkflowFile = workflowFile(getenv("GITHUB_WORKFLOW_REF"), e.Repository)
+	if ref := getenv("GITHUB_WORKFLOW_REF"); ref != "" {
+		e.WorkflowFile = workflowFile(ref, e.Repository)
+	} else {
+		e.WorkflowFile, e.WorkflowName = workflowSaid(getenv("GITHUB_WORKFLOW"))
+	}
 	if n := getenv("GITHUB_RUN_NUMBER"); n != "" && getenv("FORGEJO_ACTIONS") == "true" {
 		e.RunURL = e.ServerURL + "/" + e.Repository + "/actions/runs/" + url.PathEscape(n) // it counts a repository's runs
 	}
@@ -82,6 +88,20 @@ func workflowFile(ref, repository string) string {
 		return base
 	}
 	return ""
+}
+
+// workflowSaid is what GITHUB_WORKFLOW names where there is no reference, as on Gitea: the
+// workflow's file where it ends like one, else the name that the file gives itself.
+func workflowSaid(said string) (file, name string) {
+	if base := path.Base(said); isWorkflowFile(base) && isPath(base) {
+		return base, ""
+	}
+	return "", said
+}
+
+// isWorkflowFile reports whether forges read a file with that name.
+func isWorkflowFile(base string) bool {
+	return strings.HasSuffix(base, ".yml") || strings.HasSuffix(base, ".yaml")
 }
 
 // remote is the URL of the repository as git reaches it.

@@ -34,6 +34,7 @@ const (
 type inputs struct {
 	runner.Inputs
 	Doctor bool // the command is doctor
+	Gitea  bool // the job is one of Gitea's or Forgejo's
 
 	Store       string // the id that the store must have; empty: any
 	StateBranch string
@@ -218,7 +219,7 @@ func (r *reader) dispatch(v string) {
 	case "", runner.DispatchAuto, runner.DispatchRepository, runner.DispatchOff:
 		return
 	}
-	if !isPath(v) || strings.Contains(v, "/") || !strings.HasSuffix(v, ".yml") && !strings.HasSuffix(v, ".yaml") {
+	if !isPath(v) || strings.Contains(v, "/") || !isWorkflowFile(v) {
 		r.problem("dispatch", "is %.80q: write auto, repository_dispatch, off, or the name of a workflow file, such as uwf.yml", v)
 	}
 }

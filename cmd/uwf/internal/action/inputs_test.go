@@ -102,6 +102,18 @@ func TestEnvironment(t *testing.T) {
 			t.Errorf("%s: %q", ref, got)
 		}
 	}
+	// Gitea gives no reference: its GITHUB_WORKFLOW is the file, or what that calls itself.
+	for said, want := range map[string][2]string{
+		"uwf.yml": {"uwf.yml"}, "agents.yaml": {"agents.yaml"}, ".github/workflows/x.yml": {"x.yml"}, "uwf": {"", "uwf"}, "": {},
+		"..": {"", ".."}, "a/../.yml/..": {"", "a/../.yml/.."}, "x\n.yml": {"", "x\n.yml"},
+	} {
+		if e, err := read("GITHUB_WORKFLOW", said); err != nil || e.WorkflowFile != want[0] || e.WorkflowName != want[1] {
+			t.Errorf("GITHUB_WORKFLOW=%q: %q, %q, %v", said, e.WorkflowFile, e.WorkflowName, err)
+		}
+	}
+	if e, _ := read("GITHUB_WORKFLOW", "uwf.yml", "GITHUB_WORKFLOW_REF", "other/demo/.github/workflows/uwf.yml@v1"); e.WorkflowFile != "" || e.WorkflowName != "" {
+		t.Errorf("another repository's workflow: %+v", e.Job)
+	}
 	for name, value := range map[string]string{
 		"GITHUB_REPOSITORY": "demo", "GITHUB_SERVER_URL": "ftp://x", "GITHUB_RUN_ATTEMPT": "0",
 	} {

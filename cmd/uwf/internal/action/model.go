@@ -68,9 +68,7 @@ func (in inputs) providerKey(env []string, peek func([]string) (*config.Config, 
 		return "", &app.UnknownError{What: "provider", ID: name, Near: app.Near(name, append(known, vendors()...)),
 			Hint: "the input provider takes " + strings.Join(vendors(), ", ") + ", or a provider of the configuration"}
 	case in.APIKey == "" && in.Command != runner.CommandCommit && keyMissing(name, configured, inFile):
-		return "", app.Usagef("there is no key for %s: the input api-key is empty, as the secret that the workflow file hands on is not set. "+
-			"Add it in the repository's settings (Secrets and variables → Actions), or type gh secret set NAME, with the name that stands behind api-key. "+
-			"Jobs that Dependabot or a fork started get no secrets", name)
+		return "", app.Usagef("there is no key for %s: the input api-key is empty, as the secret that the workflow file hands on is not set. %s", name, in.howToSetSecret())
 	case in.APIKey == "":
 	case inFile && configured.APIKeyEnv != "" && configured.APIKeyEnv != "GITHUB_TOKEN":
 		set(configured.APIKeyEnv, in.APIKey)
@@ -83,6 +81,15 @@ func (in inputs) providerKey(env []string, peek func([]string) (*config.Config, 
 		return "", nil // it is the default already
 	}
 	return name, nil
+}
+
+// howToSetSecret says where the secret is set that the workflow file names.
+func (in inputs) howToSetSecret() string {
+	if in.Gitea {
+		return "Add it in the repository's settings (Actions → Secrets), with the name that stands behind api-key. Jobs that a fork started get no secrets"
+	}
+	return "Add it in the repository's settings (Secrets and variables → Actions), or type gh secret set NAME, with the name that stands behind api-key. " +
+		"Jobs that Dependabot or a fork started get no secrets"
 }
 
 // keyMissing reports whether a provider needs a key, and nothing gives it one.

@@ -155,7 +155,7 @@ func (j *job) read() (err error) {
 	if j.in, err = readInputs(j.ask); err != nil {
 		return err
 	}
-	j.in.Token = or(j.in.Token, j.f.Getenv("GITHUB_TOKEN"))
+	j.in.Token, j.in.Gitea = or(j.in.Token, j.f.Getenv("GITHUB_TOKEN")), j.env.Flavour == forge.Gitea
 	if j.in.Token == "" {
 		return app.Usagef("there is no token: set the input token (in a job its default is the job's own), or GITHUB_TOKEN")
 	}
@@ -215,6 +215,9 @@ func (j *job) reach(ctx context.Context) (err error) {
 	}
 	if j.branch, err = openBranch(ctx, j.remote, j.ev.Repo.DefaultBranch); err != nil {
 		return err
+	}
+	if name := j.env.WorkflowName; name != "" && (j.in.Dispatch == "" || j.in.Dispatch == runner.DispatchAuto) {
+		j.env.WorkflowFile = j.branch.workflowNamed(ctx, j.env.Flavour, name)
 	}
 	if !j.in.Doctor {
 		if err = j.branch.copyTo(ctx, j.definitions(), j.in.Config); err != nil {
@@ -323,7 +326,7 @@ func (j *job) runner(ctx context.Context, w *worker.Worker) (*runner.Runner, err
 		about.Run = w.Who.Run
 	}
 	if j.in.StepsPerJob > 1 {
-		about.Deadline = deadline(j.began, jobTime(j.branch.workflowText(ctx, about.WorkflowFile), j.env.Name))
+		about.Deadline = deadline(j.began, jobTime(j.branch.workflowText(ctx, j.env.Flavour, about.WorkflowFile), j.env.Name))
 	}
 	in := j.in.Inputs
 	in.Artifact = filepath.Join(or(j.env.Workspace, j.f.Dir), filepath.FromSlash(in.Artifact))
