@@ -63,22 +63,38 @@ func Of(remote string) (Place, error) {
 // API finds the address of the forge's API, and its flavour. Servers that are neither
 // GitHub's nor those of this job are asked whether they are a Gitea.
 func (p Place) API(ctx context.Context, getenv func(string) string, c *http.Client) (string, forge.Flavour) {
-	gitea := getenv("GITEA_ACTIONS")
 	if api := getenv("GITHUB_API_URL"); api != "" && sameServer(getenv("GITHUB_SERVER_URL"), p.Server) {
-		return api, forge.Detect(api, gitea)
+		return api, forge.Detect(api, getenv("GITEA_ACTIONS"))
 	}
-	host := strings.ToLower(p.Server.Host)
-	switch {
-	case host == "github.com":
-		return "https://api.github.com", forge.GitHub
-	case strings.HasSuffix(host, ".ghe.com"):
-		return "https://api." + host, forge.GitHub
+	if api := p.githubAPI(); api != "" {
+		return api, forge.GitHub
 	}
 	base := strings.TrimRight(p.Server.String(), "/")
-	if isGitea(ctx, base, c) {
+	if gitea, err := isGitea(ctx, base, c); gitea && err == nil {
 		return base + "/api/v1", forge.Gitea
 	}
 	return base + "/api/v3", forge.GitHub
+}
+
+// githubAPI is the address of the API of GitHub's own servers; empty for all others.
+func (p Place) githubAPI() string {
+	host := strings.ToLower(p.Server.Host)
+	switch {
+	case host == "github.com":
+		return "https://api.github.com"
+	case strings.HasSuffix(host, ".ghe.com"):
+		return "https://api." + host
+	}
+	return ""
+}
+
+// IsGitea reports whether a place is on a Gitea or Forgejo: GitHub's own servers are not,
+// all others are asked. The error says that one did not answer.
+func (p Place) IsGitea(ctx context.Context, c *http.Client) (bool, error) {
+	if p.githubAPI() != "" {
+		return false, nil
+	}
+	return isGitea(ctx, strings.TrimRight(p.Server.String(), "/"), c)
 }
 
 func sameServer(server string, u *url.URL) bool {
@@ -86,25 +102,42 @@ func sameServer(server string, u *url.URL) bool {
 	return err == nil && s.Scheme == u.Scheme && strings.EqualFold(s.Host, u.Host)
 }
 
-// isGitea asks a server for its version, as only Gitea and Forgejo tell it. No token
-// is sent.
-func isGitea(ctx context.Context, base string, c *http.Client) bool {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+// askTime bounds the question what a server is. Somebody waits for the answer.
+const askTime = 5 * time.Second
+
+// isGitea asks a server for its version, as only Gitea and Forgejo tell it. No token is
+// sent, and what another server says does not count.
+func isGitea(ctx context.Context, base string, c *http.Client) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, base+"/api/v1/version", nil)
 	if err != nil {
-		return false
+		return false, err
 	}
-	res, err := c.Do(req)
+	own := *c
+	own.CheckRedirect = func(req *http.Request, via []*http.Request) error {
+		if req.URL.Hostname() != via[0].URL.Hostname() || len(via) > 3 {
+			return http.ErrUseLastResponse
+		}
+		return nil
+	}
+	res, err := own.Do(req)
 	if err != nil {
-		return false
+		var at *url.Error
+		if errors.As(err, &at) {
+			err = at.Err // without the address, which who asks knows
+		}
+		return false, err
 	}
 	defer func() { _ = res.Body.Close() }() // only read from
 	var v struct {
 		Version string `json:"version"`
 	}
 	body, err := io.ReadAll(io.LimitReader(res.Body, 64<<10))
-	return err == nil && res.StatusCode == http.StatusOK && json.Unmarshal(body, &v) == nil && v.Version != ""
+	if res.StatusCode >= http.StatusInternalServerError {
+		return false, fmt.Errorf("%s answers %s", base, res.Status)
+	}
+	return err == nil && res.StatusCode == http.StatusOK && json.Unmarshal(body, &v) == nil && v.Version != "", err
 }
 
 // Client reaches a repository's forge with the token of whoever works on this machine.

@@ -40,6 +40,59 @@ func TestOf(t *testing.T) {
 	}
 }
 
+// A server is asked what it is, without a token; what does not answer, and what answers
+// elsewhere, is no Gitea.
+func TestIsGitea(t *testing.T) {
+	says := func(status int, body string) string {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path != "/api/v1/version" || r.Header.Get("Authorization") != "" || r.Method != http.MethodGet {
+				t.Errorf("asked for %s %s, %v", r.Method, r.URL, r.Header)
+			}
+			w.WriteHeader(status)
+			_, _ = w.Write([]byte(body))
+		}))
+		t.Cleanup(s.Close)
+		return s.URL
+	}
+	leadsTo := func(to string) string {
+		s := httptest.NewServer(http.RedirectHandler(to+"/api/v1/version", http.StatusFound))
+		t.Cleanup(s.Close)
+		return s.URL
+	}
+	const version = `{"version":"1.26.0"}`
+	gitea := says(200, version)
+	gone := httptest.NewServer(http.NotFoundHandler())
+	gone.Close()
+	for name, c := range map[string]struct {
+		server string
+		is     bool
+		fails  bool
+	}{
+		"Gitea":            {gitea, true, false},
+		"Forgejo":          {says(200, `{"version":"11.0.0+gitea-1.22.0"}`), true, false},
+		"no version":       {says(200, `{"version":""}`), false, false},
+		"a list":           {says(200, `[]`), false, false},
+		"a sign-in page":   {says(200, "<html>"), false, false},
+		"nothing there":    {says(404, version), false, false},
+		"out of order":     {says(502, version), false, true},
+		"an endless text":  {says(200, version+strings.Repeat(" ", 70<<10)+"x"), true, false},
+		"sends elsewhere":  {leadsTo(strings.Replace(gitea, "127.0.0.1", "localhost", 1)), false, false},
+		"sends on":         {leadsTo(gitea), true, false},
+		"does not answer":  {gone.URL, false, true},
+		"GitHub itself":    {"https://github.com", false, false},
+		"GitHub's for you": {"https://acme.ghe.com", false, false},
+	} {
+		u, err := url.Parse(c.server)
+		if err != nil {
+			t.Fatal(err)
+		}
+		is, err := Place{Server: u}.IsGitea(t.Context(), http.DefaultClient)
+		if is != c.is || (err != nil) != c.fails || err != nil && strings.Contains(err.Error(), "/api/v1") {
+			t.Errorf("%s: %v, %v", name, is, err)
+		}
+	}
+}
+
 func TestAPI(t *testing.T) {
 	gitea := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/api/v1/version" || r.Header.Get("Authorization") != "" {

@@ -32,7 +32,20 @@ func (o *Options) questions(where *place) []setup.Question {
 	if o.Secret == "" {
 		out = append(out, o.askSecret())
 	}
+	if where.gitea && len(o.Allow) == 0 {
+		out = append(out, o.askAllow())
+	}
 	return out
+}
+
+func (o *Options) askAllow() setup.Question {
+	const say = "Names, separated by commas; a job on Gitea can't look it up. Empty: nobody else"
+	return setup.Question{
+		Field: huh.NewInput().Title("Who may start and steer agents, beside the owner of a personal repository?").Description(say).Value(&o.allowed).Validate(func(s string) error {
+			return o.checkNames(names(s))
+		}),
+		Say: func() string { return say },
+	}
 }
 
 func (o *Options) askProvider(where *place) setup.Question {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -31,18 +32,26 @@ type Options struct {
 	Factory *app.Factory
 	// Ask asks questions on a terminal; nil: there is none.
 	Ask func(context.Context, []setup.Question) error
+	// HTTP asks the remote's server what it is.
+	HTTP *http.Client
 
 	Provider, Model, BaseURL string
-	Secret                   string // the name of the repository's secret
-	Gitea, TwoJobs           bool
+	Secret                   string   // the name of the repository's secret
+	Gitea                    *bool    // nil: the server is asked
+	Allow                    []string // who may start and steer where a job can't look it up
+	TwoJobs                  bool
 	Host, Container          bool // neither: what the repository's files ask for
 	Yes, Force, Keep         bool
+
+	allowed string // the answer to who may start and steer
 }
 
 // NewCmdInit makes `uwf init`. A runF that is not nil replaces the run.
 func NewCmdInit(f *app.Factory, runF func(context.Context, *Options) error) *cobra.Command {
 	o := &Options{Factory: f}
-	cmd := &cobra.Command{
+	gitea := false
+	var cmd *cobra.Command
+	cmd = &cobra.Command{
 		Use:   "init",
 		Short: "Write the files that let this repository's CI work on issues",
 		Long: `Write the files that let this repository's CI work on issues: the workflow file for the
@@ -58,16 +67,24 @@ Without any key, --provider github-models is a trial on GitHub: models answer th
 token, free of charge, but a request takes about 8,000 tokens in and 4,000 out, and there
 are few a day: enough to see a small issue solved, not for daily work.
 
+Whether the repository is on Gitea or Forgejo the remote's server is asked, unless --gitea or
+--gitea=false says it. A job can't look up there who may write: the owner of a personal
+repository may start and steer, and whom --allow names.
+
 Agents work in uwf's container, which has bash, git, curl, jq and ripgrep, or on the runner
 itself, which has Go, Node, Python, Java and more. The second is chosen where the repository
 has a file such as go.mod or package.json, whose tests need that; --host and --container say
 it yourself.`,
 		Example: `  uwf init --provider openai --secret OPENAI_API_KEY --keep
   uwf init --provider github-models --yes --force
+  uwf init --provider anthropic --gitea --allow alice,bob
   uwf init --provider custom --base-url https://models.example.com/v1 --model qwen3 --secret MODELS_KEY --two-jobs --yes --force`,
 		Args: cobra.NoArgs,
 		RunE: app.Run(o, runF, initRun, func([]string) {
-			o.Printer, o.Notes = f.Printer(), f.Notes()
+			o.Printer, o.Notes, o.HTTP = f.Printer(), f.Notes(), hosted.NewClient(f).HTTP
+			if cmd.Flags().Changed("gitea") {
+				o.Gitea = &gitea
+			}
 			if !o.Yes {
 				o.Ask = setup.Asker(f)
 			}
@@ -78,7 +95,8 @@ it yourself.`,
 	fl.StringVar(&o.Model, "model", "", "the `MODEL`, as the provider calls it")
 	fl.StringVar(&o.BaseURL, "base-url", "", "the provider's `ADDRESS`, where it is another than the usual one")
 	fl.StringVar(&o.Secret, "secret", "", "the `NAME` of the repository's secret that holds the key (OPENAI_API_KEY)")
-	fl.BoolVar(&o.Gitea, "gitea", false, "the repository is on Gitea or Forgejo")
+	fl.BoolVar(&gitea, "gitea", false, "the repository is on Gitea or Forgejo (default: the remote's server is asked)")
+	fl.StringSliceVar(&o.Allow, "allow", nil, "the `NAMES` of who may start and steer where a job can't look it up: people on Gitea, and bots")
 	fl.BoolVar(&o.TwoJobs, "two-jobs", false, "two jobs a step, for public repositories: agents run in one that can write nothing")
 	fl.BoolVar(&o.Host, "host", false, "agents work on the runner, with its toolchains")
 	fl.BoolVar(&o.Container, "container", false, "agents work in uwf's container, whatever the repository holds")
@@ -102,6 +120,8 @@ type result struct {
 	Provider string           `json:"provider"`
 	Model    string           `json:"model"`
 	Secret   string           `json:"secret,omitempty"`
+	Forge    forge.Flavour    `json:"forge"` // what the files were written for
+	Allow    []string         `json:"allow,omitempty"`
 	Findings []doctor.Finding `json:"findings"`
 	Next     []next           `json:"next"`
 }
@@ -144,14 +164,14 @@ func initRun(ctx context.Context, o *Options) (err error) {
 			}
 		}
 	}
-	out := result{Files: files, Provider: answers.Provider, Model: answers.Model, Secret: o.Secret}
+	out := result{Files: files, Provider: answers.Provider, Model: answers.Model, Secret: o.Secret, Forge: where.flavour(), Allow: o.Allow}
 	out.Findings = doctor.Check(ctx, doctor.Options{Files: root.FS(), StateRemote: true, Offline: true})
 	out.Next = where.next(o, answers)
 	where.warn(ctx, o, files)
 	return o.Printer.Print(out, out.text)
 }
 
-// survey is what is known of the repository.
+// place is what is known of the repository.
 type place struct {
 	root, dir string
 	branch    string // the one that is checked out; empty: HEAD is detached
@@ -161,6 +181,15 @@ type place struct {
 	known     bool   // the remote is on a forge
 	folder    string // of workflow files
 	gitea     bool
+	unsure    error // why the remote's server could not be asked what it is
+}
+
+// flavour is what the files are written for.
+func (p *place) flavour() forge.Flavour {
+	if p.gitea {
+		return forge.Gitea
+	}
+	return forge.GitHub
 }
 
 func survey(ctx context.Context, o *Options) (*place, error) {
@@ -186,9 +215,20 @@ func survey(ctx context.Context, o *Options) (*place, error) {
 	p.known = err == nil
 	// Gitea reads a folder of its own if it is there, and then not the other one.
 	own, err := os.Stat(filepath.Join(p.root, ".gitea", "workflows"))
-	p.gitea = o.Gitea || err == nil && own.IsDir() || forge.Detect(f.Getenv("GITHUB_API_URL"), f.Getenv("GITEA_ACTIONS")) == forge.Gitea
-	if err == nil && own.IsDir() {
+	hasOwn := err == nil && own.IsDir()
+	switch {
+	case o.Gitea != nil:
+		p.gitea = *o.Gitea
+	case hasOwn, forge.Detect(f.Getenv("GITHUB_API_URL"), f.Getenv("GITEA_ACTIONS")) == forge.Gitea:
+		p.gitea = true
+	case p.known:
+		p.gitea, p.unsure = p.forge.IsGitea(ctx, o.HTTP)
+	}
+	if hasOwn && p.gitea {
 		p.folder = ".gitea/workflows"
+	}
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
 	}
 	return p, nil
 }
@@ -202,6 +242,7 @@ func (o *Options) answers(ctx context.Context, where *place) (setup.Answers, err
 		if err := o.Ask(ctx, o.questions(where)); err != nil {
 			return setup.Answers{}, err
 		}
+		o.Allow = append(o.Allow, names(o.allowed)...)
 	}
 	if err := o.missing(); err != nil {
 		return setup.Answers{}, err
@@ -256,6 +297,9 @@ func (o *Options) checkFlags(where *place) error {
 		}
 		return &app.UnknownError{What: "provider", ID: o.Provider, Near: app.Near(o.Provider, providers()), Hint: hint}
 	}
+	if err := o.checkNames(o.Allow); err != nil {
+		return app.Usagef("--allow: %w", err)
+	}
 	if o.Provider == githubModels && where.gitea {
 		return app.Usagef("--provider github-models works on GitHub only: its models answer GitHub's tokens; choose another provider")
 	}
@@ -272,6 +316,25 @@ func (o *Options) checkFlags(where *place) error {
 	}
 	return o.checkSecret(o.Secret)
 }
+
+// names are those in a text, separated by commas or spaces.
+func names(s string) []string {
+	return strings.FieldsFunc(s, func(c rune) bool { return c == ',' || c == ' ' || c == '\t' })
+}
+
+// checkNames finds what no account is called.
+func (o *Options) checkNames(list []string) error {
+	for _, name := range list {
+		if !accountName.MatchString(name) {
+			return fmt.Errorf("%q is no name of an account: write the names as the forge has them, separated by commas", o.Factory.CleanMessage(name))
+		}
+	}
+	return nil
+}
+
+// accountName is what GitHub and Gitea allow as the name of an account, and GitHub as that
+// of an app's.
+var accountName = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}(\[bot\])?$`)
 
 func (o *Options) checkSecret(name string) error {
 	switch {
@@ -305,7 +368,7 @@ func plan(root *os.Root, o *Options, where *place, a setup.Answers) ([]*file, er
 		host = true
 		files[0].What += "; agents have the runner's toolchains, because " + name + " is here (--container: they don't)"
 	}
-	if files[0].text, err = workflowFile(shipped, a.Provider, o.Secret, host); err != nil {
+	if files[0].text, err = workflowFile(shipped, ownLines{provider: a.Provider, secret: o.Secret, host: host, gitea: where.gitea, allow: o.Allow}); err != nil {
 		return nil, err
 	}
 	if files[1].text, err = settings(files[1].old, where.remote, a); err != nil {

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"flag"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -157,7 +159,10 @@ func TestVariants(t *testing.T) {
 		"two-jobs":                 {"--provider", "openai", "--two-jobs"},
 		"host-two-jobs":            {"--provider", "openai", "--two-jobs", "--host"},
 		"two-jobs-github-models":   {"--provider", "github-models", "--two-jobs"},
-		"gitea-two-jobs-anthropic": {"--provider", "anthropic", "--two-jobs", "--gitea"},
+		"gitea":                    {"--provider", "openai", "--gitea"},
+		"gitea-allow":              {"--provider", "openai", "--gitea", "--allow", "alice,bob"},
+		"bots":                     {"--provider", "openai", "--allow", "renovate[bot]"},
+		"gitea-two-jobs-anthropic": {"--provider", "anthropic", "--two-jobs", "--gitea", "--allow", "alice"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -369,6 +374,109 @@ func TestReadOnly(t *testing.T) {
 	w.refuses("permission denied", "--provider", "openai")
 }
 
+// A Gitea is recognised by asking it; whoever says what it is asks nobody, and what does
+// not answer is taken for what the flag says.
+func TestGiteaIsRecognised(t *testing.T) {
+	asked := 0
+	gitea := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if asked++; r.URL.Path == "/api/v1/version" {
+			_, _ = w.Write([]byte(`{"version":"1.26.0"}`))
+		}
+	}))
+	defer gitea.Close()
+	other := httptest.NewServer(http.NotFoundHandler())
+	defer other.Close()
+	gone := httptest.NewServer(http.NotFoundHandler())
+	gone.Close()
+	for name, c := range map[string]struct {
+		remote string
+		flags  []string
+		folder bool // Gitea's own is there
+		gitea  bool
+		asks   int
+		note   string
+	}{
+		"a Gitea":              {remote: gitea.URL, gitea: true, asks: 1},
+		"a GitHub Enterprise":  {remote: other.URL},
+		"said so":              {remote: other.URL, flags: []string{"--gitea"}, gitea: true},
+		"said otherwise":       {remote: gitea.URL, flags: []string{"--gitea=false"}},
+		"no answer":            {remote: gone.URL, note: "does not say what it is (dial tcp"},
+		"no answer, said so":   {remote: gone.URL, flags: []string{"--gitea"}, gitea: true},
+		"its folder is there":  {remote: gone.URL, folder: true, gitea: true},
+		"said not, and folder": {remote: gone.URL, folder: true, flags: []string{"--gitea=false"}},
+		"no remote":            {},
+		"a folder for remote":  {remote: "/srv/git"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			if c.remote != "" {
+				w.git("remote", "add", "origin", c.remote+"/octo/demo.git")
+			}
+			folder := ".github"
+			if c.folder {
+				w.put(".gitea/workflows/ci.yml", "name: ci\non: push\njobs: {}\n")
+			}
+			if c.folder && c.gitea {
+				folder = ".gitea"
+			}
+			asked = 0
+			w.must(append(c.flags, "--provider", "openai", "--yes")...)
+			text, out := w.read(folder+"/workflows/uwf.yml"), w.out.String()
+			if asked != c.asks || strings.Contains(text, "# allow: alice bob # who may") != c.gitea || strings.Contains(out, `"forge": "gitea"`) != c.gitea {
+				t.Errorf("asked %d times, printed %s", asked, out)
+			}
+			if strings.Contains(out, "gh ") == c.gitea || strings.Contains(out, "Allow GitHub Actions") == c.gitea {
+				t.Errorf("the next steps are another forge's: %s", out)
+			}
+			if (w.errs.Len() > 0) != (c.note != "") || !strings.Contains(w.errs.String(), c.note) {
+				t.Errorf("said %q, want %q", w.errs.String(), c.note)
+			}
+		})
+	}
+}
+
+// Who may start and steer on Gitea is written into the file, asked for, and named in what
+// is left to do.
+func TestAllow(t *testing.T) {
+	w := newWorld(t)
+	w.must("--provider", "openai", "--gitea", "--yes")
+	if out := w.out.String(); !strings.Contains(out, "only the owner of a personal repository may start and steer") || !strings.Contains(out, "in allow: of .github/workflows/uwf.yml") || !strings.Contains(out, "settings/actions/runners") && !strings.Contains(out, "Settings, Actions, Runners") {
+		t.Errorf("nobody is told who may start: %s", out)
+	}
+	w.must("--provider", "openai", "--gitea", "--allow", "alice", "--allow", "bob", "--force")
+	if out := w.out.String(); !strings.Contains(w.read(workflowPath), "          allow: \"alice bob\" #") || !strings.Contains(out, "alice, bob, and the owner of a personal repository, may start and steer") {
+		t.Errorf("they are not named: %s", out)
+	}
+	w.must("--provider", "openai", "--gitea", "--two-jobs", "--allow", "alice", "--force")
+	if out := w.out.String(); !strings.Contains(out, "exchange the two artifact actions") {
+		t.Errorf("nobody is told what does not run: %s", out)
+	}
+	// On a terminal.
+	asked := false
+	w.ask = func(_ context.Context, questions []setup.Question) error {
+		for _, q := range questions {
+			q.Field.Init()
+			if q.Say == nil || !strings.Contains(q.Say(), "a job on Gitea can't look it up") {
+				continue
+			}
+			asked = true
+			return q.Field.RunAccessible(&bytes.Buffer{}, strings.NewReader("carol, dave\n"))
+		}
+		return nil
+	}
+	w.must("--provider", "openai", "--gitea", "--secret", "KEY", "--model", "m", "--force")
+	if !asked || !strings.Contains(w.read(workflowPath), `allow: "carol dave"`) {
+		t.Errorf("asked: %v\n%s", asked, w.read(workflowPath))
+	}
+	asked = false
+	for _, flags := range [][]string{{"--gitea=false"}, {"--gitea", "--allow", "alice"}} {
+		w.must(append(flags, "--provider", "openai", "--secret", "KEY", "--model", "m", "--force")...)
+	}
+	if asked {
+		t.Error("asked although it was said, or does not matter")
+	}
+}
+
 func TestFlags(t *testing.T) {
 	w := newWorld(t)
 	const key = "sk-proj-abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGH"
@@ -384,6 +492,9 @@ func TestFlags(t *testing.T) {
 	w.refuses("never the key itself", "--provider", "openai", "--secret", "A }} ${{ secrets.B")
 	w.refuses("begins with GITHUB_", "--provider", "openai", "--secret", "github_key")
 	w.refuses("leave --secret out", "--provider", "github-models", "--secret", "KEY")
+	for _, name := range []string{"${{ secrets.A }}", `a"b`, "a\nb", "-a", "a b", "[bot]", "@alice", key + key} {
+		w.refuses("is no name of an account", "--provider", "openai", "--allow", strings.ReplaceAll(`"`+name+`"`, `"a"b"`, `"a""b"`))
+	}
 }
 
 // TestTerminal answers the questions as a person would.

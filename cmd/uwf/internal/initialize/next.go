@@ -32,6 +32,9 @@ func (p *place) next(o *Options, a setup.Answers) []next {
 	if !p.gitea {
 		out = append(out, next{"let jobs open pull requests (else uwf comments with a link): tick \"Allow GitHub Actions to create and approve pull requests\", " + p.link("settings/actions", "Settings, Actions, General"), ""})
 	}
+	if p.gitea {
+		out = append(out, p.giteaSteps(o)...)
+	}
 	out = append(out, next{"check it all, and make the labels", "uwf doctor"})
 	label := next{"put the label " + doctor.DefaultLabel + " on an issue", "gh issue edit NUMBER --add-label " + doctor.DefaultLabel}
 	if p.gitea {
@@ -40,6 +43,22 @@ func (p *place) next(o *Options, a setup.Answers) []next {
 	out = append(out, label)
 	if a.Provider == githubModels {
 		out = append(out, next{"GitHub Models is a trial: a request takes about 8,000 tokens in and 4,000 out, and there are few a day; for more, choose a provider with a key (uwf init --provider … --force)", ""})
+	}
+	return out
+}
+
+// giteaSteps are those that GitHub has no need of.
+func (p *place) giteaSteps(o *Options) []next {
+	out := []next{{"see that a runner with the label ubuntu-latest is there: " + p.link("settings/actions/runners", "Settings, Actions, Runners"), ""}}
+	const can = "may start and steer: a job can't look up on Gitea who may write"
+	file := p.folder + "/uwf.yml"
+	if len(o.Allow) > 0 {
+		out = append(out, next{fmt.Sprintf("%s, and the owner of a personal repository, %s; name others in allow: of %s", strings.Join(o.Allow, ", "), can, file), ""})
+	} else {
+		out = append(out, next{fmt.Sprintf("only the owner of a personal repository %s; name others, and everybody where an organisation owns it, in allow: of %s", can, file), ""})
+	}
+	if o.TwoJobs {
+		out = append(out, next{fmt.Sprintf("exchange the two artifact actions of %s, which do not run on Gitea: it says by which", file), ""})
 	}
 	return out
 }
@@ -53,6 +72,9 @@ func (p *place) secret(name string) next {
 
 // warn tells of what people did not ask for but should know.
 func (p *place) warn(ctx context.Context, o *Options, files []*file) {
+	if p.unsure != nil {
+		o.Notes.Printf("%s does not say what it is (%v), so the files are for GitHub: for Gitea or Forgejo, say --gitea.\n", p.forge.Server.Host, p.unsure)
+	}
 	if p.dir != p.root {
 		o.Notes.Printf("The files are in the repository's top folder, %s.\n", p.root)
 	}

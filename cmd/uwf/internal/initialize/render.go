@@ -29,14 +29,64 @@ const (
 	keyLine      = "api-key: ${{ secrets.OPENAI_API_KEY }}"
 	modelsLine   = "# models: read # for provider: github-models"
 	usesLine     = "- uses: united-workforce/uwf@v1"
+	allowLine    = "# allow: alice bob # on Gitea: who may start and steer, beside the owner of a personal repository"
 )
 
 // hostLine is the action's variant that runs on the runner itself.
 const hostLine = "- uses: united-workforce/uwf/.github/actions/host@v1 # on the runner, with its toolchains"
 
-// workflowFile is the shipped workflow file with a repository's provider and secret, in
-// the container or on the runner itself.
-func workflowFile(shipped, provider, secret string, host bool) ([]byte, error) {
+// ownLines are what a repository has in their place.
+type ownLines struct {
+	provider, secret string
+	host             bool // on the runner itself, and not in the container
+	gitea            bool
+	allow            []string
+}
+
+// line is what stands in the place of a shipped line, without its indent; empty: nothing.
+// ok is false for a line that is the same everywhere.
+func (l ownLines) line(shipped string) (line string, ok bool) {
+	switch shipped {
+	case providerLine:
+		return "provider: " + l.provider, true
+	case keyLine:
+		if l.secret == "" {
+			return "", true
+		}
+		return "api-key: ${{ secrets." + l.secret + " }}", true
+	case modelsLine:
+		if l.provider != githubModels {
+			return "", true
+		}
+		return "models: read # GitHub Models, with the job's own token", true
+	case usesLine:
+		if l.host {
+			return hostLine, true
+		}
+		return shipped, true
+	case allowLine:
+		return l.allowed(), true
+	}
+	return "", false
+}
+
+// allowed is the line that names who may start and steer. On Gitea it is there, as a
+// comment, also where nobody is named.
+func (l ownLines) allowed() string {
+	const why = " # who may start and steer, beside the owner of a personal repository: a job can't look it up"
+	switch names := strings.Join(l.allow, " "); {
+	case names != "" && l.gitea:
+		return fmt.Sprintf("allow: %q%s", names, why)
+	case names != "":
+		return fmt.Sprintf("allow: %q # bots that may start and steer", names)
+	case l.gitea:
+		return "# allow: alice bob" + why
+	}
+	return ""
+}
+
+// workflowFile is the shipped workflow file with a repository's own lines.
+func workflowFile(shipped string, own ownLines) ([]byte, error) {
 	data, err := fs.ReadFile(examples.Files, shipped)
 	if err != nil {
 		return nil, err
@@ -46,31 +96,20 @@ func workflowFile(shipped, provider, secret string, host bool) ([]byte, error) {
 	for line := range strings.Lines(string(data)) {
 		text := strings.TrimSpace(line)
 		indent := line[:strings.Index(line+"x", text)]
-		switch text {
-		case providerLine:
-			line = indent + "provider: " + provider + "\n"
-		case keyLine:
-			line = indent + "api-key: ${{ secrets." + secret + " }}\n"
-			if secret == "" {
-				line = ""
-			}
-		case modelsLine:
-			line = ""
-			if provider == githubModels {
-				line = indent + "models: read # GitHub Models, with the job's own token\n"
-			}
-		case usesLine:
-			if host {
-				line = indent + hostLine + "\n"
-			}
-		default:
+		to, ok := own.line(text)
+		switch {
+		case !ok:
 			out.WriteString(line)
 			continue
+		case to == "":
+			line = ""
+		default:
+			line = indent + to + "\n"
 		}
 		seen[text] = true
 		out.WriteString(line)
 	}
-	for _, l := range []string{providerLine, keyLine, modelsLine, usesLine} {
+	for _, l := range []string{providerLine, keyLine, modelsLine, usesLine, allowLine} {
 		if !seen[l] {
 			return nil, fmt.Errorf("the shipped %s has no line %q: this build of uwf is broken", shipped, l)
 		}
