@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -214,6 +215,37 @@ func (s *site) compare() {
 		fake.remember(s, x, a)
 		real.remember(s, x, b)
 	}
+	// What a push to a protected branch is told, by a job and by its owner.
+	for _, who := range []string{"job", "octo"} {
+		a, b := fake.push(s, who, "kept"), real.push(s, who, "kept")
+		if a != b || !strings.Contains(a, "pre-receive hook declined") {
+			s.Errorf("a push to a protected branch by %s: the fake says\n%s\nGitea\n%s", who, a, b)
+		}
+	}
+}
+
+// push pushes a commit to a branch, and returns what the forge says of it.
+func (d *side) push(s *site, who, branch string) string {
+	s.Helper()
+	dir := s.TempDir()
+	url := strings.Replace(d.url, "://", "://x-access-token:"+d.tokens[who]+"@", 1) + "/octo/compared.git"
+	r := &repository{site: s}
+	_, err := r.tryGit(dir, "clone", "--quiet", "--branch", branch, url, "clone")
+	mustDo(s, err)
+	dir = filepath.Join(dir, "clone")
+	_, err = r.tryGit(dir, "commit", "--quiet", "--allow-empty", "--message", "More")
+	mustDo(s, err)
+	if _, err = r.tryGit(dir, "push", "--quiet", url, "HEAD:"+branch); err == nil {
+		s.Fatalf("%s may push to %s of %s", who, branch, d.url)
+	}
+	var said []string
+	for line := range strings.Lines(err.Error()) {
+		line = strings.TrimSpace(line[max(0, strings.Index(line, "remote: ")):]) // git's own words may stand before
+		if strings.HasPrefix(line, "remote: ") && line != "remote: error:" || strings.HasPrefix(line, "! [") {
+			said = append(said, line)
+		}
+	}
+	return strings.Join(said, "\n")
 }
 
 // addCompared makes the repository on Gitea, where two jobs run until the end.

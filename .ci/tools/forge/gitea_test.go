@@ -17,7 +17,9 @@ func TestGitea(t *testing.T) {
 	for _, login := range []string{"octo", "alice", "bob"} {
 		s.addUser(login)
 	}
+	s.serveAction()
 	t.Run("loop", func(t *testing.T) { s.on(t).loop() })
+	t.Run("init", func(t *testing.T) { s.on(t).init() })
 	t.Run("compare", func(t *testing.T) { s.on(t).compare() })
 	t.Run("events", func(t *testing.T) { s.on(t).events() })
 }

@@ -411,15 +411,16 @@ func (c *ci) environ(j *ciJob, token string) map[string]string {
 		"GITHUB_EVENT_NAME": j.event.Name, "GITHUB_EVENT_PATH": payload,
 		"GITHUB_ACTOR": j.event.Actor, "GITHUB_TRIGGERING_ACTOR": j.event.Actor,
 		"GITHUB_RUN_ID": strconv.FormatInt(j.run, 10), "GITHUB_RUN_NUMBER": "1", "GITHUB_RUN_ATTEMPT": strconv.Itoa(j.attempt),
-		"GITHUB_JOB": j.name, "GITHUB_ACTION": "__united-workforce_uwf", "GITHUB_WORKFLOW": "uwf",
+		"GITHUB_JOB": j.name, "GITHUB_ACTION": "__united-workforce_uwf", "GITHUB_WORKFLOW": c.workflowName(),
 		"GITHUB_WORKFLOW_REF": c.forge.Repository() + "/" + ciWorkflow + "@refs/heads/" + c.forge.Branch(),
 		"GITHUB_REF":          "refs/heads/" + c.forge.Branch(), "GITHUB_REF_NAME": c.forge.Branch(),
 		"GITHUB_WORKSPACE": filepath.Join(j.dir, "work"), "RUNNER_TEMP": filepath.Join(j.dir, "temp"),
 		"RUNNER_OS": "Linux", "RUNNER_ARCH": "X64", "ACTIONS_RUNTIME_TOKEN": "runtime-token",
 		clitest.EnvHost: fmt.Sprintf("runner-%d-%d", j.run, j.attempt),
 	}
-	if c.gitea {
+	if c.gitea { // its runner names no file
 		env["GITEA_ACTIONS"] = "true"
+		delete(env, "GITHUB_WORKFLOW_REF")
 	}
 	if c.behind > 0 {
 		env[clitest.EnvAhead] = c.behind.String()
@@ -434,6 +435,16 @@ func (c *ci) environ(j *ciJob, token string) map[string]string {
 		env["INPUT_"+strings.ToUpper(name)] = value
 	}
 	return env
+}
+
+// workflowName is what the workflow file calls itself, which is what runners know of it.
+func (c *ci) workflowName() string {
+	c.Helper()
+	text, err := c.forge.File(c.forge.Branch(), ciWorkflow)
+	c.check(err)
+	var w struct{ Name string }
+	c.check(yaml.Unmarshal([]byte(text), &w))
+	return w.Name
 }
 
 // inputs are the action's inputs: the defaults of action.yml, what the workflow file of
@@ -516,7 +527,7 @@ func stepInputs(t *testing.T, text, job string) map[string]string {
 		t.Fatal(err)
 	}
 	for _, s := range w.Jobs[job].Steps {
-		if strings.HasPrefix(s.Uses, "united-workforce/uwf@") {
+		if strings.HasPrefix(s.Uses, "united-workforce/uwf@") || strings.HasPrefix(s.Uses, "united-workforce/uwf/.github/actions/host@") {
 			for name, value := range s.With {
 				if strings.Contains(value, "${{ secrets.") {
 					s.With[name] = aSecret

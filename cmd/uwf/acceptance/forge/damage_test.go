@@ -46,3 +46,100 @@ func (c *ci) oneActive() (id string, entry map[string]any) {
 	}
 	return "", nil
 }
+
+// toMend is what a comment says to type, as a person copies it, for somebody who may push.
+func (c *ci) toMend(comment string) string {
+	c.Helper()
+	_, rest, found := strings.Cut(comment, "Restore it:\n\n```sh\n")
+	command, _, closed := strings.Cut(rest, "\n```")
+	if !found || !closed {
+		c.Fatalf("the comment has no command: %s", comment)
+	}
+	return strings.ReplaceAll(command, c.forge.CloneURL(), c.owned())
+}
+
+// TestBranchDamaged: the state branch is deleted, or set back, while threads run. The job,
+// whatever brings it, is red, and the comment says what mends it: typed, that does.
+func TestBranchDamaged(t *testing.T) {
+	t.Parallel()
+	bothForges(t, func(t *testing.T, gitea bool) {
+		for name, damage := range map[string][]string{
+			"deleted":  {"update-ref", "-d", "refs/heads/uwf-state"},
+			"set back": {"update-ref", "refs/heads/uwf-state", "uwf-state^"},
+		} {
+			c := newCI(t, ciOptions{gitea: gitea})
+			c.allow()
+			n := c.issue()
+			c.green(c.start(c.forge.Label("alice", n, "uwf")))
+			c.git(damage...)
+			c.red(c.settle()...)
+			said := c.sticky(n)
+			if !strings.Contains(said.Body, "is damaged: nothing goes on until a person mends it") {
+				t.Fatalf("%s: the comment says all is well: %s", name, said.Body)
+			}
+			// A schedule finds the same, and says nothing more; a person is answered.
+			c.red(c.start(c.forge.Schedule("17 */2 * * *")))
+			if now := c.sticky(n); len(now.Bodies) != len(said.Bodies) {
+				t.Errorf("%s: the comment was written %d times, and is now %d", name, len(said.Bodies), len(now.Bodies))
+			}
+			before := len(c.own(n))
+			c.red(c.start(c.forge.Say("alice", n, "/uwf retry")))
+			if got := c.own(n); len(got) != before+1 || !strings.Contains(got[before], "Restore it:") {
+				t.Errorf("%s: /uwf retry was answered with %q", name, got[before:])
+			}
+			s := c.newShell()
+			s.enter("git init -q mend && cd mend && " + c.toMend(said.Body))
+			c.green(c.start(c.forge.Say("alice", n, "/uwf retry")))
+			c.green(c.settle()...)
+			c.solved(n, 3)
+		}
+	})
+}
+
+// TestBranchProtected: somebody protects the state branch while a thread runs, so that jobs
+// can't push to it. The comment says so, and where that is set; so does a label.
+func TestBranchProtected(t *testing.T) {
+	t.Parallel()
+	bothForges(t, func(t *testing.T, gitea bool) {
+		c := newCI(t, ciOptions{gitea: gitea})
+		c.allow()
+		n := c.issue()
+		c.green(c.start(c.forge.Label("alice", n, "uwf")))
+		c.forge.Protect("uwf-state", "update")
+		c.red(c.settle()...)
+		page := map[bool]string{false: "/settings/rules", true: "/settings/branches"}[gitea]
+		for _, want := range []string{"Its result could not be stored.", "Let jobs push to the branches uwf-state and uwf/**", c.forge.Repository() + page, "git fetch origin refs/uwf/attempts/"} {
+			if said := c.sticky(n).Body; !strings.Contains(said, want) {
+				t.Errorf("the comment doesn't say %q: %s", want, said)
+			}
+		}
+		other := c.issue()
+		c.red(c.start(c.forge.Label("alice", other, "uwf")))
+		if got := c.own(other); len(got) != 1 || !strings.Contains(got[0], c.forge.Repository()+page) {
+			t.Errorf("the label was answered with %q", got)
+		}
+	})
+}
+
+// TestJobDied: a job is killed while its agent works. The next look, a schedule's, shows it,
+// and another job does the step.
+func TestJobDied(t *testing.T) {
+	t.Parallel()
+	c := newCI(t, ciOptions{})
+	n := c.issue()
+	c.green(c.start(c.forge.Label("alice", n, "uwf")))
+	sent := c.forge.TakeDispatches()
+	if j := c.start(c.forge.Dispatched(sent[0]), "UWF_TEST_KILL=agent"); !j.killed {
+		t.Fatalf("it lives: %s", j)
+	}
+	if said := c.sticky(n).Body; !strings.Contains(said, "is working on step 2") {
+		t.Fatalf("before anybody looks the comment says %s", said)
+	}
+	c.later(20 * time.Minute)
+	c.green(c.start(c.forge.Schedule("17 */2 * * *")))
+	if said := c.sticky(n).Body; !strings.Contains(said, "The job for step 2 died; nothing was heard of it after") || !strings.Contains(said, "Another one is on its way.") {
+		t.Errorf("the comment says %s", said)
+	}
+	c.green(c.settle()...)
+	c.solved(n, 3)
+}

@@ -2,7 +2,9 @@ package forge
 
 import (
 	"os"
+	"os/exec"
 	"path"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -71,6 +73,116 @@ func TestReadmeQuickStart(t *testing.T) {
 	if len(m.calls) == 0 || m.calls[""] != 0 {
 		t.Errorf("what the model was asked, by role: %v", m.calls)
 	}
+}
+
+// shell is a person's machine: a clone of the repository, in which commands are typed.
+type shell struct {
+	*ci
+	dir, home string
+	path      string
+}
+
+// newShell clones the repository with the owner's rights.
+func (c *ci) newShell() *shell {
+	c.Helper()
+	s := &shell{ci: c, home: c.TempDir(), path: os.Getenv("PATH")}
+	s.enter("git clone -q " + c.owned() + " clone")
+	s.dir = filepath.Join(s.home, "clone")
+	return s
+}
+
+// owned is the repository's address with the owner's password in it.
+func (c *ci) owned() string {
+	return strings.Replace(c.forge.CloneURL(), "://", "://octo:"+c.forge.UserToken("octo")+"@", 1)
+}
+
+// enter runs a line by sh, which has to succeed.
+func (s *shell) enter(line string) string {
+	s.Helper()
+	cmd := exec.CommandContext(s.Context(), "sh", "-euc", line)
+	cmd.Dir = or(s.dir, s.home)
+	cmd.Env = []string{
+		"PATH=" + s.path, "HOME=" + s.home, "TMPDIR=" + s.home, "UWF_LOG=off", "LC_ALL=C", "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=" + os.DevNull, "GIT_TERMINAL_PROMPT=0",
+		"GIT_AUTHOR_NAME=Octo", "GIT_AUTHOR_EMAIL=octo@example.com", "GIT_COMMITTER_NAME=Octo", "GIT_COMMITTER_EMAIL=octo@example.com",
+	}
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		s.Fatalf("%s: %v\n%s", line, err, out)
+	}
+	return string(out)
+}
+
+// readmeCommands are the lines of the README's block behind a marker, without comments.
+func readmeCommands(t *testing.T, marker string) []string {
+	t.Helper()
+	raw, err := os.ReadFile("../../../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, found := strings.Cut(string(raw), "<!-- "+marker+" -->\n```sh\n")
+	block, _, closed := strings.Cut(rest, "\n```\n")
+	if !found || !closed {
+		t.Fatalf("README.md has no code block after <!-- %s -->", marker)
+	}
+	var lines []string
+	for line := range strings.SplitSeq(block, "\n") {
+		line, _, _ = strings.Cut(line, "  #")
+		if line = strings.TrimSpace(line); line != "" {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
+// TestReadmeInit types the README's commands in a clone and puts the label on an issue, on
+// each forge: nothing else, but a model that answers. What the README says to leave out on
+// Gitea is left out there; nothing is added.
+func TestReadmeInit(t *testing.T) {
+	t.Parallel()
+	lines := readmeCommands(t, "test:init")
+	if len(lines) != 5 || !strings.HasPrefix(lines[0], "go install ") || lines[1] != "cd your-repository" {
+		t.Fatalf("the README's commands: %q", lines)
+	}
+	bothForges(t, func(t *testing.T, gitea bool) {
+		c := newCI(t, ciOptions{gitea: gitea, bare: true})
+		c.with = map[string]string{} // nothing but what the workflow file says
+		s := c.newShell()
+		bin, secrets := t.TempDir(), filepath.Join(t.TempDir(), "secrets")
+		c.check(os.WriteFile(filepath.Join(bin, "gh"), []byte("#!/bin/sh\necho \"$@\" >>'"+secrets+"'\n"), 0o700)) //nolint:gosec // a program
+		s.path = bin + string(os.PathListSeparator) + s.path
+		for _, line := range lines[2:] {
+			if gitea && strings.HasPrefix(line, "gh ") {
+				continue
+			}
+			s.enter(line)
+		}
+		if got := c.read(secrets); !gitea && got != "secret set OPENAI_API_KEY\n" || gitea && got != "" {
+			t.Errorf("gh was asked for %q", got)
+		}
+		m := newChatModel(t, c.example("solve-issue.yaml"), "developer", map[string]string{"slug/slug.go": fixed})
+		c.provide(m)
+		n := c.issue()
+		c.green(c.start(c.forge.Label("octo", n, "uwf")))
+		c.green(c.settle()...)
+		c.solved(n, 3)
+		if !gitea {
+			return
+		}
+		// Others are told what the next steps of init said: once, on the issue.
+		other := c.issue()
+		for range 2 {
+			c.untouched(c.start(c.forge.Label("alice", other, "uwf")), "alice")
+		}
+		if got := c.own(other); len(got) != 1 || !strings.Contains(got[0], "allow: alice") {
+			t.Fatalf("alice was told %q", got)
+		}
+		s.enter("uwf init --provider openai --allow alice --force && git commit -qam 'Let alice in' && git push -q")
+		c.green(c.start(c.forge.Label("alice", other, "uwf")))
+		c.green(c.settle()...)
+		if p := c.pull(other); !p.Open {
+			t.Errorf("pull request: %+v", p)
+		}
+	})
 }
 
 // TestWorkflowFilesFit checks the workflow files that we ship, and the README's, with
