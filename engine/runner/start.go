@@ -178,7 +178,7 @@ func (j *job) request(ctx context.Context, a asked) (*thread.StartRequest, error
 }
 
 // maxFormer is how many earlier threads about an issue are looked up.
-const maxFormer = 3
+const maxFormer = 10
 
 // formerPull is the pull request that the newest earlier thread about an issue led to; 0:
 // none. Such threads are found by their comments, so that no history is read for an issue
@@ -188,44 +188,47 @@ func (j *job) formerPull(ctx context.Context, s *event.Subject) int {
 		return 0
 	}
 	list, err := j.Forge.Comments(ctx, s.Number)
-	var found []gitcas.ThreadID
+	var ids []gitcas.ThreadID
 	for _, c := range slices.Backward(list) {
-		if id, ok := report.FindMarker(c.Body); ok && len(found) < maxFormer && !slices.Contains(found, gitcas.ThreadID(id)) {
-			found = append(found, gitcas.ThreadID(id))
+		id, ok := report.FindMarker(c.Body)
+		if t := gitcas.ThreadID(id); ok && t.Valid() && len(ids) < maxFormer {
+			ids = append(ids, t)
 		}
 	}
-	if err == nil && len(found) > 0 {
-		var pull int
-		if pull, err = j.pullOf(ctx, found, picture.SubjectKey(s.Pull, s.Number)); err == nil {
-			return pull
-		}
+	pull := 0
+	if err == nil && len(ids) > 0 {
+		pull, err = j.pullOf(ctx, ids, picture.SubjectKey(s.Pull, s.Number))
 	}
 	if err != nil {
 		j.warn(fmt.Sprintf("earlier threads about #%d could not be looked for", s.Number), err)
 	}
-	return 0
+	return pull
 }
 
-// pullOf is the pull request of the first of these threads that is over, about a subject,
-// and has one.
-func (j *job) pullOf(ctx context.Context, ids []gitcas.ThreadID, subject string) (int, error) {
-	v, err := j.Engine.Store.Load(ctx)
+// pullOf is the pull request of that one of the threads that ended last, of those that are
+// about a subject and have one. Ids are what somebody wrote into a comment: they don't
+// make a job read more history than a command may.
+func (j *job) pullOf(ctx context.Context, ids []gitcas.ThreadID, subject string) (pull int, err error) {
+	store := j.Engine.Store
+	v, err := store.Load(ctx)
 	if errors.Is(err, gitcas.ErrNoStore) {
 		return 0, nil
 	}
 	if err != nil {
 		return 0, err
 	}
-	for _, id := range ids {
-		if !id.Valid() {
-			continue
-		}
-		e, ok, err := j.Engine.Store.FindEnded(ctx, v, id)
-		if err != nil || ok && e.PR != 0 && picture.About(e.Key, subject) {
-			return e.PR, err
-		}
+	from := slices.MinFunc(ids, func(a, b gitcas.ThreadID) int { return a.Time().Compare(b.Time()) }).Time()
+	if back := v.Time().Add(-searchBack); from.Before(back) {
+		from = back
 	}
-	return 0, nil
+	err = store.HistorySince(ctx, v, from, func(e gitcas.Ended) error {
+		if e.PR != 0 && slices.Contains(ids, e.Thread) && picture.About(e.Key, subject) {
+			pull = e.PR
+			return gitcas.ErrStop
+		}
+		return nil
+	})
+	return pull, err
 }
 
 // ground is where a thread's work begins.

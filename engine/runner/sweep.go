@@ -64,22 +64,24 @@ func (j *job) sweep(ctx context.Context) error {
 	case errors.Is(err, gitcas.ErrNoStore):
 		return nil
 	case err != nil:
-		err = fmt.Errorf("look for threads whose next job got lost: %w", err)
-		if errors.Is(err, gitcas.ErrDamaged) {
-			j.tellDamage(ctx, err, j.threadsAtHand)
-			if j.ev.Kind == event.Schedule {
-				return err
-			}
-		}
-		j.warn("no thread was taken up", err)
+		j.tellDamage(ctx, err, j.threadsAtHand)
+	default:
+		err = j.takeUp(ctx, v)
+	}
+	if err == nil {
 		return nil
 	}
-	j.takeUp(ctx, v)
+	err = fmt.Errorf("look for threads whose next job got lost: %w", err)
+	if j.ev.Kind == event.Schedule && errors.Is(err, gitcas.ErrDamaged) {
+		return err
+	}
+	j.warn("not all threads that are due were taken up", err)
 	return nil
 }
 
-// takeUp starts the next job of some of the threads that are due.
-func (j *job) takeUp(ctx context.Context, v *gitcas.View) {
+// takeUp starts the next job of some of the threads that are due. The error is about those
+// that can't be read.
+func (j *job) takeUp(ctx context.Context, v *gitcas.View) (unread error) {
 	most := sweepMax
 	switch {
 	case j.out.Thread != "" || j.in.Thread != "":
@@ -90,25 +92,27 @@ func (j *job) takeUp(ctx context.Context, v *gitcas.View) {
 	sent := 0
 	for _, p := range j.some(j.due(v), most+sweepSkip) {
 		if sent == most {
-			return
+			return unread
 		}
-		seen := j.readable(ctx, p.Thread)
-		if seen == nil {
+		seen, err := j.readable(ctx, p.Thread)
+		if err != nil {
+			unread = errors.Join(unread, err)
 			continue
 		}
 		sent++
 		entry, _ := v.Entry(p.Thread)
 		n := j.nextOf(p.Thread, node.Pin{Hash: p.Head, Digest: seen.DigestOf(p.Head)}, &picture.Picture{ID: p.Thread, Entry: entry})
 		n.store = v.StoreID()
-		err := j.send(ctx, n)
-		j.tellLost(ctx, v, seen, err == nil)
-		if err != nil {
+		j.tellLost(ctx, v, seen, true) // before the job, which soon says more
+		if err := j.send(ctx, n); err != nil {
+			j.tellLost(ctx, v, seen, false)
 			j.warn(fmt.Sprintf("thread %s is due, but its next job could not be started", p.Thread), err)
-			return
+			return unread
 		}
 		j.Out.Notice(fmt.Sprintf("thread %s was due and nobody worked on it: its next job was started", p.Thread))
 		j.hook(nil, "dispatched")
 	}
+	return unread
 }
 
 // tellLost shows in a thread's comment that its job died, or never came, and whether
@@ -140,21 +144,20 @@ func (j *job) lostJob(v *gitcas.View, p *picture.Picture) (_ report.LostJob, los
 	return report.LostJob{At: at}, v.Time().Sub(at) > j.idle()
 }
 
-// readable reads a thread; nil where a job for it could not read it either. Such a job
-// would end as it began, and the thread be due again: a job for it after every other job,
-// for ever.
-func (j *job) readable(ctx context.Context, id gitcas.ThreadID) *picture.Picture {
+// readable reads a thread. An error says that a job for it could not read it either: it
+// would end as it began, and the thread be due again, with a job for it after every other
+// job, for ever.
+func (j *job) readable(ctx context.Context, id gitcas.ThreadID) (*picture.Picture, error) {
 	v, err := j.Engine.Store.Load(ctx, id)
 	var seen *picture.Picture
 	if err == nil {
 		seen, err = picture.Seen(ctx, v, id)
 	}
 	if err != nil {
-		j.warn(fmt.Sprintf("thread %s is due, but it can't be read, and no job is started for it", id), err)
 		j.tellDamage(ctx, err, func(*gitcas.View) []gitcas.ThreadID { return []gitcas.ThreadID{id} })
-		return nil
+		return nil, fmt.Errorf("thread %s is due, but it can't be read, and no job is started for it: %w", id, err)
 	}
-	return seen
+	return seen, nil
 }
 
 // due are the threads that wait for a job, but for the one whose next job this one

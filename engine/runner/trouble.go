@@ -156,6 +156,10 @@ func (j *job) tellUnread(ctx context.Context, id gitcas.ThreadID, v *gitcas.View
 		j.warn("the thread's comment could not be brought up to date", err)
 		return
 	}
+	// The id may lead to anybody's words, and so to any issue.
+	if marked, ok := report.FindMarker(there.Body); !ok || marked != string(id) {
+		return
+	}
 	t := report.Thread{
 		ID: string(id), State: report.Damaged, Failure: why, Subject: there.Number, Now: j.Now(),
 		Links: report.Links{Repo: j.Job.repoURL(), Gitea: j.gitea(), StateBranch: j.Job.StateBranch},

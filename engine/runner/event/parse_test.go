@@ -112,15 +112,22 @@ func checkExample(t *testing.T, e Event) {
 // some.
 func checkAccounts(t *testing.T, e Event, payload []byte) {
 	t.Helper()
-	type account struct{ ID int64 }
+	type account struct {
+		ID   int64
+		Type string
+	}
 	type written struct{ User account }
 	var p struct {
+		Repository     struct{ Owner account }
 		Sender         account
 		Issue, Comment written
 		Pull           written `json:"pull_request"`
 	}
 	if err := json.Unmarshal(payload, &p); err != nil {
 		t.Fatal(err)
+	}
+	if o := p.Repository.Owner; e.Repo.Owner.ID != o.ID || e.Repo.Organisation != (o.Type == "Organization") {
+		t.Errorf("%s %s: owner %+v, want %+v", e.Name, e.Action, e.Repo, o)
 	}
 	if e.Sender.ID != p.Sender.ID || (e.Sender.ID > 0) != (e.Sender.Login != "") {
 		t.Errorf("%s %s: sender %+v, want %d", e.Name, e.Action, e.Sender, p.Sender.ID)
@@ -216,6 +223,12 @@ func TestGitea(t *testing.T) {
 				return slices.Equal(e.Added, []string{"bug", "uwf"}) && e.Subject.Number == 7 && !e.Subject.Pull && e.Repo.DefaultBranch == "trunk" && e.Repo.Private &&
 					e.Subject.Author == "ann" && e.Subject.AuthorID == 1 && e.Sender == User{Login: "bob", ID: 2}
 			}},
+		{"by the owner", "issues", `{"action":"label_updated","issue":{"number":7,"comments":0},"changes":{"added_labels":[{"name":"uwf"}]},"repository":{"full_name":"bob/r","owner":{"id":2,"login":"bob"}},"sender":{"id":2,"login":"bob"}}`, Labeled,
+			func(e Event) bool {
+				return e.Repo.Owner == User{Login: "bob", ID: 2} && e.Repo.Owner == e.Sender && !e.Repo.Organisation && e.Subject.Quiet
+			}},
+		{"an owner without an id", "issues", `{"action":"label_updated","issue":{"number":7,"comments":2},"changes":{"added_labels":[{"name":"uwf"}]},"repository":{"full_name":"bob/r","owner":{"login":"bob"}}}`, Labeled,
+			func(e Event) bool { return e.Repo.Owner == User{Login: "bob"} && !e.Subject.Quiet }},
 		{"only taken off", "issues", `{"action":"label_updated",` + giteaIssue + `,"changes":{"added_labels":null,"removed_labels":[{"name":"bug"}]},` + giteaRest + `}`, None, nil},
 		{"cleared", "issues", `{"action":"label_cleared",` + giteaIssue + `,` + giteaRest + `}`, None, nil},
 		{"an old version", "issues", `{"action":"label_updated",` + giteaIssue + `,` + giteaRest + `}`, None,
