@@ -77,7 +77,7 @@ has a file such as go.mod or package.json, whose tests need that; --host and --c
 it yourself.`,
 		Example: `  uwf init --provider openai --secret OPENAI_API_KEY --keep
   uwf init --provider github-models --yes --force
-  uwf init --provider anthropic --gitea --allow alice,bob
+  uwf init --provider anthropic --gitea --allow alice,bob --yes --force
   uwf init --provider custom --base-url https://models.example.com/v1 --model qwen3 --secret MODELS_KEY --two-jobs --yes --force`,
 		Args: cobra.NoArgs,
 		RunE: app.Run(o, runF, initRun, func([]string) {
