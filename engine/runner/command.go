@@ -53,7 +53,7 @@ func (j *job) command(ctx context.Context) error {
 		return j.denied(ctx, why)
 	}
 	j.confirmed = true
-	if err = j.obey(ctx, c, s); err == nil && !j.spoke && j.Job.Attempt <= 1 {
+	if err = j.obeyCommand(ctx, c, s); err == nil && !j.spoke && j.Job.Attempt <= 1 {
 		why := sentence(firstLine(j.out.Notice))
 		if err := j.reply(ctx, s.Number, report.Reply{Kind: report.NotNow, Verb: c.Verb, Why: why}); err != nil {
 			j.warn("the command could not be answered", err)
@@ -62,8 +62,8 @@ func (j *job) command(ctx context.Context) error {
 	return err
 }
 
-// obey does what a command says that may be given.
-func (j *job) obey(ctx context.Context, c *event.Command, s *event.Subject) error {
+// obeyCommand does what a command says that may be given.
+func (j *job) obeyCommand(ctx context.Context, c *event.Command, s *event.Subject) error {
 	if c.Verb == verbStart {
 		return j.startByCommand(ctx, c, *s)
 	}
@@ -175,7 +175,7 @@ func (j *job) find(ctx context.Context, s event.Subject) (*found, error) {
 	}
 	var newest gitcas.ThreadID
 	for id, e := range v.Threads() {
-		if concerns(e.Key, e.PR, s) && id > newest {
+		if isAbout(e.Key, e.PR, s) && id > newest {
 			newest = id
 		}
 	}
@@ -184,7 +184,7 @@ func (j *job) find(ctx context.Context, s event.Subject) (*found, error) {
 	}
 	var line *gitcas.Ended
 	err = store.HistorySince(ctx, v, v.Time().Add(-searchBack), func(e gitcas.Ended) error {
-		if !concerns(e.Key, e.PR, s) {
+		if !isAbout(e.Key, e.PR, s) {
 			return nil
 		}
 		line = &e
@@ -196,8 +196,8 @@ func (j *job) find(ctx context.Context, s event.Subject) (*found, error) {
 	return j.over(ctx, v, *line)
 }
 
-// concerns reports whether a thread with that key and pull request is about a subject.
-func concerns(key string, pr int, s event.Subject) bool {
+// isAbout reports whether a thread with that key and pull request is about a subject.
+func isAbout(key string, pr int, s event.Subject) bool {
 	return picture.About(key, picture.SubjectKey(s.Pull, s.Number)) || s.Pull && pr == s.Number
 }
 
@@ -520,7 +520,7 @@ func (j *job) asIs(f *found) report.Thread {
 	switch e := p.Entry; {
 	case failures(e) > 0:
 		t := j.view(p, report.Failed)
-		t.Failure = tried(e)
+		t.Failure = countTries(e)
 		t.Failure.Role, t.Failure.Message, t.Failure.Advice = t.Role, or(t.Question, "its last attempt failed"), "Comment /uwf retry to try again."
 		t.Question = ""
 		if e.Deliver {

@@ -27,16 +27,16 @@ func (j *job) reply(ctx context.Context, number int, r report.Reply) error {
 		}
 		for _, c := range list {
 			if strings.HasPrefix(c.Body, report.ReplyMarker(r.Comment)) {
-				return j.said(j.Forge.UpdateComment(ctx, c.ID, body))
+				return j.noteAnswer(j.Forge.UpdateComment(ctx, c.ID, body))
 			}
 		}
 	}
 	_, err = j.Forge.CreateComment(ctx, number, body)
-	return j.said(err)
+	return j.noteAnswer(err)
 }
 
-// said notes that the issue was answered, unless that failed.
-func (j *job) said(err error) error {
+// noteAnswer notes that the issue was answered, unless that failed.
+func (j *job) noteAnswer(err error) error {
 	if err == nil {
 		j.spoke, j.told = true, true
 	}

@@ -56,7 +56,7 @@ func (j *job) undelivered(ctx context.Context, id gitcas.ThreadID, err *thread.D
 	}
 	t := j.view(p, report.Failed)
 	t.Question, t.Role = "", ""
-	t.Failure = tried(p.Entry)
+	t.Failure = countTries(p.Entry)
 	t.Failure.Phase, t.Failure.Message, t.Failure.ByForge = "deliver", err.Err.Error(), byForge(err.Err)
 	t.Failure.Advice = "All roles are done and their work is safe. The next scheduled run delivers it again; /uwf retry does so at once."
 	if err.Waits {

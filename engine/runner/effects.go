@@ -70,11 +70,11 @@ func (j *job) about(p *picture.Picture) *sticky.Comment {
 func (j *job) tell(ctx context.Context, p *picture.Picture, t report.Thread) {
 	s := j.about(p)
 	t.Links.Comment = j.links(p).Comment
-	j.write(ctx, s, t)
+	j.writeSticky(ctx, s, t)
 }
 
-// write makes a thread's comment say how it stands.
-func (j *job) write(ctx context.Context, s *sticky.Comment, t report.Thread) {
+// writeSticky makes a thread's comment say how it stands.
+func (j *job) writeSticky(ctx context.Context, s *sticky.Comment, t report.Thread) {
 	j.shown = &t
 	if s.Off || s.Number == 0 {
 		return

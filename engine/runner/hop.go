@@ -149,7 +149,7 @@ func (j *job) waits(ctx context.Context, res thread.Result) error {
 		t, label := j.view(p, report.Waiting), labelWaiting
 		if failures(p.Entry) >= thread.MaxAttempts {
 			t.State, label = report.Failed, labelFailed
-			t.Failure = tried(p.Entry)
+			t.Failure = countTries(p.Entry)
 			t.Failure.Role, t.Failure.Message, t.Failure.Advice = t.Role, t.Question, "Comment /uwf retry to try again."
 			t.Question = ""
 		}
@@ -261,7 +261,7 @@ func (j *job) broken(ctx context.Context, id gitcas.ThreadID, head node.Hash, ca
 
 // failure is an error as it is shown.
 func (j *job) failure(p *picture.Picture, err error) *report.Failure {
-	f := tried(p.Entry)
+	f := countTries(p.Entry)
 	f.Message, f.ByForge, f.Advice = err.Error(), byForge(err), j.advice(err, p.Entry.Status)
 	var failed *thread.FailedError
 	if errors.As(err, &failed) {
@@ -270,8 +270,8 @@ func (j *job) failure(p *picture.Picture, err error) *report.Failure {
 	return f
 }
 
-// tried is a failure with the tries that there were.
-func tried(e gitcas.Entry) *report.Failure {
+// countTries makes a failure with the tries that there were.
+func countTries(e gitcas.Entry) *report.Failure {
 	n := len(e.Attempts)
 	return &report.Failure{Tries: n, Forgiven: n - failures(e), MaxTries: thread.MaxAttempts}
 }

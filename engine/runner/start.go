@@ -354,7 +354,7 @@ func (j *job) answer(ctx context.Context, number int, text string) {
 		var body string
 		if body, err = j.clean("<!-- uwf:note -->\n" + sanitize.Outgoing(text, sanitize.Options{})); err == nil {
 			_, err = j.Forge.CreateComment(ctx, number, body)
-			err = j.said(err)
+			err = j.noteAnswer(err)
 		}
 	}
 	if err != nil {

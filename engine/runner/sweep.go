@@ -36,8 +36,8 @@ const defaultIdle = 5 * time.Minute
 // lies still for as long as an agent may work.
 const idleElsewhere = time.Hour
 
-// idle is how long a thread has to lie still before its next job counts as lost.
-func (j *job) idle() time.Duration {
+// idleTime is how long a thread has to lie still before its next job counts as lost.
+func (j *job) idleTime() time.Duration {
 	switch {
 	case j.Idle != 0:
 		return j.Idle
@@ -141,7 +141,7 @@ func (j *job) lostJob(v *gitcas.View, p *picture.Picture) (_ report.LostJob, los
 		return report.LostJob{}, false
 	}
 	at := time.UnixMilli(since)
-	return report.LostJob{At: at}, v.Time().Sub(at) > j.idle()
+	return report.LostJob{At: at}, v.Time().Sub(at) > j.idleTime()
 }
 
 // readable reads a thread. An error says that a job for it could not read it either: it
@@ -163,7 +163,7 @@ func (j *job) readable(ctx context.Context, id gitcas.ThreadID) (*picture.Pictur
 // due are the threads that wait for a job, but for the one whose next job this one
 // has just started.
 func (j *job) due(v *gitcas.View) []thread.Pending {
-	return slices.DeleteFunc(j.Engine.Pending(v, j.idle()), func(p thread.Pending) bool { return j.sent && p.Thread == j.out.Thread })
+	return slices.DeleteFunc(j.Engine.Pending(v, j.idleTime()), func(p thread.Pending) bool { return j.sent && p.Thread == j.out.Thread })
 }
 
 // some picks at most n of the threads, by chance: jobs that end at the same time pick

@@ -64,7 +64,7 @@ func (j *job) threadsAtHand(v *gitcas.View) []gitcas.ThreadID {
 	s := j.ev.Subject
 	var all []thread.Pending
 	for id, e := range v.Threads() {
-		if s == nil || concerns(e.Key, e.PR, *s) {
+		if s == nil || isAbout(e.Key, e.PR, *s) {
 			all = append(all, thread.Pending{Thread: id})
 		}
 	}
@@ -166,7 +166,7 @@ func (j *job) tellUnread(ctx context.Context, id gitcas.ThreadID, v *gitcas.View
 	}
 	j.sticky = j.newSticky(id)
 	j.sticky.ID, j.sticky.Number = comment, there.Number
-	j.write(ctx, j.sticky, t)
+	j.writeSticky(ctx, j.sticky, t)
 }
 
 // newSticky is the comment of a thread, not looked for yet.

@@ -26,7 +26,7 @@ func Comment(t Thread) string {
 
 // render is the page; result is what came out of it, said what is put below.
 func (p page) render(result, said string) string {
-	head := join(icon(p.State)+" "+sentence(p.Thread, bold), p.former(), p.asked(), p.failed(), p.lostJob(), p.why(), p.prevented(), result, p.chart())
+	head := join(icon(p.State)+" "+sentence(p.Thread, bold), p.earlierPull(), p.asked(), p.failed(), p.lostJob(), p.cancelReason(), p.prevented(), result, p.chart())
 	foot := join(p.used(), said, p.whoDecided(), p.steer(false), p.footer())
 	return join(head, p.steps(p.all-len(head)-len(foot)-200), foot) + "\n"
 }
@@ -51,16 +51,16 @@ func (p page) asked() string {
 	return join(question, "Answer in a comment that begins like this:", p.command("resume", "Your answer, in as many lines as you like."))
 }
 
-// former names what an earlier thread about the same issue led to: it is not closed.
-func (p page) former() string {
+// earlierPull names what an earlier thread about the same issue led to: it is not closed.
+func (p page) earlierPull() string {
 	if p.Former <= 0 {
 		return ""
 	}
 	return fmt.Sprintf("This was started over: an earlier thread led to pull request #%d, which stays as it is.", p.Former)
 }
 
-// why is what a person said who cancelled the thread.
-func (p page) why() string {
+// cancelReason is what a person said who cancelled the thread.
+func (p page) cancelReason() string {
 	if p.State != Cancelled || strings.TrimSpace(p.Why) == "" {
 		return ""
 	}
@@ -81,7 +81,7 @@ func (p page) failed() string {
 	case p.Failure == nil:
 		return ""
 	case p.State == Damaged:
-		return p.damaged(*p.Failure)
+		return p.damageKnown(*p.Failure)
 	case p.State != Failed:
 		return ""
 	}
@@ -128,11 +128,11 @@ func (f Failure) phase() string {
 	return "This is what is known:"
 }
 
-// unread: nothing could be read of the thread.
-func (p page) unread() bool { return p.State == Damaged && p.Workflow == "" }
+// isUnread: nothing could be read of the thread.
+func (p page) isUnread() bool { return p.State == Damaged && p.Workflow == "" }
 
-// damaged is what is wrong with the state branch, and how it is mended.
-func (p page) damaged(f Failure) string {
+// damageKnown is what is wrong with the state branch, and how it is mended.
+func (p page) damageKnown(f Failure) string {
 	mend := Mending(f.Mend)
 	if mend == "" {
 		mend = "`uwf fsck` in a clone of the repository says what else is wrong."
@@ -214,7 +214,7 @@ const wide = 8
 // used is what the thread used of its limits, on one line. Only one dollar sign
 // stands in it: between two of them forges see a formula.
 func (p page) used() string {
-	if p.unread() {
+	if p.isUnread() {
 		return ""
 	}
 	var parts []string
@@ -254,7 +254,7 @@ func (p page) used() string {
 // footer says whose page this is and where the rest can be read.
 func (p page) footer() string {
 	parts := []string{label(p.Workflow), markdown.Link("`"+word(p.ID)+"`", p.log())}
-	if p.unread() {
+	if p.isUnread() {
 		parts = parts[1:]
 	}
 	if markdown.IsAddress(p.Links.Run) {

@@ -88,7 +88,7 @@ func TestBranchDamaged(t *testing.T) {
 				t.Errorf("%s: /uwf retry was answered with %q", name, got[before:])
 			}
 			s := c.newShell()
-			s.enter("git init -q mend && cd mend && " + c.toMend(said.Body))
+			s.runLine("git init -q mend && cd mend && " + c.toMend(said.Body))
 			c.green(c.start(c.forge.Say("alice", n, "/uwf retry")))
 			c.green(c.settle()...)
 			c.solved(n, 3)

@@ -86,7 +86,7 @@ type shell struct {
 func (c *ci) newShell() *shell {
 	c.Helper()
 	s := &shell{ci: c, home: c.TempDir(), path: os.Getenv("PATH")}
-	s.enter("git clone -q " + c.owned() + " clone")
+	s.runLine("git clone -q " + c.owned() + " clone")
 	s.dir = filepath.Join(s.home, "clone")
 	return s
 }
@@ -96,8 +96,8 @@ func (c *ci) owned() string {
 	return strings.Replace(c.forge.CloneURL(), "://", "://octo:"+c.forge.UserToken("octo")+"@", 1)
 }
 
-// enter runs a line by sh, which has to succeed.
-func (s *shell) enter(line string) string {
+// runLine runs a line by sh, which has to succeed.
+func (s *shell) runLine(line string) string {
 	s.Helper()
 	cmd := exec.CommandContext(s.Context(), "sh", "-euc", line)
 	cmd.Dir = or(s.dir, s.home)
@@ -154,7 +154,7 @@ func TestReadmeInit(t *testing.T) {
 			if gitea && strings.HasPrefix(line, "gh ") {
 				continue
 			}
-			s.enter(line)
+			s.runLine(line)
 		}
 		if got := c.read(secrets); !gitea && got != "secret set OPENAI_API_KEY\n" || gitea && got != "" {
 			t.Errorf("gh was asked for %q", got)
@@ -176,7 +176,7 @@ func TestReadmeInit(t *testing.T) {
 		if got := c.own(other); len(got) != 1 || !strings.Contains(got[0], "allow: alice") {
 			t.Fatalf("alice was told %q", got)
 		}
-		s.enter("uwf init --provider openai --allow alice --force && git commit -qam 'Let alice in' && git push -q")
+		s.runLine("uwf init --provider openai --allow alice --force && git commit -qam 'Let alice in' && git push -q")
 		c.green(c.start(c.forge.Label("alice", other, "uwf")))
 		c.green(c.settle()...)
 		if p := c.pull(other); !p.Open {

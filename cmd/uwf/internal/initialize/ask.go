@@ -41,8 +41,8 @@ func (o *Options) questions(where *place) []setup.Question {
 func (o *Options) askAllow() setup.Question {
 	const say = "Names, separated by commas; a job on Gitea can't look it up. Empty: nobody else"
 	return setup.Question{
-		Field: huh.NewInput().Title("Who may start and steer agents, beside the owner of a personal repository?").Description(say).Value(&o.allowed).Validate(func(s string) error {
-			return o.checkNames(names(s))
+		Field: huh.NewInput().Title("Who may start and steer agents, beside the owner of a personal repository?").Description(say).Value(&o.allowAnswer).Validate(func(s string) error {
+			return o.checkNames(splitNames(s))
 		}),
 		Say: func() string { return say },
 	}

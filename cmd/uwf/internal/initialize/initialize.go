@@ -43,7 +43,7 @@ type Options struct {
 	Host, Container          bool // neither: what the repository's files ask for
 	Yes, Force, Keep         bool
 
-	allowed string // the answer to who may start and steer
+	allowAnswer string // the answer to who may start and steer
 }
 
 // NewCmdInit makes `uwf init`. A runF that is not nil replaces the run.
@@ -242,7 +242,7 @@ func (o *Options) answers(ctx context.Context, where *place) (setup.Answers, err
 		if err := o.Ask(ctx, o.questions(where)); err != nil {
 			return setup.Answers{}, err
 		}
-		o.Allow = append(o.Allow, names(o.allowed)...)
+		o.Allow = append(o.Allow, splitNames(o.allowAnswer)...)
 	}
 	if err := o.missing(); err != nil {
 		return setup.Answers{}, err
@@ -317,8 +317,8 @@ func (o *Options) checkFlags(where *place) error {
 	return o.checkSecret(o.Secret)
 }
 
-// names are those in a text, separated by commas or spaces.
-func names(s string) []string {
+// splitNames are the names in a text, separated by commas or spaces.
+func splitNames(s string) []string {
 	return strings.FieldsFunc(s, func(c rune) bool { return c == ',' || c == ' ' || c == '\t' })
 }
 

@@ -43,9 +43,9 @@ type ownLines struct {
 	allow            []string
 }
 
-// line is what stands in the place of a shipped line, without its indent; empty: nothing.
+// lineFor is what stands in the place of a shipped line, without its indent; empty: nothing.
 // ok is false for a line that is the same everywhere.
-func (l ownLines) line(shipped string) (line string, ok bool) {
+func (l ownLines) lineFor(shipped string) (line string, ok bool) {
 	switch shipped {
 	case providerLine:
 		return "provider: " + l.provider, true
@@ -65,14 +65,14 @@ func (l ownLines) line(shipped string) (line string, ok bool) {
 		}
 		return shipped, true
 	case allowLine:
-		return l.allowed(), true
+		return l.allowLineFor(), true
 	}
 	return "", false
 }
 
-// allowed is the line that names who may start and steer. On Gitea it is there, as a
+// allowLineFor is the line that names who may start and steer. On Gitea it is there, as a
 // comment, also where nobody is named.
-func (l ownLines) allowed() string {
+func (l ownLines) allowLineFor() string {
 	const why = " # who may start and steer, beside the owner of a personal repository: a job can't look it up"
 	switch names := strings.Join(l.allow, " "); {
 	case names != "" && l.gitea:
@@ -96,7 +96,7 @@ func workflowFile(shipped string, own ownLines) ([]byte, error) {
 	for line := range strings.Lines(string(data)) {
 		text := strings.TrimSpace(line)
 		indent := line[:strings.Index(line+"x", text)]
-		to, ok := own.line(text)
+		to, ok := own.lineFor(text)
 		switch {
 		case !ok:
 			out.WriteString(line)
