@@ -176,7 +176,7 @@ const (
 type Redact struct {
 	Env       []string          // names of variables that hold secrets
 	Patterns  map[string]string // name → regular expression (RE2)
-	Allow     []string          // texts that are no secrets although they look like one
+	Allow     []string          // what is no secret although it looks like one: see redact.CheckAllow
 	MinLength int               // of a secret in bytes, 4 to 12; 0: the default
 }
 
@@ -202,6 +202,17 @@ const (
 // loaded with hold: for the redactor.
 func SecretsOf(c *Config) []redact.Secret {
 	return append([]redact.Secret(nil), c.secrets...)
+}
+
+// OwnAllow is what the user's own file allows: redact.allow without the repository's.
+func (c *Config) OwnAllow() []string {
+	var out []string
+	for i, file := range c.files {
+		if i > 0 { // the repository's is the first
+			out = append(out, file.Redact.Allow...)
+		}
+	}
+	return out
 }
 
 // RedactOptions are the options of a Redactor for this configuration.

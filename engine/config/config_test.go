@@ -306,6 +306,8 @@ func TestMistakes(t *testing.T) {
 		{"unknown model", sources{home: "defaultModel: m\n"}, []string{homeFile + ":1:15", "no model"}},
 		{"unknown model in overrides", sources{home: "modelOverrides: {w: {r: m}}\n"}, []string{"no model"}},
 		{"bad expression", sources{home: "redact: {patterns: {x: '(?=a)'}}\n"}, []string{"redact.patterns.x"}},
+		{"an allowed sum that is none", sources{repo: "redact:\n  allow: [x, 'sha256:12']\n"}, []string{repoFile + ":2:10", "redact.allow", `"sha256:12"`, "64 digits"}},
+		{"an allowed file that is none", sources{home: "redact: {allow: ['path:']}\n"}, []string{homeFile + ":1:17", "redact.allow", `"path:" names no file`}},
 		{"key and address apart", sources{dotenv: "OPENAI_API_KEY=" + fakeKey, env: []string{"OPENAI_BASE_URL=https://x.example"}}, []string{"OPENAI_BASE_URL", "one place"}},
 		{"own key and address apart", sources{dotenv: "UWF_API_KEY=" + fakeKey, env: []string{"UWF_BASE_URL=https://x.example"}}, []string{"UWF_BASE_URL", "one place"}},
 		{"own key for a provider of a file", sources{home: full, env: []string{"UWF_API_KEY=k", "UWF_PROVIDER=claude"}}, []string{"$UWF_API_KEY", "gets no key of the environment", "UWF_BASE_URL"}},

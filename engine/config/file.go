@@ -264,7 +264,13 @@ func redaction(x *Redact) table.Setting {
 				}
 			}
 		})},
-		table.Field{Name: "allow", Setting: table.List("Texts that are no secrets although they look like one.", &x.Allow)},
+		table.Field{Name: "allow", Setting: table.List("What is no secret although it looks like one: a text, sha256: and its SHA-256, or path: and a pattern (as in .gitignore) of files that agents may write such texts into, and that may be large binary ones.", &x.Allow).Then(func(r *table.Reader, n *yaml.Node, path string) {
+			for _, entry := range x.Allow {
+				if err := redact.CheckAllow(entry); err != nil {
+					r.Problem(n, path, "write a text, sha256:DIGITS or path:PATTERN", "%v", err)
+				}
+			}
+		})},
 		// More than 12 would switch the search for values off.
 		table.Field{Name: "minLength", Setting: table.Whole("Bytes from which a value is searched for.", &x.MinLength, 4, 12)},
 	)

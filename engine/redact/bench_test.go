@@ -1,6 +1,7 @@
 package redact_test
 
 import (
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -22,7 +23,12 @@ func BenchmarkString(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	for name, text := range map[string]string{"log": strings.Repeat(line, 1<<14), "json": string(quoted), "oneline": strings.Repeat(line[:len(line)-1], 1<<14)} {
+	source := "\tif err := s.x.try(b[at:], &literals[n]); err != nil && n < 100 { // 12:34 or 0x1f, 100% of it\n\t\treturn fmt.Errorf(\"try %q: %w\", name, err)\n\t}\n"
+	for name, text := range map[string]string{
+		"log": strings.Repeat(line, 1<<14), "json": string(quoted), "oneline": strings.Repeat(line[:len(line)-1], 1<<14),
+		"source": strings.Repeat(source, 1<<13), "diff": strings.Repeat("+"+strings.ReplaceAll(source, "\n\t", "\n-\t"), 1<<13),
+		"dump": hex.Dump([]byte(strings.Repeat(line, 1<<12))), "binary": strings.Repeat("\x00\x01\x02\x7f\xff some\x00text\x00\x00\x00", 1<<16),
+	} {
 		b.Run(name, func(b *testing.B) {
 			b.SetBytes(int64(len(text)))
 			b.ReportAllocs()

@@ -3,11 +3,16 @@ package redact
 import (
 	"bytes"
 	"encoding/base64"
+	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"net/url"
 	"strings"
+	"unicode"
+	"unicode/utf16"
 
+	"github.com/united-workforce/uwf/engine/redact/internal/literal"
 	"github.com/united-workforce/uwf/internal/commitmsg"
 )
 
@@ -38,7 +43,7 @@ func parts(value string) []string {
 
 // trivial tells values that would be found in any text.
 func trivial(v string, minLength int) bool {
-	if len(v) < minLength || len(v) < keySize || strings.Contains(open, v) {
+	if len(v) < minLength || len(v) < literal.KeySize || strings.Contains(open, v) {
 		return true
 	}
 	if strings.Count(v, v[:1]) == len(v) { // ******, 000000
@@ -55,28 +60,21 @@ func trivial(v string, minLength int) bool {
 }
 
 // forms are the byte sequences in which a value is met. Escapes that may stand at
-// any character (JSON, percent, backslash) are not here: the views undo them.
-func forms(v string) []literal {
-	var out []literal
+// any character (JSON, percent, backslash, HTML) are not here: the views undo them. Nor
+// are line breaks and what is between the digits of dumps: the index passes over them.
+func forms(v string) []literal.Literal {
+	var out []literal.Literal
 	seen := map[string]bool{}
-	add := func(l literal) {
-		if len(l.text) < keySize || seen[string(l.text)] {
-			return
-		}
-		seen[string(l.text)] = true
-		out = append(out, l)
-		// As it stands in the view without line breaks.
-		if bytes.IndexByte(l.text, '\n') >= 0 {
-			flat := unwrap(l.text).text
-			if len(flat) >= keySize && !seen[string(flat)] {
-				seen[string(flat)] = true
-				out = append(out, literal{text: flat, left: l.left, right: l.right})
-			}
+	add := func(l literal.Literal) {
+		if len(l.Text) >= literal.KeySize && !seen[string(l.Text)] {
+			seen[string(l.Text)] = true
+			out = append(out, l)
 		}
 	}
 	plain := plainForms(v)
 	for _, p := range plain {
-		add(literal{text: []byte(p)})
+		add(literal.Literal{Text: []byte(p)})
+		add(literal.Literal{Text: joinLines(p)})
 	}
 	for _, p := range plain {
 		for _, inner := range base64Forms([]byte(p)) {
@@ -85,16 +83,47 @@ func forms(v string) []literal {
 	}
 	// A value in a file in an encoded archive of settings is encoded twice.
 	for _, inner := range base64Forms([]byte(v)) {
-		for _, outer := range base64Forms(inner.text) {
-			if len(outer.text) >= 8 { // fewer are found in any base64
+		for _, outer := range base64Forms(inner.Text) {
+			if len(outer.Text) >= 8 { // fewer are found in any base64
 				add(outer)
 			}
 		}
 	}
-	low := hex.EncodeToString([]byte(v))
-	add(literal{text: []byte(low)})
-	add(literal{text: []byte(strings.ToUpper(low))})
+	little, big := wideForms(v)
+	if strings.ContainsFunc(v, func(c rune) bool { return c == 0 || c > unicode.MaxLatin1 }) { // the view of UTF-16 has no others
+		add(literal.Literal{Text: little})
+		add(literal.Literal{Text: big})
+	}
+	for _, l := range base64Forms(little) { // as PowerShell takes commands
+		add(l)
+	}
+	out = append(out, literal.Literal{Text: []byte(hex.EncodeToString([]byte(v))), Hex: true})
 	return out
+}
+
+// joinLines is a text without its line breaks and the indentation behind them: so it is
+// found however its lines are divided.
+func joinLines(s string) []byte {
+	if !strings.ContainsAny(s, "\r\n") {
+		return []byte(s)
+	}
+	var out []byte
+	for line := range strings.FieldsFuncSeq(s, func(c rune) bool { return c == '\n' || c == '\r' }) {
+		if len(out) > 0 {
+			line = strings.TrimLeft(line, " \t")
+		}
+		out = append(out, line...)
+	}
+	return out
+}
+
+// wideForms are a value in UTF-16, little and big endian.
+func wideForms(v string) (little, big []byte) {
+	for _, unit := range utf16.Encode([]rune(v)) {
+		little = binary.LittleEndian.AppendUint16(little, unit)
+		big = binary.BigEndian.AppendUint16(big, unit)
+	}
+	return little, big
 }
 
 // plainForms are the value and its escapes as whole texts, which are also what is
@@ -109,6 +138,11 @@ func plainForms(v string) []string {
 	}
 	query := url.QueryEscape(v)
 	out = append(out, query, url.PathEscape(v), strings.ReplaceAll(v, " ", "+"))
+	for _, keep := range []string{"\n\r", "\n\r\t"} {
+		if quoted := quotedPrintable(v, keep); quoted != v {
+			out = append(out, quoted)
+		}
+	}
 	if strings.Contains(v, "'") { // inside single quotes of a shell
 		out = append(out, strings.ReplaceAll(v, "'", `'\''`), strings.ReplaceAll(v, "'", `'"'"'`))
 	}
@@ -122,22 +156,36 @@ func plainForms(v string) []string {
 	return out
 }
 
+// quotedPrintable is a value in mail (RFC 2045), without its soft line breaks. keep are
+// control characters that stay.
+func quotedPrintable(v, keep string) string {
+	var b strings.Builder
+	for i := range len(v) {
+		if c := v[i]; c == '=' || c > '~' || c < ' ' && strings.IndexByte(keep, c) < 0 {
+			fmt.Fprintf(&b, "=%02X", c)
+		} else {
+			b.WriteByte(c)
+		}
+	}
+	return b.String()
+}
+
 // base64Forms are the characters that a value has in base64 whatever stands
 // before and after it: at each of the three alignments, in both alphabets. The
 // characters that it shares with its neighbours are left and right of them.
-func base64Forms(v []byte) []literal {
-	var out []literal
+func base64Forms(v []byte) []literal.Literal {
+	var out []literal.Literal
 	for k := range 3 {
 		std := base64.RawStdEncoding.EncodeToString(append(make([]byte, k), v...))
 		from, to := (8*k+5)/6, 8*(k+len(v))/6
 		if to <= from {
 			continue
 		}
-		l := literal{text: []byte(std[from:to]), left: k > 0, right: 8*(k+len(v))%6 != 0}
+		l := literal.Literal{Text: []byte(std[from:to]), Left: k > 0, Right: 8*(k+len(v))%6 != 0}
 		out = append(out, l)
-		if bytes.ContainsAny(l.text, "+/") {
+		if bytes.ContainsAny(l.Text, "+/") {
 			u := l
-			u.text = bytes.ReplaceAll(bytes.ReplaceAll(l.text, []byte("+"), []byte("-")), []byte("/"), []byte("_"))
+			u.Text = bytes.ReplaceAll(bytes.ReplaceAll(l.Text, []byte("+"), []byte("-")), []byte("/"), []byte("_"))
 			out = append(out, u)
 		}
 	}

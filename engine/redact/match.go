@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/base64"
 	"unicode/utf8"
+
+	"github.com/united-workforce/uwf/engine/redact/internal/literal"
 )
 
 // check is a condition on the byte before a token (looked at first, since it costs
@@ -22,7 +24,7 @@ func tokenMatch(least int, class func(byte) bool, checks []check) matcher {
 			}
 		}
 		end := run(b, at+n, maxToken, class)
-		v := verdict{from: at, to: end, more: end == len(b), ok: end-at-n >= least}
+		v := verdict{from: at, to: end, more: end == len(b), ok: end-at-n >= least && !isPlaceholder(b[at+n:end])}
 		for _, c := range checks {
 			v.ok = v.ok && (c.token == nil || c.token(b[at:end]))
 		}
@@ -69,6 +71,31 @@ func exactly(n int) check {
 	return check{token: func(token []byte) bool { return len(token) == n }}
 }
 
+// isPlaceholder tells xxxxxxxx and the like, which documentation has in the place of a
+// token, from what chance makes: one character eight times in a row, or no more than
+// three different ones.
+func isPlaceholder(token []byte) bool {
+	const inRow, different = 8, 3
+	var seen [256]bool
+	count, same := 0, 0
+	for i, c := range token {
+		if !seen[c] {
+			seen[c] = true
+			count++
+		}
+		if i == 0 || c != token[i-1] {
+			same = 0
+		}
+		if same++; same >= inRow {
+			return true
+		}
+	}
+	return count <= different
+}
+
+// noExample tells Amazon's documented keys, which end in EXAMPLE, from others.
+func noExample(token []byte) bool { return !bytes.HasSuffix(token, []byte("EXAMPLE")) }
+
 func hasDigit(token []byte) bool { return bytes.ContainsAny(token, "0123456789") }
 
 // tokenLike tells a random token from words with dashes between them: digits, and
@@ -96,7 +123,8 @@ func awsSecret(b []byte, at, n int) verdict {
 		return verdict{more: more}
 	}
 	end := run(b, start, maxToken, base64Std)
-	return verdict{from: start, to: end, ok: end-start == 40, more: end == len(b)}
+	ok = end-start == 40 && !bytes.HasSuffix(b[start:end], []byte("EXAMPLEKEY")) // which the documentation has
+	return verdict{from: start, to: end, ok: ok, more: end == len(b)}
 }
 
 // assigned skips what stands between a name and its value: a closing quote, : or =,
@@ -136,12 +164,22 @@ func pemMatch(b []byte, at, n int) verdict {
 	end := run(b, start, len(b), func(c byte) bool {
 		return tokenChar(c) || c == '\n' || c == '\r' || c == ' ' || c == '\t' || c == '\\' || c == ':' || c == ','
 	})
-	return verdict{from: at, to: end, ok: end-start >= keySize, more: end == len(b)}
+	return verdict{from: at, to: end, ok: end-start >= literal.KeySize, more: end == len(b)}
 }
+
+// johnDoe begins the payload of the examples of jwt.io, in base64:
+// {"sub":"1234567890","name":"John Doe"
+const johnDoe = ".eyJzdWIiOiIxMjM0NTY3ODkwIiwibmFtZSI6IkpvaG4gRG9lI"
 
 // jwtMatch is three (signed) or five (encrypted) parts of base64url, of which the
 // first is a JSON object.
 func jwtMatch(b []byte, at, _ int) verdict {
+	v := jwtParts(b, at)
+	v.ok = v.ok && !bytes.Contains(b[v.from:v.to], []byte(johnDoe))
+	return v
+}
+
+func jwtParts(b []byte, at int) verdict {
 	if wordChar(before(b, at)) {
 		return verdict{}
 	}

@@ -138,10 +138,10 @@ func (n *Needle) cuts(b []byte) []span {
 	for _, edge := range edges(b) {
 		for i := range n.heads {
 			if from := n.heads[i].before(b[:edge.to]); from >= 0 {
-				out = append(out, span{from: from, to: edge.to, known: true})
+				out = append(out, span{from: from, to: edge.to, kind: known})
 			}
 			if to := n.tails[i].after(b[edge.from:]); to >= 0 {
-				out = append(out, span{from: edge.from, to: edge.from + to, known: true})
+				out = append(out, span{from: edge.from, to: edge.from + to, kind: known})
 			}
 		}
 	}

@@ -15,6 +15,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/united-workforce/uwf/engine/redact/internal/literal"
 )
 
 // DefaultMinLength is the number of bytes below which a value is not searched for:
@@ -56,8 +58,8 @@ type Pattern struct {
 type Options struct {
 	Secrets  []Secret
 	Patterns []Pattern // besides the built-in shapes
-	// Allow lists texts that are no secrets although they have the shape or the
-	// value of one: keys in test data, documented examples.
+	// Allow names what is no secret although it has the shape or the value of one:
+	// keys in test data, documented examples. See CheckAllow.
 	Allow     []string
 	MinLength int  // of a value in bytes; 0: DefaultMinLength
 	MaxBytes  int  // of one input; 0: DefaultMaxBytes
@@ -66,23 +68,31 @@ type Options struct {
 
 // Finding is one secret in a text. It never holds the secret.
 type Finding struct {
-	Name   string // of the secret, shape or pattern
-	Known  bool   // a secret known by value; else only the shape of one
-	Offset int    // of its first byte
-	Line   int    // from 1
+	Name  string // of the secret, shape or pattern
+	Known bool   // a secret known by value
+	// Token: it has the look of a token itself, or that of a pattern of the options.
+	// Where it isn't Known either, only what stands around it says that it is secret.
+	Token   bool
+	Pattern bool // of the options
+	Offset  int  // of its first byte
+	Line    int  // from 1
+	// Sum is the SHA-256 of what is not Known, as an entry of Options.Allow has it.
+	Sum string
 }
 
 // Redactor replaces secrets by "[redacted:<name>]". It is immutable and safe for
 // concurrent use.
 type Redactor struct {
-	opts     Options
-	index    index
-	shapes   []shape
-	patterns []compiled
-	names    map[string]bool
-	allow    map[string]bool
-	ignored  []string
-	digits   bool // a known value may appear as a number
+	opts  Options
+	index literal.Index
+	// secretNames are the names of the known secrets, as the index numbers them.
+	secretNames []string
+	shapes      []shape
+	patterns    []compiled
+	names       map[string]bool
+	allow       allowed
+	ignored     []string
+	digits      bool // a known value may appear as a number
 }
 
 type compiled struct {
@@ -101,9 +111,10 @@ func New(o Options) (*Redactor, error) {
 		o.MaxBytes = DefaultMaxBytes
 	}
 	o.Secrets, o.Patterns, o.Allow = slices.Clone(o.Secrets), slices.Clone(o.Patterns), slices.Clone(o.Allow)
-	r := &Redactor{opts: o, names: map[string]bool{}, allow: map[string]bool{}}
-	for _, a := range o.Allow {
-		r.allow[a] = true
+	r := &Redactor{opts: o, names: map[string]bool{}}
+	var err error
+	if r.allow, err = readAllow(o.Allow); err != nil {
+		return nil, err
 	}
 	if err := r.addPatterns(); err != nil {
 		return nil, err
@@ -117,11 +128,11 @@ func New(o Options) (*Redactor, error) {
 		for i, s := range r.shapes {
 			r.names[s.name] = true
 			for _, p := range s.prefixes {
-				r.index.add(literal{text: []byte(p), shape: i, secret: -1})
+				r.index.Add(literal.Literal{Text: []byte(p), Shape: i, Secret: -1})
 			}
 		}
 	}
-	r.index.build()
+	r.index.Build()
 	return r, r.nameSecrets(known)
 }
 
@@ -151,7 +162,7 @@ func (r *Redactor) addSecrets() ([]Secret, error) {
 		}
 		found := false
 		for _, v := range parts(s.Value) {
-			if trivial(v, r.opts.MinLength) || r.allow[v] {
+			if trivial(v, r.opts.MinLength) || r.allow.has(v, sumOf([]byte(v))) {
 				continue
 			}
 			if strings.Contains(v, open) {
@@ -164,8 +175,8 @@ func (r *Redactor) addSecrets() ([]Secret, error) {
 			seen[v] = true
 			r.digits = r.digits || numeric(v)
 			for _, l := range forms(v) {
-				l.secret, l.shape = len(known), -1
-				r.index.add(l)
+				l.Secret, l.Shape = len(known), -1
+				r.index.Add(l)
 			}
 			known = append(known, Secret{Name: cleanName(s.Name, "secret"), Value: v})
 		}
@@ -183,7 +194,7 @@ func (r *Redactor) nameSecrets(known []Secret) error {
 	numbered := 0
 	for _, s := range known {
 		name, done := taken[s.Name]
-		for name = cmp.Or(name, s.Name); !done && len(r.raw([]byte(open+name+"]"), nil)) > 0; {
+		for name = cmp.Or(name, s.Name); !done && len(r.spans([]byte(open+name+"]"))) > 0; {
 			numbered++
 			if numbered > len(known)+100 {
 				return fmt.Errorf("%w: no placeholder is free of the known values", ErrOptions)
@@ -192,7 +203,7 @@ func (r *Redactor) nameSecrets(known []Secret) error {
 		}
 		taken[s.Name] = name
 		r.names[name] = true
-		r.index.names = append(r.index.names, name)
+		r.secretNames = append(r.secretNames, name)
 	}
 	return nil
 }
@@ -201,6 +212,13 @@ func (r *Redactor) nameSecrets(known []Secret) error {
 func (r *Redactor) With(secrets ...Secret) (*Redactor, error) {
 	o := r.opts
 	o.Secrets = append(slices.Clone(o.Secrets), secrets...)
+	return New(o)
+}
+
+// Allowing is a Redactor with other entries of Options.Allow.
+func (r *Redactor) Allowing(entries []string) (*Redactor, error) {
+	o := r.opts
+	o.Allow = entries
 	return New(o)
 }
 
@@ -229,19 +247,31 @@ func (r *Redactor) Bytes(b []byte) ([]byte, int, error) {
 }
 
 // Find names the secrets in b, in the order of their offsets; more than MaxBytes
-// is ErrTooLarge.
+// is ErrTooLarge. It needs little memory besides b, whatever b holds.
 func (r *Redactor) Find(b []byte) ([]Finding, error) {
 	if len(b) > r.opts.MaxBytes {
 		return nil, fmt.Errorf("search %d bytes for secrets: %w (limit %d)", len(b), ErrTooLarge, r.opts.MaxBytes)
 	}
 	var out []Finding
-	line, at := 1, 0
-	for _, s := range r.spans(b) {
-		line += bytes.Count(b[at:s.from], []byte{'\n'})
-		at = s.from
-		out = append(out, Finding{Name: s.name, Known: s.known, Offset: s.from, Line: line})
+	line, offset := 1, 0
+	emit := func(text []byte, spans []span) error {
+		at := 0
+		for _, s := range spans {
+			line += bytes.Count(text[at:s.from], []byte{'\n'})
+			at = s.from
+			out = append(out, Finding{Name: s.name, Known: s.kind == known, Token: s.kind == token, Pattern: s.pattern, Offset: offset + at, Line: line, Sum: s.sum})
+		}
+		line += bytes.Count(text[at:], []byte{'\n'})
+		offset += len(text)
+		return nil
 	}
-	return out, nil
+	if len(b) <= maxHeld {
+		err := emit(b, r.raw(b, true, nil))
+		return out, err
+	}
+	s := stream{r: r, sums: true, emit: emit}
+	err := errors.Join(s.write(b), s.drain(over))
+	return out, err
 }
 
 // redact repeats until nothing is found: what is left of and right of a

@@ -1,6 +1,8 @@
 package redact_test
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -60,8 +62,11 @@ func leaked(output, encoded string) bool {
 func TestKnownValuesInEveryForm(t *testing.T) {
 	r := newRedactor(t, redact.Options{Secrets: secretsOf(values())})
 	for name, value := range values() {
-		for form, encode := range encoders() {
-			encoded := encode(value)
+		for form, f := range encoders() {
+			if !f.finds(value) {
+				continue
+			}
+			encoded := f.encode(value)
 			text := `before {"key": "` + encoded + `"} after` + "\n"
 			got, n := r.String(text)
 			if n == 0 || leaked(got, encoded) {
@@ -75,7 +80,8 @@ func TestKnownValuesInEveryForm(t *testing.T) {
 				t.Errorf("%s as %s: redacting twice changes\n%s\n%s", name, form, got, again)
 			}
 			found, err := r.Find([]byte(text))
-			if err != nil || len(found) == 0 || !known(found, name) || found[0].Line != 1 || found[0].Offset < 10 {
+			if err != nil || len(found) == 0 || !known(found, name) || found[0].Offset < 10 ||
+				found[0].Line != 1+strings.Count(text[:found[0].Offset], "\n") {
 				t.Errorf("%s as %s: found %+v, %v", name, form, found, err)
 			}
 		}
@@ -166,7 +172,7 @@ func TestShapesInContext(t *testing.T) {
 // What stands beside a secret may be one only once that is gone: neither is left.
 func TestBesideASecret(t *testing.T) {
 	known := "correct-horse-battery"
-	aws, hf, age := "AKIA"+"IOSFODNN7EXAMPLE", "hf_"+strings.Repeat("aB3dE", 7), "AGE-SECRET-KEY-1"+strings.Repeat("QPZRY9X8", 6)
+	aws, hf, age := "AKIA"+"IOSFODNN7ABCDEFG", "hf_"+strings.Repeat("aB3dE", 7), "AGE-SECRET-KEY-1"+strings.Repeat("QPZRY9X8", 6)
 	for name, c := range map[string]struct {
 		text, want string
 		n          int
@@ -207,6 +213,10 @@ func TestHarmless(t *testing.T) {
 		"-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----",
 		"-----BEGIN PUBLIC KEY-----\nMIIB\n-----END PUBLIC KEY-----",
 		"aws_secret_access_key = os.environ['X']",
+		// What documentation has in the place of secrets.
+		"AKIAIOSFODNN7EXAMPLE ASIAIOSFODNN7EXAMPLE aws_secret_access_key=wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
+		"eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiIxMjM0NTY3ODkwIiwibmFtZSI6IkpvaG4gRG9lIiwiaWF0IjoxNTE2MjM5MDIyfQ.SflKxwRJSMeKKF2QT4fwpMeJf36POk6yJV_adQssw5c",
+		"ghp_xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx glpat-xxxx-xxxx-xxxx-xxxx-xxxx https://hooks.slack.com/services/T00000000/B00000000/XXXXXXXXXXXXXXXXXXXXXXXX",
 		"npm_config_registry=https://registry.npmjs.org npm_lifecycle_event=test",
 		"[redacted:GITHUB_TOKEN] [redacted:nonsense] [redacted:",
 		"%zz %4 \\u12 \\ % \\x \\777 \\",
@@ -337,9 +347,110 @@ func TestFailsClosed(t *testing.T) {
 func TestFind(t *testing.T) {
 	r := newRedactor(t, redact.Options{Secrets: []redact.Secret{{"T", values()["PLAIN_TOKEN"]}}})
 	found, err := r.Find([]byte("a\n" + values()["PLAIN_TOKEN"] + "\nb\n\n " + shapesOf()["ghp"] + "\x00"))
-	want := []redact.Finding{{"T", true, 2, 2}, {"github-token", false, 23, 5}}
+	want := []redact.Finding{{Name: "T", Known: true, Offset: 2, Line: 2}, {Name: "github-token", Token: true, Offset: 23, Line: 5, Sum: sumOf(shapesOf()["ghp"])}}
 	if err != nil || !reflect.DeepEqual(found, want) {
 		t.Errorf("%+v, %v", found, err)
+	}
+}
+
+// sumOf is the entry of redact.allow for a text.
+func sumOf(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
+// TestFindInLargeText: a text that is searched in pieces has the same in it as one that
+// is searched at once, wherever it is divided.
+func TestFindInLargeText(t *testing.T) {
+	secret, form := values()["PLAIN_TOKEN"], encoders()["xxd, more around"].encode
+	r := newRedactor(t, redact.Options{Secrets: []redact.Secret{{"T", secret}}, Patterns: []redact.Pattern{{"ticket", `T-[0-9]{6}`}}})
+	rnd := rand.New(rand.NewPCG(7, 7))
+	for range 20 {
+		var text strings.Builder
+		var want []redact.Finding
+		put := func(s string, f redact.Finding) {
+			f.Offset += text.Len()
+			f.Line += 1 + strings.Count(text.String(), "\n")
+			want = append(want, f)
+			text.WriteString(s)
+		}
+		for range 6 {
+			text.WriteString(strings.Repeat("an ordinary line\n", rnd.IntN(20_000)))
+			put(secret, redact.Finding{Name: "T", Known: true})
+			text.WriteString("\n")
+			put(shapesOf()["ghp"], redact.Finding{Name: "github-token", Token: true, Sum: sumOf(shapesOf()["ghp"])})
+			text.WriteString(" ")
+			put("T-123456", redact.Finding{Name: "ticket", Token: true, Pattern: true, Sum: sumOf("T-123456")})
+			text.WriteString("\n" + strings.Repeat("\n", rnd.IntN(100)))
+			dump := form(secret)
+			put(dump, redact.Finding{Name: "T", Known: true, Offset: strings.Index(dump, "71 37"), Line: 0})
+		}
+		got, err := r.Find([]byte(text.String()))
+		if err != nil || !reflect.DeepEqual(got, want) {
+			t.Fatalf("%v\n%+v\n%+v", err, got, want)
+		}
+	}
+	// More than is ever held for one secret.
+	if got, err := r.Find([]byte("-----BEGIN " + "PRIVATE KEY-----\n" + strings.Repeat("abcdEFGH1234", 50_000))); err != nil || len(got) == 0 || got[0].Line != 1 {
+		t.Errorf("a key without an end: %+v, %v", got, err)
+	}
+}
+
+// TestAllow: what is allowed is named by its text, its SHA-256 or its file.
+func TestAllow(t *testing.T) {
+	ghp, jwt := shapesOf()["ghp"], shapesOf()["jwt"]
+	pem := "-----BEGIN RSA " + "PRIVATE KEY-----\nMIIEpAIBAAKCAQEA7" + "q1w2e3r4\n-----END RSA " + "PRIVATE KEY-----"
+	known := values()["PLAIN_TOKEN"]
+	r := newRedactor(t, redact.Options{
+		Secrets: []redact.Secret{{"T", known}},
+		Allow: []string{"sha256:" + strings.ToUpper(sumOf(ghp)[7:]), sumOf(known), sumOf(strings.Join(strings.Fields(pem), "")),
+			"path:testdata/", "path:*.golden", "path:/a/b[0-9]", "path:!keep.golden"},
+	})
+	for _, text := range []string{ghp, known, "x " + pem, strings.ReplaceAll(pem, "\n", "\n    "), strings.ReplaceAll(pem, "\n", `\n`)} {
+		if got, n := r.String(text); n != 0 || got != text {
+			t.Errorf("%s is allowed and became %s", text, got)
+		}
+		if found, err := r.Find([]byte(text)); err != nil || len(found) > 0 {
+			t.Errorf("%s is allowed: %+v, %v", text, found, err)
+		}
+	}
+	if got, _ := r.String(jwt); got != "[redacted:jwt]" {
+		t.Error(got)
+	}
+	for path, want := range map[string]bool{
+		"testdata/x": true, "a/testdata/b/c": true, "testdata": false, "x.golden": true, "d/y.golden": true, "keep.golden": false,
+		"a/b7": true, "x/a/b7": false, "main.go": false, "": false,
+	} {
+		if r.AllowsFile(path) != want {
+			t.Errorf("%s: %v", path, !want)
+		}
+	}
+	if newRedactor(t, redact.Options{Allow: []string{"a text"}}).AllowsFile("a text") {
+		t.Error("a text allows a file")
+	}
+	for _, bad := range []string{"sha256:", "sha256:12", "sha256:" + strings.Repeat("g", 64), sumOf("x") + "00", "path:", "path:# x", "path:a\nb", "path:a\x00"} {
+		_, err := redact.New(redact.Options{Allow: []string{bad}})
+		if !errors.Is(err, redact.ErrOptions) || !errors.Is(redact.CheckAllow(bad), redact.ErrOptions) {
+			t.Errorf("%q: %v", bad, err)
+		}
+	}
+	if err := errors.Join(redact.CheckAllow("a text"), redact.CheckAllow(sumOf("x")), redact.CheckAllow("path:a")); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestFindingKinds: what names a secret by itself is told from what only stands where
+// secrets do.
+func TestFindingKinds(t *testing.T) {
+	r := newRedactor(t, redact.Options{Patterns: []redact.Pattern{{"ticket", `T-[0-9]{6}`}}})
+	for text, want := range map[string]bool{
+		shapesOf()["ghp"]: true, shapesOf()["jwt"]: true, "T-123456": true, "Authorization: Bearer " + shapesOf()["ghp"]: true,
+		"https://me:hunter2-and-more@host": false, "Authorization: Bearer abcdef0123456789abcdef": false,
+	} {
+		found, err := r.Find([]byte(text))
+		if err != nil || len(found) != 1 || found[0].Token != want || found[0].Known || !strings.HasPrefix(found[0].Sum, "sha256:") {
+			t.Errorf("%s: %+v, %v", text, found, err)
+		}
 	}
 }
 
@@ -395,6 +506,23 @@ func BenchmarkHostileText(b *testing.B) {
 	}
 }
 
+// BenchmarkHostileGaps: nor do line breaks and dumps that nearly hold a secret which
+// repeats itself.
+func BenchmarkHostileGaps(b *testing.B) {
+	for _, value := range []string{"0 ", "0", "+-", "=\""} {
+		r := newRedactor(b, redact.Options{Secrets: []redact.Secret{{Name: "P", Value: strings.Repeat(value, 400) + "1"}}})
+		for _, piece := range []string{"0\n", "0\n> ", "+\n-", "30 ", "30\n", "=\"\n\""} {
+			text := strings.Repeat(piece, (64<<10)/len(piece))
+			b.Run(fmt.Sprintf("%q in %q", value, piece), func(b *testing.B) {
+				b.SetBytes(int64(len(text)))
+				for b.Loop() {
+					r.String(text)
+				}
+			})
+		}
+	}
+}
+
 func FuzzNoPlantedValueSurvives(f *testing.F) {
 	for i := range 12 {
 		f.Add("x9$kQ2-value", "some text before ", " and behind\n", uint8(i*5), uint64(i))
@@ -414,10 +542,21 @@ func FuzzNoPlantedValueSurvives(f *testing.F) {
 		if err != nil || len(r.Ignored()) > 0 || value == "" {
 			t.Skip()
 		}
-		// A backslash or percent sign before it makes the first escape another text.
-		before = strings.TrimRight(before, `\%`)
+		// An escape that begins before it makes its first characters another text.
+		for at := strings.LastIndexAny(before, `\%&=`); at >= 0 && len(before)-at < 12; at = strings.LastIndexAny(before, `\%&=`) {
+			before = before[:at]
+		}
 		name := sorted(names)[int(form)%len(names)]
-		encoded := all[name](value)
+		if !all[name].finds(value) {
+			t.Skip()
+		}
+		encoded := all[name].encode(value)
+		if all[name].row == rowBroken && (strings.ContainsAny(value, "\r\n\t") || strings.Contains(value, "  ")) {
+			t.Skip() // white space of both runs together
+		}
+		if strings.Contains(name, "without") { // the last entity has no end
+			behind = " " + behind
+		}
 		text := before + encoded + behind
 		got, _ := r.String(text)
 		if strings.Contains(got, encoded) {
@@ -428,6 +567,32 @@ func FuzzNoPlantedValueSurvives(f *testing.F) {
 		}
 		if streamed := stream(t, r, text, rand.New(rand.NewPCG(seed, 1))); strings.Contains(streamed, encoded) && len(encoded) < 4096 {
 			t.Fatalf("%q as %s survives a stream: %q", value, name, streamed)
+		}
+	})
+}
+
+// FuzzOtherText: a text is left byte for byte as it is, at once and in pieces, where a
+// value isn't in it: one that is made up after the text.
+func FuzzOtherText(f *testing.F) {
+	for name, form := range encoders() {
+		f.Add(name+": "+form.encode("another-Value_17")+"\n", uint64(7))
+	}
+	f.Add("00000000: 7137 \n&#113;\\u0071%71\n> + q\x00\x00\x00=\n", uint64(1))
+	f.Fuzz(func(t *testing.T, text string, seed uint64) {
+		rnd := rand.New(rand.NewPCG(seed, uint64(len(text))))
+		value := make([]byte, 12+rnd.IntN(30))
+		for i := range value {
+			value[i] = byte('!' + rnd.IntN('~'-'!'))
+		}
+		r, err := redact.New(redact.Options{Secrets: []redact.Secret{{Name: "OTHER", Value: string(value)}}, NoShapes: true})
+		if err != nil || len(r.Ignored()) > 0 || strings.Contains(text, string(value)) {
+			t.Skip()
+		}
+		if got, n := r.String(text); n != 0 || got != text {
+			t.Fatalf("%q: %q became %q", value, text, got)
+		}
+		if got := stream(t, r, text, rnd); got != text {
+			t.Fatalf("%q: %q came out of a stream as %q", value, text, got)
 		}
 	})
 }

@@ -15,6 +15,7 @@ const (
 // index; match decides what follows one.
 type shape struct {
 	name     string
+	kind     kind
 	prefixes []string
 	match    matcher
 }
@@ -45,14 +46,14 @@ func builtinShapes() []shape {
 	wordStart, dashStart := check{start: noWordBefore}, check{start: noDashBefore}
 	digits, random := check{token: hasDigit}, check{token: tokenLike}
 	t := func(name, prefixes string, least int, class func(byte) bool, checks ...check) shape {
-		return shape{name: name, prefixes: strings.Fields(prefixes), match: tokenMatch(least, class, checks)}
+		return shape{name: name, kind: token, prefixes: strings.Fields(prefixes), match: tokenMatch(least, class, checks)}
 	}
 	return []shape{
 		t("github-token", "ghp_ gho_ ghu_ ghs_ ghr_", 30, wordChar),
 		t("github-token", "github_pat_", 40, wordChar),
 		t("gitlab-token", "glpat- gldt- glrt- glcbt- glptt- glft- glimt- glagent- gloas- glsoat- glffct-", 20, dashChar),
-		t("aws-access-key", "AKIA ASIA ABIA ACCA", 16, upperDigit, wordStart, exactly(20)),
-		{name: "aws-secret-key", match: awsSecret, prefixes: []string{
+		t("aws-access-key", "AKIA ASIA ABIA ACCA", 16, upperDigit, wordStart, exactly(20), check{token: noExample}),
+		{name: "aws-secret-key", kind: token, match: awsSecret, prefixes: []string{
 			"ecret_access_key", "ECRET_ACCESS_KEY", "ecretAccessKey"}},
 		t("google-api-key", "AIza", 35, dashChar, wordStart),
 		t("google-oauth", "GOCSPX-", 20, dashChar),
@@ -84,8 +85,8 @@ func builtinShapes() []shape {
 		t("databricks-token", "dapi", 32, hexChar, wordStart),
 		t("age-key", "AGE-SECRET-KEY-1", 40, upperDigit),
 		t("azure-storage-key", "AccountKey=", 80, base64Std),
-		{name: "private-key", prefixes: []string{"-----BEGIN "}, match: pemMatch},
-		{name: "jwt", prefixes: []string{"eyJ"}, match: jwtMatch},
+		{name: "private-key", kind: token, prefixes: []string{"-----BEGIN "}, match: pemMatch},
+		{name: "jwt", kind: token, prefixes: []string{"eyJ"}, match: jwtMatch},
 		{name: "url-password", prefixes: []string{"://"}, match: urlPassword},
 		{name: "authorization", match: bearer, prefixes: []string{"Bearer ", "bearer ", "BEARER "}},
 		{name: "authorization", match: basicAuth, prefixes: []string{"Basic ", "basic ", "BASIC "}},

@@ -3,26 +3,41 @@ package redact
 import (
 	"bytes"
 	"slices"
+
+	"github.com/united-workforce/uwf/engine/redact/internal/literal"
+	"github.com/united-workforce/uwf/engine/redact/internal/view"
 )
 
 // span is one stretch of the text that must not be seen.
 type span struct {
 	from, to int
 	name     string
-	known    bool
+	kind     kind
+	pattern  bool   // of the options
+	sum      string // of a shape; empty where nobody asked for it
 }
 
+// kind is how certain it is that something is a secret.
+type kind int
+
+const (
+	guess kind = iota // what stands around it says so
+	token             // it has the look of a token, or of a pattern of the options
+	known
+)
+
 // spans are all secrets in b, sorted, without overlaps.
-func (r *Redactor) spans(b []byte) []span { return r.raw(b, nil) }
+func (r *Redactor) spans(b []byte) []span { return r.raw(b, false, nil) }
 
 // raw is spans; hold, where given, is called with each position from which the
-// text may be the beginning of a secret that goes on after its end.
-func (r *Redactor) raw(b []byte, hold func(at int)) []span {
-	if len(b) < keySize && hold == nil {
+// text may be the beginning of a secret that goes on after its end. sums: the spans
+// have sums.
+func (r *Redactor) raw(b []byte, sums bool, hold func(at int)) []span {
+	if len(b) < literal.KeySize && hold == nil {
 		return nil
 	}
-	f := &finder{r: r, zones: r.zones(b), hold: hold}
-	for _, l := range lenses(b) {
+	f := &finder{r: r, zones: r.zones(b), sums: sums, hold: hold}
+	for _, l := range view.Lenses(b, hold == nil) {
 		f.look(l)
 	}
 	f.match(b)
@@ -34,72 +49,80 @@ type finder struct {
 	r     *Redactor
 	zones []span
 	spans []span
+	sums  bool
 	hold  func(at int)
 }
 
-func (f *finder) look(l *lens) {
-	text := l.text()
-	done := 0 // shapes inside a match of a shape are that match
-	hit := func(at int, lit *literal) {
-		if lit.shape >= 0 {
-			if !l.wraps && at >= done {
-				done = f.shape(l, at, lit, done)
-			}
-			return
+func (f *finder) look(l *view.Lens) {
+	text := l.Text()
+	// Shapes inside a match of a shape are that match, unless they are more certain.
+	var done [known]int
+	hit := func(at, end int, lit *literal.Literal) {
+		switch {
+		case lit.Shape < 0:
+			f.known(l, at, end, lit)
+		case at >= slices.Max(done[f.r.shapes[lit.Shape].kind:]):
+			f.shape(l, at, lit, &done)
 		}
-		if l.wraps && len(lit.text) < minWrapped {
-			return
-		}
-		from, to := at, at+len(lit.text)
-		if lit.left && from > 0 && base64Char(text[from-1]) {
-			from--
-		}
-		if lit.right && to < len(text) && base64Char(text[to]) {
-			to++
-		} else if lit.right && to == len(text) && f.hold != nil {
-			f.holdAt(l, from)
-		}
-		f.add(l, from, to, f.r.secretName(lit.secret), true)
 	}
 	if f.hold == nil {
-		f.r.index.scan(text, hit, nil)
+		f.r.index.Scan(text, hit, nil)
 		return
 	}
-	lineEnd := l.wraps || bytes.HasSuffix(l.src, []byte{'\n'})
-	f.r.index.scan(text, hit, func(at int) {
+	lineEnd := bytes.HasSuffix(l.Source(), []byte{'\n'})
+	f.r.index.Scan(text, hit, func(at, size int) {
 		// A line that is complete is not held for a few characters at its end.
-		if !lineEnd || len(text)-at >= 4 {
+		if !lineEnd || size >= 4 {
 			if at > 0 && base64Char(text[at-1]) { // it may hold bits of the value
 				at--
 			}
 			f.holdAt(l, at)
 		}
 	})
-	if n := len(text); n > 0 && !lineEnd && f.r.index.lefts && base64Char(text[n-1]) {
+	if n := len(text); n > 0 && !lineEnd && f.r.index.Lefts() && base64Char(text[n-1]) {
 		f.holdAt(l, n-1)
 	}
-	if cut := l.cut(); cut < len(l.src) {
+	if cut := l.Cut(); cut < len(l.Source()) {
 		f.hold(cut)
 	}
 }
 
-func (f *finder) holdAt(l *lens, at int) {
-	from, _ := l.source(at, at+1)
+// known takes a form of a secret at text[from:to] of a lens, and the characters beside it
+// that hold bits of the value.
+func (f *finder) known(l *view.Lens, from, to int, lit *literal.Literal) {
+	text := l.Text()
+	start := from
+	if lit.Left && from > 0 && base64Char(text[from-1]) {
+		from--
+	}
+	if lit.Right {
+		next, open := literal.Next(text, to)
+		if next < len(text) && base64Char(text[next]) {
+			to = next + 1
+		}
+		if open && f.hold != nil {
+			f.holdAt(l, start)
+		}
+	}
+	f.add(l, span{from: from, to: to, name: f.r.secretName(lit.Secret), kind: known})
+}
+
+func (f *finder) holdAt(l *view.Lens, at int) {
+	from, _ := l.Range(at, at+1)
 	f.hold(from)
 }
 
-func (f *finder) shape(l *lens, at int, lit *literal, done int) int {
-	text := l.text()
-	s := f.r.shapes[lit.shape]
-	m := s.match(text, at, len(lit.text))
+func (f *finder) shape(l *view.Lens, at int, lit *literal.Literal, done *[known]int) {
+	text := l.Text()
+	s := f.r.shapes[lit.Shape]
+	m := s.match(text, at, len(lit.Text))
 	if m.more && f.hold != nil {
 		f.holdAt(l, at)
 	}
-	if !m.ok {
-		return done
+	if m.ok {
+		f.add(l, span{from: m.from, to: m.to, name: s.name, kind: s.kind})
+		done[s.kind] = m.to
 	}
-	f.add(l, m.from, m.to, s.name, false)
-	return m.to
 }
 
 // match applies the patterns of the options, to the text as it is.
@@ -110,23 +133,26 @@ func (f *finder) match(b []byte) {
 			if from < 0 { // the group "secret" took no part
 				from, to = m[0], m[1]
 			}
-			f.add(&lens{src: b}, from, to, p.name, false)
+			f.add(view.Of(b), span{from: from, to: to, name: p.name, kind: token, pattern: true})
 		}
 	}
 }
 
-func (f *finder) add(l *lens, from, to int, name string, known bool) {
-	if to <= from {
+func (f *finder) add(l *view.Lens, s span) {
+	if s.to <= s.from {
 		return
 	}
-	if len(f.r.allow) > 0 && f.r.allow[string(l.text()[from:to])] {
+	if text := l.Text()[s.from:s.to]; f.sums && s.kind != known || len(f.r.allow.sums) > 0 {
+		s.sum = sumOf(text)
+	}
+	if f.r.allow.has(string(l.Text()[s.from:s.to]), s.sum) {
 		return
 	}
-	from, to = l.source(from, to)
-	if !known && f.inZone(from, to) {
+	s.from, s.to = l.Range(s.from, s.to)
+	if s.kind != known && f.inZone(s.from, s.to) {
 		return
 	}
-	f.spans = append(f.spans, span{from: from, to: to, name: name, known: known})
+	f.spans = append(f.spans, s)
 }
 
 func (f *finder) inZone(from, to int) bool {
@@ -156,15 +182,15 @@ func (r *Redactor) zones(b []byte) []span {
 }
 
 func (r *Redactor) secretName(n int) string {
-	if n < len(r.index.names) {
-		return r.index.names[n]
+	if n < len(r.secretNames) {
+		return r.secretNames[n]
 	}
 	return "" // while names are being chosen
 }
 
-// merge sorts spans and joins those that overlap; a known secret gives its name.
+// merge sorts spans and joins those that overlap; the most certain gives its name.
 func merge(spans []span) []span {
-	slices.SortFunc(spans, func(a, b span) int {
+	slices.SortStableFunc(spans, func(a, b span) int {
 		if a.from != b.from {
 			return a.from - b.from
 		}
@@ -177,10 +203,11 @@ func merge(spans []span) []span {
 			out = append(out, s)
 			continue
 		}
-		out[last].to = max(out[last].to, s.to)
-		if s.known && !out[last].known {
-			out[last].name, out[last].known = s.name, true
+		s.from, s.to = out[last].from, max(out[last].to, s.to)
+		if s.kind > out[last].kind {
+			out[last] = s
 		}
+		out[last].to = s.to
 	}
 	return out
 }

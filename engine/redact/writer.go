@@ -30,11 +30,7 @@ const (
 // it may be the beginning of one. It is safe for concurrent use.
 type Writer struct {
 	mu    sync.Mutex
-	r     *Redactor
-	to    io.Writer
-	buf   []byte // the context, then what is held
-	out   int    // length of the context
-	seen  int    // length of buf when it was last searched
+	s     stream
 	count int
 	err   error
 }
@@ -43,26 +39,28 @@ type Writer struct {
 var ErrClosed = errors.New("redacting writer is closed")
 
 // Writer is a redacting writer in front of w. Close it to get the last bytes.
-func (r *Redactor) Writer(w io.Writer) *Writer { return &Writer{r: r, to: w} }
+func (r *Redactor) Writer(w io.Writer) *Writer {
+	out := &Writer{s: stream{r: r}}
+	out.s.emit = func(text []byte, spans []span) error {
+		out.count += len(spans)
+		if _, err := w.Write(replace(text, spans)); err != nil {
+			return fmt.Errorf("write redacted output: %w", err)
+		}
+		return nil
+	}
+	return out
+}
 
 // Write takes all of p, or fails with the error of the writer behind; after an
 // error nothing more is written.
 func (w *Writer) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.err == nil {
+		w.err = w.s.write(p)
+	}
 	if w.err != nil {
 		return 0, w.err
-	}
-	for rest := p; len(rest) > 0; {
-		n := min(len(rest), maxHeld)
-		w.buf = append(w.buf, rest[:n]...)
-		rest = rest[n:]
-		if held := len(w.buf) - w.out; held > lazy && len(w.buf)-w.seen < held/8 {
-			continue // searching a long beginning again for each few bytes is quadratic
-		}
-		if err := w.drain(false); err != nil {
-			return 0, err
-		}
 	}
 	return len(p), nil
 }
@@ -72,10 +70,10 @@ func (w *Writer) Write(p []byte) (int, error) {
 func (w *Writer) Flush() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.err != nil {
-		return w.err
+	if w.err == nil {
+		w.err = w.s.drain(quiet)
 	}
-	return w.drain(true)
+	return w.err
 }
 
 // Close writes what is held back. It doesn't close the writer behind.
@@ -88,8 +86,8 @@ func (w *Writer) Close() error {
 	if w.err != nil {
 		return w.err
 	}
-	err := w.drain(true)
-	w.err, w.buf = ErrClosed, nil
+	err := w.s.drain(over)
+	w.err, w.s.buf = ErrClosed, nil
 	return err
 }
 
@@ -100,37 +98,92 @@ func (w *Writer) Count() int {
 	return w.count
 }
 
-// drain writes all that can't be part of a secret that goes on; all: everything.
-func (w *Writer) drain(all bool) error {
-	begun := len(w.buf) // where the first secret that may go on begins
-	spans := w.r.raw(w.buf, func(at int) { begun = min(begun, at) })
-	hold := begun
-	if len(w.r.patterns) > 0 {
-		line := bytes.LastIndexByte(w.buf, '\n') + 1
-		hold = min(hold, max(line, len(w.buf)-maxLine))
-	}
-	cut := uncut(spans, max(hold, w.out))
-	switch {
-	case all:
-		cut = len(w.buf)
-	case len(w.buf)-max(cut, w.out) > maxHeld:
-		// Too much for one secret: what may be the beginning of another goes with it.
-		if begun = max(begun, w.out); begun < len(w.buf) {
-			spans = merge(append(spans, span{from: begun, to: len(w.buf), name: unfinished}))
+// stream searches a text that comes in pieces.
+type stream struct {
+	r    *Redactor
+	sums bool // the spans need their sums
+	// emit is given the text, each byte of it once, with what was found in it.
+	emit func(text []byte, spans []span) error
+	buf  []byte // the context, then what is held
+	out  int    // length of the context
+	seen int    // length of buf when it was last searched
+}
+
+func (s *stream) write(p []byte) error {
+	for len(p) > 0 {
+		n := min(len(p), maxHeld)
+		s.buf = append(s.buf, p[:n]...)
+		p = p[n:]
+		if held := len(s.buf) - s.out; held > lazy && len(s.buf)-s.seen < held/8 {
+			continue // searching a long beginning again for each few bytes is quadratic
 		}
-		cut = len(w.buf)
+		if err := s.drain(flowing); err != nil {
+			return err
+		}
 	}
-	w.seen = len(w.buf)
-	if cut <= w.out {
+	return nil
+}
+
+// state is what is known of what follows.
+type state int
+
+const (
+	flowing state = iota
+	quiet         // what is held back is due
+	over          // nothing follows
+)
+
+// drain emits all that can't be part of a secret that goes on; unless the stream is
+// flowing, everything. Nothing may be written after it is over.
+func (s *stream) drain(st state) error {
+	if st == over && len(s.buf) > s.out {
+		return s.emit(s.buf[s.out:], s.within(s.r.raw(s.buf, s.sums, nil), len(s.buf)))
+	}
+	begun := len(s.buf) // where the first secret that may go on begins
+	spans := s.r.raw(s.buf, s.sums, func(at int) { begun = min(begun, at) })
+	hold := begun
+	if len(s.r.patterns) > 0 {
+		line := bytes.LastIndexByte(s.buf, '\n') + 1
+		hold = min(hold, max(line, len(s.buf)-maxLine))
+	}
+	cut := uncut(spans, max(hold, s.out))
+	switch {
+	case st == quiet:
+		// An escape may end where nothing follows it.
+		spans = merge(append(spans, s.r.raw(s.buf, s.sums, nil)...))
+		cut = len(s.buf)
+	case len(s.buf)-max(cut, s.out) > maxHeld:
+		// Too much for one secret: what may be the beginning of another goes with it.
+		if begun = max(begun, s.out); begun < len(s.buf) {
+			spans = merge(append(spans, span{from: begun, to: len(s.buf), name: unfinished}))
+		}
+		cut = len(s.buf)
+	}
+	s.seen = len(s.buf)
+	if cut <= s.out {
 		return nil
 	}
-	if err := w.emit(spans, cut); err != nil {
+	if err := s.emit(s.buf[s.out:cut], s.within(spans, cut)); err != nil {
 		return err
 	}
 	keep := max(0, min(cut-context, begun), cut-maxContext)
-	w.buf = append(w.buf[:0], w.buf[keep:]...)
-	w.out, w.seen = cut-keep, len(w.buf)
+	s.buf = append(s.buf[:0], s.buf[keep:]...)
+	s.out, s.seen = cut-keep, len(s.buf)
 	return nil
+}
+
+// within are those of the spans that stand in what is emitted up to cut, by their places
+// in that.
+func (s *stream) within(spans []span, cut int) []span {
+	var mine []span
+	for _, x := range spans {
+		x.from = max(x.from, s.out)
+		if x.to > x.from && x.to <= cut {
+			x.from, x.to = x.from-s.out, x.to-s.out
+			mine = append(mine, x)
+		}
+	}
+	return mine
 }
 
 // uncut moves a cut to before the secret that it would divide.
@@ -141,20 +194,4 @@ func uncut(spans []span, cut int) int {
 		}
 	}
 	return cut
-}
-
-func (w *Writer) emit(spans []span, cut int) error {
-	var mine []span
-	for _, s := range spans {
-		s.from = max(s.from, w.out)
-		if s.to > s.from && s.to <= cut {
-			mine = append(mine, span{from: s.from - w.out, to: s.to - w.out, name: s.name, known: s.known})
-		}
-	}
-	w.count += len(mine)
-	_, err := w.to.Write(replace(w.buf[w.out:cut], mine))
-	if err != nil {
-		w.err = fmt.Errorf("write redacted output: %w", err)
-	}
-	return w.err
 }

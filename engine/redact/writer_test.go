@@ -31,8 +31,11 @@ func stream(t testing.TB, r *redact.Redactor, text string, rnd *rand.Rand) strin
 func TestWriterAtEverySplit(t *testing.T) {
 	r := newRedactor(t, redact.Options{Secrets: secretsOf(values())})
 	for name, value := range values() {
-		for form, encode := range encoders() {
-			encoded := encode(value)
+		for form, f := range encoders() {
+			if !f.finds(value) {
+				continue
+			}
+			encoded := f.encode(value)
 			text := "log: " + encoded + " end\n"
 			want, _ := r.String(text)
 			for cut := 1; cut < len(text); cut++ {
@@ -46,7 +49,7 @@ func TestWriterAtEverySplit(t *testing.T) {
 				if err := w.Close(); err != nil {
 					t.Fatal(err)
 				}
-				if out.String() != want {
+				if out.String() != want && (!f.early || leaked(out.String(), encoded)) {
 					t.Errorf("%s as %s, cut at %d:\n%q\nwant\n%q", name, form, cut, out.String(), want)
 					break
 				}

@@ -72,6 +72,14 @@ func forms(value string) []string {
 			out = append(out, text[(8*len(before)+5)/6:8*(len(before)+len(value))/6])
 		}
 	}
+	var pairs, entities []string
+	for i := range len(value) {
+		pairs = append(pairs, fmt.Sprintf("%02x", value[i]))
+	}
+	for _, c := range value {
+		entities = append(entities, fmt.Sprintf("&#x%x;", c))
+	}
+	out = append(out, strings.Join(pairs, ""), strings.Join(pairs, " "), strings.Join(pairs, ":"), strings.Join(entities, ""))
 	slices.Sort(out)
 	return slices.Compact(out)
 }
