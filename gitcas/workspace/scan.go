@@ -21,7 +21,9 @@ import (
 type scanner struct {
 	w    *Workspace
 	base *dir // the first parent's tree
-	rd   reader
+	// without are the paths that stay as base has them.
+	without []string
+	rd      reader
 
 	clock int64  // the file system's clock before anything was looked at
 	owner uint32 // of the workspace's folder
@@ -160,6 +162,12 @@ func (s *scanner) pair(p place, x pair) (*entry, error) {
 		return nil, err
 	}
 	path := join(p.path, x.name)
+	if slices.Contains(s.without, path) {
+		if x.tree == nil {
+			return nil, nil
+		}
+		return s.keep(x.tree, path)
+	}
 	if x.disk == nil {
 		return s.gone(path, x.tree)
 	}

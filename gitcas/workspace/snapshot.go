@@ -32,6 +32,9 @@ type SnapshotRequest struct {
 	Message string
 	// When is the commit's time; zero means now.
 	When time.Time
+	// Without are the paths of files that are left as the first parent has them,
+	// whatever is in the folder.
+	Without []string
 	// Author is also the committer. Empty fields become uwf's own.
 	Author Identity
 }
@@ -104,7 +107,7 @@ func (w *Workspace) Snapshot(ctx context.Context, req SnapshotRequest) (Snapshot
 		}
 		base = t
 	}
-	s, tree, err := w.scan(ctx, base)
+	s, tree, err := w.scan(ctx, base, req.Without)
 	if err != nil {
 		return Snapshot{}, err
 	}
@@ -155,13 +158,13 @@ func (w *Workspace) commitObject(req SnapshotRequest, tree wire.ID) (wire.Object
 }
 
 // scan compares the folder with a tree.
-func (w *Workspace) scan(ctx context.Context, base *dir) (*scanner, *dir, error) {
+func (w *Workspace) scan(ctx context.Context, base *dir, without []string) (*scanner, *dir, error) {
 	root, err := os.OpenRoot(w.path)
 	if err != nil {
 		return nil, nil, fmt.Errorf("snapshot: %w", err)
 	}
 	s := &scanner{
-		w: w, base: base,
+		w: w, base: base, without: without,
 		rd:   reader{ctx: ctx, op: "snapshot", maxFiles: w.o.MaxFiles},
 		sent: make(map[wire.ID]bool), targets: make(map[wire.ID]string),
 	}

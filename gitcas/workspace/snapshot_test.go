@@ -286,6 +286,38 @@ func TestSnapshotKeepsWhatItCantShow(t *testing.T) {
 	}
 }
 
+// TestSnapshotWithout: files that are left out stay as the first parent has them, and are
+// taken by the next picture.
+func TestSnapshotWithout(t *testing.T) {
+	r := newRepo(t, "file")
+	src := t.TempDir()
+	put(t, src, files{"a": "1", "d/b": "2", "d/gone": "3", "f/x": "4"})
+	first := r.commit(src)
+	dir := t.TempDir()
+	w := open(t, dir, r, Options{})
+	restore(t, w, first)
+	put(t, dir, files{"a": "changed", "d/b": "changed", "d/new*": "n", "d/gone": "\x00", "only/in": "n", "f": "\x00"})
+	put(t, dir, files{"f": "a file now"})
+	s, err := w.Snapshot(ctx, SnapshotRequest{Parents: []wire.ID{first}, Message: "m\n", When: when, Without: []string{"a", "d/new", "d/gone", "only/in", "f", "nowhere"}})
+	must(t, err)
+	if changes(s) != "modified d/b;" {
+		t.Error(changes(s))
+	}
+	push(t, r, s, "less", wire.ZeroID)
+	r.git("fsck", "--strict", "--no-dangling")
+	if got := r.git("ls-tree", "-r", "--name-only", "less"); got != "a\nd/b\nd/gone\nf/x" || r.git("show", "less:a") != "1" || r.git("show", "less:d/b") != "changed" {
+		t.Errorf("%q", got)
+	}
+	if s := snapshot(t, w, first); changes(s) != "modified a;modified d/b;deleted d/gone;added d/new;added f;deleted f/x;added only/in;" {
+		t.Error(changes(s))
+	}
+	// All that was changed is left out.
+	s, err = w.Snapshot(ctx, SnapshotRequest{Parents: []wire.ID{first}, Without: []string{"a", "d/b", "d/new", "d/gone", "only/in", "f"}})
+	if err != nil || !s.Unchanged || s.Commit != first {
+		t.Errorf("%+v, %v", s, err)
+	}
+}
+
 func TestSnapshotDeltaBases(t *testing.T) {
 	m := wire.NewMemory(wire.MemoryOptions{})
 	parent := commitOf(t, m, files{"d/a": strings.Repeat("line\n", 100), "d/b": "1"})
