@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/united-workforce/uwf/engine/thread/screen"
 	"github.com/united-workforce/uwf/engine/thread/seal"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
@@ -251,14 +252,18 @@ func (r *stepRun) errorStep(ctx context.Context, s *seal.Sealer, phase, reason s
 	return r.v.Complete(ctx, r.id, step, r.hold.serverNow(), s.Nodes(), nil)
 }
 
-// salvageTree takes a picture of the folder for the attempt ref; the zero id
-// when there is none, or when it holds a secret.
+// salvageTree takes a picture of the folder for the attempt ref, without files that may
+// hold a token; the zero id when there is none, or when it holds a secret.
 func (r *stepRun) salvageTree(ctx context.Context) wire.ID {
 	if r.snap == nil {
 		if !r.restored || r.unreadable {
 			return wire.ZeroID
 		}
 		snap, err := r.takeSnapshot(ctx, "attempt", nil)
+		var found *screen.FoundError
+		if errors.As(err, &found) && !found.Known() {
+			snap, err = r.takeSnapshot(ctx, "attempt", nil, found.Paths()...)
+		}
 		if err != nil {
 			return wire.ZeroID
 		}
@@ -281,23 +286,25 @@ func (r *stepRun) workParents() []wire.ID {
 	return []wire.ID{r.from}
 }
 
-// takeSnapshot makes the work commit and refuses one that holds a known secret.
-func (r *stepRun) takeSnapshot(ctx context.Context, result string, s *sealed) (*workspace.Snapshot, error) {
-	snap, err := r.snapshotChecked(ctx, result, s)
-	r.unreadable = err != nil
+// takeSnapshot makes the work commit and refuses one that holds what must not be
+// committed. Files at the paths without are left as they were.
+func (r *stepRun) takeSnapshot(ctx context.Context, result string, s *sealed, without ...string) (*workspace.Snapshot, error) {
+	snap, err := r.snapshotChecked(ctx, result, s, without...)
+	var found *screen.FoundError
+	r.unreadable = err != nil && !errors.As(err, &found)
 	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		err = fmt.Errorf("what is in %s takes too long to read: remove what isn't needed, or add whole folders of it to .gitignore: %w", r.e.Folder.Dir(), err)
 	}
 	return snap, err
 }
 
-func (r *stepRun) snapshotChecked(ctx context.Context, result string, s *sealed) (*workspace.Snapshot, error) {
+func (r *stepRun) snapshotChecked(ctx context.Context, result string, s *sealed, without ...string) (*workspace.Snapshot, error) {
 	msg, err := r.workMessage(result, s)
 	if err != nil {
 		return nil, err
 	}
 	snap, err := r.e.Folder.Snapshot(ctx, workspace.SnapshotRequest{
-		Parents: r.workParents(), Message: msg, When: r.hold.serverNow(),
+		Parents: r.workParents(), Message: msg, When: r.hold.serverNow(), Without: without,
 	})
 	if err != nil {
 		return nil, err
@@ -308,34 +315,8 @@ func (r *stepRun) snapshotChecked(ctx context.Context, result string, s *sealed)
 	if n := snap.MoreSkipped; n > 0 {
 		r.e.observe(Event{Kind: "notice", Thread: r.id, Step: r.stepNo(), Role: r.task.Role, Text: fmt.Sprintf("%d more are not kept", n)})
 	}
-	blobs := make(map[wire.ID][]byte, len(snap.Objects))
-	for _, o := range snap.Objects {
-		blobs[o.ID] = o.Data
-	}
-	for _, c := range snap.Changes {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		for _, b := range [][]byte{[]byte(c.Path), blobs[c.Blob]} {
-			found, err := r.e.Redact.Find(b)
-			if err != nil {
-				return nil, fmt.Errorf("check %s for secrets: %w", c.Path, err)
-			}
-			for _, f := range found {
-				// What only looks like a secret may be a test's fixture.
-				if f.Known {
-					return nil, &SecretInFileError{Path: c.Path, Name: f.Name}
-				}
-			}
-		}
+	if err := screen.Search(ctx, snap, r.e.Redact, r.e.ReadBlobs); err != nil {
+		return nil, err
 	}
 	return &snap, nil
-}
-
-// SecretInFileError: a file that the agent changed holds a known secret. The
-// step is stopped and nothing of the folder is pushed.
-type SecretInFileError struct{ Path, Name string }
-
-func (e *SecretInFileError) Error() string {
-	return fmt.Sprintf("the agent wrote a secret (%s) into %s; nothing of the folder was pushed: take the secret out of the agent's reach, or out of the file, and run the step again", e.Name, e.Path)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing/filemode"
@@ -107,15 +108,24 @@ func newBlob(c workspace.Change) wire.ID {
 
 // readBlobs fetches contents that the remote has.
 func (r *stepRun) readBlobs(ctx context.Context, ids []wire.ID, data map[wire.ID][]byte) error {
+	got, err := r.e.ReadBlobs(ctx, ids)
+	maps.Copy(data, got)
+	return err
+}
+
+// ReadBlobs fetches contents of files that the remote has; those that it could get also
+// beside an error. A file that is empty is not nil.
+func (e *Engine) ReadBlobs(ctx context.Context, ids []wire.ID) (map[wire.ID][]byte, error) {
 	if len(ids) == 0 {
-		return nil
+		return nil, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, patchTimeout)
 	defer cancel()
-	objs, err := r.e.Store.Remote().Fetch(ctx, wire.FetchRequest{Wants: ids})
+	objs, err := e.Store.Remote().Fetch(ctx, wire.FetchRequest{Wants: ids})
 	if err != nil {
-		return fmt.Errorf("read the files as they were: %w", err)
+		return nil, fmt.Errorf("read the files as they were: %w", err)
 	}
+	data := make(map[wire.ID][]byte, len(ids))
 	for _, id := range ids {
 		o, ok := objs[id]
 		if !ok {
@@ -126,5 +136,5 @@ func (r *stepRun) readBlobs(ctx context.Context, ids []wire.ID, data map[wire.ID
 			data[id] = []byte{}
 		}
 	}
-	return err
+	return data, err
 }

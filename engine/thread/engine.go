@@ -42,6 +42,9 @@ type Redactor interface {
 	Value(v any) (any, int, error)
 	// Find lists the secrets that b holds.
 	Find(b []byte) ([]redact.Finding, error)
+	// AllowsFile says whether a file may hold what looks like a token, and be too large
+	// to be looked through.
+	AllowsFile(path string) bool
 }
 
 // Identity names the job that works: it is written into its claims and steps.

@@ -429,11 +429,17 @@ func (t *testFolder) Snapshot(ctx context.Context, req workspace.SnapshotRequest
 			return workspace.Snapshot{}, err
 		}
 	}
-	snap, err := commitFiles(t.f.files, req.Parents, req.Message)
+	files := maps.Clone(t.f.files)
+	for _, name := range req.Without {
+		if delete(files, name); before[name] != "" {
+			files[name] = before[name]
+		}
+	}
+	snap, err := commitFiles(files, req.Parents, req.Message)
 	if err != nil {
 		return snap, err
 	}
-	if maps.Equal(before, t.f.files) {
+	if maps.Equal(before, files) {
 		snap = workspace.Snapshot{Tree: snap.Tree, Unchanged: true}
 		if len(req.Parents) > 0 {
 			snap.Commit = req.Parents[0]
@@ -441,10 +447,10 @@ func (t *testFolder) Snapshot(ctx context.Context, req workspace.SnapshotRequest
 		return snap, nil
 	}
 	all := maps.Clone(before)
-	maps.Copy(all, t.f.files)
+	maps.Copy(all, files)
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		was, old := before[name]
-		is, now := t.f.files[name]
+		is, now := files[name]
 		c := workspace.Change{Path: name, Kind: workspace.Modified}
 		if old {
 			c.Old, c.OldMode = wire.NewObject(plumbing.BlobObject, []byte(was)).ID, filemode.Regular

@@ -81,6 +81,7 @@ type noSecrets struct{}
 
 func (noSecrets) Value(v any) (any, int, error)         { return v, 0, nil }
 func (noSecrets) Find([]byte) ([]redact.Finding, error) { return nil, nil }
+func (noSecrets) AllowsFile(string) bool                { return false }
 
 // engine is that of the next job.
 func (g *golden) engine() *thread.Engine {

@@ -2,6 +2,7 @@ package thread
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"strings"
@@ -240,6 +241,55 @@ func TestSealKeepsNoSecretOfAFailure(t *testing.T) {
 	}
 }
 
+// tokenShape is what looks like a token, in parts.
+func tokenShape() string { return "gh" + "p_" + "aB3dE6gH9jK2mN5pQ8sT1vW4xY7zA0cD3fG6" }
+
+// TestTokenStopsStep: an added line with the shape of a token stops the step; the attempt
+// has the other files. A line that was there before does not.
+func TestTokenStopsStep(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		f.secrets("hunter2hunter2")
+		f.start()
+		f.agent = f.changes(map[string]string{"a.txt": "one\n", "notes": "x\ntoken " + tokenShape() + "\n"})
+		res, err := f.step("r1")
+		text := f.code(err, CodeFailed)
+		f.says(text, "(role a, workspace)", "what looks like a token (github-token) into notes:2", "redact:\n  allow:\n    - \"sha256:")
+		if strings.Contains(text+res.Error, tokenShape()) {
+			f.Errorf("the error tells it: %s", text)
+		}
+		f.nowhere(tokenShape())
+		if f.attempt("r1", 1).WorkTree.IsZero() {
+			f.Error("the other files were not kept")
+		}
+		var b strings.Builder
+		f.blobs(&b, f.attempt("r1", 1).WorkTree)
+		if b.String() != "one\n" {
+			f.Errorf("the attempt keeps %q", b.String())
+		}
+
+		// Somebody commits it after all: what agents do to other lines of that file is theirs.
+		f.agent = f.changes(map[string]string{"notes": "x\n"})
+		f.steps("r2")
+		f.pushes("refs/heads/uwf/"+string(testThread), map[string]string{"a.txt": "one\n", "notes": "x\ntoken " + tokenShape() + "\n"}, f.base())
+		f.agent = f.changes(map[string]string{"notes": "", "moved": "\ty\ntoken: \"" + tokenShape() + "\"\n"})
+		f.steps("r3")
+	})
+}
+
+// TestAllowedTokens: what the settings name stops nothing.
+func TestAllowedTokens(t *testing.T) {
+	for _, allow := range []string{tokenShape(), fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(tokenShape()))), "path:notes"} {
+		inBubble(t, func(f *fixture) {
+			r, err := redact.New(redact.Options{Allow: []string{allow}})
+			f.ok(err)
+			f.redact = r
+			f.start()
+			f.agent = f.changes(map[string]string{"notes": "token " + tokenShape() + "\n"})
+			f.steps("r1")
+		})
+	}
+}
+
 // TestStartRefusesSecrets: a definition can't be changed without changing what it
 // is called, so one with a secret in it is not stored at all.
 func TestStartRefusesSecrets(t *testing.T) {
@@ -267,6 +317,7 @@ func (c cannotCheck) Value(v any) (any, int, error) {
 }
 
 func (cannotCheck) Find([]byte) ([]redact.Finding, error) { return nil, nil }
+func (cannotCheck) AllowsFile(string) bool                { return false }
 
 // TestSealChecksPrompts: what can't be checked for secrets is not stored.
 func TestSealChecksPrompts(t *testing.T) {

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/engine/thread/screen"
 	"github.com/united-workforce/uwf/engine/thread/seal"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
@@ -25,6 +27,7 @@ type Captured struct {
 	agent  thread.Agent
 	folder *watched
 	redact thread.Redactor
+	read   screen.Read
 	clock  thread.Clock
 
 	mu sync.Mutex
@@ -36,7 +39,7 @@ type Captured struct {
 // sealed by the engine's own rules and with its redactor: the job that commits doesn't
 // know the secrets of the one that runs the agent. The engine should work on a Mirror.
 func Capture(e *thread.Engine) *Captured {
-	c := &Captured{agent: e.Agent, folder: &watched{Folder: e.Folder}, redact: e.Redact, clock: e.Clock}
+	c := &Captured{agent: e.Agent, folder: &watched{Folder: e.Folder}, redact: e.Redact, read: e.ReadBlobs, clock: e.Clock}
 	e.Agent = c
 	if e.Folder != nil {
 		e.Folder = c.folder
@@ -105,10 +108,8 @@ func (c *Captured) capture(ctx context.Context, t thread.Task, m *thread.Meter, 
 		failed = c.sealStep(&a, t, d, s)
 	}
 	files, err := c.files(ctx, a.Base)
-	switch {
-	case err == nil:
-		a.Files = files
-	case failed == nil:
+	a.Files = files
+	if failed == nil {
 		failed = err
 	}
 	if failed != nil {
@@ -204,8 +205,8 @@ func (c *Captured) sealStep(a *Artifact, t thread.Task, d thread.Draft, s *seal.
 	return nil
 }
 
-// files lists what the agent changed. As in the engine, one file with a known
-// secret keeps all of them here.
+// files lists what the agent changed. As in the engine, one file with a known secret keeps
+// all of them here, and one that may hold a token is left out.
 func (c *Captured) files(ctx context.Context, base wire.ID) ([]workspace.Edit, error) {
 	if c.folder.Folder == nil {
 		return nil, nil
@@ -221,45 +222,44 @@ func (c *Captured) files(ctx context.Context, base wire.ID) ([]workspace.Edit, e
 	if len(snap.Changes) > maxFiles {
 		return nil, fmt.Errorf("the agent changed %d files; at most %d go from job to job", len(snap.Changes), maxFiles)
 	}
+	err = screen.Search(ctx, snap, c.redact, c.read)
+	var found *screen.FoundError
+	if err != nil && (!errors.As(err, &found) || found.Known()) {
+		return nil, err
+	}
+	var without []string
+	if found != nil {
+		without = found.Paths()
+	}
+	out, readErr := c.edits(ctx, snap, without)
+	return out, errors.Join(err, readErr)
+}
+
+// edits are the changes of a snapshot, but for some files.
+func (c *Captured) edits(ctx context.Context, snap workspace.Snapshot, without []string) ([]workspace.Edit, error) {
 	blobs := make(map[wire.ID][]byte, len(snap.Objects))
 	for _, o := range snap.Objects {
 		blobs[o.ID] = o.Data
 	}
 	var out []workspace.Edit
 	for _, change := range snap.Changes {
+		if slices.Contains(without, change.Path) {
+			continue
+		}
 		e := workspace.Edit{Path: change.Path, Mode: change.Mode, Old: change.Old}
 		if change.Kind != workspace.Deleted {
 			data, ok := blobs[change.Blob]
 			if !ok { // the same content as another file's
+				var err error
 				if data, err = workspace.Content(ctx, c.folder.Dir(), change); err != nil {
 					return nil, err
 				}
 			}
 			e.Data = data
 		}
-		if err := c.search(e); err != nil {
-			return nil, err
-		}
 		out = append(out, e)
 	}
 	return out, nil
-}
-
-// search refuses a file that holds a known secret.
-func (c *Captured) search(e workspace.Edit) error {
-	for _, b := range [][]byte{[]byte(e.Path), e.Data} {
-		found, err := c.redact.Find(b)
-		if err != nil {
-			return fmt.Errorf("check %s for secrets: %w", e.Path, err)
-		}
-		for _, f := range found {
-			// What only looks like a secret may be a test's fixture.
-			if f.Known {
-				return &thread.SecretInFileError{Path: e.Path, Name: f.Name}
-			}
-		}
-	}
-	return nil
 }
 
 func (c *Captured) failure(err error, s *seal.Sealer) *Failure {

@@ -7,12 +7,14 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/united-workforce/uwf/engine/redact"
 	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/engine/thread/screen"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
@@ -242,14 +244,33 @@ func TestSecrets(t *testing.T) {
 			}
 		})
 	}
+	t.Run("what looks like a token", func(t *testing.T) {
+		f := newForge(t, someFiles)
+		token := "gh" + "p_" + "aB3dE6gH9jK2mN5pQ8sT1vW4xY7zA0cD3fG6"
+		dir, err := f.firstJob(f.start(), works(t, "x", map[string]string{"x": "y\n" + token, "other": "z"}), modelKey)
+		if err == nil || strings.Contains(everything(t, dir), token) {
+			t.Error("the token is in the artifact", err)
+		}
+		a, err := Read(dir)
+		must(t, err)
+		if len(a.Files) != 1 || a.Files[0].Path != "other" || a.Failure == nil || !strings.Contains(a.Failure.Reason, "what looks like a token (github-token) into x:2") {
+			t.Errorf("%+v, %+v", a.Files, a.Failure)
+		}
+		if _, err := f.secondJob(dir); err == nil {
+			t.Error("it was committed")
+		}
+		if got := f.treeOf(f.refs()[f.attemptRef()]); !strings.Contains(got, "other") {
+			t.Error("the other file was not kept")
+		}
+	})
 	t.Run("of the second job", func(t *testing.T) {
 		f := newForge(t, someFiles)
 		const token = "push-token-0123456789abcdef"
 		dir, err := f.firstJob(f.start(), works(t, "x", map[string]string{"x": token}))
 		must(t, err)
 		_, err = f.secondJob(dir, redact.Secret{Name: "TOKEN", Value: token})
-		var found *thread.SecretInFileError
-		if !errors.As(err, &found) || found.Path != "x" {
+		var found *screen.FoundError
+		if !errors.As(err, &found) || !slices.Equal(found.Paths(), []string{"x"}) {
 			t.Errorf("%v", err)
 		}
 		if strings.Contains(f.treeOf(f.refs()[f.attemptRef()]), token) {

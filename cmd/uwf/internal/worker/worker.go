@@ -391,7 +391,7 @@ func (f *folder) Snapshot(ctx context.Context, req workspace.SnapshotRequest) (w
 		return workspace.Snapshot{}, errNoFolder
 	}
 	snap, err := f.ws.Snapshot(ctx, req)
-	if err == nil {
+	if err == nil && len(req.Without) == 0 { // else it doesn't show the folder
 		f.left = leftAs{tree: snap.Tree.String()}
 		if len(req.Parents) > 0 {
 			f.left.parent = req.Parents[0].String()
