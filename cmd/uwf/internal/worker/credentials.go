@@ -11,8 +11,39 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/engine/config"
 	"github.com/united-workforce/uwf/engine/redact"
 )
+
+// redactorFor is the redactor of a worker. Where agents work in the very checkout that the
+// repository's settings are read from, what these allow does not count: an agent may have
+// written it in an earlier step.
+func redactorFor(ctx context.Context, f *app.Factory, c *config.Config, o Options) (*redact.Redactor, error) {
+	red, err := f.Redactor(ctx)
+	file := f.ConfigSources().RepoFile
+	if err != nil || o.Workspace == "" || f.Job != nil || file == "" {
+		return red, err
+	}
+	if in, err := isBelow(f.Path(o.Workspace), filepath.Dir(file)); err != nil || !in {
+		return red, err
+	}
+	return red.Allowing(c.OwnAllow())
+}
+
+// isBelow says whether a folder is another one, or in it; links are followed. One that is
+// not there is in none.
+func isBelow(dir, sub string) (bool, error) {
+	dir, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return false, err
+	}
+	sub, err = filepath.EvalSymlinks(sub)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	rel, relErr := filepath.Rel(dir, sub)
+	return relErr == nil && filepath.IsLocal(rel), err
+}
 
 // refuseExposure refuses to start agents that could read secrets out of this
 // process's environment.

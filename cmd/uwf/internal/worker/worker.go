@@ -101,7 +101,7 @@ func New(ctx context.Context, f *app.Factory, o Options) (*Worker, error) {
 	if err != nil {
 		return nil, err
 	}
-	red, err := f.Redactor(ctx)
+	red, err := redactorFor(ctx, f, c, o)
 	if err != nil {
 		return nil, err
 	}
