@@ -22,7 +22,7 @@ type scanner struct {
 	w    *Workspace
 	base *dir // the first parent's tree
 	// without are the paths that stay as base has them.
-	without []string
+	without map[string]bool
 	rd      reader
 
 	clock int64  // the file system's clock before anything was looked at
@@ -162,7 +162,7 @@ func (s *scanner) pair(p place, x pair) (*entry, error) {
 		return nil, err
 	}
 	path := join(p.path, x.name)
-	if slices.Contains(s.without, path) {
+	if s.without[path] {
 		if x.tree == nil {
 			return nil, nil
 		}

@@ -164,9 +164,12 @@ func (w *Workspace) scan(ctx context.Context, base *dir, without []string) (*sca
 		return nil, nil, fmt.Errorf("snapshot: %w", err)
 	}
 	s := &scanner{
-		w: w, base: base, without: without,
+		w: w, base: base, without: make(map[string]bool, len(without)),
 		rd:   reader{ctx: ctx, op: "snapshot", maxFiles: w.o.MaxFiles},
 		sent: make(map[wire.ID]bool), targets: make(map[wire.ID]string),
+	}
+	for _, path := range without {
+		s.without[path] = true
 	}
 	tree, err := s.top(root)
 	if err = errors.Join(err, root.Close()); err != nil {
