@@ -158,12 +158,14 @@ func (o *SetOptions) changes(scope Scope) ([]edit.Change, []changeSetting, error
 			if c.Value, err = engine.ParseValue(p, value); err != nil {
 				return nil, nil, &app.UsageError{Err: err}
 			}
-			if text, err := edit.Apply(nil, c); err == nil && o.Args[i+1] != "-" {
-				if inside, ok := engine.HasSecret(text); ok {
+			if text, err := edit.Apply(nil, c); err == nil {
+				inside, holds := engine.HasSecret(text)
+				if holds && o.Args[i+1] != "-" {
 					return nil, nil, app.Usagef("%s is secret: others can read it on a command line, and shells remember it; give - and the value on stdin", inside)
 				}
+				s.Secret = s.Secret || holds
 			}
-			if !info.Secret && o.Clean(value) == value {
+			if !s.Secret && o.Clean(value) == value {
 				if err := c.Value.Decode(&s.Value); err != nil {
 					return nil, nil, app.Usagef("set %s: %w", p, err)
 				}
