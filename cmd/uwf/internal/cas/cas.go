@@ -31,7 +31,7 @@ type and payload; its type is the address of its JSON schema.`,
   echo '{"type":"object"}' | uwf cas put schema
   uwf cas walk 9W3MGR3184QYE`,
 	},
-		NewCmdGet(f, nil), NewCmdPut(f, nil), NewCmdHas(f, nil), NewCmdRefs(f, nil),
+		NewCmdGet(f, nil), NewCmdPut(f, nil), NewCmdPutText(f, nil), NewCmdHas(f, nil), NewCmdRefs(f, nil),
 		NewCmdWalk(f, nil), NewCmdVerify(f, nil), NewCmdHash(f, nil), NewCmdSchema(f),
 	)
 }

@@ -24,8 +24,14 @@ func TestArgumentsReachTheRun(t *testing.T) {
 	var put *PutOptions
 	cmd = NewCmdPut(f, func(_ context.Context, o *PutOptions) error { put = o; return nil })
 	cmd.SetArgs([]string{"string", "file.json"})
-	if err := cmd.ExecuteContext(ctx); err != nil || put.Type != "string" || put.File != "file.json" {
+	if err := cmd.ExecuteContext(ctx); err != nil || put.Type != "string" || put.Data != "file.json" {
 		t.Errorf("put: %+v, %v", put, err)
+	}
+
+	cmd = NewCmdPutText(f, func(_ context.Context, o *PutOptions) error { put = o; return nil })
+	cmd.SetArgs([]string{"a text"})
+	if err := cmd.ExecuteContext(ctx); err != nil || put.Type != "string" || put.Text == nil || *put.Text != "a text" {
+		t.Errorf("put-text: %+v, %v", put, err)
 	}
 
 	var verify *VerifyOptions

@@ -7,27 +7,29 @@ import (
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
-	"github.com/united-workforce/uwf/gitcas/node"
 )
 
 // GetOptions are what `uwf cas get` works with.
 type GetOptions struct {
 	source
-	Printer output.Printer
-	Payload bool
+	Printer   output.Printer
+	Payload   bool
+	Timestamp bool
 }
 
 // NewCmdGet makes `uwf cas get`. A runF that is not nil replaces the run.
 func NewCmdGet(f *app.Factory, runF func(context.Context, *GetOptions) error) *cobra.Command {
 	o := &GetOptions{source: source{Store: f.Store}}
 	cmd := &cobra.Command{
-		Use:     "get [THREAD[:N]] HASH",
-		Short:   "Print a node",
-		Long:    `Print a node: its type, payload and timestamp.` + whereHelp,
+		Use:   "get [THREAD[:N]] HASH",
+		Short: "Print a node",
+		Long: `Print a node: its type and payload, and with --timestamp when it was made, which its
+hash doesn't tell.` + whereHelp,
 		Example: "  uwf cas get 9W3MGR3184QYE\n  uwf cas get --payload 9W3MGR3184QYE\n  uwf cas get @latest:1 7VQ43ZSJTEWA7",
 		Args:    cobra.RangeArgs(1, 2),
 		RunE:    app.Run(o, runF, getRun, func(args []string) { o.args(args); o.Printer = f.Printer() }),
 	}
+	cmd.Flags().BoolVar(&o.Timestamp, "timestamp", false, "print when the node was made, in milliseconds")
 	cmd.Flags().BoolVar(&o.Payload, "payload", false, "print the payload alone")
 	return cmd
 }
@@ -55,12 +57,13 @@ func getRun(ctx context.Context, o *GetOptions) error {
 			printJSON(w, n.Payload)
 		})
 	}
-	return o.Printer.Print(shown(n), func(w *output.Writer) {
-		b, err := node.EncodeFile(n)
-		if err != nil {
-			w.Fail(err)
-			return
-		}
-		w.Printf("%s", b)
-	})
+	out := nodeJSON{Type: n.Type, Payload: ordered{n.Payload}}
+	if o.Timestamp {
+		out.Timestamp = &n.Timestamp
+	}
+	p := o.Printer
+	if p.Chosen() == output.Text {
+		p.Format = output.JSON // there is no better text of it
+	}
+	return p.Print(out, nil)
 }

@@ -32,6 +32,11 @@ func NewCmdHas(f *app.Factory, runF func(context.Context, *HasOptions) error) *c
 	return cmd
 }
 
+// presence is the JSON of `uwf cas has`.
+type presence struct {
+	Exists bool `json:"exists"`
+}
+
 func hasRun(ctx context.Context, o *HasOptions) error {
 	h, err := parseHash(o.Hash)
 	if err != nil {
@@ -49,7 +54,7 @@ func hasRun(ctx context.Context, o *HasOptions) error {
 	if err != nil && !errors.Is(err, node.ErrNotFound) {
 		return err // what can't be read is not "not there"
 	}
-	if err := o.Printer.Print(there, func(w *output.Writer) { w.Println(there) }); err != nil {
+	if err := o.Printer.Print(presence{there}, func(w *output.Writer) { w.Println(there) }); err != nil {
 		return err
 	}
 	if !there {

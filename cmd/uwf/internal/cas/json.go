@@ -15,11 +15,7 @@ func (o ordered) MarshalJSON() ([]byte, error) { return node.FormatJSON(o.payloa
 type nodeJSON struct {
 	Type      node.Hash `json:"type"`
 	Payload   ordered   `json:"payload"`
-	Timestamp int64     `json:"timestamp"`
-}
-
-func shown(n node.Node) nodeJSON {
-	return nodeJSON{Type: n.Type, Payload: ordered{n.Payload}, Timestamp: n.Timestamp}
+	Timestamp *int64    `json:"timestamp,omitempty"` // only where it was asked for
 }
 
 // printJSON writes a payload as indented JSON.

@@ -26,31 +26,56 @@ type PutOptions struct {
 	NoSecret func(ctx context.Context, what string, v any) error
 
 	Type string
-	File string
+	Data string // JSON, a file, or stdin
+	// Text is the payload of `uwf cas put-text`; nil: it is that of Data.
+	Text *string
 }
 
 // NewCmdPut makes `uwf cas put`. A runF that is not nil replaces the run.
 func NewCmdPut(f *app.Factory, runF func(context.Context, *PutOptions) error) *cobra.Command {
 	o := &PutOptions{Store: f.Store, Read: f.ReadInput, Now: f.Now, NoSecret: f.NoSecret}
 	return &cobra.Command{
-		Use:   "put TYPE [FILE|-]",
+		Use:   "put TYPE [JSON|FILE|-]",
 		Short: "Add a shared node",
-		Long: `Add a node to the shared ones and print its hash. The payload is JSON, from FILE or
-stdin, and has to fit its type. TYPE is a schema's hash or the name of a type that
+		Long: `Add a node to the shared ones and print its hash. The payload is JSON and has to
+fit its type: it is the argument itself where that is JSON, else a file's (write ./1 for
+one that is called 1), or stdin's. TYPE is a schema's hash or the name of a type that
 every store has (schema, string, number, integer, boolean, object, array, null).
 A node that is there already is left as it is.
 
 Only init, workflow put and thread start make a store where there is none yet.`,
 		Example: `  echo '{"type":"object","title":"point"}' | uwf cas put schema
+  uwf cas put FRBAB1BF0ZBCS '{"name":"Alice"}'
   uwf cas put FRBAB1BF0ZBCS alice.json`,
 		Args: cobra.RangeArgs(1, 2),
 		RunE: app.Run(o, runF, putRun, func(args []string) {
 			o.Type, o.Printer = args[0], f.Printer()
 			if len(args) == 2 {
-				o.File = args[1]
+				o.Data = args[1]
 			}
 		}),
 	}
+}
+
+// NewCmdPutText makes `uwf cas put-text`. A runF that is not nil replaces the run.
+func NewCmdPutText(f *app.Factory, runF func(context.Context, *PutOptions) error) *cobra.Command {
+	o := &PutOptions{Store: f.Store, Now: f.Now, NoSecret: f.NoSecret, Type: "string"}
+	return &cobra.Command{
+		Use:     "put-text TEXT",
+		Short:   "Add a text as a shared node",
+		Long:    "Add a text to the shared nodes, as it is, and print its hash. Its type is string.",
+		Example: `  uwf cas put-text "Keep the old flag working"`,
+		Args:    cobra.ExactArgs(1),
+		RunE:    app.Run(o, runF, putRun, func(args []string) { o.Text, o.Printer = &args[0], f.Printer() }),
+	}
+}
+
+// payload is what is to be stored.
+func (o *PutOptions) payload() (any, error) {
+	if o.Text != nil {
+		return *o.Text, nil
+	}
+	return readPayload(o.Read, o.Data)
 }
 
 func putRun(ctx context.Context, o *PutOptions) error {
@@ -58,7 +83,7 @@ func putRun(ctx context.Context, o *PutOptions) error {
 	if err != nil {
 		return err
 	}
-	payload, err := readPayload(o.Read, o.File)
+	payload, err := o.payload()
 	if err != nil {
 		return err
 	}
@@ -98,7 +123,7 @@ func putRun(ctx context.Context, o *PutOptions) error {
 	if err != nil {
 		return fmt.Errorf("put node %s: %w", h, err)
 	}
-	return o.Printer.Print(h, func(w *output.Writer) { w.Println(h) })
+	return o.Printer.Print(address{h}, func(w *output.Writer) { w.Println(h) })
 }
 
 // same refuses a node whose hash is taken by another one.

@@ -30,6 +30,11 @@ func NewCmdRefs(f *app.Factory, runF func(context.Context, *RefsOptions) error) 
 	return cmd
 }
 
+// references is the JSON of `uwf cas refs`.
+type references struct {
+	Refs []node.Hash `json:"refs"`
+}
+
 func refsRun(ctx context.Context, o *RefsOptions) error {
 	h, err := parseHash(o.Hash)
 	if err != nil {
@@ -51,7 +56,7 @@ func refsRun(ctx context.Context, o *RefsOptions) error {
 	if refs == nil {
 		refs = []node.Hash{}
 	}
-	return o.Printer.Print(refs, func(w *output.Writer) {
+	return o.Printer.Print(references{refs}, func(w *output.Writer) {
 		for _, r := range refs {
 			w.Println(r)
 		}

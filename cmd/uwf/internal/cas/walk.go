@@ -39,6 +39,12 @@ type visited struct {
 	Title string    `json:"title,omitempty"` // of its type
 }
 
+// reached is the JSON of `uwf cas walk`.
+type reached struct {
+	Hashes []node.Hash `json:"hashes"`
+	Nodes  []visited   `json:"nodes"` // the same, with what they are
+}
+
 func walkRun(ctx context.Context, o *WalkOptions) error {
 	h, err := parseHash(o.Hash)
 	if err != nil {
@@ -52,16 +58,17 @@ func walkRun(ctx context.Context, o *WalkOptions) error {
 	if err != nil {
 		return err
 	}
-	var list []visited
+	var out reached
 	err = f.walk(ctx, func(at gitcas.Place, h node.Hash, n node.Node) error {
-		list = append(list, visited{Hash: h, Type: n.Type, Title: title(f.in(ctx, at), n.Type)})
+		out.Hashes = append(out.Hashes, h)
+		out.Nodes = append(out.Nodes, visited{Hash: h, Type: n.Type, Title: title(f.in(ctx, at), n.Type)})
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	return o.Printer.Print(list, func(w *output.Writer) {
-		for _, v := range list {
+	return o.Printer.Print(out, func(w *output.Writer) {
+		for _, v := range out.Nodes {
 			w.Printf("%s  %s", v.Hash, v.Type)
 			w.Faint("  " + output.Line(v.Title, 60))
 			w.Printf("\n")
