@@ -189,6 +189,9 @@ func (r *Resolver) Compile(ctx context.Context, name string, data []byte) (res *
 			return nil, fmt.Errorf("workflow %s: %w", name, err)
 		}
 		res.Nodes[h] = n
+		if h == hash {
+			res.Node = n
+		}
 		// The schema of the workflow's own node, whichever it is, is stored with it.
 		if schema, known := record.Schemas()[n.Type]; known {
 			res.Nodes[n.Type] = schema

@@ -23,6 +23,7 @@ const MaxSize = 1 << 20
 type Resolved struct {
 	Definition *workflow.Definition
 	Hash       node.Hash
+	Node       node.Node // the workflow's own
 	// Nodes are what has to be stored for it; empty when it came from the store.
 	Nodes map[node.Hash]node.Node
 	// From says where it was found: a file, relative to the working directory, or
@@ -180,5 +181,9 @@ func (r *Resolver) stored(ctx context.Context, h node.Hash, from string) (*Resol
 	case err != nil:
 		return nil, fmt.Errorf("workflow %s of the %s: %w", h, from, err)
 	}
-	return &Resolved{Definition: d, Hash: h, Nodes: map[node.Hash]node.Node{}, From: from}, nil
+	n, err := v.Get(ctx, h)
+	if err != nil {
+		return nil, fmt.Errorf("workflow %s of the %s: %w", h, from, err)
+	}
+	return &Resolved{Definition: d, Hash: h, Node: n, Nodes: map[node.Hash]node.Node{}, From: from}, nil
 }

@@ -53,7 +53,8 @@ several with one name the first is taken; the others are shown as hidden.`,
 // listed is one line.
 type listed struct {
 	Name    string           `json:"name"`
-	Hash    node.Hash        `json:"hash,omitempty"`
+	Hash    node.Hash        `json:"hash"`   // empty where the definition can't be used
+	Origin  string           `json:"origin"` // local or global
 	Dialect workflow.Dialect `json:"dialect,omitempty"`
 	From    string           `json:"from"` // a file, or "registry"
 	// HiddenBy is what the name means instead; empty: this is what it means.
@@ -64,6 +65,12 @@ type listed struct {
 	Problems int    `json:"problems,omitempty"` // of a definition that can't be used
 	Error    string `json:"error,omitempty"`    // why a file or a stored workflow can't be read
 }
+
+// The origins: the repository's folders, and the registry.
+const (
+	originLocal  = "local"
+	originGlobal = "global"
+)
 
 func listRun(ctx context.Context, o *ListOptions) error {
 	lines, err := list(ctx, o.Resolver)
@@ -105,7 +112,7 @@ func list(ctx context.Context, r *definition.Resolver) ([]listed, error) {
 	}
 	out := []listed{}
 	for _, p := range places {
-		l := listed{Name: p.Name, From: p.File}
+		l := listed{Name: p.Name, Origin: originLocal, From: p.File}
 		w, err := r.Load(ctx, p.File)
 		var invalid *workflow.InvalidError
 		switch {
@@ -152,7 +159,7 @@ func listRegistry(ctx context.Context, r *definition.Resolver) ([]listed, error)
 	}
 	var out []listed
 	for name, e := range v.Registry() {
-		l := listed{Name: name, Hash: e.Hash, From: definition.FromRegistry, Updated: e.Timestamp, Versions: 1 + len(e.History)}
+		l := listed{Name: name, Origin: originGlobal, Hash: e.Hash, From: definition.FromRegistry, Updated: e.Timestamp, Versions: 1 + len(e.History)}
 		d, err := workflow.FromNode(known, e.Hash)
 		if err != nil {
 			l.Error = err.Error() // one damaged workflow doesn't hide the others

@@ -47,6 +47,9 @@ person's approval opens says so.`,
 type shownWorkflow struct {
 	Name        string                 `json:"name"`
 	Hash        node.Hash              `json:"hash"`
+	Type        node.Hash              `json:"type"`
+	Payload     any                    `json:"payload"`   // as it is stored
+	Timestamp   int64                  `json:"timestamp"` // milliseconds
 	From        string                 `json:"from"`
 	Dialect     workflow.Dialect       `json:"dialect"`
 	Description string                 `json:"description"`
@@ -116,7 +119,10 @@ func showRun(ctx context.Context, o *ShowOptions) error {
 
 func shownOf(w *definition.Resolved) shownWorkflow {
 	d := w.Definition
-	s := shownWorkflow{Name: d.Name, Hash: w.Hash, From: w.From, Dialect: d.Dialect, Description: d.Description, Roles: []shownRole{}, Graph: map[string][]shownEdge{}}
+	s := shownWorkflow{
+		Name: d.Name, Hash: w.Hash, Type: w.Node.Type, Payload: w.Node.Payload, Timestamp: w.Node.Timestamp, From: w.From, Dialect: d.Dialect, Description: d.Description,
+		Roles: []shownRole{}, Graph: map[string][]shownEdge{},
+	}
 	for _, name := range d.RoleNames() {
 		r := d.Roles[name]
 		s.Roles = append(s.Roles, shownRole{

@@ -50,10 +50,11 @@ number of folders; quote it where the shell would expand it), a name in the
 repository's folders, or - for stdin. Without arguments, all definitions in the
 repository's folders are checked.
 
-The JSON is one list of {file, line, column, length, message, fix, severity} for all
-files; it is empty where nothing is wrong. Lines and columns count from 1, columns in
-characters; a problem of a whole file has none. Inside a workflow run
-(GITHUB_ACTIONS=true) each problem becomes an annotation too.
+The JSON is {valid, errors, problems}: whether all can be used, what keeps them from it
+on a line each, and the list of {file, line, column, length, message, fix, severity} of
+all files, warnings too. Lines and columns count from 1, columns in characters; a problem
+of a whole file has none. Inside a workflow run (GITHUB_ACTIONS=true) each problem becomes
+an annotation too.
 
 Exit code 2 if a definition can't be used, or an argument leads to none. Warnings
 alone don't fail.`,
@@ -109,6 +110,17 @@ func (p problem) annotation() annotation.Annotation {
 	}
 }
 
+// line is the problem in a sentence, with its place.
+func (p problem) line() string {
+	switch {
+	case p.Line == 0:
+		return p.File + ": " + p.Message
+	case p.Column == 0:
+		return fmt.Sprintf("%s:%d: %s", p.File, p.Line, p.Message)
+	}
+	return fmt.Sprintf("%s:%d:%d: %s", p.File, p.Line, p.Column, p.Message)
+}
+
 // lines is the problem for people.
 func (p problem) lines() string {
 	s := p.text
@@ -130,6 +142,23 @@ type validated struct {
 	problems []problem
 	ok       []string // a line for each definition that can be used
 	broken   int      // definitions and arguments that can't be used
+}
+
+// verdict is the JSON of `uwf workflow validate`.
+type verdict struct {
+	Valid    bool      `json:"valid"`
+	Errors   []string  `json:"errors"`
+	Problems []problem `json:"problems"`
+}
+
+func (v *validated) verdict() verdict {
+	out := verdict{Valid: v.broken == 0, Errors: []string{}, Problems: v.problems}
+	for _, p := range v.problems {
+		if p.Severity == SeverityError {
+			out.Errors = append(out.Errors, p.line())
+		}
+	}
+	return out
 }
 
 func validateRun(ctx context.Context, o *ValidateOptions) error {
@@ -256,7 +285,7 @@ func (v *validated) print(o *ValidateOptions) error {
 			p.Out = annotation.InertJSON{Out: p.Out}
 		}
 	}
-	if err := p.Print(v.problems, func(w *output.Writer) { v.text(w, show) }); err != nil {
+	if err := p.Print(v.verdict(), func(w *output.Writer) { v.text(w, show) }); err != nil {
 		return err
 	}
 	switch {
