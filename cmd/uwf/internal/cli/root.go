@@ -51,6 +51,8 @@ or unreadable · 6 limit reached`,
 			return f.ChooseOutput(query)
 		},
 	}, commands(f)...)
+	root.Flags().BoolP("version", "V", false, "print the version")
+	root.SetVersionTemplate("{{.Version}}\n")
 	root.PersistentFlags().StringVar(&f.Format, "format", "", "print results as `FORMAT`: json, yaml or text (default: text on a terminal, else json)")
 	app.CompleteFlag(root, "format", "json", "yaml", "text")
 	root.PersistentFlags().StringVar(&query, "jq", "", "print what this jq `EXPRESSION` makes of the JSON result: texts as they are, one value a line")
