@@ -87,6 +87,9 @@ func newChange(f *app.Factory, runF func(context.Context, *SetOptions) error, un
 
 // changeResult is the result of `uwf config set` and `uwf config unset`.
 type changeResult struct {
+	// Key and Value are what was set, where it was one setting.
+	Key      string          `json:"key,omitempty"`
+	Value    any             `json:"value,omitempty"` // missing for secrets and where it was taken out
 	File     string          `json:"file"`
 	Scope    Scope           `json:"scope"`
 	Changed  bool            `json:"changed"`
@@ -113,6 +116,9 @@ func setRun(ctx context.Context, o *SetOptions) error {
 		return err
 	}
 	out := changeResult{File: file.Path, Scope: scope, Settings: settings}
+	if len(settings) == 1 {
+		out.Key, out.Value = settings[0].Path, settings[0].Value
+	}
 	if out.Changed, err = file.Apply(ctx, changes); err != nil {
 		return err
 	}

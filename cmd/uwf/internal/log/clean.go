@@ -39,7 +39,8 @@ go after 30 days, and earlier when there are more than 128 MiB of them.`,
 // cleaned is the result of `uwf log clean`.
 type cleaned struct {
 	Dir     string   `json:"dir"`
-	Deleted []string `json:"deleted"`
+	Deleted int      `json:"deleted"`
+	Files   []string `json:"files"`
 	Bytes   int64    `json:"bytes"`
 }
 
@@ -51,19 +52,20 @@ func cleanRun(_ context.Context, o *CleanOptions) error {
 	if err != nil {
 		return err
 	}
-	out := cleaned{Deleted: []string{}}
+	out := cleaned{Files: []string{}}
 	if out.Dir, err = o.Dir(); err != nil {
 		return err
 	}
 	gone, err := debuglog.Clean(out.Dir, before.UTC().Format(time.DateOnly))
+	out.Deleted = len(gone)
 	for _, x := range gone {
-		out.Deleted = append(out.Deleted, x.Name)
+		out.Files = append(out.Files, x.Name)
 		out.Bytes += x.Size
 	}
 	if err != nil {
 		return fmt.Errorf("clean the debug log: %w", err)
 	}
 	return o.Printer.Print(out, func(w *output.Writer) {
-		w.Printf("deleted %d files, %d bytes\n", len(out.Deleted), out.Bytes)
+		w.Printf("deleted %d files, %d bytes\n", out.Deleted, out.Bytes)
 	})
 }
