@@ -13,6 +13,7 @@ import (
 type Chain struct {
 	Start     record.Start
 	StartHash node.Hash
+	StartedAt int64 // when the StartNode was made, in milliseconds; it is not hashed
 	Steps     []ChainStep
 	// Definition is the workflow with its role schemas, as the StartNode names them.
 	Definition node.Map
@@ -22,7 +23,8 @@ type Chain struct {
 
 // ChainStep is one step of a chain.
 type ChainStep struct {
-	Hash node.Hash
+	Hash      node.Hash
+	Timestamp int64 // when the node was made, in milliseconds; it is not hashed
 	record.Step
 }
 
@@ -167,7 +169,7 @@ func readChain(head node.Hash, where string, get func(node.Hash) (node.Node, err
 				return Chain{}, err
 			}
 		}
-		c.Steps = append(c.Steps, ChainStep{at, s})
+		c.Steps = append(c.Steps, ChainStep{at, n.Timestamp, s})
 		if s.Prev == nil {
 			c.StartHash = s.Start
 			break
@@ -182,6 +184,7 @@ func readChain(head node.Hash, where string, get func(node.Hash) (node.Node, err
 	if c.Start, err = record.ParseStart(n); err != nil {
 		return Chain{}, contentErr(path, err)
 	}
+	c.StartedAt = n.Timestamp
 	if k := len(c.Steps); k > 0 {
 		first := c.Steps[k-1]
 		if c.Start.Digests != nil && first.Digests == nil {

@@ -31,7 +31,7 @@ func longChange(t *testing.T, v *View, id ThreadID, steps int) *Change {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.Steps = append(c.Steps, ChainStep{step.Hash, s})
+		c.Steps = append(c.Steps, ChainStep{step.Hash, step.Node.Timestamp, s})
 		if c.Head, err = step.Node.Sum(); err != nil {
 			t.Fatal(err)
 		}

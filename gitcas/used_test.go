@@ -52,7 +52,7 @@ func TestUsed(t *testing.T) {
 // TestUsedAddsUp: numbers that agents make up neither overflow nor go back.
 func TestUsedAddsUp(t *testing.T) {
 	step := func(in, out int64, cost float64) ChainStep {
-		return ChainStep{"0000000000000", record.Step{Usage: &record.Usage{InputTokens: in, OutputTokens: out, DurationMs: in, CostUSD: cost}}}
+		return ChainStep{Hash: "0000000000000", Step: record.Step{Usage: &record.Usage{InputTokens: in, OutputTokens: out, DurationMs: in, CostUSD: cost}}}
 	}
 	c := Chain{Steps: []ChainStep{step(math.MaxInt64, 1, 0.5), step(-5, math.MaxInt64, -1), step(1, 1, math.Inf(1)), {Hash: "0000000000001"}}}
 	if u := c.used(); u != (Used{Head: "0000000000001", Steps: 4, Tokens: maxSum, CostUSD: 0.5, DurationMs: maxSum}) {

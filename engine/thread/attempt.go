@@ -20,8 +20,8 @@ import (
 // is linked from the thread while the claim is still ours, and the claim is let
 // go. It returns the error that the step ends with.
 func (r *stepRun) failed(ctx context.Context, phase string, d Draft, cause error) error {
-	ref, err := r.keep(ctx, phase, d, cause, true)
-	failure := &FailedError{Thread: r.id, Role: r.task.Role, Phase: phase, Attempt: ref, Err: cause}
+	ref, step, err := r.keep(ctx, phase, d, cause, true)
+	failure := &FailedError{Thread: r.id, Role: r.task.Role, Phase: phase, Attempt: ref, Step: step, Err: cause}
 	if err != nil {
 		failure.Err = errors.Join(cause, fmt.Errorf("and what it produced could not be kept: %w", err))
 	}
@@ -30,7 +30,7 @@ func (r *stepRun) failed(ctx context.Context, phase string, d Draft, cause error
 
 // yielded ends a step whose thread is no longer ours: only the attempt is kept.
 func (r *stepRun) yielded(ctx context.Context, phase string, d Draft, reason string) error {
-	ref, err := r.keep(ctx, phase, d, errors.New(reason), false)
+	ref, _, err := r.keep(ctx, phase, d, errors.New(reason), false)
 	if err != nil {
 		// Somebody else has the thread, but this job's work is gone: that is no
 		// quiet ending.
@@ -42,10 +42,10 @@ func (r *stepRun) yielded(ctx context.Context, phase string, d Draft, reason str
 
 // keep pushes the attempt ref. With link it also names the attempt in the
 // thread's entry and deletes the claim in the same push, provided that claim and
-// head are still ours.
-func (r *stepRun) keep(ctx context.Context, phase string, d Draft, cause error, link bool) (string, error) {
+// head are still ours. It returns the ref, and the StepNode that tells of the attempt.
+func (r *stepRun) keep(ctx context.Context, phase string, d Draft, cause error, link bool) (ref string, step node.Hash, err error) {
 	a := r.salvaged(ctx, phase, d, cause)
-	err := r.pushAttempt(ctx, a, link)
+	err = r.pushAttempt(ctx, a, link)
 	if errors.Is(err, wire.ErrSecretRefused) {
 		// The server found a secret, most likely in the folder: without it, at
 		// least the record of the attempt is kept.
@@ -56,12 +56,13 @@ func (r *stepRun) keep(ctx context.Context, phase string, d Draft, cause error, 
 		// Whatever keeps the thread from being changed, a branch rule, a damaged
 		// store or too many others: the attempt's own ref is this job's alone.
 		if alone := r.pushAlone(ctx, a); alone != nil {
-			return "", errors.Join(err, alone)
+			return "", "", errors.Join(err, alone)
 		}
 	}
 	r.e.reached("attempt")
 	r.hold.release(ctx)
-	return gitcas.AttemptRef(r.id, a.Run, a.Attempt), nil
+	step, _ = errorStepOf(a.Nodes)
+	return gitcas.AttemptRef(r.id, a.Run, a.Attempt), step, nil
 }
 
 // salvaged is the attempt as it is to be kept.

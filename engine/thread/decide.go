@@ -181,7 +181,8 @@ func (r *stepRun) steppedByUs() bool {
 // says what the first attempt said, for the effects that are still pending.
 func (r *stepRun) report(res Result) Result {
 	last := r.chain.Steps[len(r.chain.Steps)-1]
-	res.Workflow, res.Role, res.Usage, res.Work = r.def.Name, last.Role, last.Usage, last.Work
+	res.Workflow, res.Name = r.chain.Start.Workflow, r.def.Name
+	res.Role, res.Usage, res.Work = last.Role, last.Usage, last.Work
 	res.Result = cmp.Or(moderator.StatusOf(r.def, r.past[len(r.past)-1]), workflow.Unit)
 	res.Again = true
 	res.Done = res.Done || r.entry.Status == gitcas.StatusEnded

@@ -62,7 +62,7 @@ func (e *Engine) Deliver(ctx context.Context, req DeliverRequest) (Result, error
 	res, err := r.deliver(ctx)
 	if err != nil {
 		err = e.cleanError(err)
-		res.Error = err.Error()
+		res.Error = stepErrorOf(err)
 	}
 	return res, err
 }

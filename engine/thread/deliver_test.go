@@ -84,7 +84,7 @@ func TestDeliver(t *testing.T) {
 				return Effects{Comment: 34, PR: 12}, nil
 			}})
 			f.ok(err)
-			if !res.Done || res.Status != "ended" || res.Deliver || res.Head != head || res.PR != 12 || res.Role != "b" || res.Result != "approved" || res.Step != 2 || res.Workflow != "two" {
+			if !res.Done || res.Status != "ended" || res.Deliver || res.Head != head || res.PR != 12 || res.Role != "b" || res.Result != "approved" || res.Step != 2 || res.Name != "two" {
 				f.Errorf("%+v", res)
 			}
 			if line := f.history(); line.PR != 12 || line.Head != head || line.Reason != "ended" || len(line.Steps) != 2 {

@@ -37,7 +37,9 @@ type FailedError struct {
 	Role    string
 	Phase   string // "workspace", "agent", "extract", "seal", "commit"
 	Attempt string
-	Err     error
+	// Step is the StepNode that tells of it, in that attempt; empty where there is none.
+	Step node.Hash
+	Err  error
 	// Unsure: nobody could be asked whether the step was committed after all.
 	Unsure bool
 }

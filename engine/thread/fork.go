@@ -147,7 +147,8 @@ func (f *forking) push(ctx context.Context, v *gitcas.View, t *stepRun, d modera
 		Work: work, Limits: f.req.Limits, Next: &gitcas.Next{Role: d.Role, Since: now},
 		Title: t.title(), By: f.who.onRecord(),
 	}
-	f.out = Started{Thread: f.req.ID, Workflow: t.def.Name, Hash: t.chain.Start.Workflow, Head: entry.Head, Role: d.Role, From: f.req.From, Steps: steps}
+	f.out = Started{Thread: f.req.ID, Workflow: entry.Workflow, Name: t.def.Name, Head: entry.Head, Role: d.Role,
+		ForkedFrom: &ForkPoint{Step: entry.Head, Thread: f.req.From, Steps: steps}}
 	if d.Kind == moderator.Suspend {
 		entry.Status, entry.Next = gitcas.StatusSuspended, nil
 		entry.Suspended = &gitcas.Suspended{Role: d.Role, Reason: text.Cut(d.Reason, maxReason)}

@@ -420,7 +420,7 @@ func TestFork(t *testing.T) {
 					entry, _ := v.Entry(forked)
 					chain, err := v.Chain(f.Context(), forked)
 					f.ok(err)
-					if len(chain.Steps) != steps || out.Role != next || entry.Next.Role != next || out.Steps != steps || entry.Key != "k" || entry.Limits["maxSteps"] != 9 || entry.Head != out.Head {
+					if len(chain.Steps) != steps || out.Role != next || entry.Next.Role != next || out.ForkedFrom == nil || *out.ForkedFrom != (ForkPoint{Step: entry.Head, Thread: testThread, Steps: steps}) || entry.Key != "k" || entry.Limits["maxSteps"] != 9 || entry.Head != out.Head {
 						f.Fatalf("%+v\n%+v", out, entry)
 					}
 					for i, s := range chain.Steps {
@@ -530,7 +530,7 @@ func TestForkWithAKey(t *testing.T) {
 		f.ok(err)
 		again, err := e.Fork(f.Context(), ForkRequest{ID: "01JD0000000000000000000008", From: testThread, Steps: 0, Key: "k"})
 		f.ok(err)
-		if first.Existed || !again.Existed || again.Thread != forked || again.Head != first.Head || again.Workflow != "two" || again.Role != "b" {
+		if first.Existed || !again.Existed || again.Thread != forked || again.Head != first.Head || again.Name != "two" || again.Workflow != first.Workflow || again.Role != "b" {
 			f.Errorf("%+v", again)
 		}
 	})
@@ -754,6 +754,7 @@ func TestPlan(t *testing.T) {
 	inBubble(t, func(f *fixture) {
 		f.limits = moderator.Limits{Tokens: 1000}
 		f.start()
+		workflow := f.chain().Start.Workflow
 		f.steps("r1")
 		before, pushes := f.mem.Refs(), f.remote.pushes.Load()
 		p, err := f.engine("p", 1).Plan(f.Context(), f.at(testThread))
@@ -762,7 +763,7 @@ func TestPlan(t *testing.T) {
 			f.Error("something was pushed")
 		}
 		f.steps("r2")
-		if task := f.runs[1]; p.Prompt != task.Prompt || p.Role != "b" || p.Agent != task.Agent || p.Step != 2 || p.Workflow != "two" || p.Done {
+		if task := f.runs[1]; p.Prompt != task.Prompt || p.Role != "b" || p.Agent != task.Agent || p.Step != 2 || p.Name != "two" || p.Workflow != workflow || p.Done {
 			f.Errorf("%+v", p)
 		}
 		if p.Limits.Tokens != 1000 || p.Limits.MaxSteps != 30 || p.Used.Tokens != 11 {

@@ -6,11 +6,13 @@ import (
 
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/node"
 )
 
 // Plan is what the next step of a thread would do.
 type Plan struct {
-	Workflow  string           `json:"workflow"`
+	Workflow  node.Hash        `json:"workflow"`
+	Name      string           `json:"name"` // the workflow's
 	Thread    gitcas.ThreadID  `json:"thread"`
 	Step      int              `json:"step"` // the number that it would have
 	Role      string           `json:"role,omitempty"`
@@ -114,7 +116,7 @@ func (r *stepRun) planned() Plan {
 		Done: r.plan.end || r.entry.Status == gitcas.StatusEnded,
 	}
 	if r.def != nil {
-		p.Workflow, p.Limits = r.def.Name, r.limits()
+		p.Workflow, p.Name, p.Limits = r.chain.Start.Workflow, r.def.Name, r.limits()
 	}
 	switch s := r.entry.Suspended; {
 	case r.entry.Status == gitcas.StatusSuspended && s != nil:

@@ -134,7 +134,7 @@ func TestSealRefuses(t *testing.T) {
 				f.start()
 				head := f.entry().Head
 				f.stages(func(t Task) Draft { return c.stage(f, t) })
-				_, err := f.step("r1")
+				res, err := f.step("r1")
 				f.says(f.code(err, CodeFailed), c.want)
 				var failed *FailedError
 				if !errors.As(err, &failed) || failed.Attempt == "" {
@@ -143,8 +143,9 @@ func TestSealRefuses(t *testing.T) {
 				if e := f.entry(); e.Head != head || len(e.Attempts) != 1 {
 					f.Errorf("the thread's entry is %+v", e)
 				}
-				if _, ok := errorStepOf(f.attempt("r1", 1).Nodes); !ok {
-					f.Error("the attempt holds no error StepNode")
+				step, ok := errorStepOf(f.attempt("r1", 1).Nodes)
+				if !ok || res.Error == nil || res.Error.StepHash != step {
+					f.Errorf("the attempt holds the error StepNode %q; told is %+v", step, res.Error)
 				}
 				f.unclaimed()
 			})
@@ -227,7 +228,7 @@ func TestSealKeepsNoSecretOfAFailure(t *testing.T) {
 				f.agent = func(_ context.Context, t Task, _ *Meter) (Draft, error) { return agent(f, t) }
 				res, err := f.step("r1")
 				text := f.code(err, CodeFailed)
-				if strings.Contains(text, planted) || strings.Contains(res.Error, planted) {
+				if strings.Contains(text, planted) || strings.Contains(res.Error.Message, planted) {
 					f.Errorf("the error tells it: %s", text)
 				}
 				f.attempt("r1", 1)
@@ -254,7 +255,7 @@ func TestTokenStopsStep(t *testing.T) {
 		res, err := f.step("r1")
 		text := f.code(err, CodeFailed)
 		f.says(text, "(role a, workspace)", "what looks like a token (github-token) into notes:2", "redact:\n  allow:\n    - \"sha256:")
-		if strings.Contains(text+res.Error, tokenShape()) {
+		if strings.Contains(text+res.Error.Message, tokenShape()) {
 			f.Errorf("the error tells it: %s", text)
 		}
 		f.nowhere(tokenShape())

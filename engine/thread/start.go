@@ -39,21 +39,26 @@ type StartRequest struct {
 
 // Started says what Start did.
 type Started struct {
+	Workflow node.Hash       `json:"workflow"`
+	Name     string          `json:"name"` // the workflow's
 	Thread   gitcas.ThreadID `json:"thread"`
-	Workflow string          `json:"workflow"`
-	Hash     node.Hash       `json:"workflowHash"`
 	Head     node.Hash       `json:"head"`
 	Role     string          `json:"nextRole"`
 	Existed  bool            `json:"existed,omitempty"`
 	// Status and Deliver are those of a thread that existed, see Result.
 	Status  string `json:"-"`
 	Deliver bool   `json:"-"`
-	// From and Steps are the thread that a fork begins with, and how many of its
-	// steps it shares.
-	From  gitcas.ThreadID `json:"from,omitempty"`
-	Steps int             `json:"steps,omitempty"`
+	// ForkedFrom is what a fork begins with; nil for other threads.
+	ForkedFrom *ForkPoint `json:"forkedFrom,omitempty"`
 	// Suspended is set for a fork that waits for a person at once.
 	Suspended *SuspendedInfo `json:"suspended,omitempty"`
+}
+
+// ForkPoint is where a fork leaves the thread that it begins with.
+type ForkPoint struct {
+	Step   node.Hash       `json:"step"` // the last step that both have, or their StartNode
+	Thread gitcas.ThreadID `json:"thread"`
+	Steps  int             `json:"steps"` // how many steps both have
 }
 
 // Start creates a thread. It creates the store's branch where there is none yet.
@@ -93,7 +98,7 @@ func (e *Engine) Start(ctx context.Context, req StartRequest) (Started, error) {
 	if err != nil {
 		return Started{}, &UsageError{Msg: fmt.Sprintf("workflow %s can't say who begins: %v", def.Name, err)}
 	}
-	out := Started{Thread: req.ID, Workflow: def.Name, Hash: req.Workflow, Head: head, Role: first.Role, Status: string(gitcas.StatusActive)}
+	out := Started{Thread: req.ID, Workflow: req.Workflow, Name: def.Name, Head: head, Role: first.Role, Status: string(gitcas.StatusActive)}
 	entry := gitcas.Entry{
 		Head: head, Status: gitcas.StatusActive, Workflow: req.Workflow, Key: req.Key,
 		Work: gitcas.Work{Branch: cmp.Or(req.Branch, gitcas.WorkBranch(req.ID)), Commit: req.Base}, Limits: req.Limits,
@@ -166,7 +171,7 @@ const maxTitle = 80
 // existing says which thread is taken for a new one with the same key.
 func existing(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) (Started, error) {
 	entry, _ := v.Entry(id)
-	out := Started{Thread: id, Hash: entry.Workflow, Head: entry.Head, Existed: true, Status: string(entry.Status), Deliver: entry.Deliver}
+	out := Started{Thread: id, Workflow: entry.Workflow, Head: entry.Head, Existed: true, Status: string(entry.Status), Deliver: entry.Deliver}
 	if entry.Next != nil {
 		out.Role = entry.Next.Role
 	}
@@ -180,7 +185,7 @@ func existing(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) (Started,
 	if err != nil {
 		return out, fmt.Errorf("thread %s, which has the same key: %w", id, err)
 	}
-	out.Workflow = def.Name
+	out.Name = def.Name
 	return out, nil
 }
 

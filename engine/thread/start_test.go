@@ -40,7 +40,7 @@ func TestStartWithAKey(t *testing.T) {
 		req.ID, req.Key = "01JD0000000000000000000002", "issue/7"
 		again, err = e.Start(f.Context(), req)
 		f.ok(err)
-		if !again.Existed || again.Workflow != first.Workflow || again.Hash != first.Hash {
+		if !again.Existed || again.Workflow != first.Workflow || again.Name != first.Name {
 			f.Errorf("%+v", again)
 		}
 		other, err := start("01JD0000000000000000000003", "issue/8")

@@ -43,7 +43,8 @@ type StepRequest struct {
 
 // Result is what a step did: the JSON of `uwf thread step`.
 type Result struct {
-	Workflow string          `json:"workflow"`
+	Workflow node.Hash       `json:"workflow"`
+	Name     string          `json:"name"` // the workflow's
 	Thread   gitcas.ThreadID `json:"thread"`
 	Head     node.Hash       `json:"head"`
 	// HeadDigest is the SHA-256 of the head; empty where it was not read.
@@ -56,7 +57,7 @@ type Result struct {
 	Step       int            `json:"step"`
 	Usage      *record.Usage  `json:"usage,omitempty"` // what the step took; of one that failed, what its attempt did
 	Suspended  *SuspendedInfo `json:"suspended,omitempty"`
-	Error      string         `json:"error,omitempty"`
+	Error      *StepError     `json:"error,omitempty"`
 	// Work is the work branch after the step.
 	Work *record.Work `json:"work,omitempty"`
 
@@ -72,6 +73,26 @@ type Result struct {
 
 // Pin is the head with its digest.
 func (res Result) Pin() node.Pin { return node.Pin{Hash: res.Head, Digest: res.HeadDigest} }
+
+// StepError says why a step is not the thread's next one.
+type StepError struct {
+	Message string `json:"message"`
+	// StepHash is the StepNode that tells of the attempt; empty: nothing of it was kept.
+	StepHash node.Hash `json:"stepHash,omitempty"`
+}
+
+// stepErrorOf is an error as a Result has it; nil for none.
+func stepErrorOf(err error) *StepError {
+	if err == nil {
+		return nil
+	}
+	out := &StepError{Message: err.Error()}
+	var failed *FailedError
+	if errors.As(err, &failed) {
+		out.StepHash = failed.Step
+	}
+	return out
+}
 
 // SuspendedInfo says which role waits for a person, and why.
 type SuspendedInfo struct {
@@ -127,7 +148,7 @@ func (e *Engine) Step(ctx context.Context, req StepRequest) (Result, error) {
 	res, err := r.step(ctx)
 	if err != nil {
 		err = e.cleanError(err)
-		res.Error = err.Error()
+		res.Error = stepErrorOf(err)
 		if res.Usage == nil {
 			res.Usage = r.lost
 		}
@@ -287,7 +308,7 @@ func (r *stepRun) refused(err error) Result {
 func (r *stepRun) result() Result {
 	res := Result{Thread: r.id, Head: r.entry.Head, Status: string(r.entry.Status), Step: len(r.chain.Steps), NextRole: r.plan.role}
 	if r.def != nil {
-		res.Workflow = r.def.Name
+		res.Workflow, res.Name = r.chain.Start.Workflow, r.def.Name
 	}
 	if headOf(r.chain) == r.entry.Head {
 		res.HeadDigest = r.chain.Head

@@ -17,14 +17,15 @@ import (
 func TestStepToTheEnd(t *testing.T) {
 	inBubble(t, func(f *fixture) {
 		f.start()
+		workflow := f.chain().Start.Workflow
 		res := f.steps("r1", "r2")
-		if !res.Done || res.Status != "ended" || res.Result != "approved" || res.Role != "b" || res.Step != 2 || res.NextRole != "" || res.Workflow != "two" {
+		if !res.Done || res.Status != "ended" || res.Result != "approved" || res.Role != "b" || res.Step != 2 || res.NextRole != "" || res.Name != "two" || res.Workflow != workflow {
 			f.Errorf("%+v", res)
 		}
 		f.unclaimed()
 		res, err := f.step("r3")
 		f.says(f.code(err, CodeNotYours), "it has ended")
-		if res.Status != "ended" || res.Step != 2 || res.Error != err.Error() {
+		if res.Status != "ended" || res.Step != 2 || res.Error == nil || *res.Error != (StepError{Message: err.Error()}) {
 			f.Errorf("%+v", res)
 		}
 	})
@@ -119,7 +120,7 @@ func TestStepWhereThereIsNothingToDo(t *testing.T) {
 				}
 				res, err := f.stepWith("r9", 1, req)
 				f.says(f.code(err, c.code), c.says)
-				if len(f.runs) != runs || res.Error != err.Error() {
+				if len(f.runs) != runs || res.Error == nil || *res.Error != (StepError{Message: err.Error()}) {
 					f.Errorf("%d agents ran; %+v", len(f.runs)-runs, res)
 				}
 				for name := range f.mem.Refs() {

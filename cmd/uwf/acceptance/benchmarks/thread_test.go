@@ -266,8 +266,7 @@ func (l *longThread) grow(steps int) {
 	l.Helper()
 	out, _, _ := l.uwf("thread", "start", "long", "-p", "Make it good.", "--format", "json")
 	var started struct {
-		Thread       gitcas.ThreadID `json:"thread"`
-		WorkflowHash node.Hash       `json:"workflowHash"`
+		Thread gitcas.ThreadID `json:"thread"`
 	}
 	l.check(json.Unmarshal([]byte(out), &started))
 	l.id = string(started.Thread)

@@ -428,6 +428,11 @@ func describeType(t reflect.Type) object {
 		return object{}
 	}
 	if t.Implements(reflect.TypeFor[json.Marshaler]()) {
+		if t.Kind() == reflect.Struct && slices.ContainsFunc(reflect.VisibleFields(t), func(f reflect.StructField) bool { return f.Tag.Get("json") != "" }) {
+			o := describeStruct(t) // and fields that others chose
+			o.set("additionalProperties", true)
+			return o
+		}
 		return object{}
 	}
 	if t.Implements(reflect.TypeFor[encoding.TextMarshaler]()) {
@@ -458,18 +463,18 @@ func describeType(t reflect.Type) object {
 func describeStruct(t reflect.Type) object {
 	var properties object
 	required := []any{}
-	var add func(reflect.Type)
-	add = func(t reflect.Type) {
+	var add func(reflect.Type, bool)
+	add = func(t reflect.Type, there bool) {
 		for i := range t.NumField() {
 			f := t.Field(i)
 			tag := f.Tag.Get("json")
 			name, options, _ := strings.Cut(tag, ",")
 			if f.Anonymous && name == "" {
-				embedded := f.Type
-				if embedded.Kind() == reflect.Pointer {
-					embedded = embedded.Elem()
+				if f.Type.Kind() == reflect.Pointer {
+					add(f.Type.Elem(), false)
+				} else {
+					add(f.Type, there)
 				}
-				add(embedded)
 				continue
 			}
 			if !f.IsExported() || tag == "-" {
@@ -478,13 +483,18 @@ func describeStruct(t reflect.Type) object {
 			if name == "" {
 				name = f.Name
 			}
-			properties.set(name, describeType(f.Type))
-			if !strings.Contains(options, "omitempty") && !strings.Contains(options, "omitzero") {
+			left := strings.Contains(options, "omitempty") || strings.Contains(options, "omitzero")
+			about := describeType(f.Type)
+			if kind := about.get("type"); f.Type.Kind() == reflect.Pointer && !left && kind != nil {
+				about.set("type", []any{kind, "null"})
+			}
+			properties.set(name, about)
+			if there && !left && !slices.Contains(required, any(name)) {
 				required = append(required, name)
 			}
 		}
 	}
-	add(t)
+	add(t, true)
 	out := object{{"type", "object"}, {"properties", properties}}
 	if len(required) > 0 {
 		out = append(out, member{"required", required})

@@ -28,7 +28,7 @@ func TestSteerWhileRunning(t *testing.T) {
 		{[]string{"thread", "show", id, "--jq", ".status, .pause.reason"}, 0, "running\nlunch"},
 		{[]string{"thread", "show", id, "--format", "text"}, 0, "before the next step: lunch"},
 		{[]string{"thread", "rm", id, "--yes"}, 2, "is running: only ended and cancelled threads are removed"},
-		{[]string{"thread", "fork", id, "--jq", ".steps"}, 0, "2"},
+		{[]string{"thread", "fork", id, "--jq", ".forkedFrom.steps"}, 0, "2"},
 		{[]string{"thread", "cancel", id, "--jq", ".reason"}, 0, "cancelled"},
 		{[]string{"ps"}, 0, "[]"},
 	} {

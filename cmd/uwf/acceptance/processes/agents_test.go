@@ -210,20 +210,17 @@ func (s *scholar) check1(id string, n int, body string) {
 		s.Fatalf("steps %+v", steps)
 	}
 	var details struct {
-		Detail struct {
-			Type    string
-			Payload struct {
-				TurnCount int
-				Model     string
-				Turns     []any
-			}
-		}
-		Usage struct{ Turns, InputTokens, OutputTokens int }
+		TurnCount int
+		Turns     []any
+		Usage     struct{ Turns, InputTokens, OutputTokens int }
 	}
 	j := s.start(nil, "thread", "step-details", id+":1", "--format", "json").ends(0)
 	j.json(&details)
 	if u := details.Usage; u.Turns != 2 || u.InputTokens != 20 || u.OutputTokens != 10 {
 		s.Errorf("usage %+v", u)
+	}
+	if n := len(details.Turns); n == 0 || details.TurnCount != n {
+		s.Errorf("%d turns are shown, and %d are said to be kept", n, details.TurnCount)
 	}
 	if !strings.Contains(j.out.String(), "all's well, café") || strings.Contains(j.out.String(), s.scribe.key) {
 		s.Errorf("the turns were not kept: %s", j)

@@ -57,9 +57,12 @@ func (f failing) fails(j *job, want ...string) {
 	if strings.Contains(j.errs.String(), "goroutine ") {
 		f.Errorf("%s\nit panicked", j)
 	}
-	var res struct{ Head, Status, Error string }
+	var res struct {
+		Head, Status string
+		Error        struct{ Message string }
+	}
 	j.json(&res)
-	if res.Head != f.head || res.Status != "active" || res.Error == "" {
+	if res.Head != f.head || res.Status != "active" || res.Error.Message == "" {
 		f.Errorf("the result is %+v", res)
 	}
 	if now := f.lab.head(f.id); now != f.head {
@@ -172,14 +175,14 @@ func (f failing) staging() *staging {
 	f.Helper()
 	s := &staging{failing: f, dir: f.path("stage-" + f.id)}
 	f.check(os.MkdirAll(s.dir, 0o700))
-	var thread struct{ WorkflowHash node.Hash }
+	var thread struct{ Workflow node.Hash }
 	f.start(nil, "thread", "show", f.id).ends(0).json(&thread)
 	var flow struct {
 		Payload struct {
 			Roles map[string]struct{ Frontmatter node.Hash }
 		}
 	}
-	f.check(json.Unmarshal([]byte(f.bare("show", "uwf-state:cas/"+string(thread.WorkflowHash)+".json")), &flow))
+	f.check(json.Unmarshal([]byte(f.bare("show", "uwf-state:cas/"+string(thread.Workflow)+".json")), &flow))
 	s.output = flow.Payload.Roles["worker"].Frontmatter
 	s.step = record.Step{
 		Start: node.Hash(f.head), Role: "worker", Agent: "sh", StartedAtMs: 1, CompletedAtMs: 2,

@@ -328,9 +328,9 @@ type shownStep struct {
 // steps is the thread's chain.
 func (m *machine) steps(id string) []shownStep {
 	m.Helper()
-	var list []shownStep
+	var list struct{ Steps []shownStep }
 	m.startInside("thread", "steps", id).ends(0).json(&list)
-	return list
+	return list.Steps[1:] // after the start
 }
 
 // status is the thread's status as `uwf thread show` says it.

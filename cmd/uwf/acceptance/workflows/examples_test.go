@@ -59,7 +59,7 @@ func exampleFolder(t *testing.T, name, from string) string {
 // lastOutput is what the last step put out.
 func (g *goldenRun) lastOutput() string {
 	g.Helper()
-	return "output  " + g.console.Run(g.Context(), "thread", "steps", g.thread, "--jq", ".[-1].output").Stdout
+	return "output  " + g.console.Run(g.Context(), "thread", "steps", g.thread, "--jq", ".steps[-1].output").Stdout
 }
 
 // A workflow file whose scheduled runs only look after threads gives them no prompt: it

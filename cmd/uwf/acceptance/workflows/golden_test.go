@@ -234,14 +234,14 @@ func (g *goldenRun) files() {
 // withPrompts puts each step's prompt into the story.
 func (g *goldenRun) withPrompts() string {
 	g.Helper()
-	var list []struct{ EdgePrompt string }
+	var list struct{ Steps []struct{ EdgePrompt string } }
 	g.uwf(&list, "thread", "steps", g.thread)
 	story := g.story.String()
-	for _, s := range list {
+	for _, s := range list.Steps[1:] {
 		story = strings.Replace(story, "PROMPT\n", indented(s.EdgePrompt), 1)
 	}
 	if strings.Contains(story, "PROMPT\n") {
-		g.Errorf("the thread has %d steps, and the story more", len(list))
+		g.Errorf("the thread has %d steps, and the story more", len(list.Steps)-1)
 	}
 	return story
 }

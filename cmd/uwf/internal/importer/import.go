@@ -83,7 +83,8 @@ const (
 // moved is what became of a thread.
 type moved struct {
 	Thread   gitcas.ThreadID `json:"thread"`
-	Workflow string          `json:"workflow,omitempty"`
+	Workflow node.Hash       `json:"workflow,omitempty"`
+	Name     string          `json:"name,omitempty"`
 	Steps    int             `json:"steps"`
 	Status   string          `json:"status"`
 	Result   string          `json:"result"` // imported, exists or refused
@@ -197,7 +198,7 @@ func (r result) leftOut() bool {
 func (r result) text(w *output.Writer) {
 	for _, t := range r.Threads {
 		w.Bold(string(t.Thread))
-		w.Printf("  %s, %d steps, %s: %s\n", orUnknown(t.Workflow), t.Steps, t.Status, said(t.Result, r.DryRun))
+		w.Printf("  %s, %d steps, %s: %s\n", orUnknown(t.Name), t.Steps, t.Status, said(t.Result, r.DryRun))
 		why(w, t.Why)
 	}
 	for _, f := range r.Workflows {

@@ -75,12 +75,12 @@ func (m *mover) thread(ctx context.Context, t ocas.Thread, out *moved) error {
 	if err != nil {
 		return refusal{err}
 	}
-	out.Steps = len(chain.Parts) - 1
+	out.Steps, out.Workflow = len(chain.Parts)-1, chain.Workflow
 	def, err := workflow.FromNode(m.src, chain.Workflow)
 	if err != nil {
 		return refuse("its workflow %s: %w", chain.Workflow, err)
 	}
-	out.Workflow = def.Name
+	out.Name = def.Name
 	for _, p := range chain.Parts {
 		if err := m.noSecrets(p.Nodes); err != nil {
 			return err

@@ -59,6 +59,15 @@ func (p Printer) Chosen() Format {
 	return JSON
 }
 
+// Or is the printer for results that are meant in another format: f where none was asked
+// for.
+func (p Printer) Or(f Format) Printer {
+	if p.Format == Auto {
+		p.Format = f
+	}
+	return p
+}
+
 // Print prints one result. v is marshalled as encoding/json does it, unless the
 // format is text: then text writes it.
 func (p Printer) Print(v any, text func(*Writer)) error {

@@ -118,6 +118,20 @@ func TestChosen(t *testing.T) {
 			t.Errorf("%+v: %s, want %s", tt.p, got, tt.want)
 		}
 	}
+	for _, tt := range []struct {
+		p    Printer
+		want Format
+	}{
+		{Printer{}, YAML},
+		{Printer{TTY: true}, YAML},
+		{Printer{Format: JSON, TTY: true}, JSON},
+		{Printer{Format: Text}, Text},
+		{Printer{Query: &Query{}}, JSON},
+	} {
+		if got := tt.p.Or(YAML).Chosen(); got != tt.want {
+			t.Errorf("%+v, else YAML: %s, want %s", tt.p, got, tt.want)
+		}
+	}
 	if _, err := ParseFormat("xml"); err == nil {
 		t.Error("xml is a format")
 	}

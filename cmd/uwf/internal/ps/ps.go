@@ -15,6 +15,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/lookup"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
 	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/node"
 )
 
 // Options are what `uwf ps` works with.
@@ -41,7 +42,8 @@ counts as dead and is not listed; the next one takes its thread over.`,
 // job is one running job.
 type job struct {
 	Thread   gitcas.ThreadID `json:"thread"`
-	Workflow string          `json:"workflow"`
+	Workflow node.Hash       `json:"workflow"`
+	Name     string          `json:"name"`
 	Role     string          `json:"role,omitempty"`
 	Run      string          `json:"run"`
 	Attempt  int             `json:"attempt"`
@@ -73,7 +75,7 @@ func psRun(ctx context.Context, o *Options) error {
 		rows := make([][]string, len(jobs))
 		for i, j := range jobs {
 			rows[i] = []string{
-				string(j.Thread), j.Workflow, j.Role, fmt.Sprintf("%s.%d", j.Run, j.Attempt), fmt.Sprintf("%s/%d", j.Host, j.PID),
+				string(j.Thread), j.Name, j.Role, fmt.Sprintf("%s.%d", j.Run, j.Attempt), fmt.Sprintf("%s/%d", j.Host, j.PID),
 				j.Since.Format(time.DateTime), age(v.Time(), j.Renewed), strconv.FormatInt(j.Tokens, 10),
 			}
 		}
@@ -91,14 +93,14 @@ func running(ctx context.Context, v *gitcas.View) ([]job, error) {
 			continue
 		}
 		j := job{
-			Thread: id, Run: c.Run, Attempt: c.Attempt, Host: c.Host, PID: c.PID, Tokens: c.Tokens,
+			Thread: id, Workflow: e.Workflow, Run: c.Run, Attempt: c.Attempt, Host: c.Host, PID: c.PID, Tokens: c.Tokens,
 			Since: time.UnixMilli(c.Since).UTC(), Renewed: time.UnixMilli(c.Renewed).UTC(),
 		}
 		if e.Next != nil {
 			j.Role = e.Next.Role
 		}
 		var err error
-		if j.Workflow, err = lookup.WorkflowName(ctx, v, e.Workflow); err != nil {
+		if j.Name, err = lookup.WorkflowName(ctx, v, e.Workflow); err != nil {
 			return nil, err
 		}
 		jobs = append(jobs, j)

@@ -83,7 +83,7 @@ func (p *progress) started(s engine.Started) {
 		p.notes.Printf("thread %s is alive with this key; going on with it\n", s.Thread)
 		return
 	}
-	p.notes.Printf("thread %s of %s\n", s.Thread, s.Workflow)
+	p.notes.Printf("thread %s of %s\n", s.Thread, s.Name)
 }
 
 func (p *progress) event(ev engine.Event) {

@@ -55,8 +55,8 @@ uwf thread step goes on where it stood.`,
 
 // outcome is the JSON of `uwf run`.
 type outcome struct {
-	engine.Result
-	Steps []engine.Result `json:"steps"`
+	thread.Stepped
+	Steps []thread.Stepped `json:"steps"`
 }
 
 func runRun(ctx context.Context, o *Options) error {
@@ -115,11 +115,11 @@ func withNew(o worker.Options) worker.Options {
 
 // steps steps the thread until it ends, waits, or a step fails.
 func steps(ctx context.Context, w *worker.Worker, id gitcas.ThreadID, agent string) (outcome, error) {
-	out := outcome{Steps: []engine.Result{}}
+	out := outcome{Steps: []thread.Stepped{}}
 	err := thread.Loop(ctx, w, engine.StepRequest{Thread: id, Agent: agent}, 0, func(r engine.Result) {
-		out.Result = r
-		if r.Error == "" {
-			out.Steps = append(out.Steps, r)
+		out.Stepped = thread.SteppedOf(r)
+		if r.Error == nil {
+			out.Steps = append(out.Steps, out.Stepped)
 		}
 	})
 	return out, err
@@ -131,8 +131,8 @@ func ending(p *output.Writer, id gitcas.ThreadID, o outcome) {
 	var cost float64
 	var took time.Duration
 	all, lost := o.Steps, ""
-	if o.Error != "" && o.Usage != nil {
-		all, lost = append(slices.Clone(all), o.Result), ", the attempt that failed too"
+	if o.Error != nil && o.Usage != nil {
+		all, lost = append(slices.Clone(all), o.Stepped), ", the attempt that failed too"
 	}
 	for _, s := range all {
 		if s.Usage != nil {

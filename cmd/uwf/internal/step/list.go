@@ -12,6 +12,8 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/lookup"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
 	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
 )
 
@@ -30,8 +32,11 @@ func NewCmdList(f *app.Factory, runF func(context.Context, *ListOptions) error) 
 		Short: "List a thread's steps, with what each cost",
 		Long: `List a thread's steps, the oldest first: role, result, agent, time, tokens, cost and
 commit of the work branch. What people said, and attempts that failed, stand before the step that was done
-at last; as text, those at the step that is still to be done stand at the end.`,
-		Example:           "  uwf thread steps 01JY0000000000000000000000\n  uwf thread steps @latest --jq '.[] | \"\\(.step) \\(.role) \\(.result)\"'",
+at last; as text, those at the step that is still to be done stand at the end.
+
+The first of the steps in the JSON is the thread's start: its hash, workflow, prompt and
+timestamp.`,
+		Example:           "  uwf thread steps 01JY0000000000000000000000\n  uwf thread steps @latest --jq '.steps[1:][] | \"\\(.step) \\(.role) \\(.result)\"'",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: lookup.CompleteThread(f),
 		RunE: app.Run(o, runF, listRun, func(args []string) {
@@ -40,12 +45,34 @@ at last; as text, those at the step that is still to be done stand at the end.`,
 	}
 }
 
+// listing is the JSON of `uwf thread steps`.
+type listing struct {
+	Thread   gitcas.ThreadID `json:"thread"`
+	Workflow node.Hash       `json:"workflow"`
+	Name     string          `json:"name"`
+	Steps    []entry         `json:"steps"` // the thread's start, and what came of it
+}
+
+// entry is the start of a thread, or one of its steps.
+type entry struct {
+	Hash node.Hash `json:"hash"`
+	*beginning
+	*shown
+	Timestamp int64 `json:"timestamp"` // milliseconds
+}
+
+// beginning is what only the start of a thread has.
+type beginning struct {
+	Workflow node.Hash `json:"workflow"`
+	Prompt   string    `json:"prompt"`
+}
+
 func listRun(ctx context.Context, o *ListOptions) error {
 	t, err := lookup.Find(ctx, o.Open, o.Thread)
 	if err != nil {
 		return err
 	}
-	list, err := readAll(ctx, t)
+	out, list, err := readAll(ctx, t)
 	if err != nil {
 		return err
 	}
@@ -55,7 +82,7 @@ func listRun(ctx context.Context, o *ListOptions) error {
 			return err
 		}
 	}
-	return o.Printer.Print(list, func(w *output.Writer) {
+	return o.Printer.Print(out, func(w *output.Writer) {
 		if len(list)+len(pending) == 0 {
 			w.Printf("no step has been done yet; do the first one with: uwf thread step %s\n", t.ID)
 			return
@@ -126,19 +153,26 @@ func took(u *record.Usage) string {
 	return (time.Duration(u.DurationMs) * time.Millisecond).Round(100 * time.Millisecond).String()
 }
 
-// readAll reads all steps of a thread.
-func readAll(ctx context.Context, t *lookup.Thread) ([]shown, error) {
+// readAll reads a thread's start and all of its steps.
+func readAll(ctx context.Context, t *lookup.Thread) (listing, []shown, error) {
 	chain, err := t.View.Chain(ctx, t.ID)
 	if err != nil {
-		return nil, err
+		return listing{}, nil, err
 	}
-	list := make([]shown, 0, len(chain.Steps))
+	start := beginning{Workflow: chain.Start.Workflow, Prompt: chain.Start.Prompt}
+	out := listing{
+		Thread: t.ID, Workflow: start.Workflow,
+		Steps: []entry{{Hash: chain.StartHash, Timestamp: chain.StartedAt, beginning: &start}},
+	}
+	if out.Name, err = lookup.WorkflowName(ctx, t.View, start.Workflow); err != nil {
+		return listing{}, nil, err
+	}
+	list := make([]shown, len(chain.Steps))
 	for i, s := range chain.Steps {
-		one, err := read(ctx, t, i+1, s)
-		if err != nil {
-			return nil, err
+		if list[i], err = read(ctx, t, i+1, s); err != nil {
+			return listing{}, nil, err
 		}
-		list = append(list, one)
+		out.Steps = append(out.Steps, entry{Hash: s.Hash, Timestamp: s.Timestamp, shown: &list[i]})
 	}
-	return list, nil
+	return out, list, nil
 }

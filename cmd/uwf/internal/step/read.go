@@ -24,6 +24,7 @@ type ReadOptions struct {
 	Thread  string
 	Quota   int
 	Before  string
+	Start   bool
 }
 
 // NewCmdRead makes `uwf thread read`. A runF that is not nil replaces the run.
@@ -32,30 +33,32 @@ func NewCmdRead(f *app.Factory, runF func(context.Context, *ReadOptions) error) 
 	cmd := &cobra.Command{
 		Use:   "read THREAD",
 		Short: "Read a thread from beginning to end",
-		Long: `Read a thread from beginning to end: its task, then each step with what people were asked
-and said before it, its output and its body.
+		Long: `Read a thread from beginning to end as Markdown: its task, then each step with what people
+were asked and said before it, its output and its body. What others wrote is quoted.
 
 With --quota only the last steps that fit are printed, and how to get those before
 them. The last step is always there; where it is too long, its body is cut, and so is
-the task.`,
+the task. With --before the task is left out. --start prints it whole in any case.`,
 		Example: `  uwf thread read 01JY0000000000000000000000
   uwf thread read 01JY0000000000000000000000 --quota 4000
   uwf thread read 01JY0000000000000000000000 --quota 4000 --before 2`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: lookup.CompleteThread(f),
 		RunE: app.Run(o, runF, readRun, func(args []string) {
-			o.Thread, o.Printer = args[0], f.Printer()
+			o.Thread, o.Printer = args[0], f.Printer().Or(output.Text)
 		}),
 	}
 	cmd.Flags().IntVar(&o.Quota, "quota", 0, "print steps of so many `CHARACTERS` together at most; 0 is all")
 	cmd.Flags().StringVar(&o.Before, "before", "", "print only what comes before this `STEP`: its number or hash")
+	cmd.Flags().BoolVar(&o.Start, "start", false, "print the whole task, whatever else is left out")
 	return cmd
 }
 
 // story is the JSON of `uwf thread read`.
 type story struct {
 	Thread   gitcas.ThreadID `json:"thread"`
-	Workflow string          `json:"workflow"`
+	Workflow node.Hash       `json:"workflow"`
+	Name     string          `json:"name"`
 	Status   string          `json:"status"`
 	Title    string          `json:"title,omitempty"`
 	By       *record.By      `json:"by,omitempty"` // who started it
@@ -67,6 +70,13 @@ type story struct {
 	// many of the prompt.
 	Cut       int `json:"cut,omitempty"`
 	PromptCut int `json:"promptCut,omitempty"`
+}
+
+// storyStyle is how a story is written.
+type storyStyle struct {
+	task  bool // the task is told
+	whole bool // the task is told whole
+	quota int
 }
 
 func readRun(ctx context.Context, o *ReadOptions) error {
@@ -85,17 +95,19 @@ func readRun(ctx context.Context, o *ReadOptions) error {
 	if err != nil {
 		return err
 	}
-	s := story{Thread: t.ID, Status: t.Status(), Prompt: chain.Start.Prompt, Title: chain.Start.Title, By: chain.Start.By}
-	if s.Workflow, err = lookup.WorkflowName(ctx, t.View, chain.Start.Workflow); err != nil {
+	s := story{Thread: t.ID, Workflow: chain.Start.Workflow, Status: t.Status(), Prompt: chain.Start.Prompt, Title: chain.Start.Title, By: chain.Start.By}
+	if s.Name, err = lookup.WorkflowName(ctx, t.View, chain.Start.Workflow); err != nil {
 		return err
 	}
 	if err := s.fill(ctx, t, chain.Steps[:end], o.Quota); err != nil {
 		return err
 	}
-	if over := utf8.RuneCountInString(s.Prompt) - o.Quota; o.Quota > 0 && over > 0 {
+	if over := utf8.RuneCountInString(s.Prompt) - o.Quota; o.Quota > 0 && over > 0 && !o.Start {
 		s.Prompt, s.PromptCut = cutEnd(s.Prompt, over)
 	}
-	return o.Printer.Print(s, func(w *output.Writer) { s.text(w, o.Quota) })
+	return o.Printer.Print(s, func(w *output.Writer) {
+		s.markdown(w, storyStyle{task: o.Before == "" || o.Start, whole: o.Start || s.Earlier == 0, quota: o.Quota})
+	})
 }
 
 // before is how many steps come before the one that --before names: all of them
@@ -134,7 +146,7 @@ func (s *story) fill(ctx context.Context, t *lookup.Thread, steps []gitcas.Chain
 			return err
 		}
 		if quota > 0 {
-			if used += utf8.RuneCountInString(render(one.text)); used > quota && len(back) > 0 {
+			if used += utf8.RuneCountInString(render(one.markdown)); used > quota && len(back) > 0 {
 				break
 			}
 			if over := used - quota; over > 0 {
@@ -158,32 +170,43 @@ func cutEnd(text string, over int) (string, int) {
 	return string(r[:keep]), len(r) - keep
 }
 
-func (s story) text(w *output.Writer, quota int) {
-	w.Bold(fmt.Sprintf("thread %s, %s, %s", s.Thread, s.Workflow, s.Status))
-	w.Println()
-	if s.By != nil {
-		w.Faint("started by " + nameOf(s.By))
-		w.Println()
+func (s story) markdown(w *output.Writer, how storyStyle) {
+	if how.task {
+		s.writeBeginning(w, how.whole)
 	}
-	w.Println()
-	if s.Earlier == 0 {
-		indent(w, s.Prompt)
-		if s.PromptCut > 0 {
-			w.Faint(fmt.Sprintf("… %d more characters; read the whole task with: uwf thread show %s --jq .prompt", s.PromptCut, s.Thread))
-			w.Println()
+	if s.Earlier > 0 {
+		writeHint(w, "the %d steps before are left out: `uwf thread read %s --quota %d --before %d`", s.Earlier, s.Thread, how.quota, s.Earlier+1)
+	}
+	for i, st := range s.Steps {
+		if i > 0 || how.task || s.Earlier > 0 {
+			w.Printf("\n---\n\n")
 		}
-	} else {
-		w.Printf("  %s\n\n", output.Line(s.Prompt, 200))
-		w.Faint(fmt.Sprintf("… the %d steps before are left out; read them with: uwf thread read %s --quota %d --before %d", s.Earlier, s.Thread, quota, s.Earlier+1))
-		w.Println()
-	}
-	for _, st := range s.Steps {
-		w.Println()
-		st.text(w)
+		st.markdown(w)
 	}
 	if s.Cut > 0 {
-		w.Faint(fmt.Sprintf("… %d more characters; read the whole step with: uwf step read %s:%d", s.Cut, s.Thread, s.Steps[0].Step))
-		w.Println()
+		writeHint(w, "%d more characters: `uwf step read %s:%d`", s.Cut, s.Thread, s.Steps[0].Step)
+	}
+}
+
+// writeBeginning writes what the thread is, and its task: whole, or its first words.
+func (s story) writeBeginning(w *output.Writer, whole bool) {
+	writeHeading(w, 1, "Thread `%s`", s.Thread)
+	w.Println()
+	by := ""
+	if s.By != nil {
+		by = nameOf(s.By)
+	}
+	writeFacts(w, [2]string{"Workflow", fmt.Sprintf("%s (`%s`)", s.Name, s.Workflow)}, [2]string{"Status", s.Status}, [2]string{"Started by", by})
+	w.Println()
+	writeHeading(w, 2, "Task")
+	w.Println()
+	if !whole {
+		writeQuote(w, "", output.Line(s.Prompt, 200))
+		return
+	}
+	writeQuote(w, "", s.Prompt)
+	if s.PromptCut > 0 {
+		writeHint(w, "%d more characters: `uwf thread read %s --start`", s.PromptCut, s.Thread)
 	}
 }
 

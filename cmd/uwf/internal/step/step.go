@@ -45,15 +45,17 @@ type shown struct {
 	Result      string           `json:"result"`
 	Output      any              `json:"output"`
 	Body        string           `json:"body,omitempty"`
+	Detail      node.Hash        `json:"detail"`
 	Agent       string           `json:"agent"`
+	Timestamp   int64            `json:"timestamp"` // milliseconds
+	DurationMs  int64            `json:"durationMs"`
 	StartedAt   time.Time        `json:"startedAt"`
 	CompletedAt time.Time        `json:"completedAt"`
 	EdgePrompt  string           `json:"edgePrompt"`
-	Usage       *record.Usage    `json:"usage,omitempty"`
+	Usage       *record.Usage    `json:"usage"`
 	Work        *record.Work     `json:"work,omitempty"`
 	Run         *record.Run      `json:"run,omitempty"`
-	Attempts    []node.Hash      `json:"previousAttempts,omitempty"`
-	Failed      []thread.Attempt `json:"failed,omitempty"`
+	Failed      []thread.Attempt `json:"previousAttempts,omitempty"`
 	// By is who let the step happen; Said is what people said before it.
 	By   *record.By `json:"by,omitempty"`
 	Said []spoken   `json:"said,omitempty"`
@@ -85,9 +87,9 @@ func result(payload any) string {
 // read makes step n of a chain readable.
 func read(ctx context.Context, t *lookup.Thread, n int, s gitcas.ChainStep) (shown, error) {
 	out := shown{
-		Step: n, Hash: s.Hash, Role: s.Role, Agent: s.Agent, EdgePrompt: s.EdgePrompt,
+		Step: n, Hash: s.Hash, Role: s.Role, Detail: s.Detail, Agent: s.Agent, Timestamp: s.Timestamp, EdgePrompt: s.EdgePrompt,
 		StartedAt: time.UnixMilli(s.StartedAtMs).UTC(), CompletedAt: time.UnixMilli(s.CompletedAtMs).UTC(),
-		Usage: s.Usage, Work: s.Work, Run: s.Run, Attempts: s.PreviousAttempts,
+		DurationMs: s.CompletedAtMs - s.StartedAtMs, Usage: s.Usage, Work: s.Work, Run: s.Run,
 	}
 	own := t.View.In(ctx, gitcas.Place{Thread: t.ID, Of: s.Hash})
 	o, err := own.Get(s.Output)

@@ -8,6 +8,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/lookup"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
+	"github.com/united-workforce/uwf/gitcas"
 )
 
 // CancelOptions are what `uwf thread cancel` works with.
@@ -42,6 +43,14 @@ func reasonFlags(cmd *cobra.Command, reason *string) {
 	cmd.Flags().StringVar(reason, "reason", "", "the same as --message (`TEXT`)")
 }
 
+// cancelled is the JSON of `uwf thread cancel`: the thread's line in the history, and the
+// two words that the predecessor had for it.
+type cancelled struct {
+	gitcas.Ended
+	Cancelled bool `json:"cancelled"`
+	Archived  bool `json:"archived"`
+}
+
 func cancelRun(ctx context.Context, o *CancelOptions) error {
 	w, id, err := open(ctx, o.Factory, o.Thread)
 	if err != nil {
@@ -51,7 +60,8 @@ func cancelRun(ctx context.Context, o *CancelOptions) error {
 	if err != nil {
 		return err
 	}
-	return o.Factory.Printer().Print(line, func(p *output.Writer) {
+	out := cancelled{Ended: line, Cancelled: line.Reason == gitcas.ReasonCancelled, Archived: true}
+	return o.Factory.Printer().Print(out, func(p *output.Writer) {
 		p.Printf("thread %s is cancelled after %d steps\n", line.Thread, len(line.Steps))
 	})
 }

@@ -10,12 +10,14 @@ import (
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/node"
 )
 
 // planned is the JSON of `uwf thread step --dry-run`.
 type planned struct {
+	Workflow node.Hash       `json:"workflow"`
+	Name     string          `json:"name"`
 	Thread   gitcas.ThreadID `json:"thread"`
-	Workflow string          `json:"workflow"`
 	DryRun   bool            `json:"dryRun"`
 	Step     int             `json:"step"`
 	Role     string          `json:"role,omitempty"`
@@ -31,7 +33,7 @@ type planned struct {
 	Suspended  *thread.SuspendedInfo `json:"suspended,omitempty"`
 	Limits     extent                `json:"limits"`
 	Used       extent                `json:"used"`
-	Error      string                `json:"error,omitempty"`
+	Error      *thread.StepError     `json:"error,omitempty"`
 }
 
 // extent is how far a thread may go, or has gone; of limits 0 is none.
@@ -50,12 +52,12 @@ const perToken = 4
 func plannedOf(p thread.Plan, err error) planned {
 	n := utf8.RuneCountInString(p.Prompt)
 	out := planned{
-		Thread: p.Thread, Workflow: p.Workflow, DryRun: true, Step: p.Step, Role: p.Role, Agent: p.Agent, Command: p.Command,
+		Thread: p.Thread, Workflow: p.Workflow, Name: p.Name, DryRun: true, Step: p.Step, Role: p.Role, Agent: p.Agent, Command: p.Command,
 		Model: p.Model, Location: p.Location, Prompt: p.Prompt, Characters: n, Tokens: (n + perToken - 1) / perToken,
 		Done: p.Done, Suspended: p.Suspended, Limits: limitsOf(p.Limits), Used: usedOf(p.Used, p.Role),
 	}
 	if err != nil {
-		out.Error = err.Error()
+		out.Error = &thread.StepError{Message: err.Error()}
 	}
 	return out
 }
@@ -83,7 +85,7 @@ func (o *StepOptions) dryRun(ctx context.Context, w *worker.Worker, req thread.S
 
 func (p planned) text(w *output.Writer) {
 	s := sheet{w}
-	s.line("thread", "%s of %s", p.Thread, p.Workflow)
+	s.line("thread", "%s of %s", p.Thread, p.Name)
 	switch {
 	case p.Suspended != nil:
 		s.line("waits", "role %s: %s", p.Suspended.Role, p.Suspended.Reason)

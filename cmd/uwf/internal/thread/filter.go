@@ -8,7 +8,6 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/lookup"
 	"github.com/united-workforce/uwf/gitcas"
-	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/statefile"
 )
 
@@ -77,11 +76,11 @@ func (f filter) historyFrom() time.Time {
 	return f.after.Add(-24 * time.Hour)
 }
 
-func (f filter) fits(t listed, workflow node.Hash) bool {
+func (f filter) fits(t listed) bool {
 	switch {
 	case f.statuses != nil && !slices.Contains(f.statuses, t.Status):
 	case f.role != "" && t.NextRole != f.role:
-	case f.workflow != "" && t.Workflow != f.workflow && string(workflow) != f.workflow:
+	case f.workflow != "" && t.Name != f.workflow && string(t.Workflow) != f.workflow:
 	case !f.after.IsZero() && !t.Started.After(f.after):
 	case !f.before.IsZero() && !t.Started.Before(f.before):
 	default:

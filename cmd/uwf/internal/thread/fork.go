@@ -78,10 +78,10 @@ func forkRun(ctx context.Context, o *ForkOptions) error {
 		return err
 	}
 	return f.Printer().Print(started, func(p *output.Writer) {
-		if started.Existed {
+		if from := started.ForkedFrom; from == nil {
 			p.Printf("thread %s is alive with this key; no new one was started\n", started.Thread)
 		} else {
-			p.Printf("started thread %s of %s with %d steps of %s; next: %s\n", started.Thread, started.Workflow, started.Steps, started.From, started.Role)
+			p.Printf("started thread %s of %s with %d steps of %s; next: %s\n", started.Thread, started.Name, from.Steps, from.Thread, started.Role)
 		}
 		next := "step it:  uwf thread step " + string(started.Thread)
 		if s := started.Suspended; s != nil {

@@ -1,6 +1,7 @@
 package thread
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -59,22 +60,26 @@ ended · cancelled.`,
 	fl.StringVar(&o.Workflow, "workflow", "", "list only threads of this workflow (`NAME` or hash)")
 	fl.StringVar(&o.Role, "role", "", "list only threads in which it is this `ROLE`'s turn")
 	fl.IntVar(&o.Limit, "limit", 0, "list at most `N` threads; 0 is all")
+	fl.IntVar(&o.Limit, "take", 0, "the same as --limit (`N`)")
 	fl.IntVar(&o.Offset, "offset", 0, "leave out the first `N` threads")
+	fl.IntVar(&o.Offset, "skip", 0, "the same as --offset (`N`)")
 	app.CompleteFlag(cmd, "status", statuses()...)
 	return cmd
 }
 
 // listed is one thread in the JSON of `uwf thread list`.
 type listed struct {
-	Thread   gitcas.ThreadID `json:"thread"`
-	Status   string          `json:"status"`
-	Workflow string          `json:"workflow"`
-	Head     node.Hash       `json:"head"`
-	NextRole string          `json:"nextRole,omitempty"`
-	Since    *time.Time      `json:"since,omitempty"`
-	Reason   string          `json:"reason,omitempty"`
-	Key      string          `json:"key,omitempty"`
-	Started  time.Time       `json:"startedAt"`
+	Thread      gitcas.ThreadID `json:"thread"`
+	Workflow    node.Hash       `json:"workflow"`
+	Name        string          `json:"name,omitempty"` // the workflow's; empty: its node is gone
+	Head        node.Hash       `json:"head"`
+	Status      string          `json:"status"`
+	CurrentRole *string         `json:"currentRole"`
+	NextRole    string          `json:"nextRole,omitempty"`
+	Since       *time.Time      `json:"since,omitempty"`
+	Reason      string          `json:"reason,omitempty"`
+	Key         string          `json:"key,omitempty"`
+	Started     time.Time       `json:"startedAt"`
 }
 
 // lister collects the threads that fit.
@@ -115,9 +120,9 @@ func listRun(ctx context.Context, o *ListOptions) error {
 func (l *lister) full() bool { return l.Limit > 0 && len(l.list) >= l.Limit }
 
 // add takes a thread into the list where it fits.
-func (l *lister) add(t listed, workflow node.Hash) {
+func (l *lister) add(t listed) {
 	switch {
-	case !l.filter.fits(t, workflow):
+	case !l.filter.fits(t):
 	case l.skip > 0:
 		l.skip--
 	case !l.full():
@@ -140,7 +145,10 @@ func (l *lister) alive(ctx context.Context) error {
 	slices.Reverse(ids)
 	for _, id := range ids {
 		e := entries[id]
-		t := listed{Thread: id, Status: lookup.Status(l.view, id, e), Head: e.Head, Key: e.Key, Started: id.Time()}
+		t := listed{
+			Thread: id, Workflow: e.Workflow, Head: e.Head, Status: lookup.Status(l.view, id, e),
+			CurrentRole: turnIn(e).CurrentRole, Key: e.Key, Started: id.Time(),
+		}
 		if e.Next != nil {
 			since := time.UnixMilli(e.Next.Since).UTC()
 			t.NextRole, t.Since = e.Next.Role, &since
@@ -149,10 +157,10 @@ func (l *lister) alive(ctx context.Context) error {
 			t.Reason, t.NextRole = e.Suspended.Reason, e.Suspended.Role
 		}
 		var err error
-		if t.Workflow, err = l.workflow(ctx, e.Workflow); err != nil {
+		if t.Name, err = l.workflow(ctx, e.Workflow); err != nil {
 			return err
 		}
-		l.add(t, e.Workflow)
+		l.add(t)
 	}
 	return nil
 }
@@ -162,20 +170,20 @@ func (l *lister) alive(ctx context.Context) error {
 func (l *lister) ended(ctx context.Context, store *gitcas.Store) error {
 	return store.HistorySince(ctx, l.view, l.filter.historyFrom(), func(e gitcas.Ended) error {
 		at := time.UnixMilli(e.CompletedAt).UTC()
-		t := listed{Thread: e.Thread, Status: e.Reason, Head: e.Head, Since: &at, Reason: e.Note, Key: e.Key, Started: e.Thread.Time()}
+		t := listed{Thread: e.Thread, Workflow: e.Workflow, Head: e.Head, Status: e.Reason, Since: &at, Reason: e.Note, Key: e.Key, Started: e.Thread.Time()}
 		var err error
-		if t.Workflow, err = l.workflow(ctx, e.Workflow); err != nil {
+		if t.Name, err = l.workflow(ctx, e.Workflow); err != nil {
 			return err
 		}
-		if l.add(t, e.Workflow); l.full() {
+		if l.add(t); l.full() {
 			return gitcas.ErrStop
 		}
 		return nil
 	})
 }
 
-// workflow is the name of a workflow. One of an ended thread may be gone from
-// cas/: its hash says enough.
+// workflow is the name of a workflow; empty where its node is gone from cas/, as that
+// of an ended thread may be.
 func (l *lister) workflow(ctx context.Context, h node.Hash) (string, error) {
 	name, ok := l.names[h]
 	if ok || h == "" {
@@ -183,7 +191,7 @@ func (l *lister) workflow(ctx context.Context, h node.Hash) (string, error) {
 	}
 	name, err := lookup.WorkflowName(ctx, l.view, h)
 	if errors.Is(err, node.ErrNotFound) {
-		name, err = string(h), nil
+		name, err = "", nil
 	}
 	l.names[h] = name
 	return name, err
@@ -204,7 +212,7 @@ func (l *lister) text(w *output.Writer) {
 		if t.Since != nil {
 			since = t.Since.Format(time.DateTime)
 		}
-		rows[i] = []string{string(t.Thread), t.Status, t.Workflow, t.NextRole, since, t.Reason}
+		rows[i] = []string{string(t.Thread), t.Status, cmp.Or(t.Name, string(t.Workflow)), t.NextRole, since, t.Reason}
 	}
 	w.Table([]string{"thread", "status", "workflow", "next", "since", "reason"}, rows)
 	if l.full() {

@@ -45,15 +45,15 @@ func pauseRun(ctx context.Context, o *PauseOptions) error {
 	if err := w.Pause(ctx, id, o.Reason); err != nil {
 		return err
 	}
-	t, err := lookup.Find(ctx, func(context.Context) (*gitcas.Store, error) { return w.Store, nil }, string(id))
+	s, err := readStanding(ctx, w, id)
 	if err != nil {
 		return err
 	}
-	return o.Factory.Printer().Print(acted{Thread: id, Status: t.Status()}, func(p *output.Writer) {
-		if t.Status() == string(gitcas.StatusSuspended) {
+	return o.Factory.Printer().Print(s, func(p *output.Writer) {
+		if s.Status == string(gitcas.StatusSuspended) {
 			p.Printf("thread %s waits\n", id)
 		} else {
-			p.Printf("thread %s is %s and waits after this step\n", id, t.Status())
+			p.Printf("thread %s is %s and waits after this step\n", id, s.Status)
 		}
 		p.Faint("let it go on:  uwf thread resume " + string(id))
 		p.Println()

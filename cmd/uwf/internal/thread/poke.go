@@ -55,5 +55,5 @@ func pokeRun(ctx context.Context, o *PokeOptions) error {
 	if err := w.Poke(ctx, id, text); err != nil {
 		return err
 	}
-	return goesOn(o.Factory, id)
+	return goesOn(ctx, o.Factory, w, id)
 }

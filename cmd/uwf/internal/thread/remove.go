@@ -45,6 +45,12 @@ On a terminal you are asked first; elsewhere say --yes.`,
 	return cmd
 }
 
+// removed is a thread in the JSON of `uwf thread rm`.
+type removed struct {
+	Thread gitcas.ThreadID `json:"thread"`
+	Status string          `json:"status"`
+}
+
 func removeRun(ctx context.Context, o *RemoveOptions) error {
 	f := o.Factory
 	refs := make([]lookup.Ref, len(o.Threads))
@@ -75,13 +81,13 @@ func removeRun(ctx context.Context, o *RemoveOptions) error {
 	if err := f.Confirm(question(ids), o.Yes); err != nil {
 		return err
 	}
-	done := []acted{}
+	done := []removed{}
 	var failed error
 	for _, id := range ids {
 		if failed = w.Remove(ctx, id); failed != nil {
 			break
 		}
-		done = append(done, acted{Thread: id, Status: gitcas.ReasonRemoved})
+		done = append(done, removed{Thread: id, Status: gitcas.ReasonRemoved})
 	}
 	err = f.Printer().Print(done, func(p *output.Writer) {
 		for _, d := range done {

@@ -64,5 +64,5 @@ func resumeRun(ctx context.Context, o *ResumeOptions) error {
 	if err := w.Resume(ctx, thread.ResumeRequest{Thread: id, Text: answer, Limits: limits}); err != nil {
 		return err
 	}
-	return goesOn(o.Factory, id)
+	return goesOn(ctx, o.Factory, w, id)
 }

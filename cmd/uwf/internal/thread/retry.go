@@ -40,5 +40,5 @@ func retryRun(ctx context.Context, o *RetryOptions) error {
 	if err := w.Retry(ctx, id); err != nil {
 		return err
 	}
-	return goesOn(o.Factory, id)
+	return goesOn(ctx, o.Factory, w, id)
 }

@@ -48,37 +48,33 @@ attempts failed, where its work is, how it was started; and what to do next.`,
 
 // shown is the JSON of `uwf thread show`.
 type shown struct {
-	Thread       gitcas.ThreadID    `json:"thread"`
-	Workflow     string             `json:"workflow"`
-	WorkflowHash node.Hash          `json:"workflowHash"`
-	Title        string             `json:"title,omitempty"`
-	Status       string             `json:"status"`
-	Head         node.Hash          `json:"head"`
-	Steps        int                `json:"steps"`
-	NextRole     string             `json:"nextRole,omitempty"`
-	Since        *time.Time         `json:"since,omitempty"`
-	Suspended    *gitcas.Suspended  `json:"suspended,omitempty"`
-	Pause        *gitcas.Pause      `json:"pause,omitempty"`
-	Running      *running           `json:"running,omitempty"`
-	Work         gitcas.Work        `json:"work"`
-	Key          string             `json:"key,omitempty"`
-	Limits       map[string]float64 `json:"limits,omitempty"`
-	Allowed      *extent            `json:"allowed,omitempty"`
-	Attempts     []string           `json:"attempts,omitempty"`
-	Failed       []thread.Attempt   `json:"failed,omitempty"`
-	Tokens       int64              `json:"tokens"` // with what led to no step
-	CostUSD      float64            `json:"costUsd"`
-	DurationMs   int64              `json:"durationMs"`
-	NoStep       *noStep            `json:"noStep,omitempty"`
-	StartedAt    time.Time          `json:"startedAt"`
-	EndedAt      *time.Time         `json:"endedAt,omitempty"`
-	Base         string             `json:"base,omitempty"`
-	Trigger      map[string]any     `json:"trigger,omitempty"`
-	Prompt       string             `json:"prompt"`
-	Note         string             `json:"note,omitempty"`
-	By           *record.By         `json:"by,omitempty"`       // who started it, or forked it
-	ClosedBy     *record.By         `json:"closedBy,omitempty"` // who cancelled it
-	GoesOnBy     *record.By         `json:"goesOnBy,omitempty"` // who let it go on last, before its next step
+	standing
+	Title      string             `json:"title,omitempty"`
+	Steps      int                `json:"steps"`
+	NextRole   string             `json:"nextRole,omitempty"`
+	Since      *time.Time         `json:"since,omitempty"`
+	Suspended  *gitcas.Suspended  `json:"suspended,omitempty"`
+	Pause      *gitcas.Pause      `json:"pause,omitempty"`
+	Running    *running           `json:"running,omitempty"`
+	Work       gitcas.Work        `json:"work"`
+	Key        string             `json:"key,omitempty"`
+	Limits     map[string]float64 `json:"limits,omitempty"`
+	Allowed    *extent            `json:"allowed,omitempty"`
+	Attempts   []string           `json:"attempts,omitempty"`
+	Failed     []thread.Attempt   `json:"failed,omitempty"`
+	Tokens     int64              `json:"tokens"` // with what led to no step
+	CostUSD    float64            `json:"costUsd"`
+	DurationMs int64              `json:"durationMs"`
+	NoStep     *noStep            `json:"noStep,omitempty"`
+	StartedAt  time.Time          `json:"startedAt"`
+	EndedAt    *time.Time         `json:"endedAt,omitempty"`
+	Base       string             `json:"base,omitempty"`
+	Trigger    map[string]any     `json:"trigger,omitempty"`
+	Prompt     string             `json:"prompt"`
+	Note       string             `json:"note,omitempty"`
+	By         *record.By         `json:"by,omitempty"`       // who started it, or forked it
+	ClosedBy   *record.By         `json:"closedBy,omitempty"` // who cancelled it
+	GoesOnBy   *record.By         `json:"goesOnBy,omitempty"` // who let it go on last, before its next step
 
 	tried int // steps and failed attempts, which the limit of steps counts
 }
@@ -109,7 +105,7 @@ func showRun(ctx context.Context, o *ShowOptions) error {
 	if err != nil {
 		return err
 	}
-	if s.Allowed, err = o.allowed(ctx, t, s.WorkflowHash); err != nil {
+	if s.Allowed, err = o.allowed(ctx, t, s.Workflow); err != nil {
 		return err
 	}
 	return o.Printer.Print(s, s.text)
@@ -139,9 +135,12 @@ func read(ctx context.Context, t *lookup.Thread) (shown, error) {
 	if err != nil {
 		return shown{}, err
 	}
+	stands, err := describeStanding(ctx, t, sum)
+	if err != nil {
+		return shown{}, err
+	}
 	s := shown{
-		Thread: t.ID, WorkflowHash: sum.Start.Workflow, Status: t.Status(), Head: t.Entry.Head,
-		Steps: sum.Used.Steps, Suspended: t.Entry.Suspended, Pause: t.Entry.Pause, Work: t.Entry.Work, Key: t.Entry.Key,
+		standing: stands, Steps: sum.Used.Steps, Suspended: t.Entry.Suspended, Pause: t.Entry.Pause, Work: t.Entry.Work, Key: t.Entry.Key,
 		Limits: t.Entry.Limits, Attempts: t.Entry.Attempts, StartedAt: t.ID.Time(), Base: sum.Start.Base,
 		Trigger: sum.Start.Trigger, Prompt: sum.Start.Prompt, Title: cmp.Or(t.Entry.Title, sum.Start.Title), By: t.Entry.By,
 	}
@@ -150,9 +149,6 @@ func read(ctx context.Context, t *lookup.Thread) (shown, error) {
 	}
 	if s.By == nil {
 		s.By = sum.Start.By
-	}
-	if s.Workflow, err = lookup.WorkflowName(ctx, t.View, sum.Start.Workflow); err != nil {
-		return s, err
 	}
 	if n := t.Entry.Next; n != nil {
 		since := time.UnixMilli(n.Since).UTC()

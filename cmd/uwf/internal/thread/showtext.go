@@ -29,8 +29,8 @@ func (s shown) text(w *output.Writer) {
 	if s.Title != "" {
 		p.line("title", "%s", output.Line(s.Title, 200))
 	}
-	p.line("workflow", "%s (%s)", s.Workflow, s.WorkflowHash)
-	s.standing(p)
+	p.line("workflow", "%s (%s)", s.Name, s.Workflow)
+	s.status(p)
 	p.line("steps", "%d", s.Steps)
 	p.line("head", "%s", s.Head)
 	p.line("cost", "%s", amount(s.Tokens, s.CostUSD, s.DurationMs))
@@ -64,8 +64,8 @@ func (s shown) text(w *output.Writer) {
 	}
 }
 
-// standing writes the status in words, and what explains it.
-func (s shown) standing(p sheet) {
+// status writes the status in words, and what explains it.
+func (s shown) status(p sheet) {
 	p.Faint(fmt.Sprintf("%-10s", "status"))
 	switch s.Status {
 	case lookup.Running:

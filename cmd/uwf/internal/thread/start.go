@@ -91,7 +91,7 @@ func startRun(ctx context.Context, o *StartOptions) error {
 		if started.Existed {
 			w.Printf("thread %s is alive with this key; no new one was started\n", started.Thread)
 		} else {
-			w.Printf("started thread %s of %s; next: %s\n", started.Thread, started.Workflow, started.Role)
+			w.Printf("started thread %s of %s; next: %s\n", started.Thread, started.Name, started.Role)
 		}
 		w.Faint(fmt.Sprintf("step it:  uwf thread step %s", started.Thread))
 		w.Println()

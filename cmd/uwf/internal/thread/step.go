@@ -37,9 +37,9 @@ func NewCmdStep(f *app.Factory, runF func(context.Context, *StepOptions) error) 
 agent works in the workspace, its output is checked and committed. A step that fails
 leaves the thread where it was and keeps what it produced.
 
-With --count it goes on, step by step, until the thread ends, waits for a person or
-fails, or so many steps are done; the result is a list then, one entry a step. Each is
-one whole run of the protocol, as if it were a process of its own.
+With a --count above 1 it goes on, step by step, until the thread ends, waits for a
+person or fails, or so many steps are done; the result is a list then, one entry a step.
+Each is one whole run of the protocol, as if it were a process of its own.
 
 A command of --agent is looked up from here and runs in the workspace, so give files
 among its arguments by absolute paths.
@@ -111,7 +111,7 @@ func stepRun(ctx context.Context, o *StepOptions) error {
 	if err := w.Use(ctx, req.Thread); err != nil {
 		return err
 	}
-	if o.Count > 0 {
+	if o.Count > 1 {
 		return o.stepMany(ctx, w, req)
 	}
 	res, stepErr := w.Step(ctx, req)
@@ -119,7 +119,7 @@ func stepRun(ctx context.Context, o *StepOptions) error {
 	if stepErr != nil && res.Head == "" {
 		return stepErr // no thread was found: there is no result
 	}
-	err = o.Factory.Printer().Print(res, func(p *output.Writer) { PrintResult(p, res) })
+	err = o.Factory.Printer().Print(SteppedOf(res), func(p *output.Writer) { PrintResult(p, res) })
 	if stepErr != nil {
 		return stepErr
 	}
@@ -133,9 +133,9 @@ func stepRun(ctx context.Context, o *StepOptions) error {
 func (o *StepOptions) stepMany(ctx context.Context, w *worker.Worker, req thread.StepRequest) error {
 	p := o.Factory.Printer()
 	live := p.Text() // people see each step when it is done
-	list := []thread.Result{}
+	list := []Stepped{}
 	stepErr := Loop(ctx, w, req, o.Count, func(r thread.Result) {
-		list = append(list, r)
+		list = append(list, SteppedOf(r))
 		if p.Chosen() == output.Text {
 			PrintResult(live, r)
 		}

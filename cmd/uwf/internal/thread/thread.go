@@ -18,6 +18,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/worker"
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/node"
 )
 
 // NewCmdThread makes `uwf thread`.
@@ -52,10 +53,42 @@ func section(parent *cobra.Command, id, title string, commands ...*cobra.Command
 	}
 }
 
-// acted is the JSON of commands that change how a thread stands.
-type acted struct {
-	Thread gitcas.ThreadID `json:"thread"`
-	Status string          `json:"status"`
+// standing is how a live thread stands: the JSON of the commands that change it.
+type standing struct {
+	Workflow node.Hash       `json:"workflow"`
+	Name     string          `json:"name"`
+	Thread   gitcas.ThreadID `json:"thread"`
+	Head     node.Hash       `json:"head"`
+	Done     bool            `json:"done"`
+	Status   string          `json:"status"`
+	turn
+}
+
+// readStanding reads how a thread stands after what was done to it.
+func readStanding(ctx context.Context, w *worker.Worker, id gitcas.ThreadID) (standing, error) {
+	t, err := lookup.Find(ctx, func(context.Context) (*gitcas.Store, error) { return w.Store, nil }, string(id))
+	var sum gitcas.Summary
+	if err == nil {
+		sum, err = t.View.Summary(ctx, t.ID)
+	}
+	var s standing
+	if err == nil {
+		s, err = describeStanding(ctx, t, sum)
+	}
+	if err != nil {
+		err = fmt.Errorf("it is done, but how thread %s stands now can't be read: %w", id, err)
+	}
+	return s, err
+}
+
+// describeStanding is how a thread that was read stands.
+func describeStanding(ctx context.Context, t *lookup.Thread, sum gitcas.Summary) (standing, error) {
+	s := standing{
+		Workflow: sum.Start.Workflow, Thread: t.ID, Head: t.Entry.Head, Done: t.Ended != nil, Status: t.Status(), turn: turnIn(t.Entry),
+	}
+	var err error
+	s.Name, err = lookup.WorkflowName(ctx, t.View, s.Workflow)
+	return s, err
 }
 
 // open puts a worker together that changes threads without running an agent, and
@@ -77,8 +110,12 @@ func open(ctx context.Context, f *app.Factory, arg string) (*worker.Worker, gitc
 }
 
 // goesOn prints that a thread can be stepped again.
-func goesOn(f *app.Factory, id gitcas.ThreadID) error {
-	return f.Printer().Print(acted{Thread: id, Status: string(gitcas.StatusActive)}, func(p *output.Writer) {
+func goesOn(ctx context.Context, f *app.Factory, w *worker.Worker, id gitcas.ThreadID) error {
+	s, err := readStanding(ctx, w, id)
+	if err != nil {
+		return err
+	}
+	return f.Printer().Print(s, func(p *output.Writer) {
 		p.Printf("thread %s goes on; step it:  uwf thread step %s\n", id, id)
 	})
 }

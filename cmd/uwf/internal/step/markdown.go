@@ -1,0 +1,193 @@
+package step
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
+	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/gitcas/record"
+)
+
+// writeHeading writes a heading of Markdown.
+func writeHeading(w *output.Writer, level int, format string, args ...any) {
+	w.Bold(strings.Repeat("#", level) + " " + output.Line(fmt.Sprintf(format, args...), 200))
+	w.Println()
+}
+
+// writeFacts writes names and values on one line; without those that have no value.
+func writeFacts(w *output.Writer, pairs ...[2]string) {
+	var all []string
+	for _, p := range pairs {
+		if p[1] != "" {
+			all = append(all, "**"+p[0]+":** "+output.Line(p[1], 300))
+		}
+	}
+	w.Faint(strings.Join(all, " | "))
+	w.Println()
+}
+
+// writeQuote writes what others wrote as a quotation, so that none of it is taken for what uwf
+// says, such as the heading of a step.
+func writeQuote(w *output.Writer, indent, text string) {
+	for line := range strings.Lines(strings.TrimRight(text, "\n") + "\n") {
+		w.Printf("%s", strings.TrimRight(indent+"> "+line, " \n")+"\n")
+	}
+}
+
+// writeHint writes what is left out, and how to read it.
+func writeHint(w *output.Writer, format string, args ...any) {
+	w.Println()
+	w.Faint("*(" + fmt.Sprintf(format, args...) + ")*")
+	w.Println()
+}
+
+func formatTime(t time.Time) string { return t.Format(time.DateTime) }
+
+// markdown writes one step as a reader wants it: what went before, what came of it.
+func (s shown) markdown(w *output.Writer) {
+	for _, f := range s.Failed {
+		what := "failed"
+		if f.Phase == phasePoked {
+			what = "was taken back"
+		}
+		writeHeading(w, 2, "An attempt at step %d %s", s.Step, what)
+		writeFacts(w, [2]string{"Role", f.Role}, [2]string{"Agent", f.Agent}, [2]string{"Time", formatTime(f.At)})
+		w.Println()
+		writeQuote(w, "", f.Error)
+		w.Println()
+	}
+	for _, said := range s.Said {
+		said.markdown(w)
+	}
+	s.writeHead(w)
+	s.writeFields(w)
+	if body := strings.TrimSpace(s.Body); body != "" {
+		w.Println()
+		writeQuote(w, "", body)
+	}
+}
+
+// writeHead writes which step it is, and what came of it.
+func (s shown) writeHead(w *output.Writer) {
+	writeHeading(w, 2, "Step %d: %s `%s`", s.Step, s.Role, s.Hash)
+	writeFacts(w, [2]string{"Agent", s.Agent}, [2]string{"Time", formatTime(s.CompletedAt)},
+		[2]string{"Duration", (time.Duration(s.DurationMs) * time.Millisecond).String()}, [2]string{"Result", s.Result})
+}
+
+// writeFields writes the fields of an output, without the one that says what came of the step.
+func (s shown) writeFields(w *output.Writer) {
+	fields, ok := s.Output.(map[string]any)
+	if !ok {
+		fields = map[string]any{"output": s.Output} // of another system: ours are always objects
+	}
+	first := true
+	for _, k := range slices.Sorted(maps.Keys(fields)) {
+		if k == "$status" || k == "status" {
+			continue
+		}
+		if first {
+			w.Println()
+		}
+		first = false
+		writeField(w, k, fields[k])
+	}
+}
+
+// writeField writes one field of an output.
+func writeField(w *output.Writer, name string, value any) {
+	text, isText := value.(string)
+	if !isText {
+		b, err := node.FormatJSON(value)
+		if err != nil {
+			w.Fail(err)
+			return
+		}
+		text = string(b)
+	}
+	if text = strings.TrimRight(text, "\n"); !strings.Contains(text, "\n") {
+		w.Printf("- %s: %s\n", output.Line(name, 200), text)
+		return
+	}
+	w.Printf("- %s:\n", output.Line(name, 200))
+	writeQuote(w, "  ", text)
+}
+
+// markdown writes what somebody said, and what they were asked.
+func (s spoken) markdown(w *output.Writer) {
+	if s.Question != "" {
+		writeHeading(w, 2, "%s asked", s.Role)
+		w.Println()
+		writeQuote(w, "", s.Question)
+		w.Println()
+	}
+	writeHeading(w, 2, "%s %s", nameOf(s.By), s.did)
+	url := ""
+	if s.By != nil {
+		url = s.By.URL
+	}
+	writeFacts(w, [2]string{"Time", formatTime(s.At)}, [2]string{"At", url})
+	w.Println()
+	if strings.TrimSpace(s.Text) != "" {
+		writeQuote(w, "", s.Text)
+		w.Println()
+	}
+}
+
+// nameOf names somebody; nobody knows who where there is none.
+func nameOf(by *record.By) string {
+	if by == nil {
+		return "somebody"
+	}
+	return thread.Name(*by)
+}
+
+// markdown writes a step with its agent's turns, and what the agent changed.
+func (d details) markdown(w *output.Writer) {
+	d.shown.markdown(w)
+	for i, t := range d.Turns {
+		m, _ := t.(map[string]any)
+		role, _ := m["role"].(string)
+		content, _ := m["content"].(string)
+		w.Println()
+		writeHeading(w, 3, "Turn %d", i+1)
+		writeFacts(w, [2]string{"Turn role", role})
+		calls, _ := m["toolCalls"].([]any)
+		for _, c := range calls {
+			cm, _ := c.(map[string]any)
+			w.Faint("- " + output.Line(fmt.Sprintf("**%v** %v", cm["name"], cm["args"]), 2000))
+			w.Println()
+		}
+		if strings.TrimSpace(content) != "" {
+			w.Println()
+			writeQuote(w, "", content)
+		}
+	}
+	p, _ := d.Patch.(map[string]any)
+	if p == nil {
+		return
+	}
+	w.Println()
+	writeHeading(w, 3, "What it changed")
+	w.Println()
+	if diff, _ := p["diff"].(string); diff != "" {
+		writeQuote(w, "", diff)
+	} else {
+		writeField(w, "files", p["files"]) // too much for a diff
+	}
+}
+
+// writePrompt writes what the agent was told.
+func (d details) writePrompt(w *output.Writer) {
+	writeHeading(w, 3, "Prompt")
+	w.Println()
+	if d.Prompt == "" {
+		w.Println("No prompt was kept.")
+		return
+	}
+	writeQuote(w, "", d.Prompt)
+}
