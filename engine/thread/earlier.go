@@ -175,7 +175,7 @@ func (r *stepRun) obituary(ctx context.Context, a gitcas.Attempt) ([]gitcas.Plac
 		return h
 	}
 	step := record.Step{
-		Start: r.chain.StartHash, Prev: r.lastStep(), Role: r.plan.role, Agent: "unknown", Cwd: ".",
+		Start: r.chain.StartHash, Prev: r.lastStep(), Role: r.plan.role, Agent: "unknown", Cwd: r.cwd(),
 		Output:      add(record.ErrorOutput{Error: reason, Phase: "agent"}.Node(at)),
 		Detail:      add(node.New(node.String, "", at)),
 		StartedAtMs: c.Since, CompletedAtMs: max(c.Renewed, c.Since),

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing"
@@ -106,8 +107,31 @@ func (r *stepRun) refresh(ctx context.Context, v *gitcas.View) error {
 	return nil
 }
 
-// enter makes the edge's location the folder that the agent is started in. It was
-// filled in from an agent's output, so it is only taken inside the workspace.
+// cwd is the folder of the work tree that the thread was started for; "." is its top. A
+// thread of the predecessor has a path of the machine that started it, which leads
+// nowhere here.
+func (r *stepRun) cwd() string {
+	if cwd := r.chain.Start.Cwd; inWorkTree(cwd) {
+		return cwd
+	}
+	return "."
+}
+
+// inWorkTree reports whether a path is one below the work tree's top, as "." is, on every
+// system.
+func inWorkTree(path string) bool { return fs.ValidPath(path) && !strings.ContainsAny(path, `\:`) }
+
+// location is the folder of the work tree that the role works in: the edge's, else the
+// thread's; empty: the top.
+func (r *stepRun) location() string {
+	if cwd := r.cwd(); r.plan.location == "" && cwd != "." {
+		return cwd
+	}
+	return r.plan.location
+}
+
+// enter makes the step's location the folder that the agent is started in. That of an
+// edge was filled in from an agent's output, so it is only taken inside the workspace.
 func (r *stepRun) enter() error {
 	if r.task.Location == "" {
 		return nil

@@ -111,7 +111,7 @@ func (r *stepRun) countClaim(ctx context.Context, c gitcas.Claim, died []string)
 
 func (r *stepRun) planned() Plan {
 	p := Plan{
-		Thread: r.id, Step: r.stepNo(), Role: r.plan.role, Agent: r.plan.agent, Command: r.plan.command, Location: r.plan.location,
+		Thread: r.id, Step: r.stepNo(), Role: r.plan.role, Agent: r.plan.agent, Command: r.plan.command, Location: r.location(),
 		Model: r.task.Model, Prompt: r.task.Prompt, Used: r.used,
 		Done: r.plan.end || r.entry.Status == gitcas.StatusEnded,
 	}

@@ -26,6 +26,9 @@ type StartRequest struct {
 	Prompt   string
 	// Base is the commit that the work begins from; empty without a repository.
 	Base string
+	// Cwd is the folder of the work tree that roles work in whose edge names none, by a
+	// path with slashes from its top; empty: the top.
+	Cwd string
 	// Branch is the work branch; empty: one of the thread's own. Base is its tip then.
 	Branch string
 	// Key makes the start idempotent: a thread that is alive with the same key is
@@ -70,6 +73,9 @@ func (e *Engine) Start(ctx context.Context, req StartRequest) (Started, error) {
 	if err := checkLimits(req.Limits); err != nil {
 		return Started{}, err
 	}
+	if req.Cwd != "" && !inWorkTree(req.Cwd) {
+		return Started{}, &UsageError{Msg: fmt.Sprintf("%q is no path of a folder in the work tree, from its top", req.Cwd)}
+	}
 	prompt, trigger, err := e.redactStart(&req)
 	if err != nil {
 		return Started{}, err
@@ -85,7 +91,7 @@ func (e *Engine) Start(ctx context.Context, req StartRequest) (Started, error) {
 		return Started{}, fmt.Errorf("workflow %s: %w", req.Workflow, err)
 	}
 	start := record.Start{
-		Workflow: req.Workflow, Prompt: prompt, Cwd: ".", Trigger: trigger, Base: req.Base,
+		Workflow: req.Workflow, Prompt: prompt, Cwd: cmp.Or(req.Cwd, "."), Trigger: trigger, Base: req.Base,
 		Title: cmp.Or(oneLine(req.Title), TitleOf(prompt)), By: who.onRecord(),
 		Digests: &record.StartDigests{Workflow: digest},
 	}

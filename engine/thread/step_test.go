@@ -276,6 +276,48 @@ func TestLocation(t *testing.T) {
 	}
 }
 
+// TestCwd: a thread that was started for a folder of the work tree works there, but where
+// an edge names another one.
+func TestCwd(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		req := startRequest(testThread)
+		req.Cwd = "sub/folder"
+		_, err := f.engine("start", 1).Start(f.Context(), req)
+		f.ok(err)
+		plan, err := f.engine("p", 1).Plan(f.Context(), f.at(testThread))
+		f.ok(err)
+		f.agent = func(_ context.Context, t Task, _ *Meter) (Draft, error) {
+			return f.draftOf(t).output(map[string]any{"$status": "done", "where": "other"}).done(), nil
+		}
+		f.steps("r1")
+		f.agent = f.answer("", "approved")
+		f.steps("r2")
+		if got := f.runs[0]; got.Workspace != "/folder/sub/folder" || got.Cwd != "sub/folder" || got.Location != "sub/folder" || plan.Location != got.Location {
+			f.Errorf("the first works in %s, cwd %s, location %s; the plan said %s", got.Workspace, got.Cwd, got.Location, plan.Location)
+		}
+		if got := f.runs[1]; got.Workspace != "/folder/other" || got.Cwd != "sub/folder" {
+			f.Errorf("the second works in %s, cwd %s", got.Workspace, got.Cwd)
+		}
+	})
+}
+
+// TestCwdElsewhere: what is no folder of the work tree is no place to work in, as the path
+// that a thread of the predecessor has of the machine that it was started on.
+func TestCwdElsewhere(t *testing.T) {
+	for _, cwd := range []string{"/home/somebody/repo", "..", "../other", "a/../..", "a//b", "./a", `C:\repo`, "C:", `a\b`, "a/"} {
+		inBubble(t, func(f *fixture) {
+			req := startRequest(testThread)
+			req.Cwd = cwd
+			_, err := f.engine("start", 1).Start(f.Context(), req)
+			f.says(f.code(err, CodeUsage), "is no path of a folder in the work tree")
+			r := stepRun{chain: gitcas.Chain{Start: record.Start{Cwd: cwd}}}
+			if got := r.cwd(); got != "." || r.location() != "" {
+				f.Errorf("a thread with %q works in %q", cwd, got)
+			}
+		})
+	}
+}
+
 // TestStepAfterGarbage: an attempt that an agent filled with garbage keeps nobody
 // from working on.
 func TestStepAfterGarbage(t *testing.T) {

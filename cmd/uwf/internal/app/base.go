@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"os/exec"
+	"path/filepath"
 	"strings"
 
 	"github.com/united-workforce/uwf/gitcas/wire"
@@ -48,6 +49,36 @@ func (f *Factory) localBase(ctx context.Context, ref string) (string, error) {
 		return "", Usagef("--base %s: no such branch, tag or commit in %s", ref, root)
 	}
 	return strings.TrimSpace(string(out)), nil
+}
+
+// WorkFolder is a folder of this repository as a path with slashes from its top; empty:
+// none was named. Agents work in copies of the commit that the work begins from, so the
+// folder has to be in that, where it is this repository's.
+func (f *Factory) WorkFolder(ctx context.Context, base, dir string) (string, error) {
+	if dir == "" {
+		return "", nil
+	}
+	root := f.RepoRoot()
+	if root == "" {
+		return "", Usagef("--cwd %s: %s is in no git repository", dir, f.Dir)
+	}
+	rel, err := filepath.Rel(realPath(root), realPath(f.Path(dir)))
+	if err != nil || !filepath.IsLocal(rel) {
+		rel, err = filepath.Rel(root, f.Path(dir)) // it is not there, or a link leads out
+	}
+	if err != nil || !filepath.IsLocal(rel) {
+		return "", Usagef("--cwd %s: it is outside of the repository %s; agents work in a copy of that, so name a folder in it (for a copy in a place of your own: uwf thread step --workspace DIR)", dir, root)
+	}
+	rel = filepath.ToSlash(rel)
+	loc, err := f.Locate(ctx)
+	if err != nil || loc.Kind != RepositoryStore || rel == "." {
+		return rel, err
+	}
+	kind, err := f.Git(ctx, root, nil, "-c", "safe.directory="+root, "cat-file", "-t", base+":"+rel)
+	if err != nil || strings.TrimSpace(string(kind)) != "tree" {
+		return "", Usagef("--cwd %s: the commit that the work begins from has no folder %s; commit it first", dir, rel)
+	}
+	return rel, nil
 }
 
 func remoteBase(ctx context.Context, remote wire.Remote, ref string) (string, error) {

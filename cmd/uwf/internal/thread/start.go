@@ -26,6 +26,7 @@ type StartOptions struct {
 	Workflow string
 	Prompt   string
 	Base     string
+	Cwd      string
 	Key      string
 	Limits   Limits
 
@@ -44,7 +45,8 @@ WORKFLOW is a hash, the path of a YAML file, or a name that is looked up in
 .uwf/workflows, .workflow and .workflows of the repository, then in the registry.
 
 The agents' work begins at the head of this repository (of the remote's default
-branch where state.remote is set), or at the branch, tag or commit of --base.
+branch where state.remote is set), or at the branch, tag or commit of --base. They work
+in a copy of it: at its top, in the folder of --cwd, or where an edge's location leads.
 
 The limits of the flags are the thread's own. The lowest counts: of these, of those in
 the configuration, and of those in the workflow.`,
@@ -63,6 +65,7 @@ the configuration, and of those in the workflow.`,
 func StartFlags(cmd *cobra.Command, o *StartOptions) {
 	cmd.Flags().StringVarP(&o.Prompt, "prompt", "p", "", "what to do: a `TEXT`, @FILE, or - for stdin")
 	cmd.Flags().StringVar(&o.Base, "base", "", "begin from this branch, tag or commit (`REF`)")
+	cmd.Flags().StringVar(&o.Cwd, "cwd", "", "let roles work in this `FOLDER` of the repository where their edge names none (default: its top)")
 	cmd.Flags().StringVar(&o.Key, "key", "", "start only one thread at a time with this `KEY`")
 	LimitFlags(cmd, &o.Limits)
 }
@@ -123,12 +126,16 @@ func Start(ctx context.Context, o *StartOptions) (thread.Started, error) {
 	if err != nil {
 		return thread.Started{}, err
 	}
+	cwd, err := f.WorkFolder(ctx, base, o.Cwd)
+	if err != nil {
+		return thread.Started{}, err
+	}
 	id, err := newID(f)
 	if err != nil {
 		return thread.Started{}, err
 	}
 	return w.Start(ctx, thread.StartRequest{
-		ID: id, Workflow: def.Hash, Nodes: def.Nodes, Prompt: o.prompt, Base: base, Key: o.Key, Limits: limits,
+		ID: id, Workflow: def.Hash, Nodes: def.Nodes, Prompt: o.prompt, Base: base, Cwd: cwd, Key: o.Key, Limits: limits,
 	})
 }
 
