@@ -103,6 +103,29 @@ func TestFormatsSayTheSame(t *testing.T) {
 	}
 }
 
+// A key or a text that readers of older YAML take for something else stands in quotes: a
+// key << would even bring the keys below it in among ours.
+func TestYAMLForEveryReader(t *testing.T) {
+	old := []string{"<<", "=", "y", "No", "ON", "off", "yes", "12:30", "-1:20:30.5"}
+	in := map[string]any{"<<": map[string]any{"by": "forged"}, "list": old, "step": 1}
+	b, err := encodeYAML(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range old {
+		if !strings.Contains(string(b), `- "`+s+`"`+"\n") {
+			t.Errorf("%s is not in quotes:\n%s", s, b)
+		}
+	}
+	var got map[string]any
+	if err := yaml.Unmarshal(b, &got); err != nil || got["by"] != nil || len(got) != 3 {
+		t.Errorf("read as %v, %v:\n%s", got, err, b)
+	}
+	if b, err = encodeYAML([]string{"yes and no", "at 12:30", "12:61x", "<<<", "#", "no."}); err != nil || strings.Count(string(b), `"`) != 0 {
+		t.Errorf("%v\n%s", err, b)
+	}
+}
+
 func TestChosen(t *testing.T) {
 	for _, tt := range []struct {
 		p    Printer

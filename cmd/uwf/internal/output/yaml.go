@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"gopkg.in/yaml.v3"
+
+	"github.com/united-workforce/uwf/internal/lazyregexp"
 )
 
 // encodeYAML writes what encodeJSON would as YAML: same keys, same order. JSON is
@@ -32,13 +34,19 @@ func encodeYAML(v any) ([]byte, error) {
 	return []byte(escapeUnsafe(out.String())), nil
 }
 
-// restyle lets the library choose how to write each value, but for text with
-// unsafe characters: that goes in double quotes, where they can be escaped.
+// notTextIn11 is what YAML 1.1 has words for, and the library does not put in quotes by
+// itself: merge and value keys, booleans, numbers of base 60. An agent's key << would
+// bring what is below it in among ours.
+var notTextIn11 = lazyregexp.New(`^(<<|=|(?i:y|n|yes|no|on|off)|[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?)$`)
+
+// restyle lets the library choose how to write each value, but for text that goes in
+// double quotes: with unsafe characters, which can be escaped there, and what some reader
+// would take for something else than text.
 func restyle(n *yaml.Node) {
 	n.Style = 0
 	if n.Kind == yaml.ScalarNode && n.Tag == "!!str" {
 		switch {
-		case strings.ContainsFunc(n.Value, leftByJSON):
+		case strings.ContainsFunc(n.Value, leftByJSON), notTextIn11.MatchString(n.Value):
 			n.Style = yaml.DoubleQuotedStyle
 		case strings.Contains(n.Value, "\n"):
 			n.Style = yaml.LiteralStyle
