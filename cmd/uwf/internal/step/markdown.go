@@ -27,8 +27,10 @@ func writeFacts(w *output.Writer, pairs ...[2]string) {
 			all = append(all, "**"+p[0]+":** "+output.Line(p[1], 300))
 		}
 	}
-	w.Faint(strings.Join(all, " | "))
-	w.Println()
+	if len(all) > 0 {
+		w.Faint(strings.Join(all, " | "))
+		w.Println()
+	}
 }
 
 // writeQuote writes what others wrote as a quotation, so that none of it is taken for what uwf
@@ -150,22 +152,9 @@ func nameOf(by *record.By) string {
 func (d details) markdown(w *output.Writer) {
 	d.shown.markdown(w)
 	for i, t := range d.Turns {
-		m, _ := t.(map[string]any)
-		role, _ := m["role"].(string)
-		content, _ := m["content"].(string)
 		w.Println()
 		writeHeading(w, 3, "Turn %d", i+1)
-		writeFacts(w, [2]string{"Turn role", role})
-		calls, _ := m["toolCalls"].([]any)
-		for _, c := range calls {
-			cm, _ := c.(map[string]any)
-			w.Faint("- " + output.Line(fmt.Sprintf("**%v** %v", cm["name"], cm["args"]), 2000))
-			w.Println()
-		}
-		if strings.TrimSpace(content) != "" {
-			w.Println()
-			writeQuote(w, "", content)
-		}
+		writeTurn(w, t)
 	}
 	p, _ := d.Patch.(map[string]any)
 	if p == nil {
@@ -178,6 +167,27 @@ func (d details) markdown(w *output.Writer) {
 		writeQuote(w, "", diff)
 	} else {
 		writeField(w, "files", p["files"]) // too much for a diff
+	}
+}
+
+// writeTurn writes what an agent kept of a turn, as far as it is what agents keep.
+func writeTurn(w *output.Writer, turn any) {
+	m, ok := turn.(map[string]any)
+	if !ok {
+		m = map[string]any{"content": node.Text(turn)}
+	}
+	role, _ := m["role"].(string)
+	writeFacts(w, [2]string{"Turn role", role})
+	calls, _ := m["toolCalls"].([]any)
+	for _, c := range calls {
+		if call, ok := c.(map[string]any); ok {
+			w.Faint("- " + output.Line("**"+node.Text(call["name"])+"** "+node.Text(call["args"]), 2000))
+			w.Println()
+		}
+	}
+	if content, _ := m["content"].(string); strings.TrimSpace(content) != "" {
+		w.Println()
+		writeQuote(w, "", content)
 	}
 }
 
