@@ -13,6 +13,7 @@ import (
 
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/gitcas/workspace/ignore"
+	"github.com/united-workforce/uwf/internal/removal"
 )
 
 // batch is how many blobs are asked for at once: as many as fit a request that
@@ -244,7 +245,7 @@ func (r *restorer) applyRemovals(cur *cursor) error {
 	return nil
 }
 
-func (r *restorer) applyRemoval(cur *cursor, m removal) error {
+func (r *restorer) applyRemoval(cur *cursor, m doomed) error {
 	parent, name := splitPath(m.path)
 	in, err := cur.dir(parent, false)
 	if err != nil {
@@ -252,7 +253,7 @@ func (r *restorer) applyRemoval(cur *cursor, m removal) error {
 	}
 	remove := in.Remove
 	if m.how == removeAll {
-		remove = in.RemoveAll
+		remove = func(name string) error { return removal.In(r.rd.ctx, in, name, 0) }
 	}
 	err = remove(name)
 	if errors.Is(err, fs.ErrPermission) {
@@ -396,7 +397,7 @@ func (r *restorer) write(cur *cursor, x write, data []byte) error {
 // makeTemp makes a file or link under a name that nothing has.
 func makeTemp(in *os.Root, mode filemode.FileMode, data []byte, to *owner) (string, error) {
 	for n := range math.MaxInt32 {
-		name := fmt.Sprintf("%s%d", tempPrefix, n)
+		name := fmt.Sprintf("%s%d", TempPrefix, n)
 		var err error
 		if mode == filemode.Symlink {
 			err = in.Symlink(string(data), name)

@@ -202,3 +202,22 @@ func TestManySkipped(t *testing.T) {
 		t.Errorf("%d listed and %d not", len(s.Skipped), s.MoreSkipped)
 	}
 }
+
+// TestLeftoverFolders: a folder that is out of its place, as a .git is that was not to be
+// there, is never snapshotted, and removed by the next restore.
+func TestLeftoverFolders(t *testing.T) {
+	m := wire.NewMemory(wire.MemoryOptions{})
+	dir := t.TempDir()
+	put(t, dir, files{"f": "x", ".gitignore": "config\n"})
+	w := open(t, dir, m, Options{})
+	s := snapshot(t, w)
+	push(t, m, s, "a", wire.ZeroID)
+	put(t, dir, files{TempPrefix + "git-1/config": "x", TempPrefix + "git-1/a/b": "x", "d/" + TempPrefix + "2": "x"})
+	if again := snapshot(t, w, s.Commit); !again.Unchanged {
+		t.Error(changes(again))
+	}
+	restore(t, w, s.Commit)
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 2 {
+		t.Errorf("%v %v", left, err)
+	}
+}

@@ -36,8 +36,8 @@ func CheckPath(path string, mode filemode.FileMode) error {
 		if why := refusedName(part); why != "" {
 			return fmt.Errorf("path %q: %s", clip(path), why)
 		}
-		if i == len(parts)-1 && strings.HasPrefix(part, tempPrefix) {
-			return fmt.Errorf("path %q: names that begin with %s are uwf's own", clip(path), tempPrefix)
+		if i == len(parts)-1 && strings.HasPrefix(part, TempPrefix) {
+			return fmt.Errorf("path %q: names that begin with %s are uwf's own", clip(path), TempPrefix)
 		}
 		if i == len(parts)-1 {
 			if err := gitobj.CheckEntry(part, mode); err != nil {

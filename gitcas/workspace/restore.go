@@ -62,13 +62,13 @@ type restorer struct {
 	// texts are the contents of the commit's .gitignore files and symlinks.
 	texts map[wire.ID][]byte
 
-	removals []removal
+	removals []doomed
 	writes   []write
 	chmods   []write
 }
 
-// removal of a path. What is gone already is no error.
-type removal struct {
+// doomed is a path that is to be removed. What is gone already is no error.
+type doomed struct {
 	path string
 	how  removeHow
 }
@@ -293,7 +293,7 @@ func (r *restorer) missing(path string, e *entry) {
 }
 
 func (r *restorer) remove(path string, how removeHow) {
-	r.removals = append(r.removals, removal{path, how})
+	r.removals = append(r.removals, doomed{path, how})
 }
 
 // extra decides about something that the commit doesn't have.
@@ -305,13 +305,17 @@ func (r *restorer) extra(s spot, x pair, path string) error {
 	}
 	before := s.seen.find(x.name)
 	tracked := before != nil && (before.dir != nil) == isDir && before.mode != filemode.Submodule
-	leftOver := !isDir && strings.HasPrefix(x.name, tempPrefix)
+	leftOver := strings.HasPrefix(x.name, TempPrefix)
 	if x.name == gitDir || ignored && !tracked && !leftOver {
 		*s.stays = true
 		return nil
 	}
 	if !isDir {
 		r.remove(path, removeFile)
+		return nil
+	}
+	if leftOver && !tracked {
+		r.remove(path, removeAll)
 		return nil
 	}
 	_, stays, err := r.subfolder(s, x, path, nil, ignored)

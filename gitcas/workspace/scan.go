@@ -193,6 +193,9 @@ func (s *scanner) pair(p place, x pair) (*entry, error) {
 		s.skip(path, why)
 		return nil, nil
 	}
+	if x.tree == nil && strings.HasPrefix(x.name, TempPrefix) {
+		return nil, nil
+	}
 	if isDir {
 		return s.subfolder(p, x, path, ignored)
 	}
@@ -237,9 +240,6 @@ func (s *scanner) subfolder(p place, x pair, path string, ignored bool) (*entry,
 func (s *scanner) leaf(p place, x pair, path string) (*entry, int64, error) {
 	switch t := x.disk.info.Mode().Type(); {
 	case t == 0:
-		if x.tree == nil && strings.HasPrefix(x.name, tempPrefix) {
-			return nil, 0, nil
-		}
 		return s.file(p, x, path)
 	case t == fs.ModeSymlink:
 		return s.link(p, x, path)

@@ -32,7 +32,7 @@ func (s stamp) settled(clock int64) stamp {
 // fsClock reads the clock of the file system at root by making a file. It also
 // reports whether that file system ignores case.
 func fsClock(root *os.Root) (clock int64, foldsCase bool, err error) {
-	name := tempPrefix + "clock"
+	name := TempPrefix + "clock"
 	if err := root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return 0, false, err
 	}

@@ -40,9 +40,10 @@ const (
 	maxTarget = 4096
 )
 
-// tempPrefix begins the names of files that a restore has not finished writing.
-// Left-overs of a killed one are removed by the next, and never snapshotted.
-const tempPrefix = ".uwf-tmp-"
+// TempPrefix begins the names of files that a restore has not finished writing, and of
+// whatever else in the folder is not in its place yet. Left-overs of a killed one are
+// removed by the next, and never snapshotted.
+const TempPrefix = ".uwf-tmp-"
 
 // Options of a workspace. The zero value is ready to use.
 type Options struct {

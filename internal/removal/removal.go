@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
 	"strconv"
 )
 
@@ -22,8 +23,21 @@ var ErrLeft = errors.New("there is more to remove")
 // Folders without the right to write or to list get it back. It stops when ctx ends,
 // with its error, and after most things, with ErrLeft; 0 is no bound. What can't be
 // removed is named, a few of it, and does not keep the rest from being removed.
-func Tree(ctx context.Context, dir string, most int) error {
-	info, err := os.Lstat(dir)
+func Tree(ctx context.Context, dir string, most int) (err error) {
+	parent, err := os.OpenRoot(filepath.Dir(dir))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, parent.Close()) }()
+	return In(ctx, parent, filepath.Base(dir), most)
+}
+
+// In is Tree for what has that name in an open folder.
+func In(ctx context.Context, parent *os.Root, name string, most int) error {
+	info, err := parent.Lstat(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -31,10 +45,10 @@ func Tree(ctx context.Context, dir string, most int) error {
 		return err
 	}
 	if !info.IsDir() {
-		return os.Remove(dir)
+		return parent.Remove(name)
 	}
-	_ = os.Chmod(dir, 0o700) //nolint:gosec // a folder; where that fails, so does opening it
-	root, err := os.OpenRoot(dir)
+	_ = parent.Chmod(name, 0o700) // where that fails, so does opening it
+	root, err := parent.OpenRoot(name)
 	if err != nil {
 		return err
 	}
@@ -43,7 +57,7 @@ func Tree(ctx context.Context, dir string, most int) error {
 	if err = errors.Join(err, root.Close()); err != nil {
 		return err
 	}
-	return os.Remove(dir)
+	return parent.Remove(name)
 }
 
 // remover empties a folder. A folder in a folder of it is moved up beside that one
