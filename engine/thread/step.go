@@ -60,6 +60,9 @@ type Result struct {
 	Error      *StepError     `json:"error,omitempty"`
 	// Work is the work branch after the step.
 	Work *record.Work `json:"work,omitempty"`
+	// PutBack is what the agent changed of what git obeys in its workspace (settings, hooks,
+	// attributes), and was put back: a line each.
+	PutBack []string `json:"putBack,omitempty"`
 
 	// Again: this run (one of its attempts) had done it before, and did nothing now
 	// but tell. What follows from it may still be to do.
@@ -123,6 +126,7 @@ type stepRun struct {
 	snap     *workspace.Snapshot
 	// unreadable: no picture of the folder can be taken. To try again takes as long.
 	unreadable bool
+	putBack    []string // what the agent changed in a .git
 	// attemptNodes are the nodes of attempts that led to no step.
 	attemptNodes gitcas.Nodes
 	delivering   bool        // not a step: the thread's end is delivered
@@ -267,6 +271,7 @@ func (r *stepRun) runAgent(ctx context.Context) (Draft, error) {
 	r.e.observe(Event{Kind: "agent", Thread: r.id, Step: r.stepNo(), Role: r.task.Role, Agent: r.task.Agent, Text: r.task.EdgePrompt})
 	draft, err := r.e.Agent.Run(agentCtx, r.task, &r.meter)
 	r.stopRenewal()
+	r.tellPutBack(draft.PutBack)
 	switch {
 	case errors.Is(context.Cause(agentCtx), errClaimLost):
 		return draft, r.yielded(ctx, "agent", draft, "it was taken over, suspended or cancelled while the agent ran")
@@ -276,6 +281,20 @@ func (r *stepRun) runAgent(ctx context.Context) (Draft, error) {
 		return draft, r.failed(ctx, "agent", draft, err)
 	}
 	return draft, nil
+}
+
+// tellPutBack tells what the agent changed of what git obeys. It may have put a secret
+// even into the name of a setting.
+func (r *stepRun) tellPutBack(lines []string) {
+	for _, line := range lines {
+		clean, _, err := r.e.Redact.Value(line)
+		text, ok := clean.(string)
+		if err != nil || !ok {
+			text = "something that could not be checked for secrets"
+		}
+		r.putBack = append(r.putBack, text)
+		r.e.observe(Event{Kind: "notice", Thread: r.id, Step: r.stepNo(), Role: r.task.Role, Text: "what git obeys in the workspace was changed by the agent, and put back: " + text})
+	}
 }
 
 // startRenewal renews the claim in the background until stopRenewal, which waits
@@ -306,7 +325,7 @@ func (r *stepRun) refused(err error) Result {
 
 // result describes the thread as this run last saw it.
 func (r *stepRun) result() Result {
-	res := Result{Thread: r.id, Head: r.entry.Head, Status: string(r.entry.Status), Step: len(r.chain.Steps), NextRole: r.plan.role}
+	res := Result{PutBack: r.putBack, Thread: r.id, Head: r.entry.Head, Status: string(r.entry.Status), Step: len(r.chain.Steps), NextRole: r.plan.role}
 	if r.def != nil {
 		res.Workflow, res.Name = r.chain.Start.Workflow, r.def.Name
 	}

@@ -421,3 +421,37 @@ func TestActionOwnAgent(t *testing.T) {
 		t.Errorf("the agent's words are not behind a fence: %s", j)
 	}
 }
+
+// TestActionPutsGitBack: what an agent writes into the .git of a job's checkout is gone when
+// the job goes on: the steps after it, and the next job on a runner of one's own, run git
+// there, unconfined.
+func TestActionPutsGitBack(t *testing.T) {
+	t.Parallel()
+	c := newCI(t, ciOptions{config: "agents:\n  own: {command: .uwf/agent.sh}\ndefaultAgent: own\n"})
+	c.with["sandbox"] = "auto"
+	c.open()
+	work, dir := filepath.Join(c.dir, "main"), filepath.Join(c.dir, "workspace")
+	c.run("", "clone", "-q", c.forge.Dir(), work)
+	c.put(filepath.Join(work, ".uwf", "agent.sh"), "#!/bin/sh\ngit config core.fsmonitor 'touch "+filepath.Join(c.dir, "ran")+"'\nmkdir -p .git/hooks\nprintf '#!/bin/sh\\ntouch "+filepath.Join(c.dir, "ran")+"\\n' > .git/hooks/post-checkout\n"+
+		"chmod +x .git/hooks/post-checkout\nexec \"${UWF_BIN:-uwf}\" agent mock .uwf/mock.yaml \"$@\"\n")
+	c.check(os.Chmod(filepath.Join(work, ".uwf", "agent.sh"), 0o755)) //nolint:gosec // a program
+	c.run(work, "add", "-A")
+	c.run(work, "-c", "user.name=alice", "-c", "user.email=alice@example.com", "commit", "-q", "-m", "An agent of our own")
+	c.run(work, "push", "-q", "origin", "HEAD")
+	c.run("", "clone", "-q", c.forge.Dir(), dir)
+	c.run(dir, "remote", "set-url", "origin", c.forge.CloneURL())
+	before := c.read(filepath.Join(dir, ".git", "config"))
+	j := c.start(c.forge.Label("alice", c.issue(), "uwf"), "GITHUB_WORKSPACE="+dir)
+	c.green(j)
+	if !strings.Contains(j.log, "put back: .git/config sets core.fsmonitor") || !strings.Contains(j.log, "put back: .git/hooks") {
+		t.Errorf("it is not told: %s", j)
+	}
+	if after := c.read(filepath.Join(dir, ".git", "config")); after != before {
+		t.Errorf(".git/config is\n%s\nand was\n%s", after, before)
+	}
+	c.run(dir, "status")
+	c.run(dir, "checkout", "-q", "--detach", "HEAD")
+	if _, err := os.Stat(filepath.Join(c.dir, "ran")); err == nil {
+		t.Error("what the agent wrote was run")
+	}
+}

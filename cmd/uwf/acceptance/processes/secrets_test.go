@@ -426,7 +426,7 @@ func TestWorkspaceWithCredentials(t *testing.T) {
 	} {
 		h.git(h.clone, "config", tt.key, tt.value)
 		for _, args := range [][]string{{"thread", "step", s.Thread}, {"run", "flow", "-p", "x"}} {
-			j := h.uwf(2, append(args, "--workspace", ".", "--agent", "uwf agent mock x")...)
+			j := h.uwf(2, append(args, "--workspace", ".", "--with-git", "--agent", "uwf agent mock x")...)
 			j.says("its git configuration holds a credential", "persist-credentials: false")
 			if strings.Contains(j.errs.String(), pass) || strings.Contains(j.errs.String(), basic) {
 				t.Errorf("%s\nit shows the credential", j)
@@ -437,14 +437,32 @@ func TestWorkspaceWithCredentials(t *testing.T) {
 	// In an included file, too.
 	h.write(h.path("included"), "[http]\n\textraheader = AUTHORIZATION: basic "+basic+"\n")
 	h.git(h.clone, "config", "include.path", h.path("included"))
-	h.uwf(2, "thread", "step", s.Thread, "--workspace", ".", "--agent", "uwf agent mock x").says("holds a credential")
+	h.uwf(2, "thread", "step", s.Thread, "--workspace", ".", "--with-git", "--agent", "uwf agent mock x").says("holds a credential")
 	h.git(h.clone, "config", "--unset", "include.path")
 
 	// Nor, for confined agents, one whose settings name a program that git would run.
 	h.git(h.clone, "config", "filter.evil.clean", "cat")
-	j := h.uwf(2, "thread", "step", s.Thread, "--workspace", ".", "--sandbox", "auto", "--agent", "uwf agent mock x")
+	j := h.uwf(2, "thread", "step", s.Thread, "--workspace", ".", "--with-git", "--sandbox", "auto", "--agent", "uwf agent mock x")
 	j.says("filter.evil.clean", "git runs programs")
 	h.git(h.clone, "config", "--unset", "filter.evil.clean")
+	h.write(h.script, `steps: [{output: "---\n$status: more\nnote: n\n---\n"}]`)
+	for _, c := range []struct{ key, value, says string }{
+		{"core.hooksPath", ".husky", "leads git to files that agents work on"},
+		{"include.path", "../settings", "leads git to files that agents work on"},
+		{"includeIf.onbranch:main.path", filepath.Join(h.clone, ".git/more"), "leads git to files that agents work on"},
+		{"core.hooksPath", ".git/hooks", ""},
+		{"core.hooksPath", h.path("hooks"), ""},
+	} {
+		h.git(h.clone, "config", c.key, c.value)
+		args := []string{"thread", "step", s.Thread, "--workspace", ".", "--with-git", "--agent", "uwf agent mock '" + h.script + "'"}
+		h.uwf(0, args...) // agents that aren't confined may
+		if j := h.start(h.env, append(args, "--sandbox", "auto")...); c.says != "" {
+			j.ends(2).says(c.says)
+		} else if j.succeeds(); strings.Contains(j.errs.String(), "leads git") {
+			t.Errorf("%s = %s: %s", c.key, c.value, j)
+		}
+		h.git(h.clone, "config", "--unset", c.key)
+	}
 
 	h.all = append(h.all, secret{"git-password", pass})
 	h.write(h.script, `steps: [{output: `+quoted("---\n$status: more\nnote: "+quoted(h.everything())+"\n---\n")+`}]`)

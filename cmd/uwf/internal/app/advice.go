@@ -112,7 +112,7 @@ func rightsOf(err error) bool {
 func (f *Factory) Advice(err error) string {
 	var file *fs.PathError
 	home, herr := f.StorageRoot()
-	if herr != nil || !errors.As(err, &file) || !rightsOf(err) || !lies(file.Path, home) {
+	if herr != nil || !errors.As(err, &file) || !rightsOf(err) || !Within(file.Path, home) {
 		return ""
 	}
 	return fmt.Sprintf("uwf keeps what is yours in %s: let this user read and write there, or set UWF_HOME to a folder where it may", home)

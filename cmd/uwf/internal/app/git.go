@@ -93,7 +93,7 @@ func topFolder(dir string) string { return filepath.VolumeName(dir) + string(fil
 func (f *Factory) programPath(dir string) string {
 	folders := append([]string{dir, f.Dir, f.RepoRoot(), f.Getenv("GITHUB_WORKSPACE")}, f.apart...)
 	if home := f.Getenv("HOME"); home != "" {
-		folders = slices.DeleteFunc(folders, func(dir string) bool { return dir != "" && lies(home, dir) })
+		folders = slices.DeleteFunc(folders, func(dir string) bool { return dir != "" && Within(home, dir) })
 	}
 	path := f.Getenv("PATH")
 	apart := outside(path, folders...)
@@ -123,15 +123,15 @@ func (f *Factory) environApart() []string {
 func outside(path string, folders ...string) string {
 	var kept []string
 	for _, place := range filepath.SplitList(path) {
-		if !slices.ContainsFunc(folders, func(dir string) bool { return dir != "" && lies(place, dir) }) {
+		if !slices.ContainsFunc(folders, func(dir string) bool { return dir != "" && Within(place, dir) }) {
 			kept = append(kept, place)
 		}
 	}
 	return strings.Join(kept, string(filepath.ListSeparator))
 }
 
-// lies says whether a place is a folder or lies in it, by its name or where it leads.
-func lies(place, dir string) bool {
+// Within says whether a place is a folder or lies in it, by its name or where it leads.
+func Within(place, dir string) bool {
 	for _, name := range []string{place, realPath(place)} {
 		for _, top := range []string{dir, realPath(dir)} {
 			if rel, err := filepath.Rel(top, name); err == nil && filepath.IsLocal(rel) {

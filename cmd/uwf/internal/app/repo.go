@@ -1,12 +1,15 @@
 package app
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/united-workforce/uwf/gitcas/workspace/gitsettings"
 )
 
 // Repo is the git repository that the working directory is in. The zero value
@@ -16,16 +19,42 @@ type Repo struct {
 	Dir  string // the git directory that holds the refs (the main one of linked worktrees)
 }
 
-// Repo finds the repository around the working directory, without running git.
+// Repo finds the repository around the working directory, without running git. What an
+// agent changed in a .git, and its process was killed before it was put back, is put back
+// first.
 func (f *Factory) Repo() Repo {
 	f.repoOnce.Do(func() {
 		if f.Job != nil {
 			f.repo = Repo{Root: f.Job.Root}
 			return
 		}
+		f.putLeftoversBack()
 		f.repo = findRepo(f.Dir)
 	})
 	return f.repo
+}
+
+// KeptSettings is the folder below the storage root with what git obeys in workspaces,
+// while agents work there.
+func KeptSettings(root string) string { return filepath.Join(root, "git") }
+
+func (f *Factory) putLeftoversBack() {
+	root, err := f.StorageRoot()
+	if err != nil {
+		return // then there is nothing below it
+	}
+	all, err := gitsettings.Recover(context.Background(), KeptSettings(root))
+	notes := f.Notes()
+	for _, r := range all {
+		notes.Printf("uwf was killed while an agent worked in %s. What git obeys there is as it was before:\n", r.Folder)
+		for _, line := range r.Changed {
+			notes.Printf("  %s\n", line)
+		}
+	}
+	if err != nil {
+		notes.Printf("uwf was killed while an agent worked: %v\n", err)
+	}
+	_ = notes.Flush() // remarks
 }
 
 // RepoRoot is the top folder of the repository around the working directory;

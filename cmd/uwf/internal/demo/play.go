@@ -110,7 +110,7 @@ func (s *stage) steps(ctx context.Context) ([]thread.Result, error) {
 		}
 		began := s.Now()
 		var r thread.Result
-		err = s.uwf(ctx, clone, &r, "thread", "step", s.thread, "--workspace", ".", "--agent", "builtin",
+		err = s.uwf(ctx, clone, &r, "thread", "step", s.thread, "--agent", "builtin",
 			"--allow-shell", "--replay", filepath.Join(s.dir, "cassette.yaml"))
 		if err != nil {
 			return nil, err

@@ -84,6 +84,8 @@ func (p *purge) leftover(ctx context.Context, root, path string) (leftover, erro
 		return leftover{Path: path, Remove: true, Why: "a file of uwf's debug log"}, nil
 	case len(parts) == 2 && parts[0] == "cache":
 		return leftover{Path: path, Remove: true, Why: "a cache"}, nil
+	case parts[0] == filepath.Base(app.KeptSettings(root)):
+		return leftover{Path: path, Why: "git's settings of a workspace, which are put back when its agent ends: change them there"}, nil
 	case rel == "config.yaml" || rel == ".env":
 		return leftover{Path: path, Why: "your settings: put the new secret there"}, nil
 	}

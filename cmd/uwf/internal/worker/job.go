@@ -90,9 +90,33 @@ func (w *Worker) refusePrograms(ctx context.Context, dir string) error {
 		return app.Usagef("--workspace %s: %w", dir, err)
 	}
 	for _, entry := range settings {
-		if key, _, _ := strings.Cut(entry, "\n"); runsPrograms.MatchString(key) {
+		key, value, _ := strings.Cut(entry, "\n")
+		if runsPrograms.MatchString(key) {
 			return app.Usagef("--workspace %s: its git configuration sets %.80q, with which git runs programs, and confined agents may have written that; take it out, or leave --workspace away", dir, key)
+		}
+		if leadsInto(dir, key, value) {
+			return app.Usagef("--workspace %s: its git configuration leads git to files that agents work on (%.80q is %.80q), and git would run what they write there; take it out, or leave --workspace away", dir, key, value)
 		}
 	}
 	return nil
+}
+
+// leadsElsewhere are the settings that name files with more settings, or a folder of hooks.
+var leadsElsewhere = lazyregexp.New(`^(core\.hookspath|include\.path|includeif\..+\.path)$`)
+
+// leadsInto says whether a setting leads git into a checkout, but for the hooks that it has
+// anyway. What agents change there is their work, and not put back.
+func leadsInto(dir, key, value string) bool {
+	if !leadsElsewhere.MatchString(key) || value == "" || strings.HasPrefix(value, "~") {
+		return false
+	}
+	path := filepath.FromSlash(value)
+	if !filepath.IsAbs(path) {
+		from := dir
+		if key != "core.hookspath" { // relative to the file that it stands in
+			from = filepath.Join(dir, ".git")
+		}
+		path = filepath.Join(from, path)
+	}
+	return app.Within(path, dir) && path != filepath.Join(dir, ".git", "hooks")
 }

@@ -37,6 +37,9 @@ type Options struct {
 	// Workspace is the folder that agents work in; empty: a folder of the
 	// thread's own below the storage root.
 	Workspace string
+	// WithGit lets Workspace hold the .git of the checkout that this process was called
+	// from.
+	WithGit bool
 	// Agent overrides the configured agent.
 	Agent string
 	// Record and Replay name a cassette; at most one of them is set.
@@ -90,7 +93,13 @@ func New(ctx context.Context, f *app.Factory, o Options) (*Worker, error) {
 			return nil, app.Usagef("--workspace %s: there is no such folder; make it first", o.Workspace)
 		}
 	}
+	if o.WithGit && o.Workspace == "" {
+		return nil, app.Usagef("--with-git lets agents work in this checkout: name it with --workspace")
+	}
 	if o.Workspace != "" {
+		if err := refuseOwnCheckout(f, f.Path(o.Workspace), o.WithGit); err != nil {
+			return nil, err
+		}
 		f.KeepApart(f.Path(o.Workspace))
 	}
 	store, err := openStore(ctx, f, o.New)
@@ -107,6 +116,9 @@ func New(ctx context.Context, f *app.Factory, o Options) (*Worker, error) {
 	}
 	w := &Worker{f: f, o: o, config: c, redact: red}
 	if o.Workspace != "" {
+		if err := w.refuseStoreInside(ctx, f.Path(o.Workspace)); err != nil {
+			return nil, err
+		}
 		if err := w.refuseCredentials(ctx, f.Path(o.Workspace)); err != nil {
 			return nil, err
 		}
@@ -256,14 +268,14 @@ func (w *Worker) Use(ctx context.Context, id gitcas.ThreadID) error {
 // as the last step left it.
 func (w *Worker) checkFolder(ctx context.Context, fo *folder) error {
 	dir := fo.dir
+	if err := w.refusePrograms(ctx, dir); err != nil {
+		return err
+	}
 	if text, err := os.ReadFile(w.leftFile(dir)); err == nil {
 		left := parseLeft(string(text))
 		if snap, err := fo.ws.Snapshot(ctx, left.request(w.f.Now())); err == nil && snap.Tree.String() == left.tree {
 			return nil
 		}
-	}
-	if err := w.refusePrograms(ctx, dir); err != nil {
-		return err
 	}
 	return w.refuseChanges(ctx, dir)
 }
