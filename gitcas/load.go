@@ -12,6 +12,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/gitobj"
 	"github.com/united-workforce/uwf/gitcas/statefile"
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 // tipFilter sends a commit with its root folder and what that lists: the YAML
@@ -286,7 +287,7 @@ func (v *View) readVersion(st *state) error {
 	st.version, err = statefile.ParseVersion(data)
 	switch {
 	case errors.Is(err, statefile.ErrUnreleased):
-		branch, url := shellQuote(v.s.o.Branch), shellQuote(v.s.remote.URL())
+		branch, url := text.ShellWord(v.s.o.Branch), text.ShellWord(v.s.remote.URL())
 		return &DamagedError{What: versionName, Kind: ErrVersion, Why: err.Error(), Err: err, Restore: fmt.Sprintf(
 			"in a clone that has the branch, put that store aside and begin a new one: git push %[1]s refs/heads/%[2]s:refs/heads/%[2]s-old :refs/heads/%[2]s :%[3]s", url, branch, storeRef)}
 	case errors.Is(err, statefile.ErrFormat):
@@ -328,7 +329,7 @@ func (v *View) readClaims() error {
 		c, err := parseClaim(o)
 		if err != nil {
 			return &DamagedError{What: name, Kind: ErrContent, Why: err.Error(), Err: err,
-				Restore: fmt.Sprintf("delete it: git push %s :%s", shellQuote(v.s.remote.URL()), name)}
+				Restore: fmt.Sprintf("delete it: git push %s :%s", text.ShellWord(v.s.remote.URL()), name)}
 		}
 		v.claims[thread] = Held{ID: id, Claim: c}
 	}

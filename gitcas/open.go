@@ -11,6 +11,7 @@ import (
 
 	"github.com/united-workforce/uwf/gitcas/gitobj"
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 // The rules for which branch is the store's. refs/uwf/store marks that there is a
@@ -45,11 +46,11 @@ func (s *Store) checkPresence(ctx context.Context, l wire.Listing) error {
 	case !mark.IsZero():
 		return &DamagedError{
 			What: s.ref, Kind: ErrBranchGone, Why: storeRef + " is there, the branch is not", LastKnown: mark,
-			Restore: fmt.Sprintf("restore it: git fetch %[1]s %[2]s && git push %[1]s %[3]s:%[4]s", shellQuote(s.remote.URL()), storeRef, mark, s.ref),
+			Restore: fmt.Sprintf("restore it: git fetch %[1]s %[2]s && git push %[1]s %[3]s:%[4]s", text.ShellWord(s.remote.URL()), storeRef, mark, s.ref),
 		}
 	case s.o.ExpectStore != "":
 		return &DamagedError{What: s.ref, Kind: ErrBranchGone, Why: fmt.Sprintf("store %s was expected here; there is neither the branch nor %s", s.o.ExpectStore, storeRef),
-			Restore: fmt.Sprintf("push it from a clone that has it: git push %s refs/remotes/origin/%[2]s:refs/heads/%[2]s", shellQuote(s.remote.URL()), s.o.Branch)}
+			Restore: fmt.Sprintf("push it from a clone that has it: git push %s refs/remotes/origin/%[2]s:refs/heads/%[2]s", text.ShellWord(s.remote.URL()), s.o.Branch)}
 	}
 	return fmt.Errorf("%w: %s has no branch %s; the first thread makes it: uwf thread start WORKFLOW -p …", ErrNoStore, s.remote.URL(), s.o.Branch)
 }
@@ -64,7 +65,7 @@ type LocalDiffersError struct {
 func (e *LocalDiffersError) Error() string {
 	if e.Remote.IsZero() {
 		return fmt.Sprintf("%v: the branch %s stands here at %s, and not on %s: push it (git push %s %s), or set state.remote to use it here",
-			ErrLocalDiffers, e.Branch, e.Local, e.URL, shellQuote(e.URL), e.Branch)
+			ErrLocalDiffers, e.Branch, e.Local, e.URL, text.ShellWord(e.URL), e.Branch)
 	}
 	return fmt.Sprintf("%v: the branch %s is %s here and %s on %s; uwf uses the remote's: put the local one aside, with the threads that only it has (git branch -m %s old-%s), or set state.remote to use it",
 		ErrLocalDiffers, e.Branch, e.Local, e.Remote, e.URL, e.Branch, e.Branch)
@@ -117,7 +118,7 @@ func (s *Store) extendsMark(ctx context.Context, v *View) (bool, error) {
 }
 
 func (s *Store) rewritten(tip, mark wire.ID) error {
-	url := shellQuote(s.remote.URL())
+	url := text.ShellWord(s.remote.URL())
 	return &DamagedError{
 		What: s.ref, Kind: ErrRewritten, LastKnown: mark,
 		Why: fmt.Sprintf("its tip %s does not extend the last commit that uwf wrote, %s", tip, mark),
@@ -144,7 +145,7 @@ func (s *Store) advise(refs map[string]wire.ID, err error) error {
 // wrote.
 func (s *Store) goBack(tip, mark wire.ID) string {
 	return fmt.Sprintf("restore it: git fetch %[1]s %[2]s && git push --force-with-lease=%[3]s:%[4]s %[1]s %[5]s:%[3]s",
-		shellQuote(s.remote.URL()), storeRef, s.ref, tip, mark)
+		text.ShellWord(s.remote.URL()), storeRef, s.ref, tip, mark)
 }
 
 // extends reports whether ancestor is in the history of tip. It fetches commits

@@ -1,8 +1,6 @@
 package gitcas
 
 import (
-	"strings"
-
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
@@ -35,11 +33,3 @@ func (s *Store) Branch() string { return s.ref }
 // Atomic reports whether the remote took atomic pushes when the store was made.
 // Where it did not, Push updates the refs one by one, see there.
 func (s *Store) Atomic(v *View) bool { return v.version.Atomic }
-
-// shellQuote makes an argument safe to paste into a shell.
-func shellQuote(s string) string {
-	if s != "" && strings.Trim(s, "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ/:._-@+=,") == "" {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
-}

@@ -11,6 +11,7 @@ import (
 	"github.com/united-workforce/uwf/engine/runner/report"
 	"github.com/united-workforce/uwf/engine/runner/sanitize"
 	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/gitcas"
 )
 
 // newTrigger is that of a thread that this job starts.
@@ -38,6 +39,7 @@ func (j *job) view(p *picture.Picture, state report.State) report.Thread {
 		Steps: p.Steps(), Subject: p.Trigger.Number, SubjectPull: p.Trigger.Pull, Links: j.links(p), Now: j.Now(),
 	}
 	t.Started, t.Said = p.Entry.By, p.Said
+	t.Waits = p.Entry.Status == gitcas.StatusSuspended
 	if t.Started == nil {
 		t.Started = p.Chain.Start.By
 	}

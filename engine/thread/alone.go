@@ -85,20 +85,28 @@ func (e *Engine) aliveOr(ctx context.Context, v *gitcas.View, id gitcas.ThreadID
 		case !ok:
 			return entry, unknownThread(v, id)
 		}
-		return entry, &RefusedError{Thread: id, Do: do, Reason: gone(ended), Advice: afterTheEnd(ended)}
+		return entry, &RefusedError{Thread: id, Do: do, Reason: gone(ended), Advice: e.adviseAfterEnd(ctx, v, ended)}
 	case entry.Status == gitcas.StatusEnded:
 		return entry, &RefusedError{Thread: id, Do: do, Reason: "it has ended and is being delivered"}
 	}
 	return entry, nil
 }
 
-// afterTheEnd is what can still be done with a thread that is not alive.
-func afterTheEnd(ended gitcas.Ended) string {
-	switch ended.Reason {
-	case gitcas.ReasonEnded:
+// adviseAfterEnd says what can still be done with a thread that is not alive.
+func (e *Engine) adviseAfterEnd(ctx context.Context, v *gitcas.View, ended gitcas.Ended) string {
+	if ended.Reason == gitcas.ReasonEnded && e.mayReopen(ctx, v, ended.Thread) {
 		return fmt.Sprintf("let it go on: uwf thread resume %s -p \"…\"\n%s", ended.Thread, forkAdvice(ended))
-	case gitcas.ReasonCancelled:
-		return forkAdvice(ended)
 	}
-	return ""
+	return forkAdvice(ended)
+}
+
+// mayReopen reports whether the workflow of a thread that has ended says with whom it
+// goes on.
+func (e *Engine) mayReopen(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) bool {
+	past, _, err := e.past(ctx, v, id)
+	if err != nil {
+		return false
+	}
+	t, err := e.read(ctx, past, id)
+	return err == nil && t.def.Resume != nil
 }

@@ -21,7 +21,7 @@ import (
 // go. It returns the error that the step ends with.
 func (r *stepRun) failed(ctx context.Context, phase string, d Draft, cause error) error {
 	ref, step, err := r.keep(ctx, phase, d, cause, true)
-	failure := &FailedError{Thread: r.id, Role: r.task.Role, Phase: phase, Attempt: ref, Step: step, Err: cause}
+	failure := &FailedError{Thread: r.id, Role: r.task.Role, Phase: phase, Attempt: ref, Step: step, Err: cause, Tries: r.tries, Show: r.e.showRef(ref)}
 	if err != nil {
 		failure.Err = errors.Join(cause, fmt.Errorf("and what it produced could not be kept: %w", err))
 	}
@@ -37,7 +37,16 @@ func (r *stepRun) yielded(ctx context.Context, phase string, d Draft, reason str
 		return &FailedError{Thread: r.id, Role: r.task.Role, Phase: phase,
 			Err: fmt.Errorf("the thread is not ours any more (%s), and what this job produced could not be kept: %w", reason, err)}
 	}
-	return &NotYoursError{Thread: r.id, Reason: reason, Kept: ref}
+	return &NotYoursError{Thread: r.id, Reason: reason, Kept: ref, Show: r.e.showRef(ref)}
+}
+
+// showRef is the command that shows what a ref of the store's remote holds; empty where
+// nobody said.
+func (e *Engine) showRef(ref string) string {
+	if e.ShowRef == nil || ref == "" {
+		return ""
+	}
+	return e.ShowRef(ref)
 }
 
 // keep pushes the attempt ref. With link it also names the attempt in the
@@ -160,6 +169,7 @@ func (r *stepRun) keepChange(v *gitcas.View, a gitcas.Attempt, link bool) (*gitc
 	}
 	if link && alive && mine && entry.Head == r.entry.Head && entry.Status == gitcas.StatusActive {
 		linkAttempts(&entry, r.id, held.Died, gitcas.AttemptRef(r.id, a.Run, a.Attempt))
+		r.tries = attemptsOn(entry, r.id, nil)
 		r.effects(&entry)
 		if entry.Pause != nil {
 			paused(&entry, r.task.Role)

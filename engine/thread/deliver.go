@@ -91,7 +91,7 @@ func (r *delivery) deliver(ctx context.Context) (Result, error) {
 }
 
 func tooManyDeliveries(id gitcas.ThreadID, n int) string {
-	return fmt.Sprintf("it has ended, but %d deliveries failed: see uwf thread show %s; try again with: uwf thread retry %s", n, id, id)
+	return fmt.Sprintf("it has ended, but %d deliveries failed: see uwf thread show %s; try again with: %s", n, id, tryAgain(id))
 }
 
 // before settles what needs no claim.

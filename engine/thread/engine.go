@@ -93,7 +93,7 @@ type Settings interface {
 	Timeout() time.Duration
 }
 
-// Engine steps threads. All fields but By, Prove, RemoveLeftovers, Observe and Hook are
+// Engine steps threads. All fields but By, Prove, RemoveLeftovers, ShowRef, Observe and Hook are
 // required.
 type Engine struct {
 	Store    *gitcas.Store
@@ -108,6 +108,9 @@ type Engine struct {
 	// can't be asked.
 	Prove func(ctx context.Context) (*Person, error)
 	Clock Clock
+	// ShowRef is the command that shows a person what a ref of the store's remote holds;
+	// nil: git show, in the repository that the store is in.
+	ShowRef func(ref string) string
 	// Fence returns the random word around text that came from outside.
 	Fence func() string
 	// RemoveLeftovers removes what runs of agents left on this machine. It is called when

@@ -1,6 +1,7 @@
 package thread
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -42,6 +43,10 @@ type FailedError struct {
 	Err  error
 	// Unsure: nobody could be asked whether the step was committed after all.
 	Unsure bool
+	// Tries is how many attempts at the step have failed that count, as far as known.
+	Tries int
+	// Show is the command that shows Attempt; empty: git show.
+	Show string
 }
 
 func (e *FailedError) Error() string {
@@ -50,7 +55,10 @@ func (e *FailedError) Error() string {
 		return msg + "\nwhether the thread has moved is not known; look with: uwf thread show " + string(e.Thread)
 	}
 	if e.Attempt != "" {
-		msg += "\nthe thread has not moved; what there is was kept: git show " + e.Attempt
+		msg += "\nthe thread has not moved; what there is was kept: " + cmp.Or(e.Show, "git show "+e.Attempt)
+	}
+	if e.Tries >= MaxAttempts {
+		return fmt.Sprintf("%s\nit has failed %d times, and waits for your word: %s", msg, e.Tries, tryAgain(e.Thread))
 	}
 	return fmt.Sprintf("%s\ntry again with: uwf thread step %s", msg, e.Thread)
 }
@@ -83,16 +91,22 @@ func (e *UsageError) Error() string { return e.Msg }
 // SuspendedError: the thread waits for a person.
 type SuspendedError struct {
 	Thread gitcas.ThreadID
-	Role   string
+	Role   string // empty: all roles are done
 	Reason string
+	// Way is what the person does, with its command; empty: see WayOn.
+	Way string
 }
 
 func (e *SuspendedError) Error() string {
+	who, way := " (role "+e.Role+")", e.Way
+	name, command := WayOn(e.Thread, e.Reason)
 	if e.Role == "" {
-		return fmt.Sprintf("thread %s waits for a person: %s\nlet it go on with: uwf thread resume %s", e.Thread, e.Reason, e.Thread)
+		who = ""
 	}
-	return fmt.Sprintf("thread %s waits for a person (role %s): %s\nanswer with: uwf thread resume %s -p \"…\"",
-		e.Thread, e.Role, e.Reason, e.Thread)
+	if e.Role == "" && name == "answer" { // whom?
+		name, command = "let it go on", "uwf thread resume "+string(e.Thread)
+	}
+	return fmt.Sprintf("thread %s waits for a person%s: %s\n%s", e.Thread, who, e.Reason, cmp.Or(way, name+" with: "+command))
 }
 
 // NotYoursError: the thread is not this job's to step. Nothing was lost and
@@ -101,13 +115,14 @@ type NotYoursError struct {
 	Thread gitcas.ThreadID
 	Reason string
 	Kept   string // the attempt ref that keeps this job's work, if it had any
+	Show   string // the command that shows it; empty: git show
 	cause  error
 }
 
 func (e *NotYoursError) Error() string {
 	msg := fmt.Sprintf("thread %s is not ours to step: %s", e.Thread, e.Reason)
 	if e.Kept != "" {
-		msg += "\nthis job's work was kept: git show " + e.Kept
+		msg += "\nthis job's work was kept: " + cmp.Or(e.Show, "git show "+e.Kept)
 	}
 	return msg
 }
@@ -139,6 +154,8 @@ func (e *RefusedError) Unwrap() error { return e.cause }
 type LimitError struct {
 	Thread gitcas.ThreadID
 	Err    error
+	// Ahead: the thread does not wait yet. Its next step will find the limit.
+	Ahead bool
 }
 
 func (e *LimitError) Error() string {
@@ -147,8 +164,11 @@ func (e *LimitError) Error() string {
 	if !errors.As(e.Err, &reached) {
 		return msg
 	}
-	flag := map[string]string{"maxSteps": "max-steps", "maxStepsPerRole": "max-steps-per-role", "tokens": "max-tokens", "costUsd": "max-cost", "wall": "max-time"}[reached.Limit]
-	return fmt.Sprintf("%s\nraise it with: uwf thread resume %s --%s …; where the configuration or the workflow sets it, there first: the lowest counts", msg, e.Thread, flag)
+	first := ""
+	if e.Ahead {
+		first = makeWait(e.Thread)
+	}
+	return msg + "\n" + first + raiseLimit(e.Thread, reached)
 }
 
 func (e *LimitError) Unwrap() error { return e.Err }
@@ -166,7 +186,7 @@ func (e *StuckError) Error() string {
 	if e.Steps == 0 {
 		return fmt.Sprintf("%s\ncorrect the definition (uwf workflow validate), store it, and start another thread; cancel this one: uwf thread cancel %s", msg, e.Thread)
 	}
-	return fmt.Sprintf("%s\nhave its last step done again: uwf thread poke %s; or begin another thread before it: uwf thread fork %s:%d", msg, e.Thread, e.Thread, e.Steps-1)
+	return fmt.Sprintf("%s\nhave its last step done again: uwf thread poke %s -p \"…\"\nor begin another thread before it: uwf thread fork %s:%d", msg, e.Thread, e.Thread, e.Steps-1)
 }
 
 func (e *StuckError) Unwrap() error { return e.Err }

@@ -82,15 +82,24 @@ func (f *forking) change(ctx context.Context, v *gitcas.View) (*gitcas.Change, e
 	d, err := t.upNext()
 	switch {
 	case err != nil:
-		return nil, &UsageError{Msg: fmt.Sprintf("fork thread %s at step %d: the workflow can't say what follows: %v\nfork an earlier step: uwf thread fork %s:%d", f.req.From, steps, err, f.req.From, max(steps-1, 0))}
+		msg := fmt.Sprintf("fork thread %s at step %d: the workflow can't say what follows: %v", f.req.From, steps, err)
+		if steps > 0 {
+			msg += "\n" + f.earlier(steps)
+		}
+		return nil, &UsageError{Msg: msg}
 	case d.Kind == moderator.End:
-		advice := fmt.Sprintf("fork an earlier step: uwf thread fork %s:%d", f.req.From, max(steps-1, 0))
-		if t.def.Resume != nil {
+		advice := f.earlier(steps)
+		if t.def.Resume != nil && t.entry.Status == gitcas.StatusEnded {
 			advice += fmt.Sprintf("\nor let it go on after its end: uwf thread resume %s -p \"…\"", f.req.From)
 		}
 		return nil, f.refuse(fmt.Sprintf("step %d of it leads to the end: nothing would be left to do", steps), advice)
 	}
 	return f.push(ctx, v, t, d)
+}
+
+// earlier advises to share fewer steps.
+func (f *forking) earlier(steps int) string {
+	return fmt.Sprintf("fork an earlier step: uwf thread fork %s:%d", f.req.From, max(steps-1, 0))
 }
 
 // there reports whether the new thread is there already: by an earlier try, or

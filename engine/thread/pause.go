@@ -1,6 +1,7 @@
 package thread
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,7 +25,7 @@ func (e *Engine) Pause(ctx context.Context, id gitcas.ThreadID, reason string) e
 	}
 	pause := gitcas.Pause{Reason: text.Cut(reason, maxReason), By: e.By.onRecord()}
 	if pause.Reason == "" {
-		pause.Reason = "paused by a person"
+		pause.Reason = pausedByAPerson
 	}
 	v, err := e.Store.Load(ctx, id)
 	if err != nil {
@@ -99,8 +100,5 @@ func paused(entry *gitcas.Entry, role string) {
 }
 
 func waitReason(entry gitcas.Entry) string {
-	if entry.Suspended == nil || entry.Suspended.Reason == "" {
-		return "no reason is given"
-	}
-	return oneLine(entry.Suspended.Reason)
+	return cmp.Or(oneLine(reasonOf(entry)), "no reason is given")
 }

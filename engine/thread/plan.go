@@ -3,6 +3,7 @@ package thread
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/gitcas"
@@ -77,16 +78,28 @@ func (r *stepRun) foreseeAct(ctx context.Context, held gitcas.Held, claimed bool
 	}
 	switch n := attemptsOn(r.entry, r.id, died); {
 	case r.plan.limit != nil:
-		return &LimitError{Thread: r.id, Err: r.plan.limit}
+		return &LimitError{Thread: r.id, Err: r.plan.limit, Ahead: true}
 	case r.plan.end:
 		return nil
 	case r.plan.suspend == "" && n >= MaxAttempts:
 		r.plan.suspend = tooMany(r.id, n)
 	}
 	if r.plan.suspend != "" {
-		return &SuspendedError{Thread: r.id, Role: r.waitingRole(), Reason: r.plan.suspend}
+		return &SuspendedError{Thread: r.id, Role: r.waitingRole(), Reason: r.plan.suspend, Way: r.wayAhead()}
 	}
 	return r.prepareTask()
+}
+
+// wayAhead is what a person does about a thread whose next step would only make it wait.
+func (r *stepRun) wayAhead() string {
+	name, command := WayOn(r.id, r.plan.suspend)
+	switch {
+	case r.entry.Pause != nil: // taken back before it holds
+		return "let it go on with: uwf thread resume " + string(r.id)
+	case strings.HasSuffix(command, tryAgain(r.id)):
+		return ""
+	}
+	return makeWait(r.id) + name + " with: " + command
 }
 
 // countClaim adds a job that died to what was used. No attempt's ref tells of it yet.

@@ -93,7 +93,7 @@ func (p *poking) takeBack(ctx context.Context, v *gitcas.View, c *gitcas.Change,
 	}
 	n := len(chain.Steps)
 	if n == 0 {
-		return gitcas.Next{}, nil, p.refuse("it has no step yet", "let it work: uwf thread step "+string(p.id))
+		return gitcas.Next{}, nil, p.refuse("it has no step yet", p.e.adviseWork(ctx, v, p.id))
 	}
 	last := chain.Steps[n-1]
 	if total := len(last.EdgePrompt) + len(p.text); total > maxEdgePrompt {

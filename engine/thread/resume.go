@@ -136,7 +136,7 @@ func (r *resumption) change(ctx context.Context, v *gitcas.View) (*gitcas.Change
 	case r.withdrawn:
 		return nil, nil
 	}
-	return nil, r.refuse("it does not wait for anybody", "let it work: uwf thread step "+string(r.req.Thread)+"; to have its last step done again: uwf thread poke "+string(r.req.Thread))
+	return nil, r.refuse("it does not wait for anybody", r.e.adviseWork(ctx, v, r.req.Thread))
 }
 
 func (r *resumption) changed() error {

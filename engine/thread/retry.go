@@ -23,11 +23,11 @@ func (e *Engine) Retry(ctx context.Context, id gitcas.ThreadID) error {
 		return err
 	}
 	if held, _ := v.Claim(id); len(entry.Attempts) == 0 && (held.Head != entry.Head || held.For != "" && len(held.Died) == 0) {
-		return nothingFailed(id, entry)
+		return e.nothingFailed(ctx, v, id)
 	}
 	return e.alone(ctx, v, id, "retry", func(v *gitcas.View, entry *gitcas.Entry) (*gitcas.Change, error) {
 		if len(entry.Attempts) == 0 || entry.Status == gitcas.StatusActive && attemptsOn(*entry, id, nil) == 0 {
-			return nil, nothingFailed(id, *entry)
+			return nil, e.nothingFailed(ctx, v, id)
 		}
 		role := waiting(*entry)
 		next := gitcas.Next{Role: role}
@@ -61,11 +61,11 @@ func (e *Engine) retryDelivery(ctx context.Context, v *gitcas.View, id gitcas.Th
 	})
 }
 
-func nothingFailed(id gitcas.ThreadID, entry gitcas.Entry) error {
-	err := &RefusedError{Thread: id, Do: "retry", Reason: "no failed attempt of its next step counts", Advice: "let it work: uwf thread step " + string(id) + "\nto have its last step done again: uwf thread poke " + string(id)}
-	if entry.Status == gitcas.StatusSuspended {
-		err.Reason += "; it waits for a person (" + waitReason(entry) + ")"
-		err.Advice = "answer it: uwf thread resume " + string(id) + " -p \"…\""
+// nothingFailed says that there is nothing to try again, and what to do instead.
+func (e *Engine) nothingFailed(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) error {
+	reason := "no failed attempt of its next step counts"
+	if entry, _ := v.Entry(id); entry.Status == gitcas.StatusSuspended {
+		reason += "; it waits for a person (" + waitReason(entry) + ")"
 	}
-	return err
+	return &RefusedError{Thread: id, Do: "retry", Reason: reason, Advice: e.adviseWork(ctx, v, id)}
 }

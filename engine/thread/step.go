@@ -137,7 +137,8 @@ type stepRun struct {
 	tried        map[node.Hash]node.Digest // heads that this run tried to commit
 	keptAs       map[wire.ID]string        // values that this run gave its attempt ref, and what they hold
 
-	lost *record.Usage // what this run took and led to no step
+	lost  *record.Usage // what this run took and led to no step
+	tries int           // failed attempts at the step that count, with this run's
 
 	stopRenewal func()
 }
@@ -217,7 +218,7 @@ func (r *stepRun) act(ctx context.Context) (Result, error) {
 
 // tooMany is why a thread waits whose step failed again and again.
 func tooMany(id gitcas.ThreadID, n int) string {
-	return fmt.Sprintf("%d attempts at this step failed: see uwf thread show %s; try again with: uwf thread retry %s", n, id, id)
+	return fmt.Sprintf("%d attempts at this step failed: see uwf thread show %s; try again with: %s", n, id, tryAgain(id))
 }
 
 // work runs the agent and commits what it did.

@@ -214,7 +214,7 @@ func TestThreeAttempts(t *testing.T) {
 		f.claimBy(f.other(4 * time.Minute))
 		for i := range 2 {
 			_, err := f.step(fmt.Sprint("f", i))
-			f.says(f.code(err, CodeFailed), "gave up", "git show refs/uwf/attempts/", "uwf thread step")
+			f.says(f.code(err, CodeFailed), "gave up", "git show refs/uwf/attempts/", []string{"try again with: uwf thread step", "failed 3 times, and waits for your word: uwf thread retry"}[i])
 		}
 		f.paid(2)
 		want := []string{gitcas.AttemptRef(testThread, "other", 1), gitcas.AttemptRef(testThread, "f0", 1), gitcas.AttemptRef(testThread, "f1", 1)}

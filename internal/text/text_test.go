@@ -23,3 +23,13 @@ func TestPlural(t *testing.T) {
 		}
 	}
 }
+
+func TestShellWord(t *testing.T) {
+	for in, want := range map[string]string{
+		"": "''", "a/b.git": "a/b.git", "https://h:1/a@b": "https://h:1/a@b", "a b": "'a b'", "it's": `'it'\''s'`, "$(id)": "'$(id)'", "~x": "'~x'", "a\nb": "'a\nb'",
+	} {
+		if got := ShellWord(in); got != want {
+			t.Errorf("%q: %s, want %s", in, got, want)
+		}
+	}
+}

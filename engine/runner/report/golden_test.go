@@ -215,3 +215,14 @@ func TestGolden(t *testing.T) {
 	golden(t, "pull.md", "# "+report.PullTitle(done, "Slugs with punctuation look broken")+"\n\n"+report.PullBody(done))
 	golden(t, "summary.md", report.Summary(done))
 }
+
+// A thread whose step failed can be told something only while it waits for a person.
+func TestFailedIsToldOnlyWhileItWaits(t *testing.T) {
+	th := threads(t)["failed"]
+	for _, waits := range []bool{false, true} {
+		th.Waits = waits
+		if page := report.Comment(th); strings.Contains(page, "/uwf resume") != waits || !strings.Contains(page, "/uwf retry") {
+			t.Errorf("waits %v: %s", waits, page)
+		}
+	}
+}

@@ -41,6 +41,9 @@ type Thread struct {
 	Role, Agent string
 	// Since is when that began; the zero time: not known.
 	Since time.Time
+	// Waits says that nothing goes on but by a person's word: only then a thread whose
+	// step failed can be told something.
+	Waits bool
 	// Question is what a person is asked (Waiting), or which limit is reached
 	// (Limited); Failure is why it failed.
 	Question string

@@ -67,7 +67,7 @@ func (p page) steer(everything bool) string {
 		if everything {
 			add("Have it tried again:", "retry", "")
 		}
-		if p.Failure == nil || p.Failure.Phase != "deliver" && p.Failure.Phase != "dispatch" {
+		if p.Waits && (p.Failure == nil || p.Failure.Phase != "deliver" && p.Failure.Phase != "dispatch") {
 			add("Try again, and tell the agent something first:", "resume", "What it should know.")
 		}
 		add("End the thread for good:", "cancel", "")

@@ -4,8 +4,10 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
+	"github.com/google/shlex"
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/united-workforce/uwf/gitcas/ocas/ocastest"
@@ -24,6 +26,35 @@ func takeVariable(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("%s is not in stdout", args[1])
 	}
 	ts.Setenv(args[0], found[1])
+}
+
+// follow CODE REGEXP [ARG]... types the command that the expression's first group finds in
+// what the last command printed, on stderr or else stdout, as a person would who was told to.
+// Words that stand for a value are replaced, and further arguments are added. It must end
+// with that exit code.
+func followAdvice(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: follow CODE REGEXP [ARG]...")
+	}
+	re, err := regexp.Compile("(?m)" + args[1])
+	ts.Check(err)
+	found := re.FindStringSubmatch(ts.ReadFile("stderr") + "\n" + ts.ReadFile("stdout"))
+	if len(found) < 2 {
+		ts.Fatalf("nothing advises %s", args[1])
+	}
+	ts.Logf("it advises: %s", found[1])
+	if !strings.HasPrefix(found[1], "uwf ") {
+		runExpecting(ts, false, []string{args[0], "sh", "-c", found[1]})
+		return
+	}
+	words, err := shlex.Split(found[1])
+	ts.Check(err)
+	for i, word := range words {
+		if value := map[string]string{"…": "an answer", "N": "99", "DOLLARS": "99", "TIME": "9h"}[word]; value != "" {
+			words[i] = value
+		}
+	}
+	runExpecting(ts, false, slices.Concat(args[:1], words, args[2:]))
 }
 
 // near VARIABLE ID sets a variable to an id with one character mistyped.

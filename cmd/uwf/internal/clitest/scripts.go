@@ -51,6 +51,7 @@ func RunScripts(t *testing.T) {
 			"thread":   makeThread,
 			"grow":     growFile,
 			"take":     takeVariable,
+			"follow":   followAdvice,
 			"near":     mistypeID,
 			"gocache":  shareGoCache,
 			"provider": serveModels,

@@ -85,6 +85,24 @@ func FailedAttempts(e gitcas.Entry) int {
 	return max(n, 0)
 }
 
+// HasWork reports whether the thread's work branch is on the remote: a thread that edited
+// nothing has none, and that of one that has ended may be gone.
+func (t *Thread) HasWork(ctx context.Context) (bool, error) {
+	if t.Entry.Work.Branch == "" {
+		return false, nil
+	}
+	ref := "refs/heads/" + t.Entry.Work.Branch
+	if t.Ended == nil {
+		_, there := t.View.Ref(ref)
+		return there, nil
+	}
+	l, err := t.Store.Remote().List(ctx, ref)
+	if err != nil {
+		return false, fmt.Errorf("look for the work of thread %s: %w", t.ID, err)
+	}
+	return !l.Refs[ref].IsZero(), nil
+}
+
 // Ref is what an argument says of a thread, before any store was asked.
 type Ref struct{ text string }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/rewrite"
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 // look fills in the result: the plan, and where else it stands.
@@ -204,7 +205,7 @@ func (p *purge) next(ctx context.Context) error {
 		return nil
 	}
 	if dir, local := strings.CutPrefix(loc.URL, "file://"); local {
-		add("the old objects are still in the repository: git -C %[1]s reflog expire --expire-unreachable=now --all && git -C %[1]s gc --prune=now", quoted(dir))
+		add("the old objects are still in the repository: git -C %[1]s reflog expire --expire-unreachable=now --all && git -C %[1]s gc --prune=now", text.ShellWord(dir))
 	} else {
 		add("the old commits can still be read by their ids on the remote until it collects them: GitHub: ask its support to remove them, with the old tip %s; GitLab: Settings, Repository cleanup; Gitea: Repository maintenance, run git gc; your own server: git reflog expire --expire-unreachable=now --all && git gc --prune=now", r.Tip.Old)
 	}
@@ -215,12 +216,4 @@ func (p *purge) next(ctx context.Context) error {
 	}
 	add("check the store: uwf fsck --history")
 	return nil
-}
-
-// quoted makes a path safe to paste into a shell.
-func quoted(s string) string {
-	if s != "" && strings.Trim(s, "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ/._-+") == "" {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }

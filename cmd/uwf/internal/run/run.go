@@ -14,6 +14,7 @@ import (
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/definition"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/lookup"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/thread"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/worker"
@@ -87,7 +88,7 @@ func runRun(ctx context.Context, o *Options) error {
 	if out.Done {
 		err = w.Tidy(ctx, started.Thread)
 	}
-	perr := o.Factory.Printer().Print(out, func(p *output.Writer) { ending(p, started.Thread, out) })
+	perr := o.Factory.Printer().Print(out, func(p *output.Writer) { ending(p, started.Thread, out, o.stands(ctx, started.Thread, out)) })
 	return errors.Join(err, perr)
 }
 
@@ -126,7 +127,7 @@ func steps(ctx context.Context, w *worker.Worker, id gitcas.ThreadID, agent stri
 }
 
 // ending is the last word for people: what it came to, and where it is.
-func ending(p *output.Writer, id gitcas.ThreadID, o outcome) {
+func ending(p *output.Writer, id gitcas.ThreadID, o outcome, now thread.Outlook) {
 	var tokens int64
 	var cost float64
 	var took time.Duration
@@ -148,16 +149,38 @@ func ending(p *output.Writer, id gitcas.ThreadID, o outcome) {
 		p.Warn("The thread stands still")
 	}
 	p.Printf(" after %s: %s, %d tokens, $%.4f%s\n", text.Plural(len(o.Steps), "step"), took.Round(100*time.Millisecond), tokens, cost, lost)
-	if o.Work != nil {
-		p.Printf("  the work:      git log -p %s\n", o.Work.Branch)
+	line := func(what, command string) { p.Printf("  %-15s%s\n", what, command) }
+	if now.SeeWork != "" {
+		line("the work:", now.SeeWork)
 	}
-	p.Printf("  the thread:    uwf thread read %s\n", id)
-	switch {
-	case o.Suspended != nil:
-		name, command := thread.WayOn(id, o.Suspended.Reason)
-		p.Printf("  %-15s%s\n", name+":", command)
-		p.Printf("  then go on:    uwf thread step %s\n", id)
-	case !o.Done:
-		p.Printf("  go on:         uwf thread step %s\n", id)
+	line("the thread:", "uwf thread read "+string(id))
+	switch step := "uwf thread step " + string(id); now.Status {
+	case string(gitcas.StatusActive):
+		line("go on:", step)
+	case string(gitcas.StatusSuspended):
+		line(now.Next[0][0], now.Next[0][1])
+		line("then go on:", step)
+	case lookup.Failed, lookup.Running:
+		line(now.Next[0][0], now.Next[0][1])
 	}
 }
+
+// stands reads how the thread stands now: others may have had their say meanwhile. Where
+// that can't be read, it is as this run left it.
+func (o *Options) stands(ctx context.Context, id gitcas.ThreadID, out outcome) thread.Outlook {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookTime)
+	defer cancel()
+	now, err := thread.Look(ctx, o.Factory, id)
+	if err == nil {
+		return now
+	}
+	now = thread.Outlook{Status: out.Status}
+	if s := out.Suspended; s != nil {
+		name, command := engine.WayOn(id, s.Reason)
+		now.Next = [][2]string{{name + ":", command}}
+	}
+	return now
+}
+
+// lookTime bounds the last look: a person who pressed ctrl-C waits for it.
+const lookTime = 3 * time.Second

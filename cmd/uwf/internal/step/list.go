@@ -84,11 +84,19 @@ func listRun(ctx context.Context, o *ListOptions) error {
 	}
 	return o.Printer.Print(out, func(w *output.Writer) {
 		if len(list)+len(pending) == 0 {
-			w.Printf("no step has been done yet; do the first one with: uwf thread step %s\n", t.ID)
+			w.Printf("no step has been done%s\n", firstStep(t))
 			return
 		}
 		w.Table(table(list, pending))
 	})
+}
+
+// firstStep says how the first step of a thread is done, where it can be.
+func firstStep(t *lookup.Thread) string {
+	if t.Status() != string(gitcas.StatusActive) {
+		return ""
+	}
+	return " yet; do the first one with: uwf thread step " + string(t.ID)
 }
 
 // table has a row for each step, and for each attempt that failed before one.

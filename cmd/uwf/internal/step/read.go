@@ -201,7 +201,11 @@ func (s story) writeBeginning(w *output.Writer, whole bool) {
 	writeHeading(w, 2, "Task")
 	w.Println()
 	if !whole {
-		writeQuote(w, "", output.Line(s.Prompt, 200))
+		more := ""
+		if s.PromptCut > 0 {
+			more = "…"
+		}
+		writeQuote(w, "", output.Line(s.Prompt, 200)+more)
 		return
 	}
 	writeQuote(w, "", s.Prompt)

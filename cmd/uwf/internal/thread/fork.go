@@ -77,19 +77,26 @@ func forkRun(ctx context.Context, o *ForkOptions) error {
 	if err != nil {
 		return err
 	}
+	next := [2]string{"step it:", "uwf thread step " + string(started.Thread)}
+	if started.Existed {
+		s, err := Look(ctx, f, started.Thread)
+		if err != nil {
+			return err
+		}
+		next = s.Next[0]
+	}
 	return f.Printer().Print(started, func(p *output.Writer) {
 		if from := started.ForkedFrom; from == nil {
 			p.Printf("thread %s is alive with this key; no new one was started\n", started.Thread)
 		} else {
 			p.Printf("started thread %s of %s with %d steps of %s; next: %s\n", started.Thread, started.Name, from.Steps, from.Thread, started.Role)
 		}
-		next := "step it:  uwf thread step " + string(started.Thread)
 		if s := started.Suspended; s != nil {
 			p.Printf("it waits for a person: %s\n", s.Reason)
-			name, command := WayOn(started.Thread, s.Reason)
-			next = name + ":  " + command
+			name, command := thread.WayOn(started.Thread, s.Reason)
+			next = [2]string{name + ":", command}
 		}
-		p.Faint(next)
+		p.Faint(next[0] + "  " + next[1])
 		p.Println()
 	})
 }

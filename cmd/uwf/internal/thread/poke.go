@@ -46,7 +46,7 @@ func pokeRun(ctx context.Context, o *PokeOptions) error {
 		return err
 	}
 	if strings.TrimSpace(text) == "" {
-		return app.Usagef("say with -p what is to be done differently; to try a failed step again as it was: uwf thread retry %s", o.Thread)
+		return app.Usagef("say with -p what is to be done differently, in quotes, or from a @FILE")
 	}
 	w, id, err := open(ctx, o.Factory, o.Thread)
 	if err != nil {

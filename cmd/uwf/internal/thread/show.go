@@ -13,6 +13,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/worker"
 	"github.com/united-workforce/uwf/engine/config"
+	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
@@ -22,15 +23,16 @@ import (
 
 // ShowOptions are what `uwf thread show` works with.
 type ShowOptions struct {
-	Open    lookup.Open
-	Config  func() (*config.Config, error)
-	Printer output.Printer
-	Thread  string
+	Open     lookup.Open
+	Config   func() (*config.Config, error)
+	ShowWork func(ctx context.Context, branch string) string // the command that shows it
+	Printer  output.Printer
+	Thread   string
 }
 
 // NewCmdShow makes `uwf thread show`. A runF that is not nil replaces the run.
 func NewCmdShow(f *app.Factory, runF func(context.Context, *ShowOptions) error) *cobra.Command {
-	o := &ShowOptions{Open: f.Store, Config: f.Config}
+	o := &ShowOptions{Open: f.Store, Config: f.Config, ShowWork: f.ShowBranch}
 	return &cobra.Command{
 		Use:   "show THREAD",
 		Short: "Show where a thread stands, and what to do next",
@@ -76,7 +78,10 @@ type shown struct {
 	ClosedBy   *record.By         `json:"closedBy,omitempty"` // who cancelled it
 	GoesOnBy   *record.By         `json:"goesOnBy,omitempty"` // who let it go on last, before its next step
 
-	tried int // steps and failed attempts, which the limit of steps counts
+	tried    int    // steps and failed attempts, which the limit of steps counts
+	limit    error  // that its next step will find reached
+	failures int    // attempts at the next step that count
+	seeWork  string // the command that shows the work branch; empty where there is none
 }
 
 // noStep is what was paid for attempts that failed and for steps that were taken back.
@@ -101,36 +106,54 @@ func showRun(ctx context.Context, o *ShowOptions) error {
 	if err != nil {
 		return err
 	}
-	s, err := read(ctx, t)
+	s, err := o.read(ctx, t)
 	if err != nil {
-		return err
-	}
-	if s.Allowed, err = o.allowed(ctx, t, s.Workflow); err != nil {
 		return err
 	}
 	return o.Printer.Print(s, s.text)
 }
 
-// allowed is how far a thread may go, all limits together; nil where it goes no
+// allowed is how far a thread may go, all limits together; false where it goes no
 // further, or where its definition is none that this uwf can run.
-func (o *ShowOptions) allowed(ctx context.Context, t *lookup.Thread, flow node.Hash) (*extent, error) {
+func (o *ShowOptions) allowed(ctx context.Context, t *lookup.Thread, flow node.Hash) (moderator.Limits, bool, error) {
 	c, err := o.Config()
 	if err != nil || t.Ended != nil {
-		return nil, err
+		return moderator.Limits{}, false, err
 	}
 	def, err := workflow.FromNode(t.View.Getter(ctx), flow)
 	switch {
 	case errors.Is(err, workflow.ErrNoWorkflow), errors.Is(err, node.ErrNotFound):
-		return nil, nil // how the thread stands can be said all the same
+		return moderator.Limits{}, false, nil // how the thread stands can be said all the same
 	case err != nil:
-		return nil, err
+		return moderator.Limits{}, false, err
 	}
-	all := limitsOf(thread.Effective(worker.ConfiguredLimits(c), def, t.Entry.Limits))
-	return &all, nil
+	return thread.Effective(worker.ConfiguredLimits(c), def, t.Entry.Limits), true, nil
+}
+
+// Outlook is how a thread stands, in the words of `uwf thread show`.
+type Outlook struct {
+	Status string
+	// Limit is what its next step will find reached; nil: nothing.
+	Limit error
+	// Next are the commands that come next, each with what it is for.
+	Next [][2]string
+	// SeeWork is the command that shows the work branch; empty where there is none.
+	SeeWork string
+}
+
+// Look reads how a thread stands.
+func Look(ctx context.Context, f *app.Factory, id gitcas.ThreadID) (Outlook, error) {
+	o := &ShowOptions{Open: f.Store, Config: f.Config, ShowWork: f.ShowBranch}
+	t, err := lookup.Find(ctx, o.Open, string(id))
+	if err != nil {
+		return Outlook{}, err
+	}
+	s, err := o.read(ctx, t)
+	return Outlook{Status: s.Status, Next: s.todo(), SeeWork: s.seeWork, Limit: s.limit}, err
 }
 
 // read collects what is to be said of a thread.
-func read(ctx context.Context, t *lookup.Thread) (shown, error) {
+func (o *ShowOptions) read(ctx context.Context, t *lookup.Thread) (shown, error) {
 	sum, err := t.View.Summary(ctx, t.ID)
 	if err != nil {
 		return shown{}, err
@@ -164,21 +187,39 @@ func read(ctx context.Context, t *lookup.Thread) (shown, error) {
 			Since: time.UnixMilli(c.Since).UTC(), Renewed: time.UnixMilli(c.Renewed).UTC(),
 		}
 	}
+	s.failures = lookup.FailedAttempts(t.Entry)
+	there, err := t.HasWork(ctx)
+	if err != nil {
+		return s, err
+	}
+	if there {
+		s.seeWork = o.ShowWork(ctx, s.Work.Branch)
+	}
 	if s.Failed, err = t.Attempts(ctx); err != nil {
 		return s, err
 	}
-	return s, s.addCost(ctx, t, sum.Used)
+	used, err := s.addCost(ctx, t, sum.Used)
+	if err != nil {
+		return s, err
+	}
+	limits, runs, err := o.allowed(ctx, t, s.Workflow)
+	if runs && err == nil {
+		all := limitsOf(limits)
+		s.Allowed, s.limit = &all, limits.Check(used, s.NextRole)
+	}
+	return s, err
 }
 
 // addCost says what the thread took, and what of it led to no step.
-func (s *shown) addCost(ctx context.Context, t *lookup.Thread, steps gitcas.Used) error {
+func (s *shown) addCost(ctx context.Context, t *lookup.Thread, steps gitcas.Used) (moderator.Totals, error) {
+	var all moderator.Totals
 	if t.Ended != nil && t.Ended.Used != nil {
 		u := t.Ended.Used
 		s.Tokens, s.CostUSD, s.DurationMs = u.Tokens, u.CostUSD, u.DurationMs
 	} else {
-		all, err := thread.Used(ctx, t.Store, t.View, t.ID)
-		if err != nil {
-			return err
+		var err error
+		if all, err = thread.Used(ctx, t.Store, t.View, t.ID); err != nil {
+			return all, err
 		}
 		s.Tokens, s.CostUSD, s.DurationMs, s.tried = all.Tokens, all.CostUSD, all.Wall.Milliseconds(), all.Steps
 	}
@@ -186,7 +227,7 @@ func (s *shown) addCost(ctx context.Context, t *lookup.Thread, steps gitcas.Used
 	if lost.Tokens > 0 || lost.CostUSD > leastCost || lost.DurationMs > 0 {
 		s.NoStep = &lost
 	}
-	return nil
+	return all, nil
 }
 
 // leastCost is the least difference of two sums in US dollars that is none of rounding.

@@ -178,6 +178,10 @@ func (s shown) origin() string {
 func (s shown) todo() [][2]string {
 	id := string(s.Thread)
 	read := [2]string{"read it:", "uwf thread read " + id}
+	if s.limit != nil && (s.Status == string(gitcas.StatusActive) || s.Status == lookup.Failed) {
+		name, command := thread.WayOn(s.Thread, s.limit.Error())
+		return [][2]string{{"make it wait with:", "uwf thread step " + id}, {"then " + name + " with:", command}, read}
+	}
 	switch s.Status {
 	case lookup.Running:
 		return [][2]string{
@@ -188,13 +192,17 @@ func (s shown) todo() [][2]string {
 	case string(gitcas.StatusActive):
 		return [][2]string{{"do the next step:", "uwf thread step " + id}, {"see what that would be:", "uwf thread step " + id + " --dry-run"}, read}
 	case lookup.Failed:
-		return [][2]string{{"try again:", "uwf thread step " + id}, {"see what went wrong:", "uwf thread steps " + id}}
+		again := "uwf thread step " + id
+		if s.failures >= thread.MaxAttempts { // the next step would only make it wait
+			again = "uwf thread retry " + id
+		}
+		return [][2]string{{"try again:", again}, {"see what went wrong:", "uwf thread steps " + id}}
 	case string(gitcas.StatusSuspended):
 		return append(s.answers(), read)
 	case statefile.ReasonEnded:
 		out := [][2]string{read}
-		if s.Work.Branch != "" {
-			out = append(out, [2]string{"see the work:", "git log -p " + s.Work.Branch})
+		if s.seeWork != "" {
+			out = append(out, [2]string{"see the work:", s.seeWork})
 		}
 		return append(out, [2]string{"try again from a step:", fmt.Sprintf("uwf thread fork %s:%d", id, max(s.Steps-1, 0))})
 	}
@@ -208,12 +216,17 @@ func (s shown) answers() [][2]string {
 	if s.Suspended != nil {
 		reason = s.Suspended.Reason
 	}
-	name, command := WayOn(s.Thread, reason)
+	name, command := thread.WayOn(s.Thread, reason)
 	out := [][2]string{{name + ":", command}}
-	if len(s.Failed) > 0 {
-		out = append(out, [2]string{"try again as it was:", "uwf thread retry " + id}, [2]string{"see what went wrong:", "uwf thread steps " + id})
+	if len(s.Attempts) == 0 {
+		return out
 	}
-	return out
+	if retry := "uwf thread retry " + id; command == retry {
+		out = append(out, [2]string{"tell it something first:", "uwf thread resume " + id + ` -p "…"`})
+	} else {
+		out = append(out, [2]string{"try again as it was:", retry})
+	}
+	return append(out, [2]string{"see what went wrong:", "uwf thread steps " + id})
 }
 
 func orDash(s string) string {

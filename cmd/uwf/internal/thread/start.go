@@ -90,13 +90,21 @@ func startRun(ctx context.Context, o *StartOptions) error {
 	if err != nil {
 		return err
 	}
+	next := [2]string{"step it:", "uwf thread step " + string(started.Thread)}
+	if started.Existed {
+		s, err := Look(ctx, o.Factory, started.Thread)
+		if err != nil {
+			return err
+		}
+		next = s.Next[0]
+	}
 	return o.Factory.Printer().Print(started, func(w *output.Writer) {
 		if started.Existed {
 			w.Printf("thread %s is alive with this key; no new one was started\n", started.Thread)
 		} else {
 			w.Printf("started thread %s of %s; next: %s\n", started.Thread, started.Name, started.Role)
 		}
-		w.Faint(fmt.Sprintf("step it:  uwf thread step %s", started.Thread))
+		w.Faint(next[0] + "  " + next[1])
 		w.Println()
 	})
 }

@@ -196,7 +196,7 @@ func PrintResult(w *output.Writer, r thread.Result) {
 		w.Printf("step %d: ", r.Step)
 		w.Bold(r.Role)
 		w.Printf(" → %s; the thread waits for a person:\n  %s\n", r.Result, r.Suspended.Reason)
-		name, command := WayOn(r.Thread, r.Suspended.Reason)
+		name, command := thread.WayOn(r.Thread, r.Suspended.Reason)
 		w.Faint(name + ":  " + command)
 		w.Println()
 	default:

@@ -109,13 +109,28 @@ func open(ctx context.Context, f *app.Factory, arg string) (*worker.Worker, gitc
 	return w, id, err
 }
 
-// goesOn prints that a thread can be stepped again.
+// goesOn prints how a thread stands that a person let go on, and what comes next.
 func goesOn(ctx context.Context, f *app.Factory, w *worker.Worker, id gitcas.ThreadID) error {
-	s, err := readStanding(ctx, w, id)
+	stands, err := readStanding(ctx, w, id)
 	if err != nil {
 		return err
 	}
-	return f.Printer().Print(s, func(p *output.Writer) {
+	s, err := Look(ctx, f, id)
+	if err != nil {
+		return err
+	}
+	return f.Printer().Print(stands, func(p *output.Writer) {
+		if s.Status != string(gitcas.StatusActive) { // all roles are done, or somebody was faster
+			p.Printf("thread %s is %s\n", id, s.Status)
+			return
+		}
+		if s.Limit != nil {
+			p.Printf("thread %s goes on until its next step: %v\n", id, s.Limit)
+			for _, next := range s.Next[:2] {
+				p.Printf("  %s  %s\n", next[0], next[1])
+			}
+			return
+		}
 		p.Printf("thread %s goes on; step it:  uwf thread step %s\n", id, id)
 	})
 }

@@ -207,7 +207,7 @@ func (w *waiter) report(t *lookup.Thread, code int, timedOut bool) error {
 		case timedOut:
 			p.Printf(" still, after %s", w.Timeout)
 		case out.Suspended != nil:
-			name, command := WayOn(out.Thread, out.Suspended.Reason)
+			name, command := thread.WayOn(out.Thread, out.Suspended.Reason)
 			p.Printf(": %s\n%s:  %s", out.Suspended.Reason, name, command)
 		case out.Note != "":
 			p.Printf(": %s", out.Note)

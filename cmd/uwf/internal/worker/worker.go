@@ -131,7 +131,8 @@ func New(ctx context.Context, f *app.Factory, o Options) (*Worker, error) {
 	w.Engine = &thread.Engine{
 		Store: store, Redact: red, Settings: settings{w}, Who: who, Clock: clock{f},
 		Folder: &folder{w: w, store: store}, Observe: w.observe, Hook: f.Hook,
-		Fence: func() string { return randomWord(f.Rand) },
+		ShowRef: func(ref string) string { return f.ShowRef(ctx, ref) },
+		Fence:   func() string { return randomWord(f.Rand) },
 	}
 	spawner, err := w.spawner()
 	if err != nil {
