@@ -20,8 +20,12 @@ import (
 // is linked from the thread while the claim is still ours, and the claim is let
 // go. It returns the error that the step ends with.
 func (r *stepRun) failed(ctx context.Context, phase string, d Draft, cause error) error {
+	stopped := stoppedByPerson(ctx)
+	if stopped {
+		phase = PhaseStopped
+	}
 	ref, step, err := r.keep(ctx, phase, d, cause, true)
-	failure := &FailedError{Thread: r.id, Role: r.task.Role, Phase: phase, Attempt: ref, Step: step, Err: cause, Tries: r.tries, Show: r.e.showRef(ref)}
+	failure := &FailedError{Thread: r.id, Role: r.task.Role, Phase: phase, Attempt: ref, Step: step, Err: cause, Stopped: stopped, Tries: r.tries, Show: r.e.showRef(ref)}
 	if err != nil {
 		failure.Err = errors.Join(cause, fmt.Errorf("and what it produced could not be kept: %w", err))
 	}
@@ -39,6 +43,9 @@ func (r *stepRun) yielded(ctx context.Context, phase string, d Draft, reason str
 	}
 	return &NotYoursError{Thread: r.id, Reason: reason, Kept: ref, Show: r.e.showRef(ref)}
 }
+
+// PhaseStopped is the phase of an attempt that a person stopped: it did not fail.
+const PhaseStopped = "stopped"
 
 // showRef is the command that shows what a ref of the store's remote holds; empty where
 // nobody said.
@@ -88,7 +95,8 @@ func (r *stepRun) salvaged(ctx context.Context, phase string, d Draft, cause err
 func (r *stepRun) pushAttempt(ctx context.Context, a gitcas.Attempt, link bool) error {
 	ctx, cancel := outlive(ctx, commitTimeout, linkGrace)
 	defer cancel()
-	build := func(v *gitcas.View) (*gitcas.Change, error) { return r.keepChange(v, a, link) }
+	stopped := stoppedByPerson(ctx)
+	build := func(v *gitcas.View) (*gitcas.Change, error) { return r.keepChange(v, a, link, stopped) }
 	v, err := r.e.update(ctx, r.v, build, r.id)
 	if err == nil {
 		r.hold.adopt(v) // deleted in the same push
@@ -155,7 +163,7 @@ func (r *stepRun) addAttempt(c *gitcas.Change, v *gitcas.View, what string, a gi
 
 // keepChange is the push that keeps an attempt, as v allows it; nil when the
 // attempt is there already and nothing is left to do.
-func (r *stepRun) keepChange(v *gitcas.View, a gitcas.Attempt, link bool) (*gitcas.Change, error) {
+func (r *stepRun) keepChange(v *gitcas.View, a gitcas.Attempt, link, stopped bool) (*gitcas.Change, error) {
 	c := &gitcas.Change{}
 	if err := r.addAttempt(c, v, "failure", a, r.workObjects()); err != nil {
 		return nil, err
@@ -168,16 +176,23 @@ func (r *stepRun) keepChange(v *gitcas.View, a gitcas.Attempt, link bool) (*gitc
 		c.Refs = append(c.Refs, release)
 	}
 	if link && alive && mine && entry.Head == r.entry.Head && entry.Status == gitcas.StatusActive {
-		linkAttempts(&entry, r.id, held.Died, gitcas.AttemptRef(r.id, a.Run, a.Attempt))
+		linkAttempts(&entry, r.id, held.Died)
+		known := len(entry.Attempts)
+		linkAttempts(&entry, r.id, nil, gitcas.AttemptRef(r.id, a.Run, a.Attempt))
+		result := "failed"
+		if stopped {
+			result = PhaseStopped
+			forgive(&entry, len(entry.Attempts)-known, r.task.Role)
+		}
 		r.tries = attemptsOn(entry, r.id, nil)
 		r.effects(&entry)
 		if entry.Pause != nil {
 			paused(&entry, r.task.Role)
 		}
 		c.Threads = map[gitcas.ThreadID]*gitcas.Entry{r.id: &entry}
-		c.Subject = subjectOf(r.title(), r.id, stepWhat(r.task.Role, "failed", r.task.Step))
+		c.Subject = subjectOf(r.title(), r.id, stepWhat(r.task.Role, result, r.task.Step))
 		c.Body = a.Error
-		c.Trailers = r.trailers("failed", entry.Head, r.task.Prev)
+		c.Trailers = r.trailers(result, entry.Head, r.task.Prev)
 	}
 	if len(c.Refs) == 0 && c.Threads == nil {
 		return nil, nil
@@ -207,6 +222,17 @@ func deadRefs(id gitcas.ThreadID, died []string) []string {
 		out = append(out, gitcas.AttemptRefPrefix(id)+d)
 	}
 	return out
+}
+
+// forgive takes some linked attempts out of those that count. They stay linked, and what
+// they took stays counted.
+func forgive(entry *gitcas.Entry, attempts int, role string) {
+	next := gitcas.Next{Role: role}
+	if entry.Next != nil {
+		next = *entry.Next
+	}
+	next.Forgiven += attempts
+	entry.Next = &next
 }
 
 // attemptsOn counts the failed attempts on the thread's present head that have

@@ -463,3 +463,66 @@ func TestHostileClaims(t *testing.T) {
 		})
 	}
 }
+
+// A person who stops a step at the terminal has not seen it fail: as often as they do, the
+// thread is not suspended for it. What was paid is counted, and a step that really fails
+// counts as before.
+func TestStoppedByAPerson(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		f.start()
+		works := f.agent
+		stop := func(run string, cause error) error {
+			ctx, cancel := context.WithCancelCause(f.Context())
+			f.agent = func(ctx context.Context, _ Task, m *Meter) (Draft, error) {
+				m.Add(100, 10, 1)
+				cancel(cause)
+				<-ctx.Done()
+				return Draft{}, ctx.Err()
+			}
+			_, err := f.engine(run, 1).Step(ctx, f.at(testThread))
+			return err
+		}
+		for i := range 4 {
+			f.says(f.code(stop(fmt.Sprint("s", i), ErrStopped), CodeFailed), "was stopped (role a)", "uwf thread step")
+			f.unclaimed()
+		}
+		if e := f.entry(); e.Status != gitcas.StatusActive || len(e.Attempts) != 4 || attemptsOn(e, testThread, nil) != 0 || e.Next.Role != "a" {
+			f.Errorf("%+v %+v", e, e.Next)
+		}
+		f.used(440, 4)
+		f.says(f.code(f.deed("retry"), CodeNotYours), "no failed attempt")
+		f.says(f.code(stop("t0", errors.New("SIGTERM")), CodeFailed), "failed (role a, agent): interrupted: SIGTERM", "try again")
+		f.code(stop("s4", ErrStopped), CodeFailed)
+		f.code(stop("t1", errors.New("SIGTERM")), CodeFailed)
+		f.says(f.code(stop("t2", errors.New("SIGTERM")), CodeFailed), "failed 3 times")
+		_, err := f.step("r1")
+		f.says(f.code(err, CodeSuspended), "3 attempts")
+		f.ok(f.deed("retry"))
+		f.agent = works
+		f.steps("r2")
+		if n := len(f.chain().Steps[0].PreviousAttempts); n != 8 {
+			f.Errorf("%d attempts are linked", n)
+		}
+		f.sound()
+	})
+}
+
+// A thread whose entry says nothing of its next step gets what it needs for that.
+func TestStoppedOnAShortEntry(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		f.start()
+		f.edit(func(e *gitcas.Entry) { e.Next = nil })
+		ctx, cancel := context.WithCancelCause(f.Context())
+		f.agent = func(ctx context.Context, _ Task, _ *Meter) (Draft, error) {
+			cancel(ErrStopped)
+			<-ctx.Done()
+			return Draft{}, ctx.Err()
+		}
+		_, err := f.engine("s", 1).Step(ctx, f.at(testThread))
+		f.code(err, CodeFailed)
+		if e := f.entry(); e.Next == nil || e.Next.Role != "a" || e.Next.Forgiven != 1 {
+			f.Errorf("%+v", e.Next)
+		}
+		f.sound()
+	})
+}

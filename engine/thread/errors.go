@@ -30,6 +30,11 @@ const (
 	CodeLimit     Code = 6 // a limit is reached
 )
 
+// ErrStopped is the cause with which a step's context is ended where a person at the
+// terminal stopped it. What there is is kept and was paid for, but nothing failed: it
+// counts for no suspension. A job that is ended from outside failed.
+var ErrStopped = errors.New("a person stopped it")
+
 // FailedError: the step failed. The thread's head has not moved, unless Unsure;
 // Attempt is the ref that keeps what the agent produced, empty when nothing could
 // be kept.
@@ -43,6 +48,8 @@ type FailedError struct {
 	Err  error
 	// Unsure: nobody could be asked whether the step was committed after all.
 	Unsure bool
+	// Stopped: a person stopped it, see ErrStopped.
+	Stopped bool
 	// Tries is how many attempts at the step have failed that count, as far as known.
 	Tries int
 	// Show is the command that shows Attempt; empty: git show.
@@ -51,13 +58,19 @@ type FailedError struct {
 
 func (e *FailedError) Error() string {
 	msg := fmt.Sprintf("step of thread %s failed (role %s, %s): %v", e.Thread, e.Role, e.Phase, e.Err)
+	if e.Stopped {
+		msg = fmt.Sprintf("step of thread %s was stopped (role %s): %v", e.Thread, e.Role, e.Err)
+	}
 	if e.Unsure {
 		return msg + "\nwhether the thread has moved is not known; look with: uwf thread show " + string(e.Thread)
 	}
 	if e.Attempt != "" {
 		msg += "\nthe thread has not moved; what there is was kept: " + cmp.Or(e.Show, "git show "+e.Attempt)
 	}
-	if e.Tries >= MaxAttempts {
+	switch {
+	case e.Stopped:
+		return fmt.Sprintf("%s\nit counts as no failed attempt; go on with: uwf thread step %s", msg, e.Thread)
+	case e.Tries >= MaxAttempts:
 		return fmt.Sprintf("%s\nit has failed %d times, and waits for your word: %s", msg, e.Tries, tryAgain(e.Thread))
 	}
 	return fmt.Sprintf("%s\ntry again with: uwf thread step %s", msg, e.Thread)

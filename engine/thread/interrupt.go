@@ -2,6 +2,7 @@ package thread
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"time"
 )
@@ -64,4 +65,11 @@ func outlive(ctx context.Context, limit, grace time.Duration) (context.Context, 
 		stop()
 		cancel()
 	}
+}
+
+// stoppedByPerson reports whether the step's context was ended by a person at the
+// terminal, see ErrStopped.
+func stoppedByPerson(ctx context.Context) bool {
+	i, ok := ctx.Value(interruptKey{}).(*interrupt)
+	return ok && errors.Is(context.Cause(i.ctx), ErrStopped)
 }

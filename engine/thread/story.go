@@ -283,7 +283,7 @@ func (s story) writeState(b *strings.Builder) {
 			}
 		}
 		b.WriteString(".\n")
-		if n := len(e.Attempts); n > 0 {
+		if n := attemptsOn(e, s.id, nil); n > 0 {
 			fmt.Fprintf(b, "%s at it failed.\n", text.Plural(n, "attempt"))
 		}
 		if e.Pause != nil {

@@ -48,8 +48,9 @@ type Work struct {
 
 // Next names the role whose turn it is and since when (milliseconds). After a
 // resume, Answer is the node with what people said, kept in the thread's folder, By
-// who was the last to let the thread go on, and Forgiven the number of linked attempts that no longer
-// count towards suspending the thread. After a poke, Poked is the StepNode that
+// who was the last to let the thread go on, and Forgiven the number of linked attempts that
+// don't count towards suspending the thread: a person stopped them, or let the step be tried
+// again. After a poke, Poked is the StepNode that
 // was taken off the chain, also in the folder.
 type Next struct {
 	Role     string

@@ -221,11 +221,32 @@ func (m *machine) start(env []string, args ...string) *job {
 		j.runInside(ctx, env)
 		return j
 	}
+	j.runProcess(ctx, env, nil)
+	return j
+}
+
+// startAt starts uwf at a terminal: it reads and writes there but for its results, and
+// what is typed there asks it to end.
+func (m *machine) startAt(tty *os.File, args ...string) *job {
+	m.Helper()
+	j, ctx := m.newJob(args)
+	j.runProcess(ctx, nil, tty)
+	return j
+}
+
+// runProcess runs uwf in a process, at a terminal where it gets one.
+func (j *job) runProcess(ctx context.Context, env []string, tty *os.File) {
+	m, args := j.m, j.args
+	m.Helper()
 	j.cmd = exec.CommandContext(ctx, "uwf", args...)
 	j.cmd.Dir = m.clone
 	j.cmd.Env = append(m.baseEnv(), "UWF_HOME="+m.home, clitest.EnvHost+"="+m.name)
 	j.cmd.Env = append(j.cmd.Env, env...)
 	j.cmd.Stdout, j.cmd.Stderr = &j.out, &j.errs
+	if tty != nil {
+		j.cmd.Stdin = tty
+		j.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	}
 	m.check(j.cmd.Start())
 	go func() {
 		defer close(j.done)
@@ -235,7 +256,6 @@ func (m *machine) start(env []string, args ...string) *job {
 			fmt.Fprintf(&j.errs, "\n(ended by the test: %v)", ctx.Err())
 		}
 	}()
-	return j
 }
 
 func isKill(variable string) bool { return strings.HasPrefix(variable, clitest.EnvKill+"=") }
@@ -368,7 +388,7 @@ func (m *machine) linear() {
 	last := map[string]at{}
 	for line := range strings.Lines(m.bare("log", "--reverse", "--first-parent", "--format="+format, "uwf-state")) {
 		f := strings.Fields(line)
-		if len(f) != 5 || f[1] == "failed" {
+		if len(f) != 5 || f[1] == "failed" || f[1] == "stopped" {
 			continue // no step: a start, a failure, a person's word, an archive
 		}
 		n, err := strconv.Atoi(f[2])

@@ -19,6 +19,7 @@ import (
 	"github.com/united-workforce/uwf/agents"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
+	"github.com/united-workforce/uwf/engine/thread"
 )
 
 // Main is the program, on the process's own arguments, environment and streams; it
@@ -29,18 +30,42 @@ func Main(factory func() (*app.Factory, error)) int {
 	if code, ours := agents.Become(os.Args, os.Environ()); ours {
 		return code
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
 	f, err := factory()
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "uwf: %s\n", output.Clean(err.Error()))
 		return 1
 	}
+	ctx, stop := endOnSignal(context.Background(), f.IO)
+	defer stop()
 	// Agents run as the same user: what is in our environment is not for them.
 	if err := agents.Conceal(); err != nil {
 		f.Exposed = err
 	}
 	return Execute(ctx, f, os.Args[1:])
+}
+
+// endOnSignal ends a context where this process is asked to end. Ctrl-C at a terminal is
+// a person's word: the cause is thread.ErrStopped. Whatever else asks (a CI system, a
+// service manager, a script) does so to a job, whose step then failed.
+func endOnSignal(parent context.Context, streams app.IO) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(parent)
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		select {
+		case s := <-signals:
+			if s == os.Interrupt && (streams.InTTY || streams.OutTTY || streams.ErrTTY) {
+				cancel(thread.ErrStopped)
+				return
+			}
+			cancel(nil)
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() {
+		signal.Stop(signals)
+		cancel(nil)
+	}
 }
 
 // Execute runs one command line and reports its error on stderr; it returns the exit

@@ -40,8 +40,8 @@ func NewCmdRun(f *app.Factory, runF func(context.Context, *Options) error) *cobr
 who works, on what, for how long and at what cost.
 
 The agents work in a folder of their own, made from this repository's head; what they
-did is on the branch uwf/<thread>. Stop it at any time: nothing finished is lost, and
-uwf thread step goes on where it stood.`,
+did is on the branch uwf/<thread>. Stop it at any time with ctrl-C: nothing finished is
+lost, that counts as no failure, and uwf thread step goes on where it stood.`,
 		Example: `  uwf run solve-issue -p "The parser panics on an empty file"
   uwf run ./review.yaml -p @task.md --allow-shell
   uwf run ./review.yaml -p test --agent "uwf agent mock script.yaml"`,

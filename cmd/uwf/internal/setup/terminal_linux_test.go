@@ -8,7 +8,6 @@ package setup
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"os"
 	"regexp"
 	"strconv"
@@ -18,7 +17,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"golang.org/x/sys/unix"
+	"github.com/united-workforce/uwf/internal/testpty"
 )
 
 // pty is a terminal with a person at it.
@@ -109,33 +108,11 @@ func (s *screen) String() string {
 
 func openPTY(t *testing.T) *pty {
 	t.Helper()
-	person, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
-	if err != nil {
-		t.Skip(err)
-	}
-	fd := int(person.Fd())
-	n, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
-	if err == nil {
-		err = unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0)
-	}
-	if err == nil {
-		err = unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 80})
-	}
-	if err != nil {
-		t.Skip(err)
-	}
-	tty, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Skip(err)
-	}
+	person, tty := testpty.Open(t)
 	p := &pty{t: t, person: person, tty: tty}
 	p.ctx, p.hangUp = context.WithCancel(t.Context())
 	p.more = sync.NewCond(&p.mu)
 	go p.read()
-	t.Cleanup(func() {
-		_ = tty.Close()
-		_ = person.Close()
-	})
 	return p
 }
 

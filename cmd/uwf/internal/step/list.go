@@ -137,8 +137,11 @@ func saidRow(step string, s spoken) []string {
 // failedRow is the row of an attempt that led to no step.
 func failedRow(step string, a thread.Attempt) []string {
 	result := "failed"
-	if a.Phase == phasePoked {
+	switch a.Phase {
+	case phasePoked:
 		result = "taken back"
+	case thread.PhaseStopped:
+		result = "stopped"
 	}
 	return append([]string{step, a.Role, result, a.Agent, took(a.Usage)}, append(costs(a.Usage), "", a.Error)...)
 }

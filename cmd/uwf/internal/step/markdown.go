@@ -54,8 +54,11 @@ func formatTime(t time.Time) string { return t.Format(time.DateTime) }
 func (s shown) markdown(w *output.Writer) {
 	for _, f := range s.Failed {
 		what := "failed"
-		if f.Phase == phasePoked {
+		switch f.Phase {
+		case phasePoked:
 			what = "was taken back"
+		case thread.PhaseStopped:
+			what = "was stopped"
 		}
 		writeHeading(w, 2, "An attempt at step %d %s", s.Step, what)
 		writeFacts(w, [2]string{"Role", f.Role}, [2]string{"Agent", f.Agent}, [2]string{"Time", formatTime(f.At)})
