@@ -152,7 +152,7 @@ func (s *stage) serve(ctx context.Context) (func(), error) {
 	}
 	served := gitserver.Available("git") == nil
 	if !served {
-		s.remote = "file://" + bare
+		s.remote = s.bareURL()
 		s.w.Printf("git http-backend is not installed here: the remote is %s instead of a server.\n", s.remote)
 		return func() {}, nil
 	}

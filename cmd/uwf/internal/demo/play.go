@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io/fs"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/examples"
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 // maxJobs stops a demo that goes in circles.
@@ -173,18 +175,21 @@ func (s *stage) show(ctx context.Context, steps []thread.Result) error {
 		return fmt.Errorf("the demo's test should pass at the end:\n%s", out)
 	}
 	s.quote(out)
-	s.further(clone, last)
-	return nil
+	return s.further(ctx, clone, last)
 }
 
-func (s *stage) further(clone string, last thread.Result) {
+// further says how to look at what the demo leaves, if it leaves anything.
+func (s *stage) further(ctx context.Context, clone string, last thread.Result) error {
 	s.heading("Look further")
 	if s.Keep == "" {
-		s.w.Println("Run it again as  uwf demo --keep DIR  to look at all of this with git and uwf:")
-		clone = "DIR/" + filepath.Base(clone)
+		s.w.Println("All of it is gone now. With --keep DIR it stays, to be looked at with git and uwf.")
+		return nil
+	}
+	if err := s.settle(ctx); err != nil {
+		return err
 	}
 	for _, line := range [][2]string{
-		{"cd " + clone, "the last clone"},
+		{"cd " + text.ShellWord(clone), "the last clone"},
 		{"git log origin/uwf-state -- threads/" + s.thread, "what happened, with each output"},
 		{"git log -p origin/" + last.Work.Branch, "what the agents edited, step by step"},
 		{"uwf thread read " + s.thread, "the whole conversation"},
@@ -195,16 +200,33 @@ func (s *stage) further(clone string, last thread.Result) {
 		s.w.Faint("# " + line[1])
 		s.w.Println()
 	}
-	if s.Keep != "" {
-		s.w.Println("The server is gone now; the clones point to it by URL. To use them:")
-		s.w.Printf("  git -C %s remote set-url origin file://%s\n", clone, filepath.Join(s.dir, "server", "blog.git"))
+	if _, err := exec.LookPath("uwf"); err != nil {
+		s.w.Println("uwf is not on your PATH yet: go install github.com/united-workforce/uwf/cmd/uwf@latest")
 	}
+	return nil
+}
+
+// settle points the clones to the repository itself: its server ends with the demo.
+func (s *stage) settle(ctx context.Context) error {
+	for n := range s.jobs {
+		if _, err := s.git(ctx, s.cloneDir(n), "remote", "set-url", "origin", s.bareURL()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *stage) cloneDir(n int) string { return filepath.Join(s.dir, fmt.Sprintf("job-%d", n)) }
+
+// bareURL is the repository that is served.
+func (s *stage) bareURL() string {
+	return (&url.URL{Scheme: "file", Path: filepath.ToSlash(filepath.Join(s.dir, "server", "blog.git"))}).String()
 }
 
 // clone makes a fresh clone, as a CI job's checkout does.
 func (s *stage) clone(ctx context.Context, branch string) (string, error) {
+	dir := s.cloneDir(s.jobs)
 	s.jobs++
-	dir := filepath.Join(s.dir, fmt.Sprintf("job-%d", s.jobs-1))
 	_, err := s.git(ctx, s.dir, "clone", "-q", "-b", branch, s.remote, dir)
 	return dir, err
 }
