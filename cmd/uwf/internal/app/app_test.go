@@ -428,3 +428,23 @@ func TestGitOfTheWorkspace(t *testing.T) {
 		}
 	}
 }
+
+// TestWithin: by its name or where it leads, also what isn't there yet.
+func TestWithin(t *testing.T) {
+	top := realPath(t.TempDir())
+	dir, link := filepath.Join(top, "dir"), filepath.Join(top, "link")
+	put(t, filepath.Join(dir, "sub/file"), "")
+	if err := errors.Join(os.Symlink(dir, link), os.Symlink(filepath.Join(dir, "sub"), filepath.Join(top, "other"))); err != nil {
+		t.Fatal(err)
+	}
+	for place, want := range map[string]bool{
+		dir: true, link: true, filepath.Join(link, "sub"): true, filepath.Join(link, "not/there"): true, filepath.Join(dir, "not/there"): true,
+		filepath.Join(top, "other"): true, top: false, dir + "2": false, filepath.Join(top, "not/there"): false, filepath.Join(dir, "../dir2"): false, "/": false,
+	} {
+		for _, in := range []string{dir, link} {
+			if got := Within(place, in); got != want {
+				t.Errorf("%s in %s: %v", place, in, got)
+			}
+		}
+	}
+}

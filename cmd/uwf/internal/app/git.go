@@ -121,19 +121,44 @@ func (f *Factory) environApart() []string {
 
 // outside is a PATH without what lies in one of some folders.
 func outside(path string, folders ...string) string {
-	var kept []string
+	var tops, kept []string
+	for _, dir := range folders {
+		if dir != "" {
+			tops = append(tops, dir, realPath(dir))
+		}
+	}
 	for _, place := range filepath.SplitList(path) {
-		if !slices.ContainsFunc(folders, func(dir string) bool { return dir != "" && Within(place, dir) }) {
+		if !liesIn(place, tops) {
 			kept = append(kept, place)
 		}
 	}
 	return strings.Join(kept, string(filepath.ListSeparator))
 }
 
-// Within says whether a place is a folder or lies in it, by its name or where it leads.
+// Within says whether a place is a folder or lies in it, by its name or where it leads, or
+// since a folder on its way is that folder by another name: in other letters, or mounted
+// twice. It need not be there.
 func Within(place, dir string) bool {
+	if liesIn(place, []string{dir, realPath(dir)}) {
+		return true
+	}
+	top, err := os.Stat(dir)
+	if err != nil {
+		return false
+	}
+	for at := realPath(place); ; at = filepath.Dir(at) {
+		if info, err := os.Stat(at); err == nil && os.SameFile(info, top) {
+			return true
+		}
+		if at == filepath.Dir(at) {
+			return false
+		}
+	}
+}
+
+func liesIn(place string, tops []string) bool {
 	for _, name := range []string{place, realPath(place)} {
-		for _, top := range []string{dir, realPath(dir)} {
+		for _, top := range tops {
 			if rel, err := filepath.Rel(top, name); err == nil && filepath.IsLocal(rel) {
 				return true
 			}
@@ -142,11 +167,18 @@ func Within(place, dir string) bool {
 	return false
 }
 
+// realPath is where a path leads, as far as it is there.
 func realPath(path string) string {
-	if to, err := filepath.EvalSymlinks(path); err == nil {
-		return to
+	rest := ""
+	for at := filepath.Clean(path); ; at = filepath.Dir(at) {
+		if to, err := filepath.EvalSymlinks(at); err == nil {
+			return filepath.Join(to, rest)
+		}
+		if at == filepath.Dir(at) {
+			return path
+		}
+		rest = filepath.Join(filepath.Base(at), rest)
 	}
-	return path
 }
 
 // programIn looks a program up in a PATH that is not this process's own.
