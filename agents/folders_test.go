@@ -36,7 +36,11 @@ func TestMakeFoldersRefuses(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(dir, "stage"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	for base, is := range map[string]error{none: fs.ErrNotExist, dir: fs.ErrExist} {
+	locked := t.TempDir()
+	if err := os.WriteFile(filepath.Join(locked, lockName+".new"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for base, is := range map[string]error{none: fs.ErrNotExist, dir: fs.ErrExist, locked: fs.ErrExist} {
 		f := &folders{base: base}
 		if err := f.fill(thread.Task{}); !errors.Is(err, is) {
 			t.Errorf("filling %s: %v", base, err)

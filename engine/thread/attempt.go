@@ -329,8 +329,12 @@ func (r *stepRun) takeSnapshot(ctx context.Context, result string, s *sealed, wi
 	snap, err := r.snapshotChecked(ctx, result, s, without...)
 	var found *screen.FoundError
 	r.unreadable = err != nil && !errors.As(err, &found)
-	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+	switch {
+	case err == nil:
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		err = fmt.Errorf("what is in %s takes too long to read: remove what isn't needed, or add whole folders of it to .gitignore: %w", r.e.Folder.Dir(), err)
+	case errors.Is(err, workspace.ErrLimit):
+		err = fmt.Errorf("%w; what the agent left is in %s until the next try", err, r.e.Folder.Dir())
 	}
 	return snap, err
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/united-workforce/uwf/gitcas/workspace"
 )
 
 // TestEndlessFolder: a folder that takes for ever to read fails the step in time, and is
@@ -53,6 +55,21 @@ func TestEndlessFolder(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestOverLimit: where a folder can't be kept, it is said where what is in it is.
+func TestOverLimit(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		f.start()
+		f.slow = func(context.Context) error {
+			return &workspace.Error{Op: "snapshot", Path: ".gitignore", Kind: workspace.ErrLimit, Detail: "so many patterns"}
+		}
+		_, err := f.step("j1")
+		f.says(f.code(err, CodeFailed), `snapshot ".gitignore": over a limit: so many patterns`, "what the agent left is in /folder until the next try")
+		if a := f.attempt("j1", 1); len(a.Nodes) == 0 {
+			t.Errorf("attempt %+v", a)
+		}
+	})
 }
 
 // TestLeftoversAreRemovedLast: what an agent left on the machine is removed when its step

@@ -276,7 +276,7 @@ func (rd *reader) readIgnore(r *os.Root, path string, info fs.FileInfo) ([]byte,
 		return nil, err
 	}
 	if c.data == nil {
-		return nil, &Error{Op: rd.op, Path: path, Kind: ErrLimit, Detail: fmt.Sprintf("a .gitignore of more than %d bytes", ignore.MaxFile)}
+		return nil, &Error{Op: rd.op, Path: path, Kind: ErrLimit, Detail: fmt.Sprintf("a .gitignore of more than %d bytes: take out what isn't needed", ignore.MaxFile)}
 	}
 	return bytes.Clone(c.data), nil
 }

@@ -304,8 +304,14 @@ func TestOneAtATime(t *testing.T) {
 		if _, err := Keep(name, nil, store); !errors.Is(err, ErrBusy) {
 			t.Errorf("%s: %v", name, err)
 		}
+		if !Busy(name, store) {
+			t.Errorf("%s is not busy", name)
+		}
 	}
 	first.die(t) // then it is put back first
+	if Busy(dir, store) || Busy(filepath.Join(top, "none"), store) || Busy(top, store) {
+		t.Error("a folder is busy where nobody is at work")
+	}
 	second, err := Keep(dir, nil, store)
 	must(t, err)
 	write(t, dir, ".git/config", "[evil]\n")

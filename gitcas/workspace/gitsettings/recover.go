@@ -48,6 +48,20 @@ func Recover(ctx context.Context, store string) (all []Recovered, err error) {
 	return all, errors.Join(errs...)
 }
 
+// Busy says whether another process has agents at work in a folder.
+func Busy(folder, store string) bool {
+	real, err := filepath.EvalSymlinks(folder)
+	if err != nil {
+		return false
+	}
+	lock, err := os.OpenFile(filepath.Join(store, nameOf(real), manifestName), os.O_RDONLY|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = lock.Close() }() // which unlocks it
+	return unix.Flock(int(lock.Fd()), unix.LOCK_SH|unix.LOCK_NB) != nil
+}
+
 // open takes over what a process kept that is gone; nil: nothing is to be put back.
 func open(store string) (k *Kept, err error) {
 	lock, err := os.OpenFile(filepath.Join(store, manifestName), os.O_RDWR|unix.O_NOFOLLOW, 0)

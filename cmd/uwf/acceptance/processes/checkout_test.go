@@ -157,6 +157,7 @@ func TestKilledInTheCheckout(t *testing.T) {
 	if m.start(nil, "ps").ends(0); len(m.obeyed()) == len(before) {
 		t.Error("it was put back while the agent worked")
 	}
+	m.start(nil, "run", "flow", "-p", "y", "--workspace", ".", "--with-git", "--agent", "uwf agent mock '"+m.script+"'").ends(2).says("another uwf lets an agent work there")
 	m.check(j.cmd.Process.Kill())
 	j.dies()
 	m.start(nil, "ps").ends(0).says("uwf was killed while an agent worked in "+m.clone, ".git/config sets credential.helper", ".git/hooks")

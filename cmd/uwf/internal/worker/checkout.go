@@ -48,6 +48,19 @@ func refuseOwnCheckout(f *app.Factory, dir string, insisted bool) error {
 	return nil
 }
 
+// refuseBusy refuses a folder in which another uwf lets agents work, before a thread is
+// claimed for it.
+func (w *Worker) refuseBusy(dir string) error {
+	root, err := w.f.StorageRoot()
+	if err != nil {
+		return err
+	}
+	if gitsettings.Busy(dir, app.KeptSettings(root)) {
+		return app.Usagef("--workspace %s: %w", dir, gitsettings.ErrBusy)
+	}
+	return nil
+}
+
 // refuseStoreInside refuses that confined agents work in the folder that holds the store:
 // uwf works with its .git while they do, and they could direct it.
 func (w *Worker) refuseStoreInside(ctx context.Context, dir string) error {

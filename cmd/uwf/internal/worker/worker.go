@@ -258,6 +258,9 @@ func (w *Worker) Use(ctx context.Context, id gitcas.ThreadID) error {
 	if w.o.Workspace == "" {
 		return nil
 	}
+	if err := w.refuseBusy(dir); err != nil {
+		return err
+	}
 	if w.looked == dir { // by WorkIn, a moment ago
 		w.looked = ""
 		return nil
