@@ -446,7 +446,6 @@ func TestRefusals(t *testing.T) {
 		{"wrong key", "POST", "/v1/chat/completions", chatRequest, []string{"Authorization", "Bearer " + providerKey}, 401, "invalid_api_key", "key"},
 		{"key as basic auth", "POST", "/v1/chat/completions", chatRequest, []string{"Authorization", "Basic " + g.Key()}, 401, "invalid_api_key", "key"},
 		{"another model", "POST", "/v1/chat/completions", `{"model":"gpt-dear"}`, nil, 404, "model_not_found", `"gpt-dear" is not configured; configured are: claude-test, gpt-test, main`},
-		{"fallback models", "POST", "/v1/chat/completions", `{"model":"main","models":["gpt-dear"]}`, nil, 400, "invalid_request", "models"},
 		{"Anthropic model", "POST", "/v1/responses", `{"model":"claude-test"}`, nil, 400, "model_not_found", "reached by /v1/messages or /v1/chat/completions"},
 		{"no JSON", "POST", "/v1/chat/completions", `hello`, nil, 400, "invalid_request", "no JSON object"},
 		{"compressed", "POST", "/v1/chat/completions", chatRequest, []string{"Content-Encoding", "gzip"}, 415, "invalid_request", "compressed"},

@@ -224,10 +224,15 @@ func anthropicFinish(reason string) string {
 // anthropicUsage adds a report to what is known: in a stream the input comes
 // with the first event and the output, as a running total, with the last.
 func anthropicUsage(known Usage, u object) Usage {
-	fresh, ok := count(num(u["input_tokens"]))
-	if ok {
-		known.CacheRead, _ = count(num(u["cache_read_input_tokens"]))
-		known.CacheWrite, _ = count(num(u["cache_creation_input_tokens"]))
+	keep := func(to *int64, v any) {
+		if n, ok := count(num(v)); ok {
+			*to = n
+		}
+	}
+	if fresh, ok := count(num(u["input_tokens"])); ok {
+		keep(&known.CacheRead, u["cache_read_input_tokens"])
+		keep(&known.CacheWrite, u["cache_creation_input_tokens"])
+		keep(&known.CacheHour, obj(u["cache_creation"])["ephemeral_1h_input_tokens"])
 		in := fresh + known.CacheRead + known.CacheWrite
 		if in >= known.In {
 			known.In, known.HasIn = in, true

@@ -79,10 +79,12 @@ type Call struct {
 
 // Usage is what an answer cost, in tokens. In holds every input token, those
 // read from or written to a prompt cache too; CacheRead and CacheWrite say how
-// many of them these were.
+// many of them these were, and CacheHour how many of those written are kept for an
+// hour, which costs more.
 type Usage struct {
 	In, Out               int64
 	CacheRead, CacheWrite int64
+	CacheHour             int64
 	CostUSD               float64 // as the provider itself says; see HasCost
 	HasCost               bool
 	HasIn, HasOut         bool // false: the provider did not say

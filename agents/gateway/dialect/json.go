@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"math"
 	"strconv"
 )
 
@@ -71,12 +73,61 @@ func num(v any) json.Number {
 	return n
 }
 
+// intOf is a number as written in digits; 0 for anything else.
 func intOf(v any) int {
 	n, err := strconv.Atoi(string(num(v)))
 	if err != nil || n < 0 {
 		return 0
 	}
 	return n
+}
+
+// wholeNumber is a whole number however it is written (1e3, 5.0), as servers read
+// it; ok is false where it is none, or beyond what can be told exactly.
+func wholeNumber(v any) (n int, ok bool) {
+	f, err := num(v).Float64()
+	if err != nil || f != math.Trunc(f) || math.Abs(f) > 1<<53 {
+		return 0, false
+	}
+	return int(f), true
+}
+
+// The bounds of what is read of one request. Small values take a hundred times
+// their size once they are read, and each level of nesting takes some of the stack.
+const (
+	maxDepth    = 128
+	maxValues   = 250_000
+	maxMessages = 10_000
+)
+
+// checkShape refuses JSON that is large in memory, by looking at it once and
+// keeping nothing. It does not say whether the JSON is valid.
+func checkShape(body []byte) error {
+	depth, values, inText := 0, 0, false
+	for i := 0; i < len(body); i++ {
+		c := body[i]
+		switch {
+		case inText && c == '\\':
+			i++
+		case c == '"':
+			inText = !inText
+		case inText:
+		case c == '{', c == '[':
+			depth++
+			values++
+		case c == '}', c == ']':
+			depth--
+		case c == ',':
+			values++
+		}
+		if depth > maxDepth {
+			return fmt.Errorf("%w: it is nested more than %d levels deep", ErrTooLarge, maxDepth)
+		}
+		if values > maxValues {
+			return fmt.Errorf("%w: it has more than %d JSON values", ErrTooLarge, maxValues)
+		}
+	}
+	return nil
 }
 
 // empty says whether a field carries nothing: absent, null, "", [], {} or false.

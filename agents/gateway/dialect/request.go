@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -15,53 +16,98 @@ type Request struct {
 	Dialect   Dialect
 	Model     string
 	Stream    bool
-	MaxOutput int // tokens; 0: the client did not say
+	MaxOutput int // tokens of one answer, thoughts among them; 0: the client did not say
 	Choices   int // answers asked for, at least 1
 	Tools     []string
 	Messages  []Message
 	WantUsage bool // the client itself asked for usage in the stream
+	// Outside says that the model is to read something that is no part of the
+	// request, as a picture by its address: how much that is, its size does not tell.
+	Outside bool
+	// Dropped names fields and tools that the client sent and the provider does not
+	// get: at most 20, on one line each.
+	Dropped []string
 
-	fields map[string]json.RawMessage
+	fields map[string]json.RawMessage // as the provider gets them
 }
 
-// ErrRequest is wrapped by every error of ParseRequest: the client's mistake.
+// ErrRequest is wrapped by errors of ParseRequest: the client's mistake.
 var ErrRequest = errors.New("request refused")
 
-// ParseRequest reads a request's body. It refuses what would let a client reach
-// a model that it did not name in "model" (OpenRouter's "models"), or be
-// answered where nobody counts ("background"), and names that differ from known
-// ones in case only, which some servers read as the same.
+// ErrTooLarge is wrapped in its place where a request has more parts than are read.
+var ErrTooLarge = errors.New("request too large")
+
+// ParseRequest reads a request's body. Only fields that are known to cost nothing
+// besides tokens are kept for the provider, see allowed; a body that would take far
+// more memory than its size is refused before it is taken apart.
 func ParseRequest(d Dialect, body []byte) (*Request, error) {
-	r := &Request{Dialect: d}
-	if err := decodeInto(body, &r.fields); err != nil {
+	if err := checkShape(body); err != nil {
+		return nil, err
+	}
+	var fields map[string]json.RawMessage
+	if err := decodeInto(body, &fields); err != nil {
 		return nil, fmt.Errorf("%w: the body is no JSON object: %w", ErrRequest, err)
 	}
-	if r.fields == nil {
+	if fields == nil {
 		return nil, fmt.Errorf("%w: the body is no JSON object", ErrRequest)
 	}
-	for name := range r.fields {
-		if err := checkField(name); err != nil {
-			return nil, err
-		}
-	}
-	v, err := decode(body)
-	if err != nil {
-		return nil, fmt.Errorf("%w: the body is no JSON object: %w", ErrRequest, err)
-	}
-	o := obj(v)
-	if empty(o["model"]) {
+	r := &Request{Dialect: d, Model: textOf(fields["model"])}
+	if r.Model == "" {
 		return nil, fmt.Errorf("%w: \"model\" is missing", ErrRequest)
 	}
-	if !empty(o["background"]) {
-		return nil, fmt.Errorf("%w: \"background\" is not supported: ask without it", ErrRequest)
+	s := sieve{dialect: d}
+	r.fields = s.request(fields)
+	r.Dropped = s.dropped
+	r.readOptions()
+	return r, r.readConversation(fields)
+}
+
+// readOptions reads what the provider is told besides the conversation.
+func (r *Request) readOptions() {
+	get := func(name string) any {
+		v, err := decode(r.fields[name])
+		if err != nil {
+			return nil
+		}
+		return v
 	}
-	r.Model = str(o["model"])
-	r.Stream, _ = o["stream"].(bool)
-	r.Choices = max(1, intOf(o["n"]))
-	r.WantUsage, _ = obj(o["stream_options"])["include_usage"].(bool)
-	r.MaxOutput = max(intOf(o["max_completion_tokens"]), intOf(o["max_tokens"]), intOf(o["max_output_tokens"]))
+	r.Stream, _ = get("stream").(bool)
+	r.WantUsage, _ = obj(get("stream_options"))["include_usage"].(bool)
+	r.Choices = max(1, intOf(get("n")))
+	r.MaxOutput = max(intOf(get("max_completion_tokens")), intOf(get("max_tokens")), intOf(get("max_output_tokens")))
+	thoughts := intOf(get("thinking_budget")) + intOf(obj(get("thinking"))["budget_tokens"]) + intOf(obj(get("reasoning"))["max_tokens"])
+	switch {
+	case r.Dialect == Messages: // where thoughts are a part of the answer's tokens
+		r.MaxOutput = max(r.MaxOutput, thoughts)
+	case r.MaxOutput > 0:
+		r.MaxOutput += thoughts
+	}
+	r.Outside = textOf(r.fields["previous_response_id"]) != ""
+}
+
+// readConversation reads what is said and which tools there are. The tools are
+// those that the client asked for: recordings are compared by them.
+func (r *Request) readConversation(fields map[string]json.RawMessage) error {
+	o := object{}
+	for _, name := range []string{"messages", "system", "input", "instructions", "tools", "functions"} {
+		raw, ok := fields[name]
+		if !ok {
+			continue
+		}
+		v, err := decode(raw)
+		if err != nil { // it was read as JSON before
+			return fmt.Errorf("%w: %q can't be read: %w", ErrRequest, name, err)
+		}
+		if n := len(arr(v)); n > maxMessages {
+			return fmt.Errorf("%w: %q has %d entries, more than %d", ErrTooLarge, name, n, maxMessages)
+		}
+		o[name] = v
+	}
 	r.Tools = toolNames(o)
-	switch d {
+	for _, name := range []string{"messages", "system", "input"} {
+		r.Outside = r.Outside || refersOutside(o[name])
+	}
+	switch r.Dialect {
 	case Chat:
 		r.Messages = chatMessages(o)
 	case Responses:
@@ -69,30 +115,49 @@ func ParseRequest(d Dialect, body []byte) (*Request, error) {
 	case Messages:
 		r.Messages = anthropicMessages(o)
 	}
-	return r, nil
-}
-
-func checkField(name string) error {
-	for _, known := range []string{"model", "stream", "stream_options", "background", "n",
-		"max_tokens", "max_completion_tokens", "max_output_tokens"} {
-		if name != known && strings.EqualFold(name, known) {
-			return fmt.Errorf("%w: unknown field %q (did you mean %q?)", ErrRequest, name, known)
-		}
-	}
-	if strings.EqualFold(name, "models") {
-		return fmt.Errorf("%w: a list of fallback \"models\" is not supported: name one \"model\"", ErrRequest)
-	}
 	return nil
 }
 
-// Body is the request for the provider: as the client wrote it, but for the
-// model's name and, where askUsage is set and the answer is a chat stream, the
+// refersOutside says whether a part of a conversation names something that the
+// provider is to fetch, or has stored.
+func refersOutside(v any) bool {
+	switch x := v.(type) {
+	case list:
+		return slices.ContainsFunc(x, refersOutside)
+	case object:
+		switch str(x["type"]) {
+		case "item_reference":
+			return true
+		case "image", "image_url", "input_image", "document", "file", "input_file", "container_upload", "video_url":
+			return holdsReference(x)
+		}
+		return refersOutside(x["content"]) || refersOutside(x["output"])
+	}
+	return false
+}
+
+// holdsReference says whether an address, or the id of a stored file, is below v.
+func holdsReference(v any) bool {
+	switch x := v.(type) {
+	case string:
+		return strings.Contains(x[:min(len(x), 20)], "://")
+	case list:
+		return slices.ContainsFunc(x, holdsReference)
+	case object:
+		for name, e := range x {
+			if name == "file_id" && str(e) != "" || name != "text" && holdsReference(e) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Body is the request for the provider: what it gets of the client's, with the
+// model's own name and, where askUsage is set and the answer is a chat stream, the
 // wish for a usage report at its end.
 func (r *Request) Body(model string, askUsage bool) ([]byte, error) {
-	out := make(map[string]json.RawMessage, len(r.fields)+1)
-	for k, v := range r.fields {
-		out[k] = v
-	}
+	out := maps.Clone(r.fields)
 	name, err := encode(model)
 	if err != nil {
 		return nil, err
@@ -100,9 +165,9 @@ func (r *Request) Body(model string, askUsage bool) ([]byte, error) {
 	out["model"] = name
 	if askUsage && r.Stream && r.Dialect == Chat {
 		options := map[string]json.RawMessage{}
-		if raw, ok := out["stream_options"]; ok && string(raw) != "null" {
+		if raw, ok := out["stream_options"]; ok {
 			if err := decodeInto(raw, &options); err != nil {
-				return nil, fmt.Errorf("%w: \"stream_options\" is no object", ErrRequest)
+				return nil, err
 			}
 		}
 		options["include_usage"] = json.RawMessage("true")
