@@ -42,8 +42,8 @@ func ParseHandle(line string) (Handle, error) {
 		return Handle{StepHash: h}, nil
 	}
 	var raw struct {
-		StepHash *string       `json:"stepHash"`
-		Usage    *record.Usage `json:"usage"`
+		StepHash *string          `json:"stepHash"`
+		Usage    *record.Reported `json:"usage"`
 	}
 	if err := json.Unmarshal([]byte(line), &raw); err != nil {
 		return bad(err.Error())
@@ -57,7 +57,7 @@ func ParseHandle(line string) (Handle, error) {
 	}
 	out := Handle{StepHash: h}
 	if raw.Usage != nil {
-		out.Usage = *raw.Usage
+		out.Usage = raw.Usage.Known()
 	}
 	if u := out.Usage; u.Turns < 0 || u.InputTokens < 0 || u.OutputTokens < 0 || u.CostUSD < 0 || u.DurationMs < 0 {
 		return bad("its usage is negative")

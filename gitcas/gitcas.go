@@ -108,12 +108,13 @@ type Claim struct {
 	// pid namespace, and Started the time at which the process PID began there, in clock
 	// ticks of the machine; Until when the claim is over whoever renews it
 	// (milliseconds); Nonce what tells the claim from every other one. Zero: not known.
-	CostUSD float64 `json:"cost,omitempty"`
-	Job     string  `json:"job,omitempty"`
-	PIDNS   string  `json:"pidns,omitempty"`
-	Started int64   `json:"started,omitempty"`
-	Until   int64   `json:"until,omitempty"`
-	Nonce   string  `json:"nonce,omitempty"`
+	CostUSD  float64 `json:"cost,omitempty"`
+	Unpriced bool    `json:"unpriced,omitempty"` // it cost more: of some tokens nobody knows the price
+	Job      string  `json:"job,omitempty"`
+	PIDNS    string  `json:"pidns,omitempty"`
+	Started  int64   `json:"started,omitempty"`
+	Until    int64   `json:"until,omitempty"`
+	Nonce    string  `json:"nonce,omitempty"`
 	// Died names the attempts ("run.attempt") whose claims on this head were
 	// found dead, oldest first: each counts as a failed attempt.
 	Died []string `json:"died,omitempty"`

@@ -7,6 +7,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/statefile"
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 // Used is what an entry says of its thread's steps, see statefile.Used.
@@ -22,7 +23,7 @@ func (c Chain) used() Used {
 	for _, s := range c.Steps {
 		addUsage(&all, s.Usage)
 	}
-	return Used{Head: c.Steps[len(c.Steps)-1].Hash, Steps: len(c.Steps), Tokens: all.Tokens, CostUSD: all.CostUSD, DurationMs: all.DurationMs}
+	return Used{Head: c.Steps[len(c.Steps)-1].Hash, Steps: len(c.Steps), Tokens: all.Tokens, CostUSD: all.CostUSD, Unpriced: all.Unpriced, DurationMs: all.DurationMs}
 }
 
 // totalCost adds up what the steps of a chain took, and the failed attempts and the steps that
@@ -69,6 +70,7 @@ func addUsage(to *Cost, u *record.Usage) {
 	if cost := u.CostUSD; cost > 0 && to.CostUSD+cost <= maxCost {
 		to.CostUSD += cost
 	}
+	to.Unpriced = to.Unpriced || u.Unpriced
 }
 
 func sum(a, b int64) int64 { return a + min(max(b, 0), maxSum-a) }
@@ -120,8 +122,9 @@ func (b *builder) atHand(id ThreadID, h node.Hash) (node.Node, error) {
 func (f *fsck) used(v *View, id ThreadID, c Chain) {
 	e, _ := v.Entry(id)
 	said, known := e.Known()
-	if counted := c.used(); known && (said.Steps != counted.Steps || said.Tokens != counted.Tokens || said.DurationMs != counted.DurationMs || math.Abs(said.CostUSD-counted.CostUSD) > 1e-6) {
-		f.add(threadsName, "thread %s: it says %d steps, %d tokens, $%g and %d ms; its chain has %d, %d, $%g and %d",
-			id, said.Steps, said.Tokens, said.CostUSD, said.DurationMs, counted.Steps, counted.Tokens, counted.CostUSD, counted.DurationMs)
+	if counted := c.used(); known && (said.Steps != counted.Steps || said.Tokens != counted.Tokens || said.DurationMs != counted.DurationMs || said.Unpriced != counted.Unpriced || math.Abs(said.CostUSD-counted.CostUSD) > 1e-6) {
+		f.add(threadsName, "thread %s: it says %d steps, %d tokens, %s and %d ms; its chain has %d, %d, %s and %d",
+			id, said.Steps, said.Tokens, text.Dollars(said.CostUSD, said.Unpriced), said.DurationMs,
+			counted.Steps, counted.Tokens, text.Dollars(counted.CostUSD, counted.Unpriced), counted.DurationMs)
 	}
 }

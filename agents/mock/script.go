@@ -276,15 +276,17 @@ func (p *parser) entry(n *yaml.Node) Entry {
 
 func (p *parser) usage(n *yaml.Node) (u record.Usage) {
 	var turns, in, out int
+	priced := false
 	p.mapping(n, map[string]func(*yaml.Node){
 		"turns": p.number(&turns, 0), "inputTokens": p.number(&in, 0), "outputTokens": p.number(&out, 0),
 		"costUsd": func(n *yaml.Node) {
+			priced = true
 			if err := n.Decode(&u.CostUSD); err != nil || !(u.CostUSD >= 0 && u.CostUSD < 1e9) {
 				p.bad(n, "%q is no amount in US dollars", n.Value)
 			}
 		},
 	})
-	u.Turns, u.InputTokens, u.OutputTokens = turns, int64(in), int64(out)
+	u.Turns, u.InputTokens, u.OutputTokens, u.Unpriced = turns, int64(in), int64(out), !priced && in+out > 0
 	return u
 }
 

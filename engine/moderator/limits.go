@@ -27,7 +27,9 @@ type Totals struct {
 	PerRole map[string]int
 	Tokens  int64
 	CostUSD float64
-	Wall    time.Duration
+	// Unpriced: it cost more, since nobody knows the price of some tokens.
+	Unpriced bool
+	Wall     time.Duration
 }
 
 // maxUsed bounds what a single step counts for, so that no sum of them overflows.
@@ -46,6 +48,7 @@ func (t *Totals) Add(role string, u *record.Usage) {
 	}
 	t.Tokens += within(u.InputTokens) + within(u.OutputTokens)
 	t.CostUSD += min(max(u.CostUSD, 0), maxUsed)
+	t.Unpriced = t.Unpriced || u.Unpriced
 	t.Wall = time.Duration(min(int64(t.Wall/time.Millisecond)+within(u.DurationMs), maxWall)) * time.Millisecond
 }
 
@@ -82,7 +85,11 @@ func (l Limits) Check(t Totals, role string) error {
 	case l.Tokens > 0 && t.Tokens >= l.Tokens:
 		return &LimitError{Limit: "tokens", Used: fmt.Sprintf("%d tokens", t.Tokens), Max: fmt.Sprint(l.Tokens)}
 	case l.CostUSD > 0 && t.CostUSD >= l.CostUSD:
-		return &LimitError{Limit: "costUsd", Used: fmt.Sprintf("$%.2f", t.CostUSD), Max: fmt.Sprintf("$%.2f", l.CostUSD)}
+		used := fmt.Sprintf("$%.2f", t.CostUSD)
+		if t.Unpriced {
+			used = "at least " + used
+		}
+		return &LimitError{Limit: "costUsd", Used: used, Max: fmt.Sprintf("$%.2f", l.CostUSD)}
 	case l.Wall > 0 && t.Wall >= l.Wall:
 		return &LimitError{Limit: "wall", Used: t.Wall.Round(time.Second).String(), Max: l.Wall.String()}
 	}

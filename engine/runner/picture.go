@@ -55,6 +55,7 @@ func (j *job) view(p *picture.Picture, state report.State) report.Thread {
 	for _, s := range t.Steps {
 		t.Tokens += s.Tokens
 		t.CostUSD += s.CostUSD
+		t.Unpriced = t.Unpriced || s.Unpriced
 	}
 	if n := len(p.Past.Steps); n > 0 {
 		last := p.Past.Steps[n-1]

@@ -74,6 +74,7 @@ type Model struct {
 type Meter struct {
 	in, out, turns atomic.Int64
 	microUSD       atomic.Int64
+	unpriced       atomic.Bool
 }
 
 // Add counts one model call: input and output tokens, and its price in US dollars.
@@ -84,6 +85,12 @@ func (m *Meter) Add(in, out int64, costUSD float64) {
 	m.microUSD.Add(int64(costUSD*1e6 + 0.5))
 }
 
+// AddUnpriced counts one model call whose price nobody knows.
+func (m *Meter) AddUnpriced(in, out int64) {
+	m.unpriced.Store(true)
+	m.Add(in, out, 0)
+}
+
 // Tokens is the number of input and output tokens together.
 func (m *Meter) Tokens() int64 { return m.in.Load() + m.out.Load() }
 
@@ -91,7 +98,7 @@ func (m *Meter) Tokens() int64 { return m.in.Load() + m.out.Load() }
 func (m *Meter) Usage() record.Usage {
 	return record.Usage{
 		Turns: int(m.turns.Load()), InputTokens: m.in.Load(), OutputTokens: m.out.Load(),
-		CostUSD: float64(m.microUSD.Load()) / 1e6,
+		CostUSD: float64(m.microUSD.Load()) / 1e6, Unpriced: m.unpriced.Load(),
 	}
 }
 

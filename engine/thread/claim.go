@@ -293,7 +293,8 @@ func (h *hold) renewOnce(ctx context.Context, m *Meter) error {
 			return errClaimLost
 		}
 		c := held.Claim
-		c.Renewed, c.Tokens, c.CostUSD = h.serverNow().UnixMilli(), m.Tokens(), m.Usage().CostUSD
+		u := m.Usage()
+		c.Renewed, c.Tokens, c.CostUSD, c.Unpriced = h.serverNow().UnixMilli(), m.Tokens(), u.CostUSD, u.Unpriced
 		upd, objs := gitcas.ClaimUpdate(h.id, &held, &c, h.serverNow())
 		if v, err = h.e.Store.Push(ctx, v, &gitcas.Change{Refs: []wire.RefUpdate{upd}, Objects: objs}); err == nil {
 			h.latest = v

@@ -158,7 +158,7 @@ func obituaryText(c gitcas.Claim) string {
 
 // claimUsage is what a job used, as far as its claim tells.
 func claimUsage(c gitcas.Claim) *record.Usage {
-	return &record.Usage{InputTokens: c.Tokens, CostUSD: c.CostUSD, DurationMs: max(c.Renewed-c.Since, 0)}
+	return &record.Usage{InputTokens: c.Tokens, CostUSD: c.CostUSD, Unpriced: c.Unpriced, DurationMs: max(c.Renewed-c.Since, 0)}
 }
 
 // obituary is the error StepNode of a job that died without a word, as far as its

@@ -39,7 +39,7 @@ func costTrailers(t Task, u *record.Usage) []gitcas.Trailer {
 	}
 	out = append(out, gitcas.Trailer{Key: "Uwf-Tokens", Value: tokens(u)})
 	if u != nil && u.CostUSD > 0 {
-		out = append(out, gitcas.Trailer{Key: "Uwf-Cost", Value: fmt.Sprintf("$%.4f", u.CostUSD)})
+		out = append(out, gitcas.Trailer{Key: "Uwf-Cost", Value: text.Dollars(u.CostUSD, u.Unpriced)})
 	}
 	return out
 }

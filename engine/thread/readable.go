@@ -24,8 +24,8 @@ func readable(t Task, s record.Step, sealed *sealed, next verdict) []byte {
 	b.WriteString(", " + time.UnixMilli(s.CompletedAtMs).UTC().Format(time.RFC3339))
 	if u := s.Usage; u != nil {
 		fmt.Fprintf(&b, ", %s, %d tokens in, %d out", (time.Duration(u.DurationMs) * time.Millisecond).Round(100*time.Millisecond), u.InputTokens, u.OutputTokens)
-		if u.CostUSD > 0 {
-			fmt.Fprintf(&b, ", $%.4f", u.CostUSD)
+		if u.CostUSD > 0 || u.Unpriced {
+			b.WriteString(", " + text.Dollars(u.CostUSD, u.Unpriced))
 		}
 	}
 	b.WriteString(".\n")

@@ -175,7 +175,7 @@ func reported(handle record.Usage, step *record.Usage) record.Usage {
 	}
 	return record.Usage{
 		Turns: max(handle.Turns, 0), InputTokens: max(handle.InputTokens, 0), OutputTokens: max(handle.OutputTokens, 0),
-		CostUSD: max(handle.CostUSD, 0),
+		CostUSD: max(handle.CostUSD, 0), Unpriced: handle.Unpriced,
 	}
 }
 
@@ -183,6 +183,7 @@ func most(a, b record.Usage) record.Usage {
 	return record.Usage{
 		Turns: max(a.Turns, b.Turns), InputTokens: max(a.InputTokens, b.InputTokens),
 		OutputTokens: max(a.OutputTokens, b.OutputTokens), CostUSD: max(a.CostUSD, b.CostUSD),
+		Unpriced: a.Unpriced || b.Unpriced,
 	}
 }
 

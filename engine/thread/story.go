@@ -146,7 +146,7 @@ func (r *stepRun) addNewStep(c *gitcas.Change, head node.Hash) error {
 
 // asCost is what was used, for the record.
 func asCost(t moderator.Totals) gitcas.Cost {
-	return gitcas.Cost{Tokens: t.Tokens, CostUSD: t.CostUSD, DurationMs: t.Wall.Milliseconds()}
+	return gitcas.Cost{Tokens: t.Tokens, CostUSD: t.CostUSD, Unpriced: t.Unpriced, DurationMs: t.Wall.Milliseconds()}
 }
 
 func addPage(c *gitcas.Change, path string, text []byte) {
@@ -186,6 +186,7 @@ func (s *story) addStep(def *workflow.Definition, out moderator.Output, step rec
 		st.usage = *u
 		s.took.Tokens += u.InputTokens + u.OutputTokens
 		s.took.CostUSD += u.CostUSD
+		s.took.Unpriced = s.took.Unpriced || u.Unpriced
 		s.took.DurationMs += u.DurationMs
 	}
 	s.steps = append(s.steps, st)
@@ -244,7 +245,8 @@ func (s story) writeIndex() []byte {
 	if s.entry.PR != 0 {
 		fmt.Fprintf(&b, "- Pull request: #%d\n", s.entry.PR)
 	}
-	fmt.Fprintf(&b, "- %s took %s, %d tokens, $%.4f, with tries that failed before\n", text.Plural(len(s.steps), "step"), roundedTime(s.took.DurationMs), s.took.Tokens, s.took.CostUSD)
+	fmt.Fprintf(&b, "- %s took %s, %d tokens, %s, with tries that failed before\n", text.Plural(len(s.steps), "step"), roundedTime(s.took.DurationMs),
+		s.took.Tokens, text.Dollars(s.took.CostUSD, s.took.Unpriced))
 	s.writeSteps(&b)
 	return []byte(text.Lines(b.String()))
 }
@@ -310,8 +312,8 @@ func (s story) writeSteps(b *strings.Builder) {
 		}
 		page := gitcas.ReadablePath(s.id, n, st.role)
 		page = page[strings.LastIndexByte(page, '/')+1:]
-		fmt.Fprintf(b, "| [%d](%s) | %s | %s | %s | %d | $%.4f |\n", n, page, markdown.Escape(oneLine(st.role)), markdown.Escape(oneLine(st.status)),
-			markdown.Escape(oneLine(st.says)), st.usage.InputTokens+st.usage.OutputTokens, st.usage.CostUSD)
+		fmt.Fprintf(b, "| [%d](%s) | %s | %s | %s | %d | %s |\n", n, page, markdown.Escape(oneLine(st.role)), markdown.Escape(oneLine(st.status)),
+			markdown.Escape(oneLine(st.says)), st.usage.InputTokens+st.usage.OutputTokens, text.Dollars(st.usage.CostUSD, st.usage.Unpriced))
 		for _, w := range st.words {
 			fmt.Fprintf(&people, "- Before step %d: %s %s, %s%s\n", n, markdown.Escape(nameOf(w.By)), w.Did(), time.UnixMilli(w.AtMs).UTC().Format(time.RFC3339), addressOf(w.By))
 		}

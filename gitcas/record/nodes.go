@@ -55,10 +55,14 @@ func (s Step) addOwn(p map[string]any) bool {
 		p["body"] = *s.Body
 	}
 	if u := s.Usage; u != nil {
-		p["usage"] = map[string]any{
+		usage := map[string]any{
 			"turns": u.Turns, "inputTokens": u.InputTokens, "outputTokens": u.OutputTokens,
 			"durationMs": u.DurationMs, "costUsd": u.CostUSD,
 		}
+		if u.Unpriced {
+			usage["unpriced"] = true
+		}
+		p["usage"] = usage
 	}
 	if w := s.Work; w != nil {
 		p["work"] = map[string]any{"branch": w.Branch, "commit": w.Commit}

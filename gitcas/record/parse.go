@@ -54,7 +54,7 @@ func (r *reader) own(s *Step) {
 		u := r.object("usage")
 		s.Usage = &Usage{
 			Turns: int(u.integer("turns")), InputTokens: u.integer("inputTokens"), OutputTokens: u.integer("outputTokens"),
-			DurationMs: u.integer("durationMs"), CostUSD: u.number("costUsd"),
+			DurationMs: u.integer("durationMs"), CostUSD: u.number("costUsd"), Unpriced: u.optionalFlag("unpriced"),
 		}
 		r.join(u)
 	}
@@ -272,6 +272,16 @@ func (r *reader) number(field string) float64 {
 	f, ok := v.(float64)
 	r.check(ok, field, "a number")
 	return f
+}
+
+func (r *reader) optionalFlag(field string) bool {
+	if !r.has(field) {
+		return false
+	}
+	v, _ := r.take(field)
+	is, ok := v.(bool)
+	r.check(ok, field, "true or false")
+	return is
 }
 
 func (r *reader) object(field string) *reader {

@@ -128,7 +128,8 @@ func TestStep(t *testing.T) {
 		{"next", with(func(s *Step) { s.Prev = &one; s.AssembledPrompt = &two }), StepSchema},
 		{"no edge prompt", with(func(s *Step) { s.EdgePrompt = "" }), StepSchema},
 		{"body", with(func(s *Step) { s.Body = &two }), OwnStepSchema},
-		{"usage", with(func(s *Step) { s.Usage = &Usage{1, 2, 3, 4, 0.25} }), OwnStepSchema},
+		{"usage", with(func(s *Step) { s.Usage = &Usage{1, 2, 3, 4, 0.25, false} }), OwnStepSchema},
+		{"usage, in part without a price", with(func(s *Step) { s.Usage = &Usage{1, 2, 3, 4, 0.25, true} }), OwnStepSchema},
 		{"usage, whole dollars", with(func(s *Step) { s.Usage = &Usage{CostUSD: 3} }), OwnStepSchema},
 		{"work", with(func(s *Step) { s.Work = &Work{"uwf/x", "abc"} }), OwnStepSchema},
 		{"run", with(func(s *Step) { s.Run = &Run{"42", 2} }), OwnStepSchema},
@@ -229,6 +230,7 @@ func TestParseRefuses(t *testing.T) {
 		{"usage incomplete", OwnStepSchema, step(), "usage", map[string]any{"turns": int64(1)}, "inputTokens of a StepNode's usage must be"},
 		{"usage with more", OwnStepSchema, step(), "usage", map[string]any{"turns": int64(1), "inputTokens": int64(1), "outputTokens": int64(1), "durationMs": int64(1), "costUsd": int64(1), "x": nil}, "a StepNode's usage with unknown fields"},
 		{"usage cost a text", OwnStepSchema, step(), "usage", map[string]any{"turns": int64(1), "inputTokens": int64(1), "outputTokens": int64(1), "durationMs": int64(1), "costUsd": "1"}, "costUsd of a StepNode's usage must be a number"},
+		{"usage unpriced a text", OwnStepSchema, step(), "usage", map[string]any{"turns": int64(1), "inputTokens": int64(1), "outputTokens": int64(1), "durationMs": int64(1), "costUsd": int64(1), "unpriced": "true"}, "unpriced of a StepNode's usage must be true or false"},
 		{"work incomplete", OwnStepSchema, step(), "work", map[string]any{"branch": "b"}, "commit of a StepNode's work must be"},
 		{"run attempt a text", OwnStepSchema, step(), "run", map[string]any{"id": "1", "attempt": "1"}, "attempt of a StepNode's run must be"},
 		{"attempts no list", OwnStepSchema, step(), "previousAttempts", string(h1), "previousAttempts of a StepNode must be"},
@@ -364,5 +366,23 @@ func TestSetDigests(t *testing.T) {
 	n, _, err = Start{Workflow: h1, Digests: &StartDigests{Workflow: d1}}.Node(at)
 	if refs, digests, rerr := RefsOf(n); err != nil || rerr != nil || !digests || len(refs) != 1 || refs[0] != (Ref{"workflow", ToShared, h1, d1}) {
 		t.Errorf("a start: %v, %v, %v", refs, digests, rerr)
+	}
+}
+
+// An agent that says nothing of the cost of its tokens leaves it unknown; 0 is a cost.
+func TestReported(t *testing.T) {
+	for in, want := range map[string]Usage{
+		`{}`:                                 {},
+		`{"turns":2}`:                        {Turns: 2},
+		`{"inputTokens":5,"outputTokens":6}`: {InputTokens: 5, OutputTokens: 6, Unpriced: true},
+		`{"inputTokens":5,"costUsd":null}`:   {InputTokens: 5, Unpriced: true},
+		`{"inputTokens":5,"costUsd":0}`:      {InputTokens: 5},
+		`{"inputTokens":5,"costUsd":0.25}`:   {InputTokens: 5, CostUSD: 0.25},
+		`{"inputTokens":5,"costUsd":0.25,"unpriced":true,"durationMs":9}`: {InputTokens: 5, CostUSD: 0.25, Unpriced: true, DurationMs: 9},
+	} {
+		var r Reported
+		if err := json.Unmarshal([]byte(in), &r); err != nil || r.Known() != want {
+			t.Errorf("%s: %+v, %v; want %+v", in, r.Known(), err, want)
+		}
 	}
 }

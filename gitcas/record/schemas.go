@@ -47,7 +47,7 @@ const (
 	// OwnStepSchema is StepSchema with body, usage, work, previousAttempts, run, by,
 	// answer, patch, checks and digests, all optional.
 	OwnStartSchema node.Hash = "28GHNM9HYB36F"
-	OwnStepSchema  node.Hash = "AD2Y3PKQSRNMC"
+	OwnStepSchema  node.Hash = "A90FT2D018N8X"
 
 	// AnswerSchema holds what people said to a thread between two steps.
 	AnswerSchema node.Hash = "7CB91S4B0KBQ8"

@@ -3,13 +3,33 @@ package record
 import "github.com/united-workforce/uwf/gitcas/node"
 
 // Usage is what an agent's run cost. DurationMs is wall time in milliseconds,
-// CostUSD is in US dollars by the configured prices (0 where none is set).
+// CostUSD is in US dollars, as providers say or by the configured prices.
 type Usage struct {
 	Turns        int     `json:"turns"`
 	InputTokens  int64   `json:"inputTokens"`
 	OutputTokens int64   `json:"outputTokens"`
 	DurationMs   int64   `json:"durationMs"`
 	CostUSD      float64 `json:"costUsd"`
+	// Unpriced: there are tokens among these whose price nobody knows, so that it cost
+	// CostUSD at least.
+	Unpriced bool `json:"unpriced,omitempty"`
+}
+
+// Reported is a usage as an agent writes it, who may say nothing of the cost.
+type Reported struct {
+	Usage
+	CostUSD *float64 `json:"costUsd"`
+}
+
+// Known is what an agent said; tokens without a cost are unpriced.
+func (r Reported) Known() Usage {
+	u := r.Usage
+	if r.CostUSD != nil {
+		u.CostUSD = *r.CostUSD
+	} else {
+		u.Unpriced = u.Unpriced || u.InputTokens+u.OutputTokens > 0
+	}
+	return u
 }
 
 // Work is the branch with the agents' edits and its commit after the step.

@@ -66,7 +66,7 @@ func (e *Ended) writeRow(b *bytes.Buffer) {
 	}
 	fmt.Fprintf(b, " %s |", asked)
 	if u := e.Used; u != nil {
-		fmt.Fprintf(b, " %d | $%.4f |", u.Tokens, u.CostUSD)
+		fmt.Fprintf(b, " %d | %s |", u.Tokens, text.Dollars(u.CostUSD, u.Unpriced))
 	} else {
 		b.WriteString(" – | – |")
 	}

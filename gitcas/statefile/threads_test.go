@@ -27,7 +27,7 @@ var fullEntry = Entry{
 	Pause:     &Pause{Reason: "until\nmonday: no"},
 	Attempts:  []string{"refs/uwf/attempts/" + idA + "/run.1"},
 	Limits:    map[string]float64{"steps": 20, "cost": 0.5, "true": 1},
-	Used:      Used{Head: h1, Steps: 3, Tokens: 1 << 60, DurationMs: 5, CostUSD: 0.30000000000000004},
+	Used:      Used{Head: h1, Steps: 3, Tokens: 1 << 60, DurationMs: 5, CostUSD: 0.30000000000000004, Unpriced: true},
 }
 
 func TestThreadsRoundTrip(t *testing.T) {
@@ -212,6 +212,9 @@ func TestThreadsRefused(t *testing.T) {
 		"large cost":          {entry + "  used: {costUsd: 1000000000000001}\n", `line 3: used.costUsd: "1000000000000001" is no amount`},
 		"no cost":             {entry + "  used: {costUsd: nan}\n", `line 3: used.costUsd: "nan" is no amount`},
 		"negative cost":       {entry + "  used: {costUsd: -0.1}\n", `line 3: used.costUsd: "-0.1" is no amount`},
+		"unpriced, a number":  {entry + "  used: {unpriced: 1}\n", `line 3: used.unpriced: "1" is not true`},
+		"unpriced, false":     {entry + "  used: {unpriced: false}\n", `line 3: used.unpriced: "false" is not true`},
+		"unpriced, text":      {entry + "  used: {unpriced: \"true\"}\n", `line 3: used.unpriced: "true" is not true`},
 	} {
 		if _, err := ParseThreads([]byte(tc.text)); !errors.Is(err, ErrMalformed) || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: %v, want %s", name, err, tc.want)

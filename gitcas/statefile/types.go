@@ -115,6 +115,7 @@ type Cost struct {
 	Steps      int     `json:"steps"`
 	Tokens     int64   `json:"tokens"` // in and out
 	CostUSD    float64 `json:"costUsd"`
+	Unpriced   bool    `json:"unpriced,omitempty"` // it cost more: of some tokens nobody knows the price
 	DurationMs int64   `json:"durationMs"`
 }
 

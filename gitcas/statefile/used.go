@@ -17,6 +17,7 @@ type Used struct {
 	Steps      int
 	Tokens     int64 // in and out
 	CostUSD    float64
+	Unpriced   bool // it cost more: of some tokens nobody knows the price
 	DurationMs int64
 }
 
@@ -40,6 +41,8 @@ func readUsed(v value) (Used, error) {
 			u.DurationMs, err = readInt(p.val, "used.durationMs", math.MaxInt64)
 		case "costUsd":
 			u.CostUSD, err = readAmount(p.val, "used.costUsd")
+		case "unpriced":
+			u.Unpriced, err = readTrue(p.val, "used.unpriced")
 		default:
 			return false, nil
 		}
@@ -54,6 +57,14 @@ func readAmount(v value, what string) (float64, error) {
 		return 0, malformed(v.line, "%s: %.40q is no amount", what, v.text)
 	}
 	return n, nil
+}
+
+// readTrue reads what is written only where it is so.
+func readTrue(v value, what string) (bool, error) {
+	if v.text != "true" || v.str {
+		return false, malformed(v.line, "%s: %.40q is not true", what, v.text)
+	}
+	return true, nil
 }
 
 func amountOK(n float64) bool { return n >= 0 && n <= maxAmount }
@@ -78,5 +89,8 @@ func (e *Entry) writeUsed(b *strings.Builder, line func(indent, key, val string)
 	line("    ", "durationMs", strconv.FormatInt(u.DurationMs, 10))
 	if u.CostUSD != 0 {
 		line("    ", "costUsd", strconv.FormatFloat(u.CostUSD, 'f', -1, 64))
+	}
+	if u.Unpriced {
+		line("    ", "unpriced", "true")
 	}
 }

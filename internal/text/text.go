@@ -20,6 +20,24 @@ func Cut(s string, n int) string {
 	return s[:n] + mark
 }
 
+// Dollars is a cost: "$0.0123", "$0.00" for none. Of some of it nobody may know the
+// price: "at least $0.0123", or "cost unknown" where none is known.
+func Dollars(usd float64, unpriced bool) string {
+	amount := fmt.Sprintf("$%.4f", usd)
+	switch {
+	case !(usd > 0) && unpriced: // NaN too
+		return "cost unknown"
+	case !(usd > 0):
+		return "$0.00"
+	case usd < 0.0001:
+		amount = "$0.0001"
+	}
+	if unpriced {
+		return "at least " + amount
+	}
+	return amount
+}
+
 // Plural is a number of things: "1 step", "2 steps".
 func Plural(n int, what string) string {
 	if n == 1 {

@@ -1,6 +1,9 @@
 package text
 
-import "testing"
+import (
+	"math"
+	"testing"
+)
 
 func TestCut(t *testing.T) {
 	for _, c := range []struct {
@@ -12,6 +15,22 @@ func TestCut(t *testing.T) {
 	} {
 		if got := Cut(c.in, c.n); got != c.want {
 			t.Errorf("%q to %d bytes: %q, want %q", c.in, c.n, got, c.want)
+		}
+	}
+}
+
+func TestDollars(t *testing.T) {
+	for _, c := range []struct {
+		usd      float64
+		unpriced bool
+		want     string
+	}{
+		{0, false, "$0.00"}, {0, true, "cost unknown"}, {0.01234, false, "$0.0123"}, {0.01234, true, "at least $0.0123"},
+		{0.00001, false, "$0.0001"}, {0.00001, true, "at least $0.0001"}, {1234.5, false, "$1234.5000"},
+		{-1, false, "$0.00"}, {-1, true, "cost unknown"}, {math.NaN(), false, "$0.00"}, {math.NaN(), true, "cost unknown"},
+	} {
+		if got := Dollars(c.usd, c.unpriced); got != c.want {
+			t.Errorf("%v, %v: %q, want %q", c.usd, c.unpriced, got, c.want)
 		}
 	}
 }

@@ -143,7 +143,7 @@ func usage(t thread.Task, m *thread.Meter, d thread.Draft) record.Usage {
 	if u.Turns == 0 || t.Model == nil && t.Extract != nil {
 		u.Turns = max(u.Turns, d.Usage.Turns)
 		u.InputTokens, u.OutputTokens = max(u.InputTokens, d.Usage.InputTokens), max(u.OutputTokens, d.Usage.OutputTokens)
-		u.CostUSD = max(u.CostUSD, d.Usage.CostUSD)
+		u.CostUSD, u.Unpriced = max(u.CostUSD, d.Usage.CostUSD), u.Unpriced || d.Usage.Unpriced
 	}
 	return u
 }

@@ -149,7 +149,7 @@ func (p *Picture) Steps() []report.Step {
 			Took: time.Duration(max(s.CompletedAtMs-s.StartedAtMs, 0)) * time.Millisecond, Attempts: len(s.PreviousAttempts),
 		}
 		if u := s.Usage; u != nil {
-			row.Tokens, row.CostUSD = u.InputTokens+u.OutputTokens, u.CostUSD
+			row.Tokens, row.CostUSD, row.Unpriced = u.InputTokens+u.OutputTokens, u.CostUSD, u.Unpriced
 		}
 		if w := s.Work; w != nil && w.Commit != commit {
 			row.Commit, commit = w.Commit, w.Commit

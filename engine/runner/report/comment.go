@@ -241,8 +241,8 @@ func (p page) used() string {
 		}
 		parts = append(parts, tokens+" tokens")
 	}
-	if p.CostUSD > 0 || p.MaxCostUSD > 0 {
-		cost := "$" + dollars(p.CostUSD)
+	if p.CostUSD > 0 || p.MaxCostUSD > 0 || p.Unpriced {
+		cost := price(p.CostUSD, p.Unpriced)
 		if p.MaxCostUSD > 0 {
 			cost += " of " + dollars(p.MaxCostUSD)
 		}

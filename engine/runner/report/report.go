@@ -62,7 +62,9 @@ type Thread struct {
 	// Limits and what was used of them.
 	Tokens, MaxTokens   int64
 	CostUSD, MaxCostUSD float64
-	MaxSteps            int
+	// Unpriced: it cost more, since nobody knows the price of some tokens.
+	Unpriced bool
+	MaxSteps int
 	// Subject is the issue or pull request that it came from; 0: none.
 	Subject     int
 	SubjectPull bool
@@ -94,6 +96,7 @@ type Step struct {
 	Took     time.Duration
 	Tokens   int64
 	CostUSD  float64
+	Unpriced bool
 	Commit   string // on the work branch; empty: it changed nothing
 	Attempts int    // failed ones before it
 }

@@ -235,6 +235,17 @@ func amount(n int64) string {
 	return strconv.FormatInt(n, 10)
 }
 
+// price is a cost that may be known in part, or not at all.
+func price(usd float64, unpriced bool) string {
+	switch {
+	case unpriced && !(usd > 0):
+		return "cost unknown"
+	case unpriced:
+		return "at least $" + dollars(usd)
+	}
+	return "$" + dollars(usd)
+}
+
 // dollars is a cost without its sign: cents, and more digits below a cent.
 func dollars(usd float64) string {
 	switch {

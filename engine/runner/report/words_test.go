@@ -36,6 +36,19 @@ func TestAmounts(t *testing.T) {
 	if got := dollars(math.NaN()); got != "0" {
 		t.Errorf("dollars(NaN) = %q", got)
 	}
+	for want, c := range map[string]struct {
+		usd      float64
+		unpriced bool
+	}{
+		"$0": {0, false}, "$0.12": {0.12, false}, "cost unknown": {0, true}, "at least $0.12": {0.12, true}, "at least $0.0001": {1e-9, true},
+	} {
+		if got := price(c.usd, c.unpriced); got != want {
+			t.Errorf("price(%v, %v) = %q, not %q", c.usd, c.unpriced, got, want)
+		}
+	}
+	if got := price(math.NaN(), true); got != "cost unknown" {
+		t.Errorf("price(NaN, true) = %q", got)
+	}
 	for n, want := range map[int]string{1: "1st", 2: "2nd", 3: "3rd", 4: "4th", 11: "11th", 12: "12th", 13: "13th", 21: "21st", 111: "111th"} {
 		if got := ordinal(n); got != want {
 			t.Errorf("ordinal(%d) = %q, not %q", n, got, want)
@@ -120,5 +133,20 @@ func TestMarkers(t *testing.T) {
 	}
 	if got := Marker("01-->\n@x"); got != "<!-- uwf:thread=01x -->" {
 		t.Error(got)
+	}
+}
+
+// What nobody knows the cost of is told as that, and not as nothing.
+func TestUnknownCost(t *testing.T) {
+	for want, th := range map[string]Thread{
+		"0 steps · 5 tokens · cost unknown":           {Tokens: 5, Unpriced: true},
+		"0 steps · 5 tokens · at least $0.12":         {Tokens: 5, CostUSD: 0.12, Unpriced: true},
+		"0 steps · 5 tokens · at least $0.12 of 2.00": {Tokens: 5, CostUSD: 0.12, MaxCostUSD: 2, Unpriced: true},
+		"0 steps · 5 tokens · $0 of 2.00":             {Tokens: 5, MaxCostUSD: 2},
+		"0 steps · 5 tokens":                          {Tokens: 5},
+	} {
+		if got := (page{Thread: th}).used(); got != want {
+			t.Errorf("%q, not %q", got, want)
+		}
 	}
 }

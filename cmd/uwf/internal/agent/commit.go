@@ -72,7 +72,7 @@ again; --extract never does not.
 --detail names a JSON file with a node, or a list of nodes of which the last is the
 detail; it refers by their hashes to the nodes that uwf agent stage has staged.
 --usage is a JSON object: {"turns", "inputTokens", "outputTokens", "costUsd"}; what
-the gateway counted goes before it.`,
+the gateway counted goes before it. Without costUsd the cost is unknown.`,
 		Example: `  uwf agent commit answer.md
   printf -- '---\n$status: done\n---\nAll is well.\n' | uwf agent commit
   uwf agent commit answer.md --detail detail.json --usage '{"turns": 2, "inputTokens": 900}'`,
@@ -185,13 +185,15 @@ func (o commitOptions) answer() (string, error) {
 }
 
 func parseUsage(text string) (record.Usage, error) {
-	var u record.Usage
+	var said record.Reported
 	if text == "" {
-		return u, nil
+		return said.Usage, nil
 	}
 	d := json.NewDecoder(bytes.NewReader([]byte(text)))
 	d.DisallowUnknownFields()
-	if err := d.Decode(&u); err != nil {
+	err := d.Decode(&said)
+	u := said.Known()
+	if err != nil {
 		return u, fmt.Errorf("--usage: %w", err)
 	}
 	if u.Turns < 0 || u.InputTokens < 0 || u.OutputTokens < 0 || u.CostUSD < 0 {

@@ -137,7 +137,7 @@ func (s *stage) stepLine(r thread.Result, seconds float64) {
 		s.w.Good(verdict)
 	}
 	if u := r.Usage; u != nil {
-		s.w.Printf("  %d turns, %5d tokens in, %4d out, $%.4f, %.1f s", u.Turns, u.InputTokens, u.OutputTokens, u.CostUSD, seconds)
+		s.w.Printf("  %d turns, %5d tokens in, %4d out, %s, %.1f s", u.Turns, u.InputTokens, u.OutputTokens, text.Dollars(u.CostUSD, u.Unpriced), seconds)
 	}
 	next := "next: " + r.NextRole
 	if r.Done {

@@ -9,6 +9,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
 	engine "github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 // refresh is how often the live line is written anew on a terminal.
@@ -62,10 +63,10 @@ func (p *progress) draw() {
 	if p.raw == nil || p.line == "" {
 		return
 	}
-	text := fmt.Sprintf("%s  %s", p.now().Sub(p.since).Round(time.Second), p.cost)
+	line := fmt.Sprintf("%s  %s", p.now().Sub(p.since).Round(time.Second), p.cost)
 	// One line of a terminal of eighty columns: the end, which changes, is kept.
-	room := max(liveWidth-len(text)-2, 10)
-	_, _ = fmt.Fprintf(p.raw, "\r\x1b[K%s  %s", output.Line(p.line, room), text)
+	room := max(liveWidth-len(line)-2, 10)
+	_, _ = fmt.Fprintf(p.raw, "\r\x1b[K%s  %s", output.Line(p.line, room), line)
 }
 
 // erase takes the live line away; the lock is held.
@@ -97,7 +98,7 @@ func (p *progress) event(ev engine.Event) {
 		}
 		p.draw()
 	case "tokens":
-		p.cost = fmt.Sprintf("%d tokens, $%.4f", ev.Usage.InputTokens+ev.Usage.OutputTokens, ev.Usage.CostUSD)
+		p.cost = fmt.Sprintf("%d tokens, %s", ev.Usage.InputTokens+ev.Usage.OutputTokens, text.Dollars(ev.Usage.CostUSD, ev.Usage.Unpriced))
 		p.draw()
 	case "notice":
 		line := p.line
@@ -114,8 +115,8 @@ func (p *progress) event(ev engine.Event) {
 		p.notes.Printf("step %d  ", ev.Step)
 		p.notes.Bold(ev.Role)
 		u := ev.Usage
-		p.notes.Printf(" → %s  %s, %d tokens in, %d out, $%.4f\n", ev.Status,
-			(time.Duration(u.DurationMs) * time.Millisecond).Round(100*time.Millisecond), u.InputTokens, u.OutputTokens, u.CostUSD)
+		p.notes.Printf(" → %s  %s, %d tokens in, %d out, %s\n", ev.Status,
+			(time.Duration(u.DurationMs) * time.Millisecond).Round(100*time.Millisecond), u.InputTokens, u.OutputTokens, text.Dollars(u.CostUSD, u.Unpriced))
 	}
 }
 

@@ -130,6 +130,7 @@ func steps(ctx context.Context, w *worker.Worker, id gitcas.ThreadID, agent stri
 func ending(p *output.Writer, id gitcas.ThreadID, o outcome, now thread.Outlook) {
 	var tokens int64
 	var cost float64
+	unpriced := false
 	var took time.Duration
 	all, lost := o.Steps, ""
 	if o.Error != nil && o.Usage != nil {
@@ -138,7 +139,7 @@ func ending(p *output.Writer, id gitcas.ThreadID, o outcome, now thread.Outlook)
 	for _, s := range all {
 		if s.Usage != nil {
 			tokens += s.Usage.InputTokens + s.Usage.OutputTokens
-			cost += s.Usage.CostUSD
+			cost, unpriced = cost+s.Usage.CostUSD, unpriced || s.Usage.Unpriced
 			took += time.Duration(s.Usage.DurationMs) * time.Millisecond
 		}
 	}
@@ -148,7 +149,7 @@ func ending(p *output.Writer, id gitcas.ThreadID, o outcome, now thread.Outlook)
 	} else {
 		p.Warn("The thread stands still")
 	}
-	p.Printf(" after %s: %s, %d tokens, $%.4f%s\n", text.Plural(len(o.Steps), "step"), took.Round(100*time.Millisecond), tokens, cost, lost)
+	p.Printf(" after %s: %s, %d tokens, %s%s\n", text.Plural(len(o.Steps), "step"), took.Round(100*time.Millisecond), tokens, text.Dollars(cost, unpriced), lost)
 	line := func(what, command string) { p.Printf("  %-15s%s\n", what, command) }
 	if now.SeeWork != "" {
 		line("the work:", now.SeeWork)

@@ -2,7 +2,6 @@ package step
 
 import (
 	"context"
-	"fmt"
 	"strconv"
 	"time"
 
@@ -15,6 +14,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 // ListOptions are what `uwf thread steps` works with.
@@ -154,7 +154,7 @@ func costs(u *record.Usage) []string {
 	if u == nil {
 		return []string{"", ""}
 	}
-	return []string{strconv.FormatInt(u.InputTokens+u.OutputTokens, 10), fmt.Sprintf("$%.4f", u.CostUSD)}
+	return []string{strconv.FormatInt(u.InputTokens+u.OutputTokens, 10), text.Dollars(u.CostUSD, u.Unpriced)}
 }
 
 func took(u *record.Usage) string {

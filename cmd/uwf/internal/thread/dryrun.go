@@ -11,6 +11,7 @@ import (
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 // planned is the JSON of `uwf thread step --dry-run`.
@@ -42,6 +43,7 @@ type extent struct {
 	StepsPerRole int     `json:"stepsPerRole"` // used: of the role whose turn it is
 	Tokens       int64   `json:"tokens"`
 	CostUSD      float64 `json:"costUsd"`
+	Unpriced     bool    `json:"unpriced,omitempty"`
 	WallMs       int64   `json:"wallMs"`
 }
 
@@ -67,7 +69,7 @@ func limitsOf(l moderator.Limits) extent {
 }
 
 func usedOf(t moderator.Totals, role string) extent {
-	return extent{Steps: t.Steps, StepsPerRole: t.PerRole[role], Tokens: t.Tokens, CostUSD: t.CostUSD, WallMs: t.Wall.Milliseconds()}
+	return extent{Steps: t.Steps, StepsPerRole: t.PerRole[role], Tokens: t.Tokens, CostUSD: t.CostUSD, Unpriced: t.Unpriced, WallMs: t.Wall.Milliseconds()}
 }
 
 // dryRun prints what the next step would do. Nothing is claimed, written or paid.
@@ -124,6 +126,6 @@ func (e extent) against(limit extent) string {
 	out := of(fmt.Sprint(e.Steps), limit.Steps == 0, fmt.Sprint(limit.Steps)) + " steps"
 	out += ", " + of(fmt.Sprint(e.StepsPerRole), limit.StepsPerRole == 0, fmt.Sprint(limit.StepsPerRole)) + " by this role"
 	out += ", " + of(fmt.Sprint(e.Tokens), limit.Tokens == 0, fmt.Sprint(limit.Tokens)) + " tokens"
-	out += ", " + of(fmt.Sprintf("$%.4f", e.CostUSD), limit.CostUSD == 0, fmt.Sprintf("$%.2f", limit.CostUSD))
+	out += ", " + of(text.Dollars(e.CostUSD, e.Unpriced), limit.CostUSD == 0, fmt.Sprintf("$%.2f", limit.CostUSD))
 	return out + ", " + of(wall(e.WallMs), limit.WallMs == 0, wall(limit.WallMs))
 }

@@ -66,6 +66,7 @@ type shown struct {
 	Failed     []thread.Attempt   `json:"failed,omitempty"`
 	Tokens     int64              `json:"tokens"` // with what led to no step
 	CostUSD    float64            `json:"costUsd"`
+	Unpriced   bool               `json:"unpriced,omitempty"`
 	DurationMs int64              `json:"durationMs"`
 	NoStep     *noStep            `json:"noStep,omitempty"`
 	StartedAt  time.Time          `json:"startedAt"`
@@ -88,6 +89,7 @@ type shown struct {
 type noStep struct {
 	Tokens     int64   `json:"tokens"`
 	CostUSD    float64 `json:"costUsd"`
+	Unpriced   bool    `json:"unpriced,omitempty"`
 	DurationMs int64   `json:"durationMs"`
 }
 
@@ -215,15 +217,15 @@ func (s *shown) addCost(ctx context.Context, t *lookup.Thread, steps gitcas.Used
 	var all moderator.Totals
 	if t.Ended != nil && t.Ended.Used != nil {
 		u := t.Ended.Used
-		s.Tokens, s.CostUSD, s.DurationMs = u.Tokens, u.CostUSD, u.DurationMs
+		s.Tokens, s.CostUSD, s.Unpriced, s.DurationMs = u.Tokens, u.CostUSD, u.Unpriced, u.DurationMs
 	} else {
 		var err error
 		if all, err = thread.Used(ctx, t.Store, t.View, t.ID); err != nil {
 			return all, err
 		}
-		s.Tokens, s.CostUSD, s.DurationMs, s.tried = all.Tokens, all.CostUSD, all.Wall.Milliseconds(), all.Steps
+		s.Tokens, s.CostUSD, s.Unpriced, s.DurationMs, s.tried = all.Tokens, all.CostUSD, all.Unpriced, all.Wall.Milliseconds(), all.Steps
 	}
-	lost := noStep{Tokens: s.Tokens - steps.Tokens, CostUSD: s.CostUSD - steps.CostUSD, DurationMs: s.DurationMs - steps.DurationMs}
+	lost := noStep{Tokens: s.Tokens - steps.Tokens, CostUSD: s.CostUSD - steps.CostUSD, Unpriced: s.Unpriced && !steps.Unpriced, DurationMs: s.DurationMs - steps.DurationMs}
 	if lost.Tokens > 0 || lost.CostUSD > leastCost || lost.DurationMs > 0 {
 		s.NoStep = &lost
 	}

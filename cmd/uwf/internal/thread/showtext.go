@@ -13,6 +13,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/statefile"
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 // sheet writes lines with labels.
@@ -33,9 +34,9 @@ func (s shown) text(w *output.Writer) {
 	s.status(p)
 	p.line("steps", "%d", s.Steps)
 	p.line("head", "%s", s.Head)
-	p.line("cost", "%s", amount(s.Tokens, s.CostUSD, s.DurationMs))
+	p.line("cost", "%s", amount(s.Tokens, s.CostUSD, s.Unpriced, s.DurationMs))
 	if n := s.NoStep; n != nil && (n.Tokens > 0 || n.CostUSD > 0) {
-		p.line("", "%s of it for attempts that led to no step", amount(n.Tokens, n.CostUSD, n.DurationMs))
+		p.line("", "%s of it for attempts that led to no step", amount(n.Tokens, n.CostUSD, n.Unpriced, n.DurationMs))
 	}
 	s.limits(p)
 	for i, a := range s.Failed {
@@ -108,8 +109,8 @@ func byWhom(by *record.By) string {
 }
 
 // amount is what something took.
-func amount(tokens int64, costUSD float64, ms int64) string {
-	return fmt.Sprintf("%d tokens, $%.4f, %s", tokens, costUSD, (time.Duration(ms) * time.Millisecond).Round(100*time.Millisecond))
+func amount(tokens int64, costUSD float64, unpriced bool, ms int64) string {
+	return fmt.Sprintf("%d tokens, %s, %s", tokens, text.Dollars(costUSD, unpriced), (time.Duration(ms) * time.Millisecond).Round(100*time.Millisecond))
 }
 
 // limits writes how much is left.
@@ -123,7 +124,7 @@ func (s shown) limits(p sheet) {
 		all = append(all, fmt.Sprintf("%d of %d tokens", s.Tokens, l.Tokens))
 	}
 	if l.CostUSD > 0 {
-		all = append(all, fmt.Sprintf("$%.2f of $%.2f", s.CostUSD, l.CostUSD))
+		all = append(all, fmt.Sprintf("%s of $%.2f", text.Dollars(s.CostUSD, s.Unpriced), l.CostUSD))
 	}
 	if l.WallMs > 0 {
 		all = append(all, fmt.Sprintf("%s of %s", wall(s.DurationMs), wall(l.WallMs)))
@@ -143,7 +144,7 @@ func attempt(a thread.Attempt) string {
 		who += " (" + a.Agent + ")"
 	}
 	if u := a.Usage; u != nil {
-		who += "  " + amount(u.InputTokens+u.OutputTokens, u.CostUSD, u.DurationMs)
+		who += "  " + amount(u.InputTokens+u.OutputTokens, u.CostUSD, u.Unpriced, u.DurationMs)
 	}
 	at := ""
 	if !a.At.IsZero() {

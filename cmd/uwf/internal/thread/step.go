@@ -14,6 +14,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/worker"
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 // StepOptions are what `uwf thread step` works with.
@@ -205,7 +206,7 @@ func PrintResult(w *output.Writer, r thread.Result) {
 		w.Printf(" → %s; next: %s\n", r.Result, r.NextRole)
 	}
 	if u := r.Usage; u != nil {
-		w.Faint(fmt.Sprintf("%d tokens in, %d out, $%.4f, %s", u.InputTokens, u.OutputTokens, u.CostUSD,
+		w.Faint(fmt.Sprintf("%d tokens in, %d out, %s, %s", u.InputTokens, u.OutputTokens, text.Dollars(u.CostUSD, u.Unpriced),
 			(time.Duration(u.DurationMs) * time.Millisecond).Round(100*time.Millisecond)))
 		w.Println()
 	}
