@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -15,13 +16,16 @@ type BudgetError struct {
 	Cost   float64
 	// Unknown: the cost can't be told, because the model has no price and the
 	// provider reports none. A cost budget can't be kept then.
-	Unknown bool
+	Unknown  bool
+	Model    string // of which that is so
+	SetPrice string // how its price is set; may be empty
 }
 
 func (e *BudgetError) Error() string {
 	switch {
 	case e.Unknown:
-		return fmt.Sprintf("a cost budget of $%.4f is set, but what the model costs is unknown: set its price in the configuration", e.Budget.CostUSD)
+		return fmt.Sprintf("a cost budget of $%.4f is set, but what the model %s costs is unknown: %s",
+			e.Budget.CostUSD, e.Model, cmp.Or(e.SetPrice, "set its price in the configuration"))
 	case e.Budget.Tokens > 0 && e.Tokens >= e.Budget.Tokens:
 		return fmt.Sprintf("the token budget is spent: %d of %d tokens", e.Tokens, e.Budget.Tokens)
 	default:
@@ -45,8 +49,8 @@ type ledger struct {
 	mu       sync.Mutex
 	spent    spending
 	reserved spending
-	running  int // requests under way
-	unknown  bool
+	running  int           // requests under way
+	unknown  *Model        // whose answer cost nobody knows what
 	changed  chan struct{} // closed and replaced when a request is settled
 }
 
@@ -56,8 +60,7 @@ func newLedger(b Budget) *ledger { return &ledger{budget: b, changed: make(chan 
 func (l *ledger) reserve(ctx context.Context, s spending) error {
 	for {
 		l.mu.Lock()
-		if l.unknown || l.over(l.spent) {
-			err := &BudgetError{Budget: l.budget, Tokens: l.spent.tokens, Cost: l.spent.cost, Unknown: l.unknown}
+		if err := l.spentAll(); err != nil {
 			l.mu.Unlock()
 			return err
 		}
@@ -78,14 +81,33 @@ func (l *ledger) reserve(ctx context.Context, s spending) error {
 	}
 }
 
+// refusal is why no request is let in any more; nil: some may be. It is a
+// *BudgetError.
+func (l *ledger) refusal() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.spentAll()
+}
+
+func (l *ledger) spentAll() error {
+	if l.unknown == nil && !l.over(l.spent) {
+		return nil
+	}
+	err := &BudgetError{Budget: l.budget, Tokens: l.spent.tokens, Cost: l.spent.cost}
+	if m := l.unknown; m != nil {
+		err.Unknown, err.Model, err.SetPrice = true, m.Name, m.SetPrice
+	}
+	return err
+}
+
 func (l *ledger) over(s spending) bool {
 	return l.budget.Tokens > 0 && s.tokens >= l.budget.Tokens ||
 		l.budget.CostUSD > 0 && s.cost >= l.budget.CostUSD
 }
 
-// settle replaces what was reserved by what was spent. known is false where
+// settle replaces what was reserved by what was spent. unknown is the model where
 // tokens were spent whose cost nobody knows.
-func (l *ledger) settle(reserved, spent spending, known bool) {
+func (l *ledger) settle(reserved, spent spending, unknown *Model) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.reserved.tokens -= reserved.tokens
@@ -95,27 +117,44 @@ func (l *ledger) settle(reserved, spent spending, known bool) {
 	}
 	l.spent.tokens += spent.tokens
 	l.spent.cost += spent.cost
-	if !known && l.budget.CostUSD > 0 {
-		l.unknown = true
+	if unknown != nil && l.budget.CostUSD > 0 {
+		l.unknown = unknown
 	}
 	close(l.changed)
 	l.changed = make(chan struct{})
 }
 
-// defaultOutput is what an answer is expected to have at most where neither the
-// request nor the model's configuration says: tokens.
-const defaultOutput = 8192
+// What a request is expected to have at most where neither it nor the model's
+// configuration says, in tokens.
+const (
+	defaultOutput = 8192
+	defaultWindow = 200_000
+)
 
-// expect estimates from above what a request will spend.
+// expect estimates from above what a request will spend. It is what counts where
+// the provider's answer can't be read to its end.
 func expect(r *dialect.Request, size int, m *Model) dialect.Usage {
-	out := r.MaxOutput
-	if out == 0 {
-		out = m.MaxOutput
+	u := dialect.Usage{In: dialect.Estimate(size), HasIn: true, HasOut: true}
+	if r.Outside {
+		u.In = max(u.In, int64(cmp.Or(m.Window, defaultWindow)))
 	}
-	if out == 0 {
-		out = defaultOutput
+	if r.Dialect == dialect.Messages { // it may ask for all of it to be kept for an hour
+		u.CacheWrite, u.CacheHour = u.In, u.In
 	}
-	return dialect.Usage{In: dialect.Estimate(size), Out: int64(out) * int64(min(r.Choices, 128)), HasIn: true, HasOut: true}
+	u.Out = int64(cmp.Or(r.MaxOutput, m.MaxOutput, defaultOutput)) * int64(r.Choices)
+	return u
+}
+
+// atLeast is what an answer that was cut counts for: what the provider said of the
+// input, and as much output as was reserved, or more where more came.
+func atLeast(expected dialect.Usage, a dialect.Answer) dialect.Usage {
+	u := a.Usage
+	if !u.HasIn {
+		u = expected
+	}
+	u.Out = max(a.Usage.Out, expected.Out, dialect.Estimate(a.Bytes))
+	u.HasCost = false
+	return u
 }
 
 // complete fills what a provider left out of its usage: the input by the
@@ -130,6 +169,17 @@ func complete(u dialect.Usage, size, written int) dialect.Usage {
 	return u
 }
 
+// meter tells the Meter what a request cost.
+func (g *Gateway) meter(in, out int64, usd float64, priced bool) {
+	switch {
+	case g.o.Meter == nil:
+	case priced:
+		g.o.Meter.Add(in, out, usd)
+	default:
+		g.o.Meter.AddUnpriced(in, out)
+	}
+}
+
 // cost is what usage costs in US dollars: as the provider says, else by the
 // model's price. known is false where neither is there.
 func (m *Model) cost(u dialect.Usage) (usd float64, known bool) {
@@ -139,14 +189,8 @@ func (m *Model) cost(u dialect.Usage) (usd float64, known bool) {
 	if m.Price == nil {
 		return 0, false
 	}
-	p := *m.Price
-	if p.CacheRead == 0 {
-		p.CacheRead = p.Input
-	}
-	if p.CacheWrite == 0 {
-		p.CacheWrite = p.Input * 1.25
-	}
-	plain := max(0, u.In-u.CacheRead-u.CacheWrite)
-	return (float64(plain)*p.Input + float64(u.CacheRead)*p.CacheRead +
-		float64(u.CacheWrite)*p.CacheWrite + float64(u.Out)*p.Output) / 1e6, true
+	hour := min(u.CacheHour, u.CacheWrite)
+	plain := max(0, u.In-u.CacheWrite)
+	in := float64(plain) + 1.25*float64(u.CacheWrite-hour) + 2*float64(hour)
+	return (in*m.Price.Input + float64(u.Out)*m.Price.Output) / 1e6, true
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/united-workforce/uwf/agents/gateway/dialect"
 )
 
 func TestBudgetsRefuseTheNextRequest(t *testing.T) {
@@ -62,7 +64,7 @@ func TestACostBudgetNeedsAKnownCost(t *testing.T) {
 	withCost := strings.Replace(chatBody, `"total_tokens":120`, `"cost":0.0001`, 1)
 	u := newUpstream(t, answer(200, withCost), answer(200, chatBody))
 	model := u.model(OpenAI)
-	model.Price = nil
+	model.Price, model.ReportsCost = nil, true
 	g := start(t, Options{Models: []Model{model}, Budget: Budget{CostUSD: 1}})
 	for range 2 { // the provider tells; then it does not
 		if r := post(t, g, "/v1/chat/completions", chatRequest); r.status != 200 {
@@ -73,6 +75,101 @@ func TestACostBudgetNeedsAKnownCost(t *testing.T) {
 	var b *BudgetError
 	if !errors.As(g.Err(), &b) || !b.Unknown || !strings.Contains(message, "set its price") {
 		t.Errorf("%s; Err is %v", message, g.Err())
+	}
+}
+
+// A model whose cost nobody can know is not asked where cost is limited, whatever
+// the agent was told to use; its other models still are.
+func TestACostBudgetRefusesModelsWithoutAPrice(t *testing.T) {
+	u := newUpstream(t, answer(200, chatBody))
+	dear := Model{Alias: "dear", Name: "gpt-dear", SetPrice: "uwf config set models.dear.price.input DOLLARS", Provider: u.model(OpenAI).Provider}
+	g := start(t, Options{Models: []Model{u.model(OpenAI), dear}, Budget: Budget{CostUSD: 1}})
+	r := post(t, g, "/v1/chat/completions", strings.Replace(chatRequest, "main", "dear", 1))
+	code, message := openAIError(t, r)
+	if r.status != 400 || code != "budget_exceeded" || !strings.Contains(message, "what the model gpt-dear costs is unknown: uwf config set models.dear.price.input DOLLARS") {
+		t.Errorf("%d %s: %s", r.status, code, message)
+	}
+	if n := len(u.all()); n != 0 || g.Err() != nil {
+		t.Errorf("%d requests reached the provider; Err is %v", n, g.Err())
+	}
+	if r := post(t, g, "/v1/chat/completions", chatRequest); r.status != 200 {
+		t.Errorf("%+v", r)
+	}
+}
+
+// A price of 0 is a price: what costs nothing is within every budget.
+func TestAPriceOfNothingIsAPrice(t *testing.T) {
+	u := newUpstream(t, answer(200, chatBody))
+	model := u.model(OpenAI)
+	model.Price = &Price{}
+	m := &meter{}
+	g := start(t, Options{Models: []Model{model}, Budget: Budget{CostUSD: 0.0001}, Meter: m})
+	for range 3 {
+		if r := post(t, g, "/v1/chat/completions", chatRequest); r.status != 200 || g.Err() != nil {
+			t.Errorf("%+v, %v", r, g.Err())
+		}
+	}
+	if m.is(t, 3, 300, 60, 0); m.unpriced {
+		t.Error("it is metered as if nobody knew the price")
+	}
+}
+
+// Where nobody knows what tokens cost, the meter is told so.
+func TestUnknownCostIsMeteredAsUnknown(t *testing.T) {
+	u := newUpstream(t, answer(200, chatBody))
+	model := u.model(OpenAI)
+	model.Price = nil
+	m := &meter{}
+	g := start(t, Options{Models: []Model{model}, Meter: m})
+	post(t, g, "/v1/chat/completions", chatRequest)
+	if m.is(t, 1, 100, 20, 0); !m.unpriced {
+		t.Error("it is metered as if it had cost nothing")
+	}
+}
+
+// What is written to a cache costs more than other input, and twice as much where it
+// is kept for an hour.
+func TestCostOfCaches(t *testing.T) {
+	m := &Model{Price: &Price{Input: 1, Output: 10}}
+	for _, c := range []struct {
+		u    dialect.Usage
+		want float64
+	}{
+		{dialect.Usage{In: 1000, Out: 100}, 2000},
+		{dialect.Usage{In: 1000, CacheRead: 400}, 1000},
+		{dialect.Usage{In: 1000, CacheWrite: 400}, 1100},
+		{dialect.Usage{In: 1000, CacheWrite: 400, CacheHour: 400}, 1400},
+		{dialect.Usage{In: 1000, CacheWrite: 400, CacheHour: 100}, 1175},
+		{dialect.Usage{In: 1000, CacheWrite: 400, CacheHour: 4000}, 1400},
+	} {
+		if got, known := m.cost(c.u); !known || got < c.want/1e6-1e-12 || got > c.want/1e6+1e-12 {
+			t.Errorf("%+v costs $%v, not $%v", c.u, got, c.want/1e6)
+		}
+	}
+}
+
+// What is reserved is never less than what can be asked for.
+func TestExpectedUsage(t *testing.T) {
+	m := &Model{Window: 90_000, MaxOutput: 4000, Price: &Price{Input: 1, Output: 10}}
+	in := dialect.Estimate(1000)
+	for _, c := range []struct {
+		r    dialect.Request
+		want dialect.Usage
+	}{
+		{dialect.Request{Choices: 1}, dialect.Usage{In: in, Out: 4000}},
+		{dialect.Request{Choices: 3, MaxOutput: 100}, dialect.Usage{In: in, Out: 300}},
+		{dialect.Request{Choices: 1, MaxOutput: 64_000}, dialect.Usage{In: in, Out: 64_000}},
+		{dialect.Request{Choices: dialect.MaxChoices, MaxOutput: 1<<31 - 1}, dialect.Usage{In: in, Out: dialect.MaxChoices * (1<<31 - 1)}},
+		{dialect.Request{Choices: 1, Outside: true}, dialect.Usage{In: 90_000, Out: 4000}},
+		{dialect.Request{Dialect: dialect.Messages, Choices: 1, MaxOutput: 7}, dialect.Usage{In: in, Out: 7, CacheWrite: in, CacheHour: in}},
+	} {
+		c.want.HasIn, c.want.HasOut = true, true
+		if got := expect(&c.r, 1000, m); got != c.want {
+			t.Errorf("%+v: %+v, not %+v", c.r, got, c.want)
+		}
+	}
+	if got := expect(&dialect.Request{Choices: 1, Outside: true}, 1000, &Model{}); got.Out != defaultOutput || got.In != defaultWindow {
+		t.Errorf("of an unknown model %+v", got)
 	}
 }
 
@@ -142,7 +239,7 @@ func TestWaitingForABudgetEndsWithTheContext(t *testing.T) {
 	if err := l.reserve(ctx, spending{tokens: 1}); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
-	l.settle(spending{tokens: 100}, spending{}, true)
+	l.settle(spending{tokens: 100}, spending{}, nil)
 	if err := l.reserve(t.Context(), spending{tokens: 1}); err != nil {
 		t.Errorf("%v", err)
 	}

@@ -28,80 +28,134 @@ type exchange struct {
 	model    *Model
 	free     bool // costs nothing and is not recorded
 	started  time.Time
+	expected dialect.Usage // at most, by one try
 	reserved spending
 	turn     int // of the recording
 	askUsage bool
 
 	tries  int
 	outage outage
-	lost   int64          // input tokens of tries that were sent and never answered
-	answer dialect.Answer // of the last try, as far as it came
-	came   bool           // an answer of status 200 began
-	wrote  bool           // the client has got something
-	raw    bytes.Buffer   // what the client got, while recording
-	status int            // given to the client
-	err    error          // why it was no 200
+	try    try
+	wrote  bool         // the client has got something
+	raw    bytes.Buffer // what the client got, while recording
+	status int          // given to the client
+	err    error        // why it was no 200
 
-	settled bool
-	spent   dialect.Usage // with its cost, once settled
+	spent    dialect.Usage // by all tries, with what is known of its cost
+	unpriced bool          // it cost more
 }
 
-// run asks the provider until there is an answer to pass on.
-func (x *exchange) run(ctx context.Context) {
+// try is one request to the provider.
+type try struct {
+	held   bool // there is room reserved for it
+	sent   bool // the provider has all of it
+	came   bool // an answer of status 200 began
+	ended  bool // the provider has said all that it has to say
+	failed bool // which is that it failed
+	answer dialect.Answer
+}
+
+// run asks the provider until there is an answer to pass on. It goes on for a
+// client that has hung up, but asks no further time for it.
+func (x *exchange) run(client context.Context) {
 	for {
+		if !x.reserve(client) {
+			return
+		}
 		x.tries++
-		err := x.try(ctx)
+		err := x.ask(client)
+		x.settle()
 		if err == nil {
 			x.g.provider(nil)
 			return
 		}
-		var u *UpstreamError
-		switch {
-		case errors.Is(err, errGone) || ctx.Err() != nil:
-			x.abandon(err)
-			return
-		case !errors.As(err, &u): // the request itself can't be sent
-			x.err, x.status = err, http.StatusBadRequest
-			x.g.refuse(x.w, x.request.Dialect, x.status, codeRequest, err.Error())
-			return
-		case x.wrote:
-			x.cut(u)
+		again, wait := x.next(client, err)
+		if !again {
 			return
 		}
-		if x.askUsage && u.noOptions {
-			x.askUsage = false // this server does not know the wish for usage
+		if wait == 0 {
 			continue
 		}
-		wait := x.g.backoff(x.tries, u.retryAfter)
-		if !u.temporary || wait > x.g.o.MaxWait || x.outage.lasts(x.g.o.Now(), wait) > x.g.patience(u) {
-			x.give(u)
-			return
-		}
-		x.g.provider(u) // the agent's time may be over before the wait is
-		if err := x.g.o.Sleep(ctx, wait); err != nil {
+		if err := x.g.o.Sleep(client, wait); err != nil {
 			x.abandon(err)
 			return
 		}
 	}
 }
 
-// errGone: the client has closed its connection.
-var errGone = errors.New("the client is gone")
+// next says whether and after which time to ask again after a failure. Where not,
+// it has told the client.
+func (x *exchange) next(client context.Context, err error) (again bool, wait time.Duration) {
+	var u *UpstreamError
+	switch {
+	case client.Err() != nil:
+		x.abandon(err)
+		return false, 0
+	case !errors.As(err, &u): // the request itself can't be sent
+		x.err, x.status = err, http.StatusBadRequest
+		x.g.refuse(x.w, x.request.Dialect, x.status, codeRequest, err.Error())
+		return false, 0
+	case x.wrote:
+		x.cut(u)
+		return false, 0
+	}
+	if x.askUsage && u.noOptions {
+		x.askUsage = false // this server does not know the wish for usage
+		return true, 0
+	}
+	wait = x.g.backoff(x.tries, u.retryAfter)
+	if !u.temporary || wait > x.g.o.MaxWait || x.outage.lasts(x.g.o.Now(), wait) > x.g.retryTime(u) {
+		x.give(u)
+		return false, 0
+	}
+	x.g.provider(u) // the agent's time may be over before the wait is
+	return true, wait
+}
+
+// reserve lets a try begin once the budget has room for it. Where it has none, it
+// has told the client and ok is false.
+func (x *exchange) reserve(client context.Context) (ok bool) {
+	x.try = try{}
+	if x.free {
+		return true
+	}
+	err := x.g.ledger.reserve(client, x.reserved)
+	var budget *BudgetError
+	switch {
+	case err == nil:
+	case errors.As(err, &budget):
+		x.g.fail(budget)
+		x.err, x.status, x.wrote = budget, http.StatusBadRequest, true
+		x.g.refuse(x.w, x.request.Dialect, x.status, codeBudget, budget.Error())
+		return false
+	default:
+		x.abandon(err)
+		return false
+	}
+	x.try.held = true
+	if x.g.o.Record != nil && x.turn == 0 {
+		x.turn = x.g.o.Record.Begin()
+	}
+	return true
+}
 
 // abandon ends an exchange whose client is gone, or whose gateway closes.
 func (x *exchange) abandon(err error) {
 	x.err = err
-	if !x.wrote {
-		x.status, x.wrote = http.StatusServiceUnavailable, true
-		x.g.closing(x.w, x.request.Dialect)
+	if x.wrote {
+		x.breakOff()
+		return
 	}
+	x.status, x.wrote = http.StatusServiceUnavailable, true
+	x.g.closing(x.w, x.request.Dialect)
 }
 
-// try asks the provider once. Whatever it returns as an error, the client has
-// got nothing, unless wrote is set.
-func (x *exchange) try(parent context.Context) error {
+// ask asks the provider once. Whatever it returns as an error, the client has got
+// nothing, unless wrote is set. The client may go; the end of the gateway alone
+// ends the request to the provider, which is paid for from the moment it is sent.
+func (x *exchange) ask(client context.Context) error {
 	x.clearHeaders()
-	ctx, cancel := context.WithCancelCause(parent)
+	ctx, cancel := context.WithCancelCause(x.g.upstream)
 	defer cancel(nil)
 	timer := time.AfterFunc(x.g.o.Timeout, func() { cancel(errTimeout) })
 	defer timer.Stop()
@@ -118,19 +172,42 @@ func (x *exchange) try(parent context.Context) error {
 	if err != nil {
 		return x.unanswered(err)
 	}
-	req.Header = x.model.Provider.outgoing(x.header, x.request.Dialect)
+	req.Header = x.model.outgoing(x.header, x.request.Dialect)
 	// RoundTrip and not a Client: redirections would take the key elsewhere.
 	resp, err := x.g.transport.RoundTrip(req)
+	x.try.sent = sent.Load() || err == nil
 	if err != nil {
-		if sent.Load() {
-			x.lost += dialect.Estimate(x.size) // the provider may have worked on it
-		}
 		u := x.unanswered(cause(ctx, err))
 		u.unreached = !sent.Load()
 		return u
 	}
 	defer resp.Body.Close()
-	return x.receive(ctx, resp, func() { timer.Reset(x.g.o.IdleTimeout) })
+	return x.receive(ctx, resp, &patience{client: client, timer: timer, o: &x.g.o})
+}
+
+// patience is how long an answer may take, event by event.
+type patience struct {
+	client context.Context
+	timer  *time.Timer
+	o      *Options
+	left   time.Time // when the client was seen to be gone
+}
+
+// eventCame gives the next event its time. The rest of a stream that nobody waits
+// for has a time of its own, after which it is given up.
+func (p *patience) eventCame() error {
+	p.timer.Reset(p.o.IdleTimeout)
+	if p.client.Err() == nil {
+		return nil
+	}
+	now := p.o.Now()
+	if p.left.IsZero() {
+		p.left = now
+	}
+	if now.Sub(p.left) >= p.o.Timeout {
+		return errTimeout
+	}
+	return nil
 }
 
 // cause prefers the gateway's own reason to the transport's words for it.
@@ -145,8 +222,11 @@ func (x *exchange) unanswered(err error) *UpstreamError {
 	return &UpstreamError{Provider: x.model.Provider.Name, Err: err, temporary: true}
 }
 
-func (x *exchange) receive(ctx context.Context, resp *http.Response, alive func()) error {
+func (x *exchange) receive(ctx context.Context, resp *http.Response, p *patience) error {
 	if resp.StatusCode != http.StatusOK {
+		// What stands between here and the provider may have lost patience with an
+		// answer that is still being written, and paid for.
+		x.try.ended = resp.StatusCode != http.StatusGatewayTimeout && resp.StatusCode != statusOriginTimeout
 		body, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
 		if err != nil {
 			body = nil
@@ -154,11 +234,11 @@ func (x *exchange) receive(ctx context.Context, resp *http.Response, alive func(
 		incoming(x.w.Header(), resp.Header)
 		return failure(x.model.Provider, resp.StatusCode, resp.Header, x.scrub(body), x.g.o.Now())
 	}
-	x.came, x.answer = true, dialect.Answer{}
+	x.try.came = true
 	incoming(x.w.Header(), resp.Header)
 	kind, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	if err == nil && kind == "text/event-stream" {
-		return x.stream(ctx, resp.Body, alive)
+		return x.stream(ctx, resp.Body, p)
 	}
 	return x.plain(ctx, resp.Body)
 }
@@ -182,18 +262,24 @@ func (x *exchange) scrub(b []byte) []byte {
 // plain passes a whole answer on.
 func (x *exchange) plain(ctx context.Context, from io.Reader) error {
 	body, err := io.ReadAll(io.LimitReader(from, x.g.o.MaxAnswer+1))
+	x.try.answer.Bytes = len(body) // until it is read
 	if err != nil {
-		x.lost += dialect.Estimate(x.size)
 		return x.unanswered(cause(ctx, err))
 	}
 	if int64(len(body)) > x.g.o.MaxAnswer {
 		return x.tooLarge()
 	}
+	x.try.ended = true
 	body = x.scrub(body)
 	if !x.free {
-		if x.answer, err = dialect.ParseAnswer(x.request.Dialect, body); err != nil {
+		a, err := dialect.ParseAnswer(x.request.Dialect, body)
+		if err != nil {
+			if !errors.Is(err, dialect.ErrAnswer) { // it says so itself
+				x.try.failed, x.try.answer = true, dialect.Answer{}
+			}
 			return x.inside(err)
 		}
+		x.try.answer = a
 	}
 	if !x.record(http.StatusOK, body) {
 		return nil // the client was told
@@ -222,48 +308,55 @@ func (x *exchange) inside(err error) *UpstreamError {
 	return u
 }
 
-// stream passes events on as they come.
-func (x *exchange) stream(ctx context.Context, from io.Reader, alive func()) error {
+// stream passes events on as they come. A client that has hung up gets none, but
+// the rest is read for what it costs.
+func (x *exchange) stream(ctx context.Context, from io.Reader, p *patience) error {
 	events := dialect.NewEventReader(from, int(min(x.g.o.MaxAnswer, 16<<20)))
 	collector := dialect.NewCollector(x.request.Dialect)
-	flush := http.NewResponseController(x.w)
 	var total int64
 	for !collector.Ended() {
 		ev, err := events.Next()
 		if errors.Is(err, io.EOF) || err != nil && collector.Done() {
-			break // clients hang up when they have what they need
+			x.try.ended = collector.Done() && (errors.Is(err, io.EOF) || x.try.answer.Usage.HasOut)
+			break // servers hang up when they have said what they have to
+		}
+		if err == nil {
+			err = p.eventCame()
 		}
 		if err != nil {
 			return x.unanswered(cause(ctx, err))
 		}
-		alive()
 		ev.Raw, ev.Data = x.scrub(ev.Raw), x.scrub(ev.Data)
 		if total += int64(len(ev.Raw)); total > x.g.o.MaxAnswer {
 			return x.tooLarge()
 		}
 		usageOnly := collector.Add(ev)
-		x.answer = collector.Answer()
+		x.try.answer = collector.Answer()
 		if err := collector.Err(); err != nil {
+			x.try.ended, x.try.failed = true, true
 			return x.inside(err)
 		}
 		if usageOnly && x.askUsage && !x.request.WantUsage {
 			continue // the client did not ask for it, and may stumble over it
 		}
 		if collector.Ended() {
+			x.try.ended = true
 			x.settle()
 		}
-		if err := x.pass(ev.Raw, flush); err != nil && !collector.Done() {
-			return err
-		}
+		x.pass(p.client, ev.Raw)
 	}
 	if !collector.Done() {
 		return x.unanswered(fmt.Errorf("the stream was cut before its end: %w", io.ErrUnexpectedEOF))
 	}
 	x.record(http.StatusOK, x.raw.Bytes()) // in a failure the next request is refused
+	if p.client.Err() != nil {
+		x.breakOff() // where the gateway closes, the client may be there and lack some
+	}
 	return nil
 }
 
-func (x *exchange) pass(event []byte, flush *http.ResponseController) error {
+// pass gives the client an event.
+func (x *exchange) pass(client context.Context, event []byte) {
 	if !x.wrote {
 		x.w.Header().Set("Content-Type", dialect.ContentType(true))
 		x.w.Header().Set("Cache-Control", "no-cache")
@@ -273,13 +366,12 @@ func (x *exchange) pass(event []byte, flush *http.ResponseController) error {
 	if x.g.o.Record != nil {
 		x.raw.Write(event)
 	}
-	if _, err := x.w.Write(event); err != nil {
-		return fmt.Errorf("%w: %w", errGone, err)
+	if client.Err() != nil {
+		return
 	}
-	if err := flush.Flush(); err != nil {
-		return fmt.Errorf("%w: %w", errGone, err)
+	if _, err := x.w.Write(event); err == nil { // else it is going
+		http.NewResponseController(x.w).Flush()
 	}
-	return nil
 }
 
 // record hands the exchange to the recorder. In a failure the client gets an
@@ -288,7 +380,7 @@ func (x *exchange) record(status int, raw []byte) (ok bool) {
 	if x.g.o.Record == nil || x.free {
 		return true
 	}
-	answer := x.answer
+	answer := x.try.answer
 	if status == http.StatusOK {
 		answer.Usage = complete(answer.Usage, x.size, answer.Bytes)
 		if cost, known := x.model.cost(answer.Usage); known {
@@ -323,7 +415,6 @@ func (x *exchange) give(u *UpstreamError) {
 	if !x.record(status, body) {
 		return
 	}
-	x.settle()
 	x.status = status
 	x.w.Header().Set("X-Should-Retry", "false") // that was done here
 	write(x.w, status, dialect.ContentType(false), body)
@@ -334,46 +425,71 @@ func (x *exchange) give(u *UpstreamError) {
 func (x *exchange) cut(u *UpstreamError) {
 	x.g.provider(u)
 	x.err = u
-	x.settle()
-	flush := http.NewResponseController(x.w)
 	//nolint:errcheck // the connection is closed next, whatever the client got of this
 	x.w.Write(dialect.ErrorEvent(x.request.Dialect, http.StatusBadGateway, codeProvider, u.Error()))
-	flush.Flush()
-	if conn, _, err := flush.Hijack(); err == nil {
-		conn.Close()
+	x.breakOff()
+}
+
+// breakOff closes the client's connection, so that an answer that has begun is not
+// taken for whole.
+func (x *exchange) breakOff() {
+	conn := http.NewResponseController(x.w)
+	if conn.Flush() != nil {
+		return // it is closed
+	}
+	if c, _, err := conn.Hijack(); err == nil {
+		c.Close()
 	}
 }
 
-// settle counts what the exchange cost, once and whatever became of it: before
-// the client gets the end of its answer, so that it is counted when the client
-// goes on.
+// settle counts what the try cost, once and whatever became of it: before the
+// client gets the end of its answer, so that it is counted when the client goes on.
 func (x *exchange) settle() {
-	if x.free || x.settled {
+	if !x.try.held {
 		return
 	}
-	x.settled = true
-	known := true
-	if x.came {
-		x.spent = complete(x.answer.Usage, x.size, x.answer.Bytes)
-	}
-	x.spent.In += x.lost
-	tokens := x.spent.In + x.spent.Out
+	x.try.held = false
+	u := x.charge()
+	tokens := u.In + u.Out
+	var cost float64
+	var unknown *Model
 	if tokens > 0 {
-		x.spent.CostUSD, known = x.model.cost(x.spent)
+		var known bool
+		if cost, known = x.model.cost(u); !known {
+			unknown = x.model
+		}
 	}
-	x.g.ledger.settle(x.reserved, spending{tokens: tokens, cost: x.spent.CostUSD}, known)
-	if x.g.o.Meter != nil && tokens > 0 {
-		x.g.o.Meter.Add(x.spent.In, x.spent.Out, x.spent.CostUSD)
+	x.g.ledger.settle(x.reserved, spending{tokens: tokens, cost: cost}, unknown)
+	x.spent.In, x.spent.Out, x.spent.CostUSD = x.spent.In+u.In, x.spent.Out+u.Out, x.spent.CostUSD+cost
+	x.unpriced = x.unpriced || unknown != nil
+	if tokens > 0 {
+		x.g.meter(u.In, u.Out, cost, unknown == nil)
+	}
+}
+
+// charge is what the try counts for: what the provider says; where it was not read
+// to its end, as much as was reserved.
+func (x *exchange) charge() dialect.Usage {
+	switch t := &x.try; {
+	case t.failed && t.answer.Usage == (dialect.Usage{}) && t.answer.Bytes == 0:
+		return dialect.Usage{} // it did not get to work
+	case t.ended && t.came:
+		return complete(t.answer.Usage, x.size, t.answer.Bytes)
+	case t.ended || !t.sent:
+		return dialect.Usage{}
+	default:
+		return atLeast(x.expected, t.answer)
 	}
 }
 
 // report tells OnCall how it went.
-func (x *exchange) report() {
+func (x *exchange) report(client context.Context) {
 	if x.g.o.OnCall == nil {
 		return
 	}
 	x.g.o.OnCall(Call{
 		Path: x.path, Model: x.request.Model, Status: x.status, Tries: x.tries, Stream: x.request.Stream,
 		In: x.spent.In, Out: x.spent.Out, CostUSD: x.spent.CostUSD, Duration: x.g.o.Now().Sub(x.started), Err: x.err,
+		Unpriced: x.unpriced, HungUp: client.Err() != nil, Dropped: x.g.untold(x.request.Dropped),
 	})
 }

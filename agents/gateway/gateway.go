@@ -45,21 +45,23 @@ type Provider struct {
 	Header  http.Header // sent with every request; may be nil
 }
 
-// Price is what a model costs in US dollars for a million tokens.
-type Price struct {
-	Input, Output float64
-	// CacheRead and CacheWrite are for input tokens read from and written to a
-	// prompt cache; 0: as Input, and a quarter more than Input.
-	CacheRead, CacheWrite float64
-}
+// Price is what a model costs in US dollars for a million tokens; 0 is a price.
+// Input written to a prompt cache costs a quarter more, twice as much where it is
+// kept for an hour; what is read from one is counted like other input.
+type Price struct{ Input, Output float64 }
 
 // Model is one that agents may use.
 type Model struct {
 	Alias     string // what agents may call it besides Name; may be empty
 	Name      string // what the provider calls it
 	Provider  Provider
+	Window    int    // tokens of a request and its answer; 0: unknown. For estimates only.
 	MaxOutput int    // tokens; 0: unknown. For estimates only.
 	Price     *Price // nil: unknown
+	// ReportsCost: the provider says with each answer what it cost.
+	ReportsCost bool
+	// SetPrice says how the price is set, for messages: a command.
+	SetPrice string
 }
 
 // Budget is what may be spent; 0: without limit.
@@ -69,10 +71,11 @@ type Budget struct {
 }
 
 // Meter is told what each answer cost, once for each request that reached a
-// model: input and output tokens, and US dollars (0 where the price is unknown).
-// It is called from several goroutines.
+// model: input and output tokens, and US dollars, if anybody knows them. It is called
+// from several goroutines.
 type Meter interface {
 	Add(in, out int64, costUSD float64)
+	AddUnpriced(in, out int64)
 }
 
 // Call is what happened to one request: for showing progress. It holds no key
@@ -85,8 +88,13 @@ type Call struct {
 	Stream   bool
 	In, Out  int64
 	CostUSD  float64
+	Unpriced bool // nobody knows what some of it cost
 	Duration time.Duration
+	HungUp   bool  // the client did not wait for the end
 	Err      error // why it failed; nil where Status is 200
+	// Dropped are fields and tools of the request that the provider did not get. Each
+	// is named in one Call of a gateway.
+	Dropped []string
 }
 
 // Options of a gateway. All but Models (or Replay) may be left out.
@@ -106,8 +114,9 @@ type Options struct {
 	MaxAnswer   int64         // bytes of an answer; 0: 64 MiB
 	RetryFor    time.Duration // how long a provider that fails is tried again; 0: 10 min
 	MaxWait     time.Duration // longest wait before another try; 0: 60 s
-	Timeout     time.Duration // for a plain answer, and for the first event of a stream; 0: 10 min
+	Timeout     time.Duration // for a plain answer, for the first event of a stream, and for its rest once the client is gone; 0: 10 min
 	IdleTimeout time.Duration // between two events of a stream; 0: 5 min
+	Linger      time.Duration // for answers under way to be read to their end by Close; 0: 10 s
 
 	Now    func() time.Time                                 // nil: time.Now
 	Sleep  func(ctx context.Context, d time.Duration) error // nil: a timer
@@ -123,17 +132,19 @@ type Gateway struct {
 	ledger *ledger
 	models map[string]*Model
 
-	ended     <-chan struct{}    // the end of everything that runs
-	cancel    context.CancelFunc // brings it
+	upstream  context.Context    // of requests to providers, whatever clients do
+	cancel    context.CancelFunc // ends them, and so everything that runs
+	stop      context.CancelFunc // lets nothing begin any more
 	server    *http.Server
 	transport http.RoundTripper
 
 	mu      sync.Mutex
 	closed  bool
-	active  sync.WaitGroup // handlers
-	serving chan struct{}  // closed when the server has stopped
-	fatal   error          // the first error that stays
-	last    error          // of the provider; cleared by its next good answer
+	active  sync.WaitGroup  // handlers
+	serving chan struct{}   // closed when the server has stopped
+	fatal   error           // the first error that stays
+	last    error           // of the provider; cleared by its next good answer
+	told    map[string]bool // names of dropped fields
 }
 
 // Start opens a gateway on a free port of 127.0.0.1. It ends with Close, and
@@ -163,14 +174,16 @@ func startOn(ctx context.Context, l net.Listener, o Options, key []byte) *Gatewa
 		models:    index(o.Models),
 		transport: o.Transport,
 		serving:   make(chan struct{}),
+		told:      map[string]bool{},
 	}
-	ctx, g.cancel = context.WithCancel(ctx)
-	g.ended = ctx.Done()
+	g.upstream, g.cancel = context.WithCancel(ctx)
+	clients, stop := context.WithCancel(g.upstream)
+	g.stop = stop
 	g.server = &http.Server{
 		Handler:           http.HandlerFunc(g.serve),
 		ReadHeaderTimeout: 10 * time.Second,
 		MaxHeaderBytes:    64 << 10,
-		BaseContext:       func(net.Listener) context.Context { return ctx },
+		BaseContext:       func(net.Listener) context.Context { return clients },
 		ErrorLog:          log.New(io.Discard, "", 0), // it would print what clients send
 	}
 	go func() {
@@ -246,6 +259,7 @@ func (o *Options) defaults() {
 	def(&o.MaxWait, time.Minute)
 	def(&o.Timeout, 10*time.Minute)
 	def(&o.IdleTimeout, 5*time.Minute)
+	def(&o.Linger, 10*time.Second)
 	if o.Now == nil {
 		o.Now = time.Now
 	}
@@ -351,20 +365,28 @@ func (g *Gateway) Unused() []string {
 	return g.o.Replay.Unused()
 }
 
-// Close stops the gateway: requests under way are cut and counted, and the
-// recording is written. It returns when nothing of the gateway runs any more;
-// its error is that of the recording.
+// Close stops the gateway and writes the recording. Answers under way are read to
+// their end for a while, since they are paid for; what is cut then counts as much as
+// was reserved for it. It returns when nothing of the gateway runs any more; its
+// error is that of the recording.
 func (g *Gateway) Close() error {
 	g.mu.Lock()
-	first := !g.closed
 	g.closed = true
 	g.mu.Unlock()
-	g.cancel()
-	if first {
-		g.server.Close()
+	g.stop()
+	idle := make(chan struct{})
+	go func() { g.active.Wait(); close(idle) }()
+	linger := time.NewTimer(g.o.Linger)
+	select {
+	case <-idle:
+	case <-linger.C:
+	case <-g.upstream.Done():
 	}
+	linger.Stop()
+	g.cancel()
+	g.server.Close()
 	<-g.serving
-	g.active.Wait()
+	<-idle
 	if t, ok := g.transport.(interface{ CloseIdleConnections() }); ok {
 		t.CloseIdleConnections()
 	}
@@ -381,12 +403,7 @@ func (g *Gateway) Close() error {
 func (g *Gateway) begin() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	select {
-	case <-g.ended:
-		return false
-	default:
-	}
-	if g.closed {
+	if g.closed || g.upstream.Err() != nil {
 		return false
 	}
 	g.active.Add(1)
@@ -401,6 +418,23 @@ func (g *Gateway) fail(err error) {
 		g.fatal = err
 	}
 }
+
+// untold are the names that were not told before.
+func (g *Gateway) untold(names []string) []string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var out []string
+	for _, name := range names {
+		if !g.told[name] && len(g.told) < maxTold {
+			g.told[name] = true
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// maxTold is how many names of dropped fields a gateway tells.
+const maxTold = 100
 
 // provider notes how the provider's last answer went; nil: well.
 func (g *Gateway) provider(err error) {

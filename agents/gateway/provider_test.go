@@ -1,8 +1,11 @@
 package gateway
 
 import (
+	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/united-workforce/uwf/agents/gateway/dialect"
 )
 
 // Anthropic's models are reached by chat completions too, for clients that know
@@ -28,5 +31,25 @@ func TestWrongBaseURL(t *testing.T) {
 	g := start(t, Options{Models: []Model{u.model(OpenAI)}})
 	if r := post(t, g, "/v1/chat/completions", chatRequest); r.status != 404 || !strings.Contains(r.body, "check baseUrl") {
 		t.Errorf("%d %s", r.status, r.body)
+	}
+}
+
+// A window beyond the usual costs more: it is asked for only where it is configured.
+func TestLongContextIsForModelsThatHaveIt(t *testing.T) {
+	for _, c := range []struct {
+		window   int
+		beta     []string
+		provider string
+	}{
+		{0, []string{"context-1m-2025-08-07"}, ""},
+		{200_000, []string{"a-1, Context-1M-2027-01-01 ,b-2", "c-3,context-1m"}, "a-1,b-2,c-3"},
+		{1_000_000, []string{"a-1,context-1m-2025-08-07"}, "a-1,context-1m-2025-08-07"},
+		{0, nil, ""},
+	} {
+		m := &Model{Window: c.window}
+		client := http.Header{"Anthropic-Beta": c.beta}
+		if got := strings.Join(m.outgoing(client, dialect.Messages)["Anthropic-Beta"], "|"); got != c.provider {
+			t.Errorf("%d, %q: %q", c.window, c.beta, got)
+		}
 	}
 }

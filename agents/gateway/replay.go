@@ -11,34 +11,38 @@ import (
 
 // replay answers from the cassette. It counts and keeps budgets like a real
 // answer, with the usage that the cassette gives.
-func (x *exchange) replay(ctx context.Context) {
+func (x *exchange) replay(client context.Context) {
 	g, d := x.g, x.request.Dialect
-	if !g.admit(ctx, x.w, d, spending{}) {
+	if !x.reserve(client) {
 		return
 	}
 	a, turn, err := g.o.Replay.Play(x.path, x.request)
 	if err != nil {
-		g.ledger.settle(spending{}, spending{}, true)
+		g.ledger.settle(spending{}, spending{}, nil)
 		g.fail(err)
 		x.status, x.err = http.StatusBadRequest, err
 		g.refuse(x.w, d, http.StatusBadRequest, codeReplay, err.Error())
-		x.report()
+		x.report(client)
 		return
 	}
 	if a.Status == http.StatusOK {
 		x.spent = complete(a.Usage, x.size, written(a))
 	}
-	if m := g.models[x.request.Model]; m != nil {
-		x.spent.CostUSD, _ = m.cost(x.spent)
+	m := g.models[x.request.Model]
+	if m == nil {
+		m = &Model{}
 	}
+	var priced bool
+	x.spent.CostUSD, priced = m.cost(x.spent)
 	u := x.spent
-	g.ledger.settle(spending{}, spending{tokens: u.In + u.Out, cost: u.CostUSD}, true)
-	if g.o.Meter != nil && a.Status == http.StatusOK {
-		g.o.Meter.Add(u.In, u.Out, u.CostUSD)
+	x.unpriced = !priced && u.In+u.Out > 0
+	g.ledger.settle(spending{}, spending{tokens: u.In + u.Out, cost: u.CostUSD}, nil) // nothing is paid here
+	if a.Status == http.StatusOK {
+		g.meter(u.In, u.Out, u.CostUSD, !x.unpriced)
 	}
 	x.status = a.Status
 	x.play(a, turn)
-	x.report()
+	x.report(client)
 }
 
 // play gives a cassette's answer in the client's dialect.

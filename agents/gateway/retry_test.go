@@ -197,24 +197,38 @@ func (p *pipes) client() *http.Transport {
 	}}
 }
 
-// inTime asks a gateway that stands between pipes, and says how long it took by the
-// bubble's clock.
-func inTime(t *testing.T, request string, m Meter, handlers ...http.HandlerFunc) (r result, tries int, took time.Duration) {
+// A bubble is a gateway and its provider between pipes, and a client of it.
+type bubble struct {
+	g      *Gateway
+	u      *upstream
+	client *http.Transport
+}
+
+// inBubble runs a test in a synctest bubble and closes the gateway.
+func inBubble(t *testing.T, api API, o Options, run func(*testing.T, bubble), handlers ...http.HandlerFunc) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		front, back := newPipes(t), newPipes(t)
-		u := upstreamOn(t, back, handlers...)
-		o := Options{Models: []Model{u.model(OpenAI)}, Meter: m, Transport: back.client(), Sleep: func(context.Context, time.Duration) error { return nil }}
+		b := bubble{u: upstreamOn(t, back, handlers...), client: front.client()}
+		o.Models, o.Transport, o.Sleep = []Model{b.u.model(api)}, back.client(), func(context.Context, time.Duration) error { return nil }
 		o.defaults()
-		g := startOn(t.Context(), front, o, []byte("key"))
-		began := time.Now()
-		r = sendBy(t, t.Context(), front.client(), g, http.MethodPost, "/v1/chat/completions", request)
-		tries, took = len(u.all()), time.Since(began)
-		if err := g.Close(); err != nil {
+		b.g = startOn(t.Context(), front, o, []byte("key"))
+		run(t, b)
+		if err := b.g.Close(); err != nil {
 			t.Error(err)
 		}
-		u.Close()
+		b.u.Close()
 	})
+}
+
+// inTime asks such a gateway, and says how long it took by the bubble's clock.
+func inTime(t *testing.T, request string, m Meter, handlers ...http.HandlerFunc) (r result, tries int, took time.Duration) {
+	t.Helper()
+	inBubble(t, OpenAI, Options{Meter: m}, func(t *testing.T, b bubble) {
+		began := time.Now()
+		r = sendBy(t, t.Context(), b.client, b.g, http.MethodPost, "/v1/chat/completions", request)
+		tries, took = len(b.u.all()), time.Since(began)
+	}, handlers...)
 	return r, tries, took
 }
 
@@ -225,9 +239,9 @@ func TestHangingProviderIsGivenUp(t *testing.T) {
 	if r.status != 200 || tries != 2 || took != 10*time.Minute {
 		t.Errorf("%+v, %d tries in %v", r, tries, took)
 	}
-	// What the first try may have cost is counted.
+	// The provider may be at it still: what was reserved for the first try is counted.
 	in := dialect.Estimate(len(chatRequest))
-	m.is(t, 1, 100+in, 20, chatCost+float64(in)/1e6)
+	m.is(t, 2, 100+in, 20+defaultOutput, chatCost+float64(in+10*defaultOutput)/1e6)
 }
 
 func TestStreamsAreRetriedBeforeTheirFirstByte(t *testing.T) {
@@ -247,13 +261,16 @@ func TestStreamsAreRetriedBeforeTheirFirstByte(t *testing.T) {
 
 func TestStreamsThatBreakAreNoSuccess(t *testing.T) {
 	begun := chunk(`{"content":"`+strings.Repeat("z", 300)+`"}`, "null")
-	for name, h := range map[string]http.HandlerFunc{
-		"connection cut":        cutOff(events(begun)),
-		"ends early":            events(begun),
-		"error in the middle":   events(begun, `data: {"error":{"code":502,"message":"busy"},"choices":[]}`+"\n\n", doneChunk),
-		"one event of a finger": events(begun, "data: {\"choices\":[{\"delta\":{\"con"),
+	for name, c := range map[string]struct {
+		h   http.HandlerFunc
+		out int64 // what the provider may have written: as much as was reserved, unless it says that it stopped
+	}{
+		"connection cut":        {cutOff(events(begun)), defaultOutput},
+		"ends early":            {events(begun), defaultOutput},
+		"error in the middle":   {events(begun, `data: {"error":{"code":502,"message":"busy"},"choices":[]}`+"\n\n", doneChunk), 100},
+		"one event of a finger": {events(begun, "data: {\"choices\":[{\"delta\":{\"con"), defaultOutput},
 	} {
-		u := newUpstream(t, h)
+		u := newUpstream(t, c.h)
 		m := &meter{}
 		g := start(t, Options{Models: []Model{u.model(OpenAI)}, Meter: m})
 		r := post(t, g, "/v1/chat/completions", streamRequest)
@@ -264,7 +281,7 @@ func TestStreamsThatBreakAreNoSuccess(t *testing.T) {
 			t.Errorf("%s: %d tries after the client got something", name, n)
 		}
 		in := dialect.Estimate(len(streamRequest))
-		m.is(t, 1, in, 100, float64(in+1000)/1e6)
+		m.is(t, 1, in, c.out, float64(in+10*c.out)/1e6)
 		var up *UpstreamError
 		if !errors.As(g.Err(), &up) {
 			t.Errorf("%s: Err is %v", name, g.Err())

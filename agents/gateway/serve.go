@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"context"
 	"crypto/subtle"
 	"errors"
 	"fmt"
@@ -128,8 +127,10 @@ func (g *Gateway) modelNames() []string {
 	return names
 }
 
+func (g *Gateway) modelList() string { return strings.Join(g.modelNames(), ", ") }
+
 func (g *Gateway) unknownModel(name string) string {
-	return fmt.Sprintf("the model %q is not configured; configured are: %s", name, strings.Join(g.modelNames(), ", "))
+	return fmt.Sprintf("the model %.200q is not configured; configured are: %s", name, g.modelList())
 }
 
 // read takes a request's body, within its limit, and what it asks. Where it
@@ -194,23 +195,6 @@ func (g *Gateway) stopped(w http.ResponseWriter, d dialect.Dialect) bool {
 	return true
 }
 
-// admit reserves what a request may spend. Where the budget does not let it in,
-// it has answered and ok is false.
-func (g *Gateway) admit(ctx context.Context, w http.ResponseWriter, d dialect.Dialect, s spending) bool {
-	err := g.ledger.reserve(ctx, s)
-	if err == nil {
-		return true
-	}
-	var budget *BudgetError
-	if errors.As(err, &budget) {
-		g.fail(budget)
-		g.refuse(w, d, http.StatusBadRequest, codeBudget, budget.Error())
-		return false
-	}
-	g.closing(w, d) // or the client is gone: then nobody reads it
-	return false
-}
-
 // converse passes one request to its model, or to the replay.
 func (g *Gateway) converse(w http.ResponseWriter, r *http.Request, d dialect.Dialect) {
 	req, size, ok := g.read(w, r, d)
@@ -222,25 +206,30 @@ func (g *Gateway) converse(w http.ResponseWriter, r *http.Request, d dialect.Dia
 		x.replay(r.Context())
 		return
 	}
-	if x.model, ok = g.model(w, req); !ok {
+	if x.model, ok = g.model(w, req); !ok || g.refuseUnpriced(w, x) {
 		return
 	}
 	x.askUsage = req.Stream && d == dialect.Chat
-	expected := expect(req, size, x.model)
-	cost, known := x.model.cost(expected)
+	x.expected = expect(req, size, x.model)
+	cost, known := x.model.cost(x.expected)
 	if !known {
 		cost = g.o.Budget.CostUSD // one at a time, until the provider has told
 	}
-	x.reserved = spending{tokens: expected.In + expected.Out, cost: cost}
-	if !g.admit(r.Context(), w, d, x.reserved) {
-		return
-	}
-	if g.o.Record != nil {
-		x.turn = g.o.Record.Begin()
-	}
+	x.reserved = spending{tokens: x.expected.In + x.expected.Out, cost: cost}
 	x.run(r.Context())
-	x.settle()
-	x.report()
+	x.report(r.Context())
+}
+
+// refuseUnpriced refuses a model whose answers can't be held against a budget of
+// cost. It reports whether it did.
+func (g *Gateway) refuseUnpriced(w http.ResponseWriter, x *exchange) bool {
+	m := x.model
+	if g.o.Budget.CostUSD <= 0 || m.Price != nil || m.ReportsCost {
+		return false
+	}
+	err := &BudgetError{Budget: g.o.Budget, Unknown: true, Model: m.Name, SetPrice: m.SetPrice}
+	g.refuse(w, x.request.Dialect, http.StatusBadRequest, codeBudget, err.Error())
+	return true
 }
 
 // countTokens passes a question for a number of tokens on. It costs nothing and

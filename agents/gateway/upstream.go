@@ -100,12 +100,15 @@ func passedOn() []string {
 
 // outgoing are the headers for the provider. Which one carries the key depends on
 // the dialect that is spoken there.
-func (p Provider) outgoing(client http.Header, d dialect.Dialect) http.Header {
-	h := http.Header{}
+func (m *Model) outgoing(client http.Header, d dialect.Dialect) http.Header {
+	p, h := m.Provider, http.Header{}
 	for _, name := range passedOn() {
 		if v := client.Values(name); len(v) > 0 {
 			h[name] = v
 		}
+	}
+	if m.Window <= usualWindow {
+		withoutLongContext(h)
 	}
 	h.Set("Content-Type", "application/json")
 	h.Set("User-Agent", "uwf")
@@ -124,6 +127,26 @@ func (p Provider) outgoing(client http.Header, d dialect.Dialect) http.Header {
 		h.Set("Authorization", "Bearer "+p.Key)
 	}
 	return h
+}
+
+// usualWindow is how many tokens Anthropic's models read at their usual price.
+const usualWindow = 200_000
+
+// withoutLongContext takes the wish for a larger window than the model is
+// configured with out of Anthropic's list of betas: beyond it all tokens cost more.
+func withoutLongContext(h http.Header) {
+	const name = "Anthropic-Beta"
+	var kept []string
+	for _, line := range h[name] {
+		for beta := range strings.SplitSeq(line, ",") {
+			if beta = strings.TrimSpace(beta); beta != "" && !strings.HasPrefix(strings.ToLower(beta), "context-1m") {
+				kept = append(kept, beta)
+			}
+		}
+	}
+	if delete(h, name); len(kept) > 0 {
+		h.Set(name, strings.Join(kept, ","))
+	}
 }
 
 // incoming copies the provider's headers that are of use to a client. Cookies
@@ -164,11 +187,15 @@ func failure(p Provider, status int, h http.Header, body []byte, now time.Time) 
 	return e
 }
 
+// statusOriginTimeout is Cloudflare's: the provider's own server did not answer in
+// time.
+const statusOriginTimeout = 524
+
 // temporary says whether a status may be another one next time. 529 is
 // Anthropic's "overloaded"; 520 to 524 come from Cloudflare.
 func temporary(status int) bool {
 	switch status {
-	case 408, 409, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529:
+	case 408, 409, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, statusOriginTimeout, 529:
 		return true
 	}
 	return false
@@ -214,8 +241,8 @@ func (g *Gateway) backoff(try int, asked time.Duration) time.Duration {
 // address that is wrong stays wrong.
 const unreachedFor = 30 * time.Second
 
-// patience is how long a provider is tried again that failed like this.
-func (g *Gateway) patience(u *UpstreamError) time.Duration {
+// retryTime is how long a provider is tried again that failed like this.
+func (g *Gateway) retryTime(u *UpstreamError) time.Duration {
 	if u.unreached {
 		return min(unreachedFor, g.o.RetryFor)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
 
 	"github.com/united-workforce/uwf/agents"
 	"github.com/united-workforce/uwf/agents/gateway"
@@ -50,11 +51,16 @@ func exitOf(err error) int {
 	return -1
 }
 
-// logCall writes down one exchange with a model. It holds nothing of what was said.
+// logCall writes down one exchange with a model, and what the model did not get of the
+// request. It holds nothing of what was said.
 func (w *Worker) logCall(t thread.Task, c gateway.Call) {
+	if len(c.Dropped) > 0 {
+		w.f.Log().Info("DR0PPEDF", "request fields that may cost money, or are not known, did not reach the model",
+			append(of(t), slog.String("model", c.Model), slog.String("path", c.Path), slog.String("fields", strings.Join(c.Dropped, ", ")))...)
+	}
 	w.f.Log().Failed(c.Err, "M0DE1CA7", "model asked", append(of(t), slog.String("model", c.Model), slog.String("path", c.Path), slog.Int("status", c.Status),
 		slog.Int("tries", c.Tries), slog.Bool("stream", c.Stream), slog.Int64("inputTokens", c.In), slog.Int64("outputTokens", c.Out),
-		slog.Float64("costUsd", c.CostUSD), debuglog.Took(c.Duration))...)
+		slog.Float64("costUsd", c.CostUSD), slog.Bool("unpriced", c.Unpriced), slog.Bool("hungUp", c.HungUp), debuglog.Took(c.Duration))...)
 }
 
 // observe writes down what the engine tells, and tells it on.
