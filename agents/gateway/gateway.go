@@ -110,12 +110,13 @@ type Options struct {
 	Proxy     func(*http.Request) (*url.URL, error) // nil: no proxy, whatever the environment says
 	Transport http.RoundTripper                     // for tests; Proxy is ignored then
 
-	MaxRequest  int64         // bytes of a request's body; 0: 32 MiB
+	MaxRequest  int64         // bytes of a request's body; 0: 8 MiB
 	MaxAnswer   int64         // bytes of an answer; 0: 64 MiB
 	RetryFor    time.Duration // how long a provider that fails is tried again; 0: 10 min
 	MaxWait     time.Duration // longest wait before another try; 0: 60 s
 	Timeout     time.Duration // for a plain answer, for the first event of a stream, and for its rest once the client is gone; 0: 10 min
 	IdleTimeout time.Duration // between two events of a stream; 0: 5 min
+	BodyTimeout time.Duration // for a request's body to arrive; 0: 1 min
 	Linger      time.Duration // for answers under way to be read to their end by Close; 0: 10 s
 
 	Now    func() time.Time                                 // nil: time.Now
@@ -130,6 +131,7 @@ type Gateway struct {
 	url    string
 	key    string
 	ledger *ledger
+	intake *intake
 	models map[string]*Model
 
 	upstream  context.Context    // of requests to providers, whatever clients do
@@ -171,6 +173,7 @@ func startOn(ctx context.Context, l net.Listener, o Options, key []byte) *Gatewa
 		o: o, url: "http://" + l.Addr().String(),
 		key:       "uwf-" + base64.RawURLEncoding.EncodeToString(key),
 		ledger:    newLedger(o.Budget),
+		intake:    newIntake(o.MaxRequest),
 		models:    index(o.Models),
 		transport: o.Transport,
 		serving:   make(chan struct{}),
@@ -252,13 +255,17 @@ func (m Model) check() error {
 	return nil
 }
 
+// DefaultMaxRequest is how large the body of a request may be, in bytes.
+const DefaultMaxRequest = 8 << 20
+
 func (o *Options) defaults() {
-	def(&o.MaxRequest, 32<<20)
+	def(&o.MaxRequest, DefaultMaxRequest)
 	def(&o.MaxAnswer, 64<<20)
 	def(&o.RetryFor, 10*time.Minute)
 	def(&o.MaxWait, time.Minute)
 	def(&o.Timeout, 10*time.Minute)
 	def(&o.IdleTimeout, 5*time.Minute)
+	def(&o.BodyTimeout, time.Minute)
 	def(&o.Linger, 10*time.Second)
 	if o.Now == nil {
 		o.Now = time.Now

@@ -4,7 +4,6 @@ import (
 	"crypto/subtle"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -133,29 +132,6 @@ func (g *Gateway) unknownModel(name string) string {
 	return fmt.Sprintf("the model %.200q is not configured; configured are: %s", name, g.modelList())
 }
 
-// read takes a request's body, within its limit, and what it asks. Where it
-// can't, it has answered and ok is false.
-func (g *Gateway) read(w http.ResponseWriter, r *http.Request, d dialect.Dialect) (req *dialect.Request, size int, ok bool) {
-	if enc := r.Header.Get("Content-Encoding"); enc != "" && enc != "identity" {
-		g.refuse(w, d, http.StatusUnsupportedMediaType, codeRequest, "compressed requests are not supported: send the body as it is")
-		return nil, 0, false
-	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, g.o.MaxRequest))
-	var tooLarge *http.MaxBytesError
-	if errors.As(err, &tooLarge) {
-		g.refuse(w, d, http.StatusRequestEntityTooLarge, codeTooLarge, fmt.Sprintf("the request is larger than %d bytes", tooLarge.Limit))
-		return nil, 0, false
-	}
-	if err == nil {
-		req, err = dialect.ParseRequest(d, body)
-	}
-	if err != nil {
-		g.refuse(w, d, http.StatusBadRequest, codeRequest, err.Error())
-		return nil, 0, false
-	}
-	return req, len(body), true
-}
-
 // model finds the model of a request, and refuses it where it is not configured
 // or not reached in this dialect.
 func (g *Gateway) model(w http.ResponseWriter, req *dialect.Request) (*Model, bool) {
@@ -197,20 +173,21 @@ func (g *Gateway) stopped(w http.ResponseWriter, d dialect.Dialect) bool {
 
 // converse passes one request to its model, or to the replay.
 func (g *Gateway) converse(w http.ResponseWriter, r *http.Request, d dialect.Dialect) {
-	req, size, ok := g.read(w, r, d)
-	if !ok || g.stopped(w, d) {
+	in, ok := g.read(w, r, d)
+	if !ok {
 		return
 	}
-	x := &exchange{g: g, w: w, request: req, size: size, header: r.Header, path: d.Path(), started: g.o.Now()}
+	defer in.release()
+	x := &exchange{g: g, w: w, request: in.Request, size: in.size, header: r.Header, path: d.Path(), started: g.o.Now()}
 	if g.o.Replay != nil {
 		x.replay(r.Context())
 		return
 	}
-	if x.model, ok = g.model(w, req); !ok || g.refuseUnpriced(w, x) {
+	if x.model, ok = g.model(w, in.Request); !ok || g.refuseUnpriced(w, x) {
 		return
 	}
-	x.askUsage = req.Stream && d == dialect.Chat
-	x.expected = expect(req, size, x.model)
+	x.askUsage = in.Stream && d == dialect.Chat
+	x.expected = expect(in.Request, in.size, x.model)
 	cost, known := x.model.cost(x.expected)
 	if !known {
 		cost = g.o.Budget.CostUSD // one at a time, until the provider has told
@@ -235,19 +212,20 @@ func (g *Gateway) refuseUnpriced(w http.ResponseWriter, x *exchange) bool {
 // countTokens passes a question for a number of tokens on. It costs nothing and
 // is no part of a recording; a replay answers it with an estimate.
 func (g *Gateway) countTokens(w http.ResponseWriter, r *http.Request) {
-	req, size, ok := g.read(w, r, dialect.Messages)
+	in, ok := g.read(w, r, dialect.Messages)
 	if !ok {
 		return
 	}
+	defer in.release()
 	if g.o.Replay != nil {
-		write(w, http.StatusOK, dialect.ContentType(false), dialect.TokenCount(dialect.Estimate(size)))
+		write(w, http.StatusOK, dialect.ContentType(false), dialect.TokenCount(dialect.Estimate(in.size)))
 		return
 	}
-	m, ok := g.model(w, req)
+	m, ok := g.model(w, in.Request)
 	if !ok {
 		return
 	}
-	x := &exchange{g: g, w: w, request: req, size: size, header: r.Header,
+	x := &exchange{g: g, w: w, request: in.Request, size: in.size, header: r.Header,
 		path: "/v1" + countPath, started: g.o.Now(), model: m, free: true}
 	x.run(r.Context())
 }

@@ -51,6 +51,7 @@ type Config struct {
 	ExtractModel string
 
 	Limits     Limits
+	Gateway    Gateway
 	Sandbox    Sandbox
 	Confine    Confine
 	Redact     Redact
@@ -144,6 +145,11 @@ type Limits struct {
 	CostUSD  float64       // US dollars
 	WallTime time.Duration // since the thread's start
 	StepTime time.Duration // of one step
+}
+
+// Gateway bounds what agents may send to their models.
+type Gateway struct {
+	MaxBody int64 // bytes of one request; 0: the default
 }
 
 // Sandbox says how an agent's process is confined.

@@ -28,6 +28,7 @@ func merge(repo, home *Config) *Config {
 	c.State.Remote = cmp.Or(repo.State.Remote, home.State.Remote)
 	c.State.CredentialHelper = home.State.CredentialHelper // Load refuses it elsewhere
 	c.Limits = stricter(repo.Limits, home.Limits)
+	c.Gateway.MaxBody = lower(repo.Gateway.MaxBody, home.Gateway.MaxBody)
 	c.Sandbox = repo.Sandbox
 	if c.Sandbox == "" || home.Sandbox != "" && strictness(home.Sandbox) > strictness(repo.Sandbox) {
 		c.Sandbox = cmp.Or(home.Sandbox, SandboxOff)
@@ -37,7 +38,7 @@ func merge(repo, home *Config) *Config {
 	c.AllowShell = agreed(repo, home)
 	c.Redact = mergeRedact(repo.Redact, home.Redact)
 	for _, p := range []Path{{"limits", "maxSteps"}, {"limits", "maxStepsPerRole"}, {"limits", "tokens"}, {"limits", "costUsd"},
-		{"limits", "wall"}, {"limits", "stepTime"}, {"confine", "network"}, {"allowShell"}, {"redact", "minLength"}} {
+		{"limits", "wall"}, {"limits", "stepTime"}, {"gateway", "maxBody"}, {"confine", "network"}, {"allowShell"}, {"redact", "minLength"}} {
 		winner(c, repo, home, p)
 	}
 	return c

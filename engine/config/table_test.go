@@ -29,6 +29,7 @@ agentOverrides: {solve: {dev: own}, review: own}
 defaultModel: gpt-4.1
 modelOverrides: {solve: {dev: gpt-4.1}, extract: gpt-4.1}
 limits: {maxSteps: 5, maxStepsPerRole: 4, tokens: 300, costUsd: 1.25, wall: 2h, stepTime: 20m}
+gateway: {maxBody: 1000000}
 sandbox: require
 confine: {network: gateway, read: [/opt/tool], write: [/var/cache/tool]}
 redact: {env: [A_NAME], patterns: {p: 'a+'}, allow: [text], minLength: 7}

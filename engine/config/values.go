@@ -168,7 +168,7 @@ func note(p Path, others []Other) string {
 		return ""
 	}
 	switch {
-	case p[0] == "limits" || reflect.DeepEqual(p, Path{"redact", "minLength"}):
+	case p[0] == "limits" || p[0] == "gateway" || reflect.DeepEqual(p, Path{"redact", "minLength"}):
 		return "the lowest counts"
 	case p[0] == "sandbox" || reflect.DeepEqual(p, Path{"confine", "network"}):
 		return "the strictest counts"

@@ -132,7 +132,7 @@ const maxOutage = 10 * time.Minute
 
 // gateway opens the model for one agent run; agents without one get none.
 func (w *Worker) gateway(ctx context.Context, t thread.Task, m *thread.Meter) ([]string, func(error) error, error) {
-	o := gateway.Options{Meter: m, Now: w.f.Now, Proxy: w.f.Proxy, OnCall: func(c gateway.Call) {
+	o := gateway.Options{Meter: m, MaxRequest: w.config.Gateway.MaxBody, Now: w.f.Now, Proxy: w.f.Proxy, OnCall: func(c gateway.Call) {
 		w.logCall(t, c)
 		w.observe(thread.Event{Kind: "tokens", Thread: t.Thread, Step: t.Step, Role: t.Role, Tokens: m.Tokens(), Usage: m.Usage()})
 	}}
