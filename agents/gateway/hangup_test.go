@@ -280,7 +280,7 @@ func TestRetriesKeepTheBudget(t *testing.T) {
 		"origin timeout":  answer(524, `<html>`),
 	} {
 		m := &meter{}
-		inBubble(t, OpenAI, Options{Meter: m, Budget: Budget{Tokens: 9000}}, func(t *testing.T, b bubble) {
+		inBubble(t, OpenAI, Options{Meter: m, Budget: Budget{Tokens: 9000}, RetryFor: time.Hour}, func(t *testing.T, b bubble) {
 			s := everyForm()[0]
 			r := sendBy(t, t.Context(), b.client, b.g, http.MethodPost, s.path, s.request)
 			if code, _ := openAIError(t, r); code != codeBudget {

@@ -66,6 +66,8 @@ type Config struct {
 
 	secrets []redact.Secret
 	lost    map[string]Problem // models whose provider is defined nowhere, by alias
+	shared  string             // the repository's file: its settings are for everybody
+	inCI    bool               // there is no file of the user's own
 	files   []*Config          // what each file says by itself
 	sources map[string]string  // of variables that matter: where they are set
 }
@@ -122,13 +124,11 @@ type Model struct {
 	Price     Price
 }
 
-// Price is in US dollars per million tokens; zero: unknown.
-type Price struct{ Input, Output float64 }
+// Price is in US dollars per million tokens. What is nil is unknown; 0 is a price.
+type Price struct{ Input, Output *float64 }
 
-// Cost is the price of a call in US dollars.
-func (p Price) Cost(inputTokens, outputTokens int64) float64 {
-	return (float64(inputTokens)*p.Input + float64(outputTokens)*p.Output) / 1e6
-}
+// Known says whether the whole price is.
+func (p Price) Known() bool { return p.Input != nil && p.Output != nil }
 
 // Agent is a program that works on steps.
 type Agent struct {

@@ -186,8 +186,10 @@ func (l *loader) chooseModel(c *Config, own string) {
 		return
 	}
 	alias := provider + "/" + model
-	c.Models[alias] = withKnownSize(Model{Provider: provider, Name: model})
-	c.Origins[table.Join("models", alias)] = "$UWF_MODEL"
+	if m := c.Models[alias]; m.Provider != provider || m.Name != model { // else a file says more of it
+		c.Models[alias] = withKnownSize(Model{Provider: provider, Name: model})
+		c.Origins[table.Join("models", alias)] = "$UWF_MODEL"
+	}
 	l.setDefault(c, alias, "$UWF_MODEL")
 }
 

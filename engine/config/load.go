@@ -47,6 +47,7 @@ func Load(s Sources) (*Config, error) {
 	l.warnKeys(repo, s.RepoFile)
 	c := merge(repo, home)
 	l.fromEnvironment(c)
+	freeModels(c)
 	l.keys(c)
 	l.checkNames(c)
 	if len(l.problems) > 0 {
@@ -55,6 +56,7 @@ func Load(s Sources) (*Config, error) {
 	l.gatherSecrets(c)
 	c.Warnings = l.warnings
 	c.sources = l.sourcesOf(c)
+	c.shared, c.inCI = l.s.RepoFile, l.s.RepoTrusted
 	return c, nil
 }
 

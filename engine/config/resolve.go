@@ -36,7 +36,7 @@ type ResolvedAgent struct {
 // whose provider's key is not set, ErrNoKey; with one whose provider is defined
 // nowhere, ErrInvalid.
 func (c *Config) ResolveModel(workflow, role string) (ResolvedModel, error) {
-	alias := cmp.Or(c.ModelOverrides[workflow][role], c.ModelOverrides[workflow]["*"], c.DefaultModel)
+	alias := c.modelOf(workflow, role)
 	if alias == "" {
 		if len(c.Models) > 0 {
 			return ResolvedModel{}, fmt.Errorf("choose a model for role %q of %q: %w\n(models without a default: set defaultModel to one of %s)",
@@ -60,16 +60,11 @@ const (
 // that with the alias "default", then defaultModel. ErrNoModel: there is none, or
 // it is switched off; ErrNoKey: its provider's key is not set.
 func (c *Config) ResolveExtract() (ResolvedModel, error) {
-	alias := c.ExtractModel
-	if alias == NoExtract {
+	if c.ExtractModel == NoExtract {
 		return ResolvedModel{}, fmt.Errorf("modelOverrides.extract is %q: %w", NoExtract, ErrNoModel)
 	}
-	for _, name := range []string{extractScenario, defaultScenario} {
-		if _, ok := c.Models[name]; ok && alias == "" {
-			alias = name
-		}
-	}
-	if alias = cmp.Or(alias, c.DefaultModel); alias == "" {
+	alias := c.extractModel()
+	if alias == "" {
 		return ResolvedModel{}, ErrNoModel
 	}
 	return c.Model(alias)

@@ -18,6 +18,8 @@ type vendor struct {
 	urlEnv  string // variable that holds another base URL; empty: none
 	modEnv  string // variable that names the model
 	model   Model  // without one
+	free    bool   // its models cost nothing
+	reports bool   // it says with each answer what it cost
 	note    string // what people should know before they choose it
 }
 
@@ -25,18 +27,18 @@ type vendor struct {
 func vendors() []vendor {
 	return []vendor{
 		{name: "openai", label: "OpenAI", kind: OpenAI, baseURL: "https://api.openai.com/v1", keyEnv: "OPENAI_API_KEY", ambient: true,
-			urlEnv: "OPENAI_BASE_URL", modEnv: "OPENAI_MODEL", model: Model{Name: "gpt-5.1", Price: Price{1.25, 10}},
+			urlEnv: "OPENAI_BASE_URL", modEnv: "OPENAI_MODEL", model: Model{Name: "gpt-5.1", Price: priced(1.25, 10)},
 			note: "gpt-5.1 calls tools over chat completions, which uwf's own agent speaks; OpenAI ends it on 1 April 2027"},
 		{name: "anthropic", label: "Anthropic", kind: Anthropic, baseURL: "https://api.anthropic.com", keyEnv: "ANTHROPIC_API_KEY", ambient: true,
-			urlEnv: "ANTHROPIC_BASE_URL", modEnv: "ANTHROPIC_MODEL", model: Model{Name: "claude-sonnet-5-5", Price: Price{2, 10}},
+			urlEnv: "ANTHROPIC_BASE_URL", modEnv: "ANTHROPIC_MODEL", model: Model{Name: "claude-sonnet-5-5", Price: priced(2, 10)},
 			note: "claude-code speaks its own protocol; uwf's own agent uses its OpenAI-compatible address, which Anthropic offers without promises"},
 		{name: "openrouter", label: "OpenRouter", kind: OpenAI, baseURL: "https://openrouter.ai/api/v1", keyEnv: "OPENROUTER_API_KEY", ambient: true,
-			modEnv: "OPENROUTER_MODEL", model: Model{Name: "anthropic/claude-sonnet-5.5"},
+			modEnv: "OPENROUTER_MODEL", reports: true, model: Model{Name: "anthropic/claude-sonnet-5.5"},
 			note: "one key for models of many providers; it reports the price of each answer"},
-		{name: "github-models", label: "GitHub Models", kind: OpenAI, baseURL: "https://models.github.ai/inference", keyEnv: "GITHUB_TOKEN",
+		{name: "github-models", label: "GitHub Models", kind: OpenAI, baseURL: "https://models.github.ai/inference", keyEnv: "GITHUB_TOKEN", free: true,
 			model: Model{Name: "openai/gpt-4.1", Window: 12_000, MaxOutput: 4_000},
 			note:  "needs a token that may read models (permissions: models: read in a job); free of charge, but a request takes about 8,000 tokens in and 4,000 out, and there are few a day: enough for small steps, not for large repositories"},
-		{name: "ollama", label: "Ollama (on this machine)", kind: OpenAI, baseURL: "http://127.0.0.1:11434/v1",
+		{name: "ollama", label: "Ollama (on this machine)", kind: OpenAI, baseURL: "http://127.0.0.1:11434/v1", free: true,
 			model: Model{Name: "qwen3", Window: 32_768, MaxOutput: 4_096},
 			note:  "no key; pull the model first (ollama pull qwen3), and start the server with a window as large as the one configured here (OLLAMA_CONTEXT_LENGTH=32768 ollama serve): it drops what is too much without a word"},
 	}
@@ -83,6 +85,18 @@ func vendorNamed(name string) (vendor, bool) {
 	}
 	return vendor{}, false
 }
+
+// vendorOf is the vendor whose own address a provider has.
+func vendorOf(p Provider) (vendor, bool) {
+	for _, v := range vendors() {
+		if sameURL(v.baseURL, p.BaseURL) {
+			return v, true
+		}
+	}
+	return vendor{}, false
+}
+
+func priced(input, output float64) Price { return Price{Input: &input, Output: &output} }
 
 // vendorAt is the vendor whose own host an address has, reached over TLS.
 func vendorAt(baseURL string) (vendor, bool) {

@@ -44,6 +44,7 @@ type world struct {
 	runs   int
 	ran    []string // roles that agents worked as
 	limits moderator.Limits
+	prices error // why a limit on cost can't be kept; nil: it can
 
 	// say is what the agent of a role answers; nil: done, then approved.
 	say func(t thread.Task) (fields map[string]any, files map[string]string, err error)
@@ -308,6 +309,7 @@ type settings struct{ w *world }
 func (settings) Agent(string, string, string) (string, string, error) { return "scripted", "x", nil }
 func (settings) Model(string, string) *thread.Model                   { return nil }
 func (settings) ExtractModel(string, string) *thread.Model            { return nil }
+func (s settings) CheckPrices(_, _, _ string) error                   { return s.w.prices }
 func (s settings) Limits(string) moderator.Limits                     { return s.w.limits }
 func (settings) Timeout() time.Duration                               { return 0 }
 

@@ -195,6 +195,27 @@ func TestCommandsTooLate(t *testing.T) {
 	}
 }
 
+// A limit on cost that can't be kept, since a model has no price, is refused before there
+// is a thread, and who wants one is told what to do.
+func TestCostLimitsNeedPrices(t *testing.T) {
+	w := newWorld(t)
+	w.prices = errors.New("what the model m costs is unknown: uwf config set --repo models.m.price.input DOLLARS")
+	w.limits.CostUSD = 5
+	_, err := w.run(aJob{ev: labeled(7)})
+	if thread.CodeOf(err) != thread.CodeUsage || len(w.view().Threads()) != 0 || len(w.ran) != 0 {
+		t.Errorf("%v, threads %v, %d agents ran", err, w.view().Threads(), len(w.ran))
+	}
+	said := strings.Join(w.replies(7), "\n")
+	for _, want := range []string{"a limit of $5 on the thread's cost can't be kept", "uwf config set --repo models.m.price.input DOLLARS"} {
+		if !strings.Contains(said, want) {
+			t.Errorf("it is not told %q:\n%s", want, said)
+		}
+	}
+	w.prices = nil
+	w.mustRun(aJob{ev: labeled(7)})
+	w.only()
+}
+
 // What a command can't do is answered, and nothing is done.
 func TestCommandsRefused(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -221,6 +242,8 @@ func TestCommandsRefused(t *testing.T) {
 		"fork with words":               {(*world).stepToEnd, "/uwf fork one", "Write `/uwf fork N`"},
 		"fork twice":                    {(*world).stepToEnd, "/uwf fork 1 1", "Write `/uwf fork N`"},
 		"fork with no steps left to do": {(*world).stepToEnd, "/uwf fork 2", "leads to the end"},
+		"resume with no price":          {unpriced((*world).askPerson), "/uwf resume --max-cost=1 yes", "what the model m costs is unknown"},
+		"fork with no price":            {unpriced((*world).stepToEnd), "/uwf fork 1 --max-cost=1", "what the model m costs is unknown"},
 		"fork with no limit":            {(*world).stepToEnd, "/uwf fork 1 --max-steps=-1", "`--max-steps=-1`: write a number"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -234,6 +257,14 @@ func TestCommandsRefused(t *testing.T) {
 				t.Errorf("something was done:\n%s\nbefore:\n%s", got, before)
 			}
 		})
+	}
+}
+
+// unpriced sets a world up in which a model has no price.
+func unpriced(set func(*world)) func(*world) {
+	return func(w *world) {
+		set(w)
+		w.prices = errors.New("what the model m costs is unknown")
 	}
 }
 

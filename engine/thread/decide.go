@@ -275,6 +275,9 @@ func (r *stepRun) decide(ctx context.Context) error {
 		if err != nil {
 			return &UsageError{Msg: fmt.Sprintf("thread %s, role %s: %v", r.id, r.plan.role, err)}
 		}
+		if err := r.e.checkPrice(r.def.Name, r.plan.role, r.req.Agent, r.limits().CostUSD); err != nil {
+			return err
+		}
 		if r.used, err = r.totals(ctx, r.entry.Attempts); err != nil {
 			return err
 		}

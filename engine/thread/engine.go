@@ -87,6 +87,9 @@ type Settings interface {
 	// ExtractModel reads the fields of an answer that the agent could not put into
 	// form after its corrections; nil: none does.
 	ExtractModel(workflow, role string) *Model
+	// CheckPrices makes sure that what a role costs can be told, whichever model it asks
+	// through uwf: without that no limit on cost can be kept. The error says what to do.
+	CheckPrices(workflow, role, override string) error
 	// Limits of a thread of that workflow.
 	Limits(workflow string) moderator.Limits
 	// Timeout of one agent run; 0: none.

@@ -71,8 +71,10 @@ type fixture struct {
 	alive  func(pid int) bool
 	noSubs bool
 	slow   func(ctx context.Context) error // what reading the folder takes; nil: nothing
-	by     *Person                         // whom people's deeds are done for
-	thread gitcas.ThreadID                 // the thread at hand, where it is another one
+	// noPrice says of which role nobody knows what it costs; nil: of none.
+	noPrice func(role string) bool
+	by      *Person         // whom people's deeds are done for
+	thread  gitcas.ThreadID // the thread at hand, where it is another one
 
 	delivered int // how often somebody delivered the thread
 
@@ -157,6 +159,12 @@ func (f *fixture) Agent(_, _, override string) (string, string, error) {
 		return "", "", errors.New("no such agent")
 	}
 	return "test", "test", nil
+}
+func (f *fixture) CheckPrices(_, role, _ string) error {
+	if f.noPrice != nil && f.noPrice(role) {
+		return errNoPrice
+	}
+	return nil
 }
 func (f *fixture) Model(string, string) *Model       { return nil }
 func (f *fixture) ExtractModel(_, _ string) *Model   { return nil }

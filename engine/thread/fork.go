@@ -78,6 +78,9 @@ func (f *forking) change(ctx context.Context, v *gitcas.View) (*gitcas.Change, e
 	case steps == -1:
 		steps = n
 	}
+	if err := f.e.checkPrices(t.def, f.req.Limits); err != nil {
+		return nil, err
+	}
 	t.cut(steps)
 	d, err := t.upNext()
 	switch {

@@ -105,6 +105,7 @@ func (zeros) Read(p []byte) (int, error) {
 func (g *golden) Agent(_, _, _ string) (string, string, error) { return "mock", "mock", nil }
 func (g *golden) Model(_, _ string) *thread.Model              { return nil }
 func (g *golden) ExtractModel(_, _ string) *thread.Model       { return nil }
+func (g *golden) CheckPrices(_, _, _ string) error             { return nil }
 func (g *golden) Limits(string) moderator.Limits {
 	return moderator.Limits{MaxSteps: 100, MaxStepsPerRole: 100}
 }

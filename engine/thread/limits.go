@@ -80,6 +80,28 @@ func ownLimits(own map[string]float64) moderator.Limits {
 	}
 }
 
+// checkPrices refuses a limit on cost that can't be kept, since nobody knows what some
+// role's model costs.
+func (e *Engine) checkPrices(def *workflow.Definition, own map[string]float64) error {
+	limit := Effective(e.Settings.Limits(def.Name), def, own).CostUSD
+	for _, role := range def.RoleNames() {
+		if err := e.checkPrice(def.Name, role, "", limit); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *Engine) checkPrice(workflow, role, agent string, limit float64) error {
+	if limit <= 0 {
+		return nil
+	}
+	if err := e.Settings.CheckPrices(workflow, role, agent); err != nil {
+		return &UsageError{Msg: fmt.Sprintf("a limit of $%g on the thread's cost can't be kept: role %s: %v", limit, role, err)}
+	}
+	return nil
+}
+
 // limitNames are the limits that a thread's entry can hold; wall is in seconds.
 func limitNames() []string {
 	return []string{"maxSteps", "maxStepsPerRole", "tokens", "costUsd", "wall"}

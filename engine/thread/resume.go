@@ -45,6 +45,9 @@ func (e *Engine) Resume(ctx context.Context, req ResumeRequest) error {
 	if err != nil {
 		return fmt.Errorf("resume thread %s: %w", req.Thread, err)
 	}
+	if err := e.checkRaisedCost(ctx, v, req); err != nil {
+		return err
+	}
 	r := &resumption{e: e, req: req, by: e.identifySpeaker(ctx, v, req.Thread)}
 	if v, err = e.update(ctx, v, func(v *gitcas.View) (*gitcas.Change, error) { return r.change(ctx, v) }, req.Thread); err != nil {
 		return err
@@ -52,6 +55,25 @@ func (e *Engine) Resume(ctx context.Context, req ResumeRequest) error {
 	e.reached("resume")
 	e.tellLimits(ctx, v, req)
 	return nil
+}
+
+// checkRaisedCost refuses a limit on cost that can't be kept.
+func (e *Engine) checkRaisedCost(ctx context.Context, v *gitcas.View, req ResumeRequest) error {
+	if req.Limits["costUsd"] == 0 {
+		return nil
+	}
+	if _, alive := v.Entry(req.Thread); !alive {
+		past, _, err := e.past(ctx, v, req.Thread)
+		if err != nil {
+			return nil //nolint:nilerr // what follows says it
+		}
+		v = past
+	}
+	t, err := e.read(ctx, v, req.Thread)
+	if err != nil {
+		return nil //nolint:nilerr // as above
+	}
+	return e.checkPrices(t.def, req.Limits)
 }
 
 // tellLimits says where a raised limit has no effect, because the configuration or

@@ -93,6 +93,7 @@ type simSettings struct{}
 func (simSettings) Agent(string, string, string) (string, string, error) { return "sim", "sim", nil }
 func (simSettings) Model(string, string) *Model                          { return nil }
 func (simSettings) ExtractModel(string, string) *Model                   { return nil }
+func (simSettings) CheckPrices(_, _, _ string) error                     { return nil }
 func (simSettings) Limits(string) moderator.Limits {
 	return moderator.Limits{MaxSteps: 1 << 20, MaxStepsPerRole: 1 << 20}
 }

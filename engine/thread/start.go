@@ -85,6 +85,11 @@ func (e *Engine) Start(ctx context.Context, req StartRequest) (Started, error) {
 	if err != nil {
 		return Started{}, err
 	}
+	if _, taken := threadWithKey(v, req.Key); !taken {
+		if err := e.checkPrices(def, req.Limits); err != nil {
+			return Started{}, err
+		}
+	}
 	who := e.identify(ctx, def, req.ID, "the thread is started, and where its workflow wants the approval of somebody else than who started it, it can get none")
 	digest, err := v.Definition(ctx, req.Workflow, req.Nodes)
 	if err != nil {

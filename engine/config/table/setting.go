@@ -148,6 +148,25 @@ func Number(doc string, into *float64) Setting {
 	}
 }
 
+// Amount is a number from 0 on, of which 0 is another thing than nothing.
+func Amount(doc string, into **float64) Setting {
+	return Setting{Kind: NumberValue, Doc: doc,
+		Read: func(r *Reader, n *yaml.Node, path string) {
+			var v float64
+			told := len(r.Problems)
+			if r.number(&v)(n, path); len(r.Problems) == told {
+				*into = &v
+			}
+		},
+		Get: func() (any, bool) {
+			if *into == nil {
+				return nil, false
+			}
+			return **into, true
+		},
+	}
+}
+
 // Span is a time such as 90s or 6h.
 func Span(doc string, into *time.Duration) Setting {
 	return Setting{Kind: TimeValue, Doc: doc,

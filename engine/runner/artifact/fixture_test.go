@@ -208,6 +208,7 @@ func (settings) Agent(_, _, override string) (string, string, error) {
 }
 func (settings) Model(string, string) *thread.Model     { return nil }
 func (settings) ExtractModel(_, _ string) *thread.Model { return nil }
+func (settings) CheckPrices(_, _, _ string) error       { return nil }
 func (settings) Limits(string) moderator.Limits         { return moderator.Limits{} }
 func (settings) Timeout() time.Duration                 { return 0 }
 

@@ -28,7 +28,7 @@ type scribe struct {
 
 // scribed is a request as far as both APIs have it in common.
 type scribed struct {
-	path           string
+	path, body     string
 	Model          string
 	System         string
 	ResponseFormat *struct{ Type string } `json:"response_format"`
@@ -41,6 +41,7 @@ func (s *scribe) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	got := scribed{path: r.URL.Path}
 	b, err := io.ReadAll(r.Body)
 	if err == nil {
+		got.body = string(b)
 		err = json.Unmarshal(b, &got)
 	}
 	key := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ") + r.Header.Get("X-Api-Key")
@@ -287,5 +288,57 @@ echo "Go on: see the gap." | "$UWF_BIN" agent commit --extract always --usage '{
 	s.write(s.agent, "#!/bin/sh\necho 'Go on: see the gap.' | \"$UWF_BIN\" agent commit --extract always\n")
 	if j := s.step(1, id); !strings.Contains(j.errs.String(), "Your answer could not be used") || len(s.scribe.asked) != 1 {
 		t.Errorf("asked %d times: %s", len(s.scribe.asked), j)
+	}
+}
+
+// TestWhatAgentsAskFor: an agent gets neither a search that it asks its model's provider
+// for, nor more of this machine's memory than is set; both are told, the first once in the
+// log. What its model costs is unknown here, and nowhere told as nothing.
+func TestWhatAgentsAskFor(t *testing.T) {
+	if _, err := exec.LookPath("curl"); err != nil {
+		t.Skip("NOT TESTED: the agent of this test needs curl, which is not installed; the gateway's own tests have the same in parts")
+	}
+	s := newScholar(t, "agent.sh", "openai")
+	config := filepath.Join(s.home, "config.yaml")
+	b, err := os.ReadFile(config)
+	s.check(err)
+	text := strings.Replace(string(b), ", price: {input: 1, output: 2}", "", 1)
+	s.write(config, text)
+	s.agent = s.path("asks.sh")
+	s.write(s.agent, `#!/bin/sh
+ask() {
+  printf 'header = "Authorization: Bearer %s"\n' "$OPENAI_API_KEY" | curl --config - -sS --noproxy '*' -o answer -w '%{http_code} ' \
+    -H 'Content-Type: application/json' --data-binary "$1" "$OPENAI_BASE_URL/chat/completions"
+}
+{ printf '{"model": "big", "user": "'; head -c 9000000 /dev/zero | tr '\0' x; printf '"}'; } >large
+search='{"model": "big", "messages": [], "web_search_options": {}, "plugins": [{"id": "web"}], "temperature": 0}'
+got=$(ask "$search"; ask "$search"; ask @large)
+why=$(tr -d '"{}' <answer | cut -c 1-150)
+printf -- '---\n$status: more\nnote: "%s"\n---\n%s\n' "$got" "$why" | "$UWF_BIN" agent commit
+`)
+	s.check(os.Chmod(s.agent, 0o700)) //nolint:gosec // a program
+	s.scribe.writes("a", "b", "c")
+	id := s.startThread()
+	s.step(0, id)
+	step := s.steps(id)[0]
+	if step.Output["note"] != "200 200 413 " || !strings.Contains(step.Body, "more than the 8388608 that are taken: shorten the conversation") {
+		t.Errorf("it was answered %q, %s", step.Output["note"], step.Body)
+	}
+	for _, asked := range s.scribe.asked {
+		if asked.body != `{"messages":[],"model":"big-1","temperature":0}` {
+			t.Errorf("the provider got %s", asked.body)
+		}
+	}
+	log := s.start(nil, "log", "--debug", "--format", "json").ends(0).out.String()
+	if n := strings.Count(log, "DR0PPEDF"); n != 1 || !strings.Contains(log, "plugins, web_search_options") {
+		t.Errorf("the log says %d times what was dropped:\n%s", n, log)
+	}
+	if shown := s.start(nil, "thread", "show", id, "--format", "text").ends(0).out.String(); !strings.Contains(shown, "30 tokens, cost unknown") {
+		t.Errorf("%s", shown)
+	}
+	s.write(config, text+"gateway: {maxBody: 16000000}\n")
+	s.step(0, id)
+	if note := s.steps(id)[1].Output["note"]; note != "200 400 400 " { // the scribe has one more text
+		t.Errorf("with more room it was answered %q", note)
 	}
 }

@@ -74,6 +74,7 @@ func runRun(ctx context.Context, o *Options) error {
 	if err := ready(ctx, w, o); err != nil {
 		return err
 	}
+	o.Start.Worker = worker.Options{Agent: o.Worker.Agent, Replay: o.Worker.Replay}
 	started, err := thread.Start(ctx, &o.Start)
 	if err != nil {
 		return err

@@ -80,10 +80,10 @@ func (a Answers) changes(hasKey bool) []edit.Change {
 		set(text(a.APIKeyEnv), provider, "apiKeyEnv"),
 		set(text(a.Provider), model, "provider"),
 		set(text(a.Model), model, "name"),
-		set(number(float64(m.Window)), model, "window"),
-		set(number(float64(m.MaxOutput)), model, "maxOutput"),
-		set(number(m.Price.Input), model, "price", "input"),
-		set(number(m.Price.Output), model, "price", "output"),
+		set(number(m.Window), model, "window"),
+		set(number(m.MaxOutput), model, "maxOutput"),
+		set(amount(m.Price.Input), model, "price", "input"),
+		set(amount(m.Price.Output), model, "price", "output"),
 		set(text(a.Provider), []string{"defaultModel"}),
 	}
 	if hasKey {
@@ -108,11 +108,20 @@ func text(s string) *yaml.Node {
 }
 
 // number is a value; nil where it is 0, which is unknown.
-func number(v float64) *yaml.Node {
+func number(v int) *yaml.Node {
 	if v == 0 {
 		return nil
 	}
-	s := strconv.FormatFloat(v, 'f', -1, 64)
+	f := float64(v)
+	return amount(&f)
+}
+
+// amount is a value; nil, where it is unknown.
+func amount(v *float64) *yaml.Node {
+	if v == nil {
+		return nil
+	}
+	s := strconv.FormatFloat(*v, 'f', -1, 64)
 	tag := "!!int"
 	if strings.Contains(s, ".") {
 		tag = "!!float"

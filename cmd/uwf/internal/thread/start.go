@@ -29,6 +29,8 @@ type StartOptions struct {
 	Cwd      string
 	Key      string
 	Limits   Limits
+	// Worker is how the thread will be worked on, where that is known.
+	Worker worker.Options
 
 	prompt string // what Prompt leads to, once it has been read
 }
@@ -123,7 +125,9 @@ func Start(ctx context.Context, o *StartOptions) (thread.Started, error) {
 	if err != nil {
 		return thread.Started{}, err
 	}
-	w, err := worker.New(ctx, f, worker.Options{New: true})
+	how := o.Worker
+	how.New = true
+	w, err := worker.New(ctx, f, how)
 	if err != nil {
 		return thread.Started{}, err
 	}

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"github.com/united-workforce/uwf/agents/gateway"
 	"github.com/united-workforce/uwf/agents/gateway/cassette"
 	"github.com/united-workforce/uwf/agents/gateway/dialect"
+	"github.com/united-workforce/uwf/agents/mock"
 	"github.com/united-workforce/uwf/engine/config"
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/thread"
@@ -31,21 +33,8 @@ func (s settings) Agent(workflow, role, override string) (name, command string, 
 		return "", "", err
 	}
 	c := s.w.config
-	if override == "" {
-		override = s.w.o.Agent
-	}
-	if override == "" {
-		a := c.ResolveAgent(workflow, role)
-		name, command = a.Name, a.Name
-		if _, alias := c.Agents[a.Name]; !alias {
-			command = a.Command
-		}
-	} else {
-		a, err := c.ParseAgent(override)
-		if err != nil {
-			return "", "", err
-		}
-		name, command = a.Name, override
+	if name, command, err = s.resolve(workflow, role, override); err != nil {
+		return "", "", err
 	}
 	if name == builtin.Name && s.w.player == nil && !s.w.o.Elsewhere {
 		if _, err := c.ResolveModel(workflow, role); err != nil {
@@ -58,6 +47,30 @@ func (s settings) Agent(workflow, role, override string) (name, command string, 
 		}
 	}
 	return name, command, nil
+}
+
+// resolve finds a role's agent, without asking whether it can work.
+func (s settings) resolve(workflow, role, override string) (name, command string, err error) {
+	c := s.w.config
+	if override = cmp.Or(override, s.w.o.Agent); override != "" {
+		a, err := c.ParseAgent(override)
+		return a.Name, override, err
+	}
+	a := c.ResolveAgent(workflow, role)
+	if _, alias := c.Agents[a.Name]; alias {
+		return a.Name, a.Name, nil
+	}
+	return a.Name, a.Command, nil
+}
+
+// CheckPrices makes sure that a limit on cost can be kept. A replay pays nothing, nor
+// does the mock agent ask a model for its work, and what another job did is paid.
+func (s settings) CheckPrices(workflow, role, override string) error {
+	name, _, err := s.resolve(workflow, role, override)
+	if err != nil || name == mock.Name || s.w.player != nil || s.w.o.Elsewhere {
+		return err
+	}
+	return s.w.config.CheckPrices(workflow, role)
 }
 
 // Model is what an agent may know of its model.
@@ -207,11 +220,12 @@ func (w *Worker) models() []gateway.Model {
 			api = gateway.Anthropic
 		}
 		gm := gateway.Model{
-			Alias: alias, Name: m.Model.Name, MaxOutput: m.Model.MaxOutput,
+			Alias: alias, Name: m.Model.Name, Window: m.Model.Window, MaxOutput: m.Model.MaxOutput,
+			ReportsCost: w.config.ReportsCost(alias), SetPrice: w.config.SetPrice(alias),
 			Provider: gateway.Provider{Name: m.Model.Provider, API: api, BaseURL: m.Provider.BaseURL, Key: m.Provider.APIKey.Reveal()},
 		}
-		if p := m.Model.Price; p != (config.Price{}) {
-			gm.Price = &gateway.Price{Input: p.Input, Output: p.Output}
+		if p := m.Model.Price; p.Known() {
+			gm.Price = &gateway.Price{Input: *p.Input, Output: *p.Output}
 		}
 		out = append(out, gm)
 	}

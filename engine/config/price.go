@@ -1,0 +1,97 @@
+package config
+
+import (
+	"cmp"
+	"strings"
+
+	"github.com/united-workforce/uwf/engine/config/table"
+	"github.com/united-workforce/uwf/internal/text"
+)
+
+// freeModels gives the models of vendors that take no money their price, where no
+// file gives them one.
+func freeModels(c *Config) {
+	for alias, m := range c.Models {
+		if v, known := vendorOf(c.Providers[m.Provider]); known && v.free && m.Price == (Price{}) {
+			m.Price = priced(0, 0)
+			c.Models[alias] = m
+		}
+	}
+}
+
+// ReportsCost says whether a model's provider tells with each answer what it cost.
+func (c *Config) ReportsCost(alias string) bool {
+	v, known := vendorOf(c.Providers[c.Models[alias].Provider])
+	return known && v.reports
+}
+
+// NoPriceError says that nobody can tell what a model's answers cost.
+type NoPriceError struct {
+	Alias    string
+	Extracts bool   // it is there for unreadable answers
+	Set      string // what to do, see SetPrice
+}
+
+func (e *NoPriceError) Error() string {
+	what := "what the model " + e.Alias + " costs is unknown"
+	if e.Extracts {
+		what = "what the model " + e.Alias + " costs, which reads unreadable answers (modelOverrides.extract: off does without), is unknown"
+	}
+	return what + ": " + e.Set
+}
+
+// CheckPrices makes sure that what a role's answers cost can be told: those of its
+// model, and of the one that reads unreadable answers. Models that are not
+// configured are an agent's own. The error is a *NoPriceError.
+func (c *Config) CheckPrices(workflow, role string) error {
+	for i, alias := range []string{c.modelOf(workflow, role), c.extractModel()} {
+		if m, ok := c.Models[alias]; ok && !m.Price.Known() && !c.ReportsCost(alias) {
+			return &NoPriceError{Alias: alias, Extracts: i > 0, Set: c.SetPrice(alias)}
+		}
+	}
+	return nil
+}
+
+// SetPrice says how a model's price is set: the command, for the file that has the
+// model. One that only the environment knows is written down with it.
+func (c *Config) SetPrice(alias string) string {
+	origin := c.Origins[table.Join("models", alias)]
+	file, _, _ := place(origin)
+	fromEnv := strings.HasPrefix(origin, "$")
+	words := []string{"uwf", "config", "set"}
+	if file == c.shared && file != "" || fromEnv && c.inCI {
+		words = append(words, "--repo")
+	}
+	add := func(value string, path ...string) {
+		words = append(words, text.ShellWord(Path(path).String()), text.ShellWord(value))
+	}
+	if m := c.Models[alias]; fromEnv {
+		if c.DefaultModel == alias {
+			add(alias, "defaultModel")
+		}
+		add(m.Provider, "models", alias, "provider")
+		add(m.Name, "models", alias, "name")
+	}
+	add("DOLLARS", "models", alias, "price", "input")
+	add("DOLLARS", "models", alias, "price", "output")
+	return "set its price for a million tokens, 0 where it costs nothing: " + strings.Join(words, " ")
+}
+
+// modelOf is the alias of a role's model; empty: it has none.
+func (c *Config) modelOf(workflow, role string) string {
+	return cmp.Or(c.ModelOverrides[workflow][role], c.ModelOverrides[workflow][everyRole], c.DefaultModel)
+}
+
+// extractModel is the alias of the model that reads unreadable answers; empty:
+// there is none.
+func (c *Config) extractModel() string {
+	if c.ExtractModel == NoExtract {
+		return ""
+	}
+	for _, name := range []string{c.ExtractModel, extractScenario, defaultScenario} {
+		if _, ok := c.Models[name]; ok || name == c.ExtractModel && name != "" {
+			return name
+		}
+	}
+	return c.DefaultModel
+}
