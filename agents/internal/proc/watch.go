@@ -37,9 +37,34 @@ const dismissFor = sweepFor + time.Second
 
 // order says what to run. Where and with what output is the watcher's own.
 type order struct {
-	Argv []string `json:"argv"`
-	Env  []string `json:"env"`
-	Mark string   `json:"mark"`
+	Argv words  `json:"argv"`
+	Env  words  `json:"env"`
+	Mark string `json:"mark"`
+}
+
+// words are strings of any bytes, which JSON's are not.
+type words []string
+
+// MarshalJSON implements json.Marshaler.
+func (w words) MarshalJSON() ([]byte, error) {
+	raw := make([][]byte, len(w))
+	for i, word := range w {
+		raw[i] = []byte(word)
+	}
+	return json.Marshal(raw)
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (w *words) UnmarshalJSON(b []byte) error {
+	var raw [][]byte
+	if err := json.Unmarshal(b, &raw); err != nil {
+		return err
+	}
+	*w = make(words, len(raw)) // never nil: that would be this process's own environment
+	for i, word := range raw {
+		(*w)[i] = string(word)
+	}
+	return nil
 }
 
 // beginning says that the program runs, or why it doesn't.
@@ -274,5 +299,6 @@ func (g *group) sweepUntilGone() (left int) {
 		if err == nil {
 			return left
 		}
+		time.Sleep(time.Second) // what the kernel doesn't let go of now may take long
 	}
 }

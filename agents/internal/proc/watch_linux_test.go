@@ -224,7 +224,7 @@ func TestWatchedRunsAtOnce(t *testing.T) {
 // environment are the same.
 func TestWatchedProgramIsTheSame(t *testing.T) {
 	script := `grep -E '^(Sig[BICP]|Shd|Cap|NoNewPrivs|Seccomp|Umask|Uid|Gid|Groups)' /proc/self/status; cat /proc/self/limits; ls /proc/self/fd; readlink /proc/self/fd/0
-		env | sed 's/^` + MarkName + `=.*/marked/' | sort; pwd; nice; test "$(ps -o sid= -p $$)" -eq $$ && echo session; test "$(ps -o pgid= -p $$)" -eq $$ && echo group; echo err >&2`
+		env | sed 's/^` + MarkName + `=.*/marked/' | sort; pwd; nice; test "$(ps -o sid= -p $$)" -eq $$ && echo session; test "$(ps -o pgid= -p $$)" -eq $$ && echo group; printf '%s' "$X$0" | od -An -tx1; echo err >&2`
 	said := map[bool]string{}
 	dir := t.TempDir()
 	for _, watching := range []bool{false, true} {
@@ -233,8 +233,8 @@ func TestWatchedProgramIsTheSame(t *testing.T) {
 			r = watched(t)
 		}
 		var out strings.Builder
-		res, err := r.Run(t.Context(), Spec{Argv: []string{"/bin/sh", "-c", script}, Dir: dir, Env: []string{"PATH=" + os.Getenv("PATH"), "A=b"}, Stdout: &out, Merge: true})
-		if err != nil || res.Code != 0 || !strings.Contains(out.String(), "session\ngroup\nerr\n") {
+		res, err := r.Run(t.Context(), Spec{Argv: []string{"/bin/sh", "-c", script, "\xfe\n"}, Dir: dir, Env: []string{"PATH=" + os.Getenv("PATH"), "A=b", "A=c", "X=\xff\"\xc3"}, Stdout: &out, Merge: true})
+		if err != nil || res.Code != 0 || !strings.Contains(out.String(), "session\ngroup\n ff 22 c3 fe 0a\nerr\n") {
 			t.Fatalf("Run = %+v, %v: %s", res, err, out.String())
 		}
 		said[watching] = out.String()
