@@ -14,6 +14,11 @@ const helperName = "sandbox-exec"
 // out of the environment.
 const policyName = "UWF_SANDBOX_POLICY"
 
+// laterPrefix stands before the names of the agent's variables until the helper has
+// confined itself. Some make a program load libraries that the agent may have written
+// (LD_PRELOAD, LD_LIBRARY_PATH), others change how its runtime works.
+const laterPrefix = "UWF_SANDBOX_LATER_"
+
 // keep, as a user or a group, is the one that is there.
 const keep = -1
 
@@ -40,16 +45,22 @@ type policy struct {
 	CloseUnix bool     `json:"closeUnix,omitempty"`
 }
 
-// environ puts the policy into an environment.
+// environ is what the helper's environment is made of: the policy, and an agent's own
+// environment, of which nothing takes effect yet.
 func (p policy) environ(env []string) ([]string, error) {
 	b, err := json.Marshal(p)
 	if err != nil {
 		return nil, err
 	}
-	return append(env, policyName+"="+string(b)), nil
+	out := []string{policyName + "=" + string(b)}
+	for _, kv := range env {
+		out = append(out, laterPrefix+kv)
+	}
+	return out, nil
 }
 
-// takePolicy takes the policy out of an environment.
+// takePolicy takes the policy out of the helper's environment, and gives the agent's.
+// What others have added since is the agent's as well.
 func takePolicy(env []string) (policy, []string, error) {
 	var p policy
 	var rest []string
@@ -59,7 +70,7 @@ func takePolicy(env []string) (policy, []string, error) {
 			text, found = v, true
 			continue
 		}
-		rest = append(rest, kv)
+		rest = append(rest, strings.TrimPrefix(kv, laterPrefix))
 	}
 	if !found {
 		return p, nil, fmt.Errorf("%s is not set: only uwf itself calls this", policyName)

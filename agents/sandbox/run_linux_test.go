@@ -274,6 +274,34 @@ func TestHelperRefuses(t *testing.T) {
 	}
 }
 
+// A library that the agent's environment has its programs load is not loaded by the
+// helper, which is not confined yet: the library may lie in the workspace.
+func TestHelperLoadsNoLibrary(t *testing.T) {
+	required(t)
+	if _, err := os.Stat("/usr/bin/gcc"); err != nil {
+		t.Skip("NOT TESTED: there is no C compiler here")
+	}
+	p := newPlace(t)
+	loaded := p.path("outside/loaded")
+	source := p.write("workspace/lib.c", fmt.Sprintf(`#include <stdio.h>
+		__attribute__((constructor)) static void load(void) { FILE *f = fopen("%s", "w"); if (f) fclose(f); }`, loaded))
+	library := p.path("workspace/lib.so")
+	if out, err := exec.Command("/usr/bin/gcc", "-shared", "-fPIC", "-o", library, source).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	p.options.Environ = append(p.options.Environ, "LD_PRELOAD="+library, "A=b")
+	if got := p.program("/bin/sh", "-c", `test "$LD_PRELOAD" = "$0" && test "$A" = b`, library); got.code != 0 {
+		t.Errorf("the agent's environment is another one: %+v", got)
+	}
+	if exists(loaded) {
+		t.Error("it was loaded where nothing is confined")
+	}
+	// Who has no libraries loads none, which shows nothing.
+	if free := p.free("nothing"); free.code != 0 || !exists(loaded) {
+		t.Log("this binary loads no libraries, so this shows nothing")
+	}
+}
+
 // No program of another architecture's system calls passes the filter.
 func TestFilterRefusesOtherArchitectures(t *testing.T) {
 	if auditArch == 0 {
