@@ -152,3 +152,32 @@ func TestPutBackIsTold(t *testing.T) {
 		})
 	}
 }
+
+// TestLeftoversOfAnInterrupt: a job that is told to end still removes what its agent left,
+// within the time that it has.
+func TestLeftoversOfAnInterrupt(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		f.start()
+		ctx, stop := context.WithCancel(f.Context())
+		f.agent = func(actx context.Context, _ Task, _ *Meter) (Draft, error) {
+			stop()
+			<-actx.Done()
+			return Draft{}, &AgentError{Agent: "test", Reason: "stopped"}
+		}
+		e := f.engine("j1", 1)
+		began, called := time.Now(), false
+		e.RemoveLeftovers = func(ctx context.Context) error {
+			called = true
+			if err := ctx.Err(); err != nil {
+				t.Error(err)
+			}
+			<-ctx.Done()
+			return nil
+		}
+		_, err := e.Step(ctx, f.at(testThread))
+		f.code(err, CodeFailed)
+		if !called || time.Since(began) != leftGrace {
+			t.Errorf("called: %v; it took %s", called, time.Since(began))
+		}
+	})
+}

@@ -16,6 +16,7 @@ const (
 	linkGrace    = 4200 * time.Millisecond // and named in the thread's entry
 	keepGrace    = 5200 * time.Millisecond // or at least pushed
 	releaseGrace = 6 * time.Second         // the claim is let go
+	leftGrace    = 6500 * time.Millisecond // what agents left on the machine is removed
 )
 
 // interrupt knows when a step's context ended.

@@ -159,6 +159,8 @@ func (e *Engine) Step(ctx context.Context, req StepRequest) (Result, error) {
 		}
 	}
 	if e.RemoveLeftovers != nil {
+		ctx, cancel := outlive(ctx, 0, leftGrace)
+		defer cancel()
 		if lerr := e.RemoveLeftovers(ctx); lerr != nil {
 			e.observe(Event{Kind: "notice", Thread: r.id, Step: r.stepNo(), Role: r.task.Role, Text: e.cleanError(lerr).Error()})
 		}

@@ -94,12 +94,9 @@ type job struct {
 	unset   error        // of the command doctor: why there are no such settings
 }
 
-// scratchTime bounds how long the removal of a job's temporary folder may take.
-const scratchTime = 3 * time.Second
-
-// maxScratch is how many things are removed of a job's temporary folder: agents worked
-// in it.
-const maxScratch = 1_000_000
+// scratchTime is how long a job's temporary folder is removed: agents worked in it, and
+// the job may have been told to end.
+const scratchTime = 2 * time.Second
 
 func (j *job) do(ctx context.Context) (out runner.Outcome, err error) {
 	if err := j.read(); err != nil {
@@ -114,10 +111,9 @@ func (j *job) do(ctx context.Context) (out runner.Outcome, err error) {
 		return out, err
 	}
 	defer func() {
-		// Also of a job that was cancelled, which is killed some seconds later.
-		cctx, stop := context.WithTimeout(context.WithoutCancel(ctx), scratchTime)
-		defer stop()
-		_ = removal.Tree(cctx, j.scratch, maxScratch) // the job's own temporary folder goes with the job anyway
+		rctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), scratchTime)
+		defer cancel()
+		_ = removal.Tree(rctx, j.scratch, 0) // the job's own temporary folder goes with the job anyway
 		if gerr := giveBack(j.env.Workspace); gerr != nil {
 			j.log.Warning(fmt.Sprintf("files in the workspace still belong to root: %v", gerr))
 		}
