@@ -123,7 +123,7 @@ func TestPutBackIsTold(t *testing.T) {
 			f.start()
 			f.agent = func(_ context.Context, task Task, _ *Meter) (Draft, error) {
 				d := f.draftOf(task).output(map[string]any{"$status": "done", "note": "n"}).done()
-				d.PutBack = []string{".git/config sets core.fsmonitor", ".git/config sets url." + secret + ".insteadof"}
+				d.PutBack = []string{".git/config sets core.fsmonitor\n::error::x", ".git/config sets url." + secret + ".insteadof"}
 				if fail {
 					return d, &AgentError{Agent: "test", Reason: "gave up"}
 				}
@@ -143,7 +143,7 @@ func TestPutBackIsTold(t *testing.T) {
 				f.ok(err)
 			}
 			told := strings.Join(notices, "\n")
-			if len(res.PutBack) != 2 || res.PutBack[0] != ".git/config sets core.fsmonitor" || !strings.Contains(told, "put back: .git/config sets core.fsmonitor") {
+			if len(res.PutBack) != 2 || res.PutBack[0] != ".git/config sets core.fsmonitor ::error::x" || !strings.Contains(told, "put back: .git/config sets core.fsmonitor ::error::x\n") {
 				t.Errorf("%q\n%s", res.PutBack, told)
 			}
 			if strings.Contains(res.PutBack[1]+told, secret) {

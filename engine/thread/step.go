@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/gitcas/workspace"
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 // What bounds the single parts of a step, all retries included, as long as no
@@ -286,17 +288,21 @@ func (r *stepRun) runAgent(ctx context.Context) (Draft, error) {
 	return draft, nil
 }
 
+// maxPutBack bounds a line of what was put back, in bytes.
+const maxPutBack = 1_000
+
 // tellPutBack tells what the agent changed of what git obeys. It may have put a secret
 // even into the name of a setting.
 func (r *stepRun) tellPutBack(lines []string) {
 	for _, line := range lines {
 		clean, _, err := r.e.Redact.Value(line)
-		text, ok := clean.(string)
+		said, ok := clean.(string)
 		if err != nil || !ok {
-			text = "something that could not be checked for secrets"
+			said = "something that could not be checked for secrets"
 		}
-		r.putBack = append(r.putBack, text)
-		r.e.observe(Event{Kind: "notice", Thread: r.id, Step: r.stepNo(), Role: r.task.Role, Text: "what git obeys in the workspace was changed by the agent, and put back: " + text})
+		said = text.Cut(strings.Join(strings.Fields(plain(said)), " "), maxPutBack)
+		r.putBack = append(r.putBack, said)
+		r.e.observe(Event{Kind: "notice", Thread: r.id, Step: r.stepNo(), Role: r.task.Role, Text: "what git obeys in the workspace was changed by the agent, and put back: " + said})
 	}
 }
 

@@ -335,7 +335,11 @@ func TestTooMuch(t *testing.T) {
 			write(t, dir, ".git/hooks/x", "")
 			must(t, os.Truncate(filepath.Join(dir, ".git/hooks/x"), maxBytes+1))
 		},
-		"deep hooks":   func(t *testing.T, dir string) { nest(t, filepath.Join(dir, ".git/hooks"), 100) },
+		"deep hooks": func(t *testing.T, dir string) { nest(t, filepath.Join(dir, ".git/hooks"), 100) },
+		"a FIFO among hooks": func(t *testing.T, dir string) {
+			write(t, dir, ".git/hooks/x", "")
+			must(t, unix.Mkfifo(filepath.Join(dir, ".git/hooks/fifo"), 0o600))
+		},
 		"deep modules": func(t *testing.T, dir string) { nest(t, filepath.Join(dir, ".git/modules"), 100) },
 		"many worktrees": func(t *testing.T, dir string) {
 			for i := range maxDirs {

@@ -368,7 +368,11 @@ func (k *Kept) copy(root *os.Root, at string, info fs.FileInfo) (all []thing, er
 		if k.count++; k.count > maxThings {
 			return fmt.Errorf("%w: more than %d files in %s", ErrTooMuch, maxThings, at)
 		}
-		if t.Mode.IsRegular() {
+		switch {
+		case t.Mode.IsDir() || t.Mode.Type() == fs.ModeSymlink:
+		case !t.Mode.IsRegular():
+			return fmt.Errorf("%w: %s is neither a file nor a folder", ErrTooMuch, in)
+		default:
 			if k.size += t.Size; k.size > maxBytes {
 				return fmt.Errorf("%w: more than %d bytes in %s", ErrTooMuch, maxBytes, at)
 			}

@@ -291,10 +291,8 @@ func (r *restorer) makeThing(at string, t thing) error {
 		err = r.root.Mkdir(at, 0o700)
 	case t.Mode.Type() == fs.ModeSymlink:
 		err = r.root.Symlink(t.Target, at)
-	case t.Mode.IsRegular():
-		err = r.makeFile(at, t)
 	default:
-		return fmt.Errorf("%w: %s is %s", ErrTooMuch, t.Name, t.Mode.Type())
+		err = r.makeFile(at, t)
 	}
 	if err == nil && os.Geteuid() == 0 {
 		err = r.root.Lchown(at, t.UID, t.GID)
