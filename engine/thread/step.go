@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
@@ -300,7 +299,7 @@ func (r *stepRun) tellPutBack(lines []string) {
 		if err != nil || !ok {
 			said = "something that could not be checked for secrets"
 		}
-		said = text.Cut(strings.Join(strings.Fields(plain(said)), " "), maxPutBack)
+		said = text.Cut(text.Line(said), maxPutBack)
 		r.putBack = append(r.putBack, said)
 		r.e.observe(Event{Kind: "notice", Thread: r.id, Step: r.stepNo(), Role: r.task.Role, Text: "what git obeys in the workspace was changed by the agent, and put back: " + said})
 	}
