@@ -91,7 +91,7 @@ func TestParseSaysWhatIsWrongAndWhere(t *testing.T) {
 		{"steps:\n  - &a {output: x}\n  - *a", "s.yaml:3:5: anchors and aliases are not allowed"},
 		{"steps:\n  - {output: !!binary eA==}", "tags such as !!binary"},
 		{"steps: [{output: x}]\n---\nsteps: []", "more than one document"},
-		{"steps: [", "s.yaml: yaml: line 1"},
+		{"steps: [", "s.yaml:1:1: not valid YAML"},
 		{"steps: [{hang: true, exit: 999, wat: 1}]", `unknown key "wat"`},
 		{strings.Repeat(" ", maxScript+1), "larger than"},
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/internal/text"
+	"github.com/united-workforce/uwf/internal/yamlline"
 )
 
 // maxScript bounds a script, in bytes.
@@ -162,17 +163,26 @@ func (p *parser) document(b []byte) *yaml.Node {
 		p.bad(whole, "the script is empty")
 		return nil
 	case err != nil:
-		p.problems = append(p.problems, fmt.Sprintf("%s: %v", p.name, err))
-		return nil
+		return p.broken(b, err)
 	}
-	if err := d.Decode(&more); !errors.Is(err, io.EOF) {
+	switch err := d.Decode(&more); {
+	case err == nil:
 		p.bad(&more, "more than one document")
 		return nil
+	case !errors.Is(err, io.EOF):
+		return p.broken(b, err)
 	}
 	if len(doc.Content) != 1 || !p.simple(doc.Content[0]) {
 		return nil
 	}
 	return doc.Content[0]
+}
+
+// broken says where the YAML can't be read.
+func (p *parser) broken(b []byte, err error) *yaml.Node {
+	line, message := yamlline.Find(string(b), err)
+	p.bad(&yaml.Node{Line: max(line, 1), Column: 1}, "not valid YAML: %s", message)
+	return nil
 }
 
 // simple refuses anchors, aliases and tags in the whole tree, before anything

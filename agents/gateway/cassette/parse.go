@@ -8,12 +8,11 @@ import (
 	"io"
 	"os"
 	"slices"
-	"strconv"
 
 	"gopkg.in/yaml.v3"
 
 	"github.com/united-workforce/uwf/agents/gateway/dialect"
-	"github.com/united-workforce/uwf/internal/lazyregexp"
+	"github.com/united-workforce/uwf/internal/yamlline"
 )
 
 // Load reads a cassette from a file.
@@ -52,7 +51,7 @@ func parse(name string, b []byte) (*Cassette, *yaml.Node, error) {
 	dec := yaml.NewDecoder(bytes.NewReader(b))
 	var doc yaml.Node
 	if err := dec.Decode(&doc); err != nil {
-		return nil, nil, syntaxError(name, err)
+		return nil, nil, syntaxError(name, b, err)
 	}
 	p := &parser{file: name}
 	c := p.cassette(&doc)
@@ -60,7 +59,7 @@ func parse(name string, b []byte) (*Cassette, *yaml.Node, error) {
 	if err := dec.Decode(&more); err == nil {
 		p.fail(&more, "a cassette is one YAML document; this is the second")
 	} else if !errors.Is(err, io.EOF) {
-		return nil, nil, syntaxError(name, err)
+		return nil, nil, syntaxError(name, b, err)
 	}
 	if len(p.problems) > 0 {
 		return nil, nil, errors.Join(p.problems...)
@@ -68,20 +67,13 @@ func parse(name string, b []byte) (*Cassette, *yaml.Node, error) {
 	return c, &doc, nil
 }
 
-// yamlLine is how the YAML library says where a mistake is.
-var yamlLine = lazyregexp.New(`^yaml: line (\d+): (.*)`)
-
 // syntaxError turns the YAML library's text into a ParseError with its line.
-func syntaxError(name string, err error) error {
+func syntaxError(name string, text []byte, err error) error {
 	if errors.Is(err, io.EOF) {
 		return &ParseError{File: name, Problem: "empty: at least \"version: 1\" is needed"}
 	}
-	e := &ParseError{File: name, Problem: err.Error()}
-	if m := yamlLine.FindStringSubmatch(e.Problem); m != nil {
-		e.Line, _ = strconv.Atoi(m[1]) // 0, unknown, where it is no number
-		e.Problem = "not valid YAML: " + m[2]
-	}
-	return e
+	line, problem := yamlline.Find(string(text), err)
+	return &ParseError{File: name, Line: line, Problem: "not valid YAML: " + problem}
 }
 
 // parser walks the YAML nodes, so that every problem has its line.

@@ -18,6 +18,8 @@ import (
 	"strings"
 
 	"gopkg.in/yaml.v3"
+
+	"github.com/united-workforce/uwf/internal/yamlline"
 )
 
 // Change is one value to set, or to remove.
@@ -97,7 +99,8 @@ func document(text string) (doc *yaml.Node, err error) {
 	case errors.Is(err, io.EOF):
 		return nil, nil
 	case err != nil:
-		return nil, fmt.Errorf("%w: %w", ErrNotYAML, err)
+		line, message := yamlline.Find(text, err)
+		return nil, fmt.Errorf("%w: line %d: %s", ErrNotYAML, max(line, 1), message)
 	}
 	if err := dec.Decode(&more); !errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("%w: there is more than one document in it", ErrNotYAML)

@@ -11,7 +11,7 @@ import (
 
 	"gopkg.in/yaml.v3"
 
-	"github.com/united-workforce/uwf/internal/lazyregexp"
+	"github.com/united-workforce/uwf/internal/yamlline"
 )
 
 const (
@@ -36,8 +36,6 @@ func (r *Reader) Problem(n *yaml.Node, path, fix, format string, args ...any) {
 	}
 }
 
-var yamlLine = lazyregexp.New(`^yaml: line (\d+): `)
-
 // Document parses the one YAML document of a file; nil: it is empty.
 func (r *Reader) Document(data []byte) (root *yaml.Node) {
 	bad := func(line int, text string) *yaml.Node {
@@ -60,15 +58,15 @@ func (r *Reader) Document(data []byte) (root *yaml.Node) {
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
-		text, line := err.Error(), 1
-		if m := yamlLine.FindStringSubmatch(text); m != nil {
-			line, _ = strconv.Atoi(m[1]) // digits
-			text = text[len(m[0]):]
-		}
-		return bad(line, strings.TrimPrefix(text, "yaml: "))
+		line, text := yamlline.Find(string(data), err)
+		return bad(max(line, 1), text)
 	}
-	if err := dec.Decode(&more); !errors.Is(err, io.EOF) {
-		return bad(max(more.Line, 1), "there is more than one document in it")
+	switch err := dec.Decode(&more); {
+	case err == nil:
+		return bad(more.Line, "there is more than one document in it")
+	case !errors.Is(err, io.EOF):
+		line, text := yamlline.Find(string(data), err)
+		return bad(max(line, 1), text)
 	}
 	if len(doc.Content) == 0 || Nothing(doc.Content[0]) {
 		return nil

@@ -75,7 +75,7 @@ func TestMistakes(t *testing.T) {
 		"a merge":                {"<<: {text: x}\n", "f:1:1: only plain names can be keys"},
 		"an anchor":              {"text: &a x\n", "f:1:7: text: " + special},
 		"an anchor at a key":     {"&a text: x\n", "f:1:10: text: " + special},
-		"an alias":               {"list: [x]\ntext: *a\n", "f:1:1: not YAML: unknown anchor 'a' referenced"},
+		"an alias":               {"list: [x]\ntext: *a\n", "f:2:1: not YAML: unknown anchor 'a' referenced"},
 		"a tag":                  {"text: !!str x\n", "f:1:7: text: " + special},
 		"twice":                  {"flag: false\nflag: true\n", "f:2:1: flag: stands twice; keep one of them"},
 		"unknown":                {"texts: x\n", `f:1:1: texts: unknown key; did you mean "text"?`},

@@ -17,6 +17,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/united-workforce/uwf/internal/lazyregexp"
+	"github.com/united-workforce/uwf/internal/yamlline"
 )
 
 // Kind is what a value is made of.
@@ -95,27 +96,21 @@ func ParseYAML(text string) (it *Item, err error) {
 		if errors.Is(err, io.EOF) {
 			return nil, nil
 		}
-		return nil, yamlError(err)
+		line, detail := yamlline.Find(text, err)
+		return nil, &SyntaxError{Line: line, Detail: Clip(detail, 200)}
 	}
 	var more yaml.Node
 	if err := dec.Decode(&more); !errors.Is(err, io.EOF) {
-		return nil, &SyntaxError{Line: more.Line, Detail: "there is more than one YAML document"}
+		line := more.Line
+		if err != nil {
+			line, _ = yamlline.Find(text, err)
+		}
+		return nil, &SyntaxError{Line: line, Detail: "there is more than one YAML document"}
 	}
 	if len(doc.Content) == 0 {
 		return nil, nil
 	}
 	return fromYAML(doc.Content[0], 0)
-}
-
-var yamlLine = lazyregexp.New(`^yaml: line (\d+): `)
-
-func yamlError(err error) error {
-	text := err.Error()
-	if m := yamlLine.FindStringSubmatch(text); m != nil {
-		line, _ := strconv.Atoi(m[1]) // digits: it can't fail but by size
-		return &SyntaxError{Line: line, Detail: Clip(text[len(m[0]):], 200)}
-	}
-	return &SyntaxError{Detail: Clip(strings.TrimPrefix(text, "yaml: "), 200)}
 }
 
 func fromYAML(n *yaml.Node, depth int) (*Item, error) {

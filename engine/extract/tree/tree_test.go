@@ -15,7 +15,7 @@ func TestParseRefuses(t *testing.T) {
 	for text, want := range map[string]string{
 		"a: [1\n":                "line 1, final false: did not find expected ',' or ']'",
 		"- a: &x 1\n":            "line 1, final false: anchors (&x)",
-		"a: [1]\nb: *a\n":        "line 0, final false: unknown anchor 'a' referenced",
+		"a: [1]\nb: *a\n":        "line 2, final false: unknown anchor 'a' referenced",
 		"a: !!binary x\n":        "line 1, final false: tags (!!binary)",
 		"- !!binary x\n":         "line 1, final false: tags (!!binary)",
 		"!!binary a: 1\n":        "line 1, final false: tags (!!binary)",
@@ -24,7 +24,7 @@ func TestParseRefuses(t *testing.T) {
 		"[a]: 1\n":               "line 1, final true: only plain names can be keys",
 		"a: 1\n---\nb: 2\n":      "line 2, final false: there is more than one YAML document",
 		`{"a": 1, "a": 2}`:       "line 1, final true: the key \"a\" stands twice",
-		`{"a": 1} x`:             "line 0, final false: there is more than one YAML document",
+		`{"a": 1} x`:             "line 1, final false: there is more than one YAML document",
 		`{"a": 1, b: 2} x`:       "line 1, final false: invalid character 'b'",
 		strings.Repeat("- ", 40): "line 1, final true: it is nested deeper than 32 levels",
 		`{"a": ` + strings.Repeat("[", 40) + strings.Repeat("]", 40) + "}": "line 1, final true: it is nested deeper than 32 levels",

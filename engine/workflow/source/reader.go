@@ -8,13 +8,14 @@ import (
 	"io/fs"
 	"path"
 	"slices"
-	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"gopkg.in/yaml.v3"
 
 	"github.com/united-workforce/uwf/internal/lazyregexp"
+	"github.com/united-workforce/uwf/internal/yamlline"
 )
 
 // Caps of a definition, includes counted in.
@@ -140,20 +141,12 @@ func (r *reader) parse(src *file, data []byte) (doc *yaml.Node, ok bool) {
 	return &first, true
 }
 
-var (
-	syntaxLine    = lazyregexp.New(`^line (\d+): (.*)$`)
-	unknownAnchor = lazyregexp.New(`^unknown anchor '(.*)' referenced`)
-)
+var unknownAnchor = lazyregexp.New(`^unknown anchor '(.*)' referenced`)
 
 // syntax reports an error of the YAML library, which has a line at best.
 func (r *reader) syntax(src *file, err error) {
-	msg := strings.TrimPrefix(err.Error(), "yaml: ")
-	at := Pos{src, 1, 1}
-	if m := syntaxLine.FindStringSubmatch(msg); m != nil {
-		if n, convErr := strconv.Atoi(m[1]); convErr == nil {
-			at.line, msg = min(n, len(src.lines)), m[2]
-		}
-	}
+	line, msg := yamlline.Find(strings.Join(src.lines, "\n"), err)
+	at := Pos{src, min(max(line, 1), len(src.lines)), 1}
 	if m := unknownAnchor.FindStringSubmatch(msg); m != nil {
 		r.problems.Add(src.find("*"+m[1]), len(m[1])+1, "write &"+m[1]+" before the value that is meant, further up; text that begins with * needs quotes",
 			"the alias *%s has no anchor &%s before it", m[1], m[1])
@@ -162,13 +155,16 @@ func (r *reader) syntax(src *file, err error) {
 	for at.line > 1 && strings.TrimSpace(src.line(at.line)) == "" {
 		at.line-- // the end of the file says less than the last line with text
 	}
-	line := src.line(at.line)
-	at.col = len([]rune(line)) - len([]rune(strings.TrimLeft(line, " \t"))) + 1
-	length := len([]rune(strings.TrimSpace(line)))
-	if i := strings.LastIndex(line, ": "); i >= 0 && strings.Contains(msg, "mapping values are not allowed") {
-		at.col, length = utf8.RuneCountInString(line[:i])+1, 1
+	text := src.line(at.line)
+	at.col = len([]rune(text)) - len([]rune(strings.TrimLeft(text, " \t"))) + 1
+	length := len([]rune(strings.TrimSpace(text)))
+	if i := strings.LastIndex(text, ": "); i >= 0 && strings.Contains(msg, "mapping values are not allowed") {
+		at.col, length = utf8.RuneCountInString(text[:i])+1, 1
 	}
-	fix := syntaxFix(msg, line)
+	if i := strings.IndexFunc(text, func(r rune) bool { return unicode.IsControl(r) && r != '\t' }); i >= 0 && strings.Contains(msg, "control characters") {
+		at.col, length = utf8.RuneCountInString(text[:i])+1, 1
+	}
+	fix := syntaxFix(msg, text)
 	if n := src.deeper(at.line); n > 0 && strings.Contains(msg, "mapping values are not allowed") {
 		fix = fmt.Sprintf("indent it like the line before, by %d spaces; put text that contains \": \" in quotes", n)
 	}

@@ -36,7 +36,7 @@ func TestReadRefuses(t *testing.T) {
 		{"", "x.yaml:1:1: the file is empty"},
 		{"a: [1", "x.yaml:1:1: not valid YAML: did not find expected ',' or ']'"},
 		{"a\n---\nb", "x.yaml:2:1: the file has more than one YAML document"},
-		{"a\n---\n[1", "x.yaml:2:1: not valid YAML: did not find expected ',' or ']'"},
+		{"a\n---\n[1", "x.yaml:3:1: not valid YAML: did not find expected ',' or ']'"},
 		{"- 1\n- *b", "x.yaml:2:3: the alias *b has no anchor &b before it"},
 		{"- *b\n- &b 1", "x.yaml:1:3: the alias *b has no anchor &b before it"},
 		{"a: &a\n  b: [1, *a]", "x.yaml:2:10: the alias *a stands within what it stands for"},

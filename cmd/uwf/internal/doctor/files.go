@@ -15,6 +15,7 @@ import (
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/internal/lazyregexp"
+	"github.com/united-workforce/uwf/internal/yamlline"
 )
 
 // maxFile is the largest file that is read, in bytes.
@@ -124,7 +125,11 @@ func (e *examination) readFlow(name string) (*flow, error) {
 		err = f.root.Decode(f)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s can't be read: %s", name, strings.TrimPrefix(err.Error(), "yaml: "))
+		line, message := yamlline.Find(string(data), err)
+		if line > 0 {
+			message = fmt.Sprintf("line %d: %s", line, message)
+		}
+		return nil, fmt.Errorf("%s can't be read: %s", name, message)
 	}
 	for _, j := range f.Jobs {
 		if _, ok := j.step(); ok {
