@@ -6,11 +6,9 @@ import (
 	"fmt"
 	"io"
 	"net/url"
-	"reflect"
 	"slices"
 	"strings"
 
-	tea "charm.land/bubbletea/v2"
 	"charm.land/huh/v2"
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
@@ -203,9 +201,6 @@ func (f *form) done() Answers {
 	if f.way != keyNamed && f.o.Answers.APIKeyEnv == "" {
 		a.APIKeyEnv = ""
 	}
-	if f.o.Answers.BaseURL == "" && f.preset().BaseURL != "" {
-		a.BaseURL = ""
-	}
 	a.complete()
 	return a
 }
@@ -246,9 +241,7 @@ func (t *terminal) form(ctx context.Context, questions []question) error {
 		}
 		groups = append(groups, g)
 	}
-	form := huh.NewForm(groups...)
-	form.WithProgramOptions(tea.WithFilter(goBack(form))).WithInput(t.in).WithOutput(t.out)
-	err := form.RunWithContext(ctx)
+	err := huh.NewForm(groups...).WithInput(t.in).WithOutput(t.out).RunWithContext(ctx)
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
@@ -258,20 +251,6 @@ func (t *terminal) form(ctx context.Context, questions []question) error {
 		return app.Usagef("ask on this terminal: %w; give the answers as flags (see: uwf setup --help)", err)
 	}
 	return nil
-}
-
-// goBack lets a person go back from a question whatever its answer is so far. The library
-// checks that on the way back as well: it stays with the question where the answer is
-// wrong, after it has taken the focus from it, so that no key does anything any more. Each
-// question is a group of its own.
-func goBack(form *huh.Form) func(tea.Model, tea.Msg) tea.Msg {
-	back := reflect.TypeOf(huh.PrevField())
-	return func(_ tea.Model, msg tea.Msg) tea.Msg {
-		if reflect.TypeOf(msg) != back {
-			return msg
-		}
-		return tea.BatchMsg{form.PrevGroup()}
-	}
 }
 
 // lines asks one question after the other, as lines of text.

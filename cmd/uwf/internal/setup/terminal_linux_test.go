@@ -198,39 +198,3 @@ func TestTerminal(t *testing.T) {
 		t.Errorf("%d %s", w.code, w.errs.String())
 	}
 }
-
-// Shift+tab goes back from a question whose answer is wrong so far, and the form still
-// listens. What was typed there counts for nothing where it is not asked any more.
-func TestGoingBack(t *testing.T) {
-	const back, up, down, clearLine = "\x1b[Z", "\x1b[A", "\x1b[B", "\x15"
-	w := newWorld(t)
-	p := openPTY(t)
-	go func() {
-		p.sees("Which provider", up+"\r") // the last one: any address
-		p.sees("What is its address", "nonsense\r")
-		p.sees("write an address such as", back)
-		p.sees("Which provider", "\r")
-		p.sees("nonsense", clearLine+"more nonsense"+back) // before enter was pressed
-		p.sees("Which provider", down+"\r")
-		p.sees("Empty: gpt", back)
-		p.sees("Which provider", up+"\r")
-		p.sees("more nonsense", clearLine+back)
-		p.sees("Which provider", down+"\r")
-		p.sees("Empty: gpt", "\r")
-		p.sees("Where is the key", down+"\r")
-		p.sees("The key", "two words"+back) // no key
-		p.sees("Where is the key", up+"\r")
-		p.sees("Which variable", "not a name\r")
-		p.sees("is no name", back)
-		p.sees("Where is the key", down+"\r")
-		p.sees("The key", clearLine+key+"\r")
-		p.sees("https://api.openai.com/v1", back)
-		p.sees("The key", "\r")
-		p.sees("Write it down", "\r")
-	}()
-	w.run(p.ask, "--user", "--agent", "builtin", "--no-test")
-	settings := w.file("home", ".uwf", "config.yaml")
-	if w.code != 0 || !strings.Contains(settings, "https://api.openai.com/v1") || strings.Contains(settings, "nonsense") || !strings.Contains(w.file("home", ".uwf", ".env"), key) {
-		t.Errorf("%d %s\n%s\n%s", w.code, w.errs.String(), settings, p.screen.String())
-	}
-}
