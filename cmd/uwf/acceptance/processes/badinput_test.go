@@ -49,7 +49,7 @@ func (m *machine) failing() failing {
 func (f failing) fails(j *job, want ...string) {
 	f.Helper()
 	j.ends(1)
-	for _, w := range append(want, "thread step "+f.id, "what there is was kept: git show refs/uwf/attempts/"+f.id+"/") {
+	for _, w := range append(want, "thread step "+f.id, "what there is was kept: git fetch origin refs/uwf/attempts/"+f.id+"/") {
 		if !strings.Contains(j.errs.String(), w) {
 			f.Errorf("%s\nthe message does not say %q", j, w)
 		}
