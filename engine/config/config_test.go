@@ -641,7 +641,7 @@ func FuzzLoad(f *testing.F) {
 				t.Fatalf("the key goes to %s", p.BaseURL)
 			}
 		}
-		if _, err := c.ResolveModel("w", "r"); err != nil && !errors.Is(err, config.ErrNoModel) && !errors.Is(err, config.ErrNoKey) {
+		if _, err := c.ResolveModel("w", "r"); err != nil && !errors.Is(err, config.ErrNoModel) && !errors.Is(err, config.ErrNoKey) && !errors.Is(err, config.ErrInvalid) {
 			t.Fatal(err)
 		}
 	})
