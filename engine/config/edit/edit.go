@@ -26,6 +26,7 @@ import (
 type Change struct {
 	Path  []string   // the keys that lead to it
 	Value *yaml.Node // nil: remove the entry, and mappings that become empty by it
+	Keep  bool       // a value that is there stays
 }
 
 // Errors of Apply.
@@ -159,10 +160,10 @@ func changed(root *yaml.Node, c Change) (*yaml.Node, error) {
 		_, err := remove(out, c.Path)
 		return out, err
 	}
-	return out, set(out, c.Path, clone(c.Value))
+	return out, set(out, c.Path, clone(c.Value), c.Keep)
 }
 
-func set(m *yaml.Node, path []string, v *yaml.Node) error {
+func set(m *yaml.Node, path []string, v *yaml.Node, keep bool) error {
 	i, err := find(m, path[0])
 	if err != nil {
 		return err
@@ -173,6 +174,9 @@ func set(m *yaml.Node, path []string, v *yaml.Node) error {
 	}
 	if len(path) == 1 {
 		old := m.Content[i+1]
+		if keep && !empty(old) {
+			return nil
+		}
 		v.LineComment = old.LineComment
 		m.Content[i+1] = v
 		return nil
@@ -183,7 +187,7 @@ func set(m *yaml.Node, path []string, v *yaml.Node) error {
 	if m.Content[i+1].Kind != yaml.MappingNode {
 		return ErrNoMapping
 	}
-	return set(m.Content[i+1], path[1:], v)
+	return set(m.Content[i+1], path[1:], v, keep)
 }
 
 // remove takes an entry out; it tells whether the mapping is empty now because of

@@ -95,6 +95,18 @@ func TestApply(t *testing.T) {
 	}
 }
 
+// A value that is to be kept is one that is there; one that is missing is set.
+func TestKeep(t *testing.T) {
+	const old = "price:\n  input: 3 # as billed\n  output:\n"
+	got, err := edit.Apply([]byte(old),
+		edit.Change{Path: []string{"price", "input"}, Value: num("5"), Keep: true},
+		edit.Change{Path: []string{"price", "output"}, Value: num("6"), Keep: true},
+		edit.Change{Path: []string{"window"}, Value: num("7"), Keep: true})
+	if want := "price:\n  input: 3 # as billed\n  output: 6\nwindow: 7\n"; err != nil || string(got) != want {
+		t.Errorf("%v:\n%s", err, got)
+	}
+}
+
 func TestSmallFiles(t *testing.T) {
 	for _, x := range []struct{ name, in, path, want string }{
 		{"empty", "", "a/b", "a:\n  b: v\n"},

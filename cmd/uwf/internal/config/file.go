@@ -12,7 +12,6 @@ import (
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	engine "github.com/united-workforce/uwf/engine/config"
-	"github.com/united-workforce/uwf/engine/config/edit"
 )
 
 // Scope says whose file is changed.
@@ -108,9 +107,9 @@ const (
 // Apply changes the file: it is checked, alone and together with all other
 // sources, before it is written, and written whole or not at all. changed is false
 // where the file says all that already; then it is not touched.
-func (x *File) Apply(ctx context.Context, changes []edit.Change) (changed bool, err error) {
+func (x *File) Apply(ctx context.Context, change func(old []byte) ([]byte, error)) (changed bool, err error) {
 	return x.Rewrite(ctx, func(old []byte) ([]byte, error) {
-		text, err := edit.Apply(old, changes...)
+		text, err := change(old)
 		if err != nil {
 			return nil, app.Usagef("%s: %w (see: uwf config validate)", x.Path, err)
 		}

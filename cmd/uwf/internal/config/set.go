@@ -119,7 +119,7 @@ func setRun(ctx context.Context, o *SetOptions) error {
 	if len(settings) == 1 {
 		out.Key, out.Value = settings[0].Path, settings[0].Value
 	}
-	if out.Changed, err = file.Apply(ctx, changes); err != nil {
+	if out.Changed, err = file.Apply(ctx, func(old []byte) ([]byte, error) { return edit.Apply(old, changes...) }); err != nil {
 		return err
 	}
 	o.remark(file, changes)

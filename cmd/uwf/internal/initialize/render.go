@@ -130,8 +130,11 @@ func settings(old []byte, remote string, a setup.Answers) ([]byte, error) {
 	if len(old) == 0 {
 		old = []byte(configHead)
 	}
-	changes := append([]edit.Change{{
+	text, err := edit.Apply(old, edit.Change{
 		Path: []string{"state", "remote"}, Value: &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: remote},
-	}}, a.Changes()...)
-	return edit.Apply(old, changes...)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return a.Apply(text)
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	engine "github.com/united-workforce/uwf/engine/config"
-	"github.com/united-workforce/uwf/engine/config/edit"
 )
 
 // ErrStopped: the person did not want to go on.
@@ -52,8 +51,8 @@ func ProviderNamed(name string) (engine.Preset, bool) { return preset(name) }
 // Complete fills in what is known of the provider.
 func (a *Answers) Complete() { a.complete() }
 
-// Changes are those that the answers make to a settings file.
-func (a Answers) Changes() []edit.Change { return a.changes(false) }
+// Apply is the text of a settings file with the answers in it.
+func (a Answers) Apply(old []byte) ([]byte, error) { return a.apply(old, false) }
 
 // CheckAddress says what is wrong with a provider's address.
 func CheckAddress(s string) error { return checkAddress(s) }

@@ -70,27 +70,51 @@ func (a Answers) model() engine.Model {
 	return engine.KnownSize(engine.Model{Provider: a.Provider, Name: a.Model})
 }
 
-// changes are those of the settings file. What the file says of another model of
-// the same alias goes; so does a key in it, once the variable has one.
-func (a Answers) changes(hasKey bool) []edit.Change {
+// apply is the text of a settings file with the answers in it. What it says of
+// another model of the same alias goes; of the same model it stays: a price that
+// somebody set is more than a preset knows. A key in it goes once the variable has
+// one.
+func (a Answers) apply(old []byte, hasKey bool) ([]byte, error) {
 	provider, model := []string{"providers", a.Provider}, []string{"models", a.Provider}
-	m := a.model()
-	out := []edit.Change{
-		set(text(a.BaseURL), provider, "baseUrl"),
-		set(text(a.APIKeyEnv), provider, "apiKeyEnv"),
+	chosen := []edit.Change{
 		set(text(a.Provider), model, "provider"),
 		set(text(a.Model), model, "name"),
+	}
+	was, err := edit.Apply(old, chosen...)
+	if err != nil {
+		return nil, err
+	}
+	changes := []edit.Change{
+		set(text(a.BaseURL), provider, "baseUrl"),
+		set(text(a.APIKeyEnv), provider, "apiKeyEnv"),
+	}
+	if string(was) != string(old) {
+		changes = append(changes, set(nil, model, "window"), set(nil, model, "maxOutput"), set(nil, model, "price"))
+	}
+	changes = append(append(changes, chosen...), a.known(model)...)
+	changes = append(changes, set(text(a.Provider), []string{"defaultModel"}))
+	if hasKey {
+		changes = append(changes, set(nil, provider, "apiKey"))
+	}
+	if a.Agent != "" {
+		changes = append(changes, set(text(a.Agent), []string{"defaultAgent"}))
+	}
+	return edit.Apply(old, changes...)
+}
+
+// known are what is known of the model, for where the file says nothing of it.
+func (a Answers) known(model []string) []edit.Change {
+	m := a.model()
+	var out []edit.Change
+	for _, c := range []edit.Change{
 		set(number(m.Window), model, "window"),
 		set(number(m.MaxOutput), model, "maxOutput"),
 		set(amount(m.Price.Input), model, "price", "input"),
 		set(amount(m.Price.Output), model, "price", "output"),
-		set(text(a.Provider), []string{"defaultModel"}),
-	}
-	if hasKey {
-		out = append(out, set(nil, provider, "apiKey"))
-	}
-	if a.Agent != "" {
-		out = append(out, set(text(a.Agent), []string{"defaultAgent"}))
+	} {
+		if c.Keep = true; c.Value != nil {
+			out = append(out, c)
+		}
 	}
 	return out
 }

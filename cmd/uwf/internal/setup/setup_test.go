@@ -206,6 +206,22 @@ defaultAgent: builtin
 	}
 }
 
+// What somebody set of the same model by hand stays, as its price does that a limit on
+// cost needs.
+func TestSameModelAgain(t *testing.T) {
+	w := newWorld(t)
+	w.run(nil, "--provider", "openai", "--no-test")
+	file := filepath.Join(w.home, ".uwf", "config.yaml")
+	mine := strings.Replace(w.file("home", ".uwf", "config.yaml"), "input: 1.25", "input: 0.9 # as we are billed", 1)
+	if err := os.WriteFile(file, []byte(mine), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.run(nil, "--provider", "openai", "--no-test")
+	if got := w.file("home", ".uwf", "config.yaml"); got != mine || !strings.Contains(got, "0.9 # as we are billed") {
+		t.Errorf("%s%s", w.errs.String(), got)
+	}
+}
+
 // A key that stands in the settings stays until the variable has one.
 func TestKeyInSettings(t *testing.T) {
 	w := newWorld(t)
