@@ -255,6 +255,7 @@ func (e *Engine) cancelChange(ctx context.Context, v *gitcas.View, id gitcas.Thr
 		Thread: id, Workflow: chain.Start.Workflow, Head: entry.Head, CompletedAt: v.Time().UnixMilli(),
 		Reason: reasonCancelled, Note: note, Key: entry.Key, Steps: steps, PR: entry.PR, Work: entry.Work,
 		Title: entry.Title, By: entry.By, ClosedBy: e.By.onRecord(), Used: e.costOf(ctx, v, id),
+		Commit: v.Tip().String(),
 	}
 	c := &gitcas.Change{
 		Subject:  subjectOf(entry.Title, id, fmt.Sprintf("cancelled · step %d", len(steps))),
