@@ -106,7 +106,7 @@ func damages() map[string]func(w *world) (says []string, unread bool) {
 			v := w.view()
 			w.commitByHand("VERSION", "format: 9\nstore: "+v.StoreID()+"\n")
 			w.setRef("refs/uwf/store", w.mem.Refs()[stateRef])
-			return []string{"damaged", "use a newer uwf"}, true
+			return []string{"damaged", "Use a newer uwf."}, true
 		},
 		"all gone": func(w *world) ([]string, bool) {
 			w.setRef(stateRef, wire.ID{})

@@ -33,7 +33,7 @@ func ReadAnswer(in func(gitcas.Place) node.Getter, id gitcas.ThreadID, of, h nod
 		return nil, &gitcas.DamagedError{
 			What: "threads.yaml", Kind: gitcas.ErrContent, Err: err,
 			Why:     fmt.Sprintf("thread %s: node %s is no answer of people: %v", id, h, err),
-			Restore: fmt.Sprintf("begin another thread from its steps: uwf thread fork %s, and cancel this one", id),
+			Restore: fmt.Sprintf("cancel this thread, and begin another from its steps: uwf thread fork %s", id),
 		}
 	}
 	return a.Words, nil

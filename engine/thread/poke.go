@@ -296,6 +296,6 @@ func (r *stepRun) oddlyPoked(why string) error {
 	return &gitcas.DamagedError{
 		What: "threads.yaml", Kind: gitcas.ErrContent,
 		Why:     fmt.Sprintf("thread %s: step %s is to be done again, but %s", r.id, r.entry.Next.Poked, why),
-		Restore: fmt.Sprintf("begin another thread from its steps: uwf thread fork %s:%d, and cancel this one", r.id, len(r.chain.Steps)),
+		Restore: fmt.Sprintf("cancel this thread, and begin another from its steps: uwf thread fork %s:%d", r.id, len(r.chain.Steps)),
 	}
 }

@@ -141,7 +141,7 @@ func (p page) damageKnown(f Failure) string {
 }
 
 // aCommand is a mend that is a command: what it does, a colon, and what to type.
-var aCommand = lazyregexp.New(`^([^:]+): (git .+)$`)
+var aCommand = lazyregexp.New(`^([^:]+): ((?:git|uwf) .+)$`)
 
 // Mending are ways to mend a store, as Failure has them, in Markdown: each is a sentence
 // and what to type.
@@ -152,7 +152,7 @@ func Mending(s string) string {
 		if found := aCommand.FindStringSubmatch(way); found != nil {
 			ways = append(ways, upperFirst(found[1])+":", fenced(found[2], "sh"))
 		} else if way != "" {
-			ways = append(ways, "To mend it: "+code(way)+".")
+			ways = append(ways, upperFirst(markdown.Escape(way))+".")
 		}
 	}
 	return join(ways...)

@@ -150,3 +150,19 @@ func TestUnknownCost(t *testing.T) {
 		}
 	}
 }
+
+// A command that mends stands by itself, to be copied whole; advice that is none is a
+// sentence.
+func TestMending(t *testing.T) {
+	for in, want := range map[string]string{
+		"":                              "",
+		"use a newer uwf":               "Use a newer uwf.",
+		"ask <b> for it":                "Ask \\<b> for it.",
+		"delete it: git push o :x":      "Delete it:\n\n```sh\ngit push o :x\n```",
+		"restore: git a; take: uwf b c": "Restore:\n\n```sh\ngit a\n```\n\nTake:\n\n```sh\nuwf b c\n```",
+	} {
+		if got := Mending(in); got != want {
+			t.Errorf("%q: %q, want %q", in, got, want)
+		}
+	}
+}
