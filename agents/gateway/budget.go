@@ -190,7 +190,8 @@ func (m *Model) cost(u dialect.Usage) (usd float64, known bool) {
 		return 0, false
 	}
 	hour := min(u.CacheHour, u.CacheWrite)
-	plain := max(0, u.In-u.CacheWrite)
+	read := min(u.CacheRead, max(0, u.In-u.CacheWrite))
+	plain := max(0, u.In-u.CacheWrite-read)
 	in := float64(plain) + 1.25*float64(u.CacheWrite-hour) + 2*float64(hour)
-	return (in*m.Price.Input + float64(u.Out)*m.Price.Output) / 1e6, true
+	return (in*m.Price.Input + float64(read)*m.Price.CachedInput + float64(u.Out)*m.Price.Output) / 1e6, true
 }

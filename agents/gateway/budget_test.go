@@ -130,13 +130,16 @@ func TestUnknownCostIsMeteredAsUnknown(t *testing.T) {
 // What is written to a cache costs more than other input, and twice as much where it
 // is kept for an hour.
 func TestCostOfCaches(t *testing.T) {
-	m := &Model{Price: &Price{Input: 1, Output: 10}}
+	m := &Model{Price: &Price{Input: 1, CachedInput: 0.1, Output: 10}}
 	for _, c := range []struct {
 		u    dialect.Usage
 		want float64
 	}{
 		{dialect.Usage{In: 1000, Out: 100}, 2000},
-		{dialect.Usage{In: 1000, CacheRead: 400}, 1000},
+		{dialect.Usage{In: 1000, CacheRead: 400}, 640},
+		{dialect.Usage{In: 1000, CacheRead: 4000}, 100},
+		{dialect.Usage{In: 1000, CacheRead: 4000, CacheWrite: 400}, 560},
+		{dialect.Usage{In: 1000, CacheRead: 400, CacheWrite: 4000}, 5000},
 		{dialect.Usage{In: 1000, CacheWrite: 400}, 1100},
 		{dialect.Usage{In: 1000, CacheWrite: 400, CacheHour: 400}, 1400},
 		{dialect.Usage{In: 1000, CacheWrite: 400, CacheHour: 100}, 1175},

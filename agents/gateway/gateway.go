@@ -46,9 +46,9 @@ type Provider struct {
 }
 
 // Price is what a model costs in US dollars for a million tokens; 0 is a price.
-// Input written to a prompt cache costs a quarter more, twice as much where it is
-// kept for an hour; what is read from one is counted like other input.
-type Price struct{ Input, Output float64 }
+// CachedInput is that of input read from a prompt cache. Input written to one costs a
+// quarter more than other input, twice as much where it is kept for an hour.
+type Price struct{ Input, CachedInput, Output float64 }
 
 // Model is one that agents may use.
 type Model struct {

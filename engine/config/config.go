@@ -29,6 +29,7 @@
 package config
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/united-workforce/uwf/engine/redact"
@@ -125,10 +126,17 @@ type Model struct {
 }
 
 // Price is in US dollars per million tokens. What is nil is unknown; 0 is a price.
-type Price struct{ Input, Output *float64 }
+type Price struct {
+	Input, Output *float64
+	CachedInput   *float64 // of input that is read from a prompt cache; nil: as other input
+}
 
-// Known says whether the whole price is.
+// Known says whether the price is, as far as it is needed.
 func (p Price) Known() bool { return p.Input != nil && p.Output != nil }
+
+// OfCachedInput is the price of input that is read from a prompt cache: that of other
+// input, where none is said. The price must be known.
+func (p Price) OfCachedInput() float64 { return *cmp.Or(p.CachedInput, p.Input) }
 
 // Agent is a program that works on steps.
 type Agent struct {

@@ -14,6 +14,16 @@ import (
 func price(input, output float64) config.Price { return config.Price{Input: &input, Output: &output} }
 
 // A price of 0 is a price, one that is not there is unknown, and half a price is none.
+func TestPriceOfCachedInput(t *testing.T) {
+	const file = "models:\n  a: {provider: openai, price: {input: 3, output: 4}}\n  b: {provider: openai, price: {input: 3, cachedInput: 0, output: 4}}\n"
+	c := mustLoad(t, sources{home: file})
+	for alias, want := range map[string]float64{"a": 3, "b": 0} {
+		if got := c.Models[alias].Price.OfCachedInput(); got != want {
+			t.Errorf("%s: %v, not %v", alias, got, want)
+		}
+	}
+}
+
 func TestPrices(t *testing.T) {
 	const file = `
 providers:

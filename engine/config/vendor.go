@@ -27,10 +27,10 @@ type vendor struct {
 func vendors() []vendor {
 	return []vendor{
 		{name: "openai", label: "OpenAI", kind: OpenAI, baseURL: "https://api.openai.com/v1", keyEnv: "OPENAI_API_KEY", ambient: true,
-			urlEnv: "OPENAI_BASE_URL", modEnv: "OPENAI_MODEL", model: Model{Name: "gpt-5.1", Price: priced(1.25, 10)},
+			urlEnv: "OPENAI_BASE_URL", modEnv: "OPENAI_MODEL", model: Model{Name: "gpt-5.1", Price: priced(1.25, 0.125, 10)},
 			note: "gpt-5.1 calls tools over chat completions, which uwf's own agent speaks; OpenAI ends it on 1 April 2027"},
 		{name: "anthropic", label: "Anthropic", kind: Anthropic, baseURL: "https://api.anthropic.com", keyEnv: "ANTHROPIC_API_KEY", ambient: true,
-			urlEnv: "ANTHROPIC_BASE_URL", modEnv: "ANTHROPIC_MODEL", model: Model{Name: "claude-sonnet-5-5", Price: priced(2, 10)},
+			urlEnv: "ANTHROPIC_BASE_URL", modEnv: "ANTHROPIC_MODEL", model: Model{Name: "claude-sonnet-5-5", Price: priced(2, 0.2, 10)},
 			note: "claude-code speaks its own protocol; uwf's own agent uses its OpenAI-compatible address, which Anthropic offers without promises"},
 		{name: "openrouter", label: "OpenRouter", kind: OpenAI, baseURL: "https://openrouter.ai/api/v1", keyEnv: "OPENROUTER_API_KEY", ambient: true,
 			modEnv: "OPENROUTER_MODEL", reports: true, model: Model{Name: "anthropic/claude-sonnet-5.5"},
@@ -96,7 +96,9 @@ func vendorOf(p Provider) (vendor, bool) {
 	return vendor{}, false
 }
 
-func priced(input, output float64) Price { return Price{Input: &input, Output: &output} }
+func priced(input, cachedInput, output float64) Price {
+	return Price{Input: &input, CachedInput: &cachedInput, Output: &output}
+}
 
 // vendorAt is the vendor whose own host an address has, reached over TLS.
 func vendorAt(baseURL string) (vendor, bool) {

@@ -109,8 +109,7 @@ func (a Answers) known(model []string) []edit.Change {
 	for _, c := range []edit.Change{
 		set(number(m.Window), model, "window"),
 		set(number(m.MaxOutput), model, "maxOutput"),
-		set(amount(m.Price.Input), model, "price", "input"),
-		set(amount(m.Price.Output), model, "price", "output"),
+		set(price(m.Price), model, "price"),
 	} {
 		if c.Keep = true; c.Value != nil {
 			out = append(out, c)
@@ -138,6 +137,23 @@ func number(v int) *yaml.Node {
 	}
 	f := float64(v)
 	return amount(&f)
+}
+
+// price is a mapping, on one line; nil, where it is unknown.
+func price(p engine.Price) *yaml.Node {
+	if !p.Known() {
+		return nil
+	}
+	out := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Style: yaml.FlowStyle}
+	add := func(name string, v *float64) {
+		if v != nil {
+			out.Content = append(out.Content, text(name), amount(v))
+		}
+	}
+	add("input", p.Input)
+	add("cachedInput", p.CachedInput)
+	add("output", p.Output)
+	return out
 }
 
 // amount is a value; nil, where it is unknown.

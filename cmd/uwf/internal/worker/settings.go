@@ -225,7 +225,7 @@ func (w *Worker) models() []gateway.Model {
 			Provider: gateway.Provider{Name: m.Model.Provider, API: api, BaseURL: m.Provider.BaseURL, Key: m.Provider.APIKey.Reveal()},
 		}
 		if p := m.Model.Price; p.Known() {
-			gm.Price = &gateway.Price{Input: *p.Input, Output: *p.Output}
+			gm.Price = &gateway.Price{Input: *p.Input, CachedInput: p.OfCachedInput(), Output: *p.Output}
 		}
 		out = append(out, gm)
 	}
