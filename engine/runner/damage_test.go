@@ -322,7 +322,7 @@ func TestRetryIsAnswered(t *testing.T) {
 		"its job is coming": {started, ""},
 		"its job got lost":  {func(w *world) { started(w); w.forge.sent = nil; w.later(time.Hour) }, ""},
 		"its job died":      {func(w *world) { started(w); w.hold("", time.Hour) }, ""},
-		"running":           {func(w *world) { started(w); w.hold("", 0) }, "is working on it"},
+		"running":           {func(w *world) { started(w); w.hold("", 0) }, "Another job is working on it."},
 		"failed":            {func(w *world) { w.say = fails; started(w); w.say = nil }, ""},
 		"asks": {func(w *world) {
 			w.say = func(thread.Task) (map[string]any, map[string]string, error) {

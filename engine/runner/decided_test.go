@@ -117,6 +117,26 @@ func TestForgedComments(t *testing.T) {
 	}
 }
 
+// Where the forge can't be asked who wrote a comment, nothing is done, and the job is red.
+func TestUnconfirmedComment(t *testing.T) {
+	w := newWorld(t)
+	w.asks()
+	_, err := w.run(aJob{ev: labeled(7)})
+	w.ok(err)
+	ev := w.says(7, "owner", "/uwf resume\nthis one")
+	w.forge.before = func(op string) error {
+		if op == "comment" {
+			return fault(forge.ErrUnreachable, false)
+		}
+		return nil
+	}
+	_, err = w.run(aJob{ev: ev})
+	id, e := w.only()
+	if CodeOf(err) != 1 || !strings.Contains(err.Error(), "look for the comment") || w.steps(id) != 1 || e.Status != gitcas.StatusSuspended {
+		t.Errorf("status %s: %v", e.Status, err)
+	}
+}
+
 // steps is how many a live thread has.
 func (w *world) steps(id gitcas.ThreadID) int {
 	w.Helper()

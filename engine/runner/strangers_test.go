@@ -155,7 +155,7 @@ func TestVainCommands(t *testing.T) {
 	}
 	_, err := w.run(aJob{ev: labeled(7)})
 	w.ok(err)
-	w.replied(7, "is working on it")
+	w.replied(7, "Another job is working on it.")
 	w.drain()
 	w.delivered(7, 2)
 }

@@ -216,6 +216,16 @@ func TestUsed(t *testing.T) {
 	})
 }
 
+// What a thread took that isn't there nobody knows.
+func TestUsedByNoThread(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		f.start()
+		if _, err := Used(f.Context(), f.store(), f.view(), "01JD0000000000000000000009"); !errors.Is(err, gitcas.ErrUnknownThread) {
+			t.Error(err)
+		}
+	})
+}
+
 // An answer is part of the step that it led to: who gave it, to what question, in which
 // words. Several people's stand beside each other.
 func TestAnswersAreKept(t *testing.T) {
