@@ -3,9 +3,8 @@ package redact
 import (
 	"bytes"
 	"encoding/base64"
+	"unicode"
 	"unicode/utf8"
-
-	"github.com/united-workforce/uwf/engine/redact/internal/literal"
 )
 
 // check is a condition on the byte before a token (looked at first, since it costs
@@ -71,10 +70,14 @@ func exactly(n int) check {
 	return check{token: func(token []byte) bool { return len(token) == n }}
 }
 
-// isPlaceholder tells xxxxxxxx and the like, which documentation has in the place of a
-// token, from what chance makes: one character eight times in a row, or no more than
-// three different ones.
+// isPlaceholder tells what documentation and tests have in the place of a token from what
+// chance makes: xxxxxxxx, 1234567890abcdef, your-token-here.
 func isPlaceholder(token []byte) bool {
+	return isMonotonous(token) || len(token) <= maxPlaceholder && (isSequence(token) || isWords(token))
+}
+
+// isMonotonous: one character eight times in a row, or no more than three different ones.
+func isMonotonous(token []byte) bool {
 	const inRow, different = 8, 3
 	var seen [256]bool
 	count, same := 0, 0
@@ -93,8 +96,55 @@ func isPlaceholder(token []byte) bool {
 	return count <= different
 }
 
-// noExample tells Amazon's documented keys, which end in EXAMPLE, from others.
-func noExample(token []byte) bool { return !bytes.HasSuffix(token, []byte("EXAMPLE")) }
+// isSequence: four of five characters are the next ones of those before them, as in
+// abcdef and 7890.
+func isSequence(token []byte) bool {
+	next := 0
+	for i := 1; i < len(token); i++ {
+		if token[i] == token[i-1]+1 || token[i-1] == '9' && token[i] == '0' {
+			next++
+		}
+	}
+	return 5*next >= 4*(len(token)-1)
+}
+
+// maxWord is the length of the longest word: more letters may be by chance.
+const maxWord = 15
+
+// isWords: several words, each with a small number behind it at most, written like_this,
+// like-this, LIKE_THIS or likeThis.
+func isWords(text []byte) bool {
+	words := 0
+	for piece := range bytes.FieldsFuncSeq(text, func(c rune) bool { return c > unicode.MaxASCII || !alnum(byte(c)) }) {
+		letters := bytes.TrimRight(piece, "0123456789")
+		n, ok := countWords(letters)
+		if !ok || len(piece)-len(letters) > 4 {
+			return false
+		}
+		words += n
+	}
+	return words > 1
+}
+
+// countWords counts one in capitals or small letters, or several likeThis, none of them
+// with less than three letters.
+func countWords(letters []byte) (n int, ok bool) {
+	if len(letters) <= maxWord && run(letters, 0, maxWord, upper) == len(letters) {
+		return min(1, len(letters)), true
+	}
+	for at := 0; at < len(letters); n++ {
+		end := run(letters, at, 1, upper)
+		end = run(letters, end, maxWord+1, lower)
+		if end-at > maxWord || end-at < 3 && end-at < len(letters) {
+			return 0, false
+		}
+		at = end
+	}
+	return n, true
+}
+
+// noExample tells Amazon's documented keys, which have EXAMPLE in them, from others.
+func noExample(token []byte) bool { return !bytes.Contains(token, []byte("EXAMPLE")) }
 
 func hasDigit(token []byte) bool { return bytes.ContainsAny(token, "0123456789") }
 
@@ -155,8 +205,11 @@ func pemMatch(b []byte, at, n int) verdict {
 		return verdict{}
 	}
 	start := title + len(rest)
+	if ok, more := hasKey(b[start:min(len(b), start+maxPEMHead)]); !ok {
+		return verdict{more: more}
+	}
 	window := b[start:min(len(b), start+maxPEM)]
-	if i := bytes.Index(window, []byte("-----END ")); i >= 0 {
+	if i := bytes.Index(window, []byte(pemEnd)); i >= 0 {
 		end := run(b, start+i+9, 64, func(c byte) bool { return upperDigit(c) || c == ' ' })
 		end = run(b, end, 5, func(c byte) bool { return c == '-' })
 		return verdict{from: at, to: end, ok: true, more: end == len(b)}
@@ -164,7 +217,25 @@ func pemMatch(b []byte, at, n int) verdict {
 	end := run(b, start, len(b), func(c byte) bool {
 		return tokenChar(c) || c == '\n' || c == '\r' || c == ' ' || c == '\t' || c == '\\' || c == ':' || c == ','
 	})
-	return verdict{from: at, to: end, ok: end-start >= literal.KeySize, more: end == len(b)}
+	return verdict{from: at, to: end, ok: true, more: end == len(b)}
+}
+
+// hasKey tells a key from what else stands behind its title: the title of its end in a
+// program's text, YOUR KEY HERE, three dots. more: one may begin behind the head.
+func hasKey(head []byte) (ok, more bool) {
+	const least = 24 // MarshalPKCS8PrivateKey has 22
+	more = len(head) < maxPEMHead
+	if i := bytes.Index(head, []byte(pemEnd)); i >= 0 {
+		head, more = head[:i], false
+	}
+	for at := 0; at < len(head); at++ {
+		end := run(head, at, len(head), base64Std)
+		if part := head[at:end]; end-at >= least && hasDigit(part) && !isPlaceholder(part) {
+			return true, false
+		}
+		at = end
+	}
+	return false, more
 }
 
 // johnDoe begins the payload of the examples of jwt.io, in base64:
@@ -180,7 +251,8 @@ func jwtMatch(b []byte, at, _ int) verdict {
 }
 
 func jwtParts(b []byte, at int) verdict {
-	if wordChar(before(b, at)) {
+	const leastHeader = 16 // {"alg":"none"} has 19
+	if header := run(b, at, leastHeader, dashChar); wordChar(before(b, at)) || header < len(b) && header-at < leastHeader {
 		return verdict{}
 	}
 	end, dots := at, 0

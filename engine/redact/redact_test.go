@@ -2,6 +2,8 @@ package redact_test
 
 import (
 	"crypto/sha256"
+	"encoding/base32"
+	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -100,7 +102,7 @@ func known(found []redact.Finding, name string) bool {
 // shapesOf are secrets by their look, in parts.
 func shapesOf() map[string]string {
 	const mixed = "aB3dE6gH9jK2mN5pQ8sT1vW4xY7zA0cD3fG6hJ9kL2nP5rS8"
-	hexes := strings.Repeat("0123456789abcdef", 4)
+	hexes := strings.Repeat("0f1e2d3c4b5a6978", 4)
 	jwt := "ey" + "JhbGciOiJIUzI1NiJ9." + "eyJzdWIiOiIxMjM0NTY3ODkwIn0." + mixed[:43]
 	return map[string]string{
 		"ghp":         "gh" + "p_" + mixed[:36],
@@ -108,7 +110,7 @@ func shapesOf() map[string]string {
 		"ghs":         "gh" + "s_" + mixed[:36],
 		"github pat":  "github" + "_pat_" + mixed[:22] + "_" + mixed + mixed[:11],
 		"gitlab":      "gl" + "pat-" + mixed[:20],
-		"aws key":     "AK" + "IA" + "ABCDEFGHIJ234567",
+		"aws key":     "AK" + "IA" + "QZJ4XV7BKD2MWC5H",
 		"google":      "AI" + "za" + mixed[:35],
 		"slack":       "xox" + "b-123456789012-" + mixed[:24],
 		"openai":      "s" + "k-" + mixed,
@@ -217,6 +219,18 @@ func TestHarmless(t *testing.T) {
 		"AKIAIOSFODNN7EXAMPLE ASIAIOSFODNN7EXAMPLE aws_secret_access_key=wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
 		"eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiIxMjM0NTY3ODkwIiwibmFtZSI6IkpvaG4gRG9lIiwiaWF0IjoxNTE2MjM5MDIyfQ.SflKxwRJSMeKKF2QT4fwpMeJf36POk6yJV_adQssw5c",
 		"ghp_xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx glpat-xxxx-xxxx-xxxx-xxxx-xxxx https://hooks.slack.com/services/T00000000/B00000000/XXXXXXXXXXXXXXXXXXXXXXXX",
+		"AKIAEXAMPLE123456789 ghp_1234567890abcdefghijklmnopqrstuvwxyz sk-1234567890abcdef1234567890abcdef",
+		"ghp_your_personal_access_token_here github_pat_your_fine_grained_personal_access_token_here glpat-your-gitlab-token-here",
+		"dckr_pat_your_docker_access_token GOCSPX-your-google-client-secret xoxb-your-bot-token-1 hvs.your-vault-token-goes-here-2024",
+		"sk_test_your_stripe_secret_key sk-ant-api03-your-api-key-here hf_yourHuggingFaceTokenGoesHere1",
+		"https://hooks.slack.com/services/YOUR/SLACK/WEBHOOK/URL https://discord.com/api/webhooks/YOUR_WEBHOOK_ID/YOUR_WEBHOOK_TOKEN_GOES_HERE",
+		// Words of programs.
+		"func network_test_connection_timeout() task_test_runner_configuration _mm_mask_test_epi16_mask0_and_mask_test_epi32",
+		"day_highs_and_lows_of_the_market_over_time_series eyJ.prototype.somethingLong.andMore.bar()",
+		`Contains(s, "-----BEGIN RSA PRIVATE KEY-----") || Contains(s, "-----END RSA PRIVATE KEY-----")`,
+		"const begin = '-----BEGIN PRIVATE KEY-----'\nx509.MarshalPKCS8PrivateKey(key)\nconst end = '-----END PRIVATE KEY-----'",
+		"what begins with -----BEGIN RSA PRIVATE KEY----- is a key",
+		"-----BEGIN PRIVATE KEY-----\nYOUR PRIVATE KEY HERE\n-----END PRIVATE KEY----- or\n-----BEGIN PRIVATE KEY-----\n...\n-----END PRIVATE KEY-----",
 		"npm_config_registry=https://registry.npmjs.org npm_lifecycle_event=test",
 		"[redacted:GITHUB_TOKEN] [redacted:nonsense] [redacted:",
 		"%zz %4 \\u12 \\ % \\x \\777 \\",
@@ -495,7 +509,7 @@ func TestWith(t *testing.T) {
 // BenchmarkHostileText: no input makes the search slow.
 func BenchmarkHostileText(b *testing.B) {
 	r := newRedactor(b, redact.Options{Secrets: append(secretsOf(values()), redact.Secret{Name: "P", Value: strings.Repeat("ab", 1000) + "c"})})
-	for _, piece := range []string{"ab", "ghp_", "sk-", "eyJ.", "://a:", "-----BEGIN ", "Bearer ", `\`, `\u00`, "%", "%25", "[redacted:", "\n ", `\n`, "AKIA", "Authorization: "} {
+	for _, piece := range []string{"ab", "ghp_", "sk-", "eyJ.", "://a:", "-----BEGIN ", "-----BEGIN PRIVATE KEY-----", "sk_test_word_", "eyJhbGciOiJIUzI1NiJ9.", "Bearer ", `\`, `\u00`, "%", "%25", "[redacted:", "\n ", `\n`, "AKIA", "Authorization: "} {
 		text := strings.Repeat(piece, (1<<20)/len(piece))
 		b.Run(fmt.Sprintf("%q", piece), func(b *testing.B) {
 			b.SetBytes(int64(len(text)))
@@ -607,4 +621,51 @@ func sorted(s []string) []string {
 		}
 	}
 	return out
+}
+
+// TestHarmlessByChance: what chance makes in files that are full of it is not taken for a
+// token: sums of lock files, ids, encoded data.
+func TestHarmlessByChance(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(9, 9))
+	bytesOf := func(n int) []byte {
+		b := make([]byte, n)
+		for i := range b {
+			b[i] = byte(rnd.UintN(256))
+		}
+		return b
+	}
+	std, hexed := base64.StdEncoding.EncodeToString, hex.EncodeToString
+	r := newRedactor(t, redact.Options{})
+	for name, line := range map[string]func() string{
+		"go.sum":            func() string { return "example.com/mod v1.2.3/go.mod h1:" + std(bytesOf(32)) },
+		"package-lock.json": func() string { return `      "integrity": "sha512-` + std(bytesOf(64)) + `",` },
+		"yarn.lock": func() string {
+			return `  resolved "https://registry.yarnpkg.com/x/-/x-1.0.0.tgz#` + hexed(bytesOf(20)) + `"`
+		},
+		"Cargo.lock": func() string { return `checksum = "` + hexed(bytesOf(32)) + `"` },
+		"commits":    func() string { return hexed(bytesOf(20)) + " refs/heads/x" },
+		"uuids": func() string {
+			return fmt.Sprintf("%x-%x-%x-%x-%x", bytesOf(4), bytesOf(2), bytesOf(2), bytesOf(2), bytesOf(6))
+		},
+		"base64":    func() string { return std(bytesOf(48)) },
+		"base64url": func() string { return "/assets/index-" + base64.RawURLEncoding.EncodeToString(bytesOf(12)) + ".js" },
+		"base32":    func() string { return base32.StdEncoding.EncodeToString(bytesOf(10)) },
+		"source map": func() string {
+			return "//# sourceMappingURL=data:application/json;base64,ey" + "J2ZXJzaW9uIjoz" + std(bytesOf(90))
+		},
+		"SVG": func() string {
+			return fmt.Sprintf(`<path d="M%d.%dc-%d,0Z"/>`, rnd.IntN(999), rnd.IntN(999), rnd.IntN(99))
+		},
+		"certificate": func() string {
+			return "-----BEGIN CERTIFICATE-----\n" + std(bytesOf(48)) + "\n-----END CERTIFICATE-----"
+		},
+	} {
+		var text strings.Builder
+		for range 3_000 {
+			text.WriteString(line() + "\n")
+		}
+		if found, err := r.Find([]byte(text.String())); err != nil || len(found) > 0 {
+			t.Errorf("%s: %+v, %v", name, found[:min(3, len(found))], err)
+		}
+	}
 }

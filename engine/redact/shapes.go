@@ -9,6 +9,12 @@ const (
 	maxToken = 1 << 10  // bytes of one token found by its shape
 	maxJWT   = 16 << 10 // bytes of one JSON Web Token
 	maxPEM   = 64 << 10 // bytes of one private key with its last line
+	// maxPEMHead is in how many bytes behind its title the characters of a key begin.
+	maxPEMHead = 512
+	pemEnd     = "-----END "
+	// maxPlaceholder is the length in bytes of the longest placeholder that is known by
+	// its words.
+	maxPlaceholder = 100
 )
 
 // shape is a kind of secret known by how it looks. Its prefixes are found by the

@@ -259,7 +259,7 @@ func TestMistakes(t *testing.T) {
 		{"no such provider", "", "", []string{"--provider", "opneai"}, 2, []string{`no provider "opneai"; did you mean openai?`}},
 		{"key on the command line", "", "", []string{"--provider", "openai", "--api-key", key}, 2, []string{"--api-key -"}},
 		{"key as a name", "", "", []string{"--provider", "openai", "--api-key-env", key}, 2, []string{"name of a variable"}},
-		{"key that looks like a name", "", "", []string{"--provider", "openai", "--api-key-env", "ghp_0123456789abcdefghijABCDEFGHIJ012345"}, 2, []string{"looks like a key"}},
+		{"key that looks like a name", "", "", []string{"--provider", "openai", "--api-key-env", "ghp_aB3dE6gH9jK2mN5pQ8sT1vW4xY7zA0cD3fG6"}, 2, []string{"looks like a key"}},
 		{"empty stdin", "", "", []string{"--provider", "openai", "--api-key", "-"}, 2, []string{"no key: it is empty"}},
 		{"two lines on stdin", "a\nb", "", []string{"--provider", "openai", "--api-key", "-"}, 2, []string{"no key"}},
 		{"quotes on stdin", `"` + key + `"`, "", []string{"--provider", "openai", "--api-key", "-"}, 2, []string{"no key"}},
