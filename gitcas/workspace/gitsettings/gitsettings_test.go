@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -203,6 +205,15 @@ var attacks = []struct {
 	}, []string{".git/config ", ".git/info changed"}},
 	{"attributes", func(t *testing.T, dir string) { write(t, dir, ".git/info/attributes", "* filter=evil\n") }, []string{".git/info changed attributes"}},
 	{"remotes of old", func(t *testing.T, dir string) { write(t, dir, ".git/remotes/origin", "URL: ext::evil\n") }, []string{".git/remotes was added"}},
+	{"a rebase that runs a program", func(t *testing.T, dir string) {
+		git(t, dir, "commit", "-q", "--allow-empty", "-m", "m2")
+		git(t, dir, "-c", "sequence.editor=echo break >", "rebase", "-q", "-i", "HEAD~1")
+		write(t, dir, ".git/rebase-merge/git-rebase-todo", "exec evil\n")
+	}, []string{".git/rebase-merge was added"}},
+	{"patches and picks under way", func(t *testing.T, dir string) {
+		write(t, dir, ".git/rebase-apply/next", "1\n")
+		write(t, dir, ".git/sequencer/opts", "[options]\n\tstrategy = evil\n")
+	}, []string{".git/rebase-apply was added", ".git/sequencer was added"}},
 	{"commondir", func(t *testing.T, dir string) {
 		git(t, dir, "init", "-q", "--bare", "evil")
 		write(t, dir, ".git/commondir", "../evil\n")
@@ -230,6 +241,10 @@ var attacks = []struct {
 	}, []string{".git/worktrees/tree/commondir was changed", ".git/worktrees/tree/gitdir was changed"}},
 }
 
+func isStored(name string) bool {
+	return slices.Contains([]string{".git/HEAD", ".git/COMMIT_EDITMSG", ".git/ORIG_HEAD", ".git/REBASE_HEAD", ".git/AUTO_MERGE"}, name)
+}
+
 func TestPutBack(t *testing.T) {
 	for _, c := range attacks {
 		t.Run(c.name, func(t *testing.T) {
@@ -245,13 +260,9 @@ func TestPutBack(t *testing.T) {
 				delete(before, ".git")
 				delete(after, ".git")
 			}
-			for name := range before { // what git stores is the agent's
-				if name == ".git/HEAD" || name == ".git/COMMIT_EDITMSG" {
-					delete(before, name)
-				}
+			for _, all := range []map[string]string{before, after} { // what git stores is the agent's
+				maps.DeleteFunc(all, func(name, _ string) bool { return isStored(name) })
 			}
-			delete(after, ".git/HEAD")
-			delete(after, ".git/COMMIT_EDITMSG")
 			if c.name == "hooks of elsewhere" || c.name == "commondir" || c.name == "another working tree" {
 				must(t, os.RemoveAll(filepath.Join(dir, "evil")))
 			}

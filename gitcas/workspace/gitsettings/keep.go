@@ -26,9 +26,11 @@ import (
 )
 
 // obeyed are the names in a git directory by which git is told what to do, or where
-// else to look. Those of working trees and of submodules have some of their own.
+// else to look. Those of working trees and of submodules have some of their own. The last
+// three are what is still to be done of a rebase and the like: programs to run among it.
 func obeyed() []string {
-	return []string{"config", "config.worktree", "commondir", "gitdir", "hooks", "info", "remotes", "branches"}
+	return []string{"config", "config.worktree", "commondir", "gitdir", "hooks", "info", "remotes", "branches",
+		"rebase-merge", "rebase-apply", "sequencer"}
 }
 
 // What is kept is small in any repository that people work with.
