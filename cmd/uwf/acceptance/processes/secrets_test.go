@@ -446,9 +446,15 @@ func TestWorkspaceWithCredentials(t *testing.T) {
 	j.says("filter.evil.clean", "git runs programs")
 	h.git(h.clone, "config", "--unset", "filter.evil.clean")
 	h.write(h.script, `steps: [{output: "---\n$status: more\nnote: n\n---\n"}]`)
+	fromHome, err := filepath.Rel(h.path("home"), filepath.Join(h.clone, "settings"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct{ key, value, says string }{
 		{"core.hooksPath", ".husky", "leads git to files that agents work on"},
 		{"include.path", "../settings", "leads git to files that agents work on"},
+		{"include.path", "~/" + fromHome, "leads git to files that agents work on"},
+		{"core.hooksPath", "~/hooks", ""},
 		{"includeIf.onbranch:main.path", filepath.Join(h.clone, ".git/more"), "leads git to files that agents work on"},
 		{"core.hooksPath", ".git/hooks", ""},
 		{"core.hooksPath", h.path("hooks"), ""},

@@ -94,7 +94,7 @@ func (w *Worker) refusePrograms(ctx context.Context, dir string) error {
 		if runsPrograms.MatchString(key) {
 			return app.Usagef("--workspace %s: its git configuration sets %.80q, with which git runs programs, and confined agents may have written that; take it out, or leave --workspace away", dir, key)
 		}
-		if leadsInto(dir, key, value) {
+		if leadsInto(dir, key, value, w.f.Getenv("HOME")) {
 			return app.Usagef("--workspace %s: its git configuration leads git to files that agents work on (%.80q is %.80q), and git would run what they write there; take it out, or leave --workspace away", dir, key, value)
 		}
 	}
@@ -106,11 +106,16 @@ var leadsElsewhere = lazyregexp.New(`^(core\.hookspath|include\.path|includeif\.
 
 // leadsInto says whether a setting leads git into a checkout, but for the hooks that it has
 // anyway. What agents change there is their work, and not put back.
-func leadsInto(dir, key, value string) bool {
-	if !leadsElsewhere.MatchString(key) || value == "" || strings.HasPrefix(value, "~") {
+func leadsInto(dir, key, value, home string) bool {
+	if !leadsElsewhere.MatchString(key) || value == "" {
 		return false
 	}
 	path := filepath.FromSlash(value)
+	if below, ok := strings.CutPrefix(value, "~/"); ok {
+		path = filepath.Join(home, filepath.FromSlash(below))
+	} else if strings.HasPrefix(value, "~") {
+		return false // somebody else's home
+	}
 	if !filepath.IsAbs(path) {
 		from := dir
 		if key != "core.hookspath" { // relative to the file that it stands in
