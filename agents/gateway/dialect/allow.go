@@ -1,6 +1,7 @@
 package dialect
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -152,15 +153,11 @@ func clientTools(s *sieve, path string, raw json.RawMessage) (json.RawMessage, b
 	for _, tool := range tools {
 		kind := textOf(tool["type"])
 		if !s.runsAtClient(kind, tool) {
-			s.drop(path + ": " + kind)
+			s.drop(path + ": " + cmp.Or(kind, strings.Join(slices.Sorted(maps.Keys(tool)), " ")))
 			s.lost = append(s.lost, kind, textOf(tool["name"]))
 			continue
 		}
-		for name := range tool {
-			if strings.ToLower(name) != name { // some servers would read it as the name in small letters
-				delete(tool, name)
-			}
-		}
+		s.toolFields(path, tool)
 		if kind == "namespace" {
 			inner, ok := clientTools(s, path, tool["tools"])
 			if !ok {
@@ -173,14 +170,31 @@ func clientTools(s *sieve, path string, raw json.RawMessage) (json.RawMessage, b
 	return json.RawMessage(jsonText(kept)), len(kept) > 0 || len(tools) == 0
 }
 
+// toolFields leaves out of a tool what is not the client's own. Chat's are few; some servers
+// read others as tools of theirs, and names with capitals as those in small letters.
+func (s *sieve) toolFields(path string, tool map[string]json.RawMessage) {
+	for _, name := range slices.Sorted(maps.Keys(tool)) {
+		switch {
+		case strings.ToLower(name) != name:
+			delete(tool, name)
+		case s.dialect == Chat && !slices.Contains([]string{"type", "function", "custom", "name", "description", "parameters", "strict", "cache_control"}, name):
+			delete(tool, name)
+			s.drop(path + "." + name)
+		}
+	}
+}
+
 // anthropicClientTool are the types of Anthropic's own tools that the client runs,
 // and of the search among the request's own tools, which costs nothing.
 var anthropicClientTool = lazyregexp.New(`^(bash|text_editor|computer|memory|tool_search_tool(_regex|_bm25)?)(_\d+)?$`)
 
 func (s *sieve) runsAtClient(kind string, tool map[string]json.RawMessage) bool {
+	if kind == "" { // {"google_search":{}} is some servers' own
+		return textOf(tool["name"]) != "" || tool["function"] != nil
+	}
 	switch s.dialect {
 	case Messages:
-		return kind == "" || kind == "custom" || anthropicClientTool.MatchString(kind)
+		return kind == "custom" || anthropicClientTool.MatchString(kind)
 	case Responses:
 		switch kind {
 		case "local_shell", "apply_patch", "tool_search", "namespace", "computer", "computer_use_preview":
@@ -190,7 +204,7 @@ func (s *sieve) runsAtClient(kind string, tool map[string]json.RawMessage) bool 
 			return err == nil && str(obj(v)["type"]) == "local"
 		}
 	}
-	return kind == "" || kind == "function" || kind == "custom"
+	return kind == "function" || kind == "custom"
 }
 
 // textOf is the text in a field; empty where there is none.

@@ -128,7 +128,7 @@ func refersOutside(v any) bool {
 		switch str(x["type"]) {
 		case "item_reference":
 			return true
-		case "image", "image_url", "input_image", "document", "file", "input_file", "container_upload", "video_url":
+		case "image", "image_url", "input_image", "document", "file", "input_file", "container_upload", "video_url", "audio_url", "computer_screenshot":
 			return holdsReference(x)
 		}
 		return refersOutside(x["content"]) || refersOutside(x["output"])
