@@ -125,6 +125,10 @@ func beyond() map[string]func(string) string {
 		"words of several bytes": func(s string) string { return xxd(swapped(s), 16, 2, false) },
 		"characters apart":       func(s string) string { return strings.Join(strings.Split(s, ""), "   ") },
 		"decimal or octal bytes": func(s string) string { return fmt.Sprint([]byte(s)) },
+		"bits":                   func(s string) string { return spaced(s, "%08b", " ") },
+		"coloured":               func(s string) string { return s[:1] + "\x1b[01;31m\x1b[K" + s[1:4] + "\x1b[m\x1b[K" + s[4:] },
+		"invisible characters":   func(s string) string { return s[:9] + "\u200b" + s[9:] },
+		"escaped UTF-16":         func(s string) string { return strings.Join(strings.Split(s, ""), `\x00`) + `\x00` },
 		"other alphabets":        func(s string) string { return base32.StdEncoding.EncodeToString([]byte(s)) },
 		"reversed":               reversed,
 		"compressed": func(s string) string {
