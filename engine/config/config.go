@@ -25,7 +25,8 @@
 // it may name a variable with a key only together with that vendor's own address,
 // or with the address that the home file or the environment gives for the same
 // variable, unless the caller trusts it (as CI does, which reads it from the
-// default branch) or UWF_TRUST_REPO=1 is set.
+// default branch) or UWF_TRUST_REPO=1 is set. A provider that breaks this rule gets no
+// key; a step that would use one of its models is refused (WithheldError).
 package config
 
 import (
@@ -67,10 +68,12 @@ type Config struct {
 
 	secrets []redact.Secret
 	lost    map[string]Problem // models whose provider is defined nowhere, by alias
-	shared  string             // the repository's file: its settings are for everybody
-	inCI    bool               // there is no file of the user's own
-	files   []*Config          // what each file says by itself
-	sources map[string]string  // of variables that matter: where they are set
+	// withheld are the providers of an untrusted repository's file that get no key, by name.
+	withheld map[string]Withheld
+	shared   string            // the repository's file: its settings are for everybody
+	inCI     bool              // there is no file of the user's own
+	files    []*Config         // what each file says by itself
+	sources  map[string]string // of variables that matter: where they are set
 }
 
 // Kind is the protocol that a provider speaks.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -211,20 +212,57 @@ func TestUntrustedRepo(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			got, err := c.s.load()
-			if (err == nil) != c.ok {
-				t.Fatalf("error %v", err)
+			got := mustLoad(t, c.s)
+			if list := got.Withheld(); (len(list) == 0) != c.ok {
+				t.Fatalf("withheld %v", list)
 			}
-			if err != nil {
-				if !errors.Is(err, config.ErrInvalid) || !strings.Contains(err.Error(), "~/.uwf/config.yaml") {
-					t.Errorf("error doesn't say what to do: %v", err)
+			if c.ok {
+				if c.name == "no key at all" && got.Providers["openai"].APIKey != "" {
+					t.Error("the key went along")
 				}
 				return
 			}
-			if c.name == "no key at all" && got.Providers["openai"].APIKey != "" {
-				t.Error("the key went along")
+			for name, p := range got.Providers {
+				if p.APIKey != "" && got.Origins["providers."+name][0] != '$' {
+					t.Errorf("%s has the key", name)
+				}
+			}
+			if fix := got.Withheld()[0].Fix; !strings.Contains(fix, "~/.uwf/config.yaml if you trust that address with the key: uwf config set providers.") || !strings.Contains(fix, "UWF_TRUST_REPO=1") {
+				t.Errorf("nothing says what to do: %s", fix)
 			}
 		})
+	}
+}
+
+// What an untrusted checkout says of a provider holds up only who uses its models, and not
+// whom the environment gives another provider of that name; the key is a secret all the same.
+func TestWithheldKey(t *testing.T) {
+	const repo = "providers:\n  openai: {baseUrl: https://evil.example/v1, apiKeyEnv: MINE}\n  free: {baseUrl: 'http://127.0.0.1:1/v1'}\n" +
+		"models: {m: {provider: openai}, own: {provider: free}}\ndefaultModel: m\nmodelOverrides: {w: {r: own}}\n"
+	env := []string{"MINE=" + fakeKey, "OPENAI_API_KEY=other"}
+	c := mustLoad(t, sources{repo: repo, env: env})
+	var withheld *config.WithheldError
+	_, err := c.ResolveModel("w", "other")
+	const says = `use model "m": its provider gets no key here: ` + repoFile + `:2:3: providers.openai: a file of the repository may not send the key in MINE to `
+	if !errors.As(err, &withheld) || !strings.HasPrefix(err.Error(), says) || strings.Contains(err.Error(), fakeKey) {
+		t.Errorf("%v", err)
+	}
+	// What the user's own file has under that name stays there.
+	for home, want := range map[string]string{"": "openai", "providers: {openai: {}, openai-2: {baseUrl: 'https://x'}}": "openai-3"} {
+		c := mustLoad(t, sources{repo: repo, home: home, env: env})
+		if got := c.Withheld()[0].Command; got != "uwf config set providers."+want+".baseUrl https://evil.example/v1 providers."+want+".apiKeyEnv MINE" {
+			t.Errorf("the command: %s", got)
+		}
+	}
+	if m, err := c.ResolveModel("w", "r"); err != nil || m.Alias != "own" {
+		t.Errorf("another model: %+v, %v", m, err)
+	}
+	if !slices.ContainsFunc(config.SecretsOf(c), func(s redact.Secret) bool { return s.Value == fakeKey }) {
+		t.Error("the key is no secret")
+	}
+	c = mustLoad(t, sources{repo: repo, env: append(env, "UWF_PROVIDER=openai", "UWF_BASE_URL=https://mine.example/v1", "UWF_API_KEY=third")})
+	if m, err := c.Model("m"); err != nil || m.Provider.BaseURL != "https://mine.example/v1" || m.Provider.APIKey.Reveal() != "third" {
+		t.Errorf("the environment's: %+v, %v", m, err)
 	}
 }
 

@@ -2,6 +2,7 @@ package config
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/united-workforce/uwf/engine/config/table"
@@ -28,6 +29,23 @@ func (e *InvalidError) Error() string {
 
 // Unwrap gives ErrInvalid.
 func (e *InvalidError) Unwrap() error { return ErrInvalid }
+
+// Withheld is a provider that gets no key here, because only a file of a repository that
+// nobody trusts sends it there.
+type Withheld struct {
+	Problem
+	Command string // puts the same provider into ~/.uwf/config.yaml, which lets it have the key
+}
+
+// WithheldError says that a model can't be used, because its provider gets no key here.
+type WithheldError struct {
+	Alias string // of the model
+	Withheld
+}
+
+func (e *WithheldError) Error() string {
+	return fmt.Sprintf("use model %q: its provider gets no key here: %s", e.Alias, e.Problem)
+}
 
 // Problem is one thing that is wrong, where it stands, and what to do.
 type Problem = table.Problem

@@ -15,6 +15,7 @@ import (
 	"github.com/united-workforce/uwf/engine/config/table"
 	"github.com/united-workforce/uwf/engine/redact"
 	"github.com/united-workforce/uwf/internal/lazyregexp"
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 // Sources are where settings come from. A path that is empty is not read, and a
@@ -41,12 +42,15 @@ func Load(s Sources) (*Config, error) {
 		return nil, l.err
 	}
 	if !l.trusted() {
-		l.checkRepo(repo, home)
+		l.checkPlaces(repo)
 	}
 	l.checkHelper(repo)
 	l.warnKeys(repo, s.RepoFile)
 	c := merge(repo, home)
 	l.fromEnvironment(c)
+	if !l.trusted() {
+		l.withholdKeys(c, repo, home)
+	}
 	freeModels(c)
 	l.keys(c)
 	l.checkNames(c)
@@ -178,9 +182,9 @@ func (l *loader) trusted() bool { return l.s.RepoTrusted || isOn(l.value("UWF_TR
 
 func isOn(v string) bool { return v == "1" || strings.EqualFold(v, "true") }
 
-// checkRepo refuses that a file of an untrusted checkout sends a key of this
-// machine to an address of its own choice, or opens its files to agents.
-func (l *loader) checkRepo(repo, home *Config) {
+// checkPlaces refuses that a file of an untrusted checkout opens files of this machine to
+// agents.
+func (l *loader) checkPlaces(repo *Config) {
 	for _, key := range []string{"confine.read", "confine.write"} {
 		if origin, ok := repo.Origins[key]; ok {
 			file, line, col := place(origin)
@@ -189,9 +193,16 @@ func (l *loader) checkRepo(repo, home *Config) {
 				Fix:     "put this into ~/.uwf/config.yaml, or set UWF_TRUST_REPO=1 if you trust this repository"})
 		}
 	}
+}
+
+// withholdKeys finds the providers of an untrusted checkout's file that would send a key of
+// this machine to an address of the file's own choice. They get no key, and a step that
+// would use one of their models is refused; who asks no model is not held up by it.
+func (l *loader) withholdKeys(c, repo, home *Config) {
+	c.withheld = map[string]Withheld{}
 	for _, name := range sortedKeys(repo.Providers) {
-		p := repo.Providers[name]
-		if p.APIKeyEnv == "" {
+		p, path := repo.Providers[name], table.Join("providers", name)
+		if p.APIKeyEnv == "" || c.Origins[path] != repo.Origins[path] { // the second: it is another one in this run
 			continue
 		}
 		if v, ok := vendorAt(p.BaseURL); ok && v.keyEnv == p.APIKeyEnv {
@@ -200,11 +211,27 @@ func (l *loader) checkRepo(repo, home *Config) {
 		if l.vouched(home, p) {
 			continue
 		}
-		file, line, col := place(repo.Origins[table.Join("providers", name)])
-		l.problems = append(l.problems, Problem{File: file, Line: line, Col: col, Path: table.Join("providers", name),
-			Message: fmt.Sprintf("a file of the repository may not send the key in %s to %s", p.APIKeyEnv, p.BaseURL),
-			Fix:     "put this provider into ~/.uwf/config.yaml, or set UWF_TRUST_REPO=1 if you trust this repository"})
+		c.withheld[name] = withhold(repo.Origins[path], path, p, trustCommand(home, name, p))
 	}
+}
+
+// withhold says what is wrong with a provider, and how to let it have its key.
+func withhold(origin, path string, p Provider, command string) Withheld {
+	file, line, col := place(origin)
+	return Withheld{Command: command, Problem: Problem{File: file, Line: line, Col: col, Path: path,
+		Message: fmt.Sprintf("a file of the repository may not send the key in %s to %s", p.APIKeyEnv, p.BaseURL),
+		Fix:     "put this provider into ~/.uwf/config.yaml if you trust that address with the key: " + command + "; or set UWF_TRUST_REPO=1 if you trust this repository"}}
+}
+
+// trustCommand puts a provider of the repository into ~/.uwf/config.yaml, under a name that
+// is free there: the address and the variable are what counts.
+func trustCommand(home *Config, name string, p Provider) string {
+	free := name
+	for n := 2; home.Providers[free].BaseURL != ""; n++ {
+		free = fmt.Sprintf("%s-%d", name, n)
+	}
+	at := table.Join("providers", free)
+	return fmt.Sprintf("uwf config set %s %s %s %s", text.ShellWord(at+".baseUrl"), text.ShellWord(p.BaseURL), text.ShellWord(at+".apiKeyEnv"), text.ShellWord(p.APIKeyEnv))
 }
 
 // checkHelper refuses that a file of the repository has the repository's own programs
@@ -263,9 +290,12 @@ func (l *loader) warnKeys(repo *Config, file string) {
 	}
 }
 
-// keys looks up each provider's key.
+// keys looks up each provider's key, but for those that get none.
 func (l *loader) keys(c *Config) {
 	for _, name := range sortedKeys(c.Providers) {
+		if _, withheld := c.withheld[name]; withheld {
+			continue
+		}
 		p := c.Providers[name]
 		if p.APIKey == "" && p.APIKeyEnv != "" {
 			p.APIKey = Key(strings.TrimSpace(l.value(p.APIKeyEnv)))
@@ -351,6 +381,12 @@ func (l *loader) gatherSecrets(c *Config) {
 				label = name + "-key"
 			}
 			c.secrets = append(c.secrets, redact.Secret{Name: label, Value: p.APIKey.Reveal()})
+		}
+	}
+	for _, name := range sortedKeys(c.withheld) {
+		key := c.Providers[name].APIKeyEnv
+		if v, ok := l.get(key); ok {
+			c.secrets = append(c.secrets, redact.Secret{Name: key, Value: v.value})
 		}
 	}
 	for _, name := range sortedKeys(c.Agents) {

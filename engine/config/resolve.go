@@ -34,7 +34,7 @@ type ResolvedAgent struct {
 // ResolveModel is the model for a role: modelOverrides for the workflow and role,
 // then for the workflow, then defaultModel. Without any it is ErrNoModel; with one
 // whose provider's key is not set, ErrNoKey; with one whose provider is defined
-// nowhere, ErrInvalid.
+// nowhere, ErrInvalid; with one whose provider may not have its key here, a *WithheldError.
 func (c *Config) ResolveModel(workflow, role string) (ResolvedModel, error) {
 	alias := c.modelOf(workflow, role)
 	if alias == "" {
@@ -83,11 +83,23 @@ func (c *Config) Model(alias string) (ResolvedModel, error) {
 	if !ok {
 		return ResolvedModel{}, fmt.Errorf("use model %q: its provider %q is not configured: %w", alias, m.Provider, ErrNoModel)
 	}
+	if withheld, ok := c.withheld[m.Provider]; ok {
+		return ResolvedModel{}, &WithheldError{Alias: alias, Withheld: withheld}
+	}
 	if p.APIKeyEnv != "" && p.APIKey == "" {
 		return ResolvedModel{}, fmt.Errorf("use model %q of provider %q: %w: set %s in the environment or in ~/.uwf/.env",
 			alias, m.Provider, ErrNoKey, p.APIKeyEnv)
 	}
 	return ResolvedModel{Alias: alias, Model: m, Provider: p}, nil
+}
+
+// Withheld are the providers of the repository's file that get no key here, by name.
+func (c *Config) Withheld() []Withheld {
+	var out []Withheld
+	for _, name := range sortedKeys(c.withheld) {
+		out = append(out, c.withheld[name])
+	}
+	return out
 }
 
 // ResolveAgent is the agent for a role: agentOverrides for the workflow and role,

@@ -185,6 +185,27 @@ func TestReadmeInit(t *testing.T) {
 	})
 }
 
+// TestCustomProvider runs what uwf init writes for a provider of one's own, with nothing
+// edited and no input added: jobs send the key to the address that the settings name. On a
+// person's machine, which gets no key until that person says so, what asks no model works.
+func TestCustomProvider(t *testing.T) {
+	t.Parallel()
+	bothForges(t, func(t *testing.T, gitea bool) {
+		c := newCI(t, ciOptions{gitea: gitea, bare: true})
+		c.with = map[string]string{}
+		m := newChatModel(t, c.example("solve-issue.yaml"), "developer", map[string]string{"slug/slug.go": fixed})
+		s := c.newShell()
+		s.runLine("uwf init --provider custom --base-url " + m.url + " --model own && git add .github .uwf && git commit -qm 'Let uwf work' && git push -q")
+		n := c.issue()
+		c.green(c.start(c.forge.Label("octo", n, "uwf")))
+		c.green(c.settle()...)
+		c.solved(n, 3)
+		for _, line := range []string{"uwf thread list --all", "uwf fsck", "uwf config validate"} {
+			s.runLine(line)
+		}
+	})
+}
+
 // TestWorkflowFilesFit checks the workflow files that we ship, and the README's, with
 // the action: what they give to it are inputs that it has, and the inputs that a job
 // gives to the next are declared.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -43,6 +44,15 @@ func parsePath(text string) (engine.Path, engine.Info, error) {
 		return nil, engine.Info{}, &app.UsageError{Err: err}
 	}
 	return p, info, nil
+}
+
+// warnings are those of all settings, and which providers get no key here.
+func warnings(c *engine.Config) []string {
+	out := slices.Clone(c.Warnings)
+	for _, p := range c.Withheld() {
+		out = append(out, p.String()+"; until then its models can't be used here, only in jobs")
+	}
+	return out
 }
 
 // shorten writes a file as people would: relative to where they are, or with ~.

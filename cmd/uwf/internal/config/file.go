@@ -270,7 +270,7 @@ func (x *File) problems(text []byte) []engine.Problem {
 		}
 		return text, nil
 	}
-	_, err := engine.Load(s)
+	c, err := engine.Load(s)
 	var invalid *engine.InvalidError
 	switch {
 	case errors.As(err, &invalid):
@@ -278,5 +278,9 @@ func (x *File) problems(text []byte) []engine.Problem {
 	case err != nil:
 		return []engine.Problem{{File: x.Path, Message: err.Error()}}
 	}
-	return nil
+	var out []engine.Problem
+	for _, p := range c.Withheld() {
+		out = append(out, p.Problem)
+	}
+	return out
 }

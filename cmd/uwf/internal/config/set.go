@@ -206,7 +206,7 @@ func (o *SetOptions) remark(file *File, changes []edit.Change) {
 	if err != nil {
 		return // what is wrong was wrong before: the next command says it
 	}
-	for _, w := range c.Warnings {
+	for _, w := range warnings(c) {
 		o.Notes.Printf("warning: %s\n", o.Clean(w))
 	}
 	for _, v := range c.Values() {

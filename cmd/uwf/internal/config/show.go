@@ -82,7 +82,7 @@ func showRun(_ context.Context, o *ShowOptions) error {
 	for _, v := range c.Values() {
 		out.Settings = append(out.Settings, o.setting(v))
 	}
-	for _, w := range c.Warnings {
+	for _, w := range warnings(c) {
 		out.Warnings = append(out.Warnings, o.Clean(w))
 	}
 	return o.Printer.Print(out, out.text)

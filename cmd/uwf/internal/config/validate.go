@@ -74,7 +74,7 @@ func validateRun(_ context.Context, o *ValidateOptions) error {
 		return err
 	default:
 		v.OK = true
-		for _, w := range c.Warnings {
+		for _, w := range warnings(c) {
 			v.Warnings = append(v.Warnings, o.Clean(w))
 		}
 	}

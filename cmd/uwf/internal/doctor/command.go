@@ -240,6 +240,7 @@ func AskModel(out *Options, f *app.Factory, c *config.Config) {
 		return
 	}
 	m, err := c.Model(c.DefaultModel)
+	var withheld *config.WithheldError
 	switch {
 	case c.DefaultModel == "":
 		out.NoModel = "no model is configured (uwf setup)"
@@ -247,6 +248,8 @@ func AskModel(out *Options, f *app.Factory, c *config.Config) {
 		out.NoModel = keyOf(c) + " is set here, and empty: the model can't be tried"
 	case errors.Is(err, config.ErrNoKey):
 		out.NoModel = "the model can't be tried from here: its key is a secret of the repository; jobs try it when they run"
+	case errors.As(err, &withheld):
+		out.NoModel, out.ModelFix = "the model can't be tried from here, only in jobs: "+withheld.Message, withheld.Fix
 	case err != nil:
 		out.NoModel = err.Error()
 	default:

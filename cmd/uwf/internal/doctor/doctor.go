@@ -53,9 +53,9 @@ type Options struct {
 	Issue int
 	// Server is the repository's page, for links: https://github.com/owner/name.
 	Server string
-	// Model asks the model for one word. Nil: NoModel says why not.
-	Model   func(context.Context) error
-	NoModel string
+	// Model asks the model for one word. Nil: NoModel says why not, and ModelFix what to do.
+	Model             func(context.Context) error
+	NoModel, ModelFix string
 	// InJob: the token is a job's own, so what it may do is what jobs may do.
 	InJob bool
 	// Offline: nothing is asked over the network, and nothing is said about it.

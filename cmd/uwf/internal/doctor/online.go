@@ -358,7 +358,7 @@ func (e *examination) model(ctx context.Context) {
 	const check = "model"
 	if e.o.Model == nil {
 		if e.o.NoModel != "" {
-			e.add(check, false, Unknown, e.o.NoModel, "")
+			e.add(check, false, Unknown, e.o.NoModel, e.o.ModelFix)
 		}
 		return
 	}

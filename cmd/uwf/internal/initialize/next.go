@@ -6,9 +6,11 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/doctor"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/setup"
+	"github.com/united-workforce/uwf/engine/config"
 )
 
 // next is what is left to do, in order.
@@ -43,6 +45,19 @@ func (p *place) next(o *Options, a setup.Answers) []next {
 	out = append(out, label)
 	if a.Provider == githubModels {
 		out = append(out, next{"GitHub Models is a trial: a request takes about 8,000 tokens in and 4,000 out, and there are few a day; for more, choose a provider with a key (uwf init --provider … --force)", ""})
+	}
+	return append(out, trustSteps(o.Factory)...)
+}
+
+// trustSteps let uwf send a key where the repository's settings say, on a person's own
+// machine. Jobs read these settings from the default branch, and believe them.
+func trustSteps(f *app.Factory) (out []next) {
+	c, err := config.Load(f.ConfigSources()) // as they are now, with what was written
+	if err != nil {
+		return nil // what was wrong before is said by the checks, and by every command
+	}
+	for _, p := range c.Withheld() {
+		out = append(out, next{fmt.Sprintf("only to run agents on your own machine, too: there %s, while jobs may; let it, if you trust that address (or set UWF_TRUST_REPO=1 for one run)", p.Message), p.Command})
 	}
 	return out
 }
