@@ -360,6 +360,43 @@ func TestSecrets(t *testing.T) {
 	}
 }
 
+// TestOwner: whose a repository is, and where a token may not see it.
+func TestOwner(t *testing.T) {
+	for name, tt := range map[string]struct {
+		org, user int
+		is, known bool
+		err       error
+	}{
+		"an organisation":        {org: 200, is: true, known: true},
+		"a person":               {org: 404, user: 200, known: true},
+		"hidden":                 {org: 404, user: 404},
+		"not told":               {org: 403, user: 200}, // a user stands for every account
+		"not told of people":     {org: 404, user: 403},
+		"the token has ended":    {org: 401, err: ErrAuth},
+		"the token ends between": {org: 404, user: 401, err: ErrAuth},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f, _ := serve(t, Options{APIURL: "/api/v1"}, func(w http.ResponseWriter, r *http.Request) {
+				status := tt.user
+				if r.URL.Path == "/api/v1/orgs/octo" {
+					status = tt.org
+				} else if r.URL.Path != "/api/v1/users/octo" {
+					t.Errorf("asked for %s", r.URL.Path)
+				}
+				reply(w, status, `{"id":7,"name":"octo"}`)
+			})
+			o, ok := f.(Owners)
+			if !ok {
+				t.Fatal("no Owners")
+			}
+			is, known, err := o.OwnedByOrganisation(t.Context())
+			if is != tt.is || known != tt.known || !errors.Is(err, tt.err) {
+				t.Errorf("%v %v %v", is, known, err)
+			}
+		})
+	}
+}
+
 // TestAccounts: what forges say of users, in shapes that the fake has not.
 func TestAccounts(t *testing.T) {
 	for name, tt := range map[string]struct {

@@ -28,6 +28,31 @@ func (c *client) Repository(ctx context.Context) (Repository, error) {
 	return Repository{FullName: r.FullName, DefaultBranch: r.DefaultBranch, Private: r.Private, Empty: r.Empty, URL: r.HTMLURL}, nil
 }
 
+// Owners is what a Forge may offer beside its calls: whether the repository belongs to an
+// organisation. Known is false where this token may not see whose it is.
+type Owners interface {
+	OwnedByOrganisation(ctx context.Context) (is, known bool, err error)
+}
+
+// OwnedByOrganisation asks for an organisation of the owner's name. Without one it asks for
+// any account of it: a hidden organisation, like a hidden person, is found by neither.
+func (c *client) OwnedByOrganisation(ctx context.Context) (is, known bool, err error) {
+	look := func(below string) error {
+		_, err := c.call(ctx, request{do: "look up whether " + c.owner + " is an organisation", method: http.MethodGet, path: below + url.PathEscape(c.owner), root: true}, nil)
+		return err
+	}
+	if err = look("/orgs/"); err == nil {
+		return true, true, nil
+	}
+	if errors.Is(err, ErrNotFound) {
+		err = look("/users/")
+	}
+	if errors.Is(err, ErrNotFound) || errors.Is(err, ErrForbidden) {
+		return false, false, nil
+	}
+	return false, err == nil, err
+}
+
 // Permission is what a user may do. GitHub gives the job's token an answer; Gitea
 // refuses it to all but the owner's, which makes it Unknown.
 func (c *client) Permission(ctx context.Context, login string) (Permission, error) {

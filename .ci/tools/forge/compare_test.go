@@ -95,6 +95,11 @@ func exchanges() []exchange {
 		{name: "whose token, a person's", who: "alice", method: "GET", path: "/user", status: 200},
 		{name: "whose token, without one", who: "nobody", method: "GET", path: "/user", status: 401},
 		{name: "whose token, nobody's", who: "wrong", method: "GET", path: "/user", status: 401},
+		{name: "organisation, a person's name", who: "job", method: "GET", path: "/orgs/octo", status: 404},
+		{name: "organisation, a person asks", who: "alice", method: "GET", path: "/orgs/octo", status: 404},
+		{name: "account, a job asks", who: "job", method: "GET", path: "/users/octo", status: 200},
+		{name: "account, a person asks", who: "alice", method: "GET", path: "/users/octo", status: 200},
+		{name: "account, nobody's", who: "alice", method: "GET", path: "/users/nobody-knows", status: 404},
 
 		{name: "issue", who: "job", method: "GET", path: "issues/1", status: 200},
 		{name: "issue, read only", who: "reader", method: "GET", path: "issues/1", status: 200},

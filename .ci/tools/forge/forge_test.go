@@ -337,17 +337,22 @@ func (s *site) addRepository(owner, name string, private bool, files map[string]
 	s.Helper()
 	s.call(owner, http.MethodPost, "user/repos", map[string]any{"name": name, "private": private, "default_branch": "main"}, nil)
 	r := &repository{site: s, name: owner + "/" + name}
-	r.commit(owner, "main", "Begin", files)
-	// Gitea learns of a push a while after it has answered. Events that come before are
-	// dropped.
+	r.begin(owner, files)
+	return r
+}
+
+// begin pushes the first commit and waits until Gitea knows of it, which is a while after it
+// has answered. Events that come before are dropped.
+func (r *repository) begin(login string, files map[string]string) {
+	r.Helper()
+	r.commit(login, "main", "Begin", files)
 	r.waitUntil("the repository is not empty", func() bool {
 		var repo struct {
 			Empty bool `json:"empty"`
 		}
-		s.call(owner, http.MethodGet, "repos/"+r.name, nil, &repo)
+		r.call(login, http.MethodGet, "repos/"+r.name, nil, &repo)
 		return !repo.Empty
 	})
-	return r
 }
 
 func (r *repository) allow(login, permission string) {

@@ -298,6 +298,32 @@ func (s *site) init() {
 	r.solved(n, 3)
 	r.sound()
 	r.keptSecrets()
+	s.nobodyMayStart()
+}
+
+// nobodyMayStart: in an organisation's repository uwf doctor does not call it well that the
+// workflow file names nobody.
+func (s *site) nobodyMayStart() {
+	s.Helper()
+	s.call("octo", http.MethodPost, "orgs", map[string]string{"username": "acme"}, nil)
+	s.call("octo", http.MethodPost, "orgs/acme/repos", map[string]any{"name": "shared", "private": true, "default_branch": "main"}, nil)
+	r := &repository{site: s, name: "acme/shared"}
+	r.begin("octo", map[string]string{"README.md": "x\n"})
+	dir := r.clone("octo", "main")
+	r.uwf(dir, "init", "--provider", "openai")
+	doctor := func() string {
+		cmd := exec.CommandContext(s.Context(), os.Getenv(envUwf), "doctor", "--read-only", "--jq", `.findings[] | select(.check == "starters") | .state + " " + .detail`)
+		cmd.Dir, cmd.Env = dir, append(os.Environ(), "GITHUB_SERVER_URL="+s.URL, "GITHUB_API_URL="+s.URL+"/api/v1", "GITHUB_TOKEN="+s.tokens["octo"], "GITEA_ACTIONS=true")
+		out, _ := cmd.CombinedOutput() // the exit code is of all checks
+		return string(out)
+	}
+	if said := doctor(); !strings.HasPrefix(said, "missing nobody may start or steer") || !strings.Contains(said, "acme is an organisation") {
+		s.Errorf("uwf doctor says %q", said)
+	}
+	r.uwf(dir, "init", "--provider", "openai", "--allow", "alice", "--force")
+	if said := doctor(); !strings.HasPrefix(said, "ok ") || !strings.Contains(said, "alice") {
+		s.Errorf("uwf doctor says %q", said)
+	}
 }
 
 var yourRole = regexp.MustCompile(`(?m)^# Your role: (\S+)$`)

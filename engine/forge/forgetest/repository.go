@@ -20,6 +20,8 @@ func repositoryRoutes() []route {
 		{pattern: "GET actions/permissions", need: "administration=read", doc: "actions/permissions#get-github-actions-permissions-for-a-repository", do: (*Server).getActions, only: "github"},
 		{pattern: "GET actions/permissions/workflow", need: "administration=read", doc: "actions/permissions#get-default-workflow-permissions-for-a-repository", do: (*Server).getJobs, only: "github"},
 		{pattern: "GET /user", doc: "users/users#get-the-authenticated-user", do: (*Server).getUser},
+		{pattern: "GET /orgs/{login}", do: (*Server).getOrganisation, only: "gitea"},
+		{pattern: "GET /users/{login}", do: (*Server).getAccount, only: "gitea"},
 		{pattern: "GET /version", do: (*Server).getVersion, only: "gitea"},
 		{pattern: "GET /meta", doc: "meta/meta#get-github-meta-information", do: (*Server).getMeta, only: "github"},
 		{pattern: "GET /rate_limit", doc: "rate-limit/rate-limit#get-rate-limit-status-for-the-authenticated-user", do: (*Server).getLimit, only: "github"},
@@ -227,6 +229,24 @@ func (s *Server) getUser(q *request) reply {
 		return s.forbidden(q)
 	}
 	return reply{status: http.StatusOK, body: s.user(q.token.login)}
+}
+
+func (s *Server) getOrganisation(q *request) reply {
+	login := q.PathValue("login")
+	if !s.o.Organisation || login != s.o.Owner {
+		return s.fail(q, http.StatusNotFound, "GetOrgByName")
+	}
+	m := s.user(login)
+	return reply{status: http.StatusOK, body: map[string]any{"id": m["id"], "name": login, "username": login, "full_name": "", "visibility": "public"}}
+}
+
+// getAccount is a person or an organisation.
+func (s *Server) getAccount(q *request) reply {
+	login := q.PathValue("login")
+	if _, known := s.state.users[login]; !known {
+		return s.fail(q, http.StatusNotFound, "user redirect does not exist [name: "+login+"]")
+	}
+	return reply{status: http.StatusOK, body: s.user(login)}
 }
 
 func (s *Server) getVersion(*request) reply {

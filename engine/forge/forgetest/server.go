@@ -18,6 +18,8 @@ type Options struct {
 	Gitea bool
 	// Owner, Name and Branch of the repository; octo, demo and main where empty.
 	Owner, Name, Branch string
+	// Organisation: the owner is one, and no person. Gitea says so only to who asks for it.
+	Organisation bool
 	// Private: reading needs a token too.
 	Private bool
 	// RunDetails is how the forge takes the request for a dispatch's run id.

@@ -373,6 +373,18 @@ func TestActionDoctor(t *testing.T) {
 	}
 }
 
+// TestActionDoctorStarters: a job on Gitea says that nobody may start there.
+func TestActionDoctorStarters(t *testing.T) {
+	t.Parallel()
+	c := newCI(t, ciOptions{gitea: true, forge: forgetest.Options{Organisation: true}})
+	c.with["command"] = "doctor"
+	closed := c.start(c.forge.Manual("alice", "uwf.yml", nil))
+	c.red(closed)
+	if !strings.Contains(closed.log, "::error title=uwf doctor::starters: nobody may start or steer") || !strings.Contains(closed.log, `allow: "alice bob"`) {
+		t.Errorf("%s", closed)
+	}
+}
+
 // TestActionAlone: without a runner, as in another CI, from the README of the command.
 func TestActionAlone(t *testing.T) {
 	t.Parallel()

@@ -44,8 +44,8 @@ func NewCmdDoctor(f *app.Factory, inputs []string, check func(map[string]string)
 		Use:   "doctor",
 		Short: "Check what uwf's jobs need in this repository, and how to mend what is missing",
 		Long: `Check what uwf's jobs need in this repository: the files, and whether jobs get them as they
-lie here, the permissions, the labels, the secrets, branch rules, the model, and what
-confines agents on this machine. Each permission is tested by its real call or setting:
+lie here, the permissions, the labels, the secrets, branch rules, on Gitea whether anybody
+may start a thread, the model, and what confines agents on this machine. Each permission is tested by its real call or setting:
 a ref below refs/uwf/doctor is pushed and removed again, and the labels are made where they
 are missing. For each check it says ok, missing or unknown, and for what is missing the
 click or the command that mends it.
@@ -219,6 +219,7 @@ func (o *CommandOptions) reach(ctx context.Context, out *Options, remote string)
 	}
 	if errors.Is(err, hosted.ErrNoToken) {
 		out.ForgeFix = loginFix(at.Server)
+		out.Gitea, _ = at.IsGitea(ctx, o.Client.HTTP) // that it does not answer is said of the repository
 	}
 	return name
 }

@@ -23,6 +23,8 @@ type Options struct {
 	// Forge is asked with a token; nil: NoForge says why not, and ForgeFix what to do.
 	Forge             forge.Forge
 	NoForge, ForgeFix string
+	// Gitea: the forge is one. It need not be set where Forge is.
+	Gitea bool
 	// Remote is where threads are kept; nil: NoRemote says why not.
 	Remote   wire.Remote
 	NoRemote string

@@ -282,6 +282,57 @@ func TestOnline(t *testing.T) {
 	}
 }
 
+// On Gitea a job can't look up who may write: where an organisation owns the repository,
+// nobody may start anything until the file names somebody.
+func TestStarters(t *testing.T) {
+	const flow = ".github/workflows/uwf.yml"
+	with := func(line string) func(fstest.MapFS) {
+		return func(m fstest.MapFS) {
+			m[flow] = &fstest.MapFile{Data: []byte(strings.Replace(string(m[flow].Data), "          provider: openai\n", "          provider: openai\n          "+line+"\n", 1))}
+		}
+	}
+	const toAdd = `, in ` + flow + `, below with: of the step that uses uwf: allow: "alice bob"`
+	for name, tt := range map[string]struct {
+		forge  forgetest.Options
+		change func(fstest.MapFS)
+		blind  bool // nobody can be asked
+		state  State
+		words  string
+	}{
+		"nobody":               {forgetest.Options{Gitea: true, Organisation: true}, nil, false, Missing, "nobody may start or steer: a job on Gitea can't look up who may write, octo is an organisation, and " + flow + " names nobody name who may" + toAdd},
+		"somebody":             {forgetest.Options{Gitea: true, Organisation: true}, with(`allow: "alice, bob"`), false, OK, "who may start and steer: alice, bob"},
+		"an expression":        {forgetest.Options{Gitea: true, Organisation: true}, with("allow: ${{ vars.UWF_ALLOW }}"), false, OK, "${{ vars.UWF_ALLOW }}"},
+		"nobody in an empty":   {forgetest.Options{Gitea: true, Organisation: true}, with(`allow: " "`), false, Missing, toAdd},
+		"nobody, in two jobs":  {forgetest.Options{Gitea: true, Organisation: true}, func(m fstest.MapFS) { m[flow] = &fstest.MapFile{Data: shipped(t, "github/two-jobs.yml")} }, false, Missing, toAdd},
+		"the job's own token":  {forgetest.Options{Gitea: true, Organisation: true}, with("token: ${{ secrets.GITHUB_TOKEN }}"), false, Missing, toAdd},
+		"a token of its own":   {forgetest.Options{Gitea: true, Organisation: true}, with("token: ${{ secrets.BOT }}"), false, Unknown, "where it can't, name who may" + toAdd},
+		"a person's":           {forgetest.Options{Gitea: true}, nil, false, OK, "octo may start and steer, and nobody else"},
+		"nobody can be asked":  {forgetest.Options{Gitea: true, Organisation: true}, nil, true, Unknown, "its owner may start and steer, if that is a person, and nobody at all, if it is an organisation"},
+		"GitHub looks them up": {forgetest.Options{}, nil, false, "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, tt.forge)
+			if tt.change != nil {
+				tt.change(b.o.Files.(fstest.MapFS))
+			}
+			if tt.blind {
+				b.o.Forge, b.o.Gitea = nil, true
+			}
+			list := b.check()
+			if tt.state == "" {
+				if slices.ContainsFunc(list, func(f Finding) bool { return f.Check == "starters" }) {
+					t.Errorf("%+v", list)
+				}
+				return
+			}
+			wants(t, list, "starters", tt.state, tt.words)
+			if Failed(list) != (tt.state == Missing) {
+				t.Errorf("well or not: %+v", list)
+			}
+		})
+	}
+}
+
 func TestCommentsOfPrivateRepositories(t *testing.T) {
 	b := newBench(t, forgetest.Options{Private: true})
 	b.token(forgetest.Permissions{"contents": "write"})

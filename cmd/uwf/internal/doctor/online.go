@@ -84,6 +84,9 @@ func (e *examination) forge(ctx context.Context) {
 	f := e.o.Forge
 	if f == nil {
 		e.add("token", false, Unknown, e.o.NoForge, e.o.ForgeFix)
+		if e.o.Gitea {
+			e.starters(ctx, "its owner")
+		}
 		return
 	}
 	repo, err := f.Repository(ctx)
@@ -100,6 +103,10 @@ func (e *examination) forge(ctx context.Context) {
 	}
 	e.ok("token", fmt.Sprintf("%s answers; its default branch is %s", repo.FullName, repo.DefaultBranch))
 	e.active(ctx, repo.DefaultBranch)
+	if f.Flavour() == forge.Gitea {
+		owner, _, _ := strings.Cut(repo.FullName, "/")
+		e.starters(ctx, owner)
+	}
 	e.comments(ctx)
 	e.labels(ctx)
 	e.rules(ctx)
