@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"gopkg.in/yaml.v3"
+
+	"github.com/united-workforce/uwf/engine/forge/forgetest"
 )
 
 // The README's files of the quick start stand between two markers, each in a code
@@ -44,8 +46,22 @@ func readmeFiles(t *testing.T) map[string]string {
 	return files
 }
 
-// TestReadmeQuickStart copies the README's files into a new repository and puts the
-// label on an issue: nothing else, but a model that answers.
+// everyForge runs a test against the fake of each flavour: github.com, a GitHub Enterprise
+// Server that refuses what github.com takes in a dispatch, and Gitea.
+func everyForge(t *testing.T, test func(t *testing.T, o ciOptions)) {
+	t.Helper()
+	for name, o := range map[string]ciOptions{
+		"github": {}, "ghes": {forge: forgetest.Options{RunDetails: forgetest.DetailsRefused}}, "gitea": {gitea: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, o)
+		})
+	}
+}
+
+// TestReadmeQuickStart copies the README's files into a new repository, and the owner puts
+// the label on an issue, on each forge: nothing else, but a model that answers.
 func TestReadmeQuickStart(t *testing.T) {
 	t.Parallel()
 	files := readmeFiles(t)
@@ -58,21 +74,24 @@ func TestReadmeQuickStart(t *testing.T) {
 	if len(files) != 3 || flow == "" || files[ciWorkflow] == "" || files[ciConfig] == "" {
 		t.Fatalf("the quick start's files: %v", len(files))
 	}
-	c := newCI(t, ciOptions{bare: true, files: files})
-	c.with = map[string]string{} // nothing but what the workflow file says
-	m := newChatModel(t, flow, "developer", map[string]string{"slug/slug.go": fixed})
-	c.provide(m)
-	n := c.issue()
-	c.green(c.start(c.forge.Label("alice", n, "uwf")))
-	c.green(c.settle()...)
-	p := c.pull(n)
-	if out, err := c.goTest(p.Pull.Head); err != nil {
-		t.Errorf("the tests of the pull request fail: %s", out)
-	}
-	c.sticky(n)
-	if len(m.calls) == 0 || m.calls[""] != 0 {
-		t.Errorf("what the model was asked, by role: %v", m.calls)
-	}
+	everyForge(t, func(t *testing.T, o ciOptions) {
+		o.bare, o.files = true, files
+		c := newCI(t, o)
+		c.with = map[string]string{} // nothing but what the workflow file says
+		m := newChatModel(t, flow, "developer", map[string]string{"slug/slug.go": fixed})
+		c.provide(m)
+		n := c.issue()
+		c.green(c.start(c.forge.Label("octo", n, "uwf")))
+		c.green(c.settle()...)
+		p := c.pull(n)
+		if out, err := c.goTest(p.Pull.Head); err != nil {
+			t.Errorf("the tests of the pull request fail: %s", out)
+		}
+		c.sticky(n)
+		if len(m.calls) == 0 || m.calls[""] != 0 {
+			t.Errorf("what the model was asked, by role: %v", m.calls)
+		}
+	})
 }
 
 // shell is a person's machine: a clone of the repository, in which commands are typed.
@@ -143,8 +162,10 @@ func TestReadmeInit(t *testing.T) {
 	if len(lines) != 5 || !strings.HasPrefix(lines[0], "go install ") || lines[1] != "cd your-repository" {
 		t.Fatalf("the README's commands: %q", lines)
 	}
-	bothForges(t, func(t *testing.T, gitea bool) {
-		c := newCI(t, ciOptions{gitea: gitea, bare: true})
+	everyForge(t, func(t *testing.T, o ciOptions) {
+		gitea := o.gitea
+		o.bare = true
+		c := newCI(t, o)
 		c.with = map[string]string{} // nothing but what the workflow file says
 		s := c.newShell()
 		bin, secrets := t.TempDir(), filepath.Join(t.TempDir(), "secrets")
