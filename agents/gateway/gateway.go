@@ -42,6 +42,7 @@ type Provider struct {
 	// (https://api.anthropic.com).
 	BaseURL string
 	Key     string      // may be empty for a provider that needs none
+	KeyName string      // for messages: the variable that holds it; may be empty
 	Header  http.Header // sent with every request; may be nil
 }
 

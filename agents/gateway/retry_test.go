@@ -353,4 +353,17 @@ func TestKeysStayHere(t *testing.T) {
 	if _, message := openAIError(t, post(t, g, "/v1/chat/completions", chatRequest)); !strings.Contains(message, "test refuses the configured key") {
 		t.Errorf("%s", message)
 	}
+	// Whoever reads it is told which key it is, and what tries it again.
+	named := u.model(OpenAI)
+	named.Provider.KeyName = "TEST_KEY"
+	g = start(t, Options{Models: []Model{named}})
+	if _, message := openAIError(t, post(t, g, "/v1/chat/completions", chatRequest)); !strings.Contains(message, "test refuses the key in TEST_KEY (401 Unauthorized): check that it is whole") || !strings.Contains(message, "uwf doctor") {
+		t.Errorf("%s", message)
+	}
+	u = newUpstream(t, answer(404, `{"error":{"message":"The model m does not exist","code":"model_not_found"}}`))
+	g = start(t, Options{Models: []Model{u.model(OpenAI)}})
+	post(t, g, "/v1/chat/completions", chatRequest)
+	if err := g.Err(); err == nil || !strings.Contains(err.Error(), "check the model's name in the settings (uwf doctor tries it), model_not_found: The model m does not exist") {
+		t.Errorf("%v", err)
+	}
 }

@@ -17,6 +17,7 @@ import (
 // UpstreamError says how a provider failed.
 type UpstreamError struct {
 	Provider string
+	KeyName  string // the variable that holds the key; may be empty
 	Status   int    // 0: there was no answer
 	Code     string // the provider's own; may be empty
 	Message  string
@@ -33,9 +34,15 @@ func (e *UpstreamError) Error() string {
 	s := "model provider " + e.Provider
 	switch {
 	case e.Status == http.StatusUnauthorized || e.Status == http.StatusForbidden:
-		s += fmt.Sprintf(" refuses the configured key (%s): check the key and what it may do", statusText(e.Status))
+		key := "configured key"
+		if e.KeyName != "" {
+			key = "key in " + e.KeyName
+		}
+		s += fmt.Sprintf(" refuses the %s (%s): check that it is whole, for this provider, not revoked, and may use the model (uwf doctor tries it)", key, statusText(e.Status))
 	case e.Status == http.StatusNotFound && e.Code == "" && e.Message == "":
 		s += " has no API at its base URL (404 Not Found): check baseUrl, which ends in /v1 at most servers"
+	case e.Status == http.StatusNotFound:
+		s += " answers 404 Not Found: check the model's name in the settings (uwf doctor tries it)"
 	case e.Status != 0:
 		s += " answers " + statusText(e.Status)
 	default:
@@ -163,7 +170,7 @@ func incoming(to, from http.Header) {
 
 // failure reads an answer that is no 200.
 func failure(p Provider, status int, h http.Header, body []byte, now time.Time) *UpstreamError {
-	e := &UpstreamError{Provider: p.Name, Status: status, temporary: temporary(status), body: body}
+	e := &UpstreamError{Provider: p.Name, KeyName: p.KeyName, Status: status, temporary: temporary(status), body: body}
 	e.Code, e.Message = dialect.ErrorMessage(body)
 	e.noOptions = (status == 400 || status == 422) && bytes.Contains(body, []byte("stream_options"))
 	if e.Code == "" && e.Message == "" {

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -19,6 +20,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/setup"
 	"github.com/united-workforce/uwf/engine/config"
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 // CommandOptions are what `uwf doctor` works with.
@@ -258,6 +260,25 @@ func AskModel(out *Options, f *app.Factory, c *config.Config) {
 			Provider: m.Model.Provider, Kind: m.Provider.Kind, BaseURL: m.Provider.BaseURL, Model: m.Model.Name,
 			Key: m.Provider.APIKey.Reveal(), KeyName: m.Provider.APIKeyEnv, Chat: c.DefaultAgent == "" || c.DefaultAgent == config.DefaultAgent,
 		}
+		provider := config.Path{"providers", m.Model.Provider}
+		target.AddressBy, _ = nameIn(f, c, provider, "baseUrl")
+		target.KeyBy, _ = nameIn(f, c, provider, "apiKeyEnv")
+		_, target.ModelBy = nameIn(f, c, config.Path{"models", c.DefaultModel}, "name")
 		out.Model = func(ctx context.Context) error { return setup.NewProber(f).Test(ctx, target) }
 	}
+}
+
+// nameIn is what a setting of a provider or a model is called for people: its path, or the
+// variable for it where the environment is all that says anything; command is what changes it.
+func nameIn(f *app.Factory, c *config.Config, entry config.Path, key string) (name, command string) {
+	origin := c.Origins[entry.String()]
+	if strings.HasPrefix(origin, "$") {
+		name = map[string]string{"baseUrl": "UWF_BASE_URL", "apiKeyEnv": "UWF_API_KEY", "name": "UWF_MODEL"}[key]
+		return name, name
+	}
+	name, command = append(entry, key).String(), "uwf config set "
+	if repo := f.ConfigSources().RepoFile; repo != "" && strings.HasPrefix(origin, repo+":") {
+		command += "--repo "
+	}
+	return name, command + text.ShellWord(name)
 }

@@ -33,6 +33,9 @@ func (e *examination) committed() {
 		return
 	}
 	files := e.ownFiles()
+	if len(files) == 0 {
+		return // that they are missing is said before
+	}
 	for n, c := range e.o.Commits {
 		var differ []string
 		for _, name := range files {

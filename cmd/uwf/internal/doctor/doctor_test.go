@@ -415,12 +415,14 @@ func TestLostPush(t *testing.T) {
 }
 
 func TestNothingToAsk(t *testing.T) {
-	list := Check(t.Context(), Options{NoForge: "no token", ForgeFix: "log in", NoRemote: "no remote", NoModel: "no key", Rand: rand.Reader})
-	wants(t, list, "repository", Unknown, "git remote add")
+	o := Options{NoForge: "no token", ForgeFix: "log in", NoRemote: "no remote", NoModel: "no key", ModelFix: "get one", Rand: rand.Reader}
+	list := Check(t.Context(), o)
 	wants(t, list, "token", Unknown, "log in")
-	wants(t, list, "model", Unknown, "no key")
-	if Failed(list) {
-		t.Error("what is not known is not missing")
+	wants(t, list, "model", Unknown, "no key get one")
+	// Without a remote there are no jobs: that is known.
+	wants(t, list, "repository", Missing, "git remote add")
+	if !Failed(list) || Failed(slices.DeleteFunc(list, func(f Finding) bool { return f.Check == "repository" })) {
+		t.Error("what is not known is not missing, and what is not there is")
 	}
 }
 

@@ -34,7 +34,7 @@ func (e *examination) online(ctx context.Context) {
 func (e *examination) repository(ctx context.Context) bool {
 	const check = "repository"
 	if e.o.Remote == nil {
-		e.add(check, true, Unknown, e.o.NoRemote, "git remote add origin URL")
+		e.add(check, true, Missing, e.o.NoRemote, "git remote add origin URL")
 		return true
 	}
 	l, err := e.o.Remote.List(ctx, "HEAD", "refs/heads/")

@@ -2,6 +2,7 @@ package setup
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -58,9 +59,9 @@ const (
 
 func baseAdvice(t Target) string {
 	if t.Kind == engine.Anthropic {
-		return "check --base-url: for Anthropic's protocol it ends before /v1, as in https://api.anthropic.com"
+		return "check " + t.addressBy() + ": for Anthropic's protocol it ends before /v1, as in https://api.anthropic.com"
 	}
-	return "check --base-url: it usually ends in /v1, as in https://api.openai.com/v1"
+	return "check " + t.addressBy() + ": it usually ends in /v1, as in https://api.openai.com/v1"
 }
 
 // unreached explains why there was no answer.
@@ -73,13 +74,13 @@ func (p Prober) unreached(t Target, req *http.Request, err error) *Failure {
 		return &Failure{Kind: KindProxy, What: fmt.Sprintf("the proxy on the way to %s does not work: %s", host, p.words(root(err).Error())),
 			Do: "check HTTPS_PROXY and HTTP_PROXY, or add the host to NO_PROXY"}
 	case errors.As(err, &dns) && !dns.IsTimeout:
-		return &Failure{Kind: KindDNS, What: fmt.Sprintf("the name %s is not known (DNS)", dns.Name), Do: "check --base-url for a slip of the finger, and the network"}
+		return &Failure{Kind: KindDNS, What: fmt.Sprintf("the name %s is not known (DNS)", dns.Name), Do: "check " + t.addressBy() + " for a slip of the finger, and the network"}
 	case isTLS(err):
-		return p.tls(host, err)
+		return p.tls(t, host, err)
 	case errors.Is(err, syscall.ECONNREFUSED):
 		do := "check the address and the port, and that the server runs"
 		if t.Provider == ollama {
-			do = "start it (ollama serve), or say where it listens with --base-url"
+			do = "start it (ollama serve), or say where it listens with " + t.addressBy()
 		}
 		return &Failure{Kind: KindRefused, What: fmt.Sprintf("nothing listens on %s: the connection was refused", host), Do: do}
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &op) && op.Timeout(), errors.As(err, &dns):
@@ -120,7 +121,7 @@ func isTLS(err error) bool {
 	return errors.As(err, &record) || errors.As(err, &verify) || errors.As(err, &alert) || errors.Is(err, http.ErrSchemeMismatch)
 }
 
-func (p Prober) tls(host string, err error) *Failure {
+func (p Prober) tls(t Target, host string, err error) *Failure {
 	var unknown x509.UnknownAuthorityError
 	var name x509.HostnameError
 	var invalid x509.CertificateInvalidError
@@ -133,7 +134,7 @@ func (p Prober) tls(host string, err error) *Failure {
 		f.What = fmt.Sprintf("the certificate of %s is signed by nobody whom this machine trusts", host)
 		f.Do = "is something between here and there, as in companies? Then let SSL_CERT_FILE name its certificate"
 	case errors.As(err, &name):
-		f.What, f.Do = fmt.Sprintf("the certificate of %s is for another name", host), "check --base-url"
+		f.What, f.Do = fmt.Sprintf("the certificate of %s is for another name", host), "check "+t.addressBy()
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
 		f.What, f.Do = fmt.Sprintf("the certificate of %s has expired, or this machine's clock is wrong", host), "check the clock"
 	}
@@ -166,7 +167,7 @@ func (p Prober) refused(t Target, res answer) *Failure {
 		f.Kind, f.What, f.Do = KindTLS, fmt.Sprintf("%s speaks TLS only", t.BaseURL), "write https:// instead of http://"
 	case aboutModel(res.status, lower):
 		f.Kind, f.What = KindModel, p.says(t, "has no model "+t.Model, said)
-		f.Do = "choose another with --model"
+		f.Do = "choose another with " + t.modelBy() + " NAME"
 		if t.Provider == ollama {
 			f.Do = "pull it first: ollama pull " + t.Model
 		}
@@ -174,7 +175,7 @@ func (p Prober) refused(t Target, res answer) *Failure {
 		f.Kind, f.What, f.Do = KindPath, fmt.Sprintf("there is nothing at %s (%d)", t.url(t.page()), res.status), baseAdvice(t)
 	case res.status >= 300 && res.status < 400:
 		f.Kind, f.What = KindPath, fmt.Sprintf("%s sends on to another address (%d): %s", t.url(t.page()), res.status, p.words(res.location))
-		f.Do = "give the address itself with --base-url; a key is not sent on"
+		f.Do = "give the address itself with " + t.addressBy() + "; a key is not sent on"
 	case res.status == http.StatusProxyAuthRequired:
 		f.Kind, f.What, f.Do = KindProxy, "the proxy wants a user and a password (407)", "put them into HTTPS_PROXY, or add the host to NO_PROXY"
 	case res.status >= 500:
@@ -189,7 +190,7 @@ func (p Prober) wrongKey(t Target, f *Failure) {
 	f.Kind = KindKey
 	// What the server says is not repeated: some say parts of the key.
 	if t.Key == "" {
-		f.What, f.Do = fmt.Sprintf("%s wants a key (401)", t.Provider), "give one: --api-key-env NAME, or --api-key - and the key on stdin"
+		f.What, f.Do = fmt.Sprintf("%s wants a key (401)", t.Provider), "give one: "+cmp.Or(t.KeyBy, "--api-key-env NAME, or --api-key - and the key on stdin")
 		return
 	}
 	f.What = fmt.Sprintf("%s does not take the key in %s (401)", t.Provider, t.KeyName)
@@ -264,7 +265,7 @@ func (p Prober) words(s string) string {
 func (p Prober) suggest(ctx context.Context, t Target, f *Failure) {
 	models := p.models(ctx, t)
 	if near := app.Near(t.Model, models); len(near) > 0 {
-		f.Do = fmt.Sprintf("did you mean --model %s? %s", near[0], f.Do)
+		f.Do = fmt.Sprintf("did you mean %s %s? %s", t.modelBy(), near[0], f.Do)
 		return
 	}
 	if len(models) > 0 {

@@ -2,6 +2,7 @@ package setup
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -26,7 +27,14 @@ type Target struct {
 	// Chat: over chat completions, which uwf's own agent speaks, whatever the
 	// provider's own protocol is.
 	Chat bool
+
+	// ModelBy, AddressBy and KeyBy are what sets the model, the address and the key, for
+	// advice; empty: the flags of uwf setup.
+	ModelBy, AddressBy, KeyBy string
 }
+
+func (t Target) modelBy() string   { return cmp.Or(t.ModelBy, "--model") }
+func (t Target) addressBy() string { return cmp.Or(t.AddressBy, "--base-url") }
 
 // Prober tests connections.
 type Prober struct {
