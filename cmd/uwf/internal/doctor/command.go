@@ -164,6 +164,7 @@ func (o *CommandOptions) options(ctx context.Context) (out Options, name string)
 	} else {
 		out.NoSettings = err.Error()
 	}
+	out.RemoteName, out.Below = remote, f.Dir != f.RepoRoot()
 	o.local(ctx, &out, c, remote)
 	if o.Offline {
 		return out, f.RepoRoot()

@@ -51,11 +51,11 @@ func (e *examination) committed() {
 			continue
 		}
 		detail := fmt.Sprintf("jobs do not have what stands here in %s: it is not committed", strings.Join(differ, ", "))
-		fix := fmt.Sprintf("git add %s && git commit", strings.Join(differ, " "))
+		fix := AddCommand(e.o.Below, differ...) + " && git commit"
 		if n > 0 {
-			_, branch, _ := strings.Cut(c.Name, "/")
+			branch := strings.TrimPrefix(c.Name, e.o.RemoteName+"/")
 			detail = fmt.Sprintf("jobs do not have what stands here in %s: %s, as it was fetched last, has not", strings.Join(differ, ", "), c.Name)
-			fix = fmt.Sprintf("bring it to %s, by a pull request or git push origin HEAD:%s; if that was done: git fetch", branch, branch)
+			fix = fmt.Sprintf("bring it to %s, by a pull request or git push %s HEAD:%[1]s; if that was done: git fetch %[2]s", branch, e.o.RemoteName)
 		}
 		e.add(check, false, Missing, detail, fix)
 		return

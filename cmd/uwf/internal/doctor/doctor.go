@@ -6,14 +6,17 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"io/fs"
+	"strings"
 
 	"github.com/united-workforce/uwf/engine/forge"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 // Options are what Check works with. What is nil is not checked, or is unknown.
@@ -28,6 +31,10 @@ type Options struct {
 	// Remote is where threads are kept; nil: NoRemote says why not.
 	Remote   wire.Remote
 	NoRemote string
+	// RemoteName is what git here calls it, for commands; empty: origin. Below: commands are
+	// typed in a folder below the repository's top one.
+	RemoteName string
+	Below      bool
 	// Commits are what the files are compared with, the nearest first.
 	Commits []Commit
 	// NoSettings says why the settings of this machine and of the repository can't be used
@@ -119,6 +126,7 @@ func Check(ctx context.Context, o Options) []Finding {
 	if o.Label == "" {
 		o.Label = DefaultLabel
 	}
+	o.RemoteName = cmp.Or(o.RemoteName, "origin")
 	e := &examination{o: o}
 	if o.Files != nil {
 		e.files()
@@ -141,6 +149,19 @@ func (e *examination) add(check string, required bool, s State, detail, fix stri
 }
 
 func (e *examination) ok(check, detail string) { e.add(check, true, OK, detail, "") }
+
+// AddCommand is the command that adds files to git's index, by their paths from the
+// repository's top folder; below: it is typed in another folder.
+func AddCommand(below bool, files ...string) string {
+	words := []string{"git", "add"}
+	for _, name := range files {
+		if below {
+			name = ":/" + name
+		}
+		words = append(words, text.ShellWord(name))
+	}
+	return strings.Join(words, " ")
+}
 
 // page is a page of the repository's settings; without a known address, its name.
 func (e *examination) page(path string) string {

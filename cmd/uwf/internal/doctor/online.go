@@ -34,7 +34,7 @@ func (e *examination) online(ctx context.Context) {
 func (e *examination) repository(ctx context.Context) bool {
 	const check = "repository"
 	if e.o.Remote == nil {
-		e.add(check, true, Missing, e.o.NoRemote, "git remote add origin URL")
+		e.add(check, true, Missing, e.o.NoRemote, fmt.Sprintf("git remote add %s URL", e.o.RemoteName))
 		return true
 	}
 	l, err := e.o.Remote.List(ctx, "HEAD", "refs/heads/")
@@ -42,7 +42,7 @@ func (e *examination) repository(ctx context.Context) bool {
 	case err != nil:
 		e.add(check, true, stateOf(err), fmt.Sprintf("the refs of %s can't be read: %v", e.o.Remote.URL(), err), remoteFix(err))
 	case len(l.Refs) == 0 || !slices.ContainsFunc(keys(l.Refs), func(ref string) bool { return ref != "refs/heads/"+e.o.Branch }):
-		e.add(check, true, Missing, fmt.Sprintf("%s has no commits: jobs run workflow files of the default branch, and there is none", e.o.Remote.URL()), "commit something, and git push -u origin HEAD")
+		e.add(check, true, Missing, fmt.Sprintf("%s has no commits: jobs run workflow files of the default branch, and there is none", e.o.Remote.URL()), "commit something, and git push -u "+e.o.RemoteName+" HEAD")
 		return false
 	case l.Refs["refs/heads/"+e.o.Branch].IsZero():
 		e.ok(check, fmt.Sprintf("%s can be read; the first thread makes the branch %s", e.o.Remote.URL(), e.o.Branch))
@@ -95,7 +95,7 @@ func (e *examination) forge(ctx context.Context) {
 		return
 	}
 	if repo.Empty {
-		e.add("token", true, Missing, repo.FullName+" is empty: it has no default branch", "commit something, and git push -u origin HEAD")
+		e.add("token", true, Missing, repo.FullName+" is empty: it has no default branch", "commit something, and git push -u "+e.o.RemoteName+" HEAD")
 		return
 	}
 	if e.o.Server == "" {
@@ -143,7 +143,7 @@ func (e *examination) active(ctx context.Context, branch string) {
 	i := slices.IndexFunc(list, func(w forge.Workflow) bool { return path.Base(w.Path) == name })
 	switch {
 	case i < 0:
-		e.add(check, true, Missing, fmt.Sprintf("%s is not on the branch %s, from which jobs are started", name, branch), fmt.Sprintf("git push origin HEAD:%s once the file is committed, or merge the branch that has it", branch))
+		e.add(check, true, Missing, fmt.Sprintf("%s is not on the branch %s, from which jobs are started", name, branch), fmt.Sprintf("git push %s HEAD:%s once the file is committed, or merge the branch that has it", e.o.RemoteName, branch))
 	case !list[i].Active:
 		e.add(check, true, Missing, name+" is disabled", e.command("gh workflow enable "+name, "actions/workflows/"+name, "actions?workflow="+name))
 	default:

@@ -288,6 +288,15 @@ func TestPlaces(t *testing.T) {
 			t.Errorf("%d %s", w.code, w.errs.String())
 		}
 		w.read(workflowPath)
+		// What it says to type next works there.
+		_, add, _ := strings.Cut(w.out.String(), `"command": "git add `)
+		add, _, _ = strings.Cut(add, " && ")
+		w.git(append([]string{"-C", below, "add"}, strings.Fields(add)...)...)
+		cmd := exec.CommandContext(t.Context(), "git", "-C", w.dir, "diff", "--cached", "--name-only")
+		cmd.Env = w.env
+		if out, err := cmd.Output(); err != nil || strings.Count(string(out), "\n") != 3 {
+			t.Errorf("git add %s: %s %v", add, out, err)
+		}
 	})
 	t.Run("detached, and no remote", func(t *testing.T) {
 		w := newWorld(t)
@@ -427,6 +436,9 @@ func TestGiteaIsRecognised(t *testing.T) {
 			}
 			if strings.Contains(out, "gh ") == c.gitea || strings.Contains(out, "Allow GitHub Actions") == c.gitea {
 				t.Errorf("the next steps are another forge's: %s", out)
+			}
+			if c.note != "" && !strings.HasSuffix(w.errs.String(), "run it again with --gitea --force.\n") {
+				t.Errorf("said %q", w.errs.String())
 			}
 			if (w.errs.Len() > 0) != (c.note != "") || !strings.Contains(w.errs.String(), c.note) {
 				t.Errorf("said %q, want %q", w.errs.String(), c.note)

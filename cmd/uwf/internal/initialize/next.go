@@ -28,7 +28,7 @@ func (p *place) next(o *Options, a setup.Answers) []next {
 		branch = "HEAD"
 	}
 	out = append(out,
-		next{"commit the files", fmt.Sprintf("git add %s/uwf.yml .uwf && git commit -m \"Let uwf work on issues\"", p.folder)},
+		next{"commit the files", doctor.AddCommand(p.dir != p.root, p.folder+"/uwf.yml", ".uwf") + " && git commit -m \"Let uwf work on issues\""},
 		next{"bring them to the default branch, by a push or a pull request; jobs run from there", fmt.Sprintf("git push %s %s", p.remote, branch)},
 	)
 	if !p.gitea {
@@ -88,7 +88,7 @@ func (p *place) secret(name string) next {
 // warn tells of what people did not ask for but should know.
 func (p *place) warn(ctx context.Context, o *Options, files []*file) {
 	if p.unsure != nil {
-		o.Notes.Printf("%s does not say what it is (%v), so the files are for GitHub: for Gitea or Forgejo, say --gitea.\n", p.forge.Server.Host, p.unsure)
+		o.Notes.Printf("%s does not say what it is (%v), so the files are for GitHub: for Gitea or Forgejo, run it again with --gitea --force.\n", p.forge.Server.Host, p.unsure)
 	}
 	if p.dir != p.root {
 		o.Notes.Printf("The files are in the repository's top folder, %s.\n", p.root)
