@@ -428,7 +428,7 @@ func TestModelIsMissing(t *testing.T) {
 	}{
 		"other":  {config.ErrNoModel, `use model "other": no model is configured`},
 		"lost":   {config.ErrNoModel, `its provider "gone" is not configured`},
-		"locked": {config.ErrNoKey, "set P_KEY"},
+		"locked": {config.ErrNoKey, "set P_KEY in the environment or in ~/.uwf/.env (uwf setup asks for it)"},
 		"free":   {},
 	} {
 		m, err := c.Model(alias)

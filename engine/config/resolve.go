@@ -87,7 +87,7 @@ func (c *Config) Model(alias string) (ResolvedModel, error) {
 		return ResolvedModel{}, &WithheldError{Alias: alias, Withheld: withheld}
 	}
 	if p.APIKeyEnv != "" && p.APIKey == "" {
-		return ResolvedModel{}, fmt.Errorf("use model %q of provider %q: %w: set %s in the environment or in ~/.uwf/.env",
+		return ResolvedModel{}, fmt.Errorf("use model %q of provider %q: %w: set %s in the environment or in ~/.uwf/.env (uwf setup asks for it)",
 			alias, m.Provider, ErrNoKey, p.APIKeyEnv)
 	}
 	return ResolvedModel{Alias: alias, Model: m, Provider: p}, nil

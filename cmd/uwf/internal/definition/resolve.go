@@ -159,6 +159,9 @@ func (r *Resolver) registered(ctx context.Context, name string) (*Resolved, erro
 		return nil, err
 	}
 	known := slices.AppendSeq(slices.Collect(maps.Keys(files)), maps.Keys(registry))
+	if len(known) == 0 { // a list of them would be empty
+		return nil, &app.UnknownError{What: "workflow", ID: name, Hint: "there is none here: name a file (path/to/workflow.yaml), or let uwf init write one that solves issues"}
+	}
 	return nil, &app.UnknownError{What: "workflow", ID: name, Near: app.Near(name, known), See: "uwf workflow list"}
 }
 
