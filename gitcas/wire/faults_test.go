@@ -320,6 +320,47 @@ func TestSlowServer(t *testing.T) {
 	}
 }
 
+// TestSlowPerson: whoever types a password is waited for longer than a silent server, and
+// not for ever.
+func TestSlowPerson(t *testing.T) {
+	for name, tc := range map[string]struct {
+		types time.Duration
+		says  string // instead of an answer
+	}{
+		"a token made on a web page": {types: 9 * time.Minute},
+		"gone home":                  {types: time.Hour, says: "nobody gave credentials within 10m0s"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				server := answers(func(q *http.Request) *http.Response {
+					if _, pass, _ := q.BasicAuth(); pass != "typed" {
+						t.Errorf("the password is %q", pass)
+					}
+					h := http.Header{"Content-Type": {"application/x-git-upload-pack-result"}}
+					return &http.Response{StatusCode: http.StatusOK, Header: h, Body: io.NopCloser(strings.NewReader("0000")), Request: q}
+				})
+				o := wire.DialOptions{HTTPClient: &http.Client{Transport: server}, Timeout: time.Minute, Total: 10 * time.Minute, BasicAuth: func(ctx context.Context) (string, string, error) {
+					select {
+					case <-ctx.Done():
+						return "", "", context.Cause(ctx)
+					case <-time.After(tc.types):
+						return "alice", "typed", nil
+					}
+				}}
+				_, err := dialBed(t, "http://example.org/r.git", "", o).remote.List(t.Context(), "refs/")
+				switch {
+				case tc.says == "" && err != nil:
+					t.Errorf("list: %v", err)
+				case tc.says != "":
+					if wantKind(t, err, wire.ErrDenied, name); err == nil || !strings.Contains(err.Error(), tc.says) {
+						t.Errorf("list: %v", err)
+					}
+				}
+			})
+		})
+	}
+}
+
 // wantTooLong checks that an error says who took too long, and what to do.
 func wantTooLong(t *testing.T, err error, limit, what string) {
 	t.Helper()

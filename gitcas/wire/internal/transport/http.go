@@ -76,6 +76,10 @@ func (t *httpTransport) Close() error {
 const maxRedirects = 3
 
 func (t *httpTransport) Call(ctx context.Context, c Call) (*Answer, error) {
+	// A person may have to type them: a server's silence is counted from then on.
+	if _, _, err := t.credentials(ctx); err != nil {
+		return nil, t.scrub(err)
+	}
 	w := newWatch(ctx, t.o.Silence, t.o.Total)
 	a, err := t.send(w, c)
 	if err != nil {
@@ -188,14 +192,19 @@ func (t *httpTransport) request(w *watch, c Call, base *url.URL) (*http.Response
 	return resp, nil
 }
 
-// credentials asks for them once.
+// credentials asks for them once, and waits as long as for a call in all.
 func (t *httpTransport) credentials(ctx context.Context) (user, pass string, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.have || t.o.BasicAuth == nil {
 		return t.user, t.pass, nil
 	}
-	user, pass, err = t.o.BasicAuth(ctx)
+	asking, cancel := context.WithTimeout(ctx, t.o.Total)
+	defer cancel()
+	user, pass, err = t.o.BasicAuth(asking)
+	if err != nil && asking.Err() != nil && ctx.Err() == nil {
+		return "", "", fmt.Errorf("%w: nobody gave credentials within %s", fault.ErrDenied, t.o.Total)
+	}
 	if err != nil {
 		return "", "", fmt.Errorf("%w: no credentials: %w", fault.ErrDenied, err)
 	}
