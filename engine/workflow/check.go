@@ -99,6 +99,7 @@ func (c *compiler) checkSchemas() {
 				c.problems.Add(at, length, "write `type: object`: an output is a map of fields", "the schema of role %q is of type %v", r.Name, t)
 				r.known = false
 			}
+			c.checkRequired(r)
 		}
 	}
 }

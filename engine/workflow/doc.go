@@ -21,7 +21,9 @@
 //   - $SUSPEND may be the target of any edge.
 //   - location, limits and !include are for all.
 //   - Names in templates of $START's edges come out empty, since nothing has run that
-//     could fill them in. That is warned of.
+//     could fill them in. That is warned of, and so are fields that a template takes for
+//     granted and an output fits without, and those that a schema requires and does not
+//     list.
 //   - Anchors, aliases and merge keys (<<) are read as what they stand for. Keys that
 //     begin with x- are the author's own, in every map but that of roles, edges and
 //     conditions by their names, and inside of schemas.

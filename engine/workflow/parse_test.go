@@ -97,7 +97,8 @@ func TestExamplesAreValid(t *testing.T) {
 			continue // a script or a configuration
 		}
 		workflows++
-		if _, err := parseFile(t, file); err != nil {
+		warn := func(p workflow.Problem) { t.Error(p) }
+		if _, err := workflow.Parse(file, data, workflow.Options{Include: includeFrom(t, filepath.Dir(file)), Warn: warn}); err != nil {
 			t.Errorf("%s: %v", file, err)
 		}
 	}

@@ -64,6 +64,7 @@ func TestParseRefuses(t *testing.T) {
 		{"role: $END", "role: $END, approval: {not: [me]}", "x.yaml:7:40: `not` of `approval` of edge a → _ names \"me\", which is not known (known are: starter, author)"},
 		{"role: $END", "role: $END, approval: {not: [7]}", "x.yaml:7:40: `not` of `approval` of edge a → _ names \"7\", which is not known"},
 		{"role: $END", "role: $END, approval: {not: [author, author]}", "x.yaml:7:48: `not` of `approval` of edge a → _ names \"author\" twice"},
+		{"{type: object}", "{properties: {x: {}}, required: [x, y], additionalProperties: false}", `x.yaml:4:90: schema of role "a": it requires "y", and additionalProperties: false refuses it, since the properties beside that do not list it (add "y" to these properties, or take it out of ` + "`required`)"},
 		{"graph:", "conditions: steps\ngraph:", "x.yaml:5:1: `conditions` must be a map, this is text"},
 		{"graph:", "conditions:\n" + conditions.String() + "graph:", "x.yaml:5:1: the definition has 501 conditions; the limit is 500"},
 		{"a: {_: {role: $END}}", "a:\n" + edges.String(), "x.yaml:5:1: the graph has more than 2000 edges"},
@@ -79,6 +80,45 @@ func TestParseRefuses(t *testing.T) {
 		if !strings.Contains(got, tt.want) || (got == "") != (tt.want == "") {
 			t.Errorf("%.60s: %.1000s, want %s", tt.text, got, tt.want)
 		}
+	}
+}
+
+// Each row is smallDefinition with another schema, status and prompt, and what is warned of.
+func TestParseWarns(t *testing.T) {
+	const headng = "headng: {type: string}"
+	for _, tt := range []struct{ schema, edge, want string }{
+		{"{type: object}", `_: {role: $END}`, ""},
+		{"{properties: {" + headng + "}, required: [headng]}", `_: {role: $END, prompt: "{{headng}}"}`, ""},
+		{"{properties: {" + headng + "}, required: [heading]}", `_: {role: $END}`,
+			`x.yaml:4:104: schema of role "a": it requires "heading", and its properties do not list it: no agent is asked for it (did you mean "headng"? Else add "heading" to these properties, or take it out of ` + "`required`)"},
+		{"{oneOf: [{properties: {$status: {const: done}, x: {}}, required: [$status, x]}, {properties: {$status: {const: failed}}, required: [$status, x]}]}",
+			`done: {role: $END, prompt: "{{x}}"}, failed: {role: $END}`, `x.yaml:4:195: schema of role "a": it requires "x", and the properties of some alternatives do not list it`},
+		{"{properties: {list: {items: {properties: {x: {}}, required: [x, z]}}}}", `_: {role: $END}`, `x.yaml:4:118: schema of role "a": it requires "z"`},
+		{"{properties: {" + headng + "}}", `_: {role: $END, prompt: "Ha: {{{headng}}}"}`,
+			`x.yaml:7:36: prompt of edge a → _: {{headng}} may come out empty: the output of a fits without "headng" (write {{#headng}}…{{/headng}} around what needs it, or add "headng" to the ` + "`required` of its object)"},
+		{"{properties: {" + headng + "}}", `_: {role: $END, prompt: "{{#headng}}Ha: {{headng}}{{/headng}}"}`, ""},
+		{"{properties: {$status: {enum: [done, failed]}, x: {}, y: {}}, required: [$status], if: {properties: {$status: {const: done}}}, then: {required: [x]}}",
+			`done: {role: $END, prompt: "{{$status}} {{x}}"}, failed: {role: $SUSPEND, prompt: "{{y}}", location: "{{y}}"}`,
+			`x.yaml:7:90: prompt of edge a → failed: {{y}} may come out empty: the output of a with status "failed" fits without "y" (write {{#y}}…{{/y}} around what needs it, or add "y" to the ` + "`required` of its object); x.yaml:7:109: location of edge a → failed: {{y}}"},
+	} {
+		text := strings.Replace(strings.Replace(smallDefinition, "{type: object}", tt.schema, 1), "_: {role: $END}", tt.edge, 1)
+		var got []string
+		if _, err := workflow.Parse("x.yaml", []byte(text), workflow.Options{Warn: func(p workflow.Problem) { got = append(got, p.String()) }}); err != nil {
+			t.Error(err)
+		}
+		if all := strings.Join(got, "; "); !strings.Contains(all, tt.want) || (all == "") != (tt.want == "") {
+			t.Errorf("%s %s: %s, want %s", tt.schema, tt.edge, all, tt.want)
+		}
+	}
+	// On edges with conditions more than the status decides; after them it does not.
+	list := strings.Replace(smallDefinition, "{type: object}", "{properties: {x: {}}}", 1)
+	list = strings.Replace(list, "a: {_: {role: $END}}", `a: [{role: a, prompt: "{{x}}", condition: has}, {role: $END, prompt: "{{x}}"}]`, 1) + "conditions: {has: '$exists(steps[-1].output.x)'}\n"
+	var got []string
+	if _, err := workflow.Parse("x.yaml", []byte(list), workflow.Options{Warn: func(p workflow.Problem) { got = append(got, p.String()) }}); err != nil {
+		t.Error(err)
+	}
+	if len(got) != 1 || !strings.Contains(got[0], "prompt of edge a → #2: {{x}} may come out empty") {
+		t.Errorf("conditions: %q", got)
 	}
 }
 

@@ -15,13 +15,13 @@ func (c *compiler) checkTemplates() {
 	for _, f := range c.graph {
 		role := c.role(f.name)
 		for _, e := range f.edges {
-			t := variables.Template{Problems: c.problems, Unfilled: c.warnings, Suggest: Suggest}
+			t := variables.Template{Problems: c.problems, Warnings: c.warnings, Suggest: Suggest}
 			switch {
 			case f.name == Start: // nothing has run
 			case role == nil || !role.known:
 				t.Unknown = true // reported
 			default:
-				t.Output = &variables.Output{Role: role.Name, Schema: role.Schema, Key: statusKey(role.Schema, c.statusKey)}
+				t.Output = &variables.Output{Role: role.Name, Schema: role.Schema, Key: statusKey(role.Schema, c.statusKey), Conditional: e.When.Kind == OnCondition}
 				if e.When.Kind == OnStatus {
 					t.Output.Status = e.When.Value
 				}

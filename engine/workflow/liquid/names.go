@@ -90,6 +90,9 @@ func (s *scanner) name(word string, filter bool) {
 	switch {
 	case filter:
 		s.filter(word)
+		if word == "default" {
+			s.reads = ask(s.reads)
+		}
 		s.at += len(word)
 		return
 	case strings.HasPrefix(s.text[s.at+len(word):], ":"), slices.Contains(words(), word), word == "reversed":

@@ -9,8 +9,8 @@ import (
 	"github.com/osteele/liquid/parser"
 )
 
-// Item is a tag that uses names or sets one. Body holds the items inside a block;
-// where it repeats (a loop), Sets is known inside it only.
+// Item is a tag that uses names or sets one. Body holds the items inside a block, nil:
+// it is none; where it repeats (a loop), Sets is known inside it only.
 type Item struct {
 	Reads []Read
 	// Sets is the name that the tag sets: of assign, capture, for.
@@ -28,6 +28,9 @@ type Read struct {
 	Path []string
 	// Open says that more follows that only the output decides.
 	Open bool
+	// Asked says that the tag asks whether there is a value, or does without one: if, case,
+	// for and assign, and what stands before the filter default.
+	Asked bool
 	// Offset and Length are in bytes within the template.
 	Offset, Length int
 }
@@ -262,7 +265,7 @@ func (r *reader) tag(t parser.Token, stack *[]block) *SyntaxError {
 }
 
 func (r *reader) open(t parser.Token, stack *[]block) *SyntaxError {
-	b := block{name: t.Name, offset: r.offset, length: len(t.Source)}
+	b := block{name: t.Name, offset: r.offset, length: len(t.Source), items: []Item{}}
 	if len(*stack) > maxNesting {
 		return r.fail(t, "flatten the template", "blocks nest deeper than %d levels", maxNesting)
 	}
@@ -270,6 +273,7 @@ func (r *reader) open(t parser.Token, stack *[]block) *SyntaxError {
 	switch t.Name {
 	case "if", "unless", "case":
 		b.item.Reads, bad = r.expression(t, t.Args, r.argsAt(t))
+		b.item.Reads = ask(b.item.Reads)
 	case "capture":
 		if b.item.Sets = t.Args; !isName(t.Args) {
 			bad = r.fail(t, "write {% capture name %}", "%s: capture takes one name", t.Source)
@@ -299,7 +303,7 @@ func (r *reader) loop(t parser.Token, item *Item) *SyntaxError {
 			return bad
 		}
 	}
-	item.Reads, item.Sets, item.Loop = reads, name, true
+	item.Reads, item.Sets, item.Loop = ask(reads), name, true
 	if len(reads) > 0 && !strings.ContainsAny(rest, "|(") && reads[0].Offset == at+len(rest)-len(strings.TrimLeft(rest, " \t")) {
 		item.From = &reads[0]
 	}
@@ -319,15 +323,23 @@ func (r *reader) clause(t parser.Token, top *block) *SyntaxError {
 		return nil
 	case "elsif":
 		reads, bad := r.expression(t, t.Args, r.argsAt(t))
-		top.items = append(top.items, Item{Reads: reads})
+		top.items = append(top.items, Item{Reads: ask(reads)})
 		return bad
 	}
 	reads, bad := names(t.Args, r.argsAt(t))
 	if bad == nil && tryStatement(expressions.WhenStatementSelector, t.Args) != nil {
 		bad = r.fail(t, "write {% when \"a\", \"b\" %}", "%s: not a list of values", t.Source)
 	}
-	top.items = append(top.items, Item{Reads: reads})
+	top.items = append(top.items, Item{Reads: ask(reads)})
 	return bad
+}
+
+// ask marks what a tag reads as asked for.
+func ask(reads []Read) []Read {
+	for i := range reads {
+		reads[i].Asked = true
+	}
+	return reads
 }
 
 func (r *reader) simple(t parser.Token, stack []block) *SyntaxError {
@@ -340,7 +352,7 @@ func (r *reader) simple(t parser.Token, stack []block) *SyntaxError {
 			return r.fail(t, "write {% assign name = value %}", "%s: not an assignment", t.Source)
 		}
 		reads, bad := names(value, r.argsAt(t)+len(t.Args)-len(value))
-		item := Item{Reads: reads, Sets: name}
+		item := Item{Reads: ask(reads), Sets: name}
 		if len(reads) == 1 && strings.TrimSpace(value) == reads[0].String() {
 			item.From = &reads[0]
 		}

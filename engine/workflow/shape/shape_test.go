@@ -85,6 +85,98 @@ func TestVariants(t *testing.T) {
 	}
 }
 
+func TestUnlistedOf(t *testing.T) {
+	const status = `"$status":{"const":"a"}`
+	for _, tt := range []struct{ schema, want string }{
+		{`{}`, ""},
+		{`{"properties":{"x":{}},"required":["x"]}`, ""},
+		{`{"required":["x"]}`, "x /required/0"},
+		{`{"properties":{"x":{}},"required":["x","y"]}`, "y /required/1"},
+		{`{"type":["object","null"],"required":["y"]}`, "y /required/0"},
+		{`{"type":"string","required":["y"]}`, ""},
+		{`{"type":["null","array"],"required":["y"]}`, ""},
+		// What says of any name what its field is lists it; what lets it in does not.
+		{`{"additionalProperties":{"type":"string"},"required":["y"]}`, ""},
+		{`{"patternProperties":{"^y":{}},"required":["y"]}`, ""},
+		{`{"additionalProperties":true,"required":["y"]}`, "y /required/0"},
+		{`{"properties":{"x":{}},"additionalProperties":false,"required":["x","y"]}`, "y! /required/1"},
+		{`{"patternProperties":{"^y":{}},"additionalProperties":false,"required":["y"]}`, ""},
+		// Branches and what is around them describe one object.
+		{`{"properties":{` + status + `},"oneOf":[{"properties":{"x":{}},"required":["$status","x"]},{"required":["y"]}]}`, "y /oneOf/1/required/0"},
+		{`{"required":["$status"],"oneOf":[{"properties":{` + status + `}},{"properties":{` + status + `}}]}`, ""},
+		{`{"required":["x"],"oneOf":[{"properties":{"x":{}}},{"type":"null"}]}`, ""},
+		{`{"required":["x"],"oneOf":[{"properties":{"x":{}}},{}]}`, "x? /required/0"},
+		{`{"required":["x"],"oneOf":[{"properties":{"x":{}}},true]}`, ""},
+		{`{"required":["x"],"anyOf":[{"properties":{"x":{}}},{}]}`, ""},
+		{`{"required":["x"],"anyOf":[{},{}]}`, "x /required/0"},
+		{`{"required":["x"],"allOf":[{},{"allOf":[{"properties":{"x":{}}}]}]}`, ""},
+		{`{"allOf":[{"required":["x"]},{"properties":{"x":{}}}]}`, ""},
+		{`{"oneOf":[{"properties":{"x":{}}},{"required":["x"]}]}`, "x? /oneOf/1/required/0"},
+		{`{"properties":{"x":{}},"if":{"required":["z"]},"then":{"required":["x","y"]},"else":{"required":["y"]}}`, "y /then/required/1 y /else/required/0"},
+		{`{"if":{"properties":{"x":{}}},"then":{"required":["x"]}}`, ""},
+		{`{"required":["x"],"then":{"properties":{"x":{}}}}`, ""},
+		{`{"not":{"required":["y"]},"propertyNames":{"required":["y"]}}`, ""},
+		// A closed schema refuses what only another part lists.
+		{`{"properties":{` + status + `},"additionalProperties":false,"oneOf":[{"properties":{"x":{}},"required":["x"]}]}`, "x!? /oneOf/0/required/0"},
+		{`{"properties":{` + status + `},"required":["$status"],"oneOf":[{"properties":{"x":{}},"additionalProperties":false}]}`, "$status! /required/0"},
+		{`{"properties":{"x":{}},"required":["x"],"allOf":[{"allOf":[{"additionalProperties":false}]}]}`, "x!? /required/0"},
+		// Objects in objects stand for themselves.
+		{`{"properties":{"x":{},"o":{"required":["x"]},"a/b":{"required":["y"]}}}`, "y /properties/a~1b/required/0 x /properties/o/required/0"},
+		{`{"items":{"required":["x"]},"contains":{"required":["x"]},"additionalProperties":{"required":["x"]},"patternProperties":{"p":{"required":["x"]}}}`,
+			"x /patternProperties/p/required/0 x /additionalProperties/required/0 x /items/required/0 x /contains/required/0"},
+	} {
+		var got []string
+		for _, u := range shape.UnlistedOf(schemaOf(t, tt.schema)) {
+			name := u.Name
+			if u.Forbidden {
+				name += "!"
+			}
+			if u.Partly {
+				name += "?"
+			}
+			got = append(got, name, u.Path)
+		}
+		if strings.Join(got, " ") != tt.want {
+			t.Errorf("%s:\n got %s\nwant %s", tt.schema, strings.Join(got, " "), tt.want)
+		}
+	}
+	if got := shape.UnlistedOf(schemaOf(t, `{"required":["x"],"properties":{"b":{}},"anyOf":[{"properties":{"a":{}}}]}`)); fmt.Sprint(got[0].Known) != "[a b]" {
+		t.Errorf("known are %q", got[0].Known)
+	}
+	many := `{"required":["x` + strings.Join(strings.Fields(strings.Repeat("x ", 500)), `","x`) + `"]}`
+	if got := shape.UnlistedOf(schemaOf(t, many)); len(got) != 200 {
+		t.Errorf("%d of 500 were found", len(got))
+	}
+}
+
+func TestOptional(t *testing.T) {
+	const fields = `"properties":{"$status":{"enum":["a","b"]},"x":{}}`
+	for _, tt := range []struct {
+		schema, status string
+		want           bool
+	}{
+		{`true`, "", true},
+		{`{` + fields + `}`, "a", true},
+		{`{` + fields + `,"required":["x"]}`, "a", false},
+		{`{` + fields + `,"allOf":[{},{"required":["x"]}]}`, "a", false},
+		{`{` + fields + `,"not":{"required":["x"]}}`, "a", true},
+		{`{` + fields + `,"if":{"required":["x"]},"then":{"required":["y"]}}`, "a", true},
+		{`{` + fields + `,"if":{},"then":{"required":["x"]}}`, "a", false},
+		{`{` + fields + `,"if":{},"else":{"required":["x"]}}`, "a", false},
+		// The branches that an output with the status can take.
+		{`{"oneOf":[{"properties":{"$status":{"const":"a"}},"required":["x"]},{"properties":{"$status":{"const":"b"}}}]}`, "a", false},
+		{`{"oneOf":[{"properties":{"$status":{"const":"a"}},"required":["x"]},{"properties":{"$status":{"const":"b"}}}]}`, "b", true},
+		{`{"oneOf":[{"properties":{"$status":{"const":"a"}},"required":["x"]},{"properties":{"$status":{"const":"b"}}}]}`, "", false},
+		{`{` + fields + `,"anyOf":[{"required":["x"]},{"required":["y"]}]}`, "a", true},
+		{`{` + fields + `,"anyOf":[{"required":["x"]},{"required":["x","y"]}]}`, "a", false},
+		{`{` + fields + `,"oneOf":[{"properties":{"$status":{"const":"b"}}}]}`, "a", true},
+	} {
+		if got := shape.Optional(schemaOf(t, tt.schema), "$status", tt.status, "x"); got != tt.want {
+			t.Errorf("%s with status %q: %v, want %v", tt.schema, tt.status, got, tt.want)
+		}
+	}
+}
+
 // A schema that nests without end in its branches must not cost without end.
 func FuzzVariants(f *testing.F) {
 	f.Add([]byte(`{"oneOf":[{"properties":{"$status":{"const":"a"}}}]}`))
@@ -94,6 +186,8 @@ func FuzzVariants(f *testing.F) {
 		if json.Unmarshal(data, &v) != nil {
 			return
 		}
+		shape.UnlistedOf(v)
+		shape.Optional(v, "$status", "a", "x")
 		for _, variant := range shape.Variants(v, "$status") {
 			for _, field := range variant.Fields {
 				if field.Name == "" && len(data) < 3 {

@@ -27,7 +27,7 @@ func Liquid(in Template) {
 	if in.Unknown {
 		return
 	}
-	s := &liquidScope{Template: in, set: map[string]local{}}
+	s := &liquidScope{Template: in, set: map[string]local{}, warned: map[string]bool{}}
 	if in.Output != nil {
 		s.root = rootLevel(*in.Output)
 		for name := range s.root.fields {
@@ -50,10 +50,16 @@ type liquidScope struct {
 	root  level
 	set   map[string]local // by assign and capture: from there on, everywhere
 	loops []map[string]local
-	wrong int
+	// asked are the names that were asked for: by the blocks around, and by tags before in
+	// the same block.
+	asked  []string
+	warned map[string]bool
+	wrong  int
 }
 
 func (s *liquidScope) check(items []liquid.Item) {
+	outside := len(s.asked)
+	defer func() { s.asked = s.asked[:outside] }()
 	for _, item := range items {
 		var from any
 		for i := range item.Reads {
@@ -63,6 +69,12 @@ func (s *liquidScope) check(items []liquid.Item) {
 			schema := s.read(item.Reads[i])
 			if item.From != nil && item.From.Offset == item.Reads[i].Offset {
 				from = schema
+			}
+		}
+		before := len(s.asked)
+		for _, r := range item.Reads {
+			if r.Asked && !s.isAsked(r.String()) {
+				s.asked = append(s.asked, r.String())
 			}
 		}
 		switch {
@@ -76,16 +88,39 @@ func (s *liquidScope) check(items []liquid.Item) {
 				s.set[item.Sets] = local{from}
 			}
 		}
+		if item.Body != nil {
+			s.asked = s.asked[:before]
+		}
 	}
+}
+
+// isAsked reports a name that was asked for, or something in it.
+func (s *liquidScope) isAsked(name string) bool {
+	return slices.ContainsFunc(s.asked, func(asked string) bool {
+		rest, is := strings.CutPrefix(asked, name)
+		return is && (rest == "" || rest[0] == '.' || rest[0] == '[')
+	})
+}
+
+// warnLacking warns of a name, once for each field that may not be there.
+func (s *liquidScope) warnLacking(r liquid.Read, lacks string) {
+	if lacks == "" || r.Asked || s.warned[lacks] || len(s.warned) >= maxWrong {
+		return
+	}
+	s.warned[lacks] = true
+	at, length := s.Text.Within(r.Offset, r.Length)
+	written := strings.ReplaceAll(lacks, "[]", "[0]") // which item was left out
+	s.warnOptional(at, length, r.String(), lacks, "{% if "+written+" %}…{% endif %}")
 }
 
 // forloop is the schema of what a loop knows about itself.
 func forloop() any {
 	fields := map[string]any{}
-	for _, name := range []string{"first", "last", "index", "index0", "rindex", "rindex0", "length"} {
-		fields[name] = map[string]any{}
+	all := []any{"first", "last", "index", "index0", "rindex", "rindex0", "length"}
+	for _, name := range all {
+		fields[fmt.Sprint(name)] = map[string]any{}
 	}
-	return map[string]any{"type": "object", "properties": fields}
+	return map[string]any{"type": "object", "properties": fields, "required": all}
 }
 
 // itemsOf is the schema of a list's items; nil where it is not known.
@@ -118,13 +153,17 @@ func (s *liquidScope) read(r liquid.Read) any {
 		report(fix, "%s", wrong)
 		return nil
 	}
-	at := r.Path[0]
+	at, lacks := r.Path[0], ""
+	if s.lacks(at) && !s.isAsked(at) {
+		lacks = at
+	}
 	for _, part := range r.Path[1:] {
 		m, _ := schema.(map[string]any)
 		if len(m) == 0 {
-			return nil
+			schema = nil
+			break
 		}
-		next, wrong, fix := s.step(m, at, part)
+		next, optional, wrong, fix := s.step(m, at, part)
 		if wrong != "" {
 			report(fix, "%s", wrong)
 			return nil
@@ -132,7 +171,11 @@ func (s *liquidScope) read(r liquid.Read) any {
 		if schema, at = next, at+"."+part; part == "" {
 			at = strings.TrimSuffix(at, ".") + "[]"
 		}
+		if optional && lacks == "" && !s.isAsked(at) {
+			lacks = at
+		}
 	}
+	s.warnLacking(r, lacks)
 	if r.Open {
 		return nil
 	}
@@ -140,12 +183,7 @@ func (s *liquidScope) read(r liquid.Read) any {
 }
 
 func (s *liquidScope) lookup(name string) (schema any, found bool) {
-	for _, l := range slices.Backward(s.loops) {
-		if v, ok := l[name]; ok {
-			return v.schema, true
-		}
-	}
-	if v, ok := s.set[name]; ok {
+	if v, ok := s.local(name); ok {
 		return v.schema, true
 	}
 	if schema, ok := s.root.fields[name]; ok {
@@ -154,25 +192,44 @@ func (s *liquidScope) lookup(name string) (schema any, found bool) {
 	return nil, s.root.open
 }
 
-// step follows one name, or an index (""), into a value of that schema.
-func (s *liquidScope) step(m map[string]any, at, part string) (next any, wrong, fix string) {
+// local finds a name that the template itself sets.
+func (s *liquidScope) local(name string) (v local, found bool) {
+	for _, l := range slices.Backward(s.loops) {
+		if v, found = l[name]; found {
+			return v, true
+		}
+	}
+	v, found = s.set[name]
+	return v, found
+}
+
+// lacks reports a field of the output that may not be there.
+func (s *liquidScope) lacks(name string) bool {
+	_, own := s.local(name)
+	_, known := s.root.fields[name]
+	return !own && known && s.root.lacks(name)
+}
+
+// step follows one name, or an index (""), into a value of that schema. Optional: such a
+// value fits without it.
+func (s *liquidScope) step(m map[string]any, at, part string) (next any, optional bool, wrong, fix string) {
 	list := m["type"] == "array" || m["items"] != nil
 	switch {
 	case part == "size":
-		return nil, "", ""
+		return nil, false, "", ""
 	case list && (part == "" || part == "first" || part == "last"):
-		return m["items"], "", ""
+		return m["items"], false, "", ""
 	case list:
-		return nil, at + " is a list", "use {% for item in " + at + " %}{{ item." + part + " }}{% endfor %}, or " + at + ".first." + part
+		return nil, false, at + " is a list", "use {% for item in " + at + " %}{{ item." + part + " }}{% endfor %}, or " + at + ".first." + part
 	case part == "":
-		return nil, "", ""
+		return nil, false, "", ""
 	}
 	l := sectionLevel(m, true)
 	if next, has := l.fields[part]; has {
-		return next, "", ""
+		return next, l.lacks(part), "", ""
 	}
 	if l.open {
-		return nil, "", ""
+		return nil, false, "", ""
 	}
-	return nil, fmt.Sprintf("%s has no field %q", at, part), s.suggest(part, names(l))
+	return nil, false, fmt.Sprintf("%s has no field %q", at, part), s.suggest(part, names(l))
 }

@@ -2,6 +2,7 @@ package variables
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -27,10 +28,11 @@ func Mustache(in Template) {
 	if in.Unknown {
 		return
 	}
-	s := &scope{Template: in}
+	s := &scope{Template: in, seen: map[string]int{}, inverted: map[string]bool{}, warned: map[string]bool{}}
 	if in.Output != nil {
 		s.levels = []level{rootLevel(*in.Output)}
 	}
+	s.findInverted(t.Tags())
 	s.check(t.Tags())
 }
 
@@ -39,6 +41,8 @@ type level struct {
 	fields map[string]any // name → schema
 	open   bool           // any name may be there
 	self   any            // what {{.}} is
+	// lacks says of a field whether what has these fields fits without it.
+	lacks func(name string) bool
 }
 
 func rootLevel(o Output) level {
@@ -48,6 +52,16 @@ func rootLevel(o Output) level {
 	}
 	m, _ := o.Schema.(map[string]any)
 	l.open = opened(m, len(l.fields) == 1)
+	known := map[string]bool{Body: false}
+	l.lacks = func(name string) bool {
+		lacks, ok := known[name]
+		if !ok {
+			certain := name == o.Key && o.Status != "" || o.Conditional
+			lacks = !certain && shape.Optional(o.Schema, o.Key, o.Status, name)
+			known[name] = lacks // a template may name it as often as it likes
+		}
+		return lacks
+	}
 	return l
 }
 
@@ -67,9 +81,20 @@ func opened(m map[string]any, empty bool) bool {
 // scope checks the tags of one template. Without levels it is $START's.
 type scope struct {
 	Template
-	levels []level        // innermost last
-	seen   map[string]int // how often each name was used so far
-	wrong  int            // names reported
+	levels   []level         // innermost last
+	asked    []string        // the fields that the sections around ask for, as use.field has them
+	inverted map[string]bool // the names that a section asks the contrary of
+	warned   map[string]bool // the fields that were warned of
+	seen     map[string]int  // how often each name was used so far
+	wrong    int             // names reported
+}
+
+// use is what a name stands for. Known is false where nothing can be said about its schema.
+type use struct {
+	schema any
+	known  bool
+	field  string // which field of which level; empty: not known
+	lacks  string // the first field on the way there that may not be there; empty: none
 }
 
 // maxWrong is how many wrong names are reported of one template.
@@ -80,18 +105,42 @@ func (s *scope) check(tags []template.Tag) {
 		if s.wrong >= maxWrong || s.Problems.Full() {
 			return
 		}
-		schema, known := s.variable(t)
+		u := s.variable(t)
+		if t.Kind == template.Variable {
+			s.warnLacking(t.Name, u.lacks)
+		}
 		if t.Kind != template.Section {
 			s.check(t.Tags)
 			continue
 		}
-		before := s.levels
-		if before != nil { // nothing of a section is left that nothing fills
-			s.levels = append(slices.Clone(before), sectionLevel(schema, known))
+		levels, asked := s.levels, s.asked
+		if levels != nil { // nothing of a section is left that nothing fills
+			s.levels, s.asked = append(slices.Clone(levels), sectionLevel(u.schema, u.known)), append(slices.Clone(asked), u.field)
 		}
 		s.check(t.Tags)
-		s.levels = before
+		s.levels, s.asked = levels, asked
 	}
+}
+
+// findInverted collects the names of sections for what is not there: whoever writes one
+// knows that it may not be.
+func (s *scope) findInverted(tags []template.Tag) {
+	for _, t := range tags {
+		if t.Kind == template.Inverted {
+			s.inverted[t.Name] = true
+		}
+		s.findInverted(t.Tags)
+	}
+}
+
+// warnLacking warns of the name that was just seen, once for each field.
+func (s *scope) warnLacking(name, lacks string) {
+	if lacks == "" || s.inverted[lacks] || s.warned[lacks] || len(s.warned) >= maxWrong {
+		return
+	}
+	s.warned[lacks] = true
+	at, length := s.Text.TagAt(name, s.seen[name])
+	s.warnOptional(at, length, name, lacks, "{{#"+lacks+"}}…{{/"+lacks+"}}")
 }
 
 // sectionLevel is what a section over a value of that schema adds.
@@ -111,65 +160,78 @@ func sectionLevel(schema any, known bool) level {
 		fields[f.Name] = f.Schema
 	}
 	scalar := slices.Contains([]any{"string", "number", "integer", "boolean", "null"}, m["type"])
-	return level{fields: fields, open: !scalar && opened(m, len(fields) == 0), self: schema}
+	return level{fields: fields, open: !scalar && opened(m, len(fields) == 0), self: schema, lacks: func(name string) bool {
+		return shape.Optional(schema, "", "", name)
+	}}
 }
 
-// variable looks one name up and reports what is wrong with it. Known is false
-// where nothing can be said about its schema.
-func (s *scope) variable(t template.Tag) (schema any, known bool) {
+// variable looks one name up and reports what is wrong with it.
+func (s *scope) variable(t template.Tag) use {
 	name := t.Name
-	if s.seen == nil {
-		s.seen = map[string]int{}
-	}
 	s.seen[name]++
-	report := func(fix, format string, args ...any) {
+	report := func(fix, format string, args ...any) use {
 		s.wrong++
 		at, length := s.Text.TagAt(name, s.seen[name])
 		s.Problems.Add(at, length, fix, "%s: "+format, append([]any{s.What}, args...)...)
+		return use{}
 	}
 	if name == "." {
 		if s.levels == nil {
-			report("write the text itself", "{{.}}: $START has no output to fill it with")
-			return nil, false
+			return report("write the text itself", "{{.}}: $START has no output to fill it with")
 		}
-		return s.levels[len(s.levels)-1].self, s.levels[len(s.levels)-1].self != nil
+		self := s.levels[len(s.levels)-1].self
+		return use{schema: self, known: self != nil}
 	}
 	if wrong, fix := wrongName(name); wrong != "" {
-		report(fix, "{{%s}}: %s", name, wrong)
-		return nil, false
+		return report(fix, "{{%s}}: %s", name, wrong)
 	}
 	if s.levels == nil {
 		s.unfilled(name)
-		return nil, false
+		return use{}
 	}
-	first, rest, dotted := strings.Cut(name, ".")
-	schema, known, found := s.lookup(first)
+	first, _, _ := strings.Cut(name, ".")
+	u, found := s.lookup(first)
 	if !found {
 		wrong, fix := s.unknownField(first, s.levels)
-		report(fix, "{{%s}}: %s", name, wrong)
-		return nil, false
+		return report(fix, "{{%s}}: %s", name, wrong)
 	}
-	for dotted && known {
+	u, wrong, fix := s.follow(u, name)
+	if wrong != "" {
+		return report(fix, "{{%s}}: %s", name, wrong)
+	}
+	return u
+}
+
+// follow goes from the first part of a dotted name to what the whole name stands for.
+func (s *scope) follow(u use, name string) (to use, wrong, fix string) {
+	first, rest, dotted := strings.Cut(name, ".")
+	for dotted && u.known {
 		var part string
 		part, rest, dotted = strings.Cut(rest, ".")
-		l := sectionLevel(schema, true)
-		if m, ok := schema.(map[string]any); ok && (m["type"] == "array" || m["items"] != nil) {
-			report("use a section: {{#"+first+"}}{{"+part+"}}{{/"+first+"}}", "{{%s}}: %s is a list", name, first)
-			return nil, false
+		if m, ok := u.schema.(map[string]any); ok && (m["type"] == "array" || m["items"] != nil) {
+			return use{}, first + " is a list", "use a section: {{#" + first + "}}{{" + part + "}}{{/" + first + "}}"
 		}
+		l := sectionLevel(u.schema, true)
 		next, has := l.fields[part]
 		switch {
 		case has:
-			schema = next
+			u.schema, u.field = next, u.field+"."+part
 		case l.open:
-			return nil, false
+			return use{}, "", ""
 		default:
-			report(s.suggest(part, names(l)), "{{%s}}: %s has no field %q", name, first, part)
-			return nil, false
+			return use{}, fmt.Sprintf("%s has no field %q", first, part), s.suggest(part, names(l))
 		}
 		first += "." + part
+		if u.lacks == "" && l.lacks(part) && !s.isAsked(u.field) {
+			u.lacks = first
+		}
 	}
-	return schema, known
+	return u, "", ""
+}
+
+// isAsked reports a field that a section around asks for, or for something in it.
+func (s *scope) isAsked(field string) bool {
+	return slices.ContainsFunc(s.asked, func(asked string) bool { return asked == field || strings.HasPrefix(asked, field+".") })
 }
 
 // unfilled warns of the name that was just seen.
@@ -180,16 +242,20 @@ func (s *scope) unfilled(name string) {
 }
 
 // lookup finds a name in the innermost level that has it.
-func (s *scope) lookup(name string) (schema any, known, found bool) {
-	for _, l := range slices.Backward(s.levels) {
+func (s *scope) lookup(name string) (u use, found bool) {
+	for i, l := range slices.Backward(s.levels) {
 		if schema, ok := l.fields[name]; ok {
-			return schema, true, true
+			u = use{schema: schema, known: true, field: fmt.Sprintf("%d %s", i, name)}
+			if l.lacks(name) && !s.isAsked(u.field) {
+				u.lacks = name
+			}
+			return u, true
 		}
 		if l.open {
-			return nil, false, true
+			return use{}, true
 		}
 	}
-	return nil, false, false
+	return use{}, false
 }
 
 // wrongName reports what mustache doesn't have: filters, expressions, paths with

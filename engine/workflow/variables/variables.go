@@ -24,8 +24,9 @@ type Template struct {
 	Text     *source.Value // a text
 	// Output is what fills the template in; nil: nothing does, as on the edges of $START.
 	Output *Output
-	// Unfilled takes the names in a template that nothing fills: they come out empty.
-	Unfilled *source.Problems
+	// Warnings takes the names that come out empty, since nothing fills them in, and those
+	// that may, since an output fits without them.
+	Warnings *source.Problems
 	// Unknown says that nothing can be said of the output: only the syntax is looked at.
 	Unknown bool
 	// Suggest returns the name that a mistyped one most likely means; "" for none.
@@ -38,11 +39,25 @@ type Output struct {
 	Schema any
 	Key    string // the field with the status
 	Status string
+	// Conditional says that more than the status decides whether the template is used: what
+	// the schema leaves open may be there for certain.
+	Conditional bool
 }
 
 // warnUnfilled warns of a name in a template that nothing fills.
 func (t *Template) warnUnfilled(at source.Pos, length int, name string) {
-	t.Unfilled.Add(at, length, "leave it out; the thread's own prompt is given to every role", "%s: {{%s}} comes out empty: nothing has run that could fill it in", t.What, name)
+	t.Warnings.Add(at, length, "leave it out; the thread's own prompt is given to every role", "%s: {{%s}} comes out empty: nothing has run that could fill it in", t.What, name)
+}
+
+// warnOptional warns of a name that an output may lack. Path is the field that is meant, or
+// the one around it; around is what asks whether a field is there.
+func (t *Template) warnOptional(at source.Pos, length int, name, path, around string) {
+	of := fmt.Sprintf("the output of %s", t.Output.Role)
+	if t.Output.Status != "" {
+		of += fmt.Sprintf(" with status %q", t.Output.Status)
+	}
+	t.Warnings.Add(at, length, fmt.Sprintf("write %s around what needs it, or add %q to the `required` of its object", around, path[strings.LastIndex(path, ".")+1:]),
+		"%s: {{%s}} may come out empty: %s fits without %q", t.What, name, of, path)
 }
 
 func (t *Template) text() string {

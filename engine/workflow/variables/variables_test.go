@@ -1,6 +1,7 @@
 package variables_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -13,8 +14,10 @@ import (
 
 func schema() any {
 	text := map[string]any{"type": "string"}
-	file := map[string]any{"type": "object", "properties": map[string]any{"path": text, "lines": map[string]any{"type": "integer"}}}
-	return map[string]any{"type": "object", "properties": map[string]any{
+	file := map[string]any{"type": "object", "required": []any{"path", "lines"},
+		"properties": map[string]any{"path": text, "lines": map[string]any{"type": "integer"}, "note": text}}
+	return map[string]any{"type": "object", "required": []any{"$status", "title", "any", "files", "first", "list", "parts"}, "properties": map[string]any{
+		"note": text, "maybe": file, "also": map[string]any{"type": "array", "items": file},
 		"$status": map[string]any{"enum": []any{"done", "failed"}}, "title": text, "any": map[string]any{},
 		"files": map[string]any{"type": "array", "items": file}, "first": file,
 		"list": map[string]any{"type": "array"}, "parts": map[string]any{"items": file},
@@ -34,7 +37,7 @@ func wrong(t *testing.T, check func(variables.Template), text string, start bool
 		t.Skip() // no text of a definition
 	}
 	warned := &source.Problems{}
-	in := variables.Template{Problems: ps, Unfilled: warned, What: "it", Text: root.Get("t").Val, Suggest: func(string, []string) string { return "" }}
+	in := variables.Template{Problems: ps, Warnings: warned, What: "it", Text: root.Get("t").Val, Suggest: func(string, []string) string { return "" }}
 	if !start {
 		in.Output = &variables.Output{Role: "a", Schema: schema(), Key: "$status", Status: "done"}
 	}
@@ -89,6 +92,56 @@ func TestBothLanguages(t *testing.T) {
 				t.Errorf("%s, %.20s: %q", name, text, got)
 			}
 		}
+	}
+}
+
+// A field that an output may lack is warned of where it is written, once, unless the
+// template asks for it first.
+func TestOptionalFields(t *testing.T) {
+	for _, tt := range []struct{ mustache, liquid, want string }{
+		{"{{title}} {{_body}}", "{{ title }} {{ _body }}", ""},
+		{"{{note}} {{{note}}}", "{{ note }} {{ note | upcase }}", "note"},
+		{"{{#note}}Note: {{note}}{{/note}}", "{% if note %}Note: {{ note }}{% endif %}", ""},
+		{"{{#title}}{{note}}{{/title}}", "{% if title %}{{ note }}{% endif %}", "note"},
+		{"{{#note}}a note{{/note}} {{note}}", "{% if note %}a note{% endif %} {{ note }}", "note"},
+		{"{{note}}{{^note}}none{{/note}}", `{{ note | default: "none" }}`, ""},
+		{"{{maybe}}", "{{ maybe }}", "maybe"},
+		{"{{maybe.path}}", "{{ maybe.path }}", "maybe"},
+		{"{{#maybe}}{{path}} {{maybe.path}}{{/maybe}}", "{% if maybe %}{{ maybe.path }}{% endif %}", ""},
+		{"{{#maybe.path}}{{maybe.path}}{{/maybe.path}}", "{% if maybe.path %}{{ maybe.path }}{% endif %}", ""},
+		{"{{first.path}}{{first.note}}", "{{ first.path }}{{ first.note }}", "first.note"},
+		{"{{#first.note}}{{first.note}}{{/first.note}}", "{% if first.note %}{{ first.note }}{% endif %}", ""},
+		{"{{#maybe}}{{maybe.note}}{{/maybe}}", "{% if maybe %}{{ maybe.note }}{% endif %}", "maybe.note"},
+		{"{{also}}", "{{ also }}", "also"},
+		{"{{#also}}{{path}}{{/also}}", "{% for f in also %}{{ f.path }}{{ forloop.index }}{% endfor %}", ""},
+		{"{{#files}}{{note}}{{/files}}", "", "note"},
+		{"", "{% for note in files %}{{ note.path }}{{ note.note }}{% endfor %}", "note.note"},
+		{"{{#files}}{{#note}}{{note}}{{/note}}{{/files}}", "{% for f in files %}{% if f.note %}{{ f.note }}{% endif %}{% endfor %}", ""},
+		{"", "{{ files[0].path }}{{ files[0].note }}", "files[0].note"},
+		{"", "{% unless note %}none{% else %}{{ note }}{% endunless %}", ""},
+		{"", "{% if title %}{% elsif note %}{{ note }}{% endif %}", ""},
+		{"", `{% case note %}{% when "x" %}{{ note }}{% endcase %}`, ""},
+		{"", "{% assign x = note %}{{ x }}", ""},
+		{"", "{% capture x %}{{ note }}{% endcapture %}", "note"},
+		{"{{titel}}{{note.x}}", "{{ titel }}{{ note.x }}", "-"}, // wrong, which is said instead
+	} {
+		for language, check := range map[string]func(variables.Template){tt.mustache: variables.Mustache, tt.liquid: variables.Liquid} {
+			if language == "" {
+				continue
+			}
+			got := slices.DeleteFunc(wrong(t, check, language, false), func(s string) bool { return !strings.Contains(s, "may come out empty") })
+			want := fmt.Sprintf("{%% if %s %%}", tt.want)
+			if language == tt.mustache {
+				want = "{{#" + tt.want + "}}"
+			}
+			if none := strings.Trim(tt.want, "-") == ""; none && len(got) > 0 || !none && (len(got) != 1 || !strings.Contains(got[0], want)) {
+				t.Errorf("%s: %q, want %q", language, got, tt.want)
+			}
+		}
+	}
+	// More than the status decides on an edge with a condition.
+	if got := wrong(t, func(in variables.Template) { in.Output.Conditional = true; variables.Mustache(in) }, "{{note}}", false); len(got) > 0 {
+		t.Errorf("with a condition: %q", got)
 	}
 }
 

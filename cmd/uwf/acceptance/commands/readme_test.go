@@ -19,7 +19,7 @@ func TestReadmeDefinition(t *testing.T) {
 	if block == nil {
 		t.Fatal("the README shows no definition")
 	}
-	d, err := workflow.Parse("README.md", block[1], workflow.Options{})
+	d, err := workflow.Parse("README.md", block[1], workflow.Options{Warn: func(p workflow.Problem) { t.Error(p) }})
 	if err != nil {
 		t.Fatal(err)
 	}

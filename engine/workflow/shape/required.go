@@ -1,0 +1,226 @@
+package shape
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+)
+
+// Unlisted is a name that a schema requires and whose properties do not list it: agents
+// are not asked for it.
+type Unlisted struct {
+	Name string
+	Path string // the JSON pointer of the name in `required`
+	// Forbidden says that additionalProperties: false refuses it: nothing fits.
+	Forbidden bool
+	// Partly says that some of the alternatives list it.
+	Partly bool
+	// Known are the names that are listed there.
+	Known []string
+}
+
+// maxUnlisted bounds how many are found.
+const maxUnlisted = 200
+
+// UnlistedOf finds the names that a schema requires of any object in it without listing
+// them. What describes one object together (a schema and its allOf, oneOf, anyOf, then
+// and else) is taken together; not and if require nothing.
+func UnlistedOf(schema any) []Unlisted {
+	w := &requiredWalk{}
+	w.object(schema, "", nil, 0)
+	return w.found
+}
+
+// part is one of the schemas that describe an object together.
+type part struct {
+	schema map[string]any
+	at     string // its JSON pointer
+	lists  fieldSet
+}
+
+type requiredWalk struct{ found []Unlisted }
+
+// object looks at the schema of an object; around are those that it is a branch of.
+func (w *requiredWalk) object(schema any, at string, around []part, depth int) {
+	m, ok := schema.(map[string]any)
+	if !ok || depth > MaxDepth || len(w.found) >= maxUnlisted {
+		return
+	}
+	together := append(slices.Clone(around), part{m, at, listedBy(m, 0)})
+	if canBeObject(m) {
+		w.required(together)
+		w.closed(m, around)
+	}
+	for _, word := range []string{"allOf", "oneOf", "anyOf"} {
+		for i, b := range asList(m[word]) {
+			w.object(b, at+"/"+word+"/"+strconv.Itoa(i), together, depth+1)
+		}
+	}
+	for _, word := range []string{"then", "else"} {
+		w.object(m[word], at+"/"+word, together, depth+1)
+	}
+	w.inner(m, at, depth+1)
+}
+
+// inner looks at the values that an object or a list holds.
+func (w *requiredWalk) inner(m map[string]any, at string, depth int) {
+	for _, word := range []string{"properties", "patternProperties"} {
+		fields, _ := m[word].(map[string]any)
+		for _, name := range slices.Sorted(maps.Keys(fields)) {
+			w.object(fields[name], at+"/"+word+"/"+escape(name), nil, depth)
+		}
+	}
+	for _, word := range []string{"additionalProperties", "items", "contains"} {
+		w.object(m[word], at+"/"+word, nil, depth)
+	}
+}
+
+// required looks at the names that the last of the schemas requires.
+func (w *requiredWalk) required(together []part) {
+	p := together[len(together)-1]
+	for i, name := range requiredBy(p.schema) {
+		switch {
+		case slices.ContainsFunc(together, func(t part) bool { return forbids(t.schema, name, 0) }):
+			w.add(p, i, name, true, together)
+		case !slices.ContainsFunc(together, func(t part) bool { return t.lists.has(name) }):
+			w.add(p, i, name, false, together)
+		}
+	}
+}
+
+// closed looks at what the schemas around a branch require that the branch forbids.
+func (w *requiredWalk) closed(m map[string]any, around []part) {
+	if m["additionalProperties"] != false {
+		return
+	}
+	for _, p := range around {
+		for i, name := range requiredBy(p.schema) {
+			if forbids(m, name, 0) {
+				w.add(p, i, name, true, []part{{schema: m}})
+			}
+		}
+	}
+}
+
+// requiredBy lists the names that a schema itself requires.
+func requiredBy(m map[string]any) []string {
+	var out []string
+	for _, name := range asList(m["required"]) {
+		text, _ := name.(string) // a schema that passed the guard walk has only texts
+		out = append(out, text)
+	}
+	return out
+}
+
+func (w *requiredWalk) add(p part, i int, name string, forbidden bool, together []part) {
+	path := p.at + "/required/" + strconv.Itoa(i)
+	if len(w.found) >= maxUnlisted || slices.ContainsFunc(w.found, func(u Unlisted) bool { return u.Path == path }) {
+		return
+	}
+	seen := map[string]bool{}
+	for _, t := range together {
+		namesIn(t.schema, seen, 0)
+	}
+	w.found = append(w.found, Unlisted{Name: name, Path: path, Forbidden: forbidden, Partly: seen[name], Known: slices.Sorted(maps.Keys(seen))})
+}
+
+// canBeObject reports a schema that objects may fit.
+func canBeObject(m map[string]any) bool {
+	switch t := m["type"].(type) {
+	case string:
+		return t == "object"
+	case []any:
+		return slices.Contains(t, any("object"))
+	}
+	return true
+}
+
+// fieldSet is a set of fields.
+type fieldSet struct {
+	names map[string]bool
+	all   bool // any name, as far as can be told
+}
+
+func (s fieldSet) has(name string) bool { return s.all || s.names[name] }
+
+// ownFields are those of which a schema says itself what they are.
+func ownFields(m map[string]any) fieldSet {
+	_, all := m["additionalProperties"].(map[string]any)
+	out := fieldSet{names: map[string]bool{}, all: all || m["patternProperties"] != nil}
+	props, _ := m["properties"].(map[string]any)
+	for name := range props {
+		out.names[name] = true
+	}
+	return out
+}
+
+// listedBy are the fields that every object that fits a schema has in the properties of
+// what it fits. Of anyOf, then and else one is enough: more than one may hold.
+func listedBy(m map[string]any, depth int) fieldSet {
+	out := ownFields(m)
+	if depth > MaxDepth {
+		return fieldSet{all: true}
+	}
+	add := func(s fieldSet) {
+		maps.Copy(out.names, s.names)
+		out.all = out.all || s.all
+	}
+	for _, b := range slices.Concat(asList(m["allOf"]), asList(m["anyOf"]), []any{m["if"], m["then"], m["else"]}) {
+		if b, ok := b.(map[string]any); ok {
+			add(listedBy(b, depth+1))
+		}
+	}
+	common := fieldSet{all: true}
+	for _, b := range asList(m["oneOf"]) {
+		if b, ok := b.(map[string]any); ok && canBeObject(b) {
+			common = common.and(listedBy(b, depth+1))
+		}
+	}
+	if common.names != nil {
+		add(common)
+	}
+	return out
+}
+
+// and are the fields that two sets have in common.
+func (s fieldSet) and(t fieldSet) fieldSet {
+	out := fieldSet{names: map[string]bool{}, all: s.all && t.all}
+	for _, from := range []fieldSet{s, t} {
+		for name := range from.names {
+			if s.has(name) && t.has(name) {
+				out.names[name] = true
+			}
+		}
+	}
+	return out
+}
+
+// forbids reports whether a schema refuses each object with the field.
+func forbids(m map[string]any, name string, depth int) bool {
+	if depth > MaxDepth {
+		return false
+	}
+	if _, listed := child(m, "properties", name); m["additionalProperties"] == false && !listed && m["patternProperties"] == nil {
+		return true
+	}
+	return slices.ContainsFunc(asList(m["allOf"]), func(b any) bool {
+		m, ok := b.(map[string]any)
+		return ok && forbids(m, name, depth+1)
+	})
+}
+
+// namesIn adds the properties of a schema and of all its branches to seen.
+func namesIn(m map[string]any, seen map[string]bool, depth int) {
+	if depth > MaxDepth {
+		return
+	}
+	props, _ := m["properties"].(map[string]any)
+	for name := range props {
+		seen[name] = true
+	}
+	for _, b := range slices.Concat(asList(m["allOf"]), asList(m["oneOf"]), asList(m["anyOf"]), []any{m["if"], m["then"], m["else"]}) {
+		if b, ok := b.(map[string]any); ok {
+			namesIn(b, seen, depth+1)
+		}
+	}
+}
