@@ -13,6 +13,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/internal/lazyregexp"
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 // claimTries bounds how often a claim push is repeated when its answer is lost.
@@ -85,13 +86,13 @@ func (e *claimedError) Error() string {
 	switch e.For {
 	case "":
 	case forDelivery:
-		return fmt.Sprintf("run %s (attempt %d) on %s is delivering it, last heard of at %s UTC",
-			oneLine(e.Run), e.Attempt, oneLine(e.Host), time.UnixMilli(e.Renewed).UTC().Format(time.TimeOnly))
+		return fmt.Sprintf("run %s (attempt %d) on %s is delivering it, last heard of at %s",
+			oneLine(e.Run), e.Attempt, oneLine(e.Host), text.Time(time.UnixMilli(e.Renewed)))
 	default:
 		return fmt.Sprintf("somebody on %s is about to do something else with it (%s)", oneLine(e.Host), oneLine(e.For))
 	}
-	return fmt.Sprintf("run %s (attempt %d) on %s is working on it, last heard of at %s UTC",
-		oneLine(e.Run), e.Attempt, oneLine(e.Host), time.UnixMilli(e.Renewed).UTC().Format(time.TimeOnly))
+	return fmt.Sprintf("run %s (attempt %d) on %s is working on it, last heard of at %s",
+		oneLine(e.Run), e.Attempt, oneLine(e.Host), text.Time(time.UnixMilli(e.Renewed)))
 }
 
 // claim takes the thread, as it stands in v, for this job. The returned view is

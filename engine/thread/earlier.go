@@ -153,7 +153,7 @@ func clamped(c gitcas.Claim) gitcas.Claim {
 
 func obituaryText(c gitcas.Claim) string {
 	return fmt.Sprintf("the job died: run %s (attempt %d) on %s was last heard of at %s",
-		text.Cut(c.Run, 100), c.Attempt, text.Cut(c.Host, 100), time.UnixMilli(c.Renewed).UTC().Format(time.RFC3339))
+		text.Cut(c.Run, 100), c.Attempt, text.Cut(c.Host, 100), text.Time(time.UnixMilli(c.Renewed)))
 }
 
 // claimUsage is what a job used, as far as its claim tells.

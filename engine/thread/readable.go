@@ -21,7 +21,7 @@ func readable(t Task, s record.Step, sealed *sealed, next verdict) []byte {
 	if m := modelOf(t, s.Usage); m != "" {
 		b.WriteString(", model " + m)
 	}
-	b.WriteString(", " + time.UnixMilli(s.CompletedAtMs).UTC().Format(time.RFC3339))
+	b.WriteString(", " + text.Time(time.UnixMilli(s.CompletedAtMs)))
 	if u := s.Usage; u != nil {
 		fmt.Fprintf(&b, ", %s, %d tokens in, %d out", (time.Duration(u.DurationMs) * time.Millisecond).Round(100*time.Millisecond), u.InputTokens, u.OutputTokens)
 		if u.CostUSD > 0 || u.Unpriced {
@@ -95,7 +95,7 @@ func writeWords(b *strings.Builder, words []record.Word) {
 			asked = w.Question
 			fmt.Fprintf(b, "\nRole %s asked:\n\n%s\n", oneLine(w.Role), indented(w.Question))
 		}
-		fmt.Fprintf(b, "\n%s %s, %s%s:\n", nameOf(w.By), w.Did(), time.UnixMilli(w.AtMs).UTC().Format(time.RFC3339), addressOf(w.By))
+		fmt.Fprintf(b, "\n%s %s, %s%s:\n", nameOf(w.By), w.Did(), text.Time(time.UnixMilli(w.AtMs)), addressOf(w.By))
 		if strings.TrimSpace(w.Text) != "" {
 			fmt.Fprintf(b, "\n%s\n", indented(w.Text))
 		}

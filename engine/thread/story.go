@@ -218,14 +218,14 @@ func (s story) describeStart(from string) string {
 	case !reflect.DeepEqual(s.entry.By, s.start.By): // the StartNode is that of the thread it was forked from
 		did = "Forked"
 	}
-	text := did + " " + s.id.Time().UTC().Format(time.RFC3339)
+	out := did + " " + text.Time(s.id.Time())
 	if by != nil {
-		text += " by " + markdown.Escape(Name(*by)) + addressOf(by)
+		out += " by " + markdown.Escape(Name(*by)) + addressOf(by)
 	}
 	if about, _ := s.start.Trigger["url"].(string); about != "" && (by == nil || about != by.URL) {
-		text += ", about " + oneLine(about)
+		out += ", about " + oneLine(about)
 	}
-	return text
+	return out
 }
 
 // maxIndexSteps is how many steps the index has, the newest: the page is written with
@@ -315,7 +315,7 @@ func (s story) writeSteps(b *strings.Builder) {
 		fmt.Fprintf(b, "| [%d](%s) | %s | %s | %s | %d | %s |\n", n, page, markdown.Escape(oneLine(st.role)), markdown.Escape(oneLine(st.status)),
 			markdown.Escape(oneLine(st.says)), st.usage.InputTokens+st.usage.OutputTokens, text.Dollars(st.usage.CostUSD, st.usage.Unpriced))
 		for _, w := range st.words {
-			fmt.Fprintf(&people, "- Before step %d: %s %s, %s%s\n", n, markdown.Escape(nameOf(w.By)), w.Did(), time.UnixMilli(w.AtMs).UTC().Format(time.RFC3339), addressOf(w.By))
+			fmt.Fprintf(&people, "- Before step %d: %s %s, %s%s\n", n, markdown.Escape(nameOf(w.By)), w.Did(), text.Time(time.UnixMilli(w.AtMs)), addressOf(w.By))
 		}
 	}
 	if people.Len() > 0 {

@@ -59,7 +59,7 @@ var errEnough = errors.New("enough")
 
 // writeRow writes one line of the table.
 func (e *Ended) writeRow(b *bytes.Buffer) {
-	fmt.Fprintf(b, "| %s | %s | %s |", time.UnixMilli(e.CompletedAt).UTC().Format("2006-01-02 15:04"), cmp.Or(tableCell(e.Title), "–"), e.describeEnd())
+	fmt.Fprintf(b, "| %s | %s | %s |", text.Time(time.UnixMilli(e.CompletedAt)), cmp.Or(tableCell(e.Title), "–"), e.describeEnd())
 	asked := "–"
 	if e.By != nil {
 		asked = markdown.Link(tableCell(e.By.Account()), e.By.URL)

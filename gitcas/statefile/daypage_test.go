@@ -35,8 +35,8 @@ func TestDayPage(t *testing.T) {
 	rows := strings.Split(strings.TrimSpace(string(page)), "\n")
 	rows = rows[len(rows)-2:]
 	want := []string{
-		fmt.Sprintf("| 2026-11-20 23:59 | Fix \\*slugs\\* \\| ＠team \\<b>\uFFFD | approved | [alice (id 1)](%s) | 12345 | $0.5000 | [#12](https://forge.example/o/r/issues/12) | [commit](https://forge.example/o/r/commit/%s): `git show %[2]s:threads/%s/pages/index.md` |", first.By.URL, first.Commit, first.Thread),
-		fmt.Sprintf("| 2026-11-21 00:00 | – | cancelled by %s…, as git on their machine says: by hand \\| %s… | mallory | – | – | #3 | `git show %s:threads/%s/pages/index.md` |", strings.Repeat("n", 100), strings.Repeat("ü", 95), second.Commit, second.Thread),
+		fmt.Sprintf("| 2026-11-20 23:59:00 UTC | Fix \\*slugs\\* \\| ＠team \\<b>\uFFFD | approved | [alice (id 1)](%s) | 12345 | $0.5000 | [#12](https://forge.example/o/r/issues/12) | [commit](https://forge.example/o/r/commit/%s): `git show %[2]s:threads/%s/pages/index.md` |", first.By.URL, first.Commit, first.Thread),
+		fmt.Sprintf("| 2026-11-21 00:00:00 UTC | – | cancelled by %s…, as git on their machine says: by hand \\| %s… | mallory | – | – | #3 | `git show %s:threads/%s/pages/index.md` |", strings.Repeat("n", 100), strings.Repeat("ü", 95), second.Commit, second.Thread),
 	}
 	for i, row := range rows {
 		if row != want[i] {

@@ -3,6 +3,7 @@ package text
 import (
 	"math"
 	"testing"
+	"time"
 )
 
 func TestCut(t *testing.T) {
@@ -32,6 +33,13 @@ func TestDollars(t *testing.T) {
 		if got := Dollars(c.usd, c.unpriced); got != c.want {
 			t.Errorf("%v, %v: %q, want %q", c.usd, c.unpriced, got, c.want)
 		}
+	}
+}
+
+func TestTime(t *testing.T) {
+	east := time.Date(2026, time.June, 4, 1, 2, 3, 999, time.FixedZone("", 2*60*60))
+	if got := Time(east); got != "2026-06-03 23:02:03 UTC" {
+		t.Errorf("%v is %q", east, got)
 	}
 }
 

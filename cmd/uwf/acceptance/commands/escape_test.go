@@ -65,15 +65,27 @@ var showHostile = []string{
 	"uwf step list", "uwf step show", "uwf step read", "uwf ps", "uwf log", "uwf workflow show", "uwf config show",
 }
 
+// showTimes are commands that print times: each is marked as UTC.
+var showTimes = []string{
+	"uwf thread show", "uwf thread list", "uwf thread read", "uwf step read", "uwf ps", "uwf log",
+	"uwf workflow history",
+}
+
+var (
+	aTime      = regexp.MustCompile(`\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d)?(\.\d+)?`)
+	markedTime = regexp.MustCompile(aTime.String() + "(Z| UTC)")
+)
+
 // TestEscapes runs every command on texts that are made to be obeyed by terminals,
-// in every format, and with such a text as its argument.
+// in every format, and with such a text as its argument. What it prints says of each time
+// that it is UTC.
 func TestEscapes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it runs every command several times")
 	}
 	fixture := newFixtureOf(t, poison)
 	var agents, shown sync.Mutex
-	seen := map[string]bool{}
+	seen, timed := map[string]bool{}, map[string]bool{}
 	t.Run("commands", func(t *testing.T) {
 		for _, cmd := range allCommands(cli.NewRoot(app.NewAt(".", nil, app.IO{}))) {
 			path := cmd.CommandPath()
@@ -94,7 +106,11 @@ func TestEscapes(t *testing.T) {
 					if at := obeyed(out + errs); at != "" {
 						t.Errorf("%q (exit code %d) prints what a terminal obeys: …%q…", args, code, at)
 					}
+					if times := aTime.FindAllString(out+errs, -1); len(times) != len(markedTime.FindAllString(out+errs, -1)) {
+						t.Errorf("%q: not all of the times are marked as UTC: %q", args, times)
+					}
 					shown.Lock()
+					timed[path] = timed[path] || strings.Contains(out, " UTC")
 					seen[path] = seen[path] || strings.Contains(out, "]0;owned")
 					shown.Unlock()
 				}
@@ -104,6 +120,11 @@ func TestEscapes(t *testing.T) {
 	for _, path := range showHostile {
 		if !seen[path] {
 			t.Errorf("%s did not show the text at all: nothing was tested", path)
+		}
+	}
+	for _, path := range showTimes {
+		if !timed[path] {
+			t.Errorf("%s did not show a time with UTC: nothing was tested", path)
 		}
 	}
 }

@@ -19,7 +19,7 @@ func Moment(flag, text string, now time.Time) (time.Time, error) {
 	if d, ok := ago(text); ok {
 		return now.Add(-d), nil
 	}
-	for _, layout := range []string{time.DateOnly, time.RFC3339, time.DateTime, "2006-01-02 15:04", "2006-01-02T15:04:05", "2006-01-02T15:04"} {
+	for _, layout := range []string{time.DateOnly, time.RFC3339, time.DateTime, time.DateTime + " UTC", "2006-01-02 15:04", "2006-01-02T15:04:05", "2006-01-02T15:04"} {
 		if t, err := time.Parse(layout, text); err == nil {
 			return t, nil
 		}

@@ -19,6 +19,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/ocas"
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/internal/commitmsg"
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 // underWay is the reason that a thread waits for while it is moved over: nobody is
@@ -244,7 +245,7 @@ func completedAt(t ocas.Thread, last ocas.Part) int64 {
 func (m *mover) page(n int, p ocas.Part) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Step %d: %s\n\nAgent %s, %s. Imported.\n\n## Output\n\n", n, output.Line(p.Step.Role, 100), output.Line(p.Step.Agent, 100),
-		time.UnixMilli(max(p.Step.CompletedAtMs, 0)).UTC().Format(time.RFC3339))
+		text.Time(time.UnixMilli(max(p.Step.CompletedAtMs, 0))))
 	if out, err := m.src.Get(p.Step.Output); err == nil {
 		if text, err := node.FormatJSON(out.Payload); err == nil {
 			for line := range strings.Lines(string(text)) {

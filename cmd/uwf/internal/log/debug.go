@@ -214,7 +214,7 @@ func newRecord(r debuglog.Record) record {
 }
 
 func recordText(w *output.Writer, r debuglog.Record) {
-	w.Faint(r.Time.UTC().Format("2006-01-02 15:04:05.000") + "  ")
+	w.Faint(r.Time.UTC().Format("2006-01-02 15:04:05.000 UTC") + "  ")
 	level := fmt.Sprintf("%-5s", r.Level)
 	if r.Level == "warn" || r.Level == "error" {
 		w.Warn(level)

@@ -13,6 +13,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/lookup"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
 	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 // Options are what `uwf log` works with.
@@ -122,7 +123,7 @@ func newEntry(e gitcas.LogEntry) entry {
 // text writes a commit: one line, and with full its message and trailers too.
 func (e entry) text(w *output.Writer, full bool) {
 	w.Warn(e.Commit[:10])
-	w.Faint("  " + e.When.Format(time.DateTime) + "  ")
+	w.Faint("  " + text.Time(e.When) + "  ")
 	w.Printf("%s\n", output.Line(e.Subject, 200))
 	if !full {
 		return

@@ -16,6 +16,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 // Options are what `uwf ps` works with.
@@ -76,7 +77,7 @@ func psRun(ctx context.Context, o *Options) error {
 		for i, j := range jobs {
 			rows[i] = []string{
 				string(j.Thread), j.Name, j.Role, fmt.Sprintf("%s.%d", j.Run, j.Attempt), fmt.Sprintf("%s/%d", j.Host, j.PID),
-				j.Since.Format(time.DateTime), age(v.Time(), j.Renewed), strconv.FormatInt(j.Tokens, 10),
+				text.Time(j.Since), age(v.Time(), j.Renewed), strconv.FormatInt(j.Tokens, 10),
 			}
 		}
 		w.Table([]string{"thread", "workflow", "role", "run", "host", "since", "renewed", "tokens"}, rows)

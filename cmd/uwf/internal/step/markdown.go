@@ -11,6 +11,7 @@ import (
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 // writeHeading writes a heading of Markdown.
@@ -48,8 +49,6 @@ func writeHint(w *output.Writer, format string, args ...any) {
 	w.Println()
 }
 
-func formatTime(t time.Time) string { return t.Format(time.DateTime) }
-
 // markdown writes one step as a reader wants it: what went before, what came of it.
 func (s shown) markdown(w *output.Writer) {
 	for _, f := range s.Failed {
@@ -61,7 +60,7 @@ func (s shown) markdown(w *output.Writer) {
 			what = "was stopped"
 		}
 		writeHeading(w, 2, "An attempt at step %d %s", s.Step, what)
-		writeFacts(w, [2]string{"Role", f.Role}, [2]string{"Agent", f.Agent}, [2]string{"Time", formatTime(f.At)})
+		writeFacts(w, [2]string{"Role", f.Role}, [2]string{"Agent", f.Agent}, [2]string{"Time", text.Time(f.At)})
 		w.Println()
 		writeQuote(w, "", f.Error)
 		w.Println()
@@ -80,7 +79,7 @@ func (s shown) markdown(w *output.Writer) {
 // writeHead writes which step it is, and what came of it.
 func (s shown) writeHead(w *output.Writer) {
 	writeHeading(w, 2, "Step %d: %s `%s`", s.Step, s.Role, s.Hash)
-	writeFacts(w, [2]string{"Agent", s.Agent}, [2]string{"Time", formatTime(s.CompletedAt)},
+	writeFacts(w, [2]string{"Agent", s.Agent}, [2]string{"Time", text.Time(s.CompletedAt)},
 		[2]string{"Duration", (time.Duration(s.DurationMs) * time.Millisecond).String()}, [2]string{"Result", s.Result})
 }
 
@@ -135,7 +134,7 @@ func (s spoken) markdown(w *output.Writer) {
 	if s.By != nil {
 		url = s.By.URL
 	}
-	writeFacts(w, [2]string{"Time", formatTime(s.At)}, [2]string{"At", url})
+	writeFacts(w, [2]string{"Time", text.Time(s.At)}, [2]string{"At", url})
 	w.Println()
 	if strings.TrimSpace(s.Text) != "" {
 		writeQuote(w, "", s.Text)

@@ -15,6 +15,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 // ListOptions are what `uwf thread list` works with.
@@ -210,7 +211,7 @@ func (l *lister) text(w *output.Writer) {
 	for i, t := range l.list {
 		since := ""
 		if t.Since != nil {
-			since = t.Since.Format(time.DateTime)
+			since = text.Time(*t.Since)
 		}
 		rows[i] = []string{string(t.Thread), t.Status, cmp.Or(t.Name, string(t.Workflow)), t.NextRole, since, t.Reason}
 	}

@@ -49,9 +49,9 @@ func (s shown) text(w *output.Writer) {
 	if s.Work.Branch != "" {
 		p.line("work", "%s at %s", s.Work.Branch, orDash(s.Work.Commit))
 	}
-	p.line("started", "%s%s%s", s.StartedAt.Format(time.DateTime), byWhom(s.By), s.origin())
+	p.line("started", "%s%s%s", text.Time(s.StartedAt), byWhom(s.By), s.origin())
 	if s.EndedAt != nil {
-		p.line(s.Status, "%s%s", s.EndedAt.Format(time.DateTime), byWhom(s.ClosedBy))
+		p.line(s.Status, "%s%s", text.Time(*s.EndedAt), byWhom(s.ClosedBy))
 	}
 	if s.Note != "" {
 		p.line("note", "%s", output.Line(s.Note, 200))
@@ -96,7 +96,7 @@ func (s shown) status(p sheet) {
 	}
 	if r := s.Running; r != nil {
 		p.line("run", "%s (attempt %d) on %s since %s, last heard of %s, %d tokens", r.Run, r.Attempt, r.Host,
-			r.Since.Format(time.DateTime), r.Renewed.Format(time.DateTime), r.Tokens)
+			text.Time(r.Since), text.Time(r.Renewed), r.Tokens)
 	}
 }
 
@@ -148,7 +148,7 @@ func attempt(a thread.Attempt) string {
 	}
 	at := ""
 	if !a.At.IsZero() {
-		at = a.At.Format(time.DateTime) + "  "
+		at = text.Time(a.At) + "  "
 	}
 	what := output.Line(a.Error, 160)
 	if a.Phase == "poked" {

@@ -16,6 +16,7 @@ import (
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 // HistoryOptions are what `uwf workflow history` works with.
@@ -114,7 +115,7 @@ func versionsOf(known node.Getter, e gitcas.RegistryEntry) []version {
 func (l version) text(w *output.Writer) {
 	w.Bold(string(l.Hash))
 	if l.Timestamp != 0 {
-		w.Printf("  %s", time.UnixMilli(l.Timestamp).UTC().Format(time.DateTime))
+		w.Printf("  %s", text.Time(time.UnixMilli(l.Timestamp)))
 	}
 	if l.Current {
 		w.Good("  current")

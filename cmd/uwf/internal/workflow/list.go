@@ -100,7 +100,7 @@ func (l listed) state() string {
 	case l.HiddenBy != "":
 		return "hidden by " + l.HiddenBy
 	case l.Updated != 0:
-		return fmt.Sprintf("%s, %s", time.UnixMilli(l.Updated).UTC().Format(time.DateTime), text.Plural(l.Versions, "version"))
+		return fmt.Sprintf("%s, %s", text.Time(time.UnixMilli(l.Updated)), text.Plural(l.Versions, "version"))
 	}
 	return ""
 }
