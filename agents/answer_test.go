@@ -59,6 +59,7 @@ func TestRead(t *testing.T) {
 		{"too large", func(*thread.Task) {}, goodAnswer + strings.Repeat(".", agents.MaxAnswer), extract.ErrTooLarge, true},
 		{"no frontmatter", func(*thread.Task) {}, prose, extract.ErrMissing, true},
 		{"status without an edge", func(task *thread.Task) { task.Statuses = []string{"failed"} }, goodAnswer, extract.ErrStatus, true},
+		{"status that only people may allow", func(task *thread.Task) { task.Closed, task.ClosedWhy = []string{"done"}, "it was taken back" }, goodAnswer, extract.ErrStatus, true},
 		{"no edges for statuses", func(task *thread.Task) { task.Statuses = nil }, goodAnswer, nil, false},
 		{"no status", anything, "---\nnote: n\n---\n", extract.ErrStatus, true},
 		{"no status, which may be", func(task *thread.Task) { anything(task); task.StatusOptional = true }, "---\nnote: n\n---\n", nil, false},

@@ -101,7 +101,7 @@ func TestNodesOfSteps(t *testing.T) {
 
 // TestBadNodes: a folder that uwf did not write is an error, and never a wait.
 func TestBadNodes(t *testing.T) {
-	for _, file := range []string{"{", "\n", `{"hash":"0000000000000`, `{"hash":"../../../etc/","type":"`, "null\n", `{"hash": "0000000000000"}`} {
+	for _, file := range []string{"{", "\n", `{"hash":"0000000000000","of":"0000000000001","type":"`, `{"hash":"0000000000000`, `{"hash":"../../../etc/","type":"`, "null\n", `{"hash": "0000000000000"}`} {
 		dir := t.TempDir()
 		if err := errors.Join(os.WriteFile(filepath.Join(dir, taskFile), []byte("{}"), 0o600), os.WriteFile(filepath.Join(dir, nodesFile), []byte(file), 0o600)); err != nil {
 			t.Fatal(err)

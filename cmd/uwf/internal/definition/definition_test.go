@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"syscall"
@@ -18,6 +19,26 @@ import (
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
+
+// tornWorkflow puts a workflow without its role's schema.
+func tornWorkflow(t *testing.T, store *gitcas.Store, view *gitcas.View) (node.Hash, *gitcas.View) {
+	t.Helper()
+	d, err := workflow.Parse("flow.yaml", []byte(flow("torn")), workflow.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	hash, nodes, err := workflow.Materialize(d, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(nodes, func(n node.Node) bool { return workflow.IsWorkflow(n.Type) })
+	if view, err = store.Update(t.Context(), view, func(*gitcas.View) (*gitcas.Change, error) {
+		return &gitcas.Change{Subject: "add a workflow", Nodes: []gitcas.PlacedNode{{Hash: hash, Node: nodes[i]}}}, nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return hash, view
+}
 
 // flow is a definition whose description says where it lies.
 func flow(where string) string {
@@ -232,6 +253,7 @@ func TestStoreRefuses(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
+	torn, view := tornWorkflow(t, store, view)
 	const none = node.Hash("0000000000000")
 	broken := errors.New("broken")
 	var usage *app.UsageError
@@ -250,6 +272,8 @@ func TestStoreRefuses(t *testing.T) {
 			nil, &unknown, `no workflow "0000000000000"`},
 		{"registered, and not there", nil, func(r *Resolver) error { _, err := r.stored(t.Context(), none, FromRegistry); return err },
 			node.ErrNotFound, nil, "workflow 0000000000000 of the registry: "},
+		{"registered, and not whole", nil, func(r *Resolver) error { _, err := r.stored(t.Context(), torn, FromRegistry); return err },
+			node.ErrNotFound, nil, "workflow " + string(torn) + " of the registry: "},
 		{"name, no view", broken, func(r *Resolver) error { _, err := r.Resolve(t.Context(), "flow"); return err }, broken, nil, "broken"},
 		{"schema, no view", broken, func(r *Resolver) error { _, err := storeGetter{t.Context(), r}.Get(none); return err }, broken, nil, "broken"},
 		{"schema, no store", gitcas.ErrNoStore, func(r *Resolver) error { _, err := storeGetter{t.Context(), r}.Get(none); return err },
@@ -265,6 +289,24 @@ func TestStoreRefuses(t *testing.T) {
 	home := t.TempDir()
 	if _, err := New(app.NewAt(home, []string{"HOME=" + home}, app.IO{})).View(t.Context()); !errors.Is(err, gitcas.ErrNoStore) {
 		t.Errorf("where no store is: %v", err)
+	}
+}
+
+// A name that is none is answered with one that may be meant, or, where there is none at
+// all, with what makes one.
+func TestUnknownName(t *testing.T) {
+	dir := t.TempDir()
+	r := resolver(dir, ".")
+	r.View = func(context.Context) (*gitcas.View, error) { return nil, gitcas.ErrNoStore }
+	for _, want := range []app.UnknownError{
+		{What: "workflow", ID: "flwo", Hint: "there is none here: name a file (path/to/workflow.yaml), or let uwf init write one that solves issues"},
+		{What: "workflow", ID: "flwo", Near: []string{"flow"}, See: "uwf workflow list"},
+	} {
+		var got *app.UnknownError
+		if _, err := r.Resolve(t.Context(), "flwo"); !errors.As(err, &got) || !reflect.DeepEqual(*got, want) {
+			t.Errorf("%+v (%v), want %+v", got, err, want)
+		}
+		write(t, filepath.Join(dir, ".uwf/workflows/flow.yaml"), flow("here"))
 	}
 }
 
