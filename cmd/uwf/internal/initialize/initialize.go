@@ -239,10 +239,18 @@ func (o *Options) answers(ctx context.Context, where *place) (setup.Answers, err
 		return setup.Answers{}, err
 	}
 	if o.Ask != nil {
-		if err := o.Ask(ctx, o.questions(where)); err != nil {
+		questions, address, secret := o.questions(where), o.BaseURL, o.Secret
+		if err := o.Ask(ctx, questions); err != nil {
 			return setup.Answers{}, err
 		}
 		o.Allow = append(o.Allow, splitNames(o.allowAnswer)...)
+		// A person who went back may have answered what is not asked any more.
+		if p, _ := setup.ProviderNamed(o.Provider); p.BaseURL != "" {
+			o.BaseURL = address
+		}
+		if o.Provider == githubModels {
+			o.Secret = secret
+		}
 	}
 	if err := o.missing(); err != nil {
 		return setup.Answers{}, err

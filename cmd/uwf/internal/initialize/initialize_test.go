@@ -489,6 +489,32 @@ func TestAllow(t *testing.T) {
 	}
 }
 
+// A person who goes back may have answered what is then not asked any more.
+func TestAnsweredAndNotAsked(t *testing.T) {
+	for _, tt := range []struct{ provider, address, secret, not string }{
+		{"1", "https://wrong.example/v1", "", "wrong.example"}, // OpenAI has its own
+		{"4", "", "WRONG_KEY", "WRONG_KEY"},                    // GitHub Models need none
+	} {
+		w := newWorld(t)
+		w.ask = func(_ context.Context, questions []setup.Question) error {
+			for i, answer := range []string{tt.provider, tt.address, "", tt.secret} {
+				if answer == "" && questions[i].Skip != nil && questions[i].Skip() {
+					continue
+				}
+				questions[i].Field.Init()
+				if err := questions[i].Field.RunAccessible(&bytes.Buffer{}, strings.NewReader(answer+"\n")); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+		w.must()
+		if all := w.read(workflowPath) + w.read(".uwf/config.yaml"); strings.Contains(all, tt.not) {
+			t.Errorf("%s was not asked any more:\n%s", tt.not, all)
+		}
+	}
+}
+
 func TestFlags(t *testing.T) {
 	w := newWorld(t)
 	const key = "sk-proj-abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGH"

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	tea "charm.land/bubbletea/v2"
 	"charm.land/huh/v2"
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
@@ -201,6 +202,9 @@ func (f *form) done() Answers {
 	if f.way != keyNamed && f.o.Answers.APIKeyEnv == "" {
 		a.APIKeyEnv = ""
 	}
+	if f.o.Answers.BaseURL == "" && f.preset().BaseURL != "" {
+		a.BaseURL = ""
+	}
 	a.complete()
 	return a
 }
@@ -241,7 +245,9 @@ func (t *terminal) form(ctx context.Context, questions []question) error {
 		}
 		groups = append(groups, g)
 	}
-	err := huh.NewForm(groups...).WithInput(t.in).WithOutput(t.out).RunWithContext(ctx)
+	form := huh.NewForm(groups...)
+	form.WithProgramOptions(tea.WithFilter(goBack(form))).WithInput(t.in).WithOutput(t.out)
+	err := form.RunWithContext(ctx)
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
@@ -251,6 +257,20 @@ func (t *terminal) form(ctx context.Context, questions []question) error {
 		return app.Usagef("ask on this terminal: %w; give the answers as flags (see: uwf setup --help)", err)
 	}
 	return nil
+}
+
+// goBack lets a person go back from a question whatever its answer is so far. The library
+// checks that on the way back as well: it stays with the question where the answer is
+// wrong, after it has taken the focus from it, so that no key does anything any more. Each
+// question is a group of its own.
+func goBack(form *huh.Form) func(tea.Model, tea.Msg) tea.Msg {
+	return func(_ tea.Model, msg tea.Msg) tea.Msg {
+		if key, ok := msg.(tea.KeyPressMsg); !ok || key.String() != "shift+tab" {
+			return msg
+		}
+		_, forget := form.Update(tea.KeyPressMsg{}) // any key takes back that an answer was wrong
+		return tea.BatchMsg{forget, form.PrevGroup()}
+	}
 }
 
 // lines asks one question after the other, as lines of text.
