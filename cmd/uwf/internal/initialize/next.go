@@ -57,7 +57,7 @@ func trustSteps(f *app.Factory) (out []next) {
 		return nil // what was wrong before is said by the checks, and by every command
 	}
 	for _, p := range c.Withheld() {
-		out = append(out, next{fmt.Sprintf("only to run agents on your own machine, too: there %s, while jobs may; let it, if you trust that address (or set UWF_TRUST_REPO=1 for one run)", p.Message), p.Command})
+		out = append(out, next{fmt.Sprintf("to run agents on your own machine as well, where %s (jobs may): allow it if you trust that address, or set UWF_TRUST_REPO=1 for one run", p.Message), p.Command})
 	}
 	return out
 }
