@@ -181,6 +181,8 @@ func TestParseValue(t *testing.T) {
 		{"flag", "yes", `set flag: "yes": write true or false`},
 		{"whole", "many", `set whole: "many" is no whole number`},
 		{"number", "much", `set number: "much" is no number`},
+		{"number", "NaN", `set number: "NaN" is no number`},
+		{"number", "-inf", `set number: "-inf" is no number`},
 		{"names", " ", `set names: give a mapping as JSON, such as {"name": "value"}: it must begin with '{'`},
 		{"names", "[a]", `set names: give a mapping as JSON, such as {"name": "value"}: it must begin with '{'`},
 		{"names", "{a: b", `set names: give a mapping as JSON, such as {"name": "value"}: not YAML: did not find expected ',' or '}'`},

@@ -2,6 +2,7 @@ package table
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -59,6 +60,9 @@ func plainScalar(kind ValueKind, p Path, text string) (*yaml.Node, error) {
 		n.Tag, n.Value = "!!float", strconv.FormatFloat(v, 'f', -1, 64)
 		if !strings.Contains(n.Value, ".") {
 			n.Tag = "!!int"
+		}
+		if math.IsNaN(v) || math.IsInf(v, 0) { // words that Go takes for numbers
+			err = strconv.ErrRange
 		}
 	}
 	if err != nil {
