@@ -387,6 +387,7 @@ func (g *Gateway) Close() error {
 	linger := time.NewTimer(g.o.Linger)
 	select {
 	case <-idle:
+		g.flush()
 	case <-linger.C:
 	case <-g.upstream.Done():
 	}
@@ -405,6 +406,14 @@ func (g *Gateway) Close() error {
 		}
 	}
 	return nil
+}
+
+// flush lets the answers of handlers that have ended reach who asked: a handler's end is
+// not yet that of its answer. A client that does not read is not waited for.
+func (g *Gateway) flush() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_ = g.server.Shutdown(ctx) // what is left is closed next
 }
 
 // begin counts a handler in, unless the gateway is at its end.
