@@ -387,7 +387,7 @@ func (g *Gateway) Close() error {
 	linger := time.NewTimer(g.o.Linger)
 	select {
 	case <-idle:
-		g.flush()
+		g.flushAnswers()
 	case <-linger.C:
 	case <-g.upstream.Done():
 	}
@@ -408,9 +408,9 @@ func (g *Gateway) Close() error {
 	return nil
 }
 
-// flush lets the answers of handlers that have ended reach who asked: a handler's end is
+// flushAnswers lets the answers of handlers that have ended reach who asked: a handler's end is
 // not yet that of its answer. A client that does not read is not waited for.
-func (g *Gateway) flush() {
+func (g *Gateway) flushAnswers() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	_ = g.server.Shutdown(ctx) // what is left is closed next

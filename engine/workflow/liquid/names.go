@@ -91,7 +91,7 @@ func (s *scanner) name(word string, filter bool) {
 	case filter:
 		s.filter(word)
 		if word == "default" {
-			s.reads = ask(s.reads)
+			s.reads = markAsked(s.reads)
 		}
 		s.at += len(word)
 		return

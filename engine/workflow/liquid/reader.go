@@ -273,7 +273,7 @@ func (r *reader) open(t parser.Token, stack *[]block) *SyntaxError {
 	switch t.Name {
 	case "if", "unless", "case":
 		b.item.Reads, bad = r.expression(t, t.Args, r.argsAt(t))
-		b.item.Reads = ask(b.item.Reads)
+		b.item.Reads = markAsked(b.item.Reads)
 	case "capture":
 		if b.item.Sets = t.Args; !isName(t.Args) {
 			bad = r.fail(t, "write {% capture name %}", "%s: capture takes one name", t.Source)
@@ -303,7 +303,7 @@ func (r *reader) loop(t parser.Token, item *Item) *SyntaxError {
 			return bad
 		}
 	}
-	item.Reads, item.Sets, item.Loop = ask(reads), name, true
+	item.Reads, item.Sets, item.Loop = markAsked(reads), name, true
 	if len(reads) > 0 && !strings.ContainsAny(rest, "|(") && reads[0].Offset == at+len(rest)-len(strings.TrimLeft(rest, " \t")) {
 		item.From = &reads[0]
 	}
@@ -323,19 +323,19 @@ func (r *reader) clause(t parser.Token, top *block) *SyntaxError {
 		return nil
 	case "elsif":
 		reads, bad := r.expression(t, t.Args, r.argsAt(t))
-		top.items = append(top.items, Item{Reads: ask(reads)})
+		top.items = append(top.items, Item{Reads: markAsked(reads)})
 		return bad
 	}
 	reads, bad := names(t.Args, r.argsAt(t))
 	if bad == nil && tryStatement(expressions.WhenStatementSelector, t.Args) != nil {
 		bad = r.fail(t, "write {% when \"a\", \"b\" %}", "%s: not a list of values", t.Source)
 	}
-	top.items = append(top.items, Item{Reads: ask(reads)})
+	top.items = append(top.items, Item{Reads: markAsked(reads)})
 	return bad
 }
 
-// ask marks what a tag reads as asked for.
-func ask(reads []Read) []Read {
+// markAsked marks what a tag reads as asked for.
+func markAsked(reads []Read) []Read {
 	for i := range reads {
 		reads[i].Asked = true
 	}
@@ -352,7 +352,7 @@ func (r *reader) simple(t parser.Token, stack []block) *SyntaxError {
 			return r.fail(t, "write {% assign name = value %}", "%s: not an assignment", t.Source)
 		}
 		reads, bad := names(value, r.argsAt(t)+len(t.Args)-len(value))
-		item := Item{Reads: ask(reads), Sets: name}
+		item := Item{Reads: markAsked(reads), Sets: name}
 		if len(reads) == 1 && strings.TrimSpace(value) == reads[0].String() {
 			item.From = &reads[0]
 		}

@@ -7,15 +7,15 @@ import "slices"
 // it is known, one that does not is enough.
 func Optional(schema any, key, status, name string) bool {
 	c := &fieldCollector{key: key, status: status}
-	return !c.requires(schema, name, 0)
+	return !c.requiresField(schema, name, 0)
 }
 
-func (c *fieldCollector) requires(schema any, name string, depth int) bool {
+func (c *fieldCollector) requiresField(schema any, name string, depth int) bool {
 	m, ok := schema.(map[string]any)
 	if !ok || depth > MaxDepth {
 		return false
 	}
-	is := func(b any) bool { return c.requires(b, name, depth+1) }
+	is := func(b any) bool { return c.requiresField(b, name, depth+1) }
 	if contains(m["required"], name) || slices.ContainsFunc(slices.Concat(asList(m["allOf"]), []any{m["then"], m["else"]}), is) {
 		return true
 	}

@@ -27,7 +27,7 @@ const maxUnlisted = 200
 // and else) is taken together; not and if require nothing.
 func UnlistedOf(schema any) []Unlisted {
 	w := &requiredWalk{}
-	w.object(schema, "", nil, 0)
+	w.walkObject(schema, "", nil, 0)
 	return w.found
 }
 
@@ -40,63 +40,63 @@ type part struct {
 
 type requiredWalk struct{ found []Unlisted }
 
-// object looks at the schema of an object; around are those that it is a branch of.
-func (w *requiredWalk) object(schema any, at string, around []part, depth int) {
+// walkObject looks at the schema of an object; around are those that it is a branch of.
+func (w *requiredWalk) walkObject(schema any, at string, around []part, depth int) {
 	m, ok := schema.(map[string]any)
 	if !ok || depth > MaxDepth || len(w.found) >= maxUnlisted {
 		return
 	}
 	together := append(slices.Clone(around), part{m, at, listedBy(m, 0)})
 	if canBeObject(m) {
-		w.required(together)
-		w.closed(m, around)
+		w.findUnlisted(together)
+		w.findForbidden(m, around)
 	}
 	for _, word := range []string{"allOf", "oneOf", "anyOf"} {
 		for i, b := range asList(m[word]) {
-			w.object(b, at+"/"+word+"/"+strconv.Itoa(i), together, depth+1)
+			w.walkObject(b, at+"/"+word+"/"+strconv.Itoa(i), together, depth+1)
 		}
 	}
 	for _, word := range []string{"then", "else"} {
-		w.object(m[word], at+"/"+word, together, depth+1)
+		w.walkObject(m[word], at+"/"+word, together, depth+1)
 	}
-	w.inner(m, at, depth+1)
+	w.walkValues(m, at, depth+1)
 }
 
-// inner looks at the values that an object or a list holds.
-func (w *requiredWalk) inner(m map[string]any, at string, depth int) {
+// walkValues looks at the values that an object or a list holds.
+func (w *requiredWalk) walkValues(m map[string]any, at string, depth int) {
 	for _, word := range []string{"properties", "patternProperties"} {
 		fields, _ := m[word].(map[string]any)
 		for _, name := range slices.Sorted(maps.Keys(fields)) {
-			w.object(fields[name], at+"/"+word+"/"+escape(name), nil, depth)
+			w.walkObject(fields[name], at+"/"+word+"/"+escape(name), nil, depth)
 		}
 	}
 	for _, word := range []string{"additionalProperties", "items", "contains"} {
-		w.object(m[word], at+"/"+word, nil, depth)
+		w.walkObject(m[word], at+"/"+word, nil, depth)
 	}
 }
 
-// required looks at the names that the last of the schemas requires.
-func (w *requiredWalk) required(together []part) {
+// findUnlisted looks at the names that the last of the schemas requires.
+func (w *requiredWalk) findUnlisted(together []part) {
 	p := together[len(together)-1]
 	for i, name := range requiredBy(p.schema) {
 		switch {
-		case slices.ContainsFunc(together, func(t part) bool { return forbids(t.schema, name, 0) }):
-			w.add(p, i, name, true, together)
-		case !slices.ContainsFunc(together, func(t part) bool { return t.lists.has(name) }):
-			w.add(p, i, name, false, together)
+		case slices.ContainsFunc(together, func(t part) bool { return forbidsField(t.schema, name, 0) }):
+			w.addUnlisted(p, i, name, true, together)
+		case !slices.ContainsFunc(together, func(t part) bool { return t.lists.holds(name) }):
+			w.addUnlisted(p, i, name, false, together)
 		}
 	}
 }
 
-// closed looks at what the schemas around a branch require that the branch forbids.
-func (w *requiredWalk) closed(m map[string]any, around []part) {
+// findForbidden looks at what the schemas around a branch require that the branch forbids.
+func (w *requiredWalk) findForbidden(m map[string]any, around []part) {
 	if m["additionalProperties"] != false {
 		return
 	}
 	for _, p := range around {
 		for i, name := range requiredBy(p.schema) {
-			if forbids(m, name, 0) {
-				w.add(p, i, name, true, []part{{schema: m}})
+			if forbidsField(m, name, 0) {
+				w.addUnlisted(p, i, name, true, []part{{schema: m}})
 			}
 		}
 	}
@@ -112,7 +112,7 @@ func requiredBy(m map[string]any) []string {
 	return out
 }
 
-func (w *requiredWalk) add(p part, i int, name string, forbidden bool, together []part) {
+func (w *requiredWalk) addUnlisted(p part, i int, name string, forbidden bool, together []part) {
 	path := p.at + "/required/" + strconv.Itoa(i)
 	if len(w.found) >= maxUnlisted || slices.ContainsFunc(w.found, func(u Unlisted) bool { return u.Path == path }) {
 		return
@@ -141,7 +141,7 @@ type fieldSet struct {
 	all   bool // any name, as far as can be told
 }
 
-func (s fieldSet) has(name string) bool { return s.all || s.names[name] }
+func (s fieldSet) holds(name string) bool { return s.all || s.names[name] }
 
 // ownFields are those of which a schema says itself what they are.
 func ownFields(m map[string]any) fieldSet {
@@ -173,7 +173,7 @@ func listedBy(m map[string]any, depth int) fieldSet {
 	common := fieldSet{all: true}
 	for _, b := range asList(m["oneOf"]) {
 		if b, ok := b.(map[string]any); ok && canBeObject(b) {
-			common = common.and(listedBy(b, depth+1))
+			common = common.intersect(listedBy(b, depth+1))
 		}
 	}
 	if common.names != nil {
@@ -182,12 +182,12 @@ func listedBy(m map[string]any, depth int) fieldSet {
 	return out
 }
 
-// and are the fields that two sets have in common.
-func (s fieldSet) and(t fieldSet) fieldSet {
+// intersect gives the fields that two sets have in common.
+func (s fieldSet) intersect(t fieldSet) fieldSet {
 	out := fieldSet{names: map[string]bool{}, all: s.all && t.all}
 	for _, from := range []fieldSet{s, t} {
 		for name := range from.names {
-			if s.has(name) && t.has(name) {
+			if s.holds(name) && t.holds(name) {
 				out.names[name] = true
 			}
 		}
@@ -195,8 +195,8 @@ func (s fieldSet) and(t fieldSet) fieldSet {
 	return out
 }
 
-// forbids reports whether a schema refuses each object with the field.
-func forbids(m map[string]any, name string, depth int) bool {
+// forbidsField reports whether a schema refuses each object with the field.
+func forbidsField(m map[string]any, name string, depth int) bool {
 	if depth > MaxDepth {
 		return false
 	}
@@ -205,7 +205,7 @@ func forbids(m map[string]any, name string, depth int) bool {
 	}
 	return slices.ContainsFunc(asList(m["allOf"]), func(b any) bool {
 		m, ok := b.(map[string]any)
-		return ok && forbids(m, name, depth+1)
+		return ok && forbidsField(m, name, depth+1)
 	})
 }
 

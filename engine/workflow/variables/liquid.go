@@ -154,7 +154,7 @@ func (s *liquidScope) read(r liquid.Read) any {
 		return nil
 	}
 	at, lacks := r.Path[0], ""
-	if s.lacks(at) && !s.isAsked(at) {
+	if s.mayLack(at) && !s.isAsked(at) {
 		lacks = at
 	}
 	for _, part := range r.Path[1:] {
@@ -183,7 +183,7 @@ func (s *liquidScope) read(r liquid.Read) any {
 }
 
 func (s *liquidScope) lookup(name string) (schema any, found bool) {
-	if v, ok := s.local(name); ok {
+	if v, ok := s.lookupLocal(name); ok {
 		return v.schema, true
 	}
 	if schema, ok := s.root.fields[name]; ok {
@@ -192,8 +192,8 @@ func (s *liquidScope) lookup(name string) (schema any, found bool) {
 	return nil, s.root.open
 }
 
-// local finds a name that the template itself sets.
-func (s *liquidScope) local(name string) (v local, found bool) {
+// lookupLocal finds a name that the template itself sets.
+func (s *liquidScope) lookupLocal(name string) (v local, found bool) {
 	for _, l := range slices.Backward(s.loops) {
 		if v, found = l[name]; found {
 			return v, true
@@ -203,9 +203,9 @@ func (s *liquidScope) local(name string) (v local, found bool) {
 	return v, found
 }
 
-// lacks reports a field of the output that may not be there.
-func (s *liquidScope) lacks(name string) bool {
-	_, own := s.local(name)
+// mayLack reports a field of the output that may not be there.
+func (s *liquidScope) mayLack(name string) bool {
+	_, own := s.lookupLocal(name)
 	_, known := s.root.fields[name]
 	return !own && known && s.root.lacks(name)
 }

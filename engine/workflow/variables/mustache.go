@@ -195,15 +195,15 @@ func (s *scope) variable(t template.Tag) use {
 		wrong, fix := s.unknownField(first, s.levels)
 		return report(fix, "{{%s}}: %s", name, wrong)
 	}
-	u, wrong, fix := s.follow(u, name)
+	u, wrong, fix := s.followName(u, name)
 	if wrong != "" {
 		return report(fix, "{{%s}}: %s", name, wrong)
 	}
 	return u
 }
 
-// follow goes from the first part of a dotted name to what the whole name stands for.
-func (s *scope) follow(u use, name string) (to use, wrong, fix string) {
+// followName goes from the first part of a dotted name to what the whole name stands for.
+func (s *scope) followName(u use, name string) (to use, wrong, fix string) {
 	first, rest, dotted := strings.Cut(name, ".")
 	for dotted && u.known {
 		var part string

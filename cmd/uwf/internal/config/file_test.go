@@ -16,7 +16,7 @@ import (
 	"github.com/united-workforce/uwf/engine/config/edit"
 )
 
-func change(path string, value string) func([]byte) ([]byte, error) {
+func setTo(path string, value string) func([]byte) ([]byte, error) {
 	c := edit.Change{Path: strings.Split(path, "/"), Value: &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: value}}
 	return func(old []byte) ([]byte, error) { return edit.Apply(old, c) }
 }
@@ -38,7 +38,7 @@ func TestParallelChanges(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range 8 {
 		all.Go(func() {
-			if _, err := x.Apply(t.Context(), change(fmt.Sprintf("agents/a%d/command", i), "c")); err != nil {
+			if _, err := x.Apply(t.Context(), setTo(fmt.Sprintf("agents/a%d/command", i), "c")); err != nil {
 				t.Error(err)
 			}
 		})
@@ -63,7 +63,7 @@ func TestModes(t *testing.T) {
 	if err := os.WriteFile(x.Path, []byte("sandbox: auto\n"), 0o644); err != nil { //nolint:gosec // what the test is about
 		t.Fatal(err)
 	}
-	if changed, err := x.Apply(t.Context(), change("sandbox", "require")); err != nil || !changed {
+	if changed, err := x.Apply(t.Context(), setTo("sandbox", "require")); err != nil || !changed {
 		t.Fatal(changed, err)
 	}
 	info, err := os.Stat(x.Path)
@@ -75,7 +75,7 @@ func TestModes(t *testing.T) {
 // What is refused leaves the file, and nothing beside it.
 func TestRefusedChange(t *testing.T) {
 	x := userFile(t)
-	if _, err := x.Apply(t.Context(), change("limits/tokens", "lots")); app.ExitCode(err) != 2 {
+	if _, err := x.Apply(t.Context(), setTo("limits/tokens", "lots")); app.ExitCode(err) != 2 {
 		t.Errorf("error %v", err)
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -83,7 +83,7 @@ func TestRefusedChange(t *testing.T) {
 	if err := os.WriteFile(x.Path+".lock", nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := x.Apply(ctx, change("sandbox", "off")); err == nil || !strings.Contains(err.Error(), "stopped") {
+	if _, err := x.Apply(ctx, setTo("sandbox", "off")); err == nil || !strings.Contains(err.Error(), "stopped") {
 		t.Errorf("waits although nobody does any more: %v", err)
 	}
 	entries, err := os.ReadDir(filepath.Dir(x.Path))

@@ -47,10 +47,10 @@ func NewCmdDoctor(f *app.Factory, inputs []string, check func(map[string]string)
 		Short: "Check what uwf's jobs need in this repository, and how to mend what is missing",
 		Long: `Check what uwf's jobs need in this repository: the files, and whether jobs get them as they
 lie here, the permissions, the labels, the secrets, branch rules, on Gitea whether anybody
-may start a thread, the model, and what confines agents on this machine. Each permission is tested by its real call or setting:
-a ref below refs/uwf/doctor is pushed and removed again, and the labels are made where they
-are missing. For each check it says ok, missing or unknown, and for what is missing the
-click or the command that mends it.
+may start a thread, the model, and what confines agents on this machine. Each permission
+is tested by its real call or setting: a ref below refs/uwf/doctor is pushed and removed
+again, and the labels are made where they are missing. For each check it says ok, missing
+or unknown, and for what is missing the click or the command that mends it.
 
 The token is the one of GITHUB_TOKEN or GH_TOKEN, else what gh or git's credential helpers
 have for the forge; without one it checks what it can. Where the key of the model is set

@@ -85,7 +85,7 @@ func (e *examination) forge(ctx context.Context) {
 	if f == nil {
 		e.add("token", false, Unknown, e.o.NoForge, e.o.ForgeFix)
 		if e.o.Gitea {
-			e.starters(ctx, "its owner")
+			e.checkStarters(ctx, "its owner")
 		}
 		return
 	}
@@ -105,7 +105,7 @@ func (e *examination) forge(ctx context.Context) {
 	e.active(ctx, repo.DefaultBranch)
 	if f.Flavour() == forge.Gitea {
 		owner, _, _ := strings.Cut(repo.FullName, "/")
-		e.starters(ctx, owner)
+		e.checkStarters(ctx, owner)
 	}
 	e.comments(ctx)
 	e.labels(ctx)

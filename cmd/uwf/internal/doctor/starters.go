@@ -9,15 +9,15 @@ import (
 	"github.com/united-workforce/uwf/engine/forge"
 )
 
-// starters is who may start and steer threads on a Gitea, where a job can't look up who may
+// checkStarters tells who may start and steer threads on a Gitea, where a job can't look up who may
 // write: the owner who is a person, and whom the workflow file names. Where an organisation
 // owns the repository and the file names nobody, every label is refused.
-func (e *examination) starters(ctx context.Context, owner string) {
+func (e *examination) checkStarters(ctx context.Context, owner string) {
 	const check = "starters"
 	if e.flow == nil {
 		return // said before
 	}
-	names, ownToken := e.flow.starters()
+	names, ownToken := e.flow.namedStarters()
 	if len(names) > 0 {
 		e.ok(check, fmt.Sprintf("%s names who may start and steer: %s", e.flow.path, strings.Join(names, ", ")))
 		return
@@ -27,7 +27,7 @@ func (e *examination) starters(ctx context.Context, owner string) {
 		e.add(check, false, Unknown, e.flow.path+" gives uwf a token of its own: whether that can look up who may write is not known here", "where it can't, "+fix)
 		return
 	}
-	organisation, known, err := e.owner(ctx)
+	organisation, known, err := e.askOwner(ctx)
 	switch {
 	case err != nil:
 		e.add(check, false, Unknown, err.Error(), fix)
@@ -40,18 +40,18 @@ func (e *examination) starters(ctx context.Context, owner string) {
 	}
 }
 
-// owner asks whether the repository is an organisation's; known is false where nobody can
+// askOwner asks whether the repository is an organisation's; known is false where nobody can
 // be asked.
-func (e *examination) owner(ctx context.Context) (organisation, known bool, err error) {
+func (e *examination) askOwner(ctx context.Context) (organisation, known bool, err error) {
 	if asks, ok := e.o.Forge.(forge.Owners); ok {
 		return asks.OwnedByOrganisation(ctx)
 	}
 	return false, false, nil
 }
 
-// starters are the names that the file lets start and steer, and whether it gives the action
+// namedStarters are the names that the file lets start and steer, and whether it gives the action
 // another token than the job's.
-func (f *flow) starters() (names []string, ownToken bool) {
+func (f *flow) namedStarters() (names []string, ownToken bool) {
 	for _, j := range f.Jobs {
 		with, ok := j.step()
 		if !ok {

@@ -136,5 +136,5 @@ func settings(old []byte, remote string, a setup.Answers) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return a.Apply(text)
+	return a.Apply(text, false)
 }

@@ -51,9 +51,6 @@ func ProviderNamed(name string) (engine.Preset, bool) { return preset(name) }
 // Complete fills in what is known of the provider.
 func (a *Answers) Complete() { a.complete() }
 
-// Apply is the text of a settings file with the answers in it.
-func (a Answers) Apply(old []byte) ([]byte, error) { return a.apply(old, false) }
-
 // CheckAddress says what is wrong with a provider's address.
 func CheckAddress(s string) error { return checkAddress(s) }
 

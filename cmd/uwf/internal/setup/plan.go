@@ -70,11 +70,11 @@ func (a Answers) model() engine.Model {
 	return engine.KnownSize(engine.Model{Provider: a.Provider, Name: a.Model})
 }
 
-// apply is the text of a settings file with the answers in it. What it says of
+// Apply is the text of a settings file with the answers in it. What it says of
 // another model of the same alias goes; of the same model it stays: a price that
 // somebody set is more than a preset knows. A key in it goes once the variable has
 // one.
-func (a Answers) apply(old []byte, hasKey bool) ([]byte, error) {
+func (a Answers) Apply(old []byte, hasKey bool) ([]byte, error) {
 	provider, model := []string{"providers", a.Provider}, []string{"models", a.Provider}
 	chosen := []edit.Change{
 		set(text(a.Provider), model, "provider"),
@@ -91,7 +91,7 @@ func (a Answers) apply(old []byte, hasKey bool) ([]byte, error) {
 	if string(was) != string(old) {
 		changes = append(changes, set(nil, model, "window"), set(nil, model, "maxOutput"), set(nil, model, "price"))
 	}
-	changes = append(append(changes, chosen...), a.known(model)...)
+	changes = append(append(changes, chosen...), a.knownValues(model)...)
 	changes = append(changes, set(text(a.Provider), []string{"defaultModel"}))
 	if hasKey {
 		changes = append(changes, set(nil, provider, "apiKey"))
@@ -102,14 +102,14 @@ func (a Answers) apply(old []byte, hasKey bool) ([]byte, error) {
 	return edit.Apply(old, changes...)
 }
 
-// known are what is known of the model, for where the file says nothing of it.
-func (a Answers) known(model []string) []edit.Change {
+// knownValues are what is known of the model, for where the file says nothing of it.
+func (a Answers) knownValues(model []string) []edit.Change {
 	m := a.model()
 	var out []edit.Change
 	for _, c := range []edit.Change{
 		set(number(m.Window), model, "window"),
 		set(number(m.MaxOutput), model, "maxOutput"),
-		set(price(m.Price), model, "price"),
+		set(priceNode(m.Price), model, "price"),
 	} {
 		if c.Keep = true; c.Value != nil {
 			out = append(out, c)
@@ -139,8 +139,8 @@ func number(v int) *yaml.Node {
 	return amount(&f)
 }
 
-// price is a mapping, on one line; nil, where it is unknown.
-func price(p engine.Price) *yaml.Node {
+// priceNode is a mapping, on one line; nil, where it is unknown.
+func priceNode(p engine.Price) *yaml.Node {
 	if !p.Known() {
 		return nil
 	}

@@ -405,7 +405,7 @@ func (o *Options) write(ctx context.Context, a Answers, hasKey bool, out *result
 			return err
 		}
 	}
-	out.Changed, err = file.Apply(ctx, func(old []byte) ([]byte, error) { return a.apply(old, hasKey) })
+	out.Changed, err = file.Apply(ctx, func(old []byte) ([]byte, error) { return a.Apply(old, hasKey) })
 	return err
 }
 
