@@ -1,9 +1,12 @@
 package wire
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"sort"
 	"strings"
+	"time"
 
 	"github.com/united-workforce/uwf/gitcas/wire/internal/fault"
 )
@@ -42,6 +45,20 @@ var (
 // an end within DialOptions.Total. To ask it again at once is unlikely to help.
 var ErrTooLong = fault.ErrTooLong
 
+// IsOutage reports whether an error may pass by itself: the remote can't be reached, breaks
+// off, or wants to be left alone for a while. after is how long; 0: it doesn't say. Who
+// ended the request themselves, and an address that leads nowhere, are none.
+func IsOutage(err error) (after time.Duration, ok bool) {
+	if !errors.Is(err, ErrUnreachable) || errors.Is(err, context.Canceled) || errors.Is(err, fault.ErrNoWay) {
+		return 0, false
+	}
+	var e *Error
+	if errors.As(err, &e) {
+		after = e.RetryAfter
+	}
+	return after, true
+}
+
 // Error is a failed operation on a remote.
 type Error struct {
 	Op     string // "list refs", "fetch", "push"
@@ -49,8 +66,10 @@ type Error struct {
 	Ref    string // the ref concerned, when it was one
 	Kind   error  // one of the Err… sentinels
 	Detail string // what the server or the system said, one line
+	// RetryAfter is how long the server wants to be left alone; 0: it doesn't say.
+	RetryAfter time.Duration
 
-	cause error // context.Canceled and its like, or ErrTooLong, for errors.Is
+	cause error // context.Canceled and its like, ErrTooLong or an address that leads nowhere, for errors.Is
 }
 
 func (e *Error) Error() string {

@@ -82,10 +82,14 @@ func asError(op, url string, err error) *Error {
 	detail := fault.OneLine(err.Error())
 	detail = strings.TrimPrefix(strings.TrimPrefix(detail, kind.Error()), ": ")
 	e = &Error{Op: op, URL: url, Kind: kind, Detail: detail}
-	for _, cause := range []error{context.Canceled, context.DeadlineExceeded, ErrTooLong} {
+	for _, cause := range []error{context.Canceled, context.DeadlineExceeded, ErrTooLong, fault.ErrNoWay} {
 		if errors.Is(err, cause) {
 			e.cause = cause
 		}
+	}
+	var later *fault.LaterError
+	if errors.As(err, &later) {
+		e.RetryAfter = later.After
 	}
 	return e
 }

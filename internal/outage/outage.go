@@ -6,6 +6,8 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
+	"strconv"
 	"time"
 )
 
@@ -88,7 +90,7 @@ func (o *Outage) Wait(ctx context.Context, err error, after time.Duration) error
 		wait = hurriedWait
 	}
 	switch {
-	case ctx.Err() != nil:
+	case ctx.Err() != nil, o.tries == 1 && now.After(until): // nothing is waited for at all
 		return err
 	case now.Add(wait).After(until) && after > 0:
 		return fmt.Errorf("given up: the server asks to wait for %s, and there is no time for that: %w", after, err)
@@ -137,4 +139,17 @@ func Sleep(ctx context.Context, d time.Duration) error {
 	case <-t.C:
 		return nil
 	}
+}
+
+// RetryAfter is how long a server wants to be left alone, by the header of that name
+// (RFC 9110, 10.2.3: seconds, or a date); 0: it doesn't say.
+func RetryAfter(h http.Header, now time.Time) time.Duration {
+	v := h.Get("Retry-After")
+	if n, err := strconv.ParseInt(v, 10, 32); err == nil && n > 0 {
+		return time.Duration(n) * time.Second
+	}
+	if at, err := http.ParseTime(v); err == nil && at.After(now) {
+		return at.Sub(now)
+	}
+	return 0
 }

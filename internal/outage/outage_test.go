@@ -3,6 +3,7 @@ package outage
 import (
 	"context"
 	"errors"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -121,5 +122,17 @@ func TestRealClock(t *testing.T) {
 	}
 	if err := Sleep(t.Context(), time.Nanosecond); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestRetryAfter(t *testing.T) {
+	now := time.Date(2026, 11, 23, 18, 0, 0, 0, time.UTC)
+	for value, want := range map[string]time.Duration{
+		"": 0, "30": 30 * time.Second, "0": 0, "-5": 0, "soon": 0, "99999999999999": 0,
+		"Mon, 23 Nov 2026 18:01:00 GMT": time.Minute, "Mon, 23 Nov 2026 17:00:00 GMT": 0,
+	} {
+		if got := RetryAfter(http.Header{"Retry-After": {value}}, now); got != want {
+			t.Errorf("Retry-After: %s means %s, want %s", value, got, want)
+		}
 	}
 }

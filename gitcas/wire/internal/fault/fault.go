@@ -4,10 +4,12 @@ package fault
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"net"
+	"time"
 
 	"github.com/united-workforce/uwf/internal/text"
 )
@@ -51,6 +53,32 @@ var (
 
 // ErrTooLong says that a request did not come to an end although the connection was alive.
 var ErrTooLong = fmt.Errorf("%w: the server takes too long", ErrUnreachable)
+
+// ErrNoWay says that the server is not to be had under this address: there is no such
+// host, or it is not who it should be. Waiting changes nothing.
+var ErrNoWay = fmt.Errorf("%w: not under this address", ErrUnreachable)
+
+// Dialing gives an error of reaching a server its kind.
+func Dialing(err error) error {
+	var dns *net.DNSError
+	var cert *tls.CertificateVerificationError
+	var noTLS tls.RecordHeaderError
+	if errors.As(err, &dns) && dns.IsNotFound || errors.As(err, &cert) || errors.As(err, &noTLS) {
+		return fmt.Errorf("%w: %w", ErrNoWay, err)
+	}
+	return fmt.Errorf("%w: %w", ErrUnreachable, err)
+}
+
+// LaterError is what a server refuses for now, and how long it wants to be left alone; 0:
+// it doesn't say.
+type LaterError struct {
+	After time.Duration
+	Err   error
+}
+
+func (e *LaterError) Error() string { return e.Err.Error() }
+
+func (e *LaterError) Unwrap() error { return e.Err }
 
 // ErrRefused says that the server is there but doesn't take a request in that
 // form: try another one. It is unreadable for who can't.

@@ -122,6 +122,8 @@ func rules() []rule {
 		r(ErrNotFound, "no such file or directory"),
 
 		// The way there.
+		r(ErrNoWay, "could not resolve host", "not known"),
+		r(ErrNoWay, "could not resolve host", "no address associated"),
 		r(ErrUnreachable, "could not resolve host"),
 		r(ErrUnreachable, "connection refused"),
 		r(ErrUnreachable, "connection timed out"),

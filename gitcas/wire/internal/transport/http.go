@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"github.com/united-workforce/uwf/gitcas/wire/internal/fault"
+	"github.com/united-workforce/uwf/internal/outage"
 )
 
 // httpTransport speaks the smart HTTP protocol (gitprotocol-http(5)).
@@ -187,7 +188,7 @@ func (t *httpTransport) request(w *watch, c Call, base *url.URL) (*http.Response
 		if errors.As(err, &ue) {
 			err = ue.Err // without the method and the URL, which the caller adds
 		}
-		return nil, fmt.Errorf("%w: %w", fault.ErrUnreachable, err)
+		return nil, fault.Dialing(err)
 	}
 	return resp, nil
 }
@@ -284,22 +285,30 @@ func (t *httpTransport) status(c Call, resp *http.Response, body io.Reader) erro
 			detail += " (no credentials were given)"
 		}
 		return fmt.Errorf("%w: %s", fault.ErrDenied, detail)
+	case code == http.StatusTooManyRequests, code == http.StatusRequestTimeout, code >= 500 && code != http.StatusNotImplemented && !hookSaysNo(c, detail),
+		code == http.StatusForbidden && resp.Header.Get("Retry-After") != "":
+		err := fmt.Errorf("%w: %s", fault.ErrUnreachable, detail)
+		return &fault.LaterError{After: outage.RetryAfter(resp.Header, t.o.Now()), Err: err}
 	case code == http.StatusForbidden:
 		return fmt.Errorf("%w: %s", fault.ErrDenied, detail)
 	case code == http.StatusNotFound, code == http.StatusGone:
 		return fmt.Errorf("%w: %s", fault.ErrNotFound, detail)
 	case code == http.StatusRequestEntityTooLarge:
 		return fmt.Errorf("%w: the push of %d bytes is too large for the server: %s", fault.ErrProtected, len(c.Body), detail)
-	case c.Service == ReceivePack && strings.Contains(detail, "hook declined"):
+	case hookSaysNo(c, detail):
 		return fmt.Errorf("%w: %s", fault.ErrProtected, detail)
 	case code == http.StatusNotImplemented:
 		return fmt.Errorf("%w: %s", fault.ErrRefused, detail)
-	case code == http.StatusTooManyRequests, code >= 500:
-		return fmt.Errorf("%w: %s", fault.ErrUnreachable, detail)
 	case code >= 400:
 		return fmt.Errorf("%w: %s", fault.ErrRefused, detail)
 	}
 	return fmt.Errorf("%w: %s", fault.ErrUnreadable, detail)
+}
+
+// hookSaysNo reports whether a server's error is that a hook of its refuses a push: it
+// would again.
+func hookSaysNo(c Call, detail string) bool {
+	return c.Service == ReceivePack && strings.Contains(detail, "hook declined")
 }
 
 // drainMax is how much of an answer is read after its end, so that the

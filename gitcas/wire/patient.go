@@ -1,0 +1,98 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/united-workforce/uwf/internal/outage"
+)
+
+// patient is a remote whose reads wait for it.
+type patient struct {
+	Remote
+	policy outage.Policy
+}
+
+// Patient returns a remote that asks again, by the policy, where a read meets an outage.
+// A push is made once: whether it was taken has to be looked up before it is made again.
+func Patient(r Remote, p outage.Policy) Remote { return &patient{r, p} }
+
+// persist makes a request until it is answered, or nothing is waited for any more.
+func persist[T any](ctx context.Context, p outage.Policy, request func() (T, error)) (T, error) {
+	o := p.Begin()
+	for {
+		got, err := request()
+		after, away := IsOutage(err)
+		if !away {
+			return got, err
+		}
+		if err := o.Wait(ctx, err, after); err != nil {
+			return got, err
+		}
+	}
+}
+
+// List returns refs, see Remote.
+func (p *patient) List(ctx context.Context, prefixes ...string) (Listing, error) {
+	return persist(ctx, p.policy, func() (Listing, error) { return p.Remote.List(ctx, prefixes...) })
+}
+
+// Fetch returns objects, see Remote.
+func (p *patient) Fetch(ctx context.Context, req FetchRequest) (Objects, error) {
+	return persist(ctx, p.policy, func() (Objects, error) { return p.Remote.Fetch(ctx, req) })
+}
+
+// Atomic reports whether the remote offers atomic pushes, see Remote.
+func (p *patient) Atomic(ctx context.Context) (bool, error) {
+	return persist(ctx, p.policy, func() (bool, error) { return p.Remote.Atomic(ctx) })
+}
+
+// ErrUnsure: a push was not answered, and whether it was taken can't be told. It must not
+// be made again before somebody has looked.
+var ErrUnsure = errors.New("whether it was done is not known, as nobody answered: look before you do it again")
+
+// PushRefs pushes refs whose values alone say whether they were taken, and waits for the
+// remote, by the policy, where it is away. A ref that somebody else moved is ErrLostRace;
+// where nobody answered to the end, the error matches ErrUnsure.
+func PushRefs(ctx context.Context, r Remote, p outage.Policy, req PushRequest) (time.Time, error) {
+	o := p.Begin()
+	for unanswered := false; ; {
+		at, err := r.Push(ctx, req)
+		after, away := IsOutage(err)
+		switch {
+		case err == nil:
+			return at, nil
+		case away:
+			unanswered = true
+			if err := o.Wait(ctx, err, after); err != nil {
+				return at, fmt.Errorf("%w: %w", ErrUnsure, err)
+			}
+		case !unanswered || !errors.Is(err, ErrLostRace):
+			return at, err
+		}
+		switch taken, terr := Taken(ctx, r, req.Updates); {
+		case terr != nil:
+			return at, fmt.Errorf("%w: %w", ErrUnsure, terr)
+		case taken:
+			return at, nil
+		case !away:
+			return at, err
+		}
+	}
+}
+
+// Taken reports whether refs are where a push was to move them.
+func Taken(ctx context.Context, r Remote, updates []RefUpdate) (bool, error) {
+	names := make([]string, len(updates))
+	for i, u := range updates {
+		names[i] = u.Name
+	}
+	l, err := r.List(ctx, names...)
+	if err != nil {
+		return false, fmt.Errorf("look whether a push was taken that was not answered: %w", err)
+	}
+	return !slices.ContainsFunc(updates, func(u RefUpdate) bool { return l.Refs[u.Name] != u.New }), nil
+}
