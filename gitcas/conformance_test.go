@@ -22,7 +22,7 @@ func suite(t *testing.T, remote func(t *testing.T) wire.Remote, only ...string) 
 		{"init twice", testInit}, {"thread", testThread}, {"details", testDetails}, {"end", testEnd},
 		{"fork", testFork}, {"lives", testLives}, {"claims", testClaims}, {"attempts", testAttempts}, {"registry", testRegistry},
 		{"union", testUnion}, {"lost race", testLostRace}, {"log", testLog}, {"find", testFind}, {"refused", testRefused},
-		{"dead branch", testBranchGone}, {"set back", testSetBack},
+		{"unanswered", testUnanswered}, {"dead branch", testBranchGone}, {"set back", testSetBack},
 	} {
 		if len(only) == 0 || slices.Contains(only, tc.name) {
 			t.Run(tc.name, func(t *testing.T) { tc.run(t, Open(remote(t), testOptions())) })

@@ -43,6 +43,9 @@ var (
 	ErrLocalDiffers = errors.New("the local and the remote state branch differ")
 	// ErrUnknownThread: threads.yaml has no such thread.
 	ErrUnknownThread = errors.New("no such thread on the state branch")
+	// ErrUnsure: a push was not answered, and whether it was taken can't be told; the same as
+	// wire.ErrUnsure.
+	ErrUnsure = wire.ErrUnsure
 	// ErrStop ends an iteration early when a callback returns it; the iterating
 	// method then returns nil.
 	ErrStop = errors.New("stop")

@@ -173,9 +173,13 @@ func TestEveryAnswerFails(t *testing.T) {
 				t.Fatalf("%s: %v", name, err)
 			}
 			for n := 1; n <= f.n; n++ {
-				broken := &faulty{Memory: mem, at: n, down: &wire.Error{Op: "fetch", Kind: wire.ErrUnreachable, Detail: "the line is down"}}
-				if err := do(t.Context(), Open(broken, testOptions())); !errors.Is(err, wire.ErrUnreachable) || errors.Is(err, ErrDamaged) {
+				broken := &faulty{Memory: mem, at: n, down: &wire.Error{Op: "fetch", Kind: wire.ErrDenied, Detail: "the key is gone"}}
+				if err := do(t.Context(), Open(broken, testOptions())); !errors.Is(err, wire.ErrDenied) || errors.Is(err, ErrDamaged) {
 					t.Errorf("%s: answer %d of %d is an error, and it says %v", name, n, f.n, err)
+				}
+				away := &faulty{Memory: mem, at: n, down: &wire.Error{Op: "fetch", Kind: wire.ErrUnreachable, Detail: "the line is down"}}
+				if err := do(t.Context(), Open(away, testOptions())); err != nil {
+					t.Errorf("%s: answer %d of %d does not come, and it is not asked for again: %v", name, n, f.n, err)
 				}
 			}
 		}

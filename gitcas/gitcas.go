@@ -169,4 +169,14 @@ type Change struct {
 
 	Refs    []wire.RefUpdate // claims, attempts, work branches
 	Objects []wire.PackObject
+
+	// Landed is called by Update when this change is known to be in the store, with the
+	// store as it is then: others may have gone on from it. Nil: nobody asks.
+	Landed func(*View)
+}
+
+func (c *Change) landed(v *View) {
+	if c.Landed != nil {
+		c.Landed(v)
+	}
 }

@@ -847,8 +847,8 @@ func TestExtendsFails(t *testing.T) {
 		f    *faulty
 		want error
 	}{
-		"fine":    {&faulty{Memory: x.mem}, nil},
-		"no line": {&faulty{Memory: x.mem, at: 1, down: &wire.Error{Op: "fetch", Kind: wire.ErrUnreachable}}, wire.ErrUnreachable},
+		"fine":     {&faulty{Memory: x.mem}, nil},
+		"no right": {&faulty{Memory: x.mem, at: 1, down: &wire.Error{Op: "fetch", Kind: wire.ErrDenied}}, wire.ErrDenied},
 		"garbage": {&faulty{Memory: x.mem, at: 1, spoil: func(objs wire.Objects) {
 			o := objs[x.v.Tip()]
 			o.Data = []byte("garbage")

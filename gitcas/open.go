@@ -7,9 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/go-git/go-git/v5/plumbing"
-
-	"github.com/united-workforce/uwf/gitcas/gitobj"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/internal/text"
 )
@@ -148,31 +145,12 @@ func (s *Store) goBack(tip, mark wire.ID) string {
 		text.ShellWord(s.remote.URL()), storeRef, s.ref, tip, mark)
 }
 
-// extends reports whether ancestor is in the history of tip. It fetches commits
-// alone, and of these only what lies between the two.
+// extends reports whether ancestor is in the history of tip.
 func (s *Store) extends(ctx context.Context, tip, ancestor wire.ID) (bool, error) {
-	objs, err := s.remote.Fetch(ctx, wire.FetchRequest{Wants: []wire.ID{tip}, Haves: []wire.ID{ancestor}, Filter: onlyWanted})
-	if err != nil {
-		return false, fmt.Errorf("read the history of %s: %w", s.o.Branch, err)
-	}
-	seen := map[wire.ID]bool{}
-	todo := []wire.ID{tip}
-	for len(todo) > 0 {
-		id := todo[len(todo)-1]
-		todo = todo[:len(todo)-1]
-		if id == ancestor {
-			return true, nil
-		}
-		o, ok := objs[id]
-		if seen[id] || !ok || o.Type != plumbing.CommitObject {
-			continue
-		}
-		seen[id] = true
-		c, err := gitobj.DecodeCommit(o.Data)
-		if err != nil {
-			return false, contentErr("commit "+id.String(), err)
-		}
-		todo = append(todo, c.Parents...)
-	}
-	return false, nil
+	found := false
+	err := s.history(ctx, tip, ancestor, 0, func(id wire.ID) bool {
+		found = id == ancestor
+		return !found
+	})
+	return found, err
 }

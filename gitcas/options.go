@@ -12,6 +12,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/gitobj"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/internal/lazyregexp"
+	"github.com/united-workforce/uwf/internal/outage"
 )
 
 // DefaultBranch is the state branch where the configuration names none.
@@ -41,8 +42,13 @@ type Options struct {
 	Jitter func() float64
 	// Sleep waits between tries; nil: a timer.
 	Sleep func(ctx context.Context, d time.Duration) error
-	// RetryFor bounds how long Update tries; 0: DefaultRetryFor.
+	// RetryFor bounds how long Update tries while it keeps losing races; 0:
+	// DefaultRetryFor. Outages are not counted.
 	RetryFor time.Duration
+	// Until is when no outage of the remote is waited for any more, and Waiting hears of
+	// each wait: see outage.Policy.
+	Until   time.Time
+	Waiting func(outage.Wait)
 	// Rand gives the bytes of a new store's id; nil: crypto/rand.
 	Rand io.Reader
 	// LocalTip looks up the branch of the same name in the local repository,
@@ -64,7 +70,7 @@ func (o Options) withDefaults() Options {
 		o.Jitter = mathrand.Float64
 	}
 	if o.Sleep == nil {
-		o.Sleep = sleep
+		o.Sleep = outage.Sleep
 	}
 	if o.RetryFor == 0 {
 		o.RetryFor = DefaultRetryFor
@@ -75,15 +81,9 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-t.C:
-		return nil
-	}
+// outages is how long the remote is waited for where it is away.
+func (o Options) outages() outage.Policy {
+	return outage.Policy{Until: o.Until, Tell: o.Waiting, Now: o.Now, Sleep: o.Sleep, Jitter: o.Jitter}
 }
 
 // branchPattern is narrower than git's own rule: what every forge and shell

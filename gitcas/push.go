@@ -19,21 +19,38 @@ import (
 
 // Push tries a change once, on top of v, and returns the store as it is after it.
 // A branch or ref that moved is ErrLostRace; wire.ErrUnreachable leaves open
-// whether it happened.
+// whether it happened: Update finds out.
 //
 // On a store without atomic pushes the refs are updated one by one: attempts, the
 // state branch, work branches, claims. What comes after the state branch can fail
 // without failing the push: the view's Lagging says so.
 func (s *Store) Push(ctx context.Context, v *View, c *Change) (*View, error) {
+	_, next, err := s.try(ctx, v, c)
+	return next, err
+}
+
+// sending is a change as it was sent.
+type sending struct {
+	change    *Change
+	base, tip wire.ID // of the state branch; equal: no commit
+	updates   []wire.RefUpdate
+	// rest are those that go after the state branch where the store is not atomic, and
+	// pending the objects for them.
+	rest    []wire.RefUpdate
+	pending *pending
+}
+
+// try makes one push of a change.
+func (s *Store) try(ctx context.Context, v *View, c *Change) (*sending, *View, error) {
 	switch {
 	case s.err != nil:
-		return nil, s.err
+		return nil, nil, s.err
 	case v.pinned:
-		return nil, fmt.Errorf("%w: a push on the view of an ended thread", ErrInvalid)
+		return nil, nil, fmt.Errorf("%w: a push on the view of an ended thread", ErrInvalid)
 	}
 	b := newBuilder(ctx, v, c)
 	if err := b.build(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	updates := slices.Clone(c.Refs)
 	if b.cur.tip != v.tip {
@@ -42,42 +59,57 @@ func (s *Store) Push(ctx context.Context, v *View, c *Change) (*View, error) {
 	}
 	updates = slices.DeleteFunc(updates, func(u wire.RefUpdate) bool { return u.Old == u.New })
 	if len(updates) == 0 {
-		return v, nil
+		return nil, v, nil
 	}
 	objs := append(slices.Clone(c.Objects), b.objs...)
-	at, lagging, err := s.send(ctx, v, updates, objs)
+	p := &sending{change: c, base: v.tip, tip: b.cur.tip, updates: updates}
+	at, lagging, err := s.send(ctx, v.version.Atomic, p, objs)
 	if err != nil {
-		return nil, err
+		return p, nil, err
 	}
-	return b.view(updates, at, lagging)
+	next, err := b.view(updates, at, lagging)
+	return p, next, err
 }
 
-// send pushes updates in one go, or in order where the store is not atomic.
-func (s *Store) send(ctx context.Context, v *View, updates []wire.RefUpdate, objs []wire.PackObject) (time.Time, map[string]error, error) {
-	if len(updates) == 1 || v.version.Atomic {
-		at, err := s.remote.Push(ctx, wire.PushRequest{Updates: updates, Objects: objs, Atomic: len(updates) > 1})
+// send pushes updates in one go, or in order where the store is not atomic: up to the state
+// branch, which is tried once, then the rest.
+func (s *Store) send(ctx context.Context, atomic bool, p *sending, objs []wire.PackObject) (time.Time, map[string]error, error) {
+	if atomic || len(p.updates) == 1 {
+		at, err := s.remote.Push(ctx, wire.PushRequest{Updates: p.updates, Objects: objs, Atomic: len(p.updates) > 1})
 		return at, nil, err
 	}
-	slices.SortStableFunc(updates, func(x, y wire.RefUpdate) int { return s.rank(x) - s.rank(y) })
+	slices.SortStableFunc(p.updates, func(x, y wire.RefUpdate) int { return s.rank(x) - s.rank(y) })
+	p.pending = newPending(objs)
 	var at time.Time
-	lagging := map[string]error{}
-	done := false
-	pending := newPending(objs)
-	for _, u := range updates {
-		now, err := s.remote.Push(ctx, wire.PushRequest{Updates: []wire.RefUpdate{u}, Objects: pending.take(u.New)})
-		switch {
-		case err == nil:
-			at = now
-		case done:
-			// The state branch has the change: what is left is brought up by a
-			// later job.
-			lagging[u.Name] = err
-		default:
-			return now, nil, err
+	for i, u := range p.updates {
+		objs := p.pending.take(u.New)
+		var err error
+		if u.Name == s.ref {
+			p.rest = p.updates[i+1:]
+			at, err = s.remote.Push(ctx, wire.PushRequest{Updates: []wire.RefUpdate{u}, Objects: objs})
+		} else {
+			at, err = s.pushRefs(ctx, []wire.RefUpdate{u}, objs)
 		}
-		done = done || u.Name == s.ref
+		if err != nil {
+			return at, nil, err
+		}
+		if u.Name == s.ref {
+			return at, s.sendRest(ctx, p), nil
+		}
 	}
-	return at, lagging, nil
+	return at, nil, nil
+}
+
+// sendRest pushes what goes after the state branch. What fails is brought up by a later
+// job: the state branch has the change.
+func (s *Store) sendRest(ctx context.Context, p *sending) (lagging map[string]error) {
+	lagging = map[string]error{}
+	for _, u := range p.rest {
+		if _, err := s.pushRefs(ctx, []wire.RefUpdate{u}, p.pending.take(u.New)); err != nil {
+			lagging[u.Name] = err
+		}
+	}
+	return lagging
 }
 
 // rank is the order of updates where they can't be made at once: what an agent
@@ -214,14 +246,19 @@ func (v *View) ownClaim(thread ThreadID, id wire.ID, objs []wire.PackObject) err
 
 // Init makes the store where there is none, and reads the one that is there.
 func (s *Store) Init(ctx context.Context) (*View, error) {
+	o := s.o.outages().Begin()
 	for try := 0; ; try++ {
 		v, err := s.Load(ctx)
 		if !errors.Is(err, ErrNoStore) {
 			return v, err
 		}
 		err = s.create(ctx)
-		retry := errors.Is(err, ErrLostRace) || errors.Is(err, wire.ErrUnreachable)
-		if err != nil && (!retry || try == listings) {
+		if after, away := wire.IsOutage(err); away {
+			err = o.Wait(ctx, err, after)
+		} else if errors.Is(err, ErrLostRace) && try < listings {
+			err = nil
+		}
+		if err != nil {
 			return nil, fmt.Errorf("make the store: %w", err)
 		}
 	}
@@ -267,9 +304,7 @@ func (s *Store) create(ctx context.Context) error {
 		return err
 	}
 	objs = append(objs, wire.PackObject{Object: d.obj}, wire.PackObject{Object: commit})
-	// The first commit's version is all that send looks at.
-	empty := &View{}
-	empty.version.Atomic = atomic
-	_, _, err = s.send(ctx, empty, []wire.RefUpdate{{Name: s.ref, New: commit.ID}, {Name: storeRef, New: commit.ID}}, objs)
+	first := &sending{tip: commit.ID, updates: []wire.RefUpdate{{Name: s.ref, New: commit.ID}, {Name: storeRef, New: commit.ID}}}
+	_, _, err = s.send(ctx, atomic, first, objs)
 	return err
 }

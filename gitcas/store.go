@@ -3,6 +3,7 @@ package gitcas
 import (
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/outage"
 )
 
 // Store is one state branch on one remote. It keeps no state of the branch
@@ -18,14 +19,19 @@ type Store struct {
 // Open returns the store behind a remote. It does no I/O: what is wrong with the
 // options, or with the remote, is the error of the first method called.
 func Open(remote wire.Remote, o Options) *Store {
-	s := &Store{remote: remote, o: o.withDefaults()}
+	s := &Store{o: o.withDefaults()}
+	s.remote = wire.Patient(remote, s.o.outages())
 	s.err = s.o.check()
 	s.ref = headsFolder + s.o.Branch
 	return s
 }
 
-// Remote is the remote that the store is on.
+// Remote is the remote that the store is on. Its reads wait for it where it is away, as
+// the Store's own do.
 func (s *Store) Remote() wire.Remote { return s.remote }
+
+// Outages says how long the Store waits for its remote where that is away.
+func (s *Store) Outages() outage.Policy { return s.o.outages() }
 
 // Branch is the full name of the state branch's ref.
 func (s *Store) Branch() string { return s.ref }

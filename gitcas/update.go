@@ -6,35 +6,43 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/go-git/go-git/v5/plumbing"
+
+	"github.com/united-workforce/uwf/gitcas/gitobj"
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/outage"
 )
 
-// Bounds of the waits between two tries of Update: full jitter below a bound that
-// doubles from the one to the other.
+// Bounds of the waits between two tries of Update that lost a race: full jitter below a
+// bound that doubles from the one to the other.
 const (
 	firstWait = 20 * time.Millisecond
 	mostWait  = 5 * time.Second
 )
 
-// maxUnreachable is how many requests may go without an answer between two pushes
-// that had one.
-const maxUnreachable = 5
-
 // leastTries are made whatever the clock says: one slow answer must not end an
 // Update that lost a single race.
 const leastTries = 4
+
+// lookBack is how many commits of the state branch are looked through for a push that
+// nobody answered.
+const lookBack = 1000
 
 // Update pushes what build makes of a view, and when another job was first, or
 // nobody knows whether the push was taken, reads the store again and asks build
 // once more. A nil change means that nothing is left to do: the view is returned
 // as it is. An error of build ends the Update and is returned.
 //
-// build must look for its own change in the view: after a lost reply it may be
-// there. ids are the threads that build looks at.
+// build need not look for its own change in the view: a push that got no answer is looked
+// for in the branch's history (refs alone by their values) before build is asked again,
+// and wherever it is found, the Update is done: Change.Landed tells build's caller which
+// of its changes that was. Where it can't be told, the error matches ErrUnsure.
+//
+// An outage of the remote is waited for, see Options.Until. ids are the threads that build
+// looks at.
 func (s *Store) Update(ctx context.Context, v *View, build func(*View) (*Change, error), ids ...ThreadID) (*View, error) {
-	deadline := s.o.Now().Add(s.o.RetryFor)
-	silent := 0
-	for try := 0; ; try++ {
+	u := &updating{s: s, ids: ids}
+	for {
 		c, err := build(v)
 		if err != nil {
 			return nil, err
@@ -42,55 +50,214 @@ func (s *Store) Update(ctx context.Context, v *View, build func(*View) (*Change,
 		if c == nil {
 			return v, nil
 		}
-		next, err := s.Push(ctx, v, c)
+		u.beginTry()
+		sent, next, err := s.try(ctx, v, c)
 		if err == nil {
+			c.landed(next)
 			return next, nil
 		}
-		for {
-			if silent, err = s.mayRetry(ctx, err, try, silent, deadline); err != nil {
-				return nil, err
-			}
-			if err := s.o.Sleep(ctx, s.wait(try)); err != nil {
-				return nil, fmt.Errorf("update the state branch: %w", err)
-			}
-			next, err = s.Reload(ctx, v, ids...)
-			if err == nil {
-				v = next
-				break
-			}
+		if err := u.pause(ctx, sent, err); err != nil {
+			return nil, u.orUnsure(err)
+		}
+		if v, err = s.Reload(ctx, v, ids...); err != nil {
+			return nil, u.orUnsure(fmt.Errorf("update the state branch: %w", err))
+		}
+		switch landed, next, err := u.findLanded(ctx, v); {
+		case err != nil:
+			return nil, err
+		case landed != nil:
+			landed.change.landed(next)
+			return next, nil
 		}
 	}
 }
 
-// mayRetry returns the number of requests so far that had no answer, or the error
-// that ends the Update.
-func (s *Store) mayRetry(ctx context.Context, err error, try, silent int, deadline time.Time) (int, error) {
+// updating is one Update.
+type updating struct {
+	s   *Store
+	ids []ThreadID
+	// unanswered are the pushes of which nobody knows whether they were taken: they may
+	// still arrive, whatever the store showed since.
+	unanswered []*sending
+	outage     *outage.Outage
+	// races is how many were lost since the remote was last away, the first of them at
+	// lostSince.
+	races     int
+	lostSince time.Time
+}
+
+// beginTry notes when an outage would have begun.
+func (u *updating) beginTry() {
+	if u.outage == nil {
+		u.outage = u.s.o.outages().Begin()
+	}
+}
+
+// pause waits before the next try, or returns why there is none.
+func (u *updating) pause(ctx context.Context, sent *sending, err error) error {
+	if sent == nil { // it failed before anything was pushed
+		return err
+	}
+	if errors.Is(err, wire.ErrUnreachable) {
+		u.unanswered = append(u.unanswered, sent)
+	}
+	after, away := wire.IsOutage(err)
 	switch {
-	case ctx.Err() != nil:
-		return 0, err
-	case errors.Is(err, wire.ErrUnreachable):
-		// A server that talks without end has cost minutes: once more, to see whether
-		// the push was taken, is enough.
-		if silent++; silent >= maxUnreachable || silent > 1 && errors.Is(err, wire.ErrTooLong) {
-			return 0, fmt.Errorf("update the state branch: given up after %d tries: %w", silent, err)
+	case away:
+		u.races = 0
+		if err := u.outage.Wait(ctx, err, after); err != nil {
+			return fmt.Errorf("update the state branch: %w", err)
 		}
-	case errors.Is(err, ErrLostRace):
-		silent = 0
-	default:
-		return 0, err
+		return nil
+	case !errors.Is(err, ErrLostRace) || ctx.Err() != nil:
+		return err
 	}
-	if try >= leastTries && s.o.Now().After(deadline) {
-		return 0, fmt.Errorf("update the state branch: given up after %s: %w", s.o.RetryFor, err)
+	u.outage = nil // it answered
+	if u.races++; u.races == 1 {
+		u.lostSince = u.s.o.Now()
 	}
-	return silent, nil
+	if u.races > leastTries && u.s.o.Now().Sub(u.lostSince) > u.s.o.RetryFor {
+		return fmt.Errorf("update the state branch: others were faster for %s: %w", u.s.o.RetryFor, err)
+	}
+	if err := u.s.o.Sleep(ctx, u.s.waitAfterRace(u.races-1)); err != nil {
+		return fmt.Errorf("update the state branch: %w", err)
+	}
+	return nil
 }
 
-// wait is the time before a try: anything from zero to a bound that grows, so
+// waitAfterRace is the time before a try: anything from zero to a bound that grows, so
 // that jobs which collided spread out.
-func (s *Store) wait(try int) time.Duration {
+func (s *Store) waitAfterRace(races int) time.Duration {
 	bound := mostWait
-	if try < 8 {
-		bound = min(firstWait<<try, mostWait)
+	if races < 8 {
+		bound = min(firstWait<<races, mostWait)
 	}
 	return time.Duration(s.o.Jitter() * float64(bound))
+}
+
+// orUnsure is the error that ends an Update, where a push of it may have been taken.
+func (u *updating) orUnsure(err error) error {
+	if len(u.unanswered) == 0 {
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrUnsure, err)
+}
+
+// findLanded looks in a view for the pushes that nobody answered. It returns the one that
+// was taken, nil where none was, and the store with it.
+func (u *updating) findLanded(ctx context.Context, v *View) (*sending, *View, error) {
+	if len(u.unanswered) == 0 {
+		return nil, nil, nil
+	}
+	for _, p := range u.unanswered {
+		if p.tip != p.base {
+			continue
+		}
+		switch taken, err := wire.Taken(ctx, u.s.remote, p.updates); {
+		case err != nil:
+			return nil, nil, u.orUnsure(err)
+		case taken:
+			v, err := u.s.Reload(ctx, v, u.ids...)
+			return p, v, err
+		}
+	}
+	p, err := u.findCommit(ctx, v)
+	if p == nil || err != nil || len(p.rest) == 0 {
+		return p, v, err
+	}
+	lagging := u.s.sendRest(ctx, p)
+	if v, err = u.s.Reload(ctx, v, u.ids...); err != nil {
+		return nil, nil, fmt.Errorf("what was pushed is on the state branch: %w", err)
+	}
+	v.lagging = lagging
+	return p, v, nil
+}
+
+// findCommit looks for the commits of the unanswered pushes in the history of a view's tip,
+// back to where the first of them was made.
+func (u *updating) findCommit(ctx context.Context, v *View) (*sending, error) {
+	byTip := map[wire.ID]*sending{}
+	var base wire.ID
+	for _, p := range u.unanswered {
+		if p.tip == p.base {
+			continue
+		}
+		if byTip[p.tip] = p; base.IsZero() {
+			base = p.base
+		}
+	}
+	if len(byTip) == 0 || v.tip == base {
+		return nil, nil
+	}
+	var found *sending
+	known := false
+	err := u.s.history(ctx, v.tip, base, lookBack, func(id wire.ID) bool {
+		found = byTip[id]
+		known = known || id == base
+		return found == nil
+	})
+	switch {
+	case err != nil:
+		return nil, u.orUnsure(fmt.Errorf("look for a push that was not answered: %w", err))
+	case found == nil && !known:
+		return nil, u.orUnsure(fmt.Errorf("the history of %s was rewritten meanwhile, or is longer than what is looked through", u.s.o.Branch))
+	}
+	return found, nil
+}
+
+// history gives the commits from tip back to ancestor, and no further, to visit, until it
+// returns false. It fetches commits alone, and of these only what lies between the two,
+// at most depth (0: all) on a line. An ancestor that is not visited is not among them.
+func (s *Store) history(ctx context.Context, tip, ancestor wire.ID, depth int, visit func(wire.ID) bool) error {
+	objs, err := s.remote.Fetch(ctx, wire.FetchRequest{Wants: []wire.ID{tip}, Haves: []wire.ID{ancestor}, Filter: onlyWanted, Depth: depth})
+	if err != nil {
+		return fmt.Errorf("read the history of %s: %w", s.o.Branch, err)
+	}
+	seen := map[wire.ID]bool{}
+	for todo := []wire.ID{tip}; len(todo) > 0; {
+		id := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		if seen[id] {
+			continue
+		}
+		seen[id] = true
+		if !visit(id) {
+			return nil
+		}
+		o, ok := objs[id]
+		if id == ancestor || !ok || o.Type != plumbing.CommitObject {
+			continue
+		}
+		c, err := gitobj.DecodeCommit(o.Data)
+		if err != nil {
+			return contentErr("commit "+id.String(), err)
+		}
+		todo = append(todo, c.Parents...)
+	}
+	return nil
+}
+
+// PushRefs moves refs that are no part of a change of the state branch: all together, or
+// one by one where the store is not atomic. An outage is waited for; a push that got no
+// answer is proved by the refs' values. A ref that somebody else moved is ErrLostRace.
+func (s *Store) PushRefs(ctx context.Context, v *View, updates []wire.RefUpdate, objs []wire.PackObject) error {
+	if s.err != nil {
+		return s.err
+	}
+	if v.version.Atomic || len(updates) == 1 {
+		_, err := s.pushRefs(ctx, updates, objs)
+		return err
+	}
+	pending := newPending(objs)
+	for _, u := range updates {
+		if _, err := s.pushRefs(ctx, []wire.RefUpdate{u}, pending.take(u.New)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pushRefs moves refs in one push.
+func (s *Store) pushRefs(ctx context.Context, updates []wire.RefUpdate, objs []wire.PackObject) (time.Time, error) {
+	return wire.PushRefs(ctx, s.remote, s.o.outages(), wire.PushRequest{Updates: updates, Objects: objs, Atomic: len(updates) > 1})
 }

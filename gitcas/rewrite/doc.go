@@ -39,6 +39,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/statefile"
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/outage"
 )
 
 // Purged stands in the place of what was taken out.
@@ -77,6 +78,8 @@ type Options struct {
 	// Before is called right before each push, with what is to be pushed. It
 	// returns more updates for the same push; an error ends the rewrite.
 	Before func(ctx context.Context, p *Plan) ([]wire.RefUpdate, error)
+	// Outages says how long the remote is waited for.
+	Outages outage.Policy
 	// Hook is told of each push before it is made ("stage", "push"); tests inject
 	// faults with it. nil: nobody.
 	Hook func(point string) error

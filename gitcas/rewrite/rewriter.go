@@ -141,6 +141,7 @@ func (w *Rewriter) Execute(ctx context.Context) (*Plan, error) {
 func (w *Rewriter) push(ctx context.Context) (*Plan, error) {
 	var objs []wire.PackObject
 	unsure := false // whether an earlier try was taken after all
+	away := w.o.Outages.Begin()
 	for try := 0; ; try++ {
 		now, err := w.list(ctx)
 		if err != nil {
@@ -169,8 +170,16 @@ func (w *Rewriter) push(ctx context.Context) (*Plan, error) {
 			return w.whole(p), nil
 		}
 		unsure = unsure || errors.Is(err, wire.ErrUnreachable) && p.Old != p.New
-		if ctx.Err() != nil || try == pushes || !errors.Is(err, wire.ErrLostRace) && !errors.Is(err, wire.ErrUnreachable) {
+		after, isAway := wire.IsOutage(err)
+		switch {
+		case isAway:
+			if err := away.Wait(ctx, err, after); err != nil {
+				return nil, err
+			}
+		case ctx.Err() != nil || try == pushes || !errors.Is(err, wire.ErrLostRace):
 			return nil, err
+		default:
+			away = w.o.Outages.Begin() // it answered
 		}
 	}
 }
@@ -232,7 +241,7 @@ func (w *Rewriter) sendInOrder(ctx context.Context, branch, mark wire.RefUpdate,
 		if u.Old == u.New {
 			return nil
 		}
-		_, err := w.remote.Push(ctx, wire.PushRequest{Updates: []wire.RefUpdate{u}, Objects: objs})
+		_, err := wire.PushRefs(ctx, w.remote, w.o.Outages, wire.PushRequest{Updates: []wire.RefUpdate{u}, Objects: objs})
 		return err
 	}
 	if branch.Old != branch.New {
@@ -270,7 +279,7 @@ func (w *Rewriter) stage(ctx context.Context) error {
 		return err
 	}
 	to := w.run.new
-	_, err := w.remote.Push(ctx, wire.PushRequest{
+	_, err := wire.PushRefs(ctx, w.remote, w.o.Outages, wire.PushRequest{
 		Updates: []wire.RefUpdate{{Name: w.stagingRef(), Old: w.staged, New: to}}, Objects: w.run.w.take(),
 	})
 	if err != nil {

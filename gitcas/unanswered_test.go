@@ -1,0 +1,266 @@
+package gitcas
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/go-git/go-git/v5/plumbing"
+
+	"github.com/united-workforce/uwf/gitcas/gitobj"
+	"github.com/united-workforce/uwf/gitcas/wire"
+)
+
+// slow is a remote that leaves one push of the state branch without an answer: it takes it,
+// or it takes it only after it was looked for.
+type slow struct {
+	wire.Remote
+	late   bool
+	ref    string
+	taken  func() // called once it has taken it
+	held   *wire.PushRequest
+	pushes int
+}
+
+func (s *slow) Push(ctx context.Context, req wire.PushRequest) (time.Time, error) {
+	moves := slices.ContainsFunc(req.Updates, func(u wire.RefUpdate) bool { return u.Name == s.ref })
+	if moves {
+		s.pushes++
+	}
+	if !moves || s.pushes > 1 {
+		return s.Remote.Push(ctx, req)
+	}
+	if s.held = &req; !s.late {
+		s.arrive(ctx)
+	}
+	return time.Time{}, &wire.Error{Op: "push", URL: s.URL(), Kind: wire.ErrUnreachable, Detail: "no answer"}
+}
+
+func (s *slow) arrive(ctx context.Context) {
+	if req := s.held; req != nil {
+		s.held = nil
+		if _, err := s.Remote.Push(ctx, *req); err == nil {
+			s.taken()
+		}
+	}
+}
+
+// List answers first: what arrives late is not in it.
+func (s *slow) List(ctx context.Context, prefixes ...string) (wire.Listing, error) {
+	l, err := s.Remote.List(ctx, prefixes...)
+	s.arrive(ctx)
+	return l, err
+}
+
+// testUnanswered: whatever others do after a push that was not answered, it is known to be
+// in the store, and is made once.
+func testUnanswered(t *testing.T, s *Store) {
+	deeds := map[string]func(t *testing.T, s *Store, id ThreadID){
+		"nothing":     func(*testing.T, *Store, ThreadID) {},
+		"1 commit":    func(t *testing.T, s *Store, _ ThreadID) { commitsOfOthers(t, s, 1) },
+		"100 commits": func(t *testing.T, s *Store, _ ThreadID) { commitsOfOthers(t, s, 100) },
+		"archive":     archiveByOther,
+		"resume": func(t *testing.T, s *Store, id ThreadID) {
+			archiveByOther(t, s, id)
+			mustPush(t, s, mustLoad(t, s), reopenChange(t, s, mustLoad(t, s), id))
+		},
+	}
+	n := 0
+	for _, late := range []bool{false, true} {
+		for name, deed := range deeds {
+			n++
+			id := threadID(n)
+			threadWithSteps(t, s, id, 1)
+			r := &slow{Remote: s.remote, ref: s.ref, late: late, taken: func() { deed(t, s, id) }}
+			landed := 0
+			mine := Open(r, testOptions())
+			_, err := mine.Update(t.Context(), mustLoad(t, mine, id), func(v *View) (*Change, error) {
+				if len(mustChain(t, v, id).Steps) > 1 {
+					t.Errorf("late %t, %s: it is asked for again although it was taken", late, name)
+				}
+				c := stepChange(t, v, id, "developer", fmt.Sprint("try ", r.pushes))
+				c.Landed = func(v *View) { landed++ }
+				return c, nil
+			}, id)
+			if err != nil || landed != 1 {
+				t.Errorf("late %t, %s: it landed %d times, %v", late, name, landed, err)
+			}
+			want := 2
+			if name == "archive" || name == "resume" {
+				want++ // that it ended is a step of the other's
+			}
+			if steps := len(mustWhole(t, s, id).Steps); steps != want {
+				t.Errorf("late %t, %s: the thread has %d steps, want %d", late, name, steps, want)
+			}
+		}
+	}
+	mustSound(t, s)
+	testUnansweredRef(t, s)
+	testUnansweredRewritten(t, s)
+}
+
+// testUnansweredRef: refs alone are proved by their values.
+func testUnansweredRef(t *testing.T, s *Store) {
+	id := threadID(90)
+	threadWithSteps(t, s, id, 1)
+	for _, late := range []bool{false, true} {
+		r := &slow{Remote: s.remote, ref: ClaimRef(id), late: late, taken: func() {}}
+		mine := Open(r, testOptions())
+		v := mustLoad(t, mine, id)
+		claim, objs := ClaimUpdate(id, nil, &Claim{Run: fmt.Sprint("run-", late), Attempt: 1, Head: mustEntry(t, v, id).Head}, v.Time())
+		landed := 0
+		v, err := mine.Update(t.Context(), v, func(v *View) (*Change, error) {
+			if _, claimed := v.Claim(id); claimed {
+				t.Errorf("late %t: it is asked for again although it was taken", late)
+			}
+			return &Change{Refs: []wire.RefUpdate{claim}, Objects: objs, Landed: func(*View) { landed++ }}, nil
+		}, id)
+		if err != nil || landed != 1 {
+			t.Fatalf("late %t: the claim landed %d times, %v", late, landed, err)
+		}
+		if held, ok := v.Claim(id); !ok || held.ID != claim.New {
+			t.Fatalf("late %t: the claim is %v", late, held)
+		}
+		drop := []wire.RefUpdate{{Name: ClaimRef(id), Old: claim.New}}
+		r.pushes = 0
+		if err := mine.PushRefs(t.Context(), v, drop, nil); err != nil {
+			t.Fatalf("late %t: the claim is not let go: %v", late, err)
+		}
+		if _, claimed := mustLoad(t, s, id).Claim(id); claimed {
+			t.Fatalf("late %t: the claim is still there", late)
+		}
+	}
+}
+
+// testUnansweredRewritten: where the history was rewritten meanwhile, nobody can tell.
+func testUnansweredRewritten(t *testing.T, s *Store) {
+	id := threadID(91)
+	threadWithSteps(t, s, id, 1)
+	r := &slow{Remote: s.remote, ref: s.ref, taken: func() { rewriteByOther(t, s) }}
+	mine := Open(r, testOptions())
+	_, err := mine.Update(t.Context(), mustLoad(t, mine, id), func(v *View) (*Change, error) {
+		return stepChange(t, v, id, "developer", "once"), nil
+	}, id)
+	if !errors.Is(err, ErrUnsure) || r.pushes != 1 {
+		t.Errorf("%d pushes, %v", r.pushes, err)
+	}
+}
+
+func mustChain(t *testing.T, v *View, id ThreadID) Chain {
+	t.Helper()
+	c, err := v.Chain(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// mustWhole is the chain of a thread that is alive, or has ended.
+func mustWhole(t *testing.T, s *Store, id ThreadID) Chain {
+	t.Helper()
+	v := mustLoad(t, s, id)
+	if _, alive := v.Entry(id); !alive {
+		var err error
+		if v, err = s.LoadEnded(t.Context(), v, findLine(t, s, v, id)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return mustChain(t, v, id)
+}
+
+func archiveByOther(t *testing.T, s *Store, id ThreadID) {
+	mustPush(t, s, mustLoad(t, s, id), endChange(t, mustLoad(t, s, id), id, "end"))
+}
+
+// commitsOfOthers makes commits that change nothing, in one push.
+func commitsOfOthers(t *testing.T, s *Store, n int) {
+	t.Helper()
+	v := mustLoad(t, s)
+	tip, tree := v.tip, v.root.obj.ID
+	var objs []wire.PackObject
+	for i := range n {
+		o, err := s.commitObject(tree, []wire.ID{tip}, fmt.Sprintf("of others: %d\n", i), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		objs, tip = append(objs, wire.PackObject{Object: o}), o.ID
+	}
+	moveBranch(t, s, v, tip, objs)
+}
+
+// rewriteByOther makes the branch a single commit without a past.
+func rewriteByOther(t *testing.T, s *Store) {
+	t.Helper()
+	v := mustLoad(t, s)
+	o, err := s.commitObject(v.root.obj.ID, nil, "all that there is\n", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	moveBranch(t, s, v, o.ID, []wire.PackObject{{Object: o}})
+}
+
+func moveBranch(t *testing.T, s *Store, v *View, tip wire.ID, objs []wire.PackObject) {
+	t.Helper()
+	for _, u := range []wire.RefUpdate{{Name: s.ref, Old: v.tip, New: tip}, {Name: StoreRef, Old: v.refs[StoreRef], New: tip}} {
+		if _, err := s.remote.Push(t.Context(), wire.PushRequest{Updates: []wire.RefUpdate{u}, Objects: objs}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestUnansweredTooFarBack: a history that is longer than what is looked through tells
+// nothing.
+func TestUnansweredTooFarBack(t *testing.T) {
+	for _, noFilter := range []bool{false, true} {
+		s := Open(wire.NewMemory(wire.MemoryOptions{Atomic: true, NoFilter: noFilter}), testOptions())
+		id := threadID(1)
+		threadWithSteps(t, s, id, 1)
+		r := &slow{Remote: s.remote, ref: s.ref, taken: func() { commitsOfOthers(t, s, lookBack+1) }}
+		mine := Open(r, testOptions())
+		_, err := mine.Update(t.Context(), mustLoad(t, mine, id), func(v *View) (*Change, error) {
+			return stepChange(t, v, id, "developer", "once"), nil
+		}, id)
+		if !errors.Is(err, ErrUnsure) || r.pushes != 1 {
+			t.Errorf("without filters %t: %d pushes, %v", noFilter, r.pushes, err)
+		}
+	}
+}
+
+// TestUnansweredOnePartOfMany: on a remote without atomic pushes, what goes after the state
+// branch is sent before an unanswered push of that is done.
+func TestUnansweredOnePartOfMany(t *testing.T) {
+	s := Open(wire.NewMemory(wire.MemoryOptions{}), testOptions())
+	id := threadID(1)
+	threadWithSteps(t, s, id, 1)
+	sig := gitobj.Signature{Name: "t", Email: "t@example.com", When: time.Unix(0, 0)}
+	data, err := gitobj.EncodeCommit(gitobj.Commit{Tree: wire.EmptyTree, Author: sig, Committer: sig, Message: "work\n"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	work := wire.NewObject(plumbing.CommitObject, data)
+	r := &slow{Remote: s.remote, ref: s.ref, taken: func() { commitsOfOthers(t, s, 2) }}
+	mine := Open(r, testOptions())
+	v := mustLoad(t, mine, id)
+	claim, objs := ClaimUpdate(id, nil, &Claim{Run: "run-1", Attempt: 1, Head: mustEntry(t, v, id).Head}, v.Time())
+	v = mustPush(t, mine, v, &Change{Refs: []wire.RefUpdate{claim}, Objects: objs})
+	v, err = mine.Update(t.Context(), v, func(v *View) (*Change, error) {
+		c := stepChange(t, v, id, "developer", "once")
+		held, _ := v.Claim(id)
+		release, _ := ClaimUpdate(id, &held, nil, v.Time())
+		c.Refs = []wire.RefUpdate{release, {Name: headsFolder + WorkBranch(id), New: work.ID}}
+		c.Objects = []wire.PackObject{{Object: work}}
+		return c, nil
+	}, id)
+	if delete(v.lagging, StoreRef); err != nil || r.pushes != 1 || len(v.lagging) > 0 {
+		t.Fatalf("%d pushes, lagging %v, %v", r.pushes, v.lagging, err)
+	}
+	if tip, _ := v.Ref(headsFolder + WorkBranch(id)); tip != work.ID {
+		t.Errorf("the work branch is at %s", tip)
+	}
+	if _, claimed := v.Claim(id); claimed {
+		t.Error("the claim is still there")
+	}
+}
