@@ -21,6 +21,7 @@ import (
 	"github.com/united-workforce/uwf/engine/runner/event"
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/outage"
 	"github.com/united-workforce/uwf/internal/removal"
 )
 
@@ -87,9 +88,11 @@ type job struct {
 	ev      event.Event
 	misread *event.CommandError // a /uwf line that can't be understood; nil: none
 	scratch string              // a folder of this job's own
-	remote  wire.Remote
+	dialed  wire.Remote         // the repository
+	remote  wire.Remote         // the same, which waits where it is away
 	branch  *branch
 	forge   forge.Forge
+	ends    time.Time    // when the job's time is over; zero: not known
 	jf      *app.Factory // that of the job: the default branch's settings, the inputs
 	unset   error        // of the command doctor: why there are no such settings
 }
@@ -200,9 +203,11 @@ func (j *job) definitions() string { return filepath.Join(j.scratch, "default-br
 // job's Factory.
 func (j *job) reach(ctx context.Context) (err error) {
 	auth := func(context.Context) (string, string, error) { return tokenUser, j.in.Token, nil }
-	if j.remote, err = j.f.DialAs(j.env.remote(), auth); err != nil {
+	if j.dialed, err = j.f.DialAs(j.env.remote(), auth); err != nil {
 		return err
 	}
+	j.f.AtOnce, j.f.Waiting = j.in.Doctor, j.tellWait
+	j.remote = wire.Patient(j.dialed, j.f.Outages())
 	token := j.in.Token
 	if j.forge, err = forge.New(forge.Options{
 		APIURL: j.env.APIURL, Repository: j.env.Repository, Flavour: j.env.Flavour, Token: func() string { return token }, Now: j.f.Now,
@@ -214,6 +219,9 @@ func (j *job) reach(ctx context.Context) (err error) {
 	}
 	if name := j.env.WorkflowName; name != "" && (j.in.Dispatch == "" || j.in.Dispatch == runner.DispatchAuto) {
 		j.env.WorkflowFile = j.branch.workflowNamed(ctx, j.env.Flavour, name)
+	}
+	if j.in.StepsPerJob > 1 {
+		j.ends = deadline(j.began, jobTime(j.branch.workflowText(ctx, j.env.Flavour, j.env.WorkflowFile), j.env.Name))
 	}
 	if !j.in.Doctor {
 		if err = j.branch.copyTo(ctx, j.definitions(), j.in.Config); err != nil {
@@ -260,11 +268,12 @@ func (j *job) newFactory(environ []string) *app.Factory {
 	f.Now, f.Rand, f.After, f.Machine, f.Hook, f.Silence = j.f.Now, j.f.Rand, j.f.After, j.f.Machine, j.f.Hook, j.f.Silence
 	f.SelfCommand, f.Inside, f.DialWire = j.f.SelfCommand, j.f.Inside, j.f.DialWire
 	f.Exposed, f.ExpectStore = j.f.Exposed, j.in.Store
+	f.AtOnce, f.Until, f.Waiting = j.f.AtOnce, j.ends, j.f.Waiting
 	if f.Getenv("UWF_HOME") == "" {
 		f.Environ = append(f.Environ, "UWF_HOME="+filepath.Join(j.scratch, "home"))
 	}
 	f.Job = &app.Job{
-		Remote: j.env.remote(), Dialed: j.remote, Branch: j.in.StateBranch, Root: f.Dir, Config: j.in.Config,
+		Remote: j.env.remote(), Dialed: j.dialed, Branch: j.in.StateBranch, Root: f.Dir, Config: j.in.Config,
 		Adjust: func(c *config.Config) {
 			j.in.adjust(c)
 			// What an agent of the default branch needs may lie beside it.
@@ -309,6 +318,9 @@ func (j *job) observe(e thread.Event) {
 	}
 }
 
+// tellWait tells in the log that a server is away.
+func (j *job) tellWait(w outage.Wait) { j.log.line("waiting: %s", w) }
+
 // runner puts the job together.
 func (j *job) runner(ctx context.Context, w *worker.Worker) (*runner.Runner, error) {
 	loc, err := j.jf.Locate(ctx)
@@ -321,9 +333,7 @@ func (j *job) runner(ctx context.Context, w *worker.Worker) (*runner.Runner, err
 	if about.Run == "" {
 		about.Run = w.Who.Run
 	}
-	if j.in.StepsPerJob > 1 {
-		about.Deadline = deadline(j.began, jobTime(j.branch.workflowText(ctx, j.env.Flavour, about.WorkflowFile), j.env.Name))
-	}
+	about.Deadline = j.ends
 	in := j.in.Inputs
 	in.Artifact = filepath.Join(or(j.env.Workspace, j.f.Dir), filepath.FromSlash(in.Artifact))
 	return &runner.Runner{

@@ -22,6 +22,7 @@ import (
 	"github.com/united-workforce/uwf/engine/redact"
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/outage"
 )
 
 // IO are the process's streams.
@@ -65,6 +66,12 @@ type Factory struct {
 	// Silence is how long a remote may say nothing before it counts as
 	// unreachable; 0: the transport's default.
 	Silence time.Duration
+	// AtOnce: no outage is waited for. What looks at how things are tells it at once.
+	AtOnce bool
+	// Until is when no outage is waited for any more; zero: see outage.Policy. Waiting
+	// hears of each wait; nil: it is told on stderr.
+	Until   time.Time
+	Waiting func(outage.Wait)
 	// SelfCommand runs this binary again; empty: the process's own executable.
 	SelfCommand []string
 	// Job is set where this process is a CI job of `uwf action`.

@@ -192,6 +192,8 @@ func (f *Factory) open(loc Location) (*gitcas.Store, error) {
 		return nil, err
 	}
 	o := gitcas.Options{Branch: loc.Branch, Now: f.Now, ExpectStore: f.ExpectStore}
+	policy := f.Outages()
+	o.Until, o.Waiting, o.Sleep = policy.Until, policy.Tell, policy.Sleep
 	if loc.Kind == RemoteStore && f.RepoRoot() != "" && f.Job == nil {
 		o.LocalTip = func(ctx context.Context) (wire.ID, bool, error) { return f.localTip(ctx, loc.Branch) }
 	}

@@ -61,6 +61,7 @@ Exit code 1 if something is missing without which nothing works.`,
   uwf doctor --offline --jq '.findings[] | select(.state != "ok") | .fix'`,
 		Args: cobra.NoArgs,
 		RunE: app.Run(o, runF, doctorRun, func([]string) {
+			f.AtOnce = true // it tells how things are now
 			o.Printer = f.Printer()
 			o.Client = hosted.NewClient(f)
 		}),

@@ -216,7 +216,7 @@ func (p *purge) rewriter() (*rewrite.Rewriter, error) {
 		Branch: p.store.Branch(), Store: gitcas.StoreRef, Attempts: gitcas.AttemptFolder, Staging: sweep.Staging,
 		Run:    fmt.Sprintf("%d-%s", p.o.Now().Unix(), hex.EncodeToString(b[:])),
 		Atomic: p.store.Atomic(p.view), Nodes: p.t.hashes, Quotes: quotes, LeaveNames: p.o.LeaveNames,
-		Verify: verify, Before: p.before,
+		Verify: verify, Before: p.before, Outages: p.store.Outages(),
 		Hook: func(point string) error { p.reached(point); return nil },
 	}
 	if p.t.needle != nil {

@@ -2,7 +2,6 @@ package thread
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"time"
@@ -112,11 +111,7 @@ type waiter struct {
 	first node.Hash          // the head in the beginning
 	refs  map[string]wire.ID // as they were when the thread was read
 	pause time.Duration
-	lost  int // times in a row that the remote could not be reached
 }
-
-// maxLost is how often in a row the remote may be out of reach.
-const maxLost = 10
 
 func (w *waiter) wait(ctx context.Context, t *lookup.Thread) error {
 	var over <-chan time.Time
@@ -140,15 +135,10 @@ func (w *waiter) wait(ctx context.Context, t *lookup.Thread) error {
 		case <-tick:
 		}
 		now, err := w.look(ctx, t)
-		if errors.Is(err, wire.ErrUnreachable) && w.lost < maxLost {
-			w.lost++
-			w.pause = min(w.pause*3/2, lastPause)
-			continue
-		}
 		if err != nil {
 			return err
 		}
-		t, w.lost = now, 0
+		t = now
 	}
 }
 
