@@ -36,13 +36,13 @@ func (e *movedError) Error() string { return e.reason }
 // commit pushes the step: nodes and head on the state branch, the edits on the
 // work branch and the claim's deletion, all in one.
 func (r *stepRun) commit(ctx context.Context, d Draft, s *sealed, next verdict) (Result, error) {
-	push, cancel := outlive(ctx, commitTimeout, commitGrace)
+	push, cancel := outlive(ctx, 0, commitGrace)
 	defer cancel()
 	var done *committed
 	build := func(v *gitcas.View) (*gitcas.Change, error) {
-		c, out, err := r.stepChange(push, v, s, next)
-		if out != nil {
-			done = out
+		c, tried, err := r.stepChange(push, v, s, next)
+		if err == nil {
+			c.Landed = func(*gitcas.View) { done = tried }
 		}
 		return c, err
 	}
@@ -55,16 +55,13 @@ func (r *stepRun) commit(ctx context.Context, d Draft, s *sealed, next verdict) 
 	case errors.As(err, &div):
 		return r.suspendWith(ctx, d, div)
 	case err != nil:
-		// Whether the last try was taken may be unknown: the store tells.
-		var known bool
-		if v, done, known = r.landed(ctx); done == nil {
-			err = r.failed(ctx, "commit", d, err)
-			var failure *FailedError
-			if errors.As(err, &failure) && !known && failure.Attempt == "" {
-				failure.Unsure = true
-			}
-			return r.result(), err
+		unsure := errors.Is(err, gitcas.ErrUnsure)
+		err = r.failed(ctx, "commit", d, err)
+		var failure *FailedError
+		if errors.As(err, &failure) {
+			failure.Unsure = unsure
 		}
+		return r.result(), err
 	}
 	r.settled(push, v, done)
 	r.e.reached("commit")
@@ -93,20 +90,6 @@ func (r *stepRun) settled(ctx context.Context, v *gitcas.View, done *committed) 
 	r.e.settleWork(ctx, fresh, r.id, done.work)
 }
 
-// landed looks whether one of this run's tries is in the store after all; known is
-// false where the store doesn't tell.
-func (r *stepRun) landed(ctx context.Context) (v *gitcas.View, done *committed, known bool) {
-	ctx, cancel := outlive(ctx, aloneTimeout, salvageGrace)
-	defer cancel()
-	v, err := r.e.Store.Load(ctx, r.id)
-	if err != nil {
-		return nil, nil, false
-	}
-	_, _, done, err = r.stillOurs(ctx, v)
-	var moved *movedError
-	return v, done, err == nil || errors.As(err, &moved)
-}
-
 // committed is a step as it went out.
 type committed struct {
 	head   node.Hash
@@ -115,12 +98,11 @@ type committed struct {
 	work   gitcas.Work
 }
 
-// stepChange is the commit as v allows it: rebuilt for every try. It returns no
-// change when an earlier try turns out to have been taken.
+// stepChange is the commit as v allows it: rebuilt for every try.
 func (r *stepRun) stepChange(ctx context.Context, v *gitcas.View, s *sealed, next verdict) (*gitcas.Change, *committed, error) {
-	entry, held, done, err := r.stillOurs(ctx, v)
-	if err != nil || done != nil {
-		return nil, done, err
+	entry, held, err := r.stillOurs(ctx, v)
+	if err != nil {
+		return nil, nil, err
 	}
 	work, refs, objs, err := r.placeWork(ctx, v, entry, next, s)
 	if err != nil {
@@ -143,7 +125,6 @@ func (r *stepRun) stepChange(ctx context.Context, v *gitcas.View, s *sealed, nex
 	if err != nil {
 		return nil, nil, err
 	}
-	r.tried[head] = digest
 	nodes = append(nodes, own...)
 
 	r.effects(&entry)
@@ -190,53 +171,26 @@ func digestOf(nodes []gitcas.PlacedNode, h node.Hash) (node.Digest, error) {
 
 // stillOurs applies the rules for committing: the claim is still this run's and
 // the thread is as it was, except for what does not matter.
-func (r *stepRun) stillOurs(ctx context.Context, v *gitcas.View) (gitcas.Entry, gitcas.Held, *committed, error) {
+func (r *stepRun) stillOurs(ctx context.Context, v *gitcas.View) (gitcas.Entry, gitcas.Held, error) {
 	entry, alive := v.Entry(r.id)
-	if !alive {
-		return r.ourEnd(ctx, v)
-	}
-	if entry.Head != r.entry.Head {
-		if d, ok := r.tried[entry.Head]; ok {
-			return entry, gitcas.Held{}, &committed{head: entry.Head, digest: d, entry: entry, work: entry.Work}, nil
-		}
-		chain, err := v.Chain(ctx, r.id)
-		if err != nil {
-			return entry, gitcas.Held{}, nil, err
-		}
-		for _, s := range chain.Steps {
-			if d, ok := r.tried[s.Hash]; ok {
-				return entry, gitcas.Held{}, &committed{head: s.Hash, digest: d, entry: entry, work: entry.Work}, nil
-			}
-		}
-		return entry, gitcas.Held{}, nil, &movedError{"its head moved on to " + string(entry.Head)}
-	}
-	if !sameThread(entry, r.entry) {
-		return entry, gitcas.Held{}, nil, &movedError{"it was changed while the agent worked"}
-	}
 	held, claimed := v.Claim(r.id)
-	if !claimed || !r.e.own(held.Claim) {
-		return entry, gitcas.Held{}, nil, &movedError{"the claim is no longer ours"}
-	}
-	return entry, held, nil, nil
-}
-
-// ourEnd tells whether the thread is gone from the tip because an earlier try of
-// this commit ended it.
-func (r *stepRun) ourEnd(ctx context.Context, v *gitcas.View) (gitcas.Entry, gitcas.Held, *committed, error) {
-	ended, ok, err := r.e.Store.FindEnded(ctx, v, r.id)
-	if err != nil {
-		return gitcas.Entry{}, gitcas.Held{}, nil, err
-	}
-	if !ok {
-		return gitcas.Entry{}, gitcas.Held{}, nil, &movedError{"it is gone from the store"}
-	}
-	for _, h := range ended.Steps {
-		if d, ok := r.tried[h]; ok {
-			entry := gitcas.Entry{Head: ended.Head, Status: gitcas.StatusEnded, Workflow: ended.Workflow, Work: ended.Work}
-			return entry, gitcas.Held{}, &committed{head: h, digest: d, entry: entry, work: ended.Work}, nil
+	switch {
+	case !alive:
+		ended, ok, err := r.e.Store.FindEnded(ctx, v, r.id)
+		if err == nil && !ok {
+			err = &movedError{"it is gone from the store"}
+		} else if err == nil {
+			err = &movedError{gone(ended)}
 		}
+		return entry, held, err
+	case entry.Head != r.entry.Head:
+		return entry, held, &movedError{"its head moved on to " + string(entry.Head)}
+	case !sameThread(entry, r.entry):
+		return entry, held, &movedError{"it was changed while the agent worked"}
+	case !claimed || !r.e.own(held.Claim):
+		return entry, held, &movedError{"the claim is no longer ours"}
 	}
-	return gitcas.Entry{}, gitcas.Held{}, nil, &movedError{gone(ended)}
+	return entry, held, nil
 }
 
 // sameThread compares entries by all that the step was worked out from: comment,

@@ -134,9 +134,8 @@ type stepRun struct {
 	failedBefore []node.Hash // the error StepNodes of the attempts at this step
 	closed       []string    // statuses, "" for none, that only an approval opens, and there is none
 	closedWhy    string
-	approvalNote string                    // what the role is told of that
-	tried        map[node.Hash]node.Digest // heads that this run tried to commit
-	keptAs       map[wire.ID]string        // values that this run gave its attempt ref, and what they hold
+	approvalNote string             // what the role is told of that
+	keptAs       map[wire.ID]string // values that this run gave its attempt ref, and what they hold
 
 	lost  *record.Usage // what this run took and led to no step
 	tries int           // failed attempts at the step that count, with this run's
@@ -170,7 +169,7 @@ func (e *Engine) Step(ctx context.Context, req StepRequest) (Result, error) {
 }
 
 func newRun(e *Engine, req StepRequest) *stepRun {
-	return &stepRun{e: e, req: req, id: req.Thread, tried: map[node.Hash]node.Digest{}, attemptNodes: gitcas.Nodes{}, keptAs: map[wire.ID]string{}}
+	return &stepRun{e: e, req: req, id: req.Thread, attemptNodes: gitcas.Nodes{}, keptAs: map[wire.ID]string{}}
 }
 
 func (r *stepRun) step(ctx context.Context) (Result, error) {
