@@ -22,12 +22,8 @@ func (e *Engine) alone(ctx context.Context, v *gitcas.View, id gitcas.ThreadID, 
 	defer h.release(ctx)
 	e.reached(do + " claimed")
 	before, _ := v.Entry(id)
-	var after *gitcas.Entry
 	build := func(v *gitcas.View) (*gitcas.Change, error) {
 		entry, alive := v.Entry(id)
-		if after != nil && alive && sameThread(entry, *after) {
-			return nil, nil // a lost reply: it was done
-		}
 		held, claimed := v.Claim(id)
 		if !alive || !sameThread(entry, before) || !claimed || !e.own(held.Claim) {
 			return nil, &RefusedError{Thread: id, Do: do, Reason: "it changed meanwhile", Advice: "look at it and try again: uwf thread show " + string(id)}
@@ -41,7 +37,6 @@ func (e *Engine) alone(ctx context.Context, v *gitcas.View, id gitcas.ThreadID, 
 		if before.Pause == nil && entry.Status == gitcas.StatusActive {
 			entry.Pause = asked // since the claim, by somebody who left it to whoever holds that
 		}
-		after = &entry
 		release, _ := gitcas.ClaimUpdate(id, &held, nil, v.Time())
 		c.Threads = map[gitcas.ThreadID]*gitcas.Entry{id: &entry}
 		c.Refs = append(c.Refs, release)
