@@ -69,10 +69,6 @@ func (r *stepRun) suspendPush(ctx context.Context, reason string, attempt *gitca
 	var after gitcas.Entry
 	build := func(v *gitcas.View) (*gitcas.Change, error) {
 		entry, alive := v.Entry(r.id)
-		if alive && entry.Status == gitcas.StatusSuspended && r.suspendedBefore(entry, reason) {
-			after = entry
-			return nil, nil // a lost reply: it was done
-		}
 		if !alive || !sameThread(entry, r.entry) {
 			return nil, &NotYoursError{Thread: r.id, Reason: "it changed before it could be suspended"}
 		}
@@ -97,8 +93,8 @@ func (r *stepRun) suspendPush(ctx context.Context, reason string, attempt *gitca
 			}
 			linkAttempts(&entry, r.id, nil, gitcas.AttemptRef(r.id, attempt.Run, attempt.Attempt))
 		}
-		after = entry
 		c.Threads = map[gitcas.ThreadID]*gitcas.Entry{r.id: &entry}
+		c.Landed = func(*gitcas.View) { after = entry }
 		return c, nil
 	}
 	v, err := r.e.update(ctx, r.v, build, r.id)
@@ -112,22 +108,14 @@ func (r *stepRun) suspendPush(ctx context.Context, reason string, attempt *gitca
 	return nil
 }
 
-func (r *stepRun) suspendedBefore(entry gitcas.Entry, reason string) bool {
-	return entry.Head == r.entry.Head && entry.Suspended != nil && entry.Suspended.Reason == reason
-}
-
 // finish ends a thread whose moderator says so without a step: one whose last
 // step was committed by an older version or another tool.
 func (r *stepRun) finish(ctx context.Context) (Result, error) {
 	after := r.entry
 	build := func(v *gitcas.View) (*gitcas.Change, error) {
 		entry, alive := v.Entry(r.id)
-		switch {
-		case !alive:
-			return nil, r.overAlready(ctx, v)
-		case entry.Head == r.entry.Head && entry.Status == gitcas.StatusEnded:
-			after = entry
-			return nil, nil // a lost reply: it was done
+		if !alive {
+			return nil, r.e.gone(ctx, v, r.id)
 		}
 		held, claimed := v.Claim(r.id)
 		if !sameThread(entry, r.entry) || !claimed || !r.e.own(held.Claim) {
@@ -140,12 +128,12 @@ func (r *stepRun) finish(ctx context.Context) (Result, error) {
 		if r.req.Deliver {
 			entry.Deliver, entry.Since = true, v.Time().UnixMilli()
 		}
-		after = entry
 		c := &gitcas.Change{
 			Subject:  subjectOf(r.title(), r.id, "ended"),
 			Trailers: entryTrailers(r.id, entry),
 			Threads:  map[gitcas.ThreadID]*gitcas.Entry{r.id: &entry},
 			Refs:     []wire.RefUpdate{release},
+			Landed:   func(*gitcas.View) { after = entry },
 		}
 		if !r.req.Deliver {
 			c.Archive = []gitcas.Ended{r.ended(entry, entry.Head, reasonEnded, "")}
@@ -162,21 +150,6 @@ func (r *stepRun) finish(ctx context.Context) (Result, error) {
 	res.tell(after)
 	res.Status, res.Done = string(gitcas.StatusEnded), true
 	return res, nil
-}
-
-// overAlready is nil for a thread that ended, by a push of ours whose reply was
-// lost or by somebody else's, at the head that we know; cancelled is not ended.
-func (r *stepRun) overAlready(ctx context.Context, v *gitcas.View) error {
-	ended, ok, err := r.e.Store.FindEnded(ctx, v, r.id)
-	switch {
-	case err != nil:
-		return err
-	case !ok:
-		return unknownThread(v, r.id)
-	case ended.Reason != reasonEnded || ended.Head != r.entry.Head:
-		return &NotYoursError{Thread: r.id, Reason: gone(ended)}
-	}
-	return nil
 }
 
 // settleWork brings up a work branch that lags behind, where the remote has no
@@ -213,7 +186,11 @@ func (e *Engine) Cancel(ctx context.Context, id gitcas.ThreadID, reason string) 
 	var line gitcas.Ended
 	build := func(v *gitcas.View) (*gitcas.Change, error) {
 		c, l, err := e.cancelChange(ctx, v, id, reason)
-		line = l
+		if c != nil {
+			c.Landed = func(*gitcas.View) { line = l }
+		} else {
+			line = l
+		}
 		return c, err
 	}
 	if _, err := e.update(ctx, v, build, id); err != nil {
@@ -310,18 +287,14 @@ func (e *Engine) Suspend(ctx context.Context, id gitcas.ThreadID, reason string)
 	}
 	reason, _ = clean.(string)
 	reason = text.Cut(reason, maxReason)
-	tried := false
 	build := func(v *gitcas.View) (*gitcas.Change, error) {
 		entry, alive := v.Entry(id)
 		switch {
 		case !alive:
 			return nil, e.gone(ctx, v, id)
-		case entry.Status == gitcas.StatusSuspended && tried && entry.Suspended != nil && entry.Suspended.Reason == reason:
-			return nil, nil // a lost reply: it was done
 		case entry.Status != gitcas.StatusActive:
 			return nil, &NotYoursError{Thread: id, Reason: "its status is " + string(entry.Status)}
 		}
-		tried = true
 		return Sign(suspendChange(v, id, entry, reason, e.By), e.By), nil
 	}
 	if _, err := e.update(ctx, v, build, id); err != nil {
