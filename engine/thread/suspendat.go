@@ -27,20 +27,16 @@ func (e *Engine) SuspendAt(ctx context.Context, id gitcas.ThreadID, head node.Ha
 	if entry, alive := v.Entry(id); alive && entry.Head == head {
 		e.settleWork(ctx, v, id, entry.Work)
 	}
-	tried := false
 	build := func(v *gitcas.View) (*gitcas.Change, error) {
 		entry, alive := v.Entry(id)
-		if alive && tried && entry.Head == head && entry.Suspended != nil && entry.Suspended.Reason == reason {
-			return nil, nil // a lost reply: it was done
-		}
-		done = false
 		pending := entry.Status == gitcas.StatusActive || entry.Status == gitcas.StatusEnded && entry.Deliver
 		held, claimed := v.Claim(id)
 		if !alive || entry.Head != head || !pending || claimed && !e.own(held.Claim) && e.counts(held.Claim, entry, v.Time()) {
 			return nil, nil
 		}
-		tried, done = true, true
-		return suspendChange(v, id, entry, reason, nil), nil
+		c := suspendChange(v, id, entry, reason, nil)
+		c.Landed = func(*gitcas.View) { done = true }
+		return c, nil
 	}
 	if _, err := e.update(ctx, v, build, id); err != nil {
 		return false, fmt.Errorf("suspend thread %s: %w", id, err)
