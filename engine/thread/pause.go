@@ -31,13 +31,9 @@ func (e *Engine) Pause(ctx context.Context, id gitcas.ThreadID, reason string) e
 	if err != nil {
 		return fmt.Errorf("pause thread %s: %w", id, err)
 	}
-	tried := false
 	build := func(v *gitcas.View) (*gitcas.Change, error) {
 		entry, err := e.aliveOr(ctx, v, id, "pause")
-		var refused *RefusedError
 		switch {
-		case tried && errors.As(err, &refused), tried && err == nil && entry.Suspended != nil && entry.Suspended.Reason == pause.Reason:
-			return nil, nil // a lost reply: it was done, and the thread has gone on to wait, or to its end
 		case err != nil:
 			return nil, err
 		case entry.Pause != nil && reflect.DeepEqual(*entry.Pause, pause):
@@ -45,7 +41,6 @@ func (e *Engine) Pause(ctx context.Context, id gitcas.ThreadID, reason string) e
 		case entry.Status == gitcas.StatusSuspended:
 			return nil, &RefusedError{Thread: id, Do: "pause", Reason: "it waits already (" + waitReason(entry) + ")"}
 		}
-		tried = true
 		entry.Pause = &pause
 		return Sign(&gitcas.Change{
 			Subject: subjectOf(entry.Title, id, "to be paused"), Body: pause.Reason, Trailers: entryTrailers(id, entry),
