@@ -122,11 +122,8 @@ type resumption struct {
 	e   *Engine
 	req ResumeRequest
 	by  *Person
-	// since and answer are what the last try wrote: after a lost reply they are
-	// found again.
-	since     int64
-	answer    node.Hash
-	withdrawn bool
+	// since is what the last try wrote; 0: there was none.
+	since int64
 	// before is the entry that the text is an answer to; of an ended thread only its
 	// head.
 	before gitcas.Entry
@@ -140,9 +137,6 @@ func (r *resumption) refuse(reason, advice string) error {
 func (r *resumption) change(ctx context.Context, v *gitcas.View) (*gitcas.Change, error) {
 	entry, alive := v.Entry(r.req.Thread)
 	switch {
-	case r.since != 0 && entry.Next != nil && entry.Next.Since == r.since && entry.Next.Answer == r.answer,
-		r.since != 0 && entry.Deliver && entry.Status == gitcas.StatusEnded && entry.Since == r.since:
-		return nil, nil // a lost reply: it was done
 	case r.since != 0 && !sameThread(entry, r.before) && (alive || r.before.Status != ""):
 		return nil, r.changed() // what it asks now is another question, or none
 	case !alive:
@@ -155,8 +149,6 @@ func (r *resumption) change(ctx context.Context, v *gitcas.View) (*gitcas.Change
 		return r.instead(ctx, v, entry)
 	case entry.Pause != nil:
 		return r.withdraw(entry)
-	case r.withdrawn:
-		return nil, nil
 	}
 	return nil, r.refuse("it does not wait for anybody", r.e.adviseWork(ctx, v, r.req.Thread))
 }
@@ -170,7 +162,6 @@ func (r *resumption) withdraw(entry gitcas.Entry) (*gitcas.Change, error) {
 	if r.req.Text != "" || len(r.req.Limits) > 0 {
 		return nil, r.refuse("it is still at work on a step, and pauses after that", "resume it when it has paused; without a text or limits the pause is taken back now")
 	}
-	r.withdrawn = true
 	entry.Pause = nil
 	return r.commit("pause taken back", entry), nil
 }
@@ -260,7 +251,6 @@ func (r *resumption) addAnswer(c *gitcas.Change, v *gitcas.View, next *gitcas.Ne
 		return err
 	}
 	next.Answer, err = answerChange(c, v, r.req.Thread, record.Answer{Words: words})
-	r.answer = next.Answer
 	return err
 }
 
