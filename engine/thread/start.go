@@ -126,26 +126,14 @@ func (e *Engine) Start(ctx context.Context, req StartRequest) (Started, error) {
 			nodes = append(nodes, gitcas.PlacedNode{Hash: typ, Node: s})
 		}
 	}
-	tried := false
 	build := func(v *gitcas.View) (*gitcas.Change, error) {
-		if there, ok := v.Entry(req.ID); ok {
-			if there.Head == head {
-				return nil, nil // a lost reply: it was done
-			}
+		if _, ok := v.Entry(req.ID); ok {
 			return nil, &NotYoursError{Thread: req.ID, Reason: "a thread of that id is there already"}
 		}
 		if id, taken := threadWithKey(v, req.Key); taken {
 			out, err = existing(ctx, v, id)
 			return nil, err
 		}
-		if tried {
-			// A push whose reply was lost may have been taken, and the thread have
-			// come to its end since: it must not come back.
-			if ended, found, err := e.Store.FindEnded(ctx, v, req.ID); err != nil || found {
-				return nil, cmp.Or[error](err, &NotYoursError{Thread: req.ID, Reason: gone(ended)})
-			}
-		}
-		tried = true
 		return Sign(&gitcas.Change{
 			Subject: subjectOf(start.Title, req.ID, "started · "+oneLine(def.Name)),
 			Body:    prompt,

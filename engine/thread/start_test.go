@@ -102,7 +102,7 @@ func TestStartTwice(t *testing.T) {
 			return unreachable()
 		}
 		_, err := e.Start(f.Context(), startRequest(testThread))
-		f.says(f.code(err, CodeNotYours), "cancelled")
+		f.ok(err) // it was started, and cancelled since
 		if v := f.view(); len(v.Threads()) != 0 {
 			f.Error("the cancelled thread came back")
 		}
