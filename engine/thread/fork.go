@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
 
@@ -51,11 +50,12 @@ func (e *Engine) Fork(ctx context.Context, req ForkRequest) (Started, error) {
 
 // forking is one Fork, over all its tries.
 type forking struct {
-	e     *Engine
-	req   ForkRequest
-	out   Started
-	who   *Person
-	tried bool
+	e   *Engine
+	req ForkRequest
+	out Started
+	who *Person
+	// asked: the forge has said who that is, if it can.
+	asked bool
 }
 
 func (f *forking) refuse(reason, advice string) error {
@@ -105,26 +105,18 @@ func (f *forking) earlier(steps int) string {
 	return fmt.Sprintf("fork an earlier step: uwf thread fork %s:%d", f.req.From, max(steps-1, 0))
 }
 
-// there reports whether the new thread is there already: by an earlier try, or
-// under the same key.
+// there reports whether the new thread is there already, under the same key.
 func (f *forking) there(ctx context.Context, v *gitcas.View) (done bool, err error) {
-	if entry, ok := v.Entry(f.req.ID); ok {
-		if f.tried && entry.Head == f.out.Head {
-			return true, nil // a lost reply: it was done
-		}
+	if _, ok := v.Entry(f.req.ID); ok {
 		return true, &NotYoursError{Thread: f.req.ID, Reason: "a thread of that id is there already"}
 	}
 	if id, taken := threadWithKey(v, f.req.Key); taken {
 		f.out, err = existing(ctx, v, id)
 		return true, err
 	}
-	// A push whose reply was lost may have been taken, and the thread have come to
-	// its end since: it must not come back. Nor is an id that was used used again.
-	var since time.Time
-	if !f.tried {
-		since = f.req.ID.Time() // a new id finds nothing: the whole past need not be read for that
-	}
-	ended, found, err := f.e.Store.FindEndedSince(ctx, v, f.req.ID, since)
+	// An id that was used is not used again. Since it is new, the whole past need not be
+	// read for that.
+	ended, found, err := f.e.Store.FindEndedSince(ctx, v, f.req.ID, f.req.ID.Time())
 	if err != nil || !found {
 		return err != nil, err
 	}
@@ -149,7 +141,8 @@ func (f *forking) source(ctx context.Context, v *gitcas.View) (*stepRun, error) 
 // push is the commit of a fork. t is the thread to fork, cut where the new one
 // begins.
 func (f *forking) push(ctx context.Context, v *gitcas.View, t *stepRun, d moderator.Decision) (*gitcas.Change, error) {
-	if !f.tried { // the forge is asked once
+	if !f.asked {
+		f.asked = true
 		f.who = f.e.identify(ctx, t.def, f.req.ID, "the fork is made, and where its workflow wants the approval of somebody else than who forked it, it can get none")
 	}
 	now, steps := v.Time().UnixMilli(), len(t.chain.Steps)
@@ -159,18 +152,17 @@ func (f *forking) push(ctx context.Context, v *gitcas.View, t *stepRun, d modera
 		Work: work, Limits: f.req.Limits, Next: &gitcas.Next{Role: d.Role, Since: now},
 		Title: t.title(), By: f.who.onRecord(),
 	}
-	f.out = Started{Thread: f.req.ID, Workflow: entry.Workflow, Name: t.def.Name, Head: entry.Head, Role: d.Role,
+	out := Started{Thread: f.req.ID, Workflow: entry.Workflow, Name: t.def.Name, Head: entry.Head, Role: d.Role,
 		ForkedFrom: &ForkPoint{Step: entry.Head, Thread: f.req.From, Steps: steps}}
 	if d.Kind == moderator.Suspend {
 		entry.Status, entry.Next = gitcas.StatusSuspended, nil
 		entry.Suspended = &gitcas.Suspended{Role: d.Role, Reason: text.Cut(d.Reason, maxReason)}
-		f.out.Suspended = &SuspendedInfo{Role: d.Role, Reason: d.Reason}
+		out.Suspended = &SuspendedInfo{Role: d.Role, Reason: d.Reason}
 	}
 	refs, err := f.e.workRef(ctx, v, work)
 	if err != nil {
 		return nil, err
 	}
-	f.tried = true
 	from := fmt.Sprintf("%s:%d", f.req.From, steps)
 	tale := t.storyWithAll(ctx, entry)
 	tale.id = f.req.ID
@@ -183,6 +175,7 @@ func (f *forking) push(ctx context.Context, v *gitcas.View, t *stepRun, d modera
 		Readable: map[string][]byte{gitcas.TaskPath(f.req.ID): tale.writeTask(from), gitcas.IndexPath(f.req.ID): tale.writeIndex()},
 		Threads:  map[gitcas.ThreadID]*gitcas.Entry{f.req.ID: &entry},
 		Refs:     refs,
+		Landed:   func(*gitcas.View) { f.out = out },
 	}, f.who), nil
 }
 
