@@ -240,7 +240,7 @@ func (r *delivery) notDone(ctx context.Context, cause error) error {
 	build := func(v *gitcas.View) (*gitcas.Change, error) {
 		entry, held, ours := r.stillClaimed(v)
 		if !ours {
-			return nil, nil // a lost reply, or somebody else has it: nothing to note
+			return nil, nil // somebody else has it: nothing to note
 		}
 		release, _ := gitcas.ClaimUpdate(r.id, &held, nil, v.Time())
 		c := &gitcas.Change{Subject: subjectOf(r.title(), r.id, "not delivered"), Body: reason, Refs: []wire.RefUpdate{release}}
@@ -255,9 +255,9 @@ func (r *delivery) notDone(ctx context.Context, cause error) error {
 			entry.Status = gitcas.StatusSuspended
 			entry.Suspended = &gitcas.Suspended{Reason: text.Cut(tooManyDeliveries(r.id, n)+"\n"+reason, maxReason)}
 		}
-		after = entry
 		c.Trailers = entryTrailers(r.id, entry)
 		c.Threads = map[gitcas.ThreadID]*gitcas.Entry{r.id: &entry}
+		c.Landed = func(*gitcas.View) { after = entry }
 		return c, nil
 	}
 	v, err := r.e.update(ctx, r.v, build, r.id)
@@ -289,16 +289,11 @@ func (r *delivery) archive(ctx context.Context) (Result, error) {
 	push, cancel := outlive(ctx, commitTimeout, commitGrace)
 	defer cancel()
 	r.line.CompletedAt = r.hold.serverNow().UnixMilli()
-	tried := false
 	build := func(v *gitcas.View) (*gitcas.Change, error) {
 		entry, held, ours := r.stillClaimed(v)
 		if !ours {
-			if tried && r.archived(push, v) {
-				return nil, nil // a lost reply: it was done
-			}
 			return nil, r.notOurs(push, v)
 		}
-		tried = true
 		return r.archiveChange(v, entry, held), nil
 	}
 	v, err := r.e.update(push, r.v, build, r.id)
@@ -306,12 +301,11 @@ func (r *delivery) archive(ctx context.Context) (Result, error) {
 	switch {
 	case errors.As(err, &moved):
 		return r.told(), err
-	case err != nil && !r.archivedAfterAll(ctx):
+	case err != nil:
 		return r.told(), r.notDone(ctx, fmt.Errorf("its end was made known, but the thread could not be archived: %w", err))
-	case err == nil:
-		r.v = v
-		r.hold.adopt(v)
 	}
+	r.v = v
+	r.hold.adopt(v)
 	r.e.reached("delivered")
 	res := r.told()
 	res.Status, res.Done, res.Deliver, res.PR = string(gitcas.StatusEnded), true, false, r.line.PR
@@ -334,28 +328,6 @@ func (r *delivery) archiveChange(v *gitcas.View, entry gitcas.Entry, held gitcas
 		c.Threads = map[gitcas.ThreadID]*gitcas.Entry{r.id: &entry}
 	}
 	return c
-}
-
-// archived reports whether the thread was archived by this job.
-func (r *delivery) archived(ctx context.Context, v *gitcas.View) bool {
-	if _, alive := v.Entry(r.id); alive {
-		return false
-	}
-	ended, ok, err := r.e.Store.FindEnded(ctx, v, r.id)
-	return err == nil && ok && ended.Reason == reasonEnded && ended.Head == r.line.Head && ended.CompletedAt == r.line.CompletedAt
-}
-
-// archivedAfterAll looks whether the push that nobody answered was taken.
-func (r *delivery) archivedAfterAll(ctx context.Context) bool {
-	ctx, cancel := outlive(ctx, aloneTimeout, salvageGrace)
-	defer cancel()
-	v, err := r.e.Store.Load(ctx, r.id)
-	if err != nil || !r.archived(ctx, v) {
-		return false
-	}
-	r.v = v
-	r.hold.adopt(v)
-	return true
 }
 
 // notOurs says what became of a thread that this job delivered for nothing.
