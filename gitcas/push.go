@@ -88,7 +88,7 @@ func (s *Store) send(ctx context.Context, atomic bool, p *sending, objs []wire.P
 			p.rest = p.updates[i+1:]
 			at, err = s.remote.Push(ctx, wire.PushRequest{Updates: []wire.RefUpdate{u}, Objects: objs})
 		} else {
-			at, err = s.pushRefs(ctx, []wire.RefUpdate{u}, objs)
+			err = s.PushRef(ctx, u, objs)
 		}
 		if err != nil {
 			return at, nil, err
@@ -105,7 +105,7 @@ func (s *Store) send(ctx context.Context, atomic bool, p *sending, objs []wire.P
 func (s *Store) sendRest(ctx context.Context, p *sending) (lagging map[string]error) {
 	lagging = map[string]error{}
 	for _, u := range p.rest {
-		if _, err := s.pushRefs(ctx, []wire.RefUpdate{u}, p.pending.take(u.New)); err != nil {
+		if err := s.PushRef(ctx, u, p.pending.take(u.New)); err != nil {
 			lagging[u.Name] = err
 		}
 	}

@@ -124,9 +124,8 @@ func testUnansweredRef(t *testing.T, s *Store) {
 		if held, ok := v.Claim(id); !ok || held.ID != claim.New {
 			t.Fatalf("late %t: the claim is %v", late, held)
 		}
-		drop := []wire.RefUpdate{{Name: ClaimRef(id), Old: claim.New}}
 		r.pushes = 0
-		if err := mine.PushRefs(t.Context(), v, drop, nil); err != nil {
+		if err := mine.PushRef(t.Context(), wire.RefUpdate{Name: ClaimRef(id), Old: claim.New}, nil); err != nil {
 			t.Fatalf("late %t: the claim is not let go: %v", late, err)
 		}
 		if _, claimed := mustLoad(t, s, id).Claim(id); claimed {

@@ -237,27 +237,13 @@ func (s *Store) history(ctx context.Context, tip, ancestor wire.ID, depth int, v
 	return nil
 }
 
-// PushRefs moves refs that are no part of a change of the state branch: all together, or
-// one by one where the store is not atomic. An outage is waited for; a push that got no
-// answer is proved by the refs' values. A ref that somebody else moved is ErrLostRace.
-func (s *Store) PushRefs(ctx context.Context, v *View, updates []wire.RefUpdate, objs []wire.PackObject) error {
+// PushRef moves a ref that is no part of a change of the state branch, or deletes it. An
+// outage is waited for; a push that got no answer is proved by the ref's value. A ref that
+// somebody else moved is ErrLostRace.
+func (s *Store) PushRef(ctx context.Context, u wire.RefUpdate, objs []wire.PackObject) error {
 	if s.err != nil {
 		return s.err
 	}
-	if v.version.Atomic || len(updates) == 1 {
-		_, err := s.pushRefs(ctx, updates, objs)
-		return err
-	}
-	pending := newPending(objs)
-	for _, u := range updates {
-		if _, err := s.pushRefs(ctx, []wire.RefUpdate{u}, pending.take(u.New)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// pushRefs moves refs in one push.
-func (s *Store) pushRefs(ctx context.Context, updates []wire.RefUpdate, objs []wire.PackObject) (time.Time, error) {
-	return wire.PushRefs(ctx, s.remote, s.o.outages(), wire.PushRequest{Updates: updates, Objects: objs, Atomic: len(updates) > 1})
+	_, err := wire.PushRefs(ctx, s.remote, s.o.outages(), wire.PushRequest{Updates: []wire.RefUpdate{u}, Objects: objs})
+	return err
 }

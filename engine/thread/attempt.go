@@ -93,7 +93,7 @@ func (r *stepRun) salvaged(ctx context.Context, phase string, d Draft, cause err
 }
 
 func (r *stepRun) pushAttempt(ctx context.Context, a gitcas.Attempt, link bool) error {
-	ctx, cancel := outlive(ctx, commitTimeout, linkGrace)
+	ctx, cancel := outlive(ctx, 0, linkGrace)
 	defer cancel()
 	stopped := stoppedByPerson(ctx)
 	build := func(v *gitcas.View) (*gitcas.Change, error) { return r.keepChange(v, a, link, stopped) }
@@ -107,22 +107,21 @@ func (r *stepRun) pushAttempt(ctx context.Context, a gitcas.Attempt, link bool) 
 // pushAlone pushes nothing but the attempt's ref, and reads nothing but that: the
 // store may be what is broken.
 func (r *stepRun) pushAlone(ctx context.Context, a gitcas.Attempt) error {
-	ctx, cancel := outlive(ctx, aloneTimeout, keepGrace)
+	ctx, cancel := outlive(ctx, 0, keepGrace)
 	defer cancel()
-	remote, ref := r.e.Store.Remote(), gitcas.AttemptRef(r.id, a.Run, a.Attempt)
+	ref := gitcas.AttemptRef(r.id, a.Run, a.Attempt)
 	old, _ := r.v.Ref(ref)
 	var err error
-	for range claimTries {
+	for range branchTries {
 		var upd wire.RefUpdate
 		var objs []wire.PackObject
 		if upd, objs, err = r.attemptUpdate(old, "failure", a); err != nil || upd.Name == "" {
 			return err
 		}
-		objs = append(objs, r.workObjects()...)
-		if _, err = remote.Push(ctx, wire.PushRequest{Updates: []wire.RefUpdate{upd}, Objects: objs}); err == nil || !retryable(err) {
+		if err = r.e.Store.PushRef(ctx, upd, append(objs, r.workObjects()...)); !errors.Is(err, wire.ErrLostRace) {
 			return err
 		}
-		if l, lerr := remote.List(ctx, ref); lerr == nil {
+		if l, lerr := r.e.Store.Remote().List(ctx, ref); lerr == nil {
 			old = l.Refs[ref]
 		}
 	}

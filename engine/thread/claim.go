@@ -157,7 +157,7 @@ func (e *Engine) dropClaim(ctx context.Context, v *gitcas.View, id gitcas.Thread
 
 // dropUnknown looks for a claim of this job whose reply was lost, and deletes it.
 func (e *Engine) dropUnknown(ctx context.Context, id gitcas.ThreadID) {
-	ctx, cancel := outlive(ctx, releaseTimeout, releaseGrace)
+	ctx, cancel := outlive(ctx, 0, releaseGrace)
 	defer cancel()
 	if v, err := e.Store.Load(ctx, id); err == nil {
 		e.dropClaim(ctx, v, id)
@@ -312,7 +312,7 @@ func (h *hold) renewOnce(ctx context.Context, m *Meter) error {
 // release deletes the claim, if it is still this job's. It tries a few times and
 // then gives up: a claim that stays is dead three minutes later.
 func (h *hold) release(ctx context.Context) {
-	ctx, cancel := outlive(ctx, releaseTimeout, releaseGrace)
+	ctx, cancel := outlive(ctx, 0, releaseGrace)
 	defer cancel()
 	for range claimTries {
 		held, ok := h.current()
@@ -320,17 +320,17 @@ func (h *hold) release(ctx context.Context) {
 			return
 		}
 		upd, _ := gitcas.ClaimUpdate(h.id, &held, nil, h.serverNow())
-		_, err := h.e.Store.Remote().Push(ctx, wire.PushRequest{Updates: []wire.RefUpdate{upd}})
+		err := h.e.Store.PushRef(ctx, upd, nil)
 		if err == nil {
 			h.set(held, true)
 			return
 		}
-		if !retryable(err) {
+		if !errors.Is(err, wire.ErrLostRace) {
 			return
 		}
-		v, err := h.e.Store.Load(ctx, h.id)
+		v, err := h.e.Store.Load(ctx, h.id) // a renewal that was cut off may have landed
 		if err != nil {
-			continue
+			return
 		}
 		h.adopt(v)
 	}

@@ -84,7 +84,7 @@ func (r *stepRun) settled(ctx context.Context, v *gitcas.View, done *committed) 
 	}
 	if workTip(fresh, done.work).IsZero() && r.snap != nil && !r.snap.Unchanged {
 		first := wire.RefUpdate{Name: branchRef(done.work.Branch), New: plumbing.NewHash(done.work.Commit)}
-		_, _ = r.e.Store.Remote().Push(ctx, wire.PushRequest{Updates: []wire.RefUpdate{first}}) // else by the next job
+		_ = r.e.Store.PushRef(ctx, first, nil) // else by the next job
 		return
 	}
 	r.e.settleWork(ctx, fresh, r.id, done.work)

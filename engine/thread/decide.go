@@ -132,7 +132,7 @@ func (r *stepRun) tidy(ctx context.Context, ended gitcas.Ended) {
 	r.e.settleWork(ctx, r.v, r.id, ended.Work)
 	if held, claimed := r.v.Claim(r.id); claimed && !r.e.alive(held.Claim, r.v.Time()) {
 		drop, _ := gitcas.ClaimUpdate(r.id, &held, nil, r.v.Time())
-		_, _ = r.e.Store.Remote().Push(ctx, wire.PushRequest{Updates: []wire.RefUpdate{drop}}) // it harms nobody
+		_ = r.e.Store.PushRef(ctx, drop, nil) // it harms nobody
 	}
 }
 
@@ -150,7 +150,7 @@ func (r *stepRun) firstWork(ctx context.Context, ended gitcas.Ended) {
 		return
 	}
 	first := wire.RefUpdate{Name: branchRef(ended.Work.Branch), New: plumbing.NewHash(ended.Work.Commit)}
-	_, _ = r.e.Store.Remote().Push(ctx, wire.PushRequest{Updates: []wire.RefUpdate{first}}) // the attempt ref still has it
+	_ = r.e.Store.PushRef(ctx, first, nil) // the attempt ref still has it
 }
 
 // gone says what became of a thread that is no longer on the tip.

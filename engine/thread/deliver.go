@@ -212,8 +212,8 @@ func (r *delivery) branchUp(ctx context.Context) (wire.ID, error) {
 		if err != nil {
 			return wire.ZeroID, err
 		}
-		_, err = r.e.Store.Remote().Push(ctx, wire.PushRequest{Updates: upd})
-		if err != nil && (!retryable(err) || try >= claimTries) {
+		err = r.e.Store.PushRef(ctx, upd[0], nil)
+		if err != nil && (!errors.Is(err, wire.ErrLostRace) || try >= branchTries) {
 			return wire.ZeroID, err
 		}
 		if err := r.refresh(ctx, r.v); err != nil {
@@ -232,7 +232,7 @@ func (r *delivery) stillClaimed(v *gitcas.View) (gitcas.Entry, gitcas.Held, bool
 // notDone notes a delivery that failed: its error goes to the attempt's ref, is linked
 // from the entry, and the claim is let go, in one push.
 func (r *delivery) notDone(ctx context.Context, cause error) error {
-	ctx, cancel := outlive(ctx, commitTimeout, linkGrace)
+	ctx, cancel := outlive(ctx, 0, linkGrace)
 	defer cancel()
 	failure := &DeliverError{Thread: r.id, Err: cause}
 	reason := r.keptText(cause)
@@ -286,7 +286,7 @@ func (r *delivery) keptText(cause error) string {
 // delivered. What the effects added to its entry is committed first: a thread that is
 // resumed after its end goes on from there.
 func (r *delivery) archive(ctx context.Context) (Result, error) {
-	push, cancel := outlive(ctx, commitTimeout, commitGrace)
+	push, cancel := outlive(ctx, 0, commitGrace)
 	defer cancel()
 	r.line.CompletedAt = r.hold.serverNow().UnixMilli()
 	build := func(v *gitcas.View) (*gitcas.Change, error) {

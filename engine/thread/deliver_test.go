@@ -195,11 +195,15 @@ func TestDeliverKilled(t *testing.T) {
 	}
 }
 
+// errKilled is what the deferred calls of a job that was killed get: the dead wait for
+// nothing.
+var errKilled = &wire.Error{Op: "request", Kind: wire.ErrDenied, Detail: "the job was killed"}
+
 // killedAt runs a job whose process dies at a point: nothing of it is heard of after.
 func (f *fixture) killedAt(point string, job func()) {
 	f.hook = func(p string) {
 		if p == point {
-			f.remote.before = func(string, wire.PushRequest) error { return unreachable() }
+			f.remote.before = func(string, wire.PushRequest) error { return errKilled }
 			runtime.Goexit()
 		}
 	}

@@ -67,6 +67,9 @@ func (r *stepRun) restore(ctx context.Context) error {
 	return nil
 }
 
+// branchTries bounds how often a work branch is looked at again that others push to.
+const branchTries = 5
+
 // whereFrom finds the commit to work from. Somebody may push to the branch while
 // it is brought up: then it is looked at again.
 func (r *stepRun) whereFrom(ctx context.Context) (wire.ID, error) {
@@ -84,7 +87,7 @@ func (r *stepRun) whereFrom(ctx context.Context) (wire.ID, error) {
 		if err == nil && from != tip {
 			return from, r.refresh(ctx, v) // the branch was brought up
 		}
-		if !errors.Is(err, wire.ErrLostRace) || try >= claimTries {
+		if !errors.Is(err, wire.ErrLostRace) || try >= branchTries {
 			return from, err
 		}
 		if v, err = r.e.Store.Reload(ctx, v, r.id); err != nil {
@@ -171,18 +174,16 @@ func (e *Engine) bringUp(ctx context.Context, id gitcas.ThreadID, w gitcas.Work,
 	if err != nil {
 		return wire.ZeroID, err
 	}
-	req := wire.PushRequest{Updates: []wire.RefUpdate{{Name: branchRef(w.Branch), Old: tip, New: recorded}}}
+	target, objs := recorded, []wire.PackObject(nil)
 	if !behind {
-		merged, objs, err := e.mergeCommit(ctx, w, recorded, tip)
-		if err != nil {
+		if target, objs, err = e.mergeCommit(ctx, w, recorded, tip); err != nil {
 			return wire.ZeroID, err
 		}
-		req.Updates[0].New, req.Objects = merged, objs
 	}
-	if _, err := e.Store.Remote().Push(ctx, req); err != nil {
+	if err := e.Store.PushRef(ctx, wire.RefUpdate{Name: branchRef(w.Branch), Old: tip, New: target}, objs); err != nil {
 		return wire.ZeroID, fmt.Errorf("bring branch %s of thread %s up: %w", w.Branch, id, err)
 	}
-	return req.Updates[0].New, nil
+	return target, nil
 }
 
 func (e *Engine) mergeCommit(ctx context.Context, w gitcas.Work, recorded, tip wire.ID) (wire.ID, []wire.PackObject, error) {

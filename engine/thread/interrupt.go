@@ -5,6 +5,8 @@ import (
 	"errors"
 	"sync/atomic"
 	"time"
+
+	"github.com/united-workforce/uwf/internal/outage"
 )
 
 // What is left to do after an interrupt has to be done within the seven seconds
@@ -43,7 +45,8 @@ func (i *interrupt) began() time.Time {
 }
 
 // outlive returns a context that goes on when ctx ends. It ends by itself after
-// limit (0: never), or grace after the interrupt of the step, whichever is first.
+// limit (0: never), or grace after the interrupt of the step, or else the end of ctx,
+// whichever is first.
 func outlive(ctx context.Context, limit, grace time.Duration) (context.Context, context.CancelFunc) {
 	out, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	if limit > 0 {
@@ -51,8 +54,9 @@ func outlive(ctx context.Context, limit, grace time.Duration) (context.Context, 
 	}
 	i, ok := ctx.Value(interruptKey{}).(*interrupt)
 	if !ok {
-		return out, cancel
+		i = &interrupt{ctx: ctx, clock: SystemClock{}}
 	}
+	out = outage.WithHurry(out, func() bool { return i.ctx.Err() != nil })
 	stop := context.AfterFunc(i.ctx, func() {
 		over, forget := i.clock.After(grace - i.clock.Now().Sub(i.began()))
 		defer forget()

@@ -87,7 +87,7 @@ func refsToDrop(v *gitcas.View, id gitcas.ThreadID) []wire.RefUpdate {
 
 // dropBranch deletes the work branch of a removed thread, or says why it stays.
 func (e *Engine) dropBranch(ctx context.Context, v *gitcas.View, ended gitcas.Ended) (why string, err error) {
-	for range claimTries {
+	for range branchTries {
 		tip := workTip(v, ended.Work)
 		if ended.Work.Branch == "" || tip.IsZero() {
 			return "", nil
@@ -95,8 +95,8 @@ func (e *Engine) dropBranch(ctx context.Context, v *gitcas.View, ended gitcas.En
 		if why, err = e.branchNeeded(ctx, v, ended, tip); why != "" || err != nil {
 			return why, err
 		}
-		_, err = e.Store.Remote().Push(ctx, wire.PushRequest{Updates: []wire.RefUpdate{{Name: branchRef(ended.Work.Branch), Old: tip}}})
-		if err == nil || !retryable(err) {
+		err = e.Store.PushRef(ctx, wire.RefUpdate{Name: branchRef(ended.Work.Branch), Old: tip}, nil)
+		if !errors.Is(err, wire.ErrLostRace) {
 			return "", err
 		}
 		fresh, lerr := e.Store.Reload(ctx, v, ended.Thread)

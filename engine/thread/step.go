@@ -17,15 +17,12 @@ import (
 	"github.com/united-workforce/uwf/internal/text"
 )
 
-// What bounds the single parts of a step, all retries included, as long as no
-// interrupt does.
+// What bounds the single parts of a step on this machine, as long as no interrupt does. How
+// long the remote is waited for the Store's policy says.
 const (
 	// What the agent left is read, checked and compared. A claim is dead a minute later.
 	sealTimeout    = 2 * time.Minute
 	salvageTimeout = 30 * time.Second // the same for an attempt
-	commitTimeout  = 2 * time.Minute
-	aloneTimeout   = 30 * time.Second // the attempt's own ref, where the rest can't be pushed
-	releaseTimeout = 10 * time.Second // a claim that stays is dead three minutes later
 )
 
 // StepRequest names the thread to step.

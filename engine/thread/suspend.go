@@ -62,7 +62,7 @@ func (r *stepRun) suspend(ctx context.Context, reason string) error {
 // suspendPush changes the entry and deletes this job's claim in one push: a job
 // without the claim may not suspend a thread.
 func (r *stepRun) suspendPush(ctx context.Context, reason string, attempt *gitcas.Attempt) error {
-	ctx, cancel := outlive(ctx, commitTimeout, commitGrace)
+	ctx, cancel := outlive(ctx, 0, commitGrace)
 	defer cancel()
 	r.e.settleWork(ctx, r.v, r.id, r.entry.Work)
 	reason = text.Cut(reason, maxReason)
@@ -158,7 +158,7 @@ func (r *stepRun) finish(ctx context.Context) (Result, error) {
 // pushed to all the time, stays for a person or the next job, and the commits
 // are on the attempt ref until then.
 func (e *Engine) settleWork(ctx context.Context, v *gitcas.View, id gitcas.ThreadID, w gitcas.Work) {
-	for range claimTries {
+	for range branchTries {
 		tip := workTip(v, w)
 		if e.Store.Atomic(v) || w.Commit == "" || tip.IsZero() || tip.String() == w.Commit {
 			return
