@@ -68,6 +68,8 @@ func (s *Store) Update(ctx context.Context, v *View, build func(*View) (*Change,
 		case landed != nil:
 			landed.change.landed(next)
 			return next, nil
+		case u.last != nil:
+			return nil, u.orUnsure(u.last)
 		}
 	}
 }
@@ -84,6 +86,8 @@ type updating struct {
 	// lostSince.
 	races     int
 	lostSince time.Time
+	// last is why nothing more is pushed, unless what was is found; nil: it may be.
+	last error
 }
 
 // beginTry notes when an outage would have begun.
@@ -98,11 +102,15 @@ func (u *updating) pause(ctx context.Context, sent *sending, err error) error {
 	if sent == nil { // it failed before anything was pushed
 		return err
 	}
-	if errors.Is(err, wire.ErrUnreachable) {
+	unreadable := errors.Is(err, wire.ErrUnreadable)
+	if unreadable || errors.Is(err, wire.ErrUnreachable) {
 		u.unanswered = append(u.unanswered, sent)
 	}
 	after, away := wire.IsOutage(err)
 	switch {
+	case unreadable && ctx.Err() == nil:
+		u.last = err // something answered: it is looked for once
+		return nil
 	case away:
 		u.races = 0
 		if err := u.outage.Wait(ctx, err, after); err != nil {

@@ -16,6 +16,9 @@ import (
 // quiet is how long a silent remote is waited for in these tests.
 const quiet = clitest.EnvQuiet + "=5s"
 
+// hasty is for remotes that never come back.
+const hasty = clitest.EnvHasty + "=1"
+
 // answer is a remote that answers with nothing but this.
 func answer(code int, contentType, body string) func(http.Handler) http.Handler {
 	return func(http.Handler) http.Handler {
@@ -129,7 +132,7 @@ func TestBadRemote(t *testing.T) {
 			m := m.on(t)
 			before := m.bare("for-each-ref")
 			l.wrap.Store(&tt.fault)
-			j := m.step([]string{quiet}, id).ends(5)
+			j := m.step([]string{quiet, hasty}, id).ends(5)
 			l.wrap.Store(nil)
 			j.says(tt.want...)
 			if strings.Contains(j.errs.String(), page[:9]) {
@@ -148,7 +151,7 @@ func TestBadRemote(t *testing.T) {
 		m.git(m.clone, "remote", "set-url", "origin", "http://"+nobody.Addr().String()+"/r.git")
 		defer m.git(m.clone, "remote", "set-url", "origin", m.url)
 		for _, args := range [][]string{{"thread", "step", id}, {"thread", "list"}, {"run", "flow", "-p", "x", "--agent", "uwf agent mock '" + m.script + "'"}} {
-			m.start(nil, args...).ends(5).says("unreachable", "connection refused", "check the network")
+			m.start([]string{hasty}, args...).ends(5).says("unreachable", "connection refused", "check the network")
 		}
 	})
 	if n := l.lines(runs); n != 0 {

@@ -206,7 +206,7 @@ func (j *job) reach(ctx context.Context) (err error) {
 	if j.dialed, err = j.f.DialAs(j.env.remote(), auth); err != nil {
 		return err
 	}
-	j.f.AtOnce, j.f.Waiting = j.in.Doctor, j.tellWait
+	j.f.AtOnce, j.f.Waiting = j.f.AtOnce || j.in.Doctor, j.tellWait
 	j.remote = wire.Patient(j.dialed, j.f.Outages())
 	token := j.in.Token
 	if j.forge, err = forge.New(forge.Options{

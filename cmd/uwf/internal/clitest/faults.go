@@ -22,6 +22,7 @@ const (
 	EnvHost  = "UWF_TEST_HOST"  // NAME: be on another machine, as far as claims can tell
 	EnvRenew = "UWF_TEST_RENEW" // FILE: renew claims while, and only while, it is there
 	EnvQuiet = "UWF_TEST_QUIET" // DURATION: how long a remote may say nothing
+	EnvHasty = "UWF_TEST_HASTY" // anything: no outage is waited for
 	EnvStops = "UWF_TEST_STOPS" // FILE: write the points that it gets to there
 	EnvAhead = "UWF_TEST_AHEAD" // DURATION: what its clock is ahead
 	EnvBared = "UWF_TEST_BARED" // anything: the environment can\'t be concealed from agents
@@ -66,6 +67,7 @@ func meetFaults(f *app.Factory) (err error) {
 			return err
 		}
 	}
+	f.AtOnce = f.Getenv(EnvHasty) != ""
 	if file := f.Getenv(EnvRenew); file != "" {
 		f.After = func(d time.Duration) (<-chan time.Time, func()) {
 			if d != thread.RenewEvery {
