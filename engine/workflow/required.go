@@ -8,13 +8,17 @@ import (
 )
 
 // checkRequired warns of what a schema requires and does not list: no agent is asked for
-// it, and no answer can have it. Where additionalProperties refuses it, it is a mistake.
+// it, and no answer can have it. Where it leaves nothing that fits, it is a mistake.
 func (c *compiler) checkRequired(r *roleAt) {
-	for _, u := range shape.UnlistedOf(r.Schema) {
+	found, nothingFits := shape.UnlistedOf(r.Schema)
+	for _, u := range found {
 		out, wrong := c.warnings, "and its properties do not list it: no agent is asked for it"
 		switch {
 		case u.Forbidden:
-			out, wrong = c.problems, "and additionalProperties: false refuses it, since the properties beside that do not list it"
+			wrong = "and additionalProperties: false refuses it, since the properties beside that do not list it: nothing fits there"
+			if nothingFits {
+				out = c.problems
+			}
 		case u.Partly:
 			wrong = "and the properties of some alternatives do not list it: no agent is asked for it there"
 		}

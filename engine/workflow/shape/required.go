@@ -11,7 +11,7 @@ import (
 type Unlisted struct {
 	Name string
 	Path string // the JSON pointer of the name in `required`
-	// Forbidden says that additionalProperties: false refuses it: nothing fits.
+	// Forbidden says that additionalProperties: false refuses it: nothing fits there.
 	Forbidden bool
 	// Partly says that some of the alternatives list it.
 	Partly bool
@@ -24,11 +24,13 @@ const maxUnlisted = 200
 
 // UnlistedOf finds the names that a schema requires of any object in it without listing
 // them. What describes one object together (a schema and its allOf, oneOf, anyOf, then
-// and else) is taken together; not and if require nothing.
-func UnlistedOf(schema any) []Unlisted {
+// and else) is taken together; not and if require nothing. nothingFits says that what is
+// forbidden leaves no object that fits the schema: not only one alternative, or a field
+// that may be left out.
+func UnlistedOf(schema any) (found []Unlisted, nothingFits bool) {
 	w := &requiredWalk{}
-	w.walkObject(schema, "", nil, 0)
-	return w.found
+	nothingFits = w.walkObject(schema, "", nil, 0)
+	return w.found, nothingFits
 }
 
 // part is one of the schemas that describe an object together.
@@ -40,66 +42,66 @@ type part struct {
 
 type requiredWalk struct{ found []Unlisted }
 
-// walkObject looks at the schema of an object; around are those that it is a branch of.
-func (w *requiredWalk) walkObject(schema any, at string, around []part, depth int) {
+// walkObject looks at the schema of an object, which around are those that it is a branch
+// of, and reports whether no object fits it.
+func (w *requiredWalk) walkObject(schema any, at string, around []part, depth int) (nothingFits bool) {
 	m, ok := schema.(map[string]any)
 	if !ok || depth > MaxDepth || len(w.found) >= maxUnlisted {
-		return
+		return schema == false
 	}
 	together := append(slices.Clone(around), part{m, at, listedBy(m, 0)})
-	if canBeObject(m) {
-		w.findUnlisted(together)
-		w.findForbidden(m, around)
-	}
+	nothingFits = !canBeObject(m) || w.findUnlisted(together)
 	for _, word := range []string{"allOf", "oneOf", "anyOf"} {
-		for i, b := range asList(m[word]) {
-			w.walkObject(b, at+"/"+word+"/"+strconv.Itoa(i), together, depth+1)
+		branches, refused := asList(m[word]), 0
+		for i, b := range branches {
+			if w.walkObject(b, at+"/"+word+"/"+strconv.Itoa(i), together, depth+1) {
+				refused++
+			}
+		}
+		if refused > 0 && (word == "allOf" || refused == len(branches)) {
+			nothingFits = true
 		}
 	}
 	for _, word := range []string{"then", "else"} {
 		w.walkObject(m[word], at+"/"+word, together, depth+1)
 	}
-	w.walkValues(m, at, depth+1)
+	return w.walkValues(m, at, together, depth+1) || nothingFits
 }
 
-// walkValues looks at the values that an object or a list holds.
-func (w *requiredWalk) walkValues(m map[string]any, at string, depth int) {
+// walkValues looks at the values that an object or a list holds. Nothing fits where a
+// field that the object must have can hold nothing.
+func (w *requiredWalk) walkValues(m map[string]any, at string, together []part, depth int) (nothingFits bool) {
 	for _, word := range []string{"properties", "patternProperties"} {
 		fields, _ := m[word].(map[string]any)
 		for _, name := range slices.Sorted(maps.Keys(fields)) {
-			w.walkObject(fields[name], at+"/"+word+"/"+escape(name), nil, depth)
+			none := w.walkObject(fields[name], at+"/"+word+"/"+escape(name), nil, depth)
+			value, _ := fields[name].(map[string]any)
+			if none && word == "properties" && value["type"] == "object" && slices.ContainsFunc(together, func(p part) bool {
+				return slices.Contains(requiredBy(p.schema), name)
+			}) {
+				nothingFits = true
+			}
 		}
 	}
 	for _, word := range []string{"additionalProperties", "items", "contains"} {
 		w.walkObject(m[word], at+"/"+word, nil, depth)
 	}
+	return nothingFits
 }
 
-// findUnlisted looks at the names that the last of the schemas requires.
-func (w *requiredWalk) findUnlisted(together []part) {
-	p := together[len(together)-1]
-	for i, name := range requiredBy(p.schema) {
-		switch {
-		case slices.ContainsFunc(together, func(t part) bool { return forbidsField(t.schema, name, 0) }):
-			w.addUnlisted(p, i, name, true, together)
-		case !slices.ContainsFunc(together, func(t part) bool { return t.lists.holds(name) }):
-			w.addUnlisted(p, i, name, false, together)
-		}
-	}
-}
-
-// findForbidden looks at what the schemas around a branch require that the branch forbids.
-func (w *requiredWalk) findForbidden(m map[string]any, around []part) {
-	if m["additionalProperties"] != false {
-		return
-	}
-	for _, p := range around {
+// findUnlisted looks at the names that schemas require together, and reports whether one
+// of them is forbidden. What was found before with fewer of them is not found again.
+func (w *requiredWalk) findUnlisted(together []part) (forbidden bool) {
+	for _, p := range together {
 		for i, name := range requiredBy(p.schema) {
-			if forbidsField(m, name, 0) {
-				w.addUnlisted(p, i, name, true, []part{{schema: m}})
+			refused := slices.ContainsFunc(together, func(t part) bool { return forbidsField(t.schema, name, 0) })
+			if refused || !slices.ContainsFunc(together, func(t part) bool { return t.lists.holds(name) }) {
+				w.addUnlisted(p, i, name, refused, together)
 			}
+			forbidden = forbidden || refused
 		}
 	}
+	return forbidden
 }
 
 // requiredBy lists the names that a schema itself requires.

@@ -118,7 +118,7 @@ func TestUnlistedOf(t *testing.T) {
 		{`{"not":{"required":["y"]},"propertyNames":{"required":["y"]}}`, ""},
 		// A closed schema refuses what only another part lists.
 		{`{"properties":{` + status + `},"additionalProperties":false,"oneOf":[{"properties":{"x":{}},"required":["x"]}]}`, "x!? /oneOf/0/required/0"},
-		{`{"properties":{` + status + `},"required":["$status"],"oneOf":[{"properties":{"x":{}},"additionalProperties":false}]}`, "$status! /required/0"},
+		{`{"properties":{` + status + `},"required":["$status"],"oneOf":[{"properties":{"x":{}},"additionalProperties":false}]}`, "$status!? /required/0"},
 		{`{"properties":{"x":{}},"required":["x"],"allOf":[{"allOf":[{"additionalProperties":false}]}]}`, "x!? /required/0"},
 		// Objects in objects stand for themselves.
 		{`{"properties":{"x":{},"o":{"required":["x"]},"a/b":{"required":["y"]}}}`, "y /properties/a~1b/required/0 x /properties/o/required/0"},
@@ -126,7 +126,8 @@ func TestUnlistedOf(t *testing.T) {
 			"x /patternProperties/p/required/0 x /additionalProperties/required/0 x /items/required/0 x /contains/required/0"},
 	} {
 		var got []string
-		for _, u := range shape.UnlistedOf(schemaOf(t, tt.schema)) {
+		found, _ := shape.UnlistedOf(schemaOf(t, tt.schema))
+		for _, u := range found {
 			name := u.Name
 			if u.Forbidden {
 				name += "!"
@@ -140,12 +141,41 @@ func TestUnlistedOf(t *testing.T) {
 			t.Errorf("%s:\n got %s\nwant %s", tt.schema, strings.Join(got, " "), tt.want)
 		}
 	}
-	if got := shape.UnlistedOf(schemaOf(t, `{"required":["x"],"properties":{"b":{}},"anyOf":[{"properties":{"a":{}}}]}`)); fmt.Sprint(got[0].Known) != "[a b]" {
+	if got, _ := shape.UnlistedOf(schemaOf(t, `{"required":["x"],"properties":{"b":{}},"anyOf":[{"properties":{"a":{}}}]}`)); fmt.Sprint(got[0].Known) != "[a b]" {
 		t.Errorf("known are %q", got[0].Known)
 	}
 	many := `{"required":["x` + strings.Join(strings.Fields(strings.Repeat("x ", 500)), `","x`) + `"]}`
-	if got := shape.UnlistedOf(schemaOf(t, many)); len(got) != 200 {
+	if got, _ := shape.UnlistedOf(schemaOf(t, many)); len(got) != 200 {
 		t.Errorf("%d of 500 were found", len(got))
+	}
+}
+
+// Nothing fits where each way to an object is closed, not where only one of them is.
+func TestNothingFits(t *testing.T) {
+	const closed = `{"type":"object","required":["y"],"additionalProperties":false}`
+	for schema, want := range map[string]bool{
+		`{"required":["y"]}`:            false,
+		closed:                          true,
+		`{"anyOf":[` + closed + `,{}]}`: false,
+		`{"oneOf":[{"properties":{"x":{}}},` + closed + `]}`:                                    false,
+		`{"anyOf":[` + closed + `,{"type":"null"}]}`:                                            true,
+		`{"oneOf":[` + closed + `,false]}`:                                                      true,
+		`{"allOf":[{},` + closed + `]}`:                                                         true,
+		`{"allOf":[{"anyOf":[` + closed + `,` + closed + `]}]}`:                                 true,
+		`{"if":{},"then":` + closed + `,"else":{}}`:                                             false,
+		`{"required":["x"],"oneOf":[{"properties":{"x":{}}},{"additionalProperties":false}]}`:   false,
+		`{"required":["x"],"oneOf":[{"properties":{"x":{}},"additionalProperties":false},{}]}`:  false,
+		`{"required":["x"],"properties":{"x":{}},"allOf":[{"additionalProperties":false}]}`:     true,
+		`{"properties":{"o":` + closed + `}}`:                                                   false,
+		`{"properties":{"o":` + closed + `},"required":["o"]}`:                                  true,
+		`{"required":["o"],"allOf":[{"properties":{"o":` + closed + `}}]}`:                      true,
+		`{"properties":{"o":{"anyOf":[` + closed + `,{"type":"object"}]}},"required":["o"]}`:    false,
+		`{"properties":{"o":{"required":["y"],"additionalProperties":false}},"required":["o"]}`: false, // text fits
+		`{"properties":{"l":{"type":"array","items":` + closed + `}},"required":["l"]}`:         false,
+	} {
+		if _, got := shape.UnlistedOf(schemaOf(t, schema)); got != want {
+			t.Errorf("%s: nothing fits: %v, want %v", schema, got, want)
+		}
 	}
 }
 
