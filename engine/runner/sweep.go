@@ -24,8 +24,7 @@ import (
 const (
 	sweepMaxHop      = 1
 	sweepMax         = 2
-	sweepMaxSchedule = 10
-	sweepSkip        = 3 // so many that can't be read keep no others back
+	sweepMaxSchedule = 5
 )
 
 // defaultIdle is how long a thread lies still before its next job counts as lost: far
@@ -66,22 +65,20 @@ func (j *job) sweep(ctx context.Context) error {
 	case err != nil:
 		j.tellDamage(ctx, err, j.threadsAtHand)
 	default:
-		err = j.takeUp(ctx, v)
-	}
-	if err == nil {
+		j.takeUp(ctx, v)
 		return nil
 	}
 	err = fmt.Errorf("look for threads whose next job got lost: %w", err)
 	if j.ev.Kind == event.Schedule && errors.Is(err, gitcas.ErrDamaged) {
 		return err
 	}
-	j.warn("not all threads that are due were taken up", err)
+	j.warn("the threads that are due were not taken up", err)
 	return nil
 }
 
-// takeUp starts the next job of some of the threads that are due. The error is about those
-// that can't be read.
-func (j *job) takeUp(ctx context.Context, v *gitcas.View) (unread error) {
+// takeUp starts the next job of some of the threads that are due. It reads none of them:
+// a job that can't read its thread makes it wait.
+func (j *job) takeUp(ctx context.Context, v *gitcas.View) {
 	most := sweepMax
 	switch {
 	case j.out.Thread != "" || j.in.Thread != "":
@@ -89,39 +86,28 @@ func (j *job) takeUp(ctx context.Context, v *gitcas.View) (unread error) {
 	case j.ev.Kind == event.Schedule:
 		most = sweepMaxSchedule
 	}
-	sent := 0
-	for _, p := range j.some(j.due(v), most+sweepSkip) {
-		if sent == most {
-			return unread
-		}
-		seen, err := j.readable(ctx, p.Thread)
-		if err != nil {
-			unread = errors.Join(unread, err)
-			continue
-		}
-		sent++
+	for _, p := range j.some(j.due(v), most) {
 		entry, _ := v.Entry(p.Thread)
-		n := j.nextOf(p.Thread, node.Pin{Hash: p.Head, Digest: seen.DigestOf(p.Head)}, &picture.Picture{ID: p.Thread, Entry: entry})
+		n := j.nextOf(p.Thread, node.Pin{Hash: p.Head}, &picture.Picture{ID: p.Thread, Entry: entry})
 		n.store = v.StoreID()
-		j.tellLost(ctx, v, seen, true) // before the job, which soon says more
 		if err := j.send(ctx, n); err != nil {
-			j.tellLost(ctx, v, seen, false)
 			j.warn(fmt.Sprintf("thread %s is due, but its next job could not be started", p.Thread), err)
-			return unread
+			j.tellLost(ctx, v, p.Thread)
+			return
 		}
 		j.Out.Notice(fmt.Sprintf("thread %s was due and nobody worked on it: its next job was started", p.Thread))
 		j.hook(nil, "dispatched")
 	}
-	return unread
 }
 
-// tellLost shows in a thread's comment that its job died, or never came, and whether
-// there is another one.
-func (j *job) tellLost(ctx context.Context, v *gitcas.View, p *picture.Picture, again bool) {
-	t := j.view(p, report.Lost)
-	t.Lost, _ = j.lostJob(v, p)
-	t.Lost.Again = again
-	j.tell(ctx, p, t)
+// tellLost shows in a thread's comment that its job died, or never came, and that there
+// is no other one. Where there is, that says more soon.
+func (j *job) tellLost(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) {
+	if p := j.pictureOf(ctx, id); p != nil {
+		t := j.view(p, report.Lost)
+		t.Lost, _ = j.lostJob(v, p)
+		j.tell(ctx, p, t)
+	}
 }
 
 // lostJob is the job that is to go on with a thread of a view, if that died, or did not
@@ -142,22 +128,6 @@ func (j *job) lostJob(v *gitcas.View, p *picture.Picture) (_ report.LostJob, los
 	}
 	at := time.UnixMilli(since)
 	return report.LostJob{At: at}, v.Time().Sub(at) > j.idleTime()
-}
-
-// readable reads a thread. An error says that a job for it could not read it either: it
-// would end as it began, and the thread be due again, with a job for it after every other
-// job, for ever.
-func (j *job) readable(ctx context.Context, id gitcas.ThreadID) (*picture.Picture, error) {
-	v, err := j.Engine.Store.Load(ctx, id)
-	var seen *picture.Picture
-	if err == nil {
-		seen, err = picture.Seen(ctx, v, id)
-	}
-	if err != nil {
-		j.tellDamage(ctx, err, func(*gitcas.View) []gitcas.ThreadID { return []gitcas.ThreadID{id} })
-		return nil, fmt.Errorf("thread %s is due, but it can't be read, and no job is started for it: %w", id, err)
-	}
-	return seen, nil
 }
 
 // due are the threads that wait for a job, but for the one whose next job this one

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/united-workforce/uwf/engine/forge"
 	"github.com/united-workforce/uwf/engine/runner/event"
+	"github.com/united-workforce/uwf/gitcas/wire"
 )
 
 func scheduled() event.Event { return event.Event{Name: "schedule", Kind: event.Schedule} }
@@ -35,7 +37,7 @@ func TestSweepBounds(t *testing.T) {
 	if n := len(w.forge.sent); n != sweepMax {
 		t.Errorf("a job dispatched %d threads, at most %d may be", n, sweepMax)
 	}
-	if calls := w.forge.Calls() - before; calls > 3*sweepMax { // a dispatch, and the thread's comment
+	if calls := w.forge.Calls() - before; calls != sweepMax {
 		t.Errorf("it made %d calls", calls)
 	}
 	w.forge.sent = nil
@@ -61,6 +63,53 @@ func TestSweepBounds(t *testing.T) {
 	}
 	if got := len(w.ended()); got != 20 || len(w.forge.pulls) != 20 {
 		t.Errorf("%d threads ended, with %d pull requests", got, len(w.forge.pulls))
+	}
+}
+
+// counted counts what is asked of a remote.
+type counted struct {
+	wire.Remote
+	lists, fetches, pushes int
+}
+
+func (c *counted) List(ctx context.Context, prefixes ...string) (wire.Listing, error) {
+	c.lists++
+	return c.Remote.List(ctx, prefixes...)
+}
+
+func (c *counted) Fetch(ctx context.Context, req wire.FetchRequest) (wire.Objects, error) {
+	c.fetches++
+	return c.Remote.Fetch(ctx, req)
+}
+
+func (c *counted) Push(ctx context.Context, req wire.PushRequest) (time.Time, error) {
+	c.pushes++
+	return c.Remote.Push(ctx, req)
+}
+
+// Fifty threads are due: a schedule starts five jobs, and reads what it reads for none.
+func TestSweepReadsTheListingAlone(t *testing.T) {
+	w := newWorld(t)
+	var seen []counted
+	for _, threads := range []int{1, 50} {
+		for n := range threads {
+			_, err := w.run(aJob{ev: labeled(threads + n)})
+			w.ok(err)
+		}
+		w.forge.sent = nil
+		w.later(time.Hour)
+		before := w.forge.Calls()
+		c := counted{}
+		w.wrap = func(r wire.Remote) wire.Remote { c.Remote = r; return &c }
+		w.sweepRun()
+		w.wrap, c.Remote = nil, nil
+		seen = append(seen, c)
+		if sent := min(threads, sweepMaxSchedule); len(w.forge.sent) != sent || w.forge.Calls()-before != sent || sent > 5 {
+			t.Errorf("of %d threads %d were dispatched, with %d calls", threads, len(w.forge.sent), w.forge.Calls()-before)
+		}
+	}
+	if seen[0] != seen[1] || seen[1].pushes != 0 || seen[1].lists > 2 {
+		t.Errorf("asked of the remote: %+v for one thread, %+v for 51", seen[0], seen[1])
 	}
 }
 

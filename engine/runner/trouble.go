@@ -28,6 +28,7 @@ func (j *job) tellTrouble(ctx context.Context, err error) {
 	answered := j.told
 	if errors.Is(err, gitcas.ErrDamaged) {
 		j.tellDamage(ctx, err, j.threadsAtHand)
+		j.suspendUnread(ctx, err)
 	} else if id := j.threadAtHand(); !j.told && id != "" && !passing(err) {
 		j.failed(ctx, id, err)
 		answered = j.told
@@ -98,6 +99,27 @@ func (j *job) tellDamage(ctx context.Context, err error, which func(*gitcas.View
 			continue
 		}
 		j.tellUnread(ctx, id, known, why)
+	}
+}
+
+// suspendUnread makes a thread wait that the job could not read: another job for it would
+// fare no better, and the sweep would start one again and again. Where the branch is to
+// be put back to what uwf wrote last, nothing is written on top of it.
+func (j *job) suspendUnread(ctx context.Context, cause error) {
+	id := j.threadAtHand()
+	var d *gitcas.DamagedError
+	if id == "" || errors.As(cause, &d) && d.Restore != "" {
+		return
+	}
+	ctx, cancel := effectContext(ctx)
+	defer cancel()
+	v, err := j.Engine.Store.Load(ctx)
+	if err == nil {
+		entry, _ := v.Entry(id)
+		_, err = j.Engine.SuspendAt(ctx, id, entry.Head, cause.Error())
+	}
+	if err != nil && !errors.Is(err, gitcas.ErrDamaged) { // a store that nobody can read starts no jobs
+		j.warn(fmt.Sprintf("thread %s can't be read, and could not be made to wait", id), err)
 	}
 }
 

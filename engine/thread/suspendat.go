@@ -2,6 +2,7 @@ package thread
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/united-workforce/uwf/gitcas"
@@ -12,7 +13,7 @@ import (
 // SuspendAt makes a thread wait for a person when nobody will go on with it, as when
 // the job that should was refused: only where it is still at that head, and nobody
 // works on it. Else, and where it waits or is over already, nothing is done. An ended
-// thread waits for its delivery then.
+// thread waits for its delivery then. One whose own nodes can't be read waits, too.
 func (e *Engine) SuspendAt(ctx context.Context, id gitcas.ThreadID, head node.Hash, reason string) (done bool, err error) {
 	clean, _, err := e.Redact.Value(reason)
 	if err != nil {
@@ -20,7 +21,12 @@ func (e *Engine) SuspendAt(ctx context.Context, id gitcas.ThreadID, head node.Ha
 	}
 	reason, _ = clean.(string)
 	reason = text.Cut(reason, maxReason)
-	v, err := e.Store.Load(ctx, id)
+	ids := []gitcas.ThreadID{id}
+	v, err := e.Store.Load(ctx, ids...)
+	if errors.Is(err, gitcas.ErrDamaged) {
+		ids = nil
+		v, err = e.Store.Load(ctx)
+	}
 	if err != nil {
 		return false, fmt.Errorf("suspend thread %s: %w", id, err)
 	}
@@ -38,7 +44,7 @@ func (e *Engine) SuspendAt(ctx context.Context, id gitcas.ThreadID, head node.Ha
 		c.Landed = func(*gitcas.View) { done = true }
 		return c, nil
 	}
-	if _, err := e.update(ctx, v, build, id); err != nil {
+	if _, err := e.update(ctx, v, build, ids...); err != nil {
 		return false, fmt.Errorf("suspend thread %s: %w", id, err)
 	}
 	if done {
