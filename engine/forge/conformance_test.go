@@ -461,6 +461,23 @@ func TestSettings(t *testing.T) {
 	})
 }
 
+// TestJobNotes: what was noted at the cancelled jobs of one attempt of a run.
+func TestJobNotes(t *testing.T) {
+	both(t, func(t *testing.T, s *forgetest.Server, f forge.Forge) {
+		s.AddJob("7", 1, "cancelled", "The run was canceled by @eve.")
+		s.AddJob("7", 2, "success", "Node.js 16 is old.")
+		s.AddJob("7", 2, "cancelled", "The run was canceled by @alice.", "The operation was canceled.")
+		notes, err := f.JobNotes(t.Context(), "7", 2)
+		want := "[The run was canceled by @alice. The operation was canceled.]"
+		if f.Flavour() == forge.Gitea {
+			want = "[]"
+		}
+		if err != nil || fmt.Sprint(notes) != want {
+			t.Errorf("%q %v", notes, err)
+		}
+	})
+}
+
 // TestBranchRules: rules hold by pattern, also for a branch that is not there yet. Who can't
 // see all of them does not hear that there are none.
 func TestBranchRules(t *testing.T) {

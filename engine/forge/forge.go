@@ -68,6 +68,10 @@ type Forge interface {
 	// DispatchRepository sends a repository_dispatch event.
 	DispatchRepository(ctx context.Context, eventType string, payload map[string]any) error
 
+	// JobNotes are what the forge itself noted at the jobs of a run's attempt, such as who
+	// cancelled it. Gitea notes nothing.
+	JobNotes(ctx context.Context, run string, attempt int) ([]string, error)
+
 	// Workflows are the workflow files of the default branch that the forge runs.
 	Workflows(ctx context.Context) ([]Workflow, error)
 	// MayCreatePulls reports the setting that lets jobs open pull requests. Known is

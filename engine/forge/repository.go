@@ -146,6 +146,45 @@ func (c *client) Workflows(ctx context.Context) ([]Workflow, error) {
 	return nil, &Error{Do: "list the workflows", Kind: ErrInvalid, Message: fmt.Sprintf("there are more than %d", len(out))}
 }
 
+// maxNoted is how many cancelled jobs of a run are looked at.
+const maxNoted = 5
+
+// JobNotes are the annotations of those jobs of a run's attempt that were cancelled.
+func (c *client) JobNotes(ctx context.Context, run string, attempt int) ([]string, error) {
+	if c.flavour == Gitea {
+		return nil, nil
+	}
+	var list struct {
+		Jobs []struct {
+			ID         int64  `json:"id"`
+			Conclusion string `json:"conclusion"`
+		} `json:"jobs"`
+	}
+	path := fmt.Sprintf("/actions/runs/%s/attempts/%d/jobs", url.PathEscape(run), attempt)
+	if _, err := c.call(ctx, request{do: "list the jobs of run " + run, method: http.MethodGet, path: path, query: url.Values{"per_page": {"100"}}}, &list); err != nil {
+		return nil, err
+	}
+	var out []string
+	asked := 0
+	for _, j := range list.Jobs {
+		if j.Conclusion != "cancelled" || asked == maxNoted {
+			continue
+		}
+		asked++
+		var notes []struct {
+			Message string `json:"message"`
+		}
+		path := fmt.Sprintf("/check-runs/%d/annotations", j.ID) // a job is a check run of the same id
+		if _, err := c.call(ctx, request{do: "read what was noted at a job of run " + run, method: http.MethodGet, path: path}, &notes); err != nil {
+			return out, err
+		}
+		for _, n := range notes {
+			out = append(out, n.Message)
+		}
+	}
+	return out, nil
+}
+
 // Secrets is what a Forge may offer beside its calls: the names of the secrets that
 // jobs of the repository get, its own and its organisation's. Their values can't be
 // read by anybody. Known is false where this token can't see all of them.

@@ -25,6 +25,7 @@ type state struct {
 	disabled map[string]bool
 	rules    []rule
 	noPulls  bool
+	jobs     []job
 }
 
 func newState(o Options) state {

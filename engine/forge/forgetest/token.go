@@ -9,7 +9,7 @@ import (
 )
 
 // Permissions of a token by GitHub's names: contents, issues, pull_requests, actions,
-// administration: read or write. What is not named is none; metadata is always read.
+// checks, administration: read or write. What is not named is none; metadata is always read.
 type Permissions map[string]string
 
 // JobPermissions are those that a job of the shipped workflow asks for.

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	"gopkg.in/yaml.v3"
@@ -19,6 +20,8 @@ func workflowRoutes() []route {
 		{pattern: "GET actions/workflows/{file}", need: "actions=read", doc: doc + "get-a-workflow", do: (*Server).getWorkflow},
 		{pattern: "POST actions/workflows/{file}/dispatches", need: "actions=write", doc: doc + "create-a-workflow-dispatch-event", do: (*Server).dispatch, only: "github"},
 		{pattern: "POST actions/workflows/{file}/dispatches", need: "actions=write", do: (*Server).giteaDispatch, only: "gitea", denied: noWriter},
+		{pattern: "GET actions/runs/{run}/attempts/{attempt}/jobs", need: "actions=read", doc: "actions/workflow-jobs#list-jobs-for-a-workflow-run-attempt", do: (*Server).listJobs, only: "github"},
+		{pattern: "GET check-runs/{id}/annotations", need: "checks=read", doc: "checks/runs#list-check-run-annotations", do: (*Server).listNotes, only: "github"},
 		{pattern: "POST dispatches", need: "contents=write", doc: "repos/repos#create-a-repository-dispatch-event", do: (*Server).dispatchRepository, only: "github"},
 	}
 }
@@ -34,6 +37,43 @@ type Dispatch struct {
 	Payload map[string]any
 	Run     int64
 	By      string
+}
+
+// job is a job of a run that is over.
+type job struct {
+	run        string
+	attempt    string
+	conclusion string
+	notes      []string
+}
+
+// AddJob adds a job that is over, with what the forge noted at it.
+func (s *Server) AddJob(run string, attempt int, conclusion string, notes ...string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.state.jobs = append(s.state.jobs, job{run, strconv.Itoa(attempt), conclusion, notes})
+}
+
+func (s *Server) listJobs(q *request) reply {
+	list := []map[string]any{}
+	for i, j := range s.state.jobs {
+		if j.run == q.PathValue("run") && j.attempt == q.PathValue("attempt") {
+			list = append(list, map[string]any{"id": i + 1, "run_id": j.run, "status": "completed", "conclusion": j.conclusion})
+		}
+	}
+	return reply{status: http.StatusOK, body: map[string]any{"total_count": len(list), "jobs": list}}
+}
+
+func (s *Server) listNotes(q *request) reply {
+	i, err := strconv.Atoi(q.PathValue("id"))
+	if err != nil || i < 1 || i > len(s.state.jobs) {
+		return s.notFound(q)
+	}
+	list := []map[string]any{}
+	for _, n := range s.state.jobs[i-1].notes {
+		list = append(list, map[string]any{"path": ".github", "start_line": 1, "end_line": 1, "annotation_level": "failure", "message": n})
+	}
+	return reply{status: http.StatusOK, body: list}
 }
 
 // Dispatches are all so far, oldest first.
