@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/united-workforce/uwf/engine/forge"
@@ -68,6 +69,16 @@ func (j *job) agent() thread.Agent {
 		return nobody{fmt.Errorf("read what the job before left in %s: %w", j.in.Artifact, err)}
 	}
 	return artifact.Agent(a, j.Engine.Folder)
+}
+
+// agentDied reports whether the job that was to run the thread's agent died before it could
+// leave anything: that is no failure of the step's.
+func (j *job) agentDied() bool {
+	if j.in.Thread == "" || !slices.ContainsFunc(j.in.Needs, func(n Needed) bool { return n.Result == "failure" && !n.Ran }) {
+		return false
+	}
+	_, err := artifact.Read(j.in.Artifact)
+	return errors.Is(err, artifact.ErrNone)
 }
 
 // nobody is the agent of a job that the job before left nothing for.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 
 	"github.com/united-workforce/uwf/engine/forge"
 	"github.com/united-workforce/uwf/engine/runner/picture"
@@ -19,14 +20,19 @@ type next struct {
 	store   string
 	comment Wanted
 	pull    Wanted
+	rescued int // how many jobs before it died without a trace
 }
 
 // inputs are the next job's inputs, which its workflow file has to declare.
 func (n next) inputs() map[string]string {
-	return map[string]string{
+	in := map[string]string{
 		"thread": string(n.thread), "head": n.head.String(), "store": n.store,
 		"comment": n.comment.String(), "pull-request": n.pull.String(),
 	}
+	if n.rescued > 0 {
+		in["rescued"] = strconv.Itoa(n.rescued)
+	}
+	return in
 }
 
 // errNoFile: nobody knows which workflow to start.
@@ -90,7 +96,7 @@ func (j *job) dispatch(ctx context.Context, id gitcas.ThreadID, head node.Pin, p
 }
 
 func (j *job) nextOf(id gitcas.ThreadID, head node.Pin, p *picture.Picture) next {
-	n := next{thread: id, head: head, store: j.store, comment: Wanted{Off: j.in.Comment.Off}, pull: Wanted{Off: j.in.PullRequest.Off}}
+	n := next{thread: id, head: head, store: j.store, rescued: j.rescued, comment: Wanted{Off: j.in.Comment.Off}, pull: Wanted{Off: j.in.PullRequest.Off}}
 	if p != nil {
 		n.comment.ID, n.pull.ID = p.Entry.Comment, int64(p.Entry.PR)
 	}
@@ -103,23 +109,13 @@ func (j *job) nextOf(id gitcas.ThreadID, head node.Pin, p *picture.Picture) next
 // stranded says that a thread's next job was refused.
 func (j *job) stranded(ctx context.Context, id gitcas.ThreadID, head node.Hash, p *picture.Picture, cause error) error {
 	reason := "the next job could not be started: " + cause.Error()
-	sctx, cancel := effectContext(ctx)
-	defer cancel()
-	done, err := j.Engine.SuspendAt(sctx, id, head, reason)
+	done, err := j.suspendTold(ctx, id, head, p, report.Failure{Phase: "dispatch", Message: reason, ByForge: byForge(cause), Advice: dispatchAdvice(cause)})
 	if err != nil {
 		return errors.Join(errors.New(reason), err)
 	}
 	if !done {
 		j.notice(fmt.Sprintf("thread %s has gone on without this job (%s)", id, reason))
 		return nil
-	}
-	j.out.Status = string(gitcas.StatusSuspended)
-	if p != nil {
-		t := j.view(p, report.Failed)
-		t.Question = ""
-		t.Failure = &report.Failure{Role: t.Role, Phase: "dispatch", Message: reason, ByForge: byForge(cause), Advice: dispatchAdvice(cause)}
-		j.tell(ctx, p, t)
-		j.mark(ctx, p, labelFailed)
 	}
 	return fmt.Errorf("thread %s waits for a person: %s", id, reason)
 }
@@ -133,7 +129,7 @@ func dispatchAdvice(err error) string {
 	case errors.Is(err, forge.ErrNotFound):
 		return "The workflow file has to be on the default branch, with the trigger workflow_dispatch, and must not be disabled." + then
 	case errors.Is(err, forge.ErrInvalid):
-		return "The workflow file has to declare the inputs thread, head, store, comment and pull-request of workflow_dispatch, as the one that uwf init writes does." + then
+		return "The workflow file has to declare the inputs thread, head, store, comment, pull-request and rescued of workflow_dispatch, as the one that uwf init writes does." + then
 	}
 	return "Name the workflow file in the input dispatch." + then
 }

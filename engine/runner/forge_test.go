@@ -32,6 +32,7 @@ type fakeForge struct {
 	after    func(op string) error
 	// repoBranch is the default branch as the API names it, where git names another.
 	repoBranch string
+	notes      []string // at the jobs that were cancelled
 }
 
 type dispatched struct {
@@ -284,6 +285,10 @@ func (f *fakeForge) DispatchRepository(_ context.Context, _ string, payload map[
 	})
 }
 
+func (f *fakeForge) JobNotes(context.Context, string, int) (out []string, err error) {
+	err = f.do("job-notes", func() error { out = f.notes; return nil })
+	return out, err
+}
 func (f *fakeForge) Workflows(context.Context) ([]forge.Workflow, error) { return nil, nil }
 func (f *fakeForge) MayCreatePulls(context.Context) (bool, bool, error)  { return true, true, nil }
 func (f *fakeForge) BranchRules(context.Context, string) ([]string, bool, error) {

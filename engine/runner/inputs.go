@@ -1,7 +1,10 @@
 package runner
 
 import (
+	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -15,7 +18,13 @@ const (
 	CommandStep   = ""       // a whole step: agent, commit, effects
 	CommandRun    = "run"    // only the agent: writes an artifact, and nothing else anywhere
 	CommandCommit = "commit" // everything but the agent: from the artifact of a job before
+	// In a job that needs the others, for when one of these died, or a person cancelled the run.
+	CommandRescue  = "rescue"
+	CommandStopped = "stopped"
 )
+
+// RunsAgents reports whether agents run in a job with that command: others need no key.
+func RunsAgents(command string) bool { return command == CommandStep || command == CommandRun }
 
 // Values of the input `dispatch` beside the name of a workflow file.
 const (
@@ -46,6 +55,41 @@ type Inputs struct {
 	Draft       bool
 	Dispatch    string // empty: auto
 	Artifact    string // the artifact's folder, for run and commit
+	Needs       []Needed
+	// Rescued is how many jobs before this one died without a trace, one after the other.
+	Rescued int
+}
+
+// Needed is a job that this one needed, and that is over.
+type Needed struct {
+	Name   string // its id in the workflow file
+	Result string // success, failure, cancelled or skipped
+	// Ran: it came to its end on a runner; one that died there did not.
+	Ran bool
+}
+
+func (n Needed) died() bool { return n.Result == "failure" || n.Result == "cancelled" }
+
+// hadRunner: nobody cancels a job as failed that waits for one.
+func (n Needed) hadRunner() bool { return n.Ran || n.Result == "failure" }
+
+// ParseNeeds reads what toJSON(needs) gives in a workflow file, sorted by name. Empty: none.
+func ParseNeeds(s string) ([]Needed, error) {
+	if strings.TrimSpace(s) == "" {
+		return nil, nil
+	}
+	var given map[string]struct {
+		Result  string
+		Outputs struct{ Ran string }
+	}
+	if err := json.Unmarshal([]byte(s), &given); err != nil {
+		return nil, fmt.Errorf("%.80q is not what toJSON(needs) gives: %w", s, err)
+	}
+	var out []Needed
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		out = append(out, Needed{Name: name, Result: given[name].Result, Ran: given[name].Outputs.Ran == "true"})
+	}
+	return out, nil
 }
 
 // Wanted is the value of the inputs `comment` and `pull-request`: whether there is to

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -41,6 +42,7 @@ type job struct {
 	unknown   bool      // the forge can't tell what somebody may do
 	branch    string    // the default branch, once it was asked for
 	store     string    // the store's id, once it was read
+	rescued   int       // what the next job is told of those that died
 }
 
 func newJob(r *Runner, ev event.Event) *job {
@@ -59,8 +61,15 @@ func (j *job) run(ctx context.Context) (Outcome, error) {
 
 // route says what an event leads to.
 func (j *job) route(ctx context.Context) error {
-	if j.in.Command == CommandRun {
+	switch j.in.Command {
+	case CommandRun:
 		return j.agentOnly(ctx)
+	case CommandRescue, CommandStopped:
+		return j.lookAfter(ctx)
+	case CommandCommit:
+		if j.agentDied() {
+			return j.quiet("the job that runs agents died, and left nothing: its run's rescue goes on with the thread")
+		}
 	}
 	switch j.ev.Kind {
 	case event.None:
@@ -105,6 +114,9 @@ func (j *job) merge() error {
 	}
 	if j.in.Prompt == "" {
 		j.in.Prompt = given["prompt"]
+	}
+	if n, err := strconv.Atoi(given["rescued"]); err == nil && n > 0 {
+		j.in.Rescued = min(n, maxRescued)
 	}
 	for name, to := range map[string]*Wanted{"comment": &j.in.Comment, "pull-request": &j.in.PullRequest} {
 		w, err := ParseWanted(given[name])

@@ -79,12 +79,15 @@ func (j *job) fromSubject(ctx context.Context) error {
 
 // plain starts a thread with the prompt of the inputs.
 func (j *job) plain(ctx context.Context) error {
-	key := "run/" + j.Job.Run
+	key := promptKey(j.Job.Run)
 	if j.Job.Name != "" {
 		key += "/" + j.Job.Name
 	}
 	return j.start(ctx, asked{subject: j.ev.Subject, workflow: j.in.Workflow, key: key, more: j.in.Prompt})
 }
+
+// promptKey begins the keys of threads that a run's jobs start for a prompt.
+func promptKey(run string) string { return "run/" + run }
 
 // start starts a thread, or takes on the one with the same key, and goes on with it.
 func (j *job) start(ctx context.Context, a asked) error {

@@ -101,6 +101,36 @@ func TestTwoJobsFailure(t *testing.T) {
 	w.delivered(7, 2)
 }
 
+// Where the agent's job dies, the job that writes leaves the step alone, and the run's
+// rescue starts another one. A job that failed by itself has failed the step.
+func TestTwoJobsRescue(t *testing.T) {
+	for name, died := range map[string]bool{"died": true, "failed": false} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.disk = true
+			_, second := w.twice("42", labeled(7))
+			w.ok(second)
+			d, _ := w.forge.take()
+			needs := []Needed{{Name: "agent", Result: "failure", Ran: !died}}
+			_, err := w.run(aJob{run: "43-commit", ev: manual(d), in: Inputs{Command: CommandCommit, Artifact: filepath.Join(t.TempDir(), ".uwf-step"), Needs: needs}})
+			_, e := w.only()
+			if (err == nil) != died || (len(e.Attempts) == 0) != died {
+				t.Errorf("the job that writes ended with %v: %+v", err, e)
+			}
+			result := map[bool]string{true: "success", false: "failure"}[died]
+			_, err = w.run(aJob{run: "43", ev: manual(d), in: Inputs{Command: CommandRescue, Needs: append(needs, Needed{Name: "commit", Result: result, Ran: true})}})
+			w.ok(err)
+			if (len(w.forge.sent) == 1) != died {
+				t.Errorf("sent %v", w.forge.sent)
+			}
+			if died {
+				w.settleTwice()
+				w.delivered(7, 2)
+			}
+		})
+	}
+}
+
 // A thread whose agent may still be at work in a job that can't claim it is left alone
 // for longer.
 func TestTwoJobsSweep(t *testing.T) {

@@ -3,6 +3,7 @@ package act
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/nektos/act/pkg/exprparser"
@@ -138,6 +139,55 @@ func TestConditions(t *testing.T) {
 			check("another on Gitea", updated("issues", "bug"), false)
 		}
 	}
+}
+
+// TestRescueConditions: when the jobs run that look after those that died, or that a
+// person cancelled.
+func TestRescueConditions(t *testing.T) {
+	for file, jobs := range map[string][]string{"uwf.yml": {"step"}, "approval.yml": {"step"}, "review-pr.yml": {"step"}, "two-jobs.yml": {"agent", "commit"}} {
+		for _, c := range []struct {
+			result          string // of the last of the jobs; those before it succeeded
+			cancelled       bool   // the run was
+			rescue, stopped bool
+		}{
+			{result: "success"},
+			{result: "skipped"}, // another label
+			{result: "failure", rescue: true},
+			{result: "cancelled", rescue: true}, // its time was over, or another one took its place
+			{result: "cancelled", cancelled: true, stopped: true},
+			{result: "skipped", cancelled: true},
+			{result: "failure", cancelled: true},
+		} {
+			for _, last := range jobs {
+				needs := map[string]exprparser.Needs{}
+				for _, name := range jobs {
+					needs[name] = exprparser.Needs{Result: "success"}
+				}
+				needs[last] = exprparser.Needs{Result: c.result}
+				for job, want := range map[string]bool{"rescue": c.rescue, "stopped": c.stopped} {
+					if got := holdsAfter(t, conditionOf(t, file, job), needs, c.cancelled); got != want {
+						t.Errorf("%s: %s was %s, the run cancelled %v: job %s runs: %v, want %v", file, last, c.result, c.cancelled, job, got, want)
+					}
+				}
+			}
+		}
+	}
+}
+
+// holdsAfter evaluates the condition of a job that needs others.
+func holdsAfter(t *testing.T, condition string, needs map[string]exprparser.Needs, cancelled bool) bool {
+	t.Helper()
+	status := "success"
+	if cancelled {
+		status = "cancelled"
+	}
+	env := &exprparser.EvaluationEnvironment{Github: &model.GithubContext{}, Job: &model.JobContext{Status: status}, Needs: needs}
+	condition = strings.TrimSuffix(strings.TrimPrefix(condition, "${{"), "}}")
+	v, err := exprparser.NewInterpeter(env, exprparser.Config{Context: "step"}).Evaluate(condition, exprparser.DefaultStatusCheckNone)
+	if err != nil {
+		t.Fatalf("%s: %v", condition, err)
+	}
+	return exprparser.IsTruthy(v)
 }
 
 // conditionOf is the condition of a job.

@@ -405,13 +405,14 @@ func withoutGo(t *testing.T, dir string) string {
 func TestShippedWorkflows(t *testing.T) {
 	type job struct {
 		If          string
-		Needs       string
+		Needs       any
 		Permissions map[string]string
 		Steps       []struct {
 			Uses string
 			With map[string]string
 		}
 	}
+	commands := map[string]string{"step": "", "agent": "run", "commit": "commit", "rescue": "rescue", "stopped": "stopped"}
 	for _, name := range []string{"uwf.yml", "two-jobs.yml"} {
 		raw, err := os.ReadFile("../../../../examples/github/" + name)
 		if err != nil {
@@ -433,6 +434,9 @@ func TestShippedWorkflows(t *testing.T) {
 		}
 		for id, j := range w.Jobs {
 			for _, s := range j.Steps {
+				if strings.HasPrefix(s.Uses, "united-workforce/") && (s.With["command"] != commands[id] || (s.With["needs"] == "${{ toJSON(needs) }}") != (j.Needs != nil)) {
+					t.Errorf("%s: job %s has the inputs %v", name, id, s.With)
+				}
 				if !strings.HasPrefix(s.Uses, "united-workforce/uwf@v") && !regexp.MustCompile(`@[0-9a-f]{40}$`).MatchString(s.Uses) {
 					t.Errorf("%s: %s: %s is not pinned", name, id, s.Uses)
 				}

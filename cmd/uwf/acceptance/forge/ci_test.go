@@ -66,6 +66,7 @@ type ciJob struct {
 	event   forgetest.Event
 	name    string // in the workflow file
 	brings  string // a folder whose files are in the workspace before
+	needs   string // what became of the jobs before it, as toJSON(needs) has it; empty: nothing
 	run     int64
 	attempt int
 	code    int // -1: a signal ended it
@@ -432,7 +433,7 @@ func (c *ci) environ(j *ciJob, token string) map[string]string {
 		c.check(os.WriteFile(env[name], nil, 0o600))
 	}
 	for name, value := range c.inputs(j.name, token) {
-		env["INPUT_"+strings.ToUpper(name)] = value
+		env["INPUT_"+strings.ToUpper(name)] = strings.ReplaceAll(value, "${{ toJSON(needs) }}", or(j.needs, "{}"))
 	}
 	return env
 }

@@ -146,3 +146,42 @@ func TestJobDied(t *testing.T) {
 	c.green(c.settle()...)
 	c.solved(n, 3)
 }
+
+// TestRescued: a job is killed while its agent works. The job rescue of its run, with the
+// rights and inputs of the shipped file, has another one do the step at once.
+func TestRescued(t *testing.T) {
+	t.Parallel()
+	eitherForge(t, func(t *testing.T, gitea bool) {
+		c := newCI(t, ciOptions{gitea: gitea})
+		c.allow()
+		n := c.issue()
+		c.green(c.start(c.forge.Label("alice", n, "uwf")))
+		j := c.start(c.forge.Dispatched(c.forge.TakeDispatches()[0]), "UWF_TEST_KILL=agent")
+		c.later(20 * time.Minute)
+		c.green(c.exec(&ciJob{c: c, event: j.event, name: "rescue", run: j.run, attempt: 1, needs: `{"step": {"result": "failure", "outputs": {}}}`}))
+		if said := c.sticky(n).Body; !strings.Contains(said, "The job for step 2 died; nothing was heard of it after") || !strings.Contains(said, "Another one is on its way.") {
+			t.Errorf("the comment says %s", said)
+		}
+		c.green(c.settle()...)
+		c.solved(n, 3)
+	})
+}
+
+// TestRunCancelled: a person cancels a run on the Actions page. Its job stopped makes the
+// thread wait, and says who it was.
+func TestRunCancelled(t *testing.T) {
+	t.Parallel()
+	c := newCI(t, ciOptions{})
+	n := c.issue()
+	c.green(c.start(c.forge.Label("alice", n, "uwf")))
+	e := c.forge.Dispatched(c.forge.TakeDispatches()[0])
+	run := c.runOf(e)
+	c.forge.AddJob(itoa(int(run)), 1, "cancelled", "The run was canceled by @alice.")
+	c.green(c.exec(&ciJob{c: c, event: e, name: "stopped", run: run, attempt: 1, needs: `{"step": {"result": "cancelled", "outputs": {}}}`}))
+	if said := c.sticky(n).Body; !strings.Contains(said, "cancelled by @alice on the Actions page") && !strings.Contains(said, "cancelled by ＠alice on the Actions page") {
+		t.Errorf("the comment says %s", said)
+	}
+	c.green(c.start(c.forge.Say("alice", n, "/uwf resume")))
+	c.green(c.settle()...)
+	c.solved(n, 3)
+}

@@ -120,7 +120,7 @@ func (j *job) check(ctx context.Context, after bool) []doctor.Finding {
 		doctor.Known(&o, c)
 		if j.unset != nil {
 			o.NoSettings = app.Message(j.unset)
-		} else if j.in.Command != runner.CommandCommit { // that job has no key
+		} else if runner.RunsAgents(j.in.Command) { // that job has no key
 			doctor.AskModel(&o, j.jf, c)
 		}
 	}

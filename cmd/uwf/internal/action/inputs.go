@@ -88,7 +88,7 @@ func readInputs(ask Ask) (inputs, error) {
 			Agent: ask("agent"), MaxSteps: r.count("max-steps", 0), StepsPerJob: r.count("steps-per-job", 1),
 			Label: or(ask("label"), defaultLabel), Allow: r.list("allow"),
 			Comment: r.wanted("comment"), PullRequest: r.wanted("pull-request"), Draft: r.yes("draft"),
-			Dispatch: ask("dispatch"), Artifact: or(ask("artifact"), defaultArtifact),
+			Dispatch: ask("dispatch"), Artifact: or(ask("artifact"), defaultArtifact), Needs: r.needs("needs"),
 		},
 		Store: ask("store"), StateBranch: ask("state-branch"), Config: or(ask("config"), defaultConfig),
 		Model: ask("model"), Provider: ask("provider"), BaseURL: ask("base-url"), APIKey: ask("api-key"), Token: ask("token"),
@@ -129,12 +129,12 @@ func (r *reader) problem(name, format string, args ...any) {
 func (r *reader) command(in *inputs) {
 	switch v := r.ask("command"); v {
 	case "", commandStep:
-	case runner.CommandRun, runner.CommandCommit:
+	case runner.CommandRun, runner.CommandCommit, runner.CommandRescue, runner.CommandStopped:
 		in.Command = v
 	case commandDoctor:
 		in.Doctor = true
 	default:
-		r.problem("command", "is %.40q: write step, run, commit or doctor", v)
+		r.problem("command", "is %.40q: write step, run, commit, rescue, stopped or doctor", v)
 	}
 }
 
@@ -201,6 +201,14 @@ func (r *reader) wanted(name string) runner.Wanted {
 		r.problem(name, "is %v", err)
 	}
 	return w
+}
+
+func (r *reader) needs(name string) []runner.Needed {
+	n, err := runner.ParseNeeds(r.ask(name))
+	if err != nil {
+		r.problem(name, "is %v", err)
+	}
+	return n
 }
 
 func (r *reader) sandbox(name string) config.Sandbox {

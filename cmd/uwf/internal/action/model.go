@@ -67,7 +67,7 @@ func (in inputs) providerKey(env []string, peek func([]string) (*config.Config, 
 		known := slices.Sorted(maps.Keys(c.Providers))
 		return "", &app.UnknownError{What: "provider", ID: name, Near: app.Near(name, append(known, vendors()...)),
 			Hint: "the input provider takes " + strings.Join(vendors(), ", ") + ", or a provider of the configuration"}
-	case in.APIKey == "" && in.Command != runner.CommandCommit && keyMissing(name, configured, inFile):
+	case in.APIKey == "" && runner.RunsAgents(in.Command) && keyMissing(name, configured, inFile):
 		return "", app.Usagef("there is no key for %s: the input api-key is empty, as the secret that the workflow file hands on is not set. %s", name, in.howToSetSecret())
 	case in.APIKey == "":
 	case inFile && configured.APIKeyEnv != "" && configured.APIKeyEnv != "GITHUB_TOKEN":

@@ -293,7 +293,7 @@ func (j *job) newFactory(environ []string) *app.Factory {
 func (j *job) worker(ctx context.Context) (*worker.Worker, error) {
 	w, err := worker.New(ctx, j.jf, worker.Options{
 		Agent: j.in.Agent, AllowShell: j.in.AllowShell != nil && *j.in.AllowShell, Timeout: j.in.Timeout, New: true,
-		Elsewhere: j.in.Command == runner.CommandCommit, Observe: j.observe, Stderr: j.log.agents(),
+		Elsewhere: !runner.RunsAgents(j.in.Command), Observe: j.observe, Stderr: j.log.agents(),
 	})
 	if err != nil || j.env.Workspace == "" || j.in.Command != runner.CommandStep {
 		// In the two-job set-up the workspace holds the artifact.

@@ -97,12 +97,14 @@ func TestFiles(t *testing.T) {
 		}, "triggers", Missing, "workflow_dispatch"},
 		"no dispatch":         {edit("workflow_dispatch:\n", "workflow_call:\n"), "triggers", Missing, "no workflow_dispatch"},
 		"an input lacks":      {edit("      head:\n", "      heads:\n"), "triggers", Missing, "the inputs head"},
+		"no count":            {edit("      rescued:\n", "      saved:\n"), "triggers", Missing, "the inputs rescued"},
+		"nobody's name":       {edit("checks: read", "# nothing"), "permissions", Missing, "checks: read (job stopped)"},
 		"no schedule":         {edit("schedule:\n", "watch:\n"), "triggers", Missing, "schedule"},
 		"no right to push":    {edit("contents: write", "contents: read"), "permissions", Missing, "contents: write (job step)"},
 		"no right to start":   {edit("actions: write", "# nothing"), "permissions", Missing, "actions: write"},
 		"models need a right": {edit("provider: openai\n          api-key: ${{ secrets.OPENAI_API_KEY }}", "provider: github-models"), "permissions", Missing, "models: read"},
 		"all rights":          {edit("permissions: {}", "permissions: write-all"), "permissions", OK, ""},
-		"an unknown key":      {edit("\njobs:\n", "\njob: {}\njobs:\n"), "syntax", Missing, `uwf.yml:49: there is no key "job"; did you mean jobs?`},
+		"an unknown key":      {edit("\njobs:\n", "\njob: {}\njobs:\n"), "syntax", Missing, `uwf.yml:52: there is no key "job"; did you mean jobs?`},
 		"a job's":             {edit("timeout-minutes", "timeout-minute"), "syntax", Missing, `there is no key of a job "timeout-minute"; did you mean timeout-minutes?`},
 		"a step's":            {edit("        with:", "        args: x\n        with:"), "syntax", Missing, `there is no key of a step "args"`},
 		"an unknown event":    {edit("issue_comment:", "issues_comment:"), "syntax", Missing, "did you mean issue_comment?"},
@@ -123,7 +125,7 @@ func TestFiles(t *testing.T) {
 			tt.change(m)
 			list := Check(t.Context(), Options{
 				Files: m, Offline: true, StateRemote: true, Providers: []string{"openai", "anthropic", "github-models"},
-				Inputs: []string{"provider", "api-key", "allow-shell", "timeout", "command"},
+				Inputs: []string{"provider", "api-key", "allow-shell", "timeout", "command", "needs"},
 				CheckInputs: func(given map[string]string) error {
 					if v := given["timeout"]; v != "45m" && v != "" {
 						return fmt.Errorf("timeout is %q", v)

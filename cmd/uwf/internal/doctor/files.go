@@ -160,7 +160,15 @@ func (e *examination) read(name string) ([]byte, error) {
 
 // dispatched are the inputs that uwf gives the next job. GitHub refuses a dispatch
 // with an input that the file does not declare.
-func dispatched() []string { return []string{"thread", "head", "store", "comment", "pull-request"} }
+func (e *examination) dispatched() []string {
+	names := []string{"thread", "head", "store", "comment", "pull-request"}
+	for _, j := range e.flow.Jobs {
+		if with, ok := j.step(); ok && with["command"] == "rescue" {
+			return append(names, "rescued")
+		}
+	}
+	return names
+}
 
 func (e *examination) triggers() {
 	const check = "triggers"
@@ -180,7 +188,7 @@ func (e *examination) triggers() {
 		return
 	}
 	var lacks []string
-	for _, name := range dispatched() {
+	for _, name := range e.dispatched() {
 		if _, ok := dispatch.Inputs[name]; !ok {
 			lacks = append(lacks, name)
 		}
@@ -236,8 +244,13 @@ type right struct{ scope, level string }
 // needs are the rights of a job, by what it gives to the action.
 func needs(with map[string]string) []right {
 	out := []right{{"contents", "write"}, {"issues", "write"}, {"pull-requests", "write"}, {"actions", "write"}}
-	if with["command"] == "run" { // of two jobs the one that only works
+	switch with["command"] {
+	case "run": // of two jobs the one that only works
 		out = []right{{"contents", "read"}}
+	case "rescue":
+		out = []right{{"contents", "write"}, {"issues", "write"}, {"actions", "write"}}
+	case "stopped":
+		out = []right{{"contents", "write"}, {"issues", "write"}, {"actions", "read"}, {"checks", "read"}}
 	}
 	if with["provider"] == "github-models" && with["command"] != "commit" && with["api-key"] == "" {
 		out = append(out, right{"models", "read"})

@@ -1,0 +1,224 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/united-workforce/uwf/engine/runner/event"
+	"github.com/united-workforce/uwf/engine/runner/picture"
+	"github.com/united-workforce/uwf/engine/runner/report"
+	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/internal/lazyregexp"
+)
+
+// maxRescued is how many jobs in a row may die without a trace before a person is asked.
+const maxRescued = 3
+
+// lookAfter does what is to be done for a run of which a job is over that should not be.
+func (j *job) lookAfter(ctx context.Context) error {
+	switch {
+	case len(j.in.Needs) == 0:
+		return &thread.UsageError{Msg: fmt.Sprintf("the input needs is empty, so that the command %s has no jobs to look after: write needs: ${{ toJSON(needs) }}", j.in.Command)}
+	case j.in.Command == CommandStopped:
+		return j.runCancelled(ctx)
+	}
+	return j.rescue(ctx)
+}
+
+// rescue goes on with the run's own thread, whose job died: it is not left to a schedule
+// that comes hours later. A step that failed, and said so, is a person's to try again.
+func (j *job) rescue(ctx context.Context) error {
+	if !slices.ContainsFunc(j.in.Needs, Needed.died) {
+		return j.quiet("no job of this run died")
+	}
+	p, left, err := j.ownThread(ctx)
+	if err != nil || p == nil {
+		return err
+	}
+	moved := j.in.Head.Hash != "" && p.Entry.Head != j.in.Head.Hash
+	held, claimed := j.latest.Claim(p.ID)
+	switch {
+	case left.Told:
+		return j.quiet(fmt.Sprintf("the step of thread %s failed, and its job said so: /uwf retry tries it again", p.ID))
+	case moved && !left.Step:
+		return j.quiet(fmt.Sprintf("thread %s has gone on without this run", p.ID))
+	case claimed && held.Head == p.Entry.Head && !left.Claim:
+		return j.quiet(fmt.Sprintf("another job works on thread %s", p.ID))
+	}
+	lost := report.LostJob{Began: true, Again: true}
+	switch {
+	case left.Claim:
+		lost.At = time.UnixMilli(held.Renewed)
+		if j.latest, err = j.Engine.FreeClaim(ctx, j.latest, p.ID); err != nil {
+			return err
+		}
+	case left.Died, left.Step:
+	case !slices.ContainsFunc(j.in.Needs, Needed.hadRunner):
+		return j.quiet(fmt.Sprintf("the job of thread %s never got a runner: nothing died", p.ID))
+	default:
+		if j.rescued = j.in.Rescued + 1; j.rescued >= maxRescued {
+			return j.giveUp(ctx, p)
+		}
+	}
+	t := j.view(p, report.Lost)
+	t.Lost = lost
+	j.tell(ctx, p, t)
+	return j.dispatch(ctx, p.ID, p.Head(), p)
+}
+
+// giveUp makes a thread wait whose jobs die before they can begin.
+func (j *job) giveUp(ctx context.Context, p *picture.Picture) error {
+	reason := fmt.Sprintf("%d jobs in a row died before they could begin; the log of the last one is at %s", j.rescued, j.Job.runURL())
+	done, err := j.suspendTold(ctx, p.ID, p.Entry.Head, p, report.Failure{Message: reason, Advice: "Look why the jobs die, then comment /uwf retry."})
+	if err != nil {
+		return err
+	}
+	if !done {
+		return j.quiet(fmt.Sprintf("thread %s has gone on without this run", p.ID))
+	}
+	return j.quiet(fmt.Sprintf("thread %s waits for a person: %s", p.ID, reason))
+}
+
+// superseded begins what GitHub notes at a job that gave way to another one of its group.
+const superseded = "Canceling since a higher priority waiting request"
+
+// cancelledByPattern is what GitHub notes at the jobs of a run that somebody cancelled.
+var cancelledByPattern = lazyregexp.New(`(?m)^The run was cancell?ed by @([0-9A-Za-z_-]+(?:\[bot\])?)\.?$`)
+
+// runCancelled makes the run's own thread wait: a person cancelled the run. A job that
+// gave way to another one before it had a runner was cancelled by nobody.
+func (j *job) runCancelled(ctx context.Context) error {
+	if !slices.ContainsFunc(j.in.Needs, func(n Needed) bool { return n.Result == "cancelled" }) {
+		return j.quiet("no job of this run was cancelled")
+	}
+	p, left, err := j.ownThread(ctx)
+	if err != nil || p == nil {
+		return err
+	}
+	notes, err := j.Forge.JobNotes(ctx, j.Job.Run, j.Job.Attempt)
+	if err != nil {
+		j.warn("who cancelled the run can't be told", err)
+	}
+	reason := "cancelled on the Actions page"
+	by := cancelledByPattern.FindStringSubmatch(strings.Join(notes, "\n"))
+	switch {
+	case by != nil:
+		reason = "cancelled by @" + by[1] + " on the Actions page"
+	case slices.ContainsFunc(notes, func(n string) bool { return strings.HasPrefix(n, superseded) }),
+		left == (thread.Remains{}) && !slices.ContainsFunc(j.in.Needs, func(n Needed) bool { return n.Ran }):
+		return j.quiet(fmt.Sprintf("the job of thread %s gave way to another one: nobody cancelled it", p.ID))
+	}
+	if left.Claim {
+		if j.latest, err = j.Engine.FreeClaim(ctx, j.latest, p.ID); err != nil {
+			return err
+		}
+	}
+	reason += ": " + j.Job.runURL()
+	done, err := j.Engine.SuspendAt(ctx, p.ID, p.Entry.Head, reason)
+	if err != nil {
+		return err
+	}
+	if !done {
+		return j.quiet(fmt.Sprintf("thread %s has gone on without this run", p.ID))
+	}
+	j.out.Thread, j.out.Status = p.ID, string(gitcas.StatusSuspended)
+	if p = j.pictureOf(ctx, p.ID); p != nil {
+		t := j.view(p, report.Waiting)
+		t.Role = ""
+		j.tell(ctx, p, t)
+		j.mark(ctx, p, labelWaiting)
+		j.record(ctx, p)
+	}
+	return j.quiet("the run was " + reason)
+}
+
+// ownThread is the thread that this run is about, with what its jobs left on its head;
+// nil: there is none, or nothing is due for it, which has been told.
+func (j *job) ownThread(ctx context.Context) (*picture.Picture, thread.Remains, error) {
+	id, err := j.ownThreadID(ctx)
+	if err != nil {
+		return nil, thread.Remains{}, err
+	}
+	if id == "" {
+		return nil, thread.Remains{}, j.quiet("this run is about no thread")
+	}
+	p, err := j.look(ctx, id)
+	if errors.Is(err, gitcas.ErrUnknownThread) {
+		return nil, thread.Remains{}, j.quiet(fmt.Sprintf("thread %s is over", id))
+	}
+	if err != nil {
+		return nil, thread.Remains{}, err
+	}
+	j.out.Thread, j.out.Head, j.out.Status = id, p.Entry.Head, string(p.Entry.Status)
+	if e := p.Entry; e.Status == gitcas.StatusSuspended || e.Status == gitcas.StatusEnded && !e.Deliver {
+		return nil, thread.Remains{}, j.quiet(fmt.Sprintf("thread %s waits for a person, or is over", id))
+	}
+	left, err := j.Engine.FindRemains(ctx, j.latest, id, func(run string, attempt int) bool {
+		return (run == j.Job.Run || strings.HasPrefix(run, j.Job.Run+"-")) && attempt <= j.Job.Attempt
+	})
+	return p, left, err
+}
+
+// ownThreadID is the id of that thread; empty: there is none.
+func (j *job) ownThreadID(ctx context.Context) (gitcas.ThreadID, error) {
+	if j.in.Thread != "" {
+		return j.in.Thread, nil
+	}
+	var f *found
+	var err error
+	switch s := j.ev.Subject; {
+	case j.ev.Kind == event.Comment && j.ev.Command != nil && s != nil:
+		f, err = j.findFor(ctx, j.ev.Command, *s)
+	case (j.ev.Kind == event.Labeled || j.ev.Kind == event.Assigned) && s != nil:
+		f, err = j.find(ctx, *s)
+	default:
+		return j.startedByPrompt(ctx)
+	}
+	if err != nil || f == nil || f.ended != nil {
+		return "", err
+	}
+	return f.id, nil
+}
+
+// startedByPrompt is the thread that a job of this run started for a prompt.
+func (j *job) startedByPrompt(ctx context.Context) (gitcas.ThreadID, error) {
+	v, err := j.Engine.Store.Load(ctx)
+	if errors.Is(err, gitcas.ErrNoStore) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	for id, e := range v.Threads() {
+		if e.Key == promptKey(j.Job.Run) || strings.HasPrefix(e.Key, promptKey(j.Job.Run)+"/") {
+			return id, nil
+		}
+	}
+	return "", nil
+}
+
+// suspendTold makes a thread wait for a person, and says why in its comment. done is false
+// where it has gone on meanwhile.
+func (j *job) suspendTold(ctx context.Context, id gitcas.ThreadID, head node.Hash, p *picture.Picture, why report.Failure) (done bool, err error) {
+	sctx, cancel := effectContext(ctx)
+	defer cancel()
+	if done, err = j.Engine.SuspendAt(sctx, id, head, why.Message); err != nil || !done {
+		return false, err
+	}
+	j.out.Status = string(gitcas.StatusSuspended)
+	if p != nil {
+		t := j.view(p, report.Failed)
+		t.Question = ""
+		why.Role = t.Role
+		t.Failure = &why
+		j.tell(ctx, p, t)
+		j.mark(ctx, p, labelFailed)
+	}
+	return true, nil
+}

@@ -1,0 +1,289 @@
+package runner
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/united-workforce/uwf/engine/forge"
+	"github.com/united-workforce/uwf/engine/runner/event"
+	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/gitcas"
+)
+
+// after is a job of a run that needs the one that did the step.
+func (w *world) after(command, run string, ev event.Event, step Needed) (Outcome, error) {
+	w.Helper()
+	step.Name = "step"
+	return w.run(aJob{run: run, ev: ev, in: Inputs{Command: command, Needs: []Needed{step}}})
+}
+
+var (
+	dead    = Needed{Result: "failure"}
+	failed  = Needed{Result: "failure", Ran: true}
+	pushed  = Needed{Result: "cancelled"} // out of its group's queue, or off its runner
+	stopped = Needed{Result: "cancelled", Ran: true}
+)
+
+// A job is killed at each point of its way: the rescue job of its run goes on at once, the
+// thread ends as ever, and nothing that was committed is done again.
+func TestRescue(t *testing.T) {
+	for _, ev := range []string{"label", "hop", "delivery"} {
+		for _, point := range []string{"started", "comment-created", "comment-updated", "claim", "commit", "dispatched", "deliver-claimed", "archive"} {
+			t.Run(ev+"/"+point, func(t *testing.T) {
+				w := newWorld(t)
+				a := aJob{run: "42", ev: labeled(7)}
+				if ev != "label" {
+					_, err := w.run(aJob{ev: labeled(7)})
+					w.ok(err)
+					d, _ := w.forge.take()
+					a.ev = manual(d)
+				}
+				if ev == "delivery" {
+					a.in.StepsPerJob = 5
+				}
+				if !w.killed(a, point, 1) {
+					t.Skip("the job doesn't come by there")
+				}
+				w.later(thread.ClaimLife + time.Second)
+				sent := len(w.forge.sent)
+				_, err := w.after(CommandRescue, "42", a.ev, dead)
+				w.ok(err)
+				if len(w.view().Threads()) > 0 && len(w.forge.sent) == 0 {
+					t.Fatal("nothing was started")
+				}
+				for _, d := range w.forge.sent[sent:] {
+					if d.inputs["rescued"] != "" && point != "started" && !strings.HasPrefix(point, "comment-") {
+						t.Errorf("a job that left its traces is counted: %v", d.inputs)
+					}
+				}
+				w.drain()
+				w.delivered(7, 2)
+				if n := len(w.ran); n > 3 || point == "commit" && n != 2 {
+					t.Errorf("agents ran as %v", w.ran)
+				}
+			})
+		}
+	}
+}
+
+// A job that dies before it can leave a trace is taken up twice; then a person is asked.
+func TestRescueGivesUp(t *testing.T) {
+	w := newWorld(t)
+	_, err := w.run(aJob{ev: labeled(7)})
+	w.ok(err)
+	for n := 1; n <= maxRescued; n++ {
+		d, ok := w.forge.take()
+		if !ok || n > 1 && d.inputs["rescued"] != fmt.Sprint(n-1) || n == 1 && d.inputs["rescued"] != "" {
+			t.Fatalf("job %d was dispatched with %v", n, d.inputs)
+		}
+		_, err := w.after(CommandRescue, fmt.Sprint(50+n), manual(d), dead)
+		w.ok(err)
+	}
+	if _, e := w.only(); e.Status != gitcas.StatusSuspended || len(w.forge.sent) != 0 {
+		t.Errorf("the entry is %+v, sent %v", e, w.forge.sent)
+	}
+	if got := w.stickies(7); len(got) != 1 || !strings.Contains(got[0], "died before they could begin") || !strings.Contains(got[0], "actions/runs/53") {
+		t.Errorf("the comment says %q", got)
+	}
+	w.labeledOnly(7, labelFailed)
+	w.command(7, "/uwf retry")
+	w.drain()
+	w.delivered(7, 2)
+}
+
+// What the next job is told of those that died it doesn't tell the one after it.
+func TestRescuedIsForgotten(t *testing.T) {
+	w := newWorld(t)
+	_, err := w.run(aJob{ev: labeled(7)})
+	w.ok(err)
+	d, _ := w.forge.take()
+	d.inputs["rescued"] = "2"
+	w.limits.MaxStepsPerRole = 5
+	w.say = func(task thread.Task) (map[string]any, map[string]string, error) {
+		return map[string]any{"$status": map[string]string{"a": "done", "b": "rejected"}[task.Role]}, nil, nil
+	}
+	_, err = w.hop(d)
+	w.ok(err)
+	if d, ok := w.forge.take(); !ok || d.inputs["rescued"] != "" {
+		t.Errorf("dispatched with %v", d.inputs)
+	}
+}
+
+// What is not this run's to take up, or did not die, is left alone.
+func TestRescueLeavesAlone(t *testing.T) {
+	for name, c := range map[string]struct {
+		before func(w *world, d dispatched)
+		step   Needed
+		says   string
+	}{
+		"nothing died":         {step: Needed{Result: "success", Ran: true}, says: "no job of this run died"},
+		"never got a runner":   {step: pushed, says: "never got a runner"},
+		"failed, and said so":  {before: func(w *world, d dispatched) { w.say = fails; _, _ = w.run(aJob{run: "42", ev: manual(d)}) }, step: failed, says: "/uwf retry"},
+		"went on elsewhere":    {before: func(w *world, d dispatched) { w.say = asksOnce(); _, _ = w.hop(d) }, step: dead, says: "gone on without this run"},
+		"another works on it":  {before: func(w *world, _ dispatched) { w.hold("", 0) }, step: dead, says: "another job works"},
+		"waits for a person":   {before: func(w *world, _ dispatched) { w.suspend() }, step: dead, says: "waits for a person"},
+		"it is over":           {before: func(w *world, _ dispatched) { w.command(7, "/uwf cancel") }, step: dead, says: "is over"},
+		"stopped by a person":  {before: func(w *world, _ dispatched) { w.command(7, "/uwf cancel") }, step: stopped, says: "is over"},
+		"started by a comment": {before: func(w *world, _ dispatched) { w.command(7, "/uwf cancel") }, step: dead, says: "is over"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			_, err := w.run(aJob{ev: labeled(7)})
+			w.ok(err)
+			d, _ := w.forge.take()
+			if c.before != nil {
+				c.before(w, d)
+			}
+			w.forge.sent = nil
+			out, err := w.after(CommandRescue, "42", manual(d), c.step)
+			w.ok(err)
+			if len(w.forge.sent) != 0 || !strings.Contains(out.Notice, c.says) {
+				t.Errorf("%q, sent %v", out.Notice, w.forge.sent)
+			}
+		})
+	}
+}
+
+// asksOnce is an agent that goes on: the reviewer sends the work back.
+func asksOnce() func(thread.Task) (map[string]any, map[string]string, error) {
+	return func(task thread.Task) (map[string]any, map[string]string, error) {
+		return map[string]any{"$status": map[string]string{"a": "done", "b": "rejected"}[task.Role]}, nil, nil
+	}
+}
+
+// suspend makes the one thread wait.
+func (w *world) suspend() {
+	w.Helper()
+	id, _ := w.only()
+	a := aJob{}
+	w.ok(w.runner(&a).Engine.Suspend(w.Context(), id, "later"))
+}
+
+// A run whose event is about nothing, or about a thread that nobody started yet.
+func TestRescueOfNothing(t *testing.T) {
+	for name, ev := range map[string]event.Event{"schedule": scheduled(), "label": labeled(7), "prompt": {Kind: event.Plain}} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			out, err := w.after(CommandRescue, "42", ev, dead)
+			w.ok(err)
+			if len(w.forge.sent) != 0 || !strings.Contains(out.Notice, "no thread") {
+				t.Errorf("%q, sent %v", out.Notice, w.forge.sent)
+			}
+		})
+	}
+}
+
+// The thread of a prompt is found by its run; that of another run is not taken for it.
+func TestRescueOfAPrompt(t *testing.T) {
+	w := newWorld(t)
+	prompt := aJob{run: "42", ev: event.Event{Kind: event.Plain, Sender: event.User{Login: "owner"}}, in: Inputs{Prompt: "do it"}, job: Job{Actor: "owner"}}
+	w.killed(prompt, "claim", 1)
+	w.later(thread.ClaimLife + time.Second)
+	_, err := w.after(CommandRescue, "4", prompt.ev, dead)
+	w.ok(err)
+	if len(w.forge.sent) != 0 {
+		t.Fatalf("sent %v", w.forge.sent)
+	}
+	_, err = w.after(CommandRescue, "42", prompt.ev, dead)
+	w.ok(err)
+	w.drain()
+	if got := w.ended(); len(got) != 1 || len(got[0].Steps) != 2 {
+		t.Errorf("ended: %+v", got)
+	}
+}
+
+// A person cancelled the run: the thread waits, and says who did it where that can be read.
+// What gave way to another job of its group was cancelled by nobody.
+func TestRunCancelled(t *testing.T) {
+	const by, way = "The run was canceled by @alice.", "Canceling since a higher priority waiting request for 'uwf-7' exists"
+	for name, c := range map[string]struct {
+		notes  []string
+		away   bool // nothing can be read
+		killed bool // it had claimed the thread
+		step   Needed
+		says   string // empty: nothing is done
+	}{
+		"by alice":                 {notes: []string{by, "The operation was canceled."}, step: stopped, killed: true, says: "cancelled by @alice on the Actions page"},
+		"by a bot":                 {notes: []string{"The run was canceled by @a-b[bot]"}, step: stopped, says: "cancelled by @a-b[bot] on"},
+		"before it had a runner":   {notes: []string{by}, step: pushed, says: "cancelled by @alice"},
+		"nobody says":              {step: stopped, says: "cancelled on the Actions page: https://forge.example/o/r/actions/runs/42"},
+		"the forge is away":        {away: true, step: stopped, says: "cancelled on the Actions page"},
+		"killed, nobody says":      {step: pushed, killed: true, says: "cancelled on the Actions page"},
+		"words that look like it":  {notes: []string{"error: The run was canceled by @eve."}, step: stopped, says: "cancelled on the Actions page"},
+		"superseded":               {notes: []string{way}, step: pushed},
+		"superseded while it ran":  {notes: []string{way}, step: stopped},
+		"no runner, nobody says":   {step: pushed},
+		"it was over by then":      {step: Needed{Result: "success", Ran: true}},
+		"the forge away, a runner": {away: true, step: pushed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			_, err := w.run(aJob{ev: labeled(7)})
+			w.ok(err)
+			d, _ := w.forge.take()
+			if c.killed {
+				w.killed(aJob{run: "42", ev: manual(d)}, "claim", 1)
+				w.later(thread.ClaimLife + time.Second)
+			}
+			w.forge.notes = c.notes
+			w.forge.before = func(op string) error {
+				if op == "job-notes" && c.away {
+					return fault(forge.ErrUnreachable, false)
+				}
+				return nil
+			}
+			_, err = w.after(CommandStopped, "42", manual(d), c.step)
+			w.ok(err)
+			_, e := w.only()
+			if c.says == "" {
+				if e.Status != gitcas.StatusActive {
+					t.Errorf("the entry is %+v", e)
+				}
+				return
+			}
+			if e.Status != gitcas.StatusSuspended || !strings.Contains(e.Suspended.Reason, c.says) || len(w.forge.sent) != 0 {
+				t.Errorf("the entry is %+v, %+v, sent %v", e, e.Suspended, w.forge.sent)
+			}
+			if got := w.stickies(7); len(got) != 1 || !strings.Contains(got[0], "Actions page") {
+				t.Errorf("the comment says %q", got)
+			}
+			w.later(time.Hour)
+			w.sweepRun()
+			if len(w.forge.sent) != 0 {
+				t.Errorf("the sweep took it up: %v", w.forge.sent)
+			}
+			w.command(7, "/uwf resume")
+			w.drain()
+			w.delivered(7, 2)
+		})
+	}
+}
+
+// Without what became of the jobs before it, such a job is wrong, and says so.
+func TestRescueWithoutNeeds(t *testing.T) {
+	w := newWorld(t)
+	for _, command := range []string{CommandRescue, CommandStopped} {
+		if _, err := w.run(aJob{ev: labeled(7), in: Inputs{Command: command}}); CodeOf(err) != 2 || !strings.Contains(err.Error(), "toJSON(needs)") {
+			t.Errorf("%s: %v", command, err)
+		}
+	}
+}
+
+// What toJSON(needs) gives.
+func TestParseNeeds(t *testing.T) {
+	got, err := ParseNeeds(`{"step": {"result": "failure", "outputs": {"ran": "true"}}, "agent": {"result": "cancelled", "outputs": {}}}`)
+	if want := fmt.Sprint([]Needed{{"agent", "cancelled", false}, {"step", "failure", true}}); err != nil || fmt.Sprint(got) != want {
+		t.Errorf("%v %v, want %s", got, err, want)
+	}
+	if got, err := ParseNeeds(" "); got != nil || err != nil {
+		t.Errorf("%v %v", got, err)
+	}
+	for _, wrong := range []string{"step", "[]", `{"step": 1}`} {
+		if _, err := ParseNeeds(wrong); err == nil || errors.Is(err, gitcas.ErrDamaged) {
+			t.Errorf("%s: %v", wrong, err)
+		}
+	}
+}

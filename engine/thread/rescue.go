@@ -1,0 +1,97 @@
+package thread
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/gitcas/record"
+	"github.com/united-workforce/uwf/gitcas/wire"
+)
+
+// PhaseInterrupted is the phase of an attempt whose job was told to end while it worked,
+// and by no person: nothing is wrong with the step.
+const PhaseInterrupted = "interrupted"
+
+// Remains are what the jobs of a CI run left of their work on a thread's present head.
+type Remains struct {
+	Step  bool // the head itself: one of them committed it
+	Claim bool
+	// Died: an attempt of a job that ended without a word, or in the middle of its work.
+	Died bool
+	// Told: an attempt that failed, in a job that lived to say so.
+	Told bool
+}
+
+// FindRemains looks for what some jobs left on the head of a thread that a view was loaded
+// for. ours says which jobs are meant, by the run and attempt that they write down.
+func (e *Engine) FindRemains(ctx context.Context, v *gitcas.View, id gitcas.ThreadID, ours func(run string, attempt int) bool) (Remains, error) {
+	var found Remains
+	entry, _ := v.Entry(id)
+	if held, claimed := v.Claim(id); claimed && held.Head == entry.Head {
+		found.Claim = ours(held.Run, held.Attempt)
+	}
+	chain, err := v.Chain(ctx, id)
+	if err != nil {
+		return found, err
+	}
+	if n := len(chain.Steps); n > 0 && chain.Steps[n-1].Run != nil {
+		run := chain.Steps[n-1].Run
+		found.Step = ours(run.ID, run.Attempt)
+	}
+	for _, ref := range entry.Attempts {
+		name := strings.TrimPrefix(ref, gitcas.AttemptRefPrefix(id))
+		dot := max(strings.LastIndexByte(name, '.'), 0)
+		n, err := strconv.Atoi(strings.TrimPrefix(name[dot:], "."))
+		if err != nil || !ours(name[:dot], n) {
+			continue
+		}
+		died, err := e.attemptDied(ctx, v, ref)
+		if err != nil {
+			return found, fmt.Errorf("read the attempt %s: %w", ref, err)
+		}
+		found.Died, found.Told = found.Died || died, found.Told || !died
+	}
+	return found, nil
+}
+
+// attemptDied reports whether an attempt only tells that its job died, or was interrupted.
+func (e *Engine) attemptDied(ctx context.Context, v *gitcas.View, ref string) (bool, error) {
+	a, err := e.Store.ReadAttempt(ctx, v, ref)
+	if errors.Is(err, wire.ErrNotFound) || errors.Is(err, node.ErrNotFound) {
+		return false, nil // purged
+	}
+	if err != nil || a.Claim != nil {
+		return err == nil, err
+	}
+	for _, n := range a.Nodes {
+		if out, ok := n.Node.Payload.(map[string]any); ok && n.Node.Type == record.ErrorOutputSchema && out["phase"] == PhaseInterrupted {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// FreeClaim takes away a claim on a thread's head whose job is known to be dead, and links
+// it as an attempt: the next job need not wait until everybody takes it for dead. It
+// returns the store after that, and does nothing where the claim counts.
+func (e *Engine) FreeClaim(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) (*gitcas.View, error) {
+	return e.update(ctx, v, func(v *gitcas.View) (*gitcas.Change, error) {
+		entry, alive := v.Entry(id)
+		held, claimed := v.Claim(id)
+		if !alive || !claimed || held.Head != entry.Head || e.counts(held.Claim, entry, v.Time()) {
+			return nil, nil
+		}
+		keep, died := e.bury(v, id, held, held.For)
+		linkAttempts(&entry, id, died)
+		release, _ := gitcas.ClaimUpdate(id, &held, nil, v.Time())
+		return &gitcas.Change{
+			Subject: subjectOf(entry.Title, id, "its job died"), Body: obituaryText(held.Claim), Trailers: entryTrailers(id, entry),
+			Threads: map[gitcas.ThreadID]*gitcas.Entry{id: &entry}, Refs: append(keep, release),
+		}, nil
+	}, id)
+}
