@@ -363,7 +363,9 @@ func (j *job) cancel(ctx context.Context, c *event.Command, f *found) error {
 		return err
 	}
 	f.ended = &line
-	j.tell(ctx, f.p, j.past(f))
+	t := j.past(f)
+	t.Stopping = f.claimed()
+	j.tell(ctx, f.p, t)
 	for _, l := range labels() {
 		if j.carries(f.p.Trigger.Number, l.Name) {
 			j.unmark(ctx, f.p, l.Name)
@@ -371,6 +373,21 @@ func (j *job) cancel(ctx context.Context, c *event.Command, f *found) error {
 	}
 	j.out.Thread, j.out.Head, j.out.Status = f.id, f.p.Entry.Head, gitcas.ReasonCancelled
 	return j.quiet(fmt.Sprintf("thread %s is cancelled", f.id))
+}
+
+// tellStopped says that nobody works on a thread any more that was cancelled while somebody
+// did. What else became of it somebody else says.
+func (j *job) tellStopped(ctx context.Context, id gitcas.ThreadID) {
+	ctx, cancel := effectContext(ctx)
+	defer cancel()
+	f, err := j.foundByID(ctx, id)
+	if err != nil {
+		j.warn("the thread's comment could not be brought up to date", err)
+		return
+	}
+	if f != nil && f.ended != nil && f.ended.Reason == gitcas.ReasonCancelled {
+		j.tell(ctx, f.p, j.past(f))
+	}
 }
 
 // cancelledBy begins the note of a thread that a comment cancelled; what was said follows.

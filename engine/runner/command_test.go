@@ -198,7 +198,7 @@ func TestCancel(t *testing.T) {
 	}
 	// Who, and why; the same when somebody asks later.
 	for range 2 {
-		if got := w.stickies(7); len(got) != 1 || !strings.Contains(got[0], "Cancelled by **owner**:") || !strings.Contains(got[0], "> it is a duplicate\n") {
+		if got := w.stickies(7); len(got) != 1 || !strings.Contains(got[0], "Cancelled by **owner**, stopped:") || !strings.Contains(got[0], "> it is a duplicate\n") {
 			t.Errorf("the comment says %q", got)
 		}
 		w.command(7, "/uwf status")
@@ -456,5 +456,39 @@ func TestConfiguredLimit(t *testing.T) {
 	var limit *thread.LimitError
 	if !errors.As(err, &limit) {
 		t.Errorf("the job ended with %v", err)
+	}
+}
+
+// Somebody cancels a thread while its agent works: the comment says that it is being
+// stopped, and once the job has let go, that it is. What else takes a thread away says so
+// itself.
+func TestCancelTellsOfTheAgent(t *testing.T) {
+	for _, verb := range []string{"cancel", "nothing"} {
+		w := newWorld(t)
+		_, err := w.run(aJob{ev: labeled(7)})
+		w.ok(err)
+		during := ""
+		w.say = func(thread.Task) (map[string]any, map[string]string, error) {
+			if verb == "cancel" {
+				w.command(7, "/uwf cancel")
+			} else {
+				w.suspend()
+			}
+			during = w.stickies(7)[0]
+			return map[string]any{"$status": "approved"}, nil, nil
+		}
+		d, _ := w.forge.take()
+		_, err = w.hop(d)
+		w.ok(err)
+		if got := w.stickies(7); (verb == "cancel") != strings.Contains(during, "owner**, stopping:") || (verb == "cancel") != strings.Contains(got[0], "owner**, stopped:") {
+			t.Errorf("%s: while it worked: %.200s, then %.200s", verb, during, got[0])
+		}
+	}
+	w := newWorld(t)
+	_, err := w.run(aJob{ev: labeled(7)})
+	w.ok(err)
+	w.command(7, "/uwf cancel")
+	if got := w.stickies(7); !strings.Contains(got[0], "stopped: no agent works") {
+		t.Errorf("where nobody works: %.200s", got[0])
 	}
 }

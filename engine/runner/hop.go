@@ -177,6 +177,10 @@ func (j *job) stopped(ctx context.Context, res thread.Result, expect node.Pin, e
 		if res.Deliver && (expect.Hash == "" || expect.Hash == res.Head) {
 			return j.deliver(ctx, res.Thread, res.Pin())
 		}
+		var moved *thread.NotYoursError
+		if j.in.Command == CommandCommit || errors.As(err, &moved) && moved.Kept != "" { // an agent was at work
+			j.tellStopped(ctx, res.Thread)
+		}
 		return j.quiet(err.Error())
 	case thread.CodeSuspended:
 		if j.halted || j.Job.Attempt > 1 {

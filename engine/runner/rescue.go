@@ -150,6 +150,7 @@ func (j *job) ownThread(ctx context.Context) (*picture.Picture, thread.Remains, 
 	}
 	p, err := j.look(ctx, id)
 	if errors.Is(err, gitcas.ErrUnknownThread) {
+		j.tellStopped(ctx, id)
 		return nil, thread.Remains{}, j.quiet(fmt.Sprintf("thread %s is over", id))
 	}
 	if err != nil {

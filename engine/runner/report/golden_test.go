@@ -147,6 +147,9 @@ func threads(t testing.TB) map[string]report.Thread {
 			th.Why = "It is a duplicate of #3.\nThanks, @bob."
 		}),
 		"cancelled-silently": sample(t, report.Cancelled, 0),
+		"cancelled-stopping": with(sample(t, report.Cancelled, 2), func(th *report.Thread) {
+			th.Closed, th.Stopping = &record.By{Kind: record.ByForge, Login: "alice", ID: 7}, true
+		}),
 		"failed-again": with(failed, func(th *report.Thread) {
 			f := *th.Failure
 			f.Tries, f.Forgiven = 4, 3

@@ -53,7 +53,9 @@ type Thread struct {
 	Failure *Failure // of Damaged too: what is wrong, and how it is mended
 	// Delivering: all roles are done. What works, is next or was lost delivers the result.
 	Delivering bool
-	Lost       LostJob // for the state Lost
+	// Stopping, for the state Cancelled: an agent may still work on it.
+	Stopping bool
+	Lost     LostJob // for the state Lost
 	// Closed is who cancelled it, nil: nobody, or nobody knows; Why is what they said.
 	Closed *record.By
 	Why    string

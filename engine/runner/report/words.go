@@ -68,10 +68,14 @@ func sentence(t Thread, who func(string) string) string {
 	case NoChanges:
 		return "Done, and no file was changed."
 	case Cancelled:
+		by, now := "Cancelled", ", stopped: no agent works on this any more."
 		if t.Closed != nil {
-			return "Cancelled by " + t.closedBy(who) + ": no agent works on this any more."
+			by += " by " + t.closedBy(who)
 		}
-		return "Cancelled: no agent works on this any more."
+		if t.Stopping {
+			now = ", stopping: the agent that works on this is told to end."
+		}
+		return by + now
 	}
 	return fmt.Sprintf("The thread is at step %d.", step)
 }
