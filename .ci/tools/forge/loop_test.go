@@ -16,6 +16,7 @@ import (
 	"strings"
 	"testing"
 
+	runnerv1 "code.gitea.io/actions-proto-go/runner/v1"
 	"golang.org/x/tools/txtar"
 
 	"github.com/united-workforce/uwf/examples"
@@ -252,6 +253,8 @@ func (s *site) loop() {
 	r.solved(n, 4)
 	r.readable()
 
+	r.dies()
+
 	// A second issue: started by a comment, and ended by a person. The owner of a personal
 	// repository is let in without being named; bob is told, once, how he would be.
 	m := r.openIssue("octo")
@@ -272,11 +275,39 @@ func (s *site) loop() {
 	if got := r.labels(m); slices.Contains(got, "uwf-waiting") {
 		r.Errorf("labels of a cancelled thread: %v", got)
 	}
-	if got := r.ended(); len(got) != 2 || got[1]["reason"] != "cancelled" {
+	if got := r.ended(); len(got) != 3 || got[2]["reason"] != "cancelled" {
 		r.Errorf("ended threads: %v", got)
 	}
 	r.sound()
 	r.keptSecrets()
+}
+
+// dies: a job dies before it can do anything. The rescue of its run starts another one, and
+// the thread goes on to its question.
+func (r *runner) dies() {
+	r.Helper()
+	n := r.openIssue("octo")
+	r.after(func() { r.comment("octo", n, "/uwf start") })
+	var first *runnerv1.Task
+	r.waitUntil("the first job can be fetched", func() bool { first = r.fetch(); return first != nil })
+	r.jobs = append(r.jobs, r.run(first))
+	var second *runnerv1.Task
+	r.waitUntil("the next job can be fetched", func() bool {
+		second = r.fetch()
+		if _, id, err := workflowOf(second); second != nil && err == nil && id == "rescue" {
+			r.jobs = append(r.jobs, r.run(second)) // nothing died yet
+			second = nil
+		}
+		return second != nil
+	})
+	r.finish(second, &job{result: "failure"}) // as Gitea itself does where a runner is lost
+	jobs := r.settle()
+	r.expect("success", jobs, 2)
+	if len(jobs) == 2 && (jobs[0].id != "rescue" || jobs[1].id != "step" || !strings.Contains(r.sticky(n), "Does MaxLen count bytes?")) {
+		r.Errorf("nobody went on with it: %s\n%s\n%s", jobs[0], jobs[1], r.sticky(n))
+	}
+	r.after(func() { r.comment("octo", n, "/uwf cancel") })
+	r.expect("success", r.settle(), 1)
 }
 
 // init: what the README tells to type, on a Gitea that knows nothing of uwf, and a model

@@ -37,6 +37,7 @@ type runner struct {
 // job is a job that has run.
 type job struct {
 	task    *runnerv1.Task
+	id      string         // in the workflow file
 	context map[string]any // github
 	result  string         // success, failure, skipped
 	log     string
@@ -83,7 +84,7 @@ func (r *runner) fetch() *runnerv1.Task {
 }
 
 // settle runs the jobs that wait, and those that they start, until no run is left, and
-// returns them.
+// returns them, but for those that had nothing to rescue.
 func (r *runner) settle() []*job {
 	r.Helper()
 	first := len(r.jobs)
@@ -93,7 +94,7 @@ func (r *runner) settle() []*job {
 		}
 		return r.unfinished() == 0
 	})
-	return r.jobs[first:]
+	return slices.DeleteFunc(slices.Clone(r.jobs[first:]), func(j *job) bool { return j.id == "rescue" && j.result == "skipped" })
 }
 
 // run is a run of a workflow file.
@@ -133,7 +134,7 @@ func (r *runner) run(task *runnerv1.Task) *job {
 	r.Helper()
 	j := &job{task: task, context: task.GetContext().AsMap()}
 	log := &jobLog{}
-	err := r.execute(task, log)
+	err := r.execute(task, j, log)
 	j.result, j.log = log.end()
 	if err != nil {
 		j.log += err.Error() + "\n"
@@ -165,12 +166,13 @@ func (r *runner) finish(task *runnerv1.Task, j *job) {
 }
 
 // execute runs the job of a task.
-func (r *runner) execute(task *runnerv1.Task, log *jobLog) error {
+func (r *runner) execute(task *runnerv1.Task, j *job, log *jobLog) error {
 	r.Helper()
 	workflow, id, err := workflowOf(task)
 	if err != nil {
 		return err
 	}
+	j.id = id
 	plan, err := model.CombineWorkflowPlanner(workflow).PlanJob(id)
 	if err != nil {
 		return fmt.Errorf("plan the job: %w", err)

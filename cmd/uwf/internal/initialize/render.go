@@ -85,18 +85,51 @@ func (l ownLines) allowLineFor() string {
 	return ""
 }
 
+// notOnGitea are the parts of the shipped workflow files that only GitHub can do, by how
+// they begin and what follows them: Gitea refuses the artifact actions as of version 4, and
+// cancels with a run the jobs that would look after it.
+func notOnGitea() [][2]string {
+	return [][2]string{
+		{"      # A finished step that no push took", "\n  # A job above died"},
+		{"      - uses: actions/download-artifact@37930b1c2abaa49bbe596cd826c3c89aef350131 # v7.0.0\n        continue-on-error: true", "      " + usesLine},
+		{"\n  # A person cancelled the run", ""},
+	}
+}
+
+// leaveOut takes parts out of a shipped file.
+func leaveOut(text string, parts [][2]string) (string, error) {
+	for _, p := range parts {
+		before, rest, found := strings.Cut(text, p[0])
+		at := len(rest)
+		if p[1] != "" {
+			at = strings.Index(rest, p[1])
+		}
+		if !found || at < 0 {
+			return "", fmt.Errorf("the shipped workflow file has no part that begins with %q: this build of uwf is broken", p[0])
+		}
+		text = before + rest[at:]
+	}
+	return text, nil
+}
+
 // workflowFile is the shipped workflow file with a repository's own lines.
 func workflowFile(shipped string, own ownLines) ([]byte, error) {
 	data, err := fs.ReadFile(examples.Files, shipped)
 	if err != nil {
 		return nil, err
 	}
+	text := string(data)
+	if own.gitea {
+		if text, err = leaveOut(text, notOnGitea()); err != nil {
+			return nil, err
+		}
+	}
 	var out strings.Builder
 	seen := map[string]bool{}
-	for line := range strings.Lines(string(data)) {
-		text := strings.TrimSpace(line)
-		indent := line[:strings.Index(line+"x", text)]
-		to, ok := own.lineFor(text)
+	for line := range strings.Lines(text) {
+		bare := strings.TrimSpace(line)
+		indent := line[:strings.Index(line+"x", bare)]
+		to, ok := own.lineFor(bare)
 		switch {
 		case !ok:
 			out.WriteString(line)
@@ -106,7 +139,7 @@ func workflowFile(shipped string, own ownLines) ([]byte, error) {
 		default:
 			line = indent + to + "\n"
 		}
-		seen[text] = true
+		seen[bare] = true
 		out.WriteString(line)
 	}
 	for _, l := range []string{providerLine, keyLine, modelsLine, usesLine, allowLine} {
