@@ -90,6 +90,12 @@ func (w *world) later(d time.Duration) {
 	w.mu.Unlock()
 }
 
+// sleep lets time pass for who waits.
+func (w *world) sleep(ctx context.Context, d time.Duration) error {
+	w.later(d)
+	return ctx.Err()
+}
+
 func (w *world) ok(err error) {
 	w.Helper()
 	if err != nil {
@@ -134,7 +140,7 @@ func (w *world) runner(a *aJob) *Runner {
 	if w.wrap != nil {
 		remote = w.wrap(remote)
 	}
-	store := gitcas.Open(remote, gitcas.Options{Now: w.now, Jitter: func() float64 { return 0 }, ExpectStore: a.ev.Inputs["store"]})
+	store := gitcas.Open(remote, gitcas.Options{Now: w.now, Sleep: w.sleep, Jitter: func() float64 { return 0 }, ExpectStore: a.ev.Inputs["store"]})
 	var folder thread.Folder = &memFolder{w: w, dir: w.TempDir()}
 	if w.disk {
 		folder = newDiskFolder(w, remote)
@@ -218,7 +224,7 @@ func (w *world) says(n int, login, body string) event.Event {
 // view is the store as it is now.
 func (w *world) view(ids ...gitcas.ThreadID) *gitcas.View {
 	w.Helper()
-	v, err := gitcas.Open(w.mem, gitcas.Options{Now: w.now}).Load(w.Context(), ids...)
+	v, err := gitcas.Open(w.mem, gitcas.Options{Now: w.now, Sleep: w.sleep}).Load(w.Context(), ids...)
 	w.ok(err)
 	return v
 }
@@ -226,7 +232,7 @@ func (w *world) view(ids ...gitcas.ThreadID) *gitcas.View {
 // ended are the threads that are over.
 func (w *world) ended() []gitcas.Ended {
 	w.Helper()
-	s := gitcas.Open(w.mem, gitcas.Options{Now: w.now})
+	s := gitcas.Open(w.mem, gitcas.Options{Now: w.now, Sleep: w.sleep})
 	v, err := s.Load(w.Context())
 	w.ok(err)
 	var out []gitcas.Ended
@@ -524,7 +530,7 @@ func gitcasWork(id gitcas.ThreadID) string { return gitcas.WorkBranch(id) }
 // prompt is what an ended thread began with.
 func (w *world) prompt(e gitcas.Ended) string {
 	w.Helper()
-	s := gitcas.Open(w.mem, gitcas.Options{Now: w.now})
+	s := gitcas.Open(w.mem, gitcas.Options{Now: w.now, Sleep: w.sleep})
 	v, err := s.Load(w.Context())
 	w.ok(err)
 	past, err := s.LoadEnded(w.Context(), v, e)

@@ -45,7 +45,7 @@ func TestCommentOfSomebodyElse(t *testing.T) {
 		theirs := forge.Comment{ID: 3, Author: "alice", Body: strings.ReplaceAll(body, "ID", string(id))}
 		w.forge.comments[3] = []forge.Comment{theirs}
 		v := w.view(id)
-		_, err = gitcas.Open(w.mem, gitcas.Options{Now: w.now}).Update(t.Context(), v, func(v *gitcas.View) (*gitcas.Change, error) {
+		_, err = gitcas.Open(w.mem, gitcas.Options{Now: w.now, Sleep: w.sleep}).Update(t.Context(), v, func(v *gitcas.View) (*gitcas.Change, error) {
 			e, _ := v.Entry(id)
 			e.Comment = theirs.ID
 			return &gitcas.Change{Subject: "hostile", Threads: map[gitcas.ThreadID]*gitcas.Entry{id: &e}}, nil
@@ -209,7 +209,7 @@ func TestBranchOfSomebodyElse(t *testing.T) {
 			_, err := w.run(aJob{ev: labeled(7)})
 			w.ok(err)
 			id, was := w.only()
-			_, err = gitcas.Open(w.mem, gitcas.Options{Now: w.now}).Update(t.Context(), w.view(id), func(v *gitcas.View) (*gitcas.Change, error) {
+			_, err = gitcas.Open(w.mem, gitcas.Options{Now: w.now, Sleep: w.sleep}).Update(t.Context(), w.view(id), func(v *gitcas.View) (*gitcas.Change, error) {
 				e, _ := v.Entry(id)
 				e.Work.Branch = branch
 				if !ended { // the commit fits the branch
