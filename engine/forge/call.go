@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-github/v62/github"
 
+	"github.com/united-workforce/uwf/internal/outage"
 	"github.com/united-workforce/uwf/internal/text"
 )
 
@@ -24,10 +25,6 @@ const (
 	maxAnswer = 40 << 20
 	// tryTime bounds one request and its answer.
 	tryTime = time.Minute
-	// tries is how often a call is made that fails for a reason that may pass.
-	tries = 4
-	// firstPause is doubled from try to try.
-	firstPause = time.Second
 	// secondaryPause is what GitHub asks for where it limits without saying for how
 	// long.
 	secondaryPause = time.Minute
@@ -43,6 +40,9 @@ type request struct {
 	body   any
 	// safe: making it twice does what making it once does, although it is a POST.
 	safe bool
+	// harmless: a second time costs little, so that it is made again after an answer which
+	// says that the forge is away. One that got lost says nothing at all.
+	harmless bool
 }
 
 // repeatable: nothing happens twice if the call is made again after an answer that
@@ -61,9 +61,8 @@ type answer struct {
 // call makes a request, again where that helps, and decodes the answer into out
 // (nil: it is not read).
 func (c *client) call(ctx context.Context, r request, out any) (answer, error) {
-	var waited time.Duration
-	began := c.o.Now()
-	for try := 1; ; try++ {
+	o := c.o.Outages.Begin()
+	for {
 		a, err := c.try(ctx, r)
 		var fail *Error
 		if err == nil {
@@ -71,18 +70,15 @@ func (c *client) call(ctx context.Context, r request, out any) (answer, error) {
 		} else {
 			fail = c.unreached(ctx, r, err)
 		}
-		if fail == nil {
+		switch {
+		case fail == nil:
 			return a, c.decode(r, a, out)
-		}
-		pause, again := c.pause(fail, try)
-		if !again || max(waited, c.o.Now().Sub(began))+pause > c.o.MaxWait || ctx.Err() != nil {
+		case !fail.passes():
 			return a, fail
 		}
-		if err := c.o.Sleep(ctx, pause); err != nil {
-			fail.Cause = err
-			return a, fail
+		if err := o.Wait(ctx, fail, fail.Retry); err != nil {
+			return a, err
 		}
-		waited += pause
 	}
 }
 
@@ -138,21 +134,6 @@ func (c *client) decode(r request, a answer, out any) error {
 	return nil
 }
 
-// pause is how long to wait before the call is made again, and whether it may be.
-func (c *client) pause(fail *Error, try int) (time.Duration, bool) {
-	switch {
-	case errors.Is(fail, ErrLimited):
-		// The request was refused before anything was done.
-		return fail.Retry, true
-	case try >= tries, !errors.Is(fail, ErrUnreachable):
-		return 0, false
-	case fail.Unsure || fail.final:
-		return 0, false
-	}
-	pause := firstPause << (try - 1)
-	return pause/2 + time.Duration(c.o.Rand()*float64(pause/2)), true
-}
-
 // unreached is the error of a request that got no answer.
 func (c *client) unreached(ctx context.Context, r request, err error) *Error {
 	fail := &Error{Do: r.do, Kind: ErrUnreachable, Message: c.clean(innermost(err).Error()), Cause: err}
@@ -206,8 +187,8 @@ func (c *client) judge(r request, a answer) *Error {
 		fail.Kind = ErrForbidden
 	case a.status == http.StatusNotFound, a.status == http.StatusGone:
 		fail.Kind = ErrNotFound
-	case a.status >= 500:
-		fail.Kind, fail.Unsure = ErrUnreachable, !r.repeatable()
+	case a.status >= 500, a.status == http.StatusRequestTimeout:
+		fail.Kind, fail.Unsure, fail.Retry = ErrUnreachable, !r.repeatable() && !r.harmless, outage.RetryAfter(a.header, c.now())
 	default:
 		fail.Kind = ErrInvalid
 	}
@@ -271,18 +252,13 @@ func oneLine(s string) string { return text.Cut(text.Line(s), 500) }
 // limitedFor is how long to wait, by GitHub's rules: Retry-After; where nothing is
 // left, until the limit begins anew; else a minute.
 func (c *client) limitedFor(a answer) time.Duration {
-	if v := a.header.Get("Retry-After"); v != "" {
-		if n, err := strconv.ParseInt(v, 10, 32); err == nil && n >= 0 {
-			return max(time.Duration(n)*time.Second, firstPause)
-		}
-		if at, err := http.ParseTime(v); err == nil {
-			return max(at.Sub(c.o.Now()), firstPause)
-		}
+	if after := outage.RetryAfter(a.header, c.now()); after > 0 {
+		return after
 	}
 	if a.header.Get("X-RateLimit-Remaining") == "0" {
 		if n, err := strconv.ParseInt(a.header.Get("X-RateLimit-Reset"), 10, 64); err == nil {
 			// Its clock and ours may differ by a second.
-			return max(time.Unix(n, 0).Sub(c.o.Now())+time.Second, firstPause)
+			return max(time.Unix(n, 0).Sub(c.now())+time.Second, time.Second)
 		}
 	}
 	return secondaryPause

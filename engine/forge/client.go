@@ -1,9 +1,7 @@
 package forge
 
 import (
-	"context"
 	"fmt"
-	"math/rand/v2"
 	"net/http"
 	"net/url"
 	"strings"
@@ -13,6 +11,7 @@ import (
 	"github.com/google/go-github/v62/github"
 
 	"github.com/united-workforce/uwf/internal/lazyregexp"
+	"github.com/united-workforce/uwf/internal/outage"
 )
 
 // Options are what a client is made of.
@@ -32,13 +31,9 @@ type Options struct {
 	HTTPClient *http.Client
 	// UserAgent is what the client calls itself; empty: uwf.
 	UserAgent string
-	// MaxWait bounds all waits of one call together, for limits and between tries;
-	// 0: three minutes.
-	MaxWait time.Duration
-	// Now, Sleep and Rand (in [0,1)) are the clock and the chance; nil: the real ones.
-	Now   func() time.Time
-	Sleep func(ctx context.Context, d time.Duration) error
-	Rand  func() float64
+	// Outages says how long a forge is waited for that is away or lets nobody in, whom
+	// that is told, and has the clock.
+	Outages outage.Policy
 }
 
 // Detect tells the kind of forge without asking it: Gitea's API ends in /api/v1,
@@ -119,30 +114,11 @@ func (o *Options) fill(base *url.URL) {
 	if o.UserAgent == "" {
 		o.UserAgent = "uwf"
 	}
-	if o.MaxWait == 0 {
-		o.MaxWait = 3 * time.Minute
-	}
-	if o.Now == nil {
-		o.Now = time.Now
-	}
-	if o.Sleep == nil {
-		o.Sleep = sleep
-	}
-	if o.Rand == nil {
-		o.Rand = rand.Float64
-	}
+	o.Outages = o.Outages.WithDefaults()
 }
 
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-t.C:
-		return nil
-	}
-}
+// now is the time, for what the forge asks to be waited for.
+func (c *client) now() time.Time { return c.o.Outages.Now() }
 
 // sameHost follows the redirects of a renamed repository for what only reads. It
 // never carries the token to another server, and never turns a POST into a GET, as

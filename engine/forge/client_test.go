@@ -11,6 +11,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/united-workforce/uwf/internal/outage"
 )
 
 const testToken = "ghs_notARealToken0123456789abcdefghijkl"
@@ -48,7 +50,7 @@ func serve(t *testing.T, o Options, h http.HandlerFunc) (Forge, *clock) {
 		o.APIURL = s.URL + o.APIURL
 	}
 	o.Token = func() string { return testToken }
-	o.Now, o.Sleep, o.Rand = c.Now, c.Sleep, func() float64 { return 0 }
+	o.Outages.Now, o.Outages.Sleep, o.Outages.Jitter = c.Now, c.Sleep, func() float64 { return 0 }
 	f, err := New(o)
 	if err != nil {
 		t.Fatal(err)
@@ -137,18 +139,71 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestWaitIsBounded: a forge that never lets anybody in does not hold a job.
+// TestWaitIsBounded: a forge that never lets anybody in does not hold a job for ever.
 func TestWaitIsBounded(t *testing.T) {
-	f, c := serve(t, Options{MaxWait: 10 * time.Second}, func(w http.ResponseWriter, r *http.Request) {
+	until := time.Unix(1_800_000_010, 0)
+	f, c := serve(t, Options{Outages: outage.Policy{Until: until}}, func(w http.ResponseWriter, r *http.Request) {
 		reply(w, 429, ``, "Retry-After", "3")
 	})
 	_, err := f.Issue(t.Context(), 1)
-	if !errors.Is(err, ErrLimited) || fmt.Sprint(c.slept) != "[3s 3s 3s]" {
+	if !errors.Is(err, ErrLimited) || fmt.Sprint(c.slept) != "[3s 4s]" {
 		t.Errorf("%v after %v", err, c.slept)
 	}
 	f, c = serve(t, Options{}, func(w http.ResponseWriter, r *http.Request) { reply(w, 503, `<html>`) })
-	if _, err = f.Issue(t.Context(), 1); !errors.Is(err, ErrUnreachable) || len(c.slept) != tries-1 || f.Calls() != tries {
+	if _, err = f.Issue(t.Context(), 1); !errors.Is(err, ErrUnreachable) || f.Calls() != len(c.slept)+1 {
 		t.Errorf("%v after %v", err, c.slept)
+	}
+	if sum := c.now.Sub(time.Unix(1_800_000_000, 0)); sum > outage.Patience || sum < outage.Patience/2 {
+		t.Errorf("%s were waited in all", sum)
+	}
+}
+
+// TestOutages: whatever keeps a forge from answering is waited for, up to minutes, and
+// told; what may have been done is not done again.
+func TestOutages(t *testing.T) {
+	for name, away := range map[string]http.HandlerFunc{
+		"408": func(w http.ResponseWriter, _ *http.Request) { reply(w, 408, ``) },
+		"500": func(w http.ResponseWriter, _ *http.Request) { reply(w, 500, `{"message":"oops"}`) },
+		"502": func(w http.ResponseWriter, _ *http.Request) { reply(w, 502, `<html>`) },
+		"503": func(w http.ResponseWriter, _ *http.Request) { reply(w, 503, ``, "Retry-After", "45") },
+		"reset": func(w http.ResponseWriter, _ *http.Request) {
+			panic(http.ErrAbortHandler)
+		},
+		"half a reply": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", "1000")
+			reply(w, 200, `{"numb`)
+		},
+	} {
+		for _, lasts := range []time.Duration{time.Second, 10 * time.Second, time.Minute, 5 * time.Minute} {
+			var told []outage.Wait
+			var c *clock
+			var f Forge
+			f, c = serve(t, Options{Outages: outage.Policy{Tell: func(w outage.Wait) { told = append(told, w) }}}, func(w http.ResponseWriter, r *http.Request) {
+				if c.Now().Before(time.Unix(1_800_000_000, 0).Add(lasts)) {
+					away(w, r)
+					return
+				}
+				reply(w, 200, `{"number":1,"title":"found"}`)
+			})
+			if is, err := f.Issue(t.Context(), 1); err != nil || is.Title != "found" {
+				t.Errorf("%s for %s: %v", name, lasts, err)
+			}
+			if len(told) != len(c.slept) || len(told) == 0 || !strings.Contains(told[0].String(), "trying again in") || name == "503" && c.slept[0] != 45*time.Second {
+				t.Errorf("%s for %s: told %v of %v", name, lasts, told, c.slept)
+			}
+			c.now = time.Unix(1_800_000_000, 0)
+			n := f.Calls()
+			_, err := f.CreateComment(t.Context(), 1, "hello")
+			var e *Error
+			if !errors.As(err, &e) || !e.Unsure || f.Calls() != n+1 {
+				t.Errorf("%s: a comment that may be there: %v, %d calls", name, err, f.Calls()-n)
+			}
+			c.now = time.Unix(1_800_000_000, 0)
+			_, err = f.Dispatch(t.Context(), "uwf.yml", "main", nil)
+			if answered := name[0] >= '4' && name[0] <= '5'; answered != (err == nil) || !answered && (!errors.As(err, &e) || !e.Unsure) {
+				t.Errorf("%s: a dispatch: %v", name, err)
+			}
+		}
 	}
 }
 
@@ -260,13 +315,13 @@ func TestCancelled(t *testing.T) {
 // TestNeverSent: a POST that did not leave this machine is sent again.
 func TestNeverSent(t *testing.T) {
 	c := &clock{}
-	f, err := New(Options{APIURL: "http://127.0.0.1:1/api/v3", Repository: "octo/demo", Now: c.Now, Sleep: c.Sleep})
+	f, err := New(Options{APIURL: "http://127.0.0.1:1/api/v3", Repository: "octo/demo", Outages: outage.Policy{Now: c.Now, Sleep: c.Sleep}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, err = f.CreateComment(t.Context(), 1, "hello")
 	var e *Error
-	if !errors.As(err, &e) || e.Unsure || !errors.Is(err, ErrUnreachable) || f.Calls() != tries {
+	if !errors.As(err, &e) || e.Unsure || !errors.Is(err, ErrUnreachable) || f.Calls() != len(c.slept)+1 || f.Calls() < 5 {
 		t.Errorf("%v, %d calls", err, f.Calls())
 	}
 }

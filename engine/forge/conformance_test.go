@@ -6,19 +6,27 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/united-workforce/uwf/engine/forge"
 	"github.com/united-workforce/uwf/engine/forge/forgetest"
+	"github.com/united-workforce/uwf/internal/outage"
 )
 
-// noWait is a clock that tests need not wait for.
-func noWait(context.Context, time.Duration) error { return nil }
+// outages is a policy whose clock tests need not wait for.
+func outages() outage.Policy {
+	var slept atomic.Int64
+	return outage.Policy{
+		Now:   func() time.Time { return time.Now().Add(time.Duration(slept.Load())) },
+		Sleep: func(_ context.Context, d time.Duration) error { slept.Add(int64(d)); return nil },
+	}
+}
 
 func dial(t *testing.T, s *forgetest.Server, token string) forge.Forge {
 	t.Helper()
-	f, err := forge.New(forge.Options{APIURL: s.APIURL, Repository: s.Repository(), Token: func() string { return token }, Sleep: noWait})
+	f, err := forge.New(forge.Options{APIURL: s.APIURL, Repository: s.Repository(), Token: func() string { return token }, Outages: outages()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,7 @@ const (
 	maxInputLength = 65535 // characters of all names and values
 )
 
-// Dispatch starts a workflow. The run's id is asked for in both flavours' ways;
+// Dispatch starts a workflow. A second run for the same step ends at once. The run's id is asked for in both flavours' ways;
 // older versions ignore or refuse the question, and answer without one.
 func (c *client) Dispatch(ctx context.Context, workflow, ref string, inputs map[string]string) (int64, error) {
 	do := fmt.Sprintf("dispatch %s on %s", workflow, ref)
@@ -36,7 +36,7 @@ func (c *client) dispatch(ctx context.Context, do, workflow, ref string, inputs 
 	if len(inputs) > 0 {
 		body["inputs"] = inputs
 	}
-	r := request{do: do, method: http.MethodPost, path: "/actions/workflows/" + url.PathEscape(workflow) + "/dispatches", body: body}
+	r := request{do: do, method: http.MethodPost, path: "/actions/workflows/" + url.PathEscape(workflow) + "/dispatches", body: body, harmless: true}
 	switch {
 	case details && c.flavour == Gitea:
 		r.query = url.Values{"return_run_details": {"true"}}
@@ -75,6 +75,6 @@ func (c *client) DispatchRepository(ctx context.Context, eventType string, paylo
 	if len(payload) > 0 {
 		body["client_payload"] = payload
 	}
-	_, err := c.call(ctx, request{do: "send the event " + eventType, method: http.MethodPost, path: "/dispatches", body: body}, nil)
+	_, err := c.call(ctx, request{do: "send the event " + eventType, method: http.MethodPost, path: "/dispatches", body: body, harmless: true}, nil)
 	return err
 }

@@ -37,6 +37,12 @@ type Error struct {
 	final bool // trying again helps nobody
 }
 
+// passes reports whether the call may be made again: the forge lets nobody in for a while,
+// or is away, and what was asked for was not done.
+func (e *Error) passes() bool {
+	return errors.Is(e, ErrLimited) || errors.Is(e, ErrUnreachable) && !e.Unsure && !e.final
+}
+
 func (e *Error) Error() string {
 	msg := fmt.Sprintf("%s: %v", e.Do, e.Kind)
 	if e.Status != 0 {

@@ -38,10 +38,14 @@ func (n next) inputs() map[string]string {
 // errNoFile: nobody knows which workflow to start.
 var errNoFile = errors.New("which workflow file this job is from is not known (neither GITHUB_WORKFLOW_REF nor GITHUB_WORKFLOW leads to one); give the input dispatch its name")
 
-// send starts the next job.
+// send starts the next job. While the forge is away it waits for it, longer than other
+// effects do: without the next job the thread stands still.
 func (j *job) send(ctx context.Context, n next) error {
-	ctx, cancel := effectContext(ctx)
-	defer cancel()
+	if ctx.Err() != nil {
+		var cancel context.CancelFunc
+		ctx, cancel = effectContext(ctx)
+		defer cancel()
+	}
 	file := j.in.Dispatch
 	switch file {
 	case DispatchRepository:

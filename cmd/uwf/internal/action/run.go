@@ -210,7 +210,7 @@ func (j *job) reach(ctx context.Context) (err error) {
 	j.remote = wire.Patient(j.dialed, j.f.Outages())
 	token := j.in.Token
 	if j.forge, err = forge.New(forge.Options{
-		APIURL: j.env.APIURL, Repository: j.env.Repository, Flavour: j.env.Flavour, Token: func() string { return token }, Now: j.f.Now,
+		APIURL: j.env.APIURL, Repository: j.env.Repository, Flavour: j.env.Flavour, Token: func() string { return token }, Outages: j.f.Outages(),
 	}); err != nil {
 		return &app.UsageError{Err: err}
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/united-workforce/uwf/engine/forge/forgetest"
 	"github.com/united-workforce/uwf/examples"
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/outage"
 )
 
 func shipped(t *testing.T, name string) []byte {
@@ -237,7 +238,7 @@ func (b *bench) use(token string) {
 	var err error
 	b.o.Forge, err = forge.New(forge.Options{
 		APIURL: b.s.APIURL, Repository: b.s.Repository(), Token: func() string { return token },
-		Sleep: func(context.Context, time.Duration) error { return nil },
+		Outages: outage.Policy{Until: time.Unix(1, 0)},
 	})
 	if err == nil {
 		b.o.Remote, err = wire.Dial(b.s.CloneURL(), wire.DialOptions{BasicAuth: func(context.Context) (string, string, error) { return "x-access-token", token, nil }})

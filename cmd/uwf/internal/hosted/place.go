@@ -159,6 +159,10 @@ func NewClient(f *app.Factory) Client {
 // ErrNoToken: nobody is logged in at the forge here.
 var ErrNoToken = errors.New("there is no token for the forge's API, so permissions and settings are not known")
 
+// patience is how long a forge is waited for where somebody waits for the answer, and can
+// mostly do without it.
+const patience = 20 * time.Second
+
 // Forge is the forge of a place. It makes no request but those that find the API.
 func (c Client) Forge(ctx context.Context, p Place) (forge.Forge, error) {
 	f := c.Factory
@@ -167,9 +171,13 @@ func (c Client) Forge(ctx context.Context, p Place) (forge.Forge, error) {
 		return nil, err
 	}
 	api, flavour := p.API(ctx, f.Getenv, c.HTTP)
+	outages := f.Outages()
+	if outages.Until.IsZero() {
+		outages.Until = f.Now().Add(patience)
+	}
 	return forge.New(forge.Options{
 		APIURL: api, Repository: p.Repository, Token: func() string { return token }, Flavour: flavour, HTTPClient: c.HTTP,
-		Now: f.Now, MaxWait: 20 * time.Second, // somebody waits for the answer
+		Outages: outages,
 	})
 }
 
