@@ -118,9 +118,12 @@ func (w *Workspace) Snapshot(ctx context.Context, req SnapshotRequest) (Snapshot
 			out.Commit = req.Parents[0]
 		}
 	} else {
-		commit, err := w.commitObject(req, tree.id)
+		if req.When.IsZero() {
+			req.When = w.o.Now()
+		}
+		commit, err := commitObject(req, tree.id)
 		if err != nil {
-			return Snapshot{}, err
+			return Snapshot{}, fmt.Errorf("snapshot %q: %w", w.path, err)
 		}
 		out.Commit = commit.ID
 		s.send(commit, nil)
@@ -137,7 +140,7 @@ func (w *Workspace) Snapshot(ctx context.Context, req SnapshotRequest) (Snapshot
 	return out, nil
 }
 
-func (w *Workspace) commitObject(req SnapshotRequest, tree wire.ID) (wire.Object, error) {
+func commitObject(req SnapshotRequest, tree wire.ID) (wire.Object, error) {
 	who := gitobj.Signature{Name: req.Author.Name, Email: req.Author.Email, When: req.When}
 	if who.Name == "" {
 		who.Name = "uwf"
@@ -145,14 +148,11 @@ func (w *Workspace) commitObject(req SnapshotRequest, tree wire.ID) (wire.Object
 	if who.Email == "" {
 		who.Email = "uwf@localhost"
 	}
-	if who.When.IsZero() {
-		who.When = w.o.Now()
-	}
 	data, err := gitobj.EncodeCommit(gitobj.Commit{
 		Tree: tree, Parents: req.Parents, Author: who, Committer: who, Message: req.Message,
 	})
 	if err != nil {
-		return wire.Object{}, fmt.Errorf("snapshot %q: %w", w.path, err)
+		return wire.Object{}, err
 	}
 	return wire.NewObject(plumbing.CommitObject, data), nil
 }
