@@ -1,0 +1,169 @@
+package unpushed
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/united-workforce/uwf/gitcas"
+)
+
+// Folder keeps steps on disk: Dir/<store id>/<thread id>, in folders of this user's alone
+// and files of mode 0600. No agent may see it. Dir need not be there.
+type Folder struct{ Dir string }
+
+// BadError is a file that no uwf of this version wrote for that thread.
+type BadError struct {
+	Path string
+	Why  string
+}
+
+func (e *BadError) Error() string {
+	return fmt.Sprintf("read the sealed step %s: %s", e.Path, e.Why)
+}
+
+// badSuffix is what a file is called by that was moved out of the way; half that of one
+// which is being written.
+const badSuffix, half = ".bad", ".tmp"
+
+// Path is where the step of a thread is kept.
+func (f *Folder) Path(store string, id gitcas.ThreadID) string {
+	return filepath.Join(f.Dir, store, string(id))
+}
+
+// Write keeps a step in place of the one that is there for its thread. When it returns,
+// the file is on the disk whole; where it fails, it is as it was.
+func (f *Folder) Write(s Step) (err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("keep the sealed step in %s: %w", f.Path(s.Store, s.Thread), err)
+		}
+	}()
+	if !storeName.MatchString(s.Store) || !s.Thread.Valid() {
+		return errors.New("the store or the thread has no id that can name a file")
+	}
+	if err := os.MkdirAll(f.Dir, 0o700); err != nil {
+		return err
+	}
+	return f.in(func(root *os.Root) error {
+		if err := root.Mkdir(s.Store, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+		name := filepath.Join(s.Store, string(s.Thread))
+		if err := root.Remove(name + half); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		file, err := root.OpenFile(name+half, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		if err != nil {
+			return err
+		}
+		err = Encode(file, s)
+		if err == nil {
+			err = file.Sync()
+		}
+		if err = errors.Join(err, file.Close()); err == nil {
+			err = root.Rename(name+half, name)
+		}
+		if err != nil {
+			return errors.Join(err, root.Remove(name+half))
+		}
+		syncFolder(root, s.Store)
+		return nil
+	})
+}
+
+// in does something in the folder. It may not be a link to another one.
+func (f *Folder) in(do func(root *os.Root) error) error {
+	info, err := os.Lstat(f.Dir)
+	if err != nil {
+		return err
+	}
+	if !info.IsDir() {
+		return fmt.Errorf("%s is no folder", f.Dir)
+	}
+	root, err := os.OpenRoot(f.Dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(do(root), root.Close())
+}
+
+// syncFolder puts a new name on the disk, where the system can.
+func syncFolder(root *os.Root, name string) {
+	if dir, err := root.Open(name); err == nil {
+		_ = dir.Sync()
+		_ = dir.Close()
+	}
+}
+
+// Read returns the step that is kept for a thread. None is fs.ErrNotExist; a file that
+// holds none is a *BadError.
+func (f *Folder) Read(store string, id gitcas.ThreadID) (Step, error) {
+	if !storeName.MatchString(store) || !id.Valid() {
+		return Step{}, fs.ErrNotExist
+	}
+	var s Step
+	err := f.in(func(root *os.Root) (err error) {
+		s, err = f.read(root, store, id)
+		return err
+	})
+	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.As(err, new(*BadError)) {
+		err = fmt.Errorf("read the sealed step %s: %w", f.Path(store, id), err)
+	}
+	return s, err
+}
+
+func (f *Folder) read(root *os.Root, store string, id gitcas.ThreadID) (s Step, err error) {
+	fail := func(format string, args ...any) (Step, error) {
+		return Step{}, &BadError{Path: f.Path(store, id), Why: fmt.Sprintf(format, args...)}
+	}
+	name := filepath.Join(store, string(id))
+	if info, err := root.Lstat(store); err != nil {
+		return s, err
+	} else if !info.IsDir() {
+		return fail("it is not in a folder, but in a link or a file")
+	}
+	info, err := root.Lstat(name)
+	switch {
+	case err != nil:
+		return s, err
+	case !info.Mode().IsRegular():
+		return fail("it is no regular file")
+	case info.Size() > MaxFile:
+		return fail("it has %d bytes; at most %d are read", info.Size(), int64(MaxFile))
+	}
+	file, err := root.Open(name)
+	if err != nil {
+		return s, err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	s, err = Decode(file)
+	switch {
+	case errors.Is(err, errBad):
+		return fail("%v", err)
+	case err != nil:
+		return s, err
+	case s.Store != store || s.Thread != id:
+		return fail("it is of thread %s of store %s", s.Thread, s.Store)
+	}
+	return s, nil
+}
+
+// Remove deletes what is kept for a thread. That nothing is there is no error.
+func (f *Folder) Remove(store string, id gitcas.ThreadID) error {
+	err := f.in(func(root *os.Root) error { return root.Remove(filepath.Join(store, string(id))) })
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// SetAside moves what is kept for a thread out of the way, for a person to look at. It
+// returns the new path.
+func (f *Folder) SetAside(store string, id gitcas.ThreadID) (string, error) {
+	name := filepath.Join(store, string(id))
+	err := f.in(func(root *os.Root) error { return root.Rename(name, name+badSuffix) })
+	return f.Path(store, id) + badSuffix, err
+}

@@ -1,0 +1,10 @@
+package unpushed
+
+import (
+	"os"
+	"testing"
+
+	"github.com/united-workforce/uwf/internal/testmem"
+)
+
+func TestMain(m *testing.M) { os.Exit(testmem.Spend(m).Run()) }
