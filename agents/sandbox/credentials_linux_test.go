@@ -57,6 +57,7 @@ func TestToolVariablesOpenNoCredentials(t *testing.T) {
 		{"all of .local", "PYTHONPATH=~/.local", []string{".local/share/keyrings/login.keyring", ".local/lib/x"}, ""},
 		{"uwf's own", "GEM_HOME=~/.uwf", []string{".uwf/.env"}, ""},
 		{"a folder of uwf's own", "GEM_HOME=~/.uwf/pending/x", []string{".uwf/pending/x/step"}, ""},
+		{"steps that are not pushed yet", "UWF_HOME=~/u GEM_HOME=~/u/pending/0123456789abcdef", []string{"u/pending/0123456789abcdef/01JD0000000000000000000001"}, ""},
 		{"uwf's own elsewhere", "UWF_HOME=~/u GEM_HOME=~/u/pending", []string{"u/pending/step"}, ""},
 		{"the job's temporary files", "RUNNER_TEMP=~/temp GITHUB_ENV=~/temp/_runner/env PYTHONPATH=~/temp GEM_HOME=~/temp/_runner", []string{"temp/token", "temp/_runner/env"}, "temp/_runner/tool"},
 		{"a link to keys", "GEM_HOME=~/link-to-ssh", []string{".ssh/id_ed25519"}, ""},

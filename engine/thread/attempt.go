@@ -27,7 +27,7 @@ func (r *stepRun) failed(ctx context.Context, phase string, d Draft, cause error
 	ref, step, err := r.keep(ctx, phase, d, cause, true)
 	failure := &FailedError{Thread: r.id, Role: r.task.Role, Phase: phase, Attempt: ref, Step: step, Err: cause, Stopped: stopped, Tries: r.tries, Show: r.e.showRef(ref)}
 	if err != nil {
-		failure.Err = errors.Join(cause, fmt.Errorf("and what it produced could not be kept: %w", err))
+		failure.Err = errors.Join(cause, fmt.Errorf("and what it produced could not be %s: %w", r.notKept(), err))
 	}
 	return failure
 }
@@ -39,9 +39,17 @@ func (r *stepRun) yielded(ctx context.Context, phase string, d Draft, reason str
 		// Somebody else has the thread, but this job's work is gone: that is no
 		// quiet ending.
 		return &FailedError{Thread: r.id, Role: r.task.Role, Phase: phase,
-			Err: fmt.Errorf("the thread is not ours any more (%s), and what this job produced could not be kept: %w", reason, err)}
+			Err: fmt.Errorf("the thread is not ours any more (%s), and what this job produced could not be %s: %w", reason, r.notKept(), err)}
 	}
 	return &NotYoursError{Thread: r.id, Reason: reason, Kept: ref, Show: r.e.showRef(ref)}
+}
+
+// notKept says of what a job produced what could not be done with it.
+func (r *stepRun) notKept() string {
+	if !r.onDisk {
+		return "kept"
+	}
+	return fmt.Sprintf("pushed; it is in %s, from where the thread's next step on this machine brings it in", r.e.Unpushed.Path(r.v.StoreID(), r.id))
 }
 
 // PhaseStopped is the phase of an attempt that a person stopped: it did not fail.
@@ -60,7 +68,11 @@ func (e *Engine) showRef(ref string) string {
 // thread's entry and deletes the claim in the same push, provided that claim and
 // head are still ours. It returns the ref, and the StepNode that tells of the attempt.
 func (r *stepRun) keep(ctx context.Context, phase string, d Draft, cause error, link bool) (ref string, step node.Hash, err error) {
-	a := r.salvaged(ctx, phase, d, cause)
+	return r.keepAttempt(ctx, r.salvaged(ctx, phase, d, cause), link)
+}
+
+// keepAttempt is keep of an attempt that was put together.
+func (r *stepRun) keepAttempt(ctx context.Context, a gitcas.Attempt, link bool) (ref string, step node.Hash, err error) {
 	err = r.pushAttempt(ctx, a, link)
 	if errors.Is(err, wire.ErrSecretRefused) {
 		// The server found a secret, most likely in the folder: without it, at
@@ -76,6 +88,7 @@ func (r *stepRun) keep(ctx context.Context, phase string, d Draft, cause error, 
 		}
 	}
 	r.e.reached("attempt")
+	r.dropFromDisk()
 	r.hold.release(ctx)
 	step, _ = errorStepOf(a.Nodes)
 	return gitcas.AttemptRef(r.id, a.Run, a.Attempt), step, nil
@@ -87,7 +100,7 @@ func (r *stepRun) salvaged(ctx context.Context, phase string, d Draft, cause err
 	defer cancel()
 	nodes, text := r.salvage(ctx, phase, d, cause)
 	return gitcas.Attempt{
-		Thread: r.id, Run: r.e.Who.Run, Attempt: r.e.Who.Attempt, Parents: r.workParents(),
+		Thread: r.id, Run: r.madeBy().ID, Attempt: r.madeBy().Attempt, Parents: r.workParents(),
 		Nodes: nodes, WorkTree: r.salvageTree(ctx), Error: text, At: r.hold.serverNow(),
 	}
 }

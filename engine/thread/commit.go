@@ -64,6 +64,7 @@ func (r *stepRun) commit(ctx context.Context, d Draft, s *sealed, next verdict) 
 		return r.result(), err
 	}
 	r.settled(push, v, done)
+	r.dropFromDisk()
 	r.e.reached("commit")
 	return r.committed(done, s, next), nil
 }
@@ -311,7 +312,7 @@ func (r *stepRun) holdWork(c *gitcas.Change, v *gitcas.View, nodes []gitcas.Plac
 		parents = []wire.ID{plumbing.NewHash(work.Commit)}
 	}
 	return r.addAttempt(c, v, "work "+work.Commit, gitcas.Attempt{
-		Thread: r.id, Run: r.e.Who.Run, Attempt: r.e.Who.Attempt, Parents: parents, Nodes: nodes, At: r.hold.serverNow(),
+		Thread: r.id, Run: r.madeBy().ID, Attempt: r.madeBy().Attempt, Parents: parents, Nodes: nodes, At: r.hold.serverNow(),
 	}, nil)
 }
 
@@ -324,7 +325,7 @@ func (r *stepRun) trailers(result string, head node.Hash, prev *node.Hash) []git
 		{Key: "Uwf-Head", Value: string(head)},
 		{Key: "Uwf-Prev", Value: show(prev)},
 		{Key: "Uwf-Agent", Value: r.task.Agent},
-		{Key: "Uwf-Run", Value: fmt.Sprintf("%s attempt %d", r.e.Who.Run, r.e.Who.Attempt)},
+		{Key: "Uwf-Run", Value: fmt.Sprintf("%s attempt %d", r.madeBy().ID, r.madeBy().Attempt)},
 	}
 }
 

@@ -122,6 +122,9 @@ func (r *stepRun) earlierAttempts(ctx context.Context, v *gitcas.View, refs []st
 		if err != nil {
 			return nil, nil, fmt.Errorf("read the earlier attempt %s: %w", ref, err)
 		}
+		if a.Claim != nil && r.brought.replaces(*a.Claim) {
+			continue // the step itself is here
+		}
 		if a.Claim != nil {
 			if a.Nodes, err = r.obituary(ctx, a); err != nil {
 				return nil, nil, err

@@ -96,8 +96,8 @@ type Settings interface {
 	Timeout() time.Duration
 }
 
-// Engine steps threads. All fields but By, Prove, RemoveLeftovers, ShowRef, Observe and Hook are
-// required.
+// Engine steps threads. All fields but By, Prove, RemoveLeftovers, ShowRef, Unpushed, Observe
+// and Hook are required.
 type Engine struct {
 	Store    *gitcas.Store
 	Agent    Agent
@@ -119,6 +119,8 @@ type Engine struct {
 	// RemoveLeftovers removes what runs of agents left on this machine. It is called when
 	// a step is over, whatever came of it, since it may take long; nil: nothing is left.
 	RemoveLeftovers func(ctx context.Context) error
+	// Unpushed keeps sealed steps on this machine until they are pushed; nil: nothing does.
+	Unpushed Unpushed
 	// Observe is told what goes on; it must not block.
 	Observe func(Event)
 	// Hook is called after each durable point of the protocol, by name. Fault

@@ -75,6 +75,8 @@ type fixture struct {
 	noPrice func(role string) bool
 	by      *Person         // whom people's deeds are done for
 	thread  gitcas.ThreadID // the thread at hand, where it is another one
+	disk    *memoryDisk     // where sealed steps are kept; nil: nowhere
+	told    []string        // the notices so far
 
 	delivered int // how often somebody delivered the thread
 
@@ -128,13 +130,22 @@ func (f *fixture) says(text string, want ...string) {
 
 // engine is that of one job.
 func (f *fixture) engine(run string, attempt int) *Engine {
-	return &Engine{
+	e := &Engine{
 		Store: gitcas.Open(f.remote, gitcas.Options{Now: time.Now, Jitter: func() float64 { return 0.5 }, Rand: zeroReader{}}),
 		Agent: f, Folder: &testFolder{f: f}, Redact: f.redact, Settings: f, Clock: SystemClock{},
 		Fence: func() string { return "fence" }, Hook: f.hook,
 		By:  f.by,
 		Who: Identity{Run: run, Attempt: attempt, Host: f.host, Boot: "boot", PID: 7, Alive: f.alive},
+		Observe: func(e Event) {
+			if e.Kind == "notice" {
+				f.told = append(f.told, e.Text)
+			}
+		},
 	}
+	if f.disk != nil {
+		e.Unpushed = f.disk
+	}
+	return e
 }
 
 // Run implements Agent.
@@ -444,6 +455,10 @@ func (t *testFolder) Snapshot(ctx context.Context, req workspace.SnapshotRequest
 		}
 	}
 	snap, err := commitFiles(files, req.Parents, req.Message)
+	if err == nil && t.f.disk != nil { // as a workspace makes it, and what is on disk is made again
+		snap.Objects = snap.Objects[:len(snap.Objects)-1]
+		err = snap.AddCommit(req)
+	}
 	if err != nil {
 		return snap, err
 	}

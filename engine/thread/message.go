@@ -55,7 +55,7 @@ const maxWorkText = 3500
 func (r *stepRun) workMessage(result string, s *sealed) (string, error) {
 	what := fmt.Sprintf("%s · %s", stepWhat(r.task.Role, result, r.task.Step), oneLine(r.task.WorkflowName))
 	m := commitmsg.Message{Subject: what, Trailers: append([]gitcas.Trailer{{Key: "Uwf-Thread", Value: string(r.id)}},
-		append(stepTrailers(r.task.Step, r.task.Role, r.e.run()),
+		append(stepTrailers(r.task.Step, r.task.Role, r.madeBy()),
 			gitcas.Trailer{Key: "Uwf-Agent", Value: oneLine(r.task.Agent)},
 			gitcas.Trailer{Key: "Uwf-Head", Value: node.Pin{Hash: headOf(r.chain), Digest: r.chain.Head}.String()})...)}
 	if s != nil {

@@ -146,6 +146,9 @@ func (r *stepRun) checkOutput(o node.Node) error {
 
 // baseStep takes nothing from the child but what only it can know.
 func (r *stepRun) baseStep(d Draft, child record.Step) record.Step {
+	if r.brought != nil {
+		return r.baseOfBrought()
+	}
 	now := r.hold.serverNow().UnixMilli()
 	usage := r.meter.Usage()
 	if usage.Turns == 0 || r.task.Model == nil && r.task.Extract != nil {
@@ -154,7 +157,7 @@ func (r *stepRun) baseStep(d Draft, child record.Step) record.Step {
 		usage = most(usage, reported(d.Usage, child.Usage))
 	}
 	usage.DurationMs = max(now-r.task.StartedAtMs, 0) + max(d.Took.Milliseconds(), 0)
-	run := r.e.run()
+	run := r.madeBy()
 	var by *record.By
 	if next := r.entry.Next; next != nil {
 		by = next.By

@@ -133,6 +133,8 @@ type stepRun struct {
 	closedWhy    string
 	approvalNote string             // what the role is told of that
 	keptAs       map[wire.ID]string // values that this run gave its attempt ref, and what they hold
+	brought      *brought           // the sealed step of another job; nil: it is this one's own
+	onDisk       bool               // the sealed step is kept on this machine
 
 	lost  *record.Usage // what this run took and led to no step
 	tries int           // failed attempts at the step that count, with this run's
@@ -172,6 +174,9 @@ func newRun(e *Engine, req StepRequest) *stepRun {
 func (r *stepRun) step(ctx context.Context) (Result, error) {
 	if err := r.load(ctx); err != nil {
 		return r.result(), err
+	}
+	if res, in, err := r.bringIn(ctx); in && !res.Again || err != nil {
+		return res, err
 	}
 	if done, res, err := r.beforeClaim(ctx); done || err != nil {
 		r.e.dropClaim(ctx, r.v, r.id)
@@ -256,6 +261,7 @@ func (r *stepRun) work(ctx context.Context) (Result, error) {
 	if r.snap, err = r.takeSnapshot(ctx, next.status, step); err != nil {
 		return r.result(), r.failed(ctx, "workspace", draft, err)
 	}
+	r.keepOnDisk(step)
 	r.sealPatch(ctx, step)
 	return r.commit(ctx, draft, step, next)
 }

@@ -28,7 +28,7 @@ func (r *stepRun) suspended(ctx context.Context, reason string) (Result, error) 
 func (r *stepRun) suspendWith(ctx context.Context, d Draft, cause *DivergedError) (Result, error) {
 	nodes, text := r.salvage(ctx, "commit", d, cause)
 	err := r.suspendPush(ctx, cause.Error(), &gitcas.Attempt{
-		Thread: r.id, Run: r.e.Who.Run, Attempt: r.e.Who.Attempt, Parents: r.workParents(),
+		Thread: r.id, Run: r.madeBy().ID, Attempt: r.madeBy().Attempt, Parents: r.workParents(),
 		Nodes: nodes, WorkTree: r.salvageTree(ctx), Error: text, At: r.hold.serverNow(),
 	})
 	var moved *NotYoursError
@@ -39,6 +39,7 @@ func (r *stepRun) suspendWith(ctx context.Context, d Draft, cause *DivergedError
 		// The work is done: whatever keeps the thread from being suspended, it is kept.
 		return r.result(), r.failed(ctx, "commit", d, errors.Join(cause, err))
 	}
+	r.dropFromDisk()
 	return r.result(), &SuspendedError{Thread: r.id, Role: r.waitingRole(), Reason: cause.Error()}
 }
 

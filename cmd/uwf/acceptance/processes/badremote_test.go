@@ -212,10 +212,10 @@ func TestBrokenPush(t *testing.T) {
 
 // TestRefusedCommit refuses the commit of a step for good. What the agent did is
 // kept where the remote takes anything at all; where it does not, the message
-// says so.
+// says where it is, and the next step brings it in.
 func TestRefusedCommit(t *testing.T) {
 	t.Parallel()
-	l, _ := newLoopLab(t, 100, nil)
+	l, runs := newLoopLab(t, 100, nil)
 	l.inside = true
 	m := l.machine("a")
 	denied := answer(403, "text/plain", "You may not.\n")
@@ -245,9 +245,16 @@ func TestRefusedCommit(t *testing.T) {
 		l.wrap.Store(&fault)
 		j := f.step([]string{quiet}, f.id).ends(1)
 		l.wrap.Store(nil)
-		j.says("access denied", "could not be kept", "check your credentials", "thread step "+f.id)
+		j.says("access denied", "could not be pushed; it is in "+m.home, "check your credentials", "thread step "+f.id)
 		if f.lab.head(f.id) != f.head {
 			t.Error("the head moved")
+		}
+		ran := m.lines(runs)
+		l.outlive()
+		// A process of its own: it takes the time from the server, which says that the claim is dead.
+		f.step([]string{quiet, clitest.EnvKill + "=nowhere"}, f.id).ends(0)
+		if n := len(f.steps(f.id)); n != 1 || m.lines(runs) != ran {
+			t.Errorf("%d steps came of it, and %d more agents", n, m.lines(runs)-ran)
 		}
 	})
 }

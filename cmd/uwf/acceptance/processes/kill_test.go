@@ -285,6 +285,30 @@ func TestKilled(t *testing.T) {
 	}
 }
 
+// TestKilledOnDisk kills each job when its step is sealed and nothing of it is pushed: the
+// next job on that machine brings it in, and no agent is paid twice.
+func TestKilledOnDisk(t *testing.T) {
+	t.Parallel()
+	te := newTeller(t, pace{})
+	kills := map[int][]string{1: {"on disk"}, 2: {"on disk"}, 3: {"on disk"}, 4: {"on disk"}}
+	if steps := te.tell(kills); len(steps) != 5 {
+		t.Errorf("there are %d steps, want 5", len(steps))
+	}
+	for step, left := range kills {
+		if len(left) > 0 {
+			t.Errorf("step %d: no job died at %v", step, left)
+		}
+	}
+	if n := te.lines(te.log); n != 8 {
+		t.Errorf("agents ran %d times, want 8 as without kills", n)
+	}
+	left, err := filepath.Glob(filepath.Join(te.machines[0].home, "pending", "*", "*"))
+	if err != nil || len(left) > 0 {
+		t.Errorf("steps are left on disk: %q %v", left, err)
+	}
+	te.machines[0].sound()
+}
+
 // TestKilledCancel kills a cancel after its push: the thread is cancelled, and
 // cancelling it again says so.
 func TestKilledCancel(t *testing.T) {

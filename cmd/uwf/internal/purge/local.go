@@ -80,6 +80,8 @@ func (p *purge) leftover(ctx context.Context, root, path string) (leftover, erro
 	switch {
 	case len(parts) > 2 && parts[0] == "work" && gitcas.ThreadID(parts[1]).Valid():
 		return p.workFolder(ctx, root, path, gitcas.ThreadID(parts[1]))
+	case len(parts) == 3 && parts[0] == filepath.Base(worker.UnpushedRoot(root)):
+		return leftover{Path: path, Remove: true, Why: "a step that was sealed and not pushed: it would bring back what is purged"}, nil
 	case len(parts) == 2 && parts[0] == "logs":
 		return leftover{Path: path, Remove: true, Why: "a file of uwf's debug log"}, nil
 	case len(parts) == 2 && parts[0] == "cache":

@@ -208,6 +208,7 @@ func TestLocal(t *testing.T) {
 	f.ok(os.WriteFile(outside, []byte(secret), 0o600))
 	log := write("logs/x-"+secret+".jsonl", secret)
 	f.ok(os.Symlink(outside, filepath.Join(f.root, "logs", "link.jsonl")))
+	sealed := write("pending/0123456789abcdef/"+string(id), secret)
 	alive := write("work/"+string(id)+"/a.txt", secret)
 	unknown := write("work/01KN0000000000000000000077/a.txt", secret)
 	mine := write("notes.txt", secret)
@@ -215,7 +216,7 @@ func TestLocal(t *testing.T) {
 	o := f.options("", false, secret)
 	o.Yes = true
 	f.ok(f.run(o))
-	for _, gone := range []string{log} {
+	for _, gone := range []string{log, sealed} {
 		if _, err := os.Stat(gone); err == nil {
 			t.Errorf("%s is left", gone)
 		}
@@ -225,7 +226,7 @@ func TestLocal(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if n := strings.Count(f.out.String(), `"remove": `); n != 4 {
+	if n := strings.Count(f.out.String(), `"remove": `); n != 5 {
 		t.Errorf("%d leftovers are listed: %s", n, f.out.String())
 	}
 }

@@ -16,6 +16,10 @@ func WorkDir(root string, id gitcas.ThreadID) string {
 	return filepath.Join(WorkRoot(root), string(id))
 }
 
+// UnpushedRoot is the folder below the storage root with the sealed steps that are not
+// pushed yet.
+func UnpushedRoot(root string) string { return filepath.Join(root, "pending") }
+
 // CacheRoot is the folder below the storage root with what the files of working
 // folders hash to.
 func CacheRoot(root string) string { return filepath.Join(root, "cache") }

@@ -25,6 +25,7 @@ import (
 	"github.com/united-workforce/uwf/engine/config"
 	"github.com/united-workforce/uwf/engine/redact"
 	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/engine/thread/unpushed"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/gitcas/workspace"
@@ -133,6 +134,9 @@ func New(ctx context.Context, f *app.Factory, o Options) (*Worker, error) {
 		Folder: &folder{w: w, store: store}, Observe: w.observe, Hook: f.Hook,
 		ShowRef: func(ref string) string { return f.ShowRef(ctx, ref) },
 		Fence:   func() string { return randomWord(f.Rand) },
+	}
+	if root, err := f.StorageRoot(); err == nil && (f.Job == nil || f.Job.Wrap == nil) { // else nothing is pushed
+		w.Unpushed = &unpushed.Folder{Dir: UnpushedRoot(root)}
 	}
 	spawner, err := w.spawner()
 	if err != nil {

@@ -1,0 +1,483 @@
+package thread
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"time"
+
+	"github.com/united-workforce/uwf/engine/thread/branch"
+	"github.com/united-workforce/uwf/engine/thread/screen"
+	"github.com/united-workforce/uwf/engine/thread/unpushed"
+	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/gitobj"
+	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/gitcas/record"
+	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/gitcas/workspace"
+)
+
+// Unpushed keeps each sealed step on this machine from before its first push until it is
+// on the remote, see package unpushed.
+type Unpushed interface {
+	Write(s unpushed.Step) error
+	// Read returns what is kept for a thread of a store: none is fs.ErrNotExist, and what
+	// holds no step an *unpushed.BadError.
+	Read(store string, id gitcas.ThreadID) (unpushed.Step, error)
+	Remove(store string, id gitcas.ThreadID) error
+	// SetAside moves it out of the way, and returns where to.
+	SetAside(store string, id gitcas.ThreadID) (string, error)
+	// Path is where it is kept, for people.
+	Path(store string, id gitcas.ThreadID) string
+}
+
+// keepOnDisk keeps the sealed step on this machine, as far as that can be done: where it
+// can't, it is pushed all the same.
+func (r *stepRun) keepOnDisk(s *sealed) {
+	if r.e.Unpushed == nil {
+		return
+	}
+	n, h, err := s.step.Node(r.hold.serverNow())
+	if err != nil {
+		r.notice("the step is not kept on this machine until it is pushed: " + err.Error())
+		return
+	}
+	held, _ := r.hold.current()
+	u := unpushed.Step{
+		Store: r.v.StoreID(), Thread: r.id, Entry: r.entry, Nonce: held.Nonce,
+		Handle: h, Nodes: map[node.Hash]node.Node{h: n}, Model: modelOf(r.task, s.step.Usage),
+		Work: unpushed.Work{From: r.from},
+	}
+	for _, n := range s.nodes {
+		u.Nodes[n.Hash] = n.Node
+	}
+	if !r.snap.Unchanged {
+		u.Work.Commit, u.Work.Objects = r.snap.Commit, wire.Objects{}
+		for _, o := range r.snap.Objects {
+			u.Work.Objects.Add(o.Object)
+		}
+	}
+	if err := r.e.Unpushed.Write(u); err != nil {
+		r.notice(err.Error())
+		return
+	}
+	r.onDisk = true
+	r.e.reached("on disk")
+}
+
+// dropFromDisk deletes the sealed step, which is on the remote.
+func (r *stepRun) dropFromDisk() {
+	if !r.onDisk {
+		return
+	}
+	if err := r.e.Unpushed.Remove(r.v.StoreID(), r.id); err != nil {
+		r.notice("what is on the remote by now could not be deleted on this machine: " + err.Error())
+		return
+	}
+	r.onDisk = false
+}
+
+func (r *stepRun) notice(text string) {
+	r.e.observe(Event{Kind: "notice", Thread: r.id, Step: r.stepNo(), Role: r.task.Role, Text: text})
+}
+
+// BringIn puts the sealed step that is kept on this machine for a thread into it, as the
+// job that sealed it would have, and without its agent: under a fresh claim, and only
+// where the thread is as that job read it. It reports whether the step is in the thread
+// now, brought in or, with Result.Again, already there. Else there was none, or it became
+// an attempt: then the thread is to be stepped like any other. A step whose thread somebody
+// else works on, or that can't be pushed, stays on this machine, beside the error.
+//
+// Step does the same first, so that only a job that is to run no agent calls it.
+func (e *Engine) BringIn(ctx context.Context, req StepRequest) (Result, bool, error) {
+	r := newRun(e, req)
+	ctx, stop := watchInterrupt(ctx, e.Clock)
+	defer stop()
+	if err := r.load(ctx); err != nil {
+		return r.result(), false, e.cleanError(err)
+	}
+	res, in, err := r.bringIn(ctx)
+	if err != nil {
+		err = e.cleanError(err)
+		res.Error = stepErrorOf(err)
+	}
+	return res, in, err
+}
+
+// bringIn is BringIn of a thread that was loaded. Where the step became an attempt, it is
+// loaded again.
+func (r *stepRun) bringIn(ctx context.Context) (Result, bool, error) {
+	if r.e.Unpushed == nil {
+		return r.result(), false, nil
+	}
+	u, err := r.e.Unpushed.Read(r.v.StoreID(), r.id)
+	if errors.Is(err, fs.ErrNotExist) {
+		return r.result(), false, nil
+	}
+	b := newRun(r.e, r.req)
+	b.v, b.entry, b.onDisk = r.v, r.entry, true
+	b.look(ctx, r.v)
+	if err == nil {
+		b.brought, err = newBrought(u)
+	}
+	if err != nil {
+		b.setAside(err)
+		return r.result(), false, nil
+	}
+	res, in, err := b.place(ctx)
+	if in || err != nil {
+		return res, in, err
+	}
+	return r.result(), false, r.load(ctx)
+}
+
+// brought is a sealed step that another job left.
+type brought struct {
+	unpushed.Step
+	step record.Step
+	// same: the thread is as that job read it.
+	same bool
+}
+
+func newBrought(u unpushed.Step) (*brought, error) {
+	step, err := u.Record()
+	return &brought{Step: u, step: step}, err
+}
+
+// madeBy is the job that made the step: this one, or the one whose step is brought in.
+func (r *stepRun) madeBy() record.Run {
+	if r.brought != nil {
+		return *r.brought.step.Run
+	}
+	return r.e.run()
+}
+
+// replaces reports whether the step tells all that a dead claim tells of: that it was made
+// under it, and took as much.
+func (b *brought) replaces(c gitcas.Claim) bool {
+	if b == nil || c.Nonce != b.Nonce || c.Run != b.step.Run.ID || c.Attempt != b.step.Run.Attempt {
+		return false
+	}
+	u := b.step.Usage
+	return c.Tokens <= u.InputTokens+u.OutputTokens && c.CostUSD <= u.CostUSD
+}
+
+// draft is the step as its agent left it, but that it was redacted and hashed by the job
+// that ran it. It is sealed again, so that nothing in it is taken on trust. Records of
+// the thread that it refers to are the thread's.
+func (b *brought) draft() Draft {
+	d := Draft{Handle: b.Handle, Nodes: map[node.Hash]node.Node{}}
+	for h, n := range b.Nodes {
+		if h == b.Handle || !record.IsRecord(n.Type) {
+			d.Nodes[h] = n
+		}
+	}
+	return d
+}
+
+// prompt is what the agent was told.
+func (b *brought) prompt() string {
+	if b.step.AssembledPrompt == nil {
+		return ""
+	}
+	text, _ := b.Nodes[*b.step.AssembledPrompt].Payload.(string)
+	return text
+}
+
+// setAside moves what can't be brought in out of the way of the steps to come.
+func (r *stepRun) setAside(why error) {
+	to, err := r.e.Unpushed.SetAside(r.v.StoreID(), r.id)
+	if err != nil {
+		r.notice(fmt.Sprintf("%v; nor can it be moved out of the way: %v", why, err))
+		return
+	}
+	r.notice(fmt.Sprintf("a step that was sealed on this machine, and not pushed, can't be brought in: %v; it is in %s", why, to))
+}
+
+// isNotTheSteps reports whether an error is the remote's or the job's own, and not to be
+// blamed on what is brought in: that stays for the next step then.
+func isNotTheSteps(ctx context.Context, err error) bool {
+	return err != nil && (ctx.Err() != nil || slices.ContainsFunc([]error{
+		wire.ErrUnreachable, wire.ErrUnreadable, wire.ErrDenied, wire.ErrLostRace, wire.ErrReadOnly, wire.ErrNoProgram,
+	}, func(kind error) bool { return errors.Is(err, kind) }))
+}
+
+// place finds out what becomes of the step, and sees to it. It reports whether the step
+// is in the thread.
+func (r *stepRun) place(ctx context.Context) (Result, bool, error) {
+	live := r.v
+	entry, alive := live.Entry(r.id)
+	if !alive {
+		past, ended, err := r.e.past(ctx, live, r.id)
+		if errors.As(err, new(*UnknownThreadError)) {
+			return r.result(), false, nil // of another store's thread: the step itself says so
+		}
+		if err != nil {
+			return r.result(), false, err
+		}
+		r.v = past
+		r.look(ctx, past)
+		r.entry = gitcas.Entry{Head: ended.Head, Status: gitcas.Status(ended.Reason), PR: ended.PR, Work: ended.Work}
+	}
+	if err := r.readChain(ctx, r.v); err != nil {
+		return r.result(), false, err
+	}
+	if r.isThere() {
+		r.dropFromDisk()
+		res := r.report(r.result())
+		res.Done = !alive || res.Done
+		return res, true, nil
+	}
+	if alive && r.wasPoked() {
+		r.dropFromDisk()
+		return r.result(), false, nil
+	}
+	if expect := r.req.ExpectHead.Hash; alive && expect != "" && expect != entry.Head {
+		return r.result(), false, nil // the step itself says so
+	}
+	if err := r.sameHead(); alive && err != nil {
+		return r.result(), false, err
+	}
+	switch err := r.checkBrought(ctx); {
+	case isNotTheSteps(ctx, err):
+		return r.result(), false, err
+	case err != nil:
+		r.setAside(err)
+		return r.result(), false, nil
+	}
+	if !alive || entry.Status != gitcas.StatusActive || entry.Head != r.brought.Entry.Head {
+		r.cutTo(r.brought.Entry.Head)
+		r.hold = &hold{e: r.e, id: r.id, entry: r.entry}
+		r.hold.adopt(live)
+		return r.keepBrought(ctx, live, "the thread has moved on, or waits, since", false)
+	}
+	v, h, err := r.e.claim(ctx, r.v, r.id, "")
+	if err != nil {
+		return r.refused(err), false, err
+	}
+	r.v, r.hold = v, h
+	defer r.hold.release(ctx)
+	r.look(ctx, v)
+	r.entry, _ = v.Entry(r.id)
+	r.brought.same = sameThread(r.entry, r.brought.Entry)
+	if !r.brought.same {
+		return r.keepBrought(ctx, v, "people have changed the thread since", true)
+	}
+	return r.commitBrought(ctx)
+}
+
+// isThere reports whether the step is in the thread already: it was pushed after all.
+func (r *stepRun) isThere() bool {
+	return slices.ContainsFunc(r.chain.Steps, func(s gitcas.ChainStep) bool { return r.brought.is(s.Step) })
+}
+
+// wasPoked reports whether it was there, and was taken back since.
+func (r *stepRun) wasPoked() bool {
+	for _, h := range r.poked() {
+		if s, err := r.earlier(h); err == nil && r.brought.is(s) {
+			return true
+		}
+	}
+	return false
+}
+
+// is reports whether a step of the thread is this one.
+func (b *brought) is(s record.Step) bool {
+	return s.Run != nil && *s.Run == *b.step.Run && s.Output == b.step.Output && sameHash(s.Prev, b.step.Prev)
+}
+
+// cutTo leaves of the chain what was there when a head was the thread's.
+func (r *stepRun) cutTo(head node.Hash) {
+	if head == r.chain.StartHash {
+		r.cut(0)
+	}
+	for i, s := range r.chain.Steps {
+		if s.Hash == head {
+			r.cut(i + 1)
+			return
+		}
+	}
+}
+
+// checkBrought checks what can be checked before anything is pushed: all that the file
+// says of its role and of the agent's folder.
+func (r *stepRun) checkBrought(ctx context.Context) error {
+	b := r.brought
+	if _, ok := r.def.Roles[b.step.Role]; !ok {
+		return fmt.Errorf("the workflow has no role %q", b.step.Role)
+	}
+	r.plan = plan{role: b.step.Role, agent: b.step.Agent}
+	r.task = Task{
+		Thread: r.id, Role: b.step.Role, Agent: b.step.Agent, Step: r.stepNo(), Start: r.chain.StartHash, Prev: r.lastStep(),
+		Workflow: r.chain.Start.Workflow, WorkflowName: r.def.Name, Cwd: r.cwd(), Run: r.madeBy(), Entry: r.entry, Definition: r.def,
+		OutputSchema: r.def.Roles[b.step.Role].Frontmatter, Suspends: r.def.AgentSuspends,
+	}
+	r.from = b.Work.From
+	if b.Work.Commit.IsZero() {
+		r.snap = &workspace.Snapshot{Commit: r.from, Unchanged: true}
+		return nil
+	}
+	c, err := gitobj.DecodeCommit(b.Work.Objects[b.Work.Commit].Data)
+	if err != nil {
+		return err
+	}
+	snap, err := workspace.RebuildSnapshot(ctx, r.e.Store.Remote(), r.workParents(), c.Tree, b.Work.Objects)
+	if err == nil {
+		err = screen.Search(ctx, snap, r.e.Redact, r.e.ReadBlobs)
+	}
+	if err != nil {
+		return err
+	}
+	snap.Unchanged = len(snap.Changes) == 0
+	r.snap = &snap
+	return nil
+}
+
+// keepBrought keeps the step as an attempt of the run that made it, and nothing is left
+// on this machine then.
+func (r *stepRun) keepBrought(ctx context.Context, live *gitcas.View, why string, link bool) (Result, bool, error) {
+	d := r.brought.draft()
+	r.task.Nodes, _ = r.visible() // without them less of the attempt can be checked, and kept
+	cause := fmt.Errorf("it was sealed, and not pushed before its job ended; %s", why)
+	a := r.salvaged(ctx, "commit", d, cause)
+	r.v = live
+	ref, _, err := r.keepAttempt(ctx, a, link)
+	switch {
+	case err == nil:
+		r.notice(fmt.Sprintf("the step that run %s had sealed was kept as an attempt, %s: %s", oneLine(r.madeBy().ID), ref, why))
+	case isNotTheSteps(ctx, err):
+		return r.result(), false, fmt.Errorf("keep the step that run %s had sealed: %w", oneLine(r.madeBy().ID), err)
+	default: // it must not keep the thread from going on
+		r.setAside(err)
+	}
+	return r.result(), false, nil
+}
+
+// commitBrought commits the step, with the claim in hand, by the ordinary rules: all but
+// what its agent made is worked out again.
+func (r *stepRun) commitBrought(ctx context.Context) (Result, bool, error) {
+	ctx, cancel := outlive(ctx, sealTimeout, commitGrace)
+	defer cancel()
+	d := r.brought.draft()
+	step, next, err := r.sealBrought(ctx, d)
+	var div *DivergedError
+	var res Result
+	switch {
+	case errors.As(err, &div):
+		res, err = r.suspendWith(ctx, d, div)
+	case isNotTheSteps(ctx, err):
+		return r.result(), false, err // it stays for the next job
+	case err != nil:
+		res, err = r.result(), r.failed(ctx, "seal", d, err)
+	default:
+		r.notice(fmt.Sprintf("the step that run %s had sealed is brought in; its agent does not run again", oneLine(r.madeBy().ID)))
+		res, err = r.commit(ctx, d, step, next)
+	}
+	switch {
+	case err == nil:
+		return res, true, nil
+	case r.onDisk || errors.As(err, new(*SuspendedError)):
+		return res, false, err
+	}
+	r.notice(fmt.Sprintf("the step that run %s had sealed was kept as an attempt: %v", oneLine(r.madeBy().ID), err))
+	return r.result(), false, nil
+}
+
+// sealBrought does what a job does between its agent and the commit.
+func (r *stepRun) sealBrought(ctx context.Context, d Draft) (*sealed, verdict, error) {
+	held, _ := r.hold.current()
+	decision, err := r.next()
+	if err != nil {
+		return nil, verdict{}, err
+	}
+	if p := planOf(decision); p.role != r.plan.role {
+		return nil, verdict{}, fmt.Errorf("the next step is role %s's, and not role %s's", p.role, r.plan.role)
+	}
+	r.plan.prompt = decision.Prompt
+	if err := r.noteApproval(); err != nil {
+		return nil, verdict{}, err
+	}
+	if r.used, err = r.totals(ctx, linked(r.entry.Attempts, deadRefs(r.id, held.Died)...)); err != nil {
+		return nil, verdict{}, err
+	}
+	r.task.EdgePrompt, r.task.Prompt = r.plan.prompt, r.brought.prompt()
+	r.task.Entry = r.entry
+	if name := r.brought.Model; name != "" {
+		r.task.Model = &Model{Name: name}
+	}
+	if r.task.Nodes, err = r.visible(); err != nil {
+		return nil, verdict{}, err
+	}
+	if err := r.checkFrom(ctx); err != nil {
+		return nil, verdict{}, err
+	}
+	step, err := r.seal(d)
+	if err != nil {
+		return nil, verdict{}, err
+	}
+	next, err := r.ask(step)
+	if err != nil {
+		return nil, verdict{}, err
+	}
+	r.e.observe(Event{Kind: "sealed", Thread: r.id, Step: r.stepNo(), Role: r.task.Role, Status: next.status, Usage: *step.step.Usage})
+	if r.snap.Unchanged {
+		return step, next, nil
+	}
+	msg, err := r.workMessage(next.status, step)
+	if err == nil {
+		err = r.snap.AddCommit(workspace.SnapshotRequest{Parents: r.workParents(), Message: msg, When: r.madeAt()})
+	}
+	if err == nil {
+		r.sealPatch(ctx, step)
+	}
+	return step, next, err
+}
+
+// madeAt is when the work commit was made, so that it is made again as it was.
+func (r *stepRun) madeAt() time.Time {
+	now := r.hold.serverNow()
+	c, err := gitobj.DecodeCommit(r.brought.Work.Objects[r.brought.Work.Commit].Data)
+	if err != nil || c.Committer.When.After(now) {
+		return now
+	}
+	return c.Committer.When
+}
+
+// checkFrom makes sure that the agent's folder was made equal to a commit that this
+// thread's can be made equal to: the recorded one, or one on the work branch after it.
+func (r *stepRun) checkFrom(ctx context.Context) error {
+	w := workOf(r.id, r.entry)
+	recorded, tip := workID(w), workTip(r.v, w)
+	if r.from == recorded || r.from == tip {
+		return nil
+	}
+	if tip.IsZero() || r.from.IsZero() {
+		return fmt.Errorf("its agent began at commit %s, which is not the thread's", r.from)
+	}
+	on, err := branch.Contains(ctx, r.e.Store.Remote(), tip, r.from)
+	if err == nil && on && !recorded.IsZero() {
+		on, err = branch.Contains(ctx, r.e.Store.Remote(), r.from, recorded)
+	}
+	if err == nil && !on {
+		err = &DivergedError{Branch: w.Branch, Recorded: r.from.String(), Tip: tip.String()}
+	}
+	return err
+}
+
+// baseOfBrought is what is on record of a step that another job made. What that job
+// measured is not measured again.
+func (r *stepRun) baseOfBrought() record.Step {
+	s := r.brought.step
+	now := r.hold.serverNow().UnixMilli()
+	done := max(min(s.CompletedAtMs, now), 0)
+	out := record.Step{
+		Start: r.task.Start, Prev: r.task.Prev, Role: r.task.Role, Agent: r.task.Agent, EdgePrompt: r.task.EdgePrompt,
+		StartedAtMs: max(min(s.StartedAtMs, done), 0), CompletedAtMs: done, Cwd: r.task.Cwd, Usage: s.Usage, Run: s.Run,
+	}
+	if next := r.entry.Next; next != nil && r.brought.same {
+		out.By = next.By
+	}
+	return out
+}

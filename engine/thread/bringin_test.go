@@ -1,0 +1,629 @@
+package thread
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-git/go-git/v5/plumbing"
+
+	"github.com/united-workforce/uwf/engine/moderator"
+	"github.com/united-workforce/uwf/engine/thread/unpushed"
+	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/gitcas/record"
+	"github.com/united-workforce/uwf/gitcas/wire"
+)
+
+// memoryDisk keeps sealed steps as unpushed.Folder does, in memory.
+type memoryDisk struct {
+	files map[string][]byte
+	full  bool
+}
+
+func (d *memoryDisk) Path(store string, id gitcas.ThreadID) string { return store + "/" + string(id) }
+
+func (d *memoryDisk) Write(s unpushed.Step) error {
+	var b bytes.Buffer
+	if d.full {
+		return errors.New("no space left on device")
+	}
+	if err := unpushed.Encode(&b, s); err != nil {
+		return err
+	}
+	if d.files == nil {
+		d.files = map[string][]byte{}
+	}
+	d.files[d.Path(s.Store, s.Thread)] = b.Bytes()
+	return nil
+}
+
+func (d *memoryDisk) Read(store string, id gitcas.ThreadID) (unpushed.Step, error) {
+	b, ok := d.files[d.Path(store, id)]
+	if !ok {
+		return unpushed.Step{}, fs.ErrNotExist
+	}
+	s, err := unpushed.Decode(bytes.NewReader(b))
+	if err != nil {
+		err = &unpushed.BadError{Path: d.Path(store, id), Why: err.Error()}
+	}
+	return s, err
+}
+
+func (d *memoryDisk) Remove(store string, id gitcas.ThreadID) error {
+	delete(d.files, d.Path(store, id))
+	return nil
+}
+
+func (d *memoryDisk) SetAside(store string, id gitcas.ThreadID) (string, error) {
+	to := d.Path(store, id) + ".bad"
+	d.files[to] = d.files[d.Path(store, id)]
+	return to, d.Remove(store, id)
+}
+
+// kept is what lies on the disk, by the ends of the names.
+func (f *fixture) kept(want ...string) {
+	f.Helper()
+	for _, end := range want {
+		if _, ok := f.disk.files[f.view().StoreID()+"/"+string(testThread)+end]; !ok {
+			f.Errorf("%q is not on disk", end)
+		}
+	}
+	if len(f.disk.files) != len(want) {
+		f.Errorf("there are %d files on disk, want %d: %q", len(f.disk.files), len(want), f.told)
+	}
+}
+
+// down makes the server answer nothing.
+func (f *fixture) down() {
+	f.remote.before = func(string, wire.PushRequest) error { return unreachable() }
+}
+
+// killed is a job that dies when its step is on disk.
+func (f *fixture) killed(run string) {
+	f.Helper()
+	type died struct{}
+	f.hook = func(point string) {
+		if point == "on disk" {
+			f.down() // nothing that follows arrives
+			panic(died{})
+		}
+	}
+	defer func() {
+		f.hook, f.remote.before = nil, nil
+		if _, ok := recover().(died); !ok {
+			f.Fatal("the job was not killed")
+		}
+		time.Sleep(ClaimLife)
+	}()
+	_, err := f.step(run)
+	f.Fatalf("the job lived: %v", err)
+}
+
+// cutOff is a job that can't push any more when its step is sealed.
+func (f *fixture) cutOff(run string) {
+	f.Helper()
+	f.hook = func(point string) {
+		if point == "on disk" {
+			f.down()
+		}
+	}
+	_, err := f.step(run)
+	f.hook, f.remote.before = nil, nil
+	f.says(f.code(err, CodeFailed), "it is in "+f.view().StoreID(), "brings it in")
+	time.Sleep(ClaimLife)
+}
+
+// onDisk runs a test after a job that left its step on the disk.
+func onDisk(t *testing.T, atomic bool, test func(f *fixture)) {
+	t.Helper()
+	bubble(t, atomic, func(f *fixture) {
+		f.disk = &memoryDisk{}
+		f.slowly()
+		f.start()
+		f.cutOff("r1")
+		f.kept("")
+		test(f)
+	})
+}
+
+// slowly makes agents work for so long that their claims say what they took.
+func (f *fixture) slowly() {
+	answer := f.agent
+	f.agent = func(ctx context.Context, t Task, m *Meter) (Draft, error) {
+		f.files["made by "+t.Role] = "it\n"
+		d, err := answer(ctx, t, m)
+		time.Sleep(2*RenewEvery + time.Second)
+		return d, err
+	}
+}
+
+func (f *fixture) totals() moderator.Totals {
+	f.Helper()
+	t, err := Used(f.Context(), f.store(), f.view(), testThread)
+	f.ok(err)
+	return t
+}
+
+// TestBringIn: a step that is on disk is put into its thread as its job would have, and
+// nothing is paid twice.
+func TestBringIn(t *testing.T) {
+	for _, atomic := range []bool{true, false} {
+		var head node.Hash
+		var used moderator.Totals
+		var tip wire.ID
+		bubble(t, atomic, func(f *fixture) { // what is to come of it
+			f.disk = &memoryDisk{}
+			f.slowly()
+			f.start()
+			f.steps("r1")
+			head, used, tip = f.entry().Head, f.totals(), f.base()
+		})
+		for name, end := range map[string]func(*fixture, string){"killed": (*fixture).killed, "cut off": (*fixture).cutOff} {
+			t.Run(fmt.Sprint(name, ", atomic ", atomic), func(t *testing.T) {
+				bubble(t, atomic, func(f *fixture) {
+					f.disk = &memoryDisk{}
+					f.slowly()
+					f.start()
+					end(f, "r1")
+					if len(f.chain().Steps) != 0 {
+						f.Fatal("it was pushed")
+					}
+					f.kept("")
+					res := f.steps("r2")
+					f.paid(1)
+					f.kept()
+					f.unclaimed()
+					if e := f.entry(); e.Head != head || res.Head != head || len(e.Attempts) != 0 || res.Role != "a" || res.NextRole != "b" || res.Again {
+						f.Errorf("%+v\n%+v, want head %s", e, res, head)
+					}
+					if !reflect.DeepEqual(f.totals(), used) || f.base() != tip {
+						f.Errorf("%+v at %s, want %+v at %s", f.totals(), f.base(), used, tip)
+					}
+					if s := f.chain().Steps[0]; s.Run.ID != "r1" || len(s.PreviousAttempts) > 0 {
+						f.Errorf("%+v", s.Step)
+					}
+					f.steps("r3")
+					f.paid(2)
+				})
+			})
+		}
+	}
+}
+
+// TestBringInAgain: an outage that lasts costs nothing but time.
+func TestBringInAgain(t *testing.T) {
+	onDisk(t, true, func(f *fixture) {
+		for _, point := range []string{"", "claim"} {
+			f.hook = func(at string) {
+				if at == point {
+					f.down()
+				}
+			}
+			f.hook("")
+			_, err := f.step("r2")
+			f.remote.before = nil
+			if err == nil {
+				f.Fatalf("brought in at %q", point)
+			}
+			f.kept("")
+			time.Sleep(ClaimLife)
+		}
+		f.hook = nil
+		f.steps("r3")
+		f.paid(1)
+		f.kept()
+		if s := f.chain().Steps[0]; s.Run.ID != "r1" || f.totals().Tokens != 11 {
+			f.Errorf("%+v", s.Step)
+		}
+	})
+}
+
+// TestBringInRefused: what the remote refuses this job is not held against what is on disk.
+func TestBringInRefused(t *testing.T) {
+	for name, kind := range map[string]error{"denied": wire.ErrDenied, "a page instead": wire.ErrUnreadable, "read-only": wire.ErrReadOnly} {
+		t.Run(name, func(t *testing.T) {
+			onDisk(t, true, func(f *fixture) {
+				f.ok(f.engine("p", 1).Suspend(f.Context(), testThread, "wait"))
+				f.remote.before = func(op string, _ wire.PushRequest) error {
+					if op == "push" {
+						return &wire.Error{Op: op, URL: "memory:", Kind: kind}
+					}
+					return nil
+				}
+				_, err := f.step("r2")
+				f.says(f.code(err, CodeDamaged), kind.Error())
+				f.kept("")
+				f.remote.before = nil
+				_, err = f.step("r3")
+				f.code(err, CodeSuspended)
+				f.kept()
+				f.attempt("r1", 1)
+			})
+		})
+	}
+}
+
+// TestBringInClaimed: another job's claim counts for what is on disk, too.
+func TestBringInClaimed(t *testing.T) {
+	onDisk(t, true, func(f *fixture) {
+		f.claimBy(f.other(0))
+		_, err := f.step("r2")
+		f.says(f.code(err, CodeNotYours), "run other")
+		f.kept("")
+		time.Sleep(ClaimLife)
+		f.steps("r3")
+		f.paid(1)
+		f.kept()
+	})
+}
+
+// TestBringInLate: where the thread is not as the job read it, its step is an attempt.
+func TestBringInLate(t *testing.T) {
+	for name, c := range map[string]struct {
+		happen func(f *fixture)
+		code   Code // of the next step
+		paid   int  // with that step
+		linked bool // the attempt counts
+	}{
+		"answered": {func(f *fixture) {
+			f.edit(func(e *gitcas.Entry) { e.Next = &gitcas.Next{Role: "a", Since: e.Next.Since + 1} })
+		}, CodeOK, 2, true},
+		"limits raised": {func(f *fixture) {
+			f.edit(func(e *gitcas.Entry) { e.Limits = map[string]float64{"maxSteps": 9} })
+		}, CodeOK, 2, true},
+		"suspended": {func(f *fixture) { f.ok(f.engine("p", 1).Suspend(f.Context(), testThread, "wait")) }, CodeSuspended, 1, false},
+		"cancelled": {func(f *fixture) {
+			_, err := f.engine("p", 1).Cancel(f.Context(), testThread, "no")
+			f.ok(err)
+		}, CodeNotYours, 1, false},
+		"stepped by another": {func(f *fixture) {
+			e := f.engine("elsewhere", 1)
+			e.Unpushed = nil
+			_, err := e.Step(f.Context(), f.at(testThread))
+			f.ok(err)
+		}, CodeOK, 3, false},
+		"ended by others": {func(f *fixture) {
+			for _, run := range []string{"e1", "e2"} {
+				e := f.engine(run, 1)
+				e.Unpushed = nil
+				_, err := e.Step(f.Context(), f.at(testThread))
+				f.ok(err)
+			}
+		}, CodeNotYours, 3, false},
+	} {
+		for _, atomic := range []bool{true, false} {
+			t.Run(fmt.Sprint(name, ", atomic ", atomic), func(t *testing.T) {
+				onDisk(t, atomic, func(f *fixture) {
+					c.happen(f)
+					_, err := f.step("r2")
+					f.code(err, c.code)
+					f.paid(c.paid)
+					f.kept()
+					a := f.attempt("r1", 1)
+					if a.Claim != nil {
+						f.Error("only its claim was kept")
+					}
+					if text := f.contents(f.mem.Refs()[gitcas.AttemptRef(testThread, "r1", 1)]); !strings.Contains(text, "it\n") || !strings.Contains(text, "what now?") {
+						f.Errorf("the attempt holds\n%s", text)
+					}
+					if !c.linked {
+						return
+					}
+					s := f.chain().Steps[0]
+					if s.Run.ID != "r2" || len(s.PreviousAttempts) != 1 {
+						f.Errorf("%+v", s.Step)
+					}
+					if got := f.totals(); got.Tokens != 22 || got.CostUSD != 1 {
+						f.Errorf("%+v: each was paid once", got)
+					}
+				})
+			})
+		}
+	}
+}
+
+// TestBringInPushed: a step that was pushed after all is not pushed again.
+func TestBringInPushed(t *testing.T) {
+	for name, c := range map[string]struct {
+		then func(f *fixture)
+		paid int
+		code Code
+	}{
+		"next": {func(*fixture) {}, 2, CodeOK},
+		"and the thread went on": {func(f *fixture) {
+			e := f.engine("elsewhere", 1)
+			e.Unpushed = nil
+			_, err := e.Step(f.Context(), f.at(testThread))
+			f.ok(err)
+		}, 2, CodeNotYours},
+		"and it was taken back": {func(f *fixture) {
+			f.ok(f.engine("p", 1).Poke(f.Context(), testThread, "no"))
+		}, 2, CodeOK},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(f *fixture) {
+				f.disk = &memoryDisk{}
+				f.start()
+				f.remote.after = func(_ string, req wire.PushRequest) error {
+					if !touches(req, "refs/heads/uwf-state") {
+						return nil
+					}
+					f.down()
+					return unreachable()
+				}
+				f.agent = f.answer("done", "rejected")
+				if name == "and the thread went on" {
+					f.agent = f.answer("done", "approved")
+				}
+				_, err := f.step("r0")
+				f.remote.after, f.remote.before = nil, nil
+				f.says(f.code(err, CodeFailed), "not known")
+				f.kept("")
+				time.Sleep(ClaimLife)
+				c.then(f)
+				res, in, err := f.engine("r1", 1).BringIn(f.Context(), f.at(testThread))
+				f.ok(err)
+				f.kept()
+				if back := name == "and it was taken back"; in == back || in && !res.Again {
+					f.Errorf("%t %+v", in, res)
+				}
+				if _, kept := f.mem.Refs()[gitcas.AttemptRef(testThread, "r0", 1)]; kept {
+					f.Error("it became an attempt beside what it is")
+				}
+				_, err = f.step("r2")
+				f.code(err, c.code)
+				f.paid(c.paid)
+			})
+		})
+	}
+}
+
+// TestBringInWithPeople: people's commits on the work branch are kept as at any step.
+func TestBringInWithPeople(t *testing.T) {
+	work := "refs/heads/uwf/" + string(testThread)
+	for name, c := range map[string]struct {
+		files map[string]string
+		code  Code
+	}{
+		"other files":    {map[string]string{"theirs": "x", "made by a": "it\n"}, CodeOK},
+		"the same files": {map[string]string{"made by b": "theirs\n"}, CodeSuspended},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(f *fixture) {
+				f.disk = &memoryDisk{}
+				f.agent = f.answer("done", "rejected")
+				f.slowly()
+				f.start()
+				f.steps("r0")
+				f.cutOff("r1")
+				f.pushes(work, c.files, f.base())
+				_, err := f.step("r2")
+				f.code(err, c.code)
+				f.paid(2)
+				f.kept()
+				if c.code == CodeOK {
+					files, err := (&testFolder{f: f}).read(f.base())
+					if f.ok(err); files["theirs"] != "x" || files["made by b"] != "it\n" {
+						f.Errorf("%q", files)
+					}
+				}
+			})
+		})
+	}
+}
+
+// TestBringInEnd: the last step ends the thread, for a job that delivers it, too.
+func TestBringInEnd(t *testing.T) {
+	for _, deliver := range []bool{false, true} {
+		inBubble(t, func(f *fixture) {
+			f.disk = &memoryDisk{}
+			f.start()
+			f.steps("r0")
+			f.cutOff("r1")
+			e := f.engine("rescue", 1)
+			e.Agent = nil // it has none
+			res, in, err := e.BringIn(f.Context(), StepRequest{Thread: testThread, Deliver: deliver})
+			f.ok(err)
+			f.paid(2)
+			f.kept()
+			if _, alive := f.view().Entry(testThread); !in || !res.Done || res.Deliver != deliver || alive != deliver {
+				f.Errorf("%t, %t: %+v", in, alive, res)
+			}
+			if res, in, err := e.BringIn(f.Context(), f.at(testThread)); in || err != nil {
+				f.Errorf("%t %v: %+v", in, err, res)
+			}
+		})
+	}
+}
+
+// TestBringInExpected: a job that is to step another head leaves what is on disk alone.
+func TestBringInExpected(t *testing.T) {
+	onDisk(t, true, func(f *fixture) {
+		_, err := f.stepWith("r2", 1, StepRequest{Thread: testThread, ExpectHead: node.Pin{Hash: "0000000000001"}})
+		f.code(err, CodeNotYours)
+		f.kept("")
+		head := f.entry().Head
+		_, err = f.stepWith("r2", 1, StepRequest{Thread: testThread, ExpectHead: node.Pin{Hash: head, Digest: node.Digest("sha256:" + strings.Repeat("0", 64))}})
+		f.code(err, CodeDamaged)
+		f.kept("")
+		_, err = f.stepWith("r2", 1, StepRequest{Thread: testThread, ExpectHead: node.Pin{Hash: head}})
+		f.ok(err)
+		f.paid(1)
+	})
+}
+
+// TestDiskFull: that nothing can be kept on disk fails no step.
+func TestDiskFull(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		f.disk = &memoryDisk{full: true}
+		f.start()
+		f.steps("r1", "r2")
+		f.kept()
+		f.says(strings.Join(f.told, "\n"), "no space left on device")
+	})
+}
+
+// TestBringInForged: what no job of this thread wrote never becomes a step, and keeps
+// nobody from going on.
+func TestBringInForged(t *testing.T) {
+	key := wire.NewObject(plumbing.BlobObject, []byte("token push-token-0123456789abcdef"))
+	restep := func(change func(*record.Step)) func(*fixture, *unpushed.Step) {
+		return func(f *fixture, u *unpushed.Step) {
+			s, err := u.Record()
+			f.ok(err)
+			change(&s)
+			n, h, err := s.Node(time.Now())
+			f.ok(err)
+			u.Nodes[h], u.Handle = n, h
+		}
+	}
+	tree := func(mode, name string, id wire.ID) func(*fixture, *unpushed.Step) {
+		return func(_ *fixture, u *unpushed.Step) {
+			t := wire.NewObject(plumbing.TreeObject, []byte(mode+" "+name+"\x00"+string(id[:])))
+			c := wire.NewObject(plumbing.CommitObject, []byte("tree "+t.ID.String()+"\nauthor a <a> 1 +0000\ncommitter a <a> 1 +0000\n\nm\n"))
+			u.Work.Commit, u.Work.Objects = c.ID, wire.Objects{}
+			for _, o := range []wire.Object{key, t, c} {
+				u.Work.Objects.Add(o)
+			}
+		}
+	}
+	for name, c := range map[string]struct {
+		forge func(*fixture, *unpushed.Step)
+		aside bool // else it is an attempt
+		says  string
+	}{
+		"a role that there isn't":    {restep(func(s *record.Step) { s.Role = "$END" }), true, `no role "$END"`},
+		"another role":               {restep(func(s *record.Step) { s.Role = "b" }), false, "the next step is role a's"},
+		"another start":              {restep(func(s *record.Step) { s.Start = s.Output }), false, "belongs to another thread"},
+		"another head":               {restep(func(s *record.Step) { s.Prev = &s.Output }), false, "does not follow the thread's head"},
+		"an output of another type":  {restep(func(s *record.Step) { s.Output = *s.AssembledPrompt }), false, "is of type"},
+		"an output that isn't there": {restep(func(s *record.Step) { s.Output = "0000000000001" }), false, "output"},
+		"a status without an edge": {func(f *fixture, u *unpushed.Step) {
+			n, h, err := node.New(f.runs[0].OutputSchema, map[string]any{"$status": "approved", "note": "x"}, time.Now())
+			f.ok(err)
+			u.Nodes[h] = n
+			restep(func(s *record.Step) { s.Output = h })(f, u)
+		}, false, "$status"},
+		"a path that leads out":  {tree("100644", "..", key.ID), true, ".."},
+		"an absolute path":       {tree("100644", "/etc/passwd", key.ID), true, "/etc"},
+		"git's folder":           {tree("40000", ".git", wire.EmptyTree), true, ".git"},
+		"a link that leads out":  {tree("120000", "l", key.ID), true, ""},
+		"a secret":               {tree("100644", "f", key.ID), true, "PLANTED"},
+		"an object of elsewhere": {tree("100644", "f", wire.NewObject(plumbing.BlobObject, []byte("x")).ID), true, "neither new nor"},
+		"from nowhere":           {func(_ *fixture, u *unpushed.Step) { u.Work.From = key.ID }, true, ""},
+		"from elsewhere": {func(f *fixture, u *unpushed.Step) {
+			f.pushes("refs/heads/other", map[string]string{"other": "x"})
+			u.Work.From = f.mem.Refs()["refs/heads/other"]
+			u.Work.Commit, u.Work.Objects = wire.ZeroID, nil
+		}, false, "not the thread's"},
+		"from another branch": {func(f *fixture, u *unpushed.Step) {
+			f.pushes("refs/heads/other", map[string]string{"other": "x"})
+			f.pushes("refs/heads/uwf/"+string(testThread), map[string]string{"theirs": "x"})
+			u.Work.From = f.mem.Refs()["refs/heads/other"]
+			u.Work.Commit, u.Work.Objects = wire.ZeroID, nil
+		}, false, "does not contain"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onDisk(t, true, func(f *fixture) {
+				f.secrets("push-token-0123456789abcdef")
+				store := f.view().StoreID()
+				u, err := f.disk.Read(store, testThread)
+				f.ok(err)
+				c.forge(f, &u)
+				f.ok(f.disk.Write(u))
+				_, err = f.step("r2")
+				if c.says == "does not contain" { // as of any step whose branch is another
+					f.says(f.code(err, CodeSuspended), c.says)
+					f.kept()
+					return
+				}
+				f.ok(err)
+				f.paid(2)
+				if s := f.chain().Steps[0]; s.Run.ID != "r2" {
+					f.Errorf("%+v", s.Step)
+				}
+				f.says(strings.Join(f.told, "\n"), c.says)
+				if c.aside {
+					f.kept(".bad")
+				} else {
+					f.kept()
+					f.attempt("r1", 1)
+				}
+				f.nowhere("push-token-0123456789abcdef")
+			})
+		})
+	}
+}
+
+// TestBringInCheap: a step can't say that it took less than its claim did.
+func TestBringInCheap(t *testing.T) {
+	for name, usage := range map[string]record.Usage{
+		"tokens": {Turns: 1, InputTokens: 1, CostUSD: 0.5}, "money": {Turns: 1, InputTokens: 10, OutputTokens: 1, CostUSD: 0.1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onDisk(t, true, func(f *fixture) {
+				u, err := f.disk.Read(f.view().StoreID(), testThread)
+				f.ok(err)
+				s, err := u.Record()
+				f.ok(err)
+				s.Usage = &usage
+				n, h, err := s.Node(time.Now())
+				f.ok(err)
+				u.Nodes[h], u.Handle = n, h
+				f.ok(f.disk.Write(u))
+				f.steps("r2")
+				f.paid(1)
+				if got := f.totals(); got.Tokens != 11+usage.InputTokens+usage.OutputTokens || got.CostUSD != 0.5+usage.CostUSD {
+					f.Errorf("%+v", got)
+				}
+			})
+		})
+	}
+}
+
+// TestBringInOfAnotherClaim: what stands on a claim that the step was not made under is
+// an attempt of its own.
+func TestBringInOfAnotherClaim(t *testing.T) {
+	onDisk(t, true, func(f *fixture) {
+		u, err := f.disk.Read(f.view().StoreID(), testThread)
+		f.ok(err)
+		u.Nonce = "another"
+		f.ok(f.disk.Write(u))
+		f.steps("r2")
+		f.paid(1)
+		if got := f.totals(); got.Tokens != 22 {
+			f.Errorf("%+v", got)
+		}
+	})
+}
+
+// TestBringInUnreadable: a file that holds no step is told of, moved aside, and forgotten.
+func TestBringInUnreadable(t *testing.T) {
+	onDisk(t, true, func(f *fixture) {
+		for name := range f.disk.files {
+			f.disk.files[name] = []byte("garbage\n")
+		}
+		f.steps("r2")
+		f.paid(2)
+		f.kept(".bad")
+		f.says(strings.Join(f.told, "\n"), string(testThread)+".bad")
+	})
+}
+
+// TestBringInRedacts: a secret that this job knows, and the one that sealed did not, is
+// taken out like any other.
+func TestBringInRedacts(t *testing.T) {
+	onDisk(t, true, func(f *fixture) {
+		f.secrets("what now?")
+		f.steps("r2")
+		f.paid(1)
+		f.nowhere("what now?")
+	})
+}
