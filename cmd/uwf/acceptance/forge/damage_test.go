@@ -2,6 +2,7 @@ package forge
 
 import (
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -125,6 +126,25 @@ func TestBranchProtected(t *testing.T) {
 			t.Errorf("the label was answered with %q", got)
 		}
 	})
+}
+
+// TestUnpushed: a step that no push takes, neither as a step nor as an attempt, is left in
+// the workspace, for the workflow to upload.
+func TestUnpushed(t *testing.T) {
+	t.Parallel()
+	c := newCI(t, ciOptions{})
+	c.forge.RefuseSecrets("Write one dash between two words.")
+	j := c.start(c.forge.Label("alice", c.issue(), "uwf"))
+	c.red(j)
+	id, _ := c.oneActive()
+	left, err := filepath.Glob(filepath.Join(j.dir, "work", ".uwf-pending", "*", "*"))
+	c.check(err)
+	if len(left) != 1 || filepath.Base(left[0]) != id {
+		t.Fatalf("%q is left: %s", left, j)
+	}
+	if text := c.read(left[0]); !strings.Contains(text, "Write one dash between two words.") {
+		t.Errorf("the step is not in it: %s", text)
+	}
 }
 
 // TestJobDied: a job is killed while its agent works, and no job looks after its run. A

@@ -95,6 +95,7 @@ type job struct {
 	ends    time.Time    // when the job's time is over; zero: not known
 	jf      *app.Factory // that of the job: the default branch's settings, the inputs
 	unset   error        // of the command doctor: why there are no such settings
+	kept    *keeper      // the steps that could not be pushed; nil: there are none
 }
 
 // scratchTime is how long a job's temporary folder is removed: agents worked in it, and
@@ -116,6 +117,11 @@ func (j *job) do(ctx context.Context) (out runner.Outcome, err error) {
 	defer func() {
 		rctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), scratchTime)
 		defer cancel()
+		if j.kept != nil {
+			if herr := j.kept.handOver(rctx, j.env.Workspace); herr != nil {
+				j.log.Warning(fmt.Sprintf("a step that could not be pushed is not left to the next job: %v", herr))
+			}
+		}
 		_ = removal.Tree(rctx, j.scratch, 0) // the job's own temporary folder goes with the job anyway
 		if gerr := giveBack(j.env.Workspace); gerr != nil {
 			j.log.Warning(fmt.Sprintf("files in the workspace still belong to root: %v", gerr))
@@ -295,7 +301,11 @@ func (j *job) worker(ctx context.Context) (*worker.Worker, error) {
 		Agent: j.in.Agent, AllowShell: j.in.AllowShell != nil && *j.in.AllowShell, Timeout: j.in.Timeout, New: true,
 		Elsewhere: !runner.RunsAgents(j.in.Command), Observe: j.observe, Stderr: j.log.agents(),
 	})
-	if err != nil || j.env.Workspace == "" || j.in.Command != runner.CommandStep {
+	if err != nil {
+		return nil, err
+	}
+	j.keepUnpushed(ctx, w)
+	if j.env.Workspace == "" || j.in.Command != runner.CommandStep {
 		// In the two-job set-up the workspace holds the artifact.
 		return w, err
 	}

@@ -1,0 +1,135 @@
+package action
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/united-workforce/uwf/cmd/uwf/internal/worker"
+	"github.com/united-workforce/uwf/engine/runner"
+	"github.com/united-workforce/uwf/engine/thread/unpushed"
+	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/internal/removal"
+)
+
+// handedOver is the folder of the workspace in which a job leaves the steps that it sealed
+// and could not push: <store>/<thread>, as below UWF_HOME. The workflow uploads it, and the
+// rescue job of the same run finds it there.
+const handedOver = ".uwf-pending"
+
+// keepUnpushed has the job hand over what it can't push. What lies there by then is no step
+// of its own.
+func (j *job) keepUnpushed(ctx context.Context, w *worker.Worker) {
+	switch j.in.Command {
+	case runner.CommandStep, runner.CommandRun, runner.CommandCommit:
+		if err := clearHandedOver(ctx, j.env.Workspace); err != nil {
+			j.log.Warning(fmt.Sprintf("%s in the workspace can't be removed: %v", handedOver, err))
+		}
+		j.kept = watchUnpushed(w)
+	default:
+		takeOver(w, j.env.Workspace)
+	}
+}
+
+// keeper keeps sealed steps as its folder does, and knows which of them this job left.
+type keeper struct {
+	*unpushed.Folder
+	mu   sync.Mutex
+	left map[string]bool // paths below the folder
+}
+
+// watchUnpushed has a worker's sealed steps noted by the job; nil: it keeps none.
+func watchUnpushed(w *worker.Worker) *keeper {
+	f, ok := w.Unpushed.(*unpushed.Folder)
+	if !ok {
+		return nil
+	}
+	k := &keeper{Folder: f, left: map[string]bool{}}
+	w.Unpushed = k
+	return k
+}
+
+// Write keeps a step.
+func (k *keeper) Write(s unpushed.Step) error {
+	err := k.Folder.Write(s)
+	if err == nil {
+		k.note(s.Store, s.Thread, true)
+	}
+	return err
+}
+
+// Remove deletes one.
+func (k *keeper) Remove(store string, id gitcas.ThreadID) error {
+	k.note(store, id, false)
+	return k.Folder.Remove(store, id)
+}
+
+func (k *keeper) note(store string, id gitcas.ThreadID, left bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.left[filepath.Join(store, string(id))] = left
+}
+
+// handOver copies the steps that this job left into the workspace, when no agent works
+// there any more. Whatever was there by that name goes: an agent may have put it there.
+// Who owns the workspace owns the copies once it is given back.
+func (k *keeper) handOver(ctx context.Context, workspace string) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	err := clearHandedOver(ctx, workspace)
+	for path, left := range k.left {
+		if left && err == nil {
+			err = copyStep(k.Dir, workspace, path)
+		}
+	}
+	return err
+}
+
+// clearHandedOver removes what an earlier job, or an agent, left where steps are handed over.
+func clearHandedOver(ctx context.Context, workspace string) error {
+	if workspace == "" {
+		return nil
+	}
+	return removal.Tree(ctx, filepath.Join(workspace, handedOver), 0)
+}
+
+// copyStep copies one file. Nothing on its way in the workspace is followed.
+func copyStep(from, workspace, path string) (err error) {
+	if workspace == "" {
+		return nil
+	}
+	src, err := os.OpenInRoot(from, path)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, src.Close()) }()
+	root, err := os.OpenRoot(workspace)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, root.Close()) }()
+	for _, dir := range []string{handedOver, filepath.Join(handedOver, filepath.Dir(path))} {
+		if err := root.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+	}
+	dst, err := root.OpenFile(filepath.Join(handedOver, path), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(dst, src)
+	return errors.Join(err, dst.Close())
+}
+
+// takeOver has a worker look for sealed steps where the other job of this run left them:
+// what is there is read as hostile.
+func takeOver(w *worker.Worker, workspace string) {
+	if workspace != "" {
+		w.Unpushed = &unpushed.Folder{Dir: filepath.Join(workspace, handedOver)}
+	}
+}
