@@ -51,6 +51,9 @@ func (j *job) rescue(ctx context.Context) error {
 	case claimed && held.Head == p.Entry.Head && !left.Claim:
 		return j.quiet(fmt.Sprintf("another job works on thread %s", p.ID))
 	}
+	if in, err := j.bringIn(ctx, p.ID); in || err != nil {
+		return err
+	}
 	lost := report.LostJob{Began: true, Again: true}
 	switch {
 	case left.Claim:
@@ -70,6 +73,26 @@ func (j *job) rescue(ctx context.Context) error {
 	t.Lost = lost
 	j.tell(ctx, p, t)
 	return j.dispatch(ctx, p.ID, p.Head(), p)
+}
+
+// bringIn puts the step into the thread that the dead job had sealed and could not push, if
+// there is one, and starts the next job. It reports whether it did.
+func (j *job) bringIn(ctx context.Context, id gitcas.ThreadID) (bool, error) {
+	res, in, err := j.Engine.BringIn(ctx, thread.StepRequest{Thread: id, Deliver: true, Effects: j.effects})
+	switch {
+	case err != nil || !in:
+		return in, err
+	case res.Suspended != nil:
+		j.note(res)
+		return true, j.waits(ctx, res)
+	}
+	j.note(res)
+	p, err := j.look(ctx, id)
+	if err != nil {
+		return true, err
+	}
+	j.tell(ctx, p, j.view(p, report.Queued))
+	return true, j.dispatch(ctx, id, p.Head(), p)
 }
 
 // giveUp makes a thread wait whose jobs die before they can begin.
