@@ -2,6 +2,7 @@ package forge
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -134,7 +135,8 @@ func TestUnpushed(t *testing.T) {
 	t.Parallel()
 	c := newCI(t, ciOptions{})
 	c.forge.RefuseSecrets("Write one dash between two words.")
-	j := c.start(c.forge.Label("alice", c.issue(), "uwf"))
+	n := c.issue()
+	j := c.start(c.forge.Label("alice", n, "uwf"))
 	c.red(j)
 	id, _ := c.oneActive()
 	left, err := filepath.Glob(filepath.Join(j.dir, "work", ".uwf-pending", "*", "*"))
@@ -145,6 +147,33 @@ func TestUnpushed(t *testing.T) {
 	if text := c.read(left[0]); !strings.Contains(text, "Write one dash between two words.") {
 		t.Errorf("the step is not in it: %s", text)
 	}
+}
+
+// TestBroughtIn: a job dies between sealing its step and pushing it. The rescue job of its
+// run commits what it left, and no agent runs again.
+func TestBroughtIn(t *testing.T) {
+	t.Parallel()
+	c := newCI(t, ciOptions{})
+	n := c.issue()
+	c.green(c.start(c.forge.Label("alice", n, "uwf")))
+	j := c.start(c.forge.Dispatched(c.forge.TakeDispatches()[0]), "UWF_TEST_KILL=on disk")
+	if !j.killed {
+		t.Fatalf("it lives: %s", j)
+	}
+	left, err := filepath.Glob(filepath.Join(j.dir, "temp", "uwf-*", "home", "pending"))
+	c.check(err)
+	if len(left) != 1 {
+		t.Fatalf("%q is left", left)
+	}
+	artifact := t.TempDir()
+	c.check(os.CopyFS(filepath.Join(artifact, ".uwf-pending"), os.DirFS(left[0])))
+	r := c.exec(&ciJob{c: c, event: j.event, name: "rescue", run: j.run, attempt: 1, brings: artifact, needs: `{"step": {"result": "failure", "outputs": {}}}`})
+	c.green(r)
+	if !strings.Contains(r.log, "is brought in; its agent does not run again") {
+		t.Errorf("it says %s", r)
+	}
+	c.green(c.settle()...)
+	c.solved(n, 3)
 }
 
 // TestJobDied: a job is killed while its agent works, and no job looks after its run. A
