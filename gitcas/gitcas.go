@@ -107,7 +107,8 @@ type Claim struct {
 	// CostUSD is what was charged so far, in US dollars; Job the job's name; PIDNS the
 	// pid namespace, and Started the time at which the process PID began there, in clock
 	// ticks of the machine; Until when the claim is over whoever renews it
-	// (milliseconds); Nonce what tells the claim from every other one. Zero: not known.
+	// (milliseconds); Nonce, a random word, what tells the claim from every other one: it
+	// is its maker's by that. Zero: not known.
 	CostUSD  float64 `json:"cost,omitempty"`
 	Unpriced bool    `json:"unpriced,omitempty"` // it cost more: of some tokens nobody knows the price
 	Job      string  `json:"job,omitempty"`

@@ -113,7 +113,7 @@ func (s *Store) open(ctx context.Context, old *View, l wire.Listing) (*View, err
 		return nil, err
 	}
 	tip := l.Refs[s.ref]
-	v := &View{s: s, at: l.Time, refs: l.Refs, claims: map[ThreadID]Held{}, cache: newCache()}
+	v := &View{s: s, at: l.Time, guessed: l.TimeGuessed, refs: l.Refs, claims: map[ThreadID]Held{}, cache: newCache()}
 	if old != nil && !old.pinned {
 		v.cache.nodes = old.cache.nodes
 		if old.tip == tip {

@@ -189,7 +189,7 @@ func reaches(o wire.Object) []wire.ID {
 // view is the store after the push.
 func (b *builder) view(updates []wire.RefUpdate, at time.Time, lagging map[string]error) (*View, error) {
 	old := b.v
-	v := &View{s: old.s, at: at, refs: maps.Clone(old.refs), claims: maps.Clone(old.claims), lagging: lagging, state: b.cur}
+	v := &View{s: old.s, at: at, guessed: old.guessed, refs: maps.Clone(old.refs), claims: maps.Clone(old.claims), lagging: lagging, state: b.cur}
 	v.cache = newCacheWith(old.cache.nodes)
 	old.cache.mu.Lock()
 	maps.Copy(v.cache.objs, old.cache.objs)

@@ -21,10 +21,12 @@ import (
 // refs beside it. It does not change; what it was not loaded with it fetches by
 // object id, so that it stays consistent. It is safe for concurrent use.
 type View struct {
-	s      *Store
-	at     time.Time
-	refs   map[string]wire.ID
-	claims map[ThreadID]Held
+	s  *Store
+	at time.Time
+	// guessed: at is this machine's clock.
+	guessed bool
+	refs    map[string]wire.ID
+	claims  map[ThreadID]Held
 	// pinned: made of a former commit, to read an ended thread; it can't be
 	// pushed on.
 	pinned  bool
@@ -177,6 +179,9 @@ func (v *View) StoreID() string { return v.version.Store }
 
 // Time is the server's clock when the view was read.
 func (v *View) Time() time.Time { return v.at }
+
+// TimeGuessed reports whether Time is this machine's clock, since nobody knows the server's.
+func (v *View) TimeGuessed() bool { return v.guessed }
 
 // Entry is a thread's entry in threads.yaml.
 func (v *View) Entry(id ThreadID) (Entry, bool) { return v.threads.Get(id) }

@@ -84,7 +84,7 @@ func (j *job) obeyCommand(ctx context.Context, c *event.Command, s *event.Subjec
 	case verbResume:
 		return j.resume(ctx, c, f)
 	case verbRetry:
-		return j.retry(ctx, f)
+		return j.retry(ctx, c, f)
 	case verbStatus:
 		return j.status(ctx, f)
 	case verbCancel:
@@ -310,13 +310,15 @@ func (j *job) takeOn(ctx context.Context, f *found) error {
 
 // retry tries again whatever it is that failed: the step, its delivery, or only the
 // job for it, which got lost.
-func (j *job) retry(ctx context.Context, f *found) error {
+func (j *job) retry(ctx context.Context, c *event.Command, f *found) error {
 	if f.ended != nil {
 		return j.refuse(ctx, f.id, verbRetry, "It is over.")
 	}
 	e := f.p.Entry
 	var err error
-	switch {
+	switch _, held := f.v.Claim(f.id); {
+	case c.Has("take") && held && j.Job.Attempt <= 1: // what a re-run finds was claimed since
+		err = j.Engine.Take(ctx, f.id)
 	case failures(e) > 0:
 		err = j.Engine.Retry(ctx, f.id)
 	case e.Status == gitcas.StatusSuspended && f.p.Asks():
@@ -324,7 +326,7 @@ func (j *job) retry(ctx context.Context, f *found) error {
 	case e.Status == gitcas.StatusSuspended:
 		err = j.Engine.Resume(ctx, thread.ResumeRequest{Thread: f.id})
 	case j.Job.Attempt <= 1 && f.claimed():
-		return j.refuse(ctx, f.id, verbRetry, "Another job is working on it.")
+		return j.refuse(ctx, f.id, verbRetry, "Another job is working on it. If that job is dead, take the thread from it with `/uwf retry --take`.")
 	}
 	if err != nil && !j.undoubtedly(err) {
 		return j.refuse(ctx, f.id, verbRetry, steerError(err))

@@ -342,7 +342,16 @@ func TestRetryIsAnswered(t *testing.T) {
 		"its job got lost":  {func(w *world) { started(w); w.forge.sent = nil; w.later(time.Hour) }, ""},
 		"its job died":      {func(w *world) { started(w); w.hold("", time.Hour) }, ""},
 		"running":           {func(w *world) { started(w); w.hold("", 0) }, "Another job is working on it."},
-		"failed":            {func(w *world) { w.say = fails; started(w); w.say = nil }, ""},
+		"taken":             {func(w *world) { started(w); w.hold("", 0) }, ""},
+		"taken from nobody": {started, ""},
+		"taken, but it asks": {func(w *world) {
+			w.say = func(thread.Task) (map[string]any, map[string]string, error) {
+				return map[string]any{"$status": "ask", "note": "Which?"}, nil, nil
+			}
+			started(w)
+			w.hold("", 0)
+		}, "it waits for a person"},
+		"failed": {func(w *world) { w.say = fails; started(w); w.say = nil }, ""},
 		"asks": {func(w *world) {
 			w.say = func(thread.Task) (map[string]any, map[string]string, error) {
 				return map[string]any{"$status": "ask", "note": "Which?"}, nil, nil
@@ -369,7 +378,11 @@ func TestRetryIsAnswered(t *testing.T) {
 			w.forge.mu.Lock()
 			written := len(w.forge.log)
 			w.forge.mu.Unlock()
-			_, err := w.run(aJob{ev: w.says(7, "owner", "/uwf retry")})
+			say := "/uwf retry"
+			if strings.HasPrefix(name, "taken") {
+				say += " --take"
+			}
+			_, err := w.run(aJob{ev: w.says(7, "owner", say)})
 			if err != nil && name != "limited" {
 				t.Errorf("the job ended with %v", err)
 			}

@@ -152,7 +152,7 @@ func (w *world) runner(a *aJob) *Runner {
 	}
 	e := &thread.Engine{
 		Store: store, Agent: &scripted{w: w, folder: folder}, Folder: folder, Redact: w.redact, Settings: settings{w}, Clock: clock{w},
-		Fence: func() string { return "fence" }, Who: thread.Identity{Run: a.run, Attempt: a.attempt, Host: "h" + a.run, PID: 1}, Hook: hook,
+		Fence: func() string { return "fence" }, Nonce: rand.Text, Who: thread.Identity{Run: a.run, Job: "step", Attempt: a.attempt, Host: "h" + a.run, PID: 1}, Hook: hook,
 	}
 	return &Runner{
 		Engine: e, Forge: w.forge, Work: &worker{w: w, e: e}, Definitions: definitions{w}, Base: w.tip, Inputs: a.in, Job: job, Out: a.out,

@@ -108,12 +108,12 @@ func killAt(t *testing.T, first bool, point string, nth int, how string) {
 		_, err := w.run(aJob{ev: labeled(7)})
 		w.ok(err)
 	default:
-		w.later(10 * time.Minute)
+		w.later(thread.MaxClaim)
 		w.sweepRun()
 	}
 	w.drain()
 	if len(w.view().Threads()) > 0 { // the job for it may have died as well
-		w.later(10 * time.Minute)
+		w.later(thread.MaxClaim)
 		w.sweepRun()
 		w.drain()
 	}
@@ -538,7 +538,7 @@ func TestManyStepsKilled(t *testing.T) {
 			w.ok(err)
 			w.drain()
 			if len(w.view().Threads()) > 0 {
-				w.later(10 * time.Minute)
+				w.later(thread.MaxClaim)
 				w.sweepRun()
 				w.drain()
 			}

@@ -22,6 +22,9 @@ const maxRescued = 3
 
 // lookAfter does what is to be done for a run of which a job is over that should not be.
 func (j *job) lookAfter(ctx context.Context) error {
+	for _, n := range j.in.Needs { // so their claims are dead, whatever these say
+		j.Engine.Who.Over = append(j.Engine.Who.Over, n.Name)
+	}
 	switch {
 	case len(j.in.Needs) == 0:
 		return &thread.UsageError{Msg: fmt.Sprintf("the input needs is empty, so that the command %s has no jobs to look after: write needs: ${{ toJSON(needs) }}", j.in.Command)}

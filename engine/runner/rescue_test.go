@@ -47,7 +47,7 @@ func TestRescue(t *testing.T) {
 				if !w.killed(a, point, 1) {
 					t.Skip("the job doesn't come by there")
 				}
-				w.later(thread.ClaimLife + time.Second)
+				w.later(time.Second)
 				sent := len(w.forge.sent)
 				_, err := w.after(CommandRescue, "42", a.ev, dead)
 				w.ok(err)
@@ -181,7 +181,7 @@ func TestRescueOfAPrompt(t *testing.T) {
 	w := newWorld(t)
 	prompt := aJob{run: "42", ev: event.Event{Kind: event.Plain, Sender: event.User{Login: "owner"}}, in: Inputs{Prompt: "do it"}, job: Job{Actor: "owner"}}
 	w.killed(prompt, "claim", 1)
-	w.later(thread.ClaimLife + time.Second)
+	w.later(time.Second)
 	_, err := w.after(CommandRescue, "4", prompt.ev, dead)
 	w.ok(err)
 	if len(w.forge.sent) != 0 {
@@ -226,7 +226,7 @@ func TestRunCancelled(t *testing.T) {
 			d, _ := w.forge.take()
 			if c.killed {
 				w.killed(aJob{run: "42", ev: manual(d)}, "claim", 1)
-				w.later(thread.ClaimLife + time.Second)
+				w.later(time.Second)
 			}
 			w.forge.notes = c.notes
 			w.forge.before = func(op string) error {

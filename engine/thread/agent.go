@@ -3,6 +3,7 @@ package thread
 import (
 	"context"
 	"fmt"
+	"math"
 	"sync/atomic"
 	"time"
 
@@ -60,6 +61,26 @@ type Budget struct {
 	CostUSD float64
 }
 
+// begun is how many tenths of the budget a usage has begun.
+func (b Budget) begun(tokens int64, costUSD float64) int {
+	return tenths(float64(tokens), float64(b.Tokens)) + tenths(costUSD, b.CostUSD)
+}
+
+// charge is what a job is charged for a usage as long as it may grow unseen: the tenths of
+// the budget that were begun, each whole.
+func (b Budget) charge(tokens int64, costUSD float64) (int64, float64) {
+	whole := func(used, budget float64) float64 { return max(used, float64(tenths(used, budget))*budget/10) }
+	return max(tokens, int64(math.Ceil(whole(float64(tokens), float64(b.Tokens))))), whole(costUSD, b.CostUSD)
+}
+
+// tenths is how many tenths of a budget are begun; none where there is no budget.
+func tenths(used, budget float64) int {
+	if budget <= 0 {
+		return 0
+	}
+	return int(min(math.Floor(max(used, 0)/budget*10)+1, 10))
+}
+
 // Model is what an agent may know of the model it is to use.
 type Model struct {
 	Alias     string `json:"alias"`
@@ -75,6 +96,14 @@ type Meter struct {
 	in, out, turns atomic.Int64
 	microUSD       atomic.Int64
 	unpriced       atomic.Bool
+	bell           atomic.Pointer[chan struct{}] // rung when something was counted
+}
+
+// listen returns a channel that tells that something was counted since it was read last.
+func (m *Meter) listen() <-chan struct{} {
+	bell := make(chan struct{}, 1)
+	m.bell.Store(&bell)
+	return bell
 }
 
 // Add counts one model call: input and output tokens, and its price in US dollars.
@@ -83,6 +112,12 @@ func (m *Meter) Add(in, out int64, costUSD float64) {
 	m.out.Add(out)
 	m.turns.Add(1)
 	m.microUSD.Add(int64(costUSD*1e6 + 0.5))
+	if bell := m.bell.Load(); bell != nil {
+		select {
+		case *bell <- struct{}{}:
+		default:
+		}
+	}
 }
 
 // AddUnpriced counts one model call whose price nobody knows.

@@ -15,7 +15,15 @@ import (
 func (e *Engine) alone(ctx context.Context, v *gitcas.View, id gitcas.ThreadID, do string,
 	change func(v *gitcas.View, entry *gitcas.Entry) (*gitcas.Change, error),
 ) error {
-	v, h, err := e.claim(ctx, v, id, do)
+	return e.aloneOn(ctx, v, id, terms{purpose: do, work: deedTime}, change)
+}
+
+// aloneOn is alone with the terms of the claim.
+func (e *Engine) aloneOn(ctx context.Context, v *gitcas.View, id gitcas.ThreadID, t terms,
+	change func(v *gitcas.View, entry *gitcas.Entry) (*gitcas.Change, error),
+) error {
+	do := t.purpose
+	v, h, err := e.claim(ctx, v, id, t)
 	if err != nil {
 		return busy(id, do, err)
 	}
@@ -25,7 +33,7 @@ func (e *Engine) alone(ctx context.Context, v *gitcas.View, id gitcas.ThreadID, 
 	build := func(v *gitcas.View) (*gitcas.Change, error) {
 		entry, alive := v.Entry(id)
 		held, claimed := v.Claim(id)
-		if !alive || !sameThread(entry, before) || !claimed || !e.own(held.Claim) {
+		if !alive || !sameThread(entry, before) || !claimed || !h.own(held.Claim) {
 			return nil, &RefusedError{Thread: id, Do: do, Reason: "it changed meanwhile", Advice: "look at it and try again: uwf thread show " + string(id)}
 		}
 		linkAttempts(&entry, id, held.Died)
@@ -60,6 +68,9 @@ func busy(id gitcas.ThreadID, do string, err error) error {
 		refused := &RefusedError{Thread: id, Do: do, Reason: claimed.Error(), Advice: "wait until that step is over: uwf thread wait " + string(id), cause: claimed}
 		if claimed.For != "" {
 			refused.Advice = "look at it and try again: uwf thread show " + string(id)
+		}
+		if do == forRetry {
+			refused.Advice += "\nif whoever it is is dead: uwf thread retry --take " + string(id)
 		}
 		return refused
 	case errors.As(err, &moved):

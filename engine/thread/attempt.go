@@ -21,8 +21,11 @@ import (
 // go. It returns the error that the step ends with.
 func (r *stepRun) failed(ctx context.Context, phase string, d Draft, cause error) error {
 	stopped := stoppedByPerson(ctx)
-	if stopped {
+	switch {
+	case stopped:
 		phase = PhaseStopped
+	case wasInterrupted(ctx):
+		phase = PhaseInterrupted
 	}
 	ref, step, err := r.keep(ctx, phase, d, cause, true)
 	failure := &FailedError{Thread: r.id, Role: r.task.Role, Phase: phase, Attempt: ref, Step: step, Err: cause, Stopped: stopped, Tries: r.tries, Show: r.e.showRef(ref)}
@@ -54,6 +57,11 @@ func (r *stepRun) notKept() string {
 
 // PhaseStopped is the phase of an attempt that a person stopped: it did not fail.
 const PhaseStopped = "stopped"
+
+// PhaseInterrupted is the phase of an attempt whose job was ended from outside, by SIGTERM.
+// It failed, but nobody knows whether the step itself would have: the job's run may try
+// it again.
+const PhaseInterrupted = "interrupted"
 
 // showRef is the command that shows what a ref of the store's remote holds; empty where
 // nobody said.
@@ -182,7 +190,7 @@ func (r *stepRun) keepChange(v *gitcas.View, a gitcas.Attempt, link, stopped boo
 	}
 	entry, alive := v.Entry(r.id)
 	held, claimed := v.Claim(r.id)
-	mine := claimed && r.e.own(held.Claim)
+	mine := claimed && r.hold.own(held.Claim)
 	if mine {
 		release, _ := gitcas.ClaimUpdate(r.id, &held, nil, v.Time())
 		c.Refs = append(c.Refs, release)

@@ -253,7 +253,7 @@ func (r *stepRun) place(ctx context.Context) (Result, bool, error) {
 		r.hold.adopt(live)
 		return r.keepBrought(ctx, live, "the thread has moved on, or waits, since", false)
 	}
-	v, h, err := r.e.claim(ctx, r.v, r.id, "")
+	v, h, err := r.e.claim(ctx, r.v, r.id, terms{work: deliveryTime})
 	if err != nil {
 		return r.refused(err), false, err
 	}

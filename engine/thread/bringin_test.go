@@ -100,7 +100,7 @@ func (f *fixture) killed(run string) {
 		if _, ok := recover().(died); !ok {
 			f.Fatal("the job was not killed")
 		}
-		time.Sleep(ClaimLife)
+		time.Sleep(MaxClaim)
 	}()
 	_, err := f.step(run)
 	f.Fatalf("the job lived: %v", err)
@@ -117,7 +117,7 @@ func (f *fixture) cutOff(run string) {
 	_, err := f.step(run)
 	f.hook, f.remote.before = nil, nil
 	f.says(f.code(err, CodeFailed), "it is in "+f.view().StoreID(), "brings it in")
-	time.Sleep(ClaimLife)
+	time.Sleep(MaxClaim)
 }
 
 // onDisk runs a test after a job that left its step on the disk.
@@ -213,7 +213,7 @@ func TestBringInAgain(t *testing.T) {
 				f.Fatalf("brought in at %q", point)
 			}
 			f.kept("")
-			time.Sleep(ClaimLife)
+			time.Sleep(MaxClaim)
 		}
 		f.hook = nil
 		f.steps("r3")
@@ -257,7 +257,7 @@ func TestBringInClaimed(t *testing.T) {
 		_, err := f.step("r2")
 		f.says(f.code(err, CodeNotYours), "run other")
 		f.kept("")
-		time.Sleep(ClaimLife)
+		time.Sleep(MaxClaim)
 		f.steps("r3")
 		f.paid(1)
 		f.kept()
@@ -366,7 +366,7 @@ func TestBringInPushed(t *testing.T) {
 				f.remote.after, f.remote.before = nil, nil
 				f.says(f.code(err, CodeFailed), "not known")
 				f.kept("")
-				time.Sleep(ClaimLife)
+				time.Sleep(MaxClaim)
 				c.then(f)
 				res, in, err := f.engine("r1", 1).BringIn(f.Context(), f.at(testThread))
 				f.ok(err)

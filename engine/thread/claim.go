@@ -23,35 +23,18 @@ const claimTries = 5
 // is gone: taken over, or the thread was suspended or cancelled.
 var errClaimLost = errors.New("the claim was lost")
 
-// own reports whether a claim is this job's.
-func (e *Engine) own(c gitcas.Claim) bool {
-	return c.Run == e.Who.Run && c.Attempt == e.Who.Attempt
-}
-
-// counts reports whether somebody else's claim keeps this job out: it is on the
-// thread's present head and alive.
-func (e *Engine) counts(c gitcas.Claim, entry gitcas.Entry, now time.Time) bool {
-	return c.Head == entry.Head && e.alive(c, now)
-}
-
-func (e *Engine) alive(c gitcas.Claim, now time.Time) bool {
-	if c.Run == e.Who.Run && c.Attempt < e.Who.Attempt {
-		return false // a re-run of the same job: the first attempt's time is over
-	}
-	if e.Who.Alive != nil && c.Host == e.Who.Host && c.Boot != "" && c.Boot == e.Who.Boot && !e.Who.Alive(c.PID) {
-		return false
-	}
-	return ClaimAlive(c, now)
-}
-
-// hold is a won claim.
+// hold is a claim that is to be won, or was.
 type hold struct {
 	e     *Engine
 	id    gitcas.ThreadID
+	nonce string       // tells the claim from all others; empty: there is none
 	entry gitcas.Entry // the thread's, as it was when the claim was won
+	// budget is what the agent may use: the claim is charged the tenths of it that were
+	// begun.
+	budget Budget
 
-	// latest is the store as the last renewal saw it. It belongs to the renewal
-	// while that runs.
+	// latest is the store as it was looked at last. It belongs to watch while that
+	// runs.
 	latest *gitcas.View
 
 	mu   sync.Mutex
@@ -60,6 +43,9 @@ type hold struct {
 	skew time.Duration
 	gone bool // deleted, or known to be somebody else's
 }
+
+// own reports whether a claim is this one.
+func (h *hold) own(c gitcas.Claim) bool { return h.nonce != "" && c.Nonce == h.nonce }
 
 func (h *hold) serverNow() time.Time {
 	h.mu.Lock()
@@ -96,15 +82,18 @@ func (e *claimedError) Error() string {
 }
 
 // claim takes the thread, as it stands in v, for this job. The returned view is
-// a fresh one, read after the claim was won; the entry in it equals v's. purpose is
-// empty for a step.
-func (e *Engine) claim(ctx context.Context, v *gitcas.View, id gitcas.ThreadID, purpose string) (*gitcas.View, *hold, error) {
+// a fresh one, read after the claim was won; the entry in it equals v's.
+func (e *Engine) claim(ctx context.Context, v *gitcas.View, id gitcas.ThreadID, t terms) (*gitcas.View, *hold, error) {
 	loaded, _ := v.Entry(id)
+	h := &hold{e: e, id: id, nonce: e.Nonce(), entry: loaded, budget: t.budget}
+	if h.nonce == "" {
+		return nil, nil, fmt.Errorf("claim thread %s: there are no random numbers to tell the claim from others by", id)
+	}
 	unsure := false // whether a claim of ours may be there that we know nothing of
 	for try := 0; ; try++ {
-		won, err := e.claimOnce(ctx, v, id, loaded, purpose)
+		won, err := h.claimOnce(ctx, v, t)
 		if err == nil {
-			return e.recheck(ctx, won, id, loaded)
+			return h.recheck(ctx, won)
 		}
 		unsure = unsure || errors.Is(err, wire.ErrUnreachable)
 		if retryable(err) && try < claimTries {
@@ -115,7 +104,7 @@ func (e *Engine) claim(ctx context.Context, v *gitcas.View, id gitcas.ThreadID, 
 			}
 		}
 		if unsure {
-			e.dropUnknown(ctx, id)
+			h.dropUnknown(ctx)
 		} else {
 			e.dropClaim(ctx, v, id)
 		}
@@ -128,39 +117,99 @@ func (e *Engine) claim(ctx context.Context, v *gitcas.View, id gitcas.ThreadID, 
 
 // claimOnce judges the claim that v shows, and pushes our own. It returns the view
 // in which the thread is ours.
-func (e *Engine) claimOnce(ctx context.Context, v *gitcas.View, id gitcas.ThreadID, loaded gitcas.Entry, purpose string) (*gitcas.View, error) {
-	entry, ok := v.Entry(id)
-	if !ok || entry.Head != loaded.Head {
-		return nil, &NotYoursError{Thread: id, Reason: "it moved on while we were claiming it"}
+func (h *hold) claimOnce(ctx context.Context, v *gitcas.View, t terms) (*gitcas.View, error) {
+	v, err := h.judge(ctx, v, t)
+	if err != nil {
+		return nil, err
 	}
-	old, claimed := v.Claim(id)
-	if claimed && e.own(old.Claim) && old.Head == entry.Head {
+	old, claimed := v.Claim(h.id)
+	if claimed && h.own(old.Claim) {
 		return v, nil // a lost reply
 	}
-	if claimed && e.counts(old.Claim, entry, v.Time()) {
-		return nil, &NotYoursError{Thread: id, Reason: (&claimedError{old.Claim}).Error(), cause: &claimedError{old.Claim}}
+	if t.take != nil {
+		*t.take = old
 	}
-	next, err := e.pushClaim(ctx, v, id, gitcas.Claim{Head: entry.Head, For: purpose}, old, claimed)
+	next, err := h.push(ctx, v, t, old, claimed)
 	if err == nil {
-		e.reached("claim")
+		h.e.reached("claim")
 	}
 	return next, err
 }
 
+// judge looks whether the thread can be claimed: the claim that is there does not count, or
+// is our own. A claim is judged against the head at the tip of the same listing; but a
+// listing may have caught a push halfway, with the claim of a head that is not yet there. So
+// one that only counts for nothing because of its head is looked at once more.
+func (h *hold) judge(ctx context.Context, v *gitcas.View, t terms) (*gitcas.View, error) {
+	var seen, stood wire.ID
+	for range listings {
+		entry, ok := v.Entry(h.id)
+		if !ok || entry.Head != h.entry.Head {
+			return nil, &NotYoursError{Thread: h.id, Reason: "it moved on while we were claiming it"}
+		}
+		old, claimed := v.Claim(h.id)
+		switch {
+		case !claimed || h.own(old.Claim) || t.take != nil:
+			return v, nil
+		case !h.e.alive(v, old.Claim):
+			if _, known := h.e.known(old.Claim); known || !v.TimeGuessed() || old.ID == stood {
+				return v, nil
+			}
+			stood = old.ID
+			if err := h.standBy(ctx, old); err != nil {
+				return nil, err
+			}
+		case old.ID == seen && old.Head != entry.Head:
+			return v, nil
+		case old.Head == entry.Head:
+			return nil, &NotYoursError{Thread: h.id, Reason: (&claimedError{old.Claim}).Error(), cause: &claimedError{old.Claim}}
+		}
+		seen = old.ID
+		var err error
+		if v, err = h.e.Store.Reload(ctx, v, h.id); err != nil {
+			return nil, err
+		}
+	}
+	return nil, &NotYoursError{Thread: h.id, Reason: "others claim it again and again"}
+}
+
+// standBy waits for as long as a claim must stand unchanged that is dead by a clock which
+// may be wrong.
+func (h *hold) standBy(ctx context.Context, old gitcas.Held) error {
+	h.e.observe(Event{Kind: "notice", Thread: h.id, Text: fmt.Sprintf(
+		"run %s (attempt %d) on %s seems to have died; its store tells no time, so the thread is taken over in %.0f minutes if nothing is heard of it",
+		oneLine(old.Run), old.Attempt, oneLine(old.Host), standstill.Minutes())})
+	passed, cancel := h.e.Clock.After(standstill)
+	defer cancel()
+	select {
+	case <-passed:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// listings bounds how often a claim is looked at that is another one each time.
+const listings = 5
+
 // dropClaim deletes a claim of this job that v shows: one whose process ended
 // before it could.
 func (e *Engine) dropClaim(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) {
-	h := &hold{e: e, id: id}
-	h.adopt(v)
+	held, claimed := v.Claim(id)
+	if !claimed || !e.leftBehind(v, held.Claim) {
+		return
+	}
+	h := &hold{e: e, id: id, nonce: held.Nonce, held: held}
 	h.release(ctx)
 }
 
-// dropUnknown looks for a claim of this job whose reply was lost, and deletes it.
-func (e *Engine) dropUnknown(ctx context.Context, id gitcas.ThreadID) {
+// dropUnknown looks for the claim, whose reply was lost, and deletes it.
+func (h *hold) dropUnknown(ctx context.Context) {
 	ctx, cancel := outlive(ctx, 0, releaseGrace)
 	defer cancel()
-	if v, err := e.Store.Load(ctx, id); err == nil {
-		e.dropClaim(ctx, v, id)
+	if v, err := h.e.Store.Load(ctx, h.id); err == nil {
+		h.adopt(v)
+		h.release(ctx)
 	}
 }
 
@@ -175,23 +224,27 @@ func retryable(err error) bool {
 	return errors.Is(err, wire.ErrLostRace) || errors.Is(err, wire.ErrUnreachable)
 }
 
-// pushClaim pushes a claim, which says on what head and what for.
-func (e *Engine) pushClaim(ctx context.Context, v *gitcas.View, id gitcas.ThreadID, c gitcas.Claim, old gitcas.Held, claimed bool) (*gitcas.View, error) {
-	c.Run, c.Attempt, c.Host, c.Boot, c.PID = e.Who.Run, e.Who.Attempt, e.Who.Host, e.Who.Boot, e.Who.PID
-	c.Since = v.Time().UnixMilli()
+// push pushes the claim for the head that v shows, in place of old.
+func (h *hold) push(ctx context.Context, v *gitcas.View, t terms, old gitcas.Held, claimed bool) (*gitcas.View, error) {
+	w := h.e.Who
+	c := gitcas.Claim{
+		Nonce: h.nonce, Run: w.Run, Attempt: w.Attempt, Job: w.Job, Host: w.Host, Boot: w.Boot, PIDNS: w.PIDNS, PID: w.PID, Started: w.Started,
+		Head: h.entry.Head, For: t.purpose, Since: v.Time().UnixMilli(), Until: t.until(v.Time()).UnixMilli(),
+	}
 	c.Renewed = c.Since
+	c.Tokens, c.CostUSD = t.budget.charge(0, 0)
 	var change gitcas.Change
 	var prev *gitcas.Held
 	if claimed {
 		prev = &old
 		if old.Head == c.Head {
-			change.Refs, c.Died = e.bury(v, id, old, c.For)
+			change.Refs, c.Died = h.e.bury(v, h.id, old, c.For)
 		}
 	}
-	upd, objs := gitcas.ClaimUpdate(id, prev, &c, v.Time())
+	upd, objs := gitcas.ClaimUpdate(h.id, prev, &c, v.Time())
 	change.Refs = append(change.Refs, upd)
 	change.Objects = objs
-	return e.Store.Push(ctx, v, &change)
+	return h.e.Store.Push(ctx, v, &change)
 }
 
 // bury makes an attempt of a claim whose job died on the thread's present head:
@@ -216,22 +269,21 @@ func (*Engine) bury(v *gitcas.View, id gitcas.ThreadID, old gitcas.Held, purpose
 
 // recheck lists the refs once more after the claim was won: only a thread that
 // is still as it was loaded may be worked on.
-func (e *Engine) recheck(ctx context.Context, v *gitcas.View, id gitcas.ThreadID, loaded gitcas.Entry) (*gitcas.View, *hold, error) {
-	h := &hold{e: e, id: id, entry: loaded}
-	fresh, err := e.Store.Reload(ctx, v, id)
+func (h *hold) recheck(ctx context.Context, v *gitcas.View) (*gitcas.View, *hold, error) {
+	fresh, err := h.e.Store.Reload(ctx, v, h.id)
 	if err != nil {
 		h.adopt(v)
 		h.release(ctx)
-		return nil, nil, fmt.Errorf("read thread %s again after claiming it: %w", id, err)
+		return nil, nil, fmt.Errorf("read thread %s again after claiming it: %w", h.id, err)
 	}
 	h.adopt(fresh)
 	if _, ok := h.current(); !ok {
-		return nil, nil, &NotYoursError{Thread: id, Reason: "another run took it over"}
+		return nil, nil, &NotYoursError{Thread: h.id, Reason: "another run took it over"}
 	}
-	entry, ok := fresh.Entry(id)
-	if !ok || !reflect.DeepEqual(withoutEffects(entry), withoutEffects(loaded)) {
+	entry, ok := fresh.Entry(h.id)
+	if !ok || !reflect.DeepEqual(withoutEffects(entry), withoutEffects(h.entry)) {
 		h.release(ctx)
-		return nil, nil, &NotYoursError{Thread: id, Reason: "it changed while we were claiming it"}
+		return nil, nil, &NotYoursError{Thread: h.id, Reason: "it changed while we were claiming it"}
 	}
 	h.latest = fresh
 	return fresh, h, nil
@@ -243,61 +295,102 @@ func (h *hold) adopt(v *gitcas.View) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.skew = v.Time().Sub(h.e.Clock.Now())
-	if !ok || !h.e.own(held.Claim) {
+	if !ok || !h.own(held.Claim) {
 		h.gone = true
 		return
 	}
 	h.held, h.gone = held, false
 }
 
-// renew keeps the claim alive until ctx ends. When the claim or the thread turns
-// out to be lost it calls stop and returns.
-func (h *hold) renew(ctx context.Context, m *Meter, stop func(error)) {
-	for {
-		tick, cancel := h.e.Clock.After(RenewEvery)
-		select {
-		case <-ctx.Done():
-			cancel()
-			return
-		case <-tick:
+// watch keeps the claim alive until ctx ends, and looks whether it and the thread are
+// still there: when they are lost it calls stop and returns. The bell is the meter's.
+func (h *hold) watch(ctx context.Context, m *Meter, bell <-chan struct{}, stop func(error)) {
+	began := h.e.Clock.Now()
+	renewed, unrenewed := began, time.Duration(0)
+	for begun := h.budget.begun(0, 0); ; {
+		every := WatchEvery
+		if h.e.Clock.Now().Sub(began) >= watchClosely {
+			every = 2 * WatchEvery
 		}
-		err := h.renewOnce(ctx, m)
+		if !h.sleep(ctx, every, bell, func() bool { return h.begun(m) > begun }) {
+			return
+		}
+		unrenewed += every
+		var err error
+		if now, n := h.e.Clock.Now(), h.begun(m); n > begun || max(unrenewed, now.Sub(renewed)) >= RenewEvery {
+			if err = h.renew(ctx, m); err == nil {
+				renewed, unrenewed, begun = now, 0, n
+				h.e.reached("renew")
+			}
+		} else {
+			_, err = h.look(ctx)
+		}
 		switch {
 		case ctx.Err() != nil:
 			return
 		case errors.Is(err, errClaimLost):
 			stop(err)
 			return
-		case err == nil:
-			h.e.reached("renew")
 		}
-		// Unreachable: the next tick tries again. The commit checks the claim
+		// Unreachable: the next look tries again. The commit checks the claim
 		// anyway, so working on costs at most this run's tokens.
 	}
 }
 
-// renewOnce looks at claim and thread, and renews the claim where both are as they
-// were. A suspend or cancel that did not see the claim leaves it in place, so the
-// claim alone does not tell.
-func (h *hold) renewOnce(ctx context.Context, m *Meter) error {
+// sleep waits for a time, or until something is due, which is asked when the bell rings.
+// It reports whether ctx lasts.
+func (h *hold) sleep(ctx context.Context, d time.Duration, bell <-chan struct{}, due func() bool) bool {
+	tick, cancel := h.e.Clock.After(d)
+	defer cancel()
+	for {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-tick:
+			return ctx.Err() == nil
+		case <-bell:
+			if due() {
+				return ctx.Err() == nil
+			}
+		}
+	}
+}
+
+func (h *hold) begun(m *Meter) int { return h.budget.begun(m.Tokens(), m.Usage().CostUSD) }
+
+// look reads the refs, and the thread's entry where the branch moved: the claim is lost
+// where it or the thread are not as they were. A suspend or cancel that did not see the
+// claim leaves it in place, so the claim alone does not tell.
+func (h *hold) look(ctx context.Context) (gitcas.Held, error) {
+	v, err := h.e.Store.Reload(ctx, h.latest, h.id)
+	if err != nil {
+		return gitcas.Held{}, err
+	}
+	h.latest = v
+	h.adopt(v)
+	held, ok := h.current()
+	entry, alive := v.Entry(h.id)
+	if !ok || !alive || !sameThread(entry, h.entry) {
+		return held, errClaimLost
+	}
+	return held, nil
+}
+
+// renew looks at claim and thread, and renews the claim where both are as they were.
+func (h *hold) renew(ctx context.Context, m *Meter) error {
 	var err error
 	for range claimTries {
-		var v *gitcas.View
-		if v, err = h.e.Store.Reload(ctx, h.latest, h.id); err != nil {
+		var held gitcas.Held
+		if held, err = h.look(ctx); err != nil {
 			return err
-		}
-		h.latest = v
-		h.adopt(v)
-		held, ok := h.current()
-		entry, alive := v.Entry(h.id)
-		if !ok || !alive || !sameThread(entry, h.entry) {
-			return errClaimLost
 		}
 		c := held.Claim
 		u := m.Usage()
-		c.Renewed, c.Tokens, c.CostUSD, c.Unpriced = h.serverNow().UnixMilli(), m.Tokens(), u.CostUSD, u.Unpriced
+		c.Renewed, c.Unpriced = h.serverNow().UnixMilli(), u.Unpriced
+		c.Tokens, c.CostUSD = h.budget.charge(m.Tokens(), u.CostUSD)
 		upd, objs := gitcas.ClaimUpdate(h.id, &held, &c, h.serverNow())
-		if v, err = h.e.Store.Push(ctx, v, &gitcas.Change{Refs: []wire.RefUpdate{upd}, Objects: objs}); err == nil {
+		var v *gitcas.View
+		if v, err = h.e.Store.Push(ctx, h.latest, &gitcas.Change{Refs: []wire.RefUpdate{upd}, Objects: objs}); err == nil {
 			h.latest = v
 			h.set(gitcas.Held{ID: upd.New, Claim: c}, false)
 			return nil
@@ -310,8 +403,10 @@ func (h *hold) renewOnce(ctx context.Context, m *Meter) error {
 }
 
 // release deletes the claim, if it is still this job's. It tries a few times and
-// then gives up: a claim that stays is dead three minutes later.
+// then gives up: a claim that stays is dead when its time is over, and to this engine
+// at once.
 func (h *hold) release(ctx context.Context) {
+	h.e.letGo.Store(h.nonce, true)
 	ctx, cancel := outlive(ctx, 0, releaseGrace)
 	defer cancel()
 	for range claimTries {
@@ -334,15 +429,4 @@ func (h *hold) release(ctx context.Context) {
 		}
 		h.adopt(v)
 	}
-}
-
-// ClaimedByJob reports whether a claim is a job's, for a step or a delivery, and not that
-// of a command by which a person changes the thread.
-func ClaimedByJob(c gitcas.Claim) bool { return c.For == "" || c.For == forDelivery }
-
-// ClaimAlive reports whether a claim's job is to be taken for running, as far as
-// its last renewal says. One from the future says nothing: were it believed, a
-// wrong clock could keep everybody out for good.
-func ClaimAlive(c gitcas.Claim, now time.Time) bool {
-	return now.Sub(time.UnixMilli(c.Renewed)).Abs() < ClaimLife
 }

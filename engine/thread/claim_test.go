@@ -1,58 +1,111 @@
 package thread
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
 
+// TestAlive: who of those that left a claim is to be taken for running.
 func TestAlive(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	me := Identity{Run: "r", Attempt: 2, Host: "here", Boot: "boot", PID: 1, Alive: func(pid int) bool { return pid == 5 }}
+	me := Identity{
+		Run: "r-2", CIRun: "r", Attempt: 2, Job: "step", Over: []string{"test"}, Host: "here", Boot: "boot", PIDNS: "pids", PID: 1,
+		Alive: func(pid int, started int64) bool { return pid == 5 && started == 50 },
+	}
 	ago := func(d time.Duration) int64 { return now.Add(-d).UnixMilli() }
+	// made is a claim as others make it: of another run, elsewhere, for an hour.
+	made := func(since time.Duration, change func(c *gitcas.Claim)) gitcas.Claim {
+		c := gitcas.Claim{
+			Nonce: "n", Run: "x", Attempt: 1, Job: "step", Host: "there", Boot: "other", PIDNS: "pids", PID: 6, Started: 60,
+			Since: ago(since), Renewed: ago(since), Until: ago(since - time.Hour),
+		}
+		if change != nil {
+			change(&c)
+		}
+		return c
+	}
+	here := func(c *gitcas.Claim) { c.Host, c.Boot, c.PID, c.Started = "here", "boot", 5, 50 }
+	of := func(run string, attempt int, job string) func(*gitcas.Claim) {
+		return func(c *gitcas.Claim) { c.Run, c.Attempt, c.Job = run, attempt, job }
+	}
+	renewed := func(d time.Duration) func(*gitcas.Claim) {
+		return func(c *gitcas.Claim) { c.Renewed, c.Until = ago(d), c.Since+MaxClaim.Milliseconds() }
+	}
 	for name, c := range map[string]struct {
 		claim gitcas.Claim
 		want  bool
 	}{
-		"just renewed":                  {gitcas.Claim{Run: "x", Renewed: ago(0)}, true},
-		"renewed 2:59 ago":              {gitcas.Claim{Run: "x", Renewed: ago(ClaimLife - time.Second)}, true},
-		"renewed 3:00 ago":              {gitcas.Claim{Run: "x", Renewed: ago(ClaimLife)}, false},
-		"long ago":                      {gitcas.Claim{Run: "x"}, false},
-		"a little ahead of the server":  {gitcas.Claim{Run: "x", Renewed: ago(-2 * time.Second)}, true},
-		"far in the future":             {gitcas.Claim{Run: "x", Renewed: ago(-24 * time.Hour)}, false},
-		"at the end of time":            {gitcas.Claim{Run: "x", Renewed: 1<<63 - 1}, false},
-		"an earlier attempt of ours":    {gitcas.Claim{Run: "r", Attempt: 1, Renewed: ago(0)}, false},
-		"a later attempt of our run":    {gitcas.Claim{Run: "r", Attempt: 3, Renewed: ago(0)}, true},
-		"a dead one of a later attempt": {gitcas.Claim{Run: "r", Attempt: 3, Renewed: ago(time.Hour)}, false},
-		"an earlier attempt of others":  {gitcas.Claim{Run: "x", Attempt: 1, Renewed: ago(0)}, true},
-		"here, its process lives":       {gitcas.Claim{Run: "x", Host: "here", Boot: "boot", PID: 5, Renewed: ago(0)}, true},
-		"here, its process is gone":     {gitcas.Claim{Run: "x", Host: "here", Boot: "boot", PID: 6, Renewed: ago(0)}, false},
-		"here before the last boot":     {gitcas.Claim{Run: "x", Host: "here", Boot: "old", PID: 6, Renewed: ago(0)}, true},
-		"a host of the same name":       {gitcas.Claim{Run: "x", Host: "here", PID: 6, Renewed: ago(0)}, true},
-		"elsewhere":                     {gitcas.Claim{Run: "x", Host: "there", Boot: "boot", PID: 6, Renewed: ago(0)}, true},
+		"just made":                          {made(0, nil), true},
+		"never renewed, before its time":     {made(time.Hour-time.Second, nil), true},
+		"never renewed, its time is over":    {made(time.Hour, nil), false},
+		"renewed 19 minutes ago":             {made(2*time.Hour, renewed(19*time.Minute)), true},
+		"renewed 21 minutes ago":             {made(2*time.Hour, renewed(21*time.Minute)), false},
+		"renewed, its time is over":          {made(time.Hour, func(c *gitcas.Claim) { c.Renewed = ago(time.Minute) }), false},
+		"no time said, renewed just now":     {made(time.Hour, func(c *gitcas.Claim) { c.Until, c.Renewed = 0, ago(0) }), true},
+		"no time said, made 19 minutes ago":  {made(19*time.Minute, func(c *gitcas.Claim) { c.Until = 0 }), true},
+		"no time said, made 21 minutes ago":  {made(21*time.Minute, func(c *gitcas.Claim) { c.Until = 0 }), false},
+		"no time at all":                     {gitcas.Claim{Run: "x"}, false},
+		"for six hours":                      {made(0, func(c *gitcas.Claim) { c.Until = c.Since + MaxClaim.Milliseconds() }), true},
+		"for longer than that":               {made(0, func(c *gitcas.Claim) { c.Until = c.Since + MaxClaim.Milliseconds() + 1 }), false},
+		"for ever":                           {made(0, func(c *gitcas.Claim) { c.Until = 1<<63 - 1 }), false},
+		"renewed for ever, no time said":     {made(7*time.Hour, func(c *gitcas.Claim) { c.Until, c.Renewed = 0, 1<<63-1 }), false},
+		"renewed for ever":                   {made(2*time.Hour, func(c *gitcas.Claim) { c.Renewed = 1<<63 - 1 }), false},
+		"a little ahead of the server":       {made(-3*time.Minute, nil), true},
+		"made in the future":                 {made(-3*time.Minute-time.Second, nil), false},
+		"made at the end of time":            {made(0, func(c *gitcas.Claim) { c.Since, c.Renewed, c.Until = 1<<63-1, 1<<63-1, 1<<63-1 }), false},
+		"an earlier attempt of ours":         {made(0, of("r-2", 1, "step")), false},
+		"its second claim":                   {made(0, of("r-3", 1, "step")), false},
+		"its run's own name":                 {made(0, of("r", 1, "step")), false},
+		"our attempt, in a matrix":           {made(0, of("r-2", 2, "step")), true},
+		"a later attempt of our run":         {made(0, of("r-2", 3, "step")), true},
+		"an earlier attempt of another job":  {made(0, of("r-9", 1, "build")), true},
+		"an earlier attempt of others":       {made(0, of("x", 1, "step")), true},
+		"a run whose name begins like ours":  {made(0, of("r2-1", 1, "step")), true},
+		"a job that is over":                 {made(0, of("r-8", 2, "test")), false},
+		"a job of that name, before":         {made(0, of("r-8", 1, "test")), true},
+		"a job of that name, elsewhere":      {made(0, of("x-8", 2, "test")), true},
+		"here, its process lives":            {made(0, here), true},
+		"here, its process lives very long":  {made(9*time.Hour, here), true},
+		"here, its process is gone":          {made(0, func(c *gitcas.Claim) { here(c); c.PID = 6 }), false},
+		"here, its pid is another's":         {made(0, func(c *gitcas.Claim) { here(c); c.Started = 51 }), false},
+		"here, nobody knows since when":      {made(0, func(c *gitcas.Claim) { here(c); c.PID, c.Started = 6, 0 }), true},
+		"here before the last boot":          {made(0, func(c *gitcas.Claim) { here(c); c.Boot, c.PID = "old", 6 }), true},
+		"a container with this host's name":  {made(0, func(c *gitcas.Claim) { here(c); c.PIDNS, c.PID = "more", 6 }), true},
+		"that container, its time is over":   {made(time.Hour, func(c *gitcas.Claim) { here(c); c.PIDNS = "more" }), false},
+		"a host of the same name":            {made(0, func(c *gitcas.Claim) { here(c); c.Boot, c.PID = "", 6 }), true},
+		"a process of that number elsewhere": {made(0, func(c *gitcas.Claim) { here(c); c.Host, c.PID = "there", 6 }), true},
 	} {
-		if got := (&Engine{Who: me}).alive(c.claim, now); got != c.want {
+		if got := (&Engine{Who: me}).aliveAt(c.claim, now, false); got != c.want {
 			t.Errorf("%s: alive %v, want %v", name, got, c.want)
 		}
 	}
 	blind := Identity{Run: "r", Attempt: 2, Host: "here"}
-	if !(&Engine{Who: blind}).alive(gitcas.Claim{Run: "x", Host: "here", PID: 6, Renewed: ago(0)}, now) {
+	if !(&Engine{Who: blind}).aliveAt(made(0, func(c *gitcas.Claim) { c.Host, c.Boot, c.PIDNS = "here", "", "" }), now, false) {
 		t.Error("a job that can't ask for processes, on a machine without a boot id, takes over a live claim")
+	}
+	if !(&Engine{Who: me}).aliveAt(made(-time.Hour, nil), now, true) {
+		t.Error("a clock that may be wrong says that a claim was made in the future")
 	}
 }
 
 // other is a claim of another job, renewed some time ago.
 func (f *fixture) other(ago time.Duration) gitcas.Claim {
 	at := time.Now().Add(-ago).UnixMilli()
-	return gitcas.Claim{Run: "other", Attempt: 1, Host: "there", Head: f.entry().Head, Since: at, Renewed: at}
+	return gitcas.Claim{Nonce: newNonce(), Run: "other", Attempt: 1, Host: "there", Head: f.entry().Head, Since: at, Renewed: at}
 }
 
 func TestClaimOfAnother(t *testing.T) {
@@ -63,9 +116,9 @@ func TestClaimOfAnother(t *testing.T) {
 		died int
 	}{
 		"alive":                 {time.Minute, true, CodeNotYours, 0},
-		"dead":                  {4 * time.Minute, true, CodeOK, 1},
+		"dead":                  {21 * time.Minute, true, CodeOK, 1},
 		"alive on another head": {time.Minute, false, CodeOK, 0},
-		"dead on another head":  {4 * time.Minute, false, CodeOK, 0},
+		"dead on another head":  {21 * time.Minute, false, CodeOK, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(f *fixture) {
@@ -97,29 +150,217 @@ func TestClaimOfAnother(t *testing.T) {
 	}
 }
 
-// TestClaimLeft: a claim that the same run and attempt left behind is its own, on
-// whatever head it was made.
-func TestClaimLeft(t *testing.T) {
-	for _, head := range []string{"", "0000000000001"} {
+// TestTornListing: a listing that shows a claim before the commit that it was pushed with
+// does not cost its job the claim. One that is still for another head at the second look is
+// nobody's.
+func TestTornListing(t *testing.T) {
+	for _, meanwhile := range []bool{false, true} { // another claim comes between the two looks
 		inBubble(t, func(f *fixture) {
 			f.start()
-			c := f.other(time.Minute)
-			c.Run = "r1"
-			if head != "" {
-				c.Head = "0000000000001"
+			old := f.mem.Refs()
+			f.steps("r1")
+			f.claimBy(f.other(0))
+			n, claims := 0, 0
+			f.remote.torn = func(l *wire.Listing) {
+				if n++; n > 1 {
+					return
+				}
+				for _, ref := range []string{"refs/heads/uwf-state", "refs/uwf/store"} {
+					l.Refs[ref] = old[ref]
+				}
+				if meanwhile {
+					f.claimBy(f.other(0))
+				}
 			}
+			f.remote.before = func(op string, req wire.PushRequest) error {
+				if op == "push" && touches(req, "claims") {
+					claims++
+				}
+				return nil
+			}
+			f.runs = nil
+			_, err := f.step("r2")
+			f.says(f.code(err, CodeNotYours), "it moved on")
+			f.paid(0)
+			if held, ok := f.view().Claim(testThread); claims != 0 || !ok || held.Run != "other" {
+				f.Errorf("%d pushes touched the claim, which is %+v", claims, held)
+			}
+		})
+	}
+	inBubble(t, func(f *fixture) {
+		f.start()
+		stale := f.other(0)
+		f.steps("r1")
+		f.claimBy(stale)
+		n := 0
+		f.remote.torn = func(*wire.Listing) {
+			if n++; n == 1 {
+				f.claimBy(f.other(0)) // while it is looked at, somebody claims it
+			}
+		}
+		_, err := f.step("r2")
+		f.says(f.code(err, CodeNotYours), "run other")
+	})
+}
+
+// TestClaimByGuessedClock: where nobody knows the server's clock, a claim that seems dead is
+// taken only after it has not moved for five minutes; what is known without a clock needs
+// none.
+func TestClaimByGuessedClock(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(c *gitcas.Claim)
+		then   func(f *fixture) // a minute later
+		code   Code
+		waits  time.Duration
+	}{
+		"dead":                     {nil, nil, CodeOK, standstill},
+		"renewed meanwhile":        {nil, func(f *fixture) { f.claimBy(f.other(0)) }, CodeNotYours, standstill},
+		"another one, dead too":    {nil, func(f *fixture) { f.claimBy(f.other(time.Hour)) }, CodeOK, 2 * standstill},
+		"gone meanwhile":           {nil, func(f *fixture) { f.mem.SetRef(gitcas.ClaimRef(testThread), wire.ZeroID) }, CodeOK, standstill},
+		"done meanwhile":           {nil, func(f *fixture) { f.moves() }, CodeNotYours, standstill},
+		"of an earlier attempt":    {func(c *gitcas.Claim) { c.Run = "r1" }, nil, CodeOK, 0},
+		"made by a clock far away": {func(c *gitcas.Claim) { c.Since += 24 * 3600_000; c.Renewed = c.Since }, nil, CodeNotYours, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(f *fixture) {
+				f.start()
+				f.remote.torn = func(l *wire.Listing) { l.TimeGuessed = true }
+				claim := f.other(time.Hour)
+				if c.change != nil {
+					c.change(&claim)
+				}
+				f.claimBy(claim)
+				if c.then != nil {
+					time.AfterFunc(time.Minute, func() { c.then(f) })
+				}
+				began := time.Now()
+				e := f.engine("r1", 2)
+				told := 0
+				e.Observe = func(ev Event) {
+					if strings.Contains(ev.Text, "5 minutes") {
+						told++
+					}
+				}
+				_, err := e.Step(f.Context(), f.at(testThread))
+				f.code(err, c.code)
+				if d := time.Since(began); d != c.waits || told != int(c.waits/standstill) {
+					f.Errorf("it waited for %s, and said so %d times", d, told)
+				}
+			})
+		})
+	}
+}
+
+// TestClaimLeft: of a job with several claims a re-run knows each that the first attempt
+// left, on whatever head. A job of the same run and name that works at the same time is
+// another one: the jobs of a matrix differ in nothing.
+func TestClaimLeft(t *testing.T) {
+	for name, c := range map[string]struct {
+		run     string
+		attempt int
+		head    node.Hash
+		code    Code
+		died    int
+	}{
+		"the first attempt's claim":        {"r1", 1, "", CodeOK, 1},
+		"its second claim":                 {"r1-2", 1, "", CodeOK, 1},
+		"its claim on another head":        {"r1-2", 1, "0000000000001", CodeOK, 0},
+		"a job of the same matrix":         {"r1", 2, "", CodeNotYours, 0},
+		"one of it, with a second claim":   {"r1-2", 2, "", CodeNotYours, 0},
+		"another run, as it may be called": {"r11", 1, "", CodeNotYours, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(f *fixture) {
+				f.start()
+				left := f.other(time.Minute)
+				left.Run, left.Attempt, left.Job = c.run, c.attempt, "step"
+				left.Head = cmp.Or(c.head, left.Head)
+				f.claimBy(left)
+				e := f.engine("r1", 2)
+				e.Who.CIRun, e.Who.Job = "r1", "step"
+				var during gitcas.Held
+				answer := f.agent
+				f.agent = func(ctx context.Context, t Task, m *Meter) (Draft, error) {
+					during, _ = f.view().Claim(testThread)
+					return answer(ctx, t, m)
+				}
+				_, err := e.Step(f.Context(), f.at(testThread))
+				f.code(err, c.code)
+				if c.code != CodeOK {
+					f.paid(0)
+					return
+				}
+				if during.Nonce == "" || during.Nonce == left.Nonce || during.Run != "r1" || during.Job != "step" || during.Head != f.chain().StartHash {
+					f.Errorf("worked under the claim %+v", during)
+				}
+				if len(during.Died) != c.died {
+					f.Errorf("died: %v", during.Died)
+				}
+				f.unclaimed()
+			})
+		})
+	}
+}
+
+// TestClaimDropped: a job that finds nothing to do deletes what its first attempt left,
+// and no other claim.
+func TestClaimDropped(t *testing.T) {
+	for job, left := range map[string]bool{"step": false, "other": true} {
+		inBubble(t, func(f *fixture) {
+			f.start()
+			f.steps("r0")
+			c := f.other(0)
+			c.Run, c.Job = "r1", job
 			f.claimBy(c)
-			var during gitcas.Held
+			e := f.engine("r1", 2)
+			e.Who.Job = "step"
+			req := f.at(testThread)
+			req.ExpectHead.Hash = "0000000000001"
+			_, err := e.Step(f.Context(), req)
+			f.code(err, CodeNotYours)
+			if _, ok := f.view().Claim(testThread); ok != left {
+				f.Errorf("the claim of job %s is there: %v", job, ok)
+			}
+		})
+	}
+}
+
+// TestClaimSaysAll: a claim says who made it and for how long, and the agent is stopped in
+// time for that.
+func TestClaimSaysAll(t *testing.T) {
+	for timeout, want := range map[time.Duration]struct{ life, agent time.Duration }{
+		0:                {MaxClaim, MaxClaim - sealingTime - time.Minute},
+		10 * time.Minute: {10*time.Minute + sealingTime + claimSpare, 10 * time.Minute},
+		9 * time.Hour:    {MaxClaim, MaxClaim - sealingTime - time.Minute},
+	} {
+		inBubble(t, func(f *fixture) {
+			f.start()
+			f.timeout = timeout
 			answer := f.agent
+			var c gitcas.Held
 			f.agent = func(ctx context.Context, t Task, m *Meter) (Draft, error) {
-				during, _ = f.view().Claim(testThread)
+				c, _ = f.view().Claim(testThread)
 				return answer(ctx, t, m)
 			}
-			f.steps("r1")
-			if during.Run != "r1" || during.Head != f.chain().StartHash {
-				f.Errorf("worked under the claim %+v", during)
+			f.hook = func(point string) {
+				if point == "workspace" {
+					time.Sleep(time.Minute)
+				}
 			}
-			f.unclaimed()
+			began := time.Now()
+			e := f.engine("r1", 1)
+			e.Who.Job = "step"
+			_, err := e.Step(f.Context(), f.at(testThread))
+			f.ok(err)
+			if c.Run != "r1" || c.Job != "step" || c.PIDNS != "pids" || c.PID != 7 || c.Started != 70 || c.Since != began.UnixMilli() || c.Renewed != c.Since {
+				f.Errorf("%+v", c)
+			}
+			if life := time.UnixMilli(c.Until).Sub(began); life != want.life {
+				f.Errorf("timeout %s: the claim lives for %s", timeout, life)
+			}
+			if got := f.runs[0].Timeout; got != want.agent {
+				f.Errorf("timeout %s: the agent has %s", timeout, got)
+			}
 		})
 	}
 }
@@ -247,25 +488,40 @@ func (f *fixture) waits(d time.Duration, meanwhile func(after time.Duration)) {
 	}
 }
 
+// TestRenewal: a claim is renewed every four minutes while its agent runs. In between the
+// job only lists its refs: each 15 seconds, from the tenth minute on each 30.
 func TestRenewal(t *testing.T) {
 	inBubble(t, func(f *fixture) {
 		f.start()
 		began := time.Now()
 		var seen []string
-		f.waits(150*time.Second, func(after time.Duration) {
-			if c, ok := f.view().Claim(testThread); ok && after%(30*time.Second) == 0 {
-				seen = append(seen, fmt.Sprintf("%.0f:%.0f/%d", after.Seconds(), time.UnixMilli(c.Renewed).Sub(began).Seconds(), c.Tokens))
+		var pushes, lists, fetches int64
+		f.waits(14*time.Minute+50*time.Second, func(after time.Duration) {
+			switch c, ok := f.view().Claim(testThread); {
+			case after == 10*time.Second:
+				pushes, lists, fetches = f.remote.pushes.Load(), f.remote.lists.Load(), f.remote.fetches.Load()
+			case ok && after%(2*time.Minute) == time.Minute:
+				seen = append(seen, fmt.Sprintf("%.0f:%.0f/%d", after.Minutes(), time.UnixMilli(c.Renewed).Sub(began).Minutes(), c.Tokens))
 			}
 		})
-		var pushes int64
 		f.hook = func(point string) {
-			if point == "agent" {
-				pushes = f.remote.pushes.Load()
+			if point != "agent" {
+				return
 			}
+			// Three renewals; 40 looks in ten minutes, 9 in the rest, three of which renew.
+			if n := f.remote.pushes.Load() - pushes; n != 3 {
+				f.Errorf("%d pushes while the agent ran", n)
+			}
+			if n := f.remote.lists.Load() - lists; n != 49 {
+				f.Errorf("the refs were listed %d times while the agent ran", n)
+			}
+			if n := f.remote.fetches.Load() - fetches; n != 0 {
+				f.Errorf("%d fetches while nothing moved", n)
+			}
+			pushes = f.remote.pushes.Load()
 		}
 		f.steps("r1")
-		// At a minute's end renewal and agent go on at the same time.
-		if got := strings.Join(seen, " "); !strings.Contains(got, "30:0/0") || !strings.Contains(got, "90:60/101") || !strings.Contains(got, "150:120/101") {
+		if got := strings.Join(seen, " "); got != "1:0/0 3:0/0 5:4/101 7:4/101 9:8/101 11:8/101 13:12/101" {
 			f.Errorf("the claim was renewed %s", got)
 		}
 		if n := f.remote.pushes.Load() - pushes; n != 1 {
@@ -275,10 +531,69 @@ func TestRenewal(t *testing.T) {
 	})
 }
 
-// TestRenewalStops: what a renewal finds out stops the agent within a minute.
+// TestRenewalByUsage: what an agent uses is in its claim before it has begun another tenth
+// of what the thread may still use, and a job that dies is charged the one begun.
+func TestRenewalByUsage(t *testing.T) {
+	for name, c := range map[string]struct {
+		limits moderator.Limits
+		tokens []int64
+		cost   []float64
+	}{
+		"tokens": {moderator.Limits{Tokens: 1000}, []int64{100, 100, 200, 200, 400, 1001, 1001}, []float64{0, 0, 0.202, 0.202, 0.606, 2.002, 2.002}},
+		"cost":   {moderator.Limits{CostUSD: 2}, []int64{0, 0, 101, 101, 303, 1001, 1001}, []float64{0.2, 0.2, 0.4, 0.4, 0.8, 2.002, 2.002}},
+		"none":   {moderator.Limits{}, []int64{0, 0, 0, 0, 0, 0, 0}, []float64{0, 0, 0, 0, 0, 0, 0}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(f *fixture) {
+				f.start()
+				f.limits = c.limits
+				var tokens []int64
+				var cost []float64
+				f.agent = func(ctx context.Context, t Task, m *Meter) (Draft, error) {
+					for _, use := range []int64{0, 50, 51, 2, 200, 698, 200} {
+						m.Add(use, 0, float64(use)/500)
+						synctest.Wait()
+						held, _ := f.view().Claim(testThread)
+						tokens, cost = append(tokens, held.Tokens), append(cost, held.CostUSD)
+					}
+					return f.fails(ctx, t, m)
+				}
+				_, err := f.step("r1")
+				f.code(err, CodeFailed)
+				if !slices.Equal(tokens, c.tokens) || !slices.Equal(cost, c.cost) {
+					f.Errorf("the claims say %v tokens and $%v, want %v and %v", tokens, cost, c.tokens, c.cost)
+				}
+			})
+		})
+	}
+	inBubble(t, func(f *fixture) {
+		f.start()
+		f.limits = moderator.Limits{Tokens: 1000}
+		f.agent = func(_ context.Context, _ Task, m *Meter) (Draft, error) {
+			m.Add(250, 0, 0)
+			synctest.Wait()
+			f.remote.before = func(string, wire.PushRequest) error { return unreachable() }
+			runtime.Goexit()
+			return Draft{}, nil
+		}
+		f.killedAt("", func() { _, _ = f.step("r1") })
+		time.Sleep(MaxClaim)
+		f.agent = f.answer("done", "approved")
+		f.steps("r2")
+		f.used(311, 0.5)
+	})
+}
+
+// TestRenewalStops: what a job finds out of its claim or thread stops the agent within 45
+// seconds, at any time.
 func TestRenewalStops(t *testing.T) {
 	for name, change := range map[string]func(f *fixture){
 		"taken over": func(f *fixture) { f.claimBy(f.other(0)) },
+		"taken over by a job of the same matrix": func(f *fixture) {
+			c := f.other(0)
+			c.Run = "r1"
+			f.claimBy(c)
+		},
 		"suspended without seeing the claim": func(f *fixture) {
 			f.edit(func(e *gitcas.Entry) {
 				e.Status, e.Suspended = gitcas.StatusSuspended, &gitcas.Suspended{Role: "a", Reason: "wait"}
@@ -291,30 +606,32 @@ func TestRenewalStops(t *testing.T) {
 		},
 		"moved on": func(f *fixture) { f.moves() },
 	} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(f *fixture) {
-				f.start()
-				began := time.Now()
-				f.waits(time.Hour, func(after time.Duration) {
-					if after == 70*time.Second {
-						change(f)
+		for _, at := range []time.Duration{10 * time.Second, 70 * time.Second, 20 * time.Minute} {
+			t.Run(fmt.Sprint(name, " after ", at), func(t *testing.T) {
+				inBubble(t, func(f *fixture) {
+					f.start()
+					began := time.Now()
+					f.waits(time.Hour, func(after time.Duration) {
+						if after == at {
+							change(f)
+						}
+					})
+					_, err := f.step("r1")
+					f.code(err, CodeNotYours)
+					var notYours *NotYoursError
+					if !errors.As(err, &notYours) || notYours.Kept == "" {
+						f.Errorf("nothing was kept: %v", err)
+					}
+					if d := time.Since(began) - at; d > 45*time.Second {
+						f.Errorf("the agent was stopped %s later", d)
+					}
+					f.attempt("r1", 1)
+					if c, ok := f.view().Claim(testThread); ok && c.Run == "r1" && c.Host == f.host {
+						f.Error("the claim is left")
 					}
 				})
-				_, err := f.step("r1")
-				f.code(err, CodeNotYours)
-				var notYours *NotYoursError
-				if !errors.As(err, &notYours) || notYours.Kept == "" {
-					f.Errorf("nothing was kept: %v", err)
-				}
-				if d := time.Since(began); d > 2*time.Minute+time.Second {
-					f.Errorf("the agent was stopped after %s", d)
-				}
-				f.attempt("r1", 1)
-				if c, ok := f.view().Claim(testThread); ok && c.Run == "r1" {
-					f.Error("the claim is left")
-				}
 			})
-		})
+		}
 	}
 }
 
@@ -396,6 +713,16 @@ func TestInterrupt(t *testing.T) {
 				if got := len(f.entry().Attempts) == 1; got != c.linked {
 					f.Errorf("linked: %v", got)
 				}
+				time.Sleep(MaxClaim)
+				if n := len(f.engine("s", 1).Pending(f.all(), time.Minute)); (n == 0) != c.linked {
+					f.Errorf("%d threads are pending", n)
+				}
+				if c.linked {
+					tries, err := Attempts(f.Context(), f.store(), f.view(), testThread, f.entry())
+					if f.ok(err); len(tries) != 1 || tries[0].Phase != PhaseInterrupted {
+						f.Errorf("the attempts are %+v", tries)
+					}
+				}
 				if c.kept {
 					f.unclaimed()
 					if f.attempt("r1", 1).WorkTree.IsZero() {
@@ -442,7 +769,7 @@ func TestHostileClaims(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(f *fixture) {
 				f.start()
-				c := f.other(10 * time.Minute)
+				c := f.other(21 * time.Minute)
 				change(&c)
 				f.claimBy(c)
 				f.agent = f.fails
@@ -491,7 +818,7 @@ func TestStoppedByAPerson(t *testing.T) {
 		}
 		f.used(440, 4)
 		f.says(f.code(f.deed("retry"), CodeNotYours), "no failed attempt")
-		f.says(f.code(stop("t0", errors.New("SIGTERM")), CodeFailed), "failed (role a, agent): interrupted: SIGTERM", "try again")
+		f.says(f.code(stop("t0", errors.New("SIGTERM")), CodeFailed), "failed (role a, interrupted): interrupted: SIGTERM", "try again")
 		f.code(stop("s4", ErrStopped), CodeFailed)
 		f.code(stop("t1", errors.New("SIGTERM")), CodeFailed)
 		f.says(f.code(stop("t2", errors.New("SIGTERM")), CodeFailed), "failed 3 times")

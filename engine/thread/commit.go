@@ -188,7 +188,7 @@ func (r *stepRun) stillOurs(ctx context.Context, v *gitcas.View) (gitcas.Entry, 
 		return entry, held, &movedError{"its head moved on to " + string(entry.Head)}
 	case !sameThread(entry, r.entry):
 		return entry, held, &movedError{"it was changed while the agent worked"}
-	case !claimed || !r.e.own(held.Claim):
+	case !claimed || !r.hold.own(held.Claim):
 		return entry, held, &movedError{"the claim is no longer ours"}
 	}
 	return entry, held, nil

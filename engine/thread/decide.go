@@ -130,7 +130,7 @@ func (r *stepRun) tidy(ctx context.Context, ended gitcas.Ended) {
 		r.firstWork(ctx, ended)
 	}
 	r.e.settleWork(ctx, r.v, r.id, ended.Work)
-	if held, claimed := r.v.Claim(r.id); claimed && !r.e.alive(held.Claim, r.v.Time()) {
+	if held, claimed := r.v.Claim(r.id); claimed && !r.e.alive(r.v, held.Claim) {
 		drop, _ := gitcas.ClaimUpdate(r.id, &held, nil, r.v.Time())
 		_ = r.e.Store.PushRef(ctx, drop, nil) // it harms nobody
 	}

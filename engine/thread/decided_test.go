@@ -206,7 +206,7 @@ func TestUsed(t *testing.T) {
 		f.used(11, 0.5)
 		f.ok(f.deed("poke"))
 		f.used(11, 0.5)
-		c := f.other(2 * ClaimLife)
+		c := f.other(2 * RenewedLife)
 		c.Head, c.Tokens, c.CostUSD = f.entry().Head, 5, 0.25
 		f.claimBy(c)
 		f.ok(f.deed("retry")) // which takes the claim away

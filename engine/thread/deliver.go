@@ -75,7 +75,7 @@ func (r *delivery) deliver(ctx context.Context) (Result, error) {
 		r.e.dropClaim(ctx, r.v, r.id)
 		return res, err
 	}
-	v, h, err := r.e.claim(ctx, r.v, r.id, forDelivery)
+	v, h, err := r.e.claim(ctx, r.v, r.id, terms{purpose: forDelivery, work: deliveryTime})
 	if err != nil {
 		return r.told(), err
 	}
@@ -226,7 +226,7 @@ func (r *delivery) branchUp(ctx context.Context) (wire.ID, error) {
 func (r *delivery) stillClaimed(v *gitcas.View) (gitcas.Entry, gitcas.Held, bool) {
 	entry, alive := v.Entry(r.id)
 	held, claimed := v.Claim(r.id)
-	return entry, held, alive && sameThread(entry, r.entry) && claimed && r.e.own(held.Claim)
+	return entry, held, alive && sameThread(entry, r.entry) && claimed && r.hold.own(held.Claim)
 }
 
 // notDone notes a delivery that failed: its error goes to the attempt's ref, is linked

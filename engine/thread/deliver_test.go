@@ -170,7 +170,7 @@ func TestDeliverKilled(t *testing.T) {
 							f.Errorf("pending while the claim counts: %+v", got)
 						}
 					}
-					time.Sleep(ClaimLife + time.Minute)
+					time.Sleep(MaxClaim)
 					_, alive := v.Entry(testThread)
 					if got := e.Pending(f.all(), time.Minute); (len(got) == 1 && got[0].Deliver) != alive {
 						f.Errorf("pending: %+v", got)
@@ -306,7 +306,7 @@ func TestDeliveriesThatDie(t *testing.T) {
 		f.end()
 		for n := range MaxAttempts {
 			f.killedAt("deliver-claimed", func() { _, _ = f.deliver(fmt.Sprintf("d%d", n)) })
-			time.Sleep(ClaimLife + time.Minute)
+			time.Sleep(MaxClaim)
 		}
 		_, err := f.deliver("d9")
 		f.says(f.code(err, CodeSuspended), "3 deliveries failed")
@@ -323,7 +323,7 @@ func TestDeliveriesThatDie(t *testing.T) {
 		f.end()
 		for n := range MaxAttempts - 1 {
 			f.killedAt("deliver-claimed", func() { _, _ = f.deliver(fmt.Sprintf("d%d", n)) })
-			time.Sleep(ClaimLife + time.Minute)
+			time.Sleep(MaxClaim)
 		}
 		f.ok(f.deed("resume"))
 		f.unclaimed()
@@ -588,7 +588,7 @@ func TestPending(t *testing.T) {
 		running, died, delivering := thread("running"), thread("died"), thread("delivering", "r1", "r2")
 		time.Sleep(10 * time.Minute)
 		claim(running, time.Second, "")
-		claim(died, 2*ClaimLife, "")
+		claim(died, 2*RenewedLife, "")
 		claim(delivering, time.Second, forDelivery)
 		thread("fresh")
 		var got []string

@@ -2,6 +2,7 @@ package thread
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/united-workforce/uwf/engine/moderator"
@@ -10,13 +11,6 @@ import (
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/gitcas/workspace"
-)
-
-// Timing of claims. A claim is renewed every RenewEvery and dead ClaimLife after
-// its last renewal, by the server's clock.
-const (
-	RenewEvery = time.Minute
-	ClaimLife  = 3 * time.Minute
 )
 
 // MaxAttempts is how many failed attempts on one head suspend a thread.
@@ -51,11 +45,22 @@ type Redactor interface {
 type Identity struct {
 	Run     string // CI run id, or a random id on a laptop: [0-9A-Za-z-]+
 	Attempt int    // from 1; a re-run of the same job raises it
-	Host    string
-	Boot    string // the machine's boot id; empty where unknown
+	// CIRun is the CI run that Run belongs to, and begins with; empty: Run is all.
+	CIRun string
+	// Job is the job's name in its CI run: the jobs of a matrix share it, and so do all
+	// attempts. Over are the names of those of this run and attempt that are over.
+	Job  string
+	Over []string
+	Host string
+	Boot string // the machine's boot id; empty where unknown
+	// PIDNS is the pid namespace, PID the process in it, Started when that began: in ticks
+	// since the boot. Empty and 0: not known.
+	PIDNS   string
 	PID     int
-	// Alive reports whether a process of this machine is still there. Nil: not known.
-	Alive func(pid int) bool
+	Started int64
+	// Alive reports whether a process of this pid namespace is still there that began at
+	// a time. Nil: not known.
+	Alive func(pid int, started int64) bool
 }
 
 // Clock is the time as the engine sees it.
@@ -116,6 +121,9 @@ type Engine struct {
 	ShowRef func(ref string) string
 	// Fence returns the random word around text that came from outside.
 	Fence func() string
+	// Nonce returns a random word that tells one claim from all others; empty: none can
+	// be had.
+	Nonce func() string
 	// RemoveLeftovers removes what runs of agents left on this machine. It is called when
 	// a step is over, whatever came of it, since it may take long; nil: nothing is left.
 	RemoveLeftovers func(ctx context.Context) error
@@ -126,6 +134,8 @@ type Engine struct {
 	// Hook is called after each durable point of the protocol, by name. Fault
 	// injection only.
 	Hook func(point string)
+
+	letGo sync.Map // the nonces of claims that are over, deleted or not
 }
 
 // Event is something worth showing while a step runs.

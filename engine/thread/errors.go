@@ -41,7 +41,7 @@ var ErrStopped = errors.New("a person stopped it")
 type FailedError struct {
 	Thread  gitcas.ThreadID
 	Role    string
-	Phase   string // "workspace", "agent", "extract", "seal", "commit"
+	Phase   string // "workspace", "agent", "extract", "seal", "commit", PhaseStopped, PhaseInterrupted
 	Attempt string
 	// Step is the StepNode that tells of it, in that attempt; empty where there is none.
 	Step node.Hash

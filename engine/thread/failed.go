@@ -20,7 +20,7 @@ type Attempt struct {
 	Attempt int           `json:"attempt"`
 	Role    string        `json:"role,omitempty"`
 	Agent   string        `json:"agent,omitempty"`
-	Phase   string        `json:"phase,omitempty"` // where it failed, "deliver" after the end; "stopped" and "poked": it did not, but was stopped by a person, or taken back
+	Phase   string        `json:"phase,omitempty"` // where it failed, "deliver" after the end; "stopped" and "poked": it did not, but was stopped by a person, or taken back; "interrupted": its job was ended
 	Error   string        `json:"error,omitempty"`
 	At      time.Time     `json:"at"`
 	Usage   *record.Usage `json:"usage,omitempty"`

@@ -2,6 +2,7 @@ package thread
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"maps"
 	"slices"
@@ -60,17 +61,18 @@ func testRole(role string) map[string]any {
 // engine is given.
 type fixture struct {
 	*testing.T
-	mem    *wire.Memory
-	remote *remote
-	files  map[string]string // of the working folder
-	limits moderator.Limits
-	redact Redactor
-	agent  func(ctx context.Context, t Task, m *Meter) (Draft, error)
-	hook   func(point string)
-	host   string
-	alive  func(pid int) bool
-	noSubs bool
-	slow   func(ctx context.Context) error // what reading the folder takes; nil: nothing
+	mem     *wire.Memory
+	remote  *remote
+	files   map[string]string // of the working folder
+	limits  moderator.Limits
+	redact  Redactor
+	agent   func(ctx context.Context, t Task, m *Meter) (Draft, error)
+	hook    func(point string)
+	host    string
+	alive   func(pid int, started int64) bool
+	timeout time.Duration
+	noSubs  bool
+	slow    func(ctx context.Context) error // what reading the folder takes; nil: nothing
 	// noPrice says of which role nobody knows what it costs; nil: of none.
 	noPrice func(role string) bool
 	by      *Person         // whom people's deeds are done for
@@ -134,8 +136,9 @@ func (f *fixture) engine(run string, attempt int) *Engine {
 		Store: gitcas.Open(f.remote, gitcas.Options{Now: time.Now, Jitter: func() float64 { return 0.5 }, Rand: zeroReader{}}),
 		Agent: f, Folder: &testFolder{f: f}, Redact: f.redact, Settings: f, Clock: SystemClock{},
 		Fence: func() string { return "fence" }, Hook: f.hook,
-		By:  f.by,
-		Who: Identity{Run: run, Attempt: attempt, Host: f.host, Boot: "boot", PID: 7, Alive: f.alive},
+		By:    f.by,
+		Who:   Identity{Run: run, Attempt: attempt, Host: f.host, Boot: "boot", PIDNS: "pids", PID: 7, Started: 70, Alive: f.alive},
+		Nonce: newNonce,
 		Observe: func(e Event) {
 			if e.Kind == "notice" {
 				f.told = append(f.told, e.Text)
@@ -147,6 +150,9 @@ func (f *fixture) engine(run string, attempt int) *Engine {
 	}
 	return e
 }
+
+// newNonce is a random word.
+func newNonce() string { return rand.Text() }
 
 // Run implements Agent.
 func (f *fixture) Run(ctx context.Context, t Task, m *Meter) (Draft, error) {
@@ -180,7 +186,7 @@ func (f *fixture) CheckPrices(_, role, _ string) error {
 func (f *fixture) Model(string, string) *Model       { return nil }
 func (f *fixture) ExtractModel(_, _ string) *Model   { return nil }
 func (f *fixture) Limits(string) moderator.Limits    { return f.limits }
-func (f *fixture) Timeout() time.Duration            { return 0 }
+func (f *fixture) Timeout() time.Duration            { return f.timeout }
 func (f *fixture) draftOf(t Task) *draft             { return newDraft(f.T, t) }
 func (f *fixture) store() *gitcas.Store              { return f.engine("look", 1).Store }
 func (f *fixture) at(id gitcas.ThreadID) StepRequest { return StepRequest{Thread: id} }
@@ -497,11 +503,15 @@ func (t *testFolder) Snapshot(ctx context.Context, req workspace.SnapshotRequest
 type remote struct {
 	wire.Remote
 	before, after func(op string, req wire.PushRequest) error
+	torn          func(*wire.Listing) // changes what a listing shows
 	pushes        atomic.Int64
+	lists         atomic.Int64
+	fetches       atomic.Int64
 	gone          []wire.ID // objects that it lost
 }
 
 func (r *remote) Fetch(ctx context.Context, req wire.FetchRequest) (wire.Objects, error) {
+	r.fetches.Add(1)
 	for _, id := range r.gone {
 		if slices.Contains(req.Wants, id) {
 			return nil, &wire.Error{Op: "fetch", URL: "memory:", Kind: wire.ErrNotFound}
@@ -511,12 +521,17 @@ func (r *remote) Fetch(ctx context.Context, req wire.FetchRequest) (wire.Objects
 }
 
 func (r *remote) List(ctx context.Context, prefixes ...string) (wire.Listing, error) {
+	r.lists.Add(1)
 	if r.before != nil {
 		if err := r.before("list", wire.PushRequest{}); err != nil {
 			return wire.Listing{}, err
 		}
 	}
-	return r.Remote.List(ctx, prefixes...)
+	l, err := r.Remote.List(ctx, prefixes...)
+	if err == nil && r.torn != nil {
+		r.torn(&l)
+	}
+	return l, err
 }
 
 func (r *remote) Push(ctx context.Context, req wire.PushRequest) (time.Time, error) {

@@ -88,7 +88,7 @@ func (g *golden) engine() *thread.Engine {
 	g.jobs++
 	return &thread.Engine{
 		Store: gitcas.Open(g.mem, gitcas.Options{Now: time.Now, Rand: zeros{}, Jitter: func() float64 { return 0.5 }}),
-		Agent: g, Folder: g.folder, Redact: noSecrets{}, Settings: g, Clock: thread.SystemClock{}, Fence: func() string { return "fence" },
+		Agent: g, Folder: g.folder, Redact: noSecrets{}, Settings: g, Clock: thread.SystemClock{}, Fence: func() string { return "fence" }, Nonce: func() string { return fmt.Sprintf("nonce-%d", g.jobs) },
 		By:  g.by,
 		Who: thread.Identity{Run: fmt.Sprint(1000 + g.jobs), Attempt: 1, Host: "host", Boot: "boot", PID: 7},
 	}

@@ -72,6 +72,12 @@ func outlive(ctx context.Context, limit, grace time.Duration) (context.Context, 
 	}
 }
 
+// wasInterrupted reports whether the step's context was ended, by whomever.
+func wasInterrupted(ctx context.Context) bool {
+	i, ok := ctx.Value(interruptKey{}).(*interrupt)
+	return ok && i.ctx.Err() != nil
+}
+
 // stoppedByPerson reports whether the step's context was ended by a person at the
 // terminal, see ErrStopped.
 func stoppedByPerson(ctx context.Context) bool {

@@ -789,10 +789,10 @@ func TestPlanOfNothing(t *testing.T) {
 		"limit":     {func(f *fixture) { f.limits = moderator.Limits{MaxSteps: 1} }, CodeLimit},
 		"limit by a dead job": {func(f *fixture) {
 			f.limits = moderator.Limits{MaxSteps: 2}
-			f.claimBy(f.other(4 * time.Minute))
+			f.claimBy(f.other(21 * time.Minute))
 		}, CodeLimit},
 		"three dead jobs": {func(f *fixture) {
-			c := f.other(4 * time.Minute)
+			c := f.other(21 * time.Minute)
 			c.Died = []string{"x.1", "y.1"}
 			f.claimBy(c)
 		}, CodeSuspended},
@@ -953,7 +953,7 @@ func TestDeedsCutShort(t *testing.T) {
 							}
 							_ = f.deed(deed)
 							f.remote.before, f.remote.after = nil, nil
-							time.Sleep(ClaimLife + time.Minute)
+							time.Sleep(MaxClaim)
 							f.sound()
 							if err := f.again(deed); err != nil {
 								f.code(err, CodeNotYours) // it was done

@@ -11,7 +11,7 @@ import (
 func TestLimits(t *testing.T) {
 	died := func(tokens int64, took time.Duration) func(*fixture) {
 		return func(f *fixture) {
-			c := f.other(4 * time.Minute)
+			c := f.other(21 * time.Minute)
 			c.Tokens, c.Since = tokens, c.Renewed-took.Milliseconds()
 			f.claimBy(c)
 		}

@@ -23,7 +23,7 @@ type Pending struct {
 // in particular, which is the claims of all. The oldest come first.
 //
 // What failed in a job that lived to say so is a person's to try again, and not
-// listed; a delivery, which costs nothing, is tried until MaxAttempts of them failed,
+// listed; nor is what was interrupted, which the job's own run takes up. A delivery, which costs nothing, is tried until MaxAttempts of them failed,
 // which suspends the thread. So is a step whose jobs died MaxAttempts times: nothing
 // is listed for ever.
 func (e *Engine) Pending(v *gitcas.View, idle time.Duration) []Pending {
@@ -47,7 +47,7 @@ func (e *Engine) Pending(v *gitcas.View, idle time.Duration) []Pending {
 		if v.Time().Sub(p.Since).Abs() <= idle {
 			continue
 		}
-		if held, claimed := v.Claim(id); claimed && e.counts(held.Claim, entry, v.Time()) {
+		if held, claimed := v.Claim(id); claimed && e.counts(v, held.Claim, entry) {
 			continue
 		}
 		out = append(out, p)

@@ -58,7 +58,7 @@ func (r *stepRun) foresee(ctx context.Context) error {
 		return err
 	}
 	held, claimed := r.v.Claim(r.id)
-	if claimed && !r.e.own(held.Claim) && r.e.counts(held.Claim, r.entry, r.v.Time()) {
+	if claimed && r.e.counts(r.v, held.Claim, r.entry) {
 		cause := &claimedError{held.Claim}
 		return &NotYoursError{Thread: r.id, Reason: cause.Error(), cause: cause}
 	}
@@ -70,7 +70,7 @@ func (r *stepRun) foresee(ctx context.Context) error {
 // foreseeAct is act, as far as it costs nothing.
 func (r *stepRun) foreseeAct(ctx context.Context, held gitcas.Held, claimed bool) error {
 	var died []string
-	if claimed && held.Head == r.entry.Head && !r.e.own(held.Claim) {
+	if claimed && held.Head == r.entry.Head {
 		_, died = r.e.bury(r.v, r.id, held, "")
 		if err := r.countClaim(ctx, held.Claim, died); err != nil {
 			return err

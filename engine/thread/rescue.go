@@ -13,10 +13,6 @@ import (
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
 
-// PhaseInterrupted is the phase of an attempt whose job was told to end while it worked,
-// and by no person: nothing is wrong with the step.
-const PhaseInterrupted = "interrupted"
-
 // Remains are what the jobs of a CI run left of their work on a thread's present head.
 type Remains struct {
 	Step  bool // the head itself: one of them committed it
@@ -83,7 +79,7 @@ func (e *Engine) FreeClaim(ctx context.Context, v *gitcas.View, id gitcas.Thread
 	return e.update(ctx, v, func(v *gitcas.View) (*gitcas.Change, error) {
 		entry, alive := v.Entry(id)
 		held, claimed := v.Claim(id)
-		if !alive || !claimed || held.Head != entry.Head || e.counts(held.Claim, entry, v.Time()) {
+		if !alive || !claimed || held.Head != entry.Head || e.counts(v, held.Claim, entry) {
 			return nil, nil
 		}
 		keep, died := e.bury(v, id, held, held.For)

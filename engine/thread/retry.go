@@ -5,28 +5,47 @@ import (
 	"fmt"
 
 	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/internal/text"
 )
+
+// forRetry is the purpose of a claim under which a person lets something be tried again.
+const forRetry = "retry"
 
 // Retry lets the step whose attempts failed be tried again: the attempts stay
 // linked, but no longer count towards suspending the thread. Nobody is told
 // anything new. Of a thread that has ended it is the delivery that is tried again.
 func (e *Engine) Retry(ctx context.Context, id gitcas.ThreadID) error {
+	return e.letRetry(ctx, id, terms{purpose: forRetry, work: deedTime})
+}
+
+// Take is Retry that takes the thread from whoever holds its claim, dead or not, on a
+// person's word. Its job counts as one that died; where it did not, it finds its claim gone,
+// and keeps what it has as an attempt.
+func (e *Engine) Take(ctx context.Context, id gitcas.ThreadID) error {
+	return e.letRetry(ctx, id, terms{purpose: forRetry, work: deedTime, take: &gitcas.Held{}})
+}
+
+func (e *Engine) letRetry(ctx context.Context, id gitcas.ThreadID, t terms) error {
 	v, err := e.Store.Load(ctx, id)
 	if err != nil {
 		return fmt.Errorf("retry thread %s: %w", id, err)
 	}
 	if entry, alive := v.Entry(id); alive && entry.Deliver {
-		return e.retryDelivery(ctx, v, id)
+		return e.retryDelivery(ctx, v, id, t)
 	}
-	entry, err := e.aliveOr(ctx, v, id, "retry")
+	entry, err := e.aliveOr(ctx, v, id, forRetry)
 	if err != nil {
 		return err
 	}
-	if held, _ := v.Claim(id); len(entry.Attempts) == 0 && (held.Head != entry.Head || held.For != "" && len(held.Died) == 0) {
+	held, claimed := v.Claim(id)
+	takes := t.take != nil && claimed
+	waits := entry.Status != gitcas.StatusActive
+	if len(entry.Attempts) == 0 && (waits || !takes && (held.Head != entry.Head || held.For != "" && len(held.Died) == 0)) {
 		return e.nothingFailed(ctx, v, id)
 	}
-	return e.alone(ctx, v, id, "retry", func(v *gitcas.View, entry *gitcas.Entry) (*gitcas.Change, error) {
-		if len(entry.Attempts) == 0 || entry.Status == gitcas.StatusActive && attemptsOn(*entry, id, nil) == 0 {
+	return e.aloneOn(ctx, v, id, t, func(v *gitcas.View, entry *gitcas.Entry) (*gitcas.Change, error) {
+		active := entry.Status == gitcas.StatusActive
+		if active && attemptsOn(*entry, id, nil) == 0 && !t.took() || !active && len(entry.Attempts) == 0 {
 			return nil, e.nothingFailed(ctx, v, id)
 		}
 		role := waiting(*entry)
@@ -38,24 +57,35 @@ func (e *Engine) Retry(ctx context.Context, id gitcas.ThreadID) error {
 		entry.Status, entry.Suspended, entry.Pause, entry.Next = gitcas.StatusActive, nil, nil, &next
 		return Sign(&gitcas.Change{
 			Subject:  subjectOf(entry.Title, id, "retry: "+oneLine(role)),
-			Body:     fmt.Sprintf("%d failed attempts no longer count", len(entry.Attempts)),
+			Body:     fmt.Sprintf("%d failed attempts no longer count%s", len(entry.Attempts), t.tookText()),
 			Trailers: entryTrailers(id, *entry),
 		}, e.By), nil
 	})
 }
 
+// took reports whether a claim was taken.
+func (t terms) took() bool { return t.take != nil && !t.take.ID.IsZero() }
+
+// tookText says whose claim was taken, for a commit's body.
+func (t terms) tookText() string {
+	if !t.took() {
+		return ""
+	}
+	return fmt.Sprintf("\nthe claim of run %s (attempt %d) on %s was taken", text.Cut(oneLine(t.take.Run), 100), t.take.Attempt, text.Cut(oneLine(t.take.Host), 100))
+}
+
 // retryDelivery lets the delivery of an ended thread be tried again: what failed so
 // far no longer counts.
-func (e *Engine) retryDelivery(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) error {
-	return e.alone(ctx, v, id, "retry", func(v *gitcas.View, entry *gitcas.Entry) (*gitcas.Change, error) {
+func (e *Engine) retryDelivery(ctx context.Context, v *gitcas.View, id gitcas.ThreadID, t terms) error {
+	return e.aloneOn(ctx, v, id, t, func(v *gitcas.View, entry *gitcas.Entry) (*gitcas.Change, error) {
 		failed := len(entry.Attempts)
-		if failed == 0 && entry.Status == gitcas.StatusEnded {
-			return nil, &RefusedError{Thread: id, Do: "retry", Reason: "it has ended, and no delivery of it failed"}
+		if failed == 0 && entry.Status == gitcas.StatusEnded && !t.took() {
+			return nil, &RefusedError{Thread: id, Do: forRetry, Reason: "it has ended, and no delivery of it failed"}
 		}
 		deliverAgain(v, entry)
 		return Sign(&gitcas.Change{
 			Subject:  subjectOf(entry.Title, id, "retry: delivery"),
-			Body:     fmt.Sprintf("%d failed deliveries no longer count", failed),
+			Body:     fmt.Sprintf("%d failed deliveries no longer count%s", failed, t.tookText()),
 			Trailers: entryTrailers(id, *entry),
 		}, e.By), nil
 	})
@@ -67,5 +97,5 @@ func (e *Engine) nothingFailed(ctx context.Context, v *gitcas.View, id gitcas.Th
 	if entry, _ := v.Entry(id); entry.Status == gitcas.StatusSuspended {
 		reason += "; it waits for a person (" + waitReason(entry) + ")"
 	}
-	return &RefusedError{Thread: id, Do: "retry", Reason: reason, Advice: e.adviseWork(ctx, v, id)}
+	return &RefusedError{Thread: id, Do: forRetry, Reason: reason, Advice: e.adviseWork(ctx, v, id)}
 }

@@ -78,7 +78,8 @@ func (w *world) engine(a *actor) *Engine {
 	return &Engine{
 		Store: w.store(a), Agent: &simAgent{w: w, a: a, folder: folder}, Folder: folder, Redact: noSecrets{},
 		Settings: simSettings{}, Clock: SystemClock{}, Fence: func() string { return "fence" },
-		Who: Identity{Run: a.run, Attempt: a.attempt, Host: "host-" + a.name, PID: 1},
+		Nonce: func() string { a.claims++; return fmt.Sprintf("%s-%d", a.name, a.claims) },
+		Who:   Identity{Run: a.run, Attempt: a.attempt, Host: "host-" + a.name, PID: 1},
 	}
 }
 
@@ -97,7 +98,7 @@ func (simSettings) CheckPrices(_, _, _ string) error                     { retur
 func (simSettings) Limits(string) moderator.Limits {
 	return moderator.Limits{MaxSteps: 1 << 20, MaxStepsPerRole: 1 << 20}
 }
-func (simSettings) Timeout() time.Duration { return 0 }
+func (simSettings) Timeout() time.Duration { return 10 * time.Minute }
 
 // simAgent waits at gates for a while, edits the folder and answers; or fails.
 type simAgent struct {

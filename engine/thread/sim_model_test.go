@@ -364,11 +364,11 @@ func (w *world) pushed(a *actor, before map[string]wire.ID) {
 		}
 	}
 	// On a thread that has ended, whoever comes by clears a dead claim away; also when
-	// it is resumed just then.
+	// it is resumed just then. A re-run clears away what its earlier attempts left.
 	if _, over := w.model.ended[a.thread]; had && !has && (a.isJob || a.alone) && !over {
 		c := w.claimOf(was)
 		cleared := w.model.everOver[a.thread] && !ClaimAlive(c, time.Now())
-		if !cleared && (c.Run != a.run || c.Attempt != a.attempt) {
+		if !cleared && (c.Run != a.run || c.Attempt > a.attempt) {
 			w.problem("%s deleted the claim of %s.%d", a.name, c.Run, c.Attempt)
 		}
 	}

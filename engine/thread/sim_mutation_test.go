@@ -15,8 +15,8 @@ var mutations = []struct {
 }{
 	{
 		"no re-check after the claim", "claim.go",
-		"if !ok || !reflect.DeepEqual(withoutEffects(entry), withoutEffects(loaded)) {",
-		"if !ok || false && !reflect.DeepEqual(withoutEffects(entry), withoutEffects(loaded)) {",
+		"if !ok || !reflect.DeepEqual(withoutEffects(entry), withoutEffects(h.entry)) {",
+		"if !ok || false && !reflect.DeepEqual(withoutEffects(entry), withoutEffects(h.entry)) {",
 	},
 	{
 		"no entry check on rebuild", "commit.go",
@@ -50,17 +50,17 @@ var mutations = []struct {
 	},
 	{
 		"people change a thread that another one works on", "alone.go",
-		"if !alive || !sameThread(entry, before) || !claimed || !e.own(held.Claim) {",
+		"if !alive || !sameThread(entry, before) || !claimed || !h.own(held.Claim) {",
 		"if _ = claimed; !alive || !sameThread(entry, before) {",
 	},
 	{
 		"a job suspends under another one's claim", "suspend.go",
-		"if !claimed || !r.e.own(held.Claim) {",
+		"if !claimed || !r.hold.own(held.Claim) {",
 		"if !claimed {",
 	},
 	{
 		"claims deleted without comparing", "claim.go",
-		"if !ok || !h.e.own(held.Claim) {\n\t\th.gone = true",
+		"if !ok || !h.own(held.Claim) {\n\t\th.gone = true",
 		"if !ok {\n\t\th.gone = true",
 	},
 	{
@@ -70,7 +70,7 @@ var mutations = []struct {
 	},
 	{
 		"a delivery is archived without the claim", "deliver.go",
-		"return entry, held, alive && sameThread(entry, r.entry) && claimed && r.e.own(held.Claim)",
+		"return entry, held, alive && sameThread(entry, r.entry) && claimed && r.hold.own(held.Claim)",
 		"return entry, held, alive && sameThread(entry, r.entry) && claimed",
 	},
 	{
@@ -85,8 +85,8 @@ var mutations = []struct {
 	},
 	{
 		"a refused dispatch suspends what somebody works on", "suspendat.go",
-		"!pending || claimed && !e.own(held.Claim) && e.counts(held.Claim, entry, v.Time())",
-		"!pending || false && claimed && !e.own(held.Claim) && e.counts(held.Claim, entry, v.Time())",
+		"!pending || claimed && e.counts(v, held.Claim, entry)",
+		"!pending || false && claimed && e.counts(v, held.Claim, entry)",
 	},
 }
 

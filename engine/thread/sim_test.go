@@ -128,7 +128,11 @@ func (w *world) event() {
 		d := time.Duration(60+w.rng.IntN(240)) * time.Second
 		w.say("%s pass", d)
 		w.pass(d)
-	case n < 91:
+	case n < 90:
+		d := time.Duration(20+w.rng.IntN(40)) * time.Minute // dead claims run out
+		w.say("%s pass", d)
+		w.pass(d)
+	case n < 92:
 		w.signal()
 	default:
 		w.person()
@@ -370,7 +374,7 @@ func (w *world) conclude() {
 			w.final()
 			return
 		}
-		w.pass(ClaimLife + time.Minute)
+		w.pass(MaxClaim)
 		var a *actor
 		if entry.Status == gitcas.StatusSuspended {
 			w.mendBranch()

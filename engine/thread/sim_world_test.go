@@ -49,6 +49,7 @@ type actor struct {
 	name    string
 	run     string
 	attempt int
+	claims  int // how many it made
 	eng     *Engine
 	ctx     context.Context
 	stop    context.CancelCauseFunc

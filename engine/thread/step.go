@@ -20,7 +20,7 @@ import (
 // What bounds the single parts of a step on this machine, as long as no interrupt does. How
 // long the remote is waited for the Store's policy says.
 const (
-	// What the agent left is read, checked and compared. A claim is dead a minute later.
+	// What the agent left is read, checked and compared.
 	sealTimeout    = 2 * time.Minute
 	salvageTimeout = 30 * time.Second // the same for an attempt
 )
@@ -186,7 +186,7 @@ func (r *stepRun) step(ctx context.Context) (Result, error) {
 		r.e.dropClaim(ctx, r.v, r.id)
 		return r.result(), err
 	}
-	v, h, err := r.e.claim(ctx, r.v, r.id, "")
+	v, h, err := r.e.claim(ctx, r.v, r.id, r.terms())
 	if err != nil {
 		return r.refused(err), err
 	}
@@ -195,6 +195,15 @@ func (r *stepRun) step(ctx context.Context) (Result, error) {
 	r.entry, _ = v.Entry(r.id)
 	r.e.observe(Event{Kind: "claimed", Thread: r.id, Step: r.stepNo(), Role: r.plan.role})
 	return r.act(ctx)
+}
+
+// terms are those of a claim for what was decided.
+func (r *stepRun) terms() terms {
+	t := terms{work: r.e.Settings.Timeout()}
+	if r.plan.role != "" && r.plan.suspend == "" && r.plan.limit == nil {
+		t.budget = r.budget()
+	}
+	return t
 }
 
 // act does what was decided, with the claim in hand.
@@ -271,10 +280,12 @@ func (r *stepRun) work(ctx context.Context) (Result, error) {
 func (r *stepRun) runAgent(ctx context.Context) (Draft, error) {
 	agentCtx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
+	r.hold.budget = r.task.Budget
 	r.startRenewal(ctx, stop)
 	defer r.stopRenewal()
 
 	r.e.observe(Event{Kind: "agent", Thread: r.id, Step: r.stepNo(), Role: r.task.Role, Agent: r.task.Agent, Text: r.task.EdgePrompt})
+	r.task.Timeout = r.hold.agentTime(r.task.Timeout)
 	draft, err := r.e.Agent.Run(agentCtx, r.task, &r.meter)
 	r.stopRenewal()
 	r.tellPutBack(draft.PutBack)
@@ -307,13 +318,14 @@ func (r *stepRun) tellPutBack(lines []string) {
 	}
 }
 
-// startRenewal renews the claim in the background until stopRenewal, which waits
-// for the last renewal to be over: after it, nothing but the commit touches the
+// startRenewal watches and renews the claim in the background until stopRenewal, which
+// waits for the last renewal to be over: after it, nothing but the commit touches the
 // claim.
 func (r *stepRun) startRenewal(ctx context.Context, stop func(error)) {
 	renewCtx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
-	wg.Go(func() { r.hold.renew(renewCtx, &r.meter, stop) })
+	bell := r.meter.listen() // before the agent uses anything
+	wg.Go(func() { r.hold.watch(renewCtx, &r.meter, bell, stop) })
 	r.stopRenewal = func() {
 		cancel()
 		wg.Wait()

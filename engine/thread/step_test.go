@@ -211,7 +211,7 @@ func TestThreeAttempts(t *testing.T) {
 		head := f.entry().Head
 		f.agent = f.fails
 		// One dies and leaves its claim; two fail.
-		f.claimBy(f.other(4 * time.Minute))
+		f.claimBy(f.other(21 * time.Minute))
 		for i := range 2 {
 			_, err := f.step(fmt.Sprint("f", i))
 			f.says(f.code(err, CodeFailed), "gave up", "git show refs/uwf/attempts/", []string{"try again with: uwf thread step", "failed 3 times, and waits for your word: uwf thread retry"}[i])

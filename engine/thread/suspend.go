@@ -74,7 +74,7 @@ func (r *stepRun) suspendPush(ctx context.Context, reason string, attempt *gitca
 			return nil, &NotYoursError{Thread: r.id, Reason: "it changed before it could be suspended"}
 		}
 		held, claimed := v.Claim(r.id)
-		if !claimed || !r.e.own(held.Claim) {
+		if !claimed || !r.hold.own(held.Claim) {
 			return nil, &NotYoursError{Thread: r.id, Reason: "the claim was lost before it could be suspended"}
 		}
 		linkAttempts(&entry, r.id, held.Died)
@@ -119,7 +119,7 @@ func (r *stepRun) finish(ctx context.Context) (Result, error) {
 			return nil, r.e.gone(ctx, v, r.id)
 		}
 		held, claimed := v.Claim(r.id)
-		if !sameThread(entry, r.entry) || !claimed || !r.e.own(held.Claim) {
+		if !sameThread(entry, r.entry) || !claimed || !r.hold.own(held.Claim) {
 			return nil, &NotYoursError{Thread: r.id, Reason: "it changed before it could be ended"}
 		}
 		release, _ := gitcas.ClaimUpdate(r.id, &held, nil, v.Time())

@@ -57,7 +57,7 @@ func TestDeeds(t *testing.T) {
 		"new":       func(f *fixture) { f.start() },
 		"active":    func(f *fixture) { f.start(); f.steps("r1") },
 		"claimed":   func(f *fixture) { f.start(); f.steps("r1"); f.claimBy(f.other(0)) },
-		"dead":      func(f *fixture) { f.start(); f.steps("r1"); f.claimBy(f.other(4 * time.Minute)) },
+		"dead":      func(f *fixture) { f.start(); f.steps("r1"); f.claimBy(f.other(21 * time.Minute)) },
 		"failed":    func(f *fixture) { f.start(); f.steps("r1"); fail(f) },
 		"suspended": func(f *fixture) { f.start(); f.steps("r1"); f.ok(f.deed("suspend")) },
 		"pausing": func(f *fixture) {

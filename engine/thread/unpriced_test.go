@@ -62,7 +62,7 @@ func TestUnknownCostIsTold(t *testing.T) {
 func TestUnknownCostOfTheDead(t *testing.T) {
 	inBubble(t, func(f *fixture) {
 		f.start()
-		c := f.other(4 * time.Minute)
+		c := f.other(21 * time.Minute)
 		c.Tokens, c.CostUSD, c.Unpriced = 500, 0.7, true
 		f.claimBy(c)
 		f.limits = moderator.Limits{CostUSD: 0.6}

@@ -53,7 +53,7 @@ func (e *Engine) adviseWork(ctx context.Context, v *gitcas.View, id gitcas.Threa
 	case entry.Status == gitcas.StatusSuspended:
 		name, command := WayOn(id, reasonOf(entry))
 		return name + " with: " + command
-	case claimed && !e.own(held.Claim) && e.counts(held.Claim, entry, v.Time()):
+	case claimed && ClaimedByJob(held.Claim) && e.counts(v, held.Claim, entry):
 		return "wait until its step is over: uwf thread wait " + string(id)
 	case attemptsOn(entry, id, nil) >= MaxAttempts:
 		return "let its step be tried again: " + tryAgain(id)

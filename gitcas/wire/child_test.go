@@ -213,6 +213,42 @@ func TestSSHCommand(t *testing.T) {
 	list(t, dialBed(t, "example.org:"+d, d, wire.DialOptions{Env: append(env, "GIT_SSH="+plainSSH)}).remote, "refs/")
 }
 
+// TestSSHTime: ssh tells no time. That of its host is asked for once; where nobody says it,
+// this machine's is a guess.
+func TestSSHTime(t *testing.T) {
+	here := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	for _, known := range []bool{true, false} {
+		d, asked := bare(t), 0
+		r := dialBed(t, "ssh://git@example.org:2222"+d, d, wire.DialOptions{
+			Env: sshEnv(t, true), Now: func() time.Time { return here },
+			HostDate: func(_ context.Context, host string) (time.Time, error) {
+				if asked++; host != "example.org" {
+					t.Errorf("%s was asked", host)
+				}
+				if !known {
+					return time.Time{}, errors.ErrUnsupported
+				}
+				return here.Add(time.Hour), nil
+			},
+		}).remote
+		want := here
+		if known {
+			want = here.Add(time.Hour)
+		}
+		for range 2 {
+			if l := list(t, r, "refs/"); !l.Time.Equal(want) || l.TimeGuessed == known {
+				t.Errorf("known %v: it is %s, guessed %v", known, l.Time, l.TimeGuessed)
+			}
+		}
+		if at, err := r.Push(t.Context(), creation()); err != nil || !at.Equal(want) {
+			t.Errorf("known %v: pushed at %s, %v", known, at, err)
+		}
+		if asked != 1 {
+			t.Errorf("the host was asked %d times", asked)
+		}
+	}
+}
+
 // TestHangingChild: a child that hangs is killed with everything it started.
 func TestHangingChild(t *testing.T) {
 	for program, url := range map[string]string{"git": "file:///x.git", "ssh": "ssh://example.org/x.git"} {

@@ -23,6 +23,9 @@ type DialOptions struct {
 	// Env is the environment out of which child processes (git, ssh) get what
 	// they need and nothing else; nil means that of this process.
 	Env []string
+	// HostDate asks the host of an ssh remote what time it is, once and only for some
+	// seconds; nil means the Date of https://<host>/.
+	HostDate func(ctx context.Context, host string) (time.Time, error)
 	// Now is the clock for remotes without one of their own (file://, ssh);
 	// nil means time.Now.
 	Now func() time.Time
@@ -67,7 +70,7 @@ func (o DialOptions) withDefaults() DialOptions {
 func Dial(rawURL string, o DialOptions) (Remote, error) {
 	o = o.withDefaults()
 	t, err := transport.New(rawURL, transport.Options{
-		BasicAuth: o.BasicAuth, HTTPClient: o.HTTPClient, Env: o.Env, Now: o.Now, Silence: o.Timeout, Total: o.Total, RefBytes: o.Limits.Refs, Agent: agent,
+		BasicAuth: o.BasicAuth, HTTPClient: o.HTTPClient, HostDate: o.HostDate, Env: o.Env, Now: o.Now, Silence: o.Timeout, Total: o.Total, RefBytes: o.Limits.Refs, Agent: agent,
 	})
 	if err != nil {
 		return nil, asError("open", transport.CleanURL(rawURL), err)

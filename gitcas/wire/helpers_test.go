@@ -97,6 +97,9 @@ func beds() map[string]func(t *testing.T) *bed {
 
 func dialBed(t *testing.T, url, dir string, o wire.DialOptions) *bed {
 	t.Helper()
+	if o.HostDate == nil {
+		o.HostDate = func(context.Context, string) (time.Time, error) { return time.Time{}, errors.ErrUnsupported }
+	}
 	dial := func() wire.Remote {
 		r, err := wire.Dial(url, o)
 		if err != nil {

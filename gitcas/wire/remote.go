@@ -133,7 +133,7 @@ func (r *remote) exchangeList(ctx context.Context, c transport.Call, prefixes []
 		ad, err = parseAdvertisement(a, r.o.Limits.Refs, prefixes)
 		l = ad.Listing
 	}
-	l.Time = a.At
+	l.Time, l.TimeGuessed = a.At, a.Guessed
 	return l, a.Finish(err)
 }
 

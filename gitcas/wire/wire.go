@@ -51,8 +51,11 @@ type Listing struct {
 	// empty when HEAD was not asked for, is detached or is unborn.
 	Head string
 	// Time is the server's clock when it answered: the Date header over HTTP
-	// (resolution one second), this machine's clock over file:// and ssh.
+	// (resolution one second), this machine's clock over file://; over ssh that too,
+	// put right by what https://<host>/ says of the time.
 	Time time.Time
+	// TimeGuessed: nobody knows the server's clock, and Time is this machine's.
+	TimeGuessed bool
 }
 
 // FetchRequest says which objects are wanted.

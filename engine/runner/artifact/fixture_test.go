@@ -2,6 +2,7 @@ package artifact
 
 import (
 	"context"
+	"crypto/rand"
 	"io"
 	"net/http"
 	"os"
@@ -185,8 +186,8 @@ func (f *forge) job(run string, r wire.Remote, agent thread.Agent, secrets ...re
 	fo := &folder{Workspace: w, dir: dir}
 	return &job{folder: fo, Engine: &thread.Engine{
 		Store: gitcas.Open(r, gitcas.Options{}), Agent: agent, Folder: fo, Redact: red, Settings: settings{}, Clock: thread.SystemClock{},
-		Fence: func() string { return "fence" },
-		Who:   thread.Identity{Run: run, Attempt: 1, Host: run, Boot: "boot", PID: 7},
+		Fence: func() string { return "fence" }, Nonce: rand.Text,
+		Who: thread.Identity{Run: run, Attempt: 1, Host: run, Boot: "boot", PID: 7},
 	}}
 }
 

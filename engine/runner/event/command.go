@@ -15,21 +15,22 @@ const prefix = "/uwf"
 // verb is something that a comment can ask for.
 type verb struct {
 	name  string
-	words bool // the rest of the line are words, such as a workflow's name, and no text
+	words bool   // the rest of the line are words, such as a workflow's name, and no text
+	flag  string // the one option that it has without a value
 	usage string
 }
 
 var verbs = []verb{
-	{"start", true, "`/uwf start [WORKFLOW]`: start a thread here; what stands below the line is added to the task"},
-	{"resume", false, "`/uwf resume ANSWER`: answer the question and go on; the answer may also stand below the line"},
-	{"status", false, "`/uwf status`: say how the thread stands"},
-	{"retry", false, "`/uwf retry`: try the failed step again"},
-	{"cancel", false, "`/uwf cancel [REASON]`: stop the thread for good"},
-	{"fork", true, "`/uwf fork [STEP]`: begin another thread from a step of this one"},
-	{"help", false, "`/uwf help`: this list"},
+	{"start", true, "", "`/uwf start [WORKFLOW]`: start a thread here; what stands below the line is added to the task"},
+	{"resume", false, "", "`/uwf resume ANSWER`: answer the question and go on; the answer may also stand below the line"},
+	{"status", false, "", "`/uwf status`: say how the thread stands"},
+	{"retry", false, "take", "`/uwf retry [--take]`: try the failed step again; with `--take` also where a job holds the thread, which is stopped if it is not dead"},
+	{"cancel", false, "", "`/uwf cancel [REASON]`: stop the thread for good"},
+	{"fork", true, "", "`/uwf fork [STEP]`: begin another thread from a step of this one"},
+	{"help", false, "", "`/uwf help`: this list"},
 }
 
-// options are the ones that a line may have; all take a value.
+// options are the ones that any line may have; all take a value.
 var options = []string{"thread", "workflow", "agent", "model", "step", "max-steps", "max-steps-per-role", "max-tokens", "max-cost", "max-time"}
 
 // Verbs lists what a comment can ask for, one line each, as Markdown.
@@ -76,10 +77,15 @@ func (c *Command) Option(name string) (value string, ok bool) {
 	return "", false
 }
 
+// Has reports whether the line has an option that takes no value.
+func (c *Command) Has(flag string) bool { return slices.Contains(c.Args, "--"+flag) }
+
 // Words are the line's words that are no options.
 func (c *Command) Words() []string {
 	return slices.DeleteFunc(slices.Clone(c.Args), isOption)
 }
+
+func isFlag(word, flag string) bool { return flag != "" && strings.EqualFold(word, "--"+flag) }
 
 func isOption(word string) bool { return strings.HasPrefix(word, "--") }
 
@@ -175,7 +181,7 @@ func parseLine(line, below string) (*Command, error) {
 	}
 	if !verbs[i].words {
 		var err error
-		if rest, err = c.leadingOptions(rest); err != nil {
+		if rest, err = c.leadingOptions(rest, verbs[i].flag); err != nil {
 			return nil, err
 		}
 		c.Text = strings.TrimSpace(rest + "\n" + below)
@@ -185,7 +191,7 @@ func parseLine(line, below string) (*Command, error) {
 	if err != nil {
 		return nil, complain("`/uwf %s`: %v. These can be asked for:", c.Verb, err)
 	}
-	if c.Args, err = joinOptions(words); err != nil {
+	if c.Args, err = joinOptions(words, verbs[i].flag); err != nil {
 		return nil, err
 	}
 	return c, nil
@@ -220,19 +226,19 @@ func nextWord(s string) (word, rest string) {
 
 // leadingOptions takes the options at the beginning of a line of text: what follows
 // them is the text, as it stands there.
-func (c *Command) leadingOptions(line string) (rest string, err error) {
+func (c *Command) leadingOptions(line, flag string) (rest string, err error) {
 	for isOption(line) {
 		var words []string
 		word, more := nextWord(line)
 		words = append(words, word)
-		if !strings.Contains(word, "=") {
+		if !strings.Contains(word, "=") && !isFlag(word, flag) {
 			var value string
 			value, more = nextWord(more)
 			if value != "" {
 				words = append(words, value)
 			}
 		}
-		args, err := joinOptions(words)
+		args, err := joinOptions(words, flag)
 		if err != nil {
 			return "", err
 		}
@@ -243,12 +249,16 @@ func (c *Command) leadingOptions(line string) (rest string, err error) {
 
 // joinOptions makes --name=value of "--name value", and refuses options that there
 // are not.
-func joinOptions(words []string) ([]string, error) {
+func joinOptions(words []string, flag string) ([]string, error) {
 	var out []string
 	for i := 0; i < len(words); i++ {
 		w := words[i]
 		if !isOption(w) {
 			out = append(out, w)
+			continue
+		}
+		if isFlag(w, flag) {
+			out = append(out, "--"+flag)
 			continue
 		}
 		name, value, has := strings.Cut(strings.TrimPrefix(w, "--"), "=")

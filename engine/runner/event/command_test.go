@@ -20,6 +20,8 @@ func TestCommand(t *testing.T) {
 		{"/uwf\u00a0resume\u00a0yes", "resume", nil, "yes"},
 		{"\u200b/uwf cancel", "cancel", nil, ""},
 		{"  /uwf retry", "retry", nil, ""},
+		{"/uwf retry --Take it is dead", "retry", []string{"--take"}, "it is dead"},
+		{"/uwf retry --thread=01J --take", "retry", []string{"--thread=01J", "--take"}, ""},
 		{"hello\n\n/uwf resume\n\nUse the second.\n\nThanks", "resume", nil, "Use the second.\n\nThanks"},
 		{"/uwf resume don't use \"it\" --force", "resume", nil, "don't use \"it\" --force"},
 		{"/uwf resume one\r\ntwo", "resume", nil, "one\ntwo"},
@@ -74,12 +76,14 @@ func TestCommandErrors(t *testing.T) {
 		"/uwf start --model":                "needs a value",
 		"/uwf start --model --x=y":          "needs a value",
 		"/uwf resume --force it":            "goes on the line below",
+		"/uwf resume --take it":             "`--take` is not known",
+		"/uwf retry --take=yes":             "`--take` is not known",
 		"/uwf start 'open":                  "never closed",
 		"/uwf " + strings.Repeat("x", 5000): "is not known",
 	} {
 		c, err := ParseCommand(body)
 		var bad *CommandError
-		if c != nil || !errors.As(err, &bad) || !strings.Contains(bad.Msg, want) || !strings.Contains(bad.Msg, "- `/uwf retry`") {
+		if c != nil || !errors.As(err, &bad) || !strings.Contains(bad.Msg, want) || !strings.Contains(bad.Msg, "- `/uwf retry [--take]`") {
 			t.Errorf("%q: %+v %v", body, c, err)
 		}
 		if strings.Count(err.Error(), "`")%2 != 0 || len(err.Error()) > 2000 {

@@ -121,6 +121,8 @@ func (f Failure) phase() string {
 		return "What it put out could not be accepted."
 	case "commit":
 		return "Its result could not be stored."
+	case "interrupted":
+		return "Its job was ended before it was done."
 	}
 	if f.ByForge {
 		return "This is what the forge said:"

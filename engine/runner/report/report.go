@@ -115,7 +115,7 @@ type LostJob struct {
 // Failure is why a step failed.
 type Failure struct {
 	// Phase is the step's part that failed: workspace, agent, extract, seal,
-	// commit, dispatch, or deliver; empty: not known.
+	// commit, interrupted, dispatch, or deliver; empty: not known.
 	Role, Phase, Message string
 	ByForge              bool   // Message is what the forge answered
 	Attempt              string // the ref that keeps what was produced

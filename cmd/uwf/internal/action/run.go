@@ -287,7 +287,7 @@ func (j *job) newFactory(environ []string) *app.Factory {
 		},
 	}
 	if run := strings.Trim(notWord.ReplaceAllString(j.env.Run, "-"), "-"); run != "" {
-		f.Job.Run = run + "-" + j.env.name(j.f.Getenv, j.ask)
+		f.Job.CIRun, f.Job.Run = run, run+"-"+j.env.name(j.f.Getenv, j.ask)
 	}
 	if j.in.Command == runner.CommandRun {
 		f.Job.Wrap = artifact.Mirror // it must not write anything, whatever its token could

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -75,11 +76,14 @@ func TestIdentity(t *testing.T) {
 	if err != nil || local.Run != "local-3132333435363738" || local.Attempt != 1 || local.PID != os.Getpid() || local.Host == "" {
 		t.Errorf("local: %+v, %v", local, err)
 	}
-	if !local.Alive(os.Getpid()) {
+	if !local.Alive(os.Getpid(), local.Started) {
 		t.Error("this process counts as dead")
 	}
-	ci, err := newFactory(t, "GITHUB_RUN_ID=42", "GITHUB_RUN_ATTEMPT=3").Identity()
-	if err != nil || ci.Run != "42" || ci.Attempt != 3 {
+	if runtime.GOOS == "linux" && (local.PIDNS == "" || local.Started == 0 || local.Alive(os.Getpid(), local.Started+1)) {
+		t.Errorf("another process of this number counts as alive: %+v", local)
+	}
+	ci, err := newFactory(t, "GITHUB_RUN_ID=42", "GITHUB_RUN_ATTEMPT=3", "GITHUB_JOB=step").Identity()
+	if err != nil || ci.Run != "42" || ci.Attempt != 3 || ci.Job != "step" {
 		t.Errorf("CI: %+v, %v", ci, err)
 	}
 	for _, v := range []string{"0", "-1", "x"} {

@@ -19,7 +19,8 @@ func (f *Factory) Identity() (thread.Identity, error) {
 }
 
 func (f *Factory) identity() (thread.Identity, error) {
-	who := thread.Identity{Attempt: 1, PID: os.Getpid(), Alive: alive}
+	who := thread.Identity{Attempt: 1, PIDNS: ownPIDNS(), PID: os.Getpid(), Alive: isAlive}
+	who.Started, _, _ = startOf(who.PID) // 0: not known
 	ask := f.Machine
 	if ask == nil {
 		ask = thisMachine
@@ -38,6 +39,9 @@ func (f *Factory) identity() (thread.Identity, error) {
 		}
 		who.Run = "local-" + hex.EncodeToString(b[:])
 		return who, nil
+	}
+	if who.Job = f.Getenv("GITHUB_JOB"); f.Job != nil {
+		who.CIRun = f.Job.CIRun
 	}
 	if v := f.Getenv("GITHUB_RUN_ATTEMPT"); v != "" {
 		if who.Attempt, err = strconv.Atoi(v); err != nil || who.Attempt < 1 {

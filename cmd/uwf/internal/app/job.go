@@ -19,8 +19,9 @@ type Job struct {
 	Root string
 	// Config is the path of the settings file in Root.
 	Config string
-	// Run names this job over all its re-runs, in place of GITHUB_RUN_ID.
-	Run string
+	// Run names this job over all its re-runs, in place of GITHUB_RUN_ID. It begins with
+	// CIRun, the CI run that the job belongs to.
+	Run, CIRun string
 	// Wrap is put around the store's remote; nil: nothing is.
 	Wrap func(wire.Remote) wire.Remote
 	// Adjust changes the settings that were read; nil: they stay.

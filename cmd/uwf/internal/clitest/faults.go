@@ -20,7 +20,7 @@ import (
 const (
 	EnvKill  = "UWF_TEST_KILL"  // POINT or POINT:N: SIGKILL itself the N-th time it gets there
 	EnvHost  = "UWF_TEST_HOST"  // NAME: be on another machine, as far as claims can tell
-	EnvRenew = "UWF_TEST_RENEW" // FILE: renew claims while, and only while, it is there
+	EnvRenew = "UWF_TEST_RENEW" // FILE: look after claims while, and only while, it is there
 	EnvQuiet = "UWF_TEST_QUIET" // DURATION: how long a remote may say nothing
 	EnvHasty = "UWF_TEST_HASTY" // anything: no outage is waited for
 	EnvStops = "UWF_TEST_STOPS" // FILE: write the points that it gets to there
@@ -70,7 +70,7 @@ func meetFaults(f *app.Factory) (err error) {
 	f.AtOnce = f.Getenv(EnvHasty) != ""
 	if file := f.Getenv(EnvRenew); file != "" {
 		f.After = func(d time.Duration) (<-chan time.Time, func()) {
-			if d != thread.RenewEvery {
+			if d != thread.WatchEvery {
 				return thread.SystemClock{}.After(d)
 			}
 			return whileThere(file)

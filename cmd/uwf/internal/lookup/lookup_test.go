@@ -54,7 +54,7 @@ func TestStatus(t *testing.T) {
 		"it is about to be poked":     {claim: &gitcas.Claim{Run: "p", For: "poke"}, want: "active"},
 		"its end is delivered":        {claim: &gitcas.Claim{Run: "r", For: "deliver"}, want: "active"},
 		"its job was on another head": {claim: &gitcas.Claim{Run: "r", Head: "0000000000000"}, want: "active"},
-		"its job died":                {claim: &gitcas.Claim{Run: "r", Renewed: now.Add(-thread.ClaimLife).UnixMilli()}, want: "active"},
+		"its job died":                {claim: &gitcas.Claim{Run: "r", Since: now.Add(-thread.RenewedLife).UnixMilli()}, want: "active"},
 		"it waits":                    {claim: &gitcas.Claim{Run: "r"}, entry: func(e *gitcas.Entry) { e.Status = gitcas.StatusSuspended }, want: "suspended"},
 		"a try failed":                {entry: func(e *gitcas.Entry) { e.Attempts = make([]string, 1) }, want: lookup.Failed},
 		"a try failed, poked":         {claim: &gitcas.Claim{Run: "p", For: "poke"}, entry: func(e *gitcas.Entry) { e.Attempts = make([]string, 1) }, want: lookup.Failed},
@@ -70,9 +70,10 @@ func TestStatus(t *testing.T) {
 				if claim.Head == "" {
 					claim.Head = entry.Head
 				}
-				if claim.Renewed == 0 {
-					claim.Renewed = now.UnixMilli()
+				if claim.Since == 0 {
+					claim.Since = now.UnixMilli()
 				}
+				claim.Renewed = claim.Since
 				claim.Attempt = 1
 				u, objs := gitcas.ClaimUpdate(id, nil, &claim, now)
 				var err error

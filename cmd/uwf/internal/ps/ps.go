@@ -32,8 +32,9 @@ func NewCmdPs(f *app.Factory, runF func(context.Context, *Options) error) *cobra
 		Use:   "ps",
 		Short: "List the jobs that work on threads now",
 		Long: `List the jobs that work on threads now, wherever they run: each holds a claim on its
-thread and renews it every minute. A job that was not heard of for three minutes
-counts as dead and is not listed; the next one takes its thread over.`,
+thread and renews it while its agent runs. A job that was not heard of for twenty
+minutes, or for as long as it gave itself where it never was, counts as dead and is
+not listed; the next one takes its thread over.`,
 		Example: "  uwf ps\n  uwf ps --jq '.[].thread'",
 		Args:    cobra.NoArgs,
 		RunE:    app.Run(o, runF, psRun, func([]string) { o.Printer = f.Printer() }),

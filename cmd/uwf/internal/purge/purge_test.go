@@ -163,7 +163,7 @@ func TestClaims(t *testing.T) {
 		if h, ok := v.Claim(id); ok {
 			old = &h
 		}
-		u, objs := gitcas.ClaimUpdate(id, old, &gitcas.Claim{Run: "r-" + secret, Attempt: 1, Host: "h", Head: e.Head, Renewed: renewed.UnixMilli()}, renewed)
+		u, objs := gitcas.ClaimUpdate(id, old, &gitcas.Claim{Run: "r-" + secret, Attempt: 1, Host: "h", Head: e.Head, Since: renewed.UnixMilli(), Renewed: renewed.UnixMilli()}, renewed)
 		_, err = f.mem.Push(t.Context(), wire.PushRequest{Updates: []wire.RefUpdate{u}, Objects: []wire.PackObject{objs[0], objs[1]}})
 		f.ok(err)
 	}

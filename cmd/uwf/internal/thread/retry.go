@@ -13,23 +13,31 @@ import (
 type RetryOptions struct {
 	Factory *app.Factory
 	Thread  string
+	// Take takes the thread from whoever holds its claim.
+	Take bool
 }
 
 // NewCmdRetry makes `uwf thread retry`. A runF that is not nil replaces the run.
 func NewCmdRetry(f *app.Factory, runF func(context.Context, *RetryOptions) error) *cobra.Command {
 	o := &RetryOptions{Factory: f}
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use:   "retry THREAD",
 		Short: "Let the step that failed be tried again",
 		Long: `Let the step that failed be tried again, also where three failed attempts have
 suspended the thread. The attempts stay linked and are counted in what the thread has
 used. Nobody is told anything new: to tell the role something, resume with -p. Nothing
-runs yet: step it.`,
-		Example:           `  uwf thread retry 01JY0000000000000000000000`,
+runs yet: step it.
+
+A job that died keeps its thread until its claim is over: see uwf ps. Who knows that it is
+dead takes the thread with --take, which counts as an attempt that died. A job that lives
+after all is stopped, and what it has is kept.`,
+		Example:           "  uwf thread retry 01JY0000000000000000000000\n  uwf thread retry --take @latest",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: lookup.CompleteThread(f),
 		RunE:              app.Run(o, runF, retryRun, func(args []string) { o.Thread = args[0] }),
 	}
+	cmd.Flags().BoolVar(&o.Take, "take", false, "take the thread from the job that holds it, dead or not")
+	return cmd
 }
 
 func retryRun(ctx context.Context, o *RetryOptions) error {
@@ -37,7 +45,11 @@ func retryRun(ctx context.Context, o *RetryOptions) error {
 	if err != nil {
 		return err
 	}
-	if err := w.Retry(ctx, id); err != nil {
+	again := w.Retry
+	if o.Take {
+		again = w.Take
+	}
+	if err := again(ctx, id); err != nil {
 		return err
 	}
 	return goesOn(ctx, o.Factory, w, id)

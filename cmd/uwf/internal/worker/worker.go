@@ -4,6 +4,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"errors"
@@ -133,7 +134,8 @@ func New(ctx context.Context, f *app.Factory, o Options) (*Worker, error) {
 		Store: store, Redact: red, Settings: settings{w}, Who: who, Clock: clock{f},
 		Folder: &folder{w: w, store: store}, Observe: w.observe, Hook: f.Hook,
 		ShowRef: func(ref string) string { return f.ShowRef(ctx, ref) },
-		Fence:   func() string { return randomWord(f.Rand) },
+		Fence:   func() string { return cmp.Or(randomWord(f.Rand), "OUTSIDE") },
+		Nonce:   func() string { return randomWord(f.Rand) },
 	}
 	if root, err := f.StorageRoot(); err == nil && (f.Job == nil || f.Job.Wrap == nil) { // else nothing is pushed
 		w.Unpushed = &unpushed.Folder{Dir: UnpushedRoot(root)}
@@ -177,11 +179,11 @@ func (w *Worker) spawner() (*agents.Spawner, error) {
 	return agents.NewSpawner(o), nil
 }
 
-// randomWord marks where text from outside begins and ends.
+// randomWord is a word that nobody can guess; empty where there are no random numbers.
 func randomWord(r io.Reader) string {
 	var b [9]byte
 	if _, err := io.ReadFull(r, b[:]); err != nil {
-		return "OUTSIDE"
+		return ""
 	}
 	return hex.EncodeToString(b[:])
 }

@@ -240,10 +240,11 @@ func (t *httpTransport) accept(w *watch, c Call, resp *http.Response) (*Answer, 
 		return nil, fmt.Errorf("%w: the server answers with %q and not with git's protocol", fault.ErrUnreadable, fault.OneLine(resp.Header.Get("Content-Type")))
 	}
 	at, err := http.ParseTime(resp.Header.Get("Date"))
-	if err != nil {
+	guessed := err != nil
+	if guessed {
 		at = t.o.Now()
 	}
-	return &Answer{Reader: body, At: at, Finish: func(err error) error {
+	return &Answer{Reader: body, At: at, Guessed: guessed, Finish: func(err error) error {
 		if err == nil {
 			drain(body)
 		}

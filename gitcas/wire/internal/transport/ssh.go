@@ -5,10 +5,13 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/united-workforce/uwf/gitcas/wire/internal/fault"
 	"github.com/united-workforce/uwf/gitcas/wire/internal/pktline"
@@ -22,6 +25,8 @@ type sshTarget struct{ user, host, port, path string }
 type sshTransport struct {
 	sshTarget
 	o Options
+	// ahead is how far the server's clock is ahead of this machine's, asked once.
+	ahead func() (d time.Duration, known bool)
 }
 
 func newSSHTransport(t sshTarget, o Options) (*sshTransport, error) {
@@ -41,7 +46,49 @@ func newSSHTransport(t sshTarget, o Options) (*sshTransport, error) {
 			return nil, fmt.Errorf("%w: port %q", fault.ErrInvalid, t.port)
 		}
 	}
-	return &sshTransport{sshTarget: t, o: o}, nil
+	if o.HostDate == nil {
+		o.HostDate = HostDate
+	}
+	tr := &sshTransport{sshTarget: t, o: o}
+	tr.ahead = sync.OnceValues(tr.askAhead)
+	return tr, nil
+}
+
+// hostDateTimeout is how long a server's clock is asked for.
+const hostDateTimeout = 3 * time.Second
+
+// askAhead compares the server's clock, which ssh does not tell, with this machine's.
+func (t *sshTransport) askAhead() (time.Duration, bool) {
+	ctx, cancel := context.WithTimeout(context.Background(), hostDateTimeout)
+	defer cancel()
+	at, err := t.o.HostDate(ctx, t.host)
+	return at.Sub(t.o.Now()), err == nil
+}
+
+// HostDate is the Date of https://<host>/, whatever else that answers. Nothing of the
+// caller goes there but the request.
+func HostDate(ctx context.Context, host string) (time.Time, error) {
+	if strings.Contains(host, ":") {
+		host = "[" + host + "]"
+	}
+	client := &http.Client{Transport: newRoundTripper()}
+	defer client.CloseIdleConnections()
+	return dateOf(ctx, client, "https://"+host+"/")
+}
+
+// dateOf is the Date of the first answer to a request, whatever that says.
+func dateOf(ctx context.Context, client *http.Client, address string) (time.Time, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodHead, address, nil)
+	if err != nil {
+		return time.Time{}, err
+	}
+	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	resp, err := client.Do(req)
+	if err != nil {
+		return time.Time{}, err
+	}
+	_ = resp.Body.Close()
+	return http.ParseTime(resp.Header.Get("Date"))
 }
 
 func (t *sshTransport) URL() string {
@@ -61,19 +108,23 @@ func (t *sshTransport) Close() error { return nil }
 func (t *sshTransport) Direct() bool { return true }
 
 func (t *sshTransport) Call(ctx context.Context, c Call) (*Answer, error) {
+	go t.ahead() // while ssh connects
 	ch, err := t.start(ctx, c)
 	if err != nil {
 		return nil, err
 	}
-	at := t.o.Now()
-	if c.Advert {
-		return ch.answer(at), nil
+	if !c.Advert {
+		if err := t.greet(ch, c); err != nil {
+			return nil, ch.finish(err)
+		}
+		ch.feed(c.Body)
 	}
-	if err := t.greet(ch, c); err != nil {
-		return nil, ch.finish(err)
+	ahead, known := t.ahead()
+	a := ch.answer(t.o.Now())
+	if a.Guessed = !known; known {
+		a.At = a.At.Add(ahead)
 	}
-	ch.feed(c.Body)
-	return ch.answer(at), nil
+	return a, nil
 }
 
 // greet reads what the server says first: its capabilities in version 2, its

@@ -42,8 +42,10 @@ type Call struct {
 // back the error to report, which may say more than the one met.
 type Answer struct {
 	io.Reader
-	At     time.Time
-	Finish func(error) error
+	At time.Time
+	// Guessed: At is this machine's clock, and nobody knows the server's.
+	Guessed bool
+	Finish  func(error) error
 }
 
 // Transport carries calls to one repository. An error that wraps
@@ -59,17 +61,19 @@ type Transport interface {
 	Close() error
 }
 
-// Options say how to reach a repository; all must be set but BasicAuth and
-// HTTPClient.
+// Options say how to reach a repository; all must be set but BasicAuth,
+// HTTPClient and HostDate.
 type Options struct {
 	BasicAuth  func(ctx context.Context) (user, pass string, err error)
 	HTTPClient *http.Client
-	Env        []string // what children's environments are picked from
-	Now        func() time.Time
-	Silence    time.Duration // the longest one
-	Total      time.Duration // the longest call, but for what a second each leastRate bytes prolong it
-	RefBytes   int64         // bounds an advertisement
-	Agent      string        // the User-Agent
+	// HostDate asks a host that is reached by ssh what time it is; nil: HostDate.
+	HostDate func(ctx context.Context, host string) (time.Time, error)
+	Env      []string // what children's environments are picked from
+	Now      func() time.Time
+	Silence  time.Duration // the longest one
+	Total    time.Duration // the longest call, but for what a second each leastRate bytes prolong it
+	RefBytes int64         // bounds an advertisement
+	Agent    string        // the User-Agent
 }
 
 // New returns the transport for a URL, an absolute path, or user@host:path.
