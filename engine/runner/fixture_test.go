@@ -22,6 +22,7 @@ import (
 	"github.com/united-workforce/uwf/engine/runner/event"
 	"github.com/united-workforce/uwf/engine/runner/report"
 	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/engine/thread/unpushed"
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/gitobj"
@@ -55,6 +56,7 @@ type world struct {
 	use     error // what Worker.Use says
 	disk    bool  // agents work in folders on disk
 	wrap    func(wire.Remote) wire.Remote
+	pending string // the folder of sealed steps that all jobs share; empty: none keeps any
 }
 
 func newWorld(t *testing.T) *world {
@@ -153,6 +155,9 @@ func (w *world) runner(a *aJob) *Runner {
 	e := &thread.Engine{
 		Store: store, Agent: &scripted{w: w, folder: folder}, Folder: folder, Redact: w.redact, Settings: settings{w}, Clock: clock{w},
 		Fence: func() string { return "fence" }, Nonce: rand.Text, Who: thread.Identity{Run: a.run, Job: "step", Attempt: a.attempt, Host: "h" + a.run, PID: 1}, Hook: hook,
+	}
+	if w.pending != "" {
+		e.Unpushed = &unpushed.Folder{Dir: w.pending}
 	}
 	return &Runner{
 		Engine: e, Forge: w.forge, Work: &worker{w: w, e: e}, Definitions: definitions{w}, Base: w.tip, Inputs: a.in, Job: job, Out: a.out,

@@ -83,6 +83,8 @@ func (j *job) rescue(ctx context.Context) error {
 func (j *job) bringIn(ctx context.Context, id gitcas.ThreadID) (bool, error) {
 	res, in, err := j.Engine.BringIn(ctx, thread.StepRequest{Thread: id, Deliver: true, Effects: j.effects})
 	switch {
+	case thread.CodeOf(err) == thread.CodeNotYours: // it stays in the run's artifact
+		return true, j.quiet(err.Error())
 	case err != nil || !in:
 		return in, err
 	case res.Suspended != nil:

@@ -69,6 +69,28 @@ func TestRescue(t *testing.T) {
 	}
 }
 
+// A job is killed when its step is sealed and nothing of it is pushed: the rescue job brings
+// it in, no agent works again, and the next job goes on from there.
+func TestRescueBringsIn(t *testing.T) {
+	w := newWorld(t)
+	w.pending = t.TempDir()
+	_, err := w.run(aJob{ev: labeled(7)})
+	w.ok(err)
+	d, _ := w.forge.take()
+	if !w.killed(aJob{run: "42", ev: manual(d)}, "on disk", 1) {
+		t.Fatal("the job doesn't come by there")
+	}
+	w.later(thread.ClaimLife + time.Second)
+	_, err = w.after(CommandRescue, "42", manual(d), dead)
+	w.ok(err)
+	if d, ok := w.forge.take(); !ok || d.inputs["rescued"] != "" || len(w.ran) != 2 {
+		t.Errorf("dispatched %v, agents ran as %v", d.inputs, w.ran)
+	} else if _, err := w.hop(d); err != nil {
+		t.Error(err)
+	}
+	w.delivered(7, 2)
+}
+
 // A job that dies before it can leave a trace is taken up twice; then a person is asked.
 func TestRescueGivesUp(t *testing.T) {
 	w := newWorld(t)
@@ -92,6 +114,27 @@ func TestRescueGivesUp(t *testing.T) {
 	w.command(7, "/uwf retry")
 	w.drain()
 	w.delivered(7, 2)
+}
+
+// A rescue job that is run again finds the attempt that it made of the dead job's claim: the
+// job left its trace.
+func TestRescueAgain(t *testing.T) {
+	w := newWorld(t)
+	_, err := w.run(aJob{ev: labeled(7)})
+	w.ok(err)
+	d, _ := w.forge.take()
+	w.killed(aJob{run: "42", ev: manual(d)}, "claim", 1)
+	w.later(time.Hour)
+	for range 2 {
+		_, err = w.after(CommandRescue, "42", manual(d), dead)
+		w.ok(err)
+		if next, ok := w.forge.take(); !ok || next.inputs["rescued"] != "" {
+			t.Errorf("dispatched %v", next.inputs)
+		}
+	}
+	if _, e := w.only(); len(e.Attempts) != 1 {
+		t.Errorf("the entry is %+v", e)
+	}
 }
 
 // What the next job is told of those that died it doesn't tell the one after it.
