@@ -26,7 +26,7 @@ func TestThreadDamaged(t *testing.T) {
 		// A schedule starts its job, which is red; once something was written on top of the
 		// damage it makes the thread wait, and no other job is started.
 		for round, want := range []int{1, 1, 0} {
-			c.later(20 * time.Minute)
+			c.later(7 * time.Hour) // no claim lives that long
 			c.green(c.start(c.forge.Schedule("17 */2 * * *")))
 			jobs := c.settle()
 			if len(jobs) != want {
@@ -190,7 +190,7 @@ func TestJobDied(t *testing.T) {
 	if said := c.sticky(n).Body; !strings.Contains(said, "is working on step 2") {
 		t.Fatalf("before anybody looks the comment says %s", said)
 	}
-	c.later(20 * time.Minute)
+	c.later(7 * time.Hour)
 	c.green(c.start(c.forge.Schedule("17 */2 * * *")))
 	c.green(c.settle()...)
 	c.solved(n, 3)
