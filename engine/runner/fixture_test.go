@@ -134,6 +134,9 @@ func (w *world) runner(a *aJob) *Runner {
 	}
 	job := a.job
 	job.Run, job.Name, job.Attempt = a.run, "step", a.attempt
+	if len(a.in.Needs) > 0 {
+		job.Name = "after"
+	}
 	job.ServerURL, job.Repository, job.StateBranch = "https://forge.example", "o/r", "uwf-state"
 	if job.WorkflowFile == "" {
 		job.WorkflowFile = "uwf.yml"
@@ -154,7 +157,7 @@ func (w *world) runner(a *aJob) *Runner {
 	}
 	e := &thread.Engine{
 		Store: store, Agent: &scripted{w: w, folder: folder}, Folder: folder, Redact: w.redact, Settings: settings{w}, Clock: clock{w},
-		Fence: func() string { return "fence" }, Nonce: rand.Text, Who: thread.Identity{Run: a.run, Job: "step", Attempt: a.attempt, Host: "h" + a.run, PID: 1}, Hook: hook,
+		Fence: func() string { return "fence" }, Nonce: rand.Text, Who: thread.Identity{Run: a.run, CIRun: a.run, Job: job.Name, Attempt: a.attempt, Host: "h" + a.run, PID: 1}, Hook: hook,
 	}
 	if w.pending != "" {
 		e.Unpushed = &unpushed.Folder{Dir: w.pending}

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -47,7 +48,6 @@ func TestRescue(t *testing.T) {
 				if !w.killed(a, point, 1) {
 					t.Skip("the job doesn't come by there")
 				}
-				w.later(time.Second)
 				sent := len(w.forge.sent)
 				_, err := w.after(CommandRescue, "42", a.ev, dead)
 				w.ok(err)
@@ -80,7 +80,6 @@ func TestRescueBringsIn(t *testing.T) {
 	if !w.killed(aJob{run: "42", ev: manual(d)}, "on disk", 1) {
 		t.Fatal("the job doesn't come by there")
 	}
-	w.later(thread.ClaimLife + time.Second)
 	_, err = w.after(CommandRescue, "42", manual(d), dead)
 	w.ok(err)
 	if d, ok := w.forge.take(); !ok || d.inputs["rescued"] != "" || len(w.ran) != 2 {
@@ -124,7 +123,6 @@ func TestRescueAgain(t *testing.T) {
 	w.ok(err)
 	d, _ := w.forge.take()
 	w.killed(aJob{run: "42", ev: manual(d)}, "claim", 1)
-	w.later(time.Hour)
 	for range 2 {
 		_, err = w.after(CommandRescue, "42", manual(d), dead)
 		w.ok(err)
@@ -135,6 +133,37 @@ func TestRescueAgain(t *testing.T) {
 	if _, e := w.only(); len(e.Attempts) != 1 {
 		t.Errorf("the entry is %+v", e)
 	}
+}
+
+// A job is told to end while its agent works, and lives to keep what there is: its run takes
+// the step up, a schedule does not.
+func TestRescueInterrupted(t *testing.T) {
+	w := newWorld(t)
+	_, err := w.run(aJob{ev: labeled(7)})
+	w.ok(err)
+	d, _ := w.forge.take()
+	ctx, cancel := context.WithCancel(w.Context())
+	w.say = func(thread.Task) (map[string]any, map[string]string, error) {
+		cancel()
+		return nil, nil, context.Canceled
+	}
+	a := aJob{run: "42", ev: manual(d)}
+	if _, err := w.runner(&a).Run(ctx, a.ev); err == nil {
+		t.Error("the job is green")
+	}
+	w.say = nil
+	w.later(time.Hour)
+	w.sweepRun()
+	if len(w.forge.sent) != 0 {
+		t.Errorf("the sweep took it up: %v", w.forge.sent)
+	}
+	_, err = w.after(CommandRescue, "42", manual(d), Needed{Result: "cancelled", Ran: true})
+	w.ok(err)
+	if len(w.forge.sent) != 1 || w.forge.sent[0].inputs["rescued"] != "" {
+		t.Fatalf("sent %v", w.forge.sent)
+	}
+	w.drain()
+	w.delivered(7, 2)
 }
 
 // What the next job is told of those that died it doesn't tell the one after it.
@@ -224,7 +253,6 @@ func TestRescueOfAPrompt(t *testing.T) {
 	w := newWorld(t)
 	prompt := aJob{run: "42", ev: event.Event{Kind: event.Plain, Sender: event.User{Login: "owner"}}, in: Inputs{Prompt: "do it"}, job: Job{Actor: "owner"}}
 	w.killed(prompt, "claim", 1)
-	w.later(time.Second)
 	_, err := w.after(CommandRescue, "4", prompt.ev, dead)
 	w.ok(err)
 	if len(w.forge.sent) != 0 {
@@ -269,7 +297,6 @@ func TestRunCancelled(t *testing.T) {
 			d, _ := w.forge.take()
 			if c.killed {
 				w.killed(aJob{run: "42", ev: manual(d)}, "claim", 1)
-				w.later(time.Second)
 			}
 			w.forge.notes = c.notes
 			w.forge.before = func(op string) error {
