@@ -16,9 +16,6 @@ import (
 	"github.com/united-workforce/uwf/internal/text"
 )
 
-// claimTries bounds how often a claim push is repeated when its answer is lost.
-const claimTries = 5
-
 // errClaimLost is the cause with which a running agent is stopped when its claim
 // is gone: taken over, or the thread was suspended or cancelled.
 var errClaimLost = errors.New("the claim was lost")
@@ -89,55 +86,24 @@ func (e *Engine) claim(ctx context.Context, v *gitcas.View, id gitcas.ThreadID, 
 	if h.nonce == "" {
 		return nil, nil, fmt.Errorf("claim thread %s: there are no random numbers to tell the claim from others by", id)
 	}
-	unsure := false // whether a claim of ours may be there that we know nothing of
-	for try := 0; ; try++ {
-		won, err := h.claimOnce(ctx, v, t)
-		if err == nil {
-			return h.recheck(ctx, won)
-		}
-		unsure = unsure || errors.Is(err, wire.ErrUnreachable)
-		if retryable(err) && try < claimTries {
-			var next *gitcas.View
-			if next, err = e.Store.Reload(ctx, v, id); err == nil {
-				v = next
-				continue
-			}
-		}
-		if unsure {
-			h.dropUnknown(ctx)
-		} else {
-			e.dropClaim(ctx, v, id)
-		}
-		if errors.Is(err, wire.ErrLostRace) {
-			return nil, nil, &NotYoursError{Thread: id, Reason: "others claim it again and again"}
-		}
-		return nil, nil, fmt.Errorf("claim thread %s: %w", id, err)
+	won, err := e.Store.Update(ctx, v, func(v *gitcas.View) (*gitcas.Change, error) { return h.change(ctx, v, t) }, id)
+	switch {
+	case err == nil:
+		e.reached("claim")
+		return h.recheck(ctx, won)
+	case errors.Is(err, gitcas.ErrUnsure):
+		h.dropUnknown(ctx)
+	default:
+		e.dropClaim(ctx, v, id)
 	}
+	if errors.Is(err, wire.ErrLostRace) {
+		return nil, nil, &NotYoursError{Thread: id, Reason: "others claim it again and again"}
+	}
+	return nil, nil, fmt.Errorf("claim thread %s: %w", id, err)
 }
 
-// claimOnce judges the claim that v shows, and pushes our own. It returns the view
-// in which the thread is ours.
-func (h *hold) claimOnce(ctx context.Context, v *gitcas.View, t terms) (*gitcas.View, error) {
-	v, err := h.judge(ctx, v, t)
-	if err != nil {
-		return nil, err
-	}
-	old, claimed := v.Claim(h.id)
-	if claimed && h.own(old.Claim) {
-		return v, nil // a lost reply
-	}
-	if t.take != nil {
-		*t.take = old
-	}
-	next, err := h.push(ctx, v, t, old, claimed)
-	if err == nil {
-		h.e.reached("claim")
-	}
-	return next, err
-}
-
-// judge looks whether the thread can be claimed: the claim that is there does not count, or
-// is our own. A claim is judged against the head at the tip of the same listing; but a
+// judge looks whether the thread can be claimed: the claim that is there does not count. A
+// claim is judged against the head at the tip of the same listing; but a
 // listing may have caught a push halfway, with the claim of a head that is not yet there. So
 // one that only counts for nothing because of its head is looked at once more.
 func (h *hold) judge(ctx context.Context, v *gitcas.View, t terms) (*gitcas.View, error) {
@@ -149,7 +115,7 @@ func (h *hold) judge(ctx context.Context, v *gitcas.View, t terms) (*gitcas.View
 		}
 		old, claimed := v.Claim(h.id)
 		switch {
-		case !claimed || h.own(old.Claim) || t.take != nil:
+		case !claimed || t.take != nil:
 			return v, nil
 		case !h.e.alive(v, old.Claim):
 			if _, known := h.e.known(old.Claim); known || !v.TimeGuessed() || old.ID == stood {
@@ -219,13 +185,16 @@ var diedPattern = lazyregexp.New(`^[0-9A-Za-z_-]{1,100}\.[0-9]{1,9}$`)
 
 const maxDied = 100
 
-// retryable: the push lost a race, or nobody knows whether it happened.
-func retryable(err error) bool {
-	return errors.Is(err, wire.ErrLostRace) || errors.Is(err, wire.ErrUnreachable)
-}
-
-// push pushes the claim for the head that v shows, in place of old.
-func (h *hold) push(ctx context.Context, v *gitcas.View, t terms, old gitcas.Held, claimed bool) (*gitcas.View, error) {
+// change puts the claim on the thread, as v allows it, in place of one that does not count.
+func (h *hold) change(ctx context.Context, v *gitcas.View, t terms) (*gitcas.Change, error) {
+	v, err := h.judge(ctx, v, t)
+	if err != nil {
+		return nil, err
+	}
+	old, claimed := v.Claim(h.id)
+	if t.take != nil {
+		*t.take = old
+	}
 	w := h.e.Who
 	c := gitcas.Claim{
 		Nonce: h.nonce, Run: w.Run, Attempt: w.Attempt, Job: w.Job, Host: w.Host, Boot: w.Boot, PIDNS: w.PIDNS, PID: w.PID, Started: w.Started,
@@ -233,7 +202,7 @@ func (h *hold) push(ctx context.Context, v *gitcas.View, t terms, old gitcas.Hel
 	}
 	c.Renewed = c.Since
 	c.Tokens, c.CostUSD = t.budget.charge(0, 0)
-	var change gitcas.Change
+	change := &gitcas.Change{}
 	var prev *gitcas.Held
 	if claimed {
 		prev = &old
@@ -244,7 +213,7 @@ func (h *hold) push(ctx context.Context, v *gitcas.View, t terms, old gitcas.Hel
 	upd, objs := gitcas.ClaimUpdate(h.id, prev, &c, v.Time())
 	change.Refs = append(change.Refs, upd)
 	change.Objects = objs
-	return h.e.Store.Push(ctx, v, &change)
+	return change, nil
 }
 
 // bury makes an attempt of a claim whose job died on the thread's present head:
@@ -366,6 +335,11 @@ func (h *hold) look(ctx context.Context) (gitcas.Held, error) {
 	if err != nil {
 		return gitcas.Held{}, err
 	}
+	return h.see(v)
+}
+
+// see is look at a view that was just read.
+func (h *hold) see(v *gitcas.View) (gitcas.Held, error) {
 	h.latest = v
 	h.adopt(v)
 	held, ok := h.current()
@@ -378,26 +352,26 @@ func (h *hold) look(ctx context.Context) (gitcas.Held, error) {
 
 // renew looks at claim and thread, and renews the claim where both are as they were.
 func (h *hold) renew(ctx context.Context, m *Meter) error {
-	var err error
-	for range claimTries {
-		var held gitcas.Held
-		if held, err = h.look(ctx); err != nil {
-			return err
+	if _, err := h.look(ctx); err != nil {
+		return err
+	}
+	v, err := h.e.Store.Update(ctx, h.latest, func(v *gitcas.View) (*gitcas.Change, error) {
+		held, err := h.see(v)
+		if err != nil {
+			return nil, err
 		}
 		c := held.Claim
 		u := m.Usage()
 		c.Renewed, c.Unpriced = h.serverNow().UnixMilli(), u.Unpriced
 		c.Tokens, c.CostUSD = h.budget.charge(m.Tokens(), u.CostUSD)
 		upd, objs := gitcas.ClaimUpdate(h.id, &held, &c, h.serverNow())
-		var v *gitcas.View
-		if v, err = h.e.Store.Push(ctx, h.latest, &gitcas.Change{Refs: []wire.RefUpdate{upd}, Objects: objs}); err == nil {
-			h.latest = v
-			h.set(gitcas.Held{ID: upd.New, Claim: c}, false)
-			return nil
-		}
-		if !retryable(err) {
-			return err
-		}
+		return &gitcas.Change{
+			Refs: []wire.RefUpdate{upd}, Objects: objs,
+			Landed: func(*gitcas.View) { h.set(gitcas.Held{ID: upd.New, Claim: c}, false) },
+		}, nil
+	}, h.id)
+	if err == nil {
+		h.latest = v
 	}
 	return err
 }
@@ -409,7 +383,7 @@ func (h *hold) release(ctx context.Context) {
 	h.e.letGo.Store(h.nonce, true)
 	ctx, cancel := outlive(ctx, 0, releaseGrace)
 	defer cancel()
-	for range claimTries {
+	for range listings {
 		held, ok := h.current()
 		if !ok {
 			return

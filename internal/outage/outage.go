@@ -3,6 +3,7 @@
 package outage
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -90,7 +91,9 @@ func (o *Outage) Wait(ctx context.Context, err error, after time.Duration) error
 		wait = hurriedWait
 	}
 	switch {
-	case ctx.Err() != nil, o.tries == 1 && now.After(until): // nothing is waited for at all
+	case ctx.Err() != nil:
+		return fmt.Errorf("%w, and then the wait was ended: %w", err, ctx.Err())
+	case o.tries == 1 && now.After(until): // nothing is waited for at all
 		return err
 	case now.Add(wait).After(until) && after > 0:
 		return fmt.Errorf("given up: the server asks to wait for %s, and there is no time for that: %w", after, err)
@@ -101,7 +104,7 @@ func (o *Outage) Wait(ctx context.Context, err error, after time.Duration) error
 		o.p.Tell(Wait{Err: err, For: wait, Until: until})
 	}
 	if serr := o.p.Sleep(ctx, wait); serr != nil {
-		return fmt.Errorf("%w: %w", serr, err)
+		return fmt.Errorf("%w, and then the wait was ended: %w", err, cmp.Or(ctx.Err(), serr))
 	}
 	return nil
 }
