@@ -343,10 +343,11 @@ type worker struct {
 func (k *worker) Use(context.Context, gitcas.ThreadID) error  { return k.w.use }
 func (k *worker) Leave(context.Context)                       {}
 func (k *worker) Tidy(context.Context, gitcas.ThreadID) error { return nil }
-func (k *worker) Renew() error {
+func (k *worker) NextIdentity() (thread.Identity, error) {
 	k.n++
-	k.e.Who.Run = fmt.Sprintf("%s-%d", strings.SplitN(k.e.Who.Run, "-", 2)[0], k.n+1)
-	return nil
+	who := k.e.Who
+	who.Run = fmt.Sprintf("%s-%d", strings.SplitN(who.Run, "-", 2)[0], k.n+1)
+	return who, nil
 }
 
 // definitions has one workflow: a, which may ask, then b, which approves.

@@ -55,9 +55,23 @@ func (j *job) hop(ctx context.Context, id gitcas.ThreadID, expect node.Pin) erro
 	}
 	defer func() { j.Engine.Agent, j.Engine.Observe = inner, observe }()
 	var longest time.Duration
+	var held *thread.HeldClaim
 	for n := 1; ; n++ {
 		began := j.Now()
-		res, err := j.Engine.Step(ctx, thread.StepRequest{Thread: id, ExpectHead: expect, Agent: j.in.Agent, Deliver: true, Effects: j.effects})
+		var next *thread.Identity // as which this job does a further step
+		goOn := func() (thread.Identity, bool) {
+			if n >= j.in.StepsPerJob || !j.timeFor(max(longest, j.Now().Sub(began))) || ctx.Err() != nil {
+				return thread.Identity{}, false
+			}
+			who, err := j.Work.NextIdentity()
+			if err != nil {
+				j.warn("no further step is done in this job", err)
+				return who, false
+			}
+			next = &who
+			return who, true
+		}
+		res, err := j.Engine.Step(ctx, thread.StepRequest{Thread: id, ExpectHead: expect, Agent: j.in.Agent, Deliver: true, Effects: j.effects, Next: goOn, Held: held})
 		j.Work.Leave(ctx)
 		j.note(res)
 		longest = max(longest, j.Now().Sub(began))
@@ -69,14 +83,14 @@ func (j *job) hop(ctx context.Context, id gitcas.ThreadID, expect node.Pin) erro
 		case res.Suspended != nil:
 			return j.waits(ctx, res)
 		}
-		if n >= j.in.StepsPerJob || !j.timeFor(longest) || ctx.Err() != nil {
+		if next == nil {
+			goOn()
+		}
+		if next == nil || ctx.Err() != nil {
+			res.Held.Release(ctx)
 			return j.advance(ctx, res)
 		}
-		if err := j.Work.Renew(); err != nil {
-			j.warn("no further step is done in this job", err)
-			return j.advance(ctx, res)
-		}
-		expect = res.Pin()
+		j.Engine.Who, held, expect = *next, res.Held, res.Pin()
 	}
 }
 

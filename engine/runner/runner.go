@@ -45,9 +45,9 @@ type Worker interface {
 	Leave(ctx context.Context)
 	// Tidy removes the folder of a thread that has ended.
 	Tidy(ctx context.Context, id gitcas.ThreadID) error
-	// Renew gives a further step in this job an identity of its own, which is the
-	// same in every re-run of the job.
-	Renew() error
+	// NextIdentity is that of a further step in this job, which is the same in every
+	// re-run of the job.
+	NextIdentity() (thread.Identity, error)
 }
 
 // Definition is a workflow of the default branch, ready to be stored.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/internal/lazyregexp"
 	"github.com/united-workforce/uwf/internal/text"
@@ -24,6 +25,7 @@ var errClaimLost = errors.New("the claim was lost")
 type hold struct {
 	e     *Engine
 	id    gitcas.ThreadID
+	who   Identity     // the job that holds it
 	nonce string       // tells the claim from all others; empty: there is none
 	entry gitcas.Entry // the thread's, as it was when the claim was won
 	// budget is what the agent may use: the claim is charged the tenths of it that were
@@ -78,14 +80,24 @@ func (e *claimedError) Error() string {
 		oneLine(e.Run), e.Attempt, oneLine(e.Host), text.Time(time.UnixMilli(e.Renewed)))
 }
 
+// newHold is a claim that is to be won on those terms.
+func (e *Engine) newHold(id gitcas.ThreadID, who Identity, t terms) (*hold, error) {
+	h := &hold{e: e, id: id, who: who, nonce: e.Nonce(), budget: t.budget}
+	if h.nonce == "" {
+		return nil, fmt.Errorf("claim thread %s: there are no random numbers to tell the claim from others by", id)
+	}
+	return h, nil
+}
+
 // claim takes the thread, as it stands in v, for this job. The returned view is
 // a fresh one, read after the claim was won; the entry in it equals v's.
 func (e *Engine) claim(ctx context.Context, v *gitcas.View, id gitcas.ThreadID, t terms) (*gitcas.View, *hold, error) {
 	loaded, _ := v.Entry(id)
-	h := &hold{e: e, id: id, nonce: e.Nonce(), entry: loaded, budget: t.budget}
-	if h.nonce == "" {
-		return nil, nil, fmt.Errorf("claim thread %s: there are no random numbers to tell the claim from others by", id)
+	h, err := e.newHold(id, e.Who, t)
+	if err != nil {
+		return nil, nil, err
 	}
+	h.entry = loaded
 	won, err := e.Store.Update(ctx, v, func(v *gitcas.View) (*gitcas.Change, error) { return h.change(ctx, v, t) }, id)
 	switch {
 	case err == nil:
@@ -195,13 +207,7 @@ func (h *hold) change(ctx context.Context, v *gitcas.View, t terms) (*gitcas.Cha
 	if t.take != nil {
 		*t.take = old
 	}
-	w := h.e.Who
-	c := gitcas.Claim{
-		Nonce: h.nonce, Run: w.Run, Attempt: w.Attempt, Job: w.Job, Host: w.Host, Boot: w.Boot, PIDNS: w.PIDNS, PID: w.PID, Started: w.Started,
-		Head: h.entry.Head, For: t.purpose, Since: v.Time().UnixMilli(), Until: t.until(v.Time()).UnixMilli(),
-	}
-	c.Renewed = c.Since
-	c.Tokens, c.CostUSD = t.budget.charge(0, 0)
+	c := h.newClaim(v, h.entry.Head, t)
 	change := &gitcas.Change{}
 	var prev *gitcas.Held
 	if claimed {
@@ -214,6 +220,18 @@ func (h *hold) change(ctx context.Context, v *gitcas.View, t terms) (*gitcas.Cha
 	change.Refs = append(change.Refs, upd)
 	change.Objects = objs
 	return change, nil
+}
+
+// newClaim is the claim that says so, on a head of the thread.
+func (h *hold) newClaim(v *gitcas.View, head node.Hash, t terms) gitcas.Claim {
+	w := h.who
+	c := gitcas.Claim{
+		Nonce: h.nonce, Run: w.Run, Attempt: w.Attempt, Job: w.Job, Host: w.Host, Boot: w.Boot, PIDNS: w.PIDNS, PID: w.PID, Started: w.Started,
+		Head: head, For: t.purpose, Since: v.Time().UnixMilli(), Until: t.until(v.Time()).UnixMilli(),
+	}
+	c.Renewed = c.Since
+	c.Tokens, c.CostUSD = t.budget.charge(0, 0)
+	return c
 }
 
 // bury makes an attempt of a claim whose job died on the thread's present head:

@@ -39,8 +39,12 @@ func (r *stepRun) commit(ctx context.Context, d Draft, s *sealed, next verdict) 
 	push, cancel := outlive(ctx, 0, commitGrace)
 	defer cancel()
 	var done *committed
+	along, err := r.planNext(next, s.step.Usage)
+	if err != nil {
+		return r.result(), r.failed(ctx, "commit", d, err)
+	}
 	build := func(v *gitcas.View) (*gitcas.Change, error) {
-		c, tried, err := r.stepChange(push, v, s, next)
+		c, tried, err := r.stepChange(push, v, s, next, along)
 		if err == nil {
 			c.Landed = func(*gitcas.View) { done = tried }
 		}
@@ -65,8 +69,13 @@ func (r *stepRun) commit(ctx context.Context, d Draft, s *sealed, next verdict) 
 	}
 	r.settled(push, v, done)
 	r.dropFromDisk()
+	res := r.committed(done, s, next)
+	if !done.claim.ID.IsZero() {
+		along.h.set(done.claim, false)
+		res.Held = &HeldClaim{along.h}
+	}
 	r.e.reached("commit")
-	return r.committed(done, s, next), nil
+	return res, nil
 }
 
 // settled takes note of a commit that is in the store. Where the remote has no
@@ -97,10 +106,11 @@ type committed struct {
 	digest node.Digest // of head; empty where it is not known
 	entry  gitcas.Entry
 	work   gitcas.Work
+	claim  gitcas.Held // that of the next step, where it went out too
 }
 
 // stepChange is the commit as v allows it: rebuilt for every try.
-func (r *stepRun) stepChange(ctx context.Context, v *gitcas.View, s *sealed, next verdict) (*gitcas.Change, *committed, error) {
+func (r *stepRun) stepChange(ctx context.Context, v *gitcas.View, s *sealed, next verdict, along *nextClaim) (*gitcas.Change, *committed, error) {
 	entry, held, err := r.stillOurs(ctx, v)
 	if err != nil {
 		return nil, nil, err
@@ -133,7 +143,10 @@ func (r *stepRun) stepChange(ctx context.Context, v *gitcas.View, s *sealed, nex
 	tale := r.story(after)
 	tale.took = asCost(r.used)
 	tale.addStep(r.def, moderator.Output{Role: r.task.Role, Output: s.output}, step, s.words)
-	release, _ := gitcas.ClaimUpdate(r.id, &held, nil, v.Time())
+	if after.Status != gitcas.StatusActive {
+		along = nil // it was to pause meanwhile
+	}
+	claim, claimObjs, claimed := along.exchange(v, r.id, held, head)
 	c := &gitcas.Change{
 		Subject:  subjectOf(r.title(), r.id, stepWhat(r.task.Role, next.status, r.task.Step)),
 		Body:     commitBody(s),
@@ -144,8 +157,8 @@ func (r *stepRun) stepChange(ctx context.Context, v *gitcas.View, s *sealed, nex
 			gitcas.IndexPath(r.id):                              tale.writeIndex(),
 		},
 		Threads: map[gitcas.ThreadID]*gitcas.Entry{r.id: &after},
-		Refs:    append(refs, release),
-		Objects: objs,
+		Refs:    append(refs, claim),
+		Objects: append(claimObjs, objs...),
 	}
 	if next.end && !r.req.Deliver {
 		line := r.ended(after, head, reasonEnded, "")
@@ -157,7 +170,7 @@ func (r *stepRun) stepChange(ctx context.Context, v *gitcas.View, s *sealed, nex
 			return nil, nil, err
 		}
 	}
-	return c, &committed{head: head, digest: digest, entry: after, work: work}, nil
+	return c, &committed{head: head, digest: digest, entry: after, work: work, claim: claimed}, nil
 }
 
 // digestOf is the digest of a record among nodes.

@@ -34,6 +34,13 @@ type StepRequest struct {
 	Agent string
 	// Deliver leaves an ended thread on the tip, for a job that delivers it.
 	Deliver bool
+	// Next is asked before the step is committed, and where another one follows, whether the
+	// caller takes that at once, and as which job: the thread is claimed for it in the same
+	// push then, see Result.Held. Nil: it doesn't.
+	Next func() (Identity, bool)
+	// Held is the claim that the step before has left for this one; nil: there is none. It
+	// is released whatever comes of the step.
+	Held *HeldClaim
 	// Effects is asked for what is known of the thread's comment and pull request
 	// whenever its entry is written; may be nil. It may be asked more than once.
 	Effects func() Effects
@@ -67,6 +74,8 @@ type Result struct {
 	Again bool `json:"-"`
 	// Deliver: the thread has ended and waits to be delivered.
 	Deliver bool `json:"-"`
+	// Held is this job's claim for the next step, see StepRequest.Next; nil: there is none.
+	Held *HeldClaim `json:"-"`
 	// Comment and PR are the thread's, as far as its entry tells; 0: not known.
 	Comment int64 `json:"-"`
 	PR      int   `json:"-"`
@@ -172,11 +181,17 @@ func newRun(e *Engine, req StepRequest) *stepRun {
 }
 
 func (r *stepRun) step(ctx context.Context) (Result, error) {
+	if r.req.Held != nil {
+		r.hold = r.req.Held.h
+		defer r.hold.release(ctx)
+	}
 	if err := r.load(ctx); err != nil {
 		return r.result(), err
 	}
-	if res, in, err := r.bringIn(ctx); in && !res.Again || err != nil {
-		return res, err
+	if r.req.Held == nil { // else the step before has looked
+		if res, in, err := r.bringIn(ctx); in && !res.Again || err != nil {
+			return res, err
+		}
 	}
 	if done, res, err := r.beforeClaim(ctx); done || err != nil {
 		r.e.dropClaim(ctx, r.v, r.id)
@@ -186,13 +201,15 @@ func (r *stepRun) step(ctx context.Context) (Result, error) {
 		r.e.dropClaim(ctx, r.v, r.id)
 		return r.result(), err
 	}
-	v, h, err := r.e.claim(ctx, r.v, r.id, r.terms())
-	if err != nil {
-		return r.refused(err), err
+	if r.req.Held == nil || !r.takeUp() {
+		v, h, err := r.e.claim(ctx, r.v, r.id, r.terms())
+		if err != nil {
+			return r.refused(err), err
+		}
+		r.v, r.hold = v, h
+		defer h.release(ctx)
+		r.entry, _ = v.Entry(r.id)
 	}
-	r.v, r.hold = v, h
-	defer r.hold.release(ctx)
-	r.entry, _ = v.Entry(r.id)
 	r.e.observe(Event{Kind: "claimed", Thread: r.id, Step: r.stepNo(), Role: r.plan.role})
 	return r.act(ctx)
 }

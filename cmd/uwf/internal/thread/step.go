@@ -157,6 +157,17 @@ func (o *StepOptions) stepMany(ctx context.Context, w *worker.Worker, req thread
 // that failed as well.
 func Loop(ctx context.Context, w *worker.Worker, req thread.StepRequest, max int, each func(thread.Result)) error {
 	for n := 1; ; n++ {
+		var next *thread.Identity
+		var nextErr error
+		req.Next = func() (thread.Identity, bool) {
+			if n == max || ctx.Err() != nil {
+				return thread.Identity{}, false
+			}
+			var who thread.Identity
+			who, nextErr = w.NextIdentity()
+			next = &who
+			return who, nextErr == nil
+		}
 		res, err := w.Step(ctx, req)
 		if err == nil || res.Head != "" {
 			each(res)
@@ -170,12 +181,17 @@ func Loop(ctx context.Context, w *worker.Worker, req thread.StepRequest, max int
 		if n == max {
 			return nil
 		}
-		if err := ctx.Err(); err != nil {
-			return fmt.Errorf("stopped between two steps of thread %s: %w", req.Thread, err)
+		if next == nil {
+			req.Next()
 		}
-		if err := w.Renew(); err != nil {
-			return err
+		if nextErr != nil {
+			return nextErr
 		}
+		if next == nil || ctx.Err() != nil {
+			res.Held.Release(ctx)
+			return fmt.Errorf("stopped between two steps of thread %s: %w", req.Thread, ctx.Err())
+		}
+		w.Who, req.Held = *next, res.Held
 		req.ExpectHead = node.Pin{} // what was expected was the head before the first step
 	}
 }

@@ -422,10 +422,6 @@ func (f *folder) Snapshot(ctx context.Context, req workspace.SnapshotRequest) (w
 	return snap, err
 }
 
-// Renew gives the worker a new identity for its next step, where it made up the
-// old one itself: a run is in a thread's chain at most once.
-func (w *Worker) Renew() error {
-	who, err := w.f.NextIdentity()
-	w.Who = who
-	return err
-}
+// NextIdentity is that of the worker's next step, where it made up the old one itself: a
+// run is in a thread's chain at most once.
+func (w *Worker) NextIdentity() (thread.Identity, error) { return w.f.NextIdentity() }

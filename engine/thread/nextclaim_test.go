@@ -1,0 +1,169 @@
+package thread
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/wire"
+)
+
+// goesOn is a job that does n steps, one after the other. between is called when a step is
+// done and the next one has not begun.
+func (f *fixture) goesOn(run string, n int, between func(Result)) (last Result, err error) {
+	e := f.engine(run, 1)
+	var held *HeldClaim
+	for i := 1; ; i++ {
+		last, err = e.Step(f.Context(), StepRequest{Thread: testThread, Held: held, Next: func() (Identity, bool) {
+			who := e.Who
+			who.Run = fmt.Sprintf("%s-%d", run, i+1)
+			return who, i < n
+		}})
+		if err != nil || i == n || last.Done || last.Suspended != nil {
+			return last, err
+		}
+		between(last)
+		e.Who.Run, held = fmt.Sprintf("%s-%d", run, i+1), last.Held
+	}
+}
+
+// TestStepsOfOneJob: n steps in one job are n+1 pushes, and each is claimed under its own
+// run.
+func TestStepsOfOneJob(t *testing.T) {
+	for _, n := range []int{1, 2, 4} {
+		bubble(t, true, func(f *fixture) {
+			f.start()
+			f.agent = f.answer("done", "rejected")
+			var pushes int
+			f.remote.before = func(op string, _ wire.PushRequest) error {
+				if op == "push" {
+					pushes++
+				}
+				return nil
+			}
+			var claims []string
+			_, err := f.goesOn("r1", n, func(Result) {
+				c, ok := f.view().Claim(testThread)
+				if !ok || c.Head != f.entry().Head {
+					f.Errorf("between two steps the claim is %+v", c)
+				}
+				claims = append(claims, c.Run)
+			})
+			f.ok(err)
+			if want := []string{"r1-2", "r1-3", "r1-4"}[:n-1]; pushes != n+1 || !slices.Equal(claims, want) {
+				f.Errorf("%d steps took %d pushes, with claims of %v", n, pushes, claims)
+			}
+			f.paid(n)
+			f.unclaimed()
+			f.sound()
+		})
+	}
+}
+
+// TestBetweenTwoSteps: whatever happens between two steps of a job, the thread is stepped as
+// it is then, and no claim stays.
+func TestBetweenTwoSteps(t *testing.T) {
+	for name, c := range map[string]struct {
+		between func(f *fixture)
+		code    Code
+		paid    int
+	}{
+		"suspended": {func(f *fixture) { f.ok(f.engine("p", 1).Suspend(f.Context(), testThread, "wait")) }, CodeSuspended, 1},
+		"paused":    {func(f *fixture) { f.ok(f.engine("p", 1).Pause(f.Context(), testThread, "wait")) }, CodeSuspended, 1},
+		"cancelled": {func(f *fixture) {
+			_, err := f.engine("p", 1).Cancel(f.Context(), testThread, "no")
+			f.ok(err)
+		}, CodeNotYours, 1},
+		"taken over": {func(f *fixture) { f.claimBy(f.other(0)) }, CodeNotYours, 1},
+		"limited":    {func(f *fixture) { f.limits.MaxSteps = 1 }, CodeLimit, 1},
+		"the server is away for a while": {func(f *fixture) {
+			back := time.Now().Add(5 * time.Minute)
+			f.remote.before = func(string, wire.PushRequest) error {
+				if time.Now().Before(back) {
+					return unreachable()
+				}
+				return nil
+			}
+		}, CodeOK, 2},
+		"its agent takes long": {func(f *fixture) { f.waits(10*time.Minute, func(time.Duration) {}) }, CodeOK, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(f *fixture) {
+				f.start()
+				_, err := f.goesOn("r1", 2, func(Result) { c.between(f) })
+				f.code(err, c.code)
+				f.paid(c.paid)
+				if held, ok := f.view().Claim(testThread); ok && held.Host == f.host {
+					f.Errorf("a claim is left: %+v", held)
+				}
+				f.sound()
+			})
+		})
+	}
+}
+
+// TestKilledBetweenTwoSteps: a job that dies with the claim of a step that it has not begun
+// is followed by another one.
+func TestKilledBetweenTwoSteps(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		f.start()
+		f.killedAt("commit", func() { _, _ = f.goesOn("r1", 2, func(Result) {}) })
+		if _, ok := f.view().Claim(testThread); !ok {
+			t.Fatal("no claim is left")
+		}
+		_, err := f.step("r2")
+		f.says(f.code(err, CodeNotYours), "run r1-2")
+		f.paid(1)
+		f.alive = func(int, int64) bool { return false }
+		f.steps("r3")
+		f.paid(2)
+		f.unclaimed()
+	})
+}
+
+// TestNoNextStep: what does not follow is not claimed, and what is given up is let go.
+func TestNoNextStep(t *testing.T) {
+	for name, set := range map[string]func(f *fixture){
+		"a person is asked": func(f *fixture) { f.agent = f.answer("ask", "") },
+		"a limit is near":   func(f *fixture) { f.limits.MaxSteps = 1 },
+		"the cost is near":  func(f *fixture) { f.limits.CostUSD = 0.5 },
+		"it is to pause":    func(f *fixture) { f.waits(time.Minute, f.pausedAt(30*time.Second)) },
+		"it ends":           func(f *fixture) { f.steps("before") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(f *fixture) {
+				f.start()
+				set(f)
+				res, err := f.engine("r1", 1).Step(f.Context(), StepRequest{Thread: testThread, Next: func() (Identity, bool) { return f.engine("r1-2", 1).Who, true }})
+				f.ok(err)
+				if res.Held != nil {
+					f.Error("the next step is claimed")
+				}
+				f.unclaimed()
+			})
+		})
+	}
+	inBubble(t, func(f *fixture) {
+		f.start()
+		res, err := f.engine("r1", 1).Step(f.Context(), StepRequest{Thread: testThread, Next: func() (Identity, bool) { return f.engine("r1-2", 1).Who, true }})
+		f.ok(err)
+		ctx, cancel := context.WithCancelCause(f.Context())
+		cancel(errors.New("SIGTERM"))
+		res.Held.Release(ctx)
+		f.unclaimed()
+		(*HeldClaim)(nil).Release(ctx)
+	})
+}
+
+// pausedAt has a person pause the thread while its agent works.
+func (f *fixture) pausedAt(at time.Duration) func(time.Duration) {
+	return func(after time.Duration) {
+		if after == at {
+			f.edit(func(e *gitcas.Entry) { e.Pause = &gitcas.Pause{Reason: "wait"} })
+		}
+	}
+}
