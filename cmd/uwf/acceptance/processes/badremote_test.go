@@ -243,16 +243,15 @@ func TestRefusedCommit(t *testing.T) {
 		f := m.on(t).failing()
 		fault := onPush(2, always, denied)
 		l.wrap.Store(&fault)
-		j := f.step([]string{quiet}, f.id).ends(1)
+		// A process of its own: that it is over is seen by its pid.
+		j := f.step([]string{quiet, clitest.EnvKill + "=nowhere"}, f.id).ends(1)
 		l.wrap.Store(nil)
 		j.says("access denied", "could not be pushed; it is in "+m.home, "check your credentials", "thread step "+f.id)
 		if f.lab.head(f.id) != f.head {
 			t.Error("the head moved")
 		}
 		ran := m.lines(runs)
-		l.outlive()
-		// A process of its own: it takes the time from the server, which says that the claim is dead.
-		f.step([]string{quiet, clitest.EnvKill + "=nowhere"}, f.id).ends(0)
+		f.step([]string{quiet}, f.id).ends(0)
 		if n := len(f.steps(f.id)); n != 1 || m.lines(runs) != ran {
 			t.Errorf("%d steps came of it, and %d more agents", n, m.lines(runs)-ran)
 		}
