@@ -31,7 +31,7 @@ runs yet: step it.
 A job that died keeps its thread until its claim is over: see uwf ps. Who knows that it is
 dead takes the thread with --take, which counts as an attempt that died. A job that lives
 after all is stopped, and what it has is kept.`,
-		Example:           "  uwf thread retry 01JY0000000000000000000000\n  uwf thread retry --take @latest",
+		Example:           "  uwf thread retry 01JY0000000000000000000000\n  uwf thread retry --take 01JY0000000000000000000000",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: lookup.CompleteThread(f),
 		RunE:              app.Run(o, runF, retryRun, func(args []string) { o.Thread = args[0] }),
