@@ -38,8 +38,8 @@ func (r *stepRun) planNext(next verdict, usage *record.Usage) (*nextClaim, error
 	after := newRun(r.e, r.req)
 	after.entry, after.def, after.used, after.plan = r.entry, r.def, r.used, next.plan
 	after.used.Add(r.task.Role, usage)
-	if after.limits().Check(after.used, next.role) != nil {
-		return nil, nil
+	if limit := after.limits().Check(after.used, next.role); limit != nil {
+		return nil, nil //nolint:nilerr // the next job finds it, and says so
 	}
 	who, goesOn := r.req.Next()
 	if !goesOn {
