@@ -11,7 +11,8 @@ import (
 	"github.com/united-workforce/uwf/gitcas/wire/internal/fault"
 )
 
-// Kinds of failure. An *Error matches exactly one of them with errors.Is.
+// Kinds of failure. An *Error matches exactly one of them with errors.Is, but for
+// ErrTooManyRefs, which is a kind of ErrProtected.
 var (
 	// ErrLostRace: a ref no longer had the expected value.
 	ErrLostRace = fault.ErrLostRace
@@ -19,6 +20,9 @@ var (
 	ErrDenied = fault.ErrDenied
 	// ErrProtected: a branch rule or a hook of the server refused the push.
 	ErrProtected = fault.ErrProtected
+	// ErrTooManyRefs: the server takes fewer refs a push, see FewerRefs. It is an
+	// ErrProtected.
+	ErrTooManyRefs = fault.ErrTooManyRefs
 	// ErrSecretRefused: the server's push protection found a secret.
 	ErrSecretRefused = fault.ErrSecretRefused
 	// ErrNotFound: no such repository or object.
@@ -59,6 +63,19 @@ func IsOutage(err error) (after time.Duration, ok bool) {
 	return after, true
 }
 
+// FewerRefs reports whether a push of so many refs was refused because they are too many, and
+// with how many to push again: fewer than were tried, by what the server said or else half.
+func FewerRefs(err error, tried int) (most int, ok bool) {
+	var e *Error
+	if tried < 2 || !errors.As(err, &e) || !errors.Is(e, ErrTooManyRefs) {
+		return 0, false
+	}
+	if e.MostRefs > 0 && e.MostRefs < tried {
+		return e.MostRefs, true
+	}
+	return tried / 2, true
+}
+
 // Error is a failed operation on a remote.
 type Error struct {
 	Op     string // "list refs", "fetch", "push"
@@ -68,6 +85,9 @@ type Error struct {
 	Detail string // what the server or the system said, one line
 	// RetryAfter is how long the server wants to be left alone; 0: it doesn't say.
 	RetryAfter time.Duration
+	// MostRefs is how many refs a push may update, of an ErrTooManyRefs; 0: the server
+	// doesn't say.
+	MostRefs int
 
 	cause error // context.Canceled and its like, ErrTooLong or an address that leads nowhere, for errors.Is
 }

@@ -28,6 +28,9 @@ type MemoryOptions struct {
 	// ErrProtected, or with the kind of the error when it is an *Error. It is
 	// called with the remote locked: it must not call the remote.
 	Refuse func(RefUpdate) error
+	// MostRefs is how many refs a push may update, as GitHub's push policy bounds them; 0:
+	// any number.
+	MostRefs int
 }
 
 // Memory is a remote that lives in memory and obeys the rules of a git server:
@@ -217,6 +220,14 @@ func (m *Memory) unpack(objs []PackObject) (added []ID, err error) {
 // update applies a push's updates and says what became of each.
 func (m *Memory) update(req PushRequest) *pushResult {
 	res := newPushResult(req)
+	if m.o.MostRefs > 0 && len(req.Updates) > m.o.MostRefs {
+		for _, u := range req.Updates {
+			e := m.fail(opPush, u.Name, ErrTooManyRefs, fmt.Sprintf("Pushes can not update more than %d branches or tags.", m.o.MostRefs))
+			e.MostRefs = m.o.MostRefs
+			res.refuse(u.Name, e)
+		}
+		return res
+	}
 	for _, u := range req.Updates {
 		if err := m.judge(u, req); err != nil {
 			res.refuse(u.Name, err)

@@ -63,7 +63,9 @@ func parseReport(r io.Reader, req PushRequest, url string) (*pushResult, error) 
 	res := newPushResult(req)
 	fail := func(ref, reason string) {
 		detail, kind := fault.TranslateRefusal(ref, reason, text)
-		res.refuse(ref, &Error{Op: opPush, URL: url, Ref: ref, Kind: kind, Detail: detail})
+		e := &Error{Op: opPush, URL: url, Ref: ref, Kind: kind, Detail: detail}
+		_, e.MostRefs, _ = fault.TooManyRefs(detail)
+		res.refuse(ref, e)
 	}
 	if unpack != "ok" {
 		for _, name := range res.order {

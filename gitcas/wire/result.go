@@ -87,6 +87,7 @@ func asError(op, url string, err error) *Error {
 			e.cause = cause
 		}
 	}
+	_, e.MostRefs, _ = fault.TooManyRefs(detail)
 	var later *fault.LaterError
 	if errors.As(err, &later) {
 		e.RetryAfter = later.After

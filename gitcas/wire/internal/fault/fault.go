@@ -22,6 +22,8 @@ var (
 	ErrDenied = errors.New("access denied")
 	// ErrProtected: a branch rule or a hook of the server refused the push.
 	ErrProtected = errors.New("refused by a branch rule or hook of the server")
+	// ErrTooManyRefs: the server takes fewer refs a push.
+	ErrTooManyRefs = fmt.Errorf("%w: too many refs in one push", ErrProtected)
 	// ErrSecretRefused: the server's push protection found a secret.
 	ErrSecretRefused = errors.New("refused because the server found a secret in the push")
 	// ErrNotFound: no such repository or object.
@@ -113,7 +115,7 @@ func Reading(err error) error {
 // ErrUnreachable, any other unreadable.
 func KindOf(err error) error {
 	for _, k := range []error{
-		ErrLostRace, ErrDenied, ErrProtected, ErrSecretRefused, ErrNotFound,
+		ErrLostRace, ErrDenied, ErrTooManyRefs, ErrProtected, ErrSecretRefused, ErrNotFound,
 		ErrUnreachable, ErrUnreadable, ErrNotAtomic, ErrInvalid, ErrReadOnly, ErrNoProgram,
 	} {
 		if errors.Is(err, k) {

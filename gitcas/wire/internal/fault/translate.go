@@ -3,6 +3,7 @@ package fault
 import (
 	"cmp"
 	"errors"
+	"strconv"
 	"strings"
 )
 
@@ -28,6 +29,10 @@ func rules() []rule {
 		r(ErrSecretRefused, "secret scanning found"),
 		r(ErrSecretRefused, "declined due to a detected secret"),
 		r(ErrSecretRefused, "secrets detected in"),
+
+		// GitHub's push policy (GH013, once for each ref of the push). It counts deletions, and
+		// refs outside of branches and tags, too.
+		r(ErrTooManyRefs, tooManyRefs, branchesOrTags),
 
 		// Ref names that can't stand beside each other: trying again won't help.
 		r(ErrInvalid, "exists; cannot create"),
@@ -141,6 +146,12 @@ func rules() []rule {
 	}
 }
 
+// What GitHub says where a push has too many refs, with their number in between.
+const (
+	tooManyRefs    = "update more than "
+	branchesOrTags = "branches or tags"
+)
+
 // Translate gives the kind of a text, and says whether the text is known at
 // all: an unknown one is ErrUnreadable.
 func Translate(text string) (known bool, kind error) {
@@ -164,6 +175,9 @@ func TranslateRefusal(ref, reason, text string) (detail string, kind error) {
 	if _, kind := Translate(text); errors.Is(kind, ErrSecretRefused) {
 		return joinDetail(reason, saying), kind
 	}
+	if line, _, ok := TooManyRefs(text + "\n" + reason); ok {
+		return joinDetail(reason, line), ErrTooManyRefs
+	}
 	known, kind := Translate(reason)
 	generic := !known || strings.Contains(reason, "hook declined") || strings.Contains(reason, "abnormal exit") ||
 		strings.Contains(reason, "rule violations")
@@ -182,6 +196,22 @@ func TranslateRefusal(ref, reason, text string) (detail string, kind error) {
 		return OneLine(reason), kind
 	}
 	return joinDetail(reason, saying), kind
+}
+
+// TooManyRefs finds the line that says that a push had more refs than the server takes, and
+// how many it takes; 0: it doesn't say. Said of each ref of a large push, the line may stand
+// far behind what a message has room for.
+func TooManyRefs(text string) (line string, most int, ok bool) {
+	for line := range strings.Lines(text) {
+		_, after, found := strings.Cut(strings.ToLower(line), tooManyRefs)
+		if !found || !strings.Contains(after, branchesOrTags) {
+			continue
+		}
+		number, _, _ := strings.Cut(strings.TrimSpace(after), " ")
+		most, _ = strconv.Atoi(number)
+		return strings.Trim(OneLine(line), "- "), max(most, 0), true
+	}
+	return "", 0, false
 }
 
 // hookErred tells a hook that says no by failing itself: Gitea's does where a job pushes

@@ -2,6 +2,7 @@ package fault
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -97,6 +98,14 @@ func TestRefusals(t *testing.T) {
 			"error: GH013: Repository rule violations found for refs/heads/main.\nReview all repository rules at https://github.com/o/r/rules?ref=refs%2Fheads%2Fmain\n\n- Changes must be made through a pull request.\n",
 			ErrProtected, "GH013",
 		},
+		"GitHub, too many refs": {
+			"push declined due to repository rule violations", tooMany("refs/heads/main", 1, 2),
+			ErrTooManyRefs, "push declined due to repository rule violations: Pushes can not update more than 2 branches or tags.",
+		},
+		"GitHub, far too many refs": {
+			"push declined due to repository rule violations", tooMany("refs/heads/main", 20, 5),
+			ErrTooManyRefs, "Pushes can not update more than 5 branches or tags.",
+		},
 		"GitHub, secret": {
 			"push declined due to repository rule violations",
 			"error: GH013: Repository rule violations found for refs/heads/main.\n\n- GITHUB PUSH PROTECTION\n  —————————————————————————————————————————\n    Resolve the following violations before pushing again\n\n    - Push cannot contain secrets\n\n     (?) Learn how to resolve a blocked push\n",
@@ -156,6 +165,29 @@ func TestRefusals(t *testing.T) {
 		}
 		if !strings.Contains(detail, tc.detail) || strings.ContainsAny(detail, "\n\r\x1b") || len(detail) > 600 {
 			t.Errorf("%s: the detail is %q", name, detail)
+		}
+	}
+}
+
+// tooMany is what GitHub prints beside the refusal of a push of n refs.
+func tooMany(ref string, n, most int) string {
+	one := "error: GH013: Repository rule violations found for %s.\nReview all repository rules at https://github.com/o/r/rules?ref=main\n\n- Pushes can not update more than %d branches or tags.\n\n"
+	return strings.Repeat(fmt.Sprintf(one, ref, most), n)
+}
+
+// TestTooManyRefs: the number is found, where there is one.
+func TestTooManyRefs(t *testing.T) {
+	for text, want := range map[string]int{
+		tooMany("refs/uwf/store", 20, 5):                                   5,
+		"- Pushes can not update more than two branches or tags.\n":        0,
+		"- Pushes can not update more than -3 branches or tags.\n":         0,
+		"Pushes can not update more than 1000 branches or tags.":           1000,
+		"you need more than one approval\nto update more than a branch":    -1,
+		"error: GH013: Repository rule violations found for refs/heads/a.": -1,
+	} {
+		line, most, ok := TooManyRefs(text)
+		if ok != (want >= 0) || most != max(want, 0) || ok != strings.Contains(line, "update more than") {
+			t.Errorf("%q: %q %d %t, want %d", text, line, most, ok, want)
 		}
 	}
 }
