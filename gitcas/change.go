@@ -141,7 +141,31 @@ func (b *builder) content() error {
 	if err := b.lists(root); err != nil {
 		return err
 	}
+	if err := b.noteRefs(root); err != nil {
+		return err
+	}
 	return b.commit(root, b.c.Subject, b.c.Body, b.c.Trailers)
+}
+
+// noteRefs writes into VERSION how many refs the remote takes in a push, once a refusal has
+// told: later jobs need not be refused. Where there is no room for it they are.
+func (b *builder) noteRefs(root dirEdit) error {
+	learnt := int(b.v.s.learnt.Load())
+	if noted := b.cur.version.Refs; learnt == 0 || noted != 0 && noted <= learnt {
+		return nil
+	}
+	text, err := b.v.rootFile(&b.cur, versionName)
+	if err != nil {
+		return err
+	}
+	if text, err = statefile.SetVersionRefs(text, learnt); err != nil {
+		return fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	if len(text) > statefile.MaxVersionFile {
+		return nil
+	}
+	b.cur.version.Refs = learnt
+	return b.rootFile(root, versionName, text, statefile.MaxVersionFile)
 }
 
 // thread returns the edit of a thread's folder.

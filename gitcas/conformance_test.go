@@ -604,6 +604,15 @@ func TestMemoryWithoutAtomic(t *testing.T) {
 	suite(t, func(*testing.T) wire.Remote { return wire.NewMemory(wire.MemoryOptions{}) })
 }
 
+// TestMemoryOfFewRefs: a remote that takes so few refs a push that changes go in parts.
+func TestMemoryOfFewRefs(t *testing.T) {
+	for most := 1; most < StepRefs; most++ {
+		t.Run(fmt.Sprint(most), func(t *testing.T) {
+			suite(t, func(*testing.T) wire.Remote { return wire.NewMemory(wire.MemoryOptions{Atomic: true, MostRefs: most}) })
+		})
+	}
+}
+
 func TestMemoryWithoutFilter(t *testing.T) {
 	suite(t, func(*testing.T) wire.Remote {
 		return wire.NewMemory(wire.MemoryOptions{Atomic: true, NoFilter: true})

@@ -1,6 +1,7 @@
 package gitcas
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -337,12 +338,41 @@ func (f *fsck) history() error {
 		if h.parent == nil {
 			return nil
 		}
-		if h.root.id(versionName) != h.parent.root.id(versionName) {
-			f.add(where, "it changes VERSION")
+		if err := f.version(where, h.parent.root.id(versionName), h.root.id(versionName)); err != nil {
+			return err
 		}
 		return f.step(where, h)
 	})
 	return f.note(f.s.ref, err)
+}
+
+// version checks that VERSION stays, but for how many refs a push may update.
+func (f *fsck) version(where string, before, after wire.ID) error {
+	if before == after {
+		return nil
+	}
+	if before.IsZero() || after.IsZero() {
+		f.add(where, "it changes VERSION")
+		return nil
+	}
+	var rest [2][]byte
+	for i, id := range []wire.ID{before, after} {
+		o, err := f.v.object(f.ctx, versionName, id, plumbing.BlobObject, statefile.MaxVersionFile)
+		if err != nil {
+			return f.note(where, err)
+		}
+		if _, err = statefile.ParseVersion(o.Data); err == nil {
+			rest[i], err = statefile.SetVersionRefs(o.Data, 1)
+		}
+		if err != nil {
+			f.add(where, "%s: %v", versionName, err)
+			return nil
+		}
+	}
+	if !bytes.Equal(rest[0], rest[1]) {
+		f.add(where, "it changes VERSION")
+	}
+	return nil
 }
 
 // step compares a commit with the one before it.

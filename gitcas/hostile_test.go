@@ -559,6 +559,9 @@ func TestFsckHistory(t *testing.T) {
 			x.replace("history/2023/11-14.jsonl", func(b []byte) []byte { return bytes.Replace(b, []byte("cancelled"), []byte("ended"), 1) })
 		}, "rewrites history/2023/11-14.jsonl"},
 		"history file removed": {func(x *vandal) { x.edit("history/2023/11-14.jsonl", gone) }, "removes history/2023/11-14.jsonl"},
+		"refs a push changed": {func(x *vandal) {
+			x.replace(versionName, func(b []byte) []byte { return append(b, "refs: 2\n"...) })
+		}, ""},
 		"store id changed": {func(x *vandal) {
 			x.replace(versionName, func(b []byte) []byte { return append(b, "more: yes\n"...) })
 		}, "changes VERSION"},

@@ -21,20 +21,29 @@ import (
 // A branch or ref that moved is ErrLostRace; wire.ErrUnreachable leaves open
 // whether it happened: Update finds out.
 //
-// On a store without atomic pushes the refs are updated one by one: attempts, the
-// state branch, work branches, claims. What comes after the state branch can fail
-// without failing the push: the view's Lagging says so.
+// On a remote that doesn't take so many refs at once, the refs are updated in parts, each with
+// as many as it takes: attempts, the state branch with refs/uwf/store, work branches, claims.
+// Without atomic pushes that is one by one. What comes after the state branch can fail without
+// failing the push: the view's Lagging says so. How many it takes is learnt when it refuses
+// more, and noted in VERSION by the next commit.
 func (s *Store) Push(ctx context.Context, v *View, c *Change) (*View, error) {
 	_, next, err := s.try(ctx, v, c)
+	for errors.Is(err, errFewerRefs) {
+		_, next, err = s.try(ctx, v, c)
+	}
 	return next, err
 }
+
+// errFewerRefs: a push was refused because it had too many refs, and the Store has learnt
+// with how many to try again. Each is fewer than before.
+var errFewerRefs = errors.New("with fewer refs the remote may take it")
 
 // sending is a change as it was sent.
 type sending struct {
 	change    *Change
 	base, tip wire.ID // of the state branch; equal: no commit
 	updates   []wire.RefUpdate
-	// rest are those that go after the state branch where the store is not atomic, and
+	// rest are those that go after the state branch where the change goes in parts, and
 	// pending the objects for them.
 	rest    []wire.RefUpdate
 	pending *pending
@@ -63,7 +72,7 @@ func (s *Store) try(ctx context.Context, v *View, c *Change) (*sending, *View, e
 	}
 	objs := append(slices.Clone(c.Objects), b.objs...)
 	p := &sending{change: c, base: v.tip, tip: b.cur.tip, updates: updates}
-	at, lagging, err := s.send(ctx, v.version.Atomic, p, objs)
+	at, lagging, err := s.send(ctx, s.refsAtOnce(v.version), p, objs)
 	if err != nil {
 		return p, nil, err
 	}
@@ -71,42 +80,83 @@ func (s *Store) try(ctx context.Context, v *View, c *Change) (*sending, *View, e
 	return p, next, err
 }
 
-// send pushes updates in one go, or in order where the store is not atomic: up to the state
-// branch, which is tried once, then the rest.
-func (s *Store) send(ctx context.Context, atomic bool, p *sending, objs []wire.PackObject) (time.Time, map[string]error, error) {
-	if atomic || len(p.updates) == 1 {
-		at, err := s.remote.Push(ctx, wire.PushRequest{Updates: p.updates, Objects: objs, Atomic: len(p.updates) > 1})
+// send pushes updates in one go where they are no more than most, else in parts: up to that
+// with the state branch, which is tried once, then the rest.
+func (s *Store) send(ctx context.Context, most int, p *sending, objs []wire.PackObject) (time.Time, map[string]error, error) {
+	if len(p.updates) <= most {
+		at, err := s.pushOnce(ctx, p.updates, objs)
 		return at, nil, err
 	}
 	slices.SortStableFunc(p.updates, func(x, y wire.RefUpdate) int { return s.rank(x) - s.rank(y) })
 	p.pending = newPending(objs)
 	var at time.Time
-	for i, u := range p.updates {
-		objs := p.pending.take(u.New)
-		var err error
-		if u.Name == s.ref {
-			p.rest = p.updates[i+1:]
-			at, err = s.remote.Push(ctx, wire.PushRequest{Updates: []wire.RefUpdate{u}, Objects: objs})
-		} else {
-			err = s.PushRef(ctx, u, objs)
+	for rest := p.updates; len(rest) > 0; {
+		var part []wire.RefUpdate
+		part, rest = s.firstPart(rest, most)
+		objs := p.pending.take(part)
+		if !slices.ContainsFunc(part, func(u wire.RefUpdate) bool { return u.Name == s.ref }) {
+			if err := s.pushRefs(ctx, part, objs); err != nil {
+				return at, nil, err
+			}
+			continue
 		}
+		p.rest = rest
+		at, err := s.pushOnce(ctx, part, objs)
 		if err != nil {
 			return at, nil, err
 		}
-		if u.Name == s.ref {
-			return at, s.sendRest(ctx, p), nil
-		}
+		return at, s.sendRest(ctx, most, p), nil
 	}
 	return at, nil, nil
 }
 
+// firstPart divides updates, which are in order, into those of the next push and the others.
+// The state branch and the ref that marks it go together where two refs may.
+func (s *Store) firstPart(updates []wire.RefUpdate, most int) (part, rest []wire.RefUpdate) {
+	n := min(most, len(updates))
+	if n > 1 && n < len(updates) && updates[n-1].Name == s.ref && updates[n].Name == storeRef {
+		n--
+	}
+	return updates[:n], updates[n:]
+}
+
+// pushOnce makes one push of updates that belong together.
+func (s *Store) pushOnce(ctx context.Context, updates []wire.RefUpdate, objs []wire.PackObject) (time.Time, error) {
+	at, err := s.remote.Push(ctx, wire.PushRequest{Updates: updates, Objects: objs, Atomic: len(updates) > 1})
+	return at, s.learnFewer(err, len(updates))
+}
+
+// learnFewer takes note where a push of so many refs was refused because they are too many.
+func (s *Store) learnFewer(err error, tried int) error {
+	most, ok := wire.FewerRefs(err, tried)
+	if !ok {
+		return err
+	}
+	for old := s.learnt.Load(); old == 0 || old > int64(most); old = s.learnt.Load() {
+		if s.learnt.CompareAndSwap(old, int64(most)) {
+			break
+		}
+	}
+	return fmt.Errorf("%w: %w", errFewerRefs, err)
+}
+
 // sendRest pushes what goes after the state branch. What fails is brought up by a later
 // job: the state branch has the change.
-func (s *Store) sendRest(ctx context.Context, p *sending) (lagging map[string]error) {
+func (s *Store) sendRest(ctx context.Context, most int, p *sending) (lagging map[string]error) {
 	lagging = map[string]error{}
-	for _, u := range p.rest {
-		if err := s.PushRef(ctx, u, p.pending.take(u.New)); err != nil {
-			lagging[u.Name] = err
+	for rest := p.rest; len(rest) > 0; {
+		var part []wire.RefUpdate
+		part, rest = s.firstPart(rest, most)
+		objs := p.pending.take(part)
+		err := s.pushRefs(ctx, part, objs)
+		refused := errors.Is(err, ErrLostRace) || errors.Is(err, wire.ErrProtected)
+		for _, u := range part {
+			if refused && len(part) > 1 { // by one of them, perhaps
+				err = s.PushRef(ctx, u, objs)
+			}
+			if err != nil {
+				lagging[u.Name] = err
+			}
 		}
 	}
 	return lagging
@@ -144,10 +194,13 @@ func newPending(objs []wire.PackObject) *pending {
 	return p
 }
 
-// take returns the unsent objects that id reaches.
-func (p *pending) take(id wire.ID) []wire.PackObject {
+// take returns the unsent objects that updates reach.
+func (p *pending) take(updates []wire.RefUpdate) []wire.PackObject {
 	var picked []int
-	todo := []wire.ID{id}
+	var todo []wire.ID
+	for _, u := range updates {
+		todo = append(todo, u.New)
+	}
 	for len(todo) > 0 {
 		id := todo[len(todo)-1]
 		todo = todo[:len(todo)-1]
@@ -200,7 +253,7 @@ func (b *builder) view(updates []wire.RefUpdate, at time.Time, lagging map[strin
 	for _, id := range b.stale {
 		delete(v.cache.dirs, id)
 	}
-	for _, name := range []string{threadsName, registryName} {
+	for _, name := range []string{versionName, threadsName, registryName} {
 		if id := old.root.id(name); id != b.cur.root.id(name) {
 			delete(v.cache.objs, id)
 		}
@@ -255,7 +308,7 @@ func (s *Store) Init(ctx context.Context) (*View, error) {
 		err = s.create(ctx)
 		if after, away := wire.IsOutage(err); away {
 			err = o.Wait(ctx, err, after)
-		} else if errors.Is(err, ErrLostRace) && try < listings {
+		} else if errors.Is(err, errFewerRefs) || errors.Is(err, ErrLostRace) && try < listings {
 			err = nil
 		}
 		if err != nil {
@@ -274,7 +327,8 @@ func (s *Store) create(ctx context.Context) error {
 	if _, err := s.o.Rand.Read(id); err != nil {
 		return fmt.Errorf("draw a store id: %w", err)
 	}
-	version, err := statefile.EncodeVersion(statefile.Version{Store: fmt.Sprintf("%x", id), Atomic: atomic})
+	is := statefile.Version{Store: fmt.Sprintf("%x", id), Atomic: atomic, Refs: int(s.learnt.Load())}
+	version, err := statefile.EncodeVersion(is)
 	if err != nil {
 		return err
 	}
@@ -305,6 +359,6 @@ func (s *Store) create(ctx context.Context) error {
 	}
 	objs = append(objs, wire.PackObject{Object: d.obj}, wire.PackObject{Object: commit})
 	first := &sending{tip: commit.ID, updates: []wire.RefUpdate{{Name: s.ref, New: commit.ID}, {Name: storeRef, New: commit.ID}}}
-	_, _, err = s.send(ctx, atomic, first, objs)
+	_, _, err = s.send(ctx, s.refsAtOnce(is), first, objs)
 	return err
 }

@@ -1,19 +1,25 @@
 package gitcas
 
 import (
+	"sync/atomic"
+
 	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/gitcas/statefile"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/internal/outage"
 )
 
 // Store is one state branch on one remote. It keeps no state of the branch
-// itself, only compiled schemas; it is safe for concurrent use.
+// itself, only compiled schemas and how many refs its remote takes in a push; it is safe for
+// concurrent use.
 type Store struct {
 	remote  wire.Remote
 	o       Options
 	err     error // what Open found wrong with the options
 	ref     string
 	schemas node.Schemas
+	// learnt is how many refs a push may update, as a refusal has told; 0: none has.
+	learnt atomic.Int64
 }
 
 // Open returns the store behind a remote. It does no I/O: what is wrong with the
@@ -36,6 +42,36 @@ func (s *Store) Outages() outage.Policy { return s.o.outages() }
 // Branch is the full name of the state branch's ref.
 func (s *Store) Branch() string { return s.ref }
 
-// Atomic reports whether the remote took atomic pushes when the store was made.
-// Where it did not, Push updates the refs one by one, see there.
-func (s *Store) Atomic(v *View) bool { return v.version.Atomic }
+// StepRefs is how many refs a change of one thread updates: the state branch, refs/uwf/store,
+// the claim, and the work branch or the ref of an attempt.
+const StepRefs = 4
+
+// mostRefs bounds the refs of one push where the remote doesn't.
+const mostRefs = 100
+
+// MostRefs is how many refs one push updates: as many as the remote takes, as far as a refusal
+// has told, now or when VERSION was written, and no more than 100.
+func (s *Store) MostRefs(v *View) int { return s.mostRefs(v.version.Refs) }
+
+func (s *Store) mostRefs(noted int) int {
+	most := mostRefs
+	for _, n := range []int{noted, int(s.learnt.Load())} {
+		if n > 0 {
+			most = min(most, n)
+		}
+	}
+	return most
+}
+
+// refsAtOnce is how many refs of a change go in one push.
+func (s *Store) refsAtOnce(version statefile.Version) int {
+	if !version.Atomic {
+		return 1
+	}
+	return s.mostRefs(version.Refs)
+}
+
+// Atomic reports whether the remote takes what a change of one thread updates at once, or not
+// at all: it had atomic pushes when the store was made, and takes that many refs. Where it
+// does not, Push updates the refs in parts, see there.
+func (s *Store) Atomic(v *View) bool { return s.refsAtOnce(v.version) >= StepRefs }

@@ -228,10 +228,16 @@ func TestUnansweredTooFarBack(t *testing.T) {
 	}
 }
 
-// TestUnansweredOnePartOfMany: on a remote without atomic pushes, what goes after the state
-// branch is sent before an unanswered push of that is done.
+// TestUnansweredOnePartOfMany: on a remote without atomic pushes, or with room for few refs in
+// one, what goes after the state branch is sent before an unanswered push of that is done.
 func TestUnansweredOnePartOfMany(t *testing.T) {
-	s := Open(wire.NewMemory(wire.MemoryOptions{}), testOptions())
+	for _, o := range []wire.MemoryOptions{{}, {Atomic: true, MostRefs: 2}} {
+		t.Run(fmt.Sprint(o.MostRefs), func(t *testing.T) { testUnansweredPart(t, wire.NewMemory(o), o.MostRefs) })
+	}
+}
+
+func testUnansweredPart(t *testing.T, mem wire.Remote, known int) {
+	s := Open(mem, testOptions())
 	id := threadID(1)
 	threadWithSteps(t, s, id, 1)
 	sig := gitobj.Signature{Name: "t", Email: "t@example.com", When: time.Unix(0, 0)}
@@ -242,6 +248,7 @@ func TestUnansweredOnePartOfMany(t *testing.T) {
 	work := wire.NewObject(plumbing.CommitObject, data)
 	r := &slow{Remote: s.remote, ref: s.ref, taken: func() { commitsOfOthers(t, s, 2) }}
 	mine := Open(r, testOptions())
+	mine.learnt.Store(int64(known))
 	v := mustLoad(t, mine, id)
 	claim, objs := ClaimUpdate(id, nil, &Claim{Run: "run-1", Attempt: 1, Head: mustEntry(t, v, id).Head}, v.Time())
 	v = mustPush(t, mine, v, &Change{Refs: []wire.RefUpdate{claim}, Objects: objs})

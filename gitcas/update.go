@@ -117,10 +117,13 @@ func (u *updating) pause(ctx context.Context, sent *sending, err error) error {
 			return fmt.Errorf("update the state branch: %w", err)
 		}
 		return nil
+	case errors.Is(err, errFewerRefs):
+		u.outage = nil // it answered
+		return nil
 	case !errors.Is(err, ErrLostRace) || ctx.Err() != nil:
 		return err
 	}
-	u.outage = nil // it answered
+	u.outage = nil
 	if u.races++; u.races == 1 {
 		u.lostSince = u.s.o.Now()
 	}
@@ -173,7 +176,7 @@ func (u *updating) findLanded(ctx context.Context, v *View) (*sending, *View, er
 	if p == nil || err != nil || len(p.rest) == 0 {
 		return p, v, err
 	}
-	lagging := u.s.sendRest(ctx, p)
+	lagging := u.s.sendRest(ctx, u.s.refsAtOnce(v.version), p)
 	if v, err = u.s.Reload(ctx, v, u.ids...); err != nil {
 		return nil, nil, fmt.Errorf("what was pushed is on the state branch: %w", err)
 	}
@@ -252,6 +255,11 @@ func (s *Store) PushRef(ctx context.Context, u wire.RefUpdate, objs []wire.PackO
 	if s.err != nil {
 		return s.err
 	}
-	_, err := wire.PushRefs(ctx, s.remote, s.o.outages(), wire.PushRequest{Updates: []wire.RefUpdate{u}, Objects: objs})
-	return err
+	return s.pushRefs(ctx, []wire.RefUpdate{u}, objs)
+}
+
+// pushRefs moves refs at once, as PushRef moves one.
+func (s *Store) pushRefs(ctx context.Context, updates []wire.RefUpdate, objs []wire.PackObject) error {
+	_, err := wire.PushRefs(ctx, s.remote, s.o.outages(), wire.PushRequest{Updates: updates, Objects: objs, Atomic: len(updates) > 1})
+	return s.learnFewer(err, len(updates))
 }

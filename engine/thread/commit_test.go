@@ -112,9 +112,10 @@ func TestFinishedWorkIsKept(t *testing.T) {
 			}
 		}},
 	} {
-		for _, atomic := range []bool{true, false} {
-			t.Run(fmt.Sprint(name, ", atomic ", atomic), func(t *testing.T) {
-				bubble(t, atomic, func(f *fixture) {
+		for how, o := range map[string]wire.MemoryOptions{"": {Atomic: true}, ", not atomic": {}, ", 2 refs a push": {Atomic: true, MostRefs: 2}} {
+			atomic := o.Atomic && o.MostRefs == 0
+			t.Run(name+how, func(t *testing.T) {
+				bubbleOn(t, o, func(f *fixture) {
 					f.start()
 					first := f.agent
 					f.agent = func(ctx context.Context, t Task, m *Meter) (Draft, error) {

@@ -94,8 +94,13 @@ func inBubble(t *testing.T, test func(f *fixture)) {
 
 func bubble(t *testing.T, atomic bool, test func(f *fixture)) {
 	t.Helper()
+	bubbleOn(t, wire.MemoryOptions{Atomic: atomic}, test)
+}
+
+func bubbleOn(t *testing.T, o wire.MemoryOptions, test func(f *fixture)) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		mem := wire.NewMemory(wire.MemoryOptions{Atomic: atomic})
+		mem := wire.NewMemory(o)
 		f := &fixture{T: t, mem: mem, remote: &remote{Remote: mem}, files: map[string]string{}, redact: noSecrets{}, host: "here"}
 		f.agent = f.answer("done", "approved")
 		test(f)

@@ -114,7 +114,33 @@ func TestVersion(t *testing.T) {
 	}
 	version := func(store, atomic string) string { return "format: 2\nstore: " + store + "\natomic: " + atomic + "\n" }
 	id := strings.Repeat("0", 16)
+	limited, err := EncodeVersion(Version{Store: want.Store, Atomic: true, Refs: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := ParseVersion(limited); err != nil || got != (Version{Store: want.Store, Atomic: true, Refs: 2}) || string(limited) != string(text)+"refs: 2\n" {
+		t.Errorf("%q: %+v, %v", limited, got, err)
+	}
+	limited = append(limited, "hash: sha256"...)
+	if limited, err = SetVersionRefs(limited, 1); err != nil || string(limited) != string(text)+"hash: sha256\nrefs: 1\n" {
+		t.Errorf("%q, %v", limited, err)
+	}
+	if got, err := ParseVersion([]byte(string(text) + "refs: 0\n")); err != nil || got != want {
+		t.Errorf("no bound: %+v, %v", got, err)
+	}
+	for _, n := range []int{0, -1, 10_000} {
+		if _, err := SetVersionRefs(text, n); !errors.Is(err, ErrUnstorable) {
+			t.Errorf("%d refs are written: %v", n, err)
+		}
+	}
 	for name, tc := range map[string]struct{ text, want string }{
+		"refs in words":     {string(text) + "refs: two\n", "is no number"},
+		"refs below zero":   {string(text) + "refs: -1\n", "is no number"},
+		"refs with a plus":  {string(text) + "refs: +2\n", "is no number"},
+		"refs from zero":    {string(text) + "refs: 02\n", "is no number"},
+		"too many refs":     {string(text) + "refs: 10000\n", "is no number"},
+		"no refs":           {string(text) + "refs:\n", "is no number"},
+		"refs twice":        {string(text) + "refs: 2\nrefs: 2\n", "line 5: not one more"},
 		"empty":             {"", "no format"},
 		"no value":          {"format\n", "line 1: not one more"},
 		"no format":         {"store: " + id + "\natomic: true\n", "no format"},

@@ -2,6 +2,7 @@ package statefile
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -14,13 +15,22 @@ const unreleased = "1"
 // MaxVersionFile is the largest VERSION that is read, in bytes.
 const MaxVersionFile = 4 << 10
 
-// Version is the content of VERSION. It is written once, with the branch.
+const refsKey = "refs"
+
+// maxRefs bounds what VERSION can say of refs.
+const maxRefs = 9999
+
+// Version is the content of VERSION. It is written with the branch, and again when it is
+// learnt how many refs the remote takes in a push.
 type Version struct {
 	// Store is the store's random id: 16 to 64 characters of [0-9a-z].
 	Store string
 	// Atomic records whether the remote took atomic pushes when the store was
 	// made.
 	Atomic bool
+	// Refs is how many refs the remote was found to take in a push, at most 9999; 0: no
+	// bound is known.
+	Refs int
 }
 
 // EncodeVersion writes VERSION. The error matches ErrUnstorable.
@@ -28,7 +38,26 @@ func EncodeVersion(v Version) ([]byte, error) {
 	if !storeIDOK(v.Store) {
 		return nil, fmt.Errorf("%w: store id %.80q", ErrUnstorable, v.Store)
 	}
-	return fmt.Appendf(nil, "format: %s\nstore: %s\natomic: %t\n", Format, v.Store, v.Atomic), nil
+	text := fmt.Appendf(nil, "format: %s\nstore: %s\natomic: %t\n", Format, v.Store, v.Atomic)
+	if v.Refs == 0 {
+		return text, nil
+	}
+	return SetVersionRefs(text, v.Refs)
+}
+
+// SetVersionRefs sets how many refs the remote takes in a push, 1 to 9999, in a VERSION whose
+// other lines stay: a later uwf may have written them. The error matches ErrUnstorable.
+func SetVersionRefs(text []byte, n int) ([]byte, error) {
+	if n < 1 || n > maxRefs {
+		return nil, fmt.Errorf("%w: %d refs a push", ErrUnstorable, n)
+	}
+	var out []byte
+	for line := range strings.Lines(string(text)) {
+		if key, _, _ := strings.Cut(strings.TrimSpace(line), ":"); key != refsKey {
+			out = append(append(out, strings.TrimRight(line, "\r\n")...), '\n')
+		}
+	}
+	return fmt.Appendf(out, "%s: %d\n", refsKey, n), nil
 }
 
 // ParseVersion reads VERSION. A format that this program doesn't know is
@@ -68,6 +97,13 @@ func ParseVersion(data []byte) (Version, error) {
 	}
 	if a := keys["atomic"]; a != "true" && a != "false" {
 		return Version{}, fmt.Errorf("%w: atomic: %.40q is neither true nor false", ErrMalformed, a)
+	}
+	if text, ok := keys[refsKey]; ok {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 0 || n > maxRefs || text != strconv.Itoa(n) {
+			return Version{}, fmt.Errorf("%w: %s: %.40q is no number from 0 to %d", ErrMalformed, refsKey, text, maxRefs)
+		}
+		v.Refs = n
 	}
 	return v, nil
 }

@@ -1,0 +1,59 @@
+package thread
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/wire"
+)
+
+// TestFewRefs: a step that is refused because it pushes too many refs is not lost: it is
+// pushed in parts, and its agent paid once.
+func TestFewRefs(t *testing.T) {
+	for most := 1; most <= gitcas.StepRefs; most++ {
+		t.Run(fmt.Sprint(most), func(t *testing.T) {
+			bubbleOn(t, wire.MemoryOptions{Atomic: true, MostRefs: most}, func(f *fixture) {
+				f.disk = &memoryDisk{}
+				answer := f.answer("done", "rejected")
+				f.agent = func(ctx context.Context, t Task, m *Meter) (Draft, error) {
+					f.files["made"] += t.Role + "\n"
+					return answer(ctx, t, m)
+				}
+				refused := 0
+				f.remote.before = func(_ string, req wire.PushRequest) error {
+					if len(req.Updates) > most {
+						refused++
+					}
+					return nil
+				}
+				f.start()
+				refused = 0
+				// The first job that pushes more learns it; the others know.
+				want := 0
+				if most > 1 && most < gitcas.StepRefs {
+					want = 1
+				}
+				for n, run := range []string{"r1", "r2", "r3"} {
+					f.steps(run)
+					f.paid(n + 1)
+					f.unclaimed()
+					v, work := f.view(), f.entry().Work
+					if tip := f.base(); tip.String() != work.Commit || len(v.Lagging()) > 0 {
+						f.Errorf("step %d: the work branch is at %s, want %s", n+1, tip, work.Commit)
+					}
+					if mark, _ := v.Ref(gitcas.StoreRef); mark != v.Tip() {
+						f.Errorf("step %d: %s is at %s, the branch at %s", n+1, gitcas.StoreRef, mark, v.Tip())
+					}
+					if s := f.store(); most < gitcas.StepRefs && s.MostRefs(v) != most {
+						f.Errorf("step %d: VERSION says %d refs a push", n+1, s.MostRefs(v))
+					}
+				}
+				if refused != want {
+					f.Errorf("%d pushes were refused, want %d", refused, want)
+				}
+			})
+		})
+	}
+}
