@@ -283,6 +283,38 @@ func fault(t *testing.T, atomic bool, n int, mode string, small bool) {
 	f.step(id(1), note("goes on"), "b", "d")
 }
 
+// bounded is a remote that takes one ref a push.
+type bounded struct {
+	wire.Remote
+	refused int
+}
+
+func (b *bounded) Push(ctx context.Context, req wire.PushRequest) (time.Time, error) {
+	if len(req.Updates) == 1 {
+		return b.Remote.Push(ctx, req)
+	}
+	b.refused++
+	return time.Time{}, &wire.Error{Op: "push", Kind: wire.ErrTooManyRefs}
+}
+
+// TestFewRefs: where the remote takes fewer refs a push, they go as without atomic pushes.
+func TestFewRefs(t *testing.T) {
+	f := memory(t)
+	f.start(id(1), "it is "+secret)
+	f.attempt(id(1), "r", secret, f.load().Tip())
+	remote := &bounded{Remote: f.remote}
+	r := rewrite.New(remote, f.options(finder(t, secret)))
+	_, err := r.Plan(t.Context())
+	f.ok(err)
+	_, err = r.Execute(t.Context())
+	f.ok(err)
+	if remote.refused != 1 {
+		t.Errorf("%d pushes were refused", remote.refused)
+	}
+	f.sound()
+	f.nowhere(secret)
+}
+
 // TestMark: where the remote has no atomic pushes, the ref that marks the store is taken
 // away before the new history comes. It is there again when that is done, and also when
 // a purge before died between the two.

@@ -211,7 +211,7 @@ func (w *Rewriter) hook(point string) error {
 	return w.o.Hook(point)
 }
 
-// send pushes everything in one go, where the remote can.
+// send pushes everything in one go, where the remote can and takes so many refs.
 func (w *Rewriter) send(ctx context.Context, now refs, p *Plan, extra []wire.RefUpdate, objs []wire.PackObject) error {
 	branch := wire.RefUpdate{Name: w.o.Branch, Old: p.Old, New: p.New}
 	mark := wire.RefUpdate{Name: w.o.Store, Old: now.mark, New: p.New}
@@ -230,6 +230,9 @@ func (w *Rewriter) send(ctx context.Context, now refs, p *Plan, extra []wire.Ref
 		updates = append([]wire.RefUpdate{branch, mark}, rest...)
 	}
 	_, err := w.remote.Push(ctx, wire.PushRequest{Updates: updates, Objects: objs, Atomic: len(updates) > 1})
+	if _, tooMany := wire.FewerRefs(err, len(updates)); tooMany {
+		return w.sendInOrder(ctx, branch, mark, rest, objs)
+	}
 	return err
 }
 

@@ -75,6 +75,8 @@ type Result struct {
 	// Threads are those that were asked for, and those that refs are for.
 	Threads map[gitcas.ThreadID]Thread
 	Now     time.Time // by the server's clock
+	// MostRefs is how many refs a push may update, as far as is known.
+	MostRefs int
 }
 
 // Plan judges every ref below refs/uwf/. more are threads that the caller wants to
@@ -97,7 +99,7 @@ func Plan(ctx context.Context, store *gitcas.Store, o Options, more ...gitcas.Th
 	if err := j.dates(ctx); err != nil {
 		return Result{}, err
 	}
-	out := Result{Threads: j.known, Now: j.now}
+	out := Result{Threads: j.known, Now: j.now, MostRefs: store.MostRefs(v)}
 	for _, name := range slices.Sorted(maps.Keys(l.Refs)) {
 		if name != gitcas.StoreRef {
 			out.Refs = append(out.Refs, j.ref(name))
@@ -285,13 +287,10 @@ func short(d time.Duration) string {
 	return d.String()
 }
 
-// deletesAtOnce is how many refs go in one push.
-const deletesAtOnce = 100
-
 // Delete deletes the refs that are to go, each only if it still has the value that
-// it was judged by. It returns them as they are now: one that somebody moved stays,
-// and says so.
-func Delete(ctx context.Context, remote wire.Remote, refs []Ref) ([]Ref, error) {
+// it was judged by, and most of them a push, or fewer where the remote wants that. It returns
+// them as they are now: one that somebody moved stays, and says so.
+func Delete(ctx context.Context, remote wire.Remote, refs []Ref, most int) ([]Ref, error) {
 	out := slices.Clone(refs)
 	var todo []int
 	for i, r := range out {
@@ -299,12 +298,18 @@ func Delete(ctx context.Context, remote wire.Remote, refs []Ref) ([]Ref, error) 
 			todo = append(todo, i)
 		}
 	}
-	for chunk := range slices.Chunk(todo, deletesAtOnce) {
+	for len(todo) > 0 {
+		chunk := todo[:min(max(most, 1), len(todo))]
 		var req wire.PushRequest
 		for _, i := range chunk {
 			req.Updates = append(req.Updates, wire.RefUpdate{Name: out[i].Name, Old: out[i].ID})
 		}
 		_, err := remote.Push(ctx, req)
+		if fewer, ok := wire.FewerRefs(err, len(chunk)); ok {
+			most = fewer
+			continue
+		}
+		todo = todo[len(chunk):]
 		if err = settle(out, chunk, err); err != nil {
 			return out, err
 		}

@@ -188,7 +188,7 @@ func TestPlan(t *testing.T) {
 	if len(f.refs()) != len(before) {
 		t.Error("planning changed refs")
 	}
-	done, err := sweep.Delete(t.Context(), f.remote, res.Refs)
+	done, err := sweep.Delete(t.Context(), f.remote, res.Refs, res.MostRefs)
 	f.ok(err)
 	after := f.refs()
 	for _, r := range done {
@@ -230,7 +230,7 @@ func TestRace(t *testing.T) {
 	refs := f.refs()
 	_, err := f.remote.Push(t.Context(), wire.PushRequest{Updates: []wire.RefUpdate{{Name: gone, Old: refs[gone]}}})
 	f.ok(err)
-	done, err := sweep.Delete(t.Context(), f.remote, res.Refs)
+	done, err := sweep.Delete(t.Context(), f.remote, res.Refs, res.MostRefs)
 	f.ok(err)
 	for _, r := range done {
 		if r.Delete != (r.Name == stays) {
@@ -239,6 +239,50 @@ func TestRace(t *testing.T) {
 	}
 	if _, there := f.refs()[moved]; !there {
 		t.Error("the renewed claim was deleted")
+	}
+}
+
+// bounded is a remote that takes few refs a push.
+type bounded struct {
+	wire.Remote
+	most    int
+	says    bool
+	refused int
+}
+
+func (b *bounded) Push(ctx context.Context, req wire.PushRequest) (time.Time, error) {
+	if len(req.Updates) <= b.most {
+		return b.Remote.Push(ctx, req)
+	}
+	b.refused++
+	e := &wire.Error{Op: "push", Kind: wire.ErrTooManyRefs}
+	if b.says {
+		e.MostRefs = b.most
+	}
+	return time.Time{}, e
+}
+
+// TestFewRefs: a remote that takes few refs a push gets the deletions in smaller chunks, and
+// is refused at most until it has said how many it takes.
+func TestFewRefs(t *testing.T) {
+	for _, tc := range []struct {
+		says          bool
+		most, refused int
+	}{{true, 100, 1}, {false, 100, 2}, {true, 2, 0}, {true, 0, 0}} {
+		f := memory(t)
+		want := grown(f)
+		remote := &bounded{Remote: f.remote, most: 2, says: tc.says}
+		done, err := sweep.Delete(t.Context(), remote, f.plan(7*aDay).Refs, tc.most)
+		f.ok(err)
+		after := f.refs()
+		for _, r := range done {
+			if _, there := after[r.Name]; there == want[r.Name] || r.Delete != want[r.Name] {
+				t.Errorf("%+v: %+v, there %v", tc, r, there)
+			}
+		}
+		if remote.refused != tc.refused {
+			t.Errorf("%+v: %d pushes were refused", tc, remote.refused)
+		}
 	}
 }
 
@@ -258,7 +302,7 @@ func TestRefused(t *testing.T) {
 			bad = name
 		}
 	}
-	done, err := sweep.Delete(t.Context(), mem, f.plan(7*aDay).Refs)
+	done, err := sweep.Delete(t.Context(), mem, f.plan(7*aDay).Refs, 100)
 	f.ok(err)
 	for _, r := range done {
 		if r.Name == bad && (r.Delete || !strings.Contains(r.Why, "no way")) {
@@ -299,7 +343,7 @@ func TestServer(t *testing.T) {
 	f.ok(err)
 	_, err = remote.Push(t.Context(), wire.PushRequest{Updates: []wire.RefUpdate{{Name: gone, Old: f.refs()[gone]}}})
 	f.ok(err)
-	done, err := sweep.Delete(t.Context(), remote, res.Refs)
+	done, err := sweep.Delete(t.Context(), remote, res.Refs, res.MostRefs)
 	f.ok(err)
 	for _, r := range done {
 		if r.Delete == (r.Name == gone) {

@@ -97,7 +97,7 @@ func gcRun(ctx context.Context, o *Options) error {
 	}
 	refs := plan.Refs
 	if !o.DryRun {
-		if refs, err = sweep.Delete(ctx, store.Remote(), refs); err != nil {
+		if refs, err = sweep.Delete(ctx, store.Remote(), refs, plan.MostRefs); err != nil {
 			return err
 		}
 	}
