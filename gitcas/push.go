@@ -120,6 +120,20 @@ func (s *Store) firstPart(updates []wire.RefUpdate, most int) (part, rest []wire
 	return updates[:n], updates[n:]
 }
 
+// PushesOfStep is in how many pushes a step that changed files goes where each may update so
+// many refs.
+func PushesOfStep(most int) (n int) {
+	if most >= StepRefs {
+		return 1
+	}
+	s := &Store{ref: headsFolder + DefaultBranch}
+	rest := []wire.RefUpdate{{Name: attemptFolder}, {Name: s.ref}, {Name: storeRef}, {Name: headsFolder + workFolder}, {Name: claimFolder}}
+	for ; len(rest) > 0; n++ {
+		_, rest = s.firstPart(rest, max(most, 1))
+	}
+	return n
+}
+
 // pushOnce makes one push of updates that belong together.
 func (s *Store) pushOnce(ctx context.Context, updates []wire.RefUpdate, objs []wire.PackObject) (time.Time, error) {
 	at, err := s.remote.Push(ctx, wire.PushRequest{Updates: updates, Objects: objs, Atomic: len(updates) > 1})

@@ -23,6 +23,7 @@ import (
 	"github.com/united-workforce/uwf/engine/forge"
 	"github.com/united-workforce/uwf/engine/forge/forgetest"
 	"github.com/united-workforce/uwf/examples"
+	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/internal/outage"
 )
@@ -419,6 +420,28 @@ func TestLostPush(t *testing.T) {
 	}
 	if out, err := b.s.Git("for-each-ref", "refs/uwf"); err != nil || out != "" {
 		t.Errorf("refs stay: %q %v", out, err)
+	}
+}
+
+// TestFewRefs: a limit of the refs a push is found and explained, and nothing stays.
+func TestFewRefs(t *testing.T) {
+	for most, pushes := range map[int]int{0: 0, gitcas.StepRefs: 0, 3: 2, 2: 3, 1: 5} {
+		mem := wire.NewMemory(wire.MemoryOptions{Atomic: true, MostRefs: most})
+		mem.SetRef("refs/heads/main", wire.EmptyTree)
+		list := Check(t.Context(), Options{Remote: mem, Rand: rand.Reader, Server: "https://forge.example/o/r"})
+		i := slices.IndexFunc(list, func(f Finding) bool { return f.Check == "refs" })
+		if (i >= 0) != (pushes > 0) || Failed(list) {
+			t.Fatalf("%d refs a push: %+v", most, list)
+		}
+		if pushes > 0 {
+			wants(t, list, "push", OK, fmt.Sprintf("removed, %d in a push", most))
+			wants(t, list, "refs", Missing, fmt.Sprintf("no more than %d refs here", most))
+			wants(t, list, "refs", Missing, fmt.Sprintf("up to %d pushes", pushes))
+			wants(t, list, "refs", Missing, "https://forge.example/o/r/settings")
+		}
+		if refs := mem.Refs(); len(refs) != 1 {
+			t.Errorf("%d refs a push: %v stay", most, refs)
+		}
 	}
 }
 

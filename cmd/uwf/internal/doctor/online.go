@@ -2,20 +2,14 @@ package doctor
 
 import (
 	"context"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"path"
 	"slices"
 	"strings"
-	"time"
-
-	"github.com/go-git/go-git/v5/plumbing"
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/setup"
 	"github.com/united-workforce/uwf/engine/forge"
-	"github.com/united-workforce/uwf/gitcas/gitobj"
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
 
@@ -299,65 +293,6 @@ func (e *examination) secrets(ctx context.Context) {
 		}
 	}
 	e.ok(check, "there is the secret "+strings.Join(want, ", "))
-}
-
-// push makes a ref below refs/uwf, as claims do, and removes it.
-func (e *examination) push(ctx context.Context) {
-	const check = "push"
-	switch {
-	case e.o.Remote == nil:
-		return // said before
-	case e.o.ReadOnly:
-		e.add(check, false, Unknown, "nothing was pushed, as you asked", "run it without --read-only")
-		return
-	}
-	err := e.pushRef(ctx)
-	switch {
-	case err == nil:
-		e.ok(check, "refs below refs/uwf can be made and removed")
-	case errors.Is(err, wire.ErrProtected):
-		e.add(check, true, Missing, err.Error(), fmt.Sprintf("let pushes to %s, uwf/** and refs/uwf/** through: %s", e.o.Branch, e.rulesPage()))
-	case errors.Is(err, wire.ErrDenied):
-		e.add(check, true, Missing, err.Error(), e.rightFix("contents: write", "Contents: read and write"))
-	default:
-		e.add(check, true, Unknown, err.Error(), remoteFix(err))
-	}
-}
-
-// cleanUp bounds the removal of the ref when the rest was given up.
-const cleanUp = 30 * time.Second
-
-func (e *examination) pushRef(ctx context.Context) error {
-	var random [8]byte
-	if _, err := io.ReadFull(e.o.Rand, random[:]); err != nil {
-		return fmt.Errorf("choose a name for a ref: %w", err)
-	}
-	who := gitobj.Signature{Name: "uwf doctor", Email: "uwf@localhost", When: time.Unix(0, 0).UTC()}
-	data, err := gitobj.EncodeCommit(gitobj.Commit{Tree: wire.EmptyTree, Author: who, Committer: who, Message: "May uwf push here? [skip ci]\n"})
-	if err != nil {
-		return err
-	}
-	commit := wire.NewObject(plumbing.CommitObject, data)
-	ref := wire.RefUpdate{Name: "refs/uwf/doctor/" + hex.EncodeToString(random[:]), New: commit.ID}
-	_, err = e.o.Remote.Push(ctx, wire.PushRequest{
-		Updates: []wire.RefUpdate{ref},
-		Objects: []wire.PackObject{{Object: commit}, {Object: wire.NewObject(plumbing.TreeObject, nil)}},
-	})
-	refused := errors.Is(err, wire.ErrDenied) || errors.Is(err, wire.ErrProtected)
-	if refused {
-		return fmt.Errorf("make %s: %w", ref.Name, err)
-	}
-	// After a lost reply it may be there.
-	rctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUp)
-	defer cancel()
-	_, gone := e.o.Remote.Push(rctx, wire.PushRequest{Updates: []wire.RefUpdate{{Name: ref.Name, Old: ref.New}}})
-	switch {
-	case err != nil:
-		return fmt.Errorf("make %s: %w", ref.Name, err)
-	case gone != nil:
-		return fmt.Errorf("remove %s, which was made to try: %w", ref.Name, gone)
-	}
-	return nil
 }
 
 // model asks the model, where that is possible from here.

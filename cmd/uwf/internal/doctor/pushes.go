@@ -1,0 +1,111 @@
+package doctor
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/go-git/go-git/v5/plumbing"
+
+	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/gitobj"
+	"github.com/united-workforce/uwf/gitcas/wire"
+)
+
+// push makes as many refs below refs/uwf as a step updates, in one push as a step does, and
+// removes them.
+func (e *examination) push(ctx context.Context) {
+	const check = "push"
+	switch {
+	case e.o.Remote == nil:
+		return // said before
+	case e.o.ReadOnly:
+		e.add(check, false, Unknown, "nothing was pushed, as you asked", "run it without --read-only")
+		return
+	}
+	most, err := e.probe(ctx)
+	switch {
+	case err == nil:
+		e.ok(check, fmt.Sprintf("refs below refs/uwf can be made and removed, %d in a push", most))
+		e.refsAtOnce(most)
+	case errors.Is(err, wire.ErrProtected):
+		e.add(check, true, Missing, err.Error(), fmt.Sprintf("let pushes to %s, uwf/** and refs/uwf/** through: %s", e.o.Branch, e.rulesPage()))
+	case errors.Is(err, wire.ErrDenied):
+		e.add(check, true, Missing, err.Error(), e.rightFix("contents: write", "Contents: read and write"))
+	default:
+		e.add(check, true, Unknown, err.Error(), remoteFix(err))
+	}
+}
+
+// refsAtOnce says what it means that a push takes fewer refs than a step updates.
+func (e *examination) refsAtOnce(most int) {
+	if most >= gitcas.StepRefs {
+		return
+	}
+	e.add("refs", false, Missing,
+		fmt.Sprintf("a push may update no more than %d refs here, where a step updates up to %d: each step takes up to %d pushes instead of one",
+			most, gitcas.StepRefs, gitcas.PushesOfStep(most)),
+		fmt.Sprintf(`allow %d or more, below "Limit how many branches and tags can be updated in a single push": %s`, gitcas.StepRefs, e.page("settings")))
+}
+
+// cleanUp bounds the removal of the refs when the rest was given up.
+const cleanUp = 30 * time.Second
+
+// probe makes refs and removes them. It returns how many a push took, of as many as a step
+// updates.
+func (e *examination) probe(ctx context.Context) (most int, err error) {
+	var random [8]byte
+	if _, err := io.ReadFull(e.o.Rand, random[:]); err != nil {
+		return 0, fmt.Errorf("choose a name for refs: %w", err)
+	}
+	who := gitobj.Signature{Name: "uwf doctor", Email: "uwf@localhost", When: time.Unix(0, 0).UTC()}
+	data, err := gitobj.EncodeCommit(gitobj.Commit{Tree: wire.EmptyTree, Author: who, Committer: who, Message: "May uwf push here? [skip ci]\n"})
+	if err != nil {
+		return 0, err
+	}
+	commit := wire.NewObject(plumbing.CommitObject, data)
+	folder := "refs/uwf/doctor/" + hex.EncodeToString(random[:])
+	refs := make([]wire.RefUpdate, gitcas.StepRefs)
+	for i := range refs {
+		refs[i] = wire.RefUpdate{Name: fmt.Sprintf("%s/%d", folder, i+1), New: commit.ID}
+	}
+	for fewer, ok := len(refs), true; ok; fewer, ok = wire.FewerRefs(err, len(refs)) {
+		refs = refs[:fewer]
+		_, err = e.o.Remote.Push(ctx, wire.PushRequest{
+			Updates: refs, Objects: []wire.PackObject{{Object: commit}, {Object: wire.NewObject(plumbing.TreeObject, nil)}},
+		})
+	}
+	var part *wire.PartialError
+	refused := errors.Is(err, wire.ErrDenied) || errors.Is(err, wire.ErrProtected)
+	if refused && !errors.As(err, &part) {
+		return 0, fmt.Errorf("make refs in %s: %w", folder, err)
+	}
+	if part != nil {
+		refs = slices.DeleteFunc(refs, func(u wire.RefUpdate) bool { return part.Refused[u.Name] != nil })
+	}
+	// After a lost reply they may be there.
+	gone := e.remove(context.WithoutCancel(ctx), refs)
+	switch {
+	case err != nil:
+		return 0, fmt.Errorf("make refs in %s: %w", folder, err)
+	case gone != nil:
+		return 0, fmt.Errorf("remove the refs in %s, which were made to try: %w", folder, gone)
+	}
+	return len(refs), nil
+}
+
+// remove deletes refs that were made.
+func (e *examination) remove(ctx context.Context, made []wire.RefUpdate) error {
+	ctx, cancel := context.WithTimeout(ctx, cleanUp)
+	defer cancel()
+	drop := make([]wire.RefUpdate, len(made))
+	for i, u := range made {
+		drop[i] = wire.RefUpdate{Name: u.Name, Old: u.New}
+	}
+	_, err := e.o.Remote.Push(ctx, wire.PushRequest{Updates: drop})
+	return err
+}
