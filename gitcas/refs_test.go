@@ -1,6 +1,7 @@
 package gitcas
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -99,8 +100,11 @@ func TestFewRefs(t *testing.T) {
 					return c, nil
 				}, id)
 				bounded = false
-				if err != nil || len(v.Lagging()) > 0 {
-					t.Fatalf("step %d: %v, lagging %v", n, err, v.Lagging())
+				if err != nil {
+					t.Fatalf("step %d: %v", n, err)
+				}
+				if len(v.Lagging()) > 0 {
+					t.Errorf("step %d: lagging %v", n, v.Lagging())
 				}
 				if got := strings.Join(log, "|"); got != want {
 					t.Errorf("step %d is pushed as\n%s, want\n%s", n, got, want)
@@ -122,6 +126,24 @@ func TestFewRefs(t *testing.T) {
 			}
 			mustSound(t, Open(mem, testOptions()))
 		})
+	}
+}
+
+// TestFewRefsOneRefused: what goes after the state branch together is not lost together: a
+// work branch that people pushed to lags behind, and the claim goes.
+func TestFewRefsOneRefused(t *testing.T) {
+	mem := wire.NewMemory(wire.MemoryOptions{Atomic: true, MostRefs: 2})
+	s, id := Open(mem, testOptions()), threadID(1)
+	threadWithSteps(t, s, id, 1)
+	v, c := fiveRefs(t, s, id, 1)
+	work := headsFolder + WorkBranch(id)
+	mem.SetRef(work, v.Tip())
+	v = mustPush(t, s, v, c)
+	if lagging := v.Lagging(); len(lagging) != 1 || !errors.Is(lagging[work], ErrLostRace) {
+		t.Errorf("lagging %v", lagging)
+	}
+	if _, claimed := mustLoad(t, s, id).Claim(id); claimed || len(mustChain(t, v, id).Steps) != 2 {
+		t.Errorf("claimed %t, %d steps", claimed, len(mustChain(t, v, id).Steps))
 	}
 }
 
