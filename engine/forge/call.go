@@ -38,11 +38,8 @@ type request struct {
 	root   bool   // path is below the API instead
 	query  url.Values
 	body   any
-	// safe: making it twice does what making it once does, although it is a POST.
+	// safe: making it twice does what making it once does, or little harm, although it is a POST.
 	safe bool
-	// harmless: a second time costs little, so that it is made again after an answer which
-	// says that the forge is away. One that got lost says nothing at all.
-	harmless bool
 }
 
 // repeatable: nothing happens twice if the call is made again after an answer that
@@ -188,7 +185,7 @@ func (c *client) judge(r request, a answer) *Error {
 	case a.status == http.StatusNotFound, a.status == http.StatusGone:
 		fail.Kind = ErrNotFound
 	case a.status >= 500, a.status == http.StatusRequestTimeout:
-		fail.Kind, fail.Unsure, fail.Retry = ErrUnreachable, !r.repeatable() && !r.harmless, outage.RetryAfter(a.header, c.now())
+		fail.Kind, fail.Unsure, fail.Retry = ErrUnreachable, !r.repeatable(), outage.RetryAfter(a.header, c.now())
 	default:
 		fail.Kind = ErrInvalid
 	}

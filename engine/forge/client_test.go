@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -36,6 +38,13 @@ func (c *clock) Sleep(ctx context.Context, d time.Duration) error {
 	c.slept = append(c.slept, d)
 	c.now = c.now.Add(d)
 	return ctx.Err()
+}
+
+// pass lets time pass in which nobody sleeps.
+func (c *clock) pass(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
 }
 
 func serve(t *testing.T, o Options, h http.HandlerFunc) (Forge, *clock) {
@@ -158,50 +167,90 @@ func TestWaitIsBounded(t *testing.T) {
 	}
 }
 
+// transport answers as it likes; nil: as the server does.
+type transport func() error
+
+func (tr transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	if err := tr(); err != nil {
+		return nil, err
+	}
+	return http.DefaultTransport.RoundTrip(r)
+}
+
 // TestOutages: whatever keeps a forge from answering is waited for, up to minutes, and
-// told; what may have been done is not done again.
+// told; what may have been done is not done again, unless that does no harm.
 func TestOutages(t *testing.T) {
-	for name, away := range map[string]http.HandlerFunc{
-		"408": func(w http.ResponseWriter, _ *http.Request) { reply(w, 408, ``) },
-		"500": func(w http.ResponseWriter, _ *http.Request) { reply(w, 500, `{"message":"oops"}`) },
-		"502": func(w http.ResponseWriter, _ *http.Request) { reply(w, 502, `<html>`) },
-		"503": func(w http.ResponseWriter, _ *http.Request) { reply(w, 503, ``, "Retry-After", "45") },
-		"reset": func(w http.ResponseWriter, _ *http.Request) {
-			panic(http.ErrAbortHandler)
-		},
-		"half a reply": func(w http.ResponseWriter, _ *http.Request) {
+	status := func(code int, header ...string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) { reply(w, code, `<html>`, header...) }
+	}
+	for name, away := range map[string]struct {
+		answer http.HandlerFunc
+		none   func(c *clock) error // there is no answer at all
+		first  time.Duration        // the first wait
+		unsure bool                 // it may have been done
+	}{
+		"408":     {answer: status(408), first: outage.FirstWait, unsure: true},
+		"429":     {answer: status(429, "Retry-After", "30"), first: 30 * time.Second},
+		"500":     {answer: status(500), first: outage.FirstWait, unsure: true},
+		"502":     {answer: status(502), first: outage.FirstWait, unsure: true},
+		"503":     {answer: status(503, "Retry-After", "45"), first: 45 * time.Second, unsure: true},
+		"reset":   {answer: func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, first: outage.FirstWait, unsure: true},
+		"refused": {none: func(*clock) error { return &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED} }, first: outage.FirstWait},
+		"hang": {none: func(c *clock) error {
+			c.pass(tryTime)
+			return context.DeadlineExceeded
+		}, first: outage.FirstWait, unsure: true},
+		"half a reply": {answer: func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "1000")
 			reply(w, 200, `{"numb`)
-		},
+		}, first: outage.FirstWait, unsure: true},
 	} {
 		for _, lasts := range []time.Duration{time.Second, 10 * time.Second, time.Minute, 5 * time.Minute} {
-			var told []outage.Wait
-			var c *clock
-			var f Forge
-			f, c = serve(t, Options{Outages: outage.Policy{Tell: func(w outage.Wait) { told = append(told, w) }}}, func(w http.ResponseWriter, r *http.Request) {
-				if c.Now().Before(time.Unix(1_800_000_000, 0).Add(lasts)) {
-					away(w, r)
-					return
-				}
-				reply(w, 200, `{"number":1,"title":"found"}`)
-			})
-			if is, err := f.Issue(t.Context(), 1); err != nil || is.Title != "found" {
-				t.Errorf("%s for %s: %v", name, lasts, err)
-			}
-			if len(told) != len(c.slept) || len(told) == 0 || !strings.Contains(told[0].String(), "trying again in") || name == "503" && c.slept[0] != 45*time.Second {
-				t.Errorf("%s for %s: told %v of %v", name, lasts, told, c.slept)
-			}
-			c.now = time.Unix(1_800_000_000, 0)
-			n := f.Calls()
-			_, err := f.CreateComment(t.Context(), 1, "hello")
-			var e *Error
-			if !errors.As(err, &e) || !e.Unsure || f.Calls() != n+1 {
-				t.Errorf("%s: a comment that may be there: %v, %d calls", name, err, f.Calls()-n)
-			}
-			c.now = time.Unix(1_800_000_000, 0)
-			_, err = f.Dispatch(t.Context(), "uwf.yml", "main", nil)
-			if answered := name[0] >= '4' && name[0] <= '5'; answered != (err == nil) || !answered && (!errors.As(err, &e) || !e.Unsure) {
-				t.Errorf("%s: a dispatch: %v", name, err)
+			for what, do := range map[string]func(Forge) error{
+				"read":       func(f Forge) error { _, err := f.Issue(t.Context(), 1); return err },
+				"comment":    func(f Forge) error { _, err := f.CreateComment(t.Context(), 1, "hello"); return err },
+				"update":     func(f Forge) error { return f.UpdateComment(t.Context(), 1, "hello") },
+				"dispatch":   func(f Forge) error { _, err := f.Dispatch(t.Context(), "uwf.yml", "main", nil); return err },
+				"repository": func(f Forge) error { return f.DispatchRepository(t.Context(), "uwf", nil) },
+			} {
+				t.Run(fmt.Sprintf("%s/%s/%s", name, lasts, what), func(t *testing.T) {
+					var told []outage.Wait
+					var c *clock
+					isAway := func() bool { return c.Now().Before(time.Unix(1_800_000_000, 0).Add(lasts)) }
+					o := Options{Outages: outage.Policy{Tell: func(w outage.Wait) { told = append(told, w) }}}
+					if away.none != nil {
+						o.HTTPClient = &http.Client{Transport: transport(func() error {
+							if !isAway() {
+								return nil
+							}
+							return away.none(c)
+						})}
+					}
+					done := 0
+					var f Forge
+					f, c = serve(t, o, func(w http.ResponseWriter, r *http.Request) {
+						if isAway() {
+							away.answer(w, r)
+							return
+						}
+						done++
+						reply(w, 200, `{"id":1}`)
+					})
+					err := do(f)
+					if away.unsure && what == "comment" {
+						var e *Error
+						if !errors.As(err, &e) || !e.Unsure || f.Calls() != 1 {
+							t.Errorf("a comment that may be there: %v, %d calls", err, f.Calls())
+						}
+						return
+					}
+					if err != nil || done != 1 || f.Calls() != len(c.slept)+1 {
+						t.Errorf("done %d times with %d calls: %v", done, f.Calls(), err)
+					}
+					if len(told) != len(c.slept) || len(told) == 0 || !strings.Contains(told[0].String(), "trying again in") || c.slept[0] != away.first {
+						t.Errorf("told %v of %v", told, c.slept)
+					}
+				})
 			}
 		}
 	}

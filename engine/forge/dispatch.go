@@ -16,8 +16,9 @@ const (
 	maxInputLength = 65535 // characters of all names and values
 )
 
-// Dispatch starts a workflow. A second run for the same step ends at once. The run's id is asked for in both flavours' ways;
-// older versions ignore or refuse the question, and answer without one.
+// Dispatch starts a workflow. It is made again where nobody answered: a second run for the
+// same step ends at once, and without one the thread stands still. The run's id is asked for
+// in both flavours' ways; older versions ignore or refuse the question, and answer without one.
 func (c *client) Dispatch(ctx context.Context, workflow, ref string, inputs map[string]string) (int64, error) {
 	do := fmt.Sprintf("dispatch %s on %s", workflow, ref)
 	if err := checkInputs(do, inputs); err != nil {
@@ -36,7 +37,7 @@ func (c *client) dispatch(ctx context.Context, do, workflow, ref string, inputs 
 	if len(inputs) > 0 {
 		body["inputs"] = inputs
 	}
-	r := request{do: do, method: http.MethodPost, path: "/actions/workflows/" + url.PathEscape(workflow) + "/dispatches", body: body, harmless: true}
+	r := request{do: do, method: http.MethodPost, path: "/actions/workflows/" + url.PathEscape(workflow) + "/dispatches", body: body, safe: true}
 	switch {
 	case details && c.flavour == Gitea:
 		r.query = url.Values{"return_run_details": {"true"}}
@@ -75,6 +76,6 @@ func (c *client) DispatchRepository(ctx context.Context, eventType string, paylo
 	if len(payload) > 0 {
 		body["client_payload"] = payload
 	}
-	_, err := c.call(ctx, request{do: "send the event " + eventType, method: http.MethodPost, path: "/dispatches", body: body, harmless: true}, nil)
+	_, err := c.call(ctx, request{do: "send the event " + eventType, method: http.MethodPost, path: "/dispatches", body: body, safe: true}, nil)
 	return err
 }

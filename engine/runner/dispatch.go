@@ -76,8 +76,7 @@ func (j *job) send(ctx context.Context, n next) error {
 }
 
 // dispatch starts the thread's next job. One that the forge refuses leaves the thread
-// waiting for a person, with the reason; one that may have been taken, or was only
-// held up, is left to the sweep.
+// waiting for a person, with the reason; one that was only held up is left to the sweep.
 func (j *job) dispatch(ctx context.Context, id gitcas.ThreadID, head node.Pin, p *picture.Picture) error {
 	if j.in.Dispatch == DispatchOff {
 		j.notice(fmt.Sprintf("thread %s goes on with the next job that is told to step it: the input dispatch is off", id))
@@ -91,8 +90,6 @@ func (j *job) dispatch(ctx context.Context, id gitcas.ThreadID, head node.Pin, p
 		return nil
 	case refused(err), errors.Is(err, errNoFile):
 		return j.stranded(ctx, id, head.Hash, p, err)
-	case unsure(err):
-		j.warn("whether the next job was started is not known; a scheduled run looks after the thread", err)
 	default:
 		j.warn("the next job could not be started now; a scheduled run makes up for it", err)
 	}
