@@ -1,0 +1,57 @@
+package runner
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/gitcas/wire"
+)
+
+// TestRequests: what a job asks of a forge is scarce there. These are the numbers that README
+// has, under "What it costs"; more than they say is a mistake, less is to be said there.
+func TestRequests(t *testing.T) {
+	w := newWorld(t)
+	w.disk = true
+	w.say = func(task thread.Task) (map[string]any, map[string]string, error) {
+		status := map[string]string{"a": "done", "b": "rejected"}[task.Role]
+		if task.Step == 4 {
+			status = "approved"
+		}
+		return map[string]any{"$status": status}, map[string]string{"work": fmt.Sprintf("step %d\n", task.Step)}, nil
+	}
+	type requests struct{ pushes, reads, lists, calls int }
+	type row struct {
+		name string
+		run  func() (Outcome, error)
+		want requests
+	}
+	next := func() (Outcome, error) {
+		d, ok := w.forge.take()
+		if !ok {
+			t.Fatal("no job was dispatched")
+		}
+		return w.hop(d)
+	}
+	_, err := w.run(aJob{ev: labeled(8)}) // it makes the store
+	w.ok(err)
+	w.forge.sent = nil
+	for _, c := range []row{
+		{"start and first step", func() (Outcome, error) { return w.run(aJob{ev: labeled(7)}) }, requests{3, 9, 5, 5}},
+		{"step", next, requests{2, 6, 4, 4}},
+		{"step after a rejection", next, requests{2, 6, 4, 4}},
+		{"last step and delivery", next, requests{4, 6, 5, 4}},
+	} {
+		seen := counted{}
+		w.wrap = func(r wire.Remote) wire.Remote { seen.Remote = r; return &seen }
+		before := w.forge.Calls()
+		_, err := c.run()
+		w.ok(err)
+		if got := (requests{seen.pushes, seen.fetches, seen.lists, w.forge.Calls() - before}); got != c.want {
+			t.Errorf("%s: %+v, want %+v: %v", c.name, got, c.want, w.forge.log[before:])
+		}
+	}
+	if left := w.view().Threads(); len(left) != 1 || len(w.ended()) != 1 {
+		t.Errorf("%d threads are alive, %d ended", len(left), len(w.ended()))
+	}
+}
