@@ -358,7 +358,7 @@ func (r *stepRun) keepBrought(ctx context.Context, live *gitcas.View, why string
 // commitBrought commits the step, with the claim in hand, by the ordinary rules: all but
 // what its agent made is worked out again.
 func (r *stepRun) commitBrought(ctx context.Context) (Result, bool, error) {
-	ctx, cancel := outlive(ctx, sealTimeout, commitGrace)
+	ctx, cancel := outlive(ctx, 0, commitGrace)
 	defer cancel()
 	d := r.brought.draft()
 	step, next, err := r.sealBrought(ctx, d)

@@ -225,6 +225,40 @@ func TestBringInAgain(t *testing.T) {
 	})
 }
 
+// TestBringInWaits: an outage is waited for while what the step needs is read.
+func TestBringInWaits(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		f.disk = &memoryDisk{}
+		answer := f.agent
+		f.agent = f.fails
+		f.start()
+		_, err := f.step("r0")
+		f.code(err, CodeFailed)
+		f.agent = answer
+		f.cutOff("r1")
+		f.hook = func(point string) {
+			if point != "claim" {
+				return
+			}
+			back, listed := time.Now().Add(5*time.Minute), false
+			f.remote.before = func(op string, _ wire.PushRequest) error {
+				switch {
+				case op == "list" && !listed: // that the claim was won
+					listed = true
+				case time.Now().Before(back):
+					return unreachable()
+				}
+				return nil
+			}
+		}
+		_, err = f.step("r2")
+		f.hook = nil
+		f.ok(err)
+		f.paid(2)
+		f.kept()
+	})
+}
+
 // TestBringInRefused: what the remote refuses this job is not held against what is on disk.
 func TestBringInRefused(t *testing.T) {
 	for name, kind := range map[string]error{"denied": wire.ErrDenied, "a page instead": wire.ErrUnreadable, "read-only": wire.ErrReadOnly} {

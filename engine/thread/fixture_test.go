@@ -516,6 +516,11 @@ type remote struct {
 }
 
 func (r *remote) Fetch(ctx context.Context, req wire.FetchRequest) (wire.Objects, error) {
+	if r.before != nil {
+		if err := r.before("fetch", wire.PushRequest{}); err != nil {
+			return nil, err
+		}
+	}
 	r.fetches.Add(1)
 	for _, id := range r.gone {
 		if slices.Contains(req.Wants, id) {
