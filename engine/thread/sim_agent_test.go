@@ -77,9 +77,18 @@ func (w *world) engine(a *actor) *Engine {
 	folder := &simFolder{w: w, a: a, files: map[string]string{}}
 	return &Engine{
 		Store: w.store(a), Agent: &simAgent{w: w, a: a, folder: folder}, Folder: folder, Redact: noSecrets{},
-		Settings: simSettings{}, Clock: SystemClock{}, Fence: func() string { return "fence" },
-		Nonce: func() string { a.claims++; return fmt.Sprintf("%s-%d", a.name, a.claims) },
-		Who:   Identity{Run: a.run, Attempt: a.attempt, Host: "host-" + a.name, PID: 1},
+		Settings: simSettings{}, Clock: simClock{a: a}, Fence: func() string { return "fence" },
+		Nonce:    func() string { a.claims++; return fmt.Sprintf("p%d-%d", a.pid, a.claims) },
+		Who:      w.identity(a),
+		Unpushed: &simDisk{w: w, a: a},
+		Observe: func(e Event) {
+			if e.Kind == "notice" && !a.crashed {
+				w.say("%s: notice: %s", a.name, e.Text)
+				if strings.Contains(e.Text, "can't be brought in") {
+					w.problem("%s puts a sealed step aside that an honest job wrote: %s", a.name, e.Text)
+				}
+			}
+		},
 	}
 }
 
@@ -187,9 +196,9 @@ func (f *simFolder) Dir() string { return "/nowhere" }
 
 func (f *simFolder) Sub(string) (string, error) { return "", errSim }
 
-func (f *simFolder) Restore(_ context.Context, commit wire.ID) error {
-	if f.w.wait(f.a, "restore", false) > loseReply {
-		return errSim
+func (f *simFolder) Restore(ctx context.Context, commit wire.ID) error {
+	if _, err := f.a.eng.Store.Remote().Fetch(ctx, wire.FetchRequest{Wants: []wire.ID{commit}, Depth: 1}); err != nil {
+		return err
 	}
 	files, tree, err := f.w.filesOf(commit)
 	f.files, f.tree = files, tree

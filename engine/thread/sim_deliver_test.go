@@ -112,7 +112,9 @@ func (w *world) deliveryOver(a *actor, did bool) {
 	}
 	w.say("%s: delivery: exit %d: %v", a.name, CodeOf(a.err), a.err)
 	switch archived := w.archivedAt(a.thread, a.res.Head); {
-	case !a.faulted && w.claims(a):
+	case errors.Is(a.err, wire.ErrUnreachable) && !a.excused():
+		w.problem("%s did not wait for the remote: %v", a.name, a.err)
+	case !a.excused() && w.claims(a):
 		w.problem("%s is over and its claim is left: %v", a.name, a.err)
 	case a.err == nil && archived != 1:
 		w.problem("%s says that it delivered the thread at %s, which history has %d times", a.name, a.res.Head, archived)

@@ -25,7 +25,7 @@ type model struct {
 	heads     map[gitcas.ThreadID]node.Hash
 	work      map[string]wire.ID   // work branches as last seen
 	byHand    map[wire.ID]bool     // people's commits
-	produced  map[string]Task      // actor name → the task it finished
+	produced  map[string][]Task    // "run.attempt" → the tasks that its jobs finished
 	answers   map[string][]string  // thread and head → answers given on it, in order
 	heardOf   map[node.Hash]bool   // heads that the main thread ever had
 	poked     map[node.Hash]string // steps that were taken back → who made them
@@ -34,7 +34,8 @@ type model struct {
 	epoch     int                      // how often a thread that waited was let go on
 	mended    bool                     // a person put files together by hand
 	pusher    *actor                   // who pushed last
-	committed map[string]bool          // "run.attempt" of steps in chains
+	committed map[node.Hash]bool       // steps in chains
+	brought   map[string]bool          // "run.attempt" of steps that others brought in
 	everOver  map[gitcas.ThreadID]bool // it was off the tip at least once
 	delivered map[node.Hash]int        // end heads → how often their end was made known
 	problem   string
@@ -46,13 +47,14 @@ func (m *model) init() {
 	m.heads = map[gitcas.ThreadID]node.Hash{}
 	m.work = map[string]wire.ID{}
 	m.byHand = map[wire.ID]bool{}
-	m.produced = map[string]Task{}
+	m.produced = map[string][]Task{}
 	m.answers = map[string][]string{}
 	m.heardOf = map[node.Hash]bool{}
 	m.poked = map[node.Hash]string{}
 	m.byPoked = map[string]bool{}
 	m.entries = map[gitcas.ThreadID]gitcas.Entry{}
-	m.committed = map[string]bool{}
+	m.committed = map[node.Hash]bool{}
+	m.brought = map[string]bool{}
 	m.delivered = map[node.Hash]int{}
 	m.everOver = map[gitcas.ThreadID]bool{}
 }
@@ -237,20 +239,22 @@ func hashes(c gitcas.Chain) []node.Hash {
 	return out
 }
 
-// checkSteps: each run is in the chain at most once, each step was finished by
+// checkSteps: each job is in the chain at most once, each step was finished by
 // the run that it names, and one that follows an answer has seen it.
 func (w *world) checkSteps(id gitcas.ThreadID, c gitcas.Chain) {
-	seen := map[string]bool{}
+	seen := map[string]int{}
 	prev := c.StartHash
-	for _, s := range c.Steps {
+	for seenAt, s := range c.Steps {
 		name := fmt.Sprintf("%s.%d", s.Run.ID, s.Run.Attempt)
-		if seen[name] {
-			w.fail("%s is in the chain twice", name)
+		made := w.model.produced[name]
+		if seen[name]++; seen[name] > len(made) {
+			w.fail("%s is in the chain %d times, and its jobs finished %d steps", name, seen[name], len(made))
 		}
-		seen[name] = true
-		w.model.committed[name] = true
-		t, ok := w.model.produced[name]
-		if !ok || t.Role != s.Role {
+		if p := w.model.pusher; !w.model.committed[s.Hash] && (p.who() != name || p.made == nil) {
+			w.model.brought[name] = true
+		}
+		w.model.committed[s.Hash] = true
+		if !slices.ContainsFunc(made, func(t Task) bool { return t.Role == s.Role && t.Step == seenAt+1 }) {
 			w.fail("step %s (%s) was never finished by %s", s.Hash, s.Role, name)
 		}
 		for _, said := range w.model.answers[string(id)+string(prev)] {
@@ -357,8 +361,12 @@ func (w *world) pushed(a *actor, before map[string]wire.ID) {
 			w.problem("%s deleted the claim of %s.%d, which counts", a.name, c.Run, c.Attempt)
 		}
 	}
+	if had && (!has || w.claimOf(was).Nonce != w.claimOf(now).Nonce) && (a.isJob || a.alone) && !w.mayTouch(a, w.claimOf(was), time.Now()) {
+		c := w.claimOf(was)
+		w.problem("%s takes away the claim of %s (%s), which counts", a.name, w.ownerOf(c).name, c.Nonce)
+	}
 	if has {
-		if c := w.claimOf(now); c.Run == a.run && c.Attempt == a.attempt && (!had || w.claimOf(was).Run != a.run || w.claimOf(was).Attempt != a.attempt) {
+		if c := w.claimOf(now); w.ownerOf(c) == a && (!had || w.ownerOf(w.claimOf(was)) != a) {
 			a.claimHead = string(w.model.heads[a.thread])
 			a.claimPaused, a.claimEpoch = waits(w.model.entries[a.thread]), w.model.epoch
 		}
@@ -368,7 +376,7 @@ func (w *world) pushed(a *actor, before map[string]wire.ID) {
 	if _, over := w.model.ended[a.thread]; had && !has && (a.isJob || a.alone) && !over {
 		c := w.claimOf(was)
 		cleared := w.model.everOver[a.thread] && !ClaimAlive(c, time.Now())
-		if !cleared && (c.Run != a.run || c.Attempt > a.attempt) {
+		if b := w.ownerOf(c); !cleared && !a.takes && (c.Run != a.run || c.Attempt > a.attempt) && (b == nil || w.alive(b) || b.on != a.on) {
 			w.problem("%s deleted the claim of %s.%d", a.name, c.Run, c.Attempt)
 		}
 	}
@@ -395,6 +403,7 @@ func (w *world) agentStarts(a *actor, t Task) {
 	if a.claimHead != "" && string(head) != a.claimHead {
 		w.problem("%s runs its agent on head %s, but claimed the thread at %s", a.name, head, a.claimHead)
 	}
+	w.paidTwice(a)
 	if a.claimPaused && a.claimEpoch == w.model.epoch {
 		w.problem("%s runs its agent, but claimed the thread while it was to wait", a.name)
 	}
@@ -403,9 +412,13 @@ func (w *world) agentStarts(a *actor, t Task) {
 // agentDone notes finished work: from here on it must not be lost.
 func (w *world) agentDone(a *actor, t Task) {
 	w.mu.Lock()
-	w.model.produced[a.name] = t
+	w.model.produced[a.who()] = append(w.model.produced[a.who()], t)
+	a.made = &t
 	w.mu.Unlock()
 }
+
+// who is the actor as it is named in what it makes.
+func (a *actor) who() string { return fmt.Sprintf("%s.%d", a.run, a.attempt) }
 
 // stepped looks at what a job says of itself. It runs on the job's goroutine,
 // before the scheduler goes on.
@@ -415,19 +428,43 @@ func (w *world) stepped(a *actor) {
 	}
 	w.say("%s: exit %d: %v", a.name, CodeOf(a.err), a.err)
 	inChain := w.inChain(a)
-	_, poked := w.model.byPoked[a.name]
-	_, finished := w.model.produced[a.name]
+	_, poked := w.model.byPoked[a.who()]
 	code := CodeOf(a.err)
-	unreachable := errors.Is(a.err, wire.ErrUnreachable)
+	away := errors.Is(a.err, wire.ErrUnreachable)
+	var failed *FailedError
+	unsure := errors.As(a.err, &failed) && failed.Unsure
 	switch {
-	case !a.faulted && w.claims(a):
+	case away && !a.excused():
+		w.problem("%s did not wait for the remote: %v", a.name, a.err)
+	case !a.excused() && w.claims(a):
 		w.problem("%s is over and its claim is left: %v", a.name, a.err)
-	case a.err == nil && finished && !inChain && !poked:
+	case a.err == nil && a.made != nil && !inChain && !poked:
 		w.problem("%s says that it advanced the thread, but its step is not in the chain", a.name)
-	case a.err != nil && code != CodeSuspended && inChain && !unreachable:
+	case a.err != nil && code != CodeSuspended && inChain && !unsure && !w.model.brought[a.who()]:
 		w.problem("%s says %q (exit %d), but its step is in the chain", a.name, a.err, code)
-	case finished && !inChain && !poked && !unreachable && !w.gone(a) && !w.kept(a):
-		w.problem("%s finished its work and it is on no ref: %v", a.name, a.err)
+	case a.made != nil && !w.isSafe(a):
+		w.problem("%s finished its work and it is on no ref, nor on disk: %v", a.name, a.err)
+	}
+}
+
+// isSafe reports whether what an actor finished is somewhere.
+func (w *world) isSafe(a *actor) bool {
+	_, poked := w.model.byPoked[a.who()]
+	return w.inChain(a) || poked || w.gone(a) || w.hasAttempt(a) || w.isOnDisk(a)
+}
+
+// checkKept: nothing that was ever sealed on a machine which is still there is lost, and
+// nothing is left there of what the thread has.
+func (w *world) checkKept() {
+	for _, m := range w.machines {
+		if u, ok := w.onDiskOf(m, w.main); ok {
+			w.fail("the step that %s sealed is left on %s", u.Nonce, m.name)
+		}
+	}
+	for _, a := range w.actors {
+		if a.kept && a.thread == w.main && (a.on.lasts || a.rescued) && !w.isSafe(a) {
+			w.fail("%s sealed its step on %s, and it is lost", a.name, a.on.name)
+		}
 	}
 }
 
@@ -437,8 +474,7 @@ func (w *world) claims(a *actor) bool {
 	if !ok {
 		return false
 	}
-	c := w.claimOf(id)
-	return c.Run == a.run && c.Attempt == a.attempt
+	return w.ownerOf(w.claimOf(id)) == a
 }
 
 // gone reports whether the actor's thread was removed, with all that it had.
@@ -451,8 +487,8 @@ func (w *world) gone(a *actor) bool {
 	return err == nil && ok && ended.Reason == gitcas.ReasonRemoved
 }
 
-// kept reports whether the actor's attempt ref is there.
-func (w *world) kept(a *actor) bool {
+// hasAttempt reports whether the actor's attempt ref is there.
+func (w *world) hasAttempt(a *actor) bool {
 	_, ok := w.mem.Refs()[gitcas.AttemptRef(a.thread, a.run, a.attempt)]
 	return ok
 }
@@ -481,11 +517,23 @@ func (w *world) inChain(a *actor) bool {
 		return false
 	}
 	for _, s := range chain.Steps {
-		if s.Run.ID == a.run && s.Run.Attempt == a.attempt {
+		if s.Run.ID == a.run && s.Run.Attempt == a.attempt && w.noteOf(view, a.thread, s) == a.name {
 			return true
 		}
 	}
 	return false
+}
+
+// noteOf is what the agent of a step said of itself: of which actor it was.
+func (w *world) noteOf(v *gitcas.View, id gitcas.ThreadID, s gitcas.ChainStep) string {
+	n, err := v.In(context.Background(), gitcas.Place{Thread: id, Of: s.Hash}).Get(s.Output)
+	if err != nil {
+		w.problem("the output of %s: %v", s.Hash, err)
+		return ""
+	}
+	out, _ := n.Payload.(map[string]any)
+	note, _ := out["note"].(string)
+	return note
 }
 
 // problem is fail for goroutines that are not the test's own.
@@ -502,6 +550,7 @@ func (w *world) final() {
 		w.fail("fsck: %+v, %v", report.Problems, err)
 	}
 	w.checkHistory()
+	w.checkKept()
 	ended := w.model.ended[w.main]
 	tip := w.mem.Refs()["refs/heads/"+gitcas.WorkBranch(w.main)]
 	for id := range w.model.byHand {
@@ -529,7 +578,10 @@ func (w *world) final() {
 		return
 	}
 	for h, name := range w.model.poked {
-		t := w.model.produced[name]
+		if len(w.model.produced[name]) != 1 {
+			continue // of which of these jobs it was can't be told
+		}
+		t := w.model.produced[name][0]
 		run, _, _ := strings.Cut(name, ".")
 		if file := fmt.Sprintf("step-%02d-%s-%s", t.Step, run, t.Role); files[file] == name+"\n" {
 			w.fail("step %s was taken back, but its file %s is in the work commit", h, file)

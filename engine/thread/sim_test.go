@@ -118,8 +118,14 @@ func (w *world) pass(d time.Duration) {
 // event is one thing that happens.
 func (w *world) event() {
 	switch n := w.rng.IntN(100); {
-	case n < 70:
+	case n < 64:
 		w.openOne()
+	case n < 66:
+		w.takeAway()
+	case n < 69:
+		w.landLate()
+	case n < 71:
+		w.rescue()
 	case n < 80:
 		w.startJob()
 	case n < 86:
@@ -137,7 +143,19 @@ func (w *world) event() {
 	default:
 		w.person()
 	}
+	w.killOverdue()
 	w.check()
+}
+
+// killOverdue kills what was told to end and has not in ten seconds.
+func (w *world) killOverdue() {
+	for _, a := range w.live(true) {
+		if !a.killAt.IsZero() && time.Now().After(a.killAt) {
+			w.say("%s: SIGKILL", a.name)
+			w.kill(a)
+			synctest.Wait()
+		}
+	}
 }
 
 // openOne opens one gate at random.
@@ -162,6 +180,10 @@ func (w *world) openOne() {
 		f = crash
 	case n < 11:
 		f = crashNow
+	case n < 14 && strings.HasPrefix(q.what, "push "):
+		f = late
+	case n < 20 && q.what == "list":
+		f = tear
 	}
 	w.open(q, f)
 }
@@ -184,6 +206,8 @@ func (w *world) startJob() {
 		w.job(fmt.Sprintf("O%d", w.runs), 1, ids[w.rng.IntN(len(ids))])
 	case mine < 3 && w.rng.IntN(4) == 0 && w.runs > 0:
 		w.rerun()
+	case mine < 3 && w.rng.IntN(5) == 0 && w.runs > 0:
+		w.sibling()
 	case mine < 3:
 		w.runs++
 		if w.rng.IntN(5) == 0 {
@@ -205,6 +229,22 @@ func (w *world) rerun() {
 		return
 	}
 	w.job(last.run, w.attempts(last.run)+1, w.main)
+}
+
+// sibling starts another job of a run's matrix: equal to the first in all but its nonces.
+func (w *world) sibling() {
+	var jobs []*actor
+	for _, a := range w.live(true) {
+		if a.thread == w.main && a.job == jobStep && !strings.HasPrefix(a.run, "S") {
+			jobs = append(jobs, a)
+		}
+	}
+	if len(jobs) == 0 {
+		return
+	}
+	a := jobs[w.rng.IntN(len(jobs))]
+	w.siblings++
+	w.jobAs(fmt.Sprintf("%s+%d", a.name, w.siblings), a.run, a.attempt, w.main)
 }
 
 // attempts is how often a run was run.
@@ -232,7 +272,10 @@ func (w *world) overtake(late *actor) {
 }
 
 func (w *world) job(run string, attempt int, th gitcas.ThreadID) *actor {
-	name := fmt.Sprintf("%s.%d", run, attempt)
+	return w.jobAs(fmt.Sprintf("%s.%d", run, attempt), run, attempt, th)
+}
+
+func (w *world) jobAs(name, run string, attempt int, th gitcas.ThreadID) *actor {
 	w.say("%s starts", name)
 	a := w.spawn(name, run, attempt, th, func(a *actor) {
 		a.isJob = true
@@ -254,6 +297,9 @@ func (w *world) signal() {
 	a := jobs[w.rng.IntN(len(jobs))]
 	w.say("%s: SIGTERM", a.name)
 	a.signaled = true
+	if w.rng.IntN(2) == 0 {
+		a.killAt = time.Now().Add(10 * time.Second)
+	}
 	a.stop(errors.New("SIGTERM"))
 	synctest.Wait()
 }
@@ -291,6 +337,14 @@ func (w *world) person() {
 			_, err := a.eng.SuspendAt(a.ctx, w.main, head, "refused, says "+name)
 			return err
 		})
+	case n == 27 && w.rng.IntN(2) == 0:
+		w.say("%s: takes the thread", name)
+		w.spawn(name, name, 1, w.main, func(a *actor) {
+			a.alone, a.takes = true, true
+			a.err = a.eng.Take(a.ctx, w.main)
+		})
+	case n == 26 && w.rng.IntN(2) == 0:
+		w.forge()
 	case n == 0:
 		do("cancel", func(a *actor) error { _, err := a.eng.Cancel(a.ctx, w.main, "enough"); return err })
 	case n < 3:
@@ -341,7 +395,11 @@ func (w *world) drain() {
 	w.say("-- the faults end")
 	for range 20_000 {
 		if len(w.live(false)) == 0 {
+			w.latePushes = nil // they never arrive
 			return
+		}
+		if len(w.latePushes) > 0 && w.rng.IntN(20) == 0 {
+			w.landLate()
 		}
 		if qs := w.pending(); len(qs) == 0 {
 			w.pass(time.Second)
@@ -371,10 +429,11 @@ func (w *world) conclude() {
 			continue
 		}
 		if !alive {
+			w.bringInLast()
 			w.final()
 			return
 		}
-		w.pass(MaxClaim)
+		w.passClaim()
 		var a *actor
 		if entry.Status == gitcas.StatusSuspended {
 			w.mendBranch()
@@ -385,8 +444,40 @@ func (w *world) conclude() {
 			a = w.job(fmt.Sprintf("Z%d", i), 1, w.main)
 		}
 		w.openAll(a)
+		if errors.As(a.err, new(*claimedError)) {
+			w.fail("%s is kept out by a claim that is over: %v", a.name, a.err)
+		}
 	}
 	w.fail("the thread is stuck: %+v", w.lastErrors())
+}
+
+// passClaim lets the time pass until the claim that is left is over, and a little more: a
+// guessed clock may be far behind.
+func (w *world) passClaim() {
+	id, ok := w.mem.Refs()[gitcas.ClaimRef(w.main)]
+	if !ok {
+		return
+	}
+	w.pass(time.Until(diesAt(w.claimOf(id), time.Now())) + time.Second)
+	if w.guesses {
+		w.pass(20 * time.Minute)
+	}
+}
+
+// bringInLast brings in what is still on the machines that last.
+func (w *world) bringInLast() {
+	for _, m := range w.machines {
+		if _, ok := w.onDiskOf(m, w.main); !ok {
+			continue
+		}
+		name := "last on " + m.name
+		a := w.spawnAs(&actor{name: name, run: "last", attempt: 1, job: jobStep, on: m, thread: w.main}, func(a *actor) {
+			_, _, a.err = a.eng.BringIn(a.ctx, StepRequest{Thread: w.main})
+		})
+		if w.openAll(a); a.err != nil {
+			w.fail("%s: %v", name, a.err)
+		}
+	}
 }
 
 func (w *world) lastErrors() []string {

@@ -33,6 +33,8 @@ const (
 	drop           // it does not happen: unreachable
 	crash          // the process dies here
 	crashNow       // it happens, and the process dies before it hears of it
+	late           // it is not answered, and happens later, or never
+	tear           // half of what is listed is as it is now, half as it is later
 )
 
 // request is a goroutine that waits at a gate.
@@ -57,14 +59,33 @@ type actor struct {
 	isJob   bool
 	alone   bool // what it does leaves other jobs' claims alone
 	heeds   bool // it leaves claims alone that count
+	takes   bool // it takes whatever claim there is
 	thread  gitcas.ThreadID
+
+	job       string // its name in its run
+	over      []string
+	on        *machine
+	pid       int
+	contained bool
+	skew      time.Duration   // of its clock
+	chance    *rand.Rand      // for what its remote operations draw
+	leftBy    map[*actor]bool // whose processes were over when it began
 
 	crashed  bool
 	signaled bool
-	faulted  bool // a remote operation failed under it
+	killAt   time.Time // when who sent the signal has waited long enough; zero: they wait
+	faulted  bool      // a remote operation failed under it
 	finished bool
-	res      Result
-	err      error
+	rescued  bool
+	kept     bool  // it wrote its step to the disk
+	made     *Task // what its agent finished
+
+	away          away
+	reads, pushes streak
+	mayGiveUp     bool // the remote was away for so long that it may give up
+	late          bool // a push of it may still arrive
+	res           Result
+	err           error
 	// claimHead is the thread's head when this actor's claim was created.
 	claimHead string
 	// claimPaused says that the thread was not to run then, and claimEpoch how often
@@ -94,9 +115,14 @@ type world struct {
 
 	main, other gitcas.ThreadID
 	forks       []gitcas.ThreadID
+	machines    []*machine
+	away        away
+	guesses     bool // nobody knows the server's clock
+	latePushes  []latePush
 	chaos       atomic.Bool
 	runs        int
 	people      int
+	siblings    int
 	model       model
 }
 
@@ -107,6 +133,8 @@ func newWorld(tb testing.TB, seed uint64) *world {
 		main: "01JD0000000000000000000001", other: "01JD0000000000000000000002",
 	}
 	w.mem = wire.NewMemory(wire.MemoryOptions{Atomic: w.atomic})
+	w.guesses = rng.IntN(5) == 0
+	w.machines = []*machine{{name: "laptop", lasts: true}, {name: "desk", lasts: true}}
 	w.direct = w.fresh()
 	w.chaos.Store(true)
 	w.model.init()
@@ -116,7 +144,7 @@ func newWorld(tb testing.TB, seed uint64) *world {
 // say notes an event for the story that a failing seed prints.
 func (w *world) say(format string, args ...any) {
 	w.mu.Lock()
-	w.story = append(w.story, fmt.Sprintf(format, args...))
+	w.story = append(w.story, time.Now().Format("15:04:05 ")+fmt.Sprintf(format, args...))
 	w.mu.Unlock()
 }
 
@@ -171,6 +199,7 @@ func (w *world) open(q *request, f fate) {
 	}
 	w.say("%s: %s%s", q.actor.name, q.what, map[fate]string{
 		loseReply: " (reply lost)", drop: " (never arrives)", crash: " (dies before)", crashNow: " (dies after)",
+		late: " (on its way)", tear: " (torn)",
 	}[f])
 	q.grant <- f
 	synctest.Wait()
@@ -200,43 +229,6 @@ type gate struct {
 
 var errSim = errors.New("simulated")
 
-func (g *gate) unreachable(op string) error {
-	g.a.faulted = true
-	return &wire.Error{Op: op, URL: g.URL(), Kind: wire.ErrUnreachable, Detail: errSim.Error()}
-}
-
-func (g *gate) List(ctx context.Context, prefixes ...string) (wire.Listing, error) {
-	if f := g.w.wait(g.a, "list", false); f != proceed && f != loseReply || ctx.Err() != nil {
-		return wire.Listing{}, g.unreachable("list refs")
-	}
-	return g.Remote.List(ctx, prefixes...)
-}
-
-func (g *gate) Fetch(ctx context.Context, req wire.FetchRequest) (wire.Objects, error) {
-	if f := g.w.wait(g.a, "fetch", false); f != proceed && f != loseReply || ctx.Err() != nil {
-		return nil, g.unreachable("fetch")
-	}
-	return g.Remote.Fetch(ctx, req)
-}
-
-func (g *gate) Push(ctx context.Context, req wire.PushRequest) (time.Time, error) {
-	names := make([]string, len(req.Updates))
-	for i, u := range req.Updates {
-		names[i] = shortRef(u)
-	}
-	f := g.w.wait(g.a, "push "+strings.Join(names, " "), false)
-	if f == drop || f == crash || ctx.Err() != nil {
-		return time.Time{}, g.unreachable("push")
-	}
-	before := g.w.mem.Refs()
-	at, err := g.Remote.Push(context.WithoutCancel(ctx), req)
-	g.w.pushed(g.a, before)
-	if f == loseReply || f == crashNow {
-		return time.Time{}, g.unreachable("push")
-	}
-	return at, err
-}
-
 func shortRef(u wire.RefUpdate) string {
 	s := strings.TrimPrefix(strings.TrimPrefix(u.Name, "refs/"), "uwf/")
 	switch {
@@ -251,7 +243,7 @@ func shortRef(u wire.RefUpdate) string {
 // store opens the Store behind a gate.
 func (w *world) store(a *actor) *gitcas.Store {
 	return gitcas.Open(&gate{w: w, a: a, Remote: w.mem}, gitcas.Options{
-		Now: time.Now, Jitter: a.rng.Float64, RetryFor: time.Minute, Rand: zeroReader{},
+		Now: a.now, Jitter: a.chance.Float64, RetryFor: time.Minute, Rand: zeroReader{},
 	})
 }
 
@@ -281,10 +273,28 @@ func (zeroReader) Read(p []byte) (int, error) {
 
 // spawn starts an actor's goroutine.
 func (w *world) spawn(name, run string, attempt int, th gitcas.ThreadID, body func(*actor)) *actor {
-	a := &actor{name: name, run: run, attempt: attempt, thread: th, rng: rand.New(rand.NewPCG(w.seed, uint64(len(w.actors)+1)))}
+	return w.spawnAs(&actor{name: name, run: run, attempt: attempt, thread: th, job: jobStep, on: w.machineFor(name)}, body)
+}
+
+// jobStep is the name of the jobs that step.
+const jobStep = "step"
+
+func (w *world) spawnAs(a *actor, body func(*actor)) *actor {
+	a.pid = len(w.actors) + 1
+	a.rng, a.chance = rand.New(rand.NewPCG(w.seed, uint64(a.pid))), rand.New(rand.NewPCG(w.seed, uint64(a.pid)<<32))
+	a.contained = a.chance.IntN(4) == 0
+	if a.chance.IntN(2) == 0 {
+		a.skew = time.Duration(a.chance.IntN(600)-300) * time.Second
+	}
+	a.leftBy = map[*actor]bool{}
+	for _, b := range w.actors {
+		a.leftBy[b] = !w.alive(b)
+	}
 	a.ctx, a.stop = context.WithCancelCause(context.Background())
 	a.eng = w.engine(a)
+	w.mu.Lock()
 	w.actors = append(w.actors, a)
+	w.mu.Unlock()
 	go func() {
 		body(a)
 		w.mu.Lock()

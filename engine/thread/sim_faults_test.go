@@ -1,0 +1,481 @@
+package thread
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/united-workforce/uwf/engine/thread/unpushed"
+	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/outage"
+)
+
+// away is a time in which a server answers nobody, or not some actor.
+type away struct {
+	until time.Time
+	after time.Duration // what it asks to be left alone for; 0: it doesn't say
+}
+
+func (o away) now() bool { return time.Now().Before(o.until) }
+
+// takeAway begins an outage: for one actor, or now and then for all.
+func (w *world) takeAway() {
+	o := away{
+		until: time.Now().Add(time.Duration(1+w.rng.IntN(600)) * time.Second),
+		after: []time.Duration{0, 0, 30 * time.Second, time.Minute, 5 * time.Minute}[w.rng.IntN(5)],
+	}
+	who := "everybody"
+	if live := w.live(false); len(live) > 0 && w.rng.IntN(4) > 0 {
+		a := live[w.rng.IntN(len(live))]
+		a.away, who = o, a.name
+	} else {
+		w.away = o
+	}
+	w.say("-- the server is away for %s, for %s (Retry-After %s)", who, time.Until(o.until), o.after)
+}
+
+// outageOf is the outage that an actor is in.
+func (w *world) outageOf(a *actor) (away, bool) {
+	for _, o := range []away{a.away, w.away} {
+		if o.now() {
+			return o, true
+		}
+	}
+	return away{}, false
+}
+
+// enter waits at the gate of a remote operation. In an outage it fails at once.
+func (g *gate) enter(what string) (f fate, began time.Time) {
+	began = time.Now()
+	if _, out := g.w.outageOf(g.a); out && !g.a.crashed {
+		return drop, began
+	}
+	f = g.w.wait(g.a, what, false)
+	if _, out := g.w.outageOf(g.a); out && f == proceed {
+		f = drop
+	}
+	return f, began
+}
+
+// spareWait is the longest wait of the policy for outages, which it does not begin where
+// it would not come to its end.
+const spareWait = outage.MostWait * 3 / 2
+
+// unreachable is the failure of an operation that began then. It is noted from when on
+// the actor may give up: the policy gives up only at an outage that lasts.
+func (g *gate) unreachable(op, what string, began time.Time) error {
+	a := g.a
+	o, _ := g.w.outageOf(a)
+	g.w.mu.Lock()
+	defer g.w.mu.Unlock()
+	a.faulted = true
+	s := &a.reads
+	if op == "push" {
+		s = &a.pushes
+	}
+	if s.times == 0 || s.what != what && op == "push" {
+		*s = streak{what: what, since: began}
+	}
+	s.times++
+	if s.times > claimTries && op == "push" || time.Since(s.since)+max(spareWait, o.after) >= outage.Patience {
+		a.mayGiveUp = true
+	}
+	return &wire.Error{Op: op, URL: g.URL(), Kind: wire.ErrUnreachable, Detail: errSim.Error(), RetryAfter: o.after}
+}
+
+// slowPart is how long one part of a change may take, where it goes out in parts: the time
+// for an outage is counted from the first part on.
+const slowPart = 5 * time.Minute
+
+// streak is a row of operations that failed.
+type streak struct {
+	what  string
+	since time.Time
+	times int
+}
+
+func (g *gate) answered(s *streak) {
+	g.w.mu.Lock()
+	*s = streak{}
+	g.w.mu.Unlock()
+}
+
+// excused: what the actor says of the remote is not held against it.
+func (a *actor) excused() bool { return a.mayGiveUp || a.signaled || a.late }
+
+// List shows some refs as they were before a push that lands meanwhile, where it is torn.
+func (g *gate) List(ctx context.Context, prefixes ...string) (wire.Listing, error) {
+	f, began := g.enter("list")
+	if ctx.Err() == nil && f != proceed && f != loseReply && f != tear {
+		return wire.Listing{}, g.unreachable("list refs", "list", began)
+	}
+	l, err := g.Remote.List(ctx, prefixes...)
+	if err != nil {
+		return l, err
+	}
+	if f == tear && g.w.wait(g.a, "list (the rest)", false) != crash {
+		later, err := g.Remote.List(context.WithoutCancel(ctx), prefixes...)
+		if err != nil {
+			return later, err
+		}
+		l = g.w.mix(g.a, l, later)
+	}
+	g.answered(&g.a.reads)
+	if g.w.guesses {
+		l.Time, l.TimeGuessed = g.a.now(), true
+	}
+	return l, nil
+}
+
+// mix takes each ref from one of two listings.
+func (w *world) mix(a *actor, before, later wire.Listing) wire.Listing {
+	names := slices.Sorted(maps.Keys(before.Refs))
+	for name := range later.Refs {
+		if _, there := before.Refs[name]; !there {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	out := wire.Listing{Refs: map[string]wire.ID{}, Head: later.Head, Time: later.Time}
+	for _, name := range names {
+		from := before
+		if a.chance.IntN(2) == 0 {
+			from = later
+		}
+		if id, there := from.Refs[name]; there {
+			out.Refs[name] = id
+		}
+	}
+	return out
+}
+
+func (g *gate) Fetch(ctx context.Context, req wire.FetchRequest) (wire.Objects, error) {
+	f, began := g.enter("fetch")
+	if ctx.Err() == nil && f != proceed && f != loseReply {
+		return nil, g.unreachable("fetch", "fetch", began)
+	}
+	objs, err := g.Remote.Fetch(ctx, req)
+	if ctx.Err() == nil {
+		g.answered(&g.a.reads)
+	}
+	return objs, err
+}
+
+func (g *gate) Push(ctx context.Context, req wire.PushRequest) (time.Time, error) {
+	names := make([]string, len(req.Updates))
+	for i, u := range req.Updates {
+		names[i] = shortRef(u)
+	}
+	what := "push " + strings.Join(names, " ")
+	f, began := g.enter(what)
+	switch {
+	case f == late || f == crash && g.a.chance.IntN(3) == 0:
+		g.w.keepForLater(g.a, what, req)
+		return time.Time{}, g.unreachable("push", what, began)
+	case f == drop || f == crash:
+		return time.Time{}, g.unreachable("push", what, began)
+	case ctx.Err() != nil:
+		return g.Remote.Push(ctx, req)
+	}
+	before := g.w.mem.Refs()
+	at, err := g.Remote.Push(context.WithoutCancel(ctx), req)
+	g.w.pushed(g.a, before)
+	if f == loseReply || f == crashNow {
+		return time.Time{}, g.unreachable("push", what, began)
+	}
+	if !g.w.atomic && (time.Since(began) > slowPart || g.a.pushes.times > 0 && time.Since(g.a.pushes.since) > slowPart) {
+		g.a.mayGiveUp = true
+	}
+	g.answered(&g.a.pushes)
+	if g.w.guesses {
+		at = g.a.now()
+	}
+	return at, err
+}
+
+// latePush is a push that nobody answered, and that is still on its way.
+type latePush struct {
+	actor *actor
+	what  string
+	req   wire.PushRequest
+}
+
+func (w *world) keepForLater(a *actor, what string, req wire.PushRequest) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	a.late = true
+	req.Updates = slices.Clone(req.Updates)
+	w.latePushes = append(w.latePushes, latePush{a, what, req})
+}
+
+// landLate lets a push arrive at last, or never.
+func (w *world) landLate() {
+	if len(w.latePushes) == 0 {
+		w.openOne()
+		return
+	}
+	i := w.rng.IntN(len(w.latePushes))
+	p := w.latePushes[i]
+	w.latePushes = slices.Delete(w.latePushes, i, i+1)
+	if w.rng.IntN(5) == 0 {
+		return
+	}
+	before := w.mem.Refs()
+	_, err := w.mem.Push(context.Background(), p.req)
+	w.say("-- late: %s: %s: %v", p.actor.name, p.what, err)
+	w.pushed(p.actor, before)
+}
+
+// machine is where actors run that can see each other's processes, and what these keep.
+type machine struct {
+	name string
+	disk memoryDisk
+	// lasts: it is there at the end of the story, as a CI job's is not.
+	lasts bool
+}
+
+// machineFor is a machine for a new actor: one that others use too, or its own.
+func (w *world) machineFor(name string) *machine {
+	if n := w.rng.IntN(2 * len(w.machines)); n < len(w.machines) {
+		return w.machines[n]
+	}
+	return &machine{name: "host-" + name}
+}
+
+// now is the time by an actor's own clock.
+func (a *actor) now() time.Time { return time.Now().Add(a.skew) }
+
+// simClock is a machine's clock, which may be off.
+type simClock struct {
+	SystemClock
+	a *actor
+}
+
+func (c simClock) Now() time.Time { return c.a.now() }
+
+// ownerOf is the actor that made a claim; nil: nobody here did.
+func (w *world) ownerOf(c gitcas.Claim) *actor {
+	var pid, n int
+	if _, err := fmt.Sscanf(c.Nonce, "p%d-%d", &pid, &n); err != nil {
+		return nil
+	}
+	return w.actors[pid-1]
+}
+
+// alive reports whether an actor's process is there.
+func (w *world) alive(a *actor) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return a != nil && !a.crashed && !a.finished
+}
+
+// identity is what an actor knows of itself and of others. Some are in a container, whose
+// processes have other numbers.
+func (w *world) identity(a *actor) Identity {
+	id := Identity{
+		Run: a.run, Attempt: a.attempt, Job: a.job, Over: a.over, Host: a.on.name, Boot: "boot", PIDNS: "pids",
+		PID: a.pid % 3, Started: int64(a.pid),
+		Alive: func(pid int, started int64) bool {
+			b := w.actors[started-1]
+			return b.on == a.on && b.pid%3 == pid && w.alive(b)
+		},
+	}
+	if a.contained {
+		id.PIDNS = fmt.Sprintf("pids of %d", a.pid)
+	}
+	return id
+}
+
+// diesAt is when a claim stops to count, by what it says (DESIGN §6): the simulation's own
+// reading of the rule.
+func diesAt(c gitcas.Claim, now time.Time) time.Time {
+	since, until, renewed := time.UnixMilli(c.Since), time.UnixMilli(c.Until), time.UnixMilli(c.Renewed)
+	switch {
+	case since.Sub(now) > 3*time.Minute, until.Sub(since) > 6*time.Hour:
+		return now
+	case renewed.After(since) && renewed.Add(20*time.Minute).Before(until):
+		return renewed.Add(20 * time.Minute)
+	}
+	return until
+}
+
+// isEarlier reports whether a claim is known to be over to an actor: of an earlier attempt
+// of its job, or of a job of its run that is over.
+func (a *actor) isEarlier(c gitcas.Claim) bool {
+	return c.Run == a.run && (c.Job == a.job && c.Attempt < a.attempt || c.Attempt == a.attempt && slices.Contains(a.over, c.Job))
+}
+
+// mayTouch: nobody takes or deletes a claim that counts, but who was told to, or knows that
+// its job is over. Without atomic pushes a claim outlives the head that it was for.
+func (w *world) mayTouch(a *actor, was gitcas.Claim, now time.Time) bool {
+	b := w.ownerOf(was)
+	switch {
+	case !w.atomic, w.guesses, a.takes, b == nil, b == a, !w.alive(b), a.isEarlier(was):
+		return true
+	}
+	return was.Head != w.model.heads[a.thread] || !now.Before(diesAt(was, now))
+}
+
+// forge puts a claim on the main thread that no job made.
+func (w *world) forge() {
+	ref := gitcas.ClaimRef(w.main)
+	if _, claimed := w.mem.Refs()[ref]; claimed || w.model.heads[w.main] == "" {
+		return
+	}
+	since, life := time.Now(), MaxClaim
+	switch n := w.rng.IntN(3); {
+	case n == 0 && !w.guesses: // who guesses the time takes it to be the other's that is right
+		since = since.AddDate(1, 0, 0)
+	case n == 1:
+		life = 365 * 24 * time.Hour
+	}
+	w.runs++
+	c := gitcas.Claim{
+		Nonce: "forged", Run: fmt.Sprintf("forged%d", w.runs), Attempt: 1, Host: "nowhere", PID: 1, Head: w.model.heads[w.main],
+		Since: since.UnixMilli(), Renewed: since.UnixMilli(), Until: since.Add(life).UnixMilli(),
+	}
+	upd, objs := gitcas.ClaimUpdate(w.main, nil, &c, time.Now())
+	_, err := w.mem.Push(context.Background(), wire.PushRequest{Updates: []wire.RefUpdate{upd}, Objects: objs})
+	w.say("-- somebody forges a claim from %s for %s: %v", since, life, err)
+}
+
+// simDisk is a machine's disk as one process uses it.
+type simDisk struct {
+	w *world
+	a *actor
+}
+
+func (d *simDisk) Path(store string, id gitcas.ThreadID) string {
+	return d.a.on.name + ":" + d.a.on.disk.Path(store, id)
+}
+
+func (d *simDisk) Write(s unpushed.Step) error {
+	f := d.w.wait(d.a, "to disk", false)
+	if f == crash {
+		return errSim
+	}
+	d.w.mu.Lock()
+	defer d.w.mu.Unlock()
+	d.a.kept = true
+	return d.a.on.disk.Write(s)
+}
+
+func (d *simDisk) Read(store string, id gitcas.ThreadID) (unpushed.Step, error) {
+	d.w.mu.Lock()
+	defer d.w.mu.Unlock()
+	if d.a.crashed {
+		return unpushed.Step{}, fs.ErrNotExist
+	}
+	return d.a.on.disk.Read(store, id)
+}
+
+func (d *simDisk) Remove(store string, id gitcas.ThreadID) error {
+	d.w.mu.Lock()
+	defer d.w.mu.Unlock()
+	if d.a.crashed {
+		return errSim
+	}
+	return d.a.on.disk.Remove(store, id)
+}
+
+func (d *simDisk) SetAside(store string, id gitcas.ThreadID) (string, error) {
+	d.w.mu.Lock()
+	defer d.w.mu.Unlock()
+	if d.a.crashed {
+		return "", errSim
+	}
+	return d.a.on.disk.SetAside(store, id)
+}
+
+// onDiskOf is the step that a machine keeps for a thread.
+func (w *world) onDiskOf(m *machine, id gitcas.ThreadID) (unpushed.Step, bool) {
+	v, err := w.look()
+	if err != nil {
+		w.problem("the store does not read: %v", err)
+		return unpushed.Step{}, false
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	u, err := m.disk.Read(v.StoreID(), id)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		w.model.problem = err.Error()
+	}
+	return u, err == nil
+}
+
+// isOnDisk reports whether the step of an actor is kept where it was.
+func (w *world) isOnDisk(a *actor) bool {
+	u, ok := w.onDiskOf(a.on, a.thread)
+	return ok && w.ownerOf(gitcas.Claim{Nonce: u.Nonce}) == a
+}
+
+// paidTwice: no agent runs for a step that is sealed on the machine, by a job that was over
+// when this one began.
+func (w *world) paidTwice(a *actor) {
+	u, ok := w.onDiskOf(a.on, a.thread)
+	if !ok {
+		return
+	}
+	b := w.ownerOf(gitcas.Claim{Nonce: u.Nonce})
+	if b != a && a.leftBy[b] && sameThread(u.Entry, w.model.entries[a.thread]) {
+		w.problem("%s runs its agent, and the step that %s sealed lies on this machine", a.name, b.name)
+	}
+}
+
+// rescue looks after a job that is over, as the run's own rescue job does: it brings in what
+// that had sealed, and frees its claim.
+func (w *world) rescue() {
+	var died []*actor
+	for _, a := range w.actors {
+		if a.isJob && a.job == jobStep && !a.rescued && !w.alive(a) && !slices.ContainsFunc(w.actors, func(b *actor) bool {
+			return b.run == a.run && b.attempt >= a.attempt && w.alive(b)
+		}) {
+			died = append(died, a)
+		}
+	}
+	if len(died) == 0 {
+		w.openOne()
+		return
+	}
+	dead := died[w.rng.IntN(len(died))]
+	dead.rescued = true
+	name := fmt.Sprintf("%s-rescue", dead.name)
+	w.say("%s starts", name)
+	w.spawnAs(&actor{name: name, run: dead.run, attempt: dead.attempt, job: "rescue", over: []string{jobStep}, on: dead.on, thread: dead.thread, isJob: true}, func(a *actor) {
+		var in bool
+		a.res, in, a.err = a.eng.BringIn(a.ctx, StepRequest{Thread: a.thread, Deliver: w.delivers})
+		if a.err == nil && !in {
+			var v *gitcas.View
+			var left Remains
+			if v, a.err = a.eng.Store.Load(a.ctx, a.thread); a.err != nil {
+				return
+			}
+			if _, alive := v.Entry(a.thread); alive {
+				left, a.err = a.eng.FindRemains(a.ctx, v, a.thread, func(run string, attempt int) bool { return run == a.run && attempt <= a.attempt })
+			}
+			if left.Claim && a.err == nil {
+				_, a.err = a.eng.FreeClaim(a.ctx, v, a.thread)
+			}
+		}
+		w.rescueOver(a, in)
+	})
+}
+
+func (w *world) rescueOver(a *actor, in bool) {
+	if a.crashed {
+		return
+	}
+	w.say("%s: brought in %t, exit %d: %v", a.name, in, CodeOf(a.err), a.err)
+	switch {
+	case errors.Is(a.err, wire.ErrUnreachable) && !a.excused():
+		w.problem("%s did not wait for the remote: %v", a.name, a.err)
+	case !a.excused() && w.claims(a):
+		w.problem("%s is over and its claim is left: %v", a.name, a.err)
+	}
+}
