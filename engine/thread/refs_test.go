@@ -50,6 +50,15 @@ func TestFewRefs(t *testing.T) {
 						f.Errorf("step %d: VERSION says %d refs a push", n+1, s.MostRefs(v))
 					}
 				}
+				// So does one that goes on: its next claim goes with the last part.
+				_, err := f.goesOn("j", 3, func(Result) {
+					if c, ok := f.view().Claim(testThread); !ok || c.Head != f.entry().Head {
+						f.Errorf("between two steps the claim is %+v", c)
+					}
+				})
+				f.ok(err)
+				f.paid(6)
+				f.unclaimed()
 				if refused != want {
 					f.Errorf("%d pushes were refused, want %d", refused, want)
 				}

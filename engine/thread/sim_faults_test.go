@@ -83,7 +83,7 @@ func (g *gate) unreachable(op, what string, began time.Time) error {
 		*s = streak{what: what, since: began}
 	}
 	s.times++
-	if s.times > claimTries && op == "push" || time.Since(s.since)+max(spareWait, o.after) >= outage.Patience {
+	if time.Since(s.since)+max(spareWait, o.after) >= outage.Patience {
 		a.mayGiveUp = true
 	}
 	return &wire.Error{Op: op, URL: g.URL(), Kind: wire.ErrUnreachable, Detail: errSim.Error(), RetryAfter: o.after}
