@@ -9,6 +9,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
 	engine "github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/internal/outage"
 	"github.com/united-workforce/uwf/internal/text"
 )
 
@@ -101,11 +102,7 @@ func (p *progress) event(ev engine.Event) {
 		p.cost = fmt.Sprintf("%d tokens, %s", ev.Usage.InputTokens+ev.Usage.OutputTokens, text.Dollars(ev.Usage.CostUSD, ev.Usage.Unpriced))
 		p.draw()
 	case "notice":
-		line := p.line
-		p.erase()
-		p.notes.Printf("note: %s\n", ev.Text)
-		p.line = line
-		p.draw()
+		p.tellAside("note: " + ev.Text)
 	case "committed", "ended", "suspended":
 		p.erase()
 		if ev.Status == "" {
@@ -118,6 +115,22 @@ func (p *progress) event(ev engine.Event) {
 		p.notes.Printf(" → %s  %s, %d tokens in, %d out, %s\n", ev.Status,
 			(time.Duration(u.DurationMs) * time.Millisecond).Round(100*time.Millisecond), u.InputTokens, u.OutputTokens, text.Dollars(u.CostUSD, u.Unpriced))
 	}
+}
+
+// waiting tells that a server is away.
+func (p *progress) waiting(w outage.Wait) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.tellAside("waiting: " + w.String())
+}
+
+// tellAside writes a line of its own above the live line; the lock is held.
+func (p *progress) tellAside(s string) {
+	line := p.line
+	p.erase()
+	p.notes.Println(s)
+	p.line = line
+	p.draw()
 }
 
 // close ends the live line. It may be called twice.

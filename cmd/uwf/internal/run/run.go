@@ -66,7 +66,7 @@ func runRun(ctx context.Context, o *Options) error {
 	}
 	show := newProgress(o.Factory)
 	defer show.close()
-	o.Worker.Observe = show.event
+	o.Worker.Observe, o.Factory.Waiting = show.event, show.waiting
 	w, err := worker.New(ctx, o.Factory, withNew(o.Worker))
 	if err != nil {
 		return err
