@@ -31,7 +31,8 @@ type Policy struct {
 	// Until is when nothing is waited for any more: the job's deadline, less what it
 	// needs after its last request. Zero: Patience counts.
 	Until time.Time
-	// Tell hears of each wait before it begins; nil: nobody does.
+	// Tell hears of each wait before it begins, but for the short ones after an interrupt;
+	// nil: nobody does.
 	Tell func(Wait)
 	// Now, Sleep and Jitter (in [0,1)) are the clock and the chance; nil: the real ones.
 	Now    func() time.Time
@@ -87,7 +88,8 @@ func (o *Outage) Wait(ctx context.Context, err error, after time.Duration) error
 		until = o.began.Add(Patience)
 	}
 	wait := max(after, o.backOff())
-	if isHurried(ctx) {
+	hurried := isHurried(ctx)
+	if hurried {
 		wait = hurriedWait
 	}
 	switch {
@@ -100,7 +102,7 @@ func (o *Outage) Wait(ctx context.Context, err error, after time.Duration) error
 	case now.Add(wait).After(until):
 		return fmt.Errorf("given up after %s and %d tries: %w", now.Sub(o.began).Round(time.Second), o.tries, err)
 	}
-	if o.p.Tell != nil {
+	if o.p.Tell != nil && !hurried {
 		o.p.Tell(Wait{Err: err, For: wait, Until: until})
 	}
 	if serr := o.p.Sleep(ctx, wait); serr != nil {

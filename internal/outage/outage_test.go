@@ -88,7 +88,9 @@ func TestServersWaitGoesBefore(t *testing.T) {
 func TestHurryWaitsForNothing(t *testing.T) {
 	c := &clock{}
 	ctx := WithHurry(t.Context(), func() bool { return true })
-	if err := c.policy().Begin().Wait(ctx, errDown, time.Minute); err != nil || c.slept[0] > time.Second {
+	p := c.policy()
+	p.Tell = func(w Wait) { t.Errorf("told after an interrupt: %s", w) }
+	if err := p.Begin().Wait(ctx, errDown, time.Minute); err != nil || c.slept[0] > time.Second {
 		t.Errorf("after an interrupt %v are waited (%v)", c.slept, err)
 	}
 }
