@@ -283,7 +283,7 @@ func (w *world) identity(a *actor) Identity {
 		PID: a.pid % 3, Started: int64(a.pid),
 		Alive: func(pid int, started int64) bool {
 			b := w.actors[started-1]
-			return b.on == a.on && b.pid%3 == pid && w.alive(b)
+			return b.on == a.on && b.pid%3 == pid && !a.contained && !b.contained && w.alive(b)
 		},
 	}
 	if a.contained {
@@ -461,6 +461,9 @@ func (w *world) rescue() {
 			}
 			if left.Claim && a.err == nil {
 				_, a.err = a.eng.FreeClaim(a.ctx, v, a.thread)
+				if held, _ := v.Claim(a.thread); a.err == nil && a.isEarlier(held.Claim) && w.mem.Refs()[gitcas.ClaimRef(a.thread)] == held.ID {
+					w.problem("%s left the claim of %s, which is over", a.name, held.Run)
+				}
 			}
 		}
 		w.rescueOver(a, in)
@@ -472,10 +475,30 @@ func (w *world) rescueOver(a *actor, in bool) {
 		return
 	}
 	w.say("%s: brought in %t, exit %d: %v", a.name, in, CodeOf(a.err), a.err)
+	w.keptOut(a)
 	switch {
 	case errors.Is(a.err, wire.ErrUnreachable) && !a.excused():
 		w.problem("%s did not wait for the remote: %v", a.name, a.err)
 	case !a.excused() && w.claims(a):
 		w.problem("%s is over and its claim is left: %v", a.name, a.err)
+	}
+}
+
+// keptOut: nobody is kept out by a claim whose job they know to be over, or that is over by
+// what it says. A clock that is guessed may be wrong.
+func (w *world) keptOut(a *actor) {
+	var claimed *claimedError
+	if !errors.As(a.err, &claimed) {
+		return
+	}
+	c := claimed.Claim
+	b := w.ownerOf(c)
+	switch {
+	case a.isEarlier(c):
+		w.problem("%s is kept out by the claim of %s.%d, which it knows to be over", a.name, c.Run, c.Attempt)
+	case b != nil && b.on == a.on && a.leftBy[b] && !a.contained && !b.contained:
+		w.problem("%s is kept out by the claim of %s, whose process is gone from its machine", a.name, b.name)
+	case !w.guesses && (b == nil || b.on != a.on) && a.began.After(diesAt(c, a.began)):
+		w.problem("%s is kept out by the claim of %s.%d, which was over when it began", a.name, c.Run, c.Attempt)
 	}
 }

@@ -404,6 +404,9 @@ func (w *world) agentStarts(a *actor, t Task) {
 		w.problem("%s runs its agent on head %s, but claimed the thread at %s", a.name, head, a.claimHead)
 	}
 	w.paidTwice(a)
+	if e := w.model.entries[a.thread]; string(e.Head) == string(head) && e.Next != nil && len(e.Attempts)-e.Next.Forgiven >= 3 {
+		w.problem("%s runs its agent, and %d attempts failed", a.name, len(e.Attempts))
+	}
 	if a.claimPaused && a.claimEpoch == w.model.epoch {
 		w.problem("%s runs its agent, but claimed the thread while it was to wait", a.name)
 	}
@@ -427,6 +430,7 @@ func (w *world) stepped(a *actor) {
 		return
 	}
 	w.say("%s: exit %d: %v", a.name, CodeOf(a.err), a.err)
+	w.keptOut(a)
 	inChain := w.inChain(a)
 	_, poked := w.model.byPoked[a.who()]
 	code := CodeOf(a.err)

@@ -20,13 +20,8 @@ var mutations = []struct {
 	},
 	{
 		"no entry check on rebuild", "commit.go",
-		"if !sameThread(entry, r.entry) {\n\t\treturn entry, gitcas.Held{}, nil, &movedError",
-		"if false && !sameThread(entry, r.entry) {\n\t\treturn entry, gitcas.Held{}, nil, &movedError",
-	},
-	{
-		"no head check on rebuild", "commit.go",
-		"if entry.Head != r.entry.Head {",
-		"if false && entry.Head != r.entry.Head {",
+		"case !sameThread(entry, r.entry):\n\t\treturn entry, held, &movedError",
+		"case false:\n\t\treturn entry, held, &movedError",
 	},
 	{
 		"a pause is not looked at", "decide.go",
@@ -88,6 +83,136 @@ var mutations = []struct {
 		"!pending || claimed && e.counts(v, held.Claim, entry)",
 		"!pending || false && claimed && e.counts(v, held.Claim, entry)",
 	},
+	{
+		"a claim is told by its run, not its nonce", "claim.go",
+		"return h.nonce != \"\" && c.Nonce == h.nonce",
+		"return h.nonce != \"\" && c.Run == h.e.Who.Run && c.Attempt == h.e.Who.Attempt",
+	},
+	{
+		"a torn listing is looked at once", "claim.go",
+		"case old.ID == seen && old.Head != entry.Head:",
+		"case old.Head != entry.Head:",
+	},
+	{
+		"a claim from the future counts", "alive.go",
+		"if !guessed && since.Sub(now) > maxAhead {",
+		"if false && !guessed && since.Sub(now) > maxAhead {",
+	},
+	{
+		"a claim may live as long as it says", "alive.go",
+		"if until.After(end) {",
+		"if false && until.After(end) {",
+	},
+	{
+		"a renewed claim lives to its end", "alive.go",
+		"if c.Until == 0 || renewed.After(since) {",
+		"if c.Until == 0 {",
+	},
+	{
+		"a claim that is not renewed dies early", "alive.go",
+		"if c.Until == 0 || renewed.After(since) {",
+		"if c.Until == 0 || !renewed.Before(since) {",
+	},
+	{
+		"an earlier attempt is not known to be over", "alive.go",
+		"c.Job == e.Who.Job && c.Attempt < e.Who.Attempt || ",
+		"",
+	},
+	{
+		"a job that the rescue knows is over counts", "alive.go",
+		"slices.Contains(e.Who.Over, c.Job)",
+		"false && slices.Contains(e.Who.Over, c.Job)",
+	},
+	{
+		"a dead process counts", "alive.go",
+		"return w.Alive(c.PID, c.Started), true",
+		"return w.Alive(c.PID, c.Started), w.Alive(c.PID, c.Started)",
+	},
+	{
+		"pids of another container count", "alive.go",
+		"c.PIDNS != \"\" && c.PIDNS == w.PIDNS",
+		"c.PIDNS != \"\"",
+	},
+	{
+		"a claim stays when its job is over", "claim.go",
+		"h.e.letGo.Store(h.nonce, true)\n",
+		"h.e.letGo.Store(h.nonce, true)\n\treturn\n",
+	},
+	{
+		"too many failed attempts don't stop", "step.go",
+		"if n := attemptsOn(r.entry, r.id, held.Died); n >= MaxAttempts {",
+		"if n := attemptsOn(r.entry, r.id, held.Died); false && n >= MaxAttempts {",
+	},
+	{
+		"reads don't wait", "../../gitcas/wire/patient.go",
+		"if err := o.Wait(ctx, err, after); err != nil {\n\t\t\treturn got, err",
+		"if o.Wait == nil || after >= 0 {\n\t\t\treturn got, err",
+	},
+	{
+		"refs alone don't wait", "../../gitcas/wire/patient.go",
+		"if err := o.Wait(ctx, err, after); err != nil {\n\t\t\t\treturn at, fmt",
+		"if o.Wait == nil || after >= 0 {\n\t\t\t\treturn at, fmt",
+	},
+	{
+		"the state branch doesn't wait", "../../gitcas/update.go",
+		"if err := u.outage.Wait(ctx, err, after); err != nil {",
+		"if after >= 0 {",
+	},
+	{
+		"what landed is not looked for", "../../gitcas/update.go",
+		"if len(u.unanswered) == 0 {\n\t\treturn nil, nil, nil",
+		"if len(u.unanswered) >= 0 {\n\t\treturn nil, nil, nil",
+	},
+	{
+		"a push that may have landed is sure", "../../gitcas/update.go",
+		"if len(u.unanswered) == 0 {\n\t\treturn err",
+		"if len(u.unanswered) >= 0 {\n\t\treturn err",
+	},
+	{
+		"refs alone are not proved", "../../gitcas/wire/patient.go",
+		"case taken:",
+		"case taken && after < 0:",
+	},
+	{
+		"the sealed step is not on disk", "step.go",
+		"\tr.keepOnDisk(step)\n",
+		"",
+	},
+	{
+		"the sealed step is deleted before it landed", "commit.go",
+		"\tv, err := r.e.update(push, r.v, build, r.id)\n\tvar moved *movedError",
+		"\tr.dropFromDisk()\n\tv, err := r.e.update(push, r.v, build, r.id)\n\tvar moved *movedError",
+	},
+	{
+		"the sealed step stays on disk", "commit.go",
+		"\tr.settled(push, v, done)\n\tr.dropFromDisk()",
+		"\tr.settled(push, v, done)\n\tr.onDisk = false",
+	},
+	{
+		"what is on disk is not brought in", "step.go",
+		"if res, in, err := r.bringIn(ctx); in",
+		"if res, in, err := r.result(), false, error(nil); in",
+	},
+	{
+		"it is brought in whatever people said since", "bringin.go",
+		"if !r.brought.same {",
+		"if false && !r.brought.same {",
+	},
+	{
+		"it is brought in on another head", "bringin.go",
+		"|| entry.Head != r.brought.Entry.Head {",
+		"{",
+	},
+	{
+		"what is in the thread is brought in again", "bringin.go",
+		"if r.isThere() {",
+		"if false && r.isThere() {",
+	},
+	{
+		"it is brought in without a claim", "bringin.go",
+		"v, h, err := r.e.claim(ctx, r.v, r.id, terms{work: deliveryTime})",
+		"v, h, err := r.e.claim(ctx, r.v, r.id, terms{work: deliveryTime, take: &gitcas.Held{}})",
+	},
 }
 
 // TestSimulationCatchesMutations shows that the simulation can fail: without any
@@ -107,7 +232,7 @@ func TestSimulationCatchesMutations(t *testing.T) {
 				t.Fatalf("%s holds the rule %d times, want once", m.file, strings.Count(string(src), m.old))
 			}
 			dir := t.TempDir()
-			mutated := filepath.Join(dir, m.file)
+			mutated := filepath.Join(dir, filepath.Base(m.file))
 			if err := os.WriteFile(mutated, []byte(strings.Replace(string(src), m.old, m.new, 1)), 0o644); err != nil {
 				t.Fatal(err)
 			}
@@ -124,7 +249,7 @@ func TestSimulationCatchesMutations(t *testing.T) {
 				t.Fatal(err)
 			}
 			cmd := exec.CommandContext(t.Context(), "go", "test", "-count=1", "-vet=off", "-overlay", file, "-run", "TestSimulation$", ".")
-			cmd.Env = append(os.Environ(), "UWF_SIM_SEEDS=10000", "UWF_SIM_MUTATE=")
+			cmd.Env = append(os.Environ(), "UWF_SIM_SEEDS=2000", "UWF_SIM_MUTATE=")
 			out, err := cmd.CombinedOutput()
 			if err == nil {
 				t.Fatalf("the simulation passes without the rule:\n%s", out)

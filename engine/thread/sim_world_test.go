@@ -67,8 +67,9 @@ type actor struct {
 	on        *machine
 	pid       int
 	contained bool
-	skew      time.Duration   // of its clock
-	chance    *rand.Rand      // for what its remote operations draw
+	skew      time.Duration // of its clock
+	chance    *rand.Rand    // for what its remote operations draw
+	began     time.Time
 	leftBy    map[*actor]bool // whose processes were over when it began
 
 	crashed  bool
@@ -286,6 +287,7 @@ func (w *world) spawnAs(a *actor, body func(*actor)) *actor {
 	if a.chance.IntN(2) == 0 {
 		a.skew = time.Duration(a.chance.IntN(600)-300) * time.Second
 	}
+	a.began = time.Now()
 	a.leftBy = map[*actor]bool{}
 	for _, b := range w.actors {
 		a.leftBy[b] = !w.alive(b)
