@@ -446,6 +446,8 @@ func (w *world) stepped(a *actor) {
 		w.problem("%s says that it advanced the thread, but its step is not in the chain", a.name)
 	case a.err != nil && code != CodeSuspended && inChain && !unsure && !w.model.brought[a.who()]:
 		w.problem("%s says %q (exit %d), but its step is in the chain", a.name, a.err, code)
+	case a.err == nil && a.made != nil && w.isOnDisk(a):
+		w.problem("%s advanced the thread, and its step is left on disk", a.name)
 	case a.made != nil && !w.isSafe(a):
 		w.problem("%s finished its work and it is on no ref, nor on disk: %v", a.name, a.err)
 	}
