@@ -149,3 +149,20 @@ func TestNativeGit(t *testing.T) {
 		t.Errorf("the page is %q", page)
 	}
 }
+
+// TestSSH: a stand-in for ssh runs on this machine what it is to run on the host.
+func TestSSH(t *testing.T) {
+	needGit(t)
+	ssh := filepath.Join(t.TempDir(), "ssh")
+	script := "#!/bin/sh\nfor last; do :; done\nexec sh -c \"$last\"\n"
+	if err := os.WriteFile(ssh, []byte(script), 0o700); err != nil { //nolint:gosec // it is run
+		t.Fatal(err)
+	}
+	suite(t, func(t *testing.T) wire.Remote {
+		r, err := wire.Dial("host.invalid:"+bareRepo(t), wire.DialOptions{Env: append(os.Environ(), "GIT_SSH="+ssh)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}, some("thread")...)
+}
