@@ -43,6 +43,8 @@ type sending struct {
 	change    *Change
 	base, tip wire.ID // of the state branch; equal: no commit
 	updates   []wire.RefUpdate
+	// answered: the remote took a part before the state branch's.
+	answered bool
 	// rest are those that go after the state branch where the change goes in parts, and
 	// pending the objects for them.
 	rest    []wire.RefUpdate
@@ -98,6 +100,7 @@ func (s *Store) send(ctx context.Context, most int, p *sending, objs []wire.Pack
 			if err := s.pushRefs(ctx, part, objs); err != nil {
 				return at, nil, err
 			}
+			p.answered = true
 			continue
 		}
 		p.rest = rest

@@ -270,3 +270,41 @@ func testUnansweredPart(t *testing.T, mem wire.Remote, known int) {
 		t.Error("the claim is still there")
 	}
 }
+
+// TestOutageOfEachPart: where a change goes out in parts, each may meet an outage of its own.
+func TestOutageOfEachPart(t *testing.T) {
+	at := time.Unix(1_800_000_000, 0)
+	o := testOptions()
+	o.Now, o.Jitter = func() time.Time { return at }, func() float64 { return 0 }
+	o.Sleep = func(_ context.Context, d time.Duration) error { at = at.Add(d); return nil }
+	mem := wire.NewMemory(wire.MemoryOptions{Now: o.Now})
+	id := threadID(1)
+	threadWithSteps(t, Open(mem, testOptions()), id, 1)
+	back := map[string]time.Time{}
+	s := Open(&wrapped{Remote: mem, push: func(req wire.PushRequest, push func() (time.Time, error)) (time.Time, error) {
+		name := req.Updates[0].Name
+		if back[name].IsZero() {
+			back[name] = at.Add(7 * time.Minute)
+		}
+		if at.Before(back[name]) {
+			return time.Time{}, &wire.Error{Op: "push", Kind: wire.ErrUnreachable}
+		}
+		return push()
+	}}, o)
+	v := mustLoad(t, s, id)
+	_, err := s.Update(t.Context(), v, func(v *View) (*Change, error) {
+		c := stepChange(t, v, id, "developer", "once")
+		ref := AttemptRef(id, "r", 1)
+		if _, there := v.Ref(ref); !there {
+			upd, objs, err := BuildAttempt(Attempt{Thread: id, Run: "r", Attempt: 1, Error: "kept"})
+			if err != nil {
+				return nil, err
+			}
+			c.Refs, c.Objects = []wire.RefUpdate{upd}, objs
+		}
+		return c, nil
+	}, id)
+	if err != nil || len(mustWhole(t, s, id).Steps) != 2 {
+		t.Error(err)
+	}
+}

@@ -112,6 +112,9 @@ func (u *updating) pause(ctx context.Context, sent *sending, err error) error {
 		u.last = err // something answered: it is looked for once
 		return nil
 	case away:
+		if sent.answered { // so it has not been away since the try began
+			u.outage = u.s.o.outages().Begin()
+		}
 		u.races = 0
 		if err := u.outage.Wait(ctx, err, after); err != nil {
 			return fmt.Errorf("update the state branch: %w", err)
