@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -37,6 +38,7 @@ func TestAct(t *testing.T) {
 		}
 		c.forge.MustCommit(t, c.forge.Branch(), "Run on the runner itself", map[string]string{ciWorkflow: hosted})
 		a := newActor(c, act)
+		a.standIn(otherAction.FindAllString(hosted, -1)...)
 		n := c.issue()
 		a.run(c.forge.Label("alice", n, "bug"), "")
 		a.run(c.forge.Say("alice", n, "What is this?"), "")
@@ -59,7 +61,23 @@ func TestAct(t *testing.T) {
 type actor struct {
 	*ci
 	act, action, clone, uwf string
+	local                   []string // actions in folders of this machine, as act is told
 	runs                    int
+}
+
+// otherAction is an action in a workflow file that is not ours.
+var otherAction = regexp.MustCompile(`actions/[a-z-]+@[0-9a-f]{40}`)
+
+// standIn puts something in the place of actions that come by when a job failed: act fetches
+// the actions of all steps before it begins.
+func (a *actor) standIn(actions ...string) {
+	a.Helper()
+	dir := filepath.Join(a.dir, "stand-in")
+	a.check(os.MkdirAll(dir, 0o755)) //nolint:gosec // as a runner's
+	a.check(os.WriteFile(filepath.Join(dir, "action.yml"), []byte("name: stand-in\nruns:\n  using: composite\n  steps:\n    - run: exit 1\n      shell: sh\n"), 0o600))
+	for _, name := range actions {
+		a.local = append(a.local, "--local-repository", name+"="+dir)
+	}
 }
 
 func newActor(c *ci, act string) *actor {
@@ -92,6 +110,7 @@ func (a *actor) run(e forgetest.Event, want string) {
 		"--action-cache-path", filepath.Join(dir, "cache"), "--defaultbranch", c.forge.Branch(),
 		"--local-repository", "united-workforce/uwf@v1=" + a.action,
 		"--secret", "GITHUB_TOKEN=" + token, "--secret", "OPENAI_API_KEY=" + aSecret}
+	args = append(args, a.local...)
 	run := e.Run
 	if run == 0 {
 		run = 9000 + int64(a.runs)
