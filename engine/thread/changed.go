@@ -108,19 +108,26 @@ func newBlob(c workspace.Change) wire.ID {
 
 // readBlobs fetches contents that the remote has.
 func (r *stepRun) readBlobs(ctx context.Context, ids []wire.ID, data map[wire.ID][]byte) error {
-	got, err := r.e.ReadBlobs(ctx, ids)
+	ctx, cancel := context.WithTimeout(ctx, patchTimeout)
+	defer cancel()
+	got, err := r.e.fetchBlobs(ctx, ids)
 	maps.Copy(data, got)
 	return err
 }
 
 // ReadBlobs fetches contents of files that the remote has; those that it could get also
-// beside an error. A file that is empty is not nil.
+// beside an error. A file that is empty is not nil. A remote that is away is waited for,
+// however little time ctx leaves for the work on this machine.
 func (e *Engine) ReadBlobs(ctx context.Context, ids []wire.ID) (map[wire.ID][]byte, error) {
+	ctx, cancel := outlive(ctx, 0, commitGrace)
+	defer cancel()
+	return e.fetchBlobs(ctx, ids)
+}
+
+func (e *Engine) fetchBlobs(ctx context.Context, ids []wire.ID) (map[wire.ID][]byte, error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, patchTimeout)
-	defer cancel()
 	objs, err := e.Store.Remote().Fetch(ctx, wire.FetchRequest{Wants: ids})
 	if err != nil {
 		return nil, fmt.Errorf("read the files as they were: %w", err)

@@ -13,6 +13,7 @@ import (
 	"github.com/united-workforce/uwf/engine/thread/seal"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
+	"github.com/united-workforce/uwf/gitcas/wire"
 )
 
 // planted is built from parts, so that no scanner takes this file for a leak.
@@ -272,7 +273,18 @@ func TestTokenStopsStep(t *testing.T) {
 		f.agent = f.changes(map[string]string{"notes": "x\n"})
 		f.steps("r2")
 		f.pushes("refs/heads/uwf/"+string(testThread), map[string]string{"a.txt": "one\n", "notes": "x\ntoken " + tokenShape() + "\n"}, f.base())
-		f.agent = f.changes(map[string]string{"notes": "", "moved": "\ty\ntoken: \"" + tokenShape() + "\"\n"})
+		// That it was there before is looked up, as soon as the server answers.
+		move := f.changes(map[string]string{"notes": "", "moved": "\ty\ntoken: \"" + tokenShape() + "\"\n"})
+		f.agent = func(ctx context.Context, t Task, m *Meter) (Draft, error) {
+			back := time.Now().Add(5 * time.Minute)
+			f.remote.before = func(string, wire.PushRequest) error {
+				if time.Now().Before(back) {
+					return unreachable()
+				}
+				return nil
+			}
+			return move(ctx, t, m)
+		}
 		f.steps("r3")
 	})
 }
