@@ -151,7 +151,7 @@ func (s *Store) waitAfterRace(races int) time.Duration {
 
 // orUnsure is the error that ends an Update, where a push of it may have been taken.
 func (u *updating) orUnsure(err error) error {
-	if len(u.unanswered) == 0 {
+	if len(u.unanswered) == 0 || errors.Is(err, ErrUnsure) {
 		return err
 	}
 	return fmt.Errorf("%w: %w", ErrUnsure, err)
