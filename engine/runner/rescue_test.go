@@ -77,7 +77,7 @@ func TestRescueBringsIn(t *testing.T) {
 	_, err := w.run(aJob{ev: labeled(7)})
 	w.ok(err)
 	d, _ := w.forge.take()
-	if !w.killed(aJob{run: "42", ev: manual(d)}, "on disk", 1) {
+	if !w.killed(aJob{run: "42", ev: manual(d)}, "on-disk", 1) {
 		t.Fatal("the job doesn't come by there")
 	}
 	_, err = w.after(CommandRescue, "42", manual(d), dead)

@@ -64,7 +64,7 @@ func (r *stepRun) keepOnDisk(s *sealed) {
 		return
 	}
 	r.onDisk = true
-	r.e.reached("on disk")
+	r.e.reached("on-disk")
 }
 
 // dropFromDisk deletes the sealed step, which is on the remote.

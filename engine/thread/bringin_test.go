@@ -90,7 +90,7 @@ func (f *fixture) killed(run string) {
 	f.Helper()
 	type died struct{}
 	f.hook = func(point string) {
-		if point == "on disk" {
+		if point == "on-disk" {
 			f.down() // nothing that follows arrives
 			panic(died{})
 		}
@@ -110,7 +110,7 @@ func (f *fixture) killed(run string) {
 func (f *fixture) cutOff(run string) {
 	f.Helper()
 	f.hook = func(point string) {
-		if point == "on disk" {
+		if point == "on-disk" {
 			f.down()
 		}
 	}

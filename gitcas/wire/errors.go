@@ -51,16 +51,17 @@ var ErrTooLong = fault.ErrTooLong
 
 // IsOutage reports whether an error may pass by itself: the remote can't be reached, breaks
 // off, or wants to be left alone for a while. after is how long; 0: it doesn't say. Who
-// ended the request themselves, and an address that leads nowhere, are none.
+// ended the request themselves, an address that leads nowhere, and a server that has nothing
+// to say to any form of a request, as one whose repository is damaged, are none.
 func IsOutage(err error) (after time.Duration, ok bool) {
 	if !errors.Is(err, ErrUnreachable) || errors.Is(err, context.Canceled) || errors.Is(err, fault.ErrNoWay) {
 		return 0, false
 	}
 	var e *Error
-	if errors.As(err, &e) {
-		after = e.RetryAfter
+	if !errors.As(err, &e) {
+		return 0, true
 	}
-	return after, true
+	return e.RetryAfter, !e.spoke
 }
 
 // FewerRefs reports whether a push of so many refs was refused because they are too many, and
@@ -89,6 +90,8 @@ type Error struct {
 	// doesn't say.
 	MostRefs int
 
+	// spoke: there was an answer, which was not what was asked for, or had nothing in it.
+	spoke bool
 	cause error // context.Canceled and its like, ErrTooLong or an address that leads nowhere, for errors.Is
 }
 

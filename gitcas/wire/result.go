@@ -88,6 +88,7 @@ func asError(op, url string, err error) *Error {
 		}
 	}
 	_, e.MostRefs, _ = fault.TooManyRefs(detail)
+	e.spoke = errors.Is(err, fault.ErrRefused)
 	var later *fault.LaterError
 	if errors.As(err, &later) {
 		e.RetryAfter = later.After

@@ -156,7 +156,7 @@ func TestBroughtIn(t *testing.T) {
 	c := newCI(t, ciOptions{})
 	n := c.issue()
 	c.green(c.start(c.forge.Label("alice", n, "uwf")))
-	j := c.start(c.forge.Dispatched(c.forge.TakeDispatches()[0]), "UWF_TEST_KILL=on disk")
+	j := c.start(c.forge.Dispatched(c.forge.TakeDispatches()[0]), "UWF_TEST_KILL=on-disk")
 	if !j.killed {
 		t.Fatalf("it lives: %s", j)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/clitest"
 	"github.com/united-workforce/uwf/engine/forge/forgetest"
+	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/internal/testmode"
 )
 
@@ -62,7 +63,7 @@ func (ta *tale) job(e forgetest.Event) {
 		return
 	}
 	ta.settled()
-	ta.later(20 * time.Minute) // longer than any claim or patience
+	ta.later(thread.MaxClaim + time.Minute) // longer than any claim or patience
 	ta.green(ta.start(ta.forge.Schedule("17 */2 * * *")))
 }
 

@@ -290,7 +290,7 @@ func TestKilled(t *testing.T) {
 func TestKilledOnDisk(t *testing.T) {
 	t.Parallel()
 	te := newTeller(t, pace{})
-	kills := map[int][]string{1: {"on disk"}, 2: {"on disk"}, 3: {"on disk"}, 4: {"on disk"}}
+	kills := map[int][]string{1: {"on-disk"}, 2: {"on-disk"}, 3: {"on-disk"}, 4: {"on-disk"}}
 	if steps := te.tell(kills); len(steps) != 5 {
 		t.Errorf("there are %d steps, want 5", len(steps))
 	}
