@@ -158,11 +158,15 @@ func TestSSH(t *testing.T) {
 	if err := os.WriteFile(ssh, []byte(script), 0o700); err != nil { //nolint:gosec // it is run
 		t.Fatal(err)
 	}
+	names := []string{"thread"}
+	if testmode.HasProcesses() {
+		names = []string{"thread", "claims", "unanswered"}
+	}
 	suite(t, func(t *testing.T) wire.Remote {
 		r, err := wire.Dial("host.invalid:"+bareRepo(t), wire.DialOptions{Env: append(os.Environ(), "GIT_SSH="+ssh)})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return r
-	}, some("thread")...)
+	}, names...)
 }
