@@ -30,18 +30,24 @@ func (w *world) takeAway() {
 		until: time.Now().Add(time.Duration(1+w.rng.IntN(600)) * time.Second),
 		after: []time.Duration{0, 0, 30 * time.Second, time.Minute, 5 * time.Minute}[w.rng.IntN(5)],
 	}
-	who := "everybody"
+	who, to := "everybody", &w.away
 	if live := w.live(false); len(live) > 0 && w.rng.IntN(4) > 0 {
 		a := live[w.rng.IntN(len(live))]
-		a.away, who = o, a.name
-	} else {
-		w.away = o
+		who, to = a.name, &a.away
 	}
+	w.mu.Lock()
+	*to = o
+	w.mu.Unlock()
 	w.say("-- the server is away for %s, for %s (Retry-After %s)", who, time.Until(o.until), o.after)
 }
 
-// outageOf is the outage that an actor is in.
+// outageOf is the outage that an actor is in. The dead are in none.
 func (w *world) outageOf(a *actor) (away, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if a.crashed {
+		return away{}, false
+	}
 	for _, o := range []away{a.away, w.away} {
 		if o.now() {
 			return o, true
@@ -53,7 +59,7 @@ func (w *world) outageOf(a *actor) (away, bool) {
 // enter waits at the gate of a remote operation. In an outage it fails at once.
 func (g *gate) enter(what string) (f fate, began time.Time) {
 	began = time.Now()
-	if _, out := g.w.outageOf(g.a); out && !g.a.crashed {
+	if _, out := g.w.outageOf(g.a); out {
 		return drop, began
 	}
 	f = g.w.wait(g.a, what, false)

@@ -160,8 +160,8 @@ var mutations = []struct {
 	},
 	{
 		"a push that may have landed is sure", "../../gitcas/update.go",
-		"if len(u.unanswered) == 0 {\n\t\treturn err",
-		"if len(u.unanswered) >= 0 {\n\t\treturn err",
+		"if len(u.unanswered) == 0 || errors.Is(err, ErrUnsure) {\n\t\treturn err",
+		"if len(u.unanswered) >= 0 || errors.Is(err, ErrUnsure) {\n\t\treturn err",
 	},
 	{
 		"refs alone are not proved", "../../gitcas/wire/patient.go",
