@@ -116,6 +116,9 @@ type Claim struct {
 	Started  int64   `json:"started,omitempty"`
 	Until    int64   `json:"until,omitempty"`
 	Nonce    string  `json:"nonce,omitempty"`
+	// Ahead: it was made for other jobs, by the one that starts them. They know it by its
+	// nonce, and don't renew it.
+	Ahead bool `json:"ahead,omitempty"`
 	// Died names the attempts ("run.attempt") whose claims on this head were
 	// found dead, oldest first: each counts as a failed attempt.
 	Died []string `json:"died,omitempty"`

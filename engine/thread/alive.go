@@ -26,6 +26,8 @@ const (
 	claimSpare = 20 * time.Minute
 	// sealingTime is what is left of a claim when its agent is stopped.
 	sealingTime = sealTimeout + 2*time.Minute
+	// queueTime is how long each of two jobs that share a claim may wait for its runner.
+	queueTime = 30 * time.Minute
 	// deliveryTime is how long a delivery should take.
 	deliveryTime = 20 * time.Minute
 	// deedTime is how long what a person does should take.
@@ -60,20 +62,28 @@ func (e *Engine) known(c gitcas.Claim) (alive, known bool) {
 	if e.knownOver(c) {
 		return false, true
 	}
-	if w := e.Who; w.Alive != nil && c.Host == w.Host && c.Boot != "" && c.Boot == w.Boot && c.PIDNS != "" && c.PIDNS == w.PIDNS && c.Started > 0 {
+	if w := e.Who; w.Alive != nil && !c.Ahead && c.Host == w.Host && c.Boot != "" && c.Boot == w.Boot && c.PIDNS != "" && c.PIDNS == w.PIDNS && c.Started > 0 {
 		return w.Alive(c.PID, c.Started), true
 	}
 	return false, false
 }
 
 // knownOver reports whether a claim is one that this engine has let go, of an earlier
-// attempt of this job, or of a job of this run that is known to be over.
+// attempt of this job, or of a job of this run that is known to be over. One that was made
+// ahead is over with the jobs that it was made for, or where its maker was killed, that may
+// never have started them.
 func (e *Engine) knownOver(c gitcas.Claim) bool {
 	if _, over := e.letGo.Load(c.Nonce); over && c.Nonce != "" {
 		return true
 	}
+	if c.Ahead && c.Nonce != "" && c.Nonce == e.Who.Ahead {
+		return len(e.Who.Over) > 0
+	}
 	if !e.sameRun(c) {
 		return false
+	}
+	if c.Ahead {
+		return c.Attempt == e.Who.Attempt && slices.Contains(e.Who.Killed, c.Job)
 	}
 	return c.Job == e.Who.Job && c.Attempt < e.Who.Attempt || c.Attempt == e.Who.Attempt && slices.Contains(e.Who.Over, c.Job)
 }
@@ -127,6 +137,7 @@ type terms struct {
 	purpose string        // what the claim is for; empty: a step
 	work    time.Duration // how long its agent, or whoever else works, may take; 0: as long as a claim may live
 	budget  Budget        // what its agent may use
+	ahead   bool          // it is for jobs that are yet to be started
 	// take, where it is not nil, takes whatever claim there is, on a person's word, which is
 	// put here.
 	take *gitcas.Held
@@ -135,6 +146,9 @@ type terms struct {
 // until is when a claim on these terms is over that is made at a time.
 func (t terms) until(since time.Time) time.Time {
 	life := t.work + sealingTime + claimSpare
+	if t.ahead {
+		life += 2 * queueTime
+	}
 	if t.work == 0 || life > MaxClaim {
 		life = MaxClaim
 	}
@@ -145,7 +159,11 @@ func (t terms) until(since time.Time) time.Time {
 // did is sealed and committed while the claim lives.
 func (h *hold) agentTime(t time.Duration) time.Duration {
 	held, _ := h.current()
-	left := max(time.UnixMilli(held.Until).Add(-sealingTime).Sub(h.serverNow()), time.Second)
+	left := time.UnixMilli(held.Until).Add(-sealingTime).Sub(h.serverNow())
+	if h.handsOver {
+		left -= queueTime
+	}
+	left = max(left, time.Second)
 	if t == 0 {
 		return left
 	}

@@ -157,6 +157,9 @@ func (r *stepRun) madeBy() record.Run {
 // replaces reports whether the step tells all that a dead claim tells of: that it was made
 // under it, and took as much.
 func (b *brought) replaces(c gitcas.Claim) bool {
+	if b != nil && c.Ahead && c.Nonce == b.Nonce {
+		return true // all that its jobs might have used is charged
+	}
 	if b == nil || c.Nonce != b.Nonce || c.Run != b.step.Run.ID || c.Attempt != b.step.Run.Attempt {
 		return false
 	}

@@ -30,7 +30,8 @@ type hold struct {
 	entry gitcas.Entry // the thread's, as it was when the claim was won
 	// budget is what the agent may use: the claim is charged the tenths of it that were
 	// begun.
-	budget Budget
+	budget    Budget
+	handsOver bool // another job commits what this one does, under the same claim
 
 	// latest is the store as it was looked at last. It belongs to watch while that
 	// runs.
@@ -68,6 +69,10 @@ func (h *hold) set(held gitcas.Held, gone bool) {
 type claimedError struct{ gitcas.Claim }
 
 func (e *claimedError) Error() string {
+	if e.Ahead {
+		return fmt.Sprintf("the jobs that run %s (attempt %d) started for it at %s work on it, or will",
+			oneLine(e.Run), e.Attempt, text.Time(time.UnixMilli(e.Since)))
+	}
 	switch e.For {
 	case "":
 	case forDelivery:
@@ -92,6 +97,15 @@ func (e *Engine) newHold(id gitcas.ThreadID, who Identity, t terms) (*hold, erro
 // claim takes the thread, as it stands in v, for this job. The returned view is
 // a fresh one, read after the claim was won; the entry in it equals v's.
 func (e *Engine) claim(ctx context.Context, v *gitcas.View, id gitcas.ThreadID, t terms) (*gitcas.View, *hold, error) {
+	won, h, err := e.winClaim(ctx, v, id, t)
+	if err != nil {
+		return nil, nil, err
+	}
+	return h.recheck(ctx, won)
+}
+
+// winClaim is claim without the second look.
+func (e *Engine) winClaim(ctx context.Context, v *gitcas.View, id gitcas.ThreadID, t terms) (*gitcas.View, *hold, error) {
 	loaded, _ := v.Entry(id)
 	h, err := e.newHold(id, e.Who, t)
 	if err != nil {
@@ -102,7 +116,8 @@ func (e *Engine) claim(ctx context.Context, v *gitcas.View, id gitcas.ThreadID, 
 	switch {
 	case err == nil:
 		e.reached("claim")
-		return h.recheck(ctx, won)
+		h.adopt(won)
+		return won, h, nil
 	case errors.Is(err, gitcas.ErrUnsure):
 		h.dropUnknown(ctx)
 	default:
@@ -231,6 +246,10 @@ func (h *hold) newClaim(v *gitcas.View, head node.Hash, t terms) gitcas.Claim {
 	}
 	c.Renewed = c.Since
 	c.Tokens, c.CostUSD = t.budget.charge(0, 0)
+	if t.ahead { // nobody will say what is used
+		c.Ahead = true
+		c.Tokens, c.CostUSD = t.budget.Tokens, t.budget.CostUSD
+	}
 	return c
 }
 

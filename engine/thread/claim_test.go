@@ -23,7 +23,7 @@ import (
 func TestAlive(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	me := Identity{
-		Run: "r-2", CIRun: "r", Attempt: 2, Job: "step", Over: []string{"test"}, Host: "here", Boot: "boot", PIDNS: "pids", PID: 1,
+		Run: "r-2", CIRun: "r", Attempt: 2, Job: "step", Over: []string{"test"}, Killed: []string{"build"}, Ahead: "ours", Host: "here", Boot: "boot", PIDNS: "pids", PID: 1,
 		Alive: func(pid int, started int64) bool { return pid == 5 && started == 50 },
 	}
 	ago := func(d time.Duration) int64 { return now.Add(-d).UnixMilli() }
@@ -87,11 +87,21 @@ func TestAlive(t *testing.T) {
 		"a container with this host's name":  {made(0, func(c *gitcas.Claim) { here(c); c.PIDNS, c.PID = "more", 6 }), true},
 		"that container, its time is over":   {made(time.Hour, func(c *gitcas.Claim) { here(c); c.PIDNS = "more" }), false},
 		"a host of the same name":            {made(0, func(c *gitcas.Claim) { here(c); c.Boot, c.PID = "", 6 }), true},
+		"ahead, its maker lives or not":      {made(0, func(c *gitcas.Claim) { here(c); c.Ahead, c.PID = true, 6 }), true},
+		"ahead, its time is over":            {made(time.Hour, func(c *gitcas.Claim) { c.Ahead = true }), false},
+		"ahead, by a job of ours":            {made(0, func(c *gitcas.Claim) { of("r-8", 2, "test")(c); c.Ahead = true }), true},
+		"ahead, by one that was killed":      {made(0, func(c *gitcas.Claim) { of("r-8", 2, "build")(c); c.Ahead = true }), false},
+		"ahead, by its attempt before":       {made(0, func(c *gitcas.Claim) { of("r-8", 1, "step")(c); c.Ahead = true }), true},
+		"ahead, for this run":                {made(0, func(c *gitcas.Claim) { c.Ahead, c.Nonce = true, "ours" }), false},
 		"a process of that number elsewhere": {made(0, func(c *gitcas.Claim) { here(c); c.Host, c.PID = "there", 6 }), true},
 	} {
 		if got := (&Engine{Who: me}).aliveAt(c.claim, now, false); got != c.want {
 			t.Errorf("%s: alive %v, want %v", name, got, c.want)
 		}
+	}
+	mine := gitcas.Claim{Run: "x", Ahead: true, Nonce: "ours", Since: ago(0), Renewed: ago(0), Until: ago(-time.Hour)}
+	if !(&Engine{Who: Identity{Run: "r", Ahead: "ours"}}).aliveAt(mine, now, false) {
+		t.Error("a job takes its own run's claim for dead, of which no job is over")
 	}
 	blind := Identity{Run: "r", Attempt: 2, Host: "here"}
 	if !(&Engine{Who: blind}).aliveAt(made(0, func(c *gitcas.Claim) { c.Host, c.Boot, c.PIDNS = "here", "", "" }), now, false) {

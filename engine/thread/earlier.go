@@ -155,6 +155,10 @@ func clamped(c gitcas.Claim) gitcas.Claim {
 }
 
 func obituaryText(c gitcas.Claim) string {
+	if c.Ahead {
+		return fmt.Sprintf("the jobs died that run %s (attempt %d) started, or was to start, at %s; nobody knows what they used, so all that they might have counts",
+			text.Cut(c.Run, 100), c.Attempt, text.Time(time.UnixMilli(c.Since)))
+	}
 	return fmt.Sprintf("the job died: run %s (attempt %d) on %s was last heard of at %s",
 		text.Cut(c.Run, 100), c.Attempt, text.Cut(c.Host, 100), text.Time(time.UnixMilli(c.Renewed)))
 }

@@ -51,8 +51,12 @@ type Identity struct {
 	// attempts. Over are the names of those of this run and attempt that are over.
 	Job  string
 	Over []string
-	Host string
-	Boot string // the machine's boot id; empty where unknown
+	// Killed are those of Over that came to no end of their own. Ahead is the nonce of the
+	// claim that was made ahead for this run's jobs; empty: none.
+	Killed []string
+	Ahead  string
+	Host   string
+	Boot   string // the machine's boot id; empty where unknown
 	// PIDNS is the pid namespace, PID the process in it, Started when that began: in ticks
 	// since the boot. Empty and 0: not known.
 	PIDNS   string

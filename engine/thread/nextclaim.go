@@ -29,6 +29,14 @@ type nextClaim struct {
 	t terms
 }
 
+// Nonce tells the claim from all others; empty where there is none.
+func (c *HeldClaim) Nonce() string {
+	if c == nil {
+		return ""
+	}
+	return c.h.nonce
+}
+
 // planNext decides, before a step is committed, whether this job takes the next one at
 // once: whoever asked for this step says so, and the limits leave something for it.
 func (r *stepRun) planNext(next verdict, usage *record.Usage) (*nextClaim, error) {
@@ -46,6 +54,7 @@ func (r *stepRun) planNext(next verdict, usage *record.Usage) (*nextClaim, error
 		return nil, nil
 	}
 	t := after.terms()
+	t.ahead = r.req.Ahead
 	h, err := r.e.newHold(r.id, who, t)
 	return &nextClaim{h, t}, err
 }
@@ -65,6 +74,9 @@ func (n *nextClaim) exchange(v *gitcas.View, id gitcas.ThreadID, held gitcas.Hel
 // takeUp goes on with the claim that went out with the step before, if it is still on the
 // thread as v shows it, which was read after that.
 func (r *stepRun) takeUp() bool {
+	if r.req.Held == nil {
+		return false
+	}
 	h := r.hold
 	h.adopt(r.v)
 	held, ok := h.current()

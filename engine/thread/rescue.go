@@ -29,7 +29,7 @@ func (e *Engine) FindRemains(ctx context.Context, v *gitcas.View, id gitcas.Thre
 	var found Remains
 	entry, _ := v.Entry(id)
 	if held, claimed := v.Claim(id); claimed && held.Head == entry.Head {
-		found.Claim = ours(held.Run, held.Attempt)
+		found.Claim = e.knownOver(held.Claim) || !held.Ahead && ours(held.Run, held.Attempt)
 	}
 	chain, err := v.Chain(ctx, id)
 	if err != nil {
@@ -70,6 +70,13 @@ func (e *Engine) attemptDied(ctx context.Context, v *gitcas.View, ref string) (b
 		}
 	}
 	return false, nil
+}
+
+// ReleaseAhead deletes the claim that was made ahead for this run, whose jobs never began.
+func (e *Engine) ReleaseAhead(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) {
+	if held, claimed := v.Claim(id); claimed && held.Nonce != "" && held.Nonce == e.Who.Ahead {
+		(&hold{e: e, id: id, nonce: held.Nonce, held: held}).release(ctx)
+	}
 }
 
 // FreeClaim takes away a claim on a thread's head whose job is known to be dead, and links

@@ -41,6 +41,14 @@ type StepRequest struct {
 	// Held is the claim that the step before has left for this one; nil: there is none. It
 	// is released whatever comes of the step.
 	Held *HeldClaim
+	// Ahead: the next step is that of jobs which the caller starts, see ClaimAhead.
+	Ahead bool
+	// Nonce is that of the claim which was made ahead for this step; empty: none. Where it is
+	// not on the thread, and no other one, the thread is claimed as usual.
+	Nonce string
+	// HandsOver: what the agent leaves another job commits, so that the agent is stopped in
+	// time for that.
+	HandsOver bool
 	// Effects is asked for what is known of the thread's comment and pull request
 	// whenever its entry is written; may be nil. It may be asked more than once.
 	Effects func() Effects
@@ -201,15 +209,16 @@ func (r *stepRun) step(ctx context.Context) (Result, error) {
 		r.e.dropClaim(ctx, r.v, r.id)
 		return r.result(), err
 	}
-	if r.req.Held == nil || !r.takeUp() {
+	if !r.takeUp() && !r.takeAhead() {
 		v, h, err := r.e.claim(ctx, r.v, r.id, r.terms())
 		if err != nil {
 			return r.refused(err), err
 		}
 		r.v, r.hold = v, h
-		defer h.release(ctx)
 		r.entry, _ = v.Entry(r.id)
 	}
+	defer r.hold.release(ctx)
+	r.hold.handsOver = r.req.HandsOver
 	r.e.observe(Event{Kind: "claimed", Thread: r.id, Step: r.stepNo(), Role: r.plan.role})
 	return r.act(ctx)
 }

@@ -53,7 +53,9 @@ type job struct {
 	PID      int             `json:"pid"`
 	Since    time.Time       `json:"since"`
 	Renewed  time.Time       `json:"renewed"`
-	Tokens   int64           `json:"tokens"`
+	Tokens   int64           `json:"tokens"` // charged so far
+	// Ahead: it is not the run at work, but the one that started that.
+	Ahead bool `json:"ahead,omitempty"`
 }
 
 func psRun(ctx context.Context, o *Options) error {
@@ -76,8 +78,12 @@ func psRun(ctx context.Context, o *Options) error {
 		}
 		rows := make([][]string, len(jobs))
 		for i, j := range jobs {
+			run := fmt.Sprintf("%s.%d", j.Run, j.Attempt)
+			if j.Ahead {
+				run = "started by " + run
+			}
 			rows[i] = []string{
-				string(j.Thread), j.Name, j.Role, fmt.Sprintf("%s.%d", j.Run, j.Attempt), fmt.Sprintf("%s/%d", j.Host, j.PID),
+				string(j.Thread), j.Name, j.Role, run, fmt.Sprintf("%s/%d", j.Host, j.PID),
 				text.Time(j.Since), age(v.Time(), j.Renewed), strconv.FormatInt(j.Tokens, 10),
 			}
 		}
@@ -95,7 +101,7 @@ func running(ctx context.Context, v *gitcas.View) ([]job, error) {
 			continue
 		}
 		j := job{
-			Thread: id, Workflow: e.Workflow, Run: c.Run, Attempt: c.Attempt, Host: c.Host, PID: c.PID, Tokens: c.Tokens,
+			Thread: id, Workflow: e.Workflow, Run: c.Run, Attempt: c.Attempt, Host: c.Host, PID: c.PID, Tokens: c.Tokens, Ahead: c.Ahead,
 			Since: time.UnixMilli(c.Since).UTC(), Renewed: time.UnixMilli(c.Renewed).UTC(),
 		}
 		if e.Next != nil {

@@ -100,7 +100,9 @@ type running struct {
 	Host    string    `json:"host"`
 	Since   time.Time `json:"since"`
 	Renewed time.Time `json:"renewed"`
-	Tokens  int64     `json:"tokens"`
+	Tokens  int64     `json:"tokens"` // charged so far
+	// Ahead: it is not the run at work, but the one that started that.
+	Ahead bool `json:"ahead,omitempty"`
 }
 
 func showRun(ctx context.Context, o *ShowOptions) error {
@@ -185,7 +187,7 @@ func (o *ShowOptions) read(ctx context.Context, t *lookup.Thread) (shown, error)
 	}
 	if c, ok := lookup.Claim(t.View, t.ID, t.Entry); ok && t.Ended == nil {
 		s.Running = &running{
-			Run: c.Run, Attempt: c.Attempt, Host: c.Host, Tokens: c.Tokens,
+			Run: c.Run, Attempt: c.Attempt, Host: c.Host, Tokens: c.Tokens, Ahead: c.Ahead,
 			Since: time.UnixMilli(c.Since).UTC(), Renewed: time.UnixMilli(c.Renewed).UTC(),
 		}
 	}

@@ -94,7 +94,11 @@ func (s shown) status(p sheet) {
 	if s.GoesOnBy != nil {
 		p.line("goes on", "by the word of %s", thread.Name(*s.GoesOnBy))
 	}
-	if r := s.Running; r != nil {
+	switch r := s.Running; {
+	case r == nil:
+	case r.Ahead:
+		p.line("run", "the one that %s (attempt %d) started at %s", r.Run, r.Attempt, text.Time(r.Since))
+	default:
 		p.line("run", "%s (attempt %d) on %s since %s, last heard of %s, %d tokens", r.Run, r.Attempt, r.Host,
 			text.Time(r.Since), text.Time(r.Renewed), r.Tokens)
 	}

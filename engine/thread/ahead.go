@@ -1,0 +1,51 @@
+package thread
+
+import (
+	"context"
+
+	"github.com/united-workforce/uwf/gitcas"
+)
+
+// Agents may run in a job that can push nothing. Then whoever starts that job claims the
+// thread for it: the claim's nonce travels with the start, and both jobs of that run, the one
+// with the agent and the one that commits, own the claim by it. It is made ahead, so it allows
+// for the time that both wait for a runner; and as it is not renewed, all that the agent may
+// use is charged where the jobs die.
+
+// ClaimAhead claims a thread, as a view shows it, for the jobs that the caller starts for its
+// next step: each gives the nonce to its StepRequest. It is to be released where they can't be
+// started. Nil: that step runs no agent, so that there is nothing to be claimed for.
+func (e *Engine) ClaimAhead(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) (*HeldClaim, error) {
+	r := newRun(e, StepRequest{Thread: id})
+	r.v = v
+	r.look(ctx, v)
+	r.entry, _ = v.Entry(id)
+	if _, _, err := r.beforeClaim(ctx); err != nil {
+		return nil, e.cleanError(err)
+	}
+	if err := r.decide(ctx); err != nil {
+		return nil, e.cleanError(err)
+	}
+	if r.plan.role == "" || r.plan.suspend != "" || r.plan.limit != nil {
+		return nil, nil //nolint:nilnil,nilerr // as said above
+	}
+	t := r.terms()
+	t.ahead = true
+	// Whoever works under it reads the thread anew, as recheck does.
+	_, h, err := e.winClaim(ctx, v, id, t)
+	if err != nil {
+		return nil, e.cleanError(err)
+	}
+	return &HeldClaim{h}, nil
+}
+
+// takeAhead goes on with the claim that was made ahead for this step, if it is on the thread.
+func (r *stepRun) takeAhead() bool {
+	held, claimed := r.v.Claim(r.id)
+	if !claimed || r.req.Nonce == "" || held.Nonce != r.req.Nonce || !held.Ahead || held.Head != r.entry.Head {
+		return false
+	}
+	r.hold = &hold{e: r.e, id: r.id, who: r.e.Who, nonce: held.Nonce, entry: r.entry, budget: r.terms().budget, latest: r.v}
+	r.hold.adopt(r.v)
+	return true
+}
