@@ -102,7 +102,7 @@ func (j *job) agentOnly(ctx context.Context) error {
 	defer func() { j.Engine.Agent, j.Engine.Folder = agent, folder }()
 	j.Engine.Agent = watched{agent, j}
 	captured := artifact.Capture(j.Engine)
-	res, err := j.Engine.Step(ctx, thread.StepRequest{Thread: j.in.Thread, ExpectHead: j.in.Head, Agent: j.in.Agent, Deliver: true})
+	res, err := j.Engine.Step(ctx, thread.StepRequest{Thread: j.in.Thread, ExpectHead: j.in.Head, Agent: j.in.Agent, Deliver: true, Nonce: j.in.Claim, HandsOver: true})
 	j.note(res)
 	// What it did is on no state branch yet.
 	j.out.Done = false

@@ -506,7 +506,6 @@ func TestLostDeliveryShows(t *testing.T) {
 	if _, e := w.only(); !e.Deliver {
 		t.Fatalf("the entry is %+v", e)
 	}
-	w.hold("deliver", 0)
 	w.later(time.Hour)
 	w.askStatus()
 	if got := w.stickies(7); len(got) != 1 || !strings.Contains(got[0], "All steps are done, but the job that delivers the result died") {

@@ -245,7 +245,7 @@ func TestSaidBetweenTwoJobs(t *testing.T) {
 	w.wrap = nil
 	id, _ := w.only()
 	e := w.runner(&aJob{}).Engine
-	w.ok(e.Pause(t.Context(), id, "wait"))
+	w.ok(e.Suspend(t.Context(), id, "wait"))
 	w.ok(e.Resume(t.Context(), thread.ResumeRequest{Thread: id, Text: "NO, I take it back"}))
 	_, err = w.run(aJob{run: "91-commit", ev: manual(d), in: Inputs{Command: CommandCommit, Artifact: dir}})
 	if err == nil || !strings.Contains(err.Error(), "people have said something else to the thread since the agent began") || w.steps(id) != 1 {

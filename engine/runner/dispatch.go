@@ -9,6 +9,7 @@ import (
 	"github.com/united-workforce/uwf/engine/forge"
 	"github.com/united-workforce/uwf/engine/runner/picture"
 	"github.com/united-workforce/uwf/engine/runner/report"
+	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 )
@@ -20,7 +21,8 @@ type next struct {
 	store   string
 	comment Wanted
 	pull    Wanted
-	rescued int // how many jobs before it died without a trace
+	rescued int    // how many jobs before it died without a trace
+	claim   string // the nonce of the claim that is made for it; empty: none
 }
 
 // inputs are the next job's inputs, which its workflow file has to declare.
@@ -31,6 +33,9 @@ func (n next) inputs() map[string]string {
 	}
 	if n.rescued > 0 {
 		in["rescued"] = strconv.Itoa(n.rescued)
+	}
+	if n.claim != "" {
+		in["claim"] = n.claim
 	}
 	return in
 }
@@ -82,10 +87,18 @@ func (j *job) dispatch(ctx context.Context, id gitcas.ThreadID, head node.Pin, p
 		j.notice(fmt.Sprintf("thread %s goes on with the next job that is told to step it: the input dispatch is off", id))
 		return nil
 	}
-	err := j.send(ctx, j.nextOf(id, head, p))
+	if err := j.claimAhead(ctx, id, head, p); err != nil {
+		return err
+	}
+	n := j.nextOf(id, head, p)
+	n.claim = j.ahead.Nonce()
+	err := j.send(ctx, n)
+	if err != nil {
+		j.releaseAhead(ctx)
+	}
 	switch {
 	case err == nil:
-		j.sent = true
+		j.sent, j.ahead = true, nil
 		j.hook(nil, "dispatched")
 		return nil
 	case refused(err), errors.Is(err, errNoFile):
@@ -94,6 +107,27 @@ func (j *job) dispatch(ctx context.Context, id gitcas.ThreadID, head node.Pin, p
 		j.warn("the next job could not be started now; a scheduled run makes up for it", err)
 	}
 	return nil
+}
+
+// claimAhead claims a thread for the jobs that are to be started for it, where agents have one
+// of their own, which can't, and the commit of the step before has not. The error says that they are not to be: others are at work.
+func (j *job) claimAhead(ctx context.Context, id gitcas.ThreadID, head node.Pin, p *picture.Picture) error {
+	if !j.pairs || j.ahead != nil || j.latest == nil || p == nil || p.Head() != head || p.Entry.Status != gitcas.StatusActive {
+		return nil
+	}
+	var err error
+	j.ahead, err = j.Engine.ClaimAhead(ctx, j.latest, id)
+	if err == nil || thread.CodeOf(err) == thread.CodeNotYours {
+		return err
+	}
+	j.warn("the thread is not claimed for its next jobs", err)
+	return nil
+}
+
+// releaseAhead lets a thread go whose next jobs are not started after all.
+func (j *job) releaseAhead(ctx context.Context) {
+	j.ahead.Release(ctx)
+	j.ahead = nil
 }
 
 func (j *job) nextOf(id gitcas.ThreadID, head node.Pin, p *picture.Picture) next {
@@ -130,7 +164,7 @@ func dispatchAdvice(err error) string {
 	case errors.Is(err, forge.ErrNotFound):
 		return "The workflow file has to be on the default branch, with the trigger workflow_dispatch, and must not be disabled." + then
 	case errors.Is(err, forge.ErrInvalid):
-		return "The workflow file has to declare the inputs thread, head, store, comment, pull-request and rescued of workflow_dispatch, as the one that uwf init writes does." + then
+		return "The workflow file has to declare the inputs thread, head, store, comment, pull-request and rescued of workflow_dispatch (and claim, where agents run in a job of their own), as the one that uwf init writes does." + then
 	}
 	return "Name the workflow file in the input dispatch." + then
 }

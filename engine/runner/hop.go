@@ -54,12 +54,16 @@ func (j *job) hop(ctx context.Context, id gitcas.ThreadID, expect node.Pin) erro
 		}
 	}
 	defer func() { j.Engine.Agent, j.Engine.Observe = inner, observe }()
+	defer j.releaseAhead(ctx)
 	var longest time.Duration
 	var held *thread.HeldClaim
 	for n := 1; ; n++ {
 		began := j.Now()
 		var next *thread.Identity // as which this job does a further step
 		goOn := func() (thread.Identity, bool) {
+			if j.pairs {
+				return j.Engine.Who, j.in.Dispatch != DispatchOff
+			}
 			if n >= j.in.StepsPerJob || !j.timeFor(max(longest, j.Now().Sub(began))) || ctx.Err() != nil {
 				return thread.Identity{}, false
 			}
@@ -71,7 +75,7 @@ func (j *job) hop(ctx context.Context, id gitcas.ThreadID, expect node.Pin) erro
 			next = &who
 			return who, true
 		}
-		res, err := j.Engine.Step(ctx, thread.StepRequest{Thread: id, ExpectHead: expect, Agent: j.in.Agent, Deliver: true, Effects: j.effects, Next: goOn, Held: held})
+		res, err := j.Engine.Step(ctx, thread.StepRequest{Thread: id, ExpectHead: expect, Agent: j.in.Agent, Deliver: true, Effects: j.effects, Next: goOn, Ahead: j.pairs, Held: held, Nonce: j.in.Claim})
 		j.Work.Leave(ctx)
 		j.note(res)
 		longest = max(longest, j.Now().Sub(began))
@@ -82,6 +86,9 @@ func (j *job) hop(ctx context.Context, id gitcas.ThreadID, expect node.Pin) erro
 			return j.deliver(ctx, id, res.Pin())
 		case res.Suspended != nil:
 			return j.waits(ctx, res)
+		case j.pairs:
+			j.ahead = res.Held
+			return j.advance(ctx, res)
 		}
 		if next == nil {
 			goOn()

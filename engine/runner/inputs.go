@@ -58,6 +58,8 @@ type Inputs struct {
 	Needs       []Needed
 	// Rescued is how many jobs before this one died without a trace, one after the other.
 	Rescued int
+	// Claim is the nonce of the claim that the job which started this run made for it.
+	Claim string
 }
 
 // Needed is a job that this one needed, and that is over.

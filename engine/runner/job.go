@@ -35,18 +35,20 @@ type job struct {
 	allowed bool             // the people behind the event may start and steer
 	// confirmed: the comment with the command is what its author wrote, who may give it.
 	confirmed bool
-	spoke     bool      // something was written on the issue: a comment, or an answer
-	told      bool      // the last that was written there says why nothing goes on
-	halted    bool      // it was suspended by a step of this job
-	written   time.Time // when the comment with the command was, once that is confirmed
-	unknown   bool      // the forge can't tell what somebody may do
-	branch    string    // the default branch, once it was asked for
-	store     string    // the store's id, once it was read
-	rescued   int       // what the next job is told of those that died
+	spoke     bool              // something was written on the issue: a comment, or an answer
+	told      bool              // the last that was written there says why nothing goes on
+	halted    bool              // it was suspended by a step of this job
+	written   time.Time         // when the comment with the command was, once that is confirmed
+	unknown   bool              // the forge can't tell what somebody may do
+	branch    string            // the default branch, once it was asked for
+	store     string            // the store's id, once it was read
+	rescued   int               // what the next job is told of those that died
+	ahead     *thread.HeldClaim // the claim for the jobs that are to be started; nil: none
+	pairs     bool              // agents run in a job of their own, which can push nothing
 }
 
 func newJob(r *Runner, ev event.Event) *job {
-	j := &job{Runner: r, ev: ev, in: r.Inputs, id: r.Engine.Who.Run, store: r.Job.Store}
+	j := &job{Runner: r, ev: ev, in: r.Inputs, pairs: r.Inputs.Command == CommandCommit, id: r.Engine.Who.Run, store: r.Job.Store}
 	r.Engine.By = j.personBehind()
 	return j
 }
@@ -118,6 +120,8 @@ func (j *job) merge() error {
 	if n, err := strconv.Atoi(given["rescued"]); err == nil && n > 0 {
 		j.in.Rescued = min(n, maxRescued)
 	}
+	j.in.Claim = given["claim"]
+	j.pairs = j.pairs || j.in.Claim != ""
 	for name, to := range map[string]*Wanted{"comment": &j.in.Comment, "pull-request": &j.in.PullRequest} {
 		w, err := ParseWanted(given[name])
 		if err != nil {

@@ -19,20 +19,45 @@ import (
 // died is a job that was killed.
 type died struct{ point string }
 
+// mortal is the remote of a job that may die: nothing that it does after that arrives.
+type mortal struct {
+	wire.Remote
+	dead bool
+}
+
+var errKilled = &wire.Error{Op: "request", Kind: wire.ErrDenied, Detail: "the job was killed"}
+
+func (m *mortal) List(ctx context.Context, prefixes ...string) (wire.Listing, error) {
+	if m.dead {
+		return wire.Listing{}, errKilled
+	}
+	return m.Remote.List(ctx, prefixes...)
+}
+
+func (m *mortal) Push(ctx context.Context, req wire.PushRequest) (time.Time, error) {
+	if m.dead {
+		return time.Time{}, errKilled
+	}
+	return m.Remote.Push(ctx, req)
+}
+
 // killed runs a job that dies at the nth time that it comes to a point, and reports
 // whether it did.
 func (w *world) killed(a aJob, point string, nth int) (gone bool) {
 	w.Helper()
 	seen := 0
+	remote := &mortal{Remote: w.remote}
+	w.remote = remote
 	w.hook = func(p string) {
 		if p == point {
 			if seen++; seen == nth {
+				remote.dead = true
 				panic(died{p})
 			}
 		}
 	}
 	defer func() {
-		w.hook = nil
+		w.hook, w.remote = nil, remote.Remote
 		if r := recover(); r != nil {
 			if _, ok := r.(died); !ok {
 				panic(r)

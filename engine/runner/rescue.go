@@ -24,7 +24,11 @@ const maxRescued = 3
 func (j *job) lookAfter(ctx context.Context) error {
 	for _, n := range j.in.Needs { // so their claims are dead, whatever these say
 		j.Engine.Who.Over = append(j.Engine.Who.Over, n.Name)
+		if !n.Ran {
+			j.Engine.Who.Killed = append(j.Engine.Who.Killed, n.Name)
+		}
 	}
+	j.Engine.Who.Ahead = j.in.Claim
 	switch {
 	case len(j.in.Needs) == 0:
 		return &thread.UsageError{Msg: fmt.Sprintf("the input needs is empty, so that the command %s has no jobs to look after: write needs: ${{ toJSON(needs) }}", j.in.Command)}
@@ -57,15 +61,20 @@ func (j *job) rescue(ctx context.Context) error {
 	if in, err := j.bringIn(ctx, p.ID); in || err != nil {
 		return err
 	}
+	began := slices.ContainsFunc(j.in.Needs, Needed.hadRunner)
+	if !began {
+		j.Engine.ReleaseAhead(ctx, j.latest, p.ID)
+		left.Claim = left.Claim && j.in.Claim == ""
+	}
 	lost := report.LostJob{Began: true, Again: true}
 	switch {
 	case left.Claim:
-		lost.At = time.UnixMilli(held.Renewed)
+		lost.At, j.pairs = time.UnixMilli(held.Renewed), j.pairs || held.Ahead
 		if j.latest, err = j.Engine.FreeClaim(ctx, j.latest, p.ID); err != nil {
 			return err
 		}
 	case left.Died, left.Step:
-	case !slices.ContainsFunc(j.in.Needs, Needed.hadRunner):
+	case !began:
 		return j.quiet(fmt.Sprintf("the job of thread %s never got a runner: nothing died", p.ID))
 	default:
 		if j.rescued = j.in.Rescued + 1; j.rescued >= maxRescued {

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -8,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/united-workforce/uwf/engine/forge"
 	"github.com/united-workforce/uwf/engine/runner/artifact"
 	"github.com/united-workforce/uwf/engine/runner/event"
 	"github.com/united-workforce/uwf/engine/thread"
@@ -131,8 +133,7 @@ func TestTwoJobsRescue(t *testing.T) {
 	}
 }
 
-// A thread whose agent may still be at work in a job that can't claim it is left alone
-// for longer.
+// A thread whose jobs were started, and may still be at work, is left alone.
 func TestTwoJobsSweep(t *testing.T) {
 	w := newWorld(t)
 	w.disk = true
@@ -142,7 +143,7 @@ func TestTwoJobsSweep(t *testing.T) {
 	for _, c := range []struct {
 		wait time.Duration
 		want int
-	}{{30 * time.Minute, 0}, {45 * time.Minute, 1}} {
+	}{{30 * time.Minute, 0}, {5 * time.Hour, 0}, {time.Hour, 1}} { // agents have no time limit here: a claim lives for six hours
 		w.later(c.wait)
 		_, second = w.twice("43", scheduled())
 		w.ok(second)
@@ -150,6 +151,165 @@ func TestTwoJobsSweep(t *testing.T) {
 			t.Errorf("%s later: dispatched %v", c.wait, w.forge.sent)
 		}
 	}
+}
+
+// claimOf is the claim of a thread; nil: there is none.
+func (w *world) claimOf(id gitcas.ThreadID) *gitcas.Held {
+	w.Helper()
+	if c, ok := w.view(id).Claim(id); ok {
+		return &c
+	}
+	return nil
+}
+
+// The job that starts a run claims the thread for it; both jobs of the run own the claim, and
+// nobody else gets in between. It goes out with the step before, and back with the step.
+func TestTwoJobsClaim(t *testing.T) {
+	w := newWorld(t)
+	w.disk = true
+	_, second := w.twice("42", labeled(7))
+	w.ok(second)
+	id, _ := w.only()
+	remote := &counted{Remote: w.mem}
+	w.remote = remote
+	for step := 1; step <= 2; step++ {
+		d, ok := w.forge.take()
+		c := w.claimOf(id)
+		if !ok || c == nil || !c.Ahead || c.Nonce != d.inputs["claim"] || !strings.HasPrefix(d.inputs["head"], string(c.Head)) {
+			t.Fatalf("step %d: dispatched %v, the claim is %+v", step, d.inputs, c)
+		}
+		if _, err := w.run(aJob{ev: manual(dispatched{inputs: map[string]string{"thread": string(id)}})}); err != nil || len(w.ran) != step-1 {
+			t.Fatalf("somebody else's job: %v, agents ran as %v", err, w.ran)
+		}
+		remote.pushes = 0
+		first, second := w.twice(fmt.Sprint(50+step), manual(d))
+		w.ok(first)
+		w.ok(second)
+		if step == 1 && remote.pushes != 1 {
+			t.Errorf("the step and the claim of the next one took %d pushes", remote.pushes)
+		}
+		if step == 1 && w.claimOf(id).Run != "51-commit" {
+			t.Errorf("the claim is %+v", w.claimOf(id))
+		}
+	}
+	w.delivered(7, 2)
+}
+
+// A start that the forge refuses leaves no claim behind, and one whose answer was lost none
+// either: the thread is claimed by whoever comes.
+func TestTwoJobsNotStarted(t *testing.T) {
+	for name, refusal := range map[string]error{
+		"refused": &forge.Error{Kind: forge.ErrForbidden, Status: 403, Message: "Resource not accessible by integration"},
+		"held up": &forge.Error{Kind: forge.ErrUnreachable, Status: 503},
+	} {
+		for _, after := range []string{"start", "step"} {
+			t.Run(name+"/"+after, func(t *testing.T) {
+				w := newWorld(t)
+				w.disk = true
+				refuse := func() {
+					w.forge.before = func(op string) error {
+						if op == "dispatch" {
+							return refusal
+						}
+						return nil
+					}
+				}
+				var err error
+				if after == "start" {
+					refuse()
+					_, err = w.twice("42", labeled(7))
+				} else {
+					_, err = w.twice("42", labeled(7))
+					w.ok(err)
+					d, _ := w.forge.take()
+					refuse()
+					_, err = w.twice("43", manual(d))
+				}
+				id, e := w.only()
+				if c := w.claimOf(id); c != nil {
+					t.Errorf("the claim %+v is left", c)
+				}
+				if suspended := e.Status == gitcas.StatusSuspended; suspended != (name == "refused") || suspended != (err != nil) {
+					t.Errorf("the job ended with %v: %+v", err, e)
+				}
+			})
+		}
+	}
+}
+
+// The job that writes is killed at each point of its way: the rescue job of its run goes on
+// at once, under a claim of its own, and what was committed is not done again. The jobs that
+// were started before their starter died give way to those of the rescue.
+func TestTwoJobsKilled(t *testing.T) {
+	for _, point := range []string{"started", "claim", "comment-created", "comment-updated", "commit", "dispatched", "deliver-claimed", "archive"} {
+		for _, from := range []string{"label", "first step", "last step"} {
+			t.Run(from+"/"+point, func(t *testing.T) {
+				w := newWorld(t)
+				w.disk = true
+				ev, steps := labeled(7), map[string]int{"label": 0, "first step": 1, "last step": 2}[from]
+				for n := range steps {
+					_, second := w.twice(fmt.Sprint(30+n), ev)
+					w.ok(second)
+					d, _ := w.forge.take()
+					ev = manual(d)
+				}
+				dir := filepath.Join(t.TempDir(), ".uwf-step")
+				w.wrap = artifact.Mirror
+				_, err := w.run(aJob{run: "42", ev: ev, in: Inputs{Command: CommandRun, Artifact: dir}})
+				w.ok(err)
+				w.wrap = nil
+				needs := []Needed{{Name: "agent", Result: "success", Ran: true}}
+				if !w.killed(aJob{run: "42", ev: ev, in: Inputs{Command: CommandCommit, Artifact: dir, Needs: needs}}, point, 1) {
+					t.Skip("the job doesn't come by there")
+				}
+				old, _ := w.forge.take()
+				_, err = w.run(aJob{run: "42", ev: ev, in: Inputs{Command: CommandRescue, Needs: append(needs, Needed{Name: "after", Result: "failure"})}})
+				w.ok(err)
+				if old.inputs != nil && len(w.forge.sent) == 1 { // both runs are there
+					ran := len(w.ran)
+					first, second := w.twice("43", manual(old))
+					w.ok(first)
+					w.ok(second)
+					if len(w.ran) != ran {
+						t.Error("an agent ran without the claim that it was started with")
+					}
+				}
+				w.settleTwice()
+				w.delivered(7, 2)
+				if committed := point == "commit" || point == "dispatched" || from == "label" || point == "deliver-claimed" || point == "archive"; committed && len(w.ran) != 2 {
+					t.Errorf("agents ran as %v", w.ran)
+				}
+			})
+		}
+	}
+}
+
+// The job that writes is killed when the step is sealed and not pushed: the rescue job brings it
+// in, and what the agent's job might have used is not charged besides.
+func TestTwoJobsBringIn(t *testing.T) {
+	w := newWorld(t)
+	w.disk, w.pending = true, t.TempDir()
+	w.limits.Tokens = 1000
+	_, second := w.twice("42", labeled(7))
+	w.ok(second)
+	d, _ := w.forge.take()
+	dir := filepath.Join(t.TempDir(), ".uwf-step")
+	w.wrap = artifact.Mirror
+	_, err := w.run(aJob{run: "43", ev: manual(d), in: Inputs{Command: CommandRun, Artifact: dir}})
+	w.ok(err)
+	w.wrap = nil
+	needs := []Needed{{Name: "agent", Result: "success", Ran: true}}
+	if !w.killed(aJob{run: "43", ev: manual(d), in: Inputs{Command: CommandCommit, Artifact: dir, Needs: needs}}, "on-disk", 1) {
+		t.Fatal("the job doesn't come by there")
+	}
+	_, err = w.run(aJob{run: "43", ev: manual(d), in: Inputs{Command: CommandRescue, Needs: append(needs, Needed{Name: "after", Result: "failure"})}})
+	w.ok(err)
+	id, _ := w.only()
+	if w.steps(id) != 1 || len(w.ran) != 1 || len(w.forge.sent) != 1 || w.forge.sent[0].inputs["claim"] == "" {
+		t.Errorf("%d steps, agents ran as %v, sent %v", w.steps(id), w.ran, w.forge.sent)
+	}
+	w.settleTwice()
+	w.delivered(7, 2)
 }
 
 // Without an artifact, or with one of another thread, nothing is committed.

@@ -109,11 +109,10 @@ func TestTwoJobsHostile(t *testing.T) {
 	if files == 0 {
 		t.Fatalf("the agent's job left nothing in %s", from)
 	}
-	before := c.sound()
 	j := c.exec(&ciJob{c: c, event: e, name: "commit", run: run, attempt: 1, brings: dir})
 	c.red(j)
 	for id, steps := range c.sound() {
-		if steps != before[id] {
+		if steps != 0 {
 			t.Errorf("thread %s has gone on by what an attacker wrote: %s", id, j)
 		}
 	}

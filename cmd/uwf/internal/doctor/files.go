@@ -163,8 +163,12 @@ func (e *examination) read(name string) ([]byte, error) {
 func (e *examination) dispatched() []string {
 	names := []string{"thread", "head", "store", "comment", "pull-request"}
 	for _, j := range e.flow.Jobs {
-		if with, ok := j.step(); ok && with["command"] == "rescue" {
-			return append(names, "rescued")
+		with, _ := j.step()
+		switch with["command"] {
+		case "rescue":
+			names = append(names, "rescued")
+		case "commit":
+			names = append(names, "claim")
 		}
 	}
 	return names
