@@ -284,6 +284,25 @@ func TestTwoJobsKilled(t *testing.T) {
 	}
 }
 
+// A person cancels the run while its agent works: the thread waits, unclaimed.
+func TestTwoJobsStopped(t *testing.T) {
+	w := newWorld(t)
+	w.disk = true
+	_, second := w.twice("42", labeled(7))
+	w.ok(second)
+	d, _ := w.forge.take()
+	_, err := w.run(aJob{run: "43", ev: manual(d), in: Inputs{Command: CommandStopped, Needs: []Needed{{Name: "agent", Result: "cancelled"}, {Name: "commit", Result: "skipped"}}}})
+	w.ok(err)
+	id, e := w.only()
+	if c := w.claimOf(id); c != nil || e.Status != gitcas.StatusSuspended || len(w.forge.sent) != 0 {
+		t.Errorf("the claim is %+v, the entry %+v, sent %v", c, e, w.forge.sent)
+	}
+	_, second = w.twice("44", w.says(7, "owner", "/uwf retry"))
+	w.ok(second)
+	w.settleTwice()
+	w.delivered(7, 2)
+}
+
 // The job that writes is killed when the step is sealed and not pushed: the rescue job brings it
 // in, and what the agent's job might have used is not charged besides.
 func TestTwoJobsBringIn(t *testing.T) {
