@@ -88,7 +88,7 @@ func (j *job) dispatch(ctx context.Context, id gitcas.ThreadID, head node.Pin, p
 		return nil
 	}
 	if err := j.claimAhead(ctx, id, head, p); err != nil {
-		return err
+		return j.quiet(err.Error())
 	}
 	n := j.nextOf(id, head, p)
 	n.claim = j.ahead.Nonce()

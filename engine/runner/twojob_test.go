@@ -181,6 +181,9 @@ func TestTwoJobsClaim(t *testing.T) {
 		if _, err := w.run(aJob{ev: manual(dispatched{inputs: map[string]string{"thread": string(id)}})}); err != nil || len(w.ran) != step-1 {
 			t.Fatalf("somebody else's job: %v, agents ran as %v", err, w.ran)
 		}
+		if _, second := w.twice("45", labeled(7)); second != nil || len(w.forge.sent) != 0 {
+			t.Fatalf("another label: %v, sent %v", second, w.forge.sent)
+		}
 		remote.pushes = 0
 		first, second := w.twice(fmt.Sprint(50+step), manual(d))
 		w.ok(first)
