@@ -28,6 +28,9 @@ func (r *stepRun) failed(ctx context.Context, phase string, d Draft, cause error
 		phase = PhaseInterrupted
 	}
 	ref, step, err := r.keep(ctx, phase, d, cause, true)
+	if errors.As(err, new(*doneError)) {
+		return err
+	}
 	failure := &FailedError{Thread: r.id, Role: r.task.Role, Phase: phase, Attempt: ref, Step: step, Err: cause, Stopped: stopped, Tries: r.tries, Show: r.e.showRef(ref)}
 	if err != nil {
 		failure.Err = errors.Join(cause, fmt.Errorf("and what it produced could not be %s: %w", r.notKept(), err))
@@ -38,6 +41,9 @@ func (r *stepRun) failed(ctx context.Context, phase string, d Draft, cause error
 // yielded ends a step whose thread is no longer ours: only the attempt is kept.
 func (r *stepRun) yielded(ctx context.Context, phase string, d Draft, reason string) error {
 	ref, _, err := r.keep(ctx, phase, d, errors.New(reason), false)
+	if errors.As(err, new(*doneError)) {
+		return err
+	}
 	if err != nil {
 		// Somebody else has the thread, but this job's work is gone: that is no
 		// quiet ending.
@@ -88,6 +94,9 @@ func (r *stepRun) keepAttempt(ctx context.Context, a gitcas.Attempt, link bool) 
 		r.snap, a.WorkTree = nil, wire.ZeroID
 		err = r.pushAttempt(ctx, a, link)
 	}
+	if errors.As(err, new(*doneError)) {
+		return "", "", err
+	}
 	if err != nil {
 		// Whatever keeps the thread from being changed, a branch rule, a damaged
 		// store or too many others: the attempt's own ref is this job's alone.
@@ -117,7 +126,12 @@ func (r *stepRun) pushAttempt(ctx context.Context, a gitcas.Attempt, link bool) 
 	ctx, cancel := outlive(ctx, 0, linkGrace)
 	defer cancel()
 	stopped := stoppedByPerson(ctx)
-	build := func(v *gitcas.View) (*gitcas.Change, error) { return r.keepChange(v, a, link, stopped) }
+	build := func(v *gitcas.View) (*gitcas.Change, error) {
+		if err := r.doneBefore(ctx, v); err != nil {
+			return nil, err
+		}
+		return r.keepChange(v, a, link, stopped)
+	}
 	v, err := r.e.update(ctx, r.v, build, r.id)
 	if err == nil {
 		r.hold.adopt(v) // deleted in the same push

@@ -212,26 +212,15 @@ func isNotTheSteps(ctx context.Context, err error) bool {
 func (r *stepRun) place(ctx context.Context) (Result, bool, error) {
 	live := r.v
 	entry, alive := live.Entry(r.id)
-	if !alive {
-		past, ended, err := r.e.past(ctx, live, r.id)
-		if errors.As(err, new(*UnknownThreadError)) {
-			return r.result(), false, nil // of another store's thread: the step itself says so
-		}
-		if err != nil {
-			return r.result(), false, err
-		}
-		r.v = past
-		r.look(ctx, past)
-		r.entry = gitcas.Entry{Head: ended.Head, Status: gitcas.Status(ended.Reason), PR: ended.PR, Work: ended.Work}
-	}
-	if err := r.readChain(ctx, r.v); err != nil {
+	switch err := r.readNow(ctx, live); {
+	case errors.As(err, new(*UnknownThreadError)):
+		return r.result(), false, nil // of another store's thread: the step itself says so
+	case err != nil:
 		return r.result(), false, err
 	}
-	if r.isThere() {
+	if r.has(r.brought.step) {
 		r.dropFromDisk()
-		res := r.report(r.result())
-		res.Done = !alive || res.Done
-		return res, true, nil
+		return r.report(r.result()), true, nil
 	}
 	if alive && r.wasPoked() {
 		r.dropFromDisk()
@@ -271,24 +260,40 @@ func (r *stepRun) place(ctx context.Context) (Result, bool, error) {
 	return r.commitBrought(ctx)
 }
 
-// isThere reports whether the step is in the thread already: it was pushed after all.
-func (r *stepRun) isThere() bool {
-	return slices.ContainsFunc(r.chain.Steps, func(s gitcas.ChainStep) bool { return r.brought.is(s.Step) })
+// readNow reads the thread of a view, be it alive or over.
+func (r *stepRun) readNow(ctx context.Context, live *gitcas.View) error {
+	entry, alive := live.Entry(r.id)
+	r.v, r.entry = live, entry
+	if !alive {
+		past, ended, err := r.e.past(ctx, live, r.id)
+		if err != nil {
+			return err
+		}
+		r.v = past
+		r.entry = gitcas.Entry{Head: ended.Head, Status: gitcas.Status(ended.Reason), PR: ended.PR, Work: ended.Work}
+	}
+	r.look(ctx, r.v)
+	return r.readChain(ctx, r.v)
+}
+
+// has reports whether a step that some job made is in the thread.
+func (r *stepRun) has(made record.Step) bool {
+	return slices.ContainsFunc(r.chain.Steps, func(s gitcas.ChainStep) bool { return sameStep(s.Step, made) })
 }
 
 // wasPoked reports whether it was there, and was taken back since.
 func (r *stepRun) wasPoked() bool {
 	for _, h := range r.poked() {
-		if s, err := r.earlier(h); err == nil && r.brought.is(s) {
+		if s, err := r.earlier(h); err == nil && sameStep(s, r.brought.step) {
 			return true
 		}
 	}
 	return false
 }
 
-// is reports whether a step of the thread is this one.
-func (b *brought) is(s record.Step) bool {
-	return s.Run != nil && *s.Run == *b.step.Run && s.Output == b.step.Output && sameHash(s.Prev, b.step.Prev)
+// sameStep reports whether a step of the thread is one that some job made.
+func sameStep(s, made record.Step) bool {
+	return s.Run != nil && *s.Run == *made.Run && s.Output == made.Output && sameHash(s.Prev, made.Prev)
 }
 
 // cutTo leaves of the chain what was there when a head was the thread's.

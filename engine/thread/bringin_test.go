@@ -419,6 +419,72 @@ func TestBringInPushed(t *testing.T) {
 	}
 }
 
+// TestBroughtInByOthers: a job whose step others brought in before it could push has done
+// it: there is no attempt beside it, whatever the job was about to do.
+func TestBroughtInByOthers(t *testing.T) {
+	next := func(f *fixture) { f.steps("r2") }
+	for name, c := range map[string]struct {
+		refused bool // the job's own push is, and so it keeps an attempt meanwhile
+		happen  func(f *fixture)
+		steps   int
+		done    bool
+	}{
+		"brought in":               {false, next, 1, false},
+		"while the other gives up": {true, next, 1, false},
+		"and the thread went on":   {false, func(f *fixture) { f.steps("r2", "r3") }, 2, false},
+		"and ended": {false, func(f *fixture) {
+			f.agent = f.answer("done", "approved")
+			f.steps("r2", "r3")
+		}, 2, true},
+		"and was cancelled": {false, func(f *fixture) {
+			f.steps("r2")
+			_, err := f.engine("p", 1).Cancel(f.Context(), testThread, "no")
+			f.ok(err)
+		}, 1, true},
+	} {
+		for _, atomic := range []bool{true, false} {
+			t.Run(fmt.Sprint(name, ", atomic ", atomic), func(t *testing.T) {
+				bubble(t, atomic, func(f *fixture) {
+					f.disk = &memoryDisk{}
+					f.agent = f.answer("done", "rejected")
+					f.slowly()
+					f.start()
+					others := func() {
+						f.hook, f.remote.before = nil, nil
+						time.Sleep(MaxClaim)
+						c.happen(f)
+					}
+					f.hook = func(point string) {
+						switch {
+						case point == "on-disk" && c.refused:
+							f.remote.before = func(op string, _ wire.PushRequest) error {
+								if op != "push" {
+									return nil
+								}
+								others()
+								return &wire.Error{Op: op, URL: "memory:", Kind: wire.ErrDenied}
+							}
+						case point == "on-disk":
+							others()
+						}
+					}
+					res, err := f.step("r1")
+					f.ok(err)
+					f.paid(c.steps)
+					f.kept()
+					f.unclaimed()
+					if !res.Again || res.Done != c.done || res.Step != c.steps {
+						f.Errorf("%+v", res)
+					}
+					if a := f.attempt("r1", 1); a.Claim == nil && atomic { // else it holds the commit, too
+						f.Error("it became an attempt beside what it is")
+					}
+				})
+			})
+		}
+	}
+}
+
 // TestBringInWithPeople: people's commits on the work branch are kept as at any step.
 func TestBringInWithPeople(t *testing.T) {
 	work := "refs/heads/uwf/" + string(testThread)

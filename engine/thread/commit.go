@@ -33,15 +33,21 @@ type movedError struct{ reason string }
 
 func (e *movedError) Error() string { return e.reason }
 
+// doneError says inside an Update that another job has brought this job's step in.
+type doneError struct{ res Result }
+
+func (e *doneError) Error() string { return "the step is in the thread already" }
+
 // commit pushes the step: nodes and head on the state branch, the edits on the
 // work branch and the claim's deletion, all in one.
 func (r *stepRun) commit(ctx context.Context, d Draft, s *sealed, next verdict) (Result, error) {
 	push, cancel := outlive(ctx, 0, commitGrace)
 	defer cancel()
 	var done *committed
+	r.made = &s.step
 	along, err := r.planNext(next, s.step.Usage)
 	if err != nil {
-		return r.result(), r.failed(ctx, "commit", d, err)
+		return r.notDone(r.failed(ctx, "commit", d, err))
 	}
 	build := func(v *gitcas.View) (*gitcas.Change, error) {
 		c, tried, err := r.stepChange(push, v, s, next, along)
@@ -54,8 +60,10 @@ func (r *stepRun) commit(ctx context.Context, d Draft, s *sealed, next verdict) 
 	var moved *movedError
 	var div *DivergedError
 	switch {
+	case errors.As(err, new(*doneError)):
+		return r.notDone(err)
 	case errors.As(err, &moved):
-		return r.result(), r.yielded(ctx, "commit", d, moved.reason)
+		return r.notDone(r.yielded(ctx, "commit", d, moved.reason))
 	case errors.As(err, &div):
 		return r.suspendWith(ctx, d, div)
 	case err != nil:
@@ -65,7 +73,7 @@ func (r *stepRun) commit(ctx context.Context, d Draft, s *sealed, next verdict) 
 		if errors.As(err, &failure) {
 			failure.Unsure = unsure
 		}
-		return r.result(), err
+		return r.notDone(err)
 	}
 	r.settled(push, v, done)
 	r.dropFromDisk()
@@ -76,6 +84,32 @@ func (r *stepRun) commit(ctx context.Context, d Draft, s *sealed, next verdict) 
 	}
 	r.e.reached("commit")
 	return res, nil
+}
+
+// notDone is the end of a job that did not commit its step; there is no error where another
+// job did that.
+func (r *stepRun) notDone(err error) (Result, error) {
+	var done *doneError
+	if errors.As(err, &done) {
+		r.dropFromDisk()
+		return done.res, nil
+	}
+	return r.result(), err
+}
+
+// doneBefore is a *doneError where a view shows a thread that has moved on, and this job's
+// sealed step in it: another job has brought it in. A thread that can't be read tells of
+// none.
+func (r *stepRun) doneBefore(ctx context.Context, v *gitcas.View) error {
+	entry, alive := v.Entry(r.id)
+	if r.made == nil || alive && entry.Head == r.entry.Head {
+		return nil
+	}
+	now := newRun(r.e, r.req)
+	if err := now.readNow(ctx, v); err != nil || !now.has(*r.made) {
+		return nil //nolint:nilerr // see above
+	}
+	return &doneError{now.report(now.result())}
 }
 
 // settled takes note of a commit that is in the store. Where the remote has no
@@ -188,6 +222,9 @@ func digestOf(nodes []gitcas.PlacedNode, h node.Hash) (node.Digest, error) {
 func (r *stepRun) stillOurs(ctx context.Context, v *gitcas.View) (gitcas.Entry, gitcas.Held, error) {
 	entry, alive := v.Entry(r.id)
 	held, claimed := v.Claim(r.id)
+	if err := r.doneBefore(ctx, v); err != nil {
+		return entry, held, err
+	}
 	switch {
 	case !alive:
 		ended, ok, err := r.e.Store.FindEnded(ctx, v, r.id)

@@ -185,7 +185,7 @@ func (r *stepRun) report(res Result) Result {
 	res.Role, res.Usage, res.Work = last.Role, last.Usage, last.Work
 	res.Result = cmp.Or(moderator.StatusOf(r.def, r.past[len(r.past)-1]), workflow.Unit)
 	res.Again = true
-	res.Done = res.Done || r.entry.Status == gitcas.StatusEnded
+	res.Done = res.Done || r.entry.Status != gitcas.StatusActive && r.entry.Status != gitcas.StatusSuspended
 	if r.entry.Status == gitcas.StatusActive && r.entry.Next != nil {
 		res.NextRole = r.entry.Next.Role
 	}

@@ -121,6 +121,9 @@ func (g *gate) List(ctx context.Context, prefixes ...string) (wire.Listing, erro
 	if ctx.Err() == nil && f != proceed && f != loseReply && f != tear {
 		return wire.Listing{}, g.unreachable("list refs", "list", began)
 	}
+	g.w.mu.Lock()
+	g.a.listed = g.w.opened
+	g.w.mu.Unlock()
 	l, err := g.Remote.List(ctx, prefixes...)
 	if err != nil {
 		return l, err

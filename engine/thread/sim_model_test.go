@@ -35,7 +35,7 @@ type model struct {
 	mended    bool                     // a person put files together by hand
 	pusher    *actor                   // who pushed last
 	committed map[node.Hash]bool       // steps in chains
-	brought   map[string]bool          // "run.attempt" of steps that others brought in
+	brought   map[string]int           // "run.attempt" of steps that others brought in: how many gates had been opened
 	everOver  map[gitcas.ThreadID]bool // it was off the tip at least once
 	delivered map[node.Hash]int        // end heads → how often their end was made known
 	problem   string
@@ -54,7 +54,7 @@ func (m *model) init() {
 	m.byPoked = map[string]bool{}
 	m.entries = map[gitcas.ThreadID]gitcas.Entry{}
 	m.committed = map[node.Hash]bool{}
-	m.brought = map[string]bool{}
+	m.brought = map[string]int{}
 	m.delivered = map[node.Hash]int{}
 	m.everOver = map[gitcas.ThreadID]bool{}
 }
@@ -251,7 +251,7 @@ func (w *world) checkSteps(id gitcas.ThreadID, c gitcas.Chain) {
 			w.fail("%s is in the chain %d times, and its jobs finished %d steps", name, seen[name], len(made))
 		}
 		if p := w.model.pusher; !w.model.committed[s.Hash] && (p.who() != name || p.made == nil) {
-			w.model.brought[name] = true
+			w.model.brought[name] = w.opened
 		}
 		w.model.committed[s.Hash] = true
 		if !slices.ContainsFunc(made, func(t Task) bool { return t.Role == s.Role && t.Step == seenAt+1 }) {
@@ -444,7 +444,7 @@ func (w *world) stepped(a *actor) {
 		w.problem("%s is over and its claim is left: %v", a.name, a.err)
 	case a.err == nil && a.made != nil && !inChain && !poked:
 		w.problem("%s says that it advanced the thread, but its step is not in the chain", a.name)
-	case a.err != nil && code != CodeSuspended && inChain && !unsure && !w.model.brought[a.who()]:
+	case a.err != nil && code != CodeSuspended && inChain && !unsure && a.listed >= w.model.brought[a.who()]:
 		w.problem("%s says %q (exit %d), but its step is in the chain", a.name, a.err, code)
 	case a.err == nil && a.made != nil && w.isOnDisk(a):
 		w.problem("%s advanced the thread, and its step is left on disk", a.name)

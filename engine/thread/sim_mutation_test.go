@@ -200,8 +200,8 @@ var mutations = []struct {
 	},
 	{
 		"what is in the thread is brought in again", "bringin.go",
-		"if r.isThere() {",
-		"if false && r.isThere() {",
+		"if r.has(r.brought.step) {",
+		"if false && r.has(r.brought.step) {",
 	},
 	{
 		"it is brought in without a claim", "bringin.go",

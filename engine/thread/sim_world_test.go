@@ -85,6 +85,7 @@ type actor struct {
 	reads, pushes streak
 	mayGiveUp     bool // the remote was away for so long that it may give up
 	late          bool // a push of it may still arrive
+	listed        int  // how many gates had been opened when it last saw the refs
 	res           Result
 	err           error
 	// claimHead is the thread's head when this actor's claim was created.
@@ -112,6 +113,7 @@ type world struct {
 	waiting []*request
 	actors  []*actor
 	orders  int
+	opened  int // gates
 	story   []string
 
 	main, other gitcas.ThreadID
@@ -195,6 +197,9 @@ func (w *world) pending() []*request {
 
 func (w *world) open(q *request, f fate) {
 	w.forget(q)
+	w.mu.Lock()
+	w.opened++
+	w.mu.Unlock()
 	if f == crash || f == crashNow {
 		w.kill(q.actor)
 	}

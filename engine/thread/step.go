@@ -152,6 +152,7 @@ type stepRun struct {
 	keptAs       map[wire.ID]string // values that this run gave its attempt ref, and what they hold
 	brought      *brought           // the sealed step of another job; nil: it is this one's own
 	onDisk       bool               // the sealed step is kept on this machine
+	made         *record.Step       // the sealed step, from when it is pushed; another job may bring it in
 
 	lost  *record.Usage // what this run took and led to no step
 	tries int           // failed attempts at the step that count, with this run's
