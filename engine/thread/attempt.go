@@ -58,7 +58,7 @@ func (r *stepRun) notKept() string {
 	if !r.onDisk {
 		return "kept"
 	}
-	return fmt.Sprintf("pushed; it is in %s, from where the thread's next step on this machine brings it in", r.e.Unpushed.Path(r.v.StoreID(), r.id))
+	return fmt.Sprintf("pushed; it is in %s, from where the thread's next step on this machine brings it in", r.diskPath())
 }
 
 // PhaseStopped is the phase of an attempt that a person stopped: it did not fail.

@@ -23,14 +23,15 @@ import (
 // on the remote, see package unpushed.
 type Unpushed interface {
 	Write(s unpushed.Step) error
-	// Read returns what is kept for a thread of a store: none is fs.ErrNotExist, and what
-	// holds no step an *unpushed.BadError.
+	// Read returns one of what is kept for a thread of a store: none is fs.ErrNotExist, and
+	// what holds no step an *unpushed.BadError.
 	Read(store string, id gitcas.ThreadID) (unpushed.Step, error)
-	Remove(store string, id gitcas.ThreadID) error
-	// SetAside moves it out of the way, and returns where to.
-	SetAside(store string, id gitcas.ThreadID) (string, error)
-	// Path is where it is kept, for people.
-	Path(store string, id gitcas.ThreadID) string
+	// Remove removes what was made under a claim, and leaves that of other jobs.
+	Remove(store string, id gitcas.ThreadID, nonce string) error
+	// SetAside moves what is kept in a path out of the way, and returns where to.
+	SetAside(path string) (string, error)
+	// Path is where what was made under a claim is kept.
+	Path(store string, id gitcas.ThreadID, nonce string) string
 }
 
 // keepOnDisk keeps the sealed step on this machine, as far as that can be done: where it
@@ -44,9 +45,8 @@ func (r *stepRun) keepOnDisk(s *sealed) {
 		r.notice("the step is not kept on this machine until it is pushed: " + err.Error())
 		return
 	}
-	held, _ := r.hold.current()
 	u := unpushed.Step{
-		Store: r.v.StoreID(), Thread: r.id, Entry: r.entry, Nonce: held.Nonce,
+		Store: r.v.StoreID(), Thread: r.id, Entry: r.entry, Nonce: r.hold.nonce,
 		Handle: h, Nodes: map[node.Hash]node.Node{h: n}, Model: modelOf(r.task, s.step.Usage),
 		Work: unpushed.Work{From: r.from},
 	}
@@ -72,11 +72,24 @@ func (r *stepRun) dropFromDisk() {
 	if !r.onDisk {
 		return
 	}
-	if err := r.e.Unpushed.Remove(r.v.StoreID(), r.id); err != nil {
+	if err := r.e.Unpushed.Remove(r.v.StoreID(), r.id, r.sealedUnder()); err != nil {
 		r.notice("what is on the remote by now could not be deleted on this machine: " + err.Error())
 		return
 	}
 	r.onDisk = false
+}
+
+// sealedUnder is the nonce of the claim under which the step was made.
+func (r *stepRun) sealedUnder() string {
+	if r.brought != nil {
+		return r.brought.Nonce
+	}
+	return r.hold.nonce
+}
+
+// diskPath is where the sealed step is on disk.
+func (r *stepRun) diskPath() string {
+	return r.e.Unpushed.Path(r.v.StoreID(), r.id, r.sealedUnder())
 }
 
 func (r *stepRun) notice(text string) {
@@ -106,31 +119,57 @@ func (e *Engine) BringIn(ctx context.Context, req StepRequest) (Result, bool, er
 	return res, in, err
 }
 
-// bringIn is BringIn of a thread that was loaded. Where the step became an attempt, it is
-// loaded again.
+// bringIn is BringIn of a thread that was loaded. There may be several steps: what became an
+// attempt, or was there already, makes way for the next. The thread is loaded again then.
 func (r *stepRun) bringIn(ctx context.Context) (Result, bool, error) {
 	if r.e.Unpushed == nil {
 		return r.result(), false, nil
 	}
-	u, err := r.e.Unpushed.Read(r.v.StoreID(), r.id)
-	if errors.Is(err, fs.ErrNotExist) {
+	var again *Result
+	for {
+		u, err := r.e.Unpushed.Read(r.v.StoreID(), r.id)
+		if errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+		b := newRun(r.e, r.req)
+		b.v, b.entry, b.onDisk = r.v, r.entry, true
+		b.look(ctx, r.v)
+		var bad *unpushed.BadError
+		switch {
+		case errors.As(err, &bad):
+			b.setAside(bad.Path, err)
+		case err != nil:
+			r.notice(err.Error())
+		default:
+			res, in, err := b.bring(ctx, u)
+			if in && !res.Again || err != nil {
+				return res, in, err
+			}
+			if in {
+				again = &res
+			}
+			if err := r.load(ctx); err != nil {
+				return r.result(), false, err
+			}
+		}
+		if b.onDisk { // it can't be moved, and would be found again
+			break
+		}
+	}
+	if again != nil {
+		return *again, true, nil
+	}
+	return r.result(), false, nil
+}
+
+// bring is bringIn of one step.
+func (r *stepRun) bring(ctx context.Context, u unpushed.Step) (Result, bool, error) {
+	var err error
+	if r.brought, err = newBrought(u); err != nil {
+		r.setAside(r.diskPath(), err)
 		return r.result(), false, nil
 	}
-	b := newRun(r.e, r.req)
-	b.v, b.entry, b.onDisk = r.v, r.entry, true
-	b.look(ctx, r.v)
-	if err == nil {
-		b.brought, err = newBrought(u)
-	}
-	if err != nil {
-		b.setAside(err)
-		return r.result(), false, nil
-	}
-	res, in, err := b.place(ctx)
-	if in || err != nil {
-		return res, in, err
-	}
-	return r.result(), false, r.load(ctx)
+	return r.place(ctx)
 }
 
 // brought is a sealed step that another job left.
@@ -189,13 +228,14 @@ func (b *brought) prompt() string {
 	return text
 }
 
-// setAside moves what can't be brought in out of the way of the steps to come.
-func (r *stepRun) setAside(why error) {
-	to, err := r.e.Unpushed.SetAside(r.v.StoreID(), r.id)
+// setAside moves a file that can't be brought in out of the way of the steps to come.
+func (r *stepRun) setAside(path string, why error) {
+	to, err := r.e.Unpushed.SetAside(path)
 	if err != nil {
 		r.notice(fmt.Sprintf("%v; nor can it be moved out of the way: %v", why, err))
 		return
 	}
+	r.onDisk = false
 	r.notice(fmt.Sprintf("a step that was sealed on this machine, and not pushed, can't be brought in: %v; it is in %s", why, to))
 }
 
@@ -236,7 +276,7 @@ func (r *stepRun) place(ctx context.Context) (Result, bool, error) {
 	case isNotTheSteps(ctx, err):
 		return r.result(), false, err
 	case err != nil:
-		r.setAside(err)
+		r.setAside(r.diskPath(), err)
 		return r.result(), false, nil
 	}
 	if !alive || entry.Status != gitcas.StatusActive || entry.Head != r.brought.Entry.Head {
@@ -358,7 +398,7 @@ func (r *stepRun) keepBrought(ctx context.Context, live *gitcas.View, why string
 	case isNotTheSteps(ctx, err):
 		return r.result(), false, fmt.Errorf("keep the step that run %s had sealed: %w", oneLine(r.madeBy().ID), err)
 	default: // it must not keep the thread from going on
-		r.setAside(err)
+		r.setAside(r.diskPath(), err)
 	}
 	return r.result(), false, nil
 }

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -27,7 +29,9 @@ type memoryDisk struct {
 	full  bool
 }
 
-func (d *memoryDisk) Path(store string, id gitcas.ThreadID) string { return store + "/" + string(id) }
+func (d *memoryDisk) Path(store string, id gitcas.ThreadID, nonce string) string {
+	return store + "/" + string(id) + "." + nonce
+}
 
 func (d *memoryDisk) Write(s unpushed.Step) error {
 	var b bytes.Buffer
@@ -40,43 +44,61 @@ func (d *memoryDisk) Write(s unpushed.Step) error {
 	if d.files == nil {
 		d.files = map[string][]byte{}
 	}
-	d.files[d.Path(s.Store, s.Thread)] = b.Bytes()
+	d.files[d.Path(s.Store, s.Thread, s.Nonce)] = b.Bytes()
 	return nil
 }
 
 func (d *memoryDisk) Read(store string, id gitcas.ThreadID) (unpushed.Step, error) {
-	b, ok := d.files[d.Path(store, id)]
-	if !ok {
-		return unpushed.Step{}, fs.ErrNotExist
+	for _, path := range d.paths(store, id) {
+		return d.read(path)
 	}
-	s, err := unpushed.Decode(bytes.NewReader(b))
+	return unpushed.Step{}, fs.ErrNotExist
+}
+
+// paths are those of the steps that are kept for a thread.
+func (d *memoryDisk) paths(store string, id gitcas.ThreadID) []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(d.files)), func(path string) bool {
+		return !strings.HasPrefix(path, d.Path(store, id, "")) || strings.HasSuffix(path, ".bad")
+	})
+}
+
+func (d *memoryDisk) read(path string) (unpushed.Step, error) {
+	s, err := unpushed.Decode(bytes.NewReader(d.files[path]))
 	if err != nil {
-		err = &unpushed.BadError{Path: d.Path(store, id), Why: err.Error()}
+		err = &unpushed.BadError{Path: path, Why: err.Error()}
 	}
 	return s, err
 }
 
-func (d *memoryDisk) Remove(store string, id gitcas.ThreadID) error {
-	delete(d.files, d.Path(store, id))
+func (d *memoryDisk) Remove(store string, id gitcas.ThreadID, nonce string) error {
+	delete(d.files, d.Path(store, id, nonce))
 	return nil
 }
 
-func (d *memoryDisk) SetAside(store string, id gitcas.ThreadID) (string, error) {
-	to := d.Path(store, id) + ".bad"
-	d.files[to] = d.files[d.Path(store, id)]
-	return to, d.Remove(store, id)
+func (d *memoryDisk) SetAside(path string) (string, error) {
+	d.files[path+".bad"] = d.files[path]
+	delete(d.files, path)
+	return path + ".bad", nil
 }
 
-// kept is what lies on the disk, by the ends of the names.
+// kept is what lies on the disk of the thread: a step for each "", and what was moved aside
+// for each ".bad".
 func (f *fixture) kept(want ...string) {
 	f.Helper()
-	for _, end := range want {
-		if _, ok := f.disk.files[f.view().StoreID()+"/"+string(testThread)+end]; !ok {
-			f.Errorf("%q is not on disk", end)
+	var got []string
+	for path := range f.disk.files {
+		if !strings.HasPrefix(path, f.disk.Path(f.view().StoreID(), testThread, "")) {
+			f.Errorf("%s is on disk", path)
+		}
+		if strings.HasSuffix(path, ".bad") {
+			got = append(got, ".bad")
+		} else {
+			got = append(got, "")
 		}
 	}
-	if len(f.disk.files) != len(want) {
-		f.Errorf("there are %d files on disk, want %d: %q", len(f.disk.files), len(want), f.told)
+	slices.Sort(got)
+	if !slices.Equal(got, want) {
+		f.Errorf("on disk there is %q, want %q: %q", got, want, f.told)
 	}
 }
 
@@ -485,6 +507,54 @@ func TestBroughtInByOthers(t *testing.T) {
 	}
 }
 
+// TestTwoSealed: what one job of a machine sealed no other writes over or removes, and all of
+// it is in the thread in the end, as its step or as an attempt.
+func TestTwoSealed(t *testing.T) {
+	for _, dies := range []bool{false, true} {
+		t.Run(fmt.Sprint("the late job dies, too: ", dies), func(t *testing.T) {
+			inBubble(t, func(f *fixture) {
+				f.disk = &memoryDisk{}
+				f.start()
+				die := func(point string) {
+					if point == "on-disk" {
+						panic("killed")
+					}
+				}
+				job := func(run string) {
+					defer func() {
+						if died := recover(); died != nil && died != "killed" {
+							panic(died)
+						}
+					}()
+					_, _ = f.step(run)
+				}
+				answer := f.agent
+				f.agent = func(ctx context.Context, t Task, m *Meter) (Draft, error) {
+					f.agent = answer
+					f.ok(f.engine("p", 1).Take(f.Context(), testThread))
+					f.hook = die
+					job("r2")
+					return answer(ctx, t, m)
+				}
+				if dies {
+					f.hook = die
+				}
+				job("r1")
+				f.hook = nil
+				if dies {
+					f.kept("", "")
+				} else {
+					f.kept("")
+				}
+				time.Sleep(MaxClaim)
+				f.steps("r3", "r4")
+				f.paid(3)
+				f.kept()
+			})
+		})
+	}
+}
+
 // TestBringInWithPeople: people's commits on the work branch are kept as at any step.
 func TestBringInWithPeople(t *testing.T) {
 	work := "refs/heads/uwf/" + string(testThread)
@@ -694,7 +764,7 @@ func TestBringInOfAnotherClaim(t *testing.T) {
 	onDisk(t, true, func(f *fixture) {
 		u, err := f.disk.Read(f.view().StoreID(), testThread)
 		f.ok(err)
-		u.Nonce = "another"
+		u.Nonce, f.disk.files = "another", nil
 		f.ok(f.disk.Write(u))
 		f.steps("r2")
 		f.paid(1)
@@ -713,7 +783,7 @@ func TestBringInUnreadable(t *testing.T) {
 		f.steps("r2")
 		f.paid(2)
 		f.kept(".bad")
-		f.says(strings.Join(f.told, "\n"), string(testThread)+".bad")
+		f.says(strings.Join(f.told, "\n"), ".bad")
 	})
 }
 

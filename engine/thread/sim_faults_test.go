@@ -360,8 +360,8 @@ type simDisk struct {
 	a *actor
 }
 
-func (d *simDisk) Path(store string, id gitcas.ThreadID) string {
-	return d.a.on.name + ":" + d.a.on.disk.Path(store, id)
+func (d *simDisk) Path(store string, id gitcas.ThreadID, nonce string) string {
+	return d.a.on.disk.Path(store, id, nonce)
 }
 
 func (d *simDisk) Write(s unpushed.Step) error {
@@ -384,56 +384,59 @@ func (d *simDisk) Read(store string, id gitcas.ThreadID) (unpushed.Step, error) 
 	return d.a.on.disk.Read(store, id)
 }
 
-func (d *simDisk) Remove(store string, id gitcas.ThreadID) error {
+func (d *simDisk) Remove(store string, id gitcas.ThreadID, nonce string) error {
 	d.w.mu.Lock()
 	defer d.w.mu.Unlock()
 	if d.a.crashed {
 		return errSim
 	}
-	return d.a.on.disk.Remove(store, id)
+	return d.a.on.disk.Remove(store, id, nonce)
 }
 
-func (d *simDisk) SetAside(store string, id gitcas.ThreadID) (string, error) {
+func (d *simDisk) SetAside(path string) (string, error) {
 	d.w.mu.Lock()
 	defer d.w.mu.Unlock()
 	if d.a.crashed {
 		return "", errSim
 	}
-	return d.a.on.disk.SetAside(store, id)
+	return d.a.on.disk.SetAside(path)
 }
 
-// onDiskOf is the step that a machine keeps for a thread.
-func (w *world) onDiskOf(m *machine, id gitcas.ThreadID) (unpushed.Step, bool) {
+// onDiskOf are the steps that a machine keeps for a thread.
+func (w *world) onDiskOf(m *machine, id gitcas.ThreadID) []unpushed.Step {
 	v, err := w.look()
 	if err != nil {
 		w.problem("the store does not read: %v", err)
-		return unpushed.Step{}, false
+		return nil
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	u, err := m.disk.Read(v.StoreID(), id)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		w.model.problem = err.Error()
+	var out []unpushed.Step
+	for _, path := range m.disk.paths(v.StoreID(), id) {
+		u, err := m.disk.read(path)
+		if err != nil {
+			w.model.problem = err.Error()
+		}
+		out = append(out, u)
 	}
-	return u, err == nil
+	return out
 }
 
 // isOnDisk reports whether the step of an actor is kept where it was.
 func (w *world) isOnDisk(a *actor) bool {
-	u, ok := w.onDiskOf(a.on, a.thread)
-	return ok && w.ownerOf(gitcas.Claim{Nonce: u.Nonce}) == a
+	return slices.ContainsFunc(w.onDiskOf(a.on, a.thread), func(u unpushed.Step) bool {
+		return w.ownerOf(gitcas.Claim{Nonce: u.Nonce}) == a
+	})
 }
 
 // paidTwice: no agent runs for a step that is sealed on the machine, by a job that was over
 // when this one began.
 func (w *world) paidTwice(a *actor) {
-	u, ok := w.onDiskOf(a.on, a.thread)
-	if !ok {
-		return
-	}
-	b := w.ownerOf(gitcas.Claim{Nonce: u.Nonce})
-	if b != a && a.leftBy[b] && sameThread(u.Entry, w.model.entries[a.thread]) {
-		w.problem("%s runs its agent, and the step that %s sealed lies on this machine", a.name, b.name)
+	for _, u := range w.onDiskOf(a.on, a.thread) {
+		b := w.ownerOf(gitcas.Claim{Nonce: u.Nonce})
+		if b != a && a.leftBy[b] && sameThread(u.Entry, w.model.entries[a.thread]) {
+			w.problem("%s runs its agent, and the step that %s sealed lies on this machine", a.name, b.name)
+		}
 	}
 }
 

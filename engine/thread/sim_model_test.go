@@ -463,7 +463,7 @@ func (w *world) isSafe(a *actor) bool {
 // nothing is left there of what the thread has.
 func (w *world) checkKept() {
 	for _, m := range w.machines {
-		if u, ok := w.onDiskOf(m, w.main); ok {
+		for _, u := range w.onDiskOf(m, w.main) {
 			w.fail("the step that %s sealed is left on %s", u.Nonce, m.name)
 		}
 	}

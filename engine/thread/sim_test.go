@@ -467,7 +467,7 @@ func (w *world) passClaim() {
 // bringInLast brings in what is still on the machines that last.
 func (w *world) bringInLast() {
 	for _, m := range w.machines {
-		if _, ok := w.onDiskOf(m, w.main); !ok {
+		if len(w.onDiskOf(m, w.main)) == 0 {
 			continue
 		}
 		name := "last on " + m.name

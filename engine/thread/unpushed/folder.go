@@ -1,17 +1,21 @@
 package unpushed
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/internal/lazyregexp"
 )
 
-// Folder keeps steps on disk: Dir/<store id>/<thread id>, in folders of this user's alone
-// and files of mode 0600. No agent may see it. Dir need not be there.
+// Folder keeps steps on disk, Dir/<store id>/<thread id>.<claim>, in folders of this user's
+// alone and files of mode 0600: two jobs of one thread have a file each, and neither can
+// write over the other's or remove it. No agent may see it. Dir need not be there.
 type Folder struct{ Dir string }
 
 // BadError is a file that no uwf of this version wrote for that thread.
@@ -28,17 +32,35 @@ func (e *BadError) Error() string {
 // which is being written.
 const badSuffix, half = ".bad", ".tmp"
 
-// Path is where the step of a thread is kept.
-func (f *Folder) Path(store string, id gitcas.ThreadID) string {
-	return filepath.Join(f.Dir, store, string(id))
+// Path is where the step of a thread is kept that was made under the claim of that nonce.
+func (f *Folder) Path(store string, id gitcas.ThreadID, nonce string) string {
+	return filepath.Join(f.Dir, nameOf(store, id, nonce))
 }
 
-// Write keeps a step in place of the one that is there for its thread. When it returns,
+// namePattern is how the name of a file ends, after the thread's id.
+var namePattern = lazyregexp.New(`^\.[0-9a-f]{16}$`)
+
+// nameOf is the name of a file in the folder. A nonce may be anybody's.
+func nameOf(store string, id gitcas.ThreadID, nonce string) string {
+	return filepath.Join(store, fmt.Sprintf("%s.%.8x", id, sha256.Sum256([]byte(nonce))))
+}
+
+// ThreadOf is the thread that a file of the folder, by its name, is for: with a step, or with
+// what was moved aside or half written. Empty: none's.
+func ThreadOf(name string) gitcas.ThreadID {
+	const length = 26
+	if len(name) < length || !gitcas.ThreadID(name[:length]).Valid() {
+		return ""
+	}
+	return gitcas.ThreadID(name[:length])
+}
+
+// Write keeps a step in place of the one that was made under the same claim. When it returns,
 // the file is on the disk whole; where it fails, it is as it was.
 func (f *Folder) Write(s Step) (err error) {
 	defer func() {
 		if err != nil {
-			err = fmt.Errorf("keep the sealed step in %s: %w", f.Path(s.Store, s.Thread), err)
+			err = fmt.Errorf("keep the sealed step in %s: %w", f.Path(s.Store, s.Thread, s.Nonce), err)
 		}
 	}()
 	if !storeName.MatchString(s.Store) || !s.Thread.Valid() {
@@ -51,7 +73,7 @@ func (f *Folder) Write(s Step) (err error) {
 		if err := root.Mkdir(s.Store, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 			return err
 		}
-		name := filepath.Join(s.Store, string(s.Thread))
+		name := nameOf(s.Store, s.Thread, s.Nonce)
 		if err := root.Remove(name + half); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
@@ -98,32 +120,49 @@ func syncFolder(root *os.Root, name string) {
 	}
 }
 
-// Read returns the step that is kept for a thread. None is fs.ErrNotExist; a file that
-// holds none is a *BadError.
+// Read returns a step that is kept for a thread, the first by name. None is fs.ErrNotExist; a
+// file that holds none is a *BadError.
 func (f *Folder) Read(store string, id gitcas.ThreadID) (Step, error) {
 	if !storeName.MatchString(store) || !id.Valid() {
 		return Step{}, fs.ErrNotExist
 	}
 	var s Step
 	err := f.in(func(root *os.Root) (err error) {
-		s, err = f.read(root, store, id)
+		s, err = f.first(root, store, id)
 		return err
 	})
 	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.As(err, new(*BadError)) {
-		err = fmt.Errorf("read the sealed step %s: %w", f.Path(store, id), err)
+		err = fmt.Errorf("read the sealed step of thread %s in %s: %w", id, filepath.Join(f.Dir, store), err)
 	}
 	return s, err
 }
 
-func (f *Folder) read(root *os.Root, store string, id gitcas.ThreadID) (s Step, err error) {
-	fail := func(format string, args ...any) (Step, error) {
-		return Step{}, &BadError{Path: f.Path(store, id), Why: fmt.Sprintf(format, args...)}
-	}
-	name := filepath.Join(store, string(id))
+func (f *Folder) first(root *os.Root, store string, id gitcas.ThreadID) (Step, error) {
 	if info, err := root.Lstat(store); err != nil {
-		return s, err
+		return Step{}, err
 	} else if !info.IsDir() {
-		return fail("it is not in a folder, but in a link or a file")
+		return Step{}, &BadError{Path: filepath.Join(f.Dir, store), Why: "it is a link or a file, and not the folder of the store's steps"}
+	}
+	dir, err := root.Open(store)
+	if err != nil {
+		return Step{}, err
+	}
+	names, err := dir.Readdirnames(-1)
+	if err := errors.Join(err, dir.Close()); err != nil {
+		return Step{}, err
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		if ThreadOf(name) == id && namePattern.MatchString(name[len(id):]) {
+			return f.read(root, store, id, filepath.Join(store, name))
+		}
+	}
+	return Step{}, fs.ErrNotExist
+}
+
+func (f *Folder) read(root *os.Root, store string, id gitcas.ThreadID, name string) (s Step, err error) {
+	fail := func(format string, args ...any) (Step, error) {
+		return Step{}, &BadError{Path: filepath.Join(f.Dir, name), Why: fmt.Sprintf(format, args...)}
 	}
 	info, err := root.Lstat(name)
 	switch {
@@ -147,23 +186,29 @@ func (f *Folder) read(root *os.Root, store string, id gitcas.ThreadID) (s Step, 
 		return s, err
 	case s.Store != store || s.Thread != id:
 		return fail("it is of thread %s of store %s", s.Thread, s.Store)
+	case nameOf(store, id, s.Nonce) != name:
+		return fail("it was made under another claim than its name says")
 	}
 	return s, nil
 }
 
-// Remove deletes what is kept for a thread. That nothing is there is no error.
-func (f *Folder) Remove(store string, id gitcas.ThreadID) error {
-	err := f.in(func(root *os.Root) error { return root.Remove(filepath.Join(store, string(id))) })
+// Remove deletes what is kept for a thread that was made under a claim. That nothing is there
+// is no error.
+func (f *Folder) Remove(store string, id gitcas.ThreadID, nonce string) error {
+	err := f.in(func(root *os.Root) error { return root.Remove(nameOf(store, id, nonce)) })
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	return err
 }
 
-// SetAside moves what is kept for a thread out of the way, for a person to look at. It
-// returns the new path.
-func (f *Folder) SetAside(store string, id gitcas.ThreadID) (string, error) {
-	name := filepath.Join(store, string(id))
-	err := f.in(func(root *os.Root) error { return root.Rename(name, name+badSuffix) })
-	return f.Path(store, id) + badSuffix, err
+// SetAside moves the file of a path out of the way, for a person to look at. It returns the
+// new path.
+func (f *Folder) SetAside(path string) (string, error) {
+	name, err := filepath.Rel(f.Dir, path)
+	if err != nil {
+		return path, err
+	}
+	err = f.in(func(root *os.Root) error { return root.Rename(name, name+badSuffix) })
+	return path + badSuffix, err
 }

@@ -98,12 +98,40 @@ func TestRoundTrip(t *testing.T) {
 			if got, want := encoded(t, got), encoded(t, want); !bytes.Equal(got, want) {
 				t.Errorf("got\n%s, want\n%s", got, want)
 			}
-			must(t, f.Remove(testStore, testThread))
+			must(t, f.Remove(testStore, testThread, want.Nonce))
 			if _, err := f.Read(testStore, testThread); !errors.Is(err, fs.ErrNotExist) {
 				t.Errorf("it is still there: %v", err)
 			}
-			must(t, f.Remove(testStore, testThread))
+			must(t, f.Remove(testStore, testThread, want.Nonce))
 		})
+	}
+}
+
+// TestOfTwoClaims: what was made under one claim is neither written over nor removed by what
+// was made under another; each is read in its turn.
+func TestOfTwoClaims(t *testing.T) {
+	f := &Folder{Dir: filepath.Join(t.TempDir(), "pending")}
+	want := map[string]bool{"n0": true, "n1": true, "n2": true, "": true}
+	for nonce := range want {
+		s := sample(t)
+		s.Nonce = nonce
+		must(t, f.Write(s))
+	}
+	must(t, f.Remove(testStore, testThread, "n3"))
+	for _, name := range []string{string(testThread), string(testThread) + ".x", string(testThread) + ".0123456789abcdef.tmp", "01JD0000000000000000000002.0123456789abcdef"} {
+		must(t, os.WriteFile(filepath.Join(f.Dir, testStore, name), nil, 0o600)) // none of it is this thread's step
+	}
+	for len(want) > 0 {
+		s, err := f.Read(testStore, testThread)
+		must(t, err)
+		if !want[s.Nonce] {
+			t.Fatalf("%q is there twice", s.Nonce)
+		}
+		delete(want, s.Nonce)
+		must(t, f.Remove(testStore, testThread, s.Nonce))
+	}
+	if _, err := f.Read(testStore, testThread); !errors.Is(err, fs.ErrNotExist) {
+		t.Error(err)
 	}
 }
 
@@ -112,7 +140,7 @@ func TestModes(t *testing.T) {
 	f := &Folder{Dir: filepath.Join(t.TempDir(), "pending")}
 	must(t, f.Write(sample(t)))
 	for path, want := range map[string]fs.FileMode{
-		f.Dir: fs.ModeDir | 0o700, filepath.Join(f.Dir, testStore): fs.ModeDir | 0o700, f.Path(testStore, testThread): 0o600,
+		f.Dir: fs.ModeDir | 0o700, filepath.Join(f.Dir, testStore): fs.ModeDir | 0o700, f.Path(testStore, testThread, "n0"): 0o600,
 	} {
 		info, err := os.Stat(path)
 		must(t, err)
@@ -133,13 +161,13 @@ func TestCantWrite(t *testing.T) {
 	must(t, f.Write(sample(t)))
 	s := sample(t)
 	s.Nodes["no hash"] = node.Node{}
-	if err := f.Write(s); err == nil || !strings.Contains(err.Error(), f.Path(testStore, testThread)) {
+	if err := f.Write(s); err == nil || !strings.Contains(err.Error(), f.Path(testStore, testThread, "n0")) {
 		t.Errorf("%v", err)
 	}
 	if _, err := f.Read(testStore, testThread); err != nil {
 		t.Error(err)
 	}
-	if _, err := os.Stat(f.Path(testStore, testThread) + half); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Stat(f.Path(testStore, testThread, "n0") + half); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("half of it was left: %v", err)
 	}
 	for _, store := range []string{"", "..", "../../../../tmp/x", "/etc", "UPPERCASEIDENTIFIER"} {
@@ -214,6 +242,7 @@ func TestHostile(t *testing.T) {
 		"another thread":            {changed(func(s *Step) { s.Thread = "01JD0000000000000000000002" }), "of thread 01JD0000000000000000000002"},
 		"an entry of another one":   {replace(`"entry":"`+string(testThread), `"entry":"01JD0000000000000000000002`), "not of thread"},
 		"an entry that is none":     {replace(`"entry":"`, `"entry":"?`), "entry"},
+		"another claim":             {replace(`"nonce":"n0"`, `"nonce":"n1"`), "another claim"},
 		"a nonce of many lines":     {replace(`"nonce":"n0"`, `"nonce":"n\n0"`), "nonce"},
 		"a model of many lines":     {replace(`"model":"gpt"`, `"model":"gpt\nUwf-By: alice"`), "model"},
 		"no handle":                 {replace(`"handle":"`, `"handle":"x`), "no hash"},
@@ -246,14 +275,14 @@ func TestHostile(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := &Folder{Dir: t.TempDir()}
 			must(t, os.Mkdir(filepath.Join(f.Dir, testStore), 0o700))
-			path := f.Path(testStore, testThread)
+			path := f.Path(testStore, testThread, "n0")
 			must(t, os.WriteFile(path, []byte(c.file), 0o600))
 			_, err := f.Read(testStore, testThread)
 			var wrong *BadError
 			if !errors.As(err, &wrong) || !strings.Contains(err.Error(), c.says) || wrong.Path != path {
 				t.Fatalf("%v", err)
 			}
-			aside, err := f.SetAside(testStore, testThread)
+			aside, err := f.SetAside(path)
 			must(t, err)
 			if b, err := os.ReadFile(aside); err != nil || string(b) != c.file {
 				t.Errorf("it is not in %s: %v", aside, err)
@@ -287,7 +316,7 @@ func TestNotAFile(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := &Folder{Dir: t.TempDir()}
-			path := f.Path(testStore, testThread)
+			path := f.Path(testStore, testThread, "n0")
 			must(t, os.Mkdir(filepath.Dir(path), 0o700))
 			make(t, f, path)
 			if _, err := f.Read(testStore, testThread); !errors.As(err, new(*BadError)) {

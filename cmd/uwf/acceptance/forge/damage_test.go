@@ -141,7 +141,7 @@ func TestUnpushed(t *testing.T) {
 	id, _ := c.oneActive()
 	left, err := filepath.Glob(filepath.Join(j.dir, "work", ".uwf-pending", "*", "*"))
 	c.check(err)
-	if len(left) != 1 || filepath.Base(left[0]) != id {
+	if len(left) != 1 || !strings.HasPrefix(filepath.Base(left[0]), id+".") {
 		t.Fatalf("%q is left: %s", left, j)
 	}
 	if text := c.read(left[0]); !strings.Contains(text, "Write one dash between two words.") {

@@ -16,7 +16,7 @@ func TestHandOverOwner(t *testing.T) {
 	}
 	k, workspace := keeping(t)
 	mustDo(t, os.Chown(workspace, 4711, 4711), k.Write(sealedStep(t, keptStore, keptThread)), k.handOver(t.Context(), workspace), giveBack(workspace))
-	info, err := os.Lstat(filepath.Join(workspace, handedOver, keptStore, string(keptThread)))
+	info, err := os.Lstat(filepath.Join(workspace, handedOverPath(k)))
 	mustDo(t, err)
 	if has, ok := info.Sys().(*syscall.Stat_t); !ok || has.Uid != 4711 {
 		t.Errorf("it is %+v's", has)

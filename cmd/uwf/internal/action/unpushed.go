@@ -18,7 +18,7 @@ import (
 )
 
 // handedOver is the folder of the workspace in which a job leaves the steps that it sealed
-// and could not push: <store>/<thread>, as below UWF_HOME. The workflow uploads it, and the
+// and could not push, as they are below UWF_HOME. The workflow uploads it, and the
 // rescue job of the same run finds it there.
 const handedOver = ".uwf-pending"
 
@@ -40,7 +40,7 @@ func (j *job) keepUnpushed(ctx context.Context, w *worker.Worker) {
 type keeper struct {
 	*unpushed.Folder
 	mu   sync.Mutex
-	left map[string]bool // paths below the folder
+	left map[string]bool // by path
 }
 
 // watchUnpushed has a worker's sealed steps noted by the job; nil: it keeps none.
@@ -58,21 +58,21 @@ func watchUnpushed(w *worker.Worker) *keeper {
 func (k *keeper) Write(s unpushed.Step) error {
 	err := k.Folder.Write(s)
 	if err == nil {
-		k.note(s.Store, s.Thread, true)
+		k.note(s.Store, s.Thread, s.Nonce, true)
 	}
 	return err
 }
 
 // Remove deletes one.
-func (k *keeper) Remove(store string, id gitcas.ThreadID) error {
-	k.note(store, id, false)
-	return k.Folder.Remove(store, id)
+func (k *keeper) Remove(store string, id gitcas.ThreadID, nonce string) error {
+	k.note(store, id, nonce, false)
+	return k.Folder.Remove(store, id, nonce)
 }
 
-func (k *keeper) note(store string, id gitcas.ThreadID, left bool) {
+func (k *keeper) note(store string, id gitcas.ThreadID, nonce string, left bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.left[filepath.Join(store, string(id))] = left
+	k.left[k.Path(store, id, nonce)] = left
 }
 
 // handOver copies the steps that this job left into the workspace, when no agent works
@@ -84,7 +84,7 @@ func (k *keeper) handOver(ctx context.Context, workspace string) error {
 	err := clearHandedOver(ctx, workspace)
 	for path, left := range k.left {
 		if left && err == nil {
-			err = copyStep(k.Dir, workspace, path)
+			err = copyStep(k.Dir, workspace, filepath.Join(filepath.Base(filepath.Dir(path)), filepath.Base(path)))
 		}
 	}
 	return err

@@ -68,17 +68,22 @@ func filesIn(t *testing.T, dir string) string {
 	return strings.Join(out, " ")
 }
 
+// handedOverPath is where the step of the tests' thread is in the workspace.
+func handedOverPath(k *keeper) string {
+	return filepath.Join(handedOver, keptStore, filepath.Base(k.Path(keptStore, keptThread, "")))
+}
+
 // TestHandOver: the rescue job finds what this job left, and nothing else.
 func TestHandOver(t *testing.T) {
 	k, workspace := keeping(t)
 	const other = "01JD0000000000000000000002"
 	mustDo(t, k.Folder.Write(sealedStep(t, "fedcba9876543210", other)), // another repository's job left it
-		k.Write(sealedStep(t, keptStore, other)), k.Remove(keptStore, other),
+		k.Write(sealedStep(t, keptStore, other)), k.Remove(keptStore, other, ""),
 		k.Write(sealedStep(t, keptStore, keptThread)))
 	for range 2 { // as often as it is asked for
 		mustDo(t, k.handOver(t.Context(), workspace))
 	}
-	path := filepath.Join(handedOver, keptStore, string(keptThread))
+	path := handedOverPath(k)
 	if got := filesIn(t, workspace); got != path {
 		t.Errorf("the workspace holds %q, want %q", got, path)
 	}
@@ -95,7 +100,7 @@ func TestHandOver(t *testing.T) {
 	if err != nil || got.Thread != keptThread {
 		t.Errorf("%+v, %v", got, err)
 	}
-	mustDo(t, k.Remove(keptStore, keptThread), k.handOver(t.Context(), workspace))
+	mustDo(t, k.Remove(keptStore, keptThread, ""), k.handOver(t.Context(), workspace))
 	if got := filesIn(t, workspace); got != "" {
 		t.Errorf("%q is left of what was pushed", got)
 	}
@@ -126,7 +131,7 @@ func TestHandOverPlanted(t *testing.T) {
 				want := ""
 				if leaves {
 					mustDo(t, k.Write(sealedStep(t, keptStore, keptThread)))
-					want = filepath.Join(handedOver, keptStore, string(keptThread))
+					want = handedOverPath(k)
 				}
 				mustDo(t, k.handOver(t.Context(), workspace))
 				if got := filesIn(t, workspace); got != want {

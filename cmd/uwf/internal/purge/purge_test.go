@@ -208,7 +208,7 @@ func TestLocal(t *testing.T) {
 	f.ok(os.WriteFile(outside, []byte(secret), 0o600))
 	log := write("logs/x-"+secret+".jsonl", secret)
 	f.ok(os.Symlink(outside, filepath.Join(f.root, "logs", "link.jsonl")))
-	sealed := write("pending/0123456789abcdef/"+string(id), secret)
+	sealed := write("pending/0123456789abcdef/"+string(id)+".0123456789abcdef", secret)
 	alive := write("work/"+string(id)+"/a.txt", secret)
 	unknown := write("work/01KN0000000000000000000077/a.txt", secret)
 	mine := write("notes.txt", secret)
