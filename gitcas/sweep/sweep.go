@@ -74,6 +74,7 @@ type Result struct {
 	Refs []Ref
 	// Threads are those that were asked for, and those that refs are for.
 	Threads map[gitcas.ThreadID]Thread
+	Store   string    // the store's id
 	Now     time.Time // by the server's clock
 	// MostRefs is how many refs a push may update, as far as is known.
 	MostRefs int
@@ -99,7 +100,7 @@ func Plan(ctx context.Context, store *gitcas.Store, o Options, more ...gitcas.Th
 	if err := j.dates(ctx); err != nil {
 		return Result{}, err
 	}
-	out := Result{Threads: j.known, Now: j.now, MostRefs: store.MostRefs(v)}
+	out := Result{Threads: j.known, Store: v.StoreID(), Now: j.now, MostRefs: store.MostRefs(v)}
 	for _, name := range slices.Sorted(maps.Keys(l.Refs)) {
 		if name != gitcas.StoreRef {
 			out.Refs = append(out.Refs, j.ref(name))

@@ -5,8 +5,6 @@ package gc
 
 import (
 	"context"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -46,6 +44,7 @@ func NewCmdGC(f *app.Factory, runF func(context.Context, *Options) error) *cobra
   - attempts of threads that are alive, once nothing links them
   - what a uwf purge that was interrupted had sent
   - working folders of threads that have ended, and caches of folders that are gone
+  - steps of such threads that were sealed on this machine and never pushed
 
 Threads, their history and the work branches stay. A ref is deleted only if it is still
 what it was when it was judged, so a job that runs meanwhile loses nothing. What stays,
@@ -68,7 +67,7 @@ type result struct {
 
 // item is one ref, folder or file.
 type item struct {
-	Kind   string          `json:"kind"` // claim, attempt, purge, ref, folder, cache
+	Kind   string          `json:"kind"` // claim, attempt, purge, ref, folder, sealed, cache
 	Name   string          `json:"name"`
 	Thread gitcas.ThreadID `json:"thread,omitempty"`
 	Why    string          `json:"why"`
@@ -91,7 +90,7 @@ func gcRun(ctx context.Context, o *Options) error {
 	if err := disk.find(); err != nil {
 		return err
 	}
-	plan, err := sweep.Plan(ctx, store, sweep.Options{OlderThan: age, Alive: thread.ClaimAlive}, slices.Sorted(maps.Keys(disk.folders))...)
+	plan, err := sweep.Plan(ctx, store, sweep.Options{OlderThan: age, Alive: thread.ClaimAlive}, disk.threads()...)
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/worker"
+	"github.com/united-workforce/uwf/engine/thread/unpushed"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/sweep"
 	"github.com/united-workforce/uwf/internal/removal"
@@ -26,7 +27,15 @@ type local struct {
 	now     time.Time
 	folders map[gitcas.ThreadID]string
 	caches  []string // of folders that are gone
+	sealed  []sealed
 	drop    []string
+}
+
+// sealed is a file of a step that was sealed here, of what could not be brought in, or of
+// what was half written.
+type sealed struct {
+	path, store string
+	thread      gitcas.ThreadID
 }
 
 // cacheAge is how old a cache must be when nobody knows which folder it is for:
@@ -56,7 +65,41 @@ func (l *local) find() error {
 			l.caches = append(l.caches, path)
 		}
 	}
+	return l.findSealed()
+}
+
+// findSealed finds the steps that were sealed on this machine and not pushed.
+func (l *local) findSealed() error {
+	root := worker.UnpushedRoot(l.root)
+	stores, err := readDir(root)
+	if err != nil {
+		return err
+	}
+	for _, s := range stores {
+		if !s.IsDir() {
+			continue
+		}
+		files, err := readDir(filepath.Join(root, s.Name()))
+		if err != nil {
+			return err
+		}
+		for _, f := range files {
+			if id := unpushed.ThreadOf(f.Name()); id != "" && f.Type().IsRegular() {
+				l.sealed = append(l.sealed, sealed{filepath.Join(root, s.Name(), f.Name()), s.Name(), id})
+			}
+		}
+	}
 	return nil
+}
+
+// threads are those that something here is for.
+func (l *local) threads() []gitcas.ThreadID {
+	ids := slices.Collect(maps.Keys(l.folders))
+	for _, s := range l.sealed {
+		ids = append(ids, s.thread)
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids)
 }
 
 // stale reports whether a file among the caches is one that is long unused. What a
@@ -77,30 +120,45 @@ func readDir(dir string) ([]fs.DirEntry, error) {
 	return entries, err
 }
 
-// judge says what is to become of each folder and cache.
+// judge says what is to become of each folder, sealed step and cache.
 func (l *local) judge(p sweep.Result, res *result) {
 	for _, id := range slices.Sorted(maps.Keys(l.folders)) {
 		dir := l.folders[id]
-		i := item{Kind: "folder", Name: dir, Thread: id}
-		t := p.Threads[id]
-		remove := false
-		switch {
-		case t.State == sweep.Living:
-			i.Why = "its thread is alive"
-		case t.State != sweep.Over:
-			i.Why = "this store doesn't know its thread; another one may"
-		case p.Now.Sub(t.Since) < l.age:
-			i.Why = "its thread has not been over for long enough"
-		default:
-			remove, i.Why = true, "its thread is over"
+		remove, why := l.isOver(p, id)
+		res.add(remove, item{Kind: "folder", Name: dir, Thread: id, Why: why})
+		if remove {
 			l.drop = append(l.drop, dir, worker.CacheFile(l.root, dir))
 		}
-		res.add(remove, i)
+	}
+	for _, s := range l.sealed {
+		remove, why := false, "another store's thread made it"
+		if s.store == p.Store {
+			remove, why = l.isOver(p, s.thread)
+		}
+		res.add(remove, item{Kind: "sealed", Name: s.path, Thread: s.thread, Why: why})
+		if remove {
+			l.drop = append(l.drop, s.path)
+		}
 	}
 	for _, path := range l.caches {
 		res.add(true, item{Kind: "cache", Name: path, Why: "it has not been used for long"})
 		l.drop = append(l.drop, path)
 	}
+}
+
+// isOver reports whether a thread has been over for long enough for what it left here to go,
+// and why.
+func (l *local) isOver(p sweep.Result, id gitcas.ThreadID) (bool, string) {
+	t := p.Threads[id]
+	switch {
+	case t.State == sweep.Living:
+		return false, "its thread is alive"
+	case t.State != sweep.Over:
+		return false, "this store doesn't know its thread; another one may"
+	case p.Now.Sub(t.Since) < l.age:
+		return false, "its thread has not been over for long enough"
+	}
+	return true, "its thread is over"
 }
 
 // remove removes what judge said. What can't be removed is listed as kept.
