@@ -2,6 +2,7 @@ package gitcas
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -28,6 +29,10 @@ type Attempt struct {
 	Nodes    []PlacedNode
 	WorkTree wire.ID // the folder as the agent left it; zero when there was none
 	Error    string  // why it failed
+	// Unlinked is the thread's head that the attempt failed on, where it could be kept and
+	// not be linked from the thread: the next step links it. Empty: it is linked, or is not
+	// to be.
+	Unlinked node.Hash
 	At       time.Time
 	// Claim is set by ReadAttempt when the ref only keeps the claim of a job that
 	// died: there is nothing else then.
@@ -36,9 +41,10 @@ type Attempt struct {
 
 // Names in the tree of an attempt's commit.
 const (
-	attemptThread = "thread"    // what would go to the thread's folder, as that has it
-	attemptError  = "error.txt" // why it failed
-	attemptWork   = "work"      // the work tree
+	attemptThread   = "thread"       // what would go to the thread's folder, as that has it
+	attemptError    = "error.txt"    // why it failed
+	attemptUnlinked = "unlinked.txt" // the head from which it is still to be linked
+	attemptWork     = "work"         // the work tree
 )
 
 // maxErrorText is the longest error that an attempt keeps, in bytes.
@@ -74,6 +80,9 @@ func BuildAttempt(a Attempt) (wire.RefUpdate, []wire.PackObject, error) {
 		text = strings.ToValidUTF8(text[:maxErrorText], "") + "\n…\n"
 	}
 	files[attemptError] = add(plumbing.BlobObject, []byte(text))
+	if a.Unlinked != "" {
+		files[attemptUnlinked] = add(plumbing.BlobObject, []byte(a.Unlinked+"\n"))
+	}
 	root, folders, err := files.edit("")
 	if err != nil {
 		return fail(err)
@@ -191,6 +200,39 @@ func (s *Store) ReadAttempt(ctx context.Context, v *View, ref string) (Attempt, 
 	return r.a, nil
 }
 
+// Unlinked are those of some attempts' refs that were kept and could not be linked from their
+// thread, see Attempt.Unlinked. It takes one fetch; what holds no attempt is none of them.
+func (s *Store) Unlinked(ctx context.Context, v *View, refs []string) ([]string, error) {
+	var wants []wire.ID
+	for _, ref := range refs {
+		if id, ok := v.Ref(ref); ok && !slices.Contains(wants, id) {
+			wants = append(wants, id)
+		}
+	}
+	if len(wants) == 0 {
+		return nil, nil
+	}
+	objs, err := s.remote.Fetch(ctx, wire.FetchRequest{Wants: wants, Depth: 1, Filter: rootFilter})
+	switch {
+	case errors.Is(err, wire.ErrNotFound):
+		return nil, nil // deleted since they were listed
+	case err != nil:
+		return nil, err
+	}
+	r := &attemptReader{cache: newCache()}
+	r.cache.add(objs)
+	return slices.DeleteFunc(slices.Clone(refs), func(ref string) bool {
+		id, _ := v.Ref(ref)
+		o, _ := r.cache.get(id)
+		c, err := gitobj.DecodeCommit(o.Data)
+		if err != nil {
+			return true
+		}
+		root, err := r.dir("", c.Tree, checkAttempt)
+		return err != nil || root.id(attemptUnlinked).IsZero()
+	}), nil
+}
+
 // parseAttemptRef takes the ref's name apart.
 func parseAttemptRef(ref string) (Attempt, error) {
 	thread, ok := threadOfRef(ref, attemptFolder)
@@ -246,7 +288,7 @@ func checkAttempt(e gitobj.Entry) error {
 	switch e.Name {
 	case attemptThread, casDir, attemptWork:
 		return folderEntry(e)
-	case attemptError:
+	case attemptError, attemptUnlinked:
 		return regular(e)
 	}
 	return errForeign
@@ -276,8 +318,10 @@ func (r *attemptReader) nodes(root *dir) error {
 			todo, wants = append(todo, in), append(wants, in.id)
 		}
 	}
-	if e, ok := root.get(attemptError); ok {
-		wants = append(wants, e.ID)
+	for _, name := range []string{attemptError, attemptUnlinked} {
+		if e, ok := root.get(name); ok {
+			wants = append(wants, e.ID)
+		}
 	}
 	if len(wants) == 0 {
 		return nil
@@ -289,6 +333,11 @@ func (r *attemptReader) nodes(root *dir) error {
 	r.cache.add(objs)
 	if blob, ok := r.cache.get(root.id(attemptError)); ok && len(blob.Data) <= 2*maxErrorText {
 		r.a.Error = string(blob.Data)
+	}
+	if blob, ok := r.cache.get(root.id(attemptUnlinked)); ok {
+		if h := node.Hash(strings.TrimSuffix(string(blob.Data), "\n")); h.Valid() {
+			r.a.Unlinked = h
+		}
 	}
 	r.fresh = Nodes{}
 	for len(todo) > 0 {

@@ -356,6 +356,27 @@ func testAttempts(t *testing.T, s *Store) {
 	if got, err := s.ReadAttempt(t.Context(), v, cu.Name); err != nil || got.Claim == nil || got.Claim.Run != "r" {
 		t.Fatalf("a dead claim's attempt: %+v, %v", got, err)
 	}
+	// One that could not be linked.
+	a.Run, a.Unlinked = "r2", e.Head
+	left, objs, err := BuildAttempt(a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v = mustPush(t, s, v, &Change{Refs: []wire.RefUpdate{left}, Objects: append(objs, wire.PackObject{Object: file}, wire.PackObject{Object: work.obj})})
+	if got, err := s.ReadAttempt(t.Context(), v, left.Name); err != nil || got.Unlinked != e.Head || got.Error != a.Error || len(got.Nodes) != len(nodes) {
+		t.Fatalf("one that is not linked: %+v, %v", got, err)
+	}
+	found, err := s.Unlinked(t.Context(), v, []string{u.Name, AttemptRef(id, "other", 1), cu.Name, left.Name})
+	if err != nil || !slices.Equal(found, []string{left.Name}) {
+		t.Fatalf("not linked are %q, %v", found, err)
+	}
+	if found, err := s.Unlinked(t.Context(), v, nil); err != nil || len(found) > 0 {
+		t.Fatalf("%q, %v", found, err)
+	}
+	mustPush(t, s, v, &Change{Refs: []wire.RefUpdate{{Name: left.Name, Old: left.New}}})
+	if found, err := s.Unlinked(t.Context(), v, []string{left.Name}); err != nil && !errors.Is(err, wire.ErrUnreachable) {
+		t.Fatalf("of one that was deleted: %q, %v", found, err)
+	}
 }
 
 func testRegistry(t *testing.T, s *Store) {

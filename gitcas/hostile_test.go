@@ -681,6 +681,10 @@ func TestHostileAttempt(t *testing.T) {
 				t.Fatalf("before: %v", err)
 			}
 			x.mem.SetRef(ref, tc.make(x))
+			fresh := mustLoad(t, x.s, id)
+			if found, err := x.s.Unlinked(t.Context(), fresh, []string{ref}); err != nil || len(found) > 0 {
+				t.Errorf("to be linked: %q, %v", found, err)
+			}
 			_, err := x.s.ReadAttempt(t.Context(), x.v, ref)
 			if !errors.Is(err, ErrContent) || !strings.Contains(err.Error(), ref) || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("%v, want %s", err, tc.want)
@@ -691,6 +695,30 @@ func TestHostileAttempt(t *testing.T) {
 		x := newVandal(t)
 		_, err := x.s.ReadAttempt(t.Context(), x.v, ref)
 		wantErr(t, err, ErrInvalid)
+	}
+}
+
+// TestHostileUnlinked: what an attempt says of the head that it is to be linked from.
+func TestHostileUnlinked(t *testing.T) {
+	for text, want := range map[string]node.Hash{"0000000000000\n": "0000000000000", "0000000000000": "0000000000000", "": "", "x\n": "", "0000000000000\n\n": ""} {
+		x := newVandal(t)
+		ref := AttemptRef(threadID(1), "r", 1)
+		c, err := gitobj.DecodeCommit(x.get(x.attempt(placed(t, Place{Thread: threadID(1), Of: "0000000000000"}, node.String, "an output"))))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Tree = x.editTree(c.Tree, []string{attemptUnlinked}, func(e gitobj.Entry) gitobj.Entry {
+			e.ID = x.put(plumbing.BlobObject, []byte(text))
+			return e
+		})
+		data, err := gitobj.EncodeCommit(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		x.mem.SetRef(ref, x.put(plumbing.CommitObject, data))
+		if a, err := x.s.ReadAttempt(t.Context(), x.v, ref); err != nil || a.Unlinked != want {
+			t.Errorf("%q: %q, %v", text, a.Unlinked, err)
+		}
 	}
 }
 

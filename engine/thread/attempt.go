@@ -99,7 +99,11 @@ func (r *stepRun) keepAttempt(ctx context.Context, a gitcas.Attempt, link bool) 
 	}
 	if err != nil {
 		// Whatever keeps the thread from being changed, a branch rule, a damaged
-		// store or too many others: the attempt's own ref is this job's alone.
+		// store or too many others: the attempt's own ref is this job's alone. The
+		// next step links it.
+		if link {
+			a.Unlinked = r.entry.Head
+		}
 		if alone := r.pushAlone(ctx, a); alone != nil {
 			return "", "", errors.Join(err, alone)
 		}
@@ -146,11 +150,15 @@ func (r *stepRun) pushAlone(ctx context.Context, a gitcas.Attempt) error {
 	defer cancel()
 	ref := gitcas.AttemptRef(r.id, a.Run, a.Attempt)
 	old, _ := r.v.Ref(ref)
+	what := "failure"
+	if a.Unlinked != "" {
+		what += ", not linked"
+	}
 	var err error
 	for range branchTries {
 		var upd wire.RefUpdate
 		var objs []wire.PackObject
-		if upd, objs, err = r.attemptUpdate(old, "failure", a); err != nil || upd.Name == "" {
+		if upd, objs, err = r.attemptUpdate(old, what, a); err != nil || upd.Name == "" {
 			return err
 		}
 		if err = r.e.Store.PushRef(ctx, upd, append(objs, r.workObjects()...)); !errors.Is(err, wire.ErrLostRace) {

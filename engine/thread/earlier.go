@@ -26,6 +26,7 @@ func (r *stepRun) totals(ctx context.Context, refs []string) (moderator.Totals, 
 	failed = append(r.poked(), failed...)
 	r.failedBefore = slices.Clone(failed)
 	for _, s := range r.chain.Steps {
+		r.isOnRecord(s.Run)
 		t.Add(s.Role, s.Usage)
 		failed = append(failed, s.PreviousAttempts...)
 	}
@@ -42,6 +43,7 @@ func (r *stepRun) totals(ctx context.Context, refs []string) (moderator.Totals, 
 		if err != nil {
 			return t, err
 		}
+		r.isOnRecord(step.Run)
 		t.Add(step.Role, step.Usage)
 		failed = append(failed, step.PreviousAttempts...)
 	}
@@ -96,11 +98,19 @@ func (r *stepRun) poked() []node.Hash {
 	return []node.Hash{r.entry.Next.Poked}
 }
 
-// countDead adds the attempts whose claims this job found dead to what was used:
-// nothing of them was known when the limits were checked first.
+// countDead adds the attempts of which this job knows only since it has the claim to what was
+// used, those whose claims it found dead and those that were not linked: nothing of them was
+// known when the limits were checked first.
 func (r *stepRun) countDead(ctx context.Context) error {
+	if r.plan.role == "" || r.plan.suspend != "" {
+		return nil
+	}
+	known := len(r.entry.Attempts)
+	if err := r.linkUnlinked(ctx); err != nil {
+		return err
+	}
 	held, _ := r.hold.current()
-	if len(held.Died) == 0 || r.plan.role == "" || r.plan.suspend != "" {
+	if len(held.Died) == 0 && len(r.entry.Attempts) == known {
 		return nil
 	}
 	var err error

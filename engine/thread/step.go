@@ -149,6 +149,7 @@ type stepRun struct {
 	closed       []string    // statuses, "" for none, that only an approval opens, and there is none
 	closedWhy    string
 	approvalNote string             // what the role is told of that
+	onRecord     map[string]bool    // the refs of attempts of which the chain tells
 	keptAs       map[wire.ID]string // values that this run gave its attempt ref, and what they hold
 	brought      *brought           // the sealed step of another job; nil: it is this one's own
 	onDisk       bool               // the sealed step is kept on this machine
@@ -186,7 +187,7 @@ func (e *Engine) Step(ctx context.Context, req StepRequest) (Result, error) {
 }
 
 func newRun(e *Engine, req StepRequest) *stepRun {
-	return &stepRun{e: e, req: req, id: req.Thread, attemptNodes: gitcas.Nodes{}, keptAs: map[wire.ID]string{}}
+	return &stepRun{e: e, req: req, id: req.Thread, attemptNodes: gitcas.Nodes{}, onRecord: map[string]bool{}, keptAs: map[wire.ID]string{}}
 }
 
 func (r *stepRun) step(ctx context.Context) (Result, error) {

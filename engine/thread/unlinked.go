@@ -1,0 +1,107 @@
+package thread
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/record"
+)
+
+// linkUnlinked links the attempts on the thread's head that could be kept and not linked,
+// since nobody could change the thread: a state branch that became protected takes no pushes,
+// but the attempts' own refs do. It comes before the agent: where linking is refused again,
+// so would the step be that was paid for.
+func (r *stepRun) linkUnlinked(ctx context.Context) error {
+	refs, stopped, err := r.findUnlinked(ctx)
+	if err != nil || len(refs) == 0 {
+		return err
+	}
+	var after gitcas.Entry
+	build := func(v *gitcas.View) (*gitcas.Change, error) {
+		entry, alive := v.Entry(r.id)
+		held, claimed := v.Claim(r.id)
+		if !alive || !sameThread(entry, r.entry) || !claimed || !r.hold.own(held.Claim) {
+			return nil, &NotYoursError{Thread: r.id, Reason: "it changed before its failed attempts could be linked"}
+		}
+		linkAttempts(&entry, r.id, nil, refs...)
+		if stopped > 0 {
+			forgive(&entry, stopped, r.plan.role)
+		}
+		return &gitcas.Change{
+			Subject:  subjectOf(r.title(), r.id, fmt.Sprintf("failed before · step %d", r.stepNo())),
+			Body:     "kept when the thread could not be changed:\n" + strings.Join(refs, "\n"),
+			Trailers: entryTrailers(r.id, entry),
+			Threads:  map[gitcas.ThreadID]*gitcas.Entry{r.id: &entry},
+			Landed:   func(*gitcas.View) { after = entry },
+		}, nil
+	}
+	v, err := r.e.update(ctx, r.v, build, r.id)
+	switch {
+	case errors.As(err, new(*NotYoursError)):
+		return err
+	case err != nil:
+		return &FailedError{Thread: r.id, Role: r.plan.role, Phase: "prepare", Err: fmt.Errorf(
+			"%w\n%s was kept when the thread could not be changed, and still it can't be: no agent runs until it can. Let this job push %s",
+			err, refs[0], r.e.Store.Branch())}
+	}
+	r.v, r.entry, r.hold.latest = v, after, v
+	r.hold.entry = after
+	r.e.reached("linked")
+	return nil
+}
+
+// findUnlinked finds those attempts, and how many of them a person stopped.
+func (r *stepRun) findUnlinked(ctx context.Context) (refs []string, stopped int, err error) {
+	held, _ := r.hold.current()
+	known := linked(r.entry.Attempts, deadRefs(r.id, held.Died)...)
+	var left []string
+	for _, ref := range slices.Sorted(maps.Keys(r.v.Refs())) {
+		if strings.HasPrefix(ref, gitcas.AttemptRefPrefix(r.id)) && !slices.Contains(known, ref) && !r.onRecord[ref] {
+			left = append(left, ref)
+		}
+	}
+	if len(left) == 0 {
+		return nil, 0, nil
+	}
+	found, err := r.e.Store.Unlinked(ctx, r.v, left)
+	if err != nil {
+		return nil, 0, fmt.Errorf("look for attempts that are not linked: %w", err)
+	}
+	for _, ref := range found {
+		a, err := r.e.Store.ReadAttempt(ctx, r.v, ref)
+		if err != nil {
+			return nil, 0, fmt.Errorf("read the attempt %s: %w", ref, err)
+		}
+		if a.Unlinked != r.entry.Head {
+			continue
+		}
+		refs = append(refs, ref)
+		if phaseOf(a) == PhaseStopped {
+			stopped++
+		}
+	}
+	return refs, stopped, nil
+}
+
+// phaseOf is where an attempt failed, as it says itself.
+func phaseOf(a gitcas.Attempt) string {
+	for _, n := range a.Nodes {
+		if out, ok := n.Node.Payload.(map[string]any); ok && n.Node.Type == record.ErrorOutputSchema {
+			phase, _ := out["phase"].(string)
+			return phase
+		}
+	}
+	return ""
+}
+
+// isOnRecord notes that the chain tells of a run's attempt.
+func (r *stepRun) isOnRecord(run *record.Run) {
+	if run != nil {
+		r.onRecord[gitcas.AttemptRef(r.id, run.ID, run.Attempt)] = true
+	}
+}
