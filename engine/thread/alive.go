@@ -34,6 +34,8 @@ const (
 	deedTime = time.Minute
 	// maxAhead is how far ahead of the clock a claim may have been made.
 	maxAhead = 3 * time.Minute
+	// maxGuessed is the same where the clock is a guess: no machine's is off by more.
+	maxGuessed = 24 * time.Hour
 	// standstill is how long a claim must not have moved that is dead by a guessed clock.
 	standstill = 5 * time.Minute
 )
@@ -114,7 +116,11 @@ func ClaimAlive(c gitcas.Claim, now time.Time) bool { return saysAlive(c, now, f
 func saysAlive(c gitcas.Claim, now time.Time, guessed bool) bool {
 	since, renewed := time.UnixMilli(c.Since), time.UnixMilli(c.Renewed)
 	end := since.Add(MaxClaim)
-	if !guessed && since.Sub(now) > maxAhead {
+	ahead := maxAhead
+	if guessed {
+		ahead = maxGuessed
+	}
+	if since.Sub(now) > ahead {
 		return false
 	}
 	if c.Until > 0 {

@@ -107,8 +107,10 @@ func TestAlive(t *testing.T) {
 	if !(&Engine{Who: blind}).aliveAt(made(0, func(c *gitcas.Claim) { c.Host, c.Boot, c.PIDNS = "here", "", "" }), now, false) {
 		t.Error("a job that can't ask for processes, on a machine without a boot id, takes over a live claim")
 	}
-	if !(&Engine{Who: me}).aliveAt(made(-time.Hour, nil), now, true) {
-		t.Error("a clock that may be wrong says that a claim was made in the future")
+	for ahead, want := range map[time.Duration]bool{time.Hour: true, maxGuessed: true, maxGuessed + time.Second: false, 365 * 24 * time.Hour: false} {
+		if got := (&Engine{Who: me}).aliveAt(made(-ahead, nil), now, true); got != want {
+			t.Errorf("by a clock that may be wrong, made %s ahead: alive %t, want %t", ahead, got, want)
+		}
 	}
 }
 
@@ -223,13 +225,14 @@ func TestClaimByGuessedClock(t *testing.T) {
 		code   Code
 		waits  time.Duration
 	}{
-		"dead":                     {nil, nil, CodeOK, standstill},
-		"renewed meanwhile":        {nil, func(f *fixture) { f.claimBy(f.other(0)) }, CodeNotYours, standstill},
-		"another one, dead too":    {nil, func(f *fixture) { f.claimBy(f.other(time.Hour)) }, CodeOK, 2 * standstill},
-		"gone meanwhile":           {nil, func(f *fixture) { f.mem.SetRef(gitcas.ClaimRef(testThread), wire.ZeroID) }, CodeOK, standstill},
-		"done meanwhile":           {nil, func(f *fixture) { f.moves() }, CodeNotYours, standstill},
-		"of an earlier attempt":    {func(c *gitcas.Claim) { c.Run = "r1" }, nil, CodeOK, 0},
-		"made by a clock far away": {func(c *gitcas.Claim) { c.Since += 24 * 3600_000; c.Renewed = c.Since }, nil, CodeNotYours, 0},
+		"dead":                       {nil, nil, CodeOK, standstill},
+		"made more than a day ahead": {func(c *gitcas.Claim) { c.Since += 26 * 3600_000; c.Renewed = c.Since }, nil, CodeOK, standstill},
+		"renewed meanwhile":          {nil, func(f *fixture) { f.claimBy(f.other(0)) }, CodeNotYours, standstill},
+		"another one, dead too":      {nil, func(f *fixture) { f.claimBy(f.other(time.Hour)) }, CodeOK, 2 * standstill},
+		"gone meanwhile":             {nil, func(f *fixture) { f.mem.SetRef(gitcas.ClaimRef(testThread), wire.ZeroID) }, CodeOK, standstill},
+		"done meanwhile":             {nil, func(f *fixture) { f.moves() }, CodeNotYours, standstill},
+		"of an earlier attempt":      {func(c *gitcas.Claim) { c.Run = "r1" }, nil, CodeOK, 0},
+		"made by a clock far away":   {func(c *gitcas.Claim) { c.Since += 24 * 3600_000; c.Renewed = c.Since }, nil, CodeNotYours, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(f *fixture) {
