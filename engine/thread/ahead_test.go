@@ -49,6 +49,12 @@ func TestClaimAhead(t *testing.T) {
 			}
 			return nil
 		}
+		answer := f.agent
+		f.agent = func(ctx context.Context, t Task, m *Meter) (Draft, error) {
+			m.Add(900, 1, 4) // of any other claim it would be said
+			time.Sleep(30 * time.Minute)
+			return answer(ctx, t, m)
+		}
 		_, err = f.stepWith("started", 1, StepRequest{Thread: testThread, Nonce: h.Nonce()})
 		f.ok(err)
 		f.paid(1)

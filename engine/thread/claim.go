@@ -308,8 +308,9 @@ func (h *hold) adopt(v *gitcas.View) {
 	h.held, h.gone = held, false
 }
 
-// watch keeps the claim alive until ctx ends, and looks whether it and the thread are
-// still there: when they are lost it calls stop and returns. The bell is the meter's.
+// watch keeps the claim alive until ctx ends, but for one that was made ahead, and looks
+// whether it and the thread are still there: when they are lost it calls stop and returns.
+// The bell is the meter's.
 func (h *hold) watch(ctx context.Context, m *Meter, bell <-chan struct{}, stop func(error)) {
 	began := h.e.Clock.Now()
 	renewed, unrenewed := began, time.Duration(0)
@@ -323,7 +324,7 @@ func (h *hold) watch(ctx context.Context, m *Meter, bell <-chan struct{}, stop f
 		}
 		unrenewed += every
 		var err error
-		if now, n := h.e.Clock.Now(), h.begun(m); n > begun || max(unrenewed, now.Sub(renewed)) >= RenewEvery {
+		if now, n := h.e.Clock.Now(), h.begun(m); !h.held.Ahead && (n > begun || max(unrenewed, now.Sub(renewed)) >= RenewEvery) {
 			if err = h.renew(ctx, m); err == nil {
 				renewed, unrenewed, begun = now, 0, n
 				h.e.reached("renew")
