@@ -185,12 +185,24 @@ func (h *hold) standBy(ctx context.Context, old gitcas.Held) error {
 // listings bounds how often a claim is looked at that is another one each time.
 const listings = 5
 
-// dropClaim deletes a claim of this job that v shows: one whose process ended
-// before it could.
+// dropClaim deletes a claim of this job that v shows: one whose process ended before it
+// could. A step that had begun under it on the thread's head counts as an attempt, and what
+// it used; where that can't be written down the claim stays, for who claims the thread next.
 func (e *Engine) dropClaim(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) {
 	held, claimed := v.Claim(id)
 	if !claimed || !e.leftBehind(v, held.Claim) {
 		return
+	}
+	if held.For == "" {
+		ctx, cancel := outlive(ctx, 0, releaseGrace)
+		defer cancel()
+		var err error
+		if v, err = e.FreeClaim(ctx, v, id); err != nil {
+			return
+		}
+		if held, claimed = v.Claim(id); !claimed || !e.leftBehind(v, held.Claim) {
+			return
+		}
 	}
 	h := &hold{e: e, id: id, nonce: held.Nonce, held: held}
 	h.release(ctx)

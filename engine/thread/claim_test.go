@@ -316,24 +316,55 @@ func TestClaimLeft(t *testing.T) {
 }
 
 // TestClaimDropped: a job that finds nothing to do deletes what its first attempt left,
-// and no other claim.
+// and no other claim. What had begun on the thread's head is an attempt, and counts with what
+// it used.
 func TestClaimDropped(t *testing.T) {
-	for job, left := range map[string]bool{"step": false, "other": true} {
-		inBubble(t, func(f *fixture) {
-			f.start()
-			f.steps("r0")
-			c := f.other(0)
-			c.Run, c.Job = "r1", job
-			f.claimBy(c)
-			e := f.engine("r1", 2)
-			e.Who.Job = "step"
-			req := f.at(testThread)
-			req.ExpectHead.Hash = "0000000000001"
-			_, err := e.Step(f.Context(), req)
-			f.code(err, CodeNotYours)
-			if _, ok := f.view().Claim(testThread); ok != left {
-				f.Errorf("the claim of job %s is there: %v", job, ok)
-			}
+	for name, c := range map[string]struct {
+		job   string
+		claim func(c *gitcas.Claim)
+		left  bool // the claim is
+		tries int
+	}{
+		"a step":                   {"step", func(*gitcas.Claim) {}, false, 1},
+		"one on another head":      {"step", func(c *gitcas.Claim) { c.Head = "0000000000001" }, false, 0},
+		"what a person was to do":  {"step", func(c *gitcas.Claim) { c.For = "resume" }, false, 0},
+		"a step of another job":    {"other", func(*gitcas.Claim) {}, true, 0},
+		"one that found one dead":  {"step", func(c *gitcas.Claim) { c.Died = []string{"r9.1"} }, false, 2},
+		"a step nobody may record": {"step", func(*gitcas.Claim) {}, true, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(f *fixture) {
+				f.start()
+				f.steps("r0")
+				used := f.totals().Tokens
+				claim := f.other(0)
+				claim.Run, claim.Job, claim.Tokens = "r1", c.job, 5
+				c.claim(&claim)
+				f.claimBy(claim)
+				if name == "a step nobody may record" {
+					f.protect()
+				}
+				e := f.engine("r1", 2)
+				e.Who.Job = "step"
+				req := f.at(testThread)
+				req.ExpectHead.Hash = "0000000000001"
+				_, err := e.Step(f.Context(), req)
+				f.code(err, CodeNotYours)
+				f.remote.before = nil
+				if _, ok := f.view().Claim(testThread); ok != c.left {
+					f.Errorf("the claim is there: %v", ok)
+				}
+				entry := f.entry()
+				if n := len(entry.Attempts); n != c.tries || attemptsOn(entry, testThread, nil) != n {
+					f.Errorf("%d attempts are linked, want %d", n, c.tries)
+				}
+				if c.tries > 0 {
+					used += 5
+				}
+				if got := f.totals().Tokens; got != used {
+					f.Errorf("%d tokens were used, want %d", got, used)
+				}
+			})
 		})
 	}
 }
