@@ -171,6 +171,15 @@ func (e *examination) page(path string) string {
 	return e.o.Server + "/" + path
 }
 
+// editPage is the page on which a file of the state branch is edited.
+func (e *examination) editPage(file string) string {
+	edit := "edit/"
+	if e.o.Gitea || e.o.Forge != nil && e.o.Forge.Flavour() == forge.Gitea {
+		edit = "_edit/"
+	}
+	return e.page(edit + e.o.Branch + "/" + file)
+}
+
 // command is a command of GitHub's own program, and the page that does the same;
 // elsewhere the page alone.
 func (e *examination) command(gh, githubPage, giteaPage string) string {

@@ -18,12 +18,16 @@ import (
 	"testing/fstest"
 	"time"
 
+	"github.com/go-git/go-git/v5/plumbing"
+
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/setup"
 	"github.com/united-workforce/uwf/engine/forge"
 	"github.com/united-workforce/uwf/engine/forge/forgetest"
 	"github.com/united-workforce/uwf/examples"
 	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/gitobj"
+	"github.com/united-workforce/uwf/gitcas/statefile"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/internal/outage"
 )
@@ -423,6 +427,36 @@ func TestLostPush(t *testing.T) {
 	}
 }
 
+// TestRaisedRefs: a bound that VERSION remembers, and the server no longer has, is named.
+func TestRaisedRefs(t *testing.T) {
+	for _, c := range []struct{ noted, takes, says int }{{2, 0, gitcas.StepRefs}, {2, 3, 3}, {2, 2, 0}, {3, 2, 0}, {0, 0, 0}, {gitcas.StepRefs, 0, 0}} {
+		mem := wire.NewMemory(wire.MemoryOptions{Atomic: true, MostRefs: c.takes})
+		mem.SetRef("refs/heads/main", wire.EmptyTree)
+		if _, err := gitcas.Open(mem, gitcas.Options{Branch: "state"}).Init(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if c.noted > 0 {
+			setRefs(t, mem, "refs/heads/state", c.noted)
+		}
+		for gitea, page := range map[bool]string{false: "edit", true: "_edit"} {
+			list := Check(t.Context(), Options{Remote: mem, Rand: rand.Reader, Branch: "state", Gitea: gitea, Server: "https://forge.example/o/r"})
+			i := slices.IndexFunc(list, func(f Finding) bool { return f.Check == "refs" && strings.Contains(f.Detail, "VERSION") })
+			if (i >= 0) != (c.says > 0) || Failed(list) {
+				t.Fatalf("%+v: %+v", c, list)
+			}
+			if i < 0 {
+				continue
+			}
+			if want := fmt.Sprintf("no more than %d refs, and %d were taken", c.noted, c.says); !strings.Contains(list[i].Detail, want) {
+				t.Errorf("%+v, want %s", list[i], want)
+			}
+			if want := fmt.Sprintf(`"refs: %d" out of VERSION on the branch state, by a commit there: https://forge.example/o/r/%s/state/VERSION`, c.noted, page); !strings.Contains(list[i].Fix, want) {
+				t.Errorf("%+v, want %s", list[i], want)
+			}
+		}
+	}
+}
+
 // TestFewRefs: a limit of the refs a push is found and explained, and nothing stays.
 func TestFewRefs(t *testing.T) {
 	for most, pushes := range map[int]int{0: 0, gitcas.StepRefs: 0, 3: 2, 2: 3, 1: 5} {
@@ -578,4 +612,43 @@ func TestCommand(t *testing.T) {
 	has(out, `"ok": true`)
 	out = run(1, append(job, "GITHUB_ACTIONS=true", "GITHUB_TOKEN="+b.s.JobToken(forgetest.ReadPermissions()))...)
 	has(out, "add contents: write to permissions: of the job")
+}
+
+// setRefs writes into VERSION how many refs a push updates.
+func setRefs(t *testing.T, mem *wire.Memory, branch string, n int) {
+	t.Helper()
+	get := func(id wire.ID) []byte {
+		o, ok := mem.Get(id)
+		if !ok {
+			t.Fatalf("no object %s", id)
+		}
+		return o.Data
+	}
+	put := func(typ plumbing.ObjectType, data []byte, err error) wire.ID {
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := wire.NewObject(typ, data)
+		mem.AddObjects(o)
+		return o.ID
+	}
+	c, err := gitobj.DecodeCommit(get(mem.Refs()[branch]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	entries, err := gitobj.DecodeTree(get(c.Tree))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, e := range entries {
+		if e.Name == "VERSION" {
+			text, err := statefile.SetVersionRefs(get(e.ID), n)
+			entries[i].ID = put(plumbing.BlobObject, text, err)
+		}
+	}
+	tree, err := gitobj.EncodeTree(entries)
+	c.Tree = put(plumbing.TreeObject, tree, err)
+	commit, err := gitobj.EncodeCommit(c)
+	mem.SetRef(branch, put(plumbing.CommitObject, commit, err))
+	mem.SetRef(gitcas.StoreRef, wire.ZeroID)
 }

@@ -31,7 +31,7 @@ func (e *examination) push(ctx context.Context) {
 	switch {
 	case err == nil:
 		e.ok(check, fmt.Sprintf("refs below refs/uwf can be made and removed, %d in a push", most))
-		e.refsAtOnce(most)
+		e.refsAtOnce(ctx, most)
 	case errors.Is(err, wire.ErrProtected):
 		e.add(check, true, Missing, err.Error(), fmt.Sprintf("let pushes to %s, uwf/** and refs/uwf/** through: %s", e.o.Branch, e.rulesPage()))
 	case errors.Is(err, wire.ErrDenied):
@@ -41,8 +41,16 @@ func (e *examination) push(ctx context.Context) {
 	}
 }
 
-// refsAtOnce says what it means that a push takes fewer refs than a step updates.
-func (e *examination) refsAtOnce(most int) {
+// refsAtOnce says what it means that a push takes fewer refs than a step updates, and
+// where the store knows of a bound that is raised by now: nothing but a push that is refused
+// changes what VERSION says.
+func (e *examination) refsAtOnce(ctx context.Context, most int) {
+	if noted := e.notedRefs(ctx); noted < most {
+		e.add("refs", false, Missing,
+			fmt.Sprintf("VERSION on the branch %s says that a push updates no more than %d refs, and %d were taken: each step takes up to %d pushes for nothing",
+				e.o.Branch, noted, most, gitcas.PushesOfStep(noted)),
+			fmt.Sprintf("take the line \"refs: %d\" out of VERSION on the branch %s, by a commit there: %s", noted, e.o.Branch, e.editPage("VERSION")))
+	}
 	if most >= gitcas.StepRefs {
 		return
 	}
@@ -50,6 +58,16 @@ func (e *examination) refsAtOnce(most int) {
 		fmt.Sprintf("a push may update no more than %d refs here, where a step updates up to %d: each step takes up to %d pushes instead of one",
 			most, gitcas.StepRefs, gitcas.PushesOfStep(most)),
 		fmt.Sprintf(`allow %d or more, below "Limit how many branches and tags can be updated in a single push": %s`, gitcas.StepRefs, e.page("settings")))
+}
+
+// notedRefs is how many refs a push updates by what the store says.
+func (e *examination) notedRefs(ctx context.Context) int {
+	store := gitcas.Open(e.o.Remote, gitcas.Options{Branch: e.o.Branch})
+	v, err := store.Load(ctx)
+	if err != nil {
+		return gitcas.StepRefs // there is none yet, or whatever reads it says so
+	}
+	return store.MostRefs(v)
 }
 
 // cleanUp bounds the removal of the refs when the rest was given up.
