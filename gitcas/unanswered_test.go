@@ -228,6 +228,45 @@ func TestUnansweredTooFarBack(t *testing.T) {
 	}
 }
 
+// turned is a remote that lets nobody read any more after some listings since a push.
+type turned struct {
+	*slow
+	lists, at int
+}
+
+func (r *turned) List(ctx context.Context, prefixes ...string) (wire.Listing, error) {
+	if r.pushes > 0 {
+		r.lists++
+	}
+	if r.lists == r.at {
+		return wire.Listing{}, &wire.Error{Op: "list refs", Kind: wire.ErrDenied}
+	}
+	return r.slow.List(ctx, prefixes...)
+}
+
+// TestUnansweredAndThenUnread: wherever the reads end that look for a push which was taken,
+// its caller hears that it may have been.
+func TestUnansweredAndThenUnread(t *testing.T) {
+	for at := 1; ; at++ {
+		s := Open(wire.NewMemory(wire.MemoryOptions{Atomic: true}), testOptions())
+		id := threadID(1)
+		threadWithSteps(t, s, id, 1)
+		r := &turned{slow: &slow{Remote: s.remote, ref: ClaimRef(id), taken: func() {}}, at: at}
+		mine := Open(r, testOptions())
+		v := mustLoad(t, mine, id)
+		claim, objs := ClaimUpdate(id, nil, &Claim{Run: "run", Attempt: 1, Head: mustEntry(t, v, id).Head}, v.Time())
+		_, err := mine.Update(t.Context(), v, func(*View) (*Change, error) {
+			return &Change{Refs: []wire.RefUpdate{claim}, Objects: objs}, nil
+		}, id)
+		switch {
+		case err == nil && at > 3 && r.lists < at:
+			return
+		case !errors.Is(err, ErrUnsure):
+			t.Fatalf("the reads end at listing %d: %v", at, err)
+		}
+	}
+}
+
 // TestUnansweredOnePartOfMany: on a remote without atomic pushes, or with room for few refs in
 // one, what goes after the state branch is sent before an unanswered push of that is done.
 func TestUnansweredOnePartOfMany(t *testing.T) {

@@ -171,8 +171,10 @@ func (u *updating) findLanded(ctx context.Context, v *View) (*sending, *View, er
 		case err != nil:
 			return nil, nil, u.orUnsure(err)
 		case taken:
-			v, err := u.s.Reload(ctx, v, u.ids...)
-			return p, v, err
+			if v, err = u.s.Reload(ctx, v, u.ids...); err != nil {
+				return nil, nil, u.orUnsure(err)
+			}
+			return p, v, nil
 		}
 	}
 	p, err := u.findCommit(ctx, v)
@@ -181,7 +183,7 @@ func (u *updating) findLanded(ctx context.Context, v *View) (*sending, *View, er
 	}
 	lagging := u.s.sendRest(ctx, u.s.refsAtOnce(v.version), p)
 	if v, err = u.s.Reload(ctx, v, u.ids...); err != nil {
-		return nil, nil, fmt.Errorf("what was pushed is on the state branch: %w", err)
+		return nil, nil, u.orUnsure(fmt.Errorf("what was pushed is on the state branch: %w", err))
 	}
 	v.lagging = lagging
 	return p, v, nil
