@@ -142,7 +142,7 @@ func (h *hold) judge(ctx context.Context, v *gitcas.View, t terms) (*gitcas.View
 		}
 		old, claimed := v.Claim(h.id)
 		switch {
-		case !claimed || t.take != nil:
+		case !claimed || t.take != nil || h.own(old.Claim):
 			return v, nil
 		case !h.e.alive(v, old.Claim):
 			if _, known := h.e.known(old.Claim); known || !v.TimeGuessed() || old.ID == stood {
@@ -224,13 +224,18 @@ var diedPattern = lazyregexp.New(`^[0-9A-Za-z_-]{1,100}\.[0-9]{1,9}$`)
 
 const maxDied = 100
 
-// change puts the claim on the thread, as v allows it, in place of one that does not count.
+// change puts the claim on the thread, as v allows it, in place of one that does not count;
+// nil where it is there: of a push that was not answered, another job may have moved one
+// ref on since, so that the Store can't tell.
 func (h *hold) change(ctx context.Context, v *gitcas.View, t terms) (*gitcas.Change, error) {
 	v, err := h.judge(ctx, v, t)
 	if err != nil {
 		return nil, err
 	}
 	old, claimed := v.Claim(h.id)
+	if claimed && h.own(old.Claim) {
+		return nil, nil
+	}
 	if t.take != nil {
 		*t.take = old
 	}

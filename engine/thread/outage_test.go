@@ -258,3 +258,29 @@ func TestOutages(t *testing.T) {
 		}
 	}
 }
+
+// TestLostReplyOfTwoRefs: the claim whose reply was lost is the job's own, also where the ref of
+// the attempt that went out with it was moved on since, by a job that was not dead after all.
+func TestLostReplyOfTwoRefs(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		f.start()
+		f.claimBy(f.other(7 * time.Hour))
+		done := false
+		f.remote.after = func(_ string, req wire.PushRequest) error {
+			if done || !touches(req, "claims") {
+				return nil
+			}
+			done = true
+			upd, objs, err := gitcas.BuildAttempt(gitcas.Attempt{Thread: testThread, Run: "other", Attempt: 1, Error: "late"})
+			f.ok(err)
+			upd.Old = f.mem.Refs()[upd.Name]
+			_, err = f.mem.Push(f.Context(), wire.PushRequest{Updates: []wire.RefUpdate{upd}, Objects: objs})
+			f.ok(err)
+			return unreachable()
+		}
+		_, err := f.step("r1")
+		f.ok(err)
+		f.paid(1)
+		f.unclaimed()
+	})
+}
