@@ -77,7 +77,7 @@ func (w *world) engine(a *actor) *Engine {
 	folder := &simFolder{w: w, a: a, files: map[string]string{}}
 	return &Engine{
 		Store: w.store(a), Agent: &simAgent{w: w, a: a, folder: folder}, Folder: folder, Redact: noSecrets{},
-		Settings: simSettings{}, Clock: simClock{a: a}, Fence: func() string { return "fence" },
+		Settings: simSettings{w.timeout}, Clock: simClock{a: a}, Fence: func() string { return "fence" },
 		Nonce:    func() string { a.claims++; return fmt.Sprintf("p%d-%d", a.pid, a.claims) },
 		Who:      w.identity(a),
 		Unpushed: &simDisk{w: w, a: a},
@@ -98,7 +98,7 @@ func (noSecrets) Value(v any) (any, int, error)         { return v, 0, nil }
 func (noSecrets) Find([]byte) ([]redact.Finding, error) { return nil, nil }
 func (noSecrets) AllowsFile(string) bool                { return false }
 
-type simSettings struct{}
+type simSettings struct{ timeout time.Duration }
 
 func (simSettings) Agent(string, string, string) (string, string, error) { return "sim", "sim", nil }
 func (simSettings) Model(string, string) *Model                          { return nil }
@@ -107,7 +107,7 @@ func (simSettings) CheckPrices(_, _, _ string) error                     { retur
 func (simSettings) Limits(string) moderator.Limits {
 	return moderator.Limits{MaxSteps: 1 << 20, MaxStepsPerRole: 1 << 20}
 }
-func (simSettings) Timeout() time.Duration { return 10 * time.Minute }
+func (s simSettings) Timeout() time.Duration { return s.timeout }
 
 // simAgent waits at gates for a while, edits the folder and answers; or fails.
 type simAgent struct {
@@ -118,11 +118,13 @@ type simAgent struct {
 
 func (g *simAgent) Run(ctx context.Context, t Task, m *Meter) (Draft, error) {
 	g.w.agentStarts(g.a, t)
+	g.w.setWorking(g.a, &t)
+	defer g.w.setWorking(g.a, nil)
 	for range 1 + g.a.rng.IntN(3) {
-		g.w.wait(g.a, "agent "+t.Role, true)
+		g.w.waitIn(ctx, g.a, "agent "+t.Role)
 		m.Add(10, 1, 0)
 		if g.a.rng.IntN(4) == 0 {
-			tick := time.NewTimer(time.Duration(g.a.rng.IntN(200)) * time.Second)
+			tick := time.NewTimer(time.Duration(g.a.rng.IntN(200)) * g.w.timeout / 600)
 			select {
 			case <-tick.C:
 			case <-ctx.Done():
@@ -146,6 +148,12 @@ func (g *simAgent) Run(ctx context.Context, t Task, m *Meter) (Draft, error) {
 		g.w.agentDone(g.a, t)
 	}
 	return d, err
+}
+
+func (w *world) setWorking(a *actor, t *Task) {
+	w.mu.Lock()
+	a.working, a.lost = t, time.Time{}
+	w.mu.Unlock()
 }
 
 func (g *simAgent) status(role string) string {

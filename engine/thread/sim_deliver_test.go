@@ -34,7 +34,7 @@ func (w *world) toTheEnd() {
 			w.fail("%s: %v", name, a.err)
 		}
 	}
-	if !w.atomic && w.rng.IntN(2) == 0 {
+	if !w.whole && w.rng.IntN(2) == 0 {
 		w.lag()
 	}
 	w.chaos.Store(true)
@@ -63,7 +63,7 @@ func (w *world) deliver(a *actor, head node.Hash) {
 	a.res, a.err = a.eng.Deliver(a.ctx, DeliverRequest{Thread: a.thread, ExpectHead: node.Pin{Hash: head}, Do: func(ctx context.Context, d Delivery) (Effects, error) {
 		w.deliveryStarts(a, d)
 		for range 1 + a.rng.IntN(2) {
-			w.wait(a, "deliver", true)
+			w.waitIn(ctx, a, "deliver")
 			if ctx.Err() != nil {
 				return Effects{}, context.Cause(ctx)
 			}
@@ -97,7 +97,7 @@ func (w *world) deliveryStarts(a *actor, d Delivery) {
 	w.mu.Lock()
 	done := w.model.delivered[d.Entry.Head] > 0
 	w.mu.Unlock()
-	if done && w.atomic && w.archivedAt(a.thread, d.Entry.Head) > 0 {
+	if done && w.whole && w.archivedAt(a.thread, d.Entry.Head) > 0 {
 		w.problem("%s delivers head %s, which was delivered and archived", a.name, d.Entry.Head)
 	}
 	if c := d.Entry.Work.Commit; c != "" && !w.reaches(d.Tip, plumbing.NewHash(c)) {
@@ -112,7 +112,7 @@ func (w *world) deliveryOver(a *actor, did bool) {
 	}
 	w.say("%s: delivery: exit %d: %v", a.name, CodeOf(a.err), a.err)
 	switch archived := w.archivedAt(a.thread, a.res.Head); {
-	case errors.Is(a.err, wire.ErrUnreachable) && !a.excused():
+	case errors.Is(a.err, wire.ErrUnreachable) && a.signaled.IsZero() && !a.excused():
 		w.problem("%s did not wait for the remote: %v", a.name, a.err)
 	case !a.excused() && w.claims(a):
 		w.problem("%s is over and its claim is left: %v", a.name, a.err)
@@ -122,7 +122,7 @@ func (w *world) deliveryOver(a *actor, did bool) {
 		w.problem("%s says that it delivered the thread, and did nothing", a.name)
 	case CodeOf(a.err) == CodeSuspended && did:
 		w.problem("%s delivered the thread, and says %v", a.name, a.err)
-	case a.err != nil && !errors.Is(a.err, wire.ErrUnreachable) && !errors.As(a.err, new(*NotYoursError)) && !errors.As(a.err, new(*SuspendedError)) && !errors.As(a.err, new(*DeliverError)):
+	case a.err != nil && a.signaled.IsZero() && !errors.Is(a.err, wire.ErrUnreachable) && !errors.As(a.err, new(*NotYoursError)) && !errors.As(a.err, new(*SuspendedError)) && !errors.As(a.err, new(*DeliverError)):
 		w.problem("%s: delivery: %T: %v", a.name, a.err, a.err)
 	}
 }

@@ -59,10 +59,11 @@ func (w *world) outageOf(a *actor) (away, bool) {
 // enter waits at the gate of a remote operation. In an outage it fails at once.
 func (g *gate) enter(what string) (f fate, began time.Time) {
 	began = time.Now()
+	g.w.leavesAlone(g.a, what)
 	if _, out := g.w.outageOf(g.a); out {
 		return drop, began
 	}
-	f = g.w.wait(g.a, what, false)
+	f = g.w.wait(g.a, what)
 	if _, out := g.w.outageOf(g.a); out && f == proceed {
 		f = drop
 	}
@@ -80,7 +81,7 @@ func (g *gate) unreachable(op, what string, began time.Time) error {
 	o, _ := g.w.outageOf(a)
 	g.w.mu.Lock()
 	defer g.w.mu.Unlock()
-	a.faulted = true
+	a.faulted, a.hurt = true, a.hurt || !a.signaled.IsZero()
 	s := &a.reads
 	if op == "push" {
 		s = &a.pushes
@@ -89,10 +90,22 @@ func (g *gate) unreachable(op, what string, began time.Time) error {
 		*s = streak{what: what, since: began}
 	}
 	s.times++
+	s.quiet = time.Now().Add(max(o.after, 2*time.Second))
 	if time.Since(s.since)+max(spareWait, o.after) >= outage.Patience {
 		a.mayGiveUp = true
 	}
 	return &wire.Error{Op: op, URL: g.URL(), Kind: wire.ErrUnreachable, Detail: errSim.Error(), RetryAfter: o.after}
+}
+
+// leavesAlone: a server that is away is pushed the same again when it said, and at most once
+// in two seconds. Who was told to end, or gave up, has a last word.
+func (w *world) leavesAlone(a *actor, what string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s := a.pushes
+	if a.signaled.IsZero() && !a.mayGiveUp && !a.crashed && s.what == what && time.Now().Before(s.quiet) && w.model.problem == "" {
+		w.model.problem = fmt.Sprintf("%s asks (%s) %s before it should again", a.name, what, time.Until(s.quiet))
+	}
 }
 
 // slowPart is how long one part of a change may take, where it goes out in parts: the time
@@ -104,6 +117,7 @@ type streak struct {
 	what  string
 	since time.Time
 	times int
+	quiet time.Time // until when it is not to be tried again
 }
 
 func (g *gate) answered(s *streak) {
@@ -113,7 +127,15 @@ func (g *gate) answered(s *streak) {
 }
 
 // excused: what the actor says of the remote is not held against it.
-func (a *actor) excused() bool { return a.mayGiveUp || a.signaled || a.late }
+func (a *actor) excused() bool { return a.mayGiveUp || a.late || a.hurried() }
+
+// hurried: it was told to end, and has not had the remote for long enough since.
+func (a *actor) hurried() bool {
+	return !a.signaled.IsZero() && (a.hurt || time.Since(a.signaled) > promptly)
+}
+
+// promptly is how soon who was told to end has done what is left, where nothing goes wrong.
+const promptly = 2 * time.Second
 
 // List shows some refs as they were before a push that lands meanwhile, where it is torn.
 func (g *gate) List(ctx context.Context, prefixes ...string) (wire.Listing, error) {
@@ -122,13 +144,13 @@ func (g *gate) List(ctx context.Context, prefixes ...string) (wire.Listing, erro
 		return wire.Listing{}, g.unreachable("list refs", "list", began)
 	}
 	g.w.mu.Lock()
-	g.a.listed = g.w.opened
+	g.a.looked = g.w.opened
 	g.w.mu.Unlock()
 	l, err := g.Remote.List(ctx, prefixes...)
 	if err != nil {
 		return l, err
 	}
-	if f == tear && g.w.wait(g.a, "list (the rest)", false) != crash {
+	if f == tear && g.w.wait(g.a, "list (the rest)") != crash {
 		later, err := g.Remote.List(context.WithoutCancel(ctx), prefixes...)
 		if err != nil {
 			return later, err
@@ -136,6 +158,9 @@ func (g *gate) List(ctx context.Context, prefixes ...string) (wire.Listing, erro
 		l = g.w.mix(g.a, l, later)
 	}
 	g.answered(&g.a.reads)
+	g.w.mu.Lock()
+	g.a.listed = g.w.landed
+	g.w.mu.Unlock()
 	if g.w.guesses {
 		l.Time, l.TimeGuessed = g.a.now(), true
 	}
@@ -194,11 +219,22 @@ func (g *gate) Push(ctx context.Context, req wire.PushRequest) (time.Time, error
 	}
 	before := g.w.mem.Refs()
 	at, err := g.Remote.Push(context.WithoutCancel(ctx), req)
+	var refused *wire.Error
+	if errors.As(err, &refused) && errors.Is(err, wire.ErrTooManyRefs) && f == proceed {
+		g.w.tooMany(g.a, len(names))
+		if g.w.silent {
+			refused.MostRefs = 0
+		}
+	}
 	g.w.pushed(g.a, before)
+	if state := "refs/heads/" + gitcas.DefaultBranch; g.a.refused > 0 && before[state] != g.w.mem.Refs()[state] {
+		_, alive := g.w.entryNow(g.a.thread) // a commit that archives alone notes nothing
+		g.w.model.noted = g.w.model.noted || alive
+	}
 	if f == loseReply || f == crashNow {
 		return time.Time{}, g.unreachable("push", what, began)
 	}
-	if !g.w.atomic && (time.Since(began) > slowPart || g.a.pushes.times > 0 && time.Since(g.a.pushes.since) > slowPart) {
+	if !g.w.whole && (time.Since(began) > slowPart || g.a.pushes.times > 0 && time.Since(g.a.pushes.since) > slowPart) {
 		g.a.mayGiveUp = true
 	}
 	g.answered(&g.a.pushes)
@@ -206,6 +242,16 @@ func (g *gate) Push(ctx context.Context, req wire.PushRequest) (time.Time, error
 		at = g.a.now()
 	}
 	return at, err
+}
+
+// tooMany: a process learns how many refs a push may have, and pushes no more again.
+func (w *world) tooMany(a *actor, refs int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if a.refused > 0 && refs >= a.refused {
+		w.model.problem = fmt.Sprintf("%s pushes %d refs, and %d were too many before", a.name, refs, a.refused)
+	}
+	a.refused = refs
 }
 
 // latePush is a push that nobody answered, and that is still on its way.
@@ -288,7 +334,7 @@ func (w *world) alive(a *actor) bool {
 // processes have other numbers.
 func (w *world) identity(a *actor) Identity {
 	id := Identity{
-		Run: a.run, Attempt: a.attempt, Job: a.job, Over: a.over, Host: a.on.name, Boot: "boot", PIDNS: "pids",
+		Ahead: a.ahead(), Killed: a.killed, Run: a.run, CIRun: a.ci, Attempt: a.attempt, Job: a.job, Over: a.over, Host: a.on.name, Boot: "boot", PIDNS: "pids",
 		PID: a.pid % 3, Started: int64(a.pid),
 		Alive: func(pid int, started int64) bool {
 			b := w.actors[started-1]
@@ -303,10 +349,10 @@ func (w *world) identity(a *actor) Identity {
 
 // diesAt is when a claim stops to count, by what it says (DESIGN §6): the simulation's own
 // reading of the rule.
-func diesAt(c gitcas.Claim, now time.Time) time.Time {
+func diesAt(c gitcas.Claim, now time.Time, guessed bool) time.Time {
 	since, until, renewed := time.UnixMilli(c.Since), time.UnixMilli(c.Until), time.UnixMilli(c.Renewed)
 	switch {
-	case since.Sub(now) > 3*time.Minute, until.Sub(since) > 6*time.Hour:
+	case !guessed && since.Sub(now) > 3*time.Minute, until.Sub(since) > 6*time.Hour:
 		return now
 	case renewed.After(since) && renewed.Add(20*time.Minute).Before(until):
 		return renewed.Add(20 * time.Minute)
@@ -317,19 +363,44 @@ func diesAt(c gitcas.Claim, now time.Time) time.Time {
 // isEarlier reports whether a claim is known to be over to an actor: of an earlier attempt
 // of its job, or of a job of its run that is over.
 func (a *actor) isEarlier(c gitcas.Claim) bool {
-	return c.Run == a.run && (c.Job == a.job && c.Attempt < a.attempt || c.Attempt == a.attempt && slices.Contains(a.over, c.Job))
+	if c.Ahead {
+		return a.ahead() == c.Nonce || a.isOfRun(c.Run) && c.Attempt == a.attempt && slices.Contains(a.killed, c.Job)
+	}
+	return a.isOfRun(c.Run) && (c.Job == a.job && c.Attempt < a.attempt || c.Attempt == a.attempt && slices.Contains(a.over, c.Job))
 }
+
+// isOfRun reports whether a step's run is one of the actor's job.
+func (a *actor) isOfRun(run string) bool { return run == a.ci || strings.HasPrefix(run, a.ci+"-") }
 
 // mayTouch: nobody takes or deletes a claim that counts, but who was told to, or knows that
 // its job is over. Without atomic pushes a claim outlives the head that it was for.
-func (w *world) mayTouch(a *actor, was gitcas.Claim, now time.Time) bool {
-	b := w.ownerOf(was)
-	switch {
-	case !w.atomic, w.guesses, a.takes, b == nil, b == a, !w.alive(b), a.isEarlier(was):
-		return true
+//
+// Where the time is guessed it must have stood for five minutes besides. Nobody alive loses
+// it by the clock whose remote was there to renew it at.
+func (w *world) mayTouch(a *actor, was gitcas.Claim, since time.Time) bool {
+	b, now := w.ownerOf(was), time.Now()
+	if was.Ahead {
+		if b == a || a.pair != nil && a.pair.nonce == was.Nonce || !w.isUnderWay(was) {
+			return true
+		}
+		b = nil
 	}
-	return was.Head != w.model.heads[a.thread] || !now.Before(diesAt(was, now))
+	switch {
+	case a.takes, b != nil && (b == a || !w.alive(b)), a.isEarlier(was), was.Head != w.model.heads[a.thread]:
+		return true
+	case w.guesses:
+		now = a.now()
+		if time.Since(since) < standstill || time.Since(a.began) < standstill {
+			return false
+		}
+	case b != nil && b.working != nil && !b.mayLose() && now.UnixMilli() < was.Until:
+		return false
+	}
+	return !now.Before(diesAt(was, now, w.guesses))
 }
+
+// mayLose: the actor did not get at its remote for long enough to lose its claim.
+func (a *actor) mayLose() bool { return a.hurt || a.faulted || a.held > 10*time.Minute }
 
 // forge puts a claim on the main thread that no job made.
 func (w *world) forge() {
@@ -338,20 +409,27 @@ func (w *world) forge() {
 		return
 	}
 	since, life := time.Now(), MaxClaim
-	switch n := w.rng.IntN(3); {
+	var renewed time.Duration
+	switch n := w.rng.IntN(4); {
+	case n == 0 && w.guesses && w.rng.IntN(2) == 0: // who guesses the time takes it to be the other's that is right
+		since = since.Add(20 * time.Minute)
 	case n == 0:
 		since = since.AddDate(1, 0, 0)
 	case n == 1:
 		life = 365 * 24 * time.Hour
+	case n == 2:
+		renewed = time.Second // once
 	}
 	w.runs++
 	c := gitcas.Claim{
 		Nonce: "forged", Run: fmt.Sprintf("forged%d", w.runs), Attempt: 1, Host: "nowhere", PID: 1, Head: w.model.heads[w.main],
-		Since: since.UnixMilli(), Renewed: since.UnixMilli(), Until: since.Add(life).UnixMilli(),
+		Since: since.UnixMilli(), Renewed: since.Add(renewed).UnixMilli(), Until: since.Add(life).UnixMilli(),
 	}
 	upd, objs := gitcas.ClaimUpdate(w.main, nil, &c, time.Now())
 	_, err := w.mem.Push(context.Background(), wire.PushRequest{Updates: []wire.RefUpdate{upd}, Objects: objs})
-	w.say("-- somebody forges a claim from %s for %s: %v", since, life, err)
+	w.landed++
+	w.model.moved[w.main] = moved{w.landed, time.Now()}
+	w.say("-- somebody forges a claim from %s for %s, renewed after %s: %v", since, life, renewed, err)
 }
 
 // simDisk is a machine's disk as one process uses it.
@@ -365,7 +443,7 @@ func (d *simDisk) Path(store string, id gitcas.ThreadID, nonce string) string {
 }
 
 func (d *simDisk) Write(s unpushed.Step) error {
-	f := d.w.wait(d.a, "to disk", false)
+	f := d.w.wait(d.a, "to disk")
 	if f == crash {
 		return errSim
 	}
@@ -443,10 +521,16 @@ func (w *world) paidTwice(a *actor) {
 // rescue looks after a job that is over, as the run's own rescue job does: it brings in what
 // that had sealed, and frees its claim.
 func (w *world) rescue() {
+	if over := w.overPairs(); len(over) > 0 && w.rng.IntN(2) == 0 {
+		p := over[w.rng.IntN(len(over))]
+		p.rescued = true
+		w.rescuePair(p)
+		return
+	}
 	var died []*actor
 	for _, a := range w.actors {
 		if a.isJob && a.job == jobStep && !a.rescued && !w.alive(a) && !slices.ContainsFunc(w.actors, func(b *actor) bool {
-			return b.run == a.run && b.attempt >= a.attempt && w.alive(b)
+			return b.ci == a.ci && b.attempt >= a.attempt && w.alive(b)
 		}) {
 			died = append(died, a)
 		}
@@ -459,7 +543,7 @@ func (w *world) rescue() {
 	dead.rescued = true
 	name := fmt.Sprintf("%s-rescue", dead.name)
 	w.say("%s starts", name)
-	w.spawnAs(&actor{name: name, run: dead.run, attempt: dead.attempt, job: "rescue", over: []string{jobStep}, on: dead.on, thread: dead.thread, isJob: true}, func(a *actor) {
+	w.spawnAs(&actor{name: name, ci: dead.ci, run: dead.ci, attempt: dead.attempt, job: "rescue", over: []string{jobStep}, killed: killed(dead), on: dead.on, thread: dead.thread, isJob: true}, func(a *actor) {
 		var in bool
 		a.res, in, a.err = a.eng.BringIn(a.ctx, StepRequest{Thread: a.thread, Deliver: w.delivers})
 		if a.err == nil && !in {
@@ -469,7 +553,7 @@ func (w *world) rescue() {
 				return
 			}
 			if _, alive := v.Entry(a.thread); alive {
-				left, a.err = a.eng.FindRemains(a.ctx, v, a.thread, func(run string, attempt int) bool { return run == a.run && attempt <= a.attempt })
+				left, a.err = a.eng.FindRemains(a.ctx, v, a.thread, func(run string, attempt int) bool { return a.isOfRun(run) && attempt <= a.attempt })
 			}
 			if left.Claim && a.err == nil {
 				_, a.err = a.eng.FreeClaim(a.ctx, v, a.thread)
@@ -489,7 +573,7 @@ func (w *world) rescueOver(a *actor, in bool) {
 	w.say("%s: brought in %t, exit %d: %v", a.name, in, CodeOf(a.err), a.err)
 	w.keptOut(a)
 	switch {
-	case errors.Is(a.err, wire.ErrUnreachable) && !a.excused():
+	case errors.Is(a.err, wire.ErrUnreachable) && a.signaled.IsZero() && !a.excused():
 		w.problem("%s did not wait for the remote: %v", a.name, a.err)
 	case !a.excused() && w.claims(a):
 		w.problem("%s is over and its claim is left: %v", a.name, a.err)
@@ -508,9 +592,9 @@ func (w *world) keptOut(a *actor) {
 	switch {
 	case a.isEarlier(c):
 		w.problem("%s is kept out by the claim of %s.%d, which it knows to be over", a.name, c.Run, c.Attempt)
-	case b != nil && b.on == a.on && a.leftBy[b] && !a.contained && !b.contained:
+	case b != nil && !c.Ahead && b.on == a.on && a.leftBy[b] && !a.contained && !b.contained:
 		w.problem("%s is kept out by the claim of %s, whose process is gone from its machine", a.name, b.name)
-	case !w.guesses && (b == nil || b.on != a.on) && a.began.After(diesAt(c, a.began)):
+	case !w.guesses && (b == nil || b.on != a.on) && a.began.After(diesAt(c, a.began, false)):
 		w.problem("%s is kept out by the claim of %s.%d, which was over when it began", a.name, c.Run, c.Attempt)
 	}
 }

@@ -1,10 +1,12 @@
 package thread
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -31,14 +33,23 @@ type model struct {
 	poked     map[node.Hash]string // steps that were taken back → who made them
 	byPoked   map[string]bool      // who made a step that was taken back
 	entries   map[gitcas.ThreadID]gitcas.Entry
-	epoch     int                      // how often a thread that waited was let go on
-	mended    bool                     // a person put files together by hand
-	pusher    *actor                   // who pushed last
-	committed map[node.Hash]bool       // steps in chains
-	brought   map[string]int           // "run.attempt" of steps that others brought in: how many gates had been opened
-	everOver  map[gitcas.ThreadID]bool // it was off the tip at least once
-	delivered map[node.Hash]int        // end heads → how often their end was made known
+	epoch     int                       // how often a thread that waited was let go on
+	mended    bool                      // a person put files together by hand
+	pusher    *actor                    // who pushed last
+	committed map[node.Hash]bool        // steps in chains
+	brought   map[string]int            // "run.attempt" of steps that others brought in: how many gates had been opened
+	moved     map[gitcas.ThreadID]moved // when its claim was last put there, moved or deleted
+	tries     map[string][]string       // a head and what people said since → the jobs whose agents ran
+	everOver  map[gitcas.ThreadID]bool  // it was off the tip at least once
+	delivered map[node.Hash]int         // end heads → how often their end was made known
+	noted     bool                      // who had to push fewer refs has made a commit since
 	problem   string
+}
+
+// moved is when something changed: after how many pushes, and by the clock.
+type moved struct {
+	push int
+	at   time.Time
 }
 
 func (m *model) init() {
@@ -56,6 +67,8 @@ func (m *model) init() {
 	m.committed = map[node.Hash]bool{}
 	m.brought = map[string]int{}
 	m.delivered = map[node.Hash]int{}
+	m.moved = map[gitcas.ThreadID]moved{}
+	m.tries = map[string][]string{}
 	m.everOver = map[gitcas.ThreadID]bool{}
 }
 
@@ -64,6 +77,16 @@ func (w *world) entry(id gitcas.ThreadID) (gitcas.Entry, bool) {
 	v, err := w.look(id)
 	if err != nil {
 		w.fail("the store does not read: %v", err)
+	}
+	return v.Entry(id)
+}
+
+// entryNow is entry for goroutines that are not the test's own.
+func (w *world) entryNow(id gitcas.ThreadID) (gitcas.Entry, bool) {
+	v, err := w.look(id)
+	if err != nil {
+		w.problem("the store does not read: %v", err)
+		return gitcas.Entry{}, false
 	}
 	return v.Entry(id)
 }
@@ -77,6 +100,7 @@ func (w *world) check() {
 		w.fail("%s", problem)
 	}
 	w.checkWorkBranch()
+	w.checkWorkers()
 	tip := w.mem.Refs()["refs/heads/"+gitcas.DefaultBranch]
 	if tip.IsZero() || tip == w.model.tip {
 		return
@@ -116,6 +140,9 @@ func (w *world) checkThread(v *gitcas.View, id gitcas.ThreadID) {
 	}
 	w.checkFork(id, entry)
 	w.checkPoke(v, id, entry, chain)
+	if len(chain.Steps) > len(w.model.chains[id]) {
+		w.leavesOldClaim(id, entry)
+	}
 	w.extend(id, hashes(chain))
 	w.model.heads[id] = entry.Head
 	if id == w.main {
@@ -126,6 +153,9 @@ func (w *world) checkThread(v *gitcas.View, id gitcas.ThreadID) {
 		if w.model.pusher.isJob {
 			w.fail("%s let thread %s go on, which was to wait", w.model.pusher.name, id)
 		}
+	}
+	if was := w.model.entries[id]; entry.Status == gitcas.StatusSuspended && was.Status != entry.Status {
+		w.leavesClaim(id, "suspended")
 	}
 	if was := w.model.entries[id]; was.Comment != 0 && entry.Comment == 0 || was.PR != 0 && entry.PR == 0 {
 		w.fail("thread %s lost its comment or pull request: %+v", id, entry)
@@ -147,6 +177,22 @@ func (w *world) checkThread(v *gitcas.View, id gitcas.ThreadID) {
 		for _, word := range a.Words {
 			w.model.answers[at] = append(w.model.answers[at], word.Text)
 		}
+	}
+}
+
+// leavesClaim: who makes a thread wait or end deletes its claim in the same push, whoever's
+// it is, if it was there to be seen.
+func (w *world) leavesClaim(id gitcas.ThreadID, what string) {
+	_, there := w.mem.Refs()[gitcas.ClaimRef(id)]
+	if p := w.model.pusher; w.whole && there && p.thread == id && w.model.moved[id].push < p.listed && !p.late {
+		w.fail("%s made that thread %s is %s, and left its claim", p.name, id, what)
+	}
+}
+
+// leavesOldClaim: a step takes the claim that it was made under away.
+func (w *world) leavesOldClaim(id gitcas.ThreadID, entry gitcas.Entry) {
+	if held, there := w.mem.Refs()[gitcas.ClaimRef(id)]; w.whole && there && w.claimOf(held).Head != entry.Head {
+		w.fail("thread %s has a new step, and the claim of the one before", id)
 	}
 }
 
@@ -305,6 +351,7 @@ func (w *world) checkEnd(v *gitcas.View, id gitcas.ThreadID) {
 	}
 	w.extend(id, ended.Steps)
 	w.model.ended[id] = ended
+	w.leavesClaim(id, ended.Reason)
 	w.model.everOver[id] = true
 	past, err := w.direct.LoadEnded(context.Background(), v, ended)
 	if err != nil {
@@ -353,30 +400,37 @@ func (w *world) pushed(a *actor, before map[string]wire.ID) {
 	ref := gitcas.ClaimRef(a.thread)
 	was, had := before[ref]
 	now, has := after[ref]
+	w.landed++
 	if was == now {
 		return
 	}
-	if had && !has && a.heeds {
-		if c := w.claimOf(was); ClaimAlive(c, time.Now()) && c.Head == w.model.heads[a.thread] {
-			w.problem("%s deleted the claim of %s.%d, which counts", a.name, c.Run, c.Attempt)
-		}
-	}
-	if had && (!has || w.claimOf(was).Nonce != w.claimOf(now).Nonce) && (a.isJob || a.alone) && !w.mayTouch(a, w.claimOf(was), time.Now()) {
+	stood := w.model.moved[a.thread]
+	w.model.moved[a.thread] = moved{w.landed, time.Now()}
+	w.renews(a, was, now)
+	if had && (!has || w.claimOf(was).Nonce != w.claimOf(now).Nonce) && (a.isJob || a.alone || a.heeds) && !w.mayTouch(a, w.claimOf(was), stood.at) {
 		c := w.claimOf(was)
-		w.problem("%s takes away the claim of %s (%s), which counts", a.name, w.ownerOf(c).name, c.Nonce)
+		w.problem("%s takes away the claim of %s.%d (%s), which counts", a.name, c.Run, c.Attempt, c.Nonce)
 	}
 	if has {
-		if c := w.claimOf(now); w.ownerOf(c) == a && (!had || w.ownerOf(w.claimOf(was)) != a) {
-			a.claimHead = string(w.model.heads[a.thread])
-			a.claimPaused, a.claimEpoch = waits(w.model.entries[a.thread]), w.model.epoch
+		if c := w.claimOf(now); w.ownerOf(c) == a && (!had || w.claimOf(was).Nonce != c.Nonce) {
+			entry, _ := w.entryNow(a.thread)
+			a.claimHead = string(entry.Head)
+			a.claimPaused, a.claimEpoch = waits(entry), w.model.epoch
+		}
+	}
+	if had && !has && a.job == "rescue" && w.ownerOf(w.claimOf(was)) != a {
+		c := w.claimOf(was)
+		entry, alive := w.entryNow(a.thread)
+		if ref := gitcas.AttemptRef(a.thread, c.Run, c.Attempt); w.whole && alive && entry.Head == c.Head && c.For == "" && !slices.Contains(entry.Attempts, ref) {
+			w.problem("%s frees the thread of %s.%d, which died, and does not count it", a.name, c.Run, c.Attempt)
 		}
 	}
 	// On a thread that has ended, whoever comes by clears a dead claim away; also when
 	// it is resumed just then. A re-run clears away what its earlier attempts left.
 	if _, over := w.model.ended[a.thread]; had && !has && (a.isJob || a.alone) && !over {
 		c := w.claimOf(was)
-		cleared := w.model.everOver[a.thread] && !ClaimAlive(c, time.Now())
-		if b := w.ownerOf(c); !cleared && !a.takes && (c.Run != a.run || c.Attempt > a.attempt) && (b == nil || w.alive(b) || b.on != a.on) {
+		cleared := (w.model.everOver[a.thread] || a.isOfRun(c.Run) && c.Job == a.job) && !time.Now().Before(diesAt(c, time.Now(), w.guesses))
+		if b := w.ownerOf(c); !cleared && !c.Ahead && !a.takes && (!a.isOfRun(c.Run) || c.Attempt > a.attempt) && (b == nil || w.alive(b) || b.on != a.on) {
 			w.problem("%s deleted the claim of %s.%d", a.name, c.Run, c.Attempt)
 		}
 	}
@@ -403,13 +457,99 @@ func (w *world) agentStarts(a *actor, t Task) {
 	if a.claimHead != "" && string(head) != a.claimHead {
 		w.problem("%s runs its agent on head %s, but claimed the thread at %s", a.name, head, a.claimHead)
 	}
+	if a.expect != "" && head != a.expect {
+		w.problem("%s runs its agent on head %s, and was told to step %s", a.name, head, a.expect)
+	}
+	if !w.holds(a) && w.model.moved[a.thread].push < a.listed {
+		w.problem("%s runs its agent, and has seen that its claim is gone", a.name)
+	}
+	a.ran = true
 	w.paidTwice(a)
+	w.triesAgain(a, t)
 	if e := w.model.entries[a.thread]; string(e.Head) == string(head) && e.Next != nil && len(e.Attempts)-e.Next.Forgiven >= 3 {
 		w.problem("%s runs its agent, and %d attempts failed", a.name, len(e.Attempts))
 	}
 	if a.claimPaused && a.claimEpoch == w.model.epoch {
 		w.problem("%s runs its agent, but claimed the thread while it was to wait", a.name)
 	}
+}
+
+// triesAgain: three jobs at most try one step, unless a person says so: those that died count.
+// Of one whose remote was away, or that was told to end, nobody may have heard.
+func (w *world) triesAgain(a *actor, t Task) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	at := fmt.Sprintf("%s %v", t.Entry.Head, t.Entry.Next)
+	a.tried = at
+	n := 0
+	for _, name := range w.model.tries[at] {
+		heard := !slices.ContainsFunc(w.actors, func(b *actor) bool { return b.tried == at && b.who() == name && (b.excused() || b.crashed && b.hurt) })
+		if heard && name != a.who() {
+			n++
+		}
+	}
+	if !slices.Contains(w.model.tries[at], a.who()) {
+		w.model.tries[at] = append(w.model.tries[at], a.who())
+	}
+	if n >= MaxAttempts && w.model.problem == "" {
+		w.model.problem = fmt.Sprintf("%s runs its agent, and these did in vain: %v", a.name, w.model.tries[at])
+	}
+}
+
+// renews looks at a claim that an actor put somewhere: it is only renewed while an agent
+// works, and not before it is time to.
+func (w *world) renews(a *actor, was, now wire.ID) {
+	if now.IsZero() {
+		return
+	}
+	c := w.claimOf(now)
+	if w.ownerOf(c) != a {
+		return
+	}
+	w.mu.Lock()
+	a.held = time.Since(time.UnixMilli(max(c.Since, c.Renewed))) // its reads took so long
+	w.mu.Unlock()
+	if !was.IsZero() && w.claimOf(was).Nonce == c.Nonce && a.isJob && c.For == "" && a.working == nil && !a.late {
+		w.problem("%s renews its claim, and no agent of it works", a.name)
+	}
+}
+
+// checkWorkers: an agent whose claim is gone, or whose thread was made to wait, changed or
+// ended, is stopped as soon as its job has had its remote for two looks.
+func (w *world) checkWorkers() {
+	for _, a := range w.live(true) {
+		if a.working == nil {
+			continue
+		}
+		entry := w.model.entries[a.thread]
+		if _, over := w.model.ended[a.thread]; !over && w.holds(a) && entry.Head == a.working.Entry.Head && entry.Status == gitcas.StatusActive && reflect.DeepEqual(entry.Next, a.working.Entry.Next) {
+			a.lost = time.Time{}
+			continue
+		}
+		if a.lost.IsZero() || w.isHeldUp(a) {
+			a.lost = time.Now()
+		}
+		if time.Since(a.lost) > 2*2*WatchEvery+time.Second {
+			w.fail("%s has its agent work on, %s after it lost the thread", a.name, time.Since(a.lost))
+		}
+	}
+}
+
+// isHeldUp reports whether an actor waits for its remote.
+func (w *world) isHeldUp(a *actor) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return a.reads.times > 0 || a.pushes.times > 0 || slices.ContainsFunc(w.waiting, func(q *request) bool { return q.actor == a && !q.agent })
+}
+
+// holds reports whether the claim that is there is the actor's.
+func (w *world) holds(a *actor) bool {
+	id, ok := w.mem.Refs()[gitcas.ClaimRef(a.thread)]
+	if !ok {
+		return false
+	}
+	c := w.claimOf(id)
+	return w.ownerOf(c) == a || a.pair != nil && a.pair.nonce == c.Nonce
 }
 
 // agentDone notes finished work: from here on it must not be lost.
@@ -437,14 +577,26 @@ func (w *world) stepped(a *actor) {
 	away := errors.Is(a.err, wire.ErrUnreachable)
 	var failed *FailedError
 	unsure := errors.As(a.err, &failed) && failed.Unsure
+	var moved *NotYoursError
+	errors.As(a.err, &moved)
 	switch {
-	case away && !a.excused():
+	case a.res.Again && (a.made != nil || !slices.ContainsFunc(w.model.chains[a.thread], func(h node.Hash) bool { return h == a.res.Head })):
+		w.problem("%s says that its run had done the step before: %+v", a.name, a.res)
+	case a.res.Held != nil && (a.err != nil || a.res.Done || a.res.Suspended != nil):
+		w.problem("%s has claimed a next step that it does not take: %v", a.name, a.err)
+	case failed != nil && a.ran && !unsure && !a.excused() && failed.Attempt == "":
+		w.problem("%s kept nothing of what failed: %v", a.name, a.err)
+	case failed != nil && failed.Attempt != "" && !w.isThere(a, failed.Attempt):
+		w.problem("%s says that its attempt is kept in %s, which is not there", a.name, failed.Attempt)
+	case moved != nil && moved.Kept != "" && !w.isThere(a, moved.Kept):
+		w.problem("%s says that its attempt is kept in %s, which is not there", a.name, moved.Kept)
+	case away && a.signaled.IsZero() && !a.excused():
 		w.problem("%s did not wait for the remote: %v", a.name, a.err)
 	case !a.excused() && w.claims(a):
 		w.problem("%s is over and its claim is left: %v", a.name, a.err)
 	case a.err == nil && a.made != nil && !inChain && !poked:
 		w.problem("%s says that it advanced the thread, but its step is not in the chain", a.name)
-	case a.err != nil && code != CodeSuspended && inChain && !unsure && a.listed >= w.model.brought[a.who()]:
+	case a.err != nil && code != CodeSuspended && inChain && !unsure && a.looked >= w.model.brought[a.who()]:
 		w.problem("%s says %q (exit %d), but its step is in the chain", a.name, a.err, code)
 	case a.err == nil && a.made != nil && w.isOnDisk(a):
 		w.problem("%s advanced the thread, and its step is left on disk", a.name)
@@ -474,13 +626,22 @@ func (w *world) checkKept() {
 	}
 }
 
-// claims reports whether the actor's claim is there.
+// claims reports whether a claim of the actor is there, but for the one that it has for its
+// next step.
 func (w *world) claims(a *actor) bool {
 	id, ok := w.mem.Refs()[gitcas.ClaimRef(a.thread)]
 	if !ok {
 		return false
 	}
-	return w.ownerOf(w.claimOf(id)) == a
+	c := w.claimOf(id)
+	return w.ownerOf(c) == a && (a.res.Held == nil || a.res.Held.h.nonce != c.Nonce)
+}
+
+// released looks at a job that takes no next step after all.
+func (w *world) released(a *actor) {
+	if a.res.Held = nil; !a.crashed && !a.excused() && w.claims(a) {
+		w.problem("%s is over between two steps and its claim is left", a.name)
+	}
 }
 
 // gone reports whether the actor's thread was removed, with all that it had.
@@ -491,6 +652,12 @@ func (w *world) gone(a *actor) bool {
 	}
 	ended, ok, err := w.direct.FindEnded(context.Background(), v, a.thread)
 	return err == nil && ok && ended.Reason == gitcas.ReasonRemoved
+}
+
+// isThere reports whether a ref is there, or went with the actor's thread.
+func (w *world) isThere(a *actor, ref string) bool {
+	_, there := w.mem.Refs()[ref]
+	return there || w.gone(a)
 }
 
 // hasAttempt reports whether the actor's attempt ref is there.
@@ -523,7 +690,7 @@ func (w *world) inChain(a *actor) bool {
 		return false
 	}
 	for _, s := range chain.Steps {
-		if s.Run.ID == a.run && s.Run.Attempt == a.attempt && w.noteOf(view, a.thread, s) == a.name {
+		if s.Run.ID == a.run && s.Run.Attempt == a.attempt && w.noteOf(view, a.thread, s) == cmp.Or(a.note, a.name) {
 			return true
 		}
 	}
@@ -557,6 +724,13 @@ func (w *world) final() {
 	}
 	w.checkHistory()
 	w.checkKept()
+	v, err := w.fresh().Load(context.Background())
+	if err != nil {
+		w.fail("the store does not read: %v", err)
+	}
+	if n := w.fresh().MostRefs(v); w.model.noted && n > w.most {
+		w.fail("a push may have %d refs, and the store says %d", w.most, n)
+	}
 	ended := w.model.ended[w.main]
 	tip := w.mem.Refs()["refs/heads/"+gitcas.WorkBranch(w.main)]
 	for id := range w.model.byHand {

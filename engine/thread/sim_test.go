@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/node"
 )
 
 // seeds is how many stories TestSimulation tells: UWF_SIM_SEEDS, else few enough
@@ -126,6 +128,7 @@ func (w *world) event() {
 		w.landLate()
 	case n < 71:
 		w.rescue()
+	case n < 73 && w.pairEvent():
 	case n < 80:
 		w.startJob()
 	case n < 86:
@@ -134,6 +137,8 @@ func (w *world) event() {
 		d := time.Duration(60+w.rng.IntN(240)) * time.Second
 		w.say("%s pass", d)
 		w.pass(d)
+	case n == 89 && w.timeout > time.Hour && w.rng.IntN(2) == 0:
+		w.calm()
 	case n < 90:
 		d := time.Duration(20+w.rng.IntN(40)) * time.Minute // dead claims run out
 		w.say("%s pass", d)
@@ -145,6 +150,25 @@ func (w *world) event() {
 	}
 	w.killOverdue()
 	w.check()
+}
+
+// calm is half an hour in which agents work and nobody waits for the remote, so that claims
+// are renewed; then somebody comes by.
+func (w *world) calm() {
+	w.say("-- half an hour of calm")
+	for range 2 * 30 {
+		w.pass(30 * time.Second)
+		for n := 0; n < 100; n++ {
+			qs := slices.DeleteFunc(w.pending(), func(q *request) bool { return q.agent })
+			if len(qs) == 0 {
+				break
+			}
+			w.open(qs[0], proceed)
+			w.check()
+		}
+	}
+	w.runs++
+	w.openAll(w.job(fmt.Sprintf("R%d", w.runs), 1, w.main))
 }
 
 // killOverdue kills what was told to end and has not in ten seconds.
@@ -210,6 +234,10 @@ func (w *world) startJob() {
 		w.sibling()
 	case mine < 3:
 		w.runs++
+		if w.rng.IntN(4) == 0 && w.inPairs {
+			w.dispatcher()
+			return
+		}
 		if w.rng.IntN(5) == 0 {
 			w.sweeper(fmt.Sprintf("S%d", w.runs))
 			return
@@ -221,21 +249,21 @@ func (w *world) startJob() {
 func (w *world) rerun() {
 	var last *actor
 	for _, a := range w.actors {
-		if a.isJob && a.thread == w.main && (last == nil || a.run != last.run || a.attempt > last.attempt) && w.rng.IntN(2) == 0 {
+		if a.isJob && a.thread == w.main && (last == nil || a.ci != last.ci || a.attempt > last.attempt) && w.rng.IntN(2) == 0 {
 			last = a
 		}
 	}
 	if last == nil {
 		return
 	}
-	w.job(last.run, w.attempts(last.run)+1, w.main)
+	w.job(last.ci, w.attempts(last.ci)+1, w.main)
 }
 
 // sibling starts another job of a run's matrix: equal to the first in all but its nonces.
 func (w *world) sibling() {
 	var jobs []*actor
 	for _, a := range w.live(true) {
-		if a.thread == w.main && a.job == jobStep && !strings.HasPrefix(a.run, "S") {
+		if a.thread == w.main && a.job == jobStep && !strings.HasPrefix(a.ci, "S") {
 			jobs = append(jobs, a)
 		}
 	}
@@ -244,14 +272,14 @@ func (w *world) sibling() {
 	}
 	a := jobs[w.rng.IntN(len(jobs))]
 	w.siblings++
-	w.jobAs(fmt.Sprintf("%s+%d", a.name, w.siblings), a.run, a.attempt, w.main)
+	w.jobAs(fmt.Sprintf("%s+%d", a.name, w.siblings), a.ci, a.attempt, w.main)
 }
 
 // attempts is how often a run was run.
 func (w *world) attempts(run string) int {
 	n := 0
 	for _, a := range w.actors {
-		if a.isJob && a.run == run {
+		if a.isJob && a.ci == run {
 			n = max(n, a.attempt)
 		}
 	}
@@ -260,13 +288,13 @@ func (w *world) attempts(run string) int {
 
 // finishes: a job is about to push what it did, and its claim away with that.
 func (q *request) finishes() bool {
-	return q.actor.isJob && strings.Contains(q.what, " -claims/") && strings.Contains(q.what, " heads/"+gitcas.DefaultBranch)
+	return q.actor.isJob && strings.Contains(q.what, "claims/") && strings.Contains(q.what, " heads/"+gitcas.DefaultBranch)
 }
 
 // overtake gives the claim of a job that is about to finish to a re-run, and only then
 // lets the job go on: what it was to push must not happen any more.
 func (w *world) overtake(late *actor) {
-	a := w.job(late.run, w.attempts(late.run)+1, late.thread)
+	a := w.job(late.ci, w.attempts(late.ci)+1, late.thread)
 	w.openUntil(a, func() bool { return a.finished || w.claims(a) })
 	w.openAll(late)
 }
@@ -276,16 +304,74 @@ func (w *world) job(run string, attempt int, th gitcas.ThreadID) *actor {
 }
 
 func (w *world) jobAs(name, run string, attempt int, th gitcas.ThreadID) *actor {
-	w.say("%s starts", name)
-	a := w.spawn(name, run, attempt, th, func(a *actor) {
+	steps := max(1, w.rng.IntN(6)-2)
+	w.say("%s starts, for %d steps", name, steps)
+	return w.spawn(name, run, attempt, th, func(a *actor) {
 		a.isJob = true
-		a.res, a.err = a.eng.Step(a.ctx, StepRequest{Thread: th, Deliver: w.delivers, Effects: func() Effects { return Effects{Comment: simComment} }})
-		w.stepped(a)
-		if code := CodeOf(a.err); a.res.Deliver && (code == CodeNotYours || code == CodeOK && a.rng.IntN(2) == 0) {
-			w.deliver(a, "")
-		}
+		w.hop(a, steps, w.dispatched(a))
 	})
-	return a
+}
+
+// dispatched is the head that a job is told to step, the same in all its attempts; none for
+// some jobs.
+func (w *world) dispatched(a *actor) node.Pin {
+	if head, ok := w.told[a.ci]; ok {
+		return node.Pin{Hash: head}
+	}
+	var head node.Hash
+	if a.chance.IntN(2) == 0 {
+		head = w.model.heads[a.thread]
+	}
+	w.told[a.ci] = head
+	return node.Pin{Hash: head}
+}
+
+// hop is a job that does up to so many steps, as those that the product has do: each under
+// a run of its own, with the claim that the step before has left for it.
+func (w *world) hop(a *actor, steps int, expect node.Pin) {
+	var held *HeldClaim
+	for n := 1; ; n++ {
+		var next *Identity
+		goOn := func() (Identity, bool) {
+			if n >= steps || a.ctx.Err() != nil {
+				return Identity{}, false
+			}
+			who := w.identity(a)
+			who.Run = fmt.Sprintf("%s-%d", a.ci, n+1)
+			next = &who
+			return who, true
+		}
+		a.expect, a.ran = expect.Hash, false
+		a.res, a.err = a.eng.Step(a.ctx, StepRequest{
+			Thread: a.thread, ExpectHead: expect, Deliver: w.delivers, Next: goOn, Held: held,
+			Effects: func() Effects { return Effects{Comment: simComment} },
+		})
+		w.stepped(a)
+		code := CodeOf(a.err)
+		switch {
+		case a.crashed:
+			return
+		case a.res.Deliver && (code == CodeNotYours || code == CodeOK && a.rng.IntN(2) == 0):
+			w.deliver(a, "")
+			return
+		case a.err != nil || a.res.Done || a.res.Suspended != nil:
+			return
+		}
+		w.waitIn(a.ctx, a, "between two steps")
+		if next == nil {
+			goOn()
+		}
+		if a.crashed {
+			return
+		}
+		if next == nil || a.ctx.Err() != nil {
+			a.res.Held.Release(a.ctx)
+			w.released(a)
+			return
+		}
+		a.eng.Who, held, expect = *next, a.res.Held, a.res.Pin()
+		a.run, a.made, a.kept = next.Run, nil, false
+	}
 }
 
 // signal interrupts a job, as a cancelled CI job is.
@@ -296,7 +382,9 @@ func (w *world) signal() {
 	}
 	a := jobs[w.rng.IntN(len(jobs))]
 	w.say("%s: SIGTERM", a.name)
-	a.signaled = true
+	if a.signaled.IsZero() {
+		a.signaled = time.Now()
+	}
 	if w.rng.IntN(2) == 0 {
 		a.killAt = time.Now().Add(10 * time.Second)
 	}
@@ -458,7 +546,7 @@ func (w *world) passClaim() {
 	if !ok {
 		return
 	}
-	w.pass(time.Until(diesAt(w.claimOf(id), time.Now())) + time.Second)
+	w.pass(time.Until(diesAt(w.claimOf(id), time.Now(), w.guesses)) + time.Second)
 	if w.guesses {
 		w.pass(20 * time.Minute)
 	}
@@ -471,7 +559,7 @@ func (w *world) bringInLast() {
 			continue
 		}
 		name := "last on " + m.name
-		a := w.spawnAs(&actor{name: name, run: "last", attempt: 1, job: jobStep, on: m, thread: w.main}, func(a *actor) {
+		a := w.spawnAs(&actor{name: name, ci: "last", run: "last", attempt: 1, job: jobStep, on: m, thread: w.main}, func(a *actor) {
 			_, _, a.err = a.eng.BringIn(a.ctx, StepRequest{Thread: w.main})
 		})
 		if w.openAll(a); a.err != nil {

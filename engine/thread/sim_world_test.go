@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
 
@@ -49,7 +50,8 @@ type request struct {
 // actor is one process: a job, or a person's command.
 type actor struct {
 	name    string
-	run     string
+	ci      string // the run of its job
+	run     string // that of the step which it does
 	attempt int
 	claims  int // how many it made
 	eng     *Engine
@@ -63,7 +65,11 @@ type actor struct {
 	thread  gitcas.ThreadID
 
 	job       string // its name in its run
+	pair      *pair  // the run of two jobs that it belongs to; nil: none
+	note      string // how the agent whose work it commits called itself; empty: as it does
+	w         *world
 	over      []string
+	killed    []string
 	on        *machine
 	pid       int
 	contained bool
@@ -73,7 +79,8 @@ type actor struct {
 	leftBy    map[*actor]bool // whose processes were over when it began
 
 	crashed  bool
-	signaled bool
+	signaled time.Time // when it was told to end; zero: it was not
+	hurt     bool      // a remote operation failed under it since then
 	killAt   time.Time // when who sent the signal has waited long enough; zero: they wait
 	faulted  bool      // a remote operation failed under it
 	finished bool
@@ -83,9 +90,17 @@ type actor struct {
 
 	away          away
 	reads, pushes streak
-	mayGiveUp     bool // the remote was away for so long that it may give up
-	late          bool // a push of it may still arrive
-	listed        int  // how many gates had been opened when it last saw the refs
+	listed        int           // how many pushes there were when it listed the refs last
+	held          time.Duration // how long it waited at gates since its claim was renewed
+	expect        node.Hash     // the head that it was told to step; empty: any
+	ran           bool          // its agent did, in this step
+	working       *Task         // what its agent is at
+	lost          time.Time     // since when its agent works for nothing; zero: it doesn't
+	tried         string        // at what its agent was last, see attemptsAt
+	mayGiveUp     bool          // the remote was away for so long that it may give up
+	late          bool          // a push of it may still arrive
+	looked        int           // how many gates had been opened when it last saw the refs
+	refused       int           // as many refs were too many for a push of it
 	res           Result
 	err           error
 	// claimHead is the thread's head when this actor's claim was created.
@@ -102,6 +117,10 @@ type world struct {
 	rng    *rand.Rand
 	mem    *wire.Memory
 	atomic bool
+	most   int  // how many refs a push may update; 0: any number
+	silent bool // and the server doesn't say so many
+	// whole: a step's refs go out at once, or not at all.
+	whole bool
 	// delivers says that jobs deliver what has ended.
 	delivers bool
 
@@ -122,10 +141,15 @@ type world struct {
 	away        away
 	guesses     bool // nobody knows the server's clock
 	latePushes  []latePush
+	pairs       []*pair
 	chaos       atomic.Bool
 	runs        int
+	told        map[string]node.Hash // the head that the jobs of a run were dispatched with
 	people      int
 	siblings    int
+	timeout     time.Duration // of an agent
+	inPairs     bool          // some runs have two jobs
+	landed      int           // how many pushes arrived
 	model       model
 }
 
@@ -133,10 +157,14 @@ func newWorld(tb testing.TB, seed uint64) *world {
 	rng := rand.New(rand.NewPCG(seed, 0x5eed))
 	w := &world{
 		tb: tb, seed: seed, rng: rng, atomic: rng.IntN(3) > 0, delivers: rng.IntN(3) > 0,
-		main: "01JD0000000000000000000001", other: "01JD0000000000000000000002",
+		told: map[string]node.Hash{}, main: "01JD0000000000000000000001", other: "01JD0000000000000000000002",
 	}
-	w.mem = wire.NewMemory(wire.MemoryOptions{Atomic: w.atomic})
+	w.most, w.silent = []int{0, 0, 0, 2, 3, 4}[rng.IntN(6)], rng.IntN(3) == 0
+	w.whole = w.atomic && (w.most == 0 || w.most >= gitcas.StepRefs)
+	w.mem = wire.NewMemory(wire.MemoryOptions{Atomic: w.atomic, MostRefs: w.most})
 	w.guesses = rng.IntN(5) == 0
+	w.inPairs = rng.IntN(3) == 0
+	w.timeout = []time.Duration{10 * time.Minute, 10 * time.Minute, 2 * time.Hour}[rng.IntN(3)]
 	w.machines = []*machine{{name: "laptop", lasts: true}, {name: "desk", lasts: true}}
 	w.direct = w.fresh()
 	w.chaos.Store(true)
@@ -152,7 +180,15 @@ func (w *world) say(format string, args ...any) {
 }
 
 // wait blocks a goroutine at a gate until the scheduler opens it.
-func (w *world) wait(a *actor, what string, agent bool) fate {
+func (w *world) wait(a *actor, what string) fate { return w.waitUntil(nil, a, what) }
+
+// waitIn is wait of what an actor does without its remote: it ends with the context.
+func (w *world) waitIn(ctx context.Context, a *actor, what string) fate {
+	return w.waitUntil(ctx.Done(), a, what)
+}
+
+func (w *world) waitUntil(done <-chan struct{}, a *actor, what string) fate {
+	agent := done != nil
 	w.mu.Lock()
 	if a.crashed {
 		w.mu.Unlock()
@@ -163,12 +199,17 @@ func (w *world) wait(a *actor, what string, agent bool) fate {
 	w.waiting = append(w.waiting, q)
 	w.mu.Unlock()
 	if !agent {
-		return <-q.grant
+		began := time.Now()
+		f := <-q.grant
+		w.mu.Lock()
+		a.held += time.Since(began)
+		w.mu.Unlock()
+		return f
 	}
 	select {
 	case f := <-q.grant:
 		return f
-	case <-a.ctx.Done():
+	case <-done:
 		w.forget(q)
 		return proceed
 	}
@@ -279,7 +320,7 @@ func (zeroReader) Read(p []byte) (int, error) {
 
 // spawn starts an actor's goroutine.
 func (w *world) spawn(name, run string, attempt int, th gitcas.ThreadID, body func(*actor)) *actor {
-	return w.spawnAs(&actor{name: name, run: run, attempt: attempt, thread: th, job: jobStep, on: w.machineFor(name)}, body)
+	return w.spawnAs(&actor{name: name, ci: run, run: run, attempt: attempt, thread: th, job: jobStep, on: w.machineFor(name)}, body)
 }
 
 // jobStep is the name of the jobs that step.
@@ -351,6 +392,6 @@ func (w *world) fail(format string, args ...any) {
 	story := strings.Join(w.story, "\n  ")
 	w.mu.Unlock()
 	w.reap()
-	w.tb.Fatalf("seed %d (atomic %v): %s\nreplay: UWF_SIM_SEED=%d go test ./engine/thread -run TestSimulation\nthe story:\n  %s",
-		w.seed, w.atomic, fmt.Sprintf(format, args...), w.seed, story)
+	w.tb.Fatalf("seed %d (atomic %v, %d refs): %s\nreplay: UWF_SIM_SEED=%d go test ./engine/thread -run TestSimulation\nthe story:\n  %s",
+		w.seed, w.atomic, w.most, fmt.Sprintf(format, args...), w.seed, story)
 }

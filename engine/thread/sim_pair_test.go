@@ -1,0 +1,282 @@
+package thread
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"reflect"
+	"time"
+
+	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/gitcas/wire"
+)
+
+// Two-job runs: whoever starts one claims the thread for it and gives the claim's nonce along.
+// The first job runs the agent and can write nothing, the second one commits what it left.
+
+// pair is a run of two jobs.
+type pair struct {
+	run, nonce string
+	head       node.Hash
+	maker      *actor
+	jobs       []*actor
+	left       *handover // what the first job left; nil: nothing yet
+	rescued    bool
+	taken      bool // the second job was started, or never will be
+}
+
+// handover is what an agent did in a job that can write nothing.
+type handover struct {
+	task        Task
+	draft       Draft
+	err         error
+	base, files map[string]string
+	by          string
+}
+
+const (
+	jobAgent  = "agent"
+	jobCommit = "commit"
+)
+
+// pairOf is the run that a claim was made ahead for; nil: none was started.
+func (w *world) pairOf(nonce string) *pair {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, p := range w.pairs {
+		if p.nonce == nonce {
+			return p
+		}
+	}
+	return nil
+}
+
+// isUnderWay reports whether somebody is at work under a claim that was made ahead, or will be.
+func (w *world) isUnderWay(c gitcas.Claim) bool {
+	p := w.pairOf(c.Nonce)
+	if p == nil {
+		return w.alive(w.ownerOf(c))
+	}
+	for _, a := range p.jobs {
+		if w.alive(a) {
+			return true
+		}
+	}
+	return len(p.jobs) == 0 || p.left != nil && !p.taken
+}
+
+// dispatcher claims the main thread for a run of two jobs and starts that, or is refused, or
+// dies before.
+func (w *world) dispatcher() {
+	w.runs++
+	name := fmt.Sprintf("D%d", w.runs)
+	w.say("%s claims for a run of two jobs", name)
+	w.spawn(name+".1", name, 1, w.main, func(a *actor) {
+		a.isJob = true
+		v, err := a.eng.Store.Load(a.ctx, w.main)
+		if a.err = err; err != nil {
+			return
+		}
+		entry, alive := v.Entry(w.main)
+		if !alive || entry.Status != gitcas.StatusActive {
+			return
+		}
+		held, err := a.eng.ClaimAhead(a.ctx, v, w.main)
+		w.say("%s: %v", a.name, err)
+		if a.err = err; err != nil || held == nil {
+			return
+		}
+		w.start(a, held, entry.Head)
+	})
+}
+
+// start dispatches a run of two jobs, which the forge may refuse.
+func (w *world) start(a *actor, held *HeldClaim, head node.Hash) {
+	f := w.waitIn(a.ctx, a, "dispatch")
+	switch {
+	case a.crashed || f == crash:
+		return
+	case a.ctx.Err() != nil || w.chaos.Load() && a.rng.IntN(5) == 0:
+		held.Release(a.ctx)
+		a.res.Held = nil
+		w.released(a)
+		return
+	}
+	w.mu.Lock()
+	w.pairs = append(w.pairs, &pair{run: "P" + a.name, nonce: held.Nonce(), head: head, maker: a})
+	w.mu.Unlock()
+}
+
+// pairEvent starts a job of a run of two that has got its runner by now, or never will.
+func (w *world) pairEvent() bool {
+	w.mu.Lock()
+	var due *pair
+	for _, p := range w.pairs {
+		if len(p.jobs) == 0 || p.left != nil && !p.taken {
+			due = p
+		}
+	}
+	w.mu.Unlock()
+	if due == nil {
+		return false
+	}
+	if len(due.jobs) == 0 {
+		w.startAgent(due)
+	} else {
+		w.startCommit(due)
+	}
+	return true
+}
+
+// ahead is the nonce that the rescue job of a run of two jobs is told.
+func (a *actor) ahead() string {
+	if a.pair == nil || len(a.over) == 0 {
+		return ""
+	}
+	return a.pair.nonce
+}
+
+// killed are the names of those jobs that came to no end of their own.
+func killed(jobs ...*actor) []string {
+	var out []string
+	for _, a := range jobs {
+		if a.crashed {
+			out = append(out, a.job)
+		}
+	}
+	return out
+}
+
+// overPairs are the runs of two jobs that are over, and that nobody has looked after.
+func (w *world) overPairs() []*pair {
+	var out []*pair
+	for _, p := range w.pairs {
+		if !p.rescued && len(p.jobs) > 0 && !w.isUnderWay(gitcas.Claim{Nonce: p.nonce}) {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+func (w *world) pairActor(p *pair, job string, body func(a *actor)) {
+	name := p.run + "-" + job
+	w.say("%s starts", name)
+	a := &actor{name: name, ci: p.run, run: p.run, attempt: 1, job: job, on: &machine{name: "host-" + name}, thread: w.main, isJob: true, pair: p}
+	p.jobs = append(p.jobs, a)
+	w.spawnAs(a, body)
+}
+
+// blind is a remote on which nothing that is pushed stays.
+type blind struct{ *gate }
+
+func (b blind) Push(ctx context.Context, _ wire.PushRequest) (time.Time, error) {
+	return b.a.now(), ctx.Err()
+}
+
+func (w *world) startAgent(p *pair) {
+	w.pairActor(p, jobAgent, func(a *actor) {
+		sim := a.eng.Agent.(*simAgent)
+		a.eng.Store = gitcas.Open(blind{&gate{w: w, a: a, Remote: w.mem}}, gitcas.Options{
+			Now: a.now, Jitter: a.chance.Float64, RetryFor: time.Minute, Rand: zeroReader{},
+		})
+		a.eng.Unpushed = nil
+		capture := &capturing{sim: sim}
+		a.eng.Agent = capture
+		a.expect = p.head
+		a.res, a.err = a.eng.Step(a.ctx, StepRequest{Thread: w.main, ExpectHead: node.Pin{Hash: p.head}, Deliver: w.delivers, Nonce: p.nonce, HandsOver: true})
+		if a.crashed {
+			return
+		}
+		w.say("%s: exit %d: %v", a.name, CodeOf(a.err), a.err)
+		w.keptOut(a)
+		w.mu.Lock()
+		p.left = capture.left
+		w.mu.Unlock()
+	})
+}
+
+// capturing is an agent whose work another job commits.
+type capturing struct {
+	sim  *simAgent
+	left *handover
+}
+
+func (c *capturing) Run(ctx context.Context, t Task, m *Meter) (Draft, error) {
+	base := maps.Clone(c.sim.folder.files)
+	d, err := c.sim.Run(ctx, t, m)
+	if ctx.Err() == nil {
+		c.left = &handover{task: t, draft: d, err: err, base: base, files: maps.Clone(c.sim.folder.files), by: c.sim.a.name}
+	}
+	return d, err
+}
+
+// Run hands over what the first job's agent left, if it is of this very step.
+func (h *handover) run(a *actor, folder *simFolder, t Task) (Draft, error) {
+	if t.Entry.Head != h.task.Entry.Head || !reflect.DeepEqual(t.Entry.Next, h.task.Entry.Next) {
+		return Draft{}, &AgentError{Agent: "sim", Reason: "it is of another step"}
+	}
+	for name, text := range h.files {
+		if h.base[name] != text {
+			folder.files[name] = text
+		}
+	}
+	if h.err == nil {
+		a.made = &t
+	}
+	return h.draft, h.err
+}
+
+type replaying struct {
+	h      *handover
+	a      *actor
+	folder *simFolder
+}
+
+func (r *replaying) Run(_ context.Context, t Task, _ *Meter) (Draft, error) {
+	r.a.w.setWorking(r.a, &t)
+	defer r.a.w.setWorking(r.a, nil)
+	return r.h.run(r.a, r.folder, t)
+}
+
+func (w *world) startCommit(p *pair) {
+	p.taken = true
+	w.pairActor(p, jobCommit, func(a *actor) {
+		a.w, a.note = w, p.left.by
+		a.eng.Agent = &replaying{p.left, a, a.eng.Folder.(*simFolder)}
+		a.expect, a.ran = p.head, true
+		a.res, a.err = a.eng.Step(a.ctx, StepRequest{
+			Thread: w.main, ExpectHead: node.Pin{Hash: p.head}, Deliver: w.delivers, Nonce: p.nonce, Ahead: true,
+			Next:    func() (Identity, bool) { return a.eng.Who, a.rng.IntN(3) > 0 },
+			Effects: func() Effects { return Effects{Comment: simComment} },
+		})
+		w.stepped(a)
+		if a.err == nil && a.res.Held != nil && !a.crashed {
+			w.start(a, a.res.Held, a.res.Head)
+		}
+	})
+}
+
+// rescuePair looks after a run of two jobs that is over: what was claimed ahead for it is let go.
+func (w *world) rescuePair(p *pair) {
+	name := p.run + "-rescue"
+	w.say("%s starts", name)
+	w.spawnAs(&actor{
+		name: name, ci: p.run, run: p.run, attempt: 1, job: "rescue", over: []string{jobAgent, jobCommit}, killed: killed(p.jobs...), pair: p,
+		on: p.jobs[len(p.jobs)-1].on, thread: w.main, isJob: true,
+	}, func(a *actor) {
+		_, in, err := a.eng.BringIn(a.ctx, StepRequest{Thread: w.main, Deliver: w.delivers})
+		if a.err = err; err == nil && !in {
+			var v *gitcas.View
+			if v, a.err = a.eng.Store.Load(a.ctx, w.main); a.err == nil {
+				_, a.err = a.eng.FreeClaim(a.ctx, v, w.main)
+			}
+		}
+		w.rescueOver(a, in)
+		if held, there := w.mem.Refs()[gitcas.ClaimRef(w.main)]; a.err == nil && there && !a.crashed && w.whole && w.claimOf(held).Nonce == p.nonce {
+			if e := w.model.entries[w.main]; e.Head == w.claimOf(held).Head {
+				w.problem("%s left the claim that was made for its run", a.name)
+			}
+		}
+	})
+}
