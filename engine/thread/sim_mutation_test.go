@@ -9,10 +9,13 @@ import (
 	"testing"
 )
 
-// mutations take one rule of the step protocol away each.
-var mutations = []struct {
+// mutation takes one rule of the step protocol away.
+type mutation struct {
 	name, file, old, new string
-}{
+}
+
+// mutations are those that the simulation notices.
+var mutations = []mutation{
 	{
 		"no re-check after the claim", "claim.go",
 		"if !ok || !reflect.DeepEqual(withoutEffects(entry), withoutEffects(h.entry)) {",
@@ -208,11 +211,253 @@ var mutations = []struct {
 		"v, h, err := r.e.claim(ctx, r.v, r.id, terms{work: deliveryTime})",
 		"v, h, err := r.e.claim(ctx, r.v, r.id, terms{work: deliveryTime, take: &gitcas.Held{}})",
 	},
+	{
+		"a claim that counts is replaced", "claim.go",
+		"case !h.e.alive(v, old.Claim):",
+		"case true:",
+	},
+	{
+		"a claim that a guessed clock tells dead is taken at once", "claim.go",
+		"known || !v.TimeGuessed() || old.ID == stood {",
+		"known || old.ID != stood {",
+	},
+	{
+		"a guessed clock tells the future", "alive.go",
+		"if !guessed && since.Sub(now) > maxAhead {",
+		"if since.Sub(now) > maxAhead {",
+	},
+	{
+		"a renewed claim lives to its end", "alive.go",
+		"if c.Until == 0 || renewed.After(since) {",
+		"if c.Until == 0 {",
+	},
+	{
+		"a claim is renewed once", "claim.go",
+		"renewed, unrenewed, begun = now, 0, n",
+		"renewed, unrenewed, begun = now.Add(MaxClaim), -MaxClaim, n",
+	},
+	{
+		"nobody looks after a claim while an agent works", "claim.go",
+		"_, err = h.look(ctx)\n\t\t}\n",
+		"}\n",
+	},
+	{
+		"nobody looks after a thread while an agent works", "claim.go",
+		"if !ok || !alive || !sameThread(entry, h.entry) {",
+		"if _, _ = entry, alive; !ok {",
+	},
+	{
+		"a claim is renewed until its job is over", "step.go",
+		"\t\tcancel()\n\t\twg.Wait()\n",
+		"\t\tcontext.AfterFunc(ctx, cancel)\n\t\twg.Go(func() {})\n",
+	},
+	{
+		"a claim that may have landed is not looked for", "claim.go",
+		"\t\th.dropUnknown(ctx)\n",
+		"",
+	},
+	{
+		"who is told to end leaves the claim", "claim.go",
+		"ctx, cancel := outlive(ctx, 0, releaseGrace)\n\tdefer cancel()\n\tfor range",
+		"ctx, cancel := context.WithCancel(ctx)\n\tdefer cancel()\n\tfor range",
+	},
+	{
+		"who is told to end keeps nothing", "attempt.go",
+		"ctx, cancel := outlive(ctx, 0, linkGrace)\n\tdefer cancel()\n\tstopped",
+		"ctx, cancel := context.WithCancel(ctx)\n\tdefer cancel()\n\tstopped",
+	},
+	{
+		"a step is committed without the claim", "commit.go",
+		"case !claimed || !r.hold.own(held.Claim):",
+		"case claimed && false:",
+	},
+	{
+		"a step leaves its claim", "commit.go",
+		"Refs:    append(refs, claim),",
+		"Refs:    append(refs, claim)[:len(refs)],",
+	},
+	{
+		"a person's suspension leaves the claim", "suspend.go",
+		"c.Refs = append(c.Refs, release)\n\t}\n\treturn c\n",
+		"_ = release\n\t}\n\treturn c\n",
+	},
+	{
+		"a job's suspension leaves the claim", "suspend.go",
+		"Body:     reason,\n\t\t\tTrailers: entryTrailers(r.id, entry),\n\t\t\tRefs:     []wire.RefUpdate{release},",
+		"Body:     reason,\n\t\t\tTrailers: entryTrailers(r.id, entry),\n\t\t\tRefs:     []wire.RefUpdate{release}[:0],",
+	},
+	{
+		"a cancellation leaves the claim", "suspend.go",
+		"c.Refs = append(c.Refs, release)\n\t}\n\treturn Sign(",
+		"_ = release\n\t}\n\treturn Sign(",
+	},
+	{
+		"a delivery leaves the claim", "deliver.go",
+		"Refs:     []wire.RefUpdate{release},",
+		"Refs:     []wire.RefUpdate{release}[:0],",
+	},
+	{
+		"a claim that is found dead is no attempt", "claim.go",
+		"change.Refs, c.Died = h.e.bury(",
+		"change.Refs, _ = h.e.bury(",
+	},
+	{
+		"a claim that is freed is no attempt", "rescue.go",
+		"linkAttempts(&entry, id, died)",
+		"_ = died",
+	},
+	{
+		"a rescue frees a claim that counts", "rescue.go",
+		" || e.counts(v, held.Claim, entry) {",
+		" {",
+	},
+	{
+		"another head is stepped than was told", "decide.go",
+		"if expect := r.req.ExpectHead; expect.Hash != \"\" && entry",
+		"if expect := r.req.ExpectHead; expect.Hash == \"\" && entry",
+	},
+	{
+		"a next step goes on with a claim that is gone", "nextclaim.go",
+		"if !ok || held.Head != r.entry.Head {",
+		"if false && (!ok || held.Head != r.entry.Head) {",
+	},
+	{
+		"a next step is claimed on a thread that is to wait", "commit.go",
+		"if after.Status != gitcas.StatusActive {\n\t\talong",
+		"if false && after.Status != gitcas.StatusActive {\n\t\talong",
+	},
+	{
+		"a next step leaves the claim that it was given", "step.go",
+		"\t\tr.hold = r.req.Held.h\n\t\tdefer r.hold.release(ctx)\n",
+		"\t\tr.hold = r.req.Held.h\n",
+	},
+	{
+		"an attempt goes out after the state branch", "../../gitcas/push.go",
+		"!u.New.IsZero():\n\t\treturn 0",
+		"!u.New.IsZero():\n\t\treturn 4",
+	},
+	{
+		"a claim goes out before the state branch", "../../gitcas/push.go",
+		"\t\treturn 3\n\t}\n\treturn 4",
+		"\t\treturn 3\n\t}\n\treturn -1",
+	},
+	{
+		"a step in parts is on no attempt's ref", "commit.go",
+		"if err := r.holdWork(c, v, own, work); err != nil {",
+		"if err := error(nil); err != nil {",
+	},
+	{
+		"people's commits are written over", "commit.go",
+		"if !tip.IsZero() && tip != r.from {",
+		"if false && !tip.IsZero() && tip != r.from {",
+	},
+	{
+		"a server that asks to be left alone is not", "../../internal/outage/outage.go",
+		"wait := max(after, o.backOff())",
+		"wait := o.backOff()",
+	},
+	{
+		"pushes are repeated at once", "../../internal/outage/outage.go",
+		"FirstWait = 2 * time.Second",
+		"FirstWait = 200 * time.Millisecond",
+	},
+	{
+		"how many refs a push may have is not learnt", "../../gitcas/push.go",
+		"if s.learnt.CompareAndSwap(old, int64(most)) {",
+		"if most > 0 {",
+	},
+	{
+		"how many refs a push may have is not noted", "../../gitcas/change.go",
+		"if noted := b.cur.version.Refs; learnt == 0 ||",
+		"if noted := b.cur.version.Refs; learnt >= 0 ||",
+	},
+}
+
+// guarded are those that no story of the simulation shows, each with the test that fails
+// without the rule.
+var guarded = []struct {
+	by string
+	mutation
+}{
+	{"TestFailedAgentsCollide", mutation{
+		"an attempt that failed is not linked", "attempt.go",
+		"linkAttempts(&entry, r.id, nil, gitcas.AttemptRef(r.id, a.Run, a.Attempt))\n\t\tresult",
+		"result",
+	}},
+	{"TestAgain", mutation{
+		"what a run did it does not know", "decide.go",
+		"if r.steppedByUs() {\n\t\t\treturn true",
+		"if false && r.steppedByUs() {\n\t\t\treturn true",
+	}},
+	{"TestNoNextStep", mutation{
+		"a next step is claimed past a limit", "nextclaim.go",
+		"if limit := after.limits().Check(after.used, next.role); limit != nil {",
+		"if limit := after.limits().Check(after.used, next.role); false && limit != nil {",
+	}},
+	{"TestNextOfOtherJobs", mutation{
+		"a next step is not claimed with a step", "nextclaim.go",
+		"if r.req.Next == nil || next.role == \"\" {",
+		"if r.req.Next == nil || next.role != \"\" {",
+	}},
+	{"TestBringInWithPeople", mutation{
+		"edits are replayed where files overlap", "commit.go",
+		"if len(m.Overlap) > 0 {",
+		"if false && len(m.Overlap) > 0 {",
+	}},
+	{"TestDeliverBringsTheBranchUp", mutation{
+		"a work branch that lags is not brought up by a job", "folder.go",
+		"return e.bringUp(ctx, id, w, tip)",
+		"return wire.ZeroID, &DivergedError{Branch: w.Branch, Recorded: w.Commit, Tip: tip.String()}",
+	}},
+	{"TestResumeChangesTheEntry", mutation{
+		"resuming leaves the entry as it was", "resume.go",
+		"since = max(since, entry.Next.Since+1)",
+		"since = entry.Next.Since",
+	}},
+	{"TestBringInPushed", mutation{
+		"a step that was taken back is brought in", "bringin.go",
+		"if alive && r.wasPoked() {",
+		"if false && alive && r.wasPoked() {",
+	}},
+	{"TestBringInForged", mutation{
+		"it is brought in as another role's", "bringin.go",
+		"if p := planOf(decision); p.role != r.plan.role {",
+		"if p := planOf(decision); false && p.role != r.plan.role {",
+	}},
+	{"TestDeadAhead", mutation{
+		"a dead claim is not charged", "earlier.go",
+		"Usage: claimUsage(c),",
+		"Usage: &record.Usage{},",
+	}},
+	{"TestDeadAhead", mutation{
+		"what the dead took is not held against the limits", "earlier.go",
+		"if len(held.Died) == 0 ||",
+		"if len(held.Died) >= 0 ||",
+	}},
+	{"TestBringIn", mutation{
+		"a step that is brought in is paid beside its dead claim", "earlier.go",
+		"if a.Claim != nil && r.brought.replaces(*a.Claim) {",
+		"if false && a.Claim != nil && r.brought.replaces(*a.Claim) {",
+	}},
+	{"TestRenewalByUsage", mutation{
+		"the tenth begun is not charged", "agent.go",
+		"float64(tenths(used, budget))*budget/10) }",
+		"0) }",
+	}},
+	{"TestAgentThatHandsOver", mutation{
+		"an agent outlives its claim", "alive.go",
+		"return min(t, left)",
+		"return t",
+	}},
 }
 
 // TestMutationsFit: each rule that can be taken away is in the code, once.
 func TestMutationsFit(t *testing.T) {
-	for _, m := range mutations {
+	all := mutations
+	for _, g := range guarded {
+		all = append(all[:len(all):len(all)], g.mutation)
+	}
+	for _, m := range all {
 		src, err := os.ReadFile(m.file)
 		if err != nil {
 			t.Fatal(err)
@@ -232,42 +477,63 @@ func TestSimulationCatchesMutations(t *testing.T) {
 	}
 	for _, m := range mutations {
 		t.Run(m.name, func(t *testing.T) {
-			src, err := os.ReadFile(m.file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			dir := t.TempDir()
-			mutated := filepath.Join(dir, filepath.Base(m.file))
-			if err := os.WriteFile(mutated, []byte(strings.Replace(string(src), m.old, m.new, 1)), 0o644); err != nil {
-				t.Fatal(err)
-			}
-			real, err := filepath.Abs(m.file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{real: mutated}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			file := filepath.Join(dir, "overlay.json")
-			if err := os.WriteFile(file, overlay, 0o644); err != nil {
-				t.Fatal(err)
-			}
-			cmd := exec.CommandContext(t.Context(), "go", "test", "-count=1", "-vet=off", "-overlay", file, "-run", "TestSimulation$", ".")
-			cmd.Env = append(os.Environ(), "UWF_SIM_SEEDS=2000", "UWF_SIM_MUTATE=")
-			out, err := cmd.CombinedOutput()
-			if err == nil {
+			out, passed := withoutRule(t, m, "TestSimulation$")
+			if passed {
 				t.Fatalf("the simulation passes without the rule:\n%s", out)
 			}
-			if !strings.Contains(string(out), "seed ") {
-				t.Fatalf("the mutated package does not run:\n%s", out)
-			}
-			for line := range strings.Lines(string(out)) {
-				if strings.Contains(line, "seed ") {
-					t.Log(strings.TrimSpace(line))
-					break
-				}
-			}
+			t.Log(firstWith(t, out, "seed ", "panic: deadlock"))
 		})
 	}
+	for _, g := range guarded {
+		t.Run(g.name, func(t *testing.T) {
+			out, passed := withoutRule(t, g.mutation, g.by+"$")
+			if passed {
+				t.Fatalf("%s passes without the rule:\n%s", g.by, out)
+			}
+			t.Log(firstWith(t, out, "--- FAIL: "+g.by))
+		})
+	}
+}
+
+// withoutRule runs tests of the package without a rule.
+func withoutRule(t *testing.T, m mutation, tests string) (out string, passed bool) {
+	src, err := os.ReadFile(m.file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	mutated := filepath.Join(dir, filepath.Base(m.file))
+	if err := os.WriteFile(mutated, []byte(strings.Replace(string(src), m.old, m.new, 1)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	real, err := filepath.Abs(m.file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{real: mutated}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(dir, "overlay.json")
+	if err := os.WriteFile(file, overlay, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), "go", "test", "-count=1", "-vet=off", "-overlay", file, "-run", tests, ".")
+	cmd.Env = append(os.Environ(), "UWF_SIM_SEEDS=2000", "UWF_SIM_MUTATE=")
+	text, err := cmd.CombinedOutput()
+	return string(text), err == nil
+}
+
+// firstWith is the first line of an output that has one of some words: without any, the
+// mutated package does not run.
+func firstWith(t *testing.T, out string, words ...string) string {
+	for line := range strings.Lines(out) {
+		for _, w := range words {
+			if strings.Contains(line, w) {
+				return strings.TrimSpace(line)
+			}
+		}
+	}
+	t.Fatalf("the mutated package does not run:\n%s", out)
+	return ""
 }
