@@ -223,8 +223,8 @@ var mutations = []mutation{
 	},
 	{
 		"a guessed clock tells the future", "alive.go",
-		"if !guessed && since.Sub(now) > maxAhead {",
-		"if since.Sub(now) > maxAhead {",
+		"ahead = maxGuessed",
+		"ahead = maxAhead",
 	},
 	{
 		"a renewed claim lives to its end", "alive.go",
@@ -431,8 +431,8 @@ var guarded = []struct {
 	}},
 	{"TestDeadAhead", mutation{
 		"what the dead took is not held against the limits", "earlier.go",
-		"if len(held.Died) == 0 ||",
-		"if len(held.Died) >= 0 ||",
+		"if len(held.Died) == 0 && len(",
+		"if len(held.Died) >= 0 && len(",
 	}},
 	{"TestBringIn", mutation{
 		"a step that is brought in is paid beside its dead claim", "earlier.go",
