@@ -352,7 +352,7 @@ func (w *world) identity(a *actor) Identity {
 func diesAt(c gitcas.Claim, now time.Time, guessed bool) time.Time {
 	since, until, renewed := time.UnixMilli(c.Since), time.UnixMilli(c.Until), time.UnixMilli(c.Renewed)
 	switch {
-	case !guessed && since.Sub(now) > 3*time.Minute, until.Sub(since) > 6*time.Hour:
+	case !guessed && since.Sub(now) > 3*time.Minute, since.Sub(now) > 24*time.Hour, until.Sub(since) > 6*time.Hour:
 		return now
 	case renewed.After(since) && renewed.Add(20*time.Minute).Before(until):
 		return renewed.Add(20 * time.Minute)
