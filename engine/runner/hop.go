@@ -86,7 +86,7 @@ func (j *job) hop(ctx context.Context, id gitcas.ThreadID, expect node.Pin) erro
 			return j.deliver(ctx, id, res.Pin())
 		case res.Suspended != nil:
 			return j.waits(ctx, res)
-		case j.pairs:
+		case j.pairs, res.Again: // the runs of the further steps that it did are taken
 			j.ahead = res.Held
 			return j.advance(ctx, res)
 		}

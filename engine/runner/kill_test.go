@@ -13,6 +13,7 @@ import (
 
 	"github.com/united-workforce/uwf/engine/forge"
 	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
 
@@ -569,5 +570,36 @@ func TestManyStepsKilled(t *testing.T) {
 			}
 			w.delivered(7, 2)
 		})
+	}
+}
+
+// A job that was killed after its second step is run again: it does none of them again, and
+// starts the next job, as it would have.
+func TestSeveralStepsAgain(t *testing.T) {
+	w := newWorld(t)
+	w.say = func(task thread.Task) (map[string]any, map[string]string, error) {
+		status := map[string]string{"a": "done", "b": "rejected"}[task.Role]
+		if task.Step == 4 {
+			status = "approved"
+		}
+		return map[string]any{"$status": status}, nil, nil
+	}
+	_, err := w.run(aJob{ev: labeled(8)}) // it makes the store
+	w.ok(err)
+	w.forge.sent = nil
+	_, err = w.run(aJob{run: "41", ev: labeled(7)})
+	w.ok(err)
+	d, _ := w.forge.take()
+	a := aJob{run: "42", ev: manual(d), in: Inputs{StepsPerJob: 2}}
+	id := gitcas.ThreadID(d.inputs["thread"])
+	if !w.killed(a, "commit", 2) || w.steps(id) != 3 {
+		t.Fatalf("%d steps", w.steps(id))
+	}
+	ran := len(w.ran)
+	a.attempt = 2
+	_, err = w.run(a)
+	w.ok(err)
+	if len(w.ran) != ran || w.steps(id) != 3 || len(w.forge.sent) != 1 {
+		t.Errorf("agents ran as %v, %d steps, sent %v", w.ran[ran:], w.steps(id), w.forge.sent)
 	}
 }

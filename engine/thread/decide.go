@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/lazyregexp"
 )
 
 // plan is what the moderator wants for the next step.
@@ -172,9 +174,17 @@ func (r *stepRun) endedByUs(ctx context.Context, ended gitcas.Ended) (bool, erro
 	return err == nil && r.steppedByUs(), err
 }
 
+// furtherStep is what the runs of a job's second, third … step have behind its first one's.
+var furtherStep = lazyregexp.New(`^(-[0-9]{1,9})?$`)
+
+// steppedByUs reports whether the last step is one of this job's, in whatever attempt.
 func (r *stepRun) steppedByUs() bool {
 	n := len(r.chain.Steps)
-	return n > 0 && r.chain.Steps[n-1].Run != nil && r.chain.Steps[n-1].Run.ID == r.e.Who.Run
+	if n == 0 || r.chain.Steps[n-1].Run == nil {
+		return false
+	}
+	further, ours := strings.CutPrefix(r.chain.Steps[n-1].Run.ID, r.e.Who.Run)
+	return ours && furtherStep.MatchString(further)
 }
 
 // report completes the result of a job that has done its step before: a re-run

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
 
@@ -62,6 +63,28 @@ func TestStepsOfOneJob(t *testing.T) {
 			f.sound()
 		})
 	}
+}
+
+// TestSeveralStepsAgain: a job that is run again after several steps finds that it has done
+// them; one whose run is named alike does not.
+func TestSeveralStepsAgain(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		f.start()
+		began := node.Pin{Hash: f.entry().Head}
+		f.agent = f.answer("done", "rejected")
+		_, err := f.goesOn("r1", 2, func(Result) {})
+		f.ok(err)
+		res, err := f.stepWith("r1", 2, StepRequest{Thread: testThread, ExpectHead: began})
+		f.ok(err)
+		if !res.Again || res.Step != 2 {
+			f.Errorf("the result is %+v", res)
+		}
+		for _, run := range []string{"r", "r1-", "r1-1"} {
+			_, err = f.stepWith(run, 1, StepRequest{Thread: testThread, ExpectHead: began})
+			f.code(err, CodeNotYours)
+		}
+		f.paid(2)
+	})
 }
 
 // TestBetweenTwoSteps: whatever happens between two steps of a job, the thread is stepped as
