@@ -150,6 +150,9 @@ func (g *gate) List(ctx context.Context, prefixes ...string) (wire.Listing, erro
 	if err != nil {
 		return l, err
 	}
+	g.w.mu.Lock()
+	landed := g.w.landed // of a torn listing half is no newer
+	g.w.mu.Unlock()
 	if f == tear && g.w.wait(g.a, "list (the rest)") != crash {
 		later, err := g.Remote.List(context.WithoutCancel(ctx), prefixes...)
 		if err != nil {
@@ -158,9 +161,7 @@ func (g *gate) List(ctx context.Context, prefixes ...string) (wire.Listing, erro
 		l = g.w.mix(g.a, l, later)
 	}
 	g.answered(&g.a.reads)
-	g.w.mu.Lock()
-	g.a.listed = g.w.landed
-	g.w.mu.Unlock()
+	g.a.listed = landed
 	if g.w.guesses {
 		l.Time, l.TimeGuessed = g.a.now(), true
 	}
@@ -557,7 +558,7 @@ func (w *world) rescue() {
 			}
 			if left.Claim && a.err == nil {
 				_, a.err = a.eng.FreeClaim(a.ctx, v, a.thread)
-				if held, _ := v.Claim(a.thread); a.err == nil && a.isEarlier(held.Claim) && w.mem.Refs()[gitcas.ClaimRef(a.thread)] == held.ID {
+				if held, _ := v.Claim(a.thread); a.err == nil && (w.atomic || a.signaled.IsZero()) && a.isEarlier(held.Claim) && w.mem.Refs()[gitcas.ClaimRef(a.thread)] == held.ID {
 					w.problem("%s left the claim of %s, which is over", a.name, held.Run)
 				}
 			}
