@@ -394,7 +394,7 @@ func (w *world) mayTouch(a *actor, was gitcas.Claim, since time.Time) bool {
 		if time.Since(since) < standstill || time.Since(a.began) < standstill {
 			return false
 		}
-	case b != nil && b.working != nil && !b.mayLose() && now.UnixMilli() < was.Until:
+	case b != nil && w.isWorking(b) && !b.mayLose() && now.UnixMilli() < was.Until:
 		return false
 	}
 	return !now.Before(diesAt(was, now, w.guesses))

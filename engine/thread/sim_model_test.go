@@ -509,7 +509,7 @@ func (w *world) renews(a *actor, was, now wire.ID) {
 	w.mu.Lock()
 	a.held = time.Since(time.UnixMilli(max(c.Since, c.Renewed))) // its reads took so long
 	w.mu.Unlock()
-	if !was.IsZero() && w.claimOf(was).Nonce == c.Nonce && a.isJob && c.For == "" && a.working == nil && !a.late {
+	if !was.IsZero() && w.claimOf(was).Nonce == c.Nonce && a.isJob && c.For == "" && !w.isWorking(a) && !a.late {
 		w.problem("%s renews its claim, and no agent of it works", a.name)
 	}
 }
@@ -518,21 +518,33 @@ func (w *world) renews(a *actor, was, now wire.ID) {
 // ended, is stopped as soon as its job has had its remote for two looks.
 func (w *world) checkWorkers() {
 	for _, a := range w.live(true) {
-		if a.working == nil {
+		w.mu.Lock()
+		working, lost := a.working, a.lost
+		w.mu.Unlock()
+		if working == nil {
 			continue
 		}
 		entry := w.model.entries[a.thread]
-		if _, over := w.model.ended[a.thread]; !over && w.holds(a) && entry.Head == a.working.Entry.Head && entry.Status == gitcas.StatusActive && reflect.DeepEqual(entry.Next, a.working.Entry.Next) {
-			a.lost = time.Time{}
-			continue
+		_, over := w.model.ended[a.thread]
+		switch {
+		case !over && w.holds(a) && entry.Head == working.Entry.Head && entry.Status == gitcas.StatusActive && reflect.DeepEqual(entry.Next, working.Entry.Next):
+			lost = time.Time{}
+		case lost.IsZero() || w.isHeldUp(a):
+			lost = time.Now()
+		case time.Since(lost) > 2*2*WatchEvery+time.Second:
+			w.fail("%s has its agent work on, %s after it lost the thread", a.name, time.Since(lost))
 		}
-		if a.lost.IsZero() || w.isHeldUp(a) {
-			a.lost = time.Now()
-		}
-		if time.Since(a.lost) > 2*2*WatchEvery+time.Second {
-			w.fail("%s has its agent work on, %s after it lost the thread", a.name, time.Since(a.lost))
-		}
+		w.mu.Lock()
+		a.lost = lost
+		w.mu.Unlock()
 	}
+}
+
+// isWorking reports whether an actor's agent is at work.
+func (w *world) isWorking(a *actor) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return a.working != nil
 }
 
 // isHeldUp reports whether an actor waits for its remote.
