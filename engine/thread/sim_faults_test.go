@@ -558,7 +558,7 @@ func (w *world) rescue() {
 			}
 			if left.Claim && a.err == nil {
 				_, a.err = a.eng.FreeClaim(a.ctx, v, a.thread)
-				if held, _ := v.Claim(a.thread); a.err == nil && (w.atomic || a.signaled.IsZero()) && a.isEarlier(held.Claim) && w.mem.Refs()[gitcas.ClaimRef(a.thread)] == held.ID {
+				if held, _ := v.Claim(a.thread); a.err == nil && !a.excused() && a.signaled.IsZero() && a.isEarlier(held.Claim) && w.mem.Refs()[gitcas.ClaimRef(a.thread)] == held.ID {
 					w.problem("%s left the claim of %s, which is over", a.name, held.Run)
 				}
 			}
