@@ -59,6 +59,15 @@ func (e *Engine) aliveAt(c gitcas.Claim, now time.Time, guessed bool) bool {
 	return saysAlive(c, now, guessed)
 }
 
+// surelyDead reports whether a claim's job is dead by more than a guessed clock: then it need
+// not stand for a while before it is taken away.
+func (e *Engine) surelyDead(v *gitcas.View, c gitcas.Claim) bool {
+	if alive, known := e.known(c); known {
+		return !alive
+	}
+	return !v.TimeGuessed() && !e.alive(v, c)
+}
+
 // known reports whether a claim's job is running, where that is known without a clock.
 func (e *Engine) known(c gitcas.Claim) (alive, known bool) {
 	if e.knownOver(c) {

@@ -516,8 +516,14 @@ func TestSuspendAt(t *testing.T) {
 		"waits for its delivery": {func(f *fixture) { f.end() }, true, "suspended"},
 		"claimed":                {func(f *fixture) { f.start(); f.steps("r1"); f.claimBy(f.other(0)) }, false, "active"},
 		"its job died":           {func(f *fixture) { f.start(); f.steps("r1"); f.claimBy(f.other(time.Hour)) }, true, "suspended"},
-		"suspended":              {func(f *fixture) { f.start(); f.steps("r1"); f.ok(f.deed("suspend")) }, false, "suspended"},
-		"over":                   {func(f *fixture) { f.start(); f.steps("r1", "r2") }, false, "ended"},
+		"dead by a guess": {func(f *fixture) {
+			f.start()
+			f.steps("r1")
+			f.claimBy(f.other(time.Hour))
+			f.remote.torn = func(l *wire.Listing) { l.TimeGuessed = true }
+		}, false, "active"},
+		"suspended": {func(f *fixture) { f.start(); f.steps("r1"); f.ok(f.deed("suspend")) }, false, "suspended"},
+		"over":      {func(f *fixture) { f.start(); f.steps("r1", "r2") }, false, "ended"},
 	} {
 		for _, lost := range []bool{false, true} {
 			inBubble(t, func(f *fixture) {

@@ -83,8 +83,8 @@ var mutations = []mutation{
 	},
 	{
 		"a refused dispatch suspends what somebody works on", "suspendat.go",
-		"!pending || claimed && e.counts(v, held.Claim, entry)",
-		"!pending || false && claimed && e.counts(v, held.Claim, entry)",
+		"!pending || claimed && held.Head == entry.Head &&",
+		"!pending || false && claimed && held.Head == entry.Head &&",
 	},
 	{
 		"a claim is told by its run, not its nonce", "claim.go",
