@@ -27,7 +27,7 @@ func (e *Engine) ClaimAhead(ctx context.Context, v *gitcas.View, id gitcas.Threa
 		return nil, e.cleanError(err)
 	}
 	if r.plan.role == "" || r.plan.suspend != "" || r.plan.limit != nil {
-		return nil, nil //nolint:nilnil,nilerr // as said above
+		return nil, nil //nolint:nilnil,nilerr // no agent: a limit is for that step to tell
 	}
 	t := r.terms()
 	t.ahead = true

@@ -141,7 +141,7 @@ func (r *stepRun) bringIn(ctx context.Context) (Result, bool, error) {
 		case err != nil:
 			r.notice(err.Error())
 		default:
-			res, in, err := b.bring(ctx, u)
+			res, in, err := b.bringInOne(ctx, u)
 			if in && !res.Again || err != nil {
 				return res, in, err
 			}
@@ -162,8 +162,8 @@ func (r *stepRun) bringIn(ctx context.Context) (Result, bool, error) {
 	return r.result(), false, nil
 }
 
-// bring is bringIn of one step.
-func (r *stepRun) bring(ctx context.Context, u unpushed.Step) (Result, bool, error) {
+// bringInOne is bringIn of one step.
+func (r *stepRun) bringInOne(ctx context.Context, u unpushed.Step) (Result, bool, error) {
 	var err error
 	if r.brought, err = newBrought(u); err != nil {
 		r.setAside(r.diskPath(), err)
@@ -258,7 +258,7 @@ func (r *stepRun) place(ctx context.Context) (Result, bool, error) {
 	case err != nil:
 		return r.result(), false, err
 	}
-	if r.has(r.brought.step) {
+	if r.hasStep(r.brought.step) {
 		r.dropFromDisk()
 		return r.report(r.result()), true, nil
 	}
@@ -316,8 +316,8 @@ func (r *stepRun) readNow(ctx context.Context, live *gitcas.View) error {
 	return r.readChain(ctx, r.v)
 }
 
-// has reports whether a step that some job made is in the thread.
-func (r *stepRun) has(made record.Step) bool {
+// hasStep reports whether a step that some job made is in the thread.
+func (r *stepRun) hasStep(made record.Step) bool {
 	return slices.ContainsFunc(r.chain.Steps, func(s gitcas.ChainStep) bool { return sameStep(s.Step, made) })
 }
 

@@ -47,7 +47,7 @@ func (r *stepRun) commit(ctx context.Context, d Draft, s *sealed, next verdict) 
 	r.made = &s.step
 	along, err := r.planNext(next, s.step.Usage)
 	if err != nil {
-		return r.notDone(r.failed(ctx, "commit", d, err))
+		return r.endUncommitted(r.failed(ctx, "commit", d, err))
 	}
 	build := func(v *gitcas.View) (*gitcas.Change, error) {
 		c, tried, err := r.stepChange(push, v, s, next, along)
@@ -61,9 +61,9 @@ func (r *stepRun) commit(ctx context.Context, d Draft, s *sealed, next verdict) 
 	var div *DivergedError
 	switch {
 	case errors.As(err, new(*doneError)):
-		return r.notDone(err)
+		return r.endUncommitted(err)
 	case errors.As(err, &moved):
-		return r.notDone(r.yielded(ctx, "commit", d, moved.reason))
+		return r.endUncommitted(r.yielded(ctx, "commit", d, moved.reason))
 	case errors.As(err, &div):
 		return r.suspendWith(ctx, d, div)
 	case err != nil:
@@ -73,7 +73,7 @@ func (r *stepRun) commit(ctx context.Context, d Draft, s *sealed, next verdict) 
 		if errors.As(err, &failure) {
 			failure.Unsure = unsure
 		}
-		return r.notDone(err)
+		return r.endUncommitted(err)
 	}
 	r.settled(push, v, done)
 	r.dropFromDisk()
@@ -86,9 +86,9 @@ func (r *stepRun) commit(ctx context.Context, d Draft, s *sealed, next verdict) 
 	return res, nil
 }
 
-// notDone is the end of a job that did not commit its step; there is no error where another
+// endUncommitted is the end of a job that did not commit its step; there is no error where another
 // job did that.
-func (r *stepRun) notDone(err error) (Result, error) {
+func (r *stepRun) endUncommitted(err error) (Result, error) {
 	var done *doneError
 	if errors.As(err, &done) {
 		r.dropFromDisk()
@@ -106,7 +106,7 @@ func (r *stepRun) doneBefore(ctx context.Context, v *gitcas.View) error {
 		return nil
 	}
 	now := newRun(r.e, r.req)
-	if err := now.readNow(ctx, v); err != nil || !now.has(*r.made) {
+	if err := now.readNow(ctx, v); err != nil || !now.hasStep(*r.made) {
 		return nil //nolint:nilerr // see above
 	}
 	return &doneError{now.report(now.result())}

@@ -26,7 +26,7 @@ func (r *stepRun) totals(ctx context.Context, refs []string) (moderator.Totals, 
 	failed = append(r.poked(), failed...)
 	r.failedBefore = slices.Clone(failed)
 	for _, s := range r.chain.Steps {
-		r.isOnRecord(s.Run)
+		r.noteOnRecord(s.Run)
 		t.Add(s.Role, s.Usage)
 		failed = append(failed, s.PreviousAttempts...)
 	}
@@ -43,7 +43,7 @@ func (r *stepRun) totals(ctx context.Context, refs []string) (moderator.Totals, 
 		if err != nil {
 			return t, err
 		}
-		r.isOnRecord(step.Run)
+		r.noteOnRecord(step.Run)
 		t.Add(step.Role, step.Usage)
 		failed = append(failed, step.PreviousAttempts...)
 	}

@@ -203,8 +203,8 @@ var mutations = []mutation{
 	},
 	{
 		"what is in the thread is brought in again", "bringin.go",
-		"if r.has(r.brought.step) {",
-		"if false && r.has(r.brought.step) {",
+		"if r.hasStep(r.brought.step) {",
+		"if false && r.hasStep(r.brought.step) {",
 	},
 	{
 		"it is brought in without a claim", "bringin.go",

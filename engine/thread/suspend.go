@@ -34,10 +34,10 @@ func (r *stepRun) suspendWith(ctx context.Context, d Draft, cause *DivergedError
 	var moved *NotYoursError
 	switch {
 	case errors.As(err, &moved):
-		return r.notDone(r.yielded(ctx, "commit", d, moved.Reason))
+		return r.endUncommitted(r.yielded(ctx, "commit", d, moved.Reason))
 	case err != nil:
 		// The work is done: whatever keeps the thread from being suspended, it is kept.
-		return r.notDone(r.failed(ctx, "commit", d, errors.Join(cause, err)))
+		return r.endUncommitted(r.failed(ctx, "commit", d, errors.Join(cause, err)))
 	}
 	r.dropFromDisk()
 	return r.result(), &SuspendedError{Thread: r.id, Role: r.waitingRole(), Reason: cause.Error()}

@@ -99,8 +99,8 @@ func phaseOf(a gitcas.Attempt) string {
 	return ""
 }
 
-// isOnRecord notes that the chain tells of a run's attempt.
-func (r *stepRun) isOnRecord(run *record.Run) {
+// noteOnRecord notes that the chain tells of a run's attempt.
+func (r *stepRun) noteOnRecord(run *record.Run) {
 	if run != nil {
 		r.onRecord[gitcas.AttemptRef(r.id, run.ID, run.Attempt)] = true
 	}

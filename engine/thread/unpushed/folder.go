@@ -128,7 +128,7 @@ func (f *Folder) Read(store string, id gitcas.ThreadID) (Step, error) {
 	}
 	var s Step
 	err := f.in(func(root *os.Root) (err error) {
-		s, err = f.first(root, store, id)
+		s, err = f.readFirst(root, store, id)
 		return err
 	})
 	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.As(err, new(*BadError)) {
@@ -137,7 +137,7 @@ func (f *Folder) Read(store string, id gitcas.ThreadID) (Step, error) {
 	return s, err
 }
 
-func (f *Folder) first(root *os.Root, store string, id gitcas.ThreadID) (Step, error) {
+func (f *Folder) readFirst(root *os.Root, store string, id gitcas.ThreadID) (Step, error) {
 	if info, err := root.Lstat(store); err != nil {
 		return Step{}, err
 	} else if !info.IsDir() {

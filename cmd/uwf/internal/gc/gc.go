@@ -90,7 +90,7 @@ func gcRun(ctx context.Context, o *Options) error {
 	if err := disk.find(); err != nil {
 		return err
 	}
-	plan, err := sweep.Plan(ctx, store, sweep.Options{OlderThan: age, Alive: thread.ClaimAlive}, disk.threads()...)
+	plan, err := sweep.Plan(ctx, store, sweep.Options{OlderThan: age, Alive: thread.ClaimAlive}, disk.threadIDs()...)
 	if err != nil {
 		return err
 	}

@@ -92,8 +92,8 @@ func (l *local) findSealed() error {
 	return nil
 }
 
-// threads are those that something here is for.
-func (l *local) threads() []gitcas.ThreadID {
+// threadIDs are those that something here is for.
+func (l *local) threadIDs() []gitcas.ThreadID {
 	ids := slices.Collect(maps.Keys(l.folders))
 	for _, s := range l.sealed {
 		ids = append(ids, s.thread)
