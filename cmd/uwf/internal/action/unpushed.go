@@ -83,8 +83,11 @@ func (k *keeper) handOver(ctx context.Context, workspace string) error {
 	defer k.mu.Unlock()
 	err := clearHandedOver(ctx, workspace)
 	for path, left := range k.left {
-		if left && err == nil {
-			err = copyStep(k.Dir, workspace, filepath.Join(filepath.Base(filepath.Dir(path)), filepath.Base(path)))
+		if !left || err != nil {
+			continue
+		}
+		if path, err = filepath.Rel(k.Dir, path); err == nil {
+			err = copyStep(k.Dir, workspace, path)
 		}
 	}
 	return err
