@@ -1,14 +1,12 @@
 package runner
 
 import (
-	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/united-workforce/uwf/engine/forge"
-	"github.com/united-workforce/uwf/engine/runner/artifact"
 	"github.com/united-workforce/uwf/engine/runner/event"
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas"
@@ -238,11 +236,8 @@ func TestSaidBetweenTwoJobs(t *testing.T) {
 	w.ok(first)
 	w.ok(second)
 	d, _ := w.forge.take()
-	dir := filepath.Join(t.TempDir(), ".uwf-step")
-	w.wrap = artifact.Mirror
-	_, err := w.run(aJob{run: "91", ev: manual(d), in: Inputs{Command: CommandRun, Artifact: dir}})
+	dir, err := w.agentJob("91", manual(d))
 	w.ok(err)
-	w.wrap = nil
 	id, _ := w.only()
 	e := w.runner(&aJob{}).Engine
 	w.ok(e.Suspend(t.Context(), id, "wait"))

@@ -110,7 +110,8 @@ func (j *job) dispatch(ctx context.Context, id gitcas.ThreadID, head node.Pin, p
 }
 
 // claimAhead claims a thread for the jobs that are to be started for it, where agents have one
-// of their own, which can't, and the commit of the step before has not. The error says that they are not to be: others are at work.
+// of their own, which can't, and the commit of the step before has not. The error says that
+// others are at work, so that none is to be started.
 func (j *job) claimAhead(ctx context.Context, id gitcas.ThreadID, head node.Pin, p *picture.Picture) error {
 	if !j.pairs || j.ahead != nil || j.latest == nil || p == nil || p.Head() != head || p.Entry.Status != gitcas.StatusActive {
 		return nil
