@@ -897,3 +897,81 @@ func TestStoppedOnAShortEntry(t *testing.T) {
 		f.sound()
 	})
 }
+
+// worksAndLags runs two steps that change files, the second with a status, on a remote
+// without atomic pushes, and puts the work branch back by a commit: as it is where the job
+// died after it had pushed the state branch. It returns the branch and what it lost.
+func (f *fixture) worksAndLags(last string) (string, wire.ID) {
+	f.Helper()
+	f.agent = func(ctx context.Context, t Task, m *Meter) (Draft, error) {
+		f.files["by-"+t.Role] = "x\n"
+		return f.answer("done", last)(ctx, t, m)
+	}
+	f.start()
+	f.steps("r1")
+	_, err := f.stepWith("r2", 1, StepRequest{Thread: testThread, Deliver: true})
+	f.ok(err)
+	f.runs = nil
+	branch := branchRef(gitcas.WorkBranch(testThread))
+	tip := f.mem.Refs()[branch]
+	parent, err := workCommit(f, tip)
+	f.ok(err)
+	for _, moves := range [][]wire.RefUpdate{{{Name: branch, Old: tip}, {Name: "refs/heads/keep", New: tip}}, {{Name: branch, New: parent}}} {
+		_, err = f.mem.Push(f.Context(), wire.PushRequest{Updates: moves})
+		f.ok(err)
+	}
+	return branch, tip
+}
+
+// TestRestingBranchIsBroughtUp: a thread that a person makes rest leaves a branch behind
+// that has all its commits.
+func TestRestingBranchIsBroughtUp(t *testing.T) {
+	for _, deed := range []string{"suspend", "pause", "cancel"} {
+		t.Run(deed, func(t *testing.T) {
+			bubble(t, false, func(f *fixture) {
+				branch, tip := f.worksAndLags("rejected")
+				f.ok(f.deed(deed))
+				if at := f.mem.Refs()[branch]; at != tip {
+					f.Errorf("it is at %s, want %s", at, tip)
+				}
+			})
+		})
+	}
+}
+
+// TestClaimGoneWhileBranchIsBroughtUp: what a job reads after that push tells it that its
+// claim is gone, so nothing is paid for and nothing done. Whoever took the claim over may
+// have brought the branch up as well.
+func TestClaimGoneWhileBranchIsBroughtUp(t *testing.T) {
+	for _, both := range []bool{false, true} {
+		lag := func(f *fixture, last string) {
+			branch, tip := f.worksAndLags(last)
+			f.remote.before = func(op string, req wire.PushRequest) error {
+				if op == "push" && touches(req, branch) {
+					f.remote.before = nil
+					f.claimBy(f.other(0))
+					if both {
+						_, err := f.mem.Push(f.Context(), wire.PushRequest{Updates: []wire.RefUpdate{{Name: branch, Old: f.mem.Refs()[branch], New: tip}}})
+						f.ok(err)
+					}
+				}
+				return nil
+			}
+		}
+		t.Run("step", func(t *testing.T) {
+			bubble(t, false, func(f *fixture) {
+				lag(f, "rejected")
+				_, err := f.step("r3")
+				f.says(f.code(err, CodeNotYours), "while its work branch was brought up")
+				f.paid(0)
+			})
+		})
+		t.Run("delivery", func(t *testing.T) {
+			bubble(t, false, func(f *fixture) {
+				lag(f, "approved")
+				_, err := f.deliverWith("d1", nil)
+				f.says(f.code(err, CodeNotYours), "while its work branch was brought up")
+			})
+		})
+	}
+}

@@ -162,6 +162,8 @@ func (r *delivery) attempt(ctx context.Context) (Result, error) {
 		return r.suspended(ctx, div.Error())
 	case errors.As(err, &lost):
 		return r.suspended(ctx, lost.Msg)
+	case errors.As(err, new(*NotYoursError)):
+		return r.told(), err
 	case err != nil:
 		return r.told(), r.notDone(ctx, fmt.Errorf("bring its work branch up: %w", err))
 	}
@@ -216,7 +218,7 @@ func (r *delivery) branchUp(ctx context.Context) (wire.ID, error) {
 		if err != nil && (!errors.Is(err, wire.ErrLostRace) || try >= branchTries) {
 			return wire.ZeroID, err
 		}
-		if err := r.refresh(ctx, r.v); err != nil {
+		if err := r.refresh(ctx); err != nil {
 			return wire.ZeroID, err
 		}
 	}

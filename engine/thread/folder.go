@@ -73,39 +73,44 @@ const branchTries = 5
 // whereFrom finds the commit to work from. Somebody may push to the branch while
 // it is brought up: then it is looked at again.
 func (r *stepRun) whereFrom(ctx context.Context) (wire.ID, error) {
-	v, w := r.v, workOf(r.id, r.entry)
+	w := workOf(r.id, r.entry)
 	for try := 0; ; try++ {
 		recorded := plumbing.NewHash(w.Commit)
-		tip := workTip(v, w)
+		tip := workTip(r.v, w)
 		switch {
 		case tip.IsZero():
 			return recorded, nil
 		case tip == recorded || recorded.IsZero():
 			return tip, nil
 		}
-		from, err := r.e.follow(ctx, v, r.id, w, tip)
-		if err == nil && from != tip {
-			return from, r.refresh(ctx, v) // the branch was brought up
-		}
-		if !errors.Is(err, wire.ErrLostRace) || try >= branchTries {
+		from, err := r.e.follow(ctx, r.v, r.id, w, tip)
+		raced := errors.Is(err, wire.ErrLostRace) && try < branchTries
+		if err != nil && !raced || err == nil && from == tip {
 			return from, err
 		}
-		if v, err = r.e.Store.Reload(ctx, v, r.id); err != nil {
+		if err := r.refresh(ctx); err != nil {
 			return wire.ZeroID, err
+		}
+		if !raced {
+			return from, nil // the branch was brought up
 		}
 	}
 }
 
-// refresh reads the store again after a push of this job's own: the commit must not
-// take it for somebody else's.
-func (r *stepRun) refresh(ctx context.Context, v *gitcas.View) error {
-	v, err := r.e.Store.Reload(ctx, v, r.id)
+// refresh reads the store again after a push of this job's own, which the commit must not
+// take for somebody else's, or one that came too late. A claim that is seen to be gone ends
+// the work here, before it is paid for.
+func (r *stepRun) refresh(ctx context.Context) error {
+	v, err := r.e.Store.Reload(ctx, r.v, r.id)
 	if err != nil {
 		return err
 	}
 	r.v = v
-	if r.hold != nil {
-		r.hold.latest = v
+	if r.hold == nil {
+		return nil
+	}
+	if _, err := r.hold.see(v); err != nil {
+		return &NotYoursError{Thread: r.id, Reason: "it was taken over, suspended or cancelled while its work branch was brought up"}
 	}
 	return nil
 }

@@ -272,6 +272,9 @@ func (r *stepRun) work(ctx context.Context) (Result, error) {
 		if errors.As(err, &div) {
 			return r.suspended(ctx, div.Error())
 		}
+		if errors.As(err, new(*NotYoursError)) {
+			return r.result(), err
+		}
 		return r.result(), r.failed(ctx, "workspace", Draft{}, err)
 	}
 	if err := r.enter(); err != nil {
