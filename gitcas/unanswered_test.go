@@ -1,6 +1,7 @@
 package gitcas
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,6 +19,8 @@ import (
 // or it takes it only after it was looked for.
 type slow struct {
 	wire.Remote
+	kind   error // of what is answered instead; nil: nothing is
+	lost   bool  // it never takes it
 	late   bool
 	ref    string
 	taken  func() // called once it has taken it
@@ -33,10 +36,13 @@ func (s *slow) Push(ctx context.Context, req wire.PushRequest) (time.Time, error
 	if !moves || s.pushes > 1 {
 		return s.Remote.Push(ctx, req)
 	}
-	if s.held = &req; !s.late {
+	if s.held = &req; s.lost {
+		s.held = nil
+	}
+	if !s.late {
 		s.arrive(ctx)
 	}
-	return time.Time{}, &wire.Error{Op: "push", URL: s.URL(), Kind: wire.ErrUnreachable, Detail: "no answer"}
+	return time.Time{}, &wire.Error{Op: "push", URL: s.URL(), Kind: cmp.Or(s.kind, wire.ErrUnreachable), Detail: "no answer"}
 }
 
 func (s *slow) arrive(ctx context.Context) {
@@ -264,6 +270,29 @@ func TestUnansweredAndThenUnread(t *testing.T) {
 		case !errors.Is(err, ErrUnsure):
 			t.Fatalf("the reads end at listing %d: %v", at, err)
 		}
+	}
+}
+
+// TestUnreadableAnswer: a page in place of an answer does not tell whether the push was
+// taken. It is looked for once, and not made again.
+func TestUnreadableAnswer(t *testing.T) {
+	for name, lost := range map[string]bool{"taken": false, "not taken": true} {
+		t.Run(name, func(t *testing.T) {
+			s := Open(wire.NewMemory(wire.MemoryOptions{Atomic: true}), testOptions())
+			id := threadID(1)
+			threadWithSteps(t, s, id, 1)
+			r := &slow{Remote: s.remote, kind: wire.ErrUnreadable, lost: lost, ref: s.ref, taken: func() {}}
+			mine := Open(r, testOptions())
+			_, err := mine.Update(t.Context(), mustLoad(t, mine, id), func(v *View) (*Change, error) {
+				return stepChange(t, v, id, "developer", "once"), nil
+			}, id)
+			if unsure := errors.Is(err, ErrUnsure) && errors.Is(err, wire.ErrUnreadable); unsure != lost || r.pushes != 1 {
+				t.Fatalf("%d pushes, %v", r.pushes, err)
+			}
+			if !lost && err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }
 

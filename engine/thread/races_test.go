@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
@@ -39,6 +40,40 @@ func TestPausedWhilePoked(t *testing.T) {
 				f.sound()
 				f.ok(f.deed("resume"))
 				f.steps("r3")
+			})
+		})
+	}
+}
+
+// TestPokedUnderAnothersClaim: whoever was so slow that its claim was taken over, or cleared
+// away, changes nothing and leaves the other one's claim alone.
+func TestPokedUnderAnothersClaim(t *testing.T) {
+	for name, meanwhile := range map[string]func(f *fixture){
+		"taken over": func(f *fixture) { f.claimBy(f.other(0)) },
+		"cleared away": func(f *fixture) {
+			held, _ := f.view().Claim(testThread)
+			upd, _ := gitcas.ClaimUpdate(testThread, &held, nil, time.Now())
+			_, err := f.mem.Push(f.Context(), wire.PushRequest{Updates: []wire.RefUpdate{upd}})
+			f.ok(err)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(f *fixture) {
+				f.start()
+				f.steps("r1")
+				var claim wire.ID
+				before := f.entry()
+				f.hook = func(point string) {
+					if point == "poke claimed" {
+						meanwhile(f)
+						held, _ := f.view().Claim(testThread)
+						claim = held.ID
+					}
+				}
+				f.says(f.code(f.deed("poke"), CodeNotYours), "it changed meanwhile")
+				if held, _ := f.view().Claim(testThread); held.ID != claim || !sameThread(f.entry(), before) {
+					f.Errorf("claim %s, want %s; entry %+v", held.ID, claim, f.entry())
+				}
 			})
 		})
 	}

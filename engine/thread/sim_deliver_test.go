@@ -84,7 +84,8 @@ func (w *world) deliver(a *actor, head node.Hash) {
 }
 
 // deliveryStarts: only a thread that has ended is delivered, at the head that it was
-// claimed at, and with all its work on the branch; and none that is off the tip already.
+// claimed at, and with all its work on the branch; and none that is off the tip already,
+// as far as the job could see: an outage between its last look and here may be long.
 // Without atomic pushes the last can't be: the archive goes out without the claim, so a
 // job whose claim was just taken over may archive while the other begins.
 func (w *world) deliveryStarts(a *actor, d Delivery) {
@@ -97,7 +98,8 @@ func (w *world) deliveryStarts(a *actor, d Delivery) {
 	w.mu.Lock()
 	done := w.model.delivered[d.Entry.Head] > 0
 	w.mu.Unlock()
-	if done && w.whole && w.archivedAt(a.thread, d.Entry.Head) > 0 {
+	knows := w.holds(a) || w.model.moved[a.thread].push < a.listed
+	if done && w.whole && knows && w.archivedAt(a.thread, d.Entry.Head) > 0 {
 		w.problem("%s delivers head %s, which was delivered and archived", a.name, d.Entry.Head)
 	}
 	if c := d.Entry.Work.Commit; c != "" && !w.reaches(d.Tip, plumbing.NewHash(c)) {

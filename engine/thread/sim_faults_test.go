@@ -286,6 +286,7 @@ func (w *world) landLate() {
 	_, err := w.mem.Push(context.Background(), p.req)
 	w.say("-- late: %s: %s: %v", p.actor.name, p.what, err)
 	w.pushed(p.actor, before)
+	w.check() // before somebody else pushes, who would be blamed for it
 }
 
 // machine is where actors run that can see each other's processes, and what these keep.

@@ -47,11 +47,6 @@ var mutations = []mutation{
 		"if err != nil || own || !own {",
 	},
 	{
-		"people change a thread that another one works on", "alone.go",
-		"if !alive || !sameThread(entry, before) || !claimed || !h.own(held.Claim) {",
-		"if _ = claimed; !alive || !sameThread(entry, before) {",
-	},
-	{
 		"a job suspends under another one's claim", "suspend.go",
 		"if !claimed || !r.hold.own(held.Claim) {",
 		"if !claimed {",
@@ -90,11 +85,6 @@ var mutations = []mutation{
 		"a claim is told by its run, not its nonce", "claim.go",
 		"return h.nonce != \"\" && c.Nonce == h.nonce",
 		"return h.nonce != \"\" && c.Run == h.e.Who.Run && c.Attempt == h.e.Who.Attempt",
-	},
-	{
-		"a torn listing is looked at once", "claim.go",
-		"case old.ID == seen && old.Head != entry.Head:",
-		"case (old.ID == seen || true) && old.Head != entry.Head:",
 	},
 	{
 		"a claim from the future counts", "alive.go",
@@ -444,6 +434,41 @@ var guarded = []struct {
 		"float64(tenths(used, budget))*budget/10) }",
 		"0) }",
 	}},
+	{"TestPokedUnderAnothersClaim", mutation{
+		"people change a thread that another one works on", "alone.go",
+		"if !alive || !sameThread(entry, before) || !claimed || !h.own(held.Claim) {",
+		"if _ = claimed; !alive || !sameThread(entry, before) {",
+	}},
+	{"TestTornListing", mutation{
+		"a torn listing is looked at once", "claim.go",
+		"case old.ID == seen && old.Head != entry.Head:",
+		"case (old.ID == seen || true) && old.Head != entry.Head:",
+	}},
+	{"TestClaimGoneWhileBranchIsBroughtUp", mutation{
+		"a claim seen gone as the branch is brought up is worked under", "folder.go",
+		"if _, err := r.hold.see(v); err != nil {",
+		"if _, err := r.hold.see(v); false && err != nil {",
+	}},
+	{"TestUnansweredOnePartOfMany", mutation{
+		"the rest of what landed in part is not sent", "../../gitcas/update.go",
+		"lagging := u.s.sendRest(ctx, u.s.refsAtOnce(v.version), p)",
+		"lagging := map[string]error(nil)",
+	}},
+	{"TestUnreadableAnswer", mutation{
+		"a push whose answer can't be read is made again", "../../gitcas/update.go",
+		"u.last = err // something",
+		"// something",
+	}},
+	{"TestUnreadableAnswer", mutation{
+		"a push whose answer can't be read is not looked for", "../../gitcas/update.go",
+		"if unreadable || errors.Is(err, wire.ErrUnreachable) {",
+		"if errors.Is(err, wire.ErrUnreachable) {",
+	}},
+	{"TestRestingBranchIsBroughtUp", mutation{
+		"a thread comes to rest with a branch that lags", "suspend.go",
+		"if e.Store.Atomic(v) || w.Commit",
+		"if true || e.Store.Atomic(v) || w.Commit",
+	}},
 	{"TestAgentThatHandsOver", mutation{
 		"an agent outlives its claim", "alive.go",
 		"return min(t, left)",
@@ -495,7 +520,7 @@ func TestSimulationCatchesMutations(t *testing.T) {
 	}
 }
 
-// withoutRule runs tests of the package without a rule.
+// withoutRule runs tests of this package and of the Store's without a rule.
 func withoutRule(t *testing.T, m mutation, tests string) (out string, passed bool) {
 	src, err := os.ReadFile(m.file)
 	if err != nil {
@@ -518,7 +543,7 @@ func withoutRule(t *testing.T, m mutation, tests string) (out string, passed boo
 	if err := os.WriteFile(file, overlay, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), "go", "test", "-count=1", "-vet=off", "-overlay", file, "-run", tests, ".")
+	cmd := exec.CommandContext(t.Context(), "go", "test", "-count=1", "-vet=off", "-overlay", file, "-run", tests, ".", "../../gitcas")
 	cmd.Env = append(os.Environ(), "UWF_SIM_SEEDS=2000", "UWF_SIM_MUTATE=")
 	text, err := cmd.CombinedOutput()
 	return string(text), err == nil
