@@ -345,6 +345,13 @@ func TestBringInLate(t *testing.T) {
 			_, err := e.Step(f.Context(), f.at(testThread))
 			f.ok(err)
 		}, CodeOK, 3, false},
+		"another is at the next step": {func(f *fixture) {
+			e := f.engine("elsewhere", 1)
+			e.Unpushed = nil
+			_, err := e.Step(f.Context(), f.at(testThread))
+			f.ok(err)
+			f.claimBy(f.other(0))
+		}, CodeNotYours, 2, false},
 		"ended by others": {func(f *fixture) {
 			for _, run := range []string{"e1", "e2"} {
 				e := f.engine(run, 1)

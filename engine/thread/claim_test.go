@@ -708,6 +708,7 @@ func TestRenewalGoesOn(t *testing.T) {
 // claim is gone, even when the agent takes two of them to die and the state branch
 // can't be pushed to.
 func TestInterrupt(t *testing.T) {
+	var away time.Time
 	for name, c := range map[string]struct {
 		dies   time.Duration
 		fault  func(f *fixture, req wire.PushRequest) error
@@ -723,6 +724,15 @@ func TestInterrupt(t *testing.T) {
 			}
 			return nil
 		}, false, true},
+		"a remote that is away for a moment": {3 * time.Second, func(*fixture, wire.PushRequest) error {
+			if away.IsZero() {
+				away = time.Now()
+			}
+			if time.Since(away) < 900*time.Millisecond { // who is in no hurry waits two seconds
+				return unreachable()
+			}
+			return nil
+		}, true, true},
 		"a remote that hangs": {2 * time.Second, func(f *fixture, _ wire.PushRequest) error { return unreachable() }, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -157,11 +157,6 @@ var mutations = []mutation{
 		"if len(u.unanswered) >= 0 || errors.Is(err, ErrUnsure) {\n\t\treturn err",
 	},
 	{
-		"refs alone are not proved", "../../gitcas/wire/patient.go",
-		"case taken:",
-		"case taken && after < 0:",
-	},
-	{
 		"the sealed step is not on disk", "step.go",
 		"\tr.keepOnDisk(step)\n",
 		"",
@@ -180,21 +175,6 @@ var mutations = []mutation{
 		"what is on disk is not brought in", "step.go",
 		"if res, in, err := r.bringIn(ctx); in",
 		"if res, in, err := r.result(), false, error(nil); in",
-	},
-	{
-		"it is brought in whatever people said since", "bringin.go",
-		"if !r.brought.same {",
-		"if false && !r.brought.same {",
-	},
-	{
-		"it is brought in on another head", "bringin.go",
-		"|| entry.Head != r.brought.Entry.Head {",
-		"{",
-	},
-	{
-		"what is in the thread is brought in again", "bringin.go",
-		"if r.hasStep(r.brought.step) {",
-		"if false && r.hasStep(r.brought.step) {",
 	},
 	{
 		"it is brought in without a claim", "bringin.go",
@@ -250,11 +230,6 @@ var mutations = []mutation{
 		"who is told to end leaves the claim", "claim.go",
 		"ctx, cancel := outlive(ctx, 0, releaseGrace)\n\tdefer cancel()\n\tfor range",
 		"ctx, cancel := context.WithCancel(ctx)\n\tdefer cancel()\n\tfor range",
-	},
-	{
-		"who is told to end keeps nothing", "attempt.go",
-		"ctx, cancel := outlive(ctx, 0, linkGrace)\n\tdefer cancel()\n\tstopped",
-		"ctx, cancel := context.WithCancel(ctx)\n\tdefer cancel()\n\tstopped",
 	},
 	{
 		"a step is committed without the claim", "commit.go",
@@ -469,6 +444,46 @@ var guarded = []struct {
 		"if e.Store.Atomic(v) || w.Commit",
 		"if true || e.Store.Atomic(v) || w.Commit",
 	}},
+	{"TestPushRefs", mutation{
+		"refs alone are not proved", "../../gitcas/wire/patient.go",
+		"case taken:",
+		"case taken && after < 0:",
+	}},
+	{"TestBringInLate", mutation{
+		"it is brought in whatever people said since", "bringin.go",
+		"if !r.brought.same {",
+		"if false && !r.brought.same {",
+	}},
+	{"TestBringInLate", mutation{
+		"it is brought in on another head", "bringin.go",
+		"|| entry.Head != r.brought.Entry.Head {",
+		"{",
+	}},
+	{"TestBringInPushed", mutation{
+		"what is in the thread is brought in again", "bringin.go",
+		"if r.hasStep(r.brought.step) {",
+		"if false && r.hasStep(r.brought.step) {",
+	}},
+	{"TestBringInForged", mutation{
+		"it is brought in for a role that there isn't", "bringin.go",
+		"if _, ok := r.def.Roles[b.step.Role]; !ok {",
+		"if _, ok := r.def.Roles[b.step.Role]; false && !ok {",
+	}},
+	{"TestBringInForged", mutation{
+		"its files are not searched for secrets", "bringin.go",
+		"err = screen.Search(ctx, snap, r.e.Redact, r.e.ReadBlobs)",
+		"_ = screen.Search(ctx, snap, r.e.Redact, r.e.ReadBlobs)",
+	}},
+	{"TestInterrupt", mutation{
+		"who is told to end waits as long as others", "interrupt.go",
+		"out = outage.WithHurry(out,",
+		"_ = outage.WithHurry(out,",
+	}},
+	{"TestInterrupt", mutation{
+		"who is told to end keeps nothing", "attempt.go",
+		"ctx, cancel := outlive(ctx, 0, linkGrace)\n\tdefer cancel()\n\tstopped",
+		"ctx, cancel := context.WithCancel(ctx)\n\tdefer cancel()\n\tstopped",
+	}},
 	{"TestAgentThatHandsOver", mutation{
 		"an agent outlives its claim", "alive.go",
 		"return min(t, left)",
@@ -520,7 +535,7 @@ func TestSimulationCatchesMutations(t *testing.T) {
 	}
 }
 
-// withoutRule runs tests of this package and of the Store's without a rule.
+// withoutRule runs tests of this package and of the Store without a rule.
 func withoutRule(t *testing.T, m mutation, tests string) (out string, passed bool) {
 	src, err := os.ReadFile(m.file)
 	if err != nil {
@@ -543,7 +558,7 @@ func withoutRule(t *testing.T, m mutation, tests string) (out string, passed boo
 	if err := os.WriteFile(file, overlay, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), "go", "test", "-count=1", "-vet=off", "-overlay", file, "-run", tests, ".", "../../gitcas")
+	cmd := exec.CommandContext(t.Context(), "go", "test", "-count=1", "-vet=off", "-overlay", file, "-run", tests, ".", "../../gitcas/...")
 	cmd.Env = append(os.Environ(), "UWF_SIM_SEEDS=2000", "UWF_SIM_MUTATE=")
 	text, err := cmd.CombinedOutput()
 	return string(text), err == nil
