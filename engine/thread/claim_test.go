@@ -708,32 +708,28 @@ func TestRenewalGoesOn(t *testing.T) {
 // claim is gone, even when the agent takes two of them to die and the state branch
 // can't be pushed to.
 func TestInterrupt(t *testing.T) {
-	var away time.Time
 	for name, c := range map[string]struct {
 		dies   time.Duration
-		fault  func(f *fixture, req wire.PushRequest) error
+		fault  func(since time.Duration, req wire.PushRequest) error
 		linked bool
 		kept   bool
 	}{
 		"at once":      {0, nil, true, true},
 		"a slow agent": {2 * time.Second, nil, true, true},
-		"a state branch that is never free": {2 * time.Second, func(_ *fixture, req wire.PushRequest) error {
+		"a state branch that is never free": {2 * time.Second, func(_ time.Duration, req wire.PushRequest) error {
 			time.Sleep(100 * time.Millisecond)
 			if touches(req, "refs/heads/uwf-state") {
 				return &wire.Error{Op: "push", URL: "memory:", Kind: wire.ErrLostRace}
 			}
 			return nil
 		}, false, true},
-		"a remote that is away for a moment": {3 * time.Second, func(*fixture, wire.PushRequest) error {
-			if away.IsZero() {
-				away = time.Now()
-			}
-			if time.Since(away) < 900*time.Millisecond { // who is in no hurry waits two seconds
+		"a remote that is away for a moment": {3 * time.Second, func(since time.Duration, _ wire.PushRequest) error {
+			if since < 3900*time.Millisecond { // who is in no hurry asks again at five seconds
 				return unreachable()
 			}
 			return nil
 		}, true, true},
-		"a remote that hangs": {2 * time.Second, func(f *fixture, _ wire.PushRequest) error { return unreachable() }, false, false},
+		"a remote that hangs": {2 * time.Second, func(time.Duration, wire.PushRequest) error { return unreachable() }, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(f *fixture) {
@@ -745,7 +741,7 @@ func TestInterrupt(t *testing.T) {
 					f.files["half"] = "done\n"
 					f.remote.before = func(op string, req wire.PushRequest) error {
 						if op == "push" && c.fault != nil {
-							return c.fault(f, req)
+							return c.fault(time.Since(signal), req)
 						}
 						return nil
 					}
@@ -968,7 +964,7 @@ func TestClaimGoneWhileBranchIsBroughtUp(t *testing.T) {
 				return nil
 			}
 		}
-		t.Run("step", func(t *testing.T) {
+		t.Run(fmt.Sprint("step, both ", both), func(t *testing.T) {
 			bubble(t, false, func(f *fixture) {
 				lag(f, "rejected")
 				_, err := f.step("r3")
@@ -976,7 +972,7 @@ func TestClaimGoneWhileBranchIsBroughtUp(t *testing.T) {
 				f.paid(0)
 			})
 		})
-		t.Run("delivery", func(t *testing.T) {
+		t.Run(fmt.Sprint("delivery, both ", both), func(t *testing.T) {
 			bubble(t, false, func(f *fixture) {
 				lag(f, "approved")
 				_, err := f.deliverWith("d1", nil)

@@ -218,7 +218,7 @@ func (r *delivery) branchUp(ctx context.Context) (wire.ID, error) {
 		if err != nil && (!errors.Is(err, wire.ErrLostRace) || try >= branchTries) {
 			return wire.ZeroID, err
 		}
-		if err := r.refresh(ctx); err != nil {
+		if err := r.reloadStore(ctx); err != nil {
 			return wire.ZeroID, err
 		}
 	}

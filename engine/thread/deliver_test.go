@@ -455,12 +455,7 @@ func TestDeliverBringsTheBranchUp(t *testing.T) {
 	})
 	t.Run("lags", func(t *testing.T) {
 		bubble(t, false, func(f *fixture) {
-			tip := worked(f)
-			c, err := workCommit(f, tip)
-			f.ok(err)
-			_, err = f.mem.Push(f.Context(), wire.PushRequest{Updates: []wire.RefUpdate{{Name: branch, Old: tip}, {Name: "refs/heads/keep", New: tip}}})
-			f.ok(err)
-			move(f, wire.ZeroID, c)
+			_, tip := f.worksAndLags("approved")
 			if got, err := tips(f); err != nil || got != tip {
 				f.Errorf("%s, %v", got, err)
 			}

@@ -84,23 +84,22 @@ func (r *stepRun) whereFrom(ctx context.Context) (wire.ID, error) {
 			return tip, nil
 		}
 		from, err := r.e.follow(ctx, r.v, r.id, w, tip)
-		raced := errors.Is(err, wire.ErrLostRace) && try < branchTries
-		if err != nil && !raced || err == nil && from == tip {
+		switch {
+		case err == nil && from != tip:
+			return from, r.reloadStore(ctx) // the branch was brought up
+		case !errors.Is(err, wire.ErrLostRace) || try >= branchTries:
 			return from, err
 		}
-		if err := r.refresh(ctx); err != nil {
+		if err := r.reloadStore(ctx); err != nil {
 			return wire.ZeroID, err
-		}
-		if !raced {
-			return from, nil // the branch was brought up
 		}
 	}
 }
 
-// refresh reads the store again after a push of this job's own, which the commit must not
+// reloadStore reads the store again after a push of this job's own, which the commit must not
 // take for somebody else's, or one that came too late. A claim that is seen to be gone ends
 // the work here, before it is paid for.
-func (r *stepRun) refresh(ctx context.Context) error {
+func (r *stepRun) reloadStore(ctx context.Context) error {
 	v, err := r.e.Store.Reload(ctx, r.v, r.id)
 	if err != nil {
 		return err

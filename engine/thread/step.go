@@ -267,14 +267,13 @@ func (r *stepRun) work(ctx context.Context) (Result, error) {
 	if err := r.prepareTask(); err != nil {
 		return r.result(), r.failed(ctx, "prepare", Draft{}, err)
 	}
-	if err := r.restore(ctx); err != nil {
-		var div *DivergedError
-		if errors.As(err, &div) {
-			return r.suspended(ctx, div.Error())
-		}
-		if errors.As(err, new(*NotYoursError)) {
-			return r.result(), err
-		}
+	var div *DivergedError
+	switch err := r.restore(ctx); {
+	case errors.As(err, &div):
+		return r.suspended(ctx, div.Error())
+	case errors.As(err, new(*NotYoursError)):
+		return r.result(), err
+	case err != nil:
 		return r.result(), r.failed(ctx, "workspace", Draft{}, err)
 	}
 	if err := r.enter(); err != nil {
