@@ -10,7 +10,7 @@ import (
 	"github.com/united-workforce/uwf/agents"
 	"github.com/united-workforce/uwf/agents/agenttest"
 	"github.com/united-workforce/uwf/engine/extract"
-	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
@@ -19,7 +19,7 @@ import (
 const goodAnswer = "---\n$status: done\nnote: n\n---\nfine"
 
 // openSession opens a task's folders as its agent would.
-func openSession(t *testing.T, task thread.Task) (*agents.Session, *agenttest.Process) {
+func openSession(t *testing.T, task task.Task) (*agents.Session, *agenttest.Process) {
 	t.Helper()
 	p := agenttest.NewProcess(t, task)
 	s, err := agents.OpenSession(p.Process)
@@ -35,8 +35,8 @@ func openSession(t *testing.T, task thread.Task) (*agents.Session, *agenttest.Pr
 }
 
 func TestRead(t *testing.T) {
-	schema := func(payload map[string]any) func(*thread.Task) {
-		return func(task *thread.Task) {
+	schema := func(payload map[string]any) func(*task.Task) {
+		return func(task *task.Task) {
 			n, h, err := node.New(node.MetaSchema, payload, agenttest.At())
 			if err != nil {
 				t.Fatal(err)
@@ -48,21 +48,21 @@ func TestRead(t *testing.T) {
 	anything := schema(map[string]any{"type": "object"})
 	for _, tt := range []struct {
 		name   string
-		change func(*thread.Task)
+		change func(*task.Task)
 		text   string
 		is     error // nil: it is taken
 		again  bool  // the agent may try again
 	}{
-		{"good", func(*thread.Task) {}, goodAnswer, nil, false},
-		{"no schema", func(task *thread.Task) { delete(task.Nodes[gitcas.Place{}], task.OutputSchema) }, goodAnswer, node.ErrNotFound, false},
+		{"good", func(*task.Task) {}, goodAnswer, nil, false},
+		{"no schema", func(task *task.Task) { delete(task.Nodes[gitcas.Place{}], task.OutputSchema) }, goodAnswer, node.ErrNotFound, false},
 		{"unusable schema", schema(map[string]any{"type": 5}), goodAnswer, extract.ErrSchema, false},
-		{"too large", func(*thread.Task) {}, goodAnswer + strings.Repeat(".", agents.MaxAnswer), extract.ErrTooLarge, true},
-		{"no frontmatter", func(*thread.Task) {}, prose, extract.ErrMissing, true},
-		{"status without an edge", func(task *thread.Task) { task.Statuses = []string{"failed"} }, goodAnswer, extract.ErrStatus, true},
-		{"status that only people may allow", func(task *thread.Task) { task.Closed, task.ClosedWhy = []string{"done"}, "it was taken back" }, goodAnswer, extract.ErrStatus, true},
-		{"no edges for statuses", func(task *thread.Task) { task.Statuses = nil }, goodAnswer, nil, false},
+		{"too large", func(*task.Task) {}, goodAnswer + strings.Repeat(".", agents.MaxAnswer), extract.ErrTooLarge, true},
+		{"no frontmatter", func(*task.Task) {}, prose, extract.ErrMissing, true},
+		{"status without an edge", func(task *task.Task) { task.Statuses = []string{"failed"} }, goodAnswer, extract.ErrStatus, true},
+		{"status that only people may allow", func(task *task.Task) { task.Closed, task.ClosedWhy = []string{"done"}, "it was taken back" }, goodAnswer, extract.ErrStatus, true},
+		{"no edges for statuses", func(task *task.Task) { task.Statuses = nil }, goodAnswer, nil, false},
 		{"no status", anything, "---\nnote: n\n---\n", extract.ErrStatus, true},
-		{"no status, which may be", func(task *thread.Task) { anything(task); task.StatusOptional = true }, "---\nnote: n\n---\n", nil, false},
+		{"no status, which may be", func(task *task.Task) { anything(task); task.StatusOptional = true }, "---\nnote: n\n---\n", nil, false},
 	} {
 		task := agenttest.Task(t)
 		tt.change(&task)

@@ -10,12 +10,12 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/agents/sandbox"
-	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/engine/task"
 )
 
 // confined runs the process in its sandbox, where there is one. The workspace is
 // its owner's again when it returns, however the run ended.
-func (s *Spawner) confined(ctx context.Context, t thread.Task, f *folders, argv []string, extra map[string]string, model []string) (thread.Draft, error) {
+func (s *Spawner) confined(ctx context.Context, t task.Task, f *folders, argv []string, extra map[string]string, model []string) (task.Draft, error) {
 	if s.o.Sandbox == nil {
 		return s.process(ctx, t, f, argv, append(s.environ(t, f, extra, nil), model...))
 	}
@@ -24,13 +24,13 @@ func (s *Spawner) confined(ctx context.Context, t thread.Task, f *folders, argv 
 		Argv: argv, Files: s.ownFiles(argv), Ports: loopbackPorts(model),
 	})
 	if err != nil {
-		return thread.Draft{}, s.failed(t, "it can't be confined", "", err)
+		return task.Draft{}, s.failed(t, "it can't be confined", "", err)
 	}
 	if s.o.Gaps != nil && len(cell.Gaps) > 0 {
 		s.o.Gaps(cell.Gaps)
 	}
 	env, err := cell.Confined(append(s.environ(t, f, extra, cell), model...))
-	var draft thread.Draft
+	var draft task.Draft
 	if err == nil {
 		draft, err = s.process(ctx, t, f, cell.Argv, env)
 	}
@@ -41,7 +41,7 @@ func (s *Spawner) confined(ctx context.Context, t thread.Task, f *folders, argv 
 }
 
 // folder is everything that a task may change.
-func (s *Spawner) folder(t thread.Task) string {
+func (s *Spawner) folder(t task.Task) string {
 	if s.o.Folder != nil {
 		if dir := s.o.Folder(); dir != "" {
 			return dir

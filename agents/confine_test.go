@@ -13,7 +13,7 @@ import (
 
 	"github.com/united-workforce/uwf/agents"
 	"github.com/united-workforce/uwf/agents/sandbox"
-	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/engine/task"
 )
 
 // confine has a world's agents confined. Its folders are where other users get to,
@@ -181,7 +181,7 @@ func TestConfinedAgentReachesItsModel(t *testing.T) {
 	report := sandbox.Probe()
 	w.options.Sandbox = sandbox.New(sandbox.Options{Mode: sandbox.Auto, Network: sandbox.GatewayOnly, Self: w.options.Self, Environ: w.options.Environ, Report: &report})
 	l := listen(t)
-	w.options.Gateway = func(context.Context, thread.Task, *thread.Meter) ([]string, func(error) error, error) {
+	w.options.Gateway = func(context.Context, task.Task, *task.Meter) ([]string, func(error) error, error) {
 		return []string{"OPENAI_BASE_URL=http://" + l + "/v1", "OPENAI_API_KEY=one-time"}, func(error) error { return nil }, nil
 	}
 	for address, want := range map[string]string{l: "connected", listen(t): "refused"} {

@@ -7,7 +7,7 @@ import (
 	"os"
 	"slices"
 
-	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
 )
@@ -22,7 +22,7 @@ var ErrNoContext = errors.New("not running as an agent: " + EnvContext + " and "
 // names. It is safe for concurrent use.
 type Context struct {
 	// Task is context.json. Its Nodes, Workspace, Command and Timeout are not set.
-	Task thread.Task
+	Task task.Task
 
 	root  *os.Root
 	nodes *nodeLines

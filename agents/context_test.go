@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
@@ -48,7 +48,7 @@ func TestLoadContextRefuses(t *testing.T) {
 }
 
 // loadTask writes a task's context folder and opens it.
-func loadTask(t *testing.T, task thread.Task) *Context {
+func loadTask(t *testing.T, task task.Task) *Context {
 	t.Helper()
 	dir := t.TempDir()
 	if err := WriteContext(dir, task); err != nil {
@@ -80,7 +80,7 @@ func TestStepsRefuses(t *testing.T) {
 		{"no step there", nil, "the thread's chain: node 0000000000000 is not in the agent's context"},
 		{"no step", gitcas.Nodes{{}: {h: {Type: node.String, Payload: "x"}}}, "step 0000000000000 of the thread's chain: "},
 	} {
-		c := loadTask(t, thread.Task{Prev: &prev, Nodes: tt.nodes})
+		c := loadTask(t, task.Task{Prev: &prev, Nodes: tt.nodes})
 		reads, index := 0, c.nodes.index
 		c.nodes.index = func() (map[node.Hash][]span, error) {
 			if reads++; reads > 10 {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Why an agent's run gave no step: the causes in a thread.AgentError.
+// Why an agent's run gave no step: the causes in a task.AgentError.
 var (
 	// ErrNothingPrinted: the last line of stdout must be the StepNode's handle.
 	ErrNothingPrinted = errors.New("it printed nothing: the last line on stdout must be its StepNode's hash")

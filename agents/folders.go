@@ -10,10 +10,9 @@ import (
 	"path/filepath"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
-	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas/node"
+	"golang.org/x/sys/unix"
 )
 
 // The layout of UWF_CONTEXT.
@@ -35,7 +34,7 @@ type folders struct {
 }
 
 // makeFolders writes a task's context folder and makes its empty stage.
-func makeFolders(tempDir string, t thread.Task) (*folders, error) {
+func makeFolders(tempDir string, t task.Task) (*folders, error) {
 	base, err := os.MkdirTemp(tempDir, runPrefix)
 	if err != nil {
 		return nil, err
@@ -52,7 +51,7 @@ func makeFolders(tempDir string, t thread.Task) (*folders, error) {
 	return f, nil
 }
 
-func (f *folders) fill(t thread.Task) (err error) {
+func (f *folders) fill(t task.Task) (err error) {
 	if f.baseDir, err = os.OpenRoot(f.base); err != nil {
 		return err
 	}
@@ -70,7 +69,7 @@ func (f *folders) fill(t thread.Task) (err error) {
 
 // WriteContext writes a task's context folder into the existing folder dir, as the
 // Spawner does for a child, and makes it read-only.
-func WriteContext(dir string, t thread.Task) (err error) {
+func WriteContext(dir string, t task.Task) (err error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return err
@@ -81,7 +80,7 @@ func WriteContext(dir string, t thread.Task) (err error) {
 
 // writeContext writes the folder that UWF_CONTEXT names and takes the right to
 // write away from it.
-func writeContext(root *os.Root, dir string, t thread.Task) error {
+func writeContext(root *os.Root, dir string, t task.Task) error {
 	task, err := json.MarshalIndent(t, "", "  ")
 	if err != nil {
 		return fmt.Errorf("writing the task: %w", err)

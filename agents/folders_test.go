@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 )
@@ -20,12 +20,12 @@ import (
 func TestMakeFoldersRefuses(t *testing.T) {
 	t.Chdir(t.TempDir()) // folders without a base would be made here
 	none := filepath.Join(t.TempDir(), "none")
-	if f, err := makeFolders(none, thread.Task{}); err == nil || !strings.Contains(err.Error(), none) {
+	if f, err := makeFolders(none, task.Task{}); err == nil || !strings.Contains(err.Error(), none) {
 		t.Errorf("in a folder that is not there: %v, %v", f, err)
 	}
 	// What was made until then goes away.
 	dir := t.TempDir()
-	bad := thread.Task{Nodes: gitcas.Nodes{{}: {"0000000000000": {Type: node.String, Payload: math.NaN()}}}}
+	bad := task.Task{Nodes: gitcas.Nodes{{}: {"0000000000000": {Type: node.String, Payload: math.NaN()}}}}
 	if f, err := makeFolders(dir, bad); err == nil || !strings.Contains(err.Error(), "writing node 0000000000000 for the agent: ") {
 		t.Errorf("with a node that can't be written: %v, %v", f, err)
 	}
@@ -42,7 +42,7 @@ func TestMakeFoldersRefuses(t *testing.T) {
 	}
 	for base, is := range map[string]error{none: fs.ErrNotExist, dir: fs.ErrExist, locked: fs.ErrExist} {
 		f := &folders{base: base}
-		if err := f.fill(thread.Task{}); !errors.Is(err, is) {
+		if err := f.fill(task.Task{}); !errors.Is(err, is) {
 			t.Errorf("filling %s: %v", base, err)
 		}
 		if err := f.close(); err != nil {
@@ -52,7 +52,7 @@ func TestMakeFoldersRefuses(t *testing.T) {
 }
 
 func TestWriteContextRefuses(t *testing.T) {
-	if err := WriteContext(filepath.Join(t.TempDir(), "none"), thread.Task{}); !errors.Is(err, fs.ErrNotExist) {
+	if err := WriteContext(filepath.Join(t.TempDir(), "none"), task.Task{}); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("into a folder that is not there: %v", err)
 	}
 	for _, name := range []string{taskFile, promptFile, nodesFile} {
@@ -60,7 +60,7 @@ func TestWriteContextRefuses(t *testing.T) {
 		if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		if err := WriteContext(dir, thread.Task{}); err == nil || !strings.Contains(err.Error(), name) {
+		if err := WriteContext(dir, task.Task{}); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("where %s is a folder: %v", name, err)
 		}
 	}

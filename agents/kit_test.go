@@ -16,7 +16,7 @@ import (
 	"github.com/united-workforce/uwf/agents"
 	"github.com/united-workforce/uwf/agents/agenttest"
 	"github.com/united-workforce/uwf/engine/extract"
-	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
 )
@@ -100,14 +100,14 @@ func (m *model) serve(w http.ResponseWriter, r *http.Request) {
 }
 
 // process is a run of an agent whose answers a model may read.
-func process(t *testing.T, m *model, change ...func(*thread.Task)) *agenttest.Process {
+func process(t *testing.T, m *model, change ...func(*task.Task)) *agenttest.Process {
 	t.Helper()
-	task := agenttest.Task(t)
-	task.Extract = &thread.Model{Alias: "cheap", Name: "cheap-1", Provider: "p"}
+	asked := agenttest.Task(t)
+	asked.Extract = &task.Model{Alias: "cheap", Name: "cheap-1", Provider: "p"}
 	for _, f := range change {
-		f(&task)
+		f(&asked)
 	}
-	p := agenttest.NewProcess(t, task, "UWF_GATEWAY_URL="+m.URL, "UWF_GATEWAY_KEY=one-time")
+	p := agenttest.NewProcess(t, asked, "UWF_GATEWAY_URL="+m.URL, "UWF_GATEWAY_KEY=one-time")
 	p.Rand = strings.NewReader(strings.Repeat("fence", 100))
 	return p
 }
@@ -160,15 +160,15 @@ func TestExtractOnlyWhenNeeded(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		agent  *saying
-		change func(*thread.Task)
+		change func(*task.Task)
 		ok     bool
 	}{
-		{"good at once", &saying{answers: []string{good}}, func(*thread.Task) {}, true},
-		{"good in the end", &saying{answers: []string{prose, prose, good}}, func(*thread.Task) {}, true},
-		{"no model", &saying{answers: slices.Clone(thrice)}, func(t *thread.Task) { t.Extract = nil }, false},
-		{"an agent that wants none", &saying{answers: slices.Clone(thrice), literal: true}, func(*thread.Task) {}, false},
-		{"empty", &saying{answers: []string{"", " ", "\n"}}, func(*thread.Task) {}, false},
-		{"too large", &saying{answers: slices.Repeat([]string{strings.Repeat("x", agents.MaxAnswer+1)}, 3)}, func(*thread.Task) {}, false},
+		{"good at once", &saying{answers: []string{good}}, func(*task.Task) {}, true},
+		{"good in the end", &saying{answers: []string{prose, prose, good}}, func(*task.Task) {}, true},
+		{"no model", &saying{answers: slices.Clone(thrice)}, func(t *task.Task) { t.Extract = nil }, false},
+		{"an agent that wants none", &saying{answers: slices.Clone(thrice), literal: true}, func(*task.Task) {}, false},
+		{"empty", &saying{answers: []string{"", " ", "\n"}}, func(*task.Task) {}, false},
+		{"too large", &saying{answers: slices.Repeat([]string{strings.Repeat("x", agents.MaxAnswer+1)}, 3)}, func(*task.Task) {}, false},
 	} {
 		p := process(t, m, tt.change)
 		if err := agents.Run(t.Context(), tt.agent, p.Process); (err == nil) != tt.ok {
@@ -238,7 +238,7 @@ func TestExtractFails(t *testing.T) {
 
 // Where every role may ask a person, so may a report that was not put into form.
 func TestSuspendsAsAnAnswer(t *testing.T) {
-	suspends := func(task *thread.Task) { task.Suspends = true }
+	suspends := func(task *task.Task) { task.Suspends = true }
 	direct := &saying{answers: []string{"---\n$status: $SUSPEND\nreason: Which colour?\n---\n"}}
 	inProse := &saying{answers: slices.Repeat([]string{"I need to know the colour."}, 3)}
 	reply := `{"fields": {"$status": "$SUSPEND", "reason": "Which colour?"}, "problem": null}`
@@ -263,9 +263,9 @@ func TestSuspendsAsAnAnswer(t *testing.T) {
 // The agent of the documentation, with a correction.
 func TestExample(t *testing.T) {
 	m := newModel(t, prose, "---\n$status: done\n---\n"+prose)
-	task := agenttest.Task(t)
-	task.Model = &thread.Model{Alias: "big", Name: "big-1"}
-	p := agenttest.NewProcess(t, task, "OPENAI_BASE_URL="+m.URL+"/v1", "OPENAI_API_KEY=one-time")
+	asked := agenttest.Task(t)
+	asked.Model = &task.Model{Alias: "big", Name: "big-1"}
+	p := agenttest.NewProcess(t, asked, "OPENAI_BASE_URL="+m.URL+"/v1", "OPENAI_API_KEY=one-time")
 	if err := agents.Run(t.Context(), &Chat{}, p.Process); err != nil {
 		t.Fatal(err)
 	}
@@ -281,8 +281,8 @@ func TestExample(t *testing.T) {
 	if len(m.asked) != 2 || m.asked[0].Model != "big" || m.auth[0] != "Bearer one-time" || len(m.asked[1].Messages) != 3 {
 		t.Errorf("asked %+v", m.asked)
 	}
-	task.Model = nil
-	p = agenttest.NewProcess(t, task)
+	asked.Model = nil
+	p = agenttest.NewProcess(t, asked)
 	if err := agents.Run(t.Context(), &Chat{}, p.Process); err == nil || !strings.Contains(err.Error(), "no model") {
 		t.Errorf("without a model: %v", err)
 	}

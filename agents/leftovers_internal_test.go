@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/engine/task"
 )
 
 // TestLeftovers: the folders of runs that are over, or whose process was killed, are
@@ -16,7 +16,7 @@ func TestLeftovers(t *testing.T) {
 	temp, outside := t.TempDir(), t.TempDir()
 	make := func() *folders {
 		t.Helper()
-		f, err := makeFolders(temp, thread.Task{})
+		f, err := makeFolders(temp, task.Task{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -62,7 +62,7 @@ func TestLeftovers(t *testing.T) {
 // one that finds another at it.
 func TestLeftoversEnd(t *testing.T) {
 	temp := t.TempDir()
-	f, err := makeFolders(temp, thread.Task{})
+	f, err := makeFolders(temp, task.Task{})
 	if err != nil {
 		t.Fatal(err)
 	}

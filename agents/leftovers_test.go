@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/united-workforce/uwf/agents"
-	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/engine/task"
 )
 
 // TestStepBeforeItsLeftovers: an agent that fills its stage with thousands of folders in
@@ -18,7 +18,7 @@ func TestStepBeforeItsLeftovers(t *testing.T) {
 	w.task.Command = "uwf agent deep script.yaml"
 	w.script(done)
 	s := agents.NewSpawner(w.options)
-	d, err := s.Run(t.Context(), w.task, &thread.Meter{})
+	d, err := s.Run(t.Context(), w.task, &task.Meter{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,15 +14,14 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-	"golang.org/x/sys/unix"
-
 	"github.com/united-workforce/uwf/agents"
 	"github.com/united-workforce/uwf/agents/agenttest"
 	"github.com/united-workforce/uwf/agents/mock"
-	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
+	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
 )
 
 // TestMain makes the test binary the agents below when it is called as uwf would
@@ -128,7 +127,7 @@ const (
 // world is a task with everything around it.
 type world struct {
 	t       *testing.T
-	task    thread.Task
+	task    task.Task
 	options agents.Options
 	stderr  *syncBuffer
 	call    string // the folder that uwf was called in
@@ -175,10 +174,10 @@ func (w *world) script(text string) {
 	}
 }
 
-func (w *world) run(ctx context.Context) (thread.Draft, error) {
+func (w *world) run(ctx context.Context) (task.Draft, error) {
 	w.t.Helper()
 	s := agents.NewSpawner(w.options)
-	d, err := s.Run(ctx, w.task, &thread.Meter{})
+	d, err := s.Run(ctx, w.task, &task.Meter{})
 	if err := s.RemoveLeftovers(context.Background()); err != nil {
 		w.t.Error(err)
 	}
@@ -190,7 +189,7 @@ func (w *world) run(ctx context.Context) (thread.Draft, error) {
 }
 
 // step returns the StepNode that a draft's handle names.
-func (w *world) step(d thread.Draft) record.Step {
+func (w *world) step(d task.Draft) record.Step {
 	w.t.Helper()
 	step, err := record.ParseStep(d.Nodes[d.Handle])
 	if err != nil {

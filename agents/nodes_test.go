@@ -12,7 +12,7 @@ import (
 	"testing/iotest"
 	"time"
 
-	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 )
@@ -35,7 +35,7 @@ func textNodes(t *testing.T, texts ...string) map[node.Hash]node.Node {
 func TestNodes(t *testing.T) {
 	nodes := textNodes(t, "", "one", "two\nlines", strings.Repeat("long ", 100_000), "last")
 	dir := t.TempDir()
-	if err := WriteContext(dir, thread.Task{Nodes: gitcas.Nodes{{}: nodes}, Prompt: "p"}); err != nil {
+	if err := WriteContext(dir, task.Task{Nodes: gitcas.Nodes{{}: nodes}, Prompt: "p"}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.Chmod(dir, 0o700) })
@@ -70,7 +70,7 @@ func TestNodesOfSteps(t *testing.T) {
 	const h, both, one, two = node.Hash("0000000000000"), node.Hash("0000000000003"), node.Hash("0000000000001"), node.Hash("0000000000002")
 	text := func(s string) node.Node { return node.Node{Type: node.String, Payload: s} }
 	dir := t.TempDir()
-	if err := WriteContext(dir, thread.Task{Nodes: gitcas.Nodes{
+	if err := WriteContext(dir, task.Task{Nodes: gitcas.Nodes{
 		{}:                     {node.String: text("shared")},
 		{Thread: "t", Of: one}: {h: text("first"), both: text("same"), node.String: text("not this one")},
 		{Thread: "t", Of: two}: {h: text("second"), both: text("same")},
@@ -140,7 +140,7 @@ func TestIndexNodesRefuses(t *testing.T) {
 func TestCutNodes(t *testing.T) {
 	nodes := textNodes(t, "one")
 	dir := t.TempDir()
-	if err := errors.Join(WriteContext(dir, thread.Task{Nodes: gitcas.Nodes{{}: nodes}}), os.Chmod(dir, 0o700)); err != nil {
+	if err := errors.Join(WriteContext(dir, task.Task{Nodes: gitcas.Nodes{{}: nodes}}), os.Chmod(dir, 0o700)); err != nil {
 		t.Fatal(err)
 	}
 	c, err := LoadContext(dir)

@@ -14,7 +14,7 @@ import (
 
 	"github.com/united-workforce/uwf/agents/internal/proc"
 	"github.com/united-workforce/uwf/agents/sandbox"
-	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/internal/text"
 )
@@ -41,7 +41,7 @@ type Options struct {
 	// it is told how the run ended (nil: with a step) and returns what only the
 	// gateway knows of that, such as a budget that was reached. An error of done
 	// fails the run. Nil: the agent gets no model.
-	Gateway func(ctx context.Context, t thread.Task, m *thread.Meter) (environ []string, done func(run error) error, err error)
+	Gateway func(ctx context.Context, t task.Task, m *task.Meter) (environ []string, done func(run error) error, err error)
 	// AllowShell opens the shell gate of the builtin agent.
 	AllowShell bool
 	// Sandbox confines agents. Nil: they are not confined.
@@ -100,7 +100,7 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// Spawner runs agents as child processes. It implements thread.Agent. One process
+// Spawner runs agents as child processes. It implements task.Agent. One process
 // needs one Spawner; it is safe for concurrent use.
 type Spawner struct {
 	o        Options
@@ -112,7 +112,7 @@ type Spawner struct {
 	over []string // folders of runs that are over
 }
 
-var _ thread.Agent = (*Spawner)(nil)
+var _ task.Agent = (*Spawner)(nil)
 
 // NewSpawner returns a Spawner.
 func NewSpawner(o Options) *Spawner {
@@ -141,20 +141,20 @@ func (s *Spawner) Check(line string) error {
 	return s.o.Sandbox.Check()
 }
 
-// Run runs the task's agent to its end. It implements thread.Agent. The folders of the
+// Run runs the task's agent to its end. It implements task.Agent. The folders of the
 // run stay until RemoveLeftovers.
-func (s *Spawner) Run(ctx context.Context, t thread.Task, m *thread.Meter) (thread.Draft, error) {
+func (s *Spawner) Run(ctx context.Context, t task.Task, m *task.Meter) (task.Draft, error) {
 	line := t.Command
 	if line == "" {
 		line = t.Agent
 	}
 	argv, env, err := s.resolver.resolve(line)
 	if err != nil {
-		return thread.Draft{}, s.failed(t, "it can't be started", "", err)
+		return task.Draft{}, s.failed(t, "it can't be started", "", err)
 	}
 	folders, err := makeFolders(s.o.TempDir, t)
 	if err != nil {
-		return thread.Draft{}, s.failed(t, "its folders can't be made", "", err)
+		return task.Draft{}, s.failed(t, "its folders can't be made", "", err)
 	}
 	defer s.retire(folders)
 	return s.runIn(ctx, t, m, folders, argv, env)
@@ -172,13 +172,13 @@ func (s *Spawner) retire(f *folders) {
 }
 
 // runIn opens the model, runs the process and reads what it left.
-func (s *Spawner) runIn(ctx context.Context, t thread.Task, m *thread.Meter, f *folders, argv []string, extra map[string]string) (thread.Draft, error) {
+func (s *Spawner) runIn(ctx context.Context, t task.Task, m *task.Meter, f *folders, argv []string, extra map[string]string) (task.Draft, error) {
 	if s.o.Gateway == nil {
 		return s.confined(ctx, t, f, argv, extra, nil)
 	}
 	model, done, err := s.o.Gateway(ctx, t, m)
 	if err != nil {
-		return thread.Draft{}, s.failed(t, "its model can't be reached", "", err)
+		return task.Draft{}, s.failed(t, "its model can't be reached", "", err)
 	}
 	draft, err := s.confined(ctx, t, f, argv, extra, model)
 	if derr := done(err); derr != nil {
@@ -192,7 +192,7 @@ func (s *Spawner) runIn(ctx context.Context, t thread.Task, m *thread.Meter, f *
 // cause takes the wrapping off an error of this package, so that it is not said
 // twice whose agent it was.
 func cause(err error) error {
-	var agent *thread.AgentError
+	var agent *task.AgentError
 	if errors.As(err, &agent) {
 		return agent.Err
 	}
@@ -201,7 +201,7 @@ func cause(err error) error {
 
 // environ is everything that the child finds in its environment. A confined one
 // has a home of its own, and finds this binary where it can reach it.
-func (s *Spawner) environ(t thread.Task, f *folders, extra map[string]string, cell *sandbox.Cell) []string {
+func (s *Spawner) environ(t task.Task, f *folders, extra map[string]string, cell *sandbox.Cell) []string {
 	env := CleanEnviron(s.o.Environ)
 	self := s.o.Self[0]
 	if cell != nil {
@@ -224,7 +224,7 @@ func (s *Spawner) environ(t thread.Task, f *folders, extra map[string]string, ce
 }
 
 // process runs the child and turns its end into a draft or a failure.
-func (s *Spawner) process(ctx context.Context, t thread.Task, f *folders, argv, environ []string) (thread.Draft, error) {
+func (s *Spawner) process(ctx context.Context, t task.Task, f *folders, argv, environ []string) (task.Draft, error) {
 	began := s.o.Now()
 	out := &lastLine{limit: s.limits.Stdout}
 	errs := &tail{to: s.o.Stderr, limit: s.limits.Stderr}
@@ -234,7 +234,7 @@ func (s *Spawner) process(ctx context.Context, t thread.Task, f *folders, argv, 
 		Timeout: t.Timeout, Grace: s.o.Grace,
 	})
 	nodes, stageErr := readStage(f.root, s.limits)
-	draft := thread.Draft{
+	draft := task.Draft{
 		Nodes: nodes, Stderr: errs.String(),
 		Usage: record.Usage{DurationMs: s.o.Now().Sub(began).Milliseconds()},
 	}
@@ -274,7 +274,7 @@ func (s *Spawner) launch(ctx context.Context, spec proc.Spec) (proc.Result, erro
 }
 
 // ended says why a run can't have given a step, whatever it printed.
-func ended(ctx context.Context, t thread.Task, res proc.Result, runErr error) error {
+func ended(ctx context.Context, t task.Task, res proc.Result, runErr error) error {
 	var out *OutputError
 	switch {
 	case runErr != nil:
@@ -298,12 +298,12 @@ func ended(ctx context.Context, t thread.Task, res proc.Result, runErr error) er
 	return nil
 }
 
-func (s *Spawner) failed(t thread.Task, reason, detail string, err error) error {
+func (s *Spawner) failed(t task.Task, reason, detail string, err error) error {
 	name := t.Agent
 	if name == "" {
 		name = t.Command
 	}
-	return &thread.AgentError{Agent: name, Reason: reason, Detail: detail, Err: err}
+	return &task.AgentError{Agent: name, Reason: reason, Detail: detail, Err: err}
 }
 
 // lastLine keeps the last line that is not blank, and refuses floods. Lines longer

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/agents"
-	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
 )
@@ -131,7 +131,7 @@ func TestSpawnerFailures(t *testing.T) {
 			w.script("steps: [{" + tt.entry + "}]")
 			w.options.Limits, w.task.Timeout = tt.limits, tt.timeout
 			_, err := w.run(t.Context())
-			var agent *thread.AgentError
+			var agent *task.AgentError
 			if !errors.As(err, &agent) || agent.Agent != "mock" || !tt.is(err) || !strings.Contains(err.Error(), tt.says) {
 				t.Errorf("error %v (%T)", err, err)
 			}
@@ -210,9 +210,9 @@ func TestSpawnersAtOnce(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 6 {
 		wg.Go(func() {
-			task := w.task
-			task.Workspace = t.TempDir()
-			if _, err := s.Run(t.Context(), task, &thread.Meter{}); err != nil {
+			asked := w.task
+			asked.Workspace = t.TempDir()
+			if _, err := s.Run(t.Context(), asked, &task.Meter{}); err != nil {
 				t.Error(err)
 			}
 		})
@@ -229,7 +229,7 @@ func TestSpawnerEnvironment(t *testing.T) {
 		"GITHUB_TOKEN="+secret, "OPENAI_API_KEY="+secret, "MY_PASSWORD="+secret, "SSH_AUTH_SOCK=/tmp/agent",
 		"HTTPS_PROXY=http://user:"+secret+"@proxy:8080", "GOPROXY=https://u:"+secret+"@proxy,direct", "http_proxy=user:"+secret+"@proxy",
 		"LC_ALL=C", "GOFLAGS=-mod=mod", "UWF_BUILTIN_ALLOW_SHELL=1")
-	w.options.Gateway = func(_ context.Context, task thread.Task, m *thread.Meter) ([]string, func(error) error, error) {
+	w.options.Gateway = func(_ context.Context, task task.Task, m *task.Meter) ([]string, func(error) error, error) {
 		m.Add(10, 5, 0.5)
 		return []string{"OPENAI_BASE_URL=http://127.0.0.1:1/v1", "OPENAI_API_KEY=once"}, func(error) error { return nil }, nil
 	}
@@ -271,13 +271,13 @@ func TestSpawnerGatewayErrors(t *testing.T) {
 	w := newWorld(t)
 	w.script(done)
 	refused := errors.New("budget reached")
-	w.options.Gateway = func(context.Context, thread.Task, *thread.Meter) ([]string, func(error) error, error) {
+	w.options.Gateway = func(context.Context, task.Task, *task.Meter) ([]string, func(error) error, error) {
 		return nil, nil, refused
 	}
 	if _, err := w.run(t.Context()); !errors.Is(err, refused) {
 		t.Errorf("a gateway that does not open: %v", err)
 	}
-	w.options.Gateway = func(context.Context, thread.Task, *thread.Meter) ([]string, func(error) error, error) {
+	w.options.Gateway = func(context.Context, task.Task, *task.Meter) ([]string, func(error) error, error) {
 		return nil, func(run error) error { return errors.Join(run, refused) }, nil
 	}
 	if d, err := w.run(t.Context()); !errors.Is(err, refused) || len(d.Nodes) != 4 {

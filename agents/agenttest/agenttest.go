@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/agents"
-	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
@@ -28,7 +28,7 @@ func At() time.Time { return time.UnixMilli(1_750_000_000_000) }
 
 // Task is the second step of a thread: Role is asked to work again. The output
 // needs a $status, done or failed, and may have a note.
-func Task(t testing.TB) thread.Task {
+func Task(t testing.TB) task.Task {
 	t.Helper()
 	nodes := gitcas.Nodes{}
 	add := func(n node.Node, h node.Hash, err error) node.Hash {
@@ -52,7 +52,7 @@ func Task(t testing.TB) thread.Task {
 	prev := add(record.Step{
 		Start: start, Role: Role, Output: output, Detail: detail, Agent: Agent, StartedAtMs: 1, CompletedAtMs: 2,
 	}.Node(At()))
-	return thread.Task{
+	return task.Task{
 		Thread: Thread, Role: Role, Agent: Agent, Step: 2, Start: start, Prev: &prev, Workflow: workflow,
 		WorkflowName: "demo", OutputSchema: schema, StatusKey: "$status", Statuses: []string{"done", "failed"},
 		Prompt: "Do it.\n", EdgePrompt: "again", StartPrompt: "do it", Cwd: ".", StartedAtMs: At().UnixMilli(),
@@ -69,7 +69,7 @@ type Process struct {
 
 // NewProcess makes the folders of a task and a process that finds them. Environ is
 // added to its environment.
-func NewProcess(t testing.TB, task thread.Task, environ ...string) *Process {
+func NewProcess(t testing.TB, task task.Task, environ ...string) *Process {
 	t.Helper()
 	context, stage := t.TempDir(), t.TempDir()
 	t.Cleanup(func() {

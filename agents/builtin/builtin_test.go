@@ -14,12 +14,11 @@ import (
 	"testing"
 
 	openai "github.com/sashabaranov/go-openai"
-	"go.uber.org/goleak"
-
 	"github.com/united-workforce/uwf/agents"
 	"github.com/united-workforce/uwf/agents/agenttest"
-	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas/record"
+	"go.uber.org/goleak"
 )
 
 func TestMain(m *testing.M) {
@@ -112,7 +111,7 @@ func calls(nameArgs ...string) reply {
 }
 
 // run runs the agent on a task with a model.
-func run(t *testing.T, s *server, model *thread.Model, environ ...string) (*agenttest.Process, thread.Task, error) {
+func run(t *testing.T, s *server, model *task.Model, environ ...string) (*agenttest.Process, task.Task, error) {
 	t.Helper()
 	task := agenttest.Task(t)
 	task.Model = model
@@ -130,8 +129,8 @@ func run(t *testing.T, s *server, model *thread.Model, environ ...string) (*agen
 	return p, task, err
 }
 
-func plainModel() *thread.Model {
-	return &thread.Model{Alias: "m", Name: "vendor/model-1", MaxOutput: 2000}
+func plainModel() *task.Model {
+	return &task.Model{Alias: "m", Name: "vendor/model-1", MaxOutput: 2000}
 }
 
 func TestConversationWithTools(t *testing.T) {
@@ -253,7 +252,7 @@ func TestWithoutModel(t *testing.T) {
 	if _, _, err := run(t, s, plainModel()); err != nil {
 		t.Fatal(err)
 	}
-	p := agenttest.NewProcess(t, func() thread.Task { task := agenttest.Task(t); task.Model = plainModel(); return task }())
+	p := agenttest.NewProcess(t, func() task.Task { task := agenttest.Task(t); task.Model = plainModel(); return task }())
 	if err := agents.Run(t.Context(), &Agent{}, p.Process); !errors.Is(err, ErrNoModel) {
 		t.Errorf("no base URL: %v", err)
 	}
@@ -426,7 +425,7 @@ func TestLimitFieldIsLearned(t *testing.T) {
 		"new-reasoner-9": {"max_tokens", "max_completion_tokens"}, "gpt-5-like": {"max_completion_tokens", "max_tokens"},
 	} {
 		s := newServer(t, refuses(fields[0]), says("no frontmatter"), says(final))
-		if _, _, err := run(t, s, &thread.Model{Alias: "m", Name: model, MaxOutput: 2000}); err != nil {
+		if _, _, err := run(t, s, &task.Model{Alias: "m", Name: model, MaxOutput: 2000}); err != nil {
 			t.Fatal(err)
 		}
 		for i, want := range []string{fields[0], fields[1], fields[1]} {
@@ -435,13 +434,13 @@ func TestLimitFieldIsLearned(t *testing.T) {
 			}
 		}
 		s = newServer(t, refuses(fields[0]), refuses(fields[1]))
-		if _, _, err := run(t, s, &thread.Model{Alias: "m", Name: model, MaxOutput: 2000}); err == nil || len(s.requests) != 2 {
+		if _, _, err := run(t, s, &task.Model{Alias: "m", Name: model, MaxOutput: 2000}); err == nil || len(s.requests) != 2 {
 			t.Errorf("%s: asked %d times, %v", model, len(s.requests), err)
 		}
 	}
 	// An alias may look like the name of a model that it is not.
 	s := newServer(t, says(final))
-	if _, _, err := run(t, s, &thread.Model{Alias: "gpt-5-mine", Name: "llama", MaxOutput: 2000}); err != nil || len(s.requests) != 1 {
+	if _, _, err := run(t, s, &task.Model{Alias: "gpt-5-mine", Name: "llama", MaxOutput: 2000}); err != nil || len(s.requests) != 1 {
 		t.Errorf("asked %d times, %v", len(s.requests), err)
 	}
 }

@@ -11,10 +11,9 @@ import (
 	"time"
 
 	openai "github.com/sashabaranov/go-openai"
-
 	"github.com/united-workforce/uwf/agents"
 	"github.com/united-workforce/uwf/agents/tools"
-	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/engine/task"
 )
 
 const (
@@ -29,7 +28,7 @@ var ErrNoModel = errors.New("no model is configured for this role; set a provide
 // chat is one model behind an OpenAI-compatible base URL.
 type chat struct {
 	client *openai.Client
-	model  thread.Model
+	model  task.Model
 	tools  []openai.Tool
 	window *window
 	// allTokens: answers are limited by max_completion_tokens.

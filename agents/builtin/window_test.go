@@ -10,10 +10,9 @@ import (
 	"testing"
 
 	openai "github.com/sashabaranov/go-openai"
-
 	"github.com/united-workforce/uwf/agents"
 	"github.com/united-workforce/uwf/agents/agenttest"
-	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/engine/task"
 )
 
 // With a small window the oldest results go, the newest stay, and max_tokens fits
@@ -24,18 +23,18 @@ func TestWindow(t *testing.T) {
 		replies = append(replies, calls("read_file", fmt.Sprintf(`{"path":"big%d.txt"}`, i)))
 	}
 	s := newServer(t, append(replies, says(final))...)
-	task := agenttest.Task(t)
-	task.Model = &thread.Model{Name: "m", Window: 8000, MaxOutput: 4000}
+	asked := agenttest.Task(t)
+	asked.Model = &task.Model{Name: "m", Window: 8000, MaxOutput: 4000}
 	for i := range 8 {
 		text := strings.Repeat(fmt.Sprintf("line of file %d\n", i), 300)
-		if err := os.WriteFile(filepath.Join(task.Workspace, fmt.Sprintf("big%d.txt", i)), []byte(text), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(asked.Workspace, fmt.Sprintf("big%d.txt", i)), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for i := range s.replies { // no counted tokens: the estimate alone
 		s.replies[i].body = strings.Replace(s.replies[i].body, `"prompt_tokens":200`, `"prompt_tokens":0`, 1)
 	}
-	p := agenttest.NewProcess(t, task, "OPENAI_BASE_URL="+s.http.URL+"/v1", "OPENAI_API_KEY=once")
+	p := agenttest.NewProcess(t, asked, "OPENAI_BASE_URL="+s.http.URL+"/v1", "OPENAI_API_KEY=once")
 	a := &Agent{}
 	defer func() {
 		if err := a.Close(); err != nil {
@@ -74,7 +73,7 @@ func TestWindow(t *testing.T) {
 
 func TestPromptLargerThanTheWindow(t *testing.T) {
 	s := newServer(t, says(final))
-	_, _, err := run(t, s, &thread.Model{Name: "m", Window: 300, MaxOutput: 100})
+	_, _, err := run(t, s, &task.Model{Name: "m", Window: 300, MaxOutput: 100})
 	if err == nil || !strings.Contains(err.Error(), "window") || len(s.requests) != 0 {
 		t.Errorf("error %v after %d requests", err, len(s.requests))
 	}

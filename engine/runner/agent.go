@@ -12,6 +12,7 @@ import (
 	"github.com/united-workforce/uwf/engine/runner/picture"
 	"github.com/united-workforce/uwf/engine/runner/report"
 	"github.com/united-workforce/uwf/engine/runner/workflowfiles"
+	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas"
 )
@@ -19,26 +20,26 @@ import (
 // announcer tells people that an agent begins before it does: the thread is claimed by
 // then and the limits are checked. It keeps the agent from what can't be pushed.
 type announcer struct {
-	thread.Agent
+	task.Agent
 	j *job
 }
 
 // Run implements thread.Agent.
-func (a announcer) Run(ctx context.Context, t thread.Task, m *thread.Meter) (thread.Draft, error) {
+func (a announcer) Run(ctx context.Context, t task.Task, m *task.Meter) (task.Draft, error) {
 	a.j.announce(ctx, t)
 	if err := a.j.mayWorkOn(ctx, t.Thread, t.Entry, a.j.last); err != nil {
-		return thread.Draft{}, err
+		return task.Draft{}, err
 	}
 	watch, err := a.j.watch(t)
 	if err != nil {
-		return thread.Draft{}, err
+		return task.Draft{}, err
 	}
 	d, err := a.Agent.Run(ctx, t, m)
 	return d, checked(watch, t, err)
 }
 
 // announce brings the comment up to date at a claim.
-func (j *job) announce(ctx context.Context, t thread.Task) {
+func (j *job) announce(ctx context.Context, t task.Task) {
 	p, err := picture.Claimed(t)
 	if err != nil {
 		j.warn("the thread's comment could not be brought up to date", err)
@@ -57,7 +58,7 @@ func (j *job) announce(ctx context.Context, t thread.Task) {
 // agent is who does the step: the engine's own agent or, where agents run in a job of
 // their own, what that one left. An artifact that is not of the step
 // that is to be done is refused when it is asked for it.
-func (j *job) agent() thread.Agent {
+func (j *job) agent() task.Agent {
 	if j.in.Command != CommandCommit {
 		return j.Engine.Agent
 	}
@@ -85,8 +86,8 @@ func (j *job) agentDied() bool {
 type nobody struct{ err error }
 
 // Run implements thread.Agent.
-func (n nobody) Run(_ context.Context, t thread.Task, _ *thread.Meter) (thread.Draft, error) {
-	return thread.Draft{}, &thread.AgentError{Agent: t.Agent, Reason: "the job that runs agents left no step; its log says why", Err: n.err}
+func (n nobody) Run(_ context.Context, t task.Task, _ *task.Meter) (task.Draft, error) {
+	return task.Draft{}, &task.AgentError{Agent: t.Agent, Reason: "the job that runs agents left no step; its log says why", Err: n.err}
 }
 
 // agentOnly runs the agent of a thread's next step on a private copy of the store, and
@@ -127,15 +128,15 @@ func (j *job) agentOnly(ctx context.Context) error {
 
 // watched is an agent whose changes are checked, and no more.
 type watched struct {
-	thread.Agent
+	task.Agent
 	j *job
 }
 
 // Run implements thread.Agent.
-func (w watched) Run(ctx context.Context, t thread.Task, m *thread.Meter) (thread.Draft, error) {
+func (w watched) Run(ctx context.Context, t task.Task, m *task.Meter) (task.Draft, error) {
 	watch, err := w.j.watch(t)
 	if err != nil {
-		return thread.Draft{}, err
+		return task.Draft{}, err
 	}
 	d, err := w.Agent.Run(ctx, t, m)
 	return d, checked(watch, t, err)
@@ -143,7 +144,7 @@ func (w watched) Run(ctx context.Context, t thread.Task, m *thread.Meter) (threa
 
 // checked takes changes of workflow files back, also where the agent failed for another
 // reason: its work is kept with the attempt, by a push that would be refused with them.
-func checked(watch workflowfiles.Watch, t thread.Task, failed error) error {
+func checked(watch workflowfiles.Watch, t task.Task, failed error) error {
 	if err := watch.Check(t.Agent); failed == nil {
 		return err
 	}
@@ -152,13 +153,13 @@ func checked(watch workflowfiles.Watch, t thread.Task, failed error) error {
 
 // watch looks at the workflow files before an agent runs, where the token may not push
 // changes of them.
-func (j *job) watch(t thread.Task) (workflowfiles.Watch, error) {
+func (j *job) watch(t task.Task) (workflowfiles.Watch, error) {
 	if j.Job.WorkflowFiles || j.gitea() || t.Workspace == "" {
 		return workflowfiles.Watch{}, nil
 	}
 	watch, err := workflowfiles.Look(t.Workspace)
 	if err != nil {
-		return watch, &thread.AgentError{Agent: t.Agent, Reason: "it was not started", Err: err}
+		return watch, &task.AgentError{Agent: t.Agent, Reason: "it was not started", Err: err}
 	}
 	return watch, nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/runner/event"
 	"github.com/united-workforce/uwf/engine/runner/report"
+	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
@@ -52,8 +53,8 @@ func (w *world) labeledOnly(n int, want ...string) {
 	}
 }
 
-func fails(thread.Task) (map[string]any, map[string]string, error) {
-	return nil, nil, &thread.AgentError{Agent: "scripted", Reason: "no idea what to do"}
+func fails(task.Task) (map[string]any, map[string]string, error) {
+	return nil, nil, &task.AgentError{Agent: "scripted", Reason: "no idea what to do"}
 }
 
 // A failed step: red, told, labelled, kept, left alone by the sweep; then /uwf retry.
@@ -92,7 +93,7 @@ func TestResumeAfterFailure(t *testing.T) {
 	w := newWorld(t)
 	w.say = fails
 	_, _ = w.run(aJob{ev: labeled(7)})
-	w.say = func(task thread.Task) (map[string]any, map[string]string, error) {
+	w.say = func(task task.Task) (map[string]any, map[string]string, error) {
 		if task.Role == "a" && !strings.Contains(task.EdgePrompt, "look in src") {
 			t.Errorf("the agent was told %q", task.EdgePrompt)
 		}
@@ -187,7 +188,7 @@ func TestInvalidDefinition(t *testing.T) {
 
 func TestCancel(t *testing.T) {
 	w := newWorld(t)
-	w.say = func(thread.Task) (map[string]any, map[string]string, error) {
+	w.say = func(task.Task) (map[string]any, map[string]string, error) {
 		return map[string]any{"$status": "ask", "note": "?"}, nil, nil
 	}
 	_, err := w.run(aJob{ev: labeled(7)})
@@ -218,7 +219,7 @@ func TestCancel(t *testing.T) {
 // Cancelled while its agent works: the job finds out, and says nothing over it.
 func TestCancelWhileRunning(t *testing.T) {
 	w := newWorld(t)
-	w.say = func(thread.Task) (map[string]any, map[string]string, error) {
+	w.say = func(task.Task) (map[string]any, map[string]string, error) {
 		w.say = nil
 		w.command(7, "/uwf cancel")
 		return map[string]any{"$status": "done"}, nil, nil
@@ -399,7 +400,7 @@ func TestReRunOfACommand(t *testing.T) {
 	for _, point := range []string{"resume", "claim", "commit", "comment-updated", "dispatched"} {
 		t.Run(point, func(t *testing.T) {
 			w := newWorld(t)
-			w.say = func(task thread.Task) (map[string]any, map[string]string, error) {
+			w.say = func(task task.Task) (map[string]any, map[string]string, error) {
 				w.say = nil
 				return map[string]any{"$status": "ask", "note": "?"}, nil, nil
 			}
@@ -468,7 +469,7 @@ func TestCancelTellsOfTheAgent(t *testing.T) {
 		_, err := w.run(aJob{ev: labeled(7)})
 		w.ok(err)
 		during := ""
-		w.say = func(thread.Task) (map[string]any, map[string]string, error) {
+		w.say = func(task.Task) (map[string]any, map[string]string, error) {
 			if verb == "cancel" {
 				w.command(7, "/uwf cancel")
 			} else {

@@ -10,11 +10,10 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
-
 	"github.com/united-workforce/uwf/engine/forge"
 	"github.com/united-workforce/uwf/engine/runner/event"
 	"github.com/united-workforce/uwf/engine/runner/report"
-	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/gitobj"
 	"github.com/united-workforce/uwf/gitcas/node"
@@ -277,7 +276,7 @@ func (p protected) Push(ctx context.Context, req wire.PushRequest) (time.Time, e
 // command gets its answer.
 func TestProtectedIsTold(t *testing.T) {
 	asks := func(w *world) {
-		w.say = func(thread.Task) (map[string]any, map[string]string, error) {
+		w.say = func(task.Task) (map[string]any, map[string]string, error) {
 			return map[string]any{"$status": "ask", "note": "?"}, nil, nil
 		}
 	}
@@ -345,7 +344,7 @@ func TestRetryIsAnswered(t *testing.T) {
 		"taken":             {func(w *world) { started(w); w.hold("", 0) }, ""},
 		"taken from nobody": {started, ""},
 		"taken, but it asks": {func(w *world) {
-			w.say = func(thread.Task) (map[string]any, map[string]string, error) {
+			w.say = func(task.Task) (map[string]any, map[string]string, error) {
 				return map[string]any{"$status": "ask", "note": "Which?"}, nil, nil
 			}
 			started(w)
@@ -353,7 +352,7 @@ func TestRetryIsAnswered(t *testing.T) {
 		}, "it waits for a person"},
 		"failed": {func(w *world) { w.say = fails; started(w); w.say = nil }, ""},
 		"asks": {func(w *world) {
-			w.say = func(thread.Task) (map[string]any, map[string]string, error) {
+			w.say = func(task.Task) (map[string]any, map[string]string, error) {
 				return map[string]any{"$status": "ask", "note": "Which?"}, nil, nil
 			}
 			started(w)

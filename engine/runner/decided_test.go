@@ -8,6 +8,7 @@ import (
 
 	"github.com/united-workforce/uwf/engine/forge"
 	"github.com/united-workforce/uwf/engine/runner/event"
+	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
@@ -17,7 +18,7 @@ import (
 // asks lets role a ask first, and then work.
 func (w *world) asks() {
 	asked := false
-	w.say = func(task thread.Task) (map[string]any, map[string]string, error) {
+	w.say = func(task task.Task) (map[string]any, map[string]string, error) {
 		if task.Role == "a" && !asked {
 			asked = true
 			return map[string]any{"$status": "ask", "note": "?"}, nil, nil
@@ -162,7 +163,7 @@ func TestNobodyAndBots(t *testing.T) {
 
 // askSeveral lets the role ask one question after the other.
 func (w *world) askSeveral(questions ...string) {
-	w.say = func(thread.Task) (map[string]any, map[string]string, error) {
+	w.say = func(task.Task) (map[string]any, map[string]string, error) {
 		q := questions[0]
 		questions = questions[1:]
 		return map[string]any{"$status": "ask", "note": q}, nil, nil

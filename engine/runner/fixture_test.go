@@ -15,12 +15,12 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
-
 	"github.com/united-workforce/uwf/engine/forge"
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/redact"
 	"github.com/united-workforce/uwf/engine/runner/event"
 	"github.com/united-workforce/uwf/engine/runner/report"
+	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/engine/thread/unpushed"
 	"github.com/united-workforce/uwf/engine/workflow"
@@ -48,7 +48,7 @@ type world struct {
 	prices error // why a limit on cost can't be kept; nil: it can
 
 	// say is what the agent of a role answers; nil: done, then approved.
-	say func(t thread.Task) (fields map[string]any, files map[string]string, err error)
+	say func(t task.Task) (fields map[string]any, files map[string]string, err error)
 	// hook is called at each point of the job and of the engine.
 	hook func(point string)
 	// resolve is what Definitions says instead.
@@ -321,8 +321,8 @@ func (noSecrets) AllowsFile(string) bool                { return false }
 type settings struct{ w *world }
 
 func (settings) Agent(string, string, string) (string, string, error) { return "scripted", "x", nil }
-func (settings) Model(string, string) *thread.Model                   { return nil }
-func (settings) ExtractModel(string, string) *thread.Model            { return nil }
+func (settings) Model(string, string) *task.Model                     { return nil }
+func (settings) ExtractModel(string, string) *task.Model              { return nil }
 func (s settings) CheckPrices(_, _, _ string) error                   { return s.w.prices }
 func (s settings) Limits(string) moderator.Limits                     { return s.w.limits }
 func (settings) Timeout() time.Duration                               { return 0 }
@@ -399,7 +399,7 @@ type scripted struct {
 	folder thread.Folder
 }
 
-func (s *scripted) Run(_ context.Context, t thread.Task, m *thread.Meter) (thread.Draft, error) {
+func (s *scripted) Run(_ context.Context, t task.Task, m *task.Meter) (task.Draft, error) {
 	m.Add(100, 10, 0.01)
 	s.w.mu.Lock()
 	s.w.ran = append(s.w.ran, t.Role)
@@ -413,7 +413,7 @@ func (s *scripted) Run(_ context.Context, t thread.Task, m *thread.Meter) (threa
 	if say != nil {
 		var err error
 		if fields, files, err = say(t); err != nil {
-			return thread.Draft{}, err
+			return task.Draft{}, err
 		}
 	}
 	if mem, ok := s.folder.(*memFolder); ok {
@@ -438,7 +438,7 @@ func (s *scripted) Run(_ context.Context, t thread.Task, m *thread.Meter) (threa
 	n, h, err := step.Node(s.w.now())
 	s.w.ok(err)
 	nodes[h] = n
-	return thread.Draft{Handle: h, Nodes: nodes}, nil
+	return task.Draft{Handle: h, Nodes: nodes}, nil
 }
 
 // diskFolder is a folder as the action has it.

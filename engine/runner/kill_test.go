@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/engine/forge"
+	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/wire"
@@ -503,8 +504,8 @@ func TestWorkflowRefusalIsExplained(t *testing.T) {
 // failsAfter changes a file and fails then.
 type failsAfter struct{ file string }
 
-func (f failsAfter) Run(context.Context, thread.Task, *thread.Meter) (thread.Draft, error) {
-	return thread.Draft{}, errors.Join(errBroken, os.WriteFile(f.file, []byte("on: push"), 0o600))
+func (f failsAfter) Run(context.Context, task.Task, *task.Meter) (task.Draft, error) {
+	return task.Draft{}, errors.Join(errBroken, os.WriteFile(f.file, []byte("on: push"), 0o600))
 }
 
 var errBroken = errors.New("it broke")
@@ -515,7 +516,7 @@ func TestWorkflowFilesOfAFailedAgent(t *testing.T) {
 	must(t, os.MkdirAll(filepath.Join(dir, ".github", "workflows"), 0o750))
 	file := filepath.Join(dir, ".github", "workflows", "new.yml")
 	j := &job{Runner: &Runner{Forge: &fakeForge{flavour: forge.GitHub}}}
-	_, err := watched{failsAfter{file}, j}.Run(t.Context(), thread.Task{Workspace: dir}, nil)
+	_, err := watched{failsAfter{file}, j}.Run(t.Context(), task.Task{Workspace: dir}, nil)
 	if !errors.Is(err, errBroken) {
 		t.Errorf("the error is %v", err)
 	}
@@ -531,8 +532,8 @@ func TestWorkflowFilesUnreadable(t *testing.T) {
 	must(t, os.MkdirAll(filepath.Join(dir, ".github", "workflows"), 0o750))
 	must(t, os.WriteFile(filepath.Join(dir, ".github", "workflows", "large.yml"), make([]byte, 2<<20), 0o600))
 	j := &job{Runner: &Runner{Forge: &fakeForge{flavour: forge.GitHub}}}
-	_, err := watched{failsAfter{filepath.Join(dir, "ran")}, j}.Run(t.Context(), thread.Task{Workspace: dir, Agent: "x"}, nil)
-	var failed *thread.AgentError
+	_, err := watched{failsAfter{filepath.Join(dir, "ran")}, j}.Run(t.Context(), task.Task{Workspace: dir, Agent: "x"}, nil)
+	var failed *task.AgentError
 	if !errors.As(err, &failed) || errors.Is(err, errBroken) || !strings.Contains(err.Error(), "large.yml has 2097152 bytes") {
 		t.Errorf("the error is %v", err)
 	}
@@ -577,7 +578,7 @@ func TestManyStepsKilled(t *testing.T) {
 // starts the next job, as it would have.
 func TestSeveralStepsAgain(t *testing.T) {
 	w := newWorld(t)
-	w.say = func(task thread.Task) (map[string]any, map[string]string, error) {
+	w.say = func(task task.Task) (map[string]any, map[string]string, error) {
 		status := map[string]string{"a": "done", "b": "rejected"}[task.Role]
 		if task.Step == 4 {
 			status = "approved"

@@ -12,6 +12,7 @@ import (
 
 	"github.com/united-workforce/uwf/engine/forge"
 	"github.com/united-workforce/uwf/engine/runner/picture"
+	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/wire"
@@ -92,7 +93,7 @@ func (w *world) suspendByHand() {
 	w.ok(w.runner(&aJob{run: "person"}).Engine.Suspend(w.Context(), id, "wait a bit"))
 }
 func (w *world) askPerson() {
-	w.say = func(thread.Task) (map[string]any, map[string]string, error) {
+	w.say = func(task.Task) (map[string]any, map[string]string, error) {
 		return map[string]any{"$status": "ask", "note": "?"}, nil, nil
 	}
 	w.stepOnce()

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
 
@@ -13,7 +13,7 @@ import (
 func TestRequests(t *testing.T) {
 	w := newWorld(t)
 	w.disk = true
-	w.say = func(task thread.Task) (map[string]any, map[string]string, error) {
+	w.say = func(task task.Task) (map[string]any, map[string]string, error) {
 		status := map[string]string{"a": "done", "b": "rejected"}[task.Role]
 		if task.Step == 4 {
 			status = "approved"

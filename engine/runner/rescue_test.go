@@ -10,7 +10,7 @@ import (
 
 	"github.com/united-workforce/uwf/engine/forge"
 	"github.com/united-workforce/uwf/engine/runner/event"
-	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas"
 )
 
@@ -143,7 +143,7 @@ func TestRescueInterrupted(t *testing.T) {
 	w.ok(err)
 	d, _ := w.forge.take()
 	ctx, cancel := context.WithCancel(w.Context())
-	w.say = func(thread.Task) (map[string]any, map[string]string, error) {
+	w.say = func(task.Task) (map[string]any, map[string]string, error) {
 		cancel()
 		return nil, nil, context.Canceled
 	}
@@ -174,7 +174,7 @@ func TestRescuedIsForgotten(t *testing.T) {
 	d, _ := w.forge.take()
 	d.inputs["rescued"] = "2"
 	w.limits.MaxStepsPerRole = 5
-	w.say = func(task thread.Task) (map[string]any, map[string]string, error) {
+	w.say = func(task task.Task) (map[string]any, map[string]string, error) {
 		return map[string]any{"$status": map[string]string{"a": "done", "b": "rejected"}[task.Role]}, nil, nil
 	}
 	_, err = w.hop(d)
@@ -220,8 +220,8 @@ func TestRescueLeavesAlone(t *testing.T) {
 }
 
 // asksOnce is an agent that goes on: the reviewer sends the work back.
-func asksOnce() func(thread.Task) (map[string]any, map[string]string, error) {
-	return func(task thread.Task) (map[string]any, map[string]string, error) {
+func asksOnce() func(task.Task) (map[string]any, map[string]string, error) {
+	return func(task task.Task) (map[string]any, map[string]string, error) {
 		return map[string]any{"$status": map[string]string{"a": "done", "b": "rejected"}[task.Role]}, nil, nil
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/engine/task"
 )
 
 // The whole way: a label, two steps in two jobs, a pull request.
@@ -45,7 +45,7 @@ func TestLabelToPullRequest(t *testing.T) {
 func TestQuestionAndAnswer(t *testing.T) {
 	w := newWorld(t)
 	asked := false
-	w.say = func(task thread.Task) (map[string]any, map[string]string, error) {
+	w.say = func(task task.Task) (map[string]any, map[string]string, error) {
 		switch {
 		case task.Role == "a" && !asked:
 			asked = true
@@ -86,7 +86,7 @@ func TestQuestionAndAnswer(t *testing.T) {
 
 func TestNoChangesNoPull(t *testing.T) {
 	w := newWorld(t)
-	w.say = func(task thread.Task) (map[string]any, map[string]string, error) {
+	w.say = func(task task.Task) (map[string]any, map[string]string, error) {
 		return map[string]any{"$status": map[string]string{"a": "done", "b": "approved"}[task.Role]}, nil, nil
 	}
 	_, err := w.run(aJob{ev: labeled(7)})

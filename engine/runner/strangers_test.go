@@ -7,7 +7,7 @@ import (
 
 	"github.com/united-workforce/uwf/engine/forge"
 	"github.com/united-workforce/uwf/engine/runner/event"
-	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas"
 )
 
@@ -100,7 +100,7 @@ func TestPullOfAPerson(t *testing.T) {
 func TestTextIsFrozen(t *testing.T) {
 	w := newWorld(t)
 	var read []string
-	w.say = func(t thread.Task) (map[string]any, map[string]string, error) {
+	w.say = func(t task.Task) (map[string]any, map[string]string, error) {
 		read = append(read, t.Prompt)
 		if t.Role == "a" {
 			return map[string]any{"$status": "done"}, map[string]string{"a": "1\n"}, nil
@@ -184,7 +184,7 @@ func TestPullClosedMeanwhile(t *testing.T) {
 		}
 		pull.Open, pull.Merged = true, false
 		// While the last one works.
-		w.say = func(thread.Task) (map[string]any, map[string]string, error) {
+		w.say = func(task.Task) (map[string]any, map[string]string, error) {
 			pull.Open, pull.Merged = false, merged
 			return map[string]any{"$status": "approved"}, nil, nil
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/united-workforce/uwf/engine/forge"
 	"github.com/united-workforce/uwf/engine/runner/artifact"
 	"github.com/united-workforce/uwf/engine/runner/event"
-	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas"
 )
 
@@ -62,7 +62,7 @@ func TestTwoJobs(t *testing.T) {
 	w := newWorld(t)
 	w.disk = true
 	asked := false
-	w.say = func(task thread.Task) (map[string]any, map[string]string, error) {
+	w.say = func(task task.Task) (map[string]any, map[string]string, error) {
 		if task.Role == "a" && !asked {
 			asked = true
 			return map[string]any{"$status": "ask", "note": "Which one?"}, nil, nil

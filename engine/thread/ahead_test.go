@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
@@ -50,7 +51,7 @@ func TestClaimAhead(t *testing.T) {
 			return nil
 		}
 		answer := f.agent
-		f.agent = func(ctx context.Context, t Task, m *Meter) (Draft, error) {
+		f.agent = func(ctx context.Context, t task.Task, m *task.Meter) (task.Draft, error) {
 			m.Add(900, 1, 4) // of any other claim it would be said
 			time.Sleep(30 * time.Minute)
 			return answer(ctx, t, m)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas"
 )
 
@@ -151,7 +152,7 @@ func saysAlive(c gitcas.Claim, now time.Time, guessed bool) bool {
 type terms struct {
 	purpose string        // what the claim is for; empty: a step
 	work    time.Duration // how long its agent, or whoever else works, may take; 0: as long as a claim may live
-	budget  Budget        // what its agent may use
+	budget  task.Budget   // what its agent may use
 	ahead   bool          // it is for jobs that are yet to be started
 	// take, where it is not nil, takes whatever claim there is, on a person's word, which is
 	// put here.

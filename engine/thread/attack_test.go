@@ -10,7 +10,7 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
-
+	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/gitcastest/collide"
 	"github.com/united-workforce/uwf/gitcas/gitobj"
@@ -56,37 +56,37 @@ func TestAgentsCollide(t *testing.T) {
 	schemaOf := func(f *fixture, role string) node.Hash { return f.hash(node.MetaSchema, testSchema(role)) }
 	for name, c := range map[string]struct {
 		// forge is what the first step's agent does to its honest draft.
-		forge func(f *fixture, t Task, d *draft)
+		forge func(f *fixture, t task.Task, d *draft)
 		fails string // the step fails, saying this; empty: it goes through
 	}{
-		"its own prompt": {func(f *fixture, t Task, d *draft) { d.body(f.text(f.hash(node.String, t.Prompt))) },
+		"its own prompt": {func(f *fixture, t task.Task, d *draft) { d.body(f.text(f.hash(node.String, t.Prompt))) },
 			"two different nodes of a step have the same hash"},
-		"its own output": {func(f *fixture, _ Task, d *draft) { d.body(f.text(d.step.Output)) }, // staged in its place
+		"its own output": {func(f *fixture, _ task.Task, d *draft) { d.body(f.text(d.step.Output)) }, // staged in its place
 			"the agent's output is of type"},
-		"the output that the next role is to give": {func(f *fixture, _ Task, d *draft) { d.body(f.text(f.hash(schemaOf(f, "b"), reject))) }, ""},
-		"a detail with that hash": {func(f *fixture, _ Task, d *draft) {
+		"the output that the next role is to give": {func(f *fixture, _ task.Task, d *draft) { d.body(f.text(f.hash(schemaOf(f, "b"), reject))) }, ""},
+		"a detail with that hash": {func(f *fixture, _ task.Task, d *draft) {
 			d.step.Detail = d.put(node.String, f.text(f.hash(schemaOf(f, "b"), reject)))
 		}, ""},
-		"the start of the thread": {func(f *fixture, t Task, d *draft) { d.body(f.text(t.Start)) }, ""},
-		"the definition": {func(f *fixture, t Task, d *draft) { d.body(f.text(t.Workflow)) },
+		"the start of the thread": {func(f *fixture, t task.Task, d *draft) { d.body(f.text(t.Start)) }, ""},
+		"the definition": {func(f *fixture, t task.Task, d *draft) { d.body(f.text(t.Workflow)) },
 			"two different nodes of a step have the same hash"},
-		"the schema of a role, as a text": {func(f *fixture, _ Task, d *draft) { d.body(f.text(schemaOf(f, "b"))) },
+		"the schema of a role, as a text": {func(f *fixture, _ task.Task, d *draft) { d.body(f.text(schemaOf(f, "b"))) },
 			"two different nodes of a step have the same hash"},
-		"a built-in schema": {func(f *fixture, _ Task, d *draft) { d.body(f.text(record.ErrorOutputSchema)) },
+		"a built-in schema": {func(f *fixture, _ task.Task, d *draft) { d.body(f.text(record.ErrorOutputSchema)) },
 			"two different nodes of a step have the same hash"},
-		"the schema of a later workflow": {func(f *fixture, _ Task, d *draft) {
+		"the schema of a later workflow": {func(f *fixture, _ task.Task, d *draft) {
 			n, err := collide.Node(laterSchema(f), node.MetaSchema, func(s string) any { return map[string]any{"description": s} })
 			f.ok(err)
 			typ := d.put(node.MetaSchema, n.Payload)
 			d.step.Detail = d.put(typ, map[string]any{"any": "thing"})
 		}, ""},
-		"what a person is about to say": {func(f *fixture, _ Task, d *draft) { d.body(f.text(f.hash(node.String, "go on"))) }, ""},
+		"what a person is about to say": {func(f *fixture, _ task.Task, d *draft) { d.body(f.text(f.hash(node.String, "go on"))) }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(f *fixture) {
 				f.start()
 				honest := f.agent
-				f.agent = func(_ context.Context, task Task, _ *Meter) (Draft, error) {
+				f.agent = func(_ context.Context, task task.Task, _ *task.Meter) (task.Draft, error) {
 					d := f.draftOf(task).output(map[string]any{"$status": "done", "note": "honest"})
 					c.forge(f, task, d)
 					return d.done(), nil
@@ -100,7 +100,7 @@ func TestAgentsCollide(t *testing.T) {
 					return
 				}
 				f.ok(err)
-				f.agent = func(_ context.Context, task Task, _ *Meter) (Draft, error) {
+				f.agent = func(_ context.Context, task task.Task, _ *task.Meter) (task.Draft, error) {
 					return f.draftOf(task).output(reject).done(), nil
 				}
 				f.steps("r2")
@@ -140,7 +140,7 @@ func TestLaterAgentsCollide(t *testing.T) {
 		f.start()
 		f.steps("r1")
 		first := f.chain().Steps[0]
-		f.agent = func(_ context.Context, task Task, _ *Meter) (Draft, error) {
+		f.agent = func(_ context.Context, task task.Task, _ *task.Meter) (task.Draft, error) {
 			d := f.draftOf(task).output(map[string]any{"$status": "rejected", "note": "no"}).body(f.text(first.Output))
 			d.step.Detail = d.put(node.String, f.text(*first.AssembledPrompt))
 			return d.done(), nil
@@ -174,14 +174,14 @@ func TestFailedAgentsCollide(t *testing.T) {
 	inBubble(t, func(f *fixture) {
 		f.start()
 		text := "agent test: gave up"
-		f.agent = func(_ context.Context, task Task, _ *Meter) (Draft, error) {
-			d := f.draftOf(task).output(map[string]any{"$status": "done", "note": "x"})
+		f.agent = func(_ context.Context, asked task.Task, _ *task.Meter) (task.Draft, error) {
+			d := f.draftOf(asked).output(map[string]any{"$status": "done", "note": "x"})
 			for _, h := range []node.Hash{
 				f.hash(record.ErrorOutputSchema, map[string]any{"$status": "error", "error": text, "phase": "agent"}), f.hash(node.String, "why"),
 			} {
 				d.put(node.String, f.text(h))
 			}
-			return Draft{Nodes: d.d.Nodes, Stderr: "why"}, &AgentError{Agent: "test", Reason: "gave up"}
+			return task.Draft{Nodes: d.d.Nodes, Stderr: "why"}, &task.AgentError{Agent: "test", Reason: "gave up"}
 		}
 		_, err := f.step("r1")
 		f.says(f.code(err, CodeFailed), text)
@@ -315,7 +315,7 @@ func TestExchangedOnBranch(t *testing.T) {
 				f.agent = f.fails
 				_, err := f.step("r0")
 				f.code(err, CodeFailed)
-				f.agent = func(_ context.Context, task Task, _ *Meter) (Draft, error) {
+				f.agent = func(_ context.Context, task task.Task, _ *task.Meter) (task.Draft, error) {
 					d := f.draftOf(task).output(map[string]any{"$status": "done", "note": "honest"}).body("honest")
 					d.step.Detail = d.put(node.String, "what I did")
 					return d.done(), nil
@@ -431,13 +431,13 @@ func TestAgentsBurden(t *testing.T) {
 				inBubble(t, func(f *fixture) {
 					f.start()
 					honest := f.agent
-					f.agent = func(_ context.Context, task Task, _ *Meter) (Draft, error) {
-						d := f.draftOf(task)
+					f.agent = func(_ context.Context, asked task.Task, _ *task.Meter) (task.Draft, error) {
+						d := f.draftOf(asked)
 						h := d.put(d.put(node.MetaSchema, map[string]any{"type": "array"}), payload)
 						fields := map[string]any{"$status": "done", "note": "x"}
 						switch gives {
 						case "up":
-							return Draft{Nodes: d.output(fields).d.Nodes}, &AgentError{Agent: "test", Reason: "gave up"}
+							return task.Draft{Nodes: d.output(fields).d.Nodes}, &task.AgentError{Agent: "test", Reason: "gave up"}
 						case "a detail":
 							d.step.Detail = h
 						default:

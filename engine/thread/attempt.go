@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/engine/thread/screen"
 	"github.com/united-workforce/uwf/engine/thread/seal"
 	"github.com/united-workforce/uwf/gitcas"
@@ -19,7 +20,7 @@ import (
 // failed ends a step that gave no output: what there is goes to the attempt ref,
 // is linked from the thread while the claim is still ours, and the claim is let
 // go. It returns the error that the step ends with.
-func (r *stepRun) failed(ctx context.Context, phase string, d Draft, cause error) error {
+func (r *stepRun) failed(ctx context.Context, phase string, d task.Draft, cause error) error {
 	stopped := stoppedByPerson(ctx)
 	switch {
 	case stopped:
@@ -39,7 +40,7 @@ func (r *stepRun) failed(ctx context.Context, phase string, d Draft, cause error
 }
 
 // yielded ends a step whose thread is no longer ours: only the attempt is kept.
-func (r *stepRun) yielded(ctx context.Context, phase string, d Draft, reason string) error {
+func (r *stepRun) yielded(ctx context.Context, phase string, d task.Draft, reason string) error {
 	ref, _, err := r.keep(ctx, phase, d, errors.New(reason), false)
 	if errors.As(err, new(*doneError)) {
 		return err
@@ -81,7 +82,7 @@ func (e *Engine) showRef(ref string) string {
 // keep pushes the attempt ref. With link it also names the attempt in the
 // thread's entry and deletes the claim in the same push, provided that claim and
 // head are still ours. It returns the ref, and the StepNode that tells of the attempt.
-func (r *stepRun) keep(ctx context.Context, phase string, d Draft, cause error, link bool) (ref string, step node.Hash, err error) {
+func (r *stepRun) keep(ctx context.Context, phase string, d task.Draft, cause error, link bool) (ref string, step node.Hash, err error) {
 	return r.keepAttempt(ctx, r.salvaged(ctx, phase, d, cause), link)
 }
 
@@ -116,7 +117,7 @@ func (r *stepRun) keepAttempt(ctx context.Context, a gitcas.Attempt, link bool) 
 }
 
 // salvaged is the attempt as it is to be kept.
-func (r *stepRun) salvaged(ctx context.Context, phase string, d Draft, cause error) gitcas.Attempt {
+func (r *stepRun) salvaged(ctx context.Context, phase string, d task.Draft, cause error) gitcas.Attempt {
 	ctx, cancel := outlive(ctx, salvageTimeout, salvageGrace)
 	defer cancel()
 	nodes, text := r.salvage(ctx, phase, d, cause)
@@ -290,8 +291,8 @@ func attemptsOn(entry gitcas.Entry, id gitcas.ThreadID, died []string) int {
 // salvage makes the error StepNode and keeps each draft that passes the checks
 // by itself, as long as ctx lasts. It fails closed: what can't be redacted is left
 // out. The error StepNode comes first: no agent can fill the room that it needs.
-func (r *stepRun) salvage(ctx context.Context, phase string, d Draft, cause error) ([]gitcas.PlacedNode, string) {
-	r.lost = r.baseStep(Draft{Usage: d.Usage, Took: d.Took}, record.Step{}).Usage
+func (r *stepRun) salvage(ctx context.Context, phase string, d task.Draft, cause error) ([]gitcas.PlacedNode, string) {
+	r.lost = r.baseStep(task.Draft{Usage: d.Usage, Took: d.Took}, record.Step{}).Usage
 	s := r.newSealer(d.Nodes)
 	reason, err := s.Clean(cause.Error())
 	if err != nil {
@@ -314,7 +315,7 @@ func (r *stepRun) salvage(ctx context.Context, phase string, d Draft, cause erro
 // maxErrorText bounds what an attempt says of its error, in bytes.
 const maxErrorText = 32 << 10
 
-func (r *stepRun) errorStep(ctx context.Context, s *seal.Sealer, phase, reason string, d Draft) (node.Hash, []gitcas.PlacedNode, error) {
+func (r *stepRun) errorStep(ctx context.Context, s *seal.Sealer, phase, reason string, d task.Draft) (node.Hash, []gitcas.PlacedNode, error) {
 	out, err := s.Add(record.ErrorOutputSchema, map[string]any{"$status": "error", "error": reason, "phase": phase}, false)
 	if err != nil {
 		return "", nil, err
@@ -323,7 +324,7 @@ func (r *stepRun) errorStep(ctx context.Context, s *seal.Sealer, phase, reason s
 	if err != nil {
 		return "", nil, err
 	}
-	step := r.baseStep(Draft{Usage: d.Usage, Took: d.Took}, record.Step{})
+	step := r.baseStep(task.Draft{Usage: d.Usage, Took: d.Took}, record.Step{})
 	step.Output, step.Detail = out, detail
 	if step.EdgePrompt, err = s.Clean(step.EdgePrompt); err != nil {
 		return "", nil, err

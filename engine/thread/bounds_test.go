@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas/workspace"
 )
 
@@ -16,13 +17,13 @@ import (
 func TestEndlessFolder(t *testing.T) {
 	for _, c := range []struct {
 		name, phase string
-		agent       func(*fixture) func(context.Context, Task, *Meter) (Draft, error)
+		agent       func(*fixture) func(context.Context, task.Task, *task.Meter) (task.Draft, error)
 		within      time.Duration
 	}{
-		{"after a step", "workspace", func(f *fixture) func(context.Context, Task, *Meter) (Draft, error) {
+		{"after a step", "workspace", func(f *fixture) func(context.Context, task.Task, *task.Meter) (task.Draft, error) {
 			return f.answer("done", "approved")
 		}, sealTimeout},
-		{"after a failure", "agent", func(f *fixture) func(context.Context, Task, *Meter) (Draft, error) { return f.fails }, salvageTimeout},
+		{"after a failure", "agent", func(f *fixture) func(context.Context, task.Task, *task.Meter) (task.Draft, error) { return f.fails }, salvageTimeout},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			inBubble(t, func(f *fixture) {
@@ -121,11 +122,11 @@ func TestPutBackIsTold(t *testing.T) {
 		inBubble(t, func(f *fixture) {
 			f.secrets(secret)
 			f.start()
-			f.agent = func(_ context.Context, task Task, _ *Meter) (Draft, error) {
-				d := f.draftOf(task).output(map[string]any{"$status": "done", "note": "n"}).done()
+			f.agent = func(_ context.Context, asked task.Task, _ *task.Meter) (task.Draft, error) {
+				d := f.draftOf(asked).output(map[string]any{"$status": "done", "note": "n"}).done()
 				d.PutBack = []string{".git/config sets core.fsmonitor\n::error::x", ".git/config sets url." + secret + ".insteadof"}
 				if fail {
-					return d, &AgentError{Agent: "test", Reason: "gave up"}
+					return d, &task.AgentError{Agent: "test", Reason: "gave up"}
 				}
 				return d, nil
 			}
@@ -159,10 +160,10 @@ func TestLeftoversOfAnInterrupt(t *testing.T) {
 	inBubble(t, func(f *fixture) {
 		f.start()
 		ctx, stop := context.WithCancel(f.Context())
-		f.agent = func(actx context.Context, _ Task, _ *Meter) (Draft, error) {
+		f.agent = func(actx context.Context, _ task.Task, _ *task.Meter) (task.Draft, error) {
 			stop()
 			<-actx.Done()
-			return Draft{}, &AgentError{Agent: "test", Reason: "stopped"}
+			return task.Draft{}, &task.AgentError{Agent: "test", Reason: "stopped"}
 		}
 		e := f.engine("j1", 1)
 		began, called := time.Now(), false

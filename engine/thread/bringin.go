@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/engine/thread/branch"
 	"github.com/united-workforce/uwf/engine/thread/screen"
 	"github.com/united-workforce/uwf/engine/thread/unpushed"
@@ -209,8 +210,8 @@ func (b *brought) replaces(c gitcas.Claim) bool {
 // draft is the step as its agent left it, but that it was redacted and hashed by the job
 // that ran it. It is sealed again, so that nothing in it is taken on trust. Records of
 // the thread that it refers to are the thread's.
-func (b *brought) draft() Draft {
-	d := Draft{Handle: b.Handle, Nodes: map[node.Hash]node.Node{}}
+func (b *brought) draft() task.Draft {
+	d := task.Draft{Handle: b.Handle, Nodes: map[node.Hash]node.Node{}}
 	for h, n := range b.Nodes {
 		if h == b.Handle || !record.IsRecord(n.Type) {
 			d.Nodes[h] = n
@@ -357,7 +358,7 @@ func (r *stepRun) checkBrought(ctx context.Context) error {
 		return fmt.Errorf("the workflow has no role %q", b.step.Role)
 	}
 	r.plan = plan{role: b.step.Role, agent: b.step.Agent}
-	r.task = Task{
+	r.task = task.Task{
 		Thread: r.id, Role: b.step.Role, Agent: b.step.Agent, Step: r.stepNo(), Start: r.chain.StartHash, Prev: r.lastStep(),
 		Workflow: r.chain.Start.Workflow, WorkflowName: r.def.Name, Cwd: r.cwd(), Run: r.madeBy(), Entry: r.entry, Definition: r.def,
 		OutputSchema: r.def.Roles[b.step.Role].Frontmatter, Suspends: r.def.AgentSuspends,
@@ -434,7 +435,7 @@ func (r *stepRun) commitBrought(ctx context.Context) (Result, bool, error) {
 }
 
 // sealBrought does what a job does between its agent and the commit.
-func (r *stepRun) sealBrought(ctx context.Context, d Draft) (*sealed, verdict, error) {
+func (r *stepRun) sealBrought(ctx context.Context, d task.Draft) (*sealed, verdict, error) {
 	held, _ := r.hold.current()
 	decision, err := r.next()
 	if err != nil {
@@ -453,7 +454,7 @@ func (r *stepRun) sealBrought(ctx context.Context, d Draft) (*sealed, verdict, e
 	r.task.EdgePrompt, r.task.Prompt = r.plan.prompt, r.brought.prompt()
 	r.task.Entry = r.entry
 	if name := r.brought.Model; name != "" {
-		r.task.Model = &Model{Name: name}
+		r.task.Model = &task.Model{Name: name}
 	}
 	if r.task.Nodes, err = r.visible(); err != nil {
 		return nil, verdict{}, err

@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
-
 	"github.com/united-workforce/uwf/engine/moderator"
+	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/engine/thread/unpushed"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
@@ -158,7 +158,7 @@ func onDisk(t *testing.T, atomic bool, test func(f *fixture)) {
 // slowly makes agents work for so long that their claims say what they took.
 func (f *fixture) slowly() {
 	answer := f.agent
-	f.agent = func(ctx context.Context, t Task, m *Meter) (Draft, error) {
+	f.agent = func(ctx context.Context, t task.Task, m *task.Meter) (task.Draft, error) {
 		f.files["made by "+t.Role] = "it\n"
 		d, err := answer(ctx, t, m)
 		time.Sleep(2*RenewEvery + time.Second)
@@ -536,7 +536,7 @@ func TestTwoSealed(t *testing.T) {
 					_, _ = f.step(run)
 				}
 				answer := f.agent
-				f.agent = func(ctx context.Context, t Task, m *Meter) (Draft, error) {
+				f.agent = func(ctx context.Context, t task.Task, m *task.Meter) (task.Draft, error) {
 					f.agent = answer
 					f.ok(f.engine("p", 1).Take(f.Context(), testThread))
 					f.hook = die

@@ -7,7 +7,7 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
-
+	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/engine/thread/patch"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/record"
@@ -31,8 +31,8 @@ func (f *fixture) patchOf() *record.Patch {
 }
 
 // changes is an agent that changes files before it answers; an empty text takes one away.
-func (f *fixture) changes(files map[string]string) func(context.Context, Task, *Meter) (Draft, error) {
-	return func(_ context.Context, t Task, _ *Meter) (Draft, error) {
+func (f *fixture) changes(files map[string]string) func(context.Context, task.Task, *task.Meter) (task.Draft, error) {
+	return func(_ context.Context, t task.Task, _ *task.Meter) (task.Draft, error) {
 		for name, text := range files {
 			if f.files[name] = text; text == "" {
 				delete(f.files, name)

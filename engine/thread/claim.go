@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/wire"
@@ -30,7 +31,7 @@ type hold struct {
 	entry gitcas.Entry // the thread's, as it was when the claim was won
 	// budget is what the agent may use: the claim is charged the tenths of it that were
 	// begun.
-	budget    Budget
+	budget    task.Budget
 	handsOver bool // another job commits what this one does, under the same claim
 
 	// latest is the store as it was looked at last. It belongs to watch while that
@@ -262,7 +263,7 @@ func (h *hold) newClaim(v *gitcas.View, head node.Hash, t terms) gitcas.Claim {
 		Head: head, For: t.purpose, Since: v.Time().UnixMilli(), Until: t.until(v.Time()).UnixMilli(),
 	}
 	c.Renewed = c.Since
-	c.Tokens, c.CostUSD = t.budget.charge(0, 0)
+	c.Tokens, c.CostUSD = t.budget.Charge(0, 0)
 	if t.ahead { // nobody will say what is used
 		c.Ahead = true
 		c.Tokens, c.CostUSD = t.budget.Tokens, t.budget.CostUSD
@@ -328,10 +329,10 @@ func (h *hold) adopt(v *gitcas.View) {
 // watch keeps the claim alive until ctx ends, but for one that was made ahead, and looks
 // whether it and the thread are still there: when they are lost it calls stop and returns.
 // The bell is the meter's.
-func (h *hold) watch(ctx context.Context, m *Meter, bell <-chan struct{}, stop func(error)) {
+func (h *hold) watch(ctx context.Context, m *task.Meter, bell <-chan struct{}, stop func(error)) {
 	began := h.e.Clock.Now()
 	renewed, unrenewed := began, time.Duration(0)
-	for begun := h.budget.begun(0, 0); ; {
+	for begun := h.budget.TenthsBegun(0, 0); ; {
 		every := WatchEvery
 		if h.e.Clock.Now().Sub(began) >= watchClosely {
 			every = 2 * WatchEvery
@@ -380,7 +381,7 @@ func (h *hold) sleep(ctx context.Context, d time.Duration, bell <-chan struct{},
 	}
 }
 
-func (h *hold) begun(m *Meter) int { return h.budget.begun(m.Tokens(), m.Usage().CostUSD) }
+func (h *hold) begun(m *task.Meter) int { return h.budget.TenthsBegun(m.Tokens(), m.Usage().CostUSD) }
 
 // look reads the refs, and the thread's entry where the branch moved: the claim is lost
 // where it or the thread are not as they were. A suspend or cancel that did not see the
@@ -406,7 +407,7 @@ func (h *hold) see(v *gitcas.View) (gitcas.Held, error) {
 }
 
 // renew looks at claim and thread, and renews the claim where both are as they were.
-func (h *hold) renew(ctx context.Context, m *Meter) error {
+func (h *hold) renew(ctx context.Context, m *task.Meter) error {
 	if _, err := h.look(ctx); err != nil {
 		return err
 	}
@@ -418,7 +419,7 @@ func (h *hold) renew(ctx context.Context, m *Meter) error {
 		c := held.Claim
 		u := m.Usage()
 		c.Renewed, c.Unpriced = h.serverNow().UnixMilli(), u.Unpriced
-		c.Tokens, c.CostUSD = h.budget.charge(m.Tokens(), u.CostUSD)
+		c.Tokens, c.CostUSD = h.budget.Charge(m.Tokens(), u.CostUSD)
 		upd, objs := gitcas.ClaimUpdate(h.id, &held, &c, h.serverNow())
 		return &gitcas.Change{
 			Refs: []wire.RefUpdate{upd}, Objects: objs,

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/engine/moderator"
+	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/wire"
@@ -293,7 +294,7 @@ func TestClaimLeft(t *testing.T) {
 				e.Who.CIRun, e.Who.Job = "r1", "step"
 				var during gitcas.Held
 				answer := f.agent
-				f.agent = func(ctx context.Context, t Task, m *Meter) (Draft, error) {
+				f.agent = func(ctx context.Context, t task.Task, m *task.Meter) (task.Draft, error) {
 					during, _ = f.view().Claim(testThread)
 					return answer(ctx, t, m)
 				}
@@ -382,7 +383,7 @@ func TestClaimSaysAll(t *testing.T) {
 			f.timeout = timeout
 			answer := f.agent
 			var c gitcas.Held
-			f.agent = func(ctx context.Context, t Task, m *Meter) (Draft, error) {
+			f.agent = func(ctx context.Context, t task.Task, m *task.Meter) (task.Draft, error) {
 				c, _ = f.view().Claim(testThread)
 				return answer(ctx, t, m)
 			}
@@ -518,12 +519,12 @@ func TestClaimRaces(t *testing.T) {
 // waits is an agent that works for a while, unless it is stopped.
 func (f *fixture) waits(d time.Duration, meanwhile func(after time.Duration)) {
 	answer := f.agent
-	f.agent = func(ctx context.Context, t Task, m *Meter) (Draft, error) {
+	f.agent = func(ctx context.Context, t task.Task, m *task.Meter) (task.Draft, error) {
 		m.Add(100, 1, 0)
 		for at := time.Duration(0); at < d; at += 10 * time.Second {
 			select {
 			case <-ctx.Done():
-				return Draft{}, &AgentError{Agent: "test", Reason: "stopped", Err: context.Cause(ctx)}
+				return task.Draft{}, &task.AgentError{Agent: "test", Reason: "stopped", Err: context.Cause(ctx)}
 			case <-time.After(10 * time.Second):
 			}
 			meanwhile(at + 10*time.Second)
@@ -593,7 +594,7 @@ func TestRenewalByUsage(t *testing.T) {
 				f.limits = c.limits
 				var tokens []int64
 				var cost []float64
-				f.agent = func(ctx context.Context, t Task, m *Meter) (Draft, error) {
+				f.agent = func(ctx context.Context, t task.Task, m *task.Meter) (task.Draft, error) {
 					for _, use := range []int64{0, 50, 51, 2, 200, 698, 200} {
 						m.Add(use, 0, float64(use)/500)
 						synctest.Wait()
@@ -613,12 +614,12 @@ func TestRenewalByUsage(t *testing.T) {
 	inBubble(t, func(f *fixture) {
 		f.start()
 		f.limits = moderator.Limits{Tokens: 1000}
-		f.agent = func(_ context.Context, _ Task, m *Meter) (Draft, error) {
+		f.agent = func(_ context.Context, _ task.Task, m *task.Meter) (task.Draft, error) {
 			m.Add(250, 0, 0)
 			synctest.Wait()
 			f.remote.before = func(string, wire.PushRequest) error { return unreachable() }
 			runtime.Goexit()
-			return Draft{}, nil
+			return task.Draft{}, nil
 		}
 		f.killedAt("", func() { _, _ = f.step("r1") })
 		time.Sleep(MaxClaim)
@@ -736,7 +737,7 @@ func TestInterrupt(t *testing.T) {
 				f.start()
 				ctx, cancel := context.WithCancelCause(f.Context())
 				var signal time.Time
-				f.agent = func(ctx context.Context, _ Task, m *Meter) (Draft, error) {
+				f.agent = func(ctx context.Context, _ task.Task, m *task.Meter) (task.Draft, error) {
 					m.Add(10, 1, 0)
 					f.files["half"] = "done\n"
 					f.remote.before = func(op string, req wire.PushRequest) error {
@@ -748,7 +749,7 @@ func TestInterrupt(t *testing.T) {
 					signal = time.Now()
 					cancel(errors.New("SIGTERM"))
 					time.Sleep(c.dies)
-					return Draft{}, &AgentError{Agent: "test", Reason: "stopped", Err: context.Cause(ctx)}
+					return task.Draft{}, &task.AgentError{Agent: "test", Reason: "stopped", Err: context.Cause(ctx)}
 				}
 				_, err := f.engine("r1", 1).Step(ctx, f.at(testThread))
 				f.says(f.code(err, CodeFailed), "SIGTERM")
@@ -790,7 +791,7 @@ func TestInterruptAfterTheAgent(t *testing.T) {
 		f.start()
 		ctx, cancel := context.WithCancelCause(f.Context())
 		answer := f.agent
-		f.agent = func(ctx context.Context, t Task, m *Meter) (Draft, error) {
+		f.agent = func(ctx context.Context, t task.Task, m *task.Meter) (task.Draft, error) {
 			f.files["made"] = "it\n"
 			d, err := answer(ctx, t, m)
 			cancel(errors.New("SIGTERM"))
@@ -850,11 +851,11 @@ func TestStoppedByAPerson(t *testing.T) {
 		works := f.agent
 		stop := func(run string, cause error) error {
 			ctx, cancel := context.WithCancelCause(f.Context())
-			f.agent = func(ctx context.Context, _ Task, m *Meter) (Draft, error) {
+			f.agent = func(ctx context.Context, _ task.Task, m *task.Meter) (task.Draft, error) {
 				m.Add(100, 10, 1)
 				cancel(cause)
 				<-ctx.Done()
-				return Draft{}, ctx.Err()
+				return task.Draft{}, ctx.Err()
 			}
 			_, err := f.engine(run, 1).Step(ctx, f.at(testThread))
 			return err
@@ -890,10 +891,10 @@ func TestStoppedOnAShortEntry(t *testing.T) {
 		f.start()
 		f.edit(func(e *gitcas.Entry) { e.Next = nil })
 		ctx, cancel := context.WithCancelCause(f.Context())
-		f.agent = func(ctx context.Context, _ Task, _ *Meter) (Draft, error) {
+		f.agent = func(ctx context.Context, _ task.Task, _ *task.Meter) (task.Draft, error) {
 			cancel(ErrStopped)
 			<-ctx.Done()
-			return Draft{}, ctx.Err()
+			return task.Draft{}, ctx.Err()
 		}
 		_, err := f.engine("s", 1).Step(ctx, f.at(testThread))
 		f.code(err, CodeFailed)
@@ -909,7 +910,7 @@ func TestStoppedOnAShortEntry(t *testing.T) {
 // died after it had pushed the state branch. It returns the branch and what it lost.
 func (f *fixture) worksAndLags(last string) (string, wire.ID) {
 	f.Helper()
-	f.agent = func(ctx context.Context, t Task, m *Meter) (Draft, error) {
+	f.agent = func(ctx context.Context, t task.Task, m *task.Meter) (task.Draft, error) {
 		f.files["by-"+t.Role] = "x\n"
 		return f.answer("done", last)(ctx, t, m)
 	}

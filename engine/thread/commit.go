@@ -9,8 +9,8 @@ import (
 	"strconv"
 
 	"github.com/go-git/go-git/v5/plumbing"
-
 	"github.com/united-workforce/uwf/engine/moderator"
+	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/engine/thread/branch"
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
@@ -40,7 +40,7 @@ func (e *doneError) Error() string { return "the step is in the thread already" 
 
 // commit pushes the step: nodes and head on the state branch, the edits on the
 // work branch and the claim's deletion, all in one.
-func (r *stepRun) commit(ctx context.Context, d Draft, s *sealed, next verdict) (Result, error) {
+func (r *stepRun) commit(ctx context.Context, d task.Draft, s *sealed, next verdict) (Result, error) {
 	push, cancel := outlive(ctx, 0, commitGrace)
 	defer cancel()
 	var done *committed

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
@@ -19,7 +20,7 @@ func TestCommitReplyLost(t *testing.T) {
 				bubble(t, atomic, func(f *fixture) {
 					f.start()
 					answer := f.agent
-					f.agent = func(ctx context.Context, t Task, m *Meter) (Draft, error) {
+					f.agent = func(ctx context.Context, t task.Task, m *task.Meter) (task.Draft, error) {
 						f.files["made"] = "it\n"
 						return answer(ctx, t, m)
 					}
@@ -118,13 +119,13 @@ func TestFinishedWorkIsKept(t *testing.T) {
 				bubbleOn(t, o, func(f *fixture) {
 					f.start()
 					first := f.agent
-					f.agent = func(ctx context.Context, t Task, m *Meter) (Draft, error) {
+					f.agent = func(ctx context.Context, t task.Task, m *task.Meter) (task.Draft, error) {
 						f.files["before"] = "it\n"
 						return first(ctx, t, m)
 					}
 					f.steps("r0")
 					head := f.entry().Head
-					f.agent = func(_ context.Context, t Task, _ *Meter) (Draft, error) {
+					f.agent = func(_ context.Context, t task.Task, _ *task.Meter) (task.Draft, error) {
 						f.files["made"] = "ours\n"
 						d := f.draftOf(t).output(map[string]any{"$status": "rejected", "note": "not good"}).done()
 						c.happen(f)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/engine/moderator"
+	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/gitobj"
@@ -518,7 +519,7 @@ func TestProve(t *testing.T) {
 func TestWordlessQuestion(t *testing.T) {
 	inBubble(t, func(f *fixture) {
 		f.start()
-		f.agent = func(_ context.Context, task Task, _ *Meter) (Draft, error) {
+		f.agent = func(_ context.Context, task task.Task, _ *task.Meter) (task.Draft, error) {
 			return f.draftOf(task).output(map[string]any{"$status": "ask"}).body("Both ways work.\nWhich one?").done(), nil
 		}
 		f.steps("r1")

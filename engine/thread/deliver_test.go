@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/wire"
@@ -399,7 +400,7 @@ func TestDeliverInterrupted(t *testing.T) {
 func TestDeliverBringsTheBranchUp(t *testing.T) {
 	branch := "refs/heads/" + gitcas.WorkBranch(testThread)
 	worked := func(f *fixture) wire.ID {
-		f.agent = func(ctx context.Context, t Task, m *Meter) (Draft, error) {
+		f.agent = func(ctx context.Context, t task.Task, m *task.Meter) (task.Draft, error) {
 			f.files["by-"+t.Role] = "x\n"
 			return f.answer("done", "approved")(ctx, t, m)
 		}
@@ -626,7 +627,7 @@ func TestEffects(t *testing.T) {
 					e := f.engine("w", 1)
 					f.ok(e.Record(f.Context(), testThread, c.before))
 					answer := f.answer(map[string]string{"commit": "done", "ask": "ask"}[end], "approved")
-					f.agent = func(ctx context.Context, t Task, m *Meter) (Draft, error) {
+					f.agent = func(ctx context.Context, t task.Task, m *task.Meter) (task.Draft, error) {
 						f.ok(e.Record(f.Context(), testThread, c.meanwhile))
 						if end == "fail" {
 							return f.fails(ctx, t, m)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
@@ -46,7 +47,7 @@ func (f *fixture) requestOf(d *workflow.Definition) StartRequest {
 
 // script is an agent that gives these outputs, one a step.
 func (f *fixture) script(outputs ...map[string]any) {
-	f.agent = func(_ context.Context, t Task, _ *Meter) (Draft, error) {
+	f.agent = func(_ context.Context, t task.Task, _ *task.Meter) (task.Draft, error) {
 		next := outputs[0]
 		outputs = outputs[1:]
 		d := f.draftOf(t)
@@ -162,7 +163,7 @@ graph:
 		f.agent = f.fails
 		_, err := f.step("f")
 		f.code(err, CodeFailed)
-		f.agent = func(_ context.Context, t Task, _ *Meter) (Draft, error) {
+		f.agent = func(_ context.Context, t task.Task, _ *task.Meter) (task.Draft, error) {
 			return f.draftOf(t).output(map[string]any{"n": int64(1)}).done(), nil
 		}
 		f.steps("r1")

@@ -7,6 +7,7 @@ import (
 
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/redact"
+	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/wire"
@@ -92,10 +93,10 @@ type Settings interface {
 	// Agent returns the name that is recorded, and the command to run.
 	Agent(workflow, role, override string) (name, command string, err error)
 	// Model returns nil where the agent needs none or none is configured.
-	Model(workflow, role string) *Model
+	Model(workflow, role string) *task.Model
 	// ExtractModel reads the fields of an answer that the agent could not put into
 	// form after its corrections; nil: none does.
-	ExtractModel(workflow, role string) *Model
+	ExtractModel(workflow, role string) *task.Model
 	// CheckPrices makes sure that what a role costs can be told, whichever model it asks
 	// through uwf: without that no limit on cost can be kept. The error says what to do.
 	CheckPrices(workflow, role, override string) error
@@ -109,7 +110,7 @@ type Settings interface {
 // and Hook are required.
 type Engine struct {
 	Store    *gitcas.Store
-	Agent    Agent
+	Agent    task.Agent
 	Folder   Folder
 	Redact   Redactor
 	Settings Settings

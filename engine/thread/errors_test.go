@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/united-workforce/uwf/engine/moderator"
+	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
@@ -74,7 +75,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		"branch b is at 2, which does not contain 1, the thread's last recorded commit; merge or reset the branch to a descendant of it, then resume the thread":                                                                                                                         &DivergedError{Branch: "b", Recorded: "1", Tip: "2"},
 		"thread T: limit tokens reached: the thread has used 7 tokens of 5; raise limits.tokens to go on\nraise it with: uwf thread resume T --max-tokens N; where the configuration or the workflow sets it, there first: the lowest counts":                                            &LimitError{Thread: "T", Err: moderator.Limits{Tokens: 5}.Check(moderator.Totals{Tokens: 7}, "a")},
 		"thread T can't go on: x\ncorrect the definition (uwf workflow validate), store it, and start another thread; cancel this one: uwf thread cancel T":                                                                                                                              &StuckError{Thread: "T", Err: errors.New("x")},
-		"agent m: it died: y\nlast words": &AgentError{Agent: "m", Reason: "it died", Detail: "last words", Err: errors.New("y")},
+		"agent m: it died: y\nlast words": &task.AgentError{Agent: "m", Reason: "it died", Detail: "last words", Err: errors.New("y")},
 	} {
 		if got := err.Error(); got != want {
 			t.Errorf("\n%s\nwant\n%s", got, want)

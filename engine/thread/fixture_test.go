@@ -15,9 +15,9 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
-
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/redact"
+	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/gitobj"
 	"github.com/united-workforce/uwf/gitcas/node"
@@ -66,7 +66,7 @@ type fixture struct {
 	files   map[string]string // of the working folder
 	limits  moderator.Limits
 	redact  Redactor
-	agent   func(ctx context.Context, t Task, m *Meter) (Draft, error)
+	agent   func(ctx context.Context, t task.Task, m *task.Meter) (task.Draft, error)
 	hook    func(point string)
 	host    string
 	alive   func(pid int, started int64) bool
@@ -83,7 +83,7 @@ type fixture struct {
 	delivered int // how often somebody delivered the thread
 
 	mu   sync.Mutex
-	runs []Task // what agents were asked to do
+	runs []task.Task // what agents were asked to do
 }
 
 // inBubble runs a test over a fresh fixture, in fake time.
@@ -160,7 +160,7 @@ func (f *fixture) engine(run string, attempt int) *Engine {
 func newNonce() string { return rand.Text() }
 
 // Run implements Agent.
-func (f *fixture) Run(ctx context.Context, t Task, m *Meter) (Draft, error) {
+func (f *fixture) Run(ctx context.Context, t task.Task, m *task.Meter) (task.Draft, error) {
 	f.mu.Lock()
 	f.runs = append(f.runs, t)
 	f.mu.Unlock()
@@ -188,17 +188,17 @@ func (f *fixture) CheckPrices(_, role, _ string) error {
 	}
 	return nil
 }
-func (f *fixture) Model(string, string) *Model       { return nil }
-func (f *fixture) ExtractModel(_, _ string) *Model   { return nil }
-func (f *fixture) Limits(string) moderator.Limits    { return f.limits }
-func (f *fixture) Timeout() time.Duration            { return f.timeout }
-func (f *fixture) draftOf(t Task) *draft             { return newDraft(f.T, t) }
-func (f *fixture) store() *gitcas.Store              { return f.engine("look", 1).Store }
-func (f *fixture) at(id gitcas.ThreadID) StepRequest { return StepRequest{Thread: id} }
+func (f *fixture) Model(string, string) *task.Model     { return nil }
+func (f *fixture) ExtractModel(_, _ string) *task.Model { return nil }
+func (f *fixture) Limits(string) moderator.Limits       { return f.limits }
+func (f *fixture) Timeout() time.Duration               { return f.timeout }
+func (f *fixture) draftOf(t task.Task) *draft           { return newDraft(f.T, t) }
+func (f *fixture) store() *gitcas.Store                 { return f.engine("look", 1).Store }
+func (f *fixture) at(id gitcas.ThreadID) StepRequest    { return StepRequest{Thread: id} }
 
 // answer is an agent that gives role a the one status and role b the other.
-func (f *fixture) answer(a, b string) func(context.Context, Task, *Meter) (Draft, error) {
-	return func(_ context.Context, t Task, m *Meter) (Draft, error) {
+func (f *fixture) answer(a, b string) func(context.Context, task.Task, *task.Meter) (task.Draft, error) {
+	return func(_ context.Context, t task.Task, m *task.Meter) (task.Draft, error) {
 		m.Add(10, 1, 0.5)
 		status := a
 		if t.Role == "b" {
@@ -209,9 +209,9 @@ func (f *fixture) answer(a, b string) func(context.Context, Task, *Meter) (Draft
 }
 
 // fails is an agent that pays and gives up.
-func (f *fixture) fails(_ context.Context, _ Task, m *Meter) (Draft, error) {
+func (f *fixture) fails(_ context.Context, _ task.Task, m *task.Meter) (task.Draft, error) {
 	m.Add(100, 10, 1)
-	return Draft{Stderr: "no idea"}, &AgentError{Agent: "test", Reason: "gave up"}
+	return task.Draft{Stderr: "no idea"}, &task.AgentError{Agent: "test", Reason: "gave up"}
 }
 
 func startRequest(id gitcas.ThreadID) StartRequest {
@@ -363,18 +363,18 @@ func (f *fixture) nowhere(secret string) {
 // draft puts together what an agent stages.
 type draft struct {
 	t    *testing.T
-	d    Draft
+	d    task.Draft
 	step record.Step
-	task Task
+	task task.Task
 }
 
-func newDraft(t *testing.T, task Task) *draft {
-	d := &draft{t: t, d: Draft{Nodes: map[node.Hash]node.Node{}}, task: task}
+func newDraft(t *testing.T, asked task.Task) *draft {
+	d := &draft{t: t, d: task.Draft{Nodes: map[node.Hash]node.Node{}}, task: asked}
 	d.step = record.Step{
-		Start: task.Start, Prev: task.Prev, Role: task.Role, Agent: task.Agent,
-		EdgePrompt: task.EdgePrompt, StartedAtMs: task.StartedAtMs, CompletedAtMs: task.StartedAtMs, Cwd: task.Cwd,
+		Start: asked.Start, Prev: asked.Prev, Role: asked.Role, Agent: asked.Agent,
+		EdgePrompt: asked.EdgePrompt, StartedAtMs: asked.StartedAtMs, CompletedAtMs: asked.StartedAtMs, Cwd: asked.Cwd,
 	}
-	d.step.Detail = d.put(record.MockDetailSchema, map[string]any{"sessionId": "s", "role": task.Role, "stepIndex": int64(task.Step)})
+	d.step.Detail = d.put(record.MockDetailSchema, map[string]any{"sessionId": "s", "role": asked.Role, "stepIndex": int64(asked.Step)})
 	return d
 }
 
@@ -408,7 +408,7 @@ func (d *draft) with(change func(*record.Step)) *draft {
 	return d
 }
 
-func (d *draft) done() Draft {
+func (d *draft) done() task.Draft {
 	d.t.Helper()
 	n, h, err := d.step.Node(time.Now())
 	if err != nil {

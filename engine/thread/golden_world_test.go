@@ -14,6 +14,7 @@ import (
 
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/redact"
+	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
@@ -103,8 +104,8 @@ func (zeros) Read(p []byte) (int, error) {
 
 // Agent, Model, ExtractModel, Limits and Timeout implement thread.Settings.
 func (g *golden) Agent(_, _, _ string) (string, string, error) { return "mock", "mock", nil }
-func (g *golden) Model(_, _ string) *thread.Model              { return nil }
-func (g *golden) ExtractModel(_, _ string) *thread.Model       { return nil }
+func (g *golden) Model(_, _ string) *task.Model                { return nil }
+func (g *golden) ExtractModel(_, _ string) *task.Model         { return nil }
 func (g *golden) CheckPrices(_, _, _ string) error             { return nil }
 func (g *golden) Limits(string) moderator.Limits {
 	return moderator.Limits{MaxSteps: 100, MaxStepsPerRole: 100}
@@ -124,29 +125,29 @@ func (g *golden) deliver(id gitcas.ThreadID, made thread.Effects, fails error) (
 }
 
 // Run implements thread.Agent.
-func (g *golden) Run(_ context.Context, t thread.Task, m *thread.Meter) (thread.Draft, error) {
+func (g *golden) Run(_ context.Context, t task.Task, m *task.Meter) (task.Draft, error) {
 	m.Add(1000, 100, 0.01)
 	if g.fails > 0 {
 		g.fails--
-		return thread.Draft{Stderr: "no idea"}, &thread.AgentError{Agent: "mock", Reason: "gave up"}
+		return task.Draft{Stderr: "no idea"}, &task.AgentError{Agent: "mock", Reason: "gave up"}
 	}
 	list := g.answers[t.Role]
 	if len(list) == 0 {
-		return thread.Draft{}, fmt.Errorf("nobody says what role %s answers", t.Role)
+		return task.Draft{}, fmt.Errorf("nobody says what role %s answers", t.Role)
 	}
 	a := list[min(g.said[t.Role], len(list)-1)]
 	g.said[t.Role]++
 	for name, text := range a.Files {
 		if err := os.WriteFile(filepath.Join(t.Workspace, name), []byte(text), 0o600); err != nil {
-			return thread.Draft{}, err
+			return task.Draft{}, err
 		}
 	}
 	return draft(t, a)
 }
 
 // draft is what an agent stages.
-func draft(t thread.Task, a answer) (thread.Draft, error) {
-	d := thread.Draft{Nodes: map[node.Hash]node.Node{}}
+func draft(t task.Task, a answer) (task.Draft, error) {
+	d := task.Draft{Nodes: map[node.Hash]node.Node{}}
 	var errs error
 	put := func(n node.Node, h node.Hash, err error) node.Hash {
 		errs = errors.Join(errs, err)

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
-
 	"github.com/united-workforce/uwf/engine/moderator"
+	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/gitobj"
@@ -22,7 +22,7 @@ import (
 // writes makes agents leave a file for each run.
 func (f *fixture) writes() {
 	answer := f.agent
-	f.agent = func(ctx context.Context, t Task, m *Meter) (Draft, error) {
+	f.agent = func(ctx context.Context, t task.Task, m *task.Meter) (task.Draft, error) {
 		f.files["by-"+t.Run.ID] = t.Role + "\n"
 		return answer(ctx, t, m)
 	}
@@ -278,7 +278,7 @@ func TestPause(t *testing.T) {
 					f.steps("r0")
 				}
 				answer := f.agent
-				f.agent = func(ctx context.Context, t Task, m *Meter) (Draft, error) {
+				f.agent = func(ctx context.Context, t task.Task, m *task.Meter) (task.Draft, error) {
 					f.ok(f.engine("p", 1).Pause(f.Context(), testThread, "holiday"))
 					if e := f.entry(); e.Status != gitcas.StatusActive || e.Pause == nil {
 						f.Errorf("%+v", e)
@@ -311,7 +311,7 @@ func TestPause(t *testing.T) {
 func TestPauseOfAFailure(t *testing.T) {
 	inBubble(t, func(f *fixture) {
 		f.start()
-		f.agent = func(ctx context.Context, t Task, m *Meter) (Draft, error) {
+		f.agent = func(ctx context.Context, t task.Task, m *task.Meter) (task.Draft, error) {
 			f.ok(f.engine("p", 1).Pause(f.Context(), testThread, "holiday"))
 			return f.fails(ctx, t, m)
 		}
@@ -330,7 +330,7 @@ func TestPauseTakenBack(t *testing.T) {
 	inBubble(t, func(f *fixture) {
 		f.start()
 		answer := f.agent
-		f.agent = func(ctx context.Context, t Task, m *Meter) (Draft, error) {
+		f.agent = func(ctx context.Context, t task.Task, m *task.Meter) (task.Draft, error) {
 			p := f.engine("p", 1)
 			f.ok(p.Pause(f.Context(), testThread, ""))
 			f.says(f.code(p.Resume(f.Context(), ResumeRequest{Thread: testThread, Text: "blue"}), CodeNotYours), "pauses after")

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/engine/moderator"
+	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas"
 )
 
@@ -88,7 +89,7 @@ func TestBudget(t *testing.T) {
 		f.limits = moderator.Limits{Tokens: 100, CostUSD: 2}
 		f.start()
 		f.steps("r1", "r2")
-		if a, b := f.runs[0].Budget, f.runs[1].Budget; a != (Budget{100, 2}) || b != (Budget{89, 1.5}) {
+		if a, b := f.runs[0].Budget, f.runs[1].Budget; a != (task.Budget{Tokens: 100, CostUSD: 2}) || b != (task.Budget{Tokens: 89, CostUSD: 1.5}) {
 			f.Errorf("%+v, %+v", a, b)
 		}
 	})

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/engine/summary"
+	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
@@ -24,7 +25,7 @@ func stepWhat(role, status string, step int) string {
 }
 
 // modelOf is the name of the model that a step asked; empty: it asked none.
-func modelOf(t Task, u *record.Usage) string {
+func modelOf(t task.Task, u *record.Usage) string {
 	if t.Model == nil || u == nil || u.InputTokens+u.OutputTokens == 0 {
 		return ""
 	}
@@ -32,7 +33,7 @@ func modelOf(t Task, u *record.Usage) string {
 }
 
 // costTrailers are what a step took, and from which model.
-func costTrailers(t Task, u *record.Usage) []gitcas.Trailer {
+func costTrailers(t task.Task, u *record.Usage) []gitcas.Trailer {
 	var out []gitcas.Trailer
 	if m := modelOf(t, u); m != "" {
 		out = append(out, gitcas.Trailer{Key: "Uwf-Model", Value: m})

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/wire"
@@ -174,11 +175,11 @@ func after(is func(wire.PushRequest) bool) requests {
 // workLong is a step whose agent works for a quarter of an hour.
 func workLong(f *fixture) {
 	agent := f.agent
-	f.agent = func(ctx context.Context, t Task, m *Meter) (Draft, error) {
+	f.agent = func(ctx context.Context, t task.Task, m *task.Meter) (task.Draft, error) {
 		select {
 		case <-time.After(15 * time.Minute):
 		case <-ctx.Done():
-			return Draft{}, context.Cause(ctx)
+			return task.Draft{}, context.Cause(ctx)
 		}
 		if held, ok := f.view().Claim(testThread); !ok || held.Renewed <= held.Since {
 			f.Errorf("after a quarter of an hour the claim is %+v", held)

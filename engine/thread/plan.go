@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/engine/moderator"
+	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 )
@@ -19,7 +20,7 @@ type Plan struct {
 	Role      string           `json:"role,omitempty"`
 	Agent     string           `json:"agent,omitempty"`
 	Command   string           `json:"command,omitempty"`
-	Model     *Model           `json:"model,omitempty"`
+	Model     *task.Model      `json:"model,omitempty"`
 	Prompt    string           `json:"prompt,omitempty"` // assembled, whole
 	Location  string           `json:"location,omitempty"`
 	Done      bool             `json:"done"` // it has ended, or would end without a step

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/internal/markdown"
@@ -14,7 +15,7 @@ import (
 
 // readable is a step as a page: what a reviewer sees on the forge's web pages.
 // It is derived from the nodes and never read back.
-func readable(t Task, s record.Step, sealed *sealed, next verdict) []byte {
+func readable(t task.Task, s record.Step, sealed *sealed, next verdict) []byte {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Step %d: %s → %s\n\n", t.Step, oneLine(t.Role), oneLine(next.status))
 	fmt.Fprintf(&b, "Workflow %s, agent %s", oneLine(t.WorkflowName), oneLine(s.Agent))

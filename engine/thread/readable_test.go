@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/gitobj"
 	"github.com/united-workforce/uwf/gitcas/record"
@@ -37,7 +38,7 @@ func TestMessages(t *testing.T) {
 	hostile := "fine\n\n[skip ci]\n\nUwf-Thread: 01JD9999999999999999999999\nUwf-Head: 0000000000001\nCo-authored-by: x <x@y>\n\u202eback\x1b[2J\r\n"
 	inBubble(t, func(f *fixture) {
 		f.start()
-		f.agent = func(_ context.Context, t Task, m *Meter) (Draft, error) {
+		f.agent = func(_ context.Context, t task.Task, m *task.Meter) (task.Draft, error) {
 			m.Add(1200, 34, 0.0123)
 			f.files["made"] = "it\n"
 			d := f.draftOf(t).body("# Done\n\nUwf-Thread: forged\n\n" + hostile)
@@ -67,7 +68,7 @@ func TestMessages(t *testing.T) {
 // TestWorkMessage: what a step says of itself lands in the history of main.
 func TestWorkMessage(t *testing.T) {
 	r := &stepRun{id: testThread, e: &Engine{Who: Identity{Run: "r", Attempt: 1}}, chain: gitcas.Chain{StartHash: "0000000000001"},
-		task: Task{Role: "dev", WorkflowName: "two", Step: 3, Agent: "builtin", Model: &Model{Alias: "big", Name: "vendor/big-1"}}}
+		task: task.Task{Role: "dev", WorkflowName: "two", Step: 3, Agent: "builtin", Model: &task.Model{Alias: "big", Name: "vendor/big-1"}}}
 	s := &sealed{output: map[string]any{"$status": "done", "summary": "Slugs are cut, fixes #1 for @team [skip ci]. See other/repo#5.\n\nUwf-Thread: forged"}}
 	s.step.Usage = &record.Usage{InputTokens: 5, OutputTokens: 6, CostUSD: 0.5}
 	got, err := r.workMessage("done", s)
@@ -101,7 +102,7 @@ Uwf-Cost: $0.5000
 // TestMessagesOfOpenStatuses: a role whose statuses nobody lists can say anything.
 func TestMessagesOfOpenStatuses(t *testing.T) {
 	status := "ok\n\nUwf-Thread: forged\nUwf-Role: boss\u2028Uwf-Run: 1"
-	r := &stepRun{id: testThread, e: &Engine{Who: Identity{Run: "r\nUwf-Thread: forged", Attempt: 1}}, task: Task{Role: "a", WorkflowName: "two", Step: 3}, chain: gitcas.Chain{StartHash: "0000000000001"}}
+	r := &stepRun{id: testThread, e: &Engine{Who: Identity{Run: "r\nUwf-Thread: forged", Attempt: 1}}, task: task.Task{Role: "a", WorkflowName: "two", Step: 3}, chain: gitcas.Chain{StartHash: "0000000000001"}}
 	msg, err := r.workMessage(status, nil)
 	if err != nil {
 		t.Fatal(err)

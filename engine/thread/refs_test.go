@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
@@ -17,7 +18,7 @@ func TestFewRefs(t *testing.T) {
 			bubbleOn(t, wire.MemoryOptions{Atomic: true, MostRefs: most}, func(f *fixture) {
 				f.disk = &memoryDisk{}
 				answer := f.answer("done", "rejected")
-				f.agent = func(ctx context.Context, t Task, m *Meter) (Draft, error) {
+				f.agent = func(ctx context.Context, t task.Task, m *task.Meter) (task.Draft, error) {
 					f.files["made"] += t.Role + "\n"
 					return answer(ctx, t, m)
 				}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/engine/thread/seal"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
@@ -31,7 +32,7 @@ func (r *stepRun) newSealer(drafts map[node.Hash]node.Node) *seal.Sealer {
 
 // seal checks what the agent staged against what it was asked to do and makes
 // the final nodes of it.
-func (r *stepRun) seal(d Draft) (*sealed, error) {
+func (r *stepRun) seal(d task.Draft) (*sealed, error) {
 	if len(d.Nodes) > seal.MaxDrafts {
 		return nil, fmt.Errorf("the agent staged %d nodes; at most %d are taken", len(d.Nodes), seal.MaxDrafts)
 	}
@@ -113,7 +114,7 @@ func (o *sealed) fill(g node.Getter) error {
 
 // draftStep finds the StepNode that the handle names and checks that it answers
 // this task and no other.
-func (r *stepRun) draftStep(d Draft) (record.Step, error) {
+func (r *stepRun) draftStep(d task.Draft) (record.Step, error) {
 	n, ok := d.Nodes[d.Handle]
 	if !ok {
 		return record.Step{}, fmt.Errorf("the agent printed %q, which is not among the %d nodes it staged", d.Handle, len(d.Nodes))
@@ -145,7 +146,7 @@ func (r *stepRun) checkOutput(o node.Node) error {
 }
 
 // baseStep takes nothing from the child but what only it can know.
-func (r *stepRun) baseStep(d Draft, child record.Step) record.Step {
+func (r *stepRun) baseStep(d task.Draft, child record.Step) record.Step {
 	if r.brought != nil {
 		return r.baseOfBrought()
 	}

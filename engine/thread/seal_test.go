@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/engine/redact"
+	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/engine/thread/seal"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
@@ -20,8 +21,8 @@ import (
 var planted = "pl4nted" + "-s3cret-" + "value"
 
 // stages is an agent that stages what make says.
-func (f *fixture) stages(make func(Task) Draft) {
-	f.agent = func(_ context.Context, t Task, m *Meter) (Draft, error) {
+func (f *fixture) stages(make func(task.Task) task.Draft) {
+	f.agent = func(_ context.Context, t task.Task, m *task.Meter) (task.Draft, error) {
 		m.Add(10, 1, 0.5)
 		return make(t), nil
 	}
@@ -30,11 +31,11 @@ func (f *fixture) stages(make func(Task) Draft) {
 func TestSealRefuses(t *testing.T) {
 	done := map[string]any{"$status": "done"}
 	other := node.Hash("0000000000001")
-	with := func(change func(*record.Step)) func(*fixture, Task) Draft {
-		return func(f *fixture, t Task) Draft { return f.draftOf(t).output(done).with(change).done() }
+	with := func(change func(*record.Step)) func(*fixture, task.Task) task.Draft {
+		return func(f *fixture, t task.Task) task.Draft { return f.draftOf(t).output(done).with(change).done() }
 	}
 	for name, c := range map[string]struct {
-		stage func(f *fixture, t Task) Draft
+		stage func(f *fixture, t task.Task) task.Draft
 		want  string
 	}{
 		"another role":    {with(func(s *record.Step) { s.Role = "b" }), `role "b", wanted "a"`},
@@ -46,63 +47,63 @@ func TestSealRefuses(t *testing.T) {
 		"no body":         {with(func(s *record.Step) { s.Body = &other }), "neither staged nor part"},
 		"start as body":   {with(func(s *record.Step) { b := s.Start; s.Body = &b }), "no string"},
 		"start as output": {with(func(s *record.Step) { s.Output = s.Start }), "output"},
-		"handle not staged": {func(f *fixture, t Task) Draft {
+		"handle not staged": {func(f *fixture, t task.Task) task.Draft {
 			d := f.draftOf(t).output(done).done()
 			d.Handle = other
 			return d
 		}, "not among the"},
-		"handle is no step": {func(f *fixture, t Task) Draft {
+		"handle is no step": {func(f *fixture, t task.Task) task.Draft {
 			d := f.draftOf(t).output(done)
 			d.done()
 			d.d.Handle = d.step.Output
 			return d.d
 		}, "no StepNode"},
-		"output of another type": {func(f *fixture, t Task) Draft {
+		"output of another type": {func(f *fixture, t task.Task) task.Draft {
 			d := f.draftOf(t)
 			d.step.Output = d.put(record.ErrorOutputSchema, map[string]any{"$status": "error", "error": "x"})
 			return d.done()
 		}, "needs "},
-		"body of another type": {func(f *fixture, t Task) Draft {
+		"body of another type": {func(f *fixture, t task.Task) task.Draft {
 			d := f.draftOf(t).output(done)
 			b := d.step.Output
 			return d.with(func(s *record.Step) { s.Body = &b }).done()
 		}, "no string"},
-		"output against its schema": {func(f *fixture, t Task) Draft {
+		"output against its schema": {func(f *fixture, t task.Task) task.Draft {
 			return f.draftOf(t).output(map[string]any{"$status": "done", "code": "NO!"}).done()
 		}, "does not fit its schema"},
-		"unknown type": {func(f *fixture, t Task) Draft {
+		"unknown type": {func(f *fixture, t task.Task) task.Draft {
 			d := f.draftOf(t).output(done)
 			d.step.Detail = d.put(other, map[string]any{})
 			return d.done()
 		}, "no schema that this store knows"},
-		"a type that is no schema": {func(f *fixture, t Task) Draft {
+		"a type that is no schema": {func(f *fixture, t task.Task) task.Draft {
 			d := f.draftOf(t).output(done)
 			d.step.Detail = d.put(t.Workflow, map[string]any{})
 			return d.done()
 		}, "it is no schema"},
-		"a schema that is refused": {func(f *fixture, t Task) Draft {
+		"a schema that is refused": {func(f *fixture, t task.Task) task.Draft {
 			d := f.draftOf(t).output(done)
 			d.step.Detail = d.put(d.put(node.MetaSchema, map[string]any{"$ref": "#"}), map[string]any{})
 			return d.done()
 		}, "$ref"},
-		"a schema under a wrong name": {func(f *fixture, t Task) Draft {
+		"a schema under a wrong name": {func(f *fixture, t task.Task) task.Draft {
 			d := f.draftOf(t).output(done)
 			h := d.put(node.MetaSchema, map[string]any{"type": "object"})
 			d.d.Nodes[other] = d.d.Nodes[h]
 			d.step.Detail = d.put(other, map[string]any{})
 			return d.done()
 		}, "hashes to"},
-		"unknown reference": {func(f *fixture, t Task) Draft {
+		"unknown reference": {func(f *fixture, t task.Task) task.Draft {
 			return f.draftOf(t).output(map[string]any{"$status": "done", "see": []any{string(other)}}).done()
 		}, "neither staged nor part"},
-		"a circle": {func(f *fixture, t Task) Draft {
+		"a circle": {func(f *fixture, t task.Task) task.Draft {
 			d := f.draftOf(t)
 			n, _, err := node.New(t.OutputSchema, map[string]any{"$status": "done", "see": []any{string(other)}}, time.Now())
 			f.ok(err)
 			d.d.Nodes[other] = n // under a name that is not its hash
 			return d.output(map[string]any{"$status": "done", "see": []any{string(other)}}).done()
 		}, "refers to itself"},
-		"a step beside the handle": {func(f *fixture, t Task) Draft {
+		"a step beside the handle": {func(f *fixture, t task.Task) task.Draft {
 			d := f.draftOf(t)
 			fake := newDraft(f.T, t).output(done).done()
 			for h, n := range fake.Nodes {
@@ -110,23 +111,23 @@ func TestSealRefuses(t *testing.T) {
 			}
 			return d.output(map[string]any{"$status": "done", "see": []any{string(fake.Handle)}}).done()
 		}, "only the handle"},
-		"ten megabytes": {func(f *fixture, t Task) Draft {
+		"ten megabytes": {func(f *fixture, t task.Task) task.Draft {
 			d := f.draftOf(t).output(done)
 			// Not as node.New would make it.
 			d.d.Nodes[d.step.Output] = node.Node{Type: t.OutputSchema, Payload: map[string]any{"$status": "done", "note": strings.Repeat("x", 10<<20)}}
 			return d.done()
 		}, "too large"},
-		"too many nodes": {func(f *fixture, t Task) Draft {
+		"too many nodes": {func(f *fixture, t task.Task) task.Draft {
 			d := f.draftOf(t).output(done)
 			for i := range seal.MaxDrafts {
 				d.put(node.String, fmt.Sprint(i))
 			}
 			return d.done()
 		}, "at most"},
-		"a status without an edge": {func(f *fixture, t Task) Draft {
+		"a status without an edge": {func(f *fixture, t task.Task) task.Draft {
 			return f.draftOf(t).output(map[string]any{"note": "x"}).done()
 		}, "$status"},
-		"a task that nobody could be given": {func(f *fixture, t Task) Draft {
+		"a task that nobody could be given": {func(f *fixture, t task.Task) task.Draft {
 			return f.draftOf(t).output(map[string]any{"$status": "done", "note": strings.Repeat("x", 900<<10)}).done()
 		}, "prompt"},
 	} {
@@ -134,7 +135,7 @@ func TestSealRefuses(t *testing.T) {
 			inBubble(t, func(f *fixture) {
 				f.start()
 				head := f.entry().Head
-				f.stages(func(t Task) Draft { return c.stage(f, t) })
+				f.stages(func(t task.Task) task.Draft { return c.stage(f, t) })
 				res, err := f.step("r1")
 				f.says(f.code(err, CodeFailed), c.want)
 				var failed *FailedError
@@ -165,7 +166,7 @@ func TestSealRedacts(t *testing.T) {
 		_, err := f.engine("start", 1).Start(f.Context(), req)
 		f.ok(err)
 		var see node.Hash
-		f.stages(func(t Task) Draft {
+		f.stages(func(t task.Task) task.Draft {
 			d := f.draftOf(t).body("# Report\n\nfound " + planted)
 			turn := d.put(node.String, "tool printed "+planted)
 			see = turn
@@ -201,23 +202,23 @@ func TestSealRedacts(t *testing.T) {
 // kept of the attempt holds one.
 func TestSealKeepsNoSecretOfAFailure(t *testing.T) {
 	schema := map[string]any{"type": "object", "description": "about " + planted}
-	for name, agent := range map[string]func(f *fixture, t Task) (Draft, error){
-		"stderr": func(_ *fixture, _ Task) (Draft, error) {
-			return Draft{Stderr: "env: KEY=" + planted}, &AgentError{Agent: "test", Reason: "died", Detail: "env: KEY=" + planted}
+	for name, agent := range map[string]func(f *fixture, t task.Task) (task.Draft, error){
+		"stderr": func(_ *fixture, _ task.Task) (task.Draft, error) {
+			return task.Draft{Stderr: "env: KEY=" + planted}, &task.AgentError{Agent: "test", Reason: "died", Detail: "env: KEY=" + planted}
 		},
-		"a schema": func(f *fixture, t Task) (Draft, error) {
+		"a schema": func(f *fixture, t task.Task) (task.Draft, error) {
 			d := f.draftOf(t).output(map[string]any{"$status": "done"})
 			d.step.Detail = d.put(d.put(node.MetaSchema, schema), map[string]any{})
 			return d.done(), nil
 		},
-		"an output that no longer fits": func(f *fixture, t Task) (Draft, error) {
+		"an output that no longer fits": func(f *fixture, t task.Task) (task.Draft, error) {
 			return f.draftOf(t).output(map[string]any{"$status": "done", "code": "pl4nteds3cret", "note": planted}).done(), nil
 		},
-		"a changed file": func(f *fixture, t Task) (Draft, error) {
+		"a changed file": func(f *fixture, t task.Task) (task.Draft, error) {
 			f.files["notes.txt"] = "key: " + planted + "\n"
 			return f.draftOf(t).output(map[string]any{"$status": "done"}).done(), nil
 		},
-		"a path": func(f *fixture, t Task) (Draft, error) {
+		"a path": func(f *fixture, t task.Task) (task.Draft, error) {
 			f.files[planted] = "text\n"
 			return f.draftOf(t).output(map[string]any{"$status": "done"}).done(), nil
 		},
@@ -226,7 +227,7 @@ func TestSealKeepsNoSecretOfAFailure(t *testing.T) {
 			inBubble(t, func(f *fixture) {
 				f.secrets(planted, "pl4nteds3cret")
 				f.start()
-				f.agent = func(_ context.Context, t Task, _ *Meter) (Draft, error) { return agent(f, t) }
+				f.agent = func(_ context.Context, t task.Task, _ *task.Meter) (task.Draft, error) { return agent(f, t) }
 				res, err := f.step("r1")
 				text := f.code(err, CodeFailed)
 				if strings.Contains(text, planted) || strings.Contains(res.Error.Message, planted) {
@@ -275,7 +276,7 @@ func TestTokenStopsStep(t *testing.T) {
 		f.pushes("refs/heads/uwf/"+string(testThread), map[string]string{"a.txt": "one\n", "notes": "x\ntoken " + tokenShape() + "\n"}, f.base())
 		// That it was there before is looked up, as soon as the server answers.
 		move := f.changes(map[string]string{"notes": "", "moved": "\ty\ntoken: \"" + tokenShape() + "\"\n"})
-		f.agent = func(ctx context.Context, t Task, m *Meter) (Draft, error) {
+		f.agent = func(ctx context.Context, t task.Task, m *task.Meter) (task.Draft, error) {
 			back := time.Now().Add(5 * time.Minute)
 			f.remote.before = func(string, wire.PushRequest) error {
 				if time.Now().Before(back) {
@@ -387,7 +388,7 @@ func TestSealUsage(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(f *fixture) {
 				f.start()
-				f.agent = func(_ context.Context, t Task, m *Meter) (Draft, error) {
+				f.agent = func(_ context.Context, t task.Task, m *task.Meter) (task.Draft, error) {
 					if c.metered {
 						m.Add(10, 1, 0.5)
 					}
@@ -411,7 +412,7 @@ func TestSealUsage(t *testing.T) {
 func TestSalvageTakesNoForgedStep(t *testing.T) {
 	inBubble(t, func(f *fixture) {
 		f.start()
-		f.agent = func(_ context.Context, t Task, m *Meter) (Draft, error) {
+		f.agent = func(_ context.Context, t task.Task, m *task.Meter) (task.Draft, error) {
 			m.Add(1000, 0, 5)
 			d := f.draftOf(t)
 			d.step.Output = d.put(record.ErrorOutputSchema, map[string]any{"$status": "error", "error": "nothing happened"})
@@ -421,7 +422,7 @@ func TestSalvageTakesNoForgedStep(t *testing.T) {
 			for i := range 40 { // nor does it help to stage more than is taken
 				d.put(node.String, strings.Repeat("x", 900<<10)+fmt.Sprint(i))
 			}
-			return d.d, &AgentError{Agent: "test", Reason: "gave up"}
+			return d.d, &task.AgentError{Agent: "test", Reason: "gave up"}
 		}
 		_, err := f.step("r1")
 		f.code(err, CodeFailed)

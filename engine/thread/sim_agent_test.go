@@ -11,9 +11,9 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
-
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/redact"
+	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/gitobj"
 	"github.com/united-workforce/uwf/gitcas/node"
@@ -101,8 +101,8 @@ func (noSecrets) AllowsFile(string) bool                { return false }
 type simSettings struct{ timeout time.Duration }
 
 func (simSettings) Agent(string, string, string) (string, string, error) { return "sim", "sim", nil }
-func (simSettings) Model(string, string) *Model                          { return nil }
-func (simSettings) ExtractModel(string, string) *Model                   { return nil }
+func (simSettings) Model(string, string) *task.Model                     { return nil }
+func (simSettings) ExtractModel(string, string) *task.Model              { return nil }
 func (simSettings) CheckPrices(_, _, _ string) error                     { return nil }
 func (simSettings) Limits(string) moderator.Limits {
 	return moderator.Limits{MaxSteps: 1 << 20, MaxStepsPerRole: 1 << 20}
@@ -116,7 +116,7 @@ type simAgent struct {
 	folder *simFolder
 }
 
-func (g *simAgent) Run(ctx context.Context, t Task, m *Meter) (Draft, error) {
+func (g *simAgent) Run(ctx context.Context, t task.Task, m *task.Meter) (task.Draft, error) {
 	g.w.agentStarts(g.a, t)
 	g.w.setWorking(g.a, &t)
 	defer g.w.setWorking(g.a, nil)
@@ -132,7 +132,7 @@ func (g *simAgent) Run(ctx context.Context, t Task, m *Meter) (Draft, error) {
 			tick.Stop()
 		}
 		if ctx.Err() != nil {
-			return Draft{}, &AgentError{Agent: "sim", Reason: "stopped", Err: context.Cause(ctx)}
+			return task.Draft{}, &task.AgentError{Agent: "sim", Reason: "stopped", Err: context.Cause(ctx)}
 		}
 	}
 	file := fmt.Sprintf("step-%02d-%s-%s", t.Step, g.a.run, t.Role)
@@ -141,7 +141,7 @@ func (g *simAgent) Run(ctx context.Context, t Task, m *Meter) (Draft, error) {
 		g.folder.files["shared"] += g.a.name + "\n"
 	}
 	if g.w.chaos.Load() && g.a.rng.IntN(12) == 0 {
-		return Draft{}, &AgentError{Agent: "sim", Reason: "gave up"}
+		return task.Draft{}, &task.AgentError{Agent: "sim", Reason: "gave up"}
 	}
 	d, err := g.draft(t, g.status(t.Role))
 	if err == nil {
@@ -150,7 +150,7 @@ func (g *simAgent) Run(ctx context.Context, t Task, m *Meter) (Draft, error) {
 	return d, err
 }
 
-func (w *world) setWorking(a *actor, t *Task) {
+func (w *world) setWorking(a *actor, t *task.Task) {
 	w.mu.Lock()
 	a.working, a.lost = t, time.Time{}
 	w.mu.Unlock()
@@ -169,8 +169,8 @@ func (g *simAgent) status(role string) string {
 	return "approved"
 }
 
-func (g *simAgent) draft(t Task, status string) (Draft, error) {
-	d := Draft{Nodes: map[node.Hash]node.Node{}}
+func (g *simAgent) draft(t task.Task, status string) (task.Draft, error) {
+	d := task.Draft{Nodes: map[node.Hash]node.Node{}}
 	add := func(typ node.Hash, payload any) (node.Hash, error) {
 		n, h, err := node.New(typ, payload, time.Now())
 		d.Nodes[h] = n

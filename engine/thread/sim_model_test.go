@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
-
+	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
@@ -25,13 +25,13 @@ type model struct {
 	chains    map[gitcas.ThreadID][]node.Hash // as last seen
 	ended     map[gitcas.ThreadID]gitcas.Ended
 	heads     map[gitcas.ThreadID]node.Hash
-	work      map[string]wire.ID   // work branches as last seen
-	byHand    map[wire.ID]bool     // people's commits
-	produced  map[string][]Task    // "run.attempt" → the tasks that its jobs finished
-	answers   map[string][]string  // thread and head → answers given on it, in order
-	heardOf   map[node.Hash]bool   // heads that the main thread ever had
-	poked     map[node.Hash]string // steps that were taken back → who made them
-	byPoked   map[string]bool      // who made a step that was taken back
+	work      map[string]wire.ID     // work branches as last seen
+	byHand    map[wire.ID]bool       // people's commits
+	produced  map[string][]task.Task // "run.attempt" → the tasks that its jobs finished
+	answers   map[string][]string    // thread and head → answers given on it, in order
+	heardOf   map[node.Hash]bool     // heads that the main thread ever had
+	poked     map[node.Hash]string   // steps that were taken back → who made them
+	byPoked   map[string]bool        // who made a step that was taken back
 	entries   map[gitcas.ThreadID]gitcas.Entry
 	epoch     int                       // how often a thread that waited was let go on
 	mended    bool                      // a person put files together by hand
@@ -58,7 +58,7 @@ func (m *model) init() {
 	m.heads = map[gitcas.ThreadID]node.Hash{}
 	m.work = map[string]wire.ID{}
 	m.byHand = map[wire.ID]bool{}
-	m.produced = map[string][]Task{}
+	m.produced = map[string][]task.Task{}
 	m.answers = map[string][]string{}
 	m.heardOf = map[node.Hash]bool{}
 	m.poked = map[node.Hash]string{}
@@ -300,7 +300,7 @@ func (w *world) checkSteps(id gitcas.ThreadID, c gitcas.Chain) {
 			w.model.brought[name] = w.opened
 		}
 		w.model.committed[s.Hash] = true
-		if !slices.ContainsFunc(made, func(t Task) bool { return t.Role == s.Role && t.Step == seenAt+1 }) {
+		if !slices.ContainsFunc(made, func(t task.Task) bool { return t.Role == s.Role && t.Step == seenAt+1 }) {
 			w.fail("step %s (%s) was never finished by %s", s.Hash, s.Role, name)
 		}
 		for _, said := range w.model.answers[string(id)+string(prev)] {
@@ -449,7 +449,7 @@ func (w *world) claimOf(id wire.ID) gitcas.Claim {
 }
 
 // agentStarts: an agent is only paid for the head that its claim was made on.
-func (w *world) agentStarts(a *actor, t Task) {
+func (w *world) agentStarts(a *actor, t task.Task) {
 	head := t.Start
 	if t.Prev != nil {
 		head = *t.Prev
@@ -476,7 +476,7 @@ func (w *world) agentStarts(a *actor, t Task) {
 
 // triesAgain: three jobs at most try one step, unless a person says so: those that died count.
 // Of one whose remote was away, or that was told to end, nobody may have heard.
-func (w *world) triesAgain(a *actor, t Task) {
+func (w *world) triesAgain(a *actor, t task.Task) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	at := fmt.Sprintf("%s %v", t.Entry.Head, t.Entry.Next)
@@ -565,7 +565,7 @@ func (w *world) holds(a *actor) bool {
 }
 
 // agentDone notes finished work: from here on it must not be lost.
-func (w *world) agentDone(a *actor, t Task) {
+func (w *world) agentDone(a *actor, t task.Task) {
 	w.mu.Lock()
 	w.model.produced[a.who()] = append(w.model.produced[a.who()], t)
 	a.made = &t

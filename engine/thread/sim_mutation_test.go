@@ -405,8 +405,8 @@ var guarded = []struct {
 		"if false && a.Claim != nil && r.brought.replaces(*a.Claim) {",
 	}},
 	{"TestRenewalByUsage", mutation{
-		"the tenth begun is not charged", "agent.go",
-		"float64(tenths(used, budget))*budget/10) }",
+		"the tenth begun is not charged", "../task/budget.go",
+		"float64(countTenths(used, budget))*budget/10) }",
 		"0) }",
 	}},
 	{"TestPokedUnderAnothersClaim", mutation{

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"time"
 
+	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/wire"
@@ -28,8 +29,8 @@ type pair struct {
 
 // handover is what an agent did in a job that can write nothing.
 type handover struct {
-	task        Task
-	draft       Draft
+	task        task.Task
+	draft       task.Draft
 	err         error
 	base, files map[string]string
 	by          string
@@ -202,7 +203,7 @@ type capturing struct {
 	left *handover
 }
 
-func (c *capturing) Run(ctx context.Context, t Task, m *Meter) (Draft, error) {
+func (c *capturing) Run(ctx context.Context, t task.Task, m *task.Meter) (task.Draft, error) {
 	base := maps.Clone(c.sim.folder.files)
 	d, err := c.sim.Run(ctx, t, m)
 	if ctx.Err() == nil {
@@ -212,9 +213,9 @@ func (c *capturing) Run(ctx context.Context, t Task, m *Meter) (Draft, error) {
 }
 
 // Run hands over what the first job's agent left, if it is of this very step.
-func (h *handover) run(a *actor, folder *simFolder, t Task) (Draft, error) {
+func (h *handover) run(a *actor, folder *simFolder, t task.Task) (task.Draft, error) {
 	if t.Entry.Head != h.task.Entry.Head || !reflect.DeepEqual(t.Entry.Next, h.task.Entry.Next) {
-		return Draft{}, &AgentError{Agent: "sim", Reason: "it is of another step"}
+		return task.Draft{}, &task.AgentError{Agent: "sim", Reason: "it is of another step"}
 	}
 	for name, text := range h.files {
 		if h.base[name] != text {
@@ -233,7 +234,7 @@ type replaying struct {
 	folder *simFolder
 }
 
-func (r *replaying) Run(_ context.Context, t Task, _ *Meter) (Draft, error) {
+func (r *replaying) Run(_ context.Context, t task.Task, _ *task.Meter) (task.Draft, error) {
 	r.a.w.setWorking(r.a, &t)
 	defer r.a.w.setWorking(r.a, nil)
 	return r.h.run(r.a, r.folder, t)

@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/wire"
@@ -85,8 +86,8 @@ type actor struct {
 	faulted  bool      // a remote operation failed under it
 	finished bool
 	rescued  bool
-	kept     bool  // it wrote its step to the disk
-	made     *Task // what its agent finished
+	kept     bool       // it wrote its step to the disk
+	made     *task.Task // what its agent finished
 
 	away          away
 	reads, pushes streak
@@ -94,7 +95,7 @@ type actor struct {
 	held          time.Duration // how long it waited at gates since its claim was renewed
 	expect        node.Hash     // the head that it was told to step; empty: any
 	ran           bool          // its agent did, in this step
-	working       *Task         // what its agent is at
+	working       *task.Task    // what its agent is at
 	lost          time.Time     // since when its agent works for nothing; zero: it doesn't
 	tried         string        // at what its agent was last, see attemptsAt
 	mayGiveUp     bool          // the remote was away for so long that it may give up

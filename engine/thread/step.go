@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/engine/moderator"
+	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
@@ -134,8 +135,8 @@ type stepRun struct {
 	hold  *hold
 	in    func(gitcas.Place) node.Getter // finds the thread's nodes
 
-	task     Task
-	meter    Meter
+	task     task.Task
+	meter    task.Meter
 	from     wire.ID // the commit that the folder was restored to
 	restored bool
 	snap     *workspace.Snapshot
@@ -265,7 +266,7 @@ func tooMany(id gitcas.ThreadID, n int) string {
 // work runs the agent and commits what it did.
 func (r *stepRun) work(ctx context.Context) (Result, error) {
 	if err := r.prepareTask(); err != nil {
-		return r.result(), r.failed(ctx, "prepare", Draft{}, err)
+		return r.result(), r.failed(ctx, "prepare", task.Draft{}, err)
 	}
 	var div *DivergedError
 	switch err := r.restore(ctx); {
@@ -274,10 +275,10 @@ func (r *stepRun) work(ctx context.Context) (Result, error) {
 	case errors.As(err, new(*NotYoursError)):
 		return r.result(), err
 	case err != nil:
-		return r.result(), r.failed(ctx, "workspace", Draft{}, err)
+		return r.result(), r.failed(ctx, "workspace", task.Draft{}, err)
 	}
 	if err := r.enter(); err != nil {
-		return r.result(), r.failed(ctx, "workspace", Draft{}, err)
+		return r.result(), r.failed(ctx, "workspace", task.Draft{}, err)
 	}
 	r.e.reached("workspace")
 	draft, err := r.runAgent(ctx)
@@ -307,7 +308,7 @@ func (r *stepRun) work(ctx context.Context) (Result, error) {
 
 // runAgent runs the agent while the claim is renewed beside it. Its error is the
 // step's: the attempt has been kept by then.
-func (r *stepRun) runAgent(ctx context.Context) (Draft, error) {
+func (r *stepRun) runAgent(ctx context.Context) (task.Draft, error) {
 	agentCtx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	r.hold.budget = r.task.Budget
@@ -354,7 +355,7 @@ func (r *stepRun) tellPutBack(lines []string) {
 func (r *stepRun) startRenewal(ctx context.Context, stop func(error)) {
 	renewCtx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
-	bell := r.meter.listen() // before the agent uses anything
+	bell := r.meter.Listen() // before the agent uses anything
 	wg.Go(func() { r.hold.watch(renewCtx, &r.meter, bell, stop) })
 	r.stopRenewal = func() {
 		cancel()

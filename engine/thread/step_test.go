@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
@@ -182,7 +183,7 @@ func TestLongTexts(t *testing.T) {
 	long := strings.Repeat("häää ", 20_000)
 	inBubble(t, func(f *fixture) {
 		f.start()
-		f.agent = func(_ context.Context, t Task, _ *Meter) (Draft, error) {
+		f.agent = func(_ context.Context, t task.Task, _ *task.Meter) (task.Draft, error) {
 			return f.draftOf(t).output(map[string]any{"$status": "ask", "note": long}).done(), nil
 		}
 		res := f.steps("r1")
@@ -257,7 +258,7 @@ func TestLocation(t *testing.T) {
 	for where, want := range map[string]string{"": "/folder", "sub/folder": "/folder/sub/folder", "../../etc": "", "/etc": ""} {
 		inBubble(t, func(f *fixture) {
 			f.start()
-			f.agent = func(_ context.Context, t Task, _ *Meter) (Draft, error) {
+			f.agent = func(_ context.Context, t task.Task, _ *task.Meter) (task.Draft, error) {
 				return f.draftOf(t).output(map[string]any{"$status": "done", "where": where}).done(), nil
 			}
 			f.steps("r1")
@@ -286,7 +287,7 @@ func TestCwd(t *testing.T) {
 		f.ok(err)
 		plan, err := f.engine("p", 1).Plan(f.Context(), f.at(testThread))
 		f.ok(err)
-		f.agent = func(_ context.Context, t Task, _ *Meter) (Draft, error) {
+		f.agent = func(_ context.Context, t task.Task, _ *task.Meter) (task.Draft, error) {
 			return f.draftOf(t).output(map[string]any{"$status": "done", "where": "other"}).done(), nil
 		}
 		f.steps("r1")
@@ -323,13 +324,13 @@ func TestCwdElsewhere(t *testing.T) {
 func TestStepAfterGarbage(t *testing.T) {
 	inBubble(t, func(f *fixture) {
 		f.start()
-		f.agent = func(_ context.Context, t Task, _ *Meter) (Draft, error) {
+		f.agent = func(_ context.Context, t task.Task, _ *task.Meter) (task.Draft, error) {
 			d := f.draftOf(t)
 			d.put(node.MetaSchema, map[string]any{"$ref": "#"})
 			d.d.Nodes["0000000000001"] = node.Node{Type: node.String, Payload: "not what it is called"}
 			d.d.Nodes["0000000000002"] = node.Node{Type: "0000000000003", Payload: map[string]any{}}
 			d.d.Nodes["0000000000004"] = node.Node{Type: t.OutputSchema, Payload: nil}
-			return d.d, &AgentError{Agent: "test", Reason: "crashed", Err: errors.New("exit code 1")}
+			return d.d, &task.AgentError{Agent: "test", Reason: "crashed", Err: errors.New("exit code 1")}
 		}
 		_, err := f.step("r1")
 		f.code(err, CodeFailed)
@@ -345,7 +346,7 @@ func TestBareEntry(t *testing.T) {
 		f.start()
 		f.edit(func(e *gitcas.Entry) { *e = gitcas.Entry{Head: e.Head, Status: gitcas.StatusActive} })
 		answer := f.agent
-		f.agent = func(ctx context.Context, t Task, m *Meter) (Draft, error) {
+		f.agent = func(ctx context.Context, t task.Task, m *task.Meter) (task.Draft, error) {
 			f.files[t.Role] = "it\n"
 			return answer(ctx, t, m)
 		}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas"
 )
 
@@ -32,8 +33,8 @@ func TestIndexPage(t *testing.T) {
 		note := func(what string) { fmt.Fprintf(&b, "-- %s --\n%s", what, f.index(testThread)) }
 		note("started")
 		c, _, _ := f.tip()
-		task, _ := f.file(c.Tree, gitcas.TaskPath(testThread))
-		fmt.Fprintf(&b, "-- task --\n%s", task)
+		asked, _ := f.file(c.Tree, gitcas.TaskPath(testThread))
+		fmt.Fprintf(&b, "-- task --\n%s", asked)
 
 		f.agent = f.answer("ask", "")
 		f.steps("r1")
@@ -45,7 +46,7 @@ func TestIndexPage(t *testing.T) {
 		_, err = f.step("f")
 		f.code(err, CodeFailed)
 		note("failed")
-		f.agent = func(ctx context.Context, t Task, m *Meter) (Draft, error) {
+		f.agent = func(ctx context.Context, t task.Task, m *task.Meter) (task.Draft, error) {
 			f.ok(f.as(carol).Pause(ctx, testThread, "wait | for me"))
 			return works(ctx, t, m)
 		}
@@ -57,8 +58,8 @@ func TestIndexPage(t *testing.T) {
 		f.ok(f.deed("fork"))
 		fmt.Fprintf(&b, "-- fork --\n%s", f.index(forked))
 		c, _, _ = f.tip()
-		task, _ = f.file(c.Tree, gitcas.TaskPath(forked))
-		fmt.Fprintf(&b, "-- task of the fork --\n%s", task)
+		asked, _ = f.file(c.Tree, gitcas.TaskPath(forked))
+		fmt.Fprintf(&b, "-- task of the fork --\n%s", asked)
 		f.steps("r3")
 		note("done again")
 		_, err = f.stepWith("r4", 1, StepRequest{Thread: testThread, Deliver: true})

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/wire"
@@ -25,7 +26,7 @@ func (r *stepRun) suspended(ctx context.Context, reason string) (Result, error) 
 
 // suspendWith suspends a thread whose finished step can't be placed on the work
 // branch; the step is kept as an attempt in the same push.
-func (r *stepRun) suspendWith(ctx context.Context, d Draft, cause *DivergedError) (Result, error) {
+func (r *stepRun) suspendWith(ctx context.Context, d task.Draft, cause *DivergedError) (Result, error) {
 	nodes, text := r.salvage(ctx, "commit", d, cause)
 	err := r.suspendPush(ctx, cause.Error(), &gitcas.Attempt{
 		Thread: r.id, Run: r.madeBy().ID, Attempt: r.madeBy().Attempt, Parents: r.workParents(),

@@ -8,6 +8,7 @@ import (
 
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/prompt"
+	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 )
@@ -15,7 +16,7 @@ import (
 // prepareTask works out what the agent is asked to do.
 func (r *stepRun) prepareTask() error {
 	role := r.def.Roles[r.plan.role]
-	r.task = Task{
+	r.task = task.Task{
 		Thread: r.id, Role: r.plan.role, Agent: r.plan.agent, Step: r.stepNo(),
 		Start: r.chain.StartHash, Workflow: r.chain.Start.Workflow, WorkflowName: r.def.Name,
 		OutputSchema: role.Frontmatter, StatusKey: r.def.StatusKeyOf(r.plan.role), Statuses: r.openStatuses(), Closed: r.closed, ClosedWhy: r.closedWhy,
@@ -140,9 +141,9 @@ func (r *stepRun) visible() (gitcas.Nodes, error) {
 
 // budget is what the limits leave for the next step. The limits were checked
 // before, so what is left is more than nothing.
-func (r *stepRun) budget() Budget {
+func (r *stepRun) budget() task.Budget {
 	l := r.limits()
-	var b Budget
+	var b task.Budget
 	if l.Tokens > 0 {
 		b.Tokens = max(l.Tokens-r.used.Tokens, 1)
 	}

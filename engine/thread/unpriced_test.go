@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/engine/moderator"
+	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas"
 )
 
@@ -15,7 +16,7 @@ func TestUnknownCostIsTold(t *testing.T) {
 	inBubble(t, func(f *fixture) {
 		priced := false
 		answer := f.agent
-		f.agent = func(ctx context.Context, t Task, m *Meter) (Draft, error) {
+		f.agent = func(ctx context.Context, t task.Task, m *task.Meter) (task.Draft, error) {
 			if priced {
 				return answer(ctx, t, m)
 			}
@@ -77,7 +78,7 @@ func TestClaimsSayUnpriced(t *testing.T) {
 		f.start()
 		seen := false
 		answer := f.agent
-		f.agent = func(ctx context.Context, t Task, m *Meter) (Draft, error) {
+		f.agent = func(ctx context.Context, t task.Task, m *task.Meter) (task.Draft, error) {
 			m.AddUnpriced(100, 1)
 			time.Sleep(3 * RenewEvery)
 			if c, ok := f.view().Claim(testThread); ok {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas/workspace"
 )
@@ -17,7 +18,7 @@ import (
 // A task that the artifact is not of is refused with nothing changed. Files that
 // people changed meanwhile are refused too, but only after the agent's version was
 // put into the folder, so that the engine keeps it with the attempt.
-func Agent(a Artifact, folder thread.Folder) thread.Agent { return &handover{a, folder} }
+func Agent(a Artifact, folder thread.Folder) task.Agent { return &handover{a, folder} }
 
 type handover struct {
 	a      Artifact
@@ -25,14 +26,14 @@ type handover struct {
 }
 
 // Run implements thread.Agent.
-func (h *handover) Run(ctx context.Context, t thread.Task, _ *thread.Meter) (thread.Draft, error) {
-	fail := func(err error, format string, args ...any) (thread.Draft, error) {
-		return h.a.Draft, &thread.AgentError{Agent: t.Agent, Reason: fmt.Sprintf(format, args...), Err: err}
+func (h *handover) Run(ctx context.Context, t task.Task, _ *task.Meter) (task.Draft, error) {
+	fail := func(err error, format string, args ...any) (task.Draft, error) {
+		return h.a.Draft, &task.AgentError{Agent: t.Agent, Reason: fmt.Sprintf(format, args...), Err: err}
 	}
 	if err := h.matches(t); err != nil {
 		d, _ := fail(nil, "")
 		d.Nodes = nil // they are of another step
-		return d, &thread.AgentError{Agent: t.Agent, Reason: err.Error()}
+		return d, &task.AgentError{Agent: t.Agent, Reason: err.Error()}
 	}
 	if len(h.a.Files) > 0 {
 		if h.folder == nil {
@@ -51,13 +52,13 @@ func (h *handover) Run(ctx context.Context, t thread.Task, _ *thread.Meter) (thr
 		}
 	}
 	if f := h.a.Failure; f != nil {
-		return h.a.Draft, &thread.AgentError{Agent: t.Agent, Reason: f.Reason, Detail: f.Detail}
+		return h.a.Draft, &task.AgentError{Agent: t.Agent, Reason: f.Reason, Detail: f.Detail}
 	}
 	return h.a.Draft, nil
 }
 
 // matches reports why the artifact is not of this task.
-func (h *handover) matches(t thread.Task) error {
+func (h *handover) matches(t task.Task) error {
 	a := h.a
 	for _, c := range []struct{ what, got, want string }{
 		{"thread", string(a.Thread), string(t.Thread)},

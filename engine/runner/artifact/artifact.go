@@ -14,8 +14,7 @@ import (
 	"fmt"
 
 	"github.com/go-git/go-git/v5/plumbing/filemode"
-
-	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/wire"
@@ -36,7 +35,7 @@ type Artifact struct {
 	Base wire.ID
 	// Draft are the agent's nodes, sealed as the engine seals them; the handle of
 	// the StepNode among them; what the run used; and its last lines of stderr.
-	Draft thread.Draft
+	Draft task.Draft
 	// Failure is why there is no step; nil: there is one.
 	Failure *Failure
 	// Files are what the agent changed, in the order of their paths.

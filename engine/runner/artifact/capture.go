@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/engine/thread/screen"
 	"github.com/united-workforce/uwf/engine/thread/seal"
@@ -24,7 +25,7 @@ const interrupted = 3 * time.Second
 
 // Captured keeps what the agent of an engine did.
 type Captured struct {
-	agent  thread.Agent
+	agent  task.Agent
 	folder *watched
 	redact thread.Redactor
 	read   screen.Read
@@ -81,7 +82,7 @@ func (w *watched) base() wire.ID {
 }
 
 // Run implements thread.Agent.
-func (c *Captured) Run(ctx context.Context, t thread.Task, m *thread.Meter) (thread.Draft, error) {
+func (c *Captured) Run(ctx context.Context, t task.Task, m *task.Meter) (task.Draft, error) {
 	d, err := c.agent.Run(ctx, t, m)
 	keep := ctx
 	if ctx.Err() != nil {
@@ -98,7 +99,7 @@ func (c *Captured) Run(ctx context.Context, t thread.Task, m *thread.Meter) (thr
 
 // capture makes the artifact. What can't be kept makes it one of a failure: then
 // the second job says so, instead of committing half of a step.
-func (c *Captured) capture(ctx context.Context, t thread.Task, m *thread.Meter, d thread.Draft, failed error) Artifact {
+func (c *Captured) capture(ctx context.Context, t task.Task, m *task.Meter, d task.Draft, failed error) Artifact {
 	a := Artifact{Thread: t.Thread, Head: headOf(t), Step: t.Step, Role: t.Role, Agent: t.Agent, Answer: answerOf(t), Base: c.folder.base()}
 	s := c.sealer(t, d)
 	a.Draft.Stderr = c.clean(d.Stderr, s)
@@ -121,7 +122,7 @@ func (c *Captured) capture(ctx context.Context, t thread.Task, m *thread.Meter, 
 }
 
 // headOf is the head that the task's step will follow.
-func headOf(t thread.Task) node.Hash {
+func headOf(t task.Task) node.Hash {
 	if t.Prev != nil {
 		return *t.Prev
 	}
@@ -129,7 +130,7 @@ func headOf(t thread.Task) node.Hash {
 }
 
 // answerOf is what people have said to a task's thread.
-func answerOf(t thread.Task) node.Hash {
+func answerOf(t task.Task) node.Hash {
 	if t.Entry.Next == nil {
 		return ""
 	}
@@ -138,7 +139,7 @@ func answerOf(t thread.Task) node.Hash {
 
 // usage is what the meter counted, and what the agent says itself where it did not
 // use the gateway for its work.
-func usage(t thread.Task, m *thread.Meter, d thread.Draft) record.Usage {
+func usage(t task.Task, m *task.Meter, d task.Draft) record.Usage {
 	u := m.Usage()
 	if u.Turns == 0 || t.Model == nil && t.Extract != nil {
 		u.Turns = max(u.Turns, d.Usage.Turns)
@@ -148,7 +149,7 @@ func usage(t thread.Task, m *thread.Meter, d thread.Draft) record.Usage {
 	return u
 }
 
-func (c *Captured) sealer(t thread.Task, d thread.Draft) *seal.Sealer {
+func (c *Captured) sealer(t task.Task, d task.Draft) *seal.Sealer {
 	return seal.New(d.Nodes, t.Nodes, c.redact, c.clock.Now())
 }
 
@@ -162,7 +163,7 @@ func nodesOf(s *seal.Sealer) map[node.Hash]node.Node {
 
 // sealStep puts the agent's step into the artifact. The engine of the second job
 // checks it again: here only what leaves this job matters.
-func (c *Captured) sealStep(a *Artifact, t thread.Task, d thread.Draft, s *seal.Sealer) error {
+func (c *Captured) sealStep(a *Artifact, t task.Task, d task.Draft, s *seal.Sealer) error {
 	if len(d.Nodes) > seal.MaxDrafts {
 		return fmt.Errorf("the agent staged %d nodes; at most %d are taken", len(d.Nodes), seal.MaxDrafts)
 	}
@@ -263,7 +264,7 @@ func (c *Captured) edits(ctx context.Context, snap workspace.Snapshot, without [
 }
 
 func (c *Captured) failure(err error, s *seal.Sealer) *Failure {
-	var agent *thread.AgentError
+	var agent *task.AgentError
 	f := &Failure{Reason: err.Error()}
 	if errors.As(err, &agent) {
 		f.Reason, f.Detail = agent.Reason, agent.Detail

@@ -14,6 +14,7 @@ import (
 
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/redact"
+	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/gitserver"
@@ -176,7 +177,7 @@ type job struct {
 	folder *folder
 }
 
-func (f *forge) job(run string, r wire.Remote, agent thread.Agent, secrets ...redact.Secret) *job {
+func (f *forge) job(run string, r wire.Remote, agent task.Agent, secrets ...redact.Secret) *job {
 	f.Helper()
 	dir := f.TempDir()
 	w, err := workspace.Open(dir, r, workspace.Options{})
@@ -207,11 +208,11 @@ func (settings) Agent(_, _, override string) (string, string, error) {
 	}
 	return "test", "test", nil
 }
-func (settings) Model(string, string) *thread.Model     { return nil }
-func (settings) ExtractModel(_, _ string) *thread.Model { return nil }
-func (settings) CheckPrices(_, _, _ string) error       { return nil }
-func (settings) Limits(string) moderator.Limits         { return moderator.Limits{} }
-func (settings) Timeout() time.Duration                 { return 0 }
+func (settings) Model(string, string) *task.Model     { return nil }
+func (settings) ExtractModel(_, _ string) *task.Model { return nil }
+func (settings) CheckPrices(_, _, _ string) error     { return nil }
+func (settings) Limits(string) moderator.Limits       { return moderator.Limits{} }
+func (settings) Timeout() time.Duration               { return 0 }
 
 // start starts the thread, of two roles: a, then b.
 func (f *forge) start() node.Hash {
@@ -241,24 +242,24 @@ func (f *forge) start() node.Hash {
 }
 
 // agentFunc is an agent for tests.
-type agentFunc func(ctx context.Context, t thread.Task, m *thread.Meter) (thread.Draft, error)
+type agentFunc func(ctx context.Context, t task.Task, m *task.Meter) (task.Draft, error)
 
-func (a agentFunc) Run(ctx context.Context, t thread.Task, m *thread.Meter) (thread.Draft, error) {
+func (a agentFunc) Run(ctx context.Context, t task.Task, m *task.Meter) (task.Draft, error) {
 	return a(ctx, t, m)
 }
 
 // works is an agent that changes files and says a note.
 func works(tb testing.TB, note string, files map[string]string) agentFunc {
-	return func(_ context.Context, t thread.Task, m *thread.Meter) (thread.Draft, error) {
+	return func(_ context.Context, t task.Task, m *task.Meter) (task.Draft, error) {
 		m.Add(100, 20, 0.5)
 		put(tb, t.Workspace, files)
 		return draftOf(tb, t, note), nil
 	}
 }
 
-func draftOf(tb testing.TB, t thread.Task, note string) thread.Draft {
+func draftOf(tb testing.TB, t task.Task, note string) task.Draft {
 	tb.Helper()
-	d := thread.Draft{Nodes: map[node.Hash]node.Node{}}
+	d := task.Draft{Nodes: map[node.Hash]node.Node{}}
 	add := func(typ node.Hash, payload any) node.Hash {
 		n, h, err := node.New(typ, payload, time.UnixMilli(1))
 		must(tb, err)
@@ -278,7 +279,7 @@ func draftOf(tb testing.TB, t thread.Task, note string) thread.Draft {
 }
 
 // firstJob runs an agent over a mirror and leaves the artifact in a folder.
-func (f *forge) firstJob(head node.Hash, agent thread.Agent, secrets ...redact.Secret) (string, error) {
+func (f *forge) firstJob(head node.Hash, agent task.Agent, secrets ...redact.Secret) (string, error) {
 	f.Helper()
 	j := f.job("one", Mirror(f.dial()), agent, secrets...)
 	c := Capture(j.Engine)

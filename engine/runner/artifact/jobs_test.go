@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/engine/redact"
+	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/engine/thread/screen"
 	"github.com/united-workforce/uwf/gitcas"
@@ -111,9 +112,9 @@ func TestOfAnotherStep(t *testing.T) {
 		change(&a)
 		to := t.TempDir()
 		put(t, to, map[string]string{"a": "1"})
-		task := thread.Task{Thread: testThread, Start: head, Step: 1, Role: "a", Agent: "test", Workspace: to}
-		d, err := Agent(a, &folder{dir: to}).Run(t.Context(), task, &thread.Meter{})
-		var agent *thread.AgentError
+		asked := task.Task{Thread: testThread, Start: head, Step: 1, Role: "a", Agent: "test", Workspace: to}
+		d, err := Agent(a, &folder{dir: to}).Run(t.Context(), asked, &task.Meter{})
+		var agent *task.AgentError
 		if !errors.As(err, &agent) || !strings.Contains(err.Error(), "its "+what+" is") || len(d.Nodes) > 0 {
 			t.Errorf("%s: %v, %d nodes", what, err, len(d.Nodes))
 		}
@@ -128,12 +129,12 @@ func TestOfAnotherStep(t *testing.T) {
 func TestFailureArrives(t *testing.T) {
 	f := newForge(t, someFiles)
 	head := f.start()
-	dir, err := f.firstJob(head, agentFunc(func(_ context.Context, task thread.Task, m *thread.Meter) (thread.Draft, error) {
+	dir, err := f.firstJob(head, agentFunc(func(_ context.Context, asked task.Task, m *task.Meter) (task.Draft, error) {
 		m.Add(7, 3, 0.25)
-		put(t, task.Workspace, map[string]string{"half": "done"})
-		d := draftOf(t, task, "half")
+		put(t, asked.Workspace, map[string]string{"half": "done"})
+		d := draftOf(t, asked, "half")
 		d.Handle, d.Stderr = "", "no idea"
-		return d, &thread.AgentError{Agent: "test", Reason: "gave up", Detail: "here", Err: errors.New("why")}
+		return d, &task.AgentError{Agent: "test", Reason: "gave up", Detail: "here", Err: errors.New("why")}
 	}))
 	if err == nil {
 		t.Fatal("the first job says nothing")
@@ -184,7 +185,7 @@ func (f *forge) treeOf(commit wire.ID) string {
 // TestInvalidOutput: what the engine refuses is refused in the job that can keep it.
 func TestInvalidOutput(t *testing.T) {
 	f := newForge(t, someFiles)
-	dir, err := f.firstJob(f.start(), agentFunc(func(_ context.Context, task thread.Task, _ *thread.Meter) (thread.Draft, error) {
+	dir, err := f.firstJob(f.start(), agentFunc(func(_ context.Context, task task.Task, _ *task.Meter) (task.Draft, error) {
 		d := draftOf(t, task, "x")
 		delete(d.Nodes, d.Handle)
 		return d, nil
@@ -218,8 +219,8 @@ func TestSecrets(t *testing.T) {
 	})
 	t.Run("in an error", func(t *testing.T) {
 		f := newForge(t, someFiles)
-		dir, err := f.firstJob(f.start(), agentFunc(func(context.Context, thread.Task, *thread.Meter) (thread.Draft, error) {
-			return thread.Draft{Stderr: "stderr " + key}, &thread.AgentError{Agent: "test", Reason: "with " + key, Detail: key, Err: fmt.Errorf("and %s", key)}
+		dir, err := f.firstJob(f.start(), agentFunc(func(context.Context, task.Task, *task.Meter) (task.Draft, error) {
+			return task.Draft{Stderr: "stderr " + key}, &task.AgentError{Agent: "test", Reason: "with " + key, Detail: key, Err: fmt.Errorf("and %s", key)}
 		}), modelKey)
 		if err == nil || strings.Contains(everything(t, dir), key) {
 			t.Error("the key is in the artifact", err)
@@ -327,7 +328,7 @@ func TestPeopleMeanwhile(t *testing.T) {
 func TestStoppedMeanwhile(t *testing.T) {
 	f := newForge(t, someFiles)
 	head := f.start()
-	other := f.job("other", f.dial(), agentFunc(func(_ context.Context, task thread.Task, _ *thread.Meter) (thread.Draft, error) {
+	other := f.job("other", f.dial(), agentFunc(func(_ context.Context, task task.Task, _ *task.Meter) (task.Draft, error) {
 		j := f.job("one", Mirror(f.dial()), works(t, "x", nil))
 		c := Capture(j.Engine)
 		_, err := j.Step(f.ctx(), thread.StepRequest{Thread: testThread, ExpectHead: node.Pin{Hash: head}})
@@ -351,11 +352,11 @@ func TestInterrupted(t *testing.T) {
 	f := newForge(t, someFiles)
 	f.start()
 	ctx, stop := context.WithCancelCause(context.Background())
-	j := f.job("one", Mirror(f.dial()), agentFunc(func(ctx context.Context, task thread.Task, m *thread.Meter) (thread.Draft, error) {
-		put(t, task.Workspace, map[string]string{"half": "done"})
+	j := f.job("one", Mirror(f.dial()), agentFunc(func(ctx context.Context, asked task.Task, m *task.Meter) (task.Draft, error) {
+		put(t, asked.Workspace, map[string]string{"half": "done"})
 		stop(errors.New("SIGTERM"))
 		<-ctx.Done()
-		return thread.Draft{}, &thread.AgentError{Agent: "test", Reason: "it was stopped"}
+		return task.Draft{}, &task.AgentError{Agent: "test", Reason: "it was stopped"}
 	}))
 	c := Capture(j.Engine)
 	if _, err := j.Step(ctx, thread.StepRequest{Thread: testThread}); err == nil {

@@ -17,8 +17,7 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
-
-	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/engine/thread/seal"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
@@ -180,7 +179,7 @@ func (r *reader) manifest() (manifest, error) {
 func (r *reader) head(m manifest) (Artifact, error) {
 	a := Artifact{
 		Thread: gitcas.ThreadID(m.Thread), Head: node.Hash(m.Head), Step: m.Step, Role: m.Role, Agent: m.Agent, Answer: node.Hash(m.Answer),
-		Draft: thread.Draft{Handle: node.Hash(m.Handle), Usage: m.Usage, Stderr: m.Stderr, Took: time.Duration(m.Usage.DurationMs) * time.Millisecond},
+		Draft: task.Draft{Handle: node.Hash(m.Handle), Usage: m.Usage, Stderr: m.Stderr, Took: time.Duration(m.Usage.DurationMs) * time.Millisecond},
 	}
 	base, baseOK := parseID(m.Base)
 	a.Base = base

@@ -15,8 +15,7 @@ import (
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing/filemode"
-
-	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/engine/thread/seal"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
@@ -32,7 +31,7 @@ func sample(t testing.TB) Artifact {
 	id := wire.NewObject(3, []byte("x")).ID
 	return Artifact{
 		Thread: testThread, Head: h, Step: 2, Role: "developer", Agent: "builtin", Base: id,
-		Draft: thread.Draft{
+		Draft: task.Draft{
 			Handle: h, Nodes: map[node.Hash]node.Node{h: n}, Stderr: "err", Took: 1500 * time.Millisecond,
 			Usage: record.Usage{Turns: 2, InputTokens: 10, OutputTokens: 5, DurationMs: 1500, CostUSD: 0.25},
 		},

@@ -11,6 +11,7 @@ import (
 
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/runner/report"
+	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
@@ -46,7 +47,7 @@ func Seen(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) (*Picture, er
 
 // Claimed is the picture of a thread whose next step an agent is about to do. All of
 // it comes from the task: nothing is read again.
-func Claimed(t thread.Task) (*Picture, error) {
+func Claimed(t task.Task) (*Picture, error) {
 	g := t.Nodes.In(gitcas.Place{Thread: t.Thread})
 	chain := gitcas.Chain{StartHash: t.Start}
 	n, err := g.Get(t.Start)

@@ -15,8 +15,7 @@ import (
 	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing/filemode"
-
-	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas/workspace"
 	"github.com/united-workforce/uwf/internal/text"
 )
@@ -89,7 +88,7 @@ func (w Watch) Check(agent string) error {
 	if len(e.Paths) == 0 {
 		e.Paths = []string{folder}
 	}
-	return &thread.AgentError{
+	return &task.AgentError{
 		Agent: agent, Reason: "its work can't be pushed", Detail: text.Cut(detail.String(), maxDetail),
 		Err: errors.Join(e, err, w.restore()),
 	}

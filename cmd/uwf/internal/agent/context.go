@@ -12,11 +12,10 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-
 	"github.com/united-workforce/uwf/agents"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
-	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas/node"
 )
 
@@ -144,7 +143,7 @@ func (o contextOptions) checkField() error {
 		return nil
 	}
 	var known []string
-	for _, f := range reflect.VisibleFields(reflect.TypeFor[thread.Task]()) {
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[task.Task]()) {
 		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" && name != "-" {
 			known = append(known, name)
 		}

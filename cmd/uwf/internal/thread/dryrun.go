@@ -8,6 +8,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/worker"
 	"github.com/united-workforce/uwf/engine/moderator"
+	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
@@ -24,7 +25,7 @@ type planned struct {
 	Role     string          `json:"role,omitempty"`
 	Agent    string          `json:"agent,omitempty"`
 	Command  string          `json:"command,omitempty"`
-	Model    *thread.Model   `json:"model,omitempty"`
+	Model    *task.Model     `json:"model,omitempty"`
 	Location string          `json:"location,omitempty"`
 	Prompt   string          `json:"prompt,omitempty"`
 	// Characters of the prompt, and about how many tokens that is.

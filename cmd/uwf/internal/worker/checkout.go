@@ -10,7 +10,7 @@ import (
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/engine/config"
-	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas/workspace/gitsettings"
 )
 
@@ -110,9 +110,9 @@ const (
 
 // keepingGitSettings runs an agent, and puts back what git obeys in a folder that was
 // named. Folders of uwf's own have no .git, and nobody runs git there.
-func (w *Worker) keepingGitSettings(ctx context.Context, t thread.Task, run func() (thread.Draft, error)) (thread.Draft, error) {
-	failed := func(d thread.Draft, reason string, err error) (thread.Draft, error) {
-		return d, &thread.AgentError{Agent: t.Agent, Reason: reason, Err: err}
+func (w *Worker) keepingGitSettings(ctx context.Context, t task.Task, run func() (task.Draft, error)) (task.Draft, error) {
+	failed := func(d task.Draft, reason string, err error) (task.Draft, error) {
+		return d, &task.AgentError{Agent: t.Agent, Reason: reason, Err: err}
 	}
 	fo, ok := w.Folder.(*folder)
 	if !ok || w.o.Workspace == "" {
@@ -120,11 +120,11 @@ func (w *Worker) keepingGitSettings(ctx context.Context, t thread.Task, run func
 	}
 	root, err := w.f.StorageRoot()
 	if err != nil {
-		return failed(thread.Draft{}, "it can't be started", err)
+		return failed(task.Draft{}, "it can't be started", err)
 	}
 	kept, err := gitsettings.Keep(fo.dir, ownEntries(w.f, fo.dir), app.KeptSettings(root))
 	if err != nil {
-		return failed(thread.Draft{}, "it can't be started", err)
+		return failed(task.Draft{}, "it can't be started", err)
 	}
 	draft, err := run()
 	within := putBackTime

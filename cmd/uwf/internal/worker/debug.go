@@ -9,6 +9,7 @@ import (
 	"github.com/united-workforce/uwf/agents"
 	"github.com/united-workforce/uwf/agents/gateway"
 	"github.com/united-workforce/uwf/engine/debuglog"
+	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/engine/thread"
 )
 
@@ -19,11 +20,11 @@ type loggedAgent struct {
 }
 
 // Run implements thread.Agent.
-func (a loggedAgent) Run(ctx context.Context, t thread.Task, m *thread.Meter) (thread.Draft, error) {
+func (a loggedAgent) Run(ctx context.Context, t task.Task, m *task.Meter) (task.Draft, error) {
 	log, began := a.w.f.Log(), a.w.f.Now()
 	log.Info("A9ENTRVN", "agent starts", append(of(t), slog.String("command", t.Command), slog.String("workspace", t.Workspace),
 		slog.Int("promptBytes", len(t.Prompt)), slog.Duration("timeout", t.Timeout))...)
-	d, err := a.w.keepingGitSettings(ctx, t, func() (thread.Draft, error) { return a.Spawner.Run(ctx, t, m) })
+	d, err := a.w.keepingGitSettings(ctx, t, func() (task.Draft, error) { return a.Spawner.Run(ctx, t, m) })
 	usage := m.Usage()
 	log.Failed(err, "A9ENTEND", "agent ended", append(of(t), slog.Int("exit", exitOf(err)), slog.String("handle", string(d.Handle)), slog.Int("nodes", len(d.Nodes)),
 		slog.Int64("inputTokens", usage.InputTokens), slog.Int64("outputTokens", usage.OutputTokens), slog.Int("stderrBytes", len(d.Stderr)),
@@ -32,7 +33,7 @@ func (a loggedAgent) Run(ctx context.Context, t thread.Task, m *thread.Meter) (t
 }
 
 // of names the task that a record is about.
-func of(t thread.Task) []slog.Attr {
+func of(t task.Task) []slog.Attr {
 	return []slog.Attr{
 		slog.String("thread", string(t.Thread)), slog.Int("step", t.Step), slog.String("role", t.Role),
 		slog.String("agent", t.Agent), slog.String("run", t.Run.ID), slog.Int("attempt", t.Run.Attempt),
@@ -53,7 +54,7 @@ func exitOf(err error) int {
 
 // logCall writes down one exchange with a model, and what the model did not get of the
 // request. It holds nothing of what was said.
-func (w *Worker) logCall(t thread.Task, c gateway.Call) {
+func (w *Worker) logCall(t task.Task, c gateway.Call) {
 	if len(c.Dropped) > 0 {
 		w.f.Log().Info("DR0PPEDF", "request fields that may cost money, or are not known, did not reach the model",
 			append(of(t), slog.String("model", c.Model), slog.String("path", c.Path), slog.String("fields", strings.Join(c.Dropped, ", ")))...)

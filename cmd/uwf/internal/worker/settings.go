@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-
 	"strings"
 	"time"
 
@@ -16,6 +15,7 @@ import (
 	"github.com/united-workforce/uwf/agents/mock"
 	"github.com/united-workforce/uwf/engine/config"
 	"github.com/united-workforce/uwf/engine/moderator"
+	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/engine/thread"
 )
 
@@ -74,7 +74,7 @@ func (s settings) CheckPrices(workflow, role, override string) error {
 }
 
 // Model is what an agent may know of its model.
-func (s settings) Model(workflow, role string) *thread.Model {
+func (s settings) Model(workflow, role string) *task.Model {
 	if s.w.player != nil {
 		return s.replayed(role)
 	}
@@ -87,7 +87,7 @@ func (s settings) Model(workflow, role string) *thread.Model {
 
 // ExtractModel is the model that reads an answer without usable frontmatter. A
 // replay has one always: whether it was asked is up to the cassette.
-func (s settings) ExtractModel(string, string) *thread.Model {
+func (s settings) ExtractModel(string, string) *task.Model {
 	if s.w.player != nil {
 		return s.replayed("")
 	}
@@ -100,8 +100,8 @@ func (s settings) ExtractModel(string, string) *thread.Model {
 
 // replayed is the model of a replay. What is known of the one that was recorded,
 // such as its window, is kept: prompts depend on it.
-func (s settings) replayed(role string) *thread.Model {
-	out := &thread.Model{Alias: replayedModel, Name: replayedModel, Provider: "cassette"}
+func (s settings) replayed(role string) *task.Model {
+	out := &task.Model{Alias: replayedModel, Name: replayedModel, Provider: "cassette"}
 	alias, d, ok := s.w.player.Asked(role)
 	if !ok {
 		return out
@@ -116,8 +116,8 @@ func (s settings) replayed(role string) *thread.Model {
 	return out
 }
 
-func describe(m config.ResolvedModel) *thread.Model {
-	return &thread.Model{
+func describe(m config.ResolvedModel) *task.Model {
+	return &task.Model{
 		Alias: m.Alias, Name: m.Model.Name, Provider: m.Model.Provider, API: string(m.Provider.Kind),
 		Window: m.Model.Window, MaxOutput: m.Model.MaxOutput,
 	}
@@ -144,7 +144,7 @@ func (s settings) Timeout() time.Duration {
 const maxOutage = 10 * time.Minute
 
 // gateway opens the model for one agent run; agents without one get none.
-func (w *Worker) gateway(ctx context.Context, t thread.Task, m *thread.Meter) ([]string, func(error) error, error) {
+func (w *Worker) gateway(ctx context.Context, t task.Task, m *task.Meter) ([]string, func(error) error, error) {
 	o := gateway.Options{Meter: m, MaxRequest: w.config.Gateway.MaxBody, Now: w.f.Now, Proxy: w.f.Proxy, OnCall: func(c gateway.Call) {
 		w.logCall(t, c)
 		w.observe(thread.Event{Kind: "tokens", Thread: t.Thread, Step: t.Step, Role: t.Role, Tokens: m.Tokens(), Usage: m.Usage()})
@@ -183,7 +183,7 @@ func (w *Worker) gateway(ctx context.Context, t thread.Task, m *thread.Meter) ([
 	}, nil
 }
 
-func (w *Worker) cassette(o *gateway.Options, t thread.Task) error {
+func (w *Worker) cassette(o *gateway.Options, t task.Task) error {
 	clean := func(s string) (string, error) {
 		v, _, err := w.redact.Value(s)
 		if err != nil {
@@ -203,7 +203,7 @@ func (w *Worker) cassette(o *gateway.Options, t thread.Task) error {
 }
 
 // budget is what one agent run may use: what the thread has left.
-func (w *Worker) budget(t thread.Task) gateway.Budget {
+func (w *Worker) budget(t task.Task) gateway.Budget {
 	return gateway.Budget{Tokens: t.Budget.Tokens, CostUSD: t.Budget.CostUSD}
 }
 

@@ -1,10 +1,10 @@
-package thread
+// Package task is what an agent is given to do, and what it gives back: all that agents need
+// to know of the engine.
+package task
 
 import (
 	"context"
 	"fmt"
-	"math"
-	"sync/atomic"
 	"time"
 
 	"github.com/united-workforce/uwf/engine/workflow"
@@ -55,32 +55,6 @@ type Task struct {
 	Budget Budget `json:"-"`
 }
 
-// Budget bounds what one agent run may use; 0: no bound.
-type Budget struct {
-	Tokens  int64
-	CostUSD float64
-}
-
-// begun is how many tenths of the budget a usage has begun.
-func (b Budget) begun(tokens int64, costUSD float64) int {
-	return tenths(float64(tokens), float64(b.Tokens)) + tenths(costUSD, b.CostUSD)
-}
-
-// charge is what a job is charged for a usage as long as it may grow unseen: the tenths of
-// the budget that were begun, each whole.
-func (b Budget) charge(tokens int64, costUSD float64) (int64, float64) {
-	whole := func(used, budget float64) float64 { return max(used, float64(tenths(used, budget))*budget/10) }
-	return max(tokens, int64(math.Ceil(whole(float64(tokens), float64(b.Tokens))))), whole(costUSD, b.CostUSD)
-}
-
-// tenths is how many tenths of a budget are begun; none where there is no budget.
-func tenths(used, budget float64) int {
-	if budget <= 0 {
-		return 0
-	}
-	return int(min(math.Floor(max(used, 0)/budget*10)+1, 10))
-}
-
 // Model is what an agent may know of the model it is to use.
 type Model struct {
 	Alias     string `json:"alias"`
@@ -89,52 +63,6 @@ type Model struct {
 	API       string `json:"api,omitempty"` // how it is spoken to: "openai" or "anthropic"
 	Window    int    `json:"window"`        // tokens; 0: unknown
 	MaxOutput int    `json:"maxOutput"`     // tokens; 0: unknown
-}
-
-// Meter counts what a running agent spends. It is safe for concurrent use.
-type Meter struct {
-	in, out, turns atomic.Int64
-	microUSD       atomic.Int64
-	unpriced       atomic.Bool
-	bell           atomic.Pointer[chan struct{}] // rung when something was counted
-}
-
-// listen returns a channel that tells that something was counted since it was read last.
-func (m *Meter) listen() <-chan struct{} {
-	bell := make(chan struct{}, 1)
-	m.bell.Store(&bell)
-	return bell
-}
-
-// Add counts one model call: input and output tokens, and its price in US dollars.
-func (m *Meter) Add(in, out int64, costUSD float64) {
-	m.in.Add(in)
-	m.out.Add(out)
-	m.turns.Add(1)
-	m.microUSD.Add(int64(costUSD*1e6 + 0.5))
-	if bell := m.bell.Load(); bell != nil {
-		select {
-		case *bell <- struct{}{}:
-		default:
-		}
-	}
-}
-
-// AddUnpriced counts one model call whose price nobody knows.
-func (m *Meter) AddUnpriced(in, out int64) {
-	m.unpriced.Store(true)
-	m.Add(in, out, 0)
-}
-
-// Tokens is the number of input and output tokens together.
-func (m *Meter) Tokens() int64 { return m.in.Load() + m.out.Load() }
-
-// Usage is what was counted so far, without a duration.
-func (m *Meter) Usage() record.Usage {
-	return record.Usage{
-		Turns: int(m.turns.Load()), InputTokens: m.in.Load(), OutputTokens: m.out.Load(),
-		CostUSD: float64(m.microUSD.Load()) / 1e6, Unpriced: m.unpriced.Load(),
-	}
 }
 
 // Draft is what an agent's process left behind: nodes as the child staged them,
