@@ -15,6 +15,7 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
+	"github.com/united-workforce/uwf/engine/deadline"
 	"github.com/united-workforce/uwf/engine/forge"
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/redact"
@@ -331,7 +332,7 @@ type clock struct{ w *world }
 
 func (c clock) Now() time.Time { return c.w.now() }
 func (c clock) After(d time.Duration) (<-chan time.Time, func()) {
-	return thread.SystemClock{}.After(d)
+	return deadline.SystemClock{}.After(d)
 }
 
 type worker struct {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/united-workforce/uwf/engine/deadline"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/engine/thread/screen"
 	"github.com/united-workforce/uwf/engine/thread/seal"
@@ -21,11 +22,11 @@ import (
 // is linked from the thread while the claim is still ours, and the claim is let
 // go. It returns the error that the step ends with.
 func (r *stepRun) failed(ctx context.Context, phase string, d task.Draft, cause error) error {
-	stopped := stoppedByPerson(ctx)
+	stopped := deadline.StoppedByPerson(ctx)
 	switch {
 	case stopped:
 		phase = PhaseStopped
-	case wasInterrupted(ctx):
+	case deadline.WasInterrupted(ctx):
 		phase = PhaseInterrupted
 	}
 	ref, step, err := r.keep(ctx, phase, d, cause, true)
@@ -118,7 +119,7 @@ func (r *stepRun) keepAttempt(ctx context.Context, a gitcas.Attempt, link bool) 
 
 // salvaged is the attempt as it is to be kept.
 func (r *stepRun) salvaged(ctx context.Context, phase string, d task.Draft, cause error) gitcas.Attempt {
-	ctx, cancel := outlive(ctx, salvageTimeout, salvageGrace)
+	ctx, cancel := deadline.Outlive(ctx, salvageTimeout, deadline.SalvageGrace)
 	defer cancel()
 	nodes, text := r.salvage(ctx, phase, d, cause)
 	return gitcas.Attempt{
@@ -128,9 +129,9 @@ func (r *stepRun) salvaged(ctx context.Context, phase string, d task.Draft, caus
 }
 
 func (r *stepRun) pushAttempt(ctx context.Context, a gitcas.Attempt, link bool) error {
-	ctx, cancel := outlive(ctx, 0, linkGrace)
+	ctx, cancel := deadline.Outlive(ctx, 0, deadline.LinkGrace)
 	defer cancel()
-	stopped := stoppedByPerson(ctx)
+	stopped := deadline.StoppedByPerson(ctx)
 	build := func(v *gitcas.View) (*gitcas.Change, error) {
 		if err := r.doneBefore(ctx, v); err != nil {
 			return nil, err
@@ -147,7 +148,7 @@ func (r *stepRun) pushAttempt(ctx context.Context, a gitcas.Attempt, link bool) 
 // pushAlone pushes nothing but the attempt's ref, and reads nothing but that: the
 // store may be what is broken.
 func (r *stepRun) pushAlone(ctx context.Context, a gitcas.Attempt) error {
-	ctx, cancel := outlive(ctx, 0, keepGrace)
+	ctx, cancel := deadline.Outlive(ctx, 0, deadline.KeepGrace)
 	defer cancel()
 	ref := gitcas.AttemptRef(r.id, a.Run, a.Attempt)
 	old, _ := r.v.Ref(ref)

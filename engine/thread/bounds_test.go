@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/united-workforce/uwf/engine/deadline"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas/workspace"
 )
@@ -177,7 +178,7 @@ func TestLeftoversOfAnInterrupt(t *testing.T) {
 		}
 		_, err := e.Step(ctx, f.at(testThread))
 		f.code(err, CodeFailed)
-		if !called || time.Since(began) != leftGrace {
+		if !called || time.Since(began) != deadline.CleanupGrace {
 			t.Errorf("called: %v; it took %s", called, time.Since(began))
 		}
 	})

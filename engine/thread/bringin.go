@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/united-workforce/uwf/engine/deadline"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/engine/thread/branch"
 	"github.com/united-workforce/uwf/engine/thread/screen"
@@ -107,7 +108,7 @@ func (r *stepRun) notice(text string) {
 // Step does the same first, so that only a job that is to run no agent calls it.
 func (e *Engine) BringIn(ctx context.Context, req StepRequest) (Result, bool, error) {
 	r := newRun(e, req)
-	ctx, stop := watchInterrupt(ctx, e.Clock)
+	ctx, stop := deadline.WatchInterrupt(ctx, e.Clock)
 	defer stop()
 	if err := r.load(ctx); err != nil {
 		return r.result(), false, e.cleanError(err)
@@ -407,7 +408,7 @@ func (r *stepRun) keepBrought(ctx context.Context, live *gitcas.View, why string
 // commitBrought commits the step, with the claim in hand, by the ordinary rules: all but
 // what its agent made is worked out again.
 func (r *stepRun) commitBrought(ctx context.Context) (Result, bool, error) {
-	ctx, cancel := outlive(ctx, 0, commitGrace)
+	ctx, cancel := deadline.Outlive(ctx, 0, deadline.CommitGrace)
 	defer cancel()
 	d := r.brought.draft()
 	step, next, err := r.sealBrought(ctx, d)

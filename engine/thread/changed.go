@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing/filemode"
-
+	"github.com/united-workforce/uwf/engine/deadline"
 	"github.com/united-workforce/uwf/engine/thread/patch"
 	"github.com/united-workforce/uwf/engine/thread/seal"
 	"github.com/united-workforce/uwf/gitcas/node"
@@ -119,7 +119,7 @@ func (r *stepRun) readBlobs(ctx context.Context, ids []wire.ID, data map[wire.ID
 // beside an error. A file that is empty is not nil. A remote that is away is waited for,
 // however little time ctx leaves for the work on this machine.
 func (e *Engine) ReadBlobs(ctx context.Context, ids []wire.ID) (map[wire.ID][]byte, error) {
-	ctx, cancel := outlive(ctx, 0, commitGrace)
+	ctx, cancel := deadline.Outlive(ctx, 0, deadline.CommitGrace)
 	defer cancel()
 	return e.fetchBlobs(ctx, ids)
 }

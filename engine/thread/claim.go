@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/united-workforce/uwf/engine/deadline"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
@@ -195,7 +196,7 @@ func (e *Engine) dropClaim(ctx context.Context, v *gitcas.View, id gitcas.Thread
 		return
 	}
 	if held.For == "" {
-		ctx, cancel := outlive(ctx, 0, releaseGrace)
+		ctx, cancel := deadline.Outlive(ctx, 0, deadline.ReleaseGrace)
 		defer cancel()
 		var err error
 		if v, err = e.FreeClaim(ctx, v, id); err != nil {
@@ -211,7 +212,7 @@ func (e *Engine) dropClaim(ctx context.Context, v *gitcas.View, id gitcas.Thread
 
 // dropUnknown looks for the claim, whose reply was lost, and deletes it.
 func (h *hold) dropUnknown(ctx context.Context) {
-	ctx, cancel := outlive(ctx, 0, releaseGrace)
+	ctx, cancel := deadline.Outlive(ctx, 0, deadline.ReleaseGrace)
 	defer cancel()
 	if v, err := h.e.Store.Load(ctx, h.id); err == nil {
 		h.adopt(v)
@@ -437,7 +438,7 @@ func (h *hold) renew(ctx context.Context, m *task.Meter) error {
 // at once.
 func (h *hold) release(ctx context.Context) {
 	h.e.letGo.Store(h.nonce, true)
-	ctx, cancel := outlive(ctx, 0, releaseGrace)
+	ctx, cancel := deadline.Outlive(ctx, 0, deadline.ReleaseGrace)
 	defer cancel()
 	for range listings {
 		held, ok := h.current()

@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/united-workforce/uwf/engine/deadline"
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas"
@@ -861,7 +862,7 @@ func TestStoppedByAPerson(t *testing.T) {
 			return err
 		}
 		for i := range 4 {
-			f.says(f.code(stop(fmt.Sprint("s", i), ErrStopped), CodeFailed), "was stopped (role a)", "uwf thread step")
+			f.says(f.code(stop(fmt.Sprint("s", i), deadline.ErrStopped), CodeFailed), "was stopped (role a)", "uwf thread step")
 			f.unclaimed()
 		}
 		if e := f.entry(); e.Status != gitcas.StatusActive || len(e.Attempts) != 4 || attemptsOn(e, testThread, nil) != 0 || e.Next.Role != "a" {
@@ -870,7 +871,7 @@ func TestStoppedByAPerson(t *testing.T) {
 		f.used(440, 4)
 		f.says(f.code(f.deed("retry"), CodeNotYours), "no failed attempt")
 		f.says(f.code(stop("t0", errors.New("SIGTERM")), CodeFailed), "failed (role a, interrupted): interrupted: SIGTERM", "try again")
-		f.code(stop("s4", ErrStopped), CodeFailed)
+		f.code(stop("s4", deadline.ErrStopped), CodeFailed)
 		f.code(stop("t1", errors.New("SIGTERM")), CodeFailed)
 		f.says(f.code(stop("t2", errors.New("SIGTERM")), CodeFailed), "failed 3 times")
 		_, err := f.step("r1")
@@ -892,7 +893,7 @@ func TestStoppedOnAShortEntry(t *testing.T) {
 		f.edit(func(e *gitcas.Entry) { e.Next = nil })
 		ctx, cancel := context.WithCancelCause(f.Context())
 		f.agent = func(ctx context.Context, _ task.Task, _ *task.Meter) (task.Draft, error) {
-			cancel(ErrStopped)
+			cancel(deadline.ErrStopped)
 			<-ctx.Done()
 			return task.Draft{}, ctx.Err()
 		}

@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/united-workforce/uwf/engine/deadline"
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/engine/thread/branch"
@@ -41,7 +42,7 @@ func (e *doneError) Error() string { return "the step is in the thread already" 
 // commit pushes the step: nodes and head on the state branch, the edits on the
 // work branch and the claim's deletion, all in one.
 func (r *stepRun) commit(ctx context.Context, d task.Draft, s *sealed, next verdict) (Result, error) {
-	push, cancel := outlive(ctx, 0, commitGrace)
+	push, cancel := deadline.Outlive(ctx, 0, deadline.CommitGrace)
 	defer cancel()
 	var done *committed
 	r.made = &s.step

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/united-workforce/uwf/engine/deadline"
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
@@ -57,7 +58,7 @@ type delivery struct {
 func (e *Engine) Deliver(ctx context.Context, req DeliverRequest) (Result, error) {
 	r := &delivery{stepRun: newRun(e, StepRequest{Thread: req.Thread, ExpectHead: req.ExpectHead}), do: req.Do}
 	r.delivering = true
-	ctx, stop := watchInterrupt(ctx, e.Clock)
+	ctx, stop := deadline.WatchInterrupt(ctx, e.Clock)
 	defer stop()
 	res, err := r.deliver(ctx)
 	if err != nil {
@@ -234,7 +235,7 @@ func (r *delivery) stillClaimed(v *gitcas.View) (gitcas.Entry, gitcas.Held, bool
 // notDone notes a delivery that failed: its error goes to the attempt's ref, is linked
 // from the entry, and the claim is let go, in one push.
 func (r *delivery) notDone(ctx context.Context, cause error) error {
-	ctx, cancel := outlive(ctx, 0, linkGrace)
+	ctx, cancel := deadline.Outlive(ctx, 0, deadline.LinkGrace)
 	defer cancel()
 	failure := &DeliverError{Thread: r.id, Err: cause}
 	reason := r.keptText(cause)
@@ -288,7 +289,7 @@ func (r *delivery) keptText(cause error) string {
 // delivered. What the effects added to its entry is committed first: a thread that is
 // resumed after its end goes on from there.
 func (r *delivery) archive(ctx context.Context) (Result, error) {
-	push, cancel := outlive(ctx, 0, commitGrace)
+	push, cancel := deadline.Outlive(ctx, 0, deadline.CommitGrace)
 	defer cancel()
 	r.line.CompletedAt = r.hold.serverNow().UnixMilli()
 	build := func(v *gitcas.View) (*gitcas.Change, error) {

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/united-workforce/uwf/engine/deadline"
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/redact"
 	"github.com/united-workforce/uwf/engine/task"
@@ -68,25 +69,6 @@ type Identity struct {
 	Alive func(pid int, started int64) bool
 }
 
-// Clock is the time as the engine sees it.
-type Clock interface {
-	Now() time.Time
-	// After returns a channel that delivers once d has passed, and a stop function.
-	After(d time.Duration) (<-chan time.Time, func())
-}
-
-// SystemClock is the machine's clock.
-type SystemClock struct{}
-
-// Now is time.Now.
-func (SystemClock) Now() time.Time { return time.Now() }
-
-// After is a time.Timer.
-func (SystemClock) After(d time.Duration) (<-chan time.Time, func()) {
-	t := time.NewTimer(d)
-	return t.C, func() { t.Stop() }
-}
-
 // Settings says which agent works a role, with which model, and how far a thread
 // may go.
 type Settings interface {
@@ -120,7 +102,7 @@ type Engine struct {
 	// Prove asks the forge who the person of this machine is, where it matters; nil: it
 	// can't be asked.
 	Prove func(ctx context.Context) (*Person, error)
-	Clock Clock
+	Clock deadline.Clock
 	// ShowRef is the command that shows a person what a ref of the store's remote holds;
 	// nil: git show, in the repository that the store is in.
 	ShowRef func(ref string) string

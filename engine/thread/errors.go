@@ -30,11 +30,6 @@ const (
 	CodeLimit     Code = 6 // a limit is reached
 )
 
-// ErrStopped is the cause with which a step's context is ended where a person at the
-// terminal stopped it. What there is is kept and was paid for, but nothing failed: it
-// counts for no suspension. A job that is ended from outside failed.
-var ErrStopped = errors.New("a person stopped it")
-
 // FailedError: the step failed. The thread's head has not moved, unless Unsure;
 // Attempt is the ref that keeps what the agent produced, empty when nothing could
 // be kept.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/united-workforce/uwf/engine/deadline"
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/engine/workflow"
@@ -64,7 +65,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		"step of thread T failed (role a, commit): x\nwhether the thread has moved is not known; look with: uwf thread show T":                                                                                                                                                           &FailedError{Thread: "T", Role: "a", Phase: "commit", Err: errors.New("x"), Unsure: true},
 		"thread T is not ours to step: x\nthis job's work was kept: git show R":                                                                                                                                                                                                          &NotYoursError{Thread: "T", Reason: "x", Kept: "R"},
 		"thread T waits for a person (role a): why?\nanswer with: uwf thread resume T -p \"…\"":                                                                                                                                                                                          &SuspendedError{Thread: "T", Role: "a", Reason: "why?"},
-		"step of thread T was stopped (role a): interrupted: a person stopped it\nthe thread has not moved; what there is was kept: git show R\nit counts as no failed attempt; go on with: uwf thread step T":                                                                           &FailedError{Thread: "T", Role: "a", Phase: PhaseStopped, Attempt: "R", Err: fmt.Errorf("interrupted: %w", ErrStopped), Stopped: true},
+		"step of thread T was stopped (role a): interrupted: a person stopped it\nthe thread has not moved; what there is was kept: git show R\nit counts as no failed attempt; go on with: uwf thread step T":                                                                           &FailedError{Thread: "T", Role: "a", Phase: PhaseStopped, Attempt: "R", Err: fmt.Errorf("interrupted: %w", deadline.ErrStopped), Stopped: true},
 		"step of thread T failed (role a, agent): x\nthe thread has not moved; what there is was kept: git fetch o R && git show FETCH_HEAD\nit has failed 3 times, and waits for your word: uwf thread retry T":                                                                         &FailedError{Thread: "T", Role: "a", Phase: "agent", Attempt: "R", Err: errors.New("x"), Tries: 3, Show: "git fetch o R && git show FETCH_HEAD"},
 		"thread T waits for a person (role a): limit tokens reached: x\nraise it with: uwf thread resume T --max-tokens N":                                                                                                                                                               &SuspendedError{Thread: "T", Role: "a", Reason: "limit tokens reached: x"},
 		"thread T waits for a person: why?\nlet it go on with: uwf thread resume T":                                                                                                                                                                                                      &SuspendedError{Thread: "T", Reason: "why?"},

@@ -15,6 +15,7 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
+	"github.com/united-workforce/uwf/engine/deadline"
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/redact"
 	"github.com/united-workforce/uwf/engine/task"
@@ -139,7 +140,7 @@ func (f *fixture) says(text string, want ...string) {
 func (f *fixture) engine(run string, attempt int) *Engine {
 	e := &Engine{
 		Store: gitcas.Open(f.remote, gitcas.Options{Now: time.Now, Jitter: func() float64 { return 0.5 }, Rand: zeroReader{}}),
-		Agent: f, Folder: &testFolder{f: f}, Redact: f.redact, Settings: f, Clock: SystemClock{},
+		Agent: f, Folder: &testFolder{f: f}, Redact: f.redact, Settings: f, Clock: deadline.SystemClock{},
 		Fence: func() string { return "fence" }, Hook: f.hook,
 		By:    f.by,
 		Who:   Identity{Run: run, Attempt: attempt, Host: f.host, Boot: "boot", PIDNS: "pids", PID: 7, Started: 70, Alive: f.alive},

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/united-workforce/uwf/engine/deadline"
 	"github.com/united-workforce/uwf/engine/thread/unpushed"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/wire"
@@ -310,7 +311,7 @@ func (a *actor) now() time.Time { return time.Now().Add(a.skew) }
 
 // simClock is a machine's clock, which may be off.
 type simClock struct {
-	SystemClock
+	deadline.SystemClock
 	a *actor
 }
 

@@ -228,7 +228,7 @@ var mutations = []mutation{
 	},
 	{
 		"who is told to end leaves the claim", "claim.go",
-		"ctx, cancel := outlive(ctx, 0, releaseGrace)\n\tdefer cancel()\n\tfor range",
+		"ctx, cancel := deadline.Outlive(ctx, 0, deadline.ReleaseGrace)\n\tdefer cancel()\n\tfor range",
 		"ctx, cancel := context.WithCancel(ctx)\n\tdefer cancel()\n\tfor range",
 	},
 	{
@@ -475,13 +475,13 @@ var guarded = []struct {
 		"_ = screen.Search(ctx, snap, r.e.Redact, r.e.ReadBlobs)",
 	}},
 	{"TestInterrupt", mutation{
-		"who is told to end waits as long as others", "interrupt.go",
+		"who is told to end waits as long as others", "../deadline/interrupt.go",
 		"out = outage.WithHurry(out,",
 		"_ = outage.WithHurry(out,",
 	}},
 	{"TestInterrupt", mutation{
 		"who is told to end keeps nothing", "attempt.go",
-		"ctx, cancel := outlive(ctx, 0, linkGrace)\n\tdefer cancel()\n\tstopped",
+		"ctx, cancel := deadline.Outlive(ctx, 0, deadline.LinkGrace)\n\tdefer cancel()\n\tstopped",
 		"ctx, cancel := context.WithCancel(ctx)\n\tdefer cancel()\n\tstopped",
 	}},
 	{"TestAgentThatHandsOver", mutation{

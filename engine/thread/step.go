@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/united-workforce/uwf/engine/deadline"
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/engine/workflow"
@@ -167,7 +168,7 @@ type stepRun struct {
 // in as far as things went, also beside an error.
 func (e *Engine) Step(ctx context.Context, req StepRequest) (Result, error) {
 	r := newRun(e, req)
-	ctx, stop := watchInterrupt(ctx, e.Clock)
+	ctx, stop := deadline.WatchInterrupt(ctx, e.Clock)
 	defer stop()
 	res, err := r.step(ctx)
 	if err != nil {
@@ -178,7 +179,7 @@ func (e *Engine) Step(ctx context.Context, req StepRequest) (Result, error) {
 		}
 	}
 	if e.RemoveLeftovers != nil {
-		ctx, cancel := outlive(ctx, 0, leftGrace)
+		ctx, cancel := deadline.Outlive(ctx, 0, deadline.CleanupGrace)
 		defer cancel()
 		if lerr := e.RemoveLeftovers(ctx); lerr != nil {
 			e.observe(Event{Kind: "notice", Thread: r.id, Step: r.stepNo(), Role: r.task.Role, Text: e.cleanError(lerr).Error()})
@@ -287,7 +288,7 @@ func (r *stepRun) work(ctx context.Context) (Result, error) {
 	}
 	r.e.reached("agent")
 	// The work is done and paid for: an interrupt no longer cuts it off at once.
-	ctx, cancel := outlive(ctx, sealTimeout, commitGrace)
+	ctx, cancel := deadline.Outlive(ctx, sealTimeout, deadline.CommitGrace)
 	defer cancel()
 	step, err := r.seal(draft)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/united-workforce/uwf/engine/deadline"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
@@ -64,7 +65,7 @@ func (r *stepRun) suspend(ctx context.Context, reason string) error {
 // suspendPush changes the entry and deletes this job's claim in one push: a job
 // without the claim may not suspend a thread.
 func (r *stepRun) suspendPush(ctx context.Context, reason string, attempt *gitcas.Attempt) error {
-	ctx, cancel := outlive(ctx, 0, commitGrace)
+	ctx, cancel := deadline.Outlive(ctx, 0, deadline.CommitGrace)
 	defer cancel()
 	r.e.settleWork(ctx, r.v, r.id, r.entry.Work)
 	reason = text.Cut(reason, maxReason)

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/united-workforce/uwf/engine/deadline"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/engine/thread/screen"
@@ -29,7 +30,7 @@ type Captured struct {
 	folder *watched
 	redact thread.Redactor
 	read   screen.Read
-	clock  thread.Clock
+	clock  deadline.Clock
 
 	mu sync.Mutex
 	a  *Artifact

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/united-workforce/uwf/engine/deadline"
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/redact"
 	"github.com/united-workforce/uwf/engine/task"
@@ -186,7 +187,7 @@ func (f *forge) job(run string, r wire.Remote, agent task.Agent, secrets ...reda
 	must(f, err)
 	fo := &folder{Workspace: w, dir: dir}
 	return &job{folder: fo, Engine: &thread.Engine{
-		Store: gitcas.Open(r, gitcas.Options{}), Agent: agent, Folder: fo, Redact: red, Settings: settings{}, Clock: thread.SystemClock{},
+		Store: gitcas.Open(r, gitcas.Options{}), Agent: agent, Folder: fo, Redact: red, Settings: settings{}, Clock: deadline.SystemClock{},
 		Fence: func() string { return "fence" }, Nonce: rand.Text,
 		Who: thread.Identity{Run: run, Attempt: 1, Host: run, Boot: "boot", PID: 7},
 	}}

@@ -15,11 +15,10 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-
 	"github.com/united-workforce/uwf/agents"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
-	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/engine/deadline"
 )
 
 // Main is the program, on the process's own arguments, environment and streams; it
@@ -45,7 +44,7 @@ func Main(factory func() (*app.Factory, error)) int {
 }
 
 // endOnSignal ends a context where this process is asked to end. Ctrl-C at a terminal is
-// a person's word: the cause is thread.ErrStopped. Whatever else asks (a CI system, a
+// a person's word: the cause is deadline.ErrStopped. Whatever else asks (a CI system, a
 // service manager, a script) does so to a job, whose step then failed.
 func endOnSignal(parent context.Context, streams app.IO) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(parent)
@@ -55,7 +54,7 @@ func endOnSignal(parent context.Context, streams app.IO) (context.Context, func(
 		select {
 		case s := <-signals:
 			if s == os.Interrupt && (streams.InTTY || streams.OutTTY || streams.ErrTTY) {
-				cancel(thread.ErrStopped)
+				cancel(deadline.ErrStopped)
 				return
 			}
 			cancel(nil)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/cli"
+	"github.com/united-workforce/uwf/engine/deadline"
 	"github.com/united-workforce/uwf/engine/thread"
 )
 
@@ -71,7 +72,7 @@ func meetFaults(f *app.Factory) (err error) {
 	if file := f.Getenv(EnvRenew); file != "" {
 		f.After = func(d time.Duration) (<-chan time.Time, func()) {
 			if d != thread.WatchEvery {
-				return thread.SystemClock{}.After(d)
+				return deadline.SystemClock{}.After(d)
 			}
 			return whileThere(file)
 		}

@@ -7,10 +7,10 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/lookup"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
+	"github.com/united-workforce/uwf/engine/deadline"
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
@@ -99,7 +99,7 @@ func waitRun(ctx context.Context, o *WaitOptions) error {
 		return err
 	}
 	if o.After == nil {
-		o.After = thread.SystemClock{}.After
+		o.After = deadline.SystemClock{}.After
 	}
 	w := &waiter{WaitOptions: o, first: t.Entry.Head, pause: firstPause}
 	return w.wait(ctx, t)

@@ -17,13 +17,13 @@ import (
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
-
 	"github.com/united-workforce/uwf/agents"
 	"github.com/united-workforce/uwf/agents/gateway/cassette"
 	"github.com/united-workforce/uwf/agents/sandbox"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/agent"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/engine/config"
+	"github.com/united-workforce/uwf/engine/deadline"
 	"github.com/united-workforce/uwf/engine/redact"
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/engine/thread/unpushed"
@@ -197,7 +197,7 @@ func (c clock) After(d time.Duration) (<-chan time.Time, func()) {
 	if c.f.After != nil {
 		return c.f.After(d)
 	}
-	return thread.SystemClock{}.After(d)
+	return deadline.SystemClock{}.After(d)
 }
 
 // folder opens the working folder when it is first needed.
