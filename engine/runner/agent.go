@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/engine/forge"
+	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/runner/artifact"
 	"github.com/united-workforce/uwf/engine/runner/picture"
 	"github.com/united-workforce/uwf/engine/runner/report"
@@ -117,10 +118,10 @@ func (j *job) agentOnly(ctx context.Context) error {
 		}
 		return err
 	}
-	switch thread.CodeOf(err) {
-	case thread.CodeOK:
+	switch life.KindOf(err) {
+	case life.KindDone:
 		return j.quiet("no agent had to run; the job that may write does the rest")
-	case thread.CodeNotYours, thread.CodeSuspended, thread.CodeLimit:
+	case life.KindNotYours, life.KindSuspended, life.KindLimit:
 		return j.quiet(err.Error())
 	}
 	return err

@@ -334,12 +334,12 @@ func TestUnknownThread(t *testing.T) {
 	_, err := w.run(aJob{ev: labeled(7)})
 	w.ok(err)
 	_, err = w.run(aJob{ev: manual(dispatched{inputs: map[string]string{"thread": "01JY0000000000000000000000"}})})
-	if CodeOf(err) != 2 {
-		t.Errorf("exit %d: %v", CodeOf(err), err)
+	if codeOf(err) != 2 {
+		t.Errorf("exit %d: %v", codeOf(err), err)
 	}
 	_, err = w.run(aJob{ev: manual(dispatched{inputs: map[string]string{"thread": "../x"}})})
-	if CodeOf(err) != 2 {
-		t.Errorf("exit %d: %v", CodeOf(err), err)
+	if codeOf(err) != 2 {
+		t.Errorf("exit %d: %v", codeOf(err), err)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/runner/event"
 	"github.com/united-workforce/uwf/engine/runner/picture"
 	"github.com/united-workforce/uwf/engine/runner/report"
@@ -290,10 +291,10 @@ func (j *job) resume(ctx context.Context, c *event.Command, f *found) error {
 // undoubtedly reports whether an error is not about what was asked for. A re-run finds
 // that what it asks for has been done.
 func (j *job) undoubtedly(err error) bool {
-	switch thread.CodeOf(err) {
-	case thread.CodeNotYours:
+	switch life.KindOf(err) {
+	case life.KindNotYours:
 		return j.Job.Attempt > 1
-	case thread.CodeUsage:
+	case life.KindUsage:
 		return false
 	}
 	return true
@@ -359,7 +360,7 @@ func (j *job) cancel(ctx context.Context, c *event.Command, f *found) error {
 	}
 	line, err := j.Engine.Cancel(ctx, f.id, reason)
 	switch {
-	case thread.CodeOf(err) == thread.CodeNotYours:
+	case life.KindOf(err) == life.KindNotYours:
 		return j.refuse(ctx, f.id, verbCancel, "It is over already.")
 	case err != nil:
 		return err
@@ -435,7 +436,7 @@ func (j *job) fork(ctx context.Context, c *event.Command, f *found) error {
 	}
 	started, err := j.Engine.Fork(ctx, thread.ForkRequest{ID: id, From: f.id, Steps: steps, Key: key, Limits: limits})
 	if err != nil {
-		if c := thread.CodeOf(err); c == thread.CodeNotYours || c == thread.CodeUsage {
+		if c := life.KindOf(err); c == life.KindNotYours || c == life.KindUsage {
 			return j.refuse(ctx, f.id, verbFork, steerError(err))
 		}
 		return err
@@ -518,7 +519,7 @@ func plain(s string) string { return strings.ReplaceAll(text.Cut(text.Line(s), 4
 
 // steerError is an engine's error without what can only be typed in a shell.
 func steerError(err error) string {
-	var refused *thread.RefusedError
+	var refused *life.RefusedError
 	if errors.As(err, &refused) {
 		return sentence(refused.Reason)
 	}
@@ -562,7 +563,7 @@ func (j *job) asIs(f *found) report.Thread {
 // claimed reports whether a job works on the thread.
 func (f *found) claimed() bool {
 	held, ok := f.v.Claim(f.id)
-	return ok && held.Head == f.p.Entry.Head && thread.ClaimAlive(held.Claim, f.v.Time())
+	return ok && held.Head == f.p.Entry.Head && life.ClaimAlive(held.Claim, f.v.Time())
 }
 
 // past is a thread that is over, for people.

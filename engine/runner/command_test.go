@@ -9,11 +9,11 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/engine/forge"
+	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/runner/event"
 	"github.com/united-workforce/uwf/engine/runner/report"
 	"github.com/united-workforce/uwf/engine/task"
-	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
 )
@@ -63,7 +63,7 @@ func TestFailureAndRetry(t *testing.T) {
 	w.say = fails
 	a := aJob{ev: labeled(7), out: &heard{}}
 	out, err := w.run(a)
-	if CodeOf(err) != 1 || out.Status != "failed" || len(a.out.errors) != 1 {
+	if codeOf(err) != 1 || out.Status != "failed" || len(a.out.errors) != 1 {
 		t.Fatalf("the job ended with %v: %+v, %v", err, out, a.out.errors)
 	}
 	w.labeledOnly(7, labelFailed)
@@ -131,7 +131,7 @@ func TestLimit(t *testing.T) {
 	w.ok(err)
 	d, _ := w.forge.take()
 	out, err := w.hop(d)
-	if CodeOf(err) != 6 || out.Status != "suspended" {
+	if codeOf(err) != 6 || out.Status != "suspended" {
 		t.Fatalf("the job ended with %v: %+v", err, out)
 	}
 	if got := w.stickies(7); len(got) != 1 || !strings.Contains(got[0], "/uwf resume --max-steps=") {
@@ -149,10 +149,10 @@ func TestBrokenJob(t *testing.T) {
 	w := newWorld(t)
 	_, err := w.run(aJob{ev: labeled(7)})
 	w.ok(err)
-	w.use = &thread.UsageError{Msg: "the configuration names no agent"}
+	w.use = &life.UsageError{Msg: "the configuration names no agent"}
 	d, _ := w.forge.take()
 	_, err = w.hop(d)
-	if CodeOf(err) != 2 {
+	if codeOf(err) != 2 {
 		t.Fatalf("the job ended with %v", err)
 	}
 	if _, e := w.only(); e.Status != gitcas.StatusSuspended || !strings.Contains(e.Suspended.Reason, "names no agent") {
@@ -177,7 +177,7 @@ func TestInvalidDefinition(t *testing.T) {
 		{File: ".uwf/workflows/two.yaml", Line: 3, Col: 5, Message: "unknown role c", Fix: "write b"}, {File: ".uwf/workflows/two.yaml", Line: 9, Col: 1, Message: "no edge"},
 	}}
 	a := aJob{ev: labeled(7), out: &heard{}}
-	if _, err := w.run(a); CodeOf(err) != 2 {
+	if _, err := w.run(a); codeOf(err) != 2 {
 		t.Fatalf("the job ended with %v", err)
 	}
 	if len(a.out.errors) != 2 || a.out.errors[0].Line != 3 || a.out.errors[0].Message != "unknown role c (write b)" {
@@ -454,7 +454,7 @@ func TestConfiguredLimit(t *testing.T) {
 	w := newWorld(t)
 	w.limits = moderator.Limits{MaxSteps: 1}
 	_, err := w.run(aJob{ev: labeled(7), in: Inputs{StepsPerJob: 5}})
-	var limit *thread.LimitError
+	var limit *life.LimitError
 	if !errors.As(err, &limit) {
 		t.Errorf("the job ended with %v", err)
 	}

@@ -152,7 +152,7 @@ func TestDamageIsTold(t *testing.T) {
 				if d, sent := w.forge.take(); sent && by == "schedule" { // it reads no threads: their jobs do
 					out, err = w.hop(d)
 				}
-				if CodeOf(err) != 5 {
+				if codeOf(err) != 5 {
 					t.Errorf("the job ended with %v: %+v", err, out)
 				}
 				if got := w.stickies(7); !unread || by == "hop" {
@@ -197,7 +197,7 @@ func TestOneBrokenThread(t *testing.T) {
 		w.sweepRun()
 		red = append(red, 0)
 		for d, ok := w.forge.take(); ok; d, ok = w.forge.take() {
-			if _, err := w.hop(d); d.inputs["thread"] == string(id) && CodeOf(err) == 5 {
+			if _, err := w.hop(d); d.inputs["thread"] == string(id) && codeOf(err) == 5 {
 				red[len(red)-1]++
 			}
 		}
@@ -225,7 +225,7 @@ func TestDamageOnSomebodyElsesIssue(t *testing.T) {
 	w.forge.comments[3] = []forge.Comment{{ID: 3, Number: 3, Author: "alice", Body: "I can reproduce it."}}
 	d.inputs["comment"] = "3"
 	damages()["a format of tomorrow"](w)
-	if _, err := w.hop(d); CodeOf(err) != 5 {
+	if _, err := w.hop(d); codeOf(err) != 5 {
 		t.Errorf("the job ended with %v", err)
 	}
 	if got := w.forge.comments[3]; len(got) != 1 || got[0].Body != "I can reproduce it." {
@@ -245,7 +245,7 @@ func TestDamageIsToldOnce(t *testing.T) {
 	w.setRef(stateRef, wire.ID{})
 	for n := range 3 {
 		before := len(w.forge.log)
-		if _, err := w.run(aJob{ev: scheduled()}); CodeOf(err) != 5 {
+		if _, err := w.run(aJob{ev: scheduled()}); codeOf(err) != 5 {
 			t.Fatalf("the job ended with %v", err)
 		}
 		wrote := slices.ContainsFunc(w.forge.log[before:], func(op string) bool { return op == "update-comment" || op == "create-comment" })
@@ -308,7 +308,7 @@ func TestProtectedIsTold(t *testing.T) {
 			w.wrap = func(r wire.Remote) wire.Remote { return protected{r} }
 			w.forge.comments[7] = slices.DeleteFunc(w.forge.comments[7], func(c forge.Comment) bool { return strings.Contains(c.Body, "reply") })
 			a := aJob{ev: c.ev(w)}
-			if _, err := w.run(a); CodeOf(err) == 0 {
+			if _, err := w.run(a); codeOf(err) == 0 {
 				t.Error("the job is green")
 			}
 			says := []string{"pre-receive hook declined", "uwf-state", "https://forge.example/o/r/settings/rules", "uwf doctor"}
@@ -454,7 +454,7 @@ func TestRetryDuringAnOutage(t *testing.T) {
 	_, err := w.run(aJob{ev: labeled(7)})
 	w.ok(err)
 	w.wrap = func(r wire.Remote) wire.Remote { return away{r} }
-	if _, err := w.run(aJob{ev: w.says(7, "owner", "/uwf retry")}); CodeOf(err) == 0 {
+	if _, err := w.run(aJob{ev: w.says(7, "owner", "/uwf retry")}); codeOf(err) == 0 {
 		t.Error("the job is green")
 	}
 	w.replied(7, "may be over soon")

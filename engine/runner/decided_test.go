@@ -131,7 +131,7 @@ func TestUnconfirmedComment(t *testing.T) {
 	}
 	_, err = w.run(aJob{ev: ev})
 	id, e := w.only()
-	if CodeOf(err) != 1 || !strings.Contains(err.Error(), "look for the comment") || w.steps(id) != 1 || e.Status != gitcas.StatusSuspended {
+	if codeOf(err) != 1 || !strings.Contains(err.Error(), "look for the comment") || w.steps(id) != 1 || e.Status != gitcas.StatusSuspended {
 		t.Errorf("status %s: %v", e.Status, err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/engine/forge"
+	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/runner/picture"
 	"github.com/united-workforce/uwf/engine/runner/report"
 	"github.com/united-workforce/uwf/engine/thread"
@@ -26,11 +27,11 @@ func (j *job) deliver(ctx context.Context, id gitcas.ThreadID, head node.Pin) er
 			return j.broken(ctx, id, head.Hash, err)
 		}
 	}
-	res, err := j.Engine.Deliver(ctx, thread.DeliverRequest{Thread: id, ExpectHead: head, Do: func(ctx context.Context, d thread.Delivery) (thread.Effects, error) {
+	res, err := j.Engine.Deliver(ctx, thread.DeliverRequest{Thread: id, ExpectHead: head, Do: func(ctx context.Context, d thread.Delivery) (life.Effects, error) {
 		return j.handOver(ctx, id, d)
 	}})
 	j.note(res)
-	var undelivered *thread.DeliverError
+	var undelivered *life.DeliverError
 	switch {
 	case err == nil:
 		j.hook(nil, "delivered")
@@ -38,9 +39,9 @@ func (j *job) deliver(ctx context.Context, id gitcas.ThreadID, head node.Pin) er
 			j.warn("the working folder stays", terr)
 		}
 		return nil
-	case thread.CodeOf(err) == thread.CodeNotYours:
+	case life.KindOf(err) == life.KindNotYours:
 		return j.quiet(err.Error())
-	case thread.CodeOf(err) == thread.CodeSuspended:
+	case life.KindOf(err) == life.KindSuspended:
 		return j.waits(ctx, res)
 	case errors.As(err, &undelivered):
 		j.undelivered(ctx, id, undelivered)
@@ -49,7 +50,7 @@ func (j *job) deliver(ctx context.Context, id gitcas.ThreadID, head node.Pin) er
 }
 
 // undelivered tells that a thread's end could not be made known.
-func (j *job) undelivered(ctx context.Context, id gitcas.ThreadID, err *thread.DeliverError) {
+func (j *job) undelivered(ctx context.Context, id gitcas.ThreadID, err *life.DeliverError) {
 	p := j.pictureOf(ctx, id)
 	if p == nil {
 		return
@@ -70,17 +71,17 @@ func (j *job) undelivered(ctx context.Context, id gitcas.ThreadID, err *thread.D
 
 // handOver opens or updates the pull request and finishes the comment. It may be
 // called again, and finds then what it made.
-func (j *job) handOver(ctx context.Context, id gitcas.ThreadID, d thread.Delivery) (thread.Effects, error) {
+func (j *job) handOver(ctx context.Context, id gitcas.ThreadID, d thread.Delivery) (life.Effects, error) {
 	p, err := picture.Draw(func(p gitcas.Place) node.Getter { return d.View.In(ctx, p) }, id, d.Entry, d.Def, d.Chain)
 	if err != nil {
-		return thread.Effects{}, err
+		return life.Effects{}, err
 	}
 	j.last, j.latest = p, d.View
 	s := j.about(p)
 	t := j.view(p, report.Delivered)
 	t.Role, t.Question = "", ""
-	made := func() thread.Effects {
-		e := thread.Effects{Comment: s.ID}
+	made := func() life.Effects {
+		e := life.Effects{Comment: s.ID}
 		if t.Pull != nil {
 			e.PR = t.Pull.Number
 		}

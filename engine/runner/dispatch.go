@@ -7,9 +7,9 @@ import (
 	"strconv"
 
 	"github.com/united-workforce/uwf/engine/forge"
+	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/runner/picture"
 	"github.com/united-workforce/uwf/engine/runner/report"
-	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 )
@@ -118,7 +118,7 @@ func (j *job) claimAhead(ctx context.Context, id gitcas.ThreadID, head node.Pin,
 	}
 	var err error
 	j.ahead, err = j.Engine.ClaimAhead(ctx, j.latest, id)
-	if err == nil || thread.CodeOf(err) == thread.CodeNotYours {
+	if err == nil || life.KindOf(err) == life.KindNotYours {
 		return err
 	}
 	j.warn("the thread is not claimed for its next jobs", err)

@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/engine/forge"
+	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/runner/picture"
 	"github.com/united-workforce/uwf/engine/runner/report"
 	"github.com/united-workforce/uwf/engine/runner/sticky"
-	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas"
 )
 
@@ -90,11 +90,11 @@ func (j *job) writeSticky(ctx context.Context, s *sticky.Comment, t report.Threa
 }
 
 // effects are what the step's commit writes down.
-func (j *job) effects() thread.Effects {
+func (j *job) effects() life.Effects {
 	if j.sticky == nil {
-		return thread.Effects{}
+		return life.Effects{}
 	}
-	return thread.Effects{Comment: j.sticky.ID}
+	return life.Effects{Comment: j.sticky.ID}
 }
 
 // record writes the comment's id down where no step of this job does.
@@ -105,7 +105,7 @@ func (j *job) record(ctx context.Context, p *picture.Picture) {
 	}
 	ctx, cancel := effectContext(ctx)
 	defer cancel()
-	if err := j.Engine.Record(ctx, p.ID, thread.Effects{Comment: s.ID}); err != nil {
+	if err := j.Engine.Record(ctx, p.ID, life.Effects{Comment: s.ID}); err != nil {
 		j.warn("the comment's id could not be noted", err)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/filemode"
 	"github.com/united-workforce/uwf/engine/deadline"
 	"github.com/united-workforce/uwf/engine/forge"
+	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/redact"
 	"github.com/united-workforce/uwf/engine/runner/event"
@@ -548,4 +549,12 @@ func (w *world) prompt(e gitcas.Ended) string {
 	c, err := past.Chain(w.Context(), e.Thread)
 	w.ok(err)
 	return c.Start.Prompt
+}
+
+// codeOf is the exit code that a command gives a job which ended with err: 0 for a green one.
+func codeOf(err error) int {
+	if kind := life.KindOf(err); err == nil || kind != life.KindDone {
+		return int(kind)
+	}
+	return int(life.KindFailed)
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/engine/forge"
+	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/runner/picture"
 	"github.com/united-workforce/uwf/engine/runner/report"
@@ -168,7 +169,7 @@ func (j *job) waits(ctx context.Context, res thread.Result) error {
 	}
 	if p := j.pictureOf(ctx, res.Thread); p != nil && p.Entry.Status == gitcas.StatusSuspended {
 		t, label := j.view(p, report.Waiting), labelWaiting
-		if failures(p.Entry) >= thread.MaxAttempts {
+		if failures(p.Entry) >= life.MaxAttempts {
 			t.State, label = report.Failed, labelFailed
 			t.Failure = countTries(p.Entry)
 			t.Failure.Role, t.Failure.Message, t.Failure.Advice = t.Role, t.Question, "Comment /uwf retry to try again."
@@ -192,33 +193,33 @@ func failures(e gitcas.Entry) int {
 
 // stopped ends a job whose step gave an error, green or red.
 func (j *job) stopped(ctx context.Context, res thread.Result, expect node.Pin, err error) error {
-	var limit *thread.LimitError
-	switch thread.CodeOf(err) {
-	case thread.CodeNotYours:
+	var limit *life.LimitError
+	switch life.KindOf(err) {
+	case life.KindNotYours:
 		if res.Deliver && (expect.Hash == "" || expect.Hash == res.Head) {
 			return j.deliver(ctx, res.Thread, res.Pin())
 		}
-		var moved *thread.NotYoursError
+		var moved *life.NotYoursError
 		if j.in.Command == CommandCommit || errors.As(err, &moved) && moved.Kept != "" { // an agent was at work
 			j.tellStopped(ctx, res.Thread)
 		}
 		return j.quiet(err.Error())
-	case thread.CodeSuspended:
+	case life.KindSuspended:
 		if j.halted || j.Job.Attempt > 1 {
 			return j.waits(ctx, res)
 		}
 		j.out.Status = string(gitcas.StatusSuspended)
 		return j.quiet(err.Error())
-	case thread.CodeLimit:
+	case life.KindLimit:
 		if errors.As(err, &limit) {
 			j.limited(ctx, res, limit)
 		}
 		return err
-	case thread.CodeDamaged:
+	case life.KindDamaged:
 		return err
 	}
 	j.out.Status = "failed"
-	var failed *thread.FailedError
+	var failed *life.FailedError
 	if errors.As(err, &failed) && (failed.Attempt != "" || failed.Unsure) {
 		j.failed(ctx, res.Thread, err)
 		return err
@@ -230,7 +231,7 @@ func (j *job) stopped(ctx context.Context, res thread.Result, expect node.Pin, e
 }
 
 // limited tells that the thread may go no further.
-func (j *job) limited(ctx context.Context, res thread.Result, err *thread.LimitError) {
+func (j *job) limited(ctx context.Context, res thread.Result, err *life.LimitError) {
 	j.out.Status = string(gitcas.StatusSuspended)
 	p := j.pictureOf(ctx, res.Thread)
 	if p == nil {
@@ -288,7 +289,7 @@ func (j *job) broken(ctx context.Context, id gitcas.ThreadID, head node.Hash, ca
 func (j *job) failure(p *picture.Picture, err error) *report.Failure {
 	f := countTries(p.Entry)
 	f.Message, f.ByForge, f.Advice = err.Error(), byForge(err), j.advice(err, p.Entry.Status)
-	var failed *thread.FailedError
+	var failed *life.FailedError
 	if errors.As(err, &failed) {
 		f.Role, f.Phase, f.Attempt, f.Message = failed.Role, failed.Phase, failed.Attempt, failed.Err.Error()
 	}
@@ -298,7 +299,7 @@ func (j *job) failure(p *picture.Picture, err error) *report.Failure {
 // countTries makes a failure with the tries that there were.
 func countTries(e gitcas.Entry) *report.Failure {
 	n := len(e.Attempts)
-	return &report.Failure{Tries: n, Forgiven: n - failures(e), MaxTries: thread.MaxAttempts}
+	return &report.Failure{Tries: n, Forgiven: n - failures(e), MaxTries: life.MaxAttempts}
 }
 
 // byForge reports whether an error's words are what the forge answered.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/runner/event"
 	"github.com/united-workforce/uwf/engine/runner/picture"
 	"github.com/united-workforce/uwf/engine/runner/report"
@@ -108,7 +109,7 @@ func (j *job) merge() error {
 			j.in.Head, err = node.ParsePin(given["head"])
 		}
 		if !j.in.Thread.Valid() || err != nil {
-			return &thread.UsageError{Msg: fmt.Sprintf("the event names thread %.40q at head %.100q: the one is no thread's id, or the other no hash", j.in.Thread, given["head"])}
+			return &life.UsageError{Msg: fmt.Sprintf("the event names thread %.40q at head %.100q: the one is no thread's id, or the other no hash", j.in.Thread, given["head"])}
 		}
 	}
 	if j.in.Workflow == "" {
@@ -125,7 +126,7 @@ func (j *job) merge() error {
 	for name, to := range map[string]*Wanted{"comment": &j.in.Comment, "pull-request": &j.in.PullRequest} {
 		w, err := ParseWanted(given[name])
 		if err != nil {
-			return &thread.UsageError{Msg: fmt.Sprintf("the event's %s: %v", name, err)}
+			return &life.UsageError{Msg: fmt.Sprintf("the event's %s: %v", name, err)}
 		}
 		if *to == (Wanted{}) {
 			*to = w

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/engine/forge"
+	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/task"
-	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
@@ -135,12 +135,12 @@ func killAt(t *testing.T, first bool, point string, nth int, how string) {
 		_, err := w.run(aJob{ev: labeled(7)})
 		w.ok(err)
 	default:
-		w.later(thread.MaxClaim)
+		w.later(life.MaxClaim)
 		w.sweepRun()
 	}
 	w.drain()
 	if len(w.view().Threads()) > 0 { // the job for it may have died as well
-		w.later(thread.MaxClaim)
+		w.later(life.MaxClaim)
 		w.sweepRun()
 		w.drain()
 	}
@@ -320,7 +320,7 @@ func TestRefusedDispatch(t *testing.T) {
 				return nil
 			}
 			out, err := w.run(aJob{ev: labeled(7)})
-			if CodeOf(err) == 0 || out.Status != "suspended" {
+			if codeOf(err) == 0 || out.Status != "suspended" {
 				t.Errorf("green: %+v", out)
 			}
 			id, e := w.only()
@@ -445,8 +445,8 @@ func TestDeliveredLater(t *testing.T) {
 		return nil
 	}
 	_, err := w.run(aJob{ev: labeled(7), in: Inputs{StepsPerJob: 5}})
-	var undelivered *thread.DeliverError
-	if !errors.As(err, &undelivered) || CodeOf(err) == 0 {
+	var undelivered *life.DeliverError
+	if !errors.As(err, &undelivered) || codeOf(err) == 0 {
 		t.Fatalf("the job ended with %v", err)
 	}
 	w.forge.before = nil
@@ -469,7 +469,7 @@ func TestUndeliverable(t *testing.T) {
 	}
 	_, err := w.run(aJob{ev: labeled(7), in: Inputs{StepsPerJob: 5}})
 	for range 2 {
-		if CodeOf(err) != 1 {
+		if codeOf(err) != 1 {
 			t.Fatalf("the job ended with %v", err)
 		}
 		w.later(10 * time.Minute)
@@ -494,7 +494,7 @@ func TestUndeliverable(t *testing.T) {
 
 // A push that GitHub refuses because of workflow files is explained.
 func TestWorkflowRefusalIsExplained(t *testing.T) {
-	err := &thread.FailedError{Phase: "commit", Err: &wire.Error{Op: "push", Kind: wire.ErrDenied, Detail: "refusing to allow a GitHub App to create or update workflow `.github/workflows/x.yml` without `workflows` permission"}}
+	err := &life.FailedError{Phase: "commit", Err: &wire.Error{Op: "push", Kind: wire.ErrDenied, Detail: "refusing to allow a GitHub App to create or update workflow `.github/workflows/x.yml` without `workflows` permission"}}
 	j := &job{Runner: &Runner{Forge: newFakeForge()}}
 	if got := j.advice(err, "active"); !strings.Contains(got, ".github/workflows") {
 		t.Errorf("the advice is %q", got)
@@ -565,7 +565,7 @@ func TestManyStepsKilled(t *testing.T) {
 			w.ok(err)
 			w.drain()
 			if len(w.view().Threads()) > 0 {
-				w.later(thread.MaxClaim)
+				w.later(life.MaxClaim)
 				w.sweepRun()
 				w.drain()
 			}

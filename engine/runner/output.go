@@ -1,7 +1,6 @@
 package runner
 
 import (
-	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 )
@@ -37,16 +36,4 @@ type Outcome struct {
 	PullRequest int
 	// Notice is one line on why a green job did nothing, or nothing more.
 	Notice string
-}
-
-// CodeOf is the exit code of a job that ended with err: 0 for a green one, see
-// DESIGN §9.
-func CodeOf(err error) int {
-	if err == nil {
-		return 0
-	}
-	if code := thread.CodeOf(err); code != thread.CodeOK {
-		return int(code)
-	}
-	return int(thread.CodeFailed)
 }

@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/runner/event"
 	"github.com/united-workforce/uwf/engine/runner/picture"
 	"github.com/united-workforce/uwf/engine/runner/report"
 	"github.com/united-workforce/uwf/engine/runner/sanitize"
-	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas"
 )
 
@@ -50,7 +50,7 @@ func (j *job) view(p *picture.Picture, state report.State) report.Thread {
 	if s := p.Entry.Suspended; s != nil {
 		t.Question, t.Role = s.Reason, cmp.Or(s.Role, t.Role)
 	}
-	limits := thread.Effective(j.Engine.Settings.Limits(p.Def.Name), p.Def, p.Entry.Limits)
+	limits := life.EffectiveLimits(j.Engine.Settings.Limits(p.Def.Name), p.Def, p.Entry.Limits)
 	t.MaxTokens, t.MaxCostUSD, t.MaxSteps = limits.Tokens, limits.CostUSD, limits.MaxSteps
 	for _, s := range t.Steps {
 		t.Tokens += s.Tokens

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/engine/forge"
+	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/runner/picture"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/engine/thread"
@@ -203,7 +204,7 @@ func TestCostLimitsNeedPrices(t *testing.T) {
 	w.prices = errors.New("what the model m costs is unknown: uwf config set --repo models.m.price.input DOLLARS")
 	w.limits.CostUSD = 5
 	_, err := w.run(aJob{ev: labeled(7)})
-	if thread.CodeOf(err) != thread.CodeUsage || len(w.view().Threads()) != 0 || len(w.ran) != 0 {
+	if life.KindOf(err) != life.KindUsage || len(w.view().Threads()) != 0 || len(w.ran) != 0 {
 		t.Errorf("%v, threads %v, %d agents ran", err, w.view().Threads(), len(w.ran))
 	}
 	said := strings.Join(w.replies(7), "\n")

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/runner/event"
 	"github.com/united-workforce/uwf/engine/runner/picture"
 	"github.com/united-workforce/uwf/engine/runner/report"
@@ -31,7 +32,7 @@ func (j *job) lookAfter(ctx context.Context) error {
 	j.Engine.Who.Ahead = j.in.Claim
 	switch {
 	case len(j.in.Needs) == 0:
-		return &thread.UsageError{Msg: fmt.Sprintf("the input needs is empty, so that the command %s has no jobs to look after: write needs: ${{ toJSON(needs) }}", j.in.Command)}
+		return &life.UsageError{Msg: fmt.Sprintf("the input needs is empty, so that the command %s has no jobs to look after: write needs: ${{ toJSON(needs) }}", j.in.Command)}
 	case j.in.Command == CommandStopped:
 		return j.runCancelled(ctx)
 	}
@@ -92,7 +93,7 @@ func (j *job) rescue(ctx context.Context) error {
 func (j *job) bringIn(ctx context.Context, id gitcas.ThreadID) (bool, error) {
 	res, in, err := j.Engine.BringIn(ctx, thread.StepRequest{Thread: id, Deliver: true, Effects: j.effects})
 	switch {
-	case thread.CodeOf(err) == thread.CodeNotYours: // it stays in the run's artifact
+	case life.KindOf(err) == life.KindNotYours: // it stays in the run's artifact
 		return true, j.quiet(err.Error())
 	case err != nil || !in:
 		return in, err

@@ -336,7 +336,7 @@ func TestRunCancelled(t *testing.T) {
 func TestRescueWithoutNeeds(t *testing.T) {
 	w := newWorld(t)
 	for _, command := range []string{CommandRescue, CommandStopped} {
-		if _, err := w.run(aJob{ev: labeled(7), in: Inputs{Command: command}}); CodeOf(err) != 2 || !strings.Contains(err.Error(), "toJSON(needs)") {
+		if _, err := w.run(aJob{ev: labeled(7), in: Inputs{Command: command}}); codeOf(err) != 2 || !strings.Contains(err.Error(), "toJSON(needs)") {
 			t.Errorf("%s: %v", command, err)
 		}
 	}

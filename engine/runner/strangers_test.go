@@ -176,7 +176,7 @@ func TestPullClosedMeanwhile(t *testing.T) {
 		// Before an agent works: it doesn't.
 		pull.Open, pull.Merged = false, merged
 		d, _ := w.forge.take()
-		if _, err := w.hop(d); CodeOf(err) == 0 || len(w.ran) != 1 {
+		if _, err := w.hop(d); codeOf(err) == 0 || len(w.ran) != 1 {
 			t.Errorf("agents ran as %v: %v", w.ran, err)
 		}
 		if got := w.stickies(7); len(got) != 1 || !strings.Contains(got[0], what) || !strings.Contains(got[0], "/uwf cancel") {
@@ -222,7 +222,7 @@ func TestBranchOfSomebodyElse(t *testing.T) {
 			w.ok(err)
 			refs := w.mem.Refs()
 			d, _ := w.forge.take()
-			if _, err := w.hop(d); CodeOf(err) == 0 || !strings.Contains(err.Error(), "may not work on the branch") {
+			if _, err := w.hop(d); codeOf(err) == 0 || !strings.Contains(err.Error(), "may not work on the branch") {
 				t.Errorf("%s, ended %v: %v", branch, ended, err)
 			}
 			if now := w.mem.Refs(); now["refs/heads/main"] != refs["refs/heads/main"] || now["refs/heads/release"] != before || len(w.ran) != 1 {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/runner/event"
 	"github.com/united-workforce/uwf/engine/runner/picture"
 	"github.com/united-workforce/uwf/engine/runner/report"
@@ -113,8 +114,8 @@ func (j *job) tellLost(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) 
 // lostJob is the job that is to go on with a thread of a view, if that died, or did not
 // come for longer than jobs take to.
 func (j *job) lostJob(v *gitcas.View, p *picture.Picture) (_ report.LostJob, lost bool) {
-	if held, ok := v.Claim(p.ID); ok && held.Head == p.Entry.Head && thread.ClaimedByJob(held.Claim) {
-		return report.LostJob{Began: true, At: time.UnixMilli(held.Renewed)}, !thread.ClaimAlive(held.Claim, v.Time())
+	if held, ok := v.Claim(p.ID); ok && held.Head == p.Entry.Head && life.ClaimedByJob(held.Claim) {
+		return report.LostJob{Began: true, At: time.UnixMilli(held.Renewed)}, !life.ClaimAlive(held.Claim, v.Time())
 	}
 	var since int64
 	switch e := p.Entry; {

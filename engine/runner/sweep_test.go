@@ -210,7 +210,7 @@ func TestDispatchModes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			_, err := w.run(aJob{ev: labeled(7), in: Inputs{Dispatch: c.in}, job: Job{WorkflowFile: c.file}})
-			if CodeOf(err) != c.code {
+			if codeOf(err) != c.code {
 				t.Fatal(err)
 			}
 			if c.in == DispatchOff {
@@ -240,7 +240,7 @@ func TestNoWorkflowFile(t *testing.T) {
 	r := w.runner(&a)
 	r.Job.WorkflowFile = ""
 	_, err := r.Run(t.Context(), a.ev)
-	if CodeOf(err) == 0 || !strings.Contains(fmt.Sprint(err), "input dispatch") {
+	if codeOf(err) == 0 || !strings.Contains(fmt.Sprint(err), "input dispatch") {
 		t.Errorf("the job ended with %v", err)
 	}
 }

@@ -98,7 +98,7 @@ func TestTwoJobsFailure(t *testing.T) {
 	w.say = fails
 	d, _ := w.forge.take()
 	first, second := w.twice("43", manual(d))
-	if CodeOf(first) != 1 || CodeOf(second) != 1 {
+	if codeOf(first) != 1 || codeOf(second) != 1 {
 		t.Errorf("the jobs ended with %v and %v", first, second)
 	}
 	if got := w.stickies(7); len(got) != 1 || !strings.Contains(got[0], "no idea what to do") {
@@ -368,7 +368,7 @@ func TestTwoJobsWrongArtifact(t *testing.T) {
 			w.ok(err)
 			spoil(t, dir)
 			_, err = w.run(aJob{run: "43-commit", ev: manual(d), in: Inputs{Command: CommandCommit, Artifact: dir}})
-			if CodeOf(err) == 0 {
+			if codeOf(err) == 0 {
 				t.Error("green")
 			}
 			if _, e := w.only(); !strings.HasPrefix(d.inputs["head"], string(e.Head)+"@sha256:") {

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/wire"
@@ -33,11 +34,11 @@ func TestClaimAhead(t *testing.T) {
 			f.Errorf("the claim is %+v", c)
 		}
 		_, err := f.step("other")
-		f.says(f.code(err, CodeNotYours), "the jobs that run starter (attempt 1) started for it")
-		if _, err := f.engine("second", 1).ClaimAhead(f.Context(), f.view(), testThread); CodeOf(err) != CodeNotYours {
+		f.says(f.code(err, life.KindNotYours), "the jobs that run starter (attempt 1) started for it")
+		if _, err := f.engine("second", 1).ClaimAhead(f.Context(), f.view(), testThread); life.KindOf(err) != life.KindNotYours {
 			f.Errorf("a second claim ahead: %v", err)
 		}
-		if _, err = f.stepWith("thief", 1, StepRequest{Thread: testThread, Nonce: "guessed"}); CodeOf(err) != CodeNotYours {
+		if _, err = f.stepWith("thief", 1, StepRequest{Thread: testThread, Nonce: "guessed"}); life.KindOf(err) != life.KindNotYours {
 			f.Errorf("a step with another nonce: %v", err)
 		}
 		f.paid(0)
@@ -70,15 +71,15 @@ func TestClaimAhead(t *testing.T) {
 func TestClaimAheadOnMore(t *testing.T) {
 	for name, c := range map[string]struct {
 		meanwhile func(f *fixture, h *HeldClaim)
-		code      Code
+		code      life.Kind
 		paid      int
 	}{
-		"let go: as without one":   {func(f *fixture, h *HeldClaim) { h.Release(f.Context()) }, CodeOK, 1},
-		"taken by somebody else":   {func(f *fixture, _ *HeldClaim) { f.claimBy(f.other(0)) }, CodeNotYours, 0},
-		"suspended meanwhile":      {func(f *fixture, _ *HeldClaim) { f.ok(f.engine("p", 1).Suspend(f.Context(), testThread, "wait")) }, CodeSuspended, 0},
-		"paused meanwhile":         {func(f *fixture, _ *HeldClaim) { f.ok(f.engine("p", 1).Pause(f.Context(), testThread, "wait")) }, CodeSuspended, 0},
-		"of another head":          {func(f *fixture, h *HeldClaim) { f.moveClaim(h) }, CodeOK, 1},
-		"long over, and not taken": {func(*fixture, *HeldClaim) { time.Sleep(5 * time.Hour) }, CodeOK, 1},
+		"let go: as without one":   {func(f *fixture, h *HeldClaim) { h.Release(f.Context()) }, life.KindDone, 1},
+		"taken by somebody else":   {func(f *fixture, _ *HeldClaim) { f.claimBy(f.other(0)) }, life.KindNotYours, 0},
+		"suspended meanwhile":      {func(f *fixture, _ *HeldClaim) { f.ok(f.engine("p", 1).Suspend(f.Context(), testThread, "wait")) }, life.KindSuspended, 0},
+		"paused meanwhile":         {func(f *fixture, _ *HeldClaim) { f.ok(f.engine("p", 1).Pause(f.Context(), testThread, "wait")) }, life.KindSuspended, 0},
+		"of another head":          {func(f *fixture, h *HeldClaim) { f.moveClaim(h) }, life.KindDone, 1},
+		"long over, and not taken": {func(*fixture, *HeldClaim) { time.Sleep(5 * time.Hour) }, life.KindDone, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(f *fixture) {
@@ -119,7 +120,7 @@ func TestAgentThatHandsOver(t *testing.T) {
 		time.Sleep(40 * time.Minute) // for a runner
 		_, err := f.stepWith("started", 1, StepRequest{Thread: testThread, Nonce: h.Nonce(), HandsOver: true})
 		f.ok(err)
-		if got, want := f.runs[0].Timeout, MaxClaim-40*time.Minute-sealingTime-30*time.Minute; got != want {
+		if got, want := f.runs[0].Timeout, life.MaxClaim-40*time.Minute-sealingTime-30*time.Minute; got != want {
 			f.Errorf("the agent may run for %s, want %s", got, want)
 		}
 	})
@@ -134,7 +135,7 @@ func TestDeadAhead(t *testing.T) {
 		f.claimAhead("starter")
 		time.Sleep(132*time.Minute + 1)
 		_, err := f.step("next")
-		f.says(f.code(err, CodeLimit), "tokens")
+		f.says(f.code(err, life.KindLimit), "tokens")
 		f.paid(0)
 		f.unclaimed()
 		if e := f.entry(); e.Status != gitcas.StatusSuspended || len(e.Attempts) != 1 {

@@ -6,11 +6,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas"
 )
 
-// Timing of claims, by the server's clock.
+// What is done about claims, and when.
 const (
 	// RenewEvery is how long an agent runs between two renewals of its claim.
 	RenewEvery = 4 * time.Minute
@@ -18,10 +19,6 @@ const (
 	// half as often from the time on that is watchClosely.
 	WatchEvery   = 15 * time.Second
 	watchClosely = 10 * time.Minute
-	// RenewedLife is how long a claim lives after its last renewal.
-	RenewedLife = 20 * time.Minute
-	// MaxClaim is how long a claim may say that it lives.
-	MaxClaim = 6 * time.Hour
 
 	// claimSpare is what a claim lives longer than its job should need it.
 	claimSpare = 20 * time.Minute
@@ -33,10 +30,6 @@ const (
 	deliveryTime = 20 * time.Minute
 	// deedTime is how long what a person does should take.
 	deedTime = time.Minute
-	// maxAhead is how far ahead of the clock a claim may have been made.
-	maxAhead = 3 * time.Minute
-	// maxGuessed is the same where the clock is a guess: no machine's is off by more.
-	maxGuessed = 24 * time.Hour
 	// standstill is how long a claim must not have moved that is dead by a guessed clock.
 	standstill = 5 * time.Minute
 )
@@ -57,7 +50,7 @@ func (e *Engine) aliveAt(c gitcas.Claim, now time.Time, guessed bool) bool {
 	if alive, known := e.known(c); known {
 		return alive
 	}
-	return saysAlive(c, now, guessed)
+	return life.AliveAt(c, now, guessed)
 }
 
 // surelyDead reports whether a claim's job is dead by more than a guessed clock: then it need
@@ -112,42 +105,6 @@ func (e *Engine) leftBehind(v *gitcas.View, c gitcas.Claim) bool {
 	return e.sameRun(c) && c.Job == e.Who.Job && !e.alive(v, c)
 }
 
-// ClaimedByJob reports whether a claim is a job's, for a step or a delivery, and not that
-// of a command by which a person changes the thread.
-func ClaimedByJob(c gitcas.Claim) bool { return c.For == "" || c.For == forDelivery }
-
-// ClaimAlive reports whether a claim's job is to be taken for running, as far as the
-// claim itself says: until RenewedLife after its last renewal, and until the time that it
-// names where it was never renewed. It is read as hostile: one that was made in the future,
-// or says that it lives longer than MaxClaim, is dead, or it could keep everybody out.
-func ClaimAlive(c gitcas.Claim, now time.Time) bool { return saysAlive(c, now, false) }
-
-// saysAlive is ClaimAlive; where the time is guessed, another machine's may be far ahead.
-func saysAlive(c gitcas.Claim, now time.Time, guessed bool) bool {
-	since, renewed := time.UnixMilli(c.Since), time.UnixMilli(c.Renewed)
-	end := since.Add(MaxClaim)
-	ahead := maxAhead
-	if guessed {
-		ahead = maxGuessed
-	}
-	if since.Sub(now) > ahead {
-		return false
-	}
-	if c.Until > 0 {
-		until := time.UnixMilli(c.Until)
-		if until.After(end) {
-			return false
-		}
-		end = until
-	}
-	if c.Until == 0 || renewed.After(since) {
-		if last := renewed.Add(RenewedLife); last.Before(end) {
-			end = last
-		}
-	}
-	return now.Before(end)
-}
-
 // terms are what a thread is claimed for.
 type terms struct {
 	purpose string        // what the claim is for; empty: a step
@@ -161,14 +118,14 @@ type terms struct {
 
 // until is when a claim on these terms is over that is made at a time.
 func (t terms) until(since time.Time) time.Time {
-	life := t.work + sealingTime + claimSpare
+	stage := t.work + sealingTime + claimSpare
 	if t.ahead {
-		life += 2 * queueTime
+		stage += 2 * queueTime
 	}
-	if t.work == 0 || life > MaxClaim {
-		life = MaxClaim
+	if t.work == 0 || stage > life.MaxClaim {
+		stage = life.MaxClaim
 	}
-	return since.Add(life)
+	return since.Add(stage)
 }
 
 // agentTime is how long the agent may run whose timeout is t (0: none), so that what it

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/gitcas"
 )
 
@@ -33,10 +34,10 @@ func (e *Engine) aloneOn(ctx context.Context, v *gitcas.View, id gitcas.ThreadID
 	build := func(v *gitcas.View) (*gitcas.Change, error) {
 		entry, alive := v.Entry(id)
 		held, claimed := v.Claim(id)
-		if !alive || !sameThread(entry, before) || !claimed || !h.own(held.Claim) {
-			return nil, &RefusedError{Thread: id, Do: do, Reason: "it changed meanwhile", Advice: "look at it and try again: uwf thread show " + string(id)}
+		if !alive || !life.SameThread(entry, before) || !claimed || !h.own(held.Claim) {
+			return nil, &life.RefusedError{Thread: id, Do: do, Reason: "it changed meanwhile", Advice: "look at it and try again: uwf thread show " + string(id)}
 		}
-		linkAttempts(&entry, id, held.Died)
+		life.LinkAttempts(&entry, id, held.Died)
 		asked := entry.Pause
 		c, err := change(v, &entry)
 		if err != nil || c == nil {
@@ -61,20 +62,20 @@ func (e *Engine) aloneOn(ctx context.Context, v *gitcas.View, id gitcas.ThreadID
 
 // busy says in a person's words that a thread could not be claimed.
 func busy(id gitcas.ThreadID, do string, err error) error {
-	var claimed *claimedError
-	var moved *NotYoursError
+	var claimed *life.ClaimedError
+	var moved *life.NotYoursError
 	switch {
 	case errors.As(err, &claimed):
-		refused := &RefusedError{Thread: id, Do: do, Reason: claimed.Error(), Advice: "wait until that step is over: uwf thread wait " + string(id), cause: claimed}
+		refused := &life.RefusedError{Thread: id, Do: do, Reason: claimed.Error(), Advice: "wait until that step is over: uwf thread wait " + string(id), Cause: claimed}
 		if claimed.For != "" {
 			refused.Advice = "look at it and try again: uwf thread show " + string(id)
 		}
-		if do == forRetry {
+		if do == life.ForRetry {
 			refused.Advice += "\nif whoever it is is dead: uwf thread retry --take " + string(id)
 		}
 		return refused
 	case errors.As(err, &moved):
-		return &RefusedError{Thread: id, Do: do, Reason: moved.Reason, Advice: "look at it and try again: uwf thread show " + string(id), cause: err}
+		return &life.RefusedError{Thread: id, Do: do, Reason: moved.Reason, Advice: "look at it and try again: uwf thread show " + string(id), Cause: err}
 	}
 	return fmt.Errorf("%s thread %s: %w", do, id, err)
 }
@@ -89,11 +90,11 @@ func (e *Engine) aliveOr(ctx context.Context, v *gitcas.View, id gitcas.ThreadID
 		case err != nil:
 			return entry, fmt.Errorf("look for thread %s among the ended ones: %w", id, err)
 		case !ok:
-			return entry, unknownThread(v, id)
+			return entry, life.NewUnknownThreadError(v, id)
 		}
-		return entry, &RefusedError{Thread: id, Do: do, Reason: gone(ended), Advice: e.adviseAfterEnd(ctx, v, ended)}
+		return entry, &life.RefusedError{Thread: id, Do: do, Reason: life.DescribeEnd(ended), Advice: e.adviseAfterEnd(ctx, v, ended)}
 	case entry.Status == gitcas.StatusEnded:
-		return entry, &RefusedError{Thread: id, Do: do, Reason: "it has ended and is being delivered"}
+		return entry, &life.RefusedError{Thread: id, Do: do, Reason: "it has ended and is being delivered"}
 	}
 	return entry, nil
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
@@ -61,7 +62,7 @@ func appendWord(id gitcas.ThreadID, do string, before []record.Word, w record.Wo
 		words = slices.Delete(words, i, i+1)
 	}
 	if size := textSize(words); len(words) > record.MaxWords || size > maxEdgePrompt {
-		return nil, &RefusedError{
+		return nil, &life.RefusedError{
 			Thread: id, Do: do, Reason: fmt.Sprintf("people have said %d things with %d bytes to it since its last step, and that is as much as one step is told", len(words)-1, size-len(w.Text)),
 			Advice: "let it work: uwf thread step " + string(id) + "\nor begin another thread from its steps: uwf thread fork " + string(id),
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
+	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/gitcastest/collide"
@@ -93,7 +94,7 @@ func TestAgentsCollide(t *testing.T) {
 				}
 				_, err := f.step("r1")
 				if c.fails != "" {
-					f.says(f.code(err, CodeFailed), c.fails)
+					f.says(f.code(err, life.KindFailed), c.fails)
 					f.agent = honest
 					f.steps("r2", "r3") // somebody honest goes on
 					f.sound()
@@ -184,7 +185,7 @@ func TestFailedAgentsCollide(t *testing.T) {
 			return task.Draft{Nodes: d.d.Nodes, Stderr: "why"}, &task.AgentError{Agent: "test", Reason: "gave up"}
 		}
 		_, err := f.step("r1")
-		f.says(f.code(err, CodeFailed), text)
+		f.says(f.code(err, life.KindFailed), text)
 		as, err := Attempts(f.Context(), f.store(), f.view(), testThread, f.entry())
 		f.ok(err)
 		if len(as) != 1 || as[0].Error != text {
@@ -314,7 +315,7 @@ func TestExchangedOnBranch(t *testing.T) {
 				f.start()
 				f.agent = f.fails
 				_, err := f.step("r0")
-				f.code(err, CodeFailed)
+				f.code(err, life.KindFailed)
 				f.agent = func(_ context.Context, task task.Task, _ *task.Meter) (task.Draft, error) {
 					d := f.draftOf(task).output(map[string]any{"$status": "done", "note": "honest"}).body("honest")
 					d.step.Detail = d.put(node.String, "what I did")
@@ -335,7 +336,7 @@ func TestExchangedOnBranch(t *testing.T) {
 				f.agent = f.answer("done", "approved")
 				if !c.later {
 					_, err = f.stepWith("r2", 1, StepRequest{Thread: testThread, ExpectHead: head})
-					f.says(f.code(err, CodeDamaged), named)
+					f.says(f.code(err, life.KindDamaged), named)
 					if !errors.Is(err, gitcas.ErrExchanged) || len(f.runs) != runs {
 						f.Errorf("%v; %d agents ran", err, len(f.runs)-runs)
 					}
@@ -380,7 +381,7 @@ func TestExchangedHead(t *testing.T) {
 				f.ok(err) // SECURITY.md says so
 				return
 			}
-			f.says(f.code(err, CodeDamaged), path, "exchanged it", "uwf fsck --history")
+			f.says(f.code(err, life.KindDamaged), path, "exchanged it", "uwf fsck --history")
 			f.paid(0)
 			r, err := f.store().Fsck(f.Context(), true)
 			f.ok(err)
@@ -399,12 +400,12 @@ func TestDeliverTold(t *testing.T) {
 		res, err := f.stepWith("r2", 1, StepRequest{Thread: testThread, Deliver: true})
 		f.ok(err)
 		deliver := func(d node.Digest) error {
-			_, err := f.engine("r3", 1).Deliver(f.Context(), DeliverRequest{Thread: testThread, ExpectHead: node.Pin{Hash: res.Head, Digest: d}, Do: func(context.Context, Delivery) (Effects, error) {
-				return Effects{}, nil
+			_, err := f.engine("r3", 1).Deliver(f.Context(), DeliverRequest{Thread: testThread, ExpectHead: node.Pin{Hash: res.Head, Digest: d}, Do: func(context.Context, Delivery) (life.Effects, error) {
+				return life.Effects{}, nil
 			}})
 			return err
 		}
-		f.says(f.code(deliver(node.Digest(strings.Repeat("0", 64))), CodeDamaged), "somebody exchanged it on the branch")
+		f.says(f.code(deliver(node.Digest(strings.Repeat("0", 64))), life.KindDamaged), "somebody exchanged it on the branch")
 		f.ok(deliver(res.HeadDigest))
 	})
 }
@@ -446,7 +447,7 @@ func TestAgentsBurden(t *testing.T) {
 						return d.output(fields).done(), nil
 					}
 					_, err := f.step("r1")
-					if code := CodeOf(err); code != CodeOK && code != CodeFailed {
+					if code := life.KindOf(err); code != life.KindDone && code != life.KindFailed {
 						f.Fatalf("exit code %d: %v", code, err)
 					}
 					f.agent = honest

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/united-workforce/uwf/engine/deadline"
+	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/engine/thread/screen"
 	"github.com/united-workforce/uwf/engine/thread/seal"
@@ -25,15 +26,15 @@ func (r *stepRun) failed(ctx context.Context, phase string, d task.Draft, cause 
 	stopped := deadline.StoppedByPerson(ctx)
 	switch {
 	case stopped:
-		phase = PhaseStopped
+		phase = life.PhaseStopped
 	case deadline.WasInterrupted(ctx):
-		phase = PhaseInterrupted
+		phase = life.PhaseInterrupted
 	}
 	ref, step, err := r.keep(ctx, phase, d, cause, true)
 	if errors.As(err, new(*doneError)) {
 		return err
 	}
-	failure := &FailedError{Thread: r.id, Role: r.task.Role, Phase: phase, Attempt: ref, Step: step, Err: cause, Stopped: stopped, Tries: r.tries, Show: r.e.showRef(ref)}
+	failure := &life.FailedError{Thread: r.id, Role: r.task.Role, Phase: phase, Attempt: ref, Step: step, Err: cause, Stopped: stopped, Tries: r.tries, Show: r.e.showRef(ref)}
 	if err != nil {
 		failure.Err = errors.Join(cause, fmt.Errorf("and what it produced could not be %s: %w", r.notKept(), err))
 	}
@@ -49,10 +50,10 @@ func (r *stepRun) yielded(ctx context.Context, phase string, d task.Draft, reaso
 	if err != nil {
 		// Somebody else has the thread, but this job's work is gone: that is no
 		// quiet ending.
-		return &FailedError{Thread: r.id, Role: r.task.Role, Phase: phase,
+		return &life.FailedError{Thread: r.id, Role: r.task.Role, Phase: phase,
 			Err: fmt.Errorf("the thread is not ours any more (%s), and what this job produced could not be %s: %w", reason, r.notKept(), err)}
 	}
-	return &NotYoursError{Thread: r.id, Reason: reason, Kept: ref, Show: r.e.showRef(ref)}
+	return &life.NotYoursError{Thread: r.id, Reason: reason, Kept: ref, Show: r.e.showRef(ref)}
 }
 
 // notKept says of what a job produced what could not be done with it.
@@ -62,14 +63,6 @@ func (r *stepRun) notKept() string {
 	}
 	return fmt.Sprintf("pushed; it is in %s, from where the thread's next step on this machine brings it in", r.diskPath())
 }
-
-// PhaseStopped is the phase of an attempt that a person stopped: it did not fail.
-const PhaseStopped = "stopped"
-
-// PhaseInterrupted is the phase of an attempt whose job was ended from outside, by SIGTERM.
-// It failed, but nobody knows whether the step itself would have: the job's run may try
-// it again.
-const PhaseInterrupted = "interrupted"
 
 // showRef is the command that shows what a ref of the store's remote holds; empty where
 // nobody said.
@@ -220,18 +213,18 @@ func (r *stepRun) keepChange(v *gitcas.View, a gitcas.Attempt, link, stopped boo
 		c.Refs = append(c.Refs, release)
 	}
 	if link && alive && mine && entry.Head == r.entry.Head && entry.Status == gitcas.StatusActive {
-		linkAttempts(&entry, r.id, held.Died)
+		life.LinkAttempts(&entry, r.id, held.Died)
 		known := len(entry.Attempts)
-		linkAttempts(&entry, r.id, nil, gitcas.AttemptRef(r.id, a.Run, a.Attempt))
+		life.LinkAttempts(&entry, r.id, nil, gitcas.AttemptRef(r.id, a.Run, a.Attempt))
 		result := "failed"
 		if stopped {
-			result = PhaseStopped
-			forgive(&entry, len(entry.Attempts)-known, r.task.Role)
+			result = life.PhaseStopped
+			life.ForgiveAttempts(&entry, len(entry.Attempts)-known, r.task.Role)
 		}
-		r.tries = attemptsOn(entry, r.id, nil)
+		r.tries = life.CountAttempts(entry, r.id, nil)
 		r.effects(&entry)
 		if entry.Pause != nil {
-			paused(&entry, r.task.Role)
+			life.TakePause(&entry, r.task.Role)
 		}
 		c.Threads = map[gitcas.ThreadID]*gitcas.Entry{r.id: &entry}
 		c.Subject = subjectOf(r.title(), r.id, stepWhat(r.task.Role, result, r.task.Step))
@@ -242,51 +235,6 @@ func (r *stepRun) keepChange(v *gitcas.View, a gitcas.Attempt, link, stopped boo
 		return nil, nil
 	}
 	return c, nil
-}
-
-// linkAttempts names attempts in the entry: claims found dead first.
-func linkAttempts(entry *gitcas.Entry, id gitcas.ThreadID, died []string, own ...string) {
-	entry.Attempts = linked(entry.Attempts, append(deadRefs(id, died), own...)...)
-}
-
-// linked is a list of attempts with more of them, each once.
-func linked(attempts []string, more ...string) []string {
-	attempts = slices.Clone(attempts)
-	for _, ref := range more {
-		if !slices.Contains(attempts, ref) {
-			attempts = append(attempts, ref)
-		}
-	}
-	return attempts
-}
-
-func deadRefs(id gitcas.ThreadID, died []string) []string {
-	out := make([]string, 0, len(died)+1)
-	for _, d := range died {
-		out = append(out, gitcas.AttemptRefPrefix(id)+d)
-	}
-	return out
-}
-
-// forgive takes some linked attempts out of those that count. They stay linked, and what
-// they took stays counted.
-func forgive(entry *gitcas.Entry, attempts int, role string) {
-	next := gitcas.Next{Role: role}
-	if entry.Next != nil {
-		next = *entry.Next
-	}
-	next.Forgiven += attempts
-	entry.Next = &next
-}
-
-// attemptsOn counts the failed attempts on the thread's present head that have
-// not been forgiven by a resume.
-func attemptsOn(entry gitcas.Entry, id gitcas.ThreadID, died []string) int {
-	n := len(linked(entry.Attempts, deadRefs(id, died)...))
-	if entry.Next != nil {
-		n -= entry.Next.Forgiven
-	}
-	return max(n, 0)
 }
 
 // salvage makes the error StepNode and keeps each draft that passes the checks

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/engine/deadline"
+	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas/workspace"
 )
@@ -38,8 +39,8 @@ func TestEndlessFolder(t *testing.T) {
 				}
 				began := time.Now()
 				_, err := f.step("j1")
-				text := f.code(err, CodeFailed)
-				var failed *FailedError
+				text := f.code(err, life.KindFailed)
+				var failed *life.FailedError
 				if !errors.As(err, &failed) || failed.Phase != c.phase || looks != 1 || time.Since(began) != c.within {
 					t.Errorf("after %s and %d looks: %v", time.Since(began), looks, err)
 				}
@@ -67,7 +68,7 @@ func TestOverLimit(t *testing.T) {
 			return &workspace.Error{Op: "snapshot", Path: ".gitignore", Kind: workspace.ErrLimit, Detail: "so many patterns"}
 		}
 		_, err := f.step("j1")
-		f.says(f.code(err, CodeFailed), `snapshot ".gitignore": over a limit: so many patterns`, "what the agent left is in /folder until the next try")
+		f.says(f.code(err, life.KindFailed), `snapshot ".gitignore": over a limit: so many patterns`, "what the agent left is in /folder until the next try")
 		if a := f.attempt("j1", 1); len(a.Nodes) == 0 {
 			t.Errorf("attempt %+v", a)
 		}
@@ -101,7 +102,7 @@ func TestLeftoversAreRemovedLast(t *testing.T) {
 			last := "commit"
 			if fail {
 				last = "attempt"
-				f.code(err, CodeFailed)
+				f.code(err, life.KindFailed)
 			} else {
 				f.ok(err)
 			}
@@ -140,7 +141,7 @@ func TestPutBackIsTold(t *testing.T) {
 			}
 			res, err := e.Step(f.Context(), f.at(testThread))
 			if fail {
-				f.code(err, CodeFailed)
+				f.code(err, life.KindFailed)
 			} else {
 				f.ok(err)
 			}
@@ -177,7 +178,7 @@ func TestLeftoversOfAnInterrupt(t *testing.T) {
 			return nil
 		}
 		_, err := e.Step(ctx, f.at(testThread))
-		f.code(err, CodeFailed)
+		f.code(err, life.KindFailed)
 		if !called || time.Since(began) != deadline.CleanupGrace {
 			t.Errorf("called: %v; it took %s", called, time.Since(began))
 		}

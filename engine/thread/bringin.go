@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/engine/deadline"
+	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/engine/thread/branch"
 	"github.com/united-workforce/uwf/engine/thread/screen"
@@ -19,6 +20,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/gitcas/workspace"
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 // Unpushed keeps each sealed step on this machine from before its first push until it is
@@ -255,7 +257,7 @@ func (r *stepRun) place(ctx context.Context) (Result, bool, error) {
 	live := r.v
 	entry, alive := live.Entry(r.id)
 	switch err := r.readNow(ctx, live); {
-	case errors.As(err, new(*UnknownThreadError)):
+	case errors.As(err, new(*life.UnknownThreadError)):
 		return r.result(), false, nil // of another store's thread: the step itself says so
 	case err != nil:
 		return r.result(), false, err
@@ -295,7 +297,7 @@ func (r *stepRun) place(ctx context.Context) (Result, bool, error) {
 	defer r.hold.release(ctx)
 	r.look(ctx, v)
 	r.entry, _ = v.Entry(r.id)
-	r.brought.same = sameThread(r.entry, r.brought.Entry)
+	r.brought.same = life.SameThread(r.entry, r.brought.Entry)
 	if !r.brought.same {
 		return r.keepBrought(ctx, v, "people have changed the thread since", true)
 	}
@@ -396,9 +398,9 @@ func (r *stepRun) keepBrought(ctx context.Context, live *gitcas.View, why string
 	ref, _, err := r.keepAttempt(ctx, a, link)
 	switch {
 	case err == nil:
-		r.notice(fmt.Sprintf("the step that run %s had sealed was kept as an attempt, %s: %s", oneLine(r.madeBy().ID), ref, why))
+		r.notice(fmt.Sprintf("the step that run %s had sealed was kept as an attempt, %s: %s", text.OneLine(r.madeBy().ID), ref, why))
 	case isNotTheSteps(ctx, err):
-		return r.result(), false, fmt.Errorf("keep the step that run %s had sealed: %w", oneLine(r.madeBy().ID), err)
+		return r.result(), false, fmt.Errorf("keep the step that run %s had sealed: %w", text.OneLine(r.madeBy().ID), err)
 	default: // it must not keep the thread from going on
 		r.setAside(r.diskPath(), err)
 	}
@@ -422,16 +424,16 @@ func (r *stepRun) commitBrought(ctx context.Context) (Result, bool, error) {
 	case err != nil:
 		res, err = r.result(), r.failed(ctx, "seal", d, err)
 	default:
-		r.notice(fmt.Sprintf("the step that run %s had sealed is brought in; its agent does not run again", oneLine(r.madeBy().ID)))
+		r.notice(fmt.Sprintf("the step that run %s had sealed is brought in; its agent does not run again", text.OneLine(r.madeBy().ID)))
 		res, err = r.commit(ctx, d, step, next)
 	}
 	switch {
 	case err == nil:
 		return res, true, nil
-	case r.onDisk || errors.As(err, new(*SuspendedError)):
+	case r.onDisk || errors.As(err, new(*life.SuspendedError)):
 		return res, false, err
 	}
-	r.notice(fmt.Sprintf("the step that run %s had sealed was kept as an attempt: %v", oneLine(r.madeBy().ID), err))
+	r.notice(fmt.Sprintf("the step that run %s had sealed was kept as an attempt: %v", text.OneLine(r.madeBy().ID), err))
 	return r.result(), false, nil
 }
 
@@ -449,7 +451,7 @@ func (r *stepRun) sealBrought(ctx context.Context, d task.Draft) (*sealed, verdi
 	if err := r.noteApproval(); err != nil {
 		return nil, verdict{}, err
 	}
-	if r.used, err = r.totals(ctx, linked(r.entry.Attempts, deadRefs(r.id, held.Died)...)); err != nil {
+	if r.used, err = r.totals(ctx, life.AppendAttempts(r.entry.Attempts, life.DeadRefs(r.id, held.Died)...)); err != nil {
 		return nil, verdict{}, err
 	}
 	r.task.EdgePrompt, r.task.Prompt = r.plan.prompt, r.brought.prompt()

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/engine/thread/unpushed"
@@ -122,7 +123,7 @@ func (f *fixture) killed(run string) {
 		if _, ok := recover().(died); !ok {
 			f.Fatal("the job was not killed")
 		}
-		time.Sleep(MaxClaim)
+		time.Sleep(life.MaxClaim)
 	}()
 	_, err := f.step(run)
 	f.Fatalf("the job lived: %v", err)
@@ -138,8 +139,8 @@ func (f *fixture) cutOff(run string) {
 	}
 	_, err := f.step(run)
 	f.hook, f.remote.before = nil, nil
-	f.says(f.code(err, CodeFailed), "it is in "+f.view().StoreID(), "brings it in")
-	time.Sleep(MaxClaim)
+	f.says(f.code(err, life.KindFailed), "it is in "+f.view().StoreID(), "brings it in")
+	time.Sleep(life.MaxClaim)
 }
 
 // onDisk runs a test after a job that left its step on the disk.
@@ -235,7 +236,7 @@ func TestBringInAgain(t *testing.T) {
 				f.Fatalf("brought in at %q", point)
 			}
 			f.kept("")
-			time.Sleep(MaxClaim)
+			time.Sleep(life.MaxClaim)
 		}
 		f.hook = nil
 		f.steps("r3")
@@ -255,7 +256,7 @@ func TestBringInWaits(t *testing.T) {
 		f.agent = f.fails
 		f.start()
 		_, err := f.step("r0")
-		f.code(err, CodeFailed)
+		f.code(err, life.KindFailed)
 		f.agent = answer
 		f.cutOff("r1")
 		f.hook = func(point string) {
@@ -294,11 +295,11 @@ func TestBringInRefused(t *testing.T) {
 					return nil
 				}
 				_, err := f.step("r2")
-				f.says(f.code(err, CodeDamaged), kind.Error())
+				f.says(f.code(err, life.KindDamaged), kind.Error())
 				f.kept("")
 				f.remote.before = nil
 				_, err = f.step("r3")
-				f.code(err, CodeSuspended)
+				f.code(err, life.KindSuspended)
 				f.kept()
 				f.attempt("r1", 1)
 			})
@@ -311,9 +312,9 @@ func TestBringInClaimed(t *testing.T) {
 	onDisk(t, true, func(f *fixture) {
 		f.claimBy(f.other(0))
 		_, err := f.step("r2")
-		f.says(f.code(err, CodeNotYours), "run other")
+		f.says(f.code(err, life.KindNotYours), "run other")
 		f.kept("")
-		time.Sleep(MaxClaim)
+		time.Sleep(life.MaxClaim)
 		f.steps("r3")
 		f.paid(1)
 		f.kept()
@@ -324,34 +325,34 @@ func TestBringInClaimed(t *testing.T) {
 func TestBringInLate(t *testing.T) {
 	for name, c := range map[string]struct {
 		happen func(f *fixture)
-		code   Code // of the next step
-		paid   int  // with that step
-		linked bool // the attempt counts
+		code   life.Kind // of the next step
+		paid   int       // with that step
+		linked bool      // the attempt counts
 	}{
 		"answered": {func(f *fixture) {
 			f.edit(func(e *gitcas.Entry) { e.Next = &gitcas.Next{Role: "a", Since: e.Next.Since + 1} })
-		}, CodeOK, 2, true},
+		}, life.KindDone, 2, true},
 		"limits raised": {func(f *fixture) {
 			f.edit(func(e *gitcas.Entry) { e.Limits = map[string]float64{"maxSteps": 9} })
-		}, CodeOK, 2, true},
-		"suspended": {func(f *fixture) { f.ok(f.engine("p", 1).Suspend(f.Context(), testThread, "wait")) }, CodeSuspended, 1, false},
+		}, life.KindDone, 2, true},
+		"suspended": {func(f *fixture) { f.ok(f.engine("p", 1).Suspend(f.Context(), testThread, "wait")) }, life.KindSuspended, 1, false},
 		"cancelled": {func(f *fixture) {
 			_, err := f.engine("p", 1).Cancel(f.Context(), testThread, "no")
 			f.ok(err)
-		}, CodeNotYours, 1, false},
+		}, life.KindNotYours, 1, false},
 		"stepped by another": {func(f *fixture) {
 			e := f.engine("elsewhere", 1)
 			e.Unpushed = nil
 			_, err := e.Step(f.Context(), f.at(testThread))
 			f.ok(err)
-		}, CodeOK, 3, false},
+		}, life.KindDone, 3, false},
 		"another is at the next step": {func(f *fixture) {
 			e := f.engine("elsewhere", 1)
 			e.Unpushed = nil
 			_, err := e.Step(f.Context(), f.at(testThread))
 			f.ok(err)
 			f.claimBy(f.other(0))
-		}, CodeNotYours, 2, false},
+		}, life.KindNotYours, 2, false},
 		"ended by others": {func(f *fixture) {
 			for _, run := range []string{"e1", "e2"} {
 				e := f.engine(run, 1)
@@ -359,7 +360,7 @@ func TestBringInLate(t *testing.T) {
 				_, err := e.Step(f.Context(), f.at(testThread))
 				f.ok(err)
 			}
-		}, CodeNotYours, 3, false},
+		}, life.KindNotYours, 3, false},
 	} {
 		for _, atomic := range []bool{true, false} {
 			t.Run(fmt.Sprint(name, ", atomic ", atomic), func(t *testing.T) {
@@ -397,18 +398,18 @@ func TestBringInPushed(t *testing.T) {
 	for name, c := range map[string]struct {
 		then func(f *fixture)
 		paid int
-		code Code
+		code life.Kind
 	}{
-		"next": {func(*fixture) {}, 2, CodeOK},
+		"next": {func(*fixture) {}, 2, life.KindDone},
 		"and the thread went on": {func(f *fixture) {
 			e := f.engine("elsewhere", 1)
 			e.Unpushed = nil
 			_, err := e.Step(f.Context(), f.at(testThread))
 			f.ok(err)
-		}, 2, CodeNotYours},
+		}, 2, life.KindNotYours},
 		"and it was taken back": {func(f *fixture) {
 			f.ok(f.engine("p", 1).Poke(f.Context(), testThread, "no"))
-		}, 2, CodeOK},
+		}, 2, life.KindDone},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(f *fixture) {
@@ -427,9 +428,9 @@ func TestBringInPushed(t *testing.T) {
 				}
 				_, err := f.step("r0")
 				f.remote.after, f.remote.before = nil, nil
-				f.says(f.code(err, CodeFailed), "not known")
+				f.says(f.code(err, life.KindFailed), "not known")
 				f.kept("")
-				time.Sleep(MaxClaim)
+				time.Sleep(life.MaxClaim)
 				c.then(f)
 				res, in, err := f.engine("r1", 1).BringIn(f.Context(), f.at(testThread))
 				f.ok(err)
@@ -480,7 +481,7 @@ func TestBroughtInByOthers(t *testing.T) {
 					f.start()
 					others := func() {
 						f.hook, f.remote.before = nil, nil
-						time.Sleep(MaxClaim)
+						time.Sleep(life.MaxClaim)
 						c.happen(f)
 					}
 					f.hook = func(point string) {
@@ -553,7 +554,7 @@ func TestTwoSealed(t *testing.T) {
 				} else {
 					f.kept("")
 				}
-				time.Sleep(MaxClaim)
+				time.Sleep(life.MaxClaim)
 				f.steps("r3", "r4")
 				f.paid(3)
 				f.kept()
@@ -567,10 +568,10 @@ func TestBringInWithPeople(t *testing.T) {
 	work := "refs/heads/uwf/" + string(testThread)
 	for name, c := range map[string]struct {
 		files map[string]string
-		code  Code
+		code  life.Kind
 	}{
-		"other files":    {map[string]string{"theirs": "x", "made by a": "it\n"}, CodeOK},
-		"the same files": {map[string]string{"made by b": "theirs\n"}, CodeSuspended},
+		"other files":    {map[string]string{"theirs": "x", "made by a": "it\n"}, life.KindDone},
+		"the same files": {map[string]string{"made by b": "theirs\n"}, life.KindSuspended},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(f *fixture) {
@@ -585,7 +586,7 @@ func TestBringInWithPeople(t *testing.T) {
 				f.code(err, c.code)
 				f.paid(2)
 				f.kept()
-				if c.code == CodeOK {
+				if c.code == life.KindDone {
 					files, err := (&testFolder{f: f}).read(f.base())
 					if f.ok(err); files["theirs"] != "x" || files["made by b"] != "it\n" {
 						f.Errorf("%q", files)
@@ -624,11 +625,11 @@ func TestBringInEnd(t *testing.T) {
 func TestBringInExpected(t *testing.T) {
 	onDisk(t, true, func(f *fixture) {
 		_, err := f.stepWith("r2", 1, StepRequest{Thread: testThread, ExpectHead: node.Pin{Hash: "0000000000001"}})
-		f.code(err, CodeNotYours)
+		f.code(err, life.KindNotYours)
 		f.kept("")
 		head := f.entry().Head
 		_, err = f.stepWith("r2", 1, StepRequest{Thread: testThread, ExpectHead: node.Pin{Hash: head, Digest: node.Digest("sha256:" + strings.Repeat("0", 64))}})
-		f.code(err, CodeDamaged)
+		f.code(err, life.KindDamaged)
 		f.kept("")
 		_, err = f.stepWith("r2", 1, StepRequest{Thread: testThread, ExpectHead: node.Pin{Hash: head}})
 		f.ok(err)
@@ -717,7 +718,7 @@ func TestBringInForged(t *testing.T) {
 				f.ok(f.disk.Write(u))
 				_, err = f.step("r2")
 				if c.says == "does not contain" { // as of any step whose branch is another
-					f.says(f.code(err, CodeSuspended), c.says)
+					f.says(f.code(err, life.KindSuspended), c.says)
 					f.kept()
 					return
 				}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/engine/deadline"
+	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
@@ -67,26 +68,6 @@ func (h *hold) set(held gitcas.Held, gone bool) {
 	h.mu.Unlock()
 }
 
-// claimedError says inside a NotYoursError that somebody else is at work.
-type claimedError struct{ gitcas.Claim }
-
-func (e *claimedError) Error() string {
-	if e.Ahead {
-		return fmt.Sprintf("the jobs that run %s (attempt %d) started for it at %s work on it, or will",
-			oneLine(e.Run), e.Attempt, text.Time(time.UnixMilli(e.Since)))
-	}
-	switch e.For {
-	case "":
-	case forDelivery:
-		return fmt.Sprintf("run %s (attempt %d) on %s is delivering it, last heard of at %s",
-			oneLine(e.Run), e.Attempt, oneLine(e.Host), text.Time(time.UnixMilli(e.Renewed)))
-	default:
-		return fmt.Sprintf("somebody on %s is about to do something else with it (%s)", oneLine(e.Host), oneLine(e.For))
-	}
-	return fmt.Sprintf("run %s (attempt %d) on %s is working on it, last heard of at %s",
-		oneLine(e.Run), e.Attempt, oneLine(e.Host), text.Time(time.UnixMilli(e.Renewed)))
-}
-
 // newHold is a claim that is to be won on those terms.
 func (e *Engine) newHold(id gitcas.ThreadID, who Identity, t terms) (*hold, error) {
 	h := &hold{e: e, id: id, who: who, nonce: e.Nonce(), budget: t.budget}
@@ -126,7 +107,7 @@ func (e *Engine) winClaim(ctx context.Context, v *gitcas.View, id gitcas.ThreadI
 		e.dropClaim(ctx, v, id)
 	}
 	if errors.Is(err, wire.ErrLostRace) {
-		return nil, nil, &NotYoursError{Thread: id, Reason: "others claim it again and again"}
+		return nil, nil, &life.NotYoursError{Thread: id, Reason: "others claim it again and again"}
 	}
 	return nil, nil, fmt.Errorf("claim thread %s: %w", id, err)
 }
@@ -140,7 +121,7 @@ func (h *hold) judge(ctx context.Context, v *gitcas.View, t terms) (*gitcas.View
 	for range listings {
 		entry, ok := v.Entry(h.id)
 		if !ok || entry.Head != h.entry.Head {
-			return nil, &NotYoursError{Thread: h.id, Reason: "it moved on while we were claiming it"}
+			return nil, &life.NotYoursError{Thread: h.id, Reason: "it moved on while we were claiming it"}
 		}
 		old, claimed := v.Claim(h.id)
 		switch {
@@ -157,7 +138,7 @@ func (h *hold) judge(ctx context.Context, v *gitcas.View, t terms) (*gitcas.View
 		case old.ID == seen && old.Head != entry.Head:
 			return v, nil
 		case old.Head == entry.Head:
-			return nil, &NotYoursError{Thread: h.id, Reason: (&claimedError{old.Claim}).Error(), cause: &claimedError{old.Claim}}
+			return nil, &life.NotYoursError{Thread: h.id, Reason: (&life.ClaimedError{Claim: old.Claim}).Error(), Cause: &life.ClaimedError{Claim: old.Claim}}
 		}
 		seen = old.ID
 		var err error
@@ -165,7 +146,7 @@ func (h *hold) judge(ctx context.Context, v *gitcas.View, t terms) (*gitcas.View
 			return nil, err
 		}
 	}
-	return nil, &NotYoursError{Thread: h.id, Reason: "others claim it again and again"}
+	return nil, &life.NotYoursError{Thread: h.id, Reason: "others claim it again and again"}
 }
 
 // standBy waits for as long as a claim must stand unchanged that is dead by a clock which
@@ -173,7 +154,7 @@ func (h *hold) judge(ctx context.Context, v *gitcas.View, t terms) (*gitcas.View
 func (h *hold) standBy(ctx context.Context, old gitcas.Held) error {
 	h.e.observe(Event{Kind: "notice", Thread: h.id, Text: fmt.Sprintf(
 		"run %s (attempt %d) on %s seems to have died; its store tells no time, so the thread is taken over in %.0f minutes if nothing is heard of it",
-		oneLine(old.Run), old.Attempt, oneLine(old.Host), standstill.Minutes())})
+		text.OneLine(old.Run), old.Attempt, text.OneLine(old.Host), standstill.Minutes())})
 	passed, cancel := h.e.Clock.After(standstill)
 	defer cancel()
 	select {
@@ -277,12 +258,12 @@ func (h *hold) newClaim(v *gitcas.View, head node.Hash, t terms) gitcas.Claim {
 // jobs that died on this head, oldest first: while they stepped, or where the new
 // claim is for that, while they delivered.
 func (*Engine) bury(v *gitcas.View, id gitcas.ThreadID, old gitcas.Held, purpose string) (keep []wire.RefUpdate, died []string) {
-	if (old.For == forDelivery) != (purpose == forDelivery) {
+	if (old.For == life.ForDelivery) != (purpose == life.ForDelivery) {
 		return nil, nil
 	}
 	died = slices.DeleteFunc(slices.Clone(old.Died), func(name string) bool { return !diedPattern.MatchString(name) })
 	died = died[:min(len(died), maxDied)]
-	if old.For != "" && old.For != forDelivery {
+	if old.For != "" && old.For != life.ForDelivery {
 		return nil, died // a person's: neither was tried
 	}
 	ref := gitcas.AttemptRef(id, old.Run, max(old.Attempt, 0))
@@ -303,12 +284,12 @@ func (h *hold) recheck(ctx context.Context, v *gitcas.View) (*gitcas.View, *hold
 	}
 	h.adopt(fresh)
 	if _, ok := h.current(); !ok {
-		return nil, nil, &NotYoursError{Thread: h.id, Reason: "another run took it over"}
+		return nil, nil, &life.NotYoursError{Thread: h.id, Reason: "another run took it over"}
 	}
 	entry, ok := fresh.Entry(h.id)
-	if !ok || !reflect.DeepEqual(withoutEffects(entry), withoutEffects(h.entry)) {
+	if !ok || !reflect.DeepEqual(life.WithoutEffects(entry), life.WithoutEffects(h.entry)) {
 		h.release(ctx)
-		return nil, nil, &NotYoursError{Thread: h.id, Reason: "it changed while we were claiming it"}
+		return nil, nil, &life.NotYoursError{Thread: h.id, Reason: "it changed while we were claiming it"}
 	}
 	h.latest = fresh
 	return fresh, h, nil
@@ -401,7 +382,7 @@ func (h *hold) see(v *gitcas.View) (gitcas.Held, error) {
 	h.adopt(v)
 	held, ok := h.current()
 	entry, alive := v.Entry(h.id)
-	if !ok || !alive || !sameThread(entry, h.entry) {
+	if !ok || !alive || !life.SameThread(entry, h.entry) {
 		return held, errClaimLost
 	}
 	return held, nil

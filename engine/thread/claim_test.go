@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/engine/deadline"
+	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas"
@@ -45,7 +46,7 @@ func TestAlive(t *testing.T) {
 		return func(c *gitcas.Claim) { c.Run, c.Attempt, c.Job = run, attempt, job }
 	}
 	renewed := func(d time.Duration) func(*gitcas.Claim) {
-		return func(c *gitcas.Claim) { c.Renewed, c.Until = ago(d), c.Since+MaxClaim.Milliseconds() }
+		return func(c *gitcas.Claim) { c.Renewed, c.Until = ago(d), c.Since+life.MaxClaim.Milliseconds() }
 	}
 	for name, c := range map[string]struct {
 		claim gitcas.Claim
@@ -61,8 +62,8 @@ func TestAlive(t *testing.T) {
 		"no time said, made 19 minutes ago":  {made(19*time.Minute, func(c *gitcas.Claim) { c.Until = 0 }), true},
 		"no time said, made 21 minutes ago":  {made(21*time.Minute, func(c *gitcas.Claim) { c.Until = 0 }), false},
 		"no time at all":                     {gitcas.Claim{Run: "x"}, false},
-		"for six hours":                      {made(0, func(c *gitcas.Claim) { c.Until = c.Since + MaxClaim.Milliseconds() }), true},
-		"for longer than that":               {made(0, func(c *gitcas.Claim) { c.Until = c.Since + MaxClaim.Milliseconds() + 1 }), false},
+		"for six hours":                      {made(0, func(c *gitcas.Claim) { c.Until = c.Since + life.MaxClaim.Milliseconds() }), true},
+		"for longer than that":               {made(0, func(c *gitcas.Claim) { c.Until = c.Since + life.MaxClaim.Milliseconds() + 1 }), false},
 		"for ever":                           {made(0, func(c *gitcas.Claim) { c.Until = 1<<63 - 1 }), false},
 		"renewed for ever, no time said":     {made(7*time.Hour, func(c *gitcas.Claim) { c.Until, c.Renewed = 0, 1<<63-1 }), false},
 		"renewed for ever":                   {made(2*time.Hour, func(c *gitcas.Claim) { c.Renewed = 1<<63 - 1 }), false},
@@ -109,7 +110,7 @@ func TestAlive(t *testing.T) {
 	if !(&Engine{Who: blind}).aliveAt(made(0, func(c *gitcas.Claim) { c.Host, c.Boot, c.PIDNS = "here", "", "" }), now, false) {
 		t.Error("a job that can't ask for processes, on a machine without a boot id, takes over a live claim")
 	}
-	for ahead, want := range map[time.Duration]bool{time.Hour: true, maxGuessed: true, maxGuessed + time.Second: false, 365 * 24 * time.Hour: false} {
+	for ahead, want := range map[time.Duration]bool{time.Hour: true, life.MaxGuessed: true, life.MaxGuessed + time.Second: false, 365 * 24 * time.Hour: false} {
 		if got := (&Engine{Who: me}).aliveAt(made(-ahead, nil), now, true); got != want {
 			t.Errorf("by a clock that may be wrong, made %s ahead: alive %t, want %t", ahead, got, want)
 		}
@@ -126,13 +127,13 @@ func TestClaimOfAnother(t *testing.T) {
 	for name, c := range map[string]struct {
 		ago  time.Duration
 		head bool // on the thread's head
-		code Code
+		code life.Kind
 		died int
 	}{
-		"alive":                 {time.Minute, true, CodeNotYours, 0},
-		"dead":                  {21 * time.Minute, true, CodeOK, 1},
-		"alive on another head": {time.Minute, false, CodeOK, 0},
-		"dead on another head":  {21 * time.Minute, false, CodeOK, 0},
+		"alive":                 {time.Minute, true, life.KindNotYours, 0},
+		"dead":                  {21 * time.Minute, true, life.KindDone, 1},
+		"alive on another head": {time.Minute, false, life.KindDone, 0},
+		"dead on another head":  {21 * time.Minute, false, life.KindDone, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(f *fixture) {
@@ -144,7 +145,7 @@ func TestClaimOfAnother(t *testing.T) {
 				f.claimBy(claim)
 				res, err := f.step("r1")
 				text := f.code(err, c.code)
-				if c.code == CodeNotYours {
+				if c.code == life.KindNotYours {
 					f.says(text, "run other (attempt 1) on there is working on it")
 					f.paid(0)
 					if res.Status != "running" {
@@ -194,7 +195,7 @@ func TestTornListing(t *testing.T) {
 			}
 			f.runs = nil
 			_, err := f.step("r2")
-			f.says(f.code(err, CodeNotYours), "it moved on")
+			f.says(f.code(err, life.KindNotYours), "it moved on")
 			f.paid(0)
 			if held, ok := f.view().Claim(testThread); claims != 0 || !ok || held.Run != "other" {
 				f.Errorf("%d pushes touched the claim, which is %+v", claims, held)
@@ -213,7 +214,7 @@ func TestTornListing(t *testing.T) {
 			}
 		}
 		_, err := f.step("r2")
-		f.says(f.code(err, CodeNotYours), "run other")
+		f.says(f.code(err, life.KindNotYours), "run other")
 	})
 }
 
@@ -224,17 +225,17 @@ func TestClaimByGuessedClock(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(c *gitcas.Claim)
 		then   func(f *fixture) // a minute later
-		code   Code
+		code   life.Kind
 		waits  time.Duration
 	}{
-		"dead":                       {nil, nil, CodeOK, standstill},
-		"made more than a day ahead": {func(c *gitcas.Claim) { c.Since += 26 * 3600_000; c.Renewed = c.Since }, nil, CodeOK, standstill},
-		"renewed meanwhile":          {nil, func(f *fixture) { f.claimBy(f.other(0)) }, CodeNotYours, standstill},
-		"another one, dead too":      {nil, func(f *fixture) { f.claimBy(f.other(time.Hour)) }, CodeOK, 2 * standstill},
-		"gone meanwhile":             {nil, func(f *fixture) { f.mem.SetRef(gitcas.ClaimRef(testThread), wire.ZeroID) }, CodeOK, standstill},
-		"done meanwhile":             {nil, func(f *fixture) { f.moves() }, CodeNotYours, standstill},
-		"of an earlier attempt":      {func(c *gitcas.Claim) { c.Run = "r1" }, nil, CodeOK, 0},
-		"made by a clock far away":   {func(c *gitcas.Claim) { c.Since += 24 * 3600_000; c.Renewed = c.Since }, nil, CodeNotYours, 0},
+		"dead":                       {nil, nil, life.KindDone, standstill},
+		"made more than a day ahead": {func(c *gitcas.Claim) { c.Since += 26 * 3600_000; c.Renewed = c.Since }, nil, life.KindDone, standstill},
+		"renewed meanwhile":          {nil, func(f *fixture) { f.claimBy(f.other(0)) }, life.KindNotYours, standstill},
+		"another one, dead too":      {nil, func(f *fixture) { f.claimBy(f.other(time.Hour)) }, life.KindDone, 2 * standstill},
+		"gone meanwhile":             {nil, func(f *fixture) { f.mem.SetRef(gitcas.ClaimRef(testThread), wire.ZeroID) }, life.KindDone, standstill},
+		"done meanwhile":             {nil, func(f *fixture) { f.moves() }, life.KindNotYours, standstill},
+		"of an earlier attempt":      {func(c *gitcas.Claim) { c.Run = "r1" }, nil, life.KindDone, 0},
+		"made by a clock far away":   {func(c *gitcas.Claim) { c.Since += 24 * 3600_000; c.Renewed = c.Since }, nil, life.KindNotYours, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(f *fixture) {
@@ -274,15 +275,15 @@ func TestClaimLeft(t *testing.T) {
 		run     string
 		attempt int
 		head    node.Hash
-		code    Code
+		code    life.Kind
 		died    int
 	}{
-		"the first attempt's claim":        {"r1", 1, "", CodeOK, 1},
-		"its second claim":                 {"r1-2", 1, "", CodeOK, 1},
-		"its claim on another head":        {"r1-2", 1, "0000000000001", CodeOK, 0},
-		"a job of the same matrix":         {"r1", 2, "", CodeNotYours, 0},
-		"one of it, with a second claim":   {"r1-2", 2, "", CodeNotYours, 0},
-		"another run, as it may be called": {"r11", 1, "", CodeNotYours, 0},
+		"the first attempt's claim":        {"r1", 1, "", life.KindDone, 1},
+		"its second claim":                 {"r1-2", 1, "", life.KindDone, 1},
+		"its claim on another head":        {"r1-2", 1, "0000000000001", life.KindDone, 0},
+		"a job of the same matrix":         {"r1", 2, "", life.KindNotYours, 0},
+		"one of it, with a second claim":   {"r1-2", 2, "", life.KindNotYours, 0},
+		"another run, as it may be called": {"r11", 1, "", life.KindNotYours, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(f *fixture) {
@@ -301,7 +302,7 @@ func TestClaimLeft(t *testing.T) {
 				}
 				_, err := e.Step(f.Context(), f.at(testThread))
 				f.code(err, c.code)
-				if c.code != CodeOK {
+				if c.code != life.KindDone {
 					f.paid(0)
 					return
 				}
@@ -351,13 +352,13 @@ func TestClaimDropped(t *testing.T) {
 				req := f.at(testThread)
 				req.ExpectHead.Hash = "0000000000001"
 				_, err := e.Step(f.Context(), req)
-				f.code(err, CodeNotYours)
+				f.code(err, life.KindNotYours)
 				f.remote.before = nil
 				if _, ok := f.view().Claim(testThread); ok != c.left {
 					f.Errorf("the claim is there: %v", ok)
 				}
 				entry := f.entry()
-				if n := len(entry.Attempts); n != c.tries || attemptsOn(entry, testThread, nil) != n {
+				if n := len(entry.Attempts); n != c.tries || life.CountAttempts(entry, testThread, nil) != n {
 					f.Errorf("%d attempts are linked, want %d", n, c.tries)
 				}
 				if c.tries > 0 {
@@ -375,9 +376,9 @@ func TestClaimDropped(t *testing.T) {
 // time for that.
 func TestClaimSaysAll(t *testing.T) {
 	for timeout, want := range map[time.Duration]struct{ life, agent time.Duration }{
-		0:                {MaxClaim, MaxClaim - sealingTime - time.Minute},
+		0:                {life.MaxClaim, life.MaxClaim - sealingTime - time.Minute},
 		10 * time.Minute: {10*time.Minute + sealingTime + claimSpare, 10 * time.Minute},
-		9 * time.Hour:    {MaxClaim, MaxClaim - sealingTime - time.Minute},
+		9 * time.Hour:    {life.MaxClaim, life.MaxClaim - sealingTime - time.Minute},
 	} {
 		inBubble(t, func(f *fixture) {
 			f.start()
@@ -426,23 +427,23 @@ func TestClaimIsLetGo(t *testing.T) {
 		}
 	}
 	for name, c := range map[string]struct {
-		code Code
+		code life.Kind
 		set  func(f *fixture, cancel context.CancelCauseFunc)
 	}{
-		"reply lost": {CodeOK, func(f *fixture, _ context.CancelCauseFunc) { lost(f, func() {}) }},
-		"reply lost, and the thread moved on": {CodeNotYours, func(f *fixture, _ context.CancelCauseFunc) {
+		"reply lost": {life.KindDone, func(f *fixture, _ context.CancelCauseFunc) { lost(f, func() {}) }},
+		"reply lost, and the thread moved on": {life.KindNotYours, func(f *fixture, _ context.CancelCauseFunc) {
 			lost(f, func() { f.moves() })
 		}},
-		"reply lost, and the thread changed": {CodeNotYours, func(f *fixture, _ context.CancelCauseFunc) {
+		"reply lost, and the thread changed": {life.KindNotYours, func(f *fixture, _ context.CancelCauseFunc) {
 			lost(f, func() { f.edit(func(e *gitcas.Entry) { e.Limits = map[string]float64{"maxSteps": 9} }) })
 		}},
-		"reply lost, and its pull request became known": {CodeOK, func(f *fixture, _ context.CancelCauseFunc) {
+		"reply lost, and its pull request became known": {life.KindDone, func(f *fixture, _ context.CancelCauseFunc) {
 			lost(f, func() { f.edit(func(e *gitcas.Entry) { e.PR = 7 }) })
 		}},
-		"reply lost, and interrupted": {CodeFailed, func(f *fixture, cancel context.CancelCauseFunc) {
+		"reply lost, and interrupted": {life.KindFailed, func(f *fixture, cancel context.CancelCauseFunc) {
 			lost(f, func() { cancel(errors.New("SIGTERM")) })
 		}},
-		"reply lost, and then no answer": {CodeOK, func(f *fixture, _ context.CancelCauseFunc) {
+		"reply lost, and then no answer": {life.KindDone, func(f *fixture, _ context.CancelCauseFunc) {
 			lost(f, func() {
 				silent := 1
 				f.remote.before = func(op string, _ wire.PushRequest) error {
@@ -454,14 +455,14 @@ func TestClaimIsLetGo(t *testing.T) {
 				}
 			})
 		}},
-		"changed between claim and re-check": {CodeNotYours, func(f *fixture, _ context.CancelCauseFunc) {
+		"changed between claim and re-check": {life.KindNotYours, func(f *fixture, _ context.CancelCauseFunc) {
 			f.hook = func(point string) {
 				if point == "claim" {
 					f.edit(func(e *gitcas.Entry) { e.Status = gitcas.StatusSuspended })
 				}
 			}
 		}},
-		"no answer to the re-check": {CodeDamaged, func(f *fixture, _ context.CancelCauseFunc) {
+		"no answer to the re-check": {life.KindDamaged, func(f *fixture, _ context.CancelCauseFunc) {
 			f.hook = func(point string) {
 				f.remote.before = func(op string, _ wire.PushRequest) error {
 					if op == "list" {
@@ -479,7 +480,7 @@ func TestClaimIsLetGo(t *testing.T) {
 				c.set(f, cancel)
 				_, err := f.engine("r1", 1).Step(ctx, f.at(testThread))
 				f.code(err, c.code)
-				if c.code != CodeOK {
+				if c.code != life.KindDone {
 					f.paid(0)
 				}
 				f.unclaimed()
@@ -512,7 +513,7 @@ func TestClaimRaces(t *testing.T) {
 			return nil
 		}
 		_, err := f.step("r1")
-		f.says(f.code(err, CodeNotYours), "again and again")
+		f.says(f.code(err, life.KindNotYours), "again and again")
 		f.paid(0)
 	})
 }
@@ -605,7 +606,7 @@ func TestRenewalByUsage(t *testing.T) {
 					return f.fails(ctx, t, m)
 				}
 				_, err := f.step("r1")
-				f.code(err, CodeFailed)
+				f.code(err, life.KindFailed)
 				if !slices.Equal(tokens, c.tokens) || !slices.Equal(cost, c.cost) {
 					f.Errorf("the claims say %v tokens and $%v, want %v and %v", tokens, cost, c.tokens, c.cost)
 				}
@@ -623,7 +624,7 @@ func TestRenewalByUsage(t *testing.T) {
 			return task.Draft{}, nil
 		}
 		f.killedAt("", func() { _, _ = f.step("r1") })
-		time.Sleep(MaxClaim)
+		time.Sleep(life.MaxClaim)
 		f.agent = f.answer("done", "approved")
 		f.steps("r2")
 		f.used(311, 0.5)
@@ -663,8 +664,8 @@ func TestRenewalStops(t *testing.T) {
 						}
 					})
 					_, err := f.step("r1")
-					f.code(err, CodeNotYours)
-					var notYours *NotYoursError
+					f.code(err, life.KindNotYours)
+					var notYours *life.NotYoursError
 					if !errors.As(err, &notYours) || notYours.Kept == "" {
 						f.Errorf("nothing was kept: %v", err)
 					}
@@ -753,7 +754,7 @@ func TestInterrupt(t *testing.T) {
 					return task.Draft{}, &task.AgentError{Agent: "test", Reason: "stopped", Err: context.Cause(ctx)}
 				}
 				_, err := f.engine("r1", 1).Step(ctx, f.at(testThread))
-				f.says(f.code(err, CodeFailed), "SIGTERM")
+				f.says(f.code(err, life.KindFailed), "SIGTERM")
 				if d := time.Since(signal); d > 7*time.Second {
 					f.Errorf("it took %s", d)
 				}
@@ -765,13 +766,13 @@ func TestInterrupt(t *testing.T) {
 				if got := len(f.entry().Attempts) == 1; got != c.linked {
 					f.Errorf("linked: %v", got)
 				}
-				time.Sleep(MaxClaim)
+				time.Sleep(life.MaxClaim)
 				if n := len(f.engine("s", 1).Pending(f.all(), time.Minute)); (n == 0) != c.linked {
 					f.Errorf("%d threads are pending", n)
 				}
 				if c.linked {
 					tries, err := Attempts(f.Context(), f.store(), f.view(), testThread, f.entry())
-					if f.ok(err); len(tries) != 1 || tries[0].Phase != PhaseInterrupted {
+					if f.ok(err); len(tries) != 1 || tries[0].Phase != life.PhaseInterrupted {
 						f.Errorf("the attempts are %+v", tries)
 					}
 				}
@@ -827,13 +828,13 @@ func TestHostileClaims(t *testing.T) {
 				f.agent = f.fails
 				for _, run := range []string{"f1", "f2"} { // until it is suspended
 					_, err := f.step(run)
-					if code := CodeOf(err); code != CodeFailed && code != CodeSuspended {
+					if code := life.KindOf(err); code != life.KindFailed && code != life.KindSuspended {
 						f.Fatalf("exit code %d: %v", code, err)
 					}
 				}
 				if f.entry().Status == gitcas.StatusActive {
 					_, err := f.step("f3")
-					f.code(err, CodeSuspended)
+					f.code(err, life.KindSuspended)
 				}
 				f.ok(f.engine("p", 1).Resume(f.Context(), ResumeRequest{Thread: testThread, Text: ""}))
 				f.agent = f.answer("done", "approved")
@@ -862,20 +863,20 @@ func TestStoppedByAPerson(t *testing.T) {
 			return err
 		}
 		for i := range 4 {
-			f.says(f.code(stop(fmt.Sprint("s", i), deadline.ErrStopped), CodeFailed), "was stopped (role a)", "uwf thread step")
+			f.says(f.code(stop(fmt.Sprint("s", i), deadline.ErrStopped), life.KindFailed), "was stopped (role a)", "uwf thread step")
 			f.unclaimed()
 		}
-		if e := f.entry(); e.Status != gitcas.StatusActive || len(e.Attempts) != 4 || attemptsOn(e, testThread, nil) != 0 || e.Next.Role != "a" {
+		if e := f.entry(); e.Status != gitcas.StatusActive || len(e.Attempts) != 4 || life.CountAttempts(e, testThread, nil) != 0 || e.Next.Role != "a" {
 			f.Errorf("%+v %+v", e, e.Next)
 		}
 		f.used(440, 4)
-		f.says(f.code(f.deed("retry"), CodeNotYours), "no failed attempt")
-		f.says(f.code(stop("t0", errors.New("SIGTERM")), CodeFailed), "failed (role a, interrupted): interrupted: SIGTERM", "try again")
-		f.code(stop("s4", deadline.ErrStopped), CodeFailed)
-		f.code(stop("t1", errors.New("SIGTERM")), CodeFailed)
-		f.says(f.code(stop("t2", errors.New("SIGTERM")), CodeFailed), "failed 3 times")
+		f.says(f.code(f.deed("retry"), life.KindNotYours), "no failed attempt")
+		f.says(f.code(stop("t0", errors.New("SIGTERM")), life.KindFailed), "failed (role a, interrupted): interrupted: SIGTERM", "try again")
+		f.code(stop("s4", deadline.ErrStopped), life.KindFailed)
+		f.code(stop("t1", errors.New("SIGTERM")), life.KindFailed)
+		f.says(f.code(stop("t2", errors.New("SIGTERM")), life.KindFailed), "failed 3 times")
 		_, err := f.step("r1")
-		f.says(f.code(err, CodeSuspended), "3 attempts")
+		f.says(f.code(err, life.KindSuspended), "3 attempts")
 		f.ok(f.deed("retry"))
 		f.agent = works
 		f.steps("r2")
@@ -898,7 +899,7 @@ func TestStoppedOnAShortEntry(t *testing.T) {
 			return task.Draft{}, ctx.Err()
 		}
 		_, err := f.engine("s", 1).Step(ctx, f.at(testThread))
-		f.code(err, CodeFailed)
+		f.code(err, life.KindFailed)
 		if e := f.entry(); e.Next == nil || e.Next.Role != "a" || e.Next.Forgiven != 1 {
 			f.Errorf("%+v", e.Next)
 		}
@@ -970,7 +971,7 @@ func TestClaimGoneWhileBranchIsBroughtUp(t *testing.T) {
 			bubble(t, false, func(f *fixture) {
 				lag(f, "rejected")
 				_, err := f.step("r3")
-				f.says(f.code(err, CodeNotYours), "while its work branch was brought up")
+				f.says(f.code(err, life.KindNotYours), "while its work branch was brought up")
 				f.paid(0)
 			})
 		})
@@ -978,7 +979,7 @@ func TestClaimGoneWhileBranchIsBroughtUp(t *testing.T) {
 			bubble(t, false, func(f *fixture) {
 				lag(f, "approved")
 				_, err := f.deliverWith("d1", nil)
-				f.says(f.code(err, CodeNotYours), "while its work branch was brought up")
+				f.says(f.code(err, life.KindNotYours), "while its work branch was brought up")
 			})
 		})
 	}

@@ -5,11 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"strconv"
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/united-workforce/uwf/engine/deadline"
+	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/engine/thread/branch"
@@ -20,12 +20,6 @@ import (
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/gitcas/workspace"
 	"github.com/united-workforce/uwf/internal/text"
-)
-
-// reasonEnded and reasonCancelled are the reasons of history lines.
-const (
-	reasonEnded     = "ended"
-	reasonCancelled = "cancelled"
 )
 
 // movedError says inside an Update that the thread is no longer as this job
@@ -70,7 +64,7 @@ func (r *stepRun) commit(ctx context.Context, d task.Draft, s *sealed, next verd
 	case err != nil:
 		unsure := errors.Is(err, gitcas.ErrUnsure)
 		err = r.failed(ctx, "commit", d, err)
-		var failure *FailedError
+		var failure *life.FailedError
 		if errors.As(err, &failure) {
 			failure.Unsure = unsure
 		}
@@ -158,7 +152,7 @@ func (r *stepRun) stepChange(ctx context.Context, v *gitcas.View, s *sealed, nex
 	if work.Commit != "" {
 		step.Work = &record.Work{Branch: work.Branch, Commit: work.Commit}
 	}
-	nodes, prev, err := r.earlierAttempts(ctx, v, linked(entry.Attempts, deadRefs(r.id, held.Died)...))
+	nodes, prev, err := r.earlierAttempts(ctx, v, life.AppendAttempts(entry.Attempts, life.DeadRefs(r.id, held.Died)...))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -196,8 +190,8 @@ func (r *stepRun) stepChange(ctx context.Context, v *gitcas.View, s *sealed, nex
 		Objects: append(claimObjs, objs...),
 	}
 	if next.end && !r.req.Deliver {
-		line := r.ended(after, head, reasonEnded, "")
-		line.Result = oneLine(next.status)
+		line := r.ended(after, head, gitcas.ReasonEnded, "")
+		line.Result = text.OneLine(next.status)
 		c.Archive = []gitcas.Ended{line}
 	}
 	if !r.e.Store.Atomic(v) {
@@ -232,26 +226,17 @@ func (r *stepRun) stillOurs(ctx context.Context, v *gitcas.View) (gitcas.Entry, 
 		if err == nil && !ok {
 			err = &movedError{"it is gone from the store"}
 		} else if err == nil {
-			err = &movedError{gone(ended)}
+			err = &movedError{life.DescribeEnd(ended)}
 		}
 		return entry, held, err
 	case entry.Head != r.entry.Head:
 		return entry, held, &movedError{"its head moved on to " + string(entry.Head)}
-	case !sameThread(entry, r.entry):
+	case !life.SameThread(entry, r.entry):
 		return entry, held, &movedError{"it was changed while the agent worked"}
 	case !claimed || !r.hold.own(held.Claim):
 		return entry, held, &movedError{"the claim is no longer ours"}
 	}
 	return entry, held, nil
-}
-
-// sameThread compares entries by all that the step was worked out from: comment,
-// pull request and attempts may change meanwhile, and a pause only concerns the
-// step after it. What the steps used follows from the head.
-func sameThread(a, b gitcas.Entry) bool {
-	a.Comment, a.PR, a.Attempts, a.Pause, a.Used = 0, 0, nil, nil, gitcas.Used{}
-	b.Comment, b.PR, b.Attempts, b.Pause, b.Used = 0, 0, nil, nil, gitcas.Used{}
-	return reflect.DeepEqual(a, b)
 }
 
 // placeWork puts the edits on the work branch: as they are where nobody pushed
@@ -320,12 +305,12 @@ func (r *stepRun) nextEntry(entry gitcas.Entry, head node.Hash, work gitcas.Work
 		}
 	case next.suspend != "":
 		entry.Status = gitcas.StatusSuspended
-		entry.Suspended = &gitcas.Suspended{Role: r.task.Role, Reason: text.Cut(next.suspend, maxReason)}
+		entry.Suspended = &gitcas.Suspended{Role: r.task.Role, Reason: text.Cut(next.suspend, life.MaxReason)}
 	default:
 		entry.Status = gitcas.StatusActive
 		entry.Next = &gitcas.Next{Role: next.role, Since: r.hold.serverNow().UnixMilli()}
 		if entry.Pause != nil {
-			paused(&entry, next.role)
+			life.TakePause(&entry, next.role)
 		}
 	}
 	entry.Pause = nil // who waits or has ended need not be paused
@@ -352,7 +337,7 @@ func (r *stepRun) lastResult() string {
 	if len(r.past) == 0 {
 		return ""
 	}
-	return oneLine(cmp.Or(moderator.StatusOf(r.def, r.past[len(r.past)-1]), workflow.Unit))
+	return text.OneLine(cmp.Or(moderator.StatusOf(r.def, r.past[len(r.past)-1]), workflow.Unit))
 }
 
 // holdWork makes a push without atomicity safe: the attempt ref goes first and

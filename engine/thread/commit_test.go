@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/wire"
@@ -50,7 +51,7 @@ func TestCommitReplyLost(t *testing.T) {
 						f.unclaimed()
 						return
 					}
-					text := f.code(err, CodeFailed)
+					text := f.code(err, life.KindFailed)
 					f.says(text, "not known")
 					if strings.Contains(text, "has not moved") {
 						f.Error(text)
@@ -64,24 +65,24 @@ func TestCommitReplyLost(t *testing.T) {
 // TestFinishedWorkIsKept: whatever the store does once an agent is done.
 func TestFinishedWorkIsKept(t *testing.T) {
 	for name, c := range map[string]struct {
-		code   Code
+		code   life.Kind
 		happen func(f *fixture)
 	}{
-		"cancelled": {CodeNotYours, func(f *fixture) {
+		"cancelled": {life.KindNotYours, func(f *fixture) {
 			_, err := f.engine("p", 1).Cancel(f.Context(), testThread, "no")
 			f.ok(err)
 		}},
-		"suspended": {CodeNotYours, func(f *fixture) { f.ok(f.engine("p", 1).Suspend(f.Context(), testThread, "wait")) }},
-		"answered": {CodeNotYours, func(f *fixture) {
+		"suspended": {life.KindNotYours, func(f *fixture) { f.ok(f.engine("p", 1).Suspend(f.Context(), testThread, "wait")) }},
+		"answered": {life.KindNotYours, func(f *fixture) {
 			f.edit(func(e *gitcas.Entry) { e.Next = &gitcas.Next{Role: "a", Since: e.Next.Since + 1} })
 		}},
-		"taken over":  {CodeNotYours, func(f *fixture) { f.claimBy(f.other(0)) }},
-		"moved on":    {CodeNotYours, func(f *fixture) { f.moves() }},
-		"branch gone": {CodeDamaged, func(f *fixture) { f.mem.SetRef("refs/heads/uwf-state", wire.ZeroID) }},
-		"a foreign file": {CodeDamaged, func(f *fixture) {
+		"taken over":  {life.KindNotYours, func(f *fixture) { f.claimBy(f.other(0)) }},
+		"moved on":    {life.KindNotYours, func(f *fixture) { f.moves() }},
+		"branch gone": {life.KindDamaged, func(f *fixture) { f.mem.SetRef("refs/heads/uwf-state", wire.ZeroID) }},
+		"a foreign file": {life.KindDamaged, func(f *fixture) {
 			f.pushes("refs/heads/uwf-state", map[string]string{"virus.exe": "x"}, f.mem.Refs()["refs/heads/uwf-state"])
 		}},
-		"branch protected": {CodeFailed, func(f *fixture) {
+		"branch protected": {life.KindFailed, func(f *fixture) {
 			f.remote.before = func(op string, req wire.PushRequest) error {
 				if op == "push" && touches(req, "refs/heads/uwf-state") {
 					return &wire.Error{Op: "push", URL: "memory:", Kind: wire.ErrProtected}
@@ -89,13 +90,13 @@ func TestFinishedWorkIsKept(t *testing.T) {
 				return nil
 			}
 		}},
-		"work branch rewritten": {CodeSuspended, func(f *fixture) {
+		"work branch rewritten": {life.KindSuspended, func(f *fixture) {
 			f.pushes("refs/heads/uwf/"+string(testThread), map[string]string{"else": "x"})
 		}},
-		"work branch changed in the same file": {CodeSuspended, func(f *fixture) {
+		"work branch changed in the same file": {life.KindSuspended, func(f *fixture) {
 			f.pushes("refs/heads/uwf/"+string(testThread), map[string]string{"made": "theirs\n"}, f.base())
 		}},
-		"work branch changed in very many files": {CodeSuspended, func(f *fixture) {
+		"work branch changed in very many files": {life.KindSuspended, func(f *fixture) {
 			files := map[string]string{"made": "theirs\n"}
 			for i := range 1000 {
 				name := fmt.Sprint("a-file-with-a-rather-long-name-", i)
@@ -103,7 +104,7 @@ func TestFinishedWorkIsKept(t *testing.T) {
 			}
 			f.pushes("refs/heads/uwf/"+string(testThread), files, f.base())
 		}},
-		"work branch rewritten, state branch protected": {CodeFailed, func(f *fixture) {
+		"work branch rewritten, state branch protected": {life.KindFailed, func(f *fixture) {
 			f.pushes("refs/heads/uwf/"+string(testThread), map[string]string{"else": "x"})
 			f.remote.before = func(op string, req wire.PushRequest) error {
 				if op == "push" && touches(req, "refs/heads/uwf-state") {
@@ -134,10 +135,10 @@ func TestFinishedWorkIsKept(t *testing.T) {
 					_, err := f.step("r1")
 					f.remote.before = nil
 					want := c.code
-					if !atomic && (want == CodeSuspended || name == "taken over") {
+					if !atomic && (want == life.KindSuspended || name == "taken over") {
 						// Nothing but the state branch can be looked at in the push that
 						// moves it: the rest is for the next job.
-						want = CodeOK
+						want = life.KindDone
 					}
 					f.code(err, want)
 					tip := f.mem.Refs()[gitcas.AttemptRef(testThread, "r1", 1)]
@@ -150,11 +151,11 @@ func TestFinishedWorkIsKept(t *testing.T) {
 					if want != c.code {
 						_, err := f.step("r2")
 						if name != "taken over" {
-							f.says(f.code(err, CodeSuspended), "branch uwf/")
+							f.says(f.code(err, life.KindSuspended), "branch uwf/")
 						}
 						return
 					}
-					if c.code == CodeSuspended {
+					if c.code == life.KindSuspended {
 						if e := f.entry(); e.Head != head || e.Status != gitcas.StatusSuspended || len(e.Attempts) != 1 {
 							f.Errorf("%+v", e)
 						}
@@ -206,11 +207,11 @@ func (f *fixture) contents(commit wire.ID) string {
 // ended without an agent; cancelled is not ended.
 func TestFinish(t *testing.T) {
 	for name, c := range map[string]struct {
-		code Code
+		code life.Kind
 		set  func(f *fixture)
 	}{
-		"ended": {CodeOK, func(*fixture) {}},
-		"reply lost": {CodeOK, func(f *fixture) {
+		"ended": {life.KindDone, func(*fixture) {}},
+		"reply lost": {life.KindDone, func(f *fixture) {
 			f.remote.after = func(_ string, req wire.PushRequest) error {
 				if touches(req, "refs/heads/uwf-state") {
 					f.remote.after = nil
@@ -219,7 +220,7 @@ func TestFinish(t *testing.T) {
 				return nil
 			}
 		}},
-		"cancelled meanwhile": {CodeNotYours, func(f *fixture) {
+		"cancelled meanwhile": {life.KindNotYours, func(f *fixture) {
 			f.remote.before = func(op string, req wire.PushRequest) error {
 				if op == "push" && touches(req, "refs/heads/uwf-state") {
 					f.remote.before = nil
@@ -241,7 +242,7 @@ func TestFinish(t *testing.T) {
 				res, err := f.step("r3")
 				f.code(err, c.code)
 				f.paid(2)
-				if (c.code == CodeOK) != (res.Done && res.Status == "ended") {
+				if (c.code == life.KindDone) != (res.Done && res.Status == "ended") {
 					f.Errorf("%+v", res)
 				}
 				f.unclaimed()

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing"
-
+	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
@@ -67,20 +67,20 @@ func (r *stepRun) beforeClaim(ctx context.Context) (bool, Result, error) {
 		if r.steppedByUs() {
 			return true, r.report(r.result()), nil
 		}
-		return false, r.result(), &NotYoursError{Thread: r.id, Reason: fmt.Sprintf("its head is %s, not %s", entry.Head, expect.Hash)}
+		return false, r.result(), &life.NotYoursError{Thread: r.id, Reason: fmt.Sprintf("its head is %s, not %s", entry.Head, expect.Hash)}
 	}
 	if err := r.sameHead(); err != nil {
 		return false, r.result(), err
 	}
 	switch entry.Status {
 	case gitcas.StatusSuspended:
-		err := &SuspendedError{Thread: r.id}
+		err := &life.SuspendedError{Thread: r.id}
 		if entry.Suspended != nil {
 			err.Role, err.Reason = entry.Suspended.Role, entry.Suspended.Reason
 		}
 		return false, r.result(), err
 	case gitcas.StatusEnded:
-		return false, r.result(), &NotYoursError{Thread: r.id, Reason: "it has ended"}
+		return false, r.result(), &life.NotYoursError{Thread: r.id, Reason: "it has ended"}
 	}
 	return false, Result{}, nil
 }
@@ -107,12 +107,12 @@ func (r *stepRun) afterTheEnd(ctx context.Context) (bool, Result, error) {
 		return false, res, fmt.Errorf("look for thread %s among the ended ones: %w", r.id, err)
 	}
 	if !ok {
-		return false, res, unknownThread(r.v, r.id)
+		return false, res, life.NewUnknownThreadError(r.v, r.id)
 	}
 	res.Head, res.Status, res.Step, res.PR = ended.Head, ended.Reason, len(ended.Steps), ended.PR
 	res.Done = true
 	r.tidy(ctx, ended)
-	if expect := r.req.ExpectHead.Hash; expect != "" && ended.Head != expect && ended.Reason == reasonEnded {
+	if expect := r.req.ExpectHead.Hash; expect != "" && ended.Head != expect && ended.Reason == gitcas.ReasonEnded {
 		mine, err := r.endedByUs(ctx, ended)
 		if err != nil {
 			return false, res, err
@@ -121,7 +121,7 @@ func (r *stepRun) afterTheEnd(ctx context.Context) (bool, Result, error) {
 			return true, r.report(res), nil
 		}
 	}
-	return false, res, &NotYoursError{Thread: r.id, Reason: gone(ended)}
+	return false, res, &life.NotYoursError{Thread: r.id, Reason: life.DescribeEnd(ended)}
 }
 
 // tidy does, as well as it can, what a job left undone that was killed: in the
@@ -153,14 +153,6 @@ func (r *stepRun) firstWork(ctx context.Context, ended gitcas.Ended) {
 	}
 	first := wire.RefUpdate{Name: branchRef(ended.Work.Branch), New: plumbing.NewHash(ended.Work.Commit)}
 	_ = r.e.Store.PushRef(ctx, first, nil) // the attempt ref still has it
-}
-
-// gone says what became of a thread that is no longer on the tip.
-func gone(e gitcas.Ended) string {
-	if e.Reason == reasonEnded {
-		return "it has ended"
-	}
-	return "it was " + e.Reason
 }
 
 // endedByUs reports whether the last step of an ended thread is this run's.
@@ -265,11 +257,11 @@ func (r *stepRun) thread(more ...moderator.Output) (moderator.Thread, error) {
 // anything costs money.
 func (r *stepRun) decide(ctx context.Context) error {
 	if r.entry.Pause != nil {
-		r.plan = plan{role: waiting(r.entry), suspend: r.entry.Pause.Reason}
+		r.plan = plan{role: life.WaitingRole(r.entry), suspend: r.entry.Pause.Reason}
 		return nil
 	}
 	d, err := r.next()
-	var stuck *StuckError
+	var stuck *life.StuckError
 	switch {
 	case errors.As(err, &stuck):
 		return err
@@ -283,7 +275,7 @@ func (r *stepRun) decide(ctx context.Context) error {
 		}
 		r.plan.agent, r.plan.command, err = r.e.Settings.Agent(r.def.Name, r.plan.role, r.req.Agent)
 		if err != nil {
-			return &UsageError{Msg: fmt.Sprintf("thread %s, role %s: %v", r.id, r.plan.role, err)}
+			return &life.UsageError{Msg: fmt.Sprintf("thread %s, role %s: %v", r.id, r.plan.role, err)}
 		}
 		if err := r.e.checkPrice(r.def.Name, r.plan.role, r.req.Agent, r.limits().CostUSD); err != nil {
 			return err
@@ -323,7 +315,7 @@ func (r *stepRun) next() (moderator.Decision, error) {
 // stored, so that asking it again doesn't help.
 func (r *stepRun) orStuck(d moderator.Decision, err error) (moderator.Decision, error) {
 	if err != nil {
-		err = &StuckError{Thread: r.id, Steps: len(r.chain.Steps), Err: err}
+		err = &life.StuckError{Thread: r.id, Steps: len(r.chain.Steps), Err: err}
 	}
 	return d, err
 }

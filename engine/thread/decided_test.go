@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/engine/workflow"
@@ -92,7 +93,7 @@ func TestWhoDid(t *testing.T) {
 			f.start()
 			f.agent = f.fails
 			_, err := f.step("f")
-			f.code(err, CodeFailed)
+			f.code(err, life.KindFailed)
 		}, "retry", func(f *fixture) *record.By { return f.entry().Next.By }},
 		"poke":   {func(f *fixture) { f.start(); f.steps("r1") }, "poke", func(f *fixture) *record.By { return f.entry().Next.By }},
 		"fork":   {func(f *fixture) { f.start() }, "fork", func(f *fixture) *record.By { e, _ := f.view().Entry(forked); return e.By }},
@@ -165,7 +166,7 @@ func TestCostOfFailures(t *testing.T) {
 			works := f.agent
 			f.agent = f.fails
 			res, err := f.step("f")
-			f.code(err, CodeFailed)
+			f.code(err, life.KindFailed)
 			if u := res.Usage; u == nil || u.InputTokens != 100 || u.CostUSD != 1 {
 				t.Errorf("the result says %+v", u)
 			}
@@ -207,7 +208,7 @@ func TestUsed(t *testing.T) {
 		f.used(11, 0.5)
 		f.ok(f.deed("poke"))
 		f.used(11, 0.5)
-		c := f.other(2 * RenewedLife)
+		c := f.other(2 * life.RenewedLife)
 		c.Head, c.Tokens, c.CostUSD = f.entry().Head, 5, 0.25
 		f.claimBy(c)
 		f.ok(f.deed("retry")) // which takes the claim away
@@ -293,7 +294,7 @@ func TestSilence(t *testing.T) {
 		f.steps("r1")
 		for _, silence := range []string{"", " \n"} {
 			err := f.engine("p", 1).Resume(f.Context(), ResumeRequest{Thread: testThread, Text: silence, Limits: map[string]float64{"maxSteps": 50}})
-			f.says(f.code(err, CodeNotYours), "role a asks something, and this is no answer: what now?", "uwf thread resume", "-p")
+			f.says(f.code(err, life.KindNotYours), "role a asks something, and this is no answer: what now?", "uwf thread resume", "-p")
 		}
 		if e := f.entry(); e.Status != gitcas.StatusSuspended || len(e.Limits) > 0 {
 			t.Errorf("the entry changed: %+v", e)
@@ -368,7 +369,7 @@ func TestApprovals(t *testing.T) {
 		"a retry asks nobody": {func(f *fixture) {
 			f.agent = f.fails
 			_, err := f.step("f")
-			f.code(err, CodeFailed)
+			f.code(err, life.KindFailed)
 			f.ok(f.as(bob).Retry(f.Context(), testThread))
 		}, "nobody was asked"},
 		"the starter pokes what was approved": {func(f *fixture) {
@@ -400,8 +401,8 @@ func TestApprovals(t *testing.T) {
 			for range 98 {
 				f.ok(f.as(bob).Poke(f.Context(), testThread, ""))
 			}
-			f.says(f.code(f.as(bob).Poke(f.Context(), testThread, "once more"), CodeOK))
-			f.says(f.code(f.as(bob).Poke(f.Context(), testThread, "and more"), CodeNotYours), "100 things", "uwf thread fork")
+			f.says(f.code(f.as(bob).Poke(f.Context(), testThread, "once more"), life.KindDone))
+			f.says(f.code(f.as(bob).Poke(f.Context(), testThread, "and more"), life.KindNotYours), "100 things", "uwf thread fork")
 		}, "than who started the thread: alice"},
 		"a word before a poke": {func(f *fixture) {
 			answered(bob)(f)
@@ -442,8 +443,8 @@ func TestApprovals(t *testing.T) {
 					f.says(task.Prompt, "`approved` is open: who said this may approve")
 					return
 				}
-				f.says(f.code(err, CodeFailed), "approved only after a person's approval", tt.want)
-				var failed *FailedError
+				f.says(f.code(err, life.KindFailed), "approved only after a person's approval", tt.want)
+				var failed *life.FailedError
 				var refused *moderator.ApprovalError
 				if !errors.As(err, &failed) || !errors.As(err, &refused) {
 					t.Errorf("%v", err)
@@ -471,17 +472,17 @@ func TestOldWords(t *testing.T) {
 		says := func(at time.Time) error {
 			return f.as(bob).Resume(f.Context(), ResumeRequest{Thread: testThread, Text: "yes", Written: at})
 		}
-		f.says(f.code(says(asked.Add(-time.Hour)), CodeNotYours), "it was written before role a asked: what now?")
+		f.says(f.code(says(asked.Add(-time.Hour)), life.KindNotYours), "it was written before role a asked: what now?")
 		f.ok(says(asked))
 		f.ok(f.deed("suspend"))
-		f.says(f.code(says(asked), CodeNotYours), "what this comment says was said to it before")
+		f.says(f.code(says(asked), life.KindNotYours), "what this comment says was said to it before")
 		f.ok(f.deed("resume"))
 		f.steps("r2")
-		f.says(f.code(says(time.Now()), CodeNotYours), "was said to it before")
+		f.says(f.code(says(time.Now()), life.KindNotYours), "was said to it before")
 		f.agent = f.answer("done", "approved")
 		f.ok(f.deed("resume"))
 		f.steps("r3", "r4")
-		f.says(f.code(says(time.Now()), CodeNotYours), "was said to it before")
+		f.says(f.code(says(time.Now()), life.KindNotYours), "was said to it before")
 	})
 }
 
@@ -545,7 +546,7 @@ func TestForeignAnswer(t *testing.T) {
 		})
 		f.ok(err)
 		_, err = f.step("r1")
-		f.says(f.code(err, CodeDamaged), "is no answer of people")
+		f.says(f.code(err, life.KindDamaged), "is no answer of people")
 	})
 }
 
@@ -567,7 +568,7 @@ func TestApprovalOfOtherEdges(t *testing.T) {
 				f.startText("name: odd\ndescription: d\nroles:\n" + role + "graph:\n  $START: {_: {role: a, prompt: Go.}}\n" + tt.graph)
 				f.script(tt.out)
 				_, err := f.step("r1")
-				f.says(f.code(err, CodeFailed), "only after a person's approval", "nobody was asked")
+				f.says(f.code(err, life.KindFailed), "only after a person's approval", "nobody was asked")
 				task := f.runs[0]
 				if !reflect.DeepEqual(task.Closed, tt.closed) || task.StatusOptional != (tt.closed == nil) {
 					t.Errorf("closed %q, optional %v", task.Closed, task.StatusOptional)
@@ -596,7 +597,7 @@ func TestLongResults(t *testing.T) {
 		}
 		line, _, err := f.store().FindEnded(f.Context(), f.view(), testThread)
 		f.ok(err)
-		if !strings.HasPrefix(line.Result, "so so so") || len(line.Result) > maxLine || len(line.Title) > maxLine {
+		if !strings.HasPrefix(line.Result, "so so so") || len(line.Result) > 200 || len(line.Title) > 200 {
 			t.Errorf("%d bytes of a result, %d of a title", len(line.Result), len(line.Title))
 		}
 	})

@@ -6,15 +6,13 @@ import (
 	"fmt"
 
 	"github.com/united-workforce/uwf/engine/deadline"
+	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/internal/text"
 )
-
-// forDelivery is the purpose of a claim whose job delivers the thread.
-const forDelivery = "deliver"
 
 // DeliverRequest names the thread to deliver.
 type DeliverRequest struct {
@@ -24,7 +22,7 @@ type DeliverRequest struct {
 	// Do makes the end known: pull request and comment. It is called with the claim
 	// in hand, at least once, and must be safe to repeat; its context ends when the
 	// claim is lost. What it made counts also beside an error.
-	Do func(ctx context.Context, d Delivery) (Effects, error)
+	Do func(ctx context.Context, d Delivery) (life.Effects, error)
 }
 
 // Delivery is a thread that has ended, as its claim was won.
@@ -43,8 +41,8 @@ type Delivery struct {
 // delivery is one Deliver.
 type delivery struct {
 	*stepRun
-	do   func(context.Context, Delivery) (Effects, error)
-	made Effects
+	do   func(context.Context, Delivery) (life.Effects, error)
+	made life.Effects
 	line gitcas.Ended
 }
 
@@ -76,7 +74,7 @@ func (r *delivery) deliver(ctx context.Context) (Result, error) {
 		r.e.dropClaim(ctx, r.v, r.id)
 		return res, err
 	}
-	v, h, err := r.e.claim(ctx, r.v, r.id, terms{purpose: forDelivery, work: deliveryTime})
+	v, h, err := r.e.claim(ctx, r.v, r.id, terms{purpose: life.ForDelivery, work: deliveryTime})
 	if err != nil {
 		return r.told(), err
 	}
@@ -85,14 +83,14 @@ func (r *delivery) deliver(ctx context.Context) (Result, error) {
 	r.entry, _ = v.Entry(r.id)
 	r.e.reached("deliver-claimed")
 	held, _ := r.hold.current()
-	if n := attemptsOn(r.entry, r.id, held.Died); n >= MaxAttempts {
+	if n := life.CountAttempts(r.entry, r.id, held.Died); n >= life.MaxAttempts {
 		return r.suspended(ctx, tooManyDeliveries(r.id, n))
 	}
 	return r.attempt(ctx)
 }
 
 func tooManyDeliveries(id gitcas.ThreadID, n int) string {
-	return fmt.Sprintf("it has ended, but %d deliveries failed: see uwf thread show %s; try again with: %s", n, id, tryAgain(id))
+	return fmt.Sprintf("it has ended, but %d deliveries failed: see uwf thread show %s; try again with: %s", n, id, life.RetryCommand(id))
 }
 
 // before settles what needs no claim.
@@ -105,15 +103,15 @@ func (r *delivery) before(ctx context.Context) (bool, Result, error) {
 	}
 	switch expect := r.req.ExpectHead.Hash; {
 	case expect != "" && r.entry.Head != expect:
-		return false, r.told(), &NotYoursError{Thread: r.id, Reason: fmt.Sprintf("its head is %s, not %s", r.entry.Head, expect)}
+		return false, r.told(), &life.NotYoursError{Thread: r.id, Reason: fmt.Sprintf("its head is %s, not %s", r.entry.Head, expect)}
 	case r.entry.Status == gitcas.StatusSuspended:
-		err := &SuspendedError{Thread: r.id}
+		err := &life.SuspendedError{Thread: r.id}
 		if s := r.entry.Suspended; s != nil {
 			err.Role, err.Reason = s.Role, s.Reason
 		}
 		return false, r.told(), err
 	case r.entry.Status != gitcas.StatusEnded:
-		return false, r.told(), &NotYoursError{Thread: r.id, Reason: "it has not ended"}
+		return false, r.told(), &life.NotYoursError{Thread: r.id, Reason: "it has not ended"}
 	}
 	return false, Result{}, r.sameHead()
 }
@@ -127,11 +125,11 @@ func (r *delivery) over(ctx context.Context) (bool, Result, error) {
 	case err != nil:
 		return false, res, fmt.Errorf("look for thread %s among the ended ones: %w", r.id, err)
 	case !ok:
-		return false, res, unknownThread(r.v, r.id)
+		return false, res, life.NewUnknownThreadError(r.v, r.id)
 	}
 	res.Head, res.Status, res.Step, res.PR, res.Done = ended.Head, ended.Reason, len(ended.Steps), ended.PR, true
 	r.tidy(ctx, ended)
-	if ended.Reason == reasonEnded && (r.req.ExpectHead.Hash == "" || r.req.ExpectHead.Hash == ended.Head) {
+	if ended.Reason == gitcas.ReasonEnded && (r.req.ExpectHead.Hash == "" || r.req.ExpectHead.Hash == ended.Head) {
 		mine, err := r.endedByUs(ctx, ended)
 		if err != nil {
 			return false, res, err
@@ -140,7 +138,7 @@ func (r *delivery) over(ctx context.Context) (bool, Result, error) {
 			return true, r.report(res), nil
 		}
 	}
-	return false, res, &NotYoursError{Thread: r.id, Reason: gone(ended)}
+	return false, res, &life.NotYoursError{Thread: r.id, Reason: life.DescribeEnd(ended)}
 }
 
 // told is the result with what the last step said.
@@ -157,13 +155,13 @@ func (r *delivery) told() Result {
 func (r *delivery) attempt(ctx context.Context) (Result, error) {
 	tip, err := r.branchUp(ctx)
 	var div *DivergedError
-	var lost *UsageError
+	var lost *life.UsageError
 	switch {
 	case errors.As(err, &div):
 		return r.suspended(ctx, div.Error())
 	case errors.As(err, &lost):
 		return r.suspended(ctx, lost.Msg)
-	case errors.As(err, new(*NotYoursError)):
+	case errors.As(err, new(*life.NotYoursError)):
 		return r.told(), err
 	case err != nil:
 		return r.told(), r.notDone(ctx, fmt.Errorf("bring its work branch up: %w", err))
@@ -172,7 +170,7 @@ func (r *delivery) attempt(ctx context.Context) (Result, error) {
 	if _, _, ours := r.stillClaimed(r.v); !ours {
 		return r.told(), r.notOurs(ctx, r.v)
 	}
-	r.line = r.ended(r.entry, r.entry.Head, reasonEnded, "")
+	r.line = r.ended(r.entry, r.entry.Head, gitcas.ReasonEnded, "")
 	if err := r.run(ctx, tip); err != nil {
 		return r.told(), err
 	}
@@ -190,7 +188,7 @@ func (r *delivery) run(ctx context.Context, tip wire.ID) error {
 	r.made = made
 	switch {
 	case errors.Is(context.Cause(doCtx), errClaimLost):
-		return &NotYoursError{Thread: r.id, Reason: "it was taken over, resumed or cancelled while it was delivered"}
+		return &life.NotYoursError{Thread: r.id, Reason: "it was taken over, resumed or cancelled while it was delivered"}
 	case err != nil && ctx.Err() != nil:
 		return r.notDone(ctx, fmt.Errorf("interrupted: %w", context.Cause(ctx)))
 	case err != nil:
@@ -229,7 +227,7 @@ func (r *delivery) branchUp(ctx context.Context) (wire.ID, error) {
 func (r *delivery) stillClaimed(v *gitcas.View) (gitcas.Entry, gitcas.Held, bool) {
 	entry, alive := v.Entry(r.id)
 	held, claimed := v.Claim(r.id)
-	return entry, held, alive && sameThread(entry, r.entry) && claimed && r.hold.own(held.Claim)
+	return entry, held, alive && life.SameThread(entry, r.entry) && claimed && r.hold.own(held.Claim)
 }
 
 // notDone notes a delivery that failed: its error goes to the attempt's ref, is linked
@@ -237,7 +235,7 @@ func (r *delivery) stillClaimed(v *gitcas.View) (gitcas.Entry, gitcas.Held, bool
 func (r *delivery) notDone(ctx context.Context, cause error) error {
 	ctx, cancel := deadline.Outlive(ctx, 0, deadline.LinkGrace)
 	defer cancel()
-	failure := &DeliverError{Thread: r.id, Err: cause}
+	failure := &life.DeliverError{Thread: r.id, Err: cause}
 	reason := r.keptText(cause)
 	after := r.entry
 	build := func(v *gitcas.View) (*gitcas.Change, error) {
@@ -251,12 +249,12 @@ func (r *delivery) notDone(ctx context.Context, cause error) error {
 		if err := r.addAttempt(c, v, "delivery", a, nil); err != nil {
 			return nil, err
 		}
-		linkAttempts(&entry, r.id, held.Died, gitcas.AttemptRef(r.id, a.Run, a.Attempt))
-		r.made.into(&entry, r.entry)
+		life.LinkAttempts(&entry, r.id, held.Died, gitcas.AttemptRef(r.id, a.Run, a.Attempt))
+		r.made.AddTo(&entry, r.entry)
 		entry.Since = v.Time().UnixMilli()
-		if n := attemptsOn(entry, r.id, nil); n >= MaxAttempts {
+		if n := life.CountAttempts(entry, r.id, nil); n >= life.MaxAttempts {
 			entry.Status = gitcas.StatusSuspended
-			entry.Suspended = &gitcas.Suspended{Reason: text.Cut(tooManyDeliveries(r.id, n)+"\n"+reason, maxReason)}
+			entry.Suspended = &gitcas.Suspended{Reason: text.Cut(tooManyDeliveries(r.id, n)+"\n"+reason, life.MaxReason)}
 		}
 		c.Trailers = entryTrailers(r.id, entry)
 		c.Threads = map[gitcas.ThreadID]*gitcas.Entry{r.id: &entry}
@@ -300,7 +298,7 @@ func (r *delivery) archive(ctx context.Context) (Result, error) {
 		return r.archiveChange(v, entry, held), nil
 	}
 	v, err := r.e.update(push, r.v, build, r.id)
-	var moved *NotYoursError
+	var moved *life.NotYoursError
 	switch {
 	case errors.As(err, &moved):
 		return r.told(), err
@@ -318,7 +316,7 @@ func (r *delivery) archive(ctx context.Context) (Result, error) {
 
 func (r *delivery) archiveChange(v *gitcas.View, entry gitcas.Entry, held gitcas.Held) *gitcas.Change {
 	was := entry
-	r.made.into(&entry, r.entry)
+	r.made.AddTo(&entry, r.entry)
 	r.line.PR, r.line.Key, r.line.Work = entry.PR, entry.Key, entry.Work
 	release, _ := gitcas.ClaimUpdate(r.id, &held, nil, v.Time())
 	c := &gitcas.Change{
@@ -336,7 +334,7 @@ func (r *delivery) archiveChange(v *gitcas.View, entry gitcas.Entry, held gitcas
 // notOurs says what became of a thread that this job delivered for nothing.
 func (r *delivery) notOurs(ctx context.Context, v *gitcas.View) error {
 	if _, alive := v.Entry(r.id); alive {
-		return &NotYoursError{Thread: r.id, Reason: "it was taken over or resumed before its delivery could be noted"}
+		return &life.NotYoursError{Thread: r.id, Reason: "it was taken over or resumed before its delivery could be noted"}
 	}
 	return r.e.gone(ctx, v, r.id)
 }

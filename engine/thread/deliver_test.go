@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
@@ -30,11 +31,11 @@ func (f *fixture) end() {
 // deliver is a job that delivers the thread; its Do makes pull request 12 and
 // comment 34, and is counted.
 func (f *fixture) deliver(run string) (Result, error) {
-	return f.deliverWith(run, func(context.Context, Delivery) (Effects, error) { return Effects{Comment: 34, PR: 12}, nil })
+	return f.deliverWith(run, func(context.Context, Delivery) (life.Effects, error) { return life.Effects{Comment: 34, PR: 12}, nil })
 }
 
-func (f *fixture) deliverWith(run string, do func(context.Context, Delivery) (Effects, error)) (Result, error) {
-	return f.engine(run, 1).Deliver(f.Context(), DeliverRequest{Thread: testThread, Do: func(ctx context.Context, d Delivery) (Effects, error) {
+func (f *fixture) deliverWith(run string, do func(context.Context, Delivery) (life.Effects, error)) (Result, error) {
+	return f.engine(run, 1).Deliver(f.Context(), DeliverRequest{Thread: testThread, Do: func(ctx context.Context, d Delivery) (life.Effects, error) {
 		f.delivered++
 		return do(ctx, d)
 	}})
@@ -43,13 +44,13 @@ func (f *fixture) deliverWith(run string, do func(context.Context, Delivery) (Ef
 // undelivered is a job that can't deliver the thread.
 func (f *fixture) undelivered(run string) (Result, string) {
 	f.Helper()
-	res, err := f.deliverWith(run, func(context.Context, Delivery) (Effects, error) {
-		return Effects{Comment: 34}, errors.New("the forge is down")
+	res, err := f.deliverWith(run, func(context.Context, Delivery) (life.Effects, error) {
+		return life.Effects{Comment: 34}, errors.New("the forge is down")
 	})
-	if !errors.As(err, new(*DeliverError)) {
+	if !errors.As(err, new(*life.DeliverError)) {
 		f.Errorf("%T: %v", err, err)
 	}
-	return res, f.code(err, CodeFailed)
+	return res, f.code(err, life.KindFailed)
 }
 
 // history is the line of the thread, which is over.
@@ -74,7 +75,7 @@ func TestDeliver(t *testing.T) {
 			f.end()
 			head := f.entry().Head
 			f.hook = func(p string) { points = append(points, p) }
-			res, err := f.engine("d1", 1).Deliver(f.Context(), DeliverRequest{Thread: testThread, ExpectHead: node.Pin{Hash: head}, Do: func(_ context.Context, d Delivery) (Effects, error) {
+			res, err := f.engine("d1", 1).Deliver(f.Context(), DeliverRequest{Thread: testThread, ExpectHead: node.Pin{Hash: head}, Do: func(_ context.Context, d Delivery) (life.Effects, error) {
 				held, ok := f.view().Claim(testThread)
 				if !ok || held.For != "deliver" || held.Run != "d1" || held.Head != head {
 					f.Errorf("delivered under the claim %+v", held)
@@ -82,7 +83,7 @@ func TestDeliver(t *testing.T) {
 				if d.Entry.Head != head || d.Def.Name != "two" || len(d.Chain.Steps) != 2 || d.Ended.Head != head || len(d.Ended.Steps) != 2 {
 					f.Errorf("%+v", d)
 				}
-				return Effects{Comment: 34, PR: 12}, nil
+				return life.Effects{Comment: 34, PR: 12}, nil
 			}})
 			f.ok(err)
 			if !res.Done || res.Status != "ended" || res.Deliver || res.Head != head || res.PR != 12 || res.Role != "b" || res.Result != "approved" || res.Step != 2 || res.Name != "two" {
@@ -98,7 +99,7 @@ func TestDeliver(t *testing.T) {
 			}
 			// Whoever comes later finds it done.
 			_, err = f.deliver("d2")
-			f.says(f.code(err, CodeNotYours), "it has ended")
+			f.says(f.code(err, life.KindNotYours), "it has ended")
 			again, err := f.engine("r2", 2).Deliver(f.Context(), DeliverRequest{Thread: testThread, ExpectHead: node.Pin{Hash: head}})
 			f.ok(err) // the run that ended it
 			if !again.Again || again.Head != head || again.PR != 12 || !again.Done {
@@ -118,23 +119,23 @@ func TestDeliver(t *testing.T) {
 func TestDeliverOnlyWhatEnded(t *testing.T) {
 	for name, c := range map[string]struct {
 		set  func(f *fixture)
-		code Code
+		code life.Kind
 		says string
 	}{
 		"unknown": {func(f *fixture) {
 			_, _ = f.engine("s", 1).Start(f.Context(), startRequest("01JD0000000000000000000002"))
-		}, CodeUsage, "no thread"},
-		"active":    {func(f *fixture) { f.start() }, CodeNotYours, "it has not ended"},
-		"suspended": {func(f *fixture) { f.start(); f.ok(f.deed("suspend")) }, CodeSuspended, "wait a bit"},
-		"cancelled": {func(f *fixture) { f.end(); f.ok(f.deed("cancel")) }, CodeNotYours, "it was cancelled"},
-		"over":      {func(f *fixture) { f.start(); f.steps("r1", "r2") }, CodeNotYours, "it has ended"},
+		}, life.KindUsage, "no thread"},
+		"active":    {func(f *fixture) { f.start() }, life.KindNotYours, "it has not ended"},
+		"suspended": {func(f *fixture) { f.start(); f.ok(f.deed("suspend")) }, life.KindSuspended, "wait a bit"},
+		"cancelled": {func(f *fixture) { f.end(); f.ok(f.deed("cancel")) }, life.KindNotYours, "it was cancelled"},
+		"over":      {func(f *fixture) { f.start(); f.steps("r1", "r2") }, life.KindNotYours, "it has ended"},
 		"claimed": {func(f *fixture) {
 			f.end()
 			c := f.other(0)
-			c.For = forDelivery
+			c.For = life.ForDelivery
 			f.claimBy(c)
-		}, CodeNotYours, "run other (attempt 1) on there is delivering it"},
-		"resumed": {func(f *fixture) { f.end(); f.ok(f.deed("resume")) }, CodeNotYours, "it has not ended"},
+		}, life.KindNotYours, "run other (attempt 1) on there is delivering it"},
+		"resumed": {func(f *fixture) { f.end(); f.ok(f.deed("resume")) }, life.KindNotYours, "it has not ended"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(f *fixture) {
@@ -150,7 +151,7 @@ func TestDeliverOnlyWhatEnded(t *testing.T) {
 	inBubble(t, func(f *fixture) {
 		f.end()
 		_, err := f.engine("d1", 1).Deliver(f.Context(), DeliverRequest{Thread: testThread, ExpectHead: node.Pin{Hash: "0000000000001"}})
-		f.says(f.code(err, CodeNotYours), "its head is")
+		f.says(f.code(err, life.KindNotYours), "its head is")
 		f.unclaimed()
 	})
 }
@@ -171,7 +172,7 @@ func TestDeliverKilled(t *testing.T) {
 							f.Errorf("pending while the claim counts: %+v", got)
 						}
 					}
-					time.Sleep(MaxClaim)
+					time.Sleep(life.MaxClaim)
 					_, alive := v.Entry(testThread)
 					if got := e.Pending(f.all(), time.Minute); (len(got) == 1 && got[0].Deliver) != alive {
 						f.Errorf("pending: %+v", got)
@@ -179,7 +180,7 @@ func TestDeliverKilled(t *testing.T) {
 					if _, err := f.deliver("d2"); alive {
 						f.ok(err)
 					} else {
-						f.code(err, CodeNotYours)
+						f.code(err, life.KindNotYours)
 					}
 					if line := f.history(); line.PR != 12 {
 						f.Errorf("%+v", line)
@@ -261,7 +262,7 @@ func TestDeliverFails(t *testing.T) {
 		bubble(t, atomic, func(f *fixture) {
 			f.end()
 			e := f.engine("s", 1)
-			for n := 1; n <= MaxAttempts; n++ {
+			for n := 1; n <= life.MaxAttempts; n++ {
 				time.Sleep(time.Hour)
 				if got := e.Pending(f.all(), time.Minute); len(got) != 1 {
 					f.Fatalf("after %d: %+v", n-1, got)
@@ -273,7 +274,7 @@ func TestDeliverFails(t *testing.T) {
 					f.Errorf("tried again at once: %+v", got)
 				}
 				entry := f.entry()
-				if entry.Comment != 34 || !entry.Deliver || len(entry.Attempts) != n || (n == MaxAttempts) != (res.Suspended != nil) {
+				if entry.Comment != 34 || !entry.Deliver || len(entry.Attempts) != n || (n == life.MaxAttempts) != (res.Suspended != nil) {
 					f.Errorf("after %d: %+v, %+v", n, entry, res)
 				}
 			}
@@ -285,7 +286,7 @@ func TestDeliverFails(t *testing.T) {
 				}
 			}
 			_, err = f.deliver("d4")
-			f.says(f.code(err, CodeSuspended), "3 deliveries failed", "the forge is down")
+			f.says(f.code(err, life.KindSuspended), "3 deliveries failed", "the forge is down")
 			time.Sleep(time.Hour)
 			if got := e.Pending(f.all(), time.Minute); len(got) != 0 {
 				f.Errorf("pending: %+v", got)
@@ -305,13 +306,13 @@ func TestDeliverFails(t *testing.T) {
 func TestDeliveriesThatDie(t *testing.T) {
 	inBubble(t, func(f *fixture) {
 		f.end()
-		for n := range MaxAttempts {
+		for n := range life.MaxAttempts {
 			f.killedAt("deliver-claimed", func() { _, _ = f.deliver(fmt.Sprintf("d%d", n)) })
-			time.Sleep(MaxClaim)
+			time.Sleep(life.MaxClaim)
 		}
 		_, err := f.deliver("d9")
-		f.says(f.code(err, CodeSuspended), "3 deliveries failed")
-		if f.delivered != 0 || f.entry().Status != gitcas.StatusSuspended || len(f.entry().Attempts) != MaxAttempts {
+		f.says(f.code(err, life.KindSuspended), "3 deliveries failed")
+		if f.delivered != 0 || f.entry().Status != gitcas.StatusSuspended || len(f.entry().Attempts) != life.MaxAttempts {
 			f.Errorf("%+v", f.entry())
 		}
 		f.ok(f.deed("poke"))
@@ -322,16 +323,16 @@ func TestDeliveriesThatDie(t *testing.T) {
 	})
 	inBubble(t, func(f *fixture) {
 		f.end()
-		for n := range MaxAttempts - 1 {
+		for n := range life.MaxAttempts - 1 {
 			f.killedAt("deliver-claimed", func() { _, _ = f.deliver(fmt.Sprintf("d%d", n)) })
-			time.Sleep(MaxClaim)
+			time.Sleep(life.MaxClaim)
 		}
 		f.ok(f.deed("resume"))
 		f.unclaimed()
 		answer := f.agent
 		f.agent = f.fails
 		_, err := f.step("f")
-		f.code(err, CodeFailed)
+		f.code(err, life.KindFailed)
 		if n := len(f.entry().Attempts); n != 1 {
 			f.Errorf("%d attempts at the step", n)
 		}
@@ -345,7 +346,7 @@ func TestDeliverLosesTheThread(t *testing.T) {
 	for name, meanwhile := range map[string]func(f *fixture){
 		"cancelled":  func(f *fixture) { f.ok(f.deed("cancel")) },
 		"resumed":    func(f *fixture) { f.ok(f.deed("resume")) },
-		"taken over": func(f *fixture) { c := f.other(0); c.For = forDelivery; f.claimBy(c) },
+		"taken over": func(f *fixture) { c := f.other(0); c.For = life.ForDelivery; f.claimBy(c) },
 	} {
 		for _, wait := range []time.Duration{0, 2 * RenewEvery} {
 			for _, atomic := range []bool{true, false} {
@@ -355,19 +356,19 @@ func TestDeliverLosesTheThread(t *testing.T) {
 				t.Run(fmt.Sprintf("%s, %s, atomic %v", name, wait, atomic), func(t *testing.T) {
 					bubble(t, atomic, func(f *fixture) {
 						f.end()
-						_, err := f.deliverWith("d1", func(ctx context.Context, _ Delivery) (Effects, error) {
+						_, err := f.deliverWith("d1", func(ctx context.Context, _ Delivery) (life.Effects, error) {
 							meanwhile(f)
 							select {
 							case <-ctx.Done():
-								return Effects{}, context.Cause(ctx)
+								return life.Effects{}, context.Cause(ctx)
 							case <-time.After(wait):
 								if wait > 0 {
 									f.Error("nobody told it")
 								}
-								return Effects{PR: 12}, nil
+								return life.Effects{PR: 12}, nil
 							}
 						})
-						f.code(err, CodeNotYours)
+						f.code(err, life.KindNotYours)
 						want := map[string]string{"cancelled": "cancelled", "resumed": "active", "taken over": "ended"}[name]
 						if got := f.status(); got != want {
 							f.Errorf("it is %s", got)
@@ -385,11 +386,11 @@ func TestDeliverInterrupted(t *testing.T) {
 	inBubble(t, func(f *fixture) {
 		f.end()
 		ctx, cancel := context.WithCancelCause(f.Context())
-		_, err := f.engine("d1", 1).Deliver(ctx, DeliverRequest{Thread: testThread, Do: func(ctx context.Context, _ Delivery) (Effects, error) {
+		_, err := f.engine("d1", 1).Deliver(ctx, DeliverRequest{Thread: testThread, Do: func(ctx context.Context, _ Delivery) (life.Effects, error) {
 			cancel(errors.New("SIGTERM"))
-			return Effects{}, ctx.Err()
+			return life.Effects{}, ctx.Err()
 		}})
-		f.says(f.code(err, CodeFailed), "SIGTERM")
+		f.says(f.code(err, life.KindFailed), "SIGTERM")
 		f.unclaimed()
 		_, err = f.deliver("d2")
 		f.ok(err)
@@ -426,11 +427,11 @@ func TestDeliverBringsTheBranchUp(t *testing.T) {
 	}
 	tips := func(f *fixture) (wire.ID, error) {
 		var tip wire.ID
-		_, err := f.deliverWith("d1", func(_ context.Context, d Delivery) (Effects, error) {
+		_, err := f.deliverWith("d1", func(_ context.Context, d Delivery) (life.Effects, error) {
 			if tip = d.Tip; tip != f.mem.Refs()[branch] {
 				f.Errorf("told %s, the branch is at %s", tip, f.mem.Refs()[branch])
 			}
-			return Effects{PR: 1}, nil
+			return life.Effects{PR: 1}, nil
 		})
 		return tip, err
 	}
@@ -473,7 +474,7 @@ func TestDeliverBringsTheBranchUp(t *testing.T) {
 				f.ok(err)
 				move(f, wire.ZeroID, other, objs...)
 				_, err = tips(f)
-				f.code(err, CodeSuspended)
+				f.code(err, life.KindSuspended)
 				if e := f.entry(); e.Status != gitcas.StatusSuspended || !e.Deliver || f.delivered != 0 {
 					f.Errorf("%+v", e)
 				}
@@ -584,14 +585,14 @@ func TestPending(t *testing.T) {
 		answer := f.agent
 		f.agent = f.fails
 		_, err := f.stepWith("f", 1, StepRequest{Thread: failed})
-		f.code(err, CodeFailed)
+		f.code(err, life.KindFailed)
 		f.agent = answer
 		f.ok(f.engine("p", 1).Suspend(f.Context(), thread("suspended"), "wait"))
 		running, died, delivering := thread("running"), thread("died"), thread("delivering", "r1", "r2")
 		time.Sleep(10 * time.Minute)
 		claim(running, time.Second, "")
-		claim(died, 2*RenewedLife, "")
-		claim(delivering, time.Second, forDelivery)
+		claim(died, 2*life.RenewedLife, "")
+		claim(delivering, time.Second, life.ForDelivery)
 		thread("fresh")
 		var got []string
 		for _, p := range f.engine("s", 1).Pending(f.all(), 5*time.Minute) {
@@ -610,15 +611,15 @@ func TestPending(t *testing.T) {
 // commit, and takes nothing away from others.
 func TestEffects(t *testing.T) {
 	for name, c := range map[string]struct {
-		before, meanwhile, ours, want Effects
+		before, meanwhile, ours, want life.Effects
 	}{
-		"nothing known":             {Effects{}, Effects{}, Effects{}, Effects{}},
-		"new":                       {Effects{}, Effects{}, Effects{1, 2}, Effects{1, 2}},
-		"0 takes nothing away":      {Effects{1, 2}, Effects{}, Effects{}, Effects{1, 2}},
-		"others' stay":              {Effects{}, Effects{3, 4}, Effects{}, Effects{3, 4}},
-		"one each":                  {Effects{}, Effects{0, 4}, Effects{1, 0}, Effects{1, 4}},
-		"repeated, and others' new": {Effects{1, 2}, Effects{3, 4}, Effects{1, 2}, Effects{3, 4}},
-		"made anew":                 {Effects{1, 2}, Effects{}, Effects{5, 2}, Effects{5, 2}},
+		"nothing known":             {life.Effects{}, life.Effects{}, life.Effects{}, life.Effects{}},
+		"new":                       {life.Effects{}, life.Effects{}, life.Effects{Comment: 1, PR: 2}, life.Effects{Comment: 1, PR: 2}},
+		"0 takes nothing away":      {life.Effects{Comment: 1, PR: 2}, life.Effects{}, life.Effects{}, life.Effects{Comment: 1, PR: 2}},
+		"others' stay":              {life.Effects{}, life.Effects{Comment: 3, PR: 4}, life.Effects{}, life.Effects{Comment: 3, PR: 4}},
+		"one each":                  {life.Effects{}, life.Effects{Comment: 0, PR: 4}, life.Effects{Comment: 1, PR: 0}, life.Effects{Comment: 1, PR: 4}},
+		"repeated, and others' new": {life.Effects{Comment: 1, PR: 2}, life.Effects{Comment: 3, PR: 4}, life.Effects{Comment: 1, PR: 2}, life.Effects{Comment: 3, PR: 4}},
+		"made anew":                 {life.Effects{Comment: 1, PR: 2}, life.Effects{}, life.Effects{Comment: 5, PR: 2}, life.Effects{Comment: 5, PR: 2}},
 	} {
 		for _, end := range []string{"commit", "ask", "fail"} {
 			t.Run(name+", "+end, func(t *testing.T) {
@@ -634,16 +635,16 @@ func TestEffects(t *testing.T) {
 						}
 						return answer(ctx, t, m)
 					}
-					res, err := f.stepWith("r1", 1, StepRequest{Thread: testThread, Effects: func() Effects { return c.ours }})
+					res, err := f.stepWith("r1", 1, StepRequest{Thread: testThread, Effects: func() life.Effects { return c.ours }})
 					if end == "fail" {
-						f.code(err, CodeFailed)
+						f.code(err, life.KindFailed)
 					} else {
 						f.ok(err)
-						if (Effects{res.Comment, res.PR}) != c.want {
+						if (life.Effects{Comment: res.Comment, PR: res.PR}) != c.want {
 							f.Errorf("it says %+v", res)
 						}
 					}
-					if now := f.entry(); (Effects{now.Comment, now.PR}) != c.want {
+					if now := f.entry(); (life.Effects{Comment: now.Comment, PR: now.PR}) != c.want {
 						f.Errorf("comment %d, pull request %d, want %+v", now.Comment, now.PR, c.want)
 					}
 				})
@@ -674,7 +675,7 @@ func TestAgain(t *testing.T) {
 		}
 		// A job that was sent to deliver learns that there is nothing to step.
 		res, err := f.stepWith("r3", 1, StepRequest{Thread: testThread, ExpectHead: node.Pin{Hash: again.Head}, Deliver: true})
-		f.code(err, CodeNotYours)
+		f.code(err, life.KindNotYours)
 		if !res.Deliver || res.Again {
 			f.Errorf("%+v", res)
 		}

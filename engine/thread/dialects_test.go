@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas/node"
@@ -125,9 +126,9 @@ graph:
 `)
 		f.script(map[string]any{"n": "x"}, map[string]any{"n": int64(1)}, map[string]any{"n": int64(4)})
 		_, err := f.step("r1")
-		f.says(f.code(err, CodeFailed), `condition "big"`)
+		f.says(f.code(err, life.KindFailed), `condition "big"`)
 		_, err = f.step("r2")
-		f.says(f.code(err, CodeFailed), "no condition on what follows a holds (big)")
+		f.says(f.code(err, life.KindFailed), "no condition on what follows a holds (big)")
 		if n := len(f.chain().Steps); n != 0 {
 			f.Errorf("%d steps were committed", n)
 		}
@@ -162,18 +163,18 @@ graph:
 		f.startText(odd("'$count(steps[-1].previousAttempts) > 0 ? $error(\"it was hard\") : false'", "$START: [{role: a}]"))
 		f.agent = f.fails
 		_, err := f.step("f")
-		f.code(err, CodeFailed)
+		f.code(err, life.KindFailed)
 		f.agent = func(_ context.Context, t task.Task, _ *task.Meter) (task.Draft, error) {
 			return f.draftOf(t).output(map[string]any{"n": int64(1)}).done(), nil
 		}
 		f.steps("r1")
 		before := f.mem.Refs()
 		_, err = f.step("r2")
-		f.says(f.code(err, CodeUsage), "it was hard", "uwf thread poke "+string(testThread), "uwf thread fork "+string(testThread)+":0")
+		f.says(f.code(err, life.KindUsage), "it was hard", "uwf thread poke "+string(testThread), "uwf thread fork "+string(testThread)+":0")
 		_, err = f.engine("p", 1).Plan(f.Context(), f.at(testThread))
-		f.code(err, CodeUsage)
+		f.code(err, life.KindUsage)
 		_, err = f.engine("p", 1).Fork(f.Context(), ForkRequest{ID: forked, From: testThread, Steps: 1})
-		f.says(f.code(err, CodeUsage), "it was hard", "fork an earlier step")
+		f.says(f.code(err, life.KindUsage), "it was hard", "fork an earlier step")
 		if !maps.Equal(before, f.mem.Refs()) {
 			f.Error("something was pushed")
 		}
@@ -184,6 +185,6 @@ graph:
 		f.ok(err)
 		d.Conditions["fails"] = workflow.Condition{Expression: "$error('no')"}
 		_, err = f.engine("start", 1).Start(f.Context(), f.requestOf(d))
-		f.says(f.code(err, CodeUsage), "odd", "no")
+		f.says(f.code(err, life.KindUsage), "odd", "no")
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
@@ -68,7 +69,7 @@ func (e *Engine) readUsed(ctx context.Context, v *gitcas.View, id gitcas.ThreadI
 	if r.chain, err = v.Chain(ctx, id); err != nil {
 		return nil, moderator.Totals{}, err
 	}
-	r.plan.role = waiting(r.entry) // whose attempts are linked
+	r.plan.role = life.WaitingRole(r.entry) // whose attempts are linked
 	t, err := r.totals(ctx, r.entry.Attempts)
 	return r, t, err
 }
@@ -114,7 +115,7 @@ func (r *stepRun) countDead(ctx context.Context) error {
 		return nil
 	}
 	var err error
-	if r.used, err = r.totals(ctx, linked(r.entry.Attempts, deadRefs(r.id, held.Died)...)); err == nil {
+	if r.used, err = r.totals(ctx, life.AppendAttempts(r.entry.Attempts, life.DeadRefs(r.id, held.Died)...)); err == nil {
 		r.plan.limit = r.limits().Check(r.used, r.plan.role)
 	}
 	return err
@@ -153,37 +154,12 @@ func (r *stepRun) earlierAttempts(ctx context.Context, v *gitcas.View, refs []st
 	return nodes, hashes, nil
 }
 
-// maxExact is the largest whole number that every JSON reader keeps.
-const maxExact = 1<<53 - 1
-
-// clamped is a claim whose numbers can be stored.
-func clamped(c gitcas.Claim) gitcas.Claim {
-	for _, n := range []*int64{&c.Since, &c.Renewed, &c.Tokens} {
-		*n = min(*n, maxExact)
-	}
-	return c
-}
-
-func obituaryText(c gitcas.Claim) string {
-	if c.Ahead {
-		return fmt.Sprintf("the jobs died that run %s (attempt %d) started, or was to start, at %s; nobody knows what they used, so all that they might have counts",
-			text.Cut(c.Run, 100), c.Attempt, text.Time(time.UnixMilli(c.Since)))
-	}
-	return fmt.Sprintf("the job died: run %s (attempt %d) on %s was last heard of at %s",
-		text.Cut(c.Run, 100), c.Attempt, text.Cut(c.Host, 100), text.Time(time.UnixMilli(c.Renewed)))
-}
-
-// claimUsage is what a job used, as far as its claim tells.
-func claimUsage(c gitcas.Claim) *record.Usage {
-	return &record.Usage{InputTokens: c.Tokens, CostUSD: c.CostUSD, Unpriced: c.Unpriced, DurationMs: max(c.Renewed-c.Since, 0)}
-}
-
 // obituary is the error StepNode of a job that died without a word, as far as its
 // claim tells. The same claim always gives the same nodes.
 func (r *stepRun) obituary(ctx context.Context, a gitcas.Attempt) ([]gitcas.PlacedNode, error) {
-	c := clamped(*a.Claim)
+	c := life.ClampClaim(*a.Claim)
 	at := time.UnixMilli(c.Renewed)
-	reason := obituaryText(c)
+	reason := life.DescribeDeath(c)
 	var own []gitcas.PlacedNode
 	var err error
 	add := func(n node.Node, h node.Hash, nerr error) node.Hash {
@@ -196,7 +172,7 @@ func (r *stepRun) obituary(ctx context.Context, a gitcas.Attempt) ([]gitcas.Plac
 		Output:      add(record.ErrorOutput{Error: reason, Phase: "agent"}.Node(at)),
 		Detail:      add(node.New(node.String, "", at)),
 		StartedAtMs: c.Since, CompletedAtMs: max(c.Renewed, c.Since),
-		Usage: claimUsage(c),
+		Usage: life.ClaimUsage(c),
 		Run:   &record.Run{ID: text.Cut(c.Run, 100), Attempt: c.Attempt},
 	}
 	var nodes []gitcas.PlacedNode

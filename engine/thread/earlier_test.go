@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 )
@@ -59,7 +60,7 @@ func TestCheckLimits(t *testing.T) {
 		"too large":   {map[string]float64{"wall": 1<<31 + 1}, "limit wall can't be 2.147483649e+09"},
 		"the largest": {map[string]float64{"wall": 1 << 31}, ""},
 	} {
-		err := checkLimits(c.own)
+		err := life.CheckLimits(c.own)
 		if (err != nil) != (c.want != "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %s", name, err, c.want)
 		}

@@ -15,9 +15,6 @@ import (
 	"github.com/united-workforce/uwf/gitcas/workspace"
 )
 
-// MaxAttempts is how many failed attempts on one head suspend a thread.
-const MaxAttempts = 3
-
 // Folder is the agent's working folder.
 type Folder interface {
 	// Restore makes the folder equal to a commit.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
@@ -50,7 +51,7 @@ func Attempts(ctx context.Context, store *gitcas.Store, v *gitcas.View, id gitca
 		}
 		shown := shownAttempt(ref, a)
 		if entry.Deliver { // no step is left to be tried
-			shown.Phase = forDelivery
+			shown.Phase = life.ForDelivery
 		}
 		out = append(out, shown)
 	}
@@ -60,9 +61,9 @@ func Attempts(ctx context.Context, store *gitcas.Store, v *gitcas.View, id gitca
 func shownAttempt(ref string, a gitcas.Attempt) Attempt {
 	out := Attempt{Ref: ref, Run: a.Run, Attempt: a.Attempt, Error: a.Error, At: a.At}
 	if a.Claim != nil {
-		c := clamped(*a.Claim)
-		out.Run, out.Claim, out.Phase, out.Error = c.Run, true, "agent", obituaryText(c)
-		out.At, out.Usage = time.UnixMilli(c.Renewed), claimUsage(c)
+		c := life.ClampClaim(*a.Claim)
+		out.Run, out.Claim, out.Phase, out.Error = c.Run, true, "agent", life.DescribeDeath(c)
+		out.At, out.Usage = time.UnixMilli(c.Renewed), life.ClaimUsage(c)
 		return out
 	}
 	h, ok := errorStepOf(a.Nodes)

@@ -16,6 +16,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
 	"github.com/united-workforce/uwf/engine/deadline"
+	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/redact"
 	"github.com/united-workforce/uwf/engine/task"
@@ -116,9 +117,9 @@ func (f *fixture) ok(err error) {
 }
 
 // code checks an error's exit code and returns its text.
-func (f *fixture) code(err error, want Code) string {
+func (f *fixture) code(err error, want life.Kind) string {
 	f.Helper()
-	if got := CodeOf(err); got != want {
+	if got := life.KindOf(err); got != want {
 		f.Fatalf("exit code %d, want %d: %v", got, want, err)
 	}
 	if err == nil {

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing"
-
+	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/thread/branch"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/wire"
@@ -109,7 +109,7 @@ func (r *stepRun) reloadStore(ctx context.Context) error {
 		return nil
 	}
 	if _, err := r.hold.see(v); err != nil {
-		return &NotYoursError{Thread: r.id, Reason: "it was taken over, suspended or cancelled while its work branch was brought up"}
+		return &life.NotYoursError{Thread: r.id, Reason: "it was taken over, suspended or cancelled while its work branch was brought up"}
 	}
 	return nil
 }

@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/go-git/go-git/v5/plumbing"
-
+	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/thread/branch"
 	"github.com/united-workforce/uwf/gitcas"
@@ -30,7 +30,7 @@ type ForkRequest struct {
 // their hashes; the work goes on from the commit that the last of them recorded, on
 // a branch of the new thread's own.
 func (e *Engine) Fork(ctx context.Context, req ForkRequest) (Started, error) {
-	if err := checkLimits(req.Limits); err != nil {
+	if err := life.CheckLimits(req.Limits); err != nil {
 		return Started{}, err
 	}
 	if err := e.noSecret("the key", req.Key); err != nil {
@@ -59,7 +59,7 @@ type forking struct {
 }
 
 func (f *forking) refuse(reason, advice string) error {
-	return &RefusedError{Thread: f.req.From, Do: "fork", Reason: reason, Advice: advice}
+	return &life.RefusedError{Thread: f.req.From, Do: "fork", Reason: reason, Advice: advice}
 }
 
 // change is the push that makes the fork, as v allows it.
@@ -74,7 +74,7 @@ func (f *forking) change(ctx context.Context, v *gitcas.View) (*gitcas.Change, e
 	steps := f.req.Steps
 	switch n := len(t.chain.Steps); {
 	case steps < -1 || steps > n:
-		return nil, &UsageError{Msg: fmt.Sprintf("thread %s has %d steps: a fork shares 0 to %d of them, not %d", f.req.From, n, n, steps)}
+		return nil, &life.UsageError{Msg: fmt.Sprintf("thread %s has %d steps: a fork shares 0 to %d of them, not %d", f.req.From, n, n, steps)}
 	case steps == -1:
 		steps = n
 	}
@@ -89,7 +89,7 @@ func (f *forking) change(ctx context.Context, v *gitcas.View) (*gitcas.Change, e
 		if steps > 0 {
 			msg += "\n" + f.earlier(steps)
 		}
-		return nil, &UsageError{Msg: msg}
+		return nil, &life.UsageError{Msg: msg}
 	case d.Kind == moderator.End:
 		advice := f.earlier(steps)
 		if t.def.Resume != nil && t.entry.Status == gitcas.StatusEnded {
@@ -108,7 +108,7 @@ func (f *forking) earlier(steps int) string {
 // there reports whether the new thread is there already, under the same key.
 func (f *forking) there(ctx context.Context, v *gitcas.View) (done bool, err error) {
 	if _, ok := v.Entry(f.req.ID); ok {
-		return true, &NotYoursError{Thread: f.req.ID, Reason: "a thread of that id is there already"}
+		return true, &life.NotYoursError{Thread: f.req.ID, Reason: "a thread of that id is there already"}
 	}
 	if id, taken := threadWithKey(v, f.req.Key); taken {
 		f.out, err = existing(ctx, v, id)
@@ -120,7 +120,7 @@ func (f *forking) there(ctx context.Context, v *gitcas.View) (done bool, err err
 	if err != nil || !found {
 		return err != nil, err
 	}
-	return true, &NotYoursError{Thread: f.req.ID, Reason: gone(ended)}
+	return true, &life.NotYoursError{Thread: f.req.ID, Reason: life.DescribeEnd(ended)}
 }
 
 // source reads the thread to fork.
@@ -133,7 +133,7 @@ func (f *forking) source(ctx context.Context, v *gitcas.View) (*stepRun, error) 
 		return nil, err
 	}
 	if ended.Reason == gitcas.ReasonRemoved {
-		return nil, f.refuse(gone(ended), "")
+		return nil, f.refuse(life.DescribeEnd(ended), "")
 	}
 	return f.e.read(ctx, past, f.req.From)
 }
@@ -156,7 +156,7 @@ func (f *forking) push(ctx context.Context, v *gitcas.View, t *stepRun, d modera
 		ForkedFrom: &ForkPoint{Step: entry.Head, Thread: f.req.From, Steps: steps}}
 	if d.Kind == moderator.Suspend {
 		entry.Status, entry.Next = gitcas.StatusSuspended, nil
-		entry.Suspended = &gitcas.Suspended{Role: d.Role, Reason: text.Cut(d.Reason, maxReason)}
+		entry.Suspended = &gitcas.Suspended{Role: d.Role, Reason: text.Cut(d.Reason, life.MaxReason)}
 		out.Suspended = &SuspendedInfo{Role: d.Role, Reason: d.Reason}
 	}
 	refs, err := f.e.workRef(ctx, v, work)
@@ -203,7 +203,7 @@ func (e *Engine) workCommit(ctx context.Context, commit string) (wire.ID, error)
 	id := plumbing.NewHash(commit)
 	_, err := branch.Read(ctx, e.Store.Remote(), id)
 	if errors.Is(err, wire.ErrNotFound) {
-		return id, &UsageError{Msg: fmt.Sprintf("commit %s, which the thread's work goes on from, is not on %s any more; push it there under any name (git push <remote> %s:refs/heads/<name>), then try again",
+		return id, &life.UsageError{Msg: fmt.Sprintf("commit %s, which the thread's work goes on from, is not on %s any more; push it there under any name (git push <remote> %s:refs/heads/<name>), then try again",
 			commit, e.Store.Remote().URL(), commit)}
 	}
 	return id, err

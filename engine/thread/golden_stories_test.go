@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
@@ -60,7 +61,7 @@ Written by uwf before 0.2.`,
 				w.start(name, "Within limits.", flow)
 				w.says("developer", 0)
 				w.steps(name, 1)
-				if _, err := g.step(w.id(name)); thread.CodeOf(err) != thread.CodeLimit {
+				if _, err := g.step(w.id(name)); life.KindOf(err) != life.KindLimit {
 					g.Fatal(err)
 				}
 				time.Sleep(time.Minute)
@@ -148,29 +149,29 @@ func tellDelivery(g *golden, w *goldenWriter) {
 		w.says("developer", 1)
 		w.says("reviewer", 1)
 		w.steps(name, 1)
-		_, err := g.engine().Step(g.Context(), thread.StepRequest{Thread: w.id(name), Deliver: true, Effects: func() thread.Effects { return thread.Effects{Comment: 34} }})
+		_, err := g.engine().Step(g.Context(), thread.StepRequest{Thread: w.id(name), Deliver: true, Effects: func() life.Effects { return life.Effects{Comment: 34} }})
 		g.ok(err)
 		time.Sleep(time.Minute)
 		return w.id(name)
 	}
 	fails := func(id gitcas.ThreadID, times int) {
 		for range times {
-			if _, err := g.deliver(id, thread.Effects{}, errors.New("GitHub Actions is not permitted to create pull requests")); err == nil {
+			if _, err := g.deliver(id, life.Effects{}, errors.New("GitHub Actions is not permitted to create pull requests")); err == nil {
 				g.Fatal("a delivery was to fail")
 			}
 			time.Sleep(time.Minute)
 		}
 	}
-	delivers := func(id gitcas.ThreadID, made thread.Effects) {
+	delivers := func(id gitcas.ThreadID, made life.Effects) {
 		_, err := g.deliver(id, made, nil)
 		g.ok(err)
 		time.Sleep(time.Minute)
 	}
 	end("to be delivered")
 	fails(end("failed"), 1)
-	fails(end("waits"), thread.MaxAttempts)
-	delivers(end("delivered"), thread.Effects{PR: 12})
-	delivers(end("again"), thread.Effects{Comment: 56, PR: 13})
+	fails(end("waits"), life.MaxAttempts)
+	delivers(end("delivered"), life.Effects{PR: 12})
+	delivers(end("again"), life.Effects{Comment: 56, PR: 13})
 	w.resume("again", "One more thing.")
 	w.says("developer", 2)
 	w.steps("again", 1)

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/txtar"
-
+	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/gitcastest"
@@ -90,7 +90,7 @@ func (g *golden) goOn(id gitcas.ThreadID, f threadFacts) {
 	if f.Status != "active" {
 		err := g.engine().Resume(g.Context(), thread.ResumeRequest{Thread: id, Text: "Here is the answer.", Limits: map[string]float64{"maxSteps": 50}})
 		if f.Status == "cancelled" || f.Status == "ended" && !f.Resumes {
-			if thread.CodeOf(err) == thread.CodeOK {
+			if life.KindOf(err) == life.KindDone {
 				g.Errorf("a thread that was %s goes on", f.Status)
 			}
 			return
@@ -98,7 +98,7 @@ func (g *golden) goOn(id gitcas.ThreadID, f threadFacts) {
 		g.ok(err)
 	}
 	plan, err := g.engine().Plan(g.Context(), g.at(id))
-	if thread.CodeOf(err) != thread.CodeSuspended {
+	if life.KindOf(err) != life.KindSuspended {
 		g.ok(err)
 	}
 	if f.Next != "" && plan.Role != f.Next || plan.Step != len(f.Steps)+1 || plan.Prompt == "" && plan.Suspended == nil {
@@ -113,7 +113,7 @@ func (g *golden) delivers(id gitcas.ThreadID, f threadFacts) {
 	if f.Status == "suspended" {
 		g.ok(g.engine().Resume(g.Context(), thread.ResumeRequest{Thread: id}))
 	}
-	res, err := g.deliver(id, thread.Effects{PR: 77}, nil)
+	res, err := g.deliver(id, life.Effects{PR: 77}, nil)
 	g.ok(err)
 	if now := g.read()[id]; now.Status != "ended" || now.PR != 77 || now.Head != f.Head || res.Step != len(f.Steps) {
 		g.Errorf("delivered: %+v, %+v", now, res)
@@ -127,7 +127,7 @@ func (g *golden) steps(id gitcas.ThreadID, before int) {
 	g.Helper()
 	for n := 1; n <= 5; n++ {
 		res, err := g.step(id)
-		if n == 1 && thread.CodeOf(err) == thread.CodeSuspended { // the step before asks a person
+		if n == 1 && life.KindOf(err) == life.KindSuspended { // the step before asks a person
 			g.ok(g.engine().Resume(g.Context(), thread.ResumeRequest{Thread: id, Text: "Here is the answer."}))
 			res, err = g.step(id)
 		}
@@ -148,7 +148,7 @@ func (g *golden) forks(id gitcas.ThreadID, f threadFacts) {
 	share := min(1, len(f.Steps))
 	fork := gitcas.ThreadID("01ZZ9000000000000000000000")
 	_, err := g.engine().Fork(g.Context(), thread.ForkRequest{ID: fork, From: id, Steps: share})
-	if errors.As(err, new(*thread.RefusedError)) && share == 1 { // nothing is left to do after it
+	if errors.As(err, new(*life.RefusedError)) && share == 1 { // nothing is left to do after it
 		share = 0
 		_, err = g.engine().Fork(g.Context(), thread.ForkRequest{ID: fork, From: id})
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/engine/deadline"
+	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/redact"
 	"github.com/united-workforce/uwf/engine/task"
@@ -119,8 +120,8 @@ func (g *golden) step(id gitcas.ThreadID) (thread.Result, error) {
 }
 
 // deliver is a job that delivers a thread, or can't.
-func (g *golden) deliver(id gitcas.ThreadID, made thread.Effects, fails error) (thread.Result, error) {
-	return g.engine().Deliver(g.Context(), thread.DeliverRequest{Thread: id, Do: func(context.Context, thread.Delivery) (thread.Effects, error) {
+func (g *golden) deliver(id gitcas.ThreadID, made life.Effects, fails error) (thread.Result, error) {
+	return g.engine().Deliver(g.Context(), thread.DeliverRequest{Thread: id, Do: func(context.Context, thread.Delivery) (life.Effects, error) {
 		return made, fails
 	}})
 }

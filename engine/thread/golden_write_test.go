@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/txtar"
-
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/engine/workflow"
@@ -149,7 +150,7 @@ func TestPokeTwice(t *testing.T) {
 		f.says(f.runs[3].EdgePrompt, "and again", "once more")
 		f.limits = moderator.Limits{MaxSteps: 4}
 		_, err := f.step("r5")
-		f.says(f.code(err, CodeLimit), "4 steps of 4")
+		f.says(f.code(err, life.KindLimit), "4 steps of 4")
 		f.sound()
 	})
 }
@@ -182,8 +183,8 @@ func TestPokeOfAsking(t *testing.T) {
 func TestPokeKeepsPeople(t *testing.T) {
 	for name, c := range map[string]struct {
 		file string
-		code Code
-	}{"elsewhere": {"readme", CodeOK}, "in the same file": {"by-r2", CodeNotYours}} {
+		code life.Kind
+	}{"elsewhere": {"readme", life.KindDone}, "in the same file": {"by-r2", life.KindNotYours}} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(f *fixture) {
 				f.agent = f.answer("done", "rejected")
@@ -204,7 +205,7 @@ func TestPokeKeepsPeople(t *testing.T) {
 				before := f.mem.Refs()
 				err := f.engine("p", 1).Poke(f.Context(), testThread, "again")
 				text := f.code(err, c.code)
-				if c.code != CodeOK {
+				if c.code != life.KindDone {
 					f.says(text, "by-r2", "fork")
 					if !maps.Equal(before, f.mem.Refs()) {
 						f.Error("something was pushed")
@@ -246,10 +247,10 @@ func TestPokeKeepsAttempts(t *testing.T) {
 		f.agent = f.fails
 		for _, run := range []string{"f1", "f2", "f3"} {
 			_, err := f.step(run)
-			f.code(err, CodeFailed)
+			f.code(err, life.KindFailed)
 		}
 		_, err := f.step("f4")
-		f.code(err, CodeSuspended)
+		f.code(err, life.KindSuspended)
 		f.ok(f.engine("p", 1).Poke(f.Context(), testThread, "better"))
 		f.agent = answer
 		as, err := Attempts(f.Context(), f.store(), f.view(), testThread, f.entry())
@@ -263,7 +264,7 @@ func TestPokeKeepsAttempts(t *testing.T) {
 		}
 		f.limits = moderator.Limits{Tokens: 11 + 3*110 + 11}
 		_, err = f.step("r3")
-		f.code(err, CodeLimit)
+		f.code(err, life.KindLimit)
 		f.sound()
 	})
 }
@@ -298,7 +299,7 @@ func TestPause(t *testing.T) {
 					f.Errorf("%+v", res)
 				}
 				_, err := f.step("r2")
-				f.says(f.code(err, CodeSuspended), "holiday")
+				f.says(f.code(err, life.KindSuspended), "holiday")
 				f.paid(1)
 				f.ok(f.engine("p", 1).Resume(f.Context(), ResumeRequest{Thread: testThread}))
 				f.steps("r3")
@@ -316,7 +317,7 @@ func TestPauseOfAFailure(t *testing.T) {
 			return f.fails(ctx, t, m)
 		}
 		_, err := f.step("r1")
-		f.code(err, CodeFailed)
+		f.code(err, life.KindFailed)
 		if e := f.entry(); e.Status != gitcas.StatusSuspended || e.Pause != nil || len(e.Attempts) != 1 {
 			f.Errorf("%+v", e)
 		}
@@ -333,7 +334,7 @@ func TestPauseTakenBack(t *testing.T) {
 		f.agent = func(ctx context.Context, t task.Task, m *task.Meter) (task.Draft, error) {
 			p := f.engine("p", 1)
 			f.ok(p.Pause(f.Context(), testThread, ""))
-			f.says(f.code(p.Resume(f.Context(), ResumeRequest{Thread: testThread, Text: "blue"}), CodeNotYours), "pauses after")
+			f.says(f.code(p.Resume(f.Context(), ResumeRequest{Thread: testThread, Text: "blue"}), life.KindNotYours), "pauses after")
 			f.ok(p.Resume(f.Context(), ResumeRequest{Thread: testThread}))
 			return answer(ctx, t, m)
 		}
@@ -349,7 +350,7 @@ func TestPauseByTheNextJob(t *testing.T) {
 		f.start()
 		f.edit(func(e *gitcas.Entry) { e.Pause = &gitcas.Pause{Reason: "holiday"} })
 		res, err := f.step("r1")
-		f.says(f.code(err, CodeSuspended), "holiday")
+		f.says(f.code(err, life.KindSuspended), "holiday")
 		f.paid(0)
 		f.unclaimed()
 		if e := f.entry(); e.Status != gitcas.StatusSuspended || e.Suspended.Role != "a" || e.Pause != nil || res.Status != "suspended" {
@@ -366,12 +367,12 @@ func TestRetry(t *testing.T) {
 		f.agent = f.fails
 		for _, run := range []string{"f1", "f2", "f3"} {
 			_, err := f.step(run)
-			f.code(err, CodeFailed)
+			f.code(err, life.KindFailed)
 		}
 		_, err := f.step("f4")
-		f.says(f.code(err, CodeSuspended), "retry")
+		f.says(f.code(err, life.KindSuspended), "retry")
 		f.ok(f.deed("retry"))
-		f.says(f.code(f.deed("retry"), CodeNotYours), "no failed attempt")
+		f.says(f.code(f.deed("retry"), life.KindNotYours), "no failed attempt")
 		f.agent = answer
 		f.steps("r1")
 		if strings.Contains(f.runs[3].EdgePrompt, "answered") {
@@ -404,7 +405,7 @@ func TestFork(t *testing.T) {
 					uploaded := f.objects()
 					out, err := f.engine("p", 1).Fork(f.Context(), ForkRequest{ID: forked, From: testThread, Steps: steps, Key: "k", Limits: map[string]float64{"maxSteps": 9}})
 					if next == "" {
-						f.says(f.code(err, CodeNotYours), "leads to the end", "fork "+string(testThread)+":3", "resume")
+						f.says(f.code(err, life.KindNotYours), "leads to the end", "fork "+string(testThread)+":3", "resume")
 						return
 					}
 					f.ok(err)
@@ -441,7 +442,7 @@ func TestFork(t *testing.T) {
 					f.agent = f.answer("done", "approved")
 					for range 3 {
 						if _, err := f.engine("z"+fmt.Sprint(len(f.runs)), 1).Step(f.Context(), f.at(forked)); err != nil {
-							f.code(err, CodeNotYours)
+							f.code(err, life.KindNotYours)
 						}
 					}
 					f.sound()
@@ -486,21 +487,21 @@ func reachedBy(o wire.Object) []wire.ID {
 func TestForkRefused(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(f *fixture, req *ForkRequest)
-		code   Code
+		code   life.Kind
 		says   string
 	}{
-		"too many steps":  {func(_ *fixture, r *ForkRequest) { r.Steps = 3 }, CodeUsage, "has 1 steps"},
-		"less than none":  {func(_ *fixture, r *ForkRequest) { r.Steps = -2 }, CodeUsage, "0 to 1"},
-		"a taken id":      {func(_ *fixture, r *ForkRequest) { r.ID = testThread }, CodeNotYours, "there already"},
-		"no id":           {func(_ *fixture, r *ForkRequest) { r.ID = "../x" }, CodeUsage, "thread id"},
-		"unknown thread":  {func(_ *fixture, r *ForkRequest) { r.From = "01JD0000000000000000000008" }, CodeUsage, "no thread"},
-		"unknown limit":   {func(_ *fixture, r *ForkRequest) { r.Limits = map[string]float64{"steps": 3} }, CodeUsage, "maxSteps"},
-		"negative limit":  {func(_ *fixture, r *ForkRequest) { r.Limits = map[string]float64{"tokens": -3} }, CodeUsage, "tokens"},
-		"a secret in key": {func(f *fixture, r *ForkRequest) { f.secrets("hunter2-hunter2"); r.Key = "hunter2-hunter2" }, CodeUsage, "secret"},
+		"too many steps":  {func(_ *fixture, r *ForkRequest) { r.Steps = 3 }, life.KindUsage, "has 1 steps"},
+		"less than none":  {func(_ *fixture, r *ForkRequest) { r.Steps = -2 }, life.KindUsage, "0 to 1"},
+		"a taken id":      {func(_ *fixture, r *ForkRequest) { r.ID = testThread }, life.KindNotYours, "there already"},
+		"no id":           {func(_ *fixture, r *ForkRequest) { r.ID = "../x" }, life.KindUsage, "thread id"},
+		"unknown thread":  {func(_ *fixture, r *ForkRequest) { r.From = "01JD0000000000000000000008" }, life.KindUsage, "no thread"},
+		"unknown limit":   {func(_ *fixture, r *ForkRequest) { r.Limits = map[string]float64{"steps": 3} }, life.KindUsage, "maxSteps"},
+		"negative limit":  {func(_ *fixture, r *ForkRequest) { r.Limits = map[string]float64{"tokens": -3} }, life.KindUsage, "tokens"},
+		"a secret in key": {func(f *fixture, r *ForkRequest) { f.secrets("hunter2-hunter2"); r.Key = "hunter2-hunter2" }, life.KindUsage, "secret"},
 		"the commit is gone": {func(f *fixture, _ *ForkRequest) {
 			f.mem.SetRef("refs/heads/uwf/"+string(testThread), wire.ZeroID)
 			f.remote.gone = append(f.remote.gone, plumbing.NewHash(f.chain().Steps[0].Work.Commit))
-		}, CodeUsage, "is not on"},
+		}, life.KindUsage, "is not on"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(f *fixture) {
@@ -549,7 +550,7 @@ func TestForkOfAsking(t *testing.T) {
 			f.Fatalf("%+v", out)
 		}
 		_, err = f.engine("q", 1).Step(f.Context(), f.at(forked))
-		f.code(err, CodeSuspended)
+		f.code(err, life.KindSuspended)
 		f.ok(f.engine("p", 1).Resume(f.Context(), ResumeRequest{Thread: forked, Text: "blue"}))
 		f.agent = f.answer("done", "approved")
 		_, err = f.engine("r2", 1).Step(f.Context(), f.at(forked))
@@ -590,7 +591,7 @@ func TestRemove(t *testing.T) {
 				answer := f.agent
 				f.agent = f.fails
 				_, err := f.step("f1")
-				f.code(err, CodeFailed)
+				f.code(err, life.KindFailed)
 				f.agent = answer
 				f.steps("r1", "r2")
 				c.change(f)
@@ -610,7 +611,7 @@ func TestRemove(t *testing.T) {
 				}
 				f.ok(f.store().History(f.Context(), f.view(), func(e gitcas.Ended) error { f.Errorf("listed: %+v", e); return nil }))
 				_, err = f.step("r9")
-				f.says(f.code(err, CodeNotYours), "removed")
+				f.says(f.code(err, life.KindNotYours), "removed")
 				f.ok(e.Remove(f.Context(), testThread))
 				f.sound()
 			})
@@ -690,7 +691,7 @@ func TestResumeAfterTheEnd(t *testing.T) {
 					}
 					f.sound()
 					f.ok(f.store().History(f.Context(), f.view(), func(e gitcas.Ended) error { f.Errorf("listed: %+v", e); return nil }))
-					f.says(f.code(f.engine("p", 1).Resume(f.Context(), ResumeRequest{Thread: testThread}), CodeNotYours), "does not wait")
+					f.says(f.code(f.engine("p", 1).Resume(f.Context(), ResumeRequest{Thread: testThread}), life.KindNotYours), "does not wait")
 					f.steps(fmt.Sprint("again", i))
 					f.says(f.runs[2+i].EdgePrompt, "look again", text)
 					if f.status() != "ended" {
@@ -727,12 +728,12 @@ func TestResumeAfterTheEndRefused(t *testing.T) {
 		req.ID = forked
 		_, err = f.engine("start", 1).Start(f.Context(), req)
 		f.ok(err)
-		f.says(f.code(f.deed("resume"), CodeNotYours), string(forked), "issue/7")
+		f.says(f.code(f.deed("resume"), life.KindNotYours), string(forked), "issue/7")
 		_, err = f.engine("p", 1).Cancel(f.Context(), forked, "no")
 		f.ok(err)
 		f.ok(f.deed("resume"))
 		f.ok(f.deed("cancel"))
-		f.says(f.code(f.deed("resume"), CodeNotYours), "cancelled", "fork")
+		f.says(f.code(f.deed("resume"), life.KindNotYours), "cancelled", "fork")
 		f.sound()
 		// A step that leads to the end can be done again where the thread lives again.
 	})
@@ -770,7 +771,7 @@ func TestPlan(t *testing.T) {
 			f.Errorf("%+v, %+v", p.Limits, p.Used)
 		}
 		p, err = f.engine("p", 1).Plan(f.Context(), f.at(testThread))
-		f.says(f.code(err, CodeNotYours), "ended")
+		f.says(f.code(err, life.KindNotYours), "ended")
 		if !p.Done {
 			f.Errorf("%+v", p)
 		}
@@ -781,23 +782,23 @@ func TestPlan(t *testing.T) {
 func TestPlanOfNothing(t *testing.T) {
 	for name, c := range map[string]struct {
 		set  func(f *fixture)
-		code Code
+		code life.Kind
 	}{
-		"suspended": {func(f *fixture) { f.ok(f.deed("suspend")) }, CodeSuspended},
-		"pausing":   {func(f *fixture) { f.edit(func(e *gitcas.Entry) { e.Pause = &gitcas.Pause{Reason: "x"} }) }, CodeSuspended},
-		"claimed":   {func(f *fixture) { f.claimBy(f.other(0)) }, CodeNotYours},
-		"limit":     {func(f *fixture) { f.limits = moderator.Limits{MaxSteps: 1} }, CodeLimit},
+		"suspended": {func(f *fixture) { f.ok(f.deed("suspend")) }, life.KindSuspended},
+		"pausing":   {func(f *fixture) { f.edit(func(e *gitcas.Entry) { e.Pause = &gitcas.Pause{Reason: "x"} }) }, life.KindSuspended},
+		"claimed":   {func(f *fixture) { f.claimBy(f.other(0)) }, life.KindNotYours},
+		"limit":     {func(f *fixture) { f.limits = moderator.Limits{MaxSteps: 1} }, life.KindLimit},
 		"limit by a dead job": {func(f *fixture) {
 			f.limits = moderator.Limits{MaxSteps: 2}
 			f.claimBy(f.other(21 * time.Minute))
-		}, CodeLimit},
+		}, life.KindLimit},
 		"three dead jobs": {func(f *fixture) {
 			c := f.other(21 * time.Minute)
 			c.Died = []string{"x.1", "y.1"}
 			f.claimBy(c)
-		}, CodeSuspended},
-		"poked": {func(f *fixture) { f.ok(f.deed("poke")) }, CodeOK},
-		"ended": {func(f *fixture) { f.steps("r2") }, CodeNotYours},
+		}, life.KindSuspended},
+		"poked": {func(f *fixture) { f.ok(f.deed("poke")) }, life.KindDone},
+		"ended": {func(f *fixture) { f.steps("r2") }, life.KindNotYours},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(f *fixture) {
@@ -807,16 +808,16 @@ func TestPlanOfNothing(t *testing.T) {
 				before := f.mem.Refs()
 				p, err := f.engine("p", 1).Plan(f.Context(), f.at(testThread))
 				f.code(err, c.code)
-				if (p.Suspended != nil) != (c.code == CodeSuspended) || !maps.Equal(before, f.mem.Refs()) {
+				if (p.Suspended != nil) != (c.code == life.KindSuspended) || !maps.Equal(before, f.mem.Refs()) {
 					f.Errorf("%+v", p)
 				}
 				runs := len(f.runs)
 				_, err = f.step("r9")
 				f.code(err, c.code)
-				if (len(f.runs) > runs) != (c.code == CodeOK) {
+				if (len(f.runs) > runs) != (c.code == life.KindDone) {
 					f.Error("the plan was wrong")
 				}
-				if c.code == CodeOK && f.runs[runs].Prompt != p.Prompt {
+				if c.code == life.KindDone && f.runs[runs].Prompt != p.Prompt {
 					f.Errorf("planned %q, told %q", p.Prompt, f.runs[runs].Prompt)
 				}
 			})
@@ -843,7 +844,7 @@ func TestLimitsOfAll(t *testing.T) {
 		"above all":    {moderator.Limits{MaxSteps: 200}, nil, nil, moderator.Limits{MaxSteps: 200, MaxStepsPerRole: 10}},
 		"own only one": {own: map[string]float64{"maxSteps": 99}, want: moderator.Limits{MaxSteps: 99, MaxStepsPerRole: 10}},
 	} {
-		if got := effective(c.configured, c.w, c.own); got != c.want {
+		if got := life.EffectiveLimits(c.configured, &workflow.Definition{Limits: c.w}, c.own); got != c.want {
 			t.Errorf("%s: %+v, want %+v", name, got, c.want)
 		}
 	}
@@ -858,12 +859,12 @@ func TestRaisedLimits(t *testing.T) {
 		f.ok(err)
 		f.steps("r1")
 		_, err = f.step("r2")
-		f.code(err, CodeLimit)
+		f.code(err, life.KindLimit)
 		resume := func(limits map[string]float64) error {
 			return f.engine("p", 1).Resume(f.Context(), ResumeRequest{Thread: testThread, Limits: limits})
 		}
-		f.says(f.code(resume(map[string]float64{"maxSteps": 0.5}), CodeUsage), "raise")
-		f.says(f.code(resume(map[string]float64{"steps": 5}), CodeUsage), "maxSteps")
+		f.says(f.code(resume(map[string]float64{"maxSteps": 0.5}), life.KindUsage), "raise")
+		f.says(f.code(resume(map[string]float64{"steps": 5}), life.KindUsage), "maxSteps")
 		f.limits = moderator.Limits{Tokens: 500}
 		e := f.engine("p", 1)
 		var notice string
@@ -893,7 +894,7 @@ func TestNodesOfTheDead(t *testing.T) {
 				f.edit(func(e *gitcas.Entry) { e.Next.Poked = bad })
 				runs := len(f.runs)
 				_, err := f.step("r2")
-				f.code(err, CodeDamaged)
+				f.code(err, life.KindDamaged)
 				if len(f.runs) != runs {
 					f.Errorf("it ran: %v", err)
 				}
@@ -917,7 +918,7 @@ func TestDeedsCutShort(t *testing.T) {
 			answer := f.agent
 			f.agent = f.fails
 			_, err := f.step("f")
-			f.code(err, CodeFailed)
+			f.code(err, life.KindFailed)
 			f.agent = answer
 		}, "active", 1},
 		"fork":   {func(f *fixture) {}, "active", 1},
@@ -953,10 +954,10 @@ func TestDeedsCutShort(t *testing.T) {
 							}
 							_ = f.deed(deed)
 							f.remote.before, f.remote.after = nil, nil
-							time.Sleep(MaxClaim)
+							time.Sleep(life.MaxClaim)
 							f.sound()
 							if err := f.again(deed); err != nil {
-								f.code(err, CodeNotYours) // it was done
+								f.code(err, life.KindNotYours) // it was done
 							}
 							f.sound()
 							if got := f.status(); got != c.status {
@@ -1040,7 +1041,7 @@ func TestForkOfAnOldID(t *testing.T) {
 		_, err = f.engine("p", 1).Cancel(f.Context(), old, "no")
 		f.ok(err)
 		_, err = f.engine("p", 1).Fork(f.Context(), ForkRequest{ID: old, From: testThread, Steps: 1})
-		f.says(f.code(err, CodeNotYours), "cancelled")
+		f.says(f.code(err, life.KindNotYours), "cancelled")
 	})
 }
 
@@ -1068,7 +1069,7 @@ func TestForkThatWasRemoved(t *testing.T) {
 
 // TestDeedsOnShortEntries: another tool may have written nothing but the head.
 func TestDeedsOnShortEntries(t *testing.T) {
-	for deed, code := range map[string]Code{"poke": 0, "fork": 0, "pause": 0, "suspend": 0, "cancel": 0, "retry": 4, "resume": 4, "remove": 4} {
+	for deed, code := range map[string]life.Kind{"poke": 0, "fork": 0, "pause": 0, "suspend": 0, "cancel": 0, "retry": 4, "resume": 4, "remove": 4} {
 		t.Run(deed, func(t *testing.T) {
 			inBubble(t, func(f *fixture) {
 				f.writes()
@@ -1102,9 +1103,9 @@ func TestPokeWhilePoked(t *testing.T) {
 			}
 			f.hook = nil
 			other := f.engine("other", 1)
-			f.says(f.code(other.Poke(f.Context(), testThread, "me too"), CodeNotYours), "about to do something else", "poke")
+			f.says(f.code(other.Poke(f.Context(), testThread, "me too"), life.KindNotYours), "about to do something else", "poke")
 			_, err := f.step("r2")
-			f.code(err, CodeNotYours)
+			f.code(err, life.KindNotYours)
 		}
 		f.ok(f.deed("poke"))
 		if n := len(f.chain().Steps); n != 0 {

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas"
@@ -21,7 +22,7 @@ func TestLimits(t *testing.T) {
 		answer := f.agent
 		f.agent = f.fails
 		_, err := f.step("f")
-		f.code(err, CodeFailed)
+		f.code(err, life.KindFailed)
 		f.agent = answer
 	}
 	step := func(f *fixture) { f.steps("s") }
@@ -63,7 +64,7 @@ func TestLimits(t *testing.T) {
 					f.ok(err)
 					return
 				}
-				f.says(f.code(err, CodeLimit), c.says)
+				f.says(f.code(err, life.KindLimit), c.says)
 				if len(f.runs) != runs {
 					f.Error("an agent ran")
 				}
@@ -72,7 +73,7 @@ func TestLimits(t *testing.T) {
 				}
 				f.unclaimed()
 				_, err = f.step("r2")
-				f.says(f.code(err, CodeSuspended), c.says)
+				f.says(f.code(err, life.KindSuspended), c.says)
 				f.limits = moderator.Limits{}
 				if c.own == nil {
 					f.ok(f.engine("p", 1).Resume(f.Context(), ResumeRequest{Thread: testThread, Text: ""}))

@@ -21,7 +21,7 @@ func subjectOf(title string, id gitcas.ThreadID, what string) string {
 
 // stepWhat is what a step's commit says happened.
 func stepWhat(role, status string, step int) string {
-	return fmt.Sprintf("%s → %s · step %d", oneLine(role), oneLine(status), step)
+	return fmt.Sprintf("%s → %s · step %d", text.OneLine(role), text.OneLine(status), step)
 }
 
 // modelOf is the name of the model that a step asked; empty: it asked none.
@@ -29,7 +29,7 @@ func modelOf(t task.Task, u *record.Usage) string {
 	if t.Model == nil || u == nil || u.InputTokens+u.OutputTokens == 0 {
 		return ""
 	}
-	return oneLine(cmp.Or(t.Model.Name, t.Model.Alias))
+	return text.OneLine(cmp.Or(t.Model.Name, t.Model.Alias))
 }
 
 // costTrailers are what a step took, and from which model.
@@ -54,13 +54,13 @@ const maxWorkText = 3500
 // the head that the step was taken on, with its digest: who exchanges that on the state
 // branch would have to rewrite this branch too. s is nil where there is no step.
 func (r *stepRun) workMessage(result string, s *sealed) (string, error) {
-	what := fmt.Sprintf("%s · %s", stepWhat(r.task.Role, result, r.task.Step), oneLine(r.task.WorkflowName))
+	what := fmt.Sprintf("%s · %s", stepWhat(r.task.Role, result, r.task.Step), text.OneLine(r.task.WorkflowName))
 	m := commitmsg.Message{Subject: what, Trailers: append([]gitcas.Trailer{{Key: "Uwf-Thread", Value: string(r.id)}},
 		append(stepTrailers(r.task.Step, r.task.Role, r.madeBy()),
-			gitcas.Trailer{Key: "Uwf-Agent", Value: oneLine(r.task.Agent)},
+			gitcas.Trailer{Key: "Uwf-Agent", Value: text.OneLine(r.task.Agent)},
 			gitcas.Trailer{Key: "Uwf-Head", Value: node.Pin{Hash: headOf(r.chain), Digest: r.chain.Head}.String()})...)}
 	if s != nil {
-		if title := oneLine(summary.Title(s.output)); title != "" {
+		if title := text.OneLine(summary.Title(s.output)); title != "" {
 			m.Subject, m.Body = title, what
 			if said := strings.TrimSpace(summary.Text(s.output)); said != title && said != "" {
 				m.Body = text.Cut(said, maxWorkText) + "\n\n" + what

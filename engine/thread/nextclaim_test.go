@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/wire"
@@ -81,7 +82,7 @@ func TestSeveralStepsAgain(t *testing.T) {
 		}
 		for _, run := range []string{"r", "r1-", "r1-1"} {
 			_, err = f.stepWith(run, 1, StepRequest{Thread: testThread, ExpectHead: began})
-			f.code(err, CodeNotYours)
+			f.code(err, life.KindNotYours)
 		}
 		f.paid(2)
 	})
@@ -92,17 +93,17 @@ func TestSeveralStepsAgain(t *testing.T) {
 func TestBetweenTwoSteps(t *testing.T) {
 	for name, c := range map[string]struct {
 		between func(f *fixture)
-		code    Code
+		code    life.Kind
 		paid    int
 	}{
-		"suspended": {func(f *fixture) { f.ok(f.engine("p", 1).Suspend(f.Context(), testThread, "wait")) }, CodeSuspended, 1},
-		"paused":    {func(f *fixture) { f.ok(f.engine("p", 1).Pause(f.Context(), testThread, "wait")) }, CodeSuspended, 1},
+		"suspended": {func(f *fixture) { f.ok(f.engine("p", 1).Suspend(f.Context(), testThread, "wait")) }, life.KindSuspended, 1},
+		"paused":    {func(f *fixture) { f.ok(f.engine("p", 1).Pause(f.Context(), testThread, "wait")) }, life.KindSuspended, 1},
 		"cancelled": {func(f *fixture) {
 			_, err := f.engine("p", 1).Cancel(f.Context(), testThread, "no")
 			f.ok(err)
-		}, CodeNotYours, 1},
-		"taken over": {func(f *fixture) { f.claimBy(f.other(0)) }, CodeNotYours, 1},
-		"limited":    {func(f *fixture) { f.limits.MaxSteps = 1 }, CodeLimit, 1},
+		}, life.KindNotYours, 1},
+		"taken over": {func(f *fixture) { f.claimBy(f.other(0)) }, life.KindNotYours, 1},
+		"limited":    {func(f *fixture) { f.limits.MaxSteps = 1 }, life.KindLimit, 1},
 		"the server is away for a while": {func(f *fixture) {
 			back := time.Now().Add(5 * time.Minute)
 			f.remote.before = func(string, wire.PushRequest) error {
@@ -111,8 +112,8 @@ func TestBetweenTwoSteps(t *testing.T) {
 				}
 				return nil
 			}
-		}, CodeOK, 2},
-		"its agent takes long": {func(f *fixture) { f.waits(10*time.Minute, func(time.Duration) {}) }, CodeOK, 2},
+		}, life.KindDone, 2},
+		"its agent takes long": {func(f *fixture) { f.waits(10*time.Minute, func(time.Duration) {}) }, life.KindDone, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(f *fixture) {
@@ -139,7 +140,7 @@ func TestKilledBetweenTwoSteps(t *testing.T) {
 			t.Fatal("no claim is left")
 		}
 		_, err := f.step("r2")
-		f.says(f.code(err, CodeNotYours), "run r1-2")
+		f.says(f.code(err, life.KindNotYours), "run r1-2")
 		f.paid(1)
 		f.alive = func(int, int64) bool { return false }
 		f.steps("r3")

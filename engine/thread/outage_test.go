@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/record"
@@ -198,7 +199,7 @@ func letGo(f *fixture) {
 		}
 	}
 	_, err := f.step("r0")
-	f.code(err, CodeNotYours)
+	f.code(err, life.KindNotYours)
 	f.hook = nil
 	f.unclaimed()
 	change(gitcas.StatusActive)
@@ -210,7 +211,7 @@ func failOnce(f *fixture) {
 	agent := f.agent
 	f.agent = f.fails
 	_, err := f.step("r0")
-	f.code(err, CodeFailed)
+	f.code(err, life.KindFailed)
 	if a := f.attempt("r0", 1); len(a.Nodes) == 0 {
 		f.Error("nothing was kept of the agent that failed")
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"reflect"
 
+	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/internal/text"
 )
@@ -23,9 +24,9 @@ func (e *Engine) Pause(ctx context.Context, id gitcas.ThreadID, reason string) e
 	if err != nil {
 		return err
 	}
-	pause := gitcas.Pause{Reason: text.Cut(reason, maxReason), By: e.By.onRecord()}
+	pause := gitcas.Pause{Reason: text.Cut(reason, life.MaxReason), By: e.By.onRecord()}
 	if pause.Reason == "" {
-		pause.Reason = pausedByAPerson
+		pause.Reason = life.PausedByPerson
 	}
 	v, err := e.Store.Load(ctx, id)
 	if err != nil {
@@ -39,7 +40,7 @@ func (e *Engine) Pause(ctx context.Context, id gitcas.ThreadID, reason string) e
 		case entry.Pause != nil && reflect.DeepEqual(*entry.Pause, pause):
 			return nil, nil
 		case entry.Status == gitcas.StatusSuspended:
-			return nil, &RefusedError{Thread: id, Do: "pause", Reason: "it waits already (" + waitReason(entry) + ")"}
+			return nil, &life.RefusedError{Thread: id, Do: "pause", Reason: "it waits already (" + waitReason(entry) + ")"}
 		}
 		entry.Pause = &pause
 		return Sign(&gitcas.Change{
@@ -73,27 +74,20 @@ func (e *Engine) takeEffect(ctx context.Context, v *gitcas.View, id gitcas.Threa
 			return nil, nil
 		}
 		reason := entry.Pause.Reason
-		paused(entry, waiting(*entry))
-		c := &gitcas.Change{Subject: subjectOf(entry.Title, id, "suspended before "+oneLine(waiting(*entry))), Body: reason, Trailers: entryTrailers(id, *entry)}
+		life.TakePause(entry, life.WaitingRole(*entry))
+		c := &gitcas.Change{Subject: subjectOf(entry.Title, id, "suspended before "+text.OneLine(life.WaitingRole(*entry))), Body: reason, Trailers: entryTrailers(id, *entry)}
 		if reflect.DeepEqual(entry.Suspended.By, e.By.onRecord()) { // else somebody paused it at the same time
 			Sign(c, e.By)
 		}
 		return c, nil
 	})
-	var refused *RefusedError
+	var refused *life.RefusedError
 	if errors.As(err, &refused) {
 		return nil // somebody works on it after all: the same holds
 	}
 	return err
 }
 
-// paused lets a pause take effect: the thread waits.
-func paused(entry *gitcas.Entry, role string) {
-	entry.Status = gitcas.StatusSuspended
-	entry.Suspended = &gitcas.Suspended{Role: role, Reason: entry.Pause.Reason, By: entry.Pause.By}
-	entry.Pause = nil
-}
-
 func waitReason(entry gitcas.Entry) string {
-	return cmp.Or(oneLine(reasonOf(entry)), "no reason is given")
+	return cmp.Or(text.OneLine(life.WaitReason(entry)), "no reason is given")
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 )
@@ -32,7 +33,7 @@ func (e *Engine) Pending(v *gitcas.View, idle time.Duration) []Pending {
 		p := Pending{Thread: id, Head: entry.Head}
 		var since int64
 		switch {
-		case entry.Status == gitcas.StatusActive && entry.Next != nil && attemptsOn(entry, id, nil) == 0:
+		case entry.Status == gitcas.StatusActive && entry.Next != nil && life.CountAttempts(entry, id, nil) == 0:
 			since = entry.Next.Since
 		case entry.Status == gitcas.StatusEnded && entry.Deliver:
 			since, p.Deliver = entry.Since, true

@@ -7,6 +7,7 @@ import (
 
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/record"
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 // Person is whom an engine's deeds are done for.
@@ -44,7 +45,7 @@ func Sign(c *gitcas.Change, p *Person) *gitcas.Change {
 
 // authorText is text as it can stand in a commit's author.
 func authorText(s string) string {
-	return strings.Trim(strings.NewReplacer("<", "", ">", "").Replace(oneLine(s)), " .,:;\"'")
+	return strings.Trim(strings.NewReplacer("<", "", ">", "").Replace(text.OneLine(s)), " .,:;\"'")
 }
 
 // byLine is who did something as a trailer has it: the kind first, so that no name can

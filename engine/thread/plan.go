@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas"
@@ -48,7 +49,7 @@ func (r *stepRun) foresee(ctx context.Context) error {
 	}
 	if _, alive := r.v.Entry(r.id); !alive {
 		err := r.e.gone(ctx, r.v, r.id)
-		r.plan.end = errors.As(err, new(*NotYoursError))
+		r.plan.end = errors.As(err, new(*life.NotYoursError))
 		return err
 	}
 	done, _, err := r.beforeClaim(ctx)
@@ -60,8 +61,8 @@ func (r *stepRun) foresee(ctx context.Context) error {
 	}
 	held, claimed := r.v.Claim(r.id)
 	if claimed && r.e.counts(r.v, held.Claim, r.entry) {
-		cause := &claimedError{held.Claim}
-		return &NotYoursError{Thread: r.id, Reason: cause.Error(), cause: cause}
+		cause := &life.ClaimedError{Claim: held.Claim}
+		return &life.NotYoursError{Thread: r.id, Reason: cause.Error(), Cause: cause}
 	}
 	r.hold = &hold{e: r.e, id: r.id, entry: r.entry}
 	r.hold.adopt(r.v)
@@ -77,30 +78,30 @@ func (r *stepRun) foreseeAct(ctx context.Context, held gitcas.Held, claimed bool
 			return err
 		}
 	}
-	switch n := attemptsOn(r.entry, r.id, died); {
+	switch n := life.CountAttempts(r.entry, r.id, died); {
 	case r.plan.limit != nil:
-		return &LimitError{Thread: r.id, Err: r.plan.limit, Ahead: true}
+		return &life.LimitError{Thread: r.id, Err: r.plan.limit, Ahead: true}
 	case r.plan.end:
 		return nil
-	case r.plan.suspend == "" && n >= MaxAttempts:
+	case r.plan.suspend == "" && n >= life.MaxAttempts:
 		r.plan.suspend = tooMany(r.id, n)
 	}
 	if r.plan.suspend != "" {
-		return &SuspendedError{Thread: r.id, Role: r.waitingRole(), Reason: r.plan.suspend, Way: r.wayAhead()}
+		return &life.SuspendedError{Thread: r.id, Role: r.waitingRole(), Reason: r.plan.suspend, Way: r.wayAhead()}
 	}
 	return r.prepareTask()
 }
 
 // wayAhead is what a person does about a thread whose next step would only make it wait.
 func (r *stepRun) wayAhead() string {
-	name, command := WayOn(r.id, r.plan.suspend)
+	name, command := life.WayOn(r.id, r.plan.suspend)
 	switch {
 	case r.entry.Pause != nil: // taken back before it holds
 		return "let it go on with: uwf thread resume " + string(r.id)
-	case strings.HasSuffix(command, tryAgain(r.id)):
+	case strings.HasSuffix(command, life.RetryCommand(r.id)):
 		return ""
 	}
-	return makeWait(r.id) + name + " with: " + command
+	return life.AdviseWait(r.id) + name + " with: " + command
 }
 
 // countClaim adds a job that died to what was used. No attempt's ref tells of it yet.
@@ -113,11 +114,11 @@ func (r *stepRun) countClaim(ctx context.Context, c gitcas.Claim, died []string)
 		known = died[:len(died)-1] // the last one is this claim
 	}
 	var err error
-	if r.used, err = r.totals(ctx, linked(r.entry.Attempts, deadRefs(r.id, known)...)); err != nil {
+	if r.used, err = r.totals(ctx, life.AppendAttempts(r.entry.Attempts, life.DeadRefs(r.id, known)...)); err != nil {
 		return err
 	}
 	if c.For == "" {
-		r.used.Add(r.plan.role, claimUsage(clamped(c)))
+		r.used.Add(r.plan.role, life.ClaimUsage(life.ClampClaim(c)))
 	}
 	r.plan.limit = r.limits().Check(r.used, r.plan.role)
 	return nil

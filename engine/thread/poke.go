@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing"
-
+	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/thread/branch"
 	"github.com/united-workforce/uwf/gitcas"
@@ -52,7 +52,7 @@ type poking struct {
 }
 
 func (p *poking) refuse(reason, advice string) error {
-	return &RefusedError{Thread: p.id, Do: "poke", Reason: reason, Advice: advice}
+	return &life.RefusedError{Thread: p.id, Do: "poke", Reason: reason, Advice: advice}
 }
 
 // change completes the entry and makes the push, as v allows it.
@@ -66,16 +66,16 @@ func (p *poking) change(ctx context.Context, v *gitcas.View, entry *gitcas.Entry
 	var before []record.Word
 	if entry.Next != nil && entry.Next.Poked != "" {
 		next = *entry.Next // it has not worked since
-		c.Subject = subjectOf(entry.Title, p.id, "poked again: "+oneLine(next.Role))
+		c.Subject = subjectOf(entry.Title, p.id, "poked again: "+text.OneLine(next.Role))
 	} else if next, before, err = p.takeBack(ctx, v, c, entry); err != nil {
 		return nil, err
 	}
 	if words, err = appendWord(p.id, "poke", append(before, words...), record.Word{
-		Do: record.DoPoke, Role: next.Role, Text: p.text, By: p.by.onRecord(), AtMs: laterThan(v, *entry),
+		Do: record.DoPoke, Role: next.Role, Text: p.text, By: p.by.onRecord(), AtMs: life.NextTime(v, *entry),
 	}); err != nil {
 		return nil, err
 	}
-	next.Since, next.Forgiven, next.By = laterThan(v, *entry), len(entry.Attempts), p.by.onRecord()
+	next.Since, next.Forgiven, next.By = life.NextTime(v, *entry), len(entry.Attempts), p.by.onRecord()
 	if next.Answer, err = answerChange(c, v, p.id, record.Answer{Words: words}); err != nil {
 		return nil, err
 	}
@@ -108,8 +108,8 @@ func (p *poking) takeBack(ctx context.Context, v *gitcas.View, c *gitcas.Change,
 	}
 	chain.Steps = chain.Steps[:n-1]
 	entry.Head = headOf(chain)
-	notDelivered(entry)
-	c.Subject = subjectOf(entry.Title, p.id, fmt.Sprintf("poked: %s · step %d", oneLine(last.Role), n))
+	life.UndoDelivery(entry)
+	c.Subject = subjectOf(entry.Title, p.id, fmt.Sprintf("poked: %s · step %d", text.OneLine(last.Role), n))
 	c.Readable = map[string][]byte{gitcas.ReadablePath(p.id, n, last.Role): takenBack(last, n, p.text, p.by.onRecord())}
 	return gitcas.Next{Role: last.Role, Poked: last.Hash}, words, nil
 }
@@ -117,7 +117,7 @@ func (p *poking) takeBack(ctx context.Context, v *gitcas.View, c *gitcas.Change,
 // takenBack is the page of a step that is not in the chain any more.
 func takenBack(last gitcas.ChainStep, n int, instruction string, by *record.By) []byte {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# Step %d: %s, taken back\n\n%s had this step done again%s. What it was is kept: `%s.json`.\n", n, oneLine(last.Role), nameOf(by), addressOf(by), last.Hash)
+	fmt.Fprintf(&b, "# Step %d: %s, taken back\n\n%s had this step done again%s. What it was is kept: `%s.json`.\n", n, text.OneLine(last.Role), nameOf(by), addressOf(by), last.Hash)
 	if instruction = strings.TrimSpace(instruction); instruction != "" {
 		b.WriteString("\n## Instruction\n\n    " + strings.ReplaceAll(text.Lines(instruction), "\n", "\n    ") + "\n")
 	}
@@ -154,7 +154,7 @@ func (p *poking) undo(ctx context.Context, v *gitcas.View, c *gitcas.Change, ent
 			"undo the step on the branch by hand, and tell the next role what to do; or fork the step before it")
 	}
 	msg, err := commitmsg.Message{
-		Subject: fmt.Sprintf("Take back step %d of %s", n, oneLine(last.Role)), Body: "A person had it done again.",
+		Subject: fmt.Sprintf("Take back step %d of %s", n, text.OneLine(last.Role)), Body: "A person had it done again.",
 		Trailers: []gitcas.Trailer{{Key: "Uwf-Thread", Value: string(p.id)}},
 	}.Format()
 	if err != nil {
@@ -185,7 +185,7 @@ func (p *poking) at(ctx context.Context, v *gitcas.View, work gitcas.Work) (wire
 	at, err := r.whereFrom(ctx)
 	var div *DivergedError
 	if errors.As(err, &div) {
-		return at, &RefusedError{Thread: p.id, Do: "poke", Reason: div.Error(), cause: div}
+		return at, &life.RefusedError{Thread: p.id, Do: "poke", Reason: div.Error(), Cause: div}
 	}
 	return at, err
 }
@@ -222,8 +222,8 @@ func (p *poking) edits(ctx context.Context, id wire.ID, last gitcas.ChainStep, n
 // the steps of another thread: the thread's id is not among them.
 func stepTrailers(n int, role string, run record.Run) []gitcas.Trailer {
 	return []gitcas.Trailer{
-		{Key: "Uwf-Step", Value: strconv.Itoa(n)}, {Key: "Uwf-Role", Value: oneLine(role)},
-		{Key: "Uwf-Run", Value: fmt.Sprintf("%s attempt %d", oneLine(run.ID), run.Attempt)},
+		{Key: "Uwf-Step", Value: strconv.Itoa(n)}, {Key: "Uwf-Role", Value: text.OneLine(role)},
+		{Key: "Uwf-Run", Value: fmt.Sprintf("%s attempt %d", text.OneLine(run.ID), run.Attempt)},
 	}
 }
 
@@ -261,7 +261,7 @@ func (r *stepRun) again(t moderator.Thread, words []record.Word) (moderator.Deci
 	if err != nil {
 		return moderator.Decision{}, err
 	}
-	text := r.quoteWords(wordsAfter(words, before))
+	said := r.quoteWords(wordsAfter(words, before))
 	if !sameHash(poked.Prev, r.lastStep()) || poked.Start != r.chain.StartHash {
 		return moderator.Decision{}, r.oddlyPoked("it does not follow the thread's head")
 	}
@@ -270,22 +270,22 @@ func (r *stepRun) again(t moderator.Thread, words []record.Word) (moderator.Deci
 	case err != nil:
 		return d, err
 	case d.Kind == moderator.Suspend:
-		d, err = r.orStuck(moderator.Resume(r.def, t, text))
+		d, err = r.orStuck(moderator.Resume(r.def, t, said))
 	case d.Kind == moderator.End:
-		d, err = r.orStuck(moderator.Reopen(r.def, t, text))
+		d, err = r.orStuck(moderator.Reopen(r.def, t, said))
 	}
 	if err != nil {
 		return d, err
 	}
 	if d.Kind != moderator.Run || d.Role != poked.Role {
-		return d, r.oddlyPoked(fmt.Sprintf("it is of role %s, and the workflow wants %q here", oneLine(poked.Role), d.Role))
+		return d, r.oddlyPoked(fmt.Sprintf("it is of role %s, and the workflow wants %q here", text.OneLine(poked.Role), d.Role))
 	}
 	if poked.EdgePrompt != "" {
 		d.Prompt = poked.EdgePrompt
 	}
 	d.Prompt = strings.TrimRight(d.Prompt, "\n") + "\n\nYou did this before, and it was taken back: a person wants it done again."
-	if strings.TrimSpace(text) != "" {
-		d.Prompt += " The person says:\n" + text
+	if strings.TrimSpace(said) != "" {
+		d.Prompt += " The person says:\n" + said
 	}
 	return d, nil
 }

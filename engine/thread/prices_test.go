@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/workflow"
 )
@@ -53,7 +54,7 @@ func TestCostLimitsNeedPrices(t *testing.T) {
 				f.limits = c.limits
 				f.noPrice = func(role string) bool { return role == "b" || strings.HasPrefix(name, "the workflow") }
 				err := c.start(f)
-				var usage *UsageError
+				var usage *life.UsageError
 				if !errors.As(err, &usage) {
 					f.Fatalf("%v", err)
 				}
@@ -81,17 +82,17 @@ func TestCostLimitsNeedPricesLater(t *testing.T) {
 		f.steps("r1")
 		f.limits = moderator.Limits{MaxSteps: 1}
 		_, err = f.step("r2")
-		f.code(err, CodeLimit)
+		f.code(err, life.KindLimit)
 		f.limits = moderator.Limits{}
 
 		was := f.entry()
 		err = f.engine("p", 1).Resume(f.Context(), ResumeRequest{Thread: testThread, Limits: own})
-		f.says(f.code(err, CodeUsage), "a limit of $3 ", errNoPrice.Error())
+		f.says(f.code(err, life.KindUsage), "a limit of $3 ", errNoPrice.Error())
 		if now := f.entry(); now.Status != was.Status || len(now.Limits) > 0 {
 			f.Errorf("%+v", now)
 		}
 		_, err = f.engine("p", 1).Fork(f.Context(), ForkRequest{ID: "01JD0000000000000000000009", From: testThread, Steps: 1, Limits: own})
-		f.says(f.code(err, CodeUsage), errNoPrice.Error())
+		f.says(f.code(err, life.KindUsage), errNoPrice.Error())
 		if n := len(f.all().Threads()); n != 1 {
 			f.Errorf("%d threads are there", n)
 		}
@@ -100,7 +101,7 @@ func TestCostLimitsNeedPricesLater(t *testing.T) {
 		f.ok(f.engine("p", 1).Resume(f.Context(), ResumeRequest{Thread: testThread, Limits: own}))
 		f.noPrice = func(role string) bool { return role == "b" }
 		_, err = f.step("r3")
-		f.says(f.code(err, CodeUsage), "role b", errNoPrice.Error())
+		f.says(f.code(err, life.KindUsage), "role b", errNoPrice.Error())
 		f.paid(1)
 		f.unclaimed()
 		req.ID = "01JD0000000000000000000008"
@@ -118,7 +119,7 @@ func TestCostLimitsNeedPricesAfterTheEnd(t *testing.T) {
 		f.steps("r1", "r2")
 		f.noPrice = func(string) bool { return true }
 		err := f.engine("p", 1).Resume(f.Context(), ResumeRequest{Thread: testThread, Text: "again", Limits: map[string]float64{"costUsd": 3}})
-		f.says(f.code(err, CodeUsage), errNoPrice.Error())
+		f.says(f.code(err, life.KindUsage), errNoPrice.Error())
 		f.history()
 	})
 }

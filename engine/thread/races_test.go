@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/wire"
@@ -22,7 +23,7 @@ func TestPausedWhilePoked(t *testing.T) {
 				answer := f.agent
 				f.agent = f.fails
 				_, err := f.step("f")
-				f.code(err, CodeFailed)
+				f.code(err, life.KindFailed)
 				f.agent = answer
 				f.hook = func(point string) {
 					if point == deed+" claimed" {
@@ -33,7 +34,7 @@ func TestPausedWhilePoked(t *testing.T) {
 				f.ok(f.deed(deed))
 				runs := len(f.runs)
 				_, err = f.step("r2")
-				f.says(f.code(err, CodeSuspended), "let me look")
+				f.says(f.code(err, life.KindSuspended), "let me look")
 				if len(f.runs) != runs {
 					f.Error("it ran")
 				}
@@ -70,8 +71,8 @@ func TestPokedUnderAnothersClaim(t *testing.T) {
 						claim = held.ID
 					}
 				}
-				f.says(f.code(f.deed("poke"), CodeNotYours), "it changed meanwhile")
-				if held, _ := f.view().Claim(testThread); held.ID != claim || !sameThread(f.entry(), before) {
+				f.says(f.code(f.deed("poke"), life.KindNotYours), "it changed meanwhile")
+				if held, _ := f.view().Claim(testThread); held.ID != claim || !life.SameThread(f.entry(), before) {
 					f.Errorf("claim %s, want %s; entry %+v", held.ID, claim, f.entry())
 				}
 			})
@@ -116,7 +117,7 @@ func TestResumeAnswersWhatWasAsked(t *testing.T) {
 				if c.lost {
 					f.ok(err) // it was the answer to the first question, which is over
 				} else {
-					f.says(f.code(err, CodeNotYours), "changed meanwhile")
+					f.says(f.code(err, life.KindNotYours), "changed meanwhile")
 				}
 				if got := f.status(); got != c.status {
 					f.Errorf("it is %s", got)
@@ -159,7 +160,7 @@ func TestAnswersOfNobody(t *testing.T) {
 					} else {
 						err = f.deed("resume")
 					}
-					f.says(f.code(err, CodeDamaged), string(h), "fork")
+					f.says(f.code(err, life.KindDamaged), string(h), "fork")
 					if len(f.runs) != runs {
 						f.Error("it ran")
 					}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/record"
@@ -31,7 +32,7 @@ func (e *Engine) past(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) (
 	case err != nil:
 		return nil, ended, fmt.Errorf("look for thread %s among the ended ones: %w", id, err)
 	case !ok:
-		return nil, ended, unknownThread(v, id)
+		return nil, ended, life.NewUnknownThreadError(v, id)
 	}
 	past, err := e.Store.LoadEnded(ctx, v, ended)
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 // It is derived from the nodes and never read back.
 func readable(t task.Task, s record.Step, sealed *sealed, next verdict) []byte {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# Step %d: %s → %s\n\n", t.Step, oneLine(t.Role), oneLine(next.status))
-	fmt.Fprintf(&b, "Workflow %s, agent %s", oneLine(t.WorkflowName), oneLine(s.Agent))
+	fmt.Fprintf(&b, "# Step %d: %s → %s\n\n", t.Step, text.OneLine(t.Role), text.OneLine(next.status))
+	fmt.Fprintf(&b, "Workflow %s, agent %s", text.OneLine(t.WorkflowName), text.OneLine(s.Agent))
 	if m := modelOf(t, s.Usage); m != "" {
 		b.WriteString(", model " + m)
 	}
@@ -39,7 +39,7 @@ func readable(t task.Task, s record.Step, sealed *sealed, next verdict) []byte {
 	case next.suspend != "":
 		b.WriteString("The thread waits for a person.\n")
 	default:
-		fmt.Fprintf(&b, "Next: %s.\n", oneLine(next.role))
+		fmt.Fprintf(&b, "Next: %s.\n", text.OneLine(next.role))
 	}
 	writeWords(&b, sealed.words)
 	writePatch(&b, sealed.patch)
@@ -65,7 +65,7 @@ func writePatch(b *strings.Builder, p *record.Patch) {
 	}
 	b.WriteString("\n## Changed\n\n")
 	for _, f := range p.Files[:min(len(p.Files), maxPageFiles)] {
-		fmt.Fprintf(b, "- %s %s", f.Change, markdown.Escape(oneLine(f.Path)))
+		fmt.Fprintf(b, "- %s %s", f.Change, markdown.Escape(text.OneLine(f.Path)))
 		if f.Counted {
 			fmt.Fprintf(b, ": +%d −%d", f.Added, f.Removed)
 		}
@@ -94,7 +94,7 @@ func writeWords(b *strings.Builder, words []record.Word) {
 	for _, w := range words {
 		if w.Question != "" && w.Question != asked {
 			asked = w.Question
-			fmt.Fprintf(b, "\nRole %s asked:\n\n%s\n", oneLine(w.Role), indented(w.Question))
+			fmt.Fprintf(b, "\nRole %s asked:\n\n%s\n", text.OneLine(w.Role), indented(w.Question))
 		}
 		fmt.Fprintf(b, "\n%s %s, %s%s:\n", nameOf(w.By), w.Did(), text.Time(time.UnixMilli(w.AtMs)), addressOf(w.By))
 		if strings.TrimSpace(w.Text) != "" {
@@ -116,21 +116,13 @@ func nameOf(by *record.By) string {
 }
 
 // Name is who somebody is, with the account's id.
-func Name(by record.By) string { return oneLine(by.Account()) }
+func Name(by record.By) string { return text.OneLine(by.Account()) }
 
 func addressOf(by *record.By) string {
 	if by == nil || by.URL == "" {
 		return ""
 	}
-	return ", " + oneLine(by.URL)
-}
-
-// maxLine is the most that oneLine leaves, in bytes.
-const maxLine = 200
-
-// oneLine makes text fit for a heading or a trailer: nothing in it begins a line.
-func oneLine(s string) string {
-	return text.Cut(text.Line(s), maxLine)
+	return ", " + text.OneLine(by.URL)
 }
 
 // writeFields writes an output's fields, one below the other. On a page they are

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/thread/branch"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/wire"
@@ -46,7 +47,7 @@ func (e *Engine) Remove(ctx context.Context, id gitcas.ThreadID) error {
 // removal is the push that takes the thread off the lists, with its refs.
 func (e *Engine) removal(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) (*gitcas.Change, gitcas.Ended, error) {
 	if entry, alive := v.Entry(id); alive {
-		err := &RefusedError{Thread: id, Do: "remove", Reason: "it is " + string(entry.Status), Advice: "cancel it first: uwf thread cancel " + string(id)}
+		err := &life.RefusedError{Thread: id, Do: "remove", Reason: "it is " + string(entry.Status), Advice: "cancel it first: uwf thread cancel " + string(id)}
 		if entry.Status == gitcas.StatusEnded {
 			err.Reason, err.Advice = "it has ended and is being delivered", "remove it when that is done"
 		}
@@ -57,7 +58,7 @@ func (e *Engine) removal(ctx context.Context, v *gitcas.View, id gitcas.ThreadID
 	case err != nil:
 		return nil, ended, fmt.Errorf("look for thread %s among the ended ones: %w", id, err)
 	case !ok:
-		return nil, ended, unknownThread(v, id)
+		return nil, ended, life.NewUnknownThreadError(v, id)
 	}
 	c := &gitcas.Change{Refs: refsToDrop(v, id)}
 	if ended.Reason != gitcas.ReasonRemoved {

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
@@ -65,7 +66,7 @@ func (e *Engine) attemptDied(ctx context.Context, v *gitcas.View, ref string) (b
 		return err == nil, err
 	}
 	for _, n := range a.Nodes {
-		if out, ok := n.Node.Payload.(map[string]any); ok && n.Node.Type == record.ErrorOutputSchema && out["phase"] == PhaseInterrupted {
+		if out, ok := n.Node.Payload.(map[string]any); ok && n.Node.Type == record.ErrorOutputSchema && out["phase"] == life.PhaseInterrupted {
 			return true, nil
 		}
 	}
@@ -90,10 +91,10 @@ func (e *Engine) FreeClaim(ctx context.Context, v *gitcas.View, id gitcas.Thread
 			return nil, nil
 		}
 		keep, died := e.bury(v, id, held, held.For)
-		linkAttempts(&entry, id, died)
+		life.LinkAttempts(&entry, id, died)
 		release, _ := gitcas.ClaimUpdate(id, &held, nil, v.Time())
 		return &gitcas.Change{
-			Subject: subjectOf(entry.Title, id, "its job died"), Body: obituaryText(held.Claim), Trailers: entryTrailers(id, entry),
+			Subject: subjectOf(entry.Title, id, "its job died"), Body: life.DescribeDeath(held.Claim), Trailers: entryTrailers(id, entry),
 			Threads: map[gitcas.ThreadID]*gitcas.Entry{id: &entry}, Refs: append(keep, release),
 		}, nil
 	}, id)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
@@ -33,7 +34,7 @@ type ResumeRequest struct {
 // thread that has ended goes on by its workflow's `resume` edge; one that was
 // cancelled never does. A pause that has not taken effect yet is taken back.
 func (e *Engine) Resume(ctx context.Context, req ResumeRequest) error {
-	if err := checkLimits(req.Limits); err != nil {
+	if err := life.CheckLimits(req.Limits); err != nil {
 		return err
 	}
 	text, err := e.cleanText("answer", req.Text)
@@ -86,7 +87,7 @@ func (e *Engine) tellLimits(ctx context.Context, v *gitcas.View, req ResumeReque
 	if err != nil {
 		return // the next step will say
 	}
-	own, now := ownLimits(req.Limits), t.limits()
+	own, now := life.OwnLimits(req.Limits), t.limits()
 	for _, l := range []struct {
 		name  string
 		lower bool
@@ -112,7 +113,7 @@ func (e *Engine) cleanText(what, text string) (string, error) {
 	}
 	text, _ = clean.(string)
 	if len(text) > maxEdgePrompt {
-		return "", &UsageError{Msg: fmt.Sprintf("the %s has %d bytes; at most %d are taken: put long texts on the work branch", what, len(text), maxEdgePrompt)}
+		return "", &life.UsageError{Msg: fmt.Sprintf("the %s has %d bytes; at most %d are taken: put long texts on the work branch", what, len(text), maxEdgePrompt)}
 	}
 	return text, nil
 }
@@ -130,14 +131,14 @@ type resumption struct {
 }
 
 func (r *resumption) refuse(reason, advice string) error {
-	return &RefusedError{Thread: r.req.Thread, Do: "resume", Reason: reason, Advice: advice}
+	return &life.RefusedError{Thread: r.req.Thread, Do: "resume", Reason: reason, Advice: advice}
 }
 
 // change is the push that resumes the thread, as v allows it.
 func (r *resumption) change(ctx context.Context, v *gitcas.View) (*gitcas.Change, error) {
 	entry, alive := v.Entry(r.req.Thread)
 	switch {
-	case r.since != 0 && !sameThread(entry, r.before) && (alive || r.before.Status != ""):
+	case r.since != 0 && !life.SameThread(entry, r.before) && (alive || r.before.Status != ""):
 		return nil, r.changed() // what it asks now is another question, or none
 	case !alive:
 		return r.reopen(ctx, v)
@@ -176,9 +177,9 @@ func (r *resumption) goOn(ctx context.Context, v *gitcas.View, entry gitcas.Entr
 	if err != nil {
 		return nil, err
 	}
-	r.since, r.before = laterThan(v, entry), entry
-	role := waiting(entry)
-	if entry.Limits, err = raise(entry.Limits, r.req.Limits); err != nil {
+	r.since, r.before = life.NextTime(v, entry), entry
+	role := life.WaitingRole(entry)
+	if entry.Limits, err = life.RaiseLimits(entry.Limits, r.req.Limits); err != nil {
 		return nil, err
 	}
 	next := gitcas.Next{Role: role, Since: r.since, Forgiven: len(entry.Attempts), By: r.by.onRecord()}
@@ -186,7 +187,7 @@ func (r *resumption) goOn(ctx context.Context, v *gitcas.View, entry gitcas.Entr
 		next.Poked = entry.Next.Poked
 	}
 	entry.Status, entry.Suspended, entry.Pause, entry.Next = gitcas.StatusActive, nil, nil, &next
-	c := r.commit("resumed: "+oneLine(role), entry)
+	c := r.commit("resumed: "+text.OneLine(role), entry)
 	return c, r.addAnswer(c, v, &next, question, words)
 }
 
@@ -209,11 +210,11 @@ func (r *resumption) readQuestion(ctx context.Context, v *gitcas.View, entry git
 	answered := entry.Next != nil && entry.Next.Answer != ""
 	switch {
 	case !r.req.Written.IsZero() && r.req.Written.Before(asked):
-		return "", r.refuse("it was written before role "+oneLine(d.Role)+" asked: "+oneLine(d.Reason), "answer what it asks now: uwf thread resume "+string(r.req.Thread)+" -p \"…\"")
+		return "", r.refuse("it was written before role "+text.OneLine(d.Role)+" asked: "+text.OneLine(d.Reason), "answer what it asks now: uwf thread resume "+string(r.req.Thread)+" -p \"…\"")
 	case strings.TrimSpace(r.req.Text) == "" && !answered:
-		return "", r.refuse("role "+oneLine(d.Role)+" asks something, and this is no answer: "+oneLine(d.Reason), "answer it: uwf thread resume "+string(r.req.Thread)+" -p \"…\"")
+		return "", r.refuse("role "+text.OneLine(d.Role)+" asks something, and this is no answer: "+text.OneLine(d.Reason), "answer it: uwf thread resume "+string(r.req.Thread)+" -p \"…\"")
 	}
-	return text.Cut(d.Reason, maxReason), nil
+	return text.Cut(d.Reason, life.MaxReason), nil
 }
 
 func (r *resumption) refuseRepeat() error {
@@ -265,42 +266,17 @@ func entryTrailers(id gitcas.ThreadID, entry gitcas.Entry) []gitcas.Trailer {
 	return []gitcas.Trailer{{Key: "Uwf-Thread", Value: string(id)}, {Key: "Uwf-Head", Value: string(entry.Head)}}
 }
 
-// laterThan is the time of a change to an entry. The entry must differ from what it
-// was, see the commit rules, also where the clock stands still.
-func laterThan(v *gitcas.View, entry gitcas.Entry) int64 {
-	since := v.Time().UnixMilli()
-	if entry.Next != nil {
-		since = max(since, entry.Next.Since+1)
-	}
-	return since
-}
-
 // deliverAgain lets the delivery of a suspended thread be tried again. All roles are
 // done: nobody is told the text, it only stands in the commit.
 func (r *resumption) deliverAgain(v *gitcas.View, entry gitcas.Entry) (*gitcas.Change, error) {
 	var err error
-	if entry.Limits, err = raise(entry.Limits, r.req.Limits); err != nil {
+	if entry.Limits, err = life.RaiseLimits(entry.Limits, r.req.Limits); err != nil {
 		return nil, err
 	}
 	r.before = entry
-	deliverAgain(v, &entry)
+	life.DeliverAgain(v, &entry)
 	r.since = entry.Since
 	return r.commit("resumed: delivery", entry), nil
-}
-
-// deliverAgain makes an entry one that waits to be delivered, as on its first day. The
-// time differs, so that a delivery that still runs can't be noted.
-func deliverAgain(v *gitcas.View, entry *gitcas.Entry) {
-	entry.Since = max(v.Time().UnixMilli(), entry.Since+1)
-	entry.Status, entry.Deliver, entry.Suspended, entry.Attempts = gitcas.StatusEnded, true, nil, nil
-}
-
-// notDelivered takes back that a thread has ended and is to be delivered. What failed
-// or died was a delivery: it does not count as an attempt at a step.
-func notDelivered(entry *gitcas.Entry) {
-	if entry.Deliver {
-		entry.Deliver, entry.Since, entry.Attempts = false, 0, nil
-	}
 }
 
 // instead lets an ended thread go on by its workflow's `resume` edge instead of being
@@ -335,7 +311,7 @@ func (r *resumption) reopen(ctx context.Context, v *gitcas.View) (*gitcas.Change
 	case err != nil:
 		return nil, err
 	case ended.Reason != gitcas.ReasonEnded:
-		return nil, r.refuse(gone(ended)+", and never runs again", forkAdvice(ended))
+		return nil, r.refuse(life.DescribeEnd(ended)+", and never runs again", forkAdvice(ended))
 	case r.since != 0 && ended.Head != r.before.Head:
 		return nil, r.changed()
 	}
@@ -359,8 +335,8 @@ func (r *resumption) reopened(t *stepRun, advice string) (moderator.Decision, er
 	d, err := t.reopened(r.req.Text)
 	switch {
 	case errors.Is(err, moderator.ErrNoResumeEdge):
-		return d, &RefusedError{Thread: r.req.Thread, Do: "resume", Reason: fmt.Sprintf("it has ended, and workflow %s has no `resume` edge under $START that says which role goes on", t.def.Name),
-			Advice: advice, cause: err}
+		return d, &life.RefusedError{Thread: r.req.Thread, Do: "resume", Reason: fmt.Sprintf("it has ended, and workflow %s has no `resume` edge under $START that says which role goes on", t.def.Name),
+			Advice: advice, Cause: err}
 	case err != nil:
 		return d, fmt.Errorf("resume thread %s: %w", r.req.Thread, err)
 	case d.Kind != moderator.Run:
@@ -401,13 +377,13 @@ func (r *resumption) alive(ctx context.Context, v, past *gitcas.View, t *stepRun
 // nextRole is the push after which a role goes on with an ended thread.
 func (r *resumption) nextRole(v *gitcas.View, entry gitcas.Entry, role string) (*gitcas.Change, error) {
 	var err error
-	if entry.Limits, err = raise(entry.Limits, r.req.Limits); err != nil {
+	if entry.Limits, err = life.RaiseLimits(entry.Limits, r.req.Limits); err != nil {
 		return nil, err
 	}
-	r.since = laterThan(v, entry)
+	r.since = life.NextTime(v, entry)
 	entry.Status, entry.Deliver, entry.Since, entry.Suspended, entry.Pause, entry.Attempts = gitcas.StatusActive, false, 0, nil, nil, nil
 	entry.Next = &gitcas.Next{Role: role, Since: r.since, By: r.by.onRecord()}
-	c := r.commit("resumed after the end: "+oneLine(role), entry)
+	c := r.commit("resumed after the end: "+text.OneLine(role), entry)
 	return c, r.addAnswer(c, v, entry.Next, "", nil)
 }
 
@@ -422,15 +398,4 @@ func (e *Engine) workRef(ctx context.Context, v *gitcas.View, w gitcas.Work) ([]
 		return nil, err
 	}
 	return []wire.RefUpdate{{Name: branchRef(w.Branch), New: commit}}, nil
-}
-
-// waiting is the role that a suspended thread waits for, as far as the entry tells.
-func waiting(entry gitcas.Entry) string {
-	switch {
-	case entry.Suspended != nil && entry.Suspended.Role != "":
-		return entry.Suspended.Role
-	case entry.Next != nil:
-		return entry.Next.Role
-	}
-	return ""
 }

@@ -4,25 +4,23 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/internal/text"
 )
-
-// forRetry is the purpose of a claim under which a person lets something be tried again.
-const forRetry = "retry"
 
 // Retry lets the step whose attempts failed be tried again: the attempts stay
 // linked, but no longer count towards suspending the thread. Nobody is told
 // anything new. Of a thread that has ended it is the delivery that is tried again.
 func (e *Engine) Retry(ctx context.Context, id gitcas.ThreadID) error {
-	return e.letRetry(ctx, id, terms{purpose: forRetry, work: deedTime})
+	return e.letRetry(ctx, id, terms{purpose: life.ForRetry, work: deedTime})
 }
 
 // Take is Retry that takes the thread from whoever holds its claim, dead or not, on a
 // person's word. Its job counts as one that died; where it did not, it finds its claim gone,
 // and keeps what it has as an attempt.
 func (e *Engine) Take(ctx context.Context, id gitcas.ThreadID) error {
-	return e.letRetry(ctx, id, terms{purpose: forRetry, work: deedTime, take: &gitcas.Held{}})
+	return e.letRetry(ctx, id, terms{purpose: life.ForRetry, work: deedTime, take: &gitcas.Held{}})
 }
 
 func (e *Engine) letRetry(ctx context.Context, id gitcas.ThreadID, t terms) error {
@@ -33,7 +31,7 @@ func (e *Engine) letRetry(ctx context.Context, id gitcas.ThreadID, t terms) erro
 	if entry, alive := v.Entry(id); alive && entry.Deliver {
 		return e.retryDelivery(ctx, v, id, t)
 	}
-	entry, err := e.aliveOr(ctx, v, id, forRetry)
+	entry, err := e.aliveOr(ctx, v, id, life.ForRetry)
 	if err != nil {
 		return err
 	}
@@ -45,18 +43,18 @@ func (e *Engine) letRetry(ctx context.Context, id gitcas.ThreadID, t terms) erro
 	}
 	return e.aloneOn(ctx, v, id, t, func(v *gitcas.View, entry *gitcas.Entry) (*gitcas.Change, error) {
 		active := entry.Status == gitcas.StatusActive
-		if active && attemptsOn(*entry, id, nil) == 0 && !t.took() || !active && len(entry.Attempts) == 0 {
+		if active && life.CountAttempts(*entry, id, nil) == 0 && !t.took() || !active && len(entry.Attempts) == 0 {
 			return nil, e.nothingFailed(ctx, v, id)
 		}
-		role := waiting(*entry)
+		role := life.WaitingRole(*entry)
 		next := gitcas.Next{Role: role}
 		if entry.Next != nil {
 			next = *entry.Next
 		}
-		next.Since, next.Forgiven, next.By = laterThan(v, *entry), len(entry.Attempts), e.By.onRecord()
+		next.Since, next.Forgiven, next.By = life.NextTime(v, *entry), len(entry.Attempts), e.By.onRecord()
 		entry.Status, entry.Suspended, entry.Pause, entry.Next = gitcas.StatusActive, nil, nil, &next
 		return Sign(&gitcas.Change{
-			Subject:  subjectOf(entry.Title, id, "retry: "+oneLine(role)),
+			Subject:  subjectOf(entry.Title, id, "retry: "+text.OneLine(role)),
 			Body:     fmt.Sprintf("%d failed attempts no longer count%s", len(entry.Attempts), t.tookText()),
 			Trailers: entryTrailers(id, *entry),
 		}, e.By), nil
@@ -71,7 +69,7 @@ func (t terms) tookText() string {
 	if !t.took() {
 		return ""
 	}
-	return fmt.Sprintf("\nthe claim of run %s (attempt %d) on %s was taken", text.Cut(oneLine(t.take.Run), 100), t.take.Attempt, text.Cut(oneLine(t.take.Host), 100))
+	return fmt.Sprintf("\nthe claim of run %s (attempt %d) on %s was taken", text.Cut(text.OneLine(t.take.Run), 100), t.take.Attempt, text.Cut(text.OneLine(t.take.Host), 100))
 }
 
 // retryDelivery lets the delivery of an ended thread be tried again: what failed so
@@ -80,9 +78,9 @@ func (e *Engine) retryDelivery(ctx context.Context, v *gitcas.View, id gitcas.Th
 	return e.aloneOn(ctx, v, id, t, func(v *gitcas.View, entry *gitcas.Entry) (*gitcas.Change, error) {
 		failed := len(entry.Attempts)
 		if failed == 0 && entry.Status == gitcas.StatusEnded && !t.took() {
-			return nil, &RefusedError{Thread: id, Do: forRetry, Reason: "it has ended, and no delivery of it failed"}
+			return nil, &life.RefusedError{Thread: id, Do: life.ForRetry, Reason: "it has ended, and no delivery of it failed"}
 		}
-		deliverAgain(v, entry)
+		life.DeliverAgain(v, entry)
 		return Sign(&gitcas.Change{
 			Subject:  subjectOf(entry.Title, id, "retry: delivery"),
 			Body:     fmt.Sprintf("%d failed deliveries no longer count%s", failed, t.tookText()),
@@ -97,5 +95,5 @@ func (e *Engine) nothingFailed(ctx context.Context, v *gitcas.View, id gitcas.Th
 	if entry, _ := v.Entry(id); entry.Status == gitcas.StatusSuspended {
 		reason += "; it waits for a person (" + waitReason(entry) + ")"
 	}
-	return &RefusedError{Thread: id, Do: forRetry, Reason: reason, Advice: e.adviseWork(ctx, v, id)}
+	return &life.RefusedError{Thread: id, Do: life.ForRetry, Reason: reason, Advice: e.adviseWork(ctx, v, id)}
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/redact"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/engine/thread/seal"
@@ -137,8 +138,8 @@ func TestSealRefuses(t *testing.T) {
 				head := f.entry().Head
 				f.stages(func(t task.Task) task.Draft { return c.stage(f, t) })
 				res, err := f.step("r1")
-				f.says(f.code(err, CodeFailed), c.want)
-				var failed *FailedError
+				f.says(f.code(err, life.KindFailed), c.want)
+				var failed *life.FailedError
 				if !errors.As(err, &failed) || failed.Attempt == "" {
 					f.Fatalf("no attempt was kept: %v", err)
 				}
@@ -229,7 +230,7 @@ func TestSealKeepsNoSecretOfAFailure(t *testing.T) {
 				f.start()
 				f.agent = func(_ context.Context, t task.Task, _ *task.Meter) (task.Draft, error) { return agent(f, t) }
 				res, err := f.step("r1")
-				text := f.code(err, CodeFailed)
+				text := f.code(err, life.KindFailed)
 				if strings.Contains(text, planted) || strings.Contains(res.Error.Message, planted) {
 					f.Errorf("the error tells it: %s", text)
 				}
@@ -255,7 +256,7 @@ func TestTokenStopsStep(t *testing.T) {
 		f.start()
 		f.agent = f.changes(map[string]string{"a.txt": "one\n", "notes": "x\ntoken " + tokenShape() + "\n"})
 		res, err := f.step("r1")
-		text := f.code(err, CodeFailed)
+		text := f.code(err, life.KindFailed)
 		f.says(text, "(role a, workspace)", "what looks like a token (github-token) into notes:2", "redact:\n  allow:\n    - \"sha256:")
 		if strings.Contains(text+res.Error.Message, tokenShape()) {
 			f.Errorf("the error tells it: %s", text)
@@ -310,12 +311,12 @@ func TestStartRefusesSecrets(t *testing.T) {
 	inBubble(t, func(f *fixture) {
 		f.secrets("check {{{note}}}")
 		_, err := f.engine("start", 1).Start(f.Context(), startRequest(testThread))
-		f.says(f.code(err, CodeUsage), "secret", "PLANTED")
+		f.says(f.code(err, life.KindUsage), "secret", "PLANTED")
 		f.secrets(planted)
 		req := startRequest(testThread)
 		req.Key = "run/" + planted
 		_, err = f.engine("start", 1).Start(f.Context(), req)
-		f.says(f.code(err, CodeUsage), "key")
+		f.says(f.code(err, life.KindUsage), "key")
 		f.nowhere(planted)
 	})
 }
@@ -344,7 +345,7 @@ func TestSealChecksPrompts(t *testing.T) {
 			head := f.entry().Head
 			f.redact = fails
 			_, err := f.step("r1")
-			f.says(f.code(err, CodeFailed), want)
+			f.says(f.code(err, life.KindFailed), want)
 			if f.entry().Head != head {
 				f.Error("the step was committed")
 			}
@@ -425,7 +426,7 @@ func TestSalvageTakesNoForgedStep(t *testing.T) {
 			return d.d, &task.AgentError{Agent: "test", Reason: "gave up"}
 		}
 		_, err := f.step("r1")
-		f.code(err, CodeFailed)
+		f.code(err, life.KindFailed)
 		a := f.attempt("r1", 1)
 		steps := 0
 		for _, n := range a.Nodes {

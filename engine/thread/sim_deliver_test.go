@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
-
+	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/gitobj"
 	"github.com/united-workforce/uwf/gitcas/node"
@@ -28,7 +28,7 @@ func (w *world) toTheEnd() {
 	for n := range 2 {
 		name := fmt.Sprintf("E%d", n)
 		a := w.spawn(name+".1", name, 1, w.main, func(a *actor) {
-			_, a.err = a.eng.Step(a.ctx, StepRequest{Thread: w.main, Deliver: true, Effects: func() Effects { return Effects{Comment: simComment} }})
+			_, a.err = a.eng.Step(a.ctx, StepRequest{Thread: w.main, Deliver: true, Effects: func() life.Effects { return life.Effects{Comment: simComment} }})
 		})
 		if w.openAll(a); a.err != nil {
 			w.fail("%s: %v", name, a.err)
@@ -60,25 +60,25 @@ func (w *world) lag() {
 // deliver is the part of a job that delivers its thread.
 func (w *world) deliver(a *actor, head node.Hash) {
 	var did bool
-	a.res, a.err = a.eng.Deliver(a.ctx, DeliverRequest{Thread: a.thread, ExpectHead: node.Pin{Hash: head}, Do: func(ctx context.Context, d Delivery) (Effects, error) {
+	a.res, a.err = a.eng.Deliver(a.ctx, DeliverRequest{Thread: a.thread, ExpectHead: node.Pin{Hash: head}, Do: func(ctx context.Context, d Delivery) (life.Effects, error) {
 		w.deliveryStarts(a, d)
 		for range 1 + a.rng.IntN(2) {
 			w.waitIn(ctx, a, "deliver")
 			if ctx.Err() != nil {
-				return Effects{}, context.Cause(ctx)
+				return life.Effects{}, context.Cause(ctx)
 			}
 			if a.rng.IntN(5) == 0 {
 				time.Sleep(time.Duration(a.rng.IntN(200)) * time.Second)
 			}
 		}
 		if w.chaos.Load() && a.rng.IntN(3) == 0 {
-			return Effects{PR: simPR}, errSim
+			return life.Effects{PR: simPR}, errSim
 		}
 		w.mu.Lock()
 		w.model.delivered[d.Entry.Head]++
 		w.mu.Unlock()
 		did = true
-		return Effects{Comment: simComment, PR: simPR}, nil
+		return life.Effects{Comment: simComment, PR: simPR}, nil
 	}})
 	w.deliveryOver(a, did)
 }
@@ -112,7 +112,7 @@ func (w *world) deliveryOver(a *actor, did bool) {
 	if a.crashed {
 		return
 	}
-	w.say("%s: delivery: exit %d: %v", a.name, CodeOf(a.err), a.err)
+	w.say("%s: delivery: exit %d: %v", a.name, life.KindOf(a.err), a.err)
 	switch archived := w.archivedAt(a.thread, a.res.Head); {
 	case errors.Is(a.err, wire.ErrUnreachable) && a.signaled.IsZero() && !a.excused():
 		w.problem("%s did not wait for the remote: %v", a.name, a.err)
@@ -122,9 +122,9 @@ func (w *world) deliveryOver(a *actor, did bool) {
 		w.problem("%s says that it delivered the thread at %s, which history has %d times", a.name, a.res.Head, archived)
 	case a.err == nil && !did && !a.res.Again:
 		w.problem("%s says that it delivered the thread, and did nothing", a.name)
-	case CodeOf(a.err) == CodeSuspended && did:
+	case life.KindOf(a.err) == life.KindSuspended && did:
 		w.problem("%s delivered the thread, and says %v", a.name, a.err)
-	case a.err != nil && a.signaled.IsZero() && !errors.Is(a.err, wire.ErrUnreachable) && !errors.As(a.err, new(*NotYoursError)) && !errors.As(a.err, new(*SuspendedError)) && !errors.As(a.err, new(*DeliverError)):
+	case a.err != nil && a.signaled.IsZero() && !errors.Is(a.err, wire.ErrUnreachable) && !errors.As(a.err, new(*life.NotYoursError)) && !errors.As(a.err, new(*life.SuspendedError)) && !errors.As(a.err, new(*life.DeliverError)):
 		w.problem("%s: delivery: %T: %v", a.name, a.err, a.err)
 	}
 }
@@ -133,7 +133,7 @@ func (w *world) deliveryOver(a *actor, did bool) {
 func (w *world) archivedAt(id gitcas.ThreadID, head node.Hash) int {
 	n := 0
 	w.history(func(e gitcas.Ended) {
-		if e.Thread == id && e.Head == head && e.Reason == reasonEnded {
+		if e.Thread == id && e.Head == head && e.Reason == gitcas.ReasonEnded {
 			n++
 		}
 	})
@@ -196,7 +196,7 @@ func (w *world) checkDelivered(id gitcas.ThreadID, ended gitcas.Ended) {
 func (w *world) checkHistory() {
 	seen := map[string]bool{}
 	w.history(func(e gitcas.Ended) {
-		if e.Reason != reasonEnded {
+		if e.Reason != gitcas.ReasonEnded {
 			return
 		}
 		at := string(e.Thread) + " at " + string(e.Head)

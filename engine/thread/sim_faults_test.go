@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/engine/deadline"
+	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/thread/unpushed"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/wire"
@@ -411,7 +412,7 @@ func (w *world) forge() {
 	if _, claimed := w.mem.Refs()[ref]; claimed || w.model.heads[w.main] == "" {
 		return
 	}
-	since, life := time.Now(), MaxClaim
+	since, life := time.Now(), life.MaxClaim
 	var renewed time.Duration
 	switch n := w.rng.IntN(4); {
 	case n == 0 && w.guesses && w.rng.IntN(2) == 0: // who guesses the time takes it to be the other's that is right
@@ -515,7 +516,7 @@ func (w *world) isOnDisk(a *actor) bool {
 func (w *world) paidTwice(a *actor) {
 	for _, u := range w.onDiskOf(a.on, a.thread) {
 		b := w.ownerOf(gitcas.Claim{Nonce: u.Nonce})
-		if b != a && a.leftBy[b] && sameThread(u.Entry, w.model.entries[a.thread]) {
+		if b != a && a.leftBy[b] && life.SameThread(u.Entry, w.model.entries[a.thread]) {
 			w.problem("%s runs its agent, and the step that %s sealed lies on this machine", a.name, b.name)
 		}
 	}
@@ -573,7 +574,7 @@ func (w *world) rescueOver(a *actor, in bool) {
 	if a.crashed {
 		return
 	}
-	w.say("%s: brought in %t, exit %d: %v", a.name, in, CodeOf(a.err), a.err)
+	w.say("%s: brought in %t, exit %d: %v", a.name, in, life.KindOf(a.err), a.err)
 	w.keptOut(a)
 	switch {
 	case errors.Is(a.err, wire.ErrUnreachable) && a.signaled.IsZero() && !a.excused():
@@ -586,7 +587,7 @@ func (w *world) rescueOver(a *actor, in bool) {
 // keptOut: nobody is kept out by a claim whose job they know to be over, or that is over by
 // what it says. A clock that is guessed may be wrong.
 func (w *world) keptOut(a *actor) {
-	var claimed *claimedError
+	var claimed *life.ClaimedError
 	if !errors.As(a.err, &claimed) {
 		return
 	}

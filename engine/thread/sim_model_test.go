@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
@@ -125,7 +126,7 @@ func (w *world) checkThread(v *gitcas.View, id gitcas.ThreadID) {
 	switch {
 	case gone && !alive:
 		return
-	case gone && was.Reason != reasonEnded:
+	case gone && was.Reason != gitcas.ReasonEnded:
 		w.fail("thread %s was %s and lives again", id, was.Reason)
 	case gone:
 		delete(w.model.ended, id) // resumed
@@ -361,7 +362,7 @@ func (w *world) checkEnd(v *gitcas.View, id gitcas.ThreadID) {
 	if err != nil {
 		w.fail("ended thread %s: %v", id, err)
 	}
-	if ended.Reason == reasonEnded {
+	if ended.Reason == gitcas.ReasonEnded {
 		w.checkDelivered(id, ended)
 		w.checkSteps(id, chain)
 		if n := len(chain.Steps); n == 0 || chain.Steps[n-1].Role != "b" {
@@ -491,7 +492,7 @@ func (w *world) triesAgain(a *actor, t task.Task) {
 	if !slices.Contains(w.model.tries[at], a.who()) {
 		w.model.tries[at] = append(w.model.tries[at], a.who())
 	}
-	if n >= MaxAttempts && w.model.problem == "" {
+	if n >= life.MaxAttempts && w.model.problem == "" {
 		w.model.problem = fmt.Sprintf("%s runs its agent, and these did in vain: %v", a.name, w.model.tries[at])
 	}
 }
@@ -581,15 +582,15 @@ func (w *world) stepped(a *actor) {
 	if a.crashed {
 		return
 	}
-	w.say("%s: exit %d: %v", a.name, CodeOf(a.err), a.err)
+	w.say("%s: exit %d: %v", a.name, life.KindOf(a.err), a.err)
 	w.keptOut(a)
 	inChain := w.inChain(a)
 	_, poked := w.model.byPoked[a.who()]
-	code := CodeOf(a.err)
+	code := life.KindOf(a.err)
 	away := errors.Is(a.err, wire.ErrUnreachable)
-	var failed *FailedError
+	var failed *life.FailedError
 	unsure := errors.As(a.err, &failed) && failed.Unsure
-	var moved *NotYoursError
+	var moved *life.NotYoursError
 	errors.As(a.err, &moved)
 	switch {
 	case a.res.Again && (a.made != nil && !inChain || w.model.poked[a.res.Head] == "" && !slices.Contains(w.model.chains[a.thread], a.res.Head)):
@@ -608,7 +609,7 @@ func (w *world) stepped(a *actor) {
 		w.problem("%s is over and its claim is left: %v", a.name, a.err)
 	case a.err == nil && a.made != nil && !inChain && !poked:
 		w.problem("%s says that it advanced the thread, but its step is not in the chain", a.name)
-	case a.err != nil && code != CodeSuspended && inChain && !unsure && a.looked >= w.model.brought[a.who()]:
+	case a.err != nil && code != life.KindSuspended && inChain && !unsure && a.looked >= w.model.brought[a.who()]:
 		w.problem("%s says %q (exit %d), but its step is in the chain", a.name, a.err, code)
 	case a.err == nil && a.made != nil && w.isOnDisk(a):
 		w.problem("%s advanced the thread, and its step is left on disk", a.name)
@@ -750,7 +751,7 @@ func (w *world) final() {
 			w.fail("a person's commit %s is no longer on the work branch", id)
 		}
 	}
-	if ended.Reason != reasonEnded || ended.Work.Commit == "" {
+	if ended.Reason != gitcas.ReasonEnded || ended.Work.Commit == "" {
 		return
 	}
 	files, _, err := w.filesOf(plumbing.NewHash(ended.Work.Commit))

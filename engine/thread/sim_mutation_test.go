@@ -18,12 +18,12 @@ type mutation struct {
 var mutations = []mutation{
 	{
 		"no re-check after the claim", "claim.go",
-		"if !ok || !reflect.DeepEqual(withoutEffects(entry), withoutEffects(h.entry)) {",
-		"if !ok || false && !reflect.DeepEqual(withoutEffects(entry), withoutEffects(h.entry)) {",
+		"if !ok || !reflect.DeepEqual(life.WithoutEffects(entry), life.WithoutEffects(h.entry)) {",
+		"if !ok || false && !reflect.DeepEqual(life.WithoutEffects(entry), life.WithoutEffects(h.entry)) {",
 	},
 	{
 		"no entry check on rebuild", "commit.go",
-		"case !sameThread(entry, r.entry):\n\t\treturn entry, held, &movedError",
+		"case !life.SameThread(entry, r.entry):\n\t\treturn entry, held, &movedError",
 		"case false:\n\t\treturn entry, held, &movedError",
 	},
 	{
@@ -33,8 +33,8 @@ var mutations = []mutation{
 	},
 	{
 		"a pause is forgotten by the commit", "commit.go",
-		"if entry.Pause != nil {\n\t\t\tpaused(&entry, next.role)",
-		"if false && entry.Pause != nil {\n\t\t\tpaused(&entry, next.role)",
+		"if entry.Pause != nil {\n\t\t\tlife.TakePause(&entry, next.role)",
+		"if false && entry.Pause != nil {\n\t\t\tlife.TakePause(&entry, next.role)",
 	},
 	{
 		"a poked step is not linked", "commit.go",
@@ -63,8 +63,8 @@ var mutations = []mutation{
 	},
 	{
 		"a delivery is archived without the claim", "deliver.go",
-		"return entry, held, alive && sameThread(entry, r.entry) && claimed && r.hold.own(held.Claim)",
-		"return entry, held, alive && sameThread(entry, r.entry) && claimed",
+		"return entry, held, alive && life.SameThread(entry, r.entry) && claimed && r.hold.own(held.Claim)",
+		"return entry, held, alive && life.SameThread(entry, r.entry) && claimed",
 	},
 	{
 		"a delivery doesn't bring the branch up", "deliver.go",
@@ -72,7 +72,7 @@ var mutations = []mutation{
 		"return tip, nil",
 	},
 	{
-		"what isn't known takes away what is", "effects.go",
+		"what isn't known takes away what is", "../life/entry.go",
 		"if f.Comment > 0 && (",
 		"if f.Comment >= 0 && (",
 	},
@@ -87,17 +87,17 @@ var mutations = []mutation{
 		"return h.nonce != \"\" && c.Run == h.e.Who.Run && c.Attempt == h.e.Who.Attempt",
 	},
 	{
-		"a claim from the future counts", "alive.go",
+		"a claim from the future counts", "../life/claim.go",
 		"if since.Sub(now) > ahead {",
 		"if false && since.Sub(now) > ahead {",
 	},
 	{
-		"a claim may live as long as it says", "alive.go",
+		"a claim may live as long as it says", "../life/claim.go",
 		"if until.After(end) {",
 		"if false && until.After(end) {",
 	},
 	{
-		"a claim that is not renewed dies early", "alive.go",
+		"a claim that is not renewed dies early", "../life/claim.go",
 		"if c.Until == 0 || renewed.After(since) {",
 		"if c.Until == 0 || !renewed.Before(since) {",
 	},
@@ -128,8 +128,8 @@ var mutations = []mutation{
 	},
 	{
 		"too many failed attempts don't stop", "step.go",
-		"if n := attemptsOn(r.entry, r.id, held.Died); n >= MaxAttempts {",
-		"if n := attemptsOn(r.entry, r.id, held.Died); false && n >= MaxAttempts {",
+		"if n := life.CountAttempts(r.entry, r.id, held.Died); n >= life.MaxAttempts {",
+		"if n := life.CountAttempts(r.entry, r.id, held.Died); false && n >= life.MaxAttempts {",
 	},
 	{
 		"reads don't wait", "../../gitcas/wire/patient.go",
@@ -192,12 +192,12 @@ var mutations = []mutation{
 		"known || old.ID != stood {",
 	},
 	{
-		"a guessed clock tells the future", "alive.go",
-		"ahead = maxGuessed",
+		"a guessed clock tells the future", "../life/claim.go",
+		"ahead = MaxGuessed",
 		"ahead = maxAhead",
 	},
 	{
-		"a renewed claim lives to its end", "alive.go",
+		"a renewed claim lives to its end", "../life/claim.go",
 		"if c.Until == 0 || renewed.After(since) {",
 		"if c.Until == 0 {",
 	},
@@ -213,7 +213,7 @@ var mutations = []mutation{
 	},
 	{
 		"nobody looks after a thread while an agent works", "claim.go",
-		"if !ok || !alive || !sameThread(entry, h.entry) {",
+		"if !ok || !alive || !life.SameThread(entry, h.entry) {",
 		"if _, _ = entry, alive; !ok {",
 	},
 	{
@@ -268,7 +268,7 @@ var mutations = []mutation{
 	},
 	{
 		"a claim that is freed is no attempt", "rescue.go",
-		"linkAttempts(&entry, id, died)",
+		"life.LinkAttempts(&entry, id, died)",
 		"_ = died",
 	},
 	{
@@ -346,7 +346,7 @@ var guarded = []struct {
 }{
 	{"TestFailedAgentsCollide", mutation{
 		"an attempt that failed is not linked", "attempt.go",
-		"linkAttempts(&entry, r.id, nil, gitcas.AttemptRef(r.id, a.Run, a.Attempt))\n\t\tresult",
+		"life.LinkAttempts(&entry, r.id, nil, gitcas.AttemptRef(r.id, a.Run, a.Attempt))\n\t\tresult",
 		"result",
 	}},
 	{"TestAgain", mutation{
@@ -375,7 +375,7 @@ var guarded = []struct {
 		"return wire.ZeroID, &DivergedError{Branch: w.Branch, Recorded: w.Commit, Tip: tip.String()}",
 	}},
 	{"TestResumeChangesTheEntry", mutation{
-		"resuming leaves the entry as it was", "resume.go",
+		"resuming leaves the entry as it was", "../life/entry.go",
 		"since = max(since, entry.Next.Since+1)",
 		"since = entry.Next.Since",
 	}},
@@ -391,7 +391,7 @@ var guarded = []struct {
 	}},
 	{"TestDeadAhead", mutation{
 		"a dead claim is not charged", "earlier.go",
-		"Usage: claimUsage(c),",
+		"Usage: life.ClaimUsage(c),",
 		"Usage: &record.Usage{},",
 	}},
 	{"TestDeadAhead", mutation{
@@ -411,8 +411,8 @@ var guarded = []struct {
 	}},
 	{"TestPokedUnderAnothersClaim", mutation{
 		"people change a thread that another one works on", "alone.go",
-		"if !alive || !sameThread(entry, before) || !claimed || !h.own(held.Claim) {",
-		"if _ = claimed; !alive || !sameThread(entry, before) {",
+		"if !alive || !life.SameThread(entry, before) || !claimed || !h.own(held.Claim) {",
+		"if _ = claimed; !alive || !life.SameThread(entry, before) {",
 	}},
 	{"TestTornListing", mutation{
 		"a torn listing is looked at once", "claim.go",

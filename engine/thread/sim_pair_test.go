@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"time"
 
+	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
@@ -189,7 +190,7 @@ func (w *world) startAgent(p *pair) {
 		if a.crashed {
 			return
 		}
-		w.say("%s: exit %d: %v", a.name, CodeOf(a.err), a.err)
+		w.say("%s: exit %d: %v", a.name, life.KindOf(a.err), a.err)
 		w.keptOut(a)
 		w.mu.Lock()
 		p.left = capture.left
@@ -249,7 +250,7 @@ func (w *world) startCommit(p *pair) {
 		a.res, a.err = a.eng.Step(a.ctx, StepRequest{
 			Thread: w.main, ExpectHead: node.Pin{Hash: p.head}, Deliver: w.delivers, Nonce: p.nonce, Ahead: true,
 			Next:    func() (Identity, bool) { return a.eng.Who, a.rng.IntN(3) > 0 },
-			Effects: func() Effects { return Effects{Comment: simComment} },
+			Effects: func() life.Effects { return life.Effects{Comment: simComment} },
 		})
 		w.stepped(a)
 		if a.err == nil && a.res.Held != nil && !a.crashed {

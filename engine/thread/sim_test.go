@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 )
@@ -344,14 +345,14 @@ func (w *world) hop(a *actor, steps int, expect node.Pin) {
 		a.expect, a.ran = expect.Hash, false
 		a.res, a.err = a.eng.Step(a.ctx, StepRequest{
 			Thread: a.thread, ExpectHead: expect, Deliver: w.delivers, Next: goOn, Held: held,
-			Effects: func() Effects { return Effects{Comment: simComment} },
+			Effects: func() life.Effects { return life.Effects{Comment: simComment} },
 		})
 		w.stepped(a)
-		code := CodeOf(a.err)
+		code := life.KindOf(a.err)
 		switch {
 		case a.crashed:
 			return
-		case a.res.Deliver && (code == CodeNotYours || code == CodeOK && a.rng.IntN(2) == 0):
+		case a.res.Deliver && (code == life.KindNotYours || code == life.KindDone && a.rng.IntN(2) == 0):
 			w.deliver(a, "")
 			return
 		case a.err != nil || a.res.Done || a.res.Suspended != nil:
@@ -417,7 +418,7 @@ func (w *world) person() {
 	}
 	switch {
 	case n == 29 && w.rng.IntN(2) == 0:
-		do("a comment is noted", func(a *actor) error { return a.eng.Record(a.ctx, w.main, Effects{Comment: simComment}) })
+		do("a comment is noted", func(a *actor) error { return a.eng.Record(a.ctx, w.main, life.Effects{Comment: simComment}) })
 	case n == 28 && w.rng.IntN(2) == 0:
 		head := w.model.heads[w.main]
 		do("the next job is refused", func(a *actor) error {
@@ -506,7 +507,7 @@ func (w *world) conclude() {
 	again := w.rng.IntN(3) == 0
 	for i := range 40 {
 		entry, alive := w.entry(w.main)
-		if !alive && again && w.model.ended[w.main].Reason == reasonEnded {
+		if !alive && again && w.model.ended[w.main].Reason == gitcas.ReasonEnded {
 			again = false
 			a := w.spawn("reopen", "reopen", 1, w.main, func(a *actor) {
 				a.err = a.eng.Resume(a.ctx, ResumeRequest{Thread: w.main, Text: "once more"})
@@ -532,7 +533,7 @@ func (w *world) conclude() {
 			a = w.job(fmt.Sprintf("Z%d", i), 1, w.main)
 		}
 		w.openAll(a)
-		if errors.As(a.err, new(*claimedError)) {
+		if errors.As(a.err, new(*life.ClaimedError)) {
 			w.fail("%s is kept out by a claim that is over: %v", a.name, a.err)
 		}
 	}

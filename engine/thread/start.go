@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
@@ -70,11 +71,11 @@ func (e *Engine) Start(ctx context.Context, req StartRequest) (Started, error) {
 	if err != nil {
 		return Started{}, fmt.Errorf("start a thread: %w", err)
 	}
-	if err := checkLimits(req.Limits); err != nil {
+	if err := life.CheckLimits(req.Limits); err != nil {
 		return Started{}, err
 	}
 	if req.Cwd != "" && !inWorkTree(req.Cwd) {
-		return Started{}, &UsageError{Msg: fmt.Sprintf("%q is no path of a folder in the work tree, from its top", req.Cwd)}
+		return Started{}, &life.UsageError{Msg: fmt.Sprintf("%q is no path of a folder in the work tree, from its top", req.Cwd)}
 	}
 	prompt, trigger, err := e.redactStart(&req)
 	if err != nil {
@@ -97,7 +98,7 @@ func (e *Engine) Start(ctx context.Context, req StartRequest) (Started, error) {
 	}
 	start := record.Start{
 		Workflow: req.Workflow, Prompt: prompt, Cwd: cmp.Or(req.Cwd, "."), Trigger: trigger, Base: req.Base,
-		Title: cmp.Or(oneLine(req.Title), TitleOf(prompt)), By: who.onRecord(),
+		Title: cmp.Or(text.OneLine(req.Title), TitleOf(prompt)), By: who.onRecord(),
 		Digests: &record.StartDigests{Workflow: digest},
 	}
 	n, head, err := start.Node(now)
@@ -107,7 +108,7 @@ func (e *Engine) Start(ctx context.Context, req StartRequest) (Started, error) {
 	payload, _ := n.Payload.(map[string]any)
 	first, err := moderator.Next(def, moderator.Thread{Start: payload})
 	if err != nil {
-		return Started{}, &UsageError{Msg: fmt.Sprintf("workflow %s can't say who begins: %v", def.Name, err)}
+		return Started{}, &life.UsageError{Msg: fmt.Sprintf("workflow %s can't say who begins: %v", def.Name, err)}
 	}
 	out := Started{Thread: req.ID, Workflow: req.Workflow, Name: def.Name, Head: head, Role: first.Role, Status: string(gitcas.StatusActive)}
 	entry := gitcas.Entry{
@@ -128,14 +129,14 @@ func (e *Engine) Start(ctx context.Context, req StartRequest) (Started, error) {
 	}
 	build := func(v *gitcas.View) (*gitcas.Change, error) {
 		if _, ok := v.Entry(req.ID); ok {
-			return nil, &NotYoursError{Thread: req.ID, Reason: "a thread of that id is there already"}
+			return nil, &life.NotYoursError{Thread: req.ID, Reason: "a thread of that id is there already"}
 		}
 		if id, taken := threadWithKey(v, req.Key); taken {
 			out, err = existing(ctx, v, id)
 			return nil, err
 		}
 		return Sign(&gitcas.Change{
-			Subject: subjectOf(start.Title, req.ID, "started · "+oneLine(def.Name)),
+			Subject: subjectOf(start.Title, req.ID, "started · "+text.OneLine(def.Name)),
 			Body:    prompt,
 			Trailers: []gitcas.Trailer{
 				{Key: "Uwf-Thread", Value: string(req.ID)}, {Key: "Uwf-Step", Value: "0"},
@@ -157,7 +158,7 @@ func (e *Engine) Start(ctx context.Context, req StartRequest) (Started, error) {
 // says something.
 func TitleOf(prompt string) string {
 	for line := range strings.Lines(prompt) {
-		if title := oneLine(strings.TrimLeft(line, "# \t>*-")); title != "" {
+		if title := text.OneLine(strings.TrimLeft(line, "# \t>*-")); title != "" {
 			return text.Cut(title, maxTitle)
 		}
 	}
@@ -197,7 +198,7 @@ const maxStartPrompt = 1 << 20
 // them nothing is started.
 func (e *Engine) redactStart(req *StartRequest) (prompt string, trigger map[string]any, err error) {
 	if len(req.Prompt) > maxStartPrompt {
-		return "", nil, &UsageError{Msg: fmt.Sprintf("the prompt has %d bytes; at most %d are taken: put long texts into the repository", len(req.Prompt), maxStartPrompt)}
+		return "", nil, &life.UsageError{Msg: fmt.Sprintf("the prompt has %d bytes; at most %d are taken: put long texts into the repository", len(req.Prompt), maxStartPrompt)}
 	}
 	clean, _, err := e.Redact.Value(req.Prompt)
 	if err != nil {
@@ -238,7 +239,7 @@ func (e *Engine) noSecret(what string, v any) error {
 	}
 	for _, f := range found {
 		if f.Known {
-			return &UsageError{Msg: fmt.Sprintf("%s holds a secret (%s); take it out: what is stored can be read by everybody who can read the repository", what, f.Name)}
+			return &life.UsageError{Msg: fmt.Sprintf("%s holds a secret (%s); take it out: what is stored can be read by everybody who can read the repository", what, f.Name)}
 		}
 	}
 	return nil

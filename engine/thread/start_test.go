@@ -3,6 +3,7 @@ package thread
 import (
 	"testing"
 
+	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/wire"
@@ -80,7 +81,7 @@ func TestStartTwice(t *testing.T) {
 		other := startRequest(testThread)
 		other.Prompt = "something else"
 		_, err = e.Start(f.Context(), other)
-		f.says(f.code(err, CodeNotYours), "is there already")
+		f.says(f.code(err, life.KindNotYours), "is there already")
 		if f.entry().Head != head || started.Existed {
 			f.Errorf("%+v", f.entry())
 		}

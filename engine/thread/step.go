@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/engine/deadline"
+	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/engine/workflow"
@@ -53,7 +54,7 @@ type StepRequest struct {
 	HandsOver bool
 	// Effects is asked for what is known of the thread's comment and pull request
 	// whenever its entry is written; may be nil. It may be asked more than once.
-	Effects func() Effects
+	Effects func() life.Effects
 }
 
 // Result is what a step did: the JSON of `uwf thread step`.
@@ -107,7 +108,7 @@ func stepErrorOf(err error) *StepError {
 		return nil
 	}
 	out := &StepError{Message: err.Error()}
-	var failed *FailedError
+	var failed *life.FailedError
 	if errors.As(err, &failed) {
 		out.StepHash = failed.Step
 	}
@@ -246,14 +247,14 @@ func (r *stepRun) act(ctx context.Context) (Result, error) {
 		if err := r.suspend(ctx, r.plan.limit.Error()); err != nil {
 			return r.result(), err
 		}
-		return r.result(), &LimitError{Thread: r.id, Err: r.plan.limit}
+		return r.result(), &life.LimitError{Thread: r.id, Err: r.plan.limit}
 	case r.plan.end:
 		return r.finish(ctx)
 	case r.plan.suspend != "":
 		return r.suspended(ctx, r.plan.suspend)
 	}
 	held, _ := r.hold.current()
-	if n := attemptsOn(r.entry, r.id, held.Died); n >= MaxAttempts {
+	if n := life.CountAttempts(r.entry, r.id, held.Died); n >= life.MaxAttempts {
 		return r.suspended(ctx, tooMany(r.id, n))
 	}
 	return r.work(ctx)
@@ -261,7 +262,7 @@ func (r *stepRun) act(ctx context.Context) (Result, error) {
 
 // tooMany is why a thread waits whose step failed again and again.
 func tooMany(id gitcas.ThreadID, n int) string {
-	return fmt.Sprintf("%d attempts at this step failed: see uwf thread show %s; try again with: %s", n, id, tryAgain(id))
+	return fmt.Sprintf("%d attempts at this step failed: see uwf thread show %s; try again with: %s", n, id, life.RetryCommand(id))
 }
 
 // work runs the agent and commits what it did.
@@ -273,7 +274,7 @@ func (r *stepRun) work(ctx context.Context) (Result, error) {
 	switch err := r.restore(ctx); {
 	case errors.As(err, &div):
 		return r.suspended(ctx, div.Error())
-	case errors.As(err, new(*NotYoursError)):
+	case errors.As(err, new(*life.NotYoursError)):
 		return r.result(), err
 	case err != nil:
 		return r.result(), r.failed(ctx, "workspace", task.Draft{}, err)
@@ -370,7 +371,7 @@ func (r *stepRun) stepNo() int { return len(r.chain.Steps) + 1 }
 // refused is the result of a job that did not get the thread.
 func (r *stepRun) refused(err error) Result {
 	res := r.result()
-	var claimed *claimedError
+	var claimed *life.ClaimedError
 	if errors.As(err, &claimed) && claimed.For == "" {
 		res.Status = "running"
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
@@ -25,7 +26,7 @@ func TestStepToTheEnd(t *testing.T) {
 		}
 		f.unclaimed()
 		res, err := f.step("r3")
-		f.says(f.code(err, CodeNotYours), "it has ended")
+		f.says(f.code(err, life.KindNotYours), "it has ended")
 		if res.Status != "ended" || res.Step != 2 || res.Error == nil || *res.Error != (StepError{Message: err.Error()}) {
 			f.Errorf("%+v", res)
 		}
@@ -38,17 +39,17 @@ func TestExpectHead(t *testing.T) {
 		before  []string // jobs that ran before; the head given is that before the last one
 		run     string
 		attempt int
-		code    Code
+		code    life.Kind
 		paid    bool
 		status  string
 	}{
-		"the head":                             {nil, "r1", 1, CodeOK, true, "active"},
-		"moved by another run":                 {[]string{"r1"}, "r2", 1, CodeNotYours, false, "active"},
-		"moved by this very job":               {[]string{"r1"}, "r1", 1, CodeOK, false, "active"},
-		"moved by this run before its re-run":  {[]string{"r1"}, "r1", 2, CodeOK, false, "active"},
-		"ended by this run":                    {[]string{"r1", "r2"}, "r2", 2, CodeOK, false, "ended"},
-		"ended by another run":                 {[]string{"r1", "r2"}, "r3", 1, CodeNotYours, false, "ended"},
-		"stepped by this run, then by another": {[]string{"r1", "r2"}, "r1", 2, CodeNotYours, false, "ended"},
+		"the head":                             {nil, "r1", 1, life.KindDone, true, "active"},
+		"moved by another run":                 {[]string{"r1"}, "r2", 1, life.KindNotYours, false, "active"},
+		"moved by this very job":               {[]string{"r1"}, "r1", 1, life.KindDone, false, "active"},
+		"moved by this run before its re-run":  {[]string{"r1"}, "r1", 2, life.KindDone, false, "active"},
+		"ended by this run":                    {[]string{"r1", "r2"}, "r2", 2, life.KindDone, false, "ended"},
+		"ended by another run":                 {[]string{"r1", "r2"}, "r3", 1, life.KindNotYours, false, "ended"},
+		"stepped by this run, then by another": {[]string{"r1", "r2"}, "r1", 2, life.KindNotYours, false, "ended"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(f *fixture) {
@@ -68,7 +69,7 @@ func TestExpectHead(t *testing.T) {
 				if res.Status != c.status || res.Head == "" || res.Head == head {
 					f.Errorf("%+v", res)
 				}
-				if c.code == CodeOK && !c.paid {
+				if c.code == life.KindDone && !c.paid {
 					// What the first attempt said, for the effects that are pending.
 					if res.Role != last.Role || res.Result != last.Result || res.Step != last.Step || res.NextRole != last.NextRole ||
 						res.Done != last.Done || res.Workflow != last.Workflow || res.Usage == nil || *res.Usage != *last.Usage {
@@ -83,23 +84,23 @@ func TestExpectHead(t *testing.T) {
 func TestStepWhereThereIsNothingToDo(t *testing.T) {
 	for name, c := range map[string]struct {
 		set  func(f *fixture)
-		code Code
+		code life.Kind
 		says string
 	}{
 		"unknown thread": {func(f *fixture) {
 			_, err := f.engine("start", 1).Start(f.Context(), startRequest("01JD0000000000000000000002"))
 			f.ok(err)
-		}, CodeUsage, "no thread " + string(testThread)},
-		"no store": {func(*fixture) {}, CodeUsage, "no uwf store"},
+		}, life.KindUsage, "no thread " + string(testThread)},
+		"no store": {func(*fixture) {}, life.KindUsage, "no uwf store"},
 		"cancelled": {func(f *fixture) {
 			f.start()
 			_, err := f.engine("p", 1).Cancel(f.Context(), testThread, "enough")
 			f.ok(err)
-		}, CodeNotYours, "it was cancelled"},
+		}, life.KindNotYours, "it was cancelled"},
 		"suspended": {func(f *fixture) {
 			f.start()
 			f.ok(f.engine("p", 1).Suspend(f.Context(), testThread, "lunch"))
-		}, CodeSuspended, "lunch"},
+		}, life.KindSuspended, "lunch"},
 		"ended, to be delivered": {func(f *fixture) {
 			f.start()
 			f.steps("r1")
@@ -108,8 +109,8 @@ func TestStepWhereThereIsNothingToDo(t *testing.T) {
 			if e := f.entry(); e.Status != gitcas.StatusEnded || !e.Deliver {
 				f.Errorf("%+v", e)
 			}
-		}, CodeNotYours, "it has ended"},
-		"no agent": {func(f *fixture) { f.start() }, CodeUsage, "no such agent"},
+		}, life.KindNotYours, "it has ended"},
+		"no agent": {func(f *fixture) { f.start() }, life.KindUsage, "no such agent"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(f *fixture) {
@@ -146,18 +147,18 @@ func TestSuspendEdge(t *testing.T) {
 			f.Errorf("%+v", res)
 		}
 		_, err = f.step("r2")
-		f.says(f.code(err, CodeSuspended), "what now?", "uwf thread resume")
+		f.says(f.code(err, life.KindSuspended), "what now?", "uwf thread resume")
 		f.paid(1)
 		e := f.engine("p", 1)
 		f.ok(e.Resume(f.Context(), ResumeRequest{Thread: testThread, Text: "take the blue one"}))
-		f.says(f.code(e.Resume(f.Context(), ResumeRequest{Thread: testThread, Text: "again"}), CodeNotYours), "does not wait")
+		f.says(f.code(e.Resume(f.Context(), ResumeRequest{Thread: testThread, Text: "again"}), life.KindNotYours), "does not wait")
 		f.agent = f.fails
-		for i := range MaxAttempts {
+		for i := range life.MaxAttempts {
 			_, err = f.step(fmt.Sprint("f", i))
-			f.code(err, CodeFailed)
+			f.code(err, life.KindFailed)
 		}
 		_, err = f.step("r3")
-		f.code(err, CodeSuspended)
+		f.code(err, life.KindSuspended)
 		f.ok(e.Resume(f.Context(), ResumeRequest{Thread: testThread, Text: "the network is back"}))
 		f.agent = f.answer("done", "approved")
 		f.steps("r4")
@@ -187,22 +188,22 @@ func TestLongTexts(t *testing.T) {
 			return f.draftOf(t).output(map[string]any{"$status": "ask", "note": long}).done(), nil
 		}
 		res := f.steps("r1")
-		if r := res.Suspended.Reason; len(r) > maxReason || !strings.HasPrefix(r, "häää") || !strings.HasSuffix(r, "…") {
+		if r := res.Suspended.Reason; len(r) > life.MaxReason || !strings.HasPrefix(r, "häää") || !strings.HasSuffix(r, "…") {
 			f.Errorf("the reason has %d bytes", len(r))
 		}
 		e := f.engine("p", 1)
-		f.says(f.code(e.Resume(f.Context(), ResumeRequest{Thread: testThread, Text: strings.Repeat(long, 3)}), CodeUsage), "at most")
+		f.says(f.code(e.Resume(f.Context(), ResumeRequest{Thread: testThread, Text: strings.Repeat(long, 3)}), life.KindUsage), "at most")
 		f.ok(e.Resume(f.Context(), ResumeRequest{Thread: testThread, Text: long}))
 		f.ok(e.Suspend(f.Context(), testThread, long))
 		// No word is dropped, as somebody may rely on it: what is too much is refused.
-		f.says(f.code(e.Resume(f.Context(), ResumeRequest{Thread: testThread, Text: long}), CodeNotYours), "1 things with 160000 bytes", "uwf thread fork")
+		f.says(f.code(e.Resume(f.Context(), ResumeRequest{Thread: testThread, Text: long}), life.KindNotYours), "1 things with 160000 bytes", "uwf thread fork")
 		f.ok(e.Resume(f.Context(), ResumeRequest{Thread: testThread, Text: "go on"}))
 		_, err := e.Cancel(f.Context(), testThread, strings.Repeat("x", 200<<10))
 		f.ok(err)
 		req := startRequest("01JD0000000000000000000002")
 		req.Prompt = strings.Repeat("x", maxStartPrompt+1)
 		_, err = e.Start(f.Context(), req)
-		f.says(f.code(err, CodeUsage), "at most")
+		f.says(f.code(err, life.KindUsage), "at most")
 	})
 }
 
@@ -215,7 +216,7 @@ func TestThreeAttempts(t *testing.T) {
 		f.claimBy(f.other(21 * time.Minute))
 		for i := range 2 {
 			_, err := f.step(fmt.Sprint("f", i))
-			f.says(f.code(err, CodeFailed), "gave up", "git show refs/uwf/attempts/", []string{"try again with: uwf thread step", "failed 3 times, and waits for your word: uwf thread retry"}[i])
+			f.says(f.code(err, life.KindFailed), "gave up", "git show refs/uwf/attempts/", []string{"try again with: uwf thread step", "failed 3 times, and waits for your word: uwf thread retry"}[i])
 		}
 		f.paid(2)
 		want := []string{gitcas.AttemptRef(testThread, "other", 1), gitcas.AttemptRef(testThread, "f0", 1), gitcas.AttemptRef(testThread, "f1", 1)}
@@ -223,7 +224,7 @@ func TestThreeAttempts(t *testing.T) {
 			f.Errorf("%+v", e)
 		}
 		res, err := f.step("r1")
-		f.says(f.code(err, CodeSuspended), "3 attempts")
+		f.says(f.code(err, life.KindSuspended), "3 attempts")
 		f.paid(2)
 		if res.Status != "suspended" || f.entry().Head != head {
 			f.Errorf("%+v", res)
@@ -232,7 +233,7 @@ func TestThreeAttempts(t *testing.T) {
 
 		f.ok(f.engine("p", 1).Resume(f.Context(), ResumeRequest{Thread: testThread, Text: ""}))
 		_, err = f.step("f2")
-		f.code(err, CodeFailed)
+		f.code(err, life.KindFailed)
 		f.agent = f.answer("done", "approved")
 		f.steps("r2")
 		step := f.chain().Steps[0]
@@ -265,7 +266,7 @@ func TestLocation(t *testing.T) {
 			f.agent = f.answer("", "approved")
 			_, err := f.step("r2")
 			if want == "" {
-				f.says(f.code(err, CodeFailed), "out of the workspace")
+				f.says(f.code(err, life.KindFailed), "out of the workspace")
 				f.paid(1)
 				return
 			}
@@ -310,7 +311,7 @@ func TestCwdElsewhere(t *testing.T) {
 			req := startRequest(testThread)
 			req.Cwd = cwd
 			_, err := f.engine("start", 1).Start(f.Context(), req)
-			f.says(f.code(err, CodeUsage), "is no path of a folder in the work tree")
+			f.says(f.code(err, life.KindUsage), "is no path of a folder in the work tree")
 			r := stepRun{chain: gitcas.Chain{Start: record.Start{Cwd: cwd}}}
 			if got := r.cwd(); got != "." || r.location() != "" {
 				f.Errorf("a thread with %q works in %q", cwd, got)
@@ -333,7 +334,7 @@ func TestStepAfterGarbage(t *testing.T) {
 			return d.d, &task.AgentError{Agent: "test", Reason: "crashed", Err: errors.New("exit code 1")}
 		}
 		_, err := f.step("r1")
-		f.code(err, CodeFailed)
+		f.code(err, life.KindFailed)
 		f.attempt("r1", 1)
 		f.agent = f.answer("done", "approved")
 		f.steps("r2", "r3")

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/summary"
 	"github.com/united-workforce/uwf/engine/workflow"
@@ -194,7 +195,7 @@ func (s *story) addStep(def *workflow.Definition, out moderator.Output, step rec
 
 // title heads the pages.
 func (s story) title() string {
-	return cmp.Or(oneLine(titleOfThread(s.entry, s.start)), "Thread "+string(s.id))
+	return cmp.Or(text.OneLine(titleOfThread(s.entry, s.start)), "Thread "+string(s.id))
 }
 
 // writeTask writes the page with what the thread is to do. from is the thread and the step that it
@@ -203,7 +204,7 @@ func (s story) writeTask(from string) []byte {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# %s\n\n%s.\n", markdown.Escape(s.title()), s.describeStart(from))
 	if s.start.Base != "" {
-		fmt.Fprintf(&b, "The work began from commit `%s`.\n", oneLine(s.start.Base))
+		fmt.Fprintf(&b, "The work began from commit `%s`.\n", text.OneLine(s.start.Base))
 	}
 	fmt.Fprintf(&b, "\n## Task\n\n%s\n", indented(s.start.Prompt))
 	return []byte(text.Lines(b.String()))
@@ -223,7 +224,7 @@ func (s story) describeStart(from string) string {
 		out += " by " + markdown.Escape(Name(*by)) + addressOf(by)
 	}
 	if about, _ := s.start.Trigger["url"].(string); about != "" && (by == nil || about != by.URL) {
-		out += ", about " + oneLine(about)
+		out += ", about " + text.OneLine(about)
 	}
 	return out
 }
@@ -238,7 +239,7 @@ func (s story) writeIndex() []byte {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# %s\n\n", markdown.Escape(s.title()))
 	s.writeState(&b)
-	fmt.Fprintf(&b, "\n- Workflow %s, thread `%s`\n- %s\n- The task: [00-task.md](00-task.md)\n", markdown.Escape(oneLine(s.workflow)), s.id, s.describeStart(""))
+	fmt.Fprintf(&b, "\n- Workflow %s, thread `%s`\n- %s\n- The task: [00-task.md](00-task.md)\n", markdown.Escape(text.OneLine(s.workflow)), s.id, s.describeStart(""))
 	if w := s.entry.Work; w.Commit != "" {
 		fmt.Fprintf(&b, "- Work: branch `%s` at commit `%s`\n", w.Branch, w.Commit)
 	}
@@ -259,7 +260,7 @@ func (s story) writeState(b *strings.Builder) {
 		b.WriteString("**Waits for a person**")
 		if sus := e.Suspended; sus != nil {
 			if sus.Role != "" {
-				b.WriteString(", at role " + markdown.Escape(oneLine(sus.Role)))
+				b.WriteString(", at role " + markdown.Escape(text.OneLine(sus.Role)))
 			}
 			if sus.By != nil {
 				b.WriteString("; " + markdown.Escape(Name(*sus.By)) + " made it wait")
@@ -273,19 +274,19 @@ func (s story) writeState(b *strings.Builder) {
 	case gitcas.StatusEnded:
 		fmt.Fprintf(b, "**Ended** after %s", text.Plural(len(s.steps), "step"))
 		if n := len(s.steps); n > 0 {
-			b.WriteString(": " + markdown.Escape(oneLine(s.steps[n-1].status)))
+			b.WriteString(": " + markdown.Escape(text.OneLine(s.steps[n-1].status)))
 		}
 		b.WriteString(".\n")
 	default:
 		fmt.Fprintf(b, "**Under way**: step %d is next", len(s.steps)+1)
 		if n := e.Next; n != nil {
-			b.WriteString(", by role " + markdown.Escape(oneLine(n.Role)))
+			b.WriteString(", by role " + markdown.Escape(text.OneLine(n.Role)))
 			if n.By != nil {
 				b.WriteString("; " + markdown.Escape(Name(*n.By)) + " let it go on")
 			}
 		}
 		b.WriteString(".\n")
-		if n := attemptsOn(e, s.id, nil); n > 0 {
+		if n := life.CountAttempts(e, s.id, nil); n > 0 {
 			fmt.Fprintf(b, "%s at it failed.\n", text.Plural(n, "attempt"))
 		}
 		if e.Pause != nil {
@@ -312,8 +313,8 @@ func (s story) writeSteps(b *strings.Builder) {
 		}
 		page := gitcas.ReadablePath(s.id, n, st.role)
 		page = page[strings.LastIndexByte(page, '/')+1:]
-		fmt.Fprintf(b, "| [%d](%s) | %s | %s | %s | %d | %s |\n", n, page, markdown.Escape(oneLine(st.role)), markdown.Escape(oneLine(st.status)),
-			markdown.Escape(oneLine(st.says)), st.usage.InputTokens+st.usage.OutputTokens, text.Dollars(st.usage.CostUSD, st.usage.Unpriced))
+		fmt.Fprintf(b, "| [%d](%s) | %s | %s | %s | %d | %s |\n", n, page, markdown.Escape(text.OneLine(st.role)), markdown.Escape(text.OneLine(st.status)),
+			markdown.Escape(text.OneLine(st.says)), st.usage.InputTokens+st.usage.OutputTokens, text.Dollars(st.usage.CostUSD, st.usage.Unpriced))
 		for _, w := range st.words {
 			fmt.Fprintf(&people, "- Before step %d: %s %s, %s%s\n", n, markdown.Escape(nameOf(w.By)), w.Did(), text.Time(time.UnixMilli(w.AtMs)), addressOf(w.By))
 		}

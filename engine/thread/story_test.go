@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas"
 )
@@ -44,7 +45,7 @@ func TestIndexPage(t *testing.T) {
 		works := f.answer("done", "approved")
 		f.agent = f.fails
 		_, err = f.step("f")
-		f.code(err, CodeFailed)
+		f.code(err, life.KindFailed)
 		note("failed")
 		f.agent = func(ctx context.Context, t task.Task, m *task.Meter) (task.Draft, error) {
 			f.ok(f.as(carol).Pause(ctx, testThread, "wait | for me"))
@@ -65,7 +66,7 @@ func TestIndexPage(t *testing.T) {
 		_, err = f.stepWith("r4", 1, StepRequest{Thread: testThread, Deliver: true})
 		f.ok(err)
 		note("ended")
-		f.ok(f.engine("look", 1).Record(f.Context(), testThread, Effects{PR: 12}))
+		f.ok(f.engine("look", 1).Record(f.Context(), testThread, life.Effects{PR: 12}))
 		note("with a pull request")
 		golden(t, "index.txt", b.String())
 	})

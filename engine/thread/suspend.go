@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/united-workforce/uwf/engine/deadline"
+	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
@@ -13,16 +14,12 @@ import (
 	"github.com/united-workforce/uwf/internal/text"
 )
 
-// maxReason bounds the reason in a thread's entry, in bytes. What an agent asked
-// stands whole in its output.
-const maxReason = 8 << 10
-
 // suspended suspends the thread and returns the error that the step ends with.
 func (r *stepRun) suspended(ctx context.Context, reason string) (Result, error) {
 	if err := r.suspend(ctx, reason); err != nil {
 		return r.result(), err
 	}
-	return r.result(), &SuspendedError{Thread: r.id, Role: r.waitingRole(), Reason: reason}
+	return r.result(), &life.SuspendedError{Thread: r.id, Role: r.waitingRole(), Reason: reason}
 }
 
 // suspendWith suspends a thread whose finished step can't be placed on the work
@@ -33,7 +30,7 @@ func (r *stepRun) suspendWith(ctx context.Context, d task.Draft, cause *Diverged
 		Thread: r.id, Run: r.madeBy().ID, Attempt: r.madeBy().Attempt, Parents: r.workParents(),
 		Nodes: nodes, WorkTree: r.salvageTree(ctx), Error: text, At: r.hold.serverNow(),
 	})
-	var moved *NotYoursError
+	var moved *life.NotYoursError
 	switch {
 	case errors.As(err, &moved):
 		return r.endUncommitted(r.yielded(ctx, "commit", d, moved.Reason))
@@ -42,7 +39,7 @@ func (r *stepRun) suspendWith(ctx context.Context, d task.Draft, cause *Diverged
 		return r.endUncommitted(r.failed(ctx, "commit", d, errors.Join(cause, err)))
 	}
 	r.dropFromDisk()
-	return r.result(), &SuspendedError{Thread: r.id, Role: r.waitingRole(), Reason: cause.Error()}
+	return r.result(), &life.SuspendedError{Thread: r.id, Role: r.waitingRole(), Reason: cause.Error()}
 }
 
 func (r *stepRun) waitingRole() string {
@@ -68,18 +65,18 @@ func (r *stepRun) suspendPush(ctx context.Context, reason string, attempt *gitca
 	ctx, cancel := deadline.Outlive(ctx, 0, deadline.CommitGrace)
 	defer cancel()
 	r.e.settleWork(ctx, r.v, r.id, r.entry.Work)
-	reason = text.Cut(reason, maxReason)
+	reason = text.Cut(reason, life.MaxReason)
 	var after gitcas.Entry
 	build := func(v *gitcas.View) (*gitcas.Change, error) {
 		entry, alive := v.Entry(r.id)
-		if !alive || !sameThread(entry, r.entry) {
-			return nil, &NotYoursError{Thread: r.id, Reason: "it changed before it could be suspended"}
+		if !alive || !life.SameThread(entry, r.entry) {
+			return nil, &life.NotYoursError{Thread: r.id, Reason: "it changed before it could be suspended"}
 		}
 		held, claimed := v.Claim(r.id)
 		if !claimed || !r.hold.own(held.Claim) {
-			return nil, &NotYoursError{Thread: r.id, Reason: "the claim was lost before it could be suspended"}
+			return nil, &life.NotYoursError{Thread: r.id, Reason: "the claim was lost before it could be suspended"}
 		}
-		linkAttempts(&entry, r.id, held.Died)
+		life.LinkAttempts(&entry, r.id, held.Died)
 		r.effects(&entry)
 		entry.Status, entry.Pause = gitcas.StatusSuspended, nil
 		entry.Suspended = &gitcas.Suspended{Role: r.waitingRole(), Reason: reason}
@@ -94,7 +91,7 @@ func (r *stepRun) suspendPush(ctx context.Context, reason string, attempt *gitca
 			if err := r.addAttempt(c, v, "failure", *attempt, r.workObjects()); err != nil {
 				return nil, err
 			}
-			linkAttempts(&entry, r.id, nil, gitcas.AttemptRef(r.id, attempt.Run, attempt.Attempt))
+			life.LinkAttempts(&entry, r.id, nil, gitcas.AttemptRef(r.id, attempt.Run, attempt.Attempt))
 		}
 		c.Threads = map[gitcas.ThreadID]*gitcas.Entry{r.id: &entry}
 		c.Landed = func(*gitcas.View) { after = entry }
@@ -121,8 +118,8 @@ func (r *stepRun) finish(ctx context.Context) (Result, error) {
 			return nil, r.e.gone(ctx, v, r.id)
 		}
 		held, claimed := v.Claim(r.id)
-		if !sameThread(entry, r.entry) || !claimed || !r.hold.own(held.Claim) {
-			return nil, &NotYoursError{Thread: r.id, Reason: "it changed before it could be ended"}
+		if !life.SameThread(entry, r.entry) || !claimed || !r.hold.own(held.Claim) {
+			return nil, &life.NotYoursError{Thread: r.id, Reason: "it changed before it could be ended"}
 		}
 		release, _ := gitcas.ClaimUpdate(r.id, &held, nil, v.Time())
 		r.effects(&entry)
@@ -139,7 +136,7 @@ func (r *stepRun) finish(ctx context.Context) (Result, error) {
 			Landed:   func(*gitcas.View) { after = entry },
 		}
 		if !r.req.Deliver {
-			c.Archive = []gitcas.Ended{r.ended(entry, entry.Head, reasonEnded, "")}
+			c.Archive = []gitcas.Ended{r.ended(entry, entry.Head, gitcas.ReasonEnded, "")}
 		}
 		return c, nil
 	}
@@ -211,11 +208,11 @@ func (e *Engine) cancelChange(ctx context.Context, v *gitcas.View, id gitcas.Thr
 		case err != nil:
 			return nil, ended, err
 		case !ok:
-			return nil, ended, unknownThread(v, id)
-		case ended.Reason == reasonCancelled:
+			return nil, ended, life.NewUnknownThreadError(v, id)
+		case ended.Reason == gitcas.ReasonCancelled:
 			return nil, ended, nil // cancelled is cancelled, whoever did it
 		}
-		return nil, ended, &NotYoursError{Thread: id, Reason: gone(ended)}
+		return nil, ended, &life.NotYoursError{Thread: id, Reason: life.DescribeEnd(ended)}
 	}
 	chain, err := v.Chain(ctx, id)
 	if err != nil {
@@ -230,10 +227,10 @@ func (e *Engine) cancelChange(ctx context.Context, v *gitcas.View, id gitcas.Thr
 		return nil, gitcas.Ended{}, fmt.Errorf("check the reason for secrets: %w", err)
 	}
 	note, _ = clean.(string)
-	note = text.Cut(note, maxReason)
+	note = text.Cut(note, life.MaxReason)
 	line := gitcas.Ended{
 		Thread: id, Workflow: chain.Start.Workflow, Head: entry.Head, CompletedAt: v.Time().UnixMilli(),
-		Reason: reasonCancelled, Note: note, Key: entry.Key, Steps: steps, PR: entry.PR, Work: entry.Work,
+		Reason: gitcas.ReasonCancelled, Note: note, Key: entry.Key, Steps: steps, PR: entry.PR, Work: entry.Work,
 		Title: entry.Title, By: entry.By, ClosedBy: e.By.onRecord(), Used: e.costOf(ctx, v, id),
 		Commit: v.Tip().String(),
 	}
@@ -269,9 +266,9 @@ func (e *Engine) gone(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) e
 	case err != nil:
 		return fmt.Errorf("look for thread %s among the ended ones: %w", id, err)
 	case !ok:
-		return unknownThread(v, id)
+		return life.NewUnknownThreadError(v, id)
 	}
-	return &NotYoursError{Thread: id, Reason: gone(ended)}
+	return &life.NotYoursError{Thread: id, Reason: life.DescribeEnd(ended)}
 }
 
 // Suspend makes a thread wait, on a person's word. A job that works on it finds
@@ -289,14 +286,14 @@ func (e *Engine) Suspend(ctx context.Context, id gitcas.ThreadID, reason string)
 		return fmt.Errorf("check the reason for secrets: %w", err)
 	}
 	reason, _ = clean.(string)
-	reason = text.Cut(reason, maxReason)
+	reason = text.Cut(reason, life.MaxReason)
 	build := func(v *gitcas.View) (*gitcas.Change, error) {
 		entry, alive := v.Entry(id)
 		switch {
 		case !alive:
 			return nil, e.gone(ctx, v, id)
 		case entry.Status != gitcas.StatusActive:
-			return nil, &NotYoursError{Thread: id, Reason: "its status is " + string(entry.Status)}
+			return nil, &life.NotYoursError{Thread: id, Reason: "its status is " + string(entry.Status)}
 		}
 		return Sign(suspendChange(v, id, entry, reason, e.By), e.By), nil
 	}
@@ -315,14 +312,14 @@ func suspendChange(v *gitcas.View, id gitcas.ThreadID, entry gitcas.Entry, reaso
 	}
 	entry.Status, entry.Pause, entry.Suspended = gitcas.StatusSuspended, nil, &gitcas.Suspended{Role: role, Reason: reason, By: p.onRecord()}
 	c := &gitcas.Change{
-		Subject:  subjectOf(entry.Title, id, "suspended before "+oneLine(role)),
+		Subject:  subjectOf(entry.Title, id, "suspended before "+text.OneLine(role)),
 		Body:     reason,
 		Trailers: entryTrailers(id, entry),
 		Threads:  map[gitcas.ThreadID]*gitcas.Entry{id: &entry},
 	}
 	if held, claimed := v.Claim(id); claimed {
-		if (held.For == forDelivery) == entry.Deliver {
-			linkAttempts(&entry, id, held.Died)
+		if (held.For == life.ForDelivery) == entry.Deliver {
+			life.LinkAttempts(&entry, id, held.Died)
 		}
 		release, _ := gitcas.ClaimUpdate(id, &held, nil, v.Time())
 		c.Refs = append(c.Refs, release)

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/wire"
@@ -46,7 +47,7 @@ func TestDeeds(t *testing.T) {
 		answer := f.agent
 		f.agent = f.fails
 		_, err := f.step("f")
-		f.code(err, CodeFailed)
+		f.code(err, life.KindFailed)
 		f.agent = answer
 	}
 	states := map[string]func(f *fixture){
@@ -70,7 +71,7 @@ func TestDeeds(t *testing.T) {
 		"being delivered": func(f *fixture) {
 			f.end()
 			c := f.other(0)
-			c.For = forDelivery
+			c.For = life.ForDelivery
 			f.claimBy(c)
 		},
 		"not delivered": func(f *fixture) { f.end(); f.undelivered("d1") },
@@ -115,7 +116,7 @@ func TestDeeds(t *testing.T) {
 							lost = true // a lost reply changes nothing
 							return unreachable()
 						}
-						text := f.code(f.deed(deed), Code(code))
+						text := f.code(f.deed(deed), life.Kind(code))
 						f.remote.after = nil
 						f.sound()
 						if refused == nil {
@@ -211,7 +212,7 @@ func TestSuspendsWithItsClaimOnly(t *testing.T) {
 					return nil
 				}
 				_, err := f.step("r2")
-				f.says(f.code(err, CodeNotYours), c.says)
+				f.says(f.code(err, life.KindNotYours), c.says)
 				if got := f.status(); got == "suspended" {
 					f.Error("it is suspended")
 				}

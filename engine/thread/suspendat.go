@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/internal/text"
@@ -20,7 +21,7 @@ func (e *Engine) SuspendAt(ctx context.Context, id gitcas.ThreadID, head node.Ha
 		return false, fmt.Errorf("check the reason for secrets: %w", err)
 	}
 	reason, _ = clean.(string)
-	reason = text.Cut(reason, maxReason)
+	reason = text.Cut(reason, life.MaxReason)
 	ids := []gitcas.ThreadID{id}
 	v, err := e.Store.Load(ctx, ids...)
 	if errors.Is(err, gitcas.ErrDamaged) {

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
@@ -44,7 +45,7 @@ func TestTake(t *testing.T) {
 				c.before(f)
 				err := f.as(bob).Take(f.Context(), testThread)
 				if c.says != "" {
-					f.says(f.code(err, CodeNotYours), c.says)
+					f.says(f.code(err, life.KindNotYours), c.says)
 					return
 				}
 				f.ok(err)
@@ -54,7 +55,7 @@ func TestTake(t *testing.T) {
 				if got := strings.Contains(tip.Message, "the claim of run other (attempt 1) on there was taken"); got != c.taken {
 					f.Errorf("the commit says so: %v\n%s", got, tip.Message)
 				}
-				if e := f.entry(); len(e.Attempts) != c.died || attemptsOn(e, testThread, nil) != 0 || e.Status != gitcas.StatusActive {
+				if e := f.entry(); len(e.Attempts) != c.died || life.CountAttempts(e, testThread, nil) != 0 || e.Status != gitcas.StatusActive {
 					f.Errorf("%+v", e)
 				}
 				f.steps("r9")
@@ -69,18 +70,18 @@ func TestTakeStops(t *testing.T) {
 		f.start()
 		f.waits(time.Hour, func(after time.Duration) {
 			if after == 5*time.Minute {
-				f.says(f.code(f.as(bob).Retry(f.Context(), testThread), CodeNotYours), "uwf thread retry --take "+string(testThread))
+				f.says(f.code(f.as(bob).Retry(f.Context(), testThread), life.KindNotYours), "uwf thread retry --take "+string(testThread))
 				f.ok(f.as(bob).Take(f.Context(), testThread))
 			}
 		})
 		began := time.Now()
 		_, err := f.step("r1")
-		f.says(f.code(err, CodeNotYours), "this job's work was kept")
+		f.says(f.code(err, life.KindNotYours), "this job's work was kept")
 		if d := time.Since(began) - 5*time.Minute; d > 45*time.Second {
 			f.Errorf("it was stopped %s later", d)
 		}
 		f.unclaimed()
-		if e := f.entry(); len(e.Attempts) != 1 || attemptsOn(e, testThread, nil) != 0 {
+		if e := f.entry(); len(e.Attempts) != 1 || life.CountAttempts(e, testThread, nil) != 0 {
 			f.Errorf("%+v", e)
 		}
 		f.sound()
@@ -107,9 +108,9 @@ func TestTakeRaces(t *testing.T) {
 	inBubble(t, func(f *fixture) { // of a delivery
 		f.end()
 		c := f.other(0)
-		c.For = forDelivery
+		c.For = life.ForDelivery
 		f.claimBy(c)
-		f.code(f.as(bob).Retry(f.Context(), testThread), CodeNotYours)
+		f.code(f.as(bob).Retry(f.Context(), testThread), life.KindNotYours)
 		f.ok(f.as(bob).Take(f.Context(), testThread))
 		f.did("bob", nowhere, bobs)
 		_, err := f.deliver("d1")

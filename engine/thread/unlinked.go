@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/record"
 )
@@ -25,12 +26,12 @@ func (r *stepRun) linkUnlinked(ctx context.Context) error {
 	build := func(v *gitcas.View) (*gitcas.Change, error) {
 		entry, alive := v.Entry(r.id)
 		held, claimed := v.Claim(r.id)
-		if !alive || !sameThread(entry, r.entry) || !claimed || !r.hold.own(held.Claim) {
-			return nil, &NotYoursError{Thread: r.id, Reason: "it changed before its failed attempts could be linked"}
+		if !alive || !life.SameThread(entry, r.entry) || !claimed || !r.hold.own(held.Claim) {
+			return nil, &life.NotYoursError{Thread: r.id, Reason: "it changed before its failed attempts could be linked"}
 		}
-		linkAttempts(&entry, r.id, nil, refs...)
+		life.LinkAttempts(&entry, r.id, nil, refs...)
 		if stopped > 0 {
-			forgive(&entry, stopped, r.plan.role)
+			life.ForgiveAttempts(&entry, stopped, r.plan.role)
 		}
 		return &gitcas.Change{
 			Subject:  subjectOf(r.title(), r.id, fmt.Sprintf("failed before · step %d", r.stepNo())),
@@ -42,10 +43,10 @@ func (r *stepRun) linkUnlinked(ctx context.Context) error {
 	}
 	v, err := r.e.update(ctx, r.v, build, r.id)
 	switch {
-	case errors.As(err, new(*NotYoursError)):
+	case errors.As(err, new(*life.NotYoursError)):
 		return err
 	case err != nil:
-		return &FailedError{Thread: r.id, Role: r.plan.role, Phase: "prepare", Err: fmt.Errorf(
+		return &life.FailedError{Thread: r.id, Role: r.plan.role, Phase: "prepare", Err: fmt.Errorf(
 			"%w\n%s was kept when the thread could not be changed, and still it can't be: no agent runs until it can. Let this job push %s",
 			err, refs[0], r.e.Store.Branch())}
 	}
@@ -58,7 +59,7 @@ func (r *stepRun) linkUnlinked(ctx context.Context) error {
 // findUnlinked finds those attempts, and how many of them a person stopped.
 func (r *stepRun) findUnlinked(ctx context.Context) (refs []string, stopped int, err error) {
 	held, _ := r.hold.current()
-	known := linked(r.entry.Attempts, deadRefs(r.id, held.Died)...)
+	known := life.AppendAttempts(r.entry.Attempts, life.DeadRefs(r.id, held.Died)...)
 	var left []string
 	for _, ref := range slices.Sorted(maps.Keys(r.v.Refs())) {
 		if strings.HasPrefix(ref, gitcas.AttemptRefPrefix(r.id)) && !slices.Contains(known, ref) && !r.onRecord[ref] {
@@ -81,7 +82,7 @@ func (r *stepRun) findUnlinked(ctx context.Context) (refs []string, stopped int,
 			continue
 		}
 		refs = append(refs, ref)
-		if phaseOf(a) == PhaseStopped {
+		if phaseOf(a) == life.PhaseStopped {
 			stopped++
 		}
 	}

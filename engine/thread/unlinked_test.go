@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
@@ -24,18 +25,18 @@ func TestProtectedMidway(t *testing.T) {
 	for name, c := range map[string]struct {
 		agent  func(f *fixture)
 		before func(f *fixture) // the step that links it
-		code   Code
+		code   life.Kind
 		tries  int // that count after that
 		paid   int // by then
 	}{
-		"it worked":  {nil, nil, CodeOK, 0, 2},
-		"it failed":  {func(f *fixture) { f.agent = f.fails }, nil, CodeFailed, 2, 2},
-		"once more":  {nil, func(f *fixture) { f.agent = f.fails }, CodeFailed, 2, 2},
-		"at a limit": {nil, func(f *fixture) { f.limits.Tokens = 5 }, CodeLimit, 1, 1},
+		"it worked":  {nil, nil, life.KindDone, 0, 2},
+		"it failed":  {func(f *fixture) { f.agent = f.fails }, nil, life.KindFailed, 2, 2},
+		"once more":  {nil, func(f *fixture) { f.agent = f.fails }, life.KindFailed, 2, 2},
+		"at a limit": {nil, func(f *fixture) { f.limits.Tokens = 5 }, life.KindLimit, 1, 1},
 		"taken back": {func(f *fixture) { f.steps("r0"); f.agent = f.fails }, func(f *fixture) {
 			f.agent = f.answer("done", "rejected")
 			f.ok(f.engine("p", 1).Poke(f.Context(), testThread, "no"))
-		}, CodeOK, 0, 3},
+		}, life.KindDone, 0, 3},
 	} {
 		for _, atomic := range []bool{true, false} {
 			t.Run(fmt.Sprint(name, ", atomic ", atomic), func(t *testing.T) {
@@ -47,11 +48,11 @@ func TestProtectedMidway(t *testing.T) {
 					}
 					f.protect()
 					_, err := f.step("r1")
-					f.code(err, CodeFailed)
+					f.code(err, life.KindFailed)
 					paid := len(f.runs)
 					for _, run := range []string{"r2", "r3"} {
 						_, err := f.step(run)
-						f.says(f.code(err, CodeFailed), "protected branch hook declined", "refs/uwf/attempts/"+string(testThread)+"/r1.1", "no agent runs until", "push refs/heads/uwf-state")
+						f.says(f.code(err, life.KindFailed), "protected branch hook declined", "refs/uwf/attempts/"+string(testThread)+"/r1.1", "no agent runs until", "push refs/heads/uwf-state")
 						f.paid(paid)
 						f.unclaimed()
 					}
@@ -65,7 +66,7 @@ func TestProtectedMidway(t *testing.T) {
 					_, err = f.step("r4")
 					f.code(err, c.code)
 					f.paid(c.paid)
-					if got := attemptsOn(f.entry(), testThread, nil); got != c.tries {
+					if got := life.CountAttempts(f.entry(), testThread, nil); got != c.tries {
 						t.Errorf("%d tries count, want %d", got, c.tries)
 					}
 					if name == "it worked" {
@@ -94,7 +95,7 @@ func TestNotToBeLinked(t *testing.T) {
 			}
 		}
 		_, err := f.step("r1")
-		f.code(err, CodeNotYours)
+		f.code(err, life.KindNotYours)
 		f.attempt("r1", 1)
 		f.ok(f.engine("p", 1).Resume(f.Context(), ResumeRequest{Thread: testThread}))
 		f.steps("r2")

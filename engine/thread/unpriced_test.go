@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas"
@@ -68,7 +69,7 @@ func TestUnknownCostOfTheDead(t *testing.T) {
 		f.claimBy(c)
 		f.limits = moderator.Limits{CostUSD: 0.6}
 		_, err := f.step("r1")
-		f.says(f.code(err, CodeLimit), "has used at least $0.70 of $0.60")
+		f.says(f.code(err, life.KindLimit), "has used at least $0.70 of $0.60")
 	})
 }
 

@@ -44,3 +44,9 @@ func Lines(s string) string {
 // Line makes s safe to show on one line: as Lines, and white space of any kind and length
 // becomes one blank.
 func Line(s string) string { return strings.Join(strings.Fields(Lines(s)), " ") }
+
+// maxHeading is the most that OneLine leaves, in bytes.
+const maxHeading = 200
+
+// OneLine makes text fit for a heading or a trailer: on one line, of at most 200 bytes.
+func OneLine(s string) string { return Cut(Line(s), maxHeading) }

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/redact"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/engine/thread"
@@ -83,7 +84,7 @@ func TestTwiceCommitted(t *testing.T) {
 	must(t, err)
 	_, _, before := f.view()
 	_, err = f.secondJob(dir)
-	var failed *thread.FailedError
+	var failed *life.FailedError
 	if !errors.As(err, &failed) || !strings.Contains(err.Error(), "another step") {
 		t.Errorf("%v", err)
 	}
@@ -140,7 +141,7 @@ func TestFailureArrives(t *testing.T) {
 		t.Fatal("the first job says nothing")
 	}
 	_, err = f.secondJob(dir)
-	var failed *thread.FailedError
+	var failed *life.FailedError
 	if !errors.As(err, &failed) || failed.Phase != "agent" || !strings.Contains(err.Error(), "gave up: why") || !strings.Contains(err.Error(), "here") {
 		t.Fatalf("%v", err)
 	}
@@ -310,7 +311,7 @@ func TestPeopleMeanwhile(t *testing.T) {
 	t.Run("the same files", func(t *testing.T) {
 		f, dir, tip := begin(t, map[string]string{"a": "theirs", "new": "theirs", "run": "theirs"})
 		_, err := f.secondJob(dir)
-		var failed *thread.FailedError
+		var failed *life.FailedError
 		if !errors.As(err, &failed) || !strings.Contains(err.Error(), "(a, new)") {
 			t.Errorf("%v", err)
 		}
@@ -332,7 +333,7 @@ func TestStoppedMeanwhile(t *testing.T) {
 		j := f.job("one", Mirror(f.dial()), works(t, "x", nil))
 		c := Capture(j.Engine)
 		_, err := j.Step(f.ctx(), thread.StepRequest{Thread: testThread, ExpectHead: node.Pin{Hash: head}})
-		if _, ran := c.Artifact(); ran || thread.CodeOf(err) != thread.CodeNotYours {
+		if _, ran := c.Artifact(); ran || life.KindOf(err) != life.KindNotYours {
 			t.Errorf("the agent ran beside another: %v", err)
 		}
 		return draftOf(t, task, "x"), nil
@@ -342,7 +343,7 @@ func TestStoppedMeanwhile(t *testing.T) {
 	j := f.job("late", Mirror(f.dial()), works(t, "x", nil))
 	c := Capture(j.Engine)
 	_, err = j.Step(f.ctx(), thread.StepRequest{Thread: testThread, ExpectHead: node.Pin{Hash: head}})
-	if _, ran := c.Artifact(); ran || thread.CodeOf(err) != thread.CodeNotYours {
+	if _, ran := c.Artifact(); ran || life.KindOf(err) != life.KindNotYours {
 		t.Errorf("a step was done twice: %v", err)
 	}
 }

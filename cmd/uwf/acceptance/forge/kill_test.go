@@ -11,7 +11,7 @@ import (
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/clitest"
 	"github.com/united-workforce/uwf/engine/forge/forgetest"
-	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/internal/testmode"
 )
 
@@ -63,7 +63,7 @@ func (ta *tale) job(e forgetest.Event) {
 		return
 	}
 	ta.settled()
-	ta.later(thread.MaxClaim + time.Minute) // longer than any claim or patience
+	ta.later(life.MaxClaim + time.Minute) // longer than any claim or patience
 	ta.green(ta.start(ta.forge.Schedule("17 */2 * * *")))
 }
 

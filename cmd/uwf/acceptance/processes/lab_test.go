@@ -21,7 +21,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/clitest"
-	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/gitcas/gitserver"
 	"github.com/united-workforce/uwf/internal/testmode"
 )
@@ -104,7 +104,7 @@ func (l *lab) middleware(next http.Handler) http.Handler {
 }
 
 // outlive moves the server's clock until every claim of now is dead.
-func (l *lab) outlive() { l.ahead.Add(int64(thread.MaxClaim + time.Minute)) }
+func (l *lab) outlive() { l.ahead.Add(int64(life.MaxClaim + time.Minute)) }
 
 // isPush tells pushes from other requests.
 func isPush(r *http.Request) bool {

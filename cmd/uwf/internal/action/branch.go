@@ -12,14 +12,12 @@ import (
 	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing/filemode"
-	"gopkg.in/yaml.v3"
-
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/engine/forge"
-	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas/gitobj"
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"gopkg.in/yaml.v3"
 )
 
 // What is taken of the default branch at most.
@@ -189,7 +187,7 @@ func (e *branchError) ExitCode() int {
 	if errors.As(e.Err, new(*wire.Error)) {
 		return app.ExitCode(e.Err)
 	}
-	return int(thread.CodeUsage)
+	return app.CodeUsage
 }
 
 func (c *copying) folder(ctx context.Context, name string, e gitobj.Entry, depth int) error {

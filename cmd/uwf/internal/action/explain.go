@@ -52,7 +52,7 @@ func (j *job) explain(ctx context.Context, err error) {
 // unready says on the issue, too, why a job can't even begin, where somebody is waiting
 // for it: as without the model's key, or with settings that are wrong.
 func (j *job) unready(ctx context.Context, err error) error {
-	if j.forge == nil || app.ExitCode(err) != int(thread.CodeUsage) {
+	if j.forge == nil || app.ExitCode(err) != app.CodeUsage {
 		return err
 	}
 	red := firstRedactor(j.f.Environ, []string{j.in.Token, j.in.APIKey})

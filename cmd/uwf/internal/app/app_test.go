@@ -16,8 +16,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-
-	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/wire"
@@ -43,17 +42,17 @@ func TestExitCode(t *testing.T) {
 	}{
 		{nil, 0},
 		{errors.New("anything"), 1},
-		{&thread.FailedError{Err: errors.New("x")}, 1},
+		{&life.FailedError{Err: errors.New("x")}, 1},
 		{Usagef("x"), 2},
 		{fmt.Errorf("put: %w", Usagef("x")), 2},
 		{&UnknownError{What: "node", ID: "x"}, 2},
 		{&workflow.InvalidError{}, 2},
 		{fmt.Errorf("x: %w", gitcas.ErrNoStore), 2},
-		{&thread.SuspendedError{}, 3},
-		{&thread.NotYoursError{}, 4},
+		{&life.SuspendedError{}, 3},
+		{&life.NotYoursError{}, 4},
 		{&gitcas.DamagedError{Kind: gitcas.ErrRewritten}, 5},
 		{fmt.Errorf("x: %w", &wire.Error{Kind: wire.ErrUnreachable}), 5},
-		{&thread.LimitError{Err: errors.New("x")}, 6},
+		{&life.LimitError{Err: errors.New("x")}, 6},
 		{&Exit{Code: 5}, 5},
 	} {
 		if got := ExitCode(tt.err); got != tt.want {

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
 )
@@ -24,7 +24,7 @@ func (e *UsageError) Error() string { return e.Err.Error() }
 func (e *UsageError) Unwrap() error { return e.Err }
 
 // ExitCode is that of wrong usage.
-func (e *UsageError) ExitCode() int { return int(thread.CodeUsage) }
+func (e *UsageError) ExitCode() int { return CodeUsage }
 
 // Usagef makes a UsageError.
 func Usagef(format string, args ...any) error {
@@ -55,7 +55,7 @@ func (e *UnknownError) Error() string {
 }
 
 // ExitCode is that of wrong usage.
-func (e *UnknownError) ExitCode() int { return int(thread.CodeUsage) }
+func (e *UnknownError) ExitCode() int { return CodeUsage }
 
 // UnknownThread is the error for a thread that a store does not have, with the
 // live ones that are near.
@@ -92,16 +92,16 @@ func ExitCode(err error) int {
 		return own.ExitCode()
 	case errors.As(err, &invalid), errors.Is(err, gitcas.ErrNoStore), errors.Is(err, gitcas.ErrUnknownThread),
 		errors.Is(err, gitcas.ErrInvalid), errors.Is(err, gitcas.ErrLocalDiffers):
-		return int(thread.CodeUsage)
+		return CodeUsage
 	}
-	return int(thread.CodeOf(err))
+	return exitCodes[life.KindOf(err)]
 }
 
 // Message is what stderr says of an error; empty when nothing more is to be said.
 func Message(err error) string {
 	var quiet *Exit
 	var invalid *workflow.InvalidError
-	var unknown *thread.UnknownThreadError
+	var unknown *life.UnknownThreadError
 	switch {
 	case err == nil, errors.As(err, &quiet):
 		return ""

@@ -5,10 +5,8 @@ import (
 	"errors"
 
 	"github.com/spf13/cobra"
-
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
-	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 )
@@ -89,7 +87,7 @@ func verifyRun(ctx context.Context, o *VerifyOptions) error {
 		w.Printf("  %s: %s\n", v.Hash, v.Problem)
 	})
 	if err == nil && !v.OK {
-		return &app.Exit{Code: int(thread.CodeDamaged)}
+		return &app.Exit{Code: app.CodeDamaged}
 	}
 	return err
 }

@@ -6,11 +6,9 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
 	engine "github.com/united-workforce/uwf/engine/config"
-	"github.com/united-workforce/uwf/engine/thread"
 )
 
 // ValidateOptions are what `uwf config validate` works with.
@@ -81,7 +79,7 @@ func validateRun(_ context.Context, o *ValidateOptions) error {
 	if err := o.Printer.Print(v, v.text); err != nil || v.OK {
 		return err
 	}
-	return &app.Exit{Code: int(thread.CodeUsage)}
+	return &app.Exit{Code: app.CodeUsage}
 }
 
 func (o *ValidateOptions) problem(p engine.Problem) problem {

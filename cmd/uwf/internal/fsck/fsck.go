@@ -5,10 +5,8 @@ import (
 	"context"
 
 	"github.com/spf13/cobra"
-
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
-	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas"
 )
 
@@ -79,7 +77,7 @@ func fsckRun(ctx context.Context, o *Options) error {
 		return err
 	}
 	if !r.OK {
-		return &app.Exit{Code: int(thread.CodeDamaged)}
+		return &app.Exit{Code: app.CodeDamaged}
 	}
 	return nil
 }

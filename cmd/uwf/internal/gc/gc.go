@@ -8,11 +8,10 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/lookup"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
-	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/sweep"
 )
@@ -90,7 +89,7 @@ func gcRun(ctx context.Context, o *Options) error {
 	if err := disk.find(); err != nil {
 		return err
 	}
-	plan, err := sweep.Plan(ctx, store, sweep.Options{OlderThan: age, Alive: thread.ClaimAlive}, disk.threadIDs()...)
+	plan, err := sweep.Plan(ctx, store, sweep.Options{OlderThan: age, Alive: life.ClaimAlive}, disk.threadIDs()...)
 	if err != nil {
 		return err
 	}

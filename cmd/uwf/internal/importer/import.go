@@ -10,11 +10,9 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
-
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
 	"github.com/united-workforce/uwf/engine/redact"
-	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/ocas"
@@ -129,7 +127,7 @@ func importRun(ctx context.Context, o *Options) error {
 		return errors.Join(err, runErr)
 	}
 	if res.leftOut() {
-		return &app.Exit{Code: int(thread.CodeFailed)}
+		return &app.Exit{Code: app.CodeFailed}
 	}
 	return nil
 }

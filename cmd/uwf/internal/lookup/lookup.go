@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
-	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
@@ -72,7 +72,7 @@ func Status(v *gitcas.View, id gitcas.ThreadID, e gitcas.Entry) string {
 // pokes it, say, is none.
 func Claim(v *gitcas.View, id gitcas.ThreadID, e gitcas.Entry) (gitcas.Held, bool) {
 	c, ok := v.Claim(id)
-	return c, ok && c.For == "" && c.Head == e.Head && thread.ClaimAlive(c.Claim, v.Time())
+	return c, ok && c.For == "" && c.Head == e.Head && life.ClaimAlive(c.Claim, v.Time())
 }
 
 // FailedAttempts is how many attempts at a thread's next step have failed and

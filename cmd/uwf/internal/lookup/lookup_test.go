@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/lookup"
-	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
@@ -54,7 +54,7 @@ func TestStatus(t *testing.T) {
 		"it is about to be poked":     {claim: &gitcas.Claim{Run: "p", For: "poke"}, want: "active"},
 		"its end is delivered":        {claim: &gitcas.Claim{Run: "r", For: "deliver"}, want: "active"},
 		"its job was on another head": {claim: &gitcas.Claim{Run: "r", Head: "0000000000000"}, want: "active"},
-		"its job died":                {claim: &gitcas.Claim{Run: "r", Since: now.Add(-thread.RenewedLife).UnixMilli()}, want: "active"},
+		"its job died":                {claim: &gitcas.Claim{Run: "r", Since: now.Add(-life.RenewedLife).UnixMilli()}, want: "active"},
 		"it waits":                    {claim: &gitcas.Claim{Run: "r"}, entry: func(e *gitcas.Entry) { e.Status = gitcas.StatusSuspended }, want: "suspended"},
 		"a try failed":                {entry: func(e *gitcas.Entry) { e.Attempts = make([]string, 1) }, want: lookup.Failed},
 		"a try failed, poked":         {claim: &gitcas.Claim{Run: "p", For: "poke"}, entry: func(e *gitcas.Entry) { e.Attempts = make([]string, 1) }, want: lookup.Failed},

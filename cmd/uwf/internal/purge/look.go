@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/lookup"
-	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/rewrite"
 	"github.com/united-workforce/uwf/gitcas/wire"
@@ -111,7 +111,7 @@ func (e *busyError) Error() string {
 }
 
 // ExitCode: it is somebody else's turn.
-func (e *busyError) ExitCode() int { return int(thread.CodeNotYours) }
+func (e *busyError) ExitCode() int { return app.CodeNotYours }
 
 // busy refuses while a job that counts works on a thread that changes.
 func (p *purge) busy(v *gitcas.View, plan *rewrite.Plan) error {

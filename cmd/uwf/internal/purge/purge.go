@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/lookup"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
@@ -281,9 +280,9 @@ func (p *purge) explain(err error) error {
 	case errors.As(err, &none):
 		return app.Usagef("nothing was changed: %w", err)
 	case errors.Is(err, rewrite.ErrMoved):
-		return &cleanError{text: p.t.clean("nothing was changed: " + err.Error() + ", perhaps by another purge: run it again"), code: int(thread.CodeNotYours)}
+		return &cleanError{text: p.t.clean("nothing was changed: " + err.Error() + ", perhaps by another purge: run it again"), code: app.CodeNotYours}
 	case errors.Is(err, rewrite.ErrUnreadable):
-		return &cleanError{text: p.t.clean("nothing was changed: " + err.Error()), code: int(thread.CodeDamaged)}
+		return &cleanError{text: p.t.clean("nothing was changed: " + err.Error()), code: app.CodeDamaged}
 	case errors.Is(err, wire.ErrProtected):
 		return fmt.Errorf("nothing was changed: the remote takes no new history of the state branch: allow it for this push (branch rules; receive.denyNonFastForwards): %w", err)
 	}

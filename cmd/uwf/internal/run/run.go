@@ -11,13 +11,13 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/definition"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/lookup"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/thread"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/worker"
+	"github.com/united-workforce/uwf/engine/life"
 	engine "github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/internal/text"
@@ -178,7 +178,7 @@ func (o *Options) stands(ctx context.Context, id gitcas.ThreadID, out outcome) t
 	}
 	now = thread.Outlook{Status: out.Status}
 	if s := out.Suspended; s != nil {
-		name, command := engine.WayOn(id, s.Reason)
+		name, command := life.WayOn(id, s.Reason)
 		now.Next = [][2]string{{name + ":", command}}
 	}
 	return now

@@ -6,10 +6,10 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/lookup"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
+	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
@@ -140,7 +140,7 @@ func failedRow(step string, a thread.Attempt) []string {
 	switch a.Phase {
 	case phasePoked:
 		result = "taken back"
-	case thread.PhaseStopped:
+	case life.PhaseStopped:
 		result = "stopped"
 	}
 	return append([]string{step, a.Role, result, a.Agent, took(a.Usage)}, append(costs(a.Usage), "", a.Error)...)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
+	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
@@ -56,7 +57,7 @@ func (s shown) markdown(w *output.Writer) {
 		switch f.Phase {
 		case phasePoked:
 			what = "was taken back"
-		case thread.PhaseStopped:
+		case life.PhaseStopped:
 			what = "was stopped"
 		}
 		writeHeading(w, 2, "An attempt at step %d %s", s.Step, what)

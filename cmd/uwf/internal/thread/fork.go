@@ -8,12 +8,12 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/lookup"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/person"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/worker"
+	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
@@ -93,7 +93,7 @@ func forkRun(ctx context.Context, o *ForkOptions) error {
 		}
 		if s := started.Suspended; s != nil {
 			p.Printf("it waits for a person: %s\n", s.Reason)
-			name, command := thread.WayOn(started.Thread, s.Reason)
+			name, command := life.WayOn(started.Thread, s.Reason)
 			next = [2]string{name + ":", command}
 		}
 		p.Faint(next[0] + "  " + next[1])

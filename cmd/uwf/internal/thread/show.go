@@ -7,12 +7,12 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/lookup"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/worker"
 	"github.com/united-workforce/uwf/engine/config"
+	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/engine/workflow"
@@ -131,7 +131,7 @@ func (o *ShowOptions) allowed(ctx context.Context, t *lookup.Thread, flow node.H
 	case err != nil:
 		return moderator.Limits{}, false, err
 	}
-	return thread.Effective(worker.ConfiguredLimits(c), def, t.Entry.Limits), true, nil
+	return life.EffectiveLimits(worker.ConfiguredLimits(c), def, t.Entry.Limits), true, nil
 }
 
 // Outlook is how a thread stands, in the words of `uwf thread show`.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/lookup"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
+	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/record"
@@ -184,7 +185,7 @@ func (s shown) todo() [][2]string {
 	id := string(s.Thread)
 	read := [2]string{"read it:", "uwf thread read " + id}
 	if s.limit != nil && (s.Status == string(gitcas.StatusActive) || s.Status == lookup.Failed) {
-		name, command := thread.WayOn(s.Thread, s.limit.Error())
+		name, command := life.WayOn(s.Thread, s.limit.Error())
 		return [][2]string{{"make it wait with:", "uwf thread step " + id}, {"then " + name + " with:", command}, read}
 	}
 	switch s.Status {
@@ -198,7 +199,7 @@ func (s shown) todo() [][2]string {
 		return [][2]string{{"do the next step:", "uwf thread step " + id}, {"see what that would be:", "uwf thread step " + id + " --dry-run"}, read}
 	case lookup.Failed:
 		again := "uwf thread step " + id
-		if s.failures >= thread.MaxAttempts { // the next step would only make it wait
+		if s.failures >= life.MaxAttempts { // the next step would only make it wait
 			again = "uwf thread retry " + id
 		}
 		return [][2]string{{"try again:", again}, {"see what went wrong:", "uwf thread steps " + id}}
@@ -221,7 +222,7 @@ func (s shown) answers() [][2]string {
 	if s.Suspended != nil {
 		reason = s.Suspended.Reason
 	}
-	name, command := thread.WayOn(s.Thread, reason)
+	name, command := life.WayOn(s.Thread, reason)
 	out := [][2]string{{name + ":", command}}
 	if len(s.Attempts) == 0 {
 		return out

@@ -7,11 +7,11 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/lookup"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/worker"
+	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/internal/text"
@@ -176,7 +176,7 @@ func Loop(ctx context.Context, w *worker.Worker, req thread.StepRequest, max int
 			return err
 		}
 		if res.Suspended != nil {
-			return &thread.SuspendedError{Thread: req.Thread, Role: res.Suspended.Role, Reason: res.Suspended.Reason}
+			return &life.SuspendedError{Thread: req.Thread, Role: res.Suspended.Role, Reason: res.Suspended.Reason}
 		}
 		if n == max {
 			return nil
@@ -213,7 +213,7 @@ func PrintResult(w *output.Writer, r thread.Result) {
 		w.Printf("step %d: ", r.Step)
 		w.Bold(r.Role)
 		w.Printf(" → %s; the thread waits for a person:\n  %s\n", r.Result, r.Suspended.Reason)
-		name, command := thread.WayOn(r.Thread, r.Suspended.Reason)
+		name, command := life.WayOn(r.Thread, r.Suspended.Reason)
 		w.Faint(name + ":  " + command)
 		w.Println()
 	default:

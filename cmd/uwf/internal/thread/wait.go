@@ -11,7 +11,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/lookup"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
 	"github.com/united-workforce/uwf/engine/deadline"
-	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/statefile"
@@ -131,7 +131,7 @@ func (w *waiter) wait(ctx context.Context, t *lookup.Thread) error {
 			return fmt.Errorf("wait for thread %s: %w", t.ID, ctx.Err())
 		case <-over:
 			stop()
-			return w.report(t, int(thread.CodeFailed), true)
+			return w.report(t, app.CodeFailed, true)
 		case <-tick:
 		}
 		now, err := w.look(ctx, t)
@@ -147,21 +147,21 @@ func (w *waiter) judge(t *lookup.Thread) (bool, int) {
 	status := t.Status()
 	switch status {
 	case statefile.ReasonCancelled, statefile.ReasonRemoved:
-		return true, int(thread.CodeNotYours)
+		return true, app.CodeNotYours
 	case forEnded:
-		return true, int(thread.CodeOK)
+		return true, app.CodeOK
 	}
 	switch w.For {
 	case forStep:
 		if t.Entry.Head != w.first {
-			return true, int(thread.CodeOK)
+			return true, app.CodeOK
 		}
 	case forEnded:
 		return false, 0
 	case status:
-		return true, int(thread.CodeOK)
+		return true, app.CodeOK
 	}
-	return status == forSuspended, int(thread.CodeSuspended)
+	return status == forSuspended, app.CodeSuspended
 }
 
 // look reads the thread again where one of its refs has moved. Time alone changes
@@ -197,7 +197,7 @@ func (w *waiter) report(t *lookup.Thread, code int, timedOut bool) error {
 		case timedOut:
 			p.Printf(" still, after %s", w.Timeout)
 		case out.Suspended != nil:
-			name, command := thread.WayOn(out.Thread, out.Suspended.Reason)
+			name, command := life.WayOn(out.Thread, out.Suspended.Reason)
 			p.Printf(": %s\n%s:  %s", out.Suspended.Reason, name, command)
 		case out.Note != "":
 			p.Printf(": %s", out.Note)

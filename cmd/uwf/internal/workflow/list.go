@@ -9,11 +9,9 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/definition"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
-	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
@@ -118,7 +116,7 @@ func list(ctx context.Context, r *definition.Resolver) ([]listed, error) {
 		switch {
 		case errors.As(err, &invalid):
 			l.Problems = len(invalid.Problems)
-		case err != nil && app.ExitCode(err) == int(thread.CodeUsage):
+		case err != nil && app.ExitCode(err) == app.CodeUsage:
 			l.Error = definition.Reason(err).Error()
 		case err != nil:
 			return nil, err

@@ -10,12 +10,10 @@ import (
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
-
 	"github.com/united-workforce/uwf/cmd/uwf/internal/annotation"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/definition"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
-	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/engine/workflow/source"
 	"github.com/united-workforce/uwf/internal/lazyregexp"
@@ -180,7 +178,7 @@ func validateRun(ctx context.Context, o *ValidateOptions) error {
 		return err
 	}
 	if v.broken > 0 {
-		return &app.Exit{Code: int(thread.CodeUsage)}
+		return &app.Exit{Code: app.CodeUsage}
 	}
 	return nil
 }
@@ -208,7 +206,7 @@ func (v *validated) check(ctx context.Context, o *ValidateOptions, file string) 
 		for _, p := range invalid.Problems {
 			v.problems = append(v.problems, problemOf(p))
 		}
-	case err != nil && app.ExitCode(err) == int(thread.CodeUsage):
+	case err != nil && app.ExitCode(err) == app.CodeUsage:
 		v.fail(name, o.Resolver.Full(name), err)
 	case err != nil:
 		return err

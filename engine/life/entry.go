@@ -1,0 +1,163 @@
+package life
+
+import (
+	"reflect"
+	"slices"
+
+	"github.com/united-workforce/uwf/gitcas"
+)
+
+// PhaseStopped is the phase of an attempt that a person stopped: it did not fail.
+const PhaseStopped = "stopped"
+
+// PhaseInterrupted is the phase of an attempt whose job was ended from outside, by SIGTERM.
+// It failed, but nobody knows whether the step itself would have: the job's run may try
+// it again.
+const PhaseInterrupted = "interrupted"
+
+// LinkAttempts names attempts in the entry: claims found dead first.
+func LinkAttempts(entry *gitcas.Entry, id gitcas.ThreadID, died []string, own ...string) {
+	entry.Attempts = AppendAttempts(entry.Attempts, append(DeadRefs(id, died), own...)...)
+}
+
+// AppendAttempts is a list of attempts with more of them, each once.
+func AppendAttempts(attempts []string, more ...string) []string {
+	attempts = slices.Clone(attempts)
+	for _, ref := range more {
+		if !slices.Contains(attempts, ref) {
+			attempts = append(attempts, ref)
+		}
+	}
+	return attempts
+}
+
+func DeadRefs(id gitcas.ThreadID, died []string) []string {
+	out := make([]string, 0, len(died)+1)
+	for _, d := range died {
+		out = append(out, gitcas.AttemptRefPrefix(id)+d)
+	}
+	return out
+}
+
+// ForgiveAttempts takes some linked attempts out of those that count. They stay linked, and what
+// they took stays counted.
+func ForgiveAttempts(entry *gitcas.Entry, attempts int, role string) {
+	next := gitcas.Next{Role: role}
+	if entry.Next != nil {
+		next = *entry.Next
+	}
+	next.Forgiven += attempts
+	entry.Next = &next
+}
+
+// CountAttempts counts the failed attempts on the thread's present head that have
+// not been forgiven by a resume.
+func CountAttempts(entry gitcas.Entry, id gitcas.ThreadID, died []string) int {
+	n := len(AppendAttempts(entry.Attempts, DeadRefs(id, died)...))
+	if entry.Next != nil {
+		n -= entry.Next.Forgiven
+	}
+	return max(n, 0)
+}
+
+// SameThread compares entries by all that the step was worked out from: comment,
+// pull request and attempts may change meanwhile, and a pause only concerns the
+// step after it. What the steps used follows from the head.
+func SameThread(a, b gitcas.Entry) bool {
+	a.Comment, a.PR, a.Attempts, a.Pause, a.Used = 0, 0, nil, nil, gitcas.Used{}
+	b.Comment, b.PR, b.Attempts, b.Pause, b.Used = 0, 0, nil, nil, gitcas.Used{}
+	return reflect.DeepEqual(a, b)
+}
+
+// DescribeEnd says what became of a thread that is no longer on the tip.
+func DescribeEnd(e gitcas.Ended) string {
+	if e.Reason == gitcas.ReasonEnded {
+		return "it has ended"
+	}
+	return "it was " + e.Reason
+}
+
+// Effects are what a job made for a thread outside of the store: the comment that
+// tells of it, and its pull request. 0: not known.
+type Effects struct {
+	Comment int64
+	PR      int
+}
+
+// AddTo puts what is known into an entry. base is the entry that the job began with:
+// what it only repeats from there does not undo what somebody else wrote since.
+func (f Effects) AddTo(entry *gitcas.Entry, base gitcas.Entry) {
+	if f.Comment > 0 && (f.Comment != base.Comment || entry.Comment == 0) {
+		entry.Comment = f.Comment
+	}
+	if f.PR > 0 && (f.PR != base.PR || entry.PR == 0) {
+		entry.PR = f.PR
+	}
+}
+
+// WithoutEffects is an entry without what a job may write there beside the one that
+// works on the thread, and that doesn't concern its work.
+func WithoutEffects(e gitcas.Entry) gitcas.Entry {
+	e.Comment, e.PR = 0, 0
+	return e
+}
+
+// MaxAttempts is how many failed attempts on one head suspend a thread.
+const MaxAttempts = 3
+
+// TakePause lets a pause take effect: the thread waits.
+func TakePause(entry *gitcas.Entry, role string) {
+	entry.Status = gitcas.StatusSuspended
+	entry.Suspended = &gitcas.Suspended{Role: role, Reason: entry.Pause.Reason, By: entry.Pause.By}
+	entry.Pause = nil
+}
+
+// NextTime is the time of a change to an entry. The entry must differ from what it
+// was, see the commit rules, also where the clock stands still.
+func NextTime(v *gitcas.View, entry gitcas.Entry) int64 {
+	since := v.Time().UnixMilli()
+	if entry.Next != nil {
+		since = max(since, entry.Next.Since+1)
+	}
+	return since
+}
+
+// DeliverAgain makes an entry one that waits to be delivered, as on its first day. The
+// time differs, so that a delivery that still runs can't be noted.
+func DeliverAgain(v *gitcas.View, entry *gitcas.Entry) {
+	entry.Since = max(v.Time().UnixMilli(), entry.Since+1)
+	entry.Status, entry.Deliver, entry.Suspended, entry.Attempts = gitcas.StatusEnded, true, nil, nil
+}
+
+// UndoDelivery takes back that a thread has ended and is to be delivered. What failed
+// or died was a delivery: it does not count as an attempt at a step.
+func UndoDelivery(entry *gitcas.Entry) {
+	if entry.Deliver {
+		entry.Deliver, entry.Since, entry.Attempts = false, 0, nil
+	}
+}
+
+// WaitingRole is the role that a suspended thread waits for, as far as the entry tells.
+func WaitingRole(entry gitcas.Entry) string {
+	switch {
+	case entry.Suspended != nil && entry.Suspended.Role != "":
+		return entry.Suspended.Role
+	case entry.Next != nil:
+		return entry.Next.Role
+	}
+	return ""
+}
+
+// MaxReason bounds the reason in a thread's entry, in bytes. What an agent asked
+// stands whole in its output.
+const MaxReason = 8 << 10
+
+const PausedByPerson = "paused by a person"
+
+// WaitReason is why a thread waits.
+func WaitReason(entry gitcas.Entry) string {
+	if entry.Suspended == nil {
+		return ""
+	}
+	return entry.Suspended.Reason
+}

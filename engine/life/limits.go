@@ -1,0 +1,103 @@
+package life
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/united-workforce/uwf/engine/moderator"
+	"github.com/united-workforce/uwf/engine/workflow"
+)
+
+// EffectiveLimits are the limits that a thread has: of the configured ones, the workflow's and the
+// thread's own the lowest, each by itself. The defaults hold only where nobody set any.
+func EffectiveLimits(configured moderator.Limits, d *workflow.Definition, own map[string]float64) moderator.Limits {
+	out := lowestLimits(configured, OwnLimits(own))
+	if d.Limits != nil {
+		out = lowestLimits(out, moderator.Limits(*d.Limits))
+	}
+	def := moderator.DefaultLimits()
+	out.MaxSteps = cmp.Or(out.MaxSteps, def.MaxSteps)
+	out.MaxStepsPerRole = cmp.Or(out.MaxStepsPerRole, def.MaxStepsPerRole)
+	return out
+}
+
+func lowestLimits(a, b moderator.Limits) moderator.Limits {
+	return moderator.Limits{
+		MaxSteps:        lowerLimit(a.MaxSteps, b.MaxSteps),
+		MaxStepsPerRole: lowerLimit(a.MaxStepsPerRole, b.MaxStepsPerRole),
+		Tokens:          lowerLimit(a.Tokens, b.Tokens),
+		CostUSD:         lowerLimit(a.CostUSD, b.CostUSD),
+		Wall:            lowerLimit(a.Wall, b.Wall),
+	}
+}
+
+// lowerLimit of two limits; what is not above zero is none.
+func lowerLimit[T cmp.Ordered](a, b T) T {
+	var none T
+	switch {
+	case a <= none:
+		return max(b, none)
+	case b <= none:
+		return a
+	}
+	return min(a, b)
+}
+
+// maxOwnLimit is where a thread's own limits end: every larger one is as good as
+// none, and would not fit a duration.
+const maxOwnLimit = 1 << 31
+
+// OwnLimits are those in a thread's entry. Anyone who can push the state branch can
+// write them: nothing there takes a configured limit away.
+func OwnLimits(own map[string]float64) moderator.Limits {
+	get := func(name string) float64 { return min(max(own[name], 0), maxOwnLimit) }
+	return moderator.Limits{
+		MaxSteps:        int(math.Ceil(get("maxSteps"))),
+		MaxStepsPerRole: int(math.Ceil(get("maxStepsPerRole"))),
+		Tokens:          int64(math.Ceil(get("tokens"))),
+		CostUSD:         get("costUsd"),
+		Wall:            time.Duration(get("wall") * float64(time.Second)),
+	}
+}
+
+// limitNames are the limits that a thread's entry can hold; wall is in seconds.
+func limitNames() []string {
+	return []string{"maxSteps", "maxStepsPerRole", "tokens", "costUsd", "wall"}
+}
+
+// CheckLimits refuses limits that would do nothing.
+func CheckLimits(own map[string]float64) error {
+	for _, name := range slices.Sorted(maps.Keys(own)) {
+		n := own[name]
+		if !slices.Contains(limitNames(), name) {
+			return &UsageError{Msg: fmt.Sprintf("there is no limit %q; there are %s", name, strings.Join(limitNames(), ", "))}
+		}
+		if !(n > 0) || n > maxOwnLimit {
+			return &UsageError{Msg: fmt.Sprintf("limit %s can't be %v: it is more than 0 and at most %d", name, n, maxOwnLimit)}
+		}
+	}
+	return nil
+}
+
+// RaiseLimits returns a thread's own limits with some of them raised.
+func RaiseLimits(own, to map[string]float64) (map[string]float64, error) {
+	if len(to) == 0 {
+		return own, nil
+	}
+	out := maps.Clone(own)
+	if out == nil {
+		out = make(map[string]float64, len(to))
+	}
+	for _, name := range slices.Sorted(maps.Keys(to)) {
+		if was := own[name]; was > to[name] {
+			return nil, &UsageError{Msg: fmt.Sprintf("limit %s of the thread is %v; resuming can only raise it, not lower it to %v", name, was, to[name])}
+		}
+		out[name] = to[name]
+	}
+	return out, nil
+}
