@@ -91,3 +91,12 @@ func StoppedByPerson(ctx context.Context) bool {
 	i, ok := ctx.Value(interruptKey{}).(*interrupt)
 	return ok && errors.Is(context.Cause(i.ctx), ErrStopped)
 }
+
+// What bounds the single parts of a step on this machine, as long as no interrupt does. How
+// long the remote is waited for the Store's policy says.
+const (
+	// SealTimeout: what the agent left is read, checked and compared.
+	SealTimeout = 2 * time.Minute
+	// SalvageTimeout is the same for an attempt.
+	SalvageTimeout = 30 * time.Second
+)

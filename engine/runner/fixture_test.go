@@ -17,6 +17,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/filemode"
 	"github.com/united-workforce/uwf/engine/deadline"
 	"github.com/united-workforce/uwf/engine/forge"
+	"github.com/united-workforce/uwf/engine/lease"
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/redact"
@@ -159,7 +160,7 @@ func (w *world) runner(a *aJob) *Runner {
 	}
 	e := &thread.Engine{
 		Store: store, Agent: &scripted{w: w, folder: folder}, Folder: folder, Redact: w.redact, Settings: settings{w}, Clock: clock{w},
-		Fence: func() string { return "fence" }, Nonce: rand.Text, Who: thread.Identity{Run: a.run, CIRun: a.run, Job: job.Name, Attempt: a.attempt, Host: "h" + a.run, PID: 1}, Hook: hook,
+		Fence: func() string { return "fence" }, Nonce: rand.Text, Who: lease.Identity{Run: a.run, CIRun: a.run, Job: job.Name, Attempt: a.attempt, Host: "h" + a.run, PID: 1}, Hook: hook,
 	}
 	if w.pending != "" {
 		e.Unpushed = &unpushed.Folder{Dir: w.pending}
@@ -345,7 +346,7 @@ type worker struct {
 func (k *worker) Use(context.Context, gitcas.ThreadID) error  { return k.w.use }
 func (k *worker) Leave(context.Context)                       {}
 func (k *worker) Tidy(context.Context, gitcas.ThreadID) error { return nil }
-func (k *worker) NextIdentity() (thread.Identity, error) {
+func (k *worker) NextIdentity() (lease.Identity, error) {
 	k.n++
 	who := k.e.Who
 	who.Run = fmt.Sprintf("%s-%d", strings.SplitN(who.Run, "-", 2)[0], k.n+1)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/engine/forge"
+	"github.com/united-workforce/uwf/engine/lease"
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/runner/picture"
@@ -57,16 +58,16 @@ func (j *job) hop(ctx context.Context, id gitcas.ThreadID, expect node.Pin) erro
 	defer func() { j.Engine.Agent, j.Engine.Observe = inner, observe }()
 	defer j.releaseAhead(ctx)
 	var longest time.Duration
-	var held *thread.HeldClaim
+	var held *lease.Lease
 	for n := 1; ; n++ {
 		began := j.Now()
-		var next *thread.Identity // as which this job does a further step
-		goOn := func() (thread.Identity, bool) {
+		var next *lease.Identity // as which this job does a further step
+		goOn := func() (lease.Identity, bool) {
 			if j.pairs {
 				return j.Engine.Who, j.in.Dispatch != DispatchOff
 			}
 			if n >= j.in.StepsPerJob || !j.timeFor(max(longest, j.Now().Sub(began))) || ctx.Err() != nil {
-				return thread.Identity{}, false
+				return lease.Identity{}, false
 			}
 			who, err := j.Work.NextIdentity()
 			if err != nil {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/united-workforce/uwf/engine/lease"
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/runner/event"
 	"github.com/united-workforce/uwf/engine/runner/picture"
@@ -36,16 +37,16 @@ type job struct {
 	allowed bool             // the people behind the event may start and steer
 	// confirmed: the comment with the command is what its author wrote, who may give it.
 	confirmed bool
-	spoke     bool              // something was written on the issue: a comment, or an answer
-	told      bool              // the last that was written there says why nothing goes on
-	halted    bool              // it was suspended by a step of this job
-	written   time.Time         // when the comment with the command was, once that is confirmed
-	unknown   bool              // the forge can't tell what somebody may do
-	branch    string            // the default branch, once it was asked for
-	store     string            // the store's id, once it was read
-	rescued   int               // what the next job is told of those that died
-	ahead     *thread.HeldClaim // the claim for the jobs that are to be started; nil: none
-	pairs     bool              // agents run in a job of their own, which can push nothing
+	spoke     bool         // something was written on the issue: a comment, or an answer
+	told      bool         // the last that was written there says why nothing goes on
+	halted    bool         // it was suspended by a step of this job
+	written   time.Time    // when the comment with the command was, once that is confirmed
+	unknown   bool         // the forge can't tell what somebody may do
+	branch    string       // the default branch, once it was asked for
+	store     string       // the store's id, once it was read
+	rescued   int          // what the next job is told of those that died
+	ahead     *lease.Lease // the claim for the jobs that are to be started; nil: none
+	pairs     bool         // agents run in a job of their own, which can push nothing
 }
 
 func newJob(r *Runner, ev event.Event) *job {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/engine/forge"
+	"github.com/united-workforce/uwf/engine/lease"
 	"github.com/united-workforce/uwf/engine/runner/event"
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/engine/workflow"
@@ -47,7 +48,7 @@ type Worker interface {
 	Tidy(ctx context.Context, id gitcas.ThreadID) error
 	// NextIdentity is that of a further step in this job, which is the same in every
 	// re-run of the job.
-	NextIdentity() (thread.Identity, error)
+	NextIdentity() (lease.Identity, error)
 }
 
 // Definition is a workflow of the default branch, ready to be stored.

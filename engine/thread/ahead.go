@@ -3,6 +3,7 @@ package thread
 import (
 	"context"
 
+	"github.com/united-workforce/uwf/engine/lease"
 	"github.com/united-workforce/uwf/gitcas"
 )
 
@@ -15,7 +16,7 @@ import (
 // ClaimAhead claims a thread, as a view shows it, for the jobs that the caller starts for its
 // next step: each gives the nonce to its StepRequest. It is to be released where they can't be
 // started. Nil: that step runs no agent, so that there is nothing to be claimed for.
-func (e *Engine) ClaimAhead(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) (*HeldClaim, error) {
+func (e *Engine) ClaimAhead(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) (*lease.Lease, error) {
 	r := newRun(e, StepRequest{Thread: id})
 	r.v = v
 	r.look(ctx, v)
@@ -30,22 +31,20 @@ func (e *Engine) ClaimAhead(ctx context.Context, v *gitcas.View, id gitcas.Threa
 		return nil, nil //nolint:nilnil,nilerr // no agent: a limit is for that step to tell
 	}
 	t := r.terms()
-	t.ahead = true
+	t.Ahead = true
 	// Whoever works under it reads the thread anew, as recheck does.
 	_, h, err := e.winClaim(ctx, v, id, t)
 	if err != nil {
 		return nil, e.cleanError(err)
 	}
-	return &HeldClaim{h}, nil
+	return h, nil
 }
 
 // takeAhead goes on with the claim that was made ahead for this step, if it is on the thread.
 func (r *stepRun) takeAhead() bool {
-	held, claimed := r.v.Claim(r.id)
-	if !claimed || r.req.Nonce == "" || held.Nonce != r.req.Nonce || !held.Ahead || held.Head != r.entry.Head {
-		return false
+	l := r.e.leases().Continue(r.v, r.id, r.req.Nonce, r.terms().Budget)
+	if l != nil {
+		r.lease = l
 	}
-	r.hold = &hold{e: r.e, id: r.id, who: r.e.Who, nonce: held.Nonce, entry: r.entry, budget: r.terms().budget, latest: r.v}
-	r.hold.adopt(r.v)
-	return true
+	return l != nil
 }

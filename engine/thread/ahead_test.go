@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/united-workforce/uwf/engine/lease"
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas"
@@ -13,7 +14,7 @@ import (
 )
 
 // claimAhead claims the thread for jobs that a run is to start.
-func (f *fixture) claimAhead(run string) *HeldClaim {
+func (f *fixture) claimAhead(run string) *lease.Lease {
 	f.Helper()
 	h, err := f.engine(run, 1).ClaimAhead(f.Context(), f.view(), testThread)
 	f.ok(err)
@@ -27,7 +28,7 @@ func TestClaimAhead(t *testing.T) {
 		f.start()
 		h := f.claimAhead("starter")
 		c, _ := f.view().Claim(testThread)
-		if life := time.Duration(c.Until-c.Since) * time.Millisecond; life != 30*time.Minute+f.timeout+30*time.Minute+sealingTime+20*time.Minute {
+		if life := time.Duration(c.Until-c.Since) * time.Millisecond; life != 30*time.Minute+f.timeout+30*time.Minute+lease.SealingTime+20*time.Minute {
 			f.Errorf("it lives for %s", life)
 		}
 		if !c.Ahead || c.Nonce != h.Nonce() || c.Tokens != 1000 || c.CostUSD != 5 {
@@ -70,16 +71,16 @@ func TestClaimAhead(t *testing.T) {
 // TestClaimAheadOnMore: what the claim that was made ahead doesn't stand for.
 func TestClaimAheadOnMore(t *testing.T) {
 	for name, c := range map[string]struct {
-		meanwhile func(f *fixture, h *HeldClaim)
+		meanwhile func(f *fixture, h *lease.Lease)
 		code      life.Kind
 		paid      int
 	}{
-		"let go: as without one":   {func(f *fixture, h *HeldClaim) { h.Release(f.Context()) }, life.KindDone, 1},
-		"taken by somebody else":   {func(f *fixture, _ *HeldClaim) { f.claimBy(f.other(0)) }, life.KindNotYours, 0},
-		"suspended meanwhile":      {func(f *fixture, _ *HeldClaim) { f.ok(f.engine("p", 1).Suspend(f.Context(), testThread, "wait")) }, life.KindSuspended, 0},
-		"paused meanwhile":         {func(f *fixture, _ *HeldClaim) { f.ok(f.engine("p", 1).Pause(f.Context(), testThread, "wait")) }, life.KindSuspended, 0},
-		"of another head":          {func(f *fixture, h *HeldClaim) { f.moveClaim(h) }, life.KindDone, 1},
-		"long over, and not taken": {func(*fixture, *HeldClaim) { time.Sleep(5 * time.Hour) }, life.KindDone, 1},
+		"let go: as without one":   {func(f *fixture, h *lease.Lease) { h.Release(f.Context()) }, life.KindDone, 1},
+		"taken by somebody else":   {func(f *fixture, _ *lease.Lease) { f.claimBy(f.other(0)) }, life.KindNotYours, 0},
+		"suspended meanwhile":      {func(f *fixture, _ *lease.Lease) { f.ok(f.engine("p", 1).Suspend(f.Context(), testThread, "wait")) }, life.KindSuspended, 0},
+		"paused meanwhile":         {func(f *fixture, _ *lease.Lease) { f.ok(f.engine("p", 1).Pause(f.Context(), testThread, "wait")) }, life.KindSuspended, 0},
+		"of another head":          {func(f *fixture, h *lease.Lease) { f.moveClaim(h) }, life.KindDone, 1},
+		"long over, and not taken": {func(*fixture, *lease.Lease) { time.Sleep(5 * time.Hour) }, life.KindDone, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(f *fixture) {
@@ -100,7 +101,7 @@ func TestClaimAheadOnMore(t *testing.T) {
 }
 
 // moveClaim makes a claim one of another head.
-func (f *fixture) moveClaim(h *HeldClaim) {
+func (f *fixture) moveClaim(h *lease.Lease) {
 	f.Helper()
 	held, _ := f.view().Claim(testThread)
 	c := held.Claim
@@ -120,7 +121,7 @@ func TestAgentThatHandsOver(t *testing.T) {
 		time.Sleep(40 * time.Minute) // for a runner
 		_, err := f.stepWith("started", 1, StepRequest{Thread: testThread, Nonce: h.Nonce(), HandsOver: true})
 		f.ok(err)
-		if got, want := f.runs[0].Timeout, life.MaxClaim-40*time.Minute-sealingTime-30*time.Minute; got != want {
+		if got, want := f.runs[0].Timeout, life.MaxClaim-40*time.Minute-lease.SealingTime-30*time.Minute; got != want {
 			f.Errorf("the agent may run for %s, want %s", got, want)
 		}
 	})
@@ -180,7 +181,7 @@ func TestNextOfOtherJobs(t *testing.T) {
 				return nil
 			}
 			e := f.engine(run, 1)
-			res, err := e.Step(f.Context(), StepRequest{Thread: testThread, Nonce: h.Nonce(), Ahead: true, Next: func() (Identity, bool) { return e.Who, true }})
+			res, err := e.Step(f.Context(), StepRequest{Thread: testThread, Nonce: h.Nonce(), Ahead: true, Next: func() (lease.Identity, bool) { return e.Who, true }})
 			f.ok(err)
 			c, ok := f.view().Claim(testThread)
 			if !ok || !c.Ahead || c.Nonce == h.Nonce() || c.Nonce != res.Held.Nonce() || c.Head != f.entry().Head || pushes != 1 {

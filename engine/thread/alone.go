@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/united-workforce/uwf/engine/lease"
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/gitcas"
 )
@@ -16,25 +17,25 @@ import (
 func (e *Engine) alone(ctx context.Context, v *gitcas.View, id gitcas.ThreadID, do string,
 	change func(v *gitcas.View, entry *gitcas.Entry) (*gitcas.Change, error),
 ) error {
-	return e.aloneOn(ctx, v, id, terms{purpose: do, work: deedTime}, change)
+	return e.aloneOn(ctx, v, id, lease.Terms{Purpose: do, Work: lease.DeedTime}, change)
 }
 
 // aloneOn is alone with the terms of the claim.
-func (e *Engine) aloneOn(ctx context.Context, v *gitcas.View, id gitcas.ThreadID, t terms,
+func (e *Engine) aloneOn(ctx context.Context, v *gitcas.View, id gitcas.ThreadID, t lease.Terms,
 	change func(v *gitcas.View, entry *gitcas.Entry) (*gitcas.Change, error),
 ) error {
-	do := t.purpose
+	do := t.Purpose
 	v, h, err := e.claim(ctx, v, id, t)
 	if err != nil {
 		return busy(id, do, err)
 	}
-	defer h.release(ctx)
+	defer h.Release(ctx)
 	e.reached(do + " claimed")
 	before, _ := v.Entry(id)
 	build := func(v *gitcas.View) (*gitcas.Change, error) {
 		entry, alive := v.Entry(id)
 		held, claimed := v.Claim(id)
-		if !alive || !life.SameThread(entry, before) || !claimed || !h.own(held.Claim) {
+		if !alive || !life.SameThread(entry, before) || !claimed || !h.Owns(held.Claim) {
 			return nil, &life.RefusedError{Thread: id, Do: do, Reason: "it changed meanwhile", Advice: "look at it and try again: uwf thread show " + string(id)}
 		}
 		life.LinkAttempts(&entry, id, held.Died)
@@ -55,7 +56,7 @@ func (e *Engine) aloneOn(ctx context.Context, v *gitcas.View, id gitcas.ThreadID
 	if err != nil {
 		return err
 	}
-	h.adopt(v)
+	h.Adopt(v)
 	e.reached(do)
 	return nil
 }

@@ -105,19 +105,19 @@ func (r *stepRun) keepAttempt(ctx context.Context, a gitcas.Attempt, link bool) 
 	}
 	r.e.reached("attempt")
 	r.dropFromDisk()
-	r.hold.release(ctx)
+	r.lease.Release(ctx)
 	step, _ = errorStepOf(a.Nodes)
 	return gitcas.AttemptRef(r.id, a.Run, a.Attempt), step, nil
 }
 
 // salvaged is the attempt as it is to be kept.
 func (r *stepRun) salvaged(ctx context.Context, phase string, d task.Draft, cause error) gitcas.Attempt {
-	ctx, cancel := deadline.Outlive(ctx, salvageTimeout, deadline.SalvageGrace)
+	ctx, cancel := deadline.Outlive(ctx, deadline.SalvageTimeout, deadline.SalvageGrace)
 	defer cancel()
 	nodes, text := r.salvage(ctx, phase, d, cause)
 	return gitcas.Attempt{
 		Thread: r.id, Run: r.madeBy().ID, Attempt: r.madeBy().Attempt, Parents: r.workParents(),
-		Nodes: nodes, WorkTree: r.salvageTree(ctx), Error: text, At: r.hold.serverNow(),
+		Nodes: nodes, WorkTree: r.salvageTree(ctx), Error: text, At: r.lease.ServerTime(),
 	}
 }
 
@@ -133,7 +133,7 @@ func (r *stepRun) pushAttempt(ctx context.Context, a gitcas.Attempt, link bool) 
 	}
 	v, err := r.e.update(ctx, r.v, build, r.id)
 	if err == nil {
-		r.hold.adopt(v) // deleted in the same push
+		r.lease.Adopt(v) // deleted in the same push
 	}
 	return err
 }
@@ -207,7 +207,7 @@ func (r *stepRun) keepChange(v *gitcas.View, a gitcas.Attempt, link, stopped boo
 	}
 	entry, alive := v.Entry(r.id)
 	held, claimed := v.Claim(r.id)
-	mine := claimed && r.hold.own(held.Claim)
+	mine := claimed && r.lease.Owns(held.Claim)
 	if mine {
 		release, _ := gitcas.ClaimUpdate(r.id, &held, nil, v.Time())
 		c.Refs = append(c.Refs, release)
@@ -278,7 +278,7 @@ func (r *stepRun) errorStep(ctx context.Context, s *seal.Sealer, phase, reason s
 	if step.EdgePrompt, err = s.Clean(step.EdgePrompt); err != nil {
 		return "", nil, err
 	}
-	return r.v.Complete(ctx, r.id, step, r.hold.serverNow(), s.Nodes(), nil)
+	return r.v.Complete(ctx, r.id, step, r.lease.ServerTime(), s.Nodes(), nil)
 }
 
 // salvageTree takes a picture of the folder for the attempt ref, without files that may
@@ -337,7 +337,7 @@ func (r *stepRun) snapshotChecked(ctx context.Context, result string, s *sealed,
 		return nil, err
 	}
 	snap, err := r.e.Folder.Snapshot(ctx, workspace.SnapshotRequest{
-		Parents: r.workParents(), Message: msg, When: r.hold.serverNow(), Without: without,
+		Parents: r.workParents(), Message: msg, When: r.lease.ServerTime(), Without: without,
 	})
 	if err != nil {
 		return nil, err

@@ -24,8 +24,8 @@ func TestEndlessFolder(t *testing.T) {
 	}{
 		{"after a step", "workspace", func(f *fixture) func(context.Context, task.Task, *task.Meter) (task.Draft, error) {
 			return f.answer("done", "approved")
-		}, sealTimeout},
-		{"after a failure", "agent", func(f *fixture) func(context.Context, task.Task, *task.Meter) (task.Draft, error) { return f.fails }, salvageTimeout},
+		}, deadline.SealTimeout},
+		{"after a failure", "agent", func(f *fixture) func(context.Context, task.Task, *task.Meter) (task.Draft, error) { return f.fails }, deadline.SalvageTimeout},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			inBubble(t, func(f *fixture) {

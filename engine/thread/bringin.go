@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/engine/deadline"
+	"github.com/united-workforce/uwf/engine/lease"
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/engine/thread/branch"
@@ -44,13 +45,13 @@ func (r *stepRun) keepOnDisk(s *sealed) {
 	if r.e.Unpushed == nil {
 		return
 	}
-	n, h, err := s.step.Node(r.hold.serverNow())
+	n, h, err := s.step.Node(r.lease.ServerTime())
 	if err != nil {
 		r.notice("the step is not kept on this machine until it is pushed: " + err.Error())
 		return
 	}
 	u := unpushed.Step{
-		Store: r.v.StoreID(), Thread: r.id, Entry: r.entry, Nonce: r.hold.nonce,
+		Store: r.v.StoreID(), Thread: r.id, Entry: r.entry, Nonce: r.lease.Nonce(),
 		Handle: h, Nodes: map[node.Hash]node.Node{h: n}, Model: modelOf(r.task, s.step.Usage),
 		Work: unpushed.Work{From: r.from},
 	}
@@ -88,7 +89,7 @@ func (r *stepRun) sealedUnder() string {
 	if r.brought != nil {
 		return r.brought.Nonce
 	}
-	return r.hold.nonce
+	return r.lease.Nonce()
 }
 
 // diskPath is where the sealed step is on disk.
@@ -285,16 +286,15 @@ func (r *stepRun) place(ctx context.Context) (Result, bool, error) {
 	}
 	if !alive || entry.Status != gitcas.StatusActive || entry.Head != r.brought.Entry.Head {
 		r.cutTo(r.brought.Entry.Head)
-		r.hold = &hold{e: r.e, id: r.id, entry: r.entry}
-		r.hold.adopt(live)
+		r.lease = r.e.leases().Observe(live, r.id, r.entry)
 		return r.keepBrought(ctx, live, "the thread has moved on, or waits, since", false)
 	}
-	v, h, err := r.e.claim(ctx, r.v, r.id, terms{work: deliveryTime})
+	v, h, err := r.e.claim(ctx, r.v, r.id, lease.Terms{Work: lease.DeliveryTime})
 	if err != nil {
 		return r.refused(err), false, err
 	}
-	r.v, r.hold = v, h
-	defer r.hold.release(ctx)
+	r.v, r.lease = v, h
+	defer r.lease.Release(ctx)
 	r.look(ctx, v)
 	r.entry, _ = v.Entry(r.id)
 	r.brought.same = life.SameThread(r.entry, r.brought.Entry)
@@ -439,7 +439,7 @@ func (r *stepRun) commitBrought(ctx context.Context) (Result, bool, error) {
 
 // sealBrought does what a job does between its agent and the commit.
 func (r *stepRun) sealBrought(ctx context.Context, d task.Draft) (*sealed, verdict, error) {
-	held, _ := r.hold.current()
+	held, _ := r.lease.Current()
 	decision, err := r.next()
 	if err != nil {
 		return nil, verdict{}, err
@@ -489,7 +489,7 @@ func (r *stepRun) sealBrought(ctx context.Context, d task.Draft) (*sealed, verdi
 
 // madeAt is when the work commit was made, so that it is made again as it was.
 func (r *stepRun) madeAt() time.Time {
-	now := r.hold.serverNow()
+	now := r.lease.ServerTime()
 	c, err := gitobj.DecodeCommit(r.brought.Work.Objects[r.brought.Work.Commit].Data)
 	if err != nil || c.Committer.When.After(now) {
 		return now
@@ -522,7 +522,7 @@ func (r *stepRun) checkFrom(ctx context.Context) error {
 // measured is not measured again.
 func (r *stepRun) baseOfBrought() record.Step {
 	s := r.brought.step
-	now := r.hold.serverNow().UnixMilli()
+	now := r.lease.ServerTime().UnixMilli()
 	done := max(min(s.CompletedAtMs, now), 0)
 	out := record.Step{
 		Start: r.task.Start, Prev: r.task.Prev, Role: r.task.Role, Agent: r.task.Agent, EdgePrompt: r.task.EdgePrompt,

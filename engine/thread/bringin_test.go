@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/united-workforce/uwf/engine/lease"
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/task"
@@ -162,7 +163,7 @@ func (f *fixture) slowly() {
 	f.agent = func(ctx context.Context, t task.Task, m *task.Meter) (task.Draft, error) {
 		f.files["made by "+t.Role] = "it\n"
 		d, err := answer(ctx, t, m)
-		time.Sleep(2*RenewEvery + time.Second)
+		time.Sleep(2*lease.RenewEvery + time.Second)
 		return d, err
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/engine/deadline"
+	"github.com/united-workforce/uwf/engine/lease"
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/task"
@@ -25,7 +26,7 @@ import (
 // TestAlive: who of those that left a claim is to be taken for running.
 func TestAlive(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	me := Identity{
+	me := lease.Identity{
 		Run: "r-2", CIRun: "r", Attempt: 2, Job: "step", Over: []string{"test"}, Killed: []string{"build"}, Ahead: "ours", Host: "here", Boot: "boot", PIDNS: "pids", PID: 1,
 		Alive: func(pid int, started int64) bool { return pid == 5 && started == 50 },
 	}
@@ -98,20 +99,20 @@ func TestAlive(t *testing.T) {
 		"ahead, for this run":                {made(0, func(c *gitcas.Claim) { c.Ahead, c.Nonce = true, "ours" }), false},
 		"a process of that number elsewhere": {made(0, func(c *gitcas.Claim) { here(c); c.Host, c.PID = "there", 6 }), true},
 	} {
-		if got := (&Engine{Who: me}).aliveAt(c.claim, now, false); got != c.want {
+		if got := (&Engine{Who: me}).leases().IsAliveAt(c.claim, now, false); got != c.want {
 			t.Errorf("%s: alive %v, want %v", name, got, c.want)
 		}
 	}
 	mine := gitcas.Claim{Run: "x", Ahead: true, Nonce: "ours", Since: ago(0), Renewed: ago(0), Until: ago(-time.Hour)}
-	if !(&Engine{Who: Identity{Run: "r", Ahead: "ours"}}).aliveAt(mine, now, false) {
+	if !(&Engine{Who: lease.Identity{Run: "r", Ahead: "ours"}}).leases().IsAliveAt(mine, now, false) {
 		t.Error("a job takes its own run's claim for dead, of which no job is over")
 	}
-	blind := Identity{Run: "r", Attempt: 2, Host: "here"}
-	if !(&Engine{Who: blind}).aliveAt(made(0, func(c *gitcas.Claim) { c.Host, c.Boot, c.PIDNS = "here", "", "" }), now, false) {
+	blind := lease.Identity{Run: "r", Attempt: 2, Host: "here"}
+	if !(&Engine{Who: blind}).leases().IsAliveAt(made(0, func(c *gitcas.Claim) { c.Host, c.Boot, c.PIDNS = "here", "", "" }), now, false) {
 		t.Error("a job that can't ask for processes, on a machine without a boot id, takes over a live claim")
 	}
 	for ahead, want := range map[time.Duration]bool{time.Hour: true, life.MaxGuessed: true, life.MaxGuessed + time.Second: false, 365 * 24 * time.Hour: false} {
-		if got := (&Engine{Who: me}).aliveAt(made(-ahead, nil), now, true); got != want {
+		if got := (&Engine{Who: me}).leases().IsAliveAt(made(-ahead, nil), now, true); got != want {
 			t.Errorf("by a clock that may be wrong, made %s ahead: alive %t, want %t", ahead, got, want)
 		}
 	}
@@ -228,12 +229,12 @@ func TestClaimByGuessedClock(t *testing.T) {
 		code   life.Kind
 		waits  time.Duration
 	}{
-		"dead":                       {nil, nil, life.KindDone, standstill},
-		"made more than a day ahead": {func(c *gitcas.Claim) { c.Since += 26 * 3600_000; c.Renewed = c.Since }, nil, life.KindDone, standstill},
-		"renewed meanwhile":          {nil, func(f *fixture) { f.claimBy(f.other(0)) }, life.KindNotYours, standstill},
-		"another one, dead too":      {nil, func(f *fixture) { f.claimBy(f.other(time.Hour)) }, life.KindDone, 2 * standstill},
-		"gone meanwhile":             {nil, func(f *fixture) { f.mem.SetRef(gitcas.ClaimRef(testThread), wire.ZeroID) }, life.KindDone, standstill},
-		"done meanwhile":             {nil, func(f *fixture) { f.moves() }, life.KindNotYours, standstill},
+		"dead":                       {nil, nil, life.KindDone, lease.Standstill},
+		"made more than a day ahead": {func(c *gitcas.Claim) { c.Since += 26 * 3600_000; c.Renewed = c.Since }, nil, life.KindDone, lease.Standstill},
+		"renewed meanwhile":          {nil, func(f *fixture) { f.claimBy(f.other(0)) }, life.KindNotYours, lease.Standstill},
+		"another one, dead too":      {nil, func(f *fixture) { f.claimBy(f.other(time.Hour)) }, life.KindDone, 2 * lease.Standstill},
+		"gone meanwhile":             {nil, func(f *fixture) { f.mem.SetRef(gitcas.ClaimRef(testThread), wire.ZeroID) }, life.KindDone, lease.Standstill},
+		"done meanwhile":             {nil, func(f *fixture) { f.moves() }, life.KindNotYours, lease.Standstill},
 		"of an earlier attempt":      {func(c *gitcas.Claim) { c.Run = "r1" }, nil, life.KindDone, 0},
 		"made by a clock far away":   {func(c *gitcas.Claim) { c.Since += 24 * 3600_000; c.Renewed = c.Since }, nil, life.KindNotYours, 0},
 	} {
@@ -259,7 +260,7 @@ func TestClaimByGuessedClock(t *testing.T) {
 				}
 				_, err := e.Step(f.Context(), f.at(testThread))
 				f.code(err, c.code)
-				if d := time.Since(began); d != c.waits || told != int(c.waits/standstill) {
+				if d := time.Since(began); d != c.waits || told != int(c.waits/lease.Standstill) {
 					f.Errorf("it waited for %s, and said so %d times", d, told)
 				}
 			})
@@ -376,9 +377,9 @@ func TestClaimDropped(t *testing.T) {
 // time for that.
 func TestClaimSaysAll(t *testing.T) {
 	for timeout, want := range map[time.Duration]struct{ life, agent time.Duration }{
-		0:                {life.MaxClaim, life.MaxClaim - sealingTime - time.Minute},
-		10 * time.Minute: {10*time.Minute + sealingTime + claimSpare, 10 * time.Minute},
-		9 * time.Hour:    {life.MaxClaim, life.MaxClaim - sealingTime - time.Minute},
+		0:                {life.MaxClaim, life.MaxClaim - lease.SealingTime - time.Minute},
+		10 * time.Minute: {10*time.Minute + lease.SealingTime + lease.ClaimSpare, 10 * time.Minute},
+		9 * time.Hour:    {life.MaxClaim, life.MaxClaim - lease.SealingTime - time.Minute},
 	} {
 		inBubble(t, func(f *fixture) {
 			f.start()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/united-workforce/uwf/engine/deadline"
+	"github.com/united-workforce/uwf/engine/lease"
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/task"
@@ -74,8 +75,8 @@ func (r *stepRun) commit(ctx context.Context, d task.Draft, s *sealed, next verd
 	r.dropFromDisk()
 	res := r.committed(done, s, next)
 	if !done.claim.ID.IsZero() {
-		along.h.set(done.claim, false)
-		res.Held = &HeldClaim{along.h}
+		along.Set(done.claim, false)
+		res.Held = along
 	}
 	r.e.reached("commit")
 	return res, nil
@@ -113,7 +114,7 @@ func (r *stepRun) doneBefore(ctx context.Context, v *gitcas.View) error {
 // the attempt ref.
 func (r *stepRun) settled(ctx context.Context, v *gitcas.View, done *committed) {
 	r.v = v
-	r.hold.adopt(v)
+	r.lease.Adopt(v)
 	if r.e.Store.Atomic(v) {
 		return
 	}
@@ -139,7 +140,7 @@ type committed struct {
 }
 
 // stepChange is the commit as v allows it: rebuilt for every try.
-func (r *stepRun) stepChange(ctx context.Context, v *gitcas.View, s *sealed, next verdict, along *nextClaim) (*gitcas.Change, *committed, error) {
+func (r *stepRun) stepChange(ctx context.Context, v *gitcas.View, s *sealed, next verdict, along *lease.Lease) (*gitcas.Change, *committed, error) {
 	entry, held, err := r.stillOurs(ctx, v)
 	if err != nil {
 		return nil, nil, err
@@ -157,7 +158,7 @@ func (r *stepRun) stepChange(ctx context.Context, v *gitcas.View, s *sealed, nex
 		return nil, nil, err
 	}
 	step.PreviousAttempts = append(r.poked(), prev...)
-	head, own, err := v.Complete(ctx, r.id, step, r.hold.serverNow(), s.nodes, nodes)
+	head, own, err := v.Complete(ctx, r.id, step, r.lease.ServerTime(), s.nodes, nodes)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -175,7 +176,7 @@ func (r *stepRun) stepChange(ctx context.Context, v *gitcas.View, s *sealed, nex
 	if after.Status != gitcas.StatusActive {
 		along = nil // it was to pause meanwhile
 	}
-	claim, claimObjs, claimed := along.exchange(v, r.id, held, head)
+	claim, claimObjs, claimed := lease.ExchangeClaim(along, v, r.id, held, head)
 	c := &gitcas.Change{
 		Subject:  subjectOf(r.title(), r.id, stepWhat(r.task.Role, next.status, r.task.Step)),
 		Body:     commitBody(s),
@@ -233,7 +234,7 @@ func (r *stepRun) stillOurs(ctx context.Context, v *gitcas.View) (gitcas.Entry, 
 		return entry, held, &movedError{"its head moved on to " + string(entry.Head)}
 	case !life.SameThread(entry, r.entry):
 		return entry, held, &movedError{"it was changed while the agent worked"}
-	case !claimed || !r.hold.own(held.Claim):
+	case !claimed || !r.lease.Owns(held.Claim):
 		return entry, held, &movedError{"the claim is no longer ours"}
 	}
 	return entry, held, nil
@@ -286,7 +287,7 @@ func (r *stepRun) replay(ctx context.Context, work gitcas.Work, tip wire.ID, nex
 	if err != nil {
 		return wire.ZeroID, nil, err
 	}
-	o, err := branch.Commit(r.hold.serverNow(), m.Tree, []wire.ID{tip}, msg)
+	o, err := branch.Commit(r.lease.ServerTime(), m.Tree, []wire.ID{tip}, msg)
 	if err != nil {
 		return wire.ZeroID, nil, err
 	}
@@ -301,14 +302,14 @@ func (r *stepRun) nextEntry(entry gitcas.Entry, head node.Hash, work gitcas.Work
 	case next.end:
 		entry.Status = gitcas.StatusEnded
 		if r.req.Deliver {
-			entry.Deliver, entry.Since = true, r.hold.serverNow().UnixMilli()
+			entry.Deliver, entry.Since = true, r.lease.ServerTime().UnixMilli()
 		}
 	case next.suspend != "":
 		entry.Status = gitcas.StatusSuspended
 		entry.Suspended = &gitcas.Suspended{Role: r.task.Role, Reason: text.Cut(next.suspend, life.MaxReason)}
 	default:
 		entry.Status = gitcas.StatusActive
-		entry.Next = &gitcas.Next{Role: next.role, Since: r.hold.serverNow().UnixMilli()}
+		entry.Next = &gitcas.Next{Role: next.role, Since: r.lease.ServerTime().UnixMilli()}
 		if entry.Pause != nil {
 			life.TakePause(&entry, next.role)
 		}
@@ -326,7 +327,7 @@ func (r *stepRun) ended(entry gitcas.Entry, head node.Hash, reason, note string)
 		steps = append(steps, head)
 	}
 	return gitcas.Ended{
-		Thread: r.id, Workflow: r.chain.Start.Workflow, Head: head, CompletedAt: r.hold.serverNow().UnixMilli(),
+		Thread: r.id, Workflow: r.chain.Start.Workflow, Head: head, CompletedAt: r.lease.ServerTime().UnixMilli(),
 		Reason: reason, Note: note, Key: entry.Key, Steps: steps, PR: entry.PR, Work: entry.Work,
 		Title: entry.Title, By: entry.By, Result: r.lastResult(),
 	}
@@ -348,7 +349,7 @@ func (r *stepRun) holdWork(c *gitcas.Change, v *gitcas.View, nodes []gitcas.Plac
 		parents = []wire.ID{plumbing.NewHash(work.Commit)}
 	}
 	return r.addAttempt(c, v, "work "+work.Commit, gitcas.Attempt{
-		Thread: r.id, Run: r.madeBy().ID, Attempt: r.madeBy().Attempt, Parents: parents, Nodes: nodes, At: r.hold.serverNow(),
+		Thread: r.id, Run: r.madeBy().ID, Attempt: r.madeBy().Attempt, Parents: parents, Nodes: nodes, At: r.lease.ServerTime(),
 	}, nil)
 }
 

@@ -132,7 +132,7 @@ func (r *stepRun) tidy(ctx context.Context, ended gitcas.Ended) {
 		r.firstWork(ctx, ended)
 	}
 	r.e.settleWork(ctx, r.v, r.id, ended.Work)
-	if held, claimed := r.v.Claim(r.id); claimed && !r.e.alive(r.v, held.Claim) {
+	if held, claimed := r.v.Claim(r.id); claimed && !r.e.leases().IsAlive(r.v, held.Claim) {
 		drop, _ := gitcas.ClaimUpdate(r.id, &held, nil, r.v.Time())
 		_ = r.e.Store.PushRef(ctx, drop, nil) // it harms nobody
 	}
@@ -337,7 +337,7 @@ func (r *stepRun) ask(s *sealed) (verdict, error) {
 	if len(r.def.Conditions) > 0 {
 		// What the commit adds to the node (work commit, earlier attempts) is not
 		// known yet.
-		n, _, err := s.step.Node(r.hold.serverNow())
+		n, _, err := s.step.Node(r.lease.ServerTime())
 		if err != nil {
 			return verdict{}, fmt.Errorf("step node: %w", err)
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/united-workforce/uwf/engine/deadline"
+	"github.com/united-workforce/uwf/engine/lease"
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
@@ -74,15 +75,15 @@ func (r *delivery) deliver(ctx context.Context) (Result, error) {
 		r.e.dropClaim(ctx, r.v, r.id)
 		return res, err
 	}
-	v, h, err := r.e.claim(ctx, r.v, r.id, terms{purpose: life.ForDelivery, work: deliveryTime})
+	v, h, err := r.e.claim(ctx, r.v, r.id, lease.Terms{Purpose: life.ForDelivery, Work: lease.DeliveryTime})
 	if err != nil {
 		return r.told(), err
 	}
-	r.v, r.hold = v, h
-	defer r.hold.release(ctx)
+	r.v, r.lease = v, h
+	defer r.lease.Release(ctx)
 	r.entry, _ = v.Entry(r.id)
 	r.e.reached("deliver-claimed")
-	held, _ := r.hold.current()
+	held, _ := r.lease.Current()
 	if n := life.CountAttempts(r.entry, r.id, held.Died); n >= life.MaxAttempts {
 		return r.suspended(ctx, tooManyDeliveries(r.id, n))
 	}
@@ -187,7 +188,7 @@ func (r *delivery) run(ctx context.Context, tip wire.ID) error {
 	r.stopRenewal()
 	r.made = made
 	switch {
-	case errors.Is(context.Cause(doCtx), errClaimLost):
+	case errors.Is(context.Cause(doCtx), lease.ErrLost):
 		return &life.NotYoursError{Thread: r.id, Reason: "it was taken over, resumed or cancelled while it was delivered"}
 	case err != nil && ctx.Err() != nil:
 		return r.notDone(ctx, fmt.Errorf("interrupted: %w", context.Cause(ctx)))
@@ -227,7 +228,7 @@ func (r *delivery) branchUp(ctx context.Context) (wire.ID, error) {
 func (r *delivery) stillClaimed(v *gitcas.View) (gitcas.Entry, gitcas.Held, bool) {
 	entry, alive := v.Entry(r.id)
 	held, claimed := v.Claim(r.id)
-	return entry, held, alive && life.SameThread(entry, r.entry) && claimed && r.hold.own(held.Claim)
+	return entry, held, alive && life.SameThread(entry, r.entry) && claimed && r.lease.Owns(held.Claim)
 }
 
 // notDone notes a delivery that failed: its error goes to the attempt's ref, is linked
@@ -245,7 +246,7 @@ func (r *delivery) notDone(ctx context.Context, cause error) error {
 		}
 		release, _ := gitcas.ClaimUpdate(r.id, &held, nil, v.Time())
 		c := &gitcas.Change{Subject: subjectOf(r.title(), r.id, "not delivered"), Body: reason, Refs: []wire.RefUpdate{release}}
-		a := gitcas.Attempt{Thread: r.id, Run: r.e.Who.Run, Attempt: r.e.Who.Attempt, Error: reason, At: r.hold.serverNow()}
+		a := gitcas.Attempt{Thread: r.id, Run: r.e.Who.Run, Attempt: r.e.Who.Attempt, Error: reason, At: r.lease.ServerTime()}
 		if err := r.addAttempt(c, v, "delivery", a, nil); err != nil {
 			return nil, err
 		}
@@ -267,7 +268,7 @@ func (r *delivery) notDone(ctx context.Context, cause error) error {
 		return failure
 	}
 	r.v, r.entry = v, after
-	r.hold.adopt(v)
+	r.lease.Adopt(v)
 	failure.Waits = after.Status == gitcas.StatusSuspended
 	r.e.reached("delivery failed")
 	return failure
@@ -289,7 +290,7 @@ func (r *delivery) keptText(cause error) string {
 func (r *delivery) archive(ctx context.Context) (Result, error) {
 	push, cancel := deadline.Outlive(ctx, 0, deadline.CommitGrace)
 	defer cancel()
-	r.line.CompletedAt = r.hold.serverNow().UnixMilli()
+	r.line.CompletedAt = r.lease.ServerTime().UnixMilli()
 	build := func(v *gitcas.View) (*gitcas.Change, error) {
 		entry, held, ours := r.stillClaimed(v)
 		if !ours {
@@ -306,7 +307,7 @@ func (r *delivery) archive(ctx context.Context) (Result, error) {
 		return r.told(), r.notDone(ctx, fmt.Errorf("its end was made known, but the thread could not be archived: %w", err))
 	}
 	r.v = v
-	r.hold.adopt(v)
+	r.lease.Adopt(v)
 	r.e.reached("delivered")
 	res := r.told()
 	res.Status, res.Done, res.Deliver, res.PR = string(gitcas.StatusEnded), true, false, r.line.PR

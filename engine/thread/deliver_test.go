@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/united-workforce/uwf/engine/lease"
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas"
@@ -348,7 +349,7 @@ func TestDeliverLosesTheThread(t *testing.T) {
 		"resumed":    func(f *fixture) { f.ok(f.deed("resume")) },
 		"taken over": func(f *fixture) { c := f.other(0); c.For = life.ForDelivery; f.claimBy(c) },
 	} {
-		for _, wait := range []time.Duration{0, 2 * RenewEvery} {
+		for _, wait := range []time.Duration{0, 2 * lease.RenewEvery} {
 			for _, atomic := range []bool{true, false} {
 				if !atomic && wait == 0 && name == "taken over" {
 					continue // its state is pushed before anybody looks at the claim: the other one finds it done

@@ -110,7 +110,7 @@ func (r *stepRun) countDead(ctx context.Context) error {
 	if err := r.linkUnlinked(ctx); err != nil {
 		return err
 	}
-	held, _ := r.hold.current()
+	held, _ := r.lease.Current()
 	if len(held.Died) == 0 && len(r.entry.Attempts) == known {
 		return nil
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/engine/deadline"
+	"github.com/united-workforce/uwf/engine/lease"
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/redact"
 	"github.com/united-workforce/uwf/engine/task"
@@ -40,32 +41,6 @@ type Redactor interface {
 	AllowsFile(path string) bool
 }
 
-// Identity names the job that works: it is written into its claims and steps.
-type Identity struct {
-	Run     string // CI run id, or a random id on a laptop: [0-9A-Za-z-]+
-	Attempt int    // from 1; a re-run of the same job raises it
-	// CIRun is the CI run that Run belongs to, and begins with; empty: Run is all.
-	CIRun string
-	// Job is the job's name in its CI run: the jobs of a matrix share it, and so do all
-	// attempts. Over are the names of those of this run and attempt that are over.
-	Job  string
-	Over []string
-	// Killed are those of Over that came to no end of their own. Ahead is the nonce of the
-	// claim that was made ahead for this run's jobs; empty: none.
-	Killed []string
-	Ahead  string
-	Host   string
-	Boot   string // the machine's boot id; empty where unknown
-	// PIDNS is the pid namespace, PID the process in it, Started when that began: in ticks
-	// since the boot. Empty and 0: not known.
-	PIDNS   string
-	PID     int
-	Started int64
-	// Alive reports whether a process of this pid namespace is still there that began at
-	// a time. Nil: not known.
-	Alive func(pid int, started int64) bool
-}
-
 // Settings says which agent works a role, with which model, and how far a thread
 // may go.
 type Settings interface {
@@ -93,7 +68,7 @@ type Engine struct {
 	Folder   Folder
 	Redact   Redactor
 	Settings Settings
-	Who      Identity
+	Who      lease.Identity
 	// By is whom the deeds of people (start, resume, cancel …) are done for; nil: nobody.
 	By *Person
 	// Prove asks the forge who the person of this machine is, where it matters; nil: it
@@ -119,7 +94,7 @@ type Engine struct {
 	// injection only.
 	Hook func(point string)
 
-	letGo sync.Map // the nonces of claims that are over, deleted or not
+	released sync.Map // the nonces of claims that this engine let go, deleted or not
 }
 
 // Event is something worth showing while a step runs.

@@ -16,6 +16,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
 	"github.com/united-workforce/uwf/engine/deadline"
+	"github.com/united-workforce/uwf/engine/lease"
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/redact"
@@ -144,7 +145,7 @@ func (f *fixture) engine(run string, attempt int) *Engine {
 		Agent: f, Folder: &testFolder{f: f}, Redact: f.redact, Settings: f, Clock: deadline.SystemClock{},
 		Fence: func() string { return "fence" }, Hook: f.hook,
 		By:    f.by,
-		Who:   Identity{Run: run, Attempt: attempt, Host: f.host, Boot: "boot", PIDNS: "pids", PID: 7, Started: 70, Alive: f.alive},
+		Who:   lease.Identity{Run: run, Attempt: attempt, Host: f.host, Boot: "boot", PIDNS: "pids", PID: 7, Started: 70, Alive: f.alive},
 		Nonce: newNonce,
 		Observe: func(e Event) {
 			if e.Kind == "notice" {

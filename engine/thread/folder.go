@@ -105,10 +105,10 @@ func (r *stepRun) reloadStore(ctx context.Context) error {
 		return err
 	}
 	r.v = v
-	if r.hold == nil {
+	if r.lease == nil {
 		return nil
 	}
-	if _, err := r.hold.see(v); err != nil {
+	if _, err := r.lease.See(v); err != nil {
 		return &life.NotYoursError{Thread: r.id, Reason: "it was taken over, suspended or cancelled while its work branch was brought up"}
 	}
 	return nil

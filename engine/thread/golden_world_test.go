@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/engine/deadline"
+	"github.com/united-workforce/uwf/engine/lease"
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/redact"
@@ -93,7 +94,7 @@ func (g *golden) engine() *thread.Engine {
 		Store: gitcas.Open(g.mem, gitcas.Options{Now: time.Now, Rand: zeros{}, Jitter: func() float64 { return 0.5 }}),
 		Agent: g, Folder: g.folder, Redact: noSecrets{}, Settings: g, Clock: deadline.SystemClock{}, Fence: func() string { return "fence" }, Nonce: func() string { return fmt.Sprintf("nonce-%d", g.jobs) },
 		By:  g.by,
-		Who: thread.Identity{Run: fmt.Sprint(1000 + g.jobs), Attempt: 1, Host: "host", Boot: "boot", PID: 7},
+		Who: lease.Identity{Run: fmt.Sprint(1000 + g.jobs), Attempt: 1, Host: "host", Boot: "boot", PID: 7},
 	}
 }
 

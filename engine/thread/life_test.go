@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/united-workforce/uwf/engine/lease"
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/task"
@@ -284,7 +285,7 @@ func TestPause(t *testing.T) {
 					if e := f.entry(); e.Status != gitcas.StatusActive || e.Pause == nil {
 						f.Errorf("%+v", e)
 					}
-					time.Sleep(3 * RenewEvery) // the claim is renewed meanwhile
+					time.Sleep(3 * lease.RenewEvery) // the claim is renewed meanwhile
 					return answer(ctx, t, m)
 				}
 				res := f.steps("r1")

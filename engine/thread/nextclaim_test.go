@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/united-workforce/uwf/engine/lease"
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
@@ -18,9 +19,9 @@ import (
 // done and the next one has not begun.
 func (f *fixture) goesOn(run string, n int, between func(Result)) (last Result, err error) {
 	e := f.engine(run, 1)
-	var held *HeldClaim
+	var held *lease.Lease
 	for i := 1; ; i++ {
-		last, err = e.Step(f.Context(), StepRequest{Thread: testThread, Held: held, Next: func() (Identity, bool) {
+		last, err = e.Step(f.Context(), StepRequest{Thread: testThread, Held: held, Next: func() (lease.Identity, bool) {
 			who := e.Who
 			who.Run = fmt.Sprintf("%s-%d", run, i+1)
 			return who, i < n
@@ -162,7 +163,7 @@ func TestNoNextStep(t *testing.T) {
 			inBubble(t, func(f *fixture) {
 				f.start()
 				set(f)
-				res, err := f.engine("r1", 1).Step(f.Context(), StepRequest{Thread: testThread, Next: func() (Identity, bool) { return f.engine("r1-2", 1).Who, true }})
+				res, err := f.engine("r1", 1).Step(f.Context(), StepRequest{Thread: testThread, Next: func() (lease.Identity, bool) { return f.engine("r1-2", 1).Who, true }})
 				f.ok(err)
 				if res.Held != nil {
 					f.Error("the next step is claimed")
@@ -173,13 +174,13 @@ func TestNoNextStep(t *testing.T) {
 	}
 	inBubble(t, func(f *fixture) {
 		f.start()
-		res, err := f.engine("r1", 1).Step(f.Context(), StepRequest{Thread: testThread, Next: func() (Identity, bool) { return f.engine("r1-2", 1).Who, true }})
+		res, err := f.engine("r1", 1).Step(f.Context(), StepRequest{Thread: testThread, Next: func() (lease.Identity, bool) { return f.engine("r1-2", 1).Who, true }})
 		f.ok(err)
 		ctx, cancel := context.WithCancelCause(f.Context())
 		cancel(errors.New("SIGTERM"))
 		res.Held.Release(ctx)
 		f.unclaimed()
-		(*HeldClaim)(nil).Release(ctx)
+		(*lease.Lease)(nil).Release(ctx)
 	})
 }
 

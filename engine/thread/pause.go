@@ -65,7 +65,7 @@ func (e *Engine) takeEffect(ctx context.Context, v *gitcas.View, id gitcas.Threa
 	if !alive || entry.Pause == nil || entry.Status != gitcas.StatusActive {
 		return nil // the running step was over, or somebody else was faster
 	}
-	if held, claimed := v.Claim(id); claimed && e.counts(v, held.Claim, entry) {
+	if held, claimed := v.Claim(id); claimed && e.leases().Counts(v, held.Claim, entry) {
 		return nil // whoever holds it sees to it
 	}
 	e.settleWork(ctx, v, id, workOf(id, entry))

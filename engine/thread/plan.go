@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/united-workforce/uwf/engine/lease"
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/task"
@@ -60,12 +61,11 @@ func (r *stepRun) foresee(ctx context.Context) error {
 		return err
 	}
 	held, claimed := r.v.Claim(r.id)
-	if claimed && r.e.counts(r.v, held.Claim, r.entry) {
+	if claimed && r.e.leases().Counts(r.v, held.Claim, r.entry) {
 		cause := &life.ClaimedError{Claim: held.Claim}
 		return &life.NotYoursError{Thread: r.id, Reason: cause.Error(), Cause: cause}
 	}
-	r.hold = &hold{e: r.e, id: r.id, entry: r.entry}
-	r.hold.adopt(r.v)
+	r.lease = r.e.leases().Observe(r.v, r.id, r.entry)
 	return r.foreseeAct(ctx, held, claimed)
 }
 
@@ -73,7 +73,7 @@ func (r *stepRun) foresee(ctx context.Context) error {
 func (r *stepRun) foreseeAct(ctx context.Context, held gitcas.Held, claimed bool) error {
 	var died []string
 	if claimed && held.Head == r.entry.Head {
-		_, died = r.e.bury(r.v, r.id, held, "")
+		_, died = lease.RecordDeadClaim(r.v, r.id, held, "")
 		if err := r.countClaim(ctx, held.Claim, died); err != nil {
 			return err
 		}

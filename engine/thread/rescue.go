@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/united-workforce/uwf/engine/lease"
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
@@ -30,7 +31,7 @@ func (e *Engine) FindRemains(ctx context.Context, v *gitcas.View, id gitcas.Thre
 	var found Remains
 	entry, _ := v.Entry(id)
 	if held, claimed := v.Claim(id); claimed && held.Head == entry.Head {
-		found.Claim = e.knownOver(held.Claim) || !held.Ahead && ours(held.Run, held.Attempt)
+		found.Claim = e.leases().IsOver(held.Claim) || !held.Ahead && ours(held.Run, held.Attempt)
 	}
 	chain, err := v.Chain(ctx, id)
 	if err != nil {
@@ -76,7 +77,7 @@ func (e *Engine) attemptDied(ctx context.Context, v *gitcas.View, ref string) (b
 // ReleaseAhead deletes the claim that was made ahead for this run, whose jobs never began.
 func (e *Engine) ReleaseAhead(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) {
 	if held, claimed := v.Claim(id); claimed && held.Nonce != "" && held.Nonce == e.Who.Ahead {
-		(&hold{e: e, id: id, nonce: held.Nonce, held: held}).release(ctx)
+		e.leases().Release(ctx, id, held)
 	}
 }
 
@@ -87,10 +88,10 @@ func (e *Engine) FreeClaim(ctx context.Context, v *gitcas.View, id gitcas.Thread
 	return e.update(ctx, v, func(v *gitcas.View) (*gitcas.Change, error) {
 		entry, alive := v.Entry(id)
 		held, claimed := v.Claim(id)
-		if !alive || !claimed || held.Head != entry.Head || e.counts(v, held.Claim, entry) {
+		if !alive || !claimed || held.Head != entry.Head || e.leases().Counts(v, held.Claim, entry) {
 			return nil, nil
 		}
-		keep, died := e.bury(v, id, held, held.For)
+		keep, died := lease.RecordDeadClaim(v, id, held, held.For)
 		life.LinkAttempts(&entry, id, died)
 		release, _ := gitcas.ClaimUpdate(id, &held, nil, v.Time())
 		return &gitcas.Change{

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/united-workforce/uwf/engine/lease"
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/internal/text"
@@ -13,17 +14,17 @@ import (
 // linked, but no longer count towards suspending the thread. Nobody is told
 // anything new. Of a thread that has ended it is the delivery that is tried again.
 func (e *Engine) Retry(ctx context.Context, id gitcas.ThreadID) error {
-	return e.letRetry(ctx, id, terms{purpose: life.ForRetry, work: deedTime})
+	return e.letRetry(ctx, id, lease.Terms{Purpose: life.ForRetry, Work: lease.DeedTime})
 }
 
 // Take is Retry that takes the thread from whoever holds its claim, dead or not, on a
 // person's word. Its job counts as one that died; where it did not, it finds its claim gone,
 // and keeps what it has as an attempt.
 func (e *Engine) Take(ctx context.Context, id gitcas.ThreadID) error {
-	return e.letRetry(ctx, id, terms{purpose: life.ForRetry, work: deedTime, take: &gitcas.Held{}})
+	return e.letRetry(ctx, id, lease.Terms{Purpose: life.ForRetry, Work: lease.DeedTime, Take: &gitcas.Held{}})
 }
 
-func (e *Engine) letRetry(ctx context.Context, id gitcas.ThreadID, t terms) error {
+func (e *Engine) letRetry(ctx context.Context, id gitcas.ThreadID, t lease.Terms) error {
 	v, err := e.Store.Load(ctx, id)
 	if err != nil {
 		return fmt.Errorf("retry thread %s: %w", id, err)
@@ -36,14 +37,14 @@ func (e *Engine) letRetry(ctx context.Context, id gitcas.ThreadID, t terms) erro
 		return err
 	}
 	held, claimed := v.Claim(id)
-	takes := t.take != nil && claimed
+	takes := t.Take != nil && claimed
 	waits := entry.Status != gitcas.StatusActive
 	if len(entry.Attempts) == 0 && (waits || !takes && (held.Head != entry.Head || held.For != "" && len(held.Died) == 0)) {
 		return e.nothingFailed(ctx, v, id)
 	}
 	return e.aloneOn(ctx, v, id, t, func(v *gitcas.View, entry *gitcas.Entry) (*gitcas.Change, error) {
 		active := entry.Status == gitcas.StatusActive
-		if active && life.CountAttempts(*entry, id, nil) == 0 && !t.took() || !active && len(entry.Attempts) == 0 {
+		if active && life.CountAttempts(*entry, id, nil) == 0 && !t.Took() || !active && len(entry.Attempts) == 0 {
 			return nil, e.nothingFailed(ctx, v, id)
 		}
 		role := life.WaitingRole(*entry)
@@ -55,35 +56,32 @@ func (e *Engine) letRetry(ctx context.Context, id gitcas.ThreadID, t terms) erro
 		entry.Status, entry.Suspended, entry.Pause, entry.Next = gitcas.StatusActive, nil, nil, &next
 		return Sign(&gitcas.Change{
 			Subject:  subjectOf(entry.Title, id, "retry: "+text.OneLine(role)),
-			Body:     fmt.Sprintf("%d failed attempts no longer count%s", len(entry.Attempts), t.tookText()),
+			Body:     fmt.Sprintf("%d failed attempts no longer count%s", len(entry.Attempts), describeTaken(t)),
 			Trailers: entryTrailers(id, *entry),
 		}, e.By), nil
 	})
 }
 
-// took reports whether a claim was taken.
-func (t terms) took() bool { return t.take != nil && !t.take.ID.IsZero() }
-
-// tookText says whose claim was taken, for a commit's body.
-func (t terms) tookText() string {
-	if !t.took() {
+// describeTaken says whose claim was taken, for a commit's body.
+func describeTaken(t lease.Terms) string {
+	if !t.Took() {
 		return ""
 	}
-	return fmt.Sprintf("\nthe claim of run %s (attempt %d) on %s was taken", text.Cut(text.OneLine(t.take.Run), 100), t.take.Attempt, text.Cut(text.OneLine(t.take.Host), 100))
+	return fmt.Sprintf("\nthe claim of run %s (attempt %d) on %s was taken", text.Cut(text.OneLine(t.Take.Run), 100), t.Take.Attempt, text.Cut(text.OneLine(t.Take.Host), 100))
 }
 
 // retryDelivery lets the delivery of an ended thread be tried again: what failed so
 // far no longer counts.
-func (e *Engine) retryDelivery(ctx context.Context, v *gitcas.View, id gitcas.ThreadID, t terms) error {
+func (e *Engine) retryDelivery(ctx context.Context, v *gitcas.View, id gitcas.ThreadID, t lease.Terms) error {
 	return e.aloneOn(ctx, v, id, t, func(v *gitcas.View, entry *gitcas.Entry) (*gitcas.Change, error) {
 		failed := len(entry.Attempts)
-		if failed == 0 && entry.Status == gitcas.StatusEnded && !t.took() {
+		if failed == 0 && entry.Status == gitcas.StatusEnded && !t.Took() {
 			return nil, &life.RefusedError{Thread: id, Do: life.ForRetry, Reason: "it has ended, and no delivery of it failed"}
 		}
 		life.DeliverAgain(v, entry)
 		return Sign(&gitcas.Change{
 			Subject:  subjectOf(entry.Title, id, "retry: delivery"),
-			Body:     fmt.Sprintf("%d failed deliveries no longer count%s", failed, t.tookText()),
+			Body:     fmt.Sprintf("%d failed deliveries no longer count%s", failed, describeTaken(t)),
 			Trailers: entryTrailers(id, *entry),
 		}, e.By), nil
 	})

@@ -27,7 +27,7 @@ type sealed struct {
 }
 
 func (r *stepRun) newSealer(drafts map[node.Hash]node.Node) *seal.Sealer {
-	return seal.New(drafts, r.task.Nodes, r.e.Redact, r.hold.serverNow())
+	return seal.New(drafts, r.task.Nodes, r.e.Redact, r.lease.ServerTime())
 }
 
 // seal checks what the agent staged against what it was asked to do and makes
@@ -150,7 +150,7 @@ func (r *stepRun) baseStep(d task.Draft, child record.Step) record.Step {
 	if r.brought != nil {
 		return r.baseOfBrought()
 	}
-	now := r.hold.serverNow().UnixMilli()
+	now := r.lease.ServerTime().UnixMilli()
 	usage := r.meter.Usage()
 	if usage.Turns == 0 || r.task.Model == nil && r.task.Extract != nil {
 		// An agent that did not go through the gateway, or only to have its answer

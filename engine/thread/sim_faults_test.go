@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/engine/deadline"
+	"github.com/united-workforce/uwf/engine/lease"
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/thread/unpushed"
 	"github.com/united-workforce/uwf/gitcas"
@@ -336,8 +337,8 @@ func (w *world) alive(a *actor) bool {
 
 // identity is what an actor knows of itself and of others. Some are in a container, whose
 // processes have other numbers.
-func (w *world) identity(a *actor) Identity {
-	id := Identity{
+func (w *world) identity(a *actor) lease.Identity {
+	id := lease.Identity{
 		Ahead: a.ahead(), Killed: a.killed, Run: a.run, CIRun: a.ci, Attempt: a.attempt, Job: a.job, Over: a.over, Host: a.on.name, Boot: "boot", PIDNS: "pids",
 		PID: a.pid % 3, Started: int64(a.pid),
 		Alive: func(pid int, started int64) bool {
@@ -394,7 +395,7 @@ func (w *world) mayTouch(a *actor, was gitcas.Claim, since time.Time) bool {
 		return true
 	case w.guesses:
 		now = a.now()
-		if time.Since(since) < standstill || time.Since(a.began) < standstill {
+		if time.Since(since) < lease.Standstill || time.Since(a.began) < lease.Standstill {
 			return false
 		}
 	case b != nil && w.isWorking(b) && !b.mayLose() && now.UnixMilli() < was.Until:

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/united-workforce/uwf/engine/lease"
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas"
@@ -532,7 +533,7 @@ func (w *world) checkWorkers() {
 			lost = time.Time{}
 		case lost.IsZero() || w.isHeldUp(a):
 			lost = time.Now()
-		case time.Since(lost) > 2*2*WatchEvery+time.Second:
+		case time.Since(lost) > 2*2*lease.WatchEvery+time.Second:
 			w.fail("%s has its agent work on, %s after it lost the thread", a.name, time.Since(lost))
 		}
 		w.mu.Lock()
@@ -647,7 +648,7 @@ func (w *world) claims(a *actor) bool {
 		return false
 	}
 	c := w.claimOf(id)
-	return w.ownerOf(c) == a && (a.res.Held == nil || a.res.Held.h.nonce != c.Nonce)
+	return w.ownerOf(c) == a && (a.res.Held == nil || a.res.Held.Nonce() != c.Nonce)
 }
 
 // released looks at a job that takes no next step after all.

@@ -17,9 +17,9 @@ type mutation struct {
 // mutations are those that the simulation notices.
 var mutations = []mutation{
 	{
-		"no re-check after the claim", "claim.go",
-		"if !ok || !reflect.DeepEqual(life.WithoutEffects(entry), life.WithoutEffects(h.entry)) {",
-		"if !ok || false && !reflect.DeepEqual(life.WithoutEffects(entry), life.WithoutEffects(h.entry)) {",
+		"no re-check after the claim", "../lease/lease.go",
+		"if !ok || !reflect.DeepEqual(life.WithoutEffects(entry), life.WithoutEffects(l.Entry)) {",
+		"if !ok || false && !reflect.DeepEqual(life.WithoutEffects(entry), life.WithoutEffects(l.Entry)) {",
 	},
 	{
 		"no entry check on rebuild", "commit.go",
@@ -48,13 +48,13 @@ var mutations = []mutation{
 	},
 	{
 		"a job suspends under another one's claim", "suspend.go",
-		"if !claimed || !r.hold.own(held.Claim) {",
+		"if !claimed || !r.lease.Owns(held.Claim) {",
 		"if !claimed {",
 	},
 	{
-		"claims deleted without comparing", "claim.go",
-		"if !ok || !h.own(held.Claim) {\n\t\th.gone = true",
-		"if !ok {\n\t\th.gone = true",
+		"claims deleted without comparing", "../lease/lease.go",
+		"if !ok || !l.Owns(held.Claim) {\n\t\tl.gone = true",
+		"if !ok {\n\t\tl.gone = true",
 	},
 	{
 		"what could not be delivered is archived", "deliver.go",
@@ -63,7 +63,7 @@ var mutations = []mutation{
 	},
 	{
 		"a delivery is archived without the claim", "deliver.go",
-		"return entry, held, alive && life.SameThread(entry, r.entry) && claimed && r.hold.own(held.Claim)",
+		"return entry, held, alive && life.SameThread(entry, r.entry) && claimed && r.lease.Owns(held.Claim)",
 		"return entry, held, alive && life.SameThread(entry, r.entry) && claimed",
 	},
 	{
@@ -82,9 +82,9 @@ var mutations = []mutation{
 		"!pending || false && claimed && held.Head == entry.Head &&",
 	},
 	{
-		"a claim is told by its run, not its nonce", "claim.go",
-		"return h.nonce != \"\" && c.Nonce == h.nonce",
-		"return h.nonce != \"\" && c.Run == h.e.Who.Run && c.Attempt == h.e.Who.Attempt",
+		"a claim is told by its run, not its nonce", "../lease/lease.go",
+		"return l.nonce != \"\" && c.Nonce == l.nonce",
+		"return l.nonce != \"\" && c.Run == l.e.Who.Run && c.Attempt == l.e.Who.Attempt",
 	},
 	{
 		"a claim from the future counts", "../life/claim.go",
@@ -102,29 +102,29 @@ var mutations = []mutation{
 		"if c.Until == 0 || !renewed.Before(since) {",
 	},
 	{
-		"an earlier attempt is not known to be over", "alive.go",
-		"c.Job == e.Who.Job && c.Attempt < e.Who.Attempt || ",
+		"an earlier attempt is not known to be over", "../lease/alive.go",
+		"c.Job == k.Who.Job && c.Attempt < k.Who.Attempt || ",
 		"",
 	},
 	{
-		"a job that the rescue knows is over counts", "alive.go",
-		"slices.Contains(e.Who.Over, c.Job)",
-		"false && slices.Contains(e.Who.Over, c.Job)",
+		"a job that the rescue knows is over counts", "../lease/alive.go",
+		"slices.Contains(k.Who.Over, c.Job)",
+		"false && slices.Contains(k.Who.Over, c.Job)",
 	},
 	{
-		"a dead process counts", "alive.go",
+		"a dead process counts", "../lease/alive.go",
 		"return w.Alive(c.PID, c.Started), true",
 		"return w.Alive(c.PID, c.Started), w.Alive(c.PID, c.Started)",
 	},
 	{
-		"pids of another container count", "alive.go",
+		"pids of another container count", "../lease/alive.go",
 		"c.PIDNS != \"\" && c.PIDNS == w.PIDNS",
 		"c.PIDNS != \"\"",
 	},
 	{
-		"a claim stays when its job is over", "claim.go",
-		"h.e.letGo.Store(h.nonce, true)\n",
-		"h.e.letGo.Store(h.nonce, true)\n\treturn\n",
+		"a claim stays when its job is over", "../lease/lease.go",
+		"l.k.Released.Store(l.nonce, true)\n",
+		"l.k.Released.Store(l.nonce, true)\n\treturn\n",
 	},
 	{
 		"too many failed attempts don't stop", "step.go",
@@ -178,16 +178,16 @@ var mutations = []mutation{
 	},
 	{
 		"it is brought in without a claim", "bringin.go",
-		"v, h, err := r.e.claim(ctx, r.v, r.id, terms{work: deliveryTime})",
-		"v, h, err := r.e.claim(ctx, r.v, r.id, terms{work: deliveryTime, take: &gitcas.Held{}})",
+		"v, h, err := r.e.claim(ctx, r.v, r.id, lease.Terms{Work: lease.DeliveryTime})",
+		"v, h, err := r.e.claim(ctx, r.v, r.id, lease.Terms{Work: lease.DeliveryTime, Take: &gitcas.Held{}})",
 	},
 	{
-		"a claim that counts is replaced", "claim.go",
-		"case !h.e.alive(v, old.Claim):",
+		"a claim that counts is replaced", "../lease/lease.go",
+		"case !l.k.IsAlive(v, old.Claim):",
 		"case true:",
 	},
 	{
-		"a claim that a guessed clock tells dead is taken at once", "claim.go",
+		"a claim that a guessed clock tells dead is taken at once", "../lease/lease.go",
 		"known || !v.TimeGuessed() || old.ID == stood {",
 		"known || old.ID != stood {",
 	},
@@ -202,18 +202,18 @@ var mutations = []mutation{
 		"if c.Until == 0 {",
 	},
 	{
-		"a claim is renewed once", "claim.go",
+		"a claim is renewed once", "../lease/lease.go",
 		"renewed, unrenewed, begun = now, 0, n",
 		"renewed, unrenewed, begun = now.Add(MaxClaim), -MaxClaim, n",
 	},
 	{
-		"nobody looks after a claim while an agent works", "claim.go",
-		"_, err = h.look(ctx)\n\t\t}\n",
+		"nobody looks after a claim while an agent works", "../lease/lease.go",
+		"_, err = l.look(ctx)\n\t\t}\n",
 		"}\n",
 	},
 	{
-		"nobody looks after a thread while an agent works", "claim.go",
-		"if !ok || !alive || !life.SameThread(entry, h.entry) {",
+		"nobody looks after a thread while an agent works", "../lease/lease.go",
+		"if !ok || !alive || !life.SameThread(entry, l.Entry) {",
 		"if _, _ = entry, alive; !ok {",
 	},
 	{
@@ -222,18 +222,18 @@ var mutations = []mutation{
 		"\t\tcontext.AfterFunc(ctx, cancel)\n\t\twg.Go(func() {})\n",
 	},
 	{
-		"a claim that may have landed is not looked for", "claim.go",
-		"\t\th.dropUnknown(ctx)\n",
+		"a claim that may have landed is not looked for", "../lease/keeper.go",
+		"\t\tl.releaseUnknown(ctx)\n",
 		"",
 	},
 	{
-		"who is told to end leaves the claim", "claim.go",
+		"who is told to end leaves the claim", "../lease/lease.go",
 		"ctx, cancel := deadline.Outlive(ctx, 0, deadline.ReleaseGrace)\n\tdefer cancel()\n\tfor range",
 		"ctx, cancel := context.WithCancel(ctx)\n\tdefer cancel()\n\tfor range",
 	},
 	{
 		"a step is committed without the claim", "commit.go",
-		"case !claimed || !r.hold.own(held.Claim):",
+		"case !claimed || !r.lease.Owns(held.Claim):",
 		"case claimed && false:",
 	},
 	{
@@ -262,9 +262,9 @@ var mutations = []mutation{
 		"Refs:     []wire.RefUpdate{release}[:0],",
 	},
 	{
-		"a claim that is found dead is no attempt", "claim.go",
-		"change.Refs, c.Died = h.e.bury(",
-		"change.Refs, _ = h.e.bury(",
+		"a claim that is found dead is no attempt", "../lease/lease.go",
+		"change.Refs, c.Died = RecordDeadClaim(",
+		"change.Refs, _ = RecordDeadClaim(",
 	},
 	{
 		"a claim that is freed is no attempt", "rescue.go",
@@ -273,7 +273,7 @@ var mutations = []mutation{
 	},
 	{
 		"a rescue frees a claim that counts", "rescue.go",
-		" || e.counts(v, held.Claim, entry) {",
+		" || e.leases().Counts(v, held.Claim, entry) {",
 		" {",
 	},
 	{
@@ -282,9 +282,9 @@ var mutations = []mutation{
 		"if expect := r.req.ExpectHead; expect.Hash == \"\" && entry",
 	},
 	{
-		"a next step goes on with a claim that is gone", "nextclaim.go",
-		"if !ok || held.Head != r.entry.Head {",
-		"if false && (!ok || held.Head != r.entry.Head) {",
+		"a next step goes on with a claim that is gone", "../lease/lease.go",
+		"if !ok || held.Head != entry.Head {",
+		"if false && (!ok || held.Head != entry.Head) {",
 	},
 	{
 		"a next step is claimed on a thread that is to wait", "commit.go",
@@ -293,8 +293,8 @@ var mutations = []mutation{
 	},
 	{
 		"a next step leaves the claim that it was given", "step.go",
-		"\t\tr.hold = r.req.Held.h\n\t\tdefer r.hold.release(ctx)\n",
-		"\t\tr.hold = r.req.Held.h\n",
+		"\t\tr.lease = r.req.Held\n\t\tdefer r.lease.Release(ctx)\n",
+		"\t\tr.lease = r.req.Held\n",
 	},
 	{
 		"an attempt goes out after the state branch", "../../gitcas/push.go",
@@ -411,18 +411,18 @@ var guarded = []struct {
 	}},
 	{"TestPokedUnderAnothersClaim", mutation{
 		"people change a thread that another one works on", "alone.go",
-		"if !alive || !life.SameThread(entry, before) || !claimed || !h.own(held.Claim) {",
+		"if !alive || !life.SameThread(entry, before) || !claimed || !h.Owns(held.Claim) {",
 		"if _ = claimed; !alive || !life.SameThread(entry, before) {",
 	}},
 	{"TestTornListing", mutation{
-		"a torn listing is looked at once", "claim.go",
+		"a torn listing is looked at once", "../lease/lease.go",
 		"case old.ID == seen && old.Head != entry.Head:",
 		"case (old.ID == seen || true) && old.Head != entry.Head:",
 	}},
 	{"TestClaimGoneWhileBranchIsBroughtUp", mutation{
 		"a claim seen gone as the branch is brought up is worked under", "folder.go",
-		"if _, err := r.hold.see(v); err != nil {",
-		"if _, err := r.hold.see(v); false && err != nil {",
+		"if _, err := r.lease.See(v); err != nil {",
+		"if _, err := r.lease.See(v); false && err != nil {",
 	}},
 	{"TestUnansweredOnePartOfMany", mutation{
 		"the rest of what landed in part is not sent", "../../gitcas/update.go",
@@ -485,7 +485,7 @@ var guarded = []struct {
 		"ctx, cancel := context.WithCancel(ctx)\n\tdefer cancel()\n\tstopped",
 	}},
 	{"TestAgentThatHandsOver", mutation{
-		"an agent outlives its claim", "alive.go",
+		"an agent outlives its claim", "../lease/lease.go",
 		"return min(t, left)",
 		"return t",
 	}},

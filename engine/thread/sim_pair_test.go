@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"time"
 
+	"github.com/united-workforce/uwf/engine/lease"
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas"
@@ -94,7 +95,7 @@ func (w *world) dispatcher() {
 }
 
 // start dispatches a run of two jobs, which the forge may refuse.
-func (w *world) start(a *actor, held *HeldClaim, head node.Hash) {
+func (w *world) start(a *actor, held *lease.Lease, head node.Hash) {
 	f := w.waitIn(a.ctx, a, "dispatch")
 	switch {
 	case a.crashed || f == crash:
@@ -249,7 +250,7 @@ func (w *world) startCommit(p *pair) {
 		a.expect, a.ran = p.head, true
 		a.res, a.err = a.eng.Step(a.ctx, StepRequest{
 			Thread: w.main, ExpectHead: node.Pin{Hash: p.head}, Deliver: w.delivers, Nonce: p.nonce, Ahead: true,
-			Next:    func() (Identity, bool) { return a.eng.Who, a.rng.IntN(3) > 0 },
+			Next:    func() (lease.Identity, bool) { return a.eng.Who, a.rng.IntN(3) > 0 },
 			Effects: func() life.Effects { return life.Effects{Comment: simComment} },
 		})
 		w.stepped(a)

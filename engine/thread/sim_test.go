@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/united-workforce/uwf/engine/lease"
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
@@ -330,12 +331,12 @@ func (w *world) dispatched(a *actor) node.Pin {
 // hop is a job that does up to so many steps, as those that the product has do: each under
 // a run of its own, with the claim that the step before has left for it.
 func (w *world) hop(a *actor, steps int, expect node.Pin) {
-	var held *HeldClaim
+	var held *lease.Lease
 	for n := 1; ; n++ {
-		var next *Identity
-		goOn := func() (Identity, bool) {
+		var next *lease.Identity
+		goOn := func() (lease.Identity, bool) {
 			if n >= steps || a.ctx.Err() != nil {
-				return Identity{}, false
+				return lease.Identity{}, false
 			}
 			who := w.identity(a)
 			who.Run = fmt.Sprintf("%s-%d", a.ci, n+1)

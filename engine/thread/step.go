@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	"github.com/united-workforce/uwf/engine/deadline"
+	"github.com/united-workforce/uwf/engine/lease"
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/task"
@@ -18,14 +18,6 @@ import (
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/gitcas/workspace"
 	"github.com/united-workforce/uwf/internal/text"
-)
-
-// What bounds the single parts of a step on this machine, as long as no interrupt does. How
-// long the remote is waited for the Store's policy says.
-const (
-	// What the agent left is read, checked and compared.
-	sealTimeout    = 2 * time.Minute
-	salvageTimeout = 30 * time.Second // the same for an attempt
 )
 
 // StepRequest names the thread to step.
@@ -40,10 +32,10 @@ type StepRequest struct {
 	// Next is asked before the step is committed, and where another one follows, whether the
 	// caller takes that at once, and as which job: the thread is claimed for it in the same
 	// push then, see Result.Held. Nil: it doesn't.
-	Next func() (Identity, bool)
+	Next func() (lease.Identity, bool)
 	// Held is the claim that the step before has left for this one; nil: there is none. It
 	// is released whatever comes of the step.
-	Held *HeldClaim
+	Held *lease.Lease
 	// Ahead: the next step is that of jobs which the caller starts, see ClaimAhead.
 	Ahead bool
 	// Nonce is that of the claim which was made ahead for this step; empty: none. Where it is
@@ -86,7 +78,7 @@ type Result struct {
 	// Deliver: the thread has ended and waits to be delivered.
 	Deliver bool `json:"-"`
 	// Held is this job's claim for the next step, see StepRequest.Next; nil: there is none.
-	Held *HeldClaim `json:"-"`
+	Held *lease.Lease `json:"-"`
 	// Comment and PR are the thread's, as far as its entry tells; 0: not known.
 	Comment int64 `json:"-"`
 	PR      int   `json:"-"`
@@ -134,7 +126,7 @@ type stepRun struct {
 	past  []moderator.Output
 	plan  plan
 	used  moderator.Totals
-	hold  *hold
+	lease *lease.Lease
 	in    func(gitcas.Place) node.Getter // finds the thread's nodes
 
 	task     task.Task
@@ -195,8 +187,8 @@ func newRun(e *Engine, req StepRequest) *stepRun {
 
 func (r *stepRun) step(ctx context.Context) (Result, error) {
 	if r.req.Held != nil {
-		r.hold = r.req.Held.h
-		defer r.hold.release(ctx)
+		r.lease = r.req.Held
+		defer r.lease.Release(ctx)
 	}
 	if err := r.load(ctx); err != nil {
 		return r.result(), err
@@ -214,25 +206,25 @@ func (r *stepRun) step(ctx context.Context) (Result, error) {
 		r.e.dropClaim(ctx, r.v, r.id)
 		return r.result(), err
 	}
-	if !r.takeUp() && !r.takeAhead() {
+	if !(r.req.Held != nil && r.lease.TakeUp(r.v, r.entry, r.terms().Budget)) && !r.takeAhead() {
 		v, h, err := r.e.claim(ctx, r.v, r.id, r.terms())
 		if err != nil {
 			return r.refused(err), err
 		}
-		r.v, r.hold = v, h
+		r.v, r.lease = v, h
 		r.entry, _ = v.Entry(r.id)
 	}
-	defer r.hold.release(ctx)
-	r.hold.handsOver = r.req.HandsOver
+	defer r.lease.Release(ctx)
+	r.lease.HandsOver = r.req.HandsOver
 	r.e.observe(Event{Kind: "claimed", Thread: r.id, Step: r.stepNo(), Role: r.plan.role})
 	return r.act(ctx)
 }
 
 // terms are those of a claim for what was decided.
-func (r *stepRun) terms() terms {
-	t := terms{work: r.e.Settings.Timeout()}
+func (r *stepRun) terms() lease.Terms {
+	t := lease.Terms{Work: r.e.Settings.Timeout()}
 	if r.plan.role != "" && r.plan.suspend == "" && r.plan.limit == nil {
-		t.budget = r.budget()
+		t.Budget = r.budget()
 	}
 	return t
 }
@@ -253,7 +245,7 @@ func (r *stepRun) act(ctx context.Context) (Result, error) {
 	case r.plan.suspend != "":
 		return r.suspended(ctx, r.plan.suspend)
 	}
-	held, _ := r.hold.current()
+	held, _ := r.lease.Current()
 	if n := life.CountAttempts(r.entry, r.id, held.Died); n >= life.MaxAttempts {
 		return r.suspended(ctx, tooMany(r.id, n))
 	}
@@ -289,7 +281,7 @@ func (r *stepRun) work(ctx context.Context) (Result, error) {
 	}
 	r.e.reached("agent")
 	// The work is done and paid for: an interrupt no longer cuts it off at once.
-	ctx, cancel := deadline.Outlive(ctx, sealTimeout, deadline.CommitGrace)
+	ctx, cancel := deadline.Outlive(ctx, deadline.SealTimeout, deadline.CommitGrace)
 	defer cancel()
 	step, err := r.seal(draft)
 	if err != nil {
@@ -313,17 +305,17 @@ func (r *stepRun) work(ctx context.Context) (Result, error) {
 func (r *stepRun) runAgent(ctx context.Context) (task.Draft, error) {
 	agentCtx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	r.hold.budget = r.task.Budget
+	r.lease.Budget = r.task.Budget
 	r.startRenewal(ctx, stop)
 	defer r.stopRenewal()
 
 	r.e.observe(Event{Kind: "agent", Thread: r.id, Step: r.stepNo(), Role: r.task.Role, Agent: r.task.Agent, Text: r.task.EdgePrompt})
-	r.task.Timeout = r.hold.agentTime(r.task.Timeout)
+	r.task.Timeout = r.lease.AgentTime(r.task.Timeout)
 	draft, err := r.e.Agent.Run(agentCtx, r.task, &r.meter)
 	r.stopRenewal()
 	r.tellPutBack(draft.PutBack)
 	switch {
-	case errors.Is(context.Cause(agentCtx), errClaimLost):
+	case errors.Is(context.Cause(agentCtx), lease.ErrLost):
 		return draft, r.yielded(ctx, "agent", draft, "it was taken over, suspended or cancelled while the agent ran")
 	case err != nil && ctx.Err() != nil:
 		return draft, r.failed(ctx, "agent", draft, fmt.Errorf("interrupted: %w", context.Cause(ctx)))
@@ -358,11 +350,11 @@ func (r *stepRun) startRenewal(ctx context.Context, stop func(error)) {
 	renewCtx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	bell := r.meter.Listen() // before the agent uses anything
-	wg.Go(func() { r.hold.watch(renewCtx, &r.meter, bell, stop) })
+	wg.Go(func() { r.lease.Watch(renewCtx, &r.meter, bell, stop) })
 	r.stopRenewal = func() {
 		cancel()
 		wg.Wait()
-		r.v = r.hold.latest
+		r.v = r.lease.Latest
 	}
 }
 

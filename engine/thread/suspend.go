@@ -28,7 +28,7 @@ func (r *stepRun) suspendWith(ctx context.Context, d task.Draft, cause *Diverged
 	nodes, text := r.salvage(ctx, "commit", d, cause)
 	err := r.suspendPush(ctx, cause.Error(), &gitcas.Attempt{
 		Thread: r.id, Run: r.madeBy().ID, Attempt: r.madeBy().Attempt, Parents: r.workParents(),
-		Nodes: nodes, WorkTree: r.salvageTree(ctx), Error: text, At: r.hold.serverNow(),
+		Nodes: nodes, WorkTree: r.salvageTree(ctx), Error: text, At: r.lease.ServerTime(),
 	})
 	var moved *life.NotYoursError
 	switch {
@@ -73,7 +73,7 @@ func (r *stepRun) suspendPush(ctx context.Context, reason string, attempt *gitca
 			return nil, &life.NotYoursError{Thread: r.id, Reason: "it changed before it could be suspended"}
 		}
 		held, claimed := v.Claim(r.id)
-		if !claimed || !r.hold.own(held.Claim) {
+		if !claimed || !r.lease.Owns(held.Claim) {
 			return nil, &life.NotYoursError{Thread: r.id, Reason: "the claim was lost before it could be suspended"}
 		}
 		life.LinkAttempts(&entry, r.id, held.Died)
@@ -102,7 +102,7 @@ func (r *stepRun) suspendPush(ctx context.Context, reason string, attempt *gitca
 		return err
 	}
 	r.v, r.entry = v, after
-	r.hold.adopt(v)
+	r.lease.Adopt(v)
 	r.e.reached("suspend")
 	r.e.observe(Event{Kind: "suspended", Thread: r.id, Step: r.stepNo(), Role: r.waitingRole(), Text: reason})
 	return nil
@@ -118,7 +118,7 @@ func (r *stepRun) finish(ctx context.Context) (Result, error) {
 			return nil, r.e.gone(ctx, v, r.id)
 		}
 		held, claimed := v.Claim(r.id)
-		if !life.SameThread(entry, r.entry) || !claimed || !r.hold.own(held.Claim) {
+		if !life.SameThread(entry, r.entry) || !claimed || !r.lease.Owns(held.Claim) {
 			return nil, &life.NotYoursError{Thread: r.id, Reason: "it changed before it could be ended"}
 		}
 		release, _ := gitcas.ClaimUpdate(r.id, &held, nil, v.Time())
@@ -145,7 +145,7 @@ func (r *stepRun) finish(ctx context.Context) (Result, error) {
 		return r.result(), err
 	}
 	r.v = v
-	r.hold.adopt(v)
+	r.lease.Adopt(v)
 	res := r.result()
 	res.tell(after)
 	res.Status, res.Done = string(gitcas.StatusEnded), true

@@ -38,7 +38,7 @@ func (e *Engine) SuspendAt(ctx context.Context, id gitcas.ThreadID, head node.Ha
 		entry, alive := v.Entry(id)
 		pending := entry.Status == gitcas.StatusActive || entry.Status == gitcas.StatusEnded && entry.Deliver
 		held, claimed := v.Claim(id)
-		if !alive || entry.Head != head || !pending || claimed && held.Head == entry.Head && !e.surelyDead(v, held.Claim) {
+		if !alive || entry.Head != head || !pending || claimed && held.Head == entry.Head && !e.leases().IsSurelyDead(v, held.Claim) {
 			return nil, nil
 		}
 		c := suspendChange(v, id, entry, reason, nil)

@@ -23,7 +23,7 @@ func (r *stepRun) prepareTask() error {
 		StatusOptional: r.def.StatusOptional(r.plan.role) && !slices.Contains(r.closed, ""),
 		Suspends:       r.def.AgentSuspends,
 		EdgePrompt:     r.plan.prompt, StartPrompt: r.startPrompt(), Cwd: r.cwd(), Location: r.location(),
-		StartedAtMs: r.hold.serverNow().UnixMilli(), Model: r.e.Settings.Model(r.def.Name, r.plan.role), Run: r.madeBy(),
+		StartedAtMs: r.lease.ServerTime().UnixMilli(), Model: r.e.Settings.Model(r.def.Name, r.plan.role), Run: r.madeBy(),
 		Extract: r.e.Settings.ExtractModel(r.def.Name, r.plan.role),
 		Command: r.plan.command, Timeout: r.e.Settings.Timeout(), PreviousAttempts: r.failedBefore, Entry: r.entry, Definition: r.def,
 	}

@@ -26,7 +26,7 @@ func (r *stepRun) linkUnlinked(ctx context.Context) error {
 	build := func(v *gitcas.View) (*gitcas.Change, error) {
 		entry, alive := v.Entry(r.id)
 		held, claimed := v.Claim(r.id)
-		if !alive || !life.SameThread(entry, r.entry) || !claimed || !r.hold.own(held.Claim) {
+		if !alive || !life.SameThread(entry, r.entry) || !claimed || !r.lease.Owns(held.Claim) {
 			return nil, &life.NotYoursError{Thread: r.id, Reason: "it changed before its failed attempts could be linked"}
 		}
 		life.LinkAttempts(&entry, r.id, nil, refs...)
@@ -50,15 +50,15 @@ func (r *stepRun) linkUnlinked(ctx context.Context) error {
 			"%w\n%s was kept when the thread could not be changed, and still it can't be: no agent runs until it can. Let this job push %s",
 			err, refs[0], r.e.Store.Branch())}
 	}
-	r.v, r.entry, r.hold.latest = v, after, v
-	r.hold.entry = after
+	r.v, r.entry, r.lease.Latest = v, after, v
+	r.lease.Entry = after
 	r.e.reached("linked")
 	return nil
 }
 
 // findUnlinked finds those attempts, and how many of them a person stopped.
 func (r *stepRun) findUnlinked(ctx context.Context) (refs []string, stopped int, err error) {
-	held, _ := r.hold.current()
+	held, _ := r.lease.Current()
 	known := life.AppendAttempts(r.entry.Attempts, life.DeadRefs(r.id, held.Died)...)
 	var left []string
 	for _, ref := range slices.Sorted(maps.Keys(r.v.Refs())) {

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/united-workforce/uwf/engine/lease"
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/task"
@@ -81,7 +82,7 @@ func TestClaimsSayUnpriced(t *testing.T) {
 		answer := f.agent
 		f.agent = func(ctx context.Context, t task.Task, m *task.Meter) (task.Draft, error) {
 			m.AddUnpriced(100, 1)
-			time.Sleep(3 * RenewEvery)
+			time.Sleep(3 * lease.RenewEvery)
 			if c, ok := f.view().Claim(testThread); ok {
 				seen = c.Tokens == 101 && c.Unpriced
 			}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/engine/deadline"
+	"github.com/united-workforce/uwf/engine/lease"
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/redact"
 	"github.com/united-workforce/uwf/engine/task"
@@ -189,7 +190,7 @@ func (f *forge) job(run string, r wire.Remote, agent task.Agent, secrets ...reda
 	return &job{folder: fo, Engine: &thread.Engine{
 		Store: gitcas.Open(r, gitcas.Options{}), Agent: agent, Folder: fo, Redact: red, Settings: settings{}, Clock: deadline.SystemClock{},
 		Fence: func() string { return "fence" }, Nonce: rand.Text,
-		Who: thread.Identity{Run: run, Attempt: 1, Host: run, Boot: "boot", PID: 7},
+		Who: lease.Identity{Run: run, Attempt: 1, Host: run, Boot: "boot", PID: 7},
 	}}
 }
 

@@ -14,15 +14,14 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/term"
-
 	"github.com/united-workforce/uwf/agents"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
 	"github.com/united-workforce/uwf/engine/config"
+	"github.com/united-workforce/uwf/engine/lease"
 	"github.com/united-workforce/uwf/engine/redact"
-	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/internal/outage"
+	"golang.org/x/term"
 )
 
 // IO are the process's streams.
@@ -100,7 +99,7 @@ type Factory struct {
 	redactor   *redact.Redactor
 	redactErr  error
 	whoOnce    sync.Once
-	who        thread.Identity
+	who        lease.Identity
 	whoErr     error
 	renewals   int      // further identities that were given out
 	apart      []string // folders in which agents are to work

@@ -7,19 +7,19 @@ import (
 	"os"
 	"strconv"
 
-	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/engine/lease"
 )
 
 // Identity names the job that this process is: a CI run and its attempt where the
 // environment says so (GITHUB_RUN_ID, GITHUB_RUN_ATTEMPT), else a random id of
 // its own. It is the same whenever one process asks.
-func (f *Factory) Identity() (thread.Identity, error) {
+func (f *Factory) Identity() (lease.Identity, error) {
 	f.whoOnce.Do(func() { f.who, f.whoErr = f.identity() })
 	return f.who, f.whoErr
 }
 
-func (f *Factory) identity() (thread.Identity, error) {
-	who := thread.Identity{Attempt: 1, PIDNS: ownPIDNS(), PID: os.Getpid(), Alive: isAlive}
+func (f *Factory) identity() (lease.Identity, error) {
+	who := lease.Identity{Attempt: 1, PIDNS: ownPIDNS(), PID: os.Getpid(), Alive: isAlive}
 	who.Started, _, _ = startOf(who.PID) // 0: not known
 	ask := f.Machine
 	if ask == nil {
@@ -66,7 +66,7 @@ func bootID() string {
 // NextIdentity is the identity of the next step of this process. A CI run keeps
 // its own; a made-up one is made anew, so that each step has its own run. The steps
 // of a Job are counted, so that each has the same run in every re-run of the job.
-func (f *Factory) NextIdentity() (thread.Identity, error) {
+func (f *Factory) NextIdentity() (lease.Identity, error) {
 	if f.Job != nil && f.Job.Run != "" {
 		who, err := f.identity()
 		f.renewals++

@@ -13,7 +13,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/cli"
 	"github.com/united-workforce/uwf/engine/deadline"
-	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/engine/lease"
 )
 
 // What these variables do is in the uwf of the tests only: faults that come from
@@ -71,7 +71,7 @@ func meetFaults(f *app.Factory) (err error) {
 	f.AtOnce = f.Getenv(EnvHasty) != ""
 	if file := f.Getenv(EnvRenew); file != "" {
 		f.After = func(d time.Duration) (<-chan time.Time, func()) {
-			if d != thread.WatchEvery {
+			if d != lease.WatchEvery {
 				return deadline.SystemClock{}.After(d)
 			}
 			return whileThere(file)

@@ -11,6 +11,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/lookup"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/worker"
+	"github.com/united-workforce/uwf/engine/lease"
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas/node"
@@ -157,13 +158,13 @@ func (o *StepOptions) stepMany(ctx context.Context, w *worker.Worker, req thread
 // that failed as well.
 func Loop(ctx context.Context, w *worker.Worker, req thread.StepRequest, max int, each func(thread.Result)) error {
 	for n := 1; ; n++ {
-		var next *thread.Identity
+		var next *lease.Identity
 		var nextErr error
-		req.Next = func() (thread.Identity, bool) {
+		req.Next = func() (lease.Identity, bool) {
 			if n == max || ctx.Err() != nil {
-				return thread.Identity{}, false
+				return lease.Identity{}, false
 			}
-			var who thread.Identity
+			var who lease.Identity
 			who, nextErr = w.NextIdentity()
 			next = &who
 			return who, nextErr == nil

@@ -24,6 +24,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/engine/config"
 	"github.com/united-workforce/uwf/engine/deadline"
+	"github.com/united-workforce/uwf/engine/lease"
 	"github.com/united-workforce/uwf/engine/redact"
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/engine/thread/unpushed"
@@ -424,4 +425,4 @@ func (f *folder) Snapshot(ctx context.Context, req workspace.SnapshotRequest) (w
 
 // NextIdentity is that of the worker's next step, where it made up the old one itself: a
 // run is in a thread's chain at most once.
-func (w *Worker) NextIdentity() (thread.Identity, error) { return w.f.NextIdentity() }
+func (w *Worker) NextIdentity() (lease.Identity, error) { return w.f.NextIdentity() }
