@@ -11,6 +11,7 @@ import (
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/engine/thread/screen"
 	"github.com/united-workforce/uwf/engine/thread/seal"
+	"github.com/united-workforce/uwf/engine/workbranch"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
@@ -150,7 +151,7 @@ func (r *stepRun) pushAlone(ctx context.Context, a gitcas.Attempt) error {
 		what += ", not linked"
 	}
 	var err error
-	for range branchTries {
+	for range workbranch.Tries {
 		var upd wire.RefUpdate
 		var objs []wire.PackObject
 		if upd, objs, err = r.attemptUpdate(old, what, a); err != nil || upd.Name == "" {

@@ -12,9 +12,9 @@ import (
 	"github.com/united-workforce/uwf/engine/lease"
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/task"
-	"github.com/united-workforce/uwf/engine/thread/branch"
 	"github.com/united-workforce/uwf/engine/thread/screen"
 	"github.com/united-workforce/uwf/engine/thread/unpushed"
+	"github.com/united-workforce/uwf/engine/workbranch"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/gitobj"
 	"github.com/united-workforce/uwf/gitcas/node"
@@ -414,7 +414,7 @@ func (r *stepRun) commitBrought(ctx context.Context) (Result, bool, error) {
 	defer cancel()
 	d := r.brought.draft()
 	step, next, err := r.sealBrought(ctx, d)
-	var div *DivergedError
+	var div *workbranch.DivergedError
 	var res Result
 	switch {
 	case errors.As(err, &div):
@@ -500,20 +500,20 @@ func (r *stepRun) madeAt() time.Time {
 // checkFrom makes sure that the agent's folder was made equal to a commit that this
 // thread's can be made equal to: the recorded one, or one on the work branch after it.
 func (r *stepRun) checkFrom(ctx context.Context) error {
-	w := workOf(r.id, r.entry)
-	recorded, tip := workID(w), workTip(r.v, w)
+	w := workbranch.Of(r.id, r.entry)
+	recorded, tip := workbranch.CommitID(w), workbranch.Tip(r.v, w)
 	if r.from == recorded || r.from == tip {
 		return nil
 	}
 	if tip.IsZero() || r.from.IsZero() {
 		return fmt.Errorf("its agent began at commit %s, which is not the thread's", r.from)
 	}
-	on, err := branch.Contains(ctx, r.e.Store.Remote(), tip, r.from)
+	on, err := workbranch.Contains(ctx, r.e.Store.Remote(), tip, r.from)
 	if err == nil && on && !recorded.IsZero() {
-		on, err = branch.Contains(ctx, r.e.Store.Remote(), r.from, recorded)
+		on, err = workbranch.Contains(ctx, r.e.Store.Remote(), r.from, recorded)
 	}
 	if err == nil && !on {
-		err = &DivergedError{Branch: w.Branch, Recorded: r.from.String(), Tip: tip.String()}
+		err = &workbranch.DivergedError{Branch: w.Branch, Recorded: r.from.String(), Tip: tip.String()}
 	}
 	return err
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/united-workforce/uwf/engine/deadline"
 	"github.com/united-workforce/uwf/engine/lease"
+	"github.com/united-workforce/uwf/engine/workbranch"
 	"github.com/united-workforce/uwf/gitcas"
 )
 
@@ -15,6 +16,11 @@ func (e *Engine) leases() *lease.Keeper {
 		Store: e.Store, Clock: e.Clock, Who: e.Who, NewNonce: e.Nonce, Released: &e.released, Reached: e.reached,
 		Notice: func(id gitcas.ThreadID, text string) { e.observe(Event{Kind: "notice", Thread: id, Text: text}) },
 	}
+}
+
+// branches are the work branches of the store's remote.
+func (e *Engine) branches() *workbranch.Branches {
+	return &workbranch.Branches{Store: e.Store, Clock: e.Clock}
 }
 
 // claim takes the thread, as it stands in v, for this job. The returned view is

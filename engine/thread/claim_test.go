@@ -18,6 +18,7 @@ import (
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/task"
+	"github.com/united-workforce/uwf/engine/workbranch"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/wire"
@@ -922,7 +923,7 @@ func (f *fixture) worksAndLags(last string) (string, wire.ID) {
 	_, err := f.stepWith("r2", 1, StepRequest{Thread: testThread, Deliver: true})
 	f.ok(err)
 	f.runs = nil
-	branch := branchRef(gitcas.WorkBranch(testThread))
+	branch := workbranch.Ref(gitcas.WorkBranch(testThread))
 	tip := f.mem.Refs()[branch]
 	parent, err := workCommit(f, tip)
 	f.ok(err)

@@ -13,7 +13,7 @@ import (
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/task"
-	"github.com/united-workforce/uwf/engine/thread/branch"
+	"github.com/united-workforce/uwf/engine/workbranch"
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
@@ -54,7 +54,7 @@ func (r *stepRun) commit(ctx context.Context, d task.Draft, s *sealed, next verd
 	}
 	v, err := r.e.update(push, r.v, build, r.id)
 	var moved *movedError
-	var div *DivergedError
+	var div *workbranch.DivergedError
 	switch {
 	case errors.As(err, new(*doneError)):
 		return r.endUncommitted(err)
@@ -122,12 +122,12 @@ func (r *stepRun) settled(ctx context.Context, v *gitcas.View, done *committed) 
 	if err != nil {
 		return
 	}
-	if workTip(fresh, done.work).IsZero() && r.snap != nil && !r.snap.Unchanged {
-		first := wire.RefUpdate{Name: branchRef(done.work.Branch), New: plumbing.NewHash(done.work.Commit)}
+	if workbranch.Tip(fresh, done.work).IsZero() && r.snap != nil && !r.snap.Unchanged {
+		first := wire.RefUpdate{Name: workbranch.Ref(done.work.Branch), New: plumbing.NewHash(done.work.Commit)}
 		_ = r.e.Store.PushRef(ctx, first, nil) // else by the next job
 		return
 	}
-	r.e.settleWork(ctx, fresh, r.id, done.work)
+	r.e.branches().CatchUp(ctx, fresh, r.id, done.work)
 }
 
 // committed is a step as it went out.
@@ -243,8 +243,8 @@ func (r *stepRun) stillOurs(ctx context.Context, v *gitcas.View) (gitcas.Entry, 
 // placeWork puts the edits on the work branch: as they are where nobody pushed
 // meanwhile, else replayed on people's commits where no file overlaps.
 func (r *stepRun) placeWork(ctx context.Context, v *gitcas.View, entry gitcas.Entry, next verdict, s *sealed) (gitcas.Work, []wire.RefUpdate, []wire.PackObject, error) {
-	work := workOf(r.id, entry)
-	tip := workTip(v, work)
+	work := workbranch.Of(r.id, entry)
+	tip := workbranch.Tip(v, work)
 	if r.snap == nil || r.snap.Unchanged {
 		if !r.from.IsZero() {
 			work.Commit = r.from.String() // people's commits that the agent has seen
@@ -261,16 +261,16 @@ func (r *stepRun) placeWork(ctx context.Context, v *gitcas.View, entry gitcas.En
 		target, objs = replayed, append(objs[:len(objs):len(objs)], more...)
 	}
 	work.Commit = target.String()
-	return work, []wire.RefUpdate{{Name: branchRef(work.Branch), Old: tip, New: target}}, objs, nil
+	return work, []wire.RefUpdate{{Name: workbranch.Ref(work.Branch), Old: tip, New: target}}, objs, nil
 }
 
 func (r *stepRun) replay(ctx context.Context, work gitcas.Work, tip wire.ID, next verdict, s *sealed) (wire.ID, []wire.PackObject, error) {
-	contains, err := branch.Contains(ctx, r.e.Store.Remote(), tip, r.from)
+	contains, err := workbranch.Contains(ctx, r.e.Store.Remote(), tip, r.from)
 	if err != nil {
 		return wire.ZeroID, nil, err
 	}
 	if !contains {
-		return wire.ZeroID, nil, &DivergedError{Branch: work.Branch, Recorded: r.from.String(), Tip: tip.String()}
+		return wire.ZeroID, nil, &workbranch.DivergedError{Branch: work.Branch, Recorded: r.from.String(), Tip: tip.String()}
 	}
 	known := make(wire.Objects, len(r.snap.Objects))
 	for _, o := range r.snap.Objects {
@@ -281,13 +281,13 @@ func (r *stepRun) replay(ctx context.Context, work gitcas.Work, tip wire.ID, nex
 		return wire.ZeroID, nil, err
 	}
 	if len(m.Overlap) > 0 {
-		return wire.ZeroID, nil, &DivergedError{Branch: work.Branch, Recorded: r.from.String(), Tip: tip.String(), Overlap: m.Overlap}
+		return wire.ZeroID, nil, &workbranch.DivergedError{Branch: work.Branch, Recorded: r.from.String(), Tip: tip.String(), Overlap: m.Overlap}
 	}
 	msg, err := r.workMessage(next.status, s)
 	if err != nil {
 		return wire.ZeroID, nil, err
 	}
-	o, err := branch.Commit(r.lease.ServerTime(), m.Tree, []wire.ID{tip}, msg)
+	o, err := workbranch.Commit(r.lease.ServerTime(), m.Tree, []wire.ID{tip}, msg)
 	if err != nil {
 		return wire.ZeroID, nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/moderator"
+	"github.com/united-workforce/uwf/engine/workbranch"
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
@@ -128,10 +129,10 @@ func (r *stepRun) afterTheEnd(ctx context.Context) (bool, Result, error) {
 // middle of a push without atomicity, so that the work branch lags behind the end,
 // or with a claim, which nobody else would delete on a thread that has ended.
 func (r *stepRun) tidy(ctx context.Context, ended gitcas.Ended) {
-	if workTip(r.v, ended.Work).IsZero() {
+	if workbranch.Tip(r.v, ended.Work).IsZero() {
 		r.firstWork(ctx, ended)
 	}
-	r.e.settleWork(ctx, r.v, r.id, ended.Work)
+	r.e.branches().CatchUp(ctx, r.v, r.id, ended.Work)
 	if held, claimed := r.v.Claim(r.id); claimed && !r.e.leases().IsAlive(r.v, held.Claim) {
 		drop, _ := gitcas.ClaimUpdate(r.id, &held, nil, r.v.Time())
 		_ = r.e.Store.PushRef(ctx, drop, nil) // it harms nobody
@@ -151,7 +152,7 @@ func (r *stepRun) firstWork(ctx context.Context, ended gitcas.Ended) {
 	if chain, err := past.Chain(ctx, r.id); err != nil || chain.Start.Base == ended.Work.Commit {
 		return
 	}
-	first := wire.RefUpdate{Name: branchRef(ended.Work.Branch), New: plumbing.NewHash(ended.Work.Commit)}
+	first := wire.RefUpdate{Name: workbranch.Ref(ended.Work.Branch), New: plumbing.NewHash(ended.Work.Commit)}
 	_ = r.e.Store.PushRef(ctx, first, nil) // the attempt ref still has it
 }
 

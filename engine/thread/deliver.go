@@ -8,6 +8,7 @@ import (
 	"github.com/united-workforce/uwf/engine/deadline"
 	"github.com/united-workforce/uwf/engine/lease"
 	"github.com/united-workforce/uwf/engine/life"
+	"github.com/united-workforce/uwf/engine/workbranch"
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
@@ -155,7 +156,7 @@ func (r *delivery) told() Result {
 // attempt brings the work branch up, does what is to be done, and archives.
 func (r *delivery) attempt(ctx context.Context) (Result, error) {
 	tip, err := r.branchUp(ctx)
-	var div *DivergedError
+	var div *workbranch.DivergedError
 	var lost *life.UsageError
 	switch {
 	case errors.As(err, &div):
@@ -202,23 +203,23 @@ func (r *delivery) run(ctx context.Context, tip wire.ID) error {
 // branchUp makes sure that the work branch has the recorded commit, and returns
 // where it stands; zero where the thread changed nothing and has no branch.
 func (r *delivery) branchUp(ctx context.Context) (wire.ID, error) {
-	w := workOf(r.id, r.entry)
+	w := workbranch.Of(r.id, r.entry)
 	for try := 0; ; try++ {
-		if tip := workTip(r.v, w); !tip.IsZero() {
-			return r.whereFrom(ctx)
+		if tip := workbranch.Tip(r.v, w); !tip.IsZero() {
+			return r.findBase(ctx)
 		}
 		if w.Commit == "" || w.Commit == r.chain.Start.Base {
 			return wire.ZeroID, nil
 		}
-		upd, err := r.e.workRef(ctx, r.v, w)
+		upd, err := r.e.branches().RestoreRef(ctx, r.v, w)
 		if err != nil {
 			return wire.ZeroID, err
 		}
 		err = r.e.Store.PushRef(ctx, upd[0], nil)
-		if err != nil && (!errors.Is(err, wire.ErrLostRace) || try >= branchTries) {
+		if err != nil && (!errors.Is(err, wire.ErrLostRace) || try >= workbranch.Tries) {
 			return wire.ZeroID, err
 		}
-		if err := r.reloadStore(ctx); err != nil {
+		if _, err := r.reloadStore(ctx); err != nil {
 			return wire.ZeroID, err
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/task"
+	"github.com/united-workforce/uwf/engine/workbranch"
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
@@ -73,8 +74,8 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		"thread T waits for a person (role a): " + tooMany("T", 3) + "\ntry again with: uwf thread retry T":                                                                                                                                                                              &life.SuspendedError{Thread: "T", Role: "a", Reason: tooMany("T", 3)},
 		"thread T: limit tokens reached: the thread has used 7 tokens of 5; raise limits.tokens to go on\nmake it wait with: uwf thread step T\nthen raise it with: uwf thread resume T --max-tokens N; where the configuration or the workflow sets it, there first: the lowest counts": &life.LimitError{Thread: "T", Err: moderator.Limits{Tokens: 5}.Check(moderator.Totals{Tokens: 7}, "a"), Ahead: true},
 		"no thread T in this store (see: uwf thread list --all)":                                                                                                                                                                                                                         &life.UnknownThreadError{Thread: "T"},
-		"branch b was changed by people in files that the agent changed too (f, g); merge them on the branch, then resume the thread":                                                                                                                                                    &DivergedError{Branch: "b", Overlap: []string{"f", "g"}},
-		"branch b is at 2, which does not contain 1, the thread's last recorded commit; merge or reset the branch to a descendant of it, then resume the thread":                                                                                                                         &DivergedError{Branch: "b", Recorded: "1", Tip: "2"},
+		"branch b was changed by people in files that the agent changed too (f, g); merge them on the branch, then resume the thread":                                                                                                                                                    &workbranch.DivergedError{Branch: "b", Overlap: []string{"f", "g"}},
+		"branch b is at 2, which does not contain 1, the thread's last recorded commit; merge or reset the branch to a descendant of it, then resume the thread":                                                                                                                         &workbranch.DivergedError{Branch: "b", Recorded: "1", Tip: "2"},
 		"thread T: limit tokens reached: the thread has used 7 tokens of 5; raise limits.tokens to go on\nraise it with: uwf thread resume T --max-tokens N; where the configuration or the workflow sets it, there first: the lowest counts":                                            &life.LimitError{Thread: "T", Err: moderator.Limits{Tokens: 5}.Check(moderator.Totals{Tokens: 7}, "a")},
 		"thread T can't go on: x\ncorrect the definition (uwf workflow validate), store it, and start another thread; cancel this one: uwf thread cancel T":                                                                                                                              &life.StuckError{Thread: "T", Err: errors.New("x")},
 		"agent m: it died: y\nlast words": &task.AgentError{Agent: "m", Reason: "it died", Detail: "last words", Err: errors.New("y")},

@@ -2,16 +2,12 @@ package thread
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
-	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/moderator"
-	"github.com/united-workforce/uwf/engine/thread/branch"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
-	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/internal/text"
 )
 
@@ -159,7 +155,7 @@ func (f *forking) push(ctx context.Context, v *gitcas.View, t *stepRun, d modera
 		entry.Suspended = &gitcas.Suspended{Role: d.Role, Reason: text.Cut(d.Reason, life.MaxReason)}
 		out.Suspended = &SuspendedInfo{Role: d.Role, Reason: d.Reason}
 	}
-	refs, err := f.e.workRef(ctx, v, work)
+	refs, err := f.e.branches().RestoreRef(ctx, v, work)
 	if err != nil {
 		return nil, err
 	}
@@ -196,15 +192,4 @@ func recordedCommit(c gitcas.Chain) string {
 		}
 	}
 	return c.Start.Base
-}
-
-// workCommit looks for a recorded commit on the remote.
-func (e *Engine) workCommit(ctx context.Context, commit string) (wire.ID, error) {
-	id := plumbing.NewHash(commit)
-	_, err := branch.Read(ctx, e.Store.Remote(), id)
-	if errors.Is(err, wire.ErrNotFound) {
-		return id, &life.UsageError{Msg: fmt.Sprintf("commit %s, which the thread's work goes on from, is not on %s any more; push it there under any name (git push <remote> %s:refs/heads/<name>), then try again",
-			commit, e.Store.Remote().URL(), commit)}
-	}
-	return id, err
 }

@@ -8,6 +8,7 @@ import (
 	"reflect"
 
 	"github.com/united-workforce/uwf/engine/life"
+	"github.com/united-workforce/uwf/engine/workbranch"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/internal/text"
 )
@@ -68,7 +69,7 @@ func (e *Engine) takeEffect(ctx context.Context, v *gitcas.View, id gitcas.Threa
 	if held, claimed := v.Claim(id); claimed && e.leases().Counts(v, held.Claim, entry) {
 		return nil // whoever holds it sees to it
 	}
-	e.settleWork(ctx, v, id, workOf(id, entry))
+	e.branches().CatchUp(ctx, v, id, workbranch.Of(id, entry))
 	err = e.alone(ctx, v, id, "pause", func(_ *gitcas.View, entry *gitcas.Entry) (*gitcas.Change, error) {
 		if entry.Pause == nil {
 			return nil, nil

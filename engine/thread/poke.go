@@ -11,7 +11,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/moderator"
-	"github.com/united-workforce/uwf/engine/thread/branch"
+	"github.com/united-workforce/uwf/engine/workbranch"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
@@ -130,7 +130,7 @@ func (p *poking) undo(ctx context.Context, v *gitcas.View, c *gitcas.Change, ent
 	if last.Work == nil || last.Work.Commit == "" {
 		return nil
 	}
-	work := workOf(p.id, *entry)
+	work := workbranch.Of(p.id, *entry)
 	if work.Commit == "" {
 		work.Commit = last.Work.Commit
 	}
@@ -145,7 +145,7 @@ func (p *poking) undo(ctx context.Context, v *gitcas.View, c *gitcas.Change, ent
 		entry.Work = work
 		return err
 	}
-	tree, objs, overlap, err := branch.Without(ctx, p.e.Store.Remote(), made, before, at)
+	tree, objs, overlap, err := workbranch.Without(ctx, p.e.Store.Remote(), made, before, at)
 	switch {
 	case err != nil:
 		return err
@@ -160,16 +160,16 @@ func (p *poking) undo(ctx context.Context, v *gitcas.View, c *gitcas.Change, ent
 	if err != nil {
 		return err
 	}
-	commit, err := branch.Commit(p.e.Clock.Now(), tree, []wire.ID{at}, msg)
+	commit, err := workbranch.Commit(p.e.Clock.Now(), tree, []wire.ID{at}, msg)
 	if err != nil {
 		return err
 	}
-	old := workTip(v, work)
+	old := workbranch.Tip(v, work)
 	if !old.IsZero() {
 		old = at
 	}
 	c.Objects = append(append(c.Objects, objs...), wire.PackObject{Object: commit})
-	c.Refs = append(c.Refs, wire.RefUpdate{Name: branchRef(work.Branch), Old: old, New: commit.ID})
+	c.Refs = append(c.Refs, wire.RefUpdate{Name: workbranch.Ref(work.Branch), Old: old, New: commit.ID})
 	work.Commit = commit.ID.String()
 	entry.Work = work
 	if p.e.Store.Atomic(v) {
@@ -180,10 +180,14 @@ func (p *poking) undo(ctx context.Context, v *gitcas.View, c *gitcas.Change, ent
 
 // at is where the work stands: the branch's tip, which contains the recorded commit.
 func (p *poking) at(ctx context.Context, v *gitcas.View, work gitcas.Work) (wire.ID, error) {
-	r := newRun(p.e, StepRequest{Thread: p.id})
-	r.v, r.entry = v, gitcas.Entry{Work: work}
-	at, err := r.whereFrom(ctx)
-	var div *DivergedError
+	at, err := p.e.branches().FindBase(ctx, v, p.id, work, func(ctx context.Context) (*gitcas.View, error) {
+		fresh, err := p.e.Store.Reload(ctx, v, p.id)
+		if err == nil {
+			v = fresh
+		}
+		return fresh, err
+	})
+	var div *workbranch.DivergedError
 	if errors.As(err, &div) {
 		return at, &life.RefusedError{Thread: p.id, Do: "poke", Reason: div.Error(), Cause: div}
 	}
@@ -195,9 +199,9 @@ func (p *poking) at(ctx context.Context, v *gitcas.View, work gitcas.Work) (wire
 // commit that it saw, which is somebody else's: the commit itself tells, as it was
 // written by the step that recorded it.
 func (p *poking) edits(ctx context.Context, id wire.ID, last gitcas.ChainStep, n int) (bool, wire.ID, error) {
-	c, err := branch.Read(ctx, p.e.Store.Remote(), id)
+	c, err := workbranch.Read(ctx, p.e.Store.Remote(), id)
 	if errors.Is(err, wire.ErrNotFound) {
-		_, err = p.e.workCommit(ctx, id.String())
+		_, err = p.e.branches().FindCommit(ctx, id.String())
 	}
 	if err != nil {
 		return false, wire.ZeroID, err

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/engine/life"
-	"github.com/united-workforce/uwf/engine/thread/branch"
+	"github.com/united-workforce/uwf/engine/workbranch"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
@@ -36,7 +36,7 @@ func (e *Engine) Remove(ctx context.Context, id gitcas.ThreadID) error {
 	}
 	e.reached("remove")
 	if why, err := e.dropBranch(ctx, v, ended); err != nil {
-		return fmt.Errorf("thread %s is removed, but its work branch %s could not be deleted (try again, or: git push <remote> :%s): %w", id, ended.Work.Branch, branchRef(ended.Work.Branch), err)
+		return fmt.Errorf("thread %s is removed, but its work branch %s could not be deleted (try again, or: git push <remote> :%s): %w", id, ended.Work.Branch, workbranch.Ref(ended.Work.Branch), err)
 	} else if why != "" {
 		e.observe(Event{Kind: "notice", Thread: id, Text: fmt.Sprintf("branch %s stays: %s", ended.Work.Branch, why)})
 	}
@@ -88,15 +88,15 @@ func refsToDrop(v *gitcas.View, id gitcas.ThreadID) []wire.RefUpdate {
 
 // dropBranch deletes the work branch of a removed thread, or says why it stays.
 func (e *Engine) dropBranch(ctx context.Context, v *gitcas.View, ended gitcas.Ended) (why string, err error) {
-	for range branchTries {
-		tip := workTip(v, ended.Work)
+	for range workbranch.Tries {
+		tip := workbranch.Tip(v, ended.Work)
 		if ended.Work.Branch == "" || tip.IsZero() {
 			return "", nil
 		}
 		if why, err = e.branchNeeded(ctx, v, ended, tip); why != "" || err != nil {
 			return why, err
 		}
-		err = e.Store.PushRef(ctx, wire.RefUpdate{Name: branchRef(ended.Work.Branch), Old: tip}, nil)
+		err = e.Store.PushRef(ctx, wire.RefUpdate{Name: workbranch.Ref(ended.Work.Branch), Old: tip}, nil)
 		if !errors.Is(err, wire.ErrLostRace) {
 			return "", err
 		}
@@ -126,17 +126,17 @@ func (e *Engine) branchNeeded(ctx context.Context, v *gitcas.View, ended gitcas.
 	}
 	threads, free := v.Threads(), map[wire.ID]bool{}
 	for _, id := range slices.Sorted(maps.Keys(threads)) {
-		w := workOf(id, threads[id])
+		w := workbranch.Of(id, threads[id])
 		if w.Branch == ended.Work.Branch {
 			return fmt.Sprintf("thread %s works on it", id), nil
 		}
-		at := workID(w)
-		if _, own := refs.Refs[branchRef(w.Branch)]; own || w.Commit == "" || free[at] {
+		at := workbranch.CommitID(w)
+		if _, own := refs.Refs[workbranch.Ref(w.Branch)]; own || w.Commit == "" || free[at] {
 			continue
 		}
-		needs, err := branch.Contains(ctx, remote, tip, at)
+		needs, err := workbranch.Contains(ctx, remote, tip, at)
 		if needs && err == nil {
-			needs, err = e.onlyOn(ctx, branchRef(ended.Work.Branch), refs, at)
+			needs, err = e.onlyOn(ctx, workbranch.Ref(ended.Work.Branch), refs, at)
 		}
 		if err != nil {
 			return "", err
@@ -166,7 +166,7 @@ func (e *Engine) onlyOn(ctx context.Context, ref string, refs wire.Listing, comm
 		}
 	}
 	for _, tips := range [][]wire.ID{first, others} {
-		if found, err := branch.AnyContains(ctx, e.Store.Remote(), tips, commit); found || err != nil {
+		if found, err := workbranch.AnyContains(ctx, e.Store.Remote(), tips, commit); found || err != nil {
 			return false, err
 		}
 	}

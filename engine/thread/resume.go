@@ -11,10 +11,10 @@ import (
 
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/moderator"
+	"github.com/united-workforce/uwf/engine/workbranch"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
-	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/internal/text"
 )
 
@@ -366,7 +366,7 @@ func (r *resumption) alive(ctx context.Context, v, past *gitcas.View, t *stepRun
 	}
 	c.Reopen = []gitcas.Ended{ended}
 	addPage(c, gitcas.IndexPath(id), t.storyWithAll(ctx, *c.Threads[id]).writeIndex())
-	upd, err := r.e.workRef(ctx, v, workOf(id, entry))
+	upd, err := r.e.branches().RestoreRef(ctx, v, workbranch.Of(id, entry))
 	if err != nil {
 		return nil, err
 	}
@@ -385,17 +385,4 @@ func (r *resumption) nextRole(v *gitcas.View, entry gitcas.Entry, role string) (
 	entry.Next = &gitcas.Next{Role: role, Since: r.since, By: r.by.onRecord()}
 	c := r.commit("resumed after the end: "+text.OneLine(role), entry)
 	return c, r.addAnswer(c, v, entry.Next, "", nil)
-}
-
-// workRef makes a recorded commit reachable again where its branch is gone. A
-// commit that the remote doesn't have any more is an error.
-func (e *Engine) workRef(ctx context.Context, v *gitcas.View, w gitcas.Work) ([]wire.RefUpdate, error) {
-	if w.Commit == "" || !workTip(v, w).IsZero() {
-		return nil, nil
-	}
-	commit, err := e.workCommit(ctx, w.Commit)
-	if err != nil {
-		return nil, err
-	}
-	return []wire.RefUpdate{{Name: branchRef(w.Branch), New: commit}}, nil
 }

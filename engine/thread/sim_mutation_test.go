@@ -68,7 +68,7 @@ var mutations = []mutation{
 	},
 	{
 		"a delivery doesn't bring the branch up", "deliver.go",
-		"return r.whereFrom(ctx)",
+		"return r.findBase(ctx)",
 		"return tip, nil",
 	},
 	{
@@ -370,8 +370,8 @@ var guarded = []struct {
 		"if false && len(m.Overlap) > 0 {",
 	}},
 	{"TestDeliverBringsTheBranchUp", mutation{
-		"a work branch that lags is not brought up by a job", "folder.go",
-		"return e.bringUp(ctx, id, w, tip)",
+		"a work branch that lags is not brought up by a job", "../workbranch/workbranch.go",
+		"return b.bringUp(ctx, id, w, tip)",
 		"return wire.ZeroID, &DivergedError{Branch: w.Branch, Recorded: w.Commit, Tip: tip.String()}",
 	}},
 	{"TestResumeChangesTheEntry", mutation{
@@ -440,9 +440,9 @@ var guarded = []struct {
 		"if errors.Is(err, wire.ErrUnreachable) {",
 	}},
 	{"TestRestingBranchIsBroughtUp", mutation{
-		"a thread comes to rest with a branch that lags", "suspend.go",
-		"if e.Store.Atomic(v) || w.Commit",
-		"if true || e.Store.Atomic(v) || w.Commit",
+		"a thread comes to rest with a branch that lags", "../workbranch/workbranch.go",
+		"if b.Store.Atomic(v) || w.Commit",
+		"if true || b.Store.Atomic(v) || w.Commit",
 	}},
 	{"TestPushRefs", mutation{
 		"refs alone are not proved", "../../gitcas/wire/patient.go",

@@ -11,6 +11,7 @@ import (
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/task"
+	"github.com/united-workforce/uwf/engine/workbranch"
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
@@ -262,7 +263,7 @@ func (r *stepRun) work(ctx context.Context) (Result, error) {
 	if err := r.prepareTask(); err != nil {
 		return r.result(), r.failed(ctx, "prepare", task.Draft{}, err)
 	}
-	var div *DivergedError
+	var div *workbranch.DivergedError
 	switch err := r.restore(ctx); {
 	case errors.As(err, &div):
 		return r.suspended(ctx, div.Error())

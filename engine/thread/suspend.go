@@ -8,6 +8,7 @@ import (
 	"github.com/united-workforce/uwf/engine/deadline"
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/task"
+	"github.com/united-workforce/uwf/engine/workbranch"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/wire"
@@ -24,7 +25,7 @@ func (r *stepRun) suspended(ctx context.Context, reason string) (Result, error) 
 
 // suspendWith suspends a thread whose finished step can't be placed on the work
 // branch; the step is kept as an attempt in the same push.
-func (r *stepRun) suspendWith(ctx context.Context, d task.Draft, cause *DivergedError) (Result, error) {
+func (r *stepRun) suspendWith(ctx context.Context, d task.Draft, cause *workbranch.DivergedError) (Result, error) {
 	nodes, text := r.salvage(ctx, "commit", d, cause)
 	err := r.suspendPush(ctx, cause.Error(), &gitcas.Attempt{
 		Thread: r.id, Run: r.madeBy().ID, Attempt: r.madeBy().Attempt, Parents: r.workParents(),
@@ -64,7 +65,7 @@ func (r *stepRun) suspend(ctx context.Context, reason string) error {
 func (r *stepRun) suspendPush(ctx context.Context, reason string, attempt *gitcas.Attempt) error {
 	ctx, cancel := deadline.Outlive(ctx, 0, deadline.CommitGrace)
 	defer cancel()
-	r.e.settleWork(ctx, r.v, r.id, r.entry.Work)
+	r.e.branches().CatchUp(ctx, r.v, r.id, r.entry.Work)
 	reason = text.Cut(reason, life.MaxReason)
 	var after gitcas.Entry
 	build := func(v *gitcas.View) (*gitcas.Change, error) {
@@ -152,27 +153,6 @@ func (r *stepRun) finish(ctx context.Context) (Result, error) {
 	return res, nil
 }
 
-// settleWork brings up a work branch that lags behind, where the remote has no
-// atomic pushes: before a thread comes to rest its branch should hold all its
-// commits. It is no condition for that: a branch that can't be merged, or is
-// pushed to all the time, stays for a person or the next job, and the commits
-// are on the attempt ref until then.
-func (e *Engine) settleWork(ctx context.Context, v *gitcas.View, id gitcas.ThreadID, w gitcas.Work) {
-	for range branchTries {
-		tip := workTip(v, w)
-		if e.Store.Atomic(v) || w.Commit == "" || tip.IsZero() || tip.String() == w.Commit {
-			return
-		}
-		_, err := e.follow(ctx, v, id, w, tip)
-		if !errors.Is(err, wire.ErrLostRace) {
-			return
-		}
-		if v, err = e.Store.Reload(ctx, v, id); err != nil {
-			return
-		}
-	}
-}
-
 // Cancel ends a thread for good: it never runs again. A job that works on it
 // finds its claim gone and keeps what it has as an attempt.
 func (e *Engine) Cancel(ctx context.Context, id gitcas.ThreadID, reason string) (gitcas.Ended, error) {
@@ -181,7 +161,7 @@ func (e *Engine) Cancel(ctx context.Context, id gitcas.ThreadID, reason string) 
 		return gitcas.Ended{}, fmt.Errorf("cancel thread %s: %w", id, err)
 	}
 	if entry, alive := v.Entry(id); alive {
-		e.settleWork(ctx, v, id, entry.Work)
+		e.branches().CatchUp(ctx, v, id, entry.Work)
 	}
 	var line gitcas.Ended
 	build := func(v *gitcas.View) (*gitcas.Change, error) {
@@ -279,7 +259,7 @@ func (e *Engine) Suspend(ctx context.Context, id gitcas.ThreadID, reason string)
 		return fmt.Errorf("suspend thread %s: %w", id, err)
 	}
 	if entry, alive := v.Entry(id); alive {
-		e.settleWork(ctx, v, id, entry.Work)
+		e.branches().CatchUp(ctx, v, id, entry.Work)
 	}
 	clean, _, err := e.Redact.Value(reason)
 	if err != nil {

@@ -32,7 +32,7 @@ func (e *Engine) SuspendAt(ctx context.Context, id gitcas.ThreadID, head node.Ha
 		return false, fmt.Errorf("suspend thread %s: %w", id, err)
 	}
 	if entry, alive := v.Entry(id); alive && entry.Head == head {
-		e.settleWork(ctx, v, id, entry.Work)
+		e.branches().CatchUp(ctx, v, id, entry.Work)
 	}
 	build := func(v *gitcas.View) (*gitcas.Change, error) {
 		entry, alive := v.Entry(id)

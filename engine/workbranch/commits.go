@@ -1,7 +1,4 @@
-// Package branch looks at the commits of work branches on a remote, and makes new
-// ones: what contains what, where two lines parted, what is left without a commit's
-// edits. It knows nothing of threads, and moves no branch.
-package branch
+package workbranch
 
 import (
 	"context"
@@ -11,7 +8,6 @@ import (
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
-
 	"github.com/united-workforce/uwf/gitcas/gitobj"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/gitcas/workspace"
