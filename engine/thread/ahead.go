@@ -18,9 +18,7 @@ import (
 // started. Nil: that step runs no agent, so that there is nothing to be claimed for.
 func (e *Engine) ClaimAhead(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) (*lease.Lease, error) {
 	r := newRun(e, StepRequest{Thread: id})
-	r.v = v
-	r.look(ctx, v)
-	r.entry, _ = v.Entry(id)
+	r.Thread = *locateThread(ctx, v, id)
 	if _, _, err := r.beforeClaim(ctx); err != nil {
 		return nil, e.cleanError(err)
 	}

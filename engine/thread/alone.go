@@ -111,10 +111,10 @@ func (e *Engine) adviseAfterEnd(ctx context.Context, v *gitcas.View, ended gitca
 // mayReopen reports whether the workflow of a thread that has ended says with whom it
 // goes on.
 func (e *Engine) mayReopen(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) bool {
-	past, _, err := e.past(ctx, v, id)
+	past, _, err := findPast(ctx, e.Store, v, id)
 	if err != nil {
 		return false
 	}
-	t, err := e.read(ctx, past, id)
+	t, err := readThread(ctx, past, id)
 	return err == nil && t.def.Resume != nil
 }

@@ -109,7 +109,7 @@ func wordsAfter(words, before []record.Word) []record.Word {
 
 // quoteWords is what people said, as the role is told it. Who said it is named where it
 // matters: where several did, or where a word may be an approval.
-func (r *stepRun) quoteWords(words []record.Word) string {
+func (r *Thread) quoteWords(words []record.Word) string {
 	named := r.def.NeedsApproval() || slices.ContainsFunc(words, func(w record.Word) bool { return !reflect.DeepEqual(w.By, words[0].By) })
 	var out []string
 	for _, w := range words {
@@ -127,7 +127,7 @@ func (r *stepRun) quoteWords(words []record.Word) string {
 
 // gatherApproval collects what speaks for an approval of the next step: whether its role
 // asked, and what it was answered.
-func (r *stepRun) gatherApproval() (moderator.Approval, error) {
+func (r *Thread) gatherApproval(role string) (moderator.Approval, error) {
 	words, err := readPendingWords(r.in, r.id, r.entry)
 	if err != nil {
 		return moderator.Approval{}, err
@@ -140,7 +140,7 @@ func (r *stepRun) gatherApproval() (moderator.Approval, error) {
 		}
 	}
 	asked, err := r.upNext()
-	a.Asked = err == nil && asked.Kind == moderator.Suspend && asked.Role == r.plan.role
+	a.Asked = err == nil && asked.Kind == moderator.Suspend && asked.Role == role
 	return a, nil
 }
 
@@ -185,7 +185,7 @@ func (r *stepRun) noteApproval() error {
 	if len(guarded) == 0 {
 		return nil
 	}
-	a, err := r.gatherApproval()
+	a, err := r.gatherApproval(r.plan.role)
 	if err != nil {
 		return err
 	}
@@ -223,7 +223,7 @@ func (r *stepRun) checkApproval(d moderator.Decision) error {
 	if d.Edge.Approval == nil {
 		return nil
 	}
-	a, err := r.gatherApproval()
+	a, err := r.gatherApproval(r.plan.role)
 	if err != nil {
 		return err
 	}
@@ -235,7 +235,7 @@ func (e *Engine) identifySpeaker(ctx context.Context, v *gitcas.View, id gitcas.
 	if _, alive := v.Entry(id); !alive || !e.canIdentify() {
 		return e.By
 	}
-	t, err := e.read(ctx, v, id)
+	t, err := readThread(ctx, v, id)
 	if err != nil {
 		return e.By // what is wrong with the thread is said by who changes it
 	}

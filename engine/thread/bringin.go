@@ -257,7 +257,7 @@ func isNotTheSteps(ctx context.Context, err error) bool {
 func (r *stepRun) place(ctx context.Context) (Result, bool, error) {
 	live := r.v
 	entry, alive := live.Entry(r.id)
-	switch err := r.readNow(ctx, live); {
+	switch err := r.readNow(ctx, r.e.Store, live); {
 	case errors.As(err, new(*life.UnknownThreadError)):
 		return r.result(), false, nil // of another store's thread: the step itself says so
 	case err != nil:
@@ -305,11 +305,11 @@ func (r *stepRun) place(ctx context.Context) (Result, bool, error) {
 }
 
 // readNow reads the thread of a view, be it alive or over.
-func (r *stepRun) readNow(ctx context.Context, live *gitcas.View) error {
+func (r *Thread) readNow(ctx context.Context, store *gitcas.Store, live *gitcas.View) error {
 	entry, alive := live.Entry(r.id)
 	r.v, r.entry = live, entry
 	if !alive {
-		past, ended, err := r.e.past(ctx, live, r.id)
+		past, ended, err := findPast(ctx, store, live, r.id)
 		if err != nil {
 			return err
 		}
@@ -321,14 +321,14 @@ func (r *stepRun) readNow(ctx context.Context, live *gitcas.View) error {
 }
 
 // hasStep reports whether a step that some job made is in the thread.
-func (r *stepRun) hasStep(made record.Step) bool {
+func (r *Thread) hasStep(made record.Step) bool {
 	return slices.ContainsFunc(r.chain.Steps, func(s gitcas.ChainStep) bool { return sameStep(s.Step, made) })
 }
 
 // wasPoked reports whether it was there, and was taken back since.
 func (r *stepRun) wasPoked() bool {
 	for _, h := range r.poked() {
-		if s, err := r.earlier(h); err == nil && sameStep(s, r.brought.step) {
+		if s, err := r.tried.earlier(h); err == nil && sameStep(s, r.brought.step) {
 			return true
 		}
 	}
@@ -341,7 +341,7 @@ func sameStep(s, made record.Step) bool {
 }
 
 // cutTo leaves of the chain what was there when a head was the thread's.
-func (r *stepRun) cutTo(head node.Hash) {
+func (r *Thread) cutTo(head node.Hash) {
 	if head == r.chain.StartHash {
 		r.cut(0)
 	}
@@ -451,7 +451,7 @@ func (r *stepRun) sealBrought(ctx context.Context, d task.Draft) (*sealed, verdi
 	if err := r.noteApproval(); err != nil {
 		return nil, verdict{}, err
 	}
-	if r.used, err = r.totals(ctx, life.AppendAttempts(r.entry.Attempts, life.DeadRefs(r.id, held.Died)...)); err != nil {
+	if r.used, err = r.countUsed(ctx, life.AppendAttempts(r.entry.Attempts, life.DeadRefs(r.id, held.Died)...)); err != nil {
 		return nil, verdict{}, err
 	}
 	r.task.EdgePrompt, r.task.Prompt = r.plan.prompt, r.brought.prompt()

@@ -102,7 +102,7 @@ func (r *stepRun) doneBefore(ctx context.Context, v *gitcas.View) error {
 		return nil
 	}
 	now := newRun(r.e, r.req)
-	if err := now.readNow(ctx, v); err != nil || !now.hasStep(*r.made) {
+	if err := now.readNow(ctx, r.e.Store, v); err != nil || !now.hasStep(*r.made) {
 		return nil //nolint:nilerr // see above
 	}
 	return &doneError{now.report(now.result())}
@@ -153,7 +153,7 @@ func (r *stepRun) stepChange(ctx context.Context, v *gitcas.View, s *sealed, nex
 	if work.Commit != "" {
 		step.Work = &record.Work{Branch: work.Branch, Commit: work.Commit}
 	}
-	nodes, prev, err := r.earlierAttempts(ctx, v, life.AppendAttempts(entry.Attempts, life.DeadRefs(r.id, held.Died)...))
+	nodes, prev, err := r.attempts().earlierAttempts(ctx, v, life.AppendAttempts(entry.Attempts, life.DeadRefs(r.id, held.Died)...))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -334,7 +334,7 @@ func (r *stepRun) ended(entry gitcas.Entry, head node.Hash, reason, note string)
 }
 
 // lastResult is the status of the chain's last step.
-func (r *stepRun) lastResult() string {
+func (r *Thread) lastResult() string {
 	if len(r.past) == 0 {
 		return ""
 	}

@@ -50,7 +50,7 @@ func (r *stepRun) load(ctx context.Context) error {
 }
 
 // look makes the thread's nodes findable, as a view has them.
-func (r *stepRun) look(ctx context.Context, v *gitcas.View) {
+func (r *Thread) look(ctx context.Context, v *gitcas.View) {
 	r.in = func(p gitcas.Place) node.Getter { return v.In(ctx, p) }
 }
 
@@ -65,7 +65,7 @@ func (r *stepRun) beforeClaim(ctx context.Context) (bool, Result, error) {
 		return false, r.result(), err
 	}
 	if expect := r.req.ExpectHead; expect.Hash != "" && entry.Head != expect.Hash {
-		if r.steppedByUs() {
+		if r.steppedByUs(r.e.Who.Run) {
 			return true, r.report(r.result()), nil
 		}
 		return false, r.result(), &life.NotYoursError{Thread: r.id, Reason: fmt.Sprintf("its head is %s, not %s", entry.Head, expect.Hash)}
@@ -164,19 +164,19 @@ func (r *stepRun) endedByUs(ctx context.Context, ended gitcas.Ended) (bool, erro
 	}
 	r.look(ctx, past)
 	err = r.readChain(ctx, past)
-	return err == nil && r.steppedByUs(), err
+	return err == nil && r.steppedByUs(r.e.Who.Run), err
 }
 
 // furtherStep is what the runs of a job's second, third … step have behind its first one's.
 var furtherStep = lazyregexp.New(`^(-[0-9]{1,9})?$`)
 
 // steppedByUs reports whether the last step is one of this job's, in whatever attempt.
-func (r *stepRun) steppedByUs() bool {
+func (r *Thread) steppedByUs(run string) bool {
 	n := len(r.chain.Steps)
 	if n == 0 || r.chain.Steps[n-1].Run == nil {
 		return false
 	}
-	further, ours := strings.CutPrefix(r.chain.Steps[n-1].Run.ID, r.e.Who.Run)
+	further, ours := strings.CutPrefix(r.chain.Steps[n-1].Run.ID, run)
 	return ours && furtherStep.MatchString(further)
 }
 
@@ -196,7 +196,7 @@ func (r *stepRun) report(res Result) Result {
 }
 
 // readChain reads workflow, steps and outputs of the thread in v.
-func (r *stepRun) readChain(ctx context.Context, v *gitcas.View) error {
+func (r *Thread) readChain(ctx context.Context, v *gitcas.View) error {
 	chain, err := v.Chain(ctx, r.id)
 	if err != nil {
 		return err
@@ -241,7 +241,7 @@ func outputs(in func(gitcas.Place) node.Getter, id gitcas.ThreadID, chain gitcas
 }
 
 // thread is what the moderator decides on: the steps so far, and further ones.
-func (r *stepRun) thread(more ...moderator.Output) (moderator.Thread, error) {
+func (r *Thread) thread(more ...moderator.Output) (moderator.Thread, error) {
 	t := moderator.Thread{Steps: append(slices.Clone(r.past), more...)}
 	if len(r.def.Conditions) == 0 {
 		return t, nil
@@ -281,7 +281,7 @@ func (r *stepRun) decide(ctx context.Context) error {
 		if err := r.e.checkPrice(r.def.Name, r.plan.role, r.req.Agent, r.limits().CostUSD); err != nil {
 			return err
 		}
-		if r.used, err = r.totals(ctx, r.entry.Attempts); err != nil {
+		if r.used, err = r.countUsed(ctx, r.entry.Attempts); err != nil {
 			return err
 		}
 		r.plan.limit = r.limits().Check(r.used, r.plan.role)
@@ -290,7 +290,7 @@ func (r *stepRun) decide(ctx context.Context) error {
 }
 
 // next asks the moderator; after a resume or a poke, with what the person said.
-func (r *stepRun) next() (moderator.Decision, error) {
+func (r *Thread) next() (moderator.Decision, error) {
 	t, err := r.thread()
 	if err != nil {
 		return moderator.Decision{}, err
@@ -314,7 +314,7 @@ func (r *stepRun) next() (moderator.Decision, error) {
 
 // orStuck makes the moderator's errors ones of the thread: what it decides on is
 // stored, so that asking it again doesn't help.
-func (r *stepRun) orStuck(d moderator.Decision, err error) (moderator.Decision, error) {
+func (r *Thread) orStuck(d moderator.Decision, err error) (moderator.Decision, error) {
 	if err != nil {
 		err = &life.StuckError{Thread: r.id, Steps: len(r.chain.Steps), Err: err}
 	}

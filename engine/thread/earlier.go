@@ -16,18 +16,35 @@ import (
 	"github.com/united-workforce/uwf/internal/text"
 )
 
+// attempts are the tries at a thread's steps that led to none, and what all of it took.
+type attempts struct {
+	store  *gitcas.Store
+	thread *Thread
+	role   string // whose step the attempts on the present head were
+	// replaces reports whether a step that is at hand tells all that a dead claim does; nil: none.
+	replaces func(gitcas.Claim) bool
+
+	nodes    gitcas.Nodes    // of those that were read
+	failed   []node.Hash     // the error StepNodes of those on the present head
+	onRecord map[string]bool // the refs of those of which the chain tells
+}
+
+func attemptsOf(store *gitcas.Store, t *Thread, role string) *attempts {
+	return &attempts{store: store, thread: t, role: role, nodes: gitcas.Nodes{}, onRecord: map[string]bool{}}
+}
+
 // totals are what the thread has used so far, failed attempts included: they
 // were paid for as well. refs are those at the present step.
-func (r *stepRun) totals(ctx context.Context, refs []string) (moderator.Totals, error) {
+func (a *attempts) totals(ctx context.Context, refs []string) (moderator.Totals, error) {
 	var t moderator.Totals
-	_, failed, err := r.earlierAttempts(ctx, r.v, refs)
+	_, failed, err := a.earlierAttempts(ctx, a.thread.v, refs)
 	if err != nil {
 		return t, err
 	}
-	failed = append(r.poked(), failed...)
-	r.failedBefore = slices.Clone(failed)
-	for _, s := range r.chain.Steps {
-		r.noteOnRecord(s.Run)
+	failed = append(a.thread.poked(), failed...)
+	a.failed = slices.Clone(failed)
+	for _, s := range a.thread.chain.Steps {
+		a.noteOnRecord(s.Run)
 		t.Add(s.Role, s.Usage)
 		failed = append(failed, s.PreviousAttempts...)
 	}
@@ -40,47 +57,24 @@ func (r *stepRun) totals(ctx context.Context, refs []string) (moderator.Totals, 
 			continue
 		}
 		seen[h] = true
-		step, err := r.earlier(h)
+		step, err := a.earlier(h)
 		if err != nil {
 			return t, err
 		}
-		r.noteOnRecord(step.Run)
+		a.noteOnRecord(step.Run)
 		t.Add(step.Role, step.Usage)
 		failed = append(failed, step.PreviousAttempts...)
 	}
 	return t, nil
 }
 
-// Used is what a thread took so far, as a view shows it: its steps, the attempts that led
-// to none, those at its next step too, and the steps that were taken back.
-func Used(ctx context.Context, store *gitcas.Store, v *gitcas.View, id gitcas.ThreadID) (moderator.Totals, error) {
-	_, t, err := (&Engine{Store: store}).readUsed(ctx, v, id)
-	return t, err
-}
-
-// readUsed reads what a thread took, and the chain that tells it. Its workflow may be one
-// that nobody can run any more.
-func (e *Engine) readUsed(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) (*stepRun, moderator.Totals, error) {
-	r := newRun(e, StepRequest{Thread: id})
-	r.v = v
-	r.look(ctx, v)
-	r.entry, _ = v.Entry(id)
-	var err error
-	if r.chain, err = v.Chain(ctx, id); err != nil {
-		return nil, moderator.Totals{}, err
-	}
-	r.plan.role = life.WaitingRole(r.entry) // whose attempts are linked
-	t, err := r.totals(ctx, r.entry.Attempts)
-	return r, t, err
-}
-
 // earlier reads the StepNode of an attempt, or of a step that was taken back.
-func (r *stepRun) earlier(h node.Hash) (record.Step, error) {
-	records := gitcas.Place{Thread: r.id}
-	n, ok := r.attemptNodes[records][h]
+func (a *attempts) earlier(h node.Hash) (record.Step, error) {
+	records := gitcas.Place{Thread: a.thread.id}
+	n, ok := a.nodes[records][h]
 	if !ok {
 		var err error
-		if n, err = r.in(records).Get(h); err != nil {
+		if n, err = a.thread.in(records).Get(h); err != nil {
 			return record.Step{}, fmt.Errorf("read the earlier attempt %s: %w", h, err)
 		}
 	}
@@ -91,73 +85,43 @@ func (r *stepRun) earlier(h node.Hash) (record.Step, error) {
 	return step, nil
 }
 
-// poked is the step that the next one does again, if there is one.
-func (r *stepRun) poked() []node.Hash {
-	if r.entry.Next == nil || r.entry.Next.Poked == "" {
-		return nil
-	}
-	return []node.Hash{r.entry.Next.Poked}
-}
-
-// countDead adds the attempts of which this job knows only since it has the claim to what was
-// used, those whose claims it found dead and those that were not linked: nothing of them was
-// known when the limits were checked first.
-func (r *stepRun) countDead(ctx context.Context) error {
-	if r.plan.role == "" || r.plan.suspend != "" {
-		return nil
-	}
-	known := len(r.entry.Attempts)
-	if err := r.linkUnlinked(ctx); err != nil {
-		return err
-	}
-	held, _ := r.lease.Current()
-	if len(held.Died) == 0 && len(r.entry.Attempts) == known {
-		return nil
-	}
-	var err error
-	if r.used, err = r.totals(ctx, life.AppendAttempts(r.entry.Attempts, life.DeadRefs(r.id, held.Died)...)); err == nil {
-		r.plan.limit = r.limits().Check(r.used, r.plan.role)
-	}
-	return err
-}
-
 // earlierAttempts reads the error StepNodes of attempts.
-func (r *stepRun) earlierAttempts(ctx context.Context, v *gitcas.View, refs []string) ([]gitcas.PlacedNode, []node.Hash, error) {
+func (a *attempts) earlierAttempts(ctx context.Context, v *gitcas.View, refs []string) ([]gitcas.PlacedNode, []node.Hash, error) {
 	var nodes []gitcas.PlacedNode
 	var hashes []node.Hash
 	for _, ref := range refs {
-		a, err := r.e.Store.ReadAttempt(ctx, v, ref)
+		kept, err := a.store.ReadAttempt(ctx, v, ref)
 		if errors.Is(err, wire.ErrNotFound) || errors.Is(err, node.ErrNotFound) {
 			continue // purged: nothing to link
 		}
 		if err != nil {
 			return nil, nil, fmt.Errorf("read the earlier attempt %s: %w", ref, err)
 		}
-		if a.Claim != nil && r.brought.replaces(*a.Claim) {
+		if kept.Claim != nil && a.replaces != nil && a.replaces(*kept.Claim) {
 			continue // the step itself is here
 		}
-		if a.Claim != nil {
-			if a.Nodes, err = r.obituary(ctx, a); err != nil {
+		if kept.Claim != nil {
+			if kept.Nodes, err = a.obituary(ctx, kept); err != nil {
 				return nil, nil, err
 			}
 		}
-		step, found := errorStepOf(a.Nodes)
+		step, found := errorStepOf(kept.Nodes)
 		if !found {
 			continue
 		}
-		for _, n := range a.Nodes {
-			r.attemptNodes.Add(n.Place, n.Hash, n.Node)
+		for _, n := range kept.Nodes {
+			a.nodes.Add(n.Place, n.Hash, n.Node)
 		}
 		hashes = append(hashes, step)
-		nodes = append(nodes, closure(a.Nodes, step)...)
+		nodes = append(nodes, closure(kept.Nodes, step)...)
 	}
 	return nodes, hashes, nil
 }
 
 // obituary is the error StepNode of a job that died without a word, as far as its
 // claim tells. The same claim always gives the same nodes.
-func (r *stepRun) obituary(ctx context.Context, a gitcas.Attempt) ([]gitcas.PlacedNode, error) {
-	c := life.ClampClaim(*a.Claim)
+func (a *attempts) obituary(ctx context.Context, kept gitcas.Attempt) ([]gitcas.PlacedNode, error) {
+	c := life.ClampClaim(*kept.Claim)
 	at := time.UnixMilli(c.Renewed)
 	reason := life.DescribeDeath(c)
 	var own []gitcas.PlacedNode
@@ -168,7 +132,7 @@ func (r *stepRun) obituary(ctx context.Context, a gitcas.Attempt) ([]gitcas.Plac
 		return h
 	}
 	step := record.Step{
-		Start: r.chain.StartHash, Prev: r.lastStep(), Role: r.plan.role, Agent: "unknown", Cwd: r.cwd(),
+		Start: a.thread.chain.StartHash, Prev: a.thread.lastStep(), Role: a.role, Agent: "unknown", Cwd: a.thread.cwd(),
 		Output:      add(record.ErrorOutput{Error: reason, Phase: "agent"}.Node(at)),
 		Detail:      add(node.New(node.String, "", at)),
 		StartedAtMs: c.Since, CompletedAtMs: max(c.Renewed, c.Since),
@@ -177,21 +141,12 @@ func (r *stepRun) obituary(ctx context.Context, a gitcas.Attempt) ([]gitcas.Plac
 	}
 	var nodes []gitcas.PlacedNode
 	if err == nil {
-		_, nodes, err = r.v.Complete(ctx, r.id, step, at, own, nil)
+		_, nodes, err = a.thread.v.Complete(ctx, a.thread.id, step, at, own, nil)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("account for the job of %s.%d, which died: %w", c.Run, c.Attempt, err)
 	}
 	return nodes, nil
-}
-
-// lastStep is the thread's head; nil before the first step.
-func (r *stepRun) lastStep() *node.Hash {
-	n := len(r.chain.Steps)
-	if n == 0 {
-		return nil
-	}
-	return &r.chain.Steps[n-1].Hash
 }
 
 // errorStepOf finds the error StepNode among an attempt's nodes.
@@ -231,4 +186,30 @@ func closure(nodes []gitcas.PlacedNode, root node.Hash) []gitcas.PlacedNode {
 		}
 	}
 	return out
+}
+
+// Used is what a thread took so far, as a view shows it: its steps, the attempts that led
+// to none, those at its next step too, and the steps that were taken back.
+func Used(ctx context.Context, store *gitcas.Store, v *gitcas.View, id gitcas.ThreadID) (moderator.Totals, error) {
+	_, t, err := readUsed(ctx, store, v, id)
+	return t, err
+}
+
+// readUsed reads what a thread took, and the chain that tells it. Its workflow may be one
+// that nobody can run any more.
+func readUsed(ctx context.Context, store *gitcas.Store, v *gitcas.View, id gitcas.ThreadID) (*Thread, moderator.Totals, error) {
+	r := locateThread(ctx, v, id)
+	var err error
+	if r.chain, err = v.Chain(ctx, id); err != nil {
+		return nil, moderator.Totals{}, err
+	}
+	t, err := attemptsOf(store, r, life.WaitingRole(r.entry)).totals(ctx, r.entry.Attempts)
+	return r, t, err
+}
+
+// noteOnRecord notes that the chain tells of a run's attempt.
+func (a *attempts) noteOnRecord(run *record.Run) {
+	if run != nil {
+		a.onRecord[gitcas.AttemptRef(a.thread.id, run.ID, run.Attempt)] = true
+	}
 }

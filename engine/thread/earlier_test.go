@@ -19,21 +19,21 @@ func TestEarlierRefuses(t *testing.T) {
 		want string
 	}{
 		"a ref that is none": {func(f *fixture, r *stepRun) error {
-			_, _, err := r.earlierAttempts(f.Context(), nil, []string{noRef})
+			_, _, err := r.attempts().earlierAttempts(f.Context(), nil, []string{noRef})
 			return err
 		},
 			`read the earlier attempt refs/heads/main: `},
-		"a ref that is none, counted": {func(f *fixture, r *stepRun) error { _, err := r.totals(f.Context(), []string{noRef}); return err },
+		"a ref that is none, counted": {func(f *fixture, r *stepRun) error { _, err := r.tried.totals(f.Context(), []string{noRef}); return err },
 			`read the earlier attempt refs/heads/main: `},
 		"a step that is nowhere, counted": {func(f *fixture, r *stepRun) error {
 			r.entry.Next = &gitcas.Next{Poked: nowhere}
-			_, err := r.totals(f.Context(), nil)
+			_, err := r.tried.totals(f.Context(), nil)
 			return err
 		}, "read the earlier attempt 0000000000000: node not found"},
-		"a step that is nowhere": {func(_ *fixture, r *stepRun) error { _, err := r.earlier(nowhere); return err }, "read the earlier attempt 0000000000000: node not found"},
+		"a step that is nowhere": {func(_ *fixture, r *stepRun) error { _, err := r.tried.earlier(nowhere); return err }, "read the earlier attempt 0000000000000: node not found"},
 		"a step that is none": {func(_ *fixture, r *stepRun) error {
-			r.attemptNodes.Add(gitcas.Place{Thread: testThread}, nowhere, node.Node{Type: node.String, Payload: "x"})
-			_, err := r.earlier(nowhere)
+			r.tried.nodes.Add(gitcas.Place{Thread: testThread}, nowhere, node.Node{Type: node.String, Payload: "x"})
+			_, err := r.tried.earlier(nowhere)
 			return err
 		}, "read the earlier attempt 0000000000000: "},
 	} {

@@ -56,7 +56,7 @@ func (r *stepRun) reloadStore(ctx context.Context) (*gitcas.View, error) {
 // cwd is the folder of the work tree that the thread was started for; "." is its top. A
 // thread of the predecessor has a path of the machine that started it, which leads
 // nowhere here.
-func (r *stepRun) cwd() string {
+func (r *Thread) cwd() string {
 	if cwd := r.chain.Start.Cwd; inWorkTree(cwd) {
 		return cwd
 	}

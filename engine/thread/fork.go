@@ -120,23 +120,23 @@ func (f *forking) there(ctx context.Context, v *gitcas.View) (done bool, err err
 }
 
 // source reads the thread to fork.
-func (f *forking) source(ctx context.Context, v *gitcas.View) (*stepRun, error) {
+func (f *forking) source(ctx context.Context, v *gitcas.View) (*Thread, error) {
 	if _, alive := v.Entry(f.req.From); alive {
-		return f.e.read(ctx, v, f.req.From)
+		return readThread(ctx, v, f.req.From)
 	}
-	past, ended, err := f.e.past(ctx, v, f.req.From)
+	past, ended, err := findPast(ctx, f.e.Store, v, f.req.From)
 	if err != nil {
 		return nil, err
 	}
 	if ended.Reason == gitcas.ReasonRemoved {
 		return nil, f.refuse(life.DescribeEnd(ended), "")
 	}
-	return f.e.read(ctx, past, f.req.From)
+	return readThread(ctx, past, f.req.From)
 }
 
 // push is the commit of a fork. t is the thread to fork, cut where the new one
 // begins.
-func (f *forking) push(ctx context.Context, v *gitcas.View, t *stepRun, d moderator.Decision) (*gitcas.Change, error) {
+func (f *forking) push(ctx context.Context, v *gitcas.View, t *Thread, d moderator.Decision) (*gitcas.Change, error) {
 	if !f.asked {
 		f.asked = true
 		f.who = f.e.identify(ctx, t.def, f.req.ID, "the fork is made, and where its workflow wants the approval of somebody else than who forked it, it can get none")

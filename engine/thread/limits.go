@@ -1,6 +1,7 @@
 package thread
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/united-workforce/uwf/engine/life"
@@ -8,9 +9,26 @@ import (
 	"github.com/united-workforce/uwf/engine/workflow"
 )
 
-// limits of this thread.
-func (r *stepRun) limits() moderator.Limits {
-	return life.EffectiveLimits(r.e.Settings.Limits(r.def.Name), r.def, r.entry.Limits)
+// limitsOf are the limits that hold for a thread.
+func (e *Engine) limitsOf(t *Thread) moderator.Limits {
+	return life.EffectiveLimits(e.Settings.Limits(t.def.Name), t.def, t.entry.Limits)
+}
+
+// limits are those that hold for this thread.
+func (r *stepRun) limits() moderator.Limits { return r.e.limitsOf(&r.Thread) }
+
+// attempts reads the attempts at this step, as of the role whose turn it is.
+func (r *stepRun) attempts() *attempts {
+	r.tried.role = r.plan.role
+	if r.brought != nil {
+		r.tried.replaces = r.brought.replaces
+	}
+	return r.tried
+}
+
+// countUsed counts what the thread has used, with the attempts at this step that refs hold.
+func (r *stepRun) countUsed(ctx context.Context, refs []string) (moderator.Totals, error) {
+	return r.attempts().totals(ctx, refs)
 }
 
 // checkPrices refuses a limit on cost that can't be kept, since nobody knows what some

@@ -114,7 +114,7 @@ func (r *stepRun) countClaim(ctx context.Context, c gitcas.Claim, died []string)
 		known = died[:len(died)-1] // the last one is this claim
 	}
 	var err error
-	if r.used, err = r.totals(ctx, life.AppendAttempts(r.entry.Attempts, life.DeadRefs(r.id, known)...)); err != nil {
+	if r.used, err = r.countUsed(ctx, life.AppendAttempts(r.entry.Attempts, life.DeadRefs(r.id, known)...)); err != nil {
 		return err
 	}
 	if c.For == "" {

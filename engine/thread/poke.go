@@ -252,7 +252,7 @@ func (p *poking) hold(v *gitcas.View, c *gitcas.Change, commit wire.ID) error {
 
 // again decides on a thread that was poked: the role of the step that was taken
 // back, in the same place, with the same prompt and what the person says.
-func (r *stepRun) again(t moderator.Thread, words []record.Word) (moderator.Decision, error) {
+func (r *Thread) again(t moderator.Thread, words []record.Word) (moderator.Decision, error) {
 	n, err := r.in(gitcas.Place{Thread: r.id}).Get(r.entry.Next.Poked)
 	if err != nil {
 		return moderator.Decision{}, fmt.Errorf("the step that is to be done again: %w", err)
@@ -296,7 +296,7 @@ func (r *stepRun) again(t moderator.Thread, words []record.Word) (moderator.Deci
 
 // oddlyPoked is the error for an entry that names another step to be done again than
 // poke can have written there.
-func (r *stepRun) oddlyPoked(why string) error {
+func (r *Thread) oddlyPoked(why string) error {
 	return &gitcas.DamagedError{
 		What: "threads.yaml", Kind: gitcas.ErrContent,
 		Why:     fmt.Sprintf("thread %s: step %s is to be done again, but %s", r.id, r.entry.Next.Poked, why),

@@ -8,33 +8,21 @@ import (
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
 )
 
-// read reads a thread of a view, alive or past: its entry, workflow, chain and
-// outputs. What it returns is only for looking.
-func (e *Engine) read(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) (*stepRun, error) {
-	r := newRun(e, StepRequest{Thread: id})
-	r.v = v
-	r.look(ctx, v)
-	r.entry, _ = v.Entry(id)
-	if err := r.readChain(ctx, v); err != nil {
-		return nil, fmt.Errorf("read thread %s: %w", id, err)
-	}
-	return r, nil
-}
-
-// past is the view in which a thread that is not alive was last, and its newest
+// findPast is the view in which a thread that is not alive was last, and its newest
 // history line.
-func (e *Engine) past(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) (*gitcas.View, gitcas.Ended, error) {
-	ended, ok, err := e.Store.FindEnded(ctx, v, id)
+func findPast(ctx context.Context, store *gitcas.Store, v *gitcas.View, id gitcas.ThreadID) (*gitcas.View, gitcas.Ended, error) {
+	ended, ok, err := store.FindEnded(ctx, v, id)
 	switch {
 	case err != nil:
 		return nil, ended, fmt.Errorf("look for thread %s among the ended ones: %w", id, err)
 	case !ok:
 		return nil, ended, life.NewUnknownThreadError(v, id)
 	}
-	past, err := e.Store.LoadEnded(ctx, v, ended)
+	past, err := store.LoadEnded(ctx, v, ended)
 	if err != nil {
 		return nil, ended, fmt.Errorf("read the ended thread %s: %w", id, err)
 	}
@@ -42,7 +30,7 @@ func (e *Engine) past(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) (
 }
 
 // title is what the thread is about, on one line.
-func (r *stepRun) title() string { return titleOfThread(r.entry, r.chain.Start) }
+func (r *Thread) title() string { return titleOfThread(r.entry, r.chain.Start) }
 
 // titleOfThread is what a thread is about, as far as its entry or its start says it.
 func titleOfThread(e gitcas.Entry, s record.Start) string {
@@ -50,12 +38,12 @@ func titleOfThread(e gitcas.Entry, s record.Start) string {
 }
 
 // cut leaves only the first n steps of what was read.
-func (r *stepRun) cut(n int) {
+func (r *Thread) cut(n int) {
 	r.chain.Steps, r.past = r.chain.Steps[:n:n], r.past[:n:n]
 }
 
 // upNext asks the moderator what follows the steps, whatever anybody has said.
-func (r *stepRun) upNext() (moderator.Decision, error) {
+func (r *Thread) upNext() (moderator.Decision, error) {
 	t, err := r.thread()
 	if err != nil {
 		return moderator.Decision{}, err
@@ -64,7 +52,7 @@ func (r *stepRun) upNext() (moderator.Decision, error) {
 }
 
 // reopened asks the moderator how the thread goes on after its end.
-func (r *stepRun) reopened(text string) (moderator.Decision, error) {
+func (r *Thread) reopened(text string) (moderator.Decision, error) {
 	t, err := r.thread()
 	if err != nil {
 		return moderator.Decision{}, err
@@ -74,4 +62,21 @@ func (r *stepRun) reopened(text string) (moderator.Decision, error) {
 		err = fmt.Errorf("the prompt of role %s has %d bytes; at most %d are passed on", d.Role, len(d.Prompt), maxEdgePrompt)
 	}
 	return d, err
+}
+
+// poked is the step that the next one does again, if there is one.
+func (r *Thread) poked() []node.Hash {
+	if r.entry.Next == nil || r.entry.Next.Poked == "" {
+		return nil
+	}
+	return []node.Hash{r.entry.Next.Poked}
+}
+
+// lastStep is the thread's head; nil before the first step.
+func (r *Thread) lastStep() *node.Hash {
+	n := len(r.chain.Steps)
+	if n == 0 {
+		return nil
+	}
+	return &r.chain.Steps[n-1].Hash
 }

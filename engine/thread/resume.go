@@ -64,13 +64,13 @@ func (e *Engine) checkRaisedCost(ctx context.Context, v *gitcas.View, req Resume
 		return nil
 	}
 	if _, alive := v.Entry(req.Thread); !alive {
-		past, _, err := e.past(ctx, v, req.Thread)
+		past, _, err := findPast(ctx, e.Store, v, req.Thread)
 		if err != nil {
 			return nil //nolint:nilerr // what follows says it
 		}
 		v = past
 	}
-	t, err := e.read(ctx, v, req.Thread)
+	t, err := readThread(ctx, v, req.Thread)
 	if err != nil {
 		return nil //nolint:nilerr // as above
 	}
@@ -83,11 +83,11 @@ func (e *Engine) tellLimits(ctx context.Context, v *gitcas.View, req ResumeReque
 	if len(req.Limits) == 0 {
 		return
 	}
-	t, err := e.read(ctx, v, req.Thread)
+	t, err := readThread(ctx, v, req.Thread)
 	if err != nil {
 		return // the next step will say
 	}
-	own, now := life.OwnLimits(req.Limits), t.limits()
+	own, now := life.OwnLimits(req.Limits), e.limitsOf(t)
 	for _, l := range []struct {
 		name  string
 		lower bool
@@ -195,7 +195,7 @@ func (r *resumption) goOn(ctx context.Context, v *gitcas.View, entry gitcas.Entr
 // on without an answer is refused, and so is an answer to something else: one that is
 // older than the question, or that was given before.
 func (r *resumption) readQuestion(ctx context.Context, v *gitcas.View, entry gitcas.Entry) (string, error) {
-	t, err := r.e.read(ctx, v, r.req.Thread)
+	t, err := readThread(ctx, v, r.req.Thread)
 	if err != nil {
 		return "", err
 	}
@@ -223,7 +223,7 @@ func (r *resumption) refuseRepeat() error {
 
 // hasHeard reports whether the comment that a person speaks by was taken before: what was
 // said once must not count again when its job runs again.
-func (r *stepRun) hasHeard(p *Person) (bool, error) {
+func (r *Thread) hasHeard(p *Person) (bool, error) {
 	if p == nil || p.Kind == record.ByLocal || p.URL == "" {
 		return false, nil
 	}
@@ -282,7 +282,7 @@ func (r *resumption) deliverAgain(v *gitcas.View, entry gitcas.Entry) (*gitcas.C
 // instead lets an ended thread go on by its workflow's `resume` edge instead of being
 // delivered now. A job that delivers it finds its claim gone.
 func (r *resumption) instead(ctx context.Context, v *gitcas.View, entry gitcas.Entry) (*gitcas.Change, error) {
-	t, err := r.e.read(ctx, v, r.req.Thread)
+	t, err := readThread(ctx, v, r.req.Thread)
 	if err != nil {
 		return nil, err
 	}
@@ -306,7 +306,7 @@ func (r *resumption) instead(ctx context.Context, v *gitcas.View, entry gitcas.E
 // `resume` edge next.
 func (r *resumption) reopen(ctx context.Context, v *gitcas.View) (*gitcas.Change, error) {
 	id := r.req.Thread
-	past, ended, err := r.e.past(ctx, v, id)
+	past, ended, err := findPast(ctx, r.e.Store, v, id)
 	switch {
 	case err != nil:
 		return nil, err
@@ -316,7 +316,7 @@ func (r *resumption) reopen(ctx context.Context, v *gitcas.View) (*gitcas.Change
 		return nil, r.changed()
 	}
 	r.before.Head = ended.Head
-	t, err := r.e.read(ctx, past, id)
+	t, err := readThread(ctx, past, id)
 	if err != nil {
 		return nil, err
 	}
@@ -328,7 +328,7 @@ func (r *resumption) reopen(ctx context.Context, v *gitcas.View) (*gitcas.Change
 }
 
 // reopened asks the moderator which role goes on after the end.
-func (r *resumption) reopened(t *stepRun, advice string) (moderator.Decision, error) {
+func (r *resumption) reopened(t *Thread, advice string) (moderator.Decision, error) {
 	if said, err := t.hasHeard(r.by); err != nil || said {
 		return moderator.Decision{}, cmp.Or(err, r.refuseRepeat())
 	}
@@ -353,7 +353,7 @@ func forkAdvice(ended gitcas.Ended) string {
 }
 
 // alive is the push that brings the thread back.
-func (r *resumption) alive(ctx context.Context, v, past *gitcas.View, t *stepRun, ended gitcas.Ended, role string) (*gitcas.Change, error) {
+func (r *resumption) alive(ctx context.Context, v, past *gitcas.View, t *Thread, ended gitcas.Ended, role string) (*gitcas.Change, error) {
 	id := r.req.Thread
 	entry, _ := past.Entry(id)
 	if other, taken := threadWithKey(v, entry.Key); taken {

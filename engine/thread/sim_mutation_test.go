@@ -351,8 +351,8 @@ var guarded = []struct {
 	}},
 	{"TestAgain", mutation{
 		"what a run did it does not know", "decide.go",
-		"if r.steppedByUs() {\n\t\t\treturn true",
-		"if false && r.steppedByUs() {\n\t\t\treturn true",
+		"if r.steppedByUs(r.e.Who.Run) {\n\t\t\treturn true",
+		"if false && r.steppedByUs(r.e.Who.Run) {\n\t\t\treturn true",
 	}},
 	{"TestNoNextStep", mutation{
 		"a next step is claimed past a limit", "nextclaim.go",
@@ -395,14 +395,14 @@ var guarded = []struct {
 		"Usage: &record.Usage{},",
 	}},
 	{"TestDeadAhead", mutation{
-		"what the dead took is not held against the limits", "earlier.go",
+		"what the dead took is not held against the limits", "unlinked.go",
 		"if len(held.Died) == 0 && len(",
 		"if len(held.Died) >= 0 && len(",
 	}},
 	{"TestBringIn", mutation{
 		"a step that is brought in is paid beside its dead claim", "earlier.go",
-		"if a.Claim != nil && r.brought.replaces(*a.Claim) {",
-		"if false && a.Claim != nil && r.brought.replaces(*a.Claim) {",
+		"if kept.Claim != nil && a.replaces != nil && a.replaces(*kept.Claim) {",
+		"if false && kept.Claim != nil && a.replaces != nil && a.replaces(*kept.Claim) {",
 	}},
 	{"TestRenewalByUsage", mutation{
 		"the tenth begun is not charged", "../task/budget.go",

@@ -12,7 +12,6 @@ import (
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/engine/workbranch"
-	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
@@ -116,19 +115,12 @@ type SuspendedInfo struct {
 
 // stepRun is one run of the protocol.
 type stepRun struct {
-	e   *Engine
-	req StepRequest
-	id  gitcas.ThreadID
-
-	v     *gitcas.View
-	entry gitcas.Entry // as read after the claim
-	def   *workflow.Definition
-	chain gitcas.Chain
-	past  []moderator.Output
-	plan  plan
-	used  moderator.Totals
-	lease *lease.Lease
-	in    func(gitcas.Place) node.Getter // finds the thread's nodes
+	Thread // its entry as read after the claim
+	e      *Engine
+	req    StepRequest
+	plan   plan
+	used   moderator.Totals
+	lease  *lease.Lease
 
 	task     task.Task
 	meter    task.Meter
@@ -136,16 +128,13 @@ type stepRun struct {
 	restored bool
 	snap     *workspace.Snapshot
 	// unreadable: no picture of the folder can be taken. To try again takes as long.
-	unreadable bool
-	putBack    []string // what the agent changed in a .git
-	// attemptNodes are the nodes of attempts that led to no step.
-	attemptNodes gitcas.Nodes
-	delivering   bool        // not a step: the thread's end is delivered
-	failedBefore []node.Hash // the error StepNodes of the attempts at this step
-	closed       []string    // statuses, "" for none, that only an approval opens, and there is none
+	unreadable   bool
+	putBack      []string // what the agent changed in a .git
+	tried        *attempts
+	delivering   bool     // not a step: the thread's end is delivered
+	closed       []string // statuses, "" for none, that only an approval opens, and there is none
 	closedWhy    string
 	approvalNote string             // what the role is told of that
-	onRecord     map[string]bool    // the refs of attempts of which the chain tells
 	keptAs       map[wire.ID]string // values that this run gave its attempt ref, and what they hold
 	brought      *brought           // the sealed step of another job; nil: it is this one's own
 	onDisk       bool               // the sealed step is kept on this machine
@@ -183,7 +172,9 @@ func (e *Engine) Step(ctx context.Context, req StepRequest) (Result, error) {
 }
 
 func newRun(e *Engine, req StepRequest) *stepRun {
-	return &stepRun{e: e, req: req, id: req.Thread, attemptNodes: gitcas.Nodes{}, onRecord: map[string]bool{}, keptAs: map[wire.ID]string{}}
+	r := &stepRun{Thread: Thread{id: req.Thread}, e: e, req: req, keptAs: map[wire.ID]string{}}
+	r.tried = attemptsOf(e.Store, &r.Thread, "")
+	return r
 }
 
 func (r *stepRun) step(ctx context.Context) (Result, error) {
@@ -359,7 +350,7 @@ func (r *stepRun) startRenewal(ctx context.Context, stop func(error)) {
 	}
 }
 
-func (r *stepRun) stepNo() int { return len(r.chain.Steps) + 1 }
+func (r *Thread) stepNo() int { return len(r.chain.Steps) + 1 }
 
 // refused is the result of a job that did not get the thread.
 func (r *stepRun) refused(err error) Result {

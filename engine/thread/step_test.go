@@ -312,7 +312,7 @@ func TestCwdElsewhere(t *testing.T) {
 			req.Cwd = cwd
 			_, err := f.engine("start", 1).Start(f.Context(), req)
 			f.says(f.code(err, life.KindUsage), "is no path of a folder in the work tree")
-			r := stepRun{chain: gitcas.Chain{Start: record.Start{Cwd: cwd}}}
+			r := stepRun{Thread: Thread{chain: gitcas.Chain{Start: record.Start{Cwd: cwd}}}}
 			if got := r.cwd(); got != "." || r.location() != "" {
 				f.Errorf("a thread with %q works in %q", cwd, got)
 			}

@@ -70,10 +70,8 @@ func AddPages(ctx context.Context, v *gitcas.View, c *gitcas.Change) {
 
 // readAfter reads a thread as it will be after a change that begins it, takes a step back,
 // adds one, or only sets its entry.
-func readAfter(ctx context.Context, v *gitcas.View, c *gitcas.Change, id gitcas.ThreadID, entry gitcas.Entry) (*stepRun, error) {
-	r := newRun(nil, StepRequest{Thread: id})
-	r.v = v
-	r.look(ctx, v)
+func readAfter(ctx context.Context, v *gitcas.View, c *gitcas.Change, id gitcas.ThreadID, entry gitcas.Entry) (*Thread, error) {
+	r := locateThread(ctx, v, id)
 	var err error
 	if _, alive := v.Entry(id); alive {
 		err = r.readChain(ctx, v)
@@ -100,7 +98,7 @@ func readAfter(ctx context.Context, v *gitcas.View, c *gitcas.Change, id gitcas.
 }
 
 // readNewStart reads the thread's StartNode among the nodes of a change.
-func (r *stepRun) readNewStart(ctx context.Context, v *gitcas.View, c *gitcas.Change) error {
+func (r *Thread) readNewStart(ctx context.Context, v *gitcas.View, c *gitcas.Change) error {
 	nodes := placedNodes(c)
 	for h, n := range nodes[gitcas.Place{Thread: r.id}] {
 		if !record.IsStart(n.Type) {
@@ -126,7 +124,7 @@ func placedNodes(c *gitcas.Change) gitcas.Nodes {
 }
 
 // addNewStep adds the step that a change brings.
-func (r *stepRun) addNewStep(c *gitcas.Change, head node.Hash) error {
+func (r *Thread) addNewStep(c *gitcas.Change, head node.Hash) error {
 	nodes := placedNodes(c)
 	n, err := nodes.In(gitcas.Place{Thread: r.id}).Get(head)
 	if err != nil {
@@ -158,7 +156,7 @@ func addPage(c *gitcas.Change, path string, text []byte) {
 }
 
 // story is that of the thread's steps, with this entry.
-func (r *stepRun) story(entry gitcas.Entry) story {
+func (r *Thread) story(entry gitcas.Entry) story {
 	s := story{id: r.id, workflow: r.def.Name, start: r.chain.Start, entry: entry}
 	for i, step := range r.chain.Steps {
 		words, err := answerBefore(r.in, r.id, step.Hash, step.Step)
@@ -171,10 +169,10 @@ func (r *stepRun) story(entry gitcas.Entry) story {
 }
 
 // storyWithAll is story with what the tries took that failed before these steps.
-func (r *stepRun) storyWithAll(ctx context.Context, entry gitcas.Entry) story {
+func (r *Thread) storyWithAll(ctx context.Context, entry gitcas.Entry) story {
 	r.entry = entry
 	s := r.story(entry)
-	if used, err := r.totals(ctx, nil); err == nil {
+	if used, err := attemptsOf(nil, r, "").totals(ctx, nil); err == nil {
 		s.took = asCost(used)
 	}
 	return s

@@ -230,7 +230,7 @@ func (e *Engine) cancelChange(ctx context.Context, v *gitcas.View, id gitcas.Thr
 // costOf is what a thread took so far, with the attempts at its next step that failed;
 // nil where that can't be read.
 func (e *Engine) costOf(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) *gitcas.Cost {
-	r, t, err := e.readUsed(ctx, v, id)
+	r, t, err := readUsed(ctx, e.Store, v, id)
 	if err != nil {
 		return nil
 	}

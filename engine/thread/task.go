@@ -25,7 +25,7 @@ func (r *stepRun) prepareTask() error {
 		EdgePrompt:     r.plan.prompt, StartPrompt: r.startPrompt(), Cwd: r.cwd(), Location: r.location(),
 		StartedAtMs: r.lease.ServerTime().UnixMilli(), Model: r.e.Settings.Model(r.def.Name, r.plan.role), Run: r.madeBy(),
 		Extract: r.e.Settings.ExtractModel(r.def.Name, r.plan.role),
-		Command: r.plan.command, Timeout: r.e.Settings.Timeout(), PreviousAttempts: r.failedBefore, Entry: r.entry, Definition: r.def,
+		Command: r.plan.command, Timeout: r.e.Settings.Timeout(), PreviousAttempts: r.tried.failed, Entry: r.entry, Definition: r.def,
 	}
 	r.task.Budget = r.budget()
 	if r.e.Folder != nil {
@@ -54,7 +54,7 @@ func (r *stepRun) assemble() string {
 	return prompt.Assemble(in)
 }
 
-func (r *stepRun) history() []prompt.Step {
+func (r *Thread) history() []prompt.Step {
 	out := make([]prompt.Step, len(r.past))
 	for i, p := range r.past {
 		out[i] = prompt.Step{Role: p.Role, Status: moderator.StatusOf(r.def, p), Output: p.Output, Body: p.Body}
@@ -123,14 +123,14 @@ func (r *stepRun) visible() (gitcas.Nodes, error) {
 			return nil, err
 		}
 	}
-	for _, h := range r.failedBefore {
-		step, err := r.earlier(h)
+	for _, h := range r.tried.failed {
+		step, err := r.tried.earlier(h)
 		if err != nil {
 			return nil, err
 		}
 		g, refs := r.in, []node.Hash{step.Output}
-		if _, failed := r.attemptNodes[gitcas.Place{Thread: r.id}][h]; failed {
-			g, refs = r.attemptNodes.In, append(refs, step.Detail) // that of a step is not at hand
+		if _, failed := r.tried.nodes[gitcas.Place{Thread: r.id}][h]; failed {
+			g, refs = r.tried.nodes.In, append(refs, step.Detail) // that of a step is not at hand
 		}
 		if err := of(g, h, refs...); err != nil {
 			return nil, err

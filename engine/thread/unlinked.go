@@ -62,7 +62,7 @@ func (r *stepRun) findUnlinked(ctx context.Context) (refs []string, stopped int,
 	known := life.AppendAttempts(r.entry.Attempts, life.DeadRefs(r.id, held.Died)...)
 	var left []string
 	for _, ref := range slices.Sorted(maps.Keys(r.v.Refs())) {
-		if strings.HasPrefix(ref, gitcas.AttemptRefPrefix(r.id)) && !slices.Contains(known, ref) && !r.onRecord[ref] {
+		if strings.HasPrefix(ref, gitcas.AttemptRefPrefix(r.id)) && !slices.Contains(known, ref) && !r.tried.onRecord[ref] {
 			left = append(left, ref)
 		}
 	}
@@ -100,9 +100,24 @@ func phaseOf(a gitcas.Attempt) string {
 	return ""
 }
 
-// noteOnRecord notes that the chain tells of a run's attempt.
-func (r *stepRun) noteOnRecord(run *record.Run) {
-	if run != nil {
-		r.onRecord[gitcas.AttemptRef(r.id, run.ID, run.Attempt)] = true
+// countDead adds the attempts of which this job knows only since it has the claim to what was
+// used, those whose claims it found dead and those that were not linked: nothing of them was
+// known when the limits were checked first.
+func (r *stepRun) countDead(ctx context.Context) error {
+	if r.plan.role == "" || r.plan.suspend != "" {
+		return nil
 	}
+	known := len(r.entry.Attempts)
+	if err := r.linkUnlinked(ctx); err != nil {
+		return err
+	}
+	held, _ := r.lease.Current()
+	if len(held.Died) == 0 && len(r.entry.Attempts) == known {
+		return nil
+	}
+	var err error
+	if r.used, err = r.countUsed(ctx, life.AppendAttempts(r.entry.Attempts, life.DeadRefs(r.id, held.Died)...)); err == nil {
+		r.plan.limit = r.limits().Check(r.used, r.plan.role)
+	}
+	return err
 }

@@ -34,13 +34,13 @@ func (e *Engine) adviseWork(ctx context.Context, v *gitcas.View, id gitcas.Threa
 
 // limitAhead is the limit that a thread's next step will find reached; nil: none.
 func (e *Engine) limitAhead(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) error {
-	t, err := e.read(ctx, v, id)
+	t, err := readThread(ctx, v, id)
 	if err != nil {
 		return nil //nolint:nilerr // the next step will say
 	}
-	used, err := t.totals(ctx, t.entry.Attempts)
+	used, err := attemptsOf(e.Store, t, life.WaitingRole(t.entry)).totals(ctx, t.entry.Attempts)
 	if err != nil {
 		return nil //nolint:nilerr // the next step will say
 	}
-	return t.limits().Check(used, life.WaitingRole(t.entry))
+	return e.limitsOf(t).Check(used, life.WaitingRole(t.entry))
 }
