@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/engine/forge"
+	"github.com/united-workforce/uwf/engine/reading"
 	"github.com/united-workforce/uwf/engine/runner/event"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/engine/thread"
@@ -55,7 +56,7 @@ func TestDecisionsOnRecord(t *testing.T) {
 	if step.By == nil || *step.By != by || step.Answer == nil {
 		t.Fatalf("the step is by %+v, after the answer %v", step.By, step.Answer)
 	}
-	words, err := thread.ReadAnswer(func(p gitcas.Place) node.Getter { return w.view(id).In(t.Context(), p) }, id, step.Hash, *step.Answer)
+	words, err := reading.ReadAnswer(func(p gitcas.Place) node.Getter { return w.view(id).In(t.Context(), p) }, id, step.Hash, *step.Answer)
 	w.ok(err)
 	if len(words) != 1 || words[0].Question != "?" || words[0].Text != "The **second** one, @team." || !reflect.DeepEqual(words[0].By, &by) {
 		t.Errorf("the answer is %+v", words)

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/united-workforce/uwf/engine/lease"
+	"github.com/united-workforce/uwf/engine/reading"
 	"github.com/united-workforce/uwf/gitcas"
 )
 
@@ -18,7 +19,7 @@ import (
 // started. Nil: that step runs no agent, so that there is nothing to be claimed for.
 func (e *Engine) ClaimAhead(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) (*lease.Lease, error) {
 	r := newRun(e, StepRequest{Thread: id})
-	r.Thread = *locateThread(ctx, v, id)
+	r.Thread = *reading.Locate(ctx, v, id)
 	if _, _, err := r.beforeClaim(ctx); err != nil {
 		return nil, e.cleanError(err)
 	}
@@ -40,7 +41,7 @@ func (e *Engine) ClaimAhead(ctx context.Context, v *gitcas.View, id gitcas.Threa
 
 // takeAhead goes on with the claim that was made ahead for this step, if it is on the thread.
 func (r *stepRun) takeAhead() bool {
-	l := r.e.leases().Continue(r.v, r.id, r.req.Nonce, r.terms().Budget)
+	l := r.e.leases().Continue(r.View, r.ID, r.req.Nonce, r.terms().Budget)
 	if l != nil {
 		r.lease = l
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/united-workforce/uwf/engine/lease"
 	"github.com/united-workforce/uwf/engine/life"
+	"github.com/united-workforce/uwf/engine/reading"
 	"github.com/united-workforce/uwf/gitcas"
 )
 
@@ -111,10 +112,10 @@ func (e *Engine) adviseAfterEnd(ctx context.Context, v *gitcas.View, ended gitca
 // mayReopen reports whether the workflow of a thread that has ended says with whom it
 // goes on.
 func (e *Engine) mayReopen(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) bool {
-	past, _, err := findPast(ctx, e.Store, v, id)
+	past, _, err := reading.FindPast(ctx, e.Store, v, id)
 	if err != nil {
 		return false
 	}
-	t, err := readThread(ctx, past, id)
-	return err == nil && t.def.Resume != nil
+	t, err := reading.Read(ctx, past, id)
+	return err == nil && t.Def.Resume != nil
 }

@@ -2,51 +2,18 @@ package thread
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/moderator"
+	"github.com/united-workforce/uwf/engine/reading"
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
 )
-
-// ReadAnswer reads what people said to a thread before one of its steps, or, where of
-// and h are the same, before its next one.
-func ReadAnswer(in func(gitcas.Place) node.Getter, id gitcas.ThreadID, of, h node.Hash) ([]record.Word, error) {
-	n, err := in(gitcas.Place{Thread: id, Of: of}).Get(h)
-	if err != nil && !errors.Is(err, gitcas.ErrContent) {
-		return nil, fmt.Errorf("the answer to thread %s: %w", id, err)
-	}
-	var a record.Answer
-	if err == nil {
-		a, err = record.ParseAnswer(n)
-	}
-	if err == nil && textSize(a.Words) > maxEdgePrompt {
-		err = fmt.Errorf("it has more than %d bytes", maxEdgePrompt)
-	}
-	if err != nil {
-		return nil, &gitcas.DamagedError{
-			What: "threads.yaml", Kind: gitcas.ErrContent, Err: err,
-			Why:     fmt.Sprintf("thread %s: node %s is no answer of people: %v", id, h, err),
-			Restore: fmt.Sprintf("cancel this thread, and begin another from its steps: uwf thread fork %s", id),
-		}
-	}
-	return a.Words, nil
-}
-
-func textSize(words []record.Word) int {
-	n := 0
-	for _, w := range words {
-		n += len(w.Text)
-	}
-	return n
-}
 
 // appendWord adds a word to what people have said to a thread. A thread may be made to wait
 // again before the role that asked could work (attempts, limits, the work branch): what it
@@ -61,7 +28,7 @@ func appendWord(id gitcas.ThreadID, do string, before []record.Word, w record.Wo
 		}
 		words = slices.Delete(words, i, i+1)
 	}
-	if size := textSize(words); len(words) > record.MaxWords || size > maxEdgePrompt {
+	if size := reading.TextSize(words); len(words) > record.MaxWords || size > reading.MaxPrompt {
 		return nil, &life.RefusedError{
 			Thread: id, Do: do, Reason: fmt.Sprintf("people have said %d things with %d bytes to it since its last step, and that is as much as one step is told", len(words)-1, size-len(w.Text)),
 			Advice: "let it work: uwf thread step " + string(id) + "\nor begin another thread from its steps: uwf thread fork " + string(id),
@@ -84,108 +51,19 @@ func answerChange(c *gitcas.Change, v *gitcas.View, id gitcas.ThreadID, a record
 	return h, nil
 }
 
-// readPendingWords reads what an entry's next step is to be told.
-func readPendingWords(in func(gitcas.Place) node.Getter, id gitcas.ThreadID, entry gitcas.Entry) ([]record.Word, error) {
-	if entry.Next == nil || entry.Next.Answer == "" {
-		return nil, nil
-	}
-	return ReadAnswer(in, id, entry.Next.Answer, entry.Next.Answer)
-}
-
-// answerBefore are the words that people said before a step.
-func answerBefore(in func(gitcas.Place) node.Getter, id gitcas.ThreadID, step node.Hash, s record.Step) ([]record.Word, error) {
-	if s.Answer == nil {
-		return nil, nil
-	}
-	return ReadAnswer(in, id, step, *s.Answer)
-}
-
-// wordsAfter are the words that are not among some others.
-func wordsAfter(words, before []record.Word) []record.Word {
-	return slices.DeleteFunc(slices.Clone(words), func(w record.Word) bool {
-		return slices.ContainsFunc(before, func(b record.Word) bool { return reflect.DeepEqual(w, b) })
-	})
-}
-
-// quoteWords is what people said, as the role is told it. Who said it is named where it
-// matters: where several did, or where a word may be an approval.
-func (r *Thread) quoteWords(words []record.Word) string {
-	named := r.def.NeedsApproval() || slices.ContainsFunc(words, func(w record.Word) bool { return !reflect.DeepEqual(w.By, words[0].By) })
-	var out []string
-	for _, w := range words {
-		switch text := strings.TrimSpace(w.Text); {
-		case text == "":
-		case !named:
-			out = append(out, text)
-		default:
-			// Marked line by line: nobody can speak for another in their own words.
-			out = append(out, "From "+nameOf(w.By)+":\n> "+strings.ReplaceAll(text, "\n", "\n> "))
-		}
-	}
-	return strings.Join(out, "\n\n")
-}
-
-// gatherApproval collects what speaks for an approval of the next step: whether its role
-// asked, and what it was answered.
-func (r *Thread) gatherApproval(role string) (moderator.Approval, error) {
-	words, err := readPendingWords(r.in, r.id, r.entry)
-	if err != nil {
-		return moderator.Approval{}, err
-	}
-	a := moderator.Approval{Words: words}
-	a.Author, a.Authored = authorOf(r.chain.Start)
-	for _, by := range []*record.By{r.chain.Start.By, r.entry.By, actorOf(r.chain.Start)} {
-		if by != nil {
-			a.Starters = append(a.Starters, *by)
-		}
-	}
-	asked, err := r.upNext()
-	a.Asked = err == nil && asked.Kind == moderator.Suspend && asked.Role == role
-	return a, nil
-}
-
-// Names in the trigger of a StartNode that say who is behind a thread: who did what started
-// it, and the number and author of the issue or pull request that it is about.
-const (
-	TriggerActor    = "actor"
-	TriggerNumber   = "number"
-	TriggerAuthor   = "author"
-	TriggerAuthorID = "authorId"
-)
-
-// authorOf is who wrote what a thread is about; authored: somebody did, known or not.
-func authorOf(s record.Start) (by *record.By, authored bool) {
-	login, _ := s.Trigger[TriggerAuthor].(string)
-	id, _ := s.Trigger[TriggerAuthorID].(int64)
-	if login == "" {
-		_, authored = s.Trigger[TriggerNumber]
-		return nil, authored
-	}
-	return &record.By{Kind: record.ByForge, Login: login, ID: max(id, 0)}, true
-}
-
-// actorOf is whose event started a thread: somebody else may have started its run again.
-func actorOf(s record.Start) *record.By {
-	login, _ := s.Trigger[TriggerActor].(string)
-	if login == "" {
-		return nil
-	}
-	return &record.By{Kind: record.ByForge, Login: login}
-}
-
 // openStatuses are the statuses that the role may put out now.
 func (r *stepRun) openStatuses() []string {
-	return slices.DeleteFunc(r.def.Statuses(r.plan.role), func(s string) bool { return slices.Contains(r.closed, s) })
+	return slices.DeleteFunc(r.Def.Statuses(r.plan.role), func(s string) bool { return slices.Contains(r.closed, s) })
 }
 
 // noteApproval works out which edges are closed to the role whose turn it is, for want of
 // an approval, and what it is told of that.
 func (r *stepRun) noteApproval() error {
-	guarded := r.def.Guarded(r.plan.role)
+	guarded := r.Def.Guarded(r.plan.role)
 	if len(guarded) == 0 {
 		return nil
 	}
-	a, err := r.gatherApproval(r.plan.role)
+	a, err := r.GatherApproval(r.plan.role)
 	if err != nil {
 		return err
 	}
@@ -223,7 +101,7 @@ func (r *stepRun) checkApproval(d moderator.Decision) error {
 	if d.Edge.Approval == nil {
 		return nil
 	}
-	a, err := r.gatherApproval(r.plan.role)
+	a, err := r.GatherApproval(r.plan.role)
 	if err != nil {
 		return err
 	}
@@ -235,11 +113,11 @@ func (e *Engine) identifySpeaker(ctx context.Context, v *gitcas.View, id gitcas.
 	if _, alive := v.Entry(id); !alive || !e.canIdentify() {
 		return e.By
 	}
-	t, err := readThread(ctx, v, id)
+	t, err := reading.Read(ctx, v, id)
 	if err != nil {
 		return e.By // what is wrong with the thread is said by who changes it
 	}
-	return e.identify(ctx, t.def, id, "what you say is noted, and is no approval")
+	return e.identify(ctx, t.Def, id, "what you say is noted, and is no approval")
 }
 
 // canIdentify reports whether the forge could say who somebody is of whom only git does.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
+	"github.com/united-workforce/uwf/engine/attempt"
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas"
@@ -186,14 +187,14 @@ func TestFailedAgentsCollide(t *testing.T) {
 		}
 		_, err := f.step("r1")
 		f.says(f.code(err, life.KindFailed), text)
-		as, err := Attempts(f.Context(), f.store(), f.view(), testThread, f.entry())
+		as, err := attempt.ReadAll(f.Context(), f.store(), f.view(), testThread, f.entry())
 		f.ok(err)
 		if len(as) != 1 || as[0].Error != text {
 			f.Errorf("%+v", as)
 		}
 		f.agent = f.answer("done", "approved")
 		f.steps("r2")
-		as, err = StepAttempts(f.places(), testThread, f.chain().Steps[0].Step)
+		as, err = attempt.ReadLinkedTo(f.places(), testThread, f.chain().Steps[0].Step)
 		f.ok(err)
 		if len(as) != 1 || as[0].Error != text {
 			f.Errorf("%+v", as)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/united-workforce/uwf/engine/attempt"
 	"github.com/united-workforce/uwf/engine/deadline"
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/task"
@@ -35,7 +36,7 @@ func (r *stepRun) failed(ctx context.Context, phase string, d task.Draft, cause 
 	if errors.As(err, new(*doneError)) {
 		return err
 	}
-	failure := &life.FailedError{Thread: r.id, Role: r.task.Role, Phase: phase, Attempt: ref, Step: step, Err: cause, Stopped: stopped, Tries: r.tries, Show: r.e.showRef(ref)}
+	failure := &life.FailedError{Thread: r.ID, Role: r.task.Role, Phase: phase, Attempt: ref, Step: step, Err: cause, Stopped: stopped, Tries: r.tries, Show: r.e.showRef(ref)}
 	if err != nil {
 		failure.Err = errors.Join(cause, fmt.Errorf("and what it produced could not be %s: %w", r.notKept(), err))
 	}
@@ -51,10 +52,10 @@ func (r *stepRun) yielded(ctx context.Context, phase string, d task.Draft, reaso
 	if err != nil {
 		// Somebody else has the thread, but this job's work is gone: that is no
 		// quiet ending.
-		return &life.FailedError{Thread: r.id, Role: r.task.Role, Phase: phase,
+		return &life.FailedError{Thread: r.ID, Role: r.task.Role, Phase: phase,
 			Err: fmt.Errorf("the thread is not ours any more (%s), and what this job produced could not be %s: %w", reason, r.notKept(), err)}
 	}
-	return &life.NotYoursError{Thread: r.id, Reason: reason, Kept: ref, Show: r.e.showRef(ref)}
+	return &life.NotYoursError{Thread: r.ID, Reason: reason, Kept: ref, Show: r.e.showRef(ref)}
 }
 
 // notKept says of what a job produced what could not be done with it.
@@ -98,7 +99,7 @@ func (r *stepRun) keepAttempt(ctx context.Context, a gitcas.Attempt, link bool) 
 		// store or too many others: the attempt's own ref is this job's alone. The
 		// next step links it.
 		if link {
-			a.Unlinked = r.entry.Head
+			a.Unlinked = r.Entry.Head
 		}
 		if alone := r.pushAlone(ctx, a); alone != nil {
 			return "", "", errors.Join(err, alone)
@@ -107,8 +108,8 @@ func (r *stepRun) keepAttempt(ctx context.Context, a gitcas.Attempt, link bool) 
 	r.e.reached("attempt")
 	r.dropFromDisk()
 	r.lease.Release(ctx)
-	step, _ = errorStepOf(a.Nodes)
-	return gitcas.AttemptRef(r.id, a.Run, a.Attempt), step, nil
+	step, _ = attempt.ErrorStepOf(a.Nodes)
+	return gitcas.AttemptRef(r.ID, a.Run, a.Attempt), step, nil
 }
 
 // salvaged is the attempt as it is to be kept.
@@ -117,7 +118,7 @@ func (r *stepRun) salvaged(ctx context.Context, phase string, d task.Draft, caus
 	defer cancel()
 	nodes, text := r.salvage(ctx, phase, d, cause)
 	return gitcas.Attempt{
-		Thread: r.id, Run: r.madeBy().ID, Attempt: r.madeBy().Attempt, Parents: r.workParents(),
+		Thread: r.ID, Run: r.madeBy().ID, Attempt: r.madeBy().Attempt, Parents: r.workParents(),
 		Nodes: nodes, WorkTree: r.salvageTree(ctx), Error: text, At: r.lease.ServerTime(),
 	}
 }
@@ -132,7 +133,7 @@ func (r *stepRun) pushAttempt(ctx context.Context, a gitcas.Attempt, link bool) 
 		}
 		return r.keepChange(v, a, link, stopped)
 	}
-	v, err := r.e.update(ctx, r.v, build, r.id)
+	v, err := r.e.update(ctx, r.View, build, r.ID)
 	if err == nil {
 		r.lease.Adopt(v) // deleted in the same push
 	}
@@ -144,8 +145,8 @@ func (r *stepRun) pushAttempt(ctx context.Context, a gitcas.Attempt, link bool) 
 func (r *stepRun) pushAlone(ctx context.Context, a gitcas.Attempt) error {
 	ctx, cancel := deadline.Outlive(ctx, 0, deadline.KeepGrace)
 	defer cancel()
-	ref := gitcas.AttemptRef(r.id, a.Run, a.Attempt)
-	old, _ := r.v.Ref(ref)
+	ref := gitcas.AttemptRef(r.ID, a.Run, a.Attempt)
+	old, _ := r.View.Ref(ref)
 	what := "failure"
 	if a.Unlinked != "" {
 		what += ", not linked"
@@ -189,7 +190,7 @@ func (r *stepRun) attemptUpdate(old wire.ID, what string, a gitcas.Attempt) (wir
 
 // addAttempt puts the attempt ref into a change.
 func (r *stepRun) addAttempt(c *gitcas.Change, v *gitcas.View, what string, a gitcas.Attempt, objs []wire.PackObject) error {
-	old, _ := v.Ref(gitcas.AttemptRef(r.id, a.Run, a.Attempt))
+	old, _ := v.Ref(gitcas.AttemptRef(r.ID, a.Run, a.Attempt))
 	upd, more, err := r.attemptUpdate(old, what, a)
 	if err != nil || upd.Name == "" {
 		return err
@@ -206,29 +207,29 @@ func (r *stepRun) keepChange(v *gitcas.View, a gitcas.Attempt, link, stopped boo
 	if err := r.addAttempt(c, v, "failure", a, r.workObjects()); err != nil {
 		return nil, err
 	}
-	entry, alive := v.Entry(r.id)
-	held, claimed := v.Claim(r.id)
+	entry, alive := v.Entry(r.ID)
+	held, claimed := v.Claim(r.ID)
 	mine := claimed && r.lease.Owns(held.Claim)
 	if mine {
-		release, _ := gitcas.ClaimUpdate(r.id, &held, nil, v.Time())
+		release, _ := gitcas.ClaimUpdate(r.ID, &held, nil, v.Time())
 		c.Refs = append(c.Refs, release)
 	}
-	if link && alive && mine && entry.Head == r.entry.Head && entry.Status == gitcas.StatusActive {
-		life.LinkAttempts(&entry, r.id, held.Died)
+	if link && alive && mine && entry.Head == r.Entry.Head && entry.Status == gitcas.StatusActive {
+		life.LinkAttempts(&entry, r.ID, held.Died)
 		known := len(entry.Attempts)
-		life.LinkAttempts(&entry, r.id, nil, gitcas.AttemptRef(r.id, a.Run, a.Attempt))
+		life.LinkAttempts(&entry, r.ID, nil, gitcas.AttemptRef(r.ID, a.Run, a.Attempt))
 		result := "failed"
 		if stopped {
 			result = life.PhaseStopped
 			life.ForgiveAttempts(&entry, len(entry.Attempts)-known, r.task.Role)
 		}
-		r.tries = life.CountAttempts(entry, r.id, nil)
+		r.tries = life.CountAttempts(entry, r.ID, nil)
 		r.effects(&entry)
 		if entry.Pause != nil {
 			life.TakePause(&entry, r.task.Role)
 		}
-		c.Threads = map[gitcas.ThreadID]*gitcas.Entry{r.id: &entry}
-		c.Subject = subjectOf(r.title(), r.id, stepWhat(r.task.Role, result, r.task.Step))
+		c.Threads = map[gitcas.ThreadID]*gitcas.Entry{r.ID: &entry}
+		c.Subject = subjectOf(r.Title(), r.ID, stepWhat(r.task.Role, result, r.task.Step))
 		c.Body = a.Error
 		c.Trailers = r.trailers(result, entry.Head, r.task.Prev)
 	}
@@ -256,7 +257,7 @@ func (r *stepRun) salvage(ctx context.Context, phase string, d task.Draft, cause
 	own := len(s.Nodes())
 	s.Salvage(ctx)
 	for _, n := range s.Nodes()[own:] {
-		n.Place = gitcas.Place{Thread: r.id, Of: h, Detail: true}
+		n.Place = gitcas.Place{Thread: r.ID, Of: h, Detail: true}
 		nodes = append(nodes, n)
 	}
 	return nodes, reason
@@ -279,7 +280,7 @@ func (r *stepRun) errorStep(ctx context.Context, s *seal.Sealer, phase, reason s
 	if step.EdgePrompt, err = s.Clean(step.EdgePrompt); err != nil {
 		return "", nil, err
 	}
-	return r.v.Complete(ctx, r.id, step, r.lease.ServerTime(), s.Nodes(), nil)
+	return r.View.Complete(ctx, r.ID, step, r.lease.ServerTime(), s.Nodes(), nil)
 }
 
 // salvageTree takes a picture of the folder for the attempt ref, without files that may
@@ -344,10 +345,10 @@ func (r *stepRun) snapshotChecked(ctx context.Context, result string, s *sealed,
 		return nil, err
 	}
 	for _, k := range snap.Skipped {
-		r.e.observe(Event{Kind: "notice", Thread: r.id, Step: r.stepNo(), Role: r.task.Role, Text: fmt.Sprintf("%s is not kept: %s", k.Path, k.Why)})
+		r.e.observe(Event{Kind: "notice", Thread: r.ID, Step: r.StepNumber(), Role: r.task.Role, Text: fmt.Sprintf("%s is not kept: %s", k.Path, k.Why)})
 	}
 	if n := snap.MoreSkipped; n > 0 {
-		r.e.observe(Event{Kind: "notice", Thread: r.id, Step: r.stepNo(), Role: r.task.Role, Text: fmt.Sprintf("%d more are not kept", n)})
+		r.e.observe(Event{Kind: "notice", Thread: r.ID, Step: r.StepNumber(), Role: r.task.Role, Text: fmt.Sprintf("%d more are not kept", n)})
 	}
 	if err := screen.Search(ctx, snap, r.e.Redact, r.e.ReadBlobs); err != nil {
 		return nil, err

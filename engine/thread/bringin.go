@@ -11,6 +11,7 @@ import (
 	"github.com/united-workforce/uwf/engine/deadline"
 	"github.com/united-workforce/uwf/engine/lease"
 	"github.com/united-workforce/uwf/engine/life"
+	"github.com/united-workforce/uwf/engine/reading"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/engine/thread/screen"
 	"github.com/united-workforce/uwf/engine/thread/unpushed"
@@ -51,7 +52,7 @@ func (r *stepRun) keepOnDisk(s *sealed) {
 		return
 	}
 	u := unpushed.Step{
-		Store: r.v.StoreID(), Thread: r.id, Entry: r.entry, Nonce: r.lease.Nonce(),
+		Store: r.View.StoreID(), Thread: r.ID, Entry: r.Entry, Nonce: r.lease.Nonce(),
 		Handle: h, Nodes: map[node.Hash]node.Node{h: n}, Model: modelOf(r.task, s.step.Usage),
 		Work: unpushed.Work{From: r.from},
 	}
@@ -77,7 +78,7 @@ func (r *stepRun) dropFromDisk() {
 	if !r.onDisk {
 		return
 	}
-	if err := r.e.Unpushed.Remove(r.v.StoreID(), r.id, r.sealedUnder()); err != nil {
+	if err := r.e.Unpushed.Remove(r.View.StoreID(), r.ID, r.sealedUnder()); err != nil {
 		r.notice("what is on the remote by now could not be deleted on this machine: " + err.Error())
 		return
 	}
@@ -94,11 +95,11 @@ func (r *stepRun) sealedUnder() string {
 
 // diskPath is where the sealed step is on disk.
 func (r *stepRun) diskPath() string {
-	return r.e.Unpushed.Path(r.v.StoreID(), r.id, r.sealedUnder())
+	return r.e.Unpushed.Path(r.View.StoreID(), r.ID, r.sealedUnder())
 }
 
 func (r *stepRun) notice(text string) {
-	r.e.observe(Event{Kind: "notice", Thread: r.id, Step: r.stepNo(), Role: r.task.Role, Text: text})
+	r.e.observe(Event{Kind: "notice", Thread: r.ID, Step: r.StepNumber(), Role: r.task.Role, Text: text})
 }
 
 // BringIn puts the sealed step that is kept on this machine for a thread into it, as the
@@ -132,13 +133,13 @@ func (r *stepRun) bringIn(ctx context.Context) (Result, bool, error) {
 	}
 	var again *Result
 	for {
-		u, err := r.e.Unpushed.Read(r.v.StoreID(), r.id)
+		u, err := r.e.Unpushed.Read(r.View.StoreID(), r.ID)
 		if errors.Is(err, fs.ErrNotExist) {
 			break
 		}
 		b := newRun(r.e, r.req)
-		b.v, b.entry, b.onDisk = r.v, r.entry, true
-		b.look(ctx, r.v)
+		b.View, b.Entry, b.onDisk = r.View, r.Entry, true
+		b.LookIn(ctx, r.View)
 		var bad *unpushed.BadError
 		switch {
 		case errors.As(err, &bad):
@@ -255,15 +256,15 @@ func isNotTheSteps(ctx context.Context, err error) bool {
 // place finds out what becomes of the step, and sees to it. It reports whether the step
 // is in the thread.
 func (r *stepRun) place(ctx context.Context) (Result, bool, error) {
-	live := r.v
-	entry, alive := live.Entry(r.id)
-	switch err := r.readNow(ctx, r.e.Store, live); {
+	live := r.View
+	entry, alive := live.Entry(r.ID)
+	switch err := r.ReadNow(ctx, r.e.Store, live); {
 	case errors.As(err, new(*life.UnknownThreadError)):
 		return r.result(), false, nil // of another store's thread: the step itself says so
 	case err != nil:
 		return r.result(), false, err
 	}
-	if r.hasStep(r.brought.step) {
+	if r.HasStep(r.brought.step) {
 		r.dropFromDisk()
 		return r.report(r.result()), true, nil
 	}
@@ -285,86 +286,47 @@ func (r *stepRun) place(ctx context.Context) (Result, bool, error) {
 		return r.result(), false, nil
 	}
 	if !alive || entry.Status != gitcas.StatusActive || entry.Head != r.brought.Entry.Head {
-		r.cutTo(r.brought.Entry.Head)
-		r.lease = r.e.leases().Observe(live, r.id, r.entry)
+		r.CutAfter(r.brought.Entry.Head)
+		r.lease = r.e.leases().Observe(live, r.ID, r.Entry)
 		return r.keepBrought(ctx, live, "the thread has moved on, or waits, since", false)
 	}
-	v, h, err := r.e.claim(ctx, r.v, r.id, lease.Terms{Work: lease.DeliveryTime})
+	v, h, err := r.e.claim(ctx, r.View, r.ID, lease.Terms{Work: lease.DeliveryTime})
 	if err != nil {
 		return r.refused(err), false, err
 	}
-	r.v, r.lease = v, h
+	r.View, r.lease = v, h
 	defer r.lease.Release(ctx)
-	r.look(ctx, v)
-	r.entry, _ = v.Entry(r.id)
-	r.brought.same = life.SameThread(r.entry, r.brought.Entry)
+	r.LookIn(ctx, v)
+	r.Entry, _ = v.Entry(r.ID)
+	r.brought.same = life.SameThread(r.Entry, r.brought.Entry)
 	if !r.brought.same {
 		return r.keepBrought(ctx, v, "people have changed the thread since", true)
 	}
 	return r.commitBrought(ctx)
 }
 
-// readNow reads the thread of a view, be it alive or over.
-func (r *Thread) readNow(ctx context.Context, store *gitcas.Store, live *gitcas.View) error {
-	entry, alive := live.Entry(r.id)
-	r.v, r.entry = live, entry
-	if !alive {
-		past, ended, err := findPast(ctx, store, live, r.id)
-		if err != nil {
-			return err
-		}
-		r.v = past
-		r.entry = gitcas.Entry{Head: ended.Head, Status: gitcas.Status(ended.Reason), PR: ended.PR, Work: ended.Work}
-	}
-	r.look(ctx, r.v)
-	return r.readChain(ctx, r.v)
-}
-
-// hasStep reports whether a step that some job made is in the thread.
-func (r *Thread) hasStep(made record.Step) bool {
-	return slices.ContainsFunc(r.chain.Steps, func(s gitcas.ChainStep) bool { return sameStep(s.Step, made) })
-}
-
 // wasPoked reports whether it was there, and was taken back since.
 func (r *stepRun) wasPoked() bool {
-	for _, h := range r.poked() {
-		if s, err := r.tried.earlier(h); err == nil && sameStep(s, r.brought.step) {
+	for _, h := range r.PokedStep() {
+		if s, err := r.tried.ReadStep(h); err == nil && reading.SameStep(s, r.brought.step) {
 			return true
 		}
 	}
 	return false
 }
 
-// sameStep reports whether a step of the thread is one that some job made.
-func sameStep(s, made record.Step) bool {
-	return s.Run != nil && *s.Run == *made.Run && s.Output == made.Output && sameHash(s.Prev, made.Prev)
-}
-
-// cutTo leaves of the chain what was there when a head was the thread's.
-func (r *Thread) cutTo(head node.Hash) {
-	if head == r.chain.StartHash {
-		r.cut(0)
-	}
-	for i, s := range r.chain.Steps {
-		if s.Hash == head {
-			r.cut(i + 1)
-			return
-		}
-	}
-}
-
 // checkBrought checks what can be checked before anything is pushed: all that the file
 // says of its role and of the agent's folder.
 func (r *stepRun) checkBrought(ctx context.Context) error {
 	b := r.brought
-	if _, ok := r.def.Roles[b.step.Role]; !ok {
+	if _, ok := r.Def.Roles[b.step.Role]; !ok {
 		return fmt.Errorf("the workflow has no role %q", b.step.Role)
 	}
 	r.plan = plan{role: b.step.Role, agent: b.step.Agent}
 	r.task = task.Task{
-		Thread: r.id, Role: b.step.Role, Agent: b.step.Agent, Step: r.stepNo(), Start: r.chain.StartHash, Prev: r.lastStep(),
-		Workflow: r.chain.Start.Workflow, WorkflowName: r.def.Name, Cwd: r.cwd(), Run: r.madeBy(), Entry: r.entry, Definition: r.def,
-		OutputSchema: r.def.Roles[b.step.Role].Frontmatter, Suspends: r.def.AgentSuspends,
+		Thread: r.ID, Role: b.step.Role, Agent: b.step.Agent, Step: r.StepNumber(), Start: r.Chain.StartHash, Prev: r.LastStep(),
+		Workflow: r.Chain.Start.Workflow, WorkflowName: r.Def.Name, Cwd: r.WorkFolder(), Run: r.madeBy(), Entry: r.Entry, Definition: r.Def,
+		OutputSchema: r.Def.Roles[b.step.Role].Frontmatter, Suspends: r.Def.AgentSuspends,
 	}
 	r.from = b.Work.From
 	if b.Work.Commit.IsZero() {
@@ -394,7 +356,7 @@ func (r *stepRun) keepBrought(ctx context.Context, live *gitcas.View, why string
 	r.task.Nodes, _ = r.visible() // without them less of the attempt can be checked, and kept
 	cause := fmt.Errorf("it was sealed, and not pushed before its job ended; %s", why)
 	a := r.salvaged(ctx, "commit", d, cause)
-	r.v = live
+	r.View = live
 	ref, _, err := r.keepAttempt(ctx, a, link)
 	switch {
 	case err == nil:
@@ -440,7 +402,7 @@ func (r *stepRun) commitBrought(ctx context.Context) (Result, bool, error) {
 // sealBrought does what a job does between its agent and the commit.
 func (r *stepRun) sealBrought(ctx context.Context, d task.Draft) (*sealed, verdict, error) {
 	held, _ := r.lease.Current()
-	decision, err := r.next()
+	decision, err := r.DecideNext()
 	if err != nil {
 		return nil, verdict{}, err
 	}
@@ -451,11 +413,11 @@ func (r *stepRun) sealBrought(ctx context.Context, d task.Draft) (*sealed, verdi
 	if err := r.noteApproval(); err != nil {
 		return nil, verdict{}, err
 	}
-	if r.used, err = r.countUsed(ctx, life.AppendAttempts(r.entry.Attempts, life.DeadRefs(r.id, held.Died)...)); err != nil {
+	if r.used, err = r.countUsed(ctx, life.AppendAttempts(r.Entry.Attempts, life.DeadRefs(r.ID, held.Died)...)); err != nil {
 		return nil, verdict{}, err
 	}
 	r.task.EdgePrompt, r.task.Prompt = r.plan.prompt, r.brought.prompt()
-	r.task.Entry = r.entry
+	r.task.Entry = r.Entry
 	if name := r.brought.Model; name != "" {
 		r.task.Model = &task.Model{Name: name}
 	}
@@ -473,7 +435,7 @@ func (r *stepRun) sealBrought(ctx context.Context, d task.Draft) (*sealed, verdi
 	if err != nil {
 		return nil, verdict{}, err
 	}
-	r.e.observe(Event{Kind: "sealed", Thread: r.id, Step: r.stepNo(), Role: r.task.Role, Status: next.status, Usage: *step.step.Usage})
+	r.e.observe(Event{Kind: "sealed", Thread: r.ID, Step: r.StepNumber(), Role: r.task.Role, Status: next.status, Usage: *step.step.Usage})
 	if r.snap.Unchanged {
 		return step, next, nil
 	}
@@ -500,8 +462,8 @@ func (r *stepRun) madeAt() time.Time {
 // checkFrom makes sure that the agent's folder was made equal to a commit that this
 // thread's can be made equal to: the recorded one, or one on the work branch after it.
 func (r *stepRun) checkFrom(ctx context.Context) error {
-	w := workbranch.Of(r.id, r.entry)
-	recorded, tip := workbranch.CommitID(w), workbranch.Tip(r.v, w)
+	w := workbranch.Of(r.ID, r.Entry)
+	recorded, tip := workbranch.CommitID(w), workbranch.Tip(r.View, w)
 	if r.from == recorded || r.from == tip {
 		return nil
 	}
@@ -528,7 +490,7 @@ func (r *stepRun) baseOfBrought() record.Step {
 		Start: r.task.Start, Prev: r.task.Prev, Role: r.task.Role, Agent: r.task.Agent, EdgePrompt: r.task.EdgePrompt,
 		StartedAtMs: max(min(s.StartedAtMs, done), 0), CompletedAtMs: done, Cwd: r.task.Cwd, Usage: s.Usage, Run: s.Run,
 	}
-	if next := r.entry.Next; next != nil && r.brought.same {
+	if next := r.Entry.Next; next != nil && r.brought.same {
 		out.By = next.By
 	}
 	return out

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/united-workforce/uwf/engine/attempt"
 	"github.com/united-workforce/uwf/engine/lease"
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/moderator"
@@ -170,7 +171,7 @@ func (f *fixture) slowly() {
 
 func (f *fixture) totals() moderator.Totals {
 	f.Helper()
-	t, err := Used(f.Context(), f.store(), f.view(), testThread)
+	t, err := attempt.CountUsed(f.Context(), f.store(), f.view(), testThread)
 	f.ok(err)
 	return t
 }

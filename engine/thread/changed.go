@@ -28,7 +28,7 @@ func (r *stepRun) sealPatch(ctx context.Context, o *sealed) {
 	}
 	files, err := r.changedFiles(ctx)
 	if err != nil {
-		r.e.observe(Event{Kind: "notice", Thread: r.id, Step: r.stepNo(), Role: r.task.Role, Text: "the record of what the step changed has no diff: " + err.Error()})
+		r.e.observe(Event{Kind: "notice", Thread: r.ID, Step: r.StepNumber(), Role: r.task.Role, Text: "the record of what the step changed has no diff: " + err.Error()})
 	}
 	base := ""
 	if !r.from.IsZero() {
@@ -38,7 +38,7 @@ func (r *stepRun) sealPatch(ctx context.Context, o *sealed) {
 	p := patch.Make(base, files, r.e.Clock.Now)
 	h, clean, err := addPatch(s, p)
 	if err != nil {
-		r.e.observe(Event{Kind: "notice", Thread: r.id, Step: r.stepNo(), Role: r.task.Role, Text: "what the step changed is not on record beside its commit: " + err.Error()})
+		r.e.observe(Event{Kind: "notice", Thread: r.ID, Step: r.StepNumber(), Role: r.task.Role, Text: "what the step changed is not on record beside its commit: " + err.Error()})
 		return
 	}
 	o.step.Patch, o.patch = &h, &clean

@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/united-workforce/uwf/engine/attempt"
 	"github.com/united-workforce/uwf/engine/deadline"
 	"github.com/united-workforce/uwf/engine/lease"
 	"github.com/united-workforce/uwf/engine/life"
@@ -773,7 +774,7 @@ func TestInterrupt(t *testing.T) {
 					f.Errorf("%d threads are pending", n)
 				}
 				if c.linked {
-					tries, err := Attempts(f.Context(), f.store(), f.view(), testThread, f.entry())
+					tries, err := attempt.ReadAll(f.Context(), f.store(), f.view(), testThread, f.entry())
 					if f.ok(err); len(tries) != 1 || tries[0].Phase != life.PhaseInterrupted {
 						f.Errorf("the attempts are %+v", tries)
 					}

@@ -1,7 +1,6 @@
 package thread
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,7 +13,6 @@ import (
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/engine/workbranch"
-	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
@@ -52,7 +50,7 @@ func (r *stepRun) commit(ctx context.Context, d task.Draft, s *sealed, next verd
 		}
 		return c, err
 	}
-	v, err := r.e.update(push, r.v, build, r.id)
+	v, err := r.e.update(push, r.View, build, r.ID)
 	var moved *movedError
 	var div *workbranch.DivergedError
 	switch {
@@ -97,12 +95,12 @@ func (r *stepRun) endUncommitted(err error) (Result, error) {
 // sealed step in it: another job has brought it in. A thread that can't be read tells of
 // none.
 func (r *stepRun) doneBefore(ctx context.Context, v *gitcas.View) error {
-	entry, alive := v.Entry(r.id)
-	if r.made == nil || alive && entry.Head == r.entry.Head {
+	entry, alive := v.Entry(r.ID)
+	if r.made == nil || alive && entry.Head == r.Entry.Head {
 		return nil
 	}
 	now := newRun(r.e, r.req)
-	if err := now.readNow(ctx, r.e.Store, v); err != nil || !now.hasStep(*r.made) {
+	if err := now.ReadNow(ctx, r.e.Store, v); err != nil || !now.HasStep(*r.made) {
 		return nil //nolint:nilerr // see above
 	}
 	return &doneError{now.report(now.result())}
@@ -113,12 +111,12 @@ func (r *stepRun) doneBefore(ctx context.Context, v *gitcas.View) error {
 // once if that can be done, else by the next job, and until then the commit is on
 // the attempt ref.
 func (r *stepRun) settled(ctx context.Context, v *gitcas.View, done *committed) {
-	r.v = v
+	r.View = v
 	r.lease.Adopt(v)
 	if r.e.Store.Atomic(v) {
 		return
 	}
-	fresh, err := r.e.Store.Reload(ctx, v, r.id)
+	fresh, err := r.e.Store.Reload(ctx, v, r.ID)
 	if err != nil {
 		return
 	}
@@ -127,7 +125,7 @@ func (r *stepRun) settled(ctx context.Context, v *gitcas.View, done *committed) 
 		_ = r.e.Store.PushRef(ctx, first, nil) // else by the next job
 		return
 	}
-	r.e.branches().CatchUp(ctx, fresh, r.id, done.work)
+	r.e.branches().CatchUp(ctx, fresh, r.ID, done.work)
 }
 
 // committed is a step as it went out.
@@ -153,12 +151,12 @@ func (r *stepRun) stepChange(ctx context.Context, v *gitcas.View, s *sealed, nex
 	if work.Commit != "" {
 		step.Work = &record.Work{Branch: work.Branch, Commit: work.Commit}
 	}
-	nodes, prev, err := r.attempts().earlierAttempts(ctx, v, life.AppendAttempts(entry.Attempts, life.DeadRefs(r.id, held.Died)...))
+	nodes, prev, err := r.ledger().ReadErrorSteps(ctx, v, life.AppendAttempts(entry.Attempts, life.DeadRefs(r.ID, held.Died)...))
 	if err != nil {
 		return nil, nil, err
 	}
-	step.PreviousAttempts = append(r.poked(), prev...)
-	head, own, err := v.Complete(ctx, r.id, step, r.lease.ServerTime(), s.nodes, nodes)
+	step.PreviousAttempts = append(r.PokedStep(), prev...)
+	head, own, err := v.Complete(ctx, r.ID, step, r.lease.ServerTime(), s.nodes, nodes)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -170,23 +168,23 @@ func (r *stepRun) stepChange(ctx context.Context, v *gitcas.View, s *sealed, nex
 
 	r.effects(&entry)
 	after := r.nextEntry(entry, head, work, next)
-	tale := r.story(after)
+	tale := storyOf(&r.Thread, after)
 	tale.took = asCost(r.used)
-	tale.addStep(r.def, moderator.Output{Role: r.task.Role, Output: s.output}, step, s.words)
+	tale.addStep(r.Def, moderator.Output{Role: r.task.Role, Output: s.output}, step, s.words)
 	if after.Status != gitcas.StatusActive {
 		along = nil // it was to pause meanwhile
 	}
-	claim, claimObjs, claimed := lease.ExchangeClaim(along, v, r.id, held, head)
+	claim, claimObjs, claimed := lease.ExchangeClaim(along, v, r.ID, held, head)
 	c := &gitcas.Change{
-		Subject:  subjectOf(r.title(), r.id, stepWhat(r.task.Role, next.status, r.task.Step)),
+		Subject:  subjectOf(r.Title(), r.ID, stepWhat(r.task.Role, next.status, r.task.Step)),
 		Body:     commitBody(s),
 		Trailers: append(r.trailers(next.status, head, r.task.Prev), costTrailers(r.task, step.Usage)...),
 		Nodes:    nodes,
 		Readable: map[string][]byte{
-			gitcas.ReadablePath(r.id, r.task.Step, r.task.Role): readable(r.task, step, s, next),
-			gitcas.IndexPath(r.id):                              tale.writeIndex(),
+			gitcas.ReadablePath(r.ID, r.task.Step, r.task.Role): readable(r.task, step, s, next),
+			gitcas.IndexPath(r.ID):                              tale.writeIndex(),
 		},
-		Threads: map[gitcas.ThreadID]*gitcas.Entry{r.id: &after},
+		Threads: map[gitcas.ThreadID]*gitcas.Entry{r.ID: &after},
 		Refs:    append(refs, claim),
 		Objects: append(claimObjs, objs...),
 	}
@@ -216,23 +214,23 @@ func digestOf(nodes []gitcas.PlacedNode, h node.Hash) (node.Digest, error) {
 // stillOurs applies the rules for committing: the claim is still this run's and
 // the thread is as it was, except for what does not matter.
 func (r *stepRun) stillOurs(ctx context.Context, v *gitcas.View) (gitcas.Entry, gitcas.Held, error) {
-	entry, alive := v.Entry(r.id)
-	held, claimed := v.Claim(r.id)
+	entry, alive := v.Entry(r.ID)
+	held, claimed := v.Claim(r.ID)
 	if err := r.doneBefore(ctx, v); err != nil {
 		return entry, held, err
 	}
 	switch {
 	case !alive:
-		ended, ok, err := r.e.Store.FindEnded(ctx, v, r.id)
+		ended, ok, err := r.e.Store.FindEnded(ctx, v, r.ID)
 		if err == nil && !ok {
 			err = &movedError{"it is gone from the store"}
 		} else if err == nil {
 			err = &movedError{life.DescribeEnd(ended)}
 		}
 		return entry, held, err
-	case entry.Head != r.entry.Head:
+	case entry.Head != r.Entry.Head:
 		return entry, held, &movedError{"its head moved on to " + string(entry.Head)}
-	case !life.SameThread(entry, r.entry):
+	case !life.SameThread(entry, r.Entry):
 		return entry, held, &movedError{"it was changed while the agent worked"}
 	case !claimed || !r.lease.Owns(held.Claim):
 		return entry, held, &movedError{"the claim is no longer ours"}
@@ -243,7 +241,7 @@ func (r *stepRun) stillOurs(ctx context.Context, v *gitcas.View) (gitcas.Entry, 
 // placeWork puts the edits on the work branch: as they are where nobody pushed
 // meanwhile, else replayed on people's commits where no file overlaps.
 func (r *stepRun) placeWork(ctx context.Context, v *gitcas.View, entry gitcas.Entry, next verdict, s *sealed) (gitcas.Work, []wire.RefUpdate, []wire.PackObject, error) {
-	work := workbranch.Of(r.id, entry)
+	work := workbranch.Of(r.ID, entry)
 	tip := workbranch.Tip(v, work)
 	if r.snap == nil || r.snap.Unchanged {
 		if !r.from.IsZero() {
@@ -319,26 +317,18 @@ func (r *stepRun) nextEntry(entry gitcas.Entry, head node.Hash, work gitcas.Work
 }
 
 func (r *stepRun) ended(entry gitcas.Entry, head node.Hash, reason, note string) gitcas.Ended {
-	steps := make([]node.Hash, 0, len(r.chain.Steps)+1)
-	for _, s := range r.chain.Steps {
+	steps := make([]node.Hash, 0, len(r.Chain.Steps)+1)
+	for _, s := range r.Chain.Steps {
 		steps = append(steps, s.Hash)
 	}
-	if head != r.entry.Head {
+	if head != r.Entry.Head {
 		steps = append(steps, head)
 	}
 	return gitcas.Ended{
-		Thread: r.id, Workflow: r.chain.Start.Workflow, Head: head, CompletedAt: r.lease.ServerTime().UnixMilli(),
+		Thread: r.ID, Workflow: r.Chain.Start.Workflow, Head: head, CompletedAt: r.lease.ServerTime().UnixMilli(),
 		Reason: reason, Note: note, Key: entry.Key, Steps: steps, PR: entry.PR, Work: entry.Work,
-		Title: entry.Title, By: entry.By, Result: r.lastResult(),
+		Title: entry.Title, By: entry.By, Result: r.LastResult(),
 	}
-}
-
-// lastResult is the status of the chain's last step.
-func (r *Thread) lastResult() string {
-	if len(r.past) == 0 {
-		return ""
-	}
-	return text.OneLine(cmp.Or(moderator.StatusOf(r.def, r.past[len(r.past)-1]), workflow.Unit))
 }
 
 // holdWork makes a push without atomicity safe: the attempt ref goes first and
@@ -349,13 +339,13 @@ func (r *stepRun) holdWork(c *gitcas.Change, v *gitcas.View, nodes []gitcas.Plac
 		parents = []wire.ID{plumbing.NewHash(work.Commit)}
 	}
 	return r.addAttempt(c, v, "work "+work.Commit, gitcas.Attempt{
-		Thread: r.id, Run: r.madeBy().ID, Attempt: r.madeBy().Attempt, Parents: parents, Nodes: nodes, At: r.lease.ServerTime(),
+		Thread: r.ID, Run: r.madeBy().ID, Attempt: r.madeBy().Attempt, Parents: parents, Nodes: nodes, At: r.lease.ServerTime(),
 	}, nil)
 }
 
 func (r *stepRun) trailers(result string, head node.Hash, prev *node.Hash) []gitcas.Trailer {
 	return []gitcas.Trailer{
-		{Key: "Uwf-Thread", Value: string(r.id)},
+		{Key: "Uwf-Thread", Value: string(r.ID)},
 		{Key: "Uwf-Step", Value: strconv.Itoa(r.task.Step)},
 		{Key: "Uwf-Role", Value: r.task.Role},
 		{Key: "Uwf-Result", Value: result},
@@ -390,6 +380,6 @@ func (r *stepRun) committed(done *committed, s *sealed, next verdict) Result {
 	} else if next.end {
 		kind = "ended"
 	}
-	r.e.observe(Event{Kind: kind, Thread: r.id, Step: r.task.Step, Role: r.task.Role, Agent: r.task.Agent, Status: next.status, Usage: *s.step.Usage})
+	r.e.observe(Event{Kind: kind, Thread: r.ID, Step: r.task.Step, Role: r.task.Role, Agent: r.task.Agent, Status: next.status, Usage: *s.step.Usage})
 	return res
 }

@@ -10,8 +10,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/united-workforce/uwf/engine/attempt"
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/moderator"
+	"github.com/united-workforce/uwf/engine/reading"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
@@ -152,7 +154,7 @@ func TestTitles(t *testing.T) {
 		"do it": "do it", "\n\n## Fix slugs\n\nThey": "Fix slugs", "---\n- one": "one", "": "", "# \n": "",
 		"> \x1b[2J\u202equoted": "\uFFFD[2J\uFFFDquoted", strings.Repeat("word ", 30): strings.Repeat("word ", 15) + "wo…",
 	} {
-		if got := TitleOf(prompt); got != want {
+		if got := reading.TitleOfPrompt(prompt); got != want {
 			t.Errorf("%.40q is about %q, want %q", prompt, got, want)
 		}
 	}
@@ -191,7 +193,7 @@ func TestCostOfFailures(t *testing.T) {
 // used checks what the thread has used so far.
 func (f *fixture) used(tokens int64, costUSD float64) {
 	f.Helper()
-	got, err := Used(f.Context(), f.store(), f.view(), testThread)
+	got, err := attempt.CountUsed(f.Context(), f.store(), f.view(), testThread)
 	f.ok(err)
 	if got.Tokens != tokens || got.CostUSD != costUSD {
 		f.Errorf("it has used %+v, want %d tokens and $%v", got, tokens, costUSD)
@@ -222,7 +224,7 @@ func TestUsed(t *testing.T) {
 func TestUsedByNoThread(t *testing.T) {
 	inBubble(t, func(f *fixture) {
 		f.start()
-		if _, err := Used(f.Context(), f.store(), f.view(), "01JD0000000000000000000009"); !errors.Is(err, gitcas.ErrUnknownThread) {
+		if _, err := attempt.CountUsed(f.Context(), f.store(), f.view(), "01JD0000000000000000000009"); !errors.Is(err, gitcas.ErrUnknownThread) {
 			t.Error(err)
 		}
 	})
@@ -247,7 +249,7 @@ func TestAnswersAreKept(t *testing.T) {
 		if !reflect.DeepEqual(last.By, &alice.By) || last.Answer == nil || last.Digests.Answer == "" {
 			t.Fatalf("the step is by %+v, answer %v", last.By, last.Answer)
 		}
-		words, err := ReadAnswer(f.places(), testThread, last.Hash, *last.Answer)
+		words, err := reading.ReadAnswer(f.places(), testThread, last.Hash, *last.Answer)
 		f.ok(err)
 		var got []string
 		for _, w := range words {

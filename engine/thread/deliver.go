@@ -73,20 +73,20 @@ func (r *delivery) deliver(ctx context.Context) (Result, error) {
 		return r.result(), err
 	}
 	if done, res, err := r.before(ctx); done || err != nil {
-		r.e.dropClaim(ctx, r.v, r.id)
+		r.e.dropClaim(ctx, r.View, r.ID)
 		return res, err
 	}
-	v, h, err := r.e.claim(ctx, r.v, r.id, lease.Terms{Purpose: life.ForDelivery, Work: lease.DeliveryTime})
+	v, h, err := r.e.claim(ctx, r.View, r.ID, lease.Terms{Purpose: life.ForDelivery, Work: lease.DeliveryTime})
 	if err != nil {
 		return r.told(), err
 	}
-	r.v, r.lease = v, h
+	r.View, r.lease = v, h
 	defer r.lease.Release(ctx)
-	r.entry, _ = v.Entry(r.id)
+	r.Entry, _ = v.Entry(r.ID)
 	r.e.reached("deliver-claimed")
 	held, _ := r.lease.Current()
-	if n := life.CountAttempts(r.entry, r.id, held.Died); n >= life.MaxAttempts {
-		return r.suspended(ctx, tooManyDeliveries(r.id, n))
+	if n := life.CountAttempts(r.Entry, r.ID, held.Died); n >= life.MaxAttempts {
+		return r.suspended(ctx, tooManyDeliveries(r.ID, n))
 	}
 	return r.attempt(ctx)
 }
@@ -97,23 +97,23 @@ func tooManyDeliveries(id gitcas.ThreadID, n int) string {
 
 // before settles what needs no claim.
 func (r *delivery) before(ctx context.Context) (bool, Result, error) {
-	if _, alive := r.v.Entry(r.id); !alive {
+	if _, alive := r.View.Entry(r.ID); !alive {
 		return r.over(ctx)
 	}
-	if err := r.readChain(ctx, r.v); err != nil {
+	if err := r.ReadChain(ctx, r.View); err != nil {
 		return false, r.result(), err
 	}
 	switch expect := r.req.ExpectHead.Hash; {
-	case expect != "" && r.entry.Head != expect:
-		return false, r.told(), &life.NotYoursError{Thread: r.id, Reason: fmt.Sprintf("its head is %s, not %s", r.entry.Head, expect)}
-	case r.entry.Status == gitcas.StatusSuspended:
-		err := &life.SuspendedError{Thread: r.id}
-		if s := r.entry.Suspended; s != nil {
+	case expect != "" && r.Entry.Head != expect:
+		return false, r.told(), &life.NotYoursError{Thread: r.ID, Reason: fmt.Sprintf("its head is %s, not %s", r.Entry.Head, expect)}
+	case r.Entry.Status == gitcas.StatusSuspended:
+		err := &life.SuspendedError{Thread: r.ID}
+		if s := r.Entry.Suspended; s != nil {
 			err.Role, err.Reason = s.Role, s.Reason
 		}
 		return false, r.told(), err
-	case r.entry.Status != gitcas.StatusEnded:
-		return false, r.told(), &life.NotYoursError{Thread: r.id, Reason: "it has not ended"}
+	case r.Entry.Status != gitcas.StatusEnded:
+		return false, r.told(), &life.NotYoursError{Thread: r.ID, Reason: "it has not ended"}
 	}
 	return false, Result{}, r.sameHead()
 }
@@ -122,12 +122,12 @@ func (r *delivery) before(ctx context.Context) (bool, Result, error) {
 // what it said then.
 func (r *delivery) over(ctx context.Context) (bool, Result, error) {
 	res := r.result()
-	ended, ok, err := r.e.Store.FindEnded(ctx, r.v, r.id)
+	ended, ok, err := r.e.Store.FindEnded(ctx, r.View, r.ID)
 	switch {
 	case err != nil:
-		return false, res, fmt.Errorf("look for thread %s among the ended ones: %w", r.id, err)
+		return false, res, fmt.Errorf("look for thread %s among the ended ones: %w", r.ID, err)
 	case !ok:
-		return false, res, life.NewUnknownThreadError(r.v, r.id)
+		return false, res, life.NewUnknownThreadError(r.View, r.ID)
 	}
 	res.Head, res.Status, res.Step, res.PR, res.Done = ended.Head, ended.Reason, len(ended.Steps), ended.PR, true
 	r.tidy(ctx, ended)
@@ -140,13 +140,13 @@ func (r *delivery) over(ctx context.Context) (bool, Result, error) {
 			return true, r.report(res), nil
 		}
 	}
-	return false, res, &life.NotYoursError{Thread: r.id, Reason: life.DescribeEnd(ended)}
+	return false, res, &life.NotYoursError{Thread: r.ID, Reason: life.DescribeEnd(ended)}
 }
 
 // told is the result with what the last step said.
 func (r *delivery) told() Result {
 	res := r.result()
-	if len(r.chain.Steps) > 0 {
+	if len(r.Chain.Steps) > 0 {
 		res = r.report(res)
 		res.Again = false
 	}
@@ -169,10 +169,10 @@ func (r *delivery) attempt(ctx context.Context) (Result, error) {
 		return r.told(), r.notDone(ctx, fmt.Errorf("bring its work branch up: %w", err))
 	}
 	// Bringing the branch up takes a while, in which nobody renews the claim.
-	if _, _, ours := r.stillClaimed(r.v); !ours {
-		return r.told(), r.notOurs(ctx, r.v)
+	if _, _, ours := r.stillClaimed(r.View); !ours {
+		return r.told(), r.notOurs(ctx, r.View)
 	}
-	r.line = r.ended(r.entry, r.entry.Head, gitcas.ReasonEnded, "")
+	r.line = r.ended(r.Entry, r.Entry.Head, gitcas.ReasonEnded, "")
 	if err := r.run(ctx, tip); err != nil {
 		return r.told(), err
 	}
@@ -185,12 +185,12 @@ func (r *delivery) run(ctx context.Context, tip wire.ID) error {
 	defer stop(nil)
 	r.startRenewal(ctx, stop)
 	defer r.stopRenewal()
-	made, err := r.do(doCtx, Delivery{View: r.v, Entry: r.entry, Def: r.def, Chain: r.chain, Tip: tip, Ended: r.line})
+	made, err := r.do(doCtx, Delivery{View: r.View, Entry: r.Entry, Def: r.Def, Chain: r.Chain, Tip: tip, Ended: r.line})
 	r.stopRenewal()
 	r.made = made
 	switch {
 	case errors.Is(context.Cause(doCtx), lease.ErrLost):
-		return &life.NotYoursError{Thread: r.id, Reason: "it was taken over, resumed or cancelled while it was delivered"}
+		return &life.NotYoursError{Thread: r.ID, Reason: "it was taken over, resumed or cancelled while it was delivered"}
 	case err != nil && ctx.Err() != nil:
 		return r.notDone(ctx, fmt.Errorf("interrupted: %w", context.Cause(ctx)))
 	case err != nil:
@@ -203,15 +203,15 @@ func (r *delivery) run(ctx context.Context, tip wire.ID) error {
 // branchUp makes sure that the work branch has the recorded commit, and returns
 // where it stands; zero where the thread changed nothing and has no branch.
 func (r *delivery) branchUp(ctx context.Context) (wire.ID, error) {
-	w := workbranch.Of(r.id, r.entry)
+	w := workbranch.Of(r.ID, r.Entry)
 	for try := 0; ; try++ {
-		if tip := workbranch.Tip(r.v, w); !tip.IsZero() {
+		if tip := workbranch.Tip(r.View, w); !tip.IsZero() {
 			return r.findBase(ctx)
 		}
-		if w.Commit == "" || w.Commit == r.chain.Start.Base {
+		if w.Commit == "" || w.Commit == r.Chain.Start.Base {
 			return wire.ZeroID, nil
 		}
-		upd, err := r.e.branches().RestoreRef(ctx, r.v, w)
+		upd, err := r.e.branches().RestoreRef(ctx, r.View, w)
 		if err != nil {
 			return wire.ZeroID, err
 		}
@@ -227,9 +227,9 @@ func (r *delivery) branchUp(ctx context.Context) (wire.ID, error) {
 
 // stillClaimed reports whether the thread is as this job claimed it.
 func (r *delivery) stillClaimed(v *gitcas.View) (gitcas.Entry, gitcas.Held, bool) {
-	entry, alive := v.Entry(r.id)
-	held, claimed := v.Claim(r.id)
-	return entry, held, alive && life.SameThread(entry, r.entry) && claimed && r.lease.Owns(held.Claim)
+	entry, alive := v.Entry(r.ID)
+	held, claimed := v.Claim(r.ID)
+	return entry, held, alive && life.SameThread(entry, r.Entry) && claimed && r.lease.Owns(held.Claim)
 }
 
 // notDone notes a delivery that failed: its error goes to the attempt's ref, is linked
@@ -237,38 +237,38 @@ func (r *delivery) stillClaimed(v *gitcas.View) (gitcas.Entry, gitcas.Held, bool
 func (r *delivery) notDone(ctx context.Context, cause error) error {
 	ctx, cancel := deadline.Outlive(ctx, 0, deadline.LinkGrace)
 	defer cancel()
-	failure := &life.DeliverError{Thread: r.id, Err: cause}
+	failure := &life.DeliverError{Thread: r.ID, Err: cause}
 	reason := r.keptText(cause)
-	after := r.entry
+	after := r.Entry
 	build := func(v *gitcas.View) (*gitcas.Change, error) {
 		entry, held, ours := r.stillClaimed(v)
 		if !ours {
 			return nil, nil // somebody else has it: nothing to note
 		}
-		release, _ := gitcas.ClaimUpdate(r.id, &held, nil, v.Time())
-		c := &gitcas.Change{Subject: subjectOf(r.title(), r.id, "not delivered"), Body: reason, Refs: []wire.RefUpdate{release}}
-		a := gitcas.Attempt{Thread: r.id, Run: r.e.Who.Run, Attempt: r.e.Who.Attempt, Error: reason, At: r.lease.ServerTime()}
+		release, _ := gitcas.ClaimUpdate(r.ID, &held, nil, v.Time())
+		c := &gitcas.Change{Subject: subjectOf(r.Title(), r.ID, "not delivered"), Body: reason, Refs: []wire.RefUpdate{release}}
+		a := gitcas.Attempt{Thread: r.ID, Run: r.e.Who.Run, Attempt: r.e.Who.Attempt, Error: reason, At: r.lease.ServerTime()}
 		if err := r.addAttempt(c, v, "delivery", a, nil); err != nil {
 			return nil, err
 		}
-		life.LinkAttempts(&entry, r.id, held.Died, gitcas.AttemptRef(r.id, a.Run, a.Attempt))
-		r.made.AddTo(&entry, r.entry)
+		life.LinkAttempts(&entry, r.ID, held.Died, gitcas.AttemptRef(r.ID, a.Run, a.Attempt))
+		r.made.AddTo(&entry, r.Entry)
 		entry.Since = v.Time().UnixMilli()
-		if n := life.CountAttempts(entry, r.id, nil); n >= life.MaxAttempts {
+		if n := life.CountAttempts(entry, r.ID, nil); n >= life.MaxAttempts {
 			entry.Status = gitcas.StatusSuspended
-			entry.Suspended = &gitcas.Suspended{Reason: text.Cut(tooManyDeliveries(r.id, n)+"\n"+reason, life.MaxReason)}
+			entry.Suspended = &gitcas.Suspended{Reason: text.Cut(tooManyDeliveries(r.ID, n)+"\n"+reason, life.MaxReason)}
 		}
-		c.Trailers = entryTrailers(r.id, entry)
-		c.Threads = map[gitcas.ThreadID]*gitcas.Entry{r.id: &entry}
+		c.Trailers = entryTrailers(r.ID, entry)
+		c.Threads = map[gitcas.ThreadID]*gitcas.Entry{r.ID: &entry}
 		c.Landed = func(*gitcas.View) { after = entry }
 		return c, nil
 	}
-	v, err := r.e.update(ctx, r.v, build, r.id)
+	v, err := r.e.update(ctx, r.View, build, r.ID)
 	if err != nil {
 		failure.Err = errors.Join(cause, fmt.Errorf("and that could not be noted: %w", err))
 		return failure
 	}
-	r.v, r.entry = v, after
+	r.View, r.Entry = v, after
 	r.lease.Adopt(v)
 	failure.Waits = after.Status == gitcas.StatusSuspended
 	r.e.reached("delivery failed")
@@ -299,7 +299,7 @@ func (r *delivery) archive(ctx context.Context) (Result, error) {
 		}
 		return r.archiveChange(v, entry, held), nil
 	}
-	v, err := r.e.update(push, r.v, build, r.id)
+	v, err := r.e.update(push, r.View, build, r.ID)
 	var moved *life.NotYoursError
 	switch {
 	case errors.As(err, &moved):
@@ -307,36 +307,36 @@ func (r *delivery) archive(ctx context.Context) (Result, error) {
 	case err != nil:
 		return r.told(), r.notDone(ctx, fmt.Errorf("its end was made known, but the thread could not be archived: %w", err))
 	}
-	r.v = v
+	r.View = v
 	r.lease.Adopt(v)
 	r.e.reached("delivered")
 	res := r.told()
 	res.Status, res.Done, res.Deliver, res.PR = string(gitcas.StatusEnded), true, false, r.line.PR
-	r.e.observe(Event{Kind: "delivered", Thread: r.id, Step: len(r.chain.Steps)})
+	r.e.observe(Event{Kind: "delivered", Thread: r.ID, Step: len(r.Chain.Steps)})
 	return res, nil
 }
 
 func (r *delivery) archiveChange(v *gitcas.View, entry gitcas.Entry, held gitcas.Held) *gitcas.Change {
 	was := entry
-	r.made.AddTo(&entry, r.entry)
+	r.made.AddTo(&entry, r.Entry)
 	r.line.PR, r.line.Key, r.line.Work = entry.PR, entry.Key, entry.Work
-	release, _ := gitcas.ClaimUpdate(r.id, &held, nil, v.Time())
+	release, _ := gitcas.ClaimUpdate(r.ID, &held, nil, v.Time())
 	c := &gitcas.Change{
-		Subject:  subjectOf(r.title(), r.id, "delivered"),
-		Trailers: append(entryTrailers(r.id, entry), gitcas.Trailer{Key: "Uwf-Run", Value: fmt.Sprintf("%s attempt %d", r.e.Who.Run, r.e.Who.Attempt)}),
+		Subject:  subjectOf(r.Title(), r.ID, "delivered"),
+		Trailers: append(entryTrailers(r.ID, entry), gitcas.Trailer{Key: "Uwf-Run", Value: fmt.Sprintf("%s attempt %d", r.e.Who.Run, r.e.Who.Attempt)}),
 		Archive:  []gitcas.Ended{r.line},
 		Refs:     []wire.RefUpdate{release},
 	}
 	if entry.Comment != was.Comment || entry.PR != was.PR {
-		c.Threads = map[gitcas.ThreadID]*gitcas.Entry{r.id: &entry}
+		c.Threads = map[gitcas.ThreadID]*gitcas.Entry{r.ID: &entry}
 	}
 	return c
 }
 
 // notOurs says what became of a thread that this job delivered for nothing.
 func (r *delivery) notOurs(ctx context.Context, v *gitcas.View) error {
-	if _, alive := v.Entry(r.id); alive {
-		return &life.NotYoursError{Thread: r.id, Reason: "it was taken over or resumed before its delivery could be noted"}
+	if _, alive := v.Entry(r.ID); alive {
+		return &life.NotYoursError{Thread: r.ID, Reason: "it was taken over or resumed before its delivery could be noted"}
 	}
-	return r.e.gone(ctx, v, r.id)
+	return r.e.gone(ctx, v, r.ID)
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/united-workforce/uwf/engine/attempt"
 	"github.com/united-workforce/uwf/engine/lease"
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/task"
@@ -279,7 +280,7 @@ func TestDeliverFails(t *testing.T) {
 					f.Errorf("after %d: %+v, %+v", n, entry, res)
 				}
 			}
-			attempts, err := Attempts(f.Context(), f.store(), f.view(), testThread, f.entry())
+			attempts, err := attempt.ReadAll(f.Context(), f.store(), f.view(), testThread, f.entry())
 			f.ok(err)
 			for _, a := range attempts {
 				if a.Phase != "deliver" || !strings.Contains(a.Error, "the forge is down") {

@@ -19,28 +19,31 @@ func TestEarlierRefuses(t *testing.T) {
 		want string
 	}{
 		"a ref that is none": {func(f *fixture, r *stepRun) error {
-			_, _, err := r.attempts().earlierAttempts(f.Context(), nil, []string{noRef})
+			_, _, err := r.ledger().ReadErrorSteps(f.Context(), nil, []string{noRef})
 			return err
 		},
 			`read the earlier attempt refs/heads/main: `},
-		"a ref that is none, counted": {func(f *fixture, r *stepRun) error { _, err := r.tried.totals(f.Context(), []string{noRef}); return err },
+		"a ref that is none, counted": {func(f *fixture, r *stepRun) error {
+			_, err := r.tried.CountUsed(f.Context(), []string{noRef})
+			return err
+		},
 			`read the earlier attempt refs/heads/main: `},
 		"a step that is nowhere, counted": {func(f *fixture, r *stepRun) error {
-			r.entry.Next = &gitcas.Next{Poked: nowhere}
-			_, err := r.tried.totals(f.Context(), nil)
+			r.Entry.Next = &gitcas.Next{Poked: nowhere}
+			_, err := r.tried.CountUsed(f.Context(), nil)
 			return err
 		}, "read the earlier attempt 0000000000000: node not found"},
-		"a step that is nowhere": {func(_ *fixture, r *stepRun) error { _, err := r.tried.earlier(nowhere); return err }, "read the earlier attempt 0000000000000: node not found"},
+		"a step that is nowhere": {func(_ *fixture, r *stepRun) error { _, err := r.tried.ReadStep(nowhere); return err }, "read the earlier attempt 0000000000000: node not found"},
 		"a step that is none": {func(_ *fixture, r *stepRun) error {
-			r.tried.nodes.Add(gitcas.Place{Thread: testThread}, nowhere, node.Node{Type: node.String, Payload: "x"})
-			_, err := r.tried.earlier(nowhere)
+			r.tried.Nodes.Add(gitcas.Place{Thread: testThread}, nowhere, node.Node{Type: node.String, Payload: "x"})
+			_, err := r.tried.ReadStep(nowhere)
 			return err
 		}, "read the earlier attempt 0000000000000: "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(f *fixture) {
 				r := newRun(f.engine("r1", 1), f.at(testThread))
-				r.in = gitcas.Nodes{}.In
+				r.In = gitcas.Nodes{}.In
 				if err := c.do(f, r); err == nil || !strings.Contains(err.Error(), c.want) {
 					f.Errorf("%v, want %s", err, c.want)
 				}

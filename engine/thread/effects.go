@@ -13,7 +13,7 @@ import (
 // written.
 func (r *stepRun) effects(entry *gitcas.Entry) {
 	if r.req.Effects != nil {
-		r.req.Effects().AddTo(entry, r.entry)
+		r.req.Effects().AddTo(entry, r.Entry)
 	}
 }
 

@@ -3,8 +3,6 @@ package thread
 import (
 	"context"
 	"fmt"
-	"io/fs"
-	"strings"
 
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/workbranch"
@@ -32,45 +30,31 @@ func (r *stepRun) restore(ctx context.Context) error {
 
 // findBase finds the commit to work from.
 func (r *stepRun) findBase(ctx context.Context) (wire.ID, error) {
-	return r.e.branches().FindBase(ctx, r.v, r.id, workbranch.Of(r.id, r.entry), r.reloadStore)
+	return r.e.branches().FindBase(ctx, r.View, r.ID, workbranch.Of(r.ID, r.Entry), r.reloadStore)
 }
 
 // reloadStore reads the store again after a push of this job's own, which the commit must not
 // take for somebody else's, or one that came too late. A claim that is seen to be gone ends
 // the work here, before it is paid for.
 func (r *stepRun) reloadStore(ctx context.Context) (*gitcas.View, error) {
-	v, err := r.e.Store.Reload(ctx, r.v, r.id)
+	v, err := r.e.Store.Reload(ctx, r.View, r.ID)
 	if err != nil {
 		return nil, err
 	}
-	r.v = v
+	r.View = v
 	if r.lease == nil {
 		return v, nil
 	}
 	if _, err := r.lease.See(v); err != nil {
-		return nil, &life.NotYoursError{Thread: r.id, Reason: "it was taken over, suspended or cancelled while its work branch was brought up"}
+		return nil, &life.NotYoursError{Thread: r.ID, Reason: "it was taken over, suspended or cancelled while its work branch was brought up"}
 	}
 	return v, nil
 }
 
-// cwd is the folder of the work tree that the thread was started for; "." is its top. A
-// thread of the predecessor has a path of the machine that started it, which leads
-// nowhere here.
-func (r *Thread) cwd() string {
-	if cwd := r.chain.Start.Cwd; inWorkTree(cwd) {
-		return cwd
-	}
-	return "."
-}
-
-// inWorkTree reports whether a path is one below the work tree's top, as "." is, on every
-// system.
-func inWorkTree(path string) bool { return fs.ValidPath(path) && !strings.ContainsAny(path, `\:`) }
-
 // location is the folder of the work tree that the role works in: the edge's, else the
 // thread's; empty: the top.
 func (r *stepRun) location() string {
-	if cwd := r.cwd(); r.plan.location == "" && cwd != "." {
+	if cwd := r.WorkFolder(); r.plan.location == "" && cwd != "." {
 		return cwd
 	}
 	return r.plan.location

@@ -6,8 +6,8 @@ import (
 
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/moderator"
+	"github.com/united-workforce/uwf/engine/reading"
 	"github.com/united-workforce/uwf/gitcas"
-	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/internal/text"
 )
 
@@ -68,17 +68,17 @@ func (f *forking) change(ctx context.Context, v *gitcas.View) (*gitcas.Change, e
 		return nil, err
 	}
 	steps := f.req.Steps
-	switch n := len(t.chain.Steps); {
+	switch n := len(t.Chain.Steps); {
 	case steps < -1 || steps > n:
 		return nil, &life.UsageError{Msg: fmt.Sprintf("thread %s has %d steps: a fork shares 0 to %d of them, not %d", f.req.From, n, n, steps)}
 	case steps == -1:
 		steps = n
 	}
-	if err := f.e.checkPrices(t.def, f.req.Limits); err != nil {
+	if err := f.e.checkPrices(t.Def, f.req.Limits); err != nil {
 		return nil, err
 	}
-	t.cut(steps)
-	d, err := t.upNext()
+	t.KeepSteps(steps)
+	d, err := t.AskModerator()
 	switch {
 	case err != nil:
 		msg := fmt.Sprintf("fork thread %s at step %d: the workflow can't say what follows: %v", f.req.From, steps, err)
@@ -88,7 +88,7 @@ func (f *forking) change(ctx context.Context, v *gitcas.View) (*gitcas.Change, e
 		return nil, &life.UsageError{Msg: msg}
 	case d.Kind == moderator.End:
 		advice := f.earlier(steps)
-		if t.def.Resume != nil && t.entry.Status == gitcas.StatusEnded {
+		if t.Def.Resume != nil && t.Entry.Status == gitcas.StatusEnded {
 			advice += fmt.Sprintf("\nor let it go on after its end: uwf thread resume %s -p \"…\"", f.req.From)
 		}
 		return nil, f.refuse(fmt.Sprintf("step %d of it leads to the end: nothing would be left to do", steps), advice)
@@ -120,35 +120,35 @@ func (f *forking) there(ctx context.Context, v *gitcas.View) (done bool, err err
 }
 
 // source reads the thread to fork.
-func (f *forking) source(ctx context.Context, v *gitcas.View) (*Thread, error) {
+func (f *forking) source(ctx context.Context, v *gitcas.View) (*reading.Thread, error) {
 	if _, alive := v.Entry(f.req.From); alive {
-		return readThread(ctx, v, f.req.From)
+		return reading.Read(ctx, v, f.req.From)
 	}
-	past, ended, err := findPast(ctx, f.e.Store, v, f.req.From)
+	past, ended, err := reading.FindPast(ctx, f.e.Store, v, f.req.From)
 	if err != nil {
 		return nil, err
 	}
 	if ended.Reason == gitcas.ReasonRemoved {
 		return nil, f.refuse(life.DescribeEnd(ended), "")
 	}
-	return readThread(ctx, past, f.req.From)
+	return reading.Read(ctx, past, f.req.From)
 }
 
 // push is the commit of a fork. t is the thread to fork, cut where the new one
 // begins.
-func (f *forking) push(ctx context.Context, v *gitcas.View, t *Thread, d moderator.Decision) (*gitcas.Change, error) {
+func (f *forking) push(ctx context.Context, v *gitcas.View, t *reading.Thread, d moderator.Decision) (*gitcas.Change, error) {
 	if !f.asked {
 		f.asked = true
-		f.who = f.e.identify(ctx, t.def, f.req.ID, "the fork is made, and where its workflow wants the approval of somebody else than who forked it, it can get none")
+		f.who = f.e.identify(ctx, t.Def, f.req.ID, "the fork is made, and where its workflow wants the approval of somebody else than who forked it, it can get none")
 	}
-	now, steps := v.Time().UnixMilli(), len(t.chain.Steps)
-	work := gitcas.Work{Branch: gitcas.WorkBranch(f.req.ID), Commit: recordedCommit(t.chain)}
+	now, steps := v.Time().UnixMilli(), len(t.Chain.Steps)
+	work := gitcas.Work{Branch: gitcas.WorkBranch(f.req.ID), Commit: reading.RecordedCommit(t.Chain)}
 	entry := gitcas.Entry{
-		Head: headOf(t.chain), Status: gitcas.StatusActive, Workflow: t.chain.Start.Workflow, Key: f.req.Key,
+		Head: reading.HeadOf(t.Chain), Status: gitcas.StatusActive, Workflow: t.Chain.Start.Workflow, Key: f.req.Key,
 		Work: work, Limits: f.req.Limits, Next: &gitcas.Next{Role: d.Role, Since: now},
-		Title: t.title(), By: f.who.onRecord(),
+		Title: t.Title(), By: f.who.onRecord(),
 	}
-	out := Started{Thread: f.req.ID, Workflow: entry.Workflow, Name: t.def.Name, Head: entry.Head, Role: d.Role,
+	out := Started{Thread: f.req.ID, Workflow: entry.Workflow, Name: t.Def.Name, Head: entry.Head, Role: d.Role,
 		ForkedFrom: &ForkPoint{Step: entry.Head, Thread: f.req.From, Steps: steps}}
 	if d.Kind == moderator.Suspend {
 		entry.Status, entry.Next = gitcas.StatusSuspended, nil
@@ -160,7 +160,7 @@ func (f *forking) push(ctx context.Context, v *gitcas.View, t *Thread, d moderat
 		return nil, err
 	}
 	from := fmt.Sprintf("%s:%d", f.req.From, steps)
-	tale := t.storyWithAll(ctx, entry)
+	tale := storyWithAll(ctx, t, entry)
 	tale.id = f.req.ID
 	return Sign(&gitcas.Change{
 		Subject: subjectOf(entry.Title, f.req.ID, "forked from "+from),
@@ -173,23 +173,4 @@ func (f *forking) push(ctx context.Context, v *gitcas.View, t *Thread, d moderat
 		Refs:     refs,
 		Landed:   func(*gitcas.View) { f.out = out },
 	}, f.who), nil
-}
-
-// headOf is the head of a thread whose chain this is.
-func headOf(c gitcas.Chain) node.Hash {
-	if n := len(c.Steps); n > 0 {
-		return c.Steps[n-1].Hash
-	}
-	return c.StartHash
-}
-
-// recordedCommit is where the work stood after the chain's last step; empty where
-// the thread has no repository.
-func recordedCommit(c gitcas.Chain) string {
-	for i := len(c.Steps) - 1; i >= 0; i-- {
-		if w := c.Steps[i].Work; w != nil && w.Commit != "" {
-			return w.Commit
-		}
-	}
-	return c.Start.Base
 }

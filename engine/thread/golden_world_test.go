@@ -16,6 +16,7 @@ import (
 	"github.com/united-workforce/uwf/engine/lease"
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/moderator"
+	"github.com/united-workforce/uwf/engine/reading"
 	"github.com/united-workforce/uwf/engine/redact"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/engine/thread"
@@ -260,7 +261,7 @@ func (g *golden) thread(v *gitcas.View, id gitcas.ThreadID) threadFacts {
 			st.Body, _ = get(s.Hash, *s.Body).(string)
 		}
 		if s.Answer != nil {
-			words, err := thread.ReadAnswer(func(p gitcas.Place) node.Getter { return v.In(g.Context(), p) }, id, s.Hash, *s.Answer)
+			words, err := reading.ReadAnswer(func(p gitcas.Place) node.Getter { return v.In(g.Context(), p) }, id, s.Hash, *s.Answer)
 			g.ok(err)
 			for _, word := range words {
 				st.Said = append(st.Said, fmt.Sprintf("%s: %s → %s (%s)", word.Do, word.Question, word.Text, shownBy(word.By)))

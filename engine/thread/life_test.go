@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/united-workforce/uwf/engine/attempt"
 	"github.com/united-workforce/uwf/engine/lease"
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/moderator"
@@ -102,7 +103,7 @@ func TestPoke(t *testing.T) {
 					f.Errorf("the branch holds %s", got)
 				}
 				f.sound()
-				as, err := StepAttempts(f.places(), testThread, now.Steps[1].Step)
+				as, err := attempt.ReadLinkedTo(f.places(), testThread, now.Steps[1].Step)
 				f.ok(err)
 				if len(as) != 1 || as[0].Phase != "poked" || as[0].Run != "r2" || as[0].Role != "b" {
 					f.Errorf("%+v", as)
@@ -254,7 +255,7 @@ func TestPokeKeepsAttempts(t *testing.T) {
 		f.code(err, life.KindSuspended)
 		f.ok(f.engine("p", 1).Poke(f.Context(), testThread, "better"))
 		f.agent = answer
-		as, err := Attempts(f.Context(), f.store(), f.view(), testThread, f.entry())
+		as, err := attempt.ReadAll(f.Context(), f.store(), f.view(), testThread, f.entry())
 		f.ok(err)
 		if len(as) != 4 || as[0].Phase != "poked" || as[1].Run != "f1" || as[1].Error == "" || as[1].Usage == nil || as[1].Usage.InputTokens != 100 {
 			f.Errorf("%+v", as)

@@ -4,31 +4,33 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/united-workforce/uwf/engine/attempt"
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/moderator"
+	"github.com/united-workforce/uwf/engine/reading"
 	"github.com/united-workforce/uwf/engine/workflow"
 )
 
 // limitsOf are the limits that hold for a thread.
-func (e *Engine) limitsOf(t *Thread) moderator.Limits {
-	return life.EffectiveLimits(e.Settings.Limits(t.def.Name), t.def, t.entry.Limits)
+func (e *Engine) limitsOf(t *reading.Thread) moderator.Limits {
+	return life.EffectiveLimits(e.Settings.Limits(t.Def.Name), t.Def, t.Entry.Limits)
 }
 
 // limits are those that hold for this thread.
 func (r *stepRun) limits() moderator.Limits { return r.e.limitsOf(&r.Thread) }
 
-// attempts reads the attempts at this step, as of the role whose turn it is.
-func (r *stepRun) attempts() *attempts {
-	r.tried.role = r.plan.role
+// ledger reads the attempts at this step, as of the role whose turn it is.
+func (r *stepRun) ledger() *attempt.Ledger {
+	r.tried.Role = r.plan.role
 	if r.brought != nil {
-		r.tried.replaces = r.brought.replaces
+		r.tried.Replaces = r.brought.replaces
 	}
 	return r.tried
 }
 
 // countUsed counts what the thread has used, with the attempts at this step that refs hold.
 func (r *stepRun) countUsed(ctx context.Context, refs []string) (moderator.Totals, error) {
-	return r.attempts().totals(ctx, refs)
+	return r.ledger().CountUsed(ctx, refs)
 }
 
 // checkPrices refuses a limit on cost that can't be kept, since nobody knows what some

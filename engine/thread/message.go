@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/united-workforce/uwf/engine/reading"
 	"github.com/united-workforce/uwf/engine/summary"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas"
@@ -55,10 +56,10 @@ const maxWorkText = 3500
 // branch would have to rewrite this branch too. s is nil where there is no step.
 func (r *stepRun) workMessage(result string, s *sealed) (string, error) {
 	what := fmt.Sprintf("%s · %s", stepWhat(r.task.Role, result, r.task.Step), text.OneLine(r.task.WorkflowName))
-	m := commitmsg.Message{Subject: what, Trailers: append([]gitcas.Trailer{{Key: "Uwf-Thread", Value: string(r.id)}},
+	m := commitmsg.Message{Subject: what, Trailers: append([]gitcas.Trailer{{Key: "Uwf-Thread", Value: string(r.ID)}},
 		append(stepTrailers(r.task.Step, r.task.Role, r.madeBy()),
 			gitcas.Trailer{Key: "Uwf-Agent", Value: text.OneLine(r.task.Agent)},
-			gitcas.Trailer{Key: "Uwf-Head", Value: node.Pin{Hash: headOf(r.chain), Digest: r.chain.Head}.String()})...)}
+			gitcas.Trailer{Key: "Uwf-Head", Value: node.Pin{Hash: reading.HeadOf(r.Chain), Digest: r.Chain.Head}.String()})...)}
 	if s != nil {
 		if title := text.OneLine(summary.Title(s.output)); title != "" {
 			m.Subject, m.Body = title, what

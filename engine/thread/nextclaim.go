@@ -15,7 +15,7 @@ func (r *stepRun) planNext(next verdict, usage *record.Usage) (*lease.Lease, err
 		return nil, nil
 	}
 	after := newRun(r.e, r.req)
-	after.entry, after.def, after.used, after.plan = r.entry, r.def, r.used, next.plan
+	after.Entry, after.Def, after.used, after.plan = r.Entry, r.Def, r.used, next.plan
 	after.used.Add(r.task.Role, usage)
 	if limit := after.limits().Check(after.used, next.role); limit != nil {
 		return nil, nil //nolint:nilerr // the next job finds it, and says so
@@ -26,5 +26,5 @@ func (r *stepRun) planNext(next verdict, usage *record.Usage) (*lease.Lease, err
 	}
 	t := after.terms()
 	t.Ahead = r.req.Ahead
-	return r.e.leases().New(r.id, who, t)
+	return r.e.leases().New(r.ID, who, t)
 }

@@ -48,8 +48,8 @@ func (r *stepRun) foresee(ctx context.Context) error {
 	if err := r.load(ctx); err != nil {
 		return err
 	}
-	if _, alive := r.v.Entry(r.id); !alive {
-		err := r.e.gone(ctx, r.v, r.id)
+	if _, alive := r.View.Entry(r.ID); !alive {
+		err := r.e.gone(ctx, r.View, r.ID)
 		r.plan.end = errors.As(err, new(*life.NotYoursError))
 		return err
 	}
@@ -60,48 +60,48 @@ func (r *stepRun) foresee(ctx context.Context) error {
 	if err := r.decide(ctx); err != nil {
 		return err
 	}
-	held, claimed := r.v.Claim(r.id)
-	if claimed && r.e.leases().Counts(r.v, held.Claim, r.entry) {
+	held, claimed := r.View.Claim(r.ID)
+	if claimed && r.e.leases().Counts(r.View, held.Claim, r.Entry) {
 		cause := &life.ClaimedError{Claim: held.Claim}
-		return &life.NotYoursError{Thread: r.id, Reason: cause.Error(), Cause: cause}
+		return &life.NotYoursError{Thread: r.ID, Reason: cause.Error(), Cause: cause}
 	}
-	r.lease = r.e.leases().Observe(r.v, r.id, r.entry)
+	r.lease = r.e.leases().Observe(r.View, r.ID, r.Entry)
 	return r.foreseeAct(ctx, held, claimed)
 }
 
 // foreseeAct is act, as far as it costs nothing.
 func (r *stepRun) foreseeAct(ctx context.Context, held gitcas.Held, claimed bool) error {
 	var died []string
-	if claimed && held.Head == r.entry.Head {
-		_, died = lease.RecordDeadClaim(r.v, r.id, held, "")
+	if claimed && held.Head == r.Entry.Head {
+		_, died = lease.RecordDeadClaim(r.View, r.ID, held, "")
 		if err := r.countClaim(ctx, held.Claim, died); err != nil {
 			return err
 		}
 	}
-	switch n := life.CountAttempts(r.entry, r.id, died); {
+	switch n := life.CountAttempts(r.Entry, r.ID, died); {
 	case r.plan.limit != nil:
-		return &life.LimitError{Thread: r.id, Err: r.plan.limit, Ahead: true}
+		return &life.LimitError{Thread: r.ID, Err: r.plan.limit, Ahead: true}
 	case r.plan.end:
 		return nil
 	case r.plan.suspend == "" && n >= life.MaxAttempts:
-		r.plan.suspend = tooMany(r.id, n)
+		r.plan.suspend = tooMany(r.ID, n)
 	}
 	if r.plan.suspend != "" {
-		return &life.SuspendedError{Thread: r.id, Role: r.waitingRole(), Reason: r.plan.suspend, Way: r.wayAhead()}
+		return &life.SuspendedError{Thread: r.ID, Role: r.waitingRole(), Reason: r.plan.suspend, Way: r.wayAhead()}
 	}
 	return r.prepareTask()
 }
 
 // wayAhead is what a person does about a thread whose next step would only make it wait.
 func (r *stepRun) wayAhead() string {
-	name, command := life.WayOn(r.id, r.plan.suspend)
+	name, command := life.WayOn(r.ID, r.plan.suspend)
 	switch {
-	case r.entry.Pause != nil: // taken back before it holds
-		return "let it go on with: uwf thread resume " + string(r.id)
-	case strings.HasSuffix(command, life.RetryCommand(r.id)):
+	case r.Entry.Pause != nil: // taken back before it holds
+		return "let it go on with: uwf thread resume " + string(r.ID)
+	case strings.HasSuffix(command, life.RetryCommand(r.ID)):
 		return ""
 	}
-	return life.AdviseWait(r.id) + name + " with: " + command
+	return life.AdviseWait(r.ID) + name + " with: " + command
 }
 
 // countClaim adds a job that died to what was used. No attempt's ref tells of it yet.
@@ -114,7 +114,7 @@ func (r *stepRun) countClaim(ctx context.Context, c gitcas.Claim, died []string)
 		known = died[:len(died)-1] // the last one is this claim
 	}
 	var err error
-	if r.used, err = r.countUsed(ctx, life.AppendAttempts(r.entry.Attempts, life.DeadRefs(r.id, known)...)); err != nil {
+	if r.used, err = r.countUsed(ctx, life.AppendAttempts(r.Entry.Attempts, life.DeadRefs(r.ID, known)...)); err != nil {
 		return err
 	}
 	if c.For == "" {
@@ -126,15 +126,15 @@ func (r *stepRun) countClaim(ctx context.Context, c gitcas.Claim, died []string)
 
 func (r *stepRun) planned() Plan {
 	p := Plan{
-		Thread: r.id, Step: r.stepNo(), Role: r.plan.role, Agent: r.plan.agent, Command: r.plan.command, Location: r.location(),
+		Thread: r.ID, Step: r.StepNumber(), Role: r.plan.role, Agent: r.plan.agent, Command: r.plan.command, Location: r.location(),
 		Model: r.task.Model, Prompt: r.task.Prompt, Used: r.used,
-		Done: r.plan.end || r.entry.Status == gitcas.StatusEnded,
+		Done: r.plan.end || r.Entry.Status == gitcas.StatusEnded,
 	}
-	if r.def != nil {
-		p.Workflow, p.Name, p.Limits = r.chain.Start.Workflow, r.def.Name, r.limits()
+	if r.Def != nil {
+		p.Workflow, p.Name, p.Limits = r.Chain.Start.Workflow, r.Def.Name, r.limits()
 	}
-	switch s := r.entry.Suspended; {
-	case r.entry.Status == gitcas.StatusSuspended && s != nil:
+	switch s := r.Entry.Suspended; {
+	case r.Entry.Status == gitcas.StatusSuspended && s != nil:
 		p.Suspended = &SuspendedInfo{Role: s.Role, Reason: s.Reason}
 	case r.plan.suspend != "":
 		p.Suspended = &SuspendedInfo{Role: r.waitingRole(), Reason: r.plan.suspend}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/united-workforce/uwf/engine/life"
-	"github.com/united-workforce/uwf/engine/moderator"
+	"github.com/united-workforce/uwf/engine/reading"
 	"github.com/united-workforce/uwf/engine/workbranch"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
@@ -58,7 +58,7 @@ func (p *poking) refuse(reason, advice string) error {
 // change completes the entry and makes the push, as v allows it.
 func (p *poking) change(ctx context.Context, v *gitcas.View, entry *gitcas.Entry) (*gitcas.Change, error) {
 	c := &gitcas.Change{Body: p.text}
-	words, err := readPendingWords(func(p gitcas.Place) node.Getter { return v.In(ctx, p) }, p.id, *entry)
+	words, err := reading.ReadPendingWords(func(p gitcas.Place) node.Getter { return v.In(ctx, p) }, p.id, *entry)
 	if err != nil {
 		return nil, err
 	}
@@ -96,10 +96,10 @@ func (p *poking) takeBack(ctx context.Context, v *gitcas.View, c *gitcas.Change,
 		return gitcas.Next{}, nil, p.refuse("it has no step yet", p.e.adviseWork(ctx, v, p.id))
 	}
 	last := chain.Steps[n-1]
-	if total := len(last.EdgePrompt) + len(p.text); total > maxEdgePrompt {
-		return gitcas.Next{}, nil, p.refuse(fmt.Sprintf("what its role was told and the instruction have %d bytes together; at most %d are passed on", total, maxEdgePrompt), "put long texts on the work branch")
+	if total := len(last.EdgePrompt) + len(p.text); total > reading.MaxPrompt {
+		return gitcas.Next{}, nil, p.refuse(fmt.Sprintf("what its role was told and the instruction have %d bytes together; at most %d are passed on", total, reading.MaxPrompt), "put long texts on the work branch")
 	}
-	words, err := answerBefore(func(p gitcas.Place) node.Getter { return v.In(ctx, p) }, p.id, last.Hash, last.Step)
+	words, err := reading.ReadWordsBefore(func(p gitcas.Place) node.Getter { return v.In(ctx, p) }, p.id, last.Hash, last.Step)
 	if err != nil {
 		return gitcas.Next{}, nil, err
 	}
@@ -107,7 +107,7 @@ func (p *poking) takeBack(ctx context.Context, v *gitcas.View, c *gitcas.Change,
 		return gitcas.Next{}, nil, err
 	}
 	chain.Steps = chain.Steps[:n-1]
-	entry.Head = headOf(chain)
+	entry.Head = reading.HeadOf(chain)
 	life.UndoDelivery(entry)
 	c.Subject = subjectOf(entry.Title, p.id, fmt.Sprintf("poked: %s · step %d", text.OneLine(last.Role), n))
 	c.Readable = map[string][]byte{gitcas.ReadablePath(p.id, n, last.Role): takenBack(last, n, p.text, p.by.onRecord())}
@@ -117,7 +117,7 @@ func (p *poking) takeBack(ctx context.Context, v *gitcas.View, c *gitcas.Change,
 // takenBack is the page of a step that is not in the chain any more.
 func takenBack(last gitcas.ChainStep, n int, instruction string, by *record.By) []byte {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# Step %d: %s, taken back\n\n%s had this step done again%s. What it was is kept: `%s.json`.\n", n, text.OneLine(last.Role), nameOf(by), addressOf(by), last.Hash)
+	fmt.Fprintf(&b, "# Step %d: %s, taken back\n\n%s had this step done again%s. What it was is kept: `%s.json`.\n", n, text.OneLine(last.Role), reading.NameOf(by), addressOf(by), last.Hash)
 	if instruction = strings.TrimSpace(instruction); instruction != "" {
 		b.WriteString("\n## Instruction\n\n    " + strings.ReplaceAll(text.Lines(instruction), "\n", "\n    ") + "\n")
 	}
@@ -248,58 +248,4 @@ func (p *poking) hold(v *gitcas.View, c *gitcas.Change, commit wire.ID) error {
 	c.Refs = append(c.Refs, upd)
 	c.Objects = append(c.Objects, objs...)
 	return nil
-}
-
-// again decides on a thread that was poked: the role of the step that was taken
-// back, in the same place, with the same prompt and what the person says.
-func (r *Thread) again(t moderator.Thread, words []record.Word) (moderator.Decision, error) {
-	n, err := r.in(gitcas.Place{Thread: r.id}).Get(r.entry.Next.Poked)
-	if err != nil {
-		return moderator.Decision{}, fmt.Errorf("the step that is to be done again: %w", err)
-	}
-	poked, err := record.ParseStep(n)
-	if err != nil {
-		return moderator.Decision{}, fmt.Errorf("the step that is to be done again: %w", err)
-	}
-	before, err := answerBefore(r.in, r.id, r.entry.Next.Poked, poked)
-	if err != nil {
-		return moderator.Decision{}, err
-	}
-	said := r.quoteWords(wordsAfter(words, before))
-	if !sameHash(poked.Prev, r.lastStep()) || poked.Start != r.chain.StartHash {
-		return moderator.Decision{}, r.oddlyPoked("it does not follow the thread's head")
-	}
-	d, err := r.orStuck(moderator.Next(r.def, t))
-	switch {
-	case err != nil:
-		return d, err
-	case d.Kind == moderator.Suspend:
-		d, err = r.orStuck(moderator.Resume(r.def, t, said))
-	case d.Kind == moderator.End:
-		d, err = r.orStuck(moderator.Reopen(r.def, t, said))
-	}
-	if err != nil {
-		return d, err
-	}
-	if d.Kind != moderator.Run || d.Role != poked.Role {
-		return d, r.oddlyPoked(fmt.Sprintf("it is of role %s, and the workflow wants %q here", text.OneLine(poked.Role), d.Role))
-	}
-	if poked.EdgePrompt != "" {
-		d.Prompt = poked.EdgePrompt
-	}
-	d.Prompt = strings.TrimRight(d.Prompt, "\n") + "\n\nYou did this before, and it was taken back: a person wants it done again."
-	if strings.TrimSpace(said) != "" {
-		d.Prompt += " The person says:\n" + said
-	}
-	return d, nil
-}
-
-// oddlyPoked is the error for an entry that names another step to be done again than
-// poke can have written there.
-func (r *Thread) oddlyPoked(why string) error {
-	return &gitcas.DamagedError{
-		What: "threads.yaml", Kind: gitcas.ErrContent,
-		Why:     fmt.Sprintf("thread %s: step %s is to be done again, but %s", r.id, r.entry.Next.Poked, why),
-		Restore: fmt.Sprintf("cancel this thread, and begin another from its steps: uwf thread fork %s:%d", r.id, len(r.chain.Steps)),
-	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/engine/life"
+	"github.com/united-workforce/uwf/engine/reading"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/wire"
@@ -133,7 +134,7 @@ func TestAnswersOfNobody(t *testing.T) {
 	for name, answer := range map[string]func(f *fixture) node.Hash{
 		"no text": func(f *fixture) node.Hash { return f.entry().Workflow },
 		"too long": func(f *fixture) node.Hash {
-			n, h, err := node.New(node.String, strings.Repeat("x", maxEdgePrompt+1), f.engine("x", 1).Clock.Now())
+			n, h, err := node.New(node.String, strings.Repeat("x", reading.MaxPrompt+1), f.engine("x", 1).Clock.Now())
 			f.ok(err)
 			e := f.entry()
 			_, err = f.store().Push(f.Context(), f.view(), &gitcas.Change{

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/united-workforce/uwf/engine/reading"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
@@ -96,7 +97,7 @@ func writeWords(b *strings.Builder, words []record.Word) {
 			asked = w.Question
 			fmt.Fprintf(b, "\nRole %s asked:\n\n%s\n", text.OneLine(w.Role), indented(w.Question))
 		}
-		fmt.Fprintf(b, "\n%s %s, %s%s:\n", nameOf(w.By), w.Did(), text.Time(time.UnixMilli(w.AtMs)), addressOf(w.By))
+		fmt.Fprintf(b, "\n%s %s, %s%s:\n", reading.NameOf(w.By), w.Did(), text.Time(time.UnixMilli(w.AtMs)), addressOf(w.By))
 		if strings.TrimSpace(w.Text) != "" {
 			fmt.Fprintf(b, "\n%s\n", indented(w.Text))
 		}
@@ -106,17 +107,6 @@ func writeWords(b *strings.Builder, words []record.Word) {
 func indented(text string) string {
 	return "    " + strings.ReplaceAll(strings.Trim(text, "\n"), "\n", "\n    ")
 }
-
-// nameOf is Name, also of nobody who is known.
-func nameOf(by *record.By) string {
-	if by == nil {
-		return "Somebody"
-	}
-	return Name(*by)
-}
-
-// Name is who somebody is, with the account's id.
-func Name(by record.By) string { return text.OneLine(by.Account()) }
 
 func addressOf(by *record.By) string {
 	if by == nil || by.URL == "" {

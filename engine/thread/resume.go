@@ -5,12 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/moderator"
+	"github.com/united-workforce/uwf/engine/reading"
 	"github.com/united-workforce/uwf/engine/workbranch"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
@@ -64,17 +64,17 @@ func (e *Engine) checkRaisedCost(ctx context.Context, v *gitcas.View, req Resume
 		return nil
 	}
 	if _, alive := v.Entry(req.Thread); !alive {
-		past, _, err := findPast(ctx, e.Store, v, req.Thread)
+		past, _, err := reading.FindPast(ctx, e.Store, v, req.Thread)
 		if err != nil {
 			return nil //nolint:nilerr // what follows says it
 		}
 		v = past
 	}
-	t, err := readThread(ctx, v, req.Thread)
+	t, err := reading.Read(ctx, v, req.Thread)
 	if err != nil {
 		return nil //nolint:nilerr // as above
 	}
-	return e.checkPrices(t.def, req.Limits)
+	return e.checkPrices(t.Def, req.Limits)
 }
 
 // tellLimits says where a raised limit has no effect, because the configuration or
@@ -83,7 +83,7 @@ func (e *Engine) tellLimits(ctx context.Context, v *gitcas.View, req ResumeReque
 	if len(req.Limits) == 0 {
 		return
 	}
-	t, err := readThread(ctx, v, req.Thread)
+	t, err := reading.Read(ctx, v, req.Thread)
 	if err != nil {
 		return // the next step will say
 	}
@@ -112,8 +112,8 @@ func (e *Engine) cleanText(what, text string) (string, error) {
 		return "", fmt.Errorf("check the %s for secrets: %w", what, err)
 	}
 	text, _ = clean.(string)
-	if len(text) > maxEdgePrompt {
-		return "", &life.UsageError{Msg: fmt.Sprintf("the %s has %d bytes; at most %d are taken: put long texts on the work branch", what, len(text), maxEdgePrompt)}
+	if len(text) > reading.MaxPrompt {
+		return "", &life.UsageError{Msg: fmt.Sprintf("the %s has %d bytes; at most %d are taken: put long texts on the work branch", what, len(text), reading.MaxPrompt)}
 	}
 	return text, nil
 }
@@ -173,7 +173,7 @@ func (r *resumption) goOn(ctx context.Context, v *gitcas.View, entry gitcas.Entr
 	if err != nil {
 		return nil, err
 	}
-	words, err := readPendingWords(func(p gitcas.Place) node.Getter { return v.In(ctx, p) }, r.req.Thread, entry)
+	words, err := reading.ReadPendingWords(func(p gitcas.Place) node.Getter { return v.In(ctx, p) }, r.req.Thread, entry)
 	if err != nil {
 		return nil, err
 	}
@@ -195,18 +195,18 @@ func (r *resumption) goOn(ctx context.Context, v *gitcas.View, entry gitcas.Entr
 // on without an answer is refused, and so is an answer to something else: one that is
 // older than the question, or that was given before.
 func (r *resumption) readQuestion(ctx context.Context, v *gitcas.View, entry gitcas.Entry) (string, error) {
-	t, err := readThread(ctx, v, r.req.Thread)
+	t, err := reading.Read(ctx, v, r.req.Thread)
 	if err != nil {
 		return "", err
 	}
-	if said, err := t.hasHeard(r.by); err != nil || said {
+	if said, err := t.HasHeard(r.by.onRecord()); err != nil || said {
 		return "", cmp.Or(err, r.refuseRepeat())
 	}
-	d, err := t.upNext()
+	d, err := t.AskModerator()
 	if err != nil || d.Kind != moderator.Suspend || entry.Next != nil && entry.Next.Poked != "" {
 		return "", nil //nolint:nilerr // the next step will say
 	}
-	asked := time.UnixMilli(t.chain.Steps[len(t.chain.Steps)-1].CompletedAtMs).Truncate(time.Second)
+	asked := time.UnixMilli(t.Chain.Steps[len(t.Chain.Steps)-1].CompletedAtMs).Truncate(time.Second)
 	answered := entry.Next != nil && entry.Next.Answer != ""
 	switch {
 	case !r.req.Written.IsZero() && r.req.Written.Before(asked):
@@ -219,26 +219,6 @@ func (r *resumption) readQuestion(ctx context.Context, v *gitcas.View, entry git
 
 func (r *resumption) refuseRepeat() error {
 	return r.refuse("what this comment says was said to it before", "write another one")
-}
-
-// hasHeard reports whether the comment that a person speaks by was taken before: what was
-// said once must not count again when its job runs again.
-func (r *Thread) hasHeard(p *Person) (bool, error) {
-	if p == nil || p.Kind == record.ByLocal || p.URL == "" {
-		return false, nil
-	}
-	words, err := readPendingWords(r.in, r.id, r.entry)
-	if err != nil {
-		return false, err
-	}
-	for _, s := range r.chain.Steps {
-		before, err := answerBefore(r.in, r.id, s.Hash, s.Step)
-		if err != nil {
-			return false, err
-		}
-		words = append(words, before...)
-	}
-	return slices.ContainsFunc(words, func(w record.Word) bool { return w.By != nil && w.By.Kind != record.ByLocal && w.By.URL == p.URL }), nil
 }
 
 // addAnswer adds what the person says to the change that lets the thread go on.
@@ -282,11 +262,11 @@ func (r *resumption) deliverAgain(v *gitcas.View, entry gitcas.Entry) (*gitcas.C
 // instead lets an ended thread go on by its workflow's `resume` edge instead of being
 // delivered now. A job that delivers it finds its claim gone.
 func (r *resumption) instead(ctx context.Context, v *gitcas.View, entry gitcas.Entry) (*gitcas.Change, error) {
-	t, err := readThread(ctx, v, r.req.Thread)
+	t, err := reading.Read(ctx, v, r.req.Thread)
 	if err != nil {
 		return nil, err
 	}
-	d, err := r.reopened(t, fmt.Sprintf("begin another thread from one of its steps: uwf thread fork %s:%d", r.req.Thread, max(len(t.chain.Steps)-1, 0)))
+	d, err := r.reopened(t, fmt.Sprintf("begin another thread from one of its steps: uwf thread fork %s:%d", r.req.Thread, max(len(t.Chain.Steps)-1, 0)))
 	if err != nil {
 		return nil, err
 	}
@@ -306,7 +286,7 @@ func (r *resumption) instead(ctx context.Context, v *gitcas.View, entry gitcas.E
 // `resume` edge next.
 func (r *resumption) reopen(ctx context.Context, v *gitcas.View) (*gitcas.Change, error) {
 	id := r.req.Thread
-	past, ended, err := findPast(ctx, r.e.Store, v, id)
+	past, ended, err := reading.FindPast(ctx, r.e.Store, v, id)
 	switch {
 	case err != nil:
 		return nil, err
@@ -316,7 +296,7 @@ func (r *resumption) reopen(ctx context.Context, v *gitcas.View) (*gitcas.Change
 		return nil, r.changed()
 	}
 	r.before.Head = ended.Head
-	t, err := readThread(ctx, past, id)
+	t, err := reading.Read(ctx, past, id)
 	if err != nil {
 		return nil, err
 	}
@@ -328,14 +308,14 @@ func (r *resumption) reopen(ctx context.Context, v *gitcas.View) (*gitcas.Change
 }
 
 // reopened asks the moderator which role goes on after the end.
-func (r *resumption) reopened(t *Thread, advice string) (moderator.Decision, error) {
-	if said, err := t.hasHeard(r.by); err != nil || said {
+func (r *resumption) reopened(t *reading.Thread, advice string) (moderator.Decision, error) {
+	if said, err := t.HasHeard(r.by.onRecord()); err != nil || said {
 		return moderator.Decision{}, cmp.Or(err, r.refuseRepeat())
 	}
-	d, err := t.reopened(r.req.Text)
+	d, err := t.AskReopened(r.req.Text)
 	switch {
 	case errors.Is(err, moderator.ErrNoResumeEdge):
-		return d, &life.RefusedError{Thread: r.req.Thread, Do: "resume", Reason: fmt.Sprintf("it has ended, and workflow %s has no `resume` edge under $START that says which role goes on", t.def.Name),
+		return d, &life.RefusedError{Thread: r.req.Thread, Do: "resume", Reason: fmt.Sprintf("it has ended, and workflow %s has no `resume` edge under $START that says which role goes on", t.Def.Name),
 			Advice: advice, Cause: err}
 	case err != nil:
 		return d, fmt.Errorf("resume thread %s: %w", r.req.Thread, err)
@@ -353,7 +333,7 @@ func forkAdvice(ended gitcas.Ended) string {
 }
 
 // alive is the push that brings the thread back.
-func (r *resumption) alive(ctx context.Context, v, past *gitcas.View, t *Thread, ended gitcas.Ended, role string) (*gitcas.Change, error) {
+func (r *resumption) alive(ctx context.Context, v, past *gitcas.View, t *reading.Thread, ended gitcas.Ended, role string) (*gitcas.Change, error) {
 	id := r.req.Thread
 	entry, _ := past.Entry(id)
 	if other, taken := threadWithKey(v, entry.Key); taken {
@@ -365,7 +345,7 @@ func (r *resumption) alive(ctx context.Context, v, past *gitcas.View, t *Thread,
 		return nil, err
 	}
 	c.Reopen = []gitcas.Ended{ended}
-	addPage(c, gitcas.IndexPath(id), t.storyWithAll(ctx, *c.Threads[id]).writeIndex())
+	addPage(c, gitcas.IndexPath(id), storyWithAll(ctx, t, *c.Threads[id]).writeIndex())
 	upd, err := r.e.branches().RestoreRef(ctx, v, workbranch.Of(id, entry))
 	if err != nil {
 		return nil, err

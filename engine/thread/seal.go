@@ -4,15 +4,13 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/united-workforce/uwf/engine/reading"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/engine/thread/seal"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
 )
-
-// maxEdgePrompt bounds what one role, or a person, tells the next, in bytes.
-const maxEdgePrompt = 256 << 10
 
 // sealed is a step whose nodes are checked, redacted and hashed anew. Only the
 // StepNode itself is still open: the commit adds the work commit and the earlier
@@ -77,15 +75,15 @@ func (r *stepRun) seal(d task.Draft) (*sealed, error) {
 
 // sealAnswer gives the step what people said before it.
 func (r *stepRun) sealAnswer(o *sealed) error {
-	next := r.entry.Next
+	next := r.Entry.Next
 	if next == nil || next.Answer == "" {
 		return nil
 	}
-	n, err := r.in(gitcas.Place{Thread: r.id, Of: next.Answer}).Get(next.Answer)
+	n, err := r.In(gitcas.Place{Thread: r.ID, Of: next.Answer}).Get(next.Answer)
 	if err != nil {
 		return fmt.Errorf("answer: %w", err)
 	}
-	if o.words, err = readPendingWords(r.in, r.id, r.entry); err != nil {
+	if o.words, err = reading.ReadPendingWords(r.In, r.ID, r.Entry); err != nil {
 		return err
 	}
 	o.step.Answer = &next.Answer
@@ -126,7 +124,7 @@ func (r *stepRun) draftStep(d task.Draft) (record.Step, error) {
 	switch {
 	case step.Start != r.task.Start:
 		return step, fmt.Errorf("the agent's step belongs to another thread (start %s, wanted %s)", step.Start, r.task.Start)
-	case !sameHash(step.Prev, r.task.Prev):
+	case !reading.SameHash(step.Prev, r.task.Prev):
 		return step, fmt.Errorf("the agent's step does not follow the thread's head (prev %s, wanted %s)", show(step.Prev), show(r.task.Prev))
 	case step.Role != r.task.Role:
 		return step, fmt.Errorf("the agent's step is of role %q, wanted %q", step.Role, r.task.Role)
@@ -160,7 +158,7 @@ func (r *stepRun) baseStep(d task.Draft, child record.Step) record.Step {
 	usage.DurationMs = max(now-r.task.StartedAtMs, 0) + max(d.Took.Milliseconds(), 0)
 	run := r.madeBy()
 	var by *record.By
-	if next := r.entry.Next; next != nil {
+	if next := r.Entry.Next; next != nil {
 		by = next.By
 	}
 	return record.Step{
@@ -189,13 +187,6 @@ func most(a, b record.Usage) record.Usage {
 		OutputTokens: max(a.OutputTokens, b.OutputTokens), CostUSD: max(a.CostUSD, b.CostUSD),
 		Unpriced: a.Unpriced || b.Unpriced,
 	}
-}
-
-func sameHash(a, b *node.Hash) bool {
-	if a == nil || b == nil {
-		return a == b
-	}
-	return *a == *b
 }
 
 func show(h *node.Hash) string {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/united-workforce/uwf/engine/attempt"
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/redact"
 	"github.com/united-workforce/uwf/engine/task"
@@ -146,7 +147,7 @@ func TestSealRefuses(t *testing.T) {
 				if e := f.entry(); e.Head != head || len(e.Attempts) != 1 {
 					f.Errorf("the thread's entry is %+v", e)
 				}
-				step, ok := errorStepOf(f.attempt("r1", 1).Nodes)
+				step, ok := attempt.ErrorStepOf(f.attempt("r1", 1).Nodes)
 				if !ok || res.Error == nil || res.Error.StepHash != step {
 					f.Errorf("the attempt holds the error StepNode %q; told is %+v", step, res.Error)
 				}
@@ -434,7 +435,7 @@ func TestSalvageTakesNoForgedStep(t *testing.T) {
 				steps++
 			}
 		}
-		h, ok := errorStepOf(a.Nodes)
+		h, ok := attempt.ErrorStepOf(a.Nodes)
 		if !ok || steps != 1 {
 			f.Fatalf("%d StepNodes, an error among them: %v", steps, ok)
 		}

@@ -23,13 +23,13 @@ var mutations = []mutation{
 	},
 	{
 		"no entry check on rebuild", "commit.go",
-		"case !life.SameThread(entry, r.entry):\n\t\treturn entry, held, &movedError",
+		"case !life.SameThread(entry, r.Entry):\n\t\treturn entry, held, &movedError",
 		"case false:\n\t\treturn entry, held, &movedError",
 	},
 	{
 		"a pause is not looked at", "decide.go",
-		"if r.entry.Pause != nil {",
-		"if false && r.entry.Pause != nil {",
+		"if r.Entry.Pause != nil {",
+		"if false && r.Entry.Pause != nil {",
 	},
 	{
 		"a pause is forgotten by the commit", "commit.go",
@@ -38,7 +38,7 @@ var mutations = []mutation{
 	},
 	{
 		"a poked step is not linked", "commit.go",
-		"append(r.poked(), prev...)",
+		"append(r.PokedStep(), prev...)",
 		"prev",
 	},
 	{
@@ -63,8 +63,8 @@ var mutations = []mutation{
 	},
 	{
 		"a delivery is archived without the claim", "deliver.go",
-		"return entry, held, alive && life.SameThread(entry, r.entry) && claimed && r.lease.Owns(held.Claim)",
-		"return entry, held, alive && life.SameThread(entry, r.entry) && claimed",
+		"return entry, held, alive && life.SameThread(entry, r.Entry) && claimed && r.lease.Owns(held.Claim)",
+		"return entry, held, alive && life.SameThread(entry, r.Entry) && claimed",
 	},
 	{
 		"a delivery doesn't bring the branch up", "deliver.go",
@@ -128,8 +128,8 @@ var mutations = []mutation{
 	},
 	{
 		"too many failed attempts don't stop", "step.go",
-		"if n := life.CountAttempts(r.entry, r.id, held.Died); n >= life.MaxAttempts {",
-		"if n := life.CountAttempts(r.entry, r.id, held.Died); false && n >= life.MaxAttempts {",
+		"if n := life.CountAttempts(r.Entry, r.ID, held.Died); n >= life.MaxAttempts {",
+		"if n := life.CountAttempts(r.Entry, r.ID, held.Died); false && n >= life.MaxAttempts {",
 	},
 	{
 		"reads don't wait", "../../gitcas/wire/patient.go",
@@ -163,8 +163,8 @@ var mutations = []mutation{
 	},
 	{
 		"the sealed step is deleted before it landed", "commit.go",
-		"\tv, err := r.e.update(push, r.v, build, r.id)\n\tvar moved *movedError",
-		"\tr.dropFromDisk()\n\tv, err := r.e.update(push, r.v, build, r.id)\n\tvar moved *movedError",
+		"\tv, err := r.e.update(push, r.View, build, r.ID)\n\tvar moved *movedError",
+		"\tr.dropFromDisk()\n\tv, err := r.e.update(push, r.View, build, r.ID)\n\tvar moved *movedError",
 	},
 	{
 		"the sealed step stays on disk", "commit.go",
@@ -178,8 +178,8 @@ var mutations = []mutation{
 	},
 	{
 		"it is brought in without a claim", "bringin.go",
-		"v, h, err := r.e.claim(ctx, r.v, r.id, lease.Terms{Work: lease.DeliveryTime})",
-		"v, h, err := r.e.claim(ctx, r.v, r.id, lease.Terms{Work: lease.DeliveryTime, Take: &gitcas.Held{}})",
+		"v, h, err := r.e.claim(ctx, r.View, r.ID, lease.Terms{Work: lease.DeliveryTime})",
+		"v, h, err := r.e.claim(ctx, r.View, r.ID, lease.Terms{Work: lease.DeliveryTime, Take: &gitcas.Held{}})",
 	},
 	{
 		"a claim that counts is replaced", "../lease/lease.go",
@@ -248,8 +248,8 @@ var mutations = []mutation{
 	},
 	{
 		"a job's suspension leaves the claim", "suspend.go",
-		"Body:     reason,\n\t\t\tTrailers: entryTrailers(r.id, entry),\n\t\t\tRefs:     []wire.RefUpdate{release},",
-		"Body:     reason,\n\t\t\tTrailers: entryTrailers(r.id, entry),\n\t\t\tRefs:     []wire.RefUpdate{release}[:0],",
+		"Body:     reason,\n\t\t\tTrailers: entryTrailers(r.ID, entry),\n\t\t\tRefs:     []wire.RefUpdate{release},",
+		"Body:     reason,\n\t\t\tTrailers: entryTrailers(r.ID, entry),\n\t\t\tRefs:     []wire.RefUpdate{release}[:0],",
 	},
 	{
 		"a cancellation leaves the claim", "suspend.go",
@@ -346,13 +346,13 @@ var guarded = []struct {
 }{
 	{"TestFailedAgentsCollide", mutation{
 		"an attempt that failed is not linked", "attempt.go",
-		"life.LinkAttempts(&entry, r.id, nil, gitcas.AttemptRef(r.id, a.Run, a.Attempt))\n\t\tresult",
+		"life.LinkAttempts(&entry, r.ID, nil, gitcas.AttemptRef(r.ID, a.Run, a.Attempt))\n\t\tresult",
 		"result",
 	}},
 	{"TestAgain", mutation{
 		"what a run did it does not know", "decide.go",
-		"if r.steppedByUs(r.e.Who.Run) {\n\t\t\treturn true",
-		"if false && r.steppedByUs(r.e.Who.Run) {\n\t\t\treturn true",
+		"if r.SteppedBy(r.e.Who.Run) {\n\t\t\treturn true",
+		"if false && r.SteppedBy(r.e.Who.Run) {\n\t\t\treturn true",
 	}},
 	{"TestNoNextStep", mutation{
 		"a next step is claimed past a limit", "nextclaim.go",
@@ -390,7 +390,7 @@ var guarded = []struct {
 		"if p := planOf(decision); false && p.role != r.plan.role {",
 	}},
 	{"TestDeadAhead", mutation{
-		"a dead claim is not charged", "earlier.go",
+		"a dead claim is not charged", "../attempt/ledger.go",
 		"Usage: life.ClaimUsage(c),",
 		"Usage: &record.Usage{},",
 	}},
@@ -400,9 +400,9 @@ var guarded = []struct {
 		"if len(held.Died) >= 0 && len(",
 	}},
 	{"TestBringIn", mutation{
-		"a step that is brought in is paid beside its dead claim", "earlier.go",
-		"if kept.Claim != nil && a.replaces != nil && a.replaces(*kept.Claim) {",
-		"if false && kept.Claim != nil && a.replaces != nil && a.replaces(*kept.Claim) {",
+		"a step that is brought in is paid beside its dead claim", "../attempt/ledger.go",
+		"if kept.Claim != nil && a.Replaces != nil && a.Replaces(*kept.Claim) {",
+		"if false && kept.Claim != nil && a.Replaces != nil && a.Replaces(*kept.Claim) {",
 	}},
 	{"TestRenewalByUsage", mutation{
 		"the tenth begun is not charged", "../task/budget.go",
@@ -461,13 +461,13 @@ var guarded = []struct {
 	}},
 	{"TestBringInPushed", mutation{
 		"what is in the thread is brought in again", "bringin.go",
-		"if r.hasStep(r.brought.step) {",
-		"if false && r.hasStep(r.brought.step) {",
+		"if r.HasStep(r.brought.step) {",
+		"if false && r.HasStep(r.brought.step) {",
 	}},
 	{"TestBringInForged", mutation{
 		"it is brought in for a role that there isn't", "bringin.go",
-		"if _, ok := r.def.Roles[b.step.Role]; !ok {",
-		"if _, ok := r.def.Roles[b.step.Role]; false && !ok {",
+		"if _, ok := r.Def.Roles[b.step.Role]; !ok {",
+		"if _, ok := r.Def.Roles[b.step.Role]; false && !ok {",
 	}},
 	{"TestBringInForged", mutation{
 		"its files are not searched for secrets", "bringin.go",

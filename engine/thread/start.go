@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/moderator"
+	"github.com/united-workforce/uwf/engine/reading"
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
@@ -74,7 +74,7 @@ func (e *Engine) Start(ctx context.Context, req StartRequest) (Started, error) {
 	if err := life.CheckLimits(req.Limits); err != nil {
 		return Started{}, err
 	}
-	if req.Cwd != "" && !inWorkTree(req.Cwd) {
+	if req.Cwd != "" && !reading.InWorkTree(req.Cwd) {
 		return Started{}, &life.UsageError{Msg: fmt.Sprintf("%q is no path of a folder in the work tree, from its top", req.Cwd)}
 	}
 	prompt, trigger, err := e.redactStart(&req)
@@ -98,7 +98,7 @@ func (e *Engine) Start(ctx context.Context, req StartRequest) (Started, error) {
 	}
 	start := record.Start{
 		Workflow: req.Workflow, Prompt: prompt, Cwd: cmp.Or(req.Cwd, "."), Trigger: trigger, Base: req.Base,
-		Title: cmp.Or(text.OneLine(req.Title), TitleOf(prompt)), By: who.onRecord(),
+		Title: cmp.Or(text.OneLine(req.Title), reading.TitleOfPrompt(prompt)), By: who.onRecord(),
 		Digests: &record.StartDigests{Workflow: digest},
 	}
 	n, head, err := start.Node(now)
@@ -153,20 +153,6 @@ func (e *Engine) Start(ctx context.Context, req StartRequest) (Started, error) {
 	e.reached("start")
 	return out, nil
 }
-
-// TitleOf is what a thread without a title is about: the first line of its prompt that
-// says something.
-func TitleOf(prompt string) string {
-	for line := range strings.Lines(prompt) {
-		if title := text.OneLine(strings.TrimLeft(line, "# \t>*-")); title != "" {
-			return text.Cut(title, maxTitle)
-		}
-	}
-	return ""
-}
-
-// maxTitle bounds a title that is made of a prompt, in bytes.
-const maxTitle = 80
 
 // existing says which thread is taken for a new one with the same key.
 func existing(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) (Started, error) {

@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/united-workforce/uwf/engine/attempt"
 	"github.com/united-workforce/uwf/engine/deadline"
 	"github.com/united-workforce/uwf/engine/lease"
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/moderator"
+	"github.com/united-workforce/uwf/engine/reading"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/engine/workbranch"
 	"github.com/united-workforce/uwf/gitcas"
@@ -115,12 +117,12 @@ type SuspendedInfo struct {
 
 // stepRun is one run of the protocol.
 type stepRun struct {
-	Thread // its entry as read after the claim
-	e      *Engine
-	req    StepRequest
-	plan   plan
-	used   moderator.Totals
-	lease  *lease.Lease
+	reading.Thread // its entry as read after the claim
+	e              *Engine
+	req            StepRequest
+	plan           plan
+	used           moderator.Totals
+	lease          *lease.Lease
 
 	task     task.Task
 	meter    task.Meter
@@ -130,7 +132,7 @@ type stepRun struct {
 	// unreadable: no picture of the folder can be taken. To try again takes as long.
 	unreadable   bool
 	putBack      []string // what the agent changed in a .git
-	tried        *attempts
+	tried        *attempt.Ledger
 	delivering   bool     // not a step: the thread's end is delivered
 	closed       []string // statuses, "" for none, that only an approval opens, and there is none
 	closedWhy    string
@@ -165,15 +167,15 @@ func (e *Engine) Step(ctx context.Context, req StepRequest) (Result, error) {
 		ctx, cancel := deadline.Outlive(ctx, 0, deadline.CleanupGrace)
 		defer cancel()
 		if lerr := e.RemoveLeftovers(ctx); lerr != nil {
-			e.observe(Event{Kind: "notice", Thread: r.id, Step: r.stepNo(), Role: r.task.Role, Text: e.cleanError(lerr).Error()})
+			e.observe(Event{Kind: "notice", Thread: r.ID, Step: r.StepNumber(), Role: r.task.Role, Text: e.cleanError(lerr).Error()})
 		}
 	}
 	return res, err
 }
 
 func newRun(e *Engine, req StepRequest) *stepRun {
-	r := &stepRun{Thread: Thread{id: req.Thread}, e: e, req: req, keptAs: map[wire.ID]string{}}
-	r.tried = attemptsOf(e.Store, &r.Thread, "")
+	r := &stepRun{Thread: reading.Thread{ID: req.Thread}, e: e, req: req, keptAs: map[wire.ID]string{}}
+	r.tried = attempt.NewLedger(e.Store, &r.Thread, "")
 	return r
 }
 
@@ -191,24 +193,24 @@ func (r *stepRun) step(ctx context.Context) (Result, error) {
 		}
 	}
 	if done, res, err := r.beforeClaim(ctx); done || err != nil {
-		r.e.dropClaim(ctx, r.v, r.id)
+		r.e.dropClaim(ctx, r.View, r.ID)
 		return res, err
 	}
 	if err := r.decide(ctx); err != nil {
-		r.e.dropClaim(ctx, r.v, r.id)
+		r.e.dropClaim(ctx, r.View, r.ID)
 		return r.result(), err
 	}
-	if !(r.req.Held != nil && r.lease.TakeUp(r.v, r.entry, r.terms().Budget)) && !r.takeAhead() {
-		v, h, err := r.e.claim(ctx, r.v, r.id, r.terms())
+	if !(r.req.Held != nil && r.lease.TakeUp(r.View, r.Entry, r.terms().Budget)) && !r.takeAhead() {
+		v, h, err := r.e.claim(ctx, r.View, r.ID, r.terms())
 		if err != nil {
 			return r.refused(err), err
 		}
-		r.v, r.lease = v, h
-		r.entry, _ = v.Entry(r.id)
+		r.View, r.lease = v, h
+		r.Entry, _ = v.Entry(r.ID)
 	}
 	defer r.lease.Release(ctx)
 	r.lease.HandsOver = r.req.HandsOver
-	r.e.observe(Event{Kind: "claimed", Thread: r.id, Step: r.stepNo(), Role: r.plan.role})
+	r.e.observe(Event{Kind: "claimed", Thread: r.ID, Step: r.StepNumber(), Role: r.plan.role})
 	return r.act(ctx)
 }
 
@@ -231,15 +233,15 @@ func (r *stepRun) act(ctx context.Context) (Result, error) {
 		if err := r.suspend(ctx, r.plan.limit.Error()); err != nil {
 			return r.result(), err
 		}
-		return r.result(), &life.LimitError{Thread: r.id, Err: r.plan.limit}
+		return r.result(), &life.LimitError{Thread: r.ID, Err: r.plan.limit}
 	case r.plan.end:
 		return r.finish(ctx)
 	case r.plan.suspend != "":
 		return r.suspended(ctx, r.plan.suspend)
 	}
 	held, _ := r.lease.Current()
-	if n := life.CountAttempts(r.entry, r.id, held.Died); n >= life.MaxAttempts {
-		return r.suspended(ctx, tooMany(r.id, n))
+	if n := life.CountAttempts(r.Entry, r.ID, held.Died); n >= life.MaxAttempts {
+		return r.suspended(ctx, tooMany(r.ID, n))
 	}
 	return r.work(ctx)
 }
@@ -283,7 +285,7 @@ func (r *stepRun) work(ctx context.Context) (Result, error) {
 	if err != nil {
 		return r.result(), r.failed(ctx, "extract", draft, err)
 	}
-	r.e.observe(Event{Kind: "sealed", Thread: r.id, Step: r.stepNo(), Role: r.task.Role, Status: next.status, Usage: *step.step.Usage})
+	r.e.observe(Event{Kind: "sealed", Thread: r.ID, Step: r.StepNumber(), Role: r.task.Role, Status: next.status, Usage: *step.step.Usage})
 	if r.snap, err = r.takeSnapshot(ctx, next.status, step); err != nil {
 		return r.result(), r.failed(ctx, "workspace", draft, err)
 	}
@@ -301,7 +303,7 @@ func (r *stepRun) runAgent(ctx context.Context) (task.Draft, error) {
 	r.startRenewal(ctx, stop)
 	defer r.stopRenewal()
 
-	r.e.observe(Event{Kind: "agent", Thread: r.id, Step: r.stepNo(), Role: r.task.Role, Agent: r.task.Agent, Text: r.task.EdgePrompt})
+	r.e.observe(Event{Kind: "agent", Thread: r.ID, Step: r.StepNumber(), Role: r.task.Role, Agent: r.task.Agent, Text: r.task.EdgePrompt})
 	r.task.Timeout = r.lease.AgentTime(r.task.Timeout)
 	draft, err := r.e.Agent.Run(agentCtx, r.task, &r.meter)
 	r.stopRenewal()
@@ -331,7 +333,7 @@ func (r *stepRun) tellPutBack(lines []string) {
 		}
 		said = text.Cut(text.Line(said), maxPutBack)
 		r.putBack = append(r.putBack, said)
-		r.e.observe(Event{Kind: "notice", Thread: r.id, Step: r.stepNo(), Role: r.task.Role, Text: "what git obeys in the workspace was changed by the agent, and put back: " + said})
+		r.e.observe(Event{Kind: "notice", Thread: r.ID, Step: r.StepNumber(), Role: r.task.Role, Text: "what git obeys in the workspace was changed by the agent, and put back: " + said})
 	}
 }
 
@@ -346,11 +348,9 @@ func (r *stepRun) startRenewal(ctx context.Context, stop func(error)) {
 	r.stopRenewal = func() {
 		cancel()
 		wg.Wait()
-		r.v = r.lease.Latest
+		r.View = r.lease.Latest
 	}
 }
-
-func (r *Thread) stepNo() int { return len(r.chain.Steps) + 1 }
 
 // refused is the result of a job that did not get the thread.
 func (r *stepRun) refused(err error) Result {
@@ -364,14 +364,14 @@ func (r *stepRun) refused(err error) Result {
 
 // result describes the thread as this run last saw it.
 func (r *stepRun) result() Result {
-	res := Result{PutBack: r.putBack, Thread: r.id, Head: r.entry.Head, Status: string(r.entry.Status), Step: len(r.chain.Steps), NextRole: r.plan.role}
-	if r.def != nil {
-		res.Workflow, res.Name = r.chain.Start.Workflow, r.def.Name
+	res := Result{PutBack: r.putBack, Thread: r.ID, Head: r.Entry.Head, Status: string(r.Entry.Status), Step: len(r.Chain.Steps), NextRole: r.plan.role}
+	if r.Def != nil {
+		res.Workflow, res.Name = r.Chain.Start.Workflow, r.Def.Name
 	}
-	if headOf(r.chain) == r.entry.Head {
-		res.HeadDigest = r.chain.Head
+	if reading.HeadOf(r.Chain) == r.Entry.Head {
+		res.HeadDigest = r.Chain.Head
 	}
-	res.tell(r.entry)
+	res.tell(r.Entry)
 	return res
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/engine/life"
+	"github.com/united-workforce/uwf/engine/reading"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
@@ -312,8 +313,8 @@ func TestCwdElsewhere(t *testing.T) {
 			req.Cwd = cwd
 			_, err := f.engine("start", 1).Start(f.Context(), req)
 			f.says(f.code(err, life.KindUsage), "is no path of a folder in the work tree")
-			r := stepRun{Thread: Thread{chain: gitcas.Chain{Start: record.Start{Cwd: cwd}}}}
-			if got := r.cwd(); got != "." || r.location() != "" {
+			r := stepRun{Thread: reading.Thread{Chain: gitcas.Chain{Start: record.Start{Cwd: cwd}}}}
+			if got := r.WorkFolder(); got != "." || r.location() != "" {
 				f.Errorf("a thread with %q works in %q", cwd, got)
 			}
 		})

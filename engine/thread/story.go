@@ -8,12 +8,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/united-workforce/uwf/engine/attempt"
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/moderator"
+	"github.com/united-workforce/uwf/engine/reading"
 	"github.com/united-workforce/uwf/engine/summary"
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
-	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/internal/markdown"
 	"github.com/united-workforce/uwf/internal/text"
@@ -56,91 +57,16 @@ func AddPages(ctx context.Context, v *gitcas.View, c *gitcas.Change) {
 		if entry == nil || c.Readable[gitcas.IndexPath(id)] != nil {
 			continue
 		}
-		r, err := readAfter(ctx, v, c, id, *entry)
+		r, err := reading.ReadAfter(ctx, v, c, id, *entry)
 		if err != nil {
 			continue
 		}
-		tale := r.storyWithAll(ctx, *entry)
+		tale := storyWithAll(ctx, r, *entry)
 		addPage(c, gitcas.IndexPath(id), tale.writeIndex())
 		if _, alive := v.Entry(id); !alive {
 			addPage(c, gitcas.TaskPath(id), tale.writeTask(""))
 		}
 	}
-}
-
-// readAfter reads a thread as it will be after a change that begins it, takes a step back,
-// adds one, or only sets its entry.
-func readAfter(ctx context.Context, v *gitcas.View, c *gitcas.Change, id gitcas.ThreadID, entry gitcas.Entry) (*Thread, error) {
-	r := locateThread(ctx, v, id)
-	var err error
-	if _, alive := v.Entry(id); alive {
-		err = r.readChain(ctx, v)
-	} else {
-		err = r.readNewStart(ctx, v, c)
-	}
-	if err != nil {
-		return nil, err
-	}
-	r.entry = entry
-	if entry.Head == r.chain.StartHash {
-		r.cut(0)
-	}
-	for n := range r.chain.Steps {
-		if r.chain.Steps[n].Hash == entry.Head {
-			r.cut(n + 1)
-			break
-		}
-	}
-	if headOf(r.chain) == entry.Head {
-		return r, nil
-	}
-	return r, r.addNewStep(c, entry.Head)
-}
-
-// readNewStart reads the thread's StartNode among the nodes of a change.
-func (r *Thread) readNewStart(ctx context.Context, v *gitcas.View, c *gitcas.Change) error {
-	nodes := placedNodes(c)
-	for h, n := range nodes[gitcas.Place{Thread: r.id}] {
-		if !record.IsStart(n.Type) {
-			continue
-		}
-		start, err := record.ParseStart(n)
-		if err != nil {
-			return err
-		}
-		r.chain = gitcas.Chain{Start: start, StartHash: h}
-		r.def, err = workflow.FromNode(node.First{nodes[gitcas.Place{}], v.Getter(ctx)}, start.Workflow)
-		return err
-	}
-	return fmt.Errorf("%w: the start of thread %s", node.ErrNotFound, r.id)
-}
-
-func placedNodes(c *gitcas.Change) gitcas.Nodes {
-	nodes := gitcas.Nodes{}
-	for _, n := range c.Nodes {
-		nodes.Add(n.Place, n.Hash, n.Node)
-	}
-	return nodes
-}
-
-// addNewStep adds the step that a change brings.
-func (r *Thread) addNewStep(c *gitcas.Change, head node.Hash) error {
-	nodes := placedNodes(c)
-	n, err := nodes.In(gitcas.Place{Thread: r.id}).Get(head)
-	if err != nil {
-		return err
-	}
-	step, err := record.ParseStep(n)
-	if err != nil {
-		return err
-	}
-	if n, err = nodes.In(gitcas.Place{Thread: r.id, Of: head}).Get(step.Output); err != nil {
-		return err
-	}
-	output, _ := n.Payload.(map[string]any)
-	r.chain.Steps = append(r.chain.Steps, gitcas.ChainStep{Hash: head, Step: step})
-	r.past = append(r.past, moderator.Output{Role: step.Role, Output: output})
-	return nil
 }
 
 // asCost is what was used, for the record.
@@ -155,24 +81,24 @@ func addPage(c *gitcas.Change, path string, text []byte) {
 	c.Readable[path] = text
 }
 
-// story is that of the thread's steps, with this entry.
-func (r *Thread) story(entry gitcas.Entry) story {
-	s := story{id: r.id, workflow: r.def.Name, start: r.chain.Start, entry: entry}
-	for i, step := range r.chain.Steps {
-		words, err := answerBefore(r.in, r.id, step.Hash, step.Step)
+// storyOf is that of the thread's steps, with this entry.
+func storyOf(r *reading.Thread, entry gitcas.Entry) story {
+	s := story{id: r.ID, workflow: r.Def.Name, start: r.Chain.Start, entry: entry}
+	for i, step := range r.Chain.Steps {
+		words, err := reading.ReadWordsBefore(r.In, r.ID, step.Hash, step.Step)
 		if err != nil {
 			words = nil // the page of that step has them
 		}
-		s.addStep(r.def, r.past[i], step.Step, words)
+		s.addStep(r.Def, r.Past[i], step.Step, words)
 	}
 	return s
 }
 
 // storyWithAll is story with what the tries took that failed before these steps.
-func (r *Thread) storyWithAll(ctx context.Context, entry gitcas.Entry) story {
-	r.entry = entry
-	s := r.story(entry)
-	if used, err := attemptsOf(nil, r, "").totals(ctx, nil); err == nil {
+func storyWithAll(ctx context.Context, r *reading.Thread, entry gitcas.Entry) story {
+	r.Entry = entry
+	s := storyOf(r, entry)
+	if used, err := attempt.NewLedger(nil, r, "").CountUsed(ctx, nil); err == nil {
 		s.took = asCost(used)
 	}
 	return s
@@ -193,7 +119,7 @@ func (s *story) addStep(def *workflow.Definition, out moderator.Output, step rec
 
 // title heads the pages.
 func (s story) title() string {
-	return cmp.Or(text.OneLine(titleOfThread(s.entry, s.start)), "Thread "+string(s.id))
+	return cmp.Or(text.OneLine(reading.TitleOf(s.entry, s.start)), "Thread "+string(s.id))
 }
 
 // writeTask writes the page with what the thread is to do. from is the thread and the step that it
@@ -219,7 +145,7 @@ func (s story) describeStart(from string) string {
 	}
 	out := did + " " + text.Time(s.id.Time())
 	if by != nil {
-		out += " by " + markdown.Escape(Name(*by)) + addressOf(by)
+		out += " by " + markdown.Escape(reading.Name(*by)) + addressOf(by)
 	}
 	if about, _ := s.start.Trigger["url"].(string); about != "" && (by == nil || about != by.URL) {
 		out += ", about " + text.OneLine(about)
@@ -261,7 +187,7 @@ func (s story) writeState(b *strings.Builder) {
 				b.WriteString(", at role " + markdown.Escape(text.OneLine(sus.Role)))
 			}
 			if sus.By != nil {
-				b.WriteString("; " + markdown.Escape(Name(*sus.By)) + " made it wait")
+				b.WriteString("; " + markdown.Escape(reading.Name(*sus.By)) + " made it wait")
 			}
 			if strings.TrimSpace(sus.Reason) != "" {
 				b.WriteString(":\n\n" + indented(sus.Reason) + "\n")
@@ -280,7 +206,7 @@ func (s story) writeState(b *strings.Builder) {
 		if n := e.Next; n != nil {
 			b.WriteString(", by role " + markdown.Escape(text.OneLine(n.Role)))
 			if n.By != nil {
-				b.WriteString("; " + markdown.Escape(Name(*n.By)) + " let it go on")
+				b.WriteString("; " + markdown.Escape(reading.Name(*n.By)) + " let it go on")
 			}
 		}
 		b.WriteString(".\n")
@@ -314,7 +240,7 @@ func (s story) writeSteps(b *strings.Builder) {
 		fmt.Fprintf(b, "| [%d](%s) | %s | %s | %s | %d | %s |\n", n, page, markdown.Escape(text.OneLine(st.role)), markdown.Escape(text.OneLine(st.status)),
 			markdown.Escape(text.OneLine(st.says)), st.usage.InputTokens+st.usage.OutputTokens, text.Dollars(st.usage.CostUSD, st.usage.Unpriced))
 		for _, w := range st.words {
-			fmt.Fprintf(&people, "- Before step %d: %s %s, %s%s\n", n, markdown.Escape(nameOf(w.By)), w.Did(), text.Time(time.UnixMilli(w.AtMs)), addressOf(w.By))
+			fmt.Fprintf(&people, "- Before step %d: %s %s, %s%s\n", n, markdown.Escape(reading.NameOf(w.By)), w.Did(), text.Time(time.UnixMilli(w.AtMs)), addressOf(w.By))
 		}
 	}
 	if people.Len() > 0 {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/united-workforce/uwf/engine/attempt"
 	"github.com/united-workforce/uwf/engine/deadline"
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/task"
@@ -20,7 +21,7 @@ func (r *stepRun) suspended(ctx context.Context, reason string) (Result, error) 
 	if err := r.suspend(ctx, reason); err != nil {
 		return r.result(), err
 	}
-	return r.result(), &life.SuspendedError{Thread: r.id, Role: r.waitingRole(), Reason: reason}
+	return r.result(), &life.SuspendedError{Thread: r.ID, Role: r.waitingRole(), Reason: reason}
 }
 
 // suspendWith suspends a thread whose finished step can't be placed on the work
@@ -28,7 +29,7 @@ func (r *stepRun) suspended(ctx context.Context, reason string) (Result, error) 
 func (r *stepRun) suspendWith(ctx context.Context, d task.Draft, cause *workbranch.DivergedError) (Result, error) {
 	nodes, text := r.salvage(ctx, "commit", d, cause)
 	err := r.suspendPush(ctx, cause.Error(), &gitcas.Attempt{
-		Thread: r.id, Run: r.madeBy().ID, Attempt: r.madeBy().Attempt, Parents: r.workParents(),
+		Thread: r.ID, Run: r.madeBy().ID, Attempt: r.madeBy().Attempt, Parents: r.workParents(),
 		Nodes: nodes, WorkTree: r.salvageTree(ctx), Error: text, At: r.lease.ServerTime(),
 	})
 	var moved *life.NotYoursError
@@ -40,7 +41,7 @@ func (r *stepRun) suspendWith(ctx context.Context, d task.Draft, cause *workbran
 		return r.endUncommitted(r.failed(ctx, "commit", d, errors.Join(cause, err)))
 	}
 	r.dropFromDisk()
-	return r.result(), &life.SuspendedError{Thread: r.id, Role: r.waitingRole(), Reason: cause.Error()}
+	return r.result(), &life.SuspendedError{Thread: r.ID, Role: r.waitingRole(), Reason: cause.Error()}
 }
 
 func (r *stepRun) waitingRole() string {
@@ -50,8 +51,8 @@ func (r *stepRun) waitingRole() string {
 	case r.delivering:
 		return "" // all roles are done
 	}
-	if n := len(r.chain.Steps); n > 0 {
-		return r.chain.Steps[n-1].Role
+	if n := len(r.Chain.Steps); n > 0 {
+		return r.Chain.Steps[n-1].Role
 	}
 	return ""
 }
@@ -65,64 +66,64 @@ func (r *stepRun) suspend(ctx context.Context, reason string) error {
 func (r *stepRun) suspendPush(ctx context.Context, reason string, attempt *gitcas.Attempt) error {
 	ctx, cancel := deadline.Outlive(ctx, 0, deadline.CommitGrace)
 	defer cancel()
-	r.e.branches().CatchUp(ctx, r.v, r.id, r.entry.Work)
+	r.e.branches().CatchUp(ctx, r.View, r.ID, r.Entry.Work)
 	reason = text.Cut(reason, life.MaxReason)
 	var after gitcas.Entry
 	build := func(v *gitcas.View) (*gitcas.Change, error) {
-		entry, alive := v.Entry(r.id)
-		if !alive || !life.SameThread(entry, r.entry) {
-			return nil, &life.NotYoursError{Thread: r.id, Reason: "it changed before it could be suspended"}
+		entry, alive := v.Entry(r.ID)
+		if !alive || !life.SameThread(entry, r.Entry) {
+			return nil, &life.NotYoursError{Thread: r.ID, Reason: "it changed before it could be suspended"}
 		}
-		held, claimed := v.Claim(r.id)
+		held, claimed := v.Claim(r.ID)
 		if !claimed || !r.lease.Owns(held.Claim) {
-			return nil, &life.NotYoursError{Thread: r.id, Reason: "the claim was lost before it could be suspended"}
+			return nil, &life.NotYoursError{Thread: r.ID, Reason: "the claim was lost before it could be suspended"}
 		}
-		life.LinkAttempts(&entry, r.id, held.Died)
+		life.LinkAttempts(&entry, r.ID, held.Died)
 		r.effects(&entry)
 		entry.Status, entry.Pause = gitcas.StatusSuspended, nil
 		entry.Suspended = &gitcas.Suspended{Role: r.waitingRole(), Reason: reason}
-		release, _ := gitcas.ClaimUpdate(r.id, &held, nil, v.Time())
+		release, _ := gitcas.ClaimUpdate(r.ID, &held, nil, v.Time())
 		c := &gitcas.Change{
-			Subject:  subjectOf(r.title(), r.id, fmt.Sprintf("suspended · step %d", r.stepNo())),
+			Subject:  subjectOf(r.Title(), r.ID, fmt.Sprintf("suspended · step %d", r.StepNumber())),
 			Body:     reason,
-			Trailers: entryTrailers(r.id, entry),
+			Trailers: entryTrailers(r.ID, entry),
 			Refs:     []wire.RefUpdate{release},
 		}
 		if attempt != nil {
 			if err := r.addAttempt(c, v, "failure", *attempt, r.workObjects()); err != nil {
 				return nil, err
 			}
-			life.LinkAttempts(&entry, r.id, nil, gitcas.AttemptRef(r.id, attempt.Run, attempt.Attempt))
+			life.LinkAttempts(&entry, r.ID, nil, gitcas.AttemptRef(r.ID, attempt.Run, attempt.Attempt))
 		}
-		c.Threads = map[gitcas.ThreadID]*gitcas.Entry{r.id: &entry}
+		c.Threads = map[gitcas.ThreadID]*gitcas.Entry{r.ID: &entry}
 		c.Landed = func(*gitcas.View) { after = entry }
 		return c, nil
 	}
-	v, err := r.e.update(ctx, r.v, build, r.id)
+	v, err := r.e.update(ctx, r.View, build, r.ID)
 	if err != nil {
 		return err
 	}
-	r.v, r.entry = v, after
+	r.View, r.Entry = v, after
 	r.lease.Adopt(v)
 	r.e.reached("suspend")
-	r.e.observe(Event{Kind: "suspended", Thread: r.id, Step: r.stepNo(), Role: r.waitingRole(), Text: reason})
+	r.e.observe(Event{Kind: "suspended", Thread: r.ID, Step: r.StepNumber(), Role: r.waitingRole(), Text: reason})
 	return nil
 }
 
 // finish ends a thread whose moderator says so without a step: one whose last
 // step was committed by an older version or another tool.
 func (r *stepRun) finish(ctx context.Context) (Result, error) {
-	after := r.entry
+	after := r.Entry
 	build := func(v *gitcas.View) (*gitcas.Change, error) {
-		entry, alive := v.Entry(r.id)
+		entry, alive := v.Entry(r.ID)
 		if !alive {
-			return nil, r.e.gone(ctx, v, r.id)
+			return nil, r.e.gone(ctx, v, r.ID)
 		}
-		held, claimed := v.Claim(r.id)
-		if !life.SameThread(entry, r.entry) || !claimed || !r.lease.Owns(held.Claim) {
-			return nil, &life.NotYoursError{Thread: r.id, Reason: "it changed before it could be ended"}
+		held, claimed := v.Claim(r.ID)
+		if !life.SameThread(entry, r.Entry) || !claimed || !r.lease.Owns(held.Claim) {
+			return nil, &life.NotYoursError{Thread: r.ID, Reason: "it changed before it could be ended"}
 		}
-		release, _ := gitcas.ClaimUpdate(r.id, &held, nil, v.Time())
+		release, _ := gitcas.ClaimUpdate(r.ID, &held, nil, v.Time())
 		r.effects(&entry)
 		entry.Status = gitcas.StatusEnded
 		entry.Next, entry.Pause, entry.Attempts = nil, nil, nil
@@ -130,9 +131,9 @@ func (r *stepRun) finish(ctx context.Context) (Result, error) {
 			entry.Deliver, entry.Since = true, v.Time().UnixMilli()
 		}
 		c := &gitcas.Change{
-			Subject:  subjectOf(r.title(), r.id, "ended"),
-			Trailers: entryTrailers(r.id, entry),
-			Threads:  map[gitcas.ThreadID]*gitcas.Entry{r.id: &entry},
+			Subject:  subjectOf(r.Title(), r.ID, "ended"),
+			Trailers: entryTrailers(r.ID, entry),
+			Threads:  map[gitcas.ThreadID]*gitcas.Entry{r.ID: &entry},
 			Refs:     []wire.RefUpdate{release},
 			Landed:   func(*gitcas.View) { after = entry },
 		}
@@ -141,11 +142,11 @@ func (r *stepRun) finish(ctx context.Context) (Result, error) {
 		}
 		return c, nil
 	}
-	v, err := r.e.update(ctx, r.v, build, r.id)
+	v, err := r.e.update(ctx, r.View, build, r.ID)
 	if err != nil {
 		return r.result(), err
 	}
-	r.v = v
+	r.View = v
 	r.lease.Adopt(v)
 	res := r.result()
 	res.tell(after)
@@ -230,12 +231,12 @@ func (e *Engine) cancelChange(ctx context.Context, v *gitcas.View, id gitcas.Thr
 // costOf is what a thread took so far, with the attempts at its next step that failed;
 // nil where that can't be read.
 func (e *Engine) costOf(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) *gitcas.Cost {
-	r, t, err := readUsed(ctx, e.Store, v, id)
+	r, t, err := attempt.CountWithChain(ctx, e.Store, v, id)
 	if err != nil {
 		return nil
 	}
 	cost := asCost(t)
-	cost.Steps = len(r.chain.Steps)
+	cost.Steps = len(r.Chain.Steps)
 	return &cost
 }
 

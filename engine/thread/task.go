@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/prompt"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas"
@@ -15,23 +14,23 @@ import (
 
 // prepareTask works out what the agent is asked to do.
 func (r *stepRun) prepareTask() error {
-	role := r.def.Roles[r.plan.role]
+	role := r.Def.Roles[r.plan.role]
 	r.task = task.Task{
-		Thread: r.id, Role: r.plan.role, Agent: r.plan.agent, Step: r.stepNo(),
-		Start: r.chain.StartHash, Workflow: r.chain.Start.Workflow, WorkflowName: r.def.Name,
-		OutputSchema: role.Frontmatter, StatusKey: r.def.StatusKeyOf(r.plan.role), Statuses: r.openStatuses(), Closed: r.closed, ClosedWhy: r.closedWhy,
-		StatusOptional: r.def.StatusOptional(r.plan.role) && !slices.Contains(r.closed, ""),
-		Suspends:       r.def.AgentSuspends,
-		EdgePrompt:     r.plan.prompt, StartPrompt: r.startPrompt(), Cwd: r.cwd(), Location: r.location(),
-		StartedAtMs: r.lease.ServerTime().UnixMilli(), Model: r.e.Settings.Model(r.def.Name, r.plan.role), Run: r.madeBy(),
-		Extract: r.e.Settings.ExtractModel(r.def.Name, r.plan.role),
-		Command: r.plan.command, Timeout: r.e.Settings.Timeout(), PreviousAttempts: r.tried.failed, Entry: r.entry, Definition: r.def,
+		Thread: r.ID, Role: r.plan.role, Agent: r.plan.agent, Step: r.StepNumber(),
+		Start: r.Chain.StartHash, Workflow: r.Chain.Start.Workflow, WorkflowName: r.Def.Name,
+		OutputSchema: role.Frontmatter, StatusKey: r.Def.StatusKeyOf(r.plan.role), Statuses: r.openStatuses(), Closed: r.closed, ClosedWhy: r.closedWhy,
+		StatusOptional: r.Def.StatusOptional(r.plan.role) && !slices.Contains(r.closed, ""),
+		Suspends:       r.Def.AgentSuspends,
+		EdgePrompt:     r.plan.prompt, StartPrompt: r.startPrompt(), Cwd: r.WorkFolder(), Location: r.location(),
+		StartedAtMs: r.lease.ServerTime().UnixMilli(), Model: r.e.Settings.Model(r.Def.Name, r.plan.role), Run: r.madeBy(),
+		Extract: r.e.Settings.ExtractModel(r.Def.Name, r.plan.role),
+		Command: r.plan.command, Timeout: r.e.Settings.Timeout(), PreviousAttempts: r.tried.Failed, Entry: r.Entry, Definition: r.Def,
 	}
 	r.task.Budget = r.budget()
 	if r.e.Folder != nil {
 		r.task.Workspace = r.e.Folder.Dir()
 	}
-	r.task.Prev = r.lastStep()
+	r.task.Prev = r.LastStep()
 	r.task.Prompt = r.assemble()
 	var err error
 	r.task.Nodes, err = r.visible()
@@ -44,8 +43,8 @@ func (r *stepRun) assemble() string {
 		now = strings.TrimRight(now, "\n") + "\n\n" + r.approvalNote
 	}
 	in := prompt.Input{
-		Definition: r.def, Role: r.plan.role, Task: r.startPrompt(), Outside: r.chain.Start.Trigger != nil,
-		Fence: r.e.Fence(), Steps: r.history(), EdgePrompt: now, Limits: r.limits(),
+		Definition: r.Def, Role: r.plan.role, Task: r.startPrompt(), Outside: r.Chain.Start.Trigger != nil,
+		Fence: r.e.Fence(), Steps: r.PromptSteps(), EdgePrompt: now, Limits: r.limits(),
 		Closed: r.closed,
 	}
 	if m := r.task.Model; m != nil {
@@ -54,19 +53,11 @@ func (r *stepRun) assemble() string {
 	return prompt.Assemble(in)
 }
 
-func (r *Thread) history() []prompt.Step {
-	out := make([]prompt.Step, len(r.past))
-	for i, p := range r.past {
-		out[i] = prompt.Step{Role: p.Role, Status: moderator.StatusOf(r.def, p), Output: p.Output, Body: p.Body}
-	}
-	return out
-}
-
 // visible are the nodes that the agent may read: the thread's chain with
 // outputs and bodies, the failed attempts at this step, the workflow, and the
 // schemas of all of these.
 func (r *stepRun) visible() (gitcas.Nodes, error) {
-	out := gitcas.Nodes{{}: maps.Clone(r.chain.Definition)}
+	out := gitcas.Nodes{{}: maps.Clone(r.Chain.Definition)}
 	add := func(p gitcas.Place, g node.Getter, hashes ...node.Hash) error {
 		for i := 0; i < len(hashes); i++ {
 			h := hashes[i]
@@ -80,7 +71,7 @@ func (r *stepRun) visible() (gitcas.Nodes, error) {
 			}
 			n, err := g.Get(h)
 			if err != nil {
-				return fmt.Errorf("read node %s of thread %s: %w", h, r.id, err)
+				return fmt.Errorf("read node %s of thread %s: %w", h, r.ID, err)
 			}
 			out.Add(p, h, n)
 			hashes = append(hashes, n.Type)
@@ -88,49 +79,49 @@ func (r *stepRun) visible() (gitcas.Nodes, error) {
 		return nil
 	}
 	of := func(g func(gitcas.Place) node.Getter, h node.Hash, refs ...node.Hash) error {
-		records := gitcas.Place{Thread: r.id}
+		records := gitcas.Place{Thread: r.ID}
 		if err := add(records, g(records), h); err != nil {
 			return err
 		}
-		own := gitcas.Place{Thread: r.id, Of: h}
+		own := gitcas.Place{Thread: r.ID, Of: h}
 		return add(own, g(own), refs...)
 	}
-	for h := range r.chain.Definition {
-		if err := add(gitcas.Place{}, r.chain.Definition, r.chain.Definition[h].Type); err != nil {
+	for h := range r.Chain.Definition {
+		if err := add(gitcas.Place{}, r.Chain.Definition, r.Chain.Definition[h].Type); err != nil {
 			return nil, err
 		}
 	}
-	if err := add(gitcas.Place{}, r.chain.Definition, node.MetaSchema, node.String, r.task.OutputSchema); err != nil {
+	if err := add(gitcas.Place{}, r.Chain.Definition, node.MetaSchema, node.String, r.task.OutputSchema); err != nil {
 		return nil, err
 	}
-	if err := of(r.in, r.chain.StartHash); err != nil {
+	if err := of(r.In, r.Chain.StartHash); err != nil {
 		return nil, err
 	}
-	for _, s := range r.chain.Steps {
+	for _, s := range r.Chain.Steps {
 		refs := []node.Hash{s.Output}
 		for _, h := range []*node.Hash{s.Body, s.Answer} {
 			if h != nil {
 				refs = append(refs, *h)
 			}
 		}
-		if err := of(r.in, s.Hash, refs...); err != nil {
+		if err := of(r.In, s.Hash, refs...); err != nil {
 			return nil, err
 		}
 	}
-	if n := r.entry.Next; n != nil && n.Answer != "" {
-		own := gitcas.Place{Thread: r.id, Of: n.Answer}
-		if err := add(own, r.in(own), n.Answer); err != nil {
+	if n := r.Entry.Next; n != nil && n.Answer != "" {
+		own := gitcas.Place{Thread: r.ID, Of: n.Answer}
+		if err := add(own, r.In(own), n.Answer); err != nil {
 			return nil, err
 		}
 	}
-	for _, h := range r.tried.failed {
-		step, err := r.tried.earlier(h)
+	for _, h := range r.tried.Failed {
+		step, err := r.tried.ReadStep(h)
 		if err != nil {
 			return nil, err
 		}
-		g, refs := r.in, []node.Hash{step.Output}
-		if _, failed := r.tried.nodes[gitcas.Place{Thread: r.id}][h]; failed {
-			g, refs = r.tried.nodes.In, append(refs, step.Detail) // that of a step is not at hand
+		g, refs := r.In, []node.Hash{step.Output}
+		if _, failed := r.tried.Nodes[gitcas.Place{Thread: r.ID}][h]; failed {
+			g, refs = r.tried.Nodes.In, append(refs, step.Detail) // that of a step is not at hand
 		}
 		if err := of(g, h, refs...); err != nil {
 			return nil, err

@@ -8,9 +8,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/united-workforce/uwf/engine/attempt"
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/gitcas"
-	"github.com/united-workforce/uwf/gitcas/record"
 )
 
 // linkUnlinked links the attempts on the thread's head that could be kept and not linked,
@@ -24,33 +24,33 @@ func (r *stepRun) linkUnlinked(ctx context.Context) error {
 	}
 	var after gitcas.Entry
 	build := func(v *gitcas.View) (*gitcas.Change, error) {
-		entry, alive := v.Entry(r.id)
-		held, claimed := v.Claim(r.id)
-		if !alive || !life.SameThread(entry, r.entry) || !claimed || !r.lease.Owns(held.Claim) {
-			return nil, &life.NotYoursError{Thread: r.id, Reason: "it changed before its failed attempts could be linked"}
+		entry, alive := v.Entry(r.ID)
+		held, claimed := v.Claim(r.ID)
+		if !alive || !life.SameThread(entry, r.Entry) || !claimed || !r.lease.Owns(held.Claim) {
+			return nil, &life.NotYoursError{Thread: r.ID, Reason: "it changed before its failed attempts could be linked"}
 		}
-		life.LinkAttempts(&entry, r.id, nil, refs...)
+		life.LinkAttempts(&entry, r.ID, nil, refs...)
 		if stopped > 0 {
 			life.ForgiveAttempts(&entry, stopped, r.plan.role)
 		}
 		return &gitcas.Change{
-			Subject:  subjectOf(r.title(), r.id, fmt.Sprintf("failed before · step %d", r.stepNo())),
+			Subject:  subjectOf(r.Title(), r.ID, fmt.Sprintf("failed before · step %d", r.StepNumber())),
 			Body:     "kept when the thread could not be changed:\n" + strings.Join(refs, "\n"),
-			Trailers: entryTrailers(r.id, entry),
-			Threads:  map[gitcas.ThreadID]*gitcas.Entry{r.id: &entry},
+			Trailers: entryTrailers(r.ID, entry),
+			Threads:  map[gitcas.ThreadID]*gitcas.Entry{r.ID: &entry},
 			Landed:   func(*gitcas.View) { after = entry },
 		}, nil
 	}
-	v, err := r.e.update(ctx, r.v, build, r.id)
+	v, err := r.e.update(ctx, r.View, build, r.ID)
 	switch {
 	case errors.As(err, new(*life.NotYoursError)):
 		return err
 	case err != nil:
-		return &life.FailedError{Thread: r.id, Role: r.plan.role, Phase: "prepare", Err: fmt.Errorf(
+		return &life.FailedError{Thread: r.ID, Role: r.plan.role, Phase: "prepare", Err: fmt.Errorf(
 			"%w\n%s was kept when the thread could not be changed, and still it can't be: no agent runs until it can. Let this job push %s",
 			err, refs[0], r.e.Store.Branch())}
 	}
-	r.v, r.entry, r.lease.Latest = v, after, v
+	r.View, r.Entry, r.lease.Latest = v, after, v
 	r.lease.Entry = after
 	r.e.reached("linked")
 	return nil
@@ -59,45 +59,34 @@ func (r *stepRun) linkUnlinked(ctx context.Context) error {
 // findUnlinked finds those attempts, and how many of them a person stopped.
 func (r *stepRun) findUnlinked(ctx context.Context) (refs []string, stopped int, err error) {
 	held, _ := r.lease.Current()
-	known := life.AppendAttempts(r.entry.Attempts, life.DeadRefs(r.id, held.Died)...)
+	known := life.AppendAttempts(r.Entry.Attempts, life.DeadRefs(r.ID, held.Died)...)
 	var left []string
-	for _, ref := range slices.Sorted(maps.Keys(r.v.Refs())) {
-		if strings.HasPrefix(ref, gitcas.AttemptRefPrefix(r.id)) && !slices.Contains(known, ref) && !r.tried.onRecord[ref] {
+	for _, ref := range slices.Sorted(maps.Keys(r.View.Refs())) {
+		if strings.HasPrefix(ref, gitcas.AttemptRefPrefix(r.ID)) && !slices.Contains(known, ref) && !r.tried.OnRecord[ref] {
 			left = append(left, ref)
 		}
 	}
 	if len(left) == 0 {
 		return nil, 0, nil
 	}
-	found, err := r.e.Store.Unlinked(ctx, r.v, left)
+	found, err := r.e.Store.Unlinked(ctx, r.View, left)
 	if err != nil {
 		return nil, 0, fmt.Errorf("look for attempts that are not linked: %w", err)
 	}
 	for _, ref := range found {
-		a, err := r.e.Store.ReadAttempt(ctx, r.v, ref)
+		a, err := r.e.Store.ReadAttempt(ctx, r.View, ref)
 		if err != nil {
 			return nil, 0, fmt.Errorf("read the attempt %s: %w", ref, err)
 		}
-		if a.Unlinked != r.entry.Head {
+		if a.Unlinked != r.Entry.Head {
 			continue
 		}
 		refs = append(refs, ref)
-		if phaseOf(a) == life.PhaseStopped {
+		if attempt.PhaseOf(a) == life.PhaseStopped {
 			stopped++
 		}
 	}
 	return refs, stopped, nil
-}
-
-// phaseOf is where an attempt failed, as it says itself.
-func phaseOf(a gitcas.Attempt) string {
-	for _, n := range a.Nodes {
-		if out, ok := n.Node.Payload.(map[string]any); ok && n.Node.Type == record.ErrorOutputSchema {
-			phase, _ := out["phase"].(string)
-			return phase
-		}
-	}
-	return ""
 }
 
 // countDead adds the attempts of which this job knows only since it has the claim to what was
@@ -107,16 +96,16 @@ func (r *stepRun) countDead(ctx context.Context) error {
 	if r.plan.role == "" || r.plan.suspend != "" {
 		return nil
 	}
-	known := len(r.entry.Attempts)
+	known := len(r.Entry.Attempts)
 	if err := r.linkUnlinked(ctx); err != nil {
 		return err
 	}
 	held, _ := r.lease.Current()
-	if len(held.Died) == 0 && len(r.entry.Attempts) == known {
+	if len(held.Died) == 0 && len(r.Entry.Attempts) == known {
 		return nil
 	}
 	var err error
-	if r.used, err = r.countUsed(ctx, life.AppendAttempts(r.entry.Attempts, life.DeadRefs(r.id, held.Died)...)); err == nil {
+	if r.used, err = r.countUsed(ctx, life.AppendAttempts(r.Entry.Attempts, life.DeadRefs(r.ID, held.Died)...)); err == nil {
 		r.plan.limit = r.limits().Check(r.used, r.plan.role)
 	}
 	return err

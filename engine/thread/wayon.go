@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/united-workforce/uwf/engine/attempt"
 	"github.com/united-workforce/uwf/engine/life"
+	"github.com/united-workforce/uwf/engine/reading"
 	"github.com/united-workforce/uwf/gitcas"
 )
 
@@ -34,13 +36,13 @@ func (e *Engine) adviseWork(ctx context.Context, v *gitcas.View, id gitcas.Threa
 
 // limitAhead is the limit that a thread's next step will find reached; nil: none.
 func (e *Engine) limitAhead(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) error {
-	t, err := readThread(ctx, v, id)
+	t, err := reading.Read(ctx, v, id)
 	if err != nil {
 		return nil //nolint:nilerr // the next step will say
 	}
-	used, err := attemptsOf(e.Store, t, life.WaitingRole(t.entry)).totals(ctx, t.entry.Attempts)
+	used, err := attempt.NewLedger(e.Store, t, life.WaitingRole(t.Entry)).CountUsed(ctx, t.Entry.Attempts)
 	if err != nil {
 		return nil //nolint:nilerr // the next step will say
 	}
-	return e.limitsOf(t).Check(used, life.WaitingRole(t.entry))
+	return e.limitsOf(t).Check(used, life.WaitingRole(t.Entry))
 }

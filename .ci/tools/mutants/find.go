@@ -34,6 +34,7 @@ func (p *place) key() string { return p.file + "\n" + p.function + "\n" + p.cond
 
 // folder is a package of the list.
 type folder struct {
+	tests  string // the folder of the tests that guard it
 	folder string
 	files  []listed
 	name   string // the package's name

@@ -11,6 +11,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
@@ -193,10 +194,11 @@ type listed struct {
 	calls  map[string]bool // functions that note a mistake
 	checks map[string]bool // functions that note one where their first argument is false
 	falses map[string]bool // functions in which false is a refusal
+	tests  string          // the folder of the package whose tests guard it; empty: its own
 }
 
 // readList reads the list of files: a pattern a line, and after it "call:name",
-// "check:name" or "false:name". A pattern that matches nothing is an error.
+// "check:name", "false:name", or "tests:folder" of the tests that guard its package. A pattern that matches nothing is an error.
 func readList(list, root string) ([]listed, error) {
 	data, err := os.ReadFile(list)
 	if err != nil {
@@ -224,7 +226,7 @@ func readList(list, root string) ([]listed, error) {
 			}
 			if _, ok := index[name]; !ok {
 				index[name] = len(files)
-				files = append(files, listed{name, map[string]bool{}, map[string]bool{}, map[string]bool{}})
+				files = append(files, listed{name: name, calls: map[string]bool{}, checks: map[string]bool{}, falses: map[string]bool{}})
 			}
 			for _, word := range words[1:] {
 				switch kind, fn, _ := strings.Cut(word, ":"); kind {
@@ -234,8 +236,10 @@ func readList(list, root string) ([]listed, error) {
 					files[index[name]].checks[fn] = true
 				case "false":
 					files[index[name]].falses[fn] = true
+				case "tests":
+					files[index[name]].tests = fn
 				default:
-					return nil, fmt.Errorf("%s:%d: %q is none of call:name, check:name, false:name", list, n+1, word)
+					return nil, fmt.Errorf("%s:%d: %q is none of call:name, check:name, false:name, tests:folder", list, n+1, word)
 				}
 			}
 		}
@@ -264,10 +268,11 @@ func packages(files []listed, only []string) []*folder {
 			}
 		}
 		if in == nil {
-			in = &folder{folder: dir}
+			in = &folder{folder: dir, tests: dir}
 			all = append(all, in)
 		}
 		in.files = append(in.files, f)
+		in.tests = cmp.Or(f.tests, in.tests)
 	}
 	return all
 }

@@ -163,9 +163,9 @@ func removeAll(dir string) {
 
 // build makes the test program; nil: the package has no tests.
 func (pkg *folder) build(o options, work string) (*trial, error) {
-	t := &trial{work: work, program: filepath.Join(work, "tests"), dir: filepath.Join(o.root, filepath.FromSlash(pkg.folder)),
+	t := &trial{work: work, program: filepath.Join(work, "tests"), dir: filepath.Join(o.root, filepath.FromSlash(pkg.tests)),
 		limit: o.limit, times: map[string]time.Duration{}}
-	overlay := map[string]string{filepath.Join(t.dir, "mutants_of_refusals.go"): filepath.Join(work, "helper.go")}
+	overlay := map[string]string{filepath.Join(o.root, filepath.FromSlash(pkg.folder), "mutants_of_refusals.go"): filepath.Join(work, "helper.go")}
 	if err := os.WriteFile(filepath.Join(work, "helper.go"), fmt.Appendf(nil, helper, pkg.name), 0o666); err != nil {
 		return nil, err
 	}

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/engine/moderator"
+	"github.com/united-workforce/uwf/engine/reading"
 	"github.com/united-workforce/uwf/engine/runner/report"
 	"github.com/united-workforce/uwf/engine/task"
-	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
@@ -103,7 +103,7 @@ func Draw(in func(gitcas.Place) node.Getter, id gitcas.ThreadID, entry gitcas.En
 // readWords reads what people said before the steps, and to the next one.
 func (p *Picture) readWords(in func(gitcas.Place) node.Getter) error {
 	add := func(step int, of, h node.Hash) error {
-		words, err := thread.ReadAnswer(in, p.ID, of, h)
+		words, err := reading.ReadAnswer(in, p.ID, of, h)
 		for _, w := range words {
 			p.Said = append(p.Said, report.Said{Step: step, Word: w})
 		}

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/united-workforce/uwf/engine/reading"
 	"github.com/united-workforce/uwf/engine/runner/sanitize"
-	"github.com/united-workforce/uwf/engine/thread"
 )
 
 // Trigger is what started a thread, as its StartNode keeps it: frozen then, and never
@@ -33,16 +33,16 @@ type Trigger struct {
 const (
 	trigEvent  = "event"
 	trigRepo   = "repo"
-	trigActor  = thread.TriggerActor
+	trigActor  = reading.TriggerActor
 	trigURL    = "url"
 	trigRun    = "run"
-	trigNumber = thread.TriggerNumber
+	trigNumber = reading.TriggerNumber
 	trigKind   = "kind"
 	trigTitle  = "title"
 	trigBranch = "branch"
 	trigFormer = "formerPull"
-	trigAuthor = thread.TriggerAuthor
-	trigID     = thread.TriggerAuthorID
+	trigAuthor = reading.TriggerAuthor
+	trigID     = reading.TriggerAuthorID
 
 	kindIssue = "issue"
 	kindPull  = "pr"

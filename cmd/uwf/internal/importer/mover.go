@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
+	"github.com/united-workforce/uwf/engine/reading"
 	"github.com/united-workforce/uwf/engine/redact"
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/engine/workflow"
@@ -202,7 +203,7 @@ func (m *mover) change(t ocas.Thread, flow string, chain ocas.Chain, i int) *git
 func titleOfChain(chain ocas.Chain) string {
 	for _, n := range chain.Parts[0].Nodes {
 		if s, err := record.ParseStart(n.Node); err == nil && n.Hash == chain.Parts[0].Head {
-			return thread.TitleOf(s.Prompt)
+			return reading.TitleOfPrompt(s.Prompt)
 		}
 	}
 	return ""

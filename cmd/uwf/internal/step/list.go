@@ -9,8 +9,8 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/lookup"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
+	"github.com/united-workforce/uwf/engine/attempt"
 	"github.com/united-workforce/uwf/engine/life"
-	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
@@ -76,7 +76,7 @@ func listRun(ctx context.Context, o *ListOptions) error {
 	if err != nil {
 		return err
 	}
-	var pending []thread.Attempt
+	var pending []attempt.Summary
 	if o.Printer.Chosen() == output.Text {
 		if pending, err = t.Attempts(ctx); err != nil {
 			return err
@@ -100,7 +100,7 @@ func firstStep(t *lookup.Thread) string {
 }
 
 // table has a row for each step, and for each attempt that failed before one.
-func table(list []shown, pending []thread.Attempt) (head []string, rows [][]string) {
+func table(list []shown, pending []attempt.Summary) (head []string, rows [][]string) {
 	head = []string{"step", "role", "result", "agent", "took", "tokens", "cost", "commit"}
 	var anyFailed bool
 	for _, s := range list {
@@ -135,7 +135,7 @@ func saidRow(step string, s spoken) []string {
 }
 
 // failedRow is the row of an attempt that led to no step.
-func failedRow(step string, a thread.Attempt) []string {
+func failedRow(step string, a attempt.Summary) []string {
 	result := "failed"
 	switch a.Phase {
 	case phasePoked:

@@ -9,7 +9,7 @@ import (
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
 	"github.com/united-workforce/uwf/engine/life"
-	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/engine/reading"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/internal/text"
@@ -148,7 +148,7 @@ func nameOf(by *record.By) string {
 	if by == nil {
 		return "somebody"
 	}
-	return thread.Name(*by)
+	return reading.Name(*by)
 }
 
 // markdown writes a step with its agent's turns, and what the agent changed.

@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/lookup"
-	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/engine/attempt"
+	"github.com/united-workforce/uwf/engine/reading"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
@@ -39,23 +39,23 @@ A STEP is THREAD:N, where N counts from 1, or the step's hash.`,
 
 // shown is one step as it is printed.
 type shown struct {
-	Step        int              `json:"step"`
-	Hash        node.Hash        `json:"hash"`
-	Role        string           `json:"role"`
-	Result      string           `json:"result"`
-	Output      any              `json:"output"`
-	Body        string           `json:"body,omitempty"`
-	Detail      node.Hash        `json:"detail"`
-	Agent       string           `json:"agent"`
-	Timestamp   int64            `json:"timestamp"` // milliseconds
-	DurationMs  int64            `json:"durationMs"`
-	StartedAt   time.Time        `json:"startedAt"`
-	CompletedAt time.Time        `json:"completedAt"`
-	EdgePrompt  string           `json:"edgePrompt"`
-	Usage       *record.Usage    `json:"usage"`
-	Work        *record.Work     `json:"work,omitempty"`
-	Run         *record.Run      `json:"run,omitempty"`
-	Failed      []thread.Attempt `json:"previousAttempts,omitempty"`
+	Step        int               `json:"step"`
+	Hash        node.Hash         `json:"hash"`
+	Role        string            `json:"role"`
+	Result      string            `json:"result"`
+	Output      any               `json:"output"`
+	Body        string            `json:"body,omitempty"`
+	Detail      node.Hash         `json:"detail"`
+	Agent       string            `json:"agent"`
+	Timestamp   int64             `json:"timestamp"` // milliseconds
+	DurationMs  int64             `json:"durationMs"`
+	StartedAt   time.Time         `json:"startedAt"`
+	CompletedAt time.Time         `json:"completedAt"`
+	EdgePrompt  string            `json:"edgePrompt"`
+	Usage       *record.Usage     `json:"usage"`
+	Work        *record.Work      `json:"work,omitempty"`
+	Run         *record.Run       `json:"run,omitempty"`
+	Failed      []attempt.Summary `json:"previousAttempts,omitempty"`
 	// By is who let the step happen; Said is what people said before it.
 	By   *record.By `json:"by,omitempty"`
 	Said []spoken   `json:"said,omitempty"`
@@ -106,7 +106,7 @@ func read(ctx context.Context, t *lookup.Thread, n int, s gitcas.ChainStep) (sho
 	}
 	out.By = s.By
 	if s.Answer != nil {
-		words, err := thread.ReadAnswer(func(p gitcas.Place) node.Getter { return t.View.In(ctx, p) }, t.ID, s.Hash, *s.Answer)
+		words, err := reading.ReadAnswer(func(p gitcas.Place) node.Getter { return t.View.In(ctx, p) }, t.ID, s.Hash, *s.Answer)
 		if err != nil {
 			return out, fmt.Errorf("what was said before step %d: %w", n, err)
 		}

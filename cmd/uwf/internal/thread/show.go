@@ -11,10 +11,10 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/lookup"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/worker"
+	"github.com/united-workforce/uwf/engine/attempt"
 	"github.com/united-workforce/uwf/engine/config"
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/moderator"
-	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
@@ -63,7 +63,7 @@ type shown struct {
 	Limits     map[string]float64 `json:"limits,omitempty"`
 	Allowed    *extent            `json:"allowed,omitempty"`
 	Attempts   []string           `json:"attempts,omitempty"`
-	Failed     []thread.Attempt   `json:"failed,omitempty"`
+	Failed     []attempt.Summary  `json:"failed,omitempty"`
 	Tokens     int64              `json:"tokens"` // with what led to no step
 	CostUSD    float64            `json:"costUsd"`
 	Unpriced   bool               `json:"unpriced,omitempty"`
@@ -222,7 +222,7 @@ func (s *shown) addCost(ctx context.Context, t *lookup.Thread, steps gitcas.Used
 		s.Tokens, s.CostUSD, s.Unpriced, s.DurationMs = u.Tokens, u.CostUSD, u.Unpriced, u.DurationMs
 	} else {
 		var err error
-		if all, err = thread.Used(ctx, t.Store, t.View, t.ID); err != nil {
+		if all, err = attempt.CountUsed(ctx, t.Store, t.View, t.ID); err != nil {
 			return all, err
 		}
 		s.Tokens, s.CostUSD, s.Unpriced, s.DurationMs, s.tried = all.Tokens, all.CostUSD, all.Unpriced, all.Wall.Milliseconds(), all.Steps

@@ -9,8 +9,9 @@ import (
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/lookup"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
+	"github.com/united-workforce/uwf/engine/attempt"
 	"github.com/united-workforce/uwf/engine/life"
-	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/engine/reading"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/statefile"
@@ -45,7 +46,7 @@ func (s shown) text(w *output.Writer) {
 		if i == 0 {
 			label = "attempts"
 		}
-		p.line(label, "%s", attempt(a))
+		p.line(label, "%s", tried(a))
 	}
 	if s.Work.Branch != "" {
 		p.line("work", "%s at %s", s.Work.Branch, orDash(s.Work.Commit))
@@ -93,7 +94,7 @@ func (s shown) status(p sheet) {
 		p.line("pause", "before the next step: %s%s", orDash(s.Pause.Reason), byWhom(s.Pause.By))
 	}
 	if s.GoesOnBy != nil {
-		p.line("goes on", "by the word of %s", thread.Name(*s.GoesOnBy))
+		p.line("goes on", "by the word of %s", reading.Name(*s.GoesOnBy))
 	}
 	switch r := s.Running; {
 	case r == nil:
@@ -110,7 +111,7 @@ func byWhom(by *record.By) string {
 	if by == nil {
 		return ""
 	}
-	return ", by " + thread.Name(*by)
+	return ", by " + reading.Name(*by)
 }
 
 // amount is what something took.
@@ -143,7 +144,7 @@ func wall(ms int64) string {
 }
 
 // attempt says on one line what became of an attempt.
-func attempt(a thread.Attempt) string {
+func tried(a attempt.Summary) string {
 	who := a.Role
 	if a.Agent != "" {
 		who += " (" + a.Agent + ")"

@@ -9,17 +9,16 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
-
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/definition"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/lookup"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
 	"github.com/united-workforce/uwf/engine/graph"
-	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/engine/reading"
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
+	"golang.org/x/term"
 )
 
 // GraphOptions are what `uwf workflow graph` works with.
@@ -203,7 +202,7 @@ func (o *GraphOptions) graph(ctx context.Context) (*graph.Graph, drawn, error) {
 	if err != nil {
 		return nil, drawn{}, err
 	}
-	def, past, err := thread.Past(ctx, t.View, t.ID)
+	def, past, err := reading.Past(ctx, t.View, t.ID)
 	if err != nil {
 		return nil, drawn{}, err
 	}

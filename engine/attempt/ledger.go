@@ -1,4 +1,6 @@
-package thread
+// Package attempt reads the tries at a thread's steps that led to none: those that failed,
+// those whose jobs died, and the steps that were taken back; and counts what all of it took.
+package attempt
 
 import (
 	"context"
@@ -9,6 +11,7 @@ import (
 
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/moderator"
+	"github.com/united-workforce/uwf/engine/reading"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
@@ -16,34 +19,34 @@ import (
 	"github.com/united-workforce/uwf/internal/text"
 )
 
-// attempts are the tries at a thread's steps that led to none, and what all of it took.
-type attempts struct {
+// Ledger are the tries at a thread's steps that led to none, and what all of it took.
+type Ledger struct {
 	store  *gitcas.Store
-	thread *Thread
-	role   string // whose step the attempts on the present head were
-	// replaces reports whether a step that is at hand tells all that a dead claim does; nil: none.
-	replaces func(gitcas.Claim) bool
+	thread *reading.Thread
+	Role   string // whose step the attempts on the present head were
+	// Replaces reports whether a step that is at hand tells all that a dead claim does; nil: none.
+	Replaces func(gitcas.Claim) bool
 
-	nodes    gitcas.Nodes    // of those that were read
-	failed   []node.Hash     // the error StepNodes of those on the present head
-	onRecord map[string]bool // the refs of those of which the chain tells
+	Nodes    gitcas.Nodes    // of those that were read
+	Failed   []node.Hash     // the error StepNodes of those on the present head
+	OnRecord map[string]bool // the refs of those of which the chain tells
 }
 
-func attemptsOf(store *gitcas.Store, t *Thread, role string) *attempts {
-	return &attempts{store: store, thread: t, role: role, nodes: gitcas.Nodes{}, onRecord: map[string]bool{}}
+func NewLedger(store *gitcas.Store, t *reading.Thread, role string) *Ledger {
+	return &Ledger{store: store, thread: t, Role: role, Nodes: gitcas.Nodes{}, OnRecord: map[string]bool{}}
 }
 
-// totals are what the thread has used so far, failed attempts included: they
+// CountUsed are what the thread has used so far, failed attempts included: they
 // were paid for as well. refs are those at the present step.
-func (a *attempts) totals(ctx context.Context, refs []string) (moderator.Totals, error) {
+func (a *Ledger) CountUsed(ctx context.Context, refs []string) (moderator.Totals, error) {
 	var t moderator.Totals
-	_, failed, err := a.earlierAttempts(ctx, a.thread.v, refs)
+	_, failed, err := a.ReadErrorSteps(ctx, a.thread.View, refs)
 	if err != nil {
 		return t, err
 	}
-	failed = append(a.thread.poked(), failed...)
-	a.failed = slices.Clone(failed)
-	for _, s := range a.thread.chain.Steps {
+	failed = append(a.thread.PokedStep(), failed...)
+	a.Failed = slices.Clone(failed)
+	for _, s := range a.thread.Chain.Steps {
 		a.noteOnRecord(s.Run)
 		t.Add(s.Role, s.Usage)
 		failed = append(failed, s.PreviousAttempts...)
@@ -57,7 +60,7 @@ func (a *attempts) totals(ctx context.Context, refs []string) (moderator.Totals,
 			continue
 		}
 		seen[h] = true
-		step, err := a.earlier(h)
+		step, err := a.ReadStep(h)
 		if err != nil {
 			return t, err
 		}
@@ -68,13 +71,13 @@ func (a *attempts) totals(ctx context.Context, refs []string) (moderator.Totals,
 	return t, nil
 }
 
-// earlier reads the StepNode of an attempt, or of a step that was taken back.
-func (a *attempts) earlier(h node.Hash) (record.Step, error) {
-	records := gitcas.Place{Thread: a.thread.id}
-	n, ok := a.nodes[records][h]
+// ReadStep reads the StepNode of an attempt, or of a step that was taken back.
+func (a *Ledger) ReadStep(h node.Hash) (record.Step, error) {
+	records := gitcas.Place{Thread: a.thread.ID}
+	n, ok := a.Nodes[records][h]
 	if !ok {
 		var err error
-		if n, err = a.thread.in(records).Get(h); err != nil {
+		if n, err = a.thread.In(records).Get(h); err != nil {
 			return record.Step{}, fmt.Errorf("read the earlier attempt %s: %w", h, err)
 		}
 	}
@@ -85,8 +88,8 @@ func (a *attempts) earlier(h node.Hash) (record.Step, error) {
 	return step, nil
 }
 
-// earlierAttempts reads the error StepNodes of attempts.
-func (a *attempts) earlierAttempts(ctx context.Context, v *gitcas.View, refs []string) ([]gitcas.PlacedNode, []node.Hash, error) {
+// ReadErrorSteps reads the error StepNodes of attempts.
+func (a *Ledger) ReadErrorSteps(ctx context.Context, v *gitcas.View, refs []string) ([]gitcas.PlacedNode, []node.Hash, error) {
 	var nodes []gitcas.PlacedNode
 	var hashes []node.Hash
 	for _, ref := range refs {
@@ -97,30 +100,30 @@ func (a *attempts) earlierAttempts(ctx context.Context, v *gitcas.View, refs []s
 		if err != nil {
 			return nil, nil, fmt.Errorf("read the earlier attempt %s: %w", ref, err)
 		}
-		if kept.Claim != nil && a.replaces != nil && a.replaces(*kept.Claim) {
+		if kept.Claim != nil && a.Replaces != nil && a.Replaces(*kept.Claim) {
 			continue // the step itself is here
 		}
 		if kept.Claim != nil {
-			if kept.Nodes, err = a.obituary(ctx, kept); err != nil {
+			if kept.Nodes, err = a.accountForDead(ctx, kept); err != nil {
 				return nil, nil, err
 			}
 		}
-		step, found := errorStepOf(kept.Nodes)
+		step, found := ErrorStepOf(kept.Nodes)
 		if !found {
 			continue
 		}
 		for _, n := range kept.Nodes {
-			a.nodes.Add(n.Place, n.Hash, n.Node)
+			a.Nodes.Add(n.Place, n.Hash, n.Node)
 		}
 		hashes = append(hashes, step)
-		nodes = append(nodes, closure(kept.Nodes, step)...)
+		nodes = append(nodes, closureOf(kept.Nodes, step)...)
 	}
 	return nodes, hashes, nil
 }
 
-// obituary is the error StepNode of a job that died without a word, as far as its
+// accountForDead is the error StepNode of a job that died without a word, as far as its
 // claim tells. The same claim always gives the same nodes.
-func (a *attempts) obituary(ctx context.Context, kept gitcas.Attempt) ([]gitcas.PlacedNode, error) {
+func (a *Ledger) accountForDead(ctx context.Context, kept gitcas.Attempt) ([]gitcas.PlacedNode, error) {
 	c := life.ClampClaim(*kept.Claim)
 	at := time.UnixMilli(c.Renewed)
 	reason := life.DescribeDeath(c)
@@ -132,7 +135,7 @@ func (a *attempts) obituary(ctx context.Context, kept gitcas.Attempt) ([]gitcas.
 		return h
 	}
 	step := record.Step{
-		Start: a.thread.chain.StartHash, Prev: a.thread.lastStep(), Role: a.role, Agent: "unknown", Cwd: a.thread.cwd(),
+		Start: a.thread.Chain.StartHash, Prev: a.thread.LastStep(), Role: a.Role, Agent: "unknown", Cwd: a.thread.WorkFolder(),
 		Output:      add(record.ErrorOutput{Error: reason, Phase: "agent"}.Node(at)),
 		Detail:      add(node.New(node.String, "", at)),
 		StartedAtMs: c.Since, CompletedAtMs: max(c.Renewed, c.Since),
@@ -141,7 +144,7 @@ func (a *attempts) obituary(ctx context.Context, kept gitcas.Attempt) ([]gitcas.
 	}
 	var nodes []gitcas.PlacedNode
 	if err == nil {
-		_, nodes, err = a.thread.v.Complete(ctx, a.thread.id, step, at, own, nil)
+		_, nodes, err = a.thread.View.Complete(ctx, a.thread.ID, step, at, own, nil)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("account for the job of %s.%d, which died: %w", c.Run, c.Attempt, err)
@@ -149,8 +152,8 @@ func (a *attempts) obituary(ctx context.Context, kept gitcas.Attempt) ([]gitcas.
 	return nodes, nil
 }
 
-// errorStepOf finds the error StepNode among an attempt's nodes.
-func errorStepOf(nodes []gitcas.PlacedNode) (node.Hash, bool) {
+// ErrorStepOf finds the error StepNode among an attempt's nodes.
+func ErrorStepOf(nodes []gitcas.PlacedNode) (node.Hash, bool) {
 	types := map[gitcas.Place]map[node.Hash]node.Hash{}
 	for _, n := range nodes {
 		if types[n.Place] == nil {
@@ -170,9 +173,9 @@ func errorStepOf(nodes []gitcas.PlacedNode) (node.Hash, bool) {
 	return "", false
 }
 
-// closure is the error StepNode with the nodes that it needs. Details are not among
+// closureOf is the error StepNode with the nodes that it needs. Details are not among
 // them: they are what else the agent staged.
-func closure(nodes []gitcas.PlacedNode, root node.Hash) []gitcas.PlacedNode {
+func closureOf(nodes []gitcas.PlacedNode, root node.Hash) []gitcas.PlacedNode {
 	var out []gitcas.PlacedNode
 	for _, n := range nodes {
 		_, shared := gitcas.Known(n.Hash)
@@ -188,28 +191,28 @@ func closure(nodes []gitcas.PlacedNode, root node.Hash) []gitcas.PlacedNode {
 	return out
 }
 
-// Used is what a thread took so far, as a view shows it: its steps, the attempts that led
+// CountUsed is what a thread took so far, as a view shows it: its steps, the attempts that led
 // to none, those at its next step too, and the steps that were taken back.
-func Used(ctx context.Context, store *gitcas.Store, v *gitcas.View, id gitcas.ThreadID) (moderator.Totals, error) {
-	_, t, err := readUsed(ctx, store, v, id)
+func CountUsed(ctx context.Context, store *gitcas.Store, v *gitcas.View, id gitcas.ThreadID) (moderator.Totals, error) {
+	_, t, err := CountWithChain(ctx, store, v, id)
 	return t, err
 }
 
-// readUsed reads what a thread took, and the chain that tells it. Its workflow may be one
+// CountWithChain reads what a thread took, and the chain that tells it. Its workflow may be one
 // that nobody can run any more.
-func readUsed(ctx context.Context, store *gitcas.Store, v *gitcas.View, id gitcas.ThreadID) (*Thread, moderator.Totals, error) {
-	r := locateThread(ctx, v, id)
+func CountWithChain(ctx context.Context, store *gitcas.Store, v *gitcas.View, id gitcas.ThreadID) (*reading.Thread, moderator.Totals, error) {
+	r := reading.Locate(ctx, v, id)
 	var err error
-	if r.chain, err = v.Chain(ctx, id); err != nil {
+	if r.Chain, err = v.Chain(ctx, id); err != nil {
 		return nil, moderator.Totals{}, err
 	}
-	t, err := attemptsOf(store, r, life.WaitingRole(r.entry)).totals(ctx, r.entry.Attempts)
+	t, err := NewLedger(store, r, life.WaitingRole(r.Entry)).CountUsed(ctx, r.Entry.Attempts)
 	return r, t, err
 }
 
 // noteOnRecord notes that the chain tells of a run's attempt.
-func (a *attempts) noteOnRecord(run *record.Run) {
+func (a *Ledger) noteOnRecord(run *record.Run) {
 	if run != nil {
-		a.onRecord[gitcas.AttemptRef(a.thread.id, run.ID, run.Attempt)] = true
+		a.OnRecord[gitcas.AttemptRef(a.thread.ID, run.ID, run.Attempt)] = true
 	}
 }

@@ -1,4 +1,4 @@
-package thread
+package attempt
 
 import (
 	"context"
@@ -13,8 +13,8 @@ import (
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
 
-// Attempt is one try at a step that led to no step, as it is shown.
-type Attempt struct {
+// Summary is one try at a step that led to no step, as it is shown.
+type Summary struct {
 	Ref     string        `json:"ref,omitempty"`  // what keeps it; empty: only its node is linked
 	Hash    node.Hash     `json:"hash,omitempty"` // its StepNode, where it has one
 	Run     string        `json:"run"`
@@ -28,13 +28,13 @@ type Attempt struct {
 	Claim   bool          `json:"claim,omitempty"` // its job died without a word: only the claim tells of it
 }
 
-// Attempts reads the failed attempts at a thread's next step, in the order in which
+// ReadAll reads the failed attempts at a thread's next step, in the order in which
 // they were linked, and the step that was taken back for it. Those of the steps
 // before are linked from these, see StepAttempts.
-func Attempts(ctx context.Context, store *gitcas.Store, v *gitcas.View, id gitcas.ThreadID, entry gitcas.Entry) ([]Attempt, error) {
-	var out []Attempt
+func ReadAll(ctx context.Context, store *gitcas.Store, v *gitcas.View, id gitcas.ThreadID, entry gitcas.Entry) ([]Summary, error) {
+	var out []Summary
 	if entry.Next != nil && entry.Next.Poked != "" {
-		a, err := linkedAttempt(func(p gitcas.Place) node.Getter { return v.In(ctx, p) }, id, entry.Next.Poked)
+		a, err := readLinked(func(p gitcas.Place) node.Getter { return v.In(ctx, p) }, id, entry.Next.Poked)
 		if err != nil {
 			return nil, err
 		}
@@ -44,12 +44,12 @@ func Attempts(ctx context.Context, store *gitcas.Store, v *gitcas.View, id gitca
 		a, err := store.ReadAttempt(ctx, v, ref)
 		switch {
 		case errors.Is(err, wire.ErrNotFound) || errors.Is(err, node.ErrNotFound):
-			out = append(out, Attempt{Ref: ref, Run: a.Run, Attempt: a.Attempt, Error: "it is not there any more"})
+			out = append(out, Summary{Ref: ref, Run: a.Run, Attempt: a.Attempt, Error: "it is not there any more"})
 			continue
 		case err != nil:
 			return nil, fmt.Errorf("read the attempts of thread %s: %w", id, err)
 		}
-		shown := shownAttempt(ref, a)
+		shown := describeAttempt(ref, a)
 		if entry.Deliver { // no step is left to be tried
 			shown.Phase = life.ForDelivery
 		}
@@ -58,15 +58,15 @@ func Attempts(ctx context.Context, store *gitcas.Store, v *gitcas.View, id gitca
 	return out, nil
 }
 
-func shownAttempt(ref string, a gitcas.Attempt) Attempt {
-	out := Attempt{Ref: ref, Run: a.Run, Attempt: a.Attempt, Error: a.Error, At: a.At}
+func describeAttempt(ref string, a gitcas.Attempt) Summary {
+	out := Summary{Ref: ref, Run: a.Run, Attempt: a.Attempt, Error: a.Error, At: a.At}
 	if a.Claim != nil {
 		c := life.ClampClaim(*a.Claim)
 		out.Run, out.Claim, out.Phase, out.Error = c.Run, true, "agent", life.DescribeDeath(c)
 		out.At, out.Usage = time.UnixMilli(c.Renewed), life.ClaimUsage(c)
 		return out
 	}
-	h, ok := errorStepOf(a.Nodes)
+	h, ok := ErrorStepOf(a.Nodes)
 	if !ok {
 		return out
 	}
@@ -75,19 +75,19 @@ func shownAttempt(ref string, a gitcas.Attempt) Attempt {
 		nodes.Add(n.Place, n.Hash, n.Node)
 	}
 	// What an attempt holds was checked when it was read.
-	if linked, err := linkedAttempt(nodes.In, a.Thread, h); err == nil {
+	if linked, err := readLinked(nodes.In, a.Thread, h); err == nil {
 		linked.Ref = ref
 		return linked
 	}
 	return out
 }
 
-// StepAttempts reads what a step links as its previous attempts: the failed ones,
+// ReadLinkedTo reads what a step links as its previous attempts: the failed ones,
 // and steps that were taken back for it.
-func StepAttempts(in func(gitcas.Place) node.Getter, id gitcas.ThreadID, step record.Step) ([]Attempt, error) {
-	var out []Attempt
+func ReadLinkedTo(in func(gitcas.Place) node.Getter, id gitcas.ThreadID, step record.Step) ([]Summary, error) {
+	var out []Summary
 	for _, h := range step.PreviousAttempts {
-		a, err := linkedAttempt(in, id, h)
+		a, err := readLinked(in, id, h)
 		if err != nil {
 			return nil, err
 		}
@@ -96,10 +96,10 @@ func StepAttempts(in func(gitcas.Place) node.Getter, id gitcas.ThreadID, step re
 	return out, nil
 }
 
-// linkedAttempt is an attempt as its StepNode tells of it.
-func linkedAttempt(in func(gitcas.Place) node.Getter, id gitcas.ThreadID, h node.Hash) (Attempt, error) {
-	fail := func(err error) (Attempt, error) {
-		return Attempt{}, fmt.Errorf("read the earlier attempt %s: %w", h, err)
+// readLinked is an attempt as its StepNode tells of it.
+func readLinked(in func(gitcas.Place) node.Getter, id gitcas.ThreadID, h node.Hash) (Summary, error) {
+	fail := func(err error) (Summary, error) {
+		return Summary{}, fmt.Errorf("read the earlier attempt %s: %w", h, err)
 	}
 	n, err := in(gitcas.Place{Thread: id}).Get(h)
 	if err != nil {
@@ -109,7 +109,7 @@ func linkedAttempt(in func(gitcas.Place) node.Getter, id gitcas.ThreadID, h node
 	if err != nil {
 		return fail(err)
 	}
-	a := Attempt{Hash: h, Role: step.Role, Agent: step.Agent, At: time.UnixMilli(step.CompletedAtMs), Usage: step.Usage}
+	a := Summary{Hash: h, Role: step.Role, Agent: step.Agent, At: time.UnixMilli(step.CompletedAtMs), Usage: step.Usage}
 	if step.Run != nil {
 		a.Run, a.Attempt = step.Run.ID, step.Run.Attempt
 	}
@@ -125,4 +125,15 @@ func linkedAttempt(in func(gitcas.Place) node.Getter, id gitcas.ThreadID, h node
 	a.Phase, _ = m["phase"].(string)
 	a.Error, _ = m["error"].(string)
 	return a, nil
+}
+
+// PhaseOf is where an attempt failed, as it says itself.
+func PhaseOf(a gitcas.Attempt) string {
+	for _, n := range a.Nodes {
+		if out, ok := n.Node.Payload.(map[string]any); ok && n.Node.Type == record.ErrorOutputSchema {
+			phase, _ := out["phase"].(string)
+			return phase
+		}
+	}
+	return ""
 }

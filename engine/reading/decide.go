@@ -1,0 +1,135 @@
+package reading
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/united-workforce/uwf/engine/life"
+	"github.com/united-workforce/uwf/engine/moderator"
+	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/record"
+	"github.com/united-workforce/uwf/internal/text"
+)
+
+// ModeratorThread is what the moderator decides on: the steps so far, and further ones.
+func (r *Thread) ModeratorThread(more ...moderator.Output) (moderator.Thread, error) {
+	t := moderator.Thread{Steps: append(slices.Clone(r.Past), more...)}
+	if len(r.Def.Conditions) == 0 {
+		return t, nil
+	}
+	n, err := r.In(gitcas.Place{Thread: r.ID}).Get(r.Chain.StartHash)
+	if err != nil {
+		return t, fmt.Errorf("start of the thread: %w", err)
+	}
+	t.Start, _ = n.Payload.(map[string]any)
+	return t, nil
+}
+
+// DecideNext asks the moderator; after a resume or a poke, with what the person said.
+func (r *Thread) DecideNext() (moderator.Decision, error) {
+	t, err := r.ModeratorThread()
+	if err != nil {
+		return moderator.Decision{}, err
+	}
+	if r.Entry.Next == nil || r.Entry.Next.Answer == "" {
+		return r.markStuck(moderator.Next(r.Def, t))
+	}
+	words, err := ReadPendingWords(r.In, r.ID, r.Entry)
+	if err != nil {
+		return moderator.Decision{}, err
+	}
+	if r.Entry.Next.Poked != "" {
+		return r.decideAgain(t, words)
+	}
+	d, err := moderator.Next(r.Def, t)
+	if err == nil && d.Kind == moderator.End && r.Def.Resume != nil && r.Entry.Next.Role == r.Def.Resume.To {
+		return r.markStuck(moderator.Reopen(r.Def, t, r.quoteWords(words)))
+	}
+	return r.markStuck(moderator.Resume(r.Def, t, r.quoteWords(words)))
+}
+
+// markStuck makes the moderator's errors ones of the thread: what it decides on is
+// stored, so that asking it again doesn't help.
+func (r *Thread) markStuck(d moderator.Decision, err error) (moderator.Decision, error) {
+	if err != nil {
+		err = &life.StuckError{Thread: r.ID, Steps: len(r.Chain.Steps), Err: err}
+	}
+	return d, err
+}
+
+// decideAgain decides on a thread that was poked: the role of the step that was taken
+// back, in the same place, with the same prompt and what the person says.
+func (r *Thread) decideAgain(t moderator.Thread, words []record.Word) (moderator.Decision, error) {
+	n, err := r.In(gitcas.Place{Thread: r.ID}).Get(r.Entry.Next.Poked)
+	if err != nil {
+		return moderator.Decision{}, fmt.Errorf("the step that is to be done again: %w", err)
+	}
+	poked, err := record.ParseStep(n)
+	if err != nil {
+		return moderator.Decision{}, fmt.Errorf("the step that is to be done again: %w", err)
+	}
+	before, err := ReadWordsBefore(r.In, r.ID, r.Entry.Next.Poked, poked)
+	if err != nil {
+		return moderator.Decision{}, err
+	}
+	said := r.quoteWords(wordsAfter(words, before))
+	if !SameHash(poked.Prev, r.LastStep()) || poked.Start != r.Chain.StartHash {
+		return moderator.Decision{}, r.oddlyPoked("it does not follow the thread's head")
+	}
+	d, err := r.markStuck(moderator.Next(r.Def, t))
+	switch {
+	case err != nil:
+		return d, err
+	case d.Kind == moderator.Suspend:
+		d, err = r.markStuck(moderator.Resume(r.Def, t, said))
+	case d.Kind == moderator.End:
+		d, err = r.markStuck(moderator.Reopen(r.Def, t, said))
+	}
+	if err != nil {
+		return d, err
+	}
+	if d.Kind != moderator.Run || d.Role != poked.Role {
+		return d, r.oddlyPoked(fmt.Sprintf("it is of role %s, and the workflow wants %q here", text.OneLine(poked.Role), d.Role))
+	}
+	if poked.EdgePrompt != "" {
+		d.Prompt = poked.EdgePrompt
+	}
+	d.Prompt = strings.TrimRight(d.Prompt, "\n") + "\n\nYou did this before, and it was taken back: a person wants it done again."
+	if strings.TrimSpace(said) != "" {
+		d.Prompt += " The person says:\n" + said
+	}
+	return d, nil
+}
+
+// oddlyPoked is the error for an entry that names another step to be done again than
+// poke can have written there.
+func (r *Thread) oddlyPoked(why string) error {
+	return &gitcas.DamagedError{
+		What: "threads.yaml", Kind: gitcas.ErrContent,
+		Why:     fmt.Sprintf("thread %s: step %s is to be done again, but %s", r.ID, r.Entry.Next.Poked, why),
+		Restore: fmt.Sprintf("cancel this thread, and begin another from its steps: uwf thread fork %s:%d", r.ID, len(r.Chain.Steps)),
+	}
+}
+
+// AskModerator asks the moderator what follows the steps, whatever anybody has said.
+func (r *Thread) AskModerator() (moderator.Decision, error) {
+	t, err := r.ModeratorThread()
+	if err != nil {
+		return moderator.Decision{}, err
+	}
+	return moderator.Next(r.Def, t)
+}
+
+// AskReopened asks the moderator how the thread goes on after its end.
+func (r *Thread) AskReopened(text string) (moderator.Decision, error) {
+	t, err := r.ModeratorThread()
+	if err != nil {
+		return moderator.Decision{}, err
+	}
+	d, err := moderator.Reopen(r.Def, t, text)
+	if err == nil && len(d.Prompt) > MaxPrompt {
+		err = fmt.Errorf("the prompt of role %s has %d bytes; at most %d are passed on", d.Role, len(d.Prompt), MaxPrompt)
+	}
+	return d, err
+}

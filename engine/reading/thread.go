@@ -1,0 +1,282 @@
+// Package reading reads a thread as a view of the store shows it: its entry, workflow, steps
+// and words, and what the moderator makes of them. It changes nothing.
+package reading
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"github.com/united-workforce/uwf/engine/life"
+	"github.com/united-workforce/uwf/engine/moderator"
+	"github.com/united-workforce/uwf/engine/prompt"
+	"github.com/united-workforce/uwf/engine/workflow"
+	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/gitcas/record"
+	"github.com/united-workforce/uwf/internal/lazyregexp"
+	"github.com/united-workforce/uwf/internal/text"
+)
+
+// ReadNow reads the thread of a view, be it alive or over.
+func (r *Thread) ReadNow(ctx context.Context, store *gitcas.Store, live *gitcas.View) error {
+	entry, alive := live.Entry(r.ID)
+	r.View, r.Entry = live, entry
+	if !alive {
+		past, ended, err := FindPast(ctx, store, live, r.ID)
+		if err != nil {
+			return err
+		}
+		r.View = past
+		r.Entry = gitcas.Entry{Head: ended.Head, Status: gitcas.Status(ended.Reason), PR: ended.PR, Work: ended.Work}
+	}
+	r.LookIn(ctx, r.View)
+	return r.ReadChain(ctx, r.View)
+}
+
+// HasStep reports whether a step that some job made is in the thread.
+func (r *Thread) HasStep(made record.Step) bool {
+	return slices.ContainsFunc(r.Chain.Steps, func(s gitcas.ChainStep) bool { return SameStep(s.Step, made) })
+}
+
+// SameStep reports whether a step of the thread is one that some job made.
+func SameStep(s, made record.Step) bool {
+	return s.Run != nil && *s.Run == *made.Run && s.Output == made.Output && SameHash(s.Prev, made.Prev)
+}
+
+// CutAfter leaves of the chain what was there when a head was the thread's.
+func (r *Thread) CutAfter(head node.Hash) {
+	if head == r.Chain.StartHash {
+		r.KeepSteps(0)
+	}
+	for i, s := range r.Chain.Steps {
+		if s.Hash == head {
+			r.KeepSteps(i + 1)
+			return
+		}
+	}
+}
+
+// LastResult is the status of the chain's last step.
+func (r *Thread) LastResult() string {
+	if len(r.Past) == 0 {
+		return ""
+	}
+	return text.OneLine(cmp.Or(moderator.StatusOf(r.Def, r.Past[len(r.Past)-1]), workflow.Unit))
+}
+
+// LookIn makes the thread's nodes findable, as a view has them.
+func (r *Thread) LookIn(ctx context.Context, v *gitcas.View) {
+	r.In = func(p gitcas.Place) node.Getter { return v.In(ctx, p) }
+}
+
+// furtherStep is what the runs of a job's second, third … step have behind its first one's.
+var furtherStep = lazyregexp.New(`^(-[0-9]{1,9})?$`)
+
+// SteppedBy reports whether the last step is one of this job's, in whatever attempt.
+func (r *Thread) SteppedBy(run string) bool {
+	n := len(r.Chain.Steps)
+	if n == 0 || r.Chain.Steps[n-1].Run == nil {
+		return false
+	}
+	further, ours := strings.CutPrefix(r.Chain.Steps[n-1].Run.ID, run)
+	return ours && furtherStep.MatchString(further)
+}
+
+// ReadChain reads workflow, steps and outputs of the thread in v.
+func (r *Thread) ReadChain(ctx context.Context, v *gitcas.View) error {
+	chain, err := v.Chain(ctx, r.ID)
+	if err != nil {
+		return err
+	}
+	r.Chain = chain
+	if r.Def, err = workflow.FromNode(chain.Definition, chain.Start.Workflow); err != nil {
+		return fmt.Errorf("workflow of thread %s: %w", r.ID, err)
+	}
+	r.Past, err = readOutputs(r.In, r.ID, chain, len(r.Def.Conditions) > 0)
+	return err
+}
+
+// readOutputs are the steps as the moderator wants them. Only conditions look at the
+// StepNodes themselves.
+func readOutputs(in func(gitcas.Place) node.Getter, id gitcas.ThreadID, chain gitcas.Chain, withNodes bool) ([]moderator.Output, error) {
+	out := make([]moderator.Output, 0, len(chain.Steps))
+	for _, s := range chain.Steps {
+		g := in(gitcas.Place{Thread: id, Of: s.Hash})
+		n, err := g.Get(s.Output)
+		if err != nil {
+			return nil, fmt.Errorf("output of step %s: %w", s.Hash, err)
+		}
+		m, _ := n.Payload.(map[string]any)
+		o := moderator.Output{Role: s.Role, Output: m}
+		if s.Body != nil {
+			b, err := g.Get(*s.Body)
+			if err != nil {
+				return nil, fmt.Errorf("body of step %s: %w", s.Hash, err)
+			}
+			o.Body, _ = b.Payload.(string)
+		}
+		if withNodes {
+			step, err := in(gitcas.Place{Thread: id}).Get(s.Hash)
+			if err != nil {
+				return nil, fmt.Errorf("step %s: %w", s.Hash, err)
+			}
+			o.Node, _ = step.Payload.(map[string]any)
+		}
+		out = append(out, o)
+	}
+	return out, nil
+}
+
+// WorkFolder is the folder of the work tree that the thread was started for; "." is its top. A
+// thread of the predecessor has a path of the machine that started it, which leads
+// nowhere here.
+func (r *Thread) WorkFolder() string {
+	if cwd := r.Chain.Start.Cwd; InWorkTree(cwd) {
+		return cwd
+	}
+	return "."
+}
+
+// InWorkTree reports whether a path is one below the work tree's top, as "." is, on every
+// system.
+func InWorkTree(path string) bool { return fs.ValidPath(path) && !strings.ContainsAny(path, `\:`) }
+
+// HeadOf is the head of a thread whose chain this is.
+func HeadOf(c gitcas.Chain) node.Hash {
+	if n := len(c.Steps); n > 0 {
+		return c.Steps[n-1].Hash
+	}
+	return c.StartHash
+}
+
+// RecordedCommit is where the work stood after the chain's last step; empty where
+// the thread has no repository.
+func RecordedCommit(c gitcas.Chain) string {
+	for i := len(c.Steps) - 1; i >= 0; i-- {
+		if w := c.Steps[i].Work; w != nil && w.Commit != "" {
+			return w.Commit
+		}
+	}
+	return c.Start.Base
+}
+
+// Thread is a thread as a view of the store shows it: its entry, workflow, chain and outputs.
+type Thread struct {
+	ID    gitcas.ThreadID
+	View  *gitcas.View
+	Entry gitcas.Entry
+	Def   *workflow.Definition
+	Chain gitcas.Chain
+	Past  []moderator.Output
+	In    func(gitcas.Place) node.Getter // finds the thread's nodes
+}
+
+// Read reads a thread of a view, alive or past.
+func Read(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) (*Thread, error) {
+	r := Locate(ctx, v, id)
+	if err := r.ReadChain(ctx, v); err != nil {
+		return nil, fmt.Errorf("read thread %s: %w", id, err)
+	}
+	return r, nil
+}
+
+// Locate is a thread of a view of which nothing but its entry is read yet.
+func Locate(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) *Thread {
+	r := &Thread{ID: id, View: v}
+	r.LookIn(ctx, v)
+	r.Entry, _ = v.Entry(id)
+	return r
+}
+
+// Past is a thread as the moderator sees it: its workflow, and what its steps put
+// out. It is for those who draw or explain a thread; it decides nothing.
+func Past(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) (*workflow.Definition, moderator.Thread, error) {
+	r := Locate(ctx, v, id)
+	if err := r.ReadChain(ctx, v); err != nil {
+		return nil, moderator.Thread{}, err
+	}
+	t, err := r.ModeratorThread()
+	return r.Def, t, err
+}
+
+// FindPast is the view in which a thread that is not alive was last, and its newest
+// history line.
+func FindPast(ctx context.Context, store *gitcas.Store, v *gitcas.View, id gitcas.ThreadID) (*gitcas.View, gitcas.Ended, error) {
+	ended, ok, err := store.FindEnded(ctx, v, id)
+	switch {
+	case err != nil:
+		return nil, ended, fmt.Errorf("look for thread %s among the ended ones: %w", id, err)
+	case !ok:
+		return nil, ended, life.NewUnknownThreadError(v, id)
+	}
+	past, err := store.LoadEnded(ctx, v, ended)
+	if err != nil {
+		return nil, ended, fmt.Errorf("read the ended thread %s: %w", id, err)
+	}
+	return past, ended, nil
+}
+
+// Title is what the thread is about, on one line.
+func (r *Thread) Title() string { return TitleOf(r.Entry, r.Chain.Start) }
+
+// TitleOf is what a thread is about, as far as its entry or its start says it.
+func TitleOf(e gitcas.Entry, s record.Start) string {
+	return cmp.Or(e.Title, s.Title, TitleOfPrompt(s.Prompt))
+}
+
+// KeepSteps leaves only the first n steps of what was read.
+func (r *Thread) KeepSteps(n int) {
+	r.Chain.Steps, r.Past = r.Chain.Steps[:n:n], r.Past[:n:n]
+}
+
+// PokedStep is the step that the next one does again, if there is one.
+func (r *Thread) PokedStep() []node.Hash {
+	if r.Entry.Next == nil || r.Entry.Next.Poked == "" {
+		return nil
+	}
+	return []node.Hash{r.Entry.Next.Poked}
+}
+
+// LastStep is the thread's head; nil before the first step.
+func (r *Thread) LastStep() *node.Hash {
+	n := len(r.Chain.Steps)
+	if n == 0 {
+		return nil
+	}
+	return &r.Chain.Steps[n-1].Hash
+}
+
+func SameHash(a, b *node.Hash) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return *a == *b
+}
+
+// TitleOfPrompt is what a thread without a title is about: the first line of its prompt that
+// says something.
+func TitleOfPrompt(prompt string) string {
+	for line := range strings.Lines(prompt) {
+		if title := text.OneLine(strings.TrimLeft(line, "# \t>*-")); title != "" {
+			return text.Cut(title, maxTitle)
+		}
+	}
+	return ""
+}
+
+// maxTitle bounds a title that is made of a prompt, in bytes.
+const maxTitle = 80
+
+func (r *Thread) StepNumber() int { return len(r.Chain.Steps) + 1 }
+
+func (r *Thread) PromptSteps() []prompt.Step {
+	out := make([]prompt.Step, len(r.Past))
+	for i, p := range r.Past {
+		out[i] = prompt.Step{Role: p.Role, Status: moderator.StatusOf(r.Def, p), Output: p.Output, Body: p.Body}
+	}
+	return out
+}
