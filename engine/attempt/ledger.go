@@ -32,6 +32,8 @@ type Ledger struct {
 	OnRecord map[string]bool // the refs of those of which the chain tells
 }
 
+// NewLedger is the ledger of a thread; role is the one whose step the attempts on its
+// present head were.
 func NewLedger(store *gitcas.Store, t *reading.Thread, role string) *Ledger {
 	return &Ledger{store: store, thread: t, Role: role, Nodes: gitcas.Nodes{}, OnRecord: map[string]bool{}}
 }

@@ -92,6 +92,7 @@ func ClampClaim(c gitcas.Claim) gitcas.Claim {
 	return c
 }
 
+// DescribeDeath says of a job that died without a word what its claim tells.
 func DescribeDeath(c gitcas.Claim) string {
 	if c.Ahead {
 		return fmt.Sprintf("the jobs died that run %s (attempt %d) started, or was to start, at %s; nobody knows what they used, so all that they might have counts",

@@ -31,6 +31,7 @@ func AppendAttempts(attempts []string, more ...string) []string {
 	return attempts
 }
 
+// DeadRefs are the refs of the attempts that a claim names in died, as <run>.<attempt>.
 func DeadRefs(id gitcas.ThreadID, died []string) []string {
 	out := make([]string, 0, len(died)+1)
 	for _, d := range died {
@@ -152,6 +153,7 @@ func WaitingRole(entry gitcas.Entry) string {
 // stands whole in its output.
 const MaxReason = 8 << 10
 
+// PausedByPerson is the reason of a pause for which a person gave none.
 const PausedByPerson = "paused by a person"
 
 // WaitReason is why a thread waits.

@@ -191,6 +191,7 @@ func (e *UnknownThreadError) Error() string {
 	return fmt.Sprintf("no thread %s in this store (see: uwf thread list --all)", e.Thread)
 }
 
+// NewUnknownThreadError says that a view has no thread of that id, and which it has.
 func NewUnknownThreadError(v *gitcas.View, id gitcas.ThreadID) error {
 	return &UnknownThreadError{Thread: id, Alive: slices.Sorted(maps.Keys(v.Threads()))}
 }

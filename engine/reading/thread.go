@@ -250,6 +250,7 @@ func (r *Thread) LastStep() *node.Hash {
 	return &r.Chain.Steps[n-1].Hash
 }
 
+// SameHash compares two references, of which either may be none.
 func SameHash(a, b *node.Hash) bool {
 	if a == nil || b == nil {
 		return a == b
@@ -271,8 +272,10 @@ func TitleOfPrompt(prompt string) string {
 // maxTitle bounds a title that is made of a prompt, in bytes.
 const maxTitle = 80
 
+// StepNumber is the number of the next step, from 1.
 func (r *Thread) StepNumber() int { return len(r.Chain.Steps) + 1 }
 
+// PromptSteps are the thread's steps as a prompt tells them.
 func (r *Thread) PromptSteps() []prompt.Step {
 	out := make([]prompt.Step, len(r.Past))
 	for i, p := range r.Past {

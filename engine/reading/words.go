@@ -37,6 +37,7 @@ func ReadAnswer(in func(gitcas.Place) node.Getter, id gitcas.ThreadID, of, h nod
 	return a.Words, nil
 }
 
+// TextSize is the size of what was said, in bytes.
 func TextSize(words []record.Word) int {
 	n := 0
 	for _, w := range words {

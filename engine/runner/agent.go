@@ -25,7 +25,7 @@ type announcer struct {
 	j *job
 }
 
-// Run implements thread.Agent.
+// Run implements task.Agent.
 func (a announcer) Run(ctx context.Context, t task.Task, m *task.Meter) (task.Draft, error) {
 	a.j.announce(ctx, t)
 	if err := a.j.mayWorkOn(ctx, t.Thread, t.Entry, a.j.last); err != nil {
@@ -86,7 +86,7 @@ func (j *job) agentDied() bool {
 // nobody is the agent of a job that the job before left nothing for.
 type nobody struct{ err error }
 
-// Run implements thread.Agent.
+// Run implements task.Agent.
 func (n nobody) Run(_ context.Context, t task.Task, _ *task.Meter) (task.Draft, error) {
 	return task.Draft{}, &task.AgentError{Agent: t.Agent, Reason: "the job that runs agents left no step; its log says why", Err: n.err}
 }
@@ -133,7 +133,7 @@ type watched struct {
 	j *job
 }
 
-// Run implements thread.Agent.
+// Run implements task.Agent.
 func (w watched) Run(ctx context.Context, t task.Task, m *task.Meter) (task.Draft, error) {
 	watch, err := w.j.watch(t)
 	if err != nil {

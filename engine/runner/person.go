@@ -8,14 +8,14 @@ import (
 
 	"github.com/united-workforce/uwf/engine/forge"
 	"github.com/united-workforce/uwf/engine/runner/event"
-	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/engine/story"
 	"github.com/united-workforce/uwf/gitcas/record"
 )
 
 // personBehind is who did what the event is about, as the record has it; nil: nobody did,
 // or the payload doesn't say who. What they may do is looked up before anything is done
 // for them. In a run that somebody else started again it is that person.
-func (j *job) personBehind() *thread.Person {
+func (j *job) personBehind() *story.Person {
 	who, address := j.ev.Sender, j.Job.runURL()
 	switch again := j.startedAgainBy(); {
 	case again != "":
@@ -37,7 +37,7 @@ func (j *job) personBehind() *thread.Person {
 	if by.Check() != nil {
 		return nil
 	}
-	return &thread.Person{By: by, Email: forge.NoReply(j.Forge.Flavour(), j.Job.ServerURL, by.Login, by.ID)}
+	return &story.Person{By: by, Email: forge.NoReply(j.Forge.Flavour(), j.Job.ServerURL, by.Login, by.ID)}
 }
 
 // startedAgainBy is who started this run again, where that is another account than the

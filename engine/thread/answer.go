@@ -9,6 +9,7 @@ import (
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/reading"
+	"github.com/united-workforce/uwf/engine/story"
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
@@ -109,7 +110,7 @@ func (r *stepRun) checkApproval(d moderator.Decision) error {
 }
 
 // identifySpeaker is who speaks to a thread, see identify.
-func (e *Engine) identifySpeaker(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) *Person {
+func (e *Engine) identifySpeaker(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) *story.Person {
 	if _, alive := v.Entry(id); !alive || !e.canIdentify() {
 		return e.By
 	}
@@ -127,7 +128,7 @@ func (e *Engine) canIdentify() bool {
 
 // identify is who does something with a thread: where its workflow has edges that only an
 // approval opens, a person whom the forge names, if it does. Else what that means is said.
-func (e *Engine) identify(ctx context.Context, def *workflow.Definition, id gitcas.ThreadID, otherwise string) *Person {
+func (e *Engine) identify(ctx context.Context, def *workflow.Definition, id gitcas.ThreadID, otherwise string) *story.Person {
 	if !e.canIdentify() || !def.NeedsApproval() {
 		return e.By
 	}

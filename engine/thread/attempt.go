@@ -9,6 +9,8 @@ import (
 	"github.com/united-workforce/uwf/engine/attempt"
 	"github.com/united-workforce/uwf/engine/deadline"
 	"github.com/united-workforce/uwf/engine/life"
+	"github.com/united-workforce/uwf/engine/reading"
+	"github.com/united-workforce/uwf/engine/story"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/engine/thread/screen"
 	"github.com/united-workforce/uwf/engine/thread/seal"
@@ -229,9 +231,9 @@ func (r *stepRun) keepChange(v *gitcas.View, a gitcas.Attempt, link, stopped boo
 			life.TakePause(&entry, r.task.Role)
 		}
 		c.Threads = map[gitcas.ThreadID]*gitcas.Entry{r.ID: &entry}
-		c.Subject = subjectOf(r.Title(), r.ID, stepWhat(r.task.Role, result, r.task.Step))
+		c.Subject = story.Subject(r.Title(), r.ID, story.DescribeStep(r.task.Role, result, r.task.Step))
 		c.Body = a.Error
-		c.Trailers = r.trailers(result, entry.Head, r.task.Prev)
+		c.Trailers = story.StepTrailers(r.task, r.madeBy(), result, entry.Head)
 	}
 	if len(c.Refs) == 0 && c.Threads == nil {
 		return nil, nil
@@ -319,6 +321,16 @@ func (r *stepRun) workParents() []wire.ID {
 
 // takeSnapshot makes the work commit and refuses one that holds what must not be
 // committed. Files at the paths without are left as they were.
+// workMessage is the message of the step's commit on the work branch; s is nil where there is
+// no step.
+func (r *stepRun) workMessage(result string, s *sealed) (string, error) {
+	head := node.Pin{Hash: reading.HeadOf(r.Chain), Digest: r.Chain.Head}
+	if s == nil {
+		return story.WorkMessage(r.task, r.madeBy(), head, result, nil, nil)
+	}
+	return story.WorkMessage(r.task, r.madeBy(), head, result, &s.Told, s.step.Usage)
+}
+
 func (r *stepRun) takeSnapshot(ctx context.Context, result string, s *sealed, without ...string) (*workspace.Snapshot, error) {
 	snap, err := r.snapshotChecked(ctx, result, s, without...)
 	var found *screen.FoundError

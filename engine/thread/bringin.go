@@ -12,6 +12,7 @@ import (
 	"github.com/united-workforce/uwf/engine/lease"
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/reading"
+	"github.com/united-workforce/uwf/engine/story"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/engine/thread/screen"
 	"github.com/united-workforce/uwf/engine/thread/unpushed"
@@ -53,7 +54,7 @@ func (r *stepRun) keepOnDisk(s *sealed) {
 	}
 	u := unpushed.Step{
 		Store: r.View.StoreID(), Thread: r.ID, Entry: r.Entry, Nonce: r.lease.Nonce(),
-		Handle: h, Nodes: map[node.Hash]node.Node{h: n}, Model: modelOf(r.task, s.step.Usage),
+		Handle: h, Nodes: map[node.Hash]node.Node{h: n}, Model: story.ModelOf(r.task, s.step.Usage),
 		Work: unpushed.Work{From: r.from},
 	}
 	for _, n := range s.nodes {

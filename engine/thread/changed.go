@@ -41,7 +41,7 @@ func (r *stepRun) sealPatch(ctx context.Context, o *sealed) {
 		r.e.observe(Event{Kind: "notice", Thread: r.ID, Step: r.StepNumber(), Role: r.task.Role, Text: "what the step changed is not on record beside its commit: " + err.Error()})
 		return
 	}
-	o.step.Patch, o.patch = &h, &clean
+	o.step.Patch, o.Patch = &h, &clean
 	o.nodes = append(o.nodes, s.Nodes()...)
 }
 

@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/united-workforce/uwf/engine/deadline"
 	"github.com/united-workforce/uwf/engine/lease"
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/moderator"
+	"github.com/united-workforce/uwf/engine/story"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/engine/workbranch"
 	"github.com/united-workforce/uwf/gitcas"
@@ -168,21 +168,21 @@ func (r *stepRun) stepChange(ctx context.Context, v *gitcas.View, s *sealed, nex
 
 	r.effects(&entry)
 	after := r.nextEntry(entry, head, work, next)
-	tale := storyOf(&r.Thread, after)
-	tale.took = asCost(r.used)
-	tale.addStep(r.Def, moderator.Output{Role: r.task.Role, Output: s.output}, step, s.words)
+	tale := story.Of(&r.Thread, after)
+	tale.Took = story.CostOf(r.used)
+	tale.AddStep(r.Def, moderator.Output{Role: r.task.Role, Output: s.Output}, step, s.Words)
 	if after.Status != gitcas.StatusActive {
 		along = nil // it was to pause meanwhile
 	}
 	claim, claimObjs, claimed := lease.ExchangeClaim(along, v, r.ID, held, head)
 	c := &gitcas.Change{
-		Subject:  subjectOf(r.Title(), r.ID, stepWhat(r.task.Role, next.status, r.task.Step)),
-		Body:     commitBody(s),
-		Trailers: append(r.trailers(next.status, head, r.task.Prev), costTrailers(r.task, step.Usage)...),
+		Subject:  story.Subject(r.Title(), r.ID, story.DescribeStep(r.task.Role, next.status, r.task.Step)),
+		Body:     story.CommitBody(&s.Told),
+		Trailers: append(story.StepTrailers(r.task, r.madeBy(), next.status, head), story.CostTrailers(r.task, step.Usage)...),
 		Nodes:    nodes,
 		Readable: map[string][]byte{
-			gitcas.ReadablePath(r.ID, r.task.Step, r.task.Role): readable(r.task, step, s, next),
-			gitcas.IndexPath(r.ID):                              tale.writeIndex(),
+			gitcas.ReadablePath(r.ID, r.task.Step, r.task.Role): story.WriteStep(r.task, step, &s.Told, story.Outcome{Status: next.status, Ends: next.end, Waits: next.suspend != "", Role: next.role}),
+			gitcas.IndexPath(r.ID):                              tale.WriteIndex(),
 		},
 		Threads: map[gitcas.ThreadID]*gitcas.Entry{r.ID: &after},
 		Refs:    append(refs, claim),
@@ -341,26 +341,6 @@ func (r *stepRun) holdWork(c *gitcas.Change, v *gitcas.View, nodes []gitcas.Plac
 	return r.addAttempt(c, v, "work "+work.Commit, gitcas.Attempt{
 		Thread: r.ID, Run: r.madeBy().ID, Attempt: r.madeBy().Attempt, Parents: parents, Nodes: nodes, At: r.lease.ServerTime(),
 	}, nil)
-}
-
-func (r *stepRun) trailers(result string, head node.Hash, prev *node.Hash) []gitcas.Trailer {
-	return []gitcas.Trailer{
-		{Key: "Uwf-Thread", Value: string(r.ID)},
-		{Key: "Uwf-Step", Value: strconv.Itoa(r.task.Step)},
-		{Key: "Uwf-Role", Value: r.task.Role},
-		{Key: "Uwf-Result", Value: result},
-		{Key: "Uwf-Head", Value: string(head)},
-		{Key: "Uwf-Prev", Value: show(prev)},
-		{Key: "Uwf-Agent", Value: r.task.Agent},
-		{Key: "Uwf-Run", Value: fmt.Sprintf("%s attempt %d", r.madeBy().ID, r.madeBy().Attempt)},
-	}
-}
-
-func tokens(u *record.Usage) string {
-	if u == nil {
-		return "0 in, 0 out"
-	}
-	return fmt.Sprintf("%d in, %d out", u.InputTokens, u.OutputTokens)
 }
 
 // committed is the result of a step that is on the state branch.

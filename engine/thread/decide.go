@@ -222,7 +222,7 @@ func planOf(d moderator.Decision) plan {
 // ask puts the new output before the moderator, before it is committed: a status
 // without an edge would leave the thread stuck.
 func (r *stepRun) ask(s *sealed) (verdict, error) {
-	last := moderator.Output{Role: r.task.Role, Output: s.output, Body: s.body}
+	last := moderator.Output{Role: r.task.Role, Output: s.Output, Body: s.Body}
 	if len(r.Def.Conditions) > 0 {
 		// What the commit adds to the node (work commit, earlier attempts) is not
 		// known yet.

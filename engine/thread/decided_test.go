@@ -14,6 +14,7 @@ import (
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/reading"
+	"github.com/united-workforce/uwf/engine/story"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
@@ -25,14 +26,14 @@ import (
 
 // Some people.
 var (
-	alice = &Person{By: record.By{Kind: record.ByForge, Login: "alice", ID: 1, URL: "https://forge.example/o/r/issues/7"}, Email: "1+alice@users.noreply.forge.example"}
-	bob   = &Person{By: record.By{Kind: record.ByForge, Login: "bob", ID: 2, URL: "https://forge.example/o/r/issues/7#issuecomment-9"}}
-	carol = &Person{By: record.By{Kind: record.ByLocal, Name: "Carol <x>"}, Email: "carol@example.com"}
-	robot = &Person{By: record.By{Kind: record.ByBot, Login: "robot[bot]", ID: 4}}
+	alice = &story.Person{By: record.By{Kind: record.ByForge, Login: "alice", ID: 1, URL: "https://forge.example/o/r/issues/7"}, Email: "1+alice@users.noreply.forge.example"}
+	bob   = &story.Person{By: record.By{Kind: record.ByForge, Login: "bob", ID: 2, URL: "https://forge.example/o/r/issues/7#issuecomment-9"}}
+	carol = &story.Person{By: record.By{Kind: record.ByLocal, Name: "Carol <x>"}, Email: "carol@example.com"}
+	robot = &story.Person{By: record.By{Kind: record.ByBot, Login: "robot[bot]", ID: 4}}
 )
 
 // as is the engine of somebody's process.
-func (f *fixture) as(p *Person) *Engine {
+func (f *fixture) as(p *story.Person) *Engine {
 	e := f.engine("person", 1)
 	e.By = p
 	return e
@@ -103,21 +104,21 @@ func TestWhoDid(t *testing.T) {
 		"remove": {func(f *fixture) { f.start(); f.steps("r1", "r2") }, "remove", func(f *fixture) *record.By { return ended(f).ClosedBy }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for _, p := range []*Person{bob, carol, nil} {
+			for _, p := range []*story.Person{bob, carol, nil} {
 				inBubble(t, func(f *fixture) {
 					tt.before(f)
 					f.by = p
 					f.ok(f.deed(tt.deed))
 					switch p {
 					case bob:
-						f.did("bob", nowhere, bobs)
+						f.did("bob", story.NoAddress, bobs)
 					case carol:
 						f.did("Carol x", "carol@example.com", carols)
 					default:
 						f.did("uwf", "uwf@localhost", "")
 					}
-					if got := tt.after(f); !reflect.DeepEqual(got, p.onRecord()) {
-						t.Errorf("the store says %+v, want %+v", got, p.onRecord())
+					if got := tt.after(f); !reflect.DeepEqual(got, p.OnRecord()) {
+						t.Errorf("the store says %+v, want %+v", got, p.OnRecord())
 					}
 				})
 			}
@@ -337,10 +338,10 @@ func (f *fixture) startApproval() {
 // An agent can't take an edge that only a person's approval opens, whatever it puts out;
 // what people say counts only from those who may.
 func TestApprovals(t *testing.T) {
-	dave := &Person{By: record.By{Kind: record.ByForge, Login: "renamed-dave", ID: 5}}
-	local := &Person{By: record.By{Kind: record.ByLocal, Name: "bob"}}
+	dave := &story.Person{By: record.By{Kind: record.ByForge, Login: "renamed-dave", ID: 5}}
+	local := &story.Person{By: record.By{Kind: record.ByLocal, Name: "bob"}}
 	comments := 0
-	answered := func(people ...*Person) func(f *fixture) {
+	answered := func(people ...*story.Person) func(f *fixture) {
 		return func(f *fixture) {
 			f.script(map[string]any{"$status": "proposed", "plan": "2.4.0"})
 			f.steps("r1")
@@ -492,14 +493,14 @@ func TestOldWords(t *testing.T) {
 func TestProve(t *testing.T) {
 	for name, tt := range map[string]struct {
 		start func(f *fixture)
-		prove func() (*Person, error)
-		want  *Person
+		prove func() (*story.Person, error)
+		want  *story.Person
 		asked int
 		note  string
 	}{
-		"the forge knows":           {(*fixture).startApproval, func() (*Person, error) { return bob, nil }, bob, 1, ""},
-		"the forge doesn't":         {(*fixture).startApproval, func() (*Person, error) { return nil, errors.New("there is no token") }, carol, 1, "is no approval: there is no token"},
-		"nothing is to be approved": {(*fixture).start, func() (*Person, error) { return bob, nil }, carol, 0, ""},
+		"the forge knows":           {(*fixture).startApproval, func() (*story.Person, error) { return bob, nil }, bob, 1, ""},
+		"the forge doesn't":         {(*fixture).startApproval, func() (*story.Person, error) { return nil, errors.New("there is no token") }, carol, 1, "is no approval: there is no token"},
+		"nothing is to be approved": {(*fixture).start, func() (*story.Person, error) { return bob, nil }, carol, 0, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(f *fixture) {
@@ -507,10 +508,10 @@ func TestProve(t *testing.T) {
 				f.ok(f.deed("suspend"))
 				asked, notes := 0, ""
 				e := f.as(carol)
-				e.Prove = func(ctx context.Context) (*Person, error) { asked++; return tt.prove() }
+				e.Prove = func(ctx context.Context) (*story.Person, error) { asked++; return tt.prove() }
 				e.Observe = func(ev Event) { notes += ev.Text }
 				f.ok(e.Resume(f.Context(), ResumeRequest{Thread: testThread, Text: "yes"}))
-				if got := f.entry().Next.By; !reflect.DeepEqual(got, tt.want.onRecord()) || asked != tt.asked || !strings.Contains(notes, tt.note) {
+				if got := f.entry().Next.By; !reflect.DeepEqual(got, tt.want.OnRecord()) || asked != tt.asked || !strings.Contains(notes, tt.note) {
 					t.Errorf("by %+v, asked %d times, notes %q", got, asked, notes)
 				}
 			})
@@ -591,7 +592,7 @@ func TestLongResults(t *testing.T) {
 		f.ok(err)
 		req := f.requestOf(def)
 		req.Title = strings.Repeat("title\n", 10_000)
-		_, err = f.as(&Person{By: record.By{Kind: record.ByForge, Login: strings.Repeat("l", 200), ID: 1, URL: "https://forge.example/" + strings.Repeat("u", 1900)}}).Start(f.Context(), req)
+		_, err = f.as(&story.Person{By: record.By{Kind: record.ByForge, Login: strings.Repeat("l", 200), ID: 1, URL: "https://forge.example/" + strings.Repeat("u", 1900)}}).Start(f.Context(), req)
 		f.ok(err)
 		f.script(map[string]any{"$status": strings.Repeat("so so\n", 10_000)})
 		if res, err := f.step("r1"); err != nil || !res.Done {

@@ -8,6 +8,7 @@ import (
 	"github.com/united-workforce/uwf/engine/deadline"
 	"github.com/united-workforce/uwf/engine/lease"
 	"github.com/united-workforce/uwf/engine/life"
+	"github.com/united-workforce/uwf/engine/story"
 	"github.com/united-workforce/uwf/engine/workbranch"
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
@@ -246,7 +247,7 @@ func (r *delivery) notDone(ctx context.Context, cause error) error {
 			return nil, nil // somebody else has it: nothing to note
 		}
 		release, _ := gitcas.ClaimUpdate(r.ID, &held, nil, v.Time())
-		c := &gitcas.Change{Subject: subjectOf(r.Title(), r.ID, "not delivered"), Body: reason, Refs: []wire.RefUpdate{release}}
+		c := &gitcas.Change{Subject: story.Subject(r.Title(), r.ID, "not delivered"), Body: reason, Refs: []wire.RefUpdate{release}}
 		a := gitcas.Attempt{Thread: r.ID, Run: r.e.Who.Run, Attempt: r.e.Who.Attempt, Error: reason, At: r.lease.ServerTime()}
 		if err := r.addAttempt(c, v, "delivery", a, nil); err != nil {
 			return nil, err
@@ -258,7 +259,7 @@ func (r *delivery) notDone(ctx context.Context, cause error) error {
 			entry.Status = gitcas.StatusSuspended
 			entry.Suspended = &gitcas.Suspended{Reason: text.Cut(tooManyDeliveries(r.ID, n)+"\n"+reason, life.MaxReason)}
 		}
-		c.Trailers = entryTrailers(r.ID, entry)
+		c.Trailers = story.EntryTrailers(r.ID, entry)
 		c.Threads = map[gitcas.ThreadID]*gitcas.Entry{r.ID: &entry}
 		c.Landed = func(*gitcas.View) { after = entry }
 		return c, nil
@@ -322,8 +323,8 @@ func (r *delivery) archiveChange(v *gitcas.View, entry gitcas.Entry, held gitcas
 	r.line.PR, r.line.Key, r.line.Work = entry.PR, entry.Key, entry.Work
 	release, _ := gitcas.ClaimUpdate(r.ID, &held, nil, v.Time())
 	c := &gitcas.Change{
-		Subject:  subjectOf(r.Title(), r.ID, "delivered"),
-		Trailers: append(entryTrailers(r.ID, entry), gitcas.Trailer{Key: "Uwf-Run", Value: fmt.Sprintf("%s attempt %d", r.e.Who.Run, r.e.Who.Attempt)}),
+		Subject:  story.Subject(r.Title(), r.ID, "delivered"),
+		Trailers: append(story.EntryTrailers(r.ID, entry), gitcas.Trailer{Key: "Uwf-Run", Value: fmt.Sprintf("%s attempt %d", r.e.Who.Run, r.e.Who.Attempt)}),
 		Archive:  []gitcas.Ended{r.line},
 		Refs:     []wire.RefUpdate{release},
 	}

@@ -6,6 +6,7 @@ import (
 	"reflect"
 
 	"github.com/united-workforce/uwf/engine/life"
+	"github.com/united-workforce/uwf/engine/story"
 	"github.com/united-workforce/uwf/gitcas"
 )
 
@@ -33,7 +34,7 @@ func (e *Engine) Record(ctx context.Context, id gitcas.ThreadID, f life.Effects)
 			return nil, nil
 		}
 		return &gitcas.Change{
-			Subject: subjectOf(entry.Title, id, "comment and pull request noted"), Trailers: entryTrailers(id, entry),
+			Subject: story.Subject(entry.Title, id, "comment and pull request noted"), Trailers: story.EntryTrailers(id, entry),
 			Threads: map[gitcas.ThreadID]*gitcas.Entry{id: &entry},
 		}, nil
 	}

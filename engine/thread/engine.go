@@ -9,6 +9,7 @@ import (
 	"github.com/united-workforce/uwf/engine/lease"
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/redact"
+	"github.com/united-workforce/uwf/engine/story"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/record"
@@ -70,10 +71,10 @@ type Engine struct {
 	Settings Settings
 	Who      lease.Identity
 	// By is whom the deeds of people (start, resume, cancel …) are done for; nil: nobody.
-	By *Person
+	By *story.Person
 	// Prove asks the forge who the person of this machine is, where it matters; nil: it
 	// can't be asked.
-	Prove func(ctx context.Context) (*Person, error)
+	Prove func(ctx context.Context) (*story.Person, error)
 	Clock deadline.Clock
 	// ShowRef is the command that shows a person what a ref of the store's remote holds;
 	// nil: git show, in the repository that the store is in.

@@ -20,6 +20,7 @@ import (
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/redact"
+	"github.com/united-workforce/uwf/engine/story"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/gitobj"
@@ -78,7 +79,7 @@ type fixture struct {
 	slow    func(ctx context.Context) error // what reading the folder takes; nil: nothing
 	// noPrice says of which role nobody knows what it costs; nil: of none.
 	noPrice func(role string) bool
-	by      *Person         // whom people's deeds are done for
+	by      *story.Person   // whom people's deeds are done for
 	thread  gitcas.ThreadID // the thread at hand, where it is another one
 	disk    *memoryDisk     // where sealed steps are kept; nil: nowhere
 	told    []string        // the notices so far

@@ -7,6 +7,7 @@ import (
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/reading"
+	"github.com/united-workforce/uwf/engine/story"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/internal/text"
 )
@@ -49,7 +50,7 @@ type forking struct {
 	e   *Engine
 	req ForkRequest
 	out Started
-	who *Person
+	who *story.Person
 	// asked: the forge has said who that is, if it can.
 	asked bool
 }
@@ -146,7 +147,7 @@ func (f *forking) push(ctx context.Context, v *gitcas.View, t *reading.Thread, d
 	entry := gitcas.Entry{
 		Head: reading.HeadOf(t.Chain), Status: gitcas.StatusActive, Workflow: t.Chain.Start.Workflow, Key: f.req.Key,
 		Work: work, Limits: f.req.Limits, Next: &gitcas.Next{Role: d.Role, Since: now},
-		Title: t.Title(), By: f.who.onRecord(),
+		Title: t.Title(), By: f.who.OnRecord(),
 	}
 	out := Started{Thread: f.req.ID, Workflow: entry.Workflow, Name: t.Def.Name, Head: entry.Head, Role: d.Role,
 		ForkedFrom: &ForkPoint{Step: entry.Head, Thread: f.req.From, Steps: steps}}
@@ -160,15 +161,15 @@ func (f *forking) push(ctx context.Context, v *gitcas.View, t *reading.Thread, d
 		return nil, err
 	}
 	from := fmt.Sprintf("%s:%d", f.req.From, steps)
-	tale := storyWithAll(ctx, t, entry)
-	tale.id = f.req.ID
-	return Sign(&gitcas.Change{
-		Subject: subjectOf(entry.Title, f.req.ID, "forked from "+from),
-		Trailers: append(entryTrailers(f.req.ID, entry),
+	tale := story.WithTries(ctx, t, entry)
+	tale.ID = f.req.ID
+	return story.Sign(&gitcas.Change{
+		Subject: story.Subject(entry.Title, f.req.ID, "forked from "+from),
+		Trailers: append(story.EntryTrailers(f.req.ID, entry),
 			gitcas.Trailer{Key: "Uwf-Forked-From", Value: from},
 			gitcas.Trailer{Key: "Uwf-Run", Value: fmt.Sprintf("%s attempt %d", f.e.Who.Run, f.e.Who.Attempt)}),
 		Forks:    map[gitcas.ThreadID]gitcas.ThreadID{f.req.ID: f.req.From},
-		Readable: map[string][]byte{gitcas.TaskPath(f.req.ID): tale.writeTask(from), gitcas.IndexPath(f.req.ID): tale.writeIndex()},
+		Readable: map[string][]byte{gitcas.TaskPath(f.req.ID): tale.WriteTask(from), gitcas.IndexPath(f.req.ID): tale.WriteIndex()},
 		Threads:  map[gitcas.ThreadID]*gitcas.Entry{f.req.ID: &entry},
 		Refs:     refs,
 		Landed:   func(*gitcas.View) { f.out = out },

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/engine/life"
+	"github.com/united-workforce/uwf/engine/story"
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
@@ -97,19 +98,19 @@ Written by uwf before 0.2.`,
 }
 
 func tellPeople(g *golden, w *goldenWriter) {
-	forge := func(login string, id int64, at string) *thread.Person {
-		return &thread.Person{By: record.By{Kind: record.ByForge, Login: login, ID: id, URL: "https://forge.example/o/r/issues/7" + at}, Email: login + "@noreply.forge.example"}
+	forge := func(login string, id int64, at string) *story.Person {
+		return &story.Person{By: record.By{Kind: record.ByForge, Login: login, ID: id, URL: "https://forge.example/o/r/issues/7" + at}, Email: login + "@noreply.forge.example"}
 	}
 	alice, bob := forge("alice", 1, ""), forge("bob", 2, "#issuecomment-9")
-	carol := &thread.Person{By: record.By{Kind: record.ByLocal, Name: "Carol"}, Email: "carol@example.com"}
-	bot := &thread.Person{By: record.By{Kind: record.ByBot, Login: "helper[bot]", ID: 3}}
-	does := func(p *thread.Person, do func(e *thread.Engine) error) {
+	carol := &story.Person{By: record.By{Kind: record.ByLocal, Name: "Carol"}, Email: "carol@example.com"}
+	bot := &story.Person{By: record.By{Kind: record.ByBot, Login: "helper[bot]", ID: 3}}
+	does := func(p *story.Person, do func(e *thread.Engine) error) {
 		g.by = p
 		g.ok(do(g.engine()))
 		g.by = nil
 		time.Sleep(time.Minute)
 	}
-	asks := func(name string, p *thread.Person) gitcas.ThreadID {
+	asks := func(name string, p *story.Person) gitcas.ThreadID {
 		g.by = p
 		w.start(name, "# Who decides?\n\nSay it.", statusMap)
 		g.by = nil

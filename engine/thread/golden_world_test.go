@@ -18,6 +18,7 @@ import (
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/reading"
 	"github.com/united-workforce/uwf/engine/redact"
+	"github.com/united-workforce/uwf/engine/story"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/engine/workflow"
@@ -38,7 +39,7 @@ type golden struct {
 	said    map[string]int // answers given, by role
 	fails   int            // how many of the next runs fail
 	jobs    int
-	by      *thread.Person // whose the next deeds are
+	by      *story.Person // whose the next deeds are
 }
 
 // answers are what each role says, one after the other; the last is said again.
@@ -128,7 +129,7 @@ func (g *golden) deliver(id gitcas.ThreadID, made life.Effects, fails error) (th
 	}})
 }
 
-// Run implements thread.Agent.
+// Run implements task.Agent.
 func (g *golden) Run(_ context.Context, t task.Task, m *task.Meter) (task.Draft, error) {
 	m.Add(1000, 100, 0.01)
 	if g.fails > 0 {

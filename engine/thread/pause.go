@@ -8,6 +8,7 @@ import (
 	"reflect"
 
 	"github.com/united-workforce/uwf/engine/life"
+	"github.com/united-workforce/uwf/engine/story"
 	"github.com/united-workforce/uwf/engine/workbranch"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/internal/text"
@@ -25,7 +26,7 @@ func (e *Engine) Pause(ctx context.Context, id gitcas.ThreadID, reason string) e
 	if err != nil {
 		return err
 	}
-	pause := gitcas.Pause{Reason: text.Cut(reason, life.MaxReason), By: e.By.onRecord()}
+	pause := gitcas.Pause{Reason: text.Cut(reason, life.MaxReason), By: e.By.OnRecord()}
 	if pause.Reason == "" {
 		pause.Reason = life.PausedByPerson
 	}
@@ -44,8 +45,8 @@ func (e *Engine) Pause(ctx context.Context, id gitcas.ThreadID, reason string) e
 			return nil, &life.RefusedError{Thread: id, Do: "pause", Reason: "it waits already (" + waitReason(entry) + ")"}
 		}
 		entry.Pause = &pause
-		return Sign(&gitcas.Change{
-			Subject: subjectOf(entry.Title, id, "to be paused"), Body: pause.Reason, Trailers: entryTrailers(id, entry),
+		return story.Sign(&gitcas.Change{
+			Subject: story.Subject(entry.Title, id, "to be paused"), Body: pause.Reason, Trailers: story.EntryTrailers(id, entry),
 			Threads: map[gitcas.ThreadID]*gitcas.Entry{id: &entry},
 		}, e.By), nil
 	}
@@ -76,9 +77,9 @@ func (e *Engine) takeEffect(ctx context.Context, v *gitcas.View, id gitcas.Threa
 		}
 		reason := entry.Pause.Reason
 		life.TakePause(entry, life.WaitingRole(*entry))
-		c := &gitcas.Change{Subject: subjectOf(entry.Title, id, "suspended before "+text.OneLine(life.WaitingRole(*entry))), Body: reason, Trailers: entryTrailers(id, *entry)}
-		if reflect.DeepEqual(entry.Suspended.By, e.By.onRecord()) { // else somebody paused it at the same time
-			Sign(c, e.By)
+		c := &gitcas.Change{Subject: story.Subject(entry.Title, id, "suspended before "+text.OneLine(life.WaitingRole(*entry))), Body: reason, Trailers: story.EntryTrailers(id, *entry)}
+		if reflect.DeepEqual(entry.Suspended.By, e.By.OnRecord()) { // else somebody paused it at the same time
+			story.Sign(c, e.By)
 		}
 		return c, nil
 	})

@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/reading"
+	"github.com/united-workforce/uwf/engine/story"
 	"github.com/united-workforce/uwf/engine/workbranch"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
@@ -48,7 +48,7 @@ type poking struct {
 	e    *Engine
 	id   gitcas.ThreadID
 	text string
-	by   *Person
+	by   *story.Person
 }
 
 func (p *poking) refuse(reason, advice string) error {
@@ -66,22 +66,22 @@ func (p *poking) change(ctx context.Context, v *gitcas.View, entry *gitcas.Entry
 	var before []record.Word
 	if entry.Next != nil && entry.Next.Poked != "" {
 		next = *entry.Next // it has not worked since
-		c.Subject = subjectOf(entry.Title, p.id, "poked again: "+text.OneLine(next.Role))
+		c.Subject = story.Subject(entry.Title, p.id, "poked again: "+text.OneLine(next.Role))
 	} else if next, before, err = p.takeBack(ctx, v, c, entry); err != nil {
 		return nil, err
 	}
 	if words, err = appendWord(p.id, "poke", append(before, words...), record.Word{
-		Do: record.DoPoke, Role: next.Role, Text: p.text, By: p.by.onRecord(), AtMs: life.NextTime(v, *entry),
+		Do: record.DoPoke, Role: next.Role, Text: p.text, By: p.by.OnRecord(), AtMs: life.NextTime(v, *entry),
 	}); err != nil {
 		return nil, err
 	}
-	next.Since, next.Forgiven, next.By = life.NextTime(v, *entry), len(entry.Attempts), p.by.onRecord()
+	next.Since, next.Forgiven, next.By = life.NextTime(v, *entry), len(entry.Attempts), p.by.OnRecord()
 	if next.Answer, err = answerChange(c, v, p.id, record.Answer{Words: words}); err != nil {
 		return nil, err
 	}
 	entry.Status, entry.Suspended, entry.Pause, entry.Next = gitcas.StatusActive, nil, nil, &next
-	c.Trailers = append(entryTrailers(p.id, *entry), gitcas.Trailer{Key: "Uwf-Poked", Value: string(next.Poked)})
-	return Sign(c, p.by), nil
+	c.Trailers = append(story.EntryTrailers(p.id, *entry), gitcas.Trailer{Key: "Uwf-Poked", Value: string(next.Poked)})
+	return story.Sign(c, p.by), nil
 }
 
 // takeBack takes the last step off the chain, and adds to the change what undoes it. It
@@ -109,19 +109,9 @@ func (p *poking) takeBack(ctx context.Context, v *gitcas.View, c *gitcas.Change,
 	chain.Steps = chain.Steps[:n-1]
 	entry.Head = reading.HeadOf(chain)
 	life.UndoDelivery(entry)
-	c.Subject = subjectOf(entry.Title, p.id, fmt.Sprintf("poked: %s · step %d", text.OneLine(last.Role), n))
-	c.Readable = map[string][]byte{gitcas.ReadablePath(p.id, n, last.Role): takenBack(last, n, p.text, p.by.onRecord())}
+	c.Subject = story.Subject(entry.Title, p.id, fmt.Sprintf("poked: %s · step %d", text.OneLine(last.Role), n))
+	c.Readable = map[string][]byte{gitcas.ReadablePath(p.id, n, last.Role): story.WriteTakenBack(last, n, p.text, p.by.OnRecord())}
 	return gitcas.Next{Role: last.Role, Poked: last.Hash}, words, nil
-}
-
-// takenBack is the page of a step that is not in the chain any more.
-func takenBack(last gitcas.ChainStep, n int, instruction string, by *record.By) []byte {
-	var b strings.Builder
-	fmt.Fprintf(&b, "# Step %d: %s, taken back\n\n%s had this step done again%s. What it was is kept: `%s.json`.\n", n, text.OneLine(last.Role), reading.NameOf(by), addressOf(by), last.Hash)
-	if instruction = strings.TrimSpace(instruction); instruction != "" {
-		b.WriteString("\n## Instruction\n\n    " + strings.ReplaceAll(text.Lines(instruction), "\n", "\n    ") + "\n")
-	}
-	return []byte(b.String())
 }
 
 // undo adds to a change the commit that takes back what a step did on the work
@@ -210,7 +200,7 @@ func (p *poking) edits(ctx context.Context, id wire.ID, last gitcas.ChainStep, n
 		return false, wire.ZeroID, nil
 	}
 	trailers := commitmsg.Parse(c.Message).Trailers
-	for _, want := range stepTrailers(n, last.Role, *last.Run) {
+	for _, want := range story.WorkTrailers(n, last.Role, *last.Run) {
 		want.Value = commitmsg.Line(want.Value)
 		if !slices.Contains(trailers, want) {
 			return false, wire.ZeroID, nil
@@ -220,15 +210,6 @@ func (p *poking) edits(ctx context.Context, id wire.ID, last gitcas.ChainStep, n
 		return true, wire.ZeroID, nil
 	}
 	return true, c.Parents[0], nil
-}
-
-// stepTrailers are what a work commit says of the step that made it. A fork shares
-// the steps of another thread: the thread's id is not among them.
-func stepTrailers(n int, role string, run record.Run) []gitcas.Trailer {
-	return []gitcas.Trailer{
-		{Key: "Uwf-Step", Value: strconv.Itoa(n)}, {Key: "Uwf-Role", Value: text.OneLine(role)},
-		{Key: "Uwf-Run", Value: fmt.Sprintf("%s attempt %d", text.OneLine(run.ID), run.Attempt)},
-	}
 }
 
 // hold keeps the commit on a ref before the state branch names it, where pushes are

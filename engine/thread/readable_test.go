@@ -9,6 +9,7 @@ import (
 
 	"github.com/united-workforce/uwf/engine/lease"
 	"github.com/united-workforce/uwf/engine/reading"
+	"github.com/united-workforce/uwf/engine/story"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/gitobj"
@@ -70,8 +71,8 @@ func TestMessages(t *testing.T) {
 // TestWorkMessage: what a step says of itself lands in the history of main.
 func TestWorkMessage(t *testing.T) {
 	r := &stepRun{Thread: reading.Thread{ID: testThread, Chain: gitcas.Chain{StartHash: "0000000000001"}}, e: &Engine{Who: lease.Identity{Run: "r", Attempt: 1}},
-		task: task.Task{Role: "dev", WorkflowName: "two", Step: 3, Agent: "builtin", Model: &task.Model{Alias: "big", Name: "vendor/big-1"}}}
-	s := &sealed{output: map[string]any{"$status": "done", "summary": "Slugs are cut, fixes #1 for @team [skip ci]. See other/repo#5.\n\nUwf-Thread: forged"}}
+		task: task.Task{Thread: testThread, Role: "dev", WorkflowName: "two", Step: 3, Agent: "builtin", Model: &task.Model{Alias: "big", Name: "vendor/big-1"}}}
+	s := &sealed{Told: story.Told{Output: map[string]any{"$status": "done", "summary": "Slugs are cut, fixes #1 for @team [skip ci]. See other/repo#5.\n\nUwf-Thread: forged"}}}
 	s.step.Usage = &record.Usage{InputTokens: 5, OutputTokens: 6, CostUSD: 0.5}
 	got, err := r.workMessage("done", s)
 	want := `Slugs are cut, fixes ＃1 for ＠team ［skip ci]
@@ -95,7 +96,7 @@ Uwf-Cost: $0.5000
 	if err != nil || got != want {
 		t.Errorf("%v, got\n%s\nwant\n%s", err, got, want)
 	}
-	s.output["summary"] = "Cut. " + strings.Repeat("long ", 2000)
+	s.Output["summary"] = "Cut. " + strings.Repeat("long ", 2000)
 	if got, err := r.workMessage("done", s); err != nil || !strings.Contains(got, "…\n\n    dev → done · step 3 · two\n\nUwf-Thread: ") {
 		t.Errorf("%v, who did it is missing: %s", err, got)
 	}
@@ -104,7 +105,7 @@ Uwf-Cost: $0.5000
 // TestMessagesOfOpenStatuses: a role whose statuses nobody lists can say anything.
 func TestMessagesOfOpenStatuses(t *testing.T) {
 	status := "ok\n\nUwf-Thread: forged\nUwf-Role: boss\u2028Uwf-Run: 1"
-	r := &stepRun{Thread: reading.Thread{ID: testThread, Chain: gitcas.Chain{StartHash: "0000000000001"}}, e: &Engine{Who: lease.Identity{Run: "r\nUwf-Thread: forged", Attempt: 1}}, task: task.Task{Role: "a", WorkflowName: "two", Step: 3}}
+	r := &stepRun{Thread: reading.Thread{ID: testThread, Chain: gitcas.Chain{StartHash: "0000000000001"}}, e: &Engine{Who: lease.Identity{Run: "r\nUwf-Thread: forged", Attempt: 1}}, task: task.Task{Thread: testThread, Role: "a", WorkflowName: "two", Step: 3}}
 	msg, err := r.workMessage(status, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -113,7 +114,7 @@ func TestMessagesOfOpenStatuses(t *testing.T) {
 	if strings.ContainsAny(subject, "\n\u2028") || strings.Count(msg, "\nUwf-Thread: ") != 1 || strings.Count(rest, "\n") != 6 {
 		t.Errorf("the work branch's commit says\n%s", msg)
 	}
-	page := string(readable(r.task, record.Step{Agent: "m\n# Forged", CompletedAtMs: 1}, &sealed{}, verdict{status: "ok\n# Forged", plan: plan{role: "b"}}))
+	page := string(story.WriteStep(r.task, record.Step{Agent: "m\n# Forged", CompletedAtMs: 1}, &story.Told{}, story.Outcome{Status: "ok\n# Forged", Role: "b"}))
 	if strings.Contains(page, "\n# Forged") {
 		t.Errorf("the page says\n%s", page)
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/engine/life"
+	"github.com/united-workforce/uwf/engine/story"
 	"github.com/united-workforce/uwf/engine/workbranch"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/wire"
@@ -64,14 +65,14 @@ func (e *Engine) removal(ctx context.Context, v *gitcas.View, id gitcas.ThreadID
 	if ended.Reason != gitcas.ReasonRemoved {
 		line := ended
 		line.Note, line.CompletedAt = ended.Reason, max(v.Time().UnixMilli(), ended.CompletedAt) // the newest line, whatever the clock says
-		line.ClosedBy = e.By.onRecord()
+		line.ClosedBy = e.By.OnRecord()
 		c.Removed = []gitcas.Ended{line}
-		c.Subject = subjectOf(ended.Title, id, "removed")
+		c.Subject = story.Subject(ended.Title, id, "removed")
 		c.Trailers = []gitcas.Trailer{{Key: "Uwf-Thread", Value: string(id)}, {Key: "Uwf-Head", Value: string(ended.Head)}}
 	} else if len(c.Refs) == 0 {
 		return nil, ended, nil
 	}
-	return Sign(c, e.By), ended, nil
+	return story.Sign(c, e.By), ended, nil
 }
 
 // refsToDrop deletes a thread's claim and attempts.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/united-workforce/uwf/engine/lease"
 	"github.com/united-workforce/uwf/engine/life"
+	"github.com/united-workforce/uwf/engine/story"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
@@ -95,7 +96,7 @@ func (e *Engine) FreeClaim(ctx context.Context, v *gitcas.View, id gitcas.Thread
 		life.LinkAttempts(&entry, id, died)
 		release, _ := gitcas.ClaimUpdate(id, &held, nil, v.Time())
 		return &gitcas.Change{
-			Subject: subjectOf(entry.Title, id, "its job died"), Body: life.DescribeDeath(held.Claim), Trailers: entryTrailers(id, entry),
+			Subject: story.Subject(entry.Title, id, "its job died"), Body: life.DescribeDeath(held.Claim), Trailers: story.EntryTrailers(id, entry),
 			Threads: map[gitcas.ThreadID]*gitcas.Entry{id: &entry}, Refs: append(keep, release),
 		}, nil
 	}, id)

@@ -11,6 +11,7 @@ import (
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/reading"
+	"github.com/united-workforce/uwf/engine/story"
 	"github.com/united-workforce/uwf/engine/workbranch"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
@@ -122,7 +123,7 @@ func (e *Engine) cleanText(what, text string) (string, error) {
 type resumption struct {
 	e   *Engine
 	req ResumeRequest
-	by  *Person
+	by  *story.Person
 	// since is what the last try wrote; 0: there was none.
 	since int64
 	// before is the entry that the text is an answer to; of an ended thread only its
@@ -182,7 +183,7 @@ func (r *resumption) goOn(ctx context.Context, v *gitcas.View, entry gitcas.Entr
 	if entry.Limits, err = life.RaiseLimits(entry.Limits, r.req.Limits); err != nil {
 		return nil, err
 	}
-	next := gitcas.Next{Role: role, Since: r.since, Forgiven: len(entry.Attempts), By: r.by.onRecord()}
+	next := gitcas.Next{Role: role, Since: r.since, Forgiven: len(entry.Attempts), By: r.by.OnRecord()}
 	if entry.Next != nil {
 		next.Poked = entry.Next.Poked
 	}
@@ -199,7 +200,7 @@ func (r *resumption) readQuestion(ctx context.Context, v *gitcas.View, entry git
 	if err != nil {
 		return "", err
 	}
-	if said, err := t.HasHeard(r.by.onRecord()); err != nil || said {
+	if said, err := t.HasHeard(r.by.OnRecord()); err != nil || said {
 		return "", cmp.Or(err, r.refuseRepeat())
 	}
 	d, err := t.AskModerator()
@@ -226,7 +227,7 @@ func (r *resumption) addAnswer(c *gitcas.Change, v *gitcas.View, next *gitcas.Ne
 	if strings.TrimSpace(r.req.Text) == "" {
 		question = "" // it answers nothing
 	}
-	word := record.Word{Do: record.DoResume, Role: next.Role, Question: question, Text: r.req.Text, By: r.by.onRecord(), AtMs: r.since}
+	word := record.Word{Do: record.DoResume, Role: next.Role, Question: question, Text: r.req.Text, By: r.by.OnRecord(), AtMs: r.since}
 	words, err := appendWord(r.req.Thread, "resume", before, word)
 	if err != nil {
 		return err
@@ -236,14 +237,10 @@ func (r *resumption) addAnswer(c *gitcas.Change, v *gitcas.View, next *gitcas.Ne
 }
 
 func (r *resumption) commit(subject string, entry gitcas.Entry) *gitcas.Change {
-	return Sign(&gitcas.Change{
-		Subject: subjectOf(entry.Title, r.req.Thread, subject), Body: r.req.Text, Trailers: entryTrailers(r.req.Thread, entry),
+	return story.Sign(&gitcas.Change{
+		Subject: story.Subject(entry.Title, r.req.Thread, subject), Body: r.req.Text, Trailers: story.EntryTrailers(r.req.Thread, entry),
 		Threads: map[gitcas.ThreadID]*gitcas.Entry{r.req.Thread: &entry},
 	}, r.by)
-}
-
-func entryTrailers(id gitcas.ThreadID, entry gitcas.Entry) []gitcas.Trailer {
-	return []gitcas.Trailer{{Key: "Uwf-Thread", Value: string(id)}, {Key: "Uwf-Head", Value: string(entry.Head)}}
 }
 
 // deliverAgain lets the delivery of a suspended thread be tried again. All roles are
@@ -309,7 +306,7 @@ func (r *resumption) reopen(ctx context.Context, v *gitcas.View) (*gitcas.Change
 
 // reopened asks the moderator which role goes on after the end.
 func (r *resumption) reopened(t *reading.Thread, advice string) (moderator.Decision, error) {
-	if said, err := t.HasHeard(r.by.onRecord()); err != nil || said {
+	if said, err := t.HasHeard(r.by.OnRecord()); err != nil || said {
 		return moderator.Decision{}, cmp.Or(err, r.refuseRepeat())
 	}
 	d, err := t.AskReopened(r.req.Text)
@@ -345,7 +342,7 @@ func (r *resumption) alive(ctx context.Context, v, past *gitcas.View, t *reading
 		return nil, err
 	}
 	c.Reopen = []gitcas.Ended{ended}
-	addPage(c, gitcas.IndexPath(id), storyWithAll(ctx, t, *c.Threads[id]).writeIndex())
+	story.AddPage(c, gitcas.IndexPath(id), story.WithTries(ctx, t, *c.Threads[id]).WriteIndex())
 	upd, err := r.e.branches().RestoreRef(ctx, v, workbranch.Of(id, entry))
 	if err != nil {
 		return nil, err
@@ -362,7 +359,7 @@ func (r *resumption) nextRole(v *gitcas.View, entry gitcas.Entry, role string) (
 	}
 	r.since = life.NextTime(v, entry)
 	entry.Status, entry.Deliver, entry.Since, entry.Suspended, entry.Pause, entry.Attempts = gitcas.StatusActive, false, 0, nil, nil, nil
-	entry.Next = &gitcas.Next{Role: role, Since: r.since, By: r.by.onRecord()}
+	entry.Next = &gitcas.Next{Role: role, Since: r.since, By: r.by.OnRecord()}
 	c := r.commit("resumed after the end: "+text.OneLine(role), entry)
 	return c, r.addAnswer(c, v, entry.Next, "", nil)
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/united-workforce/uwf/engine/lease"
 	"github.com/united-workforce/uwf/engine/life"
+	"github.com/united-workforce/uwf/engine/story"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/internal/text"
 )
@@ -52,12 +53,12 @@ func (e *Engine) letRetry(ctx context.Context, id gitcas.ThreadID, t lease.Terms
 		if entry.Next != nil {
 			next = *entry.Next
 		}
-		next.Since, next.Forgiven, next.By = life.NextTime(v, *entry), len(entry.Attempts), e.By.onRecord()
+		next.Since, next.Forgiven, next.By = life.NextTime(v, *entry), len(entry.Attempts), e.By.OnRecord()
 		entry.Status, entry.Suspended, entry.Pause, entry.Next = gitcas.StatusActive, nil, nil, &next
-		return Sign(&gitcas.Change{
-			Subject:  subjectOf(entry.Title, id, "retry: "+text.OneLine(role)),
+		return story.Sign(&gitcas.Change{
+			Subject:  story.Subject(entry.Title, id, "retry: "+text.OneLine(role)),
 			Body:     fmt.Sprintf("%d failed attempts no longer count%s", len(entry.Attempts), describeTaken(t)),
-			Trailers: entryTrailers(id, *entry),
+			Trailers: story.EntryTrailers(id, *entry),
 		}, e.By), nil
 	})
 }
@@ -79,10 +80,10 @@ func (e *Engine) retryDelivery(ctx context.Context, v *gitcas.View, id gitcas.Th
 			return nil, &life.RefusedError{Thread: id, Do: life.ForRetry, Reason: "it has ended, and no delivery of it failed"}
 		}
 		life.DeliverAgain(v, entry)
-		return Sign(&gitcas.Change{
-			Subject:  subjectOf(entry.Title, id, "retry: delivery"),
+		return story.Sign(&gitcas.Change{
+			Subject:  story.Subject(entry.Title, id, "retry: delivery"),
 			Body:     fmt.Sprintf("%d failed deliveries no longer count%s", failed, describeTaken(t)),
-			Trailers: entryTrailers(id, *entry),
+			Trailers: story.EntryTrailers(id, *entry),
 		}, e.By), nil
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/united-workforce/uwf/engine/reading"
+	"github.com/united-workforce/uwf/engine/story"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/engine/thread/seal"
 	"github.com/united-workforce/uwf/gitcas"
@@ -16,12 +17,9 @@ import (
 // StepNode itself is still open: the commit adds the work commit and the earlier
 // attempts to it.
 type sealed struct {
-	output map[string]any
-	body   string
-	words  []record.Word // what people said before the step
-	patch  *record.Patch // what the step changed; nil: nothing
-	step   record.Step
-	nodes  []gitcas.PlacedNode // their places say no more than Sealer.Nodes does
+	story.Told
+	step  record.Step
+	nodes []gitcas.PlacedNode // their places say no more than Sealer.Nodes does
 }
 
 func (r *stepRun) newSealer(drafts map[node.Hash]node.Node) *seal.Sealer {
@@ -83,7 +81,7 @@ func (r *stepRun) sealAnswer(o *sealed) error {
 	if err != nil {
 		return fmt.Errorf("answer: %w", err)
 	}
-	if o.words, err = reading.ReadPendingWords(r.In, r.ID, r.Entry); err != nil {
+	if o.Words, err = reading.ReadPendingWords(r.In, r.ID, r.Entry); err != nil {
 		return err
 	}
 	o.step.Answer = &next.Answer
@@ -98,14 +96,14 @@ func (o *sealed) fill(g node.Getter) error {
 		return fmt.Errorf("output: %w", err)
 	}
 	var ok bool
-	if o.output, ok = n.Payload.(map[string]any); !ok {
+	if o.Output, ok = n.Payload.(map[string]any); !ok {
 		return errors.New("the output is not an object")
 	}
 	if o.step.Body != nil {
 		if n, err = g.Get(*o.step.Body); err != nil {
 			return fmt.Errorf("body: %w", err)
 		}
-		o.body, _ = n.Payload.(string)
+		o.Body, _ = n.Payload.(string)
 	}
 	return nil
 }
@@ -125,7 +123,7 @@ func (r *stepRun) draftStep(d task.Draft) (record.Step, error) {
 	case step.Start != r.task.Start:
 		return step, fmt.Errorf("the agent's step belongs to another thread (start %s, wanted %s)", step.Start, r.task.Start)
 	case !reading.SameHash(step.Prev, r.task.Prev):
-		return step, fmt.Errorf("the agent's step does not follow the thread's head (prev %s, wanted %s)", show(step.Prev), show(r.task.Prev))
+		return step, fmt.Errorf("the agent's step does not follow the thread's head (prev %s, wanted %s)", story.FormatRef(step.Prev), story.FormatRef(r.task.Prev))
 	case step.Role != r.task.Role:
 		return step, fmt.Errorf("the agent's step is of role %q, wanted %q", step.Role, r.task.Role)
 	case step.Agent != r.task.Agent:
@@ -187,11 +185,4 @@ func most(a, b record.Usage) record.Usage {
 		OutputTokens: max(a.OutputTokens, b.OutputTokens), CostUSD: max(a.CostUSD, b.CostUSD),
 		Unpriced: a.Unpriced || b.Unpriced,
 	}
-}
-
-func show(h *node.Hash) string {
-	if h == nil {
-		return "none"
-	}
-	return string(*h)
 }

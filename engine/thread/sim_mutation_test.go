@@ -248,13 +248,13 @@ var mutations = []mutation{
 	},
 	{
 		"a job's suspension leaves the claim", "suspend.go",
-		"Body:     reason,\n\t\t\tTrailers: entryTrailers(r.ID, entry),\n\t\t\tRefs:     []wire.RefUpdate{release},",
-		"Body:     reason,\n\t\t\tTrailers: entryTrailers(r.ID, entry),\n\t\t\tRefs:     []wire.RefUpdate{release}[:0],",
+		"Body:     reason,\n\t\t\tTrailers: story.EntryTrailers(r.ID, entry),\n\t\t\tRefs:     []wire.RefUpdate{release},",
+		"Body:     reason,\n\t\t\tTrailers: story.EntryTrailers(r.ID, entry),\n\t\t\tRefs:     []wire.RefUpdate{release}[:0],",
 	},
 	{
 		"a cancellation leaves the claim", "suspend.go",
-		"c.Refs = append(c.Refs, release)\n\t}\n\treturn Sign(",
-		"_ = release\n\t}\n\treturn Sign(",
+		"c.Refs = append(c.Refs, release)\n\t}\n\treturn story.Sign(",
+		"_ = release\n\t}\n\treturn story.Sign(",
 	},
 	{
 		"a delivery leaves the claim", "deliver.go",

@@ -10,6 +10,7 @@ import (
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/reading"
+	"github.com/united-workforce/uwf/engine/story"
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
@@ -98,7 +99,7 @@ func (e *Engine) Start(ctx context.Context, req StartRequest) (Started, error) {
 	}
 	start := record.Start{
 		Workflow: req.Workflow, Prompt: prompt, Cwd: cmp.Or(req.Cwd, "."), Trigger: trigger, Base: req.Base,
-		Title: cmp.Or(text.OneLine(req.Title), reading.TitleOfPrompt(prompt)), By: who.onRecord(),
+		Title: cmp.Or(text.OneLine(req.Title), reading.TitleOfPrompt(prompt)), By: who.OnRecord(),
 		Digests: &record.StartDigests{Workflow: digest},
 	}
 	n, head, err := start.Node(now)
@@ -135,8 +136,8 @@ func (e *Engine) Start(ctx context.Context, req StartRequest) (Started, error) {
 			out, err = existing(ctx, v, id)
 			return nil, err
 		}
-		return Sign(&gitcas.Change{
-			Subject: subjectOf(start.Title, req.ID, "started · "+text.OneLine(def.Name)),
+		return story.Sign(&gitcas.Change{
+			Subject: story.Subject(start.Title, req.ID, "started · "+text.OneLine(def.Name)),
 			Body:    prompt,
 			Trailers: []gitcas.Trailer{
 				{Key: "Uwf-Thread", Value: string(req.ID)}, {Key: "Uwf-Step", Value: "0"},

@@ -88,15 +88,3 @@ func TestIndexOfDamagedThread(t *testing.T) {
 		}
 	})
 }
-
-// A long thread's page has its newest steps.
-func TestIndexOfLongThread(t *testing.T) {
-	s := story{id: testThread, workflow: "two"}
-	for range maxIndexSteps + 7 {
-		s.steps = append(s.steps, storyStep{role: "a", status: "done"})
-	}
-	page := string(s.writeIndex())
-	if strings.Count(page, "\n| [") != maxIndexSteps || !strings.Contains(page, "| 1–7 | | | see their pages") || !strings.Contains(page, "[8](08-a.md)") || !strings.Contains(page, "207 steps took") {
-		t.Error(page)
-	}
-}

@@ -8,6 +8,7 @@ import (
 	"github.com/united-workforce/uwf/engine/attempt"
 	"github.com/united-workforce/uwf/engine/deadline"
 	"github.com/united-workforce/uwf/engine/life"
+	"github.com/united-workforce/uwf/engine/story"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/engine/workbranch"
 	"github.com/united-workforce/uwf/gitcas"
@@ -84,9 +85,9 @@ func (r *stepRun) suspendPush(ctx context.Context, reason string, attempt *gitca
 		entry.Suspended = &gitcas.Suspended{Role: r.waitingRole(), Reason: reason}
 		release, _ := gitcas.ClaimUpdate(r.ID, &held, nil, v.Time())
 		c := &gitcas.Change{
-			Subject:  subjectOf(r.Title(), r.ID, fmt.Sprintf("suspended · step %d", r.StepNumber())),
+			Subject:  story.Subject(r.Title(), r.ID, fmt.Sprintf("suspended · step %d", r.StepNumber())),
 			Body:     reason,
-			Trailers: entryTrailers(r.ID, entry),
+			Trailers: story.EntryTrailers(r.ID, entry),
 			Refs:     []wire.RefUpdate{release},
 		}
 		if attempt != nil {
@@ -131,8 +132,8 @@ func (r *stepRun) finish(ctx context.Context) (Result, error) {
 			entry.Deliver, entry.Since = true, v.Time().UnixMilli()
 		}
 		c := &gitcas.Change{
-			Subject:  subjectOf(r.Title(), r.ID, "ended"),
-			Trailers: entryTrailers(r.ID, entry),
+			Subject:  story.Subject(r.Title(), r.ID, "ended"),
+			Trailers: story.EntryTrailers(r.ID, entry),
 			Threads:  map[gitcas.ThreadID]*gitcas.Entry{r.ID: &entry},
 			Refs:     []wire.RefUpdate{release},
 			Landed:   func(*gitcas.View) { after = entry },
@@ -212,20 +213,20 @@ func (e *Engine) cancelChange(ctx context.Context, v *gitcas.View, id gitcas.Thr
 	line := gitcas.Ended{
 		Thread: id, Workflow: chain.Start.Workflow, Head: entry.Head, CompletedAt: v.Time().UnixMilli(),
 		Reason: gitcas.ReasonCancelled, Note: note, Key: entry.Key, Steps: steps, PR: entry.PR, Work: entry.Work,
-		Title: entry.Title, By: entry.By, ClosedBy: e.By.onRecord(), Used: e.costOf(ctx, v, id),
+		Title: entry.Title, By: entry.By, ClosedBy: e.By.OnRecord(), Used: e.costOf(ctx, v, id),
 		Commit: v.Tip().String(),
 	}
 	c := &gitcas.Change{
-		Subject:  subjectOf(entry.Title, id, fmt.Sprintf("cancelled · step %d", len(steps))),
+		Subject:  story.Subject(entry.Title, id, fmt.Sprintf("cancelled · step %d", len(steps))),
 		Body:     note,
-		Trailers: entryTrailers(id, entry),
+		Trailers: story.EntryTrailers(id, entry),
 		Archive:  []gitcas.Ended{line},
 	}
 	if held, claimed := v.Claim(id); claimed {
 		release, _ := gitcas.ClaimUpdate(id, &held, nil, v.Time())
 		c.Refs = append(c.Refs, release)
 	}
-	return Sign(c, e.By), line, nil
+	return story.Sign(c, e.By), line, nil
 }
 
 // costOf is what a thread took so far, with the attempts at its next step that failed;
@@ -235,7 +236,7 @@ func (e *Engine) costOf(ctx context.Context, v *gitcas.View, id gitcas.ThreadID)
 	if err != nil {
 		return nil
 	}
-	cost := asCost(t)
+	cost := story.CostOf(t)
 	cost.Steps = len(r.Chain.Steps)
 	return &cost
 }
@@ -276,7 +277,7 @@ func (e *Engine) Suspend(ctx context.Context, id gitcas.ThreadID, reason string)
 		case entry.Status != gitcas.StatusActive:
 			return nil, &life.NotYoursError{Thread: id, Reason: "its status is " + string(entry.Status)}
 		}
-		return Sign(suspendChange(v, id, entry, reason, e.By), e.By), nil
+		return story.Sign(suspendChange(v, id, entry, reason, e.By), e.By), nil
 	}
 	if _, err := e.update(ctx, v, build, id); err != nil {
 		return err
@@ -286,16 +287,16 @@ func (e *Engine) Suspend(ctx context.Context, id gitcas.ThreadID, reason string)
 }
 
 // suspendChange makes a thread wait and deletes its claim, in one push.
-func suspendChange(v *gitcas.View, id gitcas.ThreadID, entry gitcas.Entry, reason string, p *Person) *gitcas.Change {
+func suspendChange(v *gitcas.View, id gitcas.ThreadID, entry gitcas.Entry, reason string, p *story.Person) *gitcas.Change {
 	role := ""
 	if entry.Next != nil {
 		role = entry.Next.Role
 	}
-	entry.Status, entry.Pause, entry.Suspended = gitcas.StatusSuspended, nil, &gitcas.Suspended{Role: role, Reason: reason, By: p.onRecord()}
+	entry.Status, entry.Pause, entry.Suspended = gitcas.StatusSuspended, nil, &gitcas.Suspended{Role: role, Reason: reason, By: p.OnRecord()}
 	c := &gitcas.Change{
-		Subject:  subjectOf(entry.Title, id, "suspended before "+text.OneLine(role)),
+		Subject:  story.Subject(entry.Title, id, "suspended before "+text.OneLine(role)),
 		Body:     reason,
-		Trailers: entryTrailers(id, entry),
+		Trailers: story.EntryTrailers(id, entry),
 		Threads:  map[gitcas.ThreadID]*gitcas.Entry{id: &entry},
 	}
 	if held, claimed := v.Claim(id); claimed {

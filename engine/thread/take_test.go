@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/engine/life"
+	"github.com/united-workforce/uwf/engine/story"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
@@ -50,7 +51,7 @@ func TestTake(t *testing.T) {
 				}
 				f.ok(err)
 				f.unclaimed()
-				f.did("bob", nowhere, bobs)
+				f.did("bob", story.NoAddress, bobs)
 				tip, _, _ := f.tip()
 				if got := strings.Contains(tip.Message, "the claim of run other (attempt 1) on there was taken"); got != c.taken {
 					f.Errorf("the commit says so: %v\n%s", got, tip.Message)
@@ -112,7 +113,7 @@ func TestTakeRaces(t *testing.T) {
 		f.claimBy(c)
 		f.code(f.as(bob).Retry(f.Context(), testThread), life.KindNotYours)
 		f.ok(f.as(bob).Take(f.Context(), testThread))
-		f.did("bob", nowhere, bobs)
+		f.did("bob", story.NoAddress, bobs)
 		_, err := f.deliver("d1")
 		f.ok(err)
 	})

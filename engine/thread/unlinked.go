@@ -10,6 +10,7 @@ import (
 
 	"github.com/united-workforce/uwf/engine/attempt"
 	"github.com/united-workforce/uwf/engine/life"
+	"github.com/united-workforce/uwf/engine/story"
 	"github.com/united-workforce/uwf/gitcas"
 )
 
@@ -34,9 +35,9 @@ func (r *stepRun) linkUnlinked(ctx context.Context) error {
 			life.ForgiveAttempts(&entry, stopped, r.plan.role)
 		}
 		return &gitcas.Change{
-			Subject:  subjectOf(r.Title(), r.ID, fmt.Sprintf("failed before · step %d", r.StepNumber())),
+			Subject:  story.Subject(r.Title(), r.ID, fmt.Sprintf("failed before · step %d", r.StepNumber())),
 			Body:     "kept when the thread could not be changed:\n" + strings.Join(refs, "\n"),
-			Trailers: entryTrailers(r.ID, entry),
+			Trailers: story.EntryTrailers(r.ID, entry),
 			Threads:  map[gitcas.ThreadID]*gitcas.Entry{r.ID: &entry},
 			Landed:   func(*gitcas.View) { after = entry },
 		}, nil

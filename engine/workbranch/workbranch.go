@@ -38,6 +38,7 @@ func (e *DivergedError) Error() string {
 		e.Branch, e.Tip, e.Recorded)
 }
 
+// Ref is the name of the ref of a branch.
 func Ref(branch string) string { return "refs/heads/" + branch }
 
 // Tip is where the work branch stands in v; zero when it is not there.

@@ -25,7 +25,7 @@ type handover struct {
 	folder thread.Folder
 }
 
-// Run implements thread.Agent.
+// Run implements task.Agent.
 func (h *handover) Run(ctx context.Context, t task.Task, _ *task.Meter) (task.Draft, error) {
 	fail := func(err error, format string, args ...any) (task.Draft, error) {
 		return h.a.Draft, &task.AgentError{Agent: t.Agent, Reason: fmt.Sprintf(format, args...), Err: err}

@@ -82,7 +82,7 @@ func (w *watched) base() wire.ID {
 	return w.at
 }
 
-// Run implements thread.Agent.
+// Run implements task.Agent.
 func (c *Captured) Run(ctx context.Context, t task.Task, m *task.Meter) (task.Draft, error) {
 	d, err := c.agent.Run(ctx, t, m)
 	keep := ctx

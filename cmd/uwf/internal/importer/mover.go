@@ -13,7 +13,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
 	"github.com/united-workforce/uwf/engine/reading"
 	"github.com/united-workforce/uwf/engine/redact"
-	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/engine/story"
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
@@ -159,7 +159,7 @@ func (m *mover) push(ctx context.Context, v *gitcas.View, t ocas.Thread, flow st
 			return nil, refuse("somebody else works on it in the store")
 		}
 		if i == 0 || i == len(chain.Parts)-1 { // those between would be written over
-			thread.AddPages(ctx, v, c)
+			story.AddPages(ctx, v, c)
 		}
 		return c, nil
 	}, t.ID)

@@ -13,7 +13,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/hosted"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/worker"
 	"github.com/united-workforce/uwf/engine/forge"
-	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/engine/story"
 	"github.com/united-workforce/uwf/gitcas/record"
 )
 
@@ -24,13 +24,13 @@ func Act(ctx context.Context, f *app.Factory, w *worker.Worker) error {
 		return err
 	}
 	w.By = p
-	w.Prove = func(ctx context.Context) (*thread.Person, error) { return Prove(ctx, f) }
+	w.Prove = func(ctx context.Context) (*story.Person, error) { return Prove(ctx, f) }
 	return nil
 }
 
 // Local is who git says works here: GIT_AUTHOR_NAME and GIT_AUTHOR_EMAIL, else user.name
 // and user.email, else the account's name. Anybody can set these.
-func Local(ctx context.Context, f *app.Factory) (*thread.Person, error) {
+func Local(ctx context.Context, f *app.Factory) (*story.Person, error) {
 	name, email := f.Getenv("GIT_AUTHOR_NAME"), f.Getenv("GIT_AUTHOR_EMAIL")
 	if name == "" || email == "" {
 		// That neither is set is an error to git, and none here.
@@ -56,7 +56,7 @@ func Local(ctx context.Context, f *app.Factory) (*thread.Person, error) {
 	if err != nil {
 		return nil, fmt.Errorf("check git's user for secrets: %w", err)
 	}
-	p := &thread.Person{By: record.By{Kind: record.ByLocal}}
+	p := &story.Person{By: record.By{Kind: record.ByLocal}}
 	if list, ok := clean.([]any); ok && len(list) == 2 {
 		p.Name, _ = list[0].(string)
 		p.Email, _ = list[1].(string)
@@ -67,7 +67,7 @@ func Local(ctx context.Context, f *app.Factory) (*thread.Person, error) {
 
 // Prove asks the store's forge whose token is used here, and whether that person may
 // write to the repository.
-func Prove(ctx context.Context, f *app.Factory) (*thread.Person, error) {
+func Prove(ctx context.Context, f *app.Factory) (*story.Person, error) {
 	loc, err := f.Locate(ctx)
 	if err != nil {
 		return nil, err
@@ -84,7 +84,7 @@ func Prove(ctx context.Context, f *app.Factory) (*thread.Person, error) {
 }
 
 // Confirm is whom a forge names as the owner of the token that it is asked with.
-func Confirm(ctx context.Context, c forge.Forge, at hosted.Place) (*thread.Person, error) {
+func Confirm(ctx context.Context, c forge.Forge, at hosted.Place) (*story.Person, error) {
 	me, err := c.Me(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("ask %s who you are: %w", at.Server, err)
@@ -100,5 +100,5 @@ func Confirm(ctx context.Context, c forge.Forge, at hosted.Place) (*thread.Perso
 		return nil, fmt.Errorf("%s doesn't say that %s may write to %s", at.Server, me.Login, at.Repository)
 	}
 	by := record.By{Kind: record.ByForge, Login: me.Login, ID: me.ID}
-	return &thread.Person{By: by, Email: forge.NoReply(c.Flavour(), at.Server.String(), me.Login, me.ID)}, by.Check()
+	return &story.Person{By: by, Email: forge.NoReply(c.Flavour(), at.Server.String(), me.Login, me.ID)}, by.Check()
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/person"
 	"github.com/united-workforce/uwf/engine/redact"
-	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/engine/story"
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
@@ -39,7 +39,7 @@ type Options struct {
 	Locate     func(context.Context) (app.Location, error)
 	Now        func() time.Time
 	Rand       io.Reader
-	Person     func(context.Context) (*thread.Person, error)
+	Person     func(context.Context) (*story.Person, error)
 	Hook       func(point string)
 	Args       []string
 	Text       bool // arguments are texts, even if they look like hashes
@@ -52,7 +52,7 @@ type Options struct {
 // NewCmdPurge makes `uwf purge`. A runF that is not nil replaces the run.
 func NewCmdPurge(f *app.Factory, runF func(context.Context, *Options) error) *cobra.Command {
 	o := &Options{Open: f.Store, Notes: f.Notes, Read: f.ReadInput, Confirm: f.Confirm, Root: f.StorageRoot, Locate: f.Locate, Now: f.Now, Rand: f.Rand}
-	o.Person = func(ctx context.Context) (*thread.Person, error) { return person.Local(ctx, f) }
+	o.Person = func(ctx context.Context) (*story.Person, error) { return person.Local(ctx, f) }
 	cmd := &cobra.Command{
 		Use:   "purge TEXT|@FILE|-|HASH...",
 		Short: "Take a leaked secret, or a node, out of the history",
@@ -194,7 +194,7 @@ func (p *purge) noteDeed(ctx context.Context) error {
 		return fail(err)
 	}
 	_, err = p.store.Update(ctx, v, func(*gitcas.View) (*gitcas.Change, error) {
-		return thread.Sign(&gitcas.Change{
+		return story.Sign(&gitcas.Change{
 			Deed: true, Subject: fmt.Sprintf("purged · %d commits rewritten", p.plan.Changed),
 			// Not what the tip was: a forge may still hand that commit out to who knows its name.
 			Body: fmt.Sprintf("%d nodes were purged, %d refer to such. The tip became %s.", p.plan.Purged, p.plan.Rehashed, p.plan.New),

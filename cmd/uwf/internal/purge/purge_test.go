@@ -12,7 +12,7 @@ import (
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
-	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/engine/story"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
@@ -71,8 +71,8 @@ func (f *fixture) options(in string, tty bool, args ...string) *Options {
 			return app.Location{URL: "https://example.com/r.git"}, nil
 		},
 		Now: time.Now, Rand: strings.NewReader("12345678"), Args: args,
-		Person: func(context.Context) (*thread.Person, error) {
-			return &thread.Person{By: record.By{Kind: record.ByLocal, Name: "Alice"}, Email: "alice@example.com"}, nil
+		Person: func(context.Context) (*story.Person, error) {
+			return &story.Person{By: record.By{Kind: record.ByLocal, Name: "Alice"}, Email: "alice@example.com"}, nil
 		},
 	}
 }

@@ -19,7 +19,7 @@ type loggedAgent struct {
 	w *Worker
 }
 
-// Run implements thread.Agent.
+// Run implements task.Agent.
 func (a loggedAgent) Run(ctx context.Context, t task.Task, m *task.Meter) (task.Draft, error) {
 	log, began := a.w.f.Log(), a.w.f.Now()
 	log.Info("A9ENTRVN", "agent starts", append(of(t), slog.String("command", t.Command), slog.String("workspace", t.Workspace),

@@ -1,4 +1,4 @@
-package thread
+package story
 
 import (
 	"cmp"
@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/internal/text"
 )
@@ -18,11 +19,11 @@ type Person struct {
 	Email string
 }
 
-// nowhere is the address of a person who has none.
-const nowhere = "uwf@localhost"
+// NoAddress is the address of a person who has none.
+const NoAddress = "uwf@localhost"
 
-// onRecord is who does something, for the record; nil: nobody.
-func (p *Person) onRecord() *record.By {
+// OnRecord is who does something, for the record; nil: nobody.
+func (p *Person) OnRecord() *record.By {
 	if p == nil {
 		return nil
 	}
@@ -37,9 +38,9 @@ func Sign(c *gitcas.Change, p *Person) *gitcas.Change {
 		return c
 	}
 	if name := authorText(cmp.Or(p.Login, p.Name)); name != "" {
-		c.Author = &gitcas.Author{Name: name, Email: cmp.Or(authorText(p.Email), nowhere)}
+		c.Author = &gitcas.Author{Name: name, Email: cmp.Or(authorText(p.Email), NoAddress)}
 	}
-	c.Trailers = append(c.Trailers, gitcas.Trailer{Key: "Uwf-By", Value: byLine(p.By)})
+	c.Trailers = append(c.Trailers, gitcas.Trailer{Key: "Uwf-By", Value: describeBy(p.By)})
 	return c
 }
 
@@ -48,10 +49,10 @@ func authorText(s string) string {
 	return strings.Trim(strings.NewReplacer("<", "", ">", "").Replace(text.OneLine(s)), " .,:;\"'")
 }
 
-// byLine is who did something as a trailer has it: the kind first, so that no name can
+// describeBy is who did something as a trailer has it: the kind first, so that no name can
 // pass for another. Forges turn logins after an @ into mentions, and numbers and addresses
 // into references: it has none of these.
-func byLine(b record.By) string {
+func describeBy(b record.By) string {
 	name := strings.NewReplacer("@", "", "#", "", "(", "", ")", "", ":", "").Replace(cmp.Or(b.Login, b.Name))
 	var more []string
 	if b.ID != 0 {
@@ -65,4 +66,12 @@ func byLine(b record.By) string {
 		line += " (" + strings.Join(more, ", ") + ")"
 	}
 	return line
+}
+
+// FormatRef is a reference as a message shows it, also of none.
+func FormatRef(h *node.Hash) string {
+	if h == nil {
+		return "none"
+	}
+	return string(*h)
 }

@@ -1,4 +1,4 @@
-package thread
+package story
 
 import (
 	"fmt"
@@ -8,19 +8,46 @@ import (
 
 	"github.com/united-workforce/uwf/engine/reading"
 	"github.com/united-workforce/uwf/engine/task"
+	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/internal/markdown"
 	"github.com/united-workforce/uwf/internal/text"
 )
 
-// readable is a step as a page: what a reviewer sees on the forge's web pages.
-// It is derived from the nodes and never read back.
-func readable(t task.Task, s record.Step, sealed *sealed, next verdict) []byte {
+// WriteTakenBack is the page of a step that is not in the chain any more.
+func WriteTakenBack(last gitcas.ChainStep, n int, instruction string, by *record.By) []byte {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# Step %d: %s → %s\n\n", t.Step, text.OneLine(t.Role), text.OneLine(next.status))
+	fmt.Fprintf(&b, "# Step %d: %s, taken back\n\n%s had this step done again%s. What it was is kept: `%s.json`.\n", n, text.OneLine(last.Role), reading.NameOf(by), addressSuffix(by), last.Hash)
+	if instruction = strings.TrimSpace(instruction); instruction != "" {
+		b.WriteString("\n## Instruction\n\n    " + strings.ReplaceAll(text.Lines(instruction), "\n", "\n    ") + "\n")
+	}
+	return []byte(b.String())
+}
+
+// Told is what a step has to tell.
+type Told struct {
+	Output map[string]any
+	Body   string
+	Words  []record.Word // what people said before the step
+	Patch  *record.Patch // what the step changed; nil: nothing
+}
+
+// Outcome is what follows from a step.
+type Outcome struct {
+	Status string
+	Ends   bool   // the thread is over
+	Waits  bool   // it waits for a person
+	Role   string // else the one whose turn it is
+}
+
+// WriteStep is a step as a page: what a reviewer sees on the forge's web pages.
+// It is derived from the nodes and never read back.
+func WriteStep(t task.Task, s record.Step, told *Told, next Outcome) []byte {
+	var b strings.Builder
+	fmt.Fprintf(&b, "# Step %d: %s → %s\n\n", t.Step, text.OneLine(t.Role), text.OneLine(next.Status))
 	fmt.Fprintf(&b, "Workflow %s, agent %s", text.OneLine(t.WorkflowName), text.OneLine(s.Agent))
-	if m := modelOf(t, s.Usage); m != "" {
+	if m := ModelOf(t, s.Usage); m != "" {
 		b.WriteString(", model " + m)
 	}
 	b.WriteString(", " + text.Time(time.UnixMilli(s.CompletedAtMs)))
@@ -35,18 +62,18 @@ func readable(t task.Task, s record.Step, sealed *sealed, next verdict) []byte {
 		fmt.Fprintf(&b, "Work: `%s` at `%s`.\n", s.Work.Branch, s.Work.Commit)
 	}
 	switch {
-	case next.end:
+	case next.Ends:
 		b.WriteString("The thread ends here.\n")
-	case next.suspend != "":
+	case next.Waits:
 		b.WriteString("The thread waits for a person.\n")
 	default:
-		fmt.Fprintf(&b, "Next: %s.\n", text.OneLine(next.role))
+		fmt.Fprintf(&b, "Next: %s.\n", text.OneLine(next.Role))
 	}
-	writeWords(&b, sealed.words)
-	writePatch(&b, sealed.patch)
+	writeWords(&b, told.Words)
+	writePatch(&b, told.Patch)
 	b.WriteString("\n## Output\n\n")
-	writeFields(&b, "    ", sealed.output)
-	if body := strings.TrimSpace(sealed.body); body != "" {
+	writeFields(&b, "    ", told.Output)
+	if body := strings.TrimSpace(told.Body); body != "" {
 		b.WriteString("\n" + body + "\n")
 	}
 	return []byte(text.Lines(b.String()))
@@ -80,7 +107,7 @@ func writePatch(b *strings.Builder, p *record.Patch) {
 	case len(p.Diff) > maxPageDiff:
 		b.WriteString("\nThe diff is long: the step's details have it.\n")
 	default:
-		b.WriteString("\n" + indented(p.Diff) + "\n")
+		b.WriteString("\n" + indentText(p.Diff) + "\n")
 	}
 }
 
@@ -95,20 +122,20 @@ func writeWords(b *strings.Builder, words []record.Word) {
 	for _, w := range words {
 		if w.Question != "" && w.Question != asked {
 			asked = w.Question
-			fmt.Fprintf(b, "\nRole %s asked:\n\n%s\n", text.OneLine(w.Role), indented(w.Question))
+			fmt.Fprintf(b, "\nRole %s asked:\n\n%s\n", text.OneLine(w.Role), indentText(w.Question))
 		}
-		fmt.Fprintf(b, "\n%s %s, %s%s:\n", reading.NameOf(w.By), w.Did(), text.Time(time.UnixMilli(w.AtMs)), addressOf(w.By))
+		fmt.Fprintf(b, "\n%s %s, %s%s:\n", reading.NameOf(w.By), w.Did(), text.Time(time.UnixMilli(w.AtMs)), addressSuffix(w.By))
 		if strings.TrimSpace(w.Text) != "" {
-			fmt.Fprintf(b, "\n%s\n", indented(w.Text))
+			fmt.Fprintf(b, "\n%s\n", indentText(w.Text))
 		}
 	}
 }
 
-func indented(text string) string {
+func indentText(text string) string {
 	return "    " + strings.ReplaceAll(strings.Trim(text, "\n"), "\n", "\n    ")
 }
 
-func addressOf(by *record.By) string {
+func addressSuffix(by *record.By) string {
 	if by == nil || by.URL == "" {
 		return ""
 	}
@@ -140,11 +167,11 @@ func fieldText(v any) string {
 	return string(b)
 }
 
-// commitBody is what the commit message shows of the output.
-func commitBody(s *sealed) string {
+// CommitBody is what the commit message shows of the output.
+func CommitBody(s *Told) string {
 	var b strings.Builder
-	writeFields(&b, "", s.output)
-	if body := strings.TrimSpace(s.body); body != "" {
+	writeFields(&b, "", s.Output)
+	if body := strings.TrimSpace(s.Body); body != "" {
 		b.WriteString("\n" + body + "\n")
 	}
 	return strings.TrimRight(b.String(), "\n")
