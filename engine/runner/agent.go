@@ -13,8 +13,8 @@ import (
 	"github.com/united-workforce/uwf/engine/runner/picture"
 	"github.com/united-workforce/uwf/engine/runner/report"
 	"github.com/united-workforce/uwf/engine/runner/workflowfiles"
+	"github.com/united-workforce/uwf/engine/step"
 	"github.com/united-workforce/uwf/engine/task"
-	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas"
 )
 
@@ -104,7 +104,7 @@ func (j *job) agentOnly(ctx context.Context) error {
 	defer func() { j.Engine.Agent, j.Engine.Folder = agent, folder }()
 	j.Engine.Agent = watched{agent, j}
 	captured := artifact.Capture(j.Engine)
-	res, err := j.Engine.Step(ctx, thread.StepRequest{Thread: j.in.Thread, ExpectHead: j.in.Head, Agent: j.in.Agent, Deliver: true, Nonce: j.in.Claim, HandsOver: true})
+	res, err := j.Engine.Step(ctx, step.Request{Thread: j.in.Thread, ExpectHead: j.in.Head, Agent: j.in.Agent, Deliver: true, Nonce: j.in.Claim, HandsOver: true})
 	j.note(res)
 	// What it did is on no state branch yet.
 	j.out.Done = false

@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/united-workforce/uwf/engine/deliver"
 	"github.com/united-workforce/uwf/engine/forge"
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/runner/picture"
 	"github.com/united-workforce/uwf/engine/runner/report"
-	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/internal/text"
@@ -27,7 +27,7 @@ func (j *job) deliver(ctx context.Context, id gitcas.ThreadID, head node.Pin) er
 			return j.broken(ctx, id, head.Hash, err)
 		}
 	}
-	res, err := j.Engine.Deliver(ctx, thread.DeliverRequest{Thread: id, ExpectHead: head, Do: func(ctx context.Context, d thread.Delivery) (life.Effects, error) {
+	res, err := deliver.Run(ctx, j.Engine.Engine, deliver.Request{Thread: id, ExpectHead: head, Do: func(ctx context.Context, d deliver.Delivery) (life.Effects, error) {
 		return j.handOver(ctx, id, d)
 	}})
 	j.note(res)
@@ -71,7 +71,7 @@ func (j *job) undelivered(ctx context.Context, id gitcas.ThreadID, err *life.Del
 
 // handOver opens or updates the pull request and finishes the comment. It may be
 // called again, and finds then what it made.
-func (j *job) handOver(ctx context.Context, id gitcas.ThreadID, d thread.Delivery) (life.Effects, error) {
+func (j *job) handOver(ctx context.Context, id gitcas.ThreadID, d deliver.Delivery) (life.Effects, error) {
 	p, err := picture.Draw(func(p gitcas.Place) node.Getter { return d.View.In(ctx, p) }, id, d.Entry, d.Def, d.Chain)
 	if err != nil {
 		return life.Effects{}, err

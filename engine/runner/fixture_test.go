@@ -23,9 +23,10 @@ import (
 	"github.com/united-workforce/uwf/engine/redact"
 	"github.com/united-workforce/uwf/engine/runner/event"
 	"github.com/united-workforce/uwf/engine/runner/report"
+	"github.com/united-workforce/uwf/engine/step"
+	"github.com/united-workforce/uwf/engine/step/unpushed"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/engine/thread"
-	"github.com/united-workforce/uwf/engine/thread/unpushed"
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/gitobj"
@@ -149,7 +150,7 @@ func (w *world) runner(a *aJob) *Runner {
 		remote = w.wrap(remote)
 	}
 	store := gitcas.Open(remote, gitcas.Options{Now: w.now, Sleep: w.sleep, Jitter: func() float64 { return 0 }, ExpectStore: a.ev.Inputs["store"]})
-	var folder thread.Folder = &memFolder{w: w, dir: w.TempDir()}
+	var folder step.Folder = &memFolder{w: w, dir: w.TempDir()}
 	if w.disk {
 		folder = newDiskFolder(w, remote)
 	}
@@ -158,10 +159,10 @@ func (w *world) runner(a *aJob) *Runner {
 			w.hook(point)
 		}
 	}
-	e := &thread.Engine{
-		Store: store, Agent: &scripted{w: w, folder: folder}, Folder: folder, Redact: w.redact, Settings: settings{w}, Clock: clock{w},
-		Fence: func() string { return "fence" }, Nonce: rand.Text, Who: lease.Identity{Run: a.run, CIRun: a.run, Job: job.Name, Attempt: a.attempt, Host: "h" + a.run, PID: 1}, Hook: hook,
-	}
+	e := &step.Stepper{Agent: &scripted{w: w, folder: folder}, Folder: folder, Fence: func() string { return "fence" }, Engine: &thread.Engine{
+		Store: store, Redact: w.redact, Settings: settings{w}, Clock: clock{w},
+		Nonce: rand.Text, Who: lease.Identity{Run: a.run, CIRun: a.run, Job: job.Name, Attempt: a.attempt, Host: "h" + a.run, PID: 1}, Hook: hook,
+	}}
 	if w.pending != "" {
 		e.Unpushed = &unpushed.Folder{Dir: w.pending}
 	}
@@ -339,7 +340,7 @@ func (c clock) After(d time.Duration) (<-chan time.Time, func()) {
 
 type worker struct {
 	w *world
-	e *thread.Engine
+	e *step.Stepper
 	n int
 }
 
@@ -399,7 +400,7 @@ func (d definitions) Resolve(context.Context, string) (Definition, error) {
 // scripted is the agent.
 type scripted struct {
 	w      *world
-	folder thread.Folder
+	folder step.Folder
 }
 
 func (s *scripted) Run(_ context.Context, t task.Task, m *task.Meter) (task.Draft, error) {

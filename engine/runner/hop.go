@@ -13,6 +13,7 @@ import (
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/runner/picture"
 	"github.com/united-workforce/uwf/engine/runner/report"
+	"github.com/united-workforce/uwf/engine/step"
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
@@ -77,7 +78,7 @@ func (j *job) hop(ctx context.Context, id gitcas.ThreadID, expect node.Pin) erro
 			next = &who
 			return who, true
 		}
-		res, err := j.Engine.Step(ctx, thread.StepRequest{Thread: id, ExpectHead: expect, Agent: j.in.Agent, Deliver: true, Effects: j.effects, Next: goOn, Ahead: j.pairs, Held: held, Nonce: j.in.Claim})
+		res, err := j.Engine.Step(ctx, step.Request{Thread: id, ExpectHead: expect, Agent: j.in.Agent, Deliver: true, Effects: j.effects, Next: goOn, Ahead: j.pairs, Held: held, Nonce: j.in.Claim})
 		j.Work.Leave(ctx)
 		j.note(res)
 		longest = max(longest, j.Now().Sub(began))

@@ -180,7 +180,7 @@ func TestCommandsTooLate(t *testing.T) {
 				} else {
 					id, _ = w.only()
 				}
-				person := w.runner(&aJob{run: "person"}).Engine
+				person := w.runner(&aJob{run: "person"}).Engine.Engine
 				m := w.meddleBefore(n, func(string) error {
 					_ = c.meanwhile(person, id) // it may come too late itself
 					return nil

@@ -12,6 +12,7 @@ import (
 	"github.com/united-workforce/uwf/engine/runner/event"
 	"github.com/united-workforce/uwf/engine/runner/picture"
 	"github.com/united-workforce/uwf/engine/runner/report"
+	"github.com/united-workforce/uwf/engine/step"
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
@@ -91,7 +92,7 @@ func (j *job) rescue(ctx context.Context) error {
 // bringIn puts the step into the thread that the dead job had sealed and could not push, if
 // there is one, and starts the next job. It reports whether it did.
 func (j *job) bringIn(ctx context.Context, id gitcas.ThreadID) (bool, error) {
-	res, in, err := j.Engine.BringIn(ctx, thread.StepRequest{Thread: id, Deliver: true, Effects: j.effects})
+	res, in, err := j.Engine.BringIn(ctx, step.Request{Thread: id, Deliver: true, Effects: j.effects})
 	switch {
 	case life.KindOf(err) == life.KindNotYours: // it stays in the run's artifact
 		return true, j.quiet(err.Error())

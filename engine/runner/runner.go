@@ -12,7 +12,7 @@ import (
 	"github.com/united-workforce/uwf/engine/forge"
 	"github.com/united-workforce/uwf/engine/lease"
 	"github.com/united-workforce/uwf/engine/runner/event"
-	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/engine/step"
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
@@ -20,7 +20,7 @@ import (
 
 // Runner runs one job. All fields but Hook are required.
 type Runner struct {
-	Engine      *thread.Engine
+	Engine      *step.Stepper
 	Forge       forge.Forge
 	Work        Worker
 	Definitions Definitions

@@ -1,4 +1,4 @@
-package thread
+package thread_test
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/united-workforce/uwf/engine/lease"
 	"github.com/united-workforce/uwf/engine/life"
+	"github.com/united-workforce/uwf/engine/step"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/wire"
@@ -39,7 +40,7 @@ func TestClaimAhead(t *testing.T) {
 		if _, err := f.engine("second", 1).ClaimAhead(f.Context(), f.view(), testThread); life.KindOf(err) != life.KindNotYours {
 			f.Errorf("a second claim ahead: %v", err)
 		}
-		if _, err = f.stepWith("thief", 1, StepRequest{Thread: testThread, Nonce: "guessed"}); life.KindOf(err) != life.KindNotYours {
+		if _, err = f.stepWith("thief", 1, step.Request{Thread: testThread, Nonce: "guessed"}); life.KindOf(err) != life.KindNotYours {
 			f.Errorf("a step with another nonce: %v", err)
 		}
 		f.paid(0)
@@ -58,7 +59,7 @@ func TestClaimAhead(t *testing.T) {
 			time.Sleep(30 * time.Minute)
 			return answer(ctx, t, m)
 		}
-		_, err = f.stepWith("started", 1, StepRequest{Thread: testThread, Nonce: h.Nonce()})
+		_, err = f.stepWith("started", 1, step.Request{Thread: testThread, Nonce: h.Nonce()})
 		f.ok(err)
 		f.paid(1)
 		f.unclaimed()
@@ -88,7 +89,7 @@ func TestClaimAheadOnMore(t *testing.T) {
 				f.start()
 				h := f.claimAhead("starter")
 				c.meanwhile(f, h)
-				_, err := f.stepWith("started", 1, StepRequest{Thread: testThread, Nonce: h.Nonce()})
+				_, err := f.stepWith("started", 1, step.Request{Thread: testThread, Nonce: h.Nonce()})
 				f.code(err, c.code)
 				f.paid(c.paid)
 				if name != "taken by somebody else" {
@@ -119,7 +120,7 @@ func TestAgentThatHandsOver(t *testing.T) {
 		f.start()
 		h := f.claimAhead("starter")
 		time.Sleep(40 * time.Minute) // for a runner
-		_, err := f.stepWith("started", 1, StepRequest{Thread: testThread, Nonce: h.Nonce(), HandsOver: true})
+		_, err := f.stepWith("started", 1, step.Request{Thread: testThread, Nonce: h.Nonce(), HandsOver: true})
 		f.ok(err)
 		if got, want := f.runs[0].Timeout, life.MaxClaim-40*time.Minute-lease.SealingTime-30*time.Minute; got != want {
 			f.Errorf("the agent may run for %s, want %s", got, want)
@@ -181,7 +182,7 @@ func TestNextOfOtherJobs(t *testing.T) {
 				return nil
 			}
 			e := f.engine(run, 1)
-			res, err := e.Step(f.Context(), StepRequest{Thread: testThread, Nonce: h.Nonce(), Ahead: true, Next: func() (lease.Identity, bool) { return e.Who, true }})
+			res, err := e.Step(f.Context(), step.Request{Thread: testThread, Nonce: h.Nonce(), Ahead: true, Next: func() (lease.Identity, bool) { return e.Who, true }})
 			f.ok(err)
 			c, ok := f.view().Claim(testThread)
 			if !ok || !c.Ahead || c.Nonce == h.Nonce() || c.Nonce != res.Held.Nonce() || c.Head != f.entry().Head || pushes != 1 {

@@ -26,12 +26,12 @@ func (e *Engine) aloneOn(ctx context.Context, v *gitcas.View, id gitcas.ThreadID
 	change func(v *gitcas.View, entry *gitcas.Entry) (*gitcas.Change, error),
 ) error {
 	do := t.Purpose
-	v, h, err := e.claim(ctx, v, id, t)
+	v, h, err := e.Claim(ctx, v, id, t)
 	if err != nil {
 		return busy(id, do, err)
 	}
 	defer h.Release(ctx)
-	e.reached(do + " claimed")
+	e.Reached(do + " claimed")
 	before, _ := v.Entry(id)
 	build := func(v *gitcas.View) (*gitcas.Change, error) {
 		entry, alive := v.Entry(id)
@@ -53,12 +53,12 @@ func (e *Engine) aloneOn(ctx context.Context, v *gitcas.View, id gitcas.ThreadID
 		c.Refs = append(c.Refs, release)
 		return c, nil
 	}
-	v, err = e.update(ctx, v, build, id)
+	v, err = e.Update(ctx, v, build, id)
 	if err != nil {
 		return err
 	}
 	h.Adopt(v)
-	e.reached(do)
+	e.Reached(do)
 	return nil
 }
 

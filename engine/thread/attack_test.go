@@ -1,4 +1,4 @@
-package thread
+package thread_test
 
 import (
 	"context"
@@ -11,8 +11,11 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
 	"github.com/united-workforce/uwf/engine/attempt"
+	"github.com/united-workforce/uwf/engine/deliver"
 	"github.com/united-workforce/uwf/engine/life"
+	"github.com/united-workforce/uwf/engine/step"
 	"github.com/united-workforce/uwf/engine/task"
+	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/gitcastest/collide"
 	"github.com/united-workforce/uwf/gitcas/gitobj"
@@ -109,7 +112,7 @@ func TestAgentsCollide(t *testing.T) {
 				f.agent = f.answer("ask", "")
 				f.steps("r3")
 				f.ok(f.deed("resume"))
-				_, err = f.engine("fork", 1).Fork(f.Context(), ForkRequest{ID: "01JD0000000000000000000009", From: testThread, Steps: 2})
+				_, err = f.engine("fork", 1).Fork(f.Context(), thread.ForkRequest{ID: "01JD0000000000000000000009", From: testThread, Steps: 2})
 				f.ok(err)
 				next := startRequest("01JD0000000000000000000008")
 				n, h, err := node.New(node.MetaSchema, later, time.UnixMilli(0))
@@ -336,7 +339,7 @@ func TestExchangedOnBranch(t *testing.T) {
 				runs := len(f.runs)
 				f.agent = f.answer("done", "approved")
 				if !c.later {
-					_, err = f.stepWith("r2", 1, StepRequest{Thread: testThread, ExpectHead: head})
+					_, err = f.stepWith("r2", 1, step.Request{Thread: testThread, ExpectHead: head})
 					f.says(f.code(err, life.KindDamaged), named)
 					if !errors.Is(err, gitcas.ErrExchanged) || len(f.runs) != runs {
 						f.Errorf("%v; %d agents ran", err, len(f.runs)-runs)
@@ -377,7 +380,7 @@ func TestExchangedHead(t *testing.T) {
 				return map[string]any{"workflow": string(c.Start.Workflow), "prompt": "do something else", "cwd": ".",
 					"digests": map[string]any{"workflow": string(c.Start.Digests.Workflow)}, "trigger": map[string]any{"x": s}}
 			})
-			_, err := f.stepWith("r1", 1, StepRequest{Thread: testThread, ExpectHead: pin})
+			_, err := f.stepWith("r1", 1, step.Request{Thread: testThread, ExpectHead: pin})
 			if !told {
 				f.ok(err) // SECURITY.md says so
 				return
@@ -398,10 +401,10 @@ func TestDeliverTold(t *testing.T) {
 	inBubble(t, func(f *fixture) {
 		f.start()
 		f.steps("r1")
-		res, err := f.stepWith("r2", 1, StepRequest{Thread: testThread, Deliver: true})
+		res, err := f.stepWith("r2", 1, step.Request{Thread: testThread, Deliver: true})
 		f.ok(err)
 		deliver := func(d node.Digest) error {
-			_, err := f.engine("r3", 1).Deliver(f.Context(), DeliverRequest{Thread: testThread, ExpectHead: node.Pin{Hash: res.Head, Digest: d}, Do: func(context.Context, Delivery) (life.Effects, error) {
+			_, err := f.engine("r3", 1).Deliver(f.Context(), deliver.Request{Thread: testThread, ExpectHead: node.Pin{Hash: res.Head, Digest: d}, Do: func(context.Context, deliver.Delivery) (life.Effects, error) {
 				return life.Effects{}, nil
 			}})
 			return err

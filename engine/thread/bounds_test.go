@@ -1,4 +1,4 @@
-package thread
+package thread_test
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"github.com/united-workforce/uwf/engine/deadline"
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/task"
+	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas/workspace"
 )
 
@@ -88,7 +89,7 @@ func TestLeftoversAreRemovedLast(t *testing.T) {
 			e := f.engine("j1", 1)
 			var points, notices []string
 			e.Hook = func(point string) { points = append(points, point) }
-			e.Observe = func(ev Event) {
+			e.Observe = func(ev thread.Event) {
 				if ev.Kind == "notice" {
 					notices = append(notices, ev.Text)
 				}
@@ -134,7 +135,7 @@ func TestPutBackIsTold(t *testing.T) {
 			}
 			e := f.engine("j1", 1)
 			var notices []string
-			e.Observe = func(ev Event) {
+			e.Observe = func(ev thread.Event) {
 				if ev.Kind == "notice" {
 					notices = append(notices, ev.Text)
 				}

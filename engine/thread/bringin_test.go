@@ -1,4 +1,4 @@
-package thread
+package thread_test
 
 import (
 	"bytes"
@@ -18,8 +18,9 @@ import (
 	"github.com/united-workforce/uwf/engine/lease"
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/moderator"
+	"github.com/united-workforce/uwf/engine/step"
+	"github.com/united-workforce/uwf/engine/step/unpushed"
 	"github.com/united-workforce/uwf/engine/task"
-	"github.com/united-workforce/uwf/engine/thread/unpushed"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
@@ -609,7 +610,7 @@ func TestBringInEnd(t *testing.T) {
 			f.cutOff("r1")
 			e := f.engine("rescue", 1)
 			e.Agent = nil // it has none
-			res, in, err := e.BringIn(f.Context(), StepRequest{Thread: testThread, Deliver: deliver})
+			res, in, err := e.BringIn(f.Context(), step.Request{Thread: testThread, Deliver: deliver})
 			f.ok(err)
 			f.paid(2)
 			f.kept()
@@ -626,14 +627,14 @@ func TestBringInEnd(t *testing.T) {
 // TestBringInExpected: a job that is to step another head leaves what is on disk alone.
 func TestBringInExpected(t *testing.T) {
 	onDisk(t, true, func(f *fixture) {
-		_, err := f.stepWith("r2", 1, StepRequest{Thread: testThread, ExpectHead: node.Pin{Hash: "0000000000001"}})
+		_, err := f.stepWith("r2", 1, step.Request{Thread: testThread, ExpectHead: node.Pin{Hash: "0000000000001"}})
 		f.code(err, life.KindNotYours)
 		f.kept("")
 		head := f.entry().Head
-		_, err = f.stepWith("r2", 1, StepRequest{Thread: testThread, ExpectHead: node.Pin{Hash: head, Digest: node.Digest("sha256:" + strings.Repeat("0", 64))}})
+		_, err = f.stepWith("r2", 1, step.Request{Thread: testThread, ExpectHead: node.Pin{Hash: head, Digest: node.Digest("sha256:" + strings.Repeat("0", 64))}})
 		f.code(err, life.KindDamaged)
 		f.kept("")
-		_, err = f.stepWith("r2", 1, StepRequest{Thread: testThread, ExpectHead: node.Pin{Hash: head}})
+		_, err = f.stepWith("r2", 1, step.Request{Thread: testThread, ExpectHead: node.Pin{Hash: head}})
 		f.ok(err)
 		f.paid(1)
 	})

@@ -1,18 +1,15 @@
-package thread
+package thread_test
 
 import (
 	"context"
 	"strings"
 	"testing"
 
-	"github.com/go-git/go-git/v5/plumbing"
-	"github.com/go-git/go-git/v5/plumbing/filemode"
 	"github.com/united-workforce/uwf/engine/task"
-	"github.com/united-workforce/uwf/engine/thread/patch"
+	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/wire"
-	"github.com/united-workforce/uwf/gitcas/workspace"
 )
 
 // patchOf is the patch of the thread's last step; nil: it has none.
@@ -98,7 +95,7 @@ func TestPatchOfUnreadable(t *testing.T) {
 		f.agent = f.changes(map[string]string{"a.txt": "two\n", "b": "b\n"})
 		notice := ""
 		e := f.engine("r2", 1)
-		e.Observe = func(ev Event) {
+		e.Observe = func(ev thread.Event) {
 			if ev.Kind == "notice" {
 				notice += ev.Text
 			}
@@ -112,35 +109,6 @@ func TestPatchOfUnreadable(t *testing.T) {
 		f.says(notice, "no diff", "read the files as they were")
 		if page := f.page(2, "b"); !strings.Contains(page, "- modified a.txt\n- added b: +1 −0\n\n## Output") {
 			t.Error(page)
-		}
-	})
-}
-
-// What took the place of a submodule takes the diff from no other file, and of a file that
-// is not compared the old version is not read.
-func TestOldVersions(t *testing.T) {
-	inBubble(t, func(f *fixture) {
-		f.start()
-		old := f.add(plumbing.BlobObject, []byte("old\n"))
-		module := plumbing.NewHash(strings.Repeat("5", 40))
-		blob := func(data string) wire.PackObject {
-			return wire.PackObject{Object: wire.NewObject(plumbing.BlobObject, []byte(data))}
-		}
-		text, binary := blob("new\n"), blob("\x00")
-		unread := plumbing.NewHash(strings.Repeat("6", 40))
-		r := newRun(f.engine("r1", 1), f.at(testThread))
-		r.snap = &workspace.Snapshot{
-			Objects: []wire.PackObject{text, binary},
-			Changes: []workspace.Change{
-				{Path: "a", Kind: workspace.Modified, Old: old, Blob: text.ID, Size: 4},
-				{Path: "bin", Kind: workspace.Modified, Old: unread, Blob: binary.ID, Size: 1},
-				{Path: "big", Kind: workspace.Modified, Old: unread, Blob: unread, Size: patch.MaxText + 1},
-				{Path: "sub", Kind: workspace.Deleted, Old: module, OldMode: filemode.Submodule, Blob: module},
-			},
-		}
-		files, err := r.changedFiles(f.Context())
-		if err != nil || string(files[0].Old.Data) != "old\n" || string(files[3].Old.Data) != "Subproject commit "+module.String()+"\n" || !files[3].New.ID.IsZero() {
-			t.Errorf("%v, %v", files, err)
 		}
 	})
 }

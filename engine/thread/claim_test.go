@@ -1,4 +1,4 @@
-package thread
+package thread_test
 
 import (
 	"cmp"
@@ -18,7 +18,9 @@ import (
 	"github.com/united-workforce/uwf/engine/lease"
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/moderator"
+	"github.com/united-workforce/uwf/engine/step"
 	"github.com/united-workforce/uwf/engine/task"
+	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/engine/workbranch"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
@@ -101,20 +103,20 @@ func TestAlive(t *testing.T) {
 		"ahead, for this run":                {made(0, func(c *gitcas.Claim) { c.Ahead, c.Nonce = true, "ours" }), false},
 		"a process of that number elsewhere": {made(0, func(c *gitcas.Claim) { here(c); c.Host, c.PID = "there", 6 }), true},
 	} {
-		if got := (&Engine{Who: me}).leases().IsAliveAt(c.claim, now, false); got != c.want {
+		if got := (&thread.Engine{Who: me}).Leases().IsAliveAt(c.claim, now, false); got != c.want {
 			t.Errorf("%s: alive %v, want %v", name, got, c.want)
 		}
 	}
 	mine := gitcas.Claim{Run: "x", Ahead: true, Nonce: "ours", Since: ago(0), Renewed: ago(0), Until: ago(-time.Hour)}
-	if !(&Engine{Who: lease.Identity{Run: "r", Ahead: "ours"}}).leases().IsAliveAt(mine, now, false) {
+	if !(&thread.Engine{Who: lease.Identity{Run: "r", Ahead: "ours"}}).Leases().IsAliveAt(mine, now, false) {
 		t.Error("a job takes its own run's claim for dead, of which no job is over")
 	}
 	blind := lease.Identity{Run: "r", Attempt: 2, Host: "here"}
-	if !(&Engine{Who: blind}).leases().IsAliveAt(made(0, func(c *gitcas.Claim) { c.Host, c.Boot, c.PIDNS = "here", "", "" }), now, false) {
+	if !(&thread.Engine{Who: blind}).Leases().IsAliveAt(made(0, func(c *gitcas.Claim) { c.Host, c.Boot, c.PIDNS = "here", "", "" }), now, false) {
 		t.Error("a job that can't ask for processes, on a machine without a boot id, takes over a live claim")
 	}
 	for ahead, want := range map[time.Duration]bool{time.Hour: true, life.MaxGuessed: true, life.MaxGuessed + time.Second: false, 365 * 24 * time.Hour: false} {
-		if got := (&Engine{Who: me}).leases().IsAliveAt(made(-ahead, nil), now, true); got != want {
+		if got := (&thread.Engine{Who: me}).Leases().IsAliveAt(made(-ahead, nil), now, true); got != want {
 			t.Errorf("by a clock that may be wrong, made %s ahead: alive %t, want %t", ahead, got, want)
 		}
 	}
@@ -255,7 +257,7 @@ func TestClaimByGuessedClock(t *testing.T) {
 				began := time.Now()
 				e := f.engine("r1", 2)
 				told := 0
-				e.Observe = func(ev Event) {
+				e.Observe = func(ev thread.Event) {
 					if strings.Contains(ev.Text, "5 minutes") {
 						told++
 					}
@@ -839,7 +841,7 @@ func TestHostileClaims(t *testing.T) {
 					_, err := f.step("f3")
 					f.code(err, life.KindSuspended)
 				}
-				f.ok(f.engine("p", 1).Resume(f.Context(), ResumeRequest{Thread: testThread, Text: ""}))
+				f.ok(f.engine("p", 1).Resume(f.Context(), thread.ResumeRequest{Thread: testThread, Text: ""}))
 				f.agent = f.answer("done", "approved")
 				f.steps("r2", "r3")
 			})
@@ -921,7 +923,7 @@ func (f *fixture) worksAndLags(last string) (string, wire.ID) {
 	}
 	f.start()
 	f.steps("r1")
-	_, err := f.stepWith("r2", 1, StepRequest{Thread: testThread, Deliver: true})
+	_, err := f.stepWith("r2", 1, step.Request{Thread: testThread, Deliver: true})
 	f.ok(err)
 	f.runs = nil
 	branch := workbranch.Ref(gitcas.WorkBranch(testThread))

@@ -1,4 +1,4 @@
-package thread
+package thread_test
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/united-workforce/uwf/engine/life"
+	"github.com/united-workforce/uwf/engine/step"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/wire"
@@ -235,7 +236,7 @@ func TestFinish(t *testing.T) {
 			inBubble(t, func(f *fixture) {
 				f.start()
 				f.steps("r1")
-				_, err := f.stepWith("r2", 1, StepRequest{Thread: testThread, Deliver: true})
+				_, err := f.stepWith("r2", 1, step.Request{Thread: testThread, Deliver: true})
 				f.ok(err)
 				f.edit(func(e *gitcas.Entry) { e.Status, e.Deliver = gitcas.StatusActive, false })
 				c.set(f)

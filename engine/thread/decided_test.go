@@ -1,4 +1,4 @@
-package thread
+package thread_test
 
 import (
 	"context"
@@ -16,6 +16,7 @@ import (
 	"github.com/united-workforce/uwf/engine/reading"
 	"github.com/united-workforce/uwf/engine/story"
 	"github.com/united-workforce/uwf/engine/task"
+	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/gitobj"
@@ -33,7 +34,7 @@ var (
 )
 
 // as is the engine of somebody's process.
-func (f *fixture) as(p *story.Person) *Engine {
+func (f *fixture) as(p *story.Person) *engine {
 	e := f.engine("person", 1)
 	e.By = p
 	return e
@@ -239,11 +240,11 @@ func TestAnswersAreKept(t *testing.T) {
 		f.agent = f.answer("ask", "")
 		f.steps("r1")
 		e := f.as(bob)
-		f.ok(e.Resume(f.Context(), ResumeRequest{Thread: testThread, Text: "the second"}))
+		f.ok(e.Resume(f.Context(), thread.ResumeRequest{Thread: testThread, Text: "the second"}))
 		f.ok(f.deed("suspend"))
-		f.ok(f.as(carol).Resume(f.Context(), ResumeRequest{Thread: testThread}))
+		f.ok(f.as(carol).Resume(f.Context(), thread.ResumeRequest{Thread: testThread}))
 		f.ok(f.deed("suspend"))
-		f.ok(f.as(alice).Resume(f.Context(), ResumeRequest{Thread: testThread, Text: "and quickly"}))
+		f.ok(f.as(alice).Resume(f.Context(), thread.ResumeRequest{Thread: testThread, Text: "and quickly"}))
 		f.agent = f.answer("done", "approved")
 		f.steps("r2")
 		last := f.chain().Steps[1]
@@ -296,15 +297,15 @@ func TestSilence(t *testing.T) {
 		f.agent = f.answer("ask", "")
 		f.steps("r1")
 		for _, silence := range []string{"", " \n"} {
-			err := f.engine("p", 1).Resume(f.Context(), ResumeRequest{Thread: testThread, Text: silence, Limits: map[string]float64{"maxSteps": 50}})
+			err := f.engine("p", 1).Resume(f.Context(), thread.ResumeRequest{Thread: testThread, Text: silence, Limits: map[string]float64{"maxSteps": 50}})
 			f.says(f.code(err, life.KindNotYours), "role a asks something, and this is no answer: what now?", "uwf thread resume", "-p")
 		}
 		if e := f.entry(); e.Status != gitcas.StatusSuspended || len(e.Limits) > 0 {
 			t.Errorf("the entry changed: %+v", e)
 		}
-		f.ok(f.engine("p", 1).Resume(f.Context(), ResumeRequest{Thread: testThread, Text: "this"}))
+		f.ok(f.engine("p", 1).Resume(f.Context(), thread.ResumeRequest{Thread: testThread, Text: "this"}))
 		f.ok(f.deed("suspend"))
-		f.ok(f.engine("p", 1).Resume(f.Context(), ResumeRequest{Thread: testThread}))
+		f.ok(f.engine("p", 1).Resume(f.Context(), thread.ResumeRequest{Thread: testThread}))
 	})
 }
 
@@ -353,7 +354,7 @@ func TestApprovals(t *testing.T) {
 				if comments++; q.Kind != record.ByLocal {
 					q.URL = fmt.Sprintf("https://forge.example/c/%d", comments)
 				}
-				f.ok(f.as(&q).Resume(f.Context(), ResumeRequest{Thread: testThread, Text: "yes"}))
+				f.ok(f.as(&q).Resume(f.Context(), thread.ResumeRequest{Thread: testThread, Text: "yes"}))
 			}
 		}
 	}
@@ -412,16 +413,16 @@ func TestApprovals(t *testing.T) {
 			f.script(map[string]any{"$status": "approved", "plan": "2.4.0"})
 			f.steps("r2")
 			f.ok(f.deed("suspend"))
-			f.ok(f.as(local).Resume(f.Context(), ResumeRequest{Thread: testThread, Text: "no, wait"}))
+			f.ok(f.as(local).Resume(f.Context(), thread.ResumeRequest{Thread: testThread, Text: "no, wait"}))
 			f.ok(f.as(bob).Poke(f.Context(), testThread, "look again"))
 		}, "the forge doesn't confirm"},
 		"a fork of the question": {func(f *fixture) {
 			answered()(f)
 			f.ok(f.deed("cancel"))
-			_, err := f.as(bob).Fork(f.Context(), ForkRequest{ID: forked, From: testThread, Steps: -1})
+			_, err := f.as(bob).Fork(f.Context(), thread.ForkRequest{ID: forked, From: testThread, Steps: -1})
 			f.ok(err)
 			f.thread = forked
-			f.ok(f.as(bob).Resume(f.Context(), ResumeRequest{Thread: forked, Text: "yes"}))
+			f.ok(f.as(bob).Resume(f.Context(), thread.ResumeRequest{Thread: forked, Text: "yes"}))
 		}, "than who started the thread: bob"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -473,7 +474,7 @@ func TestOldWords(t *testing.T) {
 		time.Sleep(time.Minute)
 		asked := time.Now()
 		says := func(at time.Time) error {
-			return f.as(bob).Resume(f.Context(), ResumeRequest{Thread: testThread, Text: "yes", Written: at})
+			return f.as(bob).Resume(f.Context(), thread.ResumeRequest{Thread: testThread, Text: "yes", Written: at})
 		}
 		f.says(f.code(says(asked.Add(-time.Hour)), life.KindNotYours), "it was written before role a asked: what now?")
 		f.ok(says(asked))
@@ -509,8 +510,8 @@ func TestProve(t *testing.T) {
 				asked, notes := 0, ""
 				e := f.as(carol)
 				e.Prove = func(ctx context.Context) (*story.Person, error) { asked++; return tt.prove() }
-				e.Observe = func(ev Event) { notes += ev.Text }
-				f.ok(e.Resume(f.Context(), ResumeRequest{Thread: testThread, Text: "yes"}))
+				e.Observe = func(ev thread.Event) { notes += ev.Text }
+				f.ok(e.Resume(f.Context(), thread.ResumeRequest{Thread: testThread, Text: "yes"}))
 				if got := f.entry().Next.By; !reflect.DeepEqual(got, tt.want.OnRecord()) || asked != tt.asked || !strings.Contains(notes, tt.note) {
 					t.Errorf("by %+v, asked %d times, notes %q", got, asked, notes)
 				}

@@ -1,4 +1,4 @@
-package thread
+package thread_test
 
 import (
 	"context"
@@ -10,9 +10,12 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/engine/attempt"
+	"github.com/united-workforce/uwf/engine/deliver"
 	"github.com/united-workforce/uwf/engine/lease"
 	"github.com/united-workforce/uwf/engine/life"
+	"github.com/united-workforce/uwf/engine/step"
 	"github.com/united-workforce/uwf/engine/task"
+	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/wire"
@@ -23,7 +26,7 @@ func (f *fixture) end() {
 	f.Helper()
 	f.start()
 	f.steps("r1")
-	res, err := f.stepWith("r2", 1, StepRequest{Thread: testThread, Deliver: true})
+	res, err := f.stepWith("r2", 1, step.Request{Thread: testThread, Deliver: true})
 	f.ok(err)
 	if !res.Done || !res.Deliver || res.Status != "ended" {
 		f.Fatalf("%+v", res)
@@ -32,21 +35,23 @@ func (f *fixture) end() {
 
 // deliver is a job that delivers the thread; its Do makes pull request 12 and
 // comment 34, and is counted.
-func (f *fixture) deliver(run string) (Result, error) {
-	return f.deliverWith(run, func(context.Context, Delivery) (life.Effects, error) { return life.Effects{Comment: 34, PR: 12}, nil })
+func (f *fixture) deliver(run string) (thread.Result, error) {
+	return f.deliverWith(run, func(context.Context, deliver.Delivery) (life.Effects, error) {
+		return life.Effects{Comment: 34, PR: 12}, nil
+	})
 }
 
-func (f *fixture) deliverWith(run string, do func(context.Context, Delivery) (life.Effects, error)) (Result, error) {
-	return f.engine(run, 1).Deliver(f.Context(), DeliverRequest{Thread: testThread, Do: func(ctx context.Context, d Delivery) (life.Effects, error) {
+func (f *fixture) deliverWith(run string, do func(context.Context, deliver.Delivery) (life.Effects, error)) (thread.Result, error) {
+	return f.engine(run, 1).Deliver(f.Context(), deliver.Request{Thread: testThread, Do: func(ctx context.Context, d deliver.Delivery) (life.Effects, error) {
 		f.delivered++
 		return do(ctx, d)
 	}})
 }
 
 // undelivered is a job that can't deliver the thread.
-func (f *fixture) undelivered(run string) (Result, string) {
+func (f *fixture) undelivered(run string) (thread.Result, string) {
 	f.Helper()
-	res, err := f.deliverWith(run, func(context.Context, Delivery) (life.Effects, error) {
+	res, err := f.deliverWith(run, func(context.Context, deliver.Delivery) (life.Effects, error) {
 		return life.Effects{Comment: 34}, errors.New("the forge is down")
 	})
 	if !errors.As(err, new(*life.DeliverError)) {
@@ -77,7 +82,7 @@ func TestDeliver(t *testing.T) {
 			f.end()
 			head := f.entry().Head
 			f.hook = func(p string) { points = append(points, p) }
-			res, err := f.engine("d1", 1).Deliver(f.Context(), DeliverRequest{Thread: testThread, ExpectHead: node.Pin{Hash: head}, Do: func(_ context.Context, d Delivery) (life.Effects, error) {
+			res, err := f.engine("d1", 1).Deliver(f.Context(), deliver.Request{Thread: testThread, ExpectHead: node.Pin{Hash: head}, Do: func(_ context.Context, d deliver.Delivery) (life.Effects, error) {
 				held, ok := f.view().Claim(testThread)
 				if !ok || held.For != "deliver" || held.Run != "d1" || held.Head != head {
 					f.Errorf("delivered under the claim %+v", held)
@@ -102,7 +107,7 @@ func TestDeliver(t *testing.T) {
 			// Whoever comes later finds it done.
 			_, err = f.deliver("d2")
 			f.says(f.code(err, life.KindNotYours), "it has ended")
-			again, err := f.engine("r2", 2).Deliver(f.Context(), DeliverRequest{Thread: testThread, ExpectHead: node.Pin{Hash: head}})
+			again, err := f.engine("r2", 2).Deliver(f.Context(), deliver.Request{Thread: testThread, ExpectHead: node.Pin{Hash: head}})
 			f.ok(err) // the run that ended it
 			if !again.Again || again.Head != head || again.PR != 12 || !again.Done {
 				f.Errorf("%+v", again)
@@ -152,7 +157,7 @@ func TestDeliverOnlyWhatEnded(t *testing.T) {
 	}
 	inBubble(t, func(f *fixture) {
 		f.end()
-		_, err := f.engine("d1", 1).Deliver(f.Context(), DeliverRequest{Thread: testThread, ExpectHead: node.Pin{Hash: "0000000000001"}})
+		_, err := f.engine("d1", 1).Deliver(f.Context(), deliver.Request{Thread: testThread, ExpectHead: node.Pin{Hash: "0000000000001"}})
 		f.says(f.code(err, life.KindNotYours), "its head is")
 		f.unclaimed()
 	})
@@ -358,7 +363,7 @@ func TestDeliverLosesTheThread(t *testing.T) {
 				t.Run(fmt.Sprintf("%s, %s, atomic %v", name, wait, atomic), func(t *testing.T) {
 					bubble(t, atomic, func(f *fixture) {
 						f.end()
-						_, err := f.deliverWith("d1", func(ctx context.Context, _ Delivery) (life.Effects, error) {
+						_, err := f.deliverWith("d1", func(ctx context.Context, _ deliver.Delivery) (life.Effects, error) {
 							meanwhile(f)
 							select {
 							case <-ctx.Done():
@@ -388,7 +393,7 @@ func TestDeliverInterrupted(t *testing.T) {
 	inBubble(t, func(f *fixture) {
 		f.end()
 		ctx, cancel := context.WithCancelCause(f.Context())
-		_, err := f.engine("d1", 1).Deliver(ctx, DeliverRequest{Thread: testThread, Do: func(ctx context.Context, _ Delivery) (life.Effects, error) {
+		_, err := f.engine("d1", 1).Deliver(ctx, deliver.Request{Thread: testThread, Do: func(ctx context.Context, _ deliver.Delivery) (life.Effects, error) {
 			cancel(errors.New("SIGTERM"))
 			return life.Effects{}, ctx.Err()
 		}})
@@ -429,7 +434,7 @@ func TestDeliverBringsTheBranchUp(t *testing.T) {
 	}
 	tips := func(f *fixture) (wire.ID, error) {
 		var tip wire.ID
-		_, err := f.deliverWith("d1", func(_ context.Context, d Delivery) (life.Effects, error) {
+		_, err := f.deliverWith("d1", func(_ context.Context, d deliver.Delivery) (life.Effects, error) {
 			if tip = d.Tip; tip != f.mem.Refs()[branch] {
 				f.Errorf("told %s, the branch is at %s", tip, f.mem.Refs()[branch])
 			}
@@ -565,7 +570,7 @@ func TestPending(t *testing.T) {
 			_, err := f.engine("start", 1).Start(f.Context(), startRequest(id))
 			f.ok(err)
 			for _, run := range steps {
-				_, err := f.stepWith(run, 1, StepRequest{Thread: id, Deliver: true})
+				_, err := f.stepWith(run, 1, step.Request{Thread: id, Deliver: true})
 				f.ok(err)
 			}
 			time.Sleep(time.Second)
@@ -586,7 +591,7 @@ func TestPending(t *testing.T) {
 		failed := thread("failed")
 		answer := f.agent
 		f.agent = f.fails
-		_, err := f.stepWith("f", 1, StepRequest{Thread: failed})
+		_, err := f.stepWith("f", 1, step.Request{Thread: failed})
 		f.code(err, life.KindFailed)
 		f.agent = answer
 		f.ok(f.engine("p", 1).Suspend(f.Context(), thread("suspended"), "wait"))
@@ -637,7 +642,7 @@ func TestEffects(t *testing.T) {
 						}
 						return answer(ctx, t, m)
 					}
-					res, err := f.stepWith("r1", 1, StepRequest{Thread: testThread, Effects: func() life.Effects { return c.ours }})
+					res, err := f.stepWith("r1", 1, step.Request{Thread: testThread, Effects: func() life.Effects { return c.ours }})
 					if end == "fail" {
 						f.code(err, life.KindFailed)
 					} else {
@@ -660,23 +665,23 @@ func TestAgain(t *testing.T) {
 	inBubble(t, func(f *fixture) {
 		f.start()
 		heads := []node.Hash{f.entry().Head}
-		first, err := f.stepWith("r1", 1, StepRequest{Thread: testThread, ExpectHead: node.Pin{Hash: heads[0]}, Deliver: true})
+		first, err := f.stepWith("r1", 1, step.Request{Thread: testThread, ExpectHead: node.Pin{Hash: heads[0]}, Deliver: true})
 		f.ok(err)
-		again, err := f.stepWith("r1", 2, StepRequest{Thread: testThread, ExpectHead: node.Pin{Hash: heads[0]}, Deliver: true})
+		again, err := f.stepWith("r1", 2, step.Request{Thread: testThread, ExpectHead: node.Pin{Hash: heads[0]}, Deliver: true})
 		f.ok(err)
 		if first.Again || !again.Again || again.Head != first.Head || again.NextRole != "b" || again.Result != "done" || again.Role != "a" || again.Status != "active" {
 			f.Errorf("%+v, then %+v", first, again)
 		}
 		heads = append(heads, first.Head)
-		_, err = f.stepWith("r2", 1, StepRequest{Thread: testThread, ExpectHead: node.Pin{Hash: heads[1]}, Deliver: true})
+		_, err = f.stepWith("r2", 1, step.Request{Thread: testThread, ExpectHead: node.Pin{Hash: heads[1]}, Deliver: true})
 		f.ok(err)
-		again, err = f.stepWith("r2", 2, StepRequest{Thread: testThread, ExpectHead: node.Pin{Hash: heads[1]}, Deliver: true})
+		again, err = f.stepWith("r2", 2, step.Request{Thread: testThread, ExpectHead: node.Pin{Hash: heads[1]}, Deliver: true})
 		f.ok(err)
 		if !again.Again || !again.Done || !again.Deliver || again.Status != "ended" {
 			f.Errorf("%+v", again)
 		}
 		// A job that was sent to deliver learns that there is nothing to step.
-		res, err := f.stepWith("r3", 1, StepRequest{Thread: testThread, ExpectHead: node.Pin{Hash: again.Head}, Deliver: true})
+		res, err := f.stepWith("r3", 1, step.Request{Thread: testThread, ExpectHead: node.Pin{Hash: again.Head}, Deliver: true})
 		f.code(err, life.KindNotYours)
 		if !res.Deliver || res.Again {
 			f.Errorf("%+v", res)
@@ -689,7 +694,7 @@ func TestAgain(t *testing.T) {
 // taken; also for two who start at once, and when a reply is lost.
 func TestKeyOfAnyStatus(t *testing.T) {
 	const second = gitcas.ThreadID("01JD0000000000000000000002")
-	with := func(id gitcas.ThreadID) StartRequest {
+	with := func(id gitcas.ThreadID) thread.StartRequest {
 		req := startRequest(id)
 		req.Key = "solve/issue/7"
 		return req
@@ -699,7 +704,7 @@ func TestKeyOfAnyStatus(t *testing.T) {
 		"suspended": func(f *fixture) { f.ok(f.deed("suspend")) },
 		"ended": func(f *fixture) {
 			f.steps("r1")
-			_, err := f.stepWith("r2", 1, StepRequest{Thread: testThread, Deliver: true})
+			_, err := f.stepWith("r2", 1, step.Request{Thread: testThread, Deliver: true})
 			f.ok(err)
 		},
 	} {
@@ -712,7 +717,7 @@ func TestKeyOfAnyStatus(t *testing.T) {
 			if !again.Existed || again.Thread != testThread || again.Status != status || again.Deliver != (status == "ended") || (again.Suspended != nil) != (status == "suspended") {
 				f.Errorf("%s: %+v", status, again)
 			}
-			if id, ok := Find(f.all(), "solve/issue/7"); !ok || id != testThread {
+			if id, ok := thread.Find(f.all(), "solve/issue/7"); !ok || id != testThread {
 				f.Errorf("%s: found %s", status, id)
 			}
 		})

@@ -1,4 +1,4 @@
-package thread
+package thread_test
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/task"
+	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
@@ -33,11 +34,11 @@ func (f *fixture) startText(text string) {
 }
 
 // requestOf asks for a thread of a definition.
-func (f *fixture) requestOf(d *workflow.Definition) StartRequest {
+func (f *fixture) requestOf(d *workflow.Definition) thread.StartRequest {
 	f.Helper()
 	h, nodes, err := workflow.Materialize(d, time.UnixMilli(0))
 	f.ok(err)
-	req := StartRequest{ID: testThread, Workflow: h, Nodes: map[node.Hash]node.Node{}, Prompt: "go on"}
+	req := thread.StartRequest{ID: testThread, Workflow: h, Nodes: map[node.Hash]node.Node{}, Prompt: "go on"}
 	for _, n := range nodes {
 		at, err := n.Hash()
 		f.ok(err)
@@ -95,7 +96,7 @@ func TestDialects(t *testing.T) {
 					switch {
 					case res.Suspended != nil:
 						next = "suspended"
-						f.ok(f.engine("person", 1).Resume(f.Context(), ResumeRequest{Thread: testThread, Text: "This one."}))
+						f.ok(f.engine("person", 1).Resume(f.Context(), thread.ResumeRequest{Thread: testThread, Text: "This one."}))
 					case res.Done:
 						next = "ended"
 					}
@@ -173,7 +174,7 @@ graph:
 		f.says(f.code(err, life.KindUsage), "it was hard", "uwf thread poke "+string(testThread), "uwf thread fork "+string(testThread)+":0")
 		_, err = f.engine("p", 1).Plan(f.Context(), f.at(testThread))
 		f.code(err, life.KindUsage)
-		_, err = f.engine("p", 1).Fork(f.Context(), ForkRequest{ID: forked, From: testThread, Steps: 1})
+		_, err = f.engine("p", 1).Fork(f.Context(), thread.ForkRequest{ID: forked, From: testThread, Steps: 1})
 		f.says(f.code(err, life.KindUsage), "it was hard", "fork an earlier step")
 		if !maps.Equal(before, f.mem.Refs()) {
 			f.Error("something was pushed")

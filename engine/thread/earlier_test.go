@@ -1,11 +1,13 @@
-package thread
+package thread_test
 
 import (
 	"math"
 	"strings"
 	"testing"
 
+	"github.com/united-workforce/uwf/engine/attempt"
 	"github.com/united-workforce/uwf/engine/life"
+	"github.com/united-workforce/uwf/engine/reading"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 )
@@ -15,36 +17,38 @@ func TestEarlierRefuses(t *testing.T) {
 	const nowhere node.Hash = "0000000000000"
 	const noRef = "refs/heads/main"
 	for name, c := range map[string]struct {
-		do   func(f *fixture, r *stepRun) error
+		do   func(f *fixture, l *attempt.Ledger, read *reading.Thread) error
 		want string
 	}{
-		"a ref that is none": {func(f *fixture, r *stepRun) error {
-			_, _, err := r.ledger().ReadErrorSteps(f.Context(), nil, []string{noRef})
+		"a ref that is none": {func(f *fixture, l *attempt.Ledger, read *reading.Thread) error {
+			_, _, err := l.ReadErrorSteps(f.Context(), nil, []string{noRef})
 			return err
 		},
 			`read the earlier attempt refs/heads/main: `},
-		"a ref that is none, counted": {func(f *fixture, r *stepRun) error {
-			_, err := r.tried.CountUsed(f.Context(), []string{noRef})
+		"a ref that is none, counted": {func(f *fixture, l *attempt.Ledger, read *reading.Thread) error {
+			_, err := l.CountUsed(f.Context(), []string{noRef})
 			return err
 		},
 			`read the earlier attempt refs/heads/main: `},
-		"a step that is nowhere, counted": {func(f *fixture, r *stepRun) error {
-			r.Entry.Next = &gitcas.Next{Poked: nowhere}
-			_, err := r.tried.CountUsed(f.Context(), nil)
+		"a step that is nowhere, counted": {func(f *fixture, l *attempt.Ledger, read *reading.Thread) error {
+			read.Entry.Next = &gitcas.Next{Poked: nowhere}
+			_, err := l.CountUsed(f.Context(), nil)
 			return err
 		}, "read the earlier attempt 0000000000000: node not found"},
-		"a step that is nowhere": {func(_ *fixture, r *stepRun) error { _, err := r.tried.ReadStep(nowhere); return err }, "read the earlier attempt 0000000000000: node not found"},
-		"a step that is none": {func(_ *fixture, r *stepRun) error {
-			r.tried.Nodes.Add(gitcas.Place{Thread: testThread}, nowhere, node.Node{Type: node.String, Payload: "x"})
-			_, err := r.tried.ReadStep(nowhere)
+		"a step that is nowhere": {func(_ *fixture, l *attempt.Ledger, read *reading.Thread) error {
+			_, err := l.ReadStep(nowhere)
+			return err
+		}, "read the earlier attempt 0000000000000: node not found"},
+		"a step that is none": {func(_ *fixture, l *attempt.Ledger, read *reading.Thread) error {
+			l.Nodes.Add(gitcas.Place{Thread: testThread}, nowhere, node.Node{Type: node.String, Payload: "x"})
+			_, err := l.ReadStep(nowhere)
 			return err
 		}, "read the earlier attempt 0000000000000: "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(f *fixture) {
-				r := newRun(f.engine("r1", 1), f.at(testThread))
-				r.In = gitcas.Nodes{}.In
-				if err := c.do(f, r); err == nil || !strings.Contains(err.Error(), c.want) {
+				read := &reading.Thread{ID: testThread, In: gitcas.Nodes{}.In}
+				if err := c.do(f, attempt.NewLedger(f.engine("r1", 1).Store, read, ""), read); err == nil || !strings.Contains(err.Error(), c.want) {
 					f.Errorf("%v, want %s", err, c.want)
 				}
 			})

@@ -13,22 +13,7 @@ import (
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/record"
-	"github.com/united-workforce/uwf/gitcas/wire"
-	"github.com/united-workforce/uwf/gitcas/workspace"
 )
-
-// Folder is the agent's working folder.
-type Folder interface {
-	// Restore makes the folder equal to a commit.
-	Restore(ctx context.Context, commit wire.ID) error
-	// Snapshot makes a commit of the folder; nothing is pushed.
-	Snapshot(ctx context.Context, req workspace.SnapshotRequest) (workspace.Snapshot, error)
-	// Dir is where agents are started.
-	Dir() string
-	// Sub is a folder inside of it. One that leads outside, by whatever way, or
-	// is not there is an error.
-	Sub(location string) (string, error)
-}
 
 // Redactor removes secrets. Every method fails closed: what can't be checked is
 // an error, never passed on.
@@ -61,12 +46,10 @@ type Settings interface {
 	Timeout() time.Duration
 }
 
-// Engine steps threads. All fields but By, Prove, RemoveLeftovers, ShowRef, Unpushed, Observe
-// and Hook are required.
+// Engine changes threads in a store, for a person or a job. All fields but By, Prove,
+// ShowRef, Observe and Hook are required.
 type Engine struct {
 	Store    *gitcas.Store
-	Agent    task.Agent
-	Folder   Folder
 	Redact   Redactor
 	Settings Settings
 	Who      lease.Identity
@@ -79,16 +62,9 @@ type Engine struct {
 	// ShowRef is the command that shows a person what a ref of the store's remote holds;
 	// nil: git show, in the repository that the store is in.
 	ShowRef func(ref string) string
-	// Fence returns the random word around text that came from outside.
-	Fence func() string
 	// Nonce returns a random word that tells one claim from all others; empty: none can
 	// be had.
 	Nonce func() string
-	// RemoveLeftovers removes what runs of agents left on this machine. It is called when
-	// a step is over, whatever came of it, since it may take long; nil: nothing is left.
-	RemoveLeftovers func(ctx context.Context) error
-	// Unpushed keeps sealed steps on this machine until they are pushed; nil: nothing does.
-	Unpushed Unpushed
 	// Observe is told what goes on; it must not block.
 	Observe func(Event)
 	// Hook is called after each durable point of the protocol, by name. Fault
@@ -113,16 +89,19 @@ type Event struct {
 	Text   string
 }
 
-func (e *Engine) observe(ev Event) {
+// Emit tells whoever observes the engine what goes on.
+func (e *Engine) Emit(ev Event) {
 	if e.Observe != nil {
 		e.Observe(ev)
 	}
 }
 
-func (e *Engine) reached(point string) {
+// Reached calls the hook at a durable point of the protocol.
+func (e *Engine) Reached(point string) {
 	if e.Hook != nil {
 		e.Hook(point)
 	}
 }
 
-func (e *Engine) run() record.Run { return record.Run{ID: e.Who.Run, Attempt: e.Who.Attempt} }
+// JobRun is this job, as records have it.
+func (e *Engine) JobRun() record.Run { return record.Run{ID: e.Who.Run, Attempt: e.Who.Attempt} }

@@ -1,4 +1,4 @@
-package thread
+package thread_test
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/task"
+	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/engine/workbranch"
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
@@ -47,7 +48,7 @@ func TestCodeOf(t *testing.T) {
 		"interrupted":                     {context.Canceled, 1},
 		"interrupted in a request":        {errors.Join(remote(wire.ErrUnreachable), context.Canceled), 1},
 		"limit":                           {&life.LimitError{Err: errors.New("x")}, 6},
-		"without its secret":              {&cleanError{"x", &life.LimitError{Err: errors.New("y")}}, 6},
+		"without its secret":              {(&thread.Engine{Redact: findsAll{}}).CleanError(&life.LimitError{Err: errors.New("y")}), 6},
 		"anything else":                   {errors.New("x"), 1},
 	} {
 		if got := life.KindOf(c.err); got != c.want {
@@ -61,7 +62,13 @@ func TestCodeOf(t *testing.T) {
 	}
 }
 
+// findsAll takes everything for a secret.
+type findsAll struct{ noSecrets }
+
+func (findsAll) Value(any) (any, int, error) { return "***", 1, nil }
+
 func TestErrorsSayWhatToDo(t *testing.T) {
+	const tooMany = "3 attempts at this step failed: see uwf thread show T; try again with: uwf thread retry T"
 	for want, err := range map[string]error{
 		"step of thread T failed (role a, agent): x\nthe thread has not moved; what there is was kept: git show R\ntry again with: uwf thread step T":                                                                                                                                    &life.FailedError{Thread: "T", Role: "a", Phase: "agent", Attempt: "R", Err: errors.New("x")},
 		"step of thread T failed (role a, commit): x\nwhether the thread has moved is not known; look with: uwf thread show T":                                                                                                                                                           &life.FailedError{Thread: "T", Role: "a", Phase: "commit", Err: errors.New("x"), Unsure: true},
@@ -71,7 +78,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		"step of thread T failed (role a, agent): x\nthe thread has not moved; what there is was kept: git fetch o R && git show FETCH_HEAD\nit has failed 3 times, and waits for your word: uwf thread retry T":                                                                         &life.FailedError{Thread: "T", Role: "a", Phase: "agent", Attempt: "R", Err: errors.New("x"), Tries: 3, Show: "git fetch o R && git show FETCH_HEAD"},
 		"thread T waits for a person (role a): limit tokens reached: x\nraise it with: uwf thread resume T --max-tokens N":                                                                                                                                                               &life.SuspendedError{Thread: "T", Role: "a", Reason: "limit tokens reached: x"},
 		"thread T waits for a person: why?\nlet it go on with: uwf thread resume T":                                                                                                                                                                                                      &life.SuspendedError{Thread: "T", Reason: "why?"},
-		"thread T waits for a person (role a): " + tooMany("T", 3) + "\ntry again with: uwf thread retry T":                                                                                                                                                                              &life.SuspendedError{Thread: "T", Role: "a", Reason: tooMany("T", 3)},
+		"thread T waits for a person (role a): " + tooMany + "\ntry again with: uwf thread retry T":                                                                                                                                                                                      &life.SuspendedError{Thread: "T", Role: "a", Reason: tooMany},
 		"thread T: limit tokens reached: the thread has used 7 tokens of 5; raise limits.tokens to go on\nmake it wait with: uwf thread step T\nthen raise it with: uwf thread resume T --max-tokens N; where the configuration or the workflow sets it, there first: the lowest counts": &life.LimitError{Thread: "T", Err: moderator.Limits{Tokens: 5}.Check(moderator.Totals{Tokens: 7}, "a"), Ahead: true},
 		"no thread T in this store (see: uwf thread list --all)":                                                                                                                                                                                                                         &life.UnknownThreadError{Thread: "T"},
 		"branch b was changed by people in files that the agent changed too (f, g); merge them on the branch, then resume the thread":                                                                                                                                                    &workbranch.DivergedError{Branch: "b", Overlap: []string{"f", "g"}},

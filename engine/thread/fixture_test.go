@@ -1,4 +1,4 @@
-package thread
+package thread_test
 
 import (
 	"context"
@@ -16,12 +16,15 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
 	"github.com/united-workforce/uwf/engine/deadline"
+	"github.com/united-workforce/uwf/engine/deliver"
 	"github.com/united-workforce/uwf/engine/lease"
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/redact"
+	"github.com/united-workforce/uwf/engine/step"
 	"github.com/united-workforce/uwf/engine/story"
 	"github.com/united-workforce/uwf/engine/task"
+	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/gitobj"
 	"github.com/united-workforce/uwf/gitcas/node"
@@ -69,7 +72,7 @@ type fixture struct {
 	remote  *remote
 	files   map[string]string // of the working folder
 	limits  moderator.Limits
-	redact  Redactor
+	redact  thread.Redactor
 	agent   func(ctx context.Context, t task.Task, m *task.Meter) (task.Draft, error)
 	hook    func(point string)
 	host    string
@@ -140,24 +143,30 @@ func (f *fixture) says(text string, want ...string) {
 }
 
 // engine is that of one job.
-func (f *fixture) engine(run string, attempt int) *Engine {
-	e := &Engine{
-		Store: gitcas.Open(f.remote, gitcas.Options{Now: time.Now, Jitter: func() float64 { return 0.5 }, Rand: zeroReader{}}),
-		Agent: f, Folder: &testFolder{f: f}, Redact: f.redact, Settings: f, Clock: deadline.SystemClock{},
-		Fence: func() string { return "fence" }, Hook: f.hook,
-		By:    f.by,
+func (f *fixture) engine(run string, attempt int) *engine {
+	e := &step.Stepper{Agent: f, Folder: &testFolder{f: f}, Fence: func() string { return "fence" }, Engine: &thread.Engine{
+		Store:  gitcas.Open(f.remote, gitcas.Options{Now: time.Now, Jitter: func() float64 { return 0.5 }, Rand: zeroReader{}}),
+		Redact: f.redact, Settings: f, Clock: deadline.SystemClock{},
+		Hook: f.hook, By: f.by,
 		Who:   lease.Identity{Run: run, Attempt: attempt, Host: f.host, Boot: "boot", PIDNS: "pids", PID: 7, Started: 70, Alive: f.alive},
 		Nonce: newNonce,
-		Observe: func(e Event) {
+		Observe: func(e thread.Event) {
 			if e.Kind == "notice" {
 				f.told = append(f.told, e.Text)
 			}
 		},
-	}
+	}}
 	if f.disk != nil {
 		e.Unpushed = f.disk
 	}
-	return e
+	return &engine{e}
+}
+
+// engine does all that jobs and people do with threads.
+type engine struct{ *step.Stepper }
+
+func (e *engine) Deliver(ctx context.Context, req deliver.Request) (thread.Result, error) {
+	return deliver.Run(ctx, e.Engine, req)
 }
 
 // newNonce is a random word.
@@ -198,7 +207,7 @@ func (f *fixture) Limits(string) moderator.Limits       { return f.limits }
 func (f *fixture) Timeout() time.Duration               { return f.timeout }
 func (f *fixture) draftOf(t task.Task) *draft           { return newDraft(f.T, t) }
 func (f *fixture) store() *gitcas.Store                 { return f.engine("look", 1).Store }
-func (f *fixture) at(id gitcas.ThreadID) StepRequest    { return StepRequest{Thread: id} }
+func (f *fixture) at(id gitcas.ThreadID) step.Request   { return step.Request{Thread: id} }
 
 // answer is an agent that gives role a the one status and role b the other.
 func (f *fixture) answer(a, b string) func(context.Context, task.Task, *task.Meter) (task.Draft, error) {
@@ -218,8 +227,8 @@ func (f *fixture) fails(_ context.Context, _ task.Task, m *task.Meter) (task.Dra
 	return task.Draft{Stderr: "no idea"}, &task.AgentError{Agent: "test", Reason: "gave up"}
 }
 
-func startRequest(id gitcas.ThreadID) StartRequest {
-	req := StartRequest{ID: id, Nodes: map[node.Hash]node.Node{}, Prompt: "do it"}
+func startRequest(id gitcas.ThreadID) thread.StartRequest {
+	req := thread.StartRequest{ID: id, Nodes: map[node.Hash]node.Node{}, Prompt: "do it"}
 	for _, n := range []struct {
 		typ     node.Hash
 		payload any
@@ -240,14 +249,16 @@ func (f *fixture) start() {
 }
 
 // step is one job.
-func (f *fixture) step(run string) (Result, error) { return f.stepWith(run, 1, f.at(testThread)) }
+func (f *fixture) step(run string) (thread.Result, error) {
+	return f.stepWith(run, 1, f.at(testThread))
+}
 
-func (f *fixture) stepWith(run string, attempt int, req StepRequest) (Result, error) {
+func (f *fixture) stepWith(run string, attempt int, req step.Request) (thread.Result, error) {
 	return f.engine(run, attempt).Step(f.Context(), req)
 }
 
 // steps runs jobs that must all go well.
-func (f *fixture) steps(runs ...string) (last Result) {
+func (f *fixture) steps(runs ...string) (last thread.Result) {
 	f.Helper()
 	for _, run := range runs {
 		res, err := f.step(run)

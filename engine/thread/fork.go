@@ -38,10 +38,10 @@ func (e *Engine) Fork(ctx context.Context, req ForkRequest) (Started, error) {
 		return Started{}, fmt.Errorf("fork thread %s: %w", req.From, err)
 	}
 	f := &forking{e: e, req: req}
-	if _, err := e.update(ctx, v, func(v *gitcas.View) (*gitcas.Change, error) { return f.change(ctx, v) }, req.From, req.ID); err != nil {
+	if _, err := e.Update(ctx, v, func(v *gitcas.View) (*gitcas.Change, error) { return f.change(ctx, v) }, req.From, req.ID); err != nil {
 		return Started{}, err
 	}
-	e.reached("fork")
+	e.Reached("fork")
 	return f.out, nil
 }
 
@@ -156,7 +156,7 @@ func (f *forking) push(ctx context.Context, v *gitcas.View, t *reading.Thread, d
 		entry.Suspended = &gitcas.Suspended{Role: d.Role, Reason: text.Cut(d.Reason, life.MaxReason)}
 		out.Suspended = &SuspendedInfo{Role: d.Role, Reason: d.Reason}
 	}
-	refs, err := f.e.branches().RestoreRef(ctx, v, work)
+	refs, err := f.e.Branches().RestoreRef(ctx, v, work)
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/engine/life"
+	"github.com/united-workforce/uwf/engine/step"
 	"github.com/united-workforce/uwf/engine/story"
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/engine/workflow"
@@ -104,7 +105,7 @@ func tellPeople(g *golden, w *goldenWriter) {
 	alice, bob := forge("alice", 1, ""), forge("bob", 2, "#issuecomment-9")
 	carol := &story.Person{By: record.By{Kind: record.ByLocal, Name: "Carol"}, Email: "carol@example.com"}
 	bot := &story.Person{By: record.By{Kind: record.ByBot, Login: "helper[bot]", ID: 3}}
-	does := func(p *story.Person, do func(e *thread.Engine) error) {
+	does := func(p *story.Person, do func(e *engine) error) {
 		g.by = p
 		g.ok(do(g.engine()))
 		g.by = nil
@@ -119,26 +120,26 @@ func tellPeople(g *golden, w *goldenWriter) {
 		return w.id(name)
 	}
 	id := asks("answered", alice)
-	does(bob, func(e *thread.Engine) error {
+	does(bob, func(e *engine) error {
 		return e.Resume(g.Context(), thread.ResumeRequest{Thread: id, Text: "Take the first one."})
 	})
-	does(carol, func(e *thread.Engine) error { return e.Pause(g.Context(), id, "not today") })
-	does(alice, func(e *thread.Engine) error {
+	does(carol, func(e *engine) error { return e.Pause(g.Context(), id, "not today") })
+	does(alice, func(e *engine) error {
 		return e.Resume(g.Context(), thread.ResumeRequest{Thread: id, Text: "Now."})
 	})
 	w.steps("answered", 1)
 	id = asks("waits", carol)
-	does(bob, func(e *thread.Engine) error {
+	does(bob, func(e *engine) error {
 		return e.Resume(g.Context(), thread.ResumeRequest{Thread: id, Text: "Take the second one."})
 	})
 	id = asks("poked", bot)
-	does(bob, func(e *thread.Engine) error { return e.Poke(g.Context(), id, "Don't ask.") })
-	does(carol, func(e *thread.Engine) error { return e.Pause(g.Context(), id, "not today") })
-	does(alice, func(e *thread.Engine) error {
+	does(bob, func(e *engine) error { return e.Poke(g.Context(), id, "Don't ask.") })
+	does(carol, func(e *engine) error { return e.Pause(g.Context(), id, "not today") })
+	does(alice, func(e *engine) error {
 		_, err := e.Fork(g.Context(), thread.ForkRequest{ID: w.id("forked"), From: w.id("answered"), Steps: 1})
 		return err
 	})
-	does(bob, func(e *thread.Engine) error {
+	does(bob, func(e *engine) error {
 		_, err := e.Cancel(g.Context(), w.id("forked"), "no longer wanted")
 		return err
 	})
@@ -150,7 +151,7 @@ func tellDelivery(g *golden, w *goldenWriter) {
 		w.says("developer", 1)
 		w.says("reviewer", 1)
 		w.steps(name, 1)
-		_, err := g.engine().Step(g.Context(), thread.StepRequest{Thread: w.id(name), Deliver: true, Effects: func() life.Effects { return life.Effects{Comment: 34} }})
+		_, err := g.engine().Step(g.Context(), step.Request{Thread: w.id(name), Deliver: true, Effects: func() life.Effects { return life.Effects{Comment: 34} }})
 		g.ok(err)
 		time.Sleep(time.Minute)
 		return w.id(name)

@@ -13,11 +13,12 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/engine/deadline"
+	"github.com/united-workforce/uwf/engine/deliver"
 	"github.com/united-workforce/uwf/engine/lease"
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/reading"
-	"github.com/united-workforce/uwf/engine/redact"
+	"github.com/united-workforce/uwf/engine/step"
 	"github.com/united-workforce/uwf/engine/story"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/engine/thread"
@@ -82,22 +83,15 @@ func (f goldenFolder) Sub(location string) (string, error) {
 	return filepath.Join(f.dir, location), os.MkdirAll(filepath.Join(f.dir, location), 0o700)
 }
 
-// noSecrets is a Redactor that finds nothing.
-type noSecrets struct{}
-
-func (noSecrets) Value(v any) (any, int, error)         { return v, 0, nil }
-func (noSecrets) Find([]byte) ([]redact.Finding, error) { return nil, nil }
-func (noSecrets) AllowsFile(string) bool                { return false }
-
 // engine is that of the next job.
-func (g *golden) engine() *thread.Engine {
+func (g *golden) engine() *engine {
 	g.jobs++
-	return &thread.Engine{
-		Store: gitcas.Open(g.mem, gitcas.Options{Now: time.Now, Rand: zeros{}, Jitter: func() float64 { return 0.5 }}),
-		Agent: g, Folder: g.folder, Redact: noSecrets{}, Settings: g, Clock: deadline.SystemClock{}, Fence: func() string { return "fence" }, Nonce: func() string { return fmt.Sprintf("nonce-%d", g.jobs) },
+	return &engine{&step.Stepper{Agent: g, Folder: g.folder, Fence: func() string { return "fence" }, Engine: &thread.Engine{
+		Store:  gitcas.Open(g.mem, gitcas.Options{Now: time.Now, Rand: zeros{}, Jitter: func() float64 { return 0.5 }}),
+		Redact: noSecrets{}, Settings: g, Clock: deadline.SystemClock{}, Nonce: func() string { return fmt.Sprintf("nonce-%d", g.jobs) },
 		By:  g.by,
 		Who: lease.Identity{Run: fmt.Sprint(1000 + g.jobs), Attempt: 1, Host: "host", Boot: "boot", PID: 7},
-	}
+	}}}
 }
 
 type zeros struct{}
@@ -115,16 +109,16 @@ func (g *golden) CheckPrices(_, _, _ string) error             { return nil }
 func (g *golden) Limits(string) moderator.Limits {
 	return moderator.Limits{MaxSteps: 100, MaxStepsPerRole: 100}
 }
-func (g *golden) Timeout() time.Duration                   { return 0 }
-func (g *golden) at(id gitcas.ThreadID) thread.StepRequest { return thread.StepRequest{Thread: id} }
-func (g *golden) store() *gitcas.Store                     { return gitcas.Open(g.mem, gitcas.Options{}) }
+func (g *golden) Timeout() time.Duration             { return 0 }
+func (g *golden) at(id gitcas.ThreadID) step.Request { return step.Request{Thread: id} }
+func (g *golden) store() *gitcas.Store               { return gitcas.Open(g.mem, gitcas.Options{}) }
 func (g *golden) step(id gitcas.ThreadID) (thread.Result, error) {
 	return g.engine().Step(g.Context(), g.at(id))
 }
 
 // deliver is a job that delivers a thread, or can't.
 func (g *golden) deliver(id gitcas.ThreadID, made life.Effects, fails error) (thread.Result, error) {
-	return g.engine().Deliver(g.Context(), thread.DeliverRequest{Thread: id, Do: func(context.Context, thread.Delivery) (life.Effects, error) {
+	return g.engine().Deliver(g.Context(), deliver.Request{Thread: id, Do: func(context.Context, deliver.Delivery) (life.Effects, error) {
 		return made, fails
 	}})
 }
@@ -147,11 +141,11 @@ func (g *golden) Run(_ context.Context, t task.Task, m *task.Meter) (task.Draft,
 			return task.Draft{}, err
 		}
 	}
-	return draft(t, a)
+	return goldenDraft(t, a)
 }
 
-// draft is what an agent stages.
-func draft(t task.Task, a answer) (task.Draft, error) {
+// goldenDraft is what an agent stages.
+func goldenDraft(t task.Task, a answer) (task.Draft, error) {
 	d := task.Draft{Nodes: map[node.Hash]node.Node{}}
 	var errs error
 	put := func(n node.Node, h node.Hash, err error) node.Hash {

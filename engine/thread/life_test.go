@@ -1,4 +1,4 @@
-package thread
+package thread_test
 
 import (
 	"context"
@@ -15,6 +15,7 @@ import (
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/task"
+	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/gitobj"
@@ -169,7 +170,7 @@ func TestPokeOfAsking(t *testing.T) {
 			f.Fatalf("%+v", e)
 		}
 		f.steps("r2") // asks again
-		f.ok(f.engine("p", 1).Resume(f.Context(), ResumeRequest{Thread: testThread, Text: "blue"}))
+		f.ok(f.engine("p", 1).Resume(f.Context(), thread.ResumeRequest{Thread: testThread, Text: "blue"}))
 		f.agent = f.answer("done", "approved")
 		f.steps("r3")
 		f.ok(f.engine("p", 1).Poke(f.Context(), testThread, "green, rather"))
@@ -303,7 +304,7 @@ func TestPause(t *testing.T) {
 				_, err := f.step("r2")
 				f.says(f.code(err, life.KindSuspended), "holiday")
 				f.paid(1)
-				f.ok(f.engine("p", 1).Resume(f.Context(), ResumeRequest{Thread: testThread}))
+				f.ok(f.engine("p", 1).Resume(f.Context(), thread.ResumeRequest{Thread: testThread}))
 				f.steps("r3")
 			})
 		})
@@ -336,8 +337,8 @@ func TestPauseTakenBack(t *testing.T) {
 		f.agent = func(ctx context.Context, t task.Task, m *task.Meter) (task.Draft, error) {
 			p := f.engine("p", 1)
 			f.ok(p.Pause(f.Context(), testThread, ""))
-			f.says(f.code(p.Resume(f.Context(), ResumeRequest{Thread: testThread, Text: "blue"}), life.KindNotYours), "pauses after")
-			f.ok(p.Resume(f.Context(), ResumeRequest{Thread: testThread}))
+			f.says(f.code(p.Resume(f.Context(), thread.ResumeRequest{Thread: testThread, Text: "blue"}), life.KindNotYours), "pauses after")
+			f.ok(p.Resume(f.Context(), thread.ResumeRequest{Thread: testThread}))
 			return answer(ctx, t, m)
 		}
 		if res := f.steps("r1"); res.Status != "active" {
@@ -405,7 +406,7 @@ func TestFork(t *testing.T) {
 						next = "b"
 					}
 					uploaded := f.objects()
-					out, err := f.engine("p", 1).Fork(f.Context(), ForkRequest{ID: forked, From: testThread, Steps: steps, Key: "k", Limits: map[string]float64{"maxSteps": 9}})
+					out, err := f.engine("p", 1).Fork(f.Context(), thread.ForkRequest{ID: forked, From: testThread, Steps: steps, Key: "k", Limits: map[string]float64{"maxSteps": 9}})
 					if next == "" {
 						f.says(f.code(err, life.KindNotYours), "leads to the end", "fork "+string(testThread)+":3", "resume")
 						return
@@ -423,7 +424,7 @@ func TestFork(t *testing.T) {
 					entry, _ := v.Entry(forked)
 					chain, err := v.Chain(f.Context(), forked)
 					f.ok(err)
-					if len(chain.Steps) != steps || out.Role != next || entry.Next.Role != next || out.ForkedFrom == nil || *out.ForkedFrom != (ForkPoint{Step: entry.Head, Thread: testThread, Steps: steps}) || entry.Key != "k" || entry.Limits["maxSteps"] != 9 || entry.Head != out.Head {
+					if len(chain.Steps) != steps || out.Role != next || entry.Next.Role != next || out.ForkedFrom == nil || *out.ForkedFrom != (thread.ForkPoint{Step: entry.Head, Thread: testThread, Steps: steps}) || entry.Key != "k" || entry.Limits["maxSteps"] != 9 || entry.Head != out.Head {
 						f.Fatalf("%+v\n%+v", out, entry)
 					}
 					for i, s := range chain.Steps {
@@ -488,19 +489,19 @@ func reachedBy(o wire.Object) []wire.ID {
 // TestForkRefused: what can't be forked, and why.
 func TestForkRefused(t *testing.T) {
 	for name, c := range map[string]struct {
-		change func(f *fixture, req *ForkRequest)
+		change func(f *fixture, req *thread.ForkRequest)
 		code   life.Kind
 		says   string
 	}{
-		"too many steps":  {func(_ *fixture, r *ForkRequest) { r.Steps = 3 }, life.KindUsage, "has 1 steps"},
-		"less than none":  {func(_ *fixture, r *ForkRequest) { r.Steps = -2 }, life.KindUsage, "0 to 1"},
-		"a taken id":      {func(_ *fixture, r *ForkRequest) { r.ID = testThread }, life.KindNotYours, "there already"},
-		"no id":           {func(_ *fixture, r *ForkRequest) { r.ID = "../x" }, life.KindUsage, "thread id"},
-		"unknown thread":  {func(_ *fixture, r *ForkRequest) { r.From = "01JD0000000000000000000008" }, life.KindUsage, "no thread"},
-		"unknown limit":   {func(_ *fixture, r *ForkRequest) { r.Limits = map[string]float64{"steps": 3} }, life.KindUsage, "maxSteps"},
-		"negative limit":  {func(_ *fixture, r *ForkRequest) { r.Limits = map[string]float64{"tokens": -3} }, life.KindUsage, "tokens"},
-		"a secret in key": {func(f *fixture, r *ForkRequest) { f.secrets("hunter2-hunter2"); r.Key = "hunter2-hunter2" }, life.KindUsage, "secret"},
-		"the commit is gone": {func(f *fixture, _ *ForkRequest) {
+		"too many steps":  {func(_ *fixture, r *thread.ForkRequest) { r.Steps = 3 }, life.KindUsage, "has 1 steps"},
+		"less than none":  {func(_ *fixture, r *thread.ForkRequest) { r.Steps = -2 }, life.KindUsage, "0 to 1"},
+		"a taken id":      {func(_ *fixture, r *thread.ForkRequest) { r.ID = testThread }, life.KindNotYours, "there already"},
+		"no id":           {func(_ *fixture, r *thread.ForkRequest) { r.ID = "../x" }, life.KindUsage, "thread id"},
+		"unknown thread":  {func(_ *fixture, r *thread.ForkRequest) { r.From = "01JD0000000000000000000008" }, life.KindUsage, "no thread"},
+		"unknown limit":   {func(_ *fixture, r *thread.ForkRequest) { r.Limits = map[string]float64{"steps": 3} }, life.KindUsage, "maxSteps"},
+		"negative limit":  {func(_ *fixture, r *thread.ForkRequest) { r.Limits = map[string]float64{"tokens": -3} }, life.KindUsage, "tokens"},
+		"a secret in key": {func(f *fixture, r *thread.ForkRequest) { f.secrets("hunter2-hunter2"); r.Key = "hunter2-hunter2" }, life.KindUsage, "secret"},
+		"the commit is gone": {func(f *fixture, _ *thread.ForkRequest) {
 			f.mem.SetRef("refs/heads/uwf/"+string(testThread), wire.ZeroID)
 			f.remote.gone = append(f.remote.gone, plumbing.NewHash(f.chain().Steps[0].Work.Commit))
 		}, life.KindUsage, "is not on"},
@@ -510,7 +511,7 @@ func TestForkRefused(t *testing.T) {
 				f.writes()
 				f.start()
 				f.steps("r1")
-				req := ForkRequest{ID: forked, From: testThread, Steps: 1}
+				req := thread.ForkRequest{ID: forked, From: testThread, Steps: 1}
 				c.change(f, &req)
 				before := len(f.view().Threads())
 				_, err := f.engine("p", 1).Fork(f.Context(), req)
@@ -529,9 +530,9 @@ func TestForkWithAKey(t *testing.T) {
 		f.start()
 		f.steps("r1")
 		e := f.engine("p", 1)
-		first, err := e.Fork(f.Context(), ForkRequest{ID: forked, From: testThread, Steps: 1, Key: "k"})
+		first, err := e.Fork(f.Context(), thread.ForkRequest{ID: forked, From: testThread, Steps: 1, Key: "k"})
 		f.ok(err)
-		again, err := e.Fork(f.Context(), ForkRequest{ID: "01JD0000000000000000000008", From: testThread, Steps: 0, Key: "k"})
+		again, err := e.Fork(f.Context(), thread.ForkRequest{ID: "01JD0000000000000000000008", From: testThread, Steps: 0, Key: "k"})
 		f.ok(err)
 		if first.Existed || !again.Existed || again.Thread != forked || again.Head != first.Head || again.Name != "two" || again.Workflow != first.Workflow || again.Role != "b" {
 			f.Errorf("%+v", again)
@@ -546,14 +547,14 @@ func TestForkOfAsking(t *testing.T) {
 		f.agent = f.answer("ask", "approved")
 		f.start()
 		f.steps("r1")
-		out, err := f.engine("p", 1).Fork(f.Context(), ForkRequest{ID: forked, From: testThread, Steps: -1})
+		out, err := f.engine("p", 1).Fork(f.Context(), thread.ForkRequest{ID: forked, From: testThread, Steps: -1})
 		f.ok(err)
 		if out.Suspended == nil || out.Suspended.Role != "a" {
 			f.Fatalf("%+v", out)
 		}
 		_, err = f.engine("q", 1).Step(f.Context(), f.at(forked))
 		f.code(err, life.KindSuspended)
-		f.ok(f.engine("p", 1).Resume(f.Context(), ResumeRequest{Thread: forked, Text: "blue"}))
+		f.ok(f.engine("p", 1).Resume(f.Context(), thread.ResumeRequest{Thread: forked, Text: "blue"}))
 		f.agent = f.answer("done", "approved")
 		_, err = f.engine("r2", 1).Step(f.Context(), f.at(forked))
 		f.ok(err)
@@ -561,7 +562,7 @@ func TestForkOfAsking(t *testing.T) {
 		f.ok(f.engine("p", 1).Poke(f.Context(), forked, "more"))
 		_, err = f.engine("r3", 1).Step(f.Context(), f.at(forked))
 		f.ok(err)
-		_, err = f.engine("p", 1).Fork(f.Context(), ForkRequest{ID: "01JD0000000000000000000008", From: forked, Steps: 2})
+		_, err = f.engine("p", 1).Fork(f.Context(), thread.ForkRequest{ID: "01JD0000000000000000000008", From: forked, Steps: 2})
 		f.ok(err)
 		f.sound()
 	})
@@ -581,7 +582,7 @@ func TestRemove(t *testing.T) {
 		}, "pushed to it"},
 		"a fork on its own branch": {func(f *fixture) { f.ok(f.deed("fork")) }, ""},
 		"a fork without its branch": {func(f *fixture) {
-			_, err := f.engine("p", 1).Fork(f.Context(), ForkRequest{ID: forked, From: testThread, Steps: 1})
+			_, err := f.engine("p", 1).Fork(f.Context(), thread.ForkRequest{ID: forked, From: testThread, Steps: 1})
 			f.ok(err)
 			f.mem.SetRef("refs/heads/uwf/"+string(forked), wire.ZeroID)
 		}, "goes on from"},
@@ -599,7 +600,7 @@ func TestRemove(t *testing.T) {
 				c.change(f)
 				e := f.engine("p", 1)
 				var notice string
-				e.Observe = func(ev Event) { notice += ev.Text }
+				e.Observe = func(ev thread.Event) { notice += ev.Text }
 				f.ok(e.Remove(f.Context(), testThread))
 				_, branch := f.mem.Refs()["refs/heads/uwf/"+string(testThread)]
 				if branch != (c.stays != "") {
@@ -658,7 +659,7 @@ func TestRemoveBesideAnUnstarted(t *testing.T) {
 				f.ok(err)
 				e := f.engine("p", 1)
 				var notice string
-				e.Observe = func(ev Event) { notice += ev.Text }
+				e.Observe = func(ev thread.Event) { notice += ev.Text }
 				f.ok(e.Remove(f.Context(), testThread))
 				if _, there := f.mem.Refs()[ref]; there != (c.stays != "") {
 					f.Errorf("the branch is there: %v; %s", there, notice)
@@ -686,14 +687,14 @@ func TestResumeAfterTheEnd(t *testing.T) {
 					if i == 1 { // its branch was deleted after a merge
 						f.mem.SetRef("refs/heads/uwf/"+string(testThread), wire.ZeroID)
 					}
-					f.ok(f.engine("p", 1).Resume(f.Context(), ResumeRequest{Thread: testThread, Text: text, Limits: map[string]float64{"maxSteps": float64(40 + i)}}))
+					f.ok(f.engine("p", 1).Resume(f.Context(), thread.ResumeRequest{Thread: testThread, Text: text, Limits: map[string]float64{"maxSteps": float64(40 + i)}}))
 					e := f.entry()
 					if e.Status != gitcas.StatusActive || e.Next.Role != "b" || e.Key != "issue/7" || e.Limits["maxSteps"] != float64(40+i) || len(f.chain().Steps) != 2+i {
 						f.Fatalf("%+v", e)
 					}
 					f.sound()
 					f.ok(f.store().History(f.Context(), f.view(), func(e gitcas.Ended) error { f.Errorf("listed: %+v", e); return nil }))
-					f.says(f.code(f.engine("p", 1).Resume(f.Context(), ResumeRequest{Thread: testThread}), life.KindNotYours), "does not wait")
+					f.says(f.code(f.engine("p", 1).Resume(f.Context(), thread.ResumeRequest{Thread: testThread}), life.KindNotYours), "does not wait")
 					f.steps(fmt.Sprint("again", i))
 					f.says(f.runs[2+i].EdgePrompt, "look again", text)
 					if f.status() != "ended" {
@@ -863,15 +864,15 @@ func TestRaisedLimits(t *testing.T) {
 		_, err = f.step("r2")
 		f.code(err, life.KindLimit)
 		resume := func(limits map[string]float64) error {
-			return f.engine("p", 1).Resume(f.Context(), ResumeRequest{Thread: testThread, Limits: limits})
+			return f.engine("p", 1).Resume(f.Context(), thread.ResumeRequest{Thread: testThread, Limits: limits})
 		}
 		f.says(f.code(resume(map[string]float64{"maxSteps": 0.5}), life.KindUsage), "raise")
 		f.says(f.code(resume(map[string]float64{"steps": 5}), life.KindUsage), "maxSteps")
 		f.limits = moderator.Limits{Tokens: 500}
 		e := f.engine("p", 1)
 		var notice string
-		e.Observe = func(ev Event) { notice += ev.Text }
-		f.ok(e.Resume(f.Context(), ResumeRequest{Thread: testThread, Limits: map[string]float64{"maxSteps": 2, "tokens": 1e6}}))
+		e.Observe = func(ev thread.Event) { notice += ev.Text }
+		f.ok(e.Resume(f.Context(), thread.ResumeRequest{Thread: testThread, Limits: map[string]float64{"maxSteps": 2, "tokens": 1e6}}))
 		f.says(notice, "limit tokens stays 500")
 		f.steps("r2")
 	})
@@ -996,12 +997,12 @@ func (f *fixture) again(name string) error {
 	case "retry":
 		return e.Retry(f.Context(), testThread)
 	case "fork":
-		_, err := e.Fork(f.Context(), ForkRequest{ID: forked, From: testThread, Steps: 0})
+		_, err := e.Fork(f.Context(), thread.ForkRequest{ID: forked, From: testThread, Steps: 0})
 		return err
 	case "remove":
 		return e.Remove(f.Context(), testThread)
 	}
-	return e.Resume(f.Context(), ResumeRequest{Thread: testThread, Text: "go on"})
+	return e.Resume(f.Context(), thread.ResumeRequest{Thread: testThread, Text: "go on"})
 }
 
 // TestHooks: each durable point of a deed can be told to fault injection.
@@ -1038,11 +1039,11 @@ func TestForkOfAnOldID(t *testing.T) {
 		f.steps("r1")
 		// In the bubble it is the year 2000: such an id comes from then.
 		const old gitcas.ThreadID = "00VHNCZB000000000000000009"
-		_, err := f.engine("p", 1).Fork(f.Context(), ForkRequest{ID: old, From: testThread, Steps: 1})
+		_, err := f.engine("p", 1).Fork(f.Context(), thread.ForkRequest{ID: old, From: testThread, Steps: 1})
 		f.ok(err)
 		_, err = f.engine("p", 1).Cancel(f.Context(), old, "no")
 		f.ok(err)
-		_, err = f.engine("p", 1).Fork(f.Context(), ForkRequest{ID: old, From: testThread, Steps: 1})
+		_, err = f.engine("p", 1).Fork(f.Context(), thread.ForkRequest{ID: old, From: testThread, Steps: 1})
 		f.says(f.code(err, life.KindNotYours), "cancelled")
 	})
 }

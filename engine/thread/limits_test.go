@@ -1,4 +1,4 @@
-package thread
+package thread_test
 
 import (
 	"testing"
@@ -7,6 +7,7 @@ import (
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/task"
+	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas"
 )
 
@@ -76,7 +77,7 @@ func TestLimits(t *testing.T) {
 				f.says(f.code(err, life.KindSuspended), c.says)
 				f.limits = moderator.Limits{}
 				if c.own == nil {
-					f.ok(f.engine("p", 1).Resume(f.Context(), ResumeRequest{Thread: testThread, Text: ""}))
+					f.ok(f.engine("p", 1).Resume(f.Context(), thread.ResumeRequest{Thread: testThread, Text: ""}))
 					f.steps("r3")
 				}
 			})

@@ -1,4 +1,4 @@
-package thread
+package thread_test
 
 import (
 	"context"
@@ -10,6 +10,8 @@ import (
 
 	"github.com/united-workforce/uwf/engine/lease"
 	"github.com/united-workforce/uwf/engine/life"
+	"github.com/united-workforce/uwf/engine/step"
+	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/wire"
@@ -17,11 +19,11 @@ import (
 
 // goesOn is a job that does n steps, one after the other. between is called when a step is
 // done and the next one has not begun.
-func (f *fixture) goesOn(run string, n int, between func(Result)) (last Result, err error) {
+func (f *fixture) goesOn(run string, n int, between func(thread.Result)) (last thread.Result, err error) {
 	e := f.engine(run, 1)
 	var held *lease.Lease
 	for i := 1; ; i++ {
-		last, err = e.Step(f.Context(), StepRequest{Thread: testThread, Held: held, Next: func() (lease.Identity, bool) {
+		last, err = e.Step(f.Context(), step.Request{Thread: testThread, Held: held, Next: func() (lease.Identity, bool) {
 			who := e.Who
 			who.Run = fmt.Sprintf("%s-%d", run, i+1)
 			return who, i < n
@@ -49,7 +51,7 @@ func TestStepsOfOneJob(t *testing.T) {
 				return nil
 			}
 			var claims []string
-			_, err := f.goesOn("r1", n, func(Result) {
+			_, err := f.goesOn("r1", n, func(thread.Result) {
 				c, ok := f.view().Claim(testThread)
 				if !ok || c.Head != f.entry().Head {
 					f.Errorf("between two steps the claim is %+v", c)
@@ -74,15 +76,15 @@ func TestSeveralStepsAgain(t *testing.T) {
 		f.start()
 		began := node.Pin{Hash: f.entry().Head}
 		f.agent = f.answer("done", "rejected")
-		_, err := f.goesOn("r1", 2, func(Result) {})
+		_, err := f.goesOn("r1", 2, func(thread.Result) {})
 		f.ok(err)
-		res, err := f.stepWith("r1", 2, StepRequest{Thread: testThread, ExpectHead: began})
+		res, err := f.stepWith("r1", 2, step.Request{Thread: testThread, ExpectHead: began})
 		f.ok(err)
 		if !res.Again || res.Step != 2 {
 			f.Errorf("the result is %+v", res)
 		}
 		for _, run := range []string{"r", "r1-", "r1-1"} {
-			_, err = f.stepWith(run, 1, StepRequest{Thread: testThread, ExpectHead: began})
+			_, err = f.stepWith(run, 1, step.Request{Thread: testThread, ExpectHead: began})
 			f.code(err, life.KindNotYours)
 		}
 		f.paid(2)
@@ -119,7 +121,7 @@ func TestBetweenTwoSteps(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(f *fixture) {
 				f.start()
-				_, err := f.goesOn("r1", 2, func(Result) { c.between(f) })
+				_, err := f.goesOn("r1", 2, func(thread.Result) { c.between(f) })
 				f.code(err, c.code)
 				f.paid(c.paid)
 				if held, ok := f.view().Claim(testThread); ok && held.Host == f.host {
@@ -136,7 +138,7 @@ func TestBetweenTwoSteps(t *testing.T) {
 func TestKilledBetweenTwoSteps(t *testing.T) {
 	inBubble(t, func(f *fixture) {
 		f.start()
-		f.killedAt("commit", func() { _, _ = f.goesOn("r1", 2, func(Result) {}) })
+		f.killedAt("commit", func() { _, _ = f.goesOn("r1", 2, func(thread.Result) {}) })
 		if _, ok := f.view().Claim(testThread); !ok {
 			t.Fatal("no claim is left")
 		}
@@ -163,7 +165,7 @@ func TestNoNextStep(t *testing.T) {
 			inBubble(t, func(f *fixture) {
 				f.start()
 				set(f)
-				res, err := f.engine("r1", 1).Step(f.Context(), StepRequest{Thread: testThread, Next: func() (lease.Identity, bool) { return f.engine("r1-2", 1).Who, true }})
+				res, err := f.engine("r1", 1).Step(f.Context(), step.Request{Thread: testThread, Next: func() (lease.Identity, bool) { return f.engine("r1-2", 1).Who, true }})
 				f.ok(err)
 				if res.Held != nil {
 					f.Error("the next step is claimed")
@@ -174,7 +176,7 @@ func TestNoNextStep(t *testing.T) {
 	}
 	inBubble(t, func(f *fixture) {
 		f.start()
-		res, err := f.engine("r1", 1).Step(f.Context(), StepRequest{Thread: testThread, Next: func() (lease.Identity, bool) { return f.engine("r1-2", 1).Who, true }})
+		res, err := f.engine("r1", 1).Step(f.Context(), step.Request{Thread: testThread, Next: func() (lease.Identity, bool) { return f.engine("r1-2", 1).Who, true }})
 		f.ok(err)
 		ctx, cancel := context.WithCancelCause(f.Context())
 		cancel(errors.New("SIGTERM"))

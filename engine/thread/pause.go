@@ -50,10 +50,10 @@ func (e *Engine) Pause(ctx context.Context, id gitcas.ThreadID, reason string) e
 			Threads: map[gitcas.ThreadID]*gitcas.Entry{id: &entry},
 		}, e.By), nil
 	}
-	if v, err = e.update(ctx, v, build, id); err != nil {
+	if v, err = e.Update(ctx, v, build, id); err != nil {
 		return err
 	}
-	e.reached("pause asked")
+	e.Reached("pause asked")
 	return e.takeEffect(ctx, v, id)
 }
 
@@ -67,10 +67,10 @@ func (e *Engine) takeEffect(ctx context.Context, v *gitcas.View, id gitcas.Threa
 	if !alive || entry.Pause == nil || entry.Status != gitcas.StatusActive {
 		return nil // the running step was over, or somebody else was faster
 	}
-	if held, claimed := v.Claim(id); claimed && e.leases().Counts(v, held.Claim, entry) {
+	if held, claimed := v.Claim(id); claimed && e.Leases().Counts(v, held.Claim, entry) {
 		return nil // whoever holds it sees to it
 	}
-	e.branches().CatchUp(ctx, v, id, workbranch.Of(id, entry))
+	e.Branches().CatchUp(ctx, v, id, workbranch.Of(id, entry))
 	err = e.alone(ctx, v, id, "pause", func(_ *gitcas.View, entry *gitcas.Entry) (*gitcas.Change, error) {
 		if entry.Pause == nil {
 			return nil, nil

@@ -48,7 +48,7 @@ func (e *Engine) Pending(v *gitcas.View, idle time.Duration) []Pending {
 		if v.Time().Sub(p.Since).Abs() <= idle {
 			continue
 		}
-		if held, claimed := v.Claim(id); claimed && e.leases().Counts(v, held.Claim, entry) {
+		if held, claimed := v.Claim(id); claimed && e.Leases().Counts(v, held.Claim, entry) {
 			continue
 		}
 		out = append(out, p)

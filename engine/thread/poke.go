@@ -170,7 +170,7 @@ func (p *poking) undo(ctx context.Context, v *gitcas.View, c *gitcas.Change, ent
 
 // at is where the work stands: the branch's tip, which contains the recorded commit.
 func (p *poking) at(ctx context.Context, v *gitcas.View, work gitcas.Work) (wire.ID, error) {
-	at, err := p.e.branches().FindBase(ctx, v, p.id, work, func(ctx context.Context) (*gitcas.View, error) {
+	at, err := p.e.Branches().FindBase(ctx, v, p.id, work, func(ctx context.Context) (*gitcas.View, error) {
 		fresh, err := p.e.Store.Reload(ctx, v, p.id)
 		if err == nil {
 			v = fresh
@@ -191,7 +191,7 @@ func (p *poking) at(ctx context.Context, v *gitcas.View, work gitcas.Work) (wire
 func (p *poking) edits(ctx context.Context, id wire.ID, last gitcas.ChainStep, n int) (bool, wire.ID, error) {
 	c, err := workbranch.Read(ctx, p.e.Store.Remote(), id)
 	if errors.Is(err, wire.ErrNotFound) {
-		_, err = p.e.branches().FindCommit(ctx, id.String())
+		_, err = p.e.Branches().FindCommit(ctx, id.String())
 	}
 	if err != nil {
 		return false, wire.ZeroID, err

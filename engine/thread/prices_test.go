@@ -1,4 +1,4 @@
-package thread
+package thread_test
 
 import (
 	"errors"
@@ -7,6 +7,7 @@ import (
 
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/moderator"
+	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/engine/workflow"
 )
 
@@ -86,19 +87,19 @@ func TestCostLimitsNeedPricesLater(t *testing.T) {
 		f.limits = moderator.Limits{}
 
 		was := f.entry()
-		err = f.engine("p", 1).Resume(f.Context(), ResumeRequest{Thread: testThread, Limits: own})
+		err = f.engine("p", 1).Resume(f.Context(), thread.ResumeRequest{Thread: testThread, Limits: own})
 		f.says(f.code(err, life.KindUsage), "a limit of $3 ", errNoPrice.Error())
 		if now := f.entry(); now.Status != was.Status || len(now.Limits) > 0 {
 			f.Errorf("%+v", now)
 		}
-		_, err = f.engine("p", 1).Fork(f.Context(), ForkRequest{ID: "01JD0000000000000000000009", From: testThread, Steps: 1, Limits: own})
+		_, err = f.engine("p", 1).Fork(f.Context(), thread.ForkRequest{ID: "01JD0000000000000000000009", From: testThread, Steps: 1, Limits: own})
 		f.says(f.code(err, life.KindUsage), errNoPrice.Error())
 		if n := len(f.all().Threads()); n != 1 {
 			f.Errorf("%d threads are there", n)
 		}
 
 		f.noPrice = nil
-		f.ok(f.engine("p", 1).Resume(f.Context(), ResumeRequest{Thread: testThread, Limits: own}))
+		f.ok(f.engine("p", 1).Resume(f.Context(), thread.ResumeRequest{Thread: testThread, Limits: own}))
 		f.noPrice = func(role string) bool { return role == "b" }
 		_, err = f.step("r3")
 		f.says(f.code(err, life.KindUsage), "role b", errNoPrice.Error())
@@ -118,7 +119,7 @@ func TestCostLimitsNeedPricesAfterTheEnd(t *testing.T) {
 		f.start()
 		f.steps("r1", "r2")
 		f.noPrice = func(string) bool { return true }
-		err := f.engine("p", 1).Resume(f.Context(), ResumeRequest{Thread: testThread, Text: "again", Limits: map[string]float64{"costUsd": 3}})
+		err := f.engine("p", 1).Resume(f.Context(), thread.ResumeRequest{Thread: testThread, Text: "again", Limits: map[string]float64{"costUsd": 3}})
 		f.says(f.code(err, life.KindUsage), errNoPrice.Error())
 		f.history()
 	})

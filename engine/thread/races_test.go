@@ -1,4 +1,4 @@
-package thread
+package thread_test
 
 import (
 	"fmt"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/reading"
+	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/wire"
@@ -114,7 +115,7 @@ func TestResumeAnswersWhatWasAsked(t *testing.T) {
 						return once(op, req)
 					}
 				}
-				err := f.engine("late", 1).Resume(f.Context(), ResumeRequest{Thread: testThread, Text: "only to the first question"})
+				err := f.engine("late", 1).Resume(f.Context(), thread.ResumeRequest{Thread: testThread, Text: "only to the first question"})
 				if c.lost {
 					f.ok(err) // it was the answer to the first question, which is over
 				} else {

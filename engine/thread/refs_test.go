@@ -1,4 +1,4 @@
-package thread
+package thread_test
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/united-workforce/uwf/engine/task"
+	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
@@ -52,7 +53,7 @@ func TestFewRefs(t *testing.T) {
 					}
 				}
 				// So does one that goes on: its next claim goes with the last part.
-				_, err := f.goesOn("j", 3, func(Result) {
+				_, err := f.goesOn("j", 3, func(thread.Result) {
 					if c, ok := f.view().Claim(testThread); !ok || c.Head != f.entry().Head {
 						f.Errorf("between two steps the claim is %+v", c)
 					}

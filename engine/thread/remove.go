@@ -32,16 +32,16 @@ func (e *Engine) Remove(ctx context.Context, id gitcas.ThreadID) error {
 		c, ended, err = e.removal(ctx, v, id)
 		return c, err
 	}
-	if v, err = e.update(ctx, v, build, id); err != nil {
+	if v, err = e.Update(ctx, v, build, id); err != nil {
 		return err
 	}
-	e.reached("remove")
+	e.Reached("remove")
 	if why, err := e.dropBranch(ctx, v, ended); err != nil {
 		return fmt.Errorf("thread %s is removed, but its work branch %s could not be deleted (try again, or: git push <remote> :%s): %w", id, ended.Work.Branch, workbranch.Ref(ended.Work.Branch), err)
 	} else if why != "" {
-		e.observe(Event{Kind: "notice", Thread: id, Text: fmt.Sprintf("branch %s stays: %s", ended.Work.Branch, why)})
+		e.Emit(Event{Kind: "notice", Thread: id, Text: fmt.Sprintf("branch %s stays: %s", ended.Work.Branch, why)})
 	}
-	e.reached("remove branch")
+	e.Reached("remove branch")
 	return nil
 }
 

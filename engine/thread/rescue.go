@@ -32,7 +32,7 @@ func (e *Engine) FindRemains(ctx context.Context, v *gitcas.View, id gitcas.Thre
 	var found Remains
 	entry, _ := v.Entry(id)
 	if held, claimed := v.Claim(id); claimed && held.Head == entry.Head {
-		found.Claim = e.leases().IsOver(held.Claim) || !held.Ahead && ours(held.Run, held.Attempt)
+		found.Claim = e.Leases().IsOver(held.Claim) || !held.Ahead && ours(held.Run, held.Attempt)
 	}
 	chain, err := v.Chain(ctx, id)
 	if err != nil {
@@ -78,7 +78,7 @@ func (e *Engine) attemptDied(ctx context.Context, v *gitcas.View, ref string) (b
 // ReleaseAhead deletes the claim that was made ahead for this run, whose jobs never began.
 func (e *Engine) ReleaseAhead(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) {
 	if held, claimed := v.Claim(id); claimed && held.Nonce != "" && held.Nonce == e.Who.Ahead {
-		e.leases().Release(ctx, id, held)
+		e.Leases().Release(ctx, id, held)
 	}
 }
 
@@ -86,10 +86,10 @@ func (e *Engine) ReleaseAhead(ctx context.Context, v *gitcas.View, id gitcas.Thr
 // it as an attempt: the next job need not wait until everybody takes it for dead. It
 // returns the store after that, and does nothing where the claim counts.
 func (e *Engine) FreeClaim(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) (*gitcas.View, error) {
-	return e.update(ctx, v, func(v *gitcas.View) (*gitcas.Change, error) {
+	return e.Update(ctx, v, func(v *gitcas.View) (*gitcas.Change, error) {
 		entry, alive := v.Entry(id)
 		held, claimed := v.Claim(id)
-		if !alive || !claimed || held.Head != entry.Head || e.leases().Counts(v, held.Claim, entry) {
+		if !alive || !claimed || held.Head != entry.Head || e.Leases().Counts(v, held.Claim, entry) {
 			return nil, nil
 		}
 		keep, died := lease.RecordDeadClaim(v, id, held, held.For)

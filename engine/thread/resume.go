@@ -51,10 +51,10 @@ func (e *Engine) Resume(ctx context.Context, req ResumeRequest) error {
 		return err
 	}
 	r := &resumption{e: e, req: req, by: e.identifySpeaker(ctx, v, req.Thread)}
-	if v, err = e.update(ctx, v, func(v *gitcas.View) (*gitcas.Change, error) { return r.change(ctx, v) }, req.Thread); err != nil {
+	if v, err = e.Update(ctx, v, func(v *gitcas.View) (*gitcas.Change, error) { return r.change(ctx, v) }, req.Thread); err != nil {
 		return err
 	}
-	e.reached("resume")
+	e.Reached("resume")
 	e.tellLimits(ctx, v, req)
 	return nil
 }
@@ -88,7 +88,7 @@ func (e *Engine) tellLimits(ctx context.Context, v *gitcas.View, req ResumeReque
 	if err != nil {
 		return // the next step will say
 	}
-	own, now := life.OwnLimits(req.Limits), e.limitsOf(t)
+	own, now := life.OwnLimits(req.Limits), e.LimitsOf(t)
 	for _, l := range []struct {
 		name  string
 		lower bool
@@ -101,7 +101,7 @@ func (e *Engine) tellLimits(ctx context.Context, v *gitcas.View, req ResumeReque
 		{"wall", now.Wall < own.Wall, now.Wall},
 	} {
 		if l.lower {
-			e.observe(Event{Kind: "notice", Thread: req.Thread, Text: fmt.Sprintf("limit %s stays %v: the configuration or the workflow sets it, and the lowest counts", l.name, l.value)})
+			e.Emit(Event{Kind: "notice", Thread: req.Thread, Text: fmt.Sprintf("limit %s stays %v: the configuration or the workflow sets it, and the lowest counts", l.name, l.value)})
 		}
 	}
 }
@@ -343,7 +343,7 @@ func (r *resumption) alive(ctx context.Context, v, past *gitcas.View, t *reading
 	}
 	c.Reopen = []gitcas.Ended{ended}
 	story.AddPage(c, gitcas.IndexPath(id), story.WithTries(ctx, t, *c.Threads[id]).WriteIndex())
-	upd, err := r.e.branches().RestoreRef(ctx, v, workbranch.Of(id, entry))
+	upd, err := r.e.Branches().RestoreRef(ctx, v, workbranch.Of(id, entry))
 	if err != nil {
 		return nil, err
 	}

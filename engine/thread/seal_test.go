@@ -1,4 +1,4 @@
-package thread
+package thread_test
 
 import (
 	"context"
@@ -12,8 +12,8 @@ import (
 	"github.com/united-workforce/uwf/engine/attempt"
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/redact"
+	"github.com/united-workforce/uwf/engine/step/seal"
 	"github.com/united-workforce/uwf/engine/task"
-	"github.com/united-workforce/uwf/engine/thread/seal"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/wire"
@@ -351,22 +351,6 @@ func TestSealChecksPrompts(t *testing.T) {
 				f.Error("the step was committed")
 			}
 		})
-	}
-}
-
-// TestFillRefuses: a step is read back from what was stored of it.
-func TestFillRefuses(t *testing.T) {
-	const nowhere, output, text node.Hash = "0000000000000", "0000000000001", "0000000000002"
-	known := node.Map{output: {Payload: map[string]any{}}, text: {Type: node.String, Payload: "x"}}
-	body := nowhere
-	for want, step := range map[string]record.Step{
-		"output: node not found":      {Output: nowhere},
-		"the output is not an object": {Output: text},
-		"body: node not found":        {Output: output, Body: &body},
-	} {
-		if err := (&sealed{step: step}).fill(known); err == nil || !strings.HasPrefix(err.Error(), want) {
-			t.Errorf("%v, want %s", err, want)
-		}
 	}
 }
 

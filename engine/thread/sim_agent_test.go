@@ -1,4 +1,4 @@
-package thread
+package thread_test
 
 import (
 	"context"
@@ -13,7 +13,9 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/filemode"
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/redact"
+	"github.com/united-workforce/uwf/engine/step"
 	"github.com/united-workforce/uwf/engine/task"
+	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/gitobj"
 	"github.com/united-workforce/uwf/gitcas/node"
@@ -54,7 +56,7 @@ func simRole(role string) map[string]any {
 	return map[string]any{"description": role, "goal": "g", "capabilities": []any{}, "procedure": "p", "output": "o", "frontmatter": string(h)}
 }
 
-func simStart(id gitcas.ThreadID) StartRequest {
+func simStart(id gitcas.ThreadID) thread.StartRequest {
 	nodes := map[node.Hash]node.Node{}
 	add := func(typ node.Hash, payload any) node.Hash {
 		n, h, err := node.New(typ, payload, time.UnixMilli(0))
@@ -69,19 +71,17 @@ func simStart(id gitcas.ThreadID) StartRequest {
 	wf := record.Schemas()[record.WorkflowSchema]
 	nodes[record.WorkflowSchema] = wf
 	h := add(record.WorkflowSchema, simWorkflow)
-	return StartRequest{ID: id, Workflow: h, Nodes: nodes, Prompt: "do it for " + string(id)}
+	return thread.StartRequest{ID: id, Workflow: h, Nodes: nodes, Prompt: "do it for " + string(id)}
 }
 
 // engine is an actor's engine.
-func (w *world) engine(a *actor) *Engine {
+func (w *world) engine(a *actor) *engine {
 	folder := &simFolder{w: w, a: a, files: map[string]string{}}
-	return &Engine{
-		Store: w.store(a), Agent: &simAgent{w: w, a: a, folder: folder}, Folder: folder, Redact: noSecrets{},
-		Settings: simSettings{w.timeout}, Clock: simClock{a: a}, Fence: func() string { return "fence" },
-		Nonce:    func() string { a.claims++; return fmt.Sprintf("p%d-%d", a.pid, a.claims) },
-		Who:      w.identity(a),
-		Unpushed: &simDisk{w: w, a: a},
-		Observe: func(e Event) {
+	return &engine{&step.Stepper{Agent: &simAgent{w: w, a: a, folder: folder}, Folder: folder, Fence: func() string { return "fence" }, Unpushed: &simDisk{w: w, a: a}, Engine: &thread.Engine{
+		Store: w.store(a), Redact: noSecrets{}, Settings: simSettings{w.timeout}, Clock: simClock{a: a},
+		Nonce: func() string { a.claims++; return fmt.Sprintf("p%d-%d", a.pid, a.claims) },
+		Who:   w.identity(a),
+		Observe: func(e thread.Event) {
 			if e.Kind == "notice" && !a.crashed {
 				w.say("%s: notice: %s", a.name, e.Text)
 				if strings.Contains(e.Text, "can't be brought in") {
@@ -89,7 +89,7 @@ func (w *world) engine(a *actor) *Engine {
 				}
 			}
 		},
-	}
+	}}}
 }
 
 type noSecrets struct{}

@@ -1,4 +1,4 @@
-package thread
+package thread_test
 
 import (
 	"context"
@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/united-workforce/uwf/engine/deliver"
 	"github.com/united-workforce/uwf/engine/life"
+	"github.com/united-workforce/uwf/engine/step"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/gitobj"
 	"github.com/united-workforce/uwf/gitcas/node"
@@ -28,7 +30,7 @@ func (w *world) toTheEnd() {
 	for n := range 2 {
 		name := fmt.Sprintf("E%d", n)
 		a := w.spawn(name+".1", name, 1, w.main, func(a *actor) {
-			_, a.err = a.eng.Step(a.ctx, StepRequest{Thread: w.main, Deliver: true, Effects: func() life.Effects { return life.Effects{Comment: simComment} }})
+			_, a.err = a.eng.Step(a.ctx, step.Request{Thread: w.main, Deliver: true, Effects: func() life.Effects { return life.Effects{Comment: simComment} }})
 		})
 		if w.openAll(a); a.err != nil {
 			w.fail("%s: %v", name, a.err)
@@ -60,7 +62,7 @@ func (w *world) lag() {
 // deliver is the part of a job that delivers its thread.
 func (w *world) deliver(a *actor, head node.Hash) {
 	var did bool
-	a.res, a.err = a.eng.Deliver(a.ctx, DeliverRequest{Thread: a.thread, ExpectHead: node.Pin{Hash: head}, Do: func(ctx context.Context, d Delivery) (life.Effects, error) {
+	a.res, a.err = a.eng.Deliver(a.ctx, deliver.Request{Thread: a.thread, ExpectHead: node.Pin{Hash: head}, Do: func(ctx context.Context, d deliver.Delivery) (life.Effects, error) {
 		w.deliveryStarts(a, d)
 		for range 1 + a.rng.IntN(2) {
 			w.waitIn(ctx, a, "deliver")
@@ -88,7 +90,7 @@ func (w *world) deliver(a *actor, head node.Hash) {
 // as far as the job could see: an outage between its last look and here may be long.
 // Without atomic pushes the last can't be: the archive goes out without the claim, so a
 // job whose claim was just taken over may archive while the other begins.
-func (w *world) deliveryStarts(a *actor, d Delivery) {
+func (w *world) deliveryStarts(a *actor, d deliver.Delivery) {
 	if a.claimHead != "" && string(d.Entry.Head) != a.claimHead {
 		w.problem("%s delivers head %s, but claimed the thread at %s", a.name, d.Entry.Head, a.claimHead)
 	}
@@ -224,7 +226,7 @@ func (w *world) sweeper(run string) {
 				w.deliver(a, p.Head)
 				return
 			default:
-				a.res, a.err = a.eng.Step(a.ctx, StepRequest{Thread: w.main, ExpectHead: node.Pin{Hash: p.Head}, Deliver: w.delivers})
+				a.res, a.err = a.eng.Step(a.ctx, step.Request{Thread: w.main, ExpectHead: node.Pin{Hash: p.Head}, Deliver: w.delivers})
 				w.stepped(a)
 				return
 			}

@@ -1,4 +1,4 @@
-package thread
+package thread_test
 
 import (
 	"context"
@@ -13,7 +13,9 @@ import (
 	"github.com/united-workforce/uwf/engine/deadline"
 	"github.com/united-workforce/uwf/engine/lease"
 	"github.com/united-workforce/uwf/engine/life"
-	"github.com/united-workforce/uwf/engine/thread/unpushed"
+	"github.com/united-workforce/uwf/engine/step"
+	"github.com/united-workforce/uwf/engine/step/unpushed"
+	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/internal/outage"
@@ -550,10 +552,10 @@ func (w *world) rescue() {
 	w.say("%s starts", name)
 	w.spawnAs(&actor{name: name, ci: dead.ci, run: dead.ci, attempt: dead.attempt, job: "rescue", over: []string{jobStep}, killed: killed(dead), on: dead.on, thread: dead.thread, isJob: true}, func(a *actor) {
 		var in bool
-		a.res, in, a.err = a.eng.BringIn(a.ctx, StepRequest{Thread: a.thread, Deliver: w.delivers})
+		a.res, in, a.err = a.eng.BringIn(a.ctx, step.Request{Thread: a.thread, Deliver: w.delivers})
 		if a.err == nil && !in {
 			var v *gitcas.View
-			var left Remains
+			var left thread.Remains
 			if v, a.err = a.eng.Store.Load(a.ctx, a.thread); a.err != nil {
 				return
 			}

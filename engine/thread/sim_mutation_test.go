@@ -1,4 +1,4 @@
-package thread
+package thread_test
 
 import (
 	"encoding/json"
@@ -22,22 +22,22 @@ var mutations = []mutation{
 		"if !ok || false && !reflect.DeepEqual(life.WithoutEffects(entry), life.WithoutEffects(l.Entry)) {",
 	},
 	{
-		"no entry check on rebuild", "commit.go",
+		"no entry check on rebuild", "../step/commit.go",
 		"case !life.SameThread(entry, r.Entry):\n\t\treturn entry, held, &movedError",
 		"case false:\n\t\treturn entry, held, &movedError",
 	},
 	{
-		"a pause is not looked at", "decide.go",
+		"a pause is not looked at", "../step/decide.go",
 		"if r.Entry.Pause != nil {",
 		"if false && r.Entry.Pause != nil {",
 	},
 	{
-		"a pause is forgotten by the commit", "commit.go",
+		"a pause is forgotten by the commit", "../step/commit.go",
 		"if entry.Pause != nil {\n\t\t\tlife.TakePause(&entry, next.role)",
 		"if false && entry.Pause != nil {\n\t\t\tlife.TakePause(&entry, next.role)",
 	},
 	{
-		"a poked step is not linked", "commit.go",
+		"a poked step is not linked", "../step/commit.go",
 		"append(r.PokedStep(), prev...)",
 		"prev",
 	},
@@ -47,8 +47,8 @@ var mutations = []mutation{
 		"if err != nil || own || !own {",
 	},
 	{
-		"a job suspends under another one's claim", "suspend.go",
-		"if !claimed || !r.lease.Owns(held.Claim) {",
+		"a job suspends under another one's claim", "session.go",
+		"if !claimed || !s.Lease.Owns(held.Claim) {",
 		"if !claimed {",
 	},
 	{
@@ -57,18 +57,18 @@ var mutations = []mutation{
 		"if !ok {\n\t\tl.gone = true",
 	},
 	{
-		"what could not be delivered is archived", "deliver.go",
+		"what could not be delivered is archived", "../deliver/deliver.go",
 		"case err != nil:\n\t\treturn r.notDone(ctx, err)\n\t}",
 		"}",
 	},
 	{
-		"a delivery is archived without the claim", "deliver.go",
-		"return entry, held, alive && life.SameThread(entry, r.Entry) && claimed && r.lease.Owns(held.Claim)",
-		"return entry, held, alive && life.SameThread(entry, r.Entry) && claimed",
+		"a delivery is archived without the claim", "session.go",
+		"return entry, held, alive && life.SameThread(entry, s.Entry) && claimed && s.Lease.Owns(held.Claim)",
+		"return entry, held, alive && life.SameThread(entry, s.Entry) && claimed",
 	},
 	{
-		"a delivery doesn't bring the branch up", "deliver.go",
-		"return r.findBase(ctx)",
+		"a delivery doesn't bring the branch up", "../deliver/deliver.go",
+		"return r.FindBase(ctx)",
 		"return tip, nil",
 	},
 	{
@@ -77,7 +77,7 @@ var mutations = []mutation{
 		"if f.Comment >= 0 && (",
 	},
 	{
-		"a refused dispatch suspends what somebody works on", "suspendat.go",
+		"a refused dispatch suspends what somebody works on", "suspend.go",
 		"!pending || claimed && held.Head == entry.Head &&",
 		"!pending || false && claimed && held.Head == entry.Head &&",
 	},
@@ -127,7 +127,7 @@ var mutations = []mutation{
 		"l.k.Released.Store(l.nonce, true)\n\treturn\n",
 	},
 	{
-		"too many failed attempts don't stop", "step.go",
+		"too many failed attempts don't stop", "../step/step.go",
 		"if n := life.CountAttempts(r.Entry, r.ID, held.Died); n >= life.MaxAttempts {",
 		"if n := life.CountAttempts(r.Entry, r.ID, held.Died); false && n >= life.MaxAttempts {",
 	},
@@ -157,29 +157,29 @@ var mutations = []mutation{
 		"if len(u.unanswered) >= 0 || errors.Is(err, ErrUnsure) {\n\t\treturn err",
 	},
 	{
-		"the sealed step is not on disk", "step.go",
+		"the sealed step is not on disk", "../step/step.go",
 		"\tr.keepOnDisk(step)\n",
 		"",
 	},
 	{
-		"the sealed step is deleted before it landed", "commit.go",
-		"\tv, err := r.e.update(push, r.View, build, r.ID)\n\tvar moved *movedError",
-		"\tr.dropFromDisk()\n\tv, err := r.e.update(push, r.View, build, r.ID)\n\tvar moved *movedError",
+		"the sealed step is deleted before it landed", "../step/commit.go",
+		"\tv, err := r.e.Update(push, r.View, build, r.ID)\n\tvar moved *movedError",
+		"\tr.dropFromDisk()\n\tv, err := r.e.Update(push, r.View, build, r.ID)\n\tvar moved *movedError",
 	},
 	{
-		"the sealed step stays on disk", "commit.go",
+		"the sealed step stays on disk", "../step/commit.go",
 		"\tr.settled(push, v, done)\n\tr.dropFromDisk()",
 		"\tr.settled(push, v, done)\n\tr.onDisk = false",
 	},
 	{
-		"what is on disk is not brought in", "step.go",
+		"what is on disk is not brought in", "../step/step.go",
 		"if res, in, err := r.bringIn(ctx); in",
 		"if res, in, err := r.result(), false, error(nil); in",
 	},
 	{
-		"it is brought in without a claim", "bringin.go",
-		"v, h, err := r.e.claim(ctx, r.View, r.ID, lease.Terms{Work: lease.DeliveryTime})",
-		"v, h, err := r.e.claim(ctx, r.View, r.ID, lease.Terms{Work: lease.DeliveryTime, Take: &gitcas.Held{}})",
+		"it is brought in without a claim", "../step/bringin.go",
+		"v, h, err := r.e.Claim(ctx, r.View, r.ID, lease.Terms{Work: lease.DeliveryTime})",
+		"v, h, err := r.e.Claim(ctx, r.View, r.ID, lease.Terms{Work: lease.DeliveryTime, Take: &gitcas.Held{}})",
 	},
 	{
 		"a claim that counts is replaced", "../lease/lease.go",
@@ -217,7 +217,7 @@ var mutations = []mutation{
 		"if _, _ = entry, alive; !ok {",
 	},
 	{
-		"a claim is renewed until its job is over", "step.go",
+		"a claim is renewed until its job is over", "session.go",
 		"\t\tcancel()\n\t\twg.Wait()\n",
 		"\t\tcontext.AfterFunc(ctx, cancel)\n\t\twg.Go(func() {})\n",
 	},
@@ -232,12 +232,12 @@ var mutations = []mutation{
 		"ctx, cancel := context.WithCancel(ctx)\n\tdefer cancel()\n\tfor range",
 	},
 	{
-		"a step is committed without the claim", "commit.go",
-		"case !claimed || !r.lease.Owns(held.Claim):",
+		"a step is committed without the claim", "../step/commit.go",
+		"case !claimed || !r.Lease.Owns(held.Claim):",
 		"case claimed && false:",
 	},
 	{
-		"a step leaves its claim", "commit.go",
+		"a step leaves its claim", "../step/commit.go",
 		"Refs:    append(refs, claim),",
 		"Refs:    append(refs, claim)[:len(refs)],",
 	},
@@ -247,17 +247,17 @@ var mutations = []mutation{
 		"_ = release\n\t}\n\treturn c\n",
 	},
 	{
-		"a job's suspension leaves the claim", "suspend.go",
-		"Body:     reason,\n\t\t\tTrailers: story.EntryTrailers(r.ID, entry),\n\t\t\tRefs:     []wire.RefUpdate{release},",
-		"Body:     reason,\n\t\t\tTrailers: story.EntryTrailers(r.ID, entry),\n\t\t\tRefs:     []wire.RefUpdate{release}[:0],",
+		"a job's suspension leaves the claim", "session.go",
+		"Body:     reason,\n\t\t\tTrailers: story.EntryTrailers(s.ID, entry),\n\t\t\tRefs:     []wire.RefUpdate{release},",
+		"Body:     reason,\n\t\t\tTrailers: story.EntryTrailers(s.ID, entry),\n\t\t\tRefs:     []wire.RefUpdate{release}[:0],",
 	},
 	{
-		"a cancellation leaves the claim", "suspend.go",
+		"a cancellation leaves the claim", "cancel.go",
 		"c.Refs = append(c.Refs, release)\n\t}\n\treturn story.Sign(",
 		"_ = release\n\t}\n\treturn story.Sign(",
 	},
 	{
-		"a delivery leaves the claim", "deliver.go",
+		"a delivery leaves the claim", "../deliver/deliver.go",
 		"Refs:     []wire.RefUpdate{release},",
 		"Refs:     []wire.RefUpdate{release}[:0],",
 	},
@@ -273,13 +273,13 @@ var mutations = []mutation{
 	},
 	{
 		"a rescue frees a claim that counts", "rescue.go",
-		" || e.leases().Counts(v, held.Claim, entry) {",
+		" || e.Leases().Counts(v, held.Claim, entry) {",
 		" {",
 	},
 	{
-		"another head is stepped than was told", "decide.go",
-		"if expect := r.req.ExpectHead; expect.Hash != \"\" && entry",
-		"if expect := r.req.ExpectHead; expect.Hash == \"\" && entry",
+		"another head is stepped than was told", "../step/decide.go",
+		"if expect := r.Expect; expect.Hash != \"\" && entry",
+		"if expect := r.Expect; expect.Hash == \"\" && entry",
 	},
 	{
 		"a next step goes on with a claim that is gone", "../lease/lease.go",
@@ -287,14 +287,14 @@ var mutations = []mutation{
 		"if false && (!ok || held.Head != entry.Head) {",
 	},
 	{
-		"a next step is claimed on a thread that is to wait", "commit.go",
+		"a next step is claimed on a thread that is to wait", "../step/commit.go",
 		"if after.Status != gitcas.StatusActive {\n\t\talong",
 		"if false && after.Status != gitcas.StatusActive {\n\t\talong",
 	},
 	{
-		"a next step leaves the claim that it was given", "step.go",
-		"\t\tr.lease = r.req.Held\n\t\tdefer r.lease.Release(ctx)\n",
-		"\t\tr.lease = r.req.Held\n",
+		"a next step leaves the claim that it was given", "../step/step.go",
+		"\t\tr.Lease = r.req.Held\n\t\tdefer r.Lease.Release(ctx)\n",
+		"\t\tr.Lease = r.req.Held\n",
 	},
 	{
 		"an attempt goes out after the state branch", "../../gitcas/push.go",
@@ -307,12 +307,12 @@ var mutations = []mutation{
 		"\t\treturn 3\n\t}\n\treturn -1",
 	},
 	{
-		"a step in parts is on no attempt's ref", "commit.go",
+		"a step in parts is on no attempt's ref", "../step/commit.go",
 		"if err := r.holdWork(c, v, own, work); err != nil {",
 		"if err := error(nil); err != nil {",
 	},
 	{
-		"people's commits are written over", "commit.go",
+		"people's commits are written over", "../step/commit.go",
 		"if !tip.IsZero() && tip != r.from {",
 		"if false && !tip.IsZero() && tip != r.from {",
 	},
@@ -345,27 +345,27 @@ var guarded = []struct {
 	mutation
 }{
 	{"TestFailedAgentsCollide", mutation{
-		"an attempt that failed is not linked", "attempt.go",
+		"an attempt that failed is not linked", "../step/keep.go",
 		"life.LinkAttempts(&entry, r.ID, nil, gitcas.AttemptRef(r.ID, a.Run, a.Attempt))\n\t\tresult",
 		"result",
 	}},
 	{"TestAgain", mutation{
-		"what a run did it does not know", "decide.go",
+		"what a run did it does not know", "../step/decide.go",
 		"if r.SteppedBy(r.e.Who.Run) {\n\t\t\treturn true",
 		"if false && r.SteppedBy(r.e.Who.Run) {\n\t\t\treturn true",
 	}},
 	{"TestNoNextStep", mutation{
-		"a next step is claimed past a limit", "nextclaim.go",
+		"a next step is claimed past a limit", "../step/decide.go",
 		"if limit := after.limits().Check(after.used, next.role); limit != nil {",
 		"if limit := after.limits().Check(after.used, next.role); false && limit != nil {",
 	}},
 	{"TestNextOfOtherJobs", mutation{
-		"a next step is not claimed with a step", "nextclaim.go",
+		"a next step is not claimed with a step", "../step/decide.go",
 		"if r.req.Next == nil || next.role == \"\" {",
 		"if r.req.Next == nil || next.role != \"\" {",
 	}},
 	{"TestBringInWithPeople", mutation{
-		"edits are replayed where files overlap", "commit.go",
+		"edits are replayed where files overlap", "../step/commit.go",
 		"if len(m.Overlap) > 0 {",
 		"if false && len(m.Overlap) > 0 {",
 	}},
@@ -380,12 +380,12 @@ var guarded = []struct {
 		"since = entry.Next.Since",
 	}},
 	{"TestBringInPushed", mutation{
-		"a step that was taken back is brought in", "bringin.go",
+		"a step that was taken back is brought in", "../step/bringin.go",
 		"if alive && r.wasPoked() {",
 		"if false && alive && r.wasPoked() {",
 	}},
 	{"TestBringInForged", mutation{
-		"it is brought in as another role's", "bringin.go",
+		"it is brought in as another role's", "../step/bringin.go",
 		"if p := planOf(decision); p.role != r.plan.role {",
 		"if p := planOf(decision); false && p.role != r.plan.role {",
 	}},
@@ -395,7 +395,7 @@ var guarded = []struct {
 		"Usage: &record.Usage{},",
 	}},
 	{"TestDeadAhead", mutation{
-		"what the dead took is not held against the limits", "unlinked.go",
+		"what the dead took is not held against the limits", "../step/linkattempts.go",
 		"if len(held.Died) == 0 && len(",
 		"if len(held.Died) >= 0 && len(",
 	}},
@@ -420,9 +420,9 @@ var guarded = []struct {
 		"case (old.ID == seen || true) && old.Head != entry.Head:",
 	}},
 	{"TestClaimGoneWhileBranchIsBroughtUp", mutation{
-		"a claim seen gone as the branch is brought up is worked under", "folder.go",
-		"if _, err := r.lease.See(v); err != nil {",
-		"if _, err := r.lease.See(v); false && err != nil {",
+		"a claim seen gone as the branch is brought up is worked under", "session.go",
+		"if _, err := s.Lease.See(v); err != nil {",
+		"if _, err := s.Lease.See(v); false && err != nil {",
 	}},
 	{"TestUnansweredOnePartOfMany", mutation{
 		"the rest of what landed in part is not sent", "../../gitcas/update.go",
@@ -450,27 +450,27 @@ var guarded = []struct {
 		"case taken && after < 0:",
 	}},
 	{"TestBringInLate", mutation{
-		"it is brought in whatever people said since", "bringin.go",
+		"it is brought in whatever people said since", "../step/bringin.go",
 		"if !r.brought.same {",
 		"if false && !r.brought.same {",
 	}},
 	{"TestBringInLate", mutation{
-		"it is brought in on another head", "bringin.go",
+		"it is brought in on another head", "../step/bringin.go",
 		"|| entry.Head != r.brought.Entry.Head {",
 		"{",
 	}},
 	{"TestBringInPushed", mutation{
-		"what is in the thread is brought in again", "bringin.go",
+		"what is in the thread is brought in again", "../step/bringin.go",
 		"if r.HasStep(r.brought.step) {",
 		"if false && r.HasStep(r.brought.step) {",
 	}},
 	{"TestBringInForged", mutation{
-		"it is brought in for a role that there isn't", "bringin.go",
+		"it is brought in for a role that there isn't", "../step/bringin.go",
 		"if _, ok := r.Def.Roles[b.step.Role]; !ok {",
 		"if _, ok := r.Def.Roles[b.step.Role]; false && !ok {",
 	}},
 	{"TestBringInForged", mutation{
-		"its files are not searched for secrets", "bringin.go",
+		"its files are not searched for secrets", "../step/bringin.go",
 		"err = screen.Search(ctx, snap, r.e.Redact, r.e.ReadBlobs)",
 		"_ = screen.Search(ctx, snap, r.e.Redact, r.e.ReadBlobs)",
 	}},
@@ -480,7 +480,7 @@ var guarded = []struct {
 		"_ = outage.WithHurry(out,",
 	}},
 	{"TestInterrupt", mutation{
-		"who is told to end keeps nothing", "attempt.go",
+		"who is told to end keeps nothing", "../step/keep.go",
 		"ctx, cancel := deadline.Outlive(ctx, 0, deadline.LinkGrace)\n\tdefer cancel()\n\tstopped",
 		"ctx, cancel := context.WithCancel(ctx)\n\tdefer cancel()\n\tstopped",
 	}},

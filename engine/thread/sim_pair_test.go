@@ -1,4 +1,4 @@
-package thread
+package thread_test
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/united-workforce/uwf/engine/lease"
 	"github.com/united-workforce/uwf/engine/life"
+	"github.com/united-workforce/uwf/engine/step"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
@@ -187,7 +188,7 @@ func (w *world) startAgent(p *pair) {
 		capture := &capturing{sim: sim}
 		a.eng.Agent = capture
 		a.expect = p.head
-		a.res, a.err = a.eng.Step(a.ctx, StepRequest{Thread: w.main, ExpectHead: node.Pin{Hash: p.head}, Deliver: w.delivers, Nonce: p.nonce, HandsOver: true})
+		a.res, a.err = a.eng.Step(a.ctx, step.Request{Thread: w.main, ExpectHead: node.Pin{Hash: p.head}, Deliver: w.delivers, Nonce: p.nonce, HandsOver: true})
 		if a.crashed {
 			return
 		}
@@ -248,7 +249,7 @@ func (w *world) startCommit(p *pair) {
 		a.w, a.note = w, p.left.by
 		a.eng.Agent = &replaying{p.left, a, a.eng.Folder.(*simFolder)}
 		a.expect, a.ran = p.head, true
-		a.res, a.err = a.eng.Step(a.ctx, StepRequest{
+		a.res, a.err = a.eng.Step(a.ctx, step.Request{
 			Thread: w.main, ExpectHead: node.Pin{Hash: p.head}, Deliver: w.delivers, Nonce: p.nonce, Ahead: true,
 			Next:    func() (lease.Identity, bool) { return a.eng.Who, a.rng.IntN(3) > 0 },
 			Effects: func() life.Effects { return life.Effects{Comment: simComment} },
@@ -268,7 +269,7 @@ func (w *world) rescuePair(p *pair) {
 		name: name, ci: p.run, run: p.run, attempt: 1, job: "rescue", over: []string{jobAgent, jobCommit}, killed: killed(p.jobs...), pair: p,
 		on: p.jobs[len(p.jobs)-1].on, thread: w.main, isJob: true,
 	}, func(a *actor) {
-		_, in, err := a.eng.BringIn(a.ctx, StepRequest{Thread: w.main, Deliver: w.delivers})
+		_, in, err := a.eng.BringIn(a.ctx, step.Request{Thread: w.main, Deliver: w.delivers})
 		if a.err = err; err == nil && !in {
 			var v *gitcas.View
 			if v, a.err = a.eng.Store.Load(a.ctx, w.main); a.err == nil {

@@ -1,4 +1,4 @@
-package thread
+package thread_test
 
 import (
 	"errors"
@@ -14,6 +14,8 @@ import (
 
 	"github.com/united-workforce/uwf/engine/lease"
 	"github.com/united-workforce/uwf/engine/life"
+	"github.com/united-workforce/uwf/engine/step"
+	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 )
@@ -344,7 +346,7 @@ func (w *world) hop(a *actor, steps int, expect node.Pin) {
 			return who, true
 		}
 		a.expect, a.ran = expect.Hash, false
-		a.res, a.err = a.eng.Step(a.ctx, StepRequest{
+		a.res, a.err = a.eng.Step(a.ctx, step.Request{
 			Thread: a.thread, ExpectHead: expect, Deliver: w.delivers, Next: goOn, Held: held,
 			Effects: func() life.Effects { return life.Effects{Comment: simComment} },
 		})
@@ -454,10 +456,10 @@ func (w *world) person() {
 			return a.eng.Remove(a.ctx, id)
 		})
 	case n < 17:
-		do("resume without a word", func(a *actor) error { return a.eng.Resume(a.ctx, ResumeRequest{Thread: w.main}) })
+		do("resume without a word", func(a *actor) error { return a.eng.Resume(a.ctx, thread.ResumeRequest{Thread: w.main}) })
 	case n < 25:
 		do("resume", func(a *actor) error {
-			return a.eng.Resume(a.ctx, ResumeRequest{Thread: w.main, Text: "answer of " + name})
+			return a.eng.Resume(a.ctx, thread.ResumeRequest{Thread: w.main, Text: "answer of " + name})
 		})
 	default:
 		w.say("%s pushes to the work branch", name)
@@ -475,7 +477,7 @@ func (w *world) fork(name string) {
 	steps := w.rng.IntN(len(w.model.chains[w.main]) + 1)
 	w.say("%s forks at step %d", name, steps)
 	w.spawn(name, name, 1, w.main, func(a *actor) {
-		_, a.err = a.eng.Fork(a.ctx, ForkRequest{ID: id, From: w.main, Steps: steps})
+		_, a.err = a.eng.Fork(a.ctx, thread.ForkRequest{ID: id, From: w.main, Steps: steps})
 	})
 }
 
@@ -511,7 +513,7 @@ func (w *world) conclude() {
 		if !alive && again && w.model.ended[w.main].Reason == gitcas.ReasonEnded {
 			again = false
 			a := w.spawn("reopen", "reopen", 1, w.main, func(a *actor) {
-				a.err = a.eng.Resume(a.ctx, ResumeRequest{Thread: w.main, Text: "once more"})
+				a.err = a.eng.Resume(a.ctx, thread.ResumeRequest{Thread: w.main, Text: "once more"})
 			})
 			if w.openAll(a); a.err != nil {
 				w.fail("it does not go on after its end: %v", a.err)
@@ -528,7 +530,7 @@ func (w *world) conclude() {
 		if entry.Status == gitcas.StatusSuspended {
 			w.mendBranch()
 			a = w.spawn(fmt.Sprintf("helper%d", i), fmt.Sprintf("helper%d", i), 1, w.main, func(a *actor) {
-				a.err = a.eng.Resume(a.ctx, ResumeRequest{Thread: w.main, Text: "go on"})
+				a.err = a.eng.Resume(a.ctx, thread.ResumeRequest{Thread: w.main, Text: "go on"})
 			})
 		} else {
 			a = w.job(fmt.Sprintf("Z%d", i), 1, w.main)
@@ -562,7 +564,7 @@ func (w *world) bringInLast() {
 		}
 		name := "last on " + m.name
 		a := w.spawnAs(&actor{name: name, ci: "last", run: "last", attempt: 1, job: jobStep, on: m, thread: w.main}, func(a *actor) {
-			_, _, a.err = a.eng.BringIn(a.ctx, StepRequest{Thread: w.main})
+			_, _, a.err = a.eng.BringIn(a.ctx, step.Request{Thread: w.main})
 		})
 		if w.openAll(a); a.err != nil {
 			w.fail("%s: %v", name, a.err)

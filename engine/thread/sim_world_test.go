@@ -1,4 +1,4 @@
-package thread
+package thread_test
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/engine/task"
+	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/wire"
@@ -55,7 +56,7 @@ type actor struct {
 	run     string // that of the step which it does
 	attempt int
 	claims  int // how many it made
-	eng     *Engine
+	eng     *engine
 	ctx     context.Context
 	stop    context.CancelCauseFunc
 	rng     *rand.Rand
@@ -102,7 +103,7 @@ type actor struct {
 	late          bool          // a push of it may still arrive
 	looked        int           // how many gates had been opened when it last saw the refs
 	refused       int           // as many refs were too many for a push of it
-	res           Result
+	res           thread.Result
 	err           error
 	// claimHead is the thread's head when this actor's claim was created.
 	claimHead string

@@ -148,10 +148,10 @@ func (e *Engine) Start(ctx context.Context, req StartRequest) (Started, error) {
 			Threads: map[gitcas.ThreadID]*gitcas.Entry{req.ID: &entry},
 		}, who), nil
 	}
-	if _, err := e.update(ctx, v, build, req.ID); err != nil {
+	if _, err := e.Update(ctx, v, build, req.ID); err != nil {
 		return Started{}, fmt.Errorf("start thread %s: %w", req.ID, err)
 	}
-	e.reached("start")
+	e.Reached("start")
 	return out, nil
 }
 

@@ -1,9 +1,10 @@
-package thread
+package thread_test
 
 import (
 	"testing"
 
 	"github.com/united-workforce/uwf/engine/life"
+	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/wire"
@@ -22,7 +23,7 @@ graph:
 func TestStartWithAKey(t *testing.T) {
 	inBubble(t, func(f *fixture) {
 		e := f.engine("start", 1)
-		start := func(id gitcas.ThreadID, key string) (Started, error) {
+		start := func(id gitcas.ThreadID, key string) (thread.Started, error) {
 			req := startRequest(id)
 			req.Key = key
 			return e.Start(f.Context(), req)

@@ -1,4 +1,4 @@
-package thread
+package thread_test
 
 import (
 	"context"
@@ -10,8 +10,9 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/engine/life"
-	"github.com/united-workforce/uwf/engine/reading"
+	"github.com/united-workforce/uwf/engine/step"
 	"github.com/united-workforce/uwf/engine/task"
+	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
@@ -28,7 +29,7 @@ func TestStepToTheEnd(t *testing.T) {
 		f.unclaimed()
 		res, err := f.step("r3")
 		f.says(f.code(err, life.KindNotYours), "it has ended")
-		if res.Status != "ended" || res.Step != 2 || res.Error == nil || *res.Error != (StepError{Message: err.Error()}) {
+		if res.Status != "ended" || res.Step != 2 || res.Error == nil || *res.Error != (thread.StepError{Message: err.Error()}) {
 			f.Errorf("%+v", res)
 		}
 	})
@@ -56,13 +57,13 @@ func TestExpectHead(t *testing.T) {
 			inBubble(t, func(f *fixture) {
 				f.start()
 				head := f.entry().Head
-				var last Result
+				var last thread.Result
 				for _, run := range c.before {
 					head = f.entry().Head
 					last = f.steps(run)
 				}
 				runs := len(f.runs)
-				res, err := f.stepWith(c.run, c.attempt, StepRequest{Thread: testThread, ExpectHead: node.Pin{Hash: head}})
+				res, err := f.stepWith(c.run, c.attempt, step.Request{Thread: testThread, ExpectHead: node.Pin{Hash: head}})
 				f.code(err, c.code)
 				if paid := len(f.runs) > runs; paid != c.paid {
 					f.Errorf("an agent ran: %v", paid)
@@ -105,7 +106,7 @@ func TestStepWhereThereIsNothingToDo(t *testing.T) {
 		"ended, to be delivered": {func(f *fixture) {
 			f.start()
 			f.steps("r1")
-			_, err := f.stepWith("r2", 1, StepRequest{Thread: testThread, Deliver: true})
+			_, err := f.stepWith("r2", 1, step.Request{Thread: testThread, Deliver: true})
 			f.ok(err)
 			if e := f.entry(); e.Status != gitcas.StatusEnded || !e.Deliver {
 				f.Errorf("%+v", e)
@@ -123,7 +124,7 @@ func TestStepWhereThereIsNothingToDo(t *testing.T) {
 				}
 				res, err := f.stepWith("r9", 1, req)
 				f.says(f.code(err, c.code), c.says)
-				if len(f.runs) != runs || res.Error == nil || *res.Error != (StepError{Message: err.Error()}) {
+				if len(f.runs) != runs || res.Error == nil || *res.Error != (thread.StepError{Message: err.Error()}) {
 					f.Errorf("%d agents ran; %+v", len(f.runs)-runs, res)
 				}
 				for name := range f.mem.Refs() {
@@ -151,8 +152,8 @@ func TestSuspendEdge(t *testing.T) {
 		f.says(f.code(err, life.KindSuspended), "what now?", "uwf thread resume")
 		f.paid(1)
 		e := f.engine("p", 1)
-		f.ok(e.Resume(f.Context(), ResumeRequest{Thread: testThread, Text: "take the blue one"}))
-		f.says(f.code(e.Resume(f.Context(), ResumeRequest{Thread: testThread, Text: "again"}), life.KindNotYours), "does not wait")
+		f.ok(e.Resume(f.Context(), thread.ResumeRequest{Thread: testThread, Text: "take the blue one"}))
+		f.says(f.code(e.Resume(f.Context(), thread.ResumeRequest{Thread: testThread, Text: "again"}), life.KindNotYours), "does not wait")
 		f.agent = f.fails
 		for i := range life.MaxAttempts {
 			_, err = f.step(fmt.Sprint("f", i))
@@ -160,7 +161,7 @@ func TestSuspendEdge(t *testing.T) {
 		}
 		_, err = f.step("r3")
 		f.code(err, life.KindSuspended)
-		f.ok(e.Resume(f.Context(), ResumeRequest{Thread: testThread, Text: "the network is back"}))
+		f.ok(e.Resume(f.Context(), thread.ResumeRequest{Thread: testThread, Text: "the network is back"}))
 		f.agent = f.answer("done", "approved")
 		f.steps("r4")
 		last := f.runs[len(f.runs)-1]
@@ -174,7 +175,7 @@ func TestResumeOfABareEntry(t *testing.T) {
 	inBubble(t, func(f *fixture) {
 		f.start()
 		f.edit(func(e *gitcas.Entry) { e.Status, e.Next, e.Suspended = gitcas.StatusSuspended, nil, nil })
-		f.ok(f.engine("p", 1).Resume(f.Context(), ResumeRequest{Thread: testThread, Text: ""}))
+		f.ok(f.engine("p", 1).Resume(f.Context(), thread.ResumeRequest{Thread: testThread, Text: ""}))
 		f.steps("r1")
 	})
 }
@@ -193,16 +194,16 @@ func TestLongTexts(t *testing.T) {
 			f.Errorf("the reason has %d bytes", len(r))
 		}
 		e := f.engine("p", 1)
-		f.says(f.code(e.Resume(f.Context(), ResumeRequest{Thread: testThread, Text: strings.Repeat(long, 3)}), life.KindUsage), "at most")
-		f.ok(e.Resume(f.Context(), ResumeRequest{Thread: testThread, Text: long}))
+		f.says(f.code(e.Resume(f.Context(), thread.ResumeRequest{Thread: testThread, Text: strings.Repeat(long, 3)}), life.KindUsage), "at most")
+		f.ok(e.Resume(f.Context(), thread.ResumeRequest{Thread: testThread, Text: long}))
 		f.ok(e.Suspend(f.Context(), testThread, long))
 		// No word is dropped, as somebody may rely on it: what is too much is refused.
-		f.says(f.code(e.Resume(f.Context(), ResumeRequest{Thread: testThread, Text: long}), life.KindNotYours), "1 things with 160000 bytes", "uwf thread fork")
-		f.ok(e.Resume(f.Context(), ResumeRequest{Thread: testThread, Text: "go on"}))
+		f.says(f.code(e.Resume(f.Context(), thread.ResumeRequest{Thread: testThread, Text: long}), life.KindNotYours), "1 things with 160000 bytes", "uwf thread fork")
+		f.ok(e.Resume(f.Context(), thread.ResumeRequest{Thread: testThread, Text: "go on"}))
 		_, err := e.Cancel(f.Context(), testThread, strings.Repeat("x", 200<<10))
 		f.ok(err)
 		req := startRequest("01JD0000000000000000000002")
-		req.Prompt = strings.Repeat("x", maxStartPrompt+1)
+		req.Prompt = strings.Repeat("x", 1<<20+1)
 		_, err = e.Start(f.Context(), req)
 		f.says(f.code(err, life.KindUsage), "at most")
 	})
@@ -232,7 +233,7 @@ func TestThreeAttempts(t *testing.T) {
 		}
 		f.unclaimed()
 
-		f.ok(f.engine("p", 1).Resume(f.Context(), ResumeRequest{Thread: testThread, Text: ""}))
+		f.ok(f.engine("p", 1).Resume(f.Context(), thread.ResumeRequest{Thread: testThread, Text: ""}))
 		_, err = f.step("f2")
 		f.code(err, life.KindFailed)
 		f.agent = f.answer("done", "approved")
@@ -313,10 +314,6 @@ func TestCwdElsewhere(t *testing.T) {
 			req.Cwd = cwd
 			_, err := f.engine("start", 1).Start(f.Context(), req)
 			f.says(f.code(err, life.KindUsage), "is no path of a folder in the work tree")
-			r := stepRun{Thread: reading.Thread{Chain: gitcas.Chain{Start: record.Start{Cwd: cwd}}}}
-			if got := r.WorkFolder(); got != "." || r.location() != "" {
-				f.Errorf("a thread with %q works in %q", cwd, got)
-			}
 		})
 	}
 }

@@ -1,4 +1,4 @@
-package thread
+package thread_test
 
 import (
 	"context"
@@ -7,7 +7,9 @@ import (
 	"testing"
 
 	"github.com/united-workforce/uwf/engine/life"
+	"github.com/united-workforce/uwf/engine/step"
 	"github.com/united-workforce/uwf/engine/task"
+	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas"
 )
 
@@ -40,7 +42,7 @@ func TestIndexPage(t *testing.T) {
 		f.agent = f.answer("ask", "")
 		f.steps("r1")
 		note("asked")
-		f.ok(f.as(bob).Resume(f.Context(), ResumeRequest{Thread: testThread, Text: "the *second*"}))
+		f.ok(f.as(bob).Resume(f.Context(), thread.ResumeRequest{Thread: testThread, Text: "the *second*"}))
 		note("answered")
 		works := f.answer("done", "approved")
 		f.agent = f.fails
@@ -63,12 +65,12 @@ func TestIndexPage(t *testing.T) {
 		fmt.Fprintf(&b, "-- task of the fork --\n%s", asked)
 		f.steps("r3")
 		note("done again")
-		_, err = f.stepWith("r4", 1, StepRequest{Thread: testThread, Deliver: true})
+		_, err = f.stepWith("r4", 1, step.Request{Thread: testThread, Deliver: true})
 		f.ok(err)
 		note("ended")
 		f.ok(f.engine("look", 1).Record(f.Context(), testThread, life.Effects{PR: 12}))
 		note("with a pull request")
-		golden(t, "index.txt", b.String())
+		compareGolden(t, "index.txt", b.String())
 	})
 }
 

@@ -1,4 +1,4 @@
-package thread
+package thread_test
 
 import (
 	"fmt"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/moderator"
+	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
@@ -34,10 +35,10 @@ func (f *fixture) deed(name string) error {
 	case "remove":
 		return e.Remove(f.Context(), testThread)
 	case "fork":
-		_, err := e.Fork(f.Context(), ForkRequest{ID: forked, From: testThread, Steps: 0})
+		_, err := e.Fork(f.Context(), thread.ForkRequest{ID: forked, From: testThread, Steps: 0})
 		return err
 	}
-	return e.Resume(f.Context(), ResumeRequest{Thread: testThread, Text: "go on"})
+	return e.Resume(f.Context(), thread.ResumeRequest{Thread: testThread, Text: "go on"})
 }
 
 // TestDeeds: each deed in each state of a thread, with an exit code and the status

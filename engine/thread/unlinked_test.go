@@ -1,10 +1,11 @@
-package thread
+package thread_test
 
 import (
 	"fmt"
 	"testing"
 
 	"github.com/united-workforce/uwf/engine/life"
+	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
@@ -97,7 +98,7 @@ func TestNotToBeLinked(t *testing.T) {
 		_, err := f.step("r1")
 		f.code(err, life.KindNotYours)
 		f.attempt("r1", 1)
-		f.ok(f.engine("p", 1).Resume(f.Context(), ResumeRequest{Thread: testThread}))
+		f.ok(f.engine("p", 1).Resume(f.Context(), thread.ResumeRequest{Thread: testThread}))
 		f.steps("r2")
 		if s := f.chain().Steps[0]; len(s.PreviousAttempts) > 0 {
 			t.Errorf("%+v", s.Step)

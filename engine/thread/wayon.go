@@ -19,7 +19,7 @@ func (e *Engine) adviseWork(ctx context.Context, v *gitcas.View, id gitcas.Threa
 	case entry.Status == gitcas.StatusSuspended:
 		name, command := life.WayOn(id, life.WaitReason(entry))
 		return name + " with: " + command
-	case claimed && life.ClaimedByJob(held.Claim) && e.leases().Counts(v, held.Claim, entry):
+	case claimed && life.ClaimedByJob(held.Claim) && e.Leases().Counts(v, held.Claim, entry):
 		return "wait until its step is over: uwf thread wait " + string(id)
 	case life.CountAttempts(entry, id, nil) >= life.MaxAttempts:
 		return "let its step be tried again: " + life.RetryCommand(id)
@@ -44,5 +44,5 @@ func (e *Engine) limitAhead(ctx context.Context, v *gitcas.View, id gitcas.Threa
 	if err != nil {
 		return nil //nolint:nilerr // the next step will say
 	}
-	return e.limitsOf(t).Check(used, life.WaitingRole(t.Entry))
+	return e.LimitsOf(t).Check(used, life.WaitingRole(t.Entry))
 }

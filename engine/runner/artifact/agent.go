@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/united-workforce/uwf/engine/step"
 	"github.com/united-workforce/uwf/engine/task"
-	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas/workspace"
 )
 
@@ -18,11 +18,11 @@ import (
 // A task that the artifact is not of is refused with nothing changed. Files that
 // people changed meanwhile are refused too, but only after the agent's version was
 // put into the folder, so that the engine keeps it with the attempt.
-func Agent(a Artifact, folder thread.Folder) task.Agent { return &handover{a, folder} }
+func Agent(a Artifact, folder step.Folder) task.Agent { return &handover{a, folder} }
 
 type handover struct {
 	a      Artifact
-	folder thread.Folder
+	folder step.Folder
 }
 
 // Run implements task.Agent.

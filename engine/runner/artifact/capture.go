@@ -10,10 +10,11 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/engine/deadline"
+	"github.com/united-workforce/uwf/engine/step"
+	"github.com/united-workforce/uwf/engine/step/screen"
+	"github.com/united-workforce/uwf/engine/step/seal"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/engine/thread"
-	"github.com/united-workforce/uwf/engine/thread/screen"
-	"github.com/united-workforce/uwf/engine/thread/seal"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/wire"
@@ -40,7 +41,7 @@ type Captured struct {
 // why it failed, for an artifact, beside what the engine makes of it. What it keeps is
 // sealed by the engine's own rules and with its redactor: the job that commits doesn't
 // know the secrets of the one that runs the agent. The engine should work on a Mirror.
-func Capture(e *thread.Engine) *Captured {
+func Capture(e *step.Stepper) *Captured {
 	c := &Captured{agent: e.Agent, folder: &watched{Folder: e.Folder}, redact: e.Redact, read: e.ReadBlobs, clock: e.Clock}
 	e.Agent = c
 	if e.Folder != nil {
@@ -61,7 +62,7 @@ func (c *Captured) Artifact() (a Artifact, ok bool) {
 
 // watched is a folder that remembers the commit it was restored to.
 type watched struct {
-	thread.Folder
+	step.Folder
 	mu sync.Mutex
 	at wire.ID
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/united-workforce/uwf/engine/lease"
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/redact"
+	"github.com/united-workforce/uwf/engine/step"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas"
@@ -175,7 +176,7 @@ func (f *forge) contents(commit wire.ID) map[string]string {
 
 // job is the engine of one process, with a working folder of its own.
 type job struct {
-	*thread.Engine
+	*step.Stepper
 	folder *folder
 }
 
@@ -187,11 +188,11 @@ func (f *forge) job(run string, r wire.Remote, agent task.Agent, secrets ...reda
 	red, err := redact.New(redact.Options{Secrets: secrets})
 	must(f, err)
 	fo := &folder{Workspace: w, dir: dir}
-	return &job{folder: fo, Engine: &thread.Engine{
-		Store: gitcas.Open(r, gitcas.Options{}), Agent: agent, Folder: fo, Redact: red, Settings: settings{}, Clock: deadline.SystemClock{},
-		Fence: func() string { return "fence" }, Nonce: rand.Text,
-		Who: lease.Identity{Run: run, Attempt: 1, Host: run, Boot: "boot", PID: 7},
-	}}
+	return &job{folder: fo, Stepper: &step.Stepper{Agent: agent, Folder: fo, Fence: func() string { return "fence" }, Engine: &thread.Engine{
+		Store: gitcas.Open(r, gitcas.Options{}), Redact: red, Settings: settings{}, Clock: deadline.SystemClock{},
+		Nonce: rand.Text,
+		Who:   lease.Identity{Run: run, Attempt: 1, Host: run, Boot: "boot", PID: 7},
+	}}}
 }
 
 type folder struct {
@@ -284,8 +285,8 @@ func draftOf(tb testing.TB, t task.Task, note string) task.Draft {
 func (f *forge) firstJob(head node.Hash, agent task.Agent, secrets ...redact.Secret) (string, error) {
 	f.Helper()
 	j := f.job("one", Mirror(f.dial()), agent, secrets...)
-	c := Capture(j.Engine)
-	_, err := j.Step(f.ctx(), thread.StepRequest{Thread: testThread, ExpectHead: node.Pin{Hash: head}, Deliver: true})
+	c := Capture(j.Stepper)
+	_, err := j.Step(f.ctx(), step.Request{Thread: testThread, ExpectHead: node.Pin{Hash: head}, Deliver: true})
 	a, ok := c.Artifact()
 	if !ok {
 		f.Fatalf("no agent ran: %v", err)
@@ -309,7 +310,7 @@ func (f *forge) commit(a Artifact, secrets ...redact.Secret) (thread.Result, err
 	f.Helper()
 	j := f.job("two-"+string(rune('a'+runs.Add(1)%26)), f.dial(), nil, secrets...)
 	j.Agent = Agent(a, j.folder)
-	return j.Step(f.ctx(), thread.StepRequest{Thread: testThread, Deliver: true})
+	return j.Step(f.ctx(), step.Request{Thread: testThread, Deliver: true})
 }
 
 // view is the store as it is now.

@@ -14,9 +14,9 @@ import (
 
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/redact"
+	"github.com/united-workforce/uwf/engine/step"
+	"github.com/united-workforce/uwf/engine/step/screen"
 	"github.com/united-workforce/uwf/engine/task"
-	"github.com/united-workforce/uwf/engine/thread"
-	"github.com/united-workforce/uwf/engine/thread/screen"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
@@ -331,18 +331,18 @@ func TestStoppedMeanwhile(t *testing.T) {
 	head := f.start()
 	other := f.job("other", f.dial(), agentFunc(func(_ context.Context, task task.Task, _ *task.Meter) (task.Draft, error) {
 		j := f.job("one", Mirror(f.dial()), works(t, "x", nil))
-		c := Capture(j.Engine)
-		_, err := j.Step(f.ctx(), thread.StepRequest{Thread: testThread, ExpectHead: node.Pin{Hash: head}})
+		c := Capture(j.Stepper)
+		_, err := j.Step(f.ctx(), step.Request{Thread: testThread, ExpectHead: node.Pin{Hash: head}})
 		if _, ran := c.Artifact(); ran || life.KindOf(err) != life.KindNotYours {
 			t.Errorf("the agent ran beside another: %v", err)
 		}
 		return draftOf(t, task, "x"), nil
 	}))
-	_, err := other.Step(f.ctx(), thread.StepRequest{Thread: testThread})
+	_, err := other.Step(f.ctx(), step.Request{Thread: testThread})
 	must(t, err)
 	j := f.job("late", Mirror(f.dial()), works(t, "x", nil))
-	c := Capture(j.Engine)
-	_, err = j.Step(f.ctx(), thread.StepRequest{Thread: testThread, ExpectHead: node.Pin{Hash: head}})
+	c := Capture(j.Stepper)
+	_, err = j.Step(f.ctx(), step.Request{Thread: testThread, ExpectHead: node.Pin{Hash: head}})
 	if _, ran := c.Artifact(); ran || life.KindOf(err) != life.KindNotYours {
 		t.Errorf("a step was done twice: %v", err)
 	}
@@ -359,8 +359,8 @@ func TestInterrupted(t *testing.T) {
 		<-ctx.Done()
 		return task.Draft{}, &task.AgentError{Agent: "test", Reason: "it was stopped"}
 	}))
-	c := Capture(j.Engine)
-	if _, err := j.Step(ctx, thread.StepRequest{Thread: testThread}); err == nil {
+	c := Capture(j.Stepper)
+	if _, err := j.Step(ctx, step.Request{Thread: testThread}); err == nil {
 		t.Error("no error")
 	}
 	a, ok := c.Artifact()

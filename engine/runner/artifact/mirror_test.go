@@ -13,8 +13,7 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
-
-	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/engine/step"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/gitobj"
 	"github.com/united-workforce/uwf/gitcas/wire"
@@ -247,7 +246,7 @@ func TestMirrorCost(t *testing.T) {
 		j := f.job("one", wrap(f.dial()), works(t, "x", map[string]string{"p01/q0/new": "x"}))
 		f.requests.Store(0)
 		f.sent.Store(0)
-		_, err := j.Step(f.ctx(), thread.StepRequest{Thread: testThread})
+		_, err := j.Step(f.ctx(), step.Request{Thread: testThread})
 		must(t, err)
 		return f.requests.Load(), f.sent.Load()
 	}

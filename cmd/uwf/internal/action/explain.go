@@ -14,6 +14,7 @@ import (
 	"github.com/united-workforce/uwf/engine/config"
 	"github.com/united-workforce/uwf/engine/forge"
 	"github.com/united-workforce/uwf/engine/runner"
+	"github.com/united-workforce/uwf/engine/step"
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas/wire"
@@ -59,7 +60,7 @@ func (j *job) unready(ctx context.Context, err error) error {
 	if red == nil {
 		return err
 	}
-	r := &runner.Runner{Engine: &thread.Engine{Redact: red}, Forge: j.forge, Inputs: j.in.Inputs, Job: j.env.Job, Out: j.log}
+	r := &runner.Runner{Engine: &step.Stepper{Engine: &thread.Engine{Redact: red}}, Forge: j.forge, Inputs: j.in.Inputs, Job: j.env.Job, Out: j.log}
 	r.Unready(ctx, j.ev, app.Message(err))
 	return err
 }

@@ -347,7 +347,7 @@ func (j *job) runner(ctx context.Context, w *worker.Worker) (*runner.Runner, err
 	in := j.in.Inputs
 	in.Artifact = filepath.Join(or(j.env.Workspace, j.f.Dir), filepath.FromSlash(in.Artifact))
 	return &runner.Runner{
-		Engine: w.Engine, Forge: j.forge, Work: w, Definitions: newDefinitions(j.jf, j.branch.Name), Base: j.base,
+		Engine: w.Stepper, Forge: j.forge, Work: w, Definitions: newDefinitions(j.jf, j.branch.Name), Base: j.base,
 		Inputs: in, Job: about, Out: j.log, Now: j.jf.Now, Rand: j.jf.Rand, Hook: j.jf.Hook,
 	}, nil
 }

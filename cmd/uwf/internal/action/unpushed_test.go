@@ -10,8 +10,9 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/worker"
+	"github.com/united-workforce/uwf/engine/step"
+	"github.com/united-workforce/uwf/engine/step/unpushed"
 	"github.com/united-workforce/uwf/engine/thread"
-	"github.com/united-workforce/uwf/engine/thread/unpushed"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
@@ -43,7 +44,7 @@ func sealedStep(t *testing.T, store string, id gitcas.ThreadID) unpushed.Step {
 // keeping is a worker whose sealed steps are noted, and a workspace.
 func keeping(t *testing.T) (*keeper, string) {
 	t.Helper()
-	w := &worker.Worker{Engine: &thread.Engine{Unpushed: &unpushed.Folder{Dir: filepath.Join(t.TempDir(), "pending")}}}
+	w := &worker.Worker{Stepper: &step.Stepper{Unpushed: &unpushed.Folder{Dir: filepath.Join(t.TempDir(), "pending")}}}
 	return watchUnpushed(w), t.TempDir()
 }
 
@@ -94,7 +95,7 @@ func TestHandOver(t *testing.T) {
 			t.Errorf("%s has mode %s, want %s", name, info.Mode(), want)
 		}
 	}
-	w := &worker.Worker{Engine: &thread.Engine{}}
+	w := &worker.Worker{Stepper: &step.Stepper{Engine: &thread.Engine{}}}
 	takeOver(w, workspace)
 	got, err := w.Unpushed.Read(keptStore, keptThread)
 	if err != nil || got.Thread != keptThread {
@@ -149,7 +150,7 @@ func TestHandOverPlanted(t *testing.T) {
 func TestTakeOverLink(t *testing.T) {
 	elsewhere, workspace := t.TempDir(), t.TempDir()
 	mustDo(t, (&unpushed.Folder{Dir: elsewhere}).Write(sealedStep(t, keptStore, keptThread)), os.Symlink(elsewhere, filepath.Join(workspace, handedOver)))
-	w := &worker.Worker{Engine: &thread.Engine{}}
+	w := &worker.Worker{Stepper: &step.Stepper{Engine: &thread.Engine{}}}
 	takeOver(w, workspace)
 	if got, err := w.Unpushed.Read(keptStore, keptThread); err == nil || errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("%+v, %v", got, err)

@@ -18,6 +18,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/thread"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/worker"
 	"github.com/united-workforce/uwf/engine/life"
+	"github.com/united-workforce/uwf/engine/step"
 	engine "github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/internal/text"
@@ -118,7 +119,7 @@ func withNew(o worker.Options) worker.Options {
 // steps steps the thread until it ends, waits, or a step fails.
 func steps(ctx context.Context, w *worker.Worker, id gitcas.ThreadID, agent string) (outcome, error) {
 	out := outcome{Steps: []thread.Stepped{}}
-	err := thread.Loop(ctx, w, engine.StepRequest{Thread: id, Agent: agent}, 0, func(r engine.Result) {
+	err := thread.Loop(ctx, w, step.Request{Thread: id, Agent: agent}, 0, func(r engine.Result) {
 		out.Stepped = thread.SteppedOf(r)
 		if r.Error == nil {
 			out.Steps = append(out.Steps, out.Stepped)

@@ -8,6 +8,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/worker"
 	"github.com/united-workforce/uwf/engine/moderator"
+	"github.com/united-workforce/uwf/engine/step"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas"
@@ -52,7 +53,7 @@ type extent struct {
 // fewer.
 const perToken = 4
 
-func plannedOf(p thread.Plan, err error) planned {
+func plannedOf(p step.Plan, err error) planned {
 	n := utf8.RuneCountInString(p.Prompt)
 	out := planned{
 		Thread: p.Thread, Workflow: p.Workflow, Name: p.Name, DryRun: true, Step: p.Step, Role: p.Role, Agent: p.Agent, Command: p.Command,
@@ -74,7 +75,7 @@ func usedOf(t moderator.Totals, role string) extent {
 }
 
 // dryRun prints what the next step would do. Nothing is claimed, written or paid.
-func (o *StepOptions) dryRun(ctx context.Context, w *worker.Worker, req thread.StepRequest) error {
+func (o *StepOptions) dryRun(ctx context.Context, w *worker.Worker, req step.Request) error {
 	plan, planErr := w.Plan(ctx, req)
 	if planErr != nil && plan.Workflow == "" {
 		return planErr // nothing is known of it

@@ -13,6 +13,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/worker"
 	"github.com/united-workforce/uwf/engine/lease"
 	"github.com/united-workforce/uwf/engine/life"
+	"github.com/united-workforce/uwf/engine/step"
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/internal/text"
@@ -85,7 +86,7 @@ func stepRun(ctx context.Context, o *StepOptions) error {
 	if err != nil {
 		return err
 	}
-	req := thread.StepRequest{Agent: o.Worker.Agent}
+	req := step.Request{Agent: o.Worker.Agent}
 	if o.ExpectHead != "" {
 		if req.ExpectHead, err = node.ParsePin(o.ExpectHead); err != nil {
 			return app.Usagef("--expect-head: %w", err)
@@ -133,7 +134,7 @@ func stepRun(ctx context.Context, o *StepOptions) error {
 }
 
 // stepMany does several steps and prints the list of what they did.
-func (o *StepOptions) stepMany(ctx context.Context, w *worker.Worker, req thread.StepRequest) error {
+func (o *StepOptions) stepMany(ctx context.Context, w *worker.Worker, req step.Request) error {
 	p := o.Factory.Printer()
 	live := p.Text() // people see each step when it is done
 	list := []Stepped{}
@@ -156,7 +157,7 @@ func (o *StepOptions) stepMany(ctx context.Context, w *worker.Worker, req thread
 // Loop steps a thread until it ends, waits for a person or fails, or until max
 // steps are done; 0 is no bound. Each step's result goes to each, that of the one
 // that failed as well.
-func Loop(ctx context.Context, w *worker.Worker, req thread.StepRequest, max int, each func(thread.Result)) error {
+func Loop(ctx context.Context, w *worker.Worker, req step.Request, max int, each func(thread.Result)) error {
 	for n := 1; ; n++ {
 		var next *lease.Identity
 		var nextErr error

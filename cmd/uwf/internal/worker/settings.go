@@ -41,7 +41,7 @@ func (s settings) Agent(workflow, role, override string) (name, command string, 
 			return "", "", err
 		}
 	}
-	if checker, ok := s.w.Engine.Agent.(interface{ Check(string) error }); ok {
+	if checker, ok := s.w.Agent.(interface{ Check(string) error }); ok {
 		if err := checker.Check(command); err != nil {
 			return "", "", err
 		}

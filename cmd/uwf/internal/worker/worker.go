@@ -26,8 +26,9 @@ import (
 	"github.com/united-workforce/uwf/engine/deadline"
 	"github.com/united-workforce/uwf/engine/lease"
 	"github.com/united-workforce/uwf/engine/redact"
+	"github.com/united-workforce/uwf/engine/step"
+	"github.com/united-workforce/uwf/engine/step/unpushed"
 	"github.com/united-workforce/uwf/engine/thread"
-	"github.com/united-workforce/uwf/engine/thread/unpushed"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/gitcas/workspace"
@@ -66,7 +67,7 @@ type Options struct {
 
 // Worker is an engine with what has to be known beside it.
 type Worker struct {
-	*thread.Engine
+	*step.Stepper
 	f      *app.Factory
 	o      Options
 	config *config.Config
@@ -131,12 +132,15 @@ func New(ctx context.Context, f *app.Factory, o Options) (*Worker, error) {
 			return nil, &app.UsageError{Err: fmt.Errorf("--replay: %w", err)}
 		}
 	}
-	w.Engine = &thread.Engine{
-		Store: store, Redact: red, Settings: settings{w}, Who: who, Clock: clock{f},
-		Folder: &folder{w: w, store: store}, Observe: w.observe, Hook: f.Hook,
-		ShowRef: func(ref string) string { return f.ShowRef(ctx, ref) },
-		Fence:   func() string { return cmp.Or(randomWord(f.Rand), "OUTSIDE") },
-		Nonce:   func() string { return randomWord(f.Rand) },
+	w.Stepper = &step.Stepper{
+		Engine: &thread.Engine{
+			Store: store, Redact: red, Settings: settings{w}, Who: who, Clock: clock{f},
+			Observe: w.observe, Hook: f.Hook,
+			ShowRef: func(ref string) string { return f.ShowRef(ctx, ref) },
+			Nonce:   func() string { return randomWord(f.Rand) },
+		},
+		Folder: &folder{w: w, store: store},
+		Fence:  func() string { return cmp.Or(randomWord(f.Rand), "OUTSIDE") },
 	}
 	if root, err := f.StorageRoot(); err == nil && (f.Job == nil || f.Job.Wrap == nil) { // else nothing is pushed
 		w.Unpushed = &unpushed.Folder{Dir: UnpushedRoot(root)}

@@ -1,0 +1,318 @@
+// Package deliver makes the end of a thread known, and takes it off the tip.
+package deliver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/united-workforce/uwf/engine/attempt"
+	"github.com/united-workforce/uwf/engine/deadline"
+	"github.com/united-workforce/uwf/engine/lease"
+	"github.com/united-workforce/uwf/engine/life"
+	"github.com/united-workforce/uwf/engine/story"
+	"github.com/united-workforce/uwf/engine/task"
+	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/engine/workbranch"
+	"github.com/united-workforce/uwf/engine/workflow"
+	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/text"
+)
+
+// Request names the thread to deliver.
+type Request struct {
+	Thread gitcas.ThreadID
+	// ExpectHead is the head that the caller was told to deliver; zero: any.
+	ExpectHead node.Pin
+	// Do makes the end known: pull request and comment. It is called with the claim
+	// in hand, at least once, and must be safe to repeat; its context ends when the
+	// claim is lost. What it made counts also beside an error.
+	Do func(ctx context.Context, d Delivery) (life.Effects, error)
+}
+
+// Delivery is a thread that has ended, as its claim was won.
+type Delivery struct {
+	View  *gitcas.View
+	Entry gitcas.Entry
+	Def   *workflow.Definition
+	Chain gitcas.Chain
+	// Tip is where the work branch stands: at the recorded commit, or at one that
+	// contains it. Zero: there is no branch, as nothing was changed.
+	Tip wire.ID
+	// Ended is the line that history will have, as far as it is known.
+	Ended gitcas.Ended
+}
+
+// delivery is one Deliver.
+type delivery struct {
+	*thread.Session
+	do   func(context.Context, Delivery) (life.Effects, error)
+	made life.Effects
+	line gitcas.Ended
+}
+
+// Run makes the end of a thread known and takes it off the tip. The thread is
+// claimed on its end head, its work branch brought up to the recorded commit, then Do
+// is called, then the archive commit is pushed, which names the pull request.
+//
+// When Do fails, the thread stays to be delivered and the error is a DeliverError;
+// after MaxAttempts failed deliveries, or where the work branch can't be brought up,
+// it is suspended until a person resumes or retries it.
+func Run(ctx context.Context, e *thread.Engine, req Request) (thread.Result, error) {
+	r := &delivery{Session: thread.NewSession(e, req.Thread, req.ExpectHead), do: req.Do}
+	ctx, stop := deadline.WatchInterrupt(ctx, e.Clock)
+	defer stop()
+	res, err := r.deliver(ctx)
+	if err != nil {
+		err = e.CleanError(err)
+		res.Error = thread.NewStepError(err)
+	}
+	return res, err
+}
+
+func (r *delivery) deliver(ctx context.Context) (thread.Result, error) {
+	if err := r.Load(ctx); err != nil {
+		return r.Result(), err
+	}
+	if done, res, err := r.before(ctx); done || err != nil {
+		r.Engine.DropClaim(ctx, r.View, r.ID)
+		return res, err
+	}
+	v, h, err := r.Engine.Claim(ctx, r.View, r.ID, lease.Terms{Purpose: life.ForDelivery, Work: lease.DeliveryTime})
+	if err != nil {
+		return r.told(), err
+	}
+	r.View, r.Lease = v, h
+	defer r.Lease.Release(ctx)
+	r.Entry, _ = v.Entry(r.ID)
+	r.Engine.Reached("deliver-claimed")
+	held, _ := r.Lease.Current()
+	if n := life.CountAttempts(r.Entry, r.ID, held.Died); n >= life.MaxAttempts {
+		return r.suspend(ctx, tooManyDeliveries(r.ID, n))
+	}
+	return r.attempt(ctx)
+}
+
+// suspend makes the thread wait, and returns the error that the delivery ends with.
+func (r *delivery) suspend(ctx context.Context, reason string) (thread.Result, error) {
+	if err := r.Suspend(ctx, "", reason, nil, nil); err != nil { // all roles are done
+		return r.Result(), err
+	}
+	return r.Result(), &life.SuspendedError{Thread: r.ID, Reason: reason}
+}
+
+func tooManyDeliveries(id gitcas.ThreadID, n int) string {
+	return fmt.Sprintf("it has ended, but %d deliveries failed: see uwf thread show %s; try again with: %s", n, id, life.RetryCommand(id))
+}
+
+// before settles what needs no claim.
+func (r *delivery) before(ctx context.Context) (bool, thread.Result, error) {
+	if _, alive := r.View.Entry(r.ID); !alive {
+		return r.ReportEnd(ctx, func(ended gitcas.Ended) bool { return r.Expect.Hash == "" || r.Expect.Hash == ended.Head })
+	}
+	if err := r.ReadChain(ctx, r.View); err != nil {
+		return false, r.Result(), err
+	}
+	switch expect := r.Expect.Hash; {
+	case expect != "" && r.Entry.Head != expect:
+		return false, r.told(), &life.NotYoursError{Thread: r.ID, Reason: fmt.Sprintf("its head is %s, not %s", r.Entry.Head, expect)}
+	case r.Entry.Status == gitcas.StatusSuspended:
+		return false, r.told(), r.SuspendedError()
+	case r.Entry.Status != gitcas.StatusEnded:
+		return false, r.told(), &life.NotYoursError{Thread: r.ID, Reason: "it has not ended"}
+	}
+	return false, thread.Result{}, r.CheckHead()
+}
+
+// told is the result with what the last step said.
+func (r *delivery) told() thread.Result {
+	res := r.Result()
+	if len(r.Chain.Steps) > 0 {
+		res = r.Report(res)
+		res.Again = false
+	}
+	return res
+}
+
+// attempt brings the work branch up, does what is to be done, and archives.
+func (r *delivery) attempt(ctx context.Context) (thread.Result, error) {
+	tip, err := r.branchUp(ctx)
+	var div *workbranch.DivergedError
+	var lost *life.UsageError
+	switch {
+	case errors.As(err, &div):
+		return r.suspend(ctx, div.Error())
+	case errors.As(err, &lost):
+		return r.suspend(ctx, lost.Msg)
+	case errors.As(err, new(*life.NotYoursError)):
+		return r.told(), err
+	case err != nil:
+		return r.told(), r.notDone(ctx, fmt.Errorf("bring its work branch up: %w", err))
+	}
+	// Bringing the branch up takes a while, in which nobody renews the claim.
+	if _, _, ours := r.IsOurs(r.View); !ours {
+		return r.told(), r.notOurs(ctx, r.View)
+	}
+	r.line = r.EndLine(r.Entry, r.Entry.Head)
+	if err := r.run(ctx, tip); err != nil {
+		return r.told(), err
+	}
+	return r.archive(ctx)
+}
+
+// run calls Do while the claim is renewed beside it.
+func (r *delivery) run(ctx context.Context, tip wire.ID) error {
+	doCtx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	stopRenewal := r.Renew(ctx, &task.Meter{}, stop)
+	defer stopRenewal()
+	made, err := r.do(doCtx, Delivery{View: r.View, Entry: r.Entry, Def: r.Def, Chain: r.Chain, Tip: tip, Ended: r.line})
+	stopRenewal()
+	r.made = made
+	switch {
+	case errors.Is(context.Cause(doCtx), lease.ErrLost):
+		return &life.NotYoursError{Thread: r.ID, Reason: "it was taken over, resumed or cancelled while it was delivered"}
+	case err != nil && ctx.Err() != nil:
+		return r.notDone(ctx, fmt.Errorf("interrupted: %w", context.Cause(ctx)))
+	case err != nil:
+		return r.notDone(ctx, err)
+	}
+	r.Engine.Reached("deliver-done")
+	return nil
+}
+
+// branchUp makes sure that the work branch has the recorded commit, and returns
+// where it stands; zero where the thread changed nothing and has no branch.
+func (r *delivery) branchUp(ctx context.Context) (wire.ID, error) {
+	w := workbranch.Of(r.ID, r.Entry)
+	for try := 0; ; try++ {
+		if tip := workbranch.Tip(r.View, w); !tip.IsZero() {
+			return r.FindBase(ctx)
+		}
+		if w.Commit == "" || w.Commit == r.Chain.Start.Base {
+			return wire.ZeroID, nil
+		}
+		upd, err := r.Engine.Branches().RestoreRef(ctx, r.View, w)
+		if err != nil {
+			return wire.ZeroID, err
+		}
+		err = r.Engine.Store.PushRef(ctx, upd[0], nil)
+		if err != nil && (!errors.Is(err, wire.ErrLostRace) || try >= workbranch.Tries) {
+			return wire.ZeroID, err
+		}
+		if _, err := r.Reload(ctx); err != nil {
+			return wire.ZeroID, err
+		}
+	}
+}
+
+// notDone notes a delivery that failed: its error goes to the attempt's ref, is linked
+// from the entry, and the claim is let go, in one push.
+func (r *delivery) notDone(ctx context.Context, cause error) error {
+	ctx, cancel := deadline.Outlive(ctx, 0, deadline.LinkGrace)
+	defer cancel()
+	failure := &life.DeliverError{Thread: r.ID, Err: cause}
+	reason := r.keptText(cause)
+	after := r.Entry
+	build := func(v *gitcas.View) (*gitcas.Change, error) {
+		entry, held, ours := r.IsOurs(v)
+		if !ours {
+			return nil, nil // somebody else has it: nothing to note
+		}
+		release, _ := gitcas.ClaimUpdate(r.ID, &held, nil, v.Time())
+		c := &gitcas.Change{Subject: story.Subject(r.Title(), r.ID, "not delivered"), Body: reason, Refs: []wire.RefUpdate{release}}
+		a := gitcas.Attempt{Thread: r.ID, Run: r.Engine.Who.Run, Attempt: r.Engine.Who.Attempt, Error: reason, At: r.Lease.ServerTime()}
+		if err := r.Attempt.AddTo(c, v, "delivery", a, nil); err != nil {
+			return nil, err
+		}
+		life.LinkAttempts(&entry, r.ID, held.Died, gitcas.AttemptRef(r.ID, a.Run, a.Attempt))
+		r.made.AddTo(&entry, r.Entry)
+		entry.Since = v.Time().UnixMilli()
+		if n := life.CountAttempts(entry, r.ID, nil); n >= life.MaxAttempts {
+			entry.Status = gitcas.StatusSuspended
+			entry.Suspended = &gitcas.Suspended{Reason: text.Cut(tooManyDeliveries(r.ID, n)+"\n"+reason, life.MaxReason)}
+		}
+		c.Trailers = story.EntryTrailers(r.ID, entry)
+		c.Threads = map[gitcas.ThreadID]*gitcas.Entry{r.ID: &entry}
+		c.Landed = func(*gitcas.View) { after = entry }
+		return c, nil
+	}
+	v, err := r.Engine.Update(ctx, r.View, build, r.ID)
+	if err != nil {
+		failure.Err = errors.Join(cause, fmt.Errorf("and that could not be noted: %w", err))
+		return failure
+	}
+	r.View, r.Entry = v, after
+	r.Lease.Adopt(v)
+	failure.Waits = after.Status == gitcas.StatusSuspended
+	r.Engine.Reached("delivery failed")
+	return failure
+}
+
+// keptText is an error without secrets, as it is kept.
+func (r *delivery) keptText(cause error) string {
+	clean, _, err := r.Engine.Redact.Value(cause.Error())
+	reason, ok := clean.(string)
+	if err != nil || !ok {
+		reason = "the error message could not be checked for secrets and was left out"
+	}
+	return text.Cut(reason, attempt.MaxErrorText)
+}
+
+// archive takes the thread off the tip, while it is still ended at the head that was
+// delivered. What the effects added to its entry is committed first: a thread that is
+// resumed after its end goes on from there.
+func (r *delivery) archive(ctx context.Context) (thread.Result, error) {
+	push, cancel := deadline.Outlive(ctx, 0, deadline.CommitGrace)
+	defer cancel()
+	r.line.CompletedAt = r.Lease.ServerTime().UnixMilli()
+	build := func(v *gitcas.View) (*gitcas.Change, error) {
+		entry, held, ours := r.IsOurs(v)
+		if !ours {
+			return nil, r.notOurs(push, v)
+		}
+		return r.archiveChange(v, entry, held), nil
+	}
+	v, err := r.Engine.Update(push, r.View, build, r.ID)
+	var moved *life.NotYoursError
+	switch {
+	case errors.As(err, &moved):
+		return r.told(), err
+	case err != nil:
+		return r.told(), r.notDone(ctx, fmt.Errorf("its end was made known, but the thread could not be archived: %w", err))
+	}
+	r.View = v
+	r.Lease.Adopt(v)
+	r.Engine.Reached("delivered")
+	res := r.told()
+	res.Status, res.Done, res.Deliver, res.PR = string(gitcas.StatusEnded), true, false, r.line.PR
+	r.Engine.Emit(thread.Event{Kind: "delivered", Thread: r.ID, Step: len(r.Chain.Steps)})
+	return res, nil
+}
+
+func (r *delivery) archiveChange(v *gitcas.View, entry gitcas.Entry, held gitcas.Held) *gitcas.Change {
+	was := entry
+	r.made.AddTo(&entry, r.Entry)
+	r.line.PR, r.line.Key, r.line.Work = entry.PR, entry.Key, entry.Work
+	release, _ := gitcas.ClaimUpdate(r.ID, &held, nil, v.Time())
+	c := &gitcas.Change{
+		Subject:  story.Subject(r.Title(), r.ID, "delivered"),
+		Trailers: append(story.EntryTrailers(r.ID, entry), gitcas.Trailer{Key: "Uwf-Run", Value: fmt.Sprintf("%s attempt %d", r.Engine.Who.Run, r.Engine.Who.Attempt)}),
+		Archive:  []gitcas.Ended{r.line},
+		Refs:     []wire.RefUpdate{release},
+	}
+	if entry.Comment != was.Comment || entry.PR != was.PR {
+		c.Threads = map[gitcas.ThreadID]*gitcas.Entry{r.ID: &entry}
+	}
+	return c
+}
+
+// notOurs says what became of a thread that this job delivered for nothing.
+func (r *delivery) notOurs(ctx context.Context, v *gitcas.View) error {
+	if _, alive := v.Entry(r.ID); alive {
+		return &life.NotYoursError{Thread: r.ID, Reason: "it was taken over or resumed before its delivery could be noted"}
+	}
+	return r.Engine.ExplainAbsence(ctx, v, r.ID)
+}

@@ -1,0 +1,351 @@
+package step
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/united-workforce/uwf/engine/deadline"
+	"github.com/united-workforce/uwf/engine/lease"
+	"github.com/united-workforce/uwf/engine/life"
+	"github.com/united-workforce/uwf/engine/moderator"
+	"github.com/united-workforce/uwf/engine/story"
+	"github.com/united-workforce/uwf/engine/task"
+	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/engine/workbranch"
+	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/gitcas/record"
+	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/gitcas/workspace"
+	"github.com/united-workforce/uwf/internal/text"
+)
+
+// movedError says inside an Update that the thread is no longer as this job
+// claimed it.
+type movedError struct{ reason string }
+
+func (e *movedError) Error() string { return e.reason }
+
+// doneError says inside an Update that another job has brought this job's step in.
+type doneError struct{ res thread.Result }
+
+func (e *doneError) Error() string { return "the step is in the thread already" }
+
+// commit pushes the step: nodes and head on the state branch, the edits on the
+// work branch and the claim's deletion, all in one.
+func (r *run) commit(ctx context.Context, d task.Draft, s *sealed, next verdict) (thread.Result, error) {
+	push, cancel := deadline.Outlive(ctx, 0, deadline.CommitGrace)
+	defer cancel()
+	var done *committed
+	r.made = &s.step
+	along, err := r.planNext(next, s.step.Usage)
+	if err != nil {
+		return r.endUncommitted(r.failed(ctx, "commit", d, err))
+	}
+	build := func(v *gitcas.View) (*gitcas.Change, error) {
+		c, tried, err := r.stepChange(push, v, s, next, along)
+		if err == nil {
+			c.Landed = func(*gitcas.View) { done = tried }
+		}
+		return c, err
+	}
+	v, err := r.e.Update(push, r.View, build, r.ID)
+	var moved *movedError
+	var div *workbranch.DivergedError
+	switch {
+	case errors.As(err, new(*doneError)):
+		return r.endUncommitted(err)
+	case errors.As(err, &moved):
+		return r.endUncommitted(r.yielded(ctx, "commit", d, moved.reason))
+	case errors.As(err, &div):
+		return r.suspendWith(ctx, d, div)
+	case err != nil:
+		unsure := errors.Is(err, gitcas.ErrUnsure)
+		err = r.failed(ctx, "commit", d, err)
+		var failure *life.FailedError
+		if errors.As(err, &failure) {
+			failure.Unsure = unsure
+		}
+		return r.endUncommitted(err)
+	}
+	r.settled(push, v, done)
+	r.dropFromDisk()
+	res := r.committed(done, s, next)
+	if !done.claim.ID.IsZero() {
+		along.Set(done.claim, false)
+		res.Held = along
+	}
+	r.e.Reached("commit")
+	return res, nil
+}
+
+// endUncommitted is the end of a job that did not commit its step; there is no error where another
+// job did that.
+func (r *keeper) endUncommitted(err error) (thread.Result, error) {
+	var done *doneError
+	if errors.As(err, &done) {
+		r.dropFromDisk()
+		return done.res, nil
+	}
+	return r.result(), err
+}
+
+// doneBefore is a *doneError where a view shows a thread that has moved on, and this job's
+// sealed step in it: another job has brought it in. A thread that can't be read tells of
+// none.
+func (r *keeper) doneBefore(ctx context.Context, v *gitcas.View) error {
+	entry, alive := v.Entry(r.ID)
+	if r.made == nil || alive && entry.Head == r.Entry.Head {
+		return nil
+	}
+	now := newTurn(r.e, r.req)
+	if err := now.ReadNow(ctx, r.e.Store, v); err != nil || !now.HasStep(*r.made) {
+		return nil //nolint:nilerr // see above
+	}
+	return &doneError{now.Report(now.result())}
+}
+
+// settled takes note of a commit that is in the store. Where the remote has no
+// atomic pushes the work branch may not have got its part yet: it is brought up at
+// once if that can be done, else by the next job, and until then the commit is on
+// the attempt ref.
+func (r *run) settled(ctx context.Context, v *gitcas.View, done *committed) {
+	r.View = v
+	r.Lease.Adopt(v)
+	if r.e.Store.Atomic(v) {
+		return
+	}
+	fresh, err := r.e.Store.Reload(ctx, v, r.ID)
+	if err != nil {
+		return
+	}
+	if workbranch.Tip(fresh, done.work).IsZero() && r.snap != nil && !r.snap.Unchanged {
+		first := wire.RefUpdate{Name: workbranch.Ref(done.work.Branch), New: plumbing.NewHash(done.work.Commit)}
+		_ = r.e.Store.PushRef(ctx, first, nil) // else by the next job
+		return
+	}
+	r.e.Branches().CatchUp(ctx, fresh, r.ID, done.work)
+}
+
+// committed is a step as it went out.
+type committed struct {
+	head   node.Hash
+	digest node.Digest // of head; empty where it is not known
+	entry  gitcas.Entry
+	work   gitcas.Work
+	claim  gitcas.Held // that of the next step, where it went out too
+}
+
+// stepChange is the commit as v allows it: rebuilt for every try.
+func (r *run) stepChange(ctx context.Context, v *gitcas.View, s *sealed, next verdict, along *lease.Lease) (*gitcas.Change, *committed, error) {
+	entry, held, err := r.stillOurs(ctx, v)
+	if err != nil {
+		return nil, nil, err
+	}
+	work, refs, objs, err := r.placeWork(ctx, v, entry, next, s)
+	if err != nil {
+		return nil, nil, err
+	}
+	step := s.step
+	if work.Commit != "" {
+		step.Work = &record.Work{Branch: work.Branch, Commit: work.Commit}
+	}
+	nodes, prev, err := r.ledger().ReadErrorSteps(ctx, v, life.AppendAttempts(entry.Attempts, life.DeadRefs(r.ID, held.Died)...))
+	if err != nil {
+		return nil, nil, err
+	}
+	step.PreviousAttempts = append(r.PokedStep(), prev...)
+	head, own, err := v.Complete(ctx, r.ID, step, r.Lease.ServerTime(), s.nodes, nodes)
+	if err != nil {
+		return nil, nil, err
+	}
+	digest, err := digestOf(own, head)
+	if err != nil {
+		return nil, nil, err
+	}
+	nodes = append(nodes, own...)
+
+	r.AddEffects(&entry)
+	after := r.nextEntry(entry, head, work, next)
+	tale := story.Of(&r.Thread, after)
+	tale.Took = story.CostOf(r.used)
+	tale.AddStep(r.Def, moderator.Output{Role: r.task.Role, Output: s.Output}, step, s.Words)
+	if after.Status != gitcas.StatusActive {
+		along = nil // it was to pause meanwhile
+	}
+	claim, claimObjs, claimed := lease.ExchangeClaim(along, v, r.ID, held, head)
+	c := &gitcas.Change{
+		Subject:  story.Subject(r.Title(), r.ID, story.DescribeStep(r.task.Role, next.status, r.task.Step)),
+		Body:     story.CommitBody(&s.Told),
+		Trailers: append(story.StepTrailers(r.task, r.madeBy(), next.status, head), story.CostTrailers(r.task, step.Usage)...),
+		Nodes:    nodes,
+		Readable: map[string][]byte{
+			gitcas.ReadablePath(r.ID, r.task.Step, r.task.Role): story.WriteStep(r.task, step, &s.Told, story.Outcome{Status: next.status, Ends: next.end, Waits: next.suspend != "", Role: next.role}),
+			gitcas.IndexPath(r.ID):                              tale.WriteIndex(),
+		},
+		Threads: map[gitcas.ThreadID]*gitcas.Entry{r.ID: &after},
+		Refs:    append(refs, claim),
+		Objects: append(claimObjs, objs...),
+	}
+	if next.end && !r.req.Deliver {
+		line := r.EndLine(after, head)
+		line.Result = text.OneLine(next.status)
+		c.Archive = []gitcas.Ended{line}
+	}
+	if !r.e.Store.Atomic(v) {
+		if err := r.holdWork(c, v, own, work); err != nil {
+			return nil, nil, err
+		}
+	}
+	return c, &committed{head: head, digest: digest, entry: after, work: work, claim: claimed}, nil
+}
+
+// digestOf is the digest of a record among nodes.
+func digestOf(nodes []gitcas.PlacedNode, h node.Hash) (node.Digest, error) {
+	for _, n := range nodes {
+		if n.Hash == h && n.Place.Of == "" {
+			return n.Node.Sum()
+		}
+	}
+	return "", fmt.Errorf("%w: %s", node.ErrNotFound, h)
+}
+
+// stillOurs applies the rules for committing: the claim is still this run's and
+// the thread is as it was, except for what does not matter.
+func (r *run) stillOurs(ctx context.Context, v *gitcas.View) (gitcas.Entry, gitcas.Held, error) {
+	entry, alive := v.Entry(r.ID)
+	held, claimed := v.Claim(r.ID)
+	if err := r.doneBefore(ctx, v); err != nil {
+		return entry, held, err
+	}
+	switch {
+	case !alive:
+		ended, ok, err := r.e.Store.FindEnded(ctx, v, r.ID)
+		if err == nil && !ok {
+			err = &movedError{"it is gone from the store"}
+		} else if err == nil {
+			err = &movedError{life.DescribeEnd(ended)}
+		}
+		return entry, held, err
+	case entry.Head != r.Entry.Head:
+		return entry, held, &movedError{"its head moved on to " + string(entry.Head)}
+	case !life.SameThread(entry, r.Entry):
+		return entry, held, &movedError{"it was changed while the agent worked"}
+	case !claimed || !r.Lease.Owns(held.Claim):
+		return entry, held, &movedError{"the claim is no longer ours"}
+	}
+	return entry, held, nil
+}
+
+// placeWork puts the edits on the work branch: as they are where nobody pushed
+// meanwhile, else replayed on people's commits where no file overlaps.
+func (r *run) placeWork(ctx context.Context, v *gitcas.View, entry gitcas.Entry, next verdict, s *sealed) (gitcas.Work, []wire.RefUpdate, []wire.PackObject, error) {
+	work := workbranch.Of(r.ID, entry)
+	tip := workbranch.Tip(v, work)
+	if r.snap == nil || r.snap.Unchanged {
+		if !r.from.IsZero() {
+			work.Commit = r.from.String() // people's commits that the agent has seen
+		}
+		return work, nil, nil, nil
+	}
+	objs := r.snap.Objects
+	target := r.snap.Commit
+	if !tip.IsZero() && tip != r.from {
+		replayed, more, err := r.replay(ctx, work, tip, next, s)
+		if err != nil {
+			return work, nil, nil, err
+		}
+		target, objs = replayed, append(objs[:len(objs):len(objs)], more...)
+	}
+	work.Commit = target.String()
+	return work, []wire.RefUpdate{{Name: workbranch.Ref(work.Branch), Old: tip, New: target}}, objs, nil
+}
+
+func (r *run) replay(ctx context.Context, work gitcas.Work, tip wire.ID, next verdict, s *sealed) (wire.ID, []wire.PackObject, error) {
+	contains, err := workbranch.Contains(ctx, r.e.Store.Remote(), tip, r.from)
+	if err != nil {
+		return wire.ZeroID, nil, err
+	}
+	if !contains {
+		return wire.ZeroID, nil, &workbranch.DivergedError{Branch: work.Branch, Recorded: r.from.String(), Tip: tip.String()}
+	}
+	known := make(wire.Objects, len(r.snap.Objects))
+	for _, o := range r.snap.Objects {
+		known.Add(o.Object)
+	}
+	m, err := workspace.Merge(ctx, r.e.Store.Remote(), r.from, r.snap.Commit, tip, known)
+	if err != nil {
+		return wire.ZeroID, nil, err
+	}
+	if len(m.Overlap) > 0 {
+		return wire.ZeroID, nil, &workbranch.DivergedError{Branch: work.Branch, Recorded: r.from.String(), Tip: tip.String(), Overlap: m.Overlap}
+	}
+	msg, err := r.workMessage(next.status, s)
+	if err != nil {
+		return wire.ZeroID, nil, err
+	}
+	o, err := workbranch.Commit(r.Lease.ServerTime(), m.Tree, []wire.ID{tip}, msg)
+	if err != nil {
+		return wire.ZeroID, nil, err
+	}
+	return o.ID, append(m.Objects, wire.PackObject{Object: o}), nil
+}
+
+// nextEntry is the thread's entry after the step.
+func (r *run) nextEntry(entry gitcas.Entry, head node.Hash, work gitcas.Work, next verdict) gitcas.Entry {
+	entry.Head, entry.Work = head, work
+	entry.Attempts, entry.Suspended, entry.Next = nil, nil, nil
+	switch {
+	case next.end:
+		entry.Status = gitcas.StatusEnded
+		if r.req.Deliver {
+			entry.Deliver, entry.Since = true, r.Lease.ServerTime().UnixMilli()
+		}
+	case next.suspend != "":
+		entry.Status = gitcas.StatusSuspended
+		entry.Suspended = &gitcas.Suspended{Role: r.task.Role, Reason: text.Cut(next.suspend, life.MaxReason)}
+	default:
+		entry.Status = gitcas.StatusActive
+		entry.Next = &gitcas.Next{Role: next.role, Since: r.Lease.ServerTime().UnixMilli()}
+		if entry.Pause != nil {
+			life.TakePause(&entry, next.role)
+		}
+	}
+	entry.Pause = nil // who waits or has ended need not be paused
+	return entry
+}
+
+// holdWork makes a push without atomicity safe: the attempt ref goes first and
+// holds the work commit until the work branch has it.
+func (r *run) holdWork(c *gitcas.Change, v *gitcas.View, nodes []gitcas.PlacedNode, work gitcas.Work) error {
+	parents := r.workParents()
+	if work.Commit != "" {
+		parents = []wire.ID{plumbing.NewHash(work.Commit)}
+	}
+	return r.Attempt.AddTo(c, v, "work "+work.Commit, gitcas.Attempt{
+		Thread: r.ID, Run: r.madeBy().ID, Attempt: r.madeBy().Attempt, Parents: parents, Nodes: nodes, At: r.Lease.ServerTime(),
+	}, nil)
+}
+
+// committed is the result of a step that is on the state branch.
+func (r *run) committed(done *committed, s *sealed, next verdict) thread.Result {
+	res := r.result()
+	res.Head, res.HeadDigest, res.Status, res.Result = done.head, done.digest, string(done.entry.Status), next.status
+	res.Role, res.NextRole, res.Step = r.task.Role, next.role, r.task.Step
+	res.Usage = s.step.Usage
+	res.Done = next.end
+	if done.work.Commit != "" {
+		res.Work = &record.Work{Branch: done.work.Branch, Commit: done.work.Commit}
+	}
+	res.AddEntry(done.entry)
+	kind := "committed"
+	if res.Suspended != nil {
+		kind = "suspended"
+	} else if next.end {
+		kind = "ended"
+	}
+	r.e.Emit(thread.Event{Kind: kind, Thread: r.ID, Step: r.task.Step, Role: r.task.Role, Agent: r.task.Agent, Status: next.status, Usage: *s.step.Usage})
+	return res
+}

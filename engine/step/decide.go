@@ -1,0 +1,180 @@
+package step
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/united-workforce/uwf/engine/lease"
+	"github.com/united-workforce/uwf/engine/life"
+	"github.com/united-workforce/uwf/engine/moderator"
+	"github.com/united-workforce/uwf/engine/reading"
+	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/engine/workflow"
+	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/record"
+)
+
+// plan is what the moderator wants for the next step.
+type plan struct {
+	role     string
+	prompt   string
+	location string
+	agent    string // its name, and the command that runs it
+	command  string
+	end      bool
+	suspend  string // the reason
+	limit    error
+}
+
+// verdict is what the moderator makes of the new output.
+type verdict struct {
+	status string
+	plan
+}
+
+// beforeClaim settles what needs no claim: threads that are gone, suspended or
+// already stepped by this very run.
+func (r *turn) beforeClaim(ctx context.Context) (bool, thread.Result, error) {
+	entry, alive := r.View.Entry(r.ID)
+	if !alive {
+		return r.ReportEnd(ctx, func(ended gitcas.Ended) bool { return r.Expect.Hash != "" && ended.Head != r.Expect.Hash })
+	}
+	if err := r.ReadChain(ctx, r.View); err != nil {
+		return false, r.result(), err
+	}
+	if expect := r.Expect; expect.Hash != "" && entry.Head != expect.Hash {
+		if r.SteppedBy(r.e.Who.Run) {
+			return true, r.Report(r.result()), nil
+		}
+		return false, r.result(), &life.NotYoursError{Thread: r.ID, Reason: fmt.Sprintf("its head is %s, not %s", entry.Head, expect.Hash)}
+	}
+	if err := r.CheckHead(); err != nil {
+		return false, r.result(), err
+	}
+	switch entry.Status {
+	case gitcas.StatusSuspended:
+		return false, r.result(), r.SuspendedError()
+	case gitcas.StatusEnded:
+		return false, r.result(), &life.NotYoursError{Thread: r.ID, Reason: "it has ended"}
+	}
+	return false, thread.Result{}, nil
+}
+
+// decide asks the moderator whose turn it is, and checks the limits before
+// anything costs money.
+func (r *turn) decide(ctx context.Context) error {
+	if r.Entry.Pause != nil {
+		r.plan = plan{role: life.WaitingRole(r.Entry), suspend: r.Entry.Pause.Reason}
+		return nil
+	}
+	d, err := r.DecideNext()
+	var stuck *life.StuckError
+	switch {
+	case errors.As(err, &stuck):
+		return err
+	case err != nil:
+		return fmt.Errorf("thread %s: %w", r.ID, err)
+	}
+	r.plan = planOf(d)
+	if r.plan.role != "" {
+		if err := r.noteApproval(); err != nil {
+			return err
+		}
+		r.plan.agent, r.plan.command, err = r.e.Settings.Agent(r.Def.Name, r.plan.role, r.req.Agent)
+		if err != nil {
+			return &life.UsageError{Msg: fmt.Sprintf("thread %s, role %s: %v", r.ID, r.plan.role, err)}
+		}
+		if err := r.e.CheckPrice(r.Def.Name, r.plan.role, r.req.Agent, r.limits().CostUSD); err != nil {
+			return err
+		}
+		if r.used, err = r.countUsed(ctx, r.Entry.Attempts); err != nil {
+			return err
+		}
+		r.plan.limit = r.limits().Check(r.used, r.plan.role)
+	}
+	return nil
+}
+
+func planOf(d moderator.Decision) plan {
+	switch d.Kind {
+	case moderator.End:
+		return plan{end: true, prompt: d.Prompt}
+	case moderator.Suspend:
+		return plan{suspend: d.Reason}
+	}
+	return plan{role: d.Role, prompt: d.Prompt, location: d.Location}
+}
+
+// ask puts the new output before the moderator, before it is committed: a status
+// without an edge would leave the thread stuck.
+func (r *agentRun) ask(s *sealed) (verdict, error) {
+	last := moderator.Output{Role: r.task.Role, Output: s.Output, Body: s.Body}
+	if len(r.Def.Conditions) > 0 {
+		// What the commit adds to the node (work commit, earlier attempts) is not
+		// known yet.
+		n, _, err := s.step.Node(r.Lease.ServerTime())
+		if err != nil {
+			return verdict{}, fmt.Errorf("step node: %w", err)
+		}
+		last.Node, _ = n.Payload.(map[string]any)
+	}
+	t, err := r.ModeratorThread(last)
+	if err != nil {
+		return verdict{}, err
+	}
+	d, err := moderator.Next(r.Def, t)
+	if err != nil {
+		return verdict{}, err
+	}
+	if err := r.checkApproval(d); err != nil {
+		return verdict{}, err
+	}
+	status := cmp.Or(d.Status, workflow.Unit)
+	if len(d.Prompt) > reading.MaxPrompt {
+		return verdict{}, fmt.Errorf("the output fills the prompt of role %s with %d bytes; at most %d are passed on: write long texts to files", d.Role, len(d.Prompt), reading.MaxPrompt)
+	}
+	return verdict{status: status, plan: planOf(d)}, nil
+}
+
+func (r *turn) waitingRole() string {
+	if r.plan.role != "" {
+		return r.plan.role
+	}
+	if n := len(r.Chain.Steps); n > 0 {
+		return r.Chain.Steps[n-1].Role
+	}
+	return ""
+}
+
+// A job that does several steps of a thread pushes each step together with its claim for
+// the next one: pushes are scarce. n steps so take n+1 of them.
+
+// planNext decides, before a step is committed, whether this job takes the next one at
+// once: whoever asked for this step says so, and the limits leave something for it.
+func (r *run) planNext(next verdict, usage *record.Usage) (*lease.Lease, error) {
+	if r.req.Next == nil || next.role == "" {
+		return nil, nil
+	}
+	after := newTurn(r.e, r.req)
+	after.Entry, after.Def, after.used, after.plan = r.Entry, r.Def, r.used, next.plan
+	after.used.Add(r.task.Role, usage)
+	if limit := after.limits().Check(after.used, next.role); limit != nil {
+		return nil, nil //nolint:nilerr // the next job finds it, and says so
+	}
+	who, goesOn := r.req.Next()
+	if !goesOn {
+		return nil, nil
+	}
+	t := after.terms()
+	t.Ahead = r.req.Ahead
+	return r.e.Leases().New(r.ID, who, t)
+}
+
+// result describes the thread as this run last saw it.
+func (r *turn) result() thread.Result {
+	res := r.Result()
+	res.NextRole = r.plan.role
+	return res
+}

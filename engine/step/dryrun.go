@@ -1,0 +1,144 @@
+package step
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/united-workforce/uwf/engine/lease"
+	"github.com/united-workforce/uwf/engine/life"
+	"github.com/united-workforce/uwf/engine/moderator"
+	"github.com/united-workforce/uwf/engine/task"
+	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/node"
+)
+
+// Plan is what the next step of a thread would do.
+type Plan struct {
+	Workflow  node.Hash             `json:"workflow"`
+	Name      string                `json:"name"` // the workflow's
+	Thread    gitcas.ThreadID       `json:"thread"`
+	Step      int                   `json:"step"` // the number that it would have
+	Role      string                `json:"role,omitempty"`
+	Agent     string                `json:"agent,omitempty"`
+	Command   string                `json:"command,omitempty"`
+	Model     *task.Model           `json:"model,omitempty"`
+	Prompt    string                `json:"prompt,omitempty"` // assembled, whole
+	Location  string                `json:"location,omitempty"`
+	Done      bool                  `json:"done"` // it has ended, or would end without a step
+	Suspended *thread.SuspendedInfo `json:"suspended,omitempty"`
+	Limits    moderator.Limits      `json:"limits"`
+	Used      moderator.Totals      `json:"used"`
+}
+
+// Plan works out what Step would do, by the same code. Nothing is claimed, written
+// or paid. The error is the one that Step would end with before an agent runs: the
+// thread waits, has ended, is worked on by somebody else, or a limit is reached. The
+// Plan is filled in as far as things went, also beside an error.
+func (e *Stepper) Plan(ctx context.Context, req Request) (Plan, error) {
+	r := &agentRun{turn: newTurn(e, req)}
+	err := r.foresee(ctx)
+	if err != nil {
+		err = e.CleanError(err)
+	}
+	return r.planned(), err
+}
+
+func (r *agentRun) foresee(ctx context.Context) error {
+	if err := r.Load(ctx); err != nil {
+		return err
+	}
+	if _, alive := r.View.Entry(r.ID); !alive {
+		err := r.e.ExplainAbsence(ctx, r.View, r.ID)
+		r.plan.end = errors.As(err, new(*life.NotYoursError))
+		return err
+	}
+	done, _, err := r.beforeClaim(ctx)
+	if err != nil || done {
+		return err
+	}
+	if err := r.decide(ctx); err != nil {
+		return err
+	}
+	held, claimed := r.View.Claim(r.ID)
+	if claimed && r.e.Leases().Counts(r.View, held.Claim, r.Entry) {
+		cause := &life.ClaimedError{Claim: held.Claim}
+		return &life.NotYoursError{Thread: r.ID, Reason: cause.Error(), Cause: cause}
+	}
+	r.Lease = r.e.Leases().Observe(r.View, r.ID, r.Entry)
+	return r.foreseeAct(ctx, held, claimed)
+}
+
+// foreseeAct is act, as far as it costs nothing.
+func (r *agentRun) foreseeAct(ctx context.Context, held gitcas.Held, claimed bool) error {
+	var died []string
+	if claimed && held.Head == r.Entry.Head {
+		_, died = lease.RecordDeadClaim(r.View, r.ID, held, "")
+		if err := r.countClaim(ctx, held.Claim, died); err != nil {
+			return err
+		}
+	}
+	switch n := life.CountAttempts(r.Entry, r.ID, died); {
+	case r.plan.limit != nil:
+		return &life.LimitError{Thread: r.ID, Err: r.plan.limit, Ahead: true}
+	case r.plan.end:
+		return nil
+	case r.plan.suspend == "" && n >= life.MaxAttempts:
+		r.plan.suspend = tooMany(r.ID, n)
+	}
+	if r.plan.suspend != "" {
+		return &life.SuspendedError{Thread: r.ID, Role: r.waitingRole(), Reason: r.plan.suspend, Way: r.wayAhead()}
+	}
+	return r.prepareTask()
+}
+
+// wayAhead is what a person does about a thread whose next step would only make it wait.
+func (r *turn) wayAhead() string {
+	name, command := life.WayOn(r.ID, r.plan.suspend)
+	switch {
+	case r.Entry.Pause != nil: // taken back before it holds
+		return "let it go on with: uwf thread resume " + string(r.ID)
+	case strings.HasSuffix(command, life.RetryCommand(r.ID)):
+		return ""
+	}
+	return life.AdviseWait(r.ID) + name + " with: " + command
+}
+
+// countClaim adds a job that died to what was used. No attempt's ref tells of it yet.
+func (r *turn) countClaim(ctx context.Context, c gitcas.Claim, died []string) error {
+	if len(died) == 0 || r.plan.role == "" || r.plan.suspend != "" {
+		return nil
+	}
+	known := died
+	if c.For == "" {
+		known = died[:len(died)-1] // the last one is this claim
+	}
+	var err error
+	if r.used, err = r.countUsed(ctx, life.AppendAttempts(r.Entry.Attempts, life.DeadRefs(r.ID, known)...)); err != nil {
+		return err
+	}
+	if c.For == "" {
+		r.used.Add(r.plan.role, life.ClaimUsage(life.ClampClaim(c)))
+	}
+	r.plan.limit = r.limits().Check(r.used, r.plan.role)
+	return nil
+}
+
+func (r *agentRun) planned() Plan {
+	p := Plan{
+		Thread: r.ID, Step: r.StepNumber(), Role: r.plan.role, Agent: r.plan.agent, Command: r.plan.command, Location: r.location(),
+		Model: r.task.Model, Prompt: r.task.Prompt, Used: r.used,
+		Done: r.plan.end || r.Entry.Status == gitcas.StatusEnded,
+	}
+	if r.Def != nil {
+		p.Workflow, p.Name, p.Limits = r.Chain.Start.Workflow, r.Def.Name, r.limits()
+	}
+	switch s := r.Entry.Suspended; {
+	case r.Entry.Status == gitcas.StatusSuspended && s != nil:
+		p.Suspended = &thread.SuspendedInfo{Role: s.Role, Reason: s.Reason}
+	case r.plan.suspend != "":
+		p.Suspended = &thread.SuspendedInfo{Role: r.waitingRole(), Reason: r.plan.suspend}
+	}
+	return p
+}

@@ -1,0 +1,238 @@
+package step
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/united-workforce/uwf/engine/attempt"
+	"github.com/united-workforce/uwf/engine/deadline"
+	"github.com/united-workforce/uwf/engine/life"
+	"github.com/united-workforce/uwf/engine/step/seal"
+	"github.com/united-workforce/uwf/engine/story"
+	"github.com/united-workforce/uwf/engine/task"
+	"github.com/united-workforce/uwf/engine/workbranch"
+	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/gitcas/record"
+	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/text"
+)
+
+// failed ends a step that gave no output: what there is goes to the attempt ref,
+// is linked from the thread while the claim is still ours, and the claim is let
+// go. It returns the error that the step ends with.
+func (r *keeper) failed(ctx context.Context, phase string, d task.Draft, cause error) error {
+	stopped := deadline.StoppedByPerson(ctx)
+	switch {
+	case stopped:
+		phase = life.PhaseStopped
+	case deadline.WasInterrupted(ctx):
+		phase = life.PhaseInterrupted
+	}
+	ref, step, err := r.keep(ctx, phase, d, cause, true)
+	if errors.As(err, new(*doneError)) {
+		return err
+	}
+	failure := &life.FailedError{Thread: r.ID, Role: r.task.Role, Phase: phase, Attempt: ref, Step: step, Err: cause, Stopped: stopped, Tries: r.tries, Show: r.e.ShowAttempt(ref)}
+	if err != nil {
+		failure.Err = errors.Join(cause, fmt.Errorf("and what it produced could not be %s: %w", r.notKept(), err))
+	}
+	return failure
+}
+
+// yielded ends a step whose thread is no longer ours: only the attempt is kept.
+func (r *keeper) yielded(ctx context.Context, phase string, d task.Draft, reason string) error {
+	ref, _, err := r.keep(ctx, phase, d, errors.New(reason), false)
+	if errors.As(err, new(*doneError)) {
+		return err
+	}
+	if err != nil {
+		// Somebody else has the thread, but this job's work is gone: that is no
+		// quiet ending.
+		return &life.FailedError{Thread: r.ID, Role: r.task.Role, Phase: phase,
+			Err: fmt.Errorf("the thread is not ours any more (%s), and what this job produced could not be %s: %w", reason, r.notKept(), err)}
+	}
+	return &life.NotYoursError{Thread: r.ID, Reason: reason, Kept: ref, Show: r.e.ShowAttempt(ref)}
+}
+
+// notKept says of what a job produced what could not be done with it.
+func (r *keeper) notKept() string {
+	if !r.onDisk {
+		return "kept"
+	}
+	return fmt.Sprintf("pushed; it is in %s, from where the thread's next step on this machine brings it in", r.diskPath())
+}
+
+// keep pushes the attempt ref. With link it also names the attempt in the
+// thread's entry and deletes the claim in the same push, provided that claim and
+// head are still ours. It returns the ref, and the StepNode that tells of the attempt.
+func (r *keeper) keep(ctx context.Context, phase string, d task.Draft, cause error, link bool) (ref string, step node.Hash, err error) {
+	return r.keepAttempt(ctx, r.salvaged(ctx, phase, d, cause), link)
+}
+
+// keepAttempt is keep of an attempt that was put together.
+func (r *keeper) keepAttempt(ctx context.Context, a gitcas.Attempt, link bool) (ref string, step node.Hash, err error) {
+	err = r.pushAttempt(ctx, a, link)
+	if errors.Is(err, wire.ErrSecretRefused) {
+		// The server found a secret, most likely in the folder: without it, at
+		// least the record of the attempt is kept.
+		r.snap, a.WorkTree = nil, wire.ZeroID
+		err = r.pushAttempt(ctx, a, link)
+	}
+	if errors.As(err, new(*doneError)) {
+		return "", "", err
+	}
+	if err != nil {
+		// Whatever keeps the thread from being changed, a branch rule, a damaged
+		// store or too many others: the attempt's own ref is this job's alone. The
+		// next step links it.
+		if link {
+			a.Unlinked = r.Entry.Head
+		}
+		if alone := r.pushAlone(ctx, a); alone != nil {
+			return "", "", errors.Join(err, alone)
+		}
+	}
+	r.e.Reached("attempt")
+	r.dropFromDisk()
+	r.Lease.Release(ctx)
+	step, _ = attempt.ErrorStepOf(a.Nodes)
+	return gitcas.AttemptRef(r.ID, a.Run, a.Attempt), step, nil
+}
+
+// salvaged is the attempt as it is to be kept.
+func (r *keeper) salvaged(ctx context.Context, phase string, d task.Draft, cause error) gitcas.Attempt {
+	ctx, cancel := deadline.Outlive(ctx, deadline.SalvageTimeout, deadline.SalvageGrace)
+	defer cancel()
+	nodes, text := r.salvage(ctx, phase, d, cause)
+	return gitcas.Attempt{
+		Thread: r.ID, Run: r.madeBy().ID, Attempt: r.madeBy().Attempt, Parents: r.workParents(),
+		Nodes: nodes, WorkTree: r.salvageTree(ctx), Error: text, At: r.Lease.ServerTime(),
+	}
+}
+
+func (r *keeper) pushAttempt(ctx context.Context, a gitcas.Attempt, link bool) error {
+	ctx, cancel := deadline.Outlive(ctx, 0, deadline.LinkGrace)
+	defer cancel()
+	stopped := deadline.StoppedByPerson(ctx)
+	build := func(v *gitcas.View) (*gitcas.Change, error) {
+		if err := r.doneBefore(ctx, v); err != nil {
+			return nil, err
+		}
+		return r.keepChange(v, a, link, stopped)
+	}
+	v, err := r.e.Update(ctx, r.View, build, r.ID)
+	if err == nil {
+		r.Lease.Adopt(v) // deleted in the same push
+	}
+	return err
+}
+
+// pushAlone pushes nothing but the attempt's ref, and reads nothing but that: the
+// store may be what is broken.
+func (r *keeper) pushAlone(ctx context.Context, a gitcas.Attempt) error {
+	ctx, cancel := deadline.Outlive(ctx, 0, deadline.KeepGrace)
+	defer cancel()
+	ref := gitcas.AttemptRef(r.ID, a.Run, a.Attempt)
+	old, _ := r.View.Ref(ref)
+	what := "failure"
+	if a.Unlinked != "" {
+		what += ", not linked"
+	}
+	var err error
+	for range workbranch.Tries {
+		var upd wire.RefUpdate
+		var objs []wire.PackObject
+		if upd, objs, err = r.Attempt.Update(old, what, a); err != nil || upd.Name == "" {
+			return err
+		}
+		if err = r.e.Store.PushRef(ctx, upd, append(objs, r.workObjects()...)); !errors.Is(err, wire.ErrLostRace) {
+			return err
+		}
+		if l, lerr := r.e.Store.Remote().List(ctx, ref); lerr == nil {
+			old = l.Refs[ref]
+		}
+	}
+	return err
+}
+
+// keepChange is the push that keeps an attempt, as v allows it; nil when the
+// attempt is there already and nothing is left to do.
+func (r *keeper) keepChange(v *gitcas.View, a gitcas.Attempt, link, stopped bool) (*gitcas.Change, error) {
+	c := &gitcas.Change{}
+	if err := r.Attempt.AddTo(c, v, "failure", a, r.workObjects()); err != nil {
+		return nil, err
+	}
+	entry, alive := v.Entry(r.ID)
+	held, claimed := v.Claim(r.ID)
+	mine := claimed && r.Lease.Owns(held.Claim)
+	if mine {
+		release, _ := gitcas.ClaimUpdate(r.ID, &held, nil, v.Time())
+		c.Refs = append(c.Refs, release)
+	}
+	if link && alive && mine && entry.Head == r.Entry.Head && entry.Status == gitcas.StatusActive {
+		life.LinkAttempts(&entry, r.ID, held.Died)
+		known := len(entry.Attempts)
+		life.LinkAttempts(&entry, r.ID, nil, gitcas.AttemptRef(r.ID, a.Run, a.Attempt))
+		result := "failed"
+		if stopped {
+			result = life.PhaseStopped
+			life.ForgiveAttempts(&entry, len(entry.Attempts)-known, r.task.Role)
+		}
+		r.tries = life.CountAttempts(entry, r.ID, nil)
+		r.AddEffects(&entry)
+		if entry.Pause != nil {
+			life.TakePause(&entry, r.task.Role)
+		}
+		c.Threads = map[gitcas.ThreadID]*gitcas.Entry{r.ID: &entry}
+		c.Subject = story.Subject(r.Title(), r.ID, story.DescribeStep(r.task.Role, result, r.task.Step))
+		c.Body = a.Error
+		c.Trailers = story.StepTrailers(r.task, r.madeBy(), result, entry.Head)
+	}
+	if len(c.Refs) == 0 && c.Threads == nil {
+		return nil, nil
+	}
+	return c, nil
+}
+
+// salvage makes the error StepNode and keeps each draft that passes the checks
+// by itself, as long as ctx lasts. It fails closed: what can't be redacted is left
+// out. The error StepNode comes first: no agent can fill the room that it needs.
+func (r *keeper) salvage(ctx context.Context, phase string, d task.Draft, cause error) ([]gitcas.PlacedNode, string) {
+	r.lost = r.baseStep(task.Draft{Usage: d.Usage, Took: d.Took}, record.Step{}).Usage
+	s := r.newSealer(d.Nodes)
+	reason, err := s.Clean(cause.Error())
+	if err != nil {
+		reason = "the error message could not be checked for secrets and was left out"
+	}
+	reason = text.Cut(reason, attempt.MaxErrorText)
+	h, nodes, err := r.errorStep(ctx, s, phase, reason, d)
+	if err != nil {
+		return nil, reason
+	}
+	own := len(s.Nodes())
+	s.Salvage(ctx)
+	for _, n := range s.Nodes()[own:] {
+		n.Place = gitcas.Place{Thread: r.ID, Of: h, Detail: true}
+		nodes = append(nodes, n)
+	}
+	return nodes, reason
+}
+
+func (r *keeper) errorStep(ctx context.Context, s *seal.Sealer, phase, reason string, d task.Draft) (node.Hash, []gitcas.PlacedNode, error) {
+	out, err := s.Add(record.ErrorOutputSchema, map[string]any{"$status": "error", "error": reason, "phase": phase}, false)
+	if err != nil {
+		return "", nil, err
+	}
+	detail, err := s.Add(node.String, text.Cut(d.Stderr, attempt.MaxErrorText), false)
+	if err != nil {
+		return "", nil, err
+	}
+	step := r.baseStep(task.Draft{Usage: d.Usage, Took: d.Took}, record.Step{})
+	step.Output, step.Detail = out, detail
+	if step.EdgePrompt, err = s.Clean(step.EdgePrompt); err != nil {
+		return "", nil, err
+	}
+	return r.View.Complete(ctx, r.ID, step, r.Lease.ServerTime(), s.Nodes(), nil)
+}

@@ -1,0 +1,267 @@
+// Package patch makes the record of what a step changed: a unified diff where that is
+// small enough, else counts, and hashes of the lines that were added, by which a line can
+// be traced to its step after the work branch is gone. It is pure.
+package patch
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/filemode"
+	fdiff "github.com/go-git/go-git/v5/plumbing/format/diff"
+	"github.com/go-git/go-git/v5/utils/diff"
+	"github.com/sergi/go-diff/diffmatchpatch"
+	"github.com/united-workforce/uwf/gitcas/record"
+)
+
+// Bounds of a patch.
+const (
+	MaxFiles = 2_000     // files that are listed
+	MaxDiff  = 256 << 10 // bytes of the diff
+	MaxText  = 4 << 20   // bytes of a file that is compared
+	maxAll   = 32 << 20  // bytes of all of them
+	maxLines = 5_000     // lines between the first and the last that differ; the time grows with their square
+	maxKept  = 20_000    // lines whose hashes are kept, the first ones
+)
+
+// maxTime is how long files are compared; those that are left then are only listed. A job
+// that is told to end has seven seconds for all that it still has to do.
+const maxTime = 2 * time.Second
+
+// Side is one version of a file. The zero value: the file isn't there.
+type Side struct {
+	ID   plumbing.Hash
+	Mode filemode.FileMode
+	// Data is the content; nil where it could not be read, or is too large.
+	Data []byte
+}
+
+// File is one file that was changed.
+type File struct {
+	Path     string
+	Old, New Side
+}
+
+// Make makes the patch of files that are sorted by path, compared with the commit base.
+// now is the clock.
+func Make(base string, files []File, now func() time.Time) record.Patch {
+	out := record.Patch{Base: base, Files: make([]record.PatchFile, 0, min(len(files), MaxFiles))}
+	out.More = max(len(files)-MaxFiles, 0)
+	end := now().Add(maxTime)
+	all := make(patches, 0, len(files))
+	whole := out.More == 0
+	read, kept := 0, 0
+	for _, f := range files[:min(len(files), MaxFiles)] {
+		left := end.Sub(now())
+		if read += len(f.Old.Data) + len(f.New.Data); read > maxAll || left <= 0 {
+			f.Old.Data, f.New.Data = nil, nil
+		}
+		p := compareFile(f, left)
+		all = append(all, p)
+		whole = whole && p.known
+		file := record.PatchFile{Path: f.Path, Change: p.changeKind()}
+		if p.known && !p.binary {
+			file.Counted, file.Added, file.Removed = true, p.countLines(fdiff.Add), p.countLines(fdiff.Delete)
+		}
+		out.Files = append(out.Files, file)
+	}
+	if whole {
+		if text, ok := all.encodeDiff(); ok {
+			out.Diff = text
+			return out
+		}
+	}
+	for i, p := range all {
+		lines := p.hashAddedLines()
+		out.Files[i].Lines = lines[:min(len(lines), maxKept-kept)]
+		kept += len(out.Files[i].Lines)
+	}
+	return out
+}
+
+// compared is one file with what the comparison found. It is what go-git writes diffs of.
+type compared struct {
+	file          File
+	known, binary bool
+	chunks        []fdiff.Chunk
+}
+
+// compareFile compares a file's versions within a time.
+func compareFile(f File, within time.Duration) compared {
+	p := compared{file: f, known: f.Old.isReadable() && f.New.isReadable()}
+	switch {
+	case IsBinary(f.Old.Data) || IsBinary(f.New.Data):
+		p.known, p.binary = true, true
+		return p
+	case !p.known:
+		return p
+	}
+	before, old, now, after := trimCommonLines(string(f.Old.Data), string(f.New.Data))
+	if old != "" && now != "" && max(strings.Count(old, "\n"), strings.Count(now, "\n")) > maxLines {
+		p.known = false
+		return p
+	}
+	p.addChunk(before, fdiff.Equal)
+	for _, d := range diff.DoWithTimeout(old, now, within) {
+		p.addChunk(d.Text, map[diffmatchpatch.Operation]fdiff.Operation{
+			diffmatchpatch.DiffEqual: fdiff.Equal, diffmatchpatch.DiffInsert: fdiff.Add, diffmatchpatch.DiffDelete: fdiff.Delete,
+		}[d.Type])
+	}
+	p.addChunk(after, fdiff.Equal)
+	return p
+}
+
+func (p *compared) addChunk(text string, op fdiff.Operation) {
+	if text != "" {
+		p.chunks = append(p.chunks, chunk{text, op})
+	}
+}
+
+// trimCommonLines takes from two texts the lines that they begin and end with alike.
+func trimCommonLines(old, now string) (before, oldRest, nowRest, after string) {
+	same := 0
+	for n := range min(len(old), len(now)) {
+		if old[n] != now[n] {
+			break
+		}
+		if old[n] == '\n' {
+			same = n + 1
+		}
+	}
+	before, old, now = old[:same], old[same:], now[same:]
+	same = 0
+	for n := 1; n <= min(len(old), len(now)) && old[len(old)-n] == now[len(now)-n]; n++ {
+		// A line begins here: what is before it ends with the line before.
+		if atLine := func(s string) bool { return len(s) == n || s[len(s)-n-1] == '\n' }; atLine(old) && atLine(now) {
+			same = n
+		}
+	}
+	return before, old[:len(old)-same], now[:len(now)-same], old[len(old)-same:]
+}
+
+func (s Side) isReadable() bool { return s.ID.IsZero() || s.Data != nil && len(s.Data) <= MaxText }
+
+// IsBinary: a zero byte, as git looks for it, or no UTF-8, which no node can hold.
+func IsBinary(data []byte) bool { return bytes.IndexByte(data, 0) >= 0 || !utf8.Valid(data) }
+
+func (p compared) changeKind() string {
+	switch {
+	case p.file.Old.ID.IsZero():
+		return record.FileAdded
+	case p.file.New.ID.IsZero():
+		return record.FileDeleted
+	}
+	return record.FileModified
+}
+
+// countLines says how many lines were added or taken away.
+func (p compared) countLines(op fdiff.Operation) (n int) {
+	for _, c := range p.chunks {
+		if c.Type() == op {
+			n += strings.Count(c.Content(), "\n")
+			if !strings.HasSuffix(c.Content(), "\n") {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// hashAddedLines gives those of the lines that were added.
+func (p compared) hashAddedLines() (out []string) {
+	for _, c := range p.chunks {
+		if c.Type() != fdiff.Add {
+			continue
+		}
+		for line := range strings.Lines(c.Content()) {
+			out = append(out, HashOf(strings.TrimSuffix(line, "\n")))
+		}
+	}
+	return out
+}
+
+// HashOf is the hash by which a patch without a diff has a line: the first 16 hexadecimal
+// digits of its SHA-256.
+func HashOf(line string) string {
+	sum := sha256.Sum256([]byte(line))
+	return hex.EncodeToString(sum[:8])
+}
+
+// IsBinary implements fdiff.FilePatch.
+func (p compared) IsBinary() bool { return p.binary }
+
+// Files implements fdiff.FilePatch.
+func (p compared) Files() (from, to fdiff.File) {
+	if !p.file.Old.ID.IsZero() {
+		from = side{p.file.Old, p.file.Path}
+	}
+	if !p.file.New.ID.IsZero() {
+		to = side{p.file.New, p.file.Path}
+	}
+	return from, to
+}
+
+// Chunks implements fdiff.FilePatch.
+func (p compared) Chunks() []fdiff.Chunk { return p.chunks }
+
+type chunk struct {
+	text string
+	op   fdiff.Operation
+}
+
+// Content implements fdiff.Chunk.
+func (c chunk) Content() string { return c.text }
+
+// Type implements fdiff.Chunk.
+func (c chunk) Type() fdiff.Operation { return c.op }
+
+type side struct {
+	s    Side
+	path string
+}
+
+// Hash implements fdiff.File.
+func (s side) Hash() plumbing.Hash { return s.s.ID }
+
+// Mode implements fdiff.File.
+func (s side) Mode() filemode.FileMode { return s.s.Mode }
+
+// Path implements fdiff.File.
+func (s side) Path() string { return s.path }
+
+type patches []compared
+
+// FilePatches implements fdiff.Patch.
+func (p patches) FilePatches() []fdiff.FilePatch {
+	out := make([]fdiff.FilePatch, len(p))
+	for i := range p {
+		out[i] = p[i]
+	}
+	return out
+}
+
+// Message implements fdiff.Patch.
+func (p patches) Message() string { return "" }
+
+// encodeDiff makes the unified diff, unless it is too long.
+func (p patches) encodeDiff() (string, bool) {
+	size := 0
+	for _, f := range p {
+		for _, c := range f.chunks {
+			if c.Type() != fdiff.Equal {
+				size += len(c.Content())
+			}
+		}
+	}
+	if size > MaxDiff { // which need not be made to be seen
+		return "", false
+	}
+	var b strings.Builder
+	err := fdiff.NewUnifiedEncoder(&b, fdiff.DefaultContextLines).Encode(p)
+	return b.String(), err == nil && b.Len() <= MaxDiff
+}

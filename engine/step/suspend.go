@@ -1,0 +1,86 @@
+package step
+
+import (
+	"context"
+	"errors"
+
+	"github.com/united-workforce/uwf/engine/life"
+	"github.com/united-workforce/uwf/engine/story"
+	"github.com/united-workforce/uwf/engine/task"
+	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/engine/workbranch"
+	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/wire"
+)
+
+// suspended suspends the thread and returns the error that the step ends with.
+func (r *run) suspended(ctx context.Context, reason string) (thread.Result, error) {
+	if err := r.Suspend(ctx, r.waitingRole(), reason, nil, nil); err != nil {
+		return r.result(), err
+	}
+	return r.result(), &life.SuspendedError{Thread: r.ID, Role: r.waitingRole(), Reason: reason}
+}
+
+// suspendWith suspends a thread whose finished step can't be placed on the work
+// branch; the step is kept as an attempt in the same push.
+func (r *run) suspendWith(ctx context.Context, d task.Draft, cause *workbranch.DivergedError) (thread.Result, error) {
+	nodes, text := r.salvage(ctx, "commit", d, cause)
+	err := r.Suspend(ctx, r.waitingRole(), cause.Error(), &gitcas.Attempt{
+		Thread: r.ID, Run: r.madeBy().ID, Attempt: r.madeBy().Attempt, Parents: r.workParents(),
+		Nodes: nodes, WorkTree: r.salvageTree(ctx), Error: text, At: r.Lease.ServerTime(),
+	}, r.workObjects())
+	var moved *life.NotYoursError
+	switch {
+	case errors.As(err, &moved):
+		return r.endUncommitted(r.yielded(ctx, "commit", d, moved.Reason))
+	case err != nil:
+		// The work is done: whatever keeps the thread from being suspended, it is kept.
+		return r.endUncommitted(r.failed(ctx, "commit", d, errors.Join(cause, err)))
+	}
+	r.dropFromDisk()
+	return r.result(), &life.SuspendedError{Thread: r.ID, Role: r.waitingRole(), Reason: cause.Error()}
+}
+
+// finish ends a thread whose moderator says so without a step: one whose last
+// step was committed by an older version or another tool.
+func (r *run) finish(ctx context.Context) (thread.Result, error) {
+	after := r.Entry
+	build := func(v *gitcas.View) (*gitcas.Change, error) {
+		entry, alive := v.Entry(r.ID)
+		if !alive {
+			return nil, r.e.ExplainAbsence(ctx, v, r.ID)
+		}
+		held, claimed := v.Claim(r.ID)
+		if !life.SameThread(entry, r.Entry) || !claimed || !r.Lease.Owns(held.Claim) {
+			return nil, &life.NotYoursError{Thread: r.ID, Reason: "it changed before it could be ended"}
+		}
+		release, _ := gitcas.ClaimUpdate(r.ID, &held, nil, v.Time())
+		r.AddEffects(&entry)
+		entry.Status = gitcas.StatusEnded
+		entry.Next, entry.Pause, entry.Attempts = nil, nil, nil
+		if r.req.Deliver {
+			entry.Deliver, entry.Since = true, v.Time().UnixMilli()
+		}
+		c := &gitcas.Change{
+			Subject:  story.Subject(r.Title(), r.ID, "ended"),
+			Trailers: story.EntryTrailers(r.ID, entry),
+			Threads:  map[gitcas.ThreadID]*gitcas.Entry{r.ID: &entry},
+			Refs:     []wire.RefUpdate{release},
+			Landed:   func(*gitcas.View) { after = entry },
+		}
+		if !r.req.Deliver {
+			c.Archive = []gitcas.Ended{r.EndLine(entry, entry.Head)}
+		}
+		return c, nil
+	}
+	v, err := r.e.Update(ctx, r.View, build, r.ID)
+	if err != nil {
+		return r.result(), err
+	}
+	r.View = v
+	r.Lease.Adopt(v)
+	res := r.result()
+	res.AddEntry(after)
+	res.Status, res.Done = string(gitcas.StatusEnded), true
+	return res, nil
+}

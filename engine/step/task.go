@@ -1,0 +1,156 @@
+package step
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/united-workforce/uwf/engine/prompt"
+	"github.com/united-workforce/uwf/engine/task"
+	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/gitcas/record"
+)
+
+// prepareTask works out what the agent is asked to do.
+func (r *agentRun) prepareTask() error {
+	role := r.Def.Roles[r.plan.role]
+	r.task = task.Task{
+		Thread: r.ID, Role: r.plan.role, Agent: r.plan.agent, Step: r.StepNumber(),
+		Start: r.Chain.StartHash, Workflow: r.Chain.Start.Workflow, WorkflowName: r.Def.Name,
+		OutputSchema: role.Frontmatter, StatusKey: r.Def.StatusKeyOf(r.plan.role), Statuses: r.openStatuses(), Closed: r.approval.closed, ClosedWhy: r.approval.why,
+		StatusOptional: r.Def.StatusOptional(r.plan.role) && !slices.Contains(r.approval.closed, ""),
+		Suspends:       r.Def.AgentSuspends,
+		EdgePrompt:     r.plan.prompt, StartPrompt: r.startPrompt(), Cwd: r.WorkFolder(), Location: r.location(),
+		StartedAtMs: r.Lease.ServerTime().UnixMilli(), Model: r.e.Settings.Model(r.Def.Name, r.plan.role), Run: r.madeBy(),
+		Extract: r.e.Settings.ExtractModel(r.Def.Name, r.plan.role),
+		Command: r.plan.command, Timeout: r.e.Settings.Timeout(), PreviousAttempts: r.tried.Failed, Entry: r.Entry, Definition: r.Def,
+	}
+	r.task.Budget = r.budget()
+	if r.e.Folder != nil {
+		r.task.Workspace = r.e.Folder.Dir()
+	}
+	r.task.Prev = r.LastStep()
+	r.task.Prompt = r.assemble()
+	var err error
+	r.task.Nodes, err = r.visible()
+	return err
+}
+
+func (r *agentRun) assemble() string {
+	now := r.plan.prompt
+	if r.approval.note != "" {
+		now = strings.TrimRight(now, "\n") + "\n\n" + r.approval.note
+	}
+	in := prompt.Input{
+		Definition: r.Def, Role: r.plan.role, Task: r.startPrompt(), Outside: r.Chain.Start.Trigger != nil,
+		Fence: r.e.Fence(), Steps: r.PromptSteps(), EdgePrompt: now, Limits: r.limits(),
+		Closed: r.approval.closed,
+	}
+	if m := r.task.Model; m != nil {
+		in.Window = m.Window
+	}
+	return prompt.Assemble(in)
+}
+
+// visible are the nodes that the agent may read: the thread's chain with
+// outputs and bodies, the failed attempts at this step, the workflow, and the
+// schemas of all of these.
+func (r *agentRun) visible() (gitcas.Nodes, error) {
+	out := gitcas.Nodes{{}: maps.Clone(r.Chain.Definition)}
+	add := func(p gitcas.Place, g node.Getter, hashes ...node.Hash) error {
+		for i := 0; i < len(hashes); i++ {
+			h := hashes[i]
+			n, shared := gitcas.Known(h)
+			if shared {
+				out.Add(gitcas.Place{}, h, n)
+				continue
+			}
+			if _, there := out[gitcas.Place{}][h]; there {
+				continue
+			}
+			n, err := g.Get(h)
+			if err != nil {
+				return fmt.Errorf("read node %s of thread %s: %w", h, r.ID, err)
+			}
+			out.Add(p, h, n)
+			hashes = append(hashes, n.Type)
+		}
+		return nil
+	}
+	of := func(g func(gitcas.Place) node.Getter, h node.Hash, refs ...node.Hash) error {
+		records := gitcas.Place{Thread: r.ID}
+		if err := add(records, g(records), h); err != nil {
+			return err
+		}
+		own := gitcas.Place{Thread: r.ID, Of: h}
+		return add(own, g(own), refs...)
+	}
+	for h := range r.Chain.Definition {
+		if err := add(gitcas.Place{}, r.Chain.Definition, r.Chain.Definition[h].Type); err != nil {
+			return nil, err
+		}
+	}
+	if err := add(gitcas.Place{}, r.Chain.Definition, node.MetaSchema, node.String, r.task.OutputSchema); err != nil {
+		return nil, err
+	}
+	if err := of(r.In, r.Chain.StartHash); err != nil {
+		return nil, err
+	}
+	for _, s := range r.Chain.Steps {
+		refs := []node.Hash{s.Output}
+		for _, h := range []*node.Hash{s.Body, s.Answer} {
+			if h != nil {
+				refs = append(refs, *h)
+			}
+		}
+		if err := of(r.In, s.Hash, refs...); err != nil {
+			return nil, err
+		}
+	}
+	if n := r.Entry.Next; n != nil && n.Answer != "" {
+		own := gitcas.Place{Thread: r.ID, Of: n.Answer}
+		if err := add(own, r.In(own), n.Answer); err != nil {
+			return nil, err
+		}
+	}
+	for _, h := range r.tried.Failed {
+		step, err := r.tried.ReadStep(h)
+		if err != nil {
+			return nil, err
+		}
+		g, refs := r.In, []node.Hash{step.Output}
+		if _, failed := r.tried.Nodes[gitcas.Place{Thread: r.ID}][h]; failed {
+			g, refs = r.tried.Nodes.In, append(refs, step.Detail) // that of a step is not at hand
+		}
+		if err := of(g, h, refs...); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// location is the folder of the work tree that the role works in: the edge's, else the
+// thread's; empty: the top.
+func (r *turn) location() string {
+	if cwd := r.WorkFolder(); r.plan.location == "" && cwd != "." {
+		return cwd
+	}
+	return r.plan.location
+}
+
+// madeBy is the job that made the step: this one, or the one whose step is brought in.
+func (r *turn) madeBy() record.Run {
+	if r.brought != nil {
+		return *r.brought.step.Run
+	}
+	return r.e.JobRun()
+}
+
+func (r *turn) startPrompt() string { return r.Chain.Start.Prompt }
+
+func (r *agentRun) notice(text string) {
+	r.e.Emit(thread.Event{Kind: "notice", Thread: r.ID, Step: r.StepNumber(), Role: r.task.Role, Text: text})
+}

@@ -1,0 +1,85 @@
+package thread
+
+import (
+	"errors"
+
+	"github.com/united-workforce/uwf/engine/lease"
+	"github.com/united-workforce/uwf/engine/life"
+	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/gitcas/record"
+)
+
+// Result is what a step did: the JSON of `uwf thread step`.
+type Result struct {
+	Workflow node.Hash       `json:"workflow"`
+	Name     string          `json:"name"` // the workflow's
+	Thread   gitcas.ThreadID `json:"thread"`
+	Head     node.Hash       `json:"head"`
+	// HeadDigest is the SHA-256 of the head; empty where it was not read.
+	HeadDigest node.Digest    `json:"headDigest,omitempty"`
+	Done       bool           `json:"done"`
+	Status     string         `json:"status"`           // active, running, suspended, ended, cancelled, failed
+	Result     string         `json:"result,omitempty"` // the step's status
+	Role       string         `json:"role,omitempty"`
+	NextRole   string         `json:"nextRole,omitempty"`
+	Step       int            `json:"step"`
+	Usage      *record.Usage  `json:"usage,omitempty"` // what the step took; of one that failed, what its attempt did
+	Suspended  *SuspendedInfo `json:"suspended,omitempty"`
+	Error      *StepError     `json:"error,omitempty"`
+	// Work is the work branch after the step.
+	Work *record.Work `json:"work,omitempty"`
+	// PutBack is what the agent changed of what git obeys in its workspace (settings, hooks,
+	// attributes), and was put back: a line each.
+	PutBack []string `json:"putBack,omitempty"`
+
+	// Again: this run (one of its attempts) had done it before, and did nothing now
+	// but tell. What follows from it may still be to do.
+	Again bool `json:"-"`
+	// Deliver: the thread has ended and waits to be delivered.
+	Deliver bool `json:"-"`
+	// Held is this job's claim for the next step, see StepRequest.Next; nil: there is none.
+	Held *lease.Lease `json:"-"`
+	// Comment and PR are the thread's, as far as its entry tells; 0: not known.
+	Comment int64 `json:"-"`
+	PR      int   `json:"-"`
+}
+
+// Pin is the head with its digest.
+func (res Result) Pin() node.Pin { return node.Pin{Hash: res.Head, Digest: res.HeadDigest} }
+
+// AddEntry fills in what an entry says besides the status.
+func (res *Result) AddEntry(entry gitcas.Entry) {
+	res.Comment, res.PR = entry.Comment, entry.PR
+	res.Deliver = entry.Deliver && entry.Status == gitcas.StatusEnded
+	res.Suspended = nil
+	if s := entry.Suspended; s != nil {
+		res.Suspended = &SuspendedInfo{Role: s.Role, Reason: s.Reason}
+	}
+}
+
+// StepError says why a step is not the thread's next one.
+type StepError struct {
+	Message string `json:"message"`
+	// StepHash is the StepNode that tells of the attempt; empty: nothing of it was kept.
+	StepHash node.Hash `json:"stepHash,omitempty"`
+}
+
+// NewStepError is an error as a Result has it; nil for none.
+func NewStepError(err error) *StepError {
+	if err == nil {
+		return nil
+	}
+	out := &StepError{Message: err.Error()}
+	var failed *life.FailedError
+	if errors.As(err, &failed) {
+		out.StepHash = failed.Step
+	}
+	return out
+}
+
+// SuspendedInfo says which role waits for a person, and why.
+type SuspendedInfo struct {
+	Role   string `json:"role"`
+	Reason string `json:"reason"`
+}

@@ -1,0 +1,293 @@
+package thread
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/united-workforce/uwf/engine/attempt"
+	"github.com/united-workforce/uwf/engine/deadline"
+	"github.com/united-workforce/uwf/engine/lease"
+	"github.com/united-workforce/uwf/engine/life"
+	"github.com/united-workforce/uwf/engine/moderator"
+	"github.com/united-workforce/uwf/engine/reading"
+	"github.com/united-workforce/uwf/engine/story"
+	"github.com/united-workforce/uwf/engine/task"
+	"github.com/united-workforce/uwf/engine/workbranch"
+	"github.com/united-workforce/uwf/engine/workflow"
+	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/text"
+)
+
+// Session is one job's work on one thread: what it read of it, and the claim that it holds
+// then. A step and a delivery are made of it.
+type Session struct {
+	reading.Thread // its entry as read after the claim
+	Engine         *Engine
+	// Expect is the head that the job was told to work on; zero: any.
+	Expect node.Pin
+	// Effects is what the job knows of the thread's comment and pull request; nil: nothing.
+	Effects func() life.Effects
+	Lease   *lease.Lease
+	// Attempt pushes what is kept of a try that failed.
+	Attempt attempt.Writer
+}
+
+// NewSession begins a job's work on a thread; nothing is read yet.
+func NewSession(e *Engine, id gitcas.ThreadID, expect node.Pin) *Session {
+	return &Session{Thread: reading.Thread{ID: id}, Engine: e, Expect: expect}
+}
+
+// Load reads the store for the thread.
+func (s *Session) Load(ctx context.Context) error {
+	v, err := s.Engine.Store.Load(ctx, s.ID)
+	if err != nil {
+		return fmt.Errorf("read thread %s: %w", s.ID, err)
+	}
+	s.View = v
+	s.LookIn(ctx, v)
+	s.Entry, _ = v.Entry(s.ID)
+	return nil
+}
+
+// Reload reads the store again after a push of this job's own, which the commit must not
+// take for somebody else's, or one that came too late. A claim that is seen to be gone ends
+// the work here, before it is paid for.
+func (s *Session) Reload(ctx context.Context) (*gitcas.View, error) {
+	v, err := s.Engine.Store.Reload(ctx, s.View, s.ID)
+	if err != nil {
+		return nil, err
+	}
+	s.View = v
+	if s.Lease == nil {
+		return v, nil
+	}
+	if _, err := s.Lease.See(v); err != nil {
+		return nil, &life.NotYoursError{Thread: s.ID, Reason: "it was taken over, suspended or cancelled while its work branch was brought up"}
+	}
+	return v, nil
+}
+
+// FindBase finds the commit to work from.
+func (s *Session) FindBase(ctx context.Context) (wire.ID, error) {
+	return s.Engine.Branches().FindBase(ctx, s.View, s.ID, workbranch.Of(s.ID, s.Entry), s.Reload)
+}
+
+// CheckHead makes sure that the head is the one that the caller was told, and not another
+// node of its hash. All before the head it vouches for itself, by the digests in it.
+func (s *Session) CheckHead() error {
+	want := s.Expect.Digest
+	if want == "" || want == s.Chain.Head {
+		return nil
+	}
+	return &gitcas.DamagedError{
+		What: gitcas.Place{Thread: s.ID}.Path(s.Entry.Head), Kind: gitcas.ErrContent, Err: gitcas.ErrExchanged,
+		Why:     fmt.Sprintf("it is not the head that this job was told to go on from: its SHA-256 is %s, not %s; somebody exchanged it on the branch", s.Chain.Head, want),
+		Restore: "see what was changed, and by whom: uwf fsck --history",
+	}
+}
+
+// SuspendedError says that the thread waits for a person, and why.
+func (s *Session) SuspendedError() error {
+	err := &life.SuspendedError{Thread: s.ID}
+	if w := s.Entry.Suspended; w != nil {
+		err.Role, err.Reason = w.Role, w.Reason
+	}
+	return err
+}
+
+// IsOurs reports whether the thread is in a view as this job claimed it, claim and all.
+func (s *Session) IsOurs(v *gitcas.View) (gitcas.Entry, gitcas.Held, bool) {
+	entry, alive := v.Entry(s.ID)
+	held, claimed := v.Claim(s.ID)
+	return entry, held, alive && life.SameThread(entry, s.Entry) && claimed && s.Lease.Owns(held.Claim)
+}
+
+// AddEffects puts what the job knows of its effects into an entry that is about to be
+// written.
+func (s *Session) AddEffects(entry *gitcas.Entry) {
+	if s.Effects != nil {
+		s.Effects().AddTo(entry, s.Entry)
+	}
+}
+
+// Result describes the thread as this job last saw it.
+func (s *Session) Result() Result {
+	res := Result{Thread: s.ID, Head: s.Entry.Head, Status: string(s.Entry.Status), Step: len(s.Chain.Steps)}
+	if s.Def != nil {
+		res.Workflow, res.Name = s.Chain.Start.Workflow, s.Def.Name
+	}
+	if reading.HeadOf(s.Chain) == s.Entry.Head {
+		res.HeadDigest = s.Chain.Head
+	}
+	res.AddEntry(s.Entry)
+	return res
+}
+
+// Report completes the result of a job that has done its step before: a re-run
+// says what the first attempt said, for the effects that are still pending.
+func (s *Session) Report(res Result) Result {
+	last := s.Chain.Steps[len(s.Chain.Steps)-1]
+	res.Workflow, res.Name = s.Chain.Start.Workflow, s.Def.Name
+	res.Role, res.Usage, res.Work = last.Role, last.Usage, last.Work
+	res.Result = cmp.Or(moderator.StatusOf(s.Def, s.Past[len(s.Past)-1]), workflow.Unit)
+	res.Again = true
+	res.Done = res.Done || s.Entry.Status != gitcas.StatusActive && s.Entry.Status != gitcas.StatusSuspended
+	if s.Entry.Status == gitcas.StatusActive && s.Entry.Next != nil {
+		res.NextRole = s.Entry.Next.Role
+	}
+	return res
+}
+
+// ReportEnd answers for a thread that is no longer on the tip. To the run that ended it,
+// where isDue says that this is what it was to do, it says what it said then, and reports
+// true; to all others the error says how the thread ended.
+func (s *Session) ReportEnd(ctx context.Context, isDue func(gitcas.Ended) bool) (bool, Result, error) {
+	res := s.Result()
+	ended, ok, err := s.Engine.Store.FindEnded(ctx, s.View, s.ID)
+	switch {
+	case err != nil:
+		return false, res, fmt.Errorf("look for thread %s among the ended ones: %w", s.ID, err)
+	case !ok:
+		return false, res, life.NewUnknownThreadError(s.View, s.ID)
+	}
+	res.Head, res.Status, res.Step, res.PR, res.Done = ended.Head, ended.Reason, len(ended.Steps), ended.PR, true
+	s.finishEnd(ctx, ended)
+	if ended.Reason == gitcas.ReasonEnded && isDue(ended) {
+		mine, err := s.isEndedByUs(ctx, ended)
+		if err != nil {
+			return false, res, err
+		}
+		if mine {
+			return true, s.Report(res), nil
+		}
+	}
+	return false, res, &life.NotYoursError{Thread: s.ID, Reason: life.DescribeEnd(ended)}
+}
+
+// finishEnd does, as well as it can, what a job left undone that was killed: in the
+// middle of a push without atomicity, so that the work branch lags behind the end,
+// or with a claim, which nobody else would delete on a thread that has ended.
+func (s *Session) finishEnd(ctx context.Context, ended gitcas.Ended) {
+	if workbranch.Tip(s.View, ended.Work).IsZero() {
+		s.makeWorkBranch(ctx, ended)
+	}
+	s.Engine.Branches().CatchUp(ctx, s.View, s.ID, ended.Work)
+	if held, claimed := s.View.Claim(s.ID); claimed && !s.Engine.Leases().IsAlive(s.View, held.Claim) {
+		drop, _ := gitcas.ClaimUpdate(s.ID, &held, nil, s.View.Time())
+		_ = s.Engine.Store.PushRef(ctx, drop, nil) // it harms nobody
+	}
+}
+
+// makeWorkBranch makes the work branch of a thread that has ended with edits, where the
+// push that should have was not atomic and never came.
+func (s *Session) makeWorkBranch(ctx context.Context, ended gitcas.Ended) {
+	if s.Engine.Store.Atomic(s.View) || ended.Work.Commit == "" {
+		return
+	}
+	past, err := s.Engine.Store.LoadEnded(ctx, s.View, ended)
+	if err != nil {
+		return
+	}
+	if chain, err := past.Chain(ctx, s.ID); err != nil || chain.Start.Base == ended.Work.Commit {
+		return
+	}
+	first := wire.RefUpdate{Name: workbranch.Ref(ended.Work.Branch), New: plumbing.NewHash(ended.Work.Commit)}
+	_ = s.Engine.Store.PushRef(ctx, first, nil) // the attempt ref still has it
+}
+
+// isEndedByUs reports whether the last step of an ended thread is this run's.
+func (s *Session) isEndedByUs(ctx context.Context, ended gitcas.Ended) (bool, error) {
+	past, err := s.Engine.Store.LoadEnded(ctx, s.View, ended)
+	if err != nil {
+		return false, fmt.Errorf("read the ended thread %s: %w", s.ID, err)
+	}
+	s.LookIn(ctx, past)
+	err = s.ReadChain(ctx, past)
+	return err == nil && s.SteppedBy(s.Engine.Who.Run), err
+}
+
+// EndLine is the line that history gets of a thread that ends with an entry and a head.
+func (s *Session) EndLine(entry gitcas.Entry, head node.Hash) gitcas.Ended {
+	steps := make([]node.Hash, 0, len(s.Chain.Steps)+1)
+	for _, step := range s.Chain.Steps {
+		steps = append(steps, step.Hash)
+	}
+	if head != s.Entry.Head {
+		steps = append(steps, head)
+	}
+	return gitcas.Ended{
+		Thread: s.ID, Workflow: s.Chain.Start.Workflow, Head: head, CompletedAt: s.Lease.ServerTime().UnixMilli(),
+		Reason: gitcas.ReasonEnded, Key: entry.Key, Steps: steps, PR: entry.PR, Work: entry.Work,
+		Title: entry.Title, By: entry.By, Result: s.LastResult(),
+	}
+}
+
+// Suspend makes the thread wait before a role and deletes this job's claim in one push: a
+// job without the claim may not suspend a thread. An attempt, if there is one, is kept in
+// the same push, with the objects of its work.
+func (s *Session) Suspend(ctx context.Context, role, reason string, kept *gitcas.Attempt, objs []wire.PackObject) error {
+	ctx, cancel := deadline.Outlive(ctx, 0, deadline.CommitGrace)
+	defer cancel()
+	s.Engine.Branches().CatchUp(ctx, s.View, s.ID, s.Entry.Work)
+	reason = text.Cut(reason, life.MaxReason)
+	var after gitcas.Entry
+	build := func(v *gitcas.View) (*gitcas.Change, error) {
+		entry, alive := v.Entry(s.ID)
+		if !alive || !life.SameThread(entry, s.Entry) {
+			return nil, &life.NotYoursError{Thread: s.ID, Reason: "it changed before it could be suspended"}
+		}
+		held, claimed := v.Claim(s.ID)
+		if !claimed || !s.Lease.Owns(held.Claim) {
+			return nil, &life.NotYoursError{Thread: s.ID, Reason: "the claim was lost before it could be suspended"}
+		}
+		life.LinkAttempts(&entry, s.ID, held.Died)
+		s.AddEffects(&entry)
+		entry.Status, entry.Pause = gitcas.StatusSuspended, nil
+		entry.Suspended = &gitcas.Suspended{Role: role, Reason: reason}
+		release, _ := gitcas.ClaimUpdate(s.ID, &held, nil, v.Time())
+		c := &gitcas.Change{
+			Subject:  story.Subject(s.Title(), s.ID, fmt.Sprintf("suspended · step %d", s.StepNumber())),
+			Body:     reason,
+			Trailers: story.EntryTrailers(s.ID, entry),
+			Refs:     []wire.RefUpdate{release},
+		}
+		if kept != nil {
+			if err := s.Attempt.AddTo(c, v, "failure", *kept, objs); err != nil {
+				return nil, err
+			}
+			life.LinkAttempts(&entry, s.ID, nil, gitcas.AttemptRef(s.ID, kept.Run, kept.Attempt))
+		}
+		c.Threads = map[gitcas.ThreadID]*gitcas.Entry{s.ID: &entry}
+		c.Landed = func(*gitcas.View) { after = entry }
+		return c, nil
+	}
+	v, err := s.Engine.Update(ctx, s.View, build, s.ID)
+	if err != nil {
+		return err
+	}
+	s.View, s.Entry = v, after
+	s.Lease.Adopt(v)
+	s.Engine.Reached("suspend")
+	s.Engine.Emit(Event{Kind: "suspended", Thread: s.ID, Step: s.StepNumber(), Role: role, Text: reason})
+	return nil
+}
+
+// Renew watches and renews the claim in the background until the returned function is
+// called, which waits for the last renewal to be over: after it, nothing but the commit
+// touches the claim. stop is called when the claim is lost.
+func (s *Session) Renew(ctx context.Context, meter *task.Meter, stop func(error)) (end func()) {
+	renewCtx, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	bell := meter.Listen() // before the agent uses anything
+	wg.Go(func() { s.Lease.Watch(renewCtx, meter, bell, stop) })
+	return func() {
+		cancel()
+		wg.Wait()
+		s.View = s.Lease.Latest
+	}
+}
