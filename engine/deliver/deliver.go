@@ -64,7 +64,7 @@ func Run(ctx context.Context, e *thread.Engine, req Request) (thread.Result, err
 	r := &delivery{Session: thread.NewSession(e, req.Thread, req.ExpectHead), do: req.Do}
 	ctx, stop := deadline.WatchInterrupt(ctx, e.Clock)
 	defer stop()
-	res, err := r.deliver(ctx)
+	res, err := r.claimAndDeliver(ctx)
 	if err != nil {
 		err = e.CleanError(err)
 		res.Error = thread.NewStepError(err)
@@ -72,17 +72,17 @@ func Run(ctx context.Context, e *thread.Engine, req Request) (thread.Result, err
 	return res, err
 }
 
-func (r *delivery) deliver(ctx context.Context) (thread.Result, error) {
+func (r *delivery) claimAndDeliver(ctx context.Context) (thread.Result, error) {
 	if err := r.Load(ctx); err != nil {
 		return r.Result(), err
 	}
-	if done, res, err := r.before(ctx); done || err != nil {
+	if done, res, err := r.checkUnclaimed(ctx); done || err != nil {
 		r.Engine.DropClaim(ctx, r.View, r.ID)
 		return res, err
 	}
 	v, h, err := r.Engine.Claim(ctx, r.View, r.ID, lease.Terms{Purpose: life.ForDelivery, Work: lease.DeliveryTime})
 	if err != nil {
-		return r.told(), err
+		return r.describeLast(), err
 	}
 	r.View, r.Lease = v, h
 	defer r.Lease.Release(ctx)
@@ -90,13 +90,13 @@ func (r *delivery) deliver(ctx context.Context) (thread.Result, error) {
 	r.Engine.Reached("deliver-claimed")
 	held, _ := r.Lease.Current()
 	if n := life.CountAttempts(r.Entry, r.ID, held.Died); n >= life.MaxAttempts {
-		return r.suspend(ctx, tooManyDeliveries(r.ID, n))
+		return r.suspendThread(ctx, tooManyDeliveries(r.ID, n))
 	}
-	return r.attempt(ctx)
+	return r.tryDelivery(ctx)
 }
 
-// suspend makes the thread wait, and returns the error that the delivery ends with.
-func (r *delivery) suspend(ctx context.Context, reason string) (thread.Result, error) {
+// suspendThread makes the thread wait, and returns the error that the delivery ends with.
+func (r *delivery) suspendThread(ctx context.Context, reason string) (thread.Result, error) {
 	if err := r.Suspend(ctx, "", reason, nil, nil); err != nil { // all roles are done
 		return r.Result(), err
 	}
@@ -107,8 +107,8 @@ func tooManyDeliveries(id gitcas.ThreadID, n int) string {
 	return fmt.Sprintf("it has ended, but %d deliveries failed: see uwf thread show %s; try again with: %s", n, id, life.RetryCommand(id))
 }
 
-// before settles what needs no claim.
-func (r *delivery) before(ctx context.Context) (bool, thread.Result, error) {
+// checkUnclaimed settles what needs no claim.
+func (r *delivery) checkUnclaimed(ctx context.Context) (bool, thread.Result, error) {
 	if _, alive := r.View.Entry(r.ID); !alive {
 		return r.ReportEnd(ctx, func(ended gitcas.Ended) bool { return r.Expect.Hash == "" || r.Expect.Hash == ended.Head })
 	}
@@ -117,17 +117,17 @@ func (r *delivery) before(ctx context.Context) (bool, thread.Result, error) {
 	}
 	switch expect := r.Expect.Hash; {
 	case expect != "" && r.Entry.Head != expect:
-		return false, r.told(), &life.NotYoursError{Thread: r.ID, Reason: fmt.Sprintf("its head is %s, not %s", r.Entry.Head, expect)}
+		return false, r.describeLast(), &life.NotYoursError{Thread: r.ID, Reason: fmt.Sprintf("its head is %s, not %s", r.Entry.Head, expect)}
 	case r.Entry.Status == gitcas.StatusSuspended:
-		return false, r.told(), r.SuspendedError()
+		return false, r.describeLast(), r.SuspendedError()
 	case r.Entry.Status != gitcas.StatusEnded:
-		return false, r.told(), &life.NotYoursError{Thread: r.ID, Reason: "it has not ended"}
+		return false, r.describeLast(), &life.NotYoursError{Thread: r.ID, Reason: "it has not ended"}
 	}
 	return false, thread.Result{}, r.CheckHead()
 }
 
-// told is the result with what the last step said.
-func (r *delivery) told() thread.Result {
+// describeLast is the result with what the last step said.
+func (r *delivery) describeLast() thread.Result {
 	res := r.Result()
 	if len(r.Chain.Steps) > 0 {
 		res = r.Report(res)
@@ -136,34 +136,34 @@ func (r *delivery) told() thread.Result {
 	return res
 }
 
-// attempt brings the work branch up, does what is to be done, and archives.
-func (r *delivery) attempt(ctx context.Context) (thread.Result, error) {
-	tip, err := r.branchUp(ctx)
+// tryDelivery brings the work branch up, does what is to be done, and archives.
+func (r *delivery) tryDelivery(ctx context.Context) (thread.Result, error) {
+	tip, err := r.bringBranchUp(ctx)
 	var div *workbranch.DivergedError
 	var lost *life.UsageError
 	switch {
 	case errors.As(err, &div):
-		return r.suspend(ctx, div.Error())
+		return r.suspendThread(ctx, div.Error())
 	case errors.As(err, &lost):
-		return r.suspend(ctx, lost.Msg)
+		return r.suspendThread(ctx, lost.Msg)
 	case errors.As(err, new(*life.NotYoursError)):
-		return r.told(), err
+		return r.describeLast(), err
 	case err != nil:
-		return r.told(), r.notDone(ctx, fmt.Errorf("bring its work branch up: %w", err))
+		return r.describeLast(), r.noteFailure(ctx, fmt.Errorf("bring its work branch up: %w", err))
 	}
 	// Bringing the branch up takes a while, in which nobody renews the claim.
 	if _, _, ours := r.IsOurs(r.View); !ours {
-		return r.told(), r.notOurs(ctx, r.View)
+		return r.describeLast(), r.explainLost(ctx, r.View)
 	}
 	r.line = r.EndLine(r.Entry, r.Entry.Head)
-	if err := r.run(ctx, tip); err != nil {
-		return r.told(), err
+	if err := r.callDo(ctx, tip); err != nil {
+		return r.describeLast(), err
 	}
-	return r.archive(ctx)
+	return r.archiveThread(ctx)
 }
 
-// run calls Do while the claim is renewed beside it.
-func (r *delivery) run(ctx context.Context, tip wire.ID) error {
+// callDo calls Do while the claim is renewed beside it.
+func (r *delivery) callDo(ctx context.Context, tip wire.ID) error {
 	doCtx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	stopRenewal := r.Renew(ctx, &task.Meter{}, stop)
@@ -175,17 +175,17 @@ func (r *delivery) run(ctx context.Context, tip wire.ID) error {
 	case errors.Is(context.Cause(doCtx), lease.ErrLost):
 		return &life.NotYoursError{Thread: r.ID, Reason: "it was taken over, resumed or cancelled while it was delivered"}
 	case err != nil && ctx.Err() != nil:
-		return r.notDone(ctx, fmt.Errorf("interrupted: %w", context.Cause(ctx)))
+		return r.noteFailure(ctx, fmt.Errorf("interrupted: %w", context.Cause(ctx)))
 	case err != nil:
-		return r.notDone(ctx, err)
+		return r.noteFailure(ctx, err)
 	}
 	r.Engine.Reached("deliver-done")
 	return nil
 }
 
-// branchUp makes sure that the work branch has the recorded commit, and returns
+// bringBranchUp makes sure that the work branch has the recorded commit, and returns
 // where it stands; zero where the thread changed nothing and has no branch.
-func (r *delivery) branchUp(ctx context.Context) (wire.ID, error) {
+func (r *delivery) bringBranchUp(ctx context.Context) (wire.ID, error) {
 	w := workbranch.Of(r.ID, r.Entry)
 	for try := 0; ; try++ {
 		if tip := workbranch.Tip(r.View, w); !tip.IsZero() {
@@ -208,13 +208,13 @@ func (r *delivery) branchUp(ctx context.Context) (wire.ID, error) {
 	}
 }
 
-// notDone notes a delivery that failed: its error goes to the attempt's ref, is linked
+// noteFailure notes a delivery that failed: its error goes to the attempt's ref, is linked
 // from the entry, and the claim is let go, in one push.
-func (r *delivery) notDone(ctx context.Context, cause error) error {
+func (r *delivery) noteFailure(ctx context.Context, cause error) error {
 	ctx, cancel := deadline.Outlive(ctx, 0, deadline.LinkGrace)
 	defer cancel()
 	failure := &life.DeliverError{Thread: r.ID, Err: cause}
-	reason := r.keptText(cause)
+	reason := r.cleanReason(cause)
 	after := r.Entry
 	build := func(v *gitcas.View) (*gitcas.Change, error) {
 		entry, held, ours := r.IsOurs(v)
@@ -251,8 +251,8 @@ func (r *delivery) notDone(ctx context.Context, cause error) error {
 	return failure
 }
 
-// keptText is an error without secrets, as it is kept.
-func (r *delivery) keptText(cause error) string {
+// cleanReason is an error without secrets, as it is kept.
+func (r *delivery) cleanReason(cause error) string {
 	clean, _, err := r.Engine.Redact.Value(cause.Error())
 	reason, ok := clean.(string)
 	if err != nil || !ok {
@@ -261,17 +261,17 @@ func (r *delivery) keptText(cause error) string {
 	return text.Cut(reason, attempt.MaxErrorText)
 }
 
-// archive takes the thread off the tip, while it is still ended at the head that was
+// archiveThread takes the thread off the tip, while it is still ended at the head that was
 // delivered. What the effects added to its entry is committed first: a thread that is
 // resumed after its end goes on from there.
-func (r *delivery) archive(ctx context.Context) (thread.Result, error) {
+func (r *delivery) archiveThread(ctx context.Context) (thread.Result, error) {
 	push, cancel := deadline.Outlive(ctx, 0, deadline.CommitGrace)
 	defer cancel()
 	r.line.CompletedAt = r.Lease.ServerTime().UnixMilli()
 	build := func(v *gitcas.View) (*gitcas.Change, error) {
 		entry, held, ours := r.IsOurs(v)
 		if !ours {
-			return nil, r.notOurs(push, v)
+			return nil, r.explainLost(push, v)
 		}
 		return r.archiveChange(v, entry, held), nil
 	}
@@ -279,14 +279,14 @@ func (r *delivery) archive(ctx context.Context) (thread.Result, error) {
 	var moved *life.NotYoursError
 	switch {
 	case errors.As(err, &moved):
-		return r.told(), err
+		return r.describeLast(), err
 	case err != nil:
-		return r.told(), r.notDone(ctx, fmt.Errorf("its end was made known, but the thread could not be archived: %w", err))
+		return r.describeLast(), r.noteFailure(ctx, fmt.Errorf("its end was made known, but the thread could not be archived: %w", err))
 	}
 	r.View = v
 	r.Lease.Adopt(v)
 	r.Engine.Reached("delivered")
-	res := r.told()
+	res := r.describeLast()
 	res.Status, res.Done, res.Deliver, res.PR = string(gitcas.StatusEnded), true, false, r.line.PR
 	r.Engine.Emit(thread.Event{Kind: "delivered", Thread: r.ID, Step: len(r.Chain.Steps)})
 	return res, nil
@@ -309,8 +309,8 @@ func (r *delivery) archiveChange(v *gitcas.View, entry gitcas.Entry, held gitcas
 	return c
 }
 
-// notOurs says what became of a thread that this job delivered for nothing.
-func (r *delivery) notOurs(ctx context.Context, v *gitcas.View) error {
+// explainLost says what became of a thread that this job delivered for nothing.
+func (r *delivery) explainLost(ctx context.Context, v *gitcas.View) error {
 	if _, alive := v.Entry(r.ID); alive {
 		return &life.NotYoursError{Thread: r.ID, Reason: "it was taken over or resumed before its delivery could be noted"}
 	}

@@ -276,7 +276,7 @@ func (l *Lease) Watch(ctx context.Context, m *task.Meter, bell <-chan struct{}, 
 				l.k.Reached("renew")
 			}
 		} else {
-			_, err = l.look(ctx)
+			_, err = l.readClaim(ctx)
 		}
 		switch {
 		case ctx.Err() != nil:
@@ -313,10 +313,10 @@ func (l *Lease) countTenths(m *task.Meter) int {
 	return l.Budget.TenthsBegun(m.Tokens(), m.Usage().CostUSD)
 }
 
-// look reads the refs, and the thread's entry where the branch moved: the claim is lost
+// readClaim reads the refs, and the thread's entry where the branch moved: the claim is lost
 // where it or the thread are not as they were. A suspend or cancel that did not see the
 // claim leaves it in place, so the claim alone does not tell.
-func (l *Lease) look(ctx context.Context) (gitcas.Held, error) {
+func (l *Lease) readClaim(ctx context.Context) (gitcas.Held, error) {
 	v, err := l.k.Store.Reload(ctx, l.Latest, l.id)
 	if err != nil {
 		return gitcas.Held{}, err
@@ -338,7 +338,7 @@ func (l *Lease) See(v *gitcas.View) (gitcas.Held, error) {
 
 // renewClaim looks at claim and thread, and renews the claim where both are as they were.
 func (l *Lease) renewClaim(ctx context.Context, m *task.Meter) error {
-	if _, err := l.look(ctx); err != nil {
+	if _, err := l.readClaim(ctx); err != nil {
 		return err
 	}
 	v, err := l.k.Store.Update(ctx, l.Latest, func(v *gitcas.View) (*gitcas.Change, error) {

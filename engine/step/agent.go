@@ -27,11 +27,11 @@ func (r *run) runAgent(ctx context.Context) (task.Draft, error) {
 	r.tellPutBack(draft.PutBack)
 	switch {
 	case errors.Is(context.Cause(agentCtx), lease.ErrLost):
-		return draft, r.yielded(ctx, "agent", draft, "it was taken over, suspended or cancelled while the agent ran")
+		return draft, r.loseThread(ctx, "agent", draft, "it was taken over, suspended or cancelled while the agent ran")
 	case err != nil && ctx.Err() != nil:
-		return draft, r.failed(ctx, "agent", draft, fmt.Errorf("interrupted: %w", context.Cause(ctx)))
+		return draft, r.failStep(ctx, "agent", draft, fmt.Errorf("interrupted: %w", context.Cause(ctx)))
 	case err != nil:
-		return draft, r.failed(ctx, "agent", draft, err)
+		return draft, r.failStep(ctx, "agent", draft, err)
 	}
 	return draft, nil
 }
@@ -50,6 +50,6 @@ func (r *agentRun) tellPutBack(lines []string) {
 		}
 		said = text.Cut(text.Line(said), maxPutBack)
 		r.putBack = append(r.putBack, said)
-		r.notice("what git obeys in the workspace was changed by the agent, and put back: " + said)
+		r.emitNotice("what git obeys in the workspace was changed by the agent, and put back: " + said)
 	}
 }

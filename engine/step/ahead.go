@@ -14,16 +14,16 @@ import (
 func (e *Stepper) ClaimAhead(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) (*lease.Lease, error) {
 	r := newTurn(e, Request{Thread: id})
 	r.Thread = *reading.Locate(ctx, v, id)
-	if _, _, err := r.beforeClaim(ctx); err != nil {
+	if _, _, err := r.checkUnclaimed(ctx); err != nil {
 		return nil, e.CleanError(err)
 	}
-	if err := r.decide(ctx); err != nil {
+	if err := r.decideRole(ctx); err != nil {
 		return nil, e.CleanError(err)
 	}
 	if r.plan.role == "" || r.plan.suspend != "" || r.plan.limit != nil {
 		return nil, nil //nolint:nilnil,nilerr // no agent: a limit is for that step to tell
 	}
-	t := r.terms()
+	t := r.claimTerms()
 	t.Ahead = true
 	// Whoever works under it reads the thread anew, as recheck does.
 	_, h, err := e.WinClaim(ctx, v, id, t)
@@ -35,7 +35,7 @@ func (e *Stepper) ClaimAhead(ctx context.Context, v *gitcas.View, id gitcas.Thre
 
 // takeAhead goes on with the claim that was made ahead for this step, if it is on the thread.
 func (r *turn) takeAhead() bool {
-	l := r.e.Leases().Continue(r.View, r.ID, r.req.Nonce, r.terms().Budget)
+	l := r.e.Leases().Continue(r.View, r.ID, r.req.Nonce, r.claimTerms().Budget)
 	if l != nil {
 		r.Lease = l
 	}

@@ -39,7 +39,7 @@ func (e *Stepper) BringIn(ctx context.Context, req Request) (thread.Result, bool
 	ctx, stop := deadline.WatchInterrupt(ctx, e.Clock)
 	defer stop()
 	if err := r.Load(ctx); err != nil {
-		return r.result(), false, e.CleanError(err)
+		return r.describeThread(), false, e.CleanError(err)
 	}
 	res, in, err := r.bringIn(ctx)
 	if err != nil {
@@ -53,7 +53,7 @@ func (e *Stepper) BringIn(ctx context.Context, req Request) (thread.Result, bool
 // attempt, or was there already, makes way for the next. The thread is loaded again then.
 func (r *run) bringIn(ctx context.Context) (thread.Result, bool, error) {
 	if r.e.Unpushed == nil {
-		return r.result(), false, nil
+		return r.describeThread(), false, nil
 	}
 	var again *thread.Result
 	for {
@@ -69,9 +69,9 @@ func (r *run) bringIn(ctx context.Context) (thread.Result, bool, error) {
 		case errors.As(err, &bad):
 			b.setAside(bad.Path, err)
 		case err != nil:
-			r.notice(err.Error())
+			r.emitNotice(err.Error())
 		default:
-			res, in, err := b.bringInOne(ctx, u)
+			res, in, err := b.bringInStep(ctx, u)
 			if in && !res.Again || err != nil {
 				return res, in, err
 			}
@@ -79,7 +79,7 @@ func (r *run) bringIn(ctx context.Context) (thread.Result, bool, error) {
 				again = &res
 			}
 			if err := r.Load(ctx); err != nil {
-				return r.result(), false, err
+				return r.describeThread(), false, err
 			}
 		}
 		if b.onDisk { // it can't be moved, and would be found again
@@ -89,20 +89,20 @@ func (r *run) bringIn(ctx context.Context) (thread.Result, bool, error) {
 	if again != nil {
 		return *again, true, nil
 	}
-	return r.result(), false, nil
+	return r.describeThread(), false, nil
 }
 
 // bringing is a run that brings in a step which another job sealed.
 type bringing struct{ *run }
 
-// bringInOne is bringIn of one step.
-func (r *bringing) bringInOne(ctx context.Context, u unpushed.Step) (thread.Result, bool, error) {
+// bringInStep is bringIn of one step.
+func (r *bringing) bringInStep(ctx context.Context, u unpushed.Step) (thread.Result, bool, error) {
 	var err error
 	if r.brought, err = newBrought(u); err != nil {
 		r.setAside(r.diskPath(), err)
-		return r.result(), false, nil
+		return r.describeThread(), false, nil
 	}
-	return r.place(ctx)
+	return r.placeStep(ctx)
 }
 
 // brought is a sealed step that another job left.
@@ -118,9 +118,9 @@ func newBrought(u unpushed.Step) (*brought, error) {
 	return &brought{Step: u, step: step}, err
 }
 
-// replaces reports whether the step tells all that a dead claim tells of: that it was made
+// replacesClaim reports whether the step tells all that a dead claim tells of: that it was made
 // under it, and took as much.
-func (b *brought) replaces(c gitcas.Claim) bool {
+func (b *brought) replacesClaim(c gitcas.Claim) bool {
 	if b != nil && c.Ahead && c.Nonce == b.Nonce {
 		return true // all that its jobs might have used is charged
 	}
@@ -131,10 +131,10 @@ func (b *brought) replaces(c gitcas.Claim) bool {
 	return c.Tokens <= u.InputTokens+u.OutputTokens && c.CostUSD <= u.CostUSD
 }
 
-// draft is the step as its agent left it, but that it was redacted and hashed by the job
+// asDraft is the step as its agent left it, but that it was redacted and hashed by the job
 // that ran it. It is sealed again, so that nothing in it is taken on trust. Records of
 // the thread that it refers to are the thread's.
-func (b *brought) draft() task.Draft {
+func (b *brought) asDraft() task.Draft {
 	d := task.Draft{Handle: b.Handle, Nodes: map[node.Hash]node.Node{}}
 	for h, n := range b.Nodes {
 		if h == b.Handle || !record.IsRecord(n.Type) {
@@ -144,8 +144,8 @@ func (b *brought) draft() task.Draft {
 	return d
 }
 
-// prompt is what the agent was told.
-func (b *brought) prompt() string {
+// readPrompt is what the agent was told.
+func (b *brought) readPrompt() string {
 	if b.step.AssembledPrompt == nil {
 		return ""
 	}
@@ -161,37 +161,37 @@ func isNotTheSteps(ctx context.Context, err error) bool {
 	}, func(kind error) bool { return errors.Is(err, kind) }))
 }
 
-// place finds out what becomes of the step, and sees to it. It reports whether the step
+// placeStep finds out what becomes of the step, and sees to it. It reports whether the step
 // is in the thread.
-func (r *bringing) place(ctx context.Context) (thread.Result, bool, error) {
+func (r *bringing) placeStep(ctx context.Context) (thread.Result, bool, error) {
 	live := r.View
 	entry, alive := live.Entry(r.ID)
 	switch err := r.ReadNow(ctx, r.e.Store, live); {
 	case errors.As(err, new(*life.UnknownThreadError)):
-		return r.result(), false, nil // of another store's thread: the step itself says so
+		return r.describeThread(), false, nil // of another store's thread: the step itself says so
 	case err != nil:
-		return r.result(), false, err
+		return r.describeThread(), false, err
 	}
 	if r.HasStep(r.brought.step) {
 		r.dropFromDisk()
-		return r.Report(r.result()), true, nil
+		return r.Report(r.describeThread()), true, nil
 	}
 	if alive && r.wasPoked() {
 		r.dropFromDisk()
-		return r.result(), false, nil
+		return r.describeThread(), false, nil
 	}
 	if expect := r.Expect.Hash; alive && expect != "" && expect != entry.Head {
-		return r.result(), false, nil // the step itself says so
+		return r.describeThread(), false, nil // the step itself says so
 	}
 	if err := r.CheckHead(); alive && err != nil {
-		return r.result(), false, err
+		return r.describeThread(), false, err
 	}
 	switch err := r.checkBrought(ctx); {
 	case isNotTheSteps(ctx, err):
-		return r.result(), false, err
+		return r.describeThread(), false, err
 	case err != nil:
 		r.setAside(r.diskPath(), err)
-		return r.result(), false, nil
+		return r.describeThread(), false, nil
 	}
 	if !alive || entry.Status != gitcas.StatusActive || entry.Head != r.brought.Entry.Head {
 		r.CutAfter(r.brought.Entry.Head)
@@ -200,7 +200,7 @@ func (r *bringing) place(ctx context.Context) (thread.Result, bool, error) {
 	}
 	v, h, err := r.e.Claim(ctx, r.View, r.ID, lease.Terms{Work: lease.DeliveryTime})
 	if err != nil {
-		return r.refused(err), false, err
+		return r.describeRefused(err), false, err
 	}
 	r.View, r.Lease = v, h
 	defer r.Lease.Release(ctx)
@@ -233,7 +233,7 @@ func (r *bringing) checkBrought(ctx context.Context) error {
 	r.plan = plan{role: b.step.Role, agent: b.step.Agent}
 	r.task = task.Task{
 		Thread: r.ID, Role: b.step.Role, Agent: b.step.Agent, Step: r.StepNumber(), Start: r.Chain.StartHash, Prev: r.LastStep(),
-		Workflow: r.Chain.Start.Workflow, WorkflowName: r.Def.Name, Cwd: r.WorkFolder(), Run: r.madeBy(), Entry: r.Entry, Definition: r.Def,
+		Workflow: r.Chain.Start.Workflow, WorkflowName: r.Def.Name, Cwd: r.WorkFolder(), Run: r.stepMaker(), Entry: r.Entry, Definition: r.Def,
 		OutputSchema: r.Def.Roles[b.step.Role].Frontmatter, Suspends: r.Def.AgentSuspends,
 	}
 	r.from = b.Work.From
@@ -260,21 +260,21 @@ func (r *bringing) checkBrought(ctx context.Context) error {
 // keepBrought keeps the step as an attempt of the run that made it, and nothing is left
 // on this machine then.
 func (r *bringing) keepBrought(ctx context.Context, live *gitcas.View, why string, link bool) (thread.Result, bool, error) {
-	d := r.brought.draft()
-	r.task.Nodes, _ = r.visible() // without them less of the attempt can be checked, and kept
+	d := r.brought.asDraft()
+	r.task.Nodes, _ = r.visibleNodes() // without them less of the attempt can be checked, and kept
 	cause := fmt.Errorf("it was sealed, and not pushed before its job ended; %s", why)
-	a := r.salvaged(ctx, "commit", d, cause)
+	a := r.buildAttempt(ctx, "commit", d, cause)
 	r.View = live
-	ref, _, err := r.keepAttempt(ctx, a, link)
+	ref, _, err := r.pushOrKeepAttempt(ctx, a, link)
 	switch {
 	case err == nil:
-		r.notice(fmt.Sprintf("the step that run %s had sealed was kept as an attempt, %s: %s", text.OneLine(r.madeBy().ID), ref, why))
+		r.emitNotice(fmt.Sprintf("the step that run %s had sealed was kept as an attempt, %s: %s", text.OneLine(r.stepMaker().ID), ref, why))
 	case isNotTheSteps(ctx, err):
-		return r.result(), false, fmt.Errorf("keep the step that run %s had sealed: %w", text.OneLine(r.madeBy().ID), err)
+		return r.describeThread(), false, fmt.Errorf("keep the step that run %s had sealed: %w", text.OneLine(r.stepMaker().ID), err)
 	default: // it must not keep the thread from going on
 		r.setAside(r.diskPath(), err)
 	}
-	return r.result(), false, nil
+	return r.describeThread(), false, nil
 }
 
 // commitBrought commits the step, with the claim in hand, by the ordinary rules: all but
@@ -282,7 +282,7 @@ func (r *bringing) keepBrought(ctx context.Context, live *gitcas.View, why strin
 func (r *bringing) commitBrought(ctx context.Context) (thread.Result, bool, error) {
 	ctx, cancel := deadline.Outlive(ctx, 0, deadline.CommitGrace)
 	defer cancel()
-	d := r.brought.draft()
+	d := r.brought.asDraft()
 	step, next, err := r.sealBrought(ctx, d)
 	var div *workbranch.DivergedError
 	var res thread.Result
@@ -290,12 +290,12 @@ func (r *bringing) commitBrought(ctx context.Context) (thread.Result, bool, erro
 	case errors.As(err, &div):
 		res, err = r.suspendWith(ctx, d, div)
 	case isNotTheSteps(ctx, err):
-		return r.result(), false, err // it stays for the next job
+		return r.describeThread(), false, err // it stays for the next job
 	case err != nil:
-		res, err = r.result(), r.failed(ctx, "seal", d, err)
+		res, err = r.describeThread(), r.failStep(ctx, "seal", d, err)
 	default:
-		r.notice(fmt.Sprintf("the step that run %s had sealed is brought in; its agent does not run again", text.OneLine(r.madeBy().ID)))
-		res, err = r.commit(ctx, d, step, next)
+		r.emitNotice(fmt.Sprintf("the step that run %s had sealed is brought in; its agent does not run again", text.OneLine(r.stepMaker().ID)))
+		res, err = r.commitStep(ctx, d, step, next)
 	}
 	switch {
 	case err == nil:
@@ -303,8 +303,8 @@ func (r *bringing) commitBrought(ctx context.Context) (thread.Result, bool, erro
 	case r.onDisk || errors.As(err, new(*life.SuspendedError)):
 		return res, false, err
 	}
-	r.notice(fmt.Sprintf("the step that run %s had sealed was kept as an attempt: %v", text.OneLine(r.madeBy().ID), err))
-	return r.result(), false, nil
+	r.emitNotice(fmt.Sprintf("the step that run %s had sealed was kept as an attempt: %v", text.OneLine(r.stepMaker().ID), err))
+	return r.describeThread(), false, nil
 }
 
 // sealBrought does what a job does between its agent and the commit.
@@ -324,22 +324,22 @@ func (r *bringing) sealBrought(ctx context.Context, d task.Draft) (*sealed, verd
 	if r.used, err = r.countUsed(ctx, life.AppendAttempts(r.Entry.Attempts, life.DeadRefs(r.ID, held.Died)...)); err != nil {
 		return nil, verdict{}, err
 	}
-	r.task.EdgePrompt, r.task.Prompt = r.plan.prompt, r.brought.prompt()
+	r.task.EdgePrompt, r.task.Prompt = r.plan.prompt, r.brought.readPrompt()
 	r.task.Entry = r.Entry
 	if name := r.brought.Model; name != "" {
 		r.task.Model = &task.Model{Name: name}
 	}
-	if r.task.Nodes, err = r.visible(); err != nil {
+	if r.task.Nodes, err = r.visibleNodes(); err != nil {
 		return nil, verdict{}, err
 	}
 	if err := r.checkFrom(ctx); err != nil {
 		return nil, verdict{}, err
 	}
-	step, err := r.seal(d)
+	step, err := r.sealDraft(d)
 	if err != nil {
 		return nil, verdict{}, err
 	}
-	next, err := r.ask(step)
+	next, err := r.nextAfter(step)
 	if err != nil {
 		return nil, verdict{}, err
 	}

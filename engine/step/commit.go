@@ -33,16 +33,16 @@ type doneError struct{ res thread.Result }
 
 func (e *doneError) Error() string { return "the step is in the thread already" }
 
-// commit pushes the step: nodes and head on the state branch, the edits on the
+// commitStep pushes the step: nodes and head on the state branch, the edits on the
 // work branch and the claim's deletion, all in one.
-func (r *run) commit(ctx context.Context, d task.Draft, s *sealed, next verdict) (thread.Result, error) {
+func (r *run) commitStep(ctx context.Context, d task.Draft, s *sealed, next verdict) (thread.Result, error) {
 	push, cancel := deadline.Outlive(ctx, 0, deadline.CommitGrace)
 	defer cancel()
 	var done *committed
 	r.made = &s.step
 	along, err := r.planNext(next, s.step.Usage)
 	if err != nil {
-		return r.endUncommitted(r.failed(ctx, "commit", d, err))
+		return r.endUncommitted(r.failStep(ctx, "commit", d, err))
 	}
 	build := func(v *gitcas.View) (*gitcas.Change, error) {
 		c, tried, err := r.stepChange(push, v, s, next, along)
@@ -58,21 +58,21 @@ func (r *run) commit(ctx context.Context, d task.Draft, s *sealed, next verdict)
 	case errors.As(err, new(*doneError)):
 		return r.endUncommitted(err)
 	case errors.As(err, &moved):
-		return r.endUncommitted(r.yielded(ctx, "commit", d, moved.reason))
+		return r.endUncommitted(r.loseThread(ctx, "commit", d, moved.reason))
 	case errors.As(err, &div):
 		return r.suspendWith(ctx, d, div)
 	case err != nil:
 		unsure := errors.Is(err, gitcas.ErrUnsure)
-		err = r.failed(ctx, "commit", d, err)
+		err = r.failStep(ctx, "commit", d, err)
 		var failure *life.FailedError
 		if errors.As(err, &failure) {
 			failure.Unsure = unsure
 		}
 		return r.endUncommitted(err)
 	}
-	r.settled(push, v, done)
+	r.noteCommitted(push, v, done)
 	r.dropFromDisk()
-	res := r.committed(done, s, next)
+	res := r.describeCommitted(done, s, next)
 	if !done.claim.ID.IsZero() {
 		along.Set(done.claim, false)
 		res.Held = along
@@ -89,13 +89,13 @@ func (r *keeper) endUncommitted(err error) (thread.Result, error) {
 		r.dropFromDisk()
 		return done.res, nil
 	}
-	return r.result(), err
+	return r.describeThread(), err
 }
 
-// doneBefore is a *doneError where a view shows a thread that has moved on, and this job's
+// findOwnStep is a *doneError where a view shows a thread that has moved on, and this job's
 // sealed step in it: another job has brought it in. A thread that can't be read tells of
 // none.
-func (r *keeper) doneBefore(ctx context.Context, v *gitcas.View) error {
+func (r *keeper) findOwnStep(ctx context.Context, v *gitcas.View) error {
 	entry, alive := v.Entry(r.ID)
 	if r.made == nil || alive && entry.Head == r.Entry.Head {
 		return nil
@@ -104,14 +104,14 @@ func (r *keeper) doneBefore(ctx context.Context, v *gitcas.View) error {
 	if err := now.ReadNow(ctx, r.e.Store, v); err != nil || !now.HasStep(*r.made) {
 		return nil //nolint:nilerr // see above
 	}
-	return &doneError{now.Report(now.result())}
+	return &doneError{now.Report(now.describeThread())}
 }
 
-// settled takes note of a commit that is in the store. Where the remote has no
+// noteCommitted takes note of a commit that is in the store. Where the remote has no
 // atomic pushes the work branch may not have got its part yet: it is brought up at
 // once if that can be done, else by the next job, and until then the commit is on
 // the attempt ref.
-func (r *run) settled(ctx context.Context, v *gitcas.View, done *committed) {
+func (r *run) noteCommitted(ctx context.Context, v *gitcas.View, done *committed) {
 	r.View = v
 	r.Lease.Adopt(v)
 	if r.e.Store.Atomic(v) {
@@ -140,7 +140,7 @@ type committed struct {
 
 // stepChange is the commit as v allows it: rebuilt for every try.
 func (r *run) stepChange(ctx context.Context, v *gitcas.View, s *sealed, next verdict, along *lease.Lease) (*gitcas.Change, *committed, error) {
-	entry, held, err := r.stillOurs(ctx, v)
+	entry, held, err := r.checkStillOurs(ctx, v)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -152,7 +152,7 @@ func (r *run) stepChange(ctx context.Context, v *gitcas.View, s *sealed, next ve
 	if work.Commit != "" {
 		step.Work = &record.Work{Branch: work.Branch, Commit: work.Commit}
 	}
-	nodes, prev, err := r.ledger().ReadErrorSteps(ctx, v, life.AppendAttempts(entry.Attempts, life.DeadRefs(r.ID, held.Died)...))
+	nodes, prev, err := r.attemptLedger().ReadErrorSteps(ctx, v, life.AppendAttempts(entry.Attempts, life.DeadRefs(r.ID, held.Died)...))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -179,7 +179,7 @@ func (r *run) stepChange(ctx context.Context, v *gitcas.View, s *sealed, next ve
 	c := &gitcas.Change{
 		Subject:  story.Subject(r.Title(), r.ID, story.DescribeStep(r.task.Role, next.status, r.task.Step)),
 		Body:     story.CommitBody(&s.Told),
-		Trailers: append(story.StepTrailers(r.task, r.madeBy(), next.status, head), story.CostTrailers(r.task, step.Usage)...),
+		Trailers: append(story.StepTrailers(r.task, r.stepMaker(), next.status, head), story.CostTrailers(r.task, step.Usage)...),
 		Nodes:    nodes,
 		Readable: map[string][]byte{
 			gitcas.ReadablePath(r.ID, r.task.Step, r.task.Role): story.WriteStep(r.task, step, &s.Told, story.Outcome{Status: next.status, Ends: next.end, Waits: next.suspend != "", Role: next.role}),
@@ -212,12 +212,12 @@ func digestOf(nodes []gitcas.PlacedNode, h node.Hash) (node.Digest, error) {
 	return "", fmt.Errorf("%w: %s", node.ErrNotFound, h)
 }
 
-// stillOurs applies the rules for committing: the claim is still this run's and
+// checkStillOurs applies the rules for committing: the claim is still this run's and
 // the thread is as it was, except for what does not matter.
-func (r *run) stillOurs(ctx context.Context, v *gitcas.View) (gitcas.Entry, gitcas.Held, error) {
+func (r *run) checkStillOurs(ctx context.Context, v *gitcas.View) (gitcas.Entry, gitcas.Held, error) {
 	entry, alive := v.Entry(r.ID)
 	held, claimed := v.Claim(r.ID)
-	if err := r.doneBefore(ctx, v); err != nil {
+	if err := r.findOwnStep(ctx, v); err != nil {
 		return entry, held, err
 	}
 	switch {
@@ -253,7 +253,7 @@ func (r *run) placeWork(ctx context.Context, v *gitcas.View, entry gitcas.Entry,
 	objs := r.snap.Objects
 	target := r.snap.Commit
 	if !tip.IsZero() && tip != r.from {
-		replayed, more, err := r.replay(ctx, work, tip, next, s)
+		replayed, more, err := r.replayEdits(ctx, work, tip, next, s)
 		if err != nil {
 			return work, nil, nil, err
 		}
@@ -263,7 +263,7 @@ func (r *run) placeWork(ctx context.Context, v *gitcas.View, entry gitcas.Entry,
 	return work, []wire.RefUpdate{{Name: workbranch.Ref(work.Branch), Old: tip, New: target}}, objs, nil
 }
 
-func (r *run) replay(ctx context.Context, work gitcas.Work, tip wire.ID, next verdict, s *sealed) (wire.ID, []wire.PackObject, error) {
+func (r *run) replayEdits(ctx context.Context, work gitcas.Work, tip wire.ID, next verdict, s *sealed) (wire.ID, []wire.PackObject, error) {
 	contains, err := workbranch.Contains(ctx, r.e.Store.Remote(), tip, r.from)
 	if err != nil {
 		return wire.ZeroID, nil, err
@@ -325,13 +325,13 @@ func (r *run) holdWork(c *gitcas.Change, v *gitcas.View, nodes []gitcas.PlacedNo
 		parents = []wire.ID{plumbing.NewHash(work.Commit)}
 	}
 	return r.Attempt.AddTo(c, v, "work "+work.Commit, gitcas.Attempt{
-		Thread: r.ID, Run: r.madeBy().ID, Attempt: r.madeBy().Attempt, Parents: parents, Nodes: nodes, At: r.Lease.ServerTime(),
+		Thread: r.ID, Run: r.stepMaker().ID, Attempt: r.stepMaker().Attempt, Parents: parents, Nodes: nodes, At: r.Lease.ServerTime(),
 	}, nil)
 }
 
-// committed is the result of a step that is on the state branch.
-func (r *run) committed(done *committed, s *sealed, next verdict) thread.Result {
-	res := r.result()
+// describeCommitted is the result of a step that is on the state branch.
+func (r *run) describeCommitted(done *committed, s *sealed, next verdict) thread.Result {
+	res := r.describeThread()
 	res.Head, res.HeadDigest, res.Status, res.Result = done.head, done.digest, string(done.entry.Status), next.status
 	res.Role, res.NextRole, res.Step = r.task.Role, next.role, r.task.Step
 	res.Usage = s.step.Usage

@@ -34,37 +34,37 @@ type verdict struct {
 	plan
 }
 
-// beforeClaim settles what needs no claim: threads that are gone, suspended or
+// checkUnclaimed settles what needs no claim: threads that are gone, suspended or
 // already stepped by this very run.
-func (r *turn) beforeClaim(ctx context.Context) (bool, thread.Result, error) {
+func (r *turn) checkUnclaimed(ctx context.Context) (bool, thread.Result, error) {
 	entry, alive := r.View.Entry(r.ID)
 	if !alive {
 		return r.ReportEnd(ctx, func(ended gitcas.Ended) bool { return r.Expect.Hash != "" && ended.Head != r.Expect.Hash })
 	}
 	if err := r.ReadChain(ctx, r.View); err != nil {
-		return false, r.result(), err
+		return false, r.describeThread(), err
 	}
 	if expect := r.Expect; expect.Hash != "" && entry.Head != expect.Hash {
 		if r.SteppedBy(r.e.Who.Run) {
-			return true, r.Report(r.result()), nil
+			return true, r.Report(r.describeThread()), nil
 		}
-		return false, r.result(), &life.NotYoursError{Thread: r.ID, Reason: fmt.Sprintf("its head is %s, not %s", entry.Head, expect.Hash)}
+		return false, r.describeThread(), &life.NotYoursError{Thread: r.ID, Reason: fmt.Sprintf("its head is %s, not %s", entry.Head, expect.Hash)}
 	}
 	if err := r.CheckHead(); err != nil {
-		return false, r.result(), err
+		return false, r.describeThread(), err
 	}
 	switch entry.Status {
 	case gitcas.StatusSuspended:
-		return false, r.result(), r.SuspendedError()
+		return false, r.describeThread(), r.SuspendedError()
 	case gitcas.StatusEnded:
-		return false, r.result(), &life.NotYoursError{Thread: r.ID, Reason: "it has ended"}
+		return false, r.describeThread(), &life.NotYoursError{Thread: r.ID, Reason: "it has ended"}
 	}
 	return false, thread.Result{}, nil
 }
 
-// decide asks the moderator whose turn it is, and checks the limits before
+// decideRole asks the moderator whose turn it is, and checks the limits before
 // anything costs money.
-func (r *turn) decide(ctx context.Context) error {
+func (r *turn) decideRole(ctx context.Context) error {
 	if r.Entry.Pause != nil {
 		r.plan = plan{role: life.WaitingRole(r.Entry), suspend: r.Entry.Pause.Reason}
 		return nil
@@ -86,13 +86,13 @@ func (r *turn) decide(ctx context.Context) error {
 		if err != nil {
 			return &life.UsageError{Msg: fmt.Sprintf("thread %s, role %s: %v", r.ID, r.plan.role, err)}
 		}
-		if err := r.e.CheckPrice(r.Def.Name, r.plan.role, r.req.Agent, r.limits().CostUSD); err != nil {
+		if err := r.e.CheckPrice(r.Def.Name, r.plan.role, r.req.Agent, r.effectiveLimits().CostUSD); err != nil {
 			return err
 		}
 		if r.used, err = r.countUsed(ctx, r.Entry.Attempts); err != nil {
 			return err
 		}
-		r.plan.limit = r.limits().Check(r.used, r.plan.role)
+		r.plan.limit = r.effectiveLimits().Check(r.used, r.plan.role)
 	}
 	return nil
 }
@@ -107,9 +107,9 @@ func planOf(d moderator.Decision) plan {
 	return plan{role: d.Role, prompt: d.Prompt, location: d.Location}
 }
 
-// ask puts the new output before the moderator, before it is committed: a status
+// nextAfter puts the new output before the moderator, before it is committed: a status
 // without an edge would leave the thread stuck.
-func (r *agentRun) ask(s *sealed) (verdict, error) {
+func (r *agentRun) nextAfter(s *sealed) (verdict, error) {
 	last := moderator.Output{Role: r.task.Role, Output: s.Output, Body: s.Body}
 	if len(r.Def.Conditions) > 0 {
 		// What the commit adds to the node (work commit, earlier attempts) is not
@@ -160,20 +160,20 @@ func (r *run) planNext(next verdict, usage *record.Usage) (*lease.Lease, error) 
 	after := newTurn(r.e, r.req)
 	after.Entry, after.Def, after.used, after.plan = r.Entry, r.Def, r.used, next.plan
 	after.used.Add(r.task.Role, usage)
-	if limit := after.limits().Check(after.used, next.role); limit != nil {
+	if limit := after.effectiveLimits().Check(after.used, next.role); limit != nil {
 		return nil, nil //nolint:nilerr // the next job finds it, and says so
 	}
 	who, goesOn := r.req.Next()
 	if !goesOn {
 		return nil, nil
 	}
-	t := after.terms()
+	t := after.claimTerms()
 	t.Ahead = r.req.Ahead
 	return r.e.Leases().New(r.ID, who, t)
 }
 
-// result describes the thread as this run last saw it.
-func (r *turn) result() thread.Result {
+// describeThread describes the thread as this run last saw it.
+func (r *turn) describeThread() thread.Result {
 	res := r.Result()
 	res.NextRole = r.plan.role
 	return res

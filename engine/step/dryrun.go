@@ -38,14 +38,14 @@ type Plan struct {
 // Plan is filled in as far as things went, also beside an error.
 func (e *Stepper) Plan(ctx context.Context, req Request) (Plan, error) {
 	r := &agentRun{turn: newTurn(e, req)}
-	err := r.foresee(ctx)
+	err := r.dryRun(ctx)
 	if err != nil {
 		err = e.CleanError(err)
 	}
-	return r.planned(), err
+	return r.describePlan(), err
 }
 
-func (r *agentRun) foresee(ctx context.Context) error {
+func (r *agentRun) dryRun(ctx context.Context) error {
 	if err := r.Load(ctx); err != nil {
 		return err
 	}
@@ -54,11 +54,11 @@ func (r *agentRun) foresee(ctx context.Context) error {
 		r.plan.end = errors.As(err, new(*life.NotYoursError))
 		return err
 	}
-	done, _, err := r.beforeClaim(ctx)
+	done, _, err := r.checkUnclaimed(ctx)
 	if err != nil || done {
 		return err
 	}
-	if err := r.decide(ctx); err != nil {
+	if err := r.decideRole(ctx); err != nil {
 		return err
 	}
 	held, claimed := r.View.Claim(r.ID)
@@ -67,11 +67,11 @@ func (r *agentRun) foresee(ctx context.Context) error {
 		return &life.NotYoursError{Thread: r.ID, Reason: cause.Error(), Cause: cause}
 	}
 	r.Lease = r.e.Leases().Observe(r.View, r.ID, r.Entry)
-	return r.foreseeAct(ctx, held, claimed)
+	return r.dryRunClaimed(ctx, held, claimed)
 }
 
-// foreseeAct is act, as far as it costs nothing.
-func (r *agentRun) foreseeAct(ctx context.Context, held gitcas.Held, claimed bool) error {
+// dryRunClaimed is actOnPlan, as far as it costs nothing.
+func (r *agentRun) dryRunClaimed(ctx context.Context, held gitcas.Held, claimed bool) error {
 	var died []string
 	if claimed && held.Head == r.Entry.Head {
 		_, died = lease.RecordDeadClaim(r.View, r.ID, held, "")
@@ -85,7 +85,7 @@ func (r *agentRun) foreseeAct(ctx context.Context, held gitcas.Held, claimed boo
 	case r.plan.end:
 		return nil
 	case r.plan.suspend == "" && n >= life.MaxAttempts:
-		r.plan.suspend = tooMany(r.ID, n)
+		r.plan.suspend = describeTooMany(r.ID, n)
 	}
 	if r.plan.suspend != "" {
 		return &life.SuspendedError{Thread: r.ID, Role: r.waitingRole(), Reason: r.plan.suspend, Way: r.wayAhead()}
@@ -121,18 +121,18 @@ func (r *turn) countClaim(ctx context.Context, c gitcas.Claim, died []string) er
 	if c.For == "" {
 		r.used.Add(r.plan.role, life.ClaimUsage(life.ClampClaim(c)))
 	}
-	r.plan.limit = r.limits().Check(r.used, r.plan.role)
+	r.plan.limit = r.effectiveLimits().Check(r.used, r.plan.role)
 	return nil
 }
 
-func (r *agentRun) planned() Plan {
+func (r *agentRun) describePlan() Plan {
 	p := Plan{
-		Thread: r.ID, Step: r.StepNumber(), Role: r.plan.role, Agent: r.plan.agent, Command: r.plan.command, Location: r.location(),
+		Thread: r.ID, Step: r.StepNumber(), Role: r.plan.role, Agent: r.plan.agent, Command: r.plan.command, Location: r.workLocation(),
 		Model: r.task.Model, Prompt: r.task.Prompt, Used: r.used,
 		Done: r.plan.end || r.Entry.Status == gitcas.StatusEnded,
 	}
 	if r.Def != nil {
-		p.Workflow, p.Name, p.Limits = r.Chain.Start.Workflow, r.Def.Name, r.limits()
+		p.Workflow, p.Name, p.Limits = r.Chain.Start.Workflow, r.Def.Name, r.effectiveLimits()
 	}
 	switch s := r.Entry.Suspended; {
 	case r.Entry.Status == gitcas.StatusSuspended && s != nil:

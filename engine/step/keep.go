@@ -19,10 +19,10 @@ import (
 	"github.com/united-workforce/uwf/internal/text"
 )
 
-// failed ends a step that gave no output: what there is goes to the attempt ref,
+// failStep ends a step that gave no output: what there is goes to the attempt ref,
 // is linked from the thread while the claim is still ours, and the claim is let
 // go. It returns the error that the step ends with.
-func (r *keeper) failed(ctx context.Context, phase string, d task.Draft, cause error) error {
+func (r *keeper) failStep(ctx context.Context, phase string, d task.Draft, cause error) error {
 	stopped := deadline.StoppedByPerson(ctx)
 	switch {
 	case stopped:
@@ -30,20 +30,20 @@ func (r *keeper) failed(ctx context.Context, phase string, d task.Draft, cause e
 	case deadline.WasInterrupted(ctx):
 		phase = life.PhaseInterrupted
 	}
-	ref, step, err := r.keep(ctx, phase, d, cause, true)
+	ref, step, err := r.saveAttempt(ctx, phase, d, cause, true)
 	if errors.As(err, new(*doneError)) {
 		return err
 	}
 	failure := &life.FailedError{Thread: r.ID, Role: r.task.Role, Phase: phase, Attempt: ref, Step: step, Err: cause, Stopped: stopped, Tries: r.tries, Show: r.e.ShowAttempt(ref)}
 	if err != nil {
-		failure.Err = errors.Join(cause, fmt.Errorf("and what it produced could not be %s: %w", r.notKept(), err))
+		failure.Err = errors.Join(cause, fmt.Errorf("and what it produced could not be %s: %w", r.describeNotKept(), err))
 	}
 	return failure
 }
 
-// yielded ends a step whose thread is no longer ours: only the attempt is kept.
-func (r *keeper) yielded(ctx context.Context, phase string, d task.Draft, reason string) error {
-	ref, _, err := r.keep(ctx, phase, d, errors.New(reason), false)
+// loseThread ends a step whose thread is no longer ours: only the attempt is kept.
+func (r *keeper) loseThread(ctx context.Context, phase string, d task.Draft, reason string) error {
+	ref, _, err := r.saveAttempt(ctx, phase, d, errors.New(reason), false)
 	if errors.As(err, new(*doneError)) {
 		return err
 	}
@@ -51,28 +51,28 @@ func (r *keeper) yielded(ctx context.Context, phase string, d task.Draft, reason
 		// Somebody else has the thread, but this job's work is gone: that is no
 		// quiet ending.
 		return &life.FailedError{Thread: r.ID, Role: r.task.Role, Phase: phase,
-			Err: fmt.Errorf("the thread is not ours any more (%s), and what this job produced could not be %s: %w", reason, r.notKept(), err)}
+			Err: fmt.Errorf("the thread is not ours any more (%s), and what this job produced could not be %s: %w", reason, r.describeNotKept(), err)}
 	}
 	return &life.NotYoursError{Thread: r.ID, Reason: reason, Kept: ref, Show: r.e.ShowAttempt(ref)}
 }
 
-// notKept says of what a job produced what could not be done with it.
-func (r *keeper) notKept() string {
+// describeNotKept says of what a job produced what could not be done with it.
+func (r *keeper) describeNotKept() string {
 	if !r.onDisk {
 		return "kept"
 	}
 	return fmt.Sprintf("pushed; it is in %s, from where the thread's next step on this machine brings it in", r.diskPath())
 }
 
-// keep pushes the attempt ref. With link it also names the attempt in the
+// saveAttempt pushes the attempt ref. With link it also names the attempt in the
 // thread's entry and deletes the claim in the same push, provided that claim and
 // head are still ours. It returns the ref, and the StepNode that tells of the attempt.
-func (r *keeper) keep(ctx context.Context, phase string, d task.Draft, cause error, link bool) (ref string, step node.Hash, err error) {
-	return r.keepAttempt(ctx, r.salvaged(ctx, phase, d, cause), link)
+func (r *keeper) saveAttempt(ctx context.Context, phase string, d task.Draft, cause error, link bool) (ref string, step node.Hash, err error) {
+	return r.pushOrKeepAttempt(ctx, r.buildAttempt(ctx, phase, d, cause), link)
 }
 
-// keepAttempt is keep of an attempt that was put together.
-func (r *keeper) keepAttempt(ctx context.Context, a gitcas.Attempt, link bool) (ref string, step node.Hash, err error) {
+// pushOrKeepAttempt is saveAttempt of an attempt that was put together.
+func (r *keeper) pushOrKeepAttempt(ctx context.Context, a gitcas.Attempt, link bool) (ref string, step node.Hash, err error) {
 	err = r.pushAttempt(ctx, a, link)
 	if errors.Is(err, wire.ErrSecretRefused) {
 		// The server found a secret, most likely in the folder: without it, at
@@ -101,13 +101,13 @@ func (r *keeper) keepAttempt(ctx context.Context, a gitcas.Attempt, link bool) (
 	return gitcas.AttemptRef(r.ID, a.Run, a.Attempt), step, nil
 }
 
-// salvaged is the attempt as it is to be kept.
-func (r *keeper) salvaged(ctx context.Context, phase string, d task.Draft, cause error) gitcas.Attempt {
+// buildAttempt is the attempt as it is to be kept.
+func (r *keeper) buildAttempt(ctx context.Context, phase string, d task.Draft, cause error) gitcas.Attempt {
 	ctx, cancel := deadline.Outlive(ctx, deadline.SalvageTimeout, deadline.SalvageGrace)
 	defer cancel()
-	nodes, text := r.salvage(ctx, phase, d, cause)
+	nodes, text := r.salvageDrafts(ctx, phase, d, cause)
 	return gitcas.Attempt{
-		Thread: r.ID, Run: r.madeBy().ID, Attempt: r.madeBy().Attempt, Parents: r.workParents(),
+		Thread: r.ID, Run: r.stepMaker().ID, Attempt: r.stepMaker().Attempt, Parents: r.workParents(),
 		Nodes: nodes, WorkTree: r.salvageTree(ctx), Error: text, At: r.Lease.ServerTime(),
 	}
 }
@@ -117,7 +117,7 @@ func (r *keeper) pushAttempt(ctx context.Context, a gitcas.Attempt, link bool) e
 	defer cancel()
 	stopped := deadline.StoppedByPerson(ctx)
 	build := func(v *gitcas.View) (*gitcas.Change, error) {
-		if err := r.doneBefore(ctx, v); err != nil {
+		if err := r.findOwnStep(ctx, v); err != nil {
 			return nil, err
 		}
 		return r.keepChange(v, a, link, stopped)
@@ -188,7 +188,7 @@ func (r *keeper) keepChange(v *gitcas.View, a gitcas.Attempt, link, stopped bool
 		c.Threads = map[gitcas.ThreadID]*gitcas.Entry{r.ID: &entry}
 		c.Subject = story.Subject(r.Title(), r.ID, story.DescribeStep(r.task.Role, result, r.task.Step))
 		c.Body = a.Error
-		c.Trailers = story.StepTrailers(r.task, r.madeBy(), result, entry.Head)
+		c.Trailers = story.StepTrailers(r.task, r.stepMaker(), result, entry.Head)
 	}
 	if len(c.Refs) == 0 && c.Threads == nil {
 		return nil, nil
@@ -196,10 +196,10 @@ func (r *keeper) keepChange(v *gitcas.View, a gitcas.Attempt, link, stopped bool
 	return c, nil
 }
 
-// salvage makes the error StepNode and keeps each draft that passes the checks
+// salvageDrafts makes the error StepNode and keeps each draft that passes the checks
 // by itself, as long as ctx lasts. It fails closed: what can't be redacted is left
 // out. The error StepNode comes first: no agent can fill the room that it needs.
-func (r *keeper) salvage(ctx context.Context, phase string, d task.Draft, cause error) ([]gitcas.PlacedNode, string) {
+func (r *keeper) salvageDrafts(ctx context.Context, phase string, d task.Draft, cause error) ([]gitcas.PlacedNode, string) {
 	r.lost = r.baseStep(task.Draft{Usage: d.Usage, Took: d.Took}, record.Step{}).Usage
 	s := r.newSealer(d.Nodes)
 	reason, err := s.Clean(cause.Error())

@@ -9,27 +9,27 @@ import (
 	"github.com/united-workforce/uwf/engine/task"
 )
 
-// limits are those that hold for this thread.
-func (r *turn) limits() moderator.Limits { return r.e.LimitsOf(&r.Thread) }
+// effectiveLimits are those that hold for this thread.
+func (r *turn) effectiveLimits() moderator.Limits { return r.e.LimitsOf(&r.Thread) }
 
-// ledger reads the attempts at this step, as of the role whose turn it is.
-func (r *turn) ledger() *attempt.Ledger {
+// attemptLedger reads the attempts at this step, as of the role whose turn it is.
+func (r *turn) attemptLedger() *attempt.Ledger {
 	r.tried.Role = r.plan.role
 	if r.brought != nil {
-		r.tried.Replaces = r.brought.replaces
+		r.tried.Replaces = r.brought.replacesClaim
 	}
 	return r.tried
 }
 
 // countUsed counts what the thread has used, with the attempts at this step that refs hold.
 func (r *turn) countUsed(ctx context.Context, refs []string) (moderator.Totals, error) {
-	return r.ledger().CountUsed(ctx, refs)
+	return r.attemptLedger().CountUsed(ctx, refs)
 }
 
-// budget is what the limits leave for the next step. The limits were checked
+// remainingBudget is what the limits leave for the next step. The limits were checked
 // before, so what is left is more than nothing.
-func (r *turn) budget() task.Budget {
-	l := r.limits()
+func (r *turn) remainingBudget() task.Budget {
+	l := r.effectiveLimits()
 	var b task.Budget
 	if l.Tokens > 0 {
 		b.Tokens = max(l.Tokens-r.used.Tokens, 1)
@@ -40,11 +40,11 @@ func (r *turn) budget() task.Budget {
 	return b
 }
 
-// terms are those of a claim for what was decided.
-func (r *turn) terms() lease.Terms {
+// claimTerms are those of a claim for what was decided.
+func (r *turn) claimTerms() lease.Terms {
 	t := lease.Terms{Work: r.e.Settings.Timeout()}
 	if r.plan.role != "" && r.plan.suspend == "" && r.plan.limit == nil {
-		t.Budget = r.budget()
+		t.Budget = r.remainingBudget()
 	}
 	return t
 }

@@ -106,7 +106,7 @@ func (r *turn) countDead(ctx context.Context) error {
 	}
 	var err error
 	if r.used, err = r.countUsed(ctx, life.AppendAttempts(r.Entry.Attempts, life.DeadRefs(r.ID, held.Died)...)); err == nil {
-		r.plan.limit = r.limits().Check(r.used, r.plan.role)
+		r.plan.limit = r.effectiveLimits().Check(r.used, r.plan.role)
 	}
 	return err
 }

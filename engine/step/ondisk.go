@@ -17,7 +17,7 @@ func (r *keeper) keepOnDisk(s *sealed) {
 	}
 	n, h, err := s.step.Node(r.Lease.ServerTime())
 	if err != nil {
-		r.notice("the step is not kept on this machine until it is pushed: " + err.Error())
+		r.emitNotice("the step is not kept on this machine until it is pushed: " + err.Error())
 		return
 	}
 	u := unpushed.Step{
@@ -35,7 +35,7 @@ func (r *keeper) keepOnDisk(s *sealed) {
 		}
 	}
 	if err := r.e.Unpushed.Write(u); err != nil {
-		r.notice(err.Error())
+		r.emitNotice(err.Error())
 		return
 	}
 	r.onDisk = true
@@ -48,7 +48,7 @@ func (r *keeper) dropFromDisk() {
 		return
 	}
 	if err := r.e.Unpushed.Remove(r.View.StoreID(), r.ID, r.sealedUnder()); err != nil {
-		r.notice("what is on the remote by now could not be deleted on this machine: " + err.Error())
+		r.emitNotice("what is on the remote by now could not be deleted on this machine: " + err.Error())
 		return
 	}
 	r.onDisk = false
@@ -71,9 +71,9 @@ func (r *agentRun) diskPath() string {
 func (r *keeper) setAside(path string, why error) {
 	to, err := r.e.Unpushed.SetAside(path)
 	if err != nil {
-		r.notice(fmt.Sprintf("%v; nor can it be moved out of the way: %v", why, err))
+		r.emitNotice(fmt.Sprintf("%v; nor can it be moved out of the way: %v", why, err))
 		return
 	}
 	r.onDisk = false
-	r.notice(fmt.Sprintf("a step that was sealed on this machine, and not pushed, can't be brought in: %v; it is in %s", why, to))
+	r.emitNotice(fmt.Sprintf("a step that was sealed on this machine, and not pushed, can't be brought in: %v; it is in %s", why, to))
 }

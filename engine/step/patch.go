@@ -29,7 +29,7 @@ func (r *agentRun) sealPatch(ctx context.Context, o *sealed) {
 		return r.e.fetchBlobs(ctx, ids)
 	})
 	if err != nil {
-		r.notice("the record of what the step changed has no diff: " + err.Error())
+		r.emitNotice("the record of what the step changed has no diff: " + err.Error())
 	}
 	base := ""
 	if !r.from.IsZero() {
@@ -39,7 +39,7 @@ func (r *agentRun) sealPatch(ctx context.Context, o *sealed) {
 	p := patch.Make(base, files, r.e.Clock.Now)
 	h, clean, err := addPatch(s, p)
 	if err != nil {
-		r.notice("what the step changed is not on record beside its commit: " + err.Error())
+		r.emitNotice("what the step changed is not on record beside its commit: " + err.Error())
 		return
 	}
 	o.step.Patch, o.Patch = &h, &clean

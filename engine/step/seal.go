@@ -26,9 +26,9 @@ func (r *agentRun) newSealer(drafts map[node.Hash]node.Node) *seal.Sealer {
 	return seal.New(drafts, r.task.Nodes, r.e.Redact, r.Lease.ServerTime())
 }
 
-// seal checks what the agent staged against what it was asked to do and makes
+// sealDraft checks what the agent staged against what it was asked to do and makes
 // the final nodes of it.
-func (r *agentRun) seal(d task.Draft) (*sealed, error) {
+func (r *agentRun) sealDraft(d task.Draft) (*sealed, error) {
 	if len(d.Nodes) > seal.MaxDrafts {
 		return nil, fmt.Errorf("the agent staged %d nodes; at most %d are taken", len(d.Nodes), seal.MaxDrafts)
 	}
@@ -68,7 +68,7 @@ func (r *agentRun) seal(d task.Draft) (*sealed, error) {
 	if err := r.sealAnswer(out); err != nil {
 		return nil, err
 	}
-	return out, out.fill(s)
+	return out, out.readBack(s)
 }
 
 // sealAnswer gives the step what people said before it.
@@ -89,8 +89,8 @@ func (r *agentRun) sealAnswer(o *sealed) error {
 	return nil
 }
 
-// fill reads output and body back from the final nodes.
-func (o *sealed) fill(g node.Getter) error {
+// readBack reads output and body back from the final nodes.
+func (o *sealed) readBack(g node.Getter) error {
 	n, err := g.Get(o.step.Output)
 	if err != nil {
 		return fmt.Errorf("output: %w", err)
@@ -151,10 +151,10 @@ func (r *agentRun) baseStep(d task.Draft, child record.Step) record.Step {
 	if usage.Turns == 0 || r.task.Model == nil && r.task.Extract != nil {
 		// An agent that did not go through the gateway, or only to have its answer
 		// read: what it says of itself holds both.
-		usage = most(usage, reported(d.Usage, child.Usage))
+		usage = mostUsage(usage, reportedUsage(d.Usage, child.Usage))
 	}
 	usage.DurationMs = max(now-r.task.StartedAtMs, 0) + max(d.Took.Milliseconds(), 0)
-	run := r.madeBy()
+	run := r.stepMaker()
 	var by *record.By
 	if next := r.Entry.Next; next != nil {
 		by = next.By
@@ -166,9 +166,9 @@ func (r *agentRun) baseStep(d task.Draft, child record.Step) record.Step {
 	}
 }
 
-// reported is what an agent says of itself: with its handle, else in its step.
+// reportedUsage is what an agent says of itself: with its handle, else in its step.
 // What is less than nothing would give it room within the thread's limits.
-func reported(handle record.Usage, step *record.Usage) record.Usage {
+func reportedUsage(handle record.Usage, step *record.Usage) record.Usage {
 	handle.DurationMs = 0 // always measured, so it tells nothing
 	if handle == (record.Usage{}) && step != nil {
 		handle = *step
@@ -179,7 +179,7 @@ func reported(handle record.Usage, step *record.Usage) record.Usage {
 	}
 }
 
-func most(a, b record.Usage) record.Usage {
+func mostUsage(a, b record.Usage) record.Usage {
 	return record.Usage{
 		Turns: max(a.Turns, b.Turns), InputTokens: max(a.InputTokens, b.InputTokens),
 		OutputTokens: max(a.OutputTokens, b.OutputTokens), CostUSD: max(a.CostUSD, b.CostUSD),

@@ -68,31 +68,31 @@ func newRun(e *Stepper, req Request) *run {
 	return &run{keeper{agentRun: agentRun{turn: newTurn(e, req)}}}
 }
 
-func (r *run) step(ctx context.Context) (thread.Result, error) {
+func (r *run) runCycle(ctx context.Context) (thread.Result, error) {
 	if r.req.Held != nil {
 		r.Lease = r.req.Held
 		defer r.Lease.Release(ctx)
 	}
 	if err := r.Load(ctx); err != nil {
-		return r.result(), err
+		return r.describeThread(), err
 	}
 	if r.req.Held == nil { // else the step before has looked
 		if res, in, err := r.bringIn(ctx); in && !res.Again || err != nil {
 			return res, err
 		}
 	}
-	if done, res, err := r.beforeClaim(ctx); done || err != nil {
+	if done, res, err := r.checkUnclaimed(ctx); done || err != nil {
 		r.e.DropClaim(ctx, r.View, r.ID)
 		return res, err
 	}
-	if err := r.decide(ctx); err != nil {
+	if err := r.decideRole(ctx); err != nil {
 		r.e.DropClaim(ctx, r.View, r.ID)
-		return r.result(), err
+		return r.describeThread(), err
 	}
-	if !(r.req.Held != nil && r.Lease.TakeUp(r.View, r.Entry, r.terms().Budget)) && !r.takeAhead() {
-		v, h, err := r.e.Claim(ctx, r.View, r.ID, r.terms())
+	if !(r.req.Held != nil && r.Lease.TakeUp(r.View, r.Entry, r.claimTerms().Budget)) && !r.takeAhead() {
+		v, h, err := r.e.Claim(ctx, r.View, r.ID, r.claimTerms())
 		if err != nil {
-			return r.refused(err), err
+			return r.describeRefused(err), err
 		}
 		r.View, r.Lease = v, h
 		r.Entry, _ = v.Entry(r.ID)
@@ -100,83 +100,83 @@ func (r *run) step(ctx context.Context) (thread.Result, error) {
 	defer r.Lease.Release(ctx)
 	r.Lease.HandsOver = r.req.HandsOver
 	r.e.Emit(thread.Event{Kind: "claimed", Thread: r.ID, Step: r.StepNumber(), Role: r.plan.role})
-	return r.act(ctx)
+	return r.actOnPlan(ctx)
 }
 
-// act does what was decided, with the claim in hand.
-func (r *run) act(ctx context.Context) (thread.Result, error) {
+// actOnPlan does what was decided, with the claim in hand.
+func (r *run) actOnPlan(ctx context.Context) (thread.Result, error) {
 	if err := r.countDead(ctx); err != nil {
-		return r.result(), err
+		return r.describeThread(), err
 	}
 	switch {
 	case r.plan.limit != nil:
 		if err := r.Suspend(ctx, r.waitingRole(), r.plan.limit.Error(), nil, nil); err != nil {
-			return r.result(), err
+			return r.describeThread(), err
 		}
-		return r.result(), &life.LimitError{Thread: r.ID, Err: r.plan.limit}
+		return r.describeThread(), &life.LimitError{Thread: r.ID, Err: r.plan.limit}
 	case r.plan.end:
-		return r.finish(ctx)
+		return r.endThread(ctx)
 	case r.plan.suspend != "":
-		return r.suspended(ctx, r.plan.suspend)
+		return r.suspendThread(ctx, r.plan.suspend)
 	}
 	held, _ := r.Lease.Current()
 	if n := life.CountAttempts(r.Entry, r.ID, held.Died); n >= life.MaxAttempts {
-		return r.suspended(ctx, tooMany(r.ID, n))
+		return r.suspendThread(ctx, describeTooMany(r.ID, n))
 	}
-	return r.work(ctx)
+	return r.workAndCommit(ctx)
 }
 
-// tooMany is why a thread waits whose step failed again and again.
-func tooMany(id gitcas.ThreadID, n int) string {
+// describeTooMany is why a thread waits whose step failed again and again.
+func describeTooMany(id gitcas.ThreadID, n int) string {
 	return fmt.Sprintf("%d attempts at this step failed: see uwf thread show %s; try again with: %s", n, id, life.RetryCommand(id))
 }
 
-// work runs the agent and commits what it did.
-func (r *run) work(ctx context.Context) (thread.Result, error) {
+// workAndCommit runs the agent and commits what it did.
+func (r *run) workAndCommit(ctx context.Context) (thread.Result, error) {
 	if err := r.prepareTask(); err != nil {
-		return r.result(), r.failed(ctx, "prepare", task.Draft{}, err)
+		return r.describeThread(), r.failStep(ctx, "prepare", task.Draft{}, err)
 	}
 	var div *workbranch.DivergedError
-	switch err := r.restore(ctx); {
+	switch err := r.restoreFolder(ctx); {
 	case errors.As(err, &div):
-		return r.suspended(ctx, div.Error())
+		return r.suspendThread(ctx, div.Error())
 	case errors.As(err, new(*life.NotYoursError)):
-		return r.result(), err
+		return r.describeThread(), err
 	case err != nil:
-		return r.result(), r.failed(ctx, "workspace", task.Draft{}, err)
+		return r.describeThread(), r.failStep(ctx, "workspace", task.Draft{}, err)
 	}
-	if err := r.enter(); err != nil {
-		return r.result(), r.failed(ctx, "workspace", task.Draft{}, err)
+	if err := r.enterLocation(); err != nil {
+		return r.describeThread(), r.failStep(ctx, "workspace", task.Draft{}, err)
 	}
 	r.e.Reached("workspace")
 	draft, err := r.runAgent(ctx)
 	if err != nil {
-		return r.result(), err
+		return r.describeThread(), err
 	}
 	r.e.Reached("agent")
 	// The work is done and paid for: an interrupt no longer cuts it off at once.
 	ctx, cancel := deadline.Outlive(ctx, deadline.SealTimeout, deadline.CommitGrace)
 	defer cancel()
-	step, err := r.seal(draft)
+	step, err := r.sealDraft(draft)
 	if err != nil {
-		return r.result(), r.failed(ctx, "seal", draft, err)
+		return r.describeThread(), r.failStep(ctx, "seal", draft, err)
 	}
-	next, err := r.ask(step)
+	next, err := r.nextAfter(step)
 	if err != nil {
-		return r.result(), r.failed(ctx, "extract", draft, err)
+		return r.describeThread(), r.failStep(ctx, "extract", draft, err)
 	}
 	r.e.Emit(thread.Event{Kind: "sealed", Thread: r.ID, Step: r.StepNumber(), Role: r.task.Role, Status: next.status, Usage: *step.step.Usage})
 	if r.snap, err = r.takeSnapshot(ctx, next.status, step); err != nil {
-		return r.result(), r.failed(ctx, "workspace", draft, err)
+		return r.describeThread(), r.failStep(ctx, "workspace", draft, err)
 	}
 	r.keepOnDisk(step)
 	r.sealPatch(ctx, step)
-	return r.commit(ctx, draft, step, next)
+	return r.commitStep(ctx, draft, step, next)
 }
 
-// refused is the result of a job that did not get the thread.
-func (r *turn) refused(err error) thread.Result {
-	res := r.result()
+// describeRefused is the result of a job that did not get the thread.
+func (r *turn) describeRefused(err error) thread.Result {
+	res := r.describeThread()
 	var claimed *life.ClaimedError
 	if errors.As(err, &claimed) && claimed.For == "" {
 		res.Status = "running"

@@ -83,7 +83,7 @@ func TestFillRefuses(t *testing.T) {
 		"the output is not an object": {Output: text},
 		"body: node not found":        {Output: output, Body: &body},
 	} {
-		if err := (&sealed{step: step}).fill(known); err == nil || !strings.HasPrefix(err.Error(), want) {
+		if err := (&sealed{step: step}).readBack(known); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}
@@ -95,7 +95,7 @@ func TestLocationElsewhere(t *testing.T) {
 	for _, cwd := range []string{"/home/somebody/repo", "..", "../other", "a/../..", "a//b", "./a", `C:\repo`, "C:", `a\b`, "a/"} {
 		r := testRun(lease.Identity{}, task.Task{})
 		r.Chain.Start.Cwd = cwd
-		if got := r.WorkFolder(); got != "." || r.location() != "" {
+		if got := r.WorkFolder(); got != "." || r.workLocation() != "" {
 			t.Errorf("a thread with %q works in %q", cwd, got)
 		}
 	}

@@ -94,7 +94,7 @@ func (e *Stepper) Step(ctx context.Context, req Request) (thread.Result, error) 
 	r := newRun(e, req)
 	ctx, stop := deadline.WatchInterrupt(ctx, e.Clock)
 	defer stop()
-	res, err := r.step(ctx)
+	res, err := r.runCycle(ctx)
 	res.PutBack = r.putBack
 	if err != nil {
 		err = e.CleanError(err)

@@ -13,37 +13,37 @@ import (
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
 
-// suspended suspends the thread and returns the error that the step ends with.
-func (r *run) suspended(ctx context.Context, reason string) (thread.Result, error) {
+// suspendThread suspends the thread and returns the error that the step ends with.
+func (r *run) suspendThread(ctx context.Context, reason string) (thread.Result, error) {
 	if err := r.Suspend(ctx, r.waitingRole(), reason, nil, nil); err != nil {
-		return r.result(), err
+		return r.describeThread(), err
 	}
-	return r.result(), &life.SuspendedError{Thread: r.ID, Role: r.waitingRole(), Reason: reason}
+	return r.describeThread(), &life.SuspendedError{Thread: r.ID, Role: r.waitingRole(), Reason: reason}
 }
 
 // suspendWith suspends a thread whose finished step can't be placed on the work
 // branch; the step is kept as an attempt in the same push.
 func (r *run) suspendWith(ctx context.Context, d task.Draft, cause *workbranch.DivergedError) (thread.Result, error) {
-	nodes, text := r.salvage(ctx, "commit", d, cause)
+	nodes, text := r.salvageDrafts(ctx, "commit", d, cause)
 	err := r.Suspend(ctx, r.waitingRole(), cause.Error(), &gitcas.Attempt{
-		Thread: r.ID, Run: r.madeBy().ID, Attempt: r.madeBy().Attempt, Parents: r.workParents(),
+		Thread: r.ID, Run: r.stepMaker().ID, Attempt: r.stepMaker().Attempt, Parents: r.workParents(),
 		Nodes: nodes, WorkTree: r.salvageTree(ctx), Error: text, At: r.Lease.ServerTime(),
 	}, r.workObjects())
 	var moved *life.NotYoursError
 	switch {
 	case errors.As(err, &moved):
-		return r.endUncommitted(r.yielded(ctx, "commit", d, moved.Reason))
+		return r.endUncommitted(r.loseThread(ctx, "commit", d, moved.Reason))
 	case err != nil:
 		// The work is done: whatever keeps the thread from being suspended, it is kept.
-		return r.endUncommitted(r.failed(ctx, "commit", d, errors.Join(cause, err)))
+		return r.endUncommitted(r.failStep(ctx, "commit", d, errors.Join(cause, err)))
 	}
 	r.dropFromDisk()
-	return r.result(), &life.SuspendedError{Thread: r.ID, Role: r.waitingRole(), Reason: cause.Error()}
+	return r.describeThread(), &life.SuspendedError{Thread: r.ID, Role: r.waitingRole(), Reason: cause.Error()}
 }
 
-// finish ends a thread whose moderator says so without a step: one whose last
+// endThread ends a thread whose moderator says so without a step: one whose last
 // step was committed by an older version or another tool.
-func (r *run) finish(ctx context.Context) (thread.Result, error) {
+func (r *run) endThread(ctx context.Context) (thread.Result, error) {
 	after := r.Entry
 	build := func(v *gitcas.View) (*gitcas.Change, error) {
 		entry, alive := v.Entry(r.ID)
@@ -75,11 +75,11 @@ func (r *run) finish(ctx context.Context) (thread.Result, error) {
 	}
 	v, err := r.e.Update(ctx, r.View, build, r.ID)
 	if err != nil {
-		return r.result(), err
+		return r.describeThread(), err
 	}
 	r.View = v
 	r.Lease.Adopt(v)
-	res := r.result()
+	res := r.describeThread()
 	res.AddEntry(after)
 	res.Status, res.Done = string(gitcas.StatusEnded), true
 	return res, nil

@@ -23,30 +23,30 @@ func (r *agentRun) prepareTask() error {
 		OutputSchema: role.Frontmatter, StatusKey: r.Def.StatusKeyOf(r.plan.role), Statuses: r.openStatuses(), Closed: r.approval.closed, ClosedWhy: r.approval.why,
 		StatusOptional: r.Def.StatusOptional(r.plan.role) && !slices.Contains(r.approval.closed, ""),
 		Suspends:       r.Def.AgentSuspends,
-		EdgePrompt:     r.plan.prompt, StartPrompt: r.startPrompt(), Cwd: r.WorkFolder(), Location: r.location(),
-		StartedAtMs: r.Lease.ServerTime().UnixMilli(), Model: r.e.Settings.Model(r.Def.Name, r.plan.role), Run: r.madeBy(),
+		EdgePrompt:     r.plan.prompt, StartPrompt: r.startPrompt(), Cwd: r.WorkFolder(), Location: r.workLocation(),
+		StartedAtMs: r.Lease.ServerTime().UnixMilli(), Model: r.e.Settings.Model(r.Def.Name, r.plan.role), Run: r.stepMaker(),
 		Extract: r.e.Settings.ExtractModel(r.Def.Name, r.plan.role),
 		Command: r.plan.command, Timeout: r.e.Settings.Timeout(), PreviousAttempts: r.tried.Failed, Entry: r.Entry, Definition: r.Def,
 	}
-	r.task.Budget = r.budget()
+	r.task.Budget = r.remainingBudget()
 	if r.e.Folder != nil {
 		r.task.Workspace = r.e.Folder.Dir()
 	}
 	r.task.Prev = r.LastStep()
-	r.task.Prompt = r.assemble()
+	r.task.Prompt = r.assemblePrompt()
 	var err error
-	r.task.Nodes, err = r.visible()
+	r.task.Nodes, err = r.visibleNodes()
 	return err
 }
 
-func (r *agentRun) assemble() string {
+func (r *agentRun) assemblePrompt() string {
 	now := r.plan.prompt
 	if r.approval.note != "" {
 		now = strings.TrimRight(now, "\n") + "\n\n" + r.approval.note
 	}
 	in := prompt.Input{
 		Definition: r.Def, Role: r.plan.role, Task: r.startPrompt(), Outside: r.Chain.Start.Trigger != nil,
-		Fence: r.e.Fence(), Steps: r.PromptSteps(), EdgePrompt: now, Limits: r.limits(),
+		Fence: r.e.Fence(), Steps: r.PromptSteps(), EdgePrompt: now, Limits: r.effectiveLimits(),
 		Closed: r.approval.closed,
 	}
 	if m := r.task.Model; m != nil {
@@ -55,10 +55,10 @@ func (r *agentRun) assemble() string {
 	return prompt.Assemble(in)
 }
 
-// visible are the nodes that the agent may read: the thread's chain with
+// visibleNodes are the nodes that the agent may read: the thread's chain with
 // outputs and bodies, the failed attempts at this step, the workflow, and the
 // schemas of all of these.
-func (r *agentRun) visible() (gitcas.Nodes, error) {
+func (r *agentRun) visibleNodes() (gitcas.Nodes, error) {
 	out := gitcas.Nodes{{}: maps.Clone(r.Chain.Definition)}
 	add := func(p gitcas.Place, g node.Getter, hashes ...node.Hash) error {
 		for i := 0; i < len(hashes); i++ {
@@ -132,17 +132,17 @@ func (r *agentRun) visible() (gitcas.Nodes, error) {
 	return out, nil
 }
 
-// location is the folder of the work tree that the role works in: the edge's, else the
+// workLocation is the folder of the work tree that the role works in: the edge's, else the
 // thread's; empty: the top.
-func (r *turn) location() string {
+func (r *turn) workLocation() string {
 	if cwd := r.WorkFolder(); r.plan.location == "" && cwd != "." {
 		return cwd
 	}
 	return r.plan.location
 }
 
-// madeBy is the job that made the step: this one, or the one whose step is brought in.
-func (r *turn) madeBy() record.Run {
+// stepMaker is the job that made the step: this one, or the one whose step is brought in.
+func (r *turn) stepMaker() record.Run {
 	if r.brought != nil {
 		return *r.brought.step.Run
 	}
@@ -151,6 +151,6 @@ func (r *turn) madeBy() record.Run {
 
 func (r *turn) startPrompt() string { return r.Chain.Start.Prompt }
 
-func (r *agentRun) notice(text string) {
+func (r *agentRun) emitNotice(text string) {
 	r.e.Emit(thread.Event{Kind: "notice", Thread: r.ID, Step: r.StepNumber(), Role: r.task.Role, Text: text})
 }

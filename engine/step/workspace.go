@@ -13,10 +13,10 @@ import (
 	"github.com/united-workforce/uwf/gitcas/workspace"
 )
 
-// restore makes the folder equal to the work branch's tip if that descends from
+// restoreFolder makes the folder equal to the work branch's tip if that descends from
 // the recorded commit, so that people's commits are kept, and to the recorded
 // commit where the branch is not there.
-func (r *agentRun) restore(ctx context.Context) error {
+func (r *agentRun) restoreFolder(ctx context.Context) error {
 	from, err := r.FindBase(ctx)
 	if err != nil {
 		return err
@@ -31,9 +31,9 @@ func (r *agentRun) restore(ctx context.Context) error {
 	return nil
 }
 
-// enter makes the step's location the folder that the agent is started in. That of an
+// enterLocation makes the step's location the folder that the agent is started in. That of an
 // edge was filled in from an agent's output, so it is only taken inside the workspace.
-func (r *agentRun) enter() error {
+func (r *agentRun) enterLocation() error {
 	if r.task.Location == "" {
 		return nil
 	}
@@ -86,9 +86,9 @@ func (r *agentRun) workParents() []wire.ID {
 func (r *agentRun) workMessage(result string, s *sealed) (string, error) {
 	head := node.Pin{Hash: reading.HeadOf(r.Chain), Digest: r.Chain.Head}
 	if s == nil {
-		return story.WorkMessage(r.task, r.madeBy(), head, result, nil, nil)
+		return story.WorkMessage(r.task, r.stepMaker(), head, result, nil, nil)
 	}
-	return story.WorkMessage(r.task, r.madeBy(), head, result, &s.Told, s.step.Usage)
+	return story.WorkMessage(r.task, r.stepMaker(), head, result, &s.Told, s.step.Usage)
 }
 
 func (r *agentRun) takeSnapshot(ctx context.Context, result string, s *sealed, without ...string) (*workspace.Snapshot, error) {
@@ -117,10 +117,10 @@ func (r *agentRun) snapshotChecked(ctx context.Context, result string, s *sealed
 		return nil, err
 	}
 	for _, k := range snap.Skipped {
-		r.notice(fmt.Sprintf("%s is not kept: %s", k.Path, k.Why))
+		r.emitNotice(fmt.Sprintf("%s is not kept: %s", k.Path, k.Why))
 	}
 	if n := snap.MoreSkipped; n > 0 {
-		r.notice(fmt.Sprintf("%d more are not kept", n))
+		r.emitNotice(fmt.Sprintf("%d more are not kept", n))
 	}
 	if err := screen.Search(ctx, snap, r.e.Redact, r.e.ReadBlobs); err != nil {
 		return nil, err

@@ -38,7 +38,7 @@ func (e *Engine) Fork(ctx context.Context, req ForkRequest) (Started, error) {
 		return Started{}, fmt.Errorf("fork thread %s: %w", req.From, err)
 	}
 	f := &forking{e: e, req: req}
-	if _, err := e.Update(ctx, v, func(v *gitcas.View) (*gitcas.Change, error) { return f.change(ctx, v) }, req.From, req.ID); err != nil {
+	if _, err := e.Update(ctx, v, func(v *gitcas.View) (*gitcas.Change, error) { return f.buildChange(ctx, v) }, req.From, req.ID); err != nil {
 		return Started{}, err
 	}
 	e.Reached("fork")
@@ -55,16 +55,16 @@ type forking struct {
 	asked bool
 }
 
-func (f *forking) refuse(reason, advice string) error {
+func (f *forking) refuseFork(reason, advice string) error {
 	return &life.RefusedError{Thread: f.req.From, Do: "fork", Reason: reason, Advice: advice}
 }
 
-// change is the push that makes the fork, as v allows it.
-func (f *forking) change(ctx context.Context, v *gitcas.View) (*gitcas.Change, error) {
-	if done, err := f.there(ctx, v); done || err != nil {
+// buildChange is the push that makes the fork, as v allows it.
+func (f *forking) buildChange(ctx context.Context, v *gitcas.View) (*gitcas.Change, error) {
+	if done, err := f.isThere(ctx, v); done || err != nil {
 		return nil, err
 	}
-	t, err := f.source(ctx, v)
+	t, err := f.readSource(ctx, v)
 	if err != nil {
 		return nil, err
 	}
@@ -84,31 +84,31 @@ func (f *forking) change(ctx context.Context, v *gitcas.View) (*gitcas.Change, e
 	case err != nil:
 		msg := fmt.Sprintf("fork thread %s at step %d: the workflow can't say what follows: %v", f.req.From, steps, err)
 		if steps > 0 {
-			msg += "\n" + f.earlier(steps)
+			msg += "\n" + f.adviseEarlierStep(steps)
 		}
 		return nil, &life.UsageError{Msg: msg}
 	case d.Kind == moderator.End:
-		advice := f.earlier(steps)
+		advice := f.adviseEarlierStep(steps)
 		if t.Def.Resume != nil && t.Entry.Status == gitcas.StatusEnded {
 			advice += fmt.Sprintf("\nor let it go on after its end: uwf thread resume %s -p \"…\"", f.req.From)
 		}
-		return nil, f.refuse(fmt.Sprintf("step %d of it leads to the end: nothing would be left to do", steps), advice)
+		return nil, f.refuseFork(fmt.Sprintf("step %d of it leads to the end: nothing would be left to do", steps), advice)
 	}
-	return f.push(ctx, v, t, d)
+	return f.buildFork(ctx, v, t, d)
 }
 
-// earlier advises to share fewer steps.
-func (f *forking) earlier(steps int) string {
+// adviseEarlierStep advises to share fewer steps.
+func (f *forking) adviseEarlierStep(steps int) string {
 	return fmt.Sprintf("fork an earlier step: uwf thread fork %s:%d", f.req.From, max(steps-1, 0))
 }
 
-// there reports whether the new thread is there already, under the same key.
-func (f *forking) there(ctx context.Context, v *gitcas.View) (done bool, err error) {
+// isThere reports whether the new thread is there already, under the same key.
+func (f *forking) isThere(ctx context.Context, v *gitcas.View) (done bool, err error) {
 	if _, ok := v.Entry(f.req.ID); ok {
 		return true, &life.NotYoursError{Thread: f.req.ID, Reason: "a thread of that id is there already"}
 	}
 	if id, taken := threadWithKey(v, f.req.Key); taken {
-		f.out, err = existing(ctx, v, id)
+		f.out, err = describeExisting(ctx, v, id)
 		return true, err
 	}
 	// An id that was used is not used again. Since it is new, the whole past need not be
@@ -120,8 +120,8 @@ func (f *forking) there(ctx context.Context, v *gitcas.View) (done bool, err err
 	return true, &life.NotYoursError{Thread: f.req.ID, Reason: life.DescribeEnd(ended)}
 }
 
-// source reads the thread to fork.
-func (f *forking) source(ctx context.Context, v *gitcas.View) (*reading.Thread, error) {
+// readSource reads the thread to fork.
+func (f *forking) readSource(ctx context.Context, v *gitcas.View) (*reading.Thread, error) {
 	if _, alive := v.Entry(f.req.From); alive {
 		return reading.Read(ctx, v, f.req.From)
 	}
@@ -130,17 +130,17 @@ func (f *forking) source(ctx context.Context, v *gitcas.View) (*reading.Thread, 
 		return nil, err
 	}
 	if ended.Reason == gitcas.ReasonRemoved {
-		return nil, f.refuse(life.DescribeEnd(ended), "")
+		return nil, f.refuseFork(life.DescribeEnd(ended), "")
 	}
 	return reading.Read(ctx, past, f.req.From)
 }
 
-// push is the commit of a fork. t is the thread to fork, cut where the new one
+// buildFork is the commit of a fork. t is the thread to fork, cut where the new one
 // begins.
-func (f *forking) push(ctx context.Context, v *gitcas.View, t *reading.Thread, d moderator.Decision) (*gitcas.Change, error) {
+func (f *forking) buildFork(ctx context.Context, v *gitcas.View, t *reading.Thread, d moderator.Decision) (*gitcas.Change, error) {
 	if !f.asked {
 		f.asked = true
-		f.who = f.e.identify(ctx, t.Def, f.req.ID, "the fork is made, and where its workflow wants the approval of somebody else than who forked it, it can get none")
+		f.who = f.e.identifyPerson(ctx, t.Def, f.req.ID, "the fork is made, and where its workflow wants the approval of somebody else than who forked it, it can get none")
 	}
 	now, steps := v.Time().UnixMilli(), len(t.Chain.Steps)
 	work := gitcas.Work{Branch: gitcas.WorkBranch(f.req.ID), Commit: reading.RecordedCommit(t.Chain)}

@@ -19,7 +19,7 @@ func (e *Engine) identifySpeaker(ctx context.Context, v *gitcas.View, id gitcas.
 	if err != nil {
 		return e.By // what is wrong with the thread is said by who changes it
 	}
-	return e.identify(ctx, t.Def, id, "what you say is noted, and is no approval")
+	return e.identifyPerson(ctx, t.Def, id, "what you say is noted, and is no approval")
 }
 
 // canIdentify reports whether the forge could say who somebody is of whom only git does.
@@ -27,9 +27,9 @@ func (e *Engine) canIdentify() bool {
 	return e.By != nil && e.By.Kind == record.ByLocal && e.Prove != nil
 }
 
-// identify is who does something with a thread: where its workflow has edges that only an
+// identifyPerson is who does something with a thread: where its workflow has edges that only an
 // approval opens, a person whom the forge names, if it does. Else what that means is said.
-func (e *Engine) identify(ctx context.Context, def *workflow.Definition, id gitcas.ThreadID, otherwise string) *story.Person {
+func (e *Engine) identifyPerson(ctx context.Context, def *workflow.Definition, id gitcas.ThreadID, otherwise string) *story.Person {
 	if !e.canIdentify() || !def.NeedsApproval() {
 		return e.By
 	}

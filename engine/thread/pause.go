@@ -35,7 +35,7 @@ func (e *Engine) Pause(ctx context.Context, id gitcas.ThreadID, reason string) e
 		return fmt.Errorf("pause thread %s: %w", id, err)
 	}
 	build := func(v *gitcas.View) (*gitcas.Change, error) {
-		entry, err := e.aliveOr(ctx, v, id, "pause")
+		entry, err := e.readAlive(ctx, v, id, "pause")
 		switch {
 		case err != nil:
 			return nil, err
@@ -71,7 +71,7 @@ func (e *Engine) takeEffect(ctx context.Context, v *gitcas.View, id gitcas.Threa
 		return nil // whoever holds it sees to it
 	}
 	e.Branches().CatchUp(ctx, v, id, workbranch.Of(id, entry))
-	err = e.alone(ctx, v, id, "pause", func(_ *gitcas.View, entry *gitcas.Entry) (*gitcas.Change, error) {
+	err = e.withClaim(ctx, v, id, "pause", func(_ *gitcas.View, entry *gitcas.Entry) (*gitcas.Change, error) {
 		if entry.Pause == nil {
 			return nil, nil
 		}

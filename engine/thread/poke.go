@@ -34,12 +34,12 @@ func (e *Engine) Poke(ctx context.Context, id gitcas.ThreadID, text string) erro
 	if err != nil {
 		return fmt.Errorf("poke thread %s: %w", id, err)
 	}
-	if _, err := e.aliveOr(ctx, v, id, "poke"); err != nil {
+	if _, err := e.readAlive(ctx, v, id, "poke"); err != nil {
 		return err
 	}
 	p := &poking{e: e, id: id, text: text, by: e.identifySpeaker(ctx, v, id)}
-	return e.alone(ctx, v, id, "poke", func(v *gitcas.View, entry *gitcas.Entry) (*gitcas.Change, error) {
-		return p.change(ctx, v, entry)
+	return e.withClaim(ctx, v, id, "poke", func(v *gitcas.View, entry *gitcas.Entry) (*gitcas.Change, error) {
+		return p.buildChange(ctx, v, entry)
 	})
 }
 
@@ -51,12 +51,12 @@ type poking struct {
 	by   *story.Person
 }
 
-func (p *poking) refuse(reason, advice string) error {
+func (p *poking) refusePoke(reason, advice string) error {
 	return &life.RefusedError{Thread: p.id, Do: "poke", Reason: reason, Advice: advice}
 }
 
-// change completes the entry and makes the push, as v allows it.
-func (p *poking) change(ctx context.Context, v *gitcas.View, entry *gitcas.Entry) (*gitcas.Change, error) {
+// buildChange completes the entry and makes the push, as v allows it.
+func (p *poking) buildChange(ctx context.Context, v *gitcas.View, entry *gitcas.Entry) (*gitcas.Change, error) {
 	c := &gitcas.Change{Body: p.text}
 	words, err := reading.ReadPendingWords(func(p gitcas.Place) node.Getter { return v.In(ctx, p) }, p.id, *entry)
 	if err != nil {
@@ -93,17 +93,17 @@ func (p *poking) takeBack(ctx context.Context, v *gitcas.View, c *gitcas.Change,
 	}
 	n := len(chain.Steps)
 	if n == 0 {
-		return gitcas.Next{}, nil, p.refuse("it has no step yet", p.e.adviseWork(ctx, v, p.id))
+		return gitcas.Next{}, nil, p.refusePoke("it has no step yet", p.e.adviseWork(ctx, v, p.id))
 	}
 	last := chain.Steps[n-1]
 	if total := len(last.EdgePrompt) + len(p.text); total > reading.MaxPrompt {
-		return gitcas.Next{}, nil, p.refuse(fmt.Sprintf("what its role was told and the instruction have %d bytes together; at most %d are passed on", total, reading.MaxPrompt), "put long texts on the work branch")
+		return gitcas.Next{}, nil, p.refusePoke(fmt.Sprintf("what its role was told and the instruction have %d bytes together; at most %d are passed on", total, reading.MaxPrompt), "put long texts on the work branch")
 	}
 	words, err := reading.ReadWordsBefore(func(p gitcas.Place) node.Getter { return v.In(ctx, p) }, p.id, last.Hash, last.Step)
 	if err != nil {
 		return gitcas.Next{}, nil, err
 	}
-	if err := p.undo(ctx, v, c, entry, last, n); err != nil {
+	if err := p.undoEdits(ctx, v, c, entry, last, n); err != nil {
 		return gitcas.Next{}, nil, err
 	}
 	chain.Steps = chain.Steps[:n-1]
@@ -114,9 +114,9 @@ func (p *poking) takeBack(ctx context.Context, v *gitcas.View, c *gitcas.Change,
 	return gitcas.Next{Role: last.Role, Poked: last.Hash}, words, nil
 }
 
-// undo adds to a change the commit that takes back what a step did on the work
+// undoEdits adds to a change the commit that takes back what a step did on the work
 // branch, and records it in the entry.
-func (p *poking) undo(ctx context.Context, v *gitcas.View, c *gitcas.Change, entry *gitcas.Entry, last gitcas.ChainStep, n int) error {
+func (p *poking) undoEdits(ctx context.Context, v *gitcas.View, c *gitcas.Change, entry *gitcas.Entry, last gitcas.ChainStep, n int) error {
 	if last.Work == nil || last.Work.Commit == "" {
 		return nil
 	}
@@ -124,12 +124,12 @@ func (p *poking) undo(ctx context.Context, v *gitcas.View, c *gitcas.Change, ent
 	if work.Commit == "" {
 		work.Commit = last.Work.Commit
 	}
-	at, err := p.at(ctx, v, work)
+	at, err := p.tipOf(ctx, v, work)
 	if err != nil {
 		return err
 	}
 	made := plumbing.NewHash(last.Work.Commit)
-	own, before, err := p.edits(ctx, made, last, n)
+	own, before, err := p.findEdits(ctx, made, last, n)
 	if err != nil || !own {
 		work.Commit = at.String()
 		entry.Work = work
@@ -140,7 +140,7 @@ func (p *poking) undo(ctx context.Context, v *gitcas.View, c *gitcas.Change, ent
 	case err != nil:
 		return err
 	case len(overlap) > 0:
-		return p.refuse(fmt.Sprintf("people changed files that the step changed too (%s)", strings.Join(overlap, ", ")),
+		return p.refusePoke(fmt.Sprintf("people changed files that the step changed too (%s)", strings.Join(overlap, ", ")),
 			"undo the step on the branch by hand, and tell the next role what to do; or fork the step before it")
 	}
 	msg, err := commitmsg.Message{
@@ -165,11 +165,11 @@ func (p *poking) undo(ctx context.Context, v *gitcas.View, c *gitcas.Change, ent
 	if p.e.Store.Atomic(v) {
 		return nil
 	}
-	return p.hold(v, c, commit.ID)
+	return p.holdCommit(v, c, commit.ID)
 }
 
-// at is where the work stands: the branch's tip, which contains the recorded commit.
-func (p *poking) at(ctx context.Context, v *gitcas.View, work gitcas.Work) (wire.ID, error) {
+// tipOf is where the work stands: the branch's tip, which contains the recorded commit.
+func (p *poking) tipOf(ctx context.Context, v *gitcas.View, work gitcas.Work) (wire.ID, error) {
 	at, err := p.e.Branches().FindBase(ctx, v, p.id, work, func(ctx context.Context) (*gitcas.View, error) {
 		fresh, err := p.e.Store.Reload(ctx, v, p.id)
 		if err == nil {
@@ -184,11 +184,11 @@ func (p *poking) at(ctx context.Context, v *gitcas.View, work gitcas.Work) (wire
 	return at, err
 }
 
-// edits reports whether a recorded commit is the step's own work, and the commit
+// findEdits reports whether a recorded commit is the step's own work, and the commit
 // that it was made on, zero for none. A step that changed nothing recorded the
 // commit that it saw, which is somebody else's: the commit itself tells, as it was
 // written by the step that recorded it.
-func (p *poking) edits(ctx context.Context, id wire.ID, last gitcas.ChainStep, n int) (bool, wire.ID, error) {
+func (p *poking) findEdits(ctx context.Context, id wire.ID, last gitcas.ChainStep, n int) (bool, wire.ID, error) {
 	c, err := workbranch.Read(ctx, p.e.Store.Remote(), id)
 	if errors.Is(err, wire.ErrNotFound) {
 		_, err = p.e.Branches().FindCommit(ctx, id.String())
@@ -212,10 +212,10 @@ func (p *poking) edits(ctx context.Context, id wire.ID, last gitcas.ChainStep, n
 	return true, c.Parents[0], nil
 }
 
-// hold keeps the commit on a ref before the state branch names it, where pushes are
+// holdCommit keeps the commit on a ref before the state branch names it, where pushes are
 // not atomic: the work branch may come late, or never. What is on that ref already
 // must not get lost.
-func (p *poking) hold(v *gitcas.View, c *gitcas.Change, commit wire.ID) error {
+func (p *poking) holdCommit(v *gitcas.View, c *gitcas.Change, commit wire.ID) error {
 	parents := []wire.ID{commit}
 	old, held := v.Ref(gitcas.AttemptRef(p.id, p.e.Who.Run, p.e.Who.Attempt))
 	if held {

@@ -29,7 +29,7 @@ func (e *Engine) Remove(ctx context.Context, id gitcas.ThreadID) error {
 	}
 	var ended gitcas.Ended
 	build := func(v *gitcas.View) (c *gitcas.Change, err error) {
-		c, ended, err = e.removal(ctx, v, id)
+		c, ended, err = e.buildRemoval(ctx, v, id)
 		return c, err
 	}
 	if v, err = e.Update(ctx, v, build, id); err != nil {
@@ -45,8 +45,8 @@ func (e *Engine) Remove(ctx context.Context, id gitcas.ThreadID) error {
 	return nil
 }
 
-// removal is the push that takes the thread off the lists, with its refs.
-func (e *Engine) removal(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) (*gitcas.Change, gitcas.Ended, error) {
+// buildRemoval is the push that takes the thread off the lists, with its refs.
+func (e *Engine) buildRemoval(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) (*gitcas.Change, gitcas.Ended, error) {
 	if entry, alive := v.Entry(id); alive {
 		err := &life.RefusedError{Thread: id, Do: "remove", Reason: "it is " + string(entry.Status), Advice: "cancel it first: uwf thread cancel " + string(id)}
 		if entry.Status == gitcas.StatusEnded {

@@ -51,7 +51,7 @@ func (e *Engine) Resume(ctx context.Context, req ResumeRequest) error {
 		return err
 	}
 	r := &resumption{e: e, req: req, by: e.identifySpeaker(ctx, v, req.Thread)}
-	if v, err = e.Update(ctx, v, func(v *gitcas.View) (*gitcas.Change, error) { return r.change(ctx, v) }, req.Thread); err != nil {
+	if v, err = e.Update(ctx, v, func(v *gitcas.View) (*gitcas.Change, error) { return r.buildChange(ctx, v) }, req.Thread); err != nil {
 		return err
 	}
 	e.Reached("resume")
@@ -131,45 +131,45 @@ type resumption struct {
 	before gitcas.Entry
 }
 
-func (r *resumption) refuse(reason, advice string) error {
+func (r *resumption) refuseResume(reason, advice string) error {
 	return &life.RefusedError{Thread: r.req.Thread, Do: "resume", Reason: reason, Advice: advice}
 }
 
-// change is the push that resumes the thread, as v allows it.
-func (r *resumption) change(ctx context.Context, v *gitcas.View) (*gitcas.Change, error) {
+// buildChange is the push that resumes the thread, as v allows it.
+func (r *resumption) buildChange(ctx context.Context, v *gitcas.View) (*gitcas.Change, error) {
 	entry, alive := v.Entry(r.req.Thread)
 	switch {
 	case r.since != 0 && !life.SameThread(entry, r.before) && (alive || r.before.Status != ""):
-		return nil, r.changed() // what it asks now is another question, or none
+		return nil, r.refuseChanged() // what it asks now is another question, or none
 	case !alive:
-		return r.reopen(ctx, v)
+		return r.reopenEnded(ctx, v)
 	case entry.Status == gitcas.StatusSuspended && entry.Deliver:
 		return r.deliverAgain(v, entry)
 	case entry.Status == gitcas.StatusSuspended:
-		return r.goOn(ctx, v, entry)
+		return r.continueThread(ctx, v, entry)
 	case entry.Status == gitcas.StatusEnded:
-		return r.instead(ctx, v, entry)
+		return r.reopenUndelivered(ctx, v, entry)
 	case entry.Pause != nil:
-		return r.withdraw(entry)
+		return r.withdrawPause(entry)
 	}
-	return nil, r.refuse("it does not wait for anybody", r.e.adviseWork(ctx, v, r.req.Thread))
+	return nil, r.refuseResume("it does not wait for anybody", r.e.adviseWork(ctx, v, r.req.Thread))
 }
 
-func (r *resumption) changed() error {
-	return r.refuse("it changed meanwhile", "look at it and try again: uwf thread show "+string(r.req.Thread))
+func (r *resumption) refuseChanged() error {
+	return r.refuseResume("it changed meanwhile", "look at it and try again: uwf thread show "+string(r.req.Thread))
 }
 
-// withdraw takes back a pause that a running step does not know of yet.
-func (r *resumption) withdraw(entry gitcas.Entry) (*gitcas.Change, error) {
+// withdrawPause takes back a pause that a running step does not know of yet.
+func (r *resumption) withdrawPause(entry gitcas.Entry) (*gitcas.Change, error) {
 	if r.req.Text != "" || len(r.req.Limits) > 0 {
-		return nil, r.refuse("it is still at work on a step, and pauses after that", "resume it when it has paused; without a text or limits the pause is taken back now")
+		return nil, r.refuseResume("it is still at work on a step, and pauses after that", "resume it when it has paused; without a text or limits the pause is taken back now")
 	}
 	entry.Pause = nil
-	return r.commit("pause taken back", entry), nil
+	return r.buildCommit("pause taken back", entry), nil
 }
 
-// goOn resumes a suspended thread.
-func (r *resumption) goOn(ctx context.Context, v *gitcas.View, entry gitcas.Entry) (*gitcas.Change, error) {
+// continueThread resumes a suspended thread.
+func (r *resumption) continueThread(ctx context.Context, v *gitcas.View, entry gitcas.Entry) (*gitcas.Change, error) {
 	question, err := r.readQuestion(ctx, v, entry)
 	if err != nil {
 		return nil, err
@@ -188,7 +188,7 @@ func (r *resumption) goOn(ctx context.Context, v *gitcas.View, entry gitcas.Entr
 		next.Poked = entry.Next.Poked
 	}
 	entry.Status, entry.Suspended, entry.Pause, entry.Next = gitcas.StatusActive, nil, nil, &next
-	c := r.commit("resumed: "+text.OneLine(role), entry)
+	c := r.buildCommit("resumed: "+text.OneLine(role), entry)
 	return c, r.addAnswer(c, v, &next, question, words)
 }
 
@@ -211,15 +211,15 @@ func (r *resumption) readQuestion(ctx context.Context, v *gitcas.View, entry git
 	answered := entry.Next != nil && entry.Next.Answer != ""
 	switch {
 	case !r.req.Written.IsZero() && r.req.Written.Before(asked):
-		return "", r.refuse("it was written before role "+text.OneLine(d.Role)+" asked: "+text.OneLine(d.Reason), "answer what it asks now: uwf thread resume "+string(r.req.Thread)+" -p \"…\"")
+		return "", r.refuseResume("it was written before role "+text.OneLine(d.Role)+" asked: "+text.OneLine(d.Reason), "answer what it asks now: uwf thread resume "+string(r.req.Thread)+" -p \"…\"")
 	case strings.TrimSpace(r.req.Text) == "" && !answered:
-		return "", r.refuse("role "+text.OneLine(d.Role)+" asks something, and this is no answer: "+text.OneLine(d.Reason), "answer it: uwf thread resume "+string(r.req.Thread)+" -p \"…\"")
+		return "", r.refuseResume("role "+text.OneLine(d.Role)+" asks something, and this is no answer: "+text.OneLine(d.Reason), "answer it: uwf thread resume "+string(r.req.Thread)+" -p \"…\"")
 	}
 	return text.Cut(d.Reason, life.MaxReason), nil
 }
 
 func (r *resumption) refuseRepeat() error {
-	return r.refuse("what this comment says was said to it before", "write another one")
+	return r.refuseResume("what this comment says was said to it before", "write another one")
 }
 
 // addAnswer adds what the person says to the change that lets the thread go on.
@@ -236,7 +236,7 @@ func (r *resumption) addAnswer(c *gitcas.Change, v *gitcas.View, next *gitcas.Ne
 	return err
 }
 
-func (r *resumption) commit(subject string, entry gitcas.Entry) *gitcas.Change {
+func (r *resumption) buildCommit(subject string, entry gitcas.Entry) *gitcas.Change {
 	return story.Sign(&gitcas.Change{
 		Subject: story.Subject(entry.Title, r.req.Thread, subject), Body: r.req.Text, Trailers: story.EntryTrailers(r.req.Thread, entry),
 		Threads: map[gitcas.ThreadID]*gitcas.Entry{r.req.Thread: &entry},
@@ -253,17 +253,17 @@ func (r *resumption) deliverAgain(v *gitcas.View, entry gitcas.Entry) (*gitcas.C
 	r.before = entry
 	life.DeliverAgain(v, &entry)
 	r.since = entry.Since
-	return r.commit("resumed: delivery", entry), nil
+	return r.buildCommit("resumed: delivery", entry), nil
 }
 
-// instead lets an ended thread go on by its workflow's `resume` edge instead of being
+// reopenUndelivered lets an ended thread go on by its workflow's `resume` edge instead of being
 // delivered now. A job that delivers it finds its claim gone.
-func (r *resumption) instead(ctx context.Context, v *gitcas.View, entry gitcas.Entry) (*gitcas.Change, error) {
+func (r *resumption) reopenUndelivered(ctx context.Context, v *gitcas.View, entry gitcas.Entry) (*gitcas.Change, error) {
 	t, err := reading.Read(ctx, v, r.req.Thread)
 	if err != nil {
 		return nil, err
 	}
-	d, err := r.reopened(t, fmt.Sprintf("begin another thread from one of its steps: uwf thread fork %s:%d", r.req.Thread, max(len(t.Chain.Steps)-1, 0)))
+	d, err := r.decideReopened(t, fmt.Sprintf("begin another thread from one of its steps: uwf thread fork %s:%d", r.req.Thread, max(len(t.Chain.Steps)-1, 0)))
 	if err != nil {
 		return nil, err
 	}
@@ -279,33 +279,33 @@ func (r *resumption) instead(ctx context.Context, v *gitcas.View, entry gitcas.E
 	return c, nil
 }
 
-// reopen brings an ended thread back: its folder as it was, and the role of the
+// reopenEnded brings an ended thread back: its folder as it was, and the role of the
 // `resume` edge next.
-func (r *resumption) reopen(ctx context.Context, v *gitcas.View) (*gitcas.Change, error) {
+func (r *resumption) reopenEnded(ctx context.Context, v *gitcas.View) (*gitcas.Change, error) {
 	id := r.req.Thread
 	past, ended, err := reading.FindPast(ctx, r.e.Store, v, id)
 	switch {
 	case err != nil:
 		return nil, err
 	case ended.Reason != gitcas.ReasonEnded:
-		return nil, r.refuse(life.DescribeEnd(ended)+", and never runs again", forkAdvice(ended))
+		return nil, r.refuseResume(life.DescribeEnd(ended)+", and never runs again", forkAdvice(ended))
 	case r.since != 0 && ended.Head != r.before.Head:
-		return nil, r.changed()
+		return nil, r.refuseChanged()
 	}
 	r.before.Head = ended.Head
 	t, err := reading.Read(ctx, past, id)
 	if err != nil {
 		return nil, err
 	}
-	d, err := r.reopened(t, forkAdvice(ended))
+	d, err := r.decideReopened(t, forkAdvice(ended))
 	if err != nil {
 		return nil, err
 	}
-	return r.alive(ctx, v, past, t, ended, d.Role)
+	return r.makeAlive(ctx, v, past, t, ended, d.Role)
 }
 
-// reopened asks the moderator which role goes on after the end.
-func (r *resumption) reopened(t *reading.Thread, advice string) (moderator.Decision, error) {
+// decideReopened asks the moderator which role goes on after the end.
+func (r *resumption) decideReopened(t *reading.Thread, advice string) (moderator.Decision, error) {
 	if said, err := t.HasHeard(r.by.OnRecord()); err != nil || said {
 		return moderator.Decision{}, cmp.Or(err, r.refuseRepeat())
 	}
@@ -317,7 +317,7 @@ func (r *resumption) reopened(t *reading.Thread, advice string) (moderator.Decis
 	case err != nil:
 		return d, fmt.Errorf("resume thread %s: %w", r.req.Thread, err)
 	case d.Kind != moderator.Run:
-		return d, r.refuse("the `resume` edge of its workflow leads to no role", advice)
+		return d, r.refuseResume("the `resume` edge of its workflow leads to no role", advice)
 	}
 	return d, nil
 }
@@ -329,12 +329,12 @@ func forkAdvice(ended gitcas.Ended) string {
 	return fmt.Sprintf("begin another thread from one of its steps: uwf thread fork %s:%d", ended.Thread, max(len(ended.Steps)-1, 0))
 }
 
-// alive is the push that brings the thread back.
-func (r *resumption) alive(ctx context.Context, v, past *gitcas.View, t *reading.Thread, ended gitcas.Ended, role string) (*gitcas.Change, error) {
+// makeAlive is the push that brings the thread back.
+func (r *resumption) makeAlive(ctx context.Context, v, past *gitcas.View, t *reading.Thread, ended gitcas.Ended, role string) (*gitcas.Change, error) {
 	id := r.req.Thread
 	entry, _ := past.Entry(id)
 	if other, taken := threadWithKey(v, entry.Key); taken {
-		return nil, r.refuse(fmt.Sprintf("thread %s has its key %q by now", other, entry.Key), "go on with that one, or cancel it first")
+		return nil, r.refuseResume(fmt.Sprintf("thread %s has its key %q by now", other, entry.Key), "go on with that one, or cancel it first")
 	}
 	entry.PR = cmp.Or(entry.PR, ended.PR)
 	c, err := r.nextRole(v, entry, role)
@@ -360,6 +360,6 @@ func (r *resumption) nextRole(v *gitcas.View, entry gitcas.Entry, role string) (
 	r.since = life.NextTime(v, entry)
 	entry.Status, entry.Deliver, entry.Since, entry.Suspended, entry.Pause, entry.Attempts = gitcas.StatusActive, false, 0, nil, nil, nil
 	entry.Next = &gitcas.Next{Role: role, Since: r.since, By: r.by.OnRecord()}
-	c := r.commit("resumed after the end: "+text.OneLine(role), entry)
+	c := r.buildCommit("resumed after the end: "+text.OneLine(role), entry)
 	return c, r.addAnswer(c, v, entry.Next, "", nil)
 }

@@ -33,7 +33,7 @@ func (e *Engine) letRetry(ctx context.Context, id gitcas.ThreadID, t lease.Terms
 	if entry, alive := v.Entry(id); alive && entry.Deliver {
 		return e.retryDelivery(ctx, v, id, t)
 	}
-	entry, err := e.aliveOr(ctx, v, id, life.ForRetry)
+	entry, err := e.readAlive(ctx, v, id, life.ForRetry)
 	if err != nil {
 		return err
 	}
@@ -43,7 +43,7 @@ func (e *Engine) letRetry(ctx context.Context, id gitcas.ThreadID, t lease.Terms
 	if len(entry.Attempts) == 0 && (waits || !takes && (held.Head != entry.Head || held.For != "" && len(held.Died) == 0)) {
 		return e.nothingFailed(ctx, v, id)
 	}
-	return e.aloneOn(ctx, v, id, t, func(v *gitcas.View, entry *gitcas.Entry) (*gitcas.Change, error) {
+	return e.withClaimOn(ctx, v, id, t, func(v *gitcas.View, entry *gitcas.Entry) (*gitcas.Change, error) {
 		active := entry.Status == gitcas.StatusActive
 		if active && life.CountAttempts(*entry, id, nil) == 0 && !t.Took() || !active && len(entry.Attempts) == 0 {
 			return nil, e.nothingFailed(ctx, v, id)
@@ -74,7 +74,7 @@ func describeTaken(t lease.Terms) string {
 // retryDelivery lets the delivery of an ended thread be tried again: what failed so
 // far no longer counts.
 func (e *Engine) retryDelivery(ctx context.Context, v *gitcas.View, id gitcas.ThreadID, t lease.Terms) error {
-	return e.aloneOn(ctx, v, id, t, func(v *gitcas.View, entry *gitcas.Entry) (*gitcas.Change, error) {
+	return e.withClaimOn(ctx, v, id, t, func(v *gitcas.View, entry *gitcas.Entry) (*gitcas.Change, error) {
 		failed := len(entry.Attempts)
 		if failed == 0 && entry.Status == gitcas.StatusEnded && !t.Took() {
 			return nil, &life.RefusedError{Thread: id, Do: life.ForRetry, Reason: "it has ended, and no delivery of it failed"}

@@ -58,7 +58,7 @@ var mutations = []mutation{
 	},
 	{
 		"what could not be delivered is archived", "../deliver/deliver.go",
-		"case err != nil:\n\t\treturn r.notDone(ctx, err)\n\t}",
+		"case err != nil:\n\t\treturn r.noteFailure(ctx, err)\n\t}",
 		"}",
 	},
 	{
@@ -168,8 +168,8 @@ var mutations = []mutation{
 	},
 	{
 		"the sealed step stays on disk", "../step/commit.go",
-		"\tr.settled(push, v, done)\n\tr.dropFromDisk()",
-		"\tr.settled(push, v, done)\n\tr.onDisk = false",
+		"\tr.noteCommitted(push, v, done)\n\tr.dropFromDisk()",
+		"\tr.noteCommitted(push, v, done)\n\tr.onDisk = false",
 	},
 	{
 		"what is on disk is not brought in", "../step/step.go",
@@ -208,7 +208,7 @@ var mutations = []mutation{
 	},
 	{
 		"nobody looks after a claim while an agent works", "../lease/lease.go",
-		"_, err = l.look(ctx)\n\t\t}\n",
+		"_, err = l.readClaim(ctx)\n\t\t}\n",
 		"}\n",
 	},
 	{
@@ -267,12 +267,12 @@ var mutations = []mutation{
 		"change.Refs, _ = RecordDeadClaim(",
 	},
 	{
-		"a claim that is freed is no attempt", "rescue.go",
+		"a claim that is freed is no attempt", "remains.go",
 		"life.LinkAttempts(&entry, id, died)",
 		"_ = died",
 	},
 	{
-		"a rescue frees a claim that counts", "rescue.go",
+		"a rescue frees a claim that counts", "remains.go",
 		" || e.Leases().Counts(v, held.Claim, entry) {",
 		" {",
 	},
@@ -356,8 +356,8 @@ var guarded = []struct {
 	}},
 	{"TestNoNextStep", mutation{
 		"a next step is claimed past a limit", "../step/decide.go",
-		"if limit := after.limits().Check(after.used, next.role); limit != nil {",
-		"if limit := after.limits().Check(after.used, next.role); false && limit != nil {",
+		"if limit := after.effectiveLimits().Check(after.used, next.role); limit != nil {",
+		"if limit := after.effectiveLimits().Check(after.used, next.role); false && limit != nil {",
 	}},
 	{"TestNextOfOtherJobs", mutation{
 		"a next step is not claimed with a step", "../step/decide.go",
@@ -410,7 +410,7 @@ var guarded = []struct {
 		"0) }",
 	}},
 	{"TestPokedUnderAnothersClaim", mutation{
-		"people change a thread that another one works on", "alone.go",
+		"people change a thread that another one works on", "withclaim.go",
 		"if !alive || !life.SameThread(entry, before) || !claimed || !h.Owns(held.Claim) {",
 		"if _ = claimed; !alive || !life.SameThread(entry, before) {",
 	}},

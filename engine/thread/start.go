@@ -83,7 +83,7 @@ func (e *Engine) Start(ctx context.Context, req StartRequest) (Started, error) {
 		return Started{}, err
 	}
 	now := v.Time()
-	def, err := e.definition(ctx, v, req)
+	def, err := e.readDefinition(ctx, v, req)
 	if err != nil {
 		return Started{}, err
 	}
@@ -92,7 +92,7 @@ func (e *Engine) Start(ctx context.Context, req StartRequest) (Started, error) {
 			return Started{}, err
 		}
 	}
-	who := e.identify(ctx, def, req.ID, "the thread is started, and where its workflow wants the approval of somebody else than who started it, it can get none")
+	who := e.identifyPerson(ctx, def, req.ID, "the thread is started, and where its workflow wants the approval of somebody else than who started it, it can get none")
 	digest, err := v.Definition(ctx, req.Workflow, req.Nodes)
 	if err != nil {
 		return Started{}, fmt.Errorf("workflow %s: %w", req.Workflow, err)
@@ -133,7 +133,7 @@ func (e *Engine) Start(ctx context.Context, req StartRequest) (Started, error) {
 			return nil, &life.NotYoursError{Thread: req.ID, Reason: "a thread of that id is there already"}
 		}
 		if id, taken := threadWithKey(v, req.Key); taken {
-			out, err = existing(ctx, v, id)
+			out, err = describeExisting(ctx, v, id)
 			return nil, err
 		}
 		return story.Sign(&gitcas.Change{
@@ -155,8 +155,8 @@ func (e *Engine) Start(ctx context.Context, req StartRequest) (Started, error) {
 	return out, nil
 }
 
-// existing says which thread is taken for a new one with the same key.
-func existing(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) (Started, error) {
+// describeExisting says which thread is taken for a new one with the same key.
+func describeExisting(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) (Started, error) {
 	entry, _ := v.Entry(id)
 	out := Started{Thread: id, Workflow: entry.Workflow, Head: entry.Head, Existed: true, Status: string(entry.Status), Deliver: entry.Deliver}
 	if entry.Next != nil {
@@ -232,7 +232,7 @@ func (e *Engine) noSecret(what string, v any) error {
 	return nil
 }
 
-func (e *Engine) definition(ctx context.Context, v *gitcas.View, req StartRequest) (*workflow.Definition, error) {
+func (e *Engine) readDefinition(ctx context.Context, v *gitcas.View, req StartRequest) (*workflow.Definition, error) {
 	def, err := workflow.FromNode(node.First{node.Map(req.Nodes), v.Getter(ctx)}, req.Workflow)
 	if err != nil {
 		return nil, fmt.Errorf("workflow %s: %w", req.Workflow, err)

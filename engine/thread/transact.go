@@ -49,7 +49,7 @@ func (e *Engine) Claim(ctx context.Context, v *gitcas.View, id gitcas.ThreadID, 
 	return fresh, l, err
 }
 
-// WinClaim is claim without the second look.
+// WinClaim is Claim without the second look.
 func (e *Engine) WinClaim(ctx context.Context, v *gitcas.View, id gitcas.ThreadID, t lease.Terms) (*gitcas.View, *lease.Lease, error) {
 	won, l, err := e.Leases().Win(ctx, v, id, t)
 	if err != nil && !errors.Is(err, gitcas.ErrUnsure) {

@@ -73,7 +73,7 @@ func (b *Branches) FindBase(ctx context.Context, v *gitcas.View, id gitcas.Threa
 		case tip == recorded || recorded.IsZero():
 			return tip, nil
 		}
-		from, err := b.follow(ctx, v, id, w, tip)
+		from, err := b.followBranch(ctx, v, id, w, tip)
 		switch {
 		case err == nil && from != tip: // the branch was brought up
 			_, err = reload(ctx)
@@ -87,10 +87,10 @@ func (b *Branches) FindBase(ctx context.Context, v *gitcas.View, id gitcas.Threa
 	}
 }
 
-// follow returns the commit to work from when the branch is not at the recorded
+// followBranch returns the commit to work from when the branch is not at the recorded
 // commit: its tip, if that contains the commit. On a remote without atomic
 // pushes the branch may lag behind what was recorded, and is brought up.
-func (b *Branches) follow(ctx context.Context, v *gitcas.View, id gitcas.ThreadID, w gitcas.Work, tip wire.ID) (wire.ID, error) {
+func (b *Branches) followBranch(ctx context.Context, v *gitcas.View, id gitcas.ThreadID, w gitcas.Work, tip wire.ID) (wire.ID, error) {
 	recorded := plumbing.NewHash(w.Commit)
 	contains, err := Contains(ctx, b.Store.Remote(), tip, recorded)
 	if err != nil {
@@ -162,7 +162,7 @@ func (b *Branches) CatchUp(ctx context.Context, v *gitcas.View, id gitcas.Thread
 		if b.Store.Atomic(v) || w.Commit == "" || tip.IsZero() || tip.String() == w.Commit {
 			return
 		}
-		_, err := b.follow(ctx, v, id, w, tip)
+		_, err := b.followBranch(ctx, v, id, w, tip)
 		if !errors.Is(err, wire.ErrLostRace) {
 			return
 		}

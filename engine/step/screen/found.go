@@ -50,8 +50,8 @@ func (f Finding) String() string {
 	return fmt.Sprintf("the agent wrote %s into %s:%d", what, f.Path, f.Line)
 }
 
-// allow is the entry of redact.allow that lets it through; empty: nothing does.
-func (f Finding) allow() string {
+// allowEntry is the entry of redact.allow that lets it through; empty: nothing does.
+func (f Finding) allowEntry() string {
 	switch {
 	case f.Known:
 		return ""
@@ -98,7 +98,7 @@ func (e *FoundError) Error() string {
 	var b strings.Builder
 	var entries []string
 	for i, f := range e.Findings {
-		if entry := f.allow(); entry != "" && len(entries) < maxListed && !slices.Contains(entries, entry) {
+		if entry := f.allowEntry(); entry != "" && len(entries) < maxListed && !slices.Contains(entries, entry) {
 			entries = append(entries, entry)
 		}
 		switch {

@@ -55,7 +55,7 @@ func Search(ctx context.Context, snap workspace.Snapshot, red Redactor, read Rea
 		if c.Kind == workspace.Deleted {
 			continue
 		}
-		if err := s.file(c); err != nil {
+		if err := s.searchFile(c); err != nil {
 			return fmt.Errorf("check %s for secrets: %w", c.Path, err)
 		}
 	}
@@ -75,13 +75,13 @@ type search struct {
 	tokens  int
 }
 
-// file looks at the name and the content of one file.
-func (s *search) file(c workspace.Change) error {
+// searchFile looks at the name and the content of one file.
+func (s *search) searchFile(c workspace.Change) error {
 	allowed := s.red.AllowsFile(c.Path)
 	where := Finding{Path: c.Path}
 	where.Part = Name
 	// The name of a file that was there before is nothing new.
-	if err := s.text([]byte(c.Path), where, !allowed && c.Kind == workspace.Added); err != nil {
+	if err := s.searchText([]byte(c.Path), where, !allowed && c.Kind == workspace.Added); err != nil {
 		return err
 	}
 	data, isNew := s.blobs[c.Blob]
@@ -95,11 +95,11 @@ func (s *search) file(c workspace.Change) error {
 	if size := int64(len(data)); binary && size > MaxBinary && !allowed {
 		s.found = append(s.found, Finding{Path: c.Path, Part: Whole, Size: size})
 	}
-	return s.text(data, where, !allowed && !binary)
+	return s.searchText(data, where, !allowed && !binary)
 }
 
-// text adds what is found in a text; the shapes of tokens only where that is asked for.
-func (s *search) text(b []byte, where Finding, tokens bool) error {
+// searchText adds what is found in a text; the shapes of tokens only where that is asked for.
+func (s *search) searchText(b []byte, where Finding, tokens bool) error {
 	found, err := s.red.Find(b)
 	if err != nil {
 		return err

@@ -89,7 +89,7 @@ func (s *Sealer) Node(h node.Hash, detail bool) (node.Hash, error) {
 		return "", fmt.Errorf("node %s is a step or start of a thread; only the handle may be a StepNode", h)
 	}
 	s.busy[h] = true
-	schema, err := s.schema(n.Type, detail)
+	schema, err := s.parsedSchema(n.Type, detail)
 	if err != nil {
 		return "", fmt.Errorf("node %s: %w", h, err)
 	}
@@ -111,15 +111,15 @@ func (s *Sealer) Node(h node.Hash, detail bool) (node.Hash, error) {
 	return f, nil
 }
 
-// shared is a node that is found wherever it is referred to.
-func (s *Sealer) shared(h node.Hash) (node.Node, bool) {
+// sharedNode is a node that is found wherever it is referred to.
+func (s *Sealer) sharedNode(h node.Hash) (node.Node, bool) {
 	n, err := s.visible.In(gitcas.Place{}).Get(h)
 	return n, err == nil
 }
 
 // takeFromThread takes over a node of the thread, with all that it refers to.
 func (s *Sealer) takeFromThread(h node.Hash, detail bool) error {
-	if _, ok := s.shared(h); ok {
+	if _, ok := s.sharedNode(h); ok {
 		return nil
 	}
 	var at gitcas.Place
@@ -146,10 +146,10 @@ func (s *Sealer) takeFromThread(h node.Hash, detail bool) error {
 		return fmt.Errorf("node %s of the thread is not whole here: %w", h, err)
 	}
 	for _, h := range slices.Sorted(maps.Keys(c.Nodes)) {
-		if _, ok := s.shared(h); ok {
+		if _, ok := s.sharedNode(h); ok {
 			continue
 		}
-		if err := s.keep(h, c.Nodes[h], detail); err != nil {
+		if err := s.keepNode(h, c.Nodes[h], detail); err != nil {
 			return err
 		}
 		s.final[h] = h
@@ -171,7 +171,7 @@ func (s *Sealer) Text(h node.Hash) (node.Hash, error) {
 
 // Get finds a final node, or one that is shared.
 func (s *Sealer) Get(h node.Hash) (node.Node, error) {
-	if n, ok := s.shared(h); ok {
+	if n, ok := s.sharedNode(h); ok {
 		return n, nil
 	}
 	i, ok := s.placed[h]
@@ -189,7 +189,7 @@ func (s *Sealer) Add(typ node.Hash, payload any, detail bool) (node.Hash, error)
 // AddUpTo is Add with a limit of its own on the node's size.
 func (s *Sealer) AddUpTo(limit int, typ node.Hash, payload any, detail bool) (node.Hash, error) {
 	// Before anything that takes longer.
-	if err := fits(limit, payload); err != nil {
+	if err := checkSize(limit, payload); err != nil {
 		return "", err
 	}
 	clean, found, err := s.redact.Value(payload)
@@ -200,19 +200,19 @@ func (s *Sealer) AddUpTo(limit int, typ node.Hash, payload any, detail bool) (no
 	if err != nil {
 		return "", err
 	}
-	if err := s.validate(n, detail); err != nil {
+	if err := s.validateNode(n, detail); err != nil {
 		return "", err
 	}
 	if found > 0 {
-		if err := fits(limit, n.Payload); err != nil {
+		if err := checkSize(limit, n.Payload); err != nil {
 			return "", err
 		}
 	}
-	return h, s.keep(h, n, detail)
+	return h, s.keepNode(h, n, detail)
 }
 
-// fits bounds the size of one node.
-func fits(limit int, payload any) error {
+// checkSize bounds the size of one node.
+func checkSize(limit int, payload any) error {
 	raw, err := node.EncodeCBOR(payload)
 	if err != nil {
 		return err
@@ -223,26 +223,26 @@ func fits(limit int, payload any) error {
 	return nil
 }
 
-// validate checks a node against its schema; a schema by the rules for schemas.
-func (s *Sealer) validate(n node.Node, detail bool) error {
+// validateNode checks a node against its schema; a schema by the rules for schemas.
+func (s *Sealer) validateNode(n node.Node, detail bool) error {
 	if n.Type == node.MetaSchema {
 		return node.CheckSchema(n.Payload)
 	}
-	schema, err := s.schema(n.Type, detail)
+	schema, err := s.parsedSchema(n.Type, detail)
 	if err != nil {
 		return err
 	}
 	return schema.Validate(n.Payload)
 }
 
-// keep takes a final node, once. A hash that names another node already, in the step or
+// keepNode takes a final node, once. A hash that names another node already, in the step or
 // among what is shared, fails the step: what refers to it would be ambiguous.
-func (s *Sealer) keep(h node.Hash, n node.Node, detail bool) error {
-	if old, ok := s.shared(h); ok {
-		return same(h, old, n)
+func (s *Sealer) keepNode(h node.Hash, n node.Node, detail bool) error {
+	if old, ok := s.sharedNode(h); ok {
+		return checkSame(h, old, n)
 	}
 	if i, ok := s.placed[h]; ok {
-		return same(h, s.nodes[i].Node, n)
+		return checkSame(h, s.nodes[i].Node, n)
 	}
 	file, err := gitcas.EncodeNode(n)
 	if err != nil {
@@ -260,7 +260,7 @@ func (s *Sealer) keep(h node.Hash, n node.Node, detail bool) error {
 // ErrTwice: one hash, two nodes.
 var ErrTwice = errors.New("two different nodes of a step have the same hash: such a thing is made, it does not happen")
 
-func same(h node.Hash, a, b node.Node) error {
+func checkSame(h node.Hash, a, b node.Node) error {
 	x, err := a.Sum()
 	if err != nil {
 		return err
@@ -282,13 +282,13 @@ func (s *Sealer) Clean(text string) (string, error) {
 	return clean, nil
 }
 
-// schema returns the compiled schema of a type: one that is shared, or one that the agent
+// parsedSchema returns the compiled schema of a type: one that is shared, or one that the agent
 // staged itself, or took from the thread, which is then stored with the step.
-func (s *Sealer) schema(typ node.Hash, detail bool) (*node.Schema, error) {
+func (s *Sealer) parsedSchema(typ node.Hash, detail bool) (*node.Schema, error) {
 	if c, ok := s.schemas[typ]; ok {
 		return c, nil
 	}
-	n, shared := s.shared(typ)
+	n, shared := s.sharedNode(typ)
 	var err error
 	if !shared {
 		if n, err = s.Get(typ); err != nil {
@@ -306,7 +306,7 @@ func (s *Sealer) schema(typ node.Hash, detail bool) (*node.Schema, error) {
 		return nil, fmt.Errorf("its type %s: %w", typ, err)
 	}
 	if !shared {
-		if err := s.keep(typ, n, detail); err != nil {
+		if err := s.keepNode(typ, n, detail); err != nil {
 			return nil, err
 		}
 	}
@@ -321,7 +321,7 @@ func (s *Sealer) stagedSchema(typ node.Hash) (node.Node, error) {
 	if !staged {
 		return n, errors.New("no schema that this store knows, and none was staged")
 	}
-	if err := fits(MaxNode, n.Payload); err != nil {
+	if err := checkSize(MaxNode, n.Payload); err != nil {
 		return n, err
 	}
 	switch h, err := n.Hash(); {

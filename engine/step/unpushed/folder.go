@@ -69,7 +69,7 @@ func (f *Folder) Write(s Step) (err error) {
 	if err := os.MkdirAll(f.Dir, 0o700); err != nil {
 		return err
 	}
-	return f.in(func(root *os.Root) error {
+	return f.inFolder(func(root *os.Root) error {
 		if err := root.Mkdir(s.Store, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 			return err
 		}
@@ -96,8 +96,8 @@ func (f *Folder) Write(s Step) (err error) {
 	})
 }
 
-// in does something in the folder. It may not be a link to another one.
-func (f *Folder) in(do func(root *os.Root) error) error {
+// inFolder does something in the folder. It may not be a link to another one.
+func (f *Folder) inFolder(do func(root *os.Root) error) error {
 	info, err := os.Lstat(f.Dir)
 	if err != nil {
 		return err
@@ -127,7 +127,7 @@ func (f *Folder) Read(store string, id gitcas.ThreadID) (Step, error) {
 		return Step{}, fs.ErrNotExist
 	}
 	var s Step
-	err := f.in(func(root *os.Root) (err error) {
+	err := f.inFolder(func(root *os.Root) (err error) {
 		s, err = f.readFirst(root, store, id)
 		return err
 	})
@@ -154,13 +154,13 @@ func (f *Folder) readFirst(root *os.Root, store string, id gitcas.ThreadID) (Ste
 	slices.Sort(names)
 	for _, name := range names {
 		if ThreadOf(name) == id && namePattern.MatchString(name[len(id):]) {
-			return f.read(root, store, id, filepath.Join(store, name))
+			return f.readFile(root, store, id, filepath.Join(store, name))
 		}
 	}
 	return Step{}, fs.ErrNotExist
 }
 
-func (f *Folder) read(root *os.Root, store string, id gitcas.ThreadID, name string) (s Step, err error) {
+func (f *Folder) readFile(root *os.Root, store string, id gitcas.ThreadID, name string) (s Step, err error) {
 	fail := func(format string, args ...any) (Step, error) {
 		return Step{}, &BadError{Path: filepath.Join(f.Dir, name), Why: fmt.Sprintf(format, args...)}
 	}
@@ -195,7 +195,7 @@ func (f *Folder) read(root *os.Root, store string, id gitcas.ThreadID, name stri
 // Remove deletes what is kept for a thread that was made under a claim. That nothing is there
 // is no error.
 func (f *Folder) Remove(store string, id gitcas.ThreadID, nonce string) error {
-	err := f.in(func(root *os.Root) error { return root.Remove(nameOf(store, id, nonce)) })
+	err := f.inFolder(func(root *os.Root) error { return root.Remove(nameOf(store, id, nonce)) })
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -209,6 +209,6 @@ func (f *Folder) SetAside(path string) (string, error) {
 	if err != nil {
 		return path, err
 	}
-	err = f.in(func(root *os.Root) error { return root.Rename(name, name+badSuffix) })
+	err = f.inFolder(func(root *os.Root) error { return root.Rename(name, name+badSuffix) })
 	return path + badSuffix, err
 }

@@ -141,7 +141,7 @@ func idText(id wire.ID) string {
 // errBad is what is wrong with a file. It is put into a BadError by who knows its name.
 var errBad = errors.New("")
 
-func bad(format string, args ...any) error {
+func badStep(format string, args ...any) error {
 	return fmt.Errorf("%w"+format, append([]any{errBad}, args...)...)
 }
 
@@ -153,7 +153,7 @@ func Decode(r io.Reader) (Step, error) {
 	if err != nil {
 		return Step{}, err
 	}
-	s, err := h.step()
+	s, err := h.buildStep()
 	if err != nil {
 		return s, err
 	}
@@ -163,19 +163,19 @@ func Decode(r io.Reader) (Step, error) {
 	step, err := s.Record()
 	switch {
 	case err != nil:
-		return s, bad("its step: %v", err)
+		return s, badStep("its step: %v", err)
 	case step.Run == nil || !runName.MatchString(step.Run.ID) || step.Run.Attempt < 0 || step.Run.Attempt > maxAttempt:
-		return s, bad("its step names no run that an attempt could be kept for")
+		return s, badStep("its step names no run that an attempt could be kept for")
 	case !goodName(step.Role) || !goodName(step.Agent):
-		return s, bad("its step names no role or agent")
+		return s, badStep("its step names no role or agent")
 	case step.Usage == nil || !goodUsage(*step.Usage):
-		return s, bad("what its step took is told with numbers that can't be")
+		return s, badStep("what its step took is told with numbers that can't be")
 	}
 	if s.Work.Objects, err = readObjects(in, h.Objects); err != nil {
 		return s, err
 	}
 	if _, err := in.ReadByte(); !errors.Is(err, io.EOF) {
-		return s, bad("there is more in it than it says")
+		return s, badStep("there is more in it than it says")
 	}
 	return s, s.checkWork()
 }
@@ -210,19 +210,19 @@ func readHeader(in *bufio.Reader) (header, error) {
 	}
 	// First strictly: encoding/json takes the last of two equal keys.
 	if _, err := node.ParseJSON(raw); err != nil {
-		return h, bad("its first line: %v", err)
+		return h, badStep("its first line: %v", err)
 	}
 	var version struct{ Format int }
 	if err := json.Unmarshal(raw, &version); err != nil {
-		return h, bad("its first line: %v", err)
+		return h, badStep("its first line: %v", err)
 	}
 	if version.Format != Format {
-		return h, bad("it has format %d, and this uwf knows %d", version.Format, Format)
+		return h, badStep("it has format %d, and this uwf knows %d", version.Format, Format)
 	}
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&h); err != nil {
-		return h, bad("its first line: %v", err)
+		return h, badStep("its first line: %v", err)
 	}
 	return h, nil
 }
@@ -233,49 +233,49 @@ func readLine(in *bufio.Reader, most int) ([]byte, error) {
 	for {
 		part, err := in.ReadSlice('\n')
 		if len(line)+len(part) > most {
-			return nil, bad("a line of it is longer than %d bytes", most)
+			return nil, badStep("a line of it is longer than %d bytes", most)
 		}
 		line = append(line, part...)
 		switch {
 		case err == nil:
 			return line[:len(line)-1], nil
 		case errors.Is(err, io.EOF):
-			return nil, bad("it is cut off")
+			return nil, badStep("it is cut off")
 		case !errors.Is(err, bufio.ErrBufferFull):
 			return nil, err
 		}
 	}
 }
 
-// step is what the first line says.
-func (h header) step() (Step, error) {
+// buildStep is what the first line says.
+func (h header) buildStep() (Step, error) {
 	s := Step{Store: h.Store, Thread: gitcas.ThreadID(h.Thread), Nonce: h.Nonce, Handle: node.Hash(h.Handle), Model: h.Model}
 	switch {
 	case !storeName.MatchString(h.Store):
-		return s, bad("store: %.80q is no store's id", h.Store)
+		return s, badStep("store: %.80q is no store's id", h.Store)
 	case !s.Thread.Valid():
-		return s, bad("thread: %.80q is no thread's id", h.Thread)
+		return s, badStep("thread: %.80q is no thread's id", h.Thread)
 	case !noncePlain.MatchString(h.Nonce):
-		return s, bad("nonce: %.80q is none", h.Nonce)
+		return s, badStep("nonce: %.80q is none", h.Nonce)
 	case !s.Handle.Valid():
-		return s, bad("handle: %.80q is no hash", h.Handle)
+		return s, badStep("handle: %.80q is no hash", h.Handle)
 	case h.Model != "" && !goodName(h.Model):
-		return s, bad("model: %.80q is no name", h.Model)
+		return s, badStep("model: %.80q is no name", h.Model)
 	case h.Nodes < 1 || h.Nodes > maxNodes || h.Objects < 0 || h.Objects > maxObjects:
-		return s, bad("it says that it holds %d nodes and %d objects", h.Nodes, h.Objects)
+		return s, badStep("it says that it holds %d nodes and %d objects", h.Nodes, h.Objects)
 	}
 	list, err := statefile.ParseThreads([]byte(h.Entry))
 	if err != nil {
-		return s, bad("entry: %v", err)
+		return s, badStep("entry: %v", err)
 	}
 	var ok bool
 	if s.Entry, ok = list.Get(s.Thread); !ok || list.Len() != 1 {
-		return s, bad("entry: it is not of thread %s alone", s.Thread)
+		return s, badStep("entry: it is not of thread %s alone", s.Thread)
 	}
 	from, ok := parseID(h.Work.From)
 	commit, ok2 := parseID(h.Work.Commit)
 	if !ok || !ok2 {
-		return s, bad("work: %.80q and %.80q are no commits", h.Work.From, h.Work.Commit)
+		return s, badStep("work: %.80q and %.80q are no commits", h.Work.From, h.Work.Commit)
 	}
 	s.Work = Work{From: from, Commit: commit}
 	return s, nil
@@ -304,10 +304,10 @@ func readNodes(in *bufio.Reader, count int) (map[node.Hash]node.Node, error) {
 			err = node.Verify(h, n)
 		}
 		if err != nil {
-			return nil, bad("a node of it: %v", err)
+			return nil, badStep("a node of it: %v", err)
 		}
 		if _, twice := out[h]; twice || of != "" {
-			return nil, bad("node %s is there twice, or said to be of another step", h)
+			return nil, badStep("node %s is there twice, or said to be of another step", h)
 		}
 		out[h] = n
 	}
@@ -332,25 +332,25 @@ func readObjects(in *bufio.Reader, count int) (wire.Objects, error) {
 		var size int64
 		typ, known := objectTypes[name]
 		if _, err := fmt.Sscanf(string(line), name+" %d", &size); !known || err != nil || string(line) != fmt.Sprintf("%s %d", name, size) {
-			return nil, bad("%.80q begins no object", line)
+			return nil, badStep("%.80q begins no object", line)
 		}
 		left := &files
 		if typ != plumbing.BlobObject {
 			left = &trees
 		}
 		if *left -= size; size < 0 || *left < 0 || typ == plumbing.BlobObject && size > workspace.DefaultMaxFile {
-			return nil, bad("a %s of %d bytes is more than is taken", name, size)
+			return nil, badStep("a %s of %d bytes is more than is taken", name, size)
 		}
 		var data bytes.Buffer
 		switch n, err := io.CopyN(&data, in, size); {
 		case errors.Is(err, io.EOF):
-			return nil, bad("it is cut off: %d bytes of a %s of %d", n, name, size)
+			return nil, badStep("it is cut off: %d bytes of a %s of %d", n, name, size)
 		case err != nil:
 			return nil, err
 		}
 		o := wire.NewObject(typ, data.Bytes())
 		if _, twice := out[o.ID]; twice {
-			return nil, bad("object %s is there twice", o.ID)
+			return nil, badStep("object %s is there twice", o.ID)
 		}
 		out.Add(o)
 	}
@@ -361,11 +361,11 @@ func readObjects(in *bufio.Reader, count int) (wire.Objects, error) {
 func (s Step) checkWork() error {
 	for id, o := range s.Work.Objects {
 		if o.Type == plumbing.CommitObject && id != s.Work.Commit {
-			return bad("commit %s is not the step's", id)
+			return badStep("commit %s is not the step's", id)
 		}
 	}
 	if _, ok := s.Work.Objects[s.Work.Commit]; s.Work.Commit.IsZero() == (len(s.Work.Objects) > 0) || !s.Work.Commit.IsZero() && !ok {
-		return bad("its work commit is not in it, or none is and there are files")
+		return badStep("its work commit is not in it, or none is and there are files")
 	}
 	return nil
 }

@@ -11,24 +11,24 @@ import (
 	"github.com/united-workforce/uwf/gitcas"
 )
 
-// alone changes a thread's entry while no job works on it: with the thread's claim
+// withClaim changes a thread's entry while no job works on it: with the thread's claim
 // in hand, which goes in the same push. change gets the entry, in which the jobs
 // that died are linked already, and completes the push; nil: nothing is to be done.
 // It is asked again after a lost race, always about the same entry.
-func (e *Engine) alone(ctx context.Context, v *gitcas.View, id gitcas.ThreadID, do string,
+func (e *Engine) withClaim(ctx context.Context, v *gitcas.View, id gitcas.ThreadID, do string,
 	change func(v *gitcas.View, entry *gitcas.Entry) (*gitcas.Change, error),
 ) error {
-	return e.aloneOn(ctx, v, id, lease.Terms{Purpose: do, Work: lease.DeedTime}, change)
+	return e.withClaimOn(ctx, v, id, lease.Terms{Purpose: do, Work: lease.DeedTime}, change)
 }
 
-// aloneOn is alone with the terms of the claim.
-func (e *Engine) aloneOn(ctx context.Context, v *gitcas.View, id gitcas.ThreadID, t lease.Terms,
+// withClaimOn is withClaim with the terms of the claim.
+func (e *Engine) withClaimOn(ctx context.Context, v *gitcas.View, id gitcas.ThreadID, t lease.Terms,
 	change func(v *gitcas.View, entry *gitcas.Entry) (*gitcas.Change, error),
 ) error {
 	do := t.Purpose
 	v, h, err := e.Claim(ctx, v, id, t)
 	if err != nil {
-		return busy(id, do, err)
+		return explainBusy(id, do, err)
 	}
 	defer h.Release(ctx)
 	e.Reached(do + " claimed")
@@ -62,8 +62,8 @@ func (e *Engine) aloneOn(ctx context.Context, v *gitcas.View, id gitcas.ThreadID
 	return nil
 }
 
-// busy says in a person's words that a thread could not be claimed.
-func busy(id gitcas.ThreadID, do string, err error) error {
+// explainBusy says in a person's words that a thread could not be claimed.
+func explainBusy(id gitcas.ThreadID, do string, err error) error {
 	var claimed *life.ClaimedError
 	var moved *life.NotYoursError
 	switch {
@@ -82,8 +82,8 @@ func busy(id gitcas.ThreadID, do string, err error) error {
 	return fmt.Errorf("%s thread %s: %w", do, id, err)
 }
 
-// aliveOr returns the entry of a thread that is to be changed, or why that can't be.
-func (e *Engine) aliveOr(ctx context.Context, v *gitcas.View, id gitcas.ThreadID, do string) (gitcas.Entry, error) {
+// readAlive returns the entry of a thread that is to be changed, or why that can't be.
+func (e *Engine) readAlive(ctx context.Context, v *gitcas.View, id gitcas.ThreadID, do string) (gitcas.Entry, error) {
 	entry, alive := v.Entry(id)
 	switch {
 	case !alive:
