@@ -82,7 +82,7 @@ func Compose(c *Context, s *Stage, a Answer) (record.Step, error) {
 	if err != nil {
 		return record.Step{}, err
 	}
-	return compose(c, s, a, res)
+	return composeStep(c, s, a, res)
 }
 
 // ComposeExtracted is Compose for an answer whose fields a model has read: the
@@ -91,10 +91,10 @@ func ComposeExtracted(c *Context, s *Stage, a Answer, found Extracted) (record.S
 	a.Usage.Turns += found.Usage.Turns
 	a.Usage.InputTokens += found.Usage.InputTokens
 	a.Usage.OutputTokens += found.Usage.OutputTokens
-	return compose(c, s, a, found.Result)
+	return composeStep(c, s, a, found.Result)
 }
 
-func compose(c *Context, s *Stage, a Answer, res extract.Result) (_ record.Step, err error) {
+func composeStep(c *Context, s *Stage, a Answer, res extract.Result) (_ record.Step, err error) {
 	t := c.Task
 	now := s.now().UnixMilli()
 	step := record.Step{
@@ -140,7 +140,7 @@ func Commit(c *Context, s *Stage, a Answer) (Handle, error) {
 	if err != nil {
 		return Handle{}, err
 	}
-	return commit(s, step)
+	return stageStep(s, step)
 }
 
 // CommitExtracted is Commit for an answer whose fields a model has read.
@@ -149,10 +149,10 @@ func CommitExtracted(c *Context, s *Stage, a Answer, found Extracted) (Handle, e
 	if err != nil {
 		return Handle{}, err
 	}
-	return commit(s, step)
+	return stageStep(s, step)
 }
 
-func commit(s *Stage, step record.Step) (Handle, error) {
+func stageStep(s *Stage, step record.Step) (Handle, error) {
 	h, err := s.PutStep(step)
 	if err != nil {
 		return Handle{}, err

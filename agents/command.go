@@ -27,19 +27,19 @@ type resolver struct {
 	path    string             // PATH
 }
 
-// resolve returns the program's absolute path with its arguments, and the
+// resolveCommand returns the program's absolute path with its arguments, and the
 // variables that the configuration sets for it.
 //
 // An alias of the configuration goes first; everything else is a command line. In
 // it `uwf` is this binary, `uwf-<agent>` is this binary's agent where PATH has no
 // such program, and the bare name of one of this binary's agents is `uwf-<agent>`.
-func (r resolver) resolve(line string) ([]string, map[string]string, error) {
+func (r resolver) resolveCommand(line string) ([]string, map[string]string, error) {
 	if c, ok := r.aliases[line]; ok {
 		command := c.Command
 		if command == "" {
 			command = "uwf-" + line
 		}
-		argv, err := r.words(command)
+		argv, err := r.splitWords(command)
 		if err != nil {
 			return nil, nil, fmt.Errorf("agent %q of the configuration: %w", line, err)
 		}
@@ -48,11 +48,11 @@ func (r resolver) resolve(line string) ([]string, map[string]string, error) {
 	if slices.Contains(r.own, line) {
 		line = "uwf-" + line
 	}
-	argv, err := r.words(line)
+	argv, err := r.splitWords(line)
 	return argv, nil, err
 }
 
-func (r resolver) words(line string) ([]string, error) {
+func (r resolver) splitWords(line string) ([]string, error) {
 	words, err := shlex.Split(line)
 	if err != nil {
 		return nil, &CommandError{Line: line, Why: err.Error(), Fix: "close the quotes"}
@@ -63,7 +63,7 @@ func (r resolver) words(line string) ([]string, error) {
 	if words[0] == "uwf" && len(r.self) > 0 {
 		return append(slices.Clone(r.self), words[1:]...), nil
 	}
-	program, err := r.program(line, words[0])
+	program, err := r.findProgram(line, words[0])
 	if err == nil {
 		return append([]string{program}, words[1:]...), nil
 	}
@@ -86,14 +86,14 @@ func CommandLine(words ...string) string {
 	return strings.Join(quoted, " ")
 }
 
-// program finds an executable file. Relative entries of PATH are passed over:
+// findProgram finds an executable file. Relative entries of PATH are passed over:
 // agents run in a workspace, whose content is not trusted.
-func (r resolver) program(line, name string) (string, error) {
+func (r resolver) findProgram(line, name string) (string, error) {
 	if strings.Contains(name, "/") {
 		if !filepath.IsAbs(name) {
 			name = filepath.Join(r.dir, name)
 		}
-		if err := executable(name); err != nil {
+		if err := checkExecutable(name); err != nil {
 			return "", &CommandError{Line: line, Why: err.Error(), Fix: "check the path and its x bit"}
 		}
 		return name, nil
@@ -102,7 +102,7 @@ func (r resolver) program(line, name string) (string, error) {
 		if !filepath.IsAbs(dir) {
 			continue
 		}
-		if file := filepath.Join(dir, name); executable(file) == nil {
+		if file := filepath.Join(dir, name); checkExecutable(file) == nil {
 			return file, nil
 		}
 	}
@@ -112,7 +112,7 @@ func (r resolver) program(line, name string) (string, error) {
 	}
 }
 
-func executable(file string) error {
+func checkExecutable(file string) error {
 	info, err := os.Stat(file)
 	switch {
 	case err != nil:

@@ -13,35 +13,35 @@ import (
 	"github.com/united-workforce/uwf/engine/task"
 )
 
-// confined runs the process in its sandbox, where there is one. The workspace is
+// runConfined runs the process in its sandbox, where there is one. The workspace is
 // its owner's again when it returns, however the run ended.
-func (s *Spawner) confined(ctx context.Context, t task.Task, f *folders, argv []string, extra map[string]string, model []string) (task.Draft, error) {
+func (s *Spawner) runConfined(ctx context.Context, t task.Task, f *folders, argv []string, extra map[string]string, model []string) (task.Draft, error) {
 	if s.o.Sandbox == nil {
-		return s.process(ctx, t, f, argv, append(s.environ(t, f, extra, nil), model...))
+		return s.runProcess(ctx, t, f, argv, append(s.childEnviron(t, f, extra, nil), model...))
 	}
 	cell, err := s.o.Sandbox.Enter(sandbox.Run{
-		Workspace: s.folder(t), Base: f.base, Context: f.context, Stage: f.stage,
+		Workspace: s.taskFolder(t), Base: f.base, Context: f.context, Stage: f.stage,
 		Argv: argv, Files: s.ownFiles(argv), Ports: loopbackPorts(model),
 	})
 	if err != nil {
-		return task.Draft{}, s.failed(t, "it can't be confined", "", err)
+		return task.Draft{}, s.newAgentError(t, "it can't be confined", "", err)
 	}
 	if s.o.Gaps != nil && len(cell.Gaps) > 0 {
 		s.o.Gaps(cell.Gaps)
 	}
-	env, err := cell.Confined(append(s.environ(t, f, extra, cell), model...))
+	env, err := cell.Confined(append(s.childEnviron(t, f, extra, cell), model...))
 	var draft task.Draft
 	if err == nil {
-		draft, err = s.process(ctx, t, f, cell.Argv, env)
+		draft, err = s.runProcess(ctx, t, f, cell.Argv, env)
 	}
 	if lerr := cell.Leave(); lerr != nil && err == nil {
-		err = s.failed(t, "its workspace can't be taken back", draft.Stderr, lerr)
+		err = s.newAgentError(t, "its workspace can't be taken back", draft.Stderr, lerr)
 	}
 	return draft, err
 }
 
-// folder is everything that a task may change.
-func (s *Spawner) folder(t task.Task) string {
+// taskFolder is everything that a task may change.
+func (s *Spawner) taskFolder(t task.Task) string {
 	if s.o.Folder != nil {
 		if dir := s.o.Folder(); dir != "" {
 			return dir

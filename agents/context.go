@@ -52,7 +52,7 @@ func LoadContext(dir string) (*Context, error) {
 }
 
 // Close releases the folder.
-func (c *Context) Close() error { return errors.Join(c.nodes.close(), c.root.Close()) }
+func (c *Context) Close() error { return errors.Join(c.nodes.closeFile(), c.root.Close()) }
 
 // Get reads one of the nodes that the agent may read: the thread's chain, its
 // outputs and bodies, the workflow, and their schemas. It implements node.Getter. A hash
@@ -64,7 +64,7 @@ func (c *Context) GetOf(of, h node.Hash) (node.Node, error) {
 	if !h.Valid() {
 		return node.Node{}, fmt.Errorf("%q is no node hash: %w", h, node.ErrNotFound)
 	}
-	n, err := c.nodes.get(of, h)
+	n, err := c.nodes.readNode(of, h)
 	if errors.Is(err, node.ErrNotFound) {
 		return node.Node{}, fmt.Errorf("node %s is not in the agent's context: %w", h, err)
 	}

@@ -72,16 +72,16 @@ func (e Extractor) Read(ctx context.Context, text string) (Extracted, error) {
 	if len(text) > MaxAnswer {
 		return out, fmt.Errorf("reading the answer by model %s: it has %d bytes, and at most %d are stored", out.Model, len(text), MaxAnswer)
 	}
-	q, err := e.question(text)
+	q, err := e.newQuestion(text)
 	if err != nil {
 		return out, err
 	}
-	talk, err := e.open(q)
+	talk, err := e.openTalk(q)
 	if err != nil {
 		return out, err
 	}
 	for tries := 1; ; tries++ {
-		reply, err := talk.ask(ctx)
+		reply, err := talk.askModel(ctx)
 		out.Usage = talk.usage
 		if err != nil {
 			return out, fmt.Errorf("reading the answer by model %s: %w", out.Model, err)
@@ -92,12 +92,12 @@ func (e Extractor) Read(ctx context.Context, text string) (Extracted, error) {
 		if tries == 2 || errors.Is(err, extract.ErrUnsaid) || errors.Is(err, extract.ErrSchema) {
 			return out, fmt.Errorf("reading the answer by model %s: %w", out.Model, err)
 		}
-		talk.say(openai.ChatMessageRoleAssistant, cmp.Or(reply, "{}")) // an empty message is refused
-		talk.say(openai.ChatMessageRoleUser, extract.ReplyComplaint(err))
+		talk.appendMessage(openai.ChatMessageRoleAssistant, cmp.Or(reply, "{}")) // an empty message is refused
+		talk.appendMessage(openai.ChatMessageRoleUser, extract.ReplyComplaint(err))
 	}
 }
 
-func (e Extractor) question(text string) (extract.Question, error) {
+func (e Extractor) newQuestion(text string) (extract.Question, error) {
 	t := e.Context.Task
 	schema, err := e.Context.OutputSchema()
 	if err != nil {
@@ -125,7 +125,7 @@ type extractTalk struct {
 	usage   record.Usage
 }
 
-func (e Extractor) open(q extract.Question) (*extractTalk, error) {
+func (e Extractor) openTalk(q extract.Question) (*extractTalk, error) {
 	system, message, err := q.Texts()
 	if err != nil {
 		return nil, err
@@ -156,23 +156,23 @@ func (e Extractor) open(q extract.Question) (*extractTalk, error) {
 			nil,
 		},
 	}
-	talk.say(openai.ChatMessageRoleSystem, system)
-	talk.say(openai.ChatMessageRoleUser, message)
+	talk.appendMessage(openai.ChatMessageRoleSystem, system)
+	talk.appendMessage(openai.ChatMessageRoleUser, message)
 	return talk, nil
 }
 
-func (t *extractTalk) say(role, text string) {
+func (t *extractTalk) appendMessage(role, text string) {
 	t.request.Messages = append(t.request.Messages, openai.ChatCompletionMessage{Role: role, Content: text})
 }
 
-// ask makes one model call. Where the provider refuses the form of the reply, it
+// askModel makes one model call. Where the provider refuses the form of the reply, it
 // is asked for a looser one, and by words alone in the end.
-func (t *extractTalk) ask(ctx context.Context) (string, error) {
+func (t *extractTalk) askModel(ctx context.Context) (string, error) {
 	for {
 		t.request.ResponseFormat = t.forms[0]
 		resp, err := t.client.CreateChatCompletion(ctx, t.request)
 		if err == nil {
-			return t.take(resp)
+			return t.takeReply(resp)
 		}
 		if ctx.Err() != nil {
 			return "", context.Cause(ctx)
@@ -202,7 +202,7 @@ func refusesForm(err error) bool {
 	return status == http.StatusBadRequest || status == http.StatusUnprocessableEntity || status == http.StatusNotImplemented
 }
 
-func (t *extractTalk) take(resp openai.ChatCompletionResponse) (string, error) {
+func (t *extractTalk) takeReply(resp openai.ChatCompletionResponse) (string, error) {
 	t.usage.Turns++
 	t.usage.InputTokens += int64(resp.Usage.PromptTokens)
 	t.usage.OutputTokens += int64(resp.Usage.CompletionTokens)
@@ -212,7 +212,7 @@ func (t *extractTalk) take(resp openai.ChatCompletionResponse) (string, error) {
 	choice := resp.Choices[0]
 	switch {
 	case choice.Message.Refusal != "":
-		return "", fmt.Errorf("it refused: %q", shorten(choice.Message.Refusal, 200))
+		return "", fmt.Errorf("it refused: %q", shortenText(choice.Message.Refusal, 200))
 	case choice.FinishReason == openai.FinishReasonLength:
 		return "", errors.New("its reply was cut off at the output limit")
 	case choice.FinishReason == openai.FinishReasonContentFilter:

@@ -45,13 +45,13 @@ func makeFolders(tempDir string, t task.Task) (*folders, error) {
 		base = real
 	}
 	f := &folders{base: base, context: filepath.Join(base, "context"), stage: filepath.Join(base, "stage")}
-	if err := f.fill(t); err != nil {
-		return nil, errors.Join(err, f.close(), os.RemoveAll(base)) // nobody else has been in there
+	if err := f.fillFolders(t); err != nil {
+		return nil, errors.Join(err, f.closeFiles(), os.RemoveAll(base)) // nobody else has been in there
 	}
 	return f, nil
 }
 
-func (f *folders) fill(t task.Task) (err error) {
+func (f *folders) fillFolders(t task.Task) (err error) {
 	if f.baseDir, err = os.OpenRoot(f.base); err != nil {
 		return err
 	}
@@ -142,7 +142,7 @@ func readStage(root *os.Root, l Limits) (map[node.Hash]node.Node, error) {
 // node.
 func readStaged(root *os.Root, name string, limit int64) (h node.Hash, n node.Node, size int64, err error) {
 	bad := func(why string, err error) (node.Hash, node.Node, int64, error) {
-		return "", node.Node{}, size, &StageError{Name: shorten(name, 40), Why: why, Err: err}
+		return "", node.Node{}, size, &StageError{Name: shortenText(name, 40), Why: why, Err: err}
 	}
 	stem, ok := strings.CutSuffix(name, ".json")
 	h, err = node.ParseHash(stem)

@@ -42,10 +42,10 @@ func TestMakeFoldersRefuses(t *testing.T) {
 	}
 	for base, is := range map[string]error{none: fs.ErrNotExist, dir: fs.ErrExist, locked: fs.ErrExist} {
 		f := &folders{base: base}
-		if err := f.fill(task.Task{}); !errors.Is(err, is) {
+		if err := f.fillFolders(task.Task{}); !errors.Is(err, is) {
 			t.Errorf("filling %s: %v", base, err)
 		}
-		if err := f.close(); err != nil {
+		if err := f.closeFiles(); err != nil {
 			t.Error(err)
 		}
 	}

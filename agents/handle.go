@@ -32,7 +32,7 @@ func ParseHandle(line string) (Handle, error) {
 		return Handle{}, ErrNothingPrinted
 	}
 	bad := func(why string) (Handle, error) {
-		return Handle{}, &HandleError{Line: shorten(line, 80), Why: why}
+		return Handle{}, &HandleError{Line: shortenText(line, 80), Why: why}
 	}
 	if !strings.HasPrefix(line, "{") {
 		h, err := node.ParseHash(line)
@@ -65,8 +65,8 @@ func ParseHandle(line string) (Handle, error) {
 	return out, nil
 }
 
-// shorten cuts text for a message, at a whole character.
-func shorten(text string, n int) string {
+// shortenText cuts text for a message, at a whole character.
+func shortenText(text string, n int) string {
 	if len(text) <= n {
 		return text
 	}

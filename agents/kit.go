@@ -100,11 +100,11 @@ func Run(ctx context.Context, a Adapter, p Process) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	step, err := s.work(ctx, a)
+	step, err := s.runAdapter(ctx, a)
 	if err != nil {
 		return err
 	}
-	line, err := finish(s, a, step)
+	line, err := finishSession(s, a, step)
 	if err != nil || line == "" {
 		return err
 	}
@@ -151,8 +151,8 @@ func (s *Session) Close() error { return errors.Join(s.Stage.Close(), s.Context.
 // Getenv returns a variable of the session's environment; empty where not set.
 func (s *Session) Getenv(name string) string { return Getenv(s.Environ, name) }
 
-// work runs the adapter until its answer can be taken.
-func (s *Session) work(ctx context.Context, a Adapter) (record.Step, error) {
+// runAdapter runs the adapter until its answer can be taken.
+func (s *Session) runAdapter(ctx context.Context, a Adapter) (record.Step, error) {
 	answer, err := a.Run(ctx, s)
 	for corrections := 0; ; corrections++ {
 		if err != nil {
@@ -176,18 +176,18 @@ func (s *Session) lastResort(ctx context.Context, a Adapter, answer Answer, bad 
 	failed := fmt.Errorf("after %d corrections: %w", MaxCorrections, bad)
 	l, ok := a.(Literal)
 	if !s.extractor.Enabled() || ok && l.Literal(s) {
-		return record.Step{}, errors.Join(failed, s.keep(answer))
+		return record.Step{}, errors.Join(failed, s.stageAnswer(answer))
 	}
 	_, _ = fmt.Fprintf(s.Stderr, "%v; asking model %s to read it\n", bad, s.Task.Extract.Name)
 	found, err := s.extractor.Read(ctx, answer.Text)
 	if err != nil {
-		return record.Step{}, errors.Join(failed, err, s.keep(answer))
+		return record.Step{}, errors.Join(failed, err, s.stageAnswer(answer))
 	}
 	return ComposeExtracted(s.Context, s.Stage, answer, found)
 }
 
-// keep stages an answer that could not be taken, so that the attempt shows it.
-func (s *Session) keep(a Answer) error {
+// stageAnswer stages an answer that could not be taken, so that the attempt shows it.
+func (s *Session) stageAnswer(a Answer) error {
 	text := a.Text
 	if len(text) > MaxAnswer {
 		text = text[:MaxAnswer/2]
@@ -196,7 +196,7 @@ func (s *Session) keep(a Answer) error {
 	return err
 }
 
-func finish(s *Session, a Adapter, step record.Step) (string, error) {
+func finishSession(s *Session, a Adapter, step record.Step) (string, error) {
 	if f, ok := a.(Finisher); ok {
 		return f.Finish(s, step)
 	}

@@ -38,7 +38,7 @@ func takeLock(base *os.Root) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err = lock(f); err == nil {
+	if err = lockFile(f); err == nil {
 		err = base.Rename(lockName+".new", lockName)
 	}
 	if err != nil {
@@ -47,11 +47,11 @@ func takeLock(base *os.Root) (*os.File, error) {
 	return f, nil
 }
 
-// lock locks a file for this process, unless another has.
-func lock(f *os.File) error { return unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) }
+// lockFile locks a file for this process, unless another has.
+func lockFile(f *os.File) error { return unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) }
 
-// close lets go of what is open. The run's process counts as gone then.
-func (f *folders) close() error {
+// closeFiles lets go of what is open. The run's process counts as gone then.
+func (f *folders) closeFiles() error {
 	var errs []error
 	for _, open := range []*os.Root{f.root, f.baseDir} {
 		if open != nil {
@@ -64,10 +64,10 @@ func (f *folders) close() error {
 	return errors.Join(errs...)
 }
 
-// end says that the run is over. Its folder can be removed by anybody from now on.
-func (f *folders) end() (over string, err error) {
+// markOver says that the run is over. Its folder can be removed by anybody from now on.
+func (f *folders) markOver() (over string, err error) {
 	over = f.base + overSuffix
-	return over, errors.Join(os.Rename(f.base, over), f.close())
+	return over, errors.Join(os.Rename(f.base, over), f.closeFiles())
 }
 
 // RemoveLeftovers removes the folders of runs that are over: those of this Spawner, and
@@ -104,7 +104,7 @@ func removeRun(ctx context.Context, dir string) error {
 		return err
 	}
 	defer func() { _ = f.Close() }() // which unlocks it
-	if lock(f) != nil {
+	if lockFile(f) != nil {
 		return nil
 	}
 	return removal.Tree(ctx, dir, maxRemoved)
@@ -159,5 +159,5 @@ func isAbandoned(dir string) bool {
 		return false // it has none yet
 	}
 	defer func() { _ = f.Close() }()
-	return lock(f) == nil
+	return lockFile(f) == nil
 }

@@ -23,11 +23,11 @@ func TestLeftovers(t *testing.T) {
 		return f
 	}
 	alive, killed, over := make(), make(), make()
-	defer func() { _ = alive.close() }()
-	if err := killed.close(); err != nil { // as the system does it for a killed process
+	defer func() { _ = alive.closeFiles() }()
+	if err := killed.closeFiles(); err != nil { // as the system does it for a killed process
 		t.Fatal(err)
 	}
-	if _, err := over.end(); err != nil {
+	if _, err := over.markOver(); err != nil {
 		t.Fatal(err)
 	}
 	begun := filepath.Join(temp, runPrefix+"begun") // it has no lock yet
@@ -67,7 +67,7 @@ func TestLeftoversEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	first, second := NewSpawner(Options{Self: []string{"uwf"}, TempDir: temp}), NewSpawner(Options{Self: []string{"uwf"}, TempDir: temp})
-	first.retire(f)
+	first.retireFolders(f)
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
 	if err := first.RemoveLeftovers(ended); err != nil {
@@ -78,7 +78,7 @@ func TestLeftoversEnd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := lock(at); err != nil {
+	if err := lockFile(at); err != nil {
 		t.Fatal(err)
 	}
 	if err := second.RemoveLeftovers(context.Background()); err != nil {

@@ -123,33 +123,33 @@ func lineHash(line []byte) (h, of node.Hash, ok bool) {
 	return h, of, h.Valid() && (of == "" || of.Valid())
 }
 
-// get reads one node: a shared one or a record, else what the record of refers to; with
+// readNode reads one node: a shared one or a record, else what the record of refers to; with
 // no such record, what any one does, if that is one node. One that is not there is
 // node.ErrNotFound.
-func (l *nodeLines) get(of, h node.Hash) (node.Node, error) {
+func (l *nodeLines) readNode(of, h node.Hash) (node.Node, error) {
 	index, err := l.index()
 	if err != nil {
 		return node.Node{}, err
 	}
 	spans := index[h]
 	if i := slices.IndexFunc(spans, func(s span) bool { return s.of == "" }); i >= 0 {
-		return l.read(spans[i])
+		return l.readLine(spans[i])
 	}
 	if of != "" {
 		if i := slices.IndexFunc(spans, func(s span) bool { return s.of == of }); i >= 0 {
-			return l.read(spans[i])
+			return l.readLine(spans[i])
 		}
 		return node.Node{}, node.ErrNotFound
 	}
-	return l.only(h, spans)
+	return l.readOnly(h, spans)
 }
 
-// only reads a node that several records may refer to.
-func (l *nodeLines) only(h node.Hash, spans []span) (node.Node, error) {
+// readOnly reads a node that several records may refer to.
+func (l *nodeLines) readOnly(h node.Hash, spans []span) (node.Node, error) {
 	var first node.Node
 	var sum node.Digest
 	for _, s := range spans {
-		n, err := l.read(s)
+		n, err := l.readLine(s)
 		if err != nil {
 			return n, err
 		}
@@ -172,8 +172,8 @@ func (l *nodeLines) only(h node.Hash, spans []span) (node.Node, error) {
 // ErrSeveral: steps of the thread refer to different nodes by one hash.
 var ErrSeveral = errors.New("this hash names several nodes of the thread: name the step that refers to the one that is meant (--of STEP)")
 
-// read reads one line.
-func (l *nodeLines) read(s span) (node.Node, error) {
+// readLine reads one line.
+func (l *nodeLines) readLine(s span) (node.Node, error) {
 	line := make([]byte, s.size)
 	if _, err := l.f.ReadAt(line, s.at); err != nil {
 		return node.Node{}, err
@@ -182,4 +182,4 @@ func (l *nodeLines) read(s span) (node.Node, error) {
 	return n, err
 }
 
-func (l *nodeLines) close() error { return l.f.Close() }
+func (l *nodeLines) closeFile() error { return l.f.Close() }

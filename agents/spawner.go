@@ -135,7 +135,7 @@ func NewSpawner(o Options) *Spawner {
 // Check reports whether an agent's command line or alias can be run here,
 // without running it. The error is a *CommandError or a *sandbox.RefusedError.
 func (s *Spawner) Check(line string) error {
-	if _, _, err := s.resolver.resolve(line); err != nil {
+	if _, _, err := s.resolver.resolveCommand(line); err != nil {
 		return err
 	}
 	return s.o.Sandbox.Check()
@@ -148,23 +148,23 @@ func (s *Spawner) Run(ctx context.Context, t task.Task, m *task.Meter) (task.Dra
 	if line == "" {
 		line = t.Agent
 	}
-	argv, env, err := s.resolver.resolve(line)
+	argv, env, err := s.resolver.resolveCommand(line)
 	if err != nil {
-		return task.Draft{}, s.failed(t, "it can't be started", "", err)
+		return task.Draft{}, s.newAgentError(t, "it can't be started", "", err)
 	}
 	folders, err := makeFolders(s.o.TempDir, t)
 	if err != nil {
-		return task.Draft{}, s.failed(t, "its folders can't be made", "", err)
+		return task.Draft{}, s.newAgentError(t, "its folders can't be made", "", err)
 	}
-	defer s.retire(folders)
+	defer s.retireFolders(folders)
 	return s.runIn(ctx, t, m, folders, argv, env)
 }
 
-// retire notes that the folders of a run can be removed. That the run's own folder can't
+// retireFolders notes that the folders of a run can be removed. That the run's own folder can't
 // be renamed or closed is no reason to lose its step: it counts as that of a process
 // that was killed, once this one is gone.
-func (s *Spawner) retire(f *folders) {
-	if over, err := f.end(); err == nil {
+func (s *Spawner) retireFolders(f *folders) {
+	if over, err := f.markOver(); err == nil {
 		s.mu.Lock()
 		s.over = append(s.over, over)
 		s.mu.Unlock()
@@ -174,24 +174,24 @@ func (s *Spawner) retire(f *folders) {
 // runIn opens the model, runs the process and reads what it left.
 func (s *Spawner) runIn(ctx context.Context, t task.Task, m *task.Meter, f *folders, argv []string, extra map[string]string) (task.Draft, error) {
 	if s.o.Gateway == nil {
-		return s.confined(ctx, t, f, argv, extra, nil)
+		return s.runConfined(ctx, t, f, argv, extra, nil)
 	}
 	model, done, err := s.o.Gateway(ctx, t, m)
 	if err != nil {
-		return task.Draft{}, s.failed(t, "its model can't be reached", "", err)
+		return task.Draft{}, s.newAgentError(t, "its model can't be reached", "", err)
 	}
-	draft, err := s.confined(ctx, t, f, argv, extra, model)
+	draft, err := s.runConfined(ctx, t, f, argv, extra, model)
 	if derr := done(err); derr != nil {
 		// The gateway knows why a model call failed: that goes before what the
 		// agent made of it.
-		err = s.failed(t, "its model failed", draft.Stderr, errors.Join(derr, cause(err)))
+		err = s.newAgentError(t, "its model failed", draft.Stderr, errors.Join(derr, unwrapCause(err)))
 	}
 	return draft, err
 }
 
-// cause takes the wrapping off an error of this package, so that it is not said
+// unwrapCause takes the wrapping off an error of this package, so that it is not said
 // twice whose agent it was.
-func cause(err error) error {
+func unwrapCause(err error) error {
 	var agent *task.AgentError
 	if errors.As(err, &agent) {
 		return agent.Err
@@ -199,9 +199,9 @@ func cause(err error) error {
 	return err
 }
 
-// environ is everything that the child finds in its environment. A confined one
+// childEnviron is everything that the child finds in its environment. A confined one
 // has a home of its own, and finds this binary where it can reach it.
-func (s *Spawner) environ(t task.Task, f *folders, extra map[string]string, cell *sandbox.Cell) []string {
+func (s *Spawner) childEnviron(t task.Task, f *folders, extra map[string]string, cell *sandbox.Cell) []string {
 	env := CleanEnviron(s.o.Environ)
 	self := s.o.Self[0]
 	if cell != nil {
@@ -223,12 +223,12 @@ func (s *Spawner) environ(t task.Task, f *folders, extra map[string]string, cell
 	return env
 }
 
-// process runs the child and turns its end into a draft or a failure.
-func (s *Spawner) process(ctx context.Context, t task.Task, f *folders, argv, environ []string) (task.Draft, error) {
+// runProcess runs the child and turns its end into a draft or a failure.
+func (s *Spawner) runProcess(ctx context.Context, t task.Task, f *folders, argv, environ []string) (task.Draft, error) {
 	began := s.o.Now()
 	out := &lastLine{limit: s.limits.Stdout}
 	errs := &tail{to: s.o.Stderr, limit: s.limits.Stderr}
-	res, runErr := s.launch(ctx, proc.Spec{
+	res, runErr := s.launchProgram(ctx, proc.Spec{
 		Argv: append(slices.Clone(argv), string(t.Thread), t.Role),
 		Dir:  t.Workspace, Env: environ, Stdout: out, Stderr: errs,
 		Timeout: t.Timeout, Grace: s.o.Grace,
@@ -238,26 +238,26 @@ func (s *Spawner) process(ctx context.Context, t task.Task, f *folders, argv, en
 		Nodes: nodes, Stderr: errs.String(),
 		Usage: record.Usage{DurationMs: s.o.Now().Sub(began).Milliseconds()},
 	}
-	if err := ended(ctx, t, res, runErr); err != nil {
-		return draft, s.failed(t, "it ended without a step", draft.Stderr, err)
+	if err := checkEnd(ctx, t, res, runErr); err != nil {
+		return draft, s.newAgentError(t, "it ended without a step", draft.Stderr, err)
 	}
-	h, err := ParseHandle(out.line())
+	h, err := ParseHandle(out.currentLine())
 	if err == nil {
 		draft.Handle = h.StepHash
 		h.Usage.DurationMs = draft.Usage.DurationMs
 		draft.Usage = h.Usage
 		if _, ok := nodes[h.StepHash]; !ok && stageErr == nil {
-			err = &HandleError{Line: shorten(out.line(), 80), Why: fmt.Sprintf("it is not among the %d nodes in %s", len(nodes), EnvStage)}
+			err = &HandleError{Line: shortenText(out.currentLine(), 80), Why: fmt.Sprintf("it is not among the %d nodes in %s", len(nodes), EnvStage)}
 		}
 	}
 	if err := errors.Join(err, stageErr); err != nil {
-		return draft, s.failed(t, "its step can't be taken", draft.Stderr, err)
+		return draft, s.newAgentError(t, "its step can't be taken", draft.Stderr, err)
 	}
 	return draft, nil
 }
 
-// launch runs the program to its end.
-func (s *Spawner) launch(ctx context.Context, spec proc.Spec) (proc.Result, error) {
+// launchProgram runs the program to its end.
+func (s *Spawner) launchProgram(ctx context.Context, spec proc.Spec) (proc.Result, error) {
 	if s.o.Inside == nil {
 		return s.runner.Run(ctx, spec)
 	}
@@ -273,8 +273,8 @@ func (s *Spawner) launch(ctx context.Context, spec proc.Spec) (proc.Result, erro
 	return proc.Result{Code: code, Stopped: context.Cause(inner)}, nil
 }
 
-// ended says why a run can't have given a step, whatever it printed.
-func ended(ctx context.Context, t task.Task, res proc.Result, runErr error) error {
+// checkEnd says why a run can't have given a step, whatever it printed.
+func checkEnd(ctx context.Context, t task.Task, res proc.Result, runErr error) error {
 	var out *OutputError
 	switch {
 	case runErr != nil:
@@ -298,7 +298,7 @@ func ended(ctx context.Context, t task.Task, res proc.Result, runErr error) erro
 	return nil
 }
 
-func (s *Spawner) failed(t task.Task, reason, detail string, err error) error {
+func (s *Spawner) newAgentError(t task.Task, reason, detail string, err error) error {
 	name := t.Agent
 	if name == "" {
 		name = t.Command
@@ -326,22 +326,22 @@ func (l *lastLine) Write(p []byte) (int, error) {
 			l.cur = append(l.cur, line[:min(room, len(line))]...)
 		}
 		if ended {
-			l.flush()
+			l.flushLine()
 		}
 		p = rest
 	}
 	return n, nil
 }
 
-func (l *lastLine) flush() {
+func (l *lastLine) flushLine() {
 	if line := bytes.TrimSpace(l.cur); len(line) > 0 {
 		l.old = append(l.old[:0], line...)
 	}
 	l.cur = l.cur[:0]
 }
 
-func (l *lastLine) line() string {
-	l.flush()
+func (l *lastLine) currentLine() string {
+	l.flushLine()
 	return string(l.old)
 }
 

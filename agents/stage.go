@@ -91,7 +91,7 @@ func (s *Stage) Put(typ node.Hash, payload any) (node.Hash, error) {
 	if err != nil {
 		return "", fmt.Errorf("staging a node of type %s: %w", typ, err)
 	}
-	return h, s.put(n, h)
+	return h, s.putNode(n, h)
 }
 
 // PutStep stages a StepNode.
@@ -100,10 +100,10 @@ func (s *Stage) PutStep(step record.Step) (node.Hash, error) {
 	if err != nil {
 		return "", fmt.Errorf("staging the step: %w", err)
 	}
-	return h, s.put(n, h)
+	return h, s.putNode(n, h)
 }
 
-func (s *Stage) put(n node.Node, h node.Hash) error {
+func (s *Stage) putNode(n node.Node, h node.Hash) error {
 	if err := node.Check(s, n); err != nil {
 		return fmt.Errorf("staging node %s: %w", h, err)
 	}

@@ -14,11 +14,11 @@ import (
 	"github.com/united-workforce/uwf/internal/commitmsg"
 )
 
-// archive makes the commit that takes threads off the tip: their folders and
+// archiveThreads makes the commit that takes threads off the tip: their folders and
 // entries go, and a history line for each names the commit that still has them.
 // Threads that are removed from the lists only get such a line.
-func (b *builder) archive() error {
-	lines, err := b.endings()
+func (b *builder) archiveThreads() error {
+	lines, err := b.completeEndings()
 	if err != nil {
 		return err
 	}
@@ -26,7 +26,7 @@ func (b *builder) archive() error {
 	if err := b.takeOff(root, lines); err != nil {
 		return err
 	}
-	marks, err := b.marks()
+	marks, err := b.checkRemoved()
 	if err != nil {
 		return err
 	}
@@ -35,7 +35,7 @@ func (b *builder) archive() error {
 		return err
 	}
 	subject, body, trailers := b.archiveMessage(lines)
-	return b.commit(root, subject, body, trailers)
+	return b.writeCommit(root, subject, body, trailers)
 }
 
 // takeOff removes the folders and entries of threads.
@@ -48,13 +48,13 @@ func (b *builder) takeOff(root dirEdit, lines []Ended) (err error) {
 	b.cur.folders = maps.Clone(b.cur.folders)
 	for _, e := range lines {
 		drop = append(drop, e.Thread)
-		edit.remove(string(e.Thread))
+		edit.removeEntry(string(e.Thread))
 		delete(b.cur.folders, e.Thread)
 	}
-	if b.cur.threadDirs, err = b.edited(threadsDir, b.cur.threadDirs, b.v.threadDirs, edit); err != nil {
+	if b.cur.threadDirs, err = b.editFolder(threadsDir, b.cur.threadDirs, b.v.threadDirs, edit); err != nil {
 		return err
 	}
-	root.folder(threadsDir, b.cur.threadDirs)
+	root.setFolder(threadsDir, b.cur.threadDirs)
 	if b.cur.threads, err = b.cur.threads.With(nil, drop...); err != nil {
 		return fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
@@ -76,9 +76,9 @@ func (b *builder) archiveMessage(lines []Ended) (subject, body string, trailers 
 	return fmt.Sprintf("archived · %d threads", len(lines)), "", trailers
 }
 
-// endings checks the threads to archive against their entries and completes their
+// completeEndings checks the threads to archive against their entries and completes their
 // history lines.
-func (b *builder) endings() ([]Ended, error) {
+func (b *builder) completeEndings() ([]Ended, error) {
 	lines := slices.Clone(b.c.Archive)
 	seen := map[ThreadID]bool{}
 	for i := range lines {
@@ -103,13 +103,13 @@ func (b *builder) endings() ([]Ended, error) {
 	return lines, nil
 }
 
-// marks are the lines that say of ended threads that they are removed. Each must
+// checkRemoved are the lines that say of ended threads that they are removed. Each must
 // repeat the thread's newest line.
-func (b *builder) marks() ([]Ended, error) {
+func (b *builder) checkRemoved() ([]Ended, error) {
 	lines := slices.Clone(b.c.Removed)
 	for i := range lines {
 		e := &lines[i]
-		if err := b.newest(*e, "remove"); err != nil {
+		if err := b.checkNewest(*e, "remove"); err != nil {
 			return nil, err
 		}
 		e.Reason = statefile.ReasonRemoved
@@ -117,9 +117,9 @@ func (b *builder) marks() ([]Ended, error) {
 	return lines, nil
 }
 
-// newest makes sure that e names the last that the store says of a thread that is
+// checkNewest makes sure that e names the last that the store says of a thread that is
 // not alive, and that nobody has removed it.
-func (b *builder) newest(e Ended, what string) error {
+func (b *builder) checkNewest(e Ended, what string) error {
 	if _, alive := b.cur.threads.Get(e.Thread); alive {
 		return fmt.Errorf("%w: %s thread %s: it is alive", ErrStale, what, e.Thread)
 	}
@@ -137,7 +137,7 @@ func (b *builder) newest(e Ended, what string) error {
 
 // fillFromChain reads from its chain what steps a thread had, and what they took.
 func (b *builder) fillFromChain(e *Ended) error {
-	folder, err := b.v.folder(b.ctx, e.Thread)
+	folder, err := b.v.threadFolder(b.ctx, e.Thread)
 	if err != nil {
 		return err
 	}
@@ -155,7 +155,7 @@ func (b *builder) fillFromChain(e *Ended) error {
 		return err
 	}
 	if e.Steps == nil {
-		e.Steps = c.hashes()
+		e.Steps = c.stepHashes()
 	}
 	if e.Workflow == "" {
 		e.Workflow = c.Start.Workflow
@@ -191,41 +191,41 @@ func (b *builder) historyLines(root dirEdit, lines []Ended) error {
 	}
 	edit := dirEdit{}
 	for year, days := range years {
-		old, err := b.v.year(b.ctx, year)
+		old, err := b.v.readYear(b.ctx, year)
 		if err != nil {
 			return err
 		}
-		d, err := b.edited(historyDir+"/"+year, old, old, days)
+		d, err := b.editFolder(historyDir+"/"+year, old, old, days)
 		if err != nil {
 			return err
 		}
-		edit.folder(year, d)
+		edit.setFolder(year, d)
 	}
-	d, err := b.edited(historyDir, b.cur.history, b.v.history, edit)
+	d, err := b.editFolder(historyDir, b.cur.history, b.v.history, edit)
 	if err != nil {
 		return err
 	}
 	b.cur.history = d
-	root.folder(historyDir, d)
+	root.setFolder(historyDir, d)
 	return nil
 }
 
 // appendDay adds lines to the file of a day, and writes the day's page anew.
 func (b *builder) appendDay(edit dirEdit, path, year, day string, lines []Ended) error {
-	old, err := b.v.year(b.ctx, year)
+	old, err := b.v.readYear(b.ctx, year)
 	if err != nil {
 		return err
 	}
 	var data []byte
 	var base *wire.Object
-	if e, ok := old.get(day); ok {
-		o, err := b.v.object(b.ctx, path, e.ID, plumbing.BlobObject, statefile.MaxHistoryFile)
+	if e, ok := old.findEntry(day); ok {
+		o, err := b.v.readObject(b.ctx, path, e.ID, plumbing.BlobObject, statefile.MaxHistoryFile)
 		if err != nil {
 			return err
 		}
 		base, data = &o, slices.Clone(o.Data)
 		if len(data) > 0 && data[len(data)-1] != '\n' {
-			return content(path, "its last line is cut off")
+			return newContentError(path, "its last line is cut off")
 		}
 	}
 	for _, e := range lines {
@@ -239,12 +239,12 @@ func (b *builder) appendDay(edit dirEdit, path, year, day string, lines []Ended)
 		return fmt.Errorf("%w: %s would have %d bytes, more than %d", ErrInvalid, path, len(data), statefile.MaxHistoryFile)
 	}
 	o := wire.NewObject(plumbing.BlobObject, data)
-	b.send(o, base)
-	edit.file(day, o.ID)
+	b.addToPack(o, base)
+	edit.setFile(day, o.ID)
 	if text, err := statefile.DayPage(data); err == nil { // else a line was damaged before: nothing depends on the page
 		page := wire.NewObject(plumbing.BlobObject, text)
-		b.send(page, dayPageBase(old, statefile.DayPagePath(day), base))
-		edit.file(statefile.DayPagePath(day), page.ID)
+		b.addToPack(page, dayPageBase(old, statefile.DayPagePath(day), base))
+		edit.setFile(statefile.DayPagePath(day), page.ID)
 	}
 	return nil
 }
@@ -257,7 +257,7 @@ func dayPageBase(year *dir, name string, lines *wire.Object) *wire.Object {
 	}
 	text, err := statefile.DayPage(lines.Data)
 	page := wire.NewObject(plumbing.BlobObject, text)
-	if err != nil || year.id(name) != page.ID {
+	if err != nil || year.entryID(name) != page.ID {
 		return nil
 	}
 	return &page

@@ -73,7 +73,7 @@ func BuildAttempt(a Attempt) (wire.RefUpdate, []wire.PackObject, error) {
 		if err != nil {
 			return fail(err)
 		}
-		files[a.path(n)] = add(plumbing.BlobObject, data)
+		files[a.nodePath(n)] = add(plumbing.BlobObject, data)
 	}
 	text := strings.ToValidUTF8(a.Error, "\uFFFD")
 	if len(text) > maxErrorText {
@@ -83,7 +83,7 @@ func BuildAttempt(a Attempt) (wire.RefUpdate, []wire.PackObject, error) {
 	if a.Unlinked != "" {
 		files[attemptUnlinked] = add(plumbing.BlobObject, []byte(a.Unlinked+"\n"))
 	}
-	root, folders, err := files.edit("")
+	root, folders, err := files.buildEdit("")
 	if err != nil {
 		return fail(err)
 	}
@@ -91,12 +91,12 @@ func BuildAttempt(a Attempt) (wire.RefUpdate, []wire.PackObject, error) {
 		objs = append(objs, wire.PackObject{Object: d.obj})
 	}
 	if !a.WorkTree.IsZero() {
-		root.folder(attemptWork, &dir{obj: wire.Object{ID: a.WorkTree}})
+		root.setFolder(attemptWork, &dir{obj: wire.Object{ID: a.WorkTree}})
 		if a.WorkTree == wire.EmptyTree {
 			objs = append(objs, wire.PackObject{Object: wire.NewObject(plumbing.TreeObject, nil)})
 		}
 	}
-	d, err := (*dir)(nil).with("", root)
+	d, err := (*dir)(nil).afterEdit("", root)
 	if err != nil {
 		return fail(err)
 	}
@@ -110,8 +110,8 @@ func BuildAttempt(a Attempt) (wire.RefUpdate, []wire.PackObject, error) {
 	return u, objs, nil
 }
 
-// path is where a node goes in the tree of the attempt's commit.
-func (a Attempt) path(n PlacedNode) string {
+// nodePath is where a node goes in the tree of the attempt's commit.
+func (a Attempt) nodePath(n PlacedNode) string {
 	path := n.Place.Path(n.Hash)
 	if rest, ok := strings.CutPrefix(path, threadPath(a.Thread)+"/"); ok {
 		return attemptThread + "/" + rest
@@ -122,15 +122,15 @@ func (a Attempt) path(n PlacedNode) string {
 // nestedFiles are files by their paths.
 type nestedFiles map[string]wire.ID
 
-// edit makes the folders of the files: the one at path as an edit, and all that are
+// buildEdit makes the folders of the files: the one at path as an edit, and all that are
 // below it.
-func (f nestedFiles) edit(path string) (dirEdit, []*dir, error) {
+func (f nestedFiles) buildEdit(path string) (dirEdit, []*dir, error) {
 	out := dirEdit{}
 	below := map[string]nestedFiles{}
 	for name, id := range f {
 		folder, rest, nested := strings.Cut(name, "/")
 		if !nested {
-			out.file(name, id)
+			out.setFile(name, id)
 			continue
 		}
 		if below[folder] == nil {
@@ -140,15 +140,15 @@ func (f nestedFiles) edit(path string) (dirEdit, []*dir, error) {
 	}
 	var dirs []*dir
 	for name, files := range below {
-		edit, more, err := files.edit(path + name + "/")
+		edit, more, err := files.buildEdit(path + name + "/")
 		if err != nil {
 			return nil, nil, err
 		}
-		d, err := (*dir)(nil).with(path+name, edit)
+		d, err := (*dir)(nil).afterEdit(path+name, edit)
 		if err != nil {
 			return nil, nil, err
 		}
-		out.folder(name, d)
+		out.setFolder(name, d)
 		dirs = append(append(dirs, more...), d)
 	}
 	return out, dirs, nil
@@ -193,8 +193,8 @@ func (s *Store) ReadAttempt(ctx context.Context, v *View, ref string) (Attempt, 
 		return a, fmt.Errorf("read %s: %w", ref, err)
 	}
 	r := &attemptReader{ctx: ctx, v: v, ref: ref, cache: newCache(), a: a}
-	r.cache.add(objs)
-	if err := r.read(id); err != nil {
+	r.cache.addObjects(objs)
+	if err := r.readCommit(id); err != nil {
 		return a, err
 	}
 	return r.a, nil
@@ -220,16 +220,16 @@ func (s *Store) Unlinked(ctx context.Context, v *View, refs []string) ([]string,
 		return nil, err
 	}
 	r := &attemptReader{cache: newCache()}
-	r.cache.add(objs)
+	r.cache.addObjects(objs)
 	return slices.DeleteFunc(slices.Clone(refs), func(ref string) bool {
 		id, _ := v.Ref(ref)
-		o, _ := r.cache.get(id)
+		o, _ := r.cache.getObject(id)
 		c, err := gitobj.DecodeCommit(o.Data)
 		if err != nil {
 			return true
 		}
-		root, err := r.dir("", c.Tree, checkAttempt)
-		return err != nil || root.id(attemptUnlinked).IsZero()
+		root, err := r.readDir("", c.Tree, checkAttempt)
+		return err != nil || root.entryID(attemptUnlinked).IsZero()
 	}), nil
 }
 
@@ -258,10 +258,10 @@ type attemptReader struct {
 	a     Attempt
 }
 
-func (r *attemptReader) read(id wire.ID) error {
-	o, _ := r.cache.get(id)
+func (r *attemptReader) readCommit(id wire.ID) error {
+	o, _ := r.cache.getObject(id)
 	if o.Type != plumbing.CommitObject {
-		return content(r.ref, "it does not point to a commit")
+		return newContentError(r.ref, "it does not point to a commit")
 	}
 	c, err := gitobj.DecodeCommit(o.Data)
 	if err != nil {
@@ -276,12 +276,12 @@ func (r *attemptReader) read(id wire.ID) error {
 		r.a.Claim = &claim
 		return nil
 	}
-	root, err := r.dir("", c.Tree, checkAttempt)
+	root, err := r.readDir("", c.Tree, checkAttempt)
 	if err != nil {
 		return err
 	}
-	r.a.WorkTree = root.id(attemptWork)
-	return r.nodes(root)
+	r.a.WorkTree = root.entryID(attemptWork)
+	return r.readNodes(root)
 }
 
 func checkAttempt(e gitobj.Entry) error {
@@ -289,15 +289,15 @@ func checkAttempt(e gitobj.Entry) error {
 	case attemptThread, casDir, attemptWork:
 		return folderEntry(e)
 	case attemptError, attemptUnlinked:
-		return regular(e)
+		return checkRegular(e)
 	}
 	return errForeign
 }
 
-func (r *attemptReader) dir(path string, id wire.ID, check func(gitobj.Entry) error) (*dir, error) {
-	o, ok := r.cache.get(id)
+func (r *attemptReader) readDir(path string, id wire.ID, check func(gitobj.Entry) error) (*dir, error) {
+	o, ok := r.cache.getObject(id)
 	if !ok {
-		return nil, content(r.ref, "the remote doesn't send its object "+id.String())
+		return nil, newContentError(r.ref, "the remote doesn't send its object "+id.String())
 	}
 	d, err := parseDir(path, o, check)
 	if err != nil {
@@ -309,17 +309,17 @@ func (r *attemptReader) dir(path string, id wire.ID, check func(gitobj.Entry) er
 // attemptFilter sends the folders of an attempt with all nodes, see Place.folder.
 const attemptFilter = "tree:3"
 
-// nodes fetches and checks the nodes of all folders.
-func (r *attemptReader) nodes(root *dir) error {
+// readNodes fetches and checks the nodes of all folders.
+func (r *attemptReader) readNodes(root *dir) error {
 	var todo []inside
 	var wants []wire.ID
-	for _, in := range []inside{{Place{}, casDir, root.id(casDir), checkCas}, {Place{Thread: r.a.Thread}, attemptThread, root.id(attemptThread), checkThread}} {
+	for _, in := range []inside{{Place{}, casDir, root.entryID(casDir), checkCas}, {Place{Thread: r.a.Thread}, attemptThread, root.entryID(attemptThread), checkThread}} {
 		if !in.id.IsZero() {
 			todo, wants = append(todo, in), append(wants, in.id)
 		}
 	}
 	for _, name := range []string{attemptError, attemptUnlinked} {
-		if e, ok := root.get(name); ok {
+		if e, ok := root.findEntry(name); ok {
 			wants = append(wants, e.ID)
 		}
 	}
@@ -330,11 +330,11 @@ func (r *attemptReader) nodes(root *dir) error {
 	if err != nil {
 		return fmt.Errorf("read %s: %w", r.ref, err)
 	}
-	r.cache.add(objs)
-	if blob, ok := r.cache.get(root.id(attemptError)); ok && len(blob.Data) <= 2*maxErrorText {
+	r.cache.addObjects(objs)
+	if blob, ok := r.cache.getObject(root.entryID(attemptError)); ok && len(blob.Data) <= 2*maxErrorText {
 		r.a.Error = string(blob.Data)
 	}
-	if blob, ok := r.cache.get(root.id(attemptUnlinked)); ok {
+	if blob, ok := r.cache.getObject(root.entryID(attemptUnlinked)); ok {
 		if h := node.Hash(strings.TrimSuffix(string(blob.Data), "\n")); h.Valid() {
 			r.a.Unlinked = h
 		}
@@ -343,14 +343,14 @@ func (r *attemptReader) nodes(root *dir) error {
 	for len(todo) > 0 {
 		in := todo[0]
 		todo = todo[1:]
-		d, err := r.dir(in.path, in.id, in.check)
+		d, err := r.readDir(in.path, in.id, in.check)
 		if err != nil {
 			return err
 		}
 		for _, e := range d.entries {
-			if below, ok := in.below(d, e); ok {
+			if below, ok := in.insideOf(d, e); ok {
 				todo = append(todo, below)
-			} else if err := r.node(in.place, d, e); err != nil && !in.place.Detail {
+			} else if err := r.readNode(in.place, d, e); err != nil && !in.place.Detail {
 				return err // what else the agent made is for people: it keeps nobody from going on
 			}
 		}
@@ -358,9 +358,9 @@ func (r *attemptReader) nodes(root *dir) error {
 	nodes := r.a.Nodes
 	r.a.Nodes = nil
 	for _, n := range nodes {
-		err := r.v.s.schemas.Check(r.getter(n.Place), n.Node)
+		err := r.v.s.schemas.Check(r.typeGetter(n.Place), n.Node)
 		if err != nil && !n.Place.Detail {
-			return damagedUnlessWire(r.ref+": "+r.a.path(n), err)
+			return damagedUnlessWire(r.ref+": "+r.a.nodePath(n), err)
 		}
 		if err == nil {
 			r.a.Nodes = append(r.a.Nodes, n)
@@ -369,30 +369,30 @@ func (r *attemptReader) nodes(root *dir) error {
 	return nil
 }
 
-func (r *attemptReader) node(at Place, d *dir, f gitobj.Entry) error {
-	path := r.ref + ": " + d.at(f.Name)
+func (r *attemptReader) readNode(at Place, d *dir, f gitobj.Entry) error {
+	path := r.ref + ": " + d.pathOf(f.Name)
 	at, h, ok := at.nodeAt(f.Name)
 	if !ok {
-		return content(path, errForeign.Error())
+		return newContentError(path, errForeign.Error())
 	}
-	o, _ := r.cache.get(f.ID)
+	o, _ := r.cache.getObject(f.ID)
 	if o.Type != plumbing.BlobObject || len(o.Data) > MaxNodeFile {
-		return content(path, "it is missing, no file, or too large")
+		return newContentError(path, "it is missing, no file, or too large")
 	}
 	n, err := decodeNode(path, o)
 	if err != nil {
 		return err
 	}
 	if n.hash != h {
-		return content(path, fmt.Sprintf("its content hashes to %s", n.hash))
+		return newContentError(path, fmt.Sprintf("its content hashes to %s", n.hash))
 	}
 	r.fresh.Add(at, h, n.node)
 	r.a.Nodes = append(r.a.Nodes, PlacedNode{Hash: h, Node: n.node, Place: at})
 	return nil
 }
 
-// getter finds the types of nodes in one place: there, else among the shared ones.
-func (r *attemptReader) getter(at Place) node.Getter {
+// typeGetter finds the types of nodes in one place: there, else among the shared ones.
+func (r *attemptReader) typeGetter(at Place) node.Getter {
 	reader := &folderReader{ctx: r.ctx, v: r.v, fresh: r.fresh}
 	return getterFunc(func(h node.Hash) (node.Node, error) {
 		if _, known := known()[h]; !known && at.Of != "" {

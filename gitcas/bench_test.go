@@ -196,7 +196,7 @@ func lastHash(c Chain) *node.Hash {
 // benchWork is a commit on the work branch with one small file.
 func benchWork(parent wire.ID, seed uint64) (wire.ID, []wire.PackObject) {
 	blob := wire.NewObject(plumbing.BlobObject, fmt.Appendf(nil, "work %d\n", seed))
-	tree, _ := (*dir)(nil).with("", dirEdit{"f": {Name: "f", Mode: 0o100644, ID: blob.ID}})
+	tree, _ := (*dir)(nil).afterEdit("", dirEdit{"f": {Name: "f", Mode: 0o100644, ID: blob.ID}})
 	var parents []wire.ID
 	if !parent.IsZero() {
 		parents = append(parents, parent)

@@ -39,17 +39,17 @@ type Summary struct {
 // long thread it reads head and StartNode, both checked, and takes the entry's
 // word for what the steps used; of any other it reads the chain.
 func (v *View) Summary(ctx context.Context, id ThreadID) (Summary, error) {
-	s, err := v.summary(ctx, id)
-	return s, v.s.advise(v.refs, err)
+	s, err := v.readSummary(ctx, id)
+	return s, v.s.adviseRestore(v.refs, err)
 }
 
-func (v *View) summary(ctx context.Context, id ThreadID) (Summary, error) {
-	if !v.long(id) {
-		c, err := v.chain(ctx, id)
-		return Summary{c.Start, c.StartHash, c.used()}, err
+func (v *View) readSummary(ctx context.Context, id ThreadID) (Summary, error) {
+	if !v.isLong(id) {
+		c, err := v.readChain(ctx, id)
+		return Summary{c.Start, c.StartHash, c.addUpUsage()}, err
 	}
 	e, _ := v.Entry(id)
-	d, err := v.folder(ctx, id)
+	d, err := v.threadFolder(ctx, id)
 	if err != nil {
 		return Summary{}, err
 	}
@@ -59,7 +59,7 @@ func (v *View) summary(ctx context.Context, id ThreadID) (Summary, error) {
 	}
 	step, err := record.ParseStep(head)
 	if err != nil {
-		return Summary{}, contentErr(d.at(nodeFile(e.Head)), err)
+		return Summary{}, contentErr(d.pathOf(nodeFile(e.Head)), err)
 	}
 	out := Summary{StartHash: step.Start, Used: e.Used}
 	start, err := v.nodeIn(ctx, d, threadPath(id), step.Start)
@@ -67,7 +67,7 @@ func (v *View) summary(ctx context.Context, id ThreadID) (Summary, error) {
 		return Summary{}, err
 	}
 	if out.Start, err = record.ParseStart(start); err != nil {
-		return Summary{}, contentErr(d.at(nodeFile(step.Start)), err)
+		return Summary{}, contentErr(d.pathOf(nodeFile(step.Start)), err)
 	}
 	return out, nil
 }
@@ -77,16 +77,16 @@ func (v *View) summary(ctx context.Context, id ThreadID) (Summary, error) {
 // for it; none stands twice, the first has no predecessor, and the workflow and each
 // step's output and body are there. What these hold is checked when it is read, see In.
 func (v *View) Chain(ctx context.Context, id ThreadID) (Chain, error) {
-	c, err := v.chain(ctx, id)
-	return c, v.s.advise(v.refs, err)
+	c, err := v.readChain(ctx, id)
+	return c, v.s.adviseRestore(v.refs, err)
 }
 
-func (v *View) chain(ctx context.Context, id ThreadID) (Chain, error) {
+func (v *View) readChain(ctx context.Context, id ThreadID) (Chain, error) {
 	e, ok := v.Entry(id)
 	if !ok {
 		return Chain{}, fmt.Errorf("%w: %s", ErrUnknownThread, id)
 	}
-	d, err := v.folder(ctx, id)
+	d, err := v.threadFolder(ctx, id)
 	if err != nil {
 		return Chain{}, err
 	}
@@ -109,11 +109,11 @@ func (v *View) chain(ctx context.Context, id ThreadID) (Chain, error) {
 
 // nodeIn reads a node of a chain, which must be in the thread's folder.
 func (v *View) nodeIn(ctx context.Context, d *dir, path string, h node.Hash) (node.Node, error) {
-	f, ok := d.get(nodeFile(h))
+	f, ok := d.findEntry(nodeFile(h))
 	if !ok {
-		return node.Node{}, content(path+"/"+nodeFile(h), "the chain needs it, and it is missing")
+		return node.Node{}, newContentError(path+"/"+nodeFile(h), "the chain needs it, and it is missing")
 	}
-	return v.read(ctx, d.at(f.Name), f.ID, h)
+	return v.readNode(ctx, d.pathOf(f.Name), f.ID, h)
 }
 
 // hasOutputs makes sure that what a thread's steps produced is there.
@@ -124,10 +124,10 @@ func hasOutputs(id ThreadID, c Chain, d *dir) error {
 			if r.To != record.ToOwn {
 				continue
 			}
-			_, here := d.get(own.file(r.Hash))
+			_, here := d.findEntry(own.fileName(r.Hash))
 			_, flow := c.Definition[r.Hash]
 			if _, known := known()[r.Hash]; !here && !flow && !known {
-				return content(own.Path(r.Hash), fmt.Sprintf("it is the %s of step %s, and it is missing", r.Field, s.Hash))
+				return newContentError(own.Path(r.Hash), fmt.Sprintf("it is the %s of step %s, and it is missing", r.Field, s.Hash))
 			}
 		}
 	}
@@ -144,7 +144,7 @@ func readChain(head node.Hash, where string, get func(node.Hash) (node.Node, err
 	for c.StartHash == "" {
 		path := where + "/" + nodeFile(at)
 		if len(c.Steps) > maxChain {
-			return Chain{}, content(path, "the chain runs in a circle, or is endless")
+			return Chain{}, newContentError(path, "the chain runs in a circle, or is endless")
 		}
 		n, err := get(at)
 		if err != nil {
@@ -155,7 +155,7 @@ func readChain(head node.Hash, where string, get func(node.Hash) (node.Node, err
 		}
 		if record.IsStart(n.Type) {
 			if len(c.Steps) > 0 {
-				return Chain{}, content(path, "a step names the StartNode as its predecessor")
+				return Chain{}, newContentError(path, "a step names the StartNode as its predecessor")
 			}
 			c.StartHash = at
 			break
@@ -219,7 +219,7 @@ func (c *Chain) compareDigest(path string, n node.Node) (err error) {
 func checkFollows(path string, s record.Step, after ChainStep) error {
 	switch {
 	case s.Start != after.Start:
-		return content(path, fmt.Sprintf("its start is %s, that of the step after it %s", s.Start, after.Start))
+		return newContentError(path, fmt.Sprintf("its start is %s, that of the step after it %s", s.Start, after.Start))
 	case s.Digests != nil && after.Digests == nil:
 		return withoutDigests(path[:len(path)-len(nodeFile(after.Hash))-1], after.Hash)
 	}
@@ -228,13 +228,13 @@ func checkFollows(path string, s record.Step, after ChainStep) error {
 
 // withoutDigests is the error for a step that has no digests, though one before it has.
 func withoutDigests(where string, h node.Hash) error {
-	return content(where+"/"+nodeFile(h), "it has no digests, and what comes before it in the chain has: uwf did not write it")
+	return newContentError(where+"/"+nodeFile(h), "it has no digests, and what comes before it in the chain has: uwf did not write it")
 }
 
 func sameDigest(path string, n node.Node, want node.Digest, what string) error {
 	got, err := n.Sum()
 	if err == nil && got != want {
-		err = exchanged(path, what)
+		err = newExchangedError(path, what)
 	}
 	return err
 }
@@ -278,8 +278,8 @@ func checkAttempts(c Chain, where string, get func(node.Hash) (node.Node, error)
 	return nil
 }
 
-// hashes are the steps' hashes, oldest first.
-func (c Chain) hashes() []node.Hash {
+// stepHashes are the steps' hashes, oldest first.
+func (c Chain) stepHashes() []node.Hash {
 	out := make([]node.Hash, len(c.Steps))
 	for i, s := range c.Steps {
 		out[i] = s.Hash

@@ -60,7 +60,7 @@ func (t *threadEdit) knownFolder(d *dir) *dir {
 	return d
 }
 
-func (t *threadEdit) at(p Place) dirEdit {
+func (t *threadEdit) editAt(p Place) dirEdit {
 	if !p.Detail {
 		return t.files
 	}
@@ -78,13 +78,13 @@ func newBuilder(ctx context.Context, v *View, c *Change) *builder {
 	}
 }
 
-// reader finds nodes as they are after this change.
-func (b *builder) reader() *folderReader {
+// newReader finds nodes as they are after this change.
+func (b *builder) newReader() *folderReader {
 	return &folderReader{ctx: b.ctx, v: b.v, fresh: b.fresh, base: func(id ThreadID) (*dir, error) {
 		if t, ok := b.threads[id]; ok {
 			return t.base, nil
 		}
-		return b.v.folder(b.ctx, id)
+		return b.v.threadFolder(b.ctx, id)
 	}}
 }
 
@@ -93,58 +93,58 @@ func (c *Change) hasContent() bool {
 	return c.Deed || len(c.Nodes) > 0 || len(c.Readable) > 0 || len(c.Threads) > 0 || len(c.Registry) > 0 || len(c.Forks) > 0 || len(c.Reopen) > 0
 }
 
-// build makes the commits. Afterwards cur is the state after them.
-func (b *builder) build() error {
+// buildCommits makes the commits. Afterwards cur is the state after them.
+func (b *builder) buildCommits() error {
 	if b.c.hasContent() {
-		if err := b.content(); err != nil {
+		if err := b.buildContent(); err != nil {
 			return err
 		}
 	}
 	if len(b.c.Archive) > 0 || len(b.c.Removed) > 0 {
-		return b.archive()
+		return b.archiveThreads()
 	}
 	return nil
 }
 
-// content makes the commit with nodes and entries.
-func (b *builder) content() error {
+// buildContent makes the commit with nodes and entries.
+func (b *builder) buildContent() error {
 	if err := b.takeNodes(); err != nil {
 		return err
 	}
 	for _, id := range slices.Sorted(maps.Keys(b.c.Forks)) {
-		if err := b.fork(id, b.c.Forks[id]); err != nil {
+		if err := b.forkThread(id, b.c.Forks[id]); err != nil {
 			return err
 		}
 	}
 	for _, e := range b.c.Reopen {
-		if err := b.reopen(e); err != nil {
+		if err := b.reopenThread(e); err != nil {
 			return err
 		}
 	}
 	for _, n := range b.c.Nodes {
-		if err := b.place(n); err != nil {
+		if err := b.placeNode(n); err != nil {
 			return err
 		}
 	}
-	if err := b.closed(); err != nil {
+	if err := b.checkClosures(); err != nil {
 		return err
 	}
 	for _, path := range slices.Sorted(maps.Keys(b.c.Readable)) {
-		if err := b.page(path, b.c.Readable[path]); err != nil {
+		if err := b.putPage(path, b.c.Readable[path]); err != nil {
 			return err
 		}
 	}
 	root := dirEdit{}
-	if err := b.folders(root); err != nil {
+	if err := b.writeFolders(root); err != nil {
 		return err
 	}
-	if err := b.lists(root); err != nil {
+	if err := b.writeLists(root); err != nil {
 		return err
 	}
 	if err := b.noteRefs(root); err != nil {
 		return err
 	}
-	return b.commit(root, b.c.Subject, b.c.Body, b.c.Trailers)
+	return b.writeCommit(root, b.c.Subject, b.c.Body, b.c.Trailers)
 }
 
 // noteRefs writes into VERSION how many refs the remote takes in a push, once a refusal has
@@ -168,15 +168,15 @@ func (b *builder) noteRefs(root dirEdit) error {
 	return b.rootFile(root, versionName, text, statefile.MaxVersionFile)
 }
 
-// thread returns the edit of a thread's folder.
-func (b *builder) thread(id ThreadID) (*threadEdit, error) {
+// editThread returns the edit of a thread's folder.
+func (b *builder) editThread(id ThreadID) (*threadEdit, error) {
 	if e, ok := b.threads[id]; ok {
 		return e, nil
 	}
 	if !id.Valid() {
 		return nil, fmt.Errorf("%w: %w: %.40q", ErrInvalid, statefile.ErrBadThreadID, id)
 	}
-	d, err := b.v.folder(b.ctx, id)
+	d, err := b.v.threadFolder(b.ctx, id)
 	if err != nil {
 		return nil, err
 	}
@@ -200,40 +200,40 @@ func (b *builder) takeNodes() error {
 	return nil
 }
 
-// place puts one node where it belongs, unless it is there.
-func (b *builder) place(n PlacedNode) error {
-	data, err := b.check(n)
+// placeNode puts one node where it belongs, unless it is there.
+func (b *builder) placeNode(n PlacedNode) error {
+	data, err := b.checkNode(n)
 	if err != nil {
 		return fmt.Errorf("store node %s: %w", n.Place.Path(n.Hash), err)
 	}
 	blob := wire.NewObject(plumbing.BlobObject, data)
-	name := n.Place.file(n.Hash)
+	name := n.Place.fileName(n.Hash)
 	edit, base := b.cas, b.cur.cas
 	if n.Place.Thread != "" {
-		t, err := b.thread(n.Place.Thread)
+		t, err := b.editThread(n.Place.Thread)
 		if err != nil {
 			return err
 		}
-		edit, base = t.at(n.Place), t.base
+		edit, base = t.editAt(n.Place), t.base
 		if n.Place.Detail {
 			base = nil // compared with what is there, if anything, once that is read
 		}
 	}
-	if old, there := base.get(name); there {
+	if old, there := base.findEntry(name); there {
 		if _, known := known()[n.Hash]; known {
 			return nil // compared by check; nobody reads the stored one
 		}
-		return b.sameNode(base.at(name), old.ID, n)
+		return b.sameNode(base.pathOf(name), old.ID, n)
 	}
-	edit.file(name, blob.ID)
-	b.send(blob, nil)
+	edit.setFile(name, blob.ID)
+	b.addToPack(blob, nil)
 	b.made[blob.ID] = stored{hash: n.Hash, node: n.Node, checked: n.Place.Of == ""}
 	return nil
 }
 
-// check makes sure that a node is what its hash says, fits its schema and is what may
+// checkNode makes sure that a node is what its hash says, fits its schema and is what may
 // be in its place, and returns its file.
-func (b *builder) check(n PlacedNode) ([]byte, error) {
+func (b *builder) checkNode(n PlacedNode) ([]byte, error) {
 	h, err := n.Node.Hash()
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
@@ -253,9 +253,9 @@ func (b *builder) check(n PlacedNode) ([]byte, error) {
 			return nil, err
 		}
 	}
-	types, err := b.reader().typesIn(n.Place)
+	types, err := b.newReader().typesIn(n.Place)
 	if err != nil {
-		return nil, unstorable(err)
+		return nil, asChangeFault(err)
 	}
 	if err := b.v.s.schemas.Check(types, n.Node); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
@@ -276,10 +276,10 @@ func EncodeNode(n node.Node) ([]byte, error) {
 	return data, nil
 }
 
-// closed makes sure that all that the change's records refer to is under their hashes, and
+// checkClosures makes sure that all that the change's records refer to is under their hashes, and
 // is what they say: nothing is stored that could not be read.
-func (b *builder) closed() error {
-	r := b.reader()
+func (b *builder) checkClosures() error {
+	r := b.newReader()
 	for at, nodes := range b.fresh {
 		if at.Thread == "" || at.Of != "" {
 			continue
@@ -292,16 +292,16 @@ func (b *builder) closed() error {
 				_, err = r.readClosed(p)
 			}
 			if err != nil {
-				return unstorable(fmt.Errorf("store %s: %w", at.Path(h), err))
+				return asChangeFault(fmt.Errorf("store %s: %w", at.Path(h), err))
 			}
 		}
 	}
 	return nil
 }
 
-// unstorable says of an error about what is to be stored that it is the change's fault,
+// asChangeFault says of an error about what is to be stored that it is the change's fault,
 // not the store's.
-func unstorable(err error) error {
+func asChangeFault(err error) error {
 	var d *DamagedError
 	if !errors.As(err, &d) || errors.Is(err, wire.ErrUnreachable) {
 		return err
@@ -312,8 +312,8 @@ func unstorable(err error) error {
 // sameNode refuses a node whose hash is taken by another payload. The stored one
 // stays, with its time.
 func (b *builder) sameNode(path string, id wire.ID, n PlacedNode) error {
-	old, err := b.v.decode(path, id, n.Hash, func() (wire.Object, error) {
-		return b.v.object(b.ctx, path, id, plumbing.BlobObject, MaxNodeFile)
+	old, err := b.v.decodeNode(path, id, n.Hash, func() (wire.Object, error) {
+		return b.v.readObject(b.ctx, path, id, plumbing.BlobObject, MaxNodeFile)
 	})
 	if err != nil {
 		return err
@@ -339,8 +339,8 @@ func samePayload(a, b node.Node) error {
 	return nil
 }
 
-// page puts a page for people.
-func (b *builder) page(path string, text []byte) error {
+// putPage puts a page for people.
+func (b *builder) putPage(path string, text []byte) error {
 	id, name, err := splitReadable(path)
 	if err != nil {
 		return err
@@ -348,25 +348,25 @@ func (b *builder) page(path string, text []byte) error {
 	if len(text) > maxReadable {
 		text = append(bytes.ToValidUTF8(text[:maxReadable], nil), "\n…\n"...)
 	}
-	t, err := b.thread(id)
+	t, err := b.editThread(id)
 	if err != nil {
 		return err
 	}
 	blob := wire.NewObject(plumbing.BlobObject, text)
-	t.pages.file(name, blob.ID)
-	b.send(blob, nil)
+	t.pages.setFile(name, blob.ID)
+	b.addToPack(blob, nil)
 	return nil
 }
 
-// folders writes the edited folders below root.
-func (b *builder) folders(root dirEdit) error {
+// writeFolders writes the edited folders below root.
+func (b *builder) writeFolders(root dirEdit) error {
 	if len(b.cas) > 0 {
-		d, err := b.edited(casDir, b.cur.cas, b.v.cas, b.cas)
+		d, err := b.editFolder(casDir, b.cur.cas, b.v.cas, b.cas)
 		if err != nil {
 			return err
 		}
 		b.cur.cas = d
-		root.folder(casDir, d)
+		root.setFolder(casDir, d)
 	}
 	edit := dirEdit{}
 	loaded := maps.Clone(b.cur.folders)
@@ -375,16 +375,16 @@ func (b *builder) folders(root dirEdit) error {
 		if err != nil {
 			return err
 		}
-		edit.folder(string(id), d)
+		edit.setFolder(string(id), d)
 		loaded[id] = d
 	}
 	if len(edit) > 0 {
-		d, err := b.edited(threadsDir, b.cur.threadDirs, b.v.threadDirs, edit)
+		d, err := b.editFolder(threadsDir, b.cur.threadDirs, b.v.threadDirs, edit)
 		if err != nil {
 			return err
 		}
 		b.cur.threadDirs, b.cur.folders = d, loaded
-		root.folder(threadsDir, d)
+		root.setFolder(threadsDir, d)
 	}
 	return nil
 }
@@ -393,7 +393,7 @@ func (b *builder) folders(root dirEdit) error {
 func (b *builder) threadFolder(id ThreadID, t *threadEdit) (*dir, error) {
 	path := threadPath(id)
 	if len(t.details) > 0 {
-		old, err := b.v.sub(b.ctx, t.base, detailDir, checkDetails)
+		old, err := b.v.readSub(b.ctx, t.base, detailDir, checkDetails)
 		if err != nil {
 			return nil, err
 		}
@@ -403,16 +403,16 @@ func (b *builder) threadFolder(id ThreadID, t *threadEdit) (*dir, error) {
 			if err != nil {
 				return nil, err
 			}
-			edit.folder(string(of), d)
+			edit.setFolder(string(of), d)
 		}
 		d, err := b.editInner(path+"/"+detailDir, old, t.knownFolder(old), edit)
 		if err != nil {
 			return nil, err
 		}
-		t.files.folder(detailDir, d)
+		t.files.setFolder(detailDir, d)
 	}
 	if len(t.pages) > 0 {
-		old, err := b.v.sub(b.ctx, t.base, pagesDir, checkPages)
+		old, err := b.v.readSub(b.ctx, t.base, pagesDir, checkPages)
 		if err != nil {
 			return nil, err
 		}
@@ -420,26 +420,26 @@ func (b *builder) threadFolder(id ThreadID, t *threadEdit) (*dir, error) {
 		if err != nil {
 			return nil, err
 		}
-		t.files.folder(pagesDir, d)
+		t.files.setFolder(pagesDir, d)
 	}
-	return b.edited(path, t.base, t.known, t.files)
+	return b.editFolder(path, t.base, t.known, t.files)
 }
 
 // detailFolder writes the folder of a record's details.
 func (b *builder) detailFolder(p Place, details *dir, edit dirEdit) (*dir, error) {
-	old, err := b.v.sub(b.ctx, details, string(p.Of), checkCas)
+	old, err := b.v.readSub(b.ctx, details, string(p.Of), checkCas)
 	if err != nil {
 		return nil, err
 	}
 	if err := b.keepSame(p, old, edit); err != nil {
 		return nil, err
 	}
-	return b.edited(p.folder(), old, old, edit)
+	return b.editFolder(p.folderPath(), old, old, edit)
 }
 
 // editInner is edited for a folder that the next view has, as Load would bring it.
 func (b *builder) editInner(path string, old, known *dir, edit dirEdit) (*dir, error) {
-	d, err := b.edited(path, old, known, edit)
+	d, err := b.editFolder(path, old, known, edit)
 	if err != nil || d == nil {
 		return d, err
 	}
@@ -454,11 +454,11 @@ func (b *builder) editInner(path string, old, known *dir, edit dirEdit) (*dir, e
 func (b *builder) keepSame(p Place, old *dir, edit dirEdit) error {
 	for name := range edit {
 		h, isNode := nodeOf(name)
-		e, there := old.get(name)
+		e, there := old.findEntry(name)
 		if !there || !isNode {
 			continue
 		}
-		if err := b.sameNode(old.at(name), e.ID, PlacedNode{Hash: h, Node: b.fresh[p][h]}); err != nil {
+		if err := b.sameNode(old.pathOf(name), e.ID, PlacedNode{Hash: h, Node: b.fresh[p][h]}); err != nil {
 			return err
 		}
 		delete(edit, name)
@@ -466,23 +466,23 @@ func (b *builder) keepSame(p Place, old *dir, edit dirEdit) error {
 	return nil
 }
 
-// edited makes a folder and sends it as a delta against known, which the remote
+// editFolder makes a folder and sends it as a delta against known, which the remote
 // has.
-func (b *builder) edited(path string, from, known *dir, edit dirEdit) (*dir, error) {
-	d, err := from.with(path, edit)
+func (b *builder) editFolder(path string, from, known *dir, edit dirEdit) (*dir, error) {
+	d, err := from.afterEdit(path, edit)
 	if err != nil || d == nil {
 		return nil, err
 	}
 	if known != nil {
-		b.send(d.obj, &known.obj)
+		b.addToPack(d.obj, &known.obj)
 	} else {
-		b.send(d.obj, nil)
+		b.addToPack(d.obj, nil)
 	}
 	return d, nil
 }
 
-// send adds an object to the pack, once, unless it is its own base.
-func (b *builder) send(o wire.Object, base *wire.Object) {
+// addToPack adds an object to the pack, once, unless it is its own base.
+func (b *builder) addToPack(o wire.Object, base *wire.Object) {
 	if b.sent[o.ID] || base != nil && base.ID == o.ID {
 		return
 	}
@@ -490,13 +490,13 @@ func (b *builder) send(o wire.Object, base *wire.Object) {
 	b.objs = append(b.objs, wire.PackObject{Object: o, Base: base})
 }
 
-// lists writes threads.yaml and registry.yaml.
-func (b *builder) lists(root dirEdit) error {
+// writeLists writes threads.yaml and registry.yaml.
+func (b *builder) writeLists(root dirEdit) error {
 	if err := b.checkHeads(); err != nil {
 		return err
 	}
 	if len(b.c.Threads) > 0 {
-		t, err := b.cur.threads.With(b.counted())
+		t, err := b.cur.threads.With(b.countedEntries())
 		if err != nil {
 			return fmt.Errorf("%w: %w", ErrInvalid, err)
 		}
@@ -525,11 +525,11 @@ func (b *builder) checkHeads() error {
 		d, ok := b.cur.folders[id]
 		if !ok {
 			var err error
-			if d, err = b.v.folder(b.ctx, id); err != nil {
+			if d, err = b.v.threadFolder(b.ctx, id); err != nil {
 				return err
 			}
 		}
-		if _, ok := d.get(nodeFile(e.Head)); !ok {
+		if _, ok := d.findEntry(nodeFile(e.Head)); !ok {
 			return fmt.Errorf("%w: thread %s: its head %s is not in its folder", ErrInvalid, id, e.Head)
 		}
 	}
@@ -547,19 +547,19 @@ func (b *builder) rootFile(root dirEdit, name string, data []byte, most int) err
 		return fmt.Errorf("%w: %s would have %d bytes, more than %d", ErrInvalid, name, len(data), most)
 	}
 	o := wire.NewObject(plumbing.BlobObject, data)
-	root.file(name, o.ID)
+	root.setFile(name, o.ID)
 	var base *wire.Object
-	if old, ok := b.v.cache.get(b.v.root.id(name)); ok {
+	if old, ok := b.v.cache.getObject(b.v.root.entryID(name)); ok {
 		base = &old
 	}
-	b.send(o, base)
+	b.addToPack(o, base)
 	b.blobs.Add(o)
 	return nil
 }
 
-// commit writes the root and a commit on top of the current one.
-func (b *builder) commit(root dirEdit, subject, body string, trailers []Trailer) error {
-	d, err := b.edited("", b.cur.root, b.v.root, root)
+// writeCommit writes the root and a commit on top of the current one.
+func (b *builder) writeCommit(root dirEdit, subject, body string, trailers []Trailer) error {
+	d, err := b.editFolder("", b.cur.root, b.v.root, root)
 	if err != nil {
 		return err
 	}
@@ -571,7 +571,7 @@ func (b *builder) commit(root dirEdit, subject, body string, trailers []Trailer)
 	if err != nil {
 		return err
 	}
-	b.send(o, nil)
+	b.addToPack(o, nil)
 	b.cur.parents, b.cur.tip, b.cur.root = []wire.ID{b.cur.tip}, o.ID, d
 	return nil
 }
@@ -579,7 +579,7 @@ func (b *builder) commit(root dirEdit, subject, body string, trailers []Trailer)
 // commitObject makes a state commit, dated by the store's clock. Its author is whose deed
 // it is, its committer always the Store's own.
 func (s *Store) commitObject(tree wire.ID, parents []wire.ID, msg string, author *Author) (wire.Object, error) {
-	committer := s.o.signature(s.o.Now())
+	committer := s.o.signatureAt(s.o.Now())
 	signed := committer
 	if author != nil {
 		signed.Name, signed.Email = author.Name, author.Email

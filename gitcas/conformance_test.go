@@ -210,7 +210,7 @@ func testFork(t *testing.T, s *Store) {
 	names := folderNames(t, v, to)
 	for name, shared := range map[string]bool{
 		nodeFile(c.Steps[1].Hash): true, nodeFile(c.Steps[2].Hash): false,
-		Place{Thread: to, Of: c.Steps[1].Hash}.file(c.Steps[1].Output): true, Place{Thread: to, Of: c.Steps[2].Hash}.file(c.Steps[2].Output): false,
+		Place{Thread: to, Of: c.Steps[1].Hash}.fileName(c.Steps[1].Output): true, Place{Thread: to, Of: c.Steps[2].Hash}.fileName(c.Steps[2].Output): false,
 		"detail/" + string(c.Steps[1].Hash): true, "detail/" + string(c.Steps[2].Hash): false,
 		"pages/02-developer.md": true, "pages/03-developer.md": false,
 	} {
@@ -237,21 +237,21 @@ func testFork(t *testing.T, s *Store) {
 
 func folderNames(t testing.TB, v *View, id ThreadID) []string {
 	t.Helper()
-	d, err := v.folder(t.Context(), id)
+	d, err := v.threadFolder(t.Context(), id)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var out []string
-	for _, e := range d.list() {
+	for _, e := range d.listEntries() {
 		out = append(out, e.Name)
 		if !e.IsDir() {
 			continue
 		}
-		below, err := v.sub(t.Context(), d, e.Name, func(gitobj.Entry) error { return nil })
+		below, err := v.readSub(t.Context(), d, e.Name, func(gitobj.Entry) error { return nil })
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, x := range below.list() {
+		for _, x := range below.listEntries() {
 			out = append(out, e.Name+"/"+x.Name)
 		}
 	}
@@ -313,7 +313,7 @@ func testAttempts(t *testing.T, s *Store) {
 	c, _ := v.Chain(t.Context(), id)
 	_, nodes := nextStep(t, c, id, "developer", "in vain")
 	file := wire.NewObject(3, []byte("package main\n"))
-	work, err := (*dir)(nil).with("", dirEdit{"main.go": {Name: "main.go", Mode: 0o100644, ID: file.ID}})
+	work, err := (*dir)(nil).afterEdit("", dirEdit{"main.go": {Name: "main.go", Mode: 0o100644, ID: file.ID}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,39 +25,39 @@ type dir struct {
 // the layout is damage.
 func parseDir(path string, obj wire.Object, check func(gitobj.Entry) error) (*dir, error) {
 	if obj.Type != plumbing.TreeObject {
-		return nil, content(shown(path), fmt.Sprintf("it is a %s, not a folder", obj.Type))
+		return nil, newContentError(quotePath(path), fmt.Sprintf("it is a %s, not a folder", obj.Type))
 	}
 	entries, err := gitobj.DecodeTree(obj.Data)
 	if err != nil {
-		return nil, contentErr(shown(path), err)
+		return nil, contentErr(quotePath(path), err)
 	}
 	d := &dir{path: path, obj: obj, entries: entries, index: make(map[string]int, len(entries))}
 	for i, e := range entries {
 		if err := check(e); err != nil {
-			return nil, content(d.at(e.Name), err.Error())
+			return nil, newContentError(d.pathOf(e.Name), err.Error())
 		}
 		d.index[e.Name] = i
 	}
 	return d, nil
 }
 
-func shown(path string) string {
+func quotePath(path string) string {
 	if path == "" {
 		return "the root of the state branch"
 	}
 	return path
 }
 
-// at is the path of an entry.
-func (d *dir) at(name string) string {
+// pathOf is the path of an entry.
+func (d *dir) pathOf(name string) string {
 	if d.path == "" {
 		return name
 	}
 	return d.path + "/" + name
 }
 
-// get finds an entry; there is none in a nil dir.
-func (d *dir) get(name string) (gitobj.Entry, bool) {
+// findEntry finds an entry; there is none in a nil dir.
+func (d *dir) findEntry(name string) (gitobj.Entry, bool) {
 	if d == nil {
 		return gitobj.Entry{}, false
 	}
@@ -68,13 +68,13 @@ func (d *dir) get(name string) (gitobj.Entry, bool) {
 	return d.entries[i], true
 }
 
-// id is the object id of an entry, zero when there is none.
-func (d *dir) id(name string) wire.ID {
-	e, _ := d.get(name)
+// entryID is the object id of an entry, zero when there is none.
+func (d *dir) entryID(name string) wire.ID {
+	e, _ := d.findEntry(name)
 	return e.ID
 }
 
-func (d *dir) list() []gitobj.Entry {
+func (d *dir) listEntries() []gitobj.Entry {
 	if d == nil {
 		return nil
 	}
@@ -85,11 +85,11 @@ func (d *dir) list() []gitobj.Entry {
 // away.
 type dirEdit map[string]gitobj.Entry
 
-func (e dirEdit) file(name string, id wire.ID) {
+func (e dirEdit) setFile(name string, id wire.ID) {
 	e[name] = gitobj.Entry{Name: name, Mode: filemode.Regular, ID: id}
 }
 
-func (e dirEdit) folder(name string, d *dir) {
+func (e dirEdit) setFolder(name string, d *dir) {
 	if d == nil {
 		e[name] = gitobj.Entry{Name: name}
 		return
@@ -97,13 +97,13 @@ func (e dirEdit) folder(name string, d *dir) {
 	e[name] = gitobj.Entry{Name: name, Mode: filemode.Dir, ID: d.obj.ID}
 }
 
-func (e dirEdit) remove(name string) { e[name] = gitobj.Entry{Name: name} }
+func (e dirEdit) removeEntry(name string) { e[name] = gitobj.Entry{Name: name} }
 
-// with returns the folder at path after an edit; nil when nothing is left in it.
+// afterEdit returns the folder at path after an edit; nil when nothing is left in it.
 // The receiver may be nil.
-func (d *dir) with(path string, edit dirEdit) (*dir, error) {
-	entries := make([]gitobj.Entry, 0, len(d.list())+len(edit))
-	for _, e := range d.list() {
+func (d *dir) afterEdit(path string, edit dirEdit) (*dir, error) {
+	entries := make([]gitobj.Entry, 0, len(d.listEntries())+len(edit))
+	for _, e := range d.listEntries() {
 		if _, ok := edit[e.Name]; !ok {
 			entries = append(entries, e)
 		}
@@ -118,7 +118,7 @@ func (d *dir) with(path string, edit dirEdit) (*dir, error) {
 	}
 	data, err := gitobj.EncodeTree(entries)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %s: %w", ErrInvalid, shown(path), err)
+		return nil, fmt.Errorf("%w: %s: %w", ErrInvalid, quotePath(path), err)
 	}
 	out := &dir{path: path, obj: wire.NewObject(plumbing.TreeObject, data), entries: entries, index: make(map[string]int, len(entries))}
 	for i, e := range entries {

@@ -16,13 +16,13 @@ import (
 // requests take fewer: who looks for a thread mostly finds it in the newest file.
 const daysAtOnce = 16
 
-// year is history/<year>, nil when the tip has none.
-func (v *View) year(ctx context.Context, year string) (*dir, error) {
-	e, ok := v.history.get(year)
+// readYear is history/<year>, nil when the tip has none.
+func (v *View) readYear(ctx context.Context, year string) (*dir, error) {
+	e, ok := v.history.findEntry(year)
 	if !ok {
 		return nil, nil
 	}
-	return v.dir(ctx, historyDir+"/"+year, e.ID, checkYear)
+	return v.readDir(ctx, historyDir+"/"+year, e.ID, checkYear)
 }
 
 // History gives every thread that has ended to fn, the one that ended last first,
@@ -36,7 +36,7 @@ func (s *Store) History(ctx context.Context, v *View, fn func(Ended) error) erro
 // still be given threads that ended earlier on that day.
 func (s *Store) HistorySince(ctx context.Context, v *View, from time.Time, fn func(Ended) error) error {
 	seen := map[ThreadID]bool{}
-	return s.lines(ctx, v, from, func(e Ended) error {
+	return s.visitLines(ctx, v, from, func(e Ended) error {
 		older := seen[e.Thread]
 		seen[e.Thread] = true
 		if _, alive := v.Entry(e.Thread); alive || older || e.Reason == statefile.ReasonRemoved {
@@ -46,9 +46,9 @@ func (s *Store) HistorySince(ctx context.Context, v *View, from time.Time, fn fu
 	})
 }
 
-// lines gives every history line to fn, the newest first.
-func (s *Store) lines(ctx context.Context, v *View, from time.Time, fn func(Ended) error) error {
-	days, err := v.days(ctx, from)
+// visitLines gives every history line to fn, the newest first.
+func (s *Store) visitLines(ctx context.Context, v *View, from time.Time, fn func(Ended) error) error {
+	days, err := v.listDays(ctx, from)
 	if err != nil {
 		return err
 	}
@@ -61,20 +61,20 @@ type day struct {
 	id   wire.ID
 }
 
-// days lists the history files from a time on, newest first.
-func (v *View) days(ctx context.Context, from time.Time) ([]day, error) {
+// listDays lists the history files from a time on, newest first.
+func (v *View) listDays(ctx context.Context, from time.Time) ([]day, error) {
 	var ids []wire.ID
-	for _, e := range v.history.list() {
+	for _, e := range v.history.listEntries() {
 		ids = append(ids, e.ID)
 	}
-	if err := v.fetch(ctx, ids...); err != nil {
+	if err := v.fetchObjects(ctx, ids...); err != nil {
 		return nil, err
 	}
 	var out []day
 	first := statefile.HistoryPath(from)
-	years := v.history.list()
+	years := v.history.listEntries()
 	for i := len(years) - 1; i >= 0; i-- {
-		d, err := v.year(ctx, years[i].Name)
+		d, err := v.readYear(ctx, years[i].Name)
 		if err != nil {
 			return nil, err
 		}
@@ -82,7 +82,7 @@ func (v *View) days(ctx context.Context, from time.Time) ([]day, error) {
 			if !statefile.IsDay(d.entries[j].Name) {
 				continue // its page
 			}
-			if path := d.at(d.entries[j].Name); from.IsZero() || path >= first {
+			if path := d.pathOf(d.entries[j].Name); from.IsZero() || path >= first {
 				out = append(out, day{path, d.entries[j].ID})
 			}
 		}
@@ -99,11 +99,11 @@ func (v *View) readDays(ctx context.Context, days []day, fn func(Ended) error) e
 		for i, d := range days[:n] {
 			ids[i] = d.id
 		}
-		if err := v.fetch(ctx, ids...); err != nil {
+		if err := v.fetchObjects(ctx, ids...); err != nil {
 			return err
 		}
 		for _, d := range days[:n] {
-			o, err := v.object(ctx, d.path, d.id, plumbing.BlobObject, statefile.MaxHistoryFile)
+			o, err := v.readObject(ctx, d.path, d.id, plumbing.BlobObject, statefile.MaxHistoryFile)
 			if err != nil {
 				return err
 			}
@@ -116,7 +116,7 @@ func (v *View) readDays(ctx context.Context, days []day, fn func(Ended) error) e
 			case err != nil:
 				return err
 			}
-			v.cache.drop(d.id)
+			v.cache.dropObject(d.id)
 		}
 		days = days[n:]
 	}
@@ -134,7 +134,7 @@ func (s *Store) FindEnded(ctx context.Context, v *View, id ThreadID) (Ended, boo
 	if err != nil || ok {
 		return e, ok, err
 	}
-	days, err := v.days(ctx, time.Time{})
+	days, err := v.listDays(ctx, time.Time{})
 	if err != nil {
 		return Ended{}, false, err
 	}
@@ -149,7 +149,7 @@ func (s *Store) FindEnded(ctx context.Context, v *View, id ThreadID) (Ended, boo
 // FindEndedSince is FindEnded without the days before a time; the zero time leaves
 // none out.
 func (s *Store) FindEndedSince(ctx context.Context, v *View, id ThreadID, from time.Time) (Ended, bool, error) {
-	days, err := v.days(ctx, from.Add(-clockGrace))
+	days, err := v.listDays(ctx, from.Add(-clockGrace))
 	if err != nil {
 		return Ended{}, false, err
 	}
@@ -185,7 +185,7 @@ func (s *Store) LoadEnded(ctx context.Context, v *View, e Ended) (*View, error) 
 		return nil, &DamagedError{What: "commit " + id.String(), Kind: ErrOtherStore, Why: fmt.Sprintf("history names it for thread %s, but it is one of store %s", e.Thread, past.version.Store)}
 	}
 	if entry, _ := past.Entry(e.Thread); entry.Head != e.Head {
-		return nil, content("commit "+id.String(), fmt.Sprintf("history names it for thread %s at %s, which it doesn't have", e.Thread, e.Head))
+		return nil, newContentError("commit "+id.String(), fmt.Sprintf("history names it for thread %s at %s, which it doesn't have", e.Thread, e.Head))
 	}
 	return past, past.readThreads(ctx, []ThreadID{e.Thread})
 }
@@ -208,13 +208,13 @@ func (s *Store) loadPinned(ctx context.Context, at time.Time, commit wire.ID) (*
 	if err != nil {
 		return nil, err
 	}
-	v.cache.add(objs)
+	v.cache.addObjects(objs)
 	v.state, err = v.readTip(commit)
 	return v, err
 }
 
-// drop forgets an object.
-func (c *cache) drop(id wire.ID) {
+// dropObject forgets an object.
+func (c *cache) dropObject(id wire.ID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.objs, id)

@@ -84,8 +84,8 @@ func (e *DamagedError) Unwrap() []error {
 	return out
 }
 
-// content is the error for a file that is not what it has to be.
-func content(path, why string) *DamagedError {
+// newContentError is the error for a file that is not what it has to be.
+func newContentError(path, why string) *DamagedError {
 	return &DamagedError{What: path, Why: why, Kind: ErrContent}
 }
 

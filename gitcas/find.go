@@ -49,11 +49,11 @@ func (s *Store) Find(ctx context.Context, v *View, h node.Hash) (Found, error) {
 		return Found{Hash: h, Node: n}, nil
 	}
 	q := &search{ctx: ctx, v: v, h: h}
-	if e, ok := v.cas.get(nodeFile(h)); ok {
-		q.spots = append(q.spots, spot{Place{}, v.cas.at(e.Name), e.ID})
+	if e, ok := v.cas.findEntry(nodeFile(h)); ok {
+		q.spots = append(q.spots, spot{Place{}, v.cas.pathOf(e.Name), e.ID})
 	}
 	var threads []ThreadID
-	for _, e := range v.threadDirs.list() {
+	for _, e := range v.threadDirs.listEntries() {
 		threads = append(threads, ThreadID(e.Name))
 	}
 	f, err := q.searchThreads(threads)
@@ -100,7 +100,7 @@ const foldersAtOnce = 200
 func (q *search) searchThreads(threads []ThreadID) (Found, error) {
 	var todo []inside
 	for _, id := range threads {
-		if e, ok := q.v.threadDirs.get(string(id)); ok {
+		if e, ok := q.v.threadDirs.findEntry(string(id)); ok {
 			todo = append(todo, inside{Place{Thread: id}, threadPath(id), e.ID, checkThread})
 		}
 	}
@@ -133,26 +133,26 @@ func (q *search) listFolders(folders []inside) ([]inside, error) {
 	for _, f := range folders {
 		o, ok := objs[f.id]
 		if !ok {
-			return nil, content(f.path, "the remote doesn't send its object "+f.id.String())
+			return nil, newContentError(f.path, "the remote doesn't send its object "+f.id.String())
 		}
 		d, err := parseDir(f.path, o, f.check)
 		if err != nil {
 			return nil, err
 		}
 		for _, e := range d.entries {
-			if in, ok := f.below(d, e); ok {
+			if in, ok := f.insideOf(d, e); ok {
 				next = append(next, in)
 			} else if p, h, ok := f.place.nodeAt(e.Name); ok && h == q.h {
-				q.spots = append(q.spots, spot{p, d.at(e.Name), e.ID})
+				q.spots = append(q.spots, spot{p, d.pathOf(e.Name), e.ID})
 			}
 		}
 	}
 	return next, nil
 }
 
-// below is a folder with nodes in this one; ok is false for all else.
-func (f inside) below(d *dir, e gitobj.Entry) (in inside, ok bool) {
-	in = inside{place: f.place, path: d.at(e.Name), id: e.ID}
+// insideOf is a folder with nodes in this one; ok is false for all else.
+func (f inside) insideOf(d *dir, e gitobj.Entry) (in inside, ok bool) {
+	in = inside{place: f.place, path: d.pathOf(e.Name), id: e.ID}
 	switch {
 	case !e.IsDir():
 		return in, false
@@ -170,14 +170,14 @@ func (q *search) readSpots() (Found, error) {
 	for _, s := range q.spots {
 		ids = append(ids, s.id)
 	}
-	if err := q.v.fetch(q.ctx, ids...); err != nil {
+	if err := q.v.fetchObjects(q.ctx, ids...); err != nil {
 		return Found{}, err
 	}
 	var found []Found
 	sums := map[node.Digest]bool{}
 	for _, s := range q.spots {
-		n, err := q.v.decode(s.path, s.id, q.h, func() (wire.Object, error) {
-			return q.v.object(q.ctx, s.path, s.id, plumbing.BlobObject, MaxNodeFile)
+		n, err := q.v.decodeNode(s.path, s.id, q.h, func() (wire.Object, error) {
+			return q.v.readObject(q.ctx, s.path, s.id, plumbing.BlobObject, MaxNodeFile)
 		})
 		if err != nil {
 			return Found{}, err

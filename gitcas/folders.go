@@ -25,9 +25,9 @@ const threadFilter = "tree:1"
 // and who only wants to know where the thread stands needs none of them.
 const longThread = 64
 
-// long reports whether a thread is so long that its nodes were not loaded with its
+// isLong reports whether a thread is so long that its nodes were not loaded with its
 // folder. The entry may lie: then one request too many is made, or too much comes.
-func (v *View) long(id ThreadID) bool {
+func (v *View) isLong(id ThreadID) bool {
 	e, _ := v.Entry(id)
 	used, known := e.Known()
 	return known && used.Steps >= longThread
@@ -41,12 +41,12 @@ func (v *View) readThreads(ctx context.Context, ids []ThreadID) error {
 		if _, loaded := v.folders[id]; loaded {
 			continue
 		}
-		_, there := v.threadDirs.get(string(id))
+		_, there := v.threadDirs.findEntry(string(id))
 		_, listed := v.threads.Get(id)
 		switch {
 		case listed && !there:
-			return content(threadPath(id), "threads.yaml lists the thread, but its folder is missing")
-		case there && v.long(id):
+			return newContentError(threadPath(id), "threads.yaml lists the thread, but its folder is missing")
+		case there && v.isLong(id):
 			long = append(long, id)
 		case there:
 			short = append(short, id)
@@ -75,7 +75,7 @@ func (v *View) readFolders(ctx context.Context, ids []ThreadID, filter string) e
 	}
 	var wants []wire.ID
 	for _, id := range ids {
-		wants = append(wants, v.threadDirs.id(string(id)))
+		wants = append(wants, v.threadDirs.entryID(string(id)))
 	}
 	if v.smallCas() {
 		wants = append(wants, v.casFiles(nil)...)
@@ -86,24 +86,24 @@ func (v *View) readFolders(ctx context.Context, ids []ThreadID, filter string) e
 	}
 	folders := maps.Clone(v.folders)
 	for _, id := range ids {
-		d, err := v.dir(ctx, threadPath(id), v.threadDirs.id(string(id)), checkThread)
+		d, err := v.readDir(ctx, threadPath(id), v.threadDirs.entryID(string(id)), checkThread)
 		if err != nil {
 			return err
 		}
 		folders[id] = d
-		v.adopt(d, objs)
+		v.adoptObjects(d, objs)
 	}
 	v.folders = folders
 	return nil
 }
 
-// adopt keeps, of what came along with a thread's folder, what a job reads: nodes, and the
+// adoptObjects keeps, of what came along with a thread's folder, what a job reads: nodes, and the
 // listings of the folders in it.
-func (v *View) adopt(d *dir, objs wire.Objects) {
-	for _, e := range d.list() {
+func (v *View) adoptObjects(d *dir, objs wire.Objects) {
+	for _, e := range d.listEntries() {
 		_, _, isNode := (Place{Thread: anyThread}).nodeAt(e.Name)
-		if o, came := objs[e.ID]; came && (isNode || e.IsDir()) && !v.cache.has(e.ID) {
-			v.cache.add(wire.Objects{e.ID: o})
+		if o, came := objs[e.ID]; came && (isNode || e.IsDir()) && !v.cache.hasObject(e.ID) {
+			v.cache.addObjects(wire.Objects{e.ID: o})
 		}
 	}
 }
@@ -113,28 +113,28 @@ func (v *View) adopt(d *dir, objs wire.Objects) {
 // fetched before, and where cas/ is small.
 func (v *View) fetchNodes(ctx context.Context, d *dir) error {
 	var nodes []wire.ID
-	for _, e := range d.list() {
+	for _, e := range d.listEntries() {
 		if _, _, isNode := (Place{Thread: anyThread}).nodeAt(e.Name); isNode {
 			nodes = append(nodes, e.ID)
 		}
 	}
 	// The folder once more costs less than naming so many files.
-	if n := len(v.cache.missing(nodes)); n > longThread {
+	if n := len(v.cache.missingIDs(nodes)); n > longThread {
 		objs, err := v.s.remote.Fetch(ctx, wire.FetchRequest{Wants: []wire.ID{d.obj.ID}, Depth: 1, Filter: threadFilter})
 		if err != nil {
 			return fmt.Errorf("read the state branch: %w", err)
 		}
-		v.adopt(d, objs)
+		v.adoptObjects(d, objs)
 	}
 	// Nothing is left unless the remote held something back, or brought up only a part.
-	if err := v.fetch(ctx, nodes...); err != nil {
+	if err := v.fetchObjects(ctx, nodes...); err != nil {
 		return err
 	}
 	return v.prefetchCas(ctx, d)
 }
 
 // smallCas reports whether all of cas/ is fetched without asking what is needed.
-func (v *View) smallCas() bool { return len(v.cas.list()) <= maxSmallCas }
+func (v *View) smallCas() bool { return len(v.cas.listEntries()) <= maxSmallCas }
 
 // prefetchCas fetches a thread's workflow in one request, and what that refers to in
 // another, where cas/ was too large to be fetched whole.
@@ -147,7 +147,7 @@ func (v *View) prefetchCas(ctx context.Context, d *dir) error {
 		if !ok {
 			continue
 		}
-		n, err := v.decoded(d.at(e.Name), e.ID, h)
+		n, err := v.readUnchecked(d.pathOf(e.Name), e.ID, h)
 		if err != nil {
 			return err
 		}
@@ -156,9 +156,9 @@ func (v *View) prefetchCas(ctx context.Context, d *dir) error {
 		}
 		s, err := record.ParseStart(n)
 		if err != nil {
-			return contentErr(d.at(e.Name), err)
+			return contentErr(d.pathOf(e.Name), err)
 		}
-		if err := v.fetch(ctx, v.casFiles(map[node.Hash]bool{s.Workflow: true})...); err != nil {
+		if err := v.fetchObjects(ctx, v.casFiles(map[node.Hash]bool{s.Workflow: true})...); err != nil {
 			return err
 		}
 		return v.prefetchRefs(ctx, s.Workflow)
@@ -169,7 +169,7 @@ func (v *View) prefetchCas(ctx context.Context, d *dir) error {
 // prefetchRefs fetches, in one request, what a node of cas/ refers to. One that
 // can't be read says so to who needs it.
 func (v *View) prefetchRefs(ctx context.Context, h node.Hash) error {
-	if _, ok := v.cas.get(nodeFile(h)); !ok {
+	if _, ok := v.cas.findEntry(nodeFile(h)); !ok {
 		return nil
 	}
 	n, err := v.Get(ctx, h)
@@ -184,7 +184,7 @@ func (v *View) prefetchRefs(ctx context.Context, h node.Hash) error {
 	for _, r := range refs {
 		need[r] = true
 	}
-	return v.fetch(ctx, v.casFiles(need)...)
+	return v.fetchObjects(ctx, v.casFiles(need)...)
 }
 
 // Prefetch fetches nodes of cas/ in one request, so that Get needs none for any of
@@ -194,15 +194,15 @@ func (v *View) Prefetch(ctx context.Context, hs ...node.Hash) error {
 	for _, h := range hs {
 		need[h] = true
 	}
-	return v.fetch(ctx, v.casFiles(need)...)
+	return v.fetchObjects(ctx, v.casFiles(need)...)
 }
 
-// decoded is a node that was fetched, checked by hash but not by schema.
-func (v *View) decoded(path string, id wire.ID, h node.Hash) (node.Node, error) {
-	n, err := v.decode(path, id, h, func() (wire.Object, error) {
+// readUnchecked is a node that was fetched, checked by hash but not by schema.
+func (v *View) readUnchecked(path string, id wire.ID, h node.Hash) (node.Node, error) {
+	n, err := v.decodeNode(path, id, h, func() (wire.Object, error) {
 		o, err := v.cachedObject(path, id)
 		if err == nil && (len(o.Data) > MaxNodeFile || o.Type != plumbing.BlobObject) {
-			err = content(path, fmt.Sprintf("a %s of %d bytes; %d are allowed", o.Type, len(o.Data), MaxNodeFile))
+			err = newContentError(path, fmt.Sprintf("a %s of %d bytes; %d are allowed", o.Type, len(o.Data), MaxNodeFile))
 		}
 		return o, err
 	})
@@ -213,7 +213,7 @@ func (v *View) decoded(path string, id wire.ID, h node.Hash) (node.Node, error) 
 // that every uwf knows.
 func (v *View) casFiles(need map[node.Hash]bool) []wire.ID {
 	var ids []wire.ID
-	for _, e := range v.cas.list() {
+	for _, e := range v.cas.listEntries() {
 		h, _ := nodeOf(e.Name)
 		if _, known := known()[h]; !known && (need == nil || need[h]) {
 			ids = append(ids, e.ID)

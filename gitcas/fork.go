@@ -9,13 +9,13 @@ import (
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
 
-// fork gives a new thread the part of another one's folder that its head needs:
+// forkThread gives a new thread the part of another one's folder that its head needs:
 // the chain with its outputs and bodies, the details and pages of these steps.
 // They are the same git objects, so nothing of them is uploaded.
-func (b *builder) fork(id, from ThreadID) error {
+func (b *builder) forkThread(id, from ThreadID) error {
 	entry := b.c.Threads[id]
 	_, alive := b.cur.threads.Get(id)
-	if !id.Valid() || entry == nil || alive || b.cur.threadDirs.id(string(id)) != wire.ZeroID {
+	if !id.Valid() || entry == nil || alive || b.cur.threadDirs.entryID(string(id)) != wire.ZeroID {
 		return fmt.Errorf("%w: fork %s of %s: the new thread needs an entry, and must not be there yet", ErrInvalid, id, from)
 	}
 	src, err := b.forkSource(from)
@@ -24,12 +24,12 @@ func (b *builder) fork(id, from ThreadID) error {
 	}
 	t := newThreadEdit()
 	t.known = src
-	need, steps, err := b.shared(src, entry.Head)
+	need, steps, err := b.sharedRecords(src, entry.Head)
 	if err != nil {
 		return fmt.Errorf("fork %s of %s: %w", id, from, err)
 	}
 	edit := dirEdit{}
-	for _, e := range src.list() {
+	for _, e := range src.listEntries() {
 		p, h, isNode := Place{Thread: id}.nodeAt(e.Name)
 		switch {
 		case isNode && p.Of == "" && need[h], isNode && need[p.Of]:
@@ -43,7 +43,7 @@ func (b *builder) fork(id, from ThreadID) error {
 			return err
 		}
 	}
-	if t.base, err = (*dir)(nil).with(threadPath(id), edit); err != nil {
+	if t.base, err = (*dir)(nil).afterEdit(threadPath(id), edit); err != nil {
 		return err
 	}
 	b.threads[id] = t
@@ -52,7 +52,7 @@ func (b *builder) fork(id, from ThreadID) error {
 
 // forkSource is the folder of the thread to fork, also of one that has ended.
 func (b *builder) forkSource(from ThreadID) (*dir, error) {
-	if src, err := b.v.folder(b.ctx, from); err != nil || src != nil {
+	if src, err := b.v.threadFolder(b.ctx, from); err != nil || src != nil {
 		return src, err
 	}
 	e, ok, err := b.v.s.FindEnded(b.ctx, b.v, from)
@@ -66,12 +66,12 @@ func (b *builder) forkSource(from ThreadID) (*dir, error) {
 	if err != nil {
 		return nil, err
 	}
-	return past.folder(b.ctx, from)
+	return past.threadFolder(b.ctx, from)
 }
 
-// shared are the records of the chain from head, with the earlier attempts that they
+// sharedRecords are the records of the chain from head, with the earlier attempts that they
 // name, and the number of its steps that src has. The new thread's own may come first.
-func (b *builder) shared(src *dir, head node.Hash) (map[node.Hash]bool, int, error) {
+func (b *builder) sharedRecords(src *dir, head node.Hash) (map[node.Hash]bool, int, error) {
 	if err := b.v.fetchNodes(b.ctx, src); err != nil {
 		return nil, 0, err
 	}
@@ -91,7 +91,7 @@ func (b *builder) shared(src *dir, head node.Hash) (map[node.Hash]bool, int, err
 	}
 	steps := 0
 	for _, s := range c.Steps {
-		if _, ok := src.get(nodeFile(s.Hash)); ok {
+		if _, ok := src.findEntry(nodeFile(s.Hash)); ok {
 			steps++
 		}
 	}
@@ -100,7 +100,7 @@ func (b *builder) shared(src *dir, head node.Hash) (map[node.Hash]bool, int, err
 
 // forkFolder adds a folder of the thread's with what the fork shares of it.
 func (b *builder) forkFolder(into dirEdit, id ThreadID, src *dir, name string, check func(gitobj.Entry) error, keep func(name string) bool) error {
-	d, err := b.v.sub(b.ctx, src, name, check)
+	d, err := b.v.readSub(b.ctx, src, name, check)
 	if err != nil {
 		return err
 	}
@@ -110,13 +110,13 @@ func (b *builder) forkFolder(into dirEdit, id ThreadID, src *dir, name string, c
 			edit[e.Name] = e
 		}
 	}
-	kept, err := (*dir)(nil).with(threadPath(id)+"/"+name, edit)
+	kept, err := (*dir)(nil).afterEdit(threadPath(id)+"/"+name, edit)
 	if err != nil || kept == nil {
 		return err
 	}
-	b.send(kept.obj, &d.obj)
+	b.addToPack(kept.obj, &d.obj)
 	b.v.cache.addDir(kept)
-	into.folder(name, kept)
+	into.setFolder(name, kept)
 	return nil
 }
 
@@ -132,20 +132,20 @@ func pageNumber(name string) int {
 	return n
 }
 
-// reopen brings the folder of an ended thread back, as it was when the thread was
+// reopenThread brings the folder of an ended thread back, as it was when the thread was
 // taken off the tip: the same git objects, with what is not part of its chain.
-func (b *builder) reopen(e Ended) error {
+func (b *builder) reopenThread(e Ended) error {
 	if e.Reason != statefile.ReasonEnded || b.c.Threads[e.Thread] == nil || b.threads[e.Thread] != nil {
 		return fmt.Errorf("%w: reopen thread %s, which is %s: only what has ended comes back, with an entry, and once", ErrInvalid, e.Thread, e.Reason)
 	}
-	if err := b.newest(e, "reopen"); err != nil {
+	if err := b.checkNewest(e, "reopen"); err != nil {
 		return err
 	}
 	past, err := b.v.s.LoadEnded(b.ctx, b.v, e)
 	if err != nil {
 		return err
 	}
-	d, err := past.folder(b.ctx, e.Thread)
+	d, err := past.threadFolder(b.ctx, e.Thread)
 	if err != nil {
 		return err
 	}

@@ -50,13 +50,13 @@ const maxReported = 1000
 func (s *Store) Fsck(ctx context.Context, history bool) (Report, error) {
 	f := &fsck{ctx: ctx, s: s, ended: map[ThreadID][]Ended{}}
 	v, err := s.Load(ctx)
-	if err := f.note(s.ref, err); v == nil {
+	if err := f.noteError(s.ref, err); v == nil {
 		return f.report, err
 	}
 	f.v = v
-	steps := []func() error{f.cas, f.registry, f.threads, f.historyFiles}
+	steps := []func() error{f.checkShared, f.checkRegistry, f.checkThreads, f.historyFiles}
 	if history {
-		steps = append(steps, f.history)
+		steps = append(steps, f.checkHistory)
 	}
 	for _, step := range steps {
 		if err := step(); err != nil {
@@ -75,24 +75,24 @@ type fsck struct {
 	ended  map[ThreadID][]Ended // by thread, the newest first
 }
 
-func (f *fsck) add(path, format string, args ...any) {
+func (f *fsck) addProblem(path, format string, args ...any) {
 	if len(f.report.Problems) < maxReported {
 		f.report.Problems = append(f.report.Problems, Problem{path, fmt.Sprintf(format, args...)})
 	}
 }
 
-// note takes an error about the store's content into the report and returns any
+// noteError takes an error about the store's content into the report and returns any
 // other.
-func (f *fsck) note(path string, err error) error {
+func (f *fsck) noteError(path string, err error) error {
 	var d *DamagedError
 	switch {
 	case err == nil:
 		return nil
 	case errors.As(err, &d):
-		f.add(d.What, "%s", d.Why)
+		f.addProblem(d.What, "%s", d.Why)
 		return nil
 	case errors.Is(err, wire.ErrNotFound):
-		f.add(path, "%v", err)
+		f.addProblem(path, "%v", err)
 		return nil
 	}
 	return err
@@ -107,9 +107,9 @@ type folder struct {
 	place Place
 }
 
-// files reads every node file of some folders and gives the nodes to visit. The
+// checkFiles reads every node file of some folders and gives the nodes to visit. The
 // nodes that bad files hold are left out.
-func (f *fsck) files(v *View, dirs []folder, visit func(place Place, h node.Hash, n node.Node)) error {
+func (f *fsck) checkFiles(v *View, dirs []folder, visit func(place Place, h node.Hash, n node.Node)) error {
 	type file struct {
 		path  string
 		id    wire.ID
@@ -118,9 +118,9 @@ func (f *fsck) files(v *View, dirs []folder, visit func(place Place, h node.Hash
 	}
 	var all []file
 	for _, d := range dirs {
-		for _, e := range d.list() {
+		for _, e := range d.listEntries() {
 			if p, h, ok := d.place.nodeAt(e.Name); ok {
-				all = append(all, file{d.at(e.Name), e.ID, h, p})
+				all = append(all, file{d.pathOf(e.Name), e.ID, h, p})
 			}
 		}
 	}
@@ -130,7 +130,7 @@ func (f *fsck) files(v *View, dirs []folder, visit func(place Place, h node.Hash
 		for i, x := range chunk {
 			ids[i] = x.id
 		}
-		if err := f.note("", v.fetch(f.ctx, ids...)); err != nil {
+		if err := f.noteError("", v.fetchObjects(f.ctx, ids...)); err != nil {
 			return err
 		}
 		for _, x := range chunk {
@@ -138,14 +138,14 @@ func (f *fsck) files(v *View, dirs []folder, visit func(place Place, h node.Hash
 			types, err := r.typesIn(x.place)
 			if err == nil {
 				n, err = v.readWith(x.path, x.id, x.h, types, func() (wire.Object, error) {
-					return v.object(f.ctx, x.path, x.id, plumbing.BlobObject, MaxNodeFile)
+					return v.readObject(f.ctx, x.path, x.id, plumbing.BlobObject, MaxNodeFile)
 				})
 			}
 			if err == nil {
 				f.report.Nodes++
 				visit(x.place, x.h, n)
 			}
-			if err := f.note(x.path, err); err != nil {
+			if err := f.noteError(x.path, err); err != nil {
 				return err
 			}
 		}
@@ -153,9 +153,9 @@ func (f *fsck) files(v *View, dirs []folder, visit func(place Place, h node.Hash
 	return nil
 }
 
-func (f *fsck) cas() error {
+func (f *fsck) checkShared() error {
 	var nodes []PlacedNode
-	err := f.files(f.v, []folder{{f.v.cas, Place{}}}, func(_ Place, h node.Hash, n node.Node) {
+	err := f.checkFiles(f.v, []folder{{f.v.cas, Place{}}}, func(_ Place, h node.Hash, n node.Node) {
 		nodes = append(nodes, PlacedNode{Hash: h, Node: n})
 	})
 	if err != nil {
@@ -164,62 +164,62 @@ func (f *fsck) cas() error {
 	for _, n := range nodes {
 		refs, err := f.s.schemas.Refs(f.v.Getter(f.ctx), n.Node)
 		if err != nil {
-			f.add(n.Place.Path(n.Hash), "%v", err)
+			f.addProblem(n.Place.Path(n.Hash), "%v", err)
 		}
 		for _, h := range refs {
 			_, known := known()[h]
-			if _, inCas := f.v.cas.get(nodeFile(h)); !known && !inCas {
-				f.add(n.Place.Path(n.Hash), "it refers to %s, which is missing", h)
+			if _, inCas := f.v.cas.findEntry(nodeFile(h)); !known && !inCas {
+				f.addProblem(n.Place.Path(n.Hash), "it refers to %s, which is missing", h)
 			}
 		}
 	}
 	return nil
 }
 
-func (f *fsck) registry() error {
+func (f *fsck) checkRegistry() error {
 	all := f.v.Registry()
 	for _, name := range slices.Sorted(maps.Keys(all)) {
-		if h := all[name].Hash; f.v.cas.id(nodeFile(h)).IsZero() {
-			f.add(registryName, "%s names %s, which is not in cas/", name, h)
+		if h := all[name].Hash; f.v.cas.entryID(nodeFile(h)).IsZero() {
+			f.addProblem(registryName, "%s names %s, which is not in cas/", name, h)
 		}
 	}
 	return nil
 }
 
-func (f *fsck) threads() error {
-	for _, e := range f.v.threadDirs.list() {
+func (f *fsck) checkThreads() error {
+	for _, e := range f.v.threadDirs.listEntries() {
 		if _, ok := f.v.threads.Get(ThreadID(e.Name)); !ok {
-			f.add(threadPath(ThreadID(e.Name)), "a folder without an entry in threads.yaml")
+			f.addProblem(threadPath(ThreadID(e.Name)), "a folder without an entry in threads.yaml")
 		}
 	}
 	for _, id := range f.v.threads.IDs() {
 		f.report.Threads++
-		if err := f.thread(f.v, id); err != nil {
+		if err := f.checkThread(f.v, id); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// folders are all folders of a thread that hold nodes.
-func (f *fsck) folders(v *View, id ThreadID, d *dir) ([]folder, error) {
+// nodeFolders are all folders of a thread that hold nodes.
+func (f *fsck) nodeFolders(v *View, id ThreadID, d *dir) ([]folder, error) {
 	out := []folder{{d, Place{Thread: id}}}
-	if _, err := v.sub(f.ctx, d, pagesDir, checkPages); err != nil {
+	if _, err := v.readSub(f.ctx, d, pagesDir, checkPages); err != nil {
 		return out, err
 	}
-	details, err := v.sub(f.ctx, d, detailDir, checkDetails)
+	details, err := v.readSub(f.ctx, d, detailDir, checkDetails)
 	if err != nil {
 		return out, err
 	}
 	var ids []wire.ID
-	for _, e := range details.list() {
+	for _, e := range details.listEntries() {
 		ids = append(ids, e.ID)
 	}
-	if err := v.fetch(f.ctx, ids...); err != nil {
+	if err := v.fetchObjects(f.ctx, ids...); err != nil {
 		return out, err
 	}
-	for _, e := range details.list() {
-		of, err := v.sub(f.ctx, details, e.Name, checkCas)
+	for _, e := range details.listEntries() {
+		of, err := v.readSub(f.ctx, details, e.Name, checkCas)
 		if err != nil {
 			return out, err
 		}
@@ -228,8 +228,8 @@ func (f *fsck) folders(v *View, id ThreadID, d *dir) ([]folder, error) {
 	return out, nil
 }
 
-// thread checks one thread of a view, in a cache of its own that is thrown away.
-func (f *fsck) thread(base *View, id ThreadID) error {
+// checkThread checks one thread of a view, in a cache of its own that is thrown away.
+func (f *fsck) checkThread(base *View, id ThreadID) error {
 	v := *base
 	v.cache = newCache()
 	base.cache.nodes.mu.Lock()
@@ -241,27 +241,27 @@ func (f *fsck) thread(base *View, id ThreadID) error {
 	v.folders = map[ThreadID]*dir{}
 
 	path := threadPath(id)
-	d, err := v.folder(f.ctx, id)
+	d, err := v.threadFolder(f.ctx, id)
 	if err != nil {
-		return f.note(path, err)
+		return f.noteError(path, err)
 	}
 	if d == nil {
-		f.add(path, "threads.yaml lists the thread, but its folder is missing")
+		f.addProblem(path, "threads.yaml lists the thread, but its folder is missing")
 		return nil
 	}
 	v.folders[id] = d
-	dirs, err := f.folders(&v, id, d)
-	if err := f.note(path, err); err != nil {
+	dirs, err := f.nodeFolders(&v, id, d)
+	if err := f.noteError(path, err); err != nil {
 		return err
 	}
 	var records []node.Hash
-	err = f.files(&v, dirs, func(p Place, h node.Hash, n node.Node) {
+	err = f.checkFiles(&v, dirs, func(p Place, h node.Hash, n node.Node) {
 		switch {
 		case p.Of != "":
 		case record.IsStep(n.Type):
 			records = append(records, h)
 		case !record.IsStart(n.Type):
-			f.add(p.Path(h), "it is neither a StartNode nor a StepNode")
+			f.addProblem(p.Path(h), "it is neither a StartNode nor a StepNode")
 		}
 	})
 	if err != nil {
@@ -270,41 +270,41 @@ func (f *fsck) thread(base *View, id ThreadID) error {
 	for _, h := range records {
 		p := Place{Thread: id, Of: h, Detail: true}
 		_, err := v.closedNodes(f.ctx, p)
-		if err := f.note(Place{Thread: id}.Path(h), err); err != nil {
+		if err := f.noteError(Place{Thread: id}.Path(h), err); err != nil {
 			return err
 		}
 	}
 	c, err := v.Chain(f.ctx, id)
 	if err == nil {
-		f.used(&v, id, c)
+		f.checkUsed(&v, id, c)
 	}
-	return f.note(path, err)
+	return f.noteError(path, err)
 }
 
 func (f *fsck) historyFiles() error {
-	err := f.s.lines(f.ctx, f.v, time.Time{}, func(e Ended) error {
+	err := f.s.visitLines(f.ctx, f.v, time.Time{}, func(e Ended) error {
 		e.Steps = nil // not needed again, and long
 		f.ended[e.Thread] = append(f.ended[e.Thread], e)
 		return nil
 	})
-	if err := f.note(historyDir, err); err != nil {
+	if err := f.noteError(historyDir, err); err != nil {
 		return err
 	}
 	f.report.Ended = len(f.ended)
 	for _, id := range slices.Sorted(maps.Keys(f.ended)) {
-		if err := f.lives(id, f.ended[id]); err != nil {
+		if err := f.checkLives(id, f.ended[id]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// lives checks what became of a thread by its history lines: it may end, be resumed
+// checkLives checks what became of a thread by its history lines: it may end, be resumed
 // and end again, but nothing comes after a cancelled or removed one but removal.
-func (f *fsck) lives(id ThreadID, lines []Ended) error {
+func (f *fsck) checkLives(id ThreadID, lines []Ended) error {
 	for i, e := range lines[1:] {
 		if e.Reason != statefile.ReasonEnded && lines[i].Reason != statefile.ReasonRemoved {
-			f.add(historyDir, "thread %s was %s, and %s after that", id, e.Reason, lines[i].Reason)
+			f.addProblem(historyDir, "thread %s was %s, and %s after that", id, e.Reason, lines[i].Reason)
 		}
 	}
 	_, alive := f.v.threads.Get(id)
@@ -312,81 +312,81 @@ func (f *fsck) lives(id ThreadID, lines []Ended) error {
 	case !alive:
 		return nil
 	case last.Reason != statefile.ReasonEnded:
-		f.add(historyDir, "thread %s was %s, but threads.yaml lists it", id, last.Reason)
+		f.addProblem(historyDir, "thread %s was %s, but threads.yaml lists it", id, last.Reason)
 		return nil
 	default:
 		// Resumed: what it was before must still be there.
-		d, err := f.v.folder(f.ctx, id)
+		d, err := f.v.threadFolder(f.ctx, id)
 		if err != nil {
-			return f.note(threadPath(id), err)
+			return f.noteError(threadPath(id), err)
 		}
-		if _, ok := d.get(nodeFile(last.Head)); !ok {
-			f.add(historyDir, "thread %s ended at %s and lives again without that step", id, last.Head)
+		if _, ok := d.findEntry(nodeFile(last.Head)); !ok {
+			f.addProblem(historyDir, "thread %s ended at %s and lives again without that step", id, last.Head)
 		}
 		return nil
 	}
 }
 
-// history walks all commits.
-func (f *fsck) history() error {
-	err := f.s.walk(f.ctx, f.v.tip, func(h *historyCommit) error {
+// checkHistory walks all commits.
+func (f *fsck) checkHistory() error {
+	err := f.s.walkHistory(f.ctx, f.v.tip, func(h *historyCommit) error {
 		f.report.Commits++
 		where := "commit " + h.id.String()
 		if len(h.commit.Parents) > 1 {
-			f.add(where, "it is a merge: the state branch has one line of history")
+			f.addProblem(where, "it is a merge: the state branch has one line of history")
 		}
 		if h.parent == nil {
 			return nil
 		}
-		if err := f.version(where, h.parent.root.id(versionName), h.root.id(versionName)); err != nil {
+		if err := f.checkVersion(where, h.parent.root.entryID(versionName), h.root.entryID(versionName)); err != nil {
 			return err
 		}
-		return f.step(where, h)
+		return f.checkCommit(where, h)
 	})
-	return f.note(f.s.ref, err)
+	return f.noteError(f.s.ref, err)
 }
 
-// version checks that VERSION stays, but for how many refs a push may update.
-func (f *fsck) version(where string, before, after wire.ID) error {
+// checkVersion checks that VERSION stays, but for how many refs a push may update.
+func (f *fsck) checkVersion(where string, before, after wire.ID) error {
 	if before == after {
 		return nil
 	}
 	if before.IsZero() || after.IsZero() {
-		f.add(where, "it changes VERSION")
+		f.addProblem(where, "it changes VERSION")
 		return nil
 	}
 	var rest [2][]byte
 	for i, id := range []wire.ID{before, after} {
-		o, err := f.v.object(f.ctx, versionName, id, plumbing.BlobObject, statefile.MaxVersionFile)
+		o, err := f.v.readObject(f.ctx, versionName, id, plumbing.BlobObject, statefile.MaxVersionFile)
 		if err != nil {
-			return f.note(where, err)
+			return f.noteError(where, err)
 		}
 		if _, err = statefile.ParseVersion(o.Data); err == nil {
 			rest[i], err = statefile.SetVersionRefs(o.Data, 1)
 		}
 		if err != nil {
-			f.add(where, "%s: %v", versionName, err)
+			f.addProblem(where, "%s: %v", versionName, err)
 			return nil
 		}
 	}
 	if !bytes.Equal(rest[0], rest[1]) {
-		f.add(where, "it changes VERSION")
+		f.addProblem(where, "it changes VERSION")
 	}
 	return nil
 }
 
-// step compares a commit with the one before it.
-func (f *fsck) step(where string, h *historyCommit) error {
+// checkCommit compares a commit with the one before it.
+func (f *fsck) checkCommit(where string, h *historyCommit) error {
 	old, cur := h.parent, h
-	if err := f.sameNodes(where, casDir, old.root.id(casDir), cur.root.id(casDir)); err != nil {
+	if err := f.sameNodes(where, casDir, old.root.entryID(casDir), cur.root.entryID(casDir)); err != nil {
 		return err
 	}
-	if err := f.appended(where, old.root.id(historyDir), cur.root.id(historyDir)); err != nil {
+	if err := f.checkAppended(where, old.root.entryID(historyDir), cur.root.entryID(historyDir)); err != nil {
 		return err
 	}
-	for _, e := range old.threadDirs.list() {
+	for _, e := range old.threadDirs.listEntries() {
 		id := ThreadID(e.Name)
-		now := cur.threadDirs.id(e.Name)
+		now := cur.threadDirs.entryID(e.Name)
 		if now == e.ID {
 			continue
 		}
@@ -408,14 +408,14 @@ func (f *fsck) takenOff(where string, id ThreadID, last wire.ID) error {
 	lines := f.ended[id]
 	i := slices.IndexFunc(lines, func(e Ended) bool { return e.Commit == last.String() })
 	if i < 0 {
-		f.add(where, "it removes thread %s, and no history line names commit %s for it", id, last)
+		f.addProblem(where, "it removes thread %s, and no history line names commit %s for it", id, last)
 		return nil
 	}
 	past, err := f.s.LoadEnded(f.ctx, f.v, lines[i])
 	if err != nil {
-		return f.note(where, err)
+		return f.noteError(where, err)
 	}
-	return f.thread(past, id)
+	return f.checkThread(past, id)
 }
 
 // sameNodes checks that a folder keeps all its nodes as they were, also those
@@ -425,21 +425,21 @@ func (f *fsck) sameNodes(where, path string, before, after wire.ID) error {
 		return nil
 	}
 	if after.IsZero() {
-		f.add(where, "it removes %s", path)
+		f.addProblem(where, "it removes %s", path)
 		return nil
 	}
-	objs, err := f.s.trees(f.ctx, []wire.ID{before, after})
+	objs, err := f.s.fetchTrees(f.ctx, []wire.ID{before, after})
 	if err != nil {
-		return f.note(where, err)
+		return f.noteError(where, err)
 	}
 	entries := make([][]gitobj.Entry, 2)
 	for i, id := range []wire.ID{before, after} {
 		if objs[id].Type != plumbing.TreeObject {
-			f.add(where, "%s is no folder", path)
+			f.addProblem(where, "%s is no folder", path)
 			return nil
 		}
 		if entries[i], err = gitobj.DecodeTree(objs[id].Data); err != nil {
-			f.add(where, "%s: %v", path, err)
+			f.addProblem(where, "%s: %v", path, err)
 			return nil
 		}
 	}
@@ -456,16 +456,16 @@ func (f *fsck) sameNodes(where, path string, before, after wire.ID) error {
 				return err
 			}
 		case isNode && !there:
-			f.add(where, "it removes %s/%s", path, e.Name)
+			f.addProblem(where, "it removes %s/%s", path, e.Name)
 		case isNode && n.ID != e.ID:
-			f.add(where, "it rewrites %s/%s", path, e.Name)
+			f.addProblem(where, "it rewrites %s/%s", path, e.Name)
 		}
 	}
 	return nil
 }
 
-// appended checks that the history files only grew.
-func (f *fsck) appended(where string, before, after wire.ID) error {
+// checkAppended checks that the history files only grew.
+func (f *fsck) checkAppended(where string, before, after wire.ID) error {
 	if before == after || before.IsZero() {
 		return nil
 	}
@@ -475,15 +475,15 @@ func (f *fsck) appended(where string, before, after wire.ID) error {
 		v.cache = newCache()
 		v.history = nil
 		if !id.IsZero() {
-			d, err := v.dir(f.ctx, historyDir, id, checkHistory)
+			d, err := v.readDir(f.ctx, historyDir, id, checkHistory)
 			if err != nil {
-				return f.note(where, err)
+				return f.noteError(where, err)
 			}
 			v.history = d
 		}
-		list, err := v.days(f.ctx, time.Time{})
+		list, err := v.listDays(f.ctx, time.Time{})
 		if err != nil {
-			return f.note(where, err)
+			return f.noteError(where, err)
 		}
 		if i == 0 {
 			for _, d := range list {
@@ -491,34 +491,34 @@ func (f *fsck) appended(where string, before, after wire.ID) error {
 			}
 			continue
 		}
-		if err := f.grew(where, &v, days, list); err != nil {
+		if err := f.checkGrown(where, &v, days, list); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (f *fsck) grew(where string, v *View, before map[string]wire.ID, after []day) error {
+func (f *fsck) checkGrown(where string, v *View, before map[string]wire.ID, after []day) error {
 	for _, d := range after {
 		old, there := before[d.path]
 		delete(before, d.path)
 		if !there || old == d.id {
 			continue
 		}
-		o, err := v.object(f.ctx, d.path, old, plumbing.BlobObject, maxTree)
+		o, err := v.readObject(f.ctx, d.path, old, plumbing.BlobObject, maxTree)
 		if err != nil {
-			return f.note(where, err)
+			return f.noteError(where, err)
 		}
-		n, err := v.object(f.ctx, d.path, d.id, plumbing.BlobObject, maxTree)
+		n, err := v.readObject(f.ctx, d.path, d.id, plumbing.BlobObject, maxTree)
 		if err != nil {
-			return f.note(where, err)
+			return f.noteError(where, err)
 		}
 		if len(n.Data) < len(o.Data) || string(n.Data[:len(o.Data)]) != string(o.Data) {
-			f.add(where, "it rewrites %s", d.path)
+			f.addProblem(where, "it rewrites %s", d.path)
 		}
 	}
 	for _, path := range slices.Sorted(maps.Keys(before)) {
-		f.add(where, "it removes %s", path)
+		f.addProblem(where, "it removes %s", path)
 	}
 	return nil
 }

@@ -179,7 +179,7 @@ type Change struct {
 	Landed func(*View)
 }
 
-func (c *Change) landed(v *View) {
+func (c *Change) callLanded(v *View) {
 	if c.Landed != nil {
 		c.Landed(v)
 	}

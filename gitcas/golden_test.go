@@ -175,13 +175,13 @@ func commitFiles(t *testing.T, mem *wire.Memory, list []txtar.File) wire.ID {
 			if name, rest, ok := strings.Cut(f.Name, "/"); ok {
 				below[name] = append(below[name], txtar.File{Name: rest, Data: f.Data})
 			} else {
-				edit.file(name, put(plumbing.BlobObject, f.Data))
+				edit.setFile(name, put(plumbing.BlobObject, f.Data))
 			}
 		}
 		for name, list := range below {
 			edit[name] = gitobj.Entry{Name: name, Mode: filemode.Dir, ID: tree(list)}
 		}
-		d, err := (*dir)(nil).with("", edit)
+		d, err := (*dir)(nil).afterEdit("", edit)
 		if err != nil {
 			t.Fatal(err)
 		}

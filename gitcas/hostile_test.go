@@ -98,7 +98,7 @@ func (x *vandal) editTree(tree wire.ID, path []string, change func(gitobj.Entry)
 
 // commit puts a commit with that tree on the branch, as uwf's own push would.
 func (x *vandal) commit(tree wire.ID, parents ...wire.ID) {
-	sig := x.s.o.signature(x.s.o.Now())
+	sig := x.s.o.signatureAt(x.s.o.Now())
 	data, err := gitobj.EncodeCommit(gitobj.Commit{Tree: tree, Parents: parents, Author: sig, Committer: sig, Message: "m\n"})
 	if err != nil {
 		x.t.Fatal(err)
@@ -505,7 +505,7 @@ func TestHostileAttemptNodes(t *testing.T) {
 // claimCommit makes a commit like that of a claim.
 func (x *vandal) claimCommit(tree wire.ID, msg string, parents ...wire.ID) wire.ID {
 	x.mem.AddObjects(wire.NewObject(plumbing.TreeObject, nil))
-	sig := x.s.o.signature(x.s.o.Now())
+	sig := x.s.o.signatureAt(x.s.o.Now())
 	data, err := gitobj.EncodeCommit(gitobj.Commit{Tree: tree, Parents: parents, Author: sig, Committer: sig, Message: msg})
 	if err != nil {
 		x.t.Fatal(err)
@@ -520,7 +520,7 @@ func TestFsckHistory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	detail := Place{Thread: threadID(1), Of: probe.Steps[0].Hash, Detail: true}.folder()
+	detail := Place{Thread: threadID(1), Of: probe.Steps[0].Hash, Detail: true}.folderPath()
 	output := Place{Thread: threadID(1), Of: probe.Steps[0].Hash}.Path(probe.Steps[0].Output)
 	for name, tc := range map[string]struct {
 		change func(x *vandal)
@@ -625,7 +625,7 @@ func FuzzTree(f *testing.F) {
 				}
 				continue
 			}
-			again, err := (*dir)(nil).with("x", func() dirEdit {
+			again, err := (*dir)(nil).afterEdit("x", func() dirEdit {
 				e := dirEdit{}
 				for _, x := range d.entries {
 					e[x.Name] = x
@@ -831,7 +831,7 @@ func TestPagePath(t *testing.T) {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
-	if _, err := (*dir)(nil).with("x", dirEdit{"a/b": {Name: "a/b", Mode: filemode.Regular, ID: wire.EmptyTree}}); !errors.Is(err, ErrInvalid) {
+	if _, err := (*dir)(nil).afterEdit("x", dirEdit{"a/b": {Name: "a/b", Mode: filemode.Regular, ID: wire.EmptyTree}}); !errors.Is(err, ErrInvalid) {
 		t.Errorf("a file with a slash in its name: %v", err)
 	}
 }
@@ -841,21 +841,21 @@ func TestAdvice(t *testing.T) {
 	s := newVandal(t).s
 	tip, mark := wire.EmptyTree, plumbing.NewHash(strings.Repeat("1", 40))
 	both := map[string]wire.ID{s.ref: tip, storeRef: mark}
-	other := content("x", "y")
+	other := newContentError("x", "y")
 	other.Restore = "do this"
 	for name, tc := range map[string]struct {
 		refs map[string]wire.ID
 		err  error
 		want string // of what is advised
 	}{
-		"content":          {both, content("x", "y"), "restore it: "},
-		"no mark":          {map[string]wire.ID{s.ref: tip}, content("x", "y"), ""},
-		"the mark is it":   {map[string]wire.ID{s.ref: mark, storeRef: mark}, content("x", "y"), ""},
+		"content":          {both, newContentError("x", "y"), "restore it: "},
+		"no mark":          {map[string]wire.ID{s.ref: tip}, newContentError("x", "y"), ""},
+		"the mark is it":   {map[string]wire.ID{s.ref: mark, storeRef: mark}, newContentError("x", "y"), ""},
 		"another format":   {both, &DamagedError{Kind: ErrVersion}, ""},
 		"advised already":  {both, other, "do this"},
 		"no damaged error": {both, ErrContent, ""},
 	} {
-		err := s.advise(tc.refs, tc.err)
+		err := s.adviseRestore(tc.refs, tc.err)
 		var d *DamagedError
 		if !errors.As(err, &d) {
 			continue
@@ -886,7 +886,7 @@ func TestExtendsFails(t *testing.T) {
 			objs[x.v.Tip()] = o
 		}}, ErrContent},
 	} {
-		ok, err := Open(tc.f, testOptions()).extends(t.Context(), x.v.Tip(), ancestor)
+		ok, err := Open(tc.f, testOptions()).isAncestor(t.Context(), x.v.Tip(), ancestor)
 		if !errors.Is(err, tc.want) || ok != (tc.want == nil) {
 			t.Errorf("%s: %t, %v", name, ok, err)
 		}

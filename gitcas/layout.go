@@ -35,11 +35,11 @@ var errForeign = errors.New("a foreign file: only uwf writes to this branch; tak
 
 func threadPath(id ThreadID) string { return threadsDir + "/" + string(id) }
 
-// folder is the folder of a place. All that a job reads of a thread lies in the thread's
+// folderPath is the folder of a place. All that a job reads of a thread lies in the thread's
 // folder itself: the records, and what they refer to, under names that begin with the
 // record's hash. Details and pages for people lie in folders below: a fetch that is
 // bounded by depth brings the former, and of the latter only which there are.
-func (p Place) folder() string {
+func (p Place) folderPath() string {
 	switch {
 	case p.Thread == "":
 		return casDir
@@ -49,8 +49,8 @@ func (p Place) folder() string {
 	return threadPath(p.Thread)
 }
 
-// file is the name of a node's file in the folder of the place.
-func (p Place) file(h node.Hash) string {
+// fileName is the name of a node's file in the folder of the place.
+func (p Place) fileName(h node.Hash) string {
 	if p.Of == "" || p.Detail {
 		return nodeFile(h)
 	}
@@ -61,7 +61,7 @@ func (p Place) file(h node.Hash) string {
 func (p Place) String() string { return strings.TrimSuffix(p.Path(""), nodeFile("")) }
 
 // Path is the path of a node's file in a place.
-func (p Place) Path(h node.Hash) string { return p.folder() + "/" + p.file(h) }
+func (p Place) Path(h node.Hash) string { return p.folderPath() + "/" + p.fileName(h) }
 
 // nodeAt is the place and the hash of a node, by the name of its file in the folder of p;
 // where p is a thread's records also of what these refer to.
@@ -79,8 +79,8 @@ func nodeFile(h node.Hash) string { return statefile.NodeFile(h) }
 // nodeOf is the hash that a node file's name stands for.
 func nodeOf(name string) (node.Hash, bool) { return statefile.NodeName(name) }
 
-// regular refuses everything but plain files: symlinks, executables, submodules.
-func regular(e gitobj.Entry) error {
+// checkRegular refuses everything but plain files: symlinks, executables, submodules.
+func checkRegular(e gitobj.Entry) error {
 	if e.Mode != filemode.Regular {
 		return fmt.Errorf("it has the mode %s, not that of a plain file", e.Mode)
 	}
@@ -97,7 +97,7 @@ func folderEntry(e gitobj.Entry) error {
 func checkRoot(e gitobj.Entry) error {
 	switch e.Name {
 	case readmeName, versionName, threadsName, registryName:
-		return regular(e)
+		return checkRegular(e)
 	case historyDir, casDir, threadsDir:
 		return folderEntry(e)
 	}
@@ -108,7 +108,7 @@ func checkCas(e gitobj.Entry) error {
 	if _, ok := nodeOf(e.Name); !ok {
 		return errForeign
 	}
-	return regular(e)
+	return checkRegular(e)
 }
 
 func checkThreads(e gitobj.Entry) error {
@@ -125,7 +125,7 @@ func checkThread(e gitobj.Entry) error {
 	if _, _, ok := (Place{Thread: anyThread}).nodeAt(e.Name); !ok {
 		return errForeign
 	}
-	return regular(e)
+	return checkRegular(e)
 }
 
 // anyThread stands for whichever thread a name is looked at in.
@@ -143,7 +143,7 @@ func checkPages(e gitobj.Entry) error {
 	if !statefile.IsPage(e.Name) {
 		return errForeign
 	}
-	return regular(e)
+	return checkRegular(e)
 }
 
 func checkHistory(e gitobj.Entry) error {
@@ -157,7 +157,7 @@ func checkYear(e gitobj.Entry) error {
 	if !statefile.IsDay(e.Name) && !statefile.IsDayPage(e.Name) {
 		return errForeign
 	}
-	return regular(e)
+	return checkRegular(e)
 }
 
 // indexName is the page about a whole thread.

@@ -161,7 +161,7 @@ func TestFsckLives(t *testing.T) {
 			if tc.before != "" {
 				lines = append(lines, Ended{Thread: id, Head: e.Head, Reason: tc.before})
 			}
-			if err := f.lives(id, lines); err != nil || len(f.report.Problems) != 1 || !strings.Contains(f.report.Problems[0].Why, tc.says) {
+			if err := f.checkLives(id, lines); err != nil || len(f.report.Problems) != 1 || !strings.Contains(f.report.Problems[0].Why, tc.says) {
 				t.Fatalf("%+v, %v", f.report.Problems, err)
 			}
 		})

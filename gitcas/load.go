@@ -47,13 +47,13 @@ func (s *Store) Reload(ctx context.Context, v *View, ids ...ThreadID) (*View, er
 		return nil, err
 	}
 	if err := next.readThreads(ctx, ids); err != nil {
-		return nil, s.advise(next.refs, err)
+		return nil, s.adviseRestore(next.refs, err)
 	}
 	return next, next.listWorkBranches(ctx, ids)
 }
 
-// list lists the refs that a view of these threads shows.
-func (s *Store) list(ctx context.Context, v *View, ids []ThreadID) (wire.Listing, error) {
+// listRefs lists the refs that a view of these threads shows.
+func (s *Store) listRefs(ctx context.Context, v *View, ids []ThreadID) (wire.Listing, error) {
 	prefixes := []string{s.ref, storeRef}
 	for _, id := range ids {
 		prefixes = append(prefixes, ClaimRef(id), headsFolder+WorkBranch(id), AttemptRefPrefix(id))
@@ -107,8 +107,8 @@ func (v *View) listWorkBranches(ctx context.Context, ids []ThreadID) error {
 	return nil
 }
 
-// open makes a view of a listing, without any thread that v has not loaded.
-func (s *Store) open(ctx context.Context, old *View, l wire.Listing) (*View, error) {
+// openView makes a view of a listing, without any thread that v has not loaded.
+func (s *Store) openView(ctx context.Context, old *View, l wire.Listing) (*View, error) {
 	if err := s.checkPresence(ctx, l); err != nil {
 		return nil, err
 	}
@@ -150,8 +150,8 @@ func (v *View) keepClaims(old *View) {
 		if _, ok := threadOfRef(name, claimFolder); !ok {
 			continue
 		}
-		if o, have := old.cache.get(id); have {
-			v.cache.add(wire.Objects{id: o})
+		if o, have := old.cache.getObject(id); have {
+			v.cache.addObjects(wire.Objects{id: o})
 		}
 	}
 }
@@ -161,18 +161,18 @@ func (v *View) keepClaims(old *View) {
 // many races must not grow.
 func (v *View) keepFolders(old *View) {
 	for id, d := range old.folders {
-		if d != nil && v.threadDirs.id(string(id)) == d.obj.ID {
+		if d != nil && v.threadDirs.entryID(string(id)) == d.obj.ID {
 			v.folders[id] = d
 		}
-		v.keep(old, d)
+		v.keepFolder(old, d)
 	}
-	v.keep(old, v.cas)
+	v.keepFolder(old, v.cas)
 }
 
-func (v *View) keep(old *View, d *dir) {
-	for _, e := range d.list() {
-		if o, ok := old.cache.get(e.ID); ok {
-			v.cache.add(wire.Objects{e.ID: o})
+func (v *View) keepFolder(old *View, d *dir) {
+	for _, e := range d.listEntries() {
+		if o, ok := old.cache.getObject(e.ID); ok {
+			v.cache.addObjects(wire.Objects{e.ID: o})
 		}
 		if !e.IsDir() {
 			continue
@@ -181,7 +181,7 @@ func (v *View) keep(old *View, d *dir) {
 		if e.Name == pagesDir {
 			check = checkPages
 		}
-		if sub, ok, err := old.cache.dir(d.at(e.Name), e.ID, check); ok && err == nil {
+		if sub, ok, err := old.cache.cachedDir(d.pathOf(e.Name), e.ID, check); ok && err == nil {
 			v.cache.addDir(sub)
 		}
 	}
@@ -198,7 +198,7 @@ func (v *View) fetchTip(ctx context.Context, tip wire.ID) error {
 		if _, ok := threadOfRef(name, claimFolder); !ok {
 			continue
 		}
-		if _, have := v.cache.get(id); !have && !slices.Contains(wants, id) {
+		if _, have := v.cache.getObject(id); !have && !slices.Contains(wants, id) {
 			wants = append(wants, id)
 		}
 	}
@@ -210,23 +210,23 @@ func (v *View) fetchTip(ctx context.Context, tip wire.ID) error {
 	if err != nil {
 		return fmt.Errorf("read the tip of %s: %w", v.s.o.Branch, err)
 	}
-	v.cache.add(objs)
+	v.cache.addObjects(objs)
 	return nil
 }
 
 // readTip reads what the tip's fetch brought.
 func (v *View) readTip(tip wire.ID) (state, error) {
 	st := state{tip: tip, folders: map[ThreadID]*dir{}}
-	o, _ := v.cache.get(tip)
+	o, _ := v.cache.getObject(tip)
 	if o.Type != plumbing.CommitObject {
-		return st, content(v.s.ref, "it does not point to a commit")
+		return st, newContentError(v.s.ref, "it does not point to a commit")
 	}
 	c, err := gitobj.DecodeCommit(o.Data)
 	if err != nil {
 		return st, contentErr("commit "+tip.String(), err)
 	}
 	st.parents = c.Parents
-	if st.root, err = v.cached("", c.Tree, checkRoot); err != nil {
+	if st.root, err = v.readCached("", c.Tree, checkRoot); err != nil {
 		return st, err
 	}
 	if err := v.readVersion(&st); err != nil {
@@ -237,8 +237,8 @@ func (v *View) readTip(tip wire.ID) (state, error) {
 		to    **dir
 		check func(gitobj.Entry) error
 	}{{casDir, &st.cas, checkCas}, {threadsDir, &st.threadDirs, checkThreads}, {historyDir, &st.history, checkHistory}} {
-		if e, ok := st.root.get(sub.name); ok {
-			if *sub.to, err = v.cached(sub.name, e.ID, sub.check); err != nil {
+		if e, ok := st.root.findEntry(sub.name); ok {
+			if *sub.to, err = v.readCached(sub.name, e.ID, sub.check); err != nil {
 				return st, err
 			}
 		}
@@ -246,9 +246,9 @@ func (v *View) readTip(tip wire.ID) (state, error) {
 	return st, v.readLists(&st)
 }
 
-// cached reads a folder that a fetch has brought.
-func (v *View) cached(path string, id wire.ID, check func(gitobj.Entry) error) (*dir, error) {
-	o, err := v.cachedObject(shown(path), id)
+// readCached reads a folder that a fetch has brought.
+func (v *View) readCached(path string, id wire.ID, check func(gitobj.Entry) error) (*dir, error) {
+	o, err := v.cachedObject(quotePath(path), id)
 	if err != nil {
 		return nil, err
 	}
@@ -256,25 +256,25 @@ func (v *View) cached(path string, id wire.ID, check func(gitobj.Entry) error) (
 }
 
 func (v *View) cachedObject(path string, id wire.ID) (wire.Object, error) {
-	o, ok := v.cache.get(id)
+	o, ok := v.cache.getObject(id)
 	if !ok {
-		return o, content(path, "the remote doesn't send its object "+id.String())
+		return o, newContentError(path, "the remote doesn't send its object "+id.String())
 	}
 	return o, nil
 }
 
 // rootFile reads one of the files that every tip has.
 func (v *View) rootFile(st *state, name string) ([]byte, error) {
-	e, ok := st.root.get(name)
+	e, ok := st.root.findEntry(name)
 	if !ok {
-		return nil, content(name, "it is missing")
+		return nil, newContentError(name, "it is missing")
 	}
 	o, err := v.cachedObject(name, e.ID)
 	if err != nil {
 		return nil, err
 	}
 	if o.Type != plumbing.BlobObject {
-		return nil, content(name, fmt.Sprintf("it is a %s, not a file", o.Type))
+		return nil, newContentError(name, fmt.Sprintf("it is a %s, not a file", o.Type))
 	}
 	return o.Data, nil
 }

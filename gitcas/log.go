@@ -38,12 +38,12 @@ const rootFilter = "tree:1"
 // that of one which was resumed after its end goes on with what was before.
 // ErrStop from fn ends it early.
 func (s *Store) Log(ctx context.Context, v *View, id ThreadID, fn func(LogEntry) error) error {
-	lives, err := s.lives(ctx, v, id)
+	lives, err := s.threadLives(ctx, v, id)
 	if err != nil {
 		return err
 	}
 	for _, from := range lives {
-		err := s.walk(ctx, from, func(h *historyCommit) error { return h.ofThread(id, fn) })
+		err := s.walkHistory(ctx, from, func(h *historyCommit) error { return h.ofThread(id, fn) })
 		switch {
 		case errors.Is(err, errBegins):
 		case errors.Is(err, ErrStop):
@@ -58,14 +58,14 @@ func (s *Store) Log(ctx context.Context, v *View, id ThreadID, fn func(LogEntry)
 // errBegins says that a walk has come to the commit that a folder began with.
 var errBegins = errors.New("the folder begins here")
 
-// lives are the last commits that hold a thread's folder, of each of its lives, the
+// threadLives are the last commits that hold a thread's folder, of each of its lives, the
 // newest first.
-func (s *Store) lives(ctx context.Context, v *View, id ThreadID) ([]wire.ID, error) {
+func (s *Store) threadLives(ctx context.Context, v *View, id ThreadID) ([]wire.ID, error) {
 	var out []wire.ID
-	if !v.threadDirs.id(string(id)).IsZero() {
+	if !v.threadDirs.entryID(string(id)).IsZero() {
 		out = append(out, v.tip)
 	}
-	err := s.lines(ctx, v, id.Time().Add(-clockGrace), func(e Ended) error {
+	err := s.visitLines(ctx, v, id.Time().Add(-clockGrace), func(e Ended) error {
 		if last := plumbing.NewHash(e.Commit); e.Thread == id && !slices.Contains(out, last) {
 			out = append(out, last)
 		}
@@ -86,12 +86,12 @@ func (s *Store) lives(ctx context.Context, v *View, id ThreadID) ([]wire.ID, err
 
 // ofThread gives a commit to fn if it changed the thread's folder.
 func (h *historyCommit) ofThread(id ThreadID, fn func(LogEntry) error) error {
-	folder, before := h.threadDirs.id(string(id)), wire.ZeroID
+	folder, before := h.threadDirs.entryID(string(id)), wire.ZeroID
 	if h.parent != nil {
-		before = h.parent.threadDirs.id(string(id))
+		before = h.parent.threadDirs.entryID(string(id))
 	}
 	if folder != before {
-		if err := fn(h.entry()); err != nil {
+		if err := fn(h.logEntry()); err != nil {
 			return err
 		}
 	}
@@ -110,7 +110,7 @@ type historyCommit struct {
 	parent     *historyCommit // nil for the first one
 }
 
-func (h *historyCommit) entry() LogEntry {
+func (h *historyCommit) logEntry() LogEntry {
 	m := commitmsg.Parse(h.commit.Message)
 	return LogEntry{
 		Commit: h.id, Parents: h.commit.Parents, When: h.commit.Committer.When,
@@ -119,9 +119,9 @@ func (h *historyCommit) entry() LogEntry {
 	}
 }
 
-// walk visits the commits from one on, newest first, along first parents. It
+// walkHistory visits the commits from one on, newest first, along first parents. It
 // holds a bounded part of the history at a time.
-func (s *Store) walk(ctx context.Context, from wire.ID, visit func(*historyCommit) error) error {
+func (s *Store) walkHistory(ctx context.Context, from wire.ID, visit func(*historyCommit) error) error {
 	var last *historyCommit // visited only when its parent is known
 	for at := from; !at.IsZero(); {
 		chunk, err := s.readHistory(ctx, at)
@@ -167,7 +167,7 @@ func (s *Store) readHistory(ctx context.Context, at wire.ID) ([]*historyCommit, 
 			return nil, err
 		}
 		out = append(out, h)
-		if id := h.root.id(threadsDir); !id.IsZero() && !slices.Contains(wants, id) {
+		if id := h.root.entryID(threadsDir); !id.IsZero() && !slices.Contains(wants, id) {
 			wants = append(wants, id)
 		}
 		if len(h.commit.Parents) == 0 {
@@ -176,14 +176,14 @@ func (s *Store) readHistory(ctx context.Context, at wire.ID) ([]*historyCommit, 
 		at = h.commit.Parents[0]
 	}
 	if len(out) == 0 {
-		return nil, content("commit "+at.String(), "the remote doesn't send it")
+		return nil, newContentError("commit "+at.String(), "the remote doesn't send it")
 	}
-	trees, err := s.trees(ctx, wants)
+	trees, err := s.fetchTrees(ctx, wants)
 	if err != nil {
 		return nil, err
 	}
 	for _, h := range out {
-		id := h.root.id(threadsDir)
+		id := h.root.entryID(threadsDir)
 		if id.IsZero() {
 			continue
 		}
@@ -197,7 +197,7 @@ func (s *Store) readHistory(ctx context.Context, at wire.ID) ([]*historyCommit, 
 func readCommit(id wire.ID, o wire.Object, objs wire.Objects) (*historyCommit, error) {
 	where := "commit " + id.String()
 	if o.Type != plumbing.CommitObject {
-		return nil, content(where, "it is no commit")
+		return nil, newContentError(where, "it is no commit")
 	}
 	c, err := gitobj.DecodeCommit(o.Data)
 	if err != nil {
@@ -205,7 +205,7 @@ func readCommit(id wire.ID, o wire.Object, objs wire.Objects) (*historyCommit, e
 	}
 	tree, ok := objs[c.Tree]
 	if !ok {
-		return nil, content(where, "the remote doesn't send its folder")
+		return nil, newContentError(where, "the remote doesn't send its folder")
 	}
 	root, err := parseDir("", tree, checkRoot)
 	if err != nil {
@@ -214,8 +214,8 @@ func readCommit(id wire.ID, o wire.Object, objs wire.Objects) (*historyCommit, e
 	return &historyCommit{id: id, commit: c, root: root}, nil
 }
 
-// trees fetches trees by id; each one asked for is there.
-func (s *Store) trees(ctx context.Context, ids []wire.ID) (wire.Objects, error) {
+// fetchTrees fetches trees by id; each one asked for is there.
+func (s *Store) fetchTrees(ctx context.Context, ids []wire.ID) (wire.Objects, error) {
 	if len(ids) == 0 {
 		return wire.Objects{}, nil
 	}
@@ -225,7 +225,7 @@ func (s *Store) trees(ctx context.Context, ids []wire.ID) (wire.Objects, error) 
 	}
 	for _, id := range ids {
 		if _, ok := objs[id]; !ok {
-			return nil, content(id.String(), "the remote doesn't send this folder")
+			return nil, newContentError(id.String(), "the remote doesn't send this folder")
 		}
 	}
 	return objs, nil

@@ -91,7 +91,7 @@ func TestLongThread(t *testing.T) {
 		if n := took(); n != 0 {
 			t.Errorf("%s: %d requests for outputs", id, n)
 		}
-		if sum.Used != c.used() || sum.Used.Steps != want.steps || sum.StartHash != c.StartHash || sum.Start.Prompt != "prompt of "+string(id) {
+		if sum.Used != c.addUpUsage() || sum.Used.Steps != want.steps || sum.StartHash != c.StartHash || sum.Start.Prompt != "prompt of "+string(id) {
 			t.Errorf("%s: %+v", id, sum)
 		}
 	}

@@ -76,11 +76,11 @@ func (e *LocalDiffersError) Unwrap() error { return ErrLocalDiffers }
 // against the heads of the same listing.
 func (s *Store) readConsistent(ctx context.Context, v *View, ids []ThreadID) (*View, error) {
 	for try := 0; ; try++ {
-		l, err := s.list(ctx, v, ids)
+		l, err := s.listRefs(ctx, v, ids)
 		if err != nil {
 			return nil, err
 		}
-		next, err := s.open(ctx, v, l)
+		next, err := s.openView(ctx, v, l)
 		var ok bool
 		if err == nil {
 			ok, err = s.extendsMark(ctx, next)
@@ -90,11 +90,11 @@ func (s *Store) readConsistent(ctx context.Context, v *View, ids []ThreadID) (*V
 		case errors.Is(err, wire.ErrNotFound) && !last:
 			next = v // a claim that was deleted since the refs were listed, say
 		case err != nil:
-			return nil, s.advise(l.Refs, err)
+			return nil, s.adviseRestore(l.Refs, err)
 		case ok:
 			return next, nil
 		case last:
-			return nil, s.rewritten(next.tip, next.refs[storeRef])
+			return nil, s.checkRewritten(next.tip, next.refs[storeRef])
 		}
 		// The listing may have caught a push halfway.
 		if err := s.o.Sleep(ctx, time.Duration(try)*20*time.Millisecond); err != nil {
@@ -111,10 +111,10 @@ func (s *Store) extendsMark(ctx context.Context, v *View) (bool, error) {
 	if !ok || mark == v.tip || slices.Contains(v.parents, mark) {
 		return true, nil
 	}
-	return s.extends(ctx, v.tip, mark)
+	return s.isAncestor(ctx, v.tip, mark)
 }
 
-func (s *Store) rewritten(tip, mark wire.ID) error {
+func (s *Store) checkRewritten(tip, mark wire.ID) error {
 	url := text.ShellWord(s.remote.URL())
 	return &DamagedError{
 		What: s.ref, Kind: ErrRewritten, LastKnown: mark,
@@ -124,10 +124,10 @@ func (s *Store) rewritten(tip, mark wire.ID) error {
 	}
 }
 
-// advise adds to an error about the branch's content how to get back to what uwf
+// adviseRestore adds to an error about the branch's content how to get back to what uwf
 // wrote last. A format that is not known may come from a newer uwf and is left
 // alone.
-func (s *Store) advise(refs map[string]wire.ID, err error) error {
+func (s *Store) adviseRestore(refs map[string]wire.ID, err error) error {
 	tip, mark := refs[s.ref], refs[storeRef]
 	var d *DamagedError
 	if mark.IsZero() || mark == tip || !errors.As(err, &d) || !errors.Is(err, ErrContent) || d.Restore != "" {
@@ -145,10 +145,10 @@ func (s *Store) goBack(tip, mark wire.ID) string {
 		text.ShellWord(s.remote.URL()), storeRef, s.ref, tip, mark)
 }
 
-// extends reports whether ancestor is in the history of tip.
-func (s *Store) extends(ctx context.Context, tip, ancestor wire.ID) (bool, error) {
+// isAncestor reports whether ancestor is in the history of tip.
+func (s *Store) isAncestor(ctx context.Context, tip, ancestor wire.ID) (bool, error) {
 	found := false
-	err := s.history(ctx, tip, ancestor, 0, func(id wire.ID) bool {
+	err := s.walkBack(ctx, tip, ancestor, 0, func(id wire.ID) bool {
 		found = id == ancestor
 		return !found
 	})

@@ -81,8 +81,8 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// outages is how long the remote is waited for where it is away.
-func (o Options) outages() outage.Policy {
+// outagePolicy is how long the remote is waited for where it is away.
+func (o Options) outagePolicy() outage.Policy {
 	return outage.Policy{Until: o.Until, Tell: o.Waiting, Now: o.Now, Sleep: o.Sleep, Jitter: o.Jitter}
 }
 
@@ -90,8 +90,8 @@ func (o Options) outages() outage.Policy {
 // takes without quoting.
 var branchPattern = lazyregexp.New(`^[0-9A-Za-z_][0-9A-Za-z._-]*(/[0-9A-Za-z_][0-9A-Za-z._-]*)*$`)
 
-// check refuses a branch that git, or the work branches next to it, don't allow.
-func (o Options) check() error {
+// checkBranch refuses a branch that git, or the work branches next to it, don't allow.
+func (o Options) checkBranch() error {
 	b := o.Branch
 	switch {
 	case !branchPattern.MatchString(b) || strings.Contains(b, "..") || strings.HasSuffix(b, ".") || strings.HasSuffix(b, ".lock") || len(b) > 200:
@@ -99,13 +99,13 @@ func (o Options) check() error {
 	case b == workFolder || strings.HasPrefix(b, workFolder+"/"):
 		return fmt.Errorf("%w: the state branch %q stands where the work branches %s/<thread> go: choose another name", ErrInvalid, b, workFolder)
 	}
-	_, err := gitobj.EncodeCommit(gitobj.Commit{Tree: wire.EmptyTree, Author: o.signature(time.Unix(0, 0)), Committer: o.signature(time.Unix(0, 0))})
+	_, err := gitobj.EncodeCommit(gitobj.Commit{Tree: wire.EmptyTree, Author: o.signatureAt(time.Unix(0, 0)), Committer: o.signatureAt(time.Unix(0, 0))})
 	if err != nil {
 		return fmt.Errorf("%w: the author of state commits: %w", ErrInvalid, err)
 	}
 	return nil
 }
 
-func (o Options) signature(at time.Time) gitobj.Signature {
+func (o Options) signatureAt(at time.Time) gitobj.Signature {
 	return gitobj.Signature{Name: o.Author.Name, Email: o.Author.Email, When: at.UTC()}
 }

@@ -54,14 +54,14 @@ func TestChangedDay(t *testing.T) {
 	v := threadWithSteps(t, s, first, 1)
 	v = mustPush(t, s, v, endChange(t, v, first, "over"))
 	path := ""
-	for _, year := range v.history.list() {
-		d, err := v.year(t.Context(), year.Name)
+	for _, year := range v.history.listEntries() {
+		d, err := v.readYear(t.Context(), year.Name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, e := range d.list() {
+		for _, e := range d.listEntries() {
 			if strings.HasSuffix(e.Name, ".jsonl") {
-				path = d.at(e.Name)
+				path = d.pathOf(e.Name)
 			}
 		}
 	}
@@ -73,11 +73,11 @@ func TestChangedDay(t *testing.T) {
 	v = mustLoad(t, s, second)
 	mustPush(t, s, v, endChange(t, v, second, "over"))
 	tip := mustLoad(t, s)
-	d, err := tip.year(t.Context(), strings.Split(path, "/")[1])
+	d, err := tip.readYear(t.Context(), strings.Split(path, "/")[1])
 	if err != nil {
 		t.Fatal(err)
 	}
-	page := string(x.get(d.id(statefile.DayPagePath(path[strings.LastIndexByte(path, '/')+1:]))))
+	page := string(x.get(d.entryID(statefile.DayPagePath(path[strings.LastIndexByte(path, '/')+1:]))))
 	for _, want := range []string{string(first), string(second)} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page of %s says\n%s", path, page)

@@ -75,7 +75,7 @@ func (v *View) readDefinition(ctx context.Context, h node.Hash) (definition, err
 		return d, nil
 	}
 	if !v.smallCas() {
-		if err := v.fetch(ctx, v.casFiles(map[node.Hash]bool{h: true})...); err != nil {
+		if err := v.fetchObjects(ctx, v.casFiles(map[node.Hash]bool{h: true})...); err != nil {
 			return d, err
 		}
 		if err := v.prefetchRefs(ctx, h); err != nil {
@@ -246,7 +246,7 @@ func (r *folderReader) threadFolder(id ThreadID) (*dir, error) {
 	if r.base != nil {
 		return r.base(id)
 	}
-	return r.v.folder(r.ctx, id)
+	return r.v.threadFolder(r.ctx, id)
 }
 
 // readShared reads a node of cas/.
@@ -269,13 +269,13 @@ func (r *folderReader) readRecord(id ThreadID, h node.Hash) (node.Node, error) {
 	if err != nil {
 		return node.Node{}, err
 	}
-	e, ok := d.get(nodeFile(h))
+	e, ok := d.findEntry(nodeFile(h))
 	if !ok {
 		return node.Node{}, fmt.Errorf("%w: %s, not in %s", node.ErrNotFound, h, Place{Thread: id})
 	}
-	n, err := r.v.read(r.ctx, d.at(e.Name), e.ID, h)
+	n, err := r.v.readNode(r.ctx, d.pathOf(e.Name), e.ID, h)
 	if err == nil && !record.IsRecord(n.Type) {
-		err = content(d.at(e.Name), "it is neither a StartNode nor a StepNode")
+		err = newContentError(d.pathOf(e.Name), "it is neither a StartNode nor a StepNode")
 	}
 	return n, err
 }
@@ -284,7 +284,7 @@ func (r *folderReader) readRecord(id ThreadID, h node.Hash) (node.Node, error) {
 func (r *folderReader) readWorkflow(id ThreadID, start node.Hash) (node.Map, error) {
 	n, err := r.readRecord(id, start)
 	if errors.Is(err, node.ErrNotFound) {
-		err = content(Place{Thread: id}.Path(start), "the chain needs it, and it is missing")
+		err = newContentError(Place{Thread: id}.Path(start), "the chain needs it, and it is missing")
 	}
 	if err != nil {
 		return nil, err
@@ -300,14 +300,14 @@ func (r *folderReader) readWorkflow(id ThreadID, start node.Hash) (node.Map, err
 		d, err = r.v.readDefinition(r.ctx, s.Workflow)
 	}
 	if err == nil && s.Digests != nil && s.Digests.Workflow != d.digest {
-		err = exchanged(casDir+"/"+nodeFile(s.Workflow), "the workflow, with its role schemas, of thread "+string(id))
+		err = newExchangedError(casDir+"/"+nodeFile(s.Workflow), "the workflow, with its role schemas, of thread "+string(id))
 	}
 	return d.nodes, err
 }
 
-// exchanged is the error for a node that has the right hash and is another one.
-func exchanged(path, what string) error {
-	e := content(path, "it is not what was stored as "+what+": it has the same hash, and another SHA-256; somebody exchanged it")
+// newExchangedError is the error for a node that has the right hash and is another one.
+func newExchangedError(path, what string) error {
+	e := newContentError(path, "it is not what was stored as "+what+": it has the same hash, and another SHA-256; somebody exchanged it")
 	e.Err = ErrExchanged
 	return e
 }
@@ -355,7 +355,7 @@ func (r *folderReader) readClosed(p Place) (node.Map, error) {
 		case err != nil:
 			return nil, damagedUnlessWire(at.Path(ref.Hash), err)
 		case ref.Digest != "" && ref.Digest != digest:
-			return nil, exchanged(at.Path(ref.Hash), what)
+			return nil, newExchangedError(at.Path(ref.Hash), what)
 		}
 	}
 	return out, nil
@@ -434,31 +434,31 @@ func (r *folderReader) readIn(at Place, d *dir, h node.Hash) (node.Node, error) 
 	if n, ok := r.fresh[at][h]; ok {
 		return n, nil
 	}
-	e, ok := d.get(at.file(h))
+	e, ok := d.findEntry(at.fileName(h))
 	if !ok {
 		return node.Node{}, fmt.Errorf("%w: %s, not in %s", node.ErrNotFound, h, at)
 	}
-	if at.Detail && !r.v.cache.has(e.ID) {
+	if at.Detail && !r.v.cache.hasObject(e.ID) {
 		// Who reads one turn reads the others too.
 		ids := make([]wire.ID, 0, len(d.entries))
 		for _, x := range d.entries {
 			ids = append(ids, x.ID)
 		}
-		if err := r.v.fetch(r.ctx, ids...); err != nil {
+		if err := r.v.fetchObjects(r.ctx, ids...); err != nil {
 			return node.Node{}, err
 		}
 	}
-	n, err := r.v.decode(d.at(e.Name), e.ID, h, func() (wire.Object, error) {
-		return r.v.object(r.ctx, d.at(e.Name), e.ID, plumbing.BlobObject, MaxNodeFile)
+	n, err := r.v.decodeNode(d.pathOf(e.Name), e.ID, h, func() (wire.Object, error) {
+		return r.v.readObject(r.ctx, d.pathOf(e.Name), e.ID, plumbing.BlobObject, MaxNodeFile)
 	})
 	return n.node, err
 }
 
 // detailFolder is the folder of a record's details in a thread's; nil where there is none.
 func (v *View) detailFolder(ctx context.Context, thread *dir, of node.Hash) (*dir, error) {
-	d, err := v.sub(ctx, thread, detailDir, checkDetails)
+	d, err := v.readSub(ctx, thread, detailDir, checkDetails)
 	if err != nil {
 		return nil, err
 	}
-	return v.sub(ctx, d, string(of), checkCas)
+	return v.readSub(ctx, d, string(of), checkCas)
 }

@@ -27,9 +27,9 @@ import (
 // failing the push: the view's Lagging says so. How many it takes is learnt when it refuses
 // more, and noted in VERSION by the next commit.
 func (s *Store) Push(ctx context.Context, v *View, c *Change) (*View, error) {
-	_, next, err := s.try(ctx, v, c)
+	_, next, err := s.tryPush(ctx, v, c)
 	for errors.Is(err, errFewerRefs) {
-		_, next, err = s.try(ctx, v, c)
+		_, next, err = s.tryPush(ctx, v, c)
 	}
 	return next, err
 }
@@ -51,8 +51,8 @@ type sending struct {
 	pending *pending
 }
 
-// try makes one push of a change.
-func (s *Store) try(ctx context.Context, v *View, c *Change) (*sending, *View, error) {
+// tryPush makes one push of a change.
+func (s *Store) tryPush(ctx context.Context, v *View, c *Change) (*sending, *View, error) {
 	switch {
 	case s.err != nil:
 		return nil, nil, s.err
@@ -60,7 +60,7 @@ func (s *Store) try(ctx context.Context, v *View, c *Change) (*sending, *View, e
 		return nil, nil, fmt.Errorf("%w: a push on the view of an ended thread", ErrInvalid)
 	}
 	b := newBuilder(ctx, v, c)
-	if err := b.build(); err != nil {
+	if err := b.buildCommits(); err != nil {
 		return nil, nil, err
 	}
 	updates := slices.Clone(c.Refs)
@@ -74,28 +74,28 @@ func (s *Store) try(ctx context.Context, v *View, c *Change) (*sending, *View, e
 	}
 	objs := append(slices.Clone(c.Objects), b.objs...)
 	p := &sending{change: c, base: v.tip, tip: b.cur.tip, updates: updates}
-	at, lagging, err := s.send(ctx, s.refsAtOnce(v.version), p, objs)
+	at, lagging, err := s.sendUpdates(ctx, s.refsAtOnce(v.version), p, objs)
 	if err != nil {
 		return p, nil, err
 	}
-	next, err := b.view(updates, at, lagging)
+	next, err := b.viewAfter(updates, at, lagging)
 	return p, next, err
 }
 
-// send pushes updates in one go where they are no more than most, else in parts: up to that
+// sendUpdates pushes updates in one go where they are no more than most, else in parts: up to that
 // with the state branch, which is tried once, then the rest.
-func (s *Store) send(ctx context.Context, most int, p *sending, objs []wire.PackObject) (time.Time, map[string]error, error) {
+func (s *Store) sendUpdates(ctx context.Context, most int, p *sending, objs []wire.PackObject) (time.Time, map[string]error, error) {
 	if len(p.updates) <= most {
 		at, err := s.pushOnce(ctx, p.updates, objs)
 		return at, nil, err
 	}
-	slices.SortStableFunc(p.updates, func(x, y wire.RefUpdate) int { return s.rank(x) - s.rank(y) })
+	slices.SortStableFunc(p.updates, func(x, y wire.RefUpdate) int { return s.rankUpdate(x) - s.rankUpdate(y) })
 	p.pending = newPending(objs)
 	var at time.Time
 	for rest := p.updates; len(rest) > 0; {
 		var part []wire.RefUpdate
 		part, rest = s.firstPart(rest, most)
-		objs := p.pending.take(part)
+		objs := p.pending.takeReached(part)
 		if !slices.ContainsFunc(part, func(u wire.RefUpdate) bool { return u.Name == s.ref }) {
 			if err := s.pushRefs(ctx, part, objs); err != nil {
 				return at, nil, err
@@ -164,7 +164,7 @@ func (s *Store) sendRest(ctx context.Context, most int, p *sending) (lagging map
 	for rest := p.rest; len(rest) > 0; {
 		var part []wire.RefUpdate
 		part, rest = s.firstPart(rest, most)
-		objs := p.pending.take(part)
+		objs := p.pending.takeReached(part)
 		err := s.pushRefs(ctx, part, objs)
 		refused := errors.Is(err, ErrLostRace) || errors.Is(err, wire.ErrProtected)
 		for _, u := range part {
@@ -179,10 +179,10 @@ func (s *Store) sendRest(ctx context.Context, most int, p *sending) (lagging map
 	return lagging
 }
 
-// rank is the order of updates where they can't be made at once: what an agent
+// rankUpdate is the order of updates where they can't be made at once: what an agent
 // produced is on a ref before anything else can fail, and the claim stays until
 // all is done.
-func (s *Store) rank(u wire.RefUpdate) int {
+func (s *Store) rankUpdate(u wire.RefUpdate) int {
 	switch name := u.Name; {
 	case strings.HasPrefix(name, attemptFolder) && !u.New.IsZero():
 		return 0
@@ -211,8 +211,8 @@ func newPending(objs []wire.PackObject) *pending {
 	return p
 }
 
-// take returns the unsent objects that updates reach.
-func (p *pending) take(updates []wire.RefUpdate) []wire.PackObject {
+// takeReached returns the unsent objects that updates reach.
+func (p *pending) takeReached(updates []wire.RefUpdate) []wire.PackObject {
 	var picked []int
 	var todo []wire.ID
 	for _, u := range updates {
@@ -227,7 +227,7 @@ func (p *pending) take(updates []wire.RefUpdate) []wire.PackObject {
 		}
 		p.sent[id] = true
 		picked = append(picked, i)
-		todo = append(todo, reaches(p.order[i].Object)...)
+		todo = append(todo, objectRefs(p.order[i].Object)...)
 	}
 	slices.Sort(picked)
 	out := make([]wire.PackObject, len(picked))
@@ -237,9 +237,9 @@ func (p *pending) take(updates []wire.RefUpdate) []wire.PackObject {
 	return out
 }
 
-// reaches are the objects that one refers to. Objects come from this program: one
+// objectRefs are the objects that one refers to. Objects come from this program: one
 // that can't be read refers to nothing here, and the remote will refuse it.
-func reaches(o wire.Object) []wire.ID {
+func objectRefs(o wire.Object) []wire.ID {
 	var out []wire.ID
 	switch o.Type {
 	case plumbing.CommitObject:
@@ -256,8 +256,8 @@ func reaches(o wire.Object) []wire.ID {
 	return out
 }
 
-// view is the store after the push.
-func (b *builder) view(updates []wire.RefUpdate, at time.Time, lagging map[string]error) (*View, error) {
+// viewAfter is the store after the push.
+func (b *builder) viewAfter(updates []wire.RefUpdate, at time.Time, lagging map[string]error) (*View, error) {
 	old := b.v
 	v := &View{s: old.s, at: at, guessed: old.guessed, refs: maps.Clone(old.refs), claims: maps.Clone(old.claims), lagging: lagging, state: b.cur}
 	v.cache = newCacheWith(old.cache.nodes)
@@ -271,13 +271,13 @@ func (b *builder) view(updates []wire.RefUpdate, at time.Time, lagging map[strin
 		delete(v.cache.dirs, id)
 	}
 	for _, name := range []string{versionName, threadsName, registryName} {
-		if id := old.root.id(name); id != b.cur.root.id(name) {
+		if id := old.root.entryID(name); id != b.cur.root.entryID(name) {
 			delete(v.cache.objs, id)
 		}
 	}
-	v.cache.add(b.blobs)
+	v.cache.addObjects(b.blobs)
 	for id, n := range b.made {
-		v.cache.put(id, n)
+		v.cache.putNode(id, n)
 	}
 	for _, u := range updates {
 		if lagging[u.Name] != nil {
@@ -309,20 +309,20 @@ func (v *View) ownClaim(thread ThreadID, id wire.ID, objs []wire.PackObject) err
 			return fmt.Errorf("%w: %w", ErrInvalid, err)
 		}
 		v.claims[thread] = Held{ID: id, Claim: c}
-		v.cache.add(wire.Objects{id: o.Object})
+		v.cache.addObjects(wire.Objects{id: o.Object})
 	}
 	return nil
 }
 
 // Init makes the store where there is none, and reads the one that is there.
 func (s *Store) Init(ctx context.Context) (*View, error) {
-	o := s.o.outages().Begin()
+	o := s.o.outagePolicy().Begin()
 	for try := 0; ; try++ {
 		v, err := s.Load(ctx)
 		if !errors.Is(err, ErrNoStore) {
 			return v, err
 		}
-		err = s.create(ctx)
+		err = s.createBranch(ctx)
 		if after, away := wire.IsOutage(err); away {
 			err = o.Wait(ctx, err, after)
 		} else if errors.Is(err, errFewerRefs) || errors.Is(err, ErrLostRace) && try < listings {
@@ -334,8 +334,8 @@ func (s *Store) Init(ctx context.Context) (*View, error) {
 	}
 }
 
-// create pushes the first commit.
-func (s *Store) create(ctx context.Context) error {
+// createBranch pushes the first commit.
+func (s *Store) createBranch(ctx context.Context) error {
 	atomic, err := s.remote.Atomic(ctx)
 	if err != nil {
 		return err
@@ -359,10 +359,10 @@ func (s *Store) create(ctx context.Context) error {
 		{threadsName, statefile.NewThreads().Encode()}, {registryName, statefile.NewRegistry().Encode()},
 	} {
 		o := wire.NewObject(plumbing.BlobObject, f.data)
-		root.file(f.name, o.ID)
+		root.setFile(f.name, o.ID)
 		objs = append(objs, wire.PackObject{Object: o})
 	}
-	d, err := (*dir)(nil).with("", root)
+	d, err := (*dir)(nil).afterEdit("", root)
 	if err != nil {
 		return err
 	}
@@ -376,6 +376,6 @@ func (s *Store) create(ctx context.Context) error {
 	}
 	objs = append(objs, wire.PackObject{Object: d.obj}, wire.PackObject{Object: commit})
 	first := &sending{tip: commit.ID, updates: []wire.RefUpdate{{Name: s.ref, New: commit.ID}, {Name: storeRef, New: commit.ID}}}
-	_, _, err = s.send(ctx, s.refsAtOnce(is), first, objs)
+	_, _, err = s.sendUpdates(ctx, s.refsAtOnce(is), first, objs)
 	return err
 }

@@ -14,7 +14,7 @@ import (
 // from fn ends it early. One that can't be read ends it with an error.
 func (v *View) Shared(ctx context.Context, fn func(node.Hash, node.Node) error) error {
 	var files []gitobj.Entry
-	for _, e := range v.cas.list() {
+	for _, e := range v.cas.listEntries() {
 		if _, ok := nodeOf(e.Name); ok {
 			files = append(files, e)
 		}
@@ -24,12 +24,12 @@ func (v *View) Shared(ctx context.Context, fn func(node.Hash, node.Node) error) 
 		for i, e := range chunk {
 			ids[i] = e.ID
 		}
-		if err := v.fetch(ctx, ids...); err != nil {
+		if err := v.fetchObjects(ctx, ids...); err != nil {
 			return err
 		}
 		for _, e := range chunk {
 			h, _ := nodeOf(e.Name)
-			n, err := v.read(ctx, v.cas.at(e.Name), e.ID, h)
+			n, err := v.readNode(ctx, v.cas.pathOf(e.Name), e.ID, h)
 			if err != nil {
 				return err
 			}

@@ -26,8 +26,8 @@ type Store struct {
 // options, or with the remote, is the error of the first method called.
 func Open(remote wire.Remote, o Options) *Store {
 	s := &Store{o: o.withDefaults()}
-	s.remote = wire.Patient(remote, s.o.outages())
-	s.err = s.o.check()
+	s.remote = wire.Patient(remote, s.o.outagePolicy())
+	s.err = s.o.checkBranch()
 	s.ref = headsFolder + s.o.Branch
 	return s
 }
@@ -37,7 +37,7 @@ func Open(remote wire.Remote, o Options) *Store {
 func (s *Store) Remote() wire.Remote { return s.remote }
 
 // Outages says how long the Store waits for its remote where that is away.
-func (s *Store) Outages() outage.Policy { return s.o.outages() }
+func (s *Store) Outages() outage.Policy { return s.o.outagePolicy() }
 
 // Branch is the full name of the state branch's ref.
 func (s *Store) Branch() string { return s.ref }

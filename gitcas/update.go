@@ -51,12 +51,12 @@ func (s *Store) Update(ctx context.Context, v *View, build func(*View) (*Change,
 			return v, nil
 		}
 		u.beginTry()
-		sent, next, err := s.try(ctx, v, c)
+		sent, next, err := s.tryPush(ctx, v, c)
 		if err == nil {
-			c.landed(next)
+			c.callLanded(next)
 			return next, nil
 		}
-		if err := u.pause(ctx, sent, err); err != nil {
+		if err := u.waitForRetry(ctx, sent, err); err != nil {
 			return nil, u.orUnsure(err)
 		}
 		if v, err = s.Reload(ctx, v, ids...); err != nil {
@@ -66,7 +66,7 @@ func (s *Store) Update(ctx context.Context, v *View, build func(*View) (*Change,
 		case err != nil:
 			return nil, err
 		case landed != nil:
-			landed.change.landed(next)
+			landed.change.callLanded(next)
 			return next, nil
 		case u.last != nil:
 			return nil, u.orUnsure(u.last)
@@ -93,12 +93,12 @@ type updating struct {
 // beginTry notes when an outage would have begun.
 func (u *updating) beginTry() {
 	if u.outage == nil {
-		u.outage = u.s.o.outages().Begin()
+		u.outage = u.s.o.outagePolicy().Begin()
 	}
 }
 
-// pause waits before the next try, or returns why there is none.
-func (u *updating) pause(ctx context.Context, sent *sending, err error) error {
+// waitForRetry waits before the next try, or returns why there is none.
+func (u *updating) waitForRetry(ctx context.Context, sent *sending, err error) error {
 	if sent == nil { // it failed before anything was pushed
 		return err
 	}
@@ -113,7 +113,7 @@ func (u *updating) pause(ctx context.Context, sent *sending, err error) error {
 		return nil
 	case away:
 		if sent.answered { // so it has not been away since the try began
-			u.outage = u.s.o.outages().Begin()
+			u.outage = u.s.o.outagePolicy().Begin()
 		}
 		u.races = 0
 		if err := u.outage.Wait(ctx, err, after); err != nil {
@@ -207,7 +207,7 @@ func (u *updating) findCommit(ctx context.Context, v *View) (*sending, error) {
 	}
 	var found *sending
 	known := false
-	err := u.s.history(ctx, v.tip, base, lookBack, func(id wire.ID) bool {
+	err := u.s.walkBack(ctx, v.tip, base, lookBack, func(id wire.ID) bool {
 		found = byTip[id]
 		known = known || id == base
 		return found == nil
@@ -221,10 +221,10 @@ func (u *updating) findCommit(ctx context.Context, v *View) (*sending, error) {
 	return found, nil
 }
 
-// history gives the commits from tip back to ancestor, and no further, to visit, until it
+// walkBack gives the commits from tip back to ancestor, and no further, to visit, until it
 // returns false. It fetches commits alone, and of these only what lies between the two,
 // at most depth (0: all) on a line. An ancestor that is not visited is not among them.
-func (s *Store) history(ctx context.Context, tip, ancestor wire.ID, depth int, visit func(wire.ID) bool) error {
+func (s *Store) walkBack(ctx context.Context, tip, ancestor wire.ID, depth int, visit func(wire.ID) bool) error {
 	objs, err := s.remote.Fetch(ctx, wire.FetchRequest{Wants: []wire.ID{tip}, Haves: []wire.ID{ancestor}, Filter: onlyWanted, Depth: depth})
 	if err != nil {
 		return fmt.Errorf("read the history of %s: %w", s.o.Branch, err)
@@ -265,6 +265,6 @@ func (s *Store) PushRef(ctx context.Context, u wire.RefUpdate, objs []wire.PackO
 
 // pushRefs moves refs at once, as PushRef moves one.
 func (s *Store) pushRefs(ctx context.Context, updates []wire.RefUpdate, objs []wire.PackObject) error {
-	_, err := wire.PushRefs(ctx, s.remote, s.o.outages(), wire.PushRequest{Updates: updates, Objects: objs, Atomic: len(updates) > 1})
+	_, err := wire.PushRefs(ctx, s.remote, s.o.outagePolicy(), wire.PushRequest{Updates: updates, Objects: objs, Atomic: len(updates) > 1})
 	return s.learnFewer(err, len(updates))
 }

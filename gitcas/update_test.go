@@ -368,7 +368,7 @@ func fullChange(t *testing.T, v *View, id ThreadID) *Change {
 	t.Helper()
 	c := stepChange(t, v, id, "developer", "everything")
 	blob := wire.NewObject(plumbing.BlobObject, []byte("x"))
-	tree, err := (*dir)(nil).with("", dirEdit{"f": {Name: "f", Mode: 0o100644, ID: blob.ID}})
+	tree, err := (*dir)(nil).afterEdit("", dirEdit{"f": {Name: "f", Mode: 0o100644, ID: blob.ID}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,9 +13,9 @@ import (
 // Used is what an entry says of its thread's steps, see statefile.Used.
 type Used = statefile.Used
 
-// used adds up what the steps of a chain took. What an agent says of itself is
+// addUpUsage adds up what the steps of a chain took. What an agent says of itself is
 // no number to trust: less than nothing counts as nothing, and nothing overflows.
-func (c Chain) used() Used {
+func (c Chain) addUpUsage() Used {
 	if len(c.Steps) == 0 {
 		return Used{}
 	}
@@ -65,15 +65,15 @@ func addUsage(to *Cost, u *record.Usage) {
 	if u == nil {
 		return
 	}
-	to.Tokens = sum(sum(to.Tokens, u.InputTokens), u.OutputTokens)
-	to.DurationMs = sum(to.DurationMs, u.DurationMs)
+	to.Tokens = addClamped(addClamped(to.Tokens, u.InputTokens), u.OutputTokens)
+	to.DurationMs = addClamped(to.DurationMs, u.DurationMs)
 	if cost := u.CostUSD; cost > 0 && to.CostUSD+cost <= maxCost {
 		to.CostUSD += cost
 	}
 	to.Unpriced = to.Unpriced || u.Unpriced
 }
 
-func sum(a, b int64) int64 { return a + min(max(b, 0), maxSum-a) }
+func addClamped(a, b int64) int64 { return a + min(max(b, 0), maxSum-a) }
 
 // maxSum is what every reader of JSON or YAML keeps.
 const maxSum = 1<<53 - 1
@@ -81,10 +81,10 @@ const maxSum = 1<<53 - 1
 // maxCost is where costs are no longer added up, in US dollars.
 const maxCost = 1e12
 
-// counted are the entries to set, those with a new head with what their steps
+// countedEntries are the entries to set, those with a new head with what their steps
 // took. Only nodes that are at hand are asked: where one is not, nothing is said,
 // and readers go by the chain.
-func (b *builder) counted() map[ThreadID]*Entry {
+func (b *builder) countedEntries() map[ThreadID]*Entry {
 	out := make(map[ThreadID]*Entry, len(b.c.Threads))
 	for id, e := range b.c.Threads {
 		out[id] = e
@@ -99,7 +99,7 @@ func (b *builder) counted() map[ThreadID]*Entry {
 			continue
 		}
 		with := *e
-		with.Used = c.used()
+		with.Used = c.addUpUsage()
 		out[id] = &with
 	}
 	return out
@@ -111,19 +111,19 @@ func (b *builder) atHand(id ThreadID, h node.Hash) (node.Node, error) {
 		return n, nil
 	}
 	d := b.cur.folders[id]
-	f, ok := d.get(nodeFile(h))
+	f, ok := d.findEntry(nodeFile(h))
 	if !ok {
 		return node.Node{}, node.ErrNotFound
 	}
-	return b.v.decoded(d.at(f.Name), f.ID, h)
+	return b.v.readUnchecked(d.pathOf(f.Name), f.ID, h)
 }
 
-// used compares what an entry says with the chain.
-func (f *fsck) used(v *View, id ThreadID, c Chain) {
+// checkUsed compares what an entry says with the chain.
+func (f *fsck) checkUsed(v *View, id ThreadID, c Chain) {
 	e, _ := v.Entry(id)
 	said, known := e.Known()
-	if counted := c.used(); known && (said.Steps != counted.Steps || said.Tokens != counted.Tokens || said.DurationMs != counted.DurationMs || said.Unpriced != counted.Unpriced || math.Abs(said.CostUSD-counted.CostUSD) > 1e-6) {
-		f.add(threadsName, "thread %s: it says %d steps, %d tokens, %s and %d ms; its chain has %d, %d, %s and %d",
+	if counted := c.addUpUsage(); known && (said.Steps != counted.Steps || said.Tokens != counted.Tokens || said.DurationMs != counted.DurationMs || said.Unpriced != counted.Unpriced || math.Abs(said.CostUSD-counted.CostUSD) > 1e-6) {
+		f.addProblem(threadsName, "thread %s: it says %d steps, %d tokens, %s and %d ms; its chain has %d, %d, %s and %d",
 			id, said.Steps, said.Tokens, text.Dollars(said.CostUSD, said.Unpriced), said.DurationMs,
 			counted.Steps, counted.Tokens, text.Dollars(counted.CostUSD, counted.Unpriced), counted.DurationMs)
 	}

@@ -83,8 +83,8 @@ func newCacheWith(nodes *nodeCache) *cache {
 	return &cache{objs: wire.Objects{}, dirs: map[wire.ID][]*dir{}, closed: map[Place]node.Map{}, flows: map[node.Hash]definition{}, nodes: nodes}
 }
 
-// dir returns a folder that was read; at another path it is parsed anew.
-func (c *cache) dir(path string, id wire.ID, check func(gitobj.Entry) error) (*dir, bool, error) {
+// cachedDir returns a folder that was read; at another path it is parsed anew.
+func (c *cache) cachedDir(path string, id wire.ID, check func(gitobj.Entry) error) (*dir, bool, error) {
 	c.mu.Lock()
 	known := c.dirs[id]
 	c.mu.Unlock()
@@ -116,29 +116,29 @@ func (c *cache) addDir(d *dir) {
 	delete(c.objs, d.obj.ID)
 }
 
-func (c *cache) add(objs wire.Objects) {
+func (c *cache) addObjects(objs wire.Objects) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	maps.Copy(c.objs, objs)
 }
 
-func (c *cache) get(id wire.ID) (wire.Object, bool) {
+func (c *cache) getObject(id wire.ID) (wire.Object, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	o, ok := c.objs[id]
 	return o, ok
 }
 
-// node returns a decoded node.
-func (c *cache) node(id wire.ID) (stored, bool) {
+// getNode returns a decoded node.
+func (c *cache) getNode(id wire.ID) (stored, bool) {
 	c.nodes.mu.Lock()
 	defer c.nodes.mu.Unlock()
 	n, ok := c.nodes.m[id]
 	return n, ok
 }
 
-// put keeps a decoded node; its blob is not needed again.
-func (c *cache) put(id wire.ID, n stored) {
+// putNode keeps a decoded node; its blob is not needed again.
+func (c *cache) putNode(id wire.ID, n stored) {
 	c.nodes.mu.Lock()
 	c.nodes.m[id] = n
 	c.nodes.mu.Unlock()
@@ -147,9 +147,9 @@ func (c *cache) put(id wire.ID, n stored) {
 	c.mu.Unlock()
 }
 
-// has reports whether an object is in either cache.
-func (c *cache) has(id wire.ID) bool {
-	if _, decoded := c.node(id); decoded {
+// hasObject reports whether an object is in either cache.
+func (c *cache) hasObject(id wire.ID) bool {
+	if _, decoded := c.getNode(id); decoded {
 		return true
 	}
 	c.mu.Lock()
@@ -158,12 +158,12 @@ func (c *cache) has(id wire.ID) bool {
 	return raw || len(c.dirs[id]) > 0
 }
 
-// missing are those of the ids, each once, that are in neither cache.
-func (c *cache) missing(ids []wire.ID) []wire.ID {
+// missingIDs are those of the ids, each once, that are in neither cache.
+func (c *cache) missingIDs(ids []wire.ID) []wire.ID {
 	var out []wire.ID
 	seen := map[wire.ID]bool{}
 	for _, id := range ids {
-		if !c.has(id) && !seen[id] && !id.IsZero() {
+		if !c.hasObject(id) && !seen[id] && !id.IsZero() {
 			seen[id] = true
 			out = append(out, id)
 		}
@@ -221,8 +221,8 @@ func (v *View) Get(ctx context.Context, h node.Hash) (node.Node, error) {
 	if n, ok := known()[h]; ok {
 		return n, nil
 	}
-	if e, ok := v.cas.get(nodeFile(h)); ok {
-		return v.read(ctx, v.cas.at(e.Name), e.ID, h)
+	if e, ok := v.cas.findEntry(nodeFile(h)); ok {
+		return v.readNode(ctx, v.cas.pathOf(e.Name), e.ID, h)
 	}
 	return node.Node{}, fmt.Errorf("%w: %s, not in cas/", node.ErrNotFound, h)
 }
@@ -238,16 +238,16 @@ type getterFunc func(node.Hash) (node.Node, error)
 // Get implements node.Getter.
 func (f getterFunc) Get(h node.Hash) (node.Node, error) { return f(h) }
 
-// read returns the node in a file, checked against its name and its schema, which is a
+// readNode returns the node in a file, checked against its name and its schema, which is a
 // shared one.
-func (v *View) read(ctx context.Context, path string, id wire.ID, h node.Hash) (node.Node, error) {
+func (v *View) readNode(ctx context.Context, path string, id wire.ID, h node.Hash) (node.Node, error) {
 	return v.readWith(path, id, h, v.Getter(ctx), func() (wire.Object, error) {
-		return v.object(ctx, path, id, plumbing.BlobObject, MaxNodeFile)
+		return v.readObject(ctx, path, id, plumbing.BlobObject, MaxNodeFile)
 	})
 }
 
 func (v *View) readWith(path string, id wire.ID, h node.Hash, g node.Getter, blob func() (wire.Object, error)) (node.Node, error) {
-	n, err := v.decode(path, id, h, blob)
+	n, err := v.decodeNode(path, id, h, blob)
 	if err != nil || n.checked {
 		return n.node, err
 	}
@@ -255,20 +255,20 @@ func (v *View) readWith(path string, id wire.ID, h node.Hash, g node.Getter, blo
 		return node.Node{}, damagedUnlessWire(path, err)
 	}
 	n.checked = true
-	v.cache.put(id, n)
+	v.cache.putNode(id, n)
 	return n.node, nil
 }
 
-// decode returns the node in a file, checked against its name alone.
-func (v *View) decode(path string, id wire.ID, h node.Hash, blob func() (wire.Object, error)) (stored, error) {
-	n, ok := v.cache.node(id)
+// decodeNode returns the node in a file, checked against its name alone.
+func (v *View) decodeNode(path string, id wire.ID, h node.Hash, blob func() (wire.Object, error)) (stored, error) {
+	n, ok := v.cache.getNode(id)
 	if !ok {
 		o, err := blob()
 		if err == nil {
 			if n, err = decodeNode(path, o); err == nil {
-				v.cache.put(id, n)
+				v.cache.putNode(id, n)
 			}
-		} else if n, ok = v.cache.node(id); ok {
+		} else if n, ok = v.cache.getNode(id); ok {
 			err = nil // somebody else has decoded it meanwhile, and the cache let go of the blob
 		}
 		if err != nil {
@@ -276,7 +276,7 @@ func (v *View) decode(path string, id wire.ID, h node.Hash, blob func() (wire.Ob
 		}
 	}
 	if n.hash != h {
-		return stored{}, content(path, fmt.Sprintf("its content hashes to %s", n.hash))
+		return stored{}, newContentError(path, fmt.Sprintf("its content hashes to %s", n.hash))
 	}
 	return n, nil
 }
@@ -306,19 +306,19 @@ func damagedUnlessWire(path string, err error) error {
 	return contentErr(path, err)
 }
 
-// object returns one object of the branch, fetched when it was not yet.
-func (v *View) object(ctx context.Context, path string, id wire.ID, typ plumbing.ObjectType, maxSize int) (wire.Object, error) {
-	if err := v.fetch(ctx, id); err != nil {
+// readObject returns one object of the branch, fetched when it was not yet.
+func (v *View) readObject(ctx context.Context, path string, id wire.ID, typ plumbing.ObjectType, maxSize int) (wire.Object, error) {
+	if err := v.fetchObjects(ctx, id); err != nil {
 		return wire.Object{}, err
 	}
-	o, ok := v.cache.get(id)
+	o, ok := v.cache.getObject(id)
 	switch {
 	case !ok:
-		return wire.Object{}, content(path, "the remote doesn't send its object "+id.String())
+		return wire.Object{}, newContentError(path, "the remote doesn't send its object "+id.String())
 	case o.Type != typ:
-		return wire.Object{}, content(path, fmt.Sprintf("object %s is a %s, not a %s", id, o.Type, typ))
+		return wire.Object{}, newContentError(path, fmt.Sprintf("object %s is a %s, not a %s", id, o.Type, typ))
 	case len(o.Data) > maxSize:
-		return wire.Object{}, content(path, fmt.Sprintf("%d bytes, more than %d", len(o.Data), maxSize))
+		return wire.Object{}, newContentError(path, fmt.Sprintf("%d bytes, more than %d", len(o.Data), maxSize))
 	}
 	return o, nil
 }
@@ -326,15 +326,15 @@ func (v *View) object(ctx context.Context, path string, id wire.ID, typ plumbing
 // onlyWanted is the filter for wants that are to come without what they refer to.
 const onlyWanted = "tree:0"
 
-// fetch gets the objects that are not in the cache, all in one request.
-func (v *View) fetch(ctx context.Context, ids ...wire.ID) error {
+// fetchObjects gets the objects that are not in the cache, all in one request.
+func (v *View) fetchObjects(ctx context.Context, ids ...wire.ID) error {
 	_, err := v.fetchWith(ctx, onlyWanted, ids)
 	return err
 }
 
 // fetchWith is fetch with a filter. What comes along is returned, and not kept.
 func (v *View) fetchWith(ctx context.Context, filter string, ids []wire.ID) (wire.Objects, error) {
-	wants := v.cache.missing(ids)
+	wants := v.cache.missingIDs(ids)
 	if len(wants) == 0 {
 		return nil, nil
 	}
@@ -345,30 +345,30 @@ func (v *View) fetchWith(ctx context.Context, filter string, ids []wire.ID) (wir
 	for _, id := range wants {
 		o, ok := objs[id]
 		if !ok {
-			return nil, content(id.String(), "the remote doesn't send this object of the state branch")
+			return nil, newContentError(id.String(), "the remote doesn't send this object of the state branch")
 		}
-		v.cache.add(wire.Objects{id: o})
+		v.cache.addObjects(wire.Objects{id: o})
 	}
 	return objs, nil
 }
 
-// folder returns threads/<id>, nil when the tip has none.
-func (v *View) folder(ctx context.Context, id ThreadID) (*dir, error) {
+// threadFolder returns threads/<id>, nil when the tip has none.
+func (v *View) threadFolder(ctx context.Context, id ThreadID) (*dir, error) {
 	if d, ok := v.folders[id]; ok {
 		return d, nil
 	}
-	return v.sub(ctx, v.threadDirs, string(id), checkThread)
+	return v.readSub(ctx, v.threadDirs, string(id), checkThread)
 }
 
-// dir reads a folder by its tree's id.
-func (v *View) dir(ctx context.Context, path string, id wire.ID, check func(gitobj.Entry) error) (*dir, error) {
-	if d, ok, err := v.cache.dir(path, id, check); ok {
+// readDir reads a folder by its tree's id.
+func (v *View) readDir(ctx context.Context, path string, id wire.ID, check func(gitobj.Entry) error) (*dir, error) {
+	if d, ok, err := v.cache.cachedDir(path, id, check); ok {
 		return d, err
 	}
-	o, err := v.object(ctx, path, id, plumbing.TreeObject, maxTree)
+	o, err := v.readObject(ctx, path, id, plumbing.TreeObject, maxTree)
 	if err != nil {
 		// Somebody else may have read it meanwhile: then the cache let go of the object.
-		if d, ok, derr := v.cache.dir(path, id, check); ok {
+		if d, ok, derr := v.cache.cachedDir(path, id, check); ok {
 			return d, derr
 		}
 		return nil, err
@@ -380,13 +380,13 @@ func (v *View) dir(ctx context.Context, path string, id wire.ID, check func(gito
 	return d, err
 }
 
-// sub reads a folder in another one; nil where there is none.
-func (v *View) sub(ctx context.Context, parent *dir, name string, check func(gitobj.Entry) error) (*dir, error) {
-	e, ok := parent.get(name)
+// readSub reads a folder in another one; nil where there is none.
+func (v *View) readSub(ctx context.Context, parent *dir, name string, check func(gitobj.Entry) error) (*dir, error) {
+	e, ok := parent.findEntry(name)
 	if !ok {
 		return nil, nil
 	}
-	return v.dir(ctx, parent.at(name), e.ID, check)
+	return v.readDir(ctx, parent.pathOf(name), e.ID, check)
 }
 
 // maxTree is the largest folder that is read, in bytes: half a million entries.

@@ -70,12 +70,12 @@ var _ agents.Adapter = (*Agent)(nil)
 
 // Run does the task. It implements agents.Adapter.
 func (a *Agent) Run(ctx context.Context, s *agents.Session) (agents.Answer, error) {
-	if err := a.open(s); err != nil {
+	if err := a.openSession(s); err != nil {
 		return agents.Answer{}, err
 	}
-	a.say(openai.ChatMessageRoleSystem, systemPrompt(s, a.set))
-	a.say(openai.ChatMessageRoleUser, s.Task.Prompt)
-	return a.converse(ctx, s)
+	a.appendMessage(openai.ChatMessageRoleSystem, systemPrompt(s, a.set))
+	a.appendMessage(openai.ChatMessageRoleUser, s.Task.Prompt)
+	return a.runConversation(ctx, s)
 }
 
 // Continue goes on after an answer that could not be taken. It implements
@@ -85,8 +85,8 @@ func (a *Agent) Continue(ctx context.Context, s *agents.Session, complaint strin
 		return agents.Answer{}, errors.New("builtin: there is no conversation to continue")
 	}
 	a.maxTurns = max(a.maxTurns, a.usage.Turns+correctionTurns)
-	a.say(openai.ChatMessageRoleUser, complaint)
-	return a.converse(ctx, s)
+	a.appendMessage(openai.ChatMessageRoleUser, complaint)
+	return a.runConversation(ctx, s)
 }
 
 // Close releases the workspace.
@@ -97,7 +97,7 @@ func (a *Agent) Close() error {
 	return a.set.Close()
 }
 
-func (a *Agent) open(s *agents.Session) error {
+func (a *Agent) openSession(s *agents.Session) error {
 	c, err := newChat(s, a.Transport)
 	if err != nil {
 		return err
@@ -110,7 +110,7 @@ func (a *Agent) open(s *agents.Session) error {
 	if err != nil {
 		return err
 	}
-	c.offer(set.Definitions())
+	c.setTools(set.Definitions())
 	a.chat, a.set, a.began, a.maxTurns = c, set, s.Now(), MaxTurns
 	return nil
 }
@@ -128,41 +128,41 @@ Your final answer is a message without tool calls, in the form that the task ask
 		s.Task.Role, strings.Join(names, ", "), MaxTurns)
 }
 
-// say appends a message that is not the model's.
-func (a *Agent) say(role, text string) {
+// appendMessage appends a message that is not the model's.
+func (a *Agent) appendMessage(role, text string) {
 	a.history = append(a.history, openai.ChatCompletionMessage{Role: role, Content: text})
 }
 
-// converse goes on until the model gives a final answer. What was said is staged
+// runConversation goes on until the model gives a final answer. What was said is staged
 // also when it fails.
-func (a *Agent) converse(ctx context.Context, s *agents.Session) (agents.Answer, error) {
-	text, err := a.loop(ctx, s)
-	detail, derr := a.detail(s)
+func (a *Agent) runConversation(ctx context.Context, s *agents.Session) (agents.Answer, error) {
+	text, err := a.runTurns(ctx, s)
+	detail, derr := a.stageDetail(s)
 	if err = errors.Join(err, derr); err != nil {
 		return agents.Answer{}, err
 	}
 	return agents.Answer{Text: text, Detail: detail, Usage: a.usage}, nil
 }
 
-func (a *Agent) loop(ctx context.Context, s *agents.Session) (string, error) {
+func (a *Agent) runTurns(ctx context.Context, s *agents.Session) (string, error) {
 	useless := 0 // answers in a row that can't be used
 	for {
 		left := a.maxTurns - a.usage.Turns
 		if left <= 0 {
 			return "", fmt.Errorf("%w (%d); give the role less to do, or a model that works in larger steps", ErrTurns, a.usage.Turns)
 		}
-		a.warn(left)
-		choice, err := a.ask(ctx, left == 1)
+		a.warnTurns(left)
+		choice, err := a.askModel(ctx, left == 1)
 		if err != nil {
 			return "", fmt.Errorf("turn %d: %w", a.usage.Turns+1, err)
 		}
 		msg := choice.Message
-		if err := a.record(s, assistantTurn(msg)); err != nil {
+		if err := a.recordTurn(s, assistantTurn(msg)); err != nil {
 			return "", err
 		}
 		flaw := findFlaw(choice)
 		msg.ReasoningContent = "" // providers refuse to get it back
-		if !flaw.empty() {
+		if !flaw.isEmpty() {
 			a.history = append(a.history, msg) // many servers refuse an empty message
 		}
 		switch {
@@ -182,19 +182,19 @@ func (a *Agent) loop(ctx context.Context, s *agents.Session) (string, error) {
 	}
 }
 
-// warn tells the model that its turns run out.
-func (a *Agent) warn(left int) {
+// warnTurns tells the model that its turns run out.
+func (a *Agent) warnTurns(left int) {
 	switch {
 	case left == 1:
-		a.say(openai.ChatMessageRoleUser, "This is your last turn: no more tools. Give your final answer now.")
+		a.appendMessage(openai.ChatMessageRoleUser, "This is your last turn: no more tools. Give your final answer now.")
 	case left == warnAt && a.usage.Turns > 0:
-		a.say(openai.ChatMessageRoleUser, fmt.Sprintf("You have %d turns left. Finish the work and give your final answer.", left))
+		a.appendMessage(openai.ChatMessageRoleUser, fmt.Sprintf("You have %d turns left. Finish the work and give your final answer.", left))
 	}
 }
 
-// ask makes one model call and counts it.
-func (a *Agent) ask(ctx context.Context, last bool) (openai.ChatCompletionChoice, error) {
-	choice, used, err := a.chat.complete(ctx, a.history, last)
+// askModel makes one model call and counts it.
+func (a *Agent) askModel(ctx context.Context, last bool) (openai.ChatCompletionChoice, error) {
+	choice, used, err := a.chat.nextMessage(ctx, a.history, last)
 	a.usage.InputTokens += int64(used.PromptTokens)
 	a.usage.OutputTokens += int64(used.CompletionTokens)
 	if err == nil {
@@ -221,7 +221,7 @@ func (a *Agent) callTools(ctx context.Context, s *agents.Session, choice openai.
 		a.history = append(a.history, openai.ChatCompletionMessage{
 			Role: openai.ChatMessageRoleTool, Content: result, ToolCallID: calls[i].ID, Name: f.Name,
 		})
-		if err := a.record(s, map[string]any{"role": "tool", "content": result, "toolCalls": nil, "reasoning": nil}); err != nil {
+		if err := a.recordTurn(s, map[string]any{"role": "tool", "content": result, "toolCalls": nil, "reasoning": nil}); err != nil {
 			return err
 		}
 	}
@@ -232,7 +232,7 @@ func (a *Agent) callTool(ctx context.Context, s *agents.Session, why openai.Fini
 	if i >= maxCalls {
 		return fmt.Sprintf("error: not done; at most %d calls in one answer", maxCalls), nil
 	}
-	_, _ = fmt.Fprintf(s.Stderr, "%s turn %d: %s\n", Name, a.usage.Turns, summary(f))
+	_, _ = fmt.Fprintf(s.Stderr, "%s turn %d: %s\n", Name, a.usage.Turns, describeCall(f))
 	result, err := a.set.Call(ctx, f.Name, f.Arguments)
 	var wrong *tools.Error
 	switch {
@@ -249,8 +249,8 @@ func (a *Agent) callTool(ctx context.Context, s *agents.Session, why openai.Fini
 	return result, nil
 }
 
-// summary is a call in one line for people; quoting keeps control characters out.
-func summary(f openai.FunctionCall) string {
+// describeCall is a call in one line for people; quoting keeps control characters out.
+func describeCall(f openai.FunctionCall) string {
 	args := f.Arguments
 	if len(args) > 120 {
 		args = args[:120] + "…"
@@ -259,8 +259,8 @@ func summary(f openai.FunctionCall) string {
 	return fmt.Sprintf("%q", f.Name)[1:len(fmt.Sprintf("%q", f.Name))-1] + " " + strings.ReplaceAll(q[1:len(q)-1], `\"`, `"`)
 }
 
-// record stages one turn.
-func (a *Agent) record(s *agents.Session, turn map[string]any) error {
+// recordTurn stages one turn.
+func (a *Agent) recordTurn(s *agents.Session, turn map[string]any) error {
 	h, err := s.Stage.Put(record.BuiltinTurnSchema, turn)
 	if err != nil {
 		return err
@@ -276,14 +276,14 @@ const maxRecorded = 128 << 10
 func assistantTurn(m openai.ChatCompletionMessage) map[string]any {
 	turn := map[string]any{"role": "assistant", "content": m.Content, "toolCalls": nil, "reasoning": nil}
 	if m.ReasoningContent != "" {
-		turn["reasoning"] = clip(m.ReasoningContent)
+		turn["reasoning"] = clipText(m.ReasoningContent)
 	}
 	var calls []any
 	for i, c := range m.ToolCalls {
 		if i == maxCalls {
 			break
 		}
-		calls = append(calls, map[string]any{"name": c.Function.Name, "args": clip(c.Function.Arguments)})
+		calls = append(calls, map[string]any{"name": c.Function.Name, "args": clipText(c.Function.Arguments)})
 	}
 	if len(calls) > 0 {
 		turn["toolCalls"] = calls
@@ -291,15 +291,15 @@ func assistantTurn(m openai.ChatCompletionMessage) map[string]any {
 	return turn
 }
 
-func clip(text string) string {
+func clipText(text string) string {
 	if len(text) <= maxRecorded {
 		return text
 	}
 	return fmt.Sprintf("%s… [%d bytes in all]", strings.ToValidUTF8(text[:maxRecorded], ""), len(text))
 }
 
-// detail stages the node that lists the turns so far.
-func (a *Agent) detail(s *agents.Session) (node.Hash, error) {
+// stageDetail stages the node that lists the turns so far.
+func (a *Agent) stageDetail(s *agents.Session) (node.Hash, error) {
 	refs := make([]any, len(a.turns))
 	for i, h := range a.turns {
 		refs[i] = string(h)

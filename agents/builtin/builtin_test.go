@@ -454,7 +454,7 @@ func TestMaxCompletionTokens(t *testing.T) {
 }
 
 func TestSummaryHasNoControlCharacters(t *testing.T) {
-	got := summary(openai.FunctionCall{Name: "a\x1b[2J", Arguments: "{\"p\":\"\x1b]0;title\x07" + strings.Repeat("é", 200)})
+	got := describeCall(openai.FunctionCall{Name: "a\x1b[2J", Arguments: "{\"p\":\"\x1b]0;title\x07" + strings.Repeat("é", 200)})
 	if strings.ContainsAny(got, "\x1b\x07\n") || len(got) > 400 {
 		t.Errorf("summary %q", got)
 	}

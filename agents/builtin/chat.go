@@ -75,8 +75,8 @@ type limitedBody struct {
 	io.Closer
 }
 
-// offer sets the tools that the model may call.
-func (c *chat) offer(defs []tools.Definition) {
+// setTools sets the tools that the model may call.
+func (c *chat) setTools(defs []tools.Definition) {
 	for _, d := range defs {
 		c.tools = append(c.tools, openai.Tool{
 			Type:     openai.ToolTypeFunction,
@@ -96,18 +96,18 @@ func (c *chat) resultLimit() int {
 	return min(ownLimit, max(2<<10, c.model.Window*bytesPerToken/4))
 }
 
-// complete asks the model for its next message. It drops what no longer fits from
+// nextMessage asks the model for its next message. It drops what no longer fits from
 // history, in place. On the last turn tools are not to be called.
-func (c *chat) complete(ctx context.Context, history []openai.ChatCompletionMessage, last bool) (openai.ChatCompletionChoice, openai.Usage, error) {
+func (c *chat) nextMessage(ctx context.Context, history []openai.ChatCompletionMessage, last bool) (openai.ChatCompletionChoice, openai.Usage, error) {
 	for shrinks := 0; ; shrinks++ {
-		room, err := c.window.fit(history)
+		room, err := c.window.fitHistory(history)
 		if err != nil {
 			return openai.ChatCompletionChoice{}, openai.Usage{}, err
 		}
-		resp, err := c.client.CreateChatCompletion(ctx, c.request(history, room, last))
+		resp, err := c.client.CreateChatCompletion(ctx, c.newRequest(history, room, last))
 		if err == nil {
-			c.window.learn(history, resp.Usage.PromptTokens)
-			choice, err := c.choice(resp)
+			c.window.learnRatio(history, resp.Usage.PromptTokens)
+			choice, err := c.checkResponse(resp)
 			return choice, resp.Usage, err
 		}
 		if !c.toggled && wrongLimit(err) {
@@ -115,14 +115,14 @@ func (c *chat) complete(ctx context.Context, history []openai.ChatCompletionMess
 			shrinks--
 			continue
 		}
-		if tooLong(err) && shrinks < maxShrinks && c.window.shrink(history) {
+		if tooLong(err) && shrinks < maxShrinks && c.window.shrinkHistory(history) {
 			continue
 		}
-		return openai.ChatCompletionChoice{}, openai.Usage{}, c.failed(ctx, err)
+		return openai.ChatCompletionChoice{}, openai.Usage{}, c.explainFailure(ctx, err)
 	}
 }
 
-func (c *chat) request(history []openai.ChatCompletionMessage, room int, last bool) openai.ChatCompletionRequest {
+func (c *chat) newRequest(history []openai.ChatCompletionMessage, room int, last bool) openai.ChatCompletionRequest {
 	req := openai.ChatCompletionRequest{Model: cmp.Or(c.model.Alias, c.model.Name), Messages: history, Tools: c.tools}
 	if last && len(c.tools) > 0 {
 		// The tools stay in the request: some servers refuse a history with calls
@@ -169,8 +169,8 @@ func limitsAllTokens(model string) bool {
 	return false
 }
 
-// choice checks a response: an answer that is none is an error, never an empty text.
-func (c *chat) choice(resp openai.ChatCompletionResponse) (openai.ChatCompletionChoice, error) {
+// checkResponse checks a response: an answer that is none is an error, never an empty text.
+func (c *chat) checkResponse(resp openai.ChatCompletionResponse) (openai.ChatCompletionChoice, error) {
 	if len(resp.Choices) == 0 {
 		return openai.ChatCompletionChoice{}, fmt.Errorf("model %s gave an answer without choices", c.model.Name)
 	}
@@ -188,8 +188,8 @@ func (c *chat) choice(resp openai.ChatCompletionResponse) (openai.ChatCompletion
 	return choice, nil
 }
 
-// failed says why there is no response.
-func (c *chat) failed(ctx context.Context, err error) error {
+// explainFailure says why there is no response.
+func (c *chat) explainFailure(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
 	}

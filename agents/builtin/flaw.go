@@ -38,8 +38,8 @@ func findFlaw(choice openai.ChatCompletionChoice) flaw {
 	return flawEmpty
 }
 
-// complaint tells the model what is wrong with its answer.
-func (f flaw) complaint() string {
+// describeFlaw tells the model what is wrong with its answer.
+func (f flaw) describeFlaw() string {
 	const goOn = " Go on with the work, or give your final answer."
 	switch f {
 	case flawCutOff:
@@ -52,14 +52,14 @@ func (f flaw) complaint() string {
 	return "Your answer was empty: it held neither text nor a tool call." + goOn
 }
 
-// empty reports whether the answer says nothing at all.
-func (f flaw) empty() bool { return f == flawEmpty || f == flawThoughts || f == flawUnbegun }
+// isEmpty reports whether the answer says nothing at all.
+func (f flaw) isEmpty() bool { return f == flawEmpty || f == flawThoughts || f == flawUnbegun }
 
 // askAgain tells the model what is wrong with its answer, or gives up on it: times is
 // how many of its last answers, this one too, can't be used.
 func (a *Agent) askAgain(f flaw, times int, finish openai.FinishReason) error {
 	if times <= maxAskedAgain {
-		a.say(openai.ChatMessageRoleUser, f.complaint())
+		a.appendMessage(openai.ChatMessageRoleUser, f.describeFlaw())
 		return nil
 	}
 	advice := "run the step again, or give the role another model"

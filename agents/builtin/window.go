@@ -36,9 +36,9 @@ func newWindow(size, maxOutput int) *window {
 	return &window{size: size, maxOutput: maxOutput, ratio: 1}
 }
 
-// fit drops the oldest tool results, then the oldest arguments of calls, until the
+// fitHistory drops the oldest tool results, then the oldest arguments of calls, until the
 // request fits, and returns how many tokens the answer may have; 0: no limit.
-func (w *window) fit(history []openai.ChatCompletionMessage) (int, error) {
+func (w *window) fitHistory(history []openai.ChatCompletionMessage) (int, error) {
 	if w.size <= 0 {
 		return w.maxOutput, nil
 	}
@@ -47,10 +47,10 @@ func (w *window) fit(history []openai.ChatCompletionMessage) (int, error) {
 		reply = defaultReply
 	}
 	budget := w.size - min(reply, w.size/2)
-	for w.tokens(history) > budget && drop(history) {
+	for w.estimateTokens(history) > budget && dropOldest(history) {
 	}
-	used := w.tokens(history)
-	if used > w.size-smallestReply && w.bytes(history)/2/bytesPerToken > w.size {
+	used := w.estimateTokens(history)
+	if used > w.size-smallestReply && w.countBytes(history)/2/bytesPerToken > w.size {
 		return 0, fmt.Errorf("the prompt alone has about %d tokens, but the model's window has %d; use a model with a larger one, or shorten the role's prompt", used, w.size)
 	}
 	room := max(w.size-used, smallestReply)
@@ -60,31 +60,31 @@ func (w *window) fit(history []openai.ChatCompletionMessage) (int, error) {
 	return room, nil
 }
 
-// shrink drops half of what can be dropped, after a request was refused as too
+// shrinkHistory drops half of what can be dropped, after a request was refused as too
 // long. It reports whether anything was left to drop.
-func (w *window) shrink(history []openai.ChatCompletionMessage) bool {
-	goal := w.bytes(history) / 2
+func (w *window) shrinkHistory(history []openai.ChatCompletionMessage) bool {
+	goal := w.countBytes(history) / 2
 	shrunk := false
-	for w.bytes(history) > goal && drop(history) {
+	for w.countBytes(history) > goal && dropOldest(history) {
 		shrunk = true
 	}
 	return shrunk
 }
 
-// learn corrects the estimate by the tokens that the server counted.
-func (w *window) learn(history []openai.ChatCompletionMessage, counted int) {
+// learnRatio corrects the estimate by the tokens that the server counted.
+func (w *window) learnRatio(history []openai.ChatCompletionMessage, counted int) {
 	if counted <= 0 {
 		return
 	}
-	guess := float64(w.bytes(history)) / bytesPerToken
+	guess := float64(w.countBytes(history)) / bytesPerToken
 	w.ratio = min(max(float64(counted)/guess, 0.5), 3)
 }
 
-func (w *window) tokens(history []openai.ChatCompletionMessage) int {
-	return int(float64(w.bytes(history))/bytesPerToken*w.ratio) + 1
+func (w *window) estimateTokens(history []openai.ChatCompletionMessage) int {
+	return int(float64(w.countBytes(history))/bytesPerToken*w.ratio) + 1
 }
 
-func (w *window) bytes(history []openai.ChatCompletionMessage) int {
+func (w *window) countBytes(history []openai.ChatCompletionMessage) int {
 	n := w.fixed
 	for _, m := range history {
 		n += perMessage + len(m.Content)
@@ -95,9 +95,9 @@ func (w *window) bytes(history []openai.ChatCompletionMessage) int {
 	return n
 }
 
-// drop empties the oldest tool result that is worth it, else the oldest arguments.
+// dropOldest empties the oldest tool result that is worth it, else the oldest arguments.
 // The last answer's results are what the model is about to read: they go last.
-func drop(history []openai.ChatCompletionMessage) bool {
+func dropOldest(history []openai.ChatCompletionMessage) bool {
 	latest := len(history)
 	for latest > 0 && history[latest-1].Role != openai.ChatMessageRoleAssistant {
 		latest--

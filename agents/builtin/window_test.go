@@ -118,7 +118,7 @@ func TestDropKeepsTheLatestLongest(t *testing.T) {
 	}
 	h := []openai.ChatCompletionMessage{{Role: "user", Content: long}, call(), tool(), call(), tool()}
 	var order []string
-	for drop(h) {
+	for dropOldest(h) {
 		for i := range h {
 			if h[i].Content == droppedResult {
 				order = append(order, fmt.Sprint("result ", i))
@@ -143,13 +143,13 @@ func TestDropKeepsTheLatestLongest(t *testing.T) {
 func TestWindowLearns(t *testing.T) {
 	w := newWindow(1000, 100)
 	h := []openai.ChatCompletionMessage{{Role: "user", Content: strings.Repeat("x", 300)}}
-	guess := w.tokens(h)
-	w.learn(h, 2*guess)
-	if got := w.tokens(h); got < 2*guess-3 || got > 2*guess+3 {
+	guess := w.estimateTokens(h)
+	w.learnRatio(h, 2*guess)
+	if got := w.estimateTokens(h); got < 2*guess-3 || got > 2*guess+3 {
 		t.Errorf("after learning: %d, want about %d", got, 2*guess)
 	}
-	w.learn(h, 0)
-	w.learn(h, 1<<40)
+	w.learnRatio(h, 0)
+	w.learnRatio(h, 1<<40)
 	if w.ratio != 3 {
 		t.Errorf("ratio %v", w.ratio)
 	}

@@ -56,15 +56,15 @@ type ledger struct {
 
 func newLedger(b Budget) *ledger { return &ledger{budget: b, changed: make(chan struct{})} }
 
-// reserve lets a request in; the error is a *BudgetError or ctx's.
-func (l *ledger) reserve(ctx context.Context, s spending) error {
+// reserveBudget lets a request in; the error is a *BudgetError or ctx's.
+func (l *ledger) reserveBudget(ctx context.Context, s spending) error {
 	for {
 		l.mu.Lock()
 		if err := l.spentAll(); err != nil {
 			l.mu.Unlock()
 			return err
 		}
-		if !l.over(spending{l.spent.tokens + l.reserved.tokens, l.spent.cost + l.reserved.cost}) {
+		if !l.isOver(spending{l.spent.tokens + l.reserved.tokens, l.spent.cost + l.reserved.cost}) {
 			l.reserved.tokens += s.tokens
 			l.reserved.cost += s.cost
 			l.running++
@@ -81,16 +81,16 @@ func (l *ledger) reserve(ctx context.Context, s spending) error {
 	}
 }
 
-// refusal is why no request is let in any more; nil: some may be. It is a
+// whyRefused is why no request is let in any more; nil: some may be. It is a
 // *BudgetError.
-func (l *ledger) refusal() error {
+func (l *ledger) whyRefused() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.spentAll()
 }
 
 func (l *ledger) spentAll() error {
-	if l.unknown == nil && !l.over(l.spent) {
+	if l.unknown == nil && !l.isOver(l.spent) {
 		return nil
 	}
 	err := &BudgetError{Budget: l.budget, Tokens: l.spent.tokens, Cost: l.spent.cost}
@@ -100,14 +100,14 @@ func (l *ledger) spentAll() error {
 	return err
 }
 
-func (l *ledger) over(s spending) bool {
+func (l *ledger) isOver(s spending) bool {
 	return l.budget.Tokens > 0 && s.tokens >= l.budget.Tokens ||
 		l.budget.CostUSD > 0 && s.cost >= l.budget.CostUSD
 }
 
-// settle replaces what was reserved by what was spent. unknown is the model where
+// settleSpent replaces what was reserved by what was spent. unknown is the model where
 // tokens were spent whose cost nobody knows.
-func (l *ledger) settle(reserved, spent spending, unknown *Model) {
+func (l *ledger) settleSpent(reserved, spent spending, unknown *Model) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.reserved.tokens -= reserved.tokens
@@ -131,9 +131,9 @@ const (
 	defaultWindow = 200_000
 )
 
-// expect estimates from above what a request will spend. It is what counts where
+// expectUsage estimates from above what a request will spend. It is what counts where
 // the provider's answer can't be read to its end.
-func expect(r *dialect.Request, size int, m *Model) dialect.Usage {
+func expectUsage(r *dialect.Request, size int, m *Model) dialect.Usage {
 	u := dialect.Usage{In: dialect.Estimate(size), HasIn: true, HasOut: true}
 	if r.Outside {
 		u.In = max(u.In, int64(cmp.Or(m.Window, defaultWindow)))
@@ -157,9 +157,9 @@ func atLeast(expected dialect.Usage, a dialect.Answer) dialect.Usage {
 	return u
 }
 
-// complete fills what a provider left out of its usage: the input by the
+// completeUsage fills what a provider left out of its usage: the input by the
 // request's size, the output by what was written.
-func complete(u dialect.Usage, size, written int) dialect.Usage {
+func completeUsage(u dialect.Usage, size, written int) dialect.Usage {
 	if !u.HasIn {
 		u.In, u.HasIn = dialect.Estimate(size), true
 	}
@@ -169,8 +169,8 @@ func complete(u dialect.Usage, size, written int) dialect.Usage {
 	return u
 }
 
-// meter tells the Meter what a request cost.
-func (g *Gateway) meter(in, out int64, usd float64, priced bool) {
+// meterUsage tells the Meter what a request cost.
+func (g *Gateway) meterUsage(in, out int64, usd float64, priced bool) {
 	switch {
 	case g.o.Meter == nil:
 	case priced:
@@ -180,9 +180,9 @@ func (g *Gateway) meter(in, out int64, usd float64, priced bool) {
 	}
 }
 
-// cost is what usage costs in US dollars: as the provider says, else by the
+// costOf is what usage costs in US dollars: as the provider says, else by the
 // model's price. known is false where neither is there.
-func (m *Model) cost(u dialect.Usage) (usd float64, known bool) {
+func (m *Model) costOf(u dialect.Usage) (usd float64, known bool) {
 	if u.HasCost {
 		return u.CostUSD, true
 	}

@@ -145,7 +145,7 @@ func TestCostOfCaches(t *testing.T) {
 		{dialect.Usage{In: 1000, CacheWrite: 400, CacheHour: 100}, 1175},
 		{dialect.Usage{In: 1000, CacheWrite: 400, CacheHour: 4000}, 1400},
 	} {
-		if got, known := m.cost(c.u); !known || got < c.want/1e6-1e-12 || got > c.want/1e6+1e-12 {
+		if got, known := m.costOf(c.u); !known || got < c.want/1e6-1e-12 || got > c.want/1e6+1e-12 {
 			t.Errorf("%+v costs $%v, not $%v", c.u, got, c.want/1e6)
 		}
 	}
@@ -167,11 +167,11 @@ func TestExpectedUsage(t *testing.T) {
 		{dialect.Request{Dialect: dialect.Messages, Choices: 1, MaxOutput: 7}, dialect.Usage{In: in, Out: 7, CacheWrite: in, CacheHour: in}},
 	} {
 		c.want.HasIn, c.want.HasOut = true, true
-		if got := expect(&c.r, 1000, m); got != c.want {
+		if got := expectUsage(&c.r, 1000, m); got != c.want {
 			t.Errorf("%+v: %+v, not %+v", c.r, got, c.want)
 		}
 	}
-	if got := expect(&dialect.Request{Choices: 1, Outside: true}, 1000, &Model{}); got.Out != defaultOutput || got.In != defaultWindow {
+	if got := expectUsage(&dialect.Request{Choices: 1, Outside: true}, 1000, &Model{}); got.Out != defaultOutput || got.In != defaultWindow {
 		t.Errorf("of an unknown model %+v", got)
 	}
 }
@@ -234,16 +234,16 @@ func TestReservationsAreGivenBack(t *testing.T) {
 
 func TestWaitingForABudgetEndsWithTheContext(t *testing.T) {
 	l := newLedger(Budget{Tokens: 10})
-	if err := l.reserve(t.Context(), spending{tokens: 100}); err != nil {
+	if err := l.reserveBudget(t.Context(), spending{tokens: 100}); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := l.reserve(ctx, spending{tokens: 1}); !errors.Is(err, context.Canceled) {
+	if err := l.reserveBudget(ctx, spending{tokens: 1}); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
-	l.settle(spending{tokens: 100}, spending{}, nil)
-	if err := l.reserve(t.Context(), spending{tokens: 1}); err != nil {
+	l.settleSpent(spending{tokens: 100}, spending{}, nil)
+	if err := l.reserveBudget(t.Context(), spending{tokens: 1}); err != nil {
 		t.Errorf("%v", err)
 	}
 }

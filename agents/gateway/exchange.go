@@ -55,21 +55,21 @@ type try struct {
 	answer dialect.Answer
 }
 
-// run asks the provider until there is an answer to pass on. It goes on for a
+// askUntilAnswered asks the provider until there is an answer to pass on. It goes on for a
 // client that has hung up, but asks no further time for it.
-func (x *exchange) run(client context.Context) {
+func (x *exchange) askUntilAnswered(client context.Context) {
 	for {
-		if !x.reserve(client) {
+		if !x.reserveTry(client) {
 			return
 		}
 		x.tries++
-		err := x.ask(client)
-		x.settle()
+		err := x.askOnce(client)
+		x.settleTry()
 		if err == nil {
-			x.g.provider(nil)
+			x.g.noteProvider(nil)
 			return
 		}
-		again, wait := x.next(client, err)
+		again, wait := x.decideRetry(client, err)
 		if !again {
 			return
 		}
@@ -77,59 +77,59 @@ func (x *exchange) run(client context.Context) {
 			continue
 		}
 		if err := x.g.o.Sleep(client, wait); err != nil {
-			x.abandon(err)
+			x.abandonExchange(err)
 			return
 		}
 	}
 }
 
-// next says whether and after which time to ask again after a failure. Where not,
+// decideRetry says whether and after which time to ask again after a failure. Where not,
 // it has told the client.
-func (x *exchange) next(client context.Context, err error) (again bool, wait time.Duration) {
+func (x *exchange) decideRetry(client context.Context, err error) (again bool, wait time.Duration) {
 	var u *UpstreamError
 	switch {
 	case client.Err() != nil:
-		x.abandon(err)
+		x.abandonExchange(err)
 		return false, 0
 	case !errors.As(err, &u): // the request itself can't be sent
 		x.err, x.status = err, http.StatusBadRequest
-		x.g.refuse(x.w, x.request.Dialect, x.status, codeRequest, err.Error())
+		x.g.refuseRequest(x.w, x.request.Dialect, x.status, codeRequest, err.Error())
 		return false, 0
 	case x.wrote:
-		x.cut(u)
+		x.cutStream(u)
 		return false, 0
 	}
 	if x.askUsage && u.noOptions {
 		x.askUsage = false // this server does not know the wish for usage
 		return true, 0
 	}
-	wait = x.g.backoff(x.tries, u.retryAfter)
-	if !u.temporary || wait > x.g.o.MaxWait || x.outage.lasts(x.g.o.Now(), wait) > x.g.retryTime(u) {
-		x.give(u)
+	wait = x.g.backoffAfter(x.tries, u.retryAfter)
+	if !u.temporary || wait > x.g.o.MaxWait || x.outage.addWait(x.g.o.Now(), wait) > x.g.retryTime(u) {
+		x.passFailure(u)
 		return false, 0
 	}
-	x.g.provider(u) // the agent's time may be over before the wait is
+	x.g.noteProvider(u) // the agent's time may be over before the wait is
 	return true, wait
 }
 
-// reserve lets a try begin once the budget has room for it. Where it has none, it
+// reserveTry lets a try begin once the budget has room for it. Where it has none, it
 // has told the client and ok is false.
-func (x *exchange) reserve(client context.Context) (ok bool) {
+func (x *exchange) reserveTry(client context.Context) (ok bool) {
 	x.try = try{}
 	if x.free {
 		return true
 	}
-	err := x.g.ledger.reserve(client, x.reserved)
+	err := x.g.ledger.reserveBudget(client, x.reserved)
 	var budget *BudgetError
 	switch {
 	case err == nil:
 	case errors.As(err, &budget):
-		x.g.fail(budget)
+		x.g.keepError(budget)
 		x.err, x.status, x.wrote = budget, http.StatusBadRequest, true
-		x.g.refuse(x.w, x.request.Dialect, x.status, codeBudget, budget.Error())
+		x.g.refuseRequest(x.w, x.request.Dialect, x.status, codeBudget, budget.Error())
 		return false
 	default:
-		x.abandon(err)
+		x.abandonExchange(err)
 		return false
 	}
 	x.try.held = true
@@ -139,21 +139,21 @@ func (x *exchange) reserve(client context.Context) (ok bool) {
 	return true
 }
 
-// abandon ends an exchange whose client is gone, or whose gateway closes.
-func (x *exchange) abandon(err error) {
+// abandonExchange ends an exchange whose client is gone, or whose gateway closes.
+func (x *exchange) abandonExchange(err error) {
 	x.err = err
 	if x.wrote {
 		x.breakOff()
 		return
 	}
 	x.status, x.wrote = http.StatusServiceUnavailable, true
-	x.g.closing(x.w, x.request.Dialect)
+	x.g.answerClosing(x.w, x.request.Dialect)
 }
 
-// ask asks the provider once. Whatever it returns as an error, the client has got
+// askOnce asks the provider once. Whatever it returns as an error, the client has got
 // nothing, unless wrote is set. The client may go; the end of the gateway alone
 // ends the request to the provider, which is paid for from the moment it is sent.
-func (x *exchange) ask(client context.Context) error {
+func (x *exchange) askOnce(client context.Context) error {
 	x.clearHeaders()
 	ctx, cancel := context.WithCancelCause(x.g.upstream)
 	defer cancel(nil)
@@ -168,21 +168,21 @@ func (x *exchange) ask(client context.Context) error {
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		WroteRequest: func(i httptrace.WroteRequestInfo) { sent.Store(i.Err == nil) },
 	})
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, x.model.Provider.endpoint(x.path), bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, x.model.Provider.endpointURL(x.path), bytes.NewReader(body))
 	if err != nil {
-		return x.unanswered(err)
+		return x.newUnanswered(err)
 	}
-	req.Header = x.model.outgoing(x.header, x.request.Dialect)
+	req.Header = x.model.outgoingHeader(x.header, x.request.Dialect)
 	// RoundTrip and not a Client: redirections would take the key elsewhere.
 	resp, err := x.g.transport.RoundTrip(req)
 	x.try.sent = sent.Load() || err == nil
 	if err != nil {
-		u := x.unanswered(cause(ctx, err))
+		u := x.newUnanswered(causeOf(ctx, err))
 		u.unreached = !sent.Load()
 		return u
 	}
 	defer resp.Body.Close()
-	return x.receive(ctx, resp, &patience{client: client, timer: timer, o: &x.g.o})
+	return x.receiveAnswer(ctx, resp, &patience{client: client, timer: timer, o: &x.g.o})
 }
 
 // patience is how long an answer may take, event by event.
@@ -210,19 +210,19 @@ func (p *patience) eventCame() error {
 	return nil
 }
 
-// cause prefers the gateway's own reason to the transport's words for it.
-func cause(ctx context.Context, err error) error {
+// causeOf prefers the gateway's own reason to the transport's words for it.
+func causeOf(ctx context.Context, err error) error {
 	if c := context.Cause(ctx); c != nil {
 		return c
 	}
 	return err
 }
 
-func (x *exchange) unanswered(err error) *UpstreamError {
+func (x *exchange) newUnanswered(err error) *UpstreamError {
 	return &UpstreamError{Provider: x.model.Provider.Name, Err: err, temporary: true}
 }
 
-func (x *exchange) receive(ctx context.Context, resp *http.Response, p *patience) error {
+func (x *exchange) receiveAnswer(ctx context.Context, resp *http.Response, p *patience) error {
 	if resp.StatusCode != http.StatusOK {
 		// What stands between here and the provider may have lost patience with an
 		// answer that is still being written, and paid for.
@@ -231,16 +231,16 @@ func (x *exchange) receive(ctx context.Context, resp *http.Response, p *patience
 		if err != nil {
 			body = nil
 		}
-		incoming(x.w.Header(), resp.Header)
-		return failure(x.model.Provider, resp.StatusCode, resp.Header, x.scrub(body), x.g.o.Now())
+		copyIncoming(x.w.Header(), resp.Header)
+		return readFailure(x.model.Provider, resp.StatusCode, resp.Header, x.hideKey(body), x.g.o.Now())
 	}
 	x.try.came = true
-	incoming(x.w.Header(), resp.Header)
+	copyIncoming(x.w.Header(), resp.Header)
 	kind, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	if err == nil && kind == "text/event-stream" {
-		return x.stream(ctx, resp.Body, p)
+		return x.passStream(ctx, resp.Body, p)
 	}
-	return x.plain(ctx, resp.Body)
+	return x.passWhole(ctx, resp.Body)
 }
 
 // clearHeaders forgets what a former try left.
@@ -250,8 +250,8 @@ func (x *exchange) clearHeaders() {
 	}
 }
 
-// scrub takes the provider's key out of what it sent.
-func (x *exchange) scrub(b []byte) []byte {
+// hideKey takes the provider's key out of what it sent.
+func (x *exchange) hideKey(b []byte) []byte {
 	key := x.model.Provider.Key
 	if len(key) < 6 || !bytes.Contains(b, []byte(key)) {
 		return b
@@ -259,34 +259,34 @@ func (x *exchange) scrub(b []byte) []byte {
 	return bytes.ReplaceAll(b, []byte(key), []byte("[key removed]"))
 }
 
-// plain passes a whole answer on.
-func (x *exchange) plain(ctx context.Context, from io.Reader) error {
+// passWhole passes a whole answer on.
+func (x *exchange) passWhole(ctx context.Context, from io.Reader) error {
 	body, err := io.ReadAll(io.LimitReader(from, x.g.o.MaxAnswer+1))
 	x.try.answer.Bytes = len(body) // until it is read
 	if err != nil {
-		return x.unanswered(cause(ctx, err))
+		return x.newUnanswered(causeOf(ctx, err))
 	}
 	if int64(len(body)) > x.g.o.MaxAnswer {
 		return x.tooLarge()
 	}
 	x.try.ended = true
-	body = x.scrub(body)
+	body = x.hideKey(body)
 	if !x.free {
 		a, err := dialect.ParseAnswer(x.request.Dialect, body)
 		if err != nil {
 			if !errors.Is(err, dialect.ErrAnswer) { // it says so itself
 				x.try.failed, x.try.answer = true, dialect.Answer{}
 			}
-			return x.inside(err)
+			return x.errorInside(err)
 		}
 		x.try.answer = a
 	}
-	if !x.record(http.StatusOK, body) {
+	if !x.recordExchange(http.StatusOK, body) {
 		return nil // the client was told
 	}
-	x.settle()
+	x.settleTry()
 	x.status, x.wrote = http.StatusOK, true
-	write(x.w, http.StatusOK, dialect.ContentType(false), body)
+	writeAnswer(x.w, http.StatusOK, dialect.ContentType(false), body)
 	return nil
 }
 
@@ -295,8 +295,8 @@ func (x *exchange) tooLarge() *UpstreamError {
 		Message: fmt.Sprintf("the answer is larger than %d bytes", x.g.o.MaxAnswer)}
 }
 
-// inside is an error that came with status 200.
-func (x *exchange) inside(err error) *UpstreamError {
+// errorInside is an error that came with status 200.
+func (x *exchange) errorInside(err error) *UpstreamError {
 	u := &UpstreamError{Provider: x.model.Provider.Name, Status: http.StatusBadGateway, Message: err.Error(), temporary: true}
 	var s *dialect.StreamError
 	if errors.As(err, &s) {
@@ -308,9 +308,9 @@ func (x *exchange) inside(err error) *UpstreamError {
 	return u
 }
 
-// stream passes events on as they come. A client that has hung up gets none, but
+// passStream passes events on as they come. A client that has hung up gets none, but
 // the rest is read for what it costs.
-func (x *exchange) stream(ctx context.Context, from io.Reader, p *patience) error {
+func (x *exchange) passStream(ctx context.Context, from io.Reader, p *patience) error {
 	events := dialect.NewEventReader(from, int(min(x.g.o.MaxAnswer, 16<<20)))
 	collector := dialect.NewCollector(x.request.Dialect)
 	var total int64
@@ -324,9 +324,9 @@ func (x *exchange) stream(ctx context.Context, from io.Reader, p *patience) erro
 			err = p.eventCame()
 		}
 		if err != nil {
-			return x.unanswered(cause(ctx, err))
+			return x.newUnanswered(causeOf(ctx, err))
 		}
-		ev.Raw, ev.Data = x.scrub(ev.Raw), x.scrub(ev.Data)
+		ev.Raw, ev.Data = x.hideKey(ev.Raw), x.hideKey(ev.Data)
 		if total += int64(len(ev.Raw)); total > x.g.o.MaxAnswer {
 			return x.tooLarge()
 		}
@@ -334,29 +334,29 @@ func (x *exchange) stream(ctx context.Context, from io.Reader, p *patience) erro
 		x.try.answer = collector.Answer()
 		if err := collector.Err(); err != nil {
 			x.try.ended, x.try.failed = true, true
-			return x.inside(err)
+			return x.errorInside(err)
 		}
 		if usageOnly && x.askUsage && !x.request.WantUsage {
 			continue // the client did not ask for it, and may stumble over it
 		}
 		if collector.Ended() {
 			x.try.ended = true
-			x.settle()
+			x.settleTry()
 		}
-		x.pass(p.client, ev.Raw)
+		x.passEvent(p.client, ev.Raw)
 	}
 	if !collector.Done() {
-		return x.unanswered(fmt.Errorf("the stream was cut before its end: %w", io.ErrUnexpectedEOF))
+		return x.newUnanswered(fmt.Errorf("the stream was cut before its end: %w", io.ErrUnexpectedEOF))
 	}
-	x.record(http.StatusOK, x.raw.Bytes()) // in a failure the next request is refused
+	x.recordExchange(http.StatusOK, x.raw.Bytes()) // in a failure the next request is refused
 	if p.client.Err() != nil {
 		x.breakOff() // where the gateway closes, the client may be there and lack some
 	}
 	return nil
 }
 
-// pass gives the client an event.
-func (x *exchange) pass(client context.Context, event []byte) {
+// passEvent gives the client an event.
+func (x *exchange) passEvent(client context.Context, event []byte) {
 	if !x.wrote {
 		x.w.Header().Set("Content-Type", dialect.ContentType(true))
 		x.w.Header().Set("Cache-Control", "no-cache")
@@ -374,16 +374,16 @@ func (x *exchange) pass(client context.Context, event []byte) {
 	}
 }
 
-// record hands the exchange to the recorder. In a failure the client gets an
+// recordExchange hands the exchange to the recorder. In a failure the client gets an
 // error in place of the answer, where it has got none yet, and ok is false.
-func (x *exchange) record(status int, raw []byte) (ok bool) {
+func (x *exchange) recordExchange(status int, raw []byte) (ok bool) {
 	if x.g.o.Record == nil || x.free {
 		return true
 	}
 	answer := x.try.answer
 	if status == http.StatusOK {
-		answer.Usage = complete(answer.Usage, x.size, answer.Bytes)
-		if cost, known := x.model.cost(answer.Usage); known {
+		answer.Usage = completeUsage(answer.Usage, x.size, answer.Bytes)
+		if cost, known := x.model.costOf(answer.Usage); known {
 			answer.Usage.CostUSD, answer.Usage.HasCost = cost, true
 		}
 	}
@@ -393,17 +393,17 @@ func (x *exchange) record(status int, raw []byte) (ok bool) {
 	if err == nil {
 		return true
 	}
-	x.g.fail(err)
+	x.g.keepError(err)
 	if !x.wrote {
 		x.status, x.err, x.wrote = http.StatusBadRequest, err, true
-		x.g.refuse(x.w, x.request.Dialect, http.StatusBadRequest, codeRecord, err.Error())
+		x.g.refuseRequest(x.w, x.request.Dialect, http.StatusBadRequest, codeRecord, err.Error())
 	}
 	return false
 }
 
-// give passes a failure on: as the provider put it, where a client can read it.
-func (x *exchange) give(u *UpstreamError) {
-	x.g.provider(u)
+// passFailure passes a failure on: as the provider put it, where a client can read it.
+func (x *exchange) passFailure(u *UpstreamError) {
+	x.g.noteProvider(u)
 	x.err = u
 	status, body := u.Status, u.body
 	if status < 400 {
@@ -412,18 +412,18 @@ func (x *exchange) give(u *UpstreamError) {
 	if body == nil {
 		body = dialect.ErrorBody(x.request.Dialect, status, codeProvider, u.Error())
 	}
-	if !x.record(status, body) {
+	if !x.recordExchange(status, body) {
 		return
 	}
 	x.status = status
 	x.w.Header().Set("X-Should-Retry", "false") // that was done here
-	write(x.w, status, dialect.ContentType(false), body)
+	writeAnswer(x.w, status, dialect.ContentType(false), body)
 }
 
-// cut ends a stream that broke after the client had got some of it: with an
+// cutStream ends a stream that broke after the client had got some of it: with an
 // error event, and without the end that a whole answer has.
-func (x *exchange) cut(u *UpstreamError) {
-	x.g.provider(u)
+func (x *exchange) cutStream(u *UpstreamError) {
+	x.g.noteProvider(u)
 	x.err = u
 	//nolint:errcheck // the connection is closed next, whatever the client got of this
 	x.w.Write(dialect.ErrorEvent(x.request.Dialect, http.StatusBadGateway, codeProvider, u.Error()))
@@ -442,39 +442,39 @@ func (x *exchange) breakOff() {
 	}
 }
 
-// settle counts what the try cost, once and whatever became of it: before the
+// settleTry counts what the try cost, once and whatever became of it: before the
 // client gets the end of its answer, so that it is counted when the client goes on.
-func (x *exchange) settle() {
+func (x *exchange) settleTry() {
 	if !x.try.held {
 		return
 	}
 	x.try.held = false
-	u := x.charge()
+	u := x.chargeOf()
 	tokens := u.In + u.Out
 	var cost float64
 	var unknown *Model
 	if tokens > 0 {
 		var known bool
-		if cost, known = x.model.cost(u); !known {
+		if cost, known = x.model.costOf(u); !known {
 			unknown = x.model
 		}
 	}
-	x.g.ledger.settle(x.reserved, spending{tokens: tokens, cost: cost}, unknown)
+	x.g.ledger.settleSpent(x.reserved, spending{tokens: tokens, cost: cost}, unknown)
 	x.spent.In, x.spent.Out, x.spent.CostUSD = x.spent.In+u.In, x.spent.Out+u.Out, x.spent.CostUSD+cost
 	x.unpriced = x.unpriced || unknown != nil
 	if tokens > 0 {
-		x.g.meter(u.In, u.Out, cost, unknown == nil)
+		x.g.meterUsage(u.In, u.Out, cost, unknown == nil)
 	}
 }
 
-// charge is what the try counts for: what the provider says; where it was not read
+// chargeOf is what the try counts for: what the provider says; where it was not read
 // to its end, as much as was reserved.
-func (x *exchange) charge() dialect.Usage {
+func (x *exchange) chargeOf() dialect.Usage {
 	switch t := &x.try; {
 	case t.failed && t.answer.Usage == (dialect.Usage{}) && t.answer.Bytes == 0:
 		return dialect.Usage{} // it did not get to work
 	case t.ended && t.came:
-		return complete(t.answer.Usage, x.size, t.answer.Bytes)
+		return completeUsage(t.answer.Usage, x.size, t.answer.Bytes)
 	case t.ended || !t.sent:
 		return dialect.Usage{}
 	default:
@@ -482,14 +482,14 @@ func (x *exchange) charge() dialect.Usage {
 	}
 }
 
-// report tells OnCall how it went.
-func (x *exchange) report(client context.Context) {
+// reportCall tells OnCall how it went.
+func (x *exchange) reportCall(client context.Context) {
 	if x.g.o.OnCall == nil {
 		return
 	}
 	x.g.o.OnCall(Call{
 		Path: x.path, Model: x.request.Model, Status: x.status, Tries: x.tries, Stream: x.request.Stream,
 		In: x.spent.In, Out: x.spent.Out, CostUSD: x.spent.CostUSD, Duration: x.g.o.Now().Sub(x.started), Err: x.err,
-		Unpriced: x.unpriced, HungUp: client.Err() != nil, Dropped: x.g.untold(x.request.Dropped),
+		Unpriced: x.unpriced, HungUp: client.Err() != nil, Dropped: x.g.untoldNames(x.request.Dropped),
 	})
 }

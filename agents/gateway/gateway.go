@@ -153,10 +153,10 @@ type Gateway struct {
 // Start opens a gateway on a free port of 127.0.0.1. It ends with Close, and
 // when ctx ends it answers nothing any more.
 func Start(ctx context.Context, o Options) (*Gateway, error) {
-	if err := o.check(); err != nil {
+	if err := o.checkOptions(); err != nil {
 		return nil, fmt.Errorf("start gateway: %w", err)
 	}
-	o.defaults()
+	o.setDefaults()
 	key := make([]byte, 32)
 	if _, err := io.ReadFull(o.Random, key); err != nil {
 		return nil, fmt.Errorf("start gateway: make a key: %w", err)
@@ -175,7 +175,7 @@ func startOn(ctx context.Context, l net.Listener, o Options, key []byte) *Gatewa
 		key:       "uwf-" + base64.RawURLEncoding.EncodeToString(key),
 		ledger:    newLedger(o.Budget),
 		intake:    newIntake(o.MaxRequest),
-		models:    index(o.Models),
+		models:    indexModels(o.Models),
 		transport: o.Transport,
 		serving:   make(chan struct{}),
 		told:      map[string]bool{},
@@ -184,7 +184,7 @@ func startOn(ctx context.Context, l net.Listener, o Options, key []byte) *Gatewa
 	clients, stop := context.WithCancel(g.upstream)
 	g.stop = stop
 	g.server = &http.Server{
-		Handler:           http.HandlerFunc(g.serve),
+		Handler:           http.HandlerFunc(g.serveRequest),
 		ReadHeaderTimeout: 10 * time.Second,
 		MaxHeaderBytes:    64 << 10,
 		BaseContext:       func(net.Listener) context.Context { return clients },
@@ -193,13 +193,13 @@ func startOn(ctx context.Context, l net.Listener, o Options, key []byte) *Gatewa
 	go func() {
 		defer close(g.serving)
 		if err := g.server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-			g.fail(fmt.Errorf("gateway: serve %s: %w", g.url, err))
+			g.keepError(fmt.Errorf("gateway: serve %s: %w", g.url, err))
 		}
 	}()
 	return g
 }
 
-func (o *Options) check() error {
+func (o *Options) checkOptions() error {
 	if o.Replay != nil {
 		if o.Record != nil {
 			return errors.New("record and replay exclude each other")
@@ -211,7 +211,7 @@ func (o *Options) check() error {
 	}
 	aliases := map[string]bool{}
 	for _, m := range o.Models {
-		if err := m.check(); err != nil {
+		if err := m.checkModel(); err != nil {
 			return fmt.Errorf("model %q: %w", m.Name, err)
 		}
 		if m.Alias != "" && aliases[m.Alias] {
@@ -222,9 +222,9 @@ func (o *Options) check() error {
 	return nil
 }
 
-// index finds models by what clients may call them. An alias goes before a name;
+// indexModels finds models by what clients may call them. An alias goes before a name;
 // of several models with one name the first is meant.
-func index(models []Model) map[string]*Model {
+func indexModels(models []Model) map[string]*Model {
 	out := map[string]*Model{}
 	for i := range models {
 		if a := models[i].Alias; a != "" {
@@ -239,7 +239,7 @@ func index(models []Model) map[string]*Model {
 	return out
 }
 
-func (m Model) check() error {
+func (m Model) checkModel() error {
 	if m.Name == "" {
 		return errors.New("it has no name")
 	}
@@ -259,39 +259,39 @@ func (m Model) check() error {
 // DefaultMaxRequest is how large the body of a request may be, in bytes.
 const DefaultMaxRequest = 8 << 20
 
-func (o *Options) defaults() {
-	def(&o.MaxRequest, DefaultMaxRequest)
-	def(&o.MaxAnswer, 64<<20)
-	def(&o.RetryFor, 10*time.Minute)
-	def(&o.MaxWait, time.Minute)
-	def(&o.Timeout, 10*time.Minute)
-	def(&o.IdleTimeout, 5*time.Minute)
-	def(&o.BodyTimeout, time.Minute)
-	def(&o.Linger, 10*time.Second)
+func (o *Options) setDefaults() {
+	setDefault(&o.MaxRequest, DefaultMaxRequest)
+	setDefault(&o.MaxAnswer, 64<<20)
+	setDefault(&o.RetryFor, 10*time.Minute)
+	setDefault(&o.MaxWait, time.Minute)
+	setDefault(&o.Timeout, 10*time.Minute)
+	setDefault(&o.IdleTimeout, 5*time.Minute)
+	setDefault(&o.BodyTimeout, time.Minute)
+	setDefault(&o.Linger, 10*time.Second)
 	if o.Now == nil {
 		o.Now = time.Now
 	}
 	if o.Sleep == nil {
-		o.Sleep = sleep
+		o.Sleep = sleepFor
 	}
 	if o.Random == nil {
 		o.Random = rand.Reader
 	}
 	if o.Jitter == nil {
-		o.Jitter = jitter
+		o.Jitter = randomJitter
 	}
 	if o.Transport == nil {
 		o.Transport = newTransport(o.Proxy)
 	}
 }
 
-func def[T int | int64 | time.Duration](v *T, d T) {
+func setDefault[T int | int64 | time.Duration](v *T, d T) {
 	if *v <= 0 {
 		*v = d
 	}
 }
 
-func sleep(ctx context.Context, d time.Duration) error {
+func sleepFor(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
@@ -302,7 +302,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-func jitter() float64 {
+func randomJitter() float64 {
 	const steps = 1 << 20
 	n, err := rand.Int(rand.Reader, big.NewInt(steps))
 	if err != nil { // no randomness: wait the whole time
@@ -401,7 +401,7 @@ func (g *Gateway) Close() error {
 	}
 	if g.o.Record != nil {
 		if err := g.o.Record.Close(); err != nil {
-			g.fail(err)
+			g.keepError(err)
 			return err
 		}
 	}
@@ -416,8 +416,8 @@ func (g *Gateway) flushAnswers() {
 	_ = g.server.Shutdown(ctx) // what is left is closed next
 }
 
-// begin counts a handler in, unless the gateway is at its end.
-func (g *Gateway) begin() bool {
+// beginHandler counts a handler in, unless the gateway is at its end.
+func (g *Gateway) beginHandler() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.closed || g.upstream.Err() != nil {
@@ -427,8 +427,8 @@ func (g *Gateway) begin() bool {
 	return true
 }
 
-// fail keeps the first error that stays.
-func (g *Gateway) fail(err error) {
+// keepError keeps the first error that stays.
+func (g *Gateway) keepError(err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.fatal == nil {
@@ -436,8 +436,8 @@ func (g *Gateway) fail(err error) {
 	}
 }
 
-// untold are the names that were not told before.
-func (g *Gateway) untold(names []string) []string {
+// untoldNames are the names that were not told before.
+func (g *Gateway) untoldNames(names []string) []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	var out []string
@@ -453,8 +453,8 @@ func (g *Gateway) untold(names []string) []string {
 // maxTold is how many names of dropped fields a gateway tells.
 const maxTold = 100
 
-// provider notes how the provider's last answer went; nil: well.
-func (g *Gateway) provider(err error) {
+// noteProvider notes how the provider's last answer went; nil: well.
+func (g *Gateway) noteProvider(err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.last = err

@@ -315,7 +315,7 @@ func TestEndpoints(t *testing.T) {
 		{Provider{API: Anthropic, BaseURL: "https://api.anthropic.com"}, "/v1/chat/completions", "https://api.anthropic.com/v1/chat/completions"},
 		{Provider{API: Anthropic, BaseURL: "https://api.anthropic.com/v1/"}, "/v1/messages/count_tokens", "https://api.anthropic.com/v1/messages/count_tokens"},
 	} {
-		if got := c.p.endpoint(c.path); got != c.want {
+		if got := c.p.endpointURL(c.path); got != c.want {
 			t.Errorf("%s + %s = %s", c.p.BaseURL, c.path, got)
 		}
 	}

@@ -189,7 +189,7 @@ func TestCutAnswersCountWhatWasReserved(t *testing.T) {
 					job, end := context.WithCancel(t.Context())
 					defer end()
 					o := Options{Models: []Model{u.model(s.api)}, Transport: back.client(), Meter: m}
-					o.defaults()
+					o.setDefaults()
 					g := startOn(job, front, o, []byte("key"))
 					ctx, hangUp := context.WithCancel(t.Context())
 					done := make(chan result)

@@ -34,9 +34,9 @@ func newIntake(most int64) *intake {
 	return &intake{most: most, held: semaphore.NewWeighted(heldBodies * most), reading: semaphore.NewWeighted(readBodies)}
 }
 
-// weight is what a body of that length counts for; one of unknown length, -1, as
+// weighBody is what a body of that length counts for; one of unknown length, -1, as
 // much as any may have.
-func (in *intake) weight(length int64) int64 {
+func (in *intake) weighBody(length int64) int64 {
 	if length < 0 {
 		return in.most
 	}
@@ -50,21 +50,21 @@ type intaken struct {
 	release func() // to be called when it is over
 }
 
-// read takes a request's body, within its limit, and what it asks. Where it
+// readRequest takes a request's body, within its limit, and what it asks. Where it
 // can't, it has answered and ok is false.
-func (g *Gateway) read(w http.ResponseWriter, r *http.Request, d dialect.Dialect) (_ intaken, ok bool) {
+func (g *Gateway) readRequest(w http.ResponseWriter, r *http.Request, d dialect.Dialect) (_ intaken, ok bool) {
 	if g.refuseUnread(w, r, d) {
 		return intaken{}, false
 	}
-	weight := g.intake.weight(r.ContentLength)
+	weight := g.intake.weighBody(r.ContentLength)
 	if err := g.intake.held.Acquire(r.Context(), weight); err != nil {
-		g.closing(w, d) // or the client is gone
+		g.answerClosing(w, d) // or the client is gone
 		return intaken{}, false
 	}
 	in := intaken{release: func() { g.intake.held.Release(weight) }}
 	if err := g.intake.reading.Acquire(r.Context(), 1); err != nil {
 		in.release()
-		g.closing(w, d)
+		g.answerClosing(w, d)
 		return intaken{}, false
 	}
 	defer g.intake.reading.Release(1)
@@ -78,7 +78,7 @@ func (g *Gateway) read(w http.ResponseWriter, r *http.Request, d dialect.Dialect
 		g.refuseBody(w, d, err)
 		return intaken{}, false
 	}
-	if surplus := weight - g.intake.weight(int64(len(body))); surplus > 0 { // of one whose length was not told
+	if surplus := weight - g.intake.weighBody(int64(len(body))); surplus > 0 { // of one whose length was not told
 		g.intake.held.Release(surplus)
 		weight -= surplus
 	}
@@ -89,15 +89,15 @@ func (g *Gateway) read(w http.ResponseWriter, r *http.Request, d dialect.Dialect
 // whatever is in it. It reports whether it did.
 func (g *Gateway) refuseUnread(w http.ResponseWriter, r *http.Request, d dialect.Dialect) bool {
 	enc := r.Header.Get("Content-Encoding")
-	switch err := g.ledger.refusal(); {
-	case g.stopped(w, d):
+	switch err := g.ledger.whyRefused(); {
+	case g.refuseStopped(w, d):
 	case err != nil:
-		g.fail(err)
-		g.refuse(w, d, http.StatusBadRequest, codeBudget, err.Error())
-	case g.o.Replay == nil && !g.speaks(d):
-		g.refuse(w, d, http.StatusNotFound, codeModel, fmt.Sprintf("no configured model is reached by %s; configured are: %s", d.Path(), g.modelList()))
+		g.keepError(err)
+		g.refuseRequest(w, d, http.StatusBadRequest, codeBudget, err.Error())
+	case g.o.Replay == nil && !g.speaksDialect(d):
+		g.refuseRequest(w, d, http.StatusNotFound, codeModel, fmt.Sprintf("no configured model is reached by %s; configured are: %s", d.Path(), g.modelList()))
 	case enc != "" && enc != "identity":
-		g.refuse(w, d, http.StatusUnsupportedMediaType, codeRequest, "compressed requests are not supported: send the body as it is")
+		g.refuseRequest(w, d, http.StatusUnsupportedMediaType, codeRequest, "compressed requests are not supported: send the body as it is")
 	case r.ContentLength > g.intake.most:
 		g.tooLarge(w, d, fmt.Sprintf("the request has %d bytes, more than the %d that are taken", r.ContentLength, g.intake.most))
 	default:
@@ -129,23 +129,23 @@ func (g *Gateway) refuseBody(w http.ResponseWriter, d dialect.Dialect, err error
 	case errors.As(err, &long):
 		g.tooLarge(w, d, fmt.Sprintf("the request has more than the %d bytes that are taken", long.Limit))
 	case errors.Is(err, dialect.ErrTooLarge):
-		g.refuse(w, d, http.StatusRequestEntityTooLarge, codeTooLarge, err.Error()+": shorten the conversation, or begin a new one")
+		g.refuseRequest(w, d, http.StatusRequestEntityTooLarge, codeTooLarge, err.Error()+": shorten the conversation, or begin a new one")
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		g.refuse(w, d, http.StatusRequestTimeout, codeRequest, fmt.Sprintf("the request's body did not come within %s", g.o.BodyTimeout))
+		g.refuseRequest(w, d, http.StatusRequestTimeout, codeRequest, fmt.Sprintf("the request's body did not come within %s", g.o.BodyTimeout))
 	default:
-		g.refuse(w, d, http.StatusBadRequest, codeRequest, err.Error())
+		g.refuseRequest(w, d, http.StatusBadRequest, codeRequest, err.Error())
 	}
 }
 
 func (g *Gateway) tooLarge(w http.ResponseWriter, d dialect.Dialect, why string) {
-	g.refuse(w, d, http.StatusRequestEntityTooLarge, codeTooLarge,
+	g.refuseRequest(w, d, http.StatusRequestEntityTooLarge, codeTooLarge,
 		why+": shorten the conversation (what tools put out is the most of it), or raise the limit: uwf config set gateway.maxBody BYTES")
 }
 
-// speaks says whether any model is reached in a dialect.
-func (g *Gateway) speaks(d dialect.Dialect) bool {
+// speaksDialect says whether any model is reached in a dialect.
+func (g *Gateway) speaksDialect(d dialect.Dialect) bool {
 	for _, m := range g.models {
-		if m.Provider.speaks(d) {
+		if m.Provider.speaksDialect(d) {
 			return true
 		}
 	}

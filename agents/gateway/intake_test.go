@@ -49,7 +49,7 @@ func respond(t *testing.T, conn net.Conn) result {
 // here it never comes.
 func TestRefusedBeforeTheBody(t *testing.T) {
 	const length = "Content-Length: 1000000" // less is read and thrown away, to keep the connection
-	spend := func(g *Gateway) { g.ledger.settle(spending{}, spending{tokens: 1000, cost: 1}, nil) }
+	spend := func(g *Gateway) { g.ledger.settleSpent(spending{}, spending{tokens: 1000, cost: 1}, nil) }
 	for name, c := range map[string]struct {
 		path    string
 		headers []string
@@ -65,8 +65,8 @@ func TestRefusedBeforeTheBody(t *testing.T) {
 		"compressed":           {"/v1/chat/completions", []string{length, "Content-Encoding: gzip"}, nil, 415, "compressed"},
 		"tokens are spent":     {"/v1/chat/completions", []string{length}, spend, 400, "the token budget is spent: 1000 of 1000 tokens"},
 		"spent, and too large": {"/v1/chat/completions", []string{"Content-Length: 33000000"}, spend, 400, "the token budget is spent"},
-		"cost is unknown":      {"/v1/chat/completions", []string{length}, func(g *Gateway) { g.ledger.settle(spending{}, spending{}, g.models["main"]) }, 400, "what the model gpt-test costs is unknown"},
-		"recording failed":     {"/v1/chat/completions", []string{length}, func(g *Gateway) { g.fail(errors.New("disk full")) }, 400, "disk full"},
+		"cost is unknown":      {"/v1/chat/completions", []string{length}, func(g *Gateway) { g.ledger.settleSpent(spending{}, spending{}, g.models["main"]) }, 400, "what the model gpt-test costs is unknown"},
+		"recording failed":     {"/v1/chat/completions", []string{length}, func(g *Gateway) { g.keepError(errors.New("disk full")) }, 400, "disk full"},
 		"closing":              {"/v1/chat/completions", []string{length}, func(g *Gateway) { g.mu.Lock(); g.closed = true; g.mu.Unlock() }, 503, "the gateway is closing"},
 	} {
 		t.Run(name, func(t *testing.T) {

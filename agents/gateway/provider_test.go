@@ -48,7 +48,7 @@ func TestLongContextIsForModelsThatHaveIt(t *testing.T) {
 	} {
 		m := &Model{Window: c.window}
 		client := http.Header{"Anthropic-Beta": c.beta}
-		if got := strings.Join(m.outgoing(client, dialect.Messages)["Anthropic-Beta"], "|"); got != c.provider {
+		if got := strings.Join(m.outgoingHeader(client, dialect.Messages)["Anthropic-Beta"], "|"); got != c.provider {
 			t.Errorf("%d, %q: %q", c.window, c.beta, got)
 		}
 	}

@@ -37,39 +37,39 @@ func OwnCode(code string) bool {
 
 const countPath = "/messages/count_tokens"
 
-// serve answers one request of a client.
-func (g *Gateway) serve(w http.ResponseWriter, r *http.Request) {
+// serveRequest answers one request of a client.
+func (g *Gateway) serveRequest(w http.ResponseWriter, r *http.Request) {
 	path := dialect.TrimVersion(r.URL.Path)
 	d, known := dialect.ForPath(path)
 	if path == countPath || !known && r.Header.Get("Anthropic-Version") != "" {
 		d = dialect.Messages
 	}
-	if !g.begin() {
-		g.closing(w, d)
+	if !g.beginHandler() {
+		g.answerClosing(w, d)
 		return
 	}
 	defer g.active.Done()
 	switch {
-	case !g.authorized(r):
-		g.refuse(w, d, http.StatusUnauthorized, codeKey, "the gateway's key is missing or wrong: use the key from the environment of this process")
+	case !g.isAuthorized(r):
+		g.refuseRequest(w, d, http.StatusUnauthorized, codeKey, "the gateway's key is missing or wrong: use the key from the environment of this process")
 	case known && r.Method == http.MethodPost:
-		g.converse(w, r, d)
+		g.passRequest(w, r, d)
 	case path == countPath && r.Method == http.MethodPost:
 		g.countTokens(w, r)
 	case (path == "/models" || strings.HasPrefix(path, "/models/")) && r.Method == http.MethodGet:
 		g.listModels(w, d, strings.TrimPrefix(strings.TrimPrefix(path, "/models"), "/"))
 	case known || path == countPath:
 		w.Header().Set("Allow", http.MethodPost)
-		g.refuse(w, d, http.StatusMethodNotAllowed, codePath, fmt.Sprintf("%s takes POST only", r.URL.Path))
+		g.refuseRequest(w, d, http.StatusMethodNotAllowed, codePath, fmt.Sprintf("%s takes POST only", r.URL.Path))
 	default:
-		g.refuse(w, d, http.StatusNotFound, codePath, fmt.Sprintf(
+		g.refuseRequest(w, d, http.StatusNotFound, codePath, fmt.Sprintf(
 			"%s %s is not served here; known are %s, %s, %s, /v1%s and /v1/models",
 			r.Method, r.URL.Path, dialect.Chat.Path(), dialect.Responses.Path(), dialect.Messages.Path(), countPath))
 	}
 }
 
-// authorized compares the key in constant time, wherever the client puts it.
-func (g *Gateway) authorized(r *http.Request) bool {
+// isAuthorized compares the key in constant time, wherever the client puts it.
+func (g *Gateway) isAuthorized(r *http.Request) bool {
 	bearer := r.Header.Get("Authorization")
 	if len(bearer) > 7 && strings.EqualFold(bearer[:7], "bearer ") {
 		bearer = strings.TrimSpace(bearer[7:])
@@ -78,21 +78,21 @@ func (g *Gateway) authorized(r *http.Request) bool {
 	return ok|subtle.ConstantTimeCompare([]byte(r.Header.Get("X-Api-Key")), []byte(g.key)) == 1
 }
 
-// closing answers requests that come or wait while the gateway ends: silence
+// answerClosing answers requests that come or wait while the gateway ends: silence
 // would be an empty answer of status 200.
-func (g *Gateway) closing(w http.ResponseWriter, d dialect.Dialect) {
-	g.refuse(w, d, http.StatusServiceUnavailable, codeClosed, "the gateway is closing: the step has ended or was stopped")
+func (g *Gateway) answerClosing(w http.ResponseWriter, d dialect.Dialect) {
+	g.refuseRequest(w, d, http.StatusServiceUnavailable, codeClosed, "the gateway is closing: the step has ended or was stopped")
 }
 
-// refuse answers with an error of the gateway's own, in the form that the client
+// refuseRequest answers with an error of the gateway's own, in the form that the client
 // knows. Nothing that it refuses gets better by asking again.
-func (g *Gateway) refuse(w http.ResponseWriter, d dialect.Dialect, status int, code, message string) {
+func (g *Gateway) refuseRequest(w http.ResponseWriter, d dialect.Dialect, status int, code, message string) {
 	w.Header().Set("X-Should-Retry", "false")
-	write(w, status, dialect.ContentType(false), dialect.ErrorBody(d, status, code, message))
+	writeAnswer(w, status, dialect.ContentType(false), dialect.ErrorBody(d, status, code, message))
 }
 
-// write sends a whole answer. A client that is gone is no error of anyone's.
-func write(w http.ResponseWriter, status int, contentType string, body []byte) {
+// writeAnswer sends a whole answer. A client that is gone is no error of anyone's.
+func writeAnswer(w http.ResponseWriter, status int, contentType string, body []byte) {
 	w.Header().Set("Content-Type", contentType)
 	w.WriteHeader(status)
 	//nolint:errcheck // see above
@@ -104,17 +104,17 @@ func (g *Gateway) listModels(w http.ResponseWriter, d dialect.Dialect, id string
 	if id != "" {
 		m, ok := g.models[id]
 		if !ok {
-			g.refuse(w, d, http.StatusNotFound, codeModel, g.unknownModel(id))
+			g.refuseRequest(w, d, http.StatusNotFound, codeModel, g.unknownModel(id))
 			return
 		}
-		write(w, http.StatusOK, dialect.ContentType(false), dialect.ModelBody(anthropic, dialect.ModelInfo{ID: id, Owner: m.Provider.Name}))
+		writeAnswer(w, http.StatusOK, dialect.ContentType(false), dialect.ModelBody(anthropic, dialect.ModelInfo{ID: id, Owner: m.Provider.Name}))
 		return
 	}
 	var list []dialect.ModelInfo
 	for _, name := range g.modelNames() {
 		list = append(list, dialect.ModelInfo{ID: name, Owner: g.models[name].Provider.Name})
 	}
-	write(w, http.StatusOK, dialect.ContentType(false), dialect.ModelList(anthropic, list))
+	writeAnswer(w, http.StatusOK, dialect.ContentType(false), dialect.ModelList(anthropic, list))
 }
 
 func (g *Gateway) modelNames() []string {
@@ -132,27 +132,27 @@ func (g *Gateway) unknownModel(name string) string {
 	return fmt.Sprintf("the model %.200q is not configured; configured are: %s", name, g.modelList())
 }
 
-// model finds the model of a request, and refuses it where it is not configured
+// findModel finds the model of a request, and refuses it where it is not configured
 // or not reached in this dialect.
-func (g *Gateway) model(w http.ResponseWriter, req *dialect.Request) (*Model, bool) {
+func (g *Gateway) findModel(w http.ResponseWriter, req *dialect.Request) (*Model, bool) {
 	m, ok := g.models[req.Model]
 	if !ok {
-		g.refuse(w, req.Dialect, http.StatusNotFound, codeModel, g.unknownModel(req.Model))
+		g.refuseRequest(w, req.Dialect, http.StatusNotFound, codeModel, g.unknownModel(req.Model))
 		return nil, false
 	}
-	if !m.Provider.speaks(req.Dialect) {
+	if !m.Provider.speaksDialect(req.Dialect) {
 		paths := dialect.Chat.Path() + " or " + dialect.Responses.Path()
 		if m.Provider.API == Anthropic {
 			paths = dialect.Messages.Path() + " or " + dialect.Chat.Path()
 		}
-		g.refuse(w, req.Dialect, http.StatusBadRequest, codeModel, fmt.Sprintf("the model %q is reached by %s", req.Model, paths))
+		g.refuseRequest(w, req.Dialect, http.StatusBadRequest, codeModel, fmt.Sprintf("the model %q is reached by %s", req.Model, paths))
 		return nil, false
 	}
 	return m, true
 }
 
-// stopped refuses a request after an error that stays.
-func (g *Gateway) stopped(w http.ResponseWriter, d dialect.Dialect) bool {
+// refuseStopped refuses a request after an error that stays.
+func (g *Gateway) refuseStopped(w http.ResponseWriter, d dialect.Dialect) bool {
 	g.mu.Lock()
 	err := g.fatal
 	g.mu.Unlock()
@@ -167,34 +167,34 @@ func (g *Gateway) stopped(w http.ResponseWriter, d dialect.Dialect) bool {
 	if g.o.Replay != nil && code == codeRecord {
 		code = codeReplay
 	}
-	g.refuse(w, d, http.StatusBadRequest, code, err.Error())
+	g.refuseRequest(w, d, http.StatusBadRequest, code, err.Error())
 	return true
 }
 
-// converse passes one request to its model, or to the replay.
-func (g *Gateway) converse(w http.ResponseWriter, r *http.Request, d dialect.Dialect) {
-	in, ok := g.read(w, r, d)
+// passRequest passes one request to its model, or to the replay.
+func (g *Gateway) passRequest(w http.ResponseWriter, r *http.Request, d dialect.Dialect) {
+	in, ok := g.readRequest(w, r, d)
 	if !ok {
 		return
 	}
 	defer in.release()
 	x := &exchange{g: g, w: w, request: in.Request, size: in.size, header: r.Header, path: d.Path(), started: g.o.Now()}
 	if g.o.Replay != nil {
-		x.replay(r.Context())
+		x.replayAnswer(r.Context())
 		return
 	}
-	if x.model, ok = g.model(w, in.Request); !ok || g.refuseUnpriced(w, x) {
+	if x.model, ok = g.findModel(w, in.Request); !ok || g.refuseUnpriced(w, x) {
 		return
 	}
 	x.askUsage = in.Stream && d == dialect.Chat
-	x.expected = expect(in.Request, in.size, x.model)
-	cost, known := x.model.cost(x.expected)
+	x.expected = expectUsage(in.Request, in.size, x.model)
+	cost, known := x.model.costOf(x.expected)
 	if !known {
 		cost = g.o.Budget.CostUSD // one at a time, until the provider has told
 	}
 	x.reserved = spending{tokens: x.expected.In + x.expected.Out, cost: cost}
-	x.run(r.Context())
-	x.report(r.Context())
+	x.askUntilAnswered(r.Context())
+	x.reportCall(r.Context())
 }
 
 // refuseUnpriced refuses a model whose answers can't be held against a budget of
@@ -205,27 +205,27 @@ func (g *Gateway) refuseUnpriced(w http.ResponseWriter, x *exchange) bool {
 		return false
 	}
 	err := &BudgetError{Budget: g.o.Budget, Unknown: true, Model: m.Name, SetPrice: m.SetPrice}
-	g.refuse(w, x.request.Dialect, http.StatusBadRequest, codeBudget, err.Error())
+	g.refuseRequest(w, x.request.Dialect, http.StatusBadRequest, codeBudget, err.Error())
 	return true
 }
 
 // countTokens passes a question for a number of tokens on. It costs nothing and
 // is no part of a recording; a replay answers it with an estimate.
 func (g *Gateway) countTokens(w http.ResponseWriter, r *http.Request) {
-	in, ok := g.read(w, r, dialect.Messages)
+	in, ok := g.readRequest(w, r, dialect.Messages)
 	if !ok {
 		return
 	}
 	defer in.release()
 	if g.o.Replay != nil {
-		write(w, http.StatusOK, dialect.ContentType(false), dialect.TokenCount(dialect.Estimate(in.size)))
+		writeAnswer(w, http.StatusOK, dialect.ContentType(false), dialect.TokenCount(dialect.Estimate(in.size)))
 		return
 	}
-	m, ok := g.model(w, in.Request)
+	m, ok := g.findModel(w, in.Request)
 	if !ok {
 		return
 	}
 	x := &exchange{g: g, w: w, request: in.Request, size: in.size, header: r.Header,
 		path: "/v1" + countPath, started: g.o.Now(), model: m, free: true}
-	x.run(r.Context())
+	x.askUntilAnswered(r.Context())
 }

@@ -81,17 +81,17 @@ func newTransport(proxy func(*http.Request) (*url.URL, error)) *http.Transport {
 	}
 }
 
-// speaks says whether a provider is reached in a dialect. Anthropic has chat
+// speaksDialect says whether a provider is reached in a dialect. Anthropic has chat
 // completions beside its own messages.
-func (p Provider) speaks(d dialect.Dialect) bool {
+func (p Provider) speaksDialect(d dialect.Dialect) bool {
 	if p.API == Anthropic {
 		return d != dialect.Responses
 	}
 	return d != dialect.Messages
 }
 
-// endpoint is the provider's URL of a path like "/v1/messages".
-func (p Provider) endpoint(path string) string {
+// endpointURL is the provider's URL of a path like "/v1/messages".
+func (p Provider) endpointURL(path string) string {
 	base := strings.TrimRight(p.BaseURL, "/")
 	if p.API == Anthropic {
 		return strings.TrimSuffix(base, "/v1") + path
@@ -105,9 +105,9 @@ func passedOn() []string {
 	return []string{"Accept", "Anthropic-Version", "Anthropic-Beta", "Openai-Beta"}
 }
 
-// outgoing are the headers for the provider. Which one carries the key depends on
+// outgoingHeader are the headers for the provider. Which one carries the key depends on
 // the dialect that is spoken there.
-func (m *Model) outgoing(client http.Header, d dialect.Dialect) http.Header {
+func (m *Model) outgoingHeader(client http.Header, d dialect.Dialect) http.Header {
 	p, h := m.Provider, http.Header{}
 	for _, name := range passedOn() {
 		if v := client.Values(name); len(v) > 0 {
@@ -156,9 +156,9 @@ func withoutLongContext(h http.Header) {
 	}
 }
 
-// incoming copies the provider's headers that are of use to a client. Cookies
+// copyIncoming copies the provider's headers that are of use to a client. Cookies
 // and the names of the account stay here.
-func incoming(to, from http.Header) {
+func copyIncoming(to, from http.Header) {
 	for name, v := range from {
 		switch lower := strings.ToLower(name); {
 		case lower == "retry-after", lower == "retry-after-ms", lower == "request-id", lower == "x-request-id",
@@ -168,9 +168,9 @@ func incoming(to, from http.Header) {
 	}
 }
 
-// failure reads an answer that is no 200.
-func failure(p Provider, status int, h http.Header, body []byte, now time.Time) *UpstreamError {
-	e := &UpstreamError{Provider: p.Name, KeyName: p.KeyName, Status: status, temporary: temporary(status), body: body}
+// readFailure reads an answer that is no 200.
+func readFailure(p Provider, status int, h http.Header, body []byte, now time.Time) *UpstreamError {
+	e := &UpstreamError{Provider: p.Name, KeyName: p.KeyName, Status: status, temporary: isTemporary(status), body: body}
 	e.Code, e.Message = dialect.ErrorMessage(body)
 	e.noOptions = (status == 400 || status == 422) && bytes.Contains(body, []byte("stream_options"))
 	if e.Code == "" && e.Message == "" {
@@ -198,9 +198,9 @@ func failure(p Provider, status int, h http.Header, body []byte, now time.Time) 
 // time.
 const statusOriginTimeout = 524
 
-// temporary says whether a status may be another one next time. 529 is
+// isTemporary says whether a status may be another one next time. 529 is
 // Anthropic's "overloaded"; 520 to 524 come from Cloudflare.
-func temporary(status int) bool {
+func isTemporary(status int) bool {
 	switch status {
 	case 408, 409, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, statusOriginTimeout, 529:
 		return true
@@ -211,11 +211,11 @@ func temporary(status int) bool {
 // retryAfter is how long a provider asks to wait: in milliseconds, in seconds or
 // as a date.
 func retryAfter(h http.Header, now time.Time) time.Duration {
-	if d, ok := number(h.Get("Retry-After-Ms"), time.Millisecond); ok {
+	if d, ok := parseDuration(h.Get("Retry-After-Ms"), time.Millisecond); ok {
 		return d
 	}
 	v := h.Get("Retry-After")
-	if d, ok := number(v, time.Second); ok {
+	if d, ok := parseDuration(v, time.Second); ok {
 		return d
 	}
 	if t, err := http.ParseTime(v); err == nil {
@@ -224,7 +224,7 @@ func retryAfter(h http.Header, now time.Time) time.Duration {
 	return 0
 }
 
-func number(s string, unit time.Duration) (time.Duration, bool) {
+func parseDuration(s string, unit time.Duration) (time.Duration, bool) {
 	f, err := strconv.ParseFloat(strings.TrimSpace(s), 64)
 	if err != nil || !(f >= 0 && f < 1e9) {
 		return 0, false
@@ -235,8 +235,8 @@ func number(s string, unit time.Duration) (time.Duration, bool) {
 // longestBackoff bounds the waits that no provider asked for.
 const longestBackoff = 30 * time.Second
 
-// backoff is how long to wait after the given try, with jitter.
-func (g *Gateway) backoff(try int, asked time.Duration) time.Duration {
+// backoffAfter is how long to wait after the given try, with jitter.
+func (g *Gateway) backoffAfter(try int, asked time.Duration) time.Duration {
 	base := min(500*time.Millisecond<<min(try-1, 8), longestBackoff)
 	if asked > 0 { // not all at the same moment
 		return max(asked, base/2) + time.Duration(g.o.Jitter()*float64(min(base, time.Second)))
@@ -263,9 +263,9 @@ type outage struct {
 	waited time.Duration // between tries
 }
 
-// lasts adds a wait before another try, and returns how long the outage has lasted by
+// addWait adds a wait before another try, and returns how long the outage has lasted by
 // the end of it.
-func (o *outage) lasts(now time.Time, wait time.Duration) time.Duration {
+func (o *outage) addWait(now time.Time, wait time.Duration) time.Duration {
 	if o.began.IsZero() {
 		o.began = now
 	}

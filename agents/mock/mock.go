@@ -52,7 +52,7 @@ var (
 // Run plays the entry of the script that fits the task. It implements
 // agents.Adapter.
 func (a *Agent) Run(ctx context.Context, s *agents.Session) (agents.Answer, error) {
-	m, err := moment(s)
+	m, err := findMoment(s)
 	if err != nil {
 		return agents.Answer{}, err
 	}
@@ -64,19 +64,19 @@ func (a *Agent) Run(ctx context.Context, s *agents.Session) (agents.Answer, erro
 	}); err != nil {
 		return agents.Answer{}, err
 	}
-	if err := a.act(ctx, s); err != nil {
+	if err := a.playScript(ctx, s); err != nil {
 		return agents.Answer{}, fmt.Errorf("mock (script line %d): %w", a.entry.Line, err)
 	}
-	if err := a.misbehave(); err != nil {
+	if err := a.endBadly(); err != nil {
 		return agents.Answer{}, err
 	}
-	return a.answer()
+	return a.scriptedAnswer()
 }
 
 // Continue gives the script's next output, and the last one again when there is
 // no other. It implements agents.Adapter.
 func (a *Agent) Continue(context.Context, *agents.Session, string) (agents.Answer, error) {
-	return a.answer()
+	return a.scriptedAnswer()
 }
 
 // Literal keeps models away from what the script says, unless the script wants one
@@ -108,8 +108,8 @@ func (a *Agent) Finish(s *agents.Session, step record.Step) (string, error) {
 	return agents.Handle{StepHash: h, Usage: *step.Usage}.String(), nil
 }
 
-// moment finds out where in the thread this step is.
-func moment(s *agents.Session) (Moment, error) {
+// findMoment finds out where in the thread this step is.
+func findMoment(s *agents.Session) (Moment, error) {
 	m := Moment{Role: s.Task.Role, Step: s.Task.Step, Visit: 1, Attempt: len(s.Task.PreviousAttempts) + 1}
 	steps, err := s.Steps()
 	if err != nil {
@@ -123,7 +123,7 @@ func moment(s *agents.Session) (Moment, error) {
 	return m, nil
 }
 
-func (a *Agent) answer() (agents.Answer, error) {
+func (a *Agent) scriptedAnswer() (agents.Answer, error) {
 	text := a.entry.Outputs[min(a.said, len(a.entry.Outputs)-1)]
 	a.said++
 	if pad := a.entry.Size - len(text); pad > 0 {
@@ -132,12 +132,12 @@ func (a *Agent) answer() (agents.Answer, error) {
 	return agents.Answer{Text: text, Detail: a.detail, Usage: a.entry.Usage}, nil
 }
 
-// act does what a working agent does: it takes its time, edits, runs, prints.
-func (a *Agent) act(ctx context.Context, s *agents.Session) error {
-	if err := sleep(ctx, a.entry.Delay); err != nil {
+// playScript does what a working agent does: it takes its time, edits, runs, prints.
+func (a *Agent) playScript(ctx context.Context, s *agents.Session) error {
+	if err := sleepFor(ctx, a.entry.Delay); err != nil {
 		return err
 	}
-	if err := a.edit(s); err != nil {
+	if err := a.editFiles(s); err != nil {
 		return err
 	}
 	if err := a.runCommands(ctx, s); err != nil {
@@ -155,7 +155,7 @@ func (a *Agent) act(ctx context.Context, s *agents.Session) error {
 	return nil
 }
 
-func sleep(ctx context.Context, d time.Duration) error {
+func sleepFor(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return nil
 	}
@@ -169,8 +169,8 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// edit writes and deletes files of the workspace, and plants files in the stage.
-func (a *Agent) edit(s *agents.Session) (err error) {
+// editFiles writes and deletes files of the workspace, and plants files in the stage.
+func (a *Agent) editFiles(s *agents.Session) (err error) {
 	root, err := os.OpenRoot(s.Workspace)
 	if err != nil {
 		return fmt.Errorf("opening the workspace: %w", err)
@@ -245,9 +245,9 @@ func leaveDaemon(s *agents.Session) error {
 	return err
 }
 
-// misbehave ends the process as the script says, or not at all.
-func (a *Agent) misbehave() error {
-	if err := a.flood(); err != nil {
+// endBadly ends the process as the script says, or not at all.
+func (a *Agent) endBadly() error {
+	if err := a.floodOutput(); err != nil {
 		return err
 	}
 	for a.entry.Hang {
@@ -265,7 +265,7 @@ func (a *Agent) misbehave() error {
 	return nil
 }
 
-func (a *Agent) flood() error {
+func (a *Agent) floodOutput() error {
 	line := []byte(strings.Repeat("noise ", 170) + "\n")
 	for left := a.entry.Flood; left > 0; left -= len(line) {
 		if _, err := a.Stdout.Write(line[:min(left, len(line))]); err != nil {

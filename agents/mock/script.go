@@ -77,7 +77,7 @@ func (s Script) Pick(m Moment) (Entry, error) {
 		return s.inOrder(m)
 	}
 	for _, e := range s.Entries {
-		if (e.Role == "" || e.Role == m.Role) && fits(e.Step, m.Step) && fits(e.Visit, m.Visit) && fits(e.Attempt, m.Attempt) {
+		if (e.Role == "" || e.Role == m.Role) && matchesIndex(e.Step, m.Step) && matchesIndex(e.Visit, m.Visit) && matchesIndex(e.Attempt, m.Attempt) {
 			return e, nil
 		}
 	}
@@ -111,7 +111,7 @@ func comesInOrder(entries []Entry) bool {
 	return again
 }
 
-func fits(want, have int) bool { return want == 0 || want == have }
+func matchesIndex(want, have int) bool { return want == 0 || want == have }
 
 // ScriptError lists everything that is wrong with a script, each with its place.
 type ScriptError struct{ Problems []string }
@@ -122,14 +122,14 @@ func (e *ScriptError) Error() string { return "mock script: " + strings.Join(e.P
 func Parse(name string, b []byte) (Script, error) {
 	p := &parser{name: name}
 	var s Script
-	if root := p.document(b); root != nil {
-		p.mapping(root, map[string]func(*yaml.Node){
+	if root := p.parseDocument(b); root != nil {
+		p.parseMapping(root, map[string]func(*yaml.Node){
 			"steps": func(n *yaml.Node) {
-				p.list(n, func(n *yaml.Node) { s.Entries = append(s.Entries, p.entry(n)) })
+				p.parseList(n, func(n *yaml.Node) { s.Entries = append(s.Entries, p.parseEntry(n)) })
 			},
 		})
 		if len(p.problems) == 0 && len(s.Entries) == 0 {
-			p.bad(root, "no steps; a script is a mapping with the list \"steps\"")
+			p.addProblem(root, "no steps; a script is a mapping with the list \"steps\"")
 		}
 	}
 	if len(p.problems) > 0 {
@@ -145,67 +145,67 @@ type parser struct {
 	problems []string
 }
 
-func (p *parser) bad(n *yaml.Node, format string, args ...any) {
+func (p *parser) addProblem(n *yaml.Node, format string, args ...any) {
 	p.problems = append(p.problems, fmt.Sprintf("%s:%d:%d: %s", p.name, n.Line, n.Column, fmt.Sprintf(format, args...)))
 }
 
-// document returns the root of the one document that b must hold.
-func (p *parser) document(b []byte) *yaml.Node {
+// parseDocument returns the root of the one document that b must hold.
+func (p *parser) parseDocument(b []byte) *yaml.Node {
 	whole := &yaml.Node{Line: 1, Column: 1}
 	if len(b) > maxScript {
-		p.bad(whole, "larger than %d bytes", maxScript)
+		p.addProblem(whole, "larger than %d bytes", maxScript)
 		return nil
 	}
 	d := yaml.NewDecoder(bytes.NewReader(b))
 	var doc, more yaml.Node
 	switch err := d.Decode(&doc); {
 	case errors.Is(err, io.EOF):
-		p.bad(whole, "the script is empty")
+		p.addProblem(whole, "the script is empty")
 		return nil
 	case err != nil:
-		return p.broken(b, err)
+		return p.addSyntaxError(b, err)
 	}
 	switch err := d.Decode(&more); {
 	case err == nil:
-		p.bad(&more, "more than one document")
+		p.addProblem(&more, "more than one document")
 		return nil
 	case !errors.Is(err, io.EOF):
-		return p.broken(b, err)
+		return p.addSyntaxError(b, err)
 	}
-	if len(doc.Content) != 1 || !p.simple(doc.Content[0]) {
+	if len(doc.Content) != 1 || !p.checkSimple(doc.Content[0]) {
 		return nil
 	}
 	return doc.Content[0]
 }
 
-// broken says where the YAML can't be read.
-func (p *parser) broken(b []byte, err error) *yaml.Node {
+// addSyntaxError says where the YAML can't be read.
+func (p *parser) addSyntaxError(b []byte, err error) *yaml.Node {
 	line, message := yamlline.Find(string(b), err)
-	p.bad(&yaml.Node{Line: max(line, 1), Column: 1}, "not valid YAML: %s", message)
+	p.addProblem(&yaml.Node{Line: max(line, 1), Column: 1}, "not valid YAML: %s", message)
 	return nil
 }
 
-// simple refuses anchors, aliases and tags in the whole tree, before anything
+// checkSimple refuses anchors, aliases and tags in the whole tree, before anything
 // follows them.
-func (p *parser) simple(n *yaml.Node) bool {
+func (p *parser) checkSimple(n *yaml.Node) bool {
 	if n.Kind == yaml.AliasNode || n.Anchor != "" {
-		p.bad(n, "anchors and aliases are not allowed")
+		p.addProblem(n, "anchors and aliases are not allowed")
 		return false
 	}
 	if n.Style&yaml.TaggedStyle != 0 {
-		p.bad(n, "tags such as %s are not allowed", n.Tag)
+		p.addProblem(n, "tags such as %s are not allowed", n.Tag)
 		return false
 	}
 	ok := true
 	for _, c := range n.Content {
-		ok = p.simple(c) && ok
+		ok = p.checkSimple(c) && ok
 	}
 	return ok
 }
 
-func (p *parser) mapping(n *yaml.Node, fields map[string]func(*yaml.Node)) {
+func (p *parser) parseMapping(n *yaml.Node, fields map[string]func(*yaml.Node)) {
 	if n.Kind != yaml.MappingNode {
-		p.bad(n, "must be a mapping")
+		p.addProblem(n, "must be a mapping")
 		return
 	}
 	seen := map[string]bool{}
@@ -214,9 +214,9 @@ func (p *parser) mapping(n *yaml.Node, fields map[string]func(*yaml.Node)) {
 		set, ok := fields[key.Value]
 		switch {
 		case !ok:
-			p.bad(key, "unknown key %q; there are: %s", key.Value, strings.Join(sortedKeys(fields), ", "))
+			p.addProblem(key, "unknown key %q; there are: %s", key.Value, strings.Join(sortedKeys(fields), ", "))
 		case seen[key.Value]:
-			p.bad(key, "key %q is there twice", key.Value)
+			p.addProblem(key, "key %q is there twice", key.Value)
 		default:
 			set(value)
 		}
@@ -233,9 +233,9 @@ func sortedKeys[V any](m map[string]V) []string {
 	return keys
 }
 
-func (p *parser) list(n *yaml.Node, item func(*yaml.Node)) {
+func (p *parser) parseList(n *yaml.Node, item func(*yaml.Node)) {
 	if n.Kind != yaml.SequenceNode {
-		p.bad(n, "must be a list")
+		p.addProblem(n, "must be a list")
 		return
 	}
 	for _, c := range n.Content {
@@ -243,56 +243,56 @@ func (p *parser) list(n *yaml.Node, item func(*yaml.Node)) {
 	}
 }
 
-func (p *parser) entry(n *yaml.Node) Entry {
+func (p *parser) parseEntry(n *yaml.Node) Entry {
 	e := Entry{Line: n.Line}
-	p.mapping(n, map[string]func(*yaml.Node){
-		"role":     p.text(&e.Role),
-		"step":     p.number(&e.Step, 1),
-		"visit":    p.number(&e.Visit, 1),
-		"attempt":  p.number(&e.Attempt, 1),
-		"output":   func(n *yaml.Node) { e.Outputs = p.texts(n, true) },
-		"delay":    p.duration(&e.Delay),
+	p.parseMapping(n, map[string]func(*yaml.Node){
+		"role":     p.textInto(&e.Role),
+		"step":     p.numberInto(&e.Step, 1),
+		"visit":    p.numberInto(&e.Visit, 1),
+		"attempt":  p.numberInto(&e.Attempt, 1),
+		"output":   func(n *yaml.Node) { e.Outputs = p.parseTexts(n, true) },
+		"delay":    p.durationInto(&e.Delay),
 		"write":    p.textMap(&e.Write),
-		"delete":   func(n *yaml.Node) { e.Delete = p.texts(n, false) },
-		"commands": func(n *yaml.Node) { e.Commands = p.texts(n, false) },
-		"usage":    func(n *yaml.Node) { e.Usage = p.usage(n) },
-		"stderr":   p.text(&e.Stderr),
-		"stdout":   p.text(&e.Stdout),
-		"size":     p.number(&e.Size, 1),
-		"flood":    p.number(&e.Flood, 1),
-		"daemon":   p.flag(&e.Daemon),
+		"delete":   func(n *yaml.Node) { e.Delete = p.parseTexts(n, false) },
+		"commands": func(n *yaml.Node) { e.Commands = p.parseTexts(n, false) },
+		"usage":    func(n *yaml.Node) { e.Usage = p.parseUsage(n) },
+		"stderr":   p.textInto(&e.Stderr),
+		"stdout":   p.textInto(&e.Stdout),
+		"size":     p.numberInto(&e.Size, 1),
+		"flood":    p.numberInto(&e.Flood, 1),
+		"daemon":   p.flagInto(&e.Daemon),
 		"stage":    p.textMap(&e.Stage),
-		"hang":     p.flag(&e.Hang),
-		"extract":  p.flag(&e.Extract),
-		"exit":     func(n *yaml.Node) { e.Exit = new(int); p.number(e.Exit, 0)(n) },
-		"kill":     p.flag(&e.Kill),
-		"handle":   func(n *yaml.Node) { e.Handle = new(string); p.text(e.Handle)(n) },
+		"hang":     p.flagInto(&e.Hang),
+		"extract":  p.flagInto(&e.Extract),
+		"exit":     func(n *yaml.Node) { e.Exit = new(int); p.numberInto(e.Exit, 0)(n) },
+		"kill":     p.flagInto(&e.Kill),
+		"handle":   func(n *yaml.Node) { e.Handle = new(string); p.textInto(e.Handle)(n) },
 		"as": func(n *yaml.Node) {
-			p.mapping(n, map[string]func(*yaml.Node){
-				"role": p.text(&e.As.Role), "agent": p.text(&e.As.Agent),
-				"start": p.hash(&e.As.Start), "prev": p.hash(&e.As.Prev),
+			p.parseMapping(n, map[string]func(*yaml.Node){
+				"role": p.textInto(&e.As.Role), "agent": p.textInto(&e.As.Agent),
+				"start": p.hashInto(&e.As.Start), "prev": p.hashInto(&e.As.Prev),
 			})
 		},
 	})
 	e.plain = len(n.Content) == 4 && e.Role != "" && len(e.Outputs) == 1
 	if e.Exit != nil && *e.Exit > 255 {
-		p.bad(n, "exit code %d; the highest is 255", *e.Exit)
+		p.addProblem(n, "exit code %d; the highest is 255", *e.Exit)
 	}
 	if len(e.Outputs) == 0 && e.Exit == nil && !e.Hang && !e.Kill && n.Kind == yaml.MappingNode {
-		p.bad(n, "an entry needs an output, or one of exit, hang, kill")
+		p.addProblem(n, "an entry needs an output, or one of exit, hang, kill")
 	}
 	return e
 }
 
-func (p *parser) usage(n *yaml.Node) (u record.Usage) {
+func (p *parser) parseUsage(n *yaml.Node) (u record.Usage) {
 	var turns, in, out int
 	priced := false
-	p.mapping(n, map[string]func(*yaml.Node){
-		"turns": p.number(&turns, 0), "inputTokens": p.number(&in, 0), "outputTokens": p.number(&out, 0),
+	p.parseMapping(n, map[string]func(*yaml.Node){
+		"turns": p.numberInto(&turns, 0), "inputTokens": p.numberInto(&in, 0), "outputTokens": p.numberInto(&out, 0),
 		"costUsd": func(n *yaml.Node) {
 			priced = true
 			if err := n.Decode(&u.CostUSD); err != nil || !(u.CostUSD >= 0 && u.CostUSD < 1e9) {
-				p.bad(n, "%q is no amount in US dollars", n.Value)
+				p.addProblem(n, "%q is no amount in US dollars", n.Value)
 			}
 		},
 	})
@@ -300,74 +300,74 @@ func (p *parser) usage(n *yaml.Node) (u record.Usage) {
 	return u
 }
 
-func (p *parser) scalar(n *yaml.Node, tag, what string) bool {
+func (p *parser) checkScalar(n *yaml.Node, tag, what string) bool {
 	if n.Kind == yaml.ScalarNode && n.ShortTag() == tag {
 		return true
 	}
-	p.bad(n, "must be %s", what)
+	p.addProblem(n, "must be %s", what)
 	return false
 }
 
-func (p *parser) text(to *string) func(*yaml.Node) {
+func (p *parser) textInto(to *string) func(*yaml.Node) {
 	return func(n *yaml.Node) {
-		if p.scalar(n, "!!str", "text; put it in quotes") {
+		if p.checkScalar(n, "!!str", "text; put it in quotes") {
 			*to = n.Value
 		}
 	}
 }
 
-func (p *parser) flag(to *bool) func(*yaml.Node) {
+func (p *parser) flagInto(to *bool) func(*yaml.Node) {
 	return func(n *yaml.Node) {
-		if p.scalar(n, "!!bool", "true or false") {
+		if p.checkScalar(n, "!!bool", "true or false") {
 			if err := n.Decode(to); err != nil {
-				p.bad(n, "%v", err)
+				p.addProblem(n, "%v", err)
 			}
 		}
 	}
 }
 
-func (p *parser) number(to *int, least int) func(*yaml.Node) {
+func (p *parser) numberInto(to *int, least int) func(*yaml.Node) {
 	return func(n *yaml.Node) {
-		if !p.scalar(n, "!!int", "a whole number") {
+		if !p.checkScalar(n, "!!int", "a whole number") {
 			return
 		}
 		if err := n.Decode(to); err != nil || *to < least {
-			p.bad(n, "must be a whole number from %d", least)
+			p.addProblem(n, "must be a whole number from %d", least)
 		}
 	}
 }
 
-func (p *parser) duration(to *time.Duration) func(*yaml.Node) {
+func (p *parser) durationInto(to *time.Duration) func(*yaml.Node) {
 	return func(n *yaml.Node) {
 		d, err := time.ParseDuration(n.Value) // lists and mappings have no value
 		if err != nil || d < 0 {
-			p.bad(n, "must be a duration such as 250ms or 2s")
+			p.addProblem(n, "must be a duration such as 250ms or 2s")
 			return
 		}
 		*to = d
 	}
 }
 
-func (p *parser) hash(to *node.Hash) func(*yaml.Node) {
+func (p *parser) hashInto(to *node.Hash) func(*yaml.Node) {
 	return func(n *yaml.Node) {
 		h, err := node.ParseHash(n.Value) // lists and mappings have no value
 		if err != nil {
-			p.bad(n, "must be a node's hash, 13 characters")
+			p.addProblem(n, "must be a node's hash, 13 characters")
 			return
 		}
 		*to = h
 	}
 }
 
-func (p *parser) texts(n *yaml.Node, single bool) (out []string) {
+func (p *parser) parseTexts(n *yaml.Node, single bool) (out []string) {
 	if single && n.Kind == yaml.ScalarNode {
 		var s string
-		p.text(&s)(n)
+		p.textInto(&s)(n)
 		return []string{s}
 	}
-	p.list(n, func(n *yaml.Node) {
+	p.parseList(n, func(n *yaml.Node) {
 		var s string
-		p.text(&s)(n)
+		p.textInto(&s)(n)
 		out = append(out, s)
 	})
 	return out
@@ -376,17 +376,17 @@ func (p *parser) texts(n *yaml.Node, single bool) (out []string) {
 func (p *parser) textMap(to *map[string]string) func(*yaml.Node) {
 	return func(n *yaml.Node) {
 		if n.Kind != yaml.MappingNode {
-			p.bad(n, "must be a mapping of file names to text")
+			p.addProblem(n, "must be a mapping of file names to text")
 			return
 		}
 		*to = map[string]string{}
 		for i := 0; i+1 < len(n.Content); i += 2 {
 			key := n.Content[i].Value
 			if _, ok := (*to)[key]; ok {
-				p.bad(n.Content[i], "key %q is there twice", key)
+				p.addProblem(n.Content[i], "key %q is there twice", key)
 			}
 			var s string
-			p.text(&s)(n.Content[i+1])
+			p.textInto(&s)(n.Content[i+1])
 			(*to)[key] = s
 		}
 	}

@@ -46,7 +46,7 @@ func attempts() map[string]func(args []string) error {
 		"ptrace":       func(a []string) error { runtime.LockOSThread(); return unix.PtraceSeize(process(a[0])) },
 		"vm read":      func(a []string) error { return readMemory(process(a[0]), a[1]) },
 		"signal":       func(a []string) error { return syscall.Kill(process(a[0]), 0) },
-		"follow":       func([]string) error { return follow(os.Getppid() + 1) },
+		"follow":       func([]string) error { return bindToParent(os.Getppid() + 1) },
 		"dial":         func(a []string) error { return dial(a[0], a[1]) },
 		"udp":          func(a []string) error { return dial("udp", a[0]) },
 		"mptcp":        func(a []string) error { return multipath(a[0]) },

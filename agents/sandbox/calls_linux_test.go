@@ -156,7 +156,7 @@ func TestFilterRefusesCalls(t *testing.T) {
 	p := newPlace(t)
 	free := answers(t, exec.Command(self, "attempt", "calls"))
 	alone := exec.Command(self, helperName, self, "attempt", "calls")
-	alone.Env, err = policy{UID: keep, GID: keep, Filter: true}.environ([]string{quickExit})
+	alone.Env, err = policy{UID: keep, GID: keep, Filter: true}.helperEnviron([]string{quickExit})
 	p.must(err)
 	filtered := answers(t, alone)
 	confined := decodeAnswers(t, p.confined("calls").text)
@@ -245,7 +245,7 @@ print(os.waitstatus_to_exitcode(os.wait()[1]), subprocess.check_output(["echo", 
 			path := "/usr/bin/" + tt.program
 			if _, err := os.Stat(path); err != nil {
 				path, err = exec.LookPath(tt.program)
-				if err != nil || within(resolved(path), resolved(os.Getenv("HOME"))) {
+				if err != nil || isWithin(resolvePath(path), resolvePath(os.Getenv("HOME"))) {
 					t.Skipf("NOT TESTED: %s isn't where every user finds it", tt.program)
 				}
 			}

@@ -70,38 +70,38 @@ var tellingNames = [...]string{
 	"settings.xml", "settings-security.xml", "settings-security4.xml", "gradle.properties", "etc/npmrc", ".env",
 }
 
-// credentials are the places of credentials by an environment (NAME=value), and those
+// findCredentials are the places of credentials by an environment (NAME=value), and those
 // at the top of folders of toolchains. None of them is resolved.
-func credentials(environ, toolchains []string) []string {
+func findCredentials(environ, toolchains []string) []string {
 	var out []string
-	for _, home := range homes(environ) {
+	for _, home := range homeFolders(environ) {
 		for _, place := range credentialPlaces {
 			// The folder may be a link, also where the file is not there yet.
 			dir, name := filepath.Split(filepath.Join(home, place))
-			out = append(out, filepath.Join(resolved(dir), name))
+			out = append(out, filepath.Join(resolvePath(dir), name))
 		}
 	}
 	for name, usual := range map[string]string{"XDG_CONFIG_HOME": ".config/", "XDG_DATA_HOME": ".local/share/", "XDG_CACHE_HOME": ".cache/"} {
 		for _, place := range credentialPlaces {
 			if rest, ok := strings.CutPrefix(place, usual); ok {
-				out = append(out, sub(lookup(environ, name), rest))
+				out = append(out, joinName(lookupVariable(environ, name), rest))
 			}
 		}
 	}
 	// Of these, what is not there would only take folders of the system apart.
 	for _, name := range credentialVariables {
-		out = append(out, slices.DeleteFunc(filepath.SplitList(lookup(environ, name)), func(p string) bool { return !exists(p) })...)
+		out = append(out, slices.DeleteFunc(filepath.SplitList(lookupVariable(environ, name)), func(p string) bool { return !pathExists(p) })...)
 	}
 	for name, files := range movedHomes {
 		for _, file := range files {
-			if place := sub(lookup(environ, name), file); exists(place) {
+			if place := joinName(lookupVariable(environ, name), file); pathExists(place) {
 				out = append(out, place)
 			}
 		}
 	}
 	for _, dir := range toolchains {
 		for _, name := range tellingNames {
-			if place := filepath.Join(dir, name); exists(place) && !isDir(place) { // a folder may be a package of that name
+			if place := filepath.Join(dir, name); pathExists(place) && !isDir(place) { // a folder may be a package of that name
 				out = append(out, place)
 			}
 		}
@@ -109,11 +109,11 @@ func credentials(environ, toolchains []string) []string {
 	return out
 }
 
-// homes are the folders that programs take for the user's home: what HOME says, and
+// homeFolders are the folders that programs take for the user's home: what HOME says, and
 // root's own, where a container's is another one.
-func homes(environ []string) []string {
+func homeFolders(environ []string) []string {
 	out := []string{"/root"}
-	if home := lookup(environ, "HOME"); filepath.IsAbs(home) && resolved(home) != "/" {
+	if home := lookupVariable(environ, "HOME"); filepath.IsAbs(home) && resolvePath(home) != "/" {
 		out = append(out, home)
 	}
 	return out

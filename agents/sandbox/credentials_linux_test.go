@@ -111,7 +111,7 @@ func TestToolVariablesOpenNoCredentials(t *testing.T) {
 // Each credential stays closed where a variable names it or the folder that it lies in,
 // in a home that is a symlink, too, and before it is there.
 func TestEachCredentialStaysClosed(t *testing.T) {
-	dir := resolved(t.TempDir())
+	dir := resolvePath(t.TempDir())
 	home, link := filepath.Join(dir, "home"), filepath.Join(dir, "link")
 	if err := os.Symlink(home, link); err != nil {
 		t.Fatal(err)
@@ -132,8 +132,8 @@ func TestEachCredentialStaysClosed(t *testing.T) {
 				place := filepath.Join(home, name)
 				named = append(named, place, filepath.Dir(place), filepath.Join(place, "in it"))
 			}
-			got := readable(Options{Environ: []string{"HOME=" + link, "GEM_PATH=" + strings.Join(named, ":")}})
-			if slices.ContainsFunc(got, func(p string) bool { return within(place, p) || within(p, place) }) {
+			got := readablePlaces(Options{Environ: []string{"HOME=" + link, "GEM_PATH=" + strings.Join(named, ":")}})
+			if slices.ContainsFunc(got, func(p string) bool { return isWithin(place, p) || isWithin(p, place) }) {
 				t.Errorf("%s is open (there: %v)", name, there)
 			}
 		}

@@ -23,21 +23,21 @@ func (c *Cell) Environ(env []string) []string {
 	})
 	name := AgentName
 	if c.policy.UID == keep {
-		name = lookup(env, "USER")
+		name = lookupVariable(env, "USER")
 	}
 	out = append(out, "HOME="+c.home, "TMPDIR="+c.temp, "USER="+name, "LOGNAME="+name)
 	// Go's module cache takes its own right to write away otherwise, and could then
 	// not be removed by everybody.
-	out = set(out, "GOFLAGS", strings.TrimSpace(lookup(out, "GOFLAGS")+" -modcacherw"))
-	if cache := moduleCache(c.o.Environ); cache != "" && c.reaches(cache) {
-		proxy := lookup(out, "GOPROXY")
+	out = setVariable(out, "GOFLAGS", strings.TrimSpace(lookupVariable(out, "GOFLAGS")+" -modcacherw"))
+	if cache := moduleCache(c.o.Environ); cache != "" && c.canReach(cache) {
+		proxy := lookupVariable(out, "GOPROXY")
 		if proxy == "" {
 			proxy = "https://proxy.golang.org,direct"
 		}
-		out = set(out, "GOPROXY", "file://"+filepath.Join(cache, "cache", "download")+","+proxy)
+		out = setVariable(out, "GOPROXY", "file://"+filepath.Join(cache, "cache", "download")+","+proxy)
 	}
-	if home := lookup(c.o.Environ, "HOME"); lookup(out, "RUSTUP_HOME") == "" && filepath.IsAbs(home) {
-		if dir := filepath.Join(home, ".rustup"); isDir(dir) && c.reaches(dir) {
+	if home := lookupVariable(c.o.Environ, "HOME"); lookupVariable(out, "RUSTUP_HOME") == "" && filepath.IsAbs(home) {
+		if dir := filepath.Join(home, ".rustup"); isDir(dir) && c.canReach(dir) {
 			out = append(out, "RUSTUP_HOME="+dir)
 		}
 	}
@@ -46,14 +46,14 @@ func (c *Cell) Environ(env []string) []string {
 
 // Confined adds to an environment what the helper needs. It is the last that is
 // done to it.
-func (c *Cell) Confined(env []string) ([]string, error) { return c.policy.environ(env) }
+func (c *Cell) Confined(env []string) ([]string, error) { return c.policy.helperEnviron(env) }
 
-// reaches says whether the agent's user gets to a place at all.
-func (c *Cell) reaches(place string) bool {
+// canReach says whether the agent's user gets to a place at all.
+func (c *Cell) canReach(place string) bool {
 	return c.policy.UID <= 0 || closedAncestor(filepath.Join(place, "x"), c.policy.UID, c.policy.GID) == ""
 }
 
-func set(env []string, name, value string) []string {
+func setVariable(env []string, name, value string) []string {
 	env = slices.DeleteFunc(env, func(kv string) bool { return strings.HasPrefix(kv, name+"=") })
 	return append(env, name+"="+value)
 }

@@ -11,7 +11,7 @@ func isDir(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-func exists(path string) bool {
+func pathExists(path string) bool {
 	_, err := os.Lstat(path)
 	return err == nil
 }

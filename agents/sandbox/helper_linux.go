@@ -22,13 +22,13 @@ func Helper(args, environ []string) (code int, ours bool) {
 	}
 	// What is taken away is taken from one thread; it is the one that execs.
 	runtime.LockOSThread()
-	err := become(args[2:], environ)
+	err := confineAndExec(args[2:], environ)
 	fmt.Fprintf(os.Stderr, "uwf: confine the agent: %v; with sandbox: off it runs unconfined\n", err)
 	return exitRefused, true
 }
 
-// become confines this process and executes a program.
-func become(argv, environ []string) error {
+// confineAndExec confines this process and executes a program.
+func confineAndExec(argv, environ []string) error {
 	p, env, err := takePolicy(environ)
 	if err != nil {
 		return err
@@ -40,21 +40,21 @@ func become(argv, environ []string) error {
 	}{
 		{"close files", closeFiles},
 		{"leave the keyring", leaveKeyring},
-		{"limit processes", p.limit},
-		{"change the user", p.change},
-		{"end with uwf", func() error { return follow(parent) }},
+		{"limit processes", p.setLimits},
+		{"change the user", p.changeUser},
+		{"end with uwf", func() error { return bindToParent(parent) }},
 		{"give up new privileges", func() error { return unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) }},
 		{"limit files", func() error {
 			if p.ABI == 0 {
 				return nil
 			}
-			return p.restrict()
+			return p.restrictThread()
 		}},
 		{"filter system calls", func() error {
 			if !p.Filter {
 				return nil
 			}
-			return p.program().install()
+			return p.buildFilter().installFilter()
 		}},
 	} {
 		if err := step.do(); err != nil {
@@ -94,8 +94,8 @@ func leaveKeyring() error {
 	return nil
 }
 
-// limit bounds processes, and leaves no memory in files.
-func (p policy) limit() error {
+// setLimits bounds processes, and leaves no memory in files.
+func (p policy) setLimits() error {
 	if err := unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}); err != nil {
 		return err
 	}
@@ -118,9 +118,9 @@ func (p policy) limit() error {
 	return unix.Setrlimit(unix.RLIMIT_NPROC, &unix.Rlimit{Cur: n, Max: n})
 }
 
-// change becomes another user, or root without its capabilities. No step of it can
+// changeUser becomes another user, or root without its capabilities. No step of it can
 // be undone, which is tried.
-func (p policy) change() error {
+func (p policy) changeUser() error {
 	if p.UID == keep {
 		return nil
 	}
@@ -171,9 +171,9 @@ func dropCapabilities() error {
 	return nil
 }
 
-// follow binds this process to its parent anew: changing the user has undone it. That
+// bindToParent binds this process to its parent anew: changing the user has undone it. That
 // is uwf's, or the watcher's, which ends everything when uwf has ended.
-func follow(parent int) error {
+func bindToParent(parent int) error {
 	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
 		return err
 	}

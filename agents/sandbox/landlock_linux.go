@@ -28,8 +28,8 @@ var devices = [...]string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", 
 // terminals are where pseudo terminals are made. Those of others have owners.
 var terminals = [...]string{"/dev/ptmx", "/dev/pts", "/dev/tty"}
 
-// handled is everything that a version of Landlock can refuse.
-func (p policy) handled() unix.LandlockRulesetAttr {
+// handledRights is everything that a version of Landlock can refuse.
+func (p policy) handledRights() unix.LandlockRulesetAttr {
 	var a unix.LandlockRulesetAttr
 	a.Access_fs = 1<<13 - 1 // everything up to links
 	if p.ABI >= 2 {
@@ -53,9 +53,9 @@ func (p policy) handled() unix.LandlockRulesetAttr {
 	return a
 }
 
-// restrict confines the calling thread by Landlock. no_new_privs must be set.
-func (p policy) restrict() (err error) {
-	attr := p.handled()
+// restrictThread confines the calling thread by Landlock. no_new_privs must be set.
+func (p policy) restrictThread() (err error) {
+	attr := p.handledRights()
 	fd, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), unsafe.Sizeof(attr), 0)
 	if errno != 0 {
 		return fmt.Errorf("make a Landlock ruleset: %w", errno)
@@ -71,7 +71,7 @@ func (p policy) restrict() (err error) {
 		{devices[:], unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE},
 	} {
 		for _, place := range rule.places {
-			if err := permit(ruleset, place, rule.rights&attr.Access_fs); err != nil {
+			if err := permitPlace(ruleset, place, rule.rights&attr.Access_fs); err != nil {
 				return err
 			}
 		}
@@ -79,7 +79,7 @@ func (p policy) restrict() (err error) {
 	if p.Terminals {
 		for _, place := range terminals {
 			rights := uint64(unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_READ_DIR | unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV)
-			if err := permit(ruleset, place, rights&attr.Access_fs); err != nil {
+			if err := permitPlace(ruleset, place, rights&attr.Access_fs); err != nil {
 				return err
 			}
 		}
@@ -98,8 +98,8 @@ func (p policy) restrict() (err error) {
 	return nil
 }
 
-// permit adds a place and what is below it. One that isn't there needs no right.
-func permit(ruleset int, place string, rights uint64) error {
+// permitPlace adds a place and what is below it. One that isn't there needs no right.
+func permitPlace(ruleset int, place string, rights uint64) error {
 	fd, err := unix.Open(place, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.EACCES) {
 		return nil

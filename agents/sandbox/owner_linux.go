@@ -32,10 +32,10 @@ const maxLevels = 512
 
 var errTooDeep = fmt.Errorf("folders lie more than %d levels deep", maxLevels)
 
-// borrow gives a folder and what is in it to a user, as far as it belonged to the
+// borrowFolder gives a folder and what is in it to a user, as far as it belonged to the
 // folder's owner or to this process's user. Files with several names are left:
 // another name may lie outside, and stand for a file that only looks like ours.
-func borrow(dir string, uid, gid int) (*loan, error) {
+func borrowFolder(dir string, uid, gid int) (*loan, error) {
 	from, group, err := ownerOf(dir, uid)
 	if err != nil {
 		return nil, err
@@ -44,18 +44,18 @@ func borrow(dir string, uid, gid int) (*loan, error) {
 	if from == uid && l.alsoFrom == uid {
 		return nil, nil // it is theirs already
 	}
-	return l, l.walk(func(fd int, st *unix.Stat_t) error {
+	return l, l.walkLoan(func(fd int, st *unix.Stat_t) error {
 		switch {
 		case int(st.Uid) == uid:
 			return nil
 		case int(st.Uid) != l.from && int(st.Uid) != l.alsoFrom:
 			l.other++
 			return nil
-		case several(st):
+		case hasSeveralNames(st):
 			l.hardLinks++
 			return nil
 		}
-		return chown(fd, uid, gid)
+		return changeOwner(fd, uid, gid)
 	})
 }
 
@@ -65,19 +65,21 @@ func (l *loan) giveBack() error {
 	if l == nil || l.from == l.to {
 		return nil
 	}
-	return l.walk(func(fd int, st *unix.Stat_t) error {
+	return l.walkLoan(func(fd int, st *unix.Stat_t) error {
 		if int(st.Uid) != l.to {
 			return nil
 		}
-		if l.to == l.alsoFrom && several(st) {
+		if l.to == l.alsoFrom && hasSeveralNames(st) {
 			return nil // it may be one of ours outside
 		}
-		return chown(fd, l.from, l.fromGroup)
+		return changeOwner(fd, l.from, l.fromGroup)
 	})
 }
 
-// several says whether a file has more than one name.
-func several(st *unix.Stat_t) bool { return st.Mode&unix.S_IFMT != unix.S_IFDIR && st.Nlink > 1 }
+// hasSeveralNames says whether a file has more than one name.
+func hasSeveralNames(st *unix.Stat_t) bool {
+	return st.Mode&unix.S_IFMT != unix.S_IFDIR && st.Nlink > 1
+}
 
 // ownerOf is whom a folder belongs to. One that still belongs to the borrower, as
 // after a job that was killed, is its parent's owner's.
@@ -94,9 +96,9 @@ func ownerOf(dir string, borrower int) (uid, gid int, err error) {
 	}
 }
 
-// chown changes the owner of what is open, be it a symlink. The kernel takes the
+// changeOwner changes the owner of what is open, be it a symlink. The kernel takes the
 // setuid and setgid bits of files away with it.
-func chown(fd, uid, gid int) error {
+func changeOwner(fd, uid, gid int) error {
 	err := unix.Fchownat(fd, "", uid, gid, unix.AT_EMPTY_PATH|unix.AT_SYMLINK_NOFOLLOW)
 	if errors.Is(err, unix.ENOENT) {
 		return nil // removed meanwhile
@@ -104,8 +106,8 @@ func chown(fd, uid, gid int) error {
 	return err
 }
 
-// walk visits the folder and everything in it. It goes on after an error.
-func (l *loan) walk(visit func(fd int, st *unix.Stat_t) error) error {
+// walkLoan visits the folder and everything in it. It goes on after an error.
+func (l *loan) walkLoan(visit func(fd int, st *unix.Stat_t) error) error {
 	fd, err := unix.Open(l.dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return &os.PathError{Op: "open", Path: l.dir, Err: err}
@@ -117,7 +119,7 @@ func (l *loan) walk(visit func(fd int, st *unix.Stat_t) error) error {
 	}
 	w := walk{device: st.Dev, visit: visit}
 	w.errs = append(w.errs, visit(fd, &st))
-	w.folder(os.NewFile(uintptr(fd), l.dir), 1)
+	w.walkFolder(os.NewFile(uintptr(fd), l.dir), 1)
 	return errors.Join(w.errs...)
 }
 
@@ -130,55 +132,55 @@ type walk struct {
 // maxWalkErrors bounds what is told of a folder where nothing works.
 const maxWalkErrors = 5
 
-func (w *walk) fail(err error) {
+func (w *walk) noteError(err error) {
 	if err != nil && len(w.errs) < maxWalkErrors {
 		w.errs = append(w.errs, err)
 	}
 }
 
-// folder visits what is in an open folder, and closes it.
-func (w *walk) folder(dir *os.File, level int) {
+// walkFolder visits what is in an open folder, and closes it.
+func (w *walk) walkFolder(dir *os.File, level int) {
 	defer func() { _ = dir.Close() }()
 	if level > maxLevels {
-		w.fail(&os.PathError{Op: "walk", Path: filepath.Base(dir.Name()), Err: errTooDeep})
+		w.noteError(&os.PathError{Op: "walk", Path: filepath.Base(dir.Name()), Err: errTooDeep})
 		return
 	}
 	for {
 		names, err := dir.Readdirnames(1024)
 		for _, name := range names {
-			w.entry(dir, name, level)
+			w.walkEntry(dir, name, level)
 		}
 		if err != nil {
 			if !errors.Is(err, io.EOF) {
-				w.fail(err)
+				w.noteError(err)
 			}
 			return
 		}
 	}
 }
 
-// entry visits one name. It is opened without reading it, so that a FIFO or a
+// walkEntry visits one name. It is opened without reading it, so that a FIFO or a
 // device does nothing.
-func (w *walk) entry(dir *os.File, name string, level int) {
+func (w *walk) walkEntry(dir *os.File, name string, level int) {
 	at := int(dir.Fd())
 	fd, err := unix.Openat(at, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
 		if !errors.Is(err, unix.ENOENT) {
-			w.fail(&os.PathError{Op: "open", Path: name, Err: err})
+			w.noteError(&os.PathError{Op: "open", Path: name, Err: err})
 		}
 		return
 	}
 	defer func() { _ = unix.Close(fd) }()
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
-		w.fail(&os.PathError{Op: "fstat", Path: name, Err: err})
+		w.noteError(&os.PathError{Op: "fstat", Path: name, Err: err})
 		return
 	}
 	if st.Dev != w.device {
 		return
 	}
 	if err := w.visit(fd, &st); err != nil {
-		w.fail(&os.PathError{Op: "chown", Path: name, Err: err})
+		w.noteError(&os.PathError{Op: "chown", Path: name, Err: err})
 	}
 	if st.Mode&unix.S_IFMT != unix.S_IFDIR {
 		return
@@ -186,10 +188,10 @@ func (w *walk) entry(dir *os.File, name string, level int) {
 	// The folder that was visited, whatever has that name now.
 	sub, err := unix.Openat(fd, ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		w.fail(&os.PathError{Op: "open", Path: name, Err: err})
+		w.noteError(&os.PathError{Op: "open", Path: name, Err: err})
 		return
 	}
-	w.folder(os.NewFile(uintptr(sub), name), level+1)
+	w.walkFolder(os.NewFile(uintptr(sub), name), level+1)
 }
 
 // engineSockets are where container engines listen. Whoever talks to one is root.
@@ -198,21 +200,21 @@ var engineSockets = [...]string{"/run/docker.sock", "/var/run/docker.sock", "/ru
 // engineOpen says whether a user may talk to a container engine.
 func engineOpen(environ []string, uid, gid int) bool {
 	places := engineSockets[:]
-	if path, ok := strings.CutPrefix(lookup(environ, "DOCKER_HOST"), "unix://"); ok {
+	if path, ok := strings.CutPrefix(lookupVariable(environ, "DOCKER_HOST"), "unix://"); ok {
 		places = append(slices.Clone(places), path)
 	}
 	for _, path := range places {
 		var st unix.Stat_t
-		if unix.Stat(path, &st) == nil && st.Mode&allowed(&st, uid, gid, 0o002) != 0 {
+		if unix.Stat(path, &st) == nil && st.Mode&allowedBits(&st, uid, gid, 0o002) != 0 {
 			return true
 		}
 	}
 	return false
 }
 
-// allowed is a right as it stands in a file's mode for a user: bits are those for
+// allowedBits is a right as it stands in a file's mode for a user: bits are those for
 // everybody.
-func allowed(st *unix.Stat_t, uid, gid int, bits uint32) uint32 {
+func allowedBits(st *unix.Stat_t, uid, gid int, bits uint32) uint32 {
 	switch {
 	case int(st.Uid) == uid:
 		return bits << 6
@@ -225,12 +227,12 @@ func allowed(st *unix.Stat_t, uid, gid int, bits uint32) uint32 {
 // closedAncestor is the first folder on the way to a path that a user can't go
 // through, or empty.
 func closedAncestor(path string, uid, gid int) string {
-	for dir := filepath.Dir(resolved(path)); ; dir = filepath.Dir(dir) {
+	for dir := filepath.Dir(resolvePath(path)); ; dir = filepath.Dir(dir) {
 		var st unix.Stat_t
 		if err := unix.Stat(dir, &st); err != nil {
 			return dir
 		}
-		if st.Mode&allowed(&st, uid, gid, 0o001) == 0 {
+		if st.Mode&allowedBits(&st, uid, gid, 0o001) == 0 {
 			return dir
 		}
 		if dir == "/" {

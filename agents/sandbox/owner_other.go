@@ -5,7 +5,7 @@ package sandbox
 // loan is a folder that belongs to another user for a while. Nothing is lent here.
 type loan struct{}
 
-func borrow(string, int, int) (*loan, error) { return nil, nil }
+func borrowFolder(string, int, int) (*loan, error) { return nil, nil }
 
 func (*loan) giveBack() error { return nil }
 

@@ -59,8 +59,8 @@ var (
 // runnerFiles are what a self-hosted runner proves itself with.
 var runnerFiles = [...]string{".credentials", ".credentials_rsaparams", ".runner", ".env"}
 
-// lookup returns a variable of an environment, the last of its name.
-func lookup(environ []string, name string) string {
+// lookupVariable returns a variable of an environment, the last of its name.
+func lookupVariable(environ []string, name string) string {
 	for _, kv := range slices.Backward(environ) {
 		if v, ok := strings.CutPrefix(kv, name+"="); ok {
 			return v
@@ -69,8 +69,8 @@ func lookup(environ []string, name string) string {
 	return ""
 }
 
-// resolved is a path without symlinks, as far as it exists.
-func resolved(path string) string {
+// resolvePath is a path without symlinks, as far as it exists.
+func resolvePath(path string) string {
 	path = filepath.Clean(path)
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		return real
@@ -84,18 +84,18 @@ type walls struct {
 	shared []string // but for what is named in them
 }
 
-// walls are those of the job and of the user's home. The root folder is none: a HOME
+// findWalls are those of the job and of the user's home. The root folder is none: a HOME
 // of "/" says nothing.
-func (o Options) walls() walls {
+func (o Options) findWalls() walls {
 	closed, shared := slices.Concat(closedPlaces[:], o.Protect), sharedPlaces[:]
 	for _, name := range closedVariables {
-		closed = append(closed, lookup(o.Environ, name))
+		closed = append(closed, lookupVariable(o.Environ, name))
 	}
 	for _, name := range sharedVariables {
-		shared = append(shared, lookup(o.Environ, name))
+		shared = append(shared, lookupVariable(o.Environ, name))
 	}
 	// A runner keeps its temporary files in _work/_temp below its own folder.
-	if temp := lookup(o.Environ, "RUNNER_TEMP"); filepath.IsAbs(temp) {
+	if temp := lookupVariable(o.Environ, "RUNNER_TEMP"); filepath.IsAbs(temp) {
 		for _, name := range runnerFiles {
 			closed = append(closed, filepath.Join(temp, "..", "..", name))
 		}
@@ -123,7 +123,7 @@ func resolveAll(places []string) []string {
 		if !filepath.IsAbs(p) {
 			continue
 		}
-		if p = resolved(p); p != "/" {
+		if p = resolvePath(p); p != "/" {
 			out = append(out, p)
 		}
 	}
@@ -133,25 +133,25 @@ func resolveAll(places []string) []string {
 
 // withCredentials are these walls and those around credentials.
 func (w walls) withCredentials(o Options, toolchains []string) walls {
-	shared := append(slices.Clone(w.shared), lookup(o.Environ, "XDG_CACHE_HOME"))
-	for _, home := range homes(o.Environ) {
+	shared := append(slices.Clone(w.shared), lookupVariable(o.Environ, "XDG_CACHE_HOME"))
+	for _, home := range homeFolders(o.Environ) {
 		for _, dir := range sharedFolders {
 			shared = append(shared, filepath.Join(home, dir))
 		}
 	}
-	return newWalls(slices.Concat(w.closed, credentials(o.Environ, toolchains)), shared)
+	return newWalls(slices.Concat(w.closed, findCredentials(o.Environ, toolchains)), shared)
 }
 
-// within says whether a path is another one or below it.
-func within(path, dir string) bool {
+// isWithin says whether a path is another one or below it.
+func isWithin(path, dir string) bool {
 	rest, ok := strings.CutPrefix(path, dir)
 	return ok && (rest == "" || rest[0] == '/' || dir == "/")
 }
 
-// behind is a wall that opening a place would open, or empty.
-func (w walls) behind(place string) string {
+// wallBehind is a wall that opening a place would open, or empty.
+func (w walls) wallBehind(place string) string {
 	for _, p := range slices.Concat(w.closed, w.shared) {
-		if within(p, place) {
+		if isWithin(p, place) {
 			return p
 		}
 	}
@@ -160,19 +160,19 @@ func (w walls) behind(place string) string {
 
 // isClosed says whether a place is one that is not to be read itself.
 func (w walls) isClosed(place string) bool {
-	return slices.Contains(w.shared, place) || slices.ContainsFunc(w.closed, func(p string) bool { return within(place, p) })
+	return slices.Contains(w.shared, place) || slices.ContainsFunc(w.closed, func(p string) bool { return isWithin(place, p) })
 }
 
-// readable are the folders and files of the system and of toolchains that exist
+// readablePlaces are the folders and files of the system and of toolchains that exist
 // here. What encloses a wall is opened in parts.
-func readable(o Options) []string {
-	home := lookup(o.Environ, "HOME")
+func readablePlaces(o Options) []string {
+	home := lookupVariable(o.Environ, "HOME")
 	var places []string
-	for _, dir := range filepath.SplitList(lookup(o.Environ, "PATH")) {
-		places = append(places, dir, prefixOf(dir, home), prefixOf(resolved(dir), home))
+	for _, dir := range filepath.SplitList(lookupVariable(o.Environ, "PATH")) {
+		places = append(places, dir, prefixOf(dir, home), prefixOf(resolvePath(dir), home))
 	}
 	for _, name := range toolVariables {
-		places = append(places, filepath.SplitList(lookup(o.Environ, name))...)
+		places = append(places, filepath.SplitList(lookupVariable(o.Environ, name))...)
 	}
 	if filepath.IsAbs(home) {
 		places = append(places, filepath.Join(home, ".rustup"))
@@ -181,14 +181,14 @@ func readable(o Options) []string {
 		places = append(places, cache)
 	}
 	places = slices.DeleteFunc(places, func(p string) bool { return !filepath.IsAbs(p) })
-	w := o.walls().withCredentials(o, places)
+	w := o.findWalls().withCredentials(o, places)
 	for _, pattern := range system {
 		found, _ := filepath.Glob(pattern) // a malformed pattern would be found by no test
 		places = append(places, found...)
 	}
 	var out []string
 	for _, p := range places {
-		out = append(out, w.parts(resolved(p), 0)...)
+		out = append(out, w.partsOf(resolvePath(p), 0)...)
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
@@ -215,13 +215,13 @@ const (
 	maxParts = 256
 )
 
-// parts are a place, or what lies in it besides walls. A place that is one itself, or
+// partsOf are a place, or what lies in it besides walls. A place that is one itself, or
 // missing, has none.
-func (w walls) parts(place string, depth int) []string {
+func (w walls) partsOf(place string, depth int) []string {
 	if _, err := os.Stat(place); err != nil || place == "/" || w.isClosed(place) {
 		return nil
 	}
-	if w.behind(place) == "" {
+	if w.wallBehind(place) == "" {
 		return []string{place}
 	}
 	entries, err := os.ReadDir(place)
@@ -231,7 +231,7 @@ func (w walls) parts(place string, depth int) []string {
 	var out []string
 	for _, e := range entries {
 		if e.Type()&os.ModeSymlink == 0 { // what it points to is asked for by itself
-			out = append(out, w.parts(filepath.Join(place, e.Name()), depth+1)...)
+			out = append(out, w.partsOf(filepath.Join(place, e.Name()), depth+1)...)
 		}
 	}
 	return out
@@ -240,7 +240,7 @@ func (w walls) parts(place string, depth int) []string {
 // moduleCache is the Go module cache of this process's user, where there is one.
 func moduleCache(environ []string) string {
 	for _, dir := range []string{
-		lookup(environ, "GOMODCACHE"), sub(firstOf(lookup(environ, "GOPATH")), "pkg/mod"), sub(lookup(environ, "HOME"), "go/pkg/mod"),
+		lookupVariable(environ, "GOMODCACHE"), joinName(firstOf(lookupVariable(environ, "GOPATH")), "pkg/mod"), joinName(lookupVariable(environ, "HOME"), "go/pkg/mod"),
 	} {
 		if !filepath.IsAbs(dir) {
 			continue
@@ -259,7 +259,7 @@ func firstOf(list string) string {
 	return ""
 }
 
-func sub(dir, name string) string {
+func joinName(dir, name string) string {
 	if dir == "" {
 		return ""
 	}

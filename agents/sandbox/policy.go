@@ -45,9 +45,9 @@ type policy struct {
 	CloseUnix bool     `json:"closeUnix,omitempty"`
 }
 
-// environ is what the helper's environment is made of: the policy, and an agent's own
+// helperEnviron is what the helper's environment is made of: the policy, and an agent's own
 // environment, of which nothing takes effect yet.
-func (p policy) environ(env []string) ([]string, error) {
+func (p policy) helperEnviron(env []string) ([]string, error) {
 	b, err := json.Marshal(p)
 	if err != nil {
 		return nil, err

@@ -13,7 +13,7 @@ import (
 
 // Probe looks at what this machine can enforce. It changes nothing.
 func Probe() Report {
-	r := Report{System: "linux", Seccomp: filters()}
+	r := Report{System: "linux", Seccomp: hasFilters()}
 	abi, err := landlockVersion()
 	switch {
 	case errors.Is(err, unix.ENOSYS):
@@ -26,7 +26,7 @@ func Probe() Report {
 		r.Landlock = abi
 	}
 	r.UID, r.GID, r.User = agentUser()
-	r.Root = os.Geteuid() == 0 && capable() && mapped("/proc/self/uid_map", r.UID) && mapped("/proc/self/gid_map", r.GID)
+	r.Root = os.Geteuid() == 0 && canChangeUser() && isMapped("/proc/self/uid_map", r.UID) && isMapped("/proc/self/gid_map", r.GID)
 	return r
 }
 
@@ -44,9 +44,9 @@ func agentUser() (uid, gid int, name string) {
 	return uid, gid, AgentName
 }
 
-// capable says whether this process may do what running others as another user
+// canChangeUser says whether this process may do what running others as another user
 // takes: become them, give them files, end them, and read what they left.
-func capable() bool {
+func canChangeUser() bool {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData
 	if err := unix.Capget(&header, &data[0]); err != nil {
@@ -60,8 +60,8 @@ func capable() bool {
 	return true
 }
 
-// mapped says whether a number exists in this process's user namespace.
-func mapped(file string, id int) bool {
+// isMapped says whether a number exists in this process's user namespace.
+func isMapped(file string, id int) bool {
 	b, err := os.ReadFile(file)
 	if err != nil {
 		return false
@@ -80,8 +80,8 @@ func mapped(file string, id int) bool {
 	return false
 }
 
-// filters says whether the kernel takes filters that answer with an error.
-func filters() bool {
+// hasFilters says whether the kernel takes filters that answer with an error.
+func hasFilters() bool {
 	if auditArch == 0 {
 		return false
 	}

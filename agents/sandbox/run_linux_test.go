@@ -116,7 +116,7 @@ func TestBinaryInTheWorkspace(t *testing.T) {
 	p.must(os.Symlink(inside, link))
 	for _, self := range []string{inside, link} {
 		p.options.Mode, p.options.Self = Auto, []string{self}
-		if _, err := p.enter("/bin/true"); err == nil || !strings.Contains(err.Error(), "uwf itself ("+resolved(inside)+") lies in "+p.workspace) {
+		if _, err := p.enter("/bin/true"); err == nil || !strings.Contains(err.Error(), "uwf itself ("+resolvePath(inside)+") lies in "+p.workspace) {
 			t.Errorf("%s: %v", self, err)
 		}
 	}
@@ -221,7 +221,7 @@ func TestConfiguredPlaces(t *testing.T) {
 // What encloses a protected place is opened in parts: of the runner's folder below
 // /opt, the tools and not the credentials.
 func TestReadableLeavesOutWhatIsProtected(t *testing.T) {
-	dir := resolved(t.TempDir())
+	dir := resolvePath(t.TempDir())
 	for _, d := range []string{"runner/_work/_temp", "tools/bin", "home/.nvm/versions/node/bin", "home/.local/bin", "home/.rustup"} {
 		if err := os.MkdirAll(filepath.Join(dir, d), 0o755); err != nil {
 			t.Fatal(err)
@@ -231,17 +231,17 @@ func TestReadableLeavesOutWhatIsProtected(t *testing.T) {
 		t.Fatal(err)
 	}
 	at := func(name string) string { return filepath.Join(dir, name) }
-	got := readable(Options{Environ: []string{
+	got := readablePlaces(Options{Environ: []string{
 		"HOME=" + at("home"), "RUNNER_TEMP=" + at("runner/_work/_temp"), "RUNNER_TOOL_CACHE=" + dir,
 		"PATH=relative:" + at("home/.nvm/versions/node/bin") + ":" + at("home/.local/bin") + ":" + at("tools/bin"),
 	}})
-	got = slices.DeleteFunc(got, func(p string) bool { return !within(p, dir) })
+	got = slices.DeleteFunc(got, func(p string) bool { return !isWithin(p, dir) })
 	want := []string{at("home/.local/bin"), at("home/.nvm/versions/node"), at("home/.nvm/versions/node/bin"), at("home/.rustup"), at("tools"), at("tools/bin")}
 	if !slices.Equal(got, want) {
 		t.Errorf("readable:\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
-	for _, p := range readable(Options{}) {
-		if newWalls([]string{"/root", "/etc/shadow", "/etc/ssl/private", "/run/docker.sock", "/tmp", "/var/log"}, nil).behind(p) != "" {
+	for _, p := range readablePlaces(Options{}) {
+		if newWalls([]string{"/root", "/etc/shadow", "/etc/ssl/private", "/run/docker.sock", "/tmp", "/var/log"}, nil).wallBehind(p) != "" {
 			t.Errorf("%s is readable", p)
 		}
 	}
@@ -293,11 +293,11 @@ func TestHelperLoadsNoLibrary(t *testing.T) {
 	if got := p.program("/bin/sh", "-c", `test "$LD_PRELOAD" = "$0" && test "$A" = b`, library); got.code != 0 {
 		t.Errorf("the agent's environment is another one: %+v", got)
 	}
-	if exists(loaded) {
+	if pathExists(loaded) {
 		t.Error("it was loaded where nothing is confined")
 	}
 	// Who has no libraries loads none, which shows nothing.
-	if free := p.free("nothing"); free.code != 0 || !exists(loaded) {
+	if free := p.free("nothing"); free.code != 0 || !pathExists(loaded) {
 		t.Log("this binary loads no libraries, so this shows nothing")
 	}
 }
@@ -307,7 +307,7 @@ func TestFilterRefusesOtherArchitectures(t *testing.T) {
 	if auditArch == 0 {
 		t.Skip("NOT TESTED: there is no filter for this architecture")
 	}
-	f := policy{Gateway: true, CloseUnix: true}.program()
+	f := policy{Gateway: true, CloseUnix: true}.buildFilter()
 	if len(f) > 200 {
 		t.Errorf("%d instructions: a jump reaches 255", len(f))
 	}
@@ -330,8 +330,8 @@ func BenchmarkStart(b *testing.B) {
 	}
 	for b.Loop() {
 		cmd := exec.Command(self, helperName, "/bin/true")
-		p := policy{UID: keep, GID: keep, ABI: Probe().Landlock, Filter: true, Read: readable(Options{Environ: os.Environ()}), Write: []string{b.TempDir()}}
-		env, err := p.environ(nil)
+		p := policy{UID: keep, GID: keep, ABI: Probe().Landlock, Filter: true, Read: readablePlaces(Options{Environ: os.Environ()}), Write: []string{b.TempDir()}}
+		env, err := p.helperEnviron(nil)
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -169,7 +169,7 @@ func (s *Sandbox) Enter(run Run) (*Cell, error) {
 	}
 	// Landlock has a right for these from ABI 9 on.
 	c.policy.CloseUnix = r.Landlock < 9 && (c.policy.UID <= 0 || c.policy.Gateway || engineOpen(s.o.Environ, r.UID, r.GID))
-	if err := c.prepare(); err != nil {
+	if err := c.prepareCell(); err != nil {
 		return nil, errors.Join(fmt.Errorf("prepare the agent's sandbox: %w", err), c.Leave())
 	}
 	return c, nil
@@ -198,10 +198,10 @@ func (s *Sandbox) OpenWay(dirs ...string) error {
 // checkPlaces refuses a workspace that holds what agents must not read: a place
 // that may be written whole can't have a hole.
 func (s *Sandbox) checkPlaces(run Run) error {
-	walls := s.o.walls()
+	walls := s.o.findWalls()
 	// It confines agents, and would be theirs to change.
 	for _, place := range append([]string{run.Workspace}, s.o.Write...) {
-		if self := resolved(s.o.Self[0]); within(self, resolved(place)) {
+		if self := resolvePath(s.o.Self[0]); isWithin(self, resolvePath(place)) {
 			return fmt.Errorf("confine agents: uwf itself (%s) lies in %s, which they may change; put it elsewhere, or name another folder", self, place)
 		}
 	}
@@ -209,7 +209,7 @@ func (s *Sandbox) checkPlaces(run Run) error {
 		if !filepath.IsAbs(place) {
 			return fmt.Errorf("confine agents: %s is no absolute path", place)
 		}
-		if p := walls.behind(resolved(place)); p != "" {
+		if p := walls.wallBehind(resolvePath(place)); p != "" {
 			return fmt.Errorf("confine agents: %s, which they may use, holds %s, which they must not read; name another folder", place, p)
 		}
 	}
@@ -240,23 +240,23 @@ func (s *Sandbox) chooseUser(c *Cell, r Report) error {
 	return nil
 }
 
-// prepare makes the run's folders, writes down what may be read and written, and
+// prepareCell makes the run's folders, writes down what may be read and written, and
 // takes the workspace over.
-func (c *Cell) prepare() error {
+func (c *Cell) prepareCell() error {
 	if err := c.makeFolders(); err != nil {
 		return err
 	}
-	self, argv, err := c.program()
+	self, argv, err := c.helperCommand()
 	if err != nil {
 		return err
 	}
 	c.self = self
 	c.policy.Write = slices.Concat([]string{c.run.Workspace, c.run.Stage, c.home, c.temp}, c.o.Write)
-	c.policy.Read = slices.Concat([]string{c.run.Context, self, argv[0]}, c.run.Files, readable(c.o), c.o.Read)
+	c.policy.Read = slices.Concat([]string{c.run.Context, self, argv[0]}, c.run.Files, readablePlaces(c.o), c.o.Read)
 	c.policy.Terminals = c.policy.UID > 0
 	c.Argv = slices.Concat(c.o.Self, []string{helperName}, argv)
 	if c.policy.UID != keep {
-		c.taken, err = borrow(c.run.Workspace, c.policy.UID, c.policy.GID)
+		c.taken, err = borrowFolder(c.run.Workspace, c.policy.UID, c.policy.GID)
 	}
 	return err
 }
@@ -289,10 +289,10 @@ func (c *Cell) makeFolders() (err error) {
 		own(c.run.Context, os.Geteuid(), 0o550), own(c.run.Base, os.Geteuid(), 0o710))
 }
 
-// program is this binary where the agent reaches it, and the agent's command line
+// helperCommand is this binary where the agent reaches it, and the agent's command line
 // with that. A binary in a folder that is closed to the agent's user, as those of
 // `go run` are, is copied into the run's folder.
-func (c *Cell) program() (self string, argv []string, err error) {
+func (c *Cell) helperCommand() (self string, argv []string, err error) {
 	self, argv = c.o.Self[0], slices.Clone(c.run.Argv)
 	if c.policy.UID <= 0 || closedAncestor(self, c.policy.UID, c.policy.GID) == "" {
 		return self, argv, nil

@@ -63,7 +63,7 @@ func newPlace(t *testing.T) *place {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	p := &place{T: t, dir: resolved(dir), report: report}
+	p := &place{T: t, dir: resolvePath(dir), report: report}
 	p.workspace, p.outside = filepath.Join(p.dir, "workspace"), filepath.Join(p.dir, "outside")
 	for _, d := range []string{p.dir, p.workspace, p.outside} {
 		p.must(os.MkdirAll(d, 0o755))

@@ -45,11 +45,11 @@ func (s *Set) runCommand(ctx context.Context, in commandIn) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return out.String() + ending(res, timeout), nil
+	return out.String() + describeEnd(res, timeout), nil
 }
 
-// ending is the line that says how a command ended.
-func ending(res proc.Result, timeout time.Duration) string {
+// describeEnd is the line that says how a command ended.
+func describeEnd(res proc.Result, timeout time.Duration) string {
 	var line string
 	switch {
 	case errors.Is(res.Stopped, proc.ErrTimeout):

@@ -34,10 +34,10 @@ func fileTools() []tool {
 			(*Set).listDir),
 		newTool("glob", "Find files by pattern, as in **/*.go or src/*.{ts,tsx}. node_modules is left out unless the pattern or path names it.",
 			`{"type":"object","properties":{"pattern":{"type":"string","description":"** any folders, * and ? within a name, [a-z], {a,b}"},"path":{"type":"string","description":"folder to look in; default ."}},"required":["pattern"],"additionalProperties":false}`,
-			(*Set).glob),
+			(*Set).globFiles),
 		newTool("grep", "Search the text files of the workspace with a regular expression (RE2, as in Go), line by line.",
 			`{"type":"object","properties":{"pattern":{"type":"string"},"path":{"type":"string","description":"file or folder to look in; default ."},"glob":{"type":"string","description":"only files that match, as in **/*.go"},"ignore_case":{"type":"boolean"}},"required":["pattern"],"additionalProperties":false}`,
-			(*Set).grep),
+			(*Set).grepFiles),
 	}
 }
 
@@ -48,7 +48,7 @@ type readIn struct {
 }
 
 func (s *Set) readFile(_ context.Context, in readIn) (string, error) {
-	_, text, err := s.text(in.Path)
+	_, text, err := s.readText(in.Path)
 	if err != nil {
 		return "", err
 	}
@@ -81,13 +81,13 @@ func (s *Set) readFile(_ context.Context, in readIn) (string, error) {
 	return out, nil
 }
 
-// text reads a text file whole. It returns the path without symlinks, too.
-func (s *Set) text(p string) (string, string, error) {
-	real, err := s.resolve(p)
+// readText reads a text file whole. It returns the path without symlinks, too.
+func (s *Set) readText(p string) (string, string, error) {
+	real, err := s.resolvePath(p)
 	if err != nil {
 		return "", "", err
 	}
-	b, _, err := s.read(real, maxRead)
+	b, _, err := s.readRegular(real, maxRead)
 	if err != nil {
 		return "", "", err
 	}
@@ -97,12 +97,12 @@ func (s *Set) text(p string) (string, string, error) {
 	return real, string(b), nil
 }
 
-// read reads a regular file. Opening never waits (a named pipe would) and never
+// readRegular reads a regular file. Opening never waits (a named pipe would) and never
 // goes through a symlink: real is a path that resolve returned.
-func (s *Set) read(real string, limit int64) ([]byte, os.FileInfo, error) {
+func (s *Set) readRegular(real string, limit int64) ([]byte, os.FileInfo, error) {
 	f, err := s.root.OpenFile(real, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW, 0)
 	if err != nil {
-		return nil, nil, plain(real, err)
+		return nil, nil, plainError(real, err)
 	}
 	defer func() { _ = f.Close() }()
 	info, err := f.Stat()
@@ -110,14 +110,14 @@ func (s *Set) read(real string, limit int64) ([]byte, os.FileInfo, error) {
 		return nil, nil, err
 	}
 	if !info.Mode().IsRegular() {
-		return nil, nil, fmt.Errorf("%s is %s, not a file", real, kind(info.Mode()))
+		return nil, nil, fmt.Errorf("%s is %s, not a file", real, describeKind(info.Mode()))
 	}
 	if info.Size() > limit {
 		return nil, nil, fmt.Errorf("%s has %d bytes; files up to %d are read", real, info.Size(), limit)
 	}
 	b, err := io.ReadAll(io.LimitReader(f, limit+1))
 	if err != nil {
-		return nil, nil, plain(real, err)
+		return nil, nil, plainError(real, err)
 	}
 	if int64(len(b)) > limit {
 		return nil, nil, fmt.Errorf("%s grew beyond %d bytes while it was read", real, limit)
@@ -125,8 +125,8 @@ func (s *Set) read(real string, limit int64) ([]byte, os.FileInfo, error) {
 	return b, info, nil
 }
 
-// plain says in words what a model can act on; other errors stay as they are.
-func plain(p string, err error) error {
+// plainError says in words what a model can act on; other errors stay as they are.
+func plainError(p string, err error) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("%s: no such file or folder; list_dir or glob show what there is", p)
@@ -150,7 +150,7 @@ func (s *Set) writeFile(_ context.Context, in writeIn) (string, error) {
 	if in.Content == nil {
 		return "", errors.New("content is missing; pass the whole content, \"\" for an empty file")
 	}
-	real, err := s.resolve(in.Path)
+	real, err := s.resolvePath(in.Path)
 	if err != nil {
 		return "", err
 	}
@@ -161,19 +161,19 @@ func (s *Set) writeFile(_ context.Context, in writeIn) (string, error) {
 	case err != nil:
 		return "", err
 	case !info.Mode().IsRegular():
-		return "", fmt.Errorf("%s is %s; it can't be written", in.Path, kind(info.Mode()))
+		return "", fmt.Errorf("%s is %s; it can't be written", in.Path, describeKind(info.Mode()))
 	default:
 		mode, verb = info.Mode().Perm(), "replaced"
 	}
-	if err := s.write(real, []byte(*in.Content), mode); err != nil {
+	if err := s.replaceFile(real, []byte(*in.Content), mode); err != nil {
 		return "", err
 	}
 	return fmt.Sprintf("%s %s (%d bytes)", verb, real, len(*in.Content)), nil
 }
 
-// write replaces a file by a new one, so that another name of the old one (a hard
+// replaceFile replaces a file by a new one, so that another name of the old one (a hard
 // link into a package cache, for instance) keeps its content.
-func (s *Set) write(real string, b []byte, mode os.FileMode) error {
+func (s *Set) replaceFile(real string, b []byte, mode os.FileMode) error {
 	if len(b) > maxWrite {
 		return fmt.Errorf("%d bytes; files up to %d are written", len(b), maxWrite)
 	}
@@ -218,7 +218,7 @@ func (s *Set) editFile(_ context.Context, in editIn) (string, error) {
 	case in.Old == *in.New:
 		return "", errors.New("old_text and new_text are the same")
 	}
-	real, text, err := s.text(in.Path)
+	real, text, err := s.readText(in.Path)
 	if err != nil {
 		return "", err
 	}
@@ -239,7 +239,7 @@ func (s *Set) editFile(_ context.Context, in editIn) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := s.write(real, []byte(text[:at]+repl+text[at+len(old):]), info.Mode().Perm()); err != nil {
+	if err := s.replaceFile(real, []byte(text[:at]+repl+text[at+len(old):]), info.Mode().Perm()); err != nil {
 		return "", err
 	}
 	return fmt.Sprintf("edited %s at line %d", real, 1+strings.Count(text[:at], "\n")), nil
@@ -247,18 +247,18 @@ func (s *Set) editFile(_ context.Context, in editIn) (string, error) {
 
 // notFound says where the text would be if blanks did not count: the usual reason.
 func notFound(p, text, old string) error {
-	want := blankless(old)
+	want := trimBlank(old)
 	lines := strings.Split(text, "\n")
 	n := strings.Count(strings.Trim(old, "\n"), "\n") + 1
 	for i := 0; want != "" && i+n <= len(lines); i++ {
-		if blankless(strings.Join(lines[i:i+n], "\n")) == want {
+		if trimBlank(strings.Join(lines[i:i+n], "\n")) == want {
 			return fmt.Errorf("old_text is not in %s as written, but lines %d–%d differ from it only in blanks; read them again and copy them exactly", p, i+1, i+n)
 		}
 	}
 	return fmt.Errorf("old_text is not in %s; read the file again and copy the passage exactly", p)
 }
 
-func blankless(text string) string {
+func trimBlank(text string) string {
 	return strings.Join(strings.Fields(text), "")
 }
 
@@ -289,11 +289,11 @@ func (s *Set) listDir(_ context.Context, in listIn) (string, error) {
 	if in.Path == "" {
 		in.Path = "."
 	}
-	real, err := s.resolve(in.Path)
+	real, err := s.resolvePath(in.Path)
 	if err != nil {
 		return "", err
 	}
-	entries, more, err := s.entries(real, maxListed)
+	entries, more, err := s.listFolder(real, maxListed)
 	if err != nil {
 		return "", err
 	}
@@ -312,7 +312,7 @@ func (s *Set) listDir(_ context.Context, in listIn) (string, error) {
 		case m.IsRegular():
 			fmt.Fprintf(&b, "%s  %d\n", e.Name(), info.Size())
 		default:
-			fmt.Fprintf(&b, "%s  (%s)\n", e.Name(), kind(m))
+			fmt.Fprintf(&b, "%s  (%s)\n", e.Name(), describeKind(m))
 		}
 	}
 	if more {
@@ -324,18 +324,18 @@ func (s *Set) listDir(_ context.Context, in listIn) (string, error) {
 	return b.String(), nil
 }
 
-// entries lists a folder without `.git`, sorted by name. More says that there are
+// listFolder lists a folder without `.git`, sorted by name. More says that there are
 // further entries than limit.
-func (s *Set) entries(real string, limit int) (out []fs.DirEntry, more bool, err error) {
+func (s *Set) listFolder(real string, limit int) (out []fs.DirEntry, more bool, err error) {
 	d, err := s.root.OpenFile(real, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW, 0)
 	if err != nil {
-		return nil, false, plain(real, err)
+		return nil, false, plainError(real, err)
 	}
 	defer func() { _ = d.Close() }()
 	if info, err := d.Stat(); err != nil {
 		return nil, false, err
 	} else if !info.IsDir() {
-		return nil, false, fmt.Errorf("%s is %s, not a folder", real, kind(info.Mode()))
+		return nil, false, fmt.Errorf("%s is %s, not a folder", real, describeKind(info.Mode()))
 	}
 	all, err := d.ReadDir(maxEntries)
 	if err != nil && !errors.Is(err, io.EOF) {

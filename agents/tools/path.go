@@ -14,9 +14,9 @@ import (
 // maxLinks is how many symlinks one path may go through.
 const maxLinks = 40
 
-// clean turns what a model wrote into a path relative to the workspace, with
+// cleanPath turns what a model wrote into a path relative to the workspace, with
 // slashes. Absolute paths are taken when they lie inside.
-func (s *Set) clean(p string) (string, error) {
+func (s *Set) cleanPath(p string) (string, error) {
 	if p == "" {
 		return "", errors.New("the path is empty; use \".\" for the workspace itself")
 	}
@@ -37,10 +37,10 @@ func (s *Set) clean(p string) (string, error) {
 	return p, nil
 }
 
-// resolve returns the path that p leads to with no symlink in it. The last
+// resolvePath returns the path that p leads to with no symlink in it. The last
 // component need not exist; nothing on the way may be `.git`.
-func (s *Set) resolve(p string) (string, error) {
-	p, err := s.clean(p)
+func (s *Set) resolvePath(p string) (string, error) {
+	p, err := s.cleanPath(p)
 	if err != nil {
 		return "", err
 	}
@@ -64,7 +64,7 @@ func (s *Set) resolve(p string) (string, error) {
 		here := strings.Join(append(done, name), "/")
 		info, err := s.root.Lstat(here)
 		if errors.Is(err, fs.ErrNotExist) {
-			return s.missing(p, here, todo)
+			return s.resolveMissing(p, here, todo)
 		}
 		if err != nil {
 			return "", err
@@ -91,9 +91,9 @@ func (s *Set) resolve(p string) (string, error) {
 	return strings.Join(done, "/"), nil
 }
 
-// missing is the end of resolve where a component does not exist: nothing below
+// resolveMissing is the end of resolve where a component does not exist: nothing below
 // it can be a symlink, but it may still try to climb, or to make a `.git`.
-func (s *Set) missing(p, here string, rest []string) (string, error) {
+func (s *Set) resolveMissing(p, here string, rest []string) (string, error) {
 	for _, name := range rest {
 		if name == ".." || isGit(name) {
 			return "", fmt.Errorf("%s: no such file or folder, and none that could be made", p)
@@ -129,8 +129,8 @@ func ignoredByHFS(r rune) bool {
 	return false
 }
 
-// kind names what a file is, for messages.
-func kind(m os.FileMode) string {
+// describeKind names what a file is, for messages.
+func describeKind(m os.FileMode) string {
 	switch {
 	case m.IsRegular():
 		return "a file"

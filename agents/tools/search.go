@@ -16,13 +16,13 @@ const skippedDir = "node_modules"
 // errEnough ends a walk early.
 var errEnough = errors.New("enough")
 
-// walk visits the regular files below a folder in order of their names, without
+// walkFiles visits the regular files below a folder in order of their names, without
 // `.git` and without going through symlinks. It reports whether it gave up.
-func (s *Set) walk(ctx context.Context, dir string, skip bool, visit func(file string) error) (bool, error) {
+func (s *Set) walkFiles(ctx context.Context, dir string, skip bool, visit func(file string) error) (bool, error) {
 	seen := 0
 	var down func(dir string) error
 	down = func(dir string) error {
-		entries, more, err := s.entries(dir, maxEntries)
+		entries, more, err := s.listFolder(dir, maxEntries)
 		if err != nil {
 			if errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist) {
 				return nil // not readable, or gone meanwhile
@@ -67,7 +67,7 @@ type globIn struct {
 	Path    string `json:"path"`
 }
 
-func (s *Set) glob(ctx context.Context, in globIn) (string, error) {
+func (s *Set) globFiles(ctx context.Context, in globIn) (string, error) {
 	if in.Path == "" {
 		in.Path = "."
 	}
@@ -75,14 +75,14 @@ func (s *Set) glob(ctx context.Context, in globIn) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	dir, err := s.resolve(in.Path)
+	dir, err := s.resolvePath(in.Path)
 	if err != nil {
 		return "", err
 	}
 	var out []string
 	skip := !strings.Contains(in.Pattern+"/"+in.Path, skippedDir)
-	cut, err := s.walk(ctx, dir, skip, func(file string) error {
-		if !re.MatchString(below(dir, file)) {
+	cut, err := s.walkFiles(ctx, dir, skip, func(file string) error {
+		if !re.MatchString(pathBelow(dir, file)) {
 			return nil
 		}
 		if len(out) == maxListed {
@@ -94,11 +94,11 @@ func (s *Set) glob(ctx context.Context, in globIn) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return results(out, cut, "file"), nil
+	return joinResults(out, cut, "file"), nil
 }
 
-// results joins lines of a search, and says so when there may be more.
-func results(lines []string, cut bool, what string) string {
+// joinResults joins lines of a search, and says so when there may be more.
+func joinResults(lines []string, cut bool, what string) string {
 	text := strings.Join(lines, "\n")
 	switch {
 	case len(lines) == 0 && cut:
@@ -111,8 +111,8 @@ func results(lines []string, cut bool, what string) string {
 	return text
 }
 
-// below is file as seen from dir.
-func below(dir, file string) string {
+// pathBelow is file as seen from dir.
+func pathBelow(dir, file string) string {
 	if dir == "." {
 		return file
 	}
@@ -126,7 +126,7 @@ type grepIn struct {
 	IgnoreCase bool   `json:"ignore_case"`
 }
 
-func (s *Set) grep(ctx context.Context, in grepIn) (string, error) {
+func (s *Set) grepFiles(ctx context.Context, in grepIn) (string, error) {
 	if in.Path == "" {
 		in.Path = "."
 	}
@@ -134,20 +134,20 @@ func (s *Set) grep(ctx context.Context, in grepIn) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	start, err := s.resolve(in.Path)
+	start, err := s.resolvePath(in.Path)
 	if err != nil {
 		return "", err
 	}
 	var out []string
 	visit := func(file string) error {
-		if only != nil && !only.MatchString(below(start, file)) {
+		if only != nil && !only.MatchString(pathBelow(start, file)) {
 			return nil
 		}
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
 		// What is too large, gone or not text is not searched.
-		if b, _, err := s.read(file, maxGrepFile); err == nil && !isBinary(b) {
+		if b, _, err := s.readRegular(file, maxGrepFile); err == nil && !isBinary(b) {
 			out = grepText(out, re, file, string(b))
 		}
 		if len(out) > maxMatches {
@@ -157,14 +157,14 @@ func (s *Set) grep(ctx context.Context, in grepIn) (string, error) {
 	}
 	info, err := s.root.Lstat(start)
 	if err != nil {
-		return "", plain(start, err)
+		return "", plainError(start, err)
 	}
 	var cut bool
 	if info.Mode().IsRegular() {
 		only = nil
 		err = visit(start)
 	} else {
-		cut, err = s.walk(ctx, start, !strings.Contains(in.Glob+"/"+in.Path, skippedDir), visit)
+		cut, err = s.walkFiles(ctx, start, !strings.Contains(in.Glob+"/"+in.Path, skippedDir), visit)
 	}
 	if err != nil && !errors.Is(err, errEnough) {
 		return "", err
@@ -172,7 +172,7 @@ func (s *Set) grep(ctx context.Context, in grepIn) (string, error) {
 	if len(out) > maxMatches {
 		out, cut = out[:maxMatches], true
 	}
-	return results(out, cut, "line"), nil
+	return joinResults(out, cut, "line"), nil
 }
 
 func grepPatterns(in grepIn) (re, only *regexp.Regexp, err error) {

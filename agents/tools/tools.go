@@ -52,7 +52,7 @@ type Error struct{ Msg string }
 
 func (e *Error) Error() string { return e.Msg }
 
-func fail(format string, args ...any) error { return &Error{Msg: fmt.Sprintf(format, args...)} }
+func newError(format string, args ...any) error { return &Error{Msg: fmt.Sprintf(format, args...)} }
 
 // Definition describes a tool as OpenAI-compatible APIs want it.
 type Definition struct {
@@ -119,24 +119,24 @@ func (s *Set) Call(ctx context.Context, name, args string) (string, error) {
 			continue
 		}
 		if len(args) > maxArguments {
-			return "", fail("%s: %d bytes of arguments; at most %d are taken", name, len(args), maxArguments)
+			return "", newError("%s: %d bytes of arguments; at most %d are taken", name, len(args), maxArguments)
 		}
 		out, err := t.call(s, ctx, []byte(args))
 		if cerr := context.Cause(ctx); cerr != nil {
 			return "", cerr
 		}
 		if err != nil {
-			return "", describe(name, err)
+			return "", describeError(name, err)
 		}
-		return s.bounded(out), nil
+		return s.boundResult(out), nil
 	}
 	if name == commandName {
-		return "", fail("run_command is not allowed here; work with the file tools")
+		return "", newError("run_command is not allowed here; work with the file tools")
 	}
-	return "", fail("no tool %q; there are: %s", name, strings.Join(s.names(), ", "))
+	return "", newError("no tool %q; there are: %s", name, strings.Join(s.toolNames(), ", "))
 }
 
-func (s *Set) names() []string {
+func (s *Set) toolNames() []string {
 	var out []string
 	for _, t := range s.tools {
 		out = append(out, t.Name)
@@ -144,18 +144,18 @@ func (s *Set) names() []string {
 	return out
 }
 
-// describe names the tool in an error, and turns what the file system says into
+// describeError names the tool in an error, and turns what the file system says into
 // an *Error: a missing file is the model's business.
-func describe(name string, err error) error {
+func describeError(name string, err error) error {
 	var leftover *proc.LeftoverError
 	if errors.As(err, &leftover) {
 		return err
 	}
-	return fail("%s: %v", name, err)
+	return newError("%s: %v", name, err)
 }
 
-// bounded cuts a result that is too long in its middle, where least is lost.
-func (s *Set) bounded(text string) string {
+// boundResult cuts a result that is too long in its middle, where least is lost.
+func (s *Set) boundResult(text string) string {
 	if len(text) <= s.o.MaxResult {
 		return text
 	}
@@ -165,9 +165,9 @@ func (s *Set) bounded(text string) string {
 		strings.ToValidUTF8(head, ""), len(text)-2*half, strings.ToValidUTF8(tail, ""))
 }
 
-// decode reads a call's arguments. Unknown ones are refused, so that a model
+// decodeArguments reads a call's arguments. Unknown ones are refused, so that a model
 // learns of a misspelt name.
-func decode[T any](args []byte) (T, error) {
+func decodeArguments[T any](args []byte) (T, error) {
 	var v T
 	if len(bytes.TrimSpace(args)) == 0 {
 		args = []byte("{}")
@@ -188,7 +188,7 @@ func newTool[T any](name, description, schema string, f func(s *Set, ctx context
 	return tool{
 		Definition: Definition{Name: name, Description: description, Parameters: json.RawMessage(schema)},
 		call: func(s *Set, ctx context.Context, args []byte) (string, error) {
-			in, err := decode[T](args)
+			in, err := decodeArguments[T](args)
 			if err != nil {
 				return "", err
 			}

@@ -20,7 +20,7 @@ type Info struct {
 // Describe says what may stand at a path. A path that leads nowhere is an
 // *UnknownPathError.
 func Describe(p Path) (Info, error) {
-	s, err := settings(&Config{}).At(p)
+	s, err := allSettings(&Config{}).At(p)
 	if err != nil {
 		return Info{}, err
 	}
@@ -37,13 +37,13 @@ func Check(name string, data []byte) []Problem {
 // key, or an agent's variable with a name such as API_TOKEN. It gives its path. The
 // file need not be valid.
 func HasSecret(data []byte) (Path, bool) {
-	return settings(&Config{}).SecretIn(data)
+	return allSettings(&Config{}).SecretIn(data)
 }
 
 // ParseValue reads a value as people type it for the setting at a path; see package
 // table.
 func ParseValue(p Path, text string) (*yaml.Node, error) {
-	return settings(&Config{}).ParseValue(p, text)
+	return allSettings(&Config{}).ParseValue(p, text)
 }
 
 // Plain is a value as JSON has it, for messages: never call it on a secret.

@@ -15,13 +15,13 @@ const ownProvider = "env"
 // fromEnvironment adds what only the environment says, and puts in front what it
 // says for this run.
 func (l *loader) fromEnvironment(c *Config) {
-	fallback := l.ambient(c)
+	fallback := l.addAmbient(c)
 	own := l.ownProvider(c)
 	if c.DefaultModel == "" {
 		c.DefaultModel = l.onlyModel(c, fallback)
 	}
 	l.chooseModel(c, own)
-	if v, ok := l.get("UWF_BUILTIN_ALLOW_SHELL"); ok {
+	if v, ok := l.lookupVariable("UWF_BUILTIN_ALLOW_SHELL"); ok {
 		c.AllowShell = isOn(v.value)
 		c.Origins["allowShell"] = "$UWF_BUILTIN_ALLOW_SHELL"
 	}
@@ -45,11 +45,11 @@ func (l *loader) onlyModel(c *Config, fallback string) string {
 	return fallback
 }
 
-// ambient adds the vendors whose keys are in the environment and that no file
+// addAmbient adds the vendors whose keys are in the environment and that no file
 // configures; it returns the alias of the first one's model.
-func (l *loader) ambient(c *Config) (first string) {
-	for _, v := range vendors() {
-		if _, taken := c.Providers[v.name]; taken || !v.ambient && l.value("UWF_PROVIDER") != v.name {
+func (l *loader) addAmbient(c *Config) (first string) {
+	for _, v := range knownVendors() {
+		if _, taken := c.Providers[v.name]; taken || !v.ambient && l.valueOf("UWF_PROVIDER") != v.name {
 			continue
 		}
 		p, origin, ok := l.vendorProvider(v)
@@ -71,7 +71,7 @@ func (l *loader) ambient(c *Config) (first string) {
 // vendorModel is the model of a vendor that the environment names, or the usual one.
 func (l *loader) vendorModel(v vendor) Model {
 	m := v.model
-	if name := l.value(v.modEnv); name != "" {
+	if name := l.valueOf(v.modEnv); name != "" {
 		m = Model{Name: name}
 	}
 	m.Provider = v.name
@@ -80,11 +80,11 @@ func (l *loader) vendorModel(v vendor) Model {
 
 // vendorProvider is what the environment says about one vendor.
 func (l *loader) vendorProvider(v vendor) (p Provider, origin string, ok bool) {
-	key, hasKey := l.get(v.keyEnv)
-	base, hasBase := l.get(v.urlEnv)
+	key, hasKey := l.lookupVariable(v.keyEnv)
+	base, hasBase := l.lookupVariable(v.urlEnv)
 	switch {
 	case hasKey && hasBase && key.source != base.source:
-		l.problem("$"+v.urlEnv, "", "set both in one place",
+		l.addProblem("$"+v.urlEnv, "", "set both in one place",
 			"the address is from %s and the key, %s, from %s: a key is only sent where its own source says", base.source, v.keyEnv, key.source)
 		return p, "", false
 	case hasKey:
@@ -99,9 +99,9 @@ func (l *loader) vendorProvider(v vendor) (p Provider, origin string, ok bool) {
 	default:
 		return p, "", false
 	}
-	p, wrong := complete(v.name, p)
+	p, wrong := completeProvider(v.name, p)
 	if wrong != "" {
-		l.problem("$"+v.urlEnv, "", "", "%s", wrong)
+		l.addProblem("$"+v.urlEnv, "", "", "%s", wrong)
 		return p, "", false
 	}
 	return p, origin, true
@@ -110,25 +110,25 @@ func (l *loader) vendorProvider(v vendor) (p Provider, origin string, ok bool) {
 // ownProvider adds the provider of UWF_BASE_URL and UWF_API_KEY and returns its
 // name; empty: there is none.
 func (l *loader) ownProvider(c *Config) string {
-	base, hasBase := l.get("UWF_BASE_URL")
-	key, hasKey := l.get("UWF_API_KEY")
+	base, hasBase := l.lookupVariable("UWF_BASE_URL")
+	key, hasKey := l.lookupVariable("UWF_API_KEY")
 	if !hasBase && !hasKey {
 		return ""
 	}
-	name := cmp.Or(l.value("UWF_PROVIDER"), ownProvider)
+	name := cmp.Or(l.valueOf("UWF_PROVIDER"), ownProvider)
 	v, known := vendorNamed(name)
 	if !known {
 		v = vendor{kind: ""}
 	}
 	switch {
 	case hasBase && hasKey && base.source != key.source:
-		l.problem("$UWF_BASE_URL", "", "set both in one place",
+		l.addProblem("$UWF_BASE_URL", "", "set both in one place",
 			"the address is from %s and the key, UWF_API_KEY, from %s: a key is only sent where its own source says", base.source, key.source)
 		return ""
 	case !hasBase && name == ownProvider:
-		base.value = vendors()[0].baseURL
+		base.value = knownVendors()[0].baseURL
 	case !hasBase && !known:
-		l.problem("$UWF_API_KEY", "", "set UWF_BASE_URL too",
+		l.addProblem("$UWF_API_KEY", "", "set UWF_BASE_URL too",
 			"the address of provider %q comes from another source, which gets no key of the environment", name)
 		return ""
 	}
@@ -137,9 +137,9 @@ func (l *loader) ownProvider(c *Config) string {
 		p.APIKeyEnv = "UWF_API_KEY"
 		p.APIKey = Key(strings.TrimSpace(key.value))
 	}
-	p, wrong := complete(name, p)
+	p, wrong := completeProvider(name, p)
 	if wrong != "" {
-		l.problem("$UWF_BASE_URL", "", "", "%s", wrong)
+		l.addProblem("$UWF_BASE_URL", "", "", "%s", wrong)
 		return ""
 	}
 	if !hasKey { // no other key goes to an address that came without one
@@ -152,13 +152,13 @@ func (l *loader) ownProvider(c *Config) string {
 
 // chooseModel applies UWF_MODEL and UWF_PROVIDER to the default model.
 func (l *loader) chooseModel(c *Config, own string) {
-	model, provider := l.value("UWF_MODEL"), cmp.Or(own, l.value("UWF_PROVIDER"))
+	model, provider := l.valueOf("UWF_MODEL"), cmp.Or(own, l.valueOf("UWF_PROVIDER"))
 	if model == "" && provider == "" {
 		return
 	}
 	if _, ok := c.Providers[provider]; provider != "" && !ok {
 		if len(l.problems) == 0 { // else that is why it is missing
-			l.problem("$UWF_PROVIDER", "", l.nearProvider(c, provider), "there is no provider %q", provider)
+			l.addProblem("$UWF_PROVIDER", "", l.nearProvider(c, provider), "there is no provider %q", provider)
 		}
 		return
 	}
@@ -182,7 +182,7 @@ func (l *loader) chooseModel(c *Config, own string) {
 		provider = sortedKeys(c.Providers)[0]
 	}
 	if provider == "" {
-		l.problem("$UWF_MODEL", "", "set UWF_PROVIDER, or a provider's key", "no provider is known for %q", model)
+		l.addProblem("$UWF_MODEL", "", "set UWF_PROVIDER, or a provider's key", "no provider is known for %q", model)
 		return
 	}
 	alias := provider + "/" + model
@@ -216,7 +216,7 @@ func (l *loader) modelOf(c *Config, provider string) {
 		of = []string{alias}
 	}
 	if len(of) != 1 {
-		l.problem("$UWF_PROVIDER", "", "set UWF_MODEL too", "provider %q has %d models to choose from", provider, len(of))
+		l.addProblem("$UWF_PROVIDER", "", "set UWF_MODEL too", "provider %q has %d models to choose from", provider, len(of))
 		return
 	}
 	l.setDefault(c, of[0], "$UWF_PROVIDER")

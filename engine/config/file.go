@@ -22,30 +22,30 @@ func readFile(name string, data []byte) (*Config, []Problem) {
 	r := &table.Reader{File: name, Origins: map[string]string{}}
 	c := &Config{Origins: r.Origins}
 	if root := r.Document(data); root != nil {
-		settings(c).Read(r, root, "")
+		allSettings(c).Read(r, root, "")
 	}
 	return c, r.Problems
 }
 
-// settings are every setting there is, bound to a Config.
-func settings(c *Config) table.Setting {
+// allSettings are every setting there is, bound to a Config.
+func allSettings(c *Config) table.Setting {
 	defaults := moderator.DefaultLimits()
 	return table.Object("The settings of uwf: .uwf/config.yaml of a repository, and config.yaml below ~/.uwf.",
-		table.Field{Name: "providers", Setting: table.Named("Services that run models, by name.", &c.Providers, provider)},
-		table.Field{Name: "models", Setting: table.Named("Models, by the alias that other settings and agents use. The aliases default and extract have a meaning of their own.", &c.Models, model)},
-		table.Field{Name: "agents", Setting: table.Named("Programs that work on steps, by alias.", &c.Agents, agent)},
+		table.Field{Name: "providers", Setting: table.Named("Services that run models, by name.", &c.Providers, providerSettings)},
+		table.Field{Name: "models", Setting: table.Named("Models, by the alias that other settings and agents use. The aliases default and extract have a meaning of their own.", &c.Models, modelSettings)},
+		table.Field{Name: "agents", Setting: table.Named("Programs that work on steps, by alias.", &c.Agents, agentSettings)},
 		table.Field{Name: "defaultAgent", Setting: table.Text("The alias of the agent that works where no override names one.", &c.DefaultAgent).Default(DefaultAgent)},
-		table.Field{Name: "agentOverrides", Setting: overrides("Agents for workflows and roles: workflow: alias, or workflow: {role: alias}.", &c.AgentOverrides)},
+		table.Field{Name: "agentOverrides", Setting: overrideSettings("Agents for workflows and roles: workflow: alias, or workflow: {role: alias}.", &c.AgentOverrides)},
 		table.Field{Name: "defaultModel", Setting: table.Text("The alias of the model that is asked where no override names one.", &c.DefaultModel)},
 		table.Field{Name: "modelOverrides", Setting: modelOverrides(c)},
-		table.Field{Name: "limits", Setting: limits(&c.Limits, defaults)},
+		table.Field{Name: "limits", Setting: limitSettings(&c.Limits, defaults)},
 		table.Field{Name: "gateway", Setting: table.Object("The way to the models, which agents have in the place of keys.",
 			table.Field{Name: "maxBody", Setting: table.Whole("Bytes that one request to a model may have. It takes several times as much memory.", &c.Gateway.MaxBody, 1<<16, 1<<28).Default(int64(8 << 20))},
 		)},
 		table.Field{Name: "sandbox", Setting: table.Text("How agents' processes are confined: off (they run as you), auto (as far as the machine can), require (refuse to run without). The action uses auto at least.", &c.Sandbox,
 			string(SandboxOff), string(SandboxAuto), string(SandboxRequire)).Default(string(SandboxOff))},
-		table.Field{Name: "confine", Setting: confine(&c.Confine)},
-		table.Field{Name: "redact", Setting: redaction(&c.Redact)},
+		table.Field{Name: "confine", Setting: confineSettings(&c.Confine)},
+		table.Field{Name: "redact", Setting: redactSettings(&c.Redact)},
 		table.Field{Name: "state", Setting: table.Object("Where threads are kept.",
 			table.Field{Name: "branch", Setting: table.Text("The branch that holds the threads.", &c.State.Branch).Default("uwf-state")},
 			table.Field{Name: "remote", Setting: table.Text("The git remote (name or URL) that holds the branch; without it, this repository.", &c.State.Remote)},
@@ -58,7 +58,7 @@ func settings(c *Config) table.Setting {
 	})
 }
 
-func provider(name string, p *Provider, keep func()) table.Setting {
+func providerSettings(name string, p *Provider, keep func()) table.Setting {
 	secret := table.Text("The key itself. Only in the user's own file; apiKeyEnv is better.", &p.APIKey)
 	secret.Secret = true
 	secret.Get = func() (any, bool) { return p.APIKey.String(), p.APIKey != "" }
@@ -76,7 +76,7 @@ func provider(name string, p *Provider, keep func()) table.Setting {
 			r.Problem(valueOf(n, "apiKeyEnv"), path+".apiKeyEnv", "write the variable's name, not its value", "is no name of a variable")
 			p.APIKeyEnv = ""
 		}
-		whole, problem := complete(name, *p)
+		whole, problem := completeProvider(name, *p)
 		if problem != "" {
 			at := n
 			if p.BaseURL != "" {
@@ -103,9 +103,9 @@ func valueOf(n *yaml.Node, key string) *yaml.Node {
 
 var envName = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
 
-// complete fills in what a provider's name or address says by itself, and says
+// completeProvider fills in what a provider's name or address says by itself, and says
 // what is missing.
-func complete(name string, p Provider) (Provider, string) {
+func completeProvider(name string, p Provider) (Provider, string) {
 	v, known := vendorNamed(name)
 	if p.BaseURL == "" {
 		if !known {
@@ -137,7 +137,7 @@ func complete(name string, p Provider) (Provider, string) {
 	return p, ""
 }
 
-func model(name string, m *Model, keep func()) table.Setting {
+func modelSettings(name string, m *Model, keep func()) table.Setting {
 	return table.Object("A model of a provider.",
 		table.Field{Name: "provider", Setting: table.Text("The name of its provider.", &m.Provider)},
 		table.Field{Name: "name", Setting: table.Text("What the provider calls it; the alias, where it is left out.", &m.Name)},
@@ -160,7 +160,7 @@ func model(name string, m *Model, keep func()) table.Setting {
 	})
 }
 
-func agent(_ string, a *Agent, keep func()) table.Setting {
+func agentSettings(_ string, a *Agent, keep func()) table.Setting {
 	env := table.Texts("Variables for this agent alone.", "Its value.", &a.Env)
 	env.Secretly = redact.SecretName
 	return table.Object("A program that works on steps.",
@@ -192,7 +192,7 @@ func agent(_ string, a *Agent, keep func()) table.Setting {
 // modelOverrides are overrides in which an alias under "extract" is the model that
 // extracts; roles there are those of a workflow with that name.
 func modelOverrides(c *Config) table.Setting {
-	s := overrides("Models for workflows and roles: workflow: alias, or workflow: {role: alias}. An alias under extract is the model that takes the fields out of unreadable answers (off: none).", &c.ModelOverrides)
+	s := overrideSettings("Models for workflows and roles: workflow: alias, or workflow: {role: alias}. An alias under extract is the model that takes the fields out of unreadable answers (off: none).", &c.ModelOverrides)
 	of, names := s.Entry, s.Names
 	s.Entry = func(workflow string) table.Setting {
 		e := of(workflow)
@@ -224,7 +224,7 @@ func modelOverrides(c *Config) table.Setting {
 	return s
 }
 
-func limits(l *Limits, d moderator.Limits) table.Setting {
+func limitSettings(l *Limits, d moderator.Limits) table.Setting {
 	return table.Object("Where a thread ends up waiting for a person. Of several limits the lowest counts: both files', the workflow's, the thread's own.",
 		table.Field{Name: "maxSteps", Setting: table.Whole("Steps of a thread.", &l.Steps, 1, 1_000_000).Default(int64(d.MaxSteps))},
 		table.Field{Name: "maxStepsPerRole", Setting: table.Whole("Steps of one role.", &l.PerRole, 1, 1_000_000).Default(int64(d.MaxStepsPerRole))},
@@ -239,7 +239,7 @@ func limits(l *Limits, d moderator.Limits) table.Setting {
 	})
 }
 
-func confine(x *Confine) table.Setting {
+func confineSettings(x *Confine) table.Setting {
 	absolute := func(s table.Setting, list *[]string) table.Setting {
 		return s.Then(func(r *table.Reader, n *yaml.Node, path string) {
 			for _, place := range *list {
@@ -257,7 +257,7 @@ func confine(x *Confine) table.Setting {
 	)
 }
 
-func redaction(x *Redact) table.Setting {
+func redactSettings(x *Redact) table.Setting {
 	patterns := table.Texts("Regular expressions (RE2) of what is secret, by name.", "An expression; only its group named secret is replaced, where it has one.", &x.Patterns)
 	return table.Object("What is redacted besides known keys and the usual shapes of secrets.",
 		table.Field{Name: "env", Setting: table.List("Variables that hold secrets.", &x.Env)},
@@ -280,9 +280,9 @@ func redaction(x *Redact) table.Setting {
 	)
 }
 
-// overrides is workflow → role → alias; an alias in place of the roles is for all
+// overrideSettings is workflow → role → alias; an alias in place of the roles is for all
 // of them, which the role "*" stands for.
-func overrides(doc string, into *map[string]map[string]string) table.Setting {
+func overrideSettings(doc string, into *map[string]map[string]string) table.Setting {
 	s := table.Setting{Kind: table.NamedValue, Doc: doc}
 	s.Entry = func(workflow string) table.Setting {
 		e := table.Setting{Kind: table.OverrideValue, Doc: "An alias for every role of this workflow, or role: alias."}

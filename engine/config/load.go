@@ -36,23 +36,23 @@ type Sources struct {
 // Everything that is wrong is in one *InvalidError.
 func Load(s Sources) (*Config, error) {
 	l := &loader{s: s}
-	repo, home := l.file(s.RepoFile), l.file(s.HomeFile)
-	l.environment()
+	repo, home := l.loadFile(s.RepoFile), l.loadFile(s.HomeFile)
+	l.loadEnvironment()
 	if l.err != nil {
 		return nil, l.err
 	}
-	if !l.trusted() {
+	if !l.isTrusted() {
 		l.checkPlaces(repo)
 	}
 	l.checkHelper(repo)
 	l.warnKeys(repo, s.RepoFile)
-	c := merge(repo, home)
+	c := mergeConfigs(repo, home)
 	l.fromEnvironment(c)
-	if !l.trusted() {
+	if !l.isTrusted() {
 		l.withholdKeys(c, repo, home)
 	}
 	freeModels(c)
-	l.keys(c)
+	l.lookupKeys(c)
 	l.checkNames(c)
 	if len(l.problems) > 0 {
 		return nil, &InvalidError{Problems: l.problems}
@@ -98,16 +98,16 @@ type variable struct {
 	source string // "the environment" or the path of the .env file
 }
 
-func (l *loader) problem(file, path, fix, format string, args ...any) {
+func (l *loader) addProblem(file, path, fix, format string, args ...any) {
 	l.problems = append(l.problems, Problem{File: file, Path: path, Message: fmt.Sprintf(format, args...), Fix: fix})
 }
 
-func (l *loader) warn(format string, args ...any) {
+func (l *loader) addWarning(format string, args ...any) {
 	l.warnings = append(l.warnings, fmt.Sprintf(format, args...))
 }
 
-// read is the content of a file; ok is false where there is none.
-func (l *loader) read(path string) (data []byte, ok bool) {
+// readFile is the content of a file; ok is false where there is none.
+func (l *loader) readFile(path string) (data []byte, ok bool) {
 	if path == "" || l.err != nil {
 		return nil, false
 	}
@@ -126,8 +126,8 @@ func (l *loader) read(path string) (data []byte, ok bool) {
 	return data, true
 }
 
-func (l *loader) file(path string) *Config {
-	data, ok := l.read(path)
+func (l *loader) loadFile(path string) *Config {
+	data, ok := l.readFile(path)
 	if !ok {
 		return &Config{Origins: map[string]string{}}
 	}
@@ -136,15 +136,15 @@ func (l *loader) file(path string) *Config {
 	return c
 }
 
-// environment puts the environment and the .env file together; a variable that
+// loadEnvironment puts the environment and the .env file together; a variable that
 // the environment has, even an empty one, is never taken from the file.
-func (l *loader) environment() {
+func (l *loader) loadEnvironment() {
 	l.env = map[string]variable{}
-	if data, ok := l.read(l.s.EnvFile); ok {
+	if data, ok := l.readFile(l.s.EnvFile); ok {
 		vars, err := ParseEnv(data)
 		if err != nil {
 			// The library's message repeats the text, which may be a key.
-			l.problem(l.s.EnvFile, "", "write NAME=value lines", "is no .env file")
+			l.addProblem(l.s.EnvFile, "", "write NAME=value lines", "is no .env file")
 		}
 		for k, v := range vars {
 			l.env[k] = variable{v, l.s.EnvFile}
@@ -170,15 +170,15 @@ func ParseEnv(data []byte) (vars map[string]string, err error) {
 	return godotenv.UnmarshalBytes(data)
 }
 
-// get is the value of a variable that is set and not empty.
-func (l *loader) get(name string) (variable, bool) {
+// lookupVariable is the value of a variable that is set and not empty.
+func (l *loader) lookupVariable(name string) (variable, bool) {
 	v, ok := l.env[name]
 	return v, ok && v.value != ""
 }
 
-func (l *loader) value(name string) string { return l.env[name].value }
+func (l *loader) valueOf(name string) string { return l.env[name].value }
 
-func (l *loader) trusted() bool { return l.s.RepoTrusted || isOn(l.value("UWF_TRUST_REPO")) }
+func (l *loader) isTrusted() bool { return l.s.RepoTrusted || isOn(l.valueOf("UWF_TRUST_REPO")) }
 
 func isOn(v string) bool { return v == "1" || strings.EqualFold(v, "true") }
 
@@ -187,7 +187,7 @@ func isOn(v string) bool { return v == "1" || strings.EqualFold(v, "true") }
 func (l *loader) checkPlaces(repo *Config) {
 	for _, key := range []string{"confine.read", "confine.write"} {
 		if origin, ok := repo.Origins[key]; ok {
-			file, line, col := place(origin)
+			file, line, col := splitOrigin(origin)
 			l.problems = append(l.problems, Problem{File: file, Line: line, Col: col, Path: key,
 				Message: "a file of the repository may not open places of this machine to agents",
 				Fix:     "put this into ~/.uwf/config.yaml, or set UWF_TRUST_REPO=1 if you trust this repository"})
@@ -208,16 +208,16 @@ func (l *loader) withholdKeys(c, repo, home *Config) {
 		if v, ok := vendorAt(p.BaseURL); ok && v.keyEnv == p.APIKeyEnv {
 			continue
 		}
-		if l.vouched(home, p) {
+		if l.isVouched(home, p) {
 			continue
 		}
-		c.withheld[name] = withhold(repo.Origins[path], path, p, trustCommand(home, name, p))
+		c.withheld[name] = newWithheld(repo.Origins[path], path, p, trustCommand(home, name, p))
 	}
 }
 
-// withhold says what is wrong with a provider, and how to let it have its key.
-func withhold(origin, path string, p Provider, command string) Withheld {
-	file, line, col := place(origin)
+// newWithheld says what is wrong with a provider, and how to let it have its key.
+func newWithheld(origin, path string, p Provider, command string) Withheld {
+	file, line, col := splitOrigin(origin)
 	return Withheld{Command: command, Problem: Problem{File: file, Line: line, Col: col, Path: path,
 		Message: fmt.Sprintf("a file of the repository may not send the key in %s to %s", p.APIKeyEnv, p.BaseURL),
 		Fix:     "put this provider into ~/.uwf/config.yaml if you trust that address with the key: " + command + "; or set UWF_TRUST_REPO=1 if you trust this repository"}}
@@ -239,23 +239,23 @@ func trustCommand(home *Config, name string, p Provider) string {
 func (l *loader) checkHelper(repo *Config) {
 	const key = "state.credentialHelper"
 	if origin, ok := repo.Origins[key]; ok {
-		file, line, col := place(origin)
+		file, line, col := splitOrigin(origin)
 		l.problems = append(l.problems, Problem{File: file, Line: line, Col: col, Path: key,
 			Message: "a file of the repository may not say whose credential helpers are run",
 			Fix:     "put this into ~/.uwf/config.yaml"})
 	}
 }
 
-// vouched says whether the user's own settings send the same key to the same place.
-func (l *loader) vouched(home *Config, p Provider) bool {
+// isVouched says whether the user's own settings send the same key to the same place.
+func (l *loader) isVouched(home *Config, p Provider) bool {
 	for _, h := range home.Providers {
 		if h.APIKeyEnv == p.APIKeyEnv && sameURL(h.BaseURL, p.BaseURL) {
 			return true
 		}
 	}
-	for _, v := range vendors() {
-		key, ok := l.get(v.keyEnv)
-		base, set := l.get(v.urlEnv)
+	for _, v := range knownVendors() {
+		key, ok := l.lookupVariable(v.keyEnv)
+		base, set := l.lookupVariable(v.urlEnv)
 		if ok && set && v.keyEnv == p.APIKeyEnv && key.source == base.source && sameURL(base.value, p.BaseURL) {
 			return true
 		}
@@ -271,7 +271,7 @@ func sameURL(a, b string) bool {
 
 var position = lazyregexp.New(`^(.*):(\d+):(\d+)$`)
 
-func place(origin string) (file string, line, col int) {
+func splitOrigin(origin string) (file string, line, col int) {
 	m := position.FindStringSubmatch(origin)
 	if m == nil {
 		return origin, 0, 0
@@ -285,29 +285,29 @@ func place(origin string) (file string, line, col int) {
 func (l *loader) warnKeys(repo *Config, file string) {
 	for _, name := range sortedKeys(repo.Providers) {
 		if repo.Providers[name].APIKey != "" {
-			l.warn("%s: providers.%s.apiKey: a key does not belong into a file that is committed; use apiKeyEnv", file, name)
+			l.addWarning("%s: providers.%s.apiKey: a key does not belong into a file that is committed; use apiKeyEnv", file, name)
 		}
 	}
 }
 
-// keys looks up each provider's key, but for those that get none.
-func (l *loader) keys(c *Config) {
+// lookupKeys looks up each provider's key, but for those that get none.
+func (l *loader) lookupKeys(c *Config) {
 	for _, name := range sortedKeys(c.Providers) {
 		if _, withheld := c.withheld[name]; withheld {
 			continue
 		}
 		p := c.Providers[name]
 		if p.APIKey == "" && p.APIKeyEnv != "" {
-			p.APIKey = Key(strings.TrimSpace(l.value(p.APIKeyEnv)))
+			p.APIKey = Key(strings.TrimSpace(l.valueOf(p.APIKeyEnv)))
 			c.Providers[name] = p
 		}
-		if u, err := url.Parse(p.BaseURL); err == nil && u.Scheme == "http" && p.APIKey != "" && !loopback(u.Hostname()) {
-			l.warn("provider %s: the key is sent unencrypted to %s; use https", name, p.BaseURL)
+		if u, err := url.Parse(p.BaseURL); err == nil && u.Scheme == "http" && p.APIKey != "" && !isLoopback(u.Hostname()) {
+			l.addWarning("provider %s: the key is sent unencrypted to %s; use https", name, p.BaseURL)
 		}
 	}
 }
 
-func loopback(host string) bool {
+func isLoopback(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
@@ -320,7 +320,7 @@ func (l *loader) checkNames(c *Config) {
 		if name == "" || slices.Contains(names, name) {
 			return Problem{}, false
 		}
-		file, line, col := place(origin)
+		file, line, col := splitOrigin(origin)
 		fix := "there is none yet"
 		if len(names) > 0 {
 			fix = "there are " + strings.Join(names, ", ")
@@ -338,7 +338,7 @@ func (l *loader) checkNames(c *Config) {
 				c.lost = map[string]Problem{}
 			}
 			c.lost[alias] = p
-			l.warn("%s; the model can't be used until then", p)
+			l.addWarning("%s; the model can't be used until then", p)
 		}
 	}
 	known := func(origin, path, name string) {
@@ -369,7 +369,7 @@ func (l *loader) gatherSecrets(c *Config) {
 	}
 	c.secrets = redact.FromEnv(env)
 	for _, name := range c.Redact.Env {
-		if v, ok := l.get(name); ok {
+		if v, ok := l.lookupVariable(name); ok {
 			c.secrets = append(c.secrets, redact.Secret{Name: name, Value: v.value})
 		}
 	}
@@ -385,7 +385,7 @@ func (l *loader) gatherSecrets(c *Config) {
 	}
 	for _, name := range sortedKeys(c.withheld) {
 		key := c.Providers[name].APIKeyEnv
-		if v, ok := l.get(key); ok {
+		if v, ok := l.lookupVariable(key); ok {
 			c.secrets = append(c.secrets, redact.Secret{Name: key, Value: v.value})
 		}
 	}

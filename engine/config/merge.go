@@ -9,16 +9,16 @@ import (
 	"github.com/united-workforce/uwf/engine/config/table"
 )
 
-// merge puts the two files together: what the repository says first, then what
+// mergeConfigs puts the two files together: what the repository says first, then what
 // the home file says; but of what protects the user, the stricter.
-func merge(repo, home *Config) *Config {
+func mergeConfigs(repo, home *Config) *Config {
 	c := &Config{Origins: map[string]string{}, files: []*Config{repo, home}}
 	maps.Copy(c.Origins, home.Origins)
 	dropReplaced(c.Origins, repo)
 	maps.Copy(c.Origins, repo.Origins)
-	c.Providers = overlay(home.Providers, repo.Providers)
-	c.Models = overlay(home.Models, repo.Models)
-	c.Agents = overlay(home.Agents, repo.Agents)
+	c.Providers = overlayMap(home.Providers, repo.Providers)
+	c.Models = overlayMap(home.Models, repo.Models)
+	c.Agents = overlayMap(home.Agents, repo.Agents)
 	c.AgentOverrides = overlayRoles(home.AgentOverrides, repo.AgentOverrides)
 	c.ModelOverrides = overlayRoles(home.ModelOverrides, repo.ModelOverrides)
 	c.DefaultAgent = cmp.Or(repo.DefaultAgent, home.DefaultAgent)
@@ -27,19 +27,19 @@ func merge(repo, home *Config) *Config {
 	c.State.Branch = cmp.Or(repo.State.Branch, home.State.Branch)
 	c.State.Remote = cmp.Or(repo.State.Remote, home.State.Remote)
 	c.State.CredentialHelper = home.State.CredentialHelper // Load refuses it elsewhere
-	c.Limits = stricter(repo.Limits, home.Limits)
-	c.Gateway.MaxBody = lower(repo.Gateway.MaxBody, home.Gateway.MaxBody)
+	c.Limits = stricterLimits(repo.Limits, home.Limits)
+	c.Gateway.MaxBody = lowerLimit(repo.Gateway.MaxBody, home.Gateway.MaxBody)
 	c.Sandbox = repo.Sandbox
-	if c.Sandbox == "" || home.Sandbox != "" && strictness(home.Sandbox) > strictness(repo.Sandbox) {
+	if c.Sandbox == "" || home.Sandbox != "" && rankSandbox(home.Sandbox) > rankSandbox(repo.Sandbox) {
 		c.Sandbox = cmp.Or(home.Sandbox, SandboxOff)
 		keepOrigin(c, home, "sandbox")
 	}
 	c.Confine = mergeConfine(repo.Confine, home.Confine)
-	c.AllowShell = agreed(repo, home)
+	c.AllowShell = bothAllowShell(repo, home)
 	c.Redact = mergeRedact(repo.Redact, home.Redact)
 	for _, p := range []Path{{"limits", "maxSteps"}, {"limits", "maxStepsPerRole"}, {"limits", "tokens"}, {"limits", "costUsd"},
 		{"limits", "wall"}, {"limits", "stepTime"}, {"gateway", "maxBody"}, {"confine", "network"}, {"allowShell"}, {"redact", "minLength"}} {
-		winner(c, repo, home, p)
+		noteWinner(c, repo, home, p)
 	}
 	return c
 }
@@ -61,8 +61,8 @@ func dropReplaced(origins map[string]string, repo *Config) {
 	})
 }
 
-// agreed says whether every file that mentions allowShell allows it, and one does.
-func agreed(repo, home *Config) bool {
+// bothAllowShell says whether every file that mentions allowShell allows it, and one does.
+func bothAllowShell(repo, home *Config) bool {
 	_, r := repo.Origins["allowShell"]
 	_, h := home.Origins["allowShell"]
 	return (r || h) && (!r || repo.AllowShell) && (!h || home.AllowShell)
@@ -74,8 +74,8 @@ func keepOrigin(c, from *Config, path string) {
 	}
 }
 
-// overlay is base with the entries of top put over it, each entry whole.
-func overlay[V any](base, top map[string]V) map[string]V {
+// overlayMap is base with the entries of top put over it, each entry whole.
+func overlayMap[V any](base, top map[string]V) map[string]V {
 	out := make(map[string]V, len(base)+len(top))
 	maps.Copy(out, base)
 	maps.Copy(out, top)
@@ -86,25 +86,25 @@ func overlayRoles(base, top map[string]map[string]string) map[string]map[string]
 	out := map[string]map[string]string{}
 	for _, from := range []map[string]map[string]string{base, top} {
 		for workflow, roles := range from {
-			out[workflow] = overlay(out[workflow], roles)
+			out[workflow] = overlayMap(out[workflow], roles)
 		}
 	}
 	return out
 }
 
-func stricter(a, b Limits) Limits {
+func stricterLimits(a, b Limits) Limits {
 	return Limits{
-		Steps:    lower(a.Steps, b.Steps),
-		PerRole:  lower(a.PerRole, b.PerRole),
-		Tokens:   lower(a.Tokens, b.Tokens),
-		CostUSD:  lower(a.CostUSD, b.CostUSD),
-		WallTime: lower(a.WallTime, b.WallTime),
-		StepTime: lower(a.StepTime, b.StepTime),
+		Steps:    lowerLimit(a.Steps, b.Steps),
+		PerRole:  lowerLimit(a.PerRole, b.PerRole),
+		Tokens:   lowerLimit(a.Tokens, b.Tokens),
+		CostUSD:  lowerLimit(a.CostUSD, b.CostUSD),
+		WallTime: lowerLimit(a.WallTime, b.WallTime),
+		StepTime: lowerLimit(a.StepTime, b.StepTime),
 	}
 }
 
-// lower is the smaller of two limits, where 0 is none.
-func lower[N cmp.Ordered](a, b N) N {
+// lowerLimit is the smaller of two limits, where 0 is none.
+func lowerLimit[N cmp.Ordered](a, b N) N {
 	var none N
 	if a == none || b != none && b < a {
 		return b
@@ -112,21 +112,21 @@ func lower[N cmp.Ordered](a, b N) N {
 	return a
 }
 
-func strictness(s Sandbox) int {
+func rankSandbox(s Sandbox) int {
 	return slices.Index([]Sandbox{SandboxOff, SandboxAuto, SandboxRequire}, s)
 }
 
 // mergeConfine takes the stricter network and all places. Load refuses places of
 // a repository's file that nobody trusts.
 func mergeConfine(repo, home Confine) Confine {
-	c := Confine{Network: cmp.Or(repo.Network, home.Network), Read: union(repo.Read, home.Read), Write: union(repo.Write, home.Write)}
+	c := Confine{Network: cmp.Or(repo.Network, home.Network), Read: unionOf(repo.Read, home.Read), Write: unionOf(repo.Write, home.Write)}
 	if repo.Network == NetworkGateway || home.Network == NetworkGateway {
 		c.Network = NetworkGateway
 	}
 	return c
 }
 
-func union(a, b []string) []string {
+func unionOf(a, b []string) []string {
 	out := slices.Concat(a, b)
 	slices.Sort(out)
 	return slices.Compact(out)
@@ -134,10 +134,10 @@ func union(a, b []string) []string {
 
 func mergeRedact(repo, home Redact) Redact {
 	out := Redact{
-		Env:       union(repo.Env, home.Env),
-		Allow:     union(repo.Allow, home.Allow),
-		Patterns:  overlay(home.Patterns, repo.Patterns),
-		MinLength: lower(repo.MinLength, home.MinLength),
+		Env:       unionOf(repo.Env, home.Env),
+		Allow:     unionOf(repo.Allow, home.Allow),
+		Patterns:  overlayMap(home.Patterns, repo.Patterns),
+		MinLength: lowerLimit(repo.MinLength, home.MinLength),
 	}
 	// A pattern of the home file is not replaced by one of the same name.
 	for name, expr := range home.Patterns {

@@ -13,7 +13,7 @@ import (
 func freeModels(c *Config) {
 	for alias, m := range c.Models {
 		if v, known := vendorOf(c.Providers[m.Provider]); known && v.free && m.Price == (Price{}) {
-			m.Price = priced(0, 0, 0)
+			m.Price = newPrice(0, 0, 0)
 			c.Models[alias] = m
 		}
 	}
@@ -56,7 +56,7 @@ func (c *Config) CheckPrices(workflow, role string) error {
 // model. One that only the environment knows is written down with it.
 func (c *Config) SetPrice(alias string) string {
 	origin := c.Origins[table.Join("models", alias)]
-	file, _, _ := place(origin)
+	file, _, _ := splitOrigin(origin)
 	fromEnv := strings.HasPrefix(origin, "$")
 	words := []string{"uwf", "config", "set"}
 	if file == c.shared && file != "" || fromEnv && c.inCI {

@@ -107,10 +107,10 @@ func (c *Config) Withheld() []Withheld {
 // is an agent of uwf itself, or the program uwf-<name>.
 func (c *Config) ResolveAgent(workflow, role string) ResolvedAgent {
 	name := cmp.Or(c.AgentOverrides[workflow][role], c.AgentOverrides[workflow]["*"], c.DefaultAgent, DefaultAgent)
-	return c.agent(name)
+	return c.resolveAgent(name)
 }
 
-func (c *Config) agent(name string) ResolvedAgent {
+func (c *Config) resolveAgent(name string) ResolvedAgent {
 	a := c.Agents[name]
 	if a.Command == "" {
 		a.Command = "uwf-" + strings.TrimPrefix(name, "uwf-")
@@ -123,7 +123,7 @@ func (c *Config) agent(name string) ResolvedAgent {
 func (c *Config) ParseAgent(text string) (ResolvedAgent, error) {
 	text = strings.TrimSpace(text)
 	if _, ok := c.Agents[text]; ok {
-		return c.agent(text), nil
+		return c.resolveAgent(text), nil
 	}
 	words, err := shlex.Split(text)
 	if err != nil {
@@ -133,7 +133,7 @@ func (c *Config) ParseAgent(text string) (ResolvedAgent, error) {
 		return ResolvedAgent{}, fmt.Errorf("read the agent: %w: it is empty; name an agent (%s) or a command", ErrNoAgent, DefaultAgent)
 	}
 	if len(words) == 1 && !strings.ContainsAny(words[0], `/\`) {
-		return c.agent(words[0]), nil
+		return c.resolveAgent(words[0]), nil
 	}
 	return ResolvedAgent{Name: agentName(words), Agent: Agent{Command: words[0], Args: words[1:]}}, nil
 }

@@ -42,11 +42,11 @@ func leaves(s table.Setting, p Path, visit func(Path, table.Setting)) {
 		visit(p, s)
 	}
 	for _, f := range s.Fields {
-		leaves(f.Setting, below(p, f.Name), visit)
+		leaves(f.Setting, pathBelow(p, f.Name), visit)
 	}
 	if s.Entry != nil {
 		for _, name := range s.Names() {
-			leaves(s.Entry(name), below(p, name), visit)
+			leaves(s.Entry(name), pathBelow(p, name), visit)
 		}
 	}
 }
@@ -58,7 +58,7 @@ func TestTableIsWhole(t *testing.T) {
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
-	leaves(settings(c), nil, func(p Path, s table.Setting) {
+	leaves(allSettings(c), nil, func(p Path, s table.Setting) {
 		if _, set := s.Get(); !set && s.Kind != table.FlagValue && p.String() != "providers.mine.apiKeyEnv" && p.String() != "providers.other.apiKey" {
 			t.Errorf("%s: is in the table, and the test file doesn't set it or the reader loses it", p)
 		}

@@ -57,7 +57,7 @@ func (o Origin) String() string {
 // table; entries by name.
 func (c *Config) Values() []Value {
 	v := valuer{c: c}
-	v.walk(settings(c), nil)
+	v.walkSettings(allSettings(c), nil)
 	return v.out
 }
 
@@ -66,15 +66,15 @@ type valuer struct {
 	out []Value
 }
 
-func (v *valuer) walk(s table.Setting, p Path) {
+func (v *valuer) walkSettings(s table.Setting, p Path) {
 	if s.Get != nil {
-		if x, ok := v.value(s, p); ok {
+		if x, ok := v.leafValue(s, p); ok {
 			v.out = append(v.out, x)
 			return
 		}
 	}
 	for _, f := range s.Fields {
-		v.walk(f.Setting, below(p, f.Name))
+		v.walkSettings(f.Setting, pathBelow(p, f.Name))
 	}
 	if s.Names == nil {
 		return
@@ -84,20 +84,20 @@ func (v *valuer) walk(s table.Setting, p Path) {
 		if s.Secretly != nil && s.Secretly(name) {
 			e.Secret = true
 		}
-		v.walk(e, below(p, name))
+		v.walkSettings(e, pathBelow(p, name))
 	}
 }
 
-func below(p Path, key string) Path { return append(slices.Clone(p), key) }
+func pathBelow(p Path, key string) Path { return append(slices.Clone(p), key) }
 
-// value is a leaf; ok is false where there is nothing to say.
-func (v *valuer) value(s table.Setting, p Path) (Value, bool) {
+// leafValue is a leaf; ok is false where there is nothing to say.
+func (v *valuer) leafValue(s table.Setting, p Path) (Value, bool) {
 	x, set := s.Get()
 	at := p.String()
 	origin, said := v.c.Origins[at]
-	out := Value{Path: p, Value: x, Set: set || said, Secret: s.Secret, Origin: v.origin(p)}
+	out := Value{Path: p, Value: x, Set: set || said, Secret: s.Secret, Origin: v.originOf(p)}
 	if s.Secret && p[0] == "providers" {
-		v.key(&out, p)
+		v.describeKey(&out, p)
 	}
 	if !out.Set && s.OrElse != nil {
 		out.Value, out.Set, out.Origin = s.OrElse, true, Origin{}
@@ -105,13 +105,13 @@ func (v *valuer) value(s table.Setting, p Path) (Value, bool) {
 	if s.Secret {
 		out.Value = nil
 	}
-	out.Others = v.others(s, p, origin)
-	out.Note = note(p, out.Others)
+	out.Others = v.otherSources(s, p, origin)
+	out.Note = describeMerge(p, out.Others)
 	return out, out.Set || s.Secret && out.Origin != (Origin{})
 }
 
-// key says where a provider's key comes from: the file, or the variable.
-func (v *valuer) key(out *Value, p Path) {
+// describeKey says where a provider's key comes from: the file, or the variable.
+func (v *valuer) describeKey(out *Value, p Path) {
 	provider := v.c.Providers[p[1]]
 	if _, inFile := v.c.Origins[p.String()]; inFile || provider.APIKeyEnv == "" {
 		return
@@ -119,9 +119,9 @@ func (v *valuer) key(out *Value, p Path) {
 	out.Origin = Origin{Variable: provider.APIKeyEnv, Source: v.c.sources[provider.APIKeyEnv]}
 }
 
-// origin is that of the path itself; below a place that only the environment
+// originOf is that of the path itself; below a place that only the environment
 // knows, that variable.
-func (v *valuer) origin(p Path) Origin {
+func (v *valuer) originOf(p Path) Origin {
 	for n := len(p); n > 0; n-- {
 		text, ok := v.c.Origins[p[:n].String()]
 		if !ok {
@@ -140,12 +140,12 @@ func (c *Config) parseOrigin(text string) Origin {
 	if name, ok := strings.CutPrefix(text, "$"); ok {
 		return Origin{Variable: name, Source: c.sources[name]}
 	}
-	file, line, col := place(text)
+	file, line, col := splitOrigin(text)
 	return Origin{File: file, Line: line, Col: col}
 }
 
-// others are the files that say something about a path as well.
-func (v *valuer) others(s table.Setting, p Path, origin string) []Other {
+// otherSources are the files that say something about a path as well.
+func (v *valuer) otherSources(s table.Setting, p Path, origin string) []Other {
 	var out []Other
 	at := p.String()
 	for _, file := range v.c.files {
@@ -154,7 +154,7 @@ func (v *valuer) others(s table.Setting, p Path, origin string) []Other {
 			continue
 		}
 		o := Other{Origin: v.c.parseOrigin(text)}
-		if leaf, err := settings(file).At(p); err == nil && leaf.Get != nil && !s.Secret {
+		if leaf, err := allSettings(file).At(p); err == nil && leaf.Get != nil && !s.Secret {
 			o.Value, _ = leaf.Get()
 		}
 		out = append(out, o)
@@ -162,8 +162,8 @@ func (v *valuer) others(s table.Setting, p Path, origin string) []Other {
 	return out
 }
 
-// note explains how several sources of one setting were put together.
-func note(p Path, others []Other) string {
+// describeMerge explains how several sources of one setting were put together.
+func describeMerge(p Path, others []Other) string {
 	if len(others) == 0 {
 		return ""
 	}
@@ -180,11 +180,11 @@ func note(p Path, others []Other) string {
 	return "overrides"
 }
 
-// winner says in the merged c that a value comes from the home file, where it does
+// noteWinner says in the merged c that a value comes from the home file, where it does
 // although the repository's file says something too.
-func winner(c, repo, home *Config, p Path) {
+func noteWinner(c, repo, home *Config, p Path) {
 	read := func(c *Config) any {
-		s, err := settings(c).At(p)
+		s, err := allSettings(c).At(p)
 		if err != nil {
 			return nil
 		}

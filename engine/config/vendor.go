@@ -23,14 +23,14 @@ type vendor struct {
 	note    string // what people should know before they choose it
 }
 
-// vendors are asked in this order when the environment holds several keys.
-func vendors() []vendor {
+// knownVendors are asked in this order when the environment holds several keys.
+func knownVendors() []vendor {
 	return []vendor{
 		{name: "openai", label: "OpenAI", kind: OpenAI, baseURL: "https://api.openai.com/v1", keyEnv: "OPENAI_API_KEY", ambient: true,
-			urlEnv: "OPENAI_BASE_URL", modEnv: "OPENAI_MODEL", model: Model{Name: "gpt-5.1", Price: priced(1.25, 0.125, 10)},
+			urlEnv: "OPENAI_BASE_URL", modEnv: "OPENAI_MODEL", model: Model{Name: "gpt-5.1", Price: newPrice(1.25, 0.125, 10)},
 			note: "gpt-5.1 calls tools over chat completions, which uwf's own agent speaks; OpenAI ends it on 1 April 2027"},
 		{name: "anthropic", label: "Anthropic", kind: Anthropic, baseURL: "https://api.anthropic.com", keyEnv: "ANTHROPIC_API_KEY", ambient: true,
-			urlEnv: "ANTHROPIC_BASE_URL", modEnv: "ANTHROPIC_MODEL", model: Model{Name: "claude-sonnet-5-5", Price: priced(2, 0.2, 10)},
+			urlEnv: "ANTHROPIC_BASE_URL", modEnv: "ANTHROPIC_MODEL", model: Model{Name: "claude-sonnet-5-5", Price: newPrice(2, 0.2, 10)},
 			note: "claude-code speaks its own protocol; uwf's own agent uses its OpenAI-compatible address, which Anthropic offers without promises"},
 		{name: "openrouter", label: "OpenRouter", kind: OpenAI, baseURL: "https://openrouter.ai/api/v1", keyEnv: "OPENROUTER_API_KEY", ambient: true,
 			modEnv: "OPENROUTER_MODEL", reports: true, model: Model{Name: "anthropic/claude-sonnet-5.5"},
@@ -57,7 +57,7 @@ type Preset struct {
 // Presets are the providers that uwf knows.
 func Presets() []Preset {
 	var out []Preset
-	for _, v := range vendors() {
+	for _, v := range knownVendors() {
 		m := withKnownSize(v.model)
 		m.Provider = v.name
 		out = append(out, Preset{Name: v.name, Label: v.label, Kind: v.kind, BaseURL: v.baseURL, APIKeyEnv: v.keyEnv, Model: m, Note: v.note})
@@ -71,14 +71,14 @@ func KnownSize(m Model) Model { return withKnownSize(m) }
 
 func vendorNames() []string {
 	var out []string
-	for _, v := range vendors() {
+	for _, v := range knownVendors() {
 		out = append(out, v.name)
 	}
 	return out
 }
 
 func vendorNamed(name string) (vendor, bool) {
-	for _, v := range vendors() {
+	for _, v := range knownVendors() {
 		if v.name == name {
 			return v, true
 		}
@@ -88,7 +88,7 @@ func vendorNamed(name string) (vendor, bool) {
 
 // vendorOf is the vendor whose own address a provider has.
 func vendorOf(p Provider) (vendor, bool) {
-	for _, v := range vendors() {
+	for _, v := range knownVendors() {
 		if sameURL(v.baseURL, p.BaseURL) {
 			return v, true
 		}
@@ -96,7 +96,7 @@ func vendorOf(p Provider) (vendor, bool) {
 	return vendor{}, false
 }
 
-func priced(input, cachedInput, output float64) Price {
+func newPrice(input, cachedInput, output float64) Price {
 	return Price{Input: &input, CachedInput: &cachedInput, Output: &output}
 }
 
@@ -106,7 +106,7 @@ func vendorAt(baseURL string) (vendor, bool) {
 	if err != nil || u.Scheme != "https" || u.Port() != "" && u.Port() != "443" {
 		return vendor{}, false
 	}
-	for _, v := range vendors() {
+	for _, v := range knownVendors() {
 		if own, err := url.Parse(v.baseURL); err == nil && strings.EqualFold(own.Hostname(), u.Hostname()) {
 			return v, true
 		}

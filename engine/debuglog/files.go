@@ -61,7 +61,7 @@ func (f *Files) Write(line []byte) (int, error) {
 			return len(line), nil
 		}
 	}
-	err := f.turn()
+	err := f.turnFile()
 	if err == nil && f.waiting != nil {
 		_, err = f.file.Write(f.waiting)
 		f.waiting = nil
@@ -72,7 +72,7 @@ func (f *Files) Write(line []byte) (int, error) {
 	}
 	if err != nil {
 		f.dead = true
-		return 0, errors.Join(err, f.close())
+		return 0, errors.Join(err, f.closeFile())
 	}
 	return len(line), nil
 }
@@ -82,10 +82,10 @@ func (f *Files) Close() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.dead = true
-	return f.close()
+	return f.closeFile()
 }
 
-func (f *Files) close() error {
+func (f *Files) closeFile() error {
 	if f.file == nil {
 		return nil
 	}
@@ -94,8 +94,8 @@ func (f *Files) close() error {
 	return file.Close()
 }
 
-// turn opens the file that the next line belongs into.
-func (f *Files) turn() error {
+// turnFile opens the file that the next line belongs into.
+func (f *Files) turnFile() error {
 	day := f.now().UTC().Format(time.DateOnly)
 	if f.file != nil && f.day == day {
 		info, err := f.file.Stat()
@@ -103,15 +103,15 @@ func (f *Files) turn() error {
 			return err
 		}
 	}
-	if err := f.close(); err != nil {
+	if err := f.closeFile(); err != nil {
 		return err
 	}
 	f.day = day
-	return f.open(day)
+	return f.openFirst(day)
 }
 
-// open opens the first file of a day that is not full.
-func (f *Files) open(day string) error {
+// openFirst opens the first file of a day that is not full.
+func (f *Files) openFirst(day string) error {
 	if err := os.Mkdir(f.dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
@@ -132,7 +132,7 @@ func (f *Files) open(day string) error {
 			}
 			continue
 		case info.Size() == 0:
-			f.prune()
+			f.pruneFiles()
 		}
 		f.file = file
 		return nil
@@ -148,8 +148,8 @@ func fileName(day string, n int) string {
 
 var logName = lazyregexp.New(`^(\d{4}-\d{2}-\d{2})(\.(\d{1,6}))?\.jsonl$`)
 
-// prune deletes files that are too old, and the oldest of too much.
-func (f *Files) prune() {
+// pruneFiles deletes files that are too old, and the oldest of too much.
+func (f *Files) pruneFiles() {
 	files, err := List(f.dir)
 	if err != nil {
 		return

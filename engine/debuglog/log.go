@@ -74,25 +74,25 @@ func (l *Logger) About(thread string) {
 // Info writes a record about something worth knowing in every run. The tag must be
 // a literal: eight characters that no other call has.
 func (l *Logger) Info(tag, msg string, attrs ...slog.Attr) {
-	l.log(slog.LevelInfo, tag, msg, attrs)
+	l.writeLine(slog.LevelInfo, tag, msg, attrs)
 }
 
 // Debug writes a record about details.
 func (l *Logger) Debug(tag, msg string, attrs ...slog.Attr) {
-	l.log(slog.LevelDebug, tag, msg, attrs)
+	l.writeLine(slog.LevelDebug, tag, msg, attrs)
 }
 
 // Failed writes a record about something that went wrong, or one of Info where err
 // is nil.
 func (l *Logger) Failed(err error, tag, msg string, attrs ...slog.Attr) {
 	if err == nil {
-		l.log(slog.LevelInfo, tag, msg, attrs)
+		l.writeLine(slog.LevelInfo, tag, msg, attrs)
 		return
 	}
-	l.log(slog.LevelWarn, tag, msg, append(slices.Clone(attrs), slog.String("error", err.Error())))
+	l.writeLine(slog.LevelWarn, tag, msg, append(slices.Clone(attrs), slog.String("error", err.Error())))
 }
 
-func (l *Logger) log(level slog.Level, tag, msg string, attrs []slog.Attr) {
+func (l *Logger) writeLine(level slog.Level, tag, msg string, attrs []slog.Attr) {
 	if l == nil || l.slog == nil || !l.slog.Enabled(context.Background(), level) {
 		return
 	}
@@ -173,19 +173,19 @@ func (h *handler) Handle(_ context.Context, r slog.Record) error {
 		red = *p
 	}
 	line := newLine(red)
-	line.add("time", r.Time.UTC().Format("2006-01-02T15:04:05.000Z"))
-	line.add("level", strings.ToLower(r.Level.String()))
+	line.addOwn("time", r.Time.UTC().Format("2006-01-02T15:04:05.000Z"))
+	line.addOwn("level", strings.ToLower(r.Level.String()))
 	i := slices.IndexFunc(attrs, func(a slog.Attr) bool { return a.Key == tagKey })
 	if i >= 0 {
-		line.add(tagKey, attrs[i].Value.String())
+		line.addOwn(tagKey, attrs[i].Value.String())
 		attrs = slices.Delete(attrs, i, i+1)
 	}
-	line.add("msg", r.Message)
-	line.add("pid", h.pid)
+	line.addOwn("msg", r.Message)
+	line.addOwn("pid", h.pid)
 	for _, a := range attrs {
-		line.attr(a.Key, a.Value)
+		line.addAttr(a.Key, a.Value)
 	}
-	b, err := line.bytes()
+	b, err := line.wholeLine()
 	if err != nil {
 		return err
 	}
@@ -203,8 +203,8 @@ type line struct {
 
 func newLine(red Redactor) *line { return &line{red: red} }
 
-// add writes a value that is this program's own.
-func (l *line) add(key string, v any) {
+// addOwn writes a value that is this program's own.
+func (l *line) addOwn(key string, v any) {
 	k, kerr := json.Marshal(key)
 	b, err := json.Marshal(v)
 	if err != nil || kerr != nil {
@@ -221,56 +221,56 @@ func (l *line) add(key string, v any) {
 	l.b.Write(b)
 }
 
-// attr writes a value that may come from anywhere: texts only without secrets.
-func (l *line) attr(key string, v slog.Value) {
+// addAttr writes a value that may come from anywhere: texts only without secrets.
+func (l *line) addAttr(key string, v slog.Value) {
 	v = v.Resolve()
 	switch v.Kind() {
 	case slog.KindInt64:
-		l.add(key, v.Int64())
+		l.addOwn(key, v.Int64())
 	case slog.KindUint64:
-		l.add(key, v.Uint64())
+		l.addOwn(key, v.Uint64())
 	case slog.KindBool:
-		l.add(key, v.Bool())
+		l.addOwn(key, v.Bool())
 	case slog.KindFloat64:
-		l.add(key, v.Float64())
+		l.addOwn(key, v.Float64())
 	case slog.KindDuration:
-		l.add(key, float64(v.Duration().Microseconds())/1000)
+		l.addOwn(key, float64(v.Duration().Microseconds())/1000)
 	case slog.KindTime:
-		l.add(key, v.Time().UTC().Format(time.RFC3339Nano))
+		l.addOwn(key, v.Time().UTC().Format(time.RFC3339Nano))
 	case slog.KindGroup:
 		for _, a := range v.Group() {
-			l.attr(key+"."+a.Key, a.Value)
+			l.addAttr(key+"."+a.Key, a.Value)
 		}
 	default:
-		l.text(key, v)
+		l.addText(key, v)
 	}
 }
 
-func (l *line) text(key string, v slog.Value) {
+func (l *line) addText(key string, v slog.Value) {
 	if own, ok := v.Any().(Own); ok {
-		l.add(key, string(own))
+		l.addOwn(key, string(own))
 		return
 	}
 	if list, ok := v.Any().([]string); ok {
 		out := []string{}
 		for _, s := range list[:min(len(list), maxAttrs)] {
-			clean, ok := l.clean(s)
+			clean, ok := l.cleanText(s)
 			if !ok {
 				return
 			}
 			out = append(out, clean)
 		}
-		l.add(key, out)
+		l.addOwn(key, out)
 		return
 	}
-	if clean, ok := l.clean(v.String()); ok {
-		l.add(key, clean)
+	if clean, ok := l.cleanText(v.String()); ok {
+		l.addOwn(key, clean)
 	}
 }
 
-// clean is a text without secrets, cut to size; ok is false where that can't be
+// cleanText is a text without secrets, cut to size; ok is false where that can't be
 // told. It is cut afterwards: half a secret would not be found.
-func (l *line) clean(s string) (string, bool) {
+func (l *line) cleanText(s string) (string, bool) {
 	if s == "" {
 		return "", true
 	}
@@ -294,10 +294,10 @@ func (l *line) clean(s string) (string, bool) {
 	return out, true
 }
 
-// bytes is the whole line.
-func (l *line) bytes() ([]byte, error) {
+// wholeLine is the whole line.
+func (l *line) wholeLine() ([]byte, error) {
 	if l.dropped > 0 {
-		l.add("unredacted", l.dropped)
+		l.addOwn("unredacted", l.dropped)
 	}
 	return []byte(l.b.String() + "}\n"), l.err
 }

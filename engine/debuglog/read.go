@@ -39,7 +39,7 @@ type Filter struct {
 	Tag    string
 }
 
-func (f Filter) takes(r Record) bool {
+func (f Filter) takesRecord(r Record) bool {
 	return !r.Time.Before(f.Since) && (f.Thread == "" || r.Thread == f.Thread) &&
 		(f.PID == 0 || r.PID == f.PID) && (f.Tag == "" || strings.EqualFold(r.Tag, f.Tag))
 }
@@ -74,7 +74,7 @@ func (r *Reader) Next(visit func(Record) error) error {
 		if x.Day < first || x.Size == r.done[x.Name] {
 			continue
 		}
-		if err := r.file(x.Name, visit); err != nil {
+		if err := r.readFile(x.Name, visit); err != nil {
 			return err
 		}
 	}
@@ -84,7 +84,7 @@ func (r *Reader) Next(visit func(Record) error) error {
 // maxLine is the longest line that is read: far more than is ever written.
 const maxLine = 1 << 20
 
-func (r *Reader) file(name string, visit func(Record) error) (err error) {
+func (r *Reader) readFile(name string, visit func(Record) error) (err error) {
 	file, err := os.Open(filepath.Join(r.dir, name))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil // cleaned away
@@ -106,12 +106,12 @@ func (r *Reader) file(name string, visit func(Record) error) (err error) {
 			return err
 		}
 		r.done[name] += int64(n)
-		rec, ok := parse(line)
+		rec, ok := parseLine(line)
 		if !ok {
 			r.Unreadable++
 			continue
 		}
-		if r.filter.takes(rec) {
+		if r.filter.takesRecord(rec) {
 			if err := visit(rec); err != nil {
 				return err
 			}
@@ -140,8 +140,8 @@ func readLine(in *bufio.Reader) (line []byte, n int, err error) {
 	}
 }
 
-// parse reads a line.
-func parse(line []byte) (Record, bool) {
+// parseLine reads a line.
+func parseLine(line []byte) (Record, bool) {
 	dec := json.NewDecoder(bytes.NewReader(line))
 	dec.UseNumber()
 	var r Record
@@ -158,7 +158,7 @@ func parse(line []byte) (Record, bool) {
 			return r, false
 		}
 		name, _ := key.(string)
-		r.put(name, v)
+		r.putField(name, v)
 	}
 	if _, err := dec.Token(); err != nil {
 		return r, false
@@ -169,7 +169,7 @@ func parse(line []byte) (Record, bool) {
 	return r, !r.Time.IsZero()
 }
 
-func (r *Record) put(key string, v any) {
+func (r *Record) putField(key string, v any) {
 	s, _ := v.(string)
 	switch key {
 	case "time":

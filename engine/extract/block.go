@@ -44,16 +44,16 @@ type candidate struct {
 // outside of code, a JSON object that begins the answer, what stands in code.
 func findBlock(text string, s *outputSchema) (*block, error) {
 	d := newDocument(text, s)
-	found := d.dashed()
+	found := d.dashedBlocks()
 	var missed error
 	for _, outside := range []bool{true, false} {
 		for i, c := range found {
-			if outside == (d.inCode[c.open] && !d.leads(c)) {
+			if outside == (d.inCode[c.open] && !d.isLeading(c)) {
 				continue
 			}
-			b, err := d.read(c)
+			b, err := d.parseCandidate(c)
 			if b != nil {
-				return d.only(b, found[i+1:])
+				return d.refuseDraft(b, found[i+1:])
 			}
 			if errors.Is(err, errOurs) {
 				return nil, unwrapOurs(err)
@@ -68,13 +68,13 @@ func findBlock(text string, s *outputSchema) (*block, error) {
 			}
 		}
 	}
-	for _, look := range []func() (*block, error){d.coded, d.proseJSON} {
+	for _, look := range []func() (*block, error){d.findCoded, d.proseJSON} {
 		if b, err := look(); b != nil || err != nil {
 			return b, err
 		}
 	}
 	if missed == nil {
-		missed = d.missing()
+		missed = d.explainMissing()
 	}
 	return nil, missed
 }
@@ -82,10 +82,10 @@ func findBlock(text string, s *outputSchema) (*block, error) {
 // maxLater is how many further blocks are held against the first.
 const maxLater = 20
 
-// only refuses a frontmatter that stands after prose when a later one has another
+// refuseDraft refuses a frontmatter that stands after prose when a later one has another
 // status: a draft and its correction look like that. At the beginning of an answer
 // the first one counts, whatever the report quotes.
-func (d *document) only(b *block, later []candidate) (*block, error) {
+func (d *document) refuseDraft(b *block, later []candidate) (*block, error) {
 	status := d.statusOf(b.fields)
 	if status == "" || strings.TrimSpace(b.before) == "" {
 		return b, nil
@@ -94,7 +94,7 @@ func (d *document) only(b *block, later []candidate) (*block, error) {
 		if d.inCode[c.open] {
 			continue
 		}
-		if other, _ := d.read(c); other != nil && d.statusOf(other.fields) != "" && d.statusOf(other.fields) != status {
+		if other, _ := d.parseCandidate(c); other != nil && d.statusOf(other.fields) != "" && d.statusOf(other.fields) != status {
 			return nil, &Error{Reason: ErrSyntax, Line: other.line, Detail: "two blocks between lines --- hold fields, and they differ: write the fields once, at the beginning"}
 		}
 	}
@@ -149,17 +149,17 @@ func newDocument(text string, s *outputSchema) *document {
 	return d
 }
 
-// dashed are the blocks between lines that are --- alone.
-func (d *document) dashed() []candidate {
+// dashedBlocks are the blocks between lines that are --- alone.
+func (d *document) dashedBlocks() []candidate {
 	var out []candidate
 	for i := d.first; i < len(d.lines) && len(out) < maxBlocks; i++ {
-		indent, ok := d.fence(i)
-		if !ok || indent > d.farthest() && i != d.begin {
+		indent, ok := d.dashLine(i)
+		if !ok || indent > d.maxIndent() && i != d.begin {
 			continue
 		}
 		c := candidate{open: i, from: i + 1, close: len(d.lines), indent: min(indent, d.indentBelow(i))}
 		for j := i + 1; j < len(d.lines); j++ {
-			if at, ok := d.fence(j); ok && at == c.indent {
+			if at, ok := d.dashLine(j); ok && at == c.indent {
 				c.close = j
 				break
 			}
@@ -183,28 +183,28 @@ func (d *document) indentBelow(fence int) int {
 	return 0
 }
 
-// farthest is how far a fence may be indented that does not begin the answer: as
+// maxIndent is how far a fence may be indented that does not begin the answer: as
 // Markdown allows, up to three spaces, and further where nothing else is found.
-func (d *document) farthest() int {
+func (d *document) maxIndent() int {
 	if d.schema.loose {
 		return 16
 	}
 	return 3
 }
 
-// fence says whether a line is --- alone, and how far it is indented.
-func (d *document) fence(i int) (indent int, ok bool) {
+// dashLine says whether a line is --- alone, and how far it is indented.
+func (d *document) dashLine(i int) (indent int, ok bool) {
 	line := d.lines[i]
 	if !strings.Contains(line, "---") || d.hidden[i] {
 		return 0, false
 	}
 	trimmed := strings.TrimLeft(line, " ")
 	indent = len(line) - len(trimmed)
-	return indent, strings.TrimFunc(trimmed, invisible) == "---"
+	return indent, strings.TrimFunc(trimmed, isInvisible) == "---"
 }
 
-// invisible are the characters that nobody sees beside a line ---.
-func invisible(r rune) bool {
+// isInvisible are the characters that nobody sees beside a line ---.
+func isInvisible(r rune) bool {
 	switch r {
 	case ' ', '\t', '\r', '\u00a0', '\u200b', '\u2060', '\ufeff':
 		return true
@@ -212,8 +212,8 @@ func invisible(r rune) bool {
 	return false
 }
 
-// leads says whether nothing but the line of a code fence stands before a block.
-func (d *document) leads(c candidate) bool {
+// isLeading says whether nothing but the line of a code fence stands before a block.
+func (d *document) isLeading(c candidate) bool {
 	if !c.wrapped {
 		return false
 	}
@@ -236,15 +236,15 @@ func unwrapOurs(err error) error {
 	return err
 }
 
-// read parses a candidate. The error of one that is not certainly the frontmatter
+// parseCandidate parses a candidate. The error of one that is not certainly the frontmatter
 // is only what to say when there is no other.
-func (d *document) read(c candidate) (*block, error) {
+func (d *document) parseCandidate(c candidate) (*block, error) {
 	from, to := c.from, c.to
 	if !c.fence {
 		from, to = stripCode(d.lines, from, to)
 	}
-	lines, straight := dedent(d.lines[from:to], c.indent)
-	lines = d.schema.tidy(lines)
+	lines, straight := dedentLines(d.lines[from:to], c.indent)
+	lines = d.schema.tidyLines(lines)
 	ours := straight && d.looksOurs(lines)
 	fail := func(reason error, line int, detail string) (*block, error) {
 		e := &Error{Reason: reason, Line: line, Detail: detail}
@@ -254,16 +254,16 @@ func (d *document) read(c candidate) (*block, error) {
 		return nil, e
 	}
 	if c.close == len(d.lines) {
-		if almost := d.missing(); !ours && almost.Line > 0 && almost.Line <= c.open {
+		if almost := d.explainMissing(); !ours && almost.Line > 0 && almost.Line <= c.open {
 			return nil, almost
 		}
 		if !ours {
 			return fail(ErrMissing, c.open+1, "one line is --- alone; the fields need one before and one after them")
 		}
-		return fail(ErrUnclosed, c.open+1, d.unclosed(c))
+		return fail(ErrUnclosed, c.open+1, d.explainUnclosed(c))
 	}
 	text := strings.Join(lines, "\n")
-	if !d.schema.mentioned(text) {
+	if !d.schema.isMentioned(text) {
 		return fail(ErrMissing, c.open+1, "none of the fields between the lines --- is in the schema")
 	}
 	if len(text) > MaxBlock {
@@ -271,14 +271,14 @@ func (d *document) read(c candidate) (*block, error) {
 	}
 	it, err := tree.Parse(text)
 	if err != nil {
-		it, err = d.schema.repair(lines, err)
+		it, err = d.schema.repairLines(lines, err)
 	}
 	if err != nil {
 		e := (*tree.SyntaxError)(nil)
 		if !errors.As(err, &e) {
 			e = &tree.SyntaxError{Detail: err.Error()}
 		}
-		return fail(ErrSyntax, from+max(e.Line, 1), e.Detail+hint(e.Detail, lines))
+		return fail(ErrSyntax, from+max(e.Line, 1), e.Detail+hintFor(e.Detail, lines))
 	}
 	if it == nil || it.Kind != tree.Mapping {
 		return fail(ErrMissing, c.open+1, "what stands between the lines --- is no list of fields (name: value)")
@@ -286,16 +286,16 @@ func (d *document) read(c candidate) (*block, error) {
 	if !d.schema.anyField(it) {
 		return fail(ErrMissing, c.open+1, "none of the fields between the lines --- is in the schema")
 	}
-	return d.block(c, it, from+1), nil
+	return d.newBlock(c, it, from+1), nil
 }
 
-func (d *document) block(c candidate, it *tree.Item, line int) *block {
+func (d *document) newBlock(c candidate, it *tree.Item, line int) *block {
 	before, after := d.lines[d.first:c.open], d.lines[min(c.close+1, len(d.lines)):]
 	if c.wrapped {
 		before = before[:len(before)-1]
 		after = closeCode(after)
 	}
-	before, after = unwrapTags(d.shown(before), after)
+	before, after = unwrapTags(d.visibleLines(before), after)
 	return &block{fields: it, line: line, before: strings.Join(before, "\n"), after: strings.Join(after, "\n")}
 }
 
@@ -309,30 +309,30 @@ func (d *document) looksOurs(lines []string) bool {
 		}
 		name, _, ok := strings.Cut(l, ":")
 		name = strings.Trim(strings.TrimLeft(strings.TrimSpace(name), "{"), " \t\"'")
-		if ok && len(d.schema.fields) > 0 && d.schema.names(name) {
+		if ok && len(d.schema.fields) > 0 && d.schema.hasField(name) {
 			return true
 		}
 	}
 	return false
 }
 
-// mentioned is a quick look before the text is parsed.
-func (s *outputSchema) mentioned(text string) bool {
+// isMentioned is a quick look before the text is parsed.
+func (s *outputSchema) isMentioned(text string) bool {
 	return len(s.fields) == 0 || s.loose || slices.ContainsFunc(s.fields, func(name string) bool { return strings.Contains(text, name) })
 }
 
 func (s *outputSchema) anyField(it *tree.Item) bool {
 	for _, k := range it.Keys {
-		if s.names(k) {
+		if s.hasField(k) {
 			return true
 		}
 	}
 	return false
 }
 
-// dedent takes the indentation of the opening line off every line; straight is
+// dedentLines takes the indentation of the opening line off every line; straight is
 // false where a line has less.
-func dedent(lines []string, indent int) (out []string, straight bool) {
+func dedentLines(lines []string, indent int) (out []string, straight bool) {
 	if indent == 0 {
 		return lines, true
 	}
@@ -391,17 +391,17 @@ func closeCode(lines []string) []string {
 	return lines
 }
 
-// coded reads a code fence that holds nothing but the fields. Two that say
+// findCoded reads a code fence that holds nothing but the fields. Two that say
 // different things are an error: one of them may be an example.
-func (d *document) coded() (*block, error) {
+func (d *document) findCoded() (*block, error) {
 	var found *block
 	var source string
-	for _, c := range d.fences() {
-		b, err := d.read(c)
+	for _, c := range d.codeFences() {
+		b, err := d.parseCandidate(c)
 		if errors.Is(err, errOurs) {
 			return nil, unwrapOurs(err)
 		}
-		if err != nil || !d.complete(b.fields) {
+		if err != nil || !d.isComplete(b.fields) {
 			continue
 		}
 		text := strings.TrimSpace(strings.Join(d.lines[c.from:c.to], "\n"))
@@ -419,18 +419,18 @@ func (d *document) coded() (*block, error) {
 	return found, nil
 }
 
-// complete says whether a mapping has the field that makes it an output: the
+// isComplete says whether a mapping has the field that makes it an output: the
 // status, or, without one in the schema, any.
-func (d *document) complete(it *tree.Item) bool {
+func (d *document) isComplete(it *tree.Item) bool {
 	key := d.schema.statusKey()
 	if key == "" {
 		return len(d.schema.fields) > 0
 	}
-	return slices.ContainsFunc(it.Keys, func(k string) bool { return k == key || d.schema.loose && folded(k) == folded(key) })
+	return slices.ContainsFunc(it.Keys, func(k string) bool { return k == key || d.schema.loose && foldName(k) == foldName(key) })
 }
 
-// fences are the code fences whose language may be that of fields.
-func (d *document) fences() []candidate {
+// codeFences are the code fences whose language may be that of fields.
+func (d *document) codeFences() []candidate {
 	var out []candidate
 	for i := d.first; i < len(d.lines) && len(out) < maxBlocks; i++ {
 		m := codeFence(d.lines[i])

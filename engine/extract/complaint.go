@@ -47,7 +47,7 @@ fields as YAML (text with special characters in quotes), then again a line that
 is --- alone, then your report in Markdown. No code fence around it.
 `)
 	if schemaErr == nil {
-		b.WriteString("\nExample (put your own values):\n\n" + s.example(allowed))
+		b.WriteString("\nExample (put your own values):\n\n" + s.exampleAnswer(allowed))
 	}
 	return b.String()
 }
@@ -79,34 +79,34 @@ func problemText(p node.Problem) string {
 	return tree.Clip(name, 80) + ": " + tree.Clip(p.Message, 200)
 }
 
-// example is a small answer that fits the schema, with the first allowed status.
-func (s *outputSchema) example(allowed []string) string {
+// exampleAnswer is a small answer that fits the schema, with the first allowed status.
+func (s *outputSchema) exampleAnswer(allowed []string) string {
 	of := &tree.Item{Kind: tree.Mapping}
 	var lines []string
 	if key := s.statusKey(); key != "" {
 		status := ""
 		if len(allowed) > 0 {
 			status = allowed[0]
-		} else if p, ok := part(s.root, nil, property(key)); ok {
-			status, _ = sample(p, key, 0).(string)
+		} else if p, ok := partSchema(s.root, nil, pickProperty(key)); ok {
+			status, _ = sampleValue(p, key, 0).(string)
 		}
 		of.Keys, of.Kids = []string{key}, []*tree.Item{{Text: status}}
-		lines = append(lines, line(key, status))
+		lines = append(lines, exampleLine(key, status))
 	}
 	for _, name := range s.fields {
-		if slices.Contains(of.Keys, name) || !required(s.root, of, name) {
+		if slices.Contains(of.Keys, name) || !isRequired(s.root, of, name) {
 			continue
 		}
-		p, ok := part(s.root, of, property(name))
+		p, ok := partSchema(s.root, of, pickProperty(name))
 		if !ok {
 			p = map[string]any{}
 		}
-		lines = append(lines, line(name, sample(p, name, 0)))
+		lines = append(lines, exampleLine(name, sampleValue(p, name, 0)))
 	}
 	return "---\n" + strings.Join(lines, "\n") + "\n---\nYour report in Markdown.\n"
 }
 
-func line(name string, value any) string {
+func exampleLine(name string, value any) string {
 	if text, ok := value.(string); ok && plainText(text) {
 		return name + ": " + text
 	}
@@ -124,13 +124,13 @@ func plainText(text string) bool {
 		it.Kids[0].Text == text && it.Kids[0].Natural() == any(text)
 }
 
-// sample is a value that fits a schema, as far as its type and its list of values
+// sampleValue is a value that fits a schema, as far as its type and its list of values
 // tell.
-func sample(s map[string]any, name string, depth int) any {
-	if values, ok := enums(s); ok && len(values) > 0 {
+func sampleValue(s map[string]any, name string, depth int) any {
+	if values, ok := enumValues(s); ok && len(values) > 0 {
 		return values[0]
 	}
-	fits := allowed(s)
+	fits := allowedKinds(s)
 	switch {
 	case fits&kindString != 0:
 		return "<" + name + ">"
@@ -141,18 +141,18 @@ func sample(s map[string]any, name string, depth int) any {
 	case fits&kindBoolean != 0:
 		return true
 	case fits&kindArray != 0 && depth < 3:
-		p, ok := part(s, nil, items)
+		p, ok := partSchema(s, nil, pickItems)
 		if !ok {
 			return []any{}
 		}
-		return []any{sample(p, name, depth+1)}
+		return []any{sampleValue(p, name, depth+1)}
 	case fits&kindObject != 0 && depth < 3:
 		names := map[string]bool{}
 		fieldNames(s, names)
 		out := map[string]any{}
 		for _, n := range slices.Sorted(maps.Keys(names)) {
-			if p, ok := part(s, nil, property(n)); ok && required(s, nil, n) {
-				out[n] = sample(p, n, depth+1)
+			if p, ok := partSchema(s, nil, pickProperty(n)); ok && isRequired(s, nil, n) {
+				out[n] = sampleValue(p, n, depth+1)
 			}
 		}
 		return out

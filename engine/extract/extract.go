@@ -113,25 +113,25 @@ func Frontmatter(text string, schema any) (Result, error) {
 	if len(text) > MaxText {
 		return Result{}, &Error{Reason: ErrTooLarge, Detail: fmt.Sprintf("it has %d bytes, the limit is %d", len(text), MaxText)}
 	}
-	b, err := s.find(cleanText(text))
+	b, err := s.findBlock(cleanText(text))
 	if err != nil {
 		return Result{}, err
 	}
-	s.rename(b.fields)
+	s.renameKeys(b.fields)
 	output, _ := s.fitObject(b.fields, s.root).(map[string]any)
-	if err := s.validate(output, b.line); err != nil {
+	if err := s.validateOutput(output, b.line); err != nil {
 		return Result{}, err
 	}
 	body := trimBlank(b.after)
 	if body == "" {
 		body = trimBlank(b.before)
 	}
-	return Result{Output: output, Body: body, Status: s.status(output)}, nil
+	return Result{Output: output, Body: body, Status: s.statusOf(output)}, nil
 }
 
-// find looks for the frontmatter by the exact names of fields, and where there is
+// findBlock looks for the frontmatter by the exact names of fields, and where there is
 // none, by names that differ in case and signs ("status" for "$status").
-func (s *outputSchema) find(text string) (*block, error) {
+func (s *outputSchema) findBlock(text string) (*block, error) {
 	b, err := findBlock(text, s)
 	if !errors.Is(err, ErrMissing) {
 		return b, err

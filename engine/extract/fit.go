@@ -10,16 +10,16 @@ import (
 // properties, each fitted to its own schema.
 func (s *outputSchema) fitObject(it *tree.Item, schema map[string]any) any {
 	out := make(map[string]any, len(it.Keys))
-	open := !declares(schema)
+	open := !declaresFields(schema)
 	for i, k := range it.Keys {
-		p, ok := part(schema, it, property(k))
+		p, ok := partSchema(schema, it, pickProperty(k))
 		switch {
 		case open:
 			p = map[string]any{}
 		case !ok:
 			continue
 		}
-		v, keep := s.fit(it.Kids[i], p, required(schema, it, k))
+		v, keep := s.fitValue(it.Kids[i], p, isRequired(schema, it, k))
 		if keep {
 			out[k] = v
 		}
@@ -27,11 +27,11 @@ func (s *outputSchema) fitObject(it *tree.Item, schema map[string]any) any {
 	return out
 }
 
-// fit turns one value into what its schema leaves as the only reading, or into
+// fitValue turns one value into what its schema leaves as the only reading, or into
 // what it means by itself. keep is false where it stands for "nothing" in a field
 // that need not be there.
-func (s *outputSchema) fit(it *tree.Item, schema map[string]any, needed bool) (v any, keep bool) {
-	fits := allowed(schema)
+func (s *outputSchema) fitValue(it *tree.Item, schema map[string]any, needed bool) (v any, keep bool) {
+	fits := allowedKinds(schema)
 	switch it.Kind {
 	case tree.Mapping:
 		if text, ok := brokenText(it, fits); ok {
@@ -49,9 +49,9 @@ func (s *outputSchema) fit(it *tree.Item, schema map[string]any, needed bool) (v
 		return fitEnum(text, schema), true
 	}
 	if kindOf(v)&fits != 0 {
-		return exact(it, v, fits), true
+		return exactText(it, v, fits), true
 	}
-	if inner, ok := s.unpack(it, fits, schema); ok {
+	if inner, ok := s.unpackText(it, fits, schema); ok {
 		return inner, true
 	}
 	if v, ok := onlyReading(it.Text, fits); ok {
@@ -73,21 +73,21 @@ func brokenText(it *tree.Item, fits kinds) (string, bool) {
 }
 
 func (s *outputSchema) fitList(it *tree.Item, schema map[string]any) any {
-	p, ok := part(schema, it, items)
+	p, ok := partSchema(schema, it, pickItems)
 	if !ok {
 		p = map[string]any{}
 	}
 	out := make([]any, 0, len(it.Kids))
 	for _, kid := range it.Kids {
-		v, _ := s.fit(kid, p, true)
+		v, _ := s.fitValue(kid, p, true)
 		out = append(out, v)
 	}
 	return out
 }
 
-// exact keeps the text of a number that no float64 holds, such as a long id,
+// exactText keeps the text of a number that no float64 holds, such as a long id,
 // wherever text fits as well.
-func exact(it *tree.Item, v any, fits kinds) any {
+func exactText(it *tree.Item, v any, fits kinds) any {
 	if _, float := v.(float64); float && fits&kindString != 0 && tree.IsInteger(it.Text) {
 		return it.Text
 	}
@@ -103,8 +103,8 @@ func fitNothing(it *tree.Item, schema map[string]any, needed bool) (any, bool) {
 	if it.Text != "" { // null was written, and something is demanded: not the same
 		return nil, true
 	}
-	fits := allowed(schema)
-	_, limited := enums(schema)
+	fits := allowedKinds(schema)
+	_, limited := enumValues(schema)
 	switch {
 	case fits == kindString && !limited:
 		return "", true
@@ -118,7 +118,7 @@ func fitNothing(it *tree.Item, schema map[string]any, needed bool) (any, bool) {
 // differ in case and outer space, else in the signs that models put around words
 // ("**approved**.", “approved”) and between them (needs-review).
 func fitEnum(text string, schema map[string]any) string {
-	values, ok := enums(schema)
+	values, ok := enumValues(schema)
 	if !ok {
 		return text
 	}
@@ -152,19 +152,19 @@ func bareWord(s string) string {
 	return strings.NewReplacer("-", "_", " ", "_").Replace(s)
 }
 
-// unpack reads a text as the list or mapping that the schema demands: JSON in
+// unpackText reads a text as the list or mapping that the schema demands: JSON in
 // quotes, or a single name where a list of names is wanted.
-func (s *outputSchema) unpack(it *tree.Item, fits kinds, schema map[string]any) (any, bool) {
+func (s *outputSchema) unpackText(it *tree.Item, fits kinds, schema map[string]any) (any, bool) {
 	switch fits &^ kindNull {
 	case kindArray:
 		if inner, ok := tree.ParseText(it.Text, '['); ok {
 			return s.fitList(inner, schema), true
 		}
-		p, ok := part(schema, it, items)
-		if !ok || allowed(p) != kindString || strings.ContainsAny(it.Text, ",;\n[]{}") {
+		p, ok := partSchema(schema, it, pickItems)
+		if !ok || allowedKinds(p) != kindString || strings.ContainsAny(it.Text, ",;\n[]{}") {
 			return nil, false
 		}
-		v, _ := s.fit(it, p, true)
+		v, _ := s.fitValue(it, p, true)
 		return []any{v}, true
 	case kindObject:
 		if inner, ok := tree.ParseText(it.Text, '{'); ok {
@@ -184,7 +184,7 @@ func onlyReading(text string, fits kinds) (any, bool) {
 	if n, ok := tree.Number(trimmed); ok && kindOf(n)&fits != 0 {
 		readings = append(readings, n)
 	}
-	if b, ok := boolean(trimmed); ok && fits&kindBoolean != 0 {
+	if b, ok := parseBool(trimmed); ok && fits&kindBoolean != 0 {
 		readings = append(readings, b)
 	}
 	if fits&kindNull != 0 && (trimmed == "" || strings.EqualFold(trimmed, "null") || trimmed == "~") {
@@ -196,7 +196,7 @@ func onlyReading(text string, fits kinds) (any, bool) {
 	return readings[0], true
 }
 
-func boolean(text string) (value, ok bool) {
+func parseBool(text string) (value, ok bool) {
 	switch strings.ToLower(text) {
 	case "true", "yes", "on":
 		return true, true

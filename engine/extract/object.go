@@ -78,7 +78,7 @@ func (d *document) proseJSON() (*block, error) {
 		}
 		tries++
 		it, rest, err := tree.ParseJSON(text[start:])
-		if err != nil || !d.complete(it) || len(text)-start-len(rest) > MaxBlock {
+		if err != nil || !d.isComplete(it) || len(text)-start-len(rest) > MaxBlock {
 			continue
 		}
 		object := text[start : len(text)-len(rest)]
@@ -86,7 +86,7 @@ func (d *document) proseJSON() (*block, error) {
 			return nil, &Error{Reason: ErrSyntax, Line: i + 1, Detail: "two JSON objects hold fields, and they differ: write the fields once, between lines that are ---"}
 		}
 		if found == nil {
-			found, source = &block{fields: it, line: i + 1, before: strings.Join(d.shown(d.lines[d.first:i]), "\n"), after: rest}, object
+			found, source = &block{fields: it, line: i + 1, before: strings.Join(d.visibleLines(d.lines[d.first:i]), "\n"), after: rest}, object
 		}
 	}
 	return found, nil

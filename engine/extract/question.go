@@ -58,7 +58,7 @@ Answer with one JSON object and nothing else:
 		if key == "" {
 			key = "$status"
 		}
-		fmt.Fprintf(&b, "\n%q is the outcome that the report itself claims for its work. It must be one of: %s.\n", key, strings.Join(quoted(q.Statuses), ", "))
+		fmt.Fprintf(&b, "\n%q is the outcome that the report itself claims for its work. It must be one of: %s.\n", key, strings.Join(quoteAll(q.Statuses), ", "))
 		if q.StatusOptional {
 			b.WriteString("Where the report claims none of them, leave it out.\n")
 		}
@@ -71,12 +71,12 @@ Where the report does not say what a field needs, leave the field out if the sch
 
 {"fields": null, "problem": "what the report does not say"}
 `)
-	report := strings.ReplaceAll(q.shown(), q.Fence, "[…]")
+	report := strings.ReplaceAll(q.shownReport(), q.Fence, "[…]")
 	return b.String(), fmt.Sprintf("----- BEGIN %s -----\n%s\n----- END %[1]s -----", q.Fence, report), nil
 }
 
-// shown is the report, or its two ends where it is too long.
-func (q Question) shown() string {
+// shownReport is the report, or its two ends where it is too long.
+func (q Question) shownReport() string {
 	text, room := cleanText(q.Report), maxReport
 	if q.Room > 0 {
 		room = min(room, q.Room)
@@ -89,7 +89,7 @@ func (q Question) shown() string {
 	return fmt.Sprintf("%s\n\n[… %d bytes are left out here …]\n\n%s", head, len(text)-len(head)-len(tail), tail)
 }
 
-func quoted(list []string) []string {
+func quoteAll(list []string) []string {
 	out := make([]string, len(list))
 	for i, s := range list {
 		out[i] = fmt.Sprintf("%q", s)
@@ -130,20 +130,20 @@ func (q Question) Reply(text string) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	fields, err := unwrap(it)
+	fields, err := unwrapFields(it)
 	if err != nil {
 		return Result{}, err
 	}
 	r := Result{Body: trimBlank(cleanText(q.Report))}
-	if reason, asks := question(fields); q.Suspends && asks {
+	if reason, asks := suspendReason(fields); q.Suspends && asks {
 		r.Output, r.Status = map[string]any{"$status": suspendStatus, "reason": reason}, suspendStatus
 		return r, nil
 	}
 	r.Output, _ = s.fitObject(fields, s.root).(map[string]any)
-	if err := s.validate(r.Output, 0); err != nil {
+	if err := s.validateOutput(r.Output, 0); err != nil {
 		return Result{}, err
 	}
-	r.Status = s.status(r.Output)
+	r.Status = s.statusOf(r.Output)
 	if len(q.Statuses) > 0 && !(r.Status == "" && q.StatusOptional) {
 		err = CheckStatus(r.Status, q.Statuses)
 	}
@@ -172,9 +172,9 @@ func replyObject(text string) (*tree.Item, error) {
 	return it, nil
 }
 
-// unwrap takes the fields out of {"fields", "problem"}. Models that leave the
+// unwrapFields takes the fields out of {"fields", "problem"}. Models that leave the
 // wrapping away are understood as well.
-func unwrap(it *tree.Item) (*tree.Item, error) {
+func unwrapFields(it *tree.Item) (*tree.Item, error) {
 	at := slices.Index(it.Keys, "fields")
 	for _, k := range it.Keys {
 		if k != "fields" && k != "problem" {
@@ -191,8 +191,8 @@ func unwrap(it *tree.Item) (*tree.Item, error) {
 	return nil, &Error{Reason: ErrUnsaid, Detail: detail}
 }
 
-// question is the reason of fields that ask for a person.
-func question(fields *tree.Item) (reason string, asks bool) {
+// suspendReason is the reason of fields that ask for a person.
+func suspendReason(fields *tree.Item) (reason string, asks bool) {
 	for i, k := range fields.Keys {
 		switch {
 		case fields.Kids[i].Kind != tree.Scalar:

@@ -41,7 +41,7 @@ func compileSchema(schema any) (*outputSchema, error) {
 		return nil, &Error{Reason: ErrSchema, Detail: err.Error()}
 	}
 	root, ok := normal.(map[string]any)
-	if !ok || allowed(root)&kindObject == 0 {
+	if !ok || allowedKinds(root)&kindObject == 0 {
 		return nil, &Error{Reason: ErrSchema, Detail: "the output of a role must be an object"}
 	}
 	compiled, err := node.Compile(root)
@@ -56,16 +56,16 @@ func compileSchema(schema any) (*outputSchema, error) {
 	}
 	slices.Sort(s.fields)
 	for _, f := range s.fields {
-		if _, several := s.folds[folded(f)]; several {
-			s.folds[folded(f)] = ""
+		if _, several := s.folds[foldName(f)]; several {
+			s.folds[foldName(f)] = ""
 			continue
 		}
-		s.folds[folded(f)] = f
+		s.folds[foldName(f)] = f
 	}
 	return s, nil
 }
 
-func (s *outputSchema) validate(output map[string]any, line int) error {
+func (s *outputSchema) validateOutput(output map[string]any, line int) error {
 	err := s.compiled.Validate(output)
 	if err == nil {
 		return nil
@@ -79,8 +79,8 @@ func (s *outputSchema) validate(output map[string]any, line int) error {
 	return out
 }
 
-// status is the field that the graph goes by.
-func (s *outputSchema) status(output map[string]any) string {
+// statusOf is the field that the graph goes by.
+func (s *outputSchema) statusOf(output map[string]any) string {
 	key := s.statusKey()
 	if key == "" {
 		key = "$status"
@@ -108,20 +108,20 @@ func (s *outputSchema) statusKey() string {
 	return ""
 }
 
-// names says whether a field belongs to this schema.
-func (s *outputSchema) names(field string) bool {
+// hasField says whether a field belongs to this schema.
+func (s *outputSchema) hasField(field string) bool {
 	if len(s.fields) == 0 {
 		return true
 	}
 	if _, found := slices.BinarySearch(s.fields, field); found || !s.loose {
 		return found
 	}
-	return s.meant(field) != ""
+	return s.fieldMeant(field) != ""
 }
 
-// folded is a name without what models change in names: case, "$", "_", "-" and
+// foldName is a name without what models change in names: case, "$", "_", "-" and
 // spaces.
-func folded(name string) string {
+func foldName(name string) string {
 	return strings.ToLower(strings.Map(func(r rune) rune {
 		if strings.ContainsRune("$_- ", r) {
 			return -1
@@ -130,27 +130,27 @@ func folded(name string) string {
 	}, name))
 }
 
-// meant is the one field that a name stands for which is none itself; empty where
+// fieldMeant is the one field that a name stands for which is none itself; empty where
 // that is not certain.
-func (s *outputSchema) meant(name string) string {
+func (s *outputSchema) fieldMeant(name string) string {
 	if len(name) > maxFieldName {
 		return ""
 	}
-	return s.folds[folded(name)]
+	return s.folds[foldName(name)]
 }
 
 // maxFieldName bounds the names that are compared with fields, in bytes.
 const maxFieldName = 200
 
-// rename gives the keys of an answer the names of the fields that they stand for,
+// renameKeys gives the keys of an answer the names of the fields that they stand for,
 // unless that field is there as well, or two keys stand for it.
-func (s *outputSchema) rename(it *tree.Item) {
+func (s *outputSchema) renameKeys(it *tree.Item) {
 	taken := map[string]int{}
 	to := make([]string, len(it.Keys))
 	for i, k := range it.Keys {
 		to[i] = k
-		if _, known := part(s.root, it, property(k)); !known {
-			if f := s.meant(k); f != "" {
+		if _, known := partSchema(s.root, it, pickProperty(k)); !known {
+			if f := s.fieldMeant(k); f != "" {
 				to[i] = f
 			}
 		}
@@ -163,8 +163,8 @@ func (s *outputSchema) rename(it *tree.Item) {
 	}
 }
 
-// branches are the schemas that hold together with s, or in its place.
-func branches(s map[string]any, keywords ...string) []map[string]any {
+// branchSchemas are the schemas that hold together with s, or in its place.
+func branchSchemas(s map[string]any, keywords ...string) []map[string]any {
 	var out []map[string]any
 	for _, k := range keywords {
 		switch v := s[k].(type) {
@@ -187,13 +187,13 @@ func fieldNames(s map[string]any, into map[string]bool) {
 			into[name] = true
 		}
 	}
-	for _, b := range branches(s, "allOf", "anyOf", "oneOf", "if", "then", "else") {
+	for _, b := range branchSchemas(s, "allOf", "anyOf", "oneOf", "if", "then", "else") {
 		fieldNames(b, into)
 	}
 }
 
-// allowed is which types fit a schema; a wider answer only means less coercion.
-func allowed(s map[string]any) kinds {
+// allowedKinds is which types fit a schema; a wider answer only means less coercion.
+func allowedKinds(s map[string]any) kinds {
 	out := anyKind
 	switch t := s["type"].(type) {
 	case string:
@@ -212,14 +212,14 @@ func allowed(s map[string]any) kinds {
 		}
 		out &= of
 	}
-	for _, b := range branches(s, "allOf") {
-		out &= allowed(b)
+	for _, b := range branchSchemas(s, "allOf") {
+		out &= allowedKinds(b)
 	}
 	for _, k := range []string{"anyOf", "oneOf"} {
-		if bs := branches(s, k); len(bs) > 0 {
+		if bs := branchSchemas(s, k); len(bs) > 0 {
 			var of kinds
 			for _, b := range bs {
-				of |= allowed(b)
+				of |= allowedKinds(b)
 			}
 			out &= of
 		}
@@ -277,21 +277,21 @@ func enumOf(s map[string]any) ([]any, bool) {
 	return list, ok
 }
 
-// enums is the list of values that fit a schema, where it names all of them.
-func enums(s map[string]any) ([]any, bool) {
+// enumValues is the list of values that fit a schema, where it names all of them.
+func enumValues(s map[string]any) ([]any, bool) {
 	if list, ok := enumOf(s); ok {
 		return list, true
 	}
-	for _, b := range branches(s, "allOf") {
-		if list, ok := enums(b); ok {
+	for _, b := range branchSchemas(s, "allOf") {
+		if list, ok := enumValues(b); ok {
 			return list, true
 		}
 	}
 	for _, k := range []string{"anyOf", "oneOf"} {
-		bs := branches(s, k)
+		bs := branchSchemas(s, k)
 		var all []any
 		for _, b := range bs {
-			list, ok := enums(b)
+			list, ok := enumValues(b)
 			if !ok {
 				bs = nil
 				break
@@ -308,29 +308,29 @@ func enums(s map[string]any) ([]any, bool) {
 // picker takes from one schema object what it says about a part of a value.
 type picker func(s map[string]any) (map[string]any, bool)
 
-// part is everything that a schema says about a part of the mapping it describes,
+// partSchema is everything that a schema says about a part of the mapping it describes,
 // as one schema. Alternatives that the mapping rules out by a constant (its
 // status) don't count.
-func part(s map[string]any, of *tree.Item, pick picker) (map[string]any, bool) {
+func partSchema(s map[string]any, of *tree.Item, pick picker) (map[string]any, bool) {
 	var all []any
 	if p, ok := pick(s); ok {
 		all = append(all, p)
 	}
-	for _, b := range branches(s, "allOf") {
-		if p, ok := part(b, of, pick); ok {
+	for _, b := range branchSchemas(s, "allOf") {
+		if p, ok := partSchema(b, of, pick); ok {
 			all = append(all, p)
 		}
 	}
-	for _, b := range branches(s, "if", "then", "else") {
-		if p, ok := part(b, of, pick); ok { // it may hold or not
+	for _, b := range branchSchemas(s, "if", "then", "else") {
+		if p, ok := partSchema(b, of, pick); ok { // it may hold or not
 			all = append(all, map[string]any{"anyOf": []any{p, map[string]any{}}})
 		}
 	}
 	for _, k := range []string{"anyOf", "oneOf"} {
-		bs := compatible(branches(s, k), of)
+		bs := compatibleBranches(branchSchemas(s, k), of)
 		var either []any
 		for _, b := range bs {
-			if p, ok := part(b, of, pick); ok {
+			if p, ok := partSchema(b, of, pick); ok {
 				either = append(either, p)
 			}
 		}
@@ -351,9 +351,9 @@ func part(s map[string]any, of *tree.Item, pick picker) (map[string]any, bool) {
 	return map[string]any{"allOf": all}, true
 }
 
-// compatible drops the alternatives that a mapping can't be: those with another
+// compatibleBranches drops the alternatives that a mapping can't be: those with another
 // constant for one of its fields. When none is left, the schema says so later.
-func compatible(bs []map[string]any, of *tree.Item) []map[string]any {
+func compatibleBranches(bs []map[string]any, of *tree.Item) []map[string]any {
 	if of == nil || of.Kind != tree.Mapping {
 		return bs
 	}
@@ -370,7 +370,7 @@ func compatible(bs []map[string]any, of *tree.Item) []map[string]any {
 }
 
 func couldBe(s map[string]any, of *tree.Item) bool {
-	if allowed(s)&kindObject == 0 {
+	if allowedKinds(s)&kindObject == 0 {
 		return false
 	}
 	props, _ := s["properties"].(map[string]any)
@@ -379,7 +379,7 @@ func couldBe(s map[string]any, of *tree.Item) bool {
 		if !ok || of.Kids[i].Kind != tree.Scalar {
 			continue
 		}
-		if list, ok := enums(p); ok && !slices.ContainsFunc(list, func(v any) bool {
+		if list, ok := enumValues(p); ok && !slices.ContainsFunc(list, func(v any) bool {
 			return bareWord(of.Kids[i].Text) == bareWord(textOf(v))
 		}) {
 			return false
@@ -396,8 +396,8 @@ func textOf(v any) string {
 	return fmt.Sprint(v)
 }
 
-// property picks what a schema says about one field.
-func property(name string) picker {
+// pickProperty picks what a schema says about one field.
+func pickProperty(name string) picker {
 	return func(s map[string]any) (map[string]any, bool) {
 		if props, ok := s["properties"].(map[string]any); ok {
 			if p, ok := props[name].(map[string]any); ok {
@@ -422,33 +422,33 @@ func property(name string) picker {
 	}
 }
 
-// items picks what a schema says about the elements of a list.
-func items(s map[string]any) (map[string]any, bool) {
+// pickItems picks what a schema says about the elements of a list.
+func pickItems(s map[string]any) (map[string]any, bool) {
 	m, ok := s["items"].(map[string]any)
 	return m, ok
 }
 
-// declares says whether a schema names any field, or what unnamed ones are like.
-func declares(s map[string]any) bool {
+// declaresFields says whether a schema names any field, or what unnamed ones are like.
+func declaresFields(s map[string]any) bool {
 	for _, k := range []string{"properties", "patternProperties", "additionalProperties"} {
 		if _, ok := s[k]; ok {
 			return true
 		}
 	}
-	return slices.ContainsFunc(branches(s, "allOf", "anyOf", "oneOf", "if", "then", "else"), declares)
+	return slices.ContainsFunc(branchSchemas(s, "allOf", "anyOf", "oneOf", "if", "then", "else"), declaresFields)
 }
 
-// required says whether a field must be there, as far as that is certain.
-func required(s map[string]any, of *tree.Item, name string) bool {
+// isRequired says whether a field must be there, as far as that is certain.
+func isRequired(s map[string]any, of *tree.Item, name string) bool {
 	if list, ok := s["required"].([]any); ok && slices.Contains(list, any(name)) {
 		return true
 	}
-	is := func(b map[string]any) bool { return required(b, of, name) }
-	if slices.ContainsFunc(branches(s, "allOf"), is) {
+	is := func(b map[string]any) bool { return isRequired(b, of, name) }
+	if slices.ContainsFunc(branchSchemas(s, "allOf"), is) {
 		return true
 	}
 	for _, k := range []string{"anyOf", "oneOf"} {
-		bs := compatible(branches(s, k), of)
+		bs := compatibleBranches(branchSchemas(s, k), of)
 		if len(bs) > 0 && !slices.ContainsFunc(bs, func(b map[string]any) bool { return !is(b) }) {
 			return true
 		}

@@ -17,7 +17,7 @@ const maxReason = 4 << 10
 // reason that is missing is taken from the text under the frontmatter; without
 // that too, the error says so. The Result's Output is {$status, reason}.
 func Suspension(text string) (r Result, asks bool, err error) {
-	if r, asks = suspension(text); !asks {
+	if r, asks = readSuspension(text); !asks {
 		return Result{}, false, nil
 	}
 	reason, _ := r.Output["reason"].(string)
@@ -33,9 +33,9 @@ func Suspension(text string) (r Result, asks bool, err error) {
 	return r, true, nil
 }
 
-// suspension reads an answer's status and reason; an answer that can't be read is
+// readSuspension reads an answer's status and reason; an answer that can't be read is
 // no question.
-func suspension(text string) (Result, bool) {
+func readSuspension(text string) (Result, bool) {
 	field := map[string]any{"type": "string"}
 	r, err := Frontmatter(text, map[string]any{
 		"type":       "object",

@@ -77,8 +77,8 @@ func hideThoughts(lines []string, first int) []bool {
 	return hidden
 }
 
-// shown leaves hidden lines out of those before the frontmatter.
-func (d *document) shown(before []string) []string {
+// visibleLines leaves hidden lines out of those before the frontmatter.
+func (d *document) visibleLines(before []string) []string {
 	var out []string
 	for i, l := range before {
 		if !d.hidden[d.first+i] {

@@ -23,10 +23,10 @@ var (
 	blockHeader = lazyregexp.New(`^[|>][-+0-9]{0,2}[ \t]*(?:#.*)?$`)
 )
 
-// tidy writes the lines of a block as YAML wants them where they have one reading
+// tidyLines writes the lines of a block as YAML wants them where they have one reading
 // only: a known name with quotes, stars, a no-break space or a wide colon around
 // it, and numbers of issues that would be comments. Lines keep their places.
-func (s *outputSchema) tidy(lines []string) []string {
+func (s *outputSchema) tidyLines(lines []string) []string {
 	if len(s.fields) == 0 {
 		return lines
 	}
@@ -46,12 +46,12 @@ func (s *outputSchema) tidy(lines []string) []string {
 			continue
 		}
 		if strings.ContainsAny(l, ":：") && !plainName.MatchString(l) {
-			if m := dressedName.FindStringSubmatch(l); m != nil && s.names(m[1]) {
+			if m := dressedName.FindStringSubmatch(l); m != nil && s.hasField(m[1]) {
 				l = m[1] + ": " + m[3]
 				set(i, l)
 			}
 		}
-		if strings.Contains(l, "#") && (i+1 == len(lines) || !continues(lines[i+1])) {
+		if strings.Contains(l, "#") && (i+1 == len(lines) || !isContinued(lines[i+1])) {
 			if quoted, ok := s.quoteIssue(l); ok {
 				set(i, quoted)
 			}
@@ -71,21 +71,21 @@ func (s *outputSchema) quoteIssue(line string) (string, bool) {
 	if strings.ContainsRune("\"'[{&*!|>", rune(value[0])) || !s.anyText(m[2]) {
 		return "", false
 	}
-	return m[1] + m[2] + m[3] + ": " + quote(value), true
+	return m[1] + m[2] + m[3] + ": " + quoteScalar(value), true
 }
 
 // anyText says whether a field takes every text and nothing else.
 func (s *outputSchema) anyText(field string) bool {
-	p, ok := part(s.root, nil, property(field))
-	if !ok || allowed(p)&^kindNull != kindString {
+	p, ok := partSchema(s.root, nil, pickProperty(field))
+	if !ok || allowedKinds(p)&^kindNull != kindString {
 		return false
 	}
-	_, limited := enums(p)
+	_, limited := enumValues(p)
 	return !limited
 }
 
-// hint says what to do about the usual causes of a syntax error.
-func hint(detail string, lines []string) string {
+// hintFor says what to do about the usual causes of a syntax error.
+func hintFor(detail string, lines []string) string {
 	switch {
 	case strings.Contains(detail, "unknown escape"):
 		return "; text with backslashes stands in single quotes"
@@ -106,8 +106,8 @@ var almostFence = lazyregexp.New(`^\s*(?:--|-{4,}|\*{3,}|={3,}|\.{3}|[—–]{1,
 // maxLooked is how many lines are looked at for a better message.
 const maxLooked = 2000
 
-// unclosed says why a block has no end.
-func (d *document) unclosed(c candidate) string {
+// explainUnclosed says why a block has no end.
+func (d *document) explainUnclosed(c candidate) string {
 	for i := c.from; i < min(len(d.lines), c.from+maxLooked); i++ {
 		if almostFence.MatchString(d.lines[i]) {
 			return fmt.Sprintf("no line --- ends it; line %d is %q, and only --- alone counts", i+1, strings.TrimSpace(d.lines[i]))
@@ -116,8 +116,8 @@ func (d *document) unclosed(c candidate) string {
 	return "the line --- that ends it is missing; the answer may be cut off"
 }
 
-// missing says why there is no block at all.
-func (d *document) missing() *Error {
+// explainMissing says why there is no block at all.
+func (d *document) explainMissing() *Error {
 	e := &Error{Reason: ErrMissing, Detail: "no line of the answer is --- alone"}
 	for i := d.first; i < min(len(d.lines), d.first+maxLooked); i++ {
 		if d.inCode[i] || d.hidden[i] {
@@ -137,10 +137,10 @@ func (d *document) missing() *Error {
 
 var fieldLine = lazyregexp.New(`^("?'?)([^\s"':]+)("?'?):[ \t]+(\S.*)$`)
 
-// repair quotes the values that break YAML although they have only one reading:
+// repairLines quotes the values that break YAML although they have only one reading:
 // on one line, of a field that can only be text (`summary: Fixed: the lock`,
 // "note: *very* slow"). It returns the error it was given where that doesn't help.
-func (s *outputSchema) repair(lines []string, cause error) (*tree.Item, error) {
+func (s *outputSchema) repairLines(lines []string, cause error) (*tree.Item, error) {
 	if e := (*tree.SyntaxError)(nil); errors.As(cause, &e) && e.Final {
 		return nil, cause
 	}
@@ -148,18 +148,18 @@ func (s *outputSchema) repair(lines []string, cause error) (*tree.Item, error) {
 	changed := false
 	for i, l := range lines {
 		m := fieldLine.FindStringSubmatch(l)
-		if m == nil || m[1] != m[3] || i+1 < len(lines) && continues(lines[i+1]) {
+		if m == nil || m[1] != m[3] || i+1 < len(lines) && isContinued(lines[i+1]) {
 			continue
 		}
 		value := strings.TrimSpace(m[4])
-		p, ok := part(s.root, nil, property(m[2]))
-		if !ok || allowed(p)&^kindNull != kindString || !loose(value) {
+		p, ok := partSchema(s.root, nil, pickProperty(m[2]))
+		if !ok || allowedKinds(p)&^kindNull != kindString || !isLoose(value) {
 			continue
 		}
 		if _, err := tree.ParseYAML(l); err == nil {
 			continue
 		}
-		out[i] = m[1] + m[2] + m[3] + ": " + quote(value)
+		out[i] = m[1] + m[2] + m[3] + ": " + quoteScalar(value)
 		changed = true
 	}
 	if changed {
@@ -170,14 +170,14 @@ func (s *outputSchema) repair(lines []string, cause error) (*tree.Item, error) {
 	return nil, cause
 }
 
-// continues says whether a line may belong to the value of the line before it.
-func continues(line string) bool {
+// isContinued says whether a line may belong to the value of the line before it.
+func isContinued(line string) bool {
 	return strings.HasPrefix(line, " ") || strings.HasPrefix(line, "\t") || strings.HasPrefix(line, "- ")
 }
 
-// loose says whether a value is text without a second reading: no block, no
+// isLoose says whether a value is text without a second reading: no block, no
 // comment, no quotes around the whole.
-func loose(value string) bool {
+func isLoose(value string) bool {
 	if blockHeader.MatchString(value) || strings.Contains(value, " #") {
 		return false
 	}
@@ -185,5 +185,5 @@ func loose(value string) bool {
 	return first != '"' && first != '\'' || first != last
 }
 
-// quote writes text as a scalar of YAML in single quotes.
-func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }
+// quoteScalar writes text as a scalar of YAML in single quotes.
+func quoteScalar(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }

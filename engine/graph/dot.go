@@ -43,5 +43,5 @@ func (g *Graph) DOT() string {
 // dotText quotes a text. Graphviz reads backslashes in labels as line breaks and
 // variables, and ampersands as HTML entities.
 func dotText(s string) string {
-	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, `&`, `&amp;`).Replace(plain(s)) + `"`
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, `&`, `&amp;`).Replace(plainName(s)) + `"`
 }

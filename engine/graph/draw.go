@@ -35,17 +35,17 @@ func (g *Graph) Text(o TextOptions) string {
 	if o.ASCII {
 		d.pen = asciiPen()
 	}
-	d.columns()
-	lanes := d.lanes()
+	d.orderColumns()
+	lanes := d.lineTargets()
 	for fit := len(lanes); ; fit-- {
-		d.assign(lanes, fit)
+		d.assignLanes(lanes, fit)
 		d.left = d.width
 		if fit > 0 {
 			d.left -= laneGap + laneWidth*d.used
 		}
-		d.build()
-		if natural := d.natural(); fit == 0 || natural <= d.left && !d.wrapped || d.left >= leftMin {
-			return d.paint()
+		d.buildRows()
+		if natural := d.naturalWidth(); fit == 0 || natural <= d.left && !d.wrapped || d.left >= leftMin {
+			return d.paintLanes()
 		}
 	}
 }
@@ -73,9 +73,9 @@ type row struct {
 	into   bool
 }
 
-// columns puts the nodes that get a box into their order: all but $SUSPEND, and
+// orderColumns puts the nodes that get a box into their order: all but $SUSPEND, and
 // $END only below a box that leads there, or where nothing else could show it.
-func (d *drawing) columns() {
+func (d *drawing) orderColumns() {
 	for i, n := range d.g.Nodes {
 		if n.Kind == Start || n.Kind == Role {
 			d.column = append(d.column, i)
@@ -95,8 +95,8 @@ type bundle struct {
 	labels   []string
 }
 
-// out lists where a node leads, each target once. The one below it comes last.
-func (d *drawing) out(from, below int) []bundle {
+// edgesFrom lists where a node leads, each target once. The one below it comes last.
+func (d *drawing) edgesFrom(from, below int) []bundle {
 	var out []bundle
 	for _, e := range d.g.Edges {
 		if e.From != from {
@@ -129,14 +129,14 @@ type span struct {
 	from, up int // first and last place in the column
 }
 
-// lanes lists the targets that lines lead to, the shortest line first.
-func (d *drawing) lanes() []span {
+// lineTargets lists the targets that lines lead to, the shortest line first.
+func (d *drawing) lineTargets() []span {
 	spans := map[int]*span{}
 	var order []int
 	for at, from := range d.column {
-		for _, b := range d.out(from, d.below(at)) {
+		for _, b := range d.edgesFrom(from, d.nodeBelow(at)) {
 			to := slices.Index(d.column, b.to)
-			if b.to == d.below(at) || to < 0 || d.g.Nodes[b.to].Kind != Role {
+			if b.to == d.nodeBelow(at) || to < 0 || d.g.Nodes[b.to].Kind != Role {
 				continue
 			}
 			s := spans[b.to]
@@ -155,17 +155,17 @@ func (d *drawing) lanes() []span {
 	return out
 }
 
-// below is the node below a place in the column; -1: none.
-func (d *drawing) below(at int) int {
+// nodeBelow is the node below a place in the column; -1: none.
+func (d *drawing) nodeBelow(at int) int {
 	if at+1 < len(d.column) {
 		return d.column[at+1]
 	}
 	return -1
 }
 
-// assign gives the first n lines their lanes: the first from the left that is free
+// assignLanes gives the first n lines their lanes: the first from the left that is free
 // all the way.
-func (d *drawing) assign(spans []span, n int) {
+func (d *drawing) assignLanes(spans []span, n int) {
 	d.lane, d.used = map[int]int{}, 0
 	var taken [][]span
 	for _, s := range spans[:n] {
@@ -181,48 +181,48 @@ func (d *drawing) assign(spans []span, n int) {
 	d.used = len(taken)
 }
 
-// build makes the rows.
-func (d *drawing) build() {
+// buildRows makes the rows.
+func (d *drawing) buildRows() {
 	d.rows, d.wrapped = nil, false
 	for at, i := range d.column {
-		d.box(i, at > 0 && d.connected(at-1))
-		d.edges(i, d.below(at))
+		d.drawBox(i, at > 0 && d.leadsBelow(at-1))
+		d.drawEdges(i, d.nodeBelow(at))
 	}
 }
 
-// connected reports whether the node at a place leads to the one below it.
-func (d *drawing) connected(at int) bool {
-	return slices.ContainsFunc(d.g.Edges, func(e Edge) bool { return e.From == d.column[at] && e.To == d.below(at) })
+// leadsBelow reports whether the node at a place leads to the one below it.
+func (d *drawing) leadsBelow(at int) bool {
+	return slices.ContainsFunc(d.g.Edges, func(e Edge) bool { return e.From == d.column[at] && e.To == d.nodeBelow(at) })
 }
 
-func (d *drawing) row(text string) { d.rows = append(d.rows, row{text: text, target: -1}) }
+func (d *drawing) addRow(text string) { d.rows = append(d.rows, row{text: text, target: -1}) }
 
-// box draws a node: a role with a frame, a double one where the thread stands.
-func (d *drawing) box(i int, above bool) {
+// drawBox draws a node: a role with a frame, a double one where the thread stands.
+func (d *drawing) drawBox(i int, above bool) {
 	n := d.g.Nodes[i]
 	name := withCount(n.Name, n.Visits, n.Kind == Role)
 	if n.Kind != Role {
 		if n.Here {
 			name += " " + d.pen.here
 		}
-		d.row(name)
+		d.addRow(name)
 		return
 	}
 	frame := d.pen.frame
 	if n.Here {
 		frame = d.pen.double
 	}
-	lines := d.wrap(name, d.left-4)
+	lines := d.wrapLabel(name, d.left-4)
 	inner := 3
 	for _, l := range lines {
 		inner = max(inner, columnsOf(l))
 	}
 	if len(d.rows) > 0 && !above {
-		d.row("")
+		d.addRow("")
 	}
-	d.row(frame.corners[0] + strings.Repeat(frame.across, inner+2) + frame.corners[1])
+	d.addRow(frame.corners[0] + strings.Repeat(frame.across, inner+2) + frame.corners[1])
 	for k, l := range lines {
-		d.row(frame.down + " " + l + strings.Repeat(" ", inner-columnsOf(l)) + " " + frame.down)
+		d.addRow(frame.down + " " + l + strings.Repeat(" ", inner-columnsOf(l)) + " " + frame.down)
 		if _, has := d.lane[i]; has && k == 0 {
 			d.rows[len(d.rows)-1].target, d.rows[len(d.rows)-1].into = i, true
 		}
@@ -231,12 +231,12 @@ func (d *drawing) box(i int, above bool) {
 	if slices.ContainsFunc(d.g.Edges, func(e Edge) bool { return e.From == i }) {
 		joint = frame.joint
 	}
-	d.row(frame.corners[2] + strings.Repeat(frame.across, spine-1) + joint + strings.Repeat(frame.across, inner+2-spine) + frame.corners[3])
+	d.addRow(frame.corners[2] + strings.Repeat(frame.across, spine-1) + joint + strings.Repeat(frame.across, inner+2-spine) + frame.corners[3])
 }
 
-// edges draws what leads on from a node.
-func (d *drawing) edges(from, below int) {
-	out := d.out(from, below)
+// drawEdges draws what leads on from a node.
+func (d *drawing) drawEdges(from, below int) {
+	out := d.edgesFrom(from, below)
 	margin := strings.Repeat(" ", spine)
 	for k, b := range out {
 		branch, more := d.pen.tee, d.pen.down
@@ -244,7 +244,7 @@ func (d *drawing) edges(from, below int) {
 			branch, more = d.pen.corner, " "
 		}
 		if b.to == below {
-			d.straight(margin, strings.Join(b.labels, ", "))
+			d.drawStraight(margin, strings.Join(b.labels, ", "))
 			continue
 		}
 		_, has := d.lane[b.to]
@@ -254,17 +254,17 @@ func (d *drawing) edges(from, below int) {
 			if d.g.Nodes[b.to].Here && d.g.Nodes[b.to].Kind != Role {
 				to += " " + d.pen.here
 			}
-			text = strings.TrimSpace(text + " " + d.pen.arrow + " " + plain(to))
+			text = strings.TrimSpace(text + " " + d.pen.arrow + " " + plainName(to))
 		}
-		lines := d.wrap(text, d.left-spine-3)
+		lines := d.wrapLabel(text, d.left-spine-3)
 		for j, l := range lines {
 			switch {
 			case j == 0 && l == "":
-				d.row(margin + branch)
+				d.addRow(margin + branch)
 			case j == 0:
-				d.row(margin + branch + d.pen.across + " " + l)
+				d.addRow(margin + branch + d.pen.across + " " + l)
 			default:
-				d.row(margin + more + "  " + l)
+				d.addRow(margin + more + "  " + l)
 			}
 			if has && j == 0 {
 				d.rows[len(d.rows)-1].target = b.to
@@ -273,23 +273,23 @@ func (d *drawing) edges(from, below int) {
 	}
 }
 
-func (d *drawing) straight(margin, label string) {
+func (d *drawing) drawStraight(margin, label string) {
 	if label != "" {
-		for _, l := range d.wrap(label, d.left-spine-2) {
-			d.row(margin + d.pen.down + " " + l)
+		for _, l := range d.wrapLabel(label, d.left-spine-2) {
+			d.addRow(margin + d.pen.down + " " + l)
 		}
 	}
-	d.row(margin + d.pen.tip)
+	d.addRow(margin + d.pen.tip)
 }
 
-func (d *drawing) wrap(text string, width int) []string {
-	lines := wrap(text, max(width, 1))
+func (d *drawing) wrapLabel(text string, width int) []string {
+	lines := wrapText(text, max(width, 1))
 	d.wrapped = d.wrapped || len(lines) > 1
 	return lines
 }
 
-// natural is how wide the rows are.
-func (d *drawing) natural() int {
+// naturalWidth is how wide the rows are.
+func (d *drawing) naturalWidth() int {
 	w := 0
 	for _, r := range d.rows {
 		w = max(w, columnsOf(r.text))
@@ -297,18 +297,18 @@ func (d *drawing) natural() int {
 	return w
 }
 
-// paint puts the lanes beside the rows.
-func (d *drawing) paint() string {
-	base := d.natural() + laneGap
+// paintLanes puts the lanes beside the rows.
+func (d *drawing) paintLanes() string {
+	base := d.naturalWidth() + laneGap
 	lanes := make([]crossings, len(d.rows))
 	for target, lane := range d.lane {
-		d.draw(lanes, target, base+laneWidth*lane+laneWidth-1)
+		d.drawLane(lanes, target, base+laneWidth*lane+laneWidth-1)
 	}
 	var b strings.Builder
 	for i, r := range d.rows {
 		line := r.text
 		if len(lanes[i]) > 0 {
-			line += d.right(r, lanes[i], base)
+			line += d.lanesBeside(r, lanes[i], base)
 		}
 		fmt.Fprintln(&b, strings.TrimRight(line, " "))
 	}
@@ -325,8 +325,8 @@ const (
 	rightward
 )
 
-// draw draws the line to one node in a column, from its first row to its last.
-func (d *drawing) draw(lanes []crossings, target, col int) {
+// drawLane draws the line to one node in a column, from its first row to its last.
+func (d *drawing) drawLane(lanes []crossings, target, col int) {
 	var rows []int
 	for i, r := range d.rows {
 		if r.target == target {
@@ -338,34 +338,34 @@ func (d *drawing) draw(lanes []crossings, target, col int) {
 		if k > 0 {
 			bits |= up
 			for between := rows[k-1] + 1; between < r; between++ {
-				d.mark(lanes, between, col, up|down)
+				d.markCell(lanes, between, col, up|down)
 			}
 		}
 		if k < len(rows)-1 {
 			bits |= down
 		}
-		d.mark(lanes, r, col, bits)
+		d.markCell(lanes, r, col, bits)
 		for c := columnsOf(d.rows[r].text); c < col; c++ {
-			d.mark(lanes, r, c, leftward|rightward)
+			d.markCell(lanes, r, c, leftward|rightward)
 		}
 	}
 }
 
-func (d *drawing) mark(lanes []crossings, r, col int, bits uint8) {
+func (d *drawing) markCell(lanes []crossings, r, col int, bits uint8) {
 	if lanes[r] == nil {
 		lanes[r] = crossings{}
 	}
 	lanes[r][col] |= bits
 }
 
-// right is what stands beside a row's text.
-func (d *drawing) right(r row, cells crossings, base int) string {
+// lanesBeside is what stands beside a row's text.
+func (d *drawing) lanesBeside(r row, cells crossings, base int) string {
 	var b strings.Builder
 	from := columnsOf(r.text)
 	for c := from; c < base+laneWidth*d.used; c++ {
 		bits := cells[c]
 		switch {
-		case c == from && r.target >= 0 && !r.into && !d.bare(r.text):
+		case c == from && r.target >= 0 && !r.into && !d.isBare(r.text):
 			b.WriteString(" ")
 		case c == from && r.into:
 			b.WriteString(d.pen.back)
@@ -378,7 +378,7 @@ func (d *drawing) right(r row, cells crossings, base int) string {
 	return b.String()
 }
 
-// bare reports an edge without a label: its line goes on without a gap.
-func (d *drawing) bare(text string) bool {
+// isBare reports an edge without a label: its line goes on without a gap.
+func (d *drawing) isBare(text string) bool {
 	return strings.HasSuffix(text, d.pen.tee) || strings.HasSuffix(text, d.pen.corner)
 }

@@ -62,7 +62,7 @@ const (
 // Of is the graph of a definition, without any marks.
 func Of(d *workflow.Definition) *Graph {
 	g := &Graph{Name: d.Name, Nodes: []Node{{Name: workflow.Start, Kind: Start}}}
-	for _, name := range order(d) {
+	for _, name := range orderRoles(d) {
 		g.Nodes = append(g.Nodes, Node{Name: name, Kind: Role})
 	}
 	if leadsTo(d, workflow.End) {
@@ -75,7 +75,7 @@ func Of(d *workflow.Definition) *Graph {
 		from := g.Nodes[i].Name
 		edges := edgesOf(d, from)
 		for _, e := range edges {
-			to := g.node(e.To)
+			to := g.findNode(e.To)
 			if to < 0 || i == to && g.Nodes[i].Kind != Role {
 				continue
 			}
@@ -132,17 +132,17 @@ func leadsTo(d *workflow.Definition, name string) bool {
 	return false
 }
 
-// node finds a node by name; -1: there is none.
-func (g *Graph) node(name string) int {
+// findNode finds a node by name; -1: there is none.
+func (g *Graph) findNode(name string) int {
 	return slices.IndexFunc(g.Nodes, func(n Node) bool { return n.Name == name })
 }
 
 // maxLabel is the longest name or status that is drawn, in characters.
 const maxLabel = 120
 
-// plain is a name or status on one line. It is stricter than text.IsUnsafe: what is drawn
+// plainName is a name or status on one line. It is stricter than text.IsUnsafe: what is drawn
 // has a width, so that lines meet.
-func plain(s string) string {
+func plainName(s string) string {
 	s = strings.Join(strings.Fields(strings.ToValidUTF8(s, "\ufffd")), " ")
 	runes := []rune(s)
 	if len(runes) > maxLabel {

@@ -24,18 +24,18 @@ func (g *Graph) Mermaid(limit int) string {
 		limit = MermaidSize
 	}
 	for _, detail := range []detail{{label: maxLabel}, {label: 24}, {label: 24, merge: true}, {label: 24, merge: true, taken: true}} {
-		edges := g.pick(detail)
+		edges := g.pickEdges(detail)
 		if len(edges) > MermaidEdges || detail.taken && !g.Marked {
 			continue
 		}
-		if s := g.mermaid(edges, detail); len(s) <= limit {
+		if s := g.writeMermaid(edges, detail); len(s) <= limit {
 			return s
 		}
 	}
-	return fmt.Sprintf("flowchart TD\n  n0[\"%d roles and %d edges are too many to draw here\"]\n", g.roles(), len(g.Edges))
+	return fmt.Sprintf("flowchart TD\n  n0[\"%d roles and %d edges are too many to draw here\"]\n", g.countRoles(), len(g.Edges))
 }
 
-func (g *Graph) roles() int {
+func (g *Graph) countRoles() int {
 	n := 0
 	for _, node := range g.Nodes {
 		if node.Kind == Role {
@@ -52,8 +52,8 @@ type detail struct {
 	taken bool // only what the thread has touched
 }
 
-// pick is the edges that are drawn.
-func (g *Graph) pick(d detail) []Edge {
+// pickEdges is the edges that are drawn.
+func (g *Graph) pickEdges(d detail) []Edge {
 	var out []Edge
 	at := map[[2]int]int{}
 	for _, e := range g.Edges {
@@ -74,7 +74,7 @@ func (g *Graph) pick(d detail) []Edge {
 	return out
 }
 
-func (g *Graph) mermaid(edges []Edge, d detail) string {
+func (g *Graph) writeMermaid(edges []Edge, d detail) string {
 	drawn := map[int]bool{}
 	for i, n := range g.Nodes {
 		drawn[i] = !d.taken || n.Visits > 0 || n.Here
@@ -96,7 +96,7 @@ func (g *Graph) mermaid(edges []Edge, d detail) string {
 		case Suspend:
 			shape = [2]string{"{{", "}}"}
 		}
-		fmt.Fprintf(&b, "  n%d%s\"%s\"%s\n", i, shape[0], mermaidText(withCount(cut(n.Name, d.label), n.Visits, n.Kind == Role)), shape[1])
+		fmt.Fprintf(&b, "  n%d%s\"%s\"%s\n", i, shape[0], mermaidText(withCount(cutText(n.Name, d.label), n.Visits, n.Kind == Role)), shape[1])
 		switch id := fmt.Sprintf("n%d", i); {
 		case n.Here:
 			here = append(here, id)
@@ -111,7 +111,7 @@ func (g *Graph) mermaid(edges []Edge, d detail) string {
 			arrow = "-.->"
 		}
 		label := ""
-		if text := withCount(cut(e.Label, d.label), e.Taken, true); text != "" {
+		if text := withCount(cutText(e.Label, d.label), e.Taken, true); text != "" {
 			label = fmt.Sprintf("|\"%s\"|", mermaidText(text))
 		}
 		fmt.Fprintf(&b, "  n%d %s%s n%d\n", e.From, arrow, label, e.To)
@@ -119,13 +119,13 @@ func (g *Graph) mermaid(edges []Edge, d detail) string {
 			taken = append(taken, fmt.Sprint(i))
 		}
 	}
-	style(&b, here, been, taken)
+	writeStyle(&b, here, been, taken)
 	return b.String()
 }
 
-// style marks the way and the place in colours that can be told apart on a light
+// writeStyle marks the way and the place in colours that can be told apart on a light
 // and on a dark page, and by their lines alone.
-func style(b *strings.Builder, here, been, taken []string) {
+func writeStyle(b *strings.Builder, here, been, taken []string) {
 	if len(been) > 0 {
 		fmt.Fprintf(b, "  classDef been stroke:#2da44e,stroke-width:2px\n  class %s been\n", strings.Join(been, ","))
 	}
@@ -139,14 +139,14 @@ func style(b *strings.Builder, here, been, taken []string) {
 
 // withCount is a name or label, and how often it was met.
 func withCount(s string, n int, counted bool) string {
-	if s = plain(s); !counted || n == 0 {
+	if s = plainName(s); !counted || n == 0 {
 		return s
 	}
 	return strings.TrimSpace(fmt.Sprintf("%s ×%d", s, n))
 }
 
-// cut is the beginning of a text.
-func cut(s string, limit int) string {
+// cutText is the beginning of a text.
+func cutText(s string, limit int) string {
 	if runes := []rune(s); len(runes) > limit {
 		return string(runes[:limit-1]) + "…"
 	}

@@ -6,21 +6,21 @@ import (
 	"github.com/united-workforce/uwf/engine/workflow"
 )
 
-// order lists the roles so that work flows down. Of several walks through the
+// orderRoles lists the roles so that work flows down. Of several walks through the
 // graph the one is taken that is easiest to follow; then each role moves to where
 // it is easier still. Roles that nothing leads to, which only a damaged definition
 // has, come last.
-func order(d *workflow.Definition) []string {
-	list := walk(d, false)
-	arcs := arcs(d, list)
-	best := places(list, list)
-	for _, other := range [][]string{walk(d, true), flow(d)} {
-		if o := places(list, other); effort(o, arcs) < effort(best, arcs) {
+func orderRoles(d *workflow.Definition) []string {
+	list := walkRoles(d, false)
+	arcs := listArcs(d, list)
+	best := placesIn(list, list)
+	for _, other := range [][]string{walkRoles(d, true), flowOrder(d)} {
+		if o := placesIn(list, other); effortOf(o, arcs) < effortOf(best, arcs) {
 			best = o
 		}
 	}
 	if len(list) <= maxSifted {
-		best = sift(best, arcs)
+		best = siftRoles(best, arcs)
 	}
 	out := make([]string, 0, len(d.Roles))
 	for _, i := range best {
@@ -34,8 +34,8 @@ func order(d *workflow.Definition) []string {
 	return out
 }
 
-// places says where in a list the names of another stand.
-func places(list, other []string) []int {
+// placesIn says where in a list the names of another stand.
+func placesIn(list, other []string) []int {
 	at := make(map[string]int, len(list))
 	for i, name := range list {
 		at[name] = i
@@ -47,16 +47,16 @@ func places(list, other []string) []int {
 	return out
 }
 
-// walk lists the roles that can be reached, each when it is first met on a walk
+// walkRoles lists the roles that can be reached, each when it is first met on a walk
 // that goes as deep as it can, by the first edge or by the last.
-func walk(d *workflow.Definition, last bool) []string {
+func walkRoles(d *workflow.Definition, last bool) []string {
 	var out []string
 	depthFirst(d, !last, func(name string) { out = append(out, name) }, func(string) {})
 	return out[1:] // without $START
 }
 
-// flow lists each role before those that it leads to, as far as loops allow.
-func flow(d *workflow.Definition) []string {
+// flowOrder lists each role before those that it leads to, as far as loops allow.
+func flowOrder(d *workflow.Definition) []string {
 	var out []string
 	depthFirst(d, false, func(string) {}, func(name string) { out = append(out, name) })
 	slices.Reverse(out)
@@ -103,9 +103,9 @@ const maxSifted = 40
 // arc is an edge between places of a list.
 type arc struct{ from, to int }
 
-// arcs lists who leads to whom, each pair once. $START stands at -1, $END behind
+// listArcs lists who leads to whom, each pair once. $START stands at -1, $END behind
 // the last.
-func arcs(d *workflow.Definition, list []string) []arc {
+func listArcs(d *workflow.Definition, list []string) []arc {
 	at := map[string]int{workflow.Start: -1, workflow.End: len(list)}
 	for i, name := range list {
 		at[name] = i
@@ -121,17 +121,17 @@ func arcs(d *workflow.Definition, list []string) []arc {
 	return out
 }
 
-// sift moves each role to its best place, until none moves. Order holds places in a
+// siftRoles moves each role to its best place, until none moves. Order holds places in a
 // list, top to bottom.
-func sift(order []int, arcs []arc) []int {
-	best := effort(order, arcs)
+func siftRoles(order []int, arcs []arc) []int {
+	best := effortOf(order, arcs)
 	for range 4 {
 		moved := false
 		for _, item := range slices.Clone(order) {
 			without := slices.DeleteFunc(slices.Clone(order), func(o int) bool { return o == item })
 			for at := range len(order) {
 				try := slices.Insert(slices.Clone(without), at, item)
-				if e := effort(try, arcs); e < best {
+				if e := effortOf(try, arcs); e < best {
 					best, order, moved = e, try, true
 				}
 			}
@@ -143,9 +143,9 @@ func sift(order []int, arcs []arc) []int {
 	return order
 }
 
-// effort is how hard an order is to follow: an edge to the next role is easy, one
+// effortOf is how hard an order is to follow: an edge to the next role is easy, one
 // that skips roles is harder, one that leads up more so.
-func effort(order []int, arcs []arc) int {
+func effortOf(order []int, arcs []arc) int {
 	const next, far, back = -8, 5, 4
 	place := make([]int, len(order))
 	for i, o := range order {

@@ -48,9 +48,9 @@ func asciiPen() pen {
 // columnsOf is how wide a text is shown.
 func columnsOf(s string) int { return displaywidth.String(s) }
 
-// wrap breaks a text into lines of at most width columns: at spaces, else after
+// wrapText breaks a text into lines of at most width columns: at spaces, else after
 // separators, else anywhere. There is always a line.
-func wrap(text string, width int) []string {
+func wrapText(text string, width int) []string {
 	var out []string
 	line := ""
 	for _, word := range strings.SplitAfter(text, " ") {
@@ -59,7 +59,7 @@ func wrap(text string, width int) []string {
 				out, line = append(out, strings.TrimRight(line, " ")), ""
 				continue
 			}
-			head := head(word, width-columnsOf(line))
+			head := firstPart(word, width-columnsOf(line))
 			if head == "" && line != "" {
 				out, line = append(out, strings.TrimRight(line, " ")), ""
 				continue
@@ -75,10 +75,10 @@ func wrap(text string, width int) []string {
 	return out
 }
 
-// head is what of a word fits into width columns, up to a separator if there is
+// firstPart is what of a word fits into width columns, up to a separator if there is
 // one in its second half; at least one character where width allows none and the
 // line is empty.
-func head(word string, width int) string {
+func firstPart(word string, width int) string {
 	end, separator, used := 0, 0, 0
 	clusters := displaywidth.StringGraphemes(word)
 	for clusters.Next() {

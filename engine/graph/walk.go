@@ -22,7 +22,7 @@ func (g *Graph) Mark(d *workflow.Definition, t moderator.Thread) {
 	g.Nodes[0].Visits++
 	last, left := workflow.Start, maxDecided
 	for i, step := range t.Steps {
-		if only := g.only(last, step.Role); d.Lists[last] && (only >= 0 || left == 0) {
+		if only := g.onlyEdge(last, step.Role); d.Lists[last] && (only >= 0 || left == 0) {
 			if only >= 0 {
 				g.Edges[only].Taken++
 			}
@@ -32,29 +32,29 @@ func (g *Graph) Mark(d *workflow.Definition, t moderator.Thread) {
 			}
 			next, err := moderator.Next(d, moderator.Thread{Start: t.Start, Steps: t.Steps[:i]})
 			if err == nil && (next.Kind != moderator.Run || next.Role == step.Role) {
-				g.follow(d, last, target(next), next)
+				g.followDecision(d, last, targetOf(next), next)
 			}
 			if next.Kind == moderator.End && d.Resume != nil && d.Resume.To == step.Role {
-				g.take(workflow.Start, step.Role, labelResume)
+				g.takeEdge(workflow.Start, step.Role, labelResume)
 			}
 		}
-		if n := g.node(step.Role); n >= 0 {
+		if n := g.findNode(step.Role); n >= 0 {
 			g.Nodes[n].Visits++
 		}
 		last = step.Role
 	}
 	next, err := moderator.Next(d, t)
 	if err != nil {
-		g.arrive(last)
+		g.noteArrival(last)
 		return
 	}
-	g.follow(d, last, target(next), next)
-	g.arrive(target(next))
+	g.followDecision(d, last, targetOf(next), next)
+	g.noteArrival(targetOf(next))
 }
 
-// only is the one edge from a node to another; -1: there is none, or a choice.
-func (g *Graph) only(from, to string) int {
-	f, t, found := g.node(from), g.node(to), -1
+// onlyEdge is the one edge from a node to another; -1: there is none, or a choice.
+func (g *Graph) onlyEdge(from, to string) int {
+	f, t, found := g.findNode(from), g.findNode(to), -1
 	for i, e := range g.Edges {
 		if e.From == f && e.To == t {
 			if found >= 0 {
@@ -66,8 +66,8 @@ func (g *Graph) only(from, to string) int {
 	return found
 }
 
-// target is the node that a decision leads to.
-func target(next moderator.Decision) string {
+// targetOf is the node that a decision leads to.
+func targetOf(next moderator.Decision) string {
 	switch next.Kind {
 	case moderator.End:
 		return workflow.End
@@ -77,33 +77,33 @@ func target(next moderator.Decision) string {
 	return next.Role
 }
 
-// follow counts the edge that a decision took. A role that suspended by itself had
+// followDecision counts the edge that a decision took. A role that suspended by itself had
 // none: it gets one.
-func (g *Graph) follow(d *workflow.Definition, from, to string, next moderator.Decision) {
+func (g *Graph) followDecision(d *workflow.Definition, from, to string, next moderator.Decision) {
 	if next.Kind == moderator.Suspend {
-		g.need(workflow.Suspend, Suspend)
+		g.needNode(workflow.Suspend, Suspend)
 	}
 	if next.Kind == moderator.Suspend && next.Edge.To == "" {
-		if !g.take(from, to, workflow.Suspend) {
-			g.add(Edge{From: g.node(from), To: g.node(to), Label: workflow.Suspend, Taken: 1})
+		if !g.takeEdge(from, to, workflow.Suspend) {
+			g.addEdge(Edge{From: g.findNode(from), To: g.findNode(to), Label: workflow.Suspend, Taken: 1})
 		}
 	} else {
 		edges := edgesOf(d, from)
 		i := slices.IndexFunc(edges, func(e labelled) bool { return e.Edge == next.Edge })
-		if i < 0 || !g.take(from, to, edges[i].label) {
-			g.take(from, to, "") // an only edge has no label
+		if i < 0 || !g.takeEdge(from, to, edges[i].label) {
+			g.takeEdge(from, to, "") // an only edge has no label
 		}
 	}
 	if next.Kind != moderator.Run {
-		if n := g.node(to); n >= 0 {
+		if n := g.findNode(to); n >= 0 {
 			g.Nodes[n].Visits++
 		}
 	}
 }
 
-// take counts an edge, and reports whether there is one.
-func (g *Graph) take(from, to, label string) bool {
-	f, t := g.node(from), g.node(to)
+// takeEdge counts an edge, and reports whether there is one.
+func (g *Graph) takeEdge(from, to, label string) bool {
+	f, t := g.findNode(from), g.findNode(to)
 	i := slices.IndexFunc(g.Edges, func(e Edge) bool { return e.From == f && e.To == t && e.Label == label })
 	if i >= 0 {
 		g.Edges[i].Taken++
@@ -111,15 +111,15 @@ func (g *Graph) take(from, to, label string) bool {
 	return i >= 0
 }
 
-// need adds a node that the definition doesn't lead to.
-func (g *Graph) need(name string, kind Kind) {
-	if g.node(name) < 0 {
+// needNode adds a node that the definition doesn't lead to.
+func (g *Graph) needNode(name string, kind Kind) {
+	if g.findNode(name) < 0 {
 		g.Nodes = append(g.Nodes, Node{Name: name, Kind: kind})
 	}
 }
 
-// add puts an edge behind those of its node.
-func (g *Graph) add(e Edge) {
+// addEdge puts an edge behind those of its node.
+func (g *Graph) addEdge(e Edge) {
 	i := slices.IndexFunc(g.Edges, func(o Edge) bool { return o.From > e.From })
 	if i < 0 {
 		i = len(g.Edges)
@@ -127,8 +127,8 @@ func (g *Graph) add(e Edge) {
 	g.Edges = slices.Insert(g.Edges, i, e)
 }
 
-func (g *Graph) arrive(name string) {
-	if n := g.node(name); n >= 0 {
+func (g *Graph) noteArrival(name string) {
+	if n := g.findNode(name); n >= 0 {
 		g.Nodes[n].Here = true
 	}
 }

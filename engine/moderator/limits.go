@@ -46,16 +46,16 @@ func (t *Totals) Add(role string, u *record.Usage) {
 	if u == nil {
 		return
 	}
-	t.Tokens += within(u.InputTokens) + within(u.OutputTokens)
+	t.Tokens += clampCount(u.InputTokens) + clampCount(u.OutputTokens)
 	t.CostUSD += min(max(u.CostUSD, 0), maxUsed)
 	t.Unpriced = t.Unpriced || u.Unpriced
-	t.Wall = time.Duration(min(int64(t.Wall/time.Millisecond)+within(u.DurationMs), maxWall)) * time.Millisecond
+	t.Wall = time.Duration(min(int64(t.Wall/time.Millisecond)+clampCount(u.DurationMs), maxWall)) * time.Millisecond
 }
 
 // maxWall is the longest time.Duration, in milliseconds.
 const maxWall = math.MaxInt64 / int64(time.Millisecond)
 
-func within(n int64) int64 { return min(max(n, 0), maxUsed) }
+func clampCount(n int64) int64 { return min(max(n, 0), maxUsed) }
 
 // LimitError is a limit that was reached. Limit is its name in the configuration,
 // Used and Max are for messages, with their unit.

@@ -155,11 +155,11 @@ func orUnit(status string) string {
 // asked before an output is committed, Next thus keeps threads from getting stuck.
 func Next(d *workflow.Definition, t Thread) (Decision, error) {
 	if len(t.Steps) == 0 {
-		edge, err := choose(d, t, workflow.Start, "")
+		edge, err := chooseEdge(d, t, workflow.Start, "")
 		if err != nil {
 			return Decision{}, err
 		}
-		return follow(d, Output{Role: workflow.Start}, "", edge)
+		return followEdge(d, Output{Role: workflow.Start}, "", edge)
 	}
 	last := t.Steps[len(t.Steps)-1]
 	if _, ok := d.Roles[last.Role]; !ok {
@@ -170,14 +170,14 @@ func Next(d *workflow.Definition, t Thread) (Decision, error) {
 		reason, _ := last.Output["reason"].(string)
 		return Decision{Kind: Suspend, Role: last.Role, From: last.Role, Status: status, Reason: reasonOr(reason, last)}, nil
 	}
-	edge, err := choose(d, t, last.Role, status)
+	edge, err := chooseEdge(d, t, last.Role, status)
 	if err != nil {
 		return Decision{}, err
 	}
 	if edge == nil {
 		return Decision{}, &StatusError{Role: last.Role, Key: d.StatusKeyOf(last.Role), Status: status, Allowed: AllowedStatuses(d, last.Role)}
 	}
-	return follow(d, last, status, edge)
+	return followEdge(d, last, status, edge)
 }
 
 // asksForPerson reports an output that suspends its thread by itself, whatever
@@ -267,7 +267,7 @@ func Reopen(d *workflow.Definition, _ Thread, text string) (Decision, error) {
 		return Decision{}, fmt.Errorf("reopening a thread of workflow %s: %w", d.Name, ErrNoResumeEdge)
 	}
 	// Like any edge of $START it has no output to fill its prompt with.
-	out, err := follow(d, Output{Role: workflow.Start}, "", d.Resume)
+	out, err := followEdge(d, Output{Role: workflow.Start}, "", d.Resume)
 	if err != nil {
 		return Decision{}, fmt.Errorf("reopening: %w", err)
 	}
@@ -277,8 +277,8 @@ func Reopen(d *workflow.Definition, _ Thread, text string) (Decision, error) {
 	return out, nil
 }
 
-// choose picks the edge to take from a role; nil: there is none for the status.
-func choose(d *workflow.Definition, t Thread, role, status string) (*workflow.Edge, error) {
+// chooseEdge picks the edge to take from a role; nil: there is none for the status.
+func chooseEdge(d *workflow.Definition, t Thread, role, status string) (*workflow.Edge, error) {
 	if d.Lists[role] {
 		return firstMatch(d, t, role)
 	}
@@ -286,7 +286,7 @@ func choose(d *workflow.Definition, t Thread, role, status string) (*workflow.Ed
 		return e, nil
 	}
 	if status == "" || !d.Declares(role) {
-		return always(d, role), nil
+		return edgeAlways(d, role), nil
 	}
 	return nil, nil
 }
@@ -308,7 +308,7 @@ func firstMatch(d *workflow.Definition, t Thread, role string) (*workflow.Edge, 
 				return nil, &ConditionError{Role: role, Name: name, Err: err}
 			}
 		}
-		holds, err := decide(d.Conditions[name].Expression, thread)
+		holds, err := evalCondition(d.Conditions[name].Expression, thread)
 		if err != nil {
 			return nil, &ConditionError{Role: role, Name: name, Err: err}
 		}
@@ -319,7 +319,7 @@ func firstMatch(d *workflow.Definition, t Thread, role string) (*workflow.Edge, 
 	return nil, &NoMatchError{Role: role, Conditions: names}
 }
 
-func decide(expression string, thread *condition.Thread) (bool, error) {
+func evalCondition(expression string, thread *condition.Thread) (bool, error) {
 	c, err := condition.Compile(expression)
 	if err != nil {
 		return false, err
@@ -346,7 +346,7 @@ func onStatus(d *workflow.Definition, role, status string) *workflow.Edge {
 	return nil
 }
 
-func always(d *workflow.Definition, from string) *workflow.Edge {
+func edgeAlways(d *workflow.Definition, from string) *workflow.Edge {
 	for i := range d.Graph[from] {
 		if e := &d.Graph[from][i]; e.When.Kind == workflow.Always {
 			return e
@@ -355,8 +355,8 @@ func always(d *workflow.Definition, from string) *workflow.Edge {
 	return nil
 }
 
-// follow takes an edge: it fills the templates in and says where that leads.
-func follow(d *workflow.Definition, last Output, status string, e *workflow.Edge) (Decision, error) {
+// followEdge takes an edge: it fills the templates in and says where that leads.
+func followEdge(d *workflow.Definition, last Output, status string, e *workflow.Edge) (Decision, error) {
 	if e == nil {
 		return Decision{}, fmt.Errorf("deciding what follows %s of workflow %s: the graph has no edge for it", last.Role, d.Name)
 	}
@@ -364,7 +364,7 @@ func follow(d *workflow.Definition, last Output, status string, e *workflow.Edge
 		return Decision{}, &PromptError{Role: last.Role, Status: status, To: e.To, Template: tmpl, Err: err}
 	}
 	data := dataOf(last)
-	render := renderer(d)
+	render := newRenderer(d)
 	prompt, err := render(e.Prompt, data)
 	if err != nil {
 		return fail(e.Prompt, err)
@@ -423,8 +423,8 @@ func dataOf(o Output) map[string]any {
 	return data
 }
 
-// renderer fills the templates of the definition's language in.
-func renderer(d *workflow.Definition) func(text string, data map[string]any) (string, error) {
+// newRenderer fills the templates of the definition's language in.
+func newRenderer(d *workflow.Definition) func(text string, data map[string]any) (string, error) {
 	if d.Dialect == workflow.Liquid {
 		return renderLiquid
 	}

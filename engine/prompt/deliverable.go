@@ -12,8 +12,8 @@ import (
 	"github.com/united-workforce/uwf/internal/text"
 )
 
-// deliverable says how an answer must look: fields, statuses, examples.
-func deliverable(in Input) string {
+// writeDeliverable says how an answer must look: fields, statuses, examples.
+func writeDeliverable(in Input) string {
 	var b strings.Builder
 	schema := in.Definition.Roles[in.Role].Schema
 	key := statusKeyOf(in)
@@ -26,8 +26,8 @@ func deliverable(in Input) string {
 	fieldList(&b, in, schema, key)
 	statusList(&b, in)
 	conditionList(&b, in)
-	suspension(&b, in)
-	examples(&b, in, schema, key)
+	writeSuspension(&b, in)
+	writeExamples(&b, in, schema, key)
 	return b.String()
 }
 
@@ -46,7 +46,7 @@ func fieldList(b *strings.Builder, in Input, schema any, key string) {
 		if f.Name == key && apart {
 			continue // the statuses have a list of their own
 		}
-		fmt.Fprintf(b, "- `%s`: %s, %s", f.Name, describe(f.Schema, 0), when(f, variants))
+		fmt.Fprintf(b, "- `%s`: %s, %s", f.Name, describeSchema(f.Schema, 0), describeWhen(f, variants))
 		if about := text.Line(textOf(f.Schema, "description")); about != "" {
 			fmt.Fprintf(b, ". %s", about)
 		}
@@ -74,8 +74,8 @@ func fieldsOf(variants []shape.Variant) []shape.Field {
 	return out
 }
 
-// when says in which outputs a field stands.
-func when(f shape.Field, variants []shape.Variant) string {
+// describeWhen says in which outputs a field stands.
+func describeWhen(f shape.Field, variants []shape.Variant) string {
 	var needed, possible, statuses []string
 	everywhere := true
 	for _, v := range variants {
@@ -126,7 +126,7 @@ func statusList(b *strings.Builder, in Input) {
 		to := ""
 		for _, e := range in.Definition.Graph[in.Role] {
 			if e.When.Kind == workflow.OnStatus && e.When.Value == s {
-				to = target(e.To)
+				to = describeTarget(e.To)
 			}
 		}
 		fmt.Fprintf(b, "- `%s`: %s\n", s, to)
@@ -135,7 +135,7 @@ func statusList(b *strings.Builder, in Input) {
 		if e.When.Kind == workflow.Always && slices.Contains(in.Closed, "") {
 			fmt.Fprintf(b, "- %s: not now; only a person's approval opens it\n", none)
 		} else if e.When.Kind == workflow.Always {
-			fmt.Fprintf(b, "- %s: %s\n", none, target(e.To))
+			fmt.Fprintf(b, "- %s: %s\n", none, describeTarget(e.To))
 		}
 	}
 	b.WriteString("\nAny other value is refused.\n")
@@ -158,7 +158,7 @@ func conditionList(b *strings.Builder, in Input) {
 	b.WriteString("\n## What happens next\n\nThe first of these that holds decides. They are JSONata over {start, steps}; your answer is steps[-1], its fields are steps[-1].output.\n\n")
 	for _, e := range edges {
 		if e.When.Kind != workflow.OnCondition {
-			fmt.Fprintf(b, "- otherwise: %s\n", target(e.To))
+			fmt.Fprintf(b, "- otherwise: %s\n", describeTarget(e.To))
 			continue
 		}
 		c := in.Definition.Conditions[e.When.Value]
@@ -166,7 +166,7 @@ func conditionList(b *strings.Builder, in Input) {
 		if about := text.Line(c.Description); about != "" {
 			fmt.Fprintf(b, " (%s)", about)
 		}
-		fmt.Fprintf(b, ", `%s`: %s\n", text.Line(c.Expression), target(e.To))
+		fmt.Fprintf(b, ", `%s`: %s\n", text.Line(c.Expression), describeTarget(e.To))
 	}
 }
 
@@ -181,7 +181,7 @@ func suspendConditions(in Input) []string {
 	return out
 }
 
-func target(to string) string {
+func describeTarget(to string) string {
 	switch to {
 	case workflow.End:
 		return "the workflow ends, the work is done"
@@ -191,8 +191,8 @@ func target(to string) string {
 	return "goes to " + to
 }
 
-// suspension says how to hand over to a person.
-func suspension(b *strings.Builder, in Input) {
+// writeSuspension says how to hand over to a person.
+func writeSuspension(b *strings.Builder, in Input) {
 	key := statusKeyOf(in)
 	statuses := moderator.SuspendStatuses(in.Definition, in.Role)
 	b.WriteString("\n## If you can't go on without a person\n\n")
@@ -203,7 +203,7 @@ func suspension(b *strings.Builder, in Input) {
 			"Do this only for what you can't find out or decide yourself.\n", workflow.StatusField, workflow.Suspend)
 	case len(statuses) > 0:
 		for i, s := range statuses {
-			statuses[i] = "`" + key + ": " + scalar(s) + "`"
+			statuses[i] = "`" + key + ": " + writeScalar(s) + "`"
 		}
 		fmt.Fprintf(b, "Answer with %s and say exactly what you need to know. The workflow waits, and you continue with the answer. "+
 			"Do this only for what you can't find out or decide yourself.\n", strings.Join(statuses, " or "))
@@ -215,9 +215,9 @@ func suspension(b *strings.Builder, in Input) {
 	}
 }
 
-// examples shows one answer for each shape that the schema allows and the graph
+// writeExamples shows one answer for each shape that the schema allows and the graph
 // has an edge for.
-func examples(b *strings.Builder, in Input, schema any, key string) {
+func writeExamples(b *strings.Builder, in Input, schema any, key string) {
 	allowed := moderator.AllowedStatuses(in.Definition, in.Role)
 	if asksForUnit(in) {
 		allowed = append(slices.Clone(allowed), workflow.Unit)
@@ -253,11 +253,11 @@ func examples(b *strings.Builder, in Input, schema any, key string) {
 func Example(v shape.Variant, key string) string {
 	var b strings.Builder
 	for _, f := range v.Fields {
-		value := sample(f.Schema, f.Name, 0)
+		value := sampleValue(f.Schema, f.Name, 0)
 		if f.Name == key && v.Status != "" {
-			value = node{scalar: scalar(v.Status)}
+			value = node{scalar: writeScalar(v.Status)}
 		}
-		lines := value.lines(yamlKey(f.Name))
+		lines := value.keyLines(yamlKey(f.Name))
 		if !f.Required && f.Name != key {
 			lines[0] += " # optional"
 		}
@@ -274,21 +274,21 @@ func yamlKey(name string) string {
 	if plainText.MatchString(strings.TrimPrefix(name, "$")) {
 		return name
 	}
-	return compact(name)
+	return compactJSON(name)
 }
 
-// scalar writes a value so that YAML 1.1 and 1.2 both read the same.
-func scalar(v any) string {
+// writeScalar writes a value so that YAML 1.1 and 1.2 both read the same.
+func writeScalar(v any) string {
 	s, ok := v.(string)
 	if !ok {
-		return compact(v)
+		return compactJSON(v)
 	}
 	switch strings.ToLower(s) {
 	case "true", "false", "yes", "no", "on", "off", "y", "n", "null":
-		return compact(s)
+		return compactJSON(s)
 	}
 	if plainText.MatchString(s) {
 		return s
 	}
-	return compact(s)
+	return compactJSON(s)
 }

@@ -30,17 +30,17 @@ func budgetFor(window int) budget {
 	return b
 }
 
-func (b budget) fits(s string) bool {
+func (b budget) hasRoom(s string) bool {
 	return utf8.RuneCountInString(s) <= b.chars && len(s) <= b.bytes
 }
 
-func (b budget) minus(s string) budget {
+func (b budget) lessText(s string) budget {
 	return budget{b.chars - utf8.RuneCountInString(s), b.bytes - len(s)}
 }
 
-// history shows the steps newest first: all of them on a role's first visit,
+// writeHistory shows the steps newest first: all of them on a role's first visit,
 // later on those since its own last step, with which it begins again.
-func history(in Input) string {
+func writeHistory(in Input) string {
 	from := 0
 	for i, s := range in.Steps {
 		if s.Role == in.Role {
@@ -60,12 +60,12 @@ func history(in Input) string {
 		if i < from {
 			break
 		}
-		text := step(in, i+1, s, left)
+		text := writeStep(in, i+1, s, left)
 		if text == "" {
 			omitted = i - from + 1
 			break
 		}
-		left = left.minus(text)
+		left = left.lessText(text)
 		shown = append(shown, text)
 	}
 	intro := "The steps, newest first. They are the work of other agents: check what matters before you rely on it."
@@ -82,10 +82,10 @@ func countSteps(n int) string {
 	return fmt.Sprintf("%d earlier steps", n)
 }
 
-// step shows one step within what is left; empty where that is too little.
-func step(in Input, number int, s Step, left budget) string {
+// writeStep shows one step within what is left; empty where that is too little.
+func writeStep(in Input, number int, s Step, left budget) string {
 	tag := "step"
-	body := fields(s, in.Definition.StatusKeyOf(s.Role))
+	body := writeFields(s, in.Definition.StatusKeyOf(s.Role))
 	if text := strings.Trim(s.Body, "\n"); strings.TrimSpace(text) != "" {
 		if body != "" {
 			body += "\n"
@@ -95,7 +95,7 @@ func step(in Input, number int, s Step, left budget) string {
 	if in.Outside {
 		// Who read text from outside may repeat it.
 		tag += "-" + in.Fence
-		body = unfenced(body, in.Fence)
+		body = removeFence(body, in.Fence)
 	} else {
 		body = strings.ReplaceAll(body, "</step", "</ step")
 	}
@@ -109,19 +109,19 @@ func step(in Input, number int, s Step, left budget) string {
 	head += ">\n"
 	foot := "</" + tag + ">"
 	whole := head + body + foot
-	if left.fits(whole) {
+	if left.hasRoom(whole) {
 		return whole
 	}
 	const mark = "\n[… cut: the step is too long to show whole …]\n"
-	room := left.minus(head + mark + foot)
+	room := left.lessText(head + mark + foot)
 	if room.chars < minStep || room.bytes < minStep {
 		return ""
 	}
-	return head + cut(body, room) + mark + foot
+	return head + cutText(body, room) + mark + foot
 }
 
-// cut keeps the beginning of a text, whole lines where that costs little.
-func cut(s string, room budget) string {
+// cutText keeps the beginning of a text, whole lines where that costs little.
+func cutText(s string, room budget) string {
 	chars := 0
 	end := 0
 	for i, r := range s {
@@ -142,9 +142,9 @@ func cut(s string, room budget) string {
 	return s
 }
 
-// fields shows an output's fields but the status, one a line; text of several
+// writeFields shows an output's fields but the status, one a line; text of several
 // lines is indented below its name.
-func fields(s Step, statusKey string) string {
+func writeFields(s Step, statusKey string) string {
 	var b strings.Builder
 	names := make([]string, 0, len(s.Output))
 	for k := range s.Output {
@@ -167,14 +167,14 @@ func fields(s Step, statusKey string) string {
 				fmt.Fprintf(&b, "  %s\n", line)
 			}
 		default:
-			fmt.Fprintf(&b, "%s: %s\n", name, compact(v))
+			fmt.Fprintf(&b, "%s: %s\n", name, compactJSON(v))
 		}
 	}
 	return b.String()
 }
 
-// compact is a value as JSON on one line.
-func compact(v any) string {
+// compactJSON is a value as JSON on one line.
+func compactJSON(v any) string {
 	var b strings.Builder
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)

@@ -19,19 +19,19 @@ type node struct {
 	items  []node
 }
 
-// lines is the value under a key, as YAML.
-func (n node) lines(key string) []string {
+// keyLines is the value under a key, as YAML.
+func (n node) keyLines(key string) []string {
 	if n.scalar != "" {
 		return []string{key + ": " + n.scalar}
 	}
-	return append([]string{key + ":"}, n.block()...)
+	return append([]string{key + ":"}, n.blockLines()...)
 }
 
-// block is the value's own lines, indented by two.
-func (n node) block() []string {
+// blockLines is the value's own lines, indented by two.
+func (n node) blockLines() []string {
 	var out []string
 	for i, f := range n.fields {
-		for _, line := range f.lines(yamlKey(n.names[i])) {
+		for _, line := range f.keyLines(yamlKey(n.names[i])) {
 			out = append(out, "  "+line)
 		}
 	}
@@ -40,7 +40,7 @@ func (n node) block() []string {
 			out = append(out, "  - "+item.scalar)
 			continue
 		}
-		for i, line := range item.block() {
+		for i, line := range item.blockLines() {
 			if i == 0 {
 				out = append(out, "  - "+strings.TrimPrefix(line, "  "))
 			} else {
@@ -51,28 +51,28 @@ func (n node) block() []string {
 	return out
 }
 
-// sample is a value that fits schema as far as that can be made up.
-func sample(schema any, name string, depth int) node {
+// sampleValue is a value that fits schema as far as that can be made up.
+func sampleValue(schema any, name string, depth int) node {
 	m, ok := schema.(map[string]any)
 	if !ok || depth > maxSample {
-		return node{scalar: compact("<" + name + ">")}
+		return node{scalar: compactJSON("<" + name + ">")}
 	}
 	if c, has := m["const"]; has {
-		return node{scalar: scalar(c)}
+		return node{scalar: writeScalar(c)}
 	}
 	for _, word := range []string{"enum", "examples"} {
 		if list, _ := m[word].([]any); len(list) > 0 {
-			return node{scalar: scalar(list[0])}
+			return node{scalar: writeScalar(list[0])}
 		}
 	}
 	if branch := firstBranch(m); branch != nil {
-		return sample(branch, name, depth+1)
+		return sampleValue(branch, name, depth+1)
 	}
 	switch typeOf(m) {
 	case "boolean":
 		return node{scalar: "true"}
 	case "integer", "number":
-		return node{scalar: compact(number(m))}
+		return node{scalar: compactJSON(sampleNumber(m))}
 	case "null":
 		return node{scalar: "null"}
 	case "array":
@@ -81,9 +81,9 @@ func sample(schema any, name string, depth int) node {
 		return sampleMap(m, depth)
 	}
 	if f := m["format"]; f == "ocas_ref" || f == "cas_ref" {
-		return node{scalar: compact("<hash of a node>")}
+		return node{scalar: compactJSON("<hash of a node>")}
 	}
-	return node{scalar: compact("<" + name + ">")}
+	return node{scalar: compactJSON("<" + name + ">")}
 }
 
 func sampleList(m map[string]any, name string, depth int) node {
@@ -93,7 +93,7 @@ func sampleList(m map[string]any, name string, depth int) node {
 	}
 	out := node{}
 	for range n {
-		out.items = append(out.items, sample(m["items"], "item of "+name, depth+1))
+		out.items = append(out.items, sampleValue(m["items"], "item of "+name, depth+1))
 	}
 	return out
 }
@@ -102,7 +102,7 @@ func sampleMap(m map[string]any, depth int) node {
 	out := node{}
 	for _, f := range shape.FieldsFor(m, "", "") {
 		out.names = append(out.names, f.Name)
-		out.fields = append(out.fields, sample(f.Schema, f.Name, depth+1))
+		out.fields = append(out.fields, sampleValue(f.Schema, f.Name, depth+1))
 	}
 	if len(out.fields) == 0 {
 		return node{scalar: "{}"}
@@ -110,8 +110,8 @@ func sampleMap(m map[string]any, depth int) node {
 	return out
 }
 
-// number is one that minimum and maximum allow.
-func number(m map[string]any) any {
+// sampleNumber is one that minimum and maximum allow.
+func sampleNumber(m map[string]any) any {
 	for _, word := range []string{"minimum", "maximum"} {
 		if v, ok := m[word]; ok {
 			return v
@@ -158,30 +158,30 @@ func typeOf(m map[string]any) string {
 	return ""
 }
 
-// describe says in words what a field holds.
-func describe(schema any, depth int) string {
+// describeSchema says in words what a field holds.
+func describeSchema(schema any, depth int) string {
 	m, ok := schema.(map[string]any)
 	if !ok || depth > maxSample {
 		return "any value"
 	}
 	if c, has := m["const"]; has {
-		return "always `" + scalar(c) + "`"
+		return "always `" + writeScalar(c) + "`"
 	}
 	if list, _ := m["enum"].([]any); len(list) > 0 {
 		texts := make([]string, len(list))
 		for i, e := range list {
-			texts[i] = "`" + scalar(e) + "`"
+			texts[i] = "`" + writeScalar(e) + "`"
 		}
 		return "one of " + strings.Join(texts, ", ")
 	}
 	if branches := branchTexts(m, depth); branches != "" {
 		return branches
 	}
-	text := base(m, depth)
+	text := describeBase(m, depth)
 	if types, _ := m["type"].([]any); len(types) > 1 && slices.Contains(types, any("null")) {
 		text += " or null"
 	}
-	return text + bounds(m)
+	return text + describeBounds(m)
 }
 
 func branchTexts(m map[string]any, depth int) string {
@@ -189,7 +189,7 @@ func branchTexts(m map[string]any, depth int) string {
 	for _, word := range []string{"oneOf", "anyOf"} {
 		list, _ := m[word].([]any)
 		for _, b := range list {
-			if text := describe(b, depth+1); !slices.Contains(out, text) {
+			if text := describeSchema(b, depth+1); !slices.Contains(out, text) {
 				out = append(out, text)
 			}
 		}
@@ -197,7 +197,7 @@ func branchTexts(m map[string]any, depth int) string {
 	return strings.Join(out, " or ")
 }
 
-func base(m map[string]any, depth int) string {
+func describeBase(m map[string]any, depth int) string {
 	switch typeOf(m) {
 	case "string":
 		if f := m["format"]; f == "ocas_ref" || f == "cas_ref" {
@@ -216,7 +216,7 @@ func base(m map[string]any, depth int) string {
 		if m["items"] == nil {
 			return "a list"
 		}
-		return "a list of " + describe(m["items"], depth+1)
+		return "a list of " + describeSchema(m["items"], depth+1)
 	case "object":
 		var names []string
 		for _, f := range shape.FieldsFor(m, "", "") {
@@ -230,12 +230,12 @@ func base(m map[string]any, depth int) string {
 	return "any value"
 }
 
-// bounds names the limits that a value must keep.
-func bounds(m map[string]any) string {
+// describeBounds names the limits that a value must keep.
+func describeBounds(m map[string]any) string {
 	var out []string
 	add := func(word, format string) {
 		if v, ok := m[word]; ok {
-			out = append(out, fmt.Sprintf(format, compact(v)))
+			out = append(out, fmt.Sprintf(format, compactJSON(v)))
 		}
 	}
 	if m["minLength"] == int64(1) {

@@ -61,8 +61,8 @@ func readAllow(entries []string) (allowed, error) {
 	return a, nil
 }
 
-// has says whether a text is named, by itself or by its sum; "": that is not known.
-func (a allowed) has(text, sum string) bool { return a.texts[text] || a.sums[sum] }
+// isAllowed says whether a text is named, by itself or by its sum; "": that is not known.
+func (a allowed) isAllowed(text, sum string) bool { return a.texts[text] || a.sums[sum] }
 
 // AllowsFile says whether Options.Allow names the file at a path (with slashes), or a
 // folder that it is in.

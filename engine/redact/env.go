@@ -18,7 +18,7 @@ func FromEnv(env []string) []Secret {
 		if !ok || value == "" {
 			continue
 		}
-		if SecretName(name) && !location(value) {
+		if SecretName(name) && !isLocation(value) {
 			out = append(out, Secret{Name: name, Value: value})
 		}
 		out = append(out, inURL(name, value)...)
@@ -72,11 +72,11 @@ func nameWords(name string) []string {
 	}
 	for i := range len(name) {
 		c := name[i]
-		if !alnum(c) {
+		if !isAlnum(c) {
 			end()
 			continue
 		}
-		if upper(c) && i > 0 && lower(name[i-1]) {
+		if isUpper(c) && i > 0 && isLower(name[i-1]) {
 			end()
 		}
 		word = append(word, c)
@@ -85,9 +85,9 @@ func nameWords(name string) []string {
 	return words
 }
 
-// location tells a file's path, by its first folder, from a secret; SSH_KEY and
+// isLocation tells a file's path, by its first folder, from a secret; SSH_KEY and
 // the like hold either.
-func location(value string) bool {
+func isLocation(value string) bool {
 	for _, root := range []string{"~/", "./", "../", `C:\`, "/bin/", "/builds/", "/data/", "/dev/", "/etc/", "/github/",
 		"/home/", "/mnt/", "/opt/", "/private/", "/proc/", "/root/", "/run/", "/srv/", "/tmp/", "/usr/", "/var/",
 		"/Users/", "/workspace/", "/Library/"} {

@@ -20,10 +20,10 @@ import (
 // secret of its own.
 const minLine = 16
 
-// parts are the texts to search for one secret: the value, without white space
+// searchedParts are the texts to search for one secret: the value, without white space
 // around it, and each longer line of a value of several lines (a key printed line
 // by line with a prefix has no text in common with the whole).
-func parts(value string) []string {
+func searchedParts(value string) []string {
 	out := []string{value}
 	trimmed := strings.TrimSpace(value)
 	if trimmed != value {
@@ -41,8 +41,8 @@ func parts(value string) []string {
 	return out
 }
 
-// trivial tells values that would be found in any text.
-func trivial(v string, minLength int) bool {
+// isTrivial tells values that would be found in any text.
+func isTrivial(v string, minLength int) bool {
 	if len(v) < minLength || len(v) < literal.KeySize || strings.Contains(open, v) {
 		return true
 	}
@@ -59,10 +59,10 @@ func trivial(v string, minLength int) bool {
 	return false
 }
 
-// forms are the byte sequences in which a value is met. Escapes that may stand at
+// encodedForms are the byte sequences in which a value is met. Escapes that may stand at
 // any character (JSON, percent, backslash, HTML) are not here: the views undo them. Nor
 // are line breaks and what is between the digits of dumps: the index passes over them.
-func forms(v string) []literal.Literal {
+func encodedForms(v string) []literal.Literal {
 	var out []literal.Literal
 	seen := map[string]bool{}
 	add := func(l literal.Literal) {
@@ -192,6 +192,6 @@ func base64Forms(v []byte) []literal.Literal {
 	return out
 }
 
-func numeric(v string) bool {
+func isNumeric(v string) bool {
 	return strings.Trim(v, "0123456789.-+eE") == ""
 }

@@ -18,11 +18,11 @@ type check struct {
 func tokenMatch(least int, class func(byte) bool, checks []check) matcher {
 	return func(b []byte, at, n int) verdict {
 		for _, c := range checks {
-			if c.start != nil && !c.start(before(b, at)) {
+			if c.start != nil && !c.start(byteBefore(b, at)) {
 				return verdict{}
 			}
 		}
-		end := run(b, at+n, maxToken, class)
+		end := runEnd(b, at+n, maxToken, class)
 		v := verdict{from: at, to: end, more: end == len(b), ok: end-at-n >= least && !isPlaceholder(b[at+n:end])}
 		for _, c := range checks {
 			v.ok = v.ok && (c.token == nil || c.token(b[at:end]))
@@ -31,15 +31,15 @@ func tokenMatch(least int, class func(byte) bool, checks []check) matcher {
 	}
 }
 
-func before(b []byte, at int) byte {
+func byteBefore(b []byte, at int) byte {
 	if at == 0 {
 		return ' '
 	}
 	return b[at-1]
 }
 
-// run is the end of the longest run of a class from b[at], most bytes long.
-func run(b []byte, at, most int, class func(byte) bool) int {
+// runEnd is the end of the longest run of a class from b[at], most bytes long.
+func runEnd(b []byte, at, most int, class func(byte) bool) int {
 	end := at
 	for end < len(b) && end-at < most && class(b[end]) {
 		end++
@@ -47,18 +47,18 @@ func run(b []byte, at, most int, class func(byte) bool) int {
 	return end
 }
 
-func lower(c byte) bool      { return c >= 'a' && c <= 'z' }
-func upper(c byte) bool      { return c >= 'A' && c <= 'Z' }
-func digit(c byte) bool      { return c >= '0' && c <= '9' }
-func alnum(c byte) bool      { return lower(c) || upper(c) || digit(c) }
-func wordChar(c byte) bool   { return alnum(c) || c == '_' }
+func isLower(c byte) bool    { return c >= 'a' && c <= 'z' }
+func isUpper(c byte) bool    { return c >= 'A' && c <= 'Z' }
+func isDigit(c byte) bool    { return c >= '0' && c <= '9' }
+func isAlnum(c byte) bool    { return isLower(c) || isUpper(c) || isDigit(c) }
+func wordChar(c byte) bool   { return isAlnum(c) || c == '_' }
 func dashChar(c byte) bool   { return wordChar(c) || c == '-' }
 func dotChar(c byte) bool    { return dashChar(c) || c == '.' }
-func slackChar(c byte) bool  { return alnum(c) || c == '-' }
+func slackChar(c byte) bool  { return isAlnum(c) || c == '-' }
 func pathChar(c byte) bool   { return dashChar(c) || c == '/' }
-func upperDigit(c byte) bool { return upper(c) || digit(c) }
-func hexChar(c byte) bool    { return digit(c) || c >= 'a' && c <= 'f' }
-func base64Std(c byte) bool  { return alnum(c) || c == '+' || c == '/' || c == '=' }
+func upperDigit(c byte) bool { return isUpper(c) || isDigit(c) }
+func hexChar(c byte) bool    { return isDigit(c) || c >= 'a' && c <= 'f' }
+func base64Std(c byte) bool  { return isAlnum(c) || c == '+' || c == '/' || c == '=' }
 func tokenChar(c byte) bool {
 	return dotChar(c) || c == '+' || c == '/' || c == '=' || c == '~'
 }
@@ -66,7 +66,7 @@ func tokenChar(c byte) bool {
 func noWordBefore(before byte) bool { return !wordChar(before) }
 func noDashBefore(before byte) bool { return !dashChar(before) }
 
-func exactly(n int) check {
+func lengthIs(n int) check {
 	return check{token: func(token []byte) bool { return len(token) == n }}
 }
 
@@ -115,7 +115,7 @@ const maxWord = 15
 // like-this, LIKE_THIS or likeThis.
 func isWords(text []byte) bool {
 	words := 0
-	for piece := range bytes.FieldsFuncSeq(text, func(c rune) bool { return c > unicode.MaxASCII || !alnum(byte(c)) }) {
+	for piece := range bytes.FieldsFuncSeq(text, func(c rune) bool { return c > unicode.MaxASCII || !isAlnum(byte(c)) }) {
 		letters := bytes.TrimRight(piece, "0123456789")
 		n, ok := countWords(letters)
 		if !ok || len(piece)-len(letters) > 4 {
@@ -129,12 +129,12 @@ func isWords(text []byte) bool {
 // countWords counts one in capitals or small letters, or several likeThis, none of them
 // with less than three letters.
 func countWords(letters []byte) (n int, ok bool) {
-	if len(letters) <= maxWord && run(letters, 0, maxWord, upper) == len(letters) {
+	if len(letters) <= maxWord && runEnd(letters, 0, maxWord, isUpper) == len(letters) {
 		return min(1, len(letters)), true
 	}
 	for at := 0; at < len(letters); n++ {
-		end := run(letters, at, 1, upper)
-		end = run(letters, end, maxWord+1, lower)
+		end := runEnd(letters, at, 1, isUpper)
+		end = runEnd(letters, end, maxWord+1, isLower)
 		if end-at > maxWord || end-at < 3 && end-at < len(letters) {
 			return 0, false
 		}
@@ -156,7 +156,7 @@ func tokenLike(token []byte) bool {
 	}
 	longest := 0
 	for at := 0; at < len(token); at++ {
-		end := run(token, at, maxToken, alnum)
+		end := runEnd(token, at, maxToken, isAlnum)
 		if hasDigit(token[at:end]) {
 			longest = max(longest, end-at)
 		}
@@ -168,35 +168,35 @@ func tokenLike(token []byte) bool {
 // awsSecret is 40 characters of base64 behind the name of the setting. Without the
 // name they would be any hash.
 func awsSecret(b []byte, at, n int) verdict {
-	start, ok, more := assigned(b, at+n)
+	start, ok, more := skipAssignment(b, at+n)
 	if !ok {
 		return verdict{more: more}
 	}
-	end := run(b, start, maxToken, base64Std)
+	end := runEnd(b, start, maxToken, base64Std)
 	ok = end-start == 40 && !bytes.HasSuffix(b[start:end], []byte("EXAMPLEKEY")) // which the documentation has
 	return verdict{from: start, to: end, ok: ok, more: end == len(b)}
 }
 
-// assigned skips what stands between a name and its value: a closing quote, : or =,
+// skipAssignment skips what stands between a name and its value: a closing quote, : or =,
 // spaces, an opening quote.
-func assigned(b []byte, at int) (start int, ok, more bool) {
+func skipAssignment(b []byte, at int) (start int, ok, more bool) {
 	quote := func(c byte) bool { return c == '"' || c == '\'' || c == '\\' || c == '`' }
 	space := func(c byte) bool { return c == ' ' || c == '\t' }
-	at = run(b, at, 4, quote)
-	at = run(b, at, 16, space)
-	sign := run(b, at, 2, func(c byte) bool { return c == ':' || c == '=' || c == '>' })
+	at = runEnd(b, at, 4, quote)
+	at = runEnd(b, at, 16, space)
+	sign := runEnd(b, at, 2, func(c byte) bool { return c == ':' || c == '=' || c == '>' })
 	if sign == at {
 		return at, false, at == len(b)
 	}
-	at = run(b, sign, 16, space)
-	at = run(b, at, 4, quote)
+	at = runEnd(b, sign, 16, space)
+	at = runEnd(b, at, 4, quote)
 	return at, true, at == len(b)
 }
 
 // pemMatch is a private key in PEM form up to its last line, or, where that is
 // missing, as far as its characters go.
 func pemMatch(b []byte, at, n int) verdict {
-	title := run(b, at+n, 64, func(c byte) bool { return upperDigit(c) || c == ' ' })
+	title := runEnd(b, at+n, 64, func(c byte) bool { return upperDigit(c) || c == ' ' })
 	const rest = "-----"
 	if title == len(b) || bytes.HasPrefix([]byte(rest), b[title:]) && len(b)-title < len(rest) {
 		return verdict{more: true}
@@ -210,11 +210,11 @@ func pemMatch(b []byte, at, n int) verdict {
 	}
 	window := b[start:min(len(b), start+maxPEM)]
 	if i := bytes.Index(window, []byte(pemEnd)); i >= 0 {
-		end := run(b, start+i+9, 64, func(c byte) bool { return upperDigit(c) || c == ' ' })
-		end = run(b, end, 5, func(c byte) bool { return c == '-' })
+		end := runEnd(b, start+i+9, 64, func(c byte) bool { return upperDigit(c) || c == ' ' })
+		end = runEnd(b, end, 5, func(c byte) bool { return c == '-' })
 		return verdict{from: at, to: end, ok: true, more: end == len(b)}
 	}
-	end := run(b, start, len(b), func(c byte) bool {
+	end := runEnd(b, start, len(b), func(c byte) bool {
 		return tokenChar(c) || c == '\n' || c == '\r' || c == ' ' || c == '\t' || c == '\\' || c == ':' || c == ','
 	})
 	return verdict{from: at, to: end, ok: true, more: end == len(b)}
@@ -229,7 +229,7 @@ func hasKey(head []byte) (ok, more bool) {
 		head, more = head[:i], false
 	}
 	for at := 0; at < len(head); at++ {
-		end := run(head, at, len(head), base64Std)
+		end := runEnd(head, at, len(head), base64Std)
 		if part := head[at:end]; end-at >= least && hasDigit(part) && !isPlaceholder(part) {
 			return true, false
 		}
@@ -252,12 +252,12 @@ func jwtMatch(b []byte, at, _ int) verdict {
 
 func jwtParts(b []byte, at int) verdict {
 	const leastHeader = 16 // {"alg":"none"} has 19
-	if header := run(b, at, leastHeader, dashChar); wordChar(before(b, at)) || header < len(b) && header-at < leastHeader {
+	if header := runEnd(b, at, leastHeader, dashChar); wordChar(byteBefore(b, at)) || header < len(b) && header-at < leastHeader {
 		return verdict{}
 	}
 	end, dots := at, 0
 	for {
-		stop := run(b, end, maxJWT, dashChar)
+		stop := runEnd(b, end, maxJWT, dashChar)
 		if stop == len(b) {
 			return verdict{from: at, to: stop, ok: dots >= 2 && stop > end, more: true}
 		}
@@ -274,10 +274,10 @@ func jwtParts(b []byte, at int) verdict {
 
 // urlPassword is what stands between user: and @ in a URL.
 func urlPassword(b []byte, at, n int) verdict {
-	if !alnum(before(b, at)) {
+	if !isAlnum(byteBefore(b, at)) {
 		return verdict{}
 	}
-	user := run(b, at+n, 256, func(c byte) bool { return urlUser(c) && c != ':' && c != '@' })
+	user := runEnd(b, at+n, 256, func(c byte) bool { return urlUser(c) && c != ':' && c != '@' })
 	if user == len(b) {
 		return verdict{more: true}
 	}
@@ -285,11 +285,11 @@ func urlPassword(b []byte, at, n int) verdict {
 		return verdict{}
 	}
 	from := user + 1
-	to := run(b, from, maxToken, func(c byte) bool { return urlUser(c) && c != '@' })
+	to := runEnd(b, from, maxToken, func(c byte) bool { return urlUser(c) && c != '@' })
 	if to == len(b) {
 		return verdict{more: true}
 	}
-	return verdict{from: from, to: to, ok: b[to] == '@' && to-from >= 3 && !variable(b[from:to])}
+	return verdict{from: from, to: to, ok: b[to] == '@' && to-from >= 3 && !isVariable(b[from:to])}
 }
 
 // urlUser is what may stand before the @ of a URL: all but what ends that part.
@@ -298,28 +298,28 @@ func urlUser(c byte) bool {
 		c != '`' && c != '\\'
 }
 
-// variable tells a place for a password from a password: $NAME, ${NAME}, {{name}},
+// isVariable tells a place for a password from a password: $NAME, ${NAME}, {{name}},
 // %(name)s, ***.
-func variable(b []byte) bool {
+func isVariable(b []byte) bool {
 	switch {
 	case bytes.HasPrefix(b, []byte("${")) || bytes.HasPrefix(b, []byte("{{")) || bytes.HasPrefix(b, []byte("$(")):
 		return b[len(b)-1] == '}' || b[len(b)-1] == ')'
 	case b[0] == '$':
-		return run(b, 1, len(b), func(c byte) bool { return upperDigit(c) || c == '_' }) == len(b)
+		return runEnd(b, 1, len(b), func(c byte) bool { return upperDigit(c) || c == '_' }) == len(b)
 	case b[0] == '*' || b[0] == '.':
 		return bytes.Count(b, b[:1]) == len(b)
 	}
 	return false
 }
 
-// bearer is the token after the word; ordinary words after it are none.
-func bearer(b []byte, at, n int) verdict {
-	start := run(b, at+n, 8, func(c byte) bool { return c == ' ' })
-	return opaque(b, start)
+// checkBearer is the token after the word; ordinary words after it are none.
+func checkBearer(b []byte, at, n int) verdict {
+	start := runEnd(b, at+n, 8, func(c byte) bool { return c == ' ' })
+	return checkOpaque(b, start)
 }
 
-func opaque(b []byte, start int) verdict {
-	end := run(b, start, maxJWT, tokenChar)
+func checkOpaque(b []byte, start int) verdict {
+	end := runEnd(b, start, maxJWT, tokenChar)
 	token := b[start:end]
 	return verdict{from: start, to: end, more: end == len(b),
 		ok: len(token) >= 16 && hasDigit(token)}
@@ -327,8 +327,8 @@ func opaque(b []byte, start int) verdict {
 
 // basicAuth is base64 of user:password; other words after "Basic" are none.
 func basicAuth(b []byte, at, n int) verdict {
-	start := run(b, at+n, 8, func(c byte) bool { return c == ' ' })
-	end := run(b, start, maxToken, base64Std)
+	start := runEnd(b, at+n, 8, func(c byte) bool { return c == ' ' })
+	end := runEnd(b, start, maxToken, base64Std)
 	v := verdict{from: start, to: end, more: end == len(b)}
 	text := bytes.TrimRight(b[start:end], "=")
 	plain := make([]byte, base64.RawStdEncoding.DecodedLen(len(text)))
@@ -339,16 +339,16 @@ func basicAuth(b []byte, at, n int) verdict {
 
 // authHeader is the value of a header that authenticates, whatever its scheme.
 func authHeader(b []byte, at, n int) verdict {
-	start, ok, more := assigned(b, at+n)
+	start, ok, more := skipAssignment(b, at+n)
 	if !ok {
 		return verdict{more: more}
 	}
-	scheme := run(b, start, 32, func(c byte) bool { return lower(c) || upper(c) || c == '-' })
+	scheme := runEnd(b, start, 32, func(c byte) bool { return isLower(c) || isUpper(c) || c == '-' })
 	if scheme == len(b) {
 		return verdict{more: true}
 	}
 	if scheme > start && b[scheme] == ' ' {
-		start = run(b, scheme, 8, func(c byte) bool { return c == ' ' })
+		start = runEnd(b, scheme, 8, func(c byte) bool { return c == ' ' })
 	}
-	return opaque(b, start)
+	return checkOpaque(b, start)
 }

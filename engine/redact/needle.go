@@ -46,7 +46,7 @@ func NewNeedle(texts []string) (n *Needle, num int, err error) {
 			return nil, i, err
 		}
 		seen := map[string]bool{}
-		for _, v := range variants(text) {
+		for _, v := range textVariants(text) {
 			if !seen[v] {
 				seen[v] = true
 				secrets = append(secrets, Secret{Name: "purge", Value: v})
@@ -78,7 +78,7 @@ func needleOK(text string) error {
 		return fmt.Errorf("%w: it has %d bytes, more than %d; give a part of it that stands nowhere else", ErrNeedle, len(text), maxValue)
 	case !utf8.ValidString(text):
 		return fmt.Errorf("%w: it is not UTF-8, and nothing in the store is anything else", ErrNeedle)
-	case trivial(strings.TrimSpace(text), DefaultMinLength):
+	case isTrivial(strings.TrimSpace(text), DefaultMinLength):
 		return fmt.Errorf("%w: it is shorter than %d bytes, or a word that stands everywhere; give more of what is around it", ErrNeedle, DefaultMinLength)
 	case strings.Contains(Purged, strings.TrimSpace(text)), strings.Contains(text, Purged), strings.Contains(text, open):
 		return fmt.Errorf("%w: it is, or holds, what stands in the place of texts that were taken out", ErrNeedle)
@@ -86,12 +86,12 @@ func needleOK(text string) error {
 	return nil
 }
 
-// variants are a text, and what those make of it who write messages and pages:
+// textVariants are a text, and what those make of it who write messages and pages:
 // white space in one line, no tabs, no control characters.
-func variants(s string) []string {
+func textVariants(s string) []string {
 	plain := text.Lines(s)
 	out := []string{s, plain, strings.ReplaceAll(plain, "\t", "    ")}
-	if one := text.Line(plain); !trivial(one, DefaultMinLength) {
+	if one := text.Line(plain); !isTrivial(one, DefaultMinLength) {
 		out = append(out, one)
 	}
 	return out
@@ -107,7 +107,7 @@ func (n *Needle) Replace(s string, with func(found string) string) (string, int)
 	// What stands left and right of a text that is gone may be one itself.
 	for range 8 {
 		b := []byte(s)
-		spans := merge(append(n.r.spans(b), n.cuts(b)...))
+		spans := mergeSpans(append(n.r.findSpans(b), n.findCuts(b)...))
 		if len(spans) == 0 {
 			break
 		}
@@ -128,19 +128,19 @@ func (n *Needle) Replace(s string, with func(found string) string) (string, int)
 // cutMarks are what those who shorten a text put where they cut it.
 func cutMarks() []string { return []string{"…", "..."} }
 
-// cuts finds beginnings of texts where b ends or was cut, and ends of them where
+// findCuts finds beginnings of texts where b ends or was cut, and ends of them where
 // it begins or goes on after a cut.
-func (n *Needle) cuts(b []byte) []span {
+func (n *Needle) findCuts(b []byte) []span {
 	if len(n.heads) == 0 {
 		return nil
 	}
 	var out []span
-	for _, edge := range edges(b) {
+	for _, edge := range findEdges(b) {
 		for i := range n.heads {
-			if from := n.heads[i].before(b[:edge.to]); from >= 0 {
+			if from := n.heads[i].matchBefore(b[:edge.to]); from >= 0 {
 				out = append(out, span{from: from, to: edge.to, kind: known})
 			}
-			if to := n.tails[i].after(b[edge.from:]); to >= 0 {
+			if to := n.tails[i].matchAfter(b[edge.from:]); to >= 0 {
 				out = append(out, span{from: edge.from, to: edge.from + to, kind: known})
 			}
 		}
@@ -155,7 +155,7 @@ type edge struct{ to, from int }
 // maxEdges bounds the places that are looked at in one text.
 const maxEdges = 1000
 
-func edges(b []byte) []edge {
+func findEdges(b []byte) []edge {
 	out := []edge{{to: len(b), from: len(b)}, {}}
 	for _, mark := range cutMarks() {
 		for at := 0; len(out) < maxEdges; {
@@ -193,9 +193,9 @@ func newPiece(text []byte) piece {
 	return p
 }
 
-// overlap is the length of the longest beginning of the text, but not all of it,
+// overlapLength is the length of the longest beginning of the text, but not all of it,
 // that bytes end with.
-func (p piece) overlap(b []byte) int {
+func (p piece) overlapLength(b []byte) int {
 	k := int32(0)
 	for _, c := range b {
 		if int(k) == len(p.text) {
@@ -214,35 +214,35 @@ func (p piece) overlap(b []byte) int {
 	return int(k)
 }
 
-// before returns from where on b is a beginning of the text, white space aside;
+// matchBefore returns from where on b is a beginning of the text, white space aside;
 // -1: it doesn't end so.
-func (p piece) before(b []byte) int {
+func (p piece) matchBefore(b []byte) int {
 	var flat []byte
 	var at []int
 	for i := len(b) - 1; i >= 0 && len(flat) < len(p.text)-1; i-- {
-		if !space(b[i]) {
+		if !isSpace(b[i]) {
 			flat, at = append(flat, b[i]), append(at, i)
 		}
 	}
 	slices.Reverse(flat)
-	if k := p.overlap(flat); k >= leastCut {
+	if k := p.overlapLength(flat); k >= leastCut {
 		return at[k-1]
 	}
 	return -1
 }
 
-// after returns up to where b is an end of the text, which the piece has
+// matchAfter returns up to where b is an end of the text, which the piece has
 // backwards; -1: it doesn't begin so.
-func (p piece) after(b []byte) int {
+func (p piece) matchAfter(b []byte) int {
 	var flat []byte
 	var at []int
 	for i := 0; i < len(b) && len(flat) < len(p.text)-1; i++ {
-		if !space(b[i]) {
+		if !isSpace(b[i]) {
 			flat, at = append(flat, b[i]), append(at, i)
 		}
 	}
 	slices.Reverse(flat)
-	if k := p.overlap(flat); k >= leastCut {
+	if k := p.overlapLength(flat); k >= leastCut {
 		return at[k-1] + 1
 	}
 	return -1
@@ -251,11 +251,11 @@ func (p piece) after(b []byte) int {
 func withoutSpace(b []byte) []byte {
 	out := make([]byte, 0, len(b))
 	for _, c := range b {
-		if !space(c) {
+		if !isSpace(c) {
 			out = append(out, c)
 		}
 	}
 	return out
 }
 
-func space(c byte) bool { return c == ' ' || c == '\n' || c == '\t' || c == '\r' }
+func isSpace(c byte) bool { return c == ' ' || c == '\n' || c == '\t' || c == '\r' }

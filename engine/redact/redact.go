@@ -161,8 +161,8 @@ func (r *Redactor) addSecrets() ([]Secret, error) {
 			return nil, fmt.Errorf("%w: the value of %q has %d bytes, the limit is %d", ErrOptions, s.Name, len(s.Value), maxValue)
 		}
 		found := false
-		for _, v := range parts(s.Value) {
-			if trivial(v, r.opts.MinLength) || r.allow.has(v, sumOf([]byte(v))) {
+		for _, v := range searchedParts(s.Value) {
+			if isTrivial(v, r.opts.MinLength) || r.allow.isAllowed(v, sumOf([]byte(v))) {
 				continue
 			}
 			if strings.Contains(v, open) {
@@ -173,8 +173,8 @@ func (r *Redactor) addSecrets() ([]Secret, error) {
 				continue
 			}
 			seen[v] = true
-			r.digits = r.digits || numeric(v)
-			for _, l := range forms(v) {
+			r.digits = r.digits || isNumeric(v)
+			for _, l := range encodedForms(v) {
 				l.Secret, l.Shape = len(known), -1
 				r.index.Add(l)
 			}
@@ -194,7 +194,7 @@ func (r *Redactor) nameSecrets(known []Secret) error {
 	numbered := 0
 	for _, s := range known {
 		name, done := taken[s.Name]
-		for name = cmp.Or(name, s.Name); !done && len(r.spans([]byte(open+name+"]"))) > 0; {
+		for name = cmp.Or(name, s.Name); !done && len(r.findSpans([]byte(open+name+"]"))) > 0; {
 			numbered++
 			if numbered > len(known)+100 {
 				return fmt.Errorf("%w: no placeholder is free of the known values", ErrOptions)
@@ -229,7 +229,7 @@ func (r *Redactor) Ignored() []string { return slices.Clone(r.ignored) }
 // String replaces all secrets in s and says how many there were. Doing it twice
 // changes nothing more.
 func (r *Redactor) String(s string) (string, int) {
-	b, n := r.redact([]byte(s))
+	b, n := r.redactBytes([]byte(s))
 	if n == 0 {
 		return s, 0
 	}
@@ -242,7 +242,7 @@ func (r *Redactor) Bytes(b []byte) ([]byte, int, error) {
 	if len(b) > r.opts.MaxBytes {
 		return nil, 0, fmt.Errorf("redact %d bytes: %w (limit %d)", len(b), ErrTooLarge, r.opts.MaxBytes)
 	}
-	out, n := r.redact(b)
+	out, n := r.redactBytes(b)
 	return out, n, nil
 }
 
@@ -266,30 +266,30 @@ func (r *Redactor) Find(b []byte) ([]Finding, error) {
 		return nil
 	}
 	if len(b) <= maxHeld {
-		err := emit(b, r.raw(b, true, nil))
+		err := emit(b, r.findRaw(b, true, nil))
 		return out, err
 	}
 	s := stream{r: r, sums: true, emit: emit}
-	err := errors.Join(s.write(b), s.drain(over))
+	err := errors.Join(s.writeChunk(b), s.drainSafe(over))
 	return out, err
 }
 
-// redact repeats until nothing is found: what is left of and right of a
+// redactBytes repeats until nothing is found: what is left of and right of a
 // placeholder may read differently once the secret between them is gone. Each
 // round turns text into placeholders, which are never searched, so it ends.
-func (r *Redactor) redact(b []byte) ([]byte, int) {
+func (r *Redactor) redactBytes(b []byte) ([]byte, int) {
 	n := 0
 	for {
-		spans := r.spans(b)
+		spans := r.findSpans(b)
 		if len(spans) == 0 {
 			return b, n
 		}
 		n += len(spans)
-		b = replace(b, spans)
+		b = replaceSpans(b, spans)
 	}
 }
 
-func replace(b []byte, spans []span) []byte {
+func replaceSpans(b []byte, spans []span) []byte {
 	out := make([]byte, 0, len(b))
 	at := 0
 	for _, s := range spans {

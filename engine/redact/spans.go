@@ -26,22 +26,22 @@ const (
 	known
 )
 
-// spans are all secrets in b, sorted, without overlaps.
-func (r *Redactor) spans(b []byte) []span { return r.raw(b, false, nil) }
+// findSpans are all secrets in b, sorted, without overlaps.
+func (r *Redactor) findSpans(b []byte) []span { return r.findRaw(b, false, nil) }
 
-// raw is spans; hold, where given, is called with each position from which the
+// findRaw is spans; hold, where given, is called with each position from which the
 // text may be the beginning of a secret that goes on after its end. sums: the spans
 // have sums.
-func (r *Redactor) raw(b []byte, sums bool, hold func(at int)) []span {
+func (r *Redactor) findRaw(b []byte, sums bool, hold func(at int)) []span {
 	if len(b) < literal.KeySize && hold == nil {
 		return nil
 	}
-	f := &finder{r: r, zones: r.zones(b), sums: sums, hold: hold}
+	f := &finder{r: r, zones: r.findPlaceholders(b), sums: sums, hold: hold}
 	for _, l := range view.Lenses(b, hold == nil) {
-		f.look(l)
+		f.searchLens(l)
 	}
-	f.match(b)
-	return merge(f.spans)
+	f.matchPatterns(b)
+	return mergeSpans(f.spans)
 }
 
 // finder gathers what one search finds.
@@ -53,16 +53,16 @@ type finder struct {
 	hold  func(at int)
 }
 
-func (f *finder) look(l *view.Lens) {
+func (f *finder) searchLens(l *view.Lens) {
 	text := l.Text()
 	// Shapes inside a match of a shape are that match, unless they are more certain.
 	var done [known]int
 	hit := func(at, end int, lit *literal.Literal) {
 		switch {
 		case lit.Shape < 0:
-			f.known(l, at, end, lit)
+			f.addKnown(l, at, end, lit)
 		case at >= slices.Max(done[f.r.shapes[lit.Shape].kind:]):
-			f.shape(l, at, lit, &done)
+			f.addShape(l, at, lit, &done)
 		}
 	}
 	if f.hold == nil {
@@ -87,9 +87,9 @@ func (f *finder) look(l *view.Lens) {
 	}
 }
 
-// known takes a form of a secret at text[from:to] of a lens, and the characters beside it
+// addKnown takes a form of a secret at text[from:to] of a lens, and the characters beside it
 // that hold bits of the value.
-func (f *finder) known(l *view.Lens, from, to int, lit *literal.Literal) {
+func (f *finder) addKnown(l *view.Lens, from, to int, lit *literal.Literal) {
 	text := l.Text()
 	start := from
 	if lit.Left && from > 0 && base64Char(text[from-1]) {
@@ -104,7 +104,7 @@ func (f *finder) known(l *view.Lens, from, to int, lit *literal.Literal) {
 			f.holdAt(l, start)
 		}
 	}
-	f.add(l, span{from: from, to: to, name: f.r.secretName(lit.Secret), kind: known})
+	f.addSpan(l, span{from: from, to: to, name: f.r.secretName(lit.Secret), kind: known})
 }
 
 func (f *finder) holdAt(l *view.Lens, at int) {
@@ -112,7 +112,7 @@ func (f *finder) holdAt(l *view.Lens, at int) {
 	f.hold(from)
 }
 
-func (f *finder) shape(l *view.Lens, at int, lit *literal.Literal, done *[known]int) {
+func (f *finder) addShape(l *view.Lens, at int, lit *literal.Literal, done *[known]int) {
 	text := l.Text()
 	s := f.r.shapes[lit.Shape]
 	m := s.match(text, at, len(lit.Text))
@@ -120,32 +120,32 @@ func (f *finder) shape(l *view.Lens, at int, lit *literal.Literal, done *[known]
 		f.holdAt(l, at)
 	}
 	if m.ok {
-		f.add(l, span{from: m.from, to: m.to, name: s.name, kind: s.kind})
+		f.addSpan(l, span{from: m.from, to: m.to, name: s.name, kind: s.kind})
 		done[s.kind] = m.to
 	}
 }
 
-// match applies the patterns of the options, to the text as it is.
-func (f *finder) match(b []byte) {
+// matchPatterns applies the patterns of the options, to the text as it is.
+func (f *finder) matchPatterns(b []byte) {
 	for _, p := range f.r.patterns {
 		for _, m := range p.re.FindAllSubmatchIndex(b, -1) {
 			from, to := m[2*p.group], m[2*p.group+1]
 			if from < 0 { // the group "secret" took no part
 				from, to = m[0], m[1]
 			}
-			f.add(view.Of(b), span{from: from, to: to, name: p.name, kind: token, pattern: true})
+			f.addSpan(view.Of(b), span{from: from, to: to, name: p.name, kind: token, pattern: true})
 		}
 	}
 }
 
-func (f *finder) add(l *view.Lens, s span) {
+func (f *finder) addSpan(l *view.Lens, s span) {
 	if s.to <= s.from {
 		return
 	}
 	if text := l.Text()[s.from:s.to]; f.sums && s.kind != known || len(f.r.allow.sums) > 0 {
 		s.sum = sumOf(text)
 	}
-	if f.r.allow.has(string(l.Text()[s.from:s.to]), s.sum) {
+	if f.r.allow.isAllowed(string(l.Text()[s.from:s.to]), s.sum) {
 		return
 	}
 	s.from, s.to = l.Range(s.from, s.to)
@@ -163,8 +163,8 @@ func (f *finder) inZone(from, to int) bool {
 	return n >= 0 && f.zones[n].from <= from && to <= f.zones[n].to
 }
 
-// zones are the placeholders that this Redactor writes: they hold no secret.
-func (r *Redactor) zones(b []byte) []span {
+// findPlaceholders are the placeholders that this Redactor writes: they hold no secret.
+func (r *Redactor) findPlaceholders(b []byte) []span {
 	var out []span
 	for at := 0; ; {
 		i := bytes.Index(b[at:], []byte(open))
@@ -188,8 +188,8 @@ func (r *Redactor) secretName(n int) string {
 	return "" // while names are being chosen
 }
 
-// merge sorts spans and joins those that overlap; the most certain gives its name.
-func merge(spans []span) []span {
+// mergeSpans sorts spans and joins those that overlap; the most certain gives its name.
+func mergeSpans(spans []span) []span {
 	slices.SortStableFunc(spans, func(a, b span) int {
 		if a.from != b.from {
 			return a.from - b.from

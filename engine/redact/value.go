@@ -15,7 +15,7 @@ import (
 // for is ErrType: what can't be searched is never let through.
 func (r *Redactor) Value(v any) (any, int, error) {
 	w := &walker{r: r, left: r.opts.MaxBytes}
-	out, err := w.value(v, 0)
+	out, err := w.redactValue(v, 0)
 	if err != nil {
 		return nil, 0, fmt.Errorf("redact a value: %w", err)
 	}
@@ -29,7 +29,7 @@ type walker struct {
 	count int
 }
 
-func (w *walker) value(v any, depth int) (any, error) {
+func (w *walker) redactValue(v any, depth int) (any, error) {
 	if depth > maxDepth {
 		return nil, ErrTooDeep
 	}
@@ -37,32 +37,32 @@ func (w *walker) value(v any, depth int) (any, error) {
 	case nil, bool:
 		return v, nil
 	case string:
-		return w.text(v)
+		return w.redactText(v)
 	case json.Number:
-		return w.number(v, v.String())
+		return w.redactNumber(v, v.String())
 	case int:
-		return w.number(v, strconv.Itoa(v))
+		return w.redactNumber(v, strconv.Itoa(v))
 	case int64:
-		return w.number(v, strconv.FormatInt(v, 10))
+		return w.redactNumber(v, strconv.FormatInt(v, 10))
 	case uint64:
-		return w.number(v, strconv.FormatUint(v, 10))
+		return w.redactNumber(v, strconv.FormatUint(v, 10))
 	case float64:
-		return w.number(v, strconv.FormatFloat(v, 'f', -1, 64))
+		return w.redactNumber(v, strconv.FormatFloat(v, 'f', -1, 64))
 	case []any:
-		return w.list(v, depth)
+		return w.redactList(v, depth)
 	case map[string]any:
-		return w.object(v, depth)
+		return w.redactObject(v, depth)
 	}
-	return w.typed(v)
+	return w.copyTyped(v)
 }
 
-// typed copies the few other types that settings and payloads are made of.
-func (w *walker) typed(v any) (any, error) {
+// copyTyped copies the few other types that settings and payloads are made of.
+func (w *walker) copyTyped(v any) (any, error) {
 	switch v := v.(type) {
 	case []string:
 		out := make([]string, len(v))
 		for i, s := range v {
-			clean, err := w.text(s)
+			clean, err := w.redactText(s)
 			if err != nil {
 				return nil, err
 			}
@@ -72,11 +72,11 @@ func (w *walker) typed(v any) (any, error) {
 	case map[string]string:
 		out := make(map[string]string, len(v))
 		for _, k := range slices.Sorted(maps.Keys(v)) {
-			clean, err := w.text(v[k])
+			clean, err := w.redactText(v[k])
 			if err != nil {
 				return nil, err
 			}
-			name, err := w.key(k, func(name string) bool { _, ok := out[name]; return ok })
+			name, err := w.redactKey(k, func(name string) bool { _, ok := out[name]; return ok })
 			if err != nil {
 				return nil, err
 			}
@@ -87,13 +87,13 @@ func (w *walker) typed(v any) (any, error) {
 	return nil, fmt.Errorf("%w: %T", ErrType, v)
 }
 
-func (w *walker) list(v []any, depth int) (any, error) {
-	if err := w.spend(len(v)); err != nil {
+func (w *walker) redactList(v []any, depth int) (any, error) {
+	if err := w.spendWork(len(v)); err != nil {
 		return nil, err
 	}
 	out := make([]any, len(v))
 	for i, e := range v {
-		clean, err := w.value(e, depth+1)
+		clean, err := w.redactValue(e, depth+1)
 		if err != nil {
 			return nil, err
 		}
@@ -102,17 +102,17 @@ func (w *walker) list(v []any, depth int) (any, error) {
 	return out, nil
 }
 
-func (w *walker) object(v map[string]any, depth int) (any, error) {
-	if err := w.spend(len(v)); err != nil {
+func (w *walker) redactObject(v map[string]any, depth int) (any, error) {
+	if err := w.spendWork(len(v)); err != nil {
 		return nil, err
 	}
 	out := make(map[string]any, len(v))
 	for _, k := range slices.Sorted(maps.Keys(v)) {
-		clean, err := w.value(v[k], depth+1)
+		clean, err := w.redactValue(v[k], depth+1)
 		if err != nil {
 			return nil, err
 		}
-		name, err := w.key(k, func(name string) bool { _, ok := out[name]; return ok })
+		name, err := w.redactKey(k, func(name string) bool { _, ok := out[name]; return ok })
 		if err != nil {
 			return nil, err
 		}
@@ -121,9 +121,9 @@ func (w *walker) object(v map[string]any, depth int) (any, error) {
 	return out, nil
 }
 
-// key redacts a key; two keys that become the same are numbered.
-func (w *walker) key(k string, taken func(string) bool) (string, error) {
-	name, err := w.text(k)
+// redactKey redacts a key; two keys that become the same are numbered.
+func (w *walker) redactKey(k string, taken func(string) bool) (string, error) {
+	name, err := w.redactText(k)
 	if err != nil || !taken(name) {
 		return name, err
 	}
@@ -134,8 +134,8 @@ func (w *walker) key(k string, taken func(string) bool) (string, error) {
 	}
 }
 
-func (w *walker) text(s string) (string, error) {
-	if err := w.spend(len(s)); err != nil {
+func (w *walker) redactText(s string) (string, error) {
+	if err := w.spendWork(len(s)); err != nil {
 		return "", err
 	}
 	out, n := w.r.String(s)
@@ -143,9 +143,9 @@ func (w *walker) text(s string) (string, error) {
 	return out, nil
 }
 
-// number keeps a number unless its digits are a known secret.
-func (w *walker) number(v any, text string) (any, error) {
-	if err := w.spend(len(text)); err != nil {
+// redactNumber keeps a number unless its digits are a known secret.
+func (w *walker) redactNumber(v any, text string) (any, error) {
+	if err := w.spendWork(len(text)); err != nil {
 		return nil, err
 	}
 	if !w.r.digits {
@@ -158,7 +158,7 @@ func (w *walker) number(v any, text string) (any, error) {
 	return v, nil
 }
 
-func (w *walker) spend(n int) error {
+func (w *walker) spendWork(n int) error {
 	w.left -= n + 1
 	if w.left < 0 {
 		return fmt.Errorf("%w (limit %d bytes)", ErrTooLarge, w.r.opts.MaxBytes)

@@ -43,7 +43,7 @@ func (r *Redactor) Writer(w io.Writer) *Writer {
 	out := &Writer{s: stream{r: r}}
 	out.s.emit = func(text []byte, spans []span) error {
 		out.count += len(spans)
-		if _, err := w.Write(replace(text, spans)); err != nil {
+		if _, err := w.Write(replaceSpans(text, spans)); err != nil {
 			return fmt.Errorf("write redacted output: %w", err)
 		}
 		return nil
@@ -57,7 +57,7 @@ func (w *Writer) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.err == nil {
-		w.err = w.s.write(p)
+		w.err = w.s.writeChunk(p)
 	}
 	if w.err != nil {
 		return 0, w.err
@@ -71,7 +71,7 @@ func (w *Writer) Flush() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.err == nil {
-		w.err = w.s.drain(quiet)
+		w.err = w.s.drainSafe(quiet)
 	}
 	return w.err
 }
@@ -86,7 +86,7 @@ func (w *Writer) Close() error {
 	if w.err != nil {
 		return w.err
 	}
-	err := w.s.drain(over)
+	err := w.s.drainSafe(over)
 	w.err, w.s.buf = ErrClosed, nil
 	return err
 }
@@ -109,7 +109,7 @@ type stream struct {
 	seen int    // length of buf when it was last searched
 }
 
-func (s *stream) write(p []byte) error {
+func (s *stream) writeChunk(p []byte) error {
 	for len(p) > 0 {
 		n := min(len(p), maxHeld)
 		s.buf = append(s.buf, p[:n]...)
@@ -117,7 +117,7 @@ func (s *stream) write(p []byte) error {
 		if held := len(s.buf) - s.out; held > lazy && len(s.buf)-s.seen < held/8 {
 			continue // searching a long beginning again for each few bytes is quadratic
 		}
-		if err := s.drain(flowing); err != nil {
+		if err := s.drainSafe(flowing); err != nil {
 			return err
 		}
 	}
@@ -133,29 +133,29 @@ const (
 	over          // nothing follows
 )
 
-// drain emits all that can't be part of a secret that goes on; unless the stream is
+// drainSafe emits all that can't be part of a secret that goes on; unless the stream is
 // flowing, everything. Nothing may be written after it is over.
-func (s *stream) drain(st state) error {
+func (s *stream) drainSafe(st state) error {
 	if st == over && len(s.buf) > s.out {
-		return s.emit(s.buf[s.out:], s.within(s.r.raw(s.buf, s.sums, nil), len(s.buf)))
+		return s.emit(s.buf[s.out:], s.spansWithin(s.r.findRaw(s.buf, s.sums, nil), len(s.buf)))
 	}
 	begun := len(s.buf) // where the first secret that may go on begins
-	spans := s.r.raw(s.buf, s.sums, func(at int) { begun = min(begun, at) })
+	spans := s.r.findRaw(s.buf, s.sums, func(at int) { begun = min(begun, at) })
 	hold := begun
 	if len(s.r.patterns) > 0 {
 		line := bytes.LastIndexByte(s.buf, '\n') + 1
 		hold = min(hold, max(line, len(s.buf)-maxLine))
 	}
-	cut := uncut(spans, max(hold, s.out))
+	cut := moveCut(spans, max(hold, s.out))
 	switch {
 	case st == quiet:
 		// An escape may end where nothing follows it.
-		spans = merge(append(spans, s.r.raw(s.buf, s.sums, nil)...))
+		spans = mergeSpans(append(spans, s.r.findRaw(s.buf, s.sums, nil)...))
 		cut = len(s.buf)
 	case len(s.buf)-max(cut, s.out) > maxHeld:
 		// Too much for one secret: what may be the beginning of another goes with it.
 		if begun = max(begun, s.out); begun < len(s.buf) {
-			spans = merge(append(spans, span{from: begun, to: len(s.buf), name: unfinished}))
+			spans = mergeSpans(append(spans, span{from: begun, to: len(s.buf), name: unfinished}))
 		}
 		cut = len(s.buf)
 	}
@@ -163,7 +163,7 @@ func (s *stream) drain(st state) error {
 	if cut <= s.out {
 		return nil
 	}
-	if err := s.emit(s.buf[s.out:cut], s.within(spans, cut)); err != nil {
+	if err := s.emit(s.buf[s.out:cut], s.spansWithin(spans, cut)); err != nil {
 		return err
 	}
 	keep := max(0, min(cut-context, begun), cut-maxContext)
@@ -172,9 +172,9 @@ func (s *stream) drain(st state) error {
 	return nil
 }
 
-// within are those of the spans that stand in what is emitted up to cut, by their places
+// spansWithin are those of the spans that stand in what is emitted up to cut, by their places
 // in that.
-func (s *stream) within(spans []span, cut int) []span {
+func (s *stream) spansWithin(spans []span, cut int) []span {
 	var mine []span
 	for _, x := range spans {
 		x.from = max(x.from, s.out)
@@ -186,8 +186,8 @@ func (s *stream) within(spans []span, cut int) []span {
 	return mine
 }
 
-// uncut moves a cut to before the secret that it would divide.
-func uncut(spans []span, cut int) int {
+// moveCut moves a cut to before the secret that it would divide.
+func moveCut(spans []span, cut int) int {
 	for i := len(spans) - 1; i >= 0; i-- {
 		if spans[i].from < cut && cut < spans[i].to {
 			cut = spans[i].from

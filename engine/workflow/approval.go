@@ -29,7 +29,7 @@ func (c *compiler) readApproval(from string, e *edgeAt, v *source.Value) {
 	if at == nil || at.Val.Kind == source.KindBad {
 		return
 	}
-	what := "`approval` of " + e.what(from)
+	what := "`approval` of " + e.describeEdge(from)
 	switch {
 	case at.Val.Kind == source.KindMap:
 		e.approval, e.Approval = at, &Approval{Not: c.readNot(what, at)}
@@ -40,7 +40,7 @@ func (c *compiler) readApproval(from string, e *edgeAt, v *source.Value) {
 	default:
 		// An empty value isn't read as none: a guard that was meant would be lost.
 		c.problems.Add(at.Pos, utf8.RuneCountInString(at.Key), "write `approval: true`, or {not: [starter, author]} for another person than these",
-			"%s must be true or a map, this is %s", what, shown(at.Val))
+			"%s must be true or a map, this is %s", what, showScalar(at.Val))
 	}
 }
 
@@ -58,7 +58,7 @@ func (c *compiler) readNot(what string, approval *source.Entry) []string {
 	switch {
 	case at.Val.Kind == source.KindBad:
 	case at.Val.Kind != source.KindList:
-		c.problems.Add(at.Pos, utf8.RuneCountInString(at.Key), "write a list: [starter], [author] or [starter, author]", "%s must be a list, this is %s", what, shown(at.Val))
+		c.problems.Add(at.Pos, utf8.RuneCountInString(at.Key), "write a list: [starter], [author] or [starter, author]", "%s must be a list, this is %s", what, showScalar(at.Val))
 	case len(at.Val.Items) == 0:
 		c.problems.Add(at.Pos, utf8.RuneCountInString(at.Key), "write `approval: true`, or say who it must not be: [starter]", "%s is empty", what)
 	}
@@ -68,7 +68,7 @@ func (c *compiler) readNot(what string, approval *source.Entry) []string {
 		switch {
 		case item.Kind == source.KindBad:
 		case !slices.Contains(approvalNames(), name):
-			c.problems.Add(item.Pos, item.Length(), suggestName(name, approvalNames()), "%s names %s, which is not known", what, shown(item))
+			c.problems.Add(item.Pos, item.Length(), suggestName(name, approvalNames()), "%s names %s, which is not known", what, showScalar(item))
 		case slices.Contains(names, name):
 			c.problems.Add(item.Pos, item.Length(), "remove one of the two", "%s names %q twice", what, name)
 		default:
@@ -85,10 +85,10 @@ func (c *compiler) checkApproval(from string, e edgeAt) {
 	case e.approval == nil:
 	case from == Start:
 		c.problems.Add(e.approval.Pos, utf8.RuneCountInString(e.approval.Key), "leave it out, or put it on an edge of a role that asks a person",
-			"%s can't need an approval: nobody has asked anything there", e.what(from))
+			"%s can't need an approval: nobody has asked anything there", e.describeEdge(from))
 	case e.To == Suspend:
 		c.problems.Add(e.approval.Pos, utf8.RuneCountInString(e.approval.Key), "put it on the edges that the approval opens",
-			"%s can't need an approval: it is what asks for one", e.what(from))
+			"%s can't need an approval: it is what asks for one", e.describeEdge(from))
 	}
 }
 
@@ -96,19 +96,19 @@ func (c *compiler) checkApproval(from string, e edgeAt) {
 // once, at the first of the edges.
 func (c *compiler) checkAsks(f fromAt) {
 	needs := slices.IndexFunc(f.edges, func(e edgeAt) bool { return e.approval != nil })
-	if needs < 0 || c.suspends || f.broken || c.role(f.name) == nil || slices.ContainsFunc(f.edges, c.asks) {
+	if needs < 0 || c.suspends || f.broken || c.findRole(f.name) == nil || slices.ContainsFunc(f.edges, c.asksPerson) {
 		return
 	}
 	e := f.edges[needs]
 	c.problems.Add(e.approval.Pos, utf8.RuneCountInString(e.approval.Key),
 		fmt.Sprintf("add an edge of %s with `role: $SUSPEND`, whose prompt is the question, or write `new:` in place of `_:` under $START: then every role may suspend", f.name),
-		"%s can't be approved: role %q never asks a person", e.what(f.name), f.name)
+		"%s can't be approved: role %q never asks a person", e.describeEdge(f.name), f.name)
 }
 
-// asks reports whether an edge leads to a person, or is mistyped and meant to, which
+// asksPerson reports whether an edge leads to a person, or is mistyped and meant to, which
 // was reported.
-func (c *compiler) asks(e edgeAt) bool {
-	return e.To == Suspend || c.role(e.To) == nil && Suggest(e.To, []string{Suspend}) != ""
+func (c *compiler) asksPerson(e edgeAt) bool {
+	return e.To == Suspend || c.findRole(e.To) == nil && Suggest(e.To, []string{Suspend}) != ""
 }
 
 // hasApprovals reports whether any edge needs an approval.
@@ -121,8 +121,8 @@ func (d *Definition) hasApprovals() bool {
 	return false
 }
 
-// payload is the approval as a workflow node has it.
-func (a *Approval) payload() map[string]any {
+// toPayload is the approval as a workflow node has it.
+func (a *Approval) toPayload() map[string]any {
 	out := map[string]any{}
 	var not []any
 	for _, name := range orderNames(a.Not) {
@@ -134,20 +134,20 @@ func (a *Approval) payload() map[string]any {
 	return out
 }
 
-// approval reads an edge's approval, in the one form that it is written in.
-func (p *payloadReader) approval(e *Edge, from, what string, edge map[string]any) {
+// readApproval reads an edge's approval, in the one form that it is written in.
+func (p *payloadReader) readApproval(e *Edge, from, what string, edge map[string]any) {
 	v, has := edge["approval"]
 	if !has {
 		return
 	}
 	if from == Start || e.To == Suspend {
-		p.fail("%s can't need an approval", what)
+		p.noteError("%s can't need an approval", what)
 	}
 	e.Approval = &Approval{}
-	m := p.object(v, what+": approval")
+	m := p.readObject(v, what+": approval")
 	for _, key := range sortedKeys(m) {
 		if key != "not" {
-			p.fail("%s: approval: %s is not known", what, quote(key))
+			p.noteError("%s: approval: %s is not known", what, quoteName(key))
 		}
 	}
 	not, has := m["not"]
@@ -160,6 +160,6 @@ func (p *payloadReader) approval(e *Edge, from, what string, edge map[string]any
 		e.Approval.Not = append(e.Approval.Not, name)
 	}
 	if len(list) == 0 || !slices.Equal(e.Approval.Not, orderNames(e.Approval.Not)) {
-		p.fail("%s: approval: not must be a list of %s, %s or both, in this order", what, ApprovalStarter, ApprovalAuthor)
+		p.noteError("%s: approval: not must be a list of %s, %s or both, in this order", what, ApprovalStarter, ApprovalAuthor)
 	}
 }

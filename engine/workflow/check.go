@@ -14,8 +14,8 @@ import (
 	"github.com/united-workforce/uwf/gitcas/node"
 )
 
-// quote shows a name in a message.
-func quote(s string) string { return strconv.Quote(s) }
+// quoteName shows a name in a message.
+func quoteName(s string) string { return strconv.Quote(s) }
 
 // checkNames refuses names that are reserved or can't become file names.
 func (c *compiler) checkNames() {
@@ -40,8 +40,8 @@ func (c *compiler) checkNames() {
 	}
 }
 
-// role finds a role by name. Nil: there is none.
-func (c *compiler) role(name string) *roleAt {
+// findRole finds a role by name. Nil: there is none.
+func (c *compiler) findRole(name string) *roleAt {
 	for i := range c.roles {
 		if c.roles[i].Name == name {
 			return &c.roles[i]
@@ -50,8 +50,8 @@ func (c *compiler) role(name string) *roleAt {
 	return nil
 }
 
-// from finds what leaves a name in the graph. Nil: nothing does.
-func (c *compiler) from(name string) *fromAt {
+// findFrom finds what leaves a name in the graph. Nil: nothing does.
+func (c *compiler) findFrom(name string) *fromAt {
 	for i := range c.graph {
 		if c.graph[i].name == name {
 			return &c.graph[i]
@@ -116,15 +116,15 @@ func (c *compiler) checkGraph() {
 	if c.graphPos.IsZero() || c.rolesLost {
 		return // reported: there is no graph, or there are no roles to lead to
 	}
-	if near := func(f fromAt) bool { return Suggest(f.name, []string{Start}) != "" }; c.from(Start) == nil && !slices.ContainsFunc(c.graph, near) {
+	if near := func(f fromAt) bool { return Suggest(f.name, []string{Start}) != "" }; c.findFrom(Start) == nil && !slices.ContainsFunc(c.graph, near) {
 		c.problems.Add(c.graphPos, len("graph"), "add `$START: {_: {role: …, prompt: …}}`", "the graph has no $START")
 	}
 	for _, f := range c.graph {
 		c.checkFrom(f)
 	}
 	for _, r := range c.roles {
-		typo := slices.ContainsFunc(c.graph, func(f fromAt) bool { return c.role(f.name) == nil && Suggest(f.name, []string{r.Name}) != "" })
-		if CheckName(r.Name) == "" && c.from(r.Name) == nil && !typo {
+		typo := slices.ContainsFunc(c.graph, func(f fromAt) bool { return c.findRole(f.name) == nil && Suggest(f.name, []string{r.Name}) != "" })
+		if CheckName(r.Name) == "" && c.findFrom(r.Name) == nil && !typo {
 			c.problems.Add(r.at, utf8.RuneCountInString(r.Name), "add it to `graph` with where its output leads",
 				"role %q has no edges: a thread that gets there can't go on", r.Name)
 		}
@@ -140,7 +140,7 @@ func (c *compiler) checkFrom(f fromAt) {
 		return
 	case f.name == Start:
 		c.checkStart(f)
-	case c.role(f.name) == nil:
+	case c.findRole(f.name) == nil:
 		fix := "add the role to `roles`, or remove its edges"
 		if s := Suggest(f.name, append(c.roleNames(), Start)); s != "" {
 			fix = fmt.Sprintf("did you mean %q?", s)
@@ -170,7 +170,7 @@ func (c *compiler) checkStart(f fromAt) {
 	}
 	for _, e := range f.edges {
 		if e.When.Kind == OnStatus {
-			c.problems.Add(e.at, e.length(), fix, "$START has an edge for status %q: nothing has run there that could have one", e.When.Value)
+			c.problems.Add(e.at, e.labelLength(), fix, "$START has an edge for status %q: nothing has run there that could have one", e.When.Value)
 		}
 		if e.To == End || e.To == Suspend {
 			c.problems.Add(e.to.Pos, e.to.Length(), "name the first role", "$START leads to %s: no role would run", e.To)
@@ -179,17 +179,17 @@ func (c *compiler) checkStart(f fromAt) {
 }
 
 func (c *compiler) checkTarget(from string, e edgeAt) {
-	if e.to == nil || e.To == "" || e.To == End || e.To == Suspend || c.role(e.To) != nil {
+	if e.to == nil || e.To == "" || e.To == End || e.To == Suspend || c.findRole(e.To) != nil {
 		if e.to != nil && e.To == "" && e.to.Scalar == "" {
-			c.problems.Add(e.to.Pos, 1, "name the next role, $END or $SUSPEND", "%s leads to an empty name", e.what(from))
+			c.problems.Add(e.to.Pos, 1, "name the next role, $END or $SUSPEND", "%s leads to an empty name", e.describeEdge(from))
 		}
 		return
 	}
 	if e.To == Start {
-		c.problems.Add(e.to.Pos, e.to.Length(), "name a role", "%s leads to $START, where threads only begin", e.what(from))
+		c.problems.Add(e.to.Pos, e.to.Length(), "name a role", "%s leads to $START, where threads only begin", e.describeEdge(from))
 		return
 	}
-	c.problems.Add(e.to.Pos, e.to.Length(), suggestName(e.To, append(c.roleNames(), End, Suspend)), "%s leads to %q, which is no role", e.what(from), e.To)
+	c.problems.Add(e.to.Pos, e.to.Length(), suggestName(e.To, append(c.roleNames(), End, Suspend)), "%s leads to %q, which is no role", e.describeEdge(from), e.To)
 }
 
 func (c *compiler) checkPrompt(from string, e edgeAt) {
@@ -201,7 +201,7 @@ func (c *compiler) checkPrompt(from string, e edgeAt) {
 		if e.To == Suspend {
 			what = "what the person is to answer"
 		}
-		c.problems.Add(e.prompt.Pos, e.prompt.Length(), "say "+what, "%s has an empty prompt", e.what(from))
+		c.problems.Add(e.prompt.Pos, e.prompt.Length(), "say "+what, "%s has an empty prompt", e.describeEdge(from))
 	}
 }
 
@@ -227,17 +227,17 @@ func (c *compiler) checkLocation(from string, e edgeAt) {
 	}
 	if depth < 0 || strings.HasPrefix(begin, "/") || strings.HasPrefix(begin, "~") || strings.HasPrefix(begin, `\`) || strings.Contains(begin, ":\\") {
 		c.problems.Add(e.location.Pos, e.location.Length(), "name a folder relative to the top of the work tree",
-			"`location` of %s leads out of the work tree", e.what(from))
+			"`location` of %s leads out of the work tree", e.describeEdge(from))
 	}
 }
 
 // checkReachable follows the edges from $START and back from $END.
 func (c *compiler) checkReachable() {
-	if f := c.from(Start); f == nil || slices.ContainsFunc(c.graph, func(f fromAt) bool { return f.broken }) || len(f.edges) == 0 {
+	if f := c.findFrom(Start); f == nil || slices.ContainsFunc(c.graph, func(f fromAt) bool { return f.broken }) || len(f.edges) == 0 {
 		return // reported; what seems unreachable may be reached by what can't be read
 	}
-	meant := c.meant()
-	reached := c.follow(Start, func(name string) []string {
+	meant := c.guessMeant()
+	reached := c.reachableFrom(Start, func(name string) []string {
 		var out []string
 		for _, f := range c.graph {
 			if meant(f.name) != name {
@@ -250,11 +250,11 @@ func (c *compiler) checkReachable() {
 		return out
 	})
 	for _, r := range c.roles {
-		if !reached[r.Name] && CheckName(r.Name) == "" && c.from(r.Name) != nil {
+		if !reached[r.Name] && CheckName(r.Name) == "" && c.findFrom(r.Name) != nil {
 			c.problems.Add(r.at, utf8.RuneCountInString(r.Name), "add an edge that leads to it, or remove the role", "role %q can't be reached from $START", r.Name)
 		}
 	}
-	ending := c.follow(End, func(name string) []string {
+	ending := c.reachableFrom(End, func(name string) []string {
 		var out []string
 		for _, f := range c.graph {
 			for _, e := range f.edges {
@@ -270,16 +270,16 @@ func (c *compiler) checkReachable() {
 		return
 	}
 	for _, f := range c.graph {
-		if reached[f.name] && !ending[f.name] && len(f.edges) > 0 && c.role(f.name) != nil {
+		if reached[f.name] && !ending[f.name] && len(f.edges) > 0 && c.findRole(f.name) != nil {
 			c.problems.Add(f.at, utf8.RuneCountInString(f.name), "give it, or a role that it leads to, an edge towards $END",
 				"from role %q no path leads to $END: a thread that gets there would never end", f.name)
 		}
 	}
 }
 
-// meant maps a mistyped name, which was reported, to the role that it most likely
+// guessMeant maps a mistyped name, which was reported, to the role that it most likely
 // means, so that one typo doesn't also make roles unreachable.
-func (c *compiler) meant() func(string) string {
+func (c *compiler) guessMeant() func(string) string {
 	names := append(c.roleNames(), Start, End, Suspend)
 	known := make(map[string]string, len(names))
 	for _, n := range names {
@@ -298,8 +298,8 @@ func (c *compiler) meant() func(string) string {
 	}
 }
 
-// follow is every name that can be reached from one.
-func (c *compiler) follow(from string, next func(string) []string) map[string]bool {
+// reachableFrom is every name that can be reached from one.
+func (c *compiler) reachableFrom(from string, next func(string) []string) map[string]bool {
 	seen := map[string]bool{from: true}
 	for queue := []string{from}; len(queue) > 0; queue = queue[1:] {
 		for _, to := range next(queue[0]) {
@@ -316,7 +316,7 @@ func (c *compiler) follow(from string, next func(string) []string) map[string]bo
 func (c *compiler) checkStatuses() {
 	for i := range c.roles {
 		r := &c.roles[i]
-		f := c.from(r.Name)
+		f := c.findFrom(r.Name)
 		if !r.known || f == nil || len(f.edges) == 0 {
 			continue
 		}
@@ -330,7 +330,7 @@ func (c *compiler) checkStatuses() {
 			c.noUnit(r, f, key)
 		}
 		if !s.Declared {
-			c.undeclared(r, f, key)
+			c.checkUndeclared(r, f, key)
 			continue
 		}
 		c.missingEdges(r, f, s)
@@ -338,8 +338,8 @@ func (c *compiler) checkStatuses() {
 	}
 }
 
-// undeclared: a role without a status can only go one way.
-func (c *compiler) undeclared(r *roleAt, f *fromAt, key string) {
+// checkUndeclared: a role without a status can only go one way.
+func (c *compiler) checkUndeclared(r *roleAt, f *fromAt, key string) {
 	or := ", or use `_`"
 	if c.liquid {
 		or = ""
@@ -360,7 +360,7 @@ func (c *compiler) undeclared(r *roleAt, f *fromAt, key string) {
 func (c *compiler) noUnit(r *roleAt, f *fromAt, key string) {
 	for _, e := range f.edges {
 		if e.When.Kind == Always {
-			c.problems.Add(e.at, e.length(), fmt.Sprintf("name the status, such as `done`, and add `%s: {const: done}` to the role's schema", key),
+			c.problems.Add(e.at, e.labelLength(), fmt.Sprintf("name the status, such as `done`, and add `%s: {const: done}` to the role's schema", key),
 				"role %q has an edge `_` for outputs without a status, which version 1 doesn't have", r.Name)
 		}
 	}
@@ -392,7 +392,7 @@ func (c *compiler) extraEdges(r *roleAt, f *fromAt, s shape.Statuses, key string
 	for _, e := range f.edges {
 		switch {
 		case e.When == When{OnStatus, Suspend} && c.suspends:
-			c.problems.Add(e.at, e.length(), "remove the edge: the role goes on once a person has answered",
+			c.problems.Add(e.at, e.labelLength(), "remove the edge: the role goes on once a person has answered",
 				"role %q: the edge for status $SUSPEND is never taken, since that status suspends the thread by itself", r.Name)
 		case e.When.Kind == Always && c.liquid:
 			// reported

@@ -73,20 +73,20 @@ type edgeAt struct {
 	approval  *source.Entry
 }
 
-// what names the edge in messages.
-func (e *edgeAt) what(from string) string { return "edge " + from + " → " + e.label }
+// describeEdge names the edge in messages.
+func (e *edgeAt) describeEdge(from string) string { return "edge " + from + " → " + e.label }
 
-// length is how many characters of the edge's label to mark.
-func (e *edgeAt) length() int {
+// labelLength is how many characters of the edge's label to mark.
+func (e *edgeAt) labelLength() int {
 	if e.at.IsZero() || e.item {
 		return 1
 	}
 	return utf8.RuneCountInString(e.label)
 }
 
-// compile reads the whole definition and checks it. The result is complete only
+// compileAll reads the whole definition and checks it. The result is complete only
 // where nothing was reported.
-func (c *compiler) compile() *Definition {
+func (c *compiler) compileAll() *Definition {
 	if c.root.Kind != source.KindMap {
 		if c.root.Kind != source.KindBad {
 			c.problems.Add(c.root.Pos, c.root.Length(), "write a map with name, description, roles and graph",
@@ -96,19 +96,19 @@ func (c *compiler) compile() *Definition {
 	}
 	c.unknownKeys(c.root, "the definition", "version", "name", "description", "roles", "conditions", "graph", "limits")
 	c.readVersion()
-	c.name = c.text(c.root, "name", "the definition", c.root.Pos)
-	c.description = c.text(c.root, "description", "the definition", c.root.Pos)
+	c.name = c.requireText(c.root, "name", "the definition", c.root.Pos)
+	c.description = c.requireText(c.root, "description", "the definition", c.root.Pos)
 	c.readRoles()
 	c.readConditions()
 	c.readGraph()
 	c.readLimits()
 	c.checkNames()
-	c.check()
-	return c.definition()
+	c.checkAll()
+	return c.buildDefinition()
 }
 
-// check looks at everything beyond the shape.
-func (c *compiler) check() {
+// checkAll looks at everything beyond the shape.
+func (c *compiler) checkAll() {
 	roles := make(map[string]Role, len(c.roles))
 	for _, r := range c.roles {
 		roles[r.Name] = r.Role
@@ -121,7 +121,7 @@ func (c *compiler) check() {
 	c.checkTemplates()
 }
 
-func (c *compiler) definition() *Definition {
+func (c *compiler) buildDefinition() *Definition {
 	d := &Definition{Name: c.name, Description: c.description, StatusKey: c.statusKey, AgentSuspends: c.suspends,
 		Roles: make(map[string]Role, len(c.roles)), Graph: make(map[string][]Edge, len(c.graph)), Limits: c.limits}
 	for _, r := range c.roles {
@@ -144,7 +144,7 @@ func (c *compiler) definition() *Definition {
 		}
 		d.Conditions[at.name] = at.Condition
 	}
-	d.Dialect = d.dialect(c.liquid)
+	d.Dialect = d.findDialect(c.liquid)
 	return d
 }
 
@@ -174,8 +174,8 @@ func (c *compiler) unknownKeys(v *source.Value, what string, known ...string) {
 	}
 }
 
-// text reads a required text field of a map.
-func (c *compiler) text(v *source.Value, key, what string, missing source.Pos) string {
+// requireText reads a required text field of a map.
+func (c *compiler) requireText(v *source.Value, key, what string, missing source.Pos) string {
 	e := v.Get(key)
 	if e == nil {
 		if !v.Broken {

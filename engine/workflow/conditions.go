@@ -43,13 +43,13 @@ func (c *compiler) readConditions() {
 			return
 		}
 		at := conditionAt{name: one.Key, at: one.Pos}
-		what := "condition " + quote(one.Key)
+		what := "condition " + quoteName(one.Key)
 		if one.Val.Kind == source.KindMap {
 			c.unknownKeys(one.Val, what, "description", "expression")
 			if d := one.Val.Get("description"); d != nil && !d.Val.IsNull() {
 				at.Description, _ = c.textOf(d.Val, "`description` of "+what)
 			}
-			at.Expression = c.text(one.Val, "expression", what, one.Pos)
+			at.Expression = c.requireText(one.Val, "expression", what, one.Pos)
 			if x := one.Val.Get("expression"); x != nil {
 				at.expression = x.Val
 			}
@@ -91,7 +91,7 @@ func (c *compiler) checkCondition(at *conditionAt, what string) {
 		wrong(bad)
 	}
 	for _, n := range compiled.Roles() {
-		if c.role(n.Role) == nil {
+		if c.findRole(n.Role) == nil {
 			wrong(condition.SyntaxError{Offset: n.Offset, Length: n.Length, Message: fmt.Sprintf("%q is no role", n.Role),
 				Fix: suggestName(n.Role, c.roleNames())})
 		}
@@ -109,10 +109,10 @@ func (c *compiler) readCondition(from string, e *edgeAt, v *source.Value) bool {
 	}
 	if !e.item {
 		c.problems.Add(at.Pos, len(at.Key), "keep the status, or write the edges of "+from+" as a list of {role, condition}",
-			"%s has both a status (line %d) and a `condition` (line %d): which of the two chooses it can't be told", e.what(from), e.at.Line(), at.Pos.Line())
+			"%s has both a status (line %d) and a `condition` (line %d): which of the two chooses it can't be told", e.describeEdge(from), e.at.Line(), at.Pos.Line())
 		return false
 	}
-	name, ok := c.textOf(at.Val, "`condition` of "+e.what(from))
+	name, ok := c.textOf(at.Val, "`condition` of "+e.describeEdge(from))
 	if !ok {
 		return false
 	}
@@ -142,7 +142,7 @@ func (c *compiler) readCondition(from string, e *edgeAt, v *source.Value) bool {
 			c.conditions[i].used = c.conditions[i].used || c.conditions[i].name == meant
 		}
 	}
-	c.problems.Add(at.Val.Pos, at.Val.Length(), fix, "%s is chosen by %q, which is no condition", e.what(from), name)
+	c.problems.Add(at.Val.Pos, at.Val.Length(), fix, "%s is chosen by %q, which is no condition", e.describeEdge(from), name)
 	return true
 }
 
@@ -184,13 +184,13 @@ func (c *compiler) checkList(f fromAt) {
 		switch before, seen := first[name]; {
 		case first[""] > 0 && name != "":
 			c.problems.Add(e.at, 1, fmt.Sprintf("move it before edge %d, or remove it", first[""]),
-				"%s is never taken: edge %d of %s has no condition, so it is always taken", e.what(f.name), first[""], f.name)
+				"%s is never taken: edge %d of %s has no condition, so it is always taken", e.describeEdge(f.name), first[""], f.name)
 		case seen && name == "":
 			c.problems.Add(e.at, 1, "remove it, or give the one before a condition",
-				"%s is never taken: edge %d of %s has no condition either, and stands first", e.what(f.name), before, f.name)
+				"%s is never taken: edge %d of %s has no condition either, and stands first", e.describeEdge(f.name), before, f.name)
 		case seen:
 			c.problems.Add(e.condition.Pos, e.condition.Length(), "remove it, or use another condition",
-				"%s is never taken: edge %d of %s has the same condition, and stands first", e.what(f.name), before, f.name)
+				"%s is never taken: edge %d of %s has the same condition, and stands first", e.describeEdge(f.name), before, f.name)
 		default:
 			first[name] = i + 1
 		}

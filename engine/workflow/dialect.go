@@ -16,21 +16,21 @@ func (c *compiler) readVersion() {
 	c.liquid, c.suspends = true, true
 	if e.Val.Scalar != int64(1) && e.Val.Kind != source.KindBad {
 		c.problems.Add(e.Val.Pos, e.Val.Length(), "write `version: 1` for Liquid templates, or no version for mustache",
-			"version %s of the format is not known", shown(e.Val))
+			"version %s of the format is not known", showScalar(e.Val))
 	}
 }
 
-// shown is a scalar as the file has it, for a message.
-func shown(v *source.Value) string {
+// showScalar is a scalar as the file has it, for a message.
+func showScalar(v *source.Value) string {
 	if v.Kind == source.KindScalar && v.Text != "" {
-		return quote(v.Text)
+		return quoteName(v.Text)
 	}
 	return v.KindName()
 }
 
-// dialect is the definition's dialect, by what it holds: the same whether it was
+// findDialect is the definition's dialect, by what it holds: the same whether it was
 // parsed or read from its node.
-func (d *Definition) dialect(liquid bool) Dialect {
+func (d *Definition) findDialect(liquid bool) Dialect {
 	if liquid {
 		return Liquid
 	}

@@ -65,10 +65,10 @@ func (c *compiler) readEdges(f source.Entry) fromAt {
 	case source.KindScalar:
 		out.broken = true
 		fix := "write a map from status to {role, prompt}"
-		if to := c.target(f.Val); to != "" {
+		if to := c.targetName(f.Val); to != "" {
 			fix = "write {_: {role: " + to + ", prompt: …}}, or an edge for each status"
 		}
-		c.problems.Add(f.Pos, utf8.RuneCountInString(f.Key), fix, "the edges of %s must be a map, this is %s", f.Key, shown(f.Val))
+		c.problems.Add(f.Pos, utf8.RuneCountInString(f.Key), fix, "the edges of %s must be a map, this is %s", f.Key, showScalar(f.Val))
 	}
 	return out
 }
@@ -83,7 +83,7 @@ const (
 func (c *compiler) startKeys(f source.Entry) {
 	first, fresh := f.Val.Get(Unit), f.Val.Get(keyNew)
 	if first != nil && fresh != nil {
-		c.ambiguous(Start, first, fresh, "keep one of the two: both say where a thread begins")
+		c.reportAmbiguous(Start, first, fresh, "keep one of the two: both say where a thread begins")
 	}
 	if fresh != nil {
 		c.suspends = true
@@ -92,17 +92,17 @@ func (c *compiler) startKeys(f source.Entry) {
 
 // readEdge reads one edge into e, and reports whether it could.
 func (c *compiler) readEdge(from string, e *edgeAt, v *source.Value) bool {
-	what := e.what(from)
+	what := e.describeEdge(from)
 	if v.Kind != source.KindMap {
 		fix := "write {role: …, prompt: …}"
-		switch to := c.target(v); {
+		switch to := c.targetName(v); {
 		case to != "":
 			fix = "write {role: " + to + ", prompt: …}"
 		case v.Kind == source.KindList:
 			fix = "write one edge, {role: …, prompt: …}: one role works at a time"
 		}
 		if v.Kind != source.KindBad {
-			c.problems.Add(e.at, e.length(), fix, "%s must be a map, this is %s", what, shown(v))
+			c.problems.Add(e.at, e.labelLength(), fix, "%s must be a map, this is %s", what, showScalar(v))
 		}
 		return false
 	}
@@ -120,7 +120,7 @@ func (c *compiler) readEdge(from string, e *edgeAt, v *source.Value) bool {
 		}
 		e.To, _ = c.textOf(at.Val, "`role` of "+what)
 	} else {
-		c.problems.Add(e.at, e.length(), "add `role:` with the next role, $END or $SUSPEND", "%s has no `role`", what)
+		c.problems.Add(e.at, e.labelLength(), "add `role:` with the next role, $END or $SUSPEND", "%s has no `role`", what)
 	}
 	c.readPrompt(from, e, v)
 	if at := v.Get("location"); at != nil && !at.Val.IsNull() {
@@ -137,10 +137,10 @@ func (c *compiler) readEdge(from string, e *edgeAt, v *source.Value) bool {
 // edgeKeys are the keys of an edge, in the order of messages.
 func edgeKeys() []string { return []string{"role", "prompt", "location", "condition", "approval"} }
 
-// target is the name that a value would be as `role` of an edge; empty: it is none.
-func (c *compiler) target(v *source.Value) string {
+// targetName is the name that a value would be as `role` of an edge; empty: it is none.
+func (c *compiler) targetName(v *source.Value) string {
 	s, _ := v.Scalar.(string)
-	if v.Kind == source.KindScalar && (c.role(s) != nil || s == End || s == Suspend) {
+	if v.Kind == source.KindScalar && (c.findRole(s) != nil || s == End || s == Suspend) {
 		return s
 	}
 	return ""
@@ -148,13 +148,13 @@ func (c *compiler) target(v *source.Value) string {
 
 // readPrompt reads an edge's prompt. Lists are of generations without prompts.
 func (c *compiler) readPrompt(from string, e *edgeAt, v *source.Value) {
-	what, at := e.what(from), v.Get("prompt")
+	what, at := e.describeEdge(from), v.Get("prompt")
 	switch {
 	case at != nil && e.item && at.Val.IsNull():
 	case at != nil:
 		e.prompt = at.Val
 		e.Prompt, _ = c.textOf(at.Val, "`prompt` of "+what)
 	case from != Start && e.To != End && !e.item:
-		c.problems.Add(e.at, e.length(), "add `prompt:` with what the next role is to do", "%s has no `prompt`", what)
+		c.problems.Add(e.at, e.labelLength(), "add `prompt:` with what the next role is to do", "%s has no `prompt`", what)
 	}
 }

@@ -19,7 +19,7 @@ type InvalidError struct {
 
 func (e *InvalidError) Error() string {
 	lines := make([]string, 0, len(e.Problems)+1)
-	lines = append(lines, e.summary())
+	lines = append(lines, e.summarizeProblems())
 	for _, p := range e.Problems {
 		lines = append(lines, "  "+p.String())
 	}
@@ -27,12 +27,12 @@ func (e *InvalidError) Error() string {
 }
 
 // Text is all problems for a terminal, see Problem.Text, and how many there are.
-func (e *InvalidError) Text() string { return e.problems() + e.summary() + "\n" }
+func (e *InvalidError) Text() string { return e.listProblems() + e.summarizeProblems() + "\n" }
 
 // Report is like Text, but begins with how many there are.
-func (e *InvalidError) Report() string { return e.summary() + "\n\n" + e.problems() }
+func (e *InvalidError) Report() string { return e.summarizeProblems() + "\n\n" + e.listProblems() }
 
-func (e *InvalidError) problems() string {
+func (e *InvalidError) listProblems() string {
 	var b strings.Builder
 	for _, p := range e.Problems {
 		b.WriteString(p.Text())
@@ -41,7 +41,7 @@ func (e *InvalidError) problems() string {
 	return b.String()
 }
 
-func (e *InvalidError) summary() string {
+func (e *InvalidError) summarizeProblems() string {
 	if len(e.Problems) == 1 {
 		return fmt.Sprintf("workflow definition %s is invalid: 1 problem", e.Name)
 	}

@@ -31,8 +31,8 @@ func (c *compiler) readLimits() {
 	var l Limits
 	for _, key := range limitKeys() {
 		if at := e.Val.Get(key); at != nil && at.Val.Kind != source.KindBad {
-			if wrong, fix := l.set(key, at.Val.Plain()); wrong != "" {
-				c.problems.Add(at.Val.Pos, at.Val.Length(), fix, "`limits.%s` %s, this is %s", key, wrong, shown(at.Val))
+			if wrong, fix := l.setLimit(key, at.Val.Plain()); wrong != "" {
+				c.problems.Add(at.Val.Pos, at.Val.Length(), fix, "`limits.%s` %s, this is %s", key, wrong, showScalar(at.Val))
 			}
 		}
 	}
@@ -41,8 +41,8 @@ func (c *compiler) readLimits() {
 	}
 }
 
-// set gives one limit its value, and says what is wrong with that.
-func (l *Limits) set(key string, v any) (wrong, fix string) {
+// setLimit gives one limit its value, and says what is wrong with that.
+func (l *Limits) setLimit(key string, v any) (wrong, fix string) {
 	if key == "wall" {
 		text, _ := v.(string)
 		d, err := time.ParseDuration(text)
@@ -87,8 +87,8 @@ func (l *Limits) set(key string, v any) (wrong, fix string) {
 	return "", ""
 }
 
-// payload is the limits as a workflow node has them.
-func (l *Limits) payload() map[string]any {
+// toPayload is the limits as a workflow node has them.
+func (l *Limits) toPayload() map[string]any {
 	out := map[string]any{}
 	if l.MaxSteps > 0 {
 		out["maxSteps"] = int64(l.MaxSteps)
@@ -112,7 +112,7 @@ func (l *Limits) payload() map[string]any {
 func limitsOf(m map[string]any) (*Limits, error) {
 	var l Limits
 	for key, v := range m {
-		if wrong, _ := l.set(key, v); wrong != "" {
+		if wrong, _ := l.setLimit(key, v); wrong != "" {
 			return nil, fmt.Errorf("limits: %s %s", key, wrong)
 		}
 	}

@@ -26,7 +26,7 @@ func Materialize(d *Definition, at time.Time) (node.Hash, []node.Node, error) {
 	roles := make(map[string]any, len(d.Roles))
 	for _, name := range d.RoleNames() {
 		r := d.Roles[name]
-		n, h, err := node.New(node.MetaSchema, titled(r, d.Name), at)
+		n, h, err := node.New(node.MetaSchema, withTitle(r, d.Name), at)
 		if err != nil {
 			return "", nil, fmt.Errorf("storing the schema of role %q of workflow %s: %w", name, d.Name, err)
 		}
@@ -79,12 +79,12 @@ func (d *Definition) ownPayload(payload map[string]any) {
 		payload["conditions"] = conditions
 	}
 	if d.Limits != nil {
-		payload["limits"] = d.Limits.payload()
+		payload["limits"] = d.Limits.toPayload()
 	}
 }
 
-// titled is a role's schema with the title that the TypeScript uwf gives it.
-func titled(r Role, workflow string) any {
+// withTitle is a role's schema with the title that the TypeScript uwf gives it.
+func withTitle(r Role, workflow string) any {
 	m, ok := r.Schema.(map[string]any)
 	if _, has := m["title"]; !ok || has || r.Frontmatter != "" {
 		return r.Schema
@@ -140,7 +140,7 @@ func targetPayload(e Edge) map[string]any {
 		target["location"] = e.Location
 	}
 	if e.Approval != nil {
-		target["approval"] = e.Approval.payload()
+		target["approval"] = e.Approval.toPayload()
 	}
 	return target
 }
@@ -159,7 +159,7 @@ func listPayload(edges []Edge) []any {
 			item["location"] = e.Location
 		}
 		if e.Approval != nil {
-			item["approval"] = e.Approval.payload()
+			item["approval"] = e.Approval.toPayload()
 		}
 		out[i] = item
 	}
@@ -178,16 +178,16 @@ func FromNode(g node.Getter, h node.Hash) (*Definition, error) {
 		return nil, fmt.Errorf("reading workflow %s: %w: the node is of type %s", h, ErrNoWorkflow, n.Type)
 	}
 	p := &payloadReader{}
-	root := p.object(n.Payload, "the payload")
+	root := p.readObject(n.Payload, "the payload")
 	d := &Definition{
-		Name: p.text(root["name"], "name"), Description: p.text(root["description"], "description"),
+		Name: p.readText(root["name"], "name"), Description: p.readText(root["description"], "description"),
 		Roles: map[string]Role{}, Graph: map[string][]Edge{},
 	}
-	roles := p.object(root["roles"], "roles")
-	p.most(len(roles), maxRoles, "roles")
+	roles := p.readObject(root["roles"], "roles")
+	p.checkMost(len(roles), maxRoles, "roles")
 	for _, name := range sortedKeys(roles) {
 		if p.err == nil {
-			d.Roles[name] = p.role(name, roles[name])
+			d.Roles[name] = p.readRole(name, roles[name])
 		}
 	}
 	if p.err == nil {
@@ -195,7 +195,7 @@ func FromNode(g node.Getter, h node.Hash) (*Definition, error) {
 	}
 	if p.err == nil {
 		d.StatusKey = definitionKey(d.Roles)
-		p.graph(d, n.Type, root)
+		p.readGraph(d, n.Type, root)
 	}
 	if p.err != nil {
 		return nil, fmt.Errorf("reading workflow %s: %w", h, p.err)
@@ -223,153 +223,153 @@ func (d *Definition) readSchemas(g node.Getter) error {
 // payloadReader reads a workflow's payload and keeps the first mistake.
 type payloadReader struct{ err error }
 
-func (p *payloadReader) fail(format string, args ...any) {
+func (p *payloadReader) noteError(format string, args ...any) {
 	if p.err == nil {
 		p.err = fmt.Errorf("%w: "+format, append([]any{ErrNoWorkflow}, args...)...)
 	}
 }
 
-// most refuses what no definition holds that was read from a file.
-func (p *payloadReader) most(n, limit int, what string) {
+// checkMost refuses what no definition holds that was read from a file.
+func (p *payloadReader) checkMost(n, limit int, what string) {
 	if n > limit {
-		p.fail("it has %d %s; the limit is %d", n, what, limit)
+		p.noteError("it has %d %s; the limit is %d", n, what, limit)
 	}
 }
 
-func (p *payloadReader) object(v any, what string) map[string]any {
+func (p *payloadReader) readObject(v any, what string) map[string]any {
 	m, ok := v.(map[string]any)
 	if !ok {
-		p.fail("%s must be a map", what)
+		p.noteError("%s must be a map", what)
 	}
 	return m
 }
 
-func (p *payloadReader) text(v any, what string) string {
+func (p *payloadReader) readText(v any, what string) string {
 	s, ok := v.(string)
 	if !ok {
-		p.fail("%s must be text", what)
+		p.noteError("%s must be text", what)
 	}
 	return s
 }
 
-func (p *payloadReader) role(name string, v any) Role {
-	what := "role " + quote(name)
-	m := p.object(v, what)
-	r := Role{Name: name, Capabilities: []string{}, Description: p.text(m["description"], what+": description")}
+func (p *payloadReader) readRole(name string, v any) Role {
+	what := "role " + quoteName(name)
+	m := p.readObject(v, what)
+	r := Role{Name: name, Capabilities: []string{}, Description: p.readText(m["description"], what+": description")}
 	schema := "frontmatter"
 	if _, old := m["systemPrompt"]; old {
-		schema, r.SystemPrompt = "outputSchema", p.text(m["systemPrompt"], what+": systemPrompt")
+		schema, r.SystemPrompt = "outputSchema", p.readText(m["systemPrompt"], what+": systemPrompt")
 	} else {
-		r.Goal, r.Procedure = p.text(m["goal"], what+": goal"), p.text(m["procedure"], what+": procedure")
-		r.Output = p.text(m["output"], what+": output")
+		r.Goal, r.Procedure = p.readText(m["goal"], what+": goal"), p.readText(m["procedure"], what+": procedure")
+		r.Output = p.readText(m["output"], what+": output")
 	}
-	r.Frontmatter = node.Hash(p.text(m[schema], what+": "+schema))
+	r.Frontmatter = node.Hash(p.readText(m[schema], what+": "+schema))
 	capabilities, _ := m["capabilities"].([]any)
 	for _, c := range capabilities {
-		r.Capabilities = append(r.Capabilities, p.text(c, what+": a capability"))
+		r.Capabilities = append(r.Capabilities, p.readText(c, what+": a capability"))
 	}
 	if !r.Frontmatter.Valid() {
-		p.fail("%s: %s is no hash", what, schema)
+		p.noteError("%s: %s is no hash", what, schema)
 	}
 	return r
 }
 
-// graph reads edges and conditions, and what dialect they are of.
-func (p *payloadReader) graph(d *Definition, typ node.Hash, root map[string]any) {
+// readGraph reads edges and conditions, and what dialect they are of.
+func (p *payloadReader) readGraph(d *Definition, typ node.Hash, root map[string]any) {
 	liquid := typ == record.LiquidWorkflowSchema
 	if v := root["version"]; liquid && v != int64(1) {
-		p.fail("version %v of the format is not known", v)
+		p.noteError("version %v of the format is not known", v)
 	}
 	if typ == record.OwnWorkflowSchema {
 		liquid = root["dialect"] == string(Liquid)
-		p.own(d, root)
+		p.readOwn(d, root)
 	}
 	d.AgentSuspends = liquid
-	graph := p.object(root["graph"], "graph")
+	graph := p.readObject(root["graph"], "graph")
 	edges := len(graph)
 	for _, v := range graph {
 		list, _ := v.([]any)
 		targets, _ := v.(map[string]any)
 		edges += len(list) + len(targets)
 	}
-	if p.most(edges, maxEdges, "edges"); p.err != nil {
+	if p.checkMost(edges, maxEdges, "edges"); p.err != nil {
 		return
 	}
 	for _, from := range sortedKeys(graph) {
 		if list, ok := graph[from].([]any); ok {
-			d.setEdges(from, p.list(d, from, list), true)
+			d.setEdges(from, p.readEdgeList(d, from, list), true)
 			continue
 		}
-		d.setEdges(from, p.edges(d, from, graph[from]), false)
+		d.setEdges(from, p.readEdges(d, from, graph[from]), false)
 	}
 	if typ != record.OwnWorkflowSchema && d.hasApprovals() {
-		p.fail("nodes of type %s have no edges with an approval", typ)
+		p.noteError("nodes of type %s have no edges with an approval", typ)
 	}
-	if d.Dialect = d.dialect(liquid); typ == record.OwnWorkflowSchema {
-		d.Dialect = Dialect(p.text(root["dialect"], "dialect"))
+	if d.Dialect = d.findDialect(liquid); typ == record.OwnWorkflowSchema {
+		d.Dialect = Dialect(p.readText(root["dialect"], "dialect"))
 		if !slices.Contains([]Dialect{Conditions, Architecture, StatusMap, Liquid}, d.Dialect) {
-			p.fail("dialect %q is not known", d.Dialect)
+			p.noteError("dialect %q is not known", d.Dialect)
 		}
 	}
 }
 
-// own reads what only our schema has.
-func (p *payloadReader) own(d *Definition, root map[string]any) {
+// readOwn reads what only our schema has.
+func (p *payloadReader) readOwn(d *Definition, root map[string]any) {
 	if v, has := root["conditions"]; has {
 		d.Conditions = map[string]Condition{}
-		conditions := p.object(v, "conditions")
-		p.most(len(conditions), maxConditions, "conditions")
+		conditions := p.readObject(v, "conditions")
+		p.checkMost(len(conditions), maxConditions, "conditions")
 		for name, c := range conditions {
-			m := p.object(c, "condition "+quote(name))
+			m := p.readObject(c, "condition "+quoteName(name))
 			d.Conditions[name] = Condition{
-				Description: p.text(m["description"], "condition "+quote(name)+": description"),
-				Expression:  p.text(m["expression"], "condition "+quote(name)+": expression"),
+				Description: p.readText(m["description"], "condition "+quoteName(name)+": description"),
+				Expression:  p.readText(m["expression"], "condition "+quoteName(name)+": expression"),
 			}
 		}
 	}
 	if v, has := root["limits"]; has {
 		var err error
-		if d.Limits, err = limitsOf(p.object(v, "limits")); err != nil {
-			p.fail("%v", err)
+		if d.Limits, err = limitsOf(p.readObject(v, "limits")); err != nil {
+			p.noteError("%v", err)
 		}
 	}
 }
 
-func (p *payloadReader) list(d *Definition, from string, list []any) []Edge {
+func (p *payloadReader) readEdgeList(d *Definition, from string, list []any) []Edge {
 	out := make([]Edge, 0, len(list))
 	for i, v := range list {
 		what := fmt.Sprintf("edge %s → #%d", from, i+1)
-		m := p.object(v, what)
-		e := Edge{To: p.text(m["role"], what+": role")}
+		m := p.readObject(v, what)
+		e := Edge{To: p.readText(m["role"], what+": role")}
 		if v, has := m["condition"]; has && v != nil {
-			e.When = When{Kind: OnCondition, Value: p.text(v, what+": condition")}
+			e.When = When{Kind: OnCondition, Value: p.readText(v, what+": condition")}
 			if _, known := d.Conditions[e.When.Value]; !known {
-				p.fail("%s: no condition %q", what, e.When.Value)
+				p.noteError("%s: no condition %q", what, e.When.Value)
 			}
 		}
 		if v, has := m["prompt"]; has {
-			e.Prompt = p.text(v, what+": prompt")
+			e.Prompt = p.readText(v, what+": prompt")
 		}
 		if v, has := m["location"]; has {
-			e.Location = p.text(v, what+": location")
+			e.Location = p.readText(v, what+": location")
 		}
-		p.approval(&e, from, what, m)
+		p.readApproval(&e, from, what, m)
 		out = append(out, e)
 	}
 	return out
 }
 
-func (p *payloadReader) edges(d *Definition, from string, v any) []Edge {
-	m := p.object(v, "graph "+quote(from))
+func (p *payloadReader) readEdges(d *Definition, from string, v any) []Edge {
+	m := p.readObject(v, "graph "+quoteName(from))
 	out := make([]Edge, 0, len(m))
 	for _, status := range sortedKeys(m) {
 		what := "edge " + from + " → " + status
-		t := p.object(m[status], what)
-		e := Edge{When: When{Kind: OnStatus, Value: status}, To: p.text(t["role"], what+": role"), Prompt: p.text(t["prompt"], what+": prompt")}
+		t := p.readObject(m[status], what)
+		e := Edge{When: When{Kind: OnStatus, Value: status}, To: p.readText(t["role"], what+": role"), Prompt: p.readText(t["prompt"], what+": prompt")}
 		if l, ok := t["location"]; ok && l != nil {
-			e.Location = p.text(l, what+": location")
+			e.Location = p.readText(l, what+": location")
 		}
-		p.approval(&e, from, what, t)
+		p.readApproval(&e, from, what, t)
 		switch start := from == Start; {
 		case start && status == keyResume:
 			e.When = When{Kind: Always}

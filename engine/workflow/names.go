@@ -16,18 +16,18 @@ import (
 // file names.
 const maxName = 64
 
-// folders are where definitions live, relative to a folder between the working
+// definitionFolders are where definitions live, relative to a folder between the working
 // directory and the repository's root, in order of precedence.
-func folders() []string { return []string{".uwf/workflows", ".workflow", ".workflows"} }
+func definitionFolders() []string { return []string{".uwf/workflows", ".workflow", ".workflows"} }
 
-func extensions() []string { return []string{".yaml", ".yml"} }
+func fileExtensions() []string { return []string{".yaml", ".yml"} }
 
 // Layouts lists how a definition called name may lie in a folder, in order of
 // precedence: as a file, or as the index of a folder of its own.
 func Layouts(name string) []string {
 	var out []string
 	for _, file := range []string{name, name + "/index"} {
-		for _, ext := range extensions() {
+		for _, ext := range fileExtensions() {
 			out = append(out, file+ext)
 		}
 	}
@@ -39,7 +39,7 @@ func Layouts(name string) []string {
 func Folders(dir string) []string {
 	var out []string
 	for d := path.Clean(dir); ; d = path.Dir(d) {
-		for _, f := range folders() {
+		for _, f := range definitionFolders() {
 			out = append(out, path.Join(d, f))
 		}
 		if d == "." || d == "/" || strings.HasPrefix(d, "..") {
@@ -63,7 +63,7 @@ func KindOfRef(ref string) RefKind {
 	if node.Hash(ref).Valid() {
 		return RefHash
 	}
-	if strings.ContainsAny(ref, `/\`) || slices.Contains(extensions(), path.Ext(ref)) {
+	if strings.ContainsAny(ref, `/\`) || slices.Contains(fileExtensions(), path.Ext(ref)) {
 		return RefPath
 	}
 	return RefName

@@ -32,7 +32,7 @@ func Parse(name string, data []byte, opts Options) (*Definition, error) {
 		return nil, invalid()
 	}
 	c := &compiler{problems: ps, warnings: &source.Problems{}, opts: opts, root: root}
-	d := c.compile()
+	d := c.compileAll()
 	if !ps.Empty() {
 		return nil, invalid()
 	}

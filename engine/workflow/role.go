@@ -27,21 +27,21 @@ func (c *compiler) readRoles() {
 		return
 	}
 	for i, r := range e.Val.Entries {
-		if c.outdented(r, e.Val.Entries[i+1:]) {
+		if c.checkOutdented(r, e.Val.Entries[i+1:]) {
 			return
 		}
 		c.readRole(r)
 	}
 }
 
-// outdented reports a role whose fields stand beside it instead of below it: once,
+// checkOutdented reports a role whose fields stand beside it instead of below it: once,
 // not for each of them.
-func (c *compiler) outdented(role source.Entry, after []source.Entry) bool {
+func (c *compiler) checkOutdented(role source.Entry, after []source.Entry) bool {
 	if !role.Val.IsNull() || len(after) < 2 {
 		return false
 	}
 	fields := append([]string{"description"}, schemaKeys()...)
-	for _, s := range styles() {
+	for _, s := range instructionStyles() {
 		fields = append(fields, s...)
 	}
 	for _, e := range after[:2] {
@@ -50,7 +50,7 @@ func (c *compiler) outdented(role source.Entry, after []source.Entry) bool {
 		}
 	}
 	c.problems.Add(role.Pos, utf8.RuneCountInString(role.Key), "indent "+after[0].Key+", "+after[1].Key+", … deeper than the role's name",
-		"role %s is empty: its fields stand beside it", quote(role.Key))
+		"role %s is empty: its fields stand beside it", quoteName(role.Key))
 	// What the other roles are can't be told either.
 	c.rolesLost = true
 	return true
@@ -64,7 +64,7 @@ func emptyOr(v *source.Value) string {
 }
 
 func (c *compiler) readRole(e source.Entry) {
-	what := "role " + quote(e.Key)
+	what := "role " + quoteName(e.Key)
 	role := roleAt{Role: Role{Name: e.Key, Capabilities: []string{}}, at: e.Pos}
 	if e.Val.Kind != source.KindMap {
 		if e.Val.Kind != source.KindBad {
@@ -75,17 +75,17 @@ func (c *compiler) readRole(e source.Entry) {
 		return
 	}
 	known := append([]string{"description"}, schemaKeys()...)
-	for _, s := range styles() {
+	for _, s := range instructionStyles() {
 		known = append(known, s...)
 	}
 	c.unknownKeys(e.Val, what, known...)
-	role.Description = c.text(e.Val, "description", what, e.Pos)
-	c.instructions(&role, e, what)
+	role.Description = c.requireText(e.Val, "description", what, e.Pos)
+	c.readInstructions(&role, e, what)
 	c.readSchema(&role, e)
 	c.roles = append(c.roles, role)
 }
 
-func (c *compiler) capabilities(role source.Entry, what string) []string {
+func (c *compiler) readCapabilities(role source.Entry, what string) []string {
 	out := []string{}
 	e := role.Val.Get("capabilities")
 	if e == nil {
@@ -108,8 +108,8 @@ func (c *compiler) capabilities(role source.Entry, what string) []string {
 	return out
 }
 
-// styles are the keys by which the generations say what a role is to do.
-func styles() [][]string {
+// instructionStyles are the keys by which the generations say what a role is to do.
+func instructionStyles() [][]string {
 	return [][]string{
 		{"goal", "capabilities", "procedure", "output"},
 		{"systemPrompt"}, // 2026-05-18
@@ -117,15 +117,15 @@ func styles() [][]string {
 	}
 }
 
-// instructions reads what the role is to do, in the words of one generation.
-func (c *compiler) instructions(role *roleAt, e source.Entry, what string) {
+// readInstructions reads what the role is to do, in the words of one generation.
+func (c *compiler) readInstructions(role *roleAt, e source.Entry, what string) {
 	var found []*source.Entry
 	style := 0
-	for i, keys := range styles() {
+	for i, keys := range instructionStyles() {
 		for _, key := range keys {
 			if at := e.Val.Get(key); at != nil {
 				if found, style = append(found, at), i; len(found) == 2 {
-					c.ambiguous(what, found[0], found[1], "say what the role is to do by keys of one generation")
+					c.reportAmbiguous(what, found[0], found[1], "say what the role is to do by keys of one generation")
 				}
 				break
 			}
@@ -134,7 +134,7 @@ func (c *compiler) instructions(role *roleAt, e source.Entry, what string) {
 	if len(found) > 1 {
 		return
 	}
-	text := func(key string) string { return c.text(e.Val, key, what, e.Pos) }
+	text := func(key string) string { return c.requireText(e.Val, key, what, e.Pos) }
 	switch style {
 	case 1:
 		role.SystemPrompt = text("systemPrompt")
@@ -146,16 +146,16 @@ func (c *compiler) instructions(role *roleAt, e source.Entry, what string) {
 		role.Procedure = strings.TrimRight(text("prepare"), "\n") + "\n\n" + text("execute")
 	default:
 		role.Goal, role.Procedure, role.Output = text("goal"), text("procedure"), text("output")
-		role.Capabilities = c.capabilities(e, what)
+		role.Capabilities = c.readCapabilities(e, what)
 	}
 }
 
-// ambiguous reports two constructs that say the same, or contradict each other.
-func (c *compiler) ambiguous(what string, a, b *source.Entry, fix string) {
-	c.twice(what, a, b, ", which are of different generations", fix)
+// reportAmbiguous reports two constructs that say the same, or contradict each other.
+func (c *compiler) reportAmbiguous(what string, a, b *source.Entry, fix string) {
+	c.reportTwice(what, a, b, ", which are of different generations", fix)
 }
 
-func (c *compiler) twice(what string, a, b *source.Entry, why, fix string) {
+func (c *compiler) reportTwice(what string, a, b *source.Entry, why, fix string) {
 	if b.Pos.Line() < a.Pos.Line() {
 		a, b = b, a
 	}
@@ -168,12 +168,12 @@ func schemaKeys() []string { return []string{"frontmatter", "meta", "outputSchem
 
 // readSchema reads a role's schema, or the hash of one.
 func (c *compiler) readSchema(role *roleAt, e source.Entry) {
-	what := "role " + quote(e.Key)
+	what := "role " + quoteName(e.Key)
 	var schema *source.Entry
 	for _, key := range schemaKeys() {
 		at := e.Val.Get(key)
 		if at != nil && schema != nil {
-			c.twice(what, schema, at, ": they mean the same", "remove one of the two")
+			c.reportTwice(what, schema, at, ": they mean the same", "remove one of the two")
 			return
 		}
 		if at != nil {

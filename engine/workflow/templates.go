@@ -13,7 +13,7 @@ func (c *compiler) checkTemplates() {
 		check = variables.Liquid
 	}
 	for _, f := range c.graph {
-		role := c.role(f.name)
+		role := c.findRole(f.name)
 		for _, e := range f.edges {
 			t := variables.Template{Problems: c.problems, Warnings: c.warnings, Suggest: Suggest}
 			switch {
@@ -26,8 +26,8 @@ func (c *compiler) checkTemplates() {
 					t.Output.Status = e.When.Value
 				}
 			}
-			c.checkText(check, t, "prompt of "+e.what(f.name), e.prompt)
-			c.checkText(check, t, "location of "+e.what(f.name), e.location)
+			c.checkText(check, t, "prompt of "+e.describeEdge(f.name), e.prompt)
+			c.checkText(check, t, "location of "+e.describeEdge(f.name), e.location)
 		}
 	}
 }

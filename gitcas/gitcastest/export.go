@@ -17,7 +17,7 @@ func Export(mem *wire.Memory) ([]byte, error) {
 	x := &exporter{mem: mem, marks: map[wire.ID]int{}}
 	refs := mem.Refs()
 	for _, name := range slices.Sorted(maps.Keys(refs)) {
-		if err := x.commit(name, refs[name]); err != nil {
+		if err := x.writeCommit(name, refs[name]); err != nil {
 			return nil, fmt.Errorf("export %s: %w", name, err)
 		}
 		fmt.Fprintf(&x.out, "reset %s\nfrom :%d\n\n", name, x.marks[refs[name]])
@@ -32,7 +32,7 @@ type exporter struct {
 	marks map[wire.ID]int // of what is written
 }
 
-func (x *exporter) get(id wire.ID, typ plumbing.ObjectType) (wire.Object, error) {
+func (x *exporter) getObject(id wire.ID, typ plumbing.ObjectType) (wire.Object, error) {
 	o, ok := x.mem.Get(id)
 	if !ok || o.Type != typ {
 		return o, fmt.Errorf("%s is no %s that is there", id, typ)
@@ -40,13 +40,13 @@ func (x *exporter) get(id wire.ID, typ plumbing.ObjectType) (wire.Object, error)
 	return o, nil
 }
 
-// commit writes a commit after its parents, under the name of the first ref that
+// writeCommit writes a commit after its parents, under the name of the first ref that
 // reaches it.
-func (x *exporter) commit(ref string, id wire.ID) error {
+func (x *exporter) writeCommit(ref string, id wire.ID) error {
 	if x.marks[id] != 0 {
 		return nil
 	}
-	o, err := x.get(id, plumbing.CommitObject)
+	o, err := x.getObject(id, plumbing.CommitObject)
 	if err != nil {
 		return err
 	}
@@ -59,7 +59,7 @@ func (x *exporter) commit(ref string, id wire.ID) error {
 	}
 	before := map[string]file{}
 	for i, p := range c.Parents {
-		if err := x.commit(ref, p); err != nil {
+		if err := x.writeCommit(ref, p); err != nil {
 			return err
 		}
 		if i == 0 {
@@ -69,10 +69,10 @@ func (x *exporter) commit(ref string, id wire.ID) error {
 		}
 	}
 	after := map[string]file{}
-	if err := x.files(after, "", c.Tree); err != nil {
+	if err := x.listFiles(after, "", c.Tree); err != nil {
 		return err
 	}
-	if err := x.blobs(before, after); err != nil {
+	if err := x.writeBlobs(before, after); err != nil {
 		return err
 	}
 	if len(c.Parents) == 0 {
@@ -80,7 +80,7 @@ func (x *exporter) commit(ref string, id wire.ID) error {
 	}
 	x.marks[id] = len(x.marks) + 1
 	fmt.Fprintf(&x.out, "commit %s\nmark :%d\nauthor %s\ncommitter %s\ndata %d\n%s\n",
-		ref, x.marks[id], signature(c.Author), signature(c.Committer), len(c.Message), c.Message)
+		ref, x.marks[id], formatSignature(c.Author), formatSignature(c.Committer), len(c.Message), c.Message)
 	for i, p := range c.Parents {
 		fmt.Fprintf(&x.out, "%s :%d\n", []string{"from", "merge"}[min(i, 1)], x.marks[p])
 	}
@@ -98,18 +98,18 @@ func (x *exporter) commit(ref string, id wire.ID) error {
 	return nil
 }
 
-func signature(s gitobj.Signature) string {
+func formatSignature(s gitobj.Signature) string {
 	return fmt.Sprintf("%s <%s> %d %s", s.Name, s.Email, s.When.Unix(), s.When.Format("-0700"))
 }
 
-// blobs writes the files that are new.
-func (x *exporter) blobs(before, after map[string]file) error {
+// writeBlobs writes the files that are new.
+func (x *exporter) writeBlobs(before, after map[string]file) error {
 	for _, path := range slices.Sorted(maps.Keys(after)) {
 		f := after[path]
 		if x.marks[f.id] != 0 || f == before[path] {
 			continue
 		}
-		o, err := x.get(f.id, plumbing.BlobObject)
+		o, err := x.getObject(f.id, plumbing.BlobObject)
 		if err != nil {
 			return err
 		}
@@ -126,7 +126,7 @@ type file struct {
 }
 
 func (x *exporter) filesOf(commit wire.ID) (map[string]file, error) {
-	o, err := x.get(commit, plumbing.CommitObject)
+	o, err := x.getObject(commit, plumbing.CommitObject)
 	if err != nil {
 		return nil, err
 	}
@@ -135,11 +135,11 @@ func (x *exporter) filesOf(commit wire.ID) (map[string]file, error) {
 		return nil, err
 	}
 	out := map[string]file{}
-	return out, x.files(out, "", c.Tree)
+	return out, x.listFiles(out, "", c.Tree)
 }
 
-func (x *exporter) files(out map[string]file, prefix string, tree wire.ID) error {
-	o, err := x.get(tree, plumbing.TreeObject)
+func (x *exporter) listFiles(out map[string]file, prefix string, tree wire.ID) error {
+	o, err := x.getObject(tree, plumbing.TreeObject)
 	if err != nil {
 		return err
 	}
@@ -149,7 +149,7 @@ func (x *exporter) files(out map[string]file, prefix string, tree wire.ID) error
 	}
 	for _, e := range entries {
 		if e.IsDir() {
-			if err := x.files(out, prefix+e.Name+"/", e.ID); err != nil {
+			if err := x.listFiles(out, prefix+e.Name+"/", e.ID); err != nil {
 				return err
 			}
 			continue

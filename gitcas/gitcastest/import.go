@@ -22,17 +22,17 @@ import (
 // that.
 func Import(stream []byte, o wire.MemoryOptions) (*wire.Memory, error) {
 	m := &importer{mem: wire.NewMemory(o), rest: stream, ids: map[string]wire.ID{}, files: map[wire.ID]map[string]file{}}
-	for m.line() {
+	for m.nextLine() {
 		var err error
 		word, arg, _ := strings.Cut(m.at, " ")
 		switch word {
 		case "":
 		case "blob":
-			err = m.blob()
+			err = m.readBlob()
 		case "commit":
-			err = m.commit()
+			err = m.readCommit()
 		case "reset":
-			err = m.reset(arg)
+			err = m.readReset(arg)
 		case "done":
 			return m.mem, nil
 		default:
@@ -55,8 +55,8 @@ type importer struct {
 	files map[wire.ID]map[string]file // of the commits
 }
 
-// line reads the next line; false at the end.
-func (m *importer) line() bool {
+// nextLine reads the next line; false at the end.
+func (m *importer) nextLine() bool {
 	if m.back {
 		m.back = false
 		return true
@@ -66,9 +66,9 @@ func (m *importer) line() bool {
 	return ok
 }
 
-// arg reads a line that must begin with a word.
-func (m *importer) arg(word string) (string, error) {
-	if !m.line() {
+// readArg reads a line that must begin with a word.
+func (m *importer) readArg(word string) (string, error) {
+	if !m.nextLine() {
 		return "", errors.New("the stream is cut off")
 	}
 	arg, ok := strings.CutPrefix(m.at, word+" ")
@@ -78,8 +78,8 @@ func (m *importer) arg(word string) (string, error) {
 	return arg, nil
 }
 
-func (m *importer) data() ([]byte, error) {
-	arg, err := m.arg("data")
+func (m *importer) readData() ([]byte, error) {
+	arg, err := m.readArg("data")
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +93,7 @@ func (m *importer) data() ([]byte, error) {
 	return bytes.Clone(data), nil
 }
 
-func (m *importer) put(mark string, typ plumbing.ObjectType, data []byte) wire.ID {
+func (m *importer) putObject(mark string, typ plumbing.ObjectType, data []byte) wire.ID {
 	o := wire.NewObject(typ, data)
 	m.mem.AddObjects(o)
 	if mark != "" {
@@ -102,20 +102,20 @@ func (m *importer) put(mark string, typ plumbing.ObjectType, data []byte) wire.I
 	return o.ID
 }
 
-func (m *importer) blob() error {
-	mark, err := m.arg("mark")
+func (m *importer) readBlob() error {
+	mark, err := m.readArg("mark")
 	if err != nil {
 		return err
 	}
-	data, err := m.data()
+	data, err := m.readData()
 	if err == nil {
-		m.put(mark, plumbing.BlobObject, data)
+		m.putObject(mark, plumbing.BlobObject, data)
 	}
 	return err
 }
 
-func (m *importer) reset(ref string) error {
-	if !m.line() || !strings.HasPrefix(m.at, "from ") {
+func (m *importer) readReset(ref string) error {
+	if !m.nextLine() || !strings.HasPrefix(m.at, "from ") {
 		m.back = true
 		return nil // a root commit follows
 	}
@@ -127,8 +127,8 @@ func (m *importer) reset(ref string) error {
 	return nil
 }
 
-func (m *importer) commit() error {
-	mark, err := m.arg("mark")
+func (m *importer) readCommit() error {
+	mark, err := m.readArg("mark")
 	if err != nil {
 		return err
 	}
@@ -137,7 +137,7 @@ func (m *importer) commit() error {
 		word string
 		to   *gitobj.Signature
 	}{{"author", &c.Author}, {"committer", &c.Committer}} {
-		arg, err := m.arg(s.word)
+		arg, err := m.readArg(s.word)
 		if err != nil {
 			return err
 		}
@@ -145,30 +145,30 @@ func (m *importer) commit() error {
 			return err
 		}
 	}
-	message, err := m.data()
+	message, err := m.readData()
 	if err != nil {
 		return err
 	}
 	c.Message = string(message)
-	files, err := m.changes(&c)
+	files, err := m.readChanges(&c)
 	if err != nil {
 		return err
 	}
-	if c.Tree, err = m.tree(files); err != nil {
+	if c.Tree, err = m.writeTree(files); err != nil {
 		return err
 	}
 	data, err := gitobj.EncodeCommit(c)
 	if err != nil {
 		return err
 	}
-	m.files[m.put(mark, plumbing.CommitObject, data)] = files
+	m.files[m.putObject(mark, plumbing.CommitObject, data)] = files
 	return nil
 }
 
-// changes reads the parents and what the commit changes.
-func (m *importer) changes(c *gitobj.Commit) (map[string]file, error) {
+// readChanges reads the parents and what the commit changes.
+func (m *importer) readChanges(c *gitobj.Commit) (map[string]file, error) {
 	files := map[string]file{}
-	for m.line() && m.at != "" {
+	for m.nextLine() && m.at != "" {
 		word, arg, _ := strings.Cut(m.at, " ")
 		switch word {
 		case "from", "merge":
@@ -204,8 +204,8 @@ func parseSignature(s string) (gitobj.Signature, error) {
 	return c.Author, err
 }
 
-// tree writes a folder and those below it.
-func (m *importer) tree(files map[string]file) (wire.ID, error) {
+// writeTree writes a folder and those below it.
+func (m *importer) writeTree(files map[string]file) (wire.ID, error) {
 	var entries []gitobj.Entry
 	below := map[string]map[string]file{}
 	for name, f := range files {
@@ -223,12 +223,12 @@ func (m *importer) tree(files map[string]file) (wire.ID, error) {
 		entries = append(entries, gitobj.Entry{Name: name, Mode: mode, ID: f.id})
 	}
 	for name, files := range below {
-		id, err := m.tree(files)
+		id, err := m.writeTree(files)
 		if err != nil {
 			return wire.ZeroID, err
 		}
 		entries = append(entries, gitobj.Entry{Name: name, Mode: filemode.Dir, ID: id})
 	}
 	data, err := gitobj.EncodeTree(entries)
-	return m.put("", plumbing.TreeObject, data), err
+	return m.putObject("", plumbing.TreeObject, data), err
 }

@@ -56,7 +56,7 @@ var ErrNoBackend = errors.New("git http-backend is not installed")
 // Available reports whether a Server can run with that git program (empty: the
 // one on PATH). The error says what is missing.
 func Available(git string) error {
-	_, _, err := backend(git)
+	_, _, err := findBackend(git)
 	return err
 }
 
@@ -64,8 +64,8 @@ func Available(git string) error {
 // costs a process, and the answer stays the same.
 var execPaths sync.Map
 
-// backend finds the git program and its http-backend.
-func backend(git string) (gitPath, backendPath string, err error) {
+// findBackend finds the git program and its http-backend.
+func findBackend(git string) (gitPath, backendPath string, err error) {
 	if git == "" {
 		git = "git"
 	}
@@ -105,7 +105,7 @@ func baseEnv() []string {
 
 // Serve starts serving the repositories below root until Close.
 func Serve(root string, o Options) (*Server, error) {
-	_, prog, err := backend(o.Git)
+	_, prog, err := findBackend(o.Git)
 	if err != nil {
 		return nil, err
 	}
@@ -119,7 +119,7 @@ func Serve(root string, o Options) (*Server, error) {
 	}
 	s := &Server{URL: "http://" + l.Addr().String(), root: root, done: make(chan struct{})}
 	s.env = append(baseEnv(), configEnv(o)...)
-	handler := whole(&cgi.Handler{
+	handler := bufferBody(&cgi.Handler{
 		Path: prog,
 		Dir:  root,
 		Env:  append([]string{"GIT_PROJECT_ROOT=" + root, "GIT_HTTP_EXPORT_ALL=1"}, s.env...),
@@ -133,7 +133,7 @@ func Serve(root string, o Options) (*Server, error) {
 	if o.Middleware != nil {
 		handler = o.Middleware(handler)
 	}
-	handler = s.counted(handler)
+	handler = s.countRequests(handler)
 	s.http = &http.Server{Handler: handler, ReadHeaderTimeout: 30 * time.Second}
 	go func() {
 		defer close(s.done)
@@ -183,12 +183,12 @@ const (
 	memoryMax = 32 << 10 // larger bodies go through a file; this fits into a pipe at once
 )
 
-// whole lets a request through only once its body is there: CGI has to know
+// bufferBody lets a request through only once its body is there: CGI has to know
 // the length beforehand, which git doesn't say of large pushes, and
 // git-http-backend spins for ever on a body that ends before that length.
-func whole(next http.Handler) http.Handler {
+func bufferBody(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, n, err := spool(http.MaxBytesReader(w, r.Body, maxBody))
+		body, n, err := spoolBody(http.MaxBytesReader(w, r.Body, maxBody))
 		if err == nil && r.ContentLength >= 0 && n != r.ContentLength {
 			err = errors.Join(io.ErrUnexpectedEOF, body.Close())
 		}
@@ -202,10 +202,10 @@ func whole(next http.Handler) http.Handler {
 	})
 }
 
-// spool reads all of r and gives it back from memory, or from a file without a
+// spoolBody reads all of r and gives it back from memory, or from a file without a
 // name. The program gets the file itself, not a pipe, so that it sees the end
 // even when this process dies.
-func spool(r io.Reader) (io.ReadCloser, int64, error) {
+func spoolBody(r io.Reader) (io.ReadCloser, int64, error) {
 	var b bytes.Buffer
 	n, err := io.CopyN(&b, r, memoryMax)
 	if errors.Is(err, io.EOF) {
@@ -230,8 +230,8 @@ func spool(r io.Reader) (io.ReadCloser, int64, error) {
 	return f, n, nil
 }
 
-// counted lets Close wait for requests.
-func (s *Server) counted(next http.Handler) http.Handler {
+// countRequests lets Close wait for requests.
+func (s *Server) countRequests(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.busy.Add(1)
 		defer s.busy.Done()

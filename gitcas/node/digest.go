@@ -41,7 +41,7 @@ func (n Node) Sum() (Digest, error) {
 // Identify is Hash and Sum, of one encoding.
 func (n Node) Identify() (Hash, Digest, error) {
 	if !n.Type.Valid() {
-		return "", "", fmt.Errorf("hash a payload: type: %w: %q", ErrInvalidHash, clip(string(n.Type), 40))
+		return "", "", fmt.Errorf("hash a payload: type: %w: %q", ErrInvalidHash, clipText(string(n.Type), 40))
 	}
 	b, err := EncodeCBOR(n.Payload)
 	if err != nil {
@@ -52,14 +52,14 @@ func (n Node) Identify() (Hash, Digest, error) {
 	_, _ = sum.Write(b)
 	d := Digest(hex.EncodeToString(sum.Sum(nil)))
 	if n.Type == MetaSchema {
-		if self := base32(xxhash.Sum64(b)); self == MetaSchema {
+		if self := encodeBase32(xxhash.Sum64(b)); self == MetaSchema {
 			return self, d, nil
 		}
 	}
 	x := xxhash.New()
 	_, _ = x.WriteString(string(n.Type))
 	_, _ = x.Write(b)
-	return base32(x.Sum64()), d, nil
+	return encodeBase32(x.Sum64()), d, nil
 }
 
 // ErrCircle is wrapped where nodes refer to one another in a circle.
@@ -112,7 +112,7 @@ func (c *Closure) Digest(h Hash) (Digest, error) {
 	}
 	c.busy[h] = true
 	defer delete(c.busy, h)
-	n, err := get(c.Getter, h)
+	n, err := getNode(c.Getter, h)
 	if err != nil {
 		return "", err
 	}
@@ -127,7 +127,7 @@ func (c *Closure) Digest(h Hash) (Digest, error) {
 		return "", fmt.Errorf("node %s: %w", h, err)
 	}
 	if c.Alone == nil || !c.Alone(n.Type) {
-		if d, err = c.with(n, d); err != nil {
+		if d, err = c.digestWith(n, d); err != nil {
 			return "", referredBy(h, err)
 		}
 	}
@@ -155,8 +155,8 @@ func referredBy(h Hash, err error) error {
 	return &referredError{h, err}
 }
 
-// with is the digest of a node together with what it refers to.
-func (c *Closure) with(n Node, own Digest) (Digest, error) {
+// digestWith is the digest of a node together with what it refers to.
+func (c *Closure) digestWith(n Node, own Digest) (Digest, error) {
 	refs, err := c.Schemas.Refs(c.Getter, n)
 	if err != nil {
 		return "", err

@@ -158,7 +158,7 @@ func TestSchemasOfOneHash(t *testing.T) {
 	other := add(t, m, MetaSchema, map[string]any{"type": "string", "title": "x"})
 	strict := add(t, m, MetaSchema, map[string]any{"type": "string", "maxLength": int64(0)})
 	c.m[other] = append(c.m[other], c.m[typ]...) // what another place has under that name
-	if s := c.find(other, m[other].Payload); s != nil {
+	if s := c.findSchema(other, m[other].Payload); s != nil {
 		t.Error("the schema of another place was taken")
 	}
 	if err := c.Check(m, Node{Type: strict, Payload: "x"}); err == nil {

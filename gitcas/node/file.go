@@ -16,7 +16,7 @@ import (
 // type, payload, timestamp, the payload's keys in the order of its canonical
 // CBOR, and a newline at the end. Equal nodes give equal bytes.
 func EncodeFile(n Node) ([]byte, error) {
-	p, room, err := writable(n)
+	p, room, err := checkWritable(n)
 	if err != nil {
 		return nil, err
 	}
@@ -33,11 +33,11 @@ func EncodeFile(n Node) ([]byte, error) {
 	return b, nil
 }
 
-// writable checks a node that is to be written; room is a guess at its size that
+// checkWritable checks a node that is to be written; room is a guess at its size that
 // mostly saves growing.
-func writable(n Node) (payload any, room int, err error) {
+func checkWritable(n Node) (payload any, room int, err error) {
 	if !n.Type.Valid() {
-		return nil, 0, fmt.Errorf("write a node: type: %w: %q", ErrInvalidHash, clip(string(n.Type), 40))
+		return nil, 0, fmt.Errorf("write a node: type: %w: %q", ErrInvalidHash, clipText(string(n.Type), 40))
 	}
 	if n.Timestamp < 0 || n.Timestamp > maxInt {
 		return nil, 0, fmt.Errorf("write a node: %w: timestamp %d", ErrPayload, n.Timestamp)
@@ -45,7 +45,7 @@ func writable(n Node) (payload any, room int, err error) {
 	// Within what a file, or a line of several nodes, has around the payload: what is
 	// written can be read.
 	z := normalizer{values: 5, size: len("hash"+"of"+"type"+"payload"+"timestamp") + 3*HashLen}
-	if payload, _, err = z.value(n.Payload, 1); err != nil {
+	if payload, _, err = z.normalizeValue(n.Payload, 1); err != nil {
 		return nil, 0, fmt.Errorf("write a node: %w", err)
 	}
 	return payload, z.size + z.size/8 + 32*z.values + 128, nil
@@ -56,9 +56,9 @@ func writable(n Node) (payload any, room int, err error) {
 // the record that refers to it, left out where it is empty.
 func EncodeLine(h, of Hash, n Node) ([]byte, error) {
 	if !h.Valid() || of != "" && !of.Valid() {
-		return nil, fmt.Errorf("write a node: %w: %q", ErrInvalidHash, clip(string(h), 40))
+		return nil, fmt.Errorf("write a node: %w: %q", ErrInvalidHash, clipText(string(h), 40))
 	}
-	p, room, err := writable(n)
+	p, room, err := checkWritable(n)
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +95,7 @@ func DecodeLine(b []byte) (h, of Hash, n Node, err error) {
 	text, _ := m["hash"].(string)
 	record, placed := m["of"].(string)
 	if h, of = Hash(text), Hash(record); !h.Valid() || placed && !of.Valid() {
-		return "", "", Node{}, fmt.Errorf("read a node: hash: %w: %q", ErrInvalidHash, clip(text, 40))
+		return "", "", Node{}, fmt.Errorf("read a node: hash: %w: %q", ErrInvalidHash, clipText(text, 40))
 	}
 	delete(m, "hash")
 	if placed {
@@ -127,7 +127,7 @@ func fromFields(m map[string]any) (Node, error) {
 	payload, has := m["payload"]
 	switch {
 	case !Hash(typ).Valid():
-		return Node{}, fmt.Errorf("read a node: type: %w: %q", ErrInvalidHash, clip(typ, 40))
+		return Node{}, fmt.Errorf("read a node: type: %w: %q", ErrInvalidHash, clipText(typ, 40))
 	case !isInt || at < 0:
 		return Node{}, fmt.Errorf("read a node: %w: timestamp must be a whole number of milliseconds", ErrPayload)
 	case !has:
@@ -182,35 +182,35 @@ func appendJSON(b []byte, v any, depth int) []byte {
 			return append(b, "[]"...)
 		}
 		for i, e := range x {
-			b = newline(append(b, "[,"[min(i, 1)]), deeper(depth))
-			b = appendJSON(b, e, deeper(depth))
+			b = appendNewline(append(b, "[,"[min(i, 1)]), nextDepth(depth))
+			b = appendJSON(b, e, nextDepth(depth))
 		}
-		return append(newline(b, depth), ']')
+		return append(appendNewline(b, depth), ']')
 	case map[string]any:
 		if len(x) == 0 {
 			return append(b, "{}"...)
 		}
 		for i, k := range canonicalKeys(x) {
-			b = newline(append(b, "{,"[min(i, 1)]), deeper(depth))
+			b = appendNewline(append(b, "{,"[min(i, 1)]), nextDepth(depth))
 			b = append(appendString(b, k), ':')
 			if depth != oneLine {
 				b = append(b, ' ')
 			}
-			b = appendJSON(b, x[k], deeper(depth))
+			b = appendJSON(b, x[k], nextDepth(depth))
 		}
-		return append(newline(b, depth), '}')
+		return append(appendNewline(b, depth), '}')
 	}
 	return b
 }
 
-func deeper(depth int) int {
+func nextDepth(depth int) int {
 	if depth == oneLine {
 		return oneLine
 	}
 	return depth + 1
 }
 
-func newline(b []byte, depth int) []byte {
+func appendNewline(b []byte, depth int) []byte {
 	if depth == oneLine {
 		return b
 	}

@@ -58,9 +58,9 @@ func CheckSchema(payload any) error {
 func guardNormal(p any) error {
 	var g guard
 	if n := countValues(p, MaxSchemaValues); n > MaxSchemaValues {
-		g.problem("", "the schema has more than %d values", MaxSchemaValues)
+		g.addProblem("", "the schema has more than %d values", MaxSchemaValues)
 	} else {
-		g.schema("", p)
+		g.checkSchema("", p)
 	}
 	if len(g.problems) > 0 {
 		return &SchemaError{Problems: g.problems}
@@ -92,147 +92,147 @@ func countValues(v any, limit int) int {
 
 type guard struct{ problems []Problem }
 
-func (g *guard) problem(path, format string, args ...any) {
+func (g *guard) addProblem(path, format string, args ...any) {
 	if len(g.problems) < maxProblems {
 		g.problems = append(g.problems, Problem{Path: path, Message: fmt.Sprintf(format, args...)})
 	}
 }
 
-func (g *guard) schema(path string, v any) {
+func (g *guard) checkSchema(path string, v any) {
 	m, ok := v.(map[string]any)
 	if !ok {
-		g.problem(path, "a schema must be an object, not %s", kindOf(v))
+		g.addProblem(path, "a schema must be an object, not %s", kindOf(v))
 		return
 	}
 	for _, k := range canonicalKeys(m) {
-		g.keyword(path+"/"+escapePointer(k), k, m[k])
+		g.checkKeyword(path+"/"+escapePointer(k), k, m[k])
 	}
 }
 
-func (g *guard) keyword(path, key string, v any) {
+func (g *guard) checkKeyword(path, key string, v any) {
 	switch key {
 	case "const", "default":
 		// any value
 	case "title", "description", "$comment":
-		g.want(path, v, "a string")
+		g.checkKind(path, v, "a string")
 	case "readOnly", "writeOnly", "deprecated", "uniqueItems":
-		g.want(path, v, "a boolean")
+		g.checkKind(path, v, "a boolean")
 	case "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum":
-		g.want(path, v, "a number")
+		g.checkKind(path, v, "a number")
 	case "examples":
-		g.want(path, v, "a list")
+		g.checkKind(path, v, "a list")
 	case "items", "contains", "propertyNames", "not", "if", "then", "else":
-		g.schema(path, v)
+		g.checkSchema(path, v)
 	case "additionalProperties":
 		if _, ok := v.(bool); !ok {
-			g.schema(path, v)
+			g.checkSchema(path, v)
 		}
 	case "properties", "patternProperties":
-		g.schemas(path, v, key == "patternProperties")
+		g.checkSchemas(path, v, key == "patternProperties")
 	case "anyOf", "oneOf", "allOf":
-		g.branches(path, v)
+		g.checkBranches(path, v)
 	case "type":
-		g.types(path, v)
+		g.checkTypes(path, v)
 	case "required":
-		g.required(path, v)
+		g.checkRequired(path, v)
 	case "enum":
-		g.enum(path, v)
+		g.checkEnum(path, v)
 	case "pattern":
 		if s, ok := v.(string); ok {
-			g.pattern(path, s)
+			g.checkPattern(path, s)
 		} else {
-			g.want(path, v, "a string")
+			g.checkKind(path, v, "a string")
 		}
 	case "format":
 		if v != "ocas_ref" && v != "cas_ref" {
-			g.problem(path, `the only format is "ocas_ref"; use pattern for others`)
+			g.addProblem(path, `the only format is "ocas_ref"; use pattern for others`)
 		}
 	case "multipleOf":
-		if !positive(v) {
-			g.problem(path, "must be a number above 0")
+		if !isPositive(v) {
+			g.addProblem(path, "must be a number above 0")
 		}
 	case "minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties":
 		if n, ok := v.(int64); !ok || n < 0 {
-			g.problem(path, "must be a whole number, 0 or more")
+			g.addProblem(path, "must be a whole number, 0 or more")
 		}
 	default:
-		g.unknown(path, key)
+		g.noteUnknown(path, key)
 	}
 }
 
-func (g *guard) unknown(path, key string) {
+func (g *guard) noteUnknown(path, key string) {
 	switch key {
 	case "$ref", "$defs", "definitions", "$id", "id", "$anchor", "$dynamicRef", "$recursiveRef":
-		g.problem(path, "schemas can't refer to other schemas: write the schema out where it is used")
+		g.addProblem(path, "schemas can't refer to other schemas: write the schema out where it is used")
 	case "prefixItems", "additionalItems", "unevaluatedItems":
-		g.problem(path, "lists have one schema for all items: use items")
+		g.addProblem(path, "lists have one schema for all items: use items")
 	case "$schema":
-		g.problem(path, "leave this key out: there is one dialect")
+		g.addProblem(path, "leave this key out: there is one dialect")
 	default:
-		g.problem(path, "unknown keyword %q", clip(key, 40))
+		g.addProblem(path, "unknown keyword %q", clipText(key, 40))
 	}
 }
 
-// want checks v's kind, as kindOf names it.
-func (g *guard) want(path string, v any, kind string) {
+// checkKind checks v's kind, as kindOf names it.
+func (g *guard) checkKind(path string, v any, kind string) {
 	if kindOf(v) != kind {
-		g.problem(path, "must be %s, not %s", kind, kindOf(v))
+		g.addProblem(path, "must be %s, not %s", kind, kindOf(v))
 	}
 }
 
-func (g *guard) schemas(path string, v any, patterns bool) {
+func (g *guard) checkSchemas(path string, v any, patterns bool) {
 	m, ok := v.(map[string]any)
 	if !ok {
-		g.problem(path, "must be an object of schemas, not %s", kindOf(v))
+		g.addProblem(path, "must be an object of schemas, not %s", kindOf(v))
 		return
 	}
 	for _, k := range canonicalKeys(m) {
 		at := path + "/" + escapePointer(k)
 		if patterns {
-			g.pattern(at, k)
+			g.checkPattern(at, k)
 		}
-		g.schema(at, m[k])
+		g.checkSchema(at, m[k])
 	}
 }
 
-func (g *guard) branches(path string, v any) {
+func (g *guard) checkBranches(path string, v any) {
 	list, _ := v.([]any)
 	if len(list) == 0 {
-		g.problem(path, "must be a list with at least one schema")
+		g.addProblem(path, "must be a list with at least one schema")
 		return
 	}
 	for i, e := range list {
-		g.schema(path+"/"+strconv.Itoa(i), e)
+		g.checkSchema(path+"/"+strconv.Itoa(i), e)
 	}
 }
 
-func (g *guard) types(path string, v any) {
+func (g *guard) checkTypes(path string, v any) {
 	list, ok := v.([]any)
 	if !ok {
 		list = []any{v}
 	}
 	if len(list) == 0 {
-		g.problem(path, "must name at least one type")
+		g.addProblem(path, "must name at least one type")
 	}
 	var seen []any
 	for _, t := range list {
 		switch t {
 		case "string", "number", "integer", "boolean", "object", "array", "null":
 		default:
-			g.problem(path, "must be one of string, number, integer, boolean, object, array, null, or a list of these")
+			g.addProblem(path, "must be one of string, number, integer, boolean, object, array, null, or a list of these")
 			return
 		}
 		if slices.Contains(seen, t) {
-			g.problem(path, "names %s twice", t)
+			g.addProblem(path, "names %s twice", t)
 		}
 		seen = append(seen, t)
 	}
 }
 
-func (g *guard) required(path string, v any) {
+func (g *guard) checkRequired(path string, v any) {
 	list, ok := v.([]any)
 	if !ok {
-		g.problem(path, "must be a list of strings, not %s", kindOf(v))
+		g.addProblem(path, "must be a list of strings, not %s", kindOf(v))
 		return
 	}
 	seen := make(map[string]bool, len(list))
@@ -240,41 +240,41 @@ func (g *guard) required(path string, v any) {
 		s, ok := e.(string)
 		switch {
 		case !ok:
-			g.problem(path+"/"+strconv.Itoa(i), "must be a string, not %s", kindOf(e))
+			g.addProblem(path+"/"+strconv.Itoa(i), "must be a string, not %s", kindOf(e))
 		case seen[s]:
-			g.problem(path+"/"+strconv.Itoa(i), "%q stands twice", clip(s, 40))
+			g.addProblem(path+"/"+strconv.Itoa(i), "%q stands twice", clipText(s, 40))
 		}
 		seen[s] = true
 	}
 }
 
-func (g *guard) enum(path string, v any) {
+func (g *guard) checkEnum(path string, v any) {
 	list, _ := v.([]any)
 	if len(list) == 0 {
-		g.problem(path, "must be a list with at least one value")
+		g.addProblem(path, "must be a list with at least one value")
 		return
 	}
 	seen := make(map[string]bool, len(list))
 	for i, e := range list {
 		key := string(appendJSON(nil, e, 0))
 		if seen[key] {
-			g.problem(path+"/"+strconv.Itoa(i), "%s stands twice", clip(key, 40))
+			g.addProblem(path+"/"+strconv.Itoa(i), "%s stands twice", clipText(key, 40))
 		}
 		seen[key] = true
 	}
 }
 
-func (g *guard) pattern(path, expr string) {
+func (g *guard) checkPattern(path, expr string) {
 	if len(expr) > maxPattern {
-		g.problem(path, "the expression is longer than %d bytes", maxPattern)
+		g.addProblem(path, "the expression is longer than %d bytes", maxPattern)
 		return
 	}
 	if _, err := regexp.Compile(expr); err != nil {
-		g.problem(path, "not an RE2 expression (no look-around, no back-references): %v", err)
+		g.addProblem(path, "not an RE2 expression (no look-around, no back-references): %v", err)
 	}
 }
 
-func positive(v any) bool {
+func isPositive(v any) bool {
 	switch n := v.(type) {
 	case int64:
 		return n > 0

@@ -20,7 +20,7 @@ const crockford = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 // letters that Crockford's alphabet leaves out, are refused.
 func ParseHash(s string) (Hash, error) {
 	if !Hash(s).Valid() {
-		return "", fmt.Errorf("%w: %q", ErrInvalidHash, clip(s, 40))
+		return "", fmt.Errorf("%w: %q", ErrInvalidHash, clipText(s, 40))
 	}
 	return Hash(s), nil
 }
@@ -57,7 +57,7 @@ func isCrockford(c byte) bool {
 // XXH64(seed 0, ASCII(type) ++ CBOR(payload)).
 func HashOf(typ Hash, payload any) (Hash, error) {
 	if !typ.Valid() {
-		return "", fmt.Errorf("hash a payload: type: %w: %q", ErrInvalidHash, clip(string(typ), 40))
+		return "", fmt.Errorf("hash a payload: type: %w: %q", ErrInvalidHash, clipText(string(typ), 40))
 	}
 	p, err := Normalize(payload)
 	if err != nil {
@@ -68,7 +68,7 @@ func HashOf(typ Hash, payload any) (Hash, error) {
 	if err := writeCBOR(d, p); err != nil {
 		return "", fmt.Errorf("hash a payload: %w", err)
 	}
-	return base32(d.Sum64()), nil
+	return encodeBase32(d.Sum64()), nil
 }
 
 // SelfHash is the content address of a payload that is its own type: base32 of
@@ -78,12 +78,12 @@ func SelfHash(payload any) (Hash, error) {
 	if err != nil {
 		return "", fmt.Errorf("hash a payload: %w", err)
 	}
-	return base32(xxhash.Sum64(b)), nil
+	return encodeBase32(xxhash.Sum64(b)), nil
 }
 
-// base32 writes 64 bits as 13 characters, most significant first; the first
+// encodeBase32 writes 64 bits as 13 characters, most significant first; the first
 // holds four bits.
-func base32(u uint64) Hash {
+func encodeBase32(u uint64) Hash {
 	var b [HashLen]byte
 	for i := HashLen - 1; i >= 0; i-- {
 		b[i] = crockford[u&31]
@@ -92,8 +92,8 @@ func base32(u uint64) Hash {
 	return Hash(b[:])
 }
 
-// clip shortens foreign text for an error message.
-func clip(s string, n int) string {
+// clipText shortens foreign text for an error message.
+func clipText(s string, n int) string {
 	if len(s) <= n {
 		return s
 	}

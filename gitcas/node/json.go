@@ -35,14 +35,14 @@ func ParseJSON(b []byte) (any, error) {
 		return nil, fmt.Errorf("read JSON: %w: %d bytes, %d are allowed", ErrTooLarge, len(b), MaxFile)
 	}
 	p := parser{b: b}
-	p.space()
-	v, err := p.value(0)
+	p.skipSpace()
+	v, err := p.parseValue(0)
 	if err != nil {
 		return nil, fmt.Errorf("read JSON: %w", err)
 	}
-	p.space()
+	p.skipSpace()
 	if p.i < len(b) {
-		return nil, fmt.Errorf("read JSON: %w", p.bad("text after the value"))
+		return nil, fmt.Errorf("read JSON: %w", p.syntaxError("text after the value"))
 	}
 	return v, nil
 }
@@ -53,7 +53,7 @@ type parser struct {
 	limit normalizer
 }
 
-func (p *parser) bad(format string, args ...any) error {
+func (p *parser) syntaxError(format string, args ...any) error {
 	at := min(p.i, len(p.b))
 	head := p.b[:at]
 	return &SyntaxError{
@@ -63,7 +63,7 @@ func (p *parser) bad(format string, args ...any) error {
 	}
 }
 
-func (p *parser) space() {
+func (p *parser) skipSpace() {
 	for p.i < len(p.b) {
 		switch p.b[p.i] {
 		case ' ', '\t', '\n', '\r':
@@ -74,56 +74,56 @@ func (p *parser) space() {
 	}
 }
 
-// next is the next byte, 0 at the end (a NUL is valid nowhere outside strings).
-func (p *parser) next() byte {
+// peekByte is the next byte, 0 at the end (a NUL is valid nowhere outside strings).
+func (p *parser) peekByte() byte {
 	if p.i < len(p.b) {
 		return p.b[p.i]
 	}
 	return 0
 }
 
-func (p *parser) value(depth int) (any, error) {
-	if err := p.limit.count(1, 0, depth); err != nil {
+func (p *parser) parseValue(depth int) (any, error) {
+	if err := p.limit.countValues(1, 0, depth); err != nil {
 		return nil, err
 	}
-	switch c := p.next(); {
+	switch c := p.peekByte(); {
 	case c == '{':
-		return p.object(depth)
+		return p.parseObject(depth)
 	case c == '[':
-		return p.list(depth)
+		return p.parseList(depth)
 	case c == '"':
-		return p.text(depth)
+		return p.parseString(depth)
 	case c == '-' || c >= '0' && c <= '9':
-		return p.number()
+		return p.parseNumber()
 	case c == 't':
-		return true, p.literal("true")
+		return true, p.parseLiteral("true")
 	case c == 'f':
-		return false, p.literal("false")
+		return false, p.parseLiteral("false")
 	case c == 'n':
-		return nil, p.literal("null")
+		return nil, p.parseLiteral("null")
 	case p.i >= len(p.b):
-		return nil, p.bad("the text ends where a value is expected")
+		return nil, p.syntaxError("the text ends where a value is expected")
 	default:
-		return nil, p.bad("%q where a value is expected", rune(c))
+		return nil, p.syntaxError("%q where a value is expected", rune(c))
 	}
 }
 
-func (p *parser) literal(word string) error {
+func (p *parser) parseLiteral(word string) error {
 	if !bytes.HasPrefix(p.b[p.i:], []byte(word)) {
-		return p.bad("not a JSON value; is %q meant?", word)
+		return p.syntaxError("not a JSON value; is %q meant?", word)
 	}
 	p.i += len(word)
 	return nil
 }
 
-func (p *parser) number() (any, error) {
+func (p *parser) parseNumber() (any, error) {
 	end := p.i
 	for end < len(p.b) && isNumberByte(p.b[end]) {
 		end++
 	}
 	n, err := parseNumber(string(p.b[p.i:end]))
 	if err != nil {
-		return nil, p.bad("%v", err)
+		return nil, p.syntaxError("%v", err)
 	}
 	p.i = end
 	return n, nil
@@ -133,16 +133,16 @@ func isNumberByte(c byte) bool {
 	return c >= '0' && c <= '9' || c == '-' || c == '+' || c == '.' || c == 'e' || c == 'E'
 }
 
-func (p *parser) list(depth int) (any, error) {
+func (p *parser) parseList(depth int) (any, error) {
 	out := []any{}
 	p.i++
-	for p.space(); p.next() != ']'; p.space() {
+	for p.skipSpace(); p.peekByte() != ']'; p.skipSpace() {
 		if len(out) > 0 {
-			if err := p.comma(); err != nil {
+			if err := p.parseComma(); err != nil {
 				return nil, err
 			}
 		}
-		v, err := p.value(depth + 1)
+		v, err := p.parseValue(depth + 1)
 		if err != nil {
 			return nil, err
 		}
@@ -152,16 +152,16 @@ func (p *parser) list(depth int) (any, error) {
 	return out, nil
 }
 
-func (p *parser) object(depth int) (any, error) {
+func (p *parser) parseObject(depth int) (any, error) {
 	out := map[string]any{}
 	p.i++
-	for p.space(); p.next() != '}'; p.space() {
+	for p.skipSpace(); p.peekByte() != '}'; p.skipSpace() {
 		if len(out) > 0 {
-			if err := p.comma(); err != nil {
+			if err := p.parseComma(); err != nil {
 				return nil, err
 			}
 		}
-		if err := p.member(out, depth); err != nil {
+		if err := p.parseMember(out, depth); err != nil {
 			return nil, err
 		}
 	}
@@ -169,26 +169,26 @@ func (p *parser) object(depth int) (any, error) {
 	return out, nil
 }
 
-func (p *parser) member(out map[string]any, depth int) error {
-	if p.next() != '"' {
-		return p.bad("a key in double quotes is expected")
+func (p *parser) parseMember(out map[string]any, depth int) error {
+	if p.peekByte() != '"' {
+		return p.syntaxError("a key in double quotes is expected")
 	}
 	start := p.i
-	key, err := p.text(depth)
+	key, err := p.parseString(depth)
 	if err != nil {
 		return err
 	}
 	if _, twice := out[key]; twice {
 		p.i = start
-		return p.bad("the key %q stands twice in one object", clip(key, 40))
+		return p.syntaxError("the key %q stands twice in one object", clipText(key, 40))
 	}
-	p.space()
-	if p.next() != ':' {
-		return p.bad("a colon is expected after the key %q", clip(key, 40))
+	p.skipSpace()
+	if p.peekByte() != ':' {
+		return p.syntaxError("a colon is expected after the key %q", clipText(key, 40))
 	}
 	p.i++
-	p.space()
-	v, err := p.value(depth + 1)
+	p.skipSpace()
+	v, err := p.parseValue(depth + 1)
 	if err != nil {
 		return err
 	}
@@ -196,19 +196,19 @@ func (p *parser) member(out map[string]any, depth int) error {
 	return nil
 }
 
-// comma takes the comma before a further element; the caller has seen that the
+// parseComma takes the comma before a further element; the caller has seen that the
 // list or object does not end here.
-func (p *parser) comma() error {
-	if p.next() != ',' {
-		return p.bad("a comma or the end of the list or object is expected")
+func (p *parser) parseComma() error {
+	if p.peekByte() != ',' {
+		return p.syntaxError("a comma or the end of the list or object is expected")
 	}
 	p.i++
-	p.space()
+	p.skipSpace()
 	return nil
 }
 
-// text reads a string; the next byte is its opening quote.
-func (p *parser) text(depth int) (string, error) {
+// parseString reads a string; the next byte is its opening quote.
+func (p *parser) parseString(depth int) (string, error) {
 	p.i++
 	start := p.i
 	end, escapes, err := p.textEnd()
@@ -217,18 +217,18 @@ func (p *parser) text(depth int) (string, error) {
 	}
 	raw := p.b[start:end]
 	if !utf8.Valid(raw) {
-		return "", p.bad("the string before here is not valid UTF-8")
+		return "", p.syntaxError("the string before here is not valid UTF-8")
 	}
 	if !escapes {
 		p.i = end + 1
-		return string(raw), p.limit.count(0, len(raw), depth)
+		return string(raw), p.limit.countValues(0, len(raw), depth)
 	}
 	p.i = start
-	s, err := p.unescape(end)
+	s, err := p.parseEscaped(end)
 	if err != nil {
 		return "", err
 	}
-	return s, p.limit.count(0, len(s), depth)
+	return s, p.limit.countValues(0, len(s), depth)
 }
 
 // textEnd goes to the string's closing quote and reports whether there are
@@ -242,15 +242,15 @@ func (p *parser) textEnd() (end int, escapes bool, err error) {
 			escapes = true
 			p.i++ // whatever is escaped, it doesn't end the string
 		case c < 0x20:
-			return 0, false, p.bad("a control character inside a string; write it as an escape")
+			return 0, false, p.syntaxError("a control character inside a string; write it as an escape")
 		}
 	}
-	return 0, false, p.bad("the text ends inside a string")
+	return 0, false, p.syntaxError("the text ends inside a string")
 }
 
-// unescape reads the string up to its closing quote at end. What an escape
+// parseEscaped reads the string up to its closing quote at end. What an escape
 // stands for is never longer than the escape, so one allocation holds the result.
-func (p *parser) unescape(end int) (string, error) {
+func (p *parser) parseEscaped(end int) (string, error) {
 	var out strings.Builder
 	out.Grow(end - p.i)
 	for p.i < end {
@@ -260,7 +260,7 @@ func (p *parser) unescape(end int) (string, error) {
 		}
 		out.Write(p.b[p.i : p.i+k])
 		p.i += k
-		r, err := p.escape()
+		r, err := p.parseEscape()
 		if err != nil {
 			return "", err
 		}
@@ -271,8 +271,8 @@ func (p *parser) unescape(end int) (string, error) {
 	return out.String(), nil
 }
 
-// escape reads one escape, or the two of a surrogate pair.
-func (p *parser) escape() (rune, error) {
+// parseEscape reads one escape, or the two of a surrogate pair.
+func (p *parser) parseEscape() (rune, error) {
 	c := p.b[p.i+1] // textEnd has seen that there is one
 	if c == 'u' {
 		return p.unicodeEscape()
@@ -280,22 +280,22 @@ func (p *parser) escape() (rune, error) {
 	const from, to = `"\/bfnrt`, "\"\\/\b\f\n\r\t"
 	k := bytes.IndexByte([]byte(from), c)
 	if k < 0 {
-		return 0, p.bad(`unknown escape \%c in a string`, c)
+		return 0, p.syntaxError(`unknown escape \%c in a string`, c)
 	}
 	p.i += 2
 	return rune(to[k]), nil
 }
 
 func (p *parser) unicodeEscape() (rune, error) {
-	r, ok := p.hex4(p.i)
+	r, ok := p.parseHex4(p.i)
 	if !ok {
-		return 0, p.bad(`four hexadecimal digits are expected after \u`)
+		return 0, p.syntaxError(`four hexadecimal digits are expected after \u`)
 	}
 	p.i += 6
 	if !utf16.IsSurrogate(r) {
 		return r, nil
 	}
-	if second, ok := p.hex4(p.i); ok {
+	if second, ok := p.parseHex4(p.i); ok {
 		if pair := utf16.DecodeRune(r, second); pair != utf8.RuneError {
 			p.i += 6
 			return pair, nil
@@ -304,8 +304,8 @@ func (p *parser) unicodeEscape() (rune, error) {
 	return utf8.RuneError, nil // a surrogate without its partner
 }
 
-// hex4 reads \uXXXX at offset i.
-func (p *parser) hex4(i int) (rune, bool) {
+// parseHex4 reads \uXXXX at offset i.
+func (p *parser) parseHex4(i int) (rune, bool) {
 	if i+6 > len(p.b) || p.b[i] != '\\' || p.b[i+1] != 'u' {
 		return 0, false
 	}

@@ -34,11 +34,11 @@ func compileRefs(v any) *refNode {
 	for _, k := range []string{"anyOf", "oneOf", "allOf"} {
 		list, _ := m[k].([]any)
 		for _, e := range list {
-			n.add(e)
+			n.addChild(e)
 		}
 	}
 	for _, k := range []string{"if", "then", "else"} {
-		n.add(m[k])
+		n.addChild(m[k])
 	}
 	n.compileProperties(m)
 	if !n.self && n.items == nil && n.also == nil && n.props == nil && n.patterns == nil && n.extra == nil {
@@ -47,7 +47,7 @@ func compileRefs(v any) *refNode {
 	return n
 }
 
-func (n *refNode) add(v any) {
+func (n *refNode) addChild(v any) {
 	if c := compileRefs(v); c != nil {
 		n.also = append(n.also, c)
 	}
@@ -88,7 +88,7 @@ func (n *refNode) compileProperties(m map[string]any) {
 // hash's form are left out: Validate complains about them.
 func (s *Schema) Refs(payload any) []Hash {
 	var c collector
-	c.collect(s.refs, payload)
+	c.collectRefs(s.refs, payload)
 	return c.out
 }
 
@@ -97,7 +97,7 @@ type collector struct {
 	seen map[Hash]struct{}
 }
 
-func (c *collector) add(h Hash) {
+func (c *collector) addHash(h Hash) {
 	if _, ok := c.seen[h]; ok || !h.Valid() {
 		return
 	}
@@ -108,35 +108,35 @@ func (c *collector) add(h Hash) {
 	c.out = append(c.out, h)
 }
 
-func (c *collector) collect(n *refNode, v any) {
+func (c *collector) collectRefs(n *refNode, v any) {
 	if n == nil {
 		return
 	}
 	switch x := v.(type) {
 	case string:
 		if n.self {
-			c.add(Hash(x))
+			c.addHash(Hash(x))
 		}
 	case Hash: // a payload that was not normalised yet
 		if n.self {
-			c.add(x)
+			c.addHash(x)
 		}
 	case []any:
 		for _, e := range x {
-			c.collect(n.items, e)
+			c.collectRefs(n.items, e)
 		}
 	case map[string]any:
-		c.object(n, x)
+		c.collectObject(n, x)
 	}
 	for _, a := range n.also {
-		c.collect(a, v)
+		c.collectRefs(a, v)
 	}
 }
 
-func (c *collector) object(n *refNode, x map[string]any) {
+func (c *collector) collectObject(n *refNode, x map[string]any) {
 	for _, k := range n.names {
 		if v, ok := x[k]; ok {
-			c.collect(n.props[k], v)
+			c.collectRefs(n.props[k], v)
 		}
 	}
 	if n.patterns == nil && n.extra == nil {
@@ -147,11 +147,11 @@ func (c *collector) object(n *refNode, x map[string]any) {
 		for _, p := range n.patterns {
 			if p.re.MatchString(k) {
 				known = true
-				c.collect(p.at, x[k])
+				c.collectRefs(p.at, x[k])
 			}
 		}
 		if !known {
-			c.collect(n.extra, x[k])
+			c.collectRefs(n.extra, x[k])
 		}
 	}
 }

@@ -45,7 +45,7 @@ func Compile(schema any) (*Schema, error) {
 	l := gojsonschema.NewSchemaLoader()
 	l.Draft = gojsonschema.Draft7
 	l.AutoDetect = false
-	c, err := l.Compile(closedLoader{gojsonschema.NewRawLoader(translate(p))})
+	c, err := l.Compile(closedLoader{gojsonschema.NewRawLoader(translateSchema(p))})
 	if err != nil {
 		return nil, &SchemaError{Problems: []Problem{{Message: err.Error()}}}
 	}
@@ -78,7 +78,7 @@ func (s *Schema) Validate(payload any) error {
 func problemsOf(res *gojsonschema.Result) []Problem {
 	ps := make([]Problem, 0, len(res.Errors()))
 	for _, e := range res.Errors() {
-		ps = append(ps, Problem{Path: pointer(e.Context()), Message: message(e)})
+		ps = append(ps, Problem{Path: jsonPointer(e.Context()), Message: describeError(e)})
 	}
 	slices.SortFunc(ps, func(a, b Problem) int {
 		return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Message, b.Message))
@@ -87,9 +87,9 @@ func problemsOf(res *gojsonschema.Result) []Problem {
 	return ps[:min(len(ps), maxProblems)]
 }
 
-// pointer turns the library's context into a JSON pointer. Its parts are joined
+// jsonPointer turns the library's context into a JSON pointer. Its parts are joined
 // by a separator that is not in any key of a text people write.
-func pointer(c *gojsonschema.JsonContext) string {
+func jsonPointer(c *gojsonschema.JsonContext) string {
 	const sep = "\x00"
 	parts := strings.Split(c.String(sep), sep)
 	var b strings.Builder
@@ -99,7 +99,7 @@ func pointer(c *gojsonschema.JsonContext) string {
 	return b.String()
 }
 
-func message(e gojsonschema.ResultError) string {
+func describeError(e gojsonschema.ResultError) string {
 	d := e.Details()
 	switch e.Type() {
 	case "pattern":
@@ -120,10 +120,10 @@ func message(e gojsonschema.ResultError) string {
 	return e.Description()
 }
 
-// translate copies a schema into what the library is to see: only the keywords
+// translateSchema copies a schema into what the library is to see: only the keywords
 // that decide, and `format: ocas_ref` as a pattern. Annotations are left out
 // because the library looks for $ref and $id inside them too.
-func translate(v any) any {
+func translateSchema(v any) any {
 	m, ok := v.(map[string]any)
 	if !ok {
 		return v // additionalProperties: true or false
@@ -139,7 +139,7 @@ func translate(v any) any {
 		case "anyOf", "oneOf", "allOf":
 			out[k] = translateList(e)
 		case "items", "contains", "propertyNames", "not", "if", "then", "else", "additionalProperties":
-			out[k] = translate(e)
+			out[k] = translateSchema(e)
 		default: // numbers
 			out[k] = libraryForm(e)
 		}
@@ -161,7 +161,7 @@ func translateMap(v any) any {
 	m, _ := v.(map[string]any)
 	out := make(map[string]any, len(m))
 	for k, e := range m {
-		out[k] = translate(e)
+		out[k] = translateSchema(e)
 	}
 	return out
 }
@@ -170,7 +170,7 @@ func translateList(v any) any {
 	list, _ := v.([]any)
 	out := make([]any, len(list))
 	for i, e := range list {
-		out[i] = translate(e)
+		out[i] = translateSchema(e)
 	}
 	return out
 }

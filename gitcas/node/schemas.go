@@ -29,9 +29,9 @@ type compiled struct {
 	schema  *Schema
 }
 
-// find is the compiled schema of a payload; nil where there is none. A payload that
+// findSchema is the compiled schema of a payload; nil where there is none. A payload that
 // is the very same value is found without looking into it.
-func (c *Schemas) find(typ Hash, payload any) *Schema {
+func (c *Schemas) findSchema(typ Hash, payload any) *Schema {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, k := range c.m[typ] {
@@ -45,14 +45,14 @@ func (c *Schemas) find(typ Hash, payload any) *Schema {
 // Schema is the compiled schema of that hash, as g has it. The node is checked against
 // the hash. It must be a schema other than the meta-schema, which is not compiled ever.
 func (c *Schemas) Schema(g Getter, typ Hash) (*Schema, error) {
-	n, err := get(g, typ)
+	n, err := getNode(g, typ)
 	if err != nil {
 		return nil, fmt.Errorf("fetch the schema %s: %w", typ, err)
 	}
 	if n.Type != MetaSchema {
 		return nil, fmt.Errorf("%w: node %s is used as a type, but its own type is %s", ErrNotSchema, typ, n.Type)
 	}
-	if s := c.find(typ, n.Payload); s != nil {
+	if s := c.findSchema(typ, n.Payload); s != nil {
 		return s, nil
 	}
 	if err := Verify(typ, n); err != nil {
@@ -118,7 +118,7 @@ func (c *Schemas) Walk(g Getter, root Hash, visit func(Hash, Node) error) error 
 			continue
 		}
 		seen[it.hash] = struct{}{}
-		n, err := get(g, it.hash)
+		n, err := getNode(g, it.hash)
 		if err != nil {
 			if it.from != "" {
 				err = fmt.Errorf("referred to by %s: %w", it.from, err)
@@ -171,9 +171,9 @@ func Verify(h Hash, n Node) error {
 	return nil
 }
 
-// get asks g for what is not built in: nothing that g holds takes the place of the
+// getNode asks g for what is not built in: nothing that g holds takes the place of the
 // meta-schema and the schemas of JSON's types.
-func get(g Getter, h Hash) (Node, error) {
+func getNode(g Getter, h Hash) (Node, error) {
 	if n, ok := builtin()[h]; ok {
 		return n, nil
 	}

@@ -40,7 +40,7 @@ var ErrPayload = errors.New("not a JSON value")
 // without a copy; v is never changed.
 func Normalize(v any) (any, error) {
 	var z normalizer
-	out, _, err := z.value(v, 0)
+	out, _, err := z.normalizeValue(v, 0)
 	return out, err
 }
 
@@ -49,7 +49,7 @@ type normalizer struct {
 	values, size int
 }
 
-func (z *normalizer) count(values, size, depth int) error {
+func (z *normalizer) countValues(values, size, depth int) error {
 	z.values += values
 	z.size += size
 	switch {
@@ -63,9 +63,9 @@ func (z *normalizer) count(values, size, depth int) error {
 	return nil
 }
 
-// value returns the normal form of v and whether it differs from v.
-func (z *normalizer) value(v any, depth int) (any, bool, error) {
-	if err := z.count(1, 0, depth); err != nil {
+// normalizeValue returns the normal form of v and whether it differs from v.
+func (z *normalizer) normalizeValue(v any, depth int) (any, bool, error) {
+	if err := z.countValues(1, 0, depth); err != nil {
 		return nil, false, err
 	}
 	switch x := v.(type) {
@@ -73,7 +73,7 @@ func (z *normalizer) value(v any, depth int) (any, bool, error) {
 		return v, false, nil
 	case string:
 		s := validText(x)
-		return s, len(s) != len(x) || s != x, z.count(0, len(s), depth)
+		return s, len(s) != len(x) || s != x, z.countValues(0, len(s), depth)
 	case int64:
 		if x < -maxInt || x > maxInt {
 			return float64(x), true, nil
@@ -87,21 +87,21 @@ func (z *normalizer) value(v any, depth int) (any, bool, error) {
 		n, err := parseNumber(string(x))
 		return n, true, err
 	case []any:
-		return z.list(x, depth)
+		return z.normalizeList(x, depth)
 	case map[string]any:
-		return z.object(x, depth)
+		return z.normalizeObject(x, depth)
 	}
-	out, err := z.reflected(reflect.ValueOf(v), depth)
+	out, err := z.normalizeReflected(reflect.ValueOf(v), depth)
 	return out, true, err
 }
 
-func (z *normalizer) list(x []any, depth int) (any, bool, error) {
+func (z *normalizer) normalizeList(x []any, depth int) (any, bool, error) {
 	if x == nil {
 		return []any{}, true, nil
 	}
 	var out []any
 	for i, e := range x {
-		n, changed, err := z.value(e, depth+1)
+		n, changed, err := z.normalizeValue(e, depth+1)
 		if err != nil {
 			return nil, false, err
 		}
@@ -118,7 +118,7 @@ func (z *normalizer) list(x []any, depth int) (any, bool, error) {
 	return out, true, nil
 }
 
-func (z *normalizer) object(x map[string]any, depth int) (any, bool, error) {
+func (z *normalizer) normalizeObject(x map[string]any, depth int) (any, bool, error) {
 	if x == nil {
 		return map[string]any{}, true, nil
 	}
@@ -126,7 +126,7 @@ func (z *normalizer) object(x map[string]any, depth int) (any, bool, error) {
 	for k, e := range x {
 		key := validText(k)
 		z.size += len(key) // the next value's count refuses what is too large
-		n, changed, err := z.value(e, depth+1)
+		n, changed, err := z.normalizeValue(e, depth+1)
 		if err != nil {
 			return nil, false, err
 		}
@@ -136,7 +136,7 @@ func (z *normalizer) object(x map[string]any, depth int) (any, bool, error) {
 		if key != k {
 			delete(out, k)
 			if _, twice := out[key]; twice {
-				return nil, false, fmt.Errorf("%w: two keys are both %q once invalid characters are replaced", ErrPayload, clip(key, 40))
+				return nil, false, fmt.Errorf("%w: two keys are both %q once invalid characters are replaced", ErrPayload, clipText(key, 40))
 			}
 		}
 		if out != nil {
@@ -149,14 +149,14 @@ func (z *normalizer) object(x map[string]any, depth int) (any, bool, error) {
 	return out, true, nil
 }
 
-// reflected takes what Go code hands over besides JSON's own types: other
+// normalizeReflected takes what Go code hands over besides JSON's own types: other
 // integers, named strings, typed lists and maps, pointers to these.
-func (z *normalizer) reflected(v reflect.Value, depth int) (any, error) {
+func (z *normalizer) normalizeReflected(v reflect.Value, depth int) (any, error) {
 	switch v.Kind() {
 	case reflect.Bool:
 		return v.Bool(), nil
 	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
-		return z.plain(v.Int(), depth)
+		return z.toPlain(v.Int(), depth)
 	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
 		if u := v.Uint(); u > maxInt {
 			return float64(u), nil
@@ -165,12 +165,12 @@ func (z *normalizer) reflected(v reflect.Value, depth int) (any, error) {
 	case reflect.Float32, reflect.Float64:
 		return normalFloat(v.Float())
 	case reflect.String:
-		return z.plain(v.String(), depth)
+		return z.toPlain(v.String(), depth)
 	case reflect.Pointer, reflect.Interface:
 		if v.IsNil() {
 			return nil, nil
 		}
-		return z.plain(v.Elem().Interface(), depth+1)
+		return z.toPlain(v.Elem().Interface(), depth+1)
 	case reflect.Slice, reflect.Array:
 		if v.Type().Elem().Kind() == reflect.Uint8 {
 			break // bytes are no text, and a list of numbers is not what was meant
@@ -179,7 +179,7 @@ func (z *normalizer) reflected(v reflect.Value, depth int) (any, error) {
 		for i := range out {
 			out[i] = v.Index(i).Interface()
 		}
-		return z.plain(out, depth)
+		return z.toPlain(out, depth)
 	case reflect.Map:
 		if v.Type().Key().Kind() != reflect.String {
 			break
@@ -188,13 +188,13 @@ func (z *normalizer) reflected(v reflect.Value, depth int) (any, error) {
 		for it := v.MapRange(); it.Next(); {
 			out[it.Key().String()] = it.Value().Interface()
 		}
-		return z.plain(out, depth)
+		return z.toPlain(out, depth)
 	}
 	return nil, fmt.Errorf("%w: a Go %s", ErrPayload, v.Type())
 }
 
-func (z *normalizer) plain(v any, depth int) (any, error) {
-	out, _, err := z.value(v, depth)
+func (z *normalizer) toPlain(v any, depth int) (any, error) {
+	out, _, err := z.normalizeValue(v, depth)
 	return out, err
 }
 
@@ -211,7 +211,7 @@ func normalFloat(f float64) (any, error) {
 // parseNumber reads a number by JSON's grammar.
 func parseNumber(s string) (any, error) {
 	if !isJSONNumber(s) {
-		return nil, fmt.Errorf("%w: number %q", ErrPayload, clip(s, 40))
+		return nil, fmt.Errorf("%w: number %q", ErrPayload, clipText(s, 40))
 	}
 	if len(s) < 19 {
 		if i, err := strconv.ParseInt(s, 10, 64); err == nil && i >= -maxInt && i <= maxInt {
@@ -220,7 +220,7 @@ func parseNumber(s string) (any, error) {
 	}
 	f, err := strconv.ParseFloat(s, 64)
 	if err != nil {
-		return nil, fmt.Errorf("%w: number %s is beyond the range of a double", ErrPayload, clip(s, 40))
+		return nil, fmt.Errorf("%w: number %s is beyond the range of a double", ErrPayload, clipText(s, 40))
 	}
 	return normalFloat(f)
 }

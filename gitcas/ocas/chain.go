@@ -49,11 +49,11 @@ var ErrOtherSchema = errors.New("a record of a generation that this uwf does not
 // Chain reads a thread from its head. Every node is checked: its hash, its schema,
 // and that all that it refers to is there.
 func (s *Source) Chain(head node.Hash) (Chain, error) {
-	start, steps, err := s.steps(head)
+	start, steps, err := s.readSteps(head)
 	if err != nil {
 		return Chain{}, err
 	}
-	n, err := s.checked(start)
+	n, err := s.readChecked(start)
 	if err != nil {
 		return Chain{}, err
 	}
@@ -62,24 +62,24 @@ func (s *Source) Chain(head node.Hash) (Chain, error) {
 		return Chain{}, fmt.Errorf("StartNode %s: %w", start, err)
 	}
 	flow := &collector{s: s, seen: map[node.Hash]Where{}}
-	flow.reach(n.Type, Shared)
-	flow.reach(first.Workflow, Shared)
+	flow.collectReachable(n.Type, Shared)
+	flow.collectReachable(first.Workflow, Shared)
 	if flow.err != nil {
 		return Chain{}, flow.err
 	}
-	out := Chain{Workflow: first.Workflow, Parts: []Part{{Head: start, Nodes: append(flow.take(), Node{start, n, AsRecord})}}}
+	out := Chain{Workflow: first.Workflow, Parts: []Part{{Head: start, Nodes: append(flow.takeNodes(), Node{start, n, AsRecord})}}}
 	for _, st := range steps {
-		flow.reach(st.node.Type, Shared)
+		flow.collectReachable(st.node.Type, Shared)
 		c := &collector{s: s, seen: map[node.Hash]Where{}, shared: flow}
-		c.reach(st.step.Output, InOwn)
-		c.reach(st.step.Detail, InDetail)
+		c.collectReachable(st.step.Output, InOwn)
+		c.collectReachable(st.step.Detail, InDetail)
 		if p := st.step.AssembledPrompt; p != nil {
-			c.reach(*p, InDetail)
+			c.collectReachable(*p, InDetail)
 		}
 		if c.err != nil {
 			return Chain{}, fmt.Errorf("step %s: %w", st.hash, c.err)
 		}
-		nodes := append(c.take(), flow.take()...)
+		nodes := append(c.takeNodes(), flow.takeNodes()...)
 		out.Parts = append(out.Parts, Part{Head: st.hash, Step: &st.step, Nodes: append(nodes, Node{st.hash, st.node, AsRecord})})
 	}
 	return out, flow.err
@@ -88,7 +88,7 @@ func (s *Source) Chain(head node.Hash) (Chain, error) {
 // Reach are all nodes that a node refers to, itself included: those of a workflow.
 func (s *Source) Reach(h node.Hash) ([]Node, error) {
 	c := &collector{s: s, seen: map[node.Hash]Where{}}
-	c.reach(h, Shared)
+	c.collectReachable(h, Shared)
 	return c.nodes, c.err
 }
 
@@ -98,14 +98,14 @@ type link struct {
 	step record.Step
 }
 
-// steps follows prev from the head to the start, and gives the steps oldest first.
-func (s *Source) steps(head node.Hash) (node.Hash, []link, error) {
+// readSteps follows prev from the head to the start, and gives the steps oldest first.
+func (s *Source) readSteps(head node.Hash) (node.Hash, []link, error) {
 	var steps []link
 	for at := head; ; {
 		if len(steps) >= maxSteps {
 			return "", nil, fmt.Errorf("the chain runs in a circle, or is endless, at %s", at)
 		}
-		n, err := s.checked(at)
+		n, err := s.readChecked(at)
 		if err != nil {
 			return "", nil, err
 		}
@@ -133,15 +133,15 @@ func (s *Source) steps(head node.Hash) (node.Hash, []link, error) {
 
 // isStart makes sure that a node is a StartNode.
 func (s *Source) isStart(start node.Hash) error {
-	n, err := s.checked(start)
+	n, err := s.readChecked(start)
 	if err == nil && !record.IsStart(n.Type) {
 		err = fmt.Errorf("node %s, of type %s: %w", start, n.Type, ErrOtherSchema)
 	}
 	return err
 }
 
-// checked is a node that fits its schema.
-func (s *Source) checked(h node.Hash) (node.Node, error) {
+// readChecked is a node that fits its schema.
+func (s *Source) readChecked(h node.Hash) (node.Node, error) {
 	n, err := s.Get(h)
 	if err != nil {
 		return n, err
@@ -162,21 +162,21 @@ type collector struct {
 	err    error
 }
 
-// take gives the nodes since the last take.
-func (c *collector) take() []Node {
+// takeNodes gives the nodes since the last take.
+func (c *collector) takeNodes() []Node {
 	out := c.nodes
 	c.nodes = nil
 	return out
 }
 
-// reach adds a node and all that it refers to. What every uwf knows is shared.
-func (c *collector) reach(root node.Hash, where Where) {
+// collectReachable adds a node and all that it refers to. What every uwf knows is shared.
+func (c *collector) collectReachable(root node.Hash, where Where) {
 	if c.err != nil {
 		return
 	}
 	c.err = c.s.schemas.Walk(c.s, root, func(h node.Hash, n node.Node) error {
 		if _, known := record.Schemas()[h]; known && where != Shared {
-			c.shared.reach(h, Shared)
+			c.shared.collectReachable(h, Shared)
 			return node.ErrSkip
 		}
 		if c.shared != nil {

@@ -36,8 +36,8 @@ func statusOf(s string) (string, error) {
 	return "", fmt.Errorf("unknown status %.40q", s)
 }
 
-// add takes a thread in. What a later list says counts.
-func (s *Source) add(id, head string, fields map[string]string) error {
+// addThread takes a thread in. What a later list says counts.
+func (s *Source) addThread(id, head string, fields map[string]string) error {
 	t := Thread{ID: statefile.ThreadID(id), Head: node.Hash(head), Role: fields["suspendedRole"], Reason: fields["suspendMessage"]}
 	if !t.ID.Valid() || !t.Head.Valid() {
 		return fmt.Errorf("thread %.40q at %.40q: no thread id, or no hash", id, head)
@@ -65,7 +65,7 @@ func (s *Source) add(id, head string, fields map[string]string) error {
 func (s *Source) readThreads(b []byte) error {
 	return eachPair(b, func(key string, v *yaml.Node) error {
 		if v.Kind == yaml.ScalarNode {
-			return s.add(key, v.Value, nil)
+			return s.addThread(key, v.Value, nil)
 		}
 		fields := map[string]string{}
 		if v.Kind != yaml.MappingNode {
@@ -76,7 +76,7 @@ func (s *Source) readThreads(b []byte) error {
 				fields[v.Content[i].Value] = val.Value
 			}
 		}
-		return s.add(key, fields["head"], fields)
+		return s.addThread(key, fields["head"], fields)
 	})
 }
 
@@ -140,7 +140,7 @@ func (s *Source) readHistory(b []byte) error {
 		if at, ok := m["completedAt"].(int64); ok {
 			fields["completedAt"] = strconv.FormatInt(at, 10)
 		}
-		return s.add(id, head, fields)
+		return s.addThread(id, head, fields)
 	})
 }
 
@@ -172,7 +172,7 @@ func (s *Source) readVars(b []byte) error {
 				fields[k] = text
 			}
 		}
-		return s.add(id, value, fields)
+		return s.addThread(id, value, fields)
 	})
 }
 

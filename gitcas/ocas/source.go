@@ -207,7 +207,7 @@ func (s *Source) Get(h node.Hash) (node.Node, error) {
 	if !ok {
 		return node.Node{}, fmt.Errorf("%w: %s.bin is not there", node.ErrNotFound, h)
 	}
-	n, err := decode(b)
+	n, err := decodeFile(b)
 	if err == nil {
 		err = node.Verify(h, n)
 	}
@@ -218,8 +218,8 @@ func (s *Source) Get(h node.Hash) (node.Node, error) {
 	return n, nil
 }
 
-// decode reads a node file.
-func decode(b []byte) (node.Node, error) {
+// decodeFile reads a node file.
+func decodeFile(b []byte) (node.Node, error) {
 	v, err := node.DecodeCBOR(b)
 	if err != nil {
 		return node.Node{}, err

@@ -51,7 +51,7 @@ func (a Answer) Node(at time.Time) (node.Node, node.Hash, error) {
 			p["question"] = w.Question
 		}
 		if w.By != nil {
-			p["by"] = w.By.payload()
+			p["by"] = w.By.toPayload()
 		}
 		list[i] = p
 	}
@@ -60,19 +60,19 @@ func (a Answer) Node(at time.Time) (node.Node, node.Hash, error) {
 
 // ParseAnswer reads an answer, see ParseStart.
 func ParseAnswer(n node.Node) (Answer, error) {
-	r := open("Answer", n, n.Type == AnswerSchema)
-	v, _ := r.take("words")
+	r := openNode("Answer", n, n.Type == AnswerSchema)
+	v, _ := r.takeField("words")
 	list, _ := v.([]any)
-	r.check(len(list) > 0 && len(list) <= MaxWords, "words", fmt.Sprintf("a list of 1 to %d words", MaxWords))
+	r.checkField(len(list) > 0 && len(list) <= MaxWords, "words", fmt.Sprintf("a list of 1 to %d words", MaxWords))
 	a := Answer{Words: make([]Word, 0, len(list))}
 	for _, e := range list {
 		m, ok := e.(map[string]any)
-		r.check(ok, "words", "a list of objects")
+		r.checkField(ok, "words", "a list of objects")
 		w := &reader{what: "word of an Answer", m: m}
 		a.Words = append(a.Words, Word{
-			Do: w.text("do"), Role: w.text("role"), Question: w.optionalText("question"), Text: w.text("text"), By: w.by(), AtMs: w.integer("atMs"),
+			Do: w.readText("do"), Role: w.readText("role"), Question: w.optionalText("question"), Text: w.readText("text"), By: w.readBy(), AtMs: w.readInteger("atMs"),
 		})
-		r.join(w)
+		r.takeComplaint(w)
 	}
-	return a, r.close()
+	return a, r.firstComplaint()
 }

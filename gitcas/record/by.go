@@ -119,8 +119,8 @@ func (b By) Same(o By) (same, ok bool) {
 	return strings.EqualFold(b.Login, o.Login), true
 }
 
-// payload is the field of a node.
-func (b By) payload() map[string]any {
+// toPayload is the field of a node.
+func (b By) toPayload() map[string]any {
 	p := map[string]any{"kind": b.Kind}
 	for field, text := range map[string]string{"login": b.Login, "url": b.URL, "name": b.Name} {
 		if text != "" {
@@ -133,17 +133,17 @@ func (b By) payload() map[string]any {
 	return p
 }
 
-// by reads the field "by", which may be missing.
-func (r *reader) by() *By {
-	if !r.has("by") {
+// readBy reads the field "by", which may be missing.
+func (r *reader) readBy() *By {
+	if !r.hasField("by") {
 		return nil
 	}
-	o := r.object("by")
-	b := &By{Kind: o.text("kind"), Login: o.optionalText("login"), URL: o.optionalText("url"), Name: o.optionalText("name")}
-	if o.has("id") {
-		b.ID = o.integer("id")
+	o := r.readObject("by")
+	b := &By{Kind: o.readText("kind"), Login: o.optionalText("login"), URL: o.optionalText("url"), Name: o.optionalText("name")}
+	if o.hasField("id") {
+		b.ID = o.readInteger("id")
 	}
-	r.join(o)
+	r.takeComplaint(o)
 	if err := b.Check(); err != nil && r.err == nil {
 		r.err = fmt.Errorf("%w: by of a %s: %w", ErrNotRecord, r.what, err)
 	}

@@ -21,7 +21,7 @@ func (s Start) Node(at time.Time) (node.Node, node.Hash, error) {
 		typ, p["title"] = OwnStartSchema, s.Title
 	}
 	if s.By != nil {
-		typ, p["by"] = OwnStartSchema, s.By.payload()
+		typ, p["by"] = OwnStartSchema, s.By.toPayload()
 	}
 	if s.Digests != nil {
 		typ, p["digests"] = OwnStartSchema, map[string]any{"workflow": string(s.Digests.Workflow)}
@@ -75,7 +75,7 @@ func (s Step) addOwn(p map[string]any) bool {
 	}
 	s.addDecided(p)
 	if s.Digests != nil {
-		p["digests"] = s.Digests.payload()
+		p["digests"] = s.Digests.toPayload()
 	}
 	return len(p) > before
 }
@@ -83,7 +83,7 @@ func (s Step) addOwn(p map[string]any) bool {
 // addDecided adds who let the step happen, and what came of it beside the output.
 func (s Step) addDecided(p map[string]any) {
 	if s.By != nil {
-		p["by"] = s.By.payload()
+		p["by"] = s.By.toPayload()
 	}
 	if s.Answer != nil {
 		p["answer"] = *s.Answer
@@ -101,8 +101,8 @@ func (s Step) addDecided(p map[string]any) {
 	p["checks"] = list
 }
 
-// payload is the field of the StepNode.
-func (d StepDigests) payload() map[string]any {
+// toPayload is the field of the StepNode.
+func (d StepDigests) toPayload() map[string]any {
 	p := map[string]any{}
 	for field, digest := range map[string]node.Digest{
 		"start": d.Start, "prev": d.Prev, "output": d.Output, "detail": d.Detail, "assembledPrompt": d.AssembledPrompt, "body": d.Body,

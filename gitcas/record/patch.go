@@ -70,41 +70,41 @@ func (p Patch) Payload() map[string]any {
 
 // ParsePatch reads a patch, see ParseStart.
 func ParsePatch(n node.Node) (Patch, error) {
-	r := open("Patch", n, n.Type == PatchSchema)
-	p := Patch{Base: r.text("base"), Diff: r.optionalText("diff")}
-	if r.has("more") {
-		p.More = int(r.integer("more"))
+	r := openNode("Patch", n, n.Type == PatchSchema)
+	p := Patch{Base: r.readText("base"), Diff: r.optionalText("diff")}
+	if r.hasField("more") {
+		p.More = int(r.readInteger("more"))
 	}
-	v, _ := r.take("files")
+	v, _ := r.takeField("files")
 	list, ok := v.([]any)
-	r.check(ok, "files", "a list")
+	r.checkField(ok, "files", "a list")
 	for _, e := range list {
 		m, _ := e.(map[string]any)
 		o := &reader{what: "file of a Patch", m: m}
-		f := PatchFile{Path: o.text("path"), Change: o.text("change")}
-		o.check(f.Change == FileAdded || f.Change == FileModified || f.Change == FileDeleted, "change", "added, modified or deleted")
-		if f.Counted = o.has("added") && o.has("removed"); f.Counted {
-			f.Added, f.Removed = int(o.integer("added")), int(o.integer("removed"))
+		f := PatchFile{Path: o.readText("path"), Change: o.readText("change")}
+		o.checkField(f.Change == FileAdded || f.Change == FileModified || f.Change == FileDeleted, "change", "added, modified or deleted")
+		if f.Counted = o.hasField("added") && o.hasField("removed"); f.Counted {
+			f.Added, f.Removed = int(o.readInteger("added")), int(o.readInteger("removed"))
 		}
-		f.Lines = o.texts("lines")
+		f.Lines = o.readTexts("lines")
 		p.Files = append(p.Files, f)
-		r.join(o)
+		r.takeComplaint(o)
 	}
-	return p, r.close()
+	return p, r.firstComplaint()
 }
 
-// texts reads a list of texts that may be missing.
-func (r *reader) texts(field string) []string {
-	if !r.has(field) {
+// readTexts reads a list of texts that may be missing.
+func (r *reader) readTexts(field string) []string {
+	if !r.hasField(field) {
 		return nil
 	}
-	v, _ := r.take(field)
+	v, _ := r.takeField(field)
 	list, ok := v.([]any)
-	r.check(ok, field, "a list of texts")
+	r.checkField(ok, field, "a list of texts")
 	out := make([]string, 0, len(list))
 	for _, e := range list {
 		s, ok := e.(string)
-		r.check(ok, field, "a list of texts")
+		r.checkField(ok, field, "a list of texts")
 		out = append(out, s)
 	}
 	return out

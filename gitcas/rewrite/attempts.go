@@ -12,15 +12,15 @@ import (
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
 
-// attempts rewrites what the refs of attempts hold: nodes like those of the state
+// rewriteAttempts rewrites what the refs of attempts hold: nodes like those of the state
 // branch, why it failed, and the folder as the agent left it, whose files are
 // text here. The commits that the work was based on are people's: they stay.
-func (r *run) attempts(refs map[string]wire.ID) ([]Attempt, error) {
+func (r *run) rewriteAttempts(refs map[string]wire.ID) ([]Attempt, error) {
 	var out []Attempt
 	for _, ref := range slices.Sorted(maps.Keys(refs)) {
 		id := refs[ref]
 		r.commit, r.prefix = wire.ZeroID, ref+": "
-		to, err := r.attempt(id, r.thread(ref), 0)
+		to, err := r.rewriteAttempt(id, r.threadOfRef(ref), 0)
 		r.prefix = ""
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", ref, err)
@@ -32,7 +32,7 @@ func (r *run) attempts(refs map[string]wire.ID) ([]Attempt, error) {
 	return out, nil
 }
 
-func (r *run) thread(ref string) string {
+func (r *run) threadOfRef(ref string) string {
 	id, _, _ := strings.Cut(strings.TrimPrefix(ref, r.o.Attempts), "/")
 	return id
 }
@@ -40,11 +40,11 @@ func (r *run) thread(ref string) string {
 // maxAttempts bounds how many attempts of one name follow each other.
 const maxAttempts = 100
 
-func (r *run) attempt(id wire.ID, thread string, depth int) (wire.ID, error) {
+func (r *run) rewriteAttempt(id wire.ID, thread string, depth int) (wire.ID, error) {
 	if to, done := r.tries[id]; done {
 		return to, nil
 	}
-	c, o, err := r.bare(id)
+	c, o, err := r.readCommitAlone(id)
 	if err != nil {
 		return wire.ZeroID, err
 	}
@@ -63,7 +63,7 @@ func (r *run) attempt(id wire.ID, thread string, depth int) (wire.ID, error) {
 		case !own || depth >= maxAttempts:
 			people = append(people, p)
 		default:
-			if parents[i], err = r.attempt(p, thread, depth+1); err != nil {
+			if parents[i], err = r.rewriteAttempt(p, thread, depth+1); err != nil {
 				return wire.ZeroID, err
 			}
 		}
@@ -75,7 +75,7 @@ func (r *run) attempt(id wire.ID, thread string, depth int) (wire.ID, error) {
 	}
 	r.objs, r.partial = objs, true
 	r.objs[id] = o
-	tree, err := r.tree(at{kind: attemptRoot, id: c.Tree, in: r.nodes.scopes.thread(thread)})
+	tree, err := r.rewriteRoot(at{kind: attemptRoot, id: c.Tree, in: r.nodes.scopes.ofThread(thread)})
 	r.partial = false
 	if err != nil {
 		return wire.ZeroID, err
@@ -93,8 +93,8 @@ func depthOf(people []wire.ID) int {
 	return 0
 }
 
-// bare reads a commit alone.
-func (r *run) bare(id wire.ID) (gitobj.Commit, wire.Object, error) {
+// readCommitAlone reads a commit alone.
+func (r *run) readCommitAlone(id wire.ID) (gitobj.Commit, wire.Object, error) {
 	objs, err := r.remote.Fetch(r.ctx, wire.FetchRequest{Wants: []wire.ID{id}, Depth: 1, Filter: "tree:0"})
 	if err != nil {
 		return gitobj.Commit{}, wire.Object{}, err
@@ -116,6 +116,6 @@ func (r *run) isAttempt(p wire.ID, thread string) (bool, error) {
 	if _, done := r.tries[p]; done {
 		return true, nil
 	}
-	c, _, err := r.bare(p)
+	c, _, err := r.readCommitAlone(p)
 	return strings.HasPrefix(c.Message, "attempt ") && strings.Contains(c.Message, "\nUwf-Thread: "+thread+"\n"), err
 }

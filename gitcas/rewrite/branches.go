@@ -44,7 +44,7 @@ func Search(ctx context.Context, remote wire.Remote, branches map[string]wire.ID
 			return nil, fmt.Errorf("search branch %s: %w", name, err)
 		}
 		s := &search{objs: objs, find: find, bad: map[wire.ID]bool{}, walked: map[wire.ID]bool{}, done: map[string]bool{}, branch: name}
-		s.commits(tip)
+		s.searchCommits(tip)
 		same[tip] = s.hits
 		out = append(out, s.hits...)
 	}
@@ -59,7 +59,7 @@ func SearchTip(ctx context.Context, remote wire.Remote, name string, tip wire.ID
 		return nil, fmt.Errorf("search branch %s: %w", name, err)
 	}
 	s := &search{objs: objs, find: find, bad: map[wire.ID]bool{}, walked: map[wire.ID]bool{}, done: map[string]bool{}, branch: name}
-	s.commits(tip)
+	s.searchCommits(tip)
 	return s.hits, nil
 }
 
@@ -77,7 +77,7 @@ type search struct {
 // maxHits bounds what is listed of one branch.
 const maxHits = 1000
 
-func (s *search) commits(tip wire.ID) {
+func (s *search) searchCommits(tip wire.ID) {
 	seen := map[wire.ID]bool{tip: true}
 	for todo := []wire.ID{tip}; len(todo) > 0 && len(s.hits) < maxHits; {
 		id := todo[0]
@@ -90,10 +90,10 @@ func (s *search) commits(tip wire.ID) {
 		if err != nil {
 			continue
 		}
-		if s.holds(c.Message) {
-			s.add(id, "")
+		if s.textHolds(c.Message) {
+			s.addFound(id, "")
 		}
-		s.tree(id, c.Tree, "", 0)
+		s.searchTree(id, c.Tree, "", 0)
 		for _, p := range c.Parents {
 			if !seen[p] {
 				seen[p] = true
@@ -104,7 +104,7 @@ func (s *search) commits(tip wire.ID) {
 	slices.SortStableFunc(s.hits, func(a, b Hit) int { return cmp.Compare(a.Path, b.Path) })
 }
 
-func (s *search) add(commit wire.ID, path string) {
+func (s *search) addFound(commit wire.ID, path string) {
 	path, _ = s.find.Replace(path, nil)
 	if key := path; path == "" || !s.done[key] {
 		s.done[key] = true
@@ -112,7 +112,7 @@ func (s *search) add(commit wire.ID, path string) {
 	}
 }
 
-func (s *search) tree(commit, id wire.ID, path string, depth int) {
+func (s *search) searchTree(commit, id wire.ID, path string, depth int) {
 	o, ok := s.objs[id]
 	if !ok || s.walked[id] || depth > maxTreeDepth {
 		return
@@ -129,24 +129,24 @@ func (s *search) tree(commit, id wire.ID, path string, depth int) {
 		}
 		switch {
 		case e.IsDir():
-			s.tree(commit, e.ID, at, depth+1)
-		case s.blob(e.ID) || s.holds(e.Name):
-			s.add(commit, at)
+			s.searchTree(commit, e.ID, at, depth+1)
+		case s.searchBlob(e.ID) || s.textHolds(e.Name):
+			s.addFound(commit, at)
 		}
 	}
 }
 
-func (s *search) blob(id wire.ID) bool {
+func (s *search) searchBlob(id wire.ID) bool {
 	if bad, done := s.bad[id]; done {
 		return bad
 	}
 	o, ok := s.objs[id]
-	bad := ok && o.Type == plumbing.BlobObject && s.holds(string(o.Data))
+	bad := ok && o.Type == plumbing.BlobObject && s.textHolds(string(o.Data))
 	s.bad[id] = bad
 	return bad
 }
 
-func (s *search) holds(text string) bool {
+func (s *search) textHolds(text string) bool {
 	_, n := s.find.Replace(text, nil)
 	return n > 0
 }

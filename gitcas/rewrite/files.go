@@ -12,33 +12,33 @@ import (
 	"github.com/united-workforce/uwf/internal/lazyregexp"
 )
 
-// clean takes what is looked for out of text that nothing depends on, and brings
+// cleanText takes what is looked for out of text that nothing depends on, and brings
 // the hashes and commit ids in it up to date. It may be a thread's.
-func (r *run) clean(s, thread string) (string, int) {
+func (r *run) cleanText(s, thread string) (string, int) {
 	out, count := s, 0
-	for _, f := range []Finder{r.o.Find, r.quotes(thread)} {
+	for _, f := range []Finder{r.o.Find, r.findQuotes(thread)} {
 		if f == nil {
 			continue
 		}
 		next, n := f.Replace(out, nil)
 		out, count = next, count+n
 	}
-	return r.nodes.tokens(out, thread, r.commits), count
+	return r.nodes.renewTokens(out, thread, r.commits), count
 }
 
-// page rewrites text for people, and files that are not uwf's.
-func (r *run) page(data []byte, place Place, thread string) []byte {
-	out, n := r.clean(string(data), thread)
+// rewritePage rewrites text for people, and files that are not uwf's.
+func (r *run) rewritePage(data []byte, place Place, thread string) []byte {
+	out, n := r.cleanText(string(data), thread)
 	if n > 0 {
-		r.report.found(place, "")
+		r.report.noteFound(place, "")
 	}
 	return []byte(out)
 }
 
-// mentions reports whether a file has to be looked at closely.
-func (r *run) mentions(data []byte) bool {
+// fileMentions reports whether a file has to be looked at closely.
+func (r *run) fileMentions(data []byte) bool {
 	s := string(data)
-	out, n := r.clean(s, "")
+	out, n := r.cleanText(s, "")
 	return n > 0 || out != s
 }
 
@@ -48,41 +48,41 @@ type fields struct {
 	place Place
 }
 
-func (f fields) text(what, s string) string {
+func (f fields) cleanField(what, s string) string {
 	if f.r.o.Find == nil || s == "" {
 		return s
 	}
 	out, n := f.r.o.Find.Replace(s, nil)
 	if n > 0 {
-		f.r.report.found(f.place, what)
+		f.r.report.noteFound(f.place, what)
 	}
 	return out
 }
 
-// name notes a name that holds what is looked for; it stays.
-func (f fields) name(what, s string) {
+// noteName notes a name that holds what is looked for; it stays.
+func (f fields) noteName(what, s string) {
 	if f.r.o.Find == nil || s == "" {
 		return
 	}
 	if _, n := f.r.o.Find.Replace(s, nil); n > 0 {
-		f.r.report.name(f.place, what)
+		f.r.report.noteName(f.place, what)
 	}
 }
 
 // threadsFile rewrites threads.yaml. One that can't be read is taken for text.
 func (r *run) threadsFile(data []byte, place Place) ([]byte, error) {
-	if !r.mentions(data) {
+	if !r.fileMentions(data) {
 		return data, nil
 	}
 	t, err := statefile.ParseThreads(data)
 	if err != nil {
-		return r.page(data, place, ""), nil //nolint:nilerr // what can't be read is text
+		return r.rewritePage(data, place, ""), nil //nolint:nilerr // what can't be read is text
 	}
 	f := fields{r, place}
 	out, err := t.Map(func(id statefile.ThreadID, e statefile.Entry) statefile.Entry {
-		return f.entry(string(id), e)
+		return f.cleanEntry(string(id), e)
 	}, func(s string) string {
-		out, _ := r.clean(s, "")
+		out, _ := r.cleanText(s, "")
 		return out
 	})
 	if err != nil {
@@ -91,31 +91,31 @@ func (r *run) threadsFile(data []byte, place Place) ([]byte, error) {
 	return out.Encode(), nil
 }
 
-func (f fields) entry(at string, e statefile.Entry) statefile.Entry {
+func (f fields) cleanEntry(at string, e statefile.Entry) statefile.Entry {
 	n := f.r.nodes
-	e.Head, e.Workflow, e.Used.Head = n.record(at, e.Head), n.shared(e.Workflow), n.record(at, e.Used.Head)
-	e.Key, e.Title = f.text(at+" key", e.Key), f.text(at+" title", e.Title)
+	e.Head, e.Workflow, e.Used.Head = n.recordNow(at, e.Head), n.sharedNow(e.Workflow), n.recordNow(at, e.Used.Head)
+	e.Key, e.Title = f.cleanField(at+" key", e.Key), f.cleanField(at+" title", e.Title)
 	f.redactPerson(at+" by", e.By)
-	f.name(at+" work.branch", e.Work.Branch)
+	f.noteName(at+" work.branch", e.Work.Branch)
 	if e.Next != nil {
-		e.Next.Answer, e.Next.Poked = n.answer(at, e.Next.Answer), n.record(at, e.Next.Poked)
-		f.name(at+" next.role", e.Next.Role)
+		e.Next.Answer, e.Next.Poked = n.answerNow(at, e.Next.Answer), n.recordNow(at, e.Next.Poked)
+		f.noteName(at+" next.role", e.Next.Role)
 		f.redactPerson(at+" next.by", e.Next.By)
 	}
 	if e.Suspended != nil {
-		f.name(at+" suspended.role", e.Suspended.Role)
-		e.Suspended.Reason = f.text(at+" suspended.reason", e.Suspended.Reason)
+		f.noteName(at+" suspended.role", e.Suspended.Role)
+		e.Suspended.Reason = f.cleanField(at+" suspended.reason", e.Suspended.Reason)
 		f.redactPerson(at+" suspended.by", e.Suspended.By)
 	}
 	if e.Pause != nil {
-		e.Pause.Reason = f.text(at+" pause.reason", e.Pause.Reason)
+		e.Pause.Reason = f.cleanField(at+" pause.reason", e.Pause.Reason)
 		f.redactPerson(at+" pause.by", e.Pause.By)
 	}
 	for _, a := range e.Attempts {
-		f.name(at+" attempts", a)
+		f.noteName(at+" attempts", a)
 	}
 	for k := range e.Limits {
-		f.name(at+" limits", k)
+		f.noteName(at+" limits", k)
 	}
 	return e
 }
@@ -126,30 +126,30 @@ func (f fields) redactPerson(what string, by *statefile.By) {
 		return
 	}
 	for field, text := range map[string]*string{"login": &by.Login, "url": &by.URL, "name": &by.Name} {
-		*text = f.text(what+"."+field, *text)
+		*text = f.cleanField(what+"."+field, *text)
 	}
 }
 
 // registryFile rewrites registry.yaml.
 func (r *run) registryFile(data []byte, place Place) ([]byte, error) {
-	if !r.mentions(data) {
+	if !r.fileMentions(data) {
 		return data, nil
 	}
 	reg, err := statefile.ParseRegistry(data)
 	if err != nil {
-		return r.page(data, place, ""), nil //nolint:nilerr // what can't be read is text
+		return r.rewritePage(data, place, ""), nil //nolint:nilerr // what can't be read is text
 	}
 	f := fields{r, place}
-	now := r.nodes.shared
+	now := r.nodes.sharedNow
 	out, err := reg.Map(func(name string, e statefile.RegistryEntry) statefile.RegistryEntry {
-		f.name("a name", name)
+		f.noteName("a name", name)
 		e.Hash = now(e.Hash)
 		for i := range e.History {
 			e.History[i].Hash = now(e.History[i].Hash)
 		}
 		return e
 	}, func(s string) string {
-		out, _ := r.clean(s, "")
+		out, _ := r.cleanText(s, "")
 		return out
 	})
 	if err != nil {
@@ -160,16 +160,16 @@ func (r *run) registryFile(data []byte, place Place) ([]byte, error) {
 
 // versionFile rewrites VERSION, if what it says stays.
 func (r *run) versionFile(data []byte, place Place) []byte {
-	out, n := r.clean(string(data), "")
+	out, n := r.cleanText(string(data), "")
 	if n == 0 {
 		return data
 	}
 	was, err := statefile.ParseVersion(data)
 	if is, _ := statefile.ParseVersion([]byte(out)); err == nil && is != was {
-		r.report.name(place, "")
+		r.report.noteName(place, "")
 		return data
 	}
-	r.report.found(place, "")
+	r.report.noteFound(place, "")
 	return []byte(out)
 }
 
@@ -186,7 +186,7 @@ func (r *run) dayFile(data []byte, place Place) []byte {
 	var b bytes.Buffer
 	b.Write(last.out)
 	for line := range bytes.Lines(data[len(last.old):]) {
-		b.Write(r.line(line, place))
+		b.Write(r.rewriteLine(line, place))
 	}
 	r.days[place.Path] = day{data, b.Bytes()}
 	return b.Bytes()
@@ -196,45 +196,45 @@ func (r *run) dayFile(data []byte, place Place) []byte {
 func (r *run) dayPage(data []byte, place Place) []byte {
 	lines := r.days[statefile.DayFilePath(place.Path)]
 	if page, err := statefile.DayPage(lines.old); err != nil || !bytes.Equal(page, data) {
-		return r.page(data, place, "")
+		return r.rewritePage(data, place, "")
 	}
 	if page, err := statefile.DayPage(lines.out); err == nil {
 		return page
 	}
-	return r.page(data, place, "")
+	return r.rewritePage(data, place, "")
 }
 
-// line rewrites one line of a history file. Only its texts change: how it is
+// rewriteLine rewrites one line of a history file. Only its texts change: how it is
 // written stays.
-func (r *run) line(line []byte, place Place) []byte {
+func (r *run) rewriteLine(line []byte, place Place) []byte {
 	var e statefile.Ended
 	if err := json.Unmarshal(line, &e); err != nil {
-		return r.page(line, place, "")
+		return r.rewritePage(line, place, "")
 	}
 	f := fields{r, place}
 	at := string(e.Thread)
-	f.name(at+" work.branch", e.Work.Branch)
-	if to := r.nodes.record(at, e.Head); to != e.Head {
-		r.report.ended(Thread{ID: e.Thread, Old: e.Head, New: to, Ended: true})
+	f.noteName(at+" work.branch", e.Work.Branch)
+	if to := r.nodes.recordNow(at, e.Head); to != e.Head {
+		r.report.noteEnded(Thread{ID: e.Thread, Old: e.Head, New: to, Ended: true})
 	}
-	return literals(line, func(key, s string) string {
+	return replaceLiterals(line, func(key, s string) string {
 		switch {
 		case s == e.Work.Branch, s == e.Reason:
 			return s
 		case key == "workflow":
-			return string(r.nodes.shared(node.Hash(s)))
+			return string(r.nodes.sharedNow(node.Hash(s)))
 		case key == "head", key == "steps":
-			return string(r.nodes.record(at, node.Hash(s)))
+			return string(r.nodes.recordNow(at, node.Hash(s)))
 		case node.Hash(s).Valid(), statefile.ThreadID(s).Valid(), len(s) == 40 && strings.Trim(s, "0123456789abcdef") == "":
-			return r.nodes.tokens(s, at, r.commits)
+			return r.nodes.renewTokens(s, at, r.commits)
 		}
-		return f.text(at, s)
+		return f.cleanField(at, s)
 	})
 }
 
-// literals replaces the values of the string literals of a line of JSON. The line
+// replaceLiterals replaces the values of the string literals of a line of JSON. The line
 // is valid JSON; keys stay. fix is told the key before the value.
-func literals(line []byte, fix func(key, s string) string) []byte {
+func replaceLiterals(line []byte, fix func(key, s string) string) []byte {
 	var out []byte
 	at, key := 0, ""
 	for i := 0; i < len(line); {
@@ -256,7 +256,7 @@ func literals(line []byte, fix func(key, s string) string) []byte {
 		case isKey(line[end:]):
 			key = s
 		default:
-			if lit, changed := literal(s, fix(key, s)); changed {
+			if lit, changed := quoteLike(s, fix(key, s)); changed {
 				out = append(append(out, line[at:i]...), lit...)
 				at = end
 			}
@@ -271,7 +271,7 @@ func isKey(rest []byte) bool {
 	return len(rest) > 0 && rest[0] == ':'
 }
 
-func literal(s, to string) ([]byte, bool) {
+func quoteLike(s, to string) ([]byte, bool) {
 	if to == s {
 		return nil, false
 	}
@@ -293,13 +293,13 @@ func (r *run) fileName(s string, place Place) string {
 	if n == 0 {
 		return s
 	}
-	r.report.found(place, "(its name)")
+	r.report.noteFound(place, "(its name)")
 	return out
 }
 
-// message rewrites the message of a commit: what it quotes, and the hashes in its
+// rewriteMessage rewrites the message of a commit: what it quotes, and the hashes in its
 // trailers.
-func (r *run) message(msg string, id Place) string {
+func (r *run) rewriteMessage(msg string, id Place) string {
 	thread := ""
 	for _, t := range commitmsg.Parse(msg).Trailers {
 		if t.Key == "Uwf-Thread" {
@@ -315,21 +315,21 @@ func (r *run) message(msg string, id Place) string {
 	if at := strings.LastIndex(msg, "\n"+skipCI+"\n"); at >= 0 && ownTail.MatchString(msg[at+1:]) {
 		text, tail = msg[:at+1], msg[at+1:]
 	}
-	text, n := r.clean(text, thread)
+	text, n := r.cleanText(text, thread)
 	var b strings.Builder
 	b.WriteString(text)
 	for line := range strings.Lines(tail) {
 		key, value, ok := strings.Cut(line, ": ")
 		if ok {
 			var m int
-			value, m = r.clean(value, thread)
+			value, m = r.cleanText(value, thread)
 			n += m
 			line = key + ": " + value
 		}
 		b.WriteString(line)
 	}
 	if n > 0 {
-		r.report.found(id, "")
+		r.report.noteFound(id, "")
 	}
 	return b.String()
 }

@@ -91,42 +91,42 @@ func newNodes(o *Options, rep *report, memo map[memoKey]wire.ID) *nodes {
 	return n
 }
 
-// now is the hash that a node has now.
-func (n *nodes) now(in *scope, h node.Hash) node.Hash {
-	if i, ok := n.locate(in, h); ok && n.seen[i].to != "" {
+// hashNow is the hash that a node has now.
+func (n *nodes) hashNow(in *scope, h node.Hash) node.Hash {
+	if i, ok := n.locateNode(in, h); ok && n.seen[i].to != "" {
 		return n.seen[i].to
 	}
 	return h
 }
 
-// record is what the hash of a thread's record is now.
-func (n *nodes) record(thread string, h node.Hash) node.Hash {
-	return n.now(n.scopes.thread(thread), h)
+// recordNow is what the hash of a thread's record is now.
+func (n *nodes) recordNow(thread string, h node.Hash) node.Hash {
+	return n.hashNow(n.scopes.ofThread(thread), h)
 }
 
-// shared is what the hash of a shared node is now.
-func (n *nodes) shared(h node.Hash) node.Hash { return n.now(n.scopes.shared, h) }
+// sharedNow is what the hash of a shared node is now.
+func (n *nodes) sharedNow(h node.Hash) node.Hash { return n.hashNow(n.scopes.shared, h) }
 
-// folder is the hash under which that is now which a record refers to. What a person has
+// folderNow is the hash under which that is now which a record refers to. What a person has
 // said is under its own hash, of which there is no record.
-func (n *nodes) folder(own *scope) node.Hash {
-	if _, ok := n.locate(own.up, own.of); ok {
-		return n.now(own.up, own.of)
+func (n *nodes) folderNow(own *scope) node.Hash {
+	if _, ok := n.locateNode(own.up, own.of); ok {
+		return n.hashNow(own.up, own.of)
 	}
-	return n.now(own, own.of)
+	return n.hashNow(own, own.of)
 }
 
-// answer is what the hash of something that a person has said to a thread is now.
-func (n *nodes) answer(thread string, h node.Hash) node.Hash {
+// answerNow is what the hash of something that a person has said to a thread is now.
+func (n *nodes) answerNow(thread string, h node.Hash) node.Hash {
 	if h == "" {
 		return h
 	}
-	return n.folder(n.scopes.of(nodeID{n.scopes.thread(thread), h}))
+	return n.folderNow(n.scopes.ofRecord(nodeID{n.scopes.ofThread(thread), h}))
 }
 
-// add takes the node of a file, unless it is none: then the file is like any
+// addNode takes the node of a file, unless it is none: then the file is like any
 // other.
-func (n *nodes) add(i nodeID, blob wire.Object, place Place) {
+func (n *nodes) addNode(i nodeID, blob wire.Object, place Place) {
 	x, err := node.DecodeFile(blob.Data)
 	if err != nil {
 		return
@@ -143,7 +143,7 @@ func (n *nodes) add(i nodeID, blob wire.Object, place Place) {
 		n.todo = append(n.todo, f)
 		if first { // another node of that hash is purged as well, but nothing refers to it
 			n.fresh[i] = f
-			n.origin(i, x)
+			n.noteOrigin(i, x)
 		}
 	}
 	f.files = append(f.files, file{blob, x.Timestamp})
@@ -153,7 +153,7 @@ func (n *nodes) add(i nodeID, blob wire.Object, place Place) {
 // cas/ comes first, and what workflows reach decides what a name stands for elsewhere.
 func (n *nodes) resolveAll(w *writer) error {
 	for _, f := range n.todo {
-		if _, err := n.settle(f, w); err != nil {
+		if _, err := n.settleFresh(f, w); err != nil {
 			return err
 		}
 	}
@@ -166,15 +166,15 @@ func (n *nodes) resolveAll(w *writer) error {
 // stack.
 const maxChain = 200_000
 
-// resolve is what became of a node. What it refers to is rewritten first.
-func (n *nodes) resolve(i nodeID, w *writer) (fate, error) {
+// resolveNode is what became of a node. What it refers to is rewritten first.
+func (n *nodes) resolveNode(i nodeID, w *writer) (fate, error) {
 	if f, ok := n.fresh[i]; ok {
-		return n.settle(f, w)
+		return n.settleFresh(f, w)
 	}
 	return n.seen[i], nil
 }
 
-func (n *nodes) settle(f *fresh, w *writer) (fate, error) {
+func (n *nodes) settleFresh(f *fresh, w *writer) (fate, error) {
 	if f.busy {
 		return fate{to: f.id.hash}, nil // a circle
 	}
@@ -186,21 +186,21 @@ func (n *nodes) settle(f *fresh, w *writer) (fate, error) {
 	}
 	f.busy = true
 	n.depth++
-	became, err := n.rewrite(f, w)
+	became, err := n.rewriteNode(f, w)
 	n.depth--
 	f.busy, f.done = false, true
 	if err == nil && n.fresh[f.id] == f {
-		n.note(f, became)
+		n.noteFate(f, became)
 	}
 	return became, err
 }
 
-// note remembers what became of a node.
-func (n *nodes) note(f *fresh, became fate) {
+// noteFate remembers what became of a node.
+func (n *nodes) noteFate(f *fresh, became fate) {
 	h, thread := f.id.hash, f.id.in.thread
 	n.seen[f.id] = became
 	if f.id.in == n.scopes.shared {
-		n.below[h] = n.leads(f)
+		n.below[h] = n.schemaRefs(f)
 		clear(n.reached)
 	}
 	if became.to == h {
@@ -215,9 +215,9 @@ func (n *nodes) note(f *fresh, became fate) {
 	}
 }
 
-// leads are the hashes that a node refers to by its schema, with its type; none where
+// schemaRefs are the hashes that a node refers to by its schema, with its type; none where
 // that is not whole.
-func (n *nodes) leads(f *fresh) []node.Hash {
+func (n *nodes) schemaRefs(f *fresh) []node.Hash {
 	refs, err := n.cache.Refs(types{n, f.was}, f.node)
 	if err != nil {
 		return nil
@@ -225,32 +225,32 @@ func (n *nodes) leads(f *fresh) []node.Hash {
 	return append(refs, f.node.Type)
 }
 
-func (n *nodes) rewrite(f *fresh, w *writer) (fate, error) {
+func (n *nodes) rewriteNode(f *fresh, w *writer) (fate, error) {
 	h := f.id.hash
 	for _, x := range f.files {
-		n.memo[f.memo(x)] = x.blob.ID
+		n.memo[f.memoOf(x)] = x.blob.ID
 	}
 	if _, builtIn := n.known[h]; builtIn {
 		return fate{h, f.sum, f.sum}, nil
 	}
-	out, changed, err := n.refer(f, w)
+	out, changed, err := n.renewRefs(f, w)
 	if err != nil {
 		return fate{}, err
 	}
-	purged, err := n.purge(&out, f)
+	purged, err := n.purgePayload(&out, f)
 	if err != nil {
 		return fate{}, err
 	}
-	became := fate{to: h, was: n.closed(f.node, f.sum, f.was)}
-	n.keep(became.was, f.node)
+	became := fate{to: h, was: n.closedDigest(f.node, f.sum, f.was)}
+	n.keepKnown(became.was, f.node)
 	sum := f.sum
 	if changed || purged {
 		if became.to, sum, err = out.Identify(); err != nil {
 			return fate{}, fmt.Errorf("node %s can't be rewritten", h)
 		}
 	}
-	became.now = n.closed(out, sum, f.now)
-	n.keep(became.now, out)
+	became.now = n.closedDigest(out, sum, f.now)
+	n.keepKnown(became.now, out)
 	switch {
 	case purged:
 		n.report.plan.Purged++
@@ -259,13 +259,13 @@ func (n *nodes) rewrite(f *fresh, w *writer) (fate, error) {
 	default:
 		return became, nil
 	}
-	return became, n.write(became.to, out, f, w)
+	return became, n.writeNode(became.to, out, f, w)
 }
 
-func (f *fresh) memo(x file) memoKey { return memoKey{nodeFile, x.blob.ID, f.id.in} }
+func (f *fresh) memoOf(x file) memoKey { return memoKey{nodeFile, x.blob.ID, f.id.in} }
 
-// write writes the files of a rewritten node.
-func (n *nodes) write(to node.Hash, out node.Node, f *fresh, w *writer) error {
+// writeNode writes the files of a rewritten node.
+func (n *nodes) writeNode(to node.Hash, out node.Node, f *fresh, w *writer) error {
 	h := f.id.hash
 	if n.o.Verify != nil && n.o.Verify(types{n, f.now}, to, out) != nil {
 		return fmt.Errorf("node %s can't be rewritten: it would no longer work without what is to be taken out", h)
@@ -276,15 +276,15 @@ func (n *nodes) write(to node.Hash, out node.Node, f *fresh, w *writer) error {
 		if err != nil {
 			return fmt.Errorf("node %s can't be rewritten", h)
 		}
-		file := w.put(plumbing.BlobObject, data, &x.blob)
-		n.memo[f.memo(x)], n.names[renamed{h, file}] = file, to
+		file := w.putObject(plumbing.BlobObject, data, &x.blob)
+		n.memo[f.memoOf(x)], n.names[renamed{h, file}] = file, to
 	}
 	return nil
 }
 
-// purge takes texts out of a node's payload, so that it still fits its schema. It
+// purgePayload takes texts out of a node's payload, so that it still fits its schema. It
 // reports whether anything changed.
-func (n *nodes) purge(x *node.Node, f *fresh) (bool, error) {
+func (n *nodes) purgePayload(x *node.Node, f *fresh) (bool, error) {
 	h := f.id.hash
 	changed := false
 	if n.o.Find != nil {
@@ -293,7 +293,7 @@ func (n *nodes) purge(x *node.Node, f *fresh) (bool, error) {
 			return false, err
 		}
 		if changed = !same; changed {
-			n.report.found(f.place, p.spots[0].at)
+			n.report.noteFound(f.place, p.spots[0].at)
 		}
 	}
 	if !n.named[h] {
@@ -307,8 +307,8 @@ func (n *nodes) purge(x *node.Node, f *fresh) (bool, error) {
 		n.report.empty[h] = true
 		return false, nil
 	}
-	n.report.named(h, f.id.in.thread, p.texts)
-	n.report.found(f.place, "")
+	n.report.noteNamed(h, f.id.in.thread, p.texts)
+	n.report.noteFound(f.place, "")
 	return true, nil
 }
 
@@ -317,17 +317,17 @@ func (n *nodes) purge(x *node.Node, f *fresh) (bool, error) {
 func (n *nodes) purgeWith(p payload, x *node.Node, f *fresh) (*payload, bool, error) {
 	g := types{n, f.now}
 	schema, _ := g.Get(x.Type)
-	p.rule, p.ref = ruleOf(x.Type, schema.Payload), g.has
-	p.gather(x.Payload)
+	p.rule, p.ref = ruleOf(x.Type, schema.Payload), g.hasRef
+	p.copyValue(x.Payload)
 	for _, at := range p.fixed {
-		n.report.name(f.place, at)
+		n.report.noteName(f.place, at)
 	}
 	if len(p.spots) == 0 {
 		return &p, true, nil
 	}
-	bound := p.fit(func(v any) error { return n.fits(g, node.Node{Type: x.Type, Payload: v}) })
+	bound := p.fitSpots(func(v any) error { return n.checkSchema(g, node.Node{Type: x.Type, Payload: v}) })
 	for _, at := range bound {
-		n.report.name(f.place, at)
+		n.report.noteName(f.place, at)
 	}
 	same, err := samePayload(x.Payload, p.root)
 	if err == nil {
@@ -343,7 +343,7 @@ func (e *NothingError) Error() string {
 	return fmt.Sprintf("node %s holds no text that could be taken out: names, statuses, numbers and what its schema demands have to stay", e.Node)
 }
 
-func (n *nodes) fits(g types, x node.Node) error {
+func (n *nodes) checkSchema(g types, x node.Node) error {
 	if x.Type != node.MetaSchema {
 		if _, err := g.Get(x.Type); errors.Is(err, node.ErrNotFound) {
 			return nil // a node of another store: nothing to fit
@@ -361,8 +361,8 @@ func samePayload(a, b any) (bool, error) {
 	return string(x) == string(y), err
 }
 
-// tokens replaces, in a text of a thread, the hashes and commit ids that changed.
-func (n *nodes) tokens(s, thread string, commits map[wire.ID]wire.ID) string {
+// renewTokens replaces, in a text of a thread, the hashes and commit ids that changed.
+func (n *nodes) renewTokens(s, thread string, commits map[wire.ID]wire.ID) string {
 	if len(n.all) == 0 && len(commits) == 0 {
 		return s
 	}
@@ -377,7 +377,7 @@ func (n *nodes) tokens(s, thread string, commits map[wire.ID]wire.ID) string {
 			i++
 			continue
 		}
-		if to, ok := n.token(s[i:end], thread, commits); ok {
+		if to, ok := n.renewToken(s[i:end], thread, commits); ok {
 			b.WriteString(s[at:i])
 			b.WriteString(to)
 			at = end
@@ -391,10 +391,10 @@ func (n *nodes) tokens(s, thread string, commits map[wire.ID]wire.ID) string {
 	return b.String()
 }
 
-func (n *nodes) token(s, thread string, commits map[wire.ID]wire.ID) (string, bool) {
+func (n *nodes) renewToken(s, thread string, commits map[wire.ID]wire.ID) (string, bool) {
 	switch len(s) {
 	case node.HashLen:
-		return n.quoted(node.Hash(s), thread)
+		return n.quotedNow(node.Hash(s), thread)
 	case 40:
 		to, ok := commits[plumbing.NewHash(s)]
 		return to.String(), ok && strings.ToLower(s) == s
@@ -402,10 +402,10 @@ func (n *nodes) token(s, thread string, commits map[wire.ID]wire.ID) (string, bo
 	return "", false
 }
 
-// quoted is what a hash in a text of a thread is now, which doesn't say of which place
+// quotedNow is what a hash in a text of a thread is now, which doesn't say of which place
 // it is: of the thread's own nodes, the records first, else of whatever changed.
-func (n *nodes) quoted(h node.Hash, thread string) (string, bool) {
-	if became, ok := n.seen[nodeID{n.scopes.thread(thread), h}]; ok && thread != "" {
+func (n *nodes) quotedNow(h node.Hash, thread string) (string, bool) {
+	if became, ok := n.seen[nodeID{n.scopes.ofThread(thread), h}]; ok && thread != "" {
 		return string(became.to), became.to != h
 	}
 	for _, moved := range []map[node.Hash]node.Hash{n.moved[thread], n.moved[""], n.all} {

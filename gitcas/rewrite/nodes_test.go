@@ -49,7 +49,7 @@ func TestNodesRefused(t *testing.T) {
 			i := nodeID{n.scopes.shared, h}
 			n.fresh[i] = &fresh{id: i, node: x, files: []file{{blob: blob}}, was: kin{}, now: kin{}}
 		}
-		_, err := n.resolve(nodeID{n.scopes.shared, outer}, newWriter(0))
+		_, err := n.resolveNode(nodeID{n.scopes.shared, outer}, newWriter(0))
 		if tc.want == "" && err != nil || tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)) {
 			t.Errorf("%s: %v, want %q", name, err, tc.want)
 		}
@@ -85,11 +85,11 @@ func TestJoinedNodes(t *testing.T) {
 		r.nodes.names[renamed{one, blob.ID}], r.nodes.names[renamed{two, twin.ID}] = both, both
 		r.prev = prev
 		folder := at{kind: casFolder, id: cas.ID, name: "cas", in: r.nodes.scopes.shared}
-		if _, err := r.rebuild(folder, 0); !errors.Is(err, wire.ErrNotFound) {
+		if _, err := r.rebuildFolder(folder, 0); !errors.Is(err, wire.ErrNotFound) {
 			t.Errorf("%s: %v", name, err)
 		}
 		r.prev = wire.ZeroID
-		if _, err := r.rebuild(folder, 0); err != nil {
+		if _, err := r.rebuildFolder(folder, 0); err != nil {
 			t.Errorf("with nothing before: %v", err)
 		}
 	}

@@ -37,51 +37,51 @@ type payload struct {
 	texts []string // with all: what was taken out
 }
 
-// gather copies a value and notes the spots in it.
-func (p *payload) gather(v any) {
-	p.root = clone(v)
-	p.value(nil, p.root, func(v any) { p.root = v })
+// copyValue copies a value and notes the spots in it.
+func (p *payload) copyValue(v any) {
+	p.root = cloneValue(v)
+	p.addValue(nil, p.root, func(v any) { p.root = v })
 }
 
-func clone(v any) any {
+func cloneValue(v any) any {
 	switch x := v.(type) {
 	case []any:
 		out := make([]any, len(x))
 		for i, e := range x {
-			out[i] = clone(e)
+			out[i] = cloneValue(e)
 		}
 		return out
 	case map[string]any:
 		out := make(map[string]any, len(x))
 		for k, e := range x {
-			out[k] = clone(e)
+			out[k] = cloneValue(e)
 		}
 		return out
 	}
 	return v
 }
 
-func (p *payload) value(path []string, v any, set func(any)) {
+func (p *payload) addValue(path []string, v any, set func(any)) {
 	switch x := v.(type) {
 	case string:
-		p.text(path, x, set)
+		p.addText(path, x, set)
 	case int64, float64:
-		p.number(path, x, set)
+		p.addNumber(path, x, set)
 	case []any:
 		for i, e := range x {
-			p.value(append(path, strconv.Itoa(i)), e, func(v any) { x[i] = v })
+			p.addValue(append(path, strconv.Itoa(i)), e, func(v any) { x[i] = v })
 		}
 	case map[string]any:
 		for _, k := range slices.Sorted(maps.Keys(x)) {
-			p.value(append(path, k), x[k], func(v any) { x[k] = v })
+			p.addValue(append(path, k), x[k], func(v any) { x[k] = v })
 		}
 		for _, k := range slices.Sorted(maps.Keys(x)) {
-			p.key(path, k, x)
+			p.addKey(path, k, x)
 		}
 	}
 }
 
-func (p *payload) text(path []string, s string, set func(any)) {
+func (p *payload) addText(path []string, s string, set func(any)) {
 	is := p.rule(path, s)
 	if is == word || p.ref(s) {
 		return
@@ -90,46 +90,46 @@ func (p *payload) text(path []string, s string, set func(any)) {
 	if p.all {
 		if !fixed && s != "" && s != Purged {
 			p.texts = append(p.texts, s)
-			p.spots = append(p.spots, spot{at: p.pointer(path), set: set, old: s, cand: []any{Purged, mask(s), ""}, free: true})
+			p.spots = append(p.spots, spot{at: p.pointerTo(path), set: set, old: s, cand: []any{Purged, maskText(s), ""}, free: true})
 		}
 		return
 	}
-	out, n := p.replace(s, nil)
+	out, n := p.replaceFound(s, nil)
 	if n == 0 {
 		return
 	}
 	if fixed {
-		p.fixed = append(p.fixed, p.pointer(path))
+		p.fixed = append(p.fixed, p.pointerTo(path))
 		return
 	}
 	cand := []any{out}
-	if masked, _ := p.replace(s, mask); masked != out {
-		if _, still := p.replace(masked, nil); still == 0 {
+	if masked, _ := p.replaceFound(s, maskText); masked != out {
+		if _, still := p.replaceFound(masked, nil); still == 0 {
 			cand = append(cand, masked)
 		}
 	}
-	p.spots = append(p.spots, spot{at: p.pointer(path), set: set, old: s, cand: cand})
+	p.spots = append(p.spots, spot{at: p.pointerTo(path), set: set, old: s, cand: cand})
 }
 
-// number: a text of digits may have been stored as a number.
-func (p *payload) number(path []string, v any, set func(any)) {
+// addNumber: a text of digits may have been stored as a number.
+func (p *payload) addNumber(path []string, v any, set func(any)) {
 	if p.find == nil || p.all {
 		return
 	}
 	if out, n := p.find.Replace(node.Text(v), nil); n > 0 && out == Purged {
-		p.spots = append(p.spots, spot{at: p.pointer(path), set: set, old: v, cand: []any{Purged, int64(0)}})
+		p.spots = append(p.spots, spot{at: p.pointerTo(path), set: set, old: v, cand: []any{Purged, int64(0)}})
 	}
 }
 
-func (p *payload) key(path []string, k string, in map[string]any) {
+func (p *payload) addKey(path []string, k string, in map[string]any) {
 	if p.find == nil || p.all {
 		return
 	}
-	out, n := p.replace(k, nil)
+	out, n := p.replaceFound(k, nil)
 	if n == 0 {
 		return
 	}
-	at := p.pointer(append(path, k))
+	at := p.pointerTo(append(path, k))
 	switch p.rule(append(path, k), nil) {
 	case word:
 		return
@@ -162,38 +162,38 @@ func (p *payload) inTag(s string, is rule) bool {
 		return false
 	}
 	for _, t := range tag.FindAllString(s, -1) {
-		if _, n := p.replace(t, nil); n > 0 {
+		if _, n := p.replaceFound(t, nil); n > 0 {
 			return true
 		}
 	}
 	return false
 }
 
-func (p *payload) replace(s string, with func(string) string) (string, int) {
+func (p *payload) replaceFound(s string, with func(string) string) (string, int) {
 	if p.find == nil {
 		return s, 0
 	}
 	return p.find.Replace(s, with)
 }
 
-// pointer is a JSON pointer without what is looked for.
-func (p *payload) pointer(path []string) string {
+// pointerTo is a JSON pointer without what is looked for.
+func (p *payload) pointerTo(path []string) string {
 	clean := make([]string, len(path))
 	for i, s := range path {
-		s, _ = p.replace(s, nil)
+		s, _ = p.replaceFound(s, nil)
 		clean[i] = strings.NewReplacer("~", "~0", "/", "~1").Replace(s)
 	}
 	if len(path) == 0 {
 		return ""
 	}
 	out := "/" + strings.Join(clean, "/")
-	out, _ = p.replace(out, nil)
+	out, _ = p.replaceFound(out, nil)
 	return out
 }
 
-// fit replaces what it may: all at once where the result passes check, else spot
+// fitSpots replaces what it may: all at once where the result passes check, else spot
 // by spot. It returns where nothing fits.
-func (p *payload) fit(check func(any) error) (bound []string) {
+func (p *payload) fitSpots(check func(any) error) (bound []string) {
 	set := func(pick func(s *spot) any) {
 		for i := range p.spots {
 			p.spots[i].set(pick(&p.spots[i]))
@@ -210,15 +210,15 @@ func (p *payload) fit(check func(any) error) (bound []string) {
 		return []string{fmt.Sprintf("%s and %d more", p.spots[0].at, len(p.spots)-1)}
 	}
 	for i := range p.spots {
-		if s := &p.spots[i]; !p.try(s, check) && !s.free {
+		if s := &p.spots[i]; !p.tryCandidates(s, check) && !s.free {
 			bound = append(bound, s.at)
 		}
 	}
 	return bound
 }
 
-// try puts the first candidate that fits into a spot.
-func (p *payload) try(s *spot, check func(any) error) bool {
+// tryCandidates puts the first candidate that fits into a spot.
+func (p *payload) tryCandidates(s *spot, check func(any) error) bool {
 	for _, c := range s.cand {
 		s.set(c)
 		if check(p.root) == nil {
@@ -229,8 +229,8 @@ func (p *payload) try(s *spot, check func(any) error) bool {
 	return false
 }
 
-// mask is a text of the same shape that says nothing.
-func mask(s string) string {
+// maskText is a text of the same shape that says nothing.
+func maskText(s string) string {
 	return strings.Map(func(c rune) rune {
 		switch {
 		case c >= '0' && c <= '9':

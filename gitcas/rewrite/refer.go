@@ -12,18 +12,18 @@ import (
 // follower tells what the node that a hash names is called now.
 type follower func(node.Hash) (node.Hash, error)
 
-// follower finds what f refers to in the first of some scopes. It is rewritten first.
-func (n *nodes) follower(f *fresh, w *writer, in ...*scope) follower {
+// newFollower finds what f refers to in the first of some scopes. It is rewritten first.
+func (n *nodes) newFollower(f *fresh, w *writer, in ...*scope) follower {
 	return func(h node.Hash) (node.Hash, error) {
 		if _, builtIn := n.known[h]; builtIn {
 			return h, nil
 		}
 		for _, s := range in {
-			i, ok := n.locate(s, h)
+			i, ok := n.locateNode(s, h)
 			if !ok {
 				continue
 			}
-			became, err := n.resolve(i, w)
+			became, err := n.resolveNode(i, w)
 			f.was[h], f.now[became.to] = became.was, became.now
 			return became.to, err
 		}
@@ -31,23 +31,23 @@ func (n *nodes) follower(f *fresh, w *writer, in ...*scope) follower {
 	}
 }
 
-// refer is a node with what the nodes are called now that it refers to. It reports
+// renewRefs is a node with what the nodes are called now that it refers to. It reports
 // whether anything changed.
-func (n *nodes) refer(f *fresh, w *writer) (node.Node, bool, error) {
+func (n *nodes) renewRefs(f *fresh, w *writer) (node.Node, bool, error) {
 	refs, _, err := record.RefsOf(f.node)
-	if f.id.in.records() && err == nil && len(refs) > 0 {
+	if f.id.in.isOfRecords() && err == nil && len(refs) > 0 {
 		return n.referRecord(f, refs, w)
 	}
 	in := []*scope{f.id.in}
-	if f.id.in.records() { // a record of another version
-		in = append(in, n.scopes.of(f.id))
+	if f.id.in.isOfRecords() { // a record of another version
+		in = append(in, n.scopes.ofRecord(f.id))
 	}
-	follow := n.follower(f, w, in...)
+	follow := n.newFollower(f, w, in...)
 	out := f.node
 	if out.Type, err = follow(f.node.Type); err != nil {
 		return out, false, err
 	}
-	payload, changed, err := n.refs(f.node.Payload, follow)
+	payload, changed, err := n.followRefs(f.node.Payload, follow)
 	out.Payload = payload
 	return out, changed || out.Type != f.node.Type, err
 }
@@ -60,9 +60,9 @@ func (n *nodes) referRecord(f *fresh, refs []record.Ref, w *writer) (node.Node, 
 	now := maps.Clone(was)
 	lead := map[string]follower{}
 	for _, r := range refs {
-		lead[r.Field] = n.follower(f, w, n.target(f.id, r.To))
+		lead[r.Field] = n.newFollower(f, w, n.targetScope(f.id, r.To))
 	}
-	text := n.follower(f, w, f.id.in, n.scopes.of(f.id))
+	text := n.newFollower(f, w, f.id.in, n.scopes.ofRecord(f.id))
 	changed := false
 	for _, k := range slices.Sorted(maps.Keys(was)) { // the same order always
 		follow := lead[k]
@@ -72,36 +72,36 @@ func (n *nodes) referRecord(f *fresh, refs []record.Ref, w *writer) (node.Node, 
 		case follow == nil:
 			follow = text
 		}
-		v, other, err := n.refs(was[k], follow)
+		v, other, err := n.followRefs(was[k], follow)
 		if err != nil {
 			return out, false, err
 		}
 		now[k], changed = v, changed || other
 	}
-	if swap := n.renewed(f, refs); len(swap) > 0 {
+	if swap := n.renewedDigests(f, refs); len(swap) > 0 {
 		now["digests"], changed = node.ReplaceStrings(was["digests"], swap), true
 	}
 	out.Payload = now
 	return out, changed, nil
 }
 
-// target is the scope that a reference of a record leads to.
-func (n *nodes) target(i nodeID, to record.Target) *scope {
+// targetScope is the scope that a reference of a record leads to.
+func (n *nodes) targetScope(i nodeID, to record.Target) *scope {
 	switch to {
 	case record.ToShared:
 		return n.scopes.shared
 	case record.ToRecord:
 		return i.in
 	}
-	return n.scopes.of(i)
+	return n.scopes.ofRecord(i)
 }
 
-// renewed are the digests of a record that are other ones now, by what they were. One
+// renewedDigests are the digests of a record that are other ones now, by what they were. One
 // that was not right before is left as it is: nobody's forgery is made good here.
-func (n *nodes) renewed(f *fresh, refs []record.Ref) map[string]string {
+func (n *nodes) renewedDigests(f *fresh, refs []record.Ref) map[string]string {
 	out := map[string]string{}
 	for _, r := range refs {
-		i, ok := n.locate(n.target(f.id, r.To), r.Hash)
+		i, ok := n.locateNode(n.targetScope(f.id, r.To), r.Hash)
 		became := n.seen[i]
 		if ok && r.Digest != "" && r.Digest == became.was && became.now != became.was && became.now != "" {
 			out[string(r.Digest)] = string(became.now)
@@ -110,8 +110,8 @@ func (n *nodes) renewed(f *fresh, refs []record.Ref) map[string]string {
 	return out
 }
 
-// refs follows every string that is a node's hash.
-func (n *nodes) refs(v any, follow follower) (any, bool, error) {
+// followRefs follows every string that is a node's hash.
+func (n *nodes) followRefs(v any, follow follower) (any, bool, error) {
 	switch x := v.(type) {
 	case string:
 		if len(x) != node.HashLen || !node.Hash(x).Valid() {
@@ -122,7 +122,7 @@ func (n *nodes) refs(v any, follow follower) (any, bool, error) {
 	case []any:
 		var out []any
 		for i, e := range x {
-			y, changed, err := n.refs(e, follow)
+			y, changed, err := n.followRefs(e, follow)
 			if err != nil {
 				return nil, false, err
 			}
@@ -139,7 +139,7 @@ func (n *nodes) refs(v any, follow follower) (any, bool, error) {
 	case map[string]any:
 		var out map[string]any
 		for _, k := range slices.Sorted(maps.Keys(x)) { // the same order always
-			y, changed, err := n.refs(x[k], follow)
+			y, changed, err := n.followRefs(x[k], follow)
 			if err != nil {
 				return nil, false, err
 			}
@@ -157,9 +157,9 @@ func (n *nodes) refs(v any, follow follower) (any, bool, error) {
 	return v, false, nil
 }
 
-// closed is the digest of a node with what it refers to, as the records that refer to it
+// closedDigest is the digest of a node with what it refers to, as the records that refer to it
 // have it; empty where that is not whole.
-func (n *nodes) closed(x node.Node, sum node.Digest, k kin) node.Digest {
+func (n *nodes) closedDigest(x node.Node, sum node.Digest, k kin) node.Digest {
 	if record.IsRecord(x.Type) {
 		return sum // it has the digests of what it refers to itself
 	}
@@ -168,15 +168,15 @@ func (n *nodes) closed(x node.Node, sum node.Digest, k kin) node.Digest {
 	if err != nil {
 		return ""
 	}
-	d, err := x.Closed(sum, refs, g.digest)
+	d, err := x.Closed(sum, refs, g.digestOf)
 	if err != nil {
 		return ""
 	}
 	return d
 }
 
-// keep remembers nodes that others are checked against.
-func (n *nodes) keep(d node.Digest, x node.Node) {
+// keepKnown remembers nodes that others are checked against.
+func (n *nodes) keepKnown(d node.Digest, x node.Node) {
 	if _, twice := n.types[d]; x.Type == node.MetaSchema && d != "" && !twice {
 		n.types[d] = x
 	}
@@ -190,7 +190,7 @@ type types struct {
 
 // Get implements node.Getter.
 func (t types) Get(h node.Hash) (node.Node, error) {
-	d, err := t.digest(h)
+	d, err := t.digestOf(h)
 	if err != nil {
 		return node.Node{}, err
 	}
@@ -201,7 +201,7 @@ func (t types) Get(h node.Hash) (node.Node, error) {
 	return x, nil
 }
 
-func (t types) digest(h node.Hash) (node.Digest, error) {
+func (t types) digestOf(h node.Hash) (node.Digest, error) {
 	if d, builtIn := t.n.known[h]; builtIn {
 		return d, nil
 	}
@@ -211,8 +211,8 @@ func (t types) digest(h node.Hash) (node.Digest, error) {
 	return "", fmt.Errorf("%w: %s", node.ErrNotFound, h)
 }
 
-// has reports whether a string is the hash of a node that is referred to.
-func (t types) has(s string) bool {
+// hasRef reports whether a string is the hash of a node that is referred to.
+func (t types) hasRef(s string) bool {
 	_, builtIn := t.n.known[node.Hash(s)]
 	_, here := t.kin[node.Hash(s)]
 	return builtIn || here

@@ -33,16 +33,16 @@ func newReport(o *Options) *report {
 	}
 }
 
-// clean takes what is looked for out of what is said about it.
-func (r *report) clean(s string) string {
+// cleanText takes what is looked for out of what is said about it.
+func (r *report) cleanText(s string) string {
 	if r.o.Find != nil {
 		s, _ = r.o.Find.Replace(s, nil)
 	}
 	return strings.ReplaceAll(s, "\n", " ")
 }
 
-func (r *report) cleaned(p Place, at string) (Place, bool) {
-	p.Path, p.At = r.clean(p.Path), r.clean(at)
+func (r *report) cleanPlace(p Place, at string) (Place, bool) {
+	p.Path, p.At = r.cleanText(p.Path), r.cleanText(at)
 	key := p.Path + "\x00" + p.At
 	if r.seen[key] || len(r.seen) > 100*maxFound {
 		return p, false
@@ -51,23 +51,23 @@ func (r *report) cleaned(p Place, at string) (Place, bool) {
 	return p, true
 }
 
-// found notes a place where something was taken out.
-func (r *report) found(p Place, at string) {
-	if p, first := r.cleaned(p, at); first && len(r.plan.Found) < maxFound {
+// noteFound notes a place where something was taken out.
+func (r *report) noteFound(p Place, at string) {
+	if p, first := r.cleanPlace(p, at); first && len(r.plan.Found) < maxFound {
 		r.plan.Found = append(r.plan.Found, p)
 	}
 }
 
-// name notes a name that holds what is looked for.
-func (r *report) name(p Place, at string) {
-	if p, first := r.cleaned(p, at); first && len(r.fixed) < maxFound {
+// noteName notes a name that holds what is looked for.
+func (r *report) noteName(p Place, at string) {
+	if p, first := r.cleanPlace(p, at); first && len(r.fixed) < maxFound {
 		r.fixed = append(r.fixed, p)
 	}
 }
 
-// named notes a named node with its texts: its thread's pages and messages quote
+// noteNamed notes a named node with its texts: its thread's pages and messages quote
 // them.
-func (r *report) named(h node.Hash, thread string, texts []string) {
+func (r *report) noteNamed(h node.Hash, thread string, texts []string) {
 	if !r.hits[h] {
 		r.hits[h] = true
 		r.plan.Nodes = append(r.plan.Nodes, h)
@@ -78,9 +78,9 @@ func (r *report) named(h node.Hash, thread string, texts []string) {
 	}
 }
 
-// nothing is an error where a named node holds nothing that could be taken out: in none
+// checkAllFound is an error where a named node holds nothing that could be taken out: in none
 // of the places in which there is one of that hash.
-func (r *report) nothing() error {
+func (r *report) checkAllFound() error {
 	for _, h := range r.o.Nodes {
 		if r.empty[h] && !r.hits[h] {
 			return &NothingError{Node: h}
@@ -89,10 +89,10 @@ func (r *report) nothing() error {
 	return nil
 }
 
-func (r *report) ended(t Thread) { r.dead[t.ID] = t }
+func (r *report) noteEnded(t Thread) { r.dead[t.ID] = t }
 
-// threads lists those whose heads change.
-func (r *report) threads(alive []Thread) []Thread {
+// changedThreads lists those whose heads change.
+func (r *report) changedThreads(alive []Thread) []Thread {
 	out := slices.Clone(alive)
 	for _, t := range r.dead {
 		if !slices.ContainsFunc(alive, func(a Thread) bool { return a.ID == t.ID }) {
@@ -103,19 +103,19 @@ func (r *report) threads(alive []Thread) []Thread {
 	return out
 }
 
-// quotes finds the texts of named nodes in a thread's pages and messages.
-func (r *run) quotes(thread string) Finder {
+// findQuotes finds the texts of named nodes in a thread's pages and messages.
+func (r *run) findQuotes(thread string) Finder {
 	rep := r.report
 	if f, made := rep.quotes[thread]; made || len(rep.quoted[thread]) == 0 {
 		return f
 	}
-	texts := slices.Sorted(maps.Keys(set(rep.quoted[thread])))
+	texts := slices.Sorted(maps.Keys(setOf(rep.quoted[thread])))
 	f := rep.o.Quotes(texts)
 	rep.quotes[thread] = f
 	return f
 }
 
-func set(list []string) map[string]bool {
+func setOf(list []string) map[string]bool {
 	out := make(map[string]bool, len(list))
 	for _, s := range list {
 		out[s] = true

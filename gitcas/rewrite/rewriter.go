@@ -37,7 +37,7 @@ type refs struct {
 	attempts  map[string]wire.ID
 }
 
-func (w *Rewriter) list(ctx context.Context) (refs, error) {
+func (w *Rewriter) listRefs(ctx context.Context) (refs, error) {
 	l, err := w.remote.List(ctx, w.o.Branch, w.o.Store, w.o.Attempts)
 	if err != nil {
 		return refs{}, err
@@ -56,13 +56,13 @@ func (w *Rewriter) list(ctx context.Context) (refs, error) {
 
 // Plan works out what would change, and writes nothing.
 func (w *Rewriter) Plan(ctx context.Context) (*Plan, error) {
-	now, err := w.list(ctx)
+	now, err := w.listRefs(ctx)
 	if err != nil {
 		return nil, err
 	}
 	w.run = newRun(ctx, w.remote, &w.o, newWriter(w.held))
-	p, err := w.follow(ctx, now)
-	return p, w.quiet(err)
+	p, err := w.followRefs(ctx, now)
+	return p, w.hideQuote(err)
 }
 
 // quietError says what an error says, without what is looked for.
@@ -75,8 +75,8 @@ func (e *quietError) Error() string { return e.text }
 
 func (e *quietError) Unwrap() error { return e.err }
 
-// quiet keeps an error about a file from quoting it.
-func (w *Rewriter) quiet(err error) error {
+// hideQuote keeps an error about a file from quoting it.
+func (w *Rewriter) hideQuote(err error) error {
 	if err == nil || w.o.Find == nil {
 		return err
 	}
@@ -86,24 +86,24 @@ func (w *Rewriter) quiet(err error) error {
 	return err
 }
 
-// follow takes the run to where the refs are.
-func (w *Rewriter) follow(ctx context.Context, now refs) (*Plan, error) {
+// followRefs takes the run to where the refs are.
+func (w *Rewriter) followRefs(ctx context.Context, now refs) (*Plan, error) {
 	w.run.ctx = ctx
 	if w.run.old != now.tip {
-		if err := w.run.to(now.tip); err != nil {
+		if err := w.run.runTo(now.tip); err != nil {
 			return nil, err
 		}
 	}
-	alive, err := w.run.alive()
+	alive, err := w.run.aliveThreads()
 	if err != nil {
 		return nil, err
 	}
-	attempts, err := w.run.attempts(now.attempts)
+	attempts, err := w.run.rewriteAttempts(now.attempts)
 	if err != nil {
 		return nil, err
 	}
 	rep := w.run.report
-	if err := rep.nothing(); err != nil {
+	if err := rep.checkAllFound(); err != nil {
 		return nil, err
 	}
 	if len(rep.fixed) > 0 && !w.o.LeaveNames {
@@ -111,7 +111,7 @@ func (w *Rewriter) follow(ctx context.Context, now refs) (*Plan, error) {
 	}
 	p := *rep.plan
 	p.Old, p.New, p.Attempts, p.Left = w.run.old, w.run.new, attempts, rep.fixed
-	p.Threads, p.Bytes = rep.threads(alive), w.run.w.total
+	p.Threads, p.Bytes = rep.changedThreads(alive), w.run.w.total
 	w.last = &p
 	return &p, nil
 }
@@ -128,33 +128,33 @@ func (w *Rewriter) Execute(ctx context.Context) (*Plan, error) {
 	}
 	if w.run.w.over {
 		w.run = newRun(ctx, w.remote, &w.o, newWriter(0))
-		w.run.stage = func() error { return w.stage(ctx) }
+		w.run.stage = func() error { return w.pushStaged(ctx) }
 	}
 	w.run.w.limit = 0 // what is made from here on is pushed
-	p, err := w.push(ctx)
+	p, err := w.pushRewrite(ctx)
 	if err != nil {
-		w.unstage(ctx)
+		w.dropStaged(ctx)
 	}
-	return p, w.quiet(err)
+	return p, w.hideQuote(err)
 }
 
-func (w *Rewriter) push(ctx context.Context) (*Plan, error) {
+func (w *Rewriter) pushRewrite(ctx context.Context) (*Plan, error) {
 	var objs []wire.PackObject
 	unsure := false // whether an earlier try was taken after all
 	away := w.o.Outages.Begin()
 	for try := 0; ; try++ {
-		now, err := w.list(ctx)
+		now, err := w.listRefs(ctx)
 		if err != nil {
 			return nil, err
 		}
 		if unsure && w.arrived == nil {
-			if _, err := w.run.list(now.tip, w.last.New); err == nil {
-				w.arrive()
+			if _, err := w.run.listCommits(now.tip, w.last.New); err == nil {
+				w.noteArrived()
 			}
 		}
-		p, err := w.follow(ctx, now)
+		p, err := w.followRefs(ctx, now)
 		if err != nil || p.Empty() {
-			return w.whole(p), err
+			return w.wholePlan(p), err
 		}
 		var extra []wire.RefUpdate
 		if w.o.Before != nil {
@@ -162,12 +162,12 @@ func (w *Rewriter) push(ctx context.Context) (*Plan, error) {
 				return nil, err
 			}
 		}
-		objs = append(objs, w.run.w.take()...)
-		if err := w.hook("push"); err != nil {
+		objs = append(objs, w.run.w.takeObjects()...)
+		if err := w.callHook("push"); err != nil {
 			return nil, err
 		}
-		if err = w.send(ctx, now, p, extra, objs); err == nil {
-			return w.whole(p), nil
+		if err = w.sendUpdates(ctx, now, p, extra, objs); err == nil {
+			return w.wholePlan(p), nil
 		}
 		unsure = unsure || errors.Is(err, wire.ErrUnreachable) && p.Old != p.New
 		after, isAway := wire.IsOutage(err)
@@ -184,14 +184,14 @@ func (w *Rewriter) push(ctx context.Context) (*Plan, error) {
 	}
 }
 
-// arrive notes that the branch has the new history.
-func (w *Rewriter) arrive() {
+// noteArrived notes that the branch has the new history.
+func (w *Rewriter) noteArrived() {
 	w.arrived = w.last
 	w.run.old, w.run.prev = w.run.new, wire.ZeroID
 }
 
-// whole is a plan together with what an earlier try has done of it.
-func (w *Rewriter) whole(p *Plan) *Plan {
+// wholePlan is a plan together with what an earlier try has done of it.
+func (w *Rewriter) wholePlan(p *Plan) *Plan {
 	if w.arrived == nil || p == nil {
 		return p
 	}
@@ -204,15 +204,15 @@ func (w *Rewriter) whole(p *Plan) *Plan {
 	return p
 }
 
-func (w *Rewriter) hook(point string) error {
+func (w *Rewriter) callHook(point string) error {
 	if w.o.Hook == nil {
 		return nil
 	}
 	return w.o.Hook(point)
 }
 
-// send pushes everything in one go, where the remote can and takes so many refs.
-func (w *Rewriter) send(ctx context.Context, now refs, p *Plan, extra []wire.RefUpdate, objs []wire.PackObject) error {
+// sendUpdates pushes everything in one go, where the remote can and takes so many refs.
+func (w *Rewriter) sendUpdates(ctx context.Context, now refs, p *Plan, extra []wire.RefUpdate, objs []wire.PackObject) error {
 	branch := wire.RefUpdate{Name: w.o.Branch, Old: p.Old, New: p.New}
 	mark := wire.RefUpdate{Name: w.o.Store, Old: now.mark, New: p.New}
 	rest := slices.Clone(extra)
@@ -254,7 +254,7 @@ func (w *Rewriter) sendInOrder(ctx context.Context, branch, mark wire.RefUpdate,
 		if err := one(branch, objs); err != nil {
 			return err
 		}
-		w.arrive()
+		w.noteArrived()
 		mark.Old = wire.ZeroID
 	}
 	if mark.Old.IsZero() {
@@ -272,18 +272,18 @@ func (w *Rewriter) sendInOrder(ctx context.Context, branch, mark wire.RefUpdate,
 
 func (w *Rewriter) stagingRef() string { return w.o.Staging + w.o.Run }
 
-// stage sends what was made so far, held by a ref of its own, when it is enough to
+// pushStaged sends what was made so far, held by a ref of its own, when it is enough to
 // be worth a push.
-func (w *Rewriter) stage(ctx context.Context) error {
+func (w *Rewriter) pushStaged(ctx context.Context) error {
 	if w.run.w.size < w.chunk || w.run.new == w.run.old {
 		return nil
 	}
-	if err := w.hook("stage"); err != nil {
+	if err := w.callHook("stage"); err != nil {
 		return err
 	}
 	to := w.run.new
 	_, err := wire.PushRefs(ctx, w.remote, w.o.Outages, wire.PushRequest{
-		Updates: []wire.RefUpdate{{Name: w.stagingRef(), Old: w.staged, New: to}}, Objects: w.run.w.take(),
+		Updates: []wire.RefUpdate{{Name: w.stagingRef(), Old: w.staged, New: to}}, Objects: w.run.w.takeObjects(),
 	})
 	if err != nil {
 		return fmt.Errorf("send a part of the new history: %w", err)
@@ -292,9 +292,9 @@ func (w *Rewriter) stage(ctx context.Context) error {
 	return nil
 }
 
-// unstage takes the ref of a rewrite that failed away. Where that fails too, it is
+// dropStaged takes the ref of a rewrite that failed away. Where that fails too, it is
 // uwf gc's to find.
-func (w *Rewriter) unstage(ctx context.Context) {
+func (w *Rewriter) dropStaged(ctx context.Context) {
 	if w.staged.IsZero() {
 		return
 	}

@@ -56,9 +56,9 @@ const (
 	listedAtOnce  = 4096
 )
 
-// to takes the run to a tip that extends where it is.
-func (r *run) to(tip wire.ID) error {
-	ids, err := r.list(tip, r.old)
+// runTo takes the run to a tip that extends where it is.
+func (r *run) runTo(tip wire.ID) error {
+	ids, err := r.listCommits(tip, r.old)
 	if err != nil {
 		return err
 	}
@@ -71,7 +71,7 @@ func (r *run) to(tip wire.ID) error {
 			return fmt.Errorf("read the history: %w", err)
 		}
 		for _, id := range chunk {
-			if err := r.step(id); err != nil {
+			if err := r.rewriteCommit(id); err != nil {
 				return fmt.Errorf("state commit %s: %w", id, err)
 			}
 		}
@@ -84,9 +84,9 @@ func (r *run) to(tip wire.ID) error {
 	return nil
 }
 
-// list are the commits after one, up to tip, oldest first: a zero one stands for
+// listCommits are the commits after one, up to tip, oldest first: a zero one stands for
 // the whole history.
-func (r *run) list(tip, after wire.ID) ([]wire.ID, error) {
+func (r *run) listCommits(tip, after wire.ID) ([]wire.ID, error) {
 	var out []wire.ID
 	for at := tip; at != after; {
 		objs, err := r.remote.Fetch(r.ctx, wire.FetchRequest{Wants: []wire.ID{at}, Depth: listedAtOnce, Filter: "tree:0"})
@@ -130,9 +130,9 @@ func (r *run) parentOf(o wire.Object) (wire.ID, error) {
 	return c.Parents[0], nil
 }
 
-// step rewrites one state commit.
-func (r *run) step(id wire.ID) error {
-	o, err := r.object(id, plumbing.CommitObject)
+// rewriteCommit rewrites one state commit.
+func (r *run) rewriteCommit(id wire.ID) error {
+	o, err := r.readObject(id, plumbing.CommitObject)
 	if err != nil {
 		return err
 	}
@@ -141,7 +141,7 @@ func (r *run) step(id wire.ID) error {
 		return fmt.Errorf("%w: %w", ErrUnreadable, err)
 	}
 	r.commit = id
-	tree, err := r.tree(at{kind: root, id: c.Tree, in: r.nodes.scopes.shared})
+	tree, err := r.rewriteRoot(at{kind: root, id: c.Tree, in: r.nodes.scopes.shared})
 	if err != nil {
 		return err
 	}
@@ -159,9 +159,9 @@ func (r *run) step(id wire.ID) error {
 	return nil
 }
 
-// tree rewrites a root folder: first all nodes in it, then the folders.
-func (r *run) tree(a at) (wire.ID, error) {
-	if err := r.gather(a, 0); err != nil {
+// rewriteRoot rewrites a root folder: first all nodes in it, then the folders.
+func (r *run) rewriteRoot(a at) (wire.ID, error) {
+	if err := r.gatherNodes(a, 0); err != nil {
 		return wire.ZeroID, err
 	}
 	if err := r.readNodes(); err != nil {
@@ -170,7 +170,7 @@ func (r *run) tree(a at) (wire.ID, error) {
 	if err := r.nodes.resolveAll(r.w); err != nil {
 		return wire.ZeroID, err
 	}
-	id, err := r.rebuild(a, 0)
+	id, err := r.rebuildFolder(a, 0)
 	if len(r.days) > 4 {
 		clear(r.days) // only the newest grow
 	}
@@ -183,7 +183,7 @@ func (r *run) tree(a at) (wire.ID, error) {
 func (r *run) commitTo(o wire.Object, c gitobj.Commit, tree wire.ID, parents []wire.ID, where string) wire.ID {
 	place := Place{Commit: r.commit, Path: r.prefix + where}
 	head, _, _ := bytes.Cut(o.Data, []byte("\n\n"))
-	msg := r.message(c.Message, place)
+	msg := r.rewriteMessage(c.Message, place)
 	changed := tree != c.Tree || !slices.Equal(parents, c.Parents) || msg != c.Message
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "tree %s\n", tree)
@@ -205,7 +205,7 @@ func (r *run) commitTo(o wire.Object, c gitobj.Commit, tree wire.ID, parents []w
 			}
 		}
 		signature = false
-		out := r.header(line, place)
+		out := r.rewriteHeader(line, place)
 		changed = changed || out != line
 		b.WriteString(out)
 	}
@@ -213,12 +213,12 @@ func (r *run) commitTo(o wire.Object, c gitobj.Commit, tree wire.ID, parents []w
 		return o.ID
 	}
 	b.WriteString("\n" + msg)
-	return r.w.put(plumbing.CommitObject, b.Bytes(), nil)
+	return r.w.putObject(plumbing.CommitObject, b.Bytes(), nil)
 }
 
-// header is a line of author or committer: a name or an address may hold what is
+// rewriteHeader is a line of author or committer: a name or an address may hold what is
 // looked for. The date stays.
-func (r *run) header(line string, place Place) string {
+func (r *run) rewriteHeader(line string, place Place) string {
 	key, rest, _ := strings.Cut(line, " ")
 	open, end := strings.IndexByte(rest, '<'), strings.LastIndexByte(rest, '>')
 	if r.o.Find == nil || key != "author" && key != "committer" || open < 0 || end < open {
@@ -229,12 +229,12 @@ func (r *run) header(line string, place Place) string {
 	if n+m == 0 {
 		return line
 	}
-	r.report.found(place, "(its "+key+")")
+	r.report.noteFound(place, "(its "+key+")")
 	return key + " " + name + "<" + mail + rest[end:]
 }
 
-// bring adds objects to those of the present chunk.
-func (r *run) bring(objs wire.Objects) {
+// addObjects adds objects to those of the present chunk.
+func (r *run) addObjects(objs wire.Objects) {
 	if r.objs == nil {
 		r.objs = wire.Objects{}
 	}
@@ -244,24 +244,24 @@ func (r *run) bring(objs wire.Objects) {
 // wantsAtOnce is how many older objects are asked for in one request.
 const wantsAtOnce = 256
 
-// older brings what the present chunk has not of a folder, because the commits before
+// readOlder brings what the present chunk has not of a folder, because the commits before
 // have it: the folders of a fork, texts that a step has from another one. All of it comes
 // at once, with what is in it.
-func (r *run) older(ids []wire.ID) error {
+func (r *run) readOlder(ids []wire.ID) error {
 	missing := slices.DeleteFunc(ids, func(id wire.ID) bool { _, here := r.objs[id]; return here })
 	for wants := range slices.Chunk(missing, wantsAtOnce) {
 		objs, err := r.remote.Fetch(r.ctx, wire.FetchRequest{Wants: wants, Depth: 1})
 		if err != nil {
 			return fmt.Errorf("read objects of earlier commits: %w", err)
 		}
-		r.bring(objs)
+		r.addObjects(objs)
 	}
 	return nil
 }
 
-// object is one that the present chunk brought, or an older one that is needed
+// readObject is one that the present chunk brought, or an older one that is needed
 // again.
-func (r *run) object(id wire.ID, t plumbing.ObjectType) (wire.Object, error) {
+func (r *run) readObject(id wire.ID, t plumbing.ObjectType) (wire.Object, error) {
 	o, ok := r.objs[id]
 	if !ok {
 		objs, err := r.remote.Fetch(r.ctx, wire.FetchRequest{Wants: []wire.ID{id}, Depth: 1, Filter: "tree:0"})
@@ -269,7 +269,7 @@ func (r *run) object(id wire.ID, t plumbing.ObjectType) (wire.Object, error) {
 			return o, fmt.Errorf("read object %s: %w", id, err)
 		}
 		o = objs[id]
-		r.bring(wire.Objects{id: o})
+		r.addObjects(wire.Objects{id: o})
 	}
 	if o.Type != t {
 		return o, fmt.Errorf("%w: object %s is a %s, not a %s", ErrUnreadable, id, o.Type, t)
@@ -277,9 +277,9 @@ func (r *run) object(id wire.ID, t plumbing.ObjectType) (wire.Object, error) {
 	return o, nil
 }
 
-// alive are the live threads whose heads change.
-func (r *run) alive() ([]Thread, error) {
-	o, err := r.object(r.old, plumbing.CommitObject)
+// aliveThreads are the live threads whose heads change.
+func (r *run) aliveThreads() ([]Thread, error) {
+	o, err := r.readObject(r.old, plumbing.CommitObject)
 	if err != nil {
 		return nil, err
 	}
@@ -287,7 +287,7 @@ func (r *run) alive() ([]Thread, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUnreadable, err)
 	}
-	entries, err := r.entries(at{kind: root, id: c.Tree, in: r.nodes.scopes.shared}, 0)
+	entries, err := r.readEntries(at{kind: root, id: c.Tree, in: r.nodes.scopes.shared}, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -296,7 +296,7 @@ func (r *run) alive() ([]Thread, error) {
 		if childOf(root, e) != threadsYAML {
 			continue
 		}
-		blob, err := r.object(e.ID, plumbing.BlobObject)
+		blob, err := r.readObject(e.ID, plumbing.BlobObject)
 		if err != nil {
 			return nil, err
 		}
@@ -306,7 +306,7 @@ func (r *run) alive() ([]Thread, error) {
 		}
 		for _, id := range t.IDs() {
 			e, _ := t.Get(id)
-			if to := r.nodes.record(string(id), e.Head); to != e.Head {
+			if to := r.nodes.recordNow(string(id), e.Head); to != e.Head {
 				out = append(out, Thread{ID: id, Old: e.Head, New: to})
 			}
 		}

@@ -22,16 +22,16 @@ type nodeID struct {
 	hash node.Hash
 }
 
-// base is the scope that text is rewritten in: that of the thread.
-func (s *scope) base() *scope {
+// threadScope is the scope that text is rewritten in: that of the thread.
+func (s *scope) threadScope() *scope {
 	if s.up != nil {
 		return s.up
 	}
 	return s
 }
 
-// records reports whether the scope is that of a thread's records.
-func (s *scope) records() bool { return s.thread != "" && s.up == nil }
+// isOfRecords reports whether the scope is that of a thread's records.
+func (s *scope) isOfRecords() bool { return s.thread != "" && s.up == nil }
 
 // scopes are those of a store, each once. What an attempt at a step holds is in those
 // of its thread, as if it stood in the thread's folder.
@@ -45,8 +45,8 @@ func newScopes() scopes {
 	return scopes{shared: &scope{}, threads: map[string]*scope{}, own: map[nodeID]*scope{}}
 }
 
-// thread is the scope of a thread's records.
-func (s *scopes) thread(name string) *scope {
+// ofThread is the scope of a thread's records.
+func (s *scopes) ofThread(name string) *scope {
 	if s.threads[name] == nil {
 		name = strings.Clone(name) // it is part of a folder's text
 		s.threads[name] = &scope{thread: name}
@@ -54,8 +54,8 @@ func (s *scopes) thread(name string) *scope {
 	return s.threads[name]
 }
 
-// of is the scope of what a record refers to, with its details.
-func (s *scopes) of(record nodeID) *scope {
+// ofRecord is the scope of what a record refers to, with its details.
+func (s *scopes) ofRecord(record nodeID) *scope {
 	if s.own[record] == nil {
 		record.hash = node.Hash(strings.Clone(string(record.hash)))
 		s.own[record] = &scope{thread: record.in.thread, of: record.hash, up: record.in}
@@ -63,20 +63,20 @@ func (s *scopes) of(record nodeID) *scope {
 	return s.own[record]
 }
 
-// locate finds the node that a hash names in a scope. Of what a record refers to,
+// locateNode finds the node that a hash names in a scope. Of what a record refers to,
 // nothing takes the place of the workflow that its thread was started with.
-func (n *nodes) locate(in *scope, h node.Hash) (nodeID, bool) {
+func (n *nodes) locateNode(in *scope, h node.Hash) (nodeID, bool) {
 	if in.up == nil {
-		return n.first(h, in)
+		return n.findFirst(h, in)
 	}
-	if n.flow(in)[h] {
+	if n.workflowNodes(in)[h] {
 		return nodeID{n.scopes.shared, h}, true
 	}
-	return n.first(h, in, n.scopes.shared)
+	return n.findFirst(h, in, n.scopes.shared)
 }
 
-// first finds a node in the first scope that has it.
-func (n *nodes) first(h node.Hash, in ...*scope) (nodeID, bool) {
+// findFirst finds a node in the first scope that has it.
+func (n *nodes) findFirst(h node.Hash, in ...*scope) (nodeID, bool) {
 	for _, s := range in {
 		i := nodeID{s, h}
 		if _, ok := n.fresh[i]; ok {
@@ -89,9 +89,9 @@ func (n *nodes) first(h node.Hash, in ...*scope) (nodeID, bool) {
 	return nodeID{}, false
 }
 
-// origin notes where a record leads to: a step to its StartNode, that to its workflow.
-func (n *nodes) origin(i nodeID, x node.Node) {
-	if !i.in.records() {
+// noteOrigin notes where a record leads to: a step to its StartNode, that to its workflow.
+func (n *nodes) noteOrigin(i nodeID, x node.Node) {
+	if !i.in.isOfRecords() {
 		return
 	}
 	refs, _, err := record.RefsOf(x)
@@ -108,9 +108,9 @@ func (n *nodes) origin(i nodeID, x node.Node) {
 	}
 }
 
-// flow are the shared nodes that the workflow reaches with which the thread of a record
+// workflowNodes are the shared nodes that the workflow reaches with which the thread of a record
 // was started.
-func (n *nodes) flow(own *scope) map[node.Hash]bool {
+func (n *nodes) workflowNodes(own *scope) map[node.Hash]bool {
 	i := nodeID{own.up, own.of}
 	if start, isStep := n.starts[i]; isStep {
 		i.hash = start
@@ -120,13 +120,13 @@ func (n *nodes) flow(own *scope) map[node.Hash]bool {
 		return nil // what a person has said is of no record
 	}
 	if n.reached[h] == nil {
-		n.reached[h] = n.reach(h)
+		n.reached[h] = n.reachableFrom(h)
 	}
 	return n.reached[h]
 }
 
-// reach are a shared node and all that it refers to.
-func (n *nodes) reach(h node.Hash) map[node.Hash]bool {
+// reachableFrom are a shared node and all that it refers to.
+func (n *nodes) reachableFrom(h node.Hash) map[node.Hash]bool {
 	out := map[node.Hash]bool{}
 	for todo := []node.Hash{h}; len(todo) > 0; {
 		h := todo[len(todo)-1]

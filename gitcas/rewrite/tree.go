@@ -126,37 +126,37 @@ type at struct {
 	in   *scope // of the nodes in it
 }
 
-func (a at) key() memoKey {
+func (a at) memoKeyOf() memoKey {
 	switch a.kind {
 	case foreign, textFile, pageFile:
-		return memoKey{a.kind, a.id, a.in.base()}
+		return memoKey{a.kind, a.id, a.in.threadScope()}
 	case ownFile:
 		return memoKey{nodeFile, a.id, a.in}
 	}
 	return memoKey{a.kind, a.id, a.in}
 }
 
-// path is joined only where it is needed: most objects are looked up and no more.
-func (a at) path() string {
+// joinPath is joined only where it is needed: most objects are looked up and no more.
+func (a at) joinPath() string {
 	if a.dir == "" {
 		return a.name
 	}
 	return a.dir + "/" + a.name
 }
 
-func (r *run) child(a at, path string, e gitobj.Entry) at {
+func (r *run) childOf(a at, path string, e gitobj.Entry) at {
 	c := at{kind: childOf(a.kind, e), id: e.ID, dir: path, name: e.Name, in: a.in}
 	scopes := &r.nodes.scopes
 	switch {
 	case c.kind == casFolder:
 		c.in = scopes.shared
 	case c.kind == threadFolder && a.kind == threadsFolder:
-		c.in = scopes.thread(e.Name)
+		c.in = scopes.ofThread(e.Name)
 	case c.kind == nodeFolder:
-		c.in = scopes.of(nodeID{a.in, node.Hash(e.Name)})
+		c.in = scopes.ofRecord(nodeID{a.in, node.Hash(e.Name)})
 	case c.kind == ownFile:
 		of, _, _ := statefile.OwnName(e.Name)
-		c.in = scopes.of(nodeID{a.in, of})
+		c.in = scopes.ofRecord(nodeID{a.in, of})
 	}
 	return c
 }
@@ -164,21 +164,21 @@ func (r *run) child(a at, path string, e gitobj.Entry) at {
 // maxTreeDepth bounds how deep folders nest.
 const maxTreeDepth = 200
 
-// gather finds the nodes of a tree that were not rewritten yet.
-func (r *run) gather(a at, depth int) error {
-	if _, done := r.memo[a.key()]; done || a.kind == foreign {
+// gatherNodes finds the nodes of a tree that were not rewritten yet.
+func (r *run) gatherNodes(a at, depth int) error {
+	if _, done := r.memo[a.memoKeyOf()]; done || a.kind == foreign {
 		return nil
 	}
-	entries, err := r.entries(a, depth)
+	entries, err := r.readEntries(a, depth)
 	if err != nil {
 		return err
 	}
-	path := a.path()
+	path := a.joinPath()
 	var folders []at
 	var ids []wire.ID
 	for _, e := range entries {
-		c := r.child(a, path, e)
-		if _, done := r.memo[c.key()]; done || c.kind == foreign {
+		c := r.childOf(a, path, e)
+		if _, done := r.memo[c.memoKeyOf()]; done || c.kind == foreign {
 			continue
 		}
 		ids = append(ids, c.id)
@@ -190,12 +190,12 @@ func (r *run) gather(a at, depth int) error {
 		}
 	}
 	if a.kind != root && a.kind != attemptRoot {
-		if err := r.older(ids); err != nil {
+		if err := r.readOlder(ids); err != nil {
 			return err
 		}
 	}
 	for _, c := range folders {
-		if err := r.gather(c, depth+1); err != nil {
+		if err := r.gatherNodes(c, depth+1); err != nil {
 			return err
 		}
 	}
@@ -205,7 +205,7 @@ func (r *run) gather(a at, depth int) error {
 // readNodes reads the nodes that were gathered.
 func (r *run) readNodes() error {
 	for _, c := range r.found {
-		o, err := r.object(c.id, plumbing.BlobObject)
+		o, err := r.readObject(c.id, plumbing.BlobObject)
 		if err != nil {
 			return err
 		}
@@ -213,17 +213,17 @@ func (r *run) readNodes() error {
 		if c.kind == ownFile {
 			_, h, _ = statefile.OwnName(c.name)
 		}
-		r.nodes.add(nodeID{c.in, h}, o, r.place(c.path()))
+		r.nodes.addNode(nodeID{c.in, h}, o, r.placeOf(c.joinPath()))
 	}
 	r.found = nil
 	return nil
 }
 
-func (r *run) entries(a at, depth int) ([]gitobj.Entry, error) {
+func (r *run) readEntries(a at, depth int) ([]gitobj.Entry, error) {
 	if depth > maxTreeDepth {
 		return nil, fmt.Errorf("%w: folders are nested deeper than %d", ErrUnreadable, maxTreeDepth)
 	}
-	o, err := r.object(a.id, plumbing.TreeObject)
+	o, err := r.readObject(a.id, plumbing.TreeObject)
 	if err != nil {
 		return nil, err
 	}
@@ -241,28 +241,28 @@ type part struct {
 	old      bool // it was in the commit before; only known where that matters
 }
 
-// rebuild writes a folder anew where something in it changed.
-func (r *run) rebuild(a at, depth int) (wire.ID, error) {
-	key := a.key()
+// rebuildFolder writes a folder anew where something in it changed.
+func (r *run) rebuildFolder(a at, depth int) (wire.ID, error) {
+	key := a.memoKeyOf()
 	if id, done := r.memo[key]; done {
 		return id, nil
 	}
-	if r.peoples(a) {
+	if r.isAlsoPeoples(a) {
 		return a.id, nil
 	}
-	parts, err := r.parts(a, depth)
+	parts, err := r.rewriteParts(a, depth)
 	if err != nil {
 		return wire.ZeroID, err
 	}
 	id := a.id
 	if slices.ContainsFunc(parts, func(p part) bool { return p.was != p.now }) {
 		var last map[string]wire.ID
-		if joins(parts) {
-			if last, err = r.earlier(a, parts); err != nil {
+		if anyJoined(parts) {
+			if last, err = r.noteEarlier(a, parts); err != nil {
 				return wire.ZeroID, err
 			}
 		}
-		if id, err = r.folder(a, parts, last, depth); err != nil {
+		if id, err = r.writeFolder(a, parts, last, depth); err != nil {
 			return wire.ZeroID, err
 		}
 	}
@@ -270,26 +270,26 @@ func (r *run) rebuild(a at, depth int) (wire.ID, error) {
 	return id, nil
 }
 
-// parts are the entries of a folder, rewritten.
-func (r *run) parts(a at, depth int) ([]part, error) {
-	entries, err := r.entries(a, depth)
+// rewriteParts are the entries of a folder, rewritten.
+func (r *run) rewriteParts(a at, depth int) ([]part, error) {
+	entries, err := r.readEntries(a, depth)
 	if err != nil {
 		return nil, err
 	}
-	out, path := make([]part, len(entries)), a.path()
+	out, path := make([]part, len(entries)), a.joinPath()
 	for i, e := range entries {
-		c := r.child(a, path, e)
+		c := r.childOf(a, path, e)
 		out[i] = part{at: c, was: e}
-		if out[i].now, err = r.entry(a, c, e, depth); err != nil {
+		if out[i].now, err = r.rewriteEntry(a, c, e, depth); err != nil {
 			return nil, err
 		}
 	}
 	return out, nil
 }
 
-// folder writes a folder of these parts, in the place of a.
-func (r *run) folder(a at, parts []part, last map[string]wire.ID, depth int) (wire.ID, error) {
-	entries, picked, err := r.unique(parts, last, depth)
+// writeFolder writes a folder of these parts, in the place of a.
+func (r *run) writeFolder(a at, parts []part, last map[string]wire.ID, depth int) (wire.ID, error) {
+	entries, picked, err := r.uniqueNames(parts, last, depth)
 	if err != nil {
 		return wire.ZeroID, err
 	}
@@ -297,26 +297,26 @@ func (r *run) folder(a at, parts []part, last map[string]wire.ID, depth int) (wi
 	if err != nil {
 		return wire.ZeroID, fmt.Errorf("%w: tree %s: %w", ErrUnreadable, a.id, err)
 	}
-	old, err := r.object(a.id, plumbing.TreeObject)
+	old, err := r.readObject(a.id, plumbing.TreeObject)
 	if err != nil {
 		return wire.ZeroID, err
 	}
-	id := r.w.put(plumbing.TreeObject, data, &old)
+	id := r.w.putObject(plumbing.TreeObject, data, &old)
 	if len(picked) > 0 {
 		r.picked[id] = picked
 	}
 	return id, nil
 }
 
-// entry is what becomes of one entry of a folder.
-func (r *run) entry(a, c at, e gitobj.Entry, depth int) (gitobj.Entry, error) {
+// rewriteEntry is what becomes of one entry of a folder.
+func (r *run) rewriteEntry(a, c at, e gitobj.Entry, depth int) (gitobj.Entry, error) {
 	var err error
 	switch {
 	case e.Mode == filemode.Submodule:
 	case e.IsDir():
-		e.ID, err = r.rebuild(c, depth+1)
+		e.ID, err = r.rebuildFolder(c, depth+1)
 	default:
-		e.ID, err = r.file(c)
+		e.ID, err = r.rewriteFile(c)
 	}
 	switch {
 	case err != nil:
@@ -331,51 +331,51 @@ func (r *run) entry(a, c at, e gitobj.Entry, depth int) (gitobj.Entry, error) {
 		if to, ok := r.nodes.names[renamed{h, e.ID}]; ok {
 			h = to
 		}
-		e.Name = statefile.OwnFile(r.nodes.folder(c.in), h)
+		e.Name = statefile.OwnFile(r.nodes.folderNow(c.in), h)
 	case c.kind == nodeFolder:
-		e.Name = string(r.nodes.folder(c.in))
+		e.Name = string(r.nodes.folderNow(c.in))
 	case c.kind == pageFile: // its role is a name
-		fields{r, r.place(c.path())}.name("(its name)", e.Name)
+		fields{r, r.placeOf(c.joinPath())}.noteName("(its name)", e.Name)
 	case c.kind == foreign:
-		e.Name = r.fileName(e.Name, r.place(a.path()))
+		e.Name = r.fileName(e.Name, r.placeOf(a.joinPath()))
 	}
 	return e, nil
 }
 
-// file is what becomes of a file.
-func (r *run) file(c at) (wire.ID, error) {
-	key := c.key()
+// rewriteFile is what becomes of a file.
+func (r *run) rewriteFile(c at) (wire.ID, error) {
+	key := c.memoKeyOf()
 	if id, done := r.memo[key]; done {
 		return id, nil
 	}
-	if r.peoples(c) {
+	if r.isAlsoPeoples(c) {
 		return c.id, nil
 	}
-	o, err := r.object(c.id, plumbing.BlobObject)
+	o, err := r.readObject(c.id, plumbing.BlobObject)
 	if err != nil {
 		return wire.ZeroID, err
 	}
-	data, err := r.content(c, o.Data)
+	data, err := r.rewriteContent(c, o.Data)
 	if err != nil {
-		return wire.ZeroID, fmt.Errorf("%s: %w", c.path(), err)
+		return wire.ZeroID, fmt.Errorf("%s: %w", c.joinPath(), err)
 	}
 	id := c.id
 	if string(data) != string(o.Data) {
-		id = r.w.put(plumbing.BlobObject, data, &o)
+		id = r.w.putObject(plumbing.BlobObject, data, &o)
 	}
 	r.memo[key] = id
 	return id, nil
 }
 
-// peoples reports whether something in an attempt's folder is also in the commits
+// isAlsoPeoples reports whether something in an attempt's folder is also in the commits
 // that the work was based on: then it stays.
-func (r *run) peoples(a at) bool {
+func (r *run) isAlsoPeoples(a at) bool {
 	_, here := r.objs[a.id]
 	return r.partial && a.kind == foreign && !here
 }
 
-func (r *run) content(c at, data []byte) ([]byte, error) {
-	place := r.place(c.path())
+func (r *run) rewriteContent(c at, data []byte) ([]byte, error) {
+	place := r.placeOf(c.joinPath())
 	switch c.kind {
 	case threadsYAML:
 		return r.threadsFile(data, place)
@@ -390,18 +390,18 @@ func (r *run) content(c at, data []byte) ([]byte, error) {
 	case nodeFile, ownFile:
 		// A file with a node's name that is none, or another one: as it is, but
 		// for the text.
-		if out, n := r.clean(string(data), ""); n > 0 {
-			r.report.found(place, "")
+		if out, n := r.cleanText(string(data), ""); n > 0 {
+			r.report.noteFound(place, "")
 			return []byte(out), nil
 		}
 		return data, nil
 	}
-	return r.page(data, place, c.in.thread), nil
+	return r.rewritePage(data, place, c.in.thread), nil
 }
 
-// joined reports whether two of a kind that got the same name become one. Other files
+// canJoin reports whether two of a kind that got the same name become one. Other files
 // are numbered.
-func joined(k kind) bool {
+func canJoin(k kind) bool {
 	return k == nodeFile || k == ownFile || k == nodeFolder
 }
 
@@ -411,12 +411,12 @@ type become struct {
 	kind kind
 }
 
-// joins reports whether parts of a folder became one.
-func joins(parts []part) bool {
+// anyJoined reports whether parts of a folder became one.
+func anyJoined(parts []part) bool {
 	seen := make(map[become]bool, len(parts))
 	for _, p := range parts {
 		b := become{p.now.Name, p.at.kind}
-		if seen[b] && joined(b.kind) {
+		if seen[b] && canJoin(b.kind) {
 			return true
 		}
 		seen[b] = true
@@ -424,14 +424,14 @@ func joins(parts []part) bool {
 	return false
 }
 
-// unique joins what became the same, and numbers other files that got the same name. It
+// uniqueNames joins what became the same, and numbers other files that got the same name. It
 // returns what each joined name stands for; last is the same of the commit before.
-func (r *run) unique(parts []part, last map[string]wire.ID, depth int) ([]gitobj.Entry, map[string]wire.ID, error) {
+func (r *run) uniqueNames(parts []part, last map[string]wire.ID, depth int) ([]gitobj.Entry, map[string]wire.ID, error) {
 	var groups [][]part
 	index := make(map[become]int, len(parts))
 	for _, p := range parts {
 		b := become{p.now.Name, p.at.kind}
-		if i, twice := index[b]; twice && joined(b.kind) {
+		if i, twice := index[b]; twice && canJoin(b.kind) {
 			groups[i] = append(groups[i], p)
 			continue
 		}
@@ -444,7 +444,7 @@ func (r *run) unique(parts []part, last map[string]wire.ID, depth int) ([]gitobj
 		e := g[0].now
 		if len(g) > 1 {
 			var err error
-			if e, err = r.join(g, last[e.Name], depth); err != nil {
+			if e, err = r.joinParts(g, last[e.Name], depth); err != nil {
 				return nil, nil, err
 			}
 			picked[e.Name] = e.ID
@@ -458,10 +458,10 @@ func (r *run) unique(parts []part, last map[string]wire.ID, depth int) ([]gitobj
 	return out, picked, nil
 }
 
-// join makes one of several that became the same. Of two nodes that hash to the same now
+// joinParts makes one of several that became the same. Of two nodes that hash to the same now
 // the one that was there first stays, so that no commit rewrites it; last is what stood
 // there in the commit before, if it was joined then. Of two folders all goes into one.
-func (r *run) join(group []part, last wire.ID, depth int) (gitobj.Entry, error) {
+func (r *run) joinParts(group []part, last wire.ID, depth int) (gitobj.Entry, error) {
 	slices.SortStableFunc(group, func(a, b part) int {
 		switch {
 		case a.old == b.old:
@@ -480,26 +480,26 @@ func (r *run) join(group []part, last wire.ID, depth int) (gitobj.Entry, error) 
 	}
 	var all []part // what was there first comes first
 	for _, p := range group {
-		parts, err := r.parts(p.at, depth+1)
+		parts, err := r.rewriteParts(p.at, depth+1)
 		if err != nil {
 			return e, err
 		}
 		all = append(all, parts...)
 	}
 	var err error
-	e.ID, err = r.folder(group[0].at, all, r.picked[last], depth+1)
+	e.ID, err = r.writeFolder(group[0].at, all, r.picked[last], depth+1)
 	return e, err
 }
 
-// earlier notes which parts of a folder the commit before had, and returns what its
+// noteEarlier notes which parts of a folder the commit before had, and returns what its
 // joined names stand for.
-func (r *run) earlier(a at, parts []part) (map[string]wire.ID, error) {
+func (r *run) noteEarlier(a at, parts []part) (map[string]wire.ID, error) {
 	if r.prev.IsZero() || r.partial {
 		return nil, nil
 	}
 	here := at{kind: root, id: r.prev, in: r.nodes.scopes.shared}
-	for part := range strings.SplitSeq(a.path(), "/") {
-		entries, err := r.entries(here, 0)
+	for part := range strings.SplitSeq(a.joinPath(), "/") {
+		entries, err := r.readEntries(here, 0)
 		if err != nil {
 			return nil, err
 		}
@@ -507,9 +507,9 @@ func (r *run) earlier(a at, parts []part) (map[string]wire.ID, error) {
 		if i < 0 {
 			return nil, nil
 		}
-		here = r.child(here, here.path(), entries[i])
+		here = r.childOf(here, here.joinPath(), entries[i])
 	}
-	entries, err := r.entries(here, 0)
+	entries, err := r.readEntries(here, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -520,10 +520,10 @@ func (r *run) earlier(a at, parts []part) (map[string]wire.ID, error) {
 	for i := range parts {
 		parts[i].old = names[parts[i].was.Name]
 	}
-	return r.picked[r.memo[here.key()]], nil
+	return r.picked[r.memo[here.memoKeyOf()]], nil
 }
 
-// place is where something stands in the present commit.
-func (r *run) place(path string) Place {
+// placeOf is where something stands in the present commit.
+func (r *run) placeOf(path string) Place {
 	return Place{Commit: r.commit, Path: r.prefix + path}
 }

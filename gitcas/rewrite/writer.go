@@ -30,8 +30,8 @@ func newWriter(limit int64) *writer {
 	return &writer{made: map[wire.ID]struct{}{}, limit: limit}
 }
 
-// put takes an object that replaces old.
-func (w *writer) put(t plumbing.ObjectType, data []byte, old *wire.Object) wire.ID {
+// putObject takes an object that replaces old.
+func (w *writer) putObject(t plumbing.ObjectType, data []byte, old *wire.Object) wire.ID {
 	o := wire.NewObject(t, data)
 	if _, there := w.made[o.ID]; there {
 		return o.ID
@@ -55,8 +55,8 @@ func (w *writer) put(t plumbing.ObjectType, data []byte, old *wire.Object) wire.
 	return o.ID
 }
 
-// take gives the objects away.
-func (w *writer) take() []wire.PackObject {
+// takeObjects gives the objects away.
+func (w *writer) takeObjects() []wire.PackObject {
 	objs := w.objs
 	w.objs, w.size = nil, 0
 	return objs

@@ -14,7 +14,7 @@ type By = record.By
 // readBy reads a mapping of threads.yaml.
 func readBy(v value, what string) (*By, error) {
 	var b By
-	err := fields(v, what, func(p pair) (ok bool, err error) {
+	err := readFields(v, what, func(p pair) (ok bool, err error) {
 		at := what + "." + p.key
 		switch p.key {
 		case "kind":
@@ -35,7 +35,7 @@ func readBy(v value, what string) (*By, error) {
 	if err == nil {
 		err = b.Check()
 		if err != nil {
-			err = malformed(v.line, "%s: %v", what, err)
+			err = newMalformedError(v.line, "%s: %v", what, err)
 		}
 	}
 	return &b, err
@@ -49,7 +49,7 @@ func writeBy(b *strings.Builder, indent string, by *By) {
 	b.WriteString(indent + "by:\n")
 	for _, f := range [][2]string{{"kind", by.Kind}, {"login", by.Login}, {"url", by.URL}, {"name", by.Name}} {
 		if f[1] != "" {
-			b.WriteString(indent + "  " + f[0] + ": " + word(f[1]) + "\n")
+			b.WriteString(indent + "  " + f[0] + ": " + writeWord(f[1]) + "\n")
 		}
 	}
 	if by.ID != 0 {

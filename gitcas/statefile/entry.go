@@ -32,11 +32,11 @@ func readEntry(v value) (Entry, error) {
 		return Entry{Head: h, Status: StatusActive}, err
 	}
 	if v.kind != mapping {
-		return Entry{}, malformed(v.line, "an entry is a hash or a mapping")
+		return Entry{}, newMalformedError(v.line, "an entry is a hash or a mapping")
 	}
 	e := Entry{Status: StatusActive}
 	for _, p := range v.pairs {
-		if p.val.null() && slices.Contains(entryKeys(), p.key) {
+		if p.val.isNull() && slices.Contains(entryKeys(), p.key) {
 			continue
 		}
 		if err := e.readField(p); err != nil {
@@ -44,7 +44,7 @@ func readEntry(v value) (Entry, error) {
 		}
 	}
 	if e.Head == "" {
-		return Entry{}, malformed(v.line, "no head")
+		return Entry{}, newMalformedError(v.line, "no head")
 	}
 	return e, nil
 }
@@ -91,7 +91,7 @@ func (e *Entry) readField(p pair) (err error) {
 	case "used":
 		e.Used, err = readUsed(p.val)
 	default:
-		e.extra += render(p, 2)
+		e.extra += renderPair(p, 2)
 	}
 	return err
 }
@@ -99,7 +99,7 @@ func (e *Entry) readField(p pair) (err error) {
 func readHash(v value, what string) (node.Hash, error) {
 	h := node.Hash(v.text)
 	if !h.Valid() {
-		return "", malformed(v.line, "%s: %.40q is no hash", what, v.text)
+		return "", newMalformedError(v.line, "%s: %.40q is no hash", what, v.text)
 	}
 	return h, nil
 }
@@ -107,9 +107,9 @@ func readHash(v value, what string) (node.Hash, error) {
 func readText(v value, what string, maxLen int) (string, error) {
 	switch {
 	case v.kind != scalar:
-		return "", malformed(v.line, "%s is no text", what)
+		return "", newMalformedError(v.line, "%s is no text", what)
 	case len(v.text) > maxLen:
-		return "", malformed(v.line, "%s: %d bytes, more than %d", what, len(v.text), maxLen)
+		return "", newMalformedError(v.line, "%s: %d bytes, more than %d", what, len(v.text), maxLen)
 	}
 	return v.text, nil
 }
@@ -117,30 +117,30 @@ func readText(v value, what string, maxLen int) (string, error) {
 func readInt(v value, what string, most int64) (int64, error) {
 	n, _ := strconv.ParseInt(v.text, 10, 64) // what is no number is written in another way than n
 	if v.str || n < 0 || n > most || strconv.FormatInt(n, 10) != v.text {
-		return 0, malformed(v.line, "%s: %.40q is no whole number from 0 on", what, v.text)
+		return 0, newMalformedError(v.line, "%s: %.40q is no whole number from 0 on", what, v.text)
 	}
 	return n, nil
 }
 
 func readStatus(v value) (Status, error) {
 	s := Status(v.text)
-	if !s.known() {
-		return "", malformed(v.line, "status: %.40q is none of active, suspended, ended", v.text)
+	if !s.isKnown() {
+		return "", newMalformedError(v.line, "status: %.40q is none of active, suspended, ended", v.text)
 	}
 	return s, nil
 }
 
-func (s Status) known() bool {
+func (s Status) isKnown() bool {
 	return s == StatusActive || s == StatusSuspended || s == StatusEnded
 }
 
-// fields reads a mapping whose keys are all known.
-func fields(v value, what string, read func(pair) (bool, error)) error {
+// readFields reads a mapping whose keys are all known.
+func readFields(v value, what string, read func(pair) (bool, error)) error {
 	if v.kind != mapping {
-		return malformed(v.line, "%s is no mapping", what)
+		return newMalformedError(v.line, "%s is no mapping", what)
 	}
 	for _, p := range v.pairs {
-		if p.val.null() {
+		if p.val.isNull() {
 			continue
 		}
 		known, err := read(p)
@@ -148,7 +148,7 @@ func fields(v value, what string, read func(pair) (bool, error)) error {
 			return err
 		}
 		if !known {
-			return malformed(p.val.line, "%s: unknown key %.40q", what, p.key)
+			return newMalformedError(p.val.line, "%s: unknown key %.40q", what, p.key)
 		}
 	}
 	return nil
@@ -156,15 +156,15 @@ func fields(v value, what string, read func(pair) (bool, error)) error {
 
 func readWork(v value) (Work, error) {
 	var w Work
-	err := fields(v, "work", func(p pair) (ok bool, err error) {
+	err := readFields(v, "work", func(p pair) (ok bool, err error) {
 		switch p.key {
 		case "branch":
 			if w.Branch, err = readText(p.val, "work.branch", maxBranch); err == nil && !branchOK(w.Branch) {
-				err = malformed(p.val.line, "work.branch: %.60q is no branch name", w.Branch)
+				err = newMalformedError(p.val.line, "work.branch: %.60q is no branch name", w.Branch)
 			}
 		case "commit":
 			if w.Commit, err = readText(p.val, "work.commit", 40); err == nil && !commitOK(w.Commit) {
-				err = malformed(p.val.line, "work.commit: %.60q is no commit id", w.Commit)
+				err = newMalformedError(p.val.line, "work.commit: %.60q is no commit id", w.Commit)
 			}
 		default:
 			return false, nil
@@ -206,12 +206,12 @@ func commitOK(s string) bool {
 func readNext(v value) (*Next, bool, error) {
 	if v.kind == scalar {
 		if v.text != "deliver" {
-			return nil, false, malformed(v.line, "next: %.40q is neither deliver nor a mapping", v.text)
+			return nil, false, newMalformedError(v.line, "next: %.40q is neither deliver nor a mapping", v.text)
 		}
 		return nil, true, nil
 	}
 	var n Next
-	err := fields(v, "next", func(p pair) (ok bool, err error) {
+	err := readFields(v, "next", func(p pair) (ok bool, err error) {
 		switch p.key {
 		case "role":
 			n.Role, err = readText(p.val, "next.role", maxRoleText)
@@ -237,7 +237,7 @@ func readNext(v value) (*Next, bool, error) {
 
 func readSuspended(v value) (*Suspended, error) {
 	var s Suspended
-	err := fields(v, "suspended", func(p pair) (ok bool, err error) {
+	err := readFields(v, "suspended", func(p pair) (ok bool, err error) {
 		switch p.key {
 		case "role":
 			s.Role, err = readText(p.val, "suspended.role", maxRoleText)
@@ -255,7 +255,7 @@ func readSuspended(v value) (*Suspended, error) {
 
 func readPause(v value) (*Pause, error) {
 	var s Pause
-	err := fields(v, "pause", func(p pair) (ok bool, err error) {
+	err := readFields(v, "pause", func(p pair) (ok bool, err error) {
 		switch p.key {
 		case "reason":
 			s.Reason, err = readText(p.val, "pause.reason", maxReasonText)
@@ -271,7 +271,7 @@ func readPause(v value) (*Pause, error) {
 
 func readAttempts(v value) ([]string, error) {
 	if v.kind != sequence || len(v.items) > maxAttempts {
-		return nil, malformed(v.line, "attempts is no list of at most %d refs", maxAttempts)
+		return nil, newMalformedError(v.line, "attempts is no list of at most %d refs", maxAttempts)
 	}
 	var out []string
 	for _, item := range v.items {
@@ -280,7 +280,7 @@ func readAttempts(v value) ([]string, error) {
 			return nil, err
 		}
 		if !attemptOK(ref) {
-			return nil, malformed(item.line, "attempts: %.60q is no ref below %s", ref, attemptRefs)
+			return nil, newMalformedError(item.line, "attempts: %.60q is no ref below %s", ref, attemptRefs)
 		}
 		out = append(out, ref)
 	}
@@ -294,7 +294,7 @@ func attemptOK(ref string) bool {
 
 func readLimits(v value) (map[string]float64, error) {
 	if v.kind != mapping || len(v.pairs) > maxLimits {
-		return nil, malformed(v.line, "limits is no mapping of at most %d numbers", maxLimits)
+		return nil, newMalformedError(v.line, "limits is no mapping of at most %d numbers", maxLimits)
 	}
 	if len(v.pairs) == 0 {
 		return nil, nil
@@ -303,7 +303,7 @@ func readLimits(v value) (map[string]float64, error) {
 	for _, p := range v.pairs {
 		n, err := strconv.ParseFloat(p.val.text, 64)
 		if p.val.str || err != nil || math.IsNaN(n) || math.IsInf(n, 0) || strings.ContainsAny(p.val.text, "xX_") || len(p.key) > maxRoleText {
-			return nil, malformed(p.val.line, "limits: %.40q: %.40q is no number", p.key, p.val.text)
+			return nil, newMalformedError(p.val.line, "limits: %.40q: %.40q is no number", p.key, p.val.text)
 		}
 		out[p.key] = n
 	}
@@ -316,30 +316,30 @@ func writeEntry(id ThreadID, e *Entry) (string, error) {
 	if e.Status == "" {
 		e.Status = StatusActive
 	}
-	if err := e.check(); err != nil {
+	if err := e.checkEntry(); err != nil {
 		return "", err
 	}
-	if e.short() {
-		return code(string(id)) + ": " + code(string(e.Head)) + "\n", nil
+	if e.isShort() {
+		return writeCode(string(id)) + ": " + writeCode(string(e.Head)) + "\n", nil
 	}
 	var b strings.Builder
-	b.WriteString(code(string(id)) + ":\n")
+	b.WriteString(writeCode(string(id)) + ":\n")
 	line := func(indent, key, val string) { b.WriteString(indent + key + ": " + val + "\n") }
-	line("  ", "head", code(string(e.Head)))
+	line("  ", "head", writeCode(string(e.Head)))
 	line("  ", "status", string(e.Status))
 	if e.Workflow != "" {
-		line("  ", "workflow", code(string(e.Workflow)))
+		line("  ", "workflow", writeCode(string(e.Workflow)))
 	}
 	if e.Key != "" {
-		line("  ", "key", word(e.Key))
+		line("  ", "key", writeWord(e.Key))
 	}
 	if e.Work != (Work{}) {
 		b.WriteString("  work:\n")
 		if e.Work.Branch != "" {
-			line("    ", "branch", word(e.Work.Branch))
+			line("    ", "branch", writeWord(e.Work.Branch))
 		}
 		if e.Work.Commit != "" {
-			line("    ", "commit", code(e.Work.Commit))
+			line("    ", "commit", writeCode(e.Work.Commit))
 		}
 	}
 	if e.Comment != 0 {
@@ -351,18 +351,18 @@ func writeEntry(id ThreadID, e *Entry) (string, error) {
 	e.writeNext(&b, line)
 	if e.Suspended != nil {
 		b.WriteString("  suspended:\n")
-		line("    ", "role", word(e.Suspended.Role))
-		line("    ", "reason", word(e.Suspended.Reason))
+		line("    ", "role", writeWord(e.Suspended.Role))
+		line("    ", "reason", writeWord(e.Suspended.Reason))
 		writeBy(&b, "    ", e.Suspended.By)
 	}
 	if e.Pause != nil {
 		b.WriteString("  pause:\n")
-		line("    ", "reason", word(e.Pause.Reason))
+		line("    ", "reason", writeWord(e.Pause.Reason))
 		writeBy(&b, "    ", e.Pause.By)
 	}
 	e.writeLists(&b, line)
 	if e.Title != "" {
-		line("  ", "title", word(e.Title))
+		line("  ", "title", writeWord(e.Title))
 	}
 	writeBy(&b, "  ", e.By)
 	e.writeUsed(&b, line)
@@ -379,13 +379,13 @@ func (e *Entry) writeNext(b *strings.Builder, line func(indent, key, val string)
 		}
 	case e.Next != nil:
 		b.WriteString("  next:\n")
-		line("    ", "role", word(e.Next.Role))
+		line("    ", "role", writeWord(e.Next.Role))
 		line("    ", "since", strconv.FormatInt(e.Next.Since, 10))
 		if e.Next.Answer != "" {
-			line("    ", "answer", code(string(e.Next.Answer)))
+			line("    ", "answer", writeCode(string(e.Next.Answer)))
 		}
 		if e.Next.Poked != "" {
-			line("    ", "poked", code(string(e.Next.Poked)))
+			line("    ", "poked", writeCode(string(e.Next.Poked)))
 		}
 		if e.Next.Forgiven != 0 {
 			line("    ", "forgiven", strconv.Itoa(e.Next.Forgiven))
@@ -398,7 +398,7 @@ func (e *Entry) writeLists(b *strings.Builder, line func(indent, key, val string
 	if len(e.Attempts) > 0 {
 		b.WriteString("  attempts:\n")
 		for _, a := range e.Attempts {
-			b.WriteString("    - " + word(a) + "\n")
+			b.WriteString("    - " + writeWord(a) + "\n")
 		}
 	}
 	if len(e.Limits) > 0 {
@@ -409,26 +409,26 @@ func (e *Entry) writeLists(b *strings.Builder, line func(indent, key, val string
 		}
 		sort.Strings(keys)
 		for _, k := range keys {
-			line("    ", word(k), strconv.FormatFloat(e.Limits[k], 'f', -1, 64))
+			line("    ", writeWord(k), strconv.FormatFloat(e.Limits[k], 'f', -1, 64))
 		}
 	}
 }
 
-func (e *Entry) short() bool {
+func (e *Entry) isShort() bool {
 	return e.Status == StatusActive && e.Workflow == "" && e.Key == "" && e.Work == (Work{}) && e.Comment == 0 && e.PR == 0 &&
 		e.Next == nil && !e.Deliver && e.Suspended == nil && e.Pause == nil && len(e.Attempts) == 0 && len(e.Limits) == 0 &&
 		e.Title == "" && e.By == nil && e.Used.Head != e.Head && e.extra == ""
 }
 
-// check refuses an entry that could not be read back as it is.
-func (e *Entry) check() error {
+// checkEntry refuses an entry that could not be read back as it is.
+func (e *Entry) checkEntry() error {
 	bad := func(what string, v any) error {
 		return fmt.Errorf("%w: %s: %.60q", ErrUnstorable, what, fmt.Sprint(v))
 	}
 	switch {
 	case !e.Head.Valid():
 		return bad("head", e.Head)
-	case !e.Status.known():
+	case !e.Status.isKnown():
 		return bad("status", e.Status)
 	case e.Workflow != "" && !e.Workflow.Valid():
 		return bad("workflow", e.Workflow)
@@ -442,7 +442,7 @@ func (e *Entry) check() error {
 		return bad("title", e.Title)
 	case !e.hasStorablePeople():
 		return bad("by", "of the entry, or of what stands in it")
-	case !e.Used.ok():
+	case !e.Used.isValid():
 		return bad("used", e.Used)
 	case e.Comment < 0 || e.PR < 0 || e.PR > math.MaxInt32:
 		return bad("comment or pr", fmt.Sprint(e.Comment, e.PR))
@@ -484,12 +484,12 @@ func (e *Entry) hasStorablePeople() bool {
 
 func textOK(s string, maxLen int) bool { return len(s) <= maxLen && utf8.ValidString(s) }
 
-// render writes a key that this version doesn't know as it was meant, in our own
+// renderPair writes a key that this version doesn't know as it was meant, in our own
 // layout.
-func render(p pair, indent int) string {
+func renderPair(p pair, indent int) string {
 	var b strings.Builder
 	pad := strings.Repeat(" ", indent)
-	b.WriteString(pad + word(p.key) + ":")
+	b.WriteString(pad + writeWord(p.key) + ":")
 	renderValue(&b, p.val, indent)
 	return b.String()
 }
@@ -505,7 +505,7 @@ func renderValue(b *strings.Builder, v value, indent int) {
 	case v.kind == mapping:
 		b.WriteByte('\n')
 		for _, p := range v.pairs {
-			b.WriteString(render(p, indent+2))
+			b.WriteString(renderPair(p, indent+2))
 		}
 	default:
 		b.WriteByte('\n')
@@ -520,7 +520,7 @@ func renderItem(b *strings.Builder, v value, indent int) {
 	if v.kind == mapping && len(v.pairs) > 0 {
 		var inner strings.Builder
 		for _, p := range v.pairs {
-			inner.WriteString(render(p, indent+2))
+			inner.WriteString(renderPair(p, indent+2))
 		}
 		b.WriteString(pad + "- " + strings.TrimLeft(inner.String(), " "))
 		return
@@ -534,7 +534,7 @@ func renderItem(b *strings.Builder, v value, indent int) {
 func (v value) scalarText() string {
 	switch {
 	case v.str:
-		return quote(v.text)
+		return quoteText(v.text)
 	case v.text == "":
 		return "null"
 	}

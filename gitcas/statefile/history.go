@@ -40,7 +40,7 @@ func IsDay(name string) bool { return dayPattern.MatchString(name) }
 // EncodeEnded writes one history line, with its line break. The error matches
 // ErrUnstorable.
 func EncodeEnded(e Ended) ([]byte, error) {
-	if err := e.check(); err != nil {
+	if err := e.checkEnded(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUnstorable, err)
 	}
 	if e.Steps == nil {
@@ -67,7 +67,7 @@ func ParseHistory(data []byte, visit func(Ended) error) error {
 		start := bytes.LastIndexByte(data, '\n') + 1
 		e, err := parseEnded(data[start:])
 		if err != nil {
-			return malformed(max(line-1, 1), "%v", err)
+			return newMalformedError(max(line-1, 1), "%v", err)
 		}
 		if err := visit(e); err != nil {
 			return err
@@ -82,10 +82,10 @@ func parseEnded(line []byte) (Ended, error) {
 	if err := json.Unmarshal(line, &e); err != nil {
 		return Ended{}, err
 	}
-	return e, e.check()
+	return e, e.checkEnded()
 }
 
-func (e *Ended) check() error {
+func (e *Ended) checkEnded() error {
 	switch {
 	case !e.Thread.Valid():
 		return fmt.Errorf("%w: %.40q", ErrBadThreadID, e.Thread)

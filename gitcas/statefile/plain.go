@@ -11,10 +11,10 @@ import (
 // accepts, yaml.v3 reads in the same way (a fuzz test says so).
 func parsePlain(text string, line int) (value, bool) {
 	p := plain{text: text, line: line - 1}
-	if !p.next() || p.indent != 0 {
+	if !p.nextLine() || p.indent != 0 {
 		return value{}, false
 	}
-	v, ok := p.block(0, 0)
+	v, ok := p.readBlock(0, 0)
 	if !ok || !p.end {
 		return value{}, false
 	}
@@ -30,8 +30,8 @@ type plain struct {
 	end    bool
 }
 
-// next goes to the next line that is neither blank nor a comment.
-func (p *plain) next() bool {
+// nextLine goes to the next line that is neither blank nor a comment.
+func (p *plain) nextLine() bool {
 	for p.text != "" {
 		line, rest, _ := strings.Cut(p.text, "\n")
 		p.text = rest
@@ -47,13 +47,13 @@ func (p *plain) next() bool {
 	return false
 }
 
-// block reads the mapping or sequence whose lines stand at indent.
-func (p *plain) block(indent, depth int) (value, bool) {
+// readBlock reads the mapping or sequence whose lines stand at indent.
+func (p *plain) readBlock(indent, depth int) (value, bool) {
 	if depth > maxYAMLDepth {
 		return value{}, false
 	}
 	if strings.HasPrefix(p.rest, "- ") {
-		return p.list(indent, depth)
+		return p.readList(indent, depth)
 	}
 	v := value{line: p.line, kind: mapping, pairs: make([]pair, 0, pairsAt(depth))}
 	for !p.end && p.indent == indent {
@@ -61,7 +61,7 @@ func (p *plain) block(indent, depth int) (value, bool) {
 		if !ok || hasKey(v.pairs, key) {
 			return value{}, false
 		}
-		item, ok := p.after(rest, indent, depth)
+		item, ok := p.readAfterKey(rest, indent, depth)
 		if !ok {
 			return value{}, false
 		}
@@ -70,21 +70,21 @@ func (p *plain) block(indent, depth int) (value, bool) {
 	return v, p.end || p.indent < indent
 }
 
-// after reads what follows a key: a scalar on the same line, or a block below.
-func (p *plain) after(rest string, indent, depth int) (value, bool) {
+// readAfterKey reads what follows a key: a scalar on the same line, or a block below.
+func (p *plain) readAfterKey(rest string, indent, depth int) (value, bool) {
 	line := p.line
 	if rest != "" {
 		text, str, ok := plainScalar(rest)
-		p.next()
+		p.nextLine()
 		return value{line: line, text: text, str: str}, ok && (p.end || p.indent <= indent)
 	}
-	if !p.next() || p.indent <= indent {
+	if !p.nextLine() || p.indent <= indent {
 		return value{line: line}, true // null
 	}
-	return p.block(p.indent, depth+1)
+	return p.readBlock(p.indent, depth+1)
 }
 
-func (p *plain) list(indent, depth int) (value, bool) {
+func (p *plain) readList(indent, depth int) (value, bool) {
 	v := value{line: p.line, kind: sequence}
 	for !p.end && p.indent == indent && strings.HasPrefix(p.rest, "- ") {
 		line := p.line
@@ -95,12 +95,12 @@ func (p *plain) list(indent, depth int) (value, bool) {
 		}
 		if text, str, ok := plainScalar(p.rest); ok {
 			v.items = append(v.items, value{line: line, text: text, str: str})
-			if p.next() && p.indent > indent {
+			if p.nextLine() && p.indent > indent {
 				return value{}, false
 			}
 			continue
 		}
-		item, ok := p.block(indent+2, depth+1)
+		item, ok := p.readBlock(indent+2, depth+1)
 		if !ok {
 			return value{}, false
 		}
@@ -126,7 +126,7 @@ func plainKey(s string) (key, rest string, ok bool) {
 		if end < 0 {
 			return "", "", false
 		}
-		if key, ok = unquote(s[:end]); !ok {
+		if key, ok = unquoteText(s[:end]); !ok {
 			return "", "", false
 		}
 		s = s[end:]
@@ -158,7 +158,7 @@ func plainScalar(s string) (text string, str, ok bool) {
 		if quotedEnd(s) != len(s) {
 			return "", false, false
 		}
-		text, ok = unquote(s)
+		text, ok = unquoteText(s)
 		return text, true, ok
 	}
 	return s, false, isWord(s)
@@ -167,18 +167,18 @@ func plainScalar(s string) (text string, str, ok bool) {
 // isWord reports whether s means the same plain and alone in every YAML: no
 // spaces and no indicators.
 func isWord(s string) bool {
-	if s == "" || !alnum(s[0]) {
+	if s == "" || !isAlnum(s[0]) {
 		return false
 	}
 	for i := range len(s) {
-		if c := s[i]; !alnum(c) && c != '/' && c != '.' && c != '-' && c != '@' && c != '+' {
+		if c := s[i]; !isAlnum(c) && c != '/' && c != '.' && c != '-' && c != '@' && c != '+' {
 			return false
 		}
 	}
 	return true
 }
 
-func alnum(c byte) bool {
+func isAlnum(c byte) bool {
 	return c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z' || c == '_'
 }
 
@@ -196,13 +196,13 @@ func quotedEnd(s string) int {
 	return -1
 }
 
-// unquote reads a double-quoted string with the escapes that quote writes.
-func unquote(s string) (string, bool) {
+// unquoteText reads a double-quoted string with the escapes that quote writes.
+func unquoteText(s string) (string, bool) {
 	if len(s) < 2 || s[0] != '"' || s[len(s)-1] != '"' {
 		return "", false
 	}
 	s = s[1 : len(s)-1]
-	if strings.ContainsFunc(s, escaped) {
+	if strings.ContainsFunc(s, mustEscape) {
 		return "", false
 	}
 	if strings.IndexByte(s, '\\') < 0 {
@@ -247,9 +247,9 @@ func unquote(s string) (string, bool) {
 	return b.String(), true
 }
 
-// escaped reports whether r is never written as it is: control characters, what
+// mustEscape reports whether r is never written as it is: control characters, what
 // some YAML readers take for a line break, the byte order mark, non-characters.
-func escaped(r rune) bool {
+func mustEscape(r rune) bool {
 	switch {
 	case r < ' ', r >= 0x7f && r < 0xa0, r == 0x2028, r == 0x2029, r == 0xfeff, r == 0xfffe, r == 0xffff:
 		return true
@@ -257,8 +257,8 @@ func escaped(r rune) bool {
 	return false
 }
 
-// quote writes s as a double-quoted string on one line.
-func quote(s string) string {
+// quoteText writes s as a double-quoted string on one line.
+func quoteText(s string) string {
 	var b strings.Builder
 	b.Grow(len(s) + 2)
 	b.WriteByte('"')
@@ -273,7 +273,7 @@ func quote(s string) string {
 			b.WriteString(`\t`)
 		case r == '\r':
 			b.WriteString(`\r`)
-		case escaped(r):
+		case mustEscape(r):
 			b.WriteString(`\u`)
 			hex := strconv.FormatUint(uint64(r), 16)
 			b.WriteString("0000"[len(hex):])
@@ -286,25 +286,25 @@ func quote(s string) string {
 	return b.String()
 }
 
-// word writes text plain where every YAML reads it as that text, else quoted.
-func word(s string) string {
-	if !isWord(s) || !letter(s[0]) {
-		return quote(s)
+// writeWord writes text plain where every YAML reads it as that text, else quoted.
+func writeWord(s string) string {
+	if !isWord(s) || !isLetter(s[0]) {
+		return quoteText(s)
 	}
 	switch strings.ToLower(s) {
 	case "null", "true", "false", "yes", "no", "on", "off", "y", "n":
-		return quote(s)
+		return quoteText(s)
 	}
 	return s
 }
 
-func letter(c byte) bool { return c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z' }
+func isLetter(c byte) bool { return c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z' }
 
-// code writes a hash, a thread id or a commit id. They are words that begin with
+// writeCode writes a hash, a thread id or a commit id. They are words that begin with
 // a digit; only those that a YAML reader takes for a number are quoted.
-func code(s string) string {
+func writeCode(s string) string {
 	if !isWord(s) {
-		return quote(s)
+		return quoteText(s)
 	}
 	digits := strings.Count(s, "e") + strings.Count(s, "E") // one E makes a float
 	if digits > 1 {
@@ -315,7 +315,7 @@ func code(s string) string {
 			return s
 		}
 	}
-	return quote(s)
+	return quoteText(s)
 }
 
 // pairsAt is about how many keys a mapping has at that depth: the file's chunk

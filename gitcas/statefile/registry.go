@@ -44,7 +44,7 @@ func ParseRegistry(data []byte) (*Registry, error) {
 	r := &Registry{head: head}
 	for _, c := range chunks {
 		if !nameOK(c.key) {
-			return nil, malformed(c.val.line, "%.60q is no name", c.key)
+			return nil, newMalformedError(c.val.line, "%.60q is no name", c.key)
 		}
 		e, err := readRegistryEntry(c.val)
 		if err != nil {
@@ -52,17 +52,17 @@ func ParseRegistry(data []byte) (*Registry, error) {
 		}
 		r.lines = append(r.lines, registryLine{c.key, c.text, e})
 	}
-	r.sort()
+	r.sortEntries()
 	return r, nil
 }
 
-func (r *Registry) sort() {
+func (r *Registry) sortEntries() {
 	sort.SliceStable(r.lines, func(i, j int) bool { return r.lines[i].name < r.lines[j].name })
 }
 
 // nameOK: a name is shown in terminals and typed by people.
 func nameOK(s string) bool {
-	return s != "" && textOK(s, maxName) && strings.TrimSpace(s) == s && !strings.ContainsFunc(s, escaped)
+	return s != "" && textOK(s, maxName) && strings.TrimSpace(s) == s && !strings.ContainsFunc(s, mustEscape)
 }
 
 func readRegistryEntry(v value) (RegistryEntry, error) {
@@ -71,7 +71,7 @@ func readRegistryEntry(v value) (RegistryEntry, error) {
 		return RegistryEntry{Hash: h}, err
 	}
 	var e RegistryEntry
-	err := fields(v, "the entry", func(p pair) (ok bool, err error) {
+	err := readFields(v, "the entry", func(p pair) (ok bool, err error) {
 		switch p.key {
 		case "hash":
 			e.Hash, err = readHash(p.val, p.key)
@@ -85,19 +85,19 @@ func readRegistryEntry(v value) (RegistryEntry, error) {
 		return true, err
 	})
 	if err == nil && e.Hash == "" {
-		err = malformed(v.line, "no hash")
+		err = newMalformedError(v.line, "no hash")
 	}
 	return e, err
 }
 
 func readVersions(v value) ([]RegistryVersion, error) {
 	if v.kind != sequence || len(v.items) > maxVersions {
-		return nil, malformed(v.line, "history is no list of at most %d versions", maxVersions)
+		return nil, newMalformedError(v.line, "history is no list of at most %d versions", maxVersions)
 	}
 	var out []RegistryVersion
 	for _, item := range v.items {
 		var rv RegistryVersion
-		err := fields(item, "history", func(p pair) (ok bool, err error) {
+		err := readFields(item, "history", func(p pair) (ok bool, err error) {
 			switch p.key {
 			case "hash":
 				rv.Hash, err = readHash(p.val, "history.hash")
@@ -112,7 +112,7 @@ func readVersions(v value) ([]RegistryVersion, error) {
 			return nil, err
 		}
 		if rv.Hash == "" {
-			return nil, malformed(item.line, "history: no hash")
+			return nil, newMalformedError(item.line, "history: no hash")
 		}
 		out = append(out, rv)
 	}
@@ -152,7 +152,7 @@ func (r *Registry) With(set map[string]*RegistryEntry) (*Registry, error) {
 		kept.History = slices.Clone(e.History)
 		out.lines = append(out.lines, registryLine{name, text, kept})
 	}
-	out.sort()
+	out.sortEntries()
 	return out, nil
 }
 
@@ -162,10 +162,10 @@ func writeRegistryEntry(name string, e *RegistryEntry) (string, error) {
 		return "", fmt.Errorf("%w: registry entry %.60q", ErrUnstorable, name)
 	}
 	if e.Timestamp == 0 && len(e.History) == 0 {
-		return word(name) + ": " + code(string(e.Hash)) + "\n", nil
+		return writeWord(name) + ": " + writeCode(string(e.Hash)) + "\n", nil
 	}
 	var b strings.Builder
-	b.WriteString(word(name) + ":\n  hash: " + code(string(e.Hash)) + "\n")
+	b.WriteString(writeWord(name) + ":\n  hash: " + writeCode(string(e.Hash)) + "\n")
 	if e.Timestamp != 0 {
 		b.WriteString("  timestamp: " + strconv.FormatInt(e.Timestamp, 10) + "\n")
 	}
@@ -173,7 +173,7 @@ func writeRegistryEntry(name string, e *RegistryEntry) (string, error) {
 		b.WriteString("  history:\n")
 	}
 	for _, v := range e.History {
-		b.WriteString("    - hash: " + code(string(v.Hash)) + "\n")
+		b.WriteString("    - hash: " + writeCode(string(v.Hash)) + "\n")
 		if v.Timestamp != 0 {
 			b.WriteString("      timestamp: " + strconv.FormatInt(v.Timestamp, 10) + "\n")
 		}

@@ -13,7 +13,7 @@ import (
 func (t *Threads) Map(edit func(ThreadID, Entry) Entry, text func(string) string) (*Threads, error) {
 	out := &Threads{head: text(t.head), lines: make([]threadLine, 0, len(t.lines))}
 	for _, l := range t.lines {
-		e := edit(l.id, l.entry.clone())
+		e := edit(l.id, l.entry.cloneEntry())
 		e.extra = text(l.entry.extra)
 		if reflect.DeepEqual(e, l.entry) && text(l.text) == l.text {
 			out.lines = append(out.lines, l)
@@ -25,7 +25,7 @@ func (t *Threads) Map(edit func(ThreadID, Entry) Entry, text func(string) string
 		}
 		out.lines = append(out.lines, line)
 	}
-	out.reindex()
+	out.indexThreads()
 	return out, nil
 }
 

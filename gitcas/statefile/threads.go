@@ -40,7 +40,7 @@ func ParseThreads(data []byte) (*Threads, error) {
 	for _, c := range chunks {
 		id, err := ParseThreadID(c.key)
 		if err != nil {
-			return nil, malformed(c.val.line, "%v", err)
+			return nil, newMalformedError(c.val.line, "%v", err)
 		}
 		e, err := readEntry(c.val)
 		if err != nil {
@@ -48,11 +48,11 @@ func ParseThreads(data []byte) (*Threads, error) {
 		}
 		t.lines = append(t.lines, threadLine{id, c.text, e})
 	}
-	t.reindex()
+	t.indexThreads()
 	return t, nil
 }
 
-func (t *Threads) reindex() {
+func (t *Threads) indexThreads() {
 	sort.SliceStable(t.lines, func(i, j int) bool { return t.lines[i].id < t.lines[j].id })
 	t.index = make(map[ThreadID]int, len(t.lines))
 	for i, l := range t.lines {
@@ -69,14 +69,14 @@ func (t *Threads) Get(id ThreadID) (Entry, bool) {
 	if !ok {
 		return Entry{}, false
 	}
-	return t.lines[i].entry.clone(), true
+	return t.lines[i].entry.cloneEntry(), true
 }
 
 // All returns every entry.
 func (t *Threads) All() map[ThreadID]Entry {
 	out := make(map[ThreadID]Entry, len(t.lines))
 	for _, l := range t.lines {
-		out[l.id] = l.entry.clone()
+		out[l.id] = l.entry.cloneEntry()
 	}
 	return out
 }
@@ -107,7 +107,7 @@ func (t *Threads) With(set map[ThreadID]*Entry, drop ...ThreadID) (*Threads, err
 		if !id.Valid() || e == nil {
 			return nil, fmt.Errorf("%w: thread %q: no id or no entry", ErrUnstorable, id)
 		}
-		entry := e.clone()
+		entry := e.cloneEntry()
 		if old, ok := t.Get(id); ok && entry.extra == "" {
 			entry.extra = old.extra
 		}
@@ -117,7 +117,7 @@ func (t *Threads) With(set map[ThreadID]*Entry, drop ...ThreadID) (*Threads, err
 		}
 		out.lines = append(out.lines, line)
 	}
-	out.reindex()
+	out.indexThreads()
 	return out, nil
 }
 
@@ -152,8 +152,8 @@ func (t *Threads) Encode() []byte {
 	return []byte(b.String())
 }
 
-// clone copies what the entry points to.
-func (e Entry) clone() Entry {
+// cloneEntry copies what the entry points to.
+func (e Entry) cloneEntry() Entry {
 	if e.Next != nil {
 		n := *e.Next
 		e.Next = &n

@@ -255,7 +255,7 @@ func TestBranchNames(t *testing.T) {
 func TestEntriesUnstorable(t *testing.T) {
 	long := func(n int) string { return strings.Repeat("x", n) }
 	change := func(f func(*Entry)) *Entry {
-		e := fullEntry.clone()
+		e := fullEntry.cloneEntry()
 		f(&e)
 		return &e
 	}
@@ -486,7 +486,7 @@ func flat(v value) string {
 		}
 		return s + "]"
 	}
-	if v.null() {
+	if v.isNull() {
 		return "null"
 	}
 	return fmt.Sprintf("%q/%t", v.text, v.str)

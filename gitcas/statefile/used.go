@@ -27,7 +27,7 @@ func (e Entry) Known() (Used, bool) { return e.Used, e.Head != "" && e.Used.Head
 
 func readUsed(v value) (Used, error) {
 	var u Used
-	err := fields(v, "used", func(p pair) (ok bool, err error) {
+	err := readFields(v, "used", func(p pair) (ok bool, err error) {
 		switch p.key {
 		case "head":
 			u.Head, err = readHash(p.val, "used.head")
@@ -54,7 +54,7 @@ func readUsed(v value) (Used, error) {
 func readAmount(v value, what string) (float64, error) {
 	n, err := strconv.ParseFloat(v.text, 64)
 	if err != nil || v.str || !amountOK(n) || strings.ContainsAny(v.text, "xX_") {
-		return 0, malformed(v.line, "%s: %.40q is no amount", what, v.text)
+		return 0, newMalformedError(v.line, "%s: %.40q is no amount", what, v.text)
 	}
 	return n, nil
 }
@@ -62,7 +62,7 @@ func readAmount(v value, what string) (float64, error) {
 // readTrue reads what is written only where it is so.
 func readTrue(v value, what string) (bool, error) {
 	if v.text != "true" || v.str {
-		return false, malformed(v.line, "%s: %.40q is not true", what, v.text)
+		return false, newMalformedError(v.line, "%s: %.40q is not true", what, v.text)
 	}
 	return true, nil
 }
@@ -72,7 +72,7 @@ func amountOK(n float64) bool { return n >= 0 && n <= maxAmount }
 // maxAmount is more than anyone has, in US dollars.
 const maxAmount = 1e15
 
-func (u Used) ok() bool {
+func (u Used) isValid() bool {
 	return u.Head == "" || u.Steps >= 0 && u.Steps <= math.MaxInt32 && u.Tokens >= 0 && u.DurationMs >= 0 && amountOK(u.CostUSD)
 }
 
@@ -83,7 +83,7 @@ func (e *Entry) writeUsed(b *strings.Builder, line func(indent, key, val string)
 		return
 	}
 	b.WriteString("  used:\n")
-	line("    ", "head", code(string(u.Head)))
+	line("    ", "head", writeCode(string(u.Head)))
 	line("    ", "steps", strconv.Itoa(u.Steps))
 	line("    ", "tokens", strconv.FormatInt(u.Tokens, 10))
 	line("    ", "durationMs", strconv.FormatInt(u.DurationMs, 10))

@@ -23,7 +23,7 @@ var (
 	ErrUnstorable = errors.New("not storable")
 )
 
-func malformed(line int, format string, args ...any) error {
+func newMalformedError(line int, format string, args ...any) error {
 	return fmt.Errorf("%w: line %d: %s", ErrMalformed, line, fmt.Sprintf(format, args...))
 }
 
@@ -51,8 +51,8 @@ type pair struct {
 	val value
 }
 
-// null reports whether the value is YAML's null.
-func (v value) null() bool {
+// isNull reports whether the value is YAML's null.
+func (v value) isNull() bool {
 	if v.kind != scalar || v.str {
 		return false
 	}
@@ -90,7 +90,7 @@ func parseChunks(data []byte, maxBytes int) (head string, chunks []chunk, err er
 	}
 	starts, lines := topLevelLines(text)
 	if len(starts) == 0 {
-		return "", nil, malformed(1, "no entry")
+		return "", nil, newMalformedError(1, "no entry")
 	}
 	head = text[:starts[0]]
 	chunks = make([]chunk, 0, len(starts))
@@ -105,7 +105,7 @@ func parseChunks(data []byte, maxBytes int) (head string, chunks []chunk, err er
 			return "", nil, err
 		}
 		if seen[c.key] {
-			return "", nil, malformed(lines[i], "%q is there twice", c.key)
+			return "", nil, newMalformedError(lines[i], "%q is there twice", c.key)
 		}
 		seen[c.key] = true
 		chunks = append(chunks, c)
@@ -165,7 +165,7 @@ func parseChunk(text string, line int) (chunk, error) {
 		}
 	}
 	if len(v.pairs) != 1 {
-		return chunk{}, malformed(line, "not one key with its value")
+		return chunk{}, newMalformedError(line, "not one key with its value")
 	}
 	if !strings.HasSuffix(text, "\n") {
 		text += "\n"
@@ -179,26 +179,26 @@ func parseYAML(text string, line int) (value, error) {
 	var doc yaml.Node
 	dec := yaml.NewDecoder(strings.NewReader(text))
 	if err := dec.Decode(&doc); err != nil {
-		return value{}, malformed(line, "%v (lines counted from here)", err)
+		return value{}, newMalformedError(line, "%v (lines counted from here)", err)
 	}
 	if doc.Kind != yaml.DocumentNode || len(doc.Content) != 1 {
-		return value{}, malformed(line, "not one document")
+		return value{}, newMalformedError(line, "not one document")
 	}
-	return convert(doc.Content[0], line-1, 0)
+	return convertNode(doc.Content[0], line-1, 0)
 }
 
 // maxYAMLDepth bounds how deep values nest.
 const maxYAMLDepth = 32
 
-func convert(n *yaml.Node, base, depth int) (value, error) {
+func convertNode(n *yaml.Node, base, depth int) (value, error) {
 	line := base + n.Line
 	switch {
 	case depth > maxYAMLDepth:
-		return value{}, malformed(line, "nested deeper than %d", maxYAMLDepth)
+		return value{}, newMalformedError(line, "nested deeper than %d", maxYAMLDepth)
 	case n.Anchor != "" || n.Kind == yaml.AliasNode:
-		return value{}, malformed(line, "anchors and aliases are not allowed")
+		return value{}, newMalformedError(line, "anchors and aliases are not allowed")
 	case n.Style&yaml.TaggedStyle != 0:
-		return value{}, malformed(line, "the tag %s is not allowed", n.Tag)
+		return value{}, newMalformedError(line, "the tag %s is not allowed", n.Tag)
 	}
 	v := value{line: line}
 	switch n.Kind {
@@ -211,13 +211,13 @@ func convert(n *yaml.Node, base, depth int) (value, error) {
 		for i := 0; i+1 < len(n.Content); i += 2 {
 			k := n.Content[i]
 			if k.Kind != yaml.ScalarNode || k.Anchor != "" || k.Style&yaml.TaggedStyle != 0 || k.Tag == "!!merge" {
-				return value{}, malformed(base+k.Line, "a key that is no plain text")
+				return value{}, newMalformedError(base+k.Line, "a key that is no plain text")
 			}
 			if seen[k.Value] {
-				return value{}, malformed(base+k.Line, "%q is there twice", k.Value)
+				return value{}, newMalformedError(base+k.Line, "%q is there twice", k.Value)
 			}
 			seen[k.Value] = true
-			item, err := convert(n.Content[i+1], base, depth+1)
+			item, err := convertNode(n.Content[i+1], base, depth+1)
 			if err != nil {
 				return value{}, err
 			}
@@ -226,14 +226,14 @@ func convert(n *yaml.Node, base, depth int) (value, error) {
 	case yaml.SequenceNode:
 		v.kind = sequence
 		for _, c := range n.Content {
-			item, err := convert(c, base, depth+1)
+			item, err := convertNode(c, base, depth+1)
 			if err != nil {
 				return value{}, err
 			}
 			v.items = append(v.items, item)
 		}
 	default:
-		return value{}, malformed(line, "unexpected YAML")
+		return value{}, newMalformedError(line, "unexpected YAML")
 	}
 	return v, nil
 }

@@ -77,7 +77,7 @@ func ParseVersion(data []byte) (Version, error) {
 		}
 		key, val, ok := strings.Cut(line, ":")
 		if _, twice := keys[key]; !ok || twice {
-			return Version{}, malformed(n, "not one more «key: value»")
+			return Version{}, newMalformedError(n, "not one more «key: value»")
 		}
 		keys[key] = strings.TrimSpace(val)
 	}

@@ -94,16 +94,16 @@ func Plan(ctx context.Context, store *gitcas.Store, o Options, more ...gitcas.Th
 		return Result{}, err
 	}
 	j := &judge{store: store, v: v, o: o, now: v.Time(), refs: l.Refs}
-	if err := j.threads(ctx, more); err != nil {
+	if err := j.readThreads(ctx, more); err != nil {
 		return Result{}, err
 	}
-	if err := j.dates(ctx); err != nil {
+	if err := j.readDates(ctx); err != nil {
 		return Result{}, err
 	}
 	out := Result{Threads: j.known, Store: v.StoreID(), Now: j.now, MostRefs: store.MostRefs(v)}
 	for _, name := range slices.Sorted(maps.Keys(l.Refs)) {
 		if name != gitcas.StoreRef {
-			out.Refs = append(out.Refs, j.ref(name))
+			out.Refs = append(out.Refs, j.judgeRef(name))
 		}
 	}
 	return out, nil
@@ -131,8 +131,8 @@ func threadOf(name string) gitcas.ThreadID {
 	return ""
 }
 
-// threads looks up what became of the threads that refs are for.
-func (j *judge) threads(ctx context.Context, more []gitcas.ThreadID) error {
+// readThreads looks up what became of the threads that refs are for.
+func (j *judge) readThreads(ctx context.Context, more []gitcas.ThreadID) error {
 	j.known = map[gitcas.ThreadID]Thread{}
 	open := map[gitcas.ThreadID]bool{}
 	add := func(id gitcas.ThreadID) {
@@ -165,8 +165,8 @@ func (j *judge) threads(ctx context.Context, more []gitcas.ThreadID) error {
 // datesAtOnce bounds one request.
 const datesAtOnce = 500
 
-// dates reads when attempts were made.
-func (j *judge) dates(ctx context.Context) error {
+// readDates reads when attempts were made.
+func (j *judge) readDates(ctx context.Context) error {
 	j.made = map[wire.ID]time.Time{}
 	var ids []wire.ID
 	for name, id := range j.refs {
@@ -194,24 +194,24 @@ func (j *judge) dates(ctx context.Context) error {
 	return nil
 }
 
-func (j *judge) ref(name string) Ref {
+func (j *judge) judgeRef(name string) Ref {
 	r := Ref{Name: name, ID: j.refs[name], Thread: threadOf(name)}
 	switch {
 	case strings.HasPrefix(name, claims):
-		r.Delete, r.Why = j.claim(r)
+		r.Delete, r.Why = j.judgeClaim(r)
 	case strings.HasPrefix(name, attempts):
-		r.Delete, r.Why = j.attempt(r)
+		r.Delete, r.Why = j.judgeAttempt(r)
 	case strings.HasPrefix(name, Staging):
-		r.Delete, r.Why = j.staging(name)
+		r.Delete, r.Why = j.judgeStaging(name)
 	default:
 		r.Why = "not a kind of ref that this uwf knows"
 	}
 	return r
 }
 
-// claim: one that counts is nobody's but its job's. A dead one on the head of a
+// judgeClaim: one that counts is nobody's but its job's. A dead one on the head of a
 // live thread is counted as a failed attempt by the next step.
-func (j *judge) claim(r Ref) (bool, string) {
+func (j *judge) judgeClaim(r Ref) (bool, string) {
 	held, ok := j.v.Claim(r.Thread)
 	if !ok || held.ID != r.ID {
 		return false, "it changed while it was looked at"
@@ -226,18 +226,18 @@ func (j *judge) claim(r Ref) (bool, string) {
 	case alive:
 		return true, "its job died, and the thread has moved on"
 	}
-	return true, "its job died, and its thread is " + j.over(r.Thread)
+	return true, "its job died, and its thread is " + j.describeEnd(r.Thread)
 }
 
-func (j *judge) over(id gitcas.ThreadID) string {
+func (j *judge) describeEnd(id gitcas.ThreadID) string {
 	if j.known[id].State == Over {
 		return "over"
 	}
 	return "not known to this store"
 }
 
-// attempt: of a thread that is alive it stays while it is linked, or may still be.
-func (j *judge) attempt(r Ref) (bool, string) {
+// judgeAttempt: of a thread that is alive it stays while it is linked, or may still be.
+func (j *judge) judgeAttempt(r Ref) (bool, string) {
 	made, dated := j.made[r.ID]
 	if !dated {
 		return false, "when it was made could not be read"
@@ -258,16 +258,16 @@ func (j *judge) attempt(r Ref) (bool, string) {
 		since = t.Since
 	}
 	if age := j.now.Sub(since); age < j.o.OlderThan {
-		return false, fmt.Sprintf("it is needed by nobody, but younger than %s", short(j.o.OlderThan))
+		return false, fmt.Sprintf("it is needed by nobody, but younger than %s", formatAge(j.o.OlderThan))
 	}
 	if alive {
 		return true, "its thread has moved on, and nothing links it"
 	}
-	return true, "its thread is " + j.over(r.Thread)
+	return true, "its thread is " + j.describeEnd(r.Thread)
 }
 
-// staging: the name says when its rewrite began.
-func (j *judge) staging(name string) (bool, string) {
+// judgeStaging: the name says when its rewrite began.
+func (j *judge) judgeStaging(name string) (bool, string) {
 	text, _, _ := strings.Cut(strings.TrimPrefix(name, Staging), "-")
 	sec, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
@@ -279,8 +279,8 @@ func (j *judge) staging(name string) (bool, string) {
 	return true, "a purge that was interrupted left it"
 }
 
-// short writes a duration as people do: in days where it is whole days.
-func short(d time.Duration) string {
+// formatAge writes a duration as people do: in days where it is whole days.
+func formatAge(d time.Duration) string {
 	const aDay = 24 * time.Hour
 	if d >= aDay && d%aDay == 0 {
 		return fmt.Sprintf("%d days", d/aDay)
@@ -311,7 +311,7 @@ func Delete(ctx context.Context, remote wire.Remote, refs []Ref, most int) ([]Re
 			continue
 		}
 		todo = todo[len(chunk):]
-		if err = settle(out, chunk, err); err != nil {
+		if err = noteStayed(out, chunk, err); err != nil {
 			return out, err
 		}
 	}
@@ -319,8 +319,8 @@ func Delete(ctx context.Context, remote wire.Remote, refs []Ref, most int) ([]Re
 	return out, nil
 }
 
-// settle notes which refs of a push stayed.
-func settle(refs []Ref, chunk []int, err error) error {
+// noteStayed notes which refs of a push stayed.
+func noteStayed(refs []Ref, chunk []int, err error) error {
 	var part *wire.PartialError
 	var one *wire.Error
 	switch {
@@ -329,20 +329,20 @@ func settle(refs []Ref, chunk []int, err error) error {
 	case errors.As(err, &part):
 		for _, i := range chunk {
 			if e := part.Refused[refs[i].Name]; e != nil {
-				refs[i].Delete, refs[i].Why = false, kept(e)
+				refs[i].Delete, refs[i].Why = false, describeKept(e)
 			}
 		}
 		return nil
 	case errors.As(err, &one) && errors.Is(one, wire.ErrLostRace):
 		for _, i := range chunk {
-			refs[i].Delete, refs[i].Why = false, kept(one)
+			refs[i].Delete, refs[i].Why = false, describeKept(one)
 		}
 		return nil
 	}
 	return fmt.Errorf("delete refs: %w", err)
 }
 
-func kept(e *wire.Error) string {
+func describeKept(e *wire.Error) string {
 	if errors.Is(e, wire.ErrLostRace) {
 		return "it changed meanwhile"
 	}

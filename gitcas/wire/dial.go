@@ -108,6 +108,6 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-func (l Limits) pack() pack.Limits {
+func (l Limits) packLimits() pack.Limits {
 	return pack.Limits{Object: l.Object, Total: l.Total, Count: l.Count}
 }

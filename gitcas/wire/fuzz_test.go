@@ -100,7 +100,7 @@ func FuzzReport(f *testing.F) {
 		if len(res.applied)+len(res.refused) != 1 {
 			t.Errorf("one update, %d taken, %d refused", len(res.applied), len(res.refused))
 		}
-		checkKind(t, res.err("x"))
+		checkKind(t, res.asError("x"))
 		// It can't have been taken without a word of it.
 		if len(res.applied) == 1 && !bytes.Contains(b, []byte("ok")) {
 			t.Error("taken without an ok")

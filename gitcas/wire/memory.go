@@ -92,7 +92,7 @@ func (m *Memory) Refs() map[string]ID {
 func (m *Memory) SetRef(name string, id ID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.set(name, id)
+	m.setRef(name, id)
 }
 
 // SetHead makes HEAD point to a branch, given by its full name.
@@ -109,7 +109,7 @@ func (m *Memory) AddObjects(objs ...Object) {
 	m.objects.Add(objs...)
 }
 
-func (m *Memory) set(name string, id ID) {
+func (m *Memory) setRef(name string, id ID) {
 	if id.IsZero() {
 		delete(m.refs, name)
 		return
@@ -117,7 +117,7 @@ func (m *Memory) set(name string, id ID) {
 	m.refs[name] = id
 }
 
-func (m *Memory) fail(op, ref string, kind error, detail string) *Error {
+func (m *Memory) newError(op, ref string, kind error, detail string) *Error {
 	return &Error{Op: op, URL: m.URL(), Ref: ref, Kind: kind, Detail: detail}
 }
 
@@ -164,16 +164,16 @@ func (m *Memory) Push(ctx context.Context, req PushRequest) (time.Time, error) {
 		return time.Time{}, m.failWith(opPush, err)
 	}
 	if req.Atomic && !m.o.Atomic {
-		return time.Time{}, m.fail(opPush, "", ErrNotAtomic, "")
+		return time.Time{}, m.newError(opPush, "", ErrNotAtomic, "")
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := m.o.Now()
-	added, err := m.unpack(req.Objects)
+	added, err := m.storeObjects(req.Objects)
 	if err != nil {
 		return now, m.failWith(opPush, err)
 	}
-	res := m.update(req)
+	res := m.applyUpdates(req)
 	if len(res.applied) == 0 {
 		// Like a server's quarantine: nothing of a refused push stays.
 		for _, id := range added {
@@ -182,12 +182,12 @@ func (m *Memory) Push(ctx context.Context, req PushRequest) (time.Time, error) {
 			delete(m.whole, id)
 		}
 	}
-	return now, res.err(m.URL())
+	return now, res.asError(m.URL())
 }
 
-// unpack stores the objects of a push and returns the ids of the new ones. On
+// storeObjects stores the objects of a push and returns the ids of the new ones. On
 // error nothing is left behind.
-func (m *Memory) unpack(objs []PackObject) (added []ID, err error) {
+func (m *Memory) storeObjects(objs []PackObject) (added []ID, err error) {
 	defer func() {
 		if err != nil {
 			for _, id := range added {
@@ -217,72 +217,72 @@ func (m *Memory) unpack(objs []PackObject) (added []ID, err error) {
 	return added, nil
 }
 
-// update applies a push's updates and says what became of each.
-func (m *Memory) update(req PushRequest) *pushResult {
+// applyUpdates applies a push's updates and says what became of each.
+func (m *Memory) applyUpdates(req PushRequest) *pushResult {
 	res := newPushResult(req)
 	if m.o.MostRefs > 0 && len(req.Updates) > m.o.MostRefs {
 		for _, u := range req.Updates {
-			e := m.fail(opPush, u.Name, ErrTooManyRefs, fmt.Sprintf("Pushes can not update more than %d branches or tags.", m.o.MostRefs))
+			e := m.newError(opPush, u.Name, ErrTooManyRefs, fmt.Sprintf("Pushes can not update more than %d branches or tags.", m.o.MostRefs))
 			e.MostRefs = m.o.MostRefs
-			res.refuse(u.Name, e)
+			res.noteRefused(u.Name, e)
 		}
 		return res
 	}
 	for _, u := range req.Updates {
-		if err := m.judge(u, req); err != nil {
-			res.refuse(u.Name, err)
+		if err := m.judgeUpdate(u, req); err != nil {
+			res.noteRefused(u.Name, err)
 			continue
 		}
 		if !req.Atomic {
-			m.set(u.Name, u.New)
-			res.apply(u.Name)
+			m.setRef(u.Name, u.New)
+			res.noteApplied(u.Name)
 		}
 	}
 	if req.Atomic && len(res.refused) == 0 {
 		for _, u := range req.Updates {
-			m.set(u.Name, u.New)
-			res.apply(u.Name)
+			m.setRef(u.Name, u.New)
+			res.noteApplied(u.Name)
 		}
 	}
 	return res
 }
 
-// judge says why one update is refused, or nil.
-func (m *Memory) judge(u RefUpdate, req PushRequest) *Error {
+// judgeUpdate says why one update is refused, or nil.
+func (m *Memory) judgeUpdate(u RefUpdate, req PushRequest) *Error {
 	if !u.New.IsZero() {
-		if err := m.connected(u.New); err != nil {
-			return m.fail(opPush, u.Name, ErrNotFound, "missing necessary objects: "+err.Error())
+		if err := m.checkConnected(u.New); err != nil {
+			return m.newError(opPush, u.Name, ErrNotFound, "missing necessary objects: "+err.Error())
 		}
 		if strings.HasPrefix(u.Name, "refs/heads/") && m.objects[u.New].Type != plumbing.CommitObject {
-			return m.fail(opPush, u.Name, ErrInvalid, "a branch can only point to a commit")
+			return m.newError(opPush, u.Name, ErrInvalid, "a branch can only point to a commit")
 		}
 	}
 	if now := m.refs[u.Name]; now != u.Old {
-		return m.fail(opPush, u.Name, ErrLostRace, fmt.Sprintf("expected %s, is %s", idText(u.Old), idText(now)))
+		return m.newError(opPush, u.Name, ErrLostRace, fmt.Sprintf("expected %s, is %s", idText(u.Old), idText(now)))
 	}
 	if u.New.IsZero() && u.Name == m.head {
-		return m.fail(opPush, u.Name, ErrProtected, "deletion of the current branch prohibited")
+		return m.newError(opPush, u.Name, ErrProtected, "deletion of the current branch prohibited")
 	}
 	if u.Old.IsZero() {
 		if other := m.nameConflict(u.Name, req.Updates); other != "" {
-			return m.fail(opPush, u.Name, ErrInvalid, fmt.Sprintf("'%s' exists; cannot create '%s'", other, u.Name))
+			return m.newError(opPush, u.Name, ErrInvalid, fmt.Sprintf("'%s' exists; cannot create '%s'", other, u.Name))
 		}
 	}
 	if m.o.Refuse == nil {
 		return nil
 	}
-	return m.refusal(u, m.o.Refuse(u))
+	return m.refuseUpdate(u, m.o.Refuse(u))
 }
 
-func (m *Memory) refusal(u RefUpdate, err error) *Error {
+func (m *Memory) refuseUpdate(u RefUpdate, err error) *Error {
 	if err == nil {
 		return nil
 	}
 	var e *Error
 	if errors.As(err, &e) {
-		return m.fail(opPush, u.Name, e.Kind, e.Detail)
+		return m.newError(opPush, u.Name, e.Kind, e.Detail)
 	}
-	return m.fail(opPush, u.Name, ErrProtected, err.Error())
+	return m.newError(opPush, u.Name, ErrProtected, err.Error())
 }
 
 // nameConflict finds a ref that is a folder of name or the other way round:
@@ -304,9 +304,9 @@ func (m *Memory) nameConflict(name string, updates []RefUpdate) string {
 	return ""
 }
 
-// connected checks that everything id reaches is there. What was found whole
+// checkConnected checks that everything id reaches is there. What was found whole
 // once stays so, because objects are never removed from a remote's history.
-func (m *Memory) connected(id ID) error {
+func (m *Memory) checkConnected(id ID) error {
 	seen := map[ID]bool{}
 	todo := []link{{id: id, typ: plumbing.AnyObject}}
 	for len(todo) > 0 {

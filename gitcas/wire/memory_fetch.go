@@ -24,20 +24,20 @@ func (m *Memory) Fetch(ctx context.Context, req FetchRequest) (Objects, error) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	objs, err := fetchAll(req, func(req FetchRequest) (Objects, error) { return m.collect(req, f) })
+	objs, err := fetchAll(req, func(req FetchRequest) (Objects, error) { return m.collectObjects(req, f) })
 	if err != nil {
 		return nil, m.failWith(opFetch, err)
 	}
 	return objs, nil
 }
 
-func (m *Memory) collect(req FetchRequest, f filter) (Objects, error) {
+func (m *Memory) collectObjects(req FetchRequest, f filter) (Objects, error) {
 	c := collector{m: m, f: f, out: make(Objects), inside: make(map[ID]bool), seen: make(map[ID]bool), depth: make(map[ID]int), alone: len(req.Wants) == 1}
 	var err error
-	if c.skip, err = m.closure(req.Haves); err != nil {
+	if c.skip, err = m.reachableFrom(req.Haves); err != nil {
 		return nil, err
 	}
-	if err := c.run(req); err != nil {
+	if err := c.collectAll(req); err != nil {
 		return nil, err
 	}
 	return c.out, nil
@@ -61,10 +61,10 @@ type collector struct {
 	alone bool
 }
 
-func (c *collector) run(req FetchRequest) error {
+func (c *collector) collectAll(req FetchRequest) error {
 	var trees, level []ID
 	for _, id := range req.Wants {
-		o, err := c.want(id)
+		o, err := c.findWanted(id)
 		if err != nil {
 			return err
 		}
@@ -76,22 +76,22 @@ func (c *collector) run(req FetchRequest) error {
 	}
 	commits := map[ID]bool{}
 	for n := 0; len(level) > 0 && (req.Depth == 0 || n < req.Depth); n++ {
-		next, roots, err := c.generation(level, commits)
+		next, roots, err := c.sendGeneration(level, commits)
 		if err != nil {
 			return err
 		}
 		level, trees = next, append(trees, roots...)
 	}
 	for _, id := range trees {
-		if err := c.walk(id, 0); err != nil {
+		if err := c.sendTree(id, 0); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// want finds a wanted object; tags are sent and followed.
-func (c *collector) want(id ID) (Object, error) {
+// findWanted finds a wanted object; tags are sent and followed.
+func (c *collector) findWanted(id ID) (Object, error) {
 	for {
 		o, ok := c.m.objects[id]
 		if !ok {
@@ -109,8 +109,8 @@ func (c *collector) want(id ID) (Object, error) {
 	}
 }
 
-// generation sends commits and returns their parents and their root trees.
-func (c *collector) generation(level []ID, done map[ID]bool) (parents, roots []ID, err error) {
+// sendGeneration sends commits and returns their parents and their root trees.
+func (c *collector) sendGeneration(level []ID, done map[ID]bool) (parents, roots []ID, err error) {
 	for _, id := range level {
 		if done[id] || c.skip[id] {
 			continue
@@ -137,8 +137,8 @@ func (c *collector) generation(level []ID, done map[ID]bool) (parents, roots []I
 	return parents, roots, nil
 }
 
-// walk sends a tree or blob met at that depth, and what is in it.
-func (c *collector) walk(id ID, depth int) error {
+// sendTree sends a tree or blob met at that depth, and what is in it.
+func (c *collector) sendTree(id ID, depth int) error {
 	if c.skip[id] || c.seen[id] {
 		return nil
 	}
@@ -180,15 +180,15 @@ func (c *collector) walk(id ID, depth int) error {
 			c.seen[l.id] = true
 			continue
 		}
-		if err := c.walk(l.id, depth); err != nil {
+		if err := c.sendTree(l.id, depth); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// closure is everything that the given commits reach, as far as it is there.
-func (m *Memory) closure(ids []ID) (map[ID]bool, error) {
+// reachableFrom is everything that the given commits reach, as far as it is there.
+func (m *Memory) reachableFrom(ids []ID) (map[ID]bool, error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}

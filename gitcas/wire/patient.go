@@ -20,8 +20,8 @@ type patient struct {
 // A push is made once: whether it was taken has to be looked up before it is made again.
 func Patient(r Remote, p outage.Policy) Remote { return &patient{r, p} }
 
-// persist makes a request until it is answered, or nothing is waited for any more.
-func persist[T any](ctx context.Context, p outage.Policy, request func() (T, error)) (T, error) {
+// retryUntilAnswered makes a request until it is answered, or nothing is waited for any more.
+func retryUntilAnswered[T any](ctx context.Context, p outage.Policy, request func() (T, error)) (T, error) {
 	o := p.Begin()
 	for {
 		got, err := request()
@@ -37,17 +37,17 @@ func persist[T any](ctx context.Context, p outage.Policy, request func() (T, err
 
 // List returns refs, see Remote.
 func (p *patient) List(ctx context.Context, prefixes ...string) (Listing, error) {
-	return persist(ctx, p.policy, func() (Listing, error) { return p.Remote.List(ctx, prefixes...) })
+	return retryUntilAnswered(ctx, p.policy, func() (Listing, error) { return p.Remote.List(ctx, prefixes...) })
 }
 
 // Fetch returns objects, see Remote.
 func (p *patient) Fetch(ctx context.Context, req FetchRequest) (Objects, error) {
-	return persist(ctx, p.policy, func() (Objects, error) { return p.Remote.Fetch(ctx, req) })
+	return retryUntilAnswered(ctx, p.policy, func() (Objects, error) { return p.Remote.Fetch(ctx, req) })
 }
 
 // Atomic reports whether the remote offers atomic pushes, see Remote.
 func (p *patient) Atomic(ctx context.Context) (bool, error) {
-	return persist(ctx, p.policy, func() (bool, error) { return p.Remote.Atomic(ctx) })
+	return retryUntilAnswered(ctx, p.policy, func() (bool, error) { return p.Remote.Atomic(ctx) })
 }
 
 // ErrUnsure: a push was not answered, and whether it was taken can't be told. It must not

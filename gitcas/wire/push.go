@@ -65,7 +65,7 @@ func parseReport(r io.Reader, req PushRequest, url string) (*pushResult, error) 
 		detail, kind := fault.TranslateRefusal(ref, reason, text)
 		e := &Error{Op: opPush, URL: url, Ref: ref, Kind: kind, Detail: detail}
 		_, e.MostRefs, _ = fault.TooManyRefs(detail)
-		res.refuse(ref, e)
+		res.noteRefused(ref, e)
 	}
 	if unpack != "ok" {
 		for _, name := range res.order {
@@ -80,12 +80,12 @@ func parseReport(r io.Reader, req PushRequest, url string) (*pushResult, error) 
 		if verb == "option" {
 			continue
 		}
-		if (verb != "ok" && verb != "ng") || said[name] || !res.has(name) {
+		if (verb != "ok" && verb != "ng") || said[name] || !res.hasResult(name) {
 			return nil, fmt.Errorf("%w: %q in the report", ErrUnreadable, fault.OneLine(line))
 		}
 		said[name] = true
 		if verb == "ok" {
-			res.apply(name)
+			res.noteApplied(name)
 			continue
 		}
 		fail(name, reason)

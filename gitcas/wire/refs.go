@@ -47,7 +47,7 @@ func parseLsRefs(r io.Reader, limit int64, prefixes []string) (Listing, error) {
 			return Listing{}, err
 		}
 		if name == "HEAD" {
-			l.Head = symref(attrs, prefixes)
+			l.Head = parseSymref(attrs, prefixes)
 			continue
 		}
 		if hasPrefix(name, prefixes) {
@@ -67,8 +67,8 @@ func refLine(line string) (id ID, name, attrs string, err error) {
 	return id, name, attrs, nil
 }
 
-// symref finds where HEAD points to among a line's attributes, if it was asked.
-func symref(attrs string, prefixes []string) string {
+// parseSymref finds where HEAD points to among a line's attributes, if it was asked.
+func parseSymref(attrs string, prefixes []string) string {
 	if !hasPrefix("HEAD", prefixes) {
 		return ""
 	}
@@ -110,13 +110,13 @@ func parseAdvertisement(r io.Reader, limit int64, prefixes []string) (advertisem
 		case line == "version 1":
 			continue
 		}
-		if err := ad.add(line, prefixes); err != nil {
+		if err := ad.addLine(line, prefixes); err != nil {
 			return advertisement{}, err
 		}
 	}
 }
 
-func (ad *advertisement) add(line string, prefixes []string) error {
+func (ad *advertisement) addLine(line string, prefixes []string) error {
 	line, caps, first := strings.Cut(line, "\x00")
 	if first || ad.caps == nil {
 		ad.caps = make(map[string]bool)

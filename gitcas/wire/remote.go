@@ -41,18 +41,18 @@ func (r *remote) Close() error { return r.t.Close() }
 
 // List returns the refs below the prefixes.
 func (r *remote) List(ctx context.Context, prefixes ...string) (Listing, error) {
-	l, err := r.list(ctx, prefixes)
+	l, err := r.listRefs(ctx, prefixes)
 	if err != nil {
-		return Listing{}, r.fail(ctx, opList, err)
+		return Listing{}, r.newError(ctx, opList, err)
 	}
-	r.saw(l)
+	r.noteListing(l)
 	return l, nil
 }
 
 // maxSeen bounds how many ids are remembered; the rest is asked for again.
 const maxSeen = 50_000
 
-func (r *remote) saw(l Listing) {
+func (r *remote) noteListing(l Listing) {
 	r.seenMu.Lock()
 	defer r.seenMu.Unlock()
 	if r.seen == nil {
@@ -83,11 +83,11 @@ func (r *remote) staleDeletes(ctx context.Context, req PushRequest) (map[string]
 	if len(ask) == 0 {
 		return nil, nil
 	}
-	l, err := r.list(ctx, ask)
+	l, err := r.listRefs(ctx, ask)
 	if err != nil {
 		return nil, err
 	}
-	r.saw(l)
+	r.noteListing(l)
 	stale := make(map[string]*Error)
 	for _, u := range req.Updates {
 		if u.New.IsZero() && slices.Contains(ask, u.Name) && l.Refs[u.Name] != u.Old {
@@ -100,7 +100,7 @@ func (r *remote) staleDeletes(ctx context.Context, req PushRequest) (map[string]
 	return stale, nil
 }
 
-func (r *remote) list(ctx context.Context, prefixes []string) (Listing, error) {
+func (r *remote) listRefs(ctx context.Context, prefixes []string) (Listing, error) {
 	if err := checkPrefixes(prefixes); err != nil {
 		return Listing{}, err
 	}
@@ -158,16 +158,16 @@ func refusedIfSilent(err error) error {
 func (r *remote) Fetch(ctx context.Context, req FetchRequest) (Objects, error) {
 	_, err := checkFetch(req)
 	if err != nil {
-		return nil, r.fail(ctx, opFetch, err)
+		return nil, r.newError(ctx, opFetch, err)
 	}
-	objs, err := fetchAll(req, func(req FetchRequest) (Objects, error) { return r.fetch(ctx, req) })
+	objs, err := fetchAll(req, func(req FetchRequest) (Objects, error) { return r.fetchObjects(ctx, req) })
 	if err != nil {
-		return nil, r.fail(ctx, opFetch, err)
+		return nil, r.newError(ctx, opFetch, err)
 	}
 	return objs, nil
 }
 
-func (r *remote) fetch(ctx context.Context, req FetchRequest) (Objects, error) {
+func (r *remote) fetchObjects(ctx context.Context, req FetchRequest) (Objects, error) {
 	if !r.noV2.Load() {
 		filter := req.Filter != "" && !r.noFilter.Load()
 		objs, err := r.exchangeFetch(ctx, transport.Call{Service: transport.UploadPack, V2: true, Body: fetchRequest(req, filter)}, req)
@@ -202,10 +202,10 @@ func (r *remote) exchangeFetch(ctx context.Context, c transport.Call, req FetchR
 	}
 	var objs Objects
 	if c.V2 {
-		objs, err = parseFetch(a, r.o.Limits.pack())
+		objs, err = parseFetch(a, r.o.Limits.packLimits())
 		err = refusedIfSilent(err)
 	} else {
-		objs, err = parseFetchV0(a, r.o.Limits.pack(), req.Depth > 0)
+		objs, err = parseFetchV0(a, r.o.Limits.packLimits(), req.Depth > 0)
 	}
 	if err = a.Finish(err); err != nil {
 		return nil, err
@@ -215,7 +215,7 @@ func (r *remote) exchangeFetch(ctx context.Context, c transport.Call, req FetchR
 
 // Push updates refs with the objects they need.
 func (r *remote) Push(ctx context.Context, req PushRequest) (time.Time, error) {
-	at, err := r.push(ctx, req)
+	at, err := r.pushRefs(ctx, req)
 	if err == nil {
 		return at, nil
 	}
@@ -223,10 +223,10 @@ func (r *remote) Push(ctx context.Context, req PushRequest) (time.Time, error) {
 	if errors.As(err, &part) {
 		return at, part
 	}
-	return at, r.fail(ctx, opPush, err)
+	return at, r.newError(ctx, opPush, err)
 }
 
-func (r *remote) push(ctx context.Context, req PushRequest) (time.Time, error) {
+func (r *remote) pushRefs(ctx context.Context, req PushRequest) (time.Time, error) {
 	if err := checkPush(req); err != nil {
 		return time.Time{}, err
 	}
@@ -240,7 +240,7 @@ func (r *remote) push(ctx context.Context, req PushRequest) (time.Time, error) {
 	if len(stale) > 0 {
 		return r.pushWithout(ctx, req, stale)
 	}
-	return r.send(ctx, req)
+	return r.sendPush(ctx, req)
 }
 
 // pushWithout pushes what is not stale, if the push may be taken apart.
@@ -250,14 +250,14 @@ func (r *remote) pushWithout(ctx context.Context, req PushRequest, stale map[str
 	rest := req
 	rest.Updates = slices.DeleteFunc(slices.Clone(req.Updates), func(u RefUpdate) bool { return stale[u.Name] != nil })
 	if req.Atomic || len(rest.Updates) == 0 {
-		return time.Time{}, res.err(r.URL())
+		return time.Time{}, res.asError(r.URL())
 	}
-	at, err := r.send(ctx, rest)
+	at, err := r.sendPush(ctx, rest)
 	var part *PartialError
 	switch {
 	case err == nil:
 		for _, u := range rest.Updates {
-			res.apply(u.Name)
+			res.noteApplied(u.Name)
 		}
 	case errors.As(err, &part):
 		res.applied = part.Applied
@@ -265,11 +265,11 @@ func (r *remote) pushWithout(ctx context.Context, req PushRequest, stale map[str
 	default:
 		return at, err
 	}
-	return at, res.err(r.URL())
+	return at, res.asError(r.URL())
 }
 
-// send carries a push to the server.
-func (r *remote) send(ctx context.Context, req PushRequest) (time.Time, error) {
+// sendPush carries a push to the server.
+func (r *remote) sendPush(ctx context.Context, req PushRequest) (time.Time, error) {
 	body, err := pushRequest(req)
 	if err != nil {
 		return time.Time{}, err
@@ -280,7 +280,7 @@ func (r *remote) send(ctx context.Context, req PushRequest) (time.Time, error) {
 			return at, err
 		}
 	}
-	ok, err := r.atomic(ctx)
+	ok, err := r.canPushAtomically(ctx)
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -310,8 +310,8 @@ func (r *remote) exchangePush(ctx context.Context, body []byte, req PushRequest)
 		}
 		return a.At, err
 	}
-	r.took(res, req)
-	err = res.err(r.URL())
+	r.noteTaken(res, req)
+	err = res.asError(r.URL())
 	var part *PartialError
 	if req.Atomic && errors.As(err, &part) {
 		// It took the push apart although it was asked not to.
@@ -320,15 +320,15 @@ func (r *remote) exchangePush(ctx context.Context, body []byte, req PushRequest)
 	return a.At, err
 }
 
-// took remembers the values that the server has taken.
-func (r *remote) took(res *pushResult, req PushRequest) {
+// noteTaken remembers the values that the server has taken.
+func (r *remote) noteTaken(res *pushResult, req PushRequest) {
 	l := Listing{Refs: make(map[string]ID)}
 	for _, u := range req.Updates {
 		if !u.New.IsZero() && slices.Contains(res.applied, u.Name) {
 			l.Refs[u.Name] = u.New
 		}
 	}
-	r.saw(l)
+	r.noteListing(l)
 }
 
 // What is known of a remote's atomicity.
@@ -339,14 +339,14 @@ const (
 
 // Atomic reports whether the remote offers atomic pushes.
 func (r *remote) Atomic(ctx context.Context) (bool, error) {
-	ok, err := r.atomic(ctx)
+	ok, err := r.canPushAtomically(ctx)
 	if err != nil {
-		return false, r.fail(ctx, opList, err)
+		return false, r.newError(ctx, opList, err)
 	}
 	return ok, nil
 }
 
-func (r *remote) atomic(ctx context.Context) (bool, error) {
+func (r *remote) canPushAtomically(ctx context.Context) (bool, error) {
 	if known := r.atomicity.Load(); known != 0 {
 		return known == atomicYes, nil
 	}
@@ -366,9 +366,9 @@ func (r *remote) atomic(ctx context.Context) (bool, error) {
 	return ad.caps["atomic"], nil
 }
 
-// fail makes the *Error of an operation. When the caller's context ended, that
+// newError makes the *Error of an operation. When the caller's context ended, that
 // is what happened, whatever the connection said of it.
-func (r *remote) fail(ctx context.Context, op string, err error) error {
+func (r *remote) newError(ctx context.Context, op string, err error) error {
 	if cause := ctx.Err(); cause != nil && !errors.Is(err, cause) {
 		err = fmt.Errorf("%w: %w", ErrUnreachable, cause)
 	}

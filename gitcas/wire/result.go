@@ -31,14 +31,14 @@ func newPushResult(req PushRequest) *pushResult {
 	return r
 }
 
-func (r *pushResult) apply(name string)              { r.applied = append(r.applied, name) }
-func (r *pushResult) refuse(name string, why *Error) { r.refused[name] = why }
-func (r *pushResult) has(name string) bool           { return slices.Contains(r.order, name) }
+func (r *pushResult) noteApplied(name string)             { r.applied = append(r.applied, name) }
+func (r *pushResult) noteRefused(name string, why *Error) { r.refused[name] = why }
+func (r *pushResult) hasResult(name string) bool          { return slices.Contains(r.order, name) }
 
-// err is nil when everything was taken, a *PartialError when some of it was,
+// asError is nil when everything was taken, a *PartialError when some of it was,
 // and else the refusal that says most: a lost race only when nothing worse
 // stands beside it, because trying again would not help with the rest.
-func (r *pushResult) err(url string) error {
+func (r *pushResult) asError(url string) error {
 	if len(r.refused) == 0 {
 		return nil
 	}
@@ -48,7 +48,7 @@ func (r *pushResult) err(url string) error {
 	var worst *Error
 	for _, name := range r.order {
 		e := r.refused[name]
-		if e != nil && (worst == nil || weight(e) > weight(worst)) {
+		if e != nil && (worst == nil || weighRefusal(e) > weighRefusal(worst)) {
 			worst = e
 		}
 	}
@@ -61,8 +61,8 @@ func isAtomicEcho(e *Error) bool {
 	return errors.Is(e.Kind, ErrLostRace) && strings.Contains(e.Detail, "atomic") && !strings.Contains(e.Detail, "'")
 }
 
-// weight orders refusals by how much they say.
-func weight(e *Error) int {
+// weighRefusal orders refusals by how much they say.
+func weighRefusal(e *Error) int {
 	switch {
 	case isAtomicEcho(e):
 		return 0 // only says that another update of the push was refused

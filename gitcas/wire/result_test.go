@@ -13,14 +13,14 @@ func TestWorst(t *testing.T) {
 	res := newPushResult(PushRequest{Updates: []RefUpdate{{Name: "refs/heads/a"}, {Name: "refs/heads/b"}, {Name: "refs/heads/c"}}})
 	for _, name := range res.order {
 		detail, kind := fault.TranslateRefusal(name, "atomic transaction failed", text)
-		res.refuse(name, &Error{Ref: name, Kind: kind, Detail: detail})
+		res.noteRefused(name, &Error{Ref: name, Kind: kind, Detail: detail})
 	}
 	var e *Error
-	if err := res.err("x"); !errors.As(err, &e) || e.Ref != "refs/heads/b" || !errors.Is(e.Kind, ErrLostRace) {
+	if err := res.asError("x"); !errors.As(err, &e) || e.Ref != "refs/heads/b" || !errors.Is(e.Kind, ErrLostRace) {
 		t.Errorf("reported: %v", err)
 	}
-	res.refuse("refs/heads/c", &Error{Ref: "refs/heads/c", Kind: ErrProtected, Detail: "hook declined"})
-	if err := res.err("x"); !errors.As(err, &e) || e.Ref != "refs/heads/c" {
+	res.noteRefused("refs/heads/c", &Error{Ref: "refs/heads/c", Kind: ErrProtected, Detail: "hook declined"})
+	if err := res.asError("x"); !errors.As(err, &e) || e.Ref != "refs/heads/c" {
 		t.Errorf("reported: %v", err)
 	}
 }

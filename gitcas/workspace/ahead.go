@@ -17,8 +17,8 @@ type reading struct {
 	err error
 }
 
-// take returns what was read of a file, once; nil: nothing was.
-func (r readings) take(e *entry) (*content, error) {
+// takeContent returns what was read of a file, once; nil: nothing was.
+func (r readings) takeContent(e *entry) (*content, error) {
 	got, ok := r[e]
 	if !ok {
 		return nil, nil
@@ -36,7 +36,7 @@ const fewFiles = 8
 func (r *restorer) readAhead(s spot, todo []pair) readings {
 	var files []pair
 	for _, x := range todo {
-		if x.disk == nil || x.tree == nil || !isFile(x.tree.mode) || !x.disk.info.Mode().IsRegular() || s.seen.find(x.name).has(statOf(x.disk.info)) {
+		if x.disk == nil || x.tree == nil || !isFile(x.tree.mode) || !x.disk.info.Mode().IsRegular() || s.seen.findEntry(x.name).looksLike(statOf(x.disk.info)) {
 			continue
 		}
 		files = append(files, x)
@@ -52,7 +52,7 @@ func (r *restorer) readAhead(s spot, todo []pair) readings {
 			rd := reader{ctx: r.rd.ctx, op: r.rd.op}
 			for i := w; i < len(files) && r.rd.ctx.Err() == nil; i += workers {
 				x := files[i]
-				c, err := rd.read(s.r, join(s.path, x.name), x.name, x.disk.info, mostInMemory)
+				c, err := rd.readFile(s.r, joinPath(s.path, x.name), x.name, x.disk.info, mostInMemory)
 				c.data = nil // the next file's
 				found[i] = reading{content: c, err: err}
 			}

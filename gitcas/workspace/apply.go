@@ -35,7 +35,7 @@ func (r *restorer) readTexts(target *dir) error {
 	walk = func(d *dir, path string) error {
 		for i := range d.entries {
 			e := &d.entries[i]
-			at := join(path, e.name)
+			at := joinPath(path, e.name)
 			switch {
 			case e.dir != nil:
 				if err := walk(e.dir, at); err != nil {
@@ -50,7 +50,7 @@ func (r *restorer) readTexts(target *dir) error {
 		return nil
 	}
 	err := walk(target, "")
-	if err = errors.Join(err, cur.close()); err != nil {
+	if err = errors.Join(err, cur.closeAll()); err != nil {
 		return err
 	}
 	if len(missing) > 0 {
@@ -75,7 +75,7 @@ func (r *restorer) textAtHand(cur *cursor, path string, e *entry) bool {
 		return true
 	}
 	// Whatever is wrong with the folder shows when it is compared.
-	in, err := cur.dir(strings.Join(folderOf(path), "/"), false)
+	in, err := cur.openDir(strings.Join(folderOf(path), "/"), false)
 	if err != nil {
 		return false
 	}
@@ -124,7 +124,7 @@ func (r *restorer) fetchTexts(missing []text) error {
 func (r *restorer) checkTexts(d *dir, path string) error {
 	for i := range d.entries {
 		e := &d.entries[i]
-		at := join(path, e.name)
+		at := joinPath(path, e.name)
 		if e.dir != nil {
 			if err := r.checkTexts(e.dir, at); err != nil {
 				return err
@@ -149,7 +149,7 @@ func (r *restorer) checkLinks(top *dir) error {
 	walk = func(d *dir, path string) error {
 		for i := range d.entries {
 			e := &d.entries[i]
-			at := join(path, e.name)
+			at := joinPath(path, e.name)
 			if e.dir != nil {
 				if err := walk(e.dir, at); err != nil {
 					return err
@@ -160,7 +160,7 @@ func (r *restorer) checkLinks(top *dir) error {
 				continue
 			}
 			if target, _ := read(e); !linkInside(top, folderOf(at), target, read) {
-				return &Error{Op: r.rd.op, Path: at, Kind: ErrLink, Detail: fmt.Sprintf("it points to %q: take it out of the branch", clip(target))}
+				return &Error{Op: r.rd.op, Path: at, Kind: ErrLink, Detail: fmt.Sprintf("it points to %q: take it out of the branch", clipText(target))}
 			}
 		}
 		return nil
@@ -182,7 +182,7 @@ func (r *restorer) fetchBlobs(ids map[wire.ID]bool) (wire.Objects, error) {
 		}
 	}
 	if len(wants) > 0 {
-		objs, err := r.wanted(wants)
+		objs, err := r.fetchWanted(wants)
 		if err != nil {
 			return nil, fmt.Errorf("restore into %q: fetch %d blobs: %w", r.w.path, len(wants), err)
 		}
@@ -198,9 +198,9 @@ func (r *restorer) fetchBlobs(ids map[wire.ID]bool) (wire.Objects, error) {
 	return out, nil
 }
 
-func (r *restorer) wanted(ids []wire.ID) (wire.Objects, error) {
+func (r *restorer) fetchWanted(ids []wire.ID) (wire.Objects, error) {
 	l := newLoader(r.w.remote, nil, 0)
-	err := l.fetch(r.rd.ctx, ids, 0, blobNone, nil)
+	err := l.fetchObjects(r.rd.ctx, ids, 0, blobNone, nil)
 	if errors.Is(err, wire.ErrNotFound) {
 		// It all stays at hand: such a server is asked once.
 		err = r.load.fetchWhole(r.rd.ctx, r.commit)
@@ -209,8 +209,8 @@ func (r *restorer) wanted(ids []wire.ID) (wire.Objects, error) {
 	return l.objects, err
 }
 
-// apply changes the folder as was noted.
-func (r *restorer) apply() error {
+// applyChanges changes the folder as was noted.
+func (r *restorer) applyChanges() error {
 	cur := &cursor{root: r.root, op: r.rd.op}
 	to, err := ownerOf(r.root)
 	if err != nil {
@@ -224,12 +224,12 @@ func (r *restorer) apply() error {
 	if err == nil {
 		err = r.applyChmods(cur)
 	}
-	return errors.Join(err, cur.close())
+	return errors.Join(err, cur.closeAll())
 }
 
 func (r *restorer) applyRemovals(cur *cursor) error {
 	for _, m := range r.removals {
-		if err := r.w.at("remove", m.path); err != nil {
+		if err := r.w.callHook("remove", m.path); err != nil {
 			return err
 		}
 		err := r.applyRemoval(cur, m)
@@ -247,7 +247,7 @@ func (r *restorer) applyRemovals(cur *cursor) error {
 
 func (r *restorer) applyRemoval(cur *cursor, m doomed) error {
 	parent, name := splitPath(m.path)
-	in, err := cur.dir(parent, false)
+	in, err := cur.openDir(parent, false)
 	if err != nil {
 		return err
 	}
@@ -293,20 +293,20 @@ func (r *restorer) applyWrites(cur *cursor) error {
 				return err
 			}
 			o := blobs[x.e.id]
-			if err := r.write(cur, x, o.Data); err != nil {
+			if err := r.writeFile(cur, x, o.Data); err != nil {
 				return err
 			}
 			if isFile(x.e.mode) {
-				r.w.keep(o)
+				r.w.keepBlob(o)
 			}
 		}
 	}
-	return r.settle(r.writes)
+	return r.settleStamps(r.writes)
 }
 
-// settle takes the stamps that are certain by now. Nothing but the restore works
+// settleStamps takes the stamps that are certain by now. Nothing but the restore works
 // in the folder, so a change can only come after this moment.
-func (r *restorer) settle(done []write) error {
+func (r *restorer) settleStamps(done []write) error {
 	if len(done) == 0 {
 		return nil
 	}
@@ -315,18 +315,18 @@ func (r *restorer) settle(done []write) error {
 		return ioError(r.rd.op, ".", err)
 	}
 	for _, x := range done {
-		x.e.stamp = x.e.stamp.settled(clock)
+		x.e.stamp = x.e.stamp.ifSettled(clock)
 	}
 	return nil
 }
 
 func (r *restorer) applyChmods(cur *cursor) error {
 	for _, x := range r.chmods {
-		if err := r.w.at("chmod", x.path); err != nil {
+		if err := r.w.callHook("chmod", x.path); err != nil {
 			return err
 		}
 		parent, name := splitPath(x.path)
-		in, err := cur.dir(parent, false)
+		in, err := cur.openDir(parent, false)
 		if err != nil {
 			return err
 		}
@@ -334,7 +334,7 @@ func (r *restorer) applyChmods(cur *cursor) error {
 			return ioError(r.rd.op, x.path, err)
 		}
 	}
-	return r.settle(r.chmods)
+	return r.settleStamps(r.chmods)
 }
 
 // chmodFile gives a file the executable bits where it is readable, or takes them.
@@ -362,22 +362,22 @@ func chmodFile(in *os.Root, name string, x write) (err error) {
 	return nil
 }
 
-// write puts a file or link in its place: beside it first, then renamed over
+// writeFile puts a file or link in its place: beside it first, then renamed over
 // what is there, so that a hard link or a link there is never written through.
-func (r *restorer) write(cur *cursor, x write, data []byte) error {
+func (r *restorer) writeFile(cur *cursor, x write, data []byte) error {
 	parent, name := splitPath(x.path)
-	in, err := cur.dir(parent, true)
+	in, err := cur.openDir(parent, true)
 	if err != nil {
 		return err
 	}
-	if err := r.w.at("write", x.path); err != nil {
+	if err := r.w.callHook("write", x.path); err != nil {
 		return err
 	}
 	temp, err := makeTemp(in, x.e.mode, data, cur.owner)
 	if err != nil {
 		return ioError(r.rd.op, x.path, err)
 	}
-	if err := r.w.at("rename", x.path); err != nil {
+	if err := r.w.callHook("rename", x.path); err != nil {
 		return err
 	}
 	if err := in.Rename(temp, name); err != nil {

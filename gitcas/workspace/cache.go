@@ -39,7 +39,7 @@ func (w *Workspace) loadCache() {
 	if err != nil {
 		return
 	}
-	dev, ino, err := identity(w.path)
+	dev, ino, err := folderIdentity(w.path)
 	if err != nil {
 		return
 	}
@@ -48,7 +48,7 @@ func (w *Workspace) loadCache() {
 		return
 	}
 	w.seen = tree
-	w.remember(commit, tree)
+	w.rememberTree(commit, tree)
 }
 
 // saveCache writes down what is known now. Without it the next process reads all
@@ -57,7 +57,7 @@ func (w *Workspace) saveCache(commit wire.ID) {
 	if w.o.Cache == "" || w.seen == nil {
 		return
 	}
-	dev, ino, err := identity(w.path)
+	dev, ino, err := folderIdentity(w.path)
 	if err != nil {
 		return
 	}
@@ -82,8 +82,8 @@ func writeCache(path string, data []byte) error {
 	return nil
 }
 
-// identity is what tells this folder from another that took its place.
-func identity(path string) (dev, ino uint64, err error) {
+// folderIdentity is what tells this folder from another that took its place.
+func folderIdentity(path string) (dev, ino uint64, err error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return 0, 0, err
@@ -131,11 +131,11 @@ func decodeCache(data []byte, dev, ino uint64, maxFiles int) (wire.ID, *dir, err
 		return commit, nil, errCache
 	}
 	c := cacheReader{r: bytes.NewReader(data[len(cacheMagic):n]), left: maxFiles}
-	if c.uint() != dev || c.uint() != ino {
+	if c.readUint() != dev || c.readUint() != ino {
 		return commit, nil, errCache
 	}
-	c.id(&commit)
-	d := c.dir(0)
+	c.readID(&commit)
+	d := c.readDir(0)
 	if c.err == nil && c.r.Len() != 0 {
 		c.err = errCache
 	}
@@ -149,88 +149,88 @@ type cacheReader struct {
 	err  error
 }
 
-func (c *cacheReader) fail(err error) {
+func (c *cacheReader) noteError(err error) {
 	if c.err == nil {
 		c.err = err
 	}
 }
 
-func (c *cacheReader) uint() uint64 {
+func (c *cacheReader) readUint() uint64 {
 	v, err := binary.ReadUvarint(c.r)
 	if err != nil {
-		c.fail(err)
+		c.noteError(err)
 	}
 	return v
 }
 
-func (c *cacheReader) int() int64 {
+func (c *cacheReader) readInt() int64 {
 	v, err := binary.ReadVarint(c.r)
 	if err != nil {
-		c.fail(err)
+		c.noteError(err)
 	}
 	return v
 }
 
-func (c *cacheReader) id(to *wire.ID) {
+func (c *cacheReader) readID(to *wire.ID) {
 	if _, err := io.ReadFull(c.r, to[:]); err != nil {
-		c.fail(err)
+		c.noteError(err)
 	}
 }
 
-func (c *cacheReader) name() string {
-	n := c.uint()
+func (c *cacheReader) readName() string {
+	n := c.readUint()
 	if n > gitobj.MaxName {
-		c.fail(errCache)
+		c.noteError(errCache)
 		return ""
 	}
 	b := make([]byte, n)
 	if _, err := io.ReadFull(c.r, b); err != nil {
-		c.fail(err)
+		c.noteError(err)
 	}
 	if gitobj.CheckName(string(b)) != nil {
-		c.fail(errCache)
+		c.noteError(errCache)
 	}
 	return string(b)
 }
 
-func (c *cacheReader) dir(depth int) *dir {
+func (c *cacheReader) readDir(depth int) *dir {
 	d := &dir{}
-	c.id(&d.id)
-	n := c.uint()
+	c.readID(&d.id)
+	n := c.readUint()
 	if depth > maxDepth || n > uint64(c.r.Len()) {
-		c.fail(errCache)
+		c.noteError(errCache)
 		return d
 	}
 	d.entries = make([]entry, 0, n)
 	for range n {
-		e := entry{name: c.name(), mode: filemode.FileMode(c.uint())} //nolint:gosec // checked by its use below
+		e := entry{name: c.readName(), mode: filemode.FileMode(c.readUint())} //nolint:gosec // checked by its use below
 		if k := len(d.entries); k > 0 && d.entries[k-1].name >= e.name {
-			c.fail(errCache)
+			c.noteError(errCache)
 		}
 		if c.err != nil {
 			return d
 		}
-		c.content(&e, depth)
+		c.readContent(&e, depth)
 		d.entries = append(d.entries, e)
 	}
-	d.measure()
+	d.measureTree()
 	return d
 }
 
-// content reads what comes after an entry's mode.
-func (c *cacheReader) content(e *entry, depth int) {
+// readContent reads what comes after an entry's mode.
+func (c *cacheReader) readContent(e *entry, depth int) {
 	switch {
 	case e.mode == filemode.Dir:
-		e.dir = c.dir(depth + 1)
+		e.dir = c.readDir(depth + 1)
 		e.id = e.dir.id
 		return
 	case isFile(e.mode), e.mode == filemode.Symlink, e.mode == filemode.Submodule:
 	default:
-		c.fail(errCache)
+		c.noteError(errCache)
 	}
 	if c.left--; c.left < 0 {
-		c.fail(errCache)
+		c.noteError(errCache)
 	}
-	c.id(&e.id)
-	e.stamp = stamp{size: c.int(), mtime: c.int(), ctime: c.int(), ino: c.uint(), mode: uint32(c.uint())} //nolint:gosec // compared only
+	c.readID(&e.id)
+	e.stamp = stamp{size: c.readInt(), mtime: c.readInt(), ctime: c.readInt(), ino: c.readUint(), mode: uint32(c.readUint())} //nolint:gosec // compared only
 }

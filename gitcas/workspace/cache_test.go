@@ -52,15 +52,15 @@ func TestUnchangedFilesAreNotRead(t *testing.T) {
 		tree, err := w.treeOf(ctx, lie)
 		must(t, err)
 		fake := cloneDir(w.seen)
-		fake.find("d").dir = cloneDir(fake.sub("d"))
-		stamps := w.seen.sub("d")
-		for i := range fake.sub("d").entries {
-			fake.sub("d").entries[i].stamp = stamps.entries[i].stamp
-			if !stamps.entries[i].stamp.known() {
+		fake.findEntry("d").dir = cloneDir(fake.findFolder("d"))
+		stamps := w.seen.findFolder("d")
+		for i := range fake.findFolder("d").entries {
+			fake.findFolder("d").entries[i].stamp = stamps.entries[i].stamp
+			if !stamps.entries[i].stamp.isKnown() {
 				t.Fatalf("%s has no stamp", stamps.entries[i].name)
 			}
 		}
-		fake.sub("d").find("b").id = tree.sub("d").find("b").id
+		fake.findFolder("d").findEntry("b").id = tree.findFolder("d").findEntry("b").id
 		w.seen = fake
 		if persisted {
 			w.saveCache(commit)
@@ -142,7 +142,7 @@ func TestSettled(t *testing.T) {
 		{stamp{mtime: 5, ctime: 5}, 6, true}, {stamp{mtime: 5, ctime: 5}, 5, false}, {stamp{mtime: 1, ctime: 5}, 5, false},
 		{stamp{mtime: 9, ctime: 5}, 6, false}, {stamp{mtime: 5, ctime: 5}, 0, false},
 	} {
-		if got := c.s.settled(c.clock).known(); got != c.want {
+		if got := c.s.ifSettled(c.clock).isKnown(); got != c.want {
 			t.Errorf("%+v at %d: %v", c.s, c.clock, got)
 		}
 	}
@@ -155,7 +155,7 @@ func TestCacheFile(t *testing.T) {
 	w, dir := settledFolder(t, m, o, commit)
 	good, err := os.ReadFile(o.Cache)
 	must(t, err)
-	if n := open(t, dir, m, o); n.seen == nil || n.known(commit) == nil || !sameEntries(n.seen.entries, w.seen.entries) {
+	if n := open(t, dir, m, o); n.seen == nil || n.knownTree(commit) == nil || !sameEntries(n.seen.entries, w.seen.entries) {
 		t.Error("the cache was not taken")
 	}
 	if n := open(t, t.TempDir(), m, o); n.seen != nil {

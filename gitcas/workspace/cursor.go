@@ -48,9 +48,9 @@ func splitPath(path string) (folder, name string) {
 	return path[:max(i, 0)], path[i+1:]
 }
 
-// dir returns the folder at path, which stays open until the cursor moves out of
+// openDir returns the folder at path, which stays open until the cursor moves out of
 // it. With create, folders that are missing are made.
-func (c *cursor) dir(path string, create bool) (*os.Root, error) {
+func (c *cursor) openDir(path string, create bool) (*os.Root, error) {
 	var parts []string
 	if path != "" {
 		parts = strings.Split(path, "/")
@@ -59,7 +59,7 @@ func (c *cursor) dir(path string, create bool) (*os.Root, error) {
 	for same < len(parts) && same < len(c.way) && c.way[same].name == parts[same] {
 		same++
 	}
-	if err := c.cut(same); err != nil {
+	if err := c.closeAfter(same); err != nil {
 		return nil, ioError(c.op, path, err)
 	}
 	at := c.root
@@ -67,7 +67,7 @@ func (c *cursor) dir(path string, create bool) (*os.Root, error) {
 		at = c.way[same-1].r
 	}
 	for i := same; i < len(parts); i++ {
-		sub, err := c.step(at, strings.Join(parts[:i+1], "/"), parts[i], create)
+		sub, err := c.stepInto(at, strings.Join(parts[:i+1], "/"), parts[i], create)
 		if err != nil {
 			return nil, err
 		}
@@ -77,7 +77,7 @@ func (c *cursor) dir(path string, create bool) (*os.Root, error) {
 	return at, nil
 }
 
-func (c *cursor) step(at *os.Root, path, name string, create bool) (*os.Root, error) {
+func (c *cursor) stepInto(at *os.Root, path, name string, create bool) (*os.Root, error) {
 	info, err := at.Lstat(name)
 	made := create && errors.Is(err, fs.ErrNotExist)
 	if made {
@@ -101,8 +101,8 @@ func (c *cursor) step(at *os.Root, path, name string, create bool) (*os.Root, er
 	return sub, err
 }
 
-// cut closes all folders but the first n of the way.
-func (c *cursor) cut(n int) error {
+// closeAfter closes all folders but the first n of the way.
+func (c *cursor) closeAfter(n int) error {
 	var errs []error
 	for i := len(c.way) - 1; i >= n; i-- {
 		errs = append(errs, c.way[i].r.Close())
@@ -111,4 +111,4 @@ func (c *cursor) cut(n int) error {
 	return errors.Join(errs...)
 }
 
-func (c *cursor) close() error { return c.cut(0) }
+func (c *cursor) closeAll() error { return c.closeAfter(0) }

@@ -24,8 +24,8 @@ const gitDir = ".git"
 // it and opening it is tried.
 const readAgain = 3
 
-// join puts a name behind a folder's path; the top folder's path is empty.
-func join(path, name string) string {
+// joinPath puts a name behind a folder's path; the top folder's path is empty.
+func joinPath(path, name string) string {
 	if path == "" {
 		return name
 	}
@@ -42,9 +42,9 @@ type onDisk struct {
 // folder, ignored files and empty folders among them.
 const thingsPerFile = 10
 
-// list returns what is in a folder, sorted by name. Too many things in it, or with it,
+// listFolder returns what is in a folder, sorted by name. Too many things in it, or with it,
 // are an error that names the folder.
-func (rd *reader) list(r *os.Root, path string) (found []onDisk, err error) {
+func (rd *reader) listFolder(r *os.Root, path string) (found []onDisk, err error) {
 	op := rd.op
 	f, err := r.Open(".")
 	if err != nil {
@@ -62,7 +62,7 @@ func (rd *reader) list(r *os.Root, path string) (found []onDisk, err error) {
 				continue // gone meanwhile
 			}
 			if err != nil {
-				return nil, ioError(op, join(path, d.Name()), err)
+				return nil, ioError(op, joinPath(path, d.Name()), err)
 			}
 			found = append(found, onDisk{name: d.Name(), info: info})
 		}
@@ -148,8 +148,8 @@ type content struct {
 	stamp stamp // zero when the file changed while it was read
 }
 
-// read hashes a file. Files up to limit bytes are also returned.
-func (rd *reader) read(r *os.Root, path, name string, info fs.FileInfo, limit int64) (c content, err error) {
+// readFile hashes a file. Files up to limit bytes are also returned.
+func (rd *reader) readFile(r *os.Root, path, name string, info fs.FileInfo, limit int64) (c content, err error) {
 	f, info, err := openFile(r, rd.op, path, name, info)
 	if err != nil {
 		return content{}, err
@@ -169,7 +169,7 @@ func (rd *reader) read(r *os.Root, path, name string, info fs.FileInfo, limit in
 			return content{}, ioError(rd.op, path, err)
 		}
 	} else {
-		if c.data, err = rd.fill(f, c.size, limit); err != nil {
+		if c.data, err = rd.readContent(f, c.size, limit); err != nil {
 			return content{}, ioError(rd.op, path, err)
 		}
 		if int64(len(c.data)) > limit {
@@ -187,8 +187,8 @@ func (rd *reader) read(r *os.Root, path, name string, info fs.FileInfo, limit in
 	return c, nil
 }
 
-// fill reads a file of about size bytes, at most limit+1.
-func (rd *reader) fill(f io.Reader, size, limit int64) ([]byte, error) {
+// readContent reads a file of about size bytes, at most limit+1.
+func (rd *reader) readContent(f io.Reader, size, limit int64) ([]byte, error) {
 	if int64(cap(rd.buf)) <= size {
 		rd.buf = make([]byte, 0, max(64<<10, size+1))
 	}
@@ -251,7 +251,7 @@ func (rd *reader) readRules(r *os.Root, path string, found []onDisk, above *igno
 	if f == nil || !f.info.Mode().IsRegular() {
 		return above, nil
 	}
-	data, err := rd.readIgnore(r, join(path, gitignore), f.info)
+	data, err := rd.readIgnore(r, joinPath(path, gitignore), f.info)
 	if err != nil {
 		return nil, err
 	}
@@ -265,13 +265,13 @@ func rulesError(op string, err error) error {
 	if !errors.As(err, &cost) {
 		return err
 	}
-	return &Error{Op: op, Path: join(cost.Folder, gitignore), Kind: ErrLimit, Err: err}
+	return &Error{Op: op, Path: joinPath(cost.Folder, gitignore), Kind: ErrLimit, Err: err}
 }
 
 const gitignore = ".gitignore"
 
 func (rd *reader) readIgnore(r *os.Root, path string, info fs.FileInfo) ([]byte, error) {
-	c, err := rd.read(r, path, gitignore, info, ignore.MaxFile)
+	c, err := rd.readFile(r, path, gitignore, info, ignore.MaxFile)
 	if err != nil {
 		return nil, err
 	}
@@ -296,8 +296,8 @@ type pair struct {
 	tree *entry
 }
 
-// pairs merges two lists that are sorted by name.
-func pairs(found []onDisk, tree []entry) []pair {
+// pairUp merges two lists that are sorted by name.
+func pairUp(found []onDisk, tree []entry) []pair {
 	out := make([]pair, 0, max(len(found), len(tree)))
 	for len(found) > 0 || len(tree) > 0 {
 		switch {

@@ -30,18 +30,18 @@ type Edit struct {
 func CheckPath(path string, mode filemode.FileMode) error {
 	parts := strings.Split(path, "/")
 	if len(path) > maxPath || len(parts) > maxDepth {
-		return fmt.Errorf("path %q: it has more than %d bytes or folders lie deeper than %d levels", clip(path), maxPath, maxDepth)
+		return fmt.Errorf("path %q: it has more than %d bytes or folders lie deeper than %d levels", clipText(path), maxPath, maxDepth)
 	}
 	for i, part := range parts {
 		if why := refusedName(part); why != "" {
-			return fmt.Errorf("path %q: %s", clip(path), why)
+			return fmt.Errorf("path %q: %s", clipText(path), why)
 		}
 		if i == len(parts)-1 && strings.HasPrefix(part, TempPrefix) {
-			return fmt.Errorf("path %q: names that begin with %s are uwf's own", clip(path), TempPrefix)
+			return fmt.Errorf("path %q: names that begin with %s are uwf's own", clipText(path), TempPrefix)
 		}
 		if i == len(parts)-1 {
 			if err := gitobj.CheckEntry(part, mode); err != nil {
-				return fmt.Errorf("path %q: %w", clip(path), err)
+				return fmt.Errorf("path %q: %w", clipText(path), err)
 			}
 		}
 	}
@@ -53,7 +53,7 @@ func CheckPath(path string, mode filemode.FileMode) error {
 // Snapshot sees all of them.
 func CheckLink(path, target string) error {
 	if !linkInside(nil, folderOf(path), target, nil) {
-		return fmt.Errorf("symlink %q: its target %q leads out of the folder or into .git", clip(path), clip(target))
+		return fmt.Errorf("symlink %q: its target %q leads out of the folder or into .git", clipText(path), clipText(target))
 	}
 	return nil
 }
@@ -95,14 +95,14 @@ func Apply(dir string, edits []Edit) error {
 	return inFolder(dir, func(c *cursor) error {
 		for _, e := range edits {
 			if e.Mode == 0 {
-				if err := c.remove(e.Path); err != nil {
+				if err := c.removeFile(e.Path); err != nil {
 					return err
 				}
 			}
 		}
 		for _, e := range edits {
 			if e.Mode != 0 {
-				if err := c.put(e); err != nil {
+				if err := c.putEdit(e); err != nil {
 					return err
 				}
 			}
@@ -122,13 +122,13 @@ func inFolder(dir string, do func(c *cursor) error) (err error) {
 		return ioError(c.op, ".", err)
 	}
 	err = do(c)
-	return errors.Join(err, c.close())
+	return errors.Join(err, c.closeAll())
 }
 
 // contentAt is what a file or link holds; zero where there is neither.
 func (c *cursor) contentAt(ctx context.Context, path string) (wire.ID, error) {
 	folder, name := splitPath(path)
-	in, err := c.dir(folder, false)
+	in, err := c.openDir(folder, false)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, ErrUnstable) {
 		return wire.ZeroID, nil // no such folder, or it is a file or a link
 	}
@@ -151,16 +151,16 @@ func (c *cursor) contentAt(ctx context.Context, path string) (wire.ID, error) {
 		return wire.ZeroID, nil
 	}
 	rd := reader{ctx: ctx, op: c.op}
-	got, err := rd.read(in, path, name, info, 0)
+	got, err := rd.readFile(in, path, name, info, 0)
 	return got.id, err
 }
 
-// remove deletes a file, and the folders that are empty without it. What is gone is
+// removeFile deletes a file, and the folders that are empty without it. What is gone is
 // gone, and a folder with files in it stays.
-func (c *cursor) remove(path string) error {
+func (c *cursor) removeFile(path string) error {
 	for first := true; path != ""; first = false {
 		folder, name := splitPath(path)
-		in, err := c.dir(folder, false)
+		in, err := c.openDir(folder, false)
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, ErrUnstable) {
 			return nil
 		}
@@ -183,9 +183,9 @@ func (c *cursor) remove(path string) error {
 	return nil
 }
 
-func (c *cursor) put(e Edit) error {
+func (c *cursor) putEdit(e Edit) error {
 	folder, name := splitPath(e.Path)
-	in, err := c.dir(folder, true)
+	in, err := c.openDir(folder, true)
 	if err != nil {
 		return err
 	}
@@ -203,7 +203,7 @@ func (c *cursor) put(e Edit) error {
 func Content(ctx context.Context, dir string, change Change) (data []byte, err error) {
 	err = inFolder(dir, func(c *cursor) error {
 		folder, name := splitPath(change.Path)
-		in, err := c.dir(folder, false)
+		in, err := c.openDir(folder, false)
 		if err != nil {
 			return err
 		}
@@ -228,6 +228,6 @@ func (c *cursor) contentOf(ctx context.Context, in *os.Root, change Change, name
 		return nil, ioError(c.op, change.Path, err)
 	}
 	rd := reader{ctx: ctx, op: c.op}
-	got, err := rd.read(in, change.Path, name, info, DefaultMaxFile)
+	got, err := rd.readFile(in, change.Path, name, info, DefaultMaxFile)
 	return got.data, err
 }

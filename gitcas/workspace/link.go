@@ -71,7 +71,7 @@ func linkParts(target string) ([]string, bool) {
 func lookUp(d *dir, path []string) *entry {
 	var e *entry
 	for _, part := range path {
-		if e = d.find(part); e == nil {
+		if e = d.findEntry(part); e == nil {
 			return nil
 		}
 		d = e.dir

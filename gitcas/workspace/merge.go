@@ -42,19 +42,19 @@ func Merge(ctx context.Context, remote wire.Remote, base, ours, theirs wire.ID, 
 		}
 	}
 	if len(wants) > 0 {
-		if err := l.fetch(ctx, wants, 1, blobNone, nil); err != nil {
+		if err := l.fetchObjects(ctx, wants, 1, blobNone, nil); err != nil {
 			return MergeResult{}, fmt.Errorf("merge %s into %s: %w", ours, theirs, err)
 		}
 	}
 	for i, id := range []wire.ID{base, ours, theirs} {
-		d, err := l.side(ctx, id)
+		d, err := l.readSide(ctx, id)
 		if err != nil {
 			return MergeResult{}, fmt.Errorf("merge %s into %s: %w", ours, theirs, err)
 		}
 		sides[i] = d
 	}
 	m := merger{objects: l.objects, made: make(map[wire.ID]bool)}
-	d, err := m.folders("", sides[0], sides[1], sides[2])
+	d, err := m.mergeFolders("", sides[0], sides[1], sides[2])
 	if err != nil {
 		return MergeResult{}, fmt.Errorf("merge %s into %s: %w", ours, theirs, err)
 	}
@@ -64,20 +64,20 @@ func Merge(ctx context.Context, remote wire.Remote, base, ours, theirs wire.ID, 
 	}
 	if d == nil {
 		d = emptyDir()
-		m.add(wire.NewObject(plumbing.TreeObject, nil), nil)
+		m.addObject(wire.NewObject(plumbing.TreeObject, nil), nil)
 	}
 	return MergeResult{Tree: d.id, Objects: m.out}, nil
 }
 
-// side reads the tree of a commit, or a tree.
-func (l *loader) side(ctx context.Context, id wire.ID) (*dir, error) {
+// readSide reads the tree of a commit, or a tree.
+func (l *loader) readSide(ctx context.Context, id wire.ID) (*dir, error) {
 	if id.IsZero() {
 		return emptyDir(), nil
 	}
 	if o, ok := l.objects[id]; ok && o.Type == plumbing.CommitObject {
 		return l.fetchedTree(ctx, id)
 	}
-	return l.tree(ctx, id)
+	return l.readTree(ctx, id)
 }
 
 type merger struct {
@@ -87,9 +87,9 @@ type merger struct {
 	overlap []string
 }
 
-// folders merges three versions of a folder; nil stands for none. The result is
+// mergeFolders merges three versions of a folder; nil stands for none. The result is
 // nil when nothing is left, or when files overlap.
-func (m *merger) folders(path string, base, ours, theirs *dir) (*dir, error) {
+func (m *merger) mergeFolders(path string, base, ours, theirs *dir) (*dir, error) {
 	switch {
 	case sameDir(ours, theirs), sameDir(base, theirs):
 		return ours, nil
@@ -98,13 +98,13 @@ func (m *merger) folders(path string, base, ours, theirs *dir) (*dir, error) {
 	}
 	names := make(map[string]bool)
 	for _, d := range []*dir{base, ours, theirs} {
-		for i := range d.all() {
+		for i := range d.allEntries() {
 			names[d.entries[i].name] = true
 		}
 	}
 	out := &dir{}
 	for _, name := range slices.Sorted(maps.Keys(names)) {
-		e, err := m.entries(join(path, name), base.find(name), ours.find(name), theirs.find(name))
+		e, err := m.mergeEntries(joinPath(path, name), base.findEntry(name), ours.findEntry(name), theirs.findEntry(name))
 		if err != nil {
 			return nil, err
 		}
@@ -115,15 +115,15 @@ func (m *merger) folders(path string, base, ours, theirs *dir) (*dir, error) {
 	if len(out.entries) == 0 || len(m.overlap) > 0 {
 		return nil, nil
 	}
-	return m.finish(out, theirs)
+	return m.finishFolder(out, theirs)
 }
 
 func sameDir(a, b *dir) bool {
 	return a == b || a != nil && b != nil && a.id == b.id
 }
 
-// entries merges three versions of what one name stands for.
-func (m *merger) entries(path string, base, ours, theirs *entry) (*entry, error) {
+// mergeEntries merges three versions of what one name stands for.
+func (m *merger) mergeEntries(path string, base, ours, theirs *entry) (*entry, error) {
 	switch {
 	case sameEntry(ours, theirs), sameEntry(base, theirs):
 		return ours, nil
@@ -145,7 +145,7 @@ func (m *merger) entries(path string, base, ours, theirs *entry) (*entry, error)
 		m.overlap = append(m.overlap, path)
 		return nil, nil
 	}
-	d, err := m.folders(path, dirOf(base), o, t)
+	d, err := m.mergeFolders(path, dirOf(base), o, t)
 	if err != nil || d == nil {
 		return nil, err
 	}
@@ -167,10 +167,10 @@ func sameEntry(a, b *entry) bool {
 	return a.mode == b.mode && a.id == b.id
 }
 
-// finish makes the tree object of a merged folder, as a delta against theirs,
+// finishFolder makes the tree object of a merged folder, as a delta against theirs,
 // which the remote has.
-func (m *merger) finish(d *dir, theirs *dir) (*dir, error) {
-	d.measure()
+func (m *merger) finishFolder(d *dir, theirs *dir) (*dir, error) {
+	d.measureTree()
 	if d.files > DefaultMaxFiles || d.longest > maxPath || d.depth > maxDepth {
 		return nil, &Error{Op: "merge", Path: ".", Kind: ErrLimit, Detail: "the joined folders are too large"}
 	}
@@ -185,11 +185,11 @@ func (m *merger) finish(d *dir, theirs *dir) (*dir, error) {
 			base = &b
 		}
 	}
-	m.add(o, base)
+	m.addObject(o, base)
 	return d, nil
 }
 
-func (m *merger) add(o wire.Object, base *wire.Object) {
+func (m *merger) addObject(o wire.Object, base *wire.Object) {
 	if _, known := m.objects[o.ID]; known || m.made[o.ID] {
 		return
 	}

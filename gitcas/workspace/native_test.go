@@ -141,7 +141,7 @@ func checkRestores(t *testing.T, seed uint64, dir string, m *wire.Memory, all []
 	w := open(t, dir, m, Options{})
 	for i, c := range append(all, all...) {
 		restore(t, w, c)
-		d := w.known(c)
+		d := w.knownTree(c)
 		if d == nil {
 			t.Fatal("the tree was forgotten")
 		}
@@ -188,10 +188,10 @@ func lsTree(d *dir, path string) string {
 	for i := range d.entries {
 		e := &d.entries[i]
 		if e.dir != nil {
-			s += lsTree(e.dir, join(path, e.name))
+			s += lsTree(e.dir, joinPath(path, e.name))
 			continue
 		}
-		s += fmt.Sprintf("%o %s\t%s\x00", uint32(e.mode), e.id, join(path, e.name))
+		s += fmt.Sprintf("%o %s\t%s\x00", uint32(e.mode), e.id, joinPath(path, e.name))
 	}
 	return s
 }

@@ -31,11 +31,11 @@ func RebuildSnapshot(ctx context.Context, remote wire.Remote, parents []wire.ID,
 		}
 	}
 	b := &rebuilder{base: base, objects: objects, sent: map[wire.ID]bool{}, out: Snapshot{Tree: tree}}
-	made, err := b.load(l, tree)
+	made, err := b.loadTree(l, tree)
 	if err != nil {
 		return fail(err)
 	}
-	if err := b.folder("", base, made); err != nil {
+	if err := b.compareFolders("", base, made); err != nil {
 		return fail(err)
 	}
 	slices.SortFunc(b.out.Changes, func(x, y Change) int { return strings.Compare(x.Path, y.Path) })
@@ -61,52 +61,52 @@ type rebuilder struct {
 	out     Snapshot
 }
 
-func refuse(path, format string, args ...any) error {
+func newRefusal(path, format string, args ...any) error {
 	return &Error{Op: "rebuild", Path: path, Kind: ErrDamaged, Detail: fmt.Sprintf(format, args...)}
 }
 
-// load reads the tree from the new objects and those of the base. Nothing is fetched: what
+// loadTree reads the tree from the new objects and those of the base. Nothing is fetched: what
 // the remote has beside the base is not the tree's to name.
-func (b *rebuilder) load(of *loader, tree wire.ID) (*dir, error) {
+func (b *rebuilder) loadTree(of *loader, tree wire.ID) (*dir, error) {
 	l := newLoader(nil, of.objects, of.maxFiles)
 	maps.Copy(l.objects, b.objects)
 	l.dirs, l.partial = of.dirs, map[wire.ID]bool{}
-	d, err := l.build(tree, 0)
+	d, err := l.buildDir(tree, 0)
 	if err == nil && len(l.missing) > 0 {
-		err = refuse(l.missing[0].String(), "the folder is neither new nor in the parent")
+		err = newRefusal(l.missing[0].String(), "the folder is neither new nor in the parent")
 	}
 	return d, err
 }
 
-func (b *rebuilder) folder(path string, was, is *dir) error {
+func (b *rebuilder) compareFolders(path string, was, is *dir) error {
 	if sameDir(was, is) {
 		return nil
 	}
 	if is != nil {
-		b.send(is.id)
+		b.noteNeeded(is.id)
 	}
 	names := map[string]bool{}
 	for _, d := range []*dir{was, is} {
-		for _, e := range d.all() {
+		for _, e := range d.allEntries() {
 			names[e.name] = true
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(names)) {
-		if err := b.entry(join(path, name), was.find(name), is.find(name)); err != nil {
+		if err := b.compareEntries(joinPath(path, name), was.findEntry(name), is.findEntry(name)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (b *rebuilder) entry(path string, was, is *entry) error {
+func (b *rebuilder) compareEntries(path string, was, is *entry) error {
 	if sameEntry(was, is) {
 		return nil
 	}
-	if err := b.file(path, fileOf(was), fileOf(is)); err != nil {
+	if err := b.noteFile(path, fileOf(was), fileOf(is)); err != nil {
 		return err
 	}
-	return b.folder(path, dirOf(was), dirOf(is))
+	return b.compareFolders(path, dirOf(was), dirOf(is))
 }
 
 // fileOf is an entry that is no folder; nil where it is one.
@@ -117,8 +117,8 @@ func fileOf(e *entry) *entry {
 	return e
 }
 
-// file notes the change of one file.
-func (b *rebuilder) file(path string, was, is *entry) error {
+// noteFile notes the change of one file.
+func (b *rebuilder) noteFile(path string, was, is *entry) error {
 	c := Change{Path: path, Kind: Modified}
 	if was != nil {
 		c.Old, c.OldMode, c.Blob = was.id, was.mode, was.id
@@ -135,31 +135,31 @@ func (b *rebuilder) file(path string, was, is *entry) error {
 	}
 	c.Blob, c.Mode = is.id, is.mode
 	if is.mode == filemode.Submodule {
-		return refuse(path, "a submodule that the parent doesn't have")
+		return newRefusal(path, "a submodule that the parent doesn't have")
 	}
 	if err := CheckPath(path, is.mode); err != nil {
-		return refuse(path, "%v", err)
+		return newRefusal(path, "%v", err)
 	}
-	if err := b.content(&c); err != nil {
+	if err := b.checkContent(&c); err != nil {
 		return err
 	}
 	b.out.Changes = append(b.out.Changes, c)
 	return nil
 }
 
-// content checks what a file has in it.
-func (b *rebuilder) content(c *Change) error {
+// checkContent checks what a file has in it.
+func (b *rebuilder) checkContent(c *Change) error {
 	o, isNew := b.objects[c.Blob]
 	switch {
 	case !isNew && !b.hadContent(c.Blob):
-		return refuse(c.Path, "its content %s is neither new nor in the parent", c.Blob)
+		return newRefusal(c.Path, "its content %s is neither new nor in the parent", c.Blob)
 	case !isNew:
 		return nil
 	case o.Type != plumbing.BlobObject:
-		return refuse(c.Path, "its content is a %s", o.Type)
+		return newRefusal(c.Path, "its content is a %s", o.Type)
 	}
 	c.Size = int64(len(o.Data))
-	if b.send(o.ID) {
+	if b.noteNeeded(o.ID) {
 		b.total += c.Size
 	}
 	if c.Size > DefaultMaxFile || b.total > DefaultMaxTotal {
@@ -167,14 +167,14 @@ func (b *rebuilder) content(c *Change) error {
 	}
 	if c.Mode == filemode.Symlink {
 		if err := CheckLink(c.Path, string(o.Data)); err != nil {
-			return refuse(c.Path, "%v", err)
+			return newRefusal(c.Path, "%v", err)
 		}
 	}
 	return nil
 }
 
-// send notes that a new object is needed, and reports whether that is news.
-func (b *rebuilder) send(id wire.ID) bool {
+// noteNeeded notes that a new object is needed, and reports whether that is news.
+func (b *rebuilder) noteNeeded(id wire.ID) bool {
 	o, isNew := b.objects[id]
 	if !isNew || b.sent[id] {
 		return false
@@ -192,7 +192,7 @@ func (b *rebuilder) hadContent(id wire.ID) bool {
 		for todo := []*dir{b.base}; len(todo) > 0; {
 			d := todo[0]
 			todo = todo[1:]
-			for _, e := range d.all() {
+			for _, e := range d.allEntries() {
 				switch {
 				case e.mode != filemode.Dir && e.mode != filemode.Submodule:
 					b.had[e.id] = true

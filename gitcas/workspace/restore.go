@@ -42,7 +42,7 @@ func (w *Workspace) Restore(ctx context.Context, commit wire.ID) (err error) {
 		w: w, root: root, texts: make(map[wire.ID][]byte),
 		rd: reader{ctx: ctx, op: "restore", maxFiles: w.o.MaxFiles},
 	}
-	if err := r.run(commit); err != nil {
+	if err := r.restoreCommit(commit); err != nil {
 		return err
 	}
 	w.saveCache(commit)
@@ -87,13 +87,13 @@ type write struct {
 	e    *entry
 }
 
-func (r *restorer) run(commit wire.ID) error {
+func (r *restorer) restoreCommit(commit wire.ID) error {
 	clock, foldsCase, err := fsClock(r.root)
 	if err != nil {
 		return ioError(r.rd.op, ".", err)
 	}
 	r.clock = clock
-	target, err := r.target(commit)
+	target, err := r.readTarget(commit)
 	if err != nil {
 		return fmt.Errorf("restore %s into %q: %w", commit, r.w.path, err)
 	}
@@ -108,33 +108,33 @@ func (r *restorer) run(commit wire.ID) error {
 	if err := r.checkLinks(target); err != nil {
 		return err
 	}
-	done, err := r.folder(spot{r: r.root, target: target, seen: r.w.seen, rules: ignore.New(r.w.o.ignoreSteps), stays: new(bool)})
+	done, err := r.compareFolder(spot{r: r.root, target: target, seen: r.w.seen, rules: ignore.New(r.w.o.ignoreSteps), stays: new(bool)})
 	if err != nil {
 		return err
 	}
-	if err := r.apply(); err != nil {
+	if err := r.applyChanges(); err != nil {
 		return err
 	}
 	r.w.seen = done
-	r.w.remember(commit, done)
+	r.w.rememberTree(commit, done)
 	return nil
 }
 
-// target returns the commit's tree. Into an empty folder everything is fetched at
+// readTarget returns the commit's tree. Into an empty folder everything is fetched at
 // once; else the blobs are left out, as most are there already.
-func (r *restorer) target(commit wire.ID) (*dir, error) {
-	r.load, r.commit = r.w.loader(), commit
-	if t := r.w.known(commit); t != nil {
+func (r *restorer) readTarget(commit wire.ID) (*dir, error) {
+	r.load, r.commit = r.w.newLoader(), commit
+	if t := r.w.knownTree(commit); t != nil {
 		return t, nil
 	}
-	found, err := r.rd.list(r.root, "")
+	found, err := r.rd.listFolder(r.root, "")
 	if err != nil {
 		return nil, err
 	}
 	filter, haves := "", []wire.ID(nil)
 	for _, d := range found {
 		if d.name != gitDir {
-			filter, haves = blobNone, r.w.haves()
+			filter, haves = blobNone, r.w.knownCommits()
 		}
 	}
 	t, err := r.load.commitTree(r.rd.ctx, commit, filter, haves)
@@ -159,30 +159,30 @@ type spot struct {
 	ahead   readings
 }
 
-// folder compares one folder and returns its target with the stamps that are
+// compareFolder compares one folder and returns its target with the stamps that are
 // known; nil when the commit has no such folder.
-func (r *restorer) folder(s spot) (*dir, error) {
+func (r *restorer) compareFolder(s spot) (*dir, error) {
 	if err := r.rd.ctx.Err(); err != nil {
 		return nil, err
 	}
 	if s.depth > 2*maxDepth {
 		return nil, &Error{Op: r.rd.op, Path: s.path, Kind: ErrLimit, Detail: fmt.Sprintf("folders lie deeper than %d levels: remove them", 2*maxDepth)}
 	}
-	found, err := r.rd.list(s.r, s.path)
+	found, err := r.rd.listFolder(s.r, s.path)
 	if err != nil {
 		return nil, err
 	}
-	if s.rules, err = r.rules(s, found); err != nil {
+	if s.rules, err = r.ignoreRules(s, found); err != nil {
 		return nil, err
 	}
 	var out *dir
 	if s.target != nil {
 		out = cloneDir(s.target)
 	}
-	todo := pairs(found, out.all())
+	todo := pairUp(found, out.allEntries())
 	s.ahead = r.readAhead(s, todo)
 	for _, x := range todo {
-		if err := r.pair(s, x); err != nil {
+		if err := r.comparePair(s, x); err != nil {
 			return nil, err
 		}
 	}
@@ -199,14 +199,14 @@ func cloneDir(d *dir) *dir {
 	return &c
 }
 
-// rules returns what is ignored in a folder: by the commit's .gitignore, or by
+// ignoreRules returns what is ignored in a folder: by the commit's .gitignore, or by
 // one of the folder's own that the commit doesn't have and that ignores itself,
 // as tools put into their caches.
-func (r *restorer) rules(s spot, found []onDisk) (*ignore.Rules, error) {
+func (r *restorer) ignoreRules(s spot, found []onDisk) (*ignore.Rules, error) {
 	if s.ignored {
 		return s.rules, nil
 	}
-	if e := s.target.find(gitignore); e != nil {
+	if e := s.target.findEntry(gitignore); e != nil {
 		if isFile(e.mode) {
 			rules, err := s.rules.Folder(s.path, r.texts[e.id])
 			return rules, rulesError(r.rd.op, err)
@@ -214,10 +214,10 @@ func (r *restorer) rules(s spot, found []onDisk) (*ignore.Rules, error) {
 		return s.rules, nil
 	}
 	f := findOnDisk(found, gitignore)
-	if f == nil || !f.info.Mode().IsRegular() || f.info.Size() > ignore.MaxFile || s.seen.find(gitignore) != nil {
+	if f == nil || !f.info.Mode().IsRegular() || f.info.Size() > ignore.MaxFile || s.seen.findEntry(gitignore) != nil {
 		return s.rules, nil
 	}
-	path := join(s.path, gitignore)
+	path := joinPath(s.path, gitignore)
 	data, err := r.rd.readIgnore(s.r, path, f.info)
 	if err != nil {
 		return nil, err
@@ -233,8 +233,8 @@ func (r *restorer) rules(s spot, found []onDisk) (*ignore.Rules, error) {
 	return s.rules, rulesError(r.rd.op, err)
 }
 
-// ignored says whether a thing in a folder is ignored, by itself or with the folder.
-func (r *restorer) ignored(s spot, path string, isDir bool) (bool, error) {
+// isIgnored says whether a thing in a folder is ignored, by itself or with the folder.
+func (r *restorer) isIgnored(s spot, path string, isDir bool) (bool, error) {
 	if s.ignored {
 		return true, nil
 	}
@@ -242,43 +242,43 @@ func (r *restorer) ignored(s spot, path string, isDir bool) (bool, error) {
 	return ignored, rulesError(r.rd.op, err)
 }
 
-func (r *restorer) pair(s spot, x pair) error {
+func (r *restorer) comparePair(s spot, x pair) error {
 	if err := r.rd.ctx.Err(); err != nil {
 		return err
 	}
-	path := join(s.path, x.name)
+	path := joinPath(s.path, x.name)
 	switch {
 	case x.disk == nil:
-		r.missing(path, x.tree)
+		r.noteMissing(path, x.tree)
 		return nil
 	case x.tree == nil:
-		return r.extra(s, x, path)
+		return r.decideExtra(s, x, path)
 	case x.tree.mode == filemode.Submodule:
 		return nil
 	case x.tree.dir != nil && x.disk.info.IsDir():
-		ignored, err := r.ignored(s, path, true)
+		ignored, err := r.isIgnored(s, path, true)
 		if err != nil {
 			return err
 		}
-		x.tree.dir, _, err = r.subfolder(s, x, path, x.tree.dir, ignored)
+		x.tree.dir, _, err = r.compareSubfolder(s, x, path, x.tree.dir, ignored)
 		return err
 	case x.tree.dir != nil:
-		r.remove(path, removeFile)
-		r.missing(path, x.tree)
+		r.noteRemoval(path, removeFile)
+		r.noteMissing(path, x.tree)
 		return nil
 	case x.disk.info.IsDir():
 		if err := r.checkNoRepo(s.r, path, x, 0); err != nil {
 			return err
 		}
-		r.remove(path, removeAll)
-		r.missing(path, x.tree)
+		r.noteRemoval(path, removeAll)
+		r.noteMissing(path, x.tree)
 		return nil
 	}
-	return r.leaf(s, x, path)
+	return r.compareLeaf(s, x, path)
 }
 
-// missing notes that e, with all below it, is to be written.
-func (r *restorer) missing(path string, e *entry) {
+// noteMissing notes that e, with all below it, is to be written.
+func (r *restorer) noteMissing(path string, e *entry) {
 	switch {
 	case e.mode == filemode.Submodule:
 	case e.dir == nil:
@@ -287,23 +287,23 @@ func (r *restorer) missing(path string, e *entry) {
 		e.dir = cloneDir(e.dir)
 		for i := range e.dir.entries {
 			c := &e.dir.entries[i]
-			r.missing(join(path, c.name), c)
+			r.noteMissing(joinPath(path, c.name), c)
 		}
 	}
 }
 
-func (r *restorer) remove(path string, how removeHow) {
+func (r *restorer) noteRemoval(path string, how removeHow) {
 	r.removals = append(r.removals, doomed{path, how})
 }
 
-// extra decides about something that the commit doesn't have.
-func (r *restorer) extra(s spot, x pair, path string) error {
+// decideExtra decides about something that the commit doesn't have.
+func (r *restorer) decideExtra(s spot, x pair, path string) error {
 	isDir := x.disk.info.IsDir()
-	ignored, err := r.ignored(s, path, isDir)
+	ignored, err := r.isIgnored(s, path, isDir)
 	if err != nil {
 		return err
 	}
-	before := s.seen.find(x.name)
+	before := s.seen.findEntry(x.name)
 	tracked := before != nil && (before.dir != nil) == isDir && before.mode != filemode.Submodule
 	leftOver := strings.HasPrefix(x.name, TempPrefix)
 	if x.name == gitDir || ignored && !tracked && !leftOver {
@@ -311,14 +311,14 @@ func (r *restorer) extra(s spot, x pair, path string) error {
 		return nil
 	}
 	if !isDir {
-		r.remove(path, removeFile)
+		r.noteRemoval(path, removeFile)
 		return nil
 	}
 	if leftOver && !tracked {
-		r.remove(path, removeAll)
+		r.noteRemoval(path, removeAll)
 		return nil
 	}
-	_, stays, err := r.subfolder(s, x, path, nil, ignored)
+	_, stays, err := r.compareSubfolder(s, x, path, nil, ignored)
 	if err != nil {
 		return err
 	}
@@ -326,21 +326,21 @@ func (r *restorer) extra(s spot, x pair, path string) error {
 		*s.stays = true
 		return nil
 	}
-	r.remove(path, removeIfEmpty)
+	r.noteRemoval(path, removeIfEmpty)
 	return nil
 }
 
-func (r *restorer) subfolder(s spot, x pair, path string, target *dir, ignored bool) (d *dir, stays bool, err error) {
+func (r *restorer) compareSubfolder(s spot, x pair, path string, target *dir, ignored bool) (d *dir, stays bool, err error) {
 	sub, err := openDir(s.r, r.rd.op, path, x.name, x.disk.info)
 	if err != nil {
 		return nil, false, err
 	}
-	d, err = r.folder(spot{r: sub, path: path, depth: s.depth + 1, target: target, seen: s.seen.sub(x.name), rules: s.rules, ignored: ignored, stays: &stays})
+	d, err = r.compareFolder(spot{r: sub, path: path, depth: s.depth + 1, target: target, seen: s.seen.findFolder(x.name), rules: s.rules, ignored: ignored, stays: &stays})
 	return d, stays, errors.Join(err, sub.Close())
 }
 
-// leaf compares a file or link with what stands in its place.
-func (r *restorer) leaf(s spot, x pair, path string) error {
+// compareLeaf compares a file or link with what stands in its place.
+func (r *restorer) compareLeaf(s spot, x pair, path string) error {
 	e, info := x.tree, x.disk.info
 	switch {
 	case e.mode == filemode.Symlink && info.Mode()&os.ModeSymlink != 0:
@@ -372,14 +372,14 @@ func (r *restorer) leaf(s spot, x pair, path string) error {
 
 // sameFile reports whether a file has the content of the entry.
 func (r *restorer) sameFile(s spot, x pair, path string, st stat) (bool, error) {
-	if seen := s.seen.find(x.name); seen.has(st) {
+	if seen := s.seen.findEntry(x.name); seen.looksLike(st) {
 		x.tree.stamp = seen.stamp
 		return seen.id == x.tree.id, nil
 	}
-	c, err := s.ahead.take(x.tree)
+	c, err := s.ahead.takeContent(x.tree)
 	if c == nil && err == nil {
 		var now content
-		now, err = r.rd.read(s.r, path, x.name, x.disk.info, mostInMemory)
+		now, err = r.rd.readFile(s.r, path, x.name, x.disk.info, mostInMemory)
 		c = &now
 	}
 	if errors.Is(err, os.ErrPermission) {
@@ -388,7 +388,7 @@ func (r *restorer) sameFile(s spot, x pair, path string, st stat) (bool, error) 
 	if err != nil {
 		return false, err
 	}
-	x.tree.stamp = c.stamp.settled(r.clock)
+	x.tree.stamp = c.stamp.ifSettled(r.clock)
 	return c.id == x.tree.id, nil
 }
 
@@ -401,14 +401,14 @@ func (r *restorer) checkNoRepo(in *os.Root, path string, x pair, depth int) erro
 	if err != nil {
 		return err
 	}
-	found, err := r.rd.list(sub, path)
+	found, err := r.rd.listFolder(sub, path)
 	for i := range found {
 		d := &found[i]
 		if d.name == gitDir && err == nil {
 			err = &Error{Op: r.rd.op, Path: path, Kind: ErrInTheWay, Detail: "the commit has a file there, and the folder holds a git repository: move it away"}
 		}
 		if d.info.IsDir() && err == nil {
-			err = r.checkNoRepo(sub, join(path, d.name), pair{name: d.name, disk: d}, depth+1)
+			err = r.checkNoRepo(sub, joinPath(path, d.name), pair{name: d.name, disk: d}, depth+1)
 		}
 	}
 	return errors.Join(err, sub.Close())
@@ -422,11 +422,11 @@ func checkCase(d *dir, path string) error {
 		e := &d.entries[i]
 		low := strings.ToLower(e.name)
 		if other, ok := seen[low]; ok {
-			return &Error{Op: "restore", Path: join(path, e.name), Kind: ErrCollision, Detail: fmt.Sprintf("the commit also has %q: rename one of them", join(path, other))}
+			return &Error{Op: "restore", Path: joinPath(path, e.name), Kind: ErrCollision, Detail: fmt.Sprintf("the commit also has %q: rename one of them", joinPath(path, other))}
 		}
 		seen[low] = e.name
 		if e.dir != nil {
-			if err := checkCase(e.dir, join(path, e.name)); err != nil {
+			if err := checkCase(e.dir, joinPath(path, e.name)); err != nil {
 				return err
 			}
 		}

@@ -60,7 +60,7 @@ type place struct {
 	ignored bool
 }
 
-func (s *scanner) top(root *os.Root) (*dir, error) {
+func (s *scanner) scanTop(root *os.Root) (*dir, error) {
 	info, err := root.Stat(".")
 	if err != nil {
 		return nil, ioError(s.rd.op, ".", err)
@@ -70,7 +70,7 @@ func (s *scanner) top(root *os.Root) (*dir, error) {
 	if s.clock, _, err = fsClock(root); err != nil {
 		s.clock = 0
 	}
-	tree, err := s.folder(place{r: root, base: s.base, seen: s.w.seen, rules: ignore.New(s.w.o.ignoreSteps)})
+	tree, err := s.scanFolder(place{r: root, base: s.base, seen: s.w.seen, rules: ignore.New(s.w.o.ignoreSteps)})
 	if err != nil {
 		return nil, err
 	}
@@ -80,12 +80,12 @@ func (s *scanner) top(root *os.Root) (*dir, error) {
 	return tree, s.checkLinks(tree)
 }
 
-// folder returns what is in a folder as a tree, nil when that is nothing.
-func (s *scanner) folder(p place) (*dir, error) {
+// scanFolder returns what is in a folder as a tree, nil when that is nothing.
+func (s *scanner) scanFolder(p place) (*dir, error) {
 	if p.depth > maxDepth || len(p.path) > maxPath {
 		return nil, s.tooDeep(p.path)
 	}
-	found, err := s.rd.list(p.r, p.path)
+	found, err := s.rd.listFolder(p.r, p.path)
 	if err != nil {
 		return nil, err
 	}
@@ -94,9 +94,9 @@ func (s *scanner) folder(p place) (*dir, error) {
 			return nil, err
 		}
 	}
-	out := &dir{entries: make([]entry, 0, len(p.base.all()))}
-	for _, x := range pairs(found, p.base.all()) {
-		e, err := s.pair(p, x)
+	out := &dir{entries: make([]entry, 0, len(p.base.allEntries()))}
+	for _, x := range pairUp(found, p.base.allEntries()) {
+		e, err := s.scanPair(p, x)
 		if err != nil {
 			return nil, err
 		}
@@ -104,19 +104,19 @@ func (s *scanner) folder(p place) (*dir, error) {
 			out.entries = append(out.entries, *e)
 		}
 	}
-	return s.finish(out, p.base)
+	return s.finishFolder(out, p.base)
 }
 
 func (s *scanner) tooDeep(path string) error {
 	return &Error{Op: s.rd.op, Path: path, Kind: ErrLimit, Detail: fmt.Sprintf("folders lie deeper than %d levels or the path is longer than %d bytes", maxDepth, maxPath)}
 }
 
-// finish gives the new tree its id, and makes its object unless base has it.
-func (s *scanner) finish(d *dir, base *dir) (*dir, error) {
+// finishFolder gives the new tree its id, and makes its object unless base has it.
+func (s *scanner) finishFolder(d *dir, base *dir) (*dir, error) {
 	if len(d.entries) == 0 {
 		return nil, nil
 	}
-	d.measure()
+	d.measureTree()
 	if base != nil && sameEntries(d.entries, base.entries) {
 		d.id = base.id
 		return d, nil
@@ -133,11 +133,11 @@ func (s *scanner) finish(d *dir, base *dir) (*dir, error) {
 			old = &b
 		}
 	}
-	s.send(o, old)
+	s.addObject(o, old)
 	return d, nil
 }
 
-func (s *scanner) send(o wire.Object, base *wire.Object) {
+func (s *scanner) addObject(o wire.Object, base *wire.Object) {
 	if !s.sent[o.ID] {
 		s.sent[o.ID] = true
 		s.objects = append(s.objects, wire.PackObject{Object: o, Base: base})
@@ -156,20 +156,20 @@ func sameEntries(a, b []entry) bool {
 	return true
 }
 
-// pair decides what one name of a folder becomes in the new tree.
-func (s *scanner) pair(p place, x pair) (*entry, error) {
+// scanPair decides what one name of a folder becomes in the new tree.
+func (s *scanner) scanPair(p place, x pair) (*entry, error) {
 	if err := s.rd.ctx.Err(); err != nil {
 		return nil, err
 	}
-	path := join(p.path, x.name)
+	path := joinPath(p.path, x.name)
 	if s.without[path] {
 		if x.tree == nil {
 			return nil, nil
 		}
-		return s.keep(x.tree, path)
+		return s.keepEntry(x.tree, path)
 	}
 	if x.disk == nil {
-		return s.gone(path, x.tree)
+		return s.noteGone(path, x.tree)
 	}
 	if x.name == gitDir {
 		return nil, nil
@@ -177,7 +177,7 @@ func (s *scanner) pair(p place, x pair) (*entry, error) {
 	isDir := x.disk.info.IsDir()
 	tracked := x.tree != nil && (x.tree.dir != nil) == isDir
 	if isDir && x.tree != nil && x.tree.mode == filemode.Submodule {
-		return s.keep(x.tree, path)
+		return s.keepEntry(x.tree, path)
 	}
 	ignored := p.ignored
 	if !ignored && (!tracked || isDir) {
@@ -187,17 +187,17 @@ func (s *scanner) pair(p place, x pair) (*entry, error) {
 		}
 	}
 	if ignored && !tracked {
-		return s.gone(path, x.tree)
+		return s.noteGone(path, x.tree)
 	}
 	if why := refusedName(x.name); why != "" && x.tree == nil {
-		s.skip(path, why)
+		s.noteSkipped(path, why)
 		return nil, nil
 	}
 	if x.tree == nil && strings.HasPrefix(x.name, TempPrefix) {
 		return nil, nil
 	}
 	if isDir {
-		return s.subfolder(p, x, path, ignored)
+		return s.scanSubfolder(p, x, path, ignored)
 	}
 	if x.tree != nil && x.tree.dir != nil {
 		// A file took a folder's place: the folder's files are deleted.
@@ -206,57 +206,57 @@ func (s *scanner) pair(p place, x pair) (*entry, error) {
 		}
 		x.tree = nil
 	}
-	e, size, err := s.leaf(p, x, path)
+	e, size, err := s.scanLeaf(p, x, path)
 	if err != nil || e == nil {
 		if err == nil && x.tree != nil {
-			s.deleted(path, x.tree)
+			s.noteDeleted(path, x.tree)
 		}
 		return nil, err
 	}
-	s.compare(path, x.tree, e, size)
-	return e, s.count(path)
+	s.noteChange(path, x.tree, e, size)
+	return e, s.countFile(path)
 }
 
-// subfolder walks a folder; a file of that name in base is deleted.
-func (s *scanner) subfolder(p place, x pair, path string, ignored bool) (*entry, error) {
+// scanSubfolder walks a folder; a file of that name in base is deleted.
+func (s *scanner) scanSubfolder(p place, x pair, path string, ignored bool) (*entry, error) {
 	sub, err := openDir(p.r, s.rd.op, path, x.name, x.disk.info)
 	if err != nil {
 		return nil, err
 	}
-	in := place{r: sub, path: path, depth: p.depth + 1, seen: p.seen.sub(x.name), rules: p.rules, ignored: ignored}
+	in := place{r: sub, path: path, depth: p.depth + 1, seen: p.seen.findFolder(x.name), rules: p.rules, ignored: ignored}
 	if x.tree != nil {
 		if in.base = x.tree.dir; in.base == nil {
-			s.deleted(path, x.tree)
+			s.noteDeleted(path, x.tree)
 		}
 	}
-	d, err := s.folder(in)
+	d, err := s.scanFolder(in)
 	if err = errors.Join(err, sub.Close()); err != nil || d == nil {
 		return nil, err
 	}
 	return &entry{name: x.name, mode: filemode.Dir, id: d.id, dir: d}, nil
 }
 
-// leaf reads what is no folder. A nil entry means that it was skipped.
-func (s *scanner) leaf(p place, x pair, path string) (*entry, int64, error) {
+// scanLeaf reads what is no folder. A nil entry means that it was skipped.
+func (s *scanner) scanLeaf(p place, x pair, path string) (*entry, int64, error) {
 	switch t := x.disk.info.Mode().Type(); {
 	case t == 0:
-		return s.file(p, x, path)
+		return s.hashFile(p, x, path)
 	case t == fs.ModeSymlink:
-		return s.link(p, x, path)
+		return s.readLink(p, x, path)
 	default:
-		s.skip(path, "neither a file nor a folder: "+x.disk.info.Mode().Type().String())
+		s.noteSkipped(path, "neither a file nor a folder: "+x.disk.info.Mode().Type().String())
 		return nil, 0, nil
 	}
 }
 
-// file hashes a regular file, unless it is known not to have changed.
-func (s *scanner) file(p place, x pair, path string) (*entry, int64, error) {
+// hashFile hashes a regular file, unless it is known not to have changed.
+func (s *scanner) hashFile(p place, x pair, path string) (*entry, int64, error) {
 	st := statOf(x.disk.info)
 	if st.links > 1 && st.owner != s.owner && x.tree == nil {
-		s.skip(path, "a hard link to a file of another user")
+		s.noteSkipped(path, "a hard link to a file of another user")
 		return nil, 0, nil
 	}
-	if seen := p.seen.find(x.name); seen != nil && seen.stamp.known() && seen.stamp == st.stamp && s.has(x.tree, seen.id) {
+	if seen := p.seen.findEntry(x.name); seen != nil && seen.stamp.isKnown() && seen.stamp == st.stamp && s.baseHas(x.tree, seen.id) {
 		e := *seen
 		e.mode = modeOf(x.disk.info)
 		return s.sameForm(&e, x.tree), st.stamp.size, nil
@@ -264,12 +264,12 @@ func (s *scanner) file(p place, x pair, path string) (*entry, int64, error) {
 	if x.tree == nil && x.disk.info.Size() > s.w.o.MaxFile {
 		return nil, 0, s.tooLarge(path, x.disk.info.Size())
 	}
-	c, err := s.rd.read(p.r, path, x.name, x.disk.info, s.w.o.MaxFile)
+	c, err := s.rd.readFile(p.r, path, x.name, x.disk.info, s.w.o.MaxFile)
 	if err != nil {
 		return nil, 0, err
 	}
-	e := &entry{name: x.name, mode: c.mode, id: c.id, stamp: c.stamp.settled(s.clock)}
-	if s.has(x.tree, c.id) || s.sent[c.id] {
+	e := &entry{name: x.name, mode: c.mode, id: c.id, stamp: c.stamp.ifSettled(s.clock)}
+	if s.baseHas(x.tree, c.id) || s.sent[c.id] {
 		return s.sameForm(e, x.tree), c.size, nil
 	}
 	if c.data == nil {
@@ -285,7 +285,7 @@ func (s *scanner) file(p place, x pair, path string) (*entry, int64, error) {
 			base = &b
 		}
 	}
-	s.send(o, base)
+	s.addObject(o, base)
 	return e, c.size, nil
 }
 
@@ -302,8 +302,8 @@ func (s *scanner) tooLarge(path string, size int64) error {
 	return &Error{Op: s.rd.op, Path: path, Kind: ErrLimit, Detail: fmt.Sprintf("it has %d bytes, the limit is %d: remove it, add it to .gitignore or raise the limit", size, s.w.o.MaxFile)}
 }
 
-// has reports whether base holds a blob, there or anywhere.
-func (s *scanner) has(at *entry, id wire.ID) bool {
+// baseHas reports whether base holds a blob, there or anywhere.
+func (s *scanner) baseHas(at *entry, id wire.ID) bool {
 	if at != nil && at.id == id {
 		return true
 	}
@@ -324,9 +324,9 @@ func collectBlobs(d *dir, into map[wire.ID]bool) {
 	}
 }
 
-// link takes a symlink whose target is inside by its text alone; checkLinks
+// readLink takes a symlink whose target is inside by its text alone; checkLinks
 // looks at what it resolves to when the whole tree is known.
-func (s *scanner) link(p place, x pair, path string) (*entry, int64, error) {
+func (s *scanner) readLink(p place, x pair, path string) (*entry, int64, error) {
 	target, err := p.r.Readlink(x.name)
 	if err != nil {
 		return nil, 0, ioError(s.rd.op, path, err)
@@ -336,15 +336,15 @@ func (s *scanner) link(p place, x pair, path string) (*entry, int64, error) {
 	l := seenLink{path: path, target: target, isNew: x.tree == nil || x.tree.mode != filemode.Symlink || x.tree.id != o.ID}
 	if l.isNew {
 		if !linkInside(nil, folderOf(path), target, nil) {
-			s.skip(path, fmt.Sprintf("a symlink that leads out of the folder or into .git: %q", clip(target)))
+			s.noteSkipped(path, fmt.Sprintf("a symlink that leads out of the folder or into .git: %q", clipText(target)))
 			return nil, 0, nil
 		}
 		if err := gitobj.CheckEntry(x.name, filemode.Symlink); err != nil {
-			s.skip(path, err.Error())
+			s.noteSkipped(path, err.Error())
 			return nil, 0, nil
 		}
-		if !s.has(x.tree, o.ID) {
-			s.send(o, nil)
+		if !s.baseHas(x.tree, o.ID) {
+			s.addObject(o, nil)
 		}
 	}
 	s.links = append(s.links, l)
@@ -375,13 +375,13 @@ func (s *scanner) checkLinks(tree *dir) error {
 		if linkInside(tree, folderOf(l.path), l.target, read) || !l.isNew && !linkInside(s.base, folderOf(l.path), l.target, read) {
 			continue
 		}
-		return &Error{Op: s.rd.op, Path: l.path, Kind: ErrLink, Detail: fmt.Sprintf("its target %q leads out through another link: remove one of them", clip(l.target))}
+		return &Error{Op: s.rd.op, Path: l.path, Kind: ErrLink, Detail: fmt.Sprintf("its target %q leads out through another link: remove one of them", clipText(l.target))}
 	}
 	return nil
 }
 
-// clip shortens text for a message.
-func clip(s string) string {
+// clipText shortens text for a message.
+func clipText(s string) string {
 	const most = 200
 	if len(s) > most {
 		return s[:most] + "…"
@@ -400,15 +400,15 @@ func refusedName(name string) string {
 	return ""
 }
 
-// keep takes an entry over from base as it is.
-func (s *scanner) keep(e *entry, path string) (*entry, error) {
+// keepEntry takes an entry over from base as it is.
+func (s *scanner) keepEntry(e *entry, path string) (*entry, error) {
 	c := *e
-	return &c, s.count(path)
+	return &c, s.countFile(path)
 }
 
-// gone notes what base has and the folder hasn't. Submodules stay: a restore
+// noteGone notes what base has and the folder hasn't. Submodules stay: a restore
 // makes no folder for them, so their absence says nothing.
-func (s *scanner) gone(path string, e *entry) (*entry, error) {
+func (s *scanner) noteGone(path string, e *entry) (*entry, error) {
 	if e == nil {
 		return nil, nil
 	}
@@ -418,15 +418,15 @@ func (s *scanner) gone(path string, e *entry) (*entry, error) {
 func (s *scanner) goneAll(path string, e *entry, submodules bool) (*entry, error) {
 	switch {
 	case e.mode == filemode.Submodule && submodules:
-		return s.keep(e, path)
+		return s.keepEntry(e, path)
 	case e.dir == nil:
-		s.deleted(path, e)
+		s.noteDeleted(path, e)
 		return nil, nil
 	}
 	left := &dir{}
 	for i := range e.dir.entries {
 		c := &e.dir.entries[i]
-		sub, err := s.goneAll(join(path, c.name), c, submodules)
+		sub, err := s.goneAll(joinPath(path, c.name), c, submodules)
 		if err != nil {
 			return nil, err
 		}
@@ -434,19 +434,19 @@ func (s *scanner) goneAll(path string, e *entry, submodules bool) (*entry, error
 			left.entries = append(left.entries, *sub)
 		}
 	}
-	d, err := s.finish(left, e.dir)
+	d, err := s.finishFolder(left, e.dir)
 	if err != nil || d == nil {
 		return nil, err
 	}
 	return &entry{name: e.name, mode: filemode.Dir, id: d.id, dir: d}, nil
 }
 
-func (s *scanner) deleted(path string, e *entry) {
+func (s *scanner) noteDeleted(path string, e *entry) {
 	s.changes = append(s.changes, Change{Path: path, Kind: Deleted, Blob: e.id, Old: e.id, OldMode: e.mode})
 }
 
-// compare notes how a file differs from base.
-func (s *scanner) compare(path string, base, now *entry, size int64) {
+// noteChange notes how a file differs from base.
+func (s *scanner) noteChange(path string, base, now *entry, size int64) {
 	switch {
 	case base == nil:
 		s.changes = append(s.changes, Change{Path: path, Kind: Added, Blob: now.id, Mode: now.mode, Size: size})
@@ -458,7 +458,7 @@ func (s *scanner) compare(path string, base, now *entry, size int64) {
 // maxSkipped is how much of what was left out is listed: each is told to a person.
 const maxSkipped = 100
 
-func (s *scanner) skip(path, why string) {
+func (s *scanner) noteSkipped(path, why string) {
 	if len(s.skipped) == maxSkipped {
 		s.more++
 		return
@@ -466,7 +466,7 @@ func (s *scanner) skip(path, why string) {
 	s.skipped = append(s.skipped, Skipped{Path: path, Why: why})
 }
 
-func (s *scanner) count(path string) error {
+func (s *scanner) countFile(path string) error {
 	if s.files++; s.files > s.w.o.MaxFiles {
 		return &Error{Op: s.rd.op, Path: path, Kind: ErrLimit, Detail: fmt.Sprintf("with this one there are more than %d files: remove what is not needed, add it to .gitignore or raise the limit", s.w.o.MaxFiles)}
 	}

@@ -107,7 +107,7 @@ func (w *Workspace) Snapshot(ctx context.Context, req SnapshotRequest) (Snapshot
 		}
 		base = t
 	}
-	s, tree, err := w.scan(ctx, base, req.Without)
+	s, tree, err := w.scanAgainst(ctx, base, req.Without)
 	if err != nil {
 		return Snapshot{}, err
 	}
@@ -126,13 +126,13 @@ func (w *Workspace) Snapshot(ctx context.Context, req SnapshotRequest) (Snapshot
 			return Snapshot{}, fmt.Errorf("snapshot %q: %w", w.path, err)
 		}
 		out.Commit = commit.ID
-		s.send(commit, nil)
+		s.addObject(commit, nil)
 		out.Objects = s.objects
 	}
 	w.seen = tree
 	// A parent with empty folders, which no folder shows, keeps its own tree.
 	if tree.id == out.Tree {
-		w.remember(out.Commit, tree)
+		w.rememberTree(out.Commit, tree)
 		w.saveCache(out.Commit)
 	} else {
 		w.saveCache(wire.ZeroID)
@@ -157,8 +157,8 @@ func commitObject(req SnapshotRequest, tree wire.ID) (wire.Object, error) {
 	return wire.NewObject(plumbing.CommitObject, data), nil
 }
 
-// scan compares the folder with a tree.
-func (w *Workspace) scan(ctx context.Context, base *dir, without []string) (*scanner, *dir, error) {
+// scanAgainst compares the folder with a tree.
+func (w *Workspace) scanAgainst(ctx context.Context, base *dir, without []string) (*scanner, *dir, error) {
 	root, err := os.OpenRoot(w.path)
 	if err != nil {
 		return nil, nil, fmt.Errorf("snapshot: %w", err)
@@ -171,7 +171,7 @@ func (w *Workspace) scan(ctx context.Context, base *dir, without []string) (*sca
 	for _, path := range without {
 		s.without[path] = true
 	}
-	tree, err := s.top(root)
+	tree, err := s.scanTop(root)
 	if err = errors.Join(err, root.Close()); err != nil {
 		return nil, nil, err
 	}

@@ -281,7 +281,7 @@ func TestSnapshotKeepsWhatItCantShow(t *testing.T) {
 	if e := lookUp(d, []string{"o", "p", "m"}); e == nil || e.mode != filemode.Submodule {
 		t.Error("a submodule was lost")
 	}
-	if e := d.find("f"); e.mode != filemode.Regular {
+	if e := d.findEntry("f"); e.mode != filemode.Regular {
 		t.Errorf("mode %o", e.mode)
 	}
 }

@@ -18,11 +18,11 @@ type stamp struct {
 	mode         uint32
 }
 
-func (s stamp) known() bool { return s != stamp{} }
+func (s stamp) isKnown() bool { return s != stamp{} }
 
-// settled is the stamp if a change after the moment clock (by the file system's
+// ifSettled is the stamp if a change after the moment clock (by the file system's
 // clock) would show in it, else the zero stamp.
-func (s stamp) settled(clock int64) stamp {
+func (s stamp) ifSettled(clock int64) stamp {
 	if s.mtime < clock && s.ctime < clock {
 		return s
 	}

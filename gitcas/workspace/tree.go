@@ -25,8 +25,8 @@ type entry struct {
 	dir   *dir  // the content, when it is a folder
 }
 
-// has reports whether a file still looks as it did when its content was read.
-func (e *entry) has(st stat) bool { return e != nil && e.stamp.known() && e.stamp == st.stamp }
+// looksLike reports whether a file still looks as it did when its content was read.
+func (e *entry) looksLike(st stat) bool { return e != nil && e.stamp.isKnown() && e.stamp == st.stamp }
 
 // dir is a git tree with everything below it. It is not changed once it is
 // complete, so several places may share one.
@@ -39,8 +39,8 @@ type dir struct {
 	longest int     // bytes of the longest path below
 }
 
-// find returns the entry of that name, or nil. A nil dir has none.
-func (d *dir) find(name string) *entry {
+// findEntry returns the entry of that name, or nil. A nil dir has none.
+func (d *dir) findEntry(name string) *entry {
 	if d == nil {
 		return nil
 	}
@@ -51,24 +51,24 @@ func (d *dir) find(name string) *entry {
 	return &d.entries[i]
 }
 
-// sub returns the folder of that name, or nil.
-func (d *dir) sub(name string) *dir {
-	if e := d.find(name); e != nil {
+// findFolder returns the folder of that name, or nil.
+func (d *dir) findFolder(name string) *dir {
+	if e := d.findEntry(name); e != nil {
 		return e.dir
 	}
 	return nil
 }
 
-// all returns the entries; a nil dir has none.
-func (d *dir) all() []entry {
+// allEntries returns the entries; a nil dir has none.
+func (d *dir) allEntries() []entry {
 	if d == nil {
 		return nil
 	}
 	return d.entries
 }
 
-// measure sets what is computed from the entries.
-func (d *dir) measure() {
+// measureTree sets what is computed from the entries.
+func (d *dir) measureTree() {
 	d.files, d.folders, d.depth, d.longest = 0, 0, 1, 0
 	for i := range d.entries {
 		e := &d.entries[i]
@@ -121,18 +121,18 @@ func newLoader(remote wire.Remote, objects wire.Objects, maxFiles int) *loader {
 	return &loader{remote: remote, objects: all, dirs: make(map[wire.ID]*dir), maxFiles: maxFiles}
 }
 
-// reuse makes the folders of a tree known by their ids.
-func (l *loader) reuse(d *dir) {
+// addKnown makes the folders of a tree known by their ids.
+func (l *loader) addKnown(d *dir) {
 	if d == nil || l.dirs[d.id] != nil {
 		return
 	}
 	l.dirs[d.id] = d
 	for i := range d.entries {
-		l.reuse(d.entries[i].dir)
+		l.addKnown(d.entries[i].dir)
 	}
 }
 
-func (l *loader) fetch(ctx context.Context, wants []wire.ID, depth int, filter string, haves []wire.ID) error {
+func (l *loader) fetchObjects(ctx context.Context, wants []wire.ID, depth int, filter string, haves []wire.ID) error {
 	if l.remote == nil {
 		return &Error{Op: "fetch", Path: wants[0].String(), Kind: ErrUnreadable, Detail: "the workspace has no remote to fetch from"}
 	}
@@ -156,7 +156,7 @@ func (l *loader) fetchCommit(ctx context.Context, commit wire.ID, filter string,
 	if len(haves) > 0 {
 		depth = searchDepth
 	}
-	if err := l.fetch(ctx, []wire.ID{commit}, depth, filter, haves); err != nil {
+	if err := l.fetchObjects(ctx, []wire.ID{commit}, depth, filter, haves); err != nil {
 		return err
 	}
 	if _, ok := l.objects[commit]; ok || len(haves) == 0 {
@@ -164,14 +164,14 @@ func (l *loader) fetchCommit(ctx context.Context, commit wire.ID, filter string,
 	}
 	// It is an ancestor of what we have, and a server takes it for granted that
 	// we have it too.
-	return l.fetch(ctx, []wire.ID{commit}, 1, filter, nil)
+	return l.fetchObjects(ctx, []wire.ID{commit}, 1, filter, nil)
 }
 
 // fetchWhole fetches a commit with all its trees and blobs, whatever is known.
 // That is for servers that give no single object: then all they are asked for is
 // a commit.
 func (l *loader) fetchWhole(ctx context.Context, commit wire.ID) error {
-	return l.fetch(ctx, []wire.ID{commit}, 1, "", nil)
+	return l.fetchObjects(ctx, []wire.ID{commit}, 1, "", nil)
 }
 
 // commitTree reads the tree of a commit, which is fetched as fetchCommit does.
@@ -199,20 +199,20 @@ func (l *loader) fetchedTree(ctx context.Context, commit wire.ID) (*dir, error) 
 	if err != nil {
 		return nil, &Error{Op: "read", Path: commit.String(), Kind: ErrDamaged, Err: err}
 	}
-	return l.tree(ctx, c.Tree)
+	return l.readTree(ctx, c.Tree)
 }
 
-// tree reads a tree with all trees below it, and fetches those that are missing,
+// readTree reads a tree with all trees below it, and fetches those that are missing,
 // one level of missing ones at a time.
-func (l *loader) tree(ctx context.Context, id wire.ID) (*dir, error) {
+func (l *loader) readTree(ctx context.Context, id wire.ID) (*dir, error) {
 	for range maxDepth + 1 {
 		l.missing, l.partial = nil, make(map[wire.ID]bool)
-		d, err := l.build(id, 0)
+		d, err := l.buildDir(id, 0)
 		if err != nil || len(l.missing) == 0 {
 			return d, err
 		}
 		wants := l.missing
-		if err := l.fetch(ctx, wants, 0, blobNone, nil); err != nil {
+		if err := l.fetchObjects(ctx, wants, 0, blobNone, nil); err != nil {
 			return nil, err
 		}
 		for _, m := range wants {
@@ -224,9 +224,9 @@ func (l *loader) tree(ctx context.Context, id wire.ID) (*dir, error) {
 	return nil, &Error{Op: "read", Path: id.String(), Kind: ErrLimit, Detail: fmt.Sprintf("folders lie deeper than %d levels", maxDepth)}
 }
 
-// build makes the dir of a tree. When a tree is not at hand it is noted as
+// buildDir makes the dir of a tree. When a tree is not at hand it is noted as
 // missing, and the result is nil.
-func (l *loader) build(id wire.ID, depth int) (*dir, error) {
+func (l *loader) buildDir(id wire.ID, depth int) (*dir, error) {
 	if d := l.dirs[id]; d != nil || l.partial[id] {
 		return d, nil
 	}
@@ -242,7 +242,7 @@ func (l *loader) build(id wire.ID, depth int) (*dir, error) {
 		l.partial[id] = true
 		return nil, nil
 	}
-	list, err := l.decode(o)
+	list, err := l.decodeTree(o)
 	if err != nil {
 		return nil, err
 	}
@@ -252,7 +252,7 @@ func (l *loader) build(id wire.ID, depth int) (*dir, error) {
 		if !e.IsDir() {
 			continue
 		}
-		sub, err := l.build(e.ID, depth+1)
+		sub, err := l.buildDir(e.ID, depth+1)
 		if err != nil {
 			return nil, err
 		}
@@ -266,7 +266,7 @@ func (l *loader) build(id wire.ID, depth int) (*dir, error) {
 	}
 	// Git's order puts "a.b" before the folder "a"; look-ups go by name.
 	slices.SortFunc(d.entries, func(a, b entry) int { return strings.Compare(a.name, b.name) })
-	d.measure()
+	d.measureTree()
 	if err := l.checkSize(d); err != nil {
 		return nil, err
 	}
@@ -274,7 +274,7 @@ func (l *loader) build(id wire.ID, depth int) (*dir, error) {
 	return d, nil
 }
 
-func (l *loader) decode(o wire.Object) ([]gitobj.Entry, error) {
+func (l *loader) decodeTree(o wire.Object) ([]gitobj.Entry, error) {
 	// An entry has 28 bytes and more: no memory for trees that are too large
 	// anyway.
 	const long = 300

@@ -132,8 +132,8 @@ func Open(path string, remote wire.Remote, o Options) (*Workspace, error) {
 	return w, nil
 }
 
-// remember keeps the tree of a commit.
-func (w *Workspace) remember(commit wire.ID, tree *dir) {
+// rememberTree keeps the tree of a commit.
+func (w *Workspace) rememberTree(commit wire.ID, tree *dir) {
 	if commit.IsZero() {
 		return
 	}
@@ -146,7 +146,7 @@ func (w *Workspace) remember(commit wire.ID, tree *dir) {
 	w.trees = kept
 }
 
-func (w *Workspace) known(commit wire.ID) *dir {
+func (w *Workspace) knownTree(commit wire.ID) *dir {
 	for _, k := range w.trees {
 		if k.commit == commit {
 			return k.tree
@@ -155,8 +155,8 @@ func (w *Workspace) known(commit wire.ID) *dir {
 	return nil
 }
 
-// at reports to the test hook.
-func (w *Workspace) at(op, path string) error {
+// callHook reports to the test hook.
+func (w *Workspace) callHook(op, path string) error {
 	if w.step == nil {
 		return nil
 	}
@@ -165,20 +165,20 @@ func (w *Workspace) at(op, path string) error {
 
 // treeOf returns the tree of a commit, from memory or from the remote.
 func (w *Workspace) treeOf(ctx context.Context, commit wire.ID) (*dir, error) {
-	if t := w.known(commit); t != nil {
+	if t := w.knownTree(commit); t != nil {
 		return t, nil
 	}
-	t, err := w.loader().commitTree(ctx, commit, blobNone, w.haves())
+	t, err := w.newLoader().commitTree(ctx, commit, blobNone, w.knownCommits())
 	if err != nil {
 		return nil, err
 	}
-	w.remember(commit, t)
+	w.rememberTree(commit, t)
 	return t, nil
 }
 
-// haves are commits that the remote need not send trees of again. Their history
+// knownCommits are commits that the remote need not send trees of again. Their history
 // is not here, so what a server leaves out because of it is asked for by id.
-func (w *Workspace) haves() []wire.ID {
+func (w *Workspace) knownCommits() []wire.ID {
 	var ids []wire.ID
 	for _, k := range w.trees {
 		ids = append(ids, k.commit)
@@ -186,16 +186,16 @@ func (w *Workspace) haves() []wire.ID {
 	return ids
 }
 
-func (w *Workspace) loader() *loader {
+func (w *Workspace) newLoader() *loader {
 	l := newLoader(w.remote, nil, w.o.MaxFiles)
 	for _, k := range w.trees {
-		l.reuse(k.tree)
+		l.addKnown(k.tree)
 	}
 	return l
 }
 
-// keep holds on to a small blob as a base for deltas.
-func (w *Workspace) keep(o wire.Object) {
+// keepBlob holds on to a small blob as a base for deltas.
+func (w *Workspace) keepBlob(o wire.Object) {
 	const maxBlob, maxAll = 256 << 10, 8 << 20
 	if len(o.Data) > maxBlob || w.keptSize+len(o.Data) > maxAll {
 		return

@@ -55,7 +55,7 @@ func (m Message) Format() (string, error) {
 	var b strings.Builder
 	b.WriteString(subject)
 	b.WriteByte('\n')
-	if body := text.Cut(Quiet(text.Cut(neutralise(m.Body), maxBody)), maxBody); strings.TrimSpace(body) != "" {
+	if body := text.Cut(Quiet(text.Cut(neutraliseText(m.Body), maxBody)), maxBody); strings.TrimSpace(body) != "" {
 		b.WriteByte('\n')
 		for line := range strings.SplitSeq(strings.TrimRight(body, " \n"), "\n") {
 			if line = strings.TrimRight(line, " "); line != "" {
@@ -134,8 +134,8 @@ func parseTrailers(paragraph string) ([]Trailer, bool) {
 	return out, true
 }
 
-// neutralise makes text harmless where it is shown: line breaks stay, tabs as spaces.
-func neutralise(s string) string { return strings.ReplaceAll(text.Lines(s), "\t", "    ") }
+// neutraliseText makes text harmless where it is shown: line breaks stay, tabs as spaces.
+func neutraliseText(s string) string { return strings.ReplaceAll(text.Lines(s), "\t", "    ") }
 
 // Quiet makes text mean nothing to a forge: GitHub and Gitea notify whom a commit's
 // message mentions, note in every issue that it names where it was named, and close what

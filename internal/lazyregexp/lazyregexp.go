@@ -20,43 +20,49 @@ type Regexp struct {
 // expr does not compile; this package's test finds that before.
 func New(expr string) *Regexp { return &Regexp{expr: expr} }
 
-func (r *Regexp) get() *regexp.Regexp {
+func (r *Regexp) compiledRegexp() *regexp.Regexp {
 	r.once.Do(func() { r.re = regexp.MustCompile(r.expr) })
 	return r.re
 }
 
 // Match is that of [regexp.Regexp].
-func (r *Regexp) Match(b []byte) bool { return r.get().Match(b) }
+func (r *Regexp) Match(b []byte) bool { return r.compiledRegexp().Match(b) }
 
 // MatchString is that of [regexp.Regexp].
-func (r *Regexp) MatchString(s string) bool { return r.get().MatchString(s) }
+func (r *Regexp) MatchString(s string) bool { return r.compiledRegexp().MatchString(s) }
 
 // FindIndex is that of [regexp.Regexp].
-func (r *Regexp) FindIndex(b []byte) []int { return r.get().FindIndex(b) }
+func (r *Regexp) FindIndex(b []byte) []int { return r.compiledRegexp().FindIndex(b) }
 
 // FindString is that of [regexp.Regexp].
-func (r *Regexp) FindString(s string) string { return r.get().FindString(s) }
+func (r *Regexp) FindString(s string) string { return r.compiledRegexp().FindString(s) }
 
 // FindStringSubmatch is that of [regexp.Regexp].
-func (r *Regexp) FindStringSubmatch(s string) []string { return r.get().FindStringSubmatch(s) }
+func (r *Regexp) FindStringSubmatch(s string) []string {
+	return r.compiledRegexp().FindStringSubmatch(s)
+}
 
 // FindAllString is that of [regexp.Regexp].
-func (r *Regexp) FindAllString(s string, n int) []string { return r.get().FindAllString(s, n) }
+func (r *Regexp) FindAllString(s string, n int) []string {
+	return r.compiledRegexp().FindAllString(s, n)
+}
 
 // FindAllStringIndex is that of [regexp.Regexp].
 func (r *Regexp) FindAllStringIndex(s string, n int) [][]int {
-	return r.get().FindAllStringIndex(s, n)
+	return r.compiledRegexp().FindAllStringIndex(s, n)
 }
 
 // FindAllStringSubmatchIndex is that of [regexp.Regexp].
 func (r *Regexp) FindAllStringSubmatchIndex(s string, n int) [][]int {
-	return r.get().FindAllStringSubmatchIndex(s, n)
+	return r.compiledRegexp().FindAllStringSubmatchIndex(s, n)
 }
 
 // ReplaceAllString is that of [regexp.Regexp].
-func (r *Regexp) ReplaceAllString(s, with string) string { return r.get().ReplaceAllString(s, with) }
+func (r *Regexp) ReplaceAllString(s, with string) string {
+	return r.compiledRegexp().ReplaceAllString(s, with)
+}
 
 // ReplaceAllStringFunc is that of [regexp.Regexp].
 func (r *Regexp) ReplaceAllStringFunc(s string, with func(string) string) string {
-	return r.get().ReplaceAllStringFunc(s, with)
+	return r.compiledRegexp().ReplaceAllStringFunc(s, with)
 }

@@ -53,7 +53,7 @@ func In(ctx context.Context, parent *os.Root, name string, most int) error {
 		return err
 	}
 	r := remover{ctx: ctx, root: root, left: most, bound: most > 0}
-	err = r.all()
+	err = r.removeAll()
 	if err = errors.Join(err, root.Close()); err != nil {
 		return err
 	}
@@ -72,8 +72,8 @@ type remover struct {
 	failed  []error
 }
 
-// count counts a thing.
-func (r *remover) count() error {
+// countThing counts a thing.
+func (r *remover) countThing() error {
 	if r.bound && r.left == 0 {
 		return ErrLeft
 	}
@@ -81,22 +81,22 @@ func (r *remover) count() error {
 	return r.ctx.Err()
 }
 
-func (r *remover) all() error {
-	if err := r.top(); err != nil {
+func (r *remover) removeAll() error {
+	if err := r.removeTop(); err != nil {
 		return err
 	}
 	for len(r.pending) > 0 {
 		name := r.pending[len(r.pending)-1]
 		r.pending = r.pending[:len(r.pending)-1]
-		if err := r.folder(name); err != nil {
+		if err := r.removeFolder(name); err != nil {
 			return err
 		}
 	}
 	return errors.Join(r.failed...)
 }
 
-// top removes the files of the top folder, and notes its folders.
-func (r *remover) top() error {
+// removeTop removes the files of the top folder, and notes its folders.
+func (r *remover) removeTop() error {
 	var all []fs.DirEntry
 	dir, err := r.root.Open(".")
 	if err != nil {
@@ -113,39 +113,39 @@ func (r *remover) top() error {
 		}
 	}
 	for _, e := range all {
-		if err := r.count(); err != nil {
+		if err := r.countThing(); err != nil {
 			return err
 		}
 		if e.IsDir() {
 			r.pending = append(r.pending, e.Name())
 			continue
 		}
-		r.note(r.root.Remove(e.Name()))
+		r.noteError(r.root.Remove(e.Name()))
 	}
 	return nil
 }
 
-// folder empties and removes a folder at the top. It is read anew after each part,
+// removeFolder empties and removes a folder at the top. It is read anew after each part,
 // since removing may shuffle what is left.
-func (r *remover) folder(name string) error {
-	r.unlock(name)
+func (r *remover) removeFolder(name string) error {
+	r.unlockFolder(name)
 	for {
-		entries, err := r.read(name)
+		entries, err := r.readFolder(name)
 		if err != nil {
-			r.note(err)
+			r.noteError(err)
 			return nil
 		}
 		if len(entries) == 0 {
-			r.note(r.root.Remove(name))
+			r.noteError(r.root.Remove(name))
 			return nil
 		}
 		gone := 0
 		for _, e := range entries {
-			if err := r.count(); err != nil {
+			if err := r.countThing(); err != nil {
 				return err
 			}
-			err := r.entry(name+"/"+e.Name(), e.IsDir())
-			if r.note(err); err == nil {
+			err := r.removeEntry(name+"/"+e.Name(), e.IsDir())
+			if r.noteError(err); err == nil {
 				gone++
 			}
 		}
@@ -155,7 +155,7 @@ func (r *remover) folder(name string) error {
 	}
 }
 
-func (r *remover) read(name string) ([]fs.DirEntry, error) {
+func (r *remover) readFolder(name string) ([]fs.DirEntry, error) {
 	dir, err := r.root.Open(name)
 	if err != nil {
 		return nil, err
@@ -168,14 +168,14 @@ func (r *remover) read(name string) ([]fs.DirEntry, error) {
 	return entries, err
 }
 
-// entry removes a thing in a folder at the top, or moves it up if it is a folder with
+// removeEntry removes a thing in a folder at the top, or moves it up if it is a folder with
 // something in it.
-func (r *remover) entry(name string, isDir bool) error {
+func (r *remover) removeEntry(name string, isDir bool) error {
 	err := r.root.Remove(name)
 	if err == nil || !isDir {
 		return err
 	}
-	r.unlock(name) // a folder is written to when it moves
+	r.unlockFolder(name) // a folder is written to when it moves
 	for {
 		r.moved++
 		to := "moved-" + strconv.Itoa(r.moved)
@@ -191,14 +191,14 @@ func (r *remover) entry(name string, isDir bool) error {
 	}
 }
 
-// unlock gives a folder back the rights that removing takes. Where that fails, so does
+// unlockFolder gives a folder back the rights that removing takes. Where that fails, so does
 // what comes next.
-func (r *remover) unlock(name string) { _ = r.root.Chmod(name, 0o700) }
+func (r *remover) unlockFolder(name string) { _ = r.root.Chmod(name, 0o700) }
 
 // maxFailed is how many failures are named.
 const maxFailed = 3
 
-func (r *remover) note(err error) {
+func (r *remover) noteError(err error) {
 	if err == nil || errors.Is(err, fs.ErrNotExist) || len(r.failed) == maxFailed {
 		return
 	}

@@ -18,7 +18,7 @@ const processes = "processes"
 
 // HasProcesses reports whether UWF_TEST asks for what proves processes, for a test
 // that does less of the same without it.
-func HasProcesses() bool { return holds(os.Getenv(Variable), processes) }
+func HasProcesses() bool { return hasWord(os.Getenv(Variable), processes) }
 
 // Some are the rows of a table that a run of the tests tries: all where UWF_TEST asks for
 // processes, else every n-th, from the first on.
@@ -54,15 +54,15 @@ func Seeds(tb testing.TB, few, many uint64) iter.Seq[uint64] {
 	}
 	return func(yield func(uint64) bool) {
 		for seed := from; seed < to; seed++ {
-			if !try(tb, seed, yield) {
+			if !trySeed(tb, seed, yield) {
 				return
 			}
 		}
 	}
 }
 
-// try tells of the first seed that fails, also where it ends the test.
-func try(tb testing.TB, seed uint64, yield func(uint64) bool) bool {
+// trySeed tells of the first seed that fails, also where it ends the test.
+func trySeed(tb testing.TB, seed uint64, yield func(uint64) bool) bool {
 	before := tb.Failed()
 	defer func() {
 		if tb.Failed() && !before {
@@ -72,7 +72,7 @@ func try(tb testing.TB, seed uint64, yield func(uint64) bool) bool {
 	return yield(seed)
 }
 
-func holds(words, wanted string) bool {
+func hasWord(words, wanted string) bool {
 	for word := range strings.SplitSeq(words, ",") {
 		if strings.TrimSpace(word) == wanted {
 			return true

@@ -25,21 +25,21 @@ const (
 // Find says on which line of a text, from 1, the mistake is that the library found there,
 // and what it is, without the library's own line. 0: it can't be told. err is the library's.
 func Find(text string, err error) (line int, message string) {
-	said := split(err)
+	said := splitError(err)
 	if len(text) > maxText {
 		return said.line, said.message
 	}
 	// With a line before it, the first one has a number as well.
-	d := &document{lines: strings.SplitAfter("\n"+normal(text), "\n")}
-	f, bad := probe(d.until(len(d.lines)))
+	d := &document{lines: strings.SplitAfter("\n"+normalizeText(text), "\n")}
+	f, bad := probeText(d.textUntil(len(d.lines)))
 	if !bad {
 		return said.line, said.message
 	}
-	return max(d.find(f)-1, 1), f.message
+	return max(d.findLine(f)-1, 1), f.message
 }
 
-// normal is a text with one kind of line break, and without a mark of its byte order.
-func normal(text string) string {
+// normalizeText is a text with one kind of line break, and without a mark of its byte order.
+func normalizeText(text string) string {
 	return strings.NewReplacer("\r\n", "\n", "\r", "\n", "\u0085", "\n", "\u2028", "\n", "\u2029", "\n").Replace(strings.TrimPrefix(text, "\ufeff"))
 }
 
@@ -52,15 +52,15 @@ type fault struct {
 
 var saidLine = lazyregexp.New(`^(?:yaml: )?(?:line ([0-9]+): )?`)
 
-func split(err error) fault {
+func splitError(err error) fault {
 	text := err.Error()
 	m := saidLine.FindStringSubmatch(text)
 	n, _ := strconv.Atoi(m[1]) // 0 where there is none
 	return fault{line: n, message: text[len(m[0]):]}
 }
 
-// probe parses a text, with all its documents.
-func probe(text string) (f fault, bad bool) {
+// probeText parses a text, with all its documents.
+func probeText(text string) (f fault, bad bool) {
 	r := &slowReader{text: text}
 	defer func() {
 		if recover() != nil { // the library's own inconsistency: it says no line
@@ -74,7 +74,7 @@ func probe(text string) (f fault, bad bool) {
 			return fault{}, false
 		}
 		if err != nil {
-			f := split(err)
+			f := splitError(err)
 			f.read = r.at
 			return f, true
 		}
@@ -100,22 +100,22 @@ func (r *slowReader) Read(p []byte) (int, error) {
 // document is a text by its lines, which count from 1.
 type document struct{ lines []string }
 
-// until is the text up to a line, with it.
-func (d *document) until(line int) string { return strings.Join(d.lines[:line], "") }
+// textUntil is the text up to a line, with it.
+func (d *document) textUntil(line int) string { return strings.Join(d.lines[:line], "") }
 
 // lineAt is the line of the last one of the bytes that were read.
 func (d *document) lineAt(read int) int {
-	return strings.Count(d.until(len(d.lines))[:max(read-1, 0)], "\n") + 1
+	return strings.Count(d.textUntil(len(d.lines))[:max(read-1, 0)], "\n") + 1
 }
 
 // lineOfText is the line of the last character among them that is no space.
 func (d *document) lineOfText(read int) int {
-	return strings.Count(strings.TrimRight(d.until(len(d.lines))[:read], " \t\n"), "\n") + 1
+	return strings.Count(strings.TrimRight(d.textUntil(len(d.lines))[:read], " \t\n"), "\n") + 1
 }
 
-// find is the line of a fault: the one where the library noticed it, or one before, since
+// findLine is the line of a fault: the one where the library noticed it, or one before, since
 // it reads ahead, and takes what follows an open quote or bracket for its content.
-func (d *document) find(f fault) int {
+func (d *document) findLine(f fault) int {
 	line := min(f.line, len(d.lines))
 	switch m := f.message; {
 	case strings.Contains(m, "end of stream"):
@@ -132,12 +132,12 @@ func (d *document) find(f fault) int {
 		if line <= 2 {
 			break
 		}
-		before, bad := probe(d.until(line - 1))
+		before, bad := probeText(d.textUntil(line - 1))
 		switch {
 		case !bad:
 			return line
 		case strings.Contains(before.message, "end of stream"):
-			if d.leaves(before.line, line) || opensQuote.MatchString(d.lines[line-1]) {
+			if d.isOutdented(before.line, line) || opensQuote.MatchString(d.lines[line-1]) {
 				return before.line
 			}
 			return line
@@ -159,12 +159,12 @@ func isOpenBracket(message string) bool {
 func (d *document) inBrackets(line int) int {
 	opened := line
 	for range maxTries {
-		if _, bad := probe(d.until(opened - 1)); opened <= 2 || !bad {
+		if _, bad := probeText(d.textUntil(opened - 1)); opened <= 2 || !bad {
 			break
 		}
 		opened--
 	}
-	if d.leaves(opened, line) {
+	if d.isOutdented(opened, line) {
 		return opened
 	}
 	before := opened
@@ -194,15 +194,15 @@ var (
 	opensQuote = lazyregexp.New(`^[^"']*[:,\[{-] ?["']`)
 )
 
-// leaves reports whether a line, or one after that which opened a quote or a bracket, is
+// isOutdented reports whether a line, or one after that which opened a quote or a bracket, is
 // indented no deeper than that one: it is no content of it, unless it closes it.
-func (d *document) leaves(opened, line int) bool {
+func (d *document) isOutdented(opened, line int) bool {
 	for _, l := range d.lines[opened:line] {
-		if body := strings.TrimLeft(l, " \t\n"); body != "" && !strings.ContainsAny(body[:1], `]}"'#`) && indentation(l) <= indentation(d.lines[opened-1]) {
+		if body := strings.TrimLeft(l, " \t\n"); body != "" && !strings.ContainsAny(body[:1], `]}"'#`) && countIndent(l) <= countIndent(d.lines[opened-1]) {
 			return true
 		}
 	}
 	return false
 }
 
-func indentation(line string) int { return len(line) - len(strings.TrimLeft(line, " ")) }
+func countIndent(line string) int { return len(line) - len(strings.TrimLeft(line, " ")) }

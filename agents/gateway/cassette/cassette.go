@@ -145,8 +145,8 @@ func (e *ParseError) Error() string {
 	return fmt.Sprintf("cassette %s: %s", at, e.Problem)
 }
 
-// at names an entry for messages, as in "solve.yaml:41".
-func (c *Cassette) at(e Entry) string {
+// describeEntry names an entry for messages, as in "solve.yaml:41".
+func (c *Cassette) describeEntry(e Entry) string {
 	if e.Line == 0 {
 		return c.File
 	}
@@ -159,14 +159,14 @@ func (c *Cassette) BeyondStep(last int) []string {
 	var out []string
 	for _, e := range c.Entries {
 		if e.Step > last {
-			out = append(out, fmt.Sprintf("%s: step %d (%s), turn %d", c.at(e), e.Step, e.Role, e.Turn))
+			out = append(out, fmt.Sprintf("%s: step %d (%s), turn %d", c.describeEntry(e), e.Step, e.Role, e.Turn))
 		}
 	}
 	return out
 }
 
-// group is the entries that one step of one role plays, in order of turns.
-func (c *Cassette) group(step int, role string) []Entry {
+// entriesOf is the entries that one step of one role plays, in order of turns.
+func (c *Cassette) entriesOf(step int, role string) []Entry {
 	var exact, loose []Entry
 	for _, e := range c.Entries {
 		switch {
@@ -196,9 +196,9 @@ func (c *Cassette) Asked(role string) (model string, d dialect.Dialect, ok bool)
 	return "", dialect.Chat, false
 }
 
-// contents names the steps and roles of a cassette, for the message that one is
+// describeContents names the steps and roles of a cassette, for the message that one is
 // missing.
-func (c *Cassette) contents() string {
+func (c *Cassette) describeContents() string {
 	var names []string
 	last := ""
 	for _, e := range c.Entries {

@@ -14,15 +14,15 @@ import (
 
 // Encode writes a cassette as Parse reads it.
 func Encode(c *Cassette) ([]byte, error) {
-	root := mapping("version", plainNode(strconv.Itoa(Version)))
+	root := newMapping("version", plainNode(strconv.Itoa(Version)))
 	if c.Note != "" {
-		add(root, "note", textNode(c.Note))
+		addPair(root, "note", textNode(c.Note))
 	}
 	seq := &yaml.Node{Kind: yaml.SequenceNode}
 	for _, e := range c.Entries {
 		seq.Content = append(seq.Content, entryNode(e))
 	}
-	add(root, "entries", seq)
+	addPair(root, "entries", seq)
 	return encodeNode(root)
 }
 
@@ -40,24 +40,24 @@ func encodeNode(n *yaml.Node) ([]byte, error) {
 }
 
 func entryNode(e Entry) *yaml.Node {
-	n := mapping()
+	n := newMapping()
 	if e.Step > 0 {
-		add(n, "step", plainNode(strconv.Itoa(e.Step)))
+		addPair(n, "step", plainNode(strconv.Itoa(e.Step)))
 	}
-	add(n, "role", textNode(e.Role))
-	add(n, "turn", plainNode(strconv.Itoa(e.Turn)))
+	addPair(n, "role", textNode(e.Role))
+	addPair(n, "turn", plainNode(strconv.Itoa(e.Turn)))
 	if e.Match != nil {
-		add(n, "match", matchNode(e.Match))
+		addPair(n, "match", matchNode(e.Match))
 	}
 	if e.Request != nil {
-		add(n, "request", requestNode(e.Request))
+		addPair(n, "request", requestNode(e.Request))
 	}
-	add(n, "answer", answerNode(e.Answer))
+	addPair(n, "answer", answerNode(e.Answer))
 	return n
 }
 
 func matchNode(m *Match) *yaml.Node {
-	n := mapping()
+	n := newMapping()
 	addTexts(n, "contains", m.Contains, 0)
 	addTexts(n, "tools", m.Tools, yaml.FlowStyle)
 	addText(n, "model", m.Model)
@@ -65,32 +65,32 @@ func matchNode(m *Match) *yaml.Node {
 }
 
 func requestNode(r *Request) *yaml.Node {
-	n := mapping("post", textNode(r.Path))
+	n := newMapping("post", textNode(r.Path))
 	addText(n, "model", r.Model)
 	if r.Stream {
-		add(n, "stream", plainNode("true"))
+		addPair(n, "stream", plainNode("true"))
 	}
 	addTexts(n, "tools", r.Tools, yaml.FlowStyle)
 	if r.Continues {
-		add(n, "continues", plainNode("true"))
+		addPair(n, "continues", plainNode("true"))
 	}
 	if len(r.Messages) > 0 {
 		seq := &yaml.Node{Kind: yaml.SequenceNode}
 		for _, m := range r.Messages {
-			item := mapping("role", textNode(m.Role))
+			item := newMapping("role", textNode(m.Role))
 			addText(item, "text", m.Text)
 			addCalls(item, m.Calls)
 			seq.Content = append(seq.Content, item)
 		}
-		add(n, "messages", seq)
+		addPair(n, "messages", seq)
 	}
 	return n
 }
 
 func answerNode(a Answer) *yaml.Node {
-	n := mapping()
+	n := newMapping()
 	if a.Status != 200 && a.Status != 0 {
-		add(n, "status", plainNode(strconv.Itoa(a.Status)))
+		addPair(n, "status", plainNode(strconv.Itoa(a.Status)))
 	}
 	addText(n, "text", a.Text)
 	addCalls(n, a.Calls)
@@ -99,17 +99,17 @@ func answerNode(a Answer) *yaml.Node {
 	addText(n, "events", a.Events)
 	addText(n, "error", a.Error)
 	if u := usageNode(a.Usage); len(u.Content) > 0 {
-		add(n, "usage", u)
+		addPair(n, "usage", u)
 	}
 	return n
 }
 
 func usageNode(u dialect.Usage) *yaml.Node {
-	n := mapping()
+	n := newMapping()
 	n.Style = yaml.FlowStyle
 	number := func(key string, v int64, set bool) {
 		if set {
-			add(n, key, plainNode(strconv.FormatInt(v, 10)))
+			addPair(n, key, plainNode(strconv.FormatInt(v, 10)))
 		}
 	}
 	number("in", u.In, u.HasIn)
@@ -117,7 +117,7 @@ func usageNode(u dialect.Usage) *yaml.Node {
 	number("cacheRead", u.CacheRead, u.CacheRead > 0)
 	number("cacheWrite", u.CacheWrite, u.CacheWrite > 0)
 	if u.HasCost {
-		add(n, "costUsd", plainNode(strconv.FormatFloat(u.CostUSD, 'f', -1, 64)))
+		addPair(n, "costUsd", plainNode(strconv.FormatFloat(u.CostUSD, 'f', -1, 64)))
 	}
 	return n
 }
@@ -128,13 +128,13 @@ func addCalls(n *yaml.Node, calls []dialect.Call) {
 	}
 	seq := &yaml.Node{Kind: yaml.SequenceNode}
 	for _, c := range calls {
-		item := mapping()
+		item := newMapping()
 		addText(item, "id", c.ID)
-		add(item, "name", textNode(c.Name))
-		add(item, "args", argsNode(c.Args))
+		addPair(item, "name", textNode(c.Name))
+		addPair(item, "args", argsNode(c.Args))
 		seq.Content = append(seq.Content, item)
 	}
-	add(n, "calls", seq)
+	addPair(n, "calls", seq)
 }
 
 // argsNode shows a JSON object as a mapping where reading that mapping gives the
@@ -147,7 +147,7 @@ func argsNode(args string) *yaml.Node {
 		return textNode(args)
 	}
 	n := valueNode(v)
-	again := (&parser{}).args(n)
+	again := (&parser{}).parseArgs(n)
 	if dialect.CanonicalArgs(again) != dialect.CanonicalArgs(args) {
 		return textNode(args)
 	}
@@ -157,7 +157,7 @@ func argsNode(args string) *yaml.Node {
 func valueNode(v any) *yaml.Node {
 	switch x := v.(type) {
 	case map[string]any:
-		n := mapping()
+		n := newMapping()
 		for _, k := range sortedKeys(x) {
 			n.Content = append(n.Content, textNode(k), valueNode(x[k]))
 		}
@@ -183,23 +183,23 @@ func valueNode(v any) *yaml.Node {
 	}
 }
 
-func mapping(pairs ...any) *yaml.Node {
+func newMapping(pairs ...any) *yaml.Node {
 	n := &yaml.Node{Kind: yaml.MappingNode}
 	for i := 0; i+1 < len(pairs); i += 2 {
 		key, _ := pairs[i].(string)
 		value, _ := pairs[i+1].(*yaml.Node)
-		add(n, key, value)
+		addPair(n, key, value)
 	}
 	return n
 }
 
-func add(n *yaml.Node, key string, value *yaml.Node) {
+func addPair(n *yaml.Node, key string, value *yaml.Node) {
 	n.Content = append(n.Content, plainNode(key), value)
 }
 
 func addText(n *yaml.Node, key, text string) {
 	if text != "" {
-		add(n, key, textNode(text))
+		addPair(n, key, textNode(text))
 	}
 }
 
@@ -215,7 +215,7 @@ func addTexts(n *yaml.Node, key string, texts []string, style yaml.Style) {
 		}
 		seq.Content = append(seq.Content, item)
 	}
-	add(n, key, seq)
+	addPair(n, key, seq)
 }
 
 // plainNode is a scalar that needs no quotes: a known word or a number.

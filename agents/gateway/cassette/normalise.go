@@ -46,8 +46,8 @@ func newNormaliser(own []Rule) normaliser {
 	return append(append(normaliser{}, own...), DefaultRules()...)
 }
 
-// text normalises s: line ends, spaces at line ends, and the rules.
-func (n normaliser) text(s string) string {
+// normaliseText normalises s: line ends, spaces at line ends, and the rules.
+func (n normaliser) normaliseText(s string) string {
 	s = strings.ReplaceAll(s, "\r\n", "\n")
 	for _, r := range n {
 		s = r.Pattern.ReplaceAllString(s, r.With)

@@ -42,7 +42,7 @@ type Player struct {
 // Player prepares a step for playing. That the cassette has nothing for the step
 // is not an error before something is asked.
 func (c *Cassette) Player(o PlayerOptions) *Player {
-	return &Player{cassette: c, o: o, norm: newNormaliser(o.Rules), entries: c.group(o.Step, o.Role)}
+	return &Player{cassette: c, o: o, norm: newNormaliser(o.Rules), entries: c.entriesOf(o.Step, o.Role)}
 }
 
 // MismatchError says which request of a replay does not fit its cassette.
@@ -76,17 +76,17 @@ func (p *Player) Play(path string, r *dialect.Request) (Answer, int, error) {
 		return Answer{}, 0, p.err
 	}
 	turn := p.next + 1
-	messages, redactErr := p.redact(r.Messages)
+	messages, redactErr := p.redactMessages(r.Messages)
 	var diff *MismatchError
 	switch {
 	case redactErr != nil:
 		diff = &MismatchError{Where: p.cassette.File, What: fmt.Sprintf("it can't be redacted: %v", redactErr)}
 	case p.next >= len(p.entries):
-		diff = &MismatchError{Where: p.cassette.File, What: p.exhausted(), Got: excerpt(lastText(messages), 0)}
+		diff = &MismatchError{Where: p.cassette.File, What: p.describeExhausted(), Got: quoteAround(lastText(messages), 0)}
 	default:
 		e := p.entries[p.next]
-		if diff = p.compare(e, path, r, messages); diff != nil {
-			diff.Where = p.cassette.at(e)
+		if diff = p.compareRequest(e, path, r, messages); diff != nil {
+			diff.Where = p.cassette.describeEntry(e)
 		}
 	}
 	if diff != nil {
@@ -106,27 +106,27 @@ func (p *Player) Unused() []string {
 	defer p.mu.Unlock()
 	var out []string
 	for _, e := range p.entries[p.next:] {
-		out = append(out, fmt.Sprintf("%s: step %d (%s), turn %d of %d", p.cassette.at(e), p.o.Step, p.o.Role, e.Turn, len(p.entries)))
+		out = append(out, fmt.Sprintf("%s: step %d (%s), turn %d of %d", p.cassette.describeEntry(e), p.o.Step, p.o.Role, e.Turn, len(p.entries)))
 	}
 	return out
 }
 
-func (p *Player) exhausted() string {
+func (p *Player) describeExhausted() string {
 	if len(p.entries) == 0 {
-		return fmt.Sprintf("the cassette has nothing for this step and role (it has: %s)", p.cassette.contents())
+		return fmt.Sprintf("the cassette has nothing for this step and role (it has: %s)", p.cassette.describeContents())
 	}
 	return fmt.Sprintf("the cassette ends after %d", len(p.entries))
 }
 
-func (p *Player) redact(messages []dialect.Message) ([]dialect.Message, error) {
+func (p *Player) redactMessages(messages []dialect.Message) ([]dialect.Message, error) {
 	if p.o.Redact == nil {
 		return messages, nil
 	}
 	return redactMessages(messages, p.o.Redact)
 }
 
-// compare returns what differs first, or nil.
-func (p *Player) compare(e Entry, path string, r *dialect.Request, messages []dialect.Message) *MismatchError {
+// compareRequest returns what differs first, or nil.
+func (p *Player) compareRequest(e Entry, path string, r *dialect.Request, messages []dialect.Message) *MismatchError {
 	if e.Match != nil {
 		return p.compareLoose(e.Match, r, messages)
 	}
@@ -168,19 +168,19 @@ func (p *Player) compareLoose(m *Match, r *dialect.Request, messages []dialect.M
 			return &MismatchError{What: fmt.Sprintf("the tool %s is not offered", t), Want: t, Got: strings.Join(r.Tools, ", ")}
 		}
 	}
-	text := allText(fresh(messages))
+	text := allText(messagesSinceAnswer(messages))
 	var normal string
 	for i, c := range m.Contains {
 		if strings.Contains(text, c) {
 			continue
 		}
 		if normal == "" {
-			normal = p.norm.text(text)
+			normal = p.norm.normaliseText(text)
 		}
-		if !strings.Contains(normal, p.norm.text(c)) {
+		if !strings.Contains(normal, p.norm.normaliseText(c)) {
 			return &MismatchError{
 				What: fmt.Sprintf("text %d of match.contains does not occur in what is new in the request", i+1),
-				Want: excerpt(c, 0), Got: excerpt(text, max(0, len(text)-excerptLen)),
+				Want: quoteAround(c, 0), Got: quoteAround(text, max(0, len(text)-excerptLen)),
 			}
 		}
 	}
@@ -192,7 +192,7 @@ func (p *Player) compareMessages(want, got []dialect.Message) *MismatchError {
 		w, g := want[i], got[i]
 		at := fmt.Sprintf("message %d of %d (%s)", i+1, len(got), g.Role)
 		if w.Role != g.Role {
-			return &MismatchError{What: at + " has another role", Want: w.Role + ": " + excerpt(w.Text, 0), Got: g.Role + ": " + excerpt(g.Text, 0)}
+			return &MismatchError{What: at + " has another role", Want: w.Role + ": " + quoteAround(w.Text, 0), Got: g.Role + ": " + quoteAround(g.Text, 0)}
 		}
 		if d := p.compareText(at, w.Text, g.Text); d != nil {
 			return d
@@ -204,10 +204,10 @@ func (p *Player) compareMessages(want, got []dialect.Message) *MismatchError {
 	switch {
 	case len(want) > len(got):
 		m := want[len(got)]
-		return &MismatchError{What: fmt.Sprintf("message %d is missing", len(got)+1), Want: m.Role + ": " + excerpt(m.Text, 0)}
+		return &MismatchError{What: fmt.Sprintf("message %d is missing", len(got)+1), Want: m.Role + ": " + quoteAround(m.Text, 0)}
 	case len(got) > len(want):
 		m := got[len(want)]
-		return &MismatchError{What: fmt.Sprintf("message %d is one too many", len(want)+1), Got: m.Role + ": " + excerpt(m.Text, 0)}
+		return &MismatchError{What: fmt.Sprintf("message %d is one too many", len(want)+1), Got: m.Role + ": " + quoteAround(m.Text, 0)}
 	}
 	return nil
 }
@@ -233,7 +233,7 @@ func (p *Player) compareText(at, want, got string) *MismatchError {
 	if want == got {
 		return nil
 	}
-	want, got = p.norm.text(want), p.norm.text(got)
+	want, got = p.norm.normaliseText(want), p.norm.normaliseText(got)
 	if want == got {
 		return nil
 	}
@@ -253,7 +253,7 @@ func (p *Player) compareText(at, want, got string) *MismatchError {
 	for from < len(wl) && from < len(gl) && wl[from] == gl[from] {
 		from++
 	}
-	e := &MismatchError{What: fmt.Sprintf("%s differs in line %d", at, n+1), Want: excerpt(wl, from), Got: excerpt(gl, from)}
+	e := &MismatchError{What: fmt.Sprintf("%s differs in line %d", at, n+1), Want: quoteAround(wl, from), Got: quoteAround(gl, from)}
 	if n >= len(w) {
 		e.Want = "(no such line)"
 	}
@@ -265,8 +265,8 @@ func (p *Player) compareText(at, want, got string) *MismatchError {
 
 const excerptLen = 160
 
-// excerpt quotes a text around the byte at, on one line and within excerptLen.
-func excerpt(s string, at int) string {
+// quoteAround quotes a text around the byte at, on one line and within excerptLen.
+func quoteAround(s string, at int) string {
 	start := max(0, at-excerptLen/3)
 	end := min(len(s), start+excerptLen)
 	out := strings.ToValidUTF8(s[min(start, end):end], "")
@@ -279,8 +279,8 @@ func excerpt(s string, at int) string {
 	return fmt.Sprintf("%q", out)
 }
 
-// fresh is what came after the model's last answer.
-func fresh(messages []dialect.Message) []dialect.Message {
+// messagesSinceAnswer is what came after the model's last answer.
+func messagesSinceAnswer(messages []dialect.Message) []dialect.Message {
 	for i := len(messages) - 1; i >= 0; i-- {
 		if messages[i].Role == "assistant" {
 			return messages[i+1:]

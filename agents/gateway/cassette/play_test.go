@@ -182,10 +182,10 @@ func TestNormalising(t *testing.T) {
 		"a \r\nb\t\n\n":                                                          "a\nb",
 		"5 apples, 12 monkeys, v1.2.3, 10 s":                                     "5 apples, 12 monkeys, v1.2.3, 10 s",
 	} {
-		if got := n.text(in); got != want {
+		if got := n.normaliseText(in); got != want {
 			t.Errorf("%q becomes %q instead of %q", in, got, want)
 		}
-		if got := n.text(n.text(in)); got != want {
+		if got := n.normaliseText(n.normaliseText(in)); got != want {
 			t.Errorf("%q is changed again: %q", want, got)
 		}
 	}

@@ -90,7 +90,7 @@ func (r *Recorder) Finish(turn int, x Exchange) error {
 	if r.err != nil {
 		return r.err
 	}
-	e, err := r.entry(turn, x)
+	e, err := r.newEntry(turn, x)
 	if err != nil {
 		r.err = fmt.Errorf("record turn %d of step %d (%s): not recorded: %w", turn, r.o.Step, r.o.Role, err)
 		return r.err
@@ -106,12 +106,12 @@ func (r *Recorder) Err() error {
 	return r.err
 }
 
-func (r *Recorder) entry(turn int, x Exchange) (Entry, error) {
-	messages, err := redactMessages(x.Request.Messages, r.redact)
+func (r *Recorder) newEntry(turn int, x Exchange) (Entry, error) {
+	messages, err := redactMessages(x.Request.Messages, r.redactText)
 	if err != nil {
 		return Entry{}, err
 	}
-	answer, err := r.answer(x)
+	answer, err := r.newAnswer(x)
 	if err != nil {
 		return Entry{}, err
 	}
@@ -121,14 +121,14 @@ func (r *Recorder) entry(turn int, x Exchange) (Entry, error) {
 	}}, nil
 }
 
-func (r *Recorder) answer(x Exchange) (Answer, error) {
+func (r *Recorder) newAnswer(x Exchange) (Answer, error) {
 	a := Answer{Status: x.Status, Usage: x.Answer.Usage}
 	var err error
 	if x.Status != 200 {
 		if _, message := dialect.ErrorMessage(x.Raw); message != "" {
-			a.Error, err = r.redact(message)
+			a.Error, err = r.redactText(message)
 		} else {
-			a.Body, err = r.redact(string(x.Raw))
+			a.Body, err = r.redactText(string(x.Raw))
 		}
 		if a.Error == "" && a.Body == "" {
 			a.Error = fmt.Sprintf("HTTP %d", x.Status)
@@ -136,7 +136,7 @@ func (r *Recorder) answer(x Exchange) (Answer, error) {
 		return a, err
 	}
 	if !x.Answer.Whole {
-		raw, ok, err := r.raw(x)
+		raw, ok, err := r.redactRaw(x)
 		if err != nil {
 			return Answer{}, err
 		}
@@ -149,7 +149,7 @@ func (r *Recorder) answer(x Exchange) (Answer, error) {
 			return a, nil
 		}
 	}
-	m, err := redactMessages([]dialect.Message{x.Answer.Message()}, r.redact)
+	m, err := redactMessages([]dialect.Message{x.Answer.Message()}, r.redactText)
 	if err != nil {
 		return Answer{}, err
 	}
@@ -157,10 +157,10 @@ func (r *Recorder) answer(x Exchange) (Answer, error) {
 	return a, nil
 }
 
-// raw redacts an answer as it came. ok is false where a secret stands in it in
+// redactRaw redacts an answer as it came. ok is false where a secret stands in it in
 // pieces, as the events of a stream have it: then only text and calls can be
 // recorded.
-func (r *Recorder) raw(x Exchange) (text string, ok bool, err error) {
+func (r *Recorder) redactRaw(x Exchange) (text string, ok bool, err error) {
 	if x.Request.Stream {
 		for _, joined := range joinEvents(x.Raw) {
 			clean, err := r.o.Redact(joined)
@@ -172,11 +172,11 @@ func (r *Recorder) raw(x Exchange) (text string, ok bool, err error) {
 			}
 		}
 	}
-	text, err = r.redact(string(x.Raw))
+	text, err = r.redactText(string(x.Raw))
 	return text, err == nil && text != "", err
 }
 
-func (r *Recorder) redact(s string) (string, error) {
+func (r *Recorder) redactText(s string) (string, error) {
 	if s == "" {
 		return "", nil
 	}
@@ -227,15 +227,15 @@ func (r *Recorder) Close() error {
 	if len(r.entries) == 0 {
 		return nil
 	}
-	if err := r.write(r.ordered()); err != nil {
+	if err := r.writeFile(r.orderEntries()); err != nil {
 		r.err = fmt.Errorf("record step %d (%s) into %s: %w", r.o.Step, r.o.Role, r.file, err)
 	}
 	return r.err
 }
 
-// ordered numbers the turns without gaps and shortens requests that begin with
+// orderEntries numbers the turns without gaps and shortens requests that begin with
 // all of the former turn.
-func (r *Recorder) ordered() []Entry {
+func (r *Recorder) orderEntries() []Entry {
 	turns := make([]int, 0, len(r.entries))
 	for t := range r.entries {
 		turns = append(turns, t)
@@ -265,8 +265,8 @@ func sameMessages(a, b []dialect.Message) bool {
 	})
 }
 
-// write holds the file's lock while it reads, changes and replaces it.
-func (r *Recorder) write(entries []Entry) error {
+// writeFile holds the file's lock while it reads, changes and replaces it.
+func (r *Recorder) writeFile(entries []Entry) error {
 	if err := os.MkdirAll(filepath.Dir(r.file), 0o755); err != nil {
 		return err
 	}
@@ -274,7 +274,7 @@ func (r *Recorder) write(entries []Entry) error {
 	if err != nil {
 		return err
 	}
-	if err = r.replace(entries); err != nil {
+	if err = r.replaceEntries(entries); err != nil {
 		if info, statErr := lock.Stat(); statErr == nil && info.Size() == 0 {
 			err = errors.Join(err, os.Remove(r.file)) // locking made it
 		}
@@ -306,7 +306,7 @@ func lockFile(file string) (*lockedfile.File, error) {
 	}
 }
 
-func (r *Recorder) replace(entries []Entry) error {
+func (r *Recorder) replaceEntries(entries []Entry) error {
 	old, err := readFile(r.file)
 	if err != nil {
 		return err
@@ -316,11 +316,11 @@ func (r *Recorder) replace(entries []Entry) error {
 			return err
 		}
 	}
-	c, doc, err := parse(r.file, old)
+	c, doc, err := parseCassette(r.file, old)
 	if err != nil {
 		return err
 	}
-	merged, err := r.merge(c, doc, entries)
+	merged, err := r.mergeEntries(c, doc, entries)
 	if err != nil {
 		return err
 	}
@@ -330,15 +330,15 @@ func (r *Recorder) replace(entries []Entry) error {
 	}
 	// What is written is read once more: a file that replay would refuse, or
 	// read otherwise, is worse than none.
-	if err := r.verify(clean, entries, clean == string(merged)); err != nil {
+	if err := r.verifyText(clean, entries, clean == string(merged)); err != nil {
 		return err
 	}
 	return writeAtomic(r.file, []byte(clean))
 }
 
-// merge puts the entries in the place of the step's old ones, else before the
+// mergeEntries puts the entries in the place of the step's old ones, else before the
 // first entry of a later step.
-func (r *Recorder) merge(c *Cassette, doc *yaml.Node, entries []Entry) ([]byte, error) {
+func (r *Recorder) mergeEntries(c *Cassette, doc *yaml.Node, entries []Entry) ([]byte, error) {
 	root := doc.Content[0]
 	seq := entriesNode(root)
 	var kept []*yaml.Node
@@ -375,16 +375,16 @@ func entriesNode(root *yaml.Node) *yaml.Node {
 		}
 	}
 	seq := &yaml.Node{Kind: yaml.SequenceNode}
-	add(root, "entries", seq)
+	addPair(root, "entries", seq)
 	return seq
 }
 
-func (r *Recorder) verify(text string, want []Entry, exact bool) error {
+func (r *Recorder) verifyText(text string, want []Entry, exact bool) error {
 	c, err := Parse(r.file, []byte(text))
 	if err != nil {
 		return fmt.Errorf("what would be written can't be read again: %w", err)
 	}
-	got := c.group(r.o.Step, r.o.Role)
+	got := c.entriesOf(r.o.Step, r.o.Role)
 	if len(got) != len(want) {
 		return fmt.Errorf("what would be written has %d entries for this step instead of %d", len(got), len(want))
 	}
@@ -399,10 +399,10 @@ func (r *Recorder) verify(text string, want []Entry, exact bool) error {
 // sameEntry compares what two entries mean: not where they stand in a file, nor
 // how the arguments of calls are spaced.
 func sameEntry(a, b Entry) bool {
-	return reflect.DeepEqual(canonical(a), canonical(b))
+	return reflect.DeepEqual(canonicalEntry(a), canonicalEntry(b))
 }
 
-func canonical(e Entry) Entry {
+func canonicalEntry(e Entry) Entry {
 	e.Line = 0
 	e.Answer.Calls = canonicalCalls(e.Answer.Calls)
 	if e.Request == nil {

@@ -187,7 +187,7 @@ entries:
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := c.contents(); got != "step 1 (planner), step 2 (developer), step 3 (developer), step 9 (reviewer)" || len(c.Entries) != 6 {
+	if got := c.describeContents(); got != "step 1 (planner), step 2 (developer), step 3 (developer), step 9 (reviewer)" || len(c.Entries) != 6 {
 		t.Errorf("%d entries: %s", len(c.Entries), got)
 	}
 	text := read(t, file)

@@ -10,14 +10,14 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// fields walks a mapping. Names that known does not have, and names that come
+// parseFields walks a mapping. Names that known does not have, and names that come
 // twice, are problems.
-func (p *parser) fields(n *yaml.Node, known map[string]func(*yaml.Node)) {
-	if !p.plain(n) {
+func (p *parser) parseFields(n *yaml.Node, known map[string]func(*yaml.Node)) {
+	if !p.checkPlain(n) {
 		return
 	}
 	if n.Kind != yaml.MappingNode {
-		p.fail(n, "fields are expected here (%s)", strings.Join(names(known), ", "))
+		p.addProblem(n, "fields are expected here (%s)", strings.Join(sortedNames(known), ", "))
 		return
 	}
 	seen := map[string]bool{}
@@ -26,9 +26,9 @@ func (p *parser) fields(n *yaml.Node, known map[string]func(*yaml.Node)) {
 		f, ok := known[k.Value]
 		switch {
 		case k.Kind != yaml.ScalarNode || !ok:
-			p.fail(k, "unknown field %q; known here: %s", k.Value, strings.Join(names(known), ", "))
+			p.addProblem(k, "unknown field %q; known here: %s", k.Value, strings.Join(sortedNames(known), ", "))
 		case seen[k.Value]:
-			p.fail(k, "field %q stands here twice", k.Value)
+			p.addProblem(k, "field %q stands here twice", k.Value)
 		default:
 			f(v)
 		}
@@ -36,7 +36,7 @@ func (p *parser) fields(n *yaml.Node, known map[string]func(*yaml.Node)) {
 	}
 }
 
-func names(known map[string]func(*yaml.Node)) []string {
+func sortedNames(known map[string]func(*yaml.Node)) []string {
 	var out []string
 	for k := range known {
 		out = append(out, k)
@@ -45,25 +45,25 @@ func names(known map[string]func(*yaml.Node)) []string {
 	return out
 }
 
-// plain refuses what makes a YAML text mean more than it shows.
-func (p *parser) plain(n *yaml.Node) bool {
+// checkPlain refuses what makes a YAML text mean more than it shows.
+func (p *parser) checkPlain(n *yaml.Node) bool {
 	switch {
 	case n.Kind == yaml.AliasNode || n.Anchor != "":
-		p.fail(n, "anchors and aliases are not allowed")
+		p.addProblem(n, "anchors and aliases are not allowed")
 	case n.Style&yaml.TaggedStyle != 0:
-		p.fail(n, "tags like %s are not allowed", n.Tag)
+		p.addProblem(n, "tags like %s are not allowed", n.Tag)
 	default:
 		return true
 	}
 	return false
 }
 
-func (p *parser) items(n *yaml.Node, f func(*yaml.Node)) {
-	if !p.plain(n) || isNull(n) {
+func (p *parser) parseItems(n *yaml.Node, f func(*yaml.Node)) {
+	if !p.checkPlain(n) || isNull(n) {
 		return
 	}
 	if n.Kind != yaml.SequenceNode {
-		p.fail(n, "a list is expected here")
+		p.addProblem(n, "a list is expected here")
 		return
 	}
 	for _, item := range n.Content {
@@ -71,96 +71,96 @@ func (p *parser) items(n *yaml.Node, f func(*yaml.Node)) {
 	}
 }
 
-func (p *parser) texts(n *yaml.Node) []string {
+func (p *parser) parseTexts(n *yaml.Node) []string {
 	var out []string
-	p.items(n, func(n *yaml.Node) { out = append(out, p.text(n)) })
+	p.parseItems(n, func(n *yaml.Node) { out = append(out, p.parseText(n)) })
 	return out
 }
 
 func isNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.Tag == "!!null" }
 
-// text is a scalar as it is written: 007 stays "007", yes stays "yes".
-func (p *parser) text(n *yaml.Node) string {
-	if !p.plain(n) || isNull(n) {
+// parseText is a scalar as it is written: 007 stays "007", yes stays "yes".
+func (p *parser) parseText(n *yaml.Node) string {
+	if !p.checkPlain(n) || isNull(n) {
 		return ""
 	}
 	if n.Kind != yaml.ScalarNode {
-		p.fail(n, "a text is expected here")
+		p.addProblem(n, "a text is expected here")
 		return ""
 	}
 	return n.Value
 }
 
-func (p *parser) int(n *yaml.Node) int {
-	s := p.text(n)
+func (p *parser) parseInt(n *yaml.Node) int {
+	s := p.parseText(n)
 	v, err := strconv.Atoi(s)
 	if err != nil || v < 0 || v > 1<<40 {
-		p.fail(n, "a whole number is expected here, not %q", s)
+		p.addProblem(n, "a whole number is expected here, not %q", s)
 		return 0
 	}
 	return v
 }
 
-func (p *parser) positive(n *yaml.Node) int {
-	v := p.int(n)
+func (p *parser) parsePositive(n *yaml.Node) int {
+	v := p.parseInt(n)
 	if v < 1 {
-		p.fail(n, "a number from 1 is expected here")
+		p.addProblem(n, "a number from 1 is expected here")
 	}
 	return v
 }
 
-func (p *parser) dollars(n *yaml.Node) float64 {
-	s := p.text(n)
+func (p *parser) parseDollars(n *yaml.Node) float64 {
+	s := p.parseText(n)
 	v, err := strconv.ParseFloat(s, 64)
 	if err != nil || math.IsNaN(v) || v < 0 || v > 1e6 {
-		p.fail(n, "an amount in US dollars is expected here, not %q", s)
+		p.addProblem(n, "an amount in US dollars is expected here, not %q", s)
 		return 0
 	}
 	return v
 }
 
-func (p *parser) bool(n *yaml.Node) bool {
-	switch s := p.text(n); s {
+func (p *parser) parseBool(n *yaml.Node) bool {
+	switch s := p.parseText(n); s {
 	case "true":
 		return true
 	case "false":
 		return false
 	default:
-		p.fail(n, "true or false is expected here, not %q", s)
+		p.addProblem(n, "true or false is expected here, not %q", s)
 		return false
 	}
 }
 
-// value is a YAML value as JSON means it: numbers only where the text is a JSON
+// parseValue is a YAML value as JSON means it: numbers only where the text is a JSON
 // number, so that 0777 and dates stay texts.
-func (p *parser) value(n *yaml.Node) any {
-	if !p.plain(n) {
+func (p *parser) parseValue(n *yaml.Node) any {
+	if !p.checkPlain(n) {
 		return nil
 	}
 	switch n.Kind {
 	case yaml.MappingNode:
 		out := map[string]any{}
 		for i := 0; i+1 < len(n.Content); i += 2 {
-			k := p.text(n.Content[i])
+			k := p.parseText(n.Content[i])
 			if _, twice := out[k]; twice {
-				p.fail(n.Content[i], "field %q stands here twice", k)
+				p.addProblem(n.Content[i], "field %q stands here twice", k)
 			}
-			out[k] = p.value(n.Content[i+1])
+			out[k] = p.parseValue(n.Content[i+1])
 		}
 		return out
 	case yaml.SequenceNode:
 		out := []any{}
 		for _, item := range n.Content {
-			out = append(out, p.value(item))
+			out = append(out, p.parseValue(item))
 		}
 		return out
 	case yaml.ScalarNode:
-		return scalar(n)
+		return parseScalar(n)
 	}
 	return nil
 }
 
-func scalar(n *yaml.Node) any {
+func parseScalar(n *yaml.Node) any {
 	switch n.Tag {
 	case "!!null":
 		return nil

@@ -16,12 +16,12 @@ import (
 // provider does not get the field.
 type rule func(s *sieve, path string, raw json.RawMessage) (value json.RawMessage, ok bool)
 
-// allowed are the fields of a dialect's requests that a provider gets: those whose
+// allowedFields are the fields of a dialect's requests that a provider gets: those whose
 // cost is part of the usage that it reports, and bounded by what the request says.
 // What else there is may run programs, search or cache at the provider's prices,
 // choose a dearer tier or another model; so what is not known here is left out.
-func allowed(d Dialect) map[string]rule {
-	rules := common()
+func allowedFields(d Dialect) map[string]rule {
+	rules := commonRules()
 	switch d {
 	case Chat:
 		for _, name := range []string{"messages", "functions", "function_call", "response_format",
@@ -32,36 +32,36 @@ func allowed(d Dialect) map[string]rule {
 			rules[name] = asIs
 		}
 		rules["modalities"] = textOnly
-		rules["n"] = whole(1, MaxChoices)
-		rules["max_completion_tokens"], rules["thinking_budget"] = whole(0, maxOutput), whole(0, maxOutput)
-		rules["usage"] = within(map[string]rule{"include": flag}) // OpenRouter: report the cost
+		rules["n"] = wholeWithin(1, MaxChoices)
+		rules["max_completion_tokens"], rules["thinking_budget"] = wholeWithin(0, maxOutput), wholeWithin(0, maxOutput)
+		rules["usage"] = objectOf(map[string]rule{"include": allowFlag}) // OpenRouter: report the cost
 	case Responses:
 		for _, name := range []string{"input", "instructions", "text", "truncation", "include", "max_tool_calls", "previous_response_id", "client_metadata"} {
 			rules[name] = asIs
 		}
-		rules["max_output_tokens"] = whole(0, maxOutput)
+		rules["max_output_tokens"] = wholeWithin(0, maxOutput)
 		delete(rules, "max_tokens")
 	case Messages:
 		for _, name := range []string{"messages", "system", "stop_sequences", "output_format"} {
 			rules[name] = asIs
 		}
-		rules["output_config"] = within(map[string]rule{"effort": asIs, "format": asIs, "task_budget": asIs})
-		rules["context_management"] = within(map[string]rule{"edits": clearing})
+		rules["output_config"] = objectOf(map[string]rule{"effort": asIs, "format": asIs, "task_budget": asIs})
+		rules["context_management"] = objectOf(map[string]rule{"edits": allowClearing})
 		rules["speed"] = oneOf("standard")
 	}
 	return rules
 }
 
-// common are the rules that all dialects have.
-func common() map[string]rule {
+// commonRules are the rules that all dialects have.
+func commonRules() map[string]rule {
 	return map[string]rule{
 		"model": asIs, "temperature": asIs, "top_p": asIs, "top_k": asIs, "top_logprobs": asIs, "tool_choice": asIs, "parallel_tool_calls": asIs,
 		"metadata": asIs, "user": asIs, "safety_identifier": asIs, "cache_control": asIs, "prompt_cache_key": asIs, "prompt_cache_retention": asIs,
-		"tools": clientTools, "stream": flag, "store": flag,
-		"max_tokens":     whole(0, maxOutput),
-		"stream_options": within(map[string]rule{"include_usage": flag, "include_obfuscation": flag}),
-		"thinking":       within(map[string]rule{"type": asIs, "budget_tokens": whole(0, maxOutput), "display": asIs, "clear_thinking": asIs}),
-		"reasoning": within(map[string]rule{"effort": asIs, "max_tokens": whole(0, maxOutput), "summary": asIs, "generate_summary": asIs,
+		"tools": clientTools, "stream": allowFlag, "store": allowFlag,
+		"max_tokens":     wholeWithin(0, maxOutput),
+		"stream_options": objectOf(map[string]rule{"include_usage": allowFlag, "include_obfuscation": allowFlag}),
+		"thinking":       objectOf(map[string]rule{"type": asIs, "budget_tokens": wholeWithin(0, maxOutput), "display": asIs, "clear_thinking": asIs}),
+		"reasoning": objectOf(map[string]rule{"effort": asIs, "max_tokens": wholeWithin(0, maxOutput), "summary": asIs, "generate_summary": asIs,
 			"exclude": asIs, "enabled": asIs}),
 		"service_tier": oneOf("auto", "default", "flex", "standard_only"),
 	}
@@ -76,17 +76,17 @@ const maxOutput = 1<<31 - 1
 
 func asIs(_ *sieve, _ string, raw json.RawMessage) (json.RawMessage, bool) { return raw, true }
 
-// flag is true or false. Some servers read a text as one, too, and would then do
+// allowFlag is true or false. Some servers read a text as one, too, and would then do
 // what nobody here knows of.
-func flag(_ *sieve, _ string, raw json.RawMessage) (json.RawMessage, bool) {
+func allowFlag(_ *sieve, _ string, raw json.RawMessage) (json.RawMessage, bool) {
 	return raw, string(raw) == "true" || string(raw) == "false"
 }
 
-// whole is a whole number within bounds, written in digits alone: what is read
+// wholeWithin is a whole number within bounds, written in digits alone: what is read
 // here is what the provider reads.
-func whole(least, most int) rule {
+func wholeWithin(least, most int) rule {
 	return func(_ *sieve, _ string, raw json.RawMessage) (json.RawMessage, bool) {
-		v, err := decode(raw)
+		v, err := decodeJSON(raw)
 		n, ok := wholeNumber(v)
 		if err != nil || !ok || n < least || n > most {
 			return nil, false
@@ -97,45 +97,45 @@ func whole(least, most int) rule {
 
 func oneOf(values ...string) rule {
 	return func(_ *sieve, _ string, raw json.RawMessage) (json.RawMessage, bool) {
-		v, err := decode(raw)
-		s := str(v)
+		v, err := decodeJSON(raw)
+		s := asString(v)
 		return json.RawMessage(jsonText(s)), err == nil && slices.Contains(values, s)
 	}
 }
 
-// within is an object with these fields and no others.
-func within(rules map[string]rule) rule {
+// objectOf is an object with these fields and no others.
+func objectOf(rules map[string]rule) rule {
 	return func(s *sieve, path string, raw json.RawMessage) (json.RawMessage, bool) {
 		var fields map[string]json.RawMessage
 		if decodeInto(raw, &fields) != nil || fields == nil {
 			return nil, false
 		}
-		kept := s.fields(path+".", fields, rules)
+		kept := s.siftFields(path+".", fields, rules)
 		return json.RawMessage(jsonText(kept)), len(kept) > 0 || len(fields) == 0
 	}
 }
 
 // textOnly are the kinds of answers, of which speech costs more than text.
 func textOnly(_ *sieve, _ string, raw json.RawMessage) (json.RawMessage, bool) {
-	v, err := decode(raw)
-	for _, kind := range arr(v) {
-		if str(kind) != "text" {
+	v, err := decodeJSON(raw)
+	for _, kind := range asList(v) {
+		if asString(kind) != "text" {
 			return nil, false
 		}
 	}
-	return raw, err == nil && len(arr(v)) > 0
+	return raw, err == nil && len(asList(v)) > 0
 }
 
-// clearing are edits of the conversation that take something out of it. Others
+// allowClearing are edits of the conversation that take something out of it. Others
 // have a model write a summary first.
-func clearing(s *sieve, path string, raw json.RawMessage) (json.RawMessage, bool) {
-	v, err := decode(raw)
+func allowClearing(s *sieve, path string, raw json.RawMessage) (json.RawMessage, bool) {
+	v, err := decodeJSON(raw)
 	kept := list{}
-	for _, e := range arr(v) {
-		if kind := str(obj(e)["type"]); strings.HasPrefix(kind, "clear_") {
+	for _, e := range asList(v) {
+		if kind := asString(asObject(e)["type"]); strings.HasPrefix(kind, "clear_") {
 			kept = append(kept, e)
 		} else {
-			s.drop(path + ": " + kind)
+			s.noteDropped(path + ": " + kind)
 		}
 	}
 	return json.RawMessage(jsonText(kept)), err == nil && len(kept) > 0
@@ -153,7 +153,7 @@ func clientTools(s *sieve, path string, raw json.RawMessage) (json.RawMessage, b
 	for _, tool := range tools {
 		kind := textOf(tool["type"])
 		if !s.runsAtClient(kind, tool) {
-			s.drop(path + ": " + cmp.Or(kind, strings.Join(slices.Sorted(maps.Keys(tool)), " ")))
+			s.noteDropped(path + ": " + cmp.Or(kind, strings.Join(slices.Sorted(maps.Keys(tool)), " ")))
 			s.lost = append(s.lost, kind, textOf(tool["name"]))
 			continue
 		}
@@ -179,7 +179,7 @@ func (s *sieve) toolFields(path string, tool map[string]json.RawMessage) {
 			delete(tool, name)
 		case s.dialect == Chat && !slices.Contains([]string{"type", "function", "custom", "name", "description", "parameters", "strict", "cache_control"}, name):
 			delete(tool, name)
-			s.drop(path + "." + name)
+			s.noteDropped(path + "." + name)
 		}
 	}
 }
@@ -200,8 +200,8 @@ func (s *sieve) runsAtClient(kind string, tool map[string]json.RawMessage) bool 
 		case "local_shell", "apply_patch", "tool_search", "namespace", "computer", "computer_use_preview":
 			return true
 		case "shell":
-			v, err := decode(tool["environment"])
-			return err == nil && str(obj(v)["type"]) == "local"
+			v, err := decodeJSON(tool["environment"])
+			return err == nil && asString(asObject(v)["type"]) == "local"
 		}
 	}
 	return kind == "function" || kind == "custom"
@@ -209,11 +209,11 @@ func (s *sieve) runsAtClient(kind string, tool map[string]json.RawMessage) bool 
 
 // textOf is the text in a field; empty where there is none.
 func textOf(raw json.RawMessage) string {
-	v, err := decode(raw)
+	v, err := decodeJSON(raw)
 	if err != nil {
 		return ""
 	}
-	return str(v)
+	return asString(v)
 }
 
 // sieve lets through what the provider may get of a request.
@@ -230,9 +230,9 @@ const (
 	maxName    = 80
 )
 
-// request lets a request's fields through.
-func (s *sieve) request(fields map[string]json.RawMessage) map[string]json.RawMessage {
-	kept := s.fields("", fields, allowed(s.dialect))
+// siftRequest lets a request's fields through.
+func (s *sieve) siftRequest(fields map[string]json.RawMessage) map[string]json.RawMessage {
+	kept := s.siftFields("", fields, allowedFields(s.dialect))
 	if len(s.lost) == 0 {
 		return kept
 	}
@@ -248,8 +248,8 @@ func (s *sieve) request(fields map[string]json.RawMessage) map[string]json.RawMe
 	return kept
 }
 
-// fields lets through what the rules allow.
-func (s *sieve) fields(path string, fields map[string]json.RawMessage, rules map[string]rule) map[string]json.RawMessage {
+// siftFields lets through what the rules allow.
+func (s *sieve) siftFields(path string, fields map[string]json.RawMessage, rules map[string]rule) map[string]json.RawMessage {
 	kept := map[string]json.RawMessage{}
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		told := len(s.dropped)
@@ -260,7 +260,7 @@ func (s *sieve) fields(path string, fields map[string]json.RawMessage, rules map
 			}
 		}
 		if told == len(s.dropped) && !saysNothing(fields[name]) {
-			s.drop(path + name)
+			s.noteDropped(path + name)
 		}
 	}
 	return kept
@@ -275,9 +275,9 @@ func saysNothing(raw json.RawMessage) bool {
 	return false
 }
 
-// drop notes what the provider does not get. Names are the client's: they are
+// noteDropped notes what the provider does not get. Names are the client's: they are
 // bounded, and hold nothing that a terminal obeys.
-func (s *sieve) drop(name string) {
+func (s *sieve) noteDropped(name string) {
 	if len(s.dropped) == maxDropped {
 		return
 	}

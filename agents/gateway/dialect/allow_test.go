@@ -159,13 +159,13 @@ func TestFieldsOfRealClientsGoOn(t *testing.T) {
 		if len(r.Dropped) > 0 {
 			t.Errorf("%s: dropped are %q", d.Path(), r.Dropped)
 		}
-		want, err := decode([]byte(`{"model":"m",` + fields + `}`))
+		want, err := decodeJSON([]byte(`{"model":"m",` + fields + `}`))
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := decode([]byte(strings.Replace(body, "{", `{"model":"m",`, 1)))
+		got, err := decodeJSON([]byte(strings.Replace(body, "{", `{"model":"m",`, 1)))
 		if err != nil {
-			got, err = decode([]byte(strings.Replace(body, ",,", `,"model":"m",`, 1)))
+			got, err = decodeJSON([]byte(strings.Replace(body, ",,", `,"model":"m",`, 1)))
 		}
 		if err != nil || jsonText(got) != jsonText(want) {
 			t.Errorf("%s: the provider gets\n%s\nof\n%s (%v)", d.Path(), jsonText(got), jsonText(want), err)

@@ -40,15 +40,15 @@ var ErrAnswer = errors.New("unusable answer")
 
 // ParseAnswer reads a plain (not streamed) answer of status 200.
 func ParseAnswer(d Dialect, body []byte) (Answer, error) {
-	v, err := decode(body)
+	v, err := decodeJSON(body)
 	if err != nil {
 		return Answer{}, fmt.Errorf("%w: no JSON: %w", ErrAnswer, err)
 	}
-	o := obj(v)
+	o := asObject(v)
 	if o == nil {
 		return Answer{}, fmt.Errorf("%w: no JSON object", ErrAnswer)
 	}
-	if !empty(o["error"]) { // OpenRouter answers 200 with an error inside
+	if !isEmpty(o["error"]) { // OpenRouter answers 200 with an error inside
 		return Answer{}, errorOf(o)
 	}
 	switch d {
@@ -86,52 +86,52 @@ func (e *StreamError) Temporary() bool {
 
 // errorOf reads {"error": {type, code, message}} or {"error": "text"}.
 func errorOf(o object) *StreamError {
-	if s := str(o["error"]); s != "" {
+	if s := asString(o["error"]); s != "" {
 		return &StreamError{Message: s}
 	}
-	e := obj(o["error"])
-	code := str(e["code"])
+	e := asObject(o["error"])
+	code := asString(e["code"])
 	if code == "" {
-		code = string(num(e["code"]))
+		code = string(asNumber(e["code"]))
 	}
 	if code == "" {
-		code = str(e["type"])
+		code = asString(e["type"])
 	}
-	return &StreamError{Code: code, Message: str(e["message"])}
+	return &StreamError{Code: code, Message: asString(e["message"])}
 }
 
 func chatAnswer(o object) Answer {
-	a := Answer{Usage: chatUsage(obj(o["usage"])), Whole: len(arr(o["choices"])) == 1}
-	for i, c := range arr(o["choices"]) {
-		choice := obj(c)
-		m := obj(choice["message"])
-		a.Bytes += written(m)
+	a := Answer{Usage: chatUsage(asObject(o["usage"])), Whole: len(asList(o["choices"])) == 1}
+	for i, c := range asList(o["choices"]) {
+		choice := asObject(c)
+		m := asObject(choice["message"])
+		a.Bytes += countText(m)
 		if i > 0 {
 			continue
 		}
-		a.Text = flatten(m["content"])
-		for _, call := range arr(m["tool_calls"]) {
-			a.Calls = append(a.Calls, chatCall(obj(call)))
+		a.Text = flattenContent(m["content"])
+		for _, call := range asList(m["tool_calls"]) {
+			a.Calls = append(a.Calls, chatCall(asObject(call)))
 		}
-		a.Finish = chatFinish(str(choice["finish_reason"]))
-		a.Whole = a.Whole && only(m, "role", "content", "tool_calls") && empty(choice["logprobs"])
+		a.Finish = chatFinish(asString(choice["finish_reason"]))
+		a.Whole = a.Whole && hasOnly(m, "role", "content", "tool_calls") && isEmpty(choice["logprobs"])
 	}
 	return a
 }
 
-// written counts the bytes of all text below v.
-func written(v any) int {
+// countText counts the bytes of all text below v.
+func countText(v any) int {
 	n := 0
 	switch x := v.(type) {
 	case string:
 		n = len(x)
 	case list:
 		for _, e := range x {
-			n += written(e)
+			n += countText(e)
 		}
 	case object:
 		for _, e := range x {
-			n += written(e)
+			n += countText(e)
 		}
 	}
 	return n
@@ -149,22 +149,22 @@ func chatFinish(reason string) string {
 
 func chatUsage(u object) Usage {
 	var out Usage
-	out.In, out.HasIn = count(num(u["prompt_tokens"]))
-	out.Out, out.HasOut = count(num(u["completion_tokens"]))
-	details := obj(u["prompt_tokens_details"])
-	out.CacheRead, _ = count(num(details["cached_tokens"]))
-	out.CacheWrite, _ = count(num(details["cache_write_tokens"]))
-	if cost, ok := price(u["cost"]); ok { // OpenRouter, in US dollars
+	out.In, out.HasIn = parseCount(asNumber(u["prompt_tokens"]))
+	out.Out, out.HasOut = parseCount(asNumber(u["completion_tokens"]))
+	details := asObject(u["prompt_tokens_details"])
+	out.CacheRead, _ = parseCount(asNumber(details["cached_tokens"]))
+	out.CacheWrite, _ = parseCount(asNumber(details["cache_write_tokens"]))
+	if cost, ok := parsePrice(u["cost"]); ok { // OpenRouter, in US dollars
 		out.CostUSD, out.HasCost = cost, true
 		if byok, _ := u["is_byok"].(bool); byok { // billed by the provider behind it as well
-			extra, _ := price(obj(u["cost_details"])["upstream_inference_cost"])
+			extra, _ := parsePrice(asObject(u["cost_details"])["upstream_inference_cost"])
 			out.CostUSD += extra
 		}
 	}
 	return out
 }
 
-func price(v any) (float64, bool) {
+func parsePrice(v any) (float64, bool) {
 	n, ok := v.(json.Number)
 	if !ok {
 		return 0, false
@@ -177,25 +177,25 @@ func price(v any) (float64, bool) {
 }
 
 func anthropicAnswer(o object) Answer {
-	a := Answer{Usage: anthropicUsage(Usage{}, obj(o["usage"])), Whole: true}
+	a := Answer{Usage: anthropicUsage(Usage{}, asObject(o["usage"])), Whole: true}
 	texts := 0
-	for _, b := range arr(o["content"]) {
-		block := obj(b)
-		a.Bytes += written(block)
-		switch str(block["type"]) {
+	for _, b := range asList(o["content"]) {
+		block := asObject(b)
+		a.Bytes += countText(block)
+		switch asString(block["type"]) {
 		case "text":
 			texts++
-			a.Text = joinText(a.Text, str(block["text"]))
+			a.Text = joinText(a.Text, asString(block["text"]))
 			// Text after a call can't be written in the other dialects.
-			a.Whole = a.Whole && texts == 1 && len(a.Calls) == 0 && only(block, "type", "text")
+			a.Whole = a.Whole && texts == 1 && len(a.Calls) == 0 && hasOnly(block, "type", "text")
 		case "tool_use":
 			a.Calls = append(a.Calls, anthropicCall(block))
-			a.Whole = a.Whole && only(block, "type", "id", "name", "input")
+			a.Whole = a.Whole && hasOnly(block, "type", "id", "name", "input")
 		default:
 			a.Whole = false
 		}
 	}
-	a.Finish = anthropicFinish(str(o["stop_reason"]))
+	a.Finish = anthropicFinish(asString(o["stop_reason"]))
 	return a
 }
 
@@ -225,38 +225,38 @@ func anthropicFinish(reason string) string {
 // with the first event and the output, as a running total, with the last.
 func anthropicUsage(known Usage, u object) Usage {
 	keep := func(to *int64, v any) {
-		if n, ok := count(num(v)); ok {
+		if n, ok := parseCount(asNumber(v)); ok {
 			*to = n
 		}
 	}
-	if fresh, ok := count(num(u["input_tokens"])); ok {
+	if fresh, ok := parseCount(asNumber(u["input_tokens"])); ok {
 		keep(&known.CacheRead, u["cache_read_input_tokens"])
 		keep(&known.CacheWrite, u["cache_creation_input_tokens"])
-		keep(&known.CacheHour, obj(u["cache_creation"])["ephemeral_1h_input_tokens"])
+		keep(&known.CacheHour, asObject(u["cache_creation"])["ephemeral_1h_input_tokens"])
 		in := fresh + known.CacheRead + known.CacheWrite
 		if in >= known.In {
 			known.In, known.HasIn = in, true
 		}
 	}
-	if out, ok := count(num(u["output_tokens"])); ok && out >= known.Out {
+	if out, ok := parseCount(asNumber(u["output_tokens"])); ok && out >= known.Out {
 		known.Out, known.HasOut = out, true
 	}
 	return known
 }
 
 func responsesAnswer(o object) Answer {
-	a := Answer{Usage: responsesUsage(obj(o["usage"])), Whole: true}
+	a := Answer{Usage: responsesUsage(asObject(o["usage"])), Whole: true}
 	texts := 0
-	for _, v := range arr(o["output"]) {
-		item := obj(v)
-		a.Bytes += written(item)
-		switch str(item["type"]) {
+	for _, v := range asList(o["output"]) {
+		item := asObject(v)
+		a.Bytes += countText(item)
+		switch asString(item["type"]) {
 		case "message":
 			texts++
-			a.Text = joinText(a.Text, flatten(item["content"]))
-			a.Whole = a.Whole && texts == 1 && len(a.Calls) == 0 && plainText(arr(item["content"]))
+			a.Text = joinText(a.Text, flattenContent(item["content"]))
+			a.Whole = a.Whole && texts == 1 && len(a.Calls) == 0 && plainText(asList(item["content"]))
 		case "function_call":
-			a.Calls = append(a.Calls, Call{ID: str(item["call_id"]), Name: str(item["name"]), Args: str(item["arguments"])})
+			a.Calls = append(a.Calls, Call{ID: asString(item["call_id"]), Name: asString(item["name"]), Args: asString(item["arguments"])})
 		default:
 			a.Whole = false
 		}
@@ -267,7 +267,7 @@ func responsesAnswer(o object) Answer {
 
 func plainText(parts list) bool {
 	for _, p := range parts {
-		if part := obj(p); str(part["type"]) != "output_text" || !empty(part["annotations"]) {
+		if part := asObject(p); asString(part["type"]) != "output_text" || !isEmpty(part["annotations"]) {
 			return false
 		}
 	}
@@ -275,8 +275,8 @@ func plainText(parts list) bool {
 }
 
 func responsesFinish(o object, calls bool) string {
-	if str(o["status"]) == "incomplete" {
-		if strings.Contains(str(obj(o["incomplete_details"])["reason"]), "filter") {
+	if asString(o["status"]) == "incomplete" {
+		if strings.Contains(asString(asObject(o["incomplete_details"])["reason"]), "filter") {
 			return FinishFilter
 		}
 		return FinishLength
@@ -284,7 +284,7 @@ func responsesFinish(o object, calls bool) string {
 	if calls {
 		return FinishCalls
 	}
-	if str(o["status"]) == "completed" {
+	if asString(o["status"]) == "completed" {
 		return FinishStop
 	}
 	return ""
@@ -292,10 +292,10 @@ func responsesFinish(o object, calls bool) string {
 
 func responsesUsage(u object) Usage {
 	var out Usage
-	out.In, out.HasIn = count(num(u["input_tokens"]))
-	out.Out, out.HasOut = count(num(u["output_tokens"]))
-	out.CacheRead, _ = count(num(obj(u["input_tokens_details"])["cached_tokens"]))
-	if cost, ok := price(u["cost"]); ok {
+	out.In, out.HasIn = parseCount(asNumber(u["input_tokens"]))
+	out.Out, out.HasOut = parseCount(asNumber(u["output_tokens"]))
+	out.CacheRead, _ = parseCount(asNumber(asObject(u["input_tokens_details"])["cached_tokens"]))
+	if cost, ok := parsePrice(u["cost"]); ok {
 		out.CostUSD, out.HasCost = cost, true
 	}
 	return out

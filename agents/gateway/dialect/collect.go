@@ -30,24 +30,24 @@ func (c *Collector) Add(ev Event) (usageOnly bool) {
 		c.done, c.ended = true, true
 		return false
 	}
-	v, err := decode(ev.Data)
-	o := obj(v)
+	v, err := decodeJSON(ev.Data)
+	o := asObject(v)
 	if err != nil || o == nil {
 		c.answer.Whole = false
 		return false
 	}
-	kind := str(o["type"])
-	if !empty(o["error"]) && (kind == "" || kind == "error") {
+	kind := asString(o["type"])
+	if !isEmpty(o["error"]) && (kind == "" || kind == "error") {
 		c.err = errorOf(o)
 		return false
 	}
 	switch c.dialect {
 	case Messages:
-		c.anthropic(kind, o)
+		c.addAnthropic(kind, o)
 	case Responses:
-		c.responses(kind, o)
+		c.addResponses(kind, o)
 	default:
-		return c.chat(o)
+		return c.addChat(o)
 	}
 	return false
 }
@@ -70,23 +70,23 @@ func (c *Collector) Ended() bool { return c.ended }
 // or nil.
 func (c *Collector) Err() error { return c.err }
 
-func (c *Collector) chat(o object) (usageOnly bool) {
-	if u := obj(o["usage"]); u != nil {
+func (c *Collector) addChat(o object) (usageOnly bool) {
+	if u := asObject(o["usage"]); u != nil {
 		c.answer.Usage = chatUsage(u)
-		usageOnly = len(arr(o["choices"])) == 0
+		usageOnly = len(asList(o["choices"])) == 0
 	}
-	for _, v := range arr(o["choices"]) {
-		choice := obj(v)
+	for _, v := range asList(o["choices"]) {
+		choice := asObject(v)
 		index := intOf(choice["index"])
 		c.choices[index] = true
-		delta := obj(choice["delta"])
+		delta := asObject(choice["delta"])
 		if index == 0 {
 			c.chatDelta(delta)
 		} else {
 			c.answer.Whole = false
-			c.answer.Bytes += written(delta)
+			c.answer.Bytes += countText(delta)
 		}
-		if reason := str(choice["finish_reason"]); reason != "" {
+		if reason := asString(choice["finish_reason"]); reason != "" {
 			// Not every server says [DONE]; the end of every choice is enough.
 			delete(c.choices, index)
 			c.done = len(c.choices) == 0
@@ -94,34 +94,34 @@ func (c *Collector) chat(o object) (usageOnly bool) {
 				c.answer.Finish = chatFinish(reason)
 			}
 		}
-		c.answer.Whole = c.answer.Whole && empty(choice["logprobs"])
+		c.answer.Whole = c.answer.Whole && isEmpty(choice["logprobs"])
 	}
 	return usageOnly
 }
 
 func (c *Collector) chatDelta(delta object) {
 	a := &c.answer
-	a.Text += flatten(delta["content"])
-	a.Whole = a.Whole && only(delta, "role", "content", "tool_calls")
-	a.Bytes += written(delta)
-	for n, v := range arr(delta["tool_calls"]) {
-		part := obj(v)
+	a.Text += flattenContent(delta["content"])
+	a.Whole = a.Whole && hasOnly(delta, "role", "content", "tool_calls")
+	a.Bytes += countText(delta)
+	for n, v := range asList(delta["tool_calls"]) {
+		part := asObject(v)
 		index := n
-		if num(part["index"]) != "" {
+		if asNumber(part["index"]) != "" {
 			index = intOf(part["index"])
 		}
-		call := c.call(index)
-		if id := str(part["id"]); id != "" {
+		call := c.callAt(index)
+		if id := asString(part["id"]); id != "" {
 			call.ID = id
 		}
-		f := obj(part["function"])
-		call.Name += str(f["name"])
-		call.Args += str(f["arguments"])
+		f := asObject(part["function"])
+		call.Name += asString(f["name"])
+		call.Args += asString(f["arguments"])
 	}
 }
 
-// call is the tool call at an index of the stream, made where it is new.
-func (c *Collector) call(index int) *Call {
+// callAt is the tool call at an index of the stream, made where it is new.
+func (c *Collector) callAt(index int) *Call {
 	at, ok := c.calls[index]
 	if !ok {
 		at = len(c.answer.Calls)
@@ -131,29 +131,29 @@ func (c *Collector) call(index int) *Call {
 	return &c.answer.Calls[at]
 }
 
-func (c *Collector) anthropic(kind string, o object) {
+func (c *Collector) addAnthropic(kind string, o object) {
 	a := &c.answer
 	switch kind {
 	case "message_start":
-		a.Usage = anthropicUsage(a.Usage, obj(obj(o["message"])["usage"]))
+		a.Usage = anthropicUsage(a.Usage, asObject(asObject(o["message"])["usage"]))
 	case "content_block_start":
-		c.blockStart(intOf(o["index"]), obj(o["content_block"]))
+		c.blockStart(intOf(o["index"]), asObject(o["content_block"]))
 	case "content_block_delta":
-		delta := obj(o["delta"])
-		a.Bytes += written(delta)
-		switch str(delta["type"]) {
+		delta := asObject(o["delta"])
+		a.Bytes += countText(delta)
+		switch asString(delta["type"]) {
 		case "text_delta":
-			a.Text += str(delta["text"])
+			a.Text += asString(delta["text"])
 		case "input_json_delta":
 			if _, known := c.calls[intOf(o["index"])]; known {
-				c.call(intOf(o["index"])).Args += str(delta["partial_json"])
+				c.callAt(intOf(o["index"])).Args += asString(delta["partial_json"])
 			}
 		default:
 			a.Whole = false
 		}
 	case "message_delta":
-		a.Usage = anthropicUsage(a.Usage, obj(o["usage"]))
-		if reason := str(obj(o["delta"])["stop_reason"]); reason != "" {
+		a.Usage = anthropicUsage(a.Usage, asObject(o["usage"]))
+		if reason := asString(asObject(o["delta"])["stop_reason"]); reason != "" {
 			a.Finish = anthropicFinish(reason)
 		}
 	case "message_stop":
@@ -163,19 +163,19 @@ func (c *Collector) anthropic(kind string, o object) {
 
 func (c *Collector) blockStart(index int, block object) {
 	a := &c.answer
-	a.Bytes += written(block)
-	switch str(block["type"]) {
+	a.Bytes += countText(block)
+	switch asString(block["type"]) {
 	case "text":
 		c.texts++
 		a.Whole = a.Whole && c.texts == 1 && len(a.Calls) == 0
 		if c.texts > 1 {
 			a.Text += "\n"
 		}
-		a.Text += str(block["text"])
+		a.Text += asString(block["text"])
 	case "tool_use":
-		call := c.call(index)
-		call.ID, call.Name = str(block["id"]), str(block["name"])
-		if !empty(block["input"]) {
+		call := c.callAt(index)
+		call.ID, call.Name = asString(block["id"]), asString(block["name"])
+		if !isEmpty(block["input"]) {
 			call.Args = anthropicCall(block).Args
 		}
 	default:
@@ -183,21 +183,21 @@ func (c *Collector) blockStart(index int, block object) {
 	}
 }
 
-func (c *Collector) responses(kind string, o object) {
+func (c *Collector) addResponses(kind string, o object) {
 	switch kind {
 	case "response.completed", "response.incomplete":
 		// The last event holds the whole answer: nothing needs to be put together.
-		c.answer = responsesAnswer(obj(o["response"]))
+		c.answer = responsesAnswer(asObject(o["response"]))
 		c.done, c.ended = true, true
 	case "response.failed":
-		failed := obj(o["response"])
-		c.answer.Usage = responsesUsage(obj(failed["usage"]))
+		failed := asObject(o["response"])
+		c.answer.Usage = responsesUsage(asObject(failed["usage"]))
 		c.err = errorOf(failed)
 		c.done, c.ended = true, true
 	case "error":
 		c.err = errorOf(object{"error": object{"code": o["code"], "message": o["message"]}})
 	default:
-		if d := str(o["delta"]); d != "" {
+		if d := asString(o["delta"]); d != "" {
 			c.answer.Bytes += len(d)
 			if kind == "response.output_text.delta" {
 				c.answer.Text += d

@@ -93,9 +93,9 @@ type Usage struct {
 // maxTokens is the largest count of tokens that is believed.
 const maxTokens = 1 << 40
 
-// count reads a number of tokens. What is negative, broken or beyond belief is
+// parseCount reads a number of tokens. What is negative, broken or beyond belief is
 // no number at all.
-func count(n json.Number) (int64, bool) {
+func parseCount(n json.Number) (int64, bool) {
 	if n == "" {
 		return 0, false
 	}
@@ -117,11 +117,11 @@ func CanonicalArgs(text string) string {
 	if strings.TrimSpace(text) == "" {
 		return "{}"
 	}
-	v, err := decode([]byte(text))
+	v, err := decodeJSON([]byte(text))
 	if err != nil {
 		return text
 	}
-	b, err := encode(v)
+	b, err := encodeJSON(v)
 	if err != nil {
 		return text
 	}

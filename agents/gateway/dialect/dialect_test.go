@@ -115,7 +115,7 @@ func TestBodyChangesModelAndUsageOnly(t *testing.T) {
 }
 
 func TestEncodeRefuses(t *testing.T) {
-	if b, err := encode(math.NaN()); err == nil {
+	if b, err := encodeJSON(math.NaN()); err == nil {
 		t.Errorf("NaN is written as %q", b)
 	}
 }

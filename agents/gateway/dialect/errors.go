@@ -10,7 +10,7 @@ func ErrorBody(d Dialect, status int, code, message string) []byte {
 	} else {
 		v = object{"error": object{"message": message, "type": openAIErrorType(status), "param": nil, "code": code}}
 	}
-	b, err := encode(v)
+	b, err := encodeJSON(v)
 	if err != nil { // strings always encode
 		return []byte("{}")
 	}
@@ -24,7 +24,7 @@ func ErrorEvent(d Dialect, status int, code, message string) []byte {
 	case Messages:
 		return []byte("\n\nevent: error\ndata: " + string(body) + "\n\n")
 	case Responses:
-		b, err := encode(object{"type": "error", "code": code, "message": message, "param": nil})
+		b, err := encodeJSON(object{"type": "error", "code": code, "message": message, "param": nil})
 		if err != nil {
 			b = body
 		}
@@ -68,20 +68,20 @@ func openAIErrorType(status int) string {
 // ErrorMessage finds the code and the message in an error body of any dialect.
 // Both are empty where the body is something else.
 func ErrorMessage(body []byte) (code, message string) {
-	v, err := decode(body)
+	v, err := decodeJSON(body)
 	if err != nil {
 		return "", ""
 	}
-	o := obj(v)
+	o := asObject(v)
 	if o == nil {
-		if l := arr(v); len(l) > 0 { // Google's OpenAI-compatible API sends a list
-			o = obj(l[0])
+		if l := asList(v); len(l) > 0 { // Google's OpenAI-compatible API sends a list
+			o = asObject(l[0])
 		}
 	}
-	if empty(o["error"]) {
-		message = str(o["message"])                       // vLLM
-		if d := o["detail"]; message == "" && !empty(d) { // FastAPI servers
-			if message = str(d); message == "" {
+	if isEmpty(o["error"]) {
+		message = asString(o["message"])                    // vLLM
+		if d := o["detail"]; message == "" && !isEmpty(d) { // FastAPI servers
+			if message = asString(d); message == "" {
 				message = jsonText(d)
 			}
 		}
@@ -92,7 +92,7 @@ func ErrorMessage(body []byte) (code, message string) {
 }
 
 func jsonText(v any) string {
-	b, err := encode(v)
+	b, err := encodeJSON(v)
 	if err != nil { // v came out of JSON
 		return ""
 	}

@@ -16,8 +16,8 @@ type (
 	list   = []any
 )
 
-// decode reads exactly one JSON value and keeps numbers as they are written.
-func decode(b []byte) (any, error) {
+// decodeJSON reads exactly one JSON value and keeps numbers as they are written.
+func decodeJSON(b []byte) (any, error) {
 	var v any
 	if err := decodeInto(b, &v); err != nil {
 		return nil, err
@@ -37,9 +37,9 @@ func decodeInto(b []byte, v any) error {
 	return nil
 }
 
-// encode writes a value without escaping <, > and & (the text stays readable)
+// encodeJSON writes a value without escaping <, > and & (the text stays readable)
 // and without the newline that json.Encoder adds.
-func encode(v any) ([]byte, error) {
+func encodeJSON(v any) ([]byte, error) {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
 	enc.SetEscapeHTML(false)
@@ -53,29 +53,29 @@ func encode(v any) ([]byte, error) {
 // another type: a provider that sends less than it should is not a reason to
 // fail a request.
 
-func obj(v any) object {
+func asObject(v any) object {
 	o, _ := v.(object)
 	return o
 }
 
-func arr(v any) list {
+func asList(v any) list {
 	l, _ := v.(list)
 	return l
 }
 
-func str(v any) string {
+func asString(v any) string {
 	s, _ := v.(string)
 	return s
 }
 
-func num(v any) json.Number {
+func asNumber(v any) json.Number {
 	n, _ := v.(json.Number)
 	return n
 }
 
 // intOf is a number as written in digits; 0 for anything else.
 func intOf(v any) int {
-	n, err := strconv.Atoi(string(num(v)))
+	n, err := strconv.Atoi(string(asNumber(v)))
 	if err != nil || n < 0 {
 		return 0
 	}
@@ -85,7 +85,7 @@ func intOf(v any) int {
 // wholeNumber is a whole number however it is written (1e3, 5.0), as servers read
 // it; ok is false where it is none, or beyond what can be told exactly.
 func wholeNumber(v any) (n int, ok bool) {
-	f, err := num(v).Float64()
+	f, err := asNumber(v).Float64()
 	if err != nil || f != math.Trunc(f) || math.Abs(f) > 1<<53 {
 		return 0, false
 	}
@@ -130,8 +130,8 @@ func checkShape(body []byte) error {
 	return nil
 }
 
-// empty says whether a field carries nothing: absent, null, "", [], {} or false.
-func empty(v any) bool {
+// isEmpty says whether a field carries nothing: absent, null, "", [], {} or false.
+func isEmpty(v any) bool {
 	switch x := v.(type) {
 	case nil:
 		return true
@@ -147,11 +147,11 @@ func empty(v any) bool {
 	return false
 }
 
-// only says whether an object carries nothing but the given keys.
-func only(o object, keys ...string) bool {
+// hasOnly says whether an object carries nothing but the given keys.
+func hasOnly(o object, keys ...string) bool {
 next:
 	for k, v := range o {
-		if empty(v) {
+		if isEmpty(v) {
 			continue
 		}
 		for _, known := range keys {
@@ -167,24 +167,24 @@ next:
 // Texts calls visit for every text in a JSON value, with the path that leads to
 // it. Text that is no JSON has none.
 func Texts(jsonText []byte, visit func(path, text string)) {
-	v, err := decode(jsonText)
+	v, err := decodeJSON(jsonText)
 	if err != nil {
 		return
 	}
-	texts("", v, visit)
+	visitTexts("", v, visit)
 }
 
-func texts(path string, v any, visit func(path, text string)) {
+func visitTexts(path string, v any, visit func(path, text string)) {
 	switch x := v.(type) {
 	case string:
 		visit(path, x)
 	case list:
 		for i, e := range x {
-			texts(path+"/"+strconv.Itoa(i), e, visit)
+			visitTexts(path+"/"+strconv.Itoa(i), e, visit)
 		}
 	case object:
 		for k, e := range x {
-			texts(path+"/"+k, e, visit)
+			visitTexts(path+"/"+k, e, visit)
 		}
 	}
 }

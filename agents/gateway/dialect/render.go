@@ -19,13 +19,13 @@ func (r Reply) Body(d Dialect) []byte {
 	var v any
 	switch d {
 	case Responses:
-		v = r.response(r.items())
+		v = r.asResponse(r.asItems())
 	case Messages:
-		v = r.anthropic()
+		v = r.asAnthropic()
 	default:
-		v = r.completion()
+		v = r.asCompletion()
 	}
-	b, err := encode(v)
+	b, err := encodeJSON(v)
 	if err != nil { // only values built here
 		return []byte("{}")
 	}
@@ -62,7 +62,7 @@ func (r Reply) callID(i int) string {
 	return fmt.Sprintf("call_%s_%d", r.ID, i+1)
 }
 
-func (r Reply) finish() string {
+func (r Reply) finishReason() string {
 	switch {
 	case r.Finish != "":
 		return r.Finish
@@ -75,7 +75,7 @@ func (r Reply) finish() string {
 // --- chat
 
 func (r Reply) chatFinish() string {
-	switch f := r.finish(); f {
+	switch f := r.finishReason(); f {
 	case FinishCalls:
 		return "tool_calls"
 	case FinishFilter:
@@ -113,7 +113,7 @@ func argsText(args string) string {
 	return args
 }
 
-func (r Reply) completion() object {
+func (r Reply) asCompletion() object {
 	m := object{"role": "assistant", "content": r.Text}
 	if r.Text == "" && len(r.Calls) > 0 {
 		m["content"] = nil
@@ -157,7 +157,7 @@ func (r Reply) streamChat(buf *bytes.Buffer, wantUsage bool) {
 // --- anthropic
 
 func (r Reply) anthropicFinish() string {
-	switch f := r.finish(); f {
+	switch f := r.finishReason(); f {
 	case FinishStop:
 		return "end_turn"
 	case FinishCalls:
@@ -182,14 +182,14 @@ func (r Reply) anthropicUsage() object {
 }
 
 func (r Reply) anthropicInput(i int) any {
-	v, err := decode([]byte(argsText(r.Calls[i].Args)))
-	if err != nil || obj(v) == nil {
+	v, err := decodeJSON([]byte(argsText(r.Calls[i].Args)))
+	if err != nil || asObject(v) == nil {
 		return object{}
 	}
 	return v
 }
 
-func (r Reply) anthropic() object {
+func (r Reply) asAnthropic() object {
 	content := list{}
 	if r.Text != "" {
 		content = append(content, object{"type": "text", "text": r.Text})
@@ -202,7 +202,7 @@ func (r Reply) anthropic() object {
 }
 
 func (r Reply) streamAnthropic(buf *bytes.Buffer) {
-	start := r.anthropic()
+	start := r.asAnthropic()
 	start["content"], start["stop_reason"] = list{}, nil
 	usage := r.anthropicUsage()
 	usage["output_tokens"] = 0
@@ -230,7 +230,7 @@ func (r Reply) streamAnthropic(buf *bytes.Buffer) {
 
 // --- responses
 
-func (r Reply) items() list {
+func (r Reply) asItems() list {
 	items := list{}
 	if r.Text != "" {
 		items = append(items, object{"id": "msg_" + r.ID, "type": "message", "role": "assistant", "status": "completed",
@@ -243,14 +243,14 @@ func (r Reply) items() list {
 	return items
 }
 
-func (r Reply) response(items list) object {
+func (r Reply) asResponse(items list) object {
 	o := object{"id": "resp_" + r.ID, "object": "response", "created_at": 0, "model": r.Model,
 		"status": "completed", "error": nil, "incomplete_details": nil, "output": items,
 		"usage": object{"input_tokens": r.Usage.In, "output_tokens": r.Usage.Out,
 			"total_tokens":          r.Usage.In + r.Usage.Out,
 			"input_tokens_details":  object{"cached_tokens": r.Usage.CacheRead},
 			"output_tokens_details": object{"reasoning_tokens": 0}}}
-	switch r.finish() {
+	switch r.finishReason() {
 	case FinishLength:
 		o["status"], o["incomplete_details"] = "incomplete", object{"reason": "max_output_tokens"}
 	case FinishFilter:
@@ -266,19 +266,19 @@ func (r Reply) streamResponses(buf *bytes.Buffer) {
 		seq++
 		writeEvent(buf, kind, o)
 	}
-	begun := r.response(list{})
+	begun := r.asResponse(list{})
 	begun["status"], begun["usage"] = "in_progress", nil
 	send("response.created", object{"response": begun})
-	items := r.items()
+	items := r.asItems()
 	for i, v := range items {
-		item := obj(v)
+		item := asObject(v)
 		at := func(o object) object {
 			o["item_id"], o["output_index"] = item["id"], i
 			return o
 		}
 		send("response.output_item.added", object{"output_index": i, "item": item})
-		if str(item["type"]) == "message" {
-			part := arr(item["content"])[0]
+		if asString(item["type"]) == "message" {
+			part := asList(item["content"])[0]
 			send("response.content_part.added", at(object{"content_index": 0, "part": object{"type": "output_text", "text": "", "annotations": list{}}}))
 			send("response.output_text.delta", at(object{"content_index": 0, "delta": r.Text}))
 			send("response.output_text.done", at(object{"content_index": 0, "text": r.Text}))
@@ -289,8 +289,8 @@ func (r Reply) streamResponses(buf *bytes.Buffer) {
 		}
 		send("response.output_item.done", object{"output_index": i, "item": item})
 	}
-	last := r.response(items)
-	send("response."+str(last["status"]), object{"response": last})
+	last := r.asResponse(items)
+	send("response."+asString(last["status"]), object{"response": last})
 }
 
 // ModelInfo is one entry of a list of models.
@@ -313,7 +313,7 @@ func ModelList(anthropic bool, models []ModelInfo) []byte {
 			o["first_id"], o["last_id"] = models[0].ID, models[n-1].ID
 		}
 	}
-	b, err := encode(o)
+	b, err := encodeJSON(o)
 	if err != nil { // only strings
 		return []byte("{}")
 	}
@@ -322,7 +322,7 @@ func ModelList(anthropic bool, models []ModelInfo) []byte {
 
 // ModelBody is the answer to GET /v1/models/{id}.
 func ModelBody(anthropic bool, m ModelInfo) []byte {
-	b, err := encode(modelObject(anthropic, m))
+	b, err := encodeJSON(modelObject(anthropic, m))
 	if err != nil { // only strings
 		return []byte("{}")
 	}

@@ -56,7 +56,7 @@ func ParseRequest(d Dialect, body []byte) (*Request, error) {
 		return nil, fmt.Errorf("%w: \"model\" is missing", ErrRequest)
 	}
 	s := sieve{dialect: d}
-	r.fields = s.request(fields)
+	r.fields = s.siftRequest(fields)
 	r.Dropped = s.dropped
 	r.readOptions()
 	return r, r.readConversation(fields)
@@ -65,17 +65,17 @@ func ParseRequest(d Dialect, body []byte) (*Request, error) {
 // readOptions reads what the provider is told besides the conversation.
 func (r *Request) readOptions() {
 	get := func(name string) any {
-		v, err := decode(r.fields[name])
+		v, err := decodeJSON(r.fields[name])
 		if err != nil {
 			return nil
 		}
 		return v
 	}
 	r.Stream, _ = get("stream").(bool)
-	r.WantUsage, _ = obj(get("stream_options"))["include_usage"].(bool)
+	r.WantUsage, _ = asObject(get("stream_options"))["include_usage"].(bool)
 	r.Choices = max(1, intOf(get("n")))
 	r.MaxOutput = max(intOf(get("max_completion_tokens")), intOf(get("max_tokens")), intOf(get("max_output_tokens")))
-	thoughts := intOf(get("thinking_budget")) + intOf(obj(get("thinking"))["budget_tokens"]) + intOf(obj(get("reasoning"))["max_tokens"])
+	thoughts := intOf(get("thinking_budget")) + intOf(asObject(get("thinking"))["budget_tokens"]) + intOf(asObject(get("reasoning"))["max_tokens"])
 	switch {
 	case r.Dialect == Messages: // where thoughts are a part of the answer's tokens
 		r.MaxOutput = max(r.MaxOutput, thoughts)
@@ -94,11 +94,11 @@ func (r *Request) readConversation(fields map[string]json.RawMessage) error {
 		if !ok {
 			continue
 		}
-		v, err := decode(raw)
+		v, err := decodeJSON(raw)
 		if err != nil { // it was read as JSON before
 			return fmt.Errorf("%w: %q can't be read: %w", ErrRequest, name, err)
 		}
-		if n := len(arr(v)); n > maxMessages {
+		if n := len(asList(v)); n > maxMessages {
 			return fmt.Errorf("%w: %q has %d entries, more than %d", ErrTooLarge, name, n, maxMessages)
 		}
 		o[name] = v
@@ -125,7 +125,7 @@ func refersOutside(v any) bool {
 	case list:
 		return slices.ContainsFunc(x, refersOutside)
 	case object:
-		switch str(x["type"]) {
+		switch asString(x["type"]) {
 		case "item_reference":
 			return true
 		case "image", "image_url", "input_image", "document", "file", "input_file", "container_upload", "video_url", "audio_url", "computer_screenshot":
@@ -145,7 +145,7 @@ func holdsReference(v any) bool {
 		return slices.ContainsFunc(x, holdsReference)
 	case object:
 		for name, e := range x {
-			if name == "file_id" && str(e) != "" || name != "text" && holdsReference(e) {
+			if name == "file_id" && asString(e) != "" || name != "text" && holdsReference(e) {
 				return true
 			}
 		}
@@ -158,7 +158,7 @@ func holdsReference(v any) bool {
 // wish for a usage report at its end.
 func (r *Request) Body(model string, askUsage bool) ([]byte, error) {
 	out := maps.Clone(r.fields)
-	name, err := encode(model)
+	name, err := encodeJSON(model)
 	if err != nil {
 		return nil, err
 	}
@@ -171,24 +171,24 @@ func (r *Request) Body(model string, askUsage bool) ([]byte, error) {
 			}
 		}
 		options["include_usage"] = json.RawMessage("true")
-		if out["stream_options"], err = encode(options); err != nil {
+		if out["stream_options"], err = encodeJSON(options); err != nil {
 			return nil, err
 		}
 	}
-	return encode(out)
+	return encodeJSON(out)
 }
 
 func toolNames(o object) []string {
 	var names []string
 	for _, field := range []string{"tools", "functions"} {
-		for _, t := range arr(o[field]) {
-			tool := obj(t)
-			name := str(obj(tool["function"])["name"])
+		for _, t := range asList(o[field]) {
+			tool := asObject(t)
+			name := asString(asObject(tool["function"])["name"])
 			if name == "" {
-				name = str(tool["name"])
+				name = asString(tool["name"])
 			}
 			if name == "" {
-				name = str(tool["type"])
+				name = asString(tool["type"])
 			}
 			names = append(names, name)
 		}
@@ -199,11 +199,11 @@ func toolNames(o object) []string {
 
 func chatMessages(o object) []Message {
 	var out []Message
-	for _, v := range arr(o["messages"]) {
-		m := obj(v)
-		msg := Message{Role: role(str(m["role"])), Text: flatten(m["content"])}
-		for _, c := range arr(m["tool_calls"]) {
-			msg.Calls = append(msg.Calls, chatCall(obj(c)))
+	for _, v := range asList(o["messages"]) {
+		m := asObject(v)
+		msg := Message{Role: mapRole(asString(m["role"])), Text: flattenContent(m["content"])}
+		for _, c := range asList(m["tool_calls"]) {
+			msg.Calls = append(msg.Calls, chatCall(asObject(c)))
 		}
 		out = append(out, msg)
 	}
@@ -211,36 +211,36 @@ func chatMessages(o object) []Message {
 }
 
 func chatCall(c object) Call {
-	f := obj(c["function"])
-	return Call{ID: str(c["id"]), Name: str(f["name"]), Args: str(f["arguments"])}
+	f := asObject(c["function"])
+	return Call{ID: asString(c["id"]), Name: asString(f["name"]), Args: asString(f["arguments"])}
 }
 
 func anthropicMessages(o object) []Message {
 	var out []Message
-	if s := flatten(o["system"]); s != "" {
+	if s := flattenContent(o["system"]); s != "" {
 		out = append(out, Message{Role: "system", Text: s})
 	}
-	for _, v := range arr(o["messages"]) {
-		m := obj(v)
-		msg := Message{Role: role(str(m["role"]))}
+	for _, v := range asList(o["messages"]) {
+		m := asObject(v)
+		msg := Message{Role: mapRole(asString(m["role"]))}
 		if _, plain := m["content"].(string); plain {
-			msg.Text = flatten(m["content"])
+			msg.Text = flattenContent(m["content"])
 			out = append(out, msg)
 			continue
 		}
 		var rest list
-		for _, b := range arr(m["content"]) {
-			block := obj(b)
-			switch str(block["type"]) {
+		for _, b := range asList(m["content"]) {
+			block := asObject(b)
+			switch asString(block["type"]) {
 			case "tool_result":
-				out = append(out, Message{Role: "tool", Text: flatten(block["content"])})
+				out = append(out, Message{Role: "tool", Text: flattenContent(block["content"])})
 			case "tool_use":
 				msg.Calls = append(msg.Calls, anthropicCall(block))
 			default:
 				rest = append(rest, b)
 			}
 		}
-		msg.Text = flatten(rest)
+		msg.Text = flattenContent(rest)
 		if msg.Text != "" || len(msg.Calls) > 0 {
 			out = append(out, msg)
 		}
@@ -249,8 +249,8 @@ func anthropicMessages(o object) []Message {
 }
 
 func anthropicCall(block object) Call {
-	c := Call{ID: str(block["id"]), Name: str(block["name"]), Args: "{}"}
-	if b, err := encode(block["input"]); err == nil && block["input"] != nil {
+	c := Call{ID: asString(block["id"]), Name: asString(block["name"]), Args: "{}"}
+	if b, err := encodeJSON(block["input"]); err == nil && block["input"] != nil {
 		c.Args = string(b)
 	}
 	return c
@@ -258,35 +258,35 @@ func anthropicCall(block object) Call {
 
 func responsesMessages(o object) []Message {
 	var out []Message
-	if s := str(o["instructions"]); s != "" {
+	if s := asString(o["instructions"]); s != "" {
 		out = append(out, Message{Role: "system", Text: s})
 	}
 	if s, ok := o["input"].(string); ok {
 		return append(out, Message{Role: "user", Text: s})
 	}
-	for _, v := range arr(o["input"]) {
-		item := obj(v)
-		switch str(item["type"]) {
+	for _, v := range asList(o["input"]) {
+		item := asObject(v)
+		switch asString(item["type"]) {
 		case "reasoning":
 		case "function_call":
-			call := Call{ID: str(item["call_id"]), Name: str(item["name"]), Args: str(item["arguments"])}
+			call := Call{ID: asString(item["call_id"]), Name: asString(item["name"]), Args: asString(item["arguments"])}
 			if n := len(out); n > 0 && out[n-1].Role == "assistant" {
 				out[n-1].Calls = append(out[n-1].Calls, call)
 				continue
 			}
 			out = append(out, Message{Role: "assistant", Calls: []Call{call}})
 		case "function_call_output":
-			out = append(out, Message{Role: "tool", Text: flatten(item["output"])})
+			out = append(out, Message{Role: "tool", Text: flattenContent(item["output"])})
 		case "message", "":
-			out = append(out, Message{Role: role(str(item["role"])), Text: flatten(item["content"])})
+			out = append(out, Message{Role: mapRole(asString(item["role"])), Text: flattenContent(item["content"])})
 		default:
-			out = append(out, Message{Role: "item", Text: placeholder(item)})
+			out = append(out, Message{Role: "item", Text: describePart(item)})
 		}
 	}
 	return out
 }
 
-func role(s string) string {
+func mapRole(s string) string {
 	switch s {
 	case "developer":
 		return "system"
@@ -296,40 +296,40 @@ func role(s string) string {
 	return s
 }
 
-// flatten is the text of a message's content: a string, or a list of parts. A
+// flattenContent is the text of a message's content: a string, or a list of parts. A
 // part that is no text (an image) stands as its type and a hash, so that another
 // image is another request; what a model thought is left out, because clients
 // may drop it.
-func flatten(v any) string {
+func flattenContent(v any) string {
 	switch x := v.(type) {
 	case string:
 		return x
 	case list:
 		var parts []string
 		for _, p := range x {
-			part := obj(p)
-			switch str(part["type"]) {
+			part := asObject(p)
+			switch asString(part["type"]) {
 			case "text", "input_text", "output_text":
-				parts = append(parts, str(part["text"]))
+				parts = append(parts, asString(part["text"]))
 			case "thinking", "redacted_thinking", "reasoning":
 			default:
-				parts = append(parts, placeholder(p))
+				parts = append(parts, describePart(p))
 			}
 		}
 		return strings.Join(parts, "\n")
 	case nil:
 		return ""
 	default:
-		return placeholder(v)
+		return describePart(v)
 	}
 }
 
-func placeholder(v any) string {
-	kind := str(obj(v)["type"])
+func describePart(v any) string {
+	kind := asString(asObject(v)["type"])
 	if kind == "" {
 		kind = "part"
 	}
-	b, err := encode(v)
+	b, err := encodeJSON(v)
 	if err != nil {
 		return "[" + kind + "]"
 	}

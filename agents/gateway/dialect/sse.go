@@ -38,7 +38,7 @@ func (r *EventReader) Next() (Event, error) {
 	var ev Event
 	hasData := false
 	for {
-		line, err := r.line(len(ev.Raw))
+		line, err := r.readLine(len(ev.Raw))
 		if err != nil && !errors.Is(err, io.EOF) {
 			return Event{}, err
 		}
@@ -48,7 +48,7 @@ func (r *EventReader) Next() (Event, error) {
 			text = bytes.TrimPrefix(text, []byte("\xef\xbb\xbf"))
 			r.first = false
 		}
-		switch name, value := field(text); name {
+		switch name, value := splitField(text); name {
 		case "event":
 			ev.Name = string(value)
 		case "data":
@@ -70,8 +70,8 @@ func (r *EventReader) Next() (Event, error) {
 	}
 }
 
-// line reads one line with its end, or what is left of the stream and io.EOF.
-func (r *EventReader) line(have int) ([]byte, error) {
+// readLine reads one line with its end, or what is left of the stream and io.EOF.
+func (r *EventReader) readLine(have int) ([]byte, error) {
 	var out []byte
 	for {
 		part, err := r.br.ReadSlice('\n')
@@ -86,9 +86,9 @@ func (r *EventReader) line(have int) ([]byte, error) {
 	}
 }
 
-// field splits "name: value"; one space after the colon belongs to the colon. A
+// splitField splits "name: value"; one space after the colon belongs to the colon. A
 // comment has the empty name.
-func field(line []byte) (string, []byte) {
+func splitField(line []byte) (string, []byte) {
 	name, value, _ := bytes.Cut(line, []byte(":"))
 	return string(name), bytes.TrimPrefix(value, []byte(" "))
 }
@@ -98,7 +98,7 @@ func writeEvent(buf *bytes.Buffer, name string, v any) {
 	if name != "" {
 		fmt.Fprintf(buf, "event: %s\n", name)
 	}
-	b, err := encode(v)
+	b, err := encodeJSON(v)
 	if err != nil { // only values built in this package come here: they encode
 		b = []byte("{}")
 	}

@@ -37,12 +37,12 @@ func wipeEnvironment() error {
 	if err != nil || start == end {
 		return err
 	}
-	return overwrite(start, end)
+	return overwriteMemory(start, end)
 }
 
-// overwrite has the kernel read zeros into this process's own memory. In a sandbox
+// overwriteMemory has the kernel read zeros into this process's own memory. In a sandbox
 // there is no /proc/self/mem to write to, nor process_vm_writev.
-func overwrite(start, end int64) (err error) {
+func overwriteMemory(start, end int64) (err error) {
 	r, w, err := os.Pipe()
 	if err != nil {
 		return err

@@ -131,53 +131,53 @@ func (r *Runner) Run(ctx context.Context, s Spec) (Result, error) {
 	}
 	errs, err := newPump(s.Stderr, stop)
 	if err != nil {
-		out.abandon()
+		out.abandonPump()
 		return Result{}, err
 	}
-	g, err := r.start(s, out, errs)
+	g, err := r.startProgram(s, out, errs)
 	if err != nil {
-		out.abandon()
-		errs.abandon()
+		out.abandonPump()
+		errs.abandonPump()
 		return Result{}, err
 	}
-	return finish(ctx, s, g, out, errs)
+	return finishRun(ctx, s, g, out, errs)
 }
 
-// finish waits for the end, sweeps, and collects the output.
-func finish(ctx context.Context, s Spec, g *group, out, errs *pump) (Result, error) {
+// finishRun waits for the end, sweeps, and collects the output.
+func finishRun(ctx context.Context, s Spec, g *group, out, errs *pump) (Result, error) {
 	if s.Started != nil {
-		s.Started(g.program())
+		s.Started(g.programPID())
 	}
 	var res Result
 	select {
 	case <-g.done:
 	case <-ctx.Done():
 		res.Stopped = context.Cause(ctx)
-		g.terminate(s.Grace)
+		g.terminateGroup(s.Grace)
 	}
-	g.watcher.dismiss(g.done)
-	left, err := g.sweep()
+	g.watcher.dismissWatcher(g.done)
+	left, err := g.sweepGroup()
 	if err == nil {
 		<-g.done
 	}
-	g.forget()
-	out.drain()
-	errs.drain()
+	g.forgetGroup()
+	out.waitDrained()
+	errs.waitDrained()
 	res.Left = left
-	res.Code, res.Signal = g.status()
-	if g.watcher != nil && g.reaped() {
+	res.Code, res.Signal = g.exitStatus()
+	if g.watcher != nil && g.isReaped() {
 		err = errors.Join(err, g.watcher.readEnding(&res))
 	}
 	g.watcher.closePipes()
 	// A writer may fail on what was still in the pipe when the program ended.
 	if res.Stopped == nil {
-		res.Stopped = errors.Join(out.err(), errs.err())
+		res.Stopped = errors.Join(out.readError(), errs.readError())
 	}
 	return res, err
 }
 
-// start starts the program, or its watcher, which starts it.
-func (r *Runner) start(s Spec, out, errs *pump) (g *group, err error) {
+// startProgram starts the program, or its watcher, which starts it.
+func (r *Runner) startProgram(s Spec, out, errs *pump) (g *group, err error) {
 	if len(s.Argv) == 0 {
 		return nil, errors.New("no program to run")
 	}
@@ -185,7 +185,7 @@ func (r *Runner) start(s Spec, out, errs *pump) (g *group, err error) {
 	cmd := &exec.Cmd{
 		Path: s.Argv[0], Args: s.Argv, Dir: s.Dir,
 		Env:         append(slices.Clone(s.Env), MarkName+"="+mark),
-		SysProcAttr: attributes(),
+		SysProcAttr: sessionAttributes(),
 	}
 	if out.w != nil {
 		cmd.Stdout = out.w
@@ -197,22 +197,22 @@ func (r *Runner) start(s Spec, out, errs *pump) (g *group, err error) {
 		cmd.Stderr = errs.w
 	}
 	if len(r.watch) == 0 {
-		g, err = launch(cmd, mark)
+		g, err = launchSession(cmd, mark)
 	} else {
 		g, err = launchWatched(r.watch, cmd, mark)
 	}
-	out.started()
-	errs.started()
+	out.closeWriter()
+	errs.closeWriter()
 	if err != nil {
 		return nil, fmt.Errorf("starting %s: %w", s.Argv[0], err)
 	}
 	return g, nil
 }
 
-// launch starts a program in a session of its own. On Linux it dies with the thread
+// launchSession starts a program in a session of its own. On Linux it dies with the thread
 // that started it, so that one thread is kept for it until the end.
-func launch(cmd *exec.Cmd, mark string) (*group, error) {
-	if err := adopt(); err != nil {
+func launchSession(cmd *exec.Cmd, mark string) (*group, error) {
+	if err := adoptOrphans(); err != nil {
 		return nil, fmt.Errorf("becoming the reaper of orphaned processes: %w", err)
 	}
 	g := &group{mark: mark, done: make(chan struct{}), sessions: map[int]struct{}{}}
@@ -246,27 +246,27 @@ func (r *Runner) newMark() string {
 	return strings.TrimPrefix(r.mark+"/"+hex.EncodeToString(b), "/")
 }
 
-// program is the process of the program itself.
-func (g *group) program() int {
+// programPID is the process of the program itself.
+func (g *group) programPID() int {
 	if g.watcher != nil {
 		return g.watcher.pid
 	}
 	return g.leader
 }
 
-func (g *group) forget() {
+func (g *group) forgetGroup() {
 	programs.mu.Lock()
 	defer programs.mu.Unlock()
 	delete(programs.active, g)
 }
 
-// terminate asks the group to end and waits until the leader has, or grace is over.
-func (g *group) terminate(grace time.Duration) {
+// terminateGroup asks the group to end and waits until the leader has, or grace is over.
+func (g *group) terminateGroup(grace time.Duration) {
 	if grace <= 0 {
 		grace = DefaultGrace
 	}
 	if g.watcher != nil {
-		g.watcher.terminate()
+		g.watcher.terminateProgram()
 	} else {
 		_ = syscall.Kill(-g.leader, syscall.SIGTERM) // gone already: nothing to ask
 	}
@@ -278,9 +278,9 @@ func (g *group) terminate(grace time.Duration) {
 	}
 }
 
-// reaped reports whether the leader has ended and was waited for: its process id
+// isReaped reports whether the leader has ended and was waited for: its process id
 // may belong to somebody else from then on.
-func (g *group) reaped() bool {
+func (g *group) isReaped() bool {
 	select {
 	case <-g.done:
 		return true
@@ -289,8 +289,8 @@ func (g *group) reaped() bool {
 	}
 }
 
-func (g *group) status() (int, syscall.Signal) {
-	if !g.reaped() || g.state == nil {
+func (g *group) exitStatus() (int, syscall.Signal) {
+	if !g.isReaped() || g.state == nil {
 		return -1, 0
 	}
 	if ws, ok := g.state.Sys().(syscall.WaitStatus); ok && ws.Signaled() {

@@ -19,7 +19,7 @@ import (
 // alive lists the processes whose command line holds a word.
 func alive(t *testing.T, word string) []int {
 	t.Helper()
-	ps, err := list()
+	ps, err := listProcesses()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +70,7 @@ func testRunOutrunsForkStorms(t *testing.T, r *Runner) {
 // orphans are our children in other sessions.
 func orphans(t *testing.T) []process {
 	t.Helper()
-	ps, err := list()
+	ps, err := listProcesses()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +92,7 @@ func reapOrphans(t *testing.T) {
 	t.Helper()
 	for ps := orphans(t); len(ps) > 0; ps = orphans(t) {
 		for _, p := range ps {
-			reap(p.pid)
+			reapOrphan(p.pid)
 		}
 	}
 }
@@ -155,7 +155,7 @@ func TestProgramDiesWithItsParent(t *testing.T) {
 	_ = cmd.Wait() // killed: an error for certain
 	// A process that outlives its parent is there for an hour.
 	for !errors.Is(syscall.Kill(inner, 0), syscall.ESRCH) {
-		reap(inner) // it is ours as an orphan: reap it as an init would
+		reapOrphan(inner) // it is ours as an orphan: reap it as an init would
 		time.Sleep(time.Millisecond)
 	}
 }

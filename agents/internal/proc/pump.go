@@ -30,13 +30,13 @@ func newPump(dst io.Writer, stop context.CancelCauseFunc) (*pump, error) {
 		return nil, fmt.Errorf("making a pipe for the program's output: %w", err)
 	}
 	p.r, p.w = r, w
-	go p.copy()
+	go p.copyOutput()
 	return p, nil
 }
 
-// copy goes on reading after dst has failed: the program is being stopped, and
+// copyOutput goes on reading after dst has failed: the program is being stopped, and
 // must not hang on a full pipe meanwhile.
-func (p *pump) copy() {
+func (p *pump) copyOutput() {
 	defer close(p.done)
 	buf := make([]byte, 32<<10)
 	for {
@@ -53,21 +53,21 @@ func (p *pump) copy() {
 	}
 }
 
-// started closes our copy of the writing end, so that the reader sees the end.
-func (p *pump) started() {
+// closeWriter closes our copy of the writing end, so that the reader sees the end.
+func (p *pump) closeWriter() {
 	if p.w != nil {
 		_ = p.w.Close()
 	}
 }
 
-// abandon ends a pump whose program never ran.
-func (p *pump) abandon() {
-	p.started()
-	p.drain()
+// abandonPump ends a pump whose program never ran.
+func (p *pump) abandonPump() {
+	p.closeWriter()
+	p.waitDrained()
 }
 
-// drain waits until everything printed is at the writer.
-func (p *pump) drain() {
+// waitDrained waits until everything printed is at the writer.
+func (p *pump) waitDrained() {
 	if p.r == nil {
 		return
 	}
@@ -76,4 +76,4 @@ func (p *pump) drain() {
 	_ = p.r.Close()
 }
 
-func (p *pump) err() error { return p.fail }
+func (p *pump) readError() error { return p.fail }

@@ -14,15 +14,15 @@ type process struct {
 	start                    uint64 // grows with time; only compared
 }
 
-// sweep kills everything that belongs to g until a whole look at the process
+// sweepGroup kills everything that belongs to g until a whole look at the process
 // table finds nothing of it, zombies included: a process that forks and exits
 // always leaves a zombie to us, so a look that finds none has missed nothing. It
 // returns how many processes there were besides the program itself and its watcher.
-func (g *group) sweep() (int, error) {
+func (g *group) sweepGroup() (int, error) {
 	deadline := time.Now().Add(sweepFor)
 	seen := map[int]struct{}{}
 	for looks, wait := 1, time.Millisecond; ; looks, wait = looks+1, min(2*wait, 20*time.Millisecond) {
-		found, err := g.look()
+		found, err := g.findProcesses()
 		if err != nil {
 			return len(seen), &LeftoverError{PIDs: []int{g.leader}, Err: err}
 		}
@@ -30,20 +30,20 @@ func (g *group) sweep() (int, error) {
 			return len(seen), nil
 		}
 		for _, p := range found {
-			if p.pid != g.leader && p.pid != g.program() {
+			if p.pid != g.leader && p.pid != g.programPID() {
 				seen[p.pid] = struct{}{}
 			}
 		}
-		killErr := g.kill(found)
+		killErr := g.killGroups(found)
 		// Time alone proves nothing on a machine that gives us none.
 		if looks >= sweepLooks && time.Now().After(deadline) {
-			return len(seen), &LeftoverError{PIDs: pids(found), Err: killErr}
+			return len(seen), &LeftoverError{PIDs: listPIDs(found), Err: killErr}
 		}
 		time.Sleep(wait)
 	}
 }
 
-func pids(ps []process) []int {
+func listPIDs(ps []process) []int {
 	out := make([]int, len(ps))
 	for i, p := range ps {
 		out[i] = p.pid
@@ -51,10 +51,10 @@ func pids(ps []process) []int {
 	return out
 }
 
-// kill kills whole groups first: the kernel does that in one go, so that a group
+// killGroups kills whole groups first: the kernel does that in one go, so that a group
 // which only forks can't outrun it. A group is never ours, since everything here
 // lives in other sessions than we do.
-func (g *group) kill(found []process) error {
+func (g *group) killGroups(found []process) error {
 	var errs []error
 	groups := map[int]struct{}{}
 	for _, p := range found {
@@ -68,7 +68,7 @@ func (g *group) kill(found []process) error {
 	self := os.Getpid()
 	for _, p := range found {
 		if p.ppid == self && p.pid != g.leader {
-			reap(p.pid)
+			reapOrphan(p.pid)
 			continue
 		}
 		if _, ok := groups[p.pgrp]; !ok {
@@ -86,9 +86,9 @@ func signalError(err error) error {
 	return err
 }
 
-// reap collects an adopted orphan if it has ended. It asks for that one process:
+// reapOrphan collects an adopted orphan if it has ended. It asks for that one process:
 // waiting for any would steal the children of os/exec.
-func reap(pid int) {
+func reapOrphan(pid int) {
 	var ws syscall.WaitStatus
 	for {
 		_, err := syscall.Wait4(pid, &ws, syscall.WNOHANG, nil)
@@ -98,13 +98,13 @@ func reap(pid int) {
 	}
 }
 
-// look returns g's processes as the process table shows them now.
-func (g *group) look() ([]process, error) {
+// findProcesses returns g's processes as the process table shows them now.
+func (g *group) findProcesses() ([]process, error) {
 	// Held while the table is read: a program that starts meanwhile would look
 	// like an orphan.
 	programs.mu.Lock()
 	defer programs.mu.Unlock()
-	table, err := list()
+	table, err := listProcesses()
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +116,7 @@ func (g *group) look() ([]process, error) {
 		g: g, table: table, self: os.Getpid(), session: own,
 		alone: len(programs.active) == 1, markOf: markOf, running: runningMark,
 	}
-	return s.run(), nil
+	return s.selectOwned(), nil
 }
 
 // selection picks the processes of one group out of the process table.
@@ -132,20 +132,20 @@ type selection struct {
 	owned map[int]struct{}
 }
 
-func (s *selection) run() []process {
+func (s *selection) selectOwned() []process {
 	s.owned = map[int]struct{}{}
-	leaderGone := s.g.reaped()
+	leaderGone := s.g.isReaped()
 	for _, p := range s.table {
 		switch {
 		case p.pid == s.g.leader && !leaderGone:
 			s.owned[p.pid] = struct{}{}
 		case p.session == s.session:
 			// Ours, or not below us: nobody comes back into our session.
-		case s.inSession(p), s.orphan(p):
+		case s.inSession(p), s.isOrphan(p):
 			s.owned[p.pid] = struct{}{}
 		}
 	}
-	s.descend()
+	s.addChildren()
 	var out []process
 	for _, p := range s.table {
 		if _, ok := s.owned[p.pid]; ok {
@@ -163,36 +163,36 @@ func (s *selection) inSession(p process) bool {
 	return ok && p.start >= s.g.started
 }
 
-// orphan: a process that the kernel gave to us because its parents are gone. By
+// isOrphan: a process that the kernel gave to us because its parents are gone. By
 // its mark it is g's or another's; one that wiped its environment, or wrote a mark of
 // its own into it, is g's when there is no other it could belong to.
-func (s *selection) orphan(p process) bool {
+func (s *selection) isOrphan(p process) bool {
 	if p.ppid != s.self || p.start < s.g.started {
 		return false
 	}
 	mark := s.markOf(p.pid)
-	if below(mark, s.g.mark) {
+	if isBelow(mark, s.g.mark) {
 		return true
 	}
 	return s.alone && !s.running(mark)
 }
 
-// below says whether a mark is a group's or of what a group's programs started.
-func below(mark, group string) bool { return mark == group || strings.HasPrefix(mark, group+"/") }
+// isBelow says whether a mark is a group's or of what a group's programs started.
+func isBelow(mark, group string) bool { return mark == group || strings.HasPrefix(mark, group+"/") }
 
 // runningMark says whether a mark is that of a group that runs now, or of what is in
 // one. The lock of programs is held.
 func runningMark(mark string) bool {
 	for g := range programs.active {
-		if below(mark, g.mark) {
+		if isBelow(mark, g.mark) {
 			return true
 		}
 	}
 	return false
 }
 
-// descend adds the children of what is owned, down to the last.
-func (s *selection) descend() {
+// addChildren adds the children of what is owned, down to the last.
+func (s *selection) addChildren() {
 	for grown := true; grown; {
 		grown = false
 		for _, p := range s.table {

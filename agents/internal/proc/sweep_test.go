@@ -68,9 +68,9 @@ func TestSelection(t *testing.T) {
 			s := selection{
 				g: g, table: tt.table, self: 100, session: ours, alone: !tt.others,
 				markOf:  func(pid int) string { return tt.marks[pid] },
-				running: func(mark string) bool { return below(mark, "other") },
+				running: func(mark string) bool { return isBelow(mark, "other") },
 			}
-			if got := pids(s.run()); !slices.Equal(got, tt.want) {
+			if got := listPIDs(s.selectOwned()); !slices.Equal(got, tt.want) {
 				t.Errorf("selected %v, want %v", got, tt.want)
 			}
 		})

@@ -7,21 +7,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// attributes puts a program into a session of its own, where nothing it starts
+// sessionAttributes puts a program into a session of its own, where nothing it starts
 // can come back into ours.
-func attributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
+func sessionAttributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
 
-// adopt does nothing: macOS gives every orphan to process 1. What left the
+// adoptOrphans does nothing: macOS gives every orphan to process 1. What left the
 // program's session and lost its parents as well is not found there.
-func adopt() error { return nil }
+func adoptOrphans() error { return nil }
 
 // replaceFile makes a descriptor one of another open file.
 func replaceFile(by, fd int) error { return unix.Dup2(by, fd) }
 
 func ownSession() (int, error) { return unix.Getsid(0) }
 
-// list reads the process table.
-func list() ([]process, error) {
+// listProcesses reads the process table.
+func listProcesses() ([]process, error) {
 	infos, err := unix.SysctlKinfoProcSlice("kern.proc.all")
 	if err != nil {
 		return nil, fmt.Errorf("reading the process table: %w", err)

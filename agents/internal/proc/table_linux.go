@@ -12,22 +12,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// attributes puts a program into a session of its own, where nothing it starts
+// sessionAttributes puts a program into a session of its own, where nothing it starts
 // can come back into ours, and has it killed when we are.
-func attributes() *syscall.SysProcAttr {
+func sessionAttributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-// adopt has the kernel give us orphaned descendants instead of process 1.
-func adopt() error { return unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }
+// adoptOrphans has the kernel give us orphaned descendants instead of process 1.
+func adoptOrphans() error { return unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }
 
 // replaceFile makes a descriptor one of another open file.
 func replaceFile(by, fd int) error { return unix.Dup3(by, fd, 0) }
 
 func ownSession() (int, error) { return unix.Getsid(0) }
 
-// list reads the process table. Processes that end meanwhile are left out.
-func list() ([]process, error) {
+// listProcesses reads the process table. Processes that end meanwhile are left out.
+func listProcesses() ([]process, error) {
 	dir, err := os.Open("/proc")
 	if err != nil {
 		return nil, fmt.Errorf("reading the process table: %w", err)

@@ -107,7 +107,7 @@ func launchWatched(watch []string, cmd *exec.Cmd, mark string) (*group, error) {
 	cmd.Path, cmd.Args, cmd.Env = watch[0], watch, watcherEnviron()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	cmd.ExtraFiles = []*os.File{theirs, ours}
-	g, err := launch(cmd, mark)
+	g, err := launchSession(cmd, mark)
 	_, _ = theirs.Close(), ours.Close()
 	if err != nil {
 		w.closePipes()
@@ -115,11 +115,11 @@ func launchWatched(watch []string, cmd *exec.Cmd, mark string) (*group, error) {
 	}
 	if err := w.startProgram(o); err != nil {
 		w.closePipes()
-		if !g.reaped() {
+		if !g.isReaped() {
 			_ = syscall.Kill(g.leader, syscall.SIGKILL) // it may be anything
 		}
 		<-g.done
-		g.forget()
+		g.forgetGroup()
 		return nil, err
 	}
 	g.watcher = w
@@ -152,13 +152,13 @@ func (w *watcher) startProgram(o order) error {
 	return nil
 }
 
-// terminate has SIGTERM sent to the program's group. A watcher that has ended can't be
+// terminateProgram has SIGTERM sent to the program's group. A watcher that has ended can't be
 // asked any more, and need not.
-func (w *watcher) terminate() { _, _ = w.orders.Write([]byte{'T'}) }
+func (w *watcher) terminateProgram() { _, _ = w.orders.Write([]byte{'T'}) }
 
-// dismiss ends what is left of the program, and waits for the watcher's own end. One
+// dismissWatcher ends what is left of the program, and waits for the watcher's own end. One
 // that is stuck is left to the sweep.
-func (w *watcher) dismiss(done <-chan struct{}) {
+func (w *watcher) dismissWatcher(done <-chan struct{}) {
 	if w == nil {
 		return
 	}
@@ -234,7 +234,7 @@ func runWatcher() error {
 	left := g.sweepUntilGone()
 	<-g.done
 	e := ending{Left: left}
-	e.Code, e.Signal = g.status()
+	e.Code, e.Signal = g.exitStatus()
 	if err == nil {
 		_ = out.Encode(e)
 	}
@@ -246,8 +246,8 @@ func launchHidden(o order) (*group, error) {
 	if err := hideMemory(); err != nil {
 		return nil, fmt.Errorf("hiding its watcher: %w", err)
 	}
-	return launch(&exec.Cmd{
-		Path: o.Argv[0], Args: o.Argv, Env: o.Env, Stdout: os.Stdout, Stderr: os.Stderr, SysProcAttr: attributes(),
+	return launchSession(&exec.Cmd{
+		Path: o.Argv[0], Args: o.Argv, Env: o.Env, Stdout: os.Stdout, Stderr: os.Stderr, SysProcAttr: sessionAttributes(),
 	}, o.Mark)
 }
 
@@ -294,7 +294,7 @@ func (g *group) obeyOrders(orders io.ByteReader) {
 // else who does.
 func (g *group) sweepUntilGone() (left int) {
 	for {
-		n, err := g.sweep()
+		n, err := g.sweepGroup()
 		left += n
 		if err == nil {
 			return left

@@ -98,7 +98,7 @@ func waitEnd(t *testing.T, pids ...int) {
 
 func parentOf(t *testing.T, pid int) int {
 	t.Helper()
-	ps, err := list()
+	ps, err := listProcesses()
 	if err != nil {
 		t.Fatal(err)
 	}

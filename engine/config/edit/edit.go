@@ -54,40 +54,40 @@ func Apply(text []byte, changes ...Change) ([]byte, error) {
 	}
 	for _, c := range changes {
 		var err error
-		if out, err = apply(out, c); err != nil {
+		if out, err = applyChange(out, c); err != nil {
 			return nil, fmt.Errorf("change %s: %w", strings.Join(c.Path, "."), err)
 		}
 	}
 	return []byte(bom + out), nil
 }
 
-func apply(text string, c Change) (string, error) {
+func applyChange(text string, c Change) (string, error) {
 	if len(c.Path) == 0 || len(text) > maxText {
 		return "", ErrNotYAML
 	}
-	doc, err := document(text)
+	doc, err := parseDocument(text)
 	if err != nil {
 		return "", err
 	}
-	root := mapping(doc)
-	want, err := changed(root, c)
+	root := mappingOf(doc)
+	want, err := changedCopy(root, c)
 	if err != nil {
 		return "", err
 	}
-	if root != nil && same(root, want) || root == nil && c.Value == nil {
+	if root != nil && sameMeaning(root, want) || root == nil && c.Value == nil {
 		return text, nil
 	}
 	t := newText(text, root)
-	if out, ok := t.splice(c); ok {
-		if got, err := document(out); err == nil && same(mapping(got), want) {
+	if out, ok := t.spliceChange(c); ok {
+		if got, err := parseDocument(out); err == nil && sameMeaning(mappingOf(got), want) {
 			return out, nil
 		}
 	}
-	return rewritten(doc, want)
+	return rewriteDocument(doc, want)
 }
 
-// document parses a text that holds one mapping, or nothing: then it is nil.
-func document(text string) (doc *yaml.Node, err error) {
+// parseDocument parses a text that holds one mapping, or nothing: then it is nil.
+func parseDocument(text string) (doc *yaml.Node, err error) {
 	defer func() {
 		if r := recover(); r != nil { // the library reports through panics
 			doc, err = nil, fmt.Errorf("%w: %v", ErrNotYAML, r)
@@ -106,27 +106,27 @@ func document(text string) (doc *yaml.Node, err error) {
 	if err := dec.Decode(&more); !errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("%w: there is more than one document in it", ErrNotYAML)
 	}
-	if len(doc.Content) > 0 && doc.Content[0].Kind != yaml.MappingNode && !empty(doc.Content[0]) {
+	if len(doc.Content) > 0 && doc.Content[0].Kind != yaml.MappingNode && !isEmpty(doc.Content[0]) {
 		return nil, ErrNotYAML
 	}
 	return doc, nil
 }
 
-// mapping is what a document holds; nil: nothing.
-func mapping(doc *yaml.Node) *yaml.Node {
-	if doc == nil || len(doc.Content) == 0 || empty(doc.Content[0]) {
+// mappingOf is what a document holds; nil: nothing.
+func mappingOf(doc *yaml.Node) *yaml.Node {
+	if doc == nil || len(doc.Content) == 0 || isEmpty(doc.Content[0]) {
 		return nil
 	}
 	return doc.Content[0]
 }
 
-// empty says whether a node is nothing, as after a key without a value.
-func empty(n *yaml.Node) bool {
+// isEmpty says whether a node is nothing, as after a key without a value.
+func isEmpty(n *yaml.Node) bool {
 	return n.Kind == yaml.ScalarNode && n.Style == 0 && n.ShortTag() == "!!null"
 }
 
-// find is the index of a key in a mapping; -1 where it is not there.
-func find(m *yaml.Node, key string) (int, error) {
+// findKey is the index of a key in a mapping; -1 where it is not there.
+func findKey(m *yaml.Node, key string) (int, error) {
 	at := -1
 	for i := 0; i+1 < len(m.Content); i += 2 {
 		k := m.Content[i]
@@ -139,72 +139,72 @@ func find(m *yaml.Node, key string) (int, error) {
 		if at >= 0 {
 			return 0, ErrTwice
 		}
-		if at = i; special(k) || special(m.Content[i+1]) {
+		if at = i; isSpecial(k) || isSpecial(m.Content[i+1]) {
 			return 0, ErrSpecial
 		}
 	}
 	return at, nil
 }
 
-func special(n *yaml.Node) bool {
+func isSpecial(n *yaml.Node) bool {
 	return n.Kind == yaml.AliasNode || n.Anchor != "" || n.Style&yaml.TaggedStyle != 0
 }
 
-// changed is a copy of the mapping with the change made.
-func changed(root *yaml.Node, c Change) (*yaml.Node, error) {
+// changedCopy is a copy of the mapping with the change made.
+func changedCopy(root *yaml.Node, c Change) (*yaml.Node, error) {
 	out := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
 	if root != nil {
-		out = clone(root)
+		out = cloneNode(root)
 	}
 	if c.Value == nil {
-		_, err := remove(out, c.Path)
+		_, err := removePath(out, c.Path)
 		return out, err
 	}
-	return out, set(out, c.Path, clone(c.Value), c.Keep)
+	return out, setPath(out, c.Path, cloneNode(c.Value), c.Keep)
 }
 
-func set(m *yaml.Node, path []string, v *yaml.Node, keep bool) error {
-	i, err := find(m, path[0])
+func setPath(m *yaml.Node, path []string, v *yaml.Node, keep bool) error {
+	i, err := findKey(m, path[0])
 	if err != nil {
 		return err
 	}
 	if i < 0 {
-		m.Content = append(m.Content, scalar(path[0]), &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!null"})
+		m.Content = append(m.Content, newScalar(path[0]), &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!null"})
 		i = len(m.Content) - 2
 	}
 	if len(path) == 1 {
 		old := m.Content[i+1]
-		if keep && !empty(old) {
+		if keep && !isEmpty(old) {
 			return nil
 		}
 		v.LineComment = old.LineComment
 		m.Content[i+1] = v
 		return nil
 	}
-	if empty(m.Content[i+1]) {
+	if isEmpty(m.Content[i+1]) {
 		m.Content[i+1] = &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
 	}
 	if m.Content[i+1].Kind != yaml.MappingNode {
 		return ErrNoMapping
 	}
-	return set(m.Content[i+1], path[1:], v, keep)
+	return setPath(m.Content[i+1], path[1:], v, keep)
 }
 
-// remove takes an entry out; it tells whether the mapping is empty now because of
+// removePath takes an entry out; it tells whether the mapping is empty now because of
 // it, and goes then too.
-func remove(m *yaml.Node, path []string) (emptied bool, err error) {
-	i, err := find(m, path[0])
+func removePath(m *yaml.Node, path []string) (emptied bool, err error) {
+	i, err := findKey(m, path[0])
 	if err != nil || i < 0 {
 		return false, err
 	}
 	if len(path) > 1 {
-		if empty(m.Content[i+1]) {
+		if isEmpty(m.Content[i+1]) {
 			return false, nil
 		}
 		if m.Content[i+1].Kind != yaml.MappingNode {
 			return false, ErrNoMapping
 		}
-		if below, err := remove(m.Content[i+1], path[1:]); !below {
+		if below, err := removePath(m.Content[i+1], path[1:]); !below {
 			return false, err
 		}
 	}
@@ -212,41 +212,41 @@ func remove(m *yaml.Node, path []string) (emptied bool, err error) {
 	return len(m.Content) == 0, nil
 }
 
-func scalar(s string) *yaml.Node { return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s} }
+func newScalar(s string) *yaml.Node { return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s} }
 
-func clone(n *yaml.Node) *yaml.Node {
+func cloneNode(n *yaml.Node) *yaml.Node {
 	out := *n
 	out.Content = make([]*yaml.Node, len(n.Content))
 	for i, c := range n.Content {
-		out.Content[i] = clone(c)
+		out.Content[i] = cloneNode(c)
 	}
 	return &out
 }
 
-// same says whether two nodes mean the same, with their keys in the same order.
-func same(a, b *yaml.Node) bool {
+// sameMeaning says whether two nodes mean the same, with their keys in the same order.
+func sameMeaning(a, b *yaml.Node) bool {
 	if a == nil || b == nil {
 		return (a == nil || len(a.Content) == 0) && (b == nil || len(b.Content) == 0)
 	}
 	if a.Kind != b.Kind || a.ShortTag() != b.ShortTag() || a.Anchor != b.Anchor || len(a.Content) != len(b.Content) {
 		return false
 	}
-	if a.Kind == yaml.ScalarNode && a.Value != b.Value && !(empty(a) && empty(b)) {
+	if a.Kind == yaml.ScalarNode && a.Value != b.Value && !(isEmpty(a) && isEmpty(b)) {
 		return false
 	}
 	if a.Kind == yaml.AliasNode && a.Value != b.Value {
 		return false
 	}
 	for i := range a.Content {
-		if !same(a.Content[i], b.Content[i]) {
+		if !sameMeaning(a.Content[i], b.Content[i]) {
 			return false
 		}
 	}
 	return true
 }
 
-// rewritten is a document with another mapping in it, as the library writes it.
-func rewritten(doc, want *yaml.Node) (string, error) {
+// rewriteDocument is a document with another mapping in it, as the library writes it.
+func rewriteDocument(doc, want *yaml.Node) (string, error) {
 	out := yaml.Node{Kind: yaml.DocumentNode, Content: []*yaml.Node{want}}
 	if doc != nil {
 		out.HeadComment, out.LineComment, out.FootComment = doc.HeadComment, doc.LineComment, doc.FootComment
@@ -257,14 +257,14 @@ func rewritten(doc, want *yaml.Node) (string, error) {
 	if err := errors.Join(enc.Encode(&out), enc.Close()); err != nil {
 		return "", fmt.Errorf("%w: %w", ErrNotYAML, err)
 	}
-	if got, _ := document(b.String()); !same(mapping(got), want) {
+	if got, _ := parseDocument(b.String()); !sameMeaning(mappingOf(got), want) {
 		return "", fmt.Errorf("%w that can be written: edit the file by hand", ErrNotYAML)
 	}
 	return b.String(), nil
 }
 
-// inline is a node on one line, good inside of flow and block collections.
-func inline(n *yaml.Node) (string, bool) {
+// writeInline is a node on one line, good inside of flow and block collections.
+func writeInline(n *yaml.Node) (string, bool) {
 	wrapped := &yaml.Node{Kind: yaml.SequenceNode, Style: yaml.FlowStyle, Content: []*yaml.Node{oneLine(n)}}
 	b, err := yaml.Marshal(wrapped)
 	if err != nil {
@@ -275,16 +275,16 @@ func inline(n *yaml.Node) (string, bool) {
 	return s, ok && closed && s != "" && !strings.ContainsAny(s, "\n\r\u0085\u2028\u2029")
 }
 
-// beside is a node on one line, good after a key of a block mapping: addresses and
+// writeBeside is a node on one line, good after a key of a block mapping: addresses and
 // the like need no quotes there.
-func beside(n *yaml.Node) (string, bool) {
+func writeBeside(n *yaml.Node) (string, bool) {
 	if n.Kind != yaml.ScalarNode {
-		return inline(n)
+		return writeInline(n)
 	}
 	b, err := yaml.Marshal(oneLine(n))
 	s := strings.TrimSuffix(string(b), "\n")
 	if err != nil || s == "" || strings.ContainsAny(s, "\n\r\u0085\u2028\u2029") {
-		return inline(n)
+		return writeInline(n)
 	}
 	return s, true
 }

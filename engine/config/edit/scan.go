@@ -6,14 +6,14 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// alone says whether a key is the first thing on its line.
-func (t *text) alone(k *yaml.Node) bool {
-	at, ok := t.offset(k)
+// isAlone says whether a key is the first thing on its line.
+func (t *text) isAlone(k *yaml.Node) bool {
+	at, ok := t.offsetOf(k)
 	return ok && strings.TrimLeft(t.s[t.lines[k.Line-1]:at], " ") == ""
 }
 
-// colon is the offset of the colon after a key.
-func (t *text) colon(k *yaml.Node) (int, bool) {
+// colonAfter is the offset of the colon after a key.
+func (t *text) colonAfter(k *yaml.Node) (int, bool) {
 	end, ok := t.valueEnd(k)
 	if !ok {
 		return 0, false
@@ -32,7 +32,7 @@ func (t *text) entryEnd(m *yaml.Node, i int) (int, bool) {
 	dashes := v.Kind == yaml.SequenceNode && v.Style&yaml.FlowStyle == 0
 	end := k.Line // lines before it belong to the entry
 	for n := k.Line; n < len(t.lines); n++ {
-		line := t.line(n)
+		line := t.lineAt(n)
 		content := strings.TrimLeft(line, " ")
 		depth := len(line) - len(content)
 		content = strings.TrimRight(content, " \t\r\n")
@@ -53,7 +53,7 @@ func (t *text) entryEnd(m *yaml.Node, i int) (int, bool) {
 	return t.lines[end], true
 }
 
-func (t *text) line(n int) string {
+func (t *text) lineAt(n int) string {
 	if n+1 < len(t.lines) {
 		return t.s[t.lines[n]:t.lines[n+1]]
 	}
@@ -63,8 +63,8 @@ func (t *text) line(n int) string {
 // valueEnd is the offset after a value that is written in flow style, quotes, or
 // plainly on one line.
 func (t *text) valueEnd(n *yaml.Node) (int, bool) {
-	at, ok := t.offset(n)
-	if !ok || at >= len(t.s) || special(n) {
+	at, ok := t.offsetOf(n)
+	if !ok || at >= len(t.s) || isSpecial(n) {
 		return 0, false
 	}
 	switch {

@@ -39,8 +39,8 @@ func newText(s string, root *yaml.Node) *text {
 	return t
 }
 
-// offset is where a node begins.
-func (t *text) offset(n *yaml.Node) (int, bool) {
+// offsetOf is where a node begins.
+func (t *text) offsetOf(n *yaml.Node) (int, bool) {
 	if n.Line < 1 || n.Line > len(t.lines) {
 		return 0, false
 	}
@@ -55,21 +55,21 @@ func (t *text) offset(n *yaml.Node) (int, bool) {
 	return at, true
 }
 
-// splice makes a change in the text.
-func (t *text) splice(c Change) (string, bool) {
+// spliceChange makes a change in the text.
+func (t *text) spliceChange(c Change) (string, bool) {
 	if t.root == nil {
-		return t.begin(c)
+		return t.beginDocument(c)
 	}
 	m := t.root
 	var last *yaml.Node // the mapping above m's entry that would be left empty
 	lastAt, path := -1, c.Path
 	for {
-		i, err := find(m, path[0])
+		i, err := findKey(m, path[0])
 		if err != nil {
 			return "", false
 		}
 		if i < 0 {
-			return t.insert(m, path, c.Value)
+			return t.insertEntry(m, path, c.Value)
 		}
 		if c.Value == nil && (last == nil || len(m.Content) > 2) {
 			last, lastAt = m, i // removing what is below may empty all from here on
@@ -77,19 +77,19 @@ func (t *text) splice(c Change) (string, bool) {
 		v := m.Content[i+1]
 		switch {
 		case len(path) == 1 && c.Value == nil:
-			return t.cut(last, lastAt)
+			return t.cutEntry(last, lastAt)
 		case len(path) == 1:
-			return t.replace(m, i, c.Value)
-		case empty(v):
-			return t.fill(m, i, path[1:], c.Value)
+			return t.replaceValue(m, i, c.Value)
+		case isEmpty(v):
+			return t.fillValue(m, i, path[1:], c.Value)
 		}
 		m, path = v, path[1:]
 	}
 }
 
-// begin writes the first entry of a document.
-func (t *text) begin(c Change) (string, bool) {
-	body, ok := t.block(c.Path, c.Value, 0)
+// beginDocument writes the first entry of a document.
+func (t *text) beginDocument(c Change) (string, bool) {
+	body, ok := t.blockLines(c.Path, c.Value, 0)
 	if !ok || strings.TrimSpace(withoutComments(t.s)) != "" {
 		return "", false
 	}
@@ -114,11 +114,11 @@ func (t *text) endLine(s string) string {
 	return s + t.eol
 }
 
-// block is an entry as lines of a block mapping.
-func (t *text) block(path []string, v *yaml.Node, indent int) (string, bool) {
+// blockLines is an entry as lines of a block mapping.
+func (t *text) blockLines(path []string, v *yaml.Node, indent int) (string, bool) {
 	var b strings.Builder
 	for i, key := range path {
-		k, ok := inline(scalar(key))
+		k, ok := writeInline(newScalar(key))
 		if !ok {
 			return "", false
 		}
@@ -127,16 +127,16 @@ func (t *text) block(path []string, v *yaml.Node, indent int) (string, bool) {
 			b.WriteString(t.eol)
 		}
 	}
-	value, ok := beside(v)
+	value, ok := writeBeside(v)
 	return b.String() + " " + value + t.eol, ok
 }
 
-// pair is an entry of a flow mapping.
-func pair(path []string, v *yaml.Node) (string, bool) {
-	value, ok := inline(v)
+// flowPair is an entry of a flow mapping.
+func flowPair(path []string, v *yaml.Node) (string, bool) {
+	value, ok := writeInline(v)
 	for i := len(path) - 1; i >= 0 && ok; i-- {
 		var k string
-		k, ok = inline(scalar(path[i]))
+		k, ok = writeInline(newScalar(path[i]))
 		value = k + ": " + value
 		if i > 0 {
 			value = "{" + value + "}"
@@ -145,15 +145,15 @@ func pair(path []string, v *yaml.Node) (string, bool) {
 	return value, ok
 }
 
-// insert adds an entry at the end of a mapping.
-func (t *text) insert(m *yaml.Node, path []string, v *yaml.Node) (string, bool) {
+// insertEntry adds an entry at the end of a mapping.
+func (t *text) insertEntry(m *yaml.Node, path []string, v *yaml.Node) (string, bool) {
 	if m.Style&yaml.FlowStyle != 0 {
 		return t.insertFlow(m, path, v)
 	}
-	if len(m.Content) < 2 || !t.alone(m.Content[0]) {
+	if len(m.Content) < 2 || !t.isAlone(m.Content[0]) {
 		return "", false
 	}
-	body, ok := t.block(path, v, m.Content[0].Column-1)
+	body, ok := t.blockLines(path, v, m.Content[0].Column-1)
 	if !ok {
 		return "", false
 	}
@@ -165,11 +165,11 @@ func (t *text) insert(m *yaml.Node, path []string, v *yaml.Node) (string, bool) 
 }
 
 func (t *text) insertFlow(m *yaml.Node, path []string, v *yaml.Node) (string, bool) {
-	body, ok := pair(path, v)
+	body, ok := flowPair(path, v)
 	if !ok {
 		return "", false
 	}
-	start, ok := t.offset(m)
+	start, ok := t.offsetOf(m)
 	if !ok {
 		return "", false
 	}
@@ -187,27 +187,27 @@ func (t *text) insertFlow(m *yaml.Node, path []string, v *yaml.Node) (string, bo
 	return t.s[:last] + ", " + body + t.s[last:], true
 }
 
-// fill puts an entry below a key that has no value.
-func (t *text) fill(m *yaml.Node, i int, path []string, v *yaml.Node) (string, bool) {
+// fillValue puts an entry below a key that has no value.
+func (t *text) fillValue(m *yaml.Node, i int, path []string, v *yaml.Node) (string, bool) {
 	k, old := m.Content[i], m.Content[i+1]
-	colon, ok := t.colon(k)
+	colon, ok := t.colonAfter(k)
 	if !ok {
 		return "", false
 	}
 	after := colon + 1
 	if old.Value != "" { // ~ or null, written out
-		at, ok := t.offset(old)
+		at, ok := t.offsetOf(old)
 		if !ok || at < after || strings.TrimLeft(t.s[after:at], " \t") != "" {
 			return "", false
 		}
 		after = at + len(old.Value)
 	}
 	if m.Style&yaml.FlowStyle != 0 {
-		body, ok := pair(path, v)
+		body, ok := flowPair(path, v)
 		return t.s[:colon+1] + " {" + body + "}" + t.s[after:], ok
 	}
-	body, ok := t.block(path, v, k.Column-1+t.step)
-	if !ok || !t.alone(k) {
+	body, ok := t.blockLines(path, v, k.Column-1+t.step)
+	if !ok || !t.isAlone(k) {
 		return "", false
 	}
 	end := len(t.s)
@@ -217,26 +217,26 @@ func (t *text) fill(m *yaml.Node, i int, path []string, v *yaml.Node) (string, b
 	return t.endLine(t.s[:colon+1]+t.s[after:end]) + body + t.s[end:], true
 }
 
-// replace writes another value in the place of one.
-func (t *text) replace(m *yaml.Node, i int, v *yaml.Node) (string, bool) {
+// replaceValue writes another value in the place of one.
+func (t *text) replaceValue(m *yaml.Node, i int, v *yaml.Node) (string, bool) {
 	k, old := m.Content[i], m.Content[i+1]
-	render := beside
+	render := writeBeside
 	if m.Style&yaml.FlowStyle != 0 {
-		render = inline
+		render = writeInline
 	}
 	value, ok := render(v)
 	if !ok {
 		return "", false
 	}
 	if end, ok := t.valueEnd(old); ok {
-		start, ok := t.offset(old)
+		start, ok := t.offsetOf(old)
 		return t.s[:start] + value + t.s[end:], ok
 	}
-	colon, ok := t.colon(k)
+	colon, ok := t.colonAfter(k)
 	if !ok {
 		return "", false
 	}
-	if empty(old) && old.Value == "" {
+	if isEmpty(old) && old.Value == "" {
 		return t.s[:colon+1] + " " + value + t.s[colon+1:], true
 	}
 	if m.Style&yaml.FlowStyle != 0 {
@@ -259,15 +259,15 @@ func (t *text) replace(m *yaml.Node, i int, v *yaml.Node) (string, bool) {
 	return t.s[:colon+1] + " " + value + remark + tail + t.s[end:], true
 }
 
-// cut takes an entry out.
-func (t *text) cut(m *yaml.Node, i int) (string, bool) {
-	start, ok := t.offset(m.Content[i])
+// cutEntry takes an entry out.
+func (t *text) cutEntry(m *yaml.Node, i int) (string, bool) {
+	start, ok := t.offsetOf(m.Content[i])
 	if !ok {
 		return "", false
 	}
 	if m.Style&yaml.FlowStyle == 0 {
 		end, ok := t.entryEnd(m, i)
-		if !ok || !t.alone(m.Content[i]) {
+		if !ok || !t.isAlone(m.Content[i]) {
 			return "", false
 		}
 		return t.s[:t.lines[m.Content[i].Line-1]] + t.s[end:], true

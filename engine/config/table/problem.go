@@ -39,16 +39,16 @@ func Suggest(name string, known []string) string {
 	}
 	best, at := "", len(name)/3+2
 	for _, k := range slices.Sorted(slices.Values(known)) {
-		if d := distance(plain(name), plain(k)); d < at {
+		if d := editDistance(plain(name), plain(k)); d < at {
 			best, at = k, d
 		}
 	}
 	return best
 }
 
-// distance is how many letters must be put in, taken out, changed or swapped with
+// editDistance is how many letters must be put in, taken out, changed or swapped with
 // their neighbour to turn a into b.
-func distance(a, b string) int {
+func editDistance(a, b string) int {
 	if len(a) > 64 || len(b) > 64 { // not a slip of the finger
 		return 64
 	}

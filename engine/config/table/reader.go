@@ -79,9 +79,9 @@ func Nothing(n *yaml.Node) bool {
 	return n.Kind == yaml.ScalarNode && n.Style == 0 && (n.Value == "" || n.Value == "~" || n.Value == "null")
 }
 
-// entries walks a mapping; keys that stand twice, anchors and the like are
+// readEntries walks a mapping; keys that stand twice, anchors and the like are
 // problems. An empty value is an empty mapping.
-func (r *Reader) entries(n *yaml.Node, path string, each func(key string, k, v *yaml.Node)) {
+func (r *Reader) readEntries(n *yaml.Node, path string, each func(key string, k, v *yaml.Node)) {
 	if Nothing(n) {
 		return
 	}
@@ -95,7 +95,7 @@ func (r *Reader) entries(n *yaml.Node, path string, each func(key string, k, v *
 		switch {
 		case k.Kind != yaml.ScalarNode || k.Value == "<<" && k.Style == 0:
 			r.Problem(k, path, "", "only plain names can be keys")
-		case special(k) || special(v):
+		case isSpecial(k) || isSpecial(v):
 			r.Problem(v, Join(path, k.Value), "write the value out", "anchors, aliases and tags are not read")
 		case seen[k.Value]:
 			r.Problem(k, Join(path, k.Value), "keep one of them", "stands twice")
@@ -106,20 +106,20 @@ func (r *Reader) entries(n *yaml.Node, path string, each func(key string, k, v *
 	}
 }
 
-func special(n *yaml.Node) bool {
+func isSpecial(n *yaml.Node) bool {
 	return n.Kind == yaml.AliasNode || n.Anchor != "" || n.Style&yaml.TaggedStyle != 0
 }
 
-// object reads a mapping whose keys are all known.
-func (r *Reader) object(n *yaml.Node, path string, s Setting) {
-	r.entries(n, path, func(key string, k, v *yaml.Node) {
+// readObject reads a mapping whose keys are all known.
+func (r *Reader) readObject(n *yaml.Node, path string, s Setting) {
+	r.readEntries(n, path, func(key string, k, v *yaml.Node) {
 		i := slices.IndexFunc(s.Fields, func(f Field) bool { return f.Name == key })
 		if i < 0 {
 			r.Problem(k, Join(path, key), s.adviceFor(key), "unknown key")
 			return
 		}
 		if !Nothing(v) {
-			r.Origins[Join(path, key)] = r.at(v)
+			r.Origins[Join(path, key)] = r.position(v)
 			s.Fields[i].Read(r, v, Join(path, key))
 		}
 	})
@@ -142,20 +142,22 @@ func (s Setting) adviceFor(key string) string {
 
 // Named reads a mapping whose keys are names that people choose.
 func (r *Reader) Named(n *yaml.Node, path string, each func(name string, v *yaml.Node, path string)) {
-	r.entries(n, path, func(name string, k, v *yaml.Node) {
+	r.readEntries(n, path, func(name string, k, v *yaml.Node) {
 		if name == "" {
 			r.Problem(k, path, "", "a name can't be empty")
 			return
 		}
-		r.Origins[Join(path, name)] = r.at(k)
+		r.Origins[Join(path, name)] = r.position(k)
 		each(name, v, Join(path, name))
 	})
 }
 
-func (r *Reader) at(n *yaml.Node) string { return fmt.Sprintf("%s:%d:%d", r.File, n.Line, n.Column) }
+func (r *Reader) position(n *yaml.Node) string {
+	return fmt.Sprintf("%s:%d:%d", r.File, n.Line, n.Column)
+}
 
-// text reads a scalar as it is written.
-func (r *Reader) text(into *string) func(*yaml.Node, string) {
+// textInto reads a scalar as it is written.
+func (r *Reader) textInto(into *string) func(*yaml.Node, string) {
 	return func(n *yaml.Node, path string) {
 		if n.Kind != yaml.ScalarNode {
 			r.Problem(n, path, "", "must be text, not %s", kindName(n))
@@ -175,7 +177,7 @@ func (r *Reader) oneOf(into *string, allowed ...string) func(*yaml.Node, string)
 	}
 }
 
-func (r *Reader) boolean(into *bool) func(*yaml.Node, string) {
+func (r *Reader) boolInto(into *bool) func(*yaml.Node, string) {
 	return func(n *yaml.Node, path string) {
 		switch {
 		case n.Kind == yaml.ScalarNode && strings.EqualFold(n.Value, "true"):
@@ -188,7 +190,7 @@ func (r *Reader) boolean(into *bool) func(*yaml.Node, string) {
 	}
 }
 
-func (r *Reader) integer(into *int64, least, most int64) func(*yaml.Node, string) {
+func (r *Reader) intInto(into *int64, least, most int64) func(*yaml.Node, string) {
 	return func(n *yaml.Node, path string) {
 		v, err := strconv.ParseInt(strings.ReplaceAll(n.Value, "_", ""), 10, 64)
 		if err != nil || v < least || v > most {
@@ -199,7 +201,7 @@ func (r *Reader) integer(into *int64, least, most int64) func(*yaml.Node, string
 	}
 }
 
-func (r *Reader) number(into *float64) func(*yaml.Node, string) {
+func (r *Reader) numberInto(into *float64) func(*yaml.Node, string) {
 	return func(n *yaml.Node, path string) {
 		v, err := strconv.ParseFloat(n.Value, 64)
 		if err != nil || !(v >= 0 && v <= 1e12) {
@@ -210,7 +212,7 @@ func (r *Reader) number(into *float64) func(*yaml.Node, string) {
 	}
 }
 
-func (r *Reader) duration(into *time.Duration) func(*yaml.Node, string) {
+func (r *Reader) durationInto(into *time.Duration) func(*yaml.Node, string) {
 	return func(n *yaml.Node, path string) {
 		v, _ := time.ParseDuration(n.Value) // 0 where it is none
 		if v <= 0 {
@@ -221,7 +223,7 @@ func (r *Reader) duration(into *time.Duration) func(*yaml.Node, string) {
 	}
 }
 
-func (r *Reader) texts(into *[]string) func(*yaml.Node, string) {
+func (r *Reader) textsInto(into *[]string) func(*yaml.Node, string) {
 	return func(n *yaml.Node, path string) {
 		if n.Kind != yaml.SequenceNode {
 			r.Problem(n, path, "", "must be a list, not %s", kindName(n))
@@ -230,11 +232,11 @@ func (r *Reader) texts(into *[]string) func(*yaml.Node, string) {
 		for i, c := range n.Content {
 			var s string
 			at := fmt.Sprintf("%s[%d]", path, i)
-			if special(c) {
+			if isSpecial(c) {
 				r.Problem(c, at, "write the value out", "anchors, aliases and tags are not read")
 				continue
 			}
-			r.text(&s)(c, at)
+			r.textInto(&s)(c, at)
 			*into = append(*into, s)
 		}
 	}

@@ -2,7 +2,7 @@ package table
 
 // Schema is the JSON Schema (draft 7) of what may stand there.
 func (s Setting) Schema() map[string]any {
-	out := s.shape()
+	out := s.schemaOf()
 	if s.Doc != "" {
 		out["description"] = s.Doc
 	}
@@ -12,10 +12,10 @@ func (s Setting) Schema() map[string]any {
 	return out
 }
 
-// scalar is what a text may be written as: any plain value is read as it stands.
-func scalar() []any { return []any{"string", "number", "boolean"} }
+// scalarTypes is what a text may be written as: any plain value is read as it stands.
+func scalarTypes() []any { return []any{"string", "number", "boolean"} }
 
-func (s Setting) shape() map[string]any {
+func (s Setting) schemaOf() map[string]any {
 	switch s.Kind {
 	case ObjectValue:
 		return s.objectSchema()
@@ -30,7 +30,7 @@ func (s Setting) shape() map[string]any {
 	case NumberValue:
 		return map[string]any{"type": []any{"number", "null"}, "minimum": 0}
 	case ListValue:
-		return map[string]any{"type": []any{"array", "null"}, "items": map[string]any{"type": scalar()}}
+		return map[string]any{"type": []any{"array", "null"}, "items": map[string]any{"type": scalarTypes()}}
 	case TimeValue:
 		return map[string]any{"type": []any{"string", "null"}, "pattern": `^([0-9]+(\.[0-9]+)?(ns|us|ms|s|m|h))+$`}
 	}
@@ -45,7 +45,7 @@ func (s Setting) shape() map[string]any {
 		}
 		return map[string]any{"enum": choices}
 	}
-	return map[string]any{"type": append(scalar(), "null")}
+	return map[string]any{"type": append(scalarTypes(), "null")}
 }
 
 func (s Setting) objectSchema() map[string]any {

@@ -58,7 +58,7 @@ type Field struct {
 // Object is a mapping with known keys.
 func Object(doc string, fields ...Field) Setting {
 	s := Setting{Kind: ObjectValue, Doc: doc, Fields: fields}
-	s.Read = func(r *Reader, n *yaml.Node, path string) { r.object(n, path, s) }
+	s.Read = func(r *Reader, n *yaml.Node, path string) { r.readObject(n, path, s) }
 	return s
 }
 
@@ -76,7 +76,7 @@ func (s Setting) Then(fn func(r *Reader, n *yaml.Node, path string)) Setting {
 func (s Setting) Instead(retired map[string]string) Setting {
 	s.Retired = retired
 	if s.Kind == ObjectValue {
-		s.Read = func(r *Reader, n *yaml.Node, path string) { r.object(n, path, s) }
+		s.Read = func(r *Reader, n *yaml.Node, path string) { r.readObject(n, path, s) }
 	}
 	return s
 }
@@ -112,7 +112,7 @@ func Text[S ~string](doc string, into *S, choices ...string) Setting {
 			if len(choices) > 0 {
 				r.oneOf(&s, choices...)(n, path)
 			} else {
-				r.text(&s)(n, path)
+				r.textInto(&s)(n, path)
 			}
 			*into = S(s)
 		},
@@ -123,7 +123,7 @@ func Text[S ~string](doc string, into *S, choices ...string) Setting {
 // Flag is true or false.
 func Flag(doc string, into *bool) Setting {
 	return Setting{Kind: FlagValue, Doc: doc,
-		Read: func(r *Reader, n *yaml.Node, path string) { r.boolean(into)(n, path) },
+		Read: func(r *Reader, n *yaml.Node, path string) { r.boolInto(into)(n, path) },
 		Get:  func() (any, bool) { return *into, *into },
 	}
 }
@@ -133,7 +133,7 @@ func Whole[N int | int64](doc string, into *N, least, most int64) Setting {
 	return Setting{Kind: WholeValue, Doc: doc, Least: least, Most: most,
 		Read: func(r *Reader, n *yaml.Node, path string) {
 			var v int64
-			r.integer(&v, least, most)(n, path)
+			r.intInto(&v, least, most)(n, path)
 			*into = N(v)
 		},
 		Get: func() (any, bool) { return int64(*into), *into != 0 },
@@ -143,7 +143,7 @@ func Whole[N int | int64](doc string, into *N, least, most int64) Setting {
 // Number is a number from 0 on.
 func Number(doc string, into *float64) Setting {
 	return Setting{Kind: NumberValue, Doc: doc,
-		Read: func(r *Reader, n *yaml.Node, path string) { r.number(into)(n, path) },
+		Read: func(r *Reader, n *yaml.Node, path string) { r.numberInto(into)(n, path) },
 		Get:  func() (any, bool) { return *into, *into != 0 },
 	}
 }
@@ -154,7 +154,7 @@ func Amount(doc string, into **float64) Setting {
 		Read: func(r *Reader, n *yaml.Node, path string) {
 			var v float64
 			told := len(r.Problems)
-			if r.number(&v)(n, path); len(r.Problems) == told {
+			if r.numberInto(&v)(n, path); len(r.Problems) == told {
 				*into = &v
 			}
 		},
@@ -170,7 +170,7 @@ func Amount(doc string, into **float64) Setting {
 // Span is a time such as 90s or 6h.
 func Span(doc string, into *time.Duration) Setting {
 	return Setting{Kind: TimeValue, Doc: doc,
-		Read: func(r *Reader, n *yaml.Node, path string) { r.duration(into)(n, path) },
+		Read: func(r *Reader, n *yaml.Node, path string) { r.durationInto(into)(n, path) },
 		Get:  func() (any, bool) { return plainDuration(*into), *into != 0 },
 	}
 }
@@ -180,7 +180,7 @@ func List(doc string, into *[]string) Setting {
 	return Setting{Kind: ListValue, Doc: doc,
 		Read: func(r *Reader, n *yaml.Node, path string) {
 			*into = nil
-			r.texts(into)(n, path)
+			r.textsInto(into)(n, path)
 		},
 		Get: func() (any, bool) { return *into, *into != nil },
 	}

@@ -37,7 +37,7 @@ func (s Setting) ParseValue(p Path, text string) (*yaml.Node, error) {
 			return &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq", Style: yaml.FlowStyle, Content: []*yaml.Node{one}}, nil
 		}
 	}
-	return collection(s.Kind, p, text)
+	return parseCollection(s.Kind, p, text)
 }
 
 func plainScalar(kind ValueKind, p Path, text string) (*yaml.Node, error) {
@@ -71,8 +71,8 @@ func plainScalar(kind ValueKind, p Path, text string) (*yaml.Node, error) {
 	return n, nil
 }
 
-// collection reads a list or a mapping.
-func collection(kind ValueKind, p Path, text string) (*yaml.Node, error) {
+// parseCollection reads a list or a mapping.
+func parseCollection(kind ValueKind, p Path, text string) (*yaml.Node, error) {
 	want, what, example := byte('{'), "mapping", `{"name": "value"}`
 	if kind == ListValue {
 		want, what, example = '[', "list", `["-v", "two words"]`
@@ -95,26 +95,26 @@ func collection(kind ValueKind, p Path, text string) (*yaml.Node, error) {
 	if !jsonLike(n) {
 		return bad("anchors, aliases and tags are not read")
 	}
-	flow(n)
+	makeFlow(n)
 	return n, nil
 }
 
 // jsonLike says whether a node holds nothing but what JSON can hold.
 func jsonLike(n *yaml.Node) bool {
-	if special(n) {
+	if isSpecial(n) {
 		return false
 	}
 	return !slices.ContainsFunc(n.Content, func(c *yaml.Node) bool { return !jsonLike(c) })
 }
 
-// flow makes a node one line, without comments.
-func flow(n *yaml.Node) {
+// makeFlow makes a node one line, without comments.
+func makeFlow(n *yaml.Node) {
 	n.HeadComment, n.LineComment, n.FootComment = "", "", ""
 	if n.Kind != yaml.ScalarNode {
 		n.Style = yaml.FlowStyle
 	}
 	for _, c := range n.Content {
-		flow(c)
+		makeFlow(c)
 	}
 }
 

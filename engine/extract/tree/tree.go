@@ -173,7 +173,7 @@ func ParseJSON(text string) (*Item, string, error) {
 	dec := json.NewDecoder(strings.NewReader(text))
 	dec.UseNumber()
 	r := &jsonReader{dec: dec, text: text}
-	it, err := r.value(0)
+	it, err := r.readValue(0)
 	if err != nil {
 		if e := (*SyntaxError)(nil); errors.As(err, &e) {
 			return nil, "", e
@@ -182,7 +182,7 @@ func ParseJSON(text string) (*Item, string, error) {
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 			detail = "the JSON object is not closed; the answer may be cut off"
 		}
-		return nil, "", &SyntaxError{Line: r.line(), Detail: Clip(detail, 200)}
+		return nil, "", &SyntaxError{Line: r.lineNumber(), Detail: Clip(detail, 200)}
 	}
 	return it, text[dec.InputOffset():], nil
 }
@@ -192,19 +192,19 @@ type jsonReader struct {
 	text string
 }
 
-func (r *jsonReader) line() int {
+func (r *jsonReader) lineNumber() int {
 	return 1 + strings.Count(r.text[:min(int(r.dec.InputOffset()), len(r.text))], "\n")
 }
 
-func (r *jsonReader) value(depth int) (*Item, error) {
+func (r *jsonReader) readValue(depth int) (*Item, error) {
 	if depth > MaxDepth {
-		return nil, &SyntaxError{Line: r.line(), Detail: fmt.Sprintf("it is nested deeper than %d levels", MaxDepth), Final: true}
+		return nil, &SyntaxError{Line: r.lineNumber(), Detail: fmt.Sprintf("it is nested deeper than %d levels", MaxDepth), Final: true}
 	}
 	tok, err := r.dec.Token()
 	if err != nil {
 		return nil, err
 	}
-	it := &Item{Line: r.line()}
+	it := &Item{Line: r.lineNumber()}
 	switch t := tok.(type) {
 	case string:
 		it.Text = t
@@ -215,12 +215,12 @@ func (r *jsonReader) value(depth int) (*Item, error) {
 	case nil:
 		it.Text, it.Plain = "null", true
 	case json.Delim:
-		return it, r.collection(it, t, depth)
+		return it, r.readCollection(it, t, depth)
 	}
 	return it, nil
 }
 
-func (r *jsonReader) collection(it *Item, open json.Delim, depth int) error {
+func (r *jsonReader) readCollection(it *Item, open json.Delim, depth int) error {
 	it.Kind = List
 	seen := map[string]bool{}
 	if open == '{' {
@@ -234,12 +234,12 @@ func (r *jsonReader) collection(it *Item, open json.Delim, depth int) error {
 			}
 			k, _ := tok.(string) // the decoder lets nothing else be a key
 			if seen[k] {
-				return &SyntaxError{Line: r.line(), Detail: fmt.Sprintf("the key %q stands twice", Clip(k, 80)), Final: true}
+				return &SyntaxError{Line: r.lineNumber(), Detail: fmt.Sprintf("the key %q stands twice", Clip(k, 80)), Final: true}
 			}
 			seen[k] = true
 			it.Keys = append(it.Keys, k)
 		}
-		kid, err := r.value(depth + 1)
+		kid, err := r.readValue(depth + 1)
 		if err != nil {
 			return err
 		}

@@ -20,8 +20,8 @@ func otherWords() map[string][]string {
 	}
 }
 
-// misplaced are keys that belong elsewhere, and where.
-func misplaced() map[string]string {
+// misplacedKeys are keys that belong elsewhere, and where.
+func misplacedKeys() map[string]string {
 	const configured = "remove it: agents, models and tools are configured in .uwf/config.yaml"
 	const graph = "say under `graph` what follows a role"
 	const actions = "is this a workflow of GitHub Actions? A definition of uwf has roles and a graph"
@@ -41,14 +41,14 @@ func Key(key string, known []string) string {
 			return k
 		}
 	}
-	if misplaced()[key] != "" {
+	if misplacedKeys()[key] != "" {
 		return ""
 	}
 	return Suggest(key, known)
 }
 
 // Elsewhere says where a key belongs that has its place elsewhere; "" for others.
-func Elsewhere(key string) string { return misplaced()[key] }
+func Elsewhere(key string) string { return misplacedKeys()[key] }
 
 // Adopt lets a mistyped key, which was reported, count as the one that it means, so
 // that it isn't also reported as missing.

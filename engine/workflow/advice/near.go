@@ -22,18 +22,18 @@ func Suggest(name string, candidates []string) string {
 		if len(c) > maxName {
 			continue
 		}
-		if d := distance(strings.ToLower(name), strings.ToLower(c), bestDistance); d < bestDistance+1 && (best == "" || d < bestDistance) {
+		if d := editDistance(strings.ToLower(name), strings.ToLower(c), bestDistance); d < bestDistance+1 && (best == "" || d < bestDistance) {
 			best, bestDistance = c, d
 		}
 	}
 	return best
 }
 
-// distance is the number of insertions, deletions, replacements and swaps of
+// editDistance is the number of insertions, deletions, replacements and swaps of
 // adjacent ones that turn a into b; anything above limit is limit+1.
-func distance(a, b string, limit int) int {
+func editDistance(a, b string, limit int) int {
 	x, y := []rune(a), []rune(b)
-	if abs(len(x)-len(y)) > limit {
+	if absInt(len(x)-len(y)) > limit {
 		return limit + 1
 	}
 	before, prev, cur := make([]int, len(y)+1), make([]int, len(y)+1), make([]int, len(y)+1)
@@ -70,7 +70,7 @@ func distance(a, b string, limit int) int {
 	return min(prev[len(y)], limit+1)
 }
 
-func abs(n int) int {
+func absInt(n int) int {
 	if n < 0 {
 		return -n
 	}

@@ -9,9 +9,9 @@ import (
 	"github.com/united-workforce/uwf/gitcas/node"
 )
 
-// keywords are what a schema may hold. References, and formats but for one, are not
+// schemaKeywords are what a schema may hold. References, and formats but for one, are not
 // among them.
-func keywords() []string {
+func schemaKeywords() []string {
 	return strings.Fields(`type properties required additionalProperties anyOf oneOf allOf not if then else items contains
 propertyNames patternProperties enum const title description minimum maximum exclusiveMinimum exclusiveMaximum multipleOf
 minLength maxLength pattern minItems maxItems uniqueItems minProperties maxProperties default examples readOnly writeOnly
@@ -29,7 +29,7 @@ func Schema(schema any, p node.Problem) string {
 	if _, err := strconv.Atoi(key); err == nil && strings.Contains(p.Message, "twice") {
 		return "remove one of the two"
 	}
-	if !slices.Contains(keywords(), key) && strings.HasPrefix(p.Message, "unknown keyword") {
+	if !slices.Contains(schemaKeywords(), key) && strings.HasPrefix(p.Message, "unknown keyword") {
 		return unknownKeywordFix(key, value, len(parts))
 	}
 	switch key {
@@ -93,7 +93,7 @@ func unknownKeywordFix(key string, value any, depth int) string {
 	}[key]; ok {
 		return "write " + other
 	}
-	if s := Suggest(key, keywords()); s != "" {
+	if s := Suggest(key, schemaKeywords()); s != "" {
 		return "did you mean `" + s + "`?"
 	}
 	_, isMap := value.(map[string]any)

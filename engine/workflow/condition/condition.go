@@ -59,8 +59,8 @@ func (e *SyntaxError) Error() string {
 	return fmt.Sprintf("%s (%s)", e.Message, e.Fix)
 }
 
-// refused are the functions that a condition can't use, and why.
-func refused() map[string]string {
+// refusedFunctions are the functions that a condition can't use, and why.
+func refusedFunctions() map[string]string {
 	const again = "would decide differently when it is asked again"
 	return map[string]string{
 		"now": again, "millis": again, "random": again, "shuffle": again,
@@ -78,9 +78,9 @@ func Compile(expression string) (Condition, error) {
 	case !utf8.ValidString(expression):
 		return nil, &SyntaxError{Length: 1, Message: "the expression is not UTF-8", Fix: "save the file as UTF-8"}
 	}
-	tokens := scan(expression)
+	tokens := scanTokens(expression)
 	for _, t := range tokens {
-		why, bad := refused()[t.name]
+		why, bad := refusedFunctions()[t.name]
 		if bad && t.kind == variable {
 			return nil, &SyntaxError{Offset: t.at, Length: t.length, Message: fmt.Sprintf("$%s %s", t.name, why), Fix: "decide by what is in start and steps"}
 		}
@@ -90,15 +90,15 @@ func Compile(expression string) (Condition, error) {
 			}
 		}
 	}
-	compiled, err := compile(expression)
+	compiled, err := compileExpression(expression)
 	if err != nil {
-		return nil, explain(expression, tokens, err)
+		return nil, explainError(expression, tokens, err)
 	}
-	return &jsonata{compiled: compiled, roles: roles(tokens), suspects: suspects(tokens)}, nil
+	return &jsonata{compiled: compiled, roles: roleNames(tokens), suspects: suspectNames(tokens)}, nil
 }
 
-// compile calls the library, which reports some of its own mistakes by panicking.
-func compile(expression string) (out *gnata.Expression, err error) {
+// compileExpression calls the library, which reports some of its own mistakes by panicking.
+func compileExpression(expression string) (out *gnata.Expression, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			out, err = nil, fmt.Errorf("the expression can't be read: %v", p)
@@ -125,11 +125,11 @@ const maxTries = 3
 func (j *jsonata) Holds(t *Thread) (bool, error) {
 	for try := 1; ; try++ {
 		b := newBudget(t.measure)
-		v, err := j.watched(b, t)
+		v, err := j.evalWatched(b, t)
 		if errors.Is(err, errStuck) {
 			return false, err
 		}
-		if err := t.spend(b); err != nil {
+		if err := t.spendBudget(b); err != nil {
 			return false, err
 		}
 		switch {
@@ -138,26 +138,26 @@ func (j *jsonata) Holds(t *Thread) (bool, error) {
 		case b.err != nil:
 			return false, b.err
 		case err != nil:
-			return false, fmt.Errorf("%w: %s", ErrFailed, reason(err))
+			return false, fmt.Errorf("%w: %s", ErrFailed, errorReason(err))
 		}
-		return truthy(v), nil
+		return isTruthy(v), nil
 	}
 }
 
 // errStuck: an evaluation didn't stop when it should have.
 var errStuck = fmt.Errorf("%w: more than %v", ErrTimeout, maxStuck)
 
-// watched is eval with an end that the library has no say in: it can be busy for
+// evalWatched is eval with an end that the library has no say in: it can be busy for
 // ever within one function, or in comparing two values. What is left behind then
 // goes on until the process ends, which has nothing more to decide.
-func (j *jsonata) watched(b *budget, t *Thread) (any, error) {
+func (j *jsonata) evalWatched(b *budget, t *Thread) (any, error) {
 	type result struct {
 		value any
 		err   error
 	}
 	done := make(chan result, 1)
 	go func() {
-		v, err := j.eval(b, t)
+		v, err := j.evalExpression(b, t)
 		done <- result{v, err}
 	}()
 	select {
@@ -168,19 +168,19 @@ func (j *jsonata) watched(b *budget, t *Thread) (any, error) {
 	}
 }
 
-func (j *jsonata) eval(b *budget, t *Thread) (v any, err error) {
+func (j *jsonata) evalExpression(b *budget, t *Thread) (v any, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			v, err = nil, fmt.Errorf("%v", p)
 		}
 	}()
-	env := gnata.NewCustomEnv(t.functions())
-	guard(b, env)
+	env := gnata.NewCustomEnv(t.customFunctions())
+	guardFunctions(b, env)
 	return j.compiled.EvalWithCustomFuncs(b, t.data, env)
 }
 
-// truthy is how the oldest dialect reads an expression's value.
-func truthy(v any) bool {
+// isTruthy is how the oldest dialect reads an expression's value.
+func isTruthy(v any) bool {
 	if v == nil || gnata.IsNull(v) {
 		return false
 	}
@@ -200,8 +200,8 @@ func truthy(v any) bool {
 	return true
 }
 
-// reason is the library's error without its wrapping.
-func reason(err error) string {
+// errorReason is the library's error without its wrapping.
+func errorReason(err error) string {
 	text := strings.TrimPrefix(err.Error(), "JSONata error ")
 	if len(text) > 500 {
 		text = strings.ToValidUTF8(text[:500], "") + "…"

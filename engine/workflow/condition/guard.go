@@ -23,21 +23,21 @@ const (
 	maxGroups       = 30
 )
 
-// guarded are the functions whose results, or work, can be far larger than what they
+// guardedFunctions are the functions whose results, or work, can be far larger than what they
 // are given.
-func guarded() map[string]func(args []any) error {
-	match := func(args []any) error { return countable(args, 2) }
-	return map[string]func([]any) error{"contains": searchable, "split": searchable, "match": match, "replace": replaceable, "join": joinable, "string": writable}
+func guardedFunctions() map[string]func(args []any) error {
+	match := func(args []any) error { return checkCountable(args, 2) }
+	return map[string]func([]any) error{"contains": checkSearchable, "split": checkSearchable, "match": match, "replace": checkReplaceable, "join": checkJoinable, "string": checkWritable}
 }
 
-// guard puts a check before each of the guarded functions of an environment. The
+// guardFunctions puts a check before each of the guarded functions of an environment. The
 // library doesn't export the types of its functions.
-func guard(b *budget, env interface {
+func guardFunctions(b *budget, env interface {
 	Lookup(name string) (any, bool)
 	Bind(name string, value any)
 },
 ) {
-	for name, check := range guarded() {
+	for name, check := range guardedFunctions() {
 		was, ok := env.Lookup(name)
 		fn := reflect.ValueOf(was)
 		if !ok || fn.Kind() != reflect.Func || fn.Type().NumIn() == 0 || fn.Type().NumOut() != 2 {
@@ -75,10 +75,10 @@ func expressionAt(args []any, i int) *syntax.Regexp {
 	}
 	pattern, _ := m["pattern"].(string)
 	flags, _ := m["flags"].(string)
-	return parsed(pattern, flags)
+	return parsePattern(pattern, flags)
 }
 
-func parsed(pattern, flags string) *syntax.Regexp {
+func parsePattern(pattern, flags string) *syntax.Regexp {
 	if set := strings.Trim(flags, "gxu"); set != "" {
 		pattern = "(?" + set + ")" + pattern
 	}
@@ -89,8 +89,8 @@ func parsed(pattern, flags string) *syntax.Regexp {
 	return re
 }
 
-// instructions is how large a regular expression is compiled.
-func instructions(re *syntax.Regexp) int {
+// countInstructions is how large a regular expression is compiled.
+func countInstructions(re *syntax.Regexp) int {
 	prog, err := syntax.Compile(re.Simplify())
 	if err != nil {
 		return 0
@@ -98,15 +98,15 @@ func instructions(re *syntax.Regexp) int {
 	return len(prog.Inst)
 }
 
-// searchable: a regular expression takes up to all of its instructions for each
+// checkSearchable: a regular expression takes up to all of its instructions for each
 // character, and keeps all groups of each match.
-func searchable(args []any) error {
+func checkSearchable(args []any) error {
 	text, _ := textAt(args, 0)
 	re := expressionAt(args, 1)
 	if re == nil {
 		return nil
 	}
-	if n := instructions(re); len(text)*n > maxWork {
+	if n := countInstructions(re); len(text)*n > maxWork {
 		return fmt.Errorf("is to look through %d bytes with a regular expression of %d instructions", len(text), n)
 	}
 	if n := re.MaxCap() + 1; len(text)*(24+16*n) > maxMemory {
@@ -115,10 +115,10 @@ func searchable(args []any) error {
 	return nil
 }
 
-// found is how many matches are asked for, as far as matters: at most one too many.
+// countMatches is how many matches are asked for, as far as matters: at most one too many.
 // The argument that limits them is the one at limit.
-func found(args []any, text string, limit int) (matches int, err error) {
-	if err := searchable(args); err != nil {
+func countMatches(args []any, text string, limit int) (matches int, err error) {
+	if err := checkSearchable(args); err != nil {
 		return 0, err
 	}
 	most := maxCounted/max(len(text), 1) + 1
@@ -141,39 +141,39 @@ func found(args []any, text string, limit int) (matches int, err error) {
 	return len(compiled.FindAllStringIndex(text, most)), nil
 }
 
-// countable: for each match the library counts the characters before it.
-func countable(args []any, limit int) error {
+// checkCountable: for each match the library counts the characters before it.
+func checkCountable(args []any, limit int) error {
 	text, ok := textAt(args, 0)
 	if !ok {
 		return nil
 	}
-	matches, err := found(args, text, limit)
+	matches, err := countMatches(args, text, limit)
 	if err == nil && matches*len(text) > maxCounted {
 		err = fmt.Errorf("has %d matches or more in %d bytes: ask for fewer, or take a part of the text", matches, len(text))
 	}
 	return err
 }
 
-// replaceable: each match becomes the replacement, in which each $ can stand for all
+// checkReplaceable: each match becomes the replacement, in which each $ can stand for all
 // of the match.
-func replaceable(args []any) error {
+func checkReplaceable(args []any) error {
 	text, ok := textAt(args, 0)
 	if !ok {
 		return nil
 	}
 	with, ok := textAt(args, 2)
 	if !ok {
-		return countable(args, 3)
+		return checkCountable(args, 3)
 	}
-	matches, err := found(args, text, 3)
+	matches, err := countMatches(args, text, 3)
 	if err == nil && matches*len(with)+(strings.Count(with, "$")+1)*len(text) > maxMemory {
 		err = fmt.Errorf("puts %d bytes in the place of each of %d matches or more", len(with), matches)
 	}
 	return err
 }
 
-// joinable: the separator comes between all.
-func joinable(args []any) error {
+// checkJoinable: the separator comes between all.
+func checkJoinable(args []any) error {
 	if len(args) == 0 {
 		return nil
 	}
@@ -189,11 +189,11 @@ func joinable(args []any) error {
 	return nil
 }
 
-// writable: a value can hold the same part many times, and is written out with each.
-func writable(args []any) error {
+// checkWritable: a value can hold the same part many times, and is written out with each.
+func checkWritable(args []any) error {
 	left := maxMemory
 	for _, v := range args {
-		weigh(reflect.ValueOf(v), 0, &left)
+		weighValue(reflect.ValueOf(v), 0, &left)
 	}
 	if left < 0 {
 		return fmt.Errorf("makes more than %d MB of text", maxMemory>>20)
@@ -205,9 +205,9 @@ func writable(args []any) error {
 // large long before.
 const maxDepth = 100
 
-// weigh takes from left what a value is as text, roughly, until nothing is left. The
+// weighValue takes from left what a value is as text, roughly, until nothing is left. The
 // values are the library's own, whose types it doesn't export.
-func weigh(v reflect.Value, depth int, left *int) {
+func weighValue(v reflect.Value, depth int, left *int) {
 	if *left -= 8; *left < 0 || depth > maxDepth {
 		return
 	}
@@ -215,22 +215,22 @@ func weigh(v reflect.Value, depth int, left *int) {
 	case reflect.String:
 		*left -= v.Len()
 	case reflect.Interface:
-		weigh(v.Elem(), depth, left)
+		weighValue(v.Elem(), depth, left)
 	case reflect.Pointer:
 		if name := v.Type().Elem().Name(); name == "OrderedMap" || name == "Sequence" {
-			weigh(v.Elem(), depth, left)
+			weighValue(v.Elem(), depth, left)
 		}
 	case reflect.Slice:
 		for i := 0; i < v.Len() && *left >= 0; i++ {
-			weigh(v.Index(i), depth+1, left)
+			weighValue(v.Index(i), depth+1, left)
 		}
 	case reflect.Map:
 		for it := v.MapRange(); *left >= 0 && it.Next(); {
-			weigh(it.Value(), depth+1, left)
+			weighValue(it.Value(), depth+1, left)
 		}
 	case reflect.Struct:
 		for i := 0; i < v.NumField() && *left >= 0; i++ {
-			weigh(v.Field(i), depth+1, left)
+			weighValue(v.Field(i), depth+1, left)
 		}
 	}
 }
@@ -239,11 +239,11 @@ func weigh(v reflect.Value, depth int, left *int) {
 // its slashes; empty: nothing.
 func tooLarge(written string) string {
 	end := strings.LastIndexByte(written, '/')
-	re := parsed(written[1:end], written[end+1:])
+	re := parsePattern(written[1:end], written[end+1:])
 	if re == nil {
 		return ""
 	}
-	if n := instructions(re); n > maxInstructions {
+	if n := countInstructions(re); n > maxInstructions {
 		return fmt.Sprintf("the regular expression is too large: %d instructions, the limit is %d", n, maxInstructions)
 	}
 	if n := re.MaxCap(); n > maxGroups {

@@ -47,7 +47,7 @@ func TestBombs(t *testing.T) {
 	}
 }
 
-func compile(t *testing.T, expression string) condition.Condition {
+func compileExpression(t *testing.T, expression string) condition.Condition {
 	t.Helper()
 	c, err := condition.Compile(expression)
 	if err != nil {
@@ -77,7 +77,7 @@ func TestStuck(t *testing.T) {
 			}()
 			return over
 		})
-	c := compile(t, "$count($map([1..1000], function($x){$x})) = 1000")
+	c := compileExpression(t, "$count($map([1..1000], function($x){$x})) = 1000")
 	if _, err := c.Holds(thread); !errors.Is(err, condition.ErrStuck) || !errors.Is(err, condition.ErrTimeout) {
 		t.Errorf("%v", err)
 	}
@@ -87,7 +87,7 @@ func TestStuck(t *testing.T) {
 // The clock is for what is busy without evaluating anything: each of these has far
 // fewer parts than are too many.
 func TestTimes(t *testing.T) {
-	c := compile(t, "$count($map([1..1000], function($x){$x})) = 1000")
+	c := compileExpression(t, "$count($map([1..1000], function($x){$x})) = 1000")
 	for name, tt := range map[string]struct {
 		asked, watched time.Duration // that pass when the time is asked for, and in an evaluation
 		holds          int64         // evaluations before one is too much
@@ -116,7 +116,7 @@ func TestTimes(t *testing.T) {
 // Many conditions on one thread have a limit together.
 func TestManyConditions(t *testing.T) {
 	thread := someThread(t)
-	c := compile(t, "$count($map([1..20000], function($x){$x})) = 0")
+	c := compileExpression(t, "$count($map([1..20000], function($x){$x})) = 0")
 	for range 1000 {
 		if _, err := c.Holds(thread); err != nil {
 			if !errors.Is(err, condition.ErrTimeout) || !strings.Contains(err.Error(), "together have more than") {

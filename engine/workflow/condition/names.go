@@ -9,9 +9,9 @@ import (
 	"github.com/recolabs/gnata"
 )
 
-// roles are the texts that must be names of roles: what $first and $last are called
+// roleNames are the texts that must be names of roles: what $first and $last are called
 // with, and what the role of a step is compared with.
-func roles(tokens []token) []Name {
+func roleNames(tokens []token) []Name {
 	var out []Name
 	add := func(t token) {
 		if t.kind == text && t.name != "" {
@@ -20,37 +20,37 @@ func roles(tokens []token) []Name {
 	}
 	for i, t := range tokens {
 		switch {
-		case t.kind == variable && (t.name == "first" || t.name == "last") && is(tokens, i+1, "(") && is(tokens, i+3, ")"):
+		case t.kind == variable && (t.name == "first" || t.name == "last") && isToken(tokens, i+1, "(") && isToken(tokens, i+3, ")"):
 			add(tokens[i+2])
-		case t.text == "role" && (is(tokens, i+1, "=") || is(tokens, i+1, "!=")) && i+2 < len(tokens) && ofStep(tokens, i):
+		case t.text == "role" && (isToken(tokens, i+1, "=") || isToken(tokens, i+1, "!=")) && i+2 < len(tokens) && ofStep(tokens, i):
 			add(tokens[i+2])
 		}
 	}
 	return out
 }
 
-// is reports whether the i-th token is there and is this operator or name.
-func is(tokens []token, i int, text string) bool {
+// isToken reports whether the i-th token is there and is this operator or name.
+func isToken(tokens []token, i int, text string) bool {
 	return i >= 0 && i < len(tokens) && tokens[i].text == text
 }
 
 // ofStep reports whether the i-th token is a field of steps: steps[role, steps.role,
 // steps[…].role.
 func ofStep(tokens []token, i int) bool {
-	if is(tokens, i-1, "[") {
-		return is(tokens, i-2, "steps")
+	if isToken(tokens, i-1, "[") {
+		return isToken(tokens, i-2, "steps")
 	}
-	if !is(tokens, i-1, ".") {
+	if !isToken(tokens, i-1, ".") {
 		return false
 	}
 	i -= 2
-	for is(tokens, i, "]") {
+	for isToken(tokens, i, "]") {
 		depth := 0
 		for ; i >= 0; i-- {
-			if is(tokens, i, "]") {
+			if isToken(tokens, i, "]") {
 				depth++
 			}
-			if is(tokens, i, "[") {
+			if isToken(tokens, i, "[") {
 				depth--
 			}
 			if depth == 0 {
@@ -59,32 +59,32 @@ func ofStep(tokens []token, i int) bool {
 		}
 		i--
 	}
-	return is(tokens, i, "steps")
+	return isToken(tokens, i, "steps")
 }
 
 // functionNames are what a condition can call, with their $.
 var functionNames = sync.OnceValue(func() []string {
 	names := map[string]bool{"$first": true, "$last": true}
 	gnata.NewCustomEnv(nil).Range(func(name string, _ any) { names["$"+name] = true })
-	for name := range refused() {
+	for name := range refusedFunctions() {
 		delete(names, "$"+name)
 	}
 	return slices.Sorted(maps.Keys(names))
 })
 
-// suspects are the names in an expression that stand for nothing. To JSONata that is
+// suspectNames are the names in an expression that stand for nothing. To JSONata that is
 // no mistake: the condition would just never hold.
-func suspects(tokens []token) []SyntaxError {
-	bound := bindings(tokens)
-	inThread := contexts(tokens)
+func suspectNames(tokens []token) []SyntaxError {
+	bound := boundVariables(tokens)
+	inThread := threadContexts(tokens)
 	var out []SyntaxError
 	for i, t := range tokens {
 		switch {
 		case t.kind == variable && t.name != "" && t.name != "$" && !slices.Contains(bound, t.text) && !slices.Contains(functionNames(), t.text):
-			out = append(out, unknownVariable(t, is(tokens, i+1, "("), bound))
+			out = append(out, unknownVariable(t, isToken(tokens, i+1, "("), bound))
 		case t.kind == name && inThread[i] && !isWord(tokens, i):
 			if field := strings.Trim(t.text, "`"); field != "start" && field != "steps" {
-				out = append(out, unknownField(t, field, is(tokens, i+1, "(")))
+				out = append(out, unknownField(t, field, isToken(tokens, i+1, "(")))
 			}
 		}
 	}
@@ -113,41 +113,41 @@ func unknownField(t token, field string, called bool) SyntaxError {
 	return s
 }
 
-// bindings are the variables that an expression sets itself, with their $.
-func bindings(tokens []token) []string {
+// boundVariables are the variables that an expression sets itself, with their $.
+func boundVariables(tokens []token) []string {
 	var out []string
 	params := 0 // brackets of a function's parameters that are open
 	for i, t := range tokens {
 		switch {
-		case is(tokens, i, "(") && (params > 0 || is(tokens, i-1, "function") || is(tokens, i-1, "λ")):
+		case isToken(tokens, i, "(") && (params > 0 || isToken(tokens, i-1, "function") || isToken(tokens, i-1, "λ")):
 			params++
-		case is(tokens, i, ")") && params > 0:
+		case isToken(tokens, i, ")") && params > 0:
 			params--
-		case t.kind == variable && (params > 0 || is(tokens, i+1, ":=") || is(tokens, i-1, "@") || is(tokens, i-1, "#")):
+		case t.kind == variable && (params > 0 || isToken(tokens, i+1, ":=") || isToken(tokens, i-1, "@") || isToken(tokens, i-1, "#")):
 			out = append(out, t.text)
 		}
 	}
 	return out
 }
 
-// contexts says of each token whether a name there is looked up in the thread
+// threadContexts says of each token whether a name there is looked up in the thread
 // itself: not after a dot, not in a predicate, not in what is done for each item.
 // Where that can't be told it says no.
-func contexts(tokens []token) []bool {
+func threadContexts(tokens []token) []bool {
 	out := make([]bool, len(tokens))
 	open := []bool{true}
 	for i, t := range tokens {
 		here := open[len(open)-1]
-		out[i] = here && !is(tokens, i-1, ".")
+		out[i] = here && !isToken(tokens, i-1, ".")
 		if t.kind != other {
 			continue
 		}
 		switch t.text {
 		case "(":
-			each := is(tokens, i-1, ".") || is(tokens, i-1, "^") || is(tokens, i-2, ".") && afterValue(tokens[:i])
+			each := isToken(tokens, i-1, ".") || isToken(tokens, i-1, "^") || isToken(tokens, i-2, ".") && afterValue(tokens[:i])
 			open = append(open, here && !each)
 		case "[", "{":
-			open = append(open, here && !is(tokens, i-1, ".") && !afterValue(tokens[:i]))
+			open = append(open, here && !isToken(tokens, i-1, ".") && !afterValue(tokens[:i]))
 		case ")", "]", "}":
 			if len(open) > 1 {
 				open = open[:len(open)-1]
@@ -161,7 +161,7 @@ func contexts(tokens []token) []bool {
 
 // isWord reports whether a name is a part of the language, or a key of an object.
 func isWord(tokens []token, i int) bool {
-	if is(tokens, i+1, ":") && (is(tokens, i-1, "{") || is(tokens, i-1, ",")) {
+	if isToken(tokens, i+1, ":") && (isToken(tokens, i-1, "{") || isToken(tokens, i-1, ",")) {
 		return true
 	}
 	switch tokens[i].text {

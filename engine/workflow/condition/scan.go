@@ -29,9 +29,9 @@ type token struct {
 	at, length int
 }
 
-// scan divides an expression into tokens, as the library's lexer does. The library
+// scanTokens divides an expression into tokens, as the library's lexer does. The library
 // doesn't say where its errors are.
-func scan(expression string) []token {
+func scanTokens(expression string) []token {
 	var out []token
 	for at := 0; at < len(expression); {
 		c := expression[at]
@@ -39,7 +39,7 @@ func scan(expression string) []token {
 			at++
 			continue
 		}
-		t := next(expression[at:], out)
+		t := nextToken(expression[at:], out)
 		t.at, t.length = at, len(t.text)
 		at += len(t.text)
 		if t.kind != other || !strings.HasPrefix(t.text, "/*") {
@@ -52,8 +52,8 @@ func scan(expression string) []token {
 // operators of two characters.
 const operators = ".. := != >= <= ** ~> ?: ??"
 
-// next is the token that rest begins with; before are those before it.
-func next(rest string, before []token) token {
+// nextToken is the token that rest begins with; before are those before it.
+func nextToken(rest string, before []token) token {
 	c := rest[0]
 	switch {
 	case strings.HasPrefix(rest, "/*"):
@@ -62,11 +62,11 @@ func next(rest string, before []token) token {
 		}
 		return token{kind: broken, text: rest}
 	case c == '/' && !afterValue(before):
-		return regex(rest)
+		return regexToken(rest)
 	case len(rest) > 1 && strings.Contains(operators, rest[:2]) && rest[1] != ' ' && c != ' ':
 		return token{text: rest[:2]}
 	case c == '"' || c == '\'' || c == '`':
-		return quoted(rest, c)
+		return quotedToken(rest, c)
 	case c >= '0' && c <= '9':
 		return token{kind: number, text: numeral.FindString(rest)}
 	case isStop(c):
@@ -87,8 +87,8 @@ var numeral = lazyregexp.New(`^(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]*)?`)
 
 func isStop(c byte) bool { return strings.IndexByte(" \t\n\r\v.[]{}(),@#;:?+-*/%|=<>^&!~", c) >= 0 }
 
-// quoted is a text or a quoted name.
-func quoted(rest string, quote byte) token {
+// quotedToken is a text or a quoted name.
+func quotedToken(rest string, quote byte) token {
 	k := text
 	if quote == '`' {
 		k = name
@@ -108,8 +108,8 @@ func quoted(rest string, quote byte) token {
 	return token{kind: broken, text: rest}
 }
 
-// regex is a regular expression with its flags.
-func regex(rest string) token {
+// regexToken is a regular expression with its flags.
+func regexToken(rest string) token {
 	depth := 0
 	for i := 1; i < len(rest); i++ {
 		switch rest[i] {
@@ -142,7 +142,7 @@ func afterValue(before []token) bool {
 	case other:
 		return last.text == ")" || last.text == "]" || last.text == "}"
 	case name:
-		return last.text != "and" && last.text != "or" && last.text != "in" || is(before, len(before)-2, ".")
+		return last.text != "and" && last.text != "or" && last.text != "in" || isToken(before, len(before)-2, ".")
 	}
 	return true
 }
@@ -153,9 +153,9 @@ const (
 	maxLength = 2 << 10
 )
 
-// explain says where an expression is wrong, and how.
-func explain(expression string, tokens []token, err error) *SyntaxError {
-	out := &SyntaxError{Offset: -1, Length: 1, Message: wording(err), Fix: "see docs.jsonata.org for the syntax"}
+// explainError says where an expression is wrong, and how.
+func explainError(expression string, tokens []token, err error) *SyntaxError {
+	out := &SyntaxError{Offset: -1, Length: 1, Message: wordError(err), Fix: "see docs.jsonata.org for the syntax"}
 	if i := len(tokens) - 1; i >= 0 && tokens[i].kind == broken {
 		out.Offset = tokens[i].at
 		out.Message, out.Fix = "this is never closed", "close it"
@@ -163,7 +163,7 @@ func explain(expression string, tokens []token, err error) *SyntaxError {
 	}
 	for i := 1; i < len(tokens); i++ {
 		if tokens[i].text == "|" && tokens[i-1].text == "|" && tokens[i].at == tokens[i-1].at+1 {
-			out.Offset, out.Length, out.Message, out.Fix = tokens[i-1].at, 2, "JSONata has no ||", habit(tokens, i)
+			out.Offset, out.Length, out.Message, out.Fix = tokens[i-1].at, 2, "JSONata has no ||", foreignHabit(tokens, i)
 			return out
 		}
 	}
@@ -173,10 +173,10 @@ func explain(expression string, tokens []token, err error) *SyntaxError {
 	// The first token that brings the error about: without it there is another one,
 	// or none.
 	for i, t := range tokens {
-		_, shorter := compile(expression[:t.at+t.length])
+		_, shorter := compileExpression(expression[:t.at+t.length])
 		if shorter != nil && shorter.Error() == err.Error() {
 			out.Offset, out.Length = t.at, t.length
-			if fix := habit(tokens, i); fix != "" {
+			if fix := foreignHabit(tokens, i); fix != "" {
 				out.Fix = fix
 			}
 			break
@@ -189,8 +189,8 @@ func explain(expression string, tokens []token, err error) *SyntaxError {
 	return out
 }
 
-// habit is the fix for what other languages write, where the i-th token is wrong.
-func habit(tokens []token, i int) string {
+// foreignHabit is the fix for what other languages write, where the i-th token is wrong.
+func foreignHabit(tokens []token, i int) string {
 	before := ""
 	if i > 0 {
 		before = tokens[i-1].text
@@ -217,11 +217,11 @@ var (
 	expected = lazyregexp.New(`expected token (\d+), got \d+ \("(.*)"\)`)
 )
 
-// wording is the library's message for people: its numbers of tokens say nothing.
-func wording(err error) string {
+// wordError is the library's message for people: its numbers of tokens say nothing.
+func wordError(err error) string {
 	m := coded.FindStringSubmatch(err.Error())
 	if m == nil {
-		return reason(err)
+		return errorReason(err)
 	}
 	message := m[3]
 	if e := expected.FindStringSubmatch(message); e != nil {

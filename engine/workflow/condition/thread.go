@@ -34,9 +34,9 @@ type Thread struct {
 	measure     measure
 }
 
-// spend adds an evaluation to what conditions used. The error says that it is too
+// spendBudget adds an evaluation to what conditions used. The error says that it is too
 // much altogether.
-func (t *Thread) spend(b *budget) error {
+func (t *Thread) spendBudget(b *budget) error {
 	parts, spent := t.parts.Add(int64(b.parts)), time.Duration(t.spent.Add(int64(b.now().Sub(b.begin))))
 	switch {
 	case parts > maxAllParts:
@@ -70,17 +70,17 @@ func NewThread(start map[string]any, steps []Step) (*Thread, error) {
 	if start == nil {
 		start = map[string]any{}
 	}
-	data, err := decode(map[string]any{"start": start, "steps": list})
+	data, err := decodeValue(map[string]any{"start": start, "steps": list})
 	if err != nil {
 		return nil, fmt.Errorf("preparing a thread of %d steps for conditions: %w", len(steps), err)
 	}
 	t := &Thread{data: data, first: map[string]any{}, last: map[string]any{}, measure: measure{time.Now, time.After, maxMemory}}
-	outputs, _ := get(data, "steps").([]any)
+	outputs, _ := getField(data, "steps").([]any)
 	for i, s := range steps {
 		if i >= len(outputs) {
 			break
 		}
-		output := get(outputs[i], "output")
+		output := getField(outputs[i], "output")
 		if _, seen := t.first[s.Role]; !seen {
 			t.first[s.Role] = output
 		}
@@ -89,8 +89,8 @@ func NewThread(start map[string]any, steps []Step) (*Thread, error) {
 	return t, nil
 }
 
-// decode brings Go data to the form that the library works with.
-func decode(v any) (any, error) {
+// decodeValue brings Go data to the form that the library works with.
+func decodeValue(v any) (any, error) {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
 	enc.SetEscapeHTML(false)
@@ -103,8 +103,8 @@ func decode(v any) (any, error) {
 	return gnata.DecodeJSON(bytes.TrimSpace(buf.Bytes()))
 }
 
-// get is a field of the library's ordered map.
-func get(v any, key string) any {
+// getField is a field of the library's ordered map.
+func getField(v any, key string) any {
 	m, ok := v.(interface{ Get(string) (any, bool) })
 	if !ok {
 		return nil
@@ -113,14 +113,14 @@ func get(v any, key string) any {
 	return field
 }
 
-// functions are $first and $last, and what stands in the place of the functions
+// customFunctions are $first and $last, and what stands in the place of the functions
 // that conditions can't use. The scan of an expression refuses those by name; this
 // holds where they are reached some other way.
-func (t *Thread) functions() map[string]gnata.CustomFunc {
+func (t *Thread) customFunctions() map[string]gnata.CustomFunc {
 	out := map[string]gnata.CustomFunc{
-		"first": outputOf("first", t.first), "last": outputOf("last", t.last), "distinct": distinct,
+		"first": outputOf("first", t.first), "last": outputOf("last", t.last), "distinct": distinctValues,
 	}
-	for name, why := range refused() {
+	for name, why := range refusedFunctions() {
 		out[name] = func([]any, any) (any, error) { return nil, fmt.Errorf("$%s %s", name, why) }
 	}
 	return out
@@ -139,8 +139,8 @@ func outputOf(name string, outputs map[string]any) gnata.CustomFunc {
 	}
 }
 
-// distinct is $distinct in linear time; the library's compares every pair.
-func distinct(args []any, _ any) (any, error) {
+// distinctValues is $distinct in linear time; the library's compares every pair.
+func distinctValues(args []any, _ any) (any, error) {
 	if len(args) != 1 {
 		return nil, errors.New("$distinct takes one list")
 	}

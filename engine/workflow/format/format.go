@@ -22,11 +22,11 @@ func Schema() map[string]any {
 			"statuses or JSONata conditions on the edges, mustache templates, or Liquid ones with `version: 1`.",
 		"type":       "object",
 		"required":   []any{"name", "description", "roles", "graph"},
-		"properties": definition(),
+		"properties": definitionSchema(),
 		"definitions": object{
 			"name": object{"type": "string", "maxLength": 64, "pattern": `^[\p{L}\p{Nd}][\p{L}\p{Nd}._-]*$`},
-			"role": role(), "edges": edges(), "startEdge": edge(false), "edge": edge(true), "listEdge": listEdge(),
-			"condition": condition(), "limits": limits(), "outputSchema": outputSchema(), "text": object{"type": "string"},
+			"role": roleSchema(), "edges": edgesSchema(), "startEdge": edgeSchema(false), "edge": edgeSchema(true), "listEdge": listEdge(),
+			"condition": conditionSchema(), "limits": limitsSchema(), "outputSchema": outputSchema(), "text": object{"type": "string"},
 			"included": object{
 				"type": "string", "pattern": `\.([jJ][sS][oO][nN]|[yY][aA]?[mM][lL])$`,
 				"description": "`!include FILE`: a JSON or YAML file below the definition's folder.",
@@ -42,8 +42,8 @@ func withNotes(part object) object {
 	return part
 }
 
-// described is a part with an explanation for people who hover over it.
-func described(part object, text string) object {
+// withDescription is a part with an explanation for people who hover over it.
+func withDescription(part object, text string) object {
 	out := maps.Clone(part)
 	if _, isRef := part["$ref"]; isRef {
 		// Beside $ref, draft 7 ignores everything.
@@ -53,10 +53,10 @@ func described(part object, text string) object {
 	return out
 }
 
-func ref(name string) object { return object{"$ref": "#/definitions/" + name} }
+func refTo(name string) object { return object{"$ref": "#/definitions/" + name} }
 
 // orIncluded lets a part come from another file.
-func orIncluded(part object) object { return object{"anyOf": []any{part, ref("included")}} }
+func orIncluded(part object) object { return object{"anyOf": []any{part, refTo("included")}} }
 
 // orNull lets a key be there without a value.
 func orNull(part object) object { return object{"anyOf": []any{part, object{"type": "null"}}} }

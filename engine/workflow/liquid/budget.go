@@ -31,30 +31,30 @@ func newBudget(now func() time.Time) *budget {
 	return &budget{turns: maxTurns, bytes: maxBytes, now: now, until: now().Add(maxTime)}
 }
 
-func (b *budget) fail(err error) {
+func (b *budget) failWith(err error) {
 	if b.err == nil {
 		b.err = err
 	}
 }
 
-// use takes one turn that made so many bytes.
-func (b *budget) use(bytes int) error {
+// useTurn takes one turn that made so many bytes.
+func (b *budget) useTurn(bytes int) error {
 	b.turns--
 	b.bytes -= bytes
 	switch {
 	case b.turns < 0:
-		b.fail(fmt.Errorf("%w: it repeats more than %d times", template.ErrTooLong, maxTurns))
+		b.failWith(fmt.Errorf("%w: it repeats more than %d times", template.ErrTooLong, maxTurns))
 	case b.bytes < 0:
-		b.fail(fmt.Errorf("%w: its filters make more than %d bytes", template.ErrTooLong, maxBytes))
+		b.failWith(fmt.Errorf("%w: its filters make more than %d bytes", template.ErrTooLong, maxBytes))
 	case b.turns%64 == 0 && b.now().After(b.until):
-		b.fail(ErrTimeout)
+		b.failWith(ErrTimeout)
 	}
 	return b.err
 }
 
-// spend is use for where only a panic leads out; Render recovers it.
-func (b *budget) spend(bytes int) {
-	if err := b.use(bytes); err != nil {
+// spendOrPanic is use for where only a panic leads out; Render recovers it.
+func (b *budget) spendOrPanic(bytes int) {
+	if err := b.useTurn(bytes); err != nil {
 		panic(err)
 	}
 }

@@ -22,11 +22,11 @@ func (o object) Format(s fmt.State, _ rune) {
 	_, _ = s.Write([]byte(text)) // fmt.State never fails
 }
 
-// normalise brings an output to what the library understands.
-func normalise(data map[string]any) (map[string]any, error) {
+// normaliseData brings an output to what the library understands.
+func normaliseData(data map[string]any) (map[string]any, error) {
 	out := make(map[string]any, len(data))
 	for k, v := range data {
-		n, err := plain(v, 1)
+		n, err := plainValue(v, 1)
 		if err != nil {
 			return nil, err
 		}
@@ -35,7 +35,7 @@ func normalise(data map[string]any) (map[string]any, error) {
 	return out, nil
 }
 
-func plain(v any, depth int) (any, error) {
+func plainValue(v any, depth int) (any, error) {
 	if depth > maxDepth {
 		return nil, fmt.Errorf("the output nests deeper than %d levels", maxDepth)
 	}
@@ -64,7 +64,7 @@ func plain(v any, depth int) (any, error) {
 	case map[string]any:
 		out := make(object, len(v))
 		for k, e := range v {
-			n, err := plain(e, depth+1)
+			n, err := plainValue(e, depth+1)
 			if err != nil {
 				return nil, err
 			}
@@ -74,7 +74,7 @@ func plain(v any, depth int) (any, error) {
 	case []any:
 		out := make([]any, len(v))
 		for i, e := range v {
-			n, err := plain(e, depth+1)
+			n, err := plainValue(e, depth+1)
 			if err != nil {
 				return nil, err
 			}

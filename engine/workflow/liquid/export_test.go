@@ -14,6 +14,6 @@ func Unread(text string) *Template { return &Template{source: text, now: time.No
 
 // Compile asks the library alone.
 func Compile(text string) error {
-	_, err := compile(text, &budget{})
+	_, err := compileTemplate(text, &budget{})
 	return err
 }

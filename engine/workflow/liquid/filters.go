@@ -29,7 +29,7 @@ func Filters() []string { return slices.Clone(filterNames()) }
 
 var filterNames = sync.OnceValue(func() []string {
 	all := dictionary{add: map[string]any{}}
-	all.fill()
+	all.addFilters()
 	return slices.Sorted(maps.Keys(all.add))
 })
 
@@ -40,36 +40,36 @@ type dictionary struct{ add map[string]any }
 // AddFilter takes one of the library's filters.
 func (d dictionary) AddFilter(name string, fn any) { d.add[name] = fn }
 
-func (d dictionary) fill() {
+func (d dictionary) addFilters() {
 	filters.AddStandardFilters(d)
 	for name := range refusedFilters() {
 		delete(d.add, name)
 	}
-	d.add["join"] = join
-	d.add["replace"] = replace
-	d.add["uniq"] = uniq
+	d.add["join"] = joinList
+	d.add["replace"] = replaceText
+	d.add["uniq"] = uniqueItems
 	d.add["json"] = func(v any) (string, error) { return toJSON(v) }
-	d.add["capitalize"] = capitalize
-	d.add["truncate"] = truncate
+	d.add["capitalize"] = capitalizeText
+	d.add["truncate"] = truncateText
 }
 
 // addFilters gives cfg the filters, each charged to the budget.
 func addFilters(cfg *render.Config, b *budget) {
 	all := dictionary{add: map[string]any{}}
-	all.fill()
+	all.addFilters()
 	for name, fn := range all.add {
 		f := reflect.ValueOf(fn)
 		cfg.AddFilter(name, reflect.MakeFunc(f.Type(), func(args []reflect.Value) []reflect.Value {
-			b.spend(0)
+			b.spendOrPanic(0)
 			out := f.Call(args)
-			b.spend(size(out[0]))
+			b.spendOrPanic(sizeOf(out[0]))
 			return out
 		}).Interface())
 	}
 }
 
-// size is about what a value takes that a filter made.
-func size(v reflect.Value) int {
+// sizeOf is about what a value takes that a filter made.
+func sizeOf(v reflect.Value) int {
 	for v.Kind() == reflect.Interface && !v.IsNil() {
 		v = v.Elem()
 	}
@@ -84,7 +84,7 @@ func size(v reflect.Value) int {
 
 var errTooMuch = errors.New("the result is too long")
 
-func join(list []any, sep func(string) string) (string, error) {
+func joinList(list []any, sep func(string) string) (string, error) {
 	var out strings.Builder
 	s := sep(" ")
 	for i, v := range list {
@@ -102,14 +102,14 @@ func join(list []any, sep func(string) string) (string, error) {
 	return out.String(), nil
 }
 
-func replace(s, old, by string) (string, error) {
+func replaceText(s, old, by string) (string, error) {
 	if n := strings.Count(s, old); n > 0 && len(by) > 0 && n > maxBytes/len(by) {
 		return "", errTooMuch
 	}
 	return strings.ReplaceAll(s, old, by), nil
 }
 
-func uniq(list []any) ([]any, error) {
+func uniqueItems(list []any) ([]any, error) {
 	seen := make(map[string]bool, len(list))
 	var out []any
 	for _, v := range list {
@@ -144,13 +144,13 @@ func (l *limitedText) Write(p []byte) (int, error) {
 	return l.Builder.Write(p)
 }
 
-func capitalize(s string) string {
+func capitalizeText(s string) string {
 	_, n := utf8.DecodeRuneInString(s)
 	return strings.ToUpper(s[:n]) + s[n:]
 }
 
-// truncate shortens text to so many characters, the ellipsis among them.
-func truncate(s string, length func(int) int, ellipsis func(string) string) string {
+// truncateText shortens text to so many characters, the ellipsis among them.
+func truncateText(s string, length func(int) int, ellipsis func(string) string) string {
 	n, end := length(50), []rune(ellipsis("..."))
 	runes := []rune(s)
 	if len(runes) <= n {

@@ -46,13 +46,13 @@ func Parse(text string) (t *Template, err error) {
 		return nil, &SyntaxError{Length: 1, Message: fmt.Sprintf("the template has %d bytes; the limit is %d", len(text), maxTemplate), Fix: "shorten it"}
 	}
 	p := &reader{tokens: parser.Scan(text, parser.SourceLoc{LineNo: 1}, nil)}
-	items, bad := p.read()
+	items, bad := p.readItems()
 	if bad != nil {
 		return nil, bad
 	}
 	// The library has the last word: what it can't compile is no template.
-	if _, err := compile(text, &budget{}); err != nil {
-		return nil, &SyntaxError{Offset: -1, Length: 1, Message: reason(err), Fix: "see the Liquid manual for the syntax"}
+	if _, err := compileTemplate(text, &budget{}); err != nil {
+		return nil, &SyntaxError{Offset: -1, Length: 1, Message: errorReason(err), Fix: "see the Liquid manual for the syntax"}
 	}
 	return &Template{source: text, items: items, now: time.Now}, nil
 }
@@ -67,35 +67,35 @@ func (t *Template) Render(data map[string]any) (out string, err error) {
 	w := &limited{budget: b}
 	defer func() {
 		if p := recover(); p != nil {
-			out, err = "", fmt.Errorf("rendering a template: %s", reason(fmt.Errorf("%v", p)))
+			out, err = "", fmt.Errorf("rendering a template: %s", errorReason(fmt.Errorf("%v", p)))
 		}
 		if b.err != nil {
 			out, err = "", fmt.Errorf("rendering a template: %w", b.err)
 		}
 	}()
-	vars, err := normalise(data)
+	vars, err := normaliseData(data)
 	if err != nil {
 		return "", fmt.Errorf("rendering a template: %w", err)
 	}
-	cfg := config(b)
+	cfg := newConfig(b)
 	root, bad := cfg.Compile(t.source, parser.SourceLoc{LineNo: 1})
 	if bad != nil {
-		return "", fmt.Errorf("rendering a template: %s", reason(bad))
+		return "", fmt.Errorf("rendering a template: %s", errorReason(bad))
 	}
 	if bad := render.Render(root, w, vars, cfg); bad != nil {
-		return "", fmt.Errorf("rendering a template: %s", reason(bad))
+		return "", fmt.Errorf("rendering a template: %s", errorReason(bad))
 	}
 	return w.text.String(), nil
 }
 
-// compile turns the library's panics into errors.
-func compile(text string, b *budget) (root render.Node, err error) {
+// compileTemplate turns the library's panics into errors.
+func compileTemplate(text string, b *budget) (root render.Node, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			root, err = nil, fmt.Errorf("%v", p)
 		}
 	}()
-	root, bad := config(b).Compile(text, parser.SourceLoc{LineNo: 1})
+	root, bad := newConfig(b).Compile(text, parser.SourceLoc{LineNo: 1})
 	if bad != nil {
 		return nil, bad
 	}
@@ -107,8 +107,8 @@ var (
 	trace    = lazyregexp.New(`(?s)\nOriginal stacktrace:.*`)
 )
 
-// reason is the library's error in one short line.
-func reason(err error) string {
+// errorReason is the library's error in one short line.
+func errorReason(err error) string {
 	text := trace.ReplaceAllString(err.Error(), "")
 	text = wrapping.ReplaceAllStringFunc(text, func(m string) string {
 		if n := wrapping.FindStringSubmatch(m)[1]; n != "" {
@@ -131,9 +131,9 @@ type limited struct {
 
 func (l *limited) Write(p []byte) (int, error) {
 	if l.text.Len()+len(p) > template.MaxOutput {
-		l.budget.fail(fmt.Errorf("%w: more than %d bytes", template.ErrTooLong, template.MaxOutput))
+		l.budget.failWith(fmt.Errorf("%w: more than %d bytes", template.ErrTooLong, template.MaxOutput))
 	}
-	if err := l.budget.use(0); err != nil {
+	if err := l.budget.useTurn(0); err != nil {
 		return 0, err
 	}
 	return l.text.Write(p)

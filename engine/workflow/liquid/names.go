@@ -13,10 +13,10 @@ var (
 	whole      = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_-]*\??$`)
 )
 
-func isName(s string) bool { return whole.MatchString(s) && !slices.Contains(words(), s) }
+func isName(s string) bool { return whole.MatchString(s) && !slices.Contains(reservedWords(), s) }
 
-// words are the names that are no variables.
-func words() []string {
+// reservedWords are the names that are no variables.
+func reservedWords() []string {
 	return []string{"and", "or", "contains", "in", "true", "false", "nil", "null", "undefined"}
 }
 
@@ -30,28 +30,28 @@ type scanner struct {
 	bad    *SyntaxError
 }
 
-// names lists what an expression reads. It takes what the library's parser takes,
+// readNames lists what an expression reads. It takes what the library's parser takes,
 // and more: that one checks the rest.
-func names(text string, at int) ([]Read, *SyntaxError) {
+func readNames(text string, at int) ([]Read, *SyntaxError) {
 	s := &scanner{text: text, base: at}
-	s.run()
+	s.scanAll()
 	return s.reads, s.bad
 }
 
 // rangeNames is names for what a loop goes through, which may be a range.
 func rangeNames(text string, at int) ([]Read, *SyntaxError) {
 	s := &scanner{text: text, base: at, ranges: true}
-	s.run()
+	s.scanAll()
 	return s.reads, s.bad
 }
 
-func (s *scanner) fail(length int, fix, format string, args ...any) {
+func (s *scanner) failAt(length int, fix, format string, args ...any) {
 	if s.bad == nil {
 		s.bad = &SyntaxError{Offset: s.base + s.at, Length: length, Message: fmt.Sprintf(format, args...), Fix: fix}
 	}
 }
 
-func (s *scanner) run() {
+func (s *scanner) scanAll() {
 	filter := false // a filter's name comes next
 	for s.at < len(s.text) && s.bad == nil {
 		rest := s.text[s.at:]
@@ -59,18 +59,18 @@ func (s *scanner) run() {
 		case c == '"' || c == '\'':
 			end := strings.IndexByte(rest[1:], c)
 			if end < 0 {
-				s.fail(len(rest), "close it", "a quote is never closed")
+				s.failAt(len(rest), "close it", "a quote is never closed")
 				return
 			}
 			s.at += end + 2
 		case strings.HasPrefix(rest, "..") && !s.ranges:
-			s.fail(2, "use a range in {% for i in (1..3) %} only", "a range can't stand here")
+			s.failAt(2, "use a range in {% for i in (1..3) %} only", "a range can't stand here")
 		case c == '|':
 			filter = true
 			s.at++
 			continue
 		case identifier.MatchString(rest):
-			s.name(identifier.FindString(rest), filter)
+			s.scanName(identifier.FindString(rest), filter)
 		case c >= '0' && c <= '9':
 			for s.at < len(s.text) && (s.text[s.at] >= '0' && s.text[s.at] <= '9') {
 				s.at++
@@ -85,21 +85,21 @@ func (s *scanner) run() {
 	}
 }
 
-// name reads one word: a filter, a keyword, or a variable with what follows it.
-func (s *scanner) name(word string, filter bool) {
+// scanName reads one word: a filter, a keyword, or a variable with what follows it.
+func (s *scanner) scanName(word string, filter bool) {
 	switch {
 	case filter:
-		s.filter(word)
+		s.scanFilter(word)
 		if word == "default" {
 			s.reads = markAsked(s.reads)
 		}
 		s.at += len(word)
 		return
-	case strings.HasPrefix(s.text[s.at+len(word):], ":"), slices.Contains(words(), word), word == "reversed":
+	case strings.HasPrefix(s.text[s.at+len(word):], ":"), slices.Contains(reservedWords(), word), word == "reversed":
 		s.at += len(word)
 		return
 	case word == "empty" || word == "blank":
-		s.fail(len(word), "compare its size: {% if list.size == 0 %}", "%s is not known here", word)
+		s.failAt(len(word), "compare its size: {% if list.size == 0 %}", "%s is not known here", word)
 		return
 	}
 	r := Read{Path: []string{word}, Offset: s.base + s.at}
@@ -109,40 +109,40 @@ func (s *scanner) name(word string, filter bool) {
 		rest := s.text[s.at:]
 		if strings.HasPrefix(rest, ".") && identifier.MatchString(rest[1:]) {
 			part := identifier.FindString(rest[1:])
-			r.part(part)
+			r.addPart(part)
 			s.at += len(part) + 1
 			continue
 		}
 		if rest[0] != '[' {
 			break
 		}
-		s.index(&r)
+		s.scanIndex(&r)
 	}
 	r.Length = s.at - from
 	s.reads = append(s.reads, r)
 }
 
-func (r *Read) part(name string) {
+func (r *Read) addPart(name string) {
 	if !r.Open {
 		r.Path = append(r.Path, name)
 	}
 }
 
-// index reads [0], ["name"] or [other].
-func (s *scanner) index(r *Read) {
-	end := closing(s.text[s.at:])
+// scanIndex reads [0], ["name"] or [other].
+func (s *scanner) scanIndex(r *Read) {
+	end := closingBracket(s.text[s.at:])
 	if end < 0 {
-		s.fail(1, "close it", "a [ is never closed")
+		s.failAt(1, "close it", "a [ is never closed")
 		return
 	}
 	inner := strings.TrimSpace(s.text[s.at+1 : s.at+end])
 	switch {
 	case len(inner) > 1 && (inner[0] == '"' || inner[0] == '\'') && inner[len(inner)-1] == inner[0]:
-		r.part(inner[1 : len(inner)-1])
+		r.addPart(inner[1 : len(inner)-1])
 	case inner != "" && strings.Trim(inner, "-0123456789") == "":
-		r.part("")
+		r.addPart("")
 	default:
-		reads, bad := names(s.text[s.at+1:s.at+end], s.base+s.at+1)
+		reads, bad := readNames(s.text[s.at+1:s.at+end], s.base+s.at+1)
 		if s.reads = append(s.reads, reads...); bad != nil {
 			s.bad = bad
 		}
@@ -151,8 +151,8 @@ func (s *scanner) index(r *Read) {
 	s.at += end + 1
 }
 
-// closing is where the bracket that text begins with is closed; -1: nowhere.
-func closing(text string) int {
+// closingBracket is where the bracket that text begins with is closed; -1: nowhere.
+func closingBracket(text string) int {
 	depth := 0
 	for i := 0; i < len(text); i++ {
 		switch c := text[i]; c {
@@ -173,14 +173,14 @@ func closing(text string) int {
 	return -1
 }
 
-func (s *scanner) filter(name string) {
+func (s *scanner) scanFilter(name string) {
 	if slices.Contains(filterNames(), name) {
 		return
 	}
 	if why, refused := refusedFilters()[name]; refused {
-		s.fail(len(name), "leave it out", "the filter %q can't be used: %s", name, why)
+		s.failAt(len(name), "leave it out", "the filter %q can't be used: %s", name, why)
 		return
 	}
-	s.fail(len(name), "known are: "+strings.Join(Filters(), ", "), "there is no filter %q", name)
+	s.failAt(len(name), "known are: "+strings.Join(Filters(), ", "), "there is no filter %q", name)
 	s.bad.Name, s.bad.Known = name, Filters()
 }

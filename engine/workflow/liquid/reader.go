@@ -71,20 +71,22 @@ type block struct {
 // maxNesting is how deep blocks may lie in one another.
 const maxNesting = 32
 
-func blocks() []string { return []string{"capture", "case", "comment", "for", "if", "raw", "unless"} }
+func blockTags() []string {
+	return []string{"capture", "case", "comment", "for", "if", "raw", "unless"}
+}
 
-// clauses are the tags that divide a block, and the blocks that they divide.
-func clauses() map[string][]string {
+// clauseTags are the tags that divide a block, and the blocks that they divide.
+func clauseTags() map[string][]string {
 	return map[string][]string{
 		"else": {"case", "for", "if", "unless"}, "elsif": {"if", "unless"}, "when": {"case"},
 	}
 }
 
-func (r *reader) read() ([]Item, *SyntaxError) {
+func (r *reader) readItems() ([]Item, *SyntaxError) {
 	stack := []block{{}}
 	for ; r.at < len(r.tokens); r.at++ {
 		t := r.tokens[r.at]
-		bad := r.token(t, &stack)
+		bad := r.readToken(t, &stack)
 		if bad != nil {
 			return nil, bad
 		}
@@ -97,11 +99,11 @@ func (r *reader) read() ([]Item, *SyntaxError) {
 	return stack[0].items, nil
 }
 
-func (r *reader) fail(t parser.Token, fix, format string, args ...any) *SyntaxError {
+func (r *reader) newError(t parser.Token, fix, format string, args ...any) *SyntaxError {
 	return &SyntaxError{Offset: r.offset, Length: len(t.Source), Message: fmt.Sprintf(format, args...), Fix: fix}
 }
 
-func (r *reader) token(t parser.Token, stack *[]block) *SyntaxError {
+func (r *reader) readToken(t parser.Token, stack *[]block) *SyntaxError {
 	top := &(*stack)[len(*stack)-1]
 	if top.name == "raw" || top.name == "comment" {
 		if t.Type == parser.TagTokenType && t.Name == "end"+top.name {
@@ -110,29 +112,29 @@ func (r *reader) token(t parser.Token, stack *[]block) *SyntaxError {
 		return nil
 	}
 	if t.Type != parser.TextTokenType && len(t.Source) > maxTag {
-		return r.fail(t, "divide it", "a tag has %d bytes; the limit is %d", len(t.Source), maxTag)
+		return r.newError(t, "divide it", "a tag has %d bytes; the limit is %d", len(t.Source), maxTag)
 	}
 	switch t.Type {
 	case parser.TextTokenType:
-		return r.text(t)
+		return r.checkText(t)
 	case parser.ObjTokenType:
-		if bad := r.merged(t); bad != nil {
+		if bad := r.findMerged(t); bad != nil {
 			return bad
 		}
-		item, bad := r.output(t)
+		item, bad := r.readOutput(t)
 		top.items = append(top.items, item)
 		return bad
 	case parser.TagTokenType:
-		if bad := r.merged(t); bad != nil {
+		if bad := r.findMerged(t); bad != nil {
 			return bad
 		}
-		return r.tag(t, stack)
+		return r.readTag(t, stack)
 	}
 	return nil
 }
 
-// merged finds a tag that ends only where a later one does.
-func (r *reader) merged(t parser.Token) *SyntaxError {
+// findMerged finds a tag that ends only where a later one does.
+func (r *reader) findMerged(t parser.Token) *SyntaxError {
 	end := "}}"
 	if t.Source[1] == '%' {
 		end = "%}"
@@ -149,8 +151,8 @@ func (r *reader) merged(t parser.Token) *SyntaxError {
 		Message: fmt.Sprintf("a %s is never closed", t.Source[:2]), Fix: "close it with " + end}
 }
 
-// text must hold no tag that the library did not see.
-func (r *reader) text(t parser.Token) *SyntaxError {
+// checkText must hold no tag that the library did not see.
+func (r *reader) checkText(t parser.Token) *SyntaxError {
 	i := -1
 	for _, begin := range []string{"{{", "{%"} {
 		if j := strings.Index(t.Source, begin); j >= 0 && (i < 0 || j < i) {
@@ -190,48 +192,48 @@ func (r *reader) argsAt(t parser.Token) int {
 	return r.offset + from + max(strings.Index(t.Source[from:], t.Args), 0)
 }
 
-func (r *reader) output(t parser.Token) (Item, *SyntaxError) {
-	reads, bad := r.expression(t, t.Args, r.argsAt(t))
+func (r *reader) readOutput(t parser.Token) (Item, *SyntaxError) {
+	reads, bad := r.readExpression(t, t.Args, r.argsAt(t))
 	return Item{Reads: reads}, bad
 }
 
-// expression reads the names of an expression and checks that it is one.
-func (r *reader) expression(t parser.Token, text string, at int) ([]Read, *SyntaxError) {
-	reads, bad := names(text, at)
+// readExpression reads the names of an expression and checks that it is one.
+func (r *reader) readExpression(t parser.Token, text string, at int) ([]Read, *SyntaxError) {
+	reads, bad := readNames(text, at)
 	if bad != nil {
 		return nil, bad
 	}
 	if err := tryParse(text); err != nil {
-		return nil, r.wrong(t, text)
+		return nil, r.checkExpression(t, text)
 	}
 	return reads, nil
 }
 
-func (r *reader) wrong(t parser.Token, text string) *SyntaxError {
+func (r *reader) checkExpression(t parser.Token, text string) *SyntaxError {
 	name := strings.TrimSpace(strings.Trim(text, "{}&#^/ "))
 	switch {
 	case strings.HasPrefix(text, "{"), strings.HasPrefix(text, "&"):
-		return r.fail(t, "write {{ "+name+" }}: nothing is escaped", "%s is mustache, and the definition's version has Liquid", t.Source)
+		return r.newError(t, "write {{ "+name+" }}: nothing is escaped", "%s is mustache, and the definition's version has Liquid", t.Source)
 	case strings.HasPrefix(text, "#"), strings.HasPrefix(text, "^"), strings.HasPrefix(text, "/"):
-		return r.fail(t, "write {% if "+name+" %} … {% endif %}, or {% for item in "+name+" %} … {% endfor %}", "%s is mustache, and the definition's version has Liquid", t.Source)
+		return r.newError(t, "write {% if "+name+" %} … {% endif %}, or {% for item in "+name+" %} … {% endfor %}", "%s is mustache, and the definition's version has Liquid", t.Source)
 	case strings.Contains(text, "$"):
-		return r.fail(t, "leave the $ field out: an edge is for one status, which you can write as text", "%s: a name in Liquid can't have a $", t.Source)
+		return r.newError(t, "leave the $ field out: an edge is for one status, which you can write as text", "%s: a name in Liquid can't have a $", t.Source)
 	case strings.ContainsAny(text, "&?!") && !strings.Contains(text, "!="):
-		return r.fail(t, "write `and`, `or`, ==, !=", "%s: not a Liquid expression", t.Source)
+		return r.newError(t, "write `and`, `or`, ==, !=", "%s: not a Liquid expression", t.Source)
 	}
-	return r.fail(t, "write a name, such as {{ list.first.title | upcase }}", "%s: not a Liquid expression", t.Source)
+	return r.newError(t, "write a name, such as {{ list.first.title | upcase }}", "%s: not a Liquid expression", t.Source)
 }
 
 // tryParse is the library's parser without its panics.
 func tryParse(text string) error {
-	return guarded(func() error { _, err := expressions.Parse(text); return err })
+	return recoverPanic(func() error { _, err := expressions.Parse(text); return err })
 }
 
 func tryStatement(selector, text string) error {
-	return guarded(func() error { _, err := expressions.ParseStatement(selector, text); return err })
+	return recoverPanic(func() error { _, err := expressions.ParseStatement(selector, text); return err })
 }
 
-func guarded(f func() error) (err error) {
+func recoverPanic(f func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("%v", p)
@@ -240,14 +242,14 @@ func guarded(f func() error) (err error) {
 	return f()
 }
 
-func (r *reader) tag(t parser.Token, stack *[]block) *SyntaxError {
+func (r *reader) readTag(t parser.Token, stack *[]block) *SyntaxError {
 	top := &(*stack)[len(*stack)-1]
 	switch {
-	case slices.Contains(blocks(), t.Name):
-		return r.open(t, stack)
-	case strings.HasPrefix(t.Name, "end") && slices.Contains(blocks(), t.Name[3:]):
+	case slices.Contains(blockTags(), t.Name):
+		return r.openBlock(t, stack)
+	case strings.HasPrefix(t.Name, "end") && slices.Contains(blockTags(), t.Name[3:]):
 		if top.name != t.Name[3:] {
-			return r.fail(t, "open it first, and close blocks in the reverse order of opening", "{%% %s %%} closes a block that is not the innermost open one", t.Name)
+			return r.newError(t, "open it first, and close blocks in the reverse order of opening", "{%% %s %%} closes a block that is not the innermost open one", t.Name)
 		}
 		closed := *top
 		*stack = (*stack)[:len(*stack)-1]
@@ -255,45 +257,45 @@ func (r *reader) tag(t parser.Token, stack *[]block) *SyntaxError {
 		closed.item.Body = closed.items
 		outer.items = append(outer.items, closed.item)
 		return nil
-	case clauses()[t.Name] != nil:
-		if !slices.Contains(clauses()[t.Name], top.name) {
-			return r.fail(t, "move it into its block", "{%% %s %%} must stand directly inside %s", t.Name, strings.Join(clauses()[t.Name], ", "))
+	case clauseTags()[t.Name] != nil:
+		if !slices.Contains(clauseTags()[t.Name], top.name) {
+			return r.newError(t, "move it into its block", "{%% %s %%} must stand directly inside %s", t.Name, strings.Join(clauseTags()[t.Name], ", "))
 		}
-		return r.clause(t, top)
+		return r.readClause(t, top)
 	}
-	return r.simple(t, *stack)
+	return r.readSimple(t, *stack)
 }
 
-func (r *reader) open(t parser.Token, stack *[]block) *SyntaxError {
+func (r *reader) openBlock(t parser.Token, stack *[]block) *SyntaxError {
 	b := block{name: t.Name, offset: r.offset, length: len(t.Source), items: []Item{}}
 	if len(*stack) > maxNesting {
-		return r.fail(t, "flatten the template", "blocks nest deeper than %d levels", maxNesting)
+		return r.newError(t, "flatten the template", "blocks nest deeper than %d levels", maxNesting)
 	}
 	var bad *SyntaxError
 	switch t.Name {
 	case "if", "unless", "case":
-		b.item.Reads, bad = r.expression(t, t.Args, r.argsAt(t))
+		b.item.Reads, bad = r.readExpression(t, t.Args, r.argsAt(t))
 		b.item.Reads = markAsked(b.item.Reads)
 	case "capture":
 		if b.item.Sets = t.Args; !isName(t.Args) {
-			bad = r.fail(t, "write {% capture name %}", "%s: capture takes one name", t.Source)
+			bad = r.newError(t, "write {% capture name %}", "%s: capture takes one name", t.Source)
 		}
 	case "for":
-		bad = r.loop(t, &b.item)
+		bad = r.readLoop(t, &b.item)
 	}
 	*stack = append(*stack, b)
 	return bad
 }
 
-func (r *reader) loop(t parser.Token, item *Item) *SyntaxError {
+func (r *reader) readLoop(t parser.Token, item *Item) *SyntaxError {
 	const fix = "write {% for item in list %}"
 	name, rest, _ := strings.Cut(strings.TrimSpace(t.Args), " ")
 	rest, in := strings.CutPrefix(strings.TrimLeft(rest, " \t"), "in ")
 	if !in || !isName(name) || tryStatement(expressions.LoopStatementSelector, t.Args) != nil {
-		return r.fail(t, fix, "%s: not a loop", t.Source)
+		return r.newError(t, fix, "%s: not a loop", t.Source)
 	}
 	at := r.argsAt(t) + len(t.Args) - len(rest)
-	reads, bad := names(rest, at)
+	reads, bad := readNames(rest, at)
 	if bad != nil {
 		if !strings.HasPrefix(strings.TrimSpace(rest), "(") || strings.Contains(rest, "|") {
 			return bad
@@ -310,25 +312,25 @@ func (r *reader) loop(t parser.Token, item *Item) *SyntaxError {
 	return nil
 }
 
-func (r *reader) clause(t parser.Token, top *block) *SyntaxError {
+func (r *reader) readClause(t parser.Token, top *block) *SyntaxError {
 	if top.otherwise {
-		return r.fail(t, "move it before {% else %}", "{%% %s %%} after {%% else %%} is never reached", t.Name)
+		return r.newError(t, "move it before {% else %}", "{%% %s %%} after {%% else %%} is never reached", t.Name)
 	}
 	switch t.Name {
 	case "else":
 		top.otherwise = true
 		if t.Args != "" {
-			return r.fail(t, "write {% else %}, or {% elsif … %}", "%s: else takes nothing", t.Source)
+			return r.newError(t, "write {% else %}, or {% elsif … %}", "%s: else takes nothing", t.Source)
 		}
 		return nil
 	case "elsif":
-		reads, bad := r.expression(t, t.Args, r.argsAt(t))
+		reads, bad := r.readExpression(t, t.Args, r.argsAt(t))
 		top.items = append(top.items, Item{Reads: markAsked(reads)})
 		return bad
 	}
-	reads, bad := names(t.Args, r.argsAt(t))
+	reads, bad := readNames(t.Args, r.argsAt(t))
 	if bad == nil && tryStatement(expressions.WhenStatementSelector, t.Args) != nil {
-		bad = r.fail(t, "write {% when \"a\", \"b\" %}", "%s: not a list of values", t.Source)
+		bad = r.newError(t, "write {% when \"a\", \"b\" %}", "%s: not a list of values", t.Source)
 	}
 	top.items = append(top.items, Item{Reads: markAsked(reads)})
 	return bad
@@ -342,16 +344,16 @@ func markAsked(reads []Read) []Read {
 	return reads
 }
 
-func (r *reader) simple(t parser.Token, stack []block) *SyntaxError {
+func (r *reader) readSimple(t parser.Token, stack []block) *SyntaxError {
 	top := &stack[len(stack)-1]
 	switch t.Name {
 	case "assign":
 		name, value, _ := strings.Cut(t.Args, "=")
 		name = strings.TrimSpace(name)
 		if !isName(name) || tryStatement(expressions.AssignStatementSelector, t.Args) != nil {
-			return r.fail(t, "write {% assign name = value %}", "%s: not an assignment", t.Source)
+			return r.newError(t, "write {% assign name = value %}", "%s: not an assignment", t.Source)
 		}
-		reads, bad := names(value, r.argsAt(t)+len(t.Args)-len(value))
+		reads, bad := readNames(value, r.argsAt(t)+len(t.Args)-len(value))
 		item := Item{Reads: markAsked(reads), Sets: name}
 		if len(reads) == 1 && strings.TrimSpace(value) == reads[0].String() {
 			item.From = &reads[0]
@@ -360,18 +362,18 @@ func (r *reader) simple(t parser.Token, stack []block) *SyntaxError {
 		return bad
 	case "break", "continue", "cycle":
 		if !slices.ContainsFunc(stack, func(b block) bool { return b.name == "for" }) {
-			return r.fail(t, "move it between {% for … %} and {% endfor %}", "{%% %s %%} stands outside of a loop", t.Name)
+			return r.newError(t, "move it between {% for … %} and {% endfor %}", "{%% %s %%} stands outside of a loop", t.Name)
 		}
 		if t.Name == "cycle" && tryStatement(expressions.CycleStatementSelector, t.Args) != nil {
-			return r.fail(t, `write {% cycle "a", "b" %}`, "%s: cycle takes texts", t.Source)
+			return r.newError(t, `write {% cycle "a", "b" %}`, "%s: cycle takes texts", t.Source)
 		}
 		return nil
 	case "include", "render", "layout", "section":
-		return r.fail(t, "write the text here, or use !include for the whole prompt", "{%% %s %%}: templates can't include others", t.Name)
+		return r.newError(t, "write the text here, or use !include for the whole prompt", "{%% %s %%}: templates can't include others", t.Name)
 	}
-	known := append(append([]string{"assign", "break", "continue", "cycle"}, blocks()...), "else", "elsif", "when")
+	known := append(append([]string{"assign", "break", "continue", "cycle"}, blockTags()...), "else", "elsif", "when")
 	slices.Sort(known)
-	bad := r.fail(t, "known are: "+strings.Join(known, ", "), "{%% %s %%} is no tag", t.Name)
+	bad := r.newError(t, "known are: "+strings.Join(known, ", "), "{%% %s %%} is no tag", t.Name)
 	bad.Name, bad.Known = t.Name, known
 	return bad
 }

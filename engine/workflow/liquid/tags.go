@@ -13,32 +13,32 @@ import (
 	"github.com/osteele/liquid/values"
 )
 
-// config is the language: our tags, which charge what they do to the budget, and
+// newConfig is the language: our tags, which charge what they do to the budget, and
 // the filters. The library's own tags would read files and loop without end.
-func config(b *budget) render.Config {
+func newConfig(b *budget) render.Config {
 	cfg := render.NewConfig()
 	// Names are checked against the schema when a definition is read. A field that the
 	// schema leaves open may be missing when it is filled in: the step is done and paid
 	// for by then, and mustache and the predecessor write nothing.
 	cfg.StrictVariables = false
 	addFilters(&cfg, b)
-	cfg.AddTag("assign", assign)
-	cfg.AddTag("break", leave(errBreak))
-	cfg.AddTag("continue", leave(errContinue))
-	cfg.AddTag("cycle", cycle)
-	cfg.AddBlock("capture").Compiler(capture(b))
-	cfg.AddBlock("case").Clause("when").Clause("else").Compiler(choice)
+	cfg.AddTag("assign", compileAssign)
+	cfg.AddTag("break", compileLeave(errBreak))
+	cfg.AddTag("continue", compileLeave(errContinue))
+	cfg.AddTag("cycle", compileCycle)
+	cfg.AddBlock("capture").Compiler(compileCapture(b))
+	cfg.AddBlock("case").Clause("when").Clause("else").Compiler(compileCase)
 	cfg.AddBlock("comment")
-	cfg.AddBlock("for").Clause("else").Compiler(loop(b))
-	cfg.AddBlock("if").Clause("else").Clause("elsif").Compiler(conditional(true))
+	cfg.AddBlock("for").Clause("else").Compiler(compileLoop(b))
+	cfg.AddBlock("if").Clause("else").Clause("elsif").Compiler(compileConditional(true))
 	cfg.AddBlock("raw")
-	cfg.AddBlock("unless").Clause("else").Clause("elsif").Compiler(conditional(false))
+	cfg.AddBlock("unless").Clause("else").Clause("elsif").Compiler(compileConditional(false))
 	return cfg
 }
 
 type renderer = func(io.Writer, render.Context) error
 
-func assign(source string) (renderer, error) {
+func compileAssign(source string) (renderer, error) {
 	stmt, err := expressions.ParseStatement(expressions.AssignStatementSelector, source)
 	if err != nil {
 		return nil, err
@@ -52,7 +52,7 @@ func assign(source string) (renderer, error) {
 	}, nil
 }
 
-func leave(how error) render.TagCompiler {
+func compileLeave(how error) render.TagCompiler {
 	return func(string) (renderer, error) {
 		return func(_ io.Writer, ctx render.Context) error { return ctx.WrapError(how) }, nil
 	}
@@ -64,7 +64,7 @@ const (
 	loopKey  = "forloop"
 )
 
-func cycle(source string) (renderer, error) {
+func compileCycle(source string) (renderer, error) {
 	stmt, err := expressions.ParseStatement(expressions.CycleStatementSelector, source)
 	if err != nil {
 		return nil, err
@@ -85,7 +85,7 @@ func cycle(source string) (renderer, error) {
 	}, nil
 }
 
-func capture(b *budget) render.BlockCompiler {
+func compileCapture(b *budget) render.BlockCompiler {
 	return func(node render.BlockNode) (func(io.Writer, render.Context) error, error) {
 		return func(_ io.Writer, ctx render.Context) error {
 			var buf bytes.Buffer
@@ -105,7 +105,7 @@ type charged struct {
 }
 
 func (c *charged) Write(p []byte) (int, error) {
-	c.budget.spend(len(p))
+	c.budget.spendOrPanic(len(p))
 	return c.buf.Write(p)
 }
 
@@ -115,9 +115,9 @@ type branch struct {
 	body *render.BlockNode
 }
 
-func conditional(polarity bool) render.BlockCompiler {
+func compileConditional(polarity bool) render.BlockCompiler {
 	return func(node render.BlockNode) (func(io.Writer, render.Context) error, error) {
-		first, err := holds(node.Args, polarity)
+		first, err := compileTest(node.Args, polarity)
 		if err != nil {
 			return nil, err
 		}
@@ -125,17 +125,17 @@ func conditional(polarity bool) render.BlockCompiler {
 		for _, c := range node.Clauses {
 			next := branch{body: c}
 			if c.Name == "elsif" {
-				if next.test, err = holds(c.Args, true); err != nil {
+				if next.test, err = compileTest(c.Args, true); err != nil {
 					return nil, err
 				}
 			}
 			branches = append(branches, next)
 		}
-		return take(branches), nil
+		return takeBranch(branches), nil
 	}
 }
 
-func holds(source string, polarity bool) (func(render.Context) (bool, error), error) {
+func compileTest(source string, polarity bool) (func(render.Context) (bool, error), error) {
 	expr, err := expressions.Parse(source)
 	if err != nil {
 		return nil, err
@@ -146,7 +146,7 @@ func holds(source string, polarity bool) (func(render.Context) (bool, error), er
 	}, nil
 }
 
-func choice(node render.BlockNode) (func(io.Writer, render.Context) error, error) {
+func compileCase(node render.BlockNode) (func(io.Writer, render.Context) error, error) {
 	subject, err := expressions.Parse(node.Args)
 	if err != nil {
 		return nil, err
@@ -159,14 +159,14 @@ func choice(node render.BlockNode) (func(io.Writer, render.Context) error, error
 			if err != nil {
 				return nil, err
 			}
-			next.test = equals(subject, stmt.Exprs)
+			next.test = equalsAny(subject, stmt.Exprs)
 		}
 		branches = append(branches, next)
 	}
-	return take(branches), nil
+	return takeBranch(branches), nil
 }
 
-func equals(subject expressions.Expression, to []expressions.Expression) func(render.Context) (bool, error) {
+func equalsAny(subject expressions.Expression, to []expressions.Expression) func(render.Context) (bool, error) {
 	return func(ctx render.Context) (bool, error) {
 		v, err := ctx.Evaluate(subject)
 		for _, e := range to {
@@ -182,7 +182,7 @@ func equals(subject expressions.Expression, to []expressions.Expression) func(re
 	}
 }
 
-func take(branches []branch) renderer {
+func takeBranch(branches []branch) renderer {
 	return func(w io.Writer, ctx render.Context) error {
 		for _, b := range branches {
 			ok := b.test == nil
@@ -200,7 +200,7 @@ func take(branches []branch) renderer {
 	}
 }
 
-func loop(b *budget) render.BlockCompiler {
+func compileLoop(b *budget) render.BlockCompiler {
 	return func(node render.BlockNode) (func(io.Writer, render.Context) error, error) {
 		stmt, err := expressions.ParseStatement(expressions.LoopStatementSelector, node.Args)
 		if err != nil {
@@ -218,13 +218,13 @@ func loop(b *budget) render.BlockCompiler {
 			if s.n == 0 && len(node.Clauses) > 0 {
 				return ctx.RenderBlock(w, node.Clauses[0])
 			}
-			return repeat(w, ctx, b, stmt.Loop.Variable, s)
+			return renderLoop(w, ctx, b, stmt.Loop.Variable, s)
 		}, nil
 	}
 }
 
-// repeat renders a loop's body for each item.
-func repeat(w io.Writer, ctx render.Context, b *budget, name string, s sequence) error {
+// renderLoop renders a loop's body for each item.
+func renderLoop(w io.Writer, ctx render.Context, b *budget, name string, s sequence) error {
 	outer, shadowed, cycles := ctx.Get(loopKey), ctx.Get(name), ctx.Get(cycleKey)
 	defer func() {
 		ctx.Set(loopKey, outer)
@@ -233,7 +233,7 @@ func repeat(w io.Writer, ctx render.Context, b *budget, name string, s sequence)
 	}()
 	ctx.Set(cycleKey, map[string]int{})
 	for i := range s.n {
-		if err := b.use(0); err != nil {
+		if err := b.useTurn(0); err != nil {
 			return err
 		}
 		ctx.Set(name, s.at(i))

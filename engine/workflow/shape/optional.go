@@ -16,11 +16,11 @@ func (c *fieldCollector) requiresField(schema any, name string, depth int) bool 
 		return false
 	}
 	is := func(b any) bool { return c.requiresField(b, name, depth+1) }
-	if contains(m["required"], name) || slices.ContainsFunc(slices.Concat(asList(m["allOf"]), []any{m["then"], m["else"]}), is) {
+	if listContains(m["required"], name) || slices.ContainsFunc(slices.Concat(asList(m["allOf"]), []any{m["then"], m["else"]}), is) {
 		return true
 	}
 	return slices.ContainsFunc([]string{"oneOf", "anyOf"}, func(word string) bool {
-		fitting := c.fitting(asList(m[word]))
+		fitting := c.fittingBranches(asList(m[word]))
 		if c.status == "" {
 			return slices.ContainsFunc(fitting, is)
 		}

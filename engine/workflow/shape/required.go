@@ -74,7 +74,7 @@ func (w *requiredWalk) walkValues(m map[string]any, at string, together []part, 
 	for _, word := range []string{"properties", "patternProperties"} {
 		fields, _ := m[word].(map[string]any)
 		for _, name := range slices.Sorted(maps.Keys(fields)) {
-			none := w.walkObject(fields[name], at+"/"+word+"/"+escape(name), nil, depth)
+			none := w.walkObject(fields[name], at+"/"+word+"/"+escapePointer(name), nil, depth)
 			value, _ := fields[name].(map[string]any)
 			if none && word == "properties" && value["type"] == "object" && slices.ContainsFunc(together, func(p part) bool {
 				return slices.Contains(requiredBy(p.schema), name)
@@ -95,7 +95,7 @@ func (w *requiredWalk) findUnlisted(together []part) (forbidden bool) {
 	for _, p := range together {
 		for i, name := range requiredBy(p.schema) {
 			refused := slices.ContainsFunc(together, func(t part) bool { return forbidsField(t.schema, name, 0) })
-			if refused || !slices.ContainsFunc(together, func(t part) bool { return t.lists.holds(name) }) {
+			if refused || !slices.ContainsFunc(together, func(t part) bool { return t.lists.hasField(name) }) {
 				w.addUnlisted(p, i, name, refused, together)
 			}
 			forbidden = forbidden || refused
@@ -143,7 +143,7 @@ type fieldSet struct {
 	all   bool // any name, as far as can be told
 }
 
-func (s fieldSet) holds(name string) bool { return s.all || s.names[name] }
+func (s fieldSet) hasField(name string) bool { return s.all || s.names[name] }
 
 // ownFields are those of which a schema says itself what they are.
 func ownFields(m map[string]any) fieldSet {
@@ -175,7 +175,7 @@ func listedBy(m map[string]any, depth int) fieldSet {
 	common := fieldSet{all: true}
 	for _, b := range asList(m["oneOf"]) {
 		if b, ok := b.(map[string]any); ok && canBeObject(b) {
-			common = common.intersect(listedBy(b, depth+1))
+			common = common.intersectWith(listedBy(b, depth+1))
 		}
 	}
 	if common.names != nil {
@@ -184,12 +184,12 @@ func listedBy(m map[string]any, depth int) fieldSet {
 	return out
 }
 
-// intersect gives the fields that two sets have in common.
-func (s fieldSet) intersect(t fieldSet) fieldSet {
+// intersectWith gives the fields that two sets have in common.
+func (s fieldSet) intersectWith(t fieldSet) fieldSet {
 	out := fieldSet{names: map[string]bool{}, all: s.all && t.all}
 	for _, from := range []fieldSet{s, t} {
 		for name := range from.names {
-			if s.holds(name) && t.holds(name) {
+			if s.hasField(name) && t.hasField(name) {
 				out.names[name] = true
 			}
 		}
@@ -202,7 +202,7 @@ func forbidsField(m map[string]any, name string, depth int) bool {
 	if depth > MaxDepth {
 		return false
 	}
-	if _, listed := child(m, "properties", name); m["additionalProperties"] == false && !listed && m["patternProperties"] == nil {
+	if _, listed := nestedValue(m, "properties", name); m["additionalProperties"] == false && !listed && m["patternProperties"] == nil {
 		return true
 	}
 	return slices.ContainsFunc(asList(m["allOf"]), func(b any) bool {

@@ -47,10 +47,10 @@ func statusesAt(schema any, key, at string, depth int) Statuses {
 	if !ok || depth > MaxDepth {
 		return Statuses{}
 	}
-	out := Statuses{Required: contains(m["required"], key)}
-	if field, ok := child(m, "properties", key); ok {
+	out := Statuses{Required: listContains(m["required"], key)}
+	if field, ok := nestedValue(m, "properties", key); ok {
 		out.Declared = true
-		out.Values, out.Open = valuesOf(field, at+"/properties/"+escape(key), 0)
+		out.Values, out.Open = valuesOf(field, at+"/properties/"+escapePointer(key), 0)
 	}
 	for _, word := range []string{"allOf", "oneOf", "anyOf"} {
 		branches, _ := m[word].([]any)
@@ -63,22 +63,22 @@ func statusesAt(schema any, key, at string, depth int) Statuses {
 		}
 		if word == "allOf" {
 			for _, s := range each {
-				out = out.and(s)
+				out = out.bothAllow(s)
 			}
 			continue
 		}
-		out = out.and(either(each))
+		out = out.bothAllow(eitherAllows(each))
 	}
 	if _, conditional := m["if"]; conditional {
-		out = out.and(either([]Statuses{
+		out = out.bothAllow(eitherAllows([]Statuses{
 			statusesAt(m["then"], key, at+"/then", depth+1), statusesAt(m["else"], key, at+"/else", depth+1),
 		}))
 	}
 	return out
 }
 
-// and is what two schemas allow that must both hold.
-func (s Statuses) and(t Statuses) Statuses {
+// bothAllow is what two schemas allow that must both hold.
+func (s Statuses) bothAllow(t Statuses) Statuses {
 	required := s.Required || t.Required
 	switch {
 	case !t.Declared:
@@ -101,9 +101,9 @@ func (s Statuses) and(t Statuses) Statuses {
 	return out
 }
 
-// either is what a choice of schemas allows. A branch that doesn't declare the
+// eitherAllows is what a choice of schemas allows. A branch that doesn't declare the
 // field leaves it to the others.
-func either(each []Statuses) Statuses {
+func eitherAllows(each []Statuses) Statuses {
 	out := Statuses{Required: len(each) > 0}
 	for _, s := range each {
 		out.Required = out.Required && s.Required
@@ -212,7 +212,7 @@ func Variants(schema any, key string) []Variant {
 // alphabetically.
 func FieldsFor(schema any, key, status string) []Field {
 	c := &fieldCollector{key: key, status: status, schemas: map[string]any{}}
-	c.collect(schema, true, 0)
+	c.collectFields(schema, true, 0)
 	var out []Field
 	add := func(name string, required bool) {
 		s, ok := c.schemas[name]
@@ -238,7 +238,7 @@ type fieldCollector struct {
 	required    []string
 }
 
-func (c *fieldCollector) collect(schema any, certain bool, depth int) {
+func (c *fieldCollector) collectFields(schema any, certain bool, depth int) {
 	m, ok := schema.(map[string]any)
 	if !ok || depth > MaxDepth {
 		return
@@ -246,7 +246,7 @@ func (c *fieldCollector) collect(schema any, certain bool, depth int) {
 	props, _ := m["properties"].(map[string]any)
 	for name, s := range props {
 		// A branch says more of a field than the part that all share.
-		if old, seen := c.schemas[name]; !seen || thin(old) {
+		if old, seen := c.schemas[name]; !seen || saysNothing(old) {
 			c.schemas[name] = s
 		}
 	}
@@ -258,27 +258,27 @@ func (c *fieldCollector) collect(schema any, certain bool, depth int) {
 		}
 	}
 	for _, b := range asList(m["allOf"]) {
-		c.collect(b, certain, depth+1)
+		c.collectFields(b, certain, depth+1)
 	}
 	for _, word := range []string{"oneOf", "anyOf"} {
-		fitting := c.fitting(asList(m[word]))
+		fitting := c.fittingBranches(asList(m[word]))
 		for _, b := range fitting {
-			c.collect(b, certain && len(fitting) == 1, depth+1)
+			c.collectFields(b, certain && len(fitting) == 1, depth+1)
 		}
 	}
 	for _, word := range []string{"then", "else"} {
-		c.collect(m[word], false, depth+1)
+		c.collectFields(m[word], false, depth+1)
 	}
 }
 
-// thin reports a field schema that says nothing: a branch's goes before it.
-func thin(schema any) bool {
+// saysNothing reports a field schema that says nothing: a branch's goes before it.
+func saysNothing(schema any) bool {
 	m, ok := schema.(map[string]any)
 	return !ok || len(m) == 0 || (len(m) == 1 && m["type"] != nil)
 }
 
-// fitting picks the branches that an output with the status can take.
-func (c *fieldCollector) fitting(branches []any) []any {
+// fittingBranches picks the branches that an output with the status can take.
+func (c *fieldCollector) fittingBranches(branches []any) []any {
 	if c.status == "" {
 		return branches
 	}
@@ -292,8 +292,8 @@ func (c *fieldCollector) fitting(branches []any) []any {
 	return out
 }
 
-// child is m[outer][inner].
-func child(m map[string]any, outer, inner string) (any, bool) {
+// nestedValue is m[outer][inner].
+func nestedValue(m map[string]any, outer, inner string) (any, bool) {
 	o, ok := m[outer].(map[string]any)
 	if !ok {
 		return nil, false
@@ -307,11 +307,11 @@ func asList(v any) []any {
 	return l
 }
 
-func contains(list any, s string) bool {
+func listContains(list any, s string) bool {
 	return slices.ContainsFunc(asList(list), func(v any) bool { return v == s })
 }
 
-// escape writes a key as a part of a JSON pointer.
-func escape(key string) string {
+// escapePointer writes a key as a part of a JSON pointer.
+func escapePointer(key string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(key, "~", "~0"), "/", "~1")
 }

@@ -9,20 +9,20 @@ import (
 	"unicode/utf8"
 )
 
-// json reads an included JSON file. A nil result has been reported.
-func (r *reader) json(name string, data []byte) *Value {
+// readJSON reads an included JSON file. A nil result has been reported.
+func (r *reader) readJSON(name string, data []byte) *Value {
 	src := newFile(name, data)
-	if !r.admit(src, data) {
+	if !r.admitFile(src, data) {
 		return nil
 	}
 	j := &jsonReader{r: r, src: src, data: bytes.TrimPrefix(data, []byte("\ufeff")), line: 1, col: 1}
 	j.dec = json.NewDecoder(bytes.NewReader(j.data))
 	j.dec.UseNumber()
-	v, ok := j.value(0)
+	v, ok := j.readValue(0)
 	if !ok {
 		return nil
 	}
-	after := j.here()
+	after := j.nextPos()
 	if _, err := j.dec.Token(); !errors.Is(err, io.EOF) {
 		r.problems.Add(after, 1, "keep one value in the file", "there is something after the JSON value")
 		return nil
@@ -40,8 +40,8 @@ type jsonReader struct {
 	line, col int
 }
 
-// here is the place of the next token.
-func (j *jsonReader) here() Pos {
+// nextPos is the place of the next token.
+func (j *jsonReader) nextPos() Pos {
 	at := int(j.dec.InputOffset())
 	for at < len(j.data) && strings.IndexByte(" \t\r\n,:", j.data[at]) >= 0 {
 		at++
@@ -60,30 +60,30 @@ func (j *jsonReader) here() Pos {
 	return Pos{j.src, j.line, j.col}
 }
 
-func (j *jsonReader) fail(at Pos, err error) (*Value, bool) {
+func (j *jsonReader) failAt(at Pos, err error) (*Value, bool) {
 	j.r.problems.Add(at, 1, "check quotes, commas and brackets here and before", "not valid JSON: %v", err)
 	return nil, false
 }
 
-func (j *jsonReader) value(depth int) (*Value, bool) {
-	at := j.here()
+func (j *jsonReader) readValue(depth int) (*Value, bool) {
+	at := j.nextPos()
 	tok, err := j.dec.Token()
 	if err != nil {
-		return j.fail(at, err)
+		return j.failAt(at, err)
 	}
 	if j.r.values++; depth > maxDepth || j.r.values > maxValues {
-		return j.fail(at, errors.New("too large or nested too deep"))
+		return j.failAt(at, errors.New("too large or nested too deep"))
 	}
 	switch tok := tok.(type) {
 	case json.Delim:
 		if tok == '{' {
-			return j.object(at, depth)
+			return j.readObject(at, depth)
 		}
-		return j.list(at, depth)
+		return j.readList(at, depth)
 	case json.Number:
 		s, ok := scalarOf(tok.String())
 		if !ok {
-			return j.fail(at, errors.New("the number is out of range"))
+			return j.failAt(at, errors.New("the number is out of range"))
 		}
 		return &Value{Kind: KindScalar, Pos: at, Scalar: s, Text: tok.String()}, true
 	case string:
@@ -93,32 +93,32 @@ func (j *jsonReader) value(depth int) (*Value, bool) {
 	}
 }
 
-func (j *jsonReader) list(at Pos, depth int) (*Value, bool) {
+func (j *jsonReader) readList(at Pos, depth int) (*Value, bool) {
 	v := &Value{Kind: KindList, Pos: at}
 	for j.dec.More() {
-		e, ok := j.value(depth + 1)
+		e, ok := j.readValue(depth + 1)
 		if !ok {
 			return nil, false
 		}
 		v.Items = append(v.Items, e)
 	}
 	if _, err := j.dec.Token(); err != nil {
-		return j.fail(j.here(), err)
+		return j.failAt(j.nextPos(), err)
 	}
 	return v, true
 }
 
-func (j *jsonReader) object(at Pos, depth int) (*Value, bool) {
+func (j *jsonReader) readObject(at Pos, depth int) (*Value, bool) {
 	v := &Value{Kind: KindMap, Pos: at}
 	first := map[string]Pos{}
 	for j.dec.More() {
-		keyAt := j.here()
+		keyAt := j.nextPos()
 		tok, err := j.dec.Token()
 		if err != nil {
-			return j.fail(keyAt, err)
+			return j.failAt(keyAt, err)
 		}
 		key, _ := tok.(string) // the decoder lets nothing else be a key
-		e, ok := j.value(depth + 1)
+		e, ok := j.readValue(depth + 1)
 		if !ok {
 			return nil, false
 		}
@@ -131,7 +131,7 @@ func (j *jsonReader) object(at Pos, depth int) (*Value, bool) {
 		v.Entries = append(v.Entries, Entry{Key: key, Pos: keyAt, Val: e})
 	}
 	if _, err := j.dec.Token(); err != nil {
-		return j.fail(j.here(), err)
+		return j.failAt(j.nextPos(), err)
 	}
 	return v, true
 }

@@ -13,7 +13,7 @@ func (v *Value) Length() int {
 		return 1
 	}
 	n := utf8.RuneCountInString(v.Text)
-	if line := []rune(v.Pos.src.line(v.Pos.line)); v.Pos.col >= 1 && v.Pos.col <= len(line) {
+	if line := []rune(v.Pos.src.lineText(v.Pos.line)); v.Pos.col >= 1 && v.Pos.col <= len(line) {
 		if q := line[v.Pos.col-1]; q == '"' || q == '\'' {
 			n += 2
 		}
@@ -21,8 +21,8 @@ func (v *Value) Length() int {
 	return n
 }
 
-// step follows one part of a JSON pointer. A nil value: there is none.
-func (v *Value) step(part string) (at Pos, length int, next *Value) {
+// stepInto follows one part of a JSON pointer. A nil value: there is none.
+func (v *Value) stepInto(part string) (at Pos, length int, next *Value) {
 	part = strings.ReplaceAll(strings.ReplaceAll(part, "~1", "/"), "~0", "~")
 	if v.Kind == KindList {
 		i, err := strconv.Atoi(part)
@@ -44,27 +44,27 @@ func (v *Value) step(part string) (at Pos, length int, next *Value) {
 // it spans there: of the key where the pointer names one, of the nearest thing
 // above where it names nothing.
 func (v *Value) At(pointer string) (Pos, int) {
-	at, length, _ := v.follow(pointer)
+	at, length, _ := v.followPointer(pointer)
 	return at, length
 }
 
 // ValueAt is like At, but finds the value itself where it is a scalar.
 func (v *Value) ValueAt(pointer string) (Pos, int) {
-	at, length, last := v.follow(pointer)
+	at, length, last := v.followPointer(pointer)
 	if last != nil && last.Kind == KindScalar {
 		return last.Pos, last.Length()
 	}
 	return at, length
 }
 
-// follow walks a JSON pointer; last is nil where the pointer names nothing.
-func (v *Value) follow(pointer string) (at Pos, length int, last *Value) {
+// followPointer walks a JSON pointer; last is nil where the pointer names nothing.
+func (v *Value) followPointer(pointer string) (at Pos, length int, last *Value) {
 	at, length, last = v.Pos, v.Length(), v
 	if pointer == "" {
 		return at, length, last
 	}
 	for _, part := range strings.Split(strings.TrimPrefix(pointer, "/"), "/") {
-		p, n, next := last.step(part)
+		p, n, next := last.stepInto(part)
 		if next == nil {
 			return at, length, nil
 		}
@@ -82,9 +82,9 @@ func (v *Value) TagAt(name string, n int) (Pos, int) {
 		return v.Pos, 1
 	}
 	for i := v.Pos.line; i <= v.lastLine(); i++ {
-		line, from := v.Pos.src.line(i), 0
+		line, from := v.Pos.src.lineText(i), 0
 		if i == v.Pos.line {
-			from = offset(line, v.Pos.col)
+			from = byteOffset(line, v.Pos.col)
 		}
 		found := re.FindAllStringIndex(line[from:], n)
 		if len(found) < n {
@@ -108,7 +108,7 @@ func (v *Value) LineAt(n int) (Pos, int) {
 	if v.block == notBlock || line > len(v.Pos.src.lines) {
 		return v.Pos, v.Length()
 	}
-	text := v.Pos.src.line(line)
+	text := v.Pos.src.lineText(line)
 	trimmed := strings.TrimLeft(text, " ")
 	return Pos{v.Pos.src, line, len(text) - len(trimmed) + 1}, max(utf8.RuneCountInString(trimmed), 1)
 }
@@ -134,7 +134,7 @@ func (v *Value) Within(offset, length int) (Pos, int) {
 	if part == "" {
 		return v.Pos, v.Length()
 	}
-	if at, ok := v.search(part, strings.Count(before, part)+1); ok {
+	if at, ok := v.searchWords(part, strings.Count(before, part)+1); ok {
 		return at, n
 	}
 	return v.Pos, v.Length()
@@ -150,15 +150,15 @@ func (v *Value) textLine(text, before string, start int) (Pos, bool) {
 		if v.block == blockYAML {
 			at.line++
 		}
-		whole := v.Pos.src.line(at.line)
+		whole := v.Pos.src.lineText(at.line)
 		if indent, ok := strings.CutSuffix(whole, line); ok {
 			at.col = utf8.RuneCountInString(indent) + 1
 			return at, true
 		}
 		return at, false
 	}
-	whole := v.Pos.src.line(at.line)
-	from := offset(whole, at.col)
+	whole := v.Pos.src.lineText(at.line)
+	from := byteOffset(whole, at.col)
 	if from < len(whole) && (whole[from] == '"' || whole[from] == '\'') {
 		from++
 		at.col++
@@ -166,12 +166,12 @@ func (v *Value) textLine(text, before string, start int) (Pos, bool) {
 	return at, !strings.Contains(text, "\n") && strings.HasPrefix(whole[from:], text)
 }
 
-// search finds the n-th place (from 1) of some words within the value's lines.
-func (v *Value) search(words string, n int) (Pos, bool) {
+// searchWords finds the n-th place (from 1) of some words within the value's lines.
+func (v *Value) searchWords(words string, n int) (Pos, bool) {
 	for i := v.Pos.line; i <= v.lastLine(); i++ {
-		line, from := v.Pos.src.line(i), 0
+		line, from := v.Pos.src.lineText(i), 0
 		if i == v.Pos.line {
-			from = offset(line, v.Pos.col)
+			from = byteOffset(line, v.Pos.col)
 		}
 		for {
 			at := strings.Index(line[from:], words)
@@ -196,8 +196,8 @@ func (v *Value) lastLine() int {
 	return last
 }
 
-// offset is where the character of column col (from 1) begins in a line, in bytes.
-func offset(line string, col int) int {
+// byteOffset is where the character of column col (from 1) begins in a line, in bytes.
+func byteOffset(line string, col int) int {
 	n := 1
 	for i := range line {
 		if n == col {

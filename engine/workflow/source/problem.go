@@ -46,7 +46,7 @@ func (p Problem) Text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s:%d:%d: %s\n", p.File, p.Line, p.Col, p.Message)
 	if p.Snippet != "" {
-		line, caret := p.window()
+		line, caret := p.windowAround()
 		number := fmt.Sprintf("%5d", p.Line)
 		fmt.Fprintf(&b, "%s | %s\n", number, line)
 		fmt.Fprintf(&b, "%s | %s\n", strings.Repeat(" ", len(number)), caret)
@@ -57,14 +57,14 @@ func (p Problem) Text() string {
 	return b.String()
 }
 
-// window is what of the line lies around the place, made printable, and the
+// windowAround is what of the line lies around the place, made printable, and the
 // carets below it. Both have the same tabs, and are as wide as a terminal shows
 // them: a wide character takes two columns, a combining one none.
-func (p Problem) window() (text, caret string) {
+func (p Problem) windowAround() (text, caret string) {
 	const width = 120 // columns, about half of them before the place
-	runes := printable(p.Snippet)
+	runes := printableLine(p.Snippet)
 	col := min(max(p.Col-1-p.before, 0), len(runes))
-	from, to := around(runes, col, width)
+	from, to := pickPart(runes, col, width)
 	head, tail := "", ""
 	if from > 0 || p.before > 0 {
 		head = "…"
@@ -73,37 +73,37 @@ func (p Problem) window() (text, caret string) {
 		tail = "…"
 	}
 	meant := runes[col:min(col+max(p.Len, 1), to)]
-	caret = blank(head) + blank(string(runes[from:col])) + strings.Repeat("^", max(displaywidth.String(string(meant)), 1))
+	caret = blankLike(head) + blankLike(string(runes[from:col])) + strings.Repeat("^", max(displaywidth.String(string(meant)), 1))
 	return head + string(runes[from:to]) + tail, caret
 }
 
-// around picks the part of a line that is shown with column col: all of it where
+// pickPart picks the part of a line that is shown with column col: all of it where
 // that fits.
-func around(runes []rune, col, width int) (from, to int) {
+func pickPart(runes []rune, col, width int) (from, to int) {
 	if displaywidth.String(string(runes))+8*strings.Count(string(runes), "\t") <= width {
 		return 0, len(runes)
 	}
 	used := 0
 	for from = col; from > 0 && used < width/2; from-- {
-		used += columns(runes[from-1])
+		used += runeColumns(runes[from-1])
 	}
 	for to = col; to < len(runes) && used < width; to++ {
-		used += columns(runes[to])
+		used += runeColumns(runes[to])
 	}
 	return from, to
 }
 
-// columns is at most how wide a character is shown.
-func columns(r rune) int {
+// runeColumns is at most how wide a character is shown.
+func runeColumns(r rune) int {
 	if r == '\t' {
 		return 8
 	}
 	return displaywidth.Rune(r)
 }
 
-// printable is a line of a definition as it is shown above a caret. It is stricter than
+// printableLine is a line of a definition as it is shown above a caret. It is stricter than
 // text.IsUnsafe: what is not seen, such as a no-break space, may be what is wrong.
-func printable(line string) []rune {
+func printableLine(line string) []rune {
 	runes := []rune(line)
 	for i, r := range runes {
 		if r != '\t' && !unicode.IsPrint(r) {
@@ -113,8 +113,8 @@ func printable(line string) []rune {
 	return runes
 }
 
-// blank is as wide as a text, with its tabs.
-func blank(text string) string {
+// blankLike is as wide as a text, with its tabs.
+func blankLike(text string) string {
 	parts := strings.Split(text, "\t")
 	for i, p := range parts {
 		parts[i] = strings.Repeat(" ", displaywidth.String(p))
@@ -122,14 +122,14 @@ func blank(text string) string {
 	return strings.Join(parts, "\t")
 }
 
-// snippet is a line to be shown with a problem at column col (from 1), and how
+// cutSnippet is a line to be shown with a problem at column col (from 1), and how
 // many characters of the line were left out before it.
-func snippet(line string, col int) (string, int) {
+func cutSnippet(line string, col int) (string, int) {
 	if len(line) <= maxSnippet {
 		return line, 0
 	}
 	const side = maxSnippet / 8 // characters of up to four bytes, on each side
-	at := offset(line, col)
+	at := byteOffset(line, col)
 	from, to, n := at, at, 0
 	for ; n < side && from > 0; n++ {
 		_, size := utf8.DecodeLastRuneInString(line[:from])
@@ -168,7 +168,7 @@ func isBreak(r rune) bool {
 	return r == '\n' || r == '\r' || r == '\u0085' || r == '\u2028' || r == '\u2029'
 }
 
-func (s *file) line(n int) string {
+func (s *file) lineText(n int) string {
 	if n < 1 || n > len(s.lines) {
 		return ""
 	}
@@ -203,7 +203,7 @@ func (ps *Problems) Add(at Pos, length int, fix, format string, args ...any) {
 		File: at.src.name, Line: max(at.line, 1), Col: max(at.col, 1), Len: max(length, 1),
 		Message: fmt.Sprintf(format, args...), Fix: fix,
 	}
-	p.Snippet, p.before = snippet(at.src.line(at.line), p.Col)
+	p.Snippet, p.before = cutSnippet(at.src.lineText(at.line), p.Col)
 	if !slices.Contains(ps.list, p) {
 		ps.list = append(ps.list, p)
 	}

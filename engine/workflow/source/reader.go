@@ -39,7 +39,7 @@ const includeTag = "!include"
 // could not.
 func Read(problems *Problems, name string, data []byte, include func(name string) ([]byte, error)) *Value {
 	r := &reader{problems: problems, include: include, dir: path.Dir(name)}
-	return r.file(name, path.Base(name), data)
+	return r.readFile(name, path.Base(name), data)
 }
 
 // reader turns files into values.
@@ -59,27 +59,27 @@ type reader struct {
 	textOver bool // the text of aliases was found to be too much
 }
 
-// file reads one YAML file. Name is for messages; rel is its path below the
+// readFile reads one YAML file. Name is for messages; rel is its path below the
 // definition's folder. A nil result has been reported.
-func (r *reader) file(name, rel string, data []byte) *Value {
+func (r *reader) readFile(name, rel string, data []byte) *Value {
 	src := newFile(name, data)
-	if !r.admit(src, data) {
+	if !r.admitFile(src, data) {
 		return nil
 	}
-	node, ok := r.parse(src, data)
+	node, ok := r.parseFile(src, data)
 	if !ok {
 		return nil
 	}
 	r.open = append(r.open, rel)
 	defer func() { r.open = r.open[:len(r.open)-1] }()
 	r.last = nil
-	v := r.convert(node, src, 0)
+	v := r.convertNode(node, src, 0)
 	r.last = nil
 	return v
 }
 
-// admit checks what can be said about a file before reading it.
-func (r *reader) admit(src *file, data []byte) bool {
+// admitFile checks what can be said about a file before reading it.
+func (r *reader) admitFile(src *file, data []byte) bool {
 	top := Pos{src, 1, 1}
 	r.bytes += len(data)
 	switch {
@@ -107,8 +107,8 @@ func (r *reader) admit(src *file, data []byte) bool {
 	return false
 }
 
-// parse reads the one document of a file.
-func (r *reader) parse(src *file, data []byte) (doc *yaml.Node, ok bool) {
+// parseFile reads the one document of a file.
+func (r *reader) parseFile(src *file, data []byte) (doc *yaml.Node, ok bool) {
 	// The YAML library reports its own inconsistencies by panicking; a definition
 	// comes from strangers, so that becomes a problem like any other.
 	defer func() {
@@ -123,7 +123,7 @@ func (r *reader) parse(src *file, data []byte) (doc *yaml.Node, ok bool) {
 		if errors.Is(err, io.EOF) {
 			r.problems.Add(Pos{src, 1, 1}, 1, "write a definition with name, description, roles and graph", "the file is empty")
 		} else {
-			r.syntax(src, err)
+			r.reportSyntax(src, err)
 		}
 		return nil, false
 	}
@@ -132,7 +132,7 @@ func (r *reader) parse(src *file, data []byte) (doc *yaml.Node, ok bool) {
 		r.problems.Add(Pos{src, second.Line, second.Column}, 1, "keep one document, without a second ---", "the file has more than one YAML document")
 		return nil, false
 	case !errors.Is(err, io.EOF):
-		r.syntax(src, err)
+		r.reportSyntax(src, err)
 		return nil, false
 	}
 	if first.Kind == yaml.DocumentNode && len(first.Content) == 1 {
@@ -143,19 +143,19 @@ func (r *reader) parse(src *file, data []byte) (doc *yaml.Node, ok bool) {
 
 var unknownAnchor = lazyregexp.New(`^unknown anchor '(.*)' referenced`)
 
-// syntax reports an error of the YAML library, which has a line at best.
-func (r *reader) syntax(src *file, err error) {
+// reportSyntax reports an error of the YAML library, which has a line at best.
+func (r *reader) reportSyntax(src *file, err error) {
 	line, msg := yamlline.Find(strings.Join(src.lines, "\n"), err)
 	at := Pos{src, min(max(line, 1), len(src.lines)), 1}
 	if m := unknownAnchor.FindStringSubmatch(msg); m != nil {
-		r.problems.Add(src.find("*"+m[1]), len(m[1])+1, "write &"+m[1]+" before the value that is meant, further up; text that begins with * needs quotes",
+		r.problems.Add(src.findText("*"+m[1]), len(m[1])+1, "write &"+m[1]+" before the value that is meant, further up; text that begins with * needs quotes",
 			"the alias *%s has no anchor &%s before it", m[1], m[1])
 		return
 	}
-	for at.line > 1 && strings.TrimSpace(src.line(at.line)) == "" {
+	for at.line > 1 && strings.TrimSpace(src.lineText(at.line)) == "" {
 		at.line-- // the end of the file says less than the last line with text
 	}
-	text := src.line(at.line)
+	text := src.lineText(at.line)
 	at.col = len([]rune(text)) - len([]rune(strings.TrimLeft(text, " \t"))) + 1
 	length := len([]rune(strings.TrimSpace(text)))
 	if i := strings.LastIndex(text, ": "); i >= 0 && strings.Contains(msg, "mapping values are not allowed") {
@@ -165,16 +165,16 @@ func (r *reader) syntax(src *file, err error) {
 		at.col, length = utf8.RuneCountInString(text[:i])+1, 1
 	}
 	fix := syntaxFix(msg, text)
-	if n := src.deeper(at.line); n > 0 && strings.Contains(msg, "mapping values are not allowed") {
+	if n := src.indentBefore(at.line); n > 0 && strings.Contains(msg, "mapping values are not allowed") {
 		fix = fmt.Sprintf("indent it like the line before, by %d spaces; put text that contains \": \" in quotes", n)
 	}
 	r.problems.Add(at, length, fix, "not valid YAML: %s", msg)
 }
 
-// deeper is the indentation of the line before, where that is a key with a value
+// indentBefore is the indentation of the line before, where that is a key with a value
 // and the line itself, which seems to be a key too, is indented deeper; 0: not so.
-func (s *file) deeper(line int) int {
-	before, here := s.line(line-1), s.line(line)
+func (s *file) indentBefore(line int) int {
+	before, here := s.lineText(line-1), s.lineText(line)
 	n := len(before) - len(strings.TrimLeft(before, " "))
 	m := len(here) - len(strings.TrimLeft(here, " "))
 	if m <= n || !keyWithValue.MatchString(before) || !keyWithValue.MatchString(here) {
@@ -185,8 +185,8 @@ func (s *file) deeper(line int) int {
 
 var keyWithValue = lazyregexp.New(`^ +[\w$-]+: +[^|>\s]`)
 
-// find is the first place of a text.
-func (s *file) find(text string) Pos {
+// findText is the first place of a text.
+func (s *file) findText(text string) Pos {
 	for i, line := range s.lines {
 		if at := strings.Index(line, text); at >= 0 {
 			return Pos{s, i + 1, utf8.RuneCountInString(line[:at]) + 1}
@@ -220,50 +220,50 @@ func syntaxFix(msg, line string) string {
 	return "check indentation, quotes and brackets here and on the line before"
 }
 
-// convert reads one node and everything below it.
-func (r *reader) convert(n *yaml.Node, src *file, depth int) *Value {
+// convertNode reads one node and everything below it.
+func (r *reader) convertNode(n *yaml.Node, src *file, depth int) *Value {
 	at := Pos{src, n.Line, n.Column}
 	v := &Value{Pos: at}
-	r.ended(at)
+	r.noteEnd(at)
 	if r.values++; r.values > maxValues {
 		if r.values == maxValues+1 {
-			r.problems.Add(r.cause(at), 1, "make the definition smaller", "the definition has more than %d values", maxValues)
+			r.problems.Add(r.causeOf(at), 1, "make the definition smaller", "the definition has more than %d values", maxValues)
 		}
 		return v
 	}
 	if depth > maxDepth {
-		r.problems.Add(r.cause(at), 1, "flatten the definition", "values nest deeper than %d levels", maxDepth)
+		r.problems.Add(r.causeOf(at), 1, "flatten the definition", "values nest deeper than %d levels", maxDepth)
 		return v
 	}
 	if n.Kind == yaml.AliasNode {
-		return r.alias(n, v, depth)
+		return r.readAlias(n, v, depth)
 	}
 	if n.Anchor != "" {
 		r.anchored = append(r.anchored, n)
 		defer func() { r.anchored = r.anchored[:len(r.anchored)-1] }()
 	}
 	if n.Style&yaml.TaggedStyle != 0 {
-		return r.tagged(n, v)
+		return r.readTagged(n, v)
 	}
 	switch n.Kind {
 	case yaml.MappingNode:
 		v.Kind = KindMap
-		r.mapping(n, v, depth)
+		r.readMapping(n, v, depth)
 	case yaml.SequenceNode:
 		v.Kind = KindList
 		for _, c := range n.Content {
-			v.Items = append(v.Items, r.convert(c, src, depth+1))
+			v.Items = append(v.Items, r.convertNode(c, src, depth+1))
 		}
 	case yaml.ScalarNode:
-		r.scalar(n, v)
+		r.readScalar(n, v)
 	}
 	return v
 }
 
-// alias reads what an alias stands for, anew: each use counts towards the caps, so that
+// readAlias reads what an alias stands for, anew: each use counts towards the caps, so that
 // a few lines can't become a billion values. Its parts, and texts, keep their places, where
 // mistakes in them are mended.
-func (r *reader) alias(n *yaml.Node, v *Value, depth int) *Value {
+func (r *reader) readAlias(n *yaml.Node, v *Value, depth int) *Value {
 	if slices.Contains(r.anchored, n.Alias) {
 		r.problems.Add(v.Pos, len(n.Value)+1, "write out what is meant", "the alias *%s stands within what it stands for", n.Value)
 		return v
@@ -273,15 +273,15 @@ func (r *reader) alias(n *yaml.Node, v *Value, depth int) *Value {
 		r.aliases = r.aliases[:len(r.aliases)-1]
 		r.last = nil // what comes next stands elsewhere
 	}()
-	out := r.convert(n.Alias, v.Pos.src, depth)
+	out := r.convertNode(n.Alias, v.Pos.src, depth)
 	if out.Kind == KindMap || out.Kind == KindList {
 		out.Pos = v.Pos // where it does not belong; what is wrong inside of it is mended there
 	}
 	return out
 }
 
-// cause is the place to name for what aliases made too much: that of the outermost one.
-func (r *reader) cause(at Pos) Pos {
+// causeOf is the place to name for what aliases made too much: that of the outermost one.
+func (r *reader) causeOf(at Pos) Pos {
 	if len(r.aliases) > 0 {
 		return r.aliases[0]
 	}
@@ -304,15 +304,15 @@ func (r *reader) admitText(s string) bool {
 	return false
 }
 
-// ended notes where the scalar before a place must have ended.
-func (r *reader) ended(at Pos) {
+// noteEnd notes where the scalar before a place must have ended.
+func (r *reader) noteEnd(at Pos) {
 	if r.last != nil && r.last.Pos.src == at.src {
 		r.last.end = at
 	}
 	r.last = nil
 }
 
-func (r *reader) scalar(n *yaml.Node, v *Value) {
+func (r *reader) readScalar(n *yaml.Node, v *Value) {
 	if !r.admitText(n.Value) {
 		return
 	}
@@ -334,15 +334,15 @@ func (r *reader) scalar(n *yaml.Node, v *Value) {
 	v.Scalar = s
 }
 
-func (r *reader) mapping(n *yaml.Node, v *Value, depth int) {
+func (r *reader) readMapping(n *yaml.Node, v *Value, depth int) {
 	first := make(map[string]Pos, len(n.Content)/2)
 	var merged []*Value
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		k := n.Content[i]
 		at := Pos{v.Pos.src, k.Line, k.Column}
-		r.ended(at)
-		name, ok := r.key(k, at)
-		val := r.convert(n.Content[i+1], v.Pos.src, depth+1)
+		r.noteEnd(at)
+		name, ok := r.readKey(k, at)
+		val := r.convertNode(n.Content[i+1], v.Pos.src, depth+1)
 		if !ok {
 			v.Broken = true
 			continue
@@ -354,7 +354,7 @@ func (r *reader) mapping(n *yaml.Node, v *Value, depth int) {
 		}
 		first[name] = at
 		if k.Tag == mergeTag {
-			merged = append(merged, r.mergeable(val, Pos{at.src, n.Content[i+1].Line, n.Content[i+1].Column})...)
+			merged = append(merged, r.mergedMaps(val, Pos{at.src, n.Content[i+1].Line, n.Content[i+1].Column})...)
 			continue
 		}
 		v.Entries = append(v.Entries, Entry{Key: name, Pos: at, Val: val})
@@ -373,9 +373,9 @@ func (r *reader) mapping(n *yaml.Node, v *Value, depth int) {
 // mergeTag is the tag of the key <<.
 const mergeTag = "!!merge"
 
-// mergeable are the maps that a key << names, whose value stands at a place: one, or a
+// mergedMaps are the maps that a key << names, whose value stands at a place: one, or a
 // list of them.
-func (r *reader) mergeable(v *Value, at Pos) []*Value {
+func (r *reader) mergedMaps(v *Value, at Pos) []*Value {
 	if v.Kind != KindList {
 		v = &Value{Kind: KindList, Items: []*Value{v}}
 	}
@@ -388,8 +388,8 @@ func (r *reader) mergeable(v *Value, at Pos) []*Value {
 	return v.Items
 }
 
-// key is the text of a key; false: it can't be one, and what is wrong was reported.
-func (r *reader) key(k *yaml.Node, at Pos) (string, bool) {
+// readKey is the text of a key; false: it can't be one, and what is wrong was reported.
+func (r *reader) readKey(k *yaml.Node, at Pos) (string, bool) {
 	length := max(utf8.RuneCountInString(k.Value), 1)
 	if k.Kind == yaml.AliasNode {
 		k, length = k.Alias, length+1
@@ -407,8 +407,8 @@ func (r *reader) key(k *yaml.Node, at Pos) (string, bool) {
 	return "", false
 }
 
-// tagged reads a value with an explicit tag.
-func (r *reader) tagged(n *yaml.Node, v *Value) *Value {
+// readTagged reads a value with an explicit tag.
+func (r *reader) readTagged(n *yaml.Node, v *Value) *Value {
 	switch {
 	case n.Tag == includeTag && n.Kind == yaml.ScalarNode:
 		return r.includeFile(n, v)
@@ -430,7 +430,7 @@ func (r *reader) tagged(n *yaml.Node, v *Value) *Value {
 // includeFile reads the file that an !include names: YAML and JSON as values,
 // anything else as text.
 func (r *reader) includeFile(n *yaml.Node, v *Value) *Value {
-	rel, data, ok := r.fetch(n.Value, v.Pos)
+	rel, data, ok := r.fetchInclude(n.Value, v.Pos)
 	if !ok {
 		return v
 	}
@@ -438,12 +438,12 @@ func (r *reader) includeFile(n *yaml.Node, v *Value) *Value {
 	var out *Value
 	switch strings.ToLower(path.Ext(rel)) {
 	case ".yaml", ".yml":
-		out = r.file(name, rel, data)
+		out = r.readFile(name, rel, data)
 	case ".json":
-		out = r.json(name, data)
+		out = r.readJSON(name, data)
 	default:
 		src := newFile(name, data)
-		if r.admit(src, data) {
+		if r.admitFile(src, data) {
 			text := strings.TrimPrefix(string(data), "\ufeff")
 			out = &Value{Kind: KindScalar, Pos: Pos{src, 1, 1}, Scalar: text, Text: text, block: blockText}
 		}
@@ -454,8 +454,8 @@ func (r *reader) includeFile(n *yaml.Node, v *Value) *Value {
 	return out
 }
 
-// fetch finds the content of an included file.
-func (r *reader) fetch(target string, at Pos) (rel string, data []byte, ok bool) {
+// fetchInclude finds the content of an included file.
+func (r *reader) fetchInclude(target string, at Pos) (rel string, data []byte, ok bool) {
 	const folderFix = "name a file below the definition's folder, relative to this file"
 	length := len([]rune(includeTag)) + 1 + utf8.RuneCountInString(target)
 	rel = path.Join(path.Dir(r.open[len(r.open)-1]), target)

@@ -62,7 +62,7 @@ func (v *Value) Get(key string) *Entry {
 
 // Commented reports a value that is empty because the rest of its line is a comment.
 func (v *Value) Commented() bool {
-	line := []rune(v.Pos.src.line(v.Pos.line))
+	line := []rune(v.Pos.src.lineText(v.Pos.line))
 	return v.IsNull() && v.Pos.col >= 1 && v.Pos.col-1 <= len(line) && strings.HasPrefix(strings.TrimSpace(string(line[v.Pos.col-1:])), "#")
 }
 
@@ -123,7 +123,7 @@ func scalarOf(text string) (v any, ok bool) {
 	case ".nan", ".NaN", ".NAN", ".inf", ".Inf", ".INF", "+.inf", "+.Inf", "+.INF", "-.inf", "-.Inf", "-.INF":
 		return nil, false
 	}
-	if n, is, ok := prefixed(text); is {
+	if n, is, ok := parsePrefixed(text); is {
 		return n, ok
 	}
 	if !isDecimal(text) {
@@ -141,8 +141,8 @@ func scalarOf(text string) (v any, ok bool) {
 	return f, true
 }
 
-// prefixed reads 0o17 and 0xFF.
-func prefixed(text string) (n any, is, ok bool) {
+// parsePrefixed reads 0o17 and 0xFF.
+func parsePrefixed(text string) (n any, is, ok bool) {
 	base, allowed := 8, "01234567"
 	digits, is := strings.CutPrefix(text, "0o")
 	if !is {
@@ -161,10 +161,10 @@ func isDecimal(s string) bool {
 	if s != "" && (s[0] == '-' || s[0] == '+') {
 		s = s[1:]
 	}
-	whole, s := digits(s)
+	whole, s := countDigits(s)
 	fraction := 0
 	if strings.HasPrefix(s, ".") {
-		fraction, s = digits(s[1:])
+		fraction, s = countDigits(s[1:])
 	}
 	if whole+fraction == 0 {
 		return false
@@ -175,15 +175,15 @@ func isDecimal(s string) bool {
 			s = s[1:]
 		}
 		var n int
-		if n, s = digits(s); n == 0 {
+		if n, s = countDigits(s); n == 0 {
 			return false
 		}
 	}
 	return s == ""
 }
 
-// digits counts the decimal digits that s begins with, and returns the rest.
-func digits(s string) (int, string) {
+// countDigits counts the decimal digits that s begins with, and returns the rest.
+func countDigits(s string) (int, string) {
 	n := 0
 	for n < len(s) && s[n] >= '0' && s[n] <= '9' {
 		n++

@@ -30,7 +30,7 @@ func (l list) Format(s fmt.State, _ rune) { writeJSON(s, l) }
 // Format writes the object as JSON, whatever the verb.
 func (o object) Format(s fmt.State, _ rune) { writeJSON(s, o) }
 
-func normalise(v any, depth int) (any, error) {
+func normaliseValue(v any, depth int) (any, error) {
 	if depth > maxDepth {
 		return nil, fmt.Errorf("the output nests deeper than %d levels", maxDepth)
 	}
@@ -42,7 +42,7 @@ func normalise(v any, depth int) (any, error) {
 	case map[string]any:
 		out := make(object, len(v))
 		for k, e := range v {
-			n, err := normalise(e, depth+1)
+			n, err := normaliseValue(e, depth+1)
 			if err != nil {
 				return nil, err
 			}
@@ -52,7 +52,7 @@ func normalise(v any, depth int) (any, error) {
 	case []any:
 		out := make(list, len(v))
 		for i, e := range v {
-			n, err := normalise(e, depth+1)
+			n, err := normaliseValue(e, depth+1)
 			if err != nil {
 				return nil, err
 			}
@@ -70,9 +70,9 @@ func normaliseNumber(v any) (any, error) {
 	var f float64
 	switch n := v.(type) {
 	case int:
-		return integer(int64(n)), nil
+		return asInteger(int64(n)), nil
 	case int64:
-		return integer(n), nil
+		return asInteger(n), nil
 	case float64:
 		f = n
 	case json.Number:
@@ -81,7 +81,7 @@ func normaliseNumber(v any) (any, error) {
 			return nil, fmt.Errorf("number %q: %w", n.String(), err)
 		}
 		if i, err := n.Int64(); err == nil {
-			return integer(i), nil
+			return asInteger(i), nil
 		}
 	default:
 		return nil, fmt.Errorf("a value of type %T can't be rendered", v)
@@ -96,7 +96,7 @@ func normaliseNumber(v any) (any, error) {
 	return number(text), nil
 }
 
-func integer(n int64) any {
+func asInteger(n int64) any {
 	if n == 0 {
 		return n
 	}

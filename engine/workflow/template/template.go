@@ -71,7 +71,7 @@ func Parse(text string) (*Template, error) {
 	if err != nil {
 		return nil, syntaxError(err)
 	}
-	tags, err := convert(compiled.Tags(), 1)
+	tags, err := convertTags(compiled.Tags(), 1)
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +86,7 @@ func (t *Template) Tags() []Tag { return t.tags }
 // []any and map[string]any. An unknown name renders as nothing, a list or map
 // as JSON.
 func (t *Template) Render(data map[string]any) (string, error) {
-	root, err := normalise(data, 0)
+	root, err := normaliseValue(data, 0)
 	if err != nil {
 		return "", fmt.Errorf("rendering a template: %w", err)
 	}
@@ -119,7 +119,7 @@ func (l *limited) Write(p []byte) (int, error) {
 	return 0, l.err
 }
 
-func convert(tags []mustache.Tag, depth int) ([]Tag, error) {
+func convertTags(tags []mustache.Tag, depth int) ([]Tag, error) {
 	if depth > maxNesting {
 		return nil, &SyntaxError{Line: 1,
 			Message: fmt.Sprintf("sections nest deeper than %d levels", maxNesting), Fix: "flatten the template"}
@@ -133,7 +133,7 @@ func convert(tags []mustache.Tag, depth int) ([]Tag, error) {
 			if t.Type() == mustache.InvertedSection {
 				tag.Kind = Inverted
 			}
-			inner, err := convert(t.Tags(), depth+1)
+			inner, err := convertTags(t.Tags(), depth+1)
 			if err != nil {
 				return nil, err
 			}

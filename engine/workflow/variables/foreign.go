@@ -15,11 +15,11 @@ var (
 	liquidTag       = lazyregexp.New(`\{%-?\s*(if|unless|for|case|assign|capture|set)\s[^{}%]+%\}`)
 )
 
-// foreign reports such tags, and whether there were any: then nothing else can be
+// reportForeign reports such tags, and whether there were any: then nothing else can be
 // said about the template.
-func foreign(in Template) bool {
+func reportForeign(in Template) bool {
 	const sections = "write {{#field}}…{{/field}} for what is there or for each item of a list, {{^field}}…{{/field}} for what isn't"
-	text := in.text()
+	text := in.plainText()
 	blocks, tags := handlebars.FindAllStringSubmatchIndex(text, maxWrong), liquidTag.FindAllStringSubmatchIndex(text, maxWrong)
 	if len(blocks) > 0 {
 		blocks = append(blocks, handlebarsInner.FindAllStringSubmatchIndex(text, maxWrong)...)

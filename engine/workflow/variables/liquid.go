@@ -11,7 +11,7 @@ import (
 
 // Liquid checks one template, whose language is Liquid.
 func Liquid(in Template) {
-	t, err := liquid.Parse(in.text())
+	t, err := liquid.Parse(in.plainText())
 	if err != nil {
 		var bad *liquid.SyntaxError
 		if !errors.As(err, &bad) {
@@ -36,7 +36,7 @@ func Liquid(in Template) {
 			}
 		}
 	}
-	s.check(t.Items())
+	s.checkItems(t.Items())
 }
 
 // local is a name that the template itself sets. Nothing is known of its value
@@ -57,7 +57,7 @@ type liquidScope struct {
 	wrong  int
 }
 
-func (s *liquidScope) check(items []liquid.Item) {
+func (s *liquidScope) checkItems(items []liquid.Item) {
 	outside := len(s.asked)
 	defer func() { s.asked = s.asked[:outside] }()
 	for _, item := range items {
@@ -66,7 +66,7 @@ func (s *liquidScope) check(items []liquid.Item) {
 			if s.wrong >= maxWrong || s.Problems.Full() {
 				return
 			}
-			schema := s.read(item.Reads[i])
+			schema := s.readName(item.Reads[i])
 			if item.From != nil && item.From.Offset == item.Reads[i].Offset {
 				from = schema
 			}
@@ -79,11 +79,11 @@ func (s *liquidScope) check(items []liquid.Item) {
 		}
 		switch {
 		case item.Loop:
-			s.loops = append(s.loops, map[string]local{item.Sets: {itemsOf(from)}, "forloop": {forloop()}})
-			s.check(item.Body)
+			s.loops = append(s.loops, map[string]local{item.Sets: {itemsOf(from)}, "forloop": {loopSchema()}})
+			s.checkItems(item.Body)
 			s.loops = s.loops[:len(s.loops)-1]
 		default:
-			s.check(item.Body)
+			s.checkItems(item.Body)
 			if item.Sets != "" {
 				s.set[item.Sets] = local{from}
 			}
@@ -113,8 +113,8 @@ func (s *liquidScope) warnLacking(r liquid.Read, lacks string) {
 	s.warnOptional(at, length, r.String(), lacks, "{% if "+written+" %}…{% endif %}")
 }
 
-// forloop is the schema of what a loop knows about itself.
-func forloop() any {
+// loopSchema is the schema of what a loop knows about itself.
+func loopSchema() any {
 	fields := map[string]any{}
 	all := []any{"first", "last", "index", "index0", "rindex", "rindex0", "length"}
 	for _, name := range all {
@@ -129,15 +129,15 @@ func itemsOf(schema any) any {
 	return m["items"]
 }
 
-// read looks one name up, reports what is wrong with it, and returns the schema of
+// readName looks one name up, reports what is wrong with it, and returns the schema of
 // what it stands for; nil where that is not known.
-func (s *liquidScope) read(r liquid.Read) any {
+func (s *liquidScope) readName(r liquid.Read) any {
 	report := func(fix, format string, args ...any) {
 		s.wrong++
 		at, length := s.Text.Within(r.Offset, r.Length)
 		s.Problems.Add(at, length, fix, "%s: {{%s}}: "+format, append([]any{s.What, r.String()}, args...)...)
 	}
-	schema, found := s.lookup(r.Path[0])
+	schema, found := s.lookupName(r.Path[0])
 	if !found {
 		if s.Output == nil {
 			s.wrong++
@@ -163,7 +163,7 @@ func (s *liquidScope) read(r liquid.Read) any {
 			schema = nil
 			break
 		}
-		next, optional, wrong, fix := s.step(m, at, part)
+		next, optional, wrong, fix := s.stepInto(m, at, part)
 		if wrong != "" {
 			report(fix, "%s", wrong)
 			return nil
@@ -182,7 +182,7 @@ func (s *liquidScope) read(r liquid.Read) any {
 	return schema
 }
 
-func (s *liquidScope) lookup(name string) (schema any, found bool) {
+func (s *liquidScope) lookupName(name string) (schema any, found bool) {
 	if v, ok := s.lookupLocal(name); ok {
 		return v.schema, true
 	}
@@ -210,9 +210,9 @@ func (s *liquidScope) mayLack(name string) bool {
 	return !own && known && s.root.lacks(name)
 }
 
-// step follows one name, or an index (""), into a value of that schema. Optional: such a
+// stepInto follows one name, or an index (""), into a value of that schema. Optional: such a
 // value fits without it.
-func (s *liquidScope) step(m map[string]any, at, part string) (next any, optional bool, wrong, fix string) {
+func (s *liquidScope) stepInto(m map[string]any, at, part string) (next any, optional bool, wrong, fix string) {
 	list := m["type"] == "array" || m["items"] != nil
 	switch {
 	case part == "size":
@@ -231,5 +231,5 @@ func (s *liquidScope) step(m map[string]any, at, part string) (next any, optiona
 	if l.open {
 		return nil, false, "", ""
 	}
-	return nil, false, fmt.Sprintf("%s has no field %q", at, part), s.suggest(part, names(l))
+	return nil, false, fmt.Sprintf("%s has no field %q", at, part), s.suggestField(part, levelNames(l))
 }

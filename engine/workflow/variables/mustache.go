@@ -12,10 +12,10 @@ import (
 
 // Mustache checks one template, whose language is mustache.
 func Mustache(in Template) {
-	if foreign(in) {
+	if reportForeign(in) {
 		return
 	}
-	t, err := template.Parse(in.text())
+	t, err := template.Parse(in.plainText())
 	if err != nil {
 		var bad *template.SyntaxError
 		if !errors.As(err, &bad) {
@@ -33,7 +33,7 @@ func Mustache(in Template) {
 		s.levels = []level{rootLevel(*in.Output)}
 	}
 	s.findInverted(t.Tags())
-	s.check(t.Tags())
+	s.checkTags(t.Tags())
 }
 
 // level is one set of names that a template may use at a place.
@@ -51,7 +51,7 @@ func rootLevel(o Output) level {
 		l.fields[f.Name] = f.Schema
 	}
 	m, _ := o.Schema.(map[string]any)
-	l.open = opened(m, len(l.fields) == 1)
+	l.open = isOpen(m, len(l.fields) == 1)
 	known := map[string]bool{Body: false}
 	l.lacks = func(name string) bool {
 		lacks, ok := known[name]
@@ -65,10 +65,10 @@ func rootLevel(o Output) level {
 	return l
 }
 
-// opened reports whether an object's schema lets names in that it doesn't list.
+// isOpen reports whether an object's schema lets names in that it doesn't list.
 // An output has only the fields that its schema lists (nothing else is taken from
 // an agent's answer), unless the schema says otherwise or lists none.
-func opened(m map[string]any, empty bool) bool {
+func isOpen(m map[string]any, empty bool) bool {
 	switch extra := m["additionalProperties"].(type) {
 	case bool:
 		return extra
@@ -100,24 +100,24 @@ type use struct {
 // maxWrong is how many wrong names are reported of one template.
 const maxWrong = 20
 
-func (s *scope) check(tags []template.Tag) {
+func (s *scope) checkTags(tags []template.Tag) {
 	for _, t := range tags {
 		if s.wrong >= maxWrong || s.Problems.Full() {
 			return
 		}
-		u := s.variable(t)
+		u := s.useVariable(t)
 		if t.Kind == template.Variable {
 			s.warnLacking(t.Name, u.lacks)
 		}
 		if t.Kind != template.Section {
-			s.check(t.Tags)
+			s.checkTags(t.Tags)
 			continue
 		}
 		levels, asked := s.levels, s.asked
 		if levels != nil { // nothing of a section is left that nothing fills
 			s.levels, s.asked = append(slices.Clone(levels), sectionLevel(u.schema, u.known)), append(slices.Clone(asked), u.field)
 		}
-		s.check(t.Tags)
+		s.checkTags(t.Tags)
 		s.levels, s.asked = levels, asked
 	}
 }
@@ -160,13 +160,13 @@ func sectionLevel(schema any, known bool) level {
 		fields[f.Name] = f.Schema
 	}
 	scalar := slices.Contains([]any{"string", "number", "integer", "boolean", "null"}, m["type"])
-	return level{fields: fields, open: !scalar && opened(m, len(fields) == 0), self: schema, lacks: func(name string) bool {
+	return level{fields: fields, open: !scalar && isOpen(m, len(fields) == 0), self: schema, lacks: func(name string) bool {
 		return shape.Optional(schema, "", "", name)
 	}}
 }
 
-// variable looks one name up and reports what is wrong with it.
-func (s *scope) variable(t template.Tag) use {
+// useVariable looks one name up and reports what is wrong with it.
+func (s *scope) useVariable(t template.Tag) use {
 	name := t.Name
 	s.seen[name]++
 	report := func(fix, format string, args ...any) use {
@@ -186,11 +186,11 @@ func (s *scope) variable(t template.Tag) use {
 		return report(fix, "{{%s}}: %s", name, wrong)
 	}
 	if s.levels == nil {
-		s.unfilled(name)
+		s.warnSeenUnfilled(name)
 		return use{}
 	}
 	first, _, _ := strings.Cut(name, ".")
-	u, found := s.lookup(first)
+	u, found := s.lookupName(first)
 	if !found {
 		wrong, fix := s.unknownField(first, s.levels)
 		return report(fix, "{{%s}}: %s", name, wrong)
@@ -219,7 +219,7 @@ func (s *scope) followName(u use, name string) (to use, wrong, fix string) {
 		case l.open:
 			return use{}, "", ""
 		default:
-			return use{}, fmt.Sprintf("%s has no field %q", first, part), s.suggest(part, names(l))
+			return use{}, fmt.Sprintf("%s has no field %q", first, part), s.suggestField(part, levelNames(l))
 		}
 		first += "." + part
 		if u.lacks == "" && l.lacks(part) && !s.isAsked(u.field) {
@@ -234,15 +234,15 @@ func (s *scope) isAsked(field string) bool {
 	return slices.ContainsFunc(s.asked, func(asked string) bool { return asked == field || strings.HasPrefix(asked, field+".") })
 }
 
-// unfilled warns of the name that was just seen.
-func (s *scope) unfilled(name string) {
+// warnSeenUnfilled warns of the name that was just seen.
+func (s *scope) warnSeenUnfilled(name string) {
 	s.wrong++
 	at, length := s.Text.TagAt(name, s.seen[name])
 	s.warnUnfilled(at, length, name)
 }
 
-// lookup finds a name in the innermost level that has it.
-func (s *scope) lookup(name string) (u use, found bool) {
+// lookupName finds a name in the innermost level that has it.
+func (s *scope) lookupName(name string) (u use, found bool) {
 	for i, l := range slices.Backward(s.levels) {
 		if schema, ok := l.fields[name]; ok {
 			u = use{schema: schema, known: true, field: fmt.Sprintf("%d %s", i, name)}

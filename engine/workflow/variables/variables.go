@@ -60,7 +60,7 @@ func (t *Template) warnOptional(at source.Pos, length int, name, path, around st
 		"%s: {{%s}} may come out empty: %s fits without %q", t.What, name, of, path)
 }
 
-func (t *Template) text() string {
+func (t *Template) plainText() string {
 	s, _ := t.Text.Scalar.(string)
 	return s
 }
@@ -79,13 +79,13 @@ func (t *Template) unknownField(name string, levels []level) (wrong, fix string)
 	}
 	var known []string
 	for _, l := range levels {
-		known = append(known, names(l)...)
+		known = append(known, levelNames(l)...)
 	}
-	return fmt.Sprintf("the output of %s has no such field", o.Role), t.suggest(name, known)
+	return fmt.Sprintf("the output of %s has no such field", o.Role), t.suggestField(name, known)
 }
 
-// suggest is the fix for a field that is not known.
-func (t *Template) suggest(name string, known []string) string {
+// suggestField is the fix for a field that is not known.
+func (t *Template) suggestField(name string, known []string) string {
 	if meant := t.Suggest(name, known); meant != "" {
 		return fmt.Sprintf("did you mean %q?", meant)
 	}
@@ -96,4 +96,4 @@ func (t *Template) suggest(name string, known []string) string {
 	return "known are: " + strings.Join(slices.Compact(known), ", ")
 }
 
-func names(l level) []string { return slices.Sorted(maps.Keys(l.fields)) }
+func levelNames(l level) []string { return slices.Sorted(maps.Keys(l.fields)) }

@@ -37,7 +37,7 @@ const tries = 1 << 18
 // Text finds a text, printable and without quotes, so that the payload that build makes
 // of it has this hash as a node of type typ.
 func Text(target node.Hash, typ node.Hash, build func(text string) any) (string, error) {
-	want, err := number(target)
+	want, err := parseHash(target)
 	if err != nil {
 		return "", err
 	}
@@ -53,9 +53,9 @@ func Text(target node.Hash, typ node.Hash, build func(text string) any) (string,
 			return "", err
 		}
 		data := append([]byte(typ), cbor...)
-		word, ok := solve(data, bytes.LastIndex(data, []byte(mark)), want)
+		word, ok := solveWord(data, bytes.LastIndex(data, []byte(mark)), want)
 		fits = fits || ok
-		if !ok || !printable(word) {
+		if !ok || !isPrintable(word) {
 			continue
 		}
 		text := salt + string(word)
@@ -76,7 +76,7 @@ func Node(target node.Hash, typ node.Hash, build func(text string) any) (node.No
 	return node.Node{Type: typ, Payload: payload}, err
 }
 
-func printable(word []byte) bool {
+func isPrintable(word []byte) bool {
 	for _, c := range word {
 		if c <= ' ' || c >= 0x7f || c == '"' || c == '\\' {
 			return false
@@ -85,8 +85,8 @@ func printable(word []byte) bool {
 	return true
 }
 
-// number is the hash's 64 bits.
-func number(h node.Hash) (uint64, error) {
+// parseHash is the hash's 64 bits.
+func parseHash(h node.Hash) (uint64, error) {
 	const alphabet = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 	if !h.Valid() || h[0] > 'F' {
 		return 0, fmt.Errorf("%w: %q", node.ErrInvalidHash, h)
@@ -98,24 +98,24 @@ func number(h node.Hash) (uint64, error) {
 	return u, nil
 }
 
-// solve works out the eight bytes at a place of data that give it the hash; ok is false
+// solveWord works out the eight bytes at a place of data that give it the hash; ok is false
 // where they are not one word of the tail, which is hashed last.
-func solve(data []byte, at int, want uint64) (word []byte, ok bool) {
+func solveWord(data []byte, at int, want uint64) (word []byte, ok bool) {
 	tail := len(data) - len(data)%32
 	if at < tail || (at-tail)%8 != 0 || at+8 > len(data)-len(data)%8 {
 		return nil, false
 	}
-	before := begin(data[:tail], len(data))
+	before := hashStripes(data[:tail], len(data))
 	for i := tail; i < at; i += 8 {
-		before = step(before, binary.LittleEndian.Uint64(data[i:]))
+		before = hashWord(before, binary.LittleEndian.Uint64(data[i:]))
 	}
-	after := back(want, data[at+8:])
-	k := unround(unrotl((after-prime4)*inverse(prime1), 27) ^ before)
+	after := runBackwards(want, data[at+8:])
+	k := invertRound(rotateBack((after-prime4)*modInverse(prime1), 27) ^ before)
 	return binary.LittleEndian.AppendUint64(nil, k), true
 }
 
-// begin is the state after the stripes of 32 bytes.
-func begin(stripes []byte, size int) uint64 {
+// hashStripes is the state after the stripes of 32 bytes.
+func hashStripes(stripes []byte, size int) uint64 {
 	h := prime5
 	if len(stripes) > 0 {
 		v := [4]uint64{}
@@ -124,35 +124,35 @@ func begin(stripes []byte, size int) uint64 {
 		v[3] -= prime1
 		for i := 0; i < len(stripes); i += 8 {
 			lane := i / 8 % 4
-			v[lane] = round(v[lane], binary.LittleEndian.Uint64(stripes[i:]))
+			v[lane] = xxRound(v[lane], binary.LittleEndian.Uint64(stripes[i:]))
 		}
 		h = bits.RotateLeft64(v[0], 1) + bits.RotateLeft64(v[1], 7) + bits.RotateLeft64(v[2], 12) + bits.RotateLeft64(v[3], 18)
 		for _, x := range v {
-			h = (h^round(0, x))*prime1 + prime4
+			h = (h^xxRound(0, x))*prime1 + prime4
 		}
 	}
 	return h + uint64(size)
 }
 
-func round(acc, input uint64) uint64 {
+func xxRound(acc, input uint64) uint64 {
 	return bits.RotateLeft64(acc+input*prime2, 31) * prime1
 }
 
-// unround is the input for which round of 0 gives x.
-func unround(x uint64) uint64 {
-	return unrotl(x*inverse(prime1), 31) * inverse(prime2)
+// invertRound is the input for which round of 0 gives x.
+func invertRound(x uint64) uint64 {
+	return rotateBack(x*modInverse(prime1), 31) * modInverse(prime2)
 }
 
-func step(h, word uint64) uint64 {
-	return bits.RotateLeft64(h^round(0, word), 27)*prime1 + prime4
+func hashWord(h, word uint64) uint64 {
+	return bits.RotateLeft64(h^xxRound(0, word), 27)*prime1 + prime4
 }
 
-// back runs what follows a word backwards, the avalanche at the end first.
-func back(h uint64, rest []byte) uint64 {
+// runBackwards runs what follows a word backwards, the avalanche at the end first.
+func runBackwards(h uint64, rest []byte) uint64 {
 	h ^= h >> 32
-	h *= inverse(prime3)
+	h *= modInverse(prime3)
 	h = h ^ h>>29 ^ h>>58
-	h *= inverse(prime2)
+	h *= modInverse(prime2)
 	h = h ^ h>>33
 	words, left := rest[:len(rest)/8*8], rest[len(rest)/8*8:]
 	four := 0
@@ -160,21 +160,21 @@ func back(h uint64, rest []byte) uint64 {
 		four = 4
 	}
 	for i := len(left) - 1; i >= four; i-- {
-		h = unrotl(h*inverse(prime1), 11) ^ uint64(left[i])*prime5
+		h = rotateBack(h*modInverse(prime1), 11) ^ uint64(left[i])*prime5
 	}
 	if four > 0 {
-		h = unrotl((h-prime3)*inverse(prime2), 23) ^ uint64(binary.LittleEndian.Uint32(left))*prime1
+		h = rotateBack((h-prime3)*modInverse(prime2), 23) ^ uint64(binary.LittleEndian.Uint32(left))*prime1
 	}
 	for i := len(words) - 8; i >= 0; i -= 8 {
-		h = unrotl((h-prime4)*inverse(prime1), 27) ^ round(0, binary.LittleEndian.Uint64(words[i:]))
+		h = rotateBack((h-prime4)*modInverse(prime1), 27) ^ xxRound(0, binary.LittleEndian.Uint64(words[i:]))
 	}
 	return h
 }
 
-func unrotl(x uint64, k int) uint64 { return bits.RotateLeft64(x, -k) }
+func rotateBack(x uint64, k int) uint64 { return bits.RotateLeft64(x, -k) }
 
-// inverse is the inverse of an odd number, modulo 2^64, by Newton's method.
-func inverse(x uint64) uint64 {
+// modInverse is the inverse of an odd number, modulo 2^64, by Newton's method.
+func modInverse(x uint64) uint64 {
 	y := x
 	for range 6 {
 		y *= 2 - x*y

@@ -51,27 +51,27 @@ func New() (*Store, error) {
 			s.Nodes[h] = n
 		}
 	}
-	developer, reviewer := s.flow()
+	developer, reviewer := s.putWorkflow()
 	done := map[string]any{"$status": "done", "summary": "first"}
 	stuck := map[string]any{"$status": "stuck", "summary": "Which one?"}
-	s.thread(Active, "Mend it.", said{"developer", developer, done}, said{"reviewer", reviewer, map[string]any{"$status": "rejected"}})
-	s.thread(Suspended, "Ask.", said{"developer", developer, stuck})
-	s.thread(Ended, "End it.", said{"developer", developer, done}, said{"reviewer", reviewer, map[string]any{"$status": "approved"}})
-	s.thread(Cancelled, "Never mind.")
+	s.putThread(Active, "Mend it.", said{"developer", developer, done}, said{"reviewer", reviewer, map[string]any{"$status": "rejected"}})
+	s.putThread(Suspended, "Ask.", said{"developer", developer, stuck})
+	s.putThread(Ended, "End it.", said{"developer", developer, done}, said{"reviewer", reviewer, map[string]any{"$status": "approved"}})
+	s.putThread(Cancelled, "Never mind.")
 	return s, s.err
 }
 
-func (s *Store) put(typ node.Hash, payload any) node.Hash {
+func (s *Store) putNode(typ node.Hash, payload any) node.Hash {
 	n, h, err := node.New(typ, payload, at)
 	s.err = errors.Join(s.err, err)
 	s.Nodes[h] = n
 	return h
 }
 
-// flow is the workflow; it returns the types of the roles' outputs.
-func (s *Store) flow() (developer, reviewer node.Hash) {
+// putWorkflow is the workflow; it returns the types of the roles' outputs.
+func (s *Store) putWorkflow() (developer, reviewer node.Hash) {
 	schema := func(title string, statuses ...any) node.Hash {
-		return s.put(node.MetaSchema, map[string]any{
+		return s.putNode(node.MetaSchema, map[string]any{
 			"title": title, "type": "object", "required": []any{"$status"},
 			"properties": map[string]any{"$status": map[string]any{"enum": statuses}, "summary": map[string]any{"type": "string"}},
 		})
@@ -83,7 +83,7 @@ func (s *Store) flow() (developer, reviewer node.Hash) {
 		return map[string]any{"role": to, "prompt": prompt, "location": nil}
 	}
 	developer, reviewer = schema("solve.developer", "done", "stuck"), schema("solve.reviewer", "approved", "rejected")
-	s.Workflow = s.put(record.WorkflowSchema, map[string]any{
+	s.Workflow = s.putNode(record.WorkflowSchema, map[string]any{
 		"name": Name, "description": "d", "roles": map[string]any{"developer": role(developer), "reviewer": role(reviewer)},
 		"graph": map[string]any{
 			"$START":    map[string]any{"_": edge("developer", "Begin.")},
@@ -100,17 +100,17 @@ type said struct {
 	output map[string]any
 }
 
-func (s *Store) thread(id, prompt string, steps ...said) {
-	start := s.put(record.StartSchema, map[string]any{"workflow": string(s.Workflow), "prompt": prompt, "cwd": "/home/someone/p"})
+func (s *Store) putThread(id, prompt string, steps ...said) {
+	start := s.putNode(record.StartSchema, map[string]any{"workflow": string(s.Workflow), "prompt": prompt, "cwd": "/home/someone/p"})
 	s.Heads[id] = start
 	var prev any
 	for i, st := range steps {
-		turn := s.put(record.BuiltinTurnSchema, map[string]any{"role": "assistant", "content": "turn of " + id, "toolCalls": nil, "reasoning": nil})
-		detail := s.put(record.BuiltinDetailSchema, map[string]any{"sessionId": id, "model": "m", "duration": 1000 + i, "turnCount": 1, "turns": []any{string(turn)}})
-		h := s.put(record.StepSchema, map[string]any{
-			"start": string(start), "prev": prev, "role": st.role, "output": string(s.put(st.typ, st.output)), "detail": string(detail),
+		turn := s.putNode(record.BuiltinTurnSchema, map[string]any{"role": "assistant", "content": "turn of " + id, "toolCalls": nil, "reasoning": nil})
+		detail := s.putNode(record.BuiltinDetailSchema, map[string]any{"sessionId": id, "model": "m", "duration": 1000 + i, "turnCount": 1, "turns": []any{string(turn)}})
+		h := s.putNode(record.StepSchema, map[string]any{
+			"start": string(start), "prev": prev, "role": st.role, "output": string(s.putNode(st.typ, st.output)), "detail": string(detail),
 			"agent": "uwf-builtin", "edgePrompt": "Go on.", "startedAtMs": at.UnixMilli(), "completedAtMs": at.UnixMilli() + 1000, "cwd": "/home/someone/p",
-			"assembledPrompt": string(s.put(node.String, fmt.Sprintf("prompt %d of %s", i, id))),
+			"assembledPrompt": string(s.putNode(node.String, fmt.Sprintf("prompt %d of %s", i, id))),
 		})
 		prev, s.Heads[id] = string(h), h
 	}

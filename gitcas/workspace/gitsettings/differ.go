@@ -19,9 +19,9 @@ func isAbsent(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }
 
-// differs says how a part is not as it was: "added NAME", "changed NAME", "removed NAME",
+// describeDifference says how a part is not as it was: "added NAME", "changed NAME", "removed NAME",
 // where NAME is below the part; nothing: it is as it was.
-func (r *restorer) differs(p part, info fs.FileInfo) ([]string, error) {
+func (r *restorer) describeDifference(p part, info fs.FileInfo) ([]string, error) {
 	was := make(map[string]thing, len(p.Holds))
 	for _, t := range p.Holds {
 		was[t.Name] = t
@@ -29,14 +29,14 @@ func (r *restorer) differs(p part, info fs.FileInfo) ([]string, error) {
 	var out []string
 	seen := map[string]bool{}
 	if info != nil {
-		err := walk(r.root, p.Path, "", info, len(p.Holds)+maxTold, func(t thing, in string) error {
+		err := walkThing(r.root, p.Path, "", info, len(p.Holds)+maxTold, func(t thing, in string) error {
 			old, there := was[t.Name]
 			seen[t.Name] = true
 			if !there {
 				out = append(out, strings.TrimSpace("added "+t.Name))
 				return nil
 			}
-			same, err := r.same(old, t, in)
+			same, err := r.isSame(old, t, in)
 			if err == nil && !same {
 				out = append(out, strings.TrimSpace("changed "+t.Name))
 			}
@@ -62,16 +62,16 @@ const (
 	maxListed = 10 // and told
 )
 
-// same compares a thing with what it was. Whose it is doesn't matter: a workspace may have
+// isSame compares a thing with what it was. Whose it is doesn't matter: a workspace may have
 // been given back.
-func (r *restorer) same(was, is thing, in string) (bool, error) {
+func (r *restorer) isSame(was, is thing, in string) (bool, error) {
 	if was.Mode != is.Mode || was.Target != is.Target || was.Size != is.Size {
 		return false, nil
 	}
 	if !is.Mode.IsRegular() {
 		return true, nil
 	}
-	old, err := r.k.read(was)
+	old, err := r.k.readCopy(was)
 	if err != nil {
 		return false, err
 	}
@@ -94,9 +94,9 @@ func (k *Kept) tellPart(root *os.Root, p part, info fs.FileInfo, differs []strin
 	case info == nil:
 		return "was removed"
 	case len(p.Holds) > 0 && p.Holds[0].Mode.Type() != info.Mode().Type():
-		return "was made " + kind(info)
+		return "was made " + describeKind(info)
 	case info.IsDir() && len(p.Holds) > 0:
-		return list("", differs)
+		return listNames("", differs)
 	case !info.Mode().IsRegular() || !strings.HasPrefix(path.Base(p.Path), "config"):
 		if len(p.Holds) == 0 {
 			return "was added"
@@ -105,7 +105,7 @@ func (k *Kept) tellPart(root *os.Root, p part, info fs.FileInfo, differs []strin
 	}
 	var was []byte
 	if len(p.Holds) > 0 {
-		was, _ = k.read(p.Holds[0]) // it could be read before
+		was, _ = k.readCopy(p.Holds[0]) // it could be read before
 	}
 	const most = 1 << 20
 	if info.Size() > most || len(was) > most {
@@ -120,7 +120,7 @@ func (k *Kept) tellPart(root *os.Root, p part, info fs.FileInfo, differs []strin
 
 // describeKeys says which settings differ.
 func describeKeys(was, is []byte) string {
-	old, now := keys(was), keys(is)
+	old, now := parseSettings(was), parseSettings(is)
 	var set, unset []string
 	for key, values := range now {
 		if !slices.Equal(values, old[key]) {
@@ -136,10 +136,10 @@ func describeKeys(was, is []byte) string {
 	slices.Sort(unset)
 	var parts []string
 	if len(set) > 0 {
-		parts = append(parts, list("sets ", set))
+		parts = append(parts, listNames("sets ", set))
 	}
 	if len(unset) > 0 {
-		parts = append(parts, list("no longer sets ", unset))
+		parts = append(parts, listNames("no longer sets ", unset))
 	}
 	if len(parts) == 0 {
 		return "was rewritten"
@@ -147,9 +147,9 @@ func describeKeys(was, is []byte) string {
 	return strings.Join(parts, "; ")
 }
 
-// keys are the settings of a file, each with all its values as they are written, near
+// parseSettings are the settings of a file, each with all its values as they are written, near
 // enough to say what was changed: git alone knows them exactly.
-func keys(data []byte) map[string][]string {
+func parseSettings(data []byte) map[string][]string {
 	all := map[string][]string{}
 	section := ""
 	for line := range strings.Lines(strings.ReplaceAll(string(data), "\\\n", "")) {
@@ -186,7 +186,7 @@ func sectionName(name string) string {
 // submodulePaths are the folders that a .gitmodules file names.
 func submodulePaths(data []byte) []string {
 	var out []string
-	for key, values := range keys(data) {
+	for key, values := range parseSettings(data) {
 		if strings.HasPrefix(key, "submodule.") && strings.HasSuffix(key, ".path") {
 			out = append(out, values...)
 		}
@@ -195,8 +195,8 @@ func submodulePaths(data []byte) []string {
 	return out[:min(len(out), maxDirs)]
 }
 
-// list names things, as many as anybody reads.
-func list(before string, names []string) string {
+// listNames names things, as many as anybody reads.
+func listNames(before string, names []string) string {
 	more := ""
 	if n := len(names) - maxListed; n > 0 {
 		names, more = names[:maxListed], fmt.Sprintf(" and %d more", n)
@@ -208,8 +208,8 @@ func list(before string, names []string) string {
 	return before + strings.Join(short, ", ") + more
 }
 
-// kind is what a thing is, for messages.
-func kind(info fs.FileInfo) string {
+// describeKind is what a thing is, for messages.
+func describeKind(info fs.FileInfo) string {
 	switch {
 	case info == nil:
 		return "nothing"

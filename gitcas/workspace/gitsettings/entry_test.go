@@ -242,7 +242,7 @@ func TestRecover(t *testing.T) {
 	write(t, store, "note", "x")
 	write(t, store, "folder/x", "x")
 	begun := &Kept{}
-	must(t, begun.begin(store)) // it died before it had copied all
+	must(t, begun.beginCopies(store)) // it died before it had copied all
 	begun.die(t)
 	all, err := Recover(context.Background(), store)
 	if err != nil || len(all) != 1 || all[0].Folder != filepath.Join(top, "dead") || !strings.Contains(fmt.Sprint(all[0].Changed), "was rewritten") {

@@ -25,10 +25,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// obeyed are the names in a git directory by which git is told what to do, or where
+// obeyedNames are the names in a git directory by which git is told what to do, or where
 // else to look. Those of working trees and of submodules have some of their own. The last
 // three are what is still to be done of a rebase and the like: programs to run among it.
-func obeyed() []string {
+func obeyedNames() []string {
 	return []string{"config", "config.worktree", "commondir", "gitdir", "hooks", "info", "remotes", "branches",
 		"rebase-merge", "rebase-apply", "sequencer"}
 }
@@ -115,7 +115,7 @@ func Keep(folder string, entries []string, store string) (k *Kept, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, root.Close()) }()
-	if dead, err := open(filepath.Join(store, nameOf(folder))); err != nil {
+	if dead, err := openKept(filepath.Join(store, nameOf(folder))); err != nil {
 		return nil, err
 	} else if dead != nil {
 		// Killed since this process began. What it kept is what there was before agents.
@@ -124,25 +124,25 @@ func Keep(folder string, entries []string, store string) (k *Kept, err error) {
 		}
 	}
 	k = &Kept{manifest: manifest{ID: strings.ToLower(rand.Text()[:12]), Folder: folder}, seen: map[string]bool{}}
-	if err := k.begin(store); err != nil {
+	if err := k.beginCopies(store); err != nil {
 		return nil, fmt.Errorf("keep git's settings of %s: %w", folder, err)
 	}
 	for _, at := range append([]string{entryName}, entries...) {
 		if err == nil {
-			err = k.entry(root, filepath.ToSlash(at))
+			err = k.keepEntry(root, filepath.ToSlash(at))
 		}
 	}
 	if err == nil {
-		err = k.finish(filepath.Join(store, nameOf(folder)))
+		err = k.finishCopies(filepath.Join(store, nameOf(folder)))
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("keep git's settings of %s: %w", folder, err), k.drop())
+		return nil, errors.Join(fmt.Errorf("keep git's settings of %s: %w", folder, err), k.dropCopies())
 	}
 	return k, nil
 }
 
-// begin makes the folder of the copies, under a name that says that it isn't complete.
-func (k *Kept) begin(store string) (err error) {
+// beginCopies makes the folder of the copies, under a name that says that it isn't complete.
+func (k *Kept) beginCopies(store string) (err error) {
 	if err := os.MkdirAll(store, 0o700); err != nil {
 		return err
 	}
@@ -162,9 +162,9 @@ func nameOf(folder string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// finish writes down what was found, and gives the copies their name: from now on they are
+// finishCopies writes down what was found, and gives the copies their name: from now on they are
 // put back.
-func (k *Kept) finish(to string) error {
+func (k *Kept) finishCopies(to string) error {
 	text, err := json.Marshal(k.manifest)
 	if err != nil {
 		return err
@@ -187,8 +187,8 @@ func (k *Kept) finish(to string) error {
 	return nil
 }
 
-// drop removes the copies.
-func (k *Kept) drop() error {
+// dropCopies removes the copies.
+func (k *Kept) dropCopies() error {
 	err := os.RemoveAll(k.store)
 	if k.lock != nil {
 		err = errors.Join(err, k.lock.Close())
@@ -196,8 +196,8 @@ func (k *Kept) drop() error {
 	return err
 }
 
-// entry keeps an entry named .git, and what it leads to.
-func (k *Kept) entry(root *os.Root, at string) error {
+// keepEntry keeps an entry named .git, and what it leads to.
+func (k *Kept) keepEntry(root *os.Root, at string) error {
 	if len(k.Parts) > maxThings {
 		return fmt.Errorf("%w: more than %d submodules and what belongs to them", ErrTooMuch, maxThings)
 	}
@@ -210,25 +210,25 @@ func (k *Kept) entry(root *os.Root, at string) error {
 		return err
 	}
 	if info.IsDir() {
-		k.Parts = append(k.Parts, part{Path: at, Holds: []thing{describe("", info)}})
+		k.Parts = append(k.Parts, part{Path: at, Holds: []thing{newThing("", info)}})
 		if err := k.gitDir(root, at, 0); err != nil {
 			return err
 		}
-		return k.submodules(root, path.Dir(at))
+		return k.keepSubmodules(root, path.Dir(at))
 	}
-	holds, err := k.copy(root, at, info)
+	holds, err := k.copyThing(root, at, info)
 	if err != nil {
 		return err
 	}
 	k.Parts = append(k.Parts, part{Path: at, Holds: holds})
-	if err := k.led(root, at, info); err != nil {
+	if err := k.keepLinked(root, at, info); err != nil {
 		return err
 	}
-	return k.submodules(root, path.Dir(at))
+	return k.keepSubmodules(root, path.Dir(at))
 }
 
-// led keeps the git directories that an entry leads to, as far as they lie in the folder.
-func (k *Kept) led(root *os.Root, at string, info fs.FileInfo) error {
+// keepLinked keeps the git directories that an entry leads to, as far as they lie in the folder.
+func (k *Kept) keepLinked(root *os.Root, at string, info fs.FileInfo) error {
 	dir := filepath.Join(k.Folder, filepath.FromSlash(at))
 	if info.Mode().IsRegular() {
 		target, ok := strings.CutPrefix(readLine(root, at), "gitdir: ")
@@ -239,7 +239,7 @@ func (k *Kept) led(root *os.Root, at string, info fs.FileInfo) error {
 			dir = filepath.Join(k.Folder, filepath.FromSlash(path.Dir(at)), dir)
 		}
 	}
-	in, ok := k.inside(dir)
+	in, ok := k.pathInside(dir)
 	if !ok {
 		return nil
 	}
@@ -253,14 +253,14 @@ func (k *Kept) led(root *os.Root, at string, info fs.FileInfo) error {
 	if !filepath.IsAbs(common) {
 		common = filepath.Join(k.Folder, filepath.FromSlash(in), filepath.FromSlash(common))
 	}
-	if in, ok = k.inside(common); ok {
+	if in, ok = k.pathInside(common); ok {
 		return k.gitDir(root, in, 0)
 	}
 	return nil
 }
 
-// inside is where a folder really lies below the kept one.
-func (k *Kept) inside(dir string) (string, bool) {
+// pathInside is where a folder really lies below the kept one.
+func (k *Kept) pathInside(dir string) (string, bool) {
 	real, err := filepath.EvalSymlinks(dir)
 	if err != nil {
 		return "", false
@@ -291,26 +291,26 @@ func (k *Kept) gitDir(root *os.Root, at string, depth int) error {
 	if k.seen[at] = true; len(k.seen) > maxDirs || depth > maxDepth {
 		return fmt.Errorf("%w: more than %d submodules and working trees", ErrTooMuch, maxDirs)
 	}
-	for _, name := range obeyed() {
+	for _, name := range obeyedNames() {
 		p := part{Path: path.Join(at, name), GitDir: at}
 		info, err := root.Lstat(p.Path)
 		if err == nil {
-			p.Holds, err = k.copy(root, p.Path, info)
+			p.Holds, err = k.copyThing(root, p.Path, info)
 		}
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 		k.Parts = append(k.Parts, p)
 	}
-	if err := k.nested(root, path.Join(at, "modules"), depth+1); err != nil {
+	if err := k.keepNested(root, path.Join(at, "modules"), depth+1); err != nil {
 		return err
 	}
-	return k.nested(root, path.Join(at, "worktrees"), depth+1)
+	return k.keepNested(root, path.Join(at, "worktrees"), depth+1)
 }
 
-// nested keeps the git directories in a folder: each folder with a HEAD is one. The names
+// keepNested keeps the git directories in a folder: each folder with a HEAD is one. The names
 // of submodules may have slashes.
-func (k *Kept) nested(root *os.Root, at string, depth int) error {
+func (k *Kept) keepNested(root *os.Root, at string, depth int) error {
 	if depth > maxDepth {
 		return fmt.Errorf("%w: %s lies too deep", ErrTooMuch, at)
 	}
@@ -327,7 +327,7 @@ func (k *Kept) nested(root *os.Root, at string, depth int) error {
 		if !e.IsDir() {
 			continue
 		}
-		keep := k.nested
+		keep := k.keepNested
 		if _, err := root.Lstat(path.Join(in, "HEAD")); err == nil {
 			keep = k.gitDir
 		}
@@ -338,9 +338,9 @@ func (k *Kept) nested(root *os.Root, at string, depth int) error {
 	return nil
 }
 
-// submodules keeps the entries of the submodules that a working tree names: git goes in
+// keepSubmodules keeps the entries of the submodules that a working tree names: git goes in
 // there by itself.
-func (k *Kept) submodules(root *os.Root, tree string) error {
+func (k *Kept) keepSubmodules(root *os.Root, tree string) error {
 	at := path.Join(tree, ".gitmodules")
 	info, err := root.Lstat(at)
 	if err != nil || !info.Mode().IsRegular() || info.Size() > 1<<20 {
@@ -357,16 +357,16 @@ func (k *Kept) submodules(root *os.Root, tree string) error {
 			continue // it isn't checked out
 		}
 		k.seen[entry] = !info.IsDir()
-		if err := k.entry(root, entry); err != nil {
+		if err := k.keepEntry(root, entry); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// copy copies a thing with all that is in it. Links are not followed.
-func (k *Kept) copy(root *os.Root, at string, info fs.FileInfo) (all []thing, err error) {
-	err = walk(root, at, "", info, maxThings, func(t thing, in string) error {
+// copyThing copies a thing with all that is in it. Links are not followed.
+func (k *Kept) copyThing(root *os.Root, at string, info fs.FileInfo) (all []thing, err error) {
+	err = walkThing(root, at, "", info, maxThings, func(t thing, in string) error {
 		if k.count++; k.count > maxThings {
 			return fmt.Errorf("%w: more than %d files in %s", ErrTooMuch, maxThings, at)
 		}
@@ -409,16 +409,16 @@ func (k *Kept) copyFile(root *os.Root, at string, t thing) (err error) {
 // errFull ends a walk that came to more than it was to look at.
 var errFull = errors.New("there is more")
 
-// walk visits a thing and what is in it, each folder before what it holds and by name, at
+// walkThing visits a thing and what is in it, each folder before what it holds and by name, at
 // most so many, and then errFull. in is where it lies below the root.
-func walk(root *os.Root, at, name string, info fs.FileInfo, most int, visit func(t thing, in string) error) error {
+func walkThing(root *os.Root, at, name string, info fs.FileInfo, most int, visit func(t thing, in string) error) error {
 	left := most
 	var step func(name string, info fs.FileInfo, depth int) error
 	step = func(name string, info fs.FileInfo, depth int) error {
 		if left--; left < 0 || depth > maxDepth {
 			return errFull
 		}
-		in, t := path.Join(at, name), describe(name, info)
+		in, t := path.Join(at, name), newThing(name, info)
 		if info.Mode().Type() == fs.ModeSymlink {
 			var err error
 			if t.Target, err = root.Readlink(in); err != nil {
@@ -446,8 +446,8 @@ func walk(root *os.Root, at, name string, info fs.FileInfo, most int, visit func
 	return step(name, info, 0)
 }
 
-// describe is a thing without its content.
-func describe(name string, info fs.FileInfo) thing {
+// newThing is a thing without its content.
+func newThing(name string, info fs.FileInfo) thing {
 	t := thing{Name: name, Mode: info.Mode() & (fs.ModeType | fs.ModePerm)}
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {
 		t.UID, t.GID = int(st.Uid), int(st.Gid)

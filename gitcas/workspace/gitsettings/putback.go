@@ -34,7 +34,7 @@ func (k *Kept) PutBack(ctx context.Context) (changed []string, err error) {
 	if err != nil {
 		return changed, errors.Join(fmt.Errorf("put git's settings of %s back: %w; look at its .git before you use git there", k.Folder, err), k.lock.Close())
 	}
-	return changed, k.drop()
+	return changed, k.dropCopies()
 }
 
 func (k *Kept) putBack(ctx context.Context) (changed []string, err error) {
@@ -49,16 +49,16 @@ func (k *Kept) putBack(ctx context.Context) (changed []string, err error) {
 	r := restorer{ctx: ctx, k: k, root: root, gone: map[string]bool{}}
 	for _, p := range k.Parts {
 		if p.GitDir == "" {
-			err = r.entry(p)
+			err = r.putBackEntry(p)
 		} else {
-			err = r.part(p)
+			err = r.putBackPart(p)
 		}
 		if err != nil {
 			return r.changed, fmt.Errorf("%s: %w", p.Path, err)
 		}
 	}
 	for _, dir := range r.touched {
-		r.tell(path.Join(dir, replacedPrefix+k.ID), "has what was there instead")
+		r.tellChange(path.Join(dir, replacedPrefix+k.ID), "has what was there instead")
 		r.removeOld(dir)
 	}
 	return r.changed, nil
@@ -74,46 +74,46 @@ type restorer struct {
 	gone    map[string]bool // git directories that are not there any more
 }
 
-func (r *restorer) tell(at, format string, args ...any) {
+func (r *restorer) tellChange(at, format string, args ...any) {
 	line := text.Cut(at, 200) + " " + fmt.Sprintf(format, args...)
 	if !slices.Contains(r.changed, line) {
 		r.changed = append(r.changed, line)
 	}
 }
 
-// rename and remove change one name.
-func (r *restorer) rename(from, to string) error {
-	if err := r.at("rename", to); err != nil {
+// renamePath and remove change one name.
+func (r *restorer) renamePath(from, to string) error {
+	if err := r.callHook("rename", to); err != nil {
 		return err
 	}
 	return r.root.Rename(from, to)
 }
 
-func (r *restorer) remove(at string) error {
-	if err := r.at("remove", at); err != nil {
+func (r *restorer) removePath(at string) error {
+	if err := r.callHook("remove", at); err != nil {
 		return err
 	}
 	return r.root.Remove(at)
 }
 
-// unlock gives a folder back the rights that work in it takes. Where that fails, so does
+// unlockFolder gives a folder back the rights that work in it takes. Where that fails, so does
 // the work.
-func (r *restorer) unlock(at string, info fs.FileInfo) {
+func (r *restorer) unlockFolder(at string, info fs.FileInfo) {
 	if info != nil && info.IsDir() && info.Mode().Perm()&0o700 != 0o700 {
 		_ = r.root.Chmod(at, info.Mode().Perm()|0o700)
 	}
 }
 
-// at reports to the test hook.
-func (r *restorer) at(op, path string) error {
+// callHook reports to the test hook.
+func (r *restorer) callHook(op, path string) error {
 	if r.k.step == nil {
 		return nil
 	}
 	return r.k.step(op, path)
 }
 
-// exists says what is at a place; nil: nothing.
-func (r *restorer) exists(at string) (fs.FileInfo, error) {
+// statPath says what is at a place; nil: nothing.
+func (r *restorer) statPath(at string) (fs.FileInfo, error) {
 	info, err := r.root.Lstat(at)
 	if isAbsent(err) {
 		return nil, nil
@@ -121,40 +121,40 @@ func (r *restorer) exists(at string) (fs.FileInfo, error) {
 	return info, err
 }
 
-// entry makes an entry named .git what it was: a folder, a file, a link, or none.
-func (r *restorer) entry(p part) error {
-	info, err := r.exists(p.Path)
+// putBackEntry makes an entry named .git what it was: a folder, a file, a link, or none.
+func (r *restorer) putBackEntry(p part) error {
+	info, err := r.statPath(p.Path)
 	if err != nil {
 		return err
 	}
 	if len(p.Holds) > 0 && p.Holds[0].Mode.IsDir() {
 		return r.wholeEntry(p, info)
 	}
-	differs, err := r.differs(p, info)
+	differs, err := r.describeDifference(p, info)
 	if err != nil || len(differs) == 0 {
 		return err
 	}
 	if _, err := r.root.Stat(path.Dir(p.Path)); err != nil {
-		r.tell(path.Dir(p.Path), "is gone, with its .git")
+		r.tellChange(path.Dir(p.Path), "is gone, with its .git")
 		return nil //nolint:nilerr // nothing is obeyed where nothing is
 	}
 	old := path.Join(path.Dir(p.Path), workspace.TempPrefix+"git-"+r.k.ID)
 	if info != nil && info.IsDir() {
-		r.unlock(p.Path, info)
-		if err := r.rename(p.Path, old); err != nil {
+		r.unlockFolder(p.Path, info)
+		if err := r.renamePath(p.Path, old); err != nil {
 			return err
 		}
 	}
 	if len(p.Holds) == 0 {
-		r.tell(p.Path, "was made (%s)", kind(info))
+		r.tellChange(p.Path, "was made (%s)", describeKind(info))
 		if !info.IsDir() {
-			if err := r.remove(p.Path); err != nil {
+			if err := r.removePath(p.Path); err != nil {
 				return err
 			}
 		}
 	} else {
-		r.tell(p.Path, "%s", r.k.tellPart(r.root, p, info, differs))
-		if err := r.make(p, p.Path, path.Join(path.Dir(p.Path), workspace.TempPrefix+r.k.ID)); err != nil {
+		r.tellChange(p.Path, "%s", r.k.tellPart(r.root, p, info, differs))
+		if err := r.makePart(p, p.Path, path.Join(path.Dir(p.Path), workspace.TempPrefix+r.k.ID)); err != nil {
 			return err
 		}
 	}
@@ -168,12 +168,12 @@ func (r *restorer) entry(p part) error {
 func (r *restorer) wholeEntry(p part, info fs.FileInfo) error {
 	switch {
 	case info == nil:
-		r.tell(p.Path, "was removed: what git had stored there is gone, and only its settings are put back")
+		r.tellChange(p.Path, "was removed: what git had stored there is gone, and only its settings are put back")
 	case info.IsDir():
 		return nil
 	default:
-		r.tell(p.Path, "was made %s", kind(info))
-		if err := r.remove(p.Path); err != nil {
+		r.tellChange(p.Path, "was made %s", describeKind(info))
+		if err := r.removePath(p.Path); err != nil {
 			return err
 		}
 	}
@@ -181,32 +181,32 @@ func (r *restorer) wholeEntry(p part, info fs.FileInfo) error {
 		r.gone[p.Path] = true // the folder that it was in went with it
 		return nil
 	}
-	return r.make(p, p.Path, path.Join(path.Dir(p.Path), workspace.TempPrefix+r.k.ID))
+	return r.makePart(p, p.Path, path.Join(path.Dir(p.Path), workspace.TempPrefix+r.k.ID))
 }
 
-// part puts back one name in a git directory.
-func (r *restorer) part(p part) error {
+// putBackPart puts back one name in a git directory.
+func (r *restorer) putBackPart(p part) error {
 	there, err := r.openWay(p.GitDir)
 	if err != nil || !there {
 		return err
 	}
-	info, err := r.exists(p.Path)
+	info, err := r.statPath(p.Path)
 	if err != nil {
 		return err
 	}
-	differs, err := r.differs(p, info)
+	differs, err := r.describeDifference(p, info)
 	if err != nil || len(differs) == 0 {
 		return err
 	}
-	r.unlock(p.Path, info) // a folder is written to when it moves
-	r.tell(p.Path, "%s", r.k.tellPart(r.root, p, info, differs))
+	r.unlockFolder(p.Path, info) // a folder is written to when it moves
+	r.tellChange(p.Path, "%s", r.k.tellPart(r.root, p, info, differs))
 	if err := r.setAside(p, info); err != nil {
 		return err
 	}
 	if len(p.Holds) == 0 {
 		return nil
 	}
-	return r.make(p, p.Path, path.Join(p.GitDir, "uwf-new-"+r.k.ID))
+	return r.makePart(p, p.Path, path.Join(p.GitDir, "uwf-new-"+r.k.ID))
 }
 
 // openWay makes sure that a git directory is reached through folders alone. A link in
@@ -219,22 +219,22 @@ func (r *restorer) openWay(dir string) (there bool, err error) {
 	parts := strings.Split(dir, "/")
 	for i := range parts {
 		at := strings.Join(parts[:i+1], "/")
-		info, err := r.exists(at)
+		info, err := r.statPath(at)
 		if err != nil {
 			return false, err
 		}
 		if info != nil && info.IsDir() {
-			r.unlock(at, info)
+			r.unlockFolder(at, info)
 			continue
 		}
 		r.gone[dir] = true
 		if info == nil {
-			r.tell(at, "was removed")
+			r.tellChange(at, "was removed")
 			return false, nil
 		}
-		r.tell(at, "was made %s", kind(info))
+		r.tellChange(at, "was made %s", describeKind(info))
 		if slices.Contains(parts[:i+1], entryName) || i == len(parts)-1 {
-			return false, r.remove(at)
+			return false, r.removePath(at)
 		}
 		return false, nil
 	}
@@ -255,17 +255,17 @@ func (r *restorer) setAside(p part, info fs.FileInfo) error {
 		r.touched = append(r.touched, p.GitDir)
 	}
 	to := path.Join(aside, path.Base(p.Path))
-	if err := r.at("set aside", p.Path); err != nil {
+	if err := r.callHook("set aside", p.Path); err != nil {
 		return err
 	}
 	if info.Mode().IsRegular() && len(p.Holds) > 0 && p.Holds[0].Mode.IsRegular() && r.root.Link(p.Path, to) == nil {
 		return nil
 	}
-	return r.rename(p.Path, to)
+	return r.renamePath(p.Path, to)
 }
 
-// make makes a part anew under another name, and gives it its own when it is complete.
-func (r *restorer) make(p part, at, temp string) error {
+// makePart makes a part anew under another name, and gives it its own when it is complete.
+func (r *restorer) makePart(p part, at, temp string) error {
 	if err := r.root.RemoveAll(temp); err != nil { // of one that was cut short
 		return err
 	}
@@ -281,7 +281,7 @@ func (r *restorer) make(p part, at, temp string) error {
 			}
 		}
 	}
-	return r.rename(temp, at)
+	return r.renamePath(temp, at)
 }
 
 func (r *restorer) makeThing(at string, t thing) error {
@@ -301,7 +301,7 @@ func (r *restorer) makeThing(at string, t thing) error {
 }
 
 func (r *restorer) makeFile(at string, t thing) error {
-	data, err := r.k.read(t)
+	data, err := r.k.readCopy(t)
 	if err != nil {
 		return err
 	}
@@ -313,8 +313,8 @@ func (r *restorer) makeFile(at string, t thing) error {
 	return errors.Join(err, f.Chmod(t.Mode.Perm()), f.Sync(), f.Close())
 }
 
-// read is the copy of a file.
-func (k *Kept) read(t thing) ([]byte, error) {
+// readCopy is the copy of a file.
+func (k *Kept) readCopy(t thing) ([]byte, error) {
 	data, err := os.ReadFile(filepath.Join(k.store, filepath.Base(t.Copy)))
 	if err == nil && int64(len(data)) != t.Size {
 		err = fmt.Errorf("the copy of %s is damaged", t.Name)

@@ -32,7 +32,7 @@ func Recover(ctx context.Context, store string) (all []Recovered, err error) {
 	}
 	var errs []error
 	for _, e := range entries {
-		k, err := open(filepath.Join(store, e.Name()))
+		k, err := openKept(filepath.Join(store, e.Name()))
 		if err != nil {
 			errs = append(errs, err)
 		}
@@ -62,8 +62,8 @@ func Busy(folder, store string) bool {
 	return unix.Flock(int(lock.Fd()), unix.LOCK_SH|unix.LOCK_NB) != nil
 }
 
-// open takes over what a process kept that is gone; nil: nothing is to be put back.
-func open(store string) (k *Kept, err error) {
+// openKept takes over what a process kept that is gone; nil: nothing is to be put back.
+func openKept(store string) (k *Kept, err error) {
 	lock, err := os.OpenFile(filepath.Join(store, manifestName), os.O_RDWR|unix.O_NOFOLLOW, 0)
 	if isAbsent(err) {
 		return nil, nil // somebody else's, or it is just being made or removed
@@ -76,7 +76,7 @@ func open(store string) (k *Kept, err error) {
 		return nil, lock.Close() // its process lives
 	}
 	if strings.HasPrefix(filepath.Base(store), newPrefix) {
-		return nil, k.drop() // no agent had begun
+		return nil, k.dropCopies() // no agent had begun
 	}
 	text, err := io.ReadAll(io.LimitReader(lock, maxBytes))
 	if err == nil {
@@ -86,7 +86,7 @@ func open(store string) (k *Kept, err error) {
 		return nil, errors.Join(fmt.Errorf("read %s: %w; if no agent works any more, remove the folder it is in, and look at the .git of the folder where it did", lock.Name(), err), lock.Close())
 	}
 	if _, err := os.Stat(k.Folder); errors.Is(err, fs.ErrNotExist) {
-		return nil, k.drop() // the folder is gone, with all that was to be put back into it
+		return nil, k.dropCopies() // the folder is gone, with all that was to be put back into it
 	}
 	return k, nil
 }

@@ -64,13 +64,13 @@ func (e *CostError) Error() string {
 // twice the position, from 1, and one more where the pattern is negated; 0 is none.
 type rank int
 
-func (r rank) ignores() bool { return r > 0 && r&1 == 0 }
+func (r rank) isIgnoring() bool { return r > 0 && r&1 == 0 }
 
 // last is the rank of the last pattern with one text: of those for everything, and
 // of those for folders.
 type last struct{ any, folder rank }
 
-func (l last) of(isDir bool) rank {
+func (l last) rankOf(isDir bool) rank {
 	if isDir {
 		return max(l.any, l.folder)
 	}
@@ -79,7 +79,7 @@ func (l last) of(isDir bool) rank {
 
 type table map[string]last
 
-func (t *table) add(text string, p pattern) {
+func (t *table) addPattern(text string, p pattern) {
 	if *t == nil {
 		*t = table{}
 	}
@@ -98,8 +98,8 @@ type affixes struct {
 	lengths []int // that they have, sorted
 }
 
-func (a *affixes) add(text string, p pattern) {
-	a.table.add(text, p)
+func (a *affixes) addPattern(text string, p pattern) {
+	a.table.addPattern(text, p)
 	if i, there := slices.BinarySearch(a.lengths, len(text)); !there {
 		a.lengths = slices.Insert(a.lengths, i, len(text))
 	}
@@ -125,7 +125,7 @@ func (r *Rules) Folder(path string, content []byte) (*Rules, error) {
 	if path != "" {
 		sub.prefix = path + "/"
 	}
-	if err := sub.spend(int64(len(content))); err != nil {
+	if err := sub.countSteps(int64(len(content))); err != nil {
 		return nil, err
 	}
 	text := strings.TrimPrefix(string(content), "\ufeff")
@@ -135,7 +135,7 @@ func (r *Rules) Folder(path string, content []byte) (*Rules, error) {
 		if line == "" || line[0] == '#' {
 			continue
 		}
-		if err := sub.add(line); err != nil {
+		if err := sub.addLine(line); err != nil {
 			return nil, err
 		}
 	}
@@ -145,8 +145,8 @@ func (r *Rules) Folder(path string, content []byte) (*Rules, error) {
 	return sub, nil
 }
 
-// spend counts steps.
-func (r *Rules) spend(steps int64) error {
+// countSteps counts steps.
+func (r *Rules) countSteps(steps int64) error {
 	r.spent += steps
 	r.work.left -= steps
 	if r.work.worst == nil || r.spent > r.work.worst.spent {
@@ -178,8 +178,8 @@ func trimSpaces(s string) string {
 
 const wildcards = `*?[\`
 
-// add puts a pattern where it is found again with the least work.
-func (r *Rules) add(line string) error {
+// addLine puts a pattern where it is found again with the least work.
+func (r *Rules) addLine(line string) error {
 	var p pattern
 	line, negated := strings.CutPrefix(line, "!")
 	line, p.folder = strings.CutSuffix(line, "/")
@@ -199,13 +199,13 @@ func (r *Rules) add(line string) error {
 	p.literal = strings.IndexAny(line, wildcards)
 	switch {
 	case p.literal < 0 && p.nested:
-		r.paths.add(line, p)
+		r.paths.addPattern(line, p)
 	case p.literal < 0:
-		r.names.add(line, p)
+		r.names.addPattern(line, p)
 	case !p.nested && line[0] == '*' && !strings.ContainsAny(line[1:], wildcards):
-		r.tails.add(line[1:], p)
+		r.tails.addPattern(line[1:], p)
 	case !p.nested && p.literal == len(line)-1 && line[p.literal] == '*':
-		r.heads.add(line[:p.literal], p)
+		r.heads.addPattern(line[:p.literal], p)
 	case len(line) > maxPattern:
 		return &CostError{Folder: strings.TrimSuffix(r.prefix, "/"), Patterns: r.count, Long: len(line)}
 	default:
@@ -224,35 +224,35 @@ func (r *Rules) Ignored(path string, isDir bool) (bool, error) {
 		if !ok || r.count == 0 {
 			continue
 		}
-		found, err := r.match(name, isDir)
+		found, err := r.matchRules(name, isDir)
 		if err != nil || found > 0 {
-			return found.ignores(), err
+			return found.isIgnoring(), err
 		}
 	}
 	return false, nil
 }
 
-// match is the rank of the last pattern of one .gitignore that matches a path below
+// matchRules is the rank of the last pattern of one .gitignore that matches a path below
 // its folder.
-func (r *Rules) match(name string, isDir bool) (rank, error) {
+func (r *Rules) matchRules(name string, isDir bool) (rank, error) {
 	base := name[strings.LastIndexByte(name, '/')+1:]
-	found := max(r.names[base].of(isDir), r.paths[name].of(isDir))
+	found := max(r.names[base].rankOf(isDir), r.paths[name].rankOf(isDir))
 	steps := int64(len(name))
 	for _, n := range r.heads.lengths {
 		if n > len(base) {
 			break
 		}
-		found = max(found, r.heads.table[base[:n]].of(isDir))
+		found = max(found, r.heads.table[base[:n]].rankOf(isDir))
 		steps += int64(n)
 	}
 	for _, n := range r.tails.lengths {
 		if n > len(base) {
 			break
 		}
-		found = max(found, r.tails.table[base[len(base)-n:]].of(isDir))
+		found = max(found, r.tails.table[base[len(base)-n:]].rankOf(isDir))
 		steps += int64(n)
 	}
-	if err := r.spend(steps); err != nil {
+	if err := r.countSteps(steps); err != nil {
 		return 0, err
 	}
 	for i := len(r.wild) - 1; i >= 0 && r.wild[i].rank > found; i-- {
@@ -260,8 +260,8 @@ func (r *Rules) match(name string, isDir bool) (rank, error) {
 		if p.folder && !isDir {
 			continue
 		}
-		ok, steps := p.match(name, base, r.work.left)
-		if err := r.spend(steps); err != nil {
+		ok, steps := p.matchPath(name, base, r.work.left)
+		if err := r.countSteps(steps); err != nil {
 			return 0, err
 		}
 		if ok {
@@ -271,9 +271,9 @@ func (r *Rules) match(name string, isDir bool) (rank, error) {
 	return found, nil
 }
 
-// match compares the pattern with a path below its folder and its last part. It
+// matchPath compares the pattern with a path below its folder and its last part. It
 // takes at most one step more than there are left.
-func (p *pattern) match(name, base string, left int64) (ok bool, steps int64) {
+func (p *pattern) matchPath(name, base string, left int64) (ok bool, steps int64) {
 	if !p.nested {
 		name = base
 	}
@@ -281,5 +281,5 @@ func (p *pattern) match(name, base string, left int64) (ok bool, steps int64) {
 	if !ok {
 		return false, 1
 	}
-	return wildmatch(p.text[p.literal:], rest, left)
+	return matchWild(p.text[p.literal:], rest, left)
 }

@@ -234,7 +234,7 @@ func oneByOne(lines []string, path string, isDir bool) bool {
 			}
 			line = line[n:]
 		}
-		if ok, _ := wildmatch(line, text, DefaultSteps); ok {
+		if ok, _ := matchWild(line, text, DefaultSteps); ok {
 			result = !negated
 		}
 	}

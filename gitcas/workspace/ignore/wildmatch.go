@@ -14,20 +14,20 @@ const (
 	abortToStarStar
 )
 
-// wildmatch is git's wildmatch(3) with WM_PATHNAME: a star and a question mark
+// matchWild is git's wildmatch(3) with WM_PATHNAME: a star and a question mark
 // stop at slashes, ** between slashes does not. It says how many steps it took, and
 // gives up, without a match, after one more than left.
-func wildmatch(pattern, text string, left int64) (ok bool, steps int64) {
+func matchWild(pattern, text string, left int64) (ok bool, steps int64) {
 	// Nearly every comparison is over after a few steps. Where several stars try
 	// each other's places again and again, what they found is written down.
 	m := matcher{pattern: pattern, text: text, left: min(left, fewSteps)}
-	v := m.run(0, 0)
+	v := m.matchFrom(0, 0)
 	if m.steps <= m.left || m.left == left {
 		return v == match && m.steps <= m.left, m.steps
 	}
 	again := matcher{pattern: pattern, text: text, left: left - m.steps}
 	again.writeDown()
-	v = again.run(0, 0)
+	v = again.matchFrom(0, 0)
 	return v == match && again.steps <= again.left, m.steps + again.steps
 }
 
@@ -57,27 +57,27 @@ func (m *matcher) writeDown() {
 	}
 }
 
-// place is where the verdict of a star at a place in the text is written down.
-func (m *matcher) place(star, t int) int { return star*(len(m.text)+1) + t }
+// verdictAt is where the verdict of a star at a place in the text is written down.
+func (m *matcher) verdictAt(star, t int) int { return star*(len(m.text)+1) + t }
 
-// over counts a step, and says whether it was one too many.
-func (m *matcher) over() bool {
+// spendStep counts a step, and says whether it was one too many.
+func (m *matcher) spendStep() bool {
 	m.steps++
 	return m.steps > m.left
 }
 
-// at is the byte of s at i, 0 past its end: neither a pattern nor a path holds
+// byteAt is the byte of s at i, 0 past its end: neither a pattern nor a path holds
 // a NUL.
-func at(s string, i int) byte {
+func byteAt(s string, i int) byte {
 	if i < len(s) && i >= 0 {
 		return s[i]
 	}
 	return 0
 }
 
-func (m *matcher) run(p, t int) verdict {
+func (m *matcher) matchFrom(p, t int) verdict {
 	for ; p < len(m.pattern); p, t = p+1, t+1 {
-		if m.over() {
+		if m.spendStep() {
 			return abort
 		}
 		c := m.pattern[p]
@@ -92,7 +92,7 @@ func (m *matcher) run(p, t int) verdict {
 				return noMatch
 			}
 		case '[':
-			end, ok := m.class(p, m.text[t])
+			end, ok := m.matchClass(p, m.text[t])
 			if end < 0 {
 				return abort
 			}
@@ -103,7 +103,7 @@ func (m *matcher) run(p, t int) verdict {
 		case '\\':
 			// A backslash at the end stands for nothing that a path could hold.
 			p++
-			if at(m.pattern, p) != m.text[t] {
+			if byteAt(m.pattern, p) != m.text[t] {
 				return noMatch
 			}
 		default:
@@ -121,28 +121,28 @@ func (m *matcher) run(p, t int) verdict {
 // starAt is star, each place once.
 func (m *matcher) starAt(p, t int) verdict {
 	if m.stars == nil {
-		return m.star(p, t)
+		return m.matchStar(p, t)
 	}
-	known := &m.stars[m.place(m.number[p], t)]
+	known := &m.stars[m.verdictAt(m.number[p], t)]
 	if *known == unknown {
-		*known = m.star(p, t)
+		*known = m.matchStar(p, t)
 	}
 	return *known
 }
 
-// star matches from a star in the pattern on.
-func (m *matcher) star(p, t int) verdict {
+// matchStar matches from a star in the pattern on.
+func (m *matcher) matchStar(p, t int) verdict {
 	slashes := false // the star takes slashes too
-	if at(m.pattern, p+1) == '*' {
+	if byteAt(m.pattern, p+1) == '*' {
 		before := p
-		for at(m.pattern, p+1) == '*' {
+		for byteAt(m.pattern, p+1) == '*' {
 			p++
 		}
-		next := at(m.pattern, p+1)
-		escaped := next == '\\' && at(m.pattern, p+2) == '/'
+		next := byteAt(m.pattern, p+1)
+		escaped := next == '\\' && byteAt(m.pattern, p+2) == '/'
 		if (before == 0 || m.pattern[before-1] == '/') && (p+1 == len(m.pattern) || next == '/' || escaped) {
 			// "**/" also stands for no folder at all.
-			if next == '/' && m.run(p+2, t) == match {
+			if next == '/' && m.matchFrom(p+2, t) == match {
 				return match
 			}
 			slashes = true
@@ -161,25 +161,25 @@ func (m *matcher) star(p, t int) verdict {
 		if n < 0 {
 			return abort
 		}
-		return m.run(p+1, t+n+1)
+		return m.matchFrom(p+1, t+n+1)
 	}
-	return m.try(p, t, slashes)
+	return m.tryStar(p, t, slashes)
 }
 
-// try lets a star take 0, 1, 2 … bytes until the rest of the pattern matches.
-func (m *matcher) try(p, t int, slashes bool) verdict {
+// tryStar lets a star take 0, 1, 2 … bytes until the rest of the pattern matches.
+func (m *matcher) tryStar(p, t int, slashes bool) verdict {
 	v, from := abort, t
 	for ; t < len(m.text); t++ {
-		if m.over() {
+		if m.spendStep() {
 			return abort
 		}
 		if m.tries != nil {
-			if known := m.tries[m.place(m.number[p]-1, t)]; known != unknown {
+			if known := m.tries[m.verdictAt(m.number[p]-1, t)]; known != unknown {
 				v = known
 				break
 			}
 		}
-		if v = m.run(p, t); v != noMatch && (!slashes || v != abortToStarStar) {
+		if v = m.matchFrom(p, t); v != noMatch && (!slashes || v != abortToStarStar) {
 			break
 		}
 		if v == noMatch && !slashes && m.text[t] == '/' {
@@ -190,43 +190,43 @@ func (m *matcher) try(p, t int, slashes bool) verdict {
 	}
 	// Whoever begins at one of these places comes to the same end.
 	for ; m.tries != nil && from <= t; from++ {
-		m.tries[m.place(m.number[p]-1, from)] = v
+		m.tries[m.verdictAt(m.number[p]-1, from)] = v
 	}
 	return v
 }
 
-// class matches c against the bracket expression that begins at p. It returns
+// matchClass matches c against the bracket expression that begins at p. It returns
 // where the expression ends, -1 when it doesn't.
-func (m *matcher) class(p int, c byte) (end int, matched bool) {
+func (m *matcher) matchClass(p int, c byte) (end int, matched bool) {
 	p++
-	negated := at(m.pattern, p) == '!' || at(m.pattern, p) == '^'
+	negated := byteAt(m.pattern, p) == '!' || byteAt(m.pattern, p) == '^'
 	if negated {
 		p++
 	}
 	var prev byte
-	for first := true; first || at(m.pattern, p) != ']'; first = false {
-		ch := at(m.pattern, p)
+	for first := true; first || byteAt(m.pattern, p) != ']'; first = false {
+		ch := byteAt(m.pattern, p)
 		switch {
-		case ch == 0 || m.over():
+		case ch == 0 || m.spendStep():
 			return -1, false
 		case ch == '\\':
 			p++
-			if ch = at(m.pattern, p); ch == 0 {
+			if ch = byteAt(m.pattern, p); ch == 0 {
 				return -1, false
 			}
 			matched = matched || ch == c
-		case ch == '-' && prev != 0 && at(m.pattern, p+1) != 0 && at(m.pattern, p+1) != ']':
+		case ch == '-' && prev != 0 && byteAt(m.pattern, p+1) != 0 && byteAt(m.pattern, p+1) != ']':
 			p++
 			hi := m.pattern[p]
 			if hi == '\\' {
 				p++
-				if hi = at(m.pattern, p); hi == 0 {
+				if hi = byteAt(m.pattern, p); hi == 0 {
 					return -1, false
 				}
 			}
 			matched = matched || prev <= c && c <= hi
 			ch = 0 // what follows a range begins no range
-		case ch == '[' && at(m.pattern, p+1) == ':':
+		case ch == '[' && byteAt(m.pattern, p+1) == ':':
 			n := strings.IndexByte(m.pattern[p+2:], ']')
 			if n < 0 {
 				return -1, false

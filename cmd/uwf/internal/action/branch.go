@@ -71,15 +71,15 @@ func openBranch(ctx context.Context, remote wire.Remote, guess string) (*branch,
 		return nil, fmt.Errorf("read the default branch %s: commit %s: %w", b.Name, tip, err)
 	}
 	if commit.Tree != wire.EmptyTree {
-		if b.root, err = b.tree(ctx, objects, commit.Tree); err != nil {
+		if b.root, err = b.readTree(ctx, objects, commit.Tree); err != nil {
 			return nil, fmt.Errorf("read the default branch %s: %w", b.Name, err)
 		}
 	}
 	return b, nil
 }
 
-// tree reads a folder, which is fetched where it did not come with others.
-func (b *branch) tree(ctx context.Context, objects wire.Objects, id wire.ID) ([]gitobj.Entry, error) {
+// readTree reads a folder, which is fetched where it did not come with others.
+func (b *branch) readTree(ctx context.Context, objects wire.Objects, id wire.ID) ([]gitobj.Entry, error) {
 	o, ok := objects[id]
 	if !ok {
 		more, err := b.remote.Fetch(ctx, wire.FetchRequest{Wants: []wire.ID{id}, Depth: 1, Filter: "blob:none"})
@@ -125,7 +125,7 @@ func (b *branch) copyTo(ctx context.Context, dir, settings string, more ...strin
 		return fmt.Errorf("write the definitions: %w", err)
 	}
 	c := copying{b: b, root: root, objects: objects}
-	return errors.Join(c.entries(ctx, "", take, 0), root.Close())
+	return errors.Join(c.copyEntries(ctx, "", take, 0), root.Close())
 }
 
 func topOf(p string) string {
@@ -142,7 +142,7 @@ type copying struct {
 	bytes   int64
 }
 
-func (c *copying) entries(ctx context.Context, dir string, list []gitobj.Entry, depth int) error {
+func (c *copying) copyEntries(ctx context.Context, dir string, list []gitobj.Entry, depth int) error {
 	for _, e := range list {
 		name := path.Join(dir, e.Name)
 		var err error
@@ -150,9 +150,9 @@ func (c *copying) entries(ctx context.Context, dir string, list []gitobj.Entry, 
 		case e.IsDir() && depth == maxDepth:
 			err = fmt.Errorf("more than %d folders deep", maxDepth)
 		case e.IsDir():
-			err = c.folder(ctx, name, e, depth)
+			err = c.copyFolder(ctx, name, e, depth)
 		case e.Mode == filemode.Regular || e.Mode == filemode.Executable || e.Mode == filemode.Deprecated:
-			err = c.file(ctx, name, e)
+			err = c.copyFile(ctx, name, e)
 		case e.Mode == filemode.Symlink:
 			err = errors.New("a symbolic link; put the file itself there")
 		default:
@@ -190,8 +190,8 @@ func (e *branchError) ExitCode() int {
 	return app.CodeUsage
 }
 
-func (c *copying) folder(ctx context.Context, name string, e gitobj.Entry, depth int) error {
-	list, err := c.b.tree(ctx, c.objects, e.ID)
+func (c *copying) copyFolder(ctx context.Context, name string, e gitobj.Entry, depth int) error {
+	list, err := c.b.readTree(ctx, c.objects, e.ID)
 	if err != nil {
 		return err
 	}
@@ -199,10 +199,10 @@ func (c *copying) folder(ctx context.Context, name string, e gitobj.Entry, depth
 	if err := c.root.Mkdir(filepath.FromSlash(name), 0o755); err != nil {
 		return err
 	}
-	return c.entries(ctx, name, list, depth+1)
+	return c.copyEntries(ctx, name, list, depth+1)
 }
 
-func (c *copying) file(ctx context.Context, name string, e gitobj.Entry) error {
+func (c *copying) copyFile(ctx context.Context, name string, e gitobj.Entry) error {
 	o, ok := c.objects[e.ID]
 	if !ok {
 		more, err := c.b.remote.Fetch(ctx, wire.FetchRequest{Wants: []wire.ID{e.ID}})
@@ -259,7 +259,7 @@ func (b *branch) workflowFiles(ctx context.Context, f forge.Flavour) []gitobj.En
 				list = nil
 				break
 			}
-			if list, err = b.tree(ctx, objects, list[i].ID); err != nil {
+			if list, err = b.readTree(ctx, objects, list[i].ID); err != nil {
 				return nil
 			}
 		}
@@ -273,14 +273,14 @@ func (b *branch) workflowFiles(ctx context.Context, f forge.Flavour) []gitobj.En
 // workflowText is the workflow file that jobs are from; nil where it can't be read.
 func (b *branch) workflowText(ctx context.Context, f forge.Flavour, file string) []byte {
 	list := slices.DeleteFunc(b.workflowFiles(ctx, f), func(e gitobj.Entry) bool { return e.Name != file })
-	return b.texts(ctx, list)[file]
+	return b.readTexts(ctx, list)[file]
 }
 
 // workflowNamed is the base name of the one workflow file that calls itself that; empty
 // where there are none or several.
 func (b *branch) workflowNamed(ctx context.Context, f forge.Flavour, name string) string {
 	var found []string
-	for file, text := range b.texts(ctx, b.workflowFiles(ctx, f)) {
+	for file, text := range b.readTexts(ctx, b.workflowFiles(ctx, f)) {
 		var flow struct {
 			Name string `yaml:"name"`
 		}
@@ -294,8 +294,8 @@ func (b *branch) workflowNamed(ctx context.Context, f forge.Flavour, name string
 	return found[0]
 }
 
-// texts reads files, by their names; those that can't be read are left out.
-func (b *branch) texts(ctx context.Context, files []gitobj.Entry) map[string][]byte {
+// readTexts reads files, by their names; those that can't be read are left out.
+func (b *branch) readTexts(ctx context.Context, files []gitobj.Entry) map[string][]byte {
 	out := map[string][]byte{}
 	var wants []wire.ID
 	for _, e := range files {

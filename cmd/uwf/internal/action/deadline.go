@@ -26,6 +26,6 @@ func jobTime(file []byte, job string) time.Duration {
 	return time.Duration(minutes * float64(time.Minute))
 }
 
-// deadline is when a job should be over that began a while before now: a tenth of its
+// jobDeadline is when a job should be over that began a while before now: a tenth of its
 // time is left for what came before this step and comes after it.
-func deadline(now time.Time, all time.Duration) time.Time { return now.Add(all - all/10) }
+func jobDeadline(now time.Time, all time.Duration) time.Time { return now.Add(all - all/10) }

@@ -104,14 +104,14 @@ func isWorkflowFile(base string) bool {
 	return strings.HasSuffix(base, ".yml") || strings.HasSuffix(base, ".yaml")
 }
 
-// remote is the URL of the repository as git reaches it.
-func (e environment) remote() string { return e.ServerURL + "/" + e.Repository + ".git" }
+// remoteURL is the URL of the repository as git reaches it.
+func (e environment) remoteURL() string { return e.ServerURL + "/" + e.Repository + ".git" }
 
-// name tells this use of the action from the others of one run: those of other jobs,
+// useName tells this use of the action from the others of one run: those of other jobs,
 // of other jobs of a matrix, and of other steps of the same job. They share the run's
 // id, and no variable names a matrix job; but they differ in what they are to do. It
 // is the same in every re-run.
-func (e environment) name(getenv func(string) string, ask Ask) string {
+func (e environment) useName(getenv func(string) string, ask Ask) string {
 	h := sha256.New()
 	fmt.Fprintf(h, "%q", getenv("GITHUB_ACTION"))
 	for _, input := range []string{"command", "workflow", "prompt", "thread", "agent", "model", "provider", "base-url", "label", "config", "artifact"} {

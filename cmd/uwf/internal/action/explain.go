@@ -20,9 +20,9 @@ import (
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
 
-// explain says why the job is red: at the lines of a definition, else in one
+// explainFailure says why the job is red: at the lines of a definition, else in one
 // annotation; and what to do, where the repository's settings are the cause.
-func (j *job) explain(ctx context.Context, err error) {
+func (j *job) explainFailure(ctx context.Context, err error) {
 	var told *toldError
 	var invalid *workflow.InvalidError
 	var file *branchError
@@ -30,7 +30,7 @@ func (j *job) explain(ctx context.Context, err error) {
 	case errors.As(err, &told):
 		// What it adds to the error itself: what to do about a remote, say.
 		if more := strings.TrimSpace(strings.TrimPrefix(app.Message(err), err.Error())); more != "" {
-			j.log.line("%s", more)
+			j.log.writeLine("%s", more)
 		}
 	case errors.As(err, &invalid):
 		for _, p := range invalid.Problems {
@@ -46,13 +46,13 @@ func (j *job) explain(ctx context.Context, err error) {
 		j.log.Error(runner.Annotation{Title: "uwf", Message: app.Message(err)})
 	}
 	if isPermission(err) {
-		j.hints(ctx)
+		j.findHints(ctx)
 	}
 }
 
-// unready says on the issue, too, why a job can't even begin, where somebody is waiting
+// explainUnready says on the issue, too, why a job can't even begin, where somebody is waiting
 // for it: as without the model's key, or with settings that are wrong.
-func (j *job) unready(ctx context.Context, err error) error {
+func (j *job) explainUnready(ctx context.Context, err error) error {
 	if j.forge == nil || app.ExitCode(err) != app.CodeUsage {
 		return err
 	}
@@ -78,29 +78,29 @@ func isPermission(err error) bool {
 // hintTime bounds what is asked after a failure.
 const hintTime = 20 * time.Second
 
-// hints looks for what is missing, and says how to mend it.
-func (j *job) hints(ctx context.Context) {
+// findHints looks for what is missing, and says how to mend it.
+func (j *job) findHints(ctx context.Context) {
 	if j.remote == nil || j.forge == nil || ctx.Err() != nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, hintTime)
 	defer cancel()
-	for _, f := range j.check(ctx, true) {
+	for _, f := range j.runDoctor(ctx, true) {
 		if f.State == doctor.Missing {
-			j.log.Warning(finding(f))
+			j.log.Warning(formatFinding(f))
 		}
 	}
 }
 
-func finding(f doctor.Finding) string {
+func formatFinding(f doctor.Finding) string {
 	if f.Fix == "" {
 		return fmt.Sprintf("%s: %s", f.Check, f.Detail)
 	}
 	return fmt.Sprintf("%s: %s\n%s", f.Check, f.Detail, f.Fix)
 }
 
-// check is uwf doctor with what this job has.
-func (j *job) check(ctx context.Context, after bool) []doctor.Finding {
+// runDoctor is uwf doctor with what this job has.
+func (j *job) runDoctor(ctx context.Context, after bool) []doctor.Finding {
 	o := doctor.Options{
 		Forge: j.forge, Remote: j.remote, Branch: j.in.StateBranch, StateRemote: true, Label: j.in.Label, Workflow: j.env.WorkflowFile,
 		Server: j.env.ServerURL + "/" + j.env.Repository, InJob: true, Rand: j.f.Rand,
@@ -117,7 +117,7 @@ func (j *job) check(ctx context.Context, after bool) []doctor.Finding {
 		}
 	}
 	if !after {
-		o.Files, o.Inputs, o.CheckInputs = os.DirFS(j.definitions()), InputNames(), CheckInputs
+		o.Files, o.Inputs, o.CheckInputs = os.DirFS(j.definitionsPath()), InputNames(), CheckInputs
 		doctor.Known(&o, c)
 		if j.unset != nil {
 			o.NoSettings = app.Message(j.unset)
@@ -128,18 +128,18 @@ func (j *job) check(ctx context.Context, after bool) []doctor.Finding {
 	return doctor.Check(ctx, o)
 }
 
-// examine is the command doctor.
-func (j *job) examine(ctx context.Context) error {
-	found := j.check(ctx, false)
+// runDoctorCommand is the command doctor.
+func (j *job) runDoctorCommand(ctx context.Context) error {
+	found := j.runDoctor(ctx, false)
 	for _, f := range found {
-		text := finding(f)
+		text := formatFinding(f)
 		switch {
 		case f.State == doctor.Missing && f.Required:
 			j.log.Error(runner.Annotation{Title: "uwf doctor", Message: text})
 		case f.State == doctor.Missing:
 			j.log.Warning(text)
 		default:
-			j.log.line("%s: %s", f.State, text)
+			j.log.writeLine("%s: %s", f.State, text)
 		}
 	}
 	if doctor.Failed(found) {

@@ -51,9 +51,9 @@ type inputs struct {
 // Ask gives the value of an input; empty where it is not set.
 type Ask func(name string) string
 
-// asking reads inputs as the forge hands them on: INPUT_ and the name in capitals.
+// newAsk reads inputs as the forge hands them on: INPUT_ and the name in capitals.
 // The host variant writes "_" for "-", which bash on some systems takes out.
-func asking(getenv func(string) string) Ask {
+func newAsk(getenv func(string) string) Ask {
 	a := githubactions.New(githubactions.WithGetenv(getenv))
 	return func(name string) string {
 		if v := a.GetInput(name); v != "" {
@@ -84,30 +84,30 @@ func readInputs(ask Ask) (inputs, error) {
 	r := reader{ask: ask}
 	in := inputs{
 		Inputs: runner.Inputs{
-			Workflow: ask("workflow"), Prompt: ask("prompt"), Thread: r.thread("thread"), Head: r.head("head"),
-			Agent: ask("agent"), MaxSteps: r.count("max-steps", 0), StepsPerJob: r.count("steps-per-job", 1),
-			Label: or(ask("label"), defaultLabel), Allow: r.list("allow"),
-			Comment: r.wanted("comment"), PullRequest: r.wanted("pull-request"), Draft: r.yes("draft"),
-			Dispatch: ask("dispatch"), Artifact: or(ask("artifact"), defaultArtifact), Needs: r.needs("needs"),
+			Workflow: ask("workflow"), Prompt: ask("prompt"), Thread: r.readThread("thread"), Head: r.readHead("head"),
+			Agent: ask("agent"), MaxSteps: r.readCount("max-steps", 0), StepsPerJob: r.readCount("steps-per-job", 1),
+			Label: firstOf(ask("label"), defaultLabel), Allow: r.readList("allow"),
+			Comment: r.readWanted("comment"), PullRequest: r.readWanted("pull-request"), Draft: r.readYes("draft"),
+			Dispatch: ask("dispatch"), Artifact: firstOf(ask("artifact"), defaultArtifact), Needs: r.readNeeds("needs"),
 		},
-		Store: ask("store"), StateBranch: ask("state-branch"), Config: or(ask("config"), defaultConfig),
+		Store: ask("store"), StateBranch: ask("state-branch"), Config: firstOf(ask("config"), defaultConfig),
 		Model: ask("model"), Provider: ask("provider"), BaseURL: ask("base-url"), APIKey: ask("api-key"), Token: ask("token"),
-		Timeout: r.duration("timeout"), Sandbox: r.sandbox("sandbox"),
+		Timeout: r.readDuration("timeout"), Sandbox: r.readSandbox("sandbox"),
 	}
 	if ask("allow-shell") != "" {
-		v := r.yes("allow-shell")
+		v := r.readYes("allow-shell")
 		in.AllowShell = &v
 	}
-	r.command(&in)
-	r.addresses(in)
-	r.dispatch(in.Dispatch)
+	r.readCommand(&in)
+	r.checkAddresses(in)
+	r.checkDispatch(in.Dispatch)
 	if len(r.wrong) > 0 {
 		return in, &app.UsageError{Err: fmt.Errorf("the action's inputs: %s", strings.Join(r.wrong, "; "))}
 	}
 	return in, nil
 }
 
-func or(v, otherwise string) string {
+func firstOf(v, otherwise string) string {
 	if v == "" {
 		return otherwise
 	}
@@ -120,13 +120,13 @@ type reader struct {
 	wrong []string
 }
 
-// problem notes what is wrong with an input. Values are repeated only where they can
+// addProblem notes what is wrong with an input. Values are repeated only where they can
 // be no secret that somebody put into the wrong input.
-func (r *reader) problem(name, format string, args ...any) {
+func (r *reader) addProblem(name, format string, args ...any) {
 	r.wrong = append(r.wrong, name+" "+fmt.Sprintf(format, args...))
 }
 
-func (r *reader) command(in *inputs) {
+func (r *reader) readCommand(in *inputs) {
 	switch v := r.ask("command"); v {
 	case "", commandStep:
 	case runner.CommandRun, runner.CommandCommit, runner.CommandRescue, runner.CommandStopped:
@@ -134,118 +134,118 @@ func (r *reader) command(in *inputs) {
 	case commandDoctor:
 		in.Doctor = true
 	default:
-		r.problem("command", "is %.40q: write step, run, commit, rescue, stopped or doctor", v)
+		r.addProblem("command", "is %.40q: write step, run, commit, rescue, stopped or doctor", v)
 	}
 }
 
-func (r *reader) thread(name string) gitcas.ThreadID {
+func (r *reader) readThread(name string) gitcas.ThreadID {
 	id := gitcas.ThreadID(strings.ToUpper(r.ask(name)))
 	if id != "" && !id.Valid() {
-		r.problem(name, "is %.40q, which is no thread's id: 26 characters, such as 01JY0000000000000000000000", id)
+		r.addProblem(name, "is %.40q, which is no thread's id: 26 characters, such as 01JY0000000000000000000000", id)
 	}
 	return id
 }
 
-func (r *reader) head(name string) node.Pin {
+func (r *reader) readHead(name string) node.Pin {
 	v := r.ask(name)
 	if v == "" {
 		return node.Pin{}
 	}
 	h, err := node.ParsePin(v)
 	if err != nil {
-		r.problem(name, "is %.100q: %v", v, err)
+		r.addProblem(name, "is %.100q: %v", v, err)
 	}
 	return h
 }
 
-// count reads a whole number from 1.
-func (r *reader) count(name string, otherwise int) int {
+// readCount reads a whole number from 1.
+func (r *reader) readCount(name string, otherwise int) int {
 	v := r.ask(name)
 	if v == "" {
 		return otherwise
 	}
 	n, err := strconv.Atoi(v)
 	if err != nil || n < 1 {
-		r.problem(name, "is %.40q: write a whole number from 1, such as 20", v)
+		r.addProblem(name, "is %.40q: write a whole number from 1, such as 20", v)
 	}
 	return n
 }
 
-func (r *reader) yes(name string) bool {
+func (r *reader) readYes(name string) bool {
 	switch v := strings.ToLower(r.ask(name)); v {
 	case "", "false":
 		return false
 	case "true":
 		return true
 	default:
-		r.problem(name, "is %.40q: write true or false", v)
+		r.addProblem(name, "is %.40q: write true or false", v)
 		return false
 	}
 }
 
-func (r *reader) duration(name string) time.Duration {
+func (r *reader) readDuration(name string) time.Duration {
 	v := r.ask(name)
 	if v == "" {
 		return 0
 	}
 	d, _ := time.ParseDuration(v) // 0 where it is none
 	if d <= 0 {
-		r.problem(name, "is %.40q: write a time with its unit, such as 90s, 20m or 2h", v)
+		r.addProblem(name, "is %.40q: write a time with its unit, such as 90s, 20m or 2h", v)
 	}
 	return d
 }
 
-func (r *reader) wanted(name string) runner.Wanted {
+func (r *reader) readWanted(name string) runner.Wanted {
 	w, err := runner.ParseWanted(r.ask(name))
 	if err != nil {
-		r.problem(name, "is %v", err)
+		r.addProblem(name, "is %v", err)
 	}
 	return w
 }
 
-func (r *reader) needs(name string) []runner.Needed {
+func (r *reader) readNeeds(name string) []runner.Needed {
 	n, err := runner.ParseNeeds(r.ask(name))
 	if err != nil {
-		r.problem(name, "is %v", err)
+		r.addProblem(name, "is %v", err)
 	}
 	return n
 }
 
-func (r *reader) sandbox(name string) config.Sandbox {
+func (r *reader) readSandbox(name string) config.Sandbox {
 	switch v := config.Sandbox(strings.ToLower(r.ask(name))); v {
 	case "", config.SandboxOff, config.SandboxAuto, config.SandboxRequire:
 		return v
 	default:
-		r.problem(name, "is %.40q: write require, auto or off", v)
+		r.addProblem(name, "is %.40q: write require, auto or off", v)
 		return ""
 	}
 }
 
-// dispatch checks what starts the next job.
-func (r *reader) dispatch(v string) {
+// checkDispatch checks what starts the next job.
+func (r *reader) checkDispatch(v string) {
 	switch v {
 	case "", runner.DispatchAuto, runner.DispatchRepository, runner.DispatchOff:
 		return
 	}
 	if !isPath(v) || strings.Contains(v, "/") || !isWorkflowFile(v) {
-		r.problem("dispatch", "is %.80q: write auto, repository_dispatch, off, or the name of a workflow file, such as uwf.yml", v)
+		r.addProblem("dispatch", "is %.80q: write auto, repository_dispatch, off, or the name of a workflow file, such as uwf.yml", v)
 	}
 }
 
-// list reads names that are separated by commas, spaces or line ends.
-func (r *reader) list(name string) []string {
+// readList reads names that are separated by commas, spaces or line ends.
+func (r *reader) readList(name string) []string {
 	return strings.FieldsFunc(r.ask(name), func(c rune) bool { return strings.ContainsRune(", \t\r\n", c) })
 }
 
-// addresses checks what is used as a path or as the name of a branch.
-func (r *reader) addresses(in inputs) {
+// checkAddresses checks what is used as a path or as the name of a branch.
+func (r *reader) checkAddresses(in inputs) {
 	if !isPath(in.Config) {
-		r.problem("config", "is %.80q: write a path in the repository, such as .uwf/config.yaml", in.Config)
+		r.addProblem("config", "is %.80q: write a path in the repository, such as .uwf/config.yaml", in.Config)
 	}
 	if !isPath(in.Artifact) {
-		r.problem("artifact", "is %.80q: write the name of a folder in the workspace, such as .uwf-step", in.Artifact)
+		r.addProblem("artifact", "is %.80q: write the name of a folder in the workspace, such as .uwf-step", in.Artifact)
 	}
 	if b := in.StateBranch; strings.HasPrefix(b, "refs/") || strings.ContainsAny(b, " ~^:?*[\\\x7f") || strings.Contains(b, "..") {
-		r.problem("state-branch", "is %.80q: write the short name of a branch, such as uwf-state", b)
+		r.addProblem("state-branch", "is %.80q: write the short name of a branch, such as uwf-state", b)
 	}
 }

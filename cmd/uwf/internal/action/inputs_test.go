@@ -13,7 +13,7 @@ import (
 
 // given are inputs as a job's environment has them.
 func given(env map[string]string) Ask {
-	return asking(func(name string) string { return env[name] })
+	return newAsk(func(name string) string { return env[name] })
 }
 
 func TestReadInputs(t *testing.T) {
@@ -77,7 +77,7 @@ func TestEnvironment(t *testing.T) {
 		return readEnvironment(func(name string) string { return env[name] })
 	}
 	e, err := read()
-	if err != nil || e.APIURL != "https://api.github.com" || e.remote() != "https://github.com/octo/demo.git" || e.Attempt != 1 {
+	if err != nil || e.APIURL != "https://api.github.com" || e.remoteURL() != "https://github.com/octo/demo.git" || e.Attempt != 1 {
 		t.Errorf("by hand: %+v, %v", e, err)
 	}
 	for server, want := range map[string]string{"https://git.corp.example": "https://git.corp.example/api/v3", "https://git.corp.example/": "https://git.corp.example/api/v3"} {
@@ -130,7 +130,7 @@ func TestEnvironment(t *testing.T) {
 func TestName(t *testing.T) {
 	name := func(job, step string, inputs map[string]string) string {
 		e := environment{Job: runner.Job{Name: job}}
-		return e.name(func(n string) string { return map[string]string{"GITHUB_ACTION": step}[n] }, func(n string) string { return inputs[n] })
+		return e.useName(func(n string) string { return map[string]string{"GITHUB_ACTION": step}[n] }, func(n string) string { return inputs[n] })
 	}
 	base := name("step", "uwf", map[string]string{"prompt": "a"})
 	if again := name("step", "uwf", map[string]string{"prompt": "a", "api-key": "another", "head": "another"}); again != base {
@@ -160,7 +160,7 @@ func TestJobTime(t *testing.T) {
 		t.Error("no file")
 	}
 	now := time.Unix(1000, 0)
-	if d := deadline(now, 10*time.Minute); d.Sub(now) != 9*time.Minute {
+	if d := jobDeadline(now, 10*time.Minute); d.Sub(now) != 9*time.Minute {
 		t.Errorf("deadline %s", d)
 	}
 }

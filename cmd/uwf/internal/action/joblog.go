@@ -80,9 +80,9 @@ func (l *jobLog) cleanBy(r *redact.Redactor) {
 	}
 }
 
-// mask has the forge's runner hide a secret wherever it is logged: line by line, as it
+// maskSecrets has the forge's runner hide a secret wherever it is logged: line by line, as it
 // compares lines.
-func (l *jobLog) mask(secrets ...string) {
+func (l *jobLog) maskSecrets(secrets ...string) {
 	for _, s := range secrets {
 		for line := range strings.Lines(s) {
 			line = strings.TrimSpace(line)
@@ -90,7 +90,7 @@ func (l *jobLog) mask(secrets ...string) {
 				continue
 			}
 			l.masked[line] = true
-			l.command(func() { l.gh.AddMask(line) })
+			l.writeCommand(func() { l.gh.AddMask(line) })
 		}
 	}
 }
@@ -100,16 +100,16 @@ func basicAuth(token string) string {
 	return base64.StdEncoding.EncodeToString([]byte(tokenUser + ":" + token))
 }
 
-// command writes what the runner is to take as a command: outside of a fence.
-func (l *jobLog) command(write func()) {
+// writeCommand writes what the runner is to take as a command: outside of a fence.
+func (l *jobLog) writeCommand(write func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.open()
+	l.endFence()
 	write()
 }
 
-// open ends a fence. The lock is held.
-func (l *jobLog) open() {
+// endFence ends a fence. The lock is held.
+func (l *jobLog) endFence() {
 	if l.fence == "" {
 		return
 	}
@@ -121,12 +121,12 @@ func (l *jobLog) open() {
 	l.gh.EndGroup()
 }
 
-// close ends what is still open.
-func (l *jobLog) close() { l.command(func() {}) }
+// closeAll ends what is still open.
+func (l *jobLog) closeAll() { l.writeCommand(func() {}) }
 
-// agents is where what agents print goes: in a group, behind a fence that only who
+// agentWriter is where what agents print goes: in a group, behind a fence that only who
 // knows its word can end.
-func (l *jobLog) agents() io.Writer { return fenced{l} }
+func (l *jobLog) agentWriter() io.Writer { return fenced{l} }
 
 type fenced struct{ l *jobLog }
 
@@ -151,14 +151,14 @@ func (f fenced) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// line says something that is worth no annotation.
-func (l *jobLog) line(format string, args ...any) {
-	text := annotation.Inert(output.Clean(l.text(fmt.Sprintf(format, args...))))
-	l.command(func() { fmt.Fprintln(l.out, text) })
+// writeLine says something that is worth no annotation.
+func (l *jobLog) writeLine(format string, args ...any) {
+	text := annotation.Inert(output.Clean(l.cleanText(fmt.Sprintf(format, args...))))
+	l.writeCommand(func() { fmt.Fprintln(l.out, text) })
 }
 
-// text is a message without secrets, and not too long.
-func (l *jobLog) text(msg string) string {
+// cleanText is a message without secrets, and not too long.
+func (l *jobLog) cleanText(msg string) string {
 	msg = strings.TrimSpace(l.clean(msg))
 	if len(msg) > maxMessage {
 		msg = msg[:runeStart(msg, maxMessage)] + " …"
@@ -174,27 +174,27 @@ func runeStart(s string, n int) int {
 	return n
 }
 
-// annotate shows a message beside the job, where there is still room for it.
-func (l *jobLog) annotate(kind, msg string, fields githubactions.CommandProperties) {
-	msg = output.Clean(l.text(msg))
+// annotateJob shows a message beside the job, where there is still room for it.
+func (l *jobLog) annotateJob(kind, msg string, fields githubactions.CommandProperties) {
+	msg = output.Clean(l.cleanText(msg))
 	l.mu.Lock()
 	l.shown[kind]++
 	full := l.shown[kind] > maxAnnotations
 	l.mu.Unlock()
 	if full {
-		l.line("%s: %s", kind, msg)
+		l.writeLine("%s: %s", kind, msg)
 		return
 	}
 	// The runner still reads ##[ anywhere in a line as a command.
 	msg = strings.ReplaceAll(msg, "##[", "## [")
-	l.command(func() { l.gh.IssueCommand(&githubactions.Command{Name: kind, Message: msg, Properties: fields}) })
+	l.writeCommand(func() { l.gh.IssueCommand(&githubactions.Command{Name: kind, Message: msg, Properties: fields}) })
 }
 
 // Notice implements runner.Output.
-func (l *jobLog) Notice(msg string) { l.annotate("notice", msg, nil) }
+func (l *jobLog) Notice(msg string) { l.annotateJob("notice", msg, nil) }
 
 // Warning implements runner.Output.
-func (l *jobLog) Warning(msg string) { l.annotate("warning", msg, nil) }
+func (l *jobLog) Warning(msg string) { l.annotateJob("warning", msg, nil) }
 
 // Error implements runner.Output.
 func (l *jobLog) Error(a runner.Annotation) {
@@ -212,7 +212,7 @@ func (l *jobLog) Error(a runner.Annotation) {
 			fields["col"] = strconv.Itoa(a.Col)
 		}
 	}
-	l.annotate("error", a.Message, fields)
+	l.annotateJob("error", a.Message, fields)
 }
 
 // Summary implements runner.Output. Where the job has no file for it, it is left out.
@@ -226,13 +226,13 @@ func (l *jobLog) Summary(markdown string) {
 		return
 	}
 	if err := os.WriteFile(l.summary, []byte(text), 0o600); err != nil {
-		l.line("the summary could not be written: %v", err)
+		l.writeLine("the summary could not be written: %v", err)
 	}
 }
 
-// outputs writes the action's outputs. A value that holds a secret is left out: the
+// writeOutputs writes the action's outputs. A value that holds a secret is left out: the
 // forge would drop it without a word, or hand it to the next step.
-func (l *jobLog) outputs(o runner.Outcome) {
+func (l *jobLog) writeOutputs(o runner.Outcome) {
 	values := outputsOf(o)
 	var b strings.Builder
 	for _, name := range OutputNames() {
@@ -241,7 +241,7 @@ func (l *jobLog) outputs(o runner.Outcome) {
 			l.Warning("the output " + name + " holds a secret and is left empty")
 			v = ""
 		}
-		b.WriteString(heredoc(name, v))
+		b.WriteString(formatOutput(name, v))
 	}
 	if l.output == "" {
 		return
@@ -258,9 +258,9 @@ func (l *jobLog) outputs(o runner.Outcome) {
 	}
 }
 
-// heredoc is an output as the forge reads it: between two lines that nothing in it can
+// formatOutput is an output as the forge reads it: between two lines that nothing in it can
 // be equal to.
-func heredoc(name, value string) string {
+func formatOutput(name, value string) string {
 	for {
 		var word [16]byte
 		_, _ = rand.Read(word[:]) // it never fails

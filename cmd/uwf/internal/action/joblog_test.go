@@ -51,15 +51,15 @@ func commands(log string) []string {
 // What agents and strangers write is never a command.
 func TestFence(t *testing.T) {
 	l, out := testLog(t)
-	agent := l.agents()
+	agent := l.agentWriter()
 	evil := "::set-env name=PATH::/evil\n::stop-commands::x\n::x::\n##[add-mask]a\n::error::gotcha"
 	fmt.Fprint(agent, evil)
-	l.line("%s", evil)
+	l.writeLine("%s", evil)
 	fmt.Fprint(agent, evil+"\n")
 	l.Notice(evil)
 	l.Error(runner.Annotation{Title: evil, File: "a\n::error::b", Line: 3, Message: evil})
 	fmt.Fprint(agent, "the end")
-	l.close()
+	l.closeAll()
 	for _, c := range commands(out.String()) {
 		if !regexp.MustCompile(`^::(notice|error|group|endgroup)( [^:]*)?::`).MatchString(c) {
 			t.Errorf("a command that is not ours: %s", c)
@@ -84,12 +84,12 @@ func TestFence(t *testing.T) {
 
 func TestMask(t *testing.T) {
 	l, out := testLog(t)
-	l.mask(hidden)
+	l.maskSecrets(hidden)
 	if out.Len() > 0 {
 		t.Errorf("a secret is told where nobody hides it: %s", out)
 	}
 	l.masks = true
-	l.mask(hidden, hidden, "", "abc", "first line\r\nsecond line\n")
+	l.maskSecrets(hidden, hidden, "", "abc", "first line\r\nsecond line\n")
 	if want := "::add-mask::" + hidden + "\n::add-mask::first line\n::add-mask::second line\n"; out.String() != want {
 		t.Errorf("%q", out)
 	}
@@ -97,7 +97,7 @@ func TestMask(t *testing.T) {
 
 func TestMessagesHoldNoSecrets(t *testing.T) {
 	l, out := testLog(t)
-	l.line("it is %s", hidden)
+	l.writeLine("it is %s", hidden)
 	l.Notice(hidden)
 	l.Warning(hidden)
 	l.Error(runner.Annotation{Title: hidden, File: hidden, Message: hidden})
@@ -110,7 +110,7 @@ func TestMessagesHoldNoSecrets(t *testing.T) {
 		t.Errorf("%s\n%s", out, b)
 	}
 	l.cleanBy(nil)
-	l.line("%s", hidden)
+	l.writeLine("%s", hidden)
 	if strings.Contains(out.String(), hidden) {
 		t.Error("without a redactor everything is said")
 	}
@@ -169,7 +169,7 @@ func TestOutputs(t *testing.T) {
 	if err := os.WriteFile(l.output, []byte("before<<x\n1\nx\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	l.outputs(runner.Outcome{Thread: "01JY0000000000000000000000", Role: hidden, Result: "a\nthread<<evil\nb\nevil", Step: 2, PullRequest: 7})
+	l.writeOutputs(runner.Outcome{Thread: "01JY0000000000000000000000", Role: hidden, Result: "a\nthread<<evil\nb\nevil", Step: 2, PullRequest: 7})
 	b, err := os.ReadFile(l.output)
 	if err != nil {
 		t.Fatal(err)

@@ -12,10 +12,10 @@ import (
 	"github.com/united-workforce/uwf/engine/runner"
 )
 
-// environ is the environment that the settings are read with: the job's own, with what
+// settingsEnviron is the environment that the settings are read with: the job's own, with what
 // the inputs say of the model. The key goes into the variable that the provider's
 // settings name, so that it leads to the address that they name.
-func (in inputs) environ(before []string, peek func(environ []string) (*config.Config, error)) ([]string, error) {
+func (in inputs) settingsEnviron(before []string, peek func(environ []string) (*config.Config, error)) ([]string, error) {
 	env := withoutInputs(before)
 	env = append(env, "GITHUB_TOKEN="+in.Token)
 	set := func(name, value string) {
@@ -59,20 +59,20 @@ func (in inputs) providerKey(env []string, peek func([]string) (*config.Config, 
 	}
 	name := cmp.Or(in.Provider, c.Models[c.DefaultModel].Provider)
 	if name == "" {
-		return "", app.Usagef("the input api-key is set, but nothing says whose key it is: set provider too (%s), or base-url", strings.Join(vendors(), ", "))
+		return "", app.Usagef("the input api-key is set, but nothing says whose key it is: set provider too (%s), or base-url", strings.Join(vendorNames(), ", "))
 	}
 	configured, inFile := c.Providers[name]
 	switch {
-	case !inFile && !slices.Contains(vendors(), name):
+	case !inFile && !slices.Contains(vendorNames(), name):
 		known := slices.Sorted(maps.Keys(c.Providers))
-		return "", &app.UnknownError{What: "provider", ID: name, Near: app.Near(name, append(known, vendors()...)),
-			Hint: "the input provider takes " + strings.Join(vendors(), ", ") + ", or a provider of the configuration"}
+		return "", &app.UnknownError{What: "provider", ID: name, Near: app.Near(name, append(known, vendorNames()...)),
+			Hint: "the input provider takes " + strings.Join(vendorNames(), ", ") + ", or a provider of the configuration"}
 	case in.APIKey == "" && runner.RunsAgents(in.Command) && keyMissing(name, configured, inFile):
 		return "", app.Usagef("there is no key for %s: the input api-key is empty, as the secret that the workflow file hands on is not set. %s", name, in.howToSetSecret())
 	case in.APIKey == "":
 	case inFile && configured.APIKeyEnv != "" && configured.APIKeyEnv != "GITHUB_TOKEN":
 		set(configured.APIKeyEnv, in.APIKey)
-	case inFile && !slices.Contains(vendors(), name):
+	case inFile && !slices.Contains(vendorNames(), name):
 		return "", app.Usagef("the input api-key is set, but provider %s of the configuration takes no key: set its apiKeyEnv", name)
 	default:
 		set("UWF_API_KEY", in.APIKey)
@@ -102,7 +102,7 @@ func keyMissing(name string, p config.Provider, known bool) bool {
 	})
 }
 
-func vendors() []string {
+func vendorNames() []string {
 	var names []string
 	for _, p := range config.Presets() {
 		names = append(names, p.Name)
@@ -110,8 +110,8 @@ func vendors() []string {
 	return names
 }
 
-// adjust applies the inputs that stand beside the settings.
-func (in inputs) adjust(c *config.Config) {
+// adjustConfig applies the inputs that stand beside the settings.
+func (in inputs) adjustConfig(c *config.Config) {
 	strict := []config.Sandbox{config.SandboxOff, config.SandboxAuto, config.SandboxRequire}
 	_, set := c.Origins["sandbox"]
 	if in.Sandbox != "" && (!set || slices.Index(strict, in.Sandbox) > slices.Index(strict, c.Sandbox)) {

@@ -65,7 +65,7 @@ func TestModel(t *testing.T) {
 				}})
 			}
 			before := append([]string{"INPUT_API-KEY=" + key, "INPUT_TOKEN=x", "GITHUB_TOKEN=another", "PATH=/bin"}, tt.environ...)
-			env, err := tt.in.environ(before, load)
+			env, err := tt.in.settingsEnviron(before, load)
 			if tt.wrong != "" {
 				if app.ExitCode(err) != 2 || !strings.Contains(err.Error(), tt.wrong) || strings.Contains(err.Error(), key) {
 					t.Errorf("%v", err)
@@ -91,7 +91,7 @@ func TestModel(t *testing.T) {
 			}
 		})
 	}
-	_, err := (inputs{APIKey: key}).environ(nil, func([]string) (*config.Config, error) { return nil, errors.New("no disk") })
+	_, err := (inputs{APIKey: key}).settingsEnviron(nil, func([]string) (*config.Config, error) { return nil, errors.New("no disk") })
 	if err == nil || app.ExitCode(err) != 1 {
 		t.Errorf("%v", err)
 	}
@@ -118,7 +118,7 @@ func TestAdjust(t *testing.T) {
 		if tt.file == "" {
 			c.Sandbox, c.Origins = config.SandboxAuto, map[string]string{}
 		}
-		inputs{Sandbox: tt.in, AllowShell: tt.allow}.adjust(c)
+		inputs{Sandbox: tt.in, AllowShell: tt.allow}.adjustConfig(c)
 		if c.Sandbox != tt.want || c.AllowShell != tt.wantShell {
 			t.Errorf("%+v: %s, shell %t", tt, c.Sandbox, c.AllowShell)
 		}

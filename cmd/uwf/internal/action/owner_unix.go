@@ -47,8 +47,8 @@ func giveBack(dir string) (err error) {
 	})
 }
 
-// mine reports whether a folder belongs to this process's user.
-func mine(dir string) bool {
+// isMine reports whether a folder belongs to this process's user.
+func isMine(dir string) bool {
 	info, err := os.Stat(dir)
 	if err != nil || !info.IsDir() {
 		return false

@@ -36,23 +36,23 @@ const tokenUser = "x-access-token"
 func actionRun(ctx context.Context, o *Options) error {
 	f := o.Factory
 	l := newJobLog(f.IO.Out)
-	defer l.close()
-	ask := asking(f.Getenv)
-	secrets := []string{or(ask("token"), f.Getenv("GITHUB_TOKEN")), ask("api-key")}
+	defer l.closeAll()
+	ask := newAsk(f.Getenv)
+	secrets := []string{firstOf(ask("token"), f.Getenv("GITHUB_TOKEN")), ask("api-key")}
 	if f.Getenv("GITHUB_ACTIONS") == "true" { // elsewhere nobody would take the mask out of the log
 		l.masks = true
-		l.mask(append(secrets, basicAuth(secrets[0]))...)
+		l.maskSecrets(append(secrets, basicAuth(secrets[0]))...)
 	}
 	l.cleanBy(firstRedactor(f.Environ, secrets))
 	l.output, l.summary = f.Getenv("GITHUB_OUTPUT"), f.Getenv("GITHUB_STEP_SUMMARY")
 
 	j := &job{f: f, log: l, ask: ask, began: f.Now()}
-	out, err := j.do(ctx)
-	l.outputs(out)
+	out, err := j.runJob(ctx)
+	l.writeOutputs(out)
 	if err == nil {
 		return nil
 	}
-	j.explain(ctx, err)
+	j.explainFailure(ctx, err)
 	return &app.Exit{Code: app.ExitCode(err)}
 }
 
@@ -102,13 +102,13 @@ type job struct {
 // the job may have been told to end.
 const scratchTime = 2 * time.Second
 
-func (j *job) do(ctx context.Context) (out runner.Outcome, err error) {
-	if err := j.read(); err != nil {
+func (j *job) runJob(ctx context.Context) (out runner.Outcome, err error) {
+	if err := j.readJob(); err != nil {
 		return out, err
 	}
 	if j.ev.Kind == event.None {
 		// Not even the sweep: this token may be a stranger's, who can do nothing.
-		j.log.Notice(or(j.ev.Why, "this event is not for uwf: nothing to do"))
+		j.log.Notice(firstOf(j.ev.Why, "this event is not for uwf: nothing to do"))
 		return out, nil
 	}
 	if err := j.makeScratch(); err != nil {
@@ -127,17 +127,17 @@ func (j *job) do(ctx context.Context) (out runner.Outcome, err error) {
 			j.log.Warning(fmt.Sprintf("files in the workspace still belong to root: %v", gerr))
 		}
 	}()
-	if err := j.reach(ctx); err != nil {
-		return out, j.unready(ctx, err)
+	if err := j.dialRepository(ctx); err != nil {
+		return out, j.explainUnready(ctx, err)
 	}
 	if j.in.Doctor {
-		return out, j.examine(ctx)
+		return out, j.runDoctorCommand(ctx)
 	}
-	w, err := j.worker(ctx)
+	w, err := j.makeWorker(ctx)
 	if err != nil {
-		return out, j.unready(ctx, err)
+		return out, j.explainUnready(ctx, err)
 	}
-	r, err := j.runner(ctx, w)
+	r, err := j.makeRunner(ctx, w)
 	if err != nil {
 		return out, err
 	}
@@ -152,15 +152,15 @@ func (j *job) do(ctx context.Context) (out runner.Outcome, err error) {
 	return out, err
 }
 
-// read reads the inputs, the environment and the event. Nothing is asked yet.
-func (j *job) read() (err error) {
+// readJob reads the inputs, the environment and the event. Nothing is asked yet.
+func (j *job) readJob() (err error) {
 	if j.env, err = readEnvironment(j.f.Getenv); err != nil {
 		return err
 	}
 	if j.in, err = readInputs(j.ask); err != nil {
 		return err
 	}
-	j.in.Token, j.in.Gitea = or(j.in.Token, j.f.Getenv("GITHUB_TOKEN")), j.env.Flavour == forge.Gitea
+	j.in.Token, j.in.Gitea = firstOf(j.in.Token, j.f.Getenv("GITHUB_TOKEN")), j.env.Flavour == forge.Gitea
 	if j.in.Token == "" {
 		return app.Usagef("there is no token: set the input token (in a job its default is the job's own), or GITHUB_TOKEN")
 	}
@@ -188,14 +188,14 @@ func (j *job) read() (err error) {
 // Agents may run as another user and have to get to what is theirs in it.
 func (j *job) makeScratch() (err error) {
 	parent := j.f.Getenv("RUNNER_TEMP")
-	if parent == "" || !mine(parent) {
+	if parent == "" || !isMine(parent) {
 		parent = "" // in a container it is another user's: nothing of root's is to stay there
 	}
 	if j.scratch, err = os.MkdirTemp(parent, "uwf-*"); err != nil {
 		return fmt.Errorf("make a folder for this job: %w", err)
 	}
 	if err = os.Chmod(j.scratch, 0o711); err == nil { //nolint:gosec // agents are other users
-		err = os.Mkdir(j.definitions(), 0o755) //nolint:gosec // the same
+		err = os.Mkdir(j.definitionsPath(), 0o755) //nolint:gosec // the same
 	}
 	if err != nil {
 		return fmt.Errorf("make a folder for this job: %w", err)
@@ -203,13 +203,13 @@ func (j *job) makeScratch() (err error) {
 	return nil
 }
 
-func (j *job) definitions() string { return filepath.Join(j.scratch, "default-branch") }
+func (j *job) definitionsPath() string { return filepath.Join(j.scratch, "default-branch") }
 
-// reach dials the repository and the forge, reads the default branch, and makes the
+// dialRepository dials the repository and the forge, reads the default branch, and makes the
 // job's Factory.
-func (j *job) reach(ctx context.Context) (err error) {
+func (j *job) dialRepository(ctx context.Context) (err error) {
 	auth := func(context.Context) (string, string, error) { return tokenUser, j.in.Token, nil }
-	if j.dialed, err = j.f.DialAs(j.env.remote(), auth); err != nil {
+	if j.dialed, err = j.f.DialAs(j.env.remoteURL(), auth); err != nil {
 		return err
 	}
 	j.f.AtOnce, j.f.Waiting = j.f.AtOnce || j.in.Doctor, j.tellWait
@@ -227,24 +227,24 @@ func (j *job) reach(ctx context.Context) (err error) {
 		j.env.WorkflowFile = j.branch.workflowNamed(ctx, j.env.Flavour, name)
 	}
 	if j.in.StepsPerJob > 1 {
-		j.ends = deadline(j.began, jobTime(j.branch.workflowText(ctx, j.env.Flavour, j.env.WorkflowFile), j.env.Name))
+		j.ends = jobDeadline(j.began, jobTime(j.branch.workflowText(ctx, j.env.Flavour, j.env.WorkflowFile), j.env.Name))
 	}
 	if !j.in.Doctor {
-		if err = j.branch.copyTo(ctx, j.definitions(), j.in.Config); err != nil {
+		if err = j.branch.copyTo(ctx, j.definitionsPath(), j.in.Config); err != nil {
 			return err
 		}
-		return j.factory(ctx)
+		return j.makeFactory(ctx)
 	}
-	if err = j.branch.copyTo(ctx, j.definitions(), j.in.Config, ".github", ".gitea"); err != nil {
+	if err = j.branch.copyTo(ctx, j.definitionsPath(), j.in.Config, ".github", ".gitea"); err != nil {
 		return err
 	}
-	j.unset = j.factory(ctx) // it is a finding
+	j.unset = j.makeFactory(ctx) // it is a finding
 	return ctx.Err()
 }
 
-// factory makes the Factory that this job's engine is made of.
-func (j *job) factory(ctx context.Context) error {
-	environ, err := j.in.environ(j.f.Environ, func(env []string) (*config.Config, error) { return j.newFactory(env).Config() })
+// makeFactory makes the Factory that this job's engine is made of.
+func (j *job) makeFactory(ctx context.Context) error {
+	environ, err := j.in.settingsEnviron(j.f.Environ, func(env []string) (*config.Config, error) { return j.newFactory(env).Config() })
 	if err != nil {
 		return err
 	}
@@ -257,20 +257,20 @@ func (j *job) factory(ctx context.Context) error {
 	for _, s := range config.SecretsOf(c) {
 		known = append(known, s.Value)
 	}
-	j.log.mask(known...)
+	j.log.maskSecrets(known...)
 	red, err := j.jf.Redactor(ctx)
 	if err != nil {
 		return err
 	}
 	j.log.cleanBy(red)
 	for _, w := range c.Warnings {
-		j.log.line("settings: %s", w)
+		j.log.writeLine("settings: %s", w)
 	}
 	return nil
 }
 
 func (j *job) newFactory(environ []string) *app.Factory {
-	f := app.NewAt(j.definitions(), environ, app.IO{In: bytes.NewReader(nil), Out: j.f.IO.Out, Err: j.f.IO.Err})
+	f := app.NewAt(j.definitionsPath(), environ, app.IO{In: bytes.NewReader(nil), Out: j.f.IO.Out, Err: j.f.IO.Err})
 	f.Now, f.Rand, f.After, f.Machine, f.Hook, f.Silence = j.f.Now, j.f.Rand, j.f.After, j.f.Machine, j.f.Hook, j.f.Silence
 	f.SelfCommand, f.Inside, f.DialWire = j.f.SelfCommand, j.f.Inside, j.f.DialWire
 	f.Exposed, f.ExpectStore = j.f.Exposed, j.in.Store
@@ -279,15 +279,15 @@ func (j *job) newFactory(environ []string) *app.Factory {
 		f.Environ = append(f.Environ, "UWF_HOME="+filepath.Join(j.scratch, "home"))
 	}
 	f.Job = &app.Job{
-		Remote: j.env.remote(), Dialed: j.dialed, Branch: j.in.StateBranch, Root: f.Dir, Config: j.in.Config,
+		Remote: j.env.remoteURL(), Dialed: j.dialed, Branch: j.in.StateBranch, Root: f.Dir, Config: j.in.Config,
 		Adjust: func(c *config.Config) {
-			j.in.adjust(c)
+			j.in.adjustConfig(c)
 			// What an agent of the default branch needs may lie beside it.
-			c.Confine.Read = append(slices.Clone(c.Confine.Read), j.definitions())
+			c.Confine.Read = append(slices.Clone(c.Confine.Read), j.definitionsPath())
 		},
 	}
 	if run := strings.Trim(notWord.ReplaceAllString(j.env.Run, "-"), "-"); run != "" {
-		f.Job.CIRun, f.Job.Run = run, run+"-"+j.env.name(j.f.Getenv, j.ask)
+		f.Job.CIRun, f.Job.Run = run, run+"-"+j.env.useName(j.f.Getenv, j.ask)
 	}
 	if j.in.Command == runner.CommandRun {
 		f.Job.Wrap = artifact.Mirror // it must not write anything, whatever its token could
@@ -295,11 +295,11 @@ func (j *job) newFactory(environ []string) *app.Factory {
 	return f
 }
 
-// worker puts the engine together and chooses the working folder.
-func (j *job) worker(ctx context.Context) (*worker.Worker, error) {
+// makeWorker puts the engine together and chooses the working folder.
+func (j *job) makeWorker(ctx context.Context) (*worker.Worker, error) {
 	w, err := worker.New(ctx, j.jf, worker.Options{
 		Agent: j.in.Agent, AllowShell: j.in.AllowShell != nil && *j.in.AllowShell, Timeout: j.in.Timeout, New: true,
-		Elsewhere: !runner.RunsAgents(j.in.Command), Observe: j.observe, Stderr: j.log.agents(),
+		Elsewhere: !runner.RunsAgents(j.in.Command), Observe: j.logEvent, Stderr: j.log.agentWriter(),
 	})
 	if err != nil {
 		return nil, err
@@ -311,43 +311,43 @@ func (j *job) worker(ctx context.Context) (*worker.Worker, error) {
 	}
 	why, err := w.WorkIn(ctx, j.env.Workspace)
 	if err == nil && why != "" {
-		j.log.line("agents work in a folder of uwf's own, not in the workspace: %s", why)
+		j.log.writeLine("agents work in a folder of uwf's own, not in the workspace: %s", why)
 	}
 	return w, err
 }
 
-// observe tells in the log what goes on.
-func (j *job) observe(e thread.Event) {
+// logEvent tells in the log what goes on.
+func (j *job) logEvent(e thread.Event) {
 	switch e.Kind {
 	case "agent":
-		j.log.line("step %d: %s works (%s)", e.Step, e.Role, e.Agent)
+		j.log.writeLine("step %d: %s works (%s)", e.Step, e.Role, e.Agent)
 	case "sealed":
-		j.log.line("step %d: %s → %s", e.Step, e.Role, e.Status)
+		j.log.writeLine("step %d: %s → %s", e.Step, e.Role, e.Status)
 	case "notice":
-		j.log.line("note: %s", e.Text)
+		j.log.writeLine("note: %s", e.Text)
 	}
 }
 
 // tellWait tells in the log that a server is away.
-func (j *job) tellWait(w outage.Wait) { j.log.line("waiting: %s", w) }
+func (j *job) tellWait(w outage.Wait) { j.log.writeLine("waiting: %s", w) }
 
-// runner puts the job together.
-func (j *job) runner(ctx context.Context, w *worker.Worker) (*runner.Runner, error) {
+// makeRunner puts the job together.
+func (j *job) makeRunner(ctx context.Context, w *worker.Worker) (*runner.Runner, error) {
 	loc, err := j.jf.Locate(ctx)
 	if err != nil {
 		return nil, err
 	}
 	about := j.env.Job
-	about.Name, about.StateBranch, about.Store = j.env.name(j.f.Getenv, j.ask), loc.Branch, j.in.Store
+	about.Name, about.StateBranch, about.Store = j.env.useName(j.f.Getenv, j.ask), loc.Branch, j.in.Store
 	about.WorkflowFiles = j.env.Flavour == forge.Gitea || !strings.HasPrefix(j.in.Token, appToken)
 	if about.Run == "" {
 		about.Run = w.Who.Run
 	}
 	about.Deadline = j.ends
 	in := j.in.Inputs
-	in.Artifact = filepath.Join(or(j.env.Workspace, j.f.Dir), filepath.FromSlash(in.Artifact))
+	in.Artifact = filepath.Join(firstOf(j.env.Workspace, j.f.Dir), filepath.FromSlash(in.Artifact))
 	return &runner.Runner{
-		Engine: w.Stepper, Forge: j.forge, Work: w, Definitions: newDefinitions(j.jf, j.branch.Name), Base: j.base,
+		Engine: w.Stepper, Forge: j.forge, Work: w, Definitions: newDefinitions(j.jf, j.branch.Name), Base: j.baseCommit,
 		Inputs: in, Job: about, Out: j.log, Now: j.jf.Now, Rand: j.jf.Rand, Hook: j.jf.Hook,
 	}, nil
 }
@@ -355,8 +355,8 @@ func (j *job) runner(ctx context.Context, w *worker.Worker) (*runner.Runner, err
 // appToken is how GitHub's tokens of apps begin; the job's own is one of them.
 const appToken = "ghs_"
 
-// base is the commit at the tip of a branch.
-func (j *job) base(ctx context.Context, branch string) (string, error) {
+// baseCommit is the commit at the tip of a branch.
+func (j *job) baseCommit(ctx context.Context, branch string) (string, error) {
 	if branch == "" || branch == j.branch.Name {
 		return j.branch.Commit.String(), nil
 	}

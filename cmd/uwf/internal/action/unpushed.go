@@ -58,18 +58,18 @@ func watchUnpushed(w *worker.Worker) *keeper {
 func (k *keeper) Write(s unpushed.Step) error {
 	err := k.Folder.Write(s)
 	if err == nil {
-		k.note(s.Store, s.Thread, s.Nonce, true)
+		k.noteStep(s.Store, s.Thread, s.Nonce, true)
 	}
 	return err
 }
 
 // Remove deletes one.
 func (k *keeper) Remove(store string, id gitcas.ThreadID, nonce string) error {
-	k.note(store, id, nonce, false)
+	k.noteStep(store, id, nonce, false)
 	return k.Folder.Remove(store, id, nonce)
 }
 
-func (k *keeper) note(store string, id gitcas.ThreadID, nonce string, left bool) {
+func (k *keeper) noteStep(store string, id gitcas.ThreadID, nonce string, left bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.left[k.Path(store, id, nonce)] = left

@@ -61,15 +61,15 @@ on one page.`,
 	return app.Group(cmd, newBuiltinCmd(o), newMockCmd(o), newContextCmd(o), newStageCmd(o), newCommitCmd(o), newJQCmd(o))
 }
 
-// process is the agent's process as the kit sees it.
-func (o Options) process(args []string) agents.Process {
+// newProcess is the agent's process as the kit sees it.
+func (o Options) newProcess(args []string) agents.Process {
 	return agents.Process{
 		Args: args, Environ: o.Environ, Dir: o.Dir, Stdout: o.Stdout, Stderr: o.Stderr, Now: o.Now,
 		Transport: o.Transport, Rand: o.Rand,
 	}
 }
 
-// getenv returns the last value of a variable.
-func (o Options) getenv(name string) string {
+// lookupEnv returns the last value of a variable.
+func (o Options) lookupEnv(name string) string {
 	return agents.Getenv(o.Environ, name)
 }

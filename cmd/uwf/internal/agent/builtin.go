@@ -24,7 +24,7 @@ reached at their OpenAI-compatible address.`,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			a := &builtin.Agent{Transport: o.Transport}
 			defer func() { err = errors.Join(err, a.Close()) }()
-			return agents.Run(cmd.Context(), a, o.process(args))
+			return agents.Run(cmd.Context(), a, o.newProcess(args))
 		},
 	}
 }

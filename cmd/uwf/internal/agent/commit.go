@@ -84,7 +84,7 @@ the gateway counted goes before it. Without costUsd the cost is unknown.`,
 			if !slices.Contains([]string{extractAuto, extractAlways, extractNever}, c.extract) {
 				return app.Usagef("--extract %s: it is %s, %s or %s", c.extract, extractAuto, extractAlways, extractNever)
 			}
-			err := c.run(cmd.Context())
+			err := c.runCommit(cmd.Context())
 			if code := (interface{ ExitCode() int })(nil); err != nil && !errors.As(err, &code) {
 				return &failedError{err}
 			}
@@ -97,8 +97,8 @@ the gateway counted goes before it. Without costUsd the cost is unknown.`,
 	return cmd
 }
 
-func (o commitOptions) run(ctx context.Context) (err error) {
-	text, err := o.answer()
+func (o commitOptions) runCommit(ctx context.Context) (err error) {
+	text, err := o.readAnswer()
 	if err != nil {
 		return err
 	}
@@ -106,7 +106,7 @@ func (o commitOptions) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	c, stage, done, err := o.open()
+	c, stage, done, err := o.openStage()
 	if err != nil {
 		return err
 	}
@@ -138,36 +138,36 @@ func (o commitOptions) lastResort(ctx context.Context, c *agents.Context, stage 
 	e := agents.Extractor{Context: c, Environ: o.Environ, Transport: o.Transport, Rand: o.Rand}
 	due := o.extract == extractAlways || o.extract == extractAuto && refused > agents.MaxCorrections
 	if !due || !e.Enabled() {
-		return agents.Handle{}, o.complain(bad)
+		return agents.Handle{}, o.printComplaint(bad)
 	}
 	found, err := e.Read(ctx, a.Text)
 	if err != nil {
-		if err := o.note(err.Error()); err != nil {
+		if err := o.printNote(err.Error()); err != nil {
 			return agents.Handle{}, err
 		}
-		return agents.Handle{}, o.complain(bad)
+		return agents.Handle{}, o.printComplaint(bad)
 	}
-	if err := o.note(fmt.Sprintf("the answer had no usable frontmatter; model %s read it", found.Model)); err != nil {
+	if err := o.printNote(fmt.Sprintf("the answer had no usable frontmatter; model %s read it", found.Model)); err != nil {
 		return agents.Handle{}, err
 	}
 	return agents.CommitExtracted(c, stage, a, found)
 }
 
-// complain prints what to tell the model, and nothing else.
-func (o commitOptions) complain(bad *agents.AnswerError) error {
+// printComplaint prints what to tell the model, and nothing else.
+func (o commitOptions) printComplaint(bad *agents.AnswerError) error {
 	if _, err := fmt.Fprintln(o.Stderr, strings.TrimRight(output.Clean(bad.Complaint), "\n")); err != nil {
 		return err
 	}
 	return &app.Exit{Code: codeRefused}
 }
 
-func (o commitOptions) note(text string) error {
+func (o commitOptions) printNote(text string) error {
 	_, err := fmt.Fprintf(o.Stderr, "uwf: %s\n", output.Clean(text))
 	return err
 }
 
-// answer reads what the agent wrote, up to a byte more than is taken.
-func (o commitOptions) answer() (string, error) {
+// readAnswer reads what the agent wrote, up to a byte more than is taken.
+func (o commitOptions) readAnswer() (string, error) {
 	r := o.Stdin
 	if o.file != "-" {
 		f, err := os.Open(o.file)

@@ -53,7 +53,7 @@ of that node (payload, payload.output). --jq works as it does everywhere.`,
 			if c.of != "" && c.node == "" {
 				return app.Usagef("--of: it says which node is meant; name one with --node")
 			}
-			return c.run()
+			return c.runContext()
 		},
 	}
 	cmd.Flags().BoolVar(&c.prompt, "prompt", false, "print the prompt")
@@ -68,8 +68,8 @@ of that node (payload, payload.output). --jq works as it does everywhere.`,
 	return cmd
 }
 
-func (o contextOptions) run() (err error) {
-	c, err := o.context()
+func (o contextOptions) runContext() (err error) {
+	c, err := o.openContext()
 	if err != nil {
 		return err
 	}
@@ -78,7 +78,7 @@ func (o contextOptions) run() (err error) {
 		_, err = io.WriteString(o.Stdout, c.Task.Prompt)
 		return err
 	}
-	text, err := o.part(c)
+	text, err := o.selectPart(c)
 	if err != nil {
 		return err
 	}
@@ -101,15 +101,15 @@ func (o contextOptions) run() (err error) {
 	return err
 }
 
-// part is the JSON of what was asked for.
-func (o contextOptions) part(c *agents.Context) ([]byte, error) {
+// selectPart is the JSON of what was asked for.
+func (o contextOptions) selectPart(c *agents.Context) ([]byte, error) {
 	switch {
 	case o.schema:
 		s, err := c.OutputSchema()
 		if err != nil {
 			return nil, err
 		}
-		return indented(s)
+		return indentedJSON(s)
 	case o.node != "":
 		h, err := node.ParseHash(o.node)
 		if err != nil {
@@ -125,10 +125,10 @@ func (o contextOptions) part(c *agents.Context) ([]byte, error) {
 		}
 		return node.EncodeFile(n)
 	}
-	return indented(c.Task)
+	return indentedJSON(c.Task)
 }
 
-func indented(v any) ([]byte, error) {
+func indentedJSON(v any) ([]byte, error) {
 	b, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
 		return nil, fmt.Errorf("printing JSON: %w", err)
@@ -165,7 +165,7 @@ func fieldOf(text []byte, name string) ([]byte, error) {
 		return nil, fmt.Errorf("reading the field %q: %w", name, err)
 	}
 	for key := range strings.SplitSeq(name, ".") {
-		v = child(v, key)
+		v = childOf(v, key)
 	}
 	list, ok := v.([]any)
 	if !ok {
@@ -176,7 +176,7 @@ func fieldOf(text []byte, name string) ([]byte, error) {
 		if e == nil {
 			continue
 		}
-		line, err := plain(e)
+		line, err := plainValue(e)
 		if err != nil {
 			return nil, err
 		}
@@ -185,7 +185,7 @@ func fieldOf(text []byte, name string) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-func child(v any, key string) any {
+func childOf(v any, key string) any {
 	switch x := v.(type) {
 	case map[string]any:
 		return x[key]
@@ -197,7 +197,7 @@ func child(v any, key string) any {
 	return nil
 }
 
-func plain(v any) (string, error) {
+func plainValue(v any) (string, error) {
 	switch x := v.(type) {
 	case string:
 		return x, nil

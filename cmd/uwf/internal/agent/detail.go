@@ -48,7 +48,7 @@ A payload that does not fit its schema is refused, with the reason.`,
 			if len(args) == 1 {
 				file = args[0]
 			}
-			_, stage, done, err := o.open()
+			_, stage, done, err := o.openStage()
 			if err != nil {
 				return err
 			}
@@ -76,22 +76,22 @@ func typeNames() []string {
 	return out
 }
 
-// context opens the task's folder. Outside of a step there is none.
-func (o Options) context() (*agents.Context, error) {
-	c, err := agents.LoadContext(o.getenv(agents.EnvContext))
+// openContext opens the task's folder. Outside of a step there is none.
+func (o Options) openContext() (*agents.Context, error) {
+	c, err := agents.LoadContext(o.lookupEnv(agents.EnvContext))
 	if errors.Is(err, agents.ErrNoContext) {
 		return nil, &app.UsageError{Err: err}
 	}
 	return c, err
 }
 
-// open opens the folders of the protocol; done closes them.
-func (o Options) open() (_ *agents.Context, _ *agents.Stage, done func() error, err error) {
-	c, err := o.context()
+// openStage opens the folders of the protocol; done closes them.
+func (o Options) openStage() (_ *agents.Context, _ *agents.Stage, done func() error, err error) {
+	c, err := o.openContext()
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	stage, err := agents.OpenStage(o.getenv(agents.EnvStage), c, o.Now)
+	stage, err := agents.OpenStage(o.lookupEnv(agents.EnvStage), c, o.Now)
 	if err != nil {
 		return nil, nil, nil, errors.Join(err, c.Close())
 	}

@@ -49,18 +49,18 @@ Filters see neither the environment nor any file that is not named like this.`,
 			if slices.ContainsFunc(args, func(a string) bool { return a == "-h" || a == "--help" }) {
 				return cmd.Help()
 			}
-			q, err := parseJQ(args, o.read)
+			q, err := parseJQ(args, o.readFile)
 			if err != nil {
 				return &app.UsageError{Err: fmt.Errorf("uwf agent jq: %w", err)}
 			}
-			return q.run(cmd.Context(), o.Stdout)
+			return q.runFilter(cmd.Context(), o.Stdout)
 		},
 	}
 }
 
-// read is what a file holds; "-": stdin. Relative names are those of the folder
+// readFile is what a file holds; "-": stdin. Relative names are those of the folder
 // that the command was called in.
-func (o Options) read(name string) ([]byte, error) {
+func (o Options) readFile(name string) ([]byte, error) {
 	r := o.Stdin
 	if name != "-" {
 		if !filepath.IsAbs(name) {
@@ -103,14 +103,14 @@ func parseJQ(args []string, read func(string) ([]byte, error)) (*jqCall, error) 
 			if len(args) < 2 {
 				return nil, fmt.Errorf("%s takes a name and a value", a)
 			}
-			v, err := variable(a, args[1], read)
+			v, err := parseVariable(a, args[1], read)
 			if err != nil {
 				return nil, fmt.Errorf("%s %s: %w", a, args[0], err)
 			}
 			names, q.values = append(names, "$"+args[0]), append(q.values, v)
 			args = args[2:]
 		case strings.HasPrefix(a, "-") && a != "-":
-			if err := q.option(a); err != nil {
+			if err := q.readOption(a); err != nil {
 				return nil, err
 			}
 		default:
@@ -120,7 +120,7 @@ func parseJQ(args []string, read func(string) ([]byte, error)) (*jqCall, error) 
 	if len(rest) == 0 || len(rest) > 2 {
 		return nil, errors.New("give a filter, and one file at most; see uwf agent jq --help")
 	}
-	if err := q.compile(rest[0], names); err != nil {
+	if err := q.compileFilter(rest[0], names); err != nil {
 		return nil, err
 	}
 	if q.null {
@@ -133,7 +133,7 @@ func parseJQ(args []string, read func(string) ([]byte, error)) (*jqCall, error) 
 	}
 	b, err := read(file)
 	if err == nil {
-		q.inputs, err = q.split(b)
+		q.inputs, err = q.splitInputs(b)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading the input: %w", err)
@@ -145,7 +145,7 @@ func takesTwo(option string) bool {
 	return slices.Contains([]string{"--arg", "--argjson", "--rawfile", "--slurpfile"}, option)
 }
 
-func variable(option, value string, read func(string) ([]byte, error)) (any, error) {
+func parseVariable(option, value string, read func(string) ([]byte, error)) (any, error) {
 	switch option {
 	case "--arg":
 		return value, nil
@@ -170,8 +170,8 @@ func variable(option, value string, read func(string) ([]byte, error)) (any, err
 	return list, err
 }
 
-// option reads one word of options; short ones may stand together.
-func (q *jqCall) option(word string) error {
+// readOption reads one word of options; short ones may stand together.
+func (q *jqCall) readOption(word string) error {
 	long := map[string]*bool{
 		"raw-output": &q.raw, "join-output": &q.join, "compact-output": &q.compact, "null-input": &q.null,
 		"raw-input": &q.text, "slurp": &q.slurp, "exit-status": &q.status,
@@ -195,7 +195,7 @@ func (q *jqCall) option(word string) error {
 	return nil
 }
 
-func (q *jqCall) compile(filter string, names []string) error {
+func (q *jqCall) compileFilter(filter string, names []string) error {
 	query, err := gojq.Parse(filter)
 	if err != nil {
 		return fmt.Errorf("the filter %q: %w", filter, err)
@@ -207,8 +207,8 @@ func (q *jqCall) compile(filter string, names []string) error {
 	return nil
 }
 
-// split makes the inputs of the filter.
-func (q *jqCall) split(b []byte) ([]any, error) {
+// splitInputs makes the inputs of the filter.
+func (q *jqCall) splitInputs(b []byte) ([]any, error) {
 	text := strings.ToValidUTF8(string(b), "\uFFFD")
 	switch {
 	case q.text && q.slurp:
@@ -243,7 +243,7 @@ func jsonValues(b []byte) ([]any, error) {
 	}
 }
 
-func (q *jqCall) run(ctx context.Context, w io.Writer) error {
+func (q *jqCall) runFilter(ctx context.Context, w io.Writer) error {
 	var last any = true
 	for _, in := range q.inputs {
 		results := q.code.RunWithContext(ctx, in, q.values...)
@@ -258,7 +258,7 @@ func (q *jqCall) run(ctx context.Context, w io.Writer) error {
 				}
 				return fmt.Errorf("uwf agent jq: %w", err)
 			}
-			if err := q.print(w, v); err != nil {
+			if err := q.printValue(w, v); err != nil {
 				return err
 			}
 			last = v
@@ -270,7 +270,7 @@ func (q *jqCall) run(ctx context.Context, w io.Writer) error {
 	return nil
 }
 
-func (q *jqCall) print(w io.Writer, v any) error {
+func (q *jqCall) printValue(w io.Writer, v any) error {
 	end := "\n"
 	if q.join {
 		end = ""

@@ -52,7 +52,7 @@ thread's first step, and so on. An entry of another role fails the step.`,
 				return err
 			}
 			script.InOrder = script.InOrder || inOrder != ""
-			return agents.Run(cmd.Context(), &mock.Agent{Script: script, Stdout: o.Stdout}, o.process(args[1:]))
+			return agents.Run(cmd.Context(), &mock.Agent{Script: script, Stdout: o.Stdout}, o.newProcess(args[1:]))
 		},
 	}
 	cmd.Flags().StringVar(&inOrder, "mock-data", "", "play this `SCRIPT` in order, an entry a step, as the TypeScript uwf did")
@@ -63,7 +63,7 @@ thread's first step, and so on. An entry of another role fails the step.`,
 // line was written where uwf was called.
 func (o Options) readScript(name string) (mock.Script, error) {
 	file := name
-	if base := o.getenv(agents.EnvCallDir); !filepath.IsAbs(file) && base != "" {
+	if base := o.lookupEnv(agents.EnvCallDir); !filepath.IsAbs(file) && base != "" {
 		file = filepath.Join(base, file)
 	}
 	b, err := os.ReadFile(file)

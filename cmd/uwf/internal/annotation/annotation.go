@@ -62,10 +62,10 @@ func (j *Job) Write(p Annotation) {
 	if p.Warning {
 		level = "warning"
 	}
-	props := []string{"title=" + property("uwf workflow")}
+	props := []string{"title=" + escapeProperty("uwf workflow")}
 	if p.Line > 0 {
 		props = append([]string{
-			"file=" + property(j.path(p.File)), fmt.Sprintf("line=%d", p.Line), fmt.Sprintf("col=%d", p.Column), fmt.Sprintf("endColumn=%d", p.Column+p.Length),
+			"file=" + escapeProperty(j.annotatedPath(p.File)), fmt.Sprintf("line=%d", p.Line), fmt.Sprintf("col=%d", p.Column), fmt.Sprintf("endColumn=%d", p.Column+p.Length),
 		}, props...)
 	}
 	message := p.Message
@@ -78,8 +78,8 @@ func (j *Job) Write(p Annotation) {
 	_, _ = fmt.Fprintf(j.out, "::%s %s::%s\n", level, strings.Join(props, ","), commandText(message))
 }
 
-// path is a file as annotations name it: relative to the repository's top.
-func (j *Job) path(file string) string {
+// annotatedPath is a file as annotations name it: relative to the repository's top.
+func (j *Job) annotatedPath(file string) string {
 	full := filepath.FromSlash(file)
 	if !filepath.IsAbs(full) {
 		full = filepath.Join(j.dir, full)
@@ -96,8 +96,8 @@ func commandText(s string) string {
 	return strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", "##[", "## [").Replace(output.Clean(s))
 }
 
-// property escapes the value of a command's property.
-func property(s string) string {
+// escapeProperty escapes the value of a command's property.
+func escapeProperty(s string) string {
 	return strings.NewReplacer(":", "%3A", ",", "%2C").Replace(commandText(output.Line(s, 500)))
 }
 

@@ -29,7 +29,7 @@ func (f *Factory) basicAuth(remote string) func(context.Context) (string, string
 		return nil // the URL brings its own
 	}
 	return func(ctx context.Context) (string, string, error) {
-		if c, ok := f.known.take(remote); ok {
+		if c, ok := f.known.takeAnswer(remote); ok {
 			return c.user, c.pass, nil
 		}
 		if t := f.Getenv("GITHUB_TOKEN"); t != "" && f.isForge(u) {
@@ -59,7 +59,7 @@ func (f *Factory) remoteSecrets(ctx context.Context) ([]redact.Secret, error) {
 	if err != nil {
 		return nil, fmt.Errorf("look for credentials of %s: %w", loc.Branch, err)
 	}
-	f.known.put(loc.URL, credential{user, pass})
+	f.known.putAnswer(loc.URL, credential{user, pass})
 	return []redact.Secret{{Name: remoteSecret, Value: pass}}, nil
 }
 
@@ -76,7 +76,7 @@ type answers struct {
 	of map[string]credential
 }
 
-func (a *answers) put(remote string, c credential) {
+func (a *answers) putAnswer(remote string, c credential) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.of == nil {
@@ -85,7 +85,7 @@ func (a *answers) put(remote string, c credential) {
 	a.of[remote] = c
 }
 
-func (a *answers) take(remote string) (credential, bool) {
+func (a *answers) takeAnswer(remote string) (credential, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	c, ok := a.of[remote]

@@ -158,8 +158,8 @@ func (r loggedRemote) Atomic(ctx context.Context) (bool, error) {
 	return ok, err
 }
 
-// logged is a remote whose sessions are written down, where there is a log.
-func (f *Factory) logged(remote wire.Remote) wire.Remote {
+// logSessions is a remote whose sessions are written down, where there is a log.
+func (f *Factory) logSessions(remote wire.Remote) wire.Remote {
 	if f.Log() == nil {
 		return remote
 	}

@@ -159,16 +159,16 @@ func (f *Factory) ChooseOutput(query string) error {
 // Printer prints results to stdout in the format that was asked for.
 func (f *Factory) Printer() output.Printer {
 	return output.Printer{
-		Out: f.IO.Out, Format: output.Format(f.Format), TTY: f.IO.OutTTY, Color: f.IO.OutTTY && f.color(),
+		Out: f.IO.Out, Format: output.Format(f.Format), TTY: f.IO.OutTTY, Color: f.IO.OutTTY && f.useColor(),
 		Query: f.Query, Seen: f.Printed,
 	}
 }
 
 // Notes prints remarks for people to stderr, never results.
 func (f *Factory) Notes() *output.Writer {
-	return output.Printer{Out: f.IO.Err, Color: f.IO.ErrTTY && f.color()}.Text()
+	return output.Printer{Out: f.IO.Err, Color: f.IO.ErrTTY && f.useColor()}.Text()
 }
 
-func (f *Factory) color() bool {
+func (f *Factory) useColor() bool {
 	return f.Getenv("NO_COLOR") == "" && f.Getenv("TERM") != "dumb"
 }

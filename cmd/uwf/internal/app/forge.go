@@ -16,7 +16,7 @@ func (f *Factory) Dial(remote string) (wire.Remote, error) {
 	if err != nil {
 		return nil, err
 	}
-	return f.logged(r), nil
+	return f.logSessions(r), nil
 }
 
 // RemoteURL is the address of a remote of the repository, by its name, or of a URL
@@ -56,7 +56,7 @@ func (f *Factory) Password(ctx context.Context, remote string) (string, error) {
 	}
 	user, pass, err := f.fillCredential(ctx, u)
 	if err == nil && pass != "" {
-		f.known.put(remote, credential{user, pass})
+		f.known.putAnswer(remote, credential{user, pass})
 	}
 	return pass, err
 }

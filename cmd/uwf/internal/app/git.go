@@ -96,7 +96,7 @@ func (f *Factory) programPath(dir string) string {
 		folders = slices.DeleteFunc(folders, func(dir string) bool { return dir != "" && Within(home, dir) })
 	}
 	path := f.Getenv("PATH")
-	apart := outside(path, folders...)
+	apart := pathOutside(path, folders...)
 	if _, err := programIn(apart, "git"); err != nil {
 		return path
 	}
@@ -119,8 +119,8 @@ func (f *Factory) environApart() []string {
 	return append(slices.Clone(f.Environ), "PATH="+f.programPath(""))
 }
 
-// outside is a PATH without what lies in one of some folders.
-func outside(path string, folders ...string) string {
+// pathOutside is a PATH without what lies in one of some folders.
+func pathOutside(path string, folders ...string) string {
 	var tops, kept []string
 	for _, dir := range folders {
 		if dir != "" {
@@ -221,8 +221,8 @@ func (e *GitError) Error() string {
 // Unwrap gives the cause.
 func (e *GitError) Unwrap() error { return e.Err }
 
-// status is the exit code of a failed call; 0 when it didn't run.
-func (e *GitError) status() int {
+// exitCode is the exit code of a failed call; 0 when it didn't run.
+func (e *GitError) exitCode() int {
 	var exit *exec.ExitError
 	if errors.As(e.Err, &exit) {
 		return exit.ExitCode()
@@ -235,7 +235,7 @@ func (f *Factory) localTip(ctx context.Context, branch string) (wire.ID, bool, e
 	r := f.Repo()
 	out, err := f.Git(ctx, r.Root, nil, "-c", "safe.directory="+r.Root, "rev-parse", "--quiet", "--verify", "refs/heads/"+branch)
 	var ge *GitError
-	if errors.As(err, &ge) && ge.status() == 1 {
+	if errors.As(err, &ge) && ge.exitCode() == 1 {
 		return wire.ZeroID, false, nil // there is none
 	}
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 
 // Path is a file that a command was given, as an absolute path: relative ones are
 // relative to the Factory's folder.
-func (f *Factory) Path(name string) string { return resolve(f.Dir, name) }
+func (f *Factory) Path(name string) string { return resolvePath(f.Dir, name) }
 
 // ReadInput reads a file, or stdin where name is "-" or empty, up to limit bytes.
 // Anything but a regular file, a pipe or stdin is refused: a device never ends.

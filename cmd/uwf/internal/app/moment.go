@@ -16,7 +16,7 @@ func Moment(flag, text string, now time.Time) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
 	}
-	if d, ok := ago(text); ok {
+	if d, ok := parseAgo(text); ok {
 		return now.Add(-d), nil
 	}
 	for _, layout := range []string{time.DateOnly, time.RFC3339, time.DateTime, time.DateTime + " UTC", "2006-01-02 15:04", "2006-01-02T15:04:05", "2006-01-02T15:04"} {
@@ -30,8 +30,8 @@ func Moment(flag, text string, now time.Time) (time.Time, error) {
 	return time.Time{}, Usagef("%s %.80q is no time: write 2026-06-04, 2026-06-04T12:00:00Z (UTC where no zone is said), or how long ago: 90m, 12h, 7d, 2w", flag, text)
 }
 
-// ago reads how long something is ago.
-func ago(text string) (time.Duration, bool) {
+// parseAgo reads how long something is ago.
+func parseAgo(text string) (time.Duration, bool) {
 	if text == "" {
 		return 0, false
 	}

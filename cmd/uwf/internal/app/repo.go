@@ -89,14 +89,14 @@ func gitDir(entry string) (string, bool) {
 	if !ok {
 		return "", false
 	}
-	dir := resolve(filepath.Dir(entry), target)
+	dir := resolvePath(filepath.Dir(entry), target)
 	if common, ok := readLine(filepath.Join(dir, "commondir"), ""); ok {
-		dir = resolve(dir, common)
+		dir = resolvePath(dir, common)
 	}
 	return dir, true
 }
 
-func resolve(base, p string) string {
+func resolvePath(base, p string) string {
 	if filepath.IsAbs(p) {
 		return filepath.Clean(p)
 	}
@@ -148,7 +148,7 @@ func rootVariables() []string {
 func (f *Factory) StorageRoot() (string, error) {
 	for _, name := range rootVariables() {
 		if v := f.Getenv(name); v != "" {
-			return resolve(f.Dir, v), nil
+			return resolvePath(f.Dir, v), nil
 		}
 	}
 	home := f.Getenv("HOME")

@@ -36,11 +36,11 @@ const (
 // repository itself; outside of one the user's own store below the storage root.
 // It is found once.
 func (f *Factory) Locate(ctx context.Context) (Location, error) {
-	f.locateOnce.Do(func() { f.location, f.locateErr = f.locate(ctx) })
+	f.locateOnce.Do(func() { f.location, f.locateErr = f.locateStore(ctx) })
 	return f.location, f.locateErr
 }
 
-func (f *Factory) locate(ctx context.Context) (Location, error) {
+func (f *Factory) locateStore(ctx context.Context) (Location, error) {
 	c, err := f.Config()
 	if err != nil {
 		return Location{}, err
@@ -133,7 +133,7 @@ func (f *Factory) Store(ctx context.Context) (*gitcas.Store, error) {
 			return nil, fmt.Errorf("%w: not in a git repository, and %s does not exist yet; start a thread or put a workflow to make it", gitcas.ErrNoStore, dir)
 		}
 	}
-	return f.open(loc)
+	return f.openStore(loc)
 }
 
 // NewStore opens the store for the commands that may begin one: init, workflow
@@ -149,7 +149,7 @@ func (f *Factory) NewStore(ctx context.Context) (*gitcas.Store, error) {
 			return nil, err
 		}
 	}
-	return f.open(loc)
+	return f.openStore(loc)
 }
 
 func (l Location) personalDir() (string, bool) {
@@ -186,8 +186,8 @@ func (f *Factory) makePersonal(ctx context.Context, dir string) error {
 	return nil
 }
 
-func (f *Factory) open(loc Location) (*gitcas.Store, error) {
-	remote, err := f.dial(loc.URL)
+func (f *Factory) openStore(loc Location) (*gitcas.Store, error) {
+	remote, err := f.dialRemote(loc.URL)
 	if err != nil {
 		return nil, err
 	}
@@ -197,14 +197,14 @@ func (f *Factory) open(loc Location) (*gitcas.Store, error) {
 	if loc.Kind == RemoteStore && f.RepoRoot() != "" && f.Job == nil {
 		o.LocalTip = func(ctx context.Context) (wire.ID, bool, error) { return f.localTip(ctx, loc.Branch) }
 	}
-	remote = f.logged(remote)
+	remote = f.logSessions(remote)
 	if f.Job != nil && f.Job.Wrap != nil {
 		remote = f.Job.Wrap(remote)
 	}
 	return gitcas.Open(remote, o), nil
 }
 
-func (f *Factory) dial(url string) (wire.Remote, error) {
+func (f *Factory) dialRemote(url string) (wire.Remote, error) {
 	if f.Job != nil && f.Job.Dialed != nil {
 		return f.Job.Dialed, nil
 	}

@@ -36,9 +36,9 @@ type and payload; its type is the address of its JSON schema.`,
 	)
 }
 
-// names are the types that have a name besides their hash: those that every store
+// namedTypes are the types that have a name besides their hash: those that every store
 // has.
-func names() map[string]node.Hash {
+func namedTypes() map[string]node.Hash {
 	out := map[string]node.Hash{"schema": node.MetaSchema}
 	for h, n := range node.Builtin() {
 		m, _ := n.Payload.(map[string]any)
@@ -51,12 +51,12 @@ func names() map[string]node.Hash {
 
 // parseType reads a TYPE argument: a hash, or one of names.
 func parseType(s string) (node.Hash, error) {
-	if h, ok := names()[s]; ok {
+	if h, ok := namedTypes()[s]; ok {
 		return h, nil
 	}
 	h, err := node.ParseHash(s)
 	if err != nil {
-		return "", app.Usagef("the type %q is neither a hash nor one of %v", s, slices.Sorted(maps.Keys(names())))
+		return "", app.Usagef("the type %q is neither a hash nor one of %v", s, slices.Sorted(maps.Keys(namedTypes())))
 	}
 	return h, nil
 }
@@ -92,8 +92,8 @@ type source struct {
 	Hash  string
 }
 
-// args takes the arguments of a command: [THREAD[:N]] HASH.
-func (s *source) args(args []string) {
+// takeArgs takes the arguments of a command: [THREAD[:N]] HASH.
+func (s *source) takeArgs(args []string) {
 	s.Hash = args[len(args)-1]
 	if len(args) > 1 {
 		s.Where = args[0]
@@ -108,9 +108,9 @@ ended ones. With THREAD, or THREAD:N, it is looked up there alone: in all of a t
 in what its step N refers to. That decides where one hash names several nodes: a hash
 has 64 bits, and who chooses a text can choose its hash.`
 
-// open makes the nodes findable. Nodes that every uwf knows are found without a store, so a
+// openNodes makes the nodes findable. Nodes that every uwf knows are found without a store, so a
 // missing one is no error yet.
-func (s *source) open(ctx context.Context) (*nodes, error) {
+func (s *source) openNodes(ctx context.Context) (*nodes, error) {
 	l := &nodes{ctx: ctx}
 	store, err := s.Store(ctx)
 	if err == nil {
@@ -126,12 +126,12 @@ func (s *source) open(ctx context.Context) (*nodes, error) {
 	if s.Where == "" {
 		return l, nil
 	}
-	return l, l.enter(s.Where)
+	return l, l.enterThread(s.Where)
 }
 
-// enter makes a thread, or one of its steps, the place to look in, also when it has
+// enterThread makes a thread, or one of its steps, the place to look in, also when it has
 // ended.
-func (l *nodes) enter(arg string) error {
+func (l *nodes) enterThread(arg string) error {
 	if strings.Contains(arg, ":") {
 		ref, err := lookup.ParseStep(arg)
 		if err != nil {
@@ -162,16 +162,16 @@ type found struct {
 	view *gitcas.View // nil: it is built in
 }
 
-// in finds the nodes of a place.
-func (f found) in(ctx context.Context, at gitcas.Place) node.Getter {
+// getterIn finds the nodes of a place.
+func (f found) getterIn(ctx context.Context, at gitcas.Place) node.Getter {
 	if f.view == nil {
 		return gitcas.Nodes{}.In(at)
 	}
 	return f.view.In(ctx, at)
 }
 
-// find finds a node; one that is nowhere is node.ErrNotFound.
-func (l *nodes) find(h node.Hash) (found, error) {
+// findNode finds a node; one that is nowhere is node.ErrNotFound.
+func (l *nodes) findNode(h node.Hash) (found, error) {
 	f := found{Found: gitcas.Found{Hash: h}, view: l.tip}
 	var ok bool
 	if f.Node, ok = gitcas.Known(h); ok {
@@ -201,19 +201,19 @@ func (l *nodes) find(h node.Hash) (found, error) {
 
 // Get implements node.Getter.
 func (l *nodes) Get(h node.Hash) (node.Node, error) {
-	f, err := l.find(h)
+	f, err := l.findNode(h)
 	return f.Node, err
 }
 
-// get is find with an error that suggests what may have been meant.
-func (l *nodes) get(h node.Hash) (found, error) {
-	f, err := l.find(h)
+// getNode is find with an error that suggests what may have been meant.
+func (l *nodes) getNode(h node.Hash) (found, error) {
+	f, err := l.findNode(h)
 	var several *gitcas.AmbiguousError
 	switch {
 	case errors.As(err, &several):
 		return f, app.Usagef("%w\nsay where the one that is meant is, by thread or by thread and step: THREAD:N %s", several, h)
 	case errors.Is(err, node.ErrNotFound):
-		e := &app.UnknownError{What: "node", ID: string(h), Near: app.Near(string(h), l.hashes())}
+		e := &app.UnknownError{What: "node", ID: string(h), Near: app.Near(string(h), l.knownHashes())}
 		if l.in == nil {
 			e.Hint = "what an ended thread's steps refer to is found with the thread before it: THREAD " + string(h)
 		}
@@ -222,8 +222,8 @@ func (l *nodes) get(h node.Hash) (found, error) {
 	return f, err
 }
 
-// hashes are those that are known without reading the whole store.
-func (l *nodes) hashes() []string {
+// knownHashes are those that are known without reading the whole store.
+func (l *nodes) knownHashes() []string {
 	var out []string
 	for h := range record.Schemas() {
 		out = append(out, string(h))

@@ -44,7 +44,7 @@ func TestArgumentsReachTheRun(t *testing.T) {
 
 // The names of types are those of JSON Schema, and the meta-schema's.
 func TestTypeNames(t *testing.T) {
-	if got := names(); len(got) != 8 || got["schema"] != "CTS5P6RD8HMCS" || got["string"] != "7VQ43ZSJTEWA7" || got["object"] != "944RT37WX1PQ5" {
+	if got := namedTypes(); len(got) != 8 || got["schema"] != "CTS5P6RD8HMCS" || got["string"] != "7VQ43ZSJTEWA7" || got["object"] != "944RT37WX1PQ5" {
 		t.Errorf("%v", got)
 	}
 }

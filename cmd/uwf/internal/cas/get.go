@@ -27,7 +27,7 @@ func NewCmdGet(f *app.Factory, runF func(context.Context, *GetOptions) error) *c
 hash doesn't tell.` + whereHelp,
 		Example: "  uwf cas get 9W3MGR3184QYE\n  uwf cas get --payload 9W3MGR3184QYE\n  uwf cas get @latest:1 7VQ43ZSJTEWA7",
 		Args:    cobra.RangeArgs(1, 2),
-		RunE:    app.Run(o, runF, getRun, func(args []string) { o.args(args); o.Printer = f.Printer() }),
+		RunE:    app.Run(o, runF, getRun, func(args []string) { o.takeArgs(args); o.Printer = f.Printer() }),
 	}
 	cmd.Flags().BoolVar(&o.Timestamp, "timestamp", false, "print when the node was made, in milliseconds")
 	cmd.Flags().BoolVar(&o.Payload, "payload", false, "print the payload alone")
@@ -39,11 +39,11 @@ func getRun(ctx context.Context, o *GetOptions) error {
 	if err != nil {
 		return err
 	}
-	l, err := o.open(ctx)
+	l, err := o.openNodes(ctx)
 	if err != nil {
 		return err
 	}
-	f, err := l.get(h)
+	f, err := l.getNode(h)
 	if err != nil {
 		return err
 	}

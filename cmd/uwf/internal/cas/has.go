@@ -27,7 +27,7 @@ func NewCmdHas(f *app.Factory, runF func(context.Context, *HasOptions) error) *c
 		Long:    "Tell whether a node is there: exit code 0 if it is, 1 if it is not." + whereHelp,
 		Example: "  uwf cas has 9W3MGR3184QYE\n  uwf cas has 9W3MGR3184QYE && echo there",
 		Args:    cobra.RangeArgs(1, 2),
-		RunE:    app.Run(o, runF, hasRun, func(args []string) { o.args(args); o.Printer = f.Printer() }),
+		RunE:    app.Run(o, runF, hasRun, func(args []string) { o.takeArgs(args); o.Printer = f.Printer() }),
 	}
 	return cmd
 }
@@ -42,7 +42,7 @@ func hasRun(ctx context.Context, o *HasOptions) error {
 	if err != nil {
 		return err
 	}
-	l, err := o.open(ctx)
+	l, err := o.openNodes(ctx)
 	if err != nil {
 		return err
 	}

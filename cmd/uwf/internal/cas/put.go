@@ -70,8 +70,8 @@ func NewCmdPutText(f *app.Factory, runF func(context.Context, *PutOptions) error
 	}
 }
 
-// payload is what is to be stored.
-func (o *PutOptions) payload() (any, error) {
+// readPayload is what is to be stored.
+func (o *PutOptions) readPayload() (any, error) {
 	if o.Text != nil {
 		return *o.Text, nil
 	}
@@ -83,7 +83,7 @@ func putRun(ctx context.Context, o *PutOptions) error {
 	if err != nil {
 		return err
 	}
-	payload, err := o.payload()
+	payload, err := o.readPayload()
 	if err != nil {
 		return err
 	}
@@ -102,7 +102,7 @@ func putRun(ctx context.Context, o *PutOptions) error {
 	if err != nil {
 		return err
 	}
-	if err := fits(ctx, v, n); err != nil {
+	if err := checkFits(ctx, v, n); err != nil {
 		return err
 	}
 	nodes := []gitcas.PlacedNode{{Hash: h, Node: n}}
@@ -112,7 +112,7 @@ func putRun(ctx context.Context, o *PutOptions) error {
 	}
 	_, err = store.Update(ctx, v, func(v *gitcas.View) (*gitcas.Change, error) {
 		if old, err := v.Get(ctx, h); !errors.Is(err, node.ErrNotFound) {
-			return nil, cmp.Or(err, same(old, n)) // it is there, or can't be read
+			return nil, cmp.Or(err, checkSame(old, n)) // it is there, or can't be read
 		}
 		return &gitcas.Change{
 			Subject:  fmt.Sprintf("put node %s", h),
@@ -126,8 +126,8 @@ func putRun(ctx context.Context, o *PutOptions) error {
 	return o.Printer.Print(address{h}, func(w *output.Writer) { w.Println(h) })
 }
 
-// same refuses a node whose hash is taken by another one.
-func same(old, n node.Node) error {
+// checkSame refuses a node whose hash is taken by another one.
+func checkSame(old, n node.Node) error {
 	a, err := old.Sum()
 	if err != nil {
 		return err
@@ -139,9 +139,9 @@ func same(old, n node.Node) error {
 	return err
 }
 
-// fits checks a node against its type before anything is pushed, for errors that
+// checkFits checks a node against its type before anything is pushed, for errors that
 // speak of the payload.
-func fits(ctx context.Context, v *gitcas.View, n node.Node) error {
+func checkFits(ctx context.Context, v *gitcas.View, n node.Node) error {
 	err := node.Check(v.Getter(ctx), n)
 	var schema *node.SchemaError
 	var payload *node.ValidationError

@@ -25,7 +25,7 @@ func NewCmdRefs(f *app.Factory, runF func(context.Context, *RefsOptions) error) 
 		Long:    "List the nodes that a node's payload refers to directly, without its type." + whereHelp,
 		Example: "  uwf cas refs 9W3MGR3184QYE",
 		Args:    cobra.RangeArgs(1, 2),
-		RunE:    app.Run(o, runF, refsRun, func(args []string) { o.args(args); o.Printer = f.Printer() }),
+		RunE:    app.Run(o, runF, refsRun, func(args []string) { o.takeArgs(args); o.Printer = f.Printer() }),
 	}
 	return cmd
 }
@@ -40,16 +40,16 @@ func refsRun(ctx context.Context, o *RefsOptions) error {
 	if err != nil {
 		return err
 	}
-	l, err := o.open(ctx)
+	l, err := o.openNodes(ctx)
 	if err != nil {
 		return err
 	}
-	f, err := l.get(h)
+	f, err := l.getNode(h)
 	if err != nil {
 		return err
 	}
 	var schemas node.Schemas
-	refs, err := schemas.Refs(f.in(ctx, f.Place), f.Node)
+	refs, err := schemas.Refs(f.getterIn(ctx, f.Place), f.Node)
 	if err != nil {
 		return err
 	}

@@ -30,8 +30,8 @@ type schemaInfo struct {
 	BuiltIn bool      `json:"builtIn"` // known without a store
 }
 
-// schemas lists the schemas that are known or shared, by title.
-func (l *nodes) schemas(ctx context.Context) ([]schemaInfo, error) {
+// listSchemas lists the schemas that are known or shared, by title.
+func (l *nodes) listSchemas(ctx context.Context) ([]schemaInfo, error) {
 	all := map[node.Hash]schemaInfo{}
 	known := node.Builtin()
 	maps.Copy(known, record.Schemas())

@@ -34,19 +34,19 @@ func NewCmdSchemaGet(f *app.Factory, runF func(context.Context, *SchemaGetOption
 }
 
 func schemaGetRun(ctx context.Context, o *SchemaGetOptions) error {
-	l, err := o.open(ctx)
+	l, err := o.openNodes(ctx)
 	if err != nil {
 		return err
 	}
-	n, err := l.schema(ctx, o.Name)
+	n, err := l.findSchema(ctx, o.Name)
 	if err != nil {
 		return err
 	}
 	return o.Printer.Print(ordered{n.Payload}, func(w *output.Writer) { printJSON(w, n.Payload) })
 }
 
-// schema finds a schema by hash or title.
-func (l *nodes) schema(ctx context.Context, name string) (node.Node, error) {
+// findSchema finds a schema by hash or title.
+func (l *nodes) findSchema(ctx context.Context, name string) (node.Node, error) {
 	if h := node.Hash(name); h.Valid() {
 		n, err := l.Get(h)
 		switch {
@@ -56,7 +56,7 @@ func (l *nodes) schema(ctx context.Context, name string) (node.Node, error) {
 			return n, err
 		}
 	}
-	all, err := l.schemas(ctx)
+	all, err := l.listSchemas(ctx)
 	if err != nil {
 		return node.Node{}, err
 	}

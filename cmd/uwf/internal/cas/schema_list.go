@@ -30,11 +30,11 @@ func NewCmdSchemaList(f *app.Factory, runF func(context.Context, *SchemaListOpti
 }
 
 func schemaListRun(ctx context.Context, o *SchemaListOptions) error {
-	l, err := o.open(ctx)
+	l, err := o.openNodes(ctx)
 	if err != nil {
 		return err
 	}
-	list, err := l.schemas(ctx)
+	list, err := l.listSchemas(ctx)
 	if err != nil {
 		return err
 	}

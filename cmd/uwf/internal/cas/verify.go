@@ -29,7 +29,7 @@ the one that the record which refers to it means, by its SHA-256. With --deep, c
 everything that it reaches too. Exit code 5 if something is wrong.` + whereHelp,
 		Example: "  uwf cas verify 9W3MGR3184QYE\n  uwf cas verify --deep 9W3MGR3184QYE",
 		Args:    cobra.RangeArgs(1, 2),
-		RunE:    app.Run(o, runF, verifyRun, func(args []string) { o.args(args); o.Printer = f.Printer() }),
+		RunE:    app.Run(o, runF, verifyRun, func(args []string) { o.takeArgs(args); o.Printer = f.Printer() }),
 	}
 	cmd.Flags().BoolVar(&o.Deep, "deep", false, "check everything that the node reaches")
 	return cmd
@@ -48,11 +48,11 @@ func verifyRun(ctx context.Context, o *VerifyOptions) error {
 	if err != nil {
 		return err
 	}
-	l, err := o.open(ctx)
+	l, err := o.openNodes(ctx)
 	if err != nil {
 		return err
 	}
-	f, err := l.get(h)
+	f, err := l.getNode(h)
 	if errors.As(err, new(*app.UnknownError)) || errors.As(err, new(*app.UsageError)) {
 		return err
 	}
@@ -60,7 +60,7 @@ func verifyRun(ctx context.Context, o *VerifyOptions) error {
 	var schemas node.Schemas
 	check := func(at gitcas.Place, h node.Hash, n node.Node) error {
 		v.Checked++
-		if err := errors.Join(node.Verify(h, n), schemas.Check(f.in(ctx, at), n)); err != nil {
+		if err := errors.Join(node.Verify(h, n), schemas.Check(f.getterIn(ctx, at), n)); err != nil {
 			return err
 		}
 		if !o.Deep {
@@ -69,7 +69,7 @@ func verifyRun(ctx context.Context, o *VerifyOptions) error {
 		return nil
 	}
 	if err == nil {
-		err = f.walk(ctx, check)
+		err = f.walkNodes(ctx, check)
 	}
 	if ctx.Err() != nil {
 		return err

@@ -27,7 +27,7 @@ func NewCmdWalk(f *app.Factory, runF func(context.Context, *WalkOptions) error) 
 parents before children. A node that is missing is an error.` + whereHelp,
 		Example: "  uwf cas walk 9W3MGR3184QYE",
 		Args:    cobra.RangeArgs(1, 2),
-		RunE:    app.Run(o, runF, walkRun, func(args []string) { o.args(args); o.Printer = f.Printer() }),
+		RunE:    app.Run(o, runF, walkRun, func(args []string) { o.takeArgs(args); o.Printer = f.Printer() }),
 	}
 	return cmd
 }
@@ -50,18 +50,18 @@ func walkRun(ctx context.Context, o *WalkOptions) error {
 	if err != nil {
 		return err
 	}
-	l, err := o.open(ctx)
+	l, err := o.openNodes(ctx)
 	if err != nil {
 		return err
 	}
-	f, err := l.get(h)
+	f, err := l.getNode(h)
 	if err != nil {
 		return err
 	}
 	var out reached
-	err = f.walk(ctx, func(at gitcas.Place, h node.Hash, n node.Node) error {
+	err = f.walkNodes(ctx, func(at gitcas.Place, h node.Hash, n node.Node) error {
 		out.Hashes = append(out.Hashes, h)
-		out.Nodes = append(out.Nodes, visited{Hash: h, Type: n.Type, Title: title(f.in(ctx, at), n.Type)})
+		out.Nodes = append(out.Nodes, visited{Hash: h, Type: n.Type, Title: schemaTitle(f.getterIn(ctx, at), n.Type)})
 		return nil
 	})
 	if err != nil {
@@ -76,16 +76,16 @@ func walkRun(ctx context.Context, o *WalkOptions) error {
 	})
 }
 
-// walk visits the node and all that it reaches.
-func (f found) walk(ctx context.Context, visit func(gitcas.Place, node.Hash, node.Node) error) error {
+// walkNodes visits the node and all that it reaches.
+func (f found) walkNodes(ctx context.Context, visit func(gitcas.Place, node.Hash, node.Node) error) error {
 	if f.view != nil {
 		return f.view.Walk(ctx, f.Place, f.Hash, visit)
 	}
-	return node.Walk(f.in(ctx, f.Place), f.Hash, func(h node.Hash, n node.Node) error { return visit(f.Place, h, n) })
+	return node.Walk(f.getterIn(ctx, f.Place), f.Hash, func(h node.Hash, n node.Node) error { return visit(f.Place, h, n) })
 }
 
-// title is a schema's title, for people.
-func title(g node.Getter, schema node.Hash) string {
+// schemaTitle is a schema's title, for people.
+func schemaTitle(g node.Getter, schema node.Hash) string {
 	n, err := g.Get(schema)
 	if err != nil {
 		return "" // the walk itself reports it

@@ -88,7 +88,7 @@ func Execute(ctx context.Context, f *app.Factory, args []string) int {
 	cmd, err := root.ExecuteContextC(ctx)
 	if err != nil && !began && !errors.As(err, new(*app.UnknownError)) {
 		// Cobra's own errors, about arguments and flags, come before any command runs.
-		err = mistaken(cmd, err)
+		err = explainMistake(cmd, err)
 	}
 	msg, code := app.Message(err), app.ExitCode(err)
 	if advice := f.Advice(err); advice != "" && msg != "" {

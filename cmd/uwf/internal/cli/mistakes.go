@@ -13,16 +13,16 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
 )
 
-// mistaken says what is wrong with a command line that no command has seen, and how
+// explainMistake says what is wrong with a command line that no command has seen, and how
 // it is written. The libraries' own words name their functions, not what to type.
-func mistaken(cmd *cobra.Command, err error) error {
+func explainMistake(cmd *cobra.Command, err error) error {
 	if args := cmd.Flags().Args(); cmd.HasSubCommands() && cmd.Use == cmd.Name() && len(args) > 0 {
 		return app.UnknownCommand(cmd, args[0]) // whose flags nobody can know
 	}
-	return app.Usagef("%w\nsee: %s --help", reworded(cmd, err), cmd.CommandPath())
+	return app.Usagef("%w\nsee: %s --help", rewordError(cmd, err), cmd.CommandPath())
 }
 
-func reworded(cmd *cobra.Command, err error) error {
+func rewordError(cmd *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
 	if errors.As(err, &unknown) {
 		return unknownFlag(cmd, unknown)
@@ -46,7 +46,7 @@ func reworded(cmd *cobra.Command, err error) error {
 		return err
 	}
 	line := strings.TrimSuffix(cmd.UseLine(), " [flags]")
-	if lacks(cmd, args) {
+	if lacksArguments(cmd, args) {
 		return fmt.Errorf("an argument is missing; write: %s", line)
 	}
 	if len(args) == 1 {
@@ -78,8 +78,8 @@ func unknownFlag(cmd *cobra.Command, err *pflag.NotExistError) error {
 	return fmt.Errorf("%w; did you mean --%s?", err, strings.Join(near, ", --"))
 }
 
-// lacks tells whether a command would take these arguments with some more.
-func lacks(cmd *cobra.Command, args []string) bool {
+// lacksArguments tells whether a command would take these arguments with some more.
+func lacksArguments(cmd *cobra.Command, args []string) bool {
 	more := append([]string(nil), args...)
 	for range 3 {
 		more = append(more, "X")

@@ -50,7 +50,7 @@ or unreadable · 6 limit reached`,
 			}
 			return f.ChooseOutput(query)
 		},
-	}, commands(f)...)
+	}, nounCommands(f)...)
 	root.Flags().BoolP("version", "V", false, "print the version")
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.PersistentFlags().StringVar(&f.Format, "format", "", "print results as `FORMAT`: json, yaml or text (default: text on a terminal, else json)")
@@ -63,8 +63,8 @@ or unreadable · 6 limit reached`,
 	return root
 }
 
-// commands are the nouns, in the order of the help.
-func commands(f *app.Factory) []*cobra.Command {
+// nounCommands are the nouns, in the order of the help.
+func nounCommands(f *app.Factory) []*cobra.Command {
 	return []*cobra.Command{
 		runcmd.NewCmdRun(f, nil),
 		demo.NewCmd(func() (demo.Options, error) {

@@ -60,7 +60,7 @@ func (r *Remotes) DialWire(address string, o wire.DialOptions) (wire.Remote, err
 	d, ok := r.disks[dir]
 	if !ok {
 		d = &diskRemote{dir: dir}
-		d.memory = wire.NewMemory(wire.MemoryOptions{Atomic: true, Now: d.clock, URL: served.URL()})
+		d.memory = wire.NewMemory(wire.MemoryOptions{Atomic: true, Now: d.clockNow, URL: served.URL()})
 		r.disks[dir] = d
 	}
 	d.mu.Lock()
@@ -107,9 +107,9 @@ func (s servedRemote) Push(ctx context.Context, req wire.PushRequest) (time.Time
 	return at, err
 }
 
-// clock is that of the command that opened the remote last. It is called with the
+// clockNow is that of the command that opened the remote last. It is called with the
 // remote locked.
-func (d *diskRemote) clock() time.Time {
+func (d *diskRemote) clockNow() time.Time {
 	if d.now == nil {
 		return time.Now()
 	}
@@ -128,7 +128,7 @@ func (d *diskRemote) Atomic(ctx context.Context) (bool, error) { return d.memory
 func (d *diskRemote) List(ctx context.Context, prefixes ...string) (wire.Listing, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if err := d.read(ctx); err != nil {
+	if err := d.readDisk(ctx); err != nil {
 		return wire.Listing{}, err
 	}
 	return d.memory.List(ctx, prefixes...)
@@ -138,7 +138,7 @@ func (d *diskRemote) List(ctx context.Context, prefixes ...string) (wire.Listing
 func (d *diskRemote) Fetch(ctx context.Context, req wire.FetchRequest) (wire.Objects, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if err := d.read(ctx); err != nil {
+	if err := d.readDisk(ctx); err != nil {
 		return nil, err
 	}
 	objects, err := d.memory.Fetch(ctx, req)
@@ -152,16 +152,16 @@ func (d *diskRemote) Fetch(ctx context.Context, req wire.FetchRequest) (wire.Obj
 func (d *diskRemote) Push(ctx context.Context, req wire.PushRequest) (time.Time, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if err := d.read(ctx); err != nil {
+	if err := d.readDisk(ctx); err != nil {
 		return time.Time{}, err
 	}
 	before := d.memory.Refs()
 	at, err := d.memory.Push(ctx, req)
-	return at, errors.Join(err, d.write(req, before))
+	return at, errors.Join(err, d.writeDisk(req, before))
 }
 
-// read takes over the refs that the disk has, and what those reach that are new.
-func (d *diskRemote) read(ctx context.Context) error {
+// readDisk takes over the refs that the disk has, and what those reach that are new.
+func (d *diskRemote) readDisk(ctx context.Context) error {
 	head, there, err := readRefs(d.dir)
 	if err != nil {
 		return fmt.Errorf("read the refs of %s: %w", d.dir, err)
@@ -289,8 +289,8 @@ func readPackedRefs(dir string) (map[string]wire.ID, error) {
 	return refs, err
 }
 
-// write puts onto the disk what a push brought.
-func (d *diskRemote) write(req wire.PushRequest, before map[string]wire.ID) error {
+// writeDisk puts onto the disk what a push brought.
+func (d *diskRemote) writeDisk(req wire.PushRequest, before map[string]wire.ID) error {
 	after := d.memory.Refs()
 	if maps.Equal(before, after) {
 		return nil

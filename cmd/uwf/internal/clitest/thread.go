@@ -51,19 +51,19 @@ func (w *ThreadWriter) Write(ctx context.Context, steps int, ended bool) ([]node
 	if err != nil {
 		return nil, err
 	}
-	if v, err = w.start(ctx, v); err != nil {
+	if v, err = w.writeStart(ctx, v); err != nil {
 		return nil, err
 	}
 	heads := []node.Hash{w.entry.Head}
 	for i := range steps {
-		if v, err = w.step(ctx, v, heads, i); err != nil {
+		if v, err = w.writeStep(ctx, v, heads, i); err != nil {
 			return nil, err
 		}
 		heads = append(heads, w.entry.Head)
 	}
 	w.steps = heads[1:]
 	if ended {
-		err = w.end(ctx, v)
+		err = w.writeEnd(ctx, v)
 	}
 	return heads, err
 }
@@ -71,7 +71,7 @@ func (w *ThreadWriter) Write(ctx context.Context, steps int, ended bool) ([]node
 // When is the time at which threads of a ThreadWriter were made.
 var When = time.Date(2026, 6, 4, 12, 0, 0, 0, time.UTC)
 
-func (w *ThreadWriter) start(ctx context.Context, v *gitcas.View) (*gitcas.View, error) {
+func (w *ThreadWriter) writeStart(ctx context.Context, v *gitcas.View) (*gitcas.View, error) {
 	schema := record.Schemas()[record.StartSchema]
 	flow, flowHash, err := node.New(record.WorkflowSchema, map[string]any{
 		"name": "two", "description": "d", "roles": map[string]any{}, "graph": map[string]any{}}, When)
@@ -100,7 +100,7 @@ func (w *ThreadWriter) start(ctx context.Context, v *gitcas.View) (*gitcas.View,
 	})
 }
 
-func (w *ThreadWriter) step(ctx context.Context, v *gitcas.View, heads []node.Hash, i int) (*gitcas.View, error) {
+func (w *ThreadWriter) writeStep(ctx context.Context, v *gitcas.View, heads []node.Hash, i int) (*gitcas.View, error) {
 	detail, dh, err := node.New(record.MockDetailSchema, map[string]any{"sessionId": string(w.ID), "role": "dev", "stepIndex": i}, When)
 	if err != nil {
 		return nil, err
@@ -132,7 +132,7 @@ func (w *ThreadWriter) step(ctx context.Context, v *gitcas.View, heads []node.Ha
 	})
 }
 
-func (w *ThreadWriter) end(ctx context.Context, v *gitcas.View) error {
+func (w *ThreadWriter) writeEnd(ctx context.Context, v *gitcas.View) error {
 	e := w.entry
 	e.Status = gitcas.StatusEnded
 	at := w.EndedAt

@@ -46,8 +46,8 @@ func parsePath(text string) (engine.Path, engine.Info, error) {
 	return p, info, nil
 }
 
-// warnings are those of all settings, and which providers get no key here.
-func warnings(c *engine.Config) []string {
+// allWarnings are those of all settings, and which providers get no key here.
+func allWarnings(c *engine.Config) []string {
 	out := slices.Clone(c.Warnings)
 	for _, p := range c.Withheld() {
 		out = append(out, p.String()+"; until then its models can't be used here, only in jobs")
@@ -55,8 +55,8 @@ func warnings(c *engine.Config) []string {
 	return out
 }
 
-// shorten writes a file as people would: relative to where they are, or with ~.
-func shorten(f *app.Factory, file string) string {
+// shortenPath writes a file as people would: relative to where they are, or with ~.
+func shortenPath(f *app.Factory, file string) string {
 	if rel, err := filepath.Rel(f.Dir, file); err == nil && filepath.IsLocal(rel) {
 		return rel
 	}
@@ -68,8 +68,8 @@ func shorten(f *app.Factory, file string) string {
 	return file
 }
 
-// exists says whether a file is there; what can't be asked is there.
-func exists(file string) bool {
+// fileExists says whether a file is there; what can't be asked is there.
+func fileExists(file string) bool {
 	_, err := os.Stat(file)
 	return !errors.Is(err, os.ErrNotExist)
 }

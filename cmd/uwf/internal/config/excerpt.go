@@ -11,10 +11,10 @@ import (
 // maxExcerpt is how much of a line is shown, in characters.
 const maxExcerpt = 120
 
-// excerpt is a line of a file and a caret below a column, without anything that
+// quoteLine is a line of a file and a caret below a column, without anything that
 // may be a key: the line is shown because something is wrong with it, and a key in
 // the wrong place is one of the things that can be wrong.
-func excerpt(text string, line, col int, clean func(string) string) (source, caret string) {
+func quoteLine(text string, line, col int, clean func(string) string) (source, caret string) {
 	lines := strings.Split(text, "\n")
 	if line < 1 || line > len(lines) {
 		return "", ""

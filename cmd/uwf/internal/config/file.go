@@ -116,18 +116,18 @@ func (x *File) Apply(ctx context.Context, change func(old []byte) ([]byte, error
 		if string(text) == string(old) {
 			return text, nil
 		}
-		return text, x.check(ctx, old, text)
+		return text, x.checkText(ctx, old, text)
 	})
 }
 
 // Rewrite puts another text in the place of the file's, whole or not at all, while
 // nobody else does. Where both are the same, the file is not touched.
 func (x *File) Rewrite(ctx context.Context, text func(old []byte) ([]byte, error)) (changed bool, err error) {
-	target, err := x.target()
+	target, err := x.targetPath()
 	if err != nil {
 		return false, err
 	}
-	lock, err := x.lock(ctx, target)
+	lock, err := x.lockFile(ctx, target)
 	if err != nil {
 		return false, err
 	}
@@ -136,7 +136,7 @@ func (x *File) Rewrite(ctx context.Context, text func(old []byte) ([]byte, error
 			err = errors.Join(err, os.Remove(lock.Name()))
 		}
 	}()
-	fresh, err := x.fresh(target, text)
+	fresh, err := x.freshText(target, text)
 	if err == nil && fresh != nil {
 		_, err = lock.Write(fresh)
 	}
@@ -149,8 +149,8 @@ func (x *File) Rewrite(ctx context.Context, text func(old []byte) ([]byte, error
 	return true, nil
 }
 
-// fresh is the new text; nil where nothing changes.
-func (x *File) fresh(target string, text func([]byte) ([]byte, error)) ([]byte, error) {
+// freshText is the new text; nil where nothing changes.
+func (x *File) freshText(target string, text func([]byte) ([]byte, error)) ([]byte, error) {
 	old, err := app.ReadRegular(target, maxFile)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("change %s: %w", x.Path, err)
@@ -164,8 +164,8 @@ func (x *File) fresh(target string, text func([]byte) ([]byte, error)) ([]byte, 
 
 const maxFile = 1 << 20
 
-// target is the file that is written: behind symbolic links, which stay.
-func (x *File) target() (string, error) {
+// targetPath is the file that is written: behind symbolic links, which stay.
+func (x *File) targetPath() (string, error) {
 	dir := filepath.Dir(x.Path)
 	mode := fs.FileMode(0o700)
 	if x.Scope == Repo {
@@ -199,9 +199,9 @@ func (x *File) target() (string, error) {
 	return target, nil
 }
 
-// lock makes the new file beside the old one. While it is there, nobody else
+// lockFile makes the new file beside the old one. While it is there, nobody else
 // changes the old one.
-func (x *File) lock(ctx context.Context, target string) (*os.File, error) {
+func (x *File) lockFile(ctx context.Context, target string) (*os.File, error) {
 	mode := fs.FileMode(0o600)
 	if x.Scope == Repo {
 		mode = 0o644
@@ -227,15 +227,15 @@ func (x *File) lock(ctx context.Context, target string) (*os.File, error) {
 	}
 }
 
-// check refuses a text that brings a mistake which was not there before, or a
+// checkText refuses a text that brings a mistake which was not there before, or a
 // secret into a repository.
-func (x *File) check(ctx context.Context, old, text []byte) error {
+func (x *File) checkText(ctx context.Context, old, text []byte) error {
 	before := map[string]bool{}
-	for _, p := range x.problems(old) {
+	for _, p := range x.findProblems(old) {
 		before[problemKey(p)] = true
 	}
 	var fresh []string
-	for _, p := range x.problems(text) {
+	for _, p := range x.findProblems(text) {
 		if !before[problemKey(p)] {
 			p.File, p.Line = x.Path, 0
 			fresh = append(fresh, p.String())
@@ -257,8 +257,8 @@ func (x *File) check(ctx context.Context, old, text []byte) error {
 
 func problemKey(p engine.Problem) string { return p.File + "\x00" + p.Path + "\x00" + p.Message }
 
-// problems are all that there are with this text as the file.
-func (x *File) problems(text []byte) []engine.Problem {
+// findProblems are all that there are with this text as the file.
+func (x *File) findProblems(text []byte) []engine.Problem {
 	s := x.Sources
 	read := s.ReadFile
 	s.ReadFile = func(name string) ([]byte, error) {

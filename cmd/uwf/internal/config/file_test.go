@@ -99,18 +99,18 @@ func TestExcerptHidesKeys(t *testing.T) {
 		"apiKey: " + key, "  apiKeyEnv: \"" + key + "\"", "x: {apiKey: " + key + ", b: c}", "apiKey: '" + key,
 		key, "- " + key, "baseUrl: https://u:" + key + "@h", "env: {API_TOKEN: short1}", "PASSWORD: geheim", "apikey : short1 # once another",
 	} {
-		source, _ := excerpt(line, 1, 1, func(s string) string { return s })
+		source, _ := quoteLine(line, 1, 1, func(s string) string { return s })
 		for _, secret := range []string{key, "short1", "geheim"} {
 			if strings.Contains(line, secret) && strings.Contains(source, secret) {
 				t.Errorf("%q shows as %q", line, source)
 			}
 		}
 	}
-	source, caret := excerpt("a\n  tokens: lots\r\n", 2, 11, func(s string) string { return s })
+	source, caret := quoteLine("a\n  tokens: lots\r\n", 2, 11, func(s string) string { return s })
 	if source != "  tokens: lots" || caret != "          ^" {
 		t.Errorf("%q %q", source, caret)
 	}
 	for _, at := range [][2]int{{0, 1}, {9, 1}, {1, 0}, {1, 99}} {
-		excerpt("a\n", at[0], at[1], func(s string) string { return s })
+		quoteLine("a\n", at[0], at[1], func(s string) string { return s })
 	}
 }

@@ -63,7 +63,7 @@ func getRun(_ context.Context, o *GetOptions) error {
 		if v.Secret {
 			x = keyState(v.Set)
 		}
-		out = put(out, v.Path[len(p):], x)
+		out = putValue(out, v.Path[len(p):], x)
 	}
 	return o.Printer.Print(out, func(w *output.Writer) {
 		if out != nil {
@@ -79,8 +79,8 @@ func keyState(set bool) string {
 	return "not set"
 }
 
-// put sets a value below a tree of mappings and returns the tree.
-func put(tree any, p engine.Path, v any) any {
+// putValue sets a value below a tree of mappings and returns the tree.
+func putValue(tree any, p engine.Path, v any) any {
 	if len(p) == 0 {
 		return v
 	}
@@ -88,6 +88,6 @@ func put(tree any, p engine.Path, v any) any {
 	if !ok {
 		m = map[string]any{}
 	}
-	m[p[0]] = put(m[p[0]], p[1:], v)
+	m[p[0]] = putValue(m[p[0]], p[1:], v)
 	return m
 }

@@ -46,7 +46,7 @@ func sourceFiles(f *app.Factory) []sourceFile {
 	out := []sourceFile{}
 	for _, x := range []sourceFile{{Kind: "repo", File: s.RepoFile}, {Kind: "user", File: s.HomeFile}, {Kind: "env", File: s.EnvFile}} {
 		if x.File != "" {
-			x.Exists = exists(x.File)
+			x.Exists = fileExists(x.File)
 			out = append(out, x)
 		}
 	}

@@ -111,7 +111,7 @@ func setRun(ctx context.Context, o *SetOptions) error {
 	if err != nil {
 		return err
 	}
-	changes, settings, err := o.changes(scope)
+	changes, settings, err := o.readChanges(scope)
 	if err != nil {
 		return err
 	}
@@ -122,7 +122,7 @@ func setRun(ctx context.Context, o *SetOptions) error {
 	if out.Changed, err = file.Apply(ctx, func(old []byte) ([]byte, error) { return edit.Apply(old, changes...) }); err != nil {
 		return err
 	}
-	o.remark(file, changes)
+	o.remarkEffects(file, changes)
 	return o.Printer.Print(out, func(w *output.Writer) {
 		if !out.Changed {
 			w.Printf("%s says that already\n", out.File)
@@ -132,8 +132,8 @@ func setRun(ctx context.Context, o *SetOptions) error {
 	})
 }
 
-// changes reads the arguments.
-func (o *SetOptions) changes(scope Scope) ([]edit.Change, []changeSetting, error) {
+// readChanges reads the arguments.
+func (o *SetOptions) readChanges(scope Scope) ([]edit.Change, []changeSetting, error) {
 	var changes []edit.Change
 	var settings []changeSetting
 	step := 2
@@ -199,14 +199,14 @@ func (o *SetOptions) refuseSecret(scope Scope, p engine.Path, info engine.Info, 
 	return nil
 }
 
-// remark says what the settings warn of now, and where a change in one file has no
+// remarkEffects says what the settings warn of now, and where a change in one file has no
 // effect because another source goes before it.
-func (o *SetOptions) remark(file *File, changes []edit.Change) {
+func (o *SetOptions) remarkEffects(file *File, changes []edit.Change) {
 	c, err := o.Load(file.Sources)
 	if err != nil {
 		return // what is wrong was wrong before: the next command says it
 	}
-	for _, w := range warnings(c) {
+	for _, w := range allWarnings(c) {
 		o.Notes.Printf("warning: %s\n", o.Clean(w))
 	}
 	for _, v := range c.Values() {

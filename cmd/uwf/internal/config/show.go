@@ -21,7 +21,7 @@ type ShowOptions struct {
 
 // NewCmdShow makes `uwf config show`. A runF that is not nil replaces the run.
 func NewCmdShow(f *app.Factory, runF func(context.Context, *ShowOptions) error) *cobra.Command {
-	o := &ShowOptions{Config: f.Config, Clean: f.CleanMessage, Shorten: func(file string) string { return shorten(f, file) }}
+	o := &ShowOptions{Config: f.Config, Clean: f.CleanMessage, Shorten: func(file string) string { return shortenPath(f, file) }}
 	return &cobra.Command{
 		Use:     "show",
 		Aliases: []string{"list"},
@@ -80,23 +80,23 @@ func showRun(_ context.Context, o *ShowOptions) error {
 	}
 	out := shown{Settings: []shownSetting{}, Warnings: []string{}}
 	for _, v := range c.Values() {
-		out.Settings = append(out.Settings, o.setting(v))
+		out.Settings = append(out.Settings, o.showSetting(v))
 	}
-	for _, w := range warnings(c) {
+	for _, w := range allWarnings(c) {
 		out.Warnings = append(out.Warnings, o.Clean(w))
 	}
-	return o.Printer.Print(out, out.text)
+	return o.Printer.Print(out, out.writeText)
 }
 
-func (o *ShowOptions) setting(v engine.Value) shownSetting {
-	s := shownSetting{Path: v.Path.String(), Value: cleanValue(o.Clean, v.Value), Secret: v.Secret, Set: v.Set, Source: o.source(v.Origin), Note: v.Note}
+func (o *ShowOptions) showSetting(v engine.Value) shownSetting {
+	s := shownSetting{Path: v.Path.String(), Value: cleanValue(o.Clean, v.Value), Secret: v.Secret, Set: v.Set, Source: o.showSource(v.Origin), Note: v.Note}
 	for _, other := range v.Others {
-		s.Others = append(s.Others, shownOther{Value: cleanValue(o.Clean, other.Value), Source: o.source(other.Origin)})
+		s.Others = append(s.Others, shownOther{Value: cleanValue(o.Clean, other.Value), Source: o.showSource(other.Origin)})
 	}
 	return s
 }
 
-func (o *ShowOptions) source(at engine.Origin) source {
+func (o *ShowOptions) showSource(at engine.Origin) source {
 	s := source{Kind: "default", File: at.File, Line: at.Line, Column: at.Col, Variable: at.Variable}
 	switch {
 	case at.Variable != "":
@@ -134,10 +134,10 @@ func cleanValue(clean func(string) string, v any) any {
 	return v
 }
 
-func (s shown) text(w *output.Writer) {
+func (s shown) writeText(w *output.Writer) {
 	var rows [][]string
 	for _, x := range s.Settings {
-		rows = append(rows, []string{x.Path, x.plain(), x.Source.text})
+		rows = append(rows, []string{x.Path, x.plainValue(), x.Source.text})
 		for _, other := range x.Others {
 			said := engine.Plain(other.Value)
 			if x.Secret {
@@ -152,8 +152,8 @@ func (s shown) text(w *output.Writer) {
 	}
 }
 
-// plain is a value for people: never one of a secret.
-func (s shownSetting) plain() string {
+// plainValue is a value for people: never one of a secret.
+func (s shownSetting) plainValue() string {
 	switch {
 	case s.Secret && s.Set:
 		return "set"

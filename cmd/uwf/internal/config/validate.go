@@ -31,7 +31,7 @@ together, and say everything that is wrong with its line. The exit code is 2 if 
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o := &ValidateOptions{Printer: f.Printer(), Sources: f.ConfigSources(), Files: sourceFiles(f),
-				Clean: f.CleanMessage, Shorten: func(file string) string { return shorten(f, file) }}
+				Clean: f.CleanMessage, Shorten: func(file string) string { return shortenPath(f, file) }}
 			if runF != nil {
 				return runF(cmd.Context(), o)
 			}
@@ -66,33 +66,33 @@ func validateRun(_ context.Context, o *ValidateOptions) error {
 	switch {
 	case errors.As(err, &invalid):
 		for _, p := range invalid.Problems {
-			v.Problems = append(v.Problems, o.problem(p))
+			v.Problems = append(v.Problems, o.newProblem(p))
 		}
 	case err != nil:
 		return err
 	default:
 		v.OK = true
-		for _, w := range warnings(c) {
+		for _, w := range allWarnings(c) {
 			v.Warnings = append(v.Warnings, o.Clean(w))
 		}
 	}
-	if err := o.Printer.Print(v, v.text); err != nil || v.OK {
+	if err := o.Printer.Print(v, v.writeText); err != nil || v.OK {
 		return err
 	}
 	return &app.Exit{Code: app.CodeUsage}
 }
 
-func (o *ValidateOptions) problem(p engine.Problem) problem {
+func (o *ValidateOptions) newProblem(p engine.Problem) problem {
 	out := problem{File: p.File, Line: p.Line, Column: p.Col, Path: p.Path, Message: o.Clean(p.Message), Fix: o.Clean(p.Fix), short: o.Shorten(p.File)}
 	if p.Line > 0 {
 		if data, err := o.Sources.ReadFile(p.File); err == nil {
-			out.source, out.caret = excerpt(string(data), p.Line, p.Col, o.Clean)
+			out.source, out.caret = quoteLine(string(data), p.Line, p.Col, o.Clean)
 		}
 	}
 	return out
 }
 
-func (v verdict) text(w *output.Writer) {
+func (v verdict) writeText(w *output.Writer) {
 	for _, p := range v.Problems {
 		p.File = p.short
 		w.Printf("%s\n", engine.Problem{File: p.File, Line: p.Line, Col: p.Column, Path: p.Path, Message: p.Message, Fix: p.Fix})

@@ -270,9 +270,9 @@ func TestStoreRefuses(t *testing.T) {
 			workflow.ErrNoWorkflow, &usage, "reading workflow " + string(hash)},
 		{"no such hash", nil, func(r *Resolver) error { _, err := r.Resolve(t.Context(), string(none)); return err },
 			nil, &unknown, `no workflow "0000000000000"`},
-		{"registered, and not there", nil, func(r *Resolver) error { _, err := r.stored(t.Context(), none, FromRegistry); return err },
+		{"registered, and not there", nil, func(r *Resolver) error { _, err := r.readStored(t.Context(), none, FromRegistry); return err },
 			node.ErrNotFound, nil, "workflow 0000000000000 of the registry: "},
-		{"registered, and not whole", nil, func(r *Resolver) error { _, err := r.stored(t.Context(), torn, FromRegistry); return err },
+		{"registered, and not whole", nil, func(r *Resolver) error { _, err := r.readStored(t.Context(), torn, FromRegistry); return err },
 			node.ErrNotFound, nil, "workflow " + string(torn) + " of the registry: "},
 		{"name, no view", broken, func(r *Resolver) error { _, err := r.Resolve(t.Context(), "flow"); return err }, broken, nil, "broken"},
 		{"schema, no view", broken, func(r *Resolver) error { _, err := storeGetter{t.Context(), r}.Get(none); return err }, broken, nil, "broken"},
@@ -352,17 +352,17 @@ func TestGlob(t *testing.T) {
 		"nothing/*":      "",
 		"a.yaml/*":       "",
 	} {
-		got, err := glob(root, pattern)
+		got, err := expandGlob(root, pattern)
 		if err != nil || strings.Join(got, " ") != want {
 			t.Errorf("%s: %v, %v; want %s", pattern, got, err, want)
 		}
-		abs, err := glob("/elsewhere", filepath.Join(root, pattern))
+		abs, err := expandGlob("/elsewhere", filepath.Join(root, pattern))
 		if err != nil || len(abs) != len(got) || !slices.IsSorted(abs) {
 			t.Errorf("%s below %s: %v, %v", pattern, root, abs, err)
 		}
 	}
 	for _, pattern := range []string{"[", "a/[b/c", `x\`} {
-		if got, err := glob(root, pattern); err == nil {
+		if got, err := expandGlob(root, pattern); err == nil {
 			t.Errorf("%s: %v", pattern, got)
 		}
 	}
@@ -383,7 +383,7 @@ func TestGlobBounds(t *testing.T) {
 		{"matches below **", full(), []string{"**", "a.yaml"}},
 		{"entries", &globber{seen: maxSeen}, []string{"*"}},
 	} {
-		if err := tt.g.walk(root, "", tt.parts); !errors.Is(err, errTooMany) {
+		if err := tt.g.matchParts(root, "", tt.parts); !errors.Is(err, errTooMany) {
 			t.Errorf("%s: %v", tt.name, err)
 		}
 	}
@@ -391,7 +391,7 @@ func TestGlobBounds(t *testing.T) {
 	for i := range maxMatches/10 + 1 {
 		write(t, filepath.Join(root, "sub", fmt.Sprintf("%d.yaml", i)), "")
 	}
-	if got, err := glob(root, strings.Repeat("**/", 10)+"*.yaml"); !errors.Is(err, errTooMany) {
+	if got, err := expandGlob(root, strings.Repeat("**/", 10)+"*.yaml"); !errors.Is(err, errTooMany) {
 		t.Errorf("%d files, %v", len(got), err)
 	}
 }

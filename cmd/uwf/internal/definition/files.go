@@ -17,9 +17,9 @@ import (
 	"github.com/united-workforce/uwf/gitcas/record"
 )
 
-// top is the folder up to which definitions are looked for, and the working
+// topFolder is the folder up to which definitions are looked for, and the working
 // directory relative to it.
-func (r *Resolver) top() (root, dir string) {
+func (r *Resolver) topFolder() (root, dir string) {
 	if r.Root == "" {
 		return r.Dir, "."
 	}
@@ -32,7 +32,7 @@ func (r *Resolver) top() (root, dir string) {
 
 // Find returns the file of a named definition; empty where there is none.
 func (r *Resolver) Find(name string) (string, error) {
-	root, dir := r.top()
+	root, dir := r.topFolder()
 	for _, c := range workflow.Candidates(name, dir) {
 		file := filepath.Join(root, filepath.FromSlash(c))
 		there, err := isFile(file)
@@ -40,7 +40,7 @@ func (r *Resolver) Find(name string) (string, error) {
 			return "", fmt.Errorf("look for the workflow %s: %w", name, err)
 		}
 		if there {
-			return r.shown(file), nil
+			return r.shownPath(file), nil
 		}
 	}
 	return "", nil
@@ -49,20 +49,20 @@ func (r *Resolver) Find(name string) (string, error) {
 // isFile reports whether a path names something that is no folder.
 func isFile(file string) (bool, error) {
 	info, err := os.Stat(file)
-	if missing(err) {
+	if isMissing(err) {
 		return false, nil
 	}
 	return err == nil && !info.IsDir(), err
 }
 
-// missing reports that a path leads nowhere: nothing is there, or a file is where
+// isMissing reports that a path leads nowhere: nothing is there, or a file is where
 // a folder would have to be.
-func missing(err error) bool {
+func isMissing(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }
 
-// shown is a file relative to the working directory, as people would type it.
-func (r *Resolver) shown(file string) string {
+// shownPath is a file relative to the working directory, as people would type it.
+func (r *Resolver) shownPath(file string) string {
 	if rel, err := filepath.Rel(r.Dir, file); err == nil {
 		return rel
 	}
@@ -83,7 +83,7 @@ type Place struct{ Name, File string }
 // Places lists the definitions in the repository's folders in the order in which
 // they are tried. Of several with one name the first is what the name means.
 func (r *Resolver) Places() ([]Place, error) {
-	root, dir := r.top()
+	root, dir := r.topFolder()
 	var out []Place
 	for _, folder := range workflow.Folders(dir) {
 		found, err := r.placesIn(filepath.Join(root, filepath.FromSlash(folder)))
@@ -98,7 +98,7 @@ func (r *Resolver) Places() ([]Place, error) {
 // placesIn lists the definitions in one folder.
 func (r *Resolver) placesIn(folder string) ([]Place, error) {
 	entries, err := os.ReadDir(folder)
-	if missing(err) {
+	if isMissing(err) {
 		return nil, nil
 	}
 	if err != nil {
@@ -125,7 +125,7 @@ func (r *Resolver) placesIn(folder string) ([]Place, error) {
 				return nil, err
 			}
 			if there {
-				out = append(out, Place{name, r.shown(file)})
+				out = append(out, Place{name, r.shownPath(file)})
 			}
 		}
 	}
@@ -167,7 +167,7 @@ func (r *Resolver) Compile(ctx context.Context, name string, data []byte) (res *
 	case err == nil:
 		defer func() { err = errors.Join(err, folder.Close()) }()
 		o.Include = func(inc string) ([]byte, error) { return readIn(folder, inc) }
-	case !missing(err):
+	case !isMissing(err):
 		return nil, &app.UsageError{Err: fmt.Errorf("read the workflow %s: %w", name, err)}
 	}
 	d, err := workflow.Parse(filepath.ToSlash(name), data, o)

@@ -27,11 +27,11 @@ type globber struct {
 
 var errTooMany = errors.New("the pattern matches too much: name the folder more exactly")
 
-// glob expands a pattern, which is relative to dir, as shells do that know **: it
+// expandGlob expands a pattern, which is relative to dir, as shells do that know **: it
 // stands for any number of folders. Hidden files and folders match only where the
 // pattern says so, but for the folders that hold definitions; symbolic links are not
 // followed by **. The results are sorted, and relative where the pattern is.
-func glob(dir, pattern string) ([]string, error) {
+func expandGlob(dir, pattern string) ([]string, error) {
 	slash := filepath.ToSlash(pattern)
 	for part := range strings.SplitSeq(slash, "/") {
 		if _, err := path.Match(part, ""); err != nil {
@@ -45,15 +45,15 @@ func glob(dir, pattern string) ([]string, error) {
 		dir = ""
 	}
 	g := &globber{}
-	if err := g.walk(dir, base, strings.Split(rest, "/")); err != nil {
+	if err := g.matchParts(dir, base, strings.Split(rest, "/")); err != nil {
 		return nil, err
 	}
 	slices.Sort(g.matches)
 	return slices.Compact(g.matches), nil
 }
 
-// walk matches parts of a pattern below name, which is relative to dir.
-func (g *globber) walk(dir, name string, parts []string) error {
+// matchParts matches parts of a pattern below name, which is relative to dir.
+func (g *globber) matchParts(dir, name string, parts []string) error {
 	for len(parts) > 0 && (parts[0] == "" || parts[0] == ".") {
 		parts = parts[1:]
 	}
@@ -65,43 +65,43 @@ func (g *globber) walk(dir, name string, parts []string) error {
 	}
 	part, rest := parts[0], parts[1:]
 	if part == "**" {
-		return g.any(dir, name, rest)
+		return g.matchAny(dir, name, rest)
 	}
 	if !hasMeta(part) {
 		next := path.Join(name, part)
-		if !exists(filepath.Join(dir, filepath.FromSlash(next))) {
+		if !fileExists(filepath.Join(dir, filepath.FromSlash(next))) {
 			return nil
 		}
-		return g.walk(dir, next, rest)
+		return g.matchParts(dir, next, rest)
 	}
-	return g.each(dir, name, func(e os.DirEntry) error {
-		if ok, _ := path.Match(part, e.Name()); !ok || hidden(e.Name()) && !strings.HasPrefix(part, ".") {
+	return g.visitEntries(dir, name, func(e os.DirEntry) error {
+		if ok, _ := path.Match(part, e.Name()); !ok || isHidden(e.Name()) && !strings.HasPrefix(part, ".") {
 			return nil
 		}
 		if len(rest) > 0 && !isDir(filepath.Join(dir, filepath.FromSlash(name), e.Name())) {
 			return nil
 		}
-		return g.walk(dir, path.Join(name, e.Name()), rest)
+		return g.matchParts(dir, path.Join(name, e.Name()), rest)
 	})
 }
 
-// any matches ** and what comes after it. As the last part it means all YAML files.
-func (g *globber) any(dir, name string, rest []string) error {
+// matchAny matches ** and what comes after it. As the last part it means all YAML files.
+func (g *globber) matchAny(dir, name string, rest []string) error {
 	if len(rest) == 0 {
 		rest = []string{"*.y*ml"}
 	}
-	if err := g.walk(dir, name, rest); err != nil {
+	if err := g.matchParts(dir, name, rest); err != nil {
 		return err
 	}
-	return g.each(dir, name, func(e os.DirEntry) error {
-		if !e.IsDir() || hidden(e.Name()) {
+	return g.visitEntries(dir, name, func(e os.DirEntry) error {
+		if !e.IsDir() || isHidden(e.Name()) {
 			return nil
 		}
-		return g.any(dir, path.Join(name, e.Name()), rest)
+		return g.matchAny(dir, path.Join(name, e.Name()), rest)
 	})
 }
 
-func (g *globber) each(dir, name string, visit func(os.DirEntry) error) error {
+func (g *globber) visitEntries(dir, name string, visit func(os.DirEntry) error) error {
 	entries, err := os.ReadDir(filepath.Join(dir, filepath.FromSlash(name)))
 	if err != nil {
 		return nil //nolint:nilerr // a folder that can't be read matches nothing, as in shells
@@ -117,13 +117,13 @@ func (g *globber) each(dir, name string, visit func(os.DirEntry) error) error {
 	return nil
 }
 
-// hidden reports a file or folder that patterns leave out.
-func hidden(name string) bool {
+// isHidden reports a file or folder that patterns leave out.
+func isHidden(name string) bool {
 	return strings.HasPrefix(name, ".") && !slices.Contains([]string{".uwf", ".workflow", ".workflows"}, name)
 }
 
-// exists reports that something is there that can be looked at.
-func exists(file string) bool {
+// fileExists reports that something is there that can be looked at.
+func fileExists(file string) bool {
 	_, err := os.Stat(file)
 	return err == nil
 }

@@ -40,21 +40,21 @@ func (r *Resolver) Inputs(args []string) (*Inputs, error) {
 			return nil, err
 		}
 		for _, p := range list {
-			in.add(p.File)
+			in.addFiles(p.File)
 		}
 		if len(list) == 0 {
 			return nil, app.Usagef("no definitions in .uwf/workflows, .workflow or .workflows: name the files to check")
 		}
 	}
 	for _, arg := range args {
-		if err := r.input(in, arg); err != nil {
+		if err := r.addInput(in, arg); err != nil {
 			return nil, err
 		}
 	}
 	return in, nil
 }
 
-func (in *Inputs) add(files ...string) {
+func (in *Inputs) addFiles(files ...string) {
 	for _, f := range files {
 		if !slices.Contains(in.Files, f) {
 			in.Files = append(in.Files, f)
@@ -62,33 +62,33 @@ func (in *Inputs) add(files ...string) {
 	}
 }
 
-func (in *Inputs) fail(file, fix, format string, args ...any) {
+func (in *Inputs) addProblem(file, fix, format string, args ...any) {
 	in.Failed = append(in.Failed, Failure{file, fmt.Sprintf(format, args...), fix})
 }
 
-func (r *Resolver) input(in *Inputs, arg string) error {
+func (r *Resolver) addInput(in *Inputs, arg string) error {
 	info, err := os.Stat(r.Full(arg))
 	switch {
 	case arg == Stdin:
-		in.add(Stdin)
+		in.addFiles(Stdin)
 	case arg == "":
-		in.fail("", "name a file", "an argument is empty")
+		in.addProblem("", "name a file", "an argument is empty")
 	case err == nil && info.IsDir():
-		return r.folder(in, arg, true)
+		return r.addFolder(in, arg, true)
 	case err == nil:
-		in.add(arg)
+		in.addFiles(arg)
 	case hasMeta(arg):
-		return r.pattern(in, arg)
+		return r.addPattern(in, arg)
 	case workflow.KindOfRef(arg) == workflow.RefName:
-		return r.name(in, arg)
-	case !missing(err):
-		in.fail(arg, "check the file's permissions", "can't be read: %v", Reason(err))
+		return r.addNamed(in, arg)
+	case !isMissing(err):
+		in.addProblem(arg, "check the file's permissions", "can't be read: %v", Reason(err))
 	default:
 		fix := "check the path"
-		if near := r.near(arg); near != "" {
+		if near := r.nearFile(arg); near != "" {
 			fix = fmt.Sprintf("did you mean %s?", near)
 		}
-		in.fail(arg, fix, "no such file")
+		in.addProblem(arg, fix, "no such file")
 	}
 	return nil
 }
@@ -102,8 +102,8 @@ func Reason(err error) error {
 	return err
 }
 
-// near is the file beside a mistyped one that is most likely meant.
-func (r *Resolver) near(file string) string {
+// nearFile is the file beside a mistyped one that is most likely meant.
+func (r *Resolver) nearFile(file string) string {
 	entries, err := os.ReadDir(filepath.Dir(r.Full(file)))
 	if err != nil {
 		return ""
@@ -120,13 +120,13 @@ func (r *Resolver) near(file string) string {
 	return ""
 }
 
-func (r *Resolver) name(in *Inputs, name string) error {
+func (r *Resolver) addNamed(in *Inputs, name string) error {
 	file, err := r.Find(name)
 	if err != nil {
 		return err
 	}
 	if file != "" {
-		in.add(file)
+		in.addFiles(file)
 		return nil
 	}
 	files, err := r.Files()
@@ -137,36 +137,36 @@ func (r *Resolver) name(in *Inputs, name string) error {
 	if near := app.Near(name, slices.Collect(maps.Keys(files))); len(near) > 0 {
 		fix = "did you mean " + strings.Join(near, ", ") + "?"
 	}
-	in.fail(name, fix, "no such file, and no workflow of this name in the folders")
+	in.addProblem(name, fix, "no such file, and no workflow of this name in the folders")
 	return nil
 }
 
-func (r *Resolver) pattern(in *Inputs, pattern string) error {
-	found, err := glob(r.Dir, pattern)
+func (r *Resolver) addPattern(in *Inputs, pattern string) error {
+	found, err := expandGlob(r.Dir, pattern)
 	if err != nil {
-		in.fail(pattern, "correct the pattern", "%v", err)
+		in.addProblem(pattern, "correct the pattern", "%v", err)
 		return nil
 	}
 	if len(found) == 0 {
-		in.fail(pattern, "check the pattern; ** stands for any number of folders", "nothing matches the pattern")
+		in.addProblem(pattern, "check the pattern; ** stands for any number of folders", "nothing matches the pattern")
 	}
 	for _, file := range found {
 		if !isDir(r.Full(file)) {
-			in.add(file)
-		} else if err := r.folder(in, file, false); err != nil {
+			in.addFiles(file)
+		} else if err := r.addFolder(in, file, false); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// folder adds the definitions in a folder: YAML files that look like one, and those
+// addFolder adds the definitions in a folder: YAML files that look like one, and those
 // that are the index of a folder in it; of a repository's top, what its definition
 // folders hold. Named: that there are none is a mistake.
-func (r *Resolver) folder(in *Inputs, dir string, named bool) error {
+func (r *Resolver) addFolder(in *Inputs, dir string, named bool) error {
 	entries, err := os.ReadDir(r.Full(dir))
 	if err != nil {
-		in.fail(dir, "check the folder's permissions", "can't be read: %v", Reason(err))
+		in.addProblem(dir, "check the folder's permissions", "can't be read: %v", Reason(err))
 		return nil
 	}
 	var list []string
@@ -189,9 +189,9 @@ func (r *Resolver) folder(in *Inputs, dir string, named bool) error {
 		}
 	}
 	if len(list) == 0 && named {
-		in.fail(dir, "name a folder with *.yaml definitions, or files", "the folder holds no definitions")
+		in.addProblem(dir, "name a folder with *.yaml definitions, or files", "the folder holds no definitions")
 	}
-	in.add(list...)
+	in.addFiles(list...)
 	return nil
 }
 

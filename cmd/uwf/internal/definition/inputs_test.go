@@ -54,7 +54,7 @@ func TestInputsRefuse(t *testing.T) {
 	}
 	// A folder may go or change between two looks at it.
 	in := &Inputs{}
-	if err := resolver(root, "empty").folder(in, "script.yaml", true); err != nil || len(in.Failed) != 1 ||
+	if err := resolver(root, "empty").addFolder(in, "script.yaml", true); err != nil || len(in.Failed) != 1 ||
 		in.Failed[0].Message != "can't be read: not a directory" {
 		t.Errorf("%+v, %v", in, err)
 	}

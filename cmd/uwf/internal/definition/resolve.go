@@ -83,7 +83,7 @@ func New(f *app.Factory) *Resolver {
 func (r *Resolver) Resolve(ctx context.Context, ref string) (*Resolved, error) {
 	switch workflow.KindOfRef(ref) {
 	case workflow.RefHash:
-		return r.stored(ctx, node.Hash(ref), FromStore)
+		return r.readStored(ctx, node.Hash(ref), FromStore)
 	case workflow.RefPath:
 		return r.Load(ctx, ref)
 	}
@@ -94,7 +94,7 @@ func (r *Resolver) Resolve(ctx context.Context, ref string) (*Resolved, error) {
 	if file != "" {
 		return r.Load(ctx, file)
 	}
-	return r.registered(ctx, ref)
+	return r.findRegistered(ctx, ref)
 }
 
 // File finds the file that a reference means: a path, or a name in the folders.
@@ -141,8 +141,8 @@ func (g storeGetter) Get(h node.Hash) (node.Node, error) {
 	return v.Get(g.ctx, h)
 }
 
-// registered finds a name in the registry.
-func (r *Resolver) registered(ctx context.Context, name string) (*Resolved, error) {
+// findRegistered finds a name in the registry.
+func (r *Resolver) findRegistered(ctx context.Context, name string) (*Resolved, error) {
 	v, err := r.View(ctx)
 	if err != nil && !errors.Is(err, gitcas.ErrNoStore) {
 		return nil, err
@@ -152,7 +152,7 @@ func (r *Resolver) registered(ctx context.Context, name string) (*Resolved, erro
 		registry = v.Registry()
 	}
 	if e, ok := registry[name]; ok {
-		return r.stored(ctx, e.Hash, FromRegistry)
+		return r.readStored(ctx, e.Hash, FromRegistry)
 	}
 	files, err := r.Files()
 	if err != nil {
@@ -165,8 +165,8 @@ func (r *Resolver) registered(ctx context.Context, name string) (*Resolved, erro
 	return nil, &app.UnknownError{What: "workflow", ID: name, Near: app.Near(name, known), See: "uwf workflow list"}
 }
 
-// stored reads a workflow of the store.
-func (r *Resolver) stored(ctx context.Context, h node.Hash, from string) (*Resolved, error) {
+// readStored reads a workflow of the store.
+func (r *Resolver) readStored(ctx context.Context, h node.Hash, from string) (*Resolved, error) {
 	v, err := r.View(ctx)
 	if err != nil {
 		return nil, err

@@ -74,14 +74,14 @@ type stage struct {
 // Run plays the demo.
 func Run(ctx context.Context, o Options) error {
 	s := &stage{Options: o, w: o.Printer.Text()}
-	err := s.play(ctx)
+	err := s.playDemo(ctx)
 	if ferr := s.w.Flush(); err == nil {
 		err = ferr
 	}
 	return err
 }
 
-func (s *stage) play(ctx context.Context) error {
+func (s *stage) playDemo(ctx context.Context) error {
 	for _, tool := range [][2]string{{"git", "https://git-scm.com/downloads"}, {"go", "https://go.dev/dl"}} {
 		if _, err := exec.LookPath(tool[0]); err != nil {
 			return fmt.Errorf("the demo needs %s: %w; install it (%s), or put the folder that it lies in on PATH", tool[0], err, tool[1])
@@ -92,22 +92,22 @@ func (s *stage) play(ctx context.Context) error {
 		return err
 	}
 	defer remove()
-	stop, err := s.serve(ctx)
+	stop, err := s.serveRepository(ctx)
 	if err != nil {
 		return err
 	}
 	defer stop()
-	if err := s.seed(ctx); err != nil {
+	if err := s.seedRepository(ctx); err != nil {
 		return err
 	}
-	if err := s.start(ctx); err != nil {
+	if err := s.startThread(ctx); err != nil {
 		return err
 	}
-	steps, err := s.steps(ctx)
+	steps, err := s.runSteps(ctx)
 	if err != nil {
 		return err
 	}
-	return s.show(ctx, steps)
+	return s.showResult(ctx, steps)
 }
 
 // makeDir makes the demo's folder. What it returns removes it again, unless the
@@ -139,15 +139,15 @@ func (s *stage) makeDir() (func(), error) {
 	return func() {}, nil
 }
 
-// serve makes the bare repository and serves it over loopback HTTP; where git
+// serveRepository makes the bare repository and serves it over loopback HTTP; where git
 // has no http-backend, over file://.
-func (s *stage) serve(ctx context.Context) (func(), error) {
+func (s *stage) serveRepository(ctx context.Context) (func(), error) {
 	root := filepath.Join(s.dir, "server")
 	bare := filepath.Join(root, "blog.git")
 	if err := os.MkdirAll(root, 0o755); err != nil {
 		return nil, fmt.Errorf("make the demo's server folder: %w", err)
 	}
-	if _, err := s.git(ctx, s.dir, "init", "-q", "--bare", "-b", "main", bare); err != nil {
+	if _, err := s.runGit(ctx, s.dir, "init", "-q", "--bare", "-b", "main", bare); err != nil {
 		return nil, err
 	}
 	served := gitserver.Available("git") == nil

@@ -22,15 +22,15 @@ import (
 // maxJobs stops a demo that goes in circles.
 const maxJobs = 12
 
-// seed puts the repository, with workflow and configuration, on the remote.
-func (s *stage) seed(ctx context.Context) error {
+// seedRepository puts the repository, with workflow and configuration, on the remote.
+func (s *stage) seedRepository(ctx context.Context) error {
 	raw, err := fs.ReadFile(examples.Files, "demo/repo.txtar")
 	if err != nil {
 		return fmt.Errorf("read the demo's repository: %w", err)
 	}
 	dir := filepath.Join(s.dir, "seed")
 	for _, f := range txtar.Parse(raw).Files {
-		if err := write(filepath.Join(dir, f.Name), f.Data); err != nil {
+		if err := writeFile(filepath.Join(dir, f.Name), f.Data); err != nil {
 			return err
 		}
 	}
@@ -43,25 +43,25 @@ func (s *stage) seed(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("read the demo's %s: %w", from, err)
 		}
-		if err := write(filepath.Join(dir, name), data); err != nil {
+		if err := writeFile(filepath.Join(dir, name), data); err != nil {
 			return err
 		}
 	}
-	if err := write(filepath.Join(dir, ".uwf/config.yaml"), []byte("state:\n  remote: origin\n")); err != nil {
+	if err := writeFile(filepath.Join(dir, ".uwf/config.yaml"), []byte("state:\n  remote: origin\n")); err != nil {
 		return err
 	}
 	for _, args := range [][]string{
 		{"init", "-q", "-b", "main"}, {"add", "-A"}, {"commit", "-q", "-m", "A small blog"},
 		{"push", "-q", s.remote, "main"},
 	} {
-		if _, err := s.git(ctx, dir, args...); err != nil {
+		if _, err := s.runGit(ctx, dir, args...); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func write(name string, data []byte) error {
+func writeFile(name string, data []byte) error {
 	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 		return fmt.Errorf("write the demo's files: %w", err)
 	}
@@ -71,48 +71,48 @@ func write(name string, data []byte) error {
 	return nil
 }
 
-// start shows what is wrong, and starts the thread.
-func (s *stage) start(ctx context.Context) error {
+// startThread shows what is wrong, and starts the thread.
+func (s *stage) startThread(ctx context.Context) error {
 	issue, err := os.ReadFile(filepath.Join(s.dir, "issue.md"))
 	if err != nil {
 		return fmt.Errorf("read the issue: %w", err)
 	}
-	s.heading("The issue")
-	s.quote(string(issue))
-	clone, err := s.clone(ctx, "main")
+	s.printHeading("The issue")
+	s.printQuoted(string(issue))
+	clone, err := s.cloneRepository(ctx, "main")
 	if err != nil {
 		return err
 	}
-	s.heading("go test ./... before")
-	out, err := s.run(ctx, clone, "go", "test", "./...")
+	s.printHeading("go test ./... before")
+	out, err := s.runProgram(ctx, clone, "go", "test", "./...")
 	if err == nil {
 		return fmt.Errorf("the demo's test should fail at the beginning, and passes:\n%s", out)
 	}
-	s.quote(out)
+	s.printQuoted(out)
 	var started thread.Started
-	if err := s.uwf(ctx, clone, &started, "thread", "start", "solve-issue", "-p", "@"+filepath.Join(s.dir, "issue.md")); err != nil {
+	if err := s.runUwf(ctx, clone, &started, "thread", "start", "solve-issue", "-p", "@"+filepath.Join(s.dir, "issue.md")); err != nil {
 		return err
 	}
 	s.thread = string(started.Thread)
 	return nil
 }
 
-// steps runs jobs until the thread has ended: each a fresh clone and a fresh
+// runSteps runs jobs until the thread has ended: each a fresh clone and a fresh
 // process that does one step.
-func (s *stage) steps(ctx context.Context) ([]thread.Result, error) {
-	s.heading("The thread " + s.thread)
+func (s *stage) runSteps(ctx context.Context) ([]thread.Result, error) {
+	s.printHeading("The thread " + s.thread)
 	s.w.Printf("workflow solve-issue · one fresh clone and one fresh process a step · remote %s\n", s.remote)
 	s.w.Faint("The model's words are replayed from examples/demo/cassette.yaml, written by hand; the tools are real.")
 	s.w.Println()
 	var all []thread.Result
 	for range maxJobs {
-		clone, err := s.clone(ctx, "main")
+		clone, err := s.cloneRepository(ctx, "main")
 		if err != nil {
 			return nil, err
 		}
 		began := s.Now()
 		var r thread.Result
-		err = s.uwf(ctx, clone, &r, "thread", "step", s.thread, "--agent", "builtin",
+		err = s.runUwf(ctx, clone, &r, "thread", "step", s.thread, "--agent", "builtin",
 			"--allow-shell", "--replay", filepath.Join(s.dir, "cassette.yaml"))
 		if err != nil {
 			return nil, err
@@ -147,45 +147,45 @@ func (s *stage) stepLine(r thread.Result, seconds float64) {
 	_ = s.w.Flush()
 }
 
-// show prints what the thread left behind.
-func (s *stage) show(ctx context.Context, steps []thread.Result) error {
+// showResult prints what the thread left behind.
+func (s *stage) showResult(ctx context.Context, steps []thread.Result) error {
 	last := steps[len(steps)-1]
 	if last.Work == nil {
 		return fmt.Errorf("%w: it has no work branch", errStopped)
 	}
-	clone, err := s.clone(ctx, last.Work.Branch)
+	clone, err := s.cloneRepository(ctx, last.Work.Branch)
 	if err != nil {
 		return err
 	}
-	s.heading("What changed: git diff main..." + last.Work.Branch)
-	diff, err := s.git(ctx, clone, "diff", "--stat", "--patch", "origin/main..."+"origin/"+last.Work.Branch)
+	s.printHeading("What changed: git diff main..." + last.Work.Branch)
+	diff, err := s.runGit(ctx, clone, "diff", "--stat", "--patch", "origin/main..."+"origin/"+last.Work.Branch)
 	if err != nil {
 		return err
 	}
-	s.quote(diff)
-	s.heading("The state branch: git log uwf-state")
-	log, err := s.git(ctx, clone, "log", "--format=%h  %s", "origin/uwf-state")
+	s.printQuoted(diff)
+	s.printHeading("The state branch: git log uwf-state")
+	log, err := s.runGit(ctx, clone, "log", "--format=%h  %s", "origin/uwf-state")
 	if err != nil {
 		return err
 	}
-	s.quote(log)
-	s.heading("go test ./... after")
-	out, err := s.run(ctx, clone, "go", "test", "./...")
+	s.printQuoted(log)
+	s.printHeading("go test ./... after")
+	out, err := s.runProgram(ctx, clone, "go", "test", "./...")
 	if err != nil {
 		return fmt.Errorf("the demo's test should pass at the end:\n%s", out)
 	}
-	s.quote(out)
-	return s.further(ctx, clone, last)
+	s.printQuoted(out)
+	return s.showFurther(ctx, clone, last)
 }
 
-// further says how to look at what the demo leaves, if it leaves anything.
-func (s *stage) further(ctx context.Context, clone string, last thread.Result) error {
-	s.heading("Look further")
+// showFurther says how to look at what the demo leaves, if it leaves anything.
+func (s *stage) showFurther(ctx context.Context, clone string, last thread.Result) error {
+	s.printHeading("Look further")
 	if s.Keep == "" {
 		s.w.Println("All of it is gone now. With --keep DIR it stays, to be looked at with git and uwf.")
 		return nil
 	}
-	if err := s.settle(ctx); err != nil {
+	if err := s.settleClones(ctx); err != nil {
 		return err
 	}
 	for _, line := range [][2]string{
@@ -206,10 +206,10 @@ func (s *stage) further(ctx context.Context, clone string, last thread.Result) e
 	return nil
 }
 
-// settle points the clones to the repository itself: its server ends with the demo.
-func (s *stage) settle(ctx context.Context) error {
+// settleClones points the clones to the repository itself: its server ends with the demo.
+func (s *stage) settleClones(ctx context.Context) error {
 	for n := range s.jobs {
-		if _, err := s.git(ctx, s.cloneDir(n), "remote", "set-url", "origin", s.bareURL()); err != nil {
+		if _, err := s.runGit(ctx, s.cloneDir(n), "remote", "set-url", "origin", s.bareURL()); err != nil {
 			return err
 		}
 	}
@@ -223,20 +223,20 @@ func (s *stage) bareURL() string {
 	return (&url.URL{Scheme: "file", Path: filepath.ToSlash(filepath.Join(s.dir, "server", "blog.git"))}).String()
 }
 
-// clone makes a fresh clone, as a CI job's checkout does.
-func (s *stage) clone(ctx context.Context, branch string) (string, error) {
+// cloneRepository makes a fresh clone, as a CI job's checkout does.
+func (s *stage) cloneRepository(ctx context.Context, branch string) (string, error) {
 	dir := s.cloneDir(s.jobs)
 	s.jobs++
-	_, err := s.git(ctx, s.dir, "clone", "-q", "-b", branch, s.remote, dir)
+	_, err := s.runGit(ctx, s.dir, "clone", "-q", "-b", branch, s.remote, dir)
 	return dir, err
 }
 
-// uwf runs this binary in a folder, as a job does, and decodes what it prints.
-func (s *stage) uwf(ctx context.Context, dir string, into any, args ...string) error {
+// runUwf runs this binary in a folder, as a job does, and decodes what it prints.
+func (s *stage) runUwf(ctx context.Context, dir string, into any, args ...string) error {
 	words := append(append([]string{}, s.Self...), args...)
 	cmd := exec.CommandContext(ctx, words[0], words[1:]...)
 	cmd.Dir = dir
-	cmd.Env = append(s.env(), "UWF_HOME="+filepath.Join(s.dir, fmt.Sprintf("home-%d", s.jobs)))
+	cmd.Env = append(s.processEnv(), "UWF_HOME="+filepath.Join(s.dir, fmt.Sprintf("home-%d", s.jobs)))
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	if err := cmd.Run(); err != nil {
@@ -248,15 +248,15 @@ func (s *stage) uwf(ctx context.Context, dir string, into any, args ...string) e
 	return nil
 }
 
-// git runs git with nobody's configuration.
-func (s *stage) git(ctx context.Context, dir string, args ...string) (string, error) {
-	return s.run(ctx, dir, "git", args...)
+// runGit runs git with nobody's configuration.
+func (s *stage) runGit(ctx context.Context, dir string, args ...string) (string, error) {
+	return s.runProgram(ctx, dir, "git", args...)
 }
 
-func (s *stage) run(ctx context.Context, dir, name string, args ...string) (string, error) {
+func (s *stage) runProgram(ctx context.Context, dir, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = dir
-	cmd.Env = s.env()
+	cmd.Env = s.processEnv()
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		return string(out), fmt.Errorf("%s %s in %s: %w\n%s", name, strings.Join(args, " "), dir, err, strings.TrimSpace(string(out)))
@@ -264,9 +264,9 @@ func (s *stage) run(ctx context.Context, dir, name string, args ...string) (stri
 	return string(out), nil
 }
 
-// env is the environment of the demo's processes: no configuration of the
+// processEnv is the environment of the demo's processes: no configuration of the
 // machine's user, no provider's key.
-func (s *stage) env() []string {
+func (s *stage) processEnv() []string {
 	keep := map[string]bool{
 		"PATH": true, "HOME": true, "TMPDIR": true, "LANG": true, "SSL_CERT_FILE": true, "SYSTEMROOT": true,
 		"GOCACHE": true, "GOPATH": true, "GOMODCACHE": true, "GOROOT": true, "GOTOOLCHAIN": true, "GOPROXY": true,
@@ -284,14 +284,14 @@ func (s *stage) env() []string {
 		"GOFLAGS=-mod=mod", "GOWORK=off")
 }
 
-func (s *stage) heading(text string) {
+func (s *stage) printHeading(text string) {
 	s.w.Println()
 	s.w.Bold("── " + text)
 	s.w.Println()
 }
 
-// quote prints text of files and programs, indented.
-func (s *stage) quote(text string) {
+// printQuoted prints text of files and programs, indented.
+func (s *stage) printQuoted(text string) {
 	for line := range strings.Lines(strings.TrimRight(text, "\n") + "\n") {
 		s.w.Printf("  %s\n", strings.TrimRight(line, "\n"))
 	}

@@ -90,13 +90,13 @@ func doctorRun(ctx context.Context, o *CommandOptions) (err error) {
 		return fmt.Errorf("look into the repository: %w", err)
 	}
 	defer func() { err = errors.Join(err, root.Close()) }()
-	opts, name := o.options(ctx)
+	opts, name := o.gatherOptions(ctx)
 	opts.Files = root.FS()
 	found := Check(ctx, opts)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	clean(found, o.Factory.CleanMessage)
+	cleanFindings(found, o.Factory.CleanMessage)
 	out := result{Repository: name, OK: !Failed(found), Findings: found}
 	if err := o.Printer.Print(out, func(w *output.Writer) { Text(w, found) }); err != nil {
 		return err
@@ -107,8 +107,8 @@ func doctorRun(ctx context.Context, o *CommandOptions) (err error) {
 	return nil
 }
 
-// clean takes secrets out of what servers said.
-func clean(found []Finding, by func(string) string) {
+// cleanFindings takes secrets out of what servers said.
+func cleanFindings(found []Finding, by func(string) string) {
 	for i := range found {
 		found[i].Detail, found[i].Fix = by(found[i].Detail), by(found[i].Fix)
 	}
@@ -150,8 +150,8 @@ func Text(w *output.Writer, found []Finding) {
 	}
 }
 
-// options gathers what can be known from here.
-func (o *CommandOptions) options(ctx context.Context) (out Options, name string) {
+// gatherOptions gathers what can be known from here.
+func (o *CommandOptions) gatherOptions(ctx context.Context) (out Options, name string) {
 	f := o.Factory
 	out = Options{
 		Label: o.Label, Workflow: o.Workflow, Offline: o.Offline, ReadOnly: o.ReadOnly, Rand: f.Rand,
@@ -166,21 +166,21 @@ func (o *CommandOptions) options(ctx context.Context) (out Options, name string)
 		out.NoSettings = err.Error()
 	}
 	out.RemoteName, out.Below = remote, f.Dir != f.RepoRoot()
-	o.local(ctx, &out, c, remote)
+	o.gatherLocal(ctx, &out, c, remote)
 	if o.Offline {
 		return out, f.RepoRoot()
 	}
-	name = o.reach(ctx, &out, remote)
+	name = o.findForge(ctx, &out, remote)
 	AskModel(&out, f, c)
 	return out, name
 }
 
-// local is what is known without asking anybody else.
-func (o *CommandOptions) local(ctx context.Context, out *Options, c *config.Config, remote string) {
+// gatherLocal is what is known without asking anybody else.
+func (o *CommandOptions) gatherLocal(ctx context.Context, out *Options, c *config.Config, remote string) {
 	out.Inputs, out.CheckInputs = o.Inputs, o.CheckInputs
 	Known(out, c)
 	if !out.InJob { // a job reads the default branch's files
-		out.Commits = commits(ctx, o.Factory, remote)
+		out.Commits = readCommits(ctx, o.Factory, remote)
 	}
 }
 
@@ -198,8 +198,8 @@ func Known(out *Options, c *config.Config) {
 	out.Providers = append(out.Providers, slices.Sorted(maps.Keys(c.Providers))...)
 }
 
-// reach finds the remote and the forge that it is on.
-func (o *CommandOptions) reach(ctx context.Context, out *Options, remote string) (name string) {
+// findForge finds the remote and the forge that it is on.
+func (o *CommandOptions) findForge(ctx context.Context, out *Options, remote string) (name string) {
 	f := o.Factory
 	name = f.RepoRoot()
 	address, err := f.RemoteURL(ctx, remote)

@@ -25,9 +25,9 @@ type Commit struct {
 // definitionFolders hold workflow definitions.
 func definitionFolders() []string { return []string{".uwf/workflows", ".workflow", ".workflows"} }
 
-// committed is whether jobs get the files that lie here: they read those of the default
+// checkCommitted is whether jobs get the files that lie here: they read those of the default
 // branch.
-func (e *examination) committed() {
+func (e *examination) checkCommitted() {
 	const check = "committed"
 	if len(e.o.Commits) == 0 {
 		return
@@ -39,7 +39,7 @@ func (e *examination) committed() {
 	for n, c := range e.o.Commits {
 		var differ []string
 		for _, name := range files {
-			data, err := e.read(name)
+			data, err := e.readFile(name)
 			if err != nil {
 				continue // said where it is used
 			}
@@ -57,10 +57,10 @@ func (e *examination) committed() {
 			detail = fmt.Sprintf("jobs do not have what stands here in %s: %s, as it was fetched last, has not", strings.Join(differ, ", "), c.Name)
 			fix = fmt.Sprintf("bring it to %s, by a pull request or git push %s HEAD:%[1]s; if that was done: git fetch %[2]s", branch, e.o.RemoteName)
 		}
-		e.add(check, false, Missing, detail, fix)
+		e.addFinding(check, false, Missing, detail, fix)
 		return
 	}
-	e.ok(check, "the files are those of "+e.o.Commits[len(e.o.Commits)-1].Name)
+	e.addOK(check, "the files are those of "+e.o.Commits[len(e.o.Commits)-1].Name)
 }
 
 // ownFiles are the files by which jobs work.
@@ -88,9 +88,9 @@ func (e *examination) ownFiles() []string {
 
 func blobID(data []byte) wire.ID { return wire.NewObject(plumbing.BlobObject, data).ID }
 
-// commits reads what the repository here has committed, and what its default branch had
+// readCommits reads what the repository here has committed, and what its default branch had
 // when it was fetched last.
-func commits(ctx context.Context, f *app.Factory, remote string) []Commit {
+func readCommits(ctx context.Context, f *app.Factory, remote string) []Commit {
 	var out []Commit
 	for _, names := range [][]string{{"HEAD"}, {"refs/remotes/" + remote + "/HEAD", "refs/remotes/" + remote + "/main", "refs/remotes/" + remote + "/master"}} {
 		for _, ref := range names {
@@ -110,7 +110,7 @@ func readCommit(ctx context.Context, f *app.Factory, ref string) (Commit, bool) 
 		out, err := f.Git(ctx, root, nil, append([]string{"-c", "safe.directory=" + root}, args...)...)
 		return string(out), err == nil
 	}
-	args := append([]string{"ls-tree", "-r", "-z", "--full-tree", ref, "--", configFile}, append(folders(), definitionFolders()...)...)
+	args := append([]string{"ls-tree", "-r", "-z", "--full-tree", ref, "--", configFile}, append(workflowFolders(), definitionFolders()...)...)
 	text, ok := git(args...)
 	if !ok {
 		return Commit{}, false
@@ -130,16 +130,16 @@ func readCommit(ctx context.Context, f *app.Factory, ref string) (Commit, bool) 
 	return c, true
 }
 
-// sandbox is what keeps agents in their place here.
-func (e *examination) sandbox() {
+// checkSandbox is what keeps agents in their place here.
+func (e *examination) checkSandbox() {
 	const check = "sandbox"
 	if len(e.o.Sandbox) == 0 {
 		return
 	}
 	text := strings.Join(e.o.Sandbox, "; ")
 	if e.o.SandboxOK {
-		e.ok(check, text)
+		e.addOK(check, text)
 		return
 	}
-	e.add(check, false, Missing, text, "run agents on Linux 5.13 or later, or as root with a user of their own; until then sandbox: require refuses them")
+	e.addFinding(check, false, Missing, text, "run agents on Linux 5.13 or later, or as root with a user of their own; until then sandbox: require refuses them")
 }

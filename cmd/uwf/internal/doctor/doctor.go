@@ -129,10 +129,10 @@ func Check(ctx context.Context, o Options) []Finding {
 	o.RemoteName = cmp.Or(o.RemoteName, "origin")
 	e := &examination{o: o}
 	if o.Files != nil {
-		e.files()
+		e.checkFiles()
 	}
 	if !o.Offline {
-		e.online(ctx)
+		e.checkOnline(ctx)
 	}
 	return e.found
 }
@@ -144,11 +144,11 @@ type examination struct {
 	found []Finding
 }
 
-func (e *examination) add(check string, required bool, s State, detail, fix string) {
+func (e *examination) addFinding(check string, required bool, s State, detail, fix string) {
 	e.found = append(e.found, Finding{Check: check, State: s, Required: required, Detail: detail, Fix: fix})
 }
 
-func (e *examination) ok(check, detail string) { e.add(check, true, OK, detail, "") }
+func (e *examination) addOK(check, detail string) { e.addFinding(check, true, OK, detail, "") }
 
 // AddCommand is the command that adds files to git's index, by their paths from the
 // repository's top folder; below: it is typed in another folder.
@@ -163,8 +163,8 @@ func AddCommand(below bool, files ...string) string {
 	return strings.Join(words, " ")
 }
 
-// page is a page of the repository's settings; without a known address, its name.
-func (e *examination) page(path string) string {
+// settingsPage is a page of the repository's settings; without a known address, its name.
+func (e *examination) settingsPage(path string) string {
 	if e.o.Server == "" {
 		return "the repository's page"
 	}
@@ -177,14 +177,14 @@ func (e *examination) editPage(file string) string {
 	if e.o.Gitea || e.o.Forge != nil && e.o.Forge.Flavour() == forge.Gitea {
 		edit = "_edit/"
 	}
-	return e.page(edit + e.o.Branch + "/" + file)
+	return e.settingsPage(edit + e.o.Branch + "/" + file)
 }
 
-// command is a command of GitHub's own program, and the page that does the same;
+// forgeCommand is a command of GitHub's own program, and the page that does the same;
 // elsewhere the page alone.
-func (e *examination) command(gh, githubPage, giteaPage string) string {
+func (e *examination) forgeCommand(gh, githubPage, giteaPage string) string {
 	if e.o.Forge != nil && e.o.Forge.Flavour() == forge.Gitea {
-		return e.page(giteaPage)
+		return e.settingsPage(giteaPage)
 	}
-	return fmt.Sprintf("%s (or: %s)", gh, e.page(githubPage))
+	return fmt.Sprintf("%s (or: %s)", gh, e.settingsPage(githubPage))
 }

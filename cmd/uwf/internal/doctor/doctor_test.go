@@ -186,16 +186,16 @@ func TestCommitted(t *testing.T) {
 	f := app.NewAt(dir, env, app.IO{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard})
 	check := func(s State, words string) {
 		t.Helper()
-		list := Check(t.Context(), Options{Files: os.DirFS(dir), Offline: true, StateRemote: true, Commits: commits(t.Context(), f, "origin")})
+		list := Check(t.Context(), Options{Files: os.DirFS(dir), Offline: true, StateRemote: true, Commits: readCommits(t.Context(), f, "origin")})
 		wants(t, list, "committed", s, words)
 	}
 	check(Missing, "git add .github/workflows/uwf.yml .uwf/config.yaml")
-	wants(t, Check(t.Context(), Options{Files: os.DirFS(dir), Offline: true, Below: true, Commits: commits(t.Context(), f, "origin")}), "committed", Missing, "git add :/.github/workflows/uwf.yml :/.uwf/config.yaml")
+	wants(t, Check(t.Context(), Options{Files: os.DirFS(dir), Offline: true, Below: true, Commits: readCommits(t.Context(), f, "origin")}), "committed", Missing, "git add :/.github/workflows/uwf.yml :/.uwf/config.yaml")
 	git("add", "-A")
 	git("commit", "-q", "-m", "Add uwf")
 	check(Missing, "git push origin HEAD:main; if that was done: git fetch origin")
 	git("remote", "rename", "origin", "up")
-	list := Check(t.Context(), Options{Files: os.DirFS(dir), Offline: true, RemoteName: "up", Commits: commits(t.Context(), f, "up")})
+	list := Check(t.Context(), Options{Files: os.DirFS(dir), Offline: true, RemoteName: "up", Commits: readCommits(t.Context(), f, "up")})
 	wants(t, list, "committed", Missing, "bring it to main, by a pull request or git push up HEAD:main; if that was done: git fetch up")
 	git("remote", "rename", "up", "origin")
 	pushed := map[string]string{}

@@ -21,17 +21,17 @@ import (
 // maxFile is the largest file that is read, in bytes.
 const maxFile = 1 << 20
 
-// folders are where workflow files lie. Gitea reads its own folder if it is there,
+// workflowFolders are where workflow files lie. Gitea reads its own folder if it is there,
 // and then not GitHub's.
-func folders() []string { return []string{".gitea/workflows", ".github/workflows"} }
+func workflowFolders() []string { return []string{".gitea/workflows", ".github/workflows"} }
 
-// files are the checks of what lies in the repository.
-func (e *examination) files() {
+// checkFiles are the checks of what lies in the repository.
+func (e *examination) checkFiles() {
 	e.workflowFile()
-	e.settings()
-	e.definitions()
-	e.committed()
-	e.sandbox()
+	e.checkSettings()
+	e.checkDefinitions()
+	e.checkCommitted()
+	e.checkSandbox()
 }
 
 // flow is what is looked at in a workflow file.
@@ -51,8 +51,8 @@ type job struct {
 	} `yaml:"steps"`
 }
 
-// step is what a job gives to the action; false: it does not use it.
-func (j job) step() (with map[string]string, ok bool) {
+// actionStep is what a job gives to the action; false: it does not use it.
+func (j job) actionStep() (with map[string]string, ok bool) {
 	for _, s := range j.Steps {
 		if usesUwf.MatchString(s.Uses) {
 			return s.With, true
@@ -68,25 +68,25 @@ func (e *examination) workflowFile() {
 	f, err := e.findFlow()
 	switch {
 	case err != nil:
-		e.add("workflow", true, Missing, err.Error(), "mend the file, or have it written anew: uwf init --force")
+		e.addFinding("workflow", true, Missing, err.Error(), "mend the file, or have it written anew: uwf init --force")
 		return
 	case f == nil && e.o.Workflow != "":
-		e.add("workflow", true, Missing, fmt.Sprintf("there is no workflow file %s", e.o.Workflow), "uwf init")
+		e.addFinding("workflow", true, Missing, fmt.Sprintf("there is no workflow file %s", e.o.Workflow), "uwf init")
 		return
 	case f == nil:
-		e.add("workflow", true, Missing, "no file below .github/workflows uses uwf", "uwf init")
+		e.addFinding("workflow", true, Missing, "no file below .github/workflows uses uwf", "uwf init")
 		return
 	}
 	e.flow = f
-	e.ok("workflow", f.path+" uses uwf")
-	e.syntax(f.root)
-	e.triggers()
-	e.permissions()
+	e.addOK("workflow", f.path+" uses uwf")
+	e.checkSyntax(f.root)
+	e.checkTriggers()
+	e.checkPermissions()
 }
 
 // findFlow finds the workflow file that uses uwf; nil: there is none.
 func (e *examination) findFlow() (*flow, error) {
-	for _, dir := range folders() {
+	for _, dir := range workflowFolders() {
 		entries, err := fs.ReadDir(e.o.Files, dir)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
@@ -113,7 +113,7 @@ func (e *examination) findFlow() (*flow, error) {
 
 // readFlow reads a workflow file; nil: it does not use uwf.
 func (e *examination) readFlow(name string) (*flow, error) {
-	data, err := e.read(name)
+	data, err := e.readFile(name)
 	if err != nil {
 		return nil, err
 	}
@@ -132,14 +132,14 @@ func (e *examination) readFlow(name string) (*flow, error) {
 		return nil, fmt.Errorf("%s can't be read: %s", name, message)
 	}
 	for _, j := range f.Jobs {
-		if _, ok := j.step(); ok {
+		if _, ok := j.actionStep(); ok {
 			return f, nil
 		}
 	}
 	return nil, nil //nolint:nilnil // a file of others
 }
 
-func (e *examination) read(name string) ([]byte, error) {
+func (e *examination) readFile(name string) ([]byte, error) {
 	info, err := fs.Stat(e.o.Files, name)
 	if err != nil {
 		return nil, err
@@ -158,12 +158,12 @@ func (e *examination) read(name string) ([]byte, error) {
 	return data, err
 }
 
-// dispatched are the inputs that uwf gives the next job. GitHub refuses a dispatch
+// dispatchInputs are the inputs that uwf gives the next job. GitHub refuses a dispatch
 // with an input that the file does not declare.
-func (e *examination) dispatched() []string {
+func (e *examination) dispatchInputs() []string {
 	names := []string{"thread", "head", "store", "comment", "pull-request"}
 	for _, j := range e.flow.Jobs {
-		with, _ := j.step()
+		with, _ := j.actionStep()
 		switch with["command"] {
 		case "rescue":
 			names = append(names, "rescued")
@@ -174,7 +174,7 @@ func (e *examination) dispatched() []string {
 	return names
 }
 
-func (e *examination) triggers() {
+func (e *examination) checkTriggers() {
 	const check = "triggers"
 	var on map[string]yaml.Node
 	if e.flow.On.Decode(&on) != nil {
@@ -188,33 +188,33 @@ func (e *examination) triggers() {
 		ok = false
 	}
 	if !ok {
-		e.add(check, true, Missing, e.flow.path+" can't be started by the job before: it has no workflow_dispatch", "add what the shipped file has below on.workflow_dispatch, or: uwf init --force")
+		e.addFinding(check, true, Missing, e.flow.path+" can't be started by the job before: it has no workflow_dispatch", "add what the shipped file has below on.workflow_dispatch, or: uwf init --force")
 		return
 	}
 	var lacks []string
-	for _, name := range e.dispatched() {
+	for _, name := range e.dispatchInputs() {
 		if _, ok := dispatch.Inputs[name]; !ok {
 			lacks = append(lacks, name)
 		}
 	}
 	if len(lacks) > 0 {
-		e.add(check, true, Missing, fmt.Sprintf("%s does not declare the inputs %s, so no next job can be started", e.flow.path, strings.Join(lacks, ", ")), "add them below on.workflow_dispatch.inputs, or: uwf init --force")
+		e.addFinding(check, true, Missing, fmt.Sprintf("%s does not declare the inputs %s, so no next job can be started", e.flow.path, strings.Join(lacks, ", ")), "add them below on.workflow_dispatch.inputs, or: uwf init --force")
 		return
 	}
 	if _, ok := on["schedule"]; !ok {
-		e.add(check, false, Missing, e.flow.path+" has no schedule: threads whose job died wait for the next event", "add a schedule, as the shipped file has it")
+		e.addFinding(check, false, Missing, e.flow.path+" has no schedule: threads whose job died wait for the next event", "add a schedule, as the shipped file has it")
 		return
 	}
-	e.ok(check, "the next job can be started")
+	e.addOK(check, "the next job can be started")
 }
 
-// permissions compares the rights that the file gives its jobs with those that they
+// checkPermissions compares the rights that the file gives its jobs with those that they
 // need.
-func (e *examination) permissions() {
+func (e *examination) checkPermissions() {
 	const check = "permissions"
 	var lacks, unsaid []string
 	for name, j := range e.flow.Jobs {
-		with, ok := j.step()
+		with, ok := j.actionStep()
 		if !ok {
 			continue
 		}
@@ -226,8 +226,8 @@ func (e *examination) permissions() {
 			unsaid = append(unsaid, name)
 			continue
 		}
-		for _, need := range needs(with) {
-			if !grants(node, need.scope, need.level) {
+		for _, need := range neededRights(with) {
+			if !isGranted(node, need.scope, need.level) {
 				lacks = append(lacks, fmt.Sprintf("%s: %s (job %s)", need.scope, need.level, name))
 			}
 		}
@@ -235,18 +235,18 @@ func (e *examination) permissions() {
 	slices.Sort(lacks)
 	switch {
 	case len(lacks) > 0:
-		e.add(check, true, Missing, fmt.Sprintf("%s does not give %s", e.flow.path, strings.Join(lacks, ", ")), "add it below permissions: of that job")
+		e.addFinding(check, true, Missing, fmt.Sprintf("%s does not give %s", e.flow.path, strings.Join(lacks, ", ")), "add it below permissions: of that job")
 	case len(unsaid) > 0:
-		e.add(check, true, Unknown, fmt.Sprintf("%s says nothing about permissions, so the repository's setting counts", e.flow.path), "write down what the job needs: permissions: {contents: write, issues: write, pull-requests: write, actions: write}")
+		e.addFinding(check, true, Unknown, fmt.Sprintf("%s says nothing about permissions, so the repository's setting counts", e.flow.path), "write down what the job needs: permissions: {contents: write, issues: write, pull-requests: write, actions: write}")
 	default:
-		e.ok(check, e.flow.path+" gives its jobs what they need")
+		e.addOK(check, e.flow.path+" gives its jobs what they need")
 	}
 }
 
 type right struct{ scope, level string }
 
-// needs are the rights of a job, by what it gives to the action.
-func needs(with map[string]string) []right {
+// neededRights are the rights of a job, by what it gives to the action.
+func neededRights(with map[string]string) []right {
 	out := []right{{"contents", "write"}, {"issues", "write"}, {"pull-requests", "write"}, {"actions", "write"}}
 	switch with["command"] {
 	case "run": // of two jobs the one that only works
@@ -262,8 +262,8 @@ func needs(with map[string]string) []right {
 	return out
 }
 
-// grants reads a permissions block: a mapping, or read-all or write-all.
-func grants(node yaml.Node, scope, level string) bool {
+// isGranted reads a permissions block: a mapping, or read-all or write-all.
+func isGranted(node yaml.Node, scope, level string) bool {
 	if node.Kind == yaml.ScalarNode {
 		return node.Value == "write-all" || node.Value == "read-all" && level == "read"
 	}
@@ -277,35 +277,35 @@ func grants(node yaml.Node, scope, level string) bool {
 // configFile is the repository's settings file.
 const configFile = ".uwf/config.yaml"
 
-func (e *examination) settings() {
+func (e *examination) checkSettings() {
 	const check = "settings"
-	data, err := e.read(configFile)
+	data, err := e.readFile(configFile)
 	if errors.Is(err, fs.ErrNotExist) && e.o.NoSettings == "" {
-		e.add(check, false, Missing, "there is no "+configFile+": uwf works with what it finds in the environment", "uwf init")
+		e.addFinding(check, false, Missing, "there is no "+configFile+": uwf works with what it finds in the environment", "uwf init")
 		return
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		e.add(check, true, Missing, err.Error(), "mend "+configFile)
+		e.addFinding(check, true, Missing, err.Error(), "mend "+configFile)
 		return
 	}
 	if problems := config.Check(configFile, data); len(problems) > 0 {
-		e.add(check, true, Missing, problems[0].String(), "mend "+configFile+"; see them all: uwf config validate")
+		e.addFinding(check, true, Missing, problems[0].String(), "mend "+configFile+"; see them all: uwf config validate")
 		return
 	}
 	if e.o.NoSettings != "" {
-		e.add(check, true, Missing, e.o.NoSettings, "mend what it names; see all settings and where they come from: uwf config show")
+		e.addFinding(check, true, Missing, e.o.NoSettings, "mend what it names; see all settings and where they come from: uwf config show")
 		return
 	}
-	e.ok(check, configFile+" can be used")
+	e.addOK(check, configFile+" can be used")
 	for _, w := range e.o.Warnings {
-		e.add(check, false, Missing, w, "see them all: uwf config validate")
+		e.addFinding(check, false, Missing, w, "see them all: uwf config validate")
 	}
 	if !e.o.InJob && !e.o.StateRemote {
-		e.add("state", false, Missing, "state.remote is not set: threads that are started here stay in this repository, and no job sees them", "uwf config set --repo state.remote origin")
+		e.addFinding("state", false, Missing, "state.remote is not set: threads that are started here stay in this repository, and no job sees them", "uwf config set --repo state.remote origin")
 	}
 }
 
-func (e *examination) definitions() {
+func (e *examination) checkDefinitions() {
 	const check = "definitions"
 	var names, broken []string
 	for _, dir := range definitionFolders() {
@@ -319,7 +319,7 @@ func (e *examination) definitions() {
 				continue
 			}
 			file := path.Join(dir, entry.Name())
-			if err := e.definition(file); err != nil {
+			if err := e.checkDefinition(file); err != nil {
 				broken = append(broken, err.Error())
 				continue
 			}
@@ -328,22 +328,22 @@ func (e *examination) definitions() {
 	}
 	switch {
 	case len(broken) > 0:
-		e.add(check, true, Missing, broken[0], "see all that is wrong: uwf workflow validate")
+		e.addFinding(check, true, Missing, broken[0], "see all that is wrong: uwf workflow validate")
 	case len(names) == 0:
-		e.add(check, true, Missing, "there is no workflow in .uwf/workflows: nobody knows what agents should do", "uwf init")
+		e.addFinding(check, true, Missing, "there is no workflow in .uwf/workflows: nobody knows what agents should do", "uwf init")
 	default:
-		e.ok(check, "agents can work by "+strings.Join(names, ", "))
+		e.addOK(check, "agents can work by "+strings.Join(names, ", "))
 	}
 }
 
-func (e *examination) definition(file string) error {
-	data, err := e.read(file)
+func (e *examination) checkDefinition(file string) error {
+	data, err := e.readFile(file)
 	if err != nil {
 		return err
 	}
 	schemas := &elsewhere{}
 	_, err = workflow.Parse(file, data, workflow.Options{Nodes: schemas, Include: func(name string) ([]byte, error) {
-		return e.read(path.Join(path.Dir(file), name))
+		return e.readFile(path.Join(path.Dir(file), name))
 	}})
 	if schemas.asked {
 		return nil
@@ -368,11 +368,11 @@ func (e *elsewhere) Get(node.Hash) (node.Node, error) {
 // secretName finds the secret in an expression.
 var secretName = lazyregexp.New(`^\s*\$\{\{\s*secrets\.([A-Za-z_][A-Za-z0-9_]*)\s*\}\}\s*$`)
 
-// secrets are the names of the secrets that the action is given as its key. literal:
+// secretNames are the names of the secrets that the action is given as its key. literal:
 // a key itself stands there.
-func (f *flow) secrets() (names []string, literal bool) {
+func (f *flow) secretNames() (names []string, literal bool) {
 	for _, j := range f.Jobs {
-		with, ok := j.step()
+		with, ok := j.actionStep()
 		key := with["api-key"]
 		if !ok || key == "" {
 			continue

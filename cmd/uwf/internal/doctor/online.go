@@ -13,40 +13,40 @@ import (
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
 
-// online are the checks that ask somebody.
-func (e *examination) online(ctx context.Context) {
-	if !e.repository(ctx) {
+// checkOnline are the checks that ask somebody.
+func (e *examination) checkOnline(ctx context.Context) {
+	if !e.checkRepository(ctx) {
 		return
 	}
-	e.forge(ctx)
-	e.push(ctx)
-	e.model(ctx)
+	e.checkForge(ctx)
+	e.checkPush(ctx)
+	e.checkModel(ctx)
 }
 
-// repository is whether there is one with a commit; nothing else can be said of an
+// checkRepository is whether there is one with a commit; nothing else can be said of an
 // empty one.
-func (e *examination) repository(ctx context.Context) bool {
+func (e *examination) checkRepository(ctx context.Context) bool {
 	const check = "repository"
 	if e.o.Remote == nil {
-		e.add(check, true, Missing, e.o.NoRemote, fmt.Sprintf("git remote add %s URL", e.o.RemoteName))
+		e.addFinding(check, true, Missing, e.o.NoRemote, fmt.Sprintf("git remote add %s URL", e.o.RemoteName))
 		return true
 	}
 	l, err := e.o.Remote.List(ctx, "HEAD", "refs/heads/")
 	switch {
 	case err != nil:
-		e.add(check, true, stateOf(err), fmt.Sprintf("the refs of %s can't be read: %v", e.o.Remote.URL(), err), remoteFix(err))
-	case len(l.Refs) == 0 || !slices.ContainsFunc(keys(l.Refs), func(ref string) bool { return ref != "refs/heads/"+e.o.Branch }):
-		e.add(check, true, Missing, fmt.Sprintf("%s has no commits: jobs run workflow files of the default branch, and there is none", e.o.Remote.URL()), "commit something, and git push -u "+e.o.RemoteName+" HEAD")
+		e.addFinding(check, true, stateOf(err), fmt.Sprintf("the refs of %s can't be read: %v", e.o.Remote.URL(), err), remoteFix(err))
+	case len(l.Refs) == 0 || !slices.ContainsFunc(sortedKeys(l.Refs), func(ref string) bool { return ref != "refs/heads/"+e.o.Branch }):
+		e.addFinding(check, true, Missing, fmt.Sprintf("%s has no commits: jobs run workflow files of the default branch, and there is none", e.o.Remote.URL()), "commit something, and git push -u "+e.o.RemoteName+" HEAD")
 		return false
 	case l.Refs["refs/heads/"+e.o.Branch].IsZero():
-		e.ok(check, fmt.Sprintf("%s can be read; the first thread makes the branch %s", e.o.Remote.URL(), e.o.Branch))
+		e.addOK(check, fmt.Sprintf("%s can be read; the first thread makes the branch %s", e.o.Remote.URL(), e.o.Branch))
 	default:
-		e.ok(check, fmt.Sprintf("%s can be read, and has the branch %s", e.o.Remote.URL(), e.o.Branch))
+		e.addOK(check, fmt.Sprintf("%s can be read, and has the branch %s", e.o.Remote.URL(), e.o.Branch))
 	}
 	return true
 }
 
-func keys(m map[string]wire.ID) []string {
+func sortedKeys(m map[string]wire.ID) []string {
 	out := make([]string, 0, len(m))
 	for k := range m {
 		out = append(out, k)
@@ -73,11 +73,11 @@ func remoteFix(err error) string {
 	return ""
 }
 
-// forge are the checks that ask the forge's API.
-func (e *examination) forge(ctx context.Context) {
+// checkForge are the checks that ask the forge's API.
+func (e *examination) checkForge(ctx context.Context) {
 	f := e.o.Forge
 	if f == nil {
-		e.add("token", false, Unknown, e.o.NoForge, e.o.ForgeFix)
+		e.addFinding("token", false, Unknown, e.o.NoForge, e.o.ForgeFix)
 		if e.o.Gitea {
 			e.checkStarters(ctx, "its owner")
 		}
@@ -85,27 +85,27 @@ func (e *examination) forge(ctx context.Context) {
 	}
 	repo, err := f.Repository(ctx)
 	if err != nil {
-		e.add("token", true, stateOf(err), err.Error(), e.tokenFix(err))
+		e.addFinding("token", true, stateOf(err), err.Error(), e.tokenFix(err))
 		return
 	}
 	if repo.Empty {
-		e.add("token", true, Missing, repo.FullName+" is empty: it has no default branch", "commit something, and git push -u "+e.o.RemoteName+" HEAD")
+		e.addFinding("token", true, Missing, repo.FullName+" is empty: it has no default branch", "commit something, and git push -u "+e.o.RemoteName+" HEAD")
 		return
 	}
 	if e.o.Server == "" {
 		e.o.Server = repo.URL
 	}
-	e.ok("token", fmt.Sprintf("%s answers; its default branch is %s", repo.FullName, repo.DefaultBranch))
-	e.active(ctx, repo.DefaultBranch)
+	e.addOK("token", fmt.Sprintf("%s answers; its default branch is %s", repo.FullName, repo.DefaultBranch))
+	e.checkActive(ctx, repo.DefaultBranch)
 	if f.Flavour() == forge.Gitea {
 		owner, _, _ := strings.Cut(repo.FullName, "/")
 		e.checkStarters(ctx, owner)
 	}
-	e.comments(ctx)
-	e.labels(ctx)
-	e.rules(ctx)
-	e.pulls(ctx)
-	e.secrets(ctx)
+	e.checkComments(ctx)
+	e.checkLabels(ctx)
+	e.checkRules(ctx)
+	e.checkPulls(ctx)
+	e.checkSecrets(ctx)
 }
 
 func (e *examination) tokenFix(err error) string {
@@ -118,13 +118,13 @@ func (e *examination) tokenFix(err error) string {
 	return "check the repository's name (git remote -v), and that the token may read it"
 }
 
-// active is whether the forge runs the workflow file; that is what a dispatch needs
+// checkActive is whether the forge runs the workflow file; that is what a dispatch needs
 // beside the permission.
-func (e *examination) active(ctx context.Context, branch string) {
+func (e *examination) checkActive(ctx context.Context, branch string) {
 	const check = "dispatch"
 	list, err := e.o.Forge.Workflows(ctx)
 	if err != nil {
-		e.add(check, true, Unknown, err.Error(), "see "+e.page("actions"))
+		e.addFinding(check, true, Unknown, err.Error(), "see "+e.settingsPage("actions"))
 		return
 	}
 	name := e.o.Workflow
@@ -137,26 +137,26 @@ func (e *examination) active(ctx context.Context, branch string) {
 	i := slices.IndexFunc(list, func(w forge.Workflow) bool { return path.Base(w.Path) == name })
 	switch {
 	case i < 0:
-		e.add(check, true, Missing, fmt.Sprintf("%s is not on the branch %s, from which jobs are started", name, branch), fmt.Sprintf("git push %s HEAD:%s once the file is committed, or merge the branch that has it", e.o.RemoteName, branch))
+		e.addFinding(check, true, Missing, fmt.Sprintf("%s is not on the branch %s, from which jobs are started", name, branch), fmt.Sprintf("git push %s HEAD:%s once the file is committed, or merge the branch that has it", e.o.RemoteName, branch))
 	case !list[i].Active:
-		e.add(check, true, Missing, name+" is disabled", e.command("gh workflow enable "+name, "actions/workflows/"+name, "actions?workflow="+name))
+		e.addFinding(check, true, Missing, name+" is disabled", e.forgeCommand("gh workflow enable "+name, "actions/workflows/"+name, "actions?workflow="+name))
 	default:
-		e.ok(check, fmt.Sprintf("%s is active on %s", name, branch))
+		e.addOK(check, fmt.Sprintf("%s is active on %s", name, branch))
 	}
 }
 
-// comments reads some; the labels show whether they can be written.
-func (e *examination) comments(ctx context.Context) {
+// checkComments reads some; the labels show whether they can be written.
+func (e *examination) checkComments(ctx context.Context) {
 	const check = "comments"
 	number := max(e.o.Issue, 1)
 	_, err := e.o.Forge.Comments(ctx, number)
 	switch {
 	case err == nil:
-		e.ok(check, "issues and their comments can be read")
+		e.addOK(check, "issues and their comments can be read")
 	case errors.Is(err, forge.ErrNotFound) && e.o.Issue == 0:
-		e.add(check, true, Unknown, "there is no issue 1 whose comments could be read", "")
+		e.addFinding(check, true, Unknown, "there is no issue 1 whose comments could be read", "")
 	default:
-		e.add(check, true, stateOf(err), err.Error(), e.rightFix("issues: write", "Issues: read and write"))
+		e.addFinding(check, true, stateOf(err), err.Error(), e.rightFix("issues: write", "Issues: read and write"))
 	}
 }
 
@@ -169,16 +169,16 @@ func (e *examination) rightFix(job, own string) string {
 	return "give your token the permission " + own
 }
 
-func (e *examination) labels(ctx context.Context) {
+func (e *examination) checkLabels(ctx context.Context) {
 	const check = "labels"
 	labels := Labels(e.o.Label)
 	var commands []string
 	for _, l := range labels {
 		commands = append(commands, fmt.Sprintf("gh label create %s --color %s", l.Name, l.Color))
 	}
-	byHand := e.command(strings.Join(commands, "; "), "labels", "labels")
+	byHand := e.forgeCommand(strings.Join(commands, "; "), "labels", "labels")
 	if e.o.ReadOnly {
-		e.add(check, false, Unknown, "labels were not made, as you asked", byHand)
+		e.addFinding(check, false, Unknown, "labels were not made, as you asked", byHand)
 		return
 	}
 	for _, l := range labels {
@@ -191,37 +191,39 @@ func (e *examination) labels(ctx context.Context) {
 			fix += ", or make them: " + byHand
 		}
 		// Labels can be made by hand, but without the right a job can't comment.
-		e.add(check, e.o.InJob, stateOf(err), err.Error(), fix)
+		e.addFinding(check, e.o.InJob, stateOf(err), err.Error(), fix)
 		return
 	}
-	e.ok(check, fmt.Sprintf("there are %s, %s and %s, so issues can be written to", labels[0].Name, labels[1].Name, labels[2].Name))
+	e.addOK(check, fmt.Sprintf("there are %s, %s and %s, so issues can be written to", labels[0].Name, labels[1].Name, labels[2].Name))
 }
 
-// harmless are rules that uwf's pushes meet: they never force and never delete what
+// harmlessRules are rules that uwf's pushes meet: they never force and never delete what
 // a rule could be for.
-func harmless() []string { return []string{"deletion", "non_fast_forward", "required_linear_history"} }
+func harmlessRules() []string {
+	return []string{"deletion", "non_fast_forward", "required_linear_history"}
+}
 
 // rulesPage is where branch rules are set.
 func (e *examination) rulesPage() string {
 	if e.o.Forge != nil && e.o.Forge.Flavour() == forge.Gitea {
-		return e.page("settings/branches")
+		return e.settingsPage("settings/branches")
 	}
-	return e.page("settings/rules")
+	return e.settingsPage("settings/rules")
 }
 
-func (e *examination) rules(ctx context.Context) {
+func (e *examination) checkRules(ctx context.Context) {
 	const check = "rules"
 	var found []string
 	unknown := false
 	for _, branch := range []string{e.o.Branch, "uwf/doctor"} {
 		rules, known, err := e.o.Forge.BranchRules(ctx, branch)
 		if err != nil {
-			e.add(check, true, Unknown, err.Error(), "see "+e.rulesPage())
+			e.addFinding(check, true, Unknown, err.Error(), "see "+e.rulesPage())
 			return
 		}
 		unknown = unknown || !known
 		for _, r := range rules {
-			if slices.Contains(harmless(), r) {
+			if slices.Contains(harmlessRules(), r) {
 				continue
 			}
 			name := e.o.Branch
@@ -233,47 +235,47 @@ func (e *examination) rules(ctx context.Context) {
 	}
 	switch {
 	case len(found) > 0:
-		e.add(check, true, Missing, "branch rules stand in the way of uwf's pushes: "+strings.Join(found, ", "),
+		e.addFinding(check, true, Missing, "branch rules stand in the way of uwf's pushes: "+strings.Join(found, ", "),
 			fmt.Sprintf("leave %s and uwf/** out of these rules, or let jobs (GitHub Actions) bypass them: %s", e.o.Branch, e.rulesPage()))
 	case unknown:
-		e.add(check, false, Unknown, "no rule that this token may see stands in the way of uwf's pushes; those of branches that are not there yet, only an administrator may see all", fmt.Sprintf("see that no rule holds for %s and uwf/**: %s", e.o.Branch, e.rulesPage()))
+		e.addFinding(check, false, Unknown, "no rule that this token may see stands in the way of uwf's pushes; those of branches that are not there yet, only an administrator may see all", fmt.Sprintf("see that no rule holds for %s and uwf/**: %s", e.o.Branch, e.rulesPage()))
 	default:
-		e.ok(check, fmt.Sprintf("no branch rule stands in the way of %s and uwf/**", e.o.Branch))
+		e.addOK(check, fmt.Sprintf("no branch rule stands in the way of %s and uwf/**", e.o.Branch))
 	}
 }
 
-func (e *examination) pulls(ctx context.Context) {
+func (e *examination) checkPulls(ctx context.Context) {
 	const check = "pull-requests"
 	may, known, err := e.o.Forge.MayCreatePulls(ctx)
-	fix := fmt.Sprintf(`tick "Allow GitHub Actions to create and approve pull requests" below Workflow permissions: %s`, e.page("settings/actions"))
+	fix := fmt.Sprintf(`tick "Allow GitHub Actions to create and approve pull requests" below Workflow permissions: %s`, e.settingsPage("settings/actions"))
 	switch {
 	case err != nil:
-		e.add(check, false, Unknown, err.Error(), fix)
+		e.addFinding(check, false, Unknown, err.Error(), fix)
 	case !known:
-		e.add(check, false, Unknown, "this token can't read whether jobs may open pull requests; where they may not, uwf comments with a link that opens one", fix)
+		e.addFinding(check, false, Unknown, "this token can't read whether jobs may open pull requests; where they may not, uwf comments with a link that opens one", fix)
 	case !may:
-		e.add(check, false, Missing, "jobs may not open pull requests: uwf comments with a link that opens one", fix)
+		e.addFinding(check, false, Missing, "jobs may not open pull requests: uwf comments with a link that opens one", fix)
 	default:
-		e.ok(check, "jobs may open pull requests")
+		e.addOK(check, "jobs may open pull requests")
 	}
 }
 
-// secrets looks whether the secrets that the workflow file names are there. Their
+// checkSecrets looks whether the secrets that the workflow file names are there. Their
 // values can't be read by anybody.
-func (e *examination) secrets(ctx context.Context) {
+func (e *examination) checkSecrets(ctx context.Context) {
 	const check = "secrets"
 	if e.flow == nil {
 		return
 	}
-	want, literal := e.flow.secrets()
+	want, literal := e.flow.secretNames()
 	if literal {
-		e.add(check, true, Missing, e.flow.path+" holds a key instead of the name of a secret", "revoke that key now; then make a secret, and write api-key: ${{ secrets.NAME }}")
+		e.addFinding(check, true, Missing, e.flow.path+" holds a key instead of the name of a secret", "revoke that key now; then make a secret, and write api-key: ${{ secrets.NAME }}")
 		return
 	}
 	if len(want) == 0 {
 		return
 	}
-	command := e.command("gh secret set "+want[0], "settings/secrets/actions", "settings/actions/secrets")
+	command := e.forgeCommand("gh secret set "+want[0], "settings/secrets/actions", "settings/actions/secrets")
 	lister, ok := e.o.Forge.(forge.Secrets)
 	var have []string
 	var err error
@@ -285,22 +287,22 @@ func (e *examination) secrets(ctx context.Context) {
 		switch {
 		case slices.ContainsFunc(have, func(h string) bool { return strings.EqualFold(h, name) }):
 		case err != nil || !known:
-			e.add(check, false, Unknown, "this token can't see whether there is a secret "+name, "if it is not there: "+command)
+			e.addFinding(check, false, Unknown, "this token can't see whether there is a secret "+name, "if it is not there: "+command)
 			return
 		default:
-			e.add(check, true, Missing, fmt.Sprintf("there is no secret %s, which %s names", name, e.flow.path), command)
+			e.addFinding(check, true, Missing, fmt.Sprintf("there is no secret %s, which %s names", name, e.flow.path), command)
 			return
 		}
 	}
-	e.ok(check, "there is the secret "+strings.Join(want, ", "))
+	e.addOK(check, "there is the secret "+strings.Join(want, ", "))
 }
 
-// model asks the model, where that is possible from here.
-func (e *examination) model(ctx context.Context) {
+// checkModel asks the model, where that is possible from here.
+func (e *examination) checkModel(ctx context.Context) {
 	const check = "model"
 	if e.o.Model == nil {
 		if e.o.NoModel != "" {
-			e.add(check, false, Unknown, e.o.NoModel, e.o.ModelFix)
+			e.addFinding(check, false, Unknown, e.o.NoModel, e.o.ModelFix)
 		}
 		return
 	}
@@ -308,14 +310,14 @@ func (e *examination) model(ctx context.Context) {
 	var fail *setup.Failure
 	switch {
 	case err == nil:
-		e.ok(check, "the model answers")
+		e.addOK(check, "the model answers")
 	case errors.As(err, &fail) && fail.Kind == setup.KindRate:
-		e.ok(check, fail.What+"; it was reached, and took the key")
+		e.addOK(check, fail.What+"; it was reached, and took the key")
 	case errors.As(err, &fail) && slices.Contains([]string{setup.KindKey, setup.KindForbidden, setup.KindQuota, setup.KindModel, setup.KindPath, setup.KindAddress}, fail.Kind):
-		e.add(check, true, Missing, fail.What, fail.Do)
+		e.addFinding(check, true, Missing, fail.What, fail.Do)
 	case errors.As(err, &fail):
-		e.add(check, false, Unknown, fail.What, fail.Do)
+		e.addFinding(check, false, Unknown, fail.What, fail.Do)
 	default:
-		e.add(check, false, Unknown, err.Error(), "")
+		e.addFinding(check, false, Unknown, err.Error(), "")
 	}
 }

@@ -16,28 +16,28 @@ import (
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
 
-// push makes as many refs below refs/uwf as a step updates, in one push as a step does, and
+// checkPush makes as many refs below refs/uwf as a step updates, in one push as a step does, and
 // removes them.
-func (e *examination) push(ctx context.Context) {
+func (e *examination) checkPush(ctx context.Context) {
 	const check = "push"
 	switch {
 	case e.o.Remote == nil:
 		return // said before
 	case e.o.ReadOnly:
-		e.add(check, false, Unknown, "nothing was pushed, as you asked", "run it without --read-only")
+		e.addFinding(check, false, Unknown, "nothing was pushed, as you asked", "run it without --read-only")
 		return
 	}
-	most, err := e.probe(ctx)
+	most, err := e.probeRefs(ctx)
 	switch {
 	case err == nil:
-		e.ok(check, fmt.Sprintf("refs below refs/uwf can be made and removed, %d in a push", most))
+		e.addOK(check, fmt.Sprintf("refs below refs/uwf can be made and removed, %d in a push", most))
 		e.refsAtOnce(ctx, most)
 	case errors.Is(err, wire.ErrProtected):
-		e.add(check, true, Missing, err.Error(), fmt.Sprintf("let pushes to %s, uwf/** and refs/uwf/** through: %s", e.o.Branch, e.rulesPage()))
+		e.addFinding(check, true, Missing, err.Error(), fmt.Sprintf("let pushes to %s, uwf/** and refs/uwf/** through: %s", e.o.Branch, e.rulesPage()))
 	case errors.Is(err, wire.ErrDenied):
-		e.add(check, true, Missing, err.Error(), e.rightFix("contents: write", "Contents: read and write"))
+		e.addFinding(check, true, Missing, err.Error(), e.rightFix("contents: write", "Contents: read and write"))
 	default:
-		e.add(check, true, Unknown, err.Error(), remoteFix(err))
+		e.addFinding(check, true, Unknown, err.Error(), remoteFix(err))
 	}
 }
 
@@ -46,7 +46,7 @@ func (e *examination) push(ctx context.Context) {
 // changes what VERSION says.
 func (e *examination) refsAtOnce(ctx context.Context, most int) {
 	if noted := e.notedRefs(ctx); noted < most {
-		e.add("refs", false, Missing,
+		e.addFinding("refs", false, Missing,
 			fmt.Sprintf("VERSION on the branch %s says that a push updates no more than %d refs, and %d were taken: each step takes up to %d pushes for nothing",
 				e.o.Branch, noted, most, gitcas.PushesOfStep(noted)),
 			fmt.Sprintf("take the line \"refs: %d\" out of VERSION on the branch %s, by a commit there: %s", noted, e.o.Branch, e.editPage("VERSION")))
@@ -54,10 +54,10 @@ func (e *examination) refsAtOnce(ctx context.Context, most int) {
 	if most >= gitcas.StepRefs {
 		return
 	}
-	e.add("refs", false, Missing,
+	e.addFinding("refs", false, Missing,
 		fmt.Sprintf("a push may update no more than %d refs here, where a step updates up to %d: each step takes up to %d pushes instead of one",
 			most, gitcas.StepRefs, gitcas.PushesOfStep(most)),
-		fmt.Sprintf(`allow %d or more, below "Limit how many branches and tags can be updated in a single push": %s`, gitcas.StepRefs, e.page("settings")))
+		fmt.Sprintf(`allow %d or more, below "Limit how many branches and tags can be updated in a single push": %s`, gitcas.StepRefs, e.settingsPage("settings")))
 }
 
 // notedRefs is how many refs a push updates by what the store says.
@@ -73,9 +73,9 @@ func (e *examination) notedRefs(ctx context.Context) int {
 // cleanUp bounds the removal of the refs when the rest was given up.
 const cleanUp = 30 * time.Second
 
-// probe makes refs and removes them. It returns how many a push took, of as many as a step
+// probeRefs makes refs and removes them. It returns how many a push took, of as many as a step
 // updates.
-func (e *examination) probe(ctx context.Context) (most int, err error) {
+func (e *examination) probeRefs(ctx context.Context) (most int, err error) {
 	var random [8]byte
 	if _, err := io.ReadFull(e.o.Rand, random[:]); err != nil {
 		return 0, fmt.Errorf("choose a name for refs: %w", err)
@@ -106,7 +106,7 @@ func (e *examination) probe(ctx context.Context) (most int, err error) {
 		refs = slices.DeleteFunc(refs, func(u wire.RefUpdate) bool { return part.Refused[u.Name] != nil })
 	}
 	// After a lost reply they may be there.
-	gone := e.remove(context.WithoutCancel(ctx), refs)
+	gone := e.removeRefs(context.WithoutCancel(ctx), refs)
 	switch {
 	case err != nil:
 		return 0, fmt.Errorf("make refs in %s: %w", folder, err)
@@ -116,8 +116,8 @@ func (e *examination) probe(ctx context.Context) (most int, err error) {
 	return len(refs), nil
 }
 
-// remove deletes refs that were made.
-func (e *examination) remove(ctx context.Context, made []wire.RefUpdate) error {
+// removeRefs deletes refs that were made.
+func (e *examination) removeRefs(ctx context.Context, made []wire.RefUpdate) error {
 	ctx, cancel := context.WithTimeout(ctx, cleanUp)
 	defer cancel()
 	drop := make([]wire.RefUpdate, len(made))

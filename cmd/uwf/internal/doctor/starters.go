@@ -19,24 +19,24 @@ func (e *examination) checkStarters(ctx context.Context, owner string) {
 	}
 	names, ownToken := e.flow.namedStarters()
 	if len(names) > 0 {
-		e.ok(check, fmt.Sprintf("%s names who may start and steer: %s", e.flow.path, strings.Join(names, ", ")))
+		e.addOK(check, fmt.Sprintf("%s names who may start and steer: %s", e.flow.path, strings.Join(names, ", ")))
 		return
 	}
 	fix := fmt.Sprintf(`name who may, in %s, below with: of the step that uses uwf: allow: "alice bob"`, e.flow.path)
 	if ownToken {
-		e.add(check, false, Unknown, e.flow.path+" gives uwf a token of its own: whether that can look up who may write is not known here", "where it can't, "+fix)
+		e.addFinding(check, false, Unknown, e.flow.path+" gives uwf a token of its own: whether that can look up who may write is not known here", "where it can't, "+fix)
 		return
 	}
 	organisation, known, err := e.askOwner(ctx)
 	switch {
 	case err != nil:
-		e.add(check, false, Unknown, err.Error(), fix)
+		e.addFinding(check, false, Unknown, err.Error(), fix)
 	case !known:
-		e.add(check, false, Unknown, fmt.Sprintf("a job on Gitea can't look up who may write: %s may start and steer, if that is a person, and nobody at all, if it is an organisation", owner), fix)
+		e.addFinding(check, false, Unknown, fmt.Sprintf("a job on Gitea can't look up who may write: %s may start and steer, if that is a person, and nobody at all, if it is an organisation", owner), fix)
 	case organisation:
-		e.add(check, true, Missing, fmt.Sprintf("nobody may start or steer: a job on Gitea can't look up who may write, %s is an organisation, and %s names nobody", owner, e.flow.path), fix)
+		e.addFinding(check, true, Missing, fmt.Sprintf("nobody may start or steer: a job on Gitea can't look up who may write, %s is an organisation, and %s names nobody", owner, e.flow.path), fix)
 	default:
-		e.ok(check, fmt.Sprintf("%s may start and steer, and nobody else: a job on Gitea can't look up who may write; others are named in allow: of %s", owner, e.flow.path))
+		e.addOK(check, fmt.Sprintf("%s may start and steer, and nobody else: a job on Gitea can't look up who may write; others are named in allow: of %s", owner, e.flow.path))
 	}
 }
 
@@ -53,7 +53,7 @@ func (e *examination) askOwner(ctx context.Context) (organisation, known bool, e
 // another token than the job's.
 func (f *flow) namedStarters() (names []string, ownToken bool) {
 	for _, j := range f.Jobs {
-		with, ok := j.step()
+		with, ok := j.actionStep()
 		if !ok {
 			continue
 		}

@@ -27,8 +27,8 @@ func stepKeys() []string {
 	return []string{"id", "if", "name", "uses", "run", "working-directory", "shell", "with", "env", "continue-on-error", "timeout-minutes"}
 }
 
-// events are those that start workflows, from GitHub's "Events that trigger workflows".
-func events() []string {
+// triggerEvents are those that start workflows, from GitHub's "Events that trigger workflows".
+func triggerEvents() []string {
 	return []string{"branch_protection_rule", "check_run", "check_suite", "create", "delete", "deployment", "deployment_status", "discussion",
 		"discussion_comment", "fork", "gollum", "image_version", "issue_comment", "issues", "label", "merge_group", "milestone", "page_build", "public",
 		"pull_request", "pull_request_review", "pull_request_review_comment", "pull_request_target", "push", "registry_package", "release",
@@ -51,17 +51,17 @@ func eventTypes(event string) []string {
 	return nil
 }
 
-// syntax looks for names in the workflow file that mean nothing: those of keys, events,
+// checkSyntax looks for names in the workflow file that mean nothing: those of keys, events,
 // inputs and providers. The forge refuses some and passes over others in silence.
-func (e *examination) syntax(root *yaml.Node) {
+func (e *examination) checkSyntax(root *yaml.Node) {
 	s := syntax{file: path.Base(e.flow.path)}
-	s.keys(root, "", fileKeys())
-	s.on(valueOf(root, "on"))
-	for _, job := range pairs(valueOf(root, "jobs")) {
-		s.job(job.key.Value, job.value, e.o)
+	s.checkKeys(root, "", fileKeys())
+	s.checkOn(valueOf(root, "on"))
+	for _, job := range mappingPairs(valueOf(root, "jobs")) {
+		s.checkJob(job.key.Value, job.value, e.o)
 	}
 	for _, wrong := range s.found {
-		e.add("syntax", true, Missing, wrong, "mend "+e.flow.path+", or have it written anew: uwf init --force")
+		e.addFinding("syntax", true, Missing, wrong, "mend "+e.flow.path+", or have it written anew: uwf init --force")
 	}
 }
 
@@ -71,12 +71,12 @@ type syntax struct {
 	found []string
 }
 
-func (s *syntax) complain(n *yaml.Node, format string, args ...any) {
+func (s *syntax) addComplaint(n *yaml.Node, format string, args ...any) {
 	s.found = append(s.found, fmt.Sprintf("%s:%d: %s", s.file, n.Line, fmt.Sprintf(format, args...)))
 }
 
-// unknown complains of a name that is none of those.
-func (s *syntax) unknown(n *yaml.Node, what string, known []string) {
+// checkName complains of a name that is none of those.
+func (s *syntax) checkName(n *yaml.Node, what string, known []string) {
 	if slices.Contains(known, n.Value) {
 		return
 	}
@@ -84,27 +84,27 @@ func (s *syntax) unknown(n *yaml.Node, what string, known []string) {
 	if near := workflow.Suggest(n.Value, known); near != "" {
 		meant = "; did you mean " + near + "?"
 	}
-	s.complain(n, "there is no %s %q%s", what, n.Value, meant)
+	s.addComplaint(n, "there is no %s %q%s", what, n.Value, meant)
 }
 
-func (s *syntax) keys(n *yaml.Node, of string, known []string) {
-	for _, p := range pairs(n) {
-		s.unknown(p.key, "key"+of, known)
+func (s *syntax) checkKeys(n *yaml.Node, of string, known []string) {
+	for _, p := range mappingPairs(n) {
+		s.checkName(p.key, "key"+of, known)
 	}
 }
 
-func (s *syntax) on(n *yaml.Node) {
+func (s *syntax) checkOn(n *yaml.Node) {
 	switch {
 	case n == nil:
 	case n.Kind == yaml.ScalarNode:
-		s.unknown(n, "event", events())
+		s.checkName(n, "event", triggerEvents())
 	case n.Kind == yaml.SequenceNode:
 		for _, name := range n.Content {
-			s.unknown(name, "event", events())
+			s.checkName(name, "event", triggerEvents())
 		}
 	default:
-		for _, p := range pairs(n) {
-			s.unknown(p.key, "event", events())
+		for _, p := range mappingPairs(n) {
+			s.checkName(p.key, "event", triggerEvents())
 			known := eventTypes(p.key.Value)
 			if types := valueOf(p.value, "types"); types != nil && known != nil {
 				list := types.Content
@@ -112,24 +112,24 @@ func (s *syntax) on(n *yaml.Node) {
 					list = []*yaml.Node{types}
 				}
 				for _, name := range list {
-					s.unknown(name, "type of "+p.key.Value, known)
+					s.checkName(name, "type of "+p.key.Value, known)
 				}
 			}
 		}
 	}
 }
 
-// job looks into a job, where it uses uwf.
-func (s *syntax) job(name string, n *yaml.Node, o Options) {
+// checkJob looks into a job, where it uses uwf.
+func (s *syntax) checkJob(name string, n *yaml.Node, o Options) {
 	steps := valueOf(n, "steps")
 	if steps == nil || !slices.ContainsFunc(steps.Content, usesAction) {
 		return
 	}
-	s.keys(n, " of a job", jobKeys())
+	s.checkKeys(n, " of a job", jobKeys())
 	for _, step := range steps.Content {
-		s.keys(step, " of a step", stepKeys())
+		s.checkKeys(step, " of a step", stepKeys())
 		if usesAction(step) {
-			s.inputs(name, valueOf(step, "with"), o)
+			s.checkInputs(name, valueOf(step, "with"), o)
 		}
 	}
 }
@@ -139,12 +139,12 @@ func usesAction(step *yaml.Node) bool {
 	return uses != nil && usesUwf.MatchString(uses.Value)
 }
 
-// inputs looks at what a step gives to the action. What an expression gives is not known.
-func (s *syntax) inputs(job string, with *yaml.Node, o Options) {
+// checkInputs looks at what a step gives to the action. What an expression gives is not known.
+func (s *syntax) checkInputs(job string, with *yaml.Node, o Options) {
 	given := map[string]string{}
-	for _, p := range pairs(with) {
+	for _, p := range mappingPairs(with) {
 		if len(o.Inputs) > 0 {
-			s.unknown(p.key, "input", o.Inputs)
+			s.checkName(p.key, "input", o.Inputs)
 		}
 		if strings.Contains(p.value.Value, "${{") {
 			continue
@@ -152,22 +152,22 @@ func (s *syntax) inputs(job string, with *yaml.Node, o Options) {
 		given[p.key.Value] = p.value.Value
 		// An address brings a provider that nothing else names.
 		if p.key.Value == "provider" && len(o.Providers) > 0 && valueOf(with, "base-url") == nil {
-			s.unknown(p.value, "provider", o.Providers)
+			s.checkName(p.value, "provider", o.Providers)
 		}
 	}
 	if o.CheckInputs == nil || len(given) == 0 {
 		return
 	}
 	if err := o.CheckInputs(given); err != nil {
-		s.complain(with, "job %s: %v", job, err)
+		s.addComplaint(with, "job %s: %v", job, err)
 	}
 }
 
 // pair is a key of a mapping and its value.
 type pair struct{ key, value *yaml.Node }
 
-// pairs are a mapping's; of anything else there are none.
-func pairs(n *yaml.Node) (out []pair) {
+// mappingPairs are a mapping's; of anything else there are none.
+func mappingPairs(n *yaml.Node) (out []pair) {
 	if n == nil || n.Kind != yaml.MappingNode {
 		return nil
 	}
@@ -179,7 +179,7 @@ func pairs(n *yaml.Node) (out []pair) {
 
 // valueOf is what a mapping has under a key; nil: nothing.
 func valueOf(n *yaml.Node, key string) *yaml.Node {
-	for _, p := range pairs(n) {
+	for _, p := range mappingPairs(n) {
 		if p.key.Value == key {
 			return p.value
 		}

@@ -73,7 +73,7 @@ func fsckRun(ctx context.Context, o *Options) error {
 	for _, p := range report.Problems {
 		r.Problems = append(r.Problems, problem{p.Path, p.Why})
 	}
-	if err := o.Printer.Print(r, r.text); err != nil {
+	if err := o.Printer.Print(r, r.writeText); err != nil {
 		return err
 	}
 	if !r.OK {
@@ -82,7 +82,7 @@ func fsckRun(ctx context.Context, o *Options) error {
 	return nil
 }
 
-func (r result) text(w *output.Writer) {
+func (r result) writeText(w *output.Writer) {
 	for _, p := range r.Problems {
 		w.Bold(p.Path)
 		w.Printf(": %s\n", p.Why)

@@ -73,7 +73,7 @@ type item struct {
 }
 
 func gcRun(ctx context.Context, o *Options) error {
-	age, err := o.age()
+	age, err := o.parseAge()
 	if err != nil {
 		return err
 	}
@@ -86,7 +86,7 @@ func gcRun(ctx context.Context, o *Options) error {
 		return err
 	}
 	disk := &local{root: root, age: age, now: o.Now()}
-	if err := disk.find(); err != nil {
+	if err := disk.findLocal(); err != nil {
 		return err
 	}
 	plan, err := sweep.Plan(ctx, store, sweep.Options{OlderThan: age, Alive: life.ClaimAlive}, disk.threadIDs()...)
@@ -101,20 +101,20 @@ func gcRun(ctx context.Context, o *Options) error {
 	}
 	res := result{DryRun: o.DryRun, Removed: []item{}, Kept: []item{}}
 	for _, r := range refs {
-		res.add(r.Delete, item{Kind: sweep.KindOf(r.Name), Name: r.Name, Thread: r.Thread, Why: r.Why})
+		res.addItem(r.Delete, item{Kind: sweep.KindOf(r.Name), Name: r.Name, Thread: r.Thread, Why: r.Why})
 	}
-	disk.judge(plan, &res)
+	disk.judgeAll(plan, &res)
 	if !o.DryRun {
-		err = disk.remove(ctx, &res)
+		err = disk.removeJudged(ctx, &res)
 	}
-	if perr := o.Printer.Print(res, res.text); perr != nil {
+	if perr := o.Printer.Print(res, res.writeText); perr != nil {
 		return perr
 	}
 	return err
 }
 
-// age reads --older-than.
-func (o *Options) age() (time.Duration, error) {
+// parseAge reads --older-than.
+func (o *Options) parseAge() (time.Duration, error) {
 	now := o.Now()
 	at, err := app.Moment("--older-than", o.OlderThan, now)
 	switch {
@@ -128,7 +128,7 @@ func (o *Options) age() (time.Duration, error) {
 	return now.Sub(at), nil
 }
 
-func (r *result) add(remove bool, i item) {
+func (r *result) addItem(remove bool, i item) {
 	if remove {
 		r.Removed = append(r.Removed, i)
 	} else {
@@ -136,7 +136,7 @@ func (r *result) add(remove bool, i item) {
 	}
 }
 
-func (r result) text(w *output.Writer) {
+func (r result) writeText(w *output.Writer) {
 	done, none := "removed", "nothing to remove"
 	if r.DryRun {
 		done = "would remove"

@@ -42,7 +42,7 @@ type sealed struct {
 // it may be one that was named with --workspace.
 const cacheAge = 30 * 24 * time.Hour
 
-func (l *local) find() error {
+func (l *local) findLocal() error {
 	l.folders = map[gitcas.ThreadID]string{}
 	entries, err := readDir(worker.WorkRoot(l.root))
 	if err != nil {
@@ -61,7 +61,7 @@ func (l *local) find() error {
 	}
 	for _, e := range entries {
 		path := filepath.Join(worker.CacheRoot(l.root), e.Name())
-		if !used[path] && l.stale(e) {
+		if !used[path] && l.isStale(e) {
 			l.caches = append(l.caches, path)
 		}
 	}
@@ -102,10 +102,10 @@ func (l *local) threadIDs() []gitcas.ThreadID {
 	return slices.Compact(ids)
 }
 
-// stale reports whether a file among the caches is one that is long unused. What a
+// isStale reports whether a file among the caches is one that is long unused. What a
 // step left in a folder that was named (.left) stays: without it the next step would
 // refuse the folder.
-func (l *local) stale(e fs.DirEntry) bool {
+func (l *local) isStale(e fs.DirEntry) bool {
 	info, err := e.Info()
 	return err == nil && info.Mode().IsRegular() && strings.Contains(e.Name(), ".stat") && !strings.HasSuffix(e.Name(), ".left") &&
 		l.now.Sub(info.ModTime()) >= max(cacheAge, l.age)
@@ -120,12 +120,12 @@ func readDir(dir string) ([]fs.DirEntry, error) {
 	return entries, err
 }
 
-// judge says what is to become of each folder, sealed step and cache.
-func (l *local) judge(p sweep.Result, res *result) {
+// judgeAll says what is to become of each folder, sealed step and cache.
+func (l *local) judgeAll(p sweep.Result, res *result) {
 	for _, id := range slices.Sorted(maps.Keys(l.folders)) {
 		dir := l.folders[id]
 		remove, why := l.isOver(p, id)
-		res.add(remove, item{Kind: "folder", Name: dir, Thread: id, Why: why})
+		res.addItem(remove, item{Kind: "folder", Name: dir, Thread: id, Why: why})
 		if remove {
 			l.drop = append(l.drop, dir, worker.CacheFile(l.root, dir))
 		}
@@ -135,13 +135,13 @@ func (l *local) judge(p sweep.Result, res *result) {
 		if s.store == p.Store {
 			remove, why = l.isOver(p, s.thread)
 		}
-		res.add(remove, item{Kind: "sealed", Name: s.path, Thread: s.thread, Why: why})
+		res.addItem(remove, item{Kind: "sealed", Name: s.path, Thread: s.thread, Why: why})
 		if remove {
 			l.drop = append(l.drop, s.path)
 		}
 	}
 	for _, path := range l.caches {
-		res.add(true, item{Kind: "cache", Name: path, Why: "it has not been used for long"})
+		res.addItem(true, item{Kind: "cache", Name: path, Why: "it has not been used for long"})
 		l.drop = append(l.drop, path)
 	}
 }
@@ -161,8 +161,8 @@ func (l *local) isOver(p sweep.Result, id gitcas.ThreadID) (bool, string) {
 	return true, "its thread is over"
 }
 
-// remove removes what judge said. What can't be removed is listed as kept.
-func (l *local) remove(ctx context.Context, res *result) error {
+// removeJudged removes what judge said. What can't be removed is listed as kept.
+func (l *local) removeJudged(ctx context.Context, res *result) error {
 	var errs []error
 	for _, path := range l.drop {
 		err := removal.Tree(ctx, path, 0)

@@ -166,7 +166,7 @@ const patience = 20 * time.Second
 // Forge is the forge of a place. It makes no request but those that find the API.
 func (c Client) Forge(ctx context.Context, p Place) (forge.Forge, error) {
 	f := c.Factory
-	token, err := c.token(ctx, p)
+	token, err := c.findToken(ctx, p)
 	if err != nil {
 		return nil, err
 	}
@@ -181,9 +181,9 @@ func (c Client) Forge(ctx context.Context, p Place) (forge.Forge, error) {
 	})
 }
 
-// token is the environment's for that server, else what gh has for it, else git's
+// findToken is the environment's for that server, else what gh has for it, else git's
 // credential helpers.
-func (c Client) token(ctx context.Context, p Place) (string, error) {
+func (c Client) findToken(ctx context.Context, p Place) (string, error) {
 	token, unsent := c.Factory.Token(p.Server)
 	if token != "" {
 		return token, nil

@@ -98,7 +98,7 @@ type registered struct {
 }
 
 func importRun(ctx context.Context, o *Options) error {
-	src, err := o.source()
+	src, err := o.openSource()
 	if err != nil {
 		return err
 	}
@@ -122,8 +122,8 @@ func importRun(ctx context.Context, o *Options) error {
 			return err
 		}
 	}
-	runErr := m.all(ctx, &res)
-	if err := o.Printer.Print(res, res.text); err != nil || runErr != nil {
+	runErr := m.moveAll(ctx, &res)
+	if err := o.Printer.Print(res, res.writeText); err != nil || runErr != nil {
 		return errors.Join(err, runErr)
 	}
 	if res.leftOut() {
@@ -132,8 +132,8 @@ func importRun(ctx context.Context, o *Options) error {
 	return nil
 }
 
-// source opens everything that was named.
-func (o *Options) source() (*ocas.Source, error) {
+// openSource opens everything that was named.
+func (o *Options) openSource() (*ocas.Source, error) {
 	known := node.Map{}
 	for _, m := range []map[node.Hash]node.Node{record.Schemas(), node.Builtin()} {
 		for h, n := range m {
@@ -142,14 +142,14 @@ func (o *Options) source() (*ocas.Source, error) {
 	}
 	src := ocas.New(known)
 	for _, name := range o.Paths {
-		if err := add(src, o.Path(name)); err != nil {
+		if err := addPath(src, o.Path(name)); err != nil {
 			return nil, app.Usagef("%s: %w", name, err)
 		}
 	}
 	return src, nil
 }
 
-func add(src *ocas.Source, path string) (err error) {
+func addPath(src *ocas.Source, path string) (err error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return err
@@ -193,16 +193,16 @@ func (r result) leftOut() bool {
 	return false
 }
 
-func (r result) text(w *output.Writer) {
+func (r result) writeText(w *output.Writer) {
 	for _, t := range r.Threads {
 		w.Bold(string(t.Thread))
-		w.Printf("  %s, %d steps, %s: %s\n", orUnknown(t.Name), t.Steps, t.Status, said(t.Result, r.DryRun))
-		why(w, t.Why)
+		w.Printf("  %s, %d steps, %s: %s\n", orUnknown(t.Name), t.Steps, t.Status, describeResult(t.Result, r.DryRun))
+		writeWhy(w, t.Why)
 	}
 	for _, f := range r.Workflows {
 		w.Bold(f.Name)
-		w.Printf("  %s: %s\n", f.Hash, said(f.Result, r.DryRun))
-		why(w, f.Why)
+		w.Printf("  %s: %s\n", f.Hash, describeResult(f.Result, r.DryRun))
+		writeWhy(w, f.Why)
 	}
 	if r.DryRun {
 		w.Faint("nothing was written; leave --dry-run out to import")
@@ -210,14 +210,14 @@ func (r result) text(w *output.Writer) {
 	}
 }
 
-func said(result string, dry bool) string {
+func describeResult(result string, dry bool) string {
 	if dry && result == imported {
 		return "can be imported"
 	}
 	return result
 }
 
-func why(w *output.Writer, text string) {
+func writeWhy(w *output.Writer, text string) {
 	if text != "" {
 		w.Printf("  %s\n", text)
 	}

@@ -39,14 +39,14 @@ type mover struct {
 // refusal is why a thread or workflow is left out: of what it is, not of the store.
 type refusal struct{ error }
 
-func refuse(format string, args ...any) error { return refusal{fmt.Errorf(format, args...)} }
+func newRefusal(format string, args ...any) error { return refusal{fmt.Errorf(format, args...)} }
 
-// all moves everything. A refusal keeps one thread out; any other error ends it.
-func (m *mover) all(ctx context.Context, res *result) error {
+// moveAll moves everything. A refusal keeps one thread out; any other error ends it.
+func (m *mover) moveAll(ctx context.Context, res *result) error {
 	m.clean = map[node.Hash]bool{}
 	for _, t := range m.src.Threads() {
 		out := moved{Thread: t.ID, Status: t.Status}
-		err := m.thread(ctx, t, &out)
+		err := m.moveThread(ctx, t, &out)
 		var no refusal
 		if errors.As(err, &no) {
 			out.Result, out.Why = refused, no.Error()
@@ -59,7 +59,7 @@ func (m *mover) all(ctx context.Context, res *result) error {
 	flows := m.src.Workflows()
 	for _, name := range slices.Sorted(maps.Keys(flows)) {
 		out := registered{Name: name, Hash: flows[name]}
-		err := m.workflow(ctx, &out)
+		err := m.registerWorkflow(ctx, &out)
 		var no refusal
 		if errors.As(err, &no) {
 			out.Result, out.Why = refused, no.Error()
@@ -71,8 +71,8 @@ func (m *mover) all(ctx context.Context, res *result) error {
 	return nil
 }
 
-// thread moves one thread.
-func (m *mover) thread(ctx context.Context, t ocas.Thread, out *moved) error {
+// moveThread moves one thread.
+func (m *mover) moveThread(ctx context.Context, t ocas.Thread, out *moved) error {
 	chain, err := m.src.Chain(t.Head)
 	if err != nil {
 		return refusal{err}
@@ -80,7 +80,7 @@ func (m *mover) thread(ctx context.Context, t ocas.Thread, out *moved) error {
 	out.Steps, out.Workflow = len(chain.Parts)-1, chain.Workflow
 	def, err := workflow.FromNode(m.src, chain.Workflow)
 	if err != nil {
-		return refuse("its workflow %s: %w", chain.Workflow, err)
+		return newRefusal("its workflow %s: %w", chain.Workflow, err)
 	}
 	out.Name = def.Name
 	for _, p := range chain.Parts {
@@ -89,7 +89,7 @@ func (m *mover) thread(ctx context.Context, t ocas.Thread, out *moved) error {
 		}
 	}
 	out.Result = imported
-	v, next, err := m.progress(ctx, t, chain)
+	v, next, err := m.findProgress(ctx, t, chain)
 	if err != nil || next == len(chain.Parts) {
 		out.Result = exists
 		return err
@@ -98,16 +98,16 @@ func (m *mover) thread(ctx context.Context, t ocas.Thread, out *moved) error {
 		return nil
 	}
 	for i := next; i < len(chain.Parts); i++ {
-		if v, err = m.push(ctx, v, t, def.Name, chain, i); err != nil {
+		if v, err = m.pushPart(ctx, v, t, def.Name, chain, i); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// progress says which part of the chain is to be pushed next: all of them where the
+// findProgress says which part of the chain is to be pushed next: all of them where the
 // store doesn't have the thread, none where it has.
-func (m *mover) progress(ctx context.Context, t ocas.Thread, chain ocas.Chain) (*gitcas.View, int, error) {
+func (m *mover) findProgress(ctx context.Context, t ocas.Thread, chain ocas.Chain) (*gitcas.View, int, error) {
 	v, err := m.store.Load(ctx, t.ID)
 	if err != nil {
 		if m.o.DryRun && errors.Is(err, gitcas.ErrNoStore) {
@@ -131,7 +131,7 @@ func (m *mover) progress(ctx context.Context, t ocas.Thread, chain ocas.Chain) (
 		if e.Head == t.Head || slices.ContainsFunc(c.Steps, func(s gitcas.ChainStep) bool { return s.Hash == t.Head }) || c.StartHash == t.Head {
 			return v, len(heads), nil
 		}
-		return nil, 0, refuse("the store has another thread of this id, at %s", e.Head)
+		return nil, 0, newRefusal("the store has another thread of this id, at %s", e.Head)
 	}
 	e, there, err := m.store.FindEnded(ctx, v, t.ID)
 	switch {
@@ -142,21 +142,21 @@ func (m *mover) progress(ctx context.Context, t ocas.Thread, chain ocas.Chain) (
 	case e.Head == t.Head || slices.Contains(e.Steps, t.Head):
 		return v, len(heads), nil
 	}
-	return nil, 0, refuse("the store has another thread of this id, which has ended at %s", e.Head)
+	return nil, 0, newRefusal("the store has another thread of this id, which has ended at %s", e.Head)
 }
 
-// push makes the commit of one part. The last one gives the thread its status, and
+// pushPart makes the commit of one part. The last one gives the thread its status, and
 // takes it off the tip where it has ended.
-func (m *mover) push(ctx context.Context, v *gitcas.View, t ocas.Thread, flow string, chain ocas.Chain, i int) (*gitcas.View, error) {
+func (m *mover) pushPart(ctx context.Context, v *gitcas.View, t ocas.Thread, flow string, chain ocas.Chain, i int) (*gitcas.View, error) {
 	part := chain.Parts[i]
-	c := m.change(t, flow, chain, i)
+	c := m.buildChange(t, flow, chain, i)
 	next, err := m.store.Update(ctx, v, func(v *gitcas.View) (*gitcas.Change, error) {
 		e, alive := v.Entry(t.ID)
 		switch {
 		case alive && e.Head == part.Head:
 			return nil, nil // an earlier try of ours
 		case i > 0 && (!alive || e.Head != chain.Parts[i-1].Head), i == 0 && alive:
-			return nil, refuse("somebody else works on it in the store")
+			return nil, newRefusal("somebody else works on it in the store")
 		}
 		if i == 0 || i == len(chain.Parts)-1 { // those between would be written over
 			story.AddPages(ctx, v, c)
@@ -169,14 +169,14 @@ func (m *mover) push(ctx context.Context, v *gitcas.View, t ocas.Thread, flow st
 	return next, err
 }
 
-func (m *mover) change(t ocas.Thread, flow string, chain ocas.Chain, i int) *gitcas.Change {
+func (m *mover) buildChange(t ocas.Thread, flow string, chain ocas.Chain, i int) *gitcas.Change {
 	part, last := chain.Parts[i], i == len(chain.Parts)-1
 	e := &gitcas.Entry{Head: part.Head, Workflow: chain.Workflow, Status: gitcas.StatusSuspended, Title: titleOfChain(chain), Suspended: &gitcas.Suspended{Reason: underWay}}
-	c := &gitcas.Change{Subject: commitmsg.Subject(e.Title, "imported · "+flow, t.ID.Short()), Threads: map[gitcas.ThreadID]*gitcas.Entry{t.ID: e}, Nodes: placed(t.ID, part.Head, part.Nodes)}
+	c := &gitcas.Change{Subject: commitmsg.Subject(e.Title, "imported · "+flow, t.ID.Short()), Threads: map[gitcas.ThreadID]*gitcas.Entry{t.ID: e}, Nodes: placeNodes(t.ID, part.Head, part.Nodes)}
 	c.Trailers = []gitcas.Trailer{{Key: "Uwf-Thread", Value: string(t.ID)}, {Key: "Uwf-Step", Value: strconv.Itoa(i)}, {Key: "Uwf-Head", Value: string(part.Head)}}
 	if part.Step != nil {
 		c.Subject = commitmsg.Subject(e.Title, fmt.Sprintf("imported · %s · step %d", part.Step.Role, i), t.ID.Short())
-		text := m.page(i, part)
+		text := m.writePage(i, part)
 		c.Body, c.Readable = text, map[string][]byte{gitcas.ReadablePath(t.ID, i, part.Step.Role): []byte(text)}
 		c.Trailers = append(c.Trailers, gitcas.Trailer{Key: "Uwf-Role", Value: part.Step.Role}, gitcas.Trailer{Key: "Uwf-Agent", Value: part.Step.Agent})
 	}
@@ -209,7 +209,7 @@ func titleOfChain(chain ocas.Chain) string {
 	return ""
 }
 
-func placed(id gitcas.ThreadID, head node.Hash, nodes []ocas.Node) []gitcas.PlacedNode {
+func placeNodes(id gitcas.ThreadID, head node.Hash, nodes []ocas.Node) []gitcas.PlacedNode {
 	out := make([]gitcas.PlacedNode, len(nodes))
 	for i, n := range nodes {
 		out[i] = gitcas.PlacedNode{Hash: n.Hash, Node: n.Node}
@@ -242,8 +242,8 @@ func completedAt(t ocas.Thread, last ocas.Part) int64 {
 	return max(t.ID.Time().UnixMilli(), 0)
 }
 
-// page is a step for a reader.
-func (m *mover) page(n int, p ocas.Part) string {
+// writePage is a step for a reader.
+func (m *mover) writePage(n int, p ocas.Part) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Step %d: %s\n\nAgent %s, %s. Imported.\n\n## Output\n\n", n, output.Line(p.Step.Role, 100), output.Line(p.Step.Agent, 100),
 		text.Time(time.UnixMilli(max(p.Step.CompletedAtMs, 0))))
@@ -267,17 +267,17 @@ func (m *mover) noSecrets(nodes []ocas.Node) error {
 		_, found, err := m.redact.Value(n.Node.Payload)
 		switch {
 		case err != nil:
-			return refuse("node %s: check for secrets: %w", n.Hash, err)
+			return newRefusal("node %s: check for secrets: %w", n.Hash, err)
 		case found > 0:
-			return refuse("node %s holds a secret, or what looks like one; what is stored can be read by everybody who can read the repository", n.Hash)
+			return newRefusal("node %s holds a secret, or what looks like one; what is stored can be read by everybody who can read the repository", n.Hash)
 		}
 		m.clean[n.Hash] = true
 	}
 	return nil
 }
 
-// workflow registers a name, unless the store has it.
-func (m *mover) workflow(ctx context.Context, out *registered) error {
+// registerWorkflow registers a name, unless the store has it.
+func (m *mover) registerWorkflow(ctx context.Context, out *registered) error {
 	nodes, err := m.src.Reach(out.Hash)
 	if err != nil {
 		return refusal{err}
@@ -300,7 +300,7 @@ func (m *mover) workflow(ctx context.Context, out *registered) error {
 		if old, there := v.Registry()[out.Name]; there {
 			out.Result = exists
 			if old.Hash != out.Hash {
-				return nil, refuse("the store has another workflow of this name, %s; its own is kept", old.Hash)
+				return nil, newRefusal("the store has another workflow of this name, %s; its own is kept", old.Hash)
 			}
 			return nil, nil
 		}
@@ -308,7 +308,7 @@ func (m *mover) workflow(ctx context.Context, out *registered) error {
 			return nil, nil
 		}
 		return &gitcas.Change{
-			Subject: "import workflow " + out.Name, Nodes: placed("", "", nodes),
+			Subject: "import workflow " + out.Name, Nodes: placeNodes("", "", nodes),
 			Registry: map[string]*gitcas.RegistryEntry{out.Name: {Hash: out.Hash, Timestamp: v.Time().UnixMilli()}},
 		}, nil
 	})

@@ -11,8 +11,8 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/setup"
 )
 
-// questions are those that no flag has answered.
-func (o *Options) questions(where *place) []setup.Question {
+// openQuestions are those that no flag has answered.
+func (o *Options) openQuestions(where *place) []setup.Question {
 	var out []setup.Question
 	if o.Provider == "" {
 		out = append(out, o.askProvider(where))
@@ -50,7 +50,7 @@ func (o *Options) askAllow() setup.Question {
 
 func (o *Options) askProvider(where *place) setup.Question {
 	var options []huh.Option[string]
-	for _, name := range providers() {
+	for _, name := range reachableProviders() {
 		if name == githubModels && where.gitea {
 			continue
 		}
@@ -103,8 +103,8 @@ func (o *Options) askSecret() setup.Question {
 	}
 }
 
-// overwrite asks for one file.
-func (o *Options) overwrite(ctx context.Context, x *file) error {
+// askOverwrite asks for one file.
+func (o *Options) askOverwrite(ctx context.Context, x *file) error {
 	yes := false
 	err := o.Ask(ctx, []setup.Question{{Field: huh.NewConfirm().Title(fmt.Sprintf("Overwrite %s?", x.Path)).Affirmative("Yes").Negative("No, leave it").Value(&yes)}})
 	if err != nil {

@@ -35,16 +35,16 @@ type file struct {
 	old, text []byte
 }
 
-// look finds out what stands at the file's place. Symbolic links are followed only
+// readExisting finds out what stands at the file's place. Symbolic links are followed only
 // inside of the repository: a checkout may come from anybody, and must not choose
 // what is overwritten.
-func look(root *os.Root, name string) ([]byte, error) {
+func readExisting(root *os.Root, name string) ([]byte, error) {
 	info, err := root.Lstat(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, refused(name, err)
+		return nil, explainRefused(name, err)
 	}
 	if !info.Mode().IsRegular() {
 		return nil, app.Usagef("%s is no regular file (%s): move it away, then run uwf init again", name, kindOf(info.Mode()))
@@ -54,11 +54,11 @@ func look(root *os.Root, name string) ([]byte, error) {
 	}
 	f, err := root.Open(name)
 	if err != nil {
-		return nil, refused(name, err)
+		return nil, explainRefused(name, err)
 	}
 	data, err := io.ReadAll(io.LimitReader(f, maxFile))
 	if err = errors.Join(err, f.Close()); err != nil {
-		return nil, refused(name, err)
+		return nil, explainRefused(name, err)
 	}
 	if data == nil {
 		data = []byte{}
@@ -76,8 +76,8 @@ func kindOf(m fs.FileMode) string {
 	return "something special"
 }
 
-// refused says why a file of the repository can't be reached.
-func refused(name string, err error) error {
+// explainRefused says why a file of the repository can't be reached.
+func explainRefused(name string, err error) error {
 	var p *fs.PathError
 	switch {
 	case errors.Is(err, fs.ErrPermission):
@@ -90,36 +90,36 @@ func refused(name string, err error) error {
 	return fmt.Errorf("write %s: %w", name, err)
 }
 
-// compare decides what is to become of a file. Line ends don't count: git may have
+// compareFile decides what is to become of a file. Line ends don't count: git may have
 // changed them at checkout.
-func (f *file) compare() {
+func (f *file) compareFile() {
 	switch {
 	case f.old == nil:
 		f.State = written
-	case bytes.Equal(unix(f.old), unix(f.text)):
+	case bytes.Equal(unixLines(f.old), unixLines(f.text)):
 		f.State = unchanged
 	default:
 		f.State = differs
 	}
 }
 
-func unix(b []byte) []byte { return bytes.ReplaceAll(b, []byte("\r\n"), []byte("\n")) }
+func unixLines(b []byte) []byte { return bytes.ReplaceAll(b, []byte("\r\n"), []byte("\n")) }
 
-// write puts a file in its place, whole or not at all.
-func (f *file) write(root *os.Root) error {
+// writeFile puts a file in its place, whole or not at all.
+func (f *file) writeFile(root *os.Root) error {
 	text := f.text
 	if bytes.Contains(f.old, []byte("\r\n")) {
-		text = bytes.ReplaceAll(unix(text), []byte("\n"), []byte("\r\n"))
+		text = bytes.ReplaceAll(unixLines(text), []byte("\n"), []byte("\r\n"))
 	}
 	if err := root.MkdirAll(path.Dir(f.Path), 0o755); err != nil {
-		return refused(path.Dir(f.Path), err)
+		return explainRefused(path.Dir(f.Path), err)
 	}
 	tmp := path.Join(path.Dir(f.Path), ".uwf-init-"+path.Base(f.Path)+".tmp")
 	if err := root.WriteFile(tmp, text, 0o644); err != nil {
-		return refused(f.Path, errors.Join(err, ignoreMissing(root.Remove(tmp))))
+		return explainRefused(f.Path, errors.Join(err, ignoreMissing(root.Remove(tmp))))
 	}
 	if err := root.Rename(tmp, f.Path); err != nil {
-		return refused(f.Path, errors.Join(err, ignoreMissing(root.Remove(tmp))))
+		return explainRefused(f.Path, errors.Join(err, ignoreMissing(root.Remove(tmp))))
 	}
 	return nil
 }
@@ -131,10 +131,10 @@ func ignoreMissing(err error) error {
 	return err
 }
 
-// change shows what an overwritten file loses and gains: its lines that are in one of
+// changedLines shows what an overwritten file loses and gains: its lines that are in one of
 // the two only, up to a limit.
-func (f *file) change(limit int) []string {
-	old, text := lines(f.old), lines(f.text)
+func (f *file) changedLines(limit int) []string {
+	old, text := splitLines(f.old), splitLines(f.text)
 	begin := 0
 	for begin < min(len(old), len(text)) && old[begin] == text[begin] {
 		begin++
@@ -156,8 +156,8 @@ func (f *file) change(limit int) []string {
 	return out
 }
 
-func lines(b []byte) []string {
-	return strings.Split(strings.TrimSuffix(string(unix(b)), "\n"), "\n")
+func splitLines(b []byte) []string {
+	return strings.Split(strings.TrimSuffix(string(unixLines(b)), "\n"), "\n")
 }
 
 // missingIn are the lines of a that b has not, as often as it has them less.

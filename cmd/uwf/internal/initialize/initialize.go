@@ -91,7 +91,7 @@ it yourself.`,
 		}),
 	}
 	fl := cmd.Flags()
-	fl.StringVar(&o.Provider, "provider", "", "the `PROVIDER` that runs the models: "+strings.Join(providers(), ", "))
+	fl.StringVar(&o.Provider, "provider", "", "the `PROVIDER` that runs the models: "+strings.Join(reachableProviders(), ", "))
 	fl.StringVar(&o.Model, "model", "", "the `MODEL`, as the provider calls it")
 	fl.StringVar(&o.BaseURL, "base-url", "", "the provider's `ADDRESS`, where it is another than the usual one")
 	fl.StringVar(&o.Secret, "secret", "", "the `NAME` of the repository's secret that holds the key (OPENAI_API_KEY)")
@@ -105,12 +105,12 @@ it yourself.`,
 	fl.BoolVar(&o.Keep, "keep", false, "leave files that differ as they are")
 	cmd.MarkFlagsMutuallyExclusive("force", "keep")
 	cmd.MarkFlagsMutuallyExclusive("host", "container")
-	app.CompleteFlag(cmd, "provider", providers()...)
+	app.CompleteFlag(cmd, "provider", reachableProviders()...)
 	return cmd
 }
 
-// providers are those that a job can reach: a model on one's own machine is none.
-func providers() []string {
+// reachableProviders are those that a job can reach: a model on one's own machine is none.
+func reachableProviders() []string {
 	return slices.DeleteFunc(setup.ProviderNames(), func(name string) bool { return name == "ollama" })
 }
 
@@ -137,11 +137,11 @@ func initRun(ctx context.Context, o *Options) (err error) {
 	if err := doctor.Ready(ctx, f); err != nil {
 		return err
 	}
-	where, err := survey(ctx, o)
+	where, err := surveyPlace(ctx, o)
 	if err != nil {
 		return err
 	}
-	answers, err := o.answers(ctx, where)
+	answers, err := o.findAnswers(ctx, where)
 	if err != nil {
 		return err
 	}
@@ -150,25 +150,25 @@ func initRun(ctx context.Context, o *Options) (err error) {
 		return fmt.Errorf("look into the repository: %w", err)
 	}
 	defer func() { err = errors.Join(err, root.Close()) }()
-	files, err := plan(root, o, where, answers)
+	files, err := planFiles(root, o, where, answers)
 	if err != nil {
 		return err
 	}
-	if err := o.decide(ctx, files); err != nil {
+	if err := o.decideFiles(ctx, files); err != nil {
 		return err
 	}
 	for _, x := range files {
 		if x.State == written || x.State == overwritten {
-			if err := x.write(root); err != nil {
+			if err := x.writeFile(root); err != nil {
 				return err
 			}
 		}
 	}
-	out := result{Files: files, Provider: answers.Provider, Model: answers.Model, Secret: o.Secret, Forge: where.flavour(), Allow: o.Allow}
+	out := result{Files: files, Provider: answers.Provider, Model: answers.Model, Secret: o.Secret, Forge: where.forgeFlavour(), Allow: o.Allow}
 	out.Findings = doctor.Check(ctx, doctor.Options{Files: root.FS(), StateRemote: true, Offline: true})
-	out.Next = where.next(o, answers)
-	where.warn(ctx, o, files)
-	return o.Printer.Print(out, out.text)
+	out.Next = where.nextSteps(o, answers)
+	where.printWarnings(ctx, o, files)
+	return o.Printer.Print(out, out.writeText)
 }
 
 // place is what is known of the repository.
@@ -184,15 +184,15 @@ type place struct {
 	unsure    error // why the remote's server could not be asked what it is
 }
 
-// flavour is what the files are written for.
-func (p *place) flavour() forge.Flavour {
+// forgeFlavour is what the files are written for.
+func (p *place) forgeFlavour() forge.Flavour {
 	if p.gitea {
 		return forge.Gitea
 	}
 	return forge.GitHub
 }
 
-func survey(ctx context.Context, o *Options) (*place, error) {
+func surveyPlace(ctx context.Context, o *Options) (*place, error) {
 	f := o.Factory
 	p := &place{root: f.RepoRoot(), dir: f.Dir, remote: "origin", folder: ".github/workflows"}
 	git := func(args ...string) string {
@@ -233,13 +233,13 @@ func survey(ctx context.Context, o *Options) (*place, error) {
 	return p, nil
 }
 
-// answers are the provider and the model, from flags and from whom can be asked.
-func (o *Options) answers(ctx context.Context, where *place) (setup.Answers, error) {
+// findAnswers are the provider and the model, from flags and from whom can be asked.
+func (o *Options) findAnswers(ctx context.Context, where *place) (setup.Answers, error) {
 	if err := o.checkFlags(where); err != nil {
 		return setup.Answers{}, err
 	}
 	if o.Ask != nil {
-		questions, address, secret := o.questions(where), o.BaseURL, o.Secret
+		questions, address, secret := o.openQuestions(where), o.BaseURL, o.Secret
 		if err := o.Ask(ctx, questions); err != nil {
 			return setup.Answers{}, err
 		}
@@ -252,7 +252,7 @@ func (o *Options) answers(ctx context.Context, where *place) (setup.Answers, err
 			o.Secret = secret
 		}
 	}
-	if err := o.missing(); err != nil {
+	if err := o.missingFlags(); err != nil {
 		return setup.Answers{}, err
 	}
 	if err := o.checkFlags(where); err != nil {
@@ -274,10 +274,10 @@ func (o *Options) answers(ctx context.Context, where *place) (setup.Answers, err
 // customKey is the variable that holds the key of a provider that uwf does not know.
 const customKey = "UWF_CUSTOM_API_KEY"
 
-func (o *Options) missing() error {
+func (o *Options) missingFlags() error {
 	var lacks []string
 	if o.Provider == "" {
-		lacks = append(lacks, "--provider NAME ("+strings.Join(providers(), ", ")+")")
+		lacks = append(lacks, "--provider NAME ("+strings.Join(reachableProviders(), ", ")+")")
 	}
 	if p, _ := setup.ProviderNamed(o.Provider); o.Provider != "" {
 		if p.BaseURL == "" && o.BaseURL == "" {
@@ -298,12 +298,12 @@ var secretName = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
 
 // checkFlags finds what no answer could make right.
 func (o *Options) checkFlags(where *place) error {
-	if o.Provider != "" && !slices.Contains(providers(), o.Provider) {
-		hint := "there are " + strings.Join(providers(), ", ")
+	if o.Provider != "" && !slices.Contains(reachableProviders(), o.Provider) {
+		hint := "there are " + strings.Join(reachableProviders(), ", ")
 		if o.Provider == "ollama" {
 			hint = "jobs don't run on this machine; for a server that they reach: --provider custom --base-url ADDRESS"
 		}
-		return &app.UnknownError{What: "provider", ID: o.Provider, Near: app.Near(o.Provider, providers()), Hint: hint}
+		return &app.UnknownError{What: "provider", ID: o.Provider, Near: app.Near(o.Provider, reachableProviders()), Hint: hint}
 	}
 	if err := o.checkNames(o.Allow); err != nil {
 		return app.Usagef("--allow: %w", err)
@@ -354,8 +354,8 @@ func (o *Options) checkSecret(name string) error {
 	return nil
 }
 
-// plan are the files, and what becomes of them.
-func plan(root *os.Root, o *Options, where *place, a setup.Answers) ([]*file, error) {
+// planFiles are the files, and what becomes of them.
+func planFiles(root *os.Root, o *Options, where *place, a setup.Answers) ([]*file, error) {
 	shipped := oneJob
 	if o.TwoJobs {
 		shipped = twoJobs
@@ -367,7 +367,7 @@ func plan(root *os.Root, o *Options, where *place, a setup.Answers) ([]*file, er
 	}
 	var err error
 	for _, x := range files {
-		if x.old, err = look(root, x.Path); err != nil {
+		if x.old, err = readExisting(root, x.Path); err != nil {
 			return nil, err
 		}
 	}
@@ -379,14 +379,14 @@ func plan(root *os.Root, o *Options, where *place, a setup.Answers) ([]*file, er
 	if files[0].text, err = workflowFile(shipped, ownLines{provider: a.Provider, secret: o.Secret, host: host, gitea: where.gitea, allow: o.Allow}); err != nil {
 		return nil, err
 	}
-	if files[1].text, err = settings(files[1].old, where.remote, a); err != nil {
+	if files[1].text, err = renderSettings(files[1].old, where.remote, a); err != nil {
 		return nil, app.Usagef("%s: %w; mend it or move it away, then run uwf init again", files[1].Path, err)
 	}
 	if files[2].text, err = examples.Files.ReadFile(solveIssue); err != nil {
 		return nil, err
 	}
 	for _, x := range files {
-		x.compare()
+		x.compareFile()
 	}
 	return files, nil
 }
@@ -394,8 +394,8 @@ func plan(root *os.Root, o *Options, where *place, a setup.Answers) ([]*file, er
 // shown is how many lines of a difference are shown.
 const shown = 40
 
-// decide settles what becomes of files that differ: by the flags, or by asking.
-func (o *Options) decide(ctx context.Context, files []*file) error {
+// decideFiles settles what becomes of files that differ: by the flags, or by asking.
+func (o *Options) decideFiles(ctx context.Context, files []*file) error {
 	var different []string
 	for _, x := range files {
 		if x.State != differs {
@@ -406,14 +406,14 @@ func (o *Options) decide(ctx context.Context, files []*file) error {
 			continue
 		}
 		o.Notes.Printf("%s is there, and differs from what uwf would write:\n", x.Path)
-		for _, l := range x.change(shown) {
+		for _, l := range x.changedLines(shown) {
 			o.Notes.Printf("  %s\n", l)
 		}
 		switch {
 		case o.Force:
 			x.State = overwritten
 		case o.Ask != nil:
-			if err := o.overwrite(ctx, x); err != nil {
+			if err := o.askOverwrite(ctx, x); err != nil {
 				return err
 			}
 		default:
@@ -426,9 +426,9 @@ func (o *Options) decide(ctx context.Context, files []*file) error {
 	return nil
 }
 
-// link is where something is set: an address of the forge where it is known, else
+// linkTo is where something is set: an address of the forge where it is known, else
 // the way there.
-func (p *place) link(path, way string) string {
+func (p *place) linkTo(path, way string) string {
 	if !p.known {
 		return "on the repository's page, " + way
 	}

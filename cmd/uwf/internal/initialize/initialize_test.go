@@ -575,7 +575,7 @@ func TestTerminal(t *testing.T) {
 
 func TestChangeIsBounded(t *testing.T) {
 	f := &file{old: []byte(strings.Repeat("a\n", 1000)), text: []byte("b\n")}
-	if got := f.change(shown); len(got) != shown+1 || !strings.Contains(got[shown], "more lines") {
+	if got := f.changedLines(shown); len(got) != shown+1 || !strings.Contains(got[shown], "more lines") {
 		t.Errorf("%d lines", len(got))
 	}
 }

@@ -13,14 +13,14 @@ import (
 	"github.com/united-workforce/uwf/engine/config"
 )
 
-// next is what is left to do, in order.
-func (p *place) next(o *Options, a setup.Answers) []next {
+// nextSteps is what is left to do, in order.
+func (p *place) nextSteps(o *Options, a setup.Answers) []next {
 	var out []next
 	if p.address == "" {
 		out = append(out, next{"say where the repository is on the forge", "git remote add " + p.remote + " URL"})
 	}
 	if o.Secret != "" {
-		out = append(out, p.secret(o.Secret))
+		out = append(out, p.secretStep(o.Secret))
 	}
 	branch := p.branch
 	if branch == "" {
@@ -32,7 +32,7 @@ func (p *place) next(o *Options, a setup.Answers) []next {
 		next{"bring them to the default branch, by a push or a pull request; jobs run from there", fmt.Sprintf("git push %s %s", p.remote, branch)},
 	)
 	if !p.gitea {
-		out = append(out, next{"let jobs open pull requests (else uwf comments with a link): tick \"Allow GitHub Actions to create and approve pull requests\", " + p.link("settings/actions", "Settings, Actions, General"), ""})
+		out = append(out, next{"let jobs open pull requests (else uwf comments with a link): tick \"Allow GitHub Actions to create and approve pull requests\", " + p.linkTo("settings/actions", "Settings, Actions, General"), ""})
 	}
 	if p.gitea {
 		out = append(out, p.giteaSteps(o)...)
@@ -64,7 +64,7 @@ func trustSteps(f *app.Factory) (out []next) {
 
 // giteaSteps are those that GitHub has no need of.
 func (p *place) giteaSteps(o *Options) []next {
-	out := []next{{"see that a runner with the label ubuntu-latest is there: " + p.link("settings/actions/runners", "Settings, Actions, Runners"), ""}}
+	out := []next{{"see that a runner with the label ubuntu-latest is there: " + p.linkTo("settings/actions/runners", "Settings, Actions, Runners"), ""}}
 	const can = "may start and steer: a job can't look up on Gitea who may write"
 	file := p.folder + "/uwf.yml"
 	if len(o.Allow) > 0 {
@@ -78,15 +78,15 @@ func (p *place) giteaSteps(o *Options) []next {
 	return out
 }
 
-func (p *place) secret(name string) next {
+func (p *place) secretStep(name string) next {
 	if p.gitea {
-		return next{fmt.Sprintf("make a secret %s with the provider's key: %s", name, p.link("settings/actions/secrets", "Settings, Actions, Secrets")), ""}
+		return next{fmt.Sprintf("make a secret %s with the provider's key: %s", name, p.linkTo("settings/actions/secrets", "Settings, Actions, Secrets")), ""}
 	}
-	return next{fmt.Sprintf("make a secret %s with the provider's key (the command asks for the key; or %s)", name, p.link("settings/secrets/actions/new", "Settings, Secrets and variables, Actions")), "gh secret set " + name}
+	return next{fmt.Sprintf("make a secret %s with the provider's key (the command asks for the key; or %s)", name, p.linkTo("settings/secrets/actions/new", "Settings, Secrets and variables, Actions")), "gh secret set " + name}
 }
 
-// warn tells of what people did not ask for but should know.
-func (p *place) warn(ctx context.Context, o *Options, files []*file) {
+// printWarnings tells of what people did not ask for but should know.
+func (p *place) printWarnings(ctx context.Context, o *Options, files []*file) {
 	if p.unsure != nil {
 		o.Notes.Printf("%s does not say what it is (%v), so the files are for GitHub: for Gitea or Forgejo, run it again with --gitea --force.\n", p.forge.Server.Host, p.unsure)
 	}
@@ -100,8 +100,8 @@ func (p *place) warn(ctx context.Context, o *Options, files []*file) {
 	}
 }
 
-// text is the result for people.
-func (r result) text(w *output.Writer) {
+// writeText is the result for people.
+func (r result) writeText(w *output.Writer) {
 	width := 0
 	for _, x := range r.Files {
 		width = max(width, len(x.Path))

@@ -157,9 +157,9 @@ const configHead = `# Settings of uwf for this repository; jobs read them from t
 # repository fills in jobs.
 `
 
-// settings are the repository's settings with the answers in them. What old says of
+// renderSettings are the repository's settings with the answers in them. What old says of
 // other things stays as it is.
-func settings(old []byte, remote string, a setup.Answers) ([]byte, error) {
+func renderSettings(old []byte, remote string, a setup.Answers) ([]byte, error) {
 	if len(old) == 0 {
 		old = []byte(configHead)
 	}

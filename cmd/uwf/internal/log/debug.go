@@ -39,7 +39,7 @@ type DebugOptions struct {
 
 // withDebug lets `uwf log` show the debug log as well.
 func withDebug(cmd *cobra.Command, f *app.Factory, limit *int, runF func(context.Context, *DebugOptions) error) {
-	o := &DebugOptions{Store: f.Store, Dir: f.LogDir, Now: f.Now, Limit: limit, Pause: func(ctx context.Context) error { return pause(ctx, f) }}
+	o := &DebugOptions{Store: f.Store, Dir: f.LogDir, Now: f.Now, Limit: limit, Pause: func(ctx context.Context) error { return pauseBriefly(ctx, f) }}
 	if runF == nil {
 		runF = debugRun
 	}
@@ -82,7 +82,7 @@ func withDebug(cmd *cobra.Command, f *app.Factory, limit *int, runF func(context
 // lookAgain is how often a folder is looked at for more records.
 const lookAgain = 300 * time.Millisecond
 
-func pause(ctx context.Context, f *app.Factory) error {
+func pauseBriefly(ctx context.Context, f *app.Factory) error {
 	tick, stop := time.After(lookAgain), func() {}
 	if f.After != nil {
 		tick, stop = f.After(lookAgain)
@@ -107,7 +107,7 @@ func debugRun(ctx context.Context, o *DebugOptions) error {
 	if err != nil {
 		return err
 	}
-	thread, err := o.thread(ctx)
+	thread, err := o.threadID(ctx)
 	if err != nil {
 		return err
 	}
@@ -133,7 +133,7 @@ func debugRun(ctx context.Context, o *DebugOptions) error {
 		o.Notes.Printf("%d lines in %s are no records and were left out\n", r.Unreadable, dir)
 	}
 	if o.Follow {
-		return o.follow(ctx, r, list)
+		return o.followLog(ctx, r, list)
 	}
 	out := make([]record, 0, len(list))
 	for _, rec := range list {
@@ -146,9 +146,9 @@ func debugRun(ctx context.Context, o *DebugOptions) error {
 	})
 }
 
-// thread is the id that --thread means. A whole one is taken as it is: the store
+// threadID is the id that --thread means. A whole one is taken as it is: the store
 // may be what the log is read for.
-func (o *DebugOptions) thread(ctx context.Context) (string, error) {
+func (o *DebugOptions) threadID(ctx context.Context) (string, error) {
 	if o.Thread == "" {
 		return "", nil
 	}
@@ -171,8 +171,8 @@ func (o *DebugOptions) thread(ctx context.Context) (string, error) {
 	return string(id), err
 }
 
-// follow prints records as they come: text, or a JSON value for each.
-func (o *DebugOptions) follow(ctx context.Context, r *debuglog.Reader, list []debuglog.Record) error {
+// followLog prints records as they come: text, or a JSON value for each.
+func (o *DebugOptions) followLog(ctx context.Context, r *debuglog.Reader, list []debuglog.Record) error {
 	show := func(rec debuglog.Record) error {
 		return o.Printer.Print(newRecord(rec), func(w *output.Writer) { recordText(w, rec) })
 	}
@@ -226,7 +226,7 @@ func recordText(w *output.Writer, r debuglog.Record) {
 		w.Printf("  thread=%s", output.Line(r.Thread, 26))
 	}
 	for _, f := range r.Rest {
-		if text := plain(f.Value); text != "" {
+		if text := plainValue(f.Value); text != "" {
 			w.Faint("  " + output.Line(f.Key, 40) + "=")
 			w.Printf("%s", output.Line(text, 300))
 		}
@@ -234,8 +234,8 @@ func recordText(w *output.Writer, r debuglog.Record) {
 	w.Printf("\n")
 }
 
-// plain is a field's value; empty where it says nothing.
-func plain(v any) string {
+// plainValue is a field's value; empty where it says nothing.
+func plainValue(v any) string {
 	if n, ok := v.(json.Number); ok {
 		return n.String()
 	}

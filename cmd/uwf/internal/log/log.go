@@ -104,7 +104,7 @@ func logRun(ctx context.Context, o *Options) error {
 	}
 	return o.Printer.Print(list, func(w *output.Writer) {
 		for _, e := range list {
-			e.text(w, o.Full)
+			e.writeText(w, o.Full)
 		}
 	})
 }
@@ -120,8 +120,8 @@ func newEntry(e gitcas.LogEntry) entry {
 	return out
 }
 
-// text writes a commit: one line, and with full its message and trailers too.
-func (e entry) text(w *output.Writer, full bool) {
+// writeText writes a commit: one line, and with full its message and trailers too.
+func (e entry) writeText(w *output.Writer, full bool) {
 	w.Warn(e.Commit[:10])
 	w.Faint("  " + text.Time(e.When) + "  ")
 	w.Printf("%s\n", output.Line(e.Subject, 200))

@@ -10,7 +10,7 @@ import (
 // Attempts are the tries at the thread's next step that led to none.
 func (t *Thread) Attempts(ctx context.Context) ([]attempt.Summary, error) {
 	list, err := attempt.ReadAll(ctx, t.Store, t.View, t.ID, t.Entry)
-	return utc(list), err
+	return inUTC(list), err
 }
 
 // AttemptsBefore are the tries that led to no step, before one did.
@@ -19,11 +19,11 @@ func (t *Thread) AttemptsBefore(ctx context.Context, step gitcas.ChainStep) ([]a
 		return nil, nil
 	}
 	list, err := attempt.ReadLinkedTo(t.In(ctx), t.ID, step.Step)
-	return utc(list), err
+	return inUTC(list), err
 }
 
-// utc gives times as all times are printed.
-func utc(list []attempt.Summary) []attempt.Summary {
+// inUTC gives times as all times are printed.
+func inUTC(list []attempt.Summary) []attempt.Summary {
 	for i := range list {
 		list[i].At = list[i].At.UTC()
 	}

@@ -21,7 +21,7 @@ func CompleteThread(f *app.Factory) cobra.CompletionFunc {
 		if len(args) > 0 && !takesMore(cmd, args) {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		return threads(cmd.Context(), f, typed), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+		return completeThreads(cmd.Context(), f, typed), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 	}
 }
 
@@ -36,7 +36,7 @@ func CompleteStep(f *app.Factory) cobra.CompletionFunc {
 		if len(args) > 0 || strings.Contains(typed, ":") {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		ids := threads(cmd.Context(), f, typed)
+		ids := completeThreads(cmd.Context(), f, typed)
 		for i, id := range ids {
 			id, what, _ := strings.Cut(id, "\t")
 			ids[i] = id + ":\t" + what
@@ -45,7 +45,7 @@ func CompleteStep(f *app.Factory) cobra.CompletionFunc {
 	}
 }
 
-func threads(ctx context.Context, f *app.Factory, typed string) []string {
+func completeThreads(ctx context.Context, f *app.Factory, typed string) []string {
 	if ctx == nil {
 		ctx = context.Background()
 	}

@@ -135,46 +135,46 @@ func isPrefix(s string) bool {
 // filler makes an id of its beginning: the lowest one.
 const filler = "00000000000000000000000000"
 
-// whole reports whether the ref is an id that needs no looking up.
-func (r Ref) whole() bool { return len(r.text) == len(filler) }
+// isWhole reports whether the ref is an id that needs no looking up.
+func (r Ref) isWhole() bool { return len(r.text) == len(filler) }
 
 // ID is the id that a ref stands for. A whole one is taken as it is: who acts on
 // the thread finds out whether it is there.
 func (r Ref) ID(ctx context.Context, store *gitcas.Store) (gitcas.ThreadID, error) {
-	if r.whole() {
+	if r.isWhole() {
 		return gitcas.ThreadID(r.text), nil
 	}
 	v, err := store.Load(ctx)
 	if err != nil {
 		return "", err
 	}
-	c, err := r.resolve(ctx, store, v)
+	c, err := r.resolveRef(ctx, store, v)
 	return c.id, err
 }
 
 // Resolve is ID for who has read the store already.
 func (r Ref) Resolve(ctx context.Context, store *gitcas.Store, v *gitcas.View) (gitcas.ThreadID, error) {
-	if r.whole() {
+	if r.isWhole() {
 		return gitcas.ThreadID(r.text), nil
 	}
-	c, err := r.resolve(ctx, store, v)
+	c, err := r.resolveRef(ctx, store, v)
 	return c.id, err
 }
 
 // Find reads a thread, alive or ended.
 func (r Ref) Find(ctx context.Context, store *gitcas.Store) (*Thread, error) {
-	if r.whole() {
+	if r.isWhole() {
 		v, err := store.Load(ctx, gitcas.ThreadID(r.text))
 		if err != nil {
 			return nil, err
 		}
-		return read(ctx, store, v, candidate{id: gitcas.ThreadID(r.text)})
+		return readThread(ctx, store, v, candidate{id: gitcas.ThreadID(r.text)})
 	}
 	v, err := store.Load(ctx)
 	if err != nil {
 		return nil, err
 	}
-	c, err := r.resolve(ctx, store, v)
+	c, err := r.resolveRef(ctx, store, v)
 	if err != nil {
 		return nil, err
 	}
@@ -183,11 +183,11 @@ func (r Ref) Find(ctx context.Context, store *gitcas.Store) (*Thread, error) {
 			return nil, err
 		}
 	}
-	return read(ctx, store, v, c)
+	return readThread(ctx, store, v, c)
 }
 
-// read makes a Thread of an id, through a view that was loaded for it.
-func read(ctx context.Context, store *gitcas.Store, v *gitcas.View, c candidate) (*Thread, error) {
+// readThread makes a Thread of an id, through a view that was loaded for it.
+func readThread(ctx context.Context, store *gitcas.Store, v *gitcas.View, c candidate) (*Thread, error) {
 	t := &Thread{ID: c.id, Store: store, View: v}
 	var alive bool
 	if t.Entry, alive = v.Entry(c.id); alive {
@@ -199,7 +199,7 @@ func read(ctx context.Context, store *gitcas.Store, v *gitcas.View, c candidate)
 			return nil, err
 		}
 		if !ok {
-			return nil, unknown(ctx, store, v, string(c.id))
+			return nil, newUnknownError(ctx, store, v, string(c.id))
 		}
 		c.ended = &e
 	}

@@ -25,11 +25,11 @@ const grace = 24 * time.Hour
 // maxListed is how many threads an error about an ambiguous beginning names.
 const maxListed = 8
 
-// resolve finds what a beginning, or @latest, stands for. Live threads go first:
+// resolveRef finds what a beginning, or @latest, stands for. Live threads go first:
 // only where none fits is the history of the ended ones read.
-func (r Ref) resolve(ctx context.Context, store *gitcas.Store, v *gitcas.View) (candidate, error) {
+func (r Ref) resolveRef(ctx context.Context, store *gitcas.Store, v *gitcas.View) (candidate, error) {
 	if r.text == Latest {
-		return latest(ctx, store, v)
+		return findLatest(ctx, store, v)
 	}
 	if !isPrefix(r.text) {
 		return r.byStep(ctx, store, v)
@@ -42,7 +42,7 @@ func (r Ref) resolve(ctx context.Context, store *gitcas.Store, v *gitcas.View) (
 	}
 	if len(fits) == 0 {
 		var err error
-		if fits, err = r.ended(ctx, store, v); err != nil {
+		if fits, err = r.findEnded(ctx, store, v); err != nil {
 			return candidate{}, err
 		}
 	}
@@ -52,15 +52,15 @@ func (r Ref) resolve(ctx context.Context, store *gitcas.Store, v *gitcas.View) (
 	case 1:
 		return fits[0], nil
 	}
-	return candidate{}, ambiguous(r.text, fits)
+	return candidate{}, newAmbiguousError(r.text, fits)
 }
 
-// ended are the ended threads whose ids begin so. None of them ended before the
+// findEnded are the ended threads whose ids begin so. None of them ended before the
 // first moment that an id with this beginning stands for.
-func (r Ref) ended(ctx context.Context, store *gitcas.Store, v *gitcas.View) ([]candidate, error) {
+func (r Ref) findEnded(ctx context.Context, store *gitcas.Store, v *gitcas.View) ([]candidate, error) {
 	from := gitcas.ThreadID(r.text + filler[len(r.text):]).Time()
 	var fits []candidate
-	err := store.HistorySince(ctx, v, since(v, from), func(e gitcas.Ended) error {
+	err := store.HistorySince(ctx, v, historyStart(v, from), func(e gitcas.Ended) error {
 		if strings.HasPrefix(string(e.Thread), r.text) {
 			fits = append(fits, candidate{id: e.Thread, ended: &e})
 		}
@@ -69,9 +69,9 @@ func (r Ref) ended(ctx context.Context, store *gitcas.Store, v *gitcas.View) ([]
 	return fits, err
 }
 
-// since is where to begin with the history for a thread that was started then.
+// historyStart is where to begin with the history for a thread that was started then.
 // A time to come says nothing: it would skip today.
-func since(v *gitcas.View, started time.Time) time.Time {
+func historyStart(v *gitcas.View, started time.Time) time.Time {
 	if now := v.Time(); started.After(now) {
 		started = now
 	}
@@ -90,27 +90,27 @@ func (r Ref) byStep(ctx context.Context, store *gitcas.Store, v *gitcas.View) (c
 			return candidate{}, err
 		}
 	}
-	return candidate{}, unknown(ctx, store, v, r.text)
+	return candidate{}, newUnknownError(ctx, store, v, r.text)
 }
 
-// latest finds the thread that was started last. The history is read from its end
+// findLatest finds the thread that was started last. The history is read from its end
 // on until what comes had ended before the best one was started.
-func latest(ctx context.Context, store *gitcas.Store, v *gitcas.View) (candidate, error) {
+func findLatest(ctx context.Context, store *gitcas.Store, v *gitcas.View) (candidate, error) {
 	var best candidate
 	for id := range v.Threads() {
-		if later(id, best.id) {
+		if startedLater(id, best.id) {
 			best = candidate{id: id}
 		}
 	}
 	from := time.Time{}
 	if best.id != "" {
-		from = since(v, best.id.Time())
+		from = historyStart(v, best.id.Time())
 	}
 	err := store.HistorySince(ctx, v, from, func(e gitcas.Ended) error {
 		if best.id != "" && time.UnixMilli(e.CompletedAt).Before(best.id.Time().Add(-grace)) {
 			return gitcas.ErrStop
 		}
-		if later(e.Thread, best.id) {
+		if startedLater(e.Thread, best.id) {
 			best = candidate{id: e.Thread, ended: &e}
 		}
 		return nil
@@ -121,15 +121,15 @@ func latest(ctx context.Context, store *gitcas.Store, v *gitcas.View) (candidate
 	return best, err
 }
 
-// later reports whether a was started after b.
-func later(a, b gitcas.ThreadID) bool {
+// startedLater reports whether a was started after b.
+func startedLater(a, b gitcas.ThreadID) bool {
 	if c := a.Time().Compare(b.Time()); c != 0 || b == "" {
 		return c > 0 || b == ""
 	}
 	return a > b
 }
 
-func ambiguous(text string, fits []candidate) error {
+func newAmbiguousError(text string, fits []candidate) error {
 	ids := make([]string, len(fits))
 	for i, c := range fits {
 		ids[i] = string(c.id)
@@ -146,9 +146,9 @@ func ambiguous(text string, fits []candidate) error {
 // maxNearRead is how many ended threads are read for suggestions.
 const maxNearRead = 1000
 
-// unknown is the error for an id that nothing has, with what is near: among the
+// newUnknownError is the error for an id that nothing has, with what is near: among the
 // live threads and those that ended after its time.
-func unknown(ctx context.Context, store *gitcas.Store, v *gitcas.View, text string) error {
+func newUnknownError(ctx context.Context, store *gitcas.Store, v *gitcas.View, text string) error {
 	var ids []string
 	for id := range v.Threads() {
 		ids = append(ids, string(id))
@@ -156,7 +156,7 @@ func unknown(ctx context.Context, store *gitcas.Store, v *gitcas.View, text stri
 	from := gitcas.ThreadID(text + filler[min(len(text), len(filler)):]).Time()
 	n := 0
 	// A history that can't be read is no reason to hide that the id is unknown.
-	_ = store.HistorySince(ctx, v, since(v, from), func(e gitcas.Ended) error {
+	_ = store.HistorySince(ctx, v, historyStart(v, from), func(e gitcas.Ended) error {
 		ids = append(ids, string(e.Thread))
 		if n++; n == maxNearRead {
 			return gitcas.ErrStop

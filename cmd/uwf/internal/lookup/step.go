@@ -89,7 +89,7 @@ func findHash(ctx context.Context, store *gitcas.Store, h node.Hash) (*Step, err
 	}
 	found, err := store.Find(ctx, v, h)
 	if errors.Is(err, node.ErrNotFound) {
-		return nil, &app.UnknownError{What: "step", ID: string(h), Near: app.Near(string(h), heads(v)), See: "uwf thread steps THREAD"}
+		return nil, &app.UnknownError{What: "step", ID: string(h), Near: app.Near(string(h), knownHeads(v)), See: "uwf thread steps THREAD"}
 	}
 	if err != nil {
 		return nil, err
@@ -103,7 +103,7 @@ func findHash(ctx context.Context, store *gitcas.Store, h node.Hash) (*Step, err
 			return nil, err
 		}
 	}
-	t, err := read(ctx, store, v, candidate{id: id, ended: found.Ended})
+	t, err := readThread(ctx, store, v, candidate{id: id, ended: found.Ended})
 	if err != nil {
 		return nil, err
 	}
@@ -118,8 +118,8 @@ func findHash(ctx context.Context, store *gitcas.Store, h node.Hash) (*Step, err
 	return s, nil
 }
 
-// heads are the hashes that are known without reading any thread.
-func heads(v *gitcas.View) []string {
+// knownHeads are the hashes that are known without reading any thread.
+func knownHeads(v *gitcas.View) []string {
 	var out []string
 	for _, e := range v.Threads() {
 		out = append(out, string(e.Head))

@@ -36,7 +36,7 @@ func ParseQuery(text string) (*Query, error) {
 	}
 	parsed, err := gojq.Parse(text)
 	if err != nil {
-		return nil, fmt.Errorf("--jq: %s", explain(text, err))
+		return nil, fmt.Errorf("--jq: %s", explainError(text, err))
 	}
 	code, err := gojq.Compile(parsed)
 	if err != nil {
@@ -45,8 +45,8 @@ func ParseQuery(text string) (*Query, error) {
 	return &Query{text: text, code: code}, nil
 }
 
-// explain names the expression and the place that an error is at.
-func explain(text string, err error) string {
+// explainError names the expression and the place that an error is at.
+func explainError(text string, err error) string {
 	var at *gojq.ParseError
 	if !errors.As(err, &at) {
 		return fmt.Sprintf("the expression %q: %v", text, err)
@@ -65,9 +65,9 @@ func explain(text string, err error) string {
 	return out
 }
 
-// run applies the query to a result and gives what comes out of it to emit. The
+// runQuery applies the query to a result and gives what comes out of it to emit. The
 // result is taken as its JSON.
-func (q *Query) run(result []byte, emit func(any) error) error {
+func (q *Query) runQuery(result []byte, emit func(any) error) error {
 	d := json.NewDecoder(bytes.NewReader(result))
 	d.UseNumber()
 	var v any
@@ -76,7 +76,7 @@ func (q *Query) run(result []byte, emit func(any) error) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), queryTime)
 	defer cancel()
-	for it := q.code.RunWithContext(ctx, numbers(v)); ; {
+	for it := q.code.RunWithContext(ctx, convertNumbers(v)); ; {
 		one, ok := it.Next()
 		if !ok {
 			return nil
@@ -98,9 +98,9 @@ func (q *Query) run(result []byte, emit func(any) error) error {
 	}
 }
 
-// numbers makes numbers of JSON those that the interpreter knows. Whole ones stay
+// convertNumbers makes numbers of JSON those that the interpreter knows. Whole ones stay
 // exact, however large.
-func numbers(v any) any {
+func convertNumbers(v any) any {
 	switch v := v.(type) {
 	case json.Number:
 		if n, err := strconv.Atoi(v.String()); err == nil {
@@ -113,11 +113,11 @@ func numbers(v any) any {
 		return f
 	case []any:
 		for i := range v {
-			v[i] = numbers(v[i])
+			v[i] = convertNumbers(v[i])
 		}
 	case map[string]any:
 		for k := range v {
-			v[k] = numbers(v[k])
+			v[k] = convertNumbers(v[k])
 		}
 	}
 	return v
@@ -147,7 +147,7 @@ func (p Printer) printQuery(v any) error {
 		return fmt.Errorf("print the result: %w", err)
 	}
 	w := p.Text()
-	err = p.Query.run(b, func(one any) error {
+	err = p.Query.runQuery(b, func(one any) error {
 		if s, ok := one.(string); ok {
 			w.Printf("%s\n", s)
 			return w.Flush()
@@ -156,7 +156,7 @@ func (p Printer) printQuery(v any) error {
 		if err != nil {
 			return fmt.Errorf("print the result: %w", err)
 		}
-		w.raw(escapeUnsafe(string(line)) + "\n")
+		w.writeRaw(escapeUnsafe(string(line)) + "\n")
 		return w.Flush()
 	})
 	return errors.Join(err, w.Flush())

@@ -20,33 +20,33 @@ type Writer struct {
 
 // Printf writes formatted text.
 func (w *Writer) Printf(format string, args ...any) {
-	w.raw(Clean(fmt.Sprintf(format, args...)))
+	w.writeRaw(Clean(fmt.Sprintf(format, args...)))
 }
 
 // Println writes its operands, and a line break, like fmt.Println.
-func (w *Writer) Println(args ...any) { w.raw(Clean(fmt.Sprintln(args...))) }
+func (w *Writer) Println(args ...any) { w.writeRaw(Clean(fmt.Sprintln(args...))) }
 
 // Bold writes text that stands out.
-func (w *Writer) Bold(s string) { w.style("1", s) }
+func (w *Writer) Bold(s string) { w.styleText("1", s) }
 
 // Faint writes text that steps back.
-func (w *Writer) Faint(s string) { w.style("2", s) }
+func (w *Writer) Faint(s string) { w.styleText("2", s) }
 
 // Good writes text in the colour of success, Warn in that of doubt, Bad in that
 // of failure.
-func (w *Writer) Good(s string) { w.style("32", s) }
+func (w *Writer) Good(s string) { w.styleText("32", s) }
 
 // Warn, see Good.
-func (w *Writer) Warn(s string) { w.style("33", s) }
+func (w *Writer) Warn(s string) { w.styleText("33", s) }
 
 // Bad, see Good.
-func (w *Writer) Bad(s string) { w.style("31", s) }
+func (w *Writer) Bad(s string) { w.styleText("31", s) }
 
-func (w *Writer) style(code, s string) {
+func (w *Writer) styleText(code, s string) {
 	if s = Clean(s); w.color && s != "" {
 		s = "\x1b[" + code + "m" + s + "\x1b[0m"
 	}
-	w.raw(s)
+	w.writeRaw(s)
 }
 
 // Table writes rows in columns, the first row as headings where head is set.
@@ -67,7 +67,7 @@ func (w *Writer) Table(head []string, rows [][]string) {
 	}
 	_ = t.Flush()
 	for line := range strings.Lines(b.String()) {
-		w.raw(strings.TrimRight(line, " \n") + "\n")
+		w.writeRaw(strings.TrimRight(line, " \n") + "\n")
 	}
 }
 
@@ -89,7 +89,7 @@ func (w *Writer) Flush() error {
 	return nil
 }
 
-func (w *Writer) raw(s string) {
+func (w *Writer) writeRaw(s string) {
 	if w.err == nil {
 		_, w.err = io.WriteString(w.out, s)
 	}

@@ -21,7 +21,7 @@ func encodeYAML(v any) ([]byte, error) {
 	if err := yaml.Unmarshal(b, &doc); err != nil {
 		return nil, fmt.Errorf("turn JSON into YAML: %w", err)
 	}
-	restyle(&doc)
+	restyleNode(&doc)
 	var out bytes.Buffer
 	e := yaml.NewEncoder(&out)
 	e.SetIndent(2)
@@ -39,10 +39,10 @@ func encodeYAML(v any) ([]byte, error) {
 // bring what is below it in among ours.
 var notTextIn11 = lazyregexp.New(`^(<<|=|(?i:y|n|yes|no|on|off)|[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?)$`)
 
-// restyle lets the library choose how to write each value, but for text that goes in
+// restyleNode lets the library choose how to write each value, but for text that goes in
 // double quotes: with unsafe characters, which can be escaped there, and what some reader
 // would take for something else than text.
-func restyle(n *yaml.Node) {
+func restyleNode(n *yaml.Node) {
 	n.Style = 0
 	if n.Kind == yaml.ScalarNode && n.Tag == "!!str" {
 		switch {
@@ -56,6 +56,6 @@ func restyle(n *yaml.Node) {
 		n.Style = yaml.FlowStyle
 	}
 	for _, c := range n.Content {
-		restyle(c)
+		restyleNode(c)
 	}
 }

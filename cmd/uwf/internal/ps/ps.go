@@ -67,7 +67,7 @@ func psRun(ctx context.Context, o *Options) error {
 	if err != nil {
 		return err
 	}
-	jobs, err := running(ctx, v)
+	jobs, err := listRunning(ctx, v)
 	if err != nil {
 		return err
 	}
@@ -84,15 +84,15 @@ func psRun(ctx context.Context, o *Options) error {
 			}
 			rows[i] = []string{
 				string(j.Thread), j.Name, j.Role, run, fmt.Sprintf("%s/%d", j.Host, j.PID),
-				text.Time(j.Since), age(v.Time(), j.Renewed), strconv.FormatInt(j.Tokens, 10),
+				text.Time(j.Since), formatAge(v.Time(), j.Renewed), strconv.FormatInt(j.Tokens, 10),
 			}
 		}
 		w.Table([]string{"thread", "workflow", "role", "run", "host", "since", "renewed", "tokens"}, rows)
 	})
 }
 
-// running are the jobs whose claims count, in the order of their threads' ids.
-func running(ctx context.Context, v *gitcas.View) ([]job, error) {
+// listRunning are the jobs whose claims count, in the order of their threads' ids.
+func listRunning(ctx context.Context, v *gitcas.View) ([]job, error) {
 	jobs := []job{}
 	for id := range v.Claims() {
 		e, alive := v.Entry(id)
@@ -117,7 +117,7 @@ func running(ctx context.Context, v *gitcas.View) ([]job, error) {
 	return jobs, nil
 }
 
-// age is how long ago something was, in words.
-func age(now, at time.Time) string {
+// formatAge is how long ago something was, in words.
+func formatAge(now, at time.Time) string {
 	return max(now.Sub(at), 0).Round(time.Second).String() + " ago"
 }

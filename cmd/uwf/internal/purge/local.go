@@ -17,9 +17,9 @@ import (
 // maxFile is the largest file of this machine that is searched, in bytes.
 const maxFile = 64 << 20
 
-// local searches the storage root. What uwf made and can do without goes; what is
+// searchLocal searches the storage root. What uwf made and can do without goes; what is
 // a person's is named.
-func (p *purge) local(ctx context.Context) error {
+func (p *purge) searchLocal(ctx context.Context) error {
 	root, err := p.o.Root()
 	if err != nil {
 		return err
@@ -29,19 +29,19 @@ func (p *purge) local(ctx context.Context) error {
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case p.unsearched(path, err):
+		case p.noteUnsearched(path, err):
 			return nil
 		case d.IsDir() && filepath.Dir(path) == root && strings.HasSuffix(d.Name(), ".git"):
 			return fs.SkipDir // a repository: what to do with its objects is said elsewhere
-		case !d.Type().IsRegular() || !p.holds(path):
+		case !d.Type().IsRegular() || !p.fileHolds(path):
 			return nil
 		}
-		left, err := p.leftover(ctx, root, path)
+		left, err := p.judgeLeftover(ctx, root, path)
 		if err != nil || seen[left.Path] {
 			return err
 		}
 		seen[left.Path] = true
-		left.real, left.Path = left.Path, p.t.clean(left.Path)
+		left.real, left.Path = left.Path, p.t.cleanText(left.Path)
 		p.result.Local = append(p.result.Local, left)
 		return nil
 	})
@@ -51,27 +51,27 @@ func (p *purge) local(ctx context.Context) error {
 	return nil
 }
 
-// unsearched notes what can't be looked at, and reports whether that is so. What is
+// noteUnsearched notes what can't be looked at, and reports whether that is so. What is
 // gone by now is no matter.
-func (p *purge) unsearched(path string, err error) bool {
+func (p *purge) noteUnsearched(path string, err error) bool {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		p.o.Notes().Printf("not searched: %s\n", p.t.clean(path))
+		p.o.Notes().Printf("not searched: %s\n", p.t.cleanText(path))
 	}
 	return err != nil
 }
 
-func (p *purge) holds(path string) bool {
+func (p *purge) fileHolds(path string) bool {
 	b, err := app.ReadRegular(path, maxFile)
-	if p.unsearched(path, err) {
+	if p.noteUnsearched(path, err) {
 		return false
 	}
 	_, n := p.t.needle.Replace(string(b), nil)
 	return n > 0
 }
 
-// leftover says what is to become of a file, or of the working folder that it is
+// judgeLeftover says what is to become of a file, or of the working folder that it is
 // in.
-func (p *purge) leftover(ctx context.Context, root, path string) (leftover, error) {
+func (p *purge) judgeLeftover(ctx context.Context, root, path string) (leftover, error) {
 	rel, err := filepath.Rel(root, path)
 	if err != nil {
 		return leftover{}, err

@@ -15,10 +15,10 @@ import (
 	"github.com/united-workforce/uwf/internal/text"
 )
 
-// look fills in the result: the plan, and where else it stands.
-func (p *purge) look(ctx context.Context) error {
+// lookEverywhere fills in the result: the plan, and where else it stands.
+func (p *purge) lookEverywhere(ctx context.Context) error {
 	r := &p.result
-	r.of(p.plan)
+	r.takePlan(p.plan)
 	r.Claims, r.Branches, r.Local, r.Next = []string{}, []branchHit{}, []leftover{}, []string{}
 	for _, id := range p.t.hashes {
 		if !slices.Contains(p.plan.Nodes, id) && len(p.t.hashes) > 1 {
@@ -32,22 +32,22 @@ func (p *purge) look(ctx context.Context) error {
 		}
 	}
 	if p.t.needle != nil {
-		if err := p.branches(ctx); err != nil {
+		if err := p.searchBranches(ctx); err != nil {
 			return err
 		}
-		if err := p.local(ctx); err != nil {
+		if err := p.searchLocal(ctx); err != nil {
 			return err
 		}
 	}
-	return p.next(ctx)
+	return p.printNext(ctx)
 }
 
 // maxKnown bounds how many commits are named as known in a search.
 const maxKnown = 100
 
-// branches searches the work branches, as far as they are the threads' own, and the
+// searchBranches searches the work branches, as far as they are the threads' own, and the
 // files of the default branch as they are now.
-func (p *purge) branches(ctx context.Context) error {
+func (p *purge) searchBranches(ctx context.Context) error {
 	remote := p.store.Remote()
 	names := map[string]bool{}
 	for _, e := range p.view.Threads() {
@@ -92,12 +92,12 @@ func (p *purge) branches(ctx context.Context) error {
 		name := strings.TrimPrefix(l.Head, "refs/heads/")
 		merged, err := rewrite.SearchTip(ctx, remote, name, tip, p.t.needle)
 		if err != nil {
-			p.o.Notes().Printf("branch %s was not searched: %s\n", p.t.clean(name), p.t.clean(err.Error()))
+			p.o.Notes().Printf("branch %s was not searched: %s\n", p.t.cleanText(name), p.t.cleanText(err.Error()))
 		}
 		hits = append(merged, hits...)
 	}
 	for _, h := range hits {
-		p.result.Branches = append(p.result.Branches, branchHit{p.t.clean(h.Branch), h.Commit.String(), h.Path})
+		p.result.Branches = append(p.result.Branches, branchHit{p.t.cleanText(h.Branch), h.Commit.String(), h.Path})
 	}
 	return nil
 }
@@ -113,8 +113,8 @@ func (e *busyError) Error() string {
 // ExitCode: it is somebody else's turn.
 func (e *busyError) ExitCode() int { return app.CodeNotYours }
 
-// busy refuses while a job that counts works on a thread that changes.
-func (p *purge) busy(v *gitcas.View, plan *rewrite.Plan) error {
+// refuseBusy refuses while a job that counts works on a thread that changes.
+func (p *purge) refuseBusy(v *gitcas.View, plan *rewrite.Plan) error {
 	if p.o.Force {
 		return nil
 	}
@@ -131,15 +131,15 @@ func (p *purge) busy(v *gitcas.View, plan *rewrite.Plan) error {
 	return nil
 }
 
-// before looks at the claims once more, right before the push, and deletes those
+// checkBeforePush looks at the claims once more, right before the push, and deletes those
 // on heads that will be no more: a job whose claim is gone stops and keeps what it
 // has.
-func (p *purge) before(ctx context.Context, plan *rewrite.Plan) ([]wire.RefUpdate, error) {
+func (p *purge) checkBeforePush(ctx context.Context, plan *rewrite.Plan) ([]wire.RefUpdate, error) {
 	v, err := p.store.Load(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if err := p.busy(v, plan); err != nil {
+	if err := p.refuseBusy(v, plan); err != nil {
 		return nil, err
 	}
 	p.result.Claims = []string{}
@@ -154,17 +154,17 @@ func (p *purge) before(ctx context.Context, plan *rewrite.Plan) ([]wire.RefUpdat
 	return out, nil
 }
 
-// confirm shows the plan and asks.
-func (p *purge) confirm() error {
+// confirmPlan shows the plan and asks.
+func (p *purge) confirmPlan() error {
 	if p.o.Yes {
 		return nil
 	}
 	shown := p.result
 	shown.Next = nil
 	w := p.o.Notes()
-	shown.text(w)
+	shown.writeText(w)
 	question := "Rewrite the history of the state branch?"
-	if !p.result.changes() {
+	if !p.result.changesStore() {
 		question = "Delete these files?"
 		if !slices.ContainsFunc(p.result.Local, func(l leftover) bool { return l.Remove }) {
 			return nil // there is nothing to do but to say where it is
@@ -173,14 +173,14 @@ func (p *purge) confirm() error {
 	return p.o.Confirm(question, false)
 }
 
-func (p *purge) print() error {
-	return p.o.Printer.Print(&p.result, p.result.text)
+func (p *purge) printResult() error {
+	return p.o.Printer.Print(&p.result, p.result.writeText)
 }
 
-// next is what a person has to do.
-func (p *purge) next(ctx context.Context) error {
+// printNext is what a person has to do.
+func (p *purge) printNext(ctx context.Context) error {
 	r := &p.result
-	if r.nothing() {
+	if r.isEmpty() {
 		if len(p.t.hashes) > 0 {
 			r.Next = append(r.Next, "a hash that names no node may be a text: say --text")
 		}
@@ -190,7 +190,7 @@ func (p *purge) next(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	add := func(format string, args ...any) { r.Next = append(r.Next, p.t.clean(fmt.Sprintf(format, args...))) }
+	add := func(format string, args ...any) { r.Next = append(r.Next, p.t.cleanText(fmt.Sprintf(format, args...))) }
 	add("revoke the secret and put a new one in its place, wherever it is used: whoever could read the repository may have it")
 	if p.t.argued {
 		add("it stands in your shell's history now: take it out there; the next time give it as - (stdin) or @FILE")
@@ -201,7 +201,7 @@ func (p *purge) next(ctx context.Context) error {
 	if p.t.needle != nil {
 		add("only work branches and the tip of the default branch were searched: look through all of the others' history with git log --all -S TEXT")
 	}
-	if !r.changes() {
+	if !r.changesStore() {
 		return nil
 	}
 	if dir, local := strings.CutPrefix(loc.URL, "file://"); local {

@@ -101,12 +101,12 @@ func purgeRun(ctx context.Context, o *Options) error {
 		return err
 	}
 	p := &purge{o: o, t: t}
-	err = p.run(ctx)
+	err = p.runPurge(ctx)
 	var exit *app.Exit
 	if err == nil || errors.As(err, &exit) {
 		return err
 	}
-	return &cleanError{text: t.clean(app.Message(err)), code: app.ExitCode(err)}
+	return &cleanError{text: t.cleanText(app.Message(err)), code: app.ExitCode(err)}
 }
 
 // cleanError is an error without what was looked for. It doesn't wrap what it was
@@ -131,7 +131,7 @@ type purge struct {
 	result result
 }
 
-func (p *purge) run(ctx context.Context) error {
+func (p *purge) runPurge(ctx context.Context) error {
 	var err error
 	if p.store, err = p.o.Open(ctx); err != nil {
 		return err
@@ -139,42 +139,42 @@ func (p *purge) run(ctx context.Context) error {
 	if p.view, err = p.store.Load(ctx); err != nil {
 		return err
 	}
-	rewriter, err := p.rewriter()
+	rewriter, err := p.newRewriter()
 	if err != nil {
 		return err
 	}
 	if p.plan, err = rewriter.Plan(ctx); err != nil {
-		return p.explain(err)
+		return p.explainError(err)
 	}
-	if err := p.look(ctx); err != nil {
+	if err := p.lookEverywhere(ctx); err != nil {
 		return err
 	}
 	switch {
-	case p.result.nothing():
-		return p.print()
+	case p.result.isEmpty():
+		return p.printResult()
 	case p.o.DryRun:
 		p.result.DryRun = true
-		return p.print()
+		return p.printResult()
 	}
-	if err := p.busy(p.view, p.plan); err != nil {
+	if err := p.refuseBusy(p.view, p.plan); err != nil {
 		return err
 	}
-	if err := p.confirm(); err != nil {
+	if err := p.confirmPlan(); err != nil {
 		return err
 	}
 	if !p.plan.Empty() {
 		if p.plan, err = rewriter.Execute(ctx); err != nil {
-			return p.explain(err)
+			return p.explainError(err)
 		}
-		p.reached("pushed")
-		p.result.of(p.plan)
+		p.callHook("pushed")
+		p.result.takePlan(p.plan)
 		p.result.Purged = true
 	}
 	err = p.removeLocal(ctx)
 	if p.result.Purged {
 		err = errors.Join(err, p.noteDeed(ctx))
 	}
-	return errors.Join(p.print(), err)
+	return errors.Join(p.printResult(), err)
 }
 
 // noteDeed writes into the history that there was a purge, and whose it was: nothing else
@@ -188,7 +188,7 @@ func (p *purge) noteDeed(ctx context.Context) error {
 	if err != nil {
 		return fail(err)
 	}
-	who.Name, who.Email = cmp.Or(p.t.clean(who.Name), "somebody"), p.t.clean(who.Email)
+	who.Name, who.Email = cmp.Or(p.t.cleanText(who.Name), "somebody"), p.t.cleanText(who.Email)
 	v, err := p.store.Load(ctx)
 	if err != nil {
 		return fail(err)
@@ -206,7 +206,7 @@ func (p *purge) noteDeed(ctx context.Context) error {
 	return nil
 }
 
-func (p *purge) rewriter() (*rewrite.Rewriter, error) {
+func (p *purge) newRewriter() (*rewrite.Rewriter, error) {
 	var b [4]byte
 	if _, err := io.ReadFull(p.o.Rand, b[:]); err != nil {
 		return nil, fmt.Errorf("name this run: %w", err)
@@ -214,9 +214,9 @@ func (p *purge) rewriter() (*rewrite.Rewriter, error) {
 	o := rewrite.Options{
 		Branch: p.store.Branch(), Store: gitcas.StoreRef, Attempts: gitcas.AttemptFolder, Staging: sweep.Staging,
 		Run:    fmt.Sprintf("%d-%s", p.o.Now().Unix(), hex.EncodeToString(b[:])),
-		Atomic: p.store.Atomic(p.view), Nodes: p.t.hashes, Quotes: quotes, LeaveNames: p.o.LeaveNames,
-		Verify: verify, Before: p.before, Outages: p.store.Outages(),
-		Hook: func(point string) error { p.reached(point); return nil },
+		Atomic: p.store.Atomic(p.view), Nodes: p.t.hashes, Quotes: findQuotes, LeaveNames: p.o.LeaveNames,
+		Verify: verifyWorkflow, Before: p.checkBeforePush, Outages: p.store.Outages(),
+		Hook: func(point string) error { p.callHook(point); return nil },
 	}
 	if p.t.needle != nil {
 		o.Find = p.t.needle
@@ -224,16 +224,16 @@ func (p *purge) rewriter() (*rewrite.Rewriter, error) {
 	return rewrite.New(p.store.Remote(), o), nil
 }
 
-// reached tells of a point at which a test may kill the process.
-func (p *purge) reached(point string) {
+// callHook tells of a point at which a test may kill the process.
+func (p *purge) callHook(point string) {
 	if p.o.Hook != nil {
 		p.o.Hook("purge " + point)
 	}
 }
 
-// quotes finds the texts of a node that is purged; those that stand everywhere are
+// findQuotes finds the texts of a node that is purged; those that stand everywhere are
 // left out.
-func quotes(texts []string) rewrite.Finder {
+func findQuotes(texts []string) rewrite.Finder {
 	var good []string
 	for _, s := range texts {
 		if _, _, err := redact.NewNeedle([]string{s}); err == nil {
@@ -246,8 +246,8 @@ func quotes(texts []string) rewrite.Finder {
 	return nil
 }
 
-// verify makes sure that a workflow still is one.
-func verify(g node.Getter, h node.Hash, n node.Node) error {
+// verifyWorkflow makes sure that a workflow still is one.
+func verifyWorkflow(g node.Getter, h node.Hash, n node.Node) error {
 	if !record.IsWorkflow(n.Type) {
 		return nil
 	}
@@ -270,8 +270,8 @@ func (w with) Get(h node.Hash) (node.Node, error) {
 	return w.Getter.Get(h)
 }
 
-// explain says what to do about an error of the rewrite.
-func (p *purge) explain(err error) error {
+// explainError says what to do about an error of the rewrite.
+func (p *purge) explainError(err error) error {
 	var fixed *rewrite.FixedError
 	var none *rewrite.NothingError
 	switch {
@@ -280,9 +280,9 @@ func (p *purge) explain(err error) error {
 	case errors.As(err, &none):
 		return app.Usagef("nothing was changed: %w", err)
 	case errors.Is(err, rewrite.ErrMoved):
-		return &cleanError{text: p.t.clean("nothing was changed: " + err.Error() + ", perhaps by another purge: run it again"), code: app.CodeNotYours}
+		return &cleanError{text: p.t.cleanText("nothing was changed: " + err.Error() + ", perhaps by another purge: run it again"), code: app.CodeNotYours}
 	case errors.Is(err, rewrite.ErrUnreadable):
-		return &cleanError{text: p.t.clean("nothing was changed: " + err.Error()), code: app.CodeDamaged}
+		return &cleanError{text: p.t.cleanText("nothing was changed: " + err.Error()), code: app.CodeDamaged}
 	case errors.Is(err, wire.ErrProtected):
 		return fmt.Errorf("nothing was changed: the remote takes no new history of the state branch: allow it for this push (branch rules; receive.denyNonFastForwards): %w", err)
 	}

@@ -70,12 +70,12 @@ type leftover struct {
 	real string // the path as it is: it may hold what is looked for
 }
 
-// of takes over a plan.
-func (r *result) of(p *rewrite.Plan) {
+// takePlan takes over a plan.
+func (r *result) takePlan(p *rewrite.Plan) {
 	r.Tip = change{p.Old.String(), p.New.String()}
 	r.Commits = commits{p.Commits, p.Changed}
 	r.Nodes = nodes{p.Purged, p.Rehashed, append([]node.Hash{}, p.Nodes...)}
-	r.Found, r.Left = places(p.Found), places(p.Left)
+	r.Found, r.Left = convertPlaces(p.Found), convertPlaces(p.Left)
 	r.Threads, r.Attempts = []head{}, []string{}
 	for _, t := range p.Threads {
 		r.Threads = append(r.Threads, head{t.ID, t.Ended, t.Old, t.New})
@@ -85,7 +85,7 @@ func (r *result) of(p *rewrite.Plan) {
 	}
 }
 
-func places(list []rewrite.Place) []place {
+func convertPlaces(list []rewrite.Place) []place {
 	out := []place{}
 	for _, p := range list {
 		x := place{Path: p.Path, At: p.At}
@@ -97,46 +97,46 @@ func places(list []rewrite.Place) []place {
 	return out
 }
 
-// changes reports whether the store changes.
-func (r *result) changes() bool { return r.Tip.Old != r.Tip.New || len(r.Attempts) > 0 }
+// changesStore reports whether the store changes.
+func (r *result) changesStore() bool { return r.Tip.Old != r.Tip.New || len(r.Attempts) > 0 }
 
-// nothing reports whether it stands nowhere.
-func (r *result) nothing() bool {
-	return !r.changes() && len(r.Branches) == 0 && len(r.Local) == 0 && len(r.Left) == 0
+// isEmpty reports whether it stands nowhere.
+func (r *result) isEmpty() bool {
+	return !r.changesStore() && len(r.Branches) == 0 && len(r.Local) == 0 && len(r.Left) == 0
 }
 
 // listed is how many places of one kind the text form names.
 const listed = 20
 
-func (r *result) text(w *output.Writer) {
-	if r.nothing() {
+func (r *result) writeText(w *output.Writer) {
+	if r.isEmpty() {
 		w.Println("nothing found")
-		r.left(w)
+		r.writeLeft(w)
 		return
 	}
-	if r.changes() {
+	if r.changesStore() {
 		w.Bold("state branch")
 		w.Printf(": %d of %d commits, nodes with it: %d, nodes that refer to these: %d\n", r.Commits.Rewritten, r.Commits.Total, r.Nodes.Purged, r.Nodes.Rehashed)
 		w.Printf("  tip %s → %s\n", r.Tip.Old, r.Tip.New)
 	}
-	section(w, "found in", r.Found, func(p place) string { return spaced(p.Path, p.At) })
-	section(w, "stays in names", r.Left, func(p place) string { return spaced(p.Path, p.At) })
-	section(w, "heads that change", r.Threads, func(h head) string {
+	writeSection(w, "found in", r.Found, func(p place) string { return joinSpaced(p.Path, p.At) })
+	writeSection(w, "stays in names", r.Left, func(p place) string { return joinSpaced(p.Path, p.At) })
+	writeSection(w, "heads that change", r.Threads, func(h head) string {
 		s := fmt.Sprintf("%s  %s → %s", h.Thread, h.Old, h.New)
 		if h.Ended {
 			s += "  (ended)"
 		}
 		return s
 	})
-	section(w, "attempts", r.Attempts, func(s string) string { return s })
-	section(w, "claims that are deleted", r.Claims, func(s string) string { return s })
-	section(w, "people's branches (not touched)", r.Branches, func(h branchHit) string {
+	writeSection(w, "attempts", r.Attempts, func(s string) string { return s })
+	writeSection(w, "claims that are deleted", r.Claims, func(s string) string { return s })
+	writeSection(w, "people's branches (not touched)", r.Branches, func(h branchHit) string {
 		if h.Path == "" {
 			return fmt.Sprintf("%s  %.10s  (the commit's message)", h.Branch, h.Commit)
 		}
 		return fmt.Sprintf("%s  %.10s  %s", h.Branch, h.Commit, h.Path)
 	})
-	section(w, "on this machine", r.Local, func(l leftover) string {
+	writeSection(w, "on this machine", r.Local, func(l leftover) string {
 		verb := "stays"
 		if l.Remove {
 			verb = "goes"
@@ -147,10 +147,10 @@ func (r *result) text(w *output.Writer) {
 		w.Good("purged")
 		w.Println()
 	}
-	r.left(w)
+	r.writeLeft(w)
 }
 
-func (r *result) left(w *output.Writer) {
+func (r *result) writeLeft(w *output.Writer) {
 	if len(r.Next) == 0 {
 		return
 	}
@@ -161,14 +161,14 @@ func (r *result) left(w *output.Writer) {
 	}
 }
 
-func spaced(a, b string) string {
+func joinSpaced(a, b string) string {
 	if b == "" {
 		return a
 	}
 	return a + "  " + b
 }
 
-func section[T any](w *output.Writer, title string, list []T, line func(T) string) {
+func writeSection[T any](w *output.Writer, title string, list []T, line func(T) string) {
 	if len(list) == 0 {
 		return
 	}

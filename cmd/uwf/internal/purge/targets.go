@@ -32,7 +32,7 @@ func readTargets(o *Options) (*targets, error) {
 	var numbers []int
 	stdin := false
 	for i, arg := range o.Args {
-		text, isText, err := o.target(t, arg, &stdin)
+		text, isText, err := o.readTarget(t, arg, &stdin)
 		if err != nil {
 			return nil, app.Usagef("argument %d: %w", i+1, err)
 		}
@@ -51,8 +51,8 @@ func readTargets(o *Options) (*targets, error) {
 	return t, nil
 }
 
-// target reads one argument: a text, or the hash of a node, which goes to t.
-func (o *Options) target(t *targets, arg string, stdin *bool) (text string, isText bool, err error) {
+// readTarget reads one argument: a text, or the hash of a node, which goes to t.
+func (o *Options) readTarget(t *targets, arg string, stdin *bool) (text string, isText bool, err error) {
 	name, isFile := strings.CutPrefix(arg, "@")
 	switch {
 	case arg == "-" && *stdin:
@@ -64,7 +64,7 @@ func (o *Options) target(t *targets, arg string, stdin *bool) (text string, isTe
 	case isFile && name != "":
 		b, err := o.Read(name, maxText)
 		if err != nil {
-			err = unreadable(err)
+			err = explainUnreadable(err)
 		}
 		return strings.TrimRight(string(b), "\r\n"), true, err
 	case !o.Text && node.Hash(arg).Valid():
@@ -75,9 +75,9 @@ func (o *Options) target(t *targets, arg string, stdin *bool) (text string, isTe
 	return arg, true, nil
 }
 
-// unreadable says why a file can't be read, but not its name: it may be no file's, but
+// explainUnreadable says why a file can't be read, but not its name: it may be no file's, but
 // a text that begins with @.
-func unreadable(err error) error {
+func explainUnreadable(err error) error {
 	why := fmt.Sprintf("it is no file, or larger than %d bytes", maxText)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -88,8 +88,8 @@ func unreadable(err error) error {
 	return fmt.Errorf("the file after the @ can't be read: %s; a text that begins with @ goes through stdin: uwf purge -", why)
 }
 
-// clean takes what is looked for out of a text.
-func (t *targets) clean(s string) string {
+// cleanText takes what is looked for out of a text.
+func (t *targets) cleanText(s string) string {
 	if t.needle != nil {
 		s, _ = t.needle.Replace(s, nil)
 	}

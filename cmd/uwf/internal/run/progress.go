@@ -39,12 +39,12 @@ func newProgress(f *app.Factory) *progress {
 	p := &progress{notes: f.Notes(), now: f.Now, stop: make(chan struct{})}
 	if f.IO.ErrTTY {
 		p.raw = f.IO.Err
-		p.ended.Go(p.tick)
+		p.ended.Go(p.tickClock)
 	}
 	return p
 }
 
-func (p *progress) tick() {
+func (p *progress) tickClock() {
 	t := time.NewTicker(refresh)
 	defer t.Stop()
 	for {
@@ -53,14 +53,14 @@ func (p *progress) tick() {
 			return
 		case <-t.C:
 			p.mu.Lock()
-			p.draw()
+			p.drawLine()
 			p.mu.Unlock()
 		}
 	}
 }
 
-// draw writes the live line; the lock is held.
-func (p *progress) draw() {
+// drawLine writes the live line; the lock is held.
+func (p *progress) drawLine() {
 	if p.raw == nil || p.line == "" {
 		return
 	}
@@ -70,15 +70,15 @@ func (p *progress) draw() {
 	_, _ = fmt.Fprintf(p.raw, "\r\x1b[K%s  %s", output.Line(p.line, room), line)
 }
 
-// erase takes the live line away; the lock is held.
-func (p *progress) erase() {
+// eraseLine takes the live line away; the lock is held.
+func (p *progress) eraseLine() {
 	if p.raw != nil && p.line != "" {
 		_, _ = fmt.Fprint(p.raw, "\r\x1b[K")
 	}
 	p.line = ""
 }
 
-func (p *progress) started(s engine.Started) {
+func (p *progress) showStarted(s engine.Started) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if s.Existed {
@@ -88,7 +88,7 @@ func (p *progress) started(s engine.Started) {
 	p.notes.Printf("thread %s of %s\n", s.Thread, s.Name)
 }
 
-func (p *progress) event(ev engine.Event) {
+func (p *progress) showEvent(ev engine.Event) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch ev.Kind {
@@ -97,14 +97,14 @@ func (p *progress) event(ev engine.Event) {
 		if p.raw == nil {
 			p.notes.Printf("%s\n", p.line)
 		}
-		p.draw()
+		p.drawLine()
 	case "tokens":
 		p.cost = fmt.Sprintf("%d tokens, %s", ev.Usage.InputTokens+ev.Usage.OutputTokens, text.Dollars(ev.Usage.CostUSD, ev.Usage.Unpriced))
-		p.draw()
+		p.drawLine()
 	case "notice":
 		p.tellAside("note: " + ev.Text)
 	case "committed", "ended", "suspended":
-		p.erase()
+		p.eraseLine()
 		if ev.Status == "" {
 			p.notes.Printf("step %d  %s waits for a person: %s\n", ev.Step, ev.Role, ev.Text)
 			return
@@ -117,8 +117,8 @@ func (p *progress) event(ev engine.Event) {
 	}
 }
 
-// waiting tells that a server is away.
-func (p *progress) waiting(w outage.Wait) {
+// showWaiting tells that a server is away.
+func (p *progress) showWaiting(w outage.Wait) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.tellAside("waiting: " + w.String())
@@ -127,16 +127,16 @@ func (p *progress) waiting(w outage.Wait) {
 // tellAside writes a line of its own above the live line; the lock is held.
 func (p *progress) tellAside(s string) {
 	line := p.line
-	p.erase()
+	p.eraseLine()
 	p.notes.Println(s)
 	p.line = line
-	p.draw()
+	p.drawLine()
 }
 
-// close ends the live line. It may be called twice.
-func (p *progress) close() {
+// endLine ends the live line. It may be called twice.
+func (p *progress) endLine() {
 	p.mu.Lock()
-	p.erase()
+	p.eraseLine()
 	first := !p.closed
 	p.closed = true
 	p.mu.Unlock()

@@ -66,13 +66,13 @@ func runRun(ctx context.Context, o *Options) error {
 		return err
 	}
 	show := newProgress(o.Factory)
-	defer show.close()
-	o.Worker.Observe, o.Factory.Waiting = show.event, show.waiting
+	defer show.endLine()
+	o.Worker.Observe, o.Factory.Waiting = show.showEvent, show.showWaiting
 	w, err := worker.New(ctx, o.Factory, withNew(o.Worker))
 	if err != nil {
 		return err
 	}
-	if err := ready(ctx, w, o); err != nil {
+	if err := checkReady(ctx, w, o); err != nil {
 		return err
 	}
 	o.Start.Worker = worker.Options{Agent: o.Worker.Agent, Replay: o.Worker.Replay}
@@ -80,23 +80,23 @@ func runRun(ctx context.Context, o *Options) error {
 	if err != nil {
 		return err
 	}
-	show.started(started)
+	show.showStarted(started)
 	if err := w.Use(ctx, started.Thread); err != nil {
 		return err
 	}
-	out, err := steps(ctx, w, started.Thread, o.Worker.Agent)
+	out, err := stepUntilDone(ctx, w, started.Thread, o.Worker.Agent)
 	w.Leave(ctx)
-	show.close()
+	show.endLine()
 	if out.Done {
 		err = w.Tidy(ctx, started.Thread)
 	}
-	perr := o.Factory.Printer().Print(out, func(p *output.Writer) { ending(p, started.Thread, out, o.stands(ctx, started.Thread, out)) })
+	perr := o.Factory.Printer().Print(out, func(p *output.Writer) { printEnding(p, started.Thread, out, o.readOutlook(ctx, started.Thread, out)) })
 	return errors.Join(err, perr)
 }
 
-// ready says what to set up before anything is started: a thread that nobody can
+// checkReady says what to set up before anything is started: a thread that nobody can
 // work on helps nobody.
-func ready(ctx context.Context, w *worker.Worker, o *Options) error {
+func checkReady(ctx context.Context, w *worker.Worker, o *Options) error {
 	definitions := definition.New(o.Factory)
 	definitions.Warn = nil // starting it says so
 	def, err := definitions.Resolve(ctx, o.Start.Workflow)
@@ -116,8 +116,8 @@ func withNew(o worker.Options) worker.Options {
 	return o
 }
 
-// steps steps the thread until it ends, waits, or a step fails.
-func steps(ctx context.Context, w *worker.Worker, id gitcas.ThreadID, agent string) (outcome, error) {
+// stepUntilDone steps the thread until it ends, waits, or a step fails.
+func stepUntilDone(ctx context.Context, w *worker.Worker, id gitcas.ThreadID, agent string) (outcome, error) {
 	out := outcome{Steps: []thread.Stepped{}}
 	err := thread.Loop(ctx, w, step.Request{Thread: id, Agent: agent}, 0, func(r engine.Result) {
 		out.Stepped = thread.SteppedOf(r)
@@ -128,8 +128,8 @@ func steps(ctx context.Context, w *worker.Worker, id gitcas.ThreadID, agent stri
 	return out, err
 }
 
-// ending is the last word for people: what it came to, and where it is.
-func ending(p *output.Writer, id gitcas.ThreadID, o outcome, now thread.Outlook) {
+// printEnding is the last word for people: what it came to, and where it is.
+func printEnding(p *output.Writer, id gitcas.ThreadID, o outcome, now thread.Outlook) {
 	var tokens int64
 	var cost float64
 	unpriced := false
@@ -168,9 +168,9 @@ func ending(p *output.Writer, id gitcas.ThreadID, o outcome, now thread.Outlook)
 	}
 }
 
-// stands reads how the thread stands now: others may have had their say meanwhile. Where
+// readOutlook reads how the thread stands now: others may have had their say meanwhile. Where
 // that can't be read, it is as this run left it.
-func (o *Options) stands(ctx context.Context, id gitcas.ThreadID, out outcome) thread.Outlook {
+func (o *Options) readOutlook(ctx context.Context, id gitcas.ThreadID, out outcome) thread.Outlook {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookTime)
 	defer cancel()
 	now, err := thread.Look(ctx, o.Factory, id)

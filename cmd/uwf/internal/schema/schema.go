@@ -24,8 +24,8 @@ var files embed.FS
 
 const folder = "files"
 
-// same are the commands that print what another one prints.
-func same() map[string]string {
+// sameOutput are the commands that print what another one prints.
+func sameOutput() map[string]string {
 	return map[string]string{
 		"step list": "thread steps",
 		"step show": "thread step-details",
@@ -37,7 +37,7 @@ func same() map[string]string {
 // File is the name of a command's file; path is its words, with or without "uwf".
 func File(path string) string {
 	path = strings.TrimPrefix(path, "uwf ")
-	if other, ok := same()[path]; ok {
+	if other, ok := sameOutput()[path]; ok {
 		path = other
 	}
 	return strings.ReplaceAll(path, " ", ".") + ".json"
@@ -69,7 +69,7 @@ this version can read that of later ones.`,
 		Example: `  uwf schema
   uwf schema thread show
   uwf schema thread list --jq '.items.properties | keys[]'`,
-		ValidArgsFunction: complete,
+		ValidArgsFunction: completeWords,
 	}
 	cmd.RunE = app.Run(o, runF, schemaRun, func(args []string) {
 		o.Words, o.Printer, o.Root = args, f.Printer(), cmd.Root()
@@ -85,9 +85,9 @@ type entry struct {
 
 func schemaRun(_ context.Context, o *Options) error {
 	if len(o.Words) == 0 {
-		return o.list()
+		return o.listSchemas()
 	}
-	cmd, err := command(o.Root, o.Words)
+	cmd, err := findCommand(o.Root, o.Words)
 	if err != nil {
 		return err
 	}
@@ -98,8 +98,8 @@ func schemaRun(_ context.Context, o *Options) error {
 	return o.Printer.Print(json.RawMessage(b), func(w *output.Writer) { w.Printf("%s", b) })
 }
 
-// command finds the command that the words name, by any of its names.
-func command(root *cobra.Command, words []string) (*cobra.Command, error) {
+// findCommand finds the command that the words name, by any of its names.
+func findCommand(root *cobra.Command, words []string) (*cobra.Command, error) {
 	words = strings.Fields(strings.ReplaceAll(strings.Join(words, " "), ".", " "))
 	if len(words) > 0 && words[0] == root.Name() {
 		words = words[1:]
@@ -107,7 +107,7 @@ func command(root *cobra.Command, words []string) (*cobra.Command, error) {
 	cmd, rest, err := root.Find(words)
 	if err != nil || len(rest) > 0 || cmd == root {
 		var names []string
-		for _, e := range entries(root) {
+		for _, e := range schemaEntries(root) {
 			names = append(names, e.Command)
 		}
 		name := root.Name() + " " + strings.Join(words, " ")
@@ -116,20 +116,20 @@ func command(root *cobra.Command, words []string) (*cobra.Command, error) {
 	return cmd, nil
 }
 
-// entries are the commands below one that have a schema.
-func entries(cmd *cobra.Command) []entry {
+// schemaEntries are the commands below one that have a schema.
+func schemaEntries(cmd *cobra.Command) []entry {
 	var out []entry
 	if _, ok := Of(cmd.CommandPath()); ok && cmd.HasParent() {
 		out = append(out, entry{cmd.CommandPath(), cmd.Short})
 	}
 	for _, sub := range cmd.Commands() {
-		out = append(out, entries(sub)...)
+		out = append(out, schemaEntries(sub)...)
 	}
 	return out
 }
 
-func (o *Options) list() error {
-	list := entries(o.Root)
+func (o *Options) listSchemas() error {
+	list := schemaEntries(o.Root)
 	return o.Printer.Print(list, func(w *output.Writer) {
 		rows := make([][]string, len(list))
 		for i, e := range list {
@@ -139,15 +139,15 @@ func (o *Options) list() error {
 	})
 }
 
-// complete completes the words of commands.
-func complete(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+// completeWords completes the words of commands.
+func completeWords(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 	at, rest, err := cmd.Root().Find(args)
 	if err != nil || len(rest) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	var out []string
 	for _, sub := range at.Commands() {
-		if len(entries(sub)) > 0 && strings.HasPrefix(sub.Name(), typed) {
+		if len(schemaEntries(sub)) > 0 && strings.HasPrefix(sub.Name(), typed) {
 			out = append(out, fmt.Sprintf("%s\t%s", sub.Name(), sub.Short))
 		}
 	}

@@ -31,31 +31,31 @@ func Asker(f *app.Factory) func(context.Context, []Question) error {
 			own = append(own, question{field: q.Field, skip: q.Skip, say: q.Say})
 		}
 		if t.plain {
-			return t.lines(ctx, own)
+			return t.askByLines(ctx, own)
 		}
-		return t.form(ctx, own)
+		return t.askOnScreen(ctx, own)
 	}
 }
 
 // NewProber makes a Prober that reaches providers as this process is told to.
 func NewProber(f *app.Factory) Prober {
-	return Prober{Client: NewClient(transport(f)), Proxy: f.Proxy, Clean: f.CleanMessage}
+	return Prober{Client: NewClient(newTransport(f)), Proxy: f.Proxy, Clean: f.CleanMessage}
 }
 
 // ProviderNames are those that can be chosen.
 func ProviderNames() []string { return presetNames() }
 
 // ProviderNamed is what is known of a provider that can be chosen.
-func ProviderNamed(name string) (engine.Preset, bool) { return preset(name) }
+func ProviderNamed(name string) (engine.Preset, bool) { return findPreset(name) }
 
 // Complete fills in what is known of the provider.
-func (a *Answers) Complete() { a.complete() }
+func (a *Answers) Complete() { a.completePreset() }
 
 // CheckAddress says what is wrong with a provider's address.
 func CheckAddress(s string) error { return checkAddress(s) }
 
 // Lookup finds a variable in the environment, else in ~/.uwf/.env.
 func Lookup(f *app.Factory, name string) (string, error) {
-	value, _, err := lookup(f, name)
+	value, _, err := lookupVariable(f, name)
 	return value, err
 }

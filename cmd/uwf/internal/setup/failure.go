@@ -64,19 +64,19 @@ func baseAdvice(t Target) string {
 	return "check " + t.addressBy() + ": it usually ends in /v1, as in https://api.openai.com/v1"
 }
 
-// unreached explains why there was no answer.
-func (p Prober) unreached(t Target, req *http.Request, err error) *Failure {
+// explainUnreached explains why there was no answer.
+func (p Prober) explainUnreached(t Target, req *http.Request, err error) *Failure {
 	host := req.URL.Host
 	var dns *net.DNSError
 	var op *net.OpError
 	switch {
-	case p.proxied(req, err):
-		return &Failure{Kind: KindProxy, What: fmt.Sprintf("the proxy on the way to %s does not work: %s", host, p.words(root(err).Error())),
+	case p.isProxyError(req, err):
+		return &Failure{Kind: KindProxy, What: fmt.Sprintf("the proxy on the way to %s does not work: %s", host, p.cleanWords(rootCause(err).Error())),
 			Do: "check HTTPS_PROXY and HTTP_PROXY, or add the host to NO_PROXY"}
 	case errors.As(err, &dns) && !dns.IsTimeout:
 		return &Failure{Kind: KindDNS, What: fmt.Sprintf("the name %s is not known (DNS)", dns.Name), Do: "check " + t.addressBy() + " for a slip of the finger, and the network"}
 	case isTLS(err):
-		return p.tls(t, host, err)
+		return p.explainTLS(t, host, err)
 	case errors.Is(err, syscall.ECONNREFUSED):
 		do := "check the address and the port, and that the server runs"
 		if t.Provider == ollama {
@@ -86,11 +86,11 @@ func (p Prober) unreached(t Target, req *http.Request, err error) *Failure {
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &op) && op.Timeout(), errors.As(err, &dns):
 		return &Failure{Kind: KindTimeout, What: fmt.Sprintf("%s did not answer within %s", host, probeTime), Do: "check the address, the network and a firewall; a model on this machine may still be loading: try again"}
 	}
-	return &Failure{Kind: KindUnreachable, What: fmt.Sprintf("%s can't be reached: %s", host, p.words(root(err).Error())), Do: "check the network and the address"}
+	return &Failure{Kind: KindUnreachable, What: fmt.Sprintf("%s can't be reached: %s", host, p.cleanWords(rootCause(err).Error())), Do: "check the network and the address"}
 }
 
-// root is the innermost error: the outer ones repeat the address.
-func root(err error) error {
+// rootCause is the innermost error: the outer ones repeat the address.
+func rootCause(err error) error {
 	for {
 		next := errors.Unwrap(err)
 		if next == nil {
@@ -100,8 +100,8 @@ func root(err error) error {
 	}
 }
 
-// proxied says whether an error is one of the proxy on the way.
-func (p Prober) proxied(req *http.Request, err error) bool {
+// isProxyError says whether an error is one of the proxy on the way.
+func (p Prober) isProxyError(req *http.Request, err error) bool {
 	var op *net.OpError
 	if errors.As(err, &op) {
 		return op.Op == "proxyconnect"
@@ -121,12 +121,12 @@ func isTLS(err error) bool {
 	return errors.As(err, &record) || errors.As(err, &verify) || errors.As(err, &alert) || errors.Is(err, http.ErrSchemeMismatch)
 }
 
-func (p Prober) tls(t Target, host string, err error) *Failure {
+func (p Prober) explainTLS(t Target, host string, err error) *Failure {
 	var unknown x509.UnknownAuthorityError
 	var name x509.HostnameError
 	var invalid x509.CertificateInvalidError
 	var record tls.RecordHeaderError
-	f := &Failure{Kind: KindTLS, What: fmt.Sprintf("no secure connection to %s: %s", host, p.words(root(err).Error())), Do: "check the address"}
+	f := &Failure{Kind: KindTLS, What: fmt.Sprintf("no secure connection to %s: %s", host, p.cleanWords(rootCause(err).Error())), Do: "check the address"}
 	switch {
 	case errors.As(err, &record), errors.Is(err, http.ErrSchemeMismatch):
 		f.What, f.Do = fmt.Sprintf("%s does not speak TLS", host), "write http:// if that server is on this machine; a key should not go anywhere else without TLS"
@@ -141,8 +141,8 @@ func (p Prober) tls(t Target, host string, err error) *Failure {
 	return f
 }
 
-// refused explains an answer that is no success.
-func (p Prober) refused(t Target, res answer) *Failure {
+// explainRefused explains an answer that is no success.
+func (p Prober) explainRefused(t Target, res answer) *Failure {
 	said, code := serverWords(res.body)
 	f := &Failure{Status: res.status}
 	lower := strings.ToLower(code + " " + said)
@@ -150,38 +150,38 @@ func (p Prober) refused(t Target, res answer) *Failure {
 	case res.status == http.StatusUnauthorized:
 		p.wrongKey(t, f)
 	case res.status == http.StatusForbidden:
-		f.Kind, f.What = KindForbidden, p.says(t, "does not allow this (403)", said)
+		f.Kind, f.What = KindForbidden, p.quoteServer(t, "does not allow this (403)", said)
 		f.Do = "check what the key may do, and whether the account may use " + t.Model
 		if t.Provider == githubModels {
 			f.Do = "give the token the right to read models: permissions: models: read in a job, the Models permission of a personal token"
 		}
 	case res.status == http.StatusPaymentRequired, strings.Contains(lower, "insufficient_quota"), strings.Contains(lower, "credit balance"), strings.Contains(lower, "exceeded your current quota"):
-		f.Kind, f.What = KindQuota, p.says(t, fmt.Sprintf("took the key, but there is nothing left to spend (%d)", res.status), said)
+		f.Kind, f.What = KindQuota, p.quoteServer(t, fmt.Sprintf("took the key, but there is nothing left to spend (%d)", res.status), said)
 		f.Do = "buy credit or raise the limit in the provider's console, or choose another provider"
 	case res.status == http.StatusTooManyRequests:
-		f.Kind, f.What = KindRate, p.says(t, "has had too many requests (429)", said)
-		f.Do = "the key works: wait" + after(res.retryAfter) + " and run it again, or leave the test out with --no-test"
+		f.Kind, f.What = KindRate, p.quoteServer(t, "has had too many requests (429)", said)
+		f.Do = "the key works: wait" + retryAfter(res.retryAfter) + " and run it again, or leave the test out with --no-test"
 	case p.isLimitField(lower):
-		f.Kind, f.What = kindLimitField, p.says(t, "refused the request", said)
+		f.Kind, f.What = kindLimitField, p.quoteServer(t, "refused the request", said)
 	case res.status == http.StatusBadRequest && said == "" && bytes.Contains(res.body, []byte("HTTPS")):
 		f.Kind, f.What, f.Do = KindTLS, fmt.Sprintf("%s speaks TLS only", t.BaseURL), "write https:// instead of http://"
 	case aboutModel(res.status, lower):
-		f.Kind, f.What = KindModel, p.says(t, "has no model "+t.Model, said)
+		f.Kind, f.What = KindModel, p.quoteServer(t, "has no model "+t.Model, said)
 		f.Do = "choose another with " + t.modelBy() + " NAME"
 		if t.Provider == ollama {
 			f.Do = "pull it first: ollama pull " + t.Model
 		}
 	case res.status == http.StatusNotFound, res.status == http.StatusMethodNotAllowed:
-		f.Kind, f.What, f.Do = KindPath, fmt.Sprintf("there is nothing at %s (%d)", t.url(t.page()), res.status), baseAdvice(t)
+		f.Kind, f.What, f.Do = KindPath, fmt.Sprintf("there is nothing at %s (%d)", t.pageURL(t.chatPage()), res.status), baseAdvice(t)
 	case res.status >= 300 && res.status < 400:
-		f.Kind, f.What = KindPath, fmt.Sprintf("%s sends on to another address (%d): %s", t.url(t.page()), res.status, p.words(res.location))
+		f.Kind, f.What = KindPath, fmt.Sprintf("%s sends on to another address (%d): %s", t.pageURL(t.chatPage()), res.status, p.cleanWords(res.location))
 		f.Do = "give the address itself with " + t.addressBy() + "; a key is not sent on"
 	case res.status == http.StatusProxyAuthRequired:
 		f.Kind, f.What, f.Do = KindProxy, "the proxy wants a user and a password (407)", "put them into HTTPS_PROXY, or add the host to NO_PROXY"
 	case res.status >= 500:
-		f.Kind, f.What, f.Do = KindServer, p.says(t, fmt.Sprintf("has a problem of its own (%d)", res.status), said), "try again later"
+		f.Kind, f.What, f.Do = KindServer, p.quoteServer(t, fmt.Sprintf("has a problem of its own (%d)", res.status), said), "try again later"
 	default:
-		f.Kind, f.What, f.Do = KindRequest, p.says(t, fmt.Sprintf("refused the request (%d)", res.status), said), "check the model and the address"
+		f.Kind, f.What, f.Do = KindRequest, p.quoteServer(t, fmt.Sprintf("refused the request (%d)", res.status), said), "check the model and the address"
 	}
 	return f
 }
@@ -213,7 +213,7 @@ func aboutModel(status int, said string) bool {
 			strings.Contains(said, "not_found") || strings.Contains(said, "not a valid model") || strings.Contains(said, "unknown model"))
 }
 
-func after(seconds string) string {
+func retryAfter(seconds string) string {
 	if seconds == "" || len(seconds) > 9 || strings.Trim(seconds, "0123456789") != "" {
 		return ""
 	}
@@ -245,25 +245,25 @@ func serverWords(body []byte) (message, code string) {
 	return doc.Message, ""
 }
 
-// says puts a server's words behind our own.
-func (p Prober) says(t Target, what, said string) string {
-	if said = p.words(said); said == "" {
+// quoteServer puts a server's words behind our own.
+func (p Prober) quoteServer(t Target, what, said string) string {
+	if said = p.cleanWords(said); said == "" {
 		return t.Provider + " " + what
 	}
 	return fmt.Sprintf("%s %s: %q", t.Provider, what, said)
 }
 
-// words makes a server's text fit to be shown: one line, without secrets, and
+// cleanWords makes a server's text fit to be shown: one line, without secrets, and
 // without words that were half hidden already.
-func (p Prober) words(s string) string {
+func (p Prober) cleanWords(s string) string {
 	s = output.Line(p.Clean(s), 200)
 	fields := slices.DeleteFunc(strings.Fields(s), func(w string) bool { return strings.Contains(w, "***") })
 	return strings.Join(fields, " ")
 }
 
-// suggest looks for models with a name that is near.
-func (p Prober) suggest(ctx context.Context, t Target, f *Failure) {
-	models := p.models(ctx, t)
+// suggestModels looks for models with a name that is near.
+func (p Prober) suggestModels(ctx context.Context, t Target, f *Failure) {
+	models := p.listModels(ctx, t)
 	if near := app.Near(t.Model, models); len(near) > 0 {
 		f.Do = fmt.Sprintf("did you mean %s %s? %s", t.modelBy(), near[0], f.Do)
 		return

@@ -42,39 +42,39 @@ const (
 	keyNone  = "none"
 )
 
-// questions are those that no flag has answered.
-func (f *form) questions() []question {
-	all := []question{f.provider(), f.address(), f.model()}
-	all = append(all, f.key()...)
-	all = append(all, f.agent(), f.scope(), f.confirm())
+// openQuestions are those that no flag has answered.
+func (f *form) openQuestions() []question {
+	all := []question{f.providerQuestion(), f.addressQuestion(), f.modelQuestion()}
+	all = append(all, f.keyQuestion()...)
+	all = append(all, f.agentQuestion(), f.scopeQuestion(), f.confirmQuestion())
 	return slices.DeleteFunc(all, func(q question) bool { return q.field == nil })
 }
 
-func (f *form) provider() question {
+func (f *form) providerQuestion() question {
 	if f.a.Provider != "" {
 		return question{}
 	}
 	var options []huh.Option[string]
 	for _, name := range presetNames() {
-		p, _ := preset(name)
+		p, _ := findPreset(name)
 		options = append(options, huh.NewOption(p.Label, name))
 	}
 	f.a.Provider = presetNames()[0]
 	return question{field: huh.NewSelect[string]().Title("Which provider runs the models?").Options(options...).Value(&f.a.Provider)}
 }
 
-func (f *form) address() question {
+func (f *form) addressQuestion() question {
 	if f.a.BaseURL != "" {
 		return question{}
 	}
 	return question{
 		field: huh.NewInput().Title("What is its address?").Placeholder("https://api.example.com/v1").Value(&f.a.BaseURL).Validate(checkAddress),
-		skip:  func() bool { return f.preset().BaseURL != "" },
+		skip:  func() bool { return f.chosenPreset().BaseURL != "" },
 	}
 }
 
-func (f *form) preset() engine.Preset {
-	p, _ := preset(f.a.Provider)
+func (f *form) chosenPreset() engine.Preset {
+	p, _ := findPreset(f.a.Provider)
 	return p
 }
 
@@ -86,20 +86,20 @@ func checkAddress(s string) error {
 	return nil
 }
 
-func (f *form) model() question {
+func (f *form) modelQuestion() question {
 	if f.a.Model != "" {
 		return question{}
 	}
 	say := func() string {
-		p := f.preset()
+		p := f.chosenPreset()
 		if p.Model.Name == "" {
 			return ""
 		}
-		return strings.Join(wrap(p.Note, 76), "\n") + "\nEmpty: " + p.Model.Name
+		return strings.Join(wrapText(p.Note, 76), "\n") + "\nEmpty: " + p.Model.Name
 	}
 	return question{
 		field: huh.NewInput().Title("Which model, as the provider calls it?").DescriptionFunc(say, &f.a.Provider).Value(&f.a.Model).Validate(func(s string) error {
-			if strings.TrimSpace(s) == "" && f.preset().Model.Name == "" {
+			if strings.TrimSpace(s) == "" && f.chosenPreset().Model.Name == "" {
 				return errors.New("write the model's name")
 			}
 			return nil
@@ -108,8 +108,8 @@ func (f *form) model() question {
 	}
 }
 
-func (f *form) key() []question {
-	noKey := func() bool { return f.preset().APIKeyEnv == "" && f.a.Provider != custom }
+func (f *form) keyQuestion() []question {
+	noKey := func() bool { return f.chosenPreset().APIKeyEnv == "" && f.a.Provider != custom }
 	if f.a.APIKeyEnv != "" && f.o.KeyFrom == "" {
 		return nil
 	}
@@ -130,9 +130,9 @@ func (f *form) key() []question {
 			}),
 			skip: noKey,
 		}, question{
-			field: huh.NewInput().Title("Which variable?").DescriptionFunc(f.variable, &f.a.Provider).Value(&f.a.APIKeyEnv).Validate(f.checkVariable),
+			field: huh.NewInput().Title("Which variable?").DescriptionFunc(f.describeVariable, &f.a.Provider).Value(&f.a.APIKeyEnv).Validate(f.checkVariable),
 			skip:  func() bool { return noKey() || f.way != keyNamed },
-			say:   f.variable,
+			say:   f.describeVariable,
 		})
 	}
 	return append(out, question{
@@ -141,9 +141,9 @@ func (f *form) key() []question {
 	})
 }
 
-// variable says what an empty answer means.
-func (f *form) variable() string {
-	name := f.preset().APIKeyEnv
+// describeVariable says what an empty answer means.
+func (f *form) describeVariable() string {
+	name := f.chosenPreset().APIKeyEnv
 	if name == "" {
 		return ""
 	}
@@ -154,13 +154,13 @@ func (f *form) variable() string {
 }
 
 func (f *form) checkVariable(name string) error {
-	if name == "" && f.preset().APIKeyEnv != "" {
+	if name == "" && f.chosenPreset().APIKeyEnv != "" {
 		return nil
 	}
 	return checkEnvName(name)
 }
 
-func (f *form) agent() question {
+func (f *form) agentQuestion() question {
 	known, _ := f.o.Agents(engine.DefaultAgent)
 	known = slices.DeleteFunc(slices.Clone(known), func(s string) bool { return s == "mock" })
 	if f.a.Agent != "" || len(known) < 2 {
@@ -170,7 +170,7 @@ func (f *form) agent() question {
 	return question{field: huh.NewSelect[string]().Title("Which agent works where nothing else is said?").Options(huh.NewOptions(known...)...).Value(&f.a.Agent)}
 }
 
-func (f *form) scope() question {
+func (f *form) scopeQuestion() question {
 	if f.a.Repo || f.o.User || !f.o.InRepo {
 		return question{}
 	}
@@ -178,21 +178,21 @@ func (f *form) scope() question {
 		Options(huh.NewOption("For me, in every repository", false), huh.NewOption("For everybody who works in this repository", true))}
 }
 
-func (f *form) confirm() question {
+func (f *form) confirmQuestion() question {
 	title := "Try it with one tiny request, and write it down?"
 	if f.o.NoTest {
 		title = "Write it down?"
 	}
 	say := func() string {
-		full := f.done()
+		full := f.finalAnswers()
 		return fmt.Sprintf("%s, %s, %s", output.Line(full.Provider, 40), output.Line(full.Model, 80), output.Line(full.BaseURL, 200))
 	}
 	f.yes = true
 	return question{field: huh.NewConfirm().Title(title).DescriptionFunc(say, f.a).Affirmative("Yes").Negative("No").Value(&f.yes), say: say}
 }
 
-// done are the answers, with what they leave to the preset.
-func (f *form) done() Answers {
+// finalAnswers are the answers, with what they leave to the preset.
+func (f *form) finalAnswers() Answers {
 	a := *f.a
 	a.Model, a.Key, a.BaseURL = strings.TrimSpace(a.Model), strings.TrimSpace(a.Key), strings.TrimSpace(a.BaseURL)
 	// A person who goes back may have answered what is not asked any more.
@@ -202,10 +202,10 @@ func (f *form) done() Answers {
 	if f.way != keyNamed && f.o.Answers.APIKeyEnv == "" {
 		a.APIKeyEnv = ""
 	}
-	if f.o.Answers.BaseURL == "" && f.preset().BaseURL != "" {
+	if f.o.Answers.BaseURL == "" && f.chosenPreset().BaseURL != "" {
 		a.BaseURL = ""
 	}
-	a.complete()
+	a.completePreset()
 	return a
 }
 
@@ -217,26 +217,26 @@ type terminal struct {
 	ended bool // there is no more input
 }
 
-// ask asks for everything that no flag has said.
-func (t *terminal) ask(ctx context.Context, o *Options, a *Answers) error {
+// askAll asks for everything that no flag has said.
+func (t *terminal) askAll(ctx context.Context, o *Options, a *Answers) error {
 	f := &form{o: o, a: a}
-	run := t.form
+	run := t.askOnScreen
 	if t.plain {
-		run = t.lines
+		run = t.askByLines
 	}
-	if err := run(ctx, f.questions()); err != nil {
+	if err := run(ctx, f.openQuestions()); err != nil {
 		return err
 	}
 	if !f.yes {
 		return errStopped
 	}
-	*a = f.done()
+	*a = f.finalAnswers()
 	return nil
 }
 
-// form asks all questions on one screen. They are one program: the library's reader
+// askOnScreen asks all questions on one screen. They are one program: the library's reader
 // of a former one could take keys that were meant for the next.
-func (t *terminal) form(ctx context.Context, questions []question) error {
+func (t *terminal) askOnScreen(ctx context.Context, questions []question) error {
 	var groups []*huh.Group
 	for _, q := range questions {
 		g := huh.NewGroup(q.field)
@@ -273,8 +273,8 @@ func goBack(form *huh.Form) func(tea.Model, tea.Msg) tea.Msg {
 	}
 }
 
-// lines asks one question after the other, as lines of text.
-func (t *terminal) lines(ctx context.Context, questions []question) error {
+// askByLines asks one question after the other, as lines of text.
+func (t *terminal) askByLines(ctx context.Context, questions []question) error {
 	for _, q := range questions {
 		if q.skip != nil && q.skip() {
 			continue
@@ -284,20 +284,20 @@ func (t *terminal) lines(ctx context.Context, questions []question) error {
 				return err
 			}
 		}
-		if err := t.line(ctx, q.field); err != nil {
+		if err := t.askLine(ctx, q.field); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// line asks one question. The library does not say that the input ended: then
+// askLine asks one question. The library does not say that the input ended: then
 // nothing was answered.
-func (t *terminal) line(ctx context.Context, field huh.Field) error {
+func (t *terminal) askLine(ctx context.Context, field huh.Field) error {
 	field.Init()
 	field.Focus()
 	done := make(chan error, 1)
-	go func() { done <- field.RunAccessible(t.out, t.reader()) }()
+	go func() { done <- field.RunAccessible(t.out, t.inputReader()) }()
 	select {
 	case <-ctx.Done():
 		return context.Cause(ctx)
@@ -309,9 +309,9 @@ func (t *terminal) line(ctx context.Context, field huh.Field) error {
 	}
 }
 
-// reader notices the end of the input. A terminal's stays one, for keys are read
+// inputReader notices the end of the input. A terminal's stays one, for keys are read
 // from it without being shown.
-func (t *terminal) reader() io.Reader {
+func (t *terminal) inputReader() io.Reader {
 	r := endReader{t}
 	if file, ok := t.in.(interface{ Fd() uintptr }); ok {
 		return struct {

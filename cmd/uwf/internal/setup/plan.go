@@ -25,8 +25,8 @@ type Answers struct {
 	Repo      bool   // into the repository's file
 }
 
-// preset is what is known of a provider.
-func preset(name string) (engine.Preset, bool) {
+// findPreset is what is known of a provider.
+func findPreset(name string) (engine.Preset, bool) {
 	for _, p := range engine.Presets() {
 		if p.Name == name {
 			return p, true
@@ -43,9 +43,9 @@ func presetNames() []string {
 	return append(out, custom)
 }
 
-// complete fills in what the preset knows.
-func (a *Answers) complete() {
-	p, _ := preset(a.Provider)
+// completePreset fills in what the preset knows.
+func (a *Answers) completePreset() {
+	p, _ := findPreset(a.Provider)
 	if a.BaseURL == "" {
 		a.BaseURL = p.BaseURL
 	}
@@ -61,9 +61,9 @@ func (a *Answers) complete() {
 	}
 }
 
-// model is the chosen model with what is known of it.
-func (a Answers) model() engine.Model {
-	p, _ := preset(a.Provider)
+// modelSettings is the chosen model with what is known of it.
+func (a Answers) modelSettings() engine.Model {
+	p, _ := findPreset(a.Provider)
 	if a.Model == p.Model.Name {
 		return p.Model
 	}
@@ -77,39 +77,39 @@ func (a Answers) model() engine.Model {
 func (a Answers) Apply(old []byte, hasKey bool) ([]byte, error) {
 	provider, model := []string{"providers", a.Provider}, []string{"models", a.Provider}
 	chosen := []edit.Change{
-		set(text(a.Provider), model, "provider"),
-		set(text(a.Model), model, "name"),
+		setPath(textNode(a.Provider), model, "provider"),
+		setPath(textNode(a.Model), model, "name"),
 	}
 	was, err := edit.Apply(old, chosen...)
 	if err != nil {
 		return nil, err
 	}
 	changes := []edit.Change{
-		set(text(a.BaseURL), provider, "baseUrl"),
-		set(text(a.APIKeyEnv), provider, "apiKeyEnv"),
+		setPath(textNode(a.BaseURL), provider, "baseUrl"),
+		setPath(textNode(a.APIKeyEnv), provider, "apiKeyEnv"),
 	}
 	if string(was) != string(old) {
-		changes = append(changes, set(nil, model, "window"), set(nil, model, "maxOutput"), set(nil, model, "price"))
+		changes = append(changes, setPath(nil, model, "window"), setPath(nil, model, "maxOutput"), setPath(nil, model, "price"))
 	}
 	changes = append(append(changes, chosen...), a.knownValues(model)...)
-	changes = append(changes, set(text(a.Provider), []string{"defaultModel"}))
+	changes = append(changes, setPath(textNode(a.Provider), []string{"defaultModel"}))
 	if hasKey {
-		changes = append(changes, set(nil, provider, "apiKey"))
+		changes = append(changes, setPath(nil, provider, "apiKey"))
 	}
 	if a.Agent != "" {
-		changes = append(changes, set(text(a.Agent), []string{"defaultAgent"}))
+		changes = append(changes, setPath(textNode(a.Agent), []string{"defaultAgent"}))
 	}
 	return edit.Apply(old, changes...)
 }
 
 // knownValues are what is known of the model, for where the file says nothing of it.
 func (a Answers) knownValues(model []string) []edit.Change {
-	m := a.model()
+	m := a.modelSettings()
 	var out []edit.Change
 	for _, c := range []edit.Change{
-		set(number(m.Window), model, "window"),
-		set(number(m.MaxOutput), model, "maxOutput"),
-		set(priceNode(m.Price), model, "price"),
+		setPath(numberNode(m.Window), model, "window"),
+		setPath(numberNode(m.MaxOutput), model, "maxOutput"),
+		setPath(priceNode(m.Price), model, "price"),
 	} {
 		if c.Keep = true; c.Value != nil {
 			out = append(out, c)
@@ -118,25 +118,25 @@ func (a Answers) knownValues(model []string) []edit.Change {
 	return out
 }
 
-func set(v *yaml.Node, path []string, more ...string) edit.Change {
+func setPath(v *yaml.Node, path []string, more ...string) edit.Change {
 	return edit.Change{Path: append(append([]string{}, path...), more...), Value: v}
 }
 
-// text is a value; nil, which takes the setting out, where there is none.
-func text(s string) *yaml.Node {
+// textNode is a value; nil, which takes the setting out, where there is none.
+func textNode(s string) *yaml.Node {
 	if s == "" {
 		return nil
 	}
 	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s}
 }
 
-// number is a value; nil where it is 0, which is unknown.
-func number(v int) *yaml.Node {
+// numberNode is a value; nil where it is 0, which is unknown.
+func numberNode(v int) *yaml.Node {
 	if v == 0 {
 		return nil
 	}
 	f := float64(v)
-	return amount(&f)
+	return amountNode(&f)
 }
 
 // priceNode is a mapping, on one line; nil, where it is unknown.
@@ -147,7 +147,7 @@ func priceNode(p engine.Price) *yaml.Node {
 	out := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Style: yaml.FlowStyle}
 	add := func(name string, v *float64) {
 		if v != nil {
-			out.Content = append(out.Content, text(name), amount(v))
+			out.Content = append(out.Content, textNode(name), amountNode(v))
 		}
 	}
 	add("input", p.Input)
@@ -156,8 +156,8 @@ func priceNode(p engine.Price) *yaml.Node {
 	return out
 }
 
-// amount is a value; nil, where it is unknown.
-func amount(v *float64) *yaml.Node {
+// amountNode is a value; nil, where it is unknown.
+func amountNode(v *float64) *yaml.Node {
 	if v == nil {
 		return nil
 	}

@@ -57,9 +57,9 @@ func NewClient(transport http.RoundTripper) *http.Client {
 func (p Prober) Test(ctx context.Context, t Target) error {
 	tctx, cancel := context.WithTimeout(ctx, probeTime)
 	defer cancel()
-	fail := p.ask(tctx, t, t.limitField())
+	fail := p.askOnce(tctx, t, t.limitField())
 	if fail != nil && fail.Kind == kindLimitField {
-		fail = p.ask(tctx, t, otherField(t.limitField()))
+		fail = p.askOnce(tctx, t, otherField(t.limitField()))
 	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -68,16 +68,16 @@ func (p Prober) Test(ctx context.Context, t Target) error {
 		return nil
 	}
 	if fail.Kind == KindModel {
-		p.suggest(tctx, t, fail)
+		p.suggestModels(tctx, t, fail)
 	}
 	return fail
 }
 
-// native says whether the provider's own protocol is Anthropic's and is used.
-func (t Target) native() bool { return t.Kind == engine.Anthropic && !t.Chat }
+// isNative says whether the provider's own protocol is Anthropic's and is used.
+func (t Target) isNative() bool { return t.Kind == engine.Anthropic && !t.Chat }
 
-// url is the address of one of the provider's pages.
-func (t Target) url(page string) string {
+// pageURL is the address of one of the provider's pages.
+func (t Target) pageURL(page string) string {
 	base := strings.TrimRight(t.BaseURL, "/")
 	if t.Kind == engine.Anthropic {
 		base += "/v1"
@@ -85,8 +85,8 @@ func (t Target) url(page string) string {
 	return base + page
 }
 
-func (t Target) page() string {
-	if t.native() {
+func (t Target) chatPage() string {
+	if t.isNative() {
 		return "/messages"
 	}
 	return "/chat/completions"
@@ -100,7 +100,7 @@ const (
 // limitField is the field that limits an answer: models that reason know another
 // one than the rest.
 func (t Target) limitField() string {
-	if t.native() {
+	if t.isNative() {
 		return maxTokens
 	}
 	name := t.Model[strings.LastIndexByte(t.Model, '/')+1:]
@@ -119,8 +119,8 @@ func otherField(field string) string {
 	return maxTokens
 }
 
-// ask makes the one tiny request.
-func (p Prober) ask(ctx context.Context, t Target, limit string) *Failure {
+// askOnce makes the one tiny request.
+func (p Prober) askOnce(ctx context.Context, t Target, limit string) *Failure {
 	body, err := json.Marshal(map[string]any{
 		"model": t.Model, limit: 16,
 		"messages": []map[string]string{{"role": "user", "content": "Say ok."}},
@@ -128,14 +128,14 @@ func (p Prober) ask(ctx context.Context, t Target, limit string) *Failure {
 	if err != nil {
 		return &Failure{Kind: KindAnswer, What: err.Error()}
 	}
-	res, fail := p.send(ctx, t, http.MethodPost, t.page(), body)
+	res, fail := p.sendRequest(ctx, t, http.MethodPost, t.chatPage(), body)
 	if fail != nil {
 		return fail
 	}
 	if res.status != http.StatusOK {
-		return p.refused(t, res)
+		return p.explainRefused(t, res)
 	}
-	return p.check(t, res)
+	return p.checkAnswer(t, res)
 }
 
 // answer is what a server said.
@@ -147,15 +147,15 @@ type answer struct {
 	body        []byte
 }
 
-func (p Prober) send(ctx context.Context, t Target, method, page string, body []byte) (answer, *Failure) {
-	req, err := http.NewRequestWithContext(ctx, method, t.url(page), bytes.NewReader(body))
+func (p Prober) sendRequest(ctx context.Context, t Target, method, page string, body []byte) (answer, *Failure) {
+	req, err := http.NewRequestWithContext(ctx, method, t.pageURL(page), bytes.NewReader(body))
 	if err != nil {
 		return answer{}, &Failure{Kind: KindAddress, What: fmt.Sprintf("%s is no address: %v", t.BaseURL, err), Do: "write it as https://api.example.com/v1"}
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "application/json")
 	switch {
-	case t.native():
+	case t.isNative():
 		req.Header.Set("Anthropic-Version", "2023-06-01")
 		req.Header.Set("X-Api-Key", t.Key)
 	case t.Key != "":
@@ -163,11 +163,11 @@ func (p Prober) send(ctx context.Context, t Target, method, page string, body []
 	}
 	res, err := p.Client.Do(req)
 	if err != nil {
-		return answer{}, p.unreached(t, req, err)
+		return answer{}, p.explainUnreached(t, req, err)
 	}
 	text, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer+1))
 	if err = errors.Join(err, res.Body.Close()); err != nil {
-		return answer{}, p.unreached(t, req, err)
+		return answer{}, p.explainUnreached(t, req, err)
 	}
 	if len(text) > maxAnswer {
 		return answer{}, &Failure{Kind: KindAnswer, What: fmt.Sprintf("%s answered with more than %d bytes", t.BaseURL, maxAnswer), Do: baseAdvice(t)}
@@ -175,8 +175,8 @@ func (p Prober) send(ctx context.Context, t Target, method, page string, body []
 	return answer{status: res.StatusCode, contentType: res.Header.Get("Content-Type"), location: res.Header.Get("Location"), retryAfter: res.Header.Get("Retry-After"), body: text}, nil
 }
 
-// check looks for an answer of a model in what came with 200.
-func (p Prober) check(t Target, res answer) *Failure {
+// checkAnswer looks for an answer of a model in what came with 200.
+func (p Prober) checkAnswer(t Target, res answer) *Failure {
 	var doc struct {
 		Choices []json.RawMessage `json:"choices"`
 		Content []json.RawMessage `json:"content"`
@@ -184,12 +184,12 @@ func (p Prober) check(t Target, res answer) *Failure {
 		Error   json.RawMessage   `json:"error"`
 	}
 	err := json.Unmarshal(res.body, &doc)
-	if err == nil && (len(doc.Choices) > 0 || t.native() && doc.Type == "message") {
+	if err == nil && (len(doc.Choices) > 0 || t.isNative() && doc.Type == "message") {
 		return nil
 	}
 	if err == nil && len(doc.Error) > 0 && string(doc.Error) != "null" {
 		res.status = http.StatusBadRequest // OpenRouter says some errors with 200
-		return p.refused(t, res)
+		return p.explainRefused(t, res)
 	}
 	what := "an answer that is no JSON"
 	if strings.Contains(res.contentType, "html") || bytes.HasPrefix(bytes.TrimSpace(res.body), []byte("<")) {
@@ -197,12 +197,12 @@ func (p Prober) check(t Target, res answer) *Failure {
 	} else if err == nil {
 		what = "JSON that is no answer of a model"
 	}
-	return &Failure{Kind: KindAnswer, Status: res.status, What: fmt.Sprintf("%s gave %s", t.url(t.page()), what), Do: baseAdvice(t)}
+	return &Failure{Kind: KindAnswer, Status: res.status, What: fmt.Sprintf("%s gave %s", t.pageURL(t.chatPage()), what), Do: baseAdvice(t)}
 }
 
-// models asks for the names of the provider's models.
-func (p Prober) models(ctx context.Context, t Target) []string {
-	res, fail := p.send(ctx, t, http.MethodGet, "/models", nil)
+// listModels asks for the names of the provider's models.
+func (p Prober) listModels(ctx context.Context, t Target) []string {
+	res, fail := p.sendRequest(ctx, t, http.MethodGet, "/models", nil)
 	if fail != nil || res.status != http.StatusOK {
 		return nil
 	}

@@ -75,7 +75,7 @@ Providers:
   uwf setup --repo --provider github-models --no-test --yes`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			o.with(f)
+			o.takeFactory(f)
 			if runF != nil {
 				return runF(cmd.Context(), o)
 			}
@@ -101,7 +101,7 @@ func providerHelp() string {
 	var b strings.Builder
 	for _, p := range engine.Presets() {
 		fmt.Fprintf(&b, "  %-13s  %s, %s\n", p.Name, p.BaseURL, p.Model.Name)
-		for _, line := range wrap(p.Note, 74) {
+		for _, line := range wrapText(p.Note, 74) {
 			fmt.Fprintf(&b, "  %-13s  %s\n", "", line)
 		}
 	}
@@ -109,7 +109,7 @@ func providerHelp() string {
 	return b.String()
 }
 
-func wrap(s string, width int) []string {
+func wrapText(s string, width int) []string {
 	var lines []string
 	line := ""
 	for _, w := range strings.Fields(s) {
@@ -121,8 +121,8 @@ func wrap(s string, width int) []string {
 	return append(lines, line)
 }
 
-// with takes over what the process has.
-func (o *Options) with(f *app.Factory) {
+// takeFactory takes over what the process has.
+func (o *Options) takeFactory(f *app.Factory) {
 	o.Printer, o.Notes, o.Log, o.Now = f.Printer(), f.Notes(), f.Log(), f.Now
 	o.InRepo = f.RepoRoot() != ""
 	o.Clean = f.CleanMessage
@@ -132,29 +132,29 @@ func (o *Options) with(f *app.Factory) {
 		b, err := f.ReadInput("-", maxKey)
 		return strings.TrimSpace(string(b)), err
 	}
-	o.Lookup = func(name string) (string, string, error) { return lookup(f, name) }
-	o.Agents = func(name string) ([]string, bool) { return agents(f, name) }
+	o.Lookup = func(name string) (string, string, error) { return lookupVariable(f, name) }
+	o.Agents = func(name string) ([]string, bool) { return isAgentName(f, name) }
 	o.Test = func(ctx context.Context, t Target) error {
-		p := Prober{Client: NewClient(transport(f)), Proxy: f.Proxy, Clean: o.Clean}
+		p := Prober{Client: NewClient(newTransport(f)), Proxy: f.Proxy, Clean: o.Clean}
 		return p.Test(ctx, t)
 	}
 	if f.IO.InTTY && f.IO.ErrTTY {
 		plain := f.Getenv("ACCESSIBLE") != "" || f.Getenv("TERM") == "dumb" || f.Getenv("TERM") == ""
-		o.Ask = (&terminal{in: f.IO.In, out: f.IO.Err, plain: plain}).ask
+		o.Ask = (&terminal{in: f.IO.In, out: f.IO.Err, plain: plain}).askAll
 	}
 }
 
 const maxKey = 8 << 10
 
-func transport(f *app.Factory) *http.Transport {
+func newTransport(f *app.Factory) *http.Transport {
 	return &http.Transport{
 		Proxy: f.Proxy, DialContext: (&net.Dialer{Timeout: 10 * time.Second}).DialContext,
 		TLSHandshakeTimeout: 10 * time.Second, DisableKeepAlives: true, ForceAttemptHTTP2: true,
 	}
 }
 
-// lookup finds a variable in the environment, else in ~/.uwf/.env.
-func lookup(f *app.Factory, name string) (value, where string, err error) {
+// lookupVariable finds a variable in the environment, else in ~/.uwf/.env.
+func lookupVariable(f *app.Factory, name string) (value, where string, err error) {
 	for _, kv := range slices.Backward(f.Environ) {
 		if v, ok := strings.CutPrefix(kv, name+"="); ok {
 			return strings.TrimSpace(v), "the environment", nil // set to nothing, it hides the file's
@@ -178,9 +178,9 @@ func lookup(f *app.Factory, name string) (value, where string, err error) {
 	return strings.TrimSpace(vars[name]), file, nil
 }
 
-// agents tells whether a name is one of an agent: uwf's own, an alias of the
+// isAgentName tells whether a name is one of an agent: uwf's own, an alias of the
 // settings, or a program uwf-NAME.
-func agents(f *app.Factory, name string) ([]string, bool) {
+func isAgentName(f *app.Factory, name string) ([]string, bool) {
 	known := agent.Names()
 	if c, err := f.Config(); err == nil {
 		for alias := range c.Agents {
@@ -213,17 +213,17 @@ func setupRun(ctx context.Context, o *Options) error {
 	if err := o.checkFlags(&a); err != nil {
 		return err
 	}
-	if err := o.fill(ctx, &a); err != nil {
+	if err := o.fillAnswers(ctx, &a); err != nil {
 		return err
 	}
-	if err := o.check(a); err != nil {
+	if err := o.checkAnswers(a); err != nil {
 		return err
 	}
-	key, name, err := o.key(a)
+	key, name, err := o.findKey(a)
 	if err != nil {
 		return err
 	}
-	if err := o.clean(key); err != nil {
+	if err := o.hideKey(key); err != nil {
 		return err
 	}
 	out := result{Provider: a.Provider, BaseURL: a.BaseURL, Model: a.Model, KeyVariable: a.APIKeyEnv, Agent: a.Agent, Scope: config.User}
@@ -231,15 +231,15 @@ func setupRun(ctx context.Context, o *Options) error {
 		out.Scope = config.Repo
 	}
 	if !o.NoTest {
-		if err := o.test(ctx, a, key, name); err != nil {
+		if err := o.testConnection(ctx, a, key, name); err != nil {
 			return err
 		}
 		out.Tested = true
 	}
-	if err := o.write(ctx, a, key != "", &out); err != nil {
+	if err := o.writeSettings(ctx, a, key != "", &out); err != nil {
 		return err
 	}
-	return o.Printer.Print(out, func(w *output.Writer) { out.text(w) })
+	return o.Printer.Print(out, func(w *output.Writer) { out.writeText(w) })
 }
 
 // checkFlags finds what no answer could make right.
@@ -247,7 +247,7 @@ func (o *Options) checkFlags(a *Answers) error {
 	if o.KeyFrom != "" && o.KeyFrom != "-" {
 		return app.Usagef("--api-key takes no key: other processes can read it on a command line, and shells remember it; give --api-key - and the key on stdin")
 	}
-	if _, ok := preset(a.Provider); a.Provider != "" && !ok {
+	if _, ok := findPreset(a.Provider); a.Provider != "" && !ok {
 		return &app.UnknownError{What: "provider", ID: a.Provider, Near: app.Near(a.Provider, presetNames()), Hint: "there are " + strings.Join(presetNames(), ", ")}
 	}
 	if a.APIKeyEnv != "" {
@@ -264,14 +264,14 @@ func (o *Options) checkFlags(a *Answers) error {
 	return nil
 }
 
-// fill gets what is missing: from stdin, from questions, from what is known.
-func (o *Options) fill(ctx context.Context, a *Answers) error {
+// fillAnswers gets what is missing: from stdin, from questions, from what is known.
+func (o *Options) fillAnswers(ctx context.Context, a *Answers) error {
 	if o.Ask != nil && !o.Yes {
 		if err := o.Ask(ctx, o, a); err != nil {
 			return err
 		}
 	} else {
-		if missing := o.missing(*a); len(missing) > 0 {
+		if missing := o.missingFlags(*a); len(missing) > 0 {
 			return app.Usagef("nobody is here to be asked: say %s (see: uwf setup --help)", strings.Join(missing, ", "))
 		}
 		if o.KeyFrom == "-" {
@@ -285,27 +285,27 @@ func (o *Options) fill(ctx context.Context, a *Answers) error {
 			a.Key = key
 		}
 	}
-	a.complete()
+	a.completePreset()
 	return nil
 }
 
-// missing are the flags that are needed where nobody can be asked.
-func (o *Options) missing(a Answers) []string {
+// missingFlags are the flags that are needed where nobody can be asked.
+func (o *Options) missingFlags(a Answers) []string {
 	var out []string
 	if a.Provider == "" {
 		out = append(out, "--provider NAME ("+strings.Join(presetNames(), ", ")+")")
 	}
-	if p, ok := preset(a.Provider); ok && p.BaseURL == "" && a.BaseURL == "" {
+	if p, ok := findPreset(a.Provider); ok && p.BaseURL == "" && a.BaseURL == "" {
 		out = append(out, "--base-url ADDRESS")
 	}
-	if p, ok := preset(a.Provider); ok && p.Model.Name == "" && a.Model == "" {
+	if p, ok := findPreset(a.Provider); ok && p.Model.Name == "" && a.Model == "" {
 		out = append(out, "--model NAME")
 	}
 	return out
 }
 
-func (o *Options) check(a Answers) error {
-	if p, _ := preset(a.Provider); p.APIKeyEnv == "" && a.Provider != custom && (a.Key != "" || a.APIKeyEnv != "") {
+func (o *Options) checkAnswers(a Answers) error {
+	if p, _ := findPreset(a.Provider); p.APIKeyEnv == "" && a.Provider != custom && (a.Key != "" || a.APIKeyEnv != "") {
 		return app.Usagef("%s needs no key: leave --api-key and --api-key-env out", a.Provider)
 	}
 	if a.Agent == "" {
@@ -318,8 +318,8 @@ func (o *Options) check(a Answers) error {
 	return nil
 }
 
-// key is the key to try, and what to call it.
-func (o *Options) key(a Answers) (key, name string, err error) {
+// findKey is the key to try, and what to call it.
+func (o *Options) findKey(a Answers) (key, name string, err error) {
 	if a.APIKeyEnv == "" {
 		return "", "", nil
 	}
@@ -342,8 +342,8 @@ func (o *Options) key(a Answers) (key, name string, err error) {
 	return a.Key, a.APIKeyEnv + " (the one given now)", nil
 }
 
-// clean makes Clean know the key.
-func (o *Options) clean(key string) error {
+// hideKey makes Clean know the key.
+func (o *Options) hideKey(key string) error {
 	if key == "" {
 		return nil
 	}
@@ -359,9 +359,9 @@ func (o *Options) clean(key string) error {
 	return nil
 }
 
-// test tries the connection as the agent will use it.
-func (o *Options) test(ctx context.Context, a Answers, key, name string) error {
-	p, _ := preset(a.Provider)
+// testConnection tries the connection as the agent will use it.
+func (o *Options) testConnection(ctx context.Context, a Answers, key, name string) error {
+	p, _ := findPreset(a.Provider)
 	t := Target{Provider: a.Provider, Kind: p.Kind, BaseURL: a.BaseURL, Model: a.Model, Key: key, KeyName: name,
 		Chat: a.Agent == "" || a.Agent == engine.DefaultAgent}
 	began := o.Now()
@@ -378,9 +378,9 @@ func (o *Options) test(ctx context.Context, a Answers, key, name string) error {
 	return err
 }
 
-// write stores the key first: settings that name a variable which nobody sets help
+// writeSettings stores the key first: settings that name a variable which nobody sets help
 // nobody.
-func (o *Options) write(ctx context.Context, a Answers, hasKey bool, out *result) error {
+func (o *Options) writeSettings(ctx context.Context, a Answers, hasKey bool, out *result) error {
 	file, err := o.Open(out.Scope)
 	if err != nil {
 		return err
@@ -409,7 +409,7 @@ func (o *Options) write(ctx context.Context, a Answers, hasKey bool, out *result
 	return err
 }
 
-func (r result) text(w *output.Writer) {
+func (r result) writeText(w *output.Writer) {
 	if r.Tested {
 		w.Good(fmt.Sprintf("%s answers as %s\n", r.Provider, r.Model))
 	}

@@ -348,7 +348,7 @@ func TestQuestions(t *testing.T) {
 	w := newWorld(t, "OPENAI_API_KEY="+key)
 	var screen bytes.Buffer
 	ask := func(lines string) func(context.Context, *Options, *Answers) error {
-		return (&terminal{in: io.NopCloser(strings.NewReader(lines)), out: &screen, plain: true}).ask
+		return (&terminal{in: io.NopCloser(strings.NewReader(lines)), out: &screen, plain: true}).askAll
 	}
 	w.run(ask("1\n\n1\n\n2\ny\n"), "--base-url", base, "--agent", "builtin")
 	// The address is none of the vendor's own, so the repository's file can't have it.
@@ -379,7 +379,7 @@ func TestQuestions(t *testing.T) {
 	cancel(errors.New("interrupted"))
 	r, wr := io.Pipe()
 	defer func() { _ = wr.Close() }()
-	if err := (&terminal{in: r, out: io.Discard, plain: true}).ask(ctx, &Options{Agents: func(string) ([]string, bool) { return nil, false }}, &Answers{}); err == nil || err.Error() != "interrupted" {
+	if err := (&terminal{in: r, out: io.Discard, plain: true}).askAll(ctx, &Options{Agents: func(string) ([]string, bool) { return nil, false }}, &Answers{}); err == nil || err.Error() != "interrupted" {
 		t.Errorf("interrupted: %v", err)
 	}
 }

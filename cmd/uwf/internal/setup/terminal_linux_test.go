@@ -223,7 +223,7 @@ func (p *pty) sees(text, keys string) {
 
 // ask asks at this terminal.
 func (p *pty) ask(_ context.Context, o *Options, a *Answers) error {
-	return (&terminal{in: p.tty, out: p.tty}).ask(p.ctx, o, a)
+	return (&terminal{in: p.tty, out: p.tty}).askAll(p.ctx, o, a)
 }
 
 func (p *pty) shown() string {

@@ -87,7 +87,7 @@ func listRun(ctx context.Context, o *ListOptions) error {
 			w.Printf("no step has been done%s\n", firstStep(t))
 			return
 		}
-		w.Table(table(list, pending))
+		w.Table(stepTable(list, pending))
 	})
 }
 
@@ -99,8 +99,8 @@ func firstStep(t *lookup.Thread) string {
 	return " yet; do the first one with: uwf thread step " + string(t.ID)
 }
 
-// table has a row for each step, and for each attempt that failed before one.
-func table(list []shown, pending []attempt.Summary) (head []string, rows [][]string) {
+// stepTable has a row for each step, and for each attempt that failed before one.
+func stepTable(list []shown, pending []attempt.Summary) (head []string, rows [][]string) {
 	head = []string{"step", "role", "result", "agent", "took", "tokens", "cost", "commit"}
 	var anyFailed bool
 	for _, s := range list {
@@ -117,7 +117,7 @@ func table(list []shown, pending []attempt.Summary) (head []string, rows [][]str
 			commit = s.Work.Commit[:min(10, len(s.Work.Commit))]
 		}
 		time := s.CompletedAt.Sub(s.StartedAt).Round(100 * time.Millisecond).String()
-		rows = append(rows, append([]string{n, s.Role, s.Result, s.Agent, time}, append(costs(s.Usage), commit)...))
+		rows = append(rows, append([]string{n, s.Role, s.Result, s.Agent, time}, append(costCells(s.Usage), commit)...))
 	}
 	for _, a := range pending {
 		rows = append(rows, failedRow(strconv.Itoa(len(list)+1), a))
@@ -143,21 +143,21 @@ func failedRow(step string, a attempt.Summary) []string {
 	case life.PhaseStopped:
 		result = "stopped"
 	}
-	return append([]string{step, a.Role, result, a.Agent, took(a.Usage)}, append(costs(a.Usage), "", a.Error)...)
+	return append([]string{step, a.Role, result, a.Agent, formatTook(a.Usage)}, append(costCells(a.Usage), "", a.Error)...)
 }
 
 // phasePoked marks an attempt that did not fail, but was taken back by a poke.
 const phasePoked = "poked"
 
-// costs are the cells of tokens and cost.
-func costs(u *record.Usage) []string {
+// costCells are the cells of tokens and cost.
+func costCells(u *record.Usage) []string {
 	if u == nil {
 		return []string{"", ""}
 	}
 	return []string{strconv.FormatInt(u.InputTokens+u.OutputTokens, 10), text.Dollars(u.CostUSD, u.Unpriced)}
 }
 
-func took(u *record.Usage) string {
+func formatTook(u *record.Usage) string {
 	if u == nil {
 		return ""
 	}
@@ -180,7 +180,7 @@ func readAll(ctx context.Context, t *lookup.Thread) (listing, []shown, error) {
 	}
 	list := make([]shown, len(chain.Steps))
 	for i, s := range chain.Steps {
-		if list[i], err = read(ctx, t, i+1, s); err != nil {
+		if list[i], err = readStep(ctx, t, i+1, s); err != nil {
 			return listing{}, nil, err
 		}
 		out.Steps = append(out.Steps, entry{Hash: s.Hash, Timestamp: s.Timestamp, shown: &list[i]})

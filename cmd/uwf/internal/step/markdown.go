@@ -50,8 +50,8 @@ func writeHint(w *output.Writer, format string, args ...any) {
 	w.Println()
 }
 
-// markdown writes one step as a reader wants it: what went before, what came of it.
-func (s shown) markdown(w *output.Writer) {
+// writeMarkdown writes one step as a reader wants it: what went before, what came of it.
+func (s shown) writeMarkdown(w *output.Writer) {
 	for _, f := range s.Failed {
 		what := "failed"
 		switch f.Phase {
@@ -67,7 +67,7 @@ func (s shown) markdown(w *output.Writer) {
 		w.Println()
 	}
 	for _, said := range s.Said {
-		said.markdown(w)
+		said.writeMarkdown(w)
 	}
 	s.writeHead(w)
 	s.writeFields(w)
@@ -122,8 +122,8 @@ func writeField(w *output.Writer, name string, value any) {
 	writeQuote(w, "  ", text)
 }
 
-// markdown writes what somebody said, and what they were asked.
-func (s spoken) markdown(w *output.Writer) {
+// writeMarkdown writes what somebody said, and what they were asked.
+func (s spoken) writeMarkdown(w *output.Writer) {
 	if s.Question != "" {
 		writeHeading(w, 2, "%s asked", s.Role)
 		w.Println()
@@ -151,9 +151,9 @@ func nameOf(by *record.By) string {
 	return reading.Name(*by)
 }
 
-// markdown writes a step with its agent's turns, and what the agent changed.
-func (d details) markdown(w *output.Writer) {
-	d.shown.markdown(w)
+// writeMarkdown writes a step with its agent's turns, and what the agent changed.
+func (d details) writeMarkdown(w *output.Writer) {
+	d.shown.writeMarkdown(w)
 	for i, t := range d.Turns {
 		w.Println()
 		writeHeading(w, 3, "Turn %d", i+1)

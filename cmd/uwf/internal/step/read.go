@@ -91,7 +91,7 @@ func readRun(ctx context.Context, o *ReadOptions) error {
 	if err != nil {
 		return err
 	}
-	end, err := before(chain, o.Before, t.ID)
+	end, err := stepsBefore(chain, o.Before, t.ID)
 	if err != nil {
 		return err
 	}
@@ -99,20 +99,20 @@ func readRun(ctx context.Context, o *ReadOptions) error {
 	if s.Name, err = lookup.WorkflowName(ctx, t.View, chain.Start.Workflow); err != nil {
 		return err
 	}
-	if err := s.fill(ctx, t, chain.Steps[:end], o.Quota); err != nil {
+	if err := s.readSteps(ctx, t, chain.Steps[:end], o.Quota); err != nil {
 		return err
 	}
 	if over := utf8.RuneCountInString(s.Prompt) - o.Quota; o.Quota > 0 && over > 0 && !o.Start {
 		s.Prompt, s.PromptCut = cutEnd(s.Prompt, over)
 	}
 	return o.Printer.Print(s, func(w *output.Writer) {
-		s.markdown(w, storyStyle{task: o.Before == "" || o.Start, whole: o.Start || s.Earlier == 0, quota: o.Quota})
+		s.writeMarkdown(w, storyStyle{task: o.Before == "" || o.Start, whole: o.Start || s.Earlier == 0, quota: o.Quota})
 	})
 }
 
-// before is how many steps come before the one that --before names: all of them
+// stepsBefore is how many steps come before the one that --before names: all of them
 // where it names none.
-func before(chain gitcas.Chain, arg string, id gitcas.ThreadID) (int, error) {
+func stepsBefore(chain gitcas.Chain, arg string, id gitcas.ThreadID) (int, error) {
 	if arg == "" {
 		return len(chain.Steps), nil
 	}
@@ -134,19 +134,19 @@ func before(chain gitcas.Chain, arg string, id gitcas.ThreadID) (int, error) {
 	return 0, app.Usagef("--before %s is no step of thread %s (see: uwf thread steps %s)", h, id, id)
 }
 
-// fill reads steps from the last one on, until the quota is used up; 0 is no
+// readSteps reads steps from the last one on, until the quota is used up; 0 is no
 // quota. One step is always read: where it is longer, its body is cut.
-func (s *story) fill(ctx context.Context, t *lookup.Thread, steps []gitcas.ChainStep, quota int) error {
+func (s *story) readSteps(ctx context.Context, t *lookup.Thread, steps []gitcas.ChainStep, quota int) error {
 	used, first := 0, len(steps)
 	s.Steps = []shown{}
 	var back []shown
 	for first > 0 {
-		one, err := read(ctx, t, first, steps[first-1])
+		one, err := readStep(ctx, t, first, steps[first-1])
 		if err != nil {
 			return err
 		}
 		if quota > 0 {
-			if used += utf8.RuneCountInString(render(one.markdown)); used > quota && len(back) > 0 {
+			if used += utf8.RuneCountInString(renderText(one.writeMarkdown)); used > quota && len(back) > 0 {
 				break
 			}
 			if over := used - quota; over > 0 {
@@ -170,7 +170,7 @@ func cutEnd(text string, over int) (string, int) {
 	return string(r[:keep]), len(r) - keep
 }
 
-func (s story) markdown(w *output.Writer, how storyStyle) {
+func (s story) writeMarkdown(w *output.Writer, how storyStyle) {
 	if how.task {
 		s.writeBeginning(w, how.whole)
 	}
@@ -181,7 +181,7 @@ func (s story) markdown(w *output.Writer, how storyStyle) {
 		if i > 0 || how.task || s.Earlier > 0 {
 			w.Printf("\n---\n\n")
 		}
-		st.markdown(w)
+		st.writeMarkdown(w)
 	}
 	if s.Cut > 0 {
 		writeHint(w, "%d more characters: `uwf step read %s:%d`", s.Cut, s.Thread, s.Steps[0].Step)
@@ -214,16 +214,16 @@ func (s story) writeBeginning(w *output.Writer, whole bool) {
 	}
 }
 
-// render is what a function writes, without colours.
-func render(text func(*output.Writer)) string {
+// renderText is what a function writes, without colours.
+func renderText(text func(*output.Writer)) string {
 	var b strings.Builder
 	text(output.Printer{Out: &b}.Text())
 	return b.String()
 }
 
-// within is the beginning of a text that a quota allows, and how many characters
+// cutToQuota is the beginning of a text that a quota allows, and how many characters
 // are left; 0 is no quota.
-func within(text string, quota int) (string, int) {
+func cutToQuota(text string, quota int) (string, int) {
 	r := []rune(text)
 	if quota == 0 || len(r) <= quota {
 		return text, 0

@@ -144,10 +144,10 @@ func showRun(ctx context.Context, o *ShowOptions) error {
 	}
 	return o.Printer.Print(d, func(w *output.Writer) {
 		if o.Quota == 0 {
-			o.markdown(w, d)
+			o.writeMarkdown(w, d)
 			return
 		}
-		text, left := within(render(func(w *output.Writer) { o.markdown(w, d) }), o.Quota)
+		text, left := cutToQuota(renderText(func(w *output.Writer) { o.writeMarkdown(w, d) }), o.Quota)
 		w.Printf("%s", text)
 		if left > 0 {
 			writeHint(w, "%d more characters: `uwf step read %s --quota 0`", left, o.Step)
@@ -155,12 +155,12 @@ func showRun(ctx context.Context, o *ShowOptions) error {
 	})
 }
 
-// markdown writes what was asked for of a step.
-func (o *ShowOptions) markdown(w *output.Writer, d details) {
+// writeMarkdown writes what was asked for of a step.
+func (o *ShowOptions) writeMarkdown(w *output.Writer, d details) {
 	if o.Prompt {
 		d.writeHead(w)
 	} else {
-		d.markdown(w)
+		d.writeMarkdown(w)
 	}
 	if o.Prompt || !o.Read {
 		w.Println()
@@ -172,7 +172,7 @@ func readDetails(ctx context.Context, s *lookup.Step) (details, error) {
 	d := details{Thread: s.ID}
 	var err error
 	rec := s.Node()
-	if d.shown, err = read(ctx, s.Thread, s.N, rec); err != nil {
+	if d.shown, err = readStep(ctx, s.Thread, s.N, rec); err != nil {
 		return d, err
 	}
 	below := s.View.In(ctx, gitcas.Place{Thread: s.ID, Of: rec.Hash, Detail: true})

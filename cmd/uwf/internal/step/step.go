@@ -73,8 +73,8 @@ type spoken struct {
 	did string // what that did
 }
 
-// result is a step's status as its output says it.
-func result(payload any) string {
+// stepStatus is a step's status as its output says it.
+func stepStatus(payload any) string {
 	output, _ := payload.(map[string]any)
 	for _, key := range []string{"$status", "status"} {
 		if v, ok := output[key].(string); ok {
@@ -84,8 +84,8 @@ func result(payload any) string {
 	return "_"
 }
 
-// read makes step n of a chain readable.
-func read(ctx context.Context, t *lookup.Thread, n int, s gitcas.ChainStep) (shown, error) {
+// readStep makes step n of a chain readable.
+func readStep(ctx context.Context, t *lookup.Thread, n int, s gitcas.ChainStep) (shown, error) {
 	out := shown{
 		Step: n, Hash: s.Hash, Role: s.Role, Detail: s.Detail, Agent: s.Agent, Timestamp: s.Timestamp, EdgePrompt: s.EdgePrompt,
 		StartedAt: time.UnixMilli(s.StartedAtMs).UTC(), CompletedAt: time.UnixMilli(s.CompletedAtMs).UTC(),
@@ -96,7 +96,7 @@ func read(ctx context.Context, t *lookup.Thread, n int, s gitcas.ChainStep) (sho
 	if err != nil {
 		return out, fmt.Errorf("output of step %d: %w", n, err)
 	}
-	out.Output, out.Result = o.Payload, result(o.Payload)
+	out.Output, out.Result = o.Payload, stepStatus(o.Payload)
 	if s.Body != nil {
 		b, err := own.Get(*s.Body)
 		if err != nil {

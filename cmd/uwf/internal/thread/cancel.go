@@ -52,7 +52,7 @@ type cancelled struct {
 }
 
 func cancelRun(ctx context.Context, o *CancelOptions) error {
-	w, id, err := open(ctx, o.Factory, o.Thread)
+	w, id, err := openWorker(ctx, o.Factory, o.Thread)
 	if err != nil {
 		return err
 	}

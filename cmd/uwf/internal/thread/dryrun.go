@@ -81,44 +81,44 @@ func (o *StepOptions) dryRun(ctx context.Context, w *worker.Worker, req step.Req
 		return planErr // nothing is known of it
 	}
 	p := plannedOf(plan, planErr)
-	if err := o.Factory.Printer().Print(p, p.text); err != nil {
+	if err := o.Factory.Printer().Print(p, p.writeText); err != nil {
 		return err
 	}
 	return planErr
 }
 
-func (p planned) text(w *output.Writer) {
+func (p planned) writeText(w *output.Writer) {
 	s := sheet{w}
-	s.line("thread", "%s of %s", p.Thread, p.Name)
+	s.writeLine("thread", "%s of %s", p.Thread, p.Name)
 	switch {
 	case p.Suspended != nil:
-		s.line("waits", "role %s: %s", p.Suspended.Role, p.Suspended.Reason)
+		s.writeLine("waits", "role %s: %s", p.Suspended.Role, p.Suspended.Reason)
 	case p.Done:
-		s.line("step", "none: the thread is at its end")
+		s.writeLine("step", "none: the thread is at its end")
 	case p.Role != "":
-		s.line("step", "%d, nothing of it was done: this is a dry run", p.Step)
-		s.line("role", "%s", p.Role)
+		s.writeLine("step", "%d, nothing of it was done: this is a dry run", p.Step)
+		s.writeLine("role", "%s", p.Role)
 		if p.Command != "" {
-			s.line("agent", "%s (%s)", p.Agent, p.Command)
+			s.writeLine("agent", "%s (%s)", p.Agent, p.Command)
 		}
 	}
 	if m := p.Model; m != nil {
-		s.line("model", "%s: %s of %s", m.Alias, m.Name, m.Provider)
+		s.writeLine("model", "%s: %s of %s", m.Alias, m.Name, m.Provider)
 	}
 	if p.Location != "" {
-		s.line("folder", "%s", p.Location)
+		s.writeLine("folder", "%s", p.Location)
 	}
-	s.line("used", "%s", p.Used.against(p.Limits))
+	s.writeLine("used", "%s", p.Used.formatAgainst(p.Limits))
 	if p.Prompt == "" {
 		return
 	}
-	s.line("prompt", "%d characters, about %d tokens", p.Characters, p.Tokens)
+	s.writeLine("prompt", "%d characters, about %d tokens", p.Characters, p.Tokens)
 	s.Println()
 	s.Printf("%s\n", p.Prompt)
 }
 
-// against says what was used of what is allowed.
-func (e extent) against(limit extent) string {
+// formatAgainst says what was used of what is allowed.
+func (e extent) formatAgainst(limit extent) string {
 	of := func(text string, none bool, max string) string {
 		if none {
 			return text
@@ -129,5 +129,5 @@ func (e extent) against(limit extent) string {
 	out += ", " + of(fmt.Sprint(e.StepsPerRole), limit.StepsPerRole == 0, fmt.Sprint(limit.StepsPerRole)) + " by this role"
 	out += ", " + of(fmt.Sprint(e.Tokens), limit.Tokens == 0, fmt.Sprint(limit.Tokens)) + " tokens"
 	out += ", " + of(text.Dollars(e.CostUSD, e.Unpriced), limit.CostUSD == 0, fmt.Sprintf("$%.2f", limit.CostUSD))
-	return out + ", " + of(wall(e.WallMs), limit.WallMs == 0, wall(limit.WallMs))
+	return out + ", " + of(formatWall(e.WallMs), limit.WallMs == 0, formatWall(limit.WallMs))
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/united-workforce/uwf/gitcas/statefile"
 )
 
-// statuses are those that a thread in a list can have.
-func statuses() []string {
+// listStatuses are those that a thread in a list can have.
+func listStatuses() []string {
 	return []string{
 		lookup.Running, string(gitcas.StatusActive), lookup.Failed, string(gitcas.StatusSuspended),
 		statefile.ReasonEnded, statefile.ReasonCancelled,
@@ -29,7 +29,7 @@ type filter struct {
 	role          string
 }
 
-func (o *ListOptions) filter() (filter, error) {
+func (o *ListOptions) newFilter() (filter, error) {
 	f := filter{all: o.All, workflow: o.Workflow, role: o.Role}
 	if o.Limit < 0 || o.Offset < 0 {
 		return f, app.Usagef("--limit and --offset are numbers of threads from 0")
@@ -38,12 +38,12 @@ func (o *ListOptions) filter() (filter, error) {
 		s = strings.ToLower(strings.TrimSpace(s))
 		switch {
 		case s == "":
-		case !slices.Contains(statuses(), s):
+		case !slices.Contains(listStatuses(), s):
 			near := ""
-			if n := app.Near(s, statuses()); len(n) > 0 {
+			if n := app.Near(s, listStatuses()); len(n) > 0 {
 				near = "; did you mean " + n[0] + "?"
 			}
-			return f, app.Usagef("--status %.40q: the statuses are %s%s", s, strings.Join(statuses(), ", "), near)
+			return f, app.Usagef("--status %.40q: the statuses are %s%s", s, strings.Join(listStatuses(), ", "), near)
 		default:
 			f.statuses = append(f.statuses, s)
 		}
@@ -59,8 +59,8 @@ func (o *ListOptions) filter() (filter, error) {
 	return f, nil
 }
 
-// over reports whether threads that are over can fit.
-func (f filter) over() bool {
+// wantsOver reports whether threads that are over can fit.
+func (f filter) wantsOver() bool {
 	if f.statuses == nil {
 		return f.all
 	}
@@ -76,7 +76,7 @@ func (f filter) historyFrom() time.Time {
 	return f.after.Add(-24 * time.Hour)
 }
 
-func (f filter) fits(t listed) bool {
+func (f filter) fitsFilter(t listed) bool {
 	switch {
 	case f.statuses != nil && !slices.Contains(f.statuses, t.Status):
 	case f.role != "" && t.NextRole != f.role:

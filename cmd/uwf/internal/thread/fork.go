@@ -59,7 +59,7 @@ func forkRun(ctx context.Context, o *ForkOptions) error {
 	if err != nil {
 		return err
 	}
-	w, err := worker.New(ctx, f, worker.Options{Observe: notices(f)})
+	w, err := worker.New(ctx, f, worker.Options{Observe: printNotices(f)})
 	if err != nil {
 		return err
 	}

@@ -55,7 +55,7 @@ ended · cancelled.`,
 	}
 	fl := cmd.Flags()
 	fl.BoolVar(&o.All, "all", false, "list ended and cancelled threads too")
-	fl.StringVar(&o.Status, "status", "", "list only threads of these `STATUSES`, comma-separated: "+strings.Join(statuses(), ", "))
+	fl.StringVar(&o.Status, "status", "", "list only threads of these `STATUSES`, comma-separated: "+strings.Join(listStatuses(), ", "))
 	fl.StringVar(&o.After, "after", "", "list only threads started after this `TIME`: 2026-06-04, 2026-06-04T12:00:00Z, or 7d or 12h ago")
 	fl.StringVar(&o.Before, "before", "", "list only threads started before this `TIME`")
 	fl.StringVar(&o.Workflow, "workflow", "", "list only threads of this workflow (`NAME` or hash)")
@@ -64,7 +64,7 @@ ended · cancelled.`,
 	fl.IntVar(&o.Limit, "take", 0, "the same as --limit (`N`)")
 	fl.IntVar(&o.Offset, "offset", 0, "leave out the first `N` threads")
 	fl.IntVar(&o.Offset, "skip", 0, "the same as --offset (`N`)")
-	app.CompleteFlag(cmd, "status", statuses()...)
+	app.CompleteFlag(cmd, "status", listStatuses()...)
 	return cmd
 }
 
@@ -94,7 +94,7 @@ type lister struct {
 }
 
 func listRun(ctx context.Context, o *ListOptions) error {
-	flt, err := o.filter()
+	flt, err := o.newFilter()
 	if err != nil {
 		return err
 	}
@@ -107,32 +107,32 @@ func listRun(ctx context.Context, o *ListOptions) error {
 		return err
 	}
 	l := &lister{ListOptions: o, filter: flt, view: v, names: map[node.Hash]string{}, skip: o.Offset, list: []listed{}}
-	if err := l.alive(ctx); err != nil {
+	if err := l.addAlive(ctx); err != nil {
 		return err
 	}
-	if flt.over() && !l.full() {
-		if err := l.ended(ctx, store); err != nil {
+	if flt.wantsOver() && !l.isFull() {
+		if err := l.addEnded(ctx, store); err != nil {
 			return err
 		}
 	}
-	return o.Printer.Print(l.list, l.text)
+	return o.Printer.Print(l.list, l.writeText)
 }
 
-func (l *lister) full() bool { return l.Limit > 0 && len(l.list) >= l.Limit }
+func (l *lister) isFull() bool { return l.Limit > 0 && len(l.list) >= l.Limit }
 
-// add takes a thread into the list where it fits.
-func (l *lister) add(t listed) {
+// addThread takes a thread into the list where it fits.
+func (l *lister) addThread(t listed) {
 	switch {
-	case !l.filter.fits(t):
+	case !l.filter.fitsFilter(t):
 	case l.skip > 0:
 		l.skip--
-	case !l.full():
+	case !l.isFull():
 		l.list = append(l.list, t)
 	}
 }
 
-// alive adds the live threads.
-func (l *lister) alive(ctx context.Context) error {
+// addAlive adds the live threads.
+func (l *lister) addAlive(ctx context.Context) error {
 	entries := l.view.Threads()
 	ids := make([]gitcas.ThreadID, 0, len(entries))
 	flows := make([]node.Hash, 0, len(entries))
@@ -158,34 +158,34 @@ func (l *lister) alive(ctx context.Context) error {
 			t.Reason, t.NextRole = e.Suspended.Reason, e.Suspended.Role
 		}
 		var err error
-		if t.Name, err = l.workflow(ctx, e.Workflow); err != nil {
+		if t.Name, err = l.workflowName(ctx, e.Workflow); err != nil {
 			return err
 		}
-		l.add(t)
+		l.addThread(t)
 	}
 	return nil
 }
 
-// ended adds the threads that have ended, and reads no more of the history than
+// addEnded adds the threads that have ended, and reads no more of the history than
 // is needed.
-func (l *lister) ended(ctx context.Context, store *gitcas.Store) error {
+func (l *lister) addEnded(ctx context.Context, store *gitcas.Store) error {
 	return store.HistorySince(ctx, l.view, l.filter.historyFrom(), func(e gitcas.Ended) error {
 		at := time.UnixMilli(e.CompletedAt).UTC()
 		t := listed{Thread: e.Thread, Workflow: e.Workflow, Head: e.Head, Status: e.Reason, Since: &at, Reason: e.Note, Key: e.Key, Started: e.Thread.Time()}
 		var err error
-		if t.Name, err = l.workflow(ctx, e.Workflow); err != nil {
+		if t.Name, err = l.workflowName(ctx, e.Workflow); err != nil {
 			return err
 		}
-		if l.add(t); l.full() {
+		if l.addThread(t); l.isFull() {
 			return gitcas.ErrStop
 		}
 		return nil
 	})
 }
 
-// workflow is the name of a workflow; empty where its node is gone from cas/, as that
+// workflowName is the name of a workflow; empty where its node is gone from cas/, as that
 // of an ended thread may be.
-func (l *lister) workflow(ctx context.Context, h node.Hash) (string, error) {
+func (l *lister) workflowName(ctx context.Context, h node.Hash) (string, error) {
 	name, ok := l.names[h]
 	if ok || h == "" {
 		return name, nil
@@ -198,7 +198,7 @@ func (l *lister) workflow(ctx context.Context, h node.Hash) (string, error) {
 	return name, err
 }
 
-func (l *lister) text(w *output.Writer) {
+func (l *lister) writeText(w *output.Writer) {
 	if len(l.list) == 0 {
 		if l.filter.any || l.All || l.Offset > 0 {
 			w.Println("no thread fits")
@@ -216,7 +216,7 @@ func (l *lister) text(w *output.Writer) {
 		rows[i] = []string{string(t.Thread), t.Status, cmp.Or(t.Name, string(t.Workflow)), t.NextRole, since, t.Reason}
 	}
 	w.Table([]string{"thread", "status", "workflow", "next", "since", "reason"}, rows)
-	if l.full() {
+	if l.isFull() {
 		w.Faint("there may be more: --offset continues")
 		w.Println()
 	}

@@ -38,7 +38,7 @@ on. To stop a running step at once and for good, cancel the thread.`,
 }
 
 func pauseRun(ctx context.Context, o *PauseOptions) error {
-	w, id, err := open(ctx, o.Factory, o.Thread)
+	w, id, err := openWorker(ctx, o.Factory, o.Thread)
 	if err != nil {
 		return err
 	}

@@ -48,7 +48,7 @@ func pokeRun(ctx context.Context, o *PokeOptions) error {
 	if strings.TrimSpace(text) == "" {
 		return app.Usagef("say with -p what is to be done differently, in quotes, or from a @FILE")
 	}
-	w, id, err := open(ctx, o.Factory, o.Thread)
+	w, id, err := openWorker(ctx, o.Factory, o.Thread)
 	if err != nil {
 		return err
 	}

@@ -60,7 +60,7 @@ func removeRun(ctx context.Context, o *RemoveOptions) error {
 			return err
 		}
 	}
-	w, err := worker.New(ctx, f, worker.Options{Observe: notices(f)})
+	w, err := worker.New(ctx, f, worker.Options{Observe: printNotices(f)})
 	if err != nil {
 		return err
 	}
@@ -70,7 +70,7 @@ func removeRun(ctx context.Context, o *RemoveOptions) error {
 	var ids []gitcas.ThreadID
 	for _, ref := range refs {
 		// All are found before the first one goes: a mistake removes nothing.
-		id, err := removable(ctx, w, ref)
+		id, err := resolveRemovable(ctx, w, ref)
 		if err != nil {
 			return err
 		}
@@ -78,7 +78,7 @@ func removeRun(ctx context.Context, o *RemoveOptions) error {
 			ids = append(ids, id)
 		}
 	}
-	if err := f.Confirm(question(ids), o.Yes); err != nil {
+	if err := f.Confirm(askRemove(ids), o.Yes); err != nil {
 		return err
 	}
 	done := []removed{}
@@ -100,8 +100,8 @@ func removeRun(ctx context.Context, o *RemoveOptions) error {
 	return err
 }
 
-// removable is the thread that a ref stands for, where it is over.
-func removable(ctx context.Context, w *worker.Worker, ref lookup.Ref) (gitcas.ThreadID, error) {
+// resolveRemovable is the thread that a ref stands for, where it is over.
+func resolveRemovable(ctx context.Context, w *worker.Worker, ref lookup.Ref) (gitcas.ThreadID, error) {
 	id, err := ref.ID(ctx, w.Store)
 	if err != nil {
 		return "", err
@@ -116,7 +116,7 @@ func removable(ctx context.Context, w *worker.Worker, ref lookup.Ref) (gitcas.Th
 	return id, nil
 }
 
-func question(ids []gitcas.ThreadID) string {
+func askRemove(ids []gitcas.ThreadID) string {
 	if len(ids) == 1 {
 		return fmt.Sprintf("Remove thread %s?", ids[0])
 	}

@@ -57,7 +57,7 @@ func resumeRun(ctx context.Context, o *ResumeOptions) error {
 	if err != nil {
 		return err
 	}
-	w, id, err := open(ctx, o.Factory, o.Thread)
+	w, id, err := openWorker(ctx, o.Factory, o.Thread)
 	if err != nil {
 		return err
 	}

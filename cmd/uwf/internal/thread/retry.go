@@ -41,7 +41,7 @@ after all is stopped, and what it has is kept.`,
 }
 
 func retryRun(ctx context.Context, o *RetryOptions) error {
-	w, id, err := open(ctx, o.Factory, o.Thread)
+	w, id, err := openWorker(ctx, o.Factory, o.Thread)
 	if err != nil {
 		return err
 	}

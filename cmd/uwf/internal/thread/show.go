@@ -110,16 +110,16 @@ func showRun(ctx context.Context, o *ShowOptions) error {
 	if err != nil {
 		return err
 	}
-	s, err := o.read(ctx, t)
+	s, err := o.readShown(ctx, t)
 	if err != nil {
 		return err
 	}
-	return o.Printer.Print(s, s.text)
+	return o.Printer.Print(s, s.writeText)
 }
 
-// allowed is how far a thread may go, all limits together; false where it goes no
+// allowedLimits is how far a thread may go, all limits together; false where it goes no
 // further, or where its definition is none that this uwf can run.
-func (o *ShowOptions) allowed(ctx context.Context, t *lookup.Thread, flow node.Hash) (moderator.Limits, bool, error) {
+func (o *ShowOptions) allowedLimits(ctx context.Context, t *lookup.Thread, flow node.Hash) (moderator.Limits, bool, error) {
 	c, err := o.Config()
 	if err != nil || t.Ended != nil {
 		return moderator.Limits{}, false, err
@@ -152,12 +152,12 @@ func Look(ctx context.Context, f *app.Factory, id gitcas.ThreadID) (Outlook, err
 	if err != nil {
 		return Outlook{}, err
 	}
-	s, err := o.read(ctx, t)
-	return Outlook{Status: s.Status, Next: s.todo(), SeeWork: s.seeWork, Limit: s.limit}, err
+	s, err := o.readShown(ctx, t)
+	return Outlook{Status: s.Status, Next: s.nextCommands(), SeeWork: s.seeWork, Limit: s.limit}, err
 }
 
-// read collects what is to be said of a thread.
-func (o *ShowOptions) read(ctx context.Context, t *lookup.Thread) (shown, error) {
+// readShown collects what is to be said of a thread.
+func (o *ShowOptions) readShown(ctx context.Context, t *lookup.Thread) (shown, error) {
 	sum, err := t.View.Summary(ctx, t.ID)
 	if err != nil {
 		return shown{}, err
@@ -206,7 +206,7 @@ func (o *ShowOptions) read(ctx context.Context, t *lookup.Thread) (shown, error)
 	if err != nil {
 		return s, err
 	}
-	limits, runs, err := o.allowed(ctx, t, s.Workflow)
+	limits, runs, err := o.allowedLimits(ctx, t, s.Workflow)
 	if runs && err == nil {
 		all := limitsOf(limits)
 		s.Allowed, s.limit = &all, limits.Check(used, s.NextRole)

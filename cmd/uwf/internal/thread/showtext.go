@@ -21,54 +21,54 @@ import (
 // sheet writes lines with labels.
 type sheet struct{ *output.Writer }
 
-func (s sheet) line(label, format string, args ...any) {
+func (s sheet) writeLine(label, format string, args ...any) {
 	s.Faint(fmt.Sprintf("%-10s", label))
 	s.Printf(format+"\n", args...)
 }
 
-func (s shown) text(w *output.Writer) {
+func (s shown) writeText(w *output.Writer) {
 	p := sheet{w}
-	p.line("thread", "%s", s.Thread)
+	p.writeLine("thread", "%s", s.Thread)
 	if s.Title != "" {
-		p.line("title", "%s", output.Line(s.Title, 200))
+		p.writeLine("title", "%s", output.Line(s.Title, 200))
 	}
-	p.line("workflow", "%s (%s)", s.Name, s.Workflow)
-	s.status(p)
-	p.line("steps", "%d", s.Steps)
-	p.line("head", "%s", s.Head)
-	p.line("cost", "%s", amount(s.Tokens, s.CostUSD, s.Unpriced, s.DurationMs))
+	p.writeLine("workflow", "%s (%s)", s.Name, s.Workflow)
+	s.writeStatus(p)
+	p.writeLine("steps", "%d", s.Steps)
+	p.writeLine("head", "%s", s.Head)
+	p.writeLine("cost", "%s", formatAmount(s.Tokens, s.CostUSD, s.Unpriced, s.DurationMs))
 	if n := s.NoStep; n != nil && (n.Tokens > 0 || n.CostUSD > 0) {
-		p.line("", "%s of it for attempts that led to no step", amount(n.Tokens, n.CostUSD, n.Unpriced, n.DurationMs))
+		p.writeLine("", "%s of it for attempts that led to no step", formatAmount(n.Tokens, n.CostUSD, n.Unpriced, n.DurationMs))
 	}
-	s.limits(p)
+	s.writeLimits(p)
 	for i, a := range s.Failed {
 		label := ""
 		if i == 0 {
 			label = "attempts"
 		}
-		p.line(label, "%s", tried(a))
+		p.writeLine(label, "%s", formatTried(a))
 	}
 	if s.Work.Branch != "" {
-		p.line("work", "%s at %s", s.Work.Branch, orDash(s.Work.Commit))
+		p.writeLine("work", "%s at %s", s.Work.Branch, orDash(s.Work.Commit))
 	}
-	p.line("started", "%s%s%s", text.Time(s.StartedAt), byWhom(s.By), s.origin())
+	p.writeLine("started", "%s%s%s", text.Time(s.StartedAt), byWhom(s.By), s.describeOrigin())
 	if s.EndedAt != nil {
-		p.line(s.Status, "%s%s", text.Time(*s.EndedAt), byWhom(s.ClosedBy))
+		p.writeLine(s.Status, "%s%s", text.Time(*s.EndedAt), byWhom(s.ClosedBy))
 	}
 	if s.Note != "" {
-		p.line("note", "%s", output.Line(s.Note, 200))
+		p.writeLine("note", "%s", output.Line(s.Note, 200))
 	}
-	p.line("prompt", "%s", output.Line(s.Prompt, 200))
+	p.writeLine("prompt", "%s", output.Line(s.Prompt, 200))
 	p.Println()
-	for _, todo := range s.todo() {
+	for _, todo := range s.nextCommands() {
 		p.Printf("%-29s", todo[0])
 		p.Bold(todo[1])
 		p.Println()
 	}
 }
 
-// status writes the status in words, and what explains it.
-func (s shown) status(p sheet) {
+// writeStatus writes the status in words, and what explains it.
+func (s shown) writeStatus(p sheet) {
 	p.Faint(fmt.Sprintf("%-10s", "status"))
 	switch s.Status {
 	case lookup.Running:
@@ -88,20 +88,20 @@ func (s shown) status(p sheet) {
 		p.Println()
 	}
 	if s.Suspended != nil {
-		p.line("waits", "role %s: %s%s", s.Suspended.Role, s.Suspended.Reason, byWhom(s.Suspended.By))
+		p.writeLine("waits", "role %s: %s%s", s.Suspended.Role, s.Suspended.Reason, byWhom(s.Suspended.By))
 	}
 	if s.Pause != nil {
-		p.line("pause", "before the next step: %s%s", orDash(s.Pause.Reason), byWhom(s.Pause.By))
+		p.writeLine("pause", "before the next step: %s%s", orDash(s.Pause.Reason), byWhom(s.Pause.By))
 	}
 	if s.GoesOnBy != nil {
-		p.line("goes on", "by the word of %s", reading.Name(*s.GoesOnBy))
+		p.writeLine("goes on", "by the word of %s", reading.Name(*s.GoesOnBy))
 	}
 	switch r := s.Running; {
 	case r == nil:
 	case r.Ahead:
-		p.line("run", "the one that %s (attempt %d) started at %s", r.Run, r.Attempt, text.Time(r.Since))
+		p.writeLine("run", "the one that %s (attempt %d) started at %s", r.Run, r.Attempt, text.Time(r.Since))
 	default:
-		p.line("run", "%s (attempt %d) on %s since %s, last heard of %s, %d tokens", r.Run, r.Attempt, r.Host,
+		p.writeLine("run", "%s (attempt %d) on %s since %s, last heard of %s, %d tokens", r.Run, r.Attempt, r.Host,
 			text.Time(r.Since), text.Time(r.Renewed), r.Tokens)
 	}
 }
@@ -114,13 +114,13 @@ func byWhom(by *record.By) string {
 	return ", by " + reading.Name(*by)
 }
 
-// amount is what something took.
-func amount(tokens int64, costUSD float64, unpriced bool, ms int64) string {
+// formatAmount is what something took.
+func formatAmount(tokens int64, costUSD float64, unpriced bool, ms int64) string {
 	return fmt.Sprintf("%d tokens, %s, %s", tokens, text.Dollars(costUSD, unpriced), (time.Duration(ms) * time.Millisecond).Round(100*time.Millisecond))
 }
 
-// limits writes how much is left.
-func (s shown) limits(p sheet) {
+// writeLimits writes how much is left.
+func (s shown) writeLimits(p sheet) {
 	l := s.Allowed
 	if l == nil {
 		return
@@ -133,24 +133,24 @@ func (s shown) limits(p sheet) {
 		all = append(all, fmt.Sprintf("%s of $%.2f", text.Dollars(s.CostUSD, s.Unpriced), l.CostUSD))
 	}
 	if l.WallMs > 0 {
-		all = append(all, fmt.Sprintf("%s of %s", wall(s.DurationMs), wall(l.WallMs)))
+		all = append(all, fmt.Sprintf("%s of %s", formatWall(s.DurationMs), formatWall(l.WallMs)))
 	}
-	p.line("limits", "%s; failed attempts count too", strings.Join(all, ", "))
+	p.writeLine("limits", "%s; failed attempts count too", strings.Join(all, ", "))
 }
 
-// wall writes a time in milliseconds.
-func wall(ms int64) string {
+// formatWall writes a time in milliseconds.
+func formatWall(ms int64) string {
 	return (time.Duration(ms) * time.Millisecond).Round(time.Second).String()
 }
 
 // attempt says on one line what became of an attempt.
-func tried(a attempt.Summary) string {
+func formatTried(a attempt.Summary) string {
 	who := a.Role
 	if a.Agent != "" {
 		who += " (" + a.Agent + ")"
 	}
 	if u := a.Usage; u != nil {
-		who += "  " + amount(u.InputTokens+u.OutputTokens, u.CostUSD, u.Unpriced, u.DurationMs)
+		who += "  " + formatAmount(u.InputTokens+u.OutputTokens, u.CostUSD, u.Unpriced, u.DurationMs)
 	}
 	at := ""
 	if !a.At.IsZero() {
@@ -163,8 +163,8 @@ func tried(a attempt.Summary) string {
 	return at + strings.TrimSpace(who+"  "+what)
 }
 
-// origin says what started the thread.
-func (s shown) origin() string {
+// describeOrigin says what started the thread.
+func (s shown) describeOrigin() string {
 	var by []string
 	if s.Key != "" {
 		by = append(by, "key "+s.Key)
@@ -181,8 +181,8 @@ func (s shown) origin() string {
 	return ", " + strings.Join(by, ", ")
 }
 
-// todo are the commands that come next, each with what it is for.
-func (s shown) todo() [][2]string {
+// nextCommands are the commands that come next, each with what it is for.
+func (s shown) nextCommands() [][2]string {
 	id := string(s.Thread)
 	read := [2]string{"read it:", "uwf thread read " + id}
 	if s.limit != nil && (s.Status == string(gitcas.StatusActive) || s.Status == lookup.Failed) {
@@ -205,7 +205,7 @@ func (s shown) todo() [][2]string {
 		}
 		return [][2]string{{"try again:", again}, {"see what went wrong:", "uwf thread steps " + id}}
 	case string(gitcas.StatusSuspended):
-		return append(s.answers(), read)
+		return append(s.answerCommands(), read)
 	case statefile.ReasonEnded:
 		out := [][2]string{read}
 		if s.seeWork != "" {
@@ -216,8 +216,8 @@ func (s shown) todo() [][2]string {
 	return [][2]string{read}
 }
 
-// answers are the ways to let a suspended thread go on.
-func (s shown) answers() [][2]string {
+// answerCommands are the ways to let a suspended thread go on.
+func (s shown) answerCommands() [][2]string {
 	id := string(s.Thread)
 	reason := ""
 	if s.Suspended != nil {

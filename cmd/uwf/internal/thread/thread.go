@@ -38,14 +38,14 @@ one that was started last. A STEP is THREAD:N, where N counts from 1, or its has
   uwf thread step @latest
   uwf thread show 01JY0000000000000000000000`,
 	})
-	section(cmd, "run", "Start and step:", NewCmdStart(f, nil), NewCmdStep(f, nil), NewCmdFork(f, nil), NewCmdWait(f, nil))
-	section(cmd, "look", "Look:", NewCmdList(f, nil), NewCmdShow(f, nil), step.NewCmdList(f, nil), step.NewCmdShow(f, nil), step.NewCmdRead(f, nil))
-	section(cmd, "steer", "Steer:", NewCmdResume(f, nil), NewCmdPause(f, nil), NewCmdRetry(f, nil), NewCmdPoke(f, nil), NewCmdCancel(f, nil), NewCmdRemove(f, nil))
+	addSection(cmd, "run", "Start and step:", NewCmdStart(f, nil), NewCmdStep(f, nil), NewCmdFork(f, nil), NewCmdWait(f, nil))
+	addSection(cmd, "look", "Look:", NewCmdList(f, nil), NewCmdShow(f, nil), step.NewCmdList(f, nil), step.NewCmdShow(f, nil), step.NewCmdRead(f, nil))
+	addSection(cmd, "steer", "Steer:", NewCmdResume(f, nil), NewCmdPause(f, nil), NewCmdRetry(f, nil), NewCmdPoke(f, nil), NewCmdCancel(f, nil), NewCmdRemove(f, nil))
 	return cmd
 }
 
-// section adds commands under a heading of the help.
-func section(parent *cobra.Command, id, title string, commands ...*cobra.Command) {
+// addSection adds commands under a heading of the help.
+func addSection(parent *cobra.Command, id, title string, commands ...*cobra.Command) {
 	parent.AddGroup(&cobra.Group{ID: id, Title: title})
 	for _, c := range commands {
 		c.GroupID = id
@@ -91,14 +91,14 @@ func describeStanding(ctx context.Context, t *lookup.Thread, sum gitcas.Summary)
 	return s, err
 }
 
-// open puts a worker together that changes threads without running an agent, and
+// openWorker puts a worker together that changes threads without running an agent, and
 // finds the thread that an argument names.
-func open(ctx context.Context, f *app.Factory, arg string) (*worker.Worker, gitcas.ThreadID, error) {
+func openWorker(ctx context.Context, f *app.Factory, arg string) (*worker.Worker, gitcas.ThreadID, error) {
 	ref, err := lookup.Parse(arg)
 	if err != nil {
 		return nil, "", err
 	}
-	w, err := worker.New(ctx, f, worker.Options{Observe: notices(f)})
+	w, err := worker.New(ctx, f, worker.Options{Observe: printNotices(f)})
 	if err != nil {
 		return nil, "", err
 	}
@@ -135,8 +135,8 @@ func goesOn(ctx context.Context, f *app.Factory, w *worker.Worker, id gitcas.Thr
 	})
 }
 
-// notices tells a person on stderr what the engine remarks.
-func notices(f *app.Factory) func(thread.Event) {
+// printNotices tells a person on stderr what the engine remarks.
+func printNotices(f *app.Factory) func(thread.Event) {
 	return func(ev thread.Event) {
 		if ev.Kind == "notice" {
 			f.Notes().Printf("note: %s\n", ev.Text)

@@ -102,7 +102,7 @@ func waitRun(ctx context.Context, o *WaitOptions) error {
 		o.After = deadline.SystemClock{}.After
 	}
 	w := &waiter{WaitOptions: o, first: t.Entry.Head, pause: firstPause}
-	return w.wait(ctx, t)
+	return w.waitForThread(ctx, t)
 }
 
 // waiter looks at a thread again and again.
@@ -113,7 +113,7 @@ type waiter struct {
 	pause time.Duration
 }
 
-func (w *waiter) wait(ctx context.Context, t *lookup.Thread) error {
+func (w *waiter) waitForThread(ctx context.Context, t *lookup.Thread) error {
 	var over <-chan time.Time
 	if w.Timeout > 0 {
 		ch, stop := w.After(w.Timeout)
@@ -121,8 +121,8 @@ func (w *waiter) wait(ctx context.Context, t *lookup.Thread) error {
 		over = ch
 	}
 	for {
-		if done, code := w.judge(t); done {
-			return w.report(t, code, false)
+		if done, code := w.isOver(t); done {
+			return w.reportThread(t, code, false)
 		}
 		tick, stop := w.After(w.pause)
 		select {
@@ -131,10 +131,10 @@ func (w *waiter) wait(ctx context.Context, t *lookup.Thread) error {
 			return fmt.Errorf("wait for thread %s: %w", t.ID, ctx.Err())
 		case <-over:
 			stop()
-			return w.report(t, app.CodeFailed, true)
+			return w.reportThread(t, app.CodeFailed, true)
 		case <-tick:
 		}
-		now, err := w.look(ctx, t)
+		now, err := w.readAgain(ctx, t)
 		if err != nil {
 			return err
 		}
@@ -142,8 +142,8 @@ func (w *waiter) wait(ctx context.Context, t *lookup.Thread) error {
 	}
 }
 
-// judge says whether the waiting is over, and with which exit code.
-func (w *waiter) judge(t *lookup.Thread) (bool, int) {
+// isOver says whether the waiting is over, and with which exit code.
+func (w *waiter) isOver(t *lookup.Thread) (bool, int) {
 	status := t.Status()
 	switch status {
 	case statefile.ReasonCancelled, statefile.ReasonRemoved:
@@ -164,9 +164,9 @@ func (w *waiter) judge(t *lookup.Thread) (bool, int) {
 	return status == forSuspended, app.CodeSuspended
 }
 
-// look reads the thread again where one of its refs has moved. Time alone changes
+// readAgain reads the thread again where one of its refs has moved. Time alone changes
 // nothing: a claim that nobody renews is no end of the waiting.
-func (w *waiter) look(ctx context.Context, t *lookup.Thread) (*lookup.Thread, error) {
+func (w *waiter) readAgain(ctx context.Context, t *lookup.Thread) (*lookup.Thread, error) {
 	l, err := t.Store.Remote().List(ctx, t.Store.Branch(), gitcas.ClaimRef(t.ID))
 	if err != nil {
 		return nil, fmt.Errorf("wait for thread %s: %w", t.ID, err)
@@ -183,7 +183,7 @@ func (w *waiter) look(ctx context.Context, t *lookup.Thread) (*lookup.Thread, er
 	return ref.Find(ctx, t.Store)
 }
 
-func (w *waiter) report(t *lookup.Thread, code int, timedOut bool) error {
+func (w *waiter) reportThread(t *lookup.Thread, code int, timedOut bool) error {
 	out := waited{Thread: t.ID, Status: t.Status(), Head: t.Entry.Head, Suspended: t.Entry.Suspended, TimedOut: timedOut}
 	if t.Entry.Next != nil {
 		out.NextRole = t.Entry.Next.Role

@@ -29,16 +29,16 @@ func (w *Worker) sandboxMode() (config.Sandbox, error) {
 	return said, nil
 }
 
-// trusted says whether somebody switched the sandbox off, so that agents may have
+// isTrusted says whether somebody switched the sandbox off, so that agents may have
 // what this process has.
-func (w *Worker) trusted() bool {
+func (w *Worker) isTrusted() bool {
 	mode, err := w.sandboxMode()
 	_, said := w.config.Origins["sandbox"]
 	return err == nil && mode == config.SandboxOff && (said || w.o.Sandbox != "")
 }
 
-// confine gives the spawner the sandbox that the settings ask for.
-func (w *Worker) confine(o *agents.Options) error {
+// confineAgents gives the spawner the sandbox that the settings ask for.
+func (w *Worker) confineAgents(o *agents.Options) error {
 	mode, err := w.sandboxMode()
 	if err != nil {
 		return err
@@ -73,7 +73,7 @@ func (w *Worker) tellGaps() func([]string) {
 		for _, gap := range gaps {
 			if !told[gap] {
 				told[gap] = true
-				w.observe(thread.Event{Kind: "notice", Text: "sandbox: " + gap})
+				w.logEvent(thread.Event{Kind: "notice", Text: "sandbox: " + gap})
 			}
 		}
 	}

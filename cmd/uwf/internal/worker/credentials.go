@@ -48,7 +48,7 @@ func isBelow(dir, sub string) (bool, error) {
 // refuseExposure refuses to start agents that could read secrets out of this
 // process's environment.
 func (w *Worker) refuseExposure() error {
-	if w.f.Exposed == nil || w.trusted() {
+	if w.f.Exposed == nil || w.isTrusted() {
 		return nil
 	}
 	found := redact.FromEnv(w.f.Environ)
@@ -66,7 +66,7 @@ func (w *Worker) refuseCredentials(ctx context.Context, dir string) error {
 	if _, err := os.Lstat(filepath.Join(dir, ".git")); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	settings, err := w.settings(ctx, dir)
+	settings, err := w.checkoutSettings(ctx, dir)
 	if err != nil {
 		return &app.UsageError{Err: fmt.Errorf("look for credentials in the git configuration of %s: %w", dir, err)}
 	}
@@ -89,22 +89,22 @@ func (w *Worker) refuseCredentials(ctx context.Context, dir string) error {
 	return nil
 }
 
-// settings are a checkout's own of git: key, a newline, value. What they include is
+// checkoutSettings are a checkout's own of git: key, a newline, value. What they include is
 // among them, since a file outside of the folder is readable as well, and so are those
 // of the working tree, which have a file of their own where the others say so.
-func (w *Worker) settings(ctx context.Context, dir string) ([]string, error) {
+func (w *Worker) checkoutSettings(ctx context.Context, dir string) ([]string, error) {
 	out, err := w.f.Git(ctx, dir, nil, "-c", "safe.directory="+dir, "config", "--local", "--includes", "--null", "--list")
 	if err != nil {
 		return nil, err
 	}
-	own := fields(out)
+	own := splitNUL(out)
 	if !slices.ContainsFunc(own, func(entry string) bool { return strings.HasPrefix(entry, "extensions.worktreeconfig") }) {
 		return own, nil
 	}
 	if out, err = w.f.Git(ctx, dir, nil, "-c", "safe.directory="+dir, "config", "--includes", "--null", "--show-scope", "--list"); err != nil {
 		return nil, err
 	}
-	for pair := range slices.Chunk(fields(out), 2) {
+	for pair := range slices.Chunk(splitNUL(out), 2) {
 		if pair[0] == "worktree" && len(pair) == 2 {
 			own = append(own, pair[1])
 		}
@@ -112,8 +112,8 @@ func (w *Worker) settings(ctx context.Context, dir string) ([]string, error) {
 	return own, nil
 }
 
-// fields are what a NUL ends each.
-func fields(out []byte) []string {
+// splitNUL are what a NUL ends each.
+func splitNUL(out []byte) []string {
 	all := strings.Split(string(out), "\x00")
 	return all[:len(all)-1]
 }

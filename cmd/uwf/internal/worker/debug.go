@@ -22,18 +22,18 @@ type loggedAgent struct {
 // Run implements task.Agent.
 func (a loggedAgent) Run(ctx context.Context, t task.Task, m *task.Meter) (task.Draft, error) {
 	log, began := a.w.f.Log(), a.w.f.Now()
-	log.Info("A9ENTRVN", "agent starts", append(of(t), slog.String("command", t.Command), slog.String("workspace", t.Workspace),
+	log.Info("A9ENTRVN", "agent starts", append(taskAttrs(t), slog.String("command", t.Command), slog.String("workspace", t.Workspace),
 		slog.Int("promptBytes", len(t.Prompt)), slog.Duration("timeout", t.Timeout))...)
 	d, err := a.w.keepingGitSettings(ctx, t, func() (task.Draft, error) { return a.Spawner.Run(ctx, t, m) })
 	usage := m.Usage()
-	log.Failed(err, "A9ENTEND", "agent ended", append(of(t), slog.Int("exit", exitOf(err)), slog.String("handle", string(d.Handle)), slog.Int("nodes", len(d.Nodes)),
+	log.Failed(err, "A9ENTEND", "agent ended", append(taskAttrs(t), slog.Int("exit", exitOf(err)), slog.String("handle", string(d.Handle)), slog.Int("nodes", len(d.Nodes)),
 		slog.Int64("inputTokens", usage.InputTokens), slog.Int64("outputTokens", usage.OutputTokens), slog.Int("stderrBytes", len(d.Stderr)),
 		debuglog.Took(a.w.f.Now().Sub(began)))...)
 	return d, err
 }
 
-// of names the task that a record is about.
-func of(t task.Task) []slog.Attr {
+// taskAttrs names the task that a record is about.
+func taskAttrs(t task.Task) []slog.Attr {
 	return []slog.Attr{
 		slog.String("thread", string(t.Thread)), slog.Int("step", t.Step), slog.String("role", t.Role),
 		slog.String("agent", t.Agent), slog.String("run", t.Run.ID), slog.Int("attempt", t.Run.Attempt),
@@ -57,15 +57,15 @@ func exitOf(err error) int {
 func (w *Worker) logCall(t task.Task, c gateway.Call) {
 	if len(c.Dropped) > 0 {
 		w.f.Log().Info("DR0PPEDF", "request fields that may cost money, or are not known, did not reach the model",
-			append(of(t), slog.String("model", c.Model), slog.String("path", c.Path), slog.String("fields", strings.Join(c.Dropped, ", ")))...)
+			append(taskAttrs(t), slog.String("model", c.Model), slog.String("path", c.Path), slog.String("fields", strings.Join(c.Dropped, ", ")))...)
 	}
-	w.f.Log().Failed(c.Err, "M0DE1CA7", "model asked", append(of(t), slog.String("model", c.Model), slog.String("path", c.Path), slog.Int("status", c.Status),
+	w.f.Log().Failed(c.Err, "M0DE1CA7", "model asked", append(taskAttrs(t), slog.String("model", c.Model), slog.String("path", c.Path), slog.Int("status", c.Status),
 		slog.Int("tries", c.Tries), slog.Bool("stream", c.Stream), slog.Int64("inputTokens", c.In), slog.Int64("outputTokens", c.Out),
 		slog.Float64("costUsd", c.CostUSD), slog.Bool("unpriced", c.Unpriced), slog.Bool("hungUp", c.HungUp), debuglog.Took(c.Duration))...)
 }
 
-// observe writes down what the engine tells, and tells it on.
-func (w *Worker) observe(e thread.Event) {
+// logEvent writes down what the engine tells, and tells it on.
+func (w *Worker) logEvent(e thread.Event) {
 	attrs := []slog.Attr{slog.String("event", e.Kind), slog.String("thread", string(e.Thread)), slog.Int("step", e.Step), slog.String("role", e.Role),
 		slog.String("agent", e.Agent), slog.String("status", e.Status), slog.Int64("tokens", e.Tokens)}
 	w.f.Log().About(string(e.Thread)) // what follows, such as a push, is about it as well

@@ -29,7 +29,7 @@ func (w *Worker) WorkIn(ctx context.Context, dir string) (why string, err error)
 		if _, err := os.Lstat(filepath.Join(dir, ".git")); err != nil {
 			return "it holds files and is no git checkout", nil //nolint:nilerr // that is the answer
 		}
-		if why, err = w.unfit(ctx, dir); why != "" || err != nil {
+		if why, err = w.whyUnfit(ctx, dir); why != "" || err != nil {
 			return why, err
 		}
 	}
@@ -37,8 +37,8 @@ func (w *Worker) WorkIn(ctx context.Context, dir string) (why string, err error)
 	return "", nil
 }
 
-// unfit says what is against a checkout.
-func (w *Worker) unfit(ctx context.Context, dir string) (string, error) {
+// whyUnfit says what is against a checkout.
+func (w *Worker) whyUnfit(ctx context.Context, dir string) (string, error) {
 	var usage *app.UsageError
 	if err := w.refuseCredentials(ctx, dir); errors.As(err, &usage) {
 		return "its git configuration holds a credential, or can't be read (check out with persist-credentials: false)", nil
@@ -64,7 +64,7 @@ var plainSetting = lazyregexp.New(`^(core\.(repositoryformatversion|filemode|bar
 
 // strangeSetting is the first setting of a checkout that is not plain.
 func (w *Worker) strangeSetting(ctx context.Context, dir string) (string, error) {
-	settings, err := w.settings(ctx, dir)
+	settings, err := w.checkoutSettings(ctx, dir)
 	if err != nil {
 		return "", err
 	}
@@ -85,7 +85,7 @@ func (w *Worker) refusePrograms(ctx context.Context, dir string) error {
 	if _, err := os.Lstat(filepath.Join(dir, ".git")); err != nil || w.sandbox == nil {
 		return nil //nolint:nilerr // without a checkout there is nothing to look at
 	}
-	settings, err := w.settings(ctx, dir)
+	settings, err := w.checkoutSettings(ctx, dir)
 	if err != nil {
 		return app.Usagef("--workspace %s: %w", dir, err)
 	}

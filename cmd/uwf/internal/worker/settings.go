@@ -33,7 +33,7 @@ func (s settings) Agent(workflow, role, override string) (name, command string, 
 		return "", "", err
 	}
 	c := s.w.config
-	if name, command, err = s.resolve(workflow, role, override); err != nil {
+	if name, command, err = s.resolveAgent(workflow, role, override); err != nil {
 		return "", "", err
 	}
 	if name == builtin.Name && s.w.player == nil && !s.w.o.Elsewhere {
@@ -49,8 +49,8 @@ func (s settings) Agent(workflow, role, override string) (name, command string, 
 	return name, command, nil
 }
 
-// resolve finds a role's agent, without asking whether it can work.
-func (s settings) resolve(workflow, role, override string) (name, command string, err error) {
+// resolveAgent finds a role's agent, without asking whether it can work.
+func (s settings) resolveAgent(workflow, role, override string) (name, command string, err error) {
 	c := s.w.config
 	if override = cmp.Or(override, s.w.o.Agent); override != "" {
 		a, err := c.ParseAgent(override)
@@ -66,7 +66,7 @@ func (s settings) resolve(workflow, role, override string) (name, command string
 // CheckPrices makes sure that a limit on cost can be kept. A replay pays nothing, nor
 // does the mock agent ask a model for its work, and what another job did is paid.
 func (s settings) CheckPrices(workflow, role, override string) error {
-	name, _, err := s.resolve(workflow, role, override)
+	name, _, err := s.resolveAgent(workflow, role, override)
 	if err != nil || name == mock.Name || s.w.player != nil || s.w.o.Elsewhere {
 		return err
 	}
@@ -76,31 +76,31 @@ func (s settings) CheckPrices(workflow, role, override string) error {
 // Model is what an agent may know of its model.
 func (s settings) Model(workflow, role string) *task.Model {
 	if s.w.player != nil {
-		return s.replayed(role)
+		return s.replayedModel(role)
 	}
 	m, err := s.w.config.ResolveModel(workflow, role)
 	if err != nil {
 		return nil // an agent of another kind, with a model of its own
 	}
-	return describe(m)
+	return describeModel(m)
 }
 
 // ExtractModel is the model that reads an answer without usable frontmatter. A
 // replay has one always: whether it was asked is up to the cassette.
 func (s settings) ExtractModel(string, string) *task.Model {
 	if s.w.player != nil {
-		return s.replayed("")
+		return s.replayedModel("")
 	}
 	m, err := s.w.config.ResolveExtract()
 	if err != nil {
 		return nil // switched off, none configured, or its key is not set
 	}
-	return describe(m)
+	return describeModel(m)
 }
 
-// replayed is the model of a replay. What is known of the one that was recorded,
+// replayedModel is the model of a replay. What is known of the one that was recorded,
 // such as its window, is kept: prompts depend on it.
-func (s settings) replayed(role string) *task.Model {
+func (s settings) replayedModel(role string) *task.Model {
 	out := &task.Model{Alias: replayedModel, Name: replayedModel, Provider: "cassette"}
 	alias, d, ok := s.w.player.Asked(role)
 	if !ok {
@@ -116,7 +116,7 @@ func (s settings) replayed(role string) *task.Model {
 	return out
 }
 
-func describe(m config.ResolvedModel) *task.Model {
+func describeModel(m config.ResolvedModel) *task.Model {
 	return &task.Model{
 		Alias: m.Alias, Name: m.Model.Name, Provider: m.Model.Provider, API: string(m.Provider.Kind),
 		Window: m.Model.Window, MaxOutput: m.Model.MaxOutput,
@@ -143,22 +143,22 @@ func (s settings) Timeout() time.Duration {
 // maxOutage is how long a provider that fails is waited for.
 const maxOutage = 10 * time.Minute
 
-// gateway opens the model for one agent run; agents without one get none.
-func (w *Worker) gateway(ctx context.Context, t task.Task, m *task.Meter) ([]string, func(error) error, error) {
+// openGateway opens the model for one agent run; agents without one get none.
+func (w *Worker) openGateway(ctx context.Context, t task.Task, m *task.Meter) ([]string, func(error) error, error) {
 	o := gateway.Options{Meter: m, MaxRequest: w.config.Gateway.MaxBody, Now: w.f.Now, Proxy: w.f.Proxy, OnCall: func(c gateway.Call) {
 		w.logCall(t, c)
-		w.observe(thread.Event{Kind: "tokens", Thread: t.Thread, Step: t.Step, Role: t.Role, Tokens: m.Tokens(), Usage: m.Usage()})
+		w.logEvent(thread.Event{Kind: "tokens", Thread: t.Thread, Step: t.Step, Role: t.Role, Tokens: m.Tokens(), Usage: m.Usage()})
 	}}
-	if err := w.cassette(&o, t); err != nil {
+	if err := w.useCassette(&o, t); err != nil {
 		return nil, nil, err
 	}
 	if o.Replay == nil {
-		o.Models = w.models()
+		o.Models = w.gatewayModels()
 		if len(o.Models) == 0 || t.Model == nil && t.Extract == nil {
 			return nil, func(error) error { return nil }, nil
 		}
 	}
-	o.Budget = w.budget(t)
+	o.Budget = w.runBudget(t)
 	if t.Timeout > 0 { // an outage is told before the agent's time is over
 		o.RetryFor = min(maxOutage, t.Timeout/2)
 	}
@@ -183,7 +183,7 @@ func (w *Worker) gateway(ctx context.Context, t task.Task, m *task.Meter) ([]str
 	}, nil
 }
 
-func (w *Worker) cassette(o *gateway.Options, t task.Task) error {
+func (w *Worker) useCassette(o *gateway.Options, t task.Task) error {
 	clean := func(s string) (string, error) {
 		v, _, err := w.redact.Value(s)
 		if err != nil {
@@ -202,13 +202,13 @@ func (w *Worker) cassette(o *gateway.Options, t task.Task) error {
 	return err
 }
 
-// budget is what one agent run may use: what the thread has left.
-func (w *Worker) budget(t task.Task) gateway.Budget {
+// runBudget is what one agent run may use: what the thread has left.
+func (w *Worker) runBudget(t task.Task) gateway.Budget {
 	return gateway.Budget{Tokens: t.Budget.Tokens, CostUSD: t.Budget.CostUSD}
 }
 
-// models are all configured models whose provider can be asked.
-func (w *Worker) models() []gateway.Model {
+// gatewayModels are all configured models whose provider can be asked.
+func (w *Worker) gatewayModels() []gateway.Model {
 	var out []gateway.Model
 	for alias := range w.config.Models {
 		m, err := w.config.Model(alias)

@@ -135,7 +135,7 @@ func New(ctx context.Context, f *app.Factory, o Options) (*Worker, error) {
 	w.Stepper = &step.Stepper{
 		Engine: &thread.Engine{
 			Store: store, Redact: red, Settings: settings{w}, Who: who, Clock: clock{f},
-			Observe: w.observe, Hook: f.Hook,
+			Observe: w.logEvent, Hook: f.Hook,
 			ShowRef: func(ref string) string { return f.ShowRef(ctx, ref) },
 			Nonce:   func() string { return randomWord(f.Rand) },
 		},
@@ -145,7 +145,7 @@ func New(ctx context.Context, f *app.Factory, o Options) (*Worker, error) {
 	if root, err := f.StorageRoot(); err == nil && (f.Job == nil || f.Job.Wrap == nil) { // else nothing is pushed
 		w.Unpushed = &unpushed.Folder{Dir: UnpushedRoot(root)}
 	}
-	spawner, err := w.spawner()
+	spawner, err := w.newSpawner()
 	if err != nil {
 		return nil, err
 	}
@@ -160,7 +160,7 @@ func openStore(ctx context.Context, f *app.Factory, create bool) (*gitcas.Store,
 	return f.Store(ctx)
 }
 
-func (w *Worker) spawner() (*agents.Spawner, error) {
+func (w *Worker) newSpawner() (*agents.Spawner, error) {
 	self, err := w.f.Self()
 	if err != nil {
 		return nil, err
@@ -173,12 +173,12 @@ func (w *Worker) spawner() (*agents.Spawner, error) {
 	}
 	o := agents.Options{
 		Self: self, Own: agent.Names(), Aliases: aliases, Environ: w.f.Environ, Dir: w.f.Dir,
-		Inside: w.f.Inside, Gateway: w.gateway, AllowShell: w.o.AllowShell || w.config.AllowShell, Now: w.f.Now,
+		Inside: w.f.Inside, Gateway: w.openGateway, AllowShell: w.o.AllowShell || w.config.AllowShell, Now: w.f.Now,
 	}
 	if w.o.Stderr != nil {
 		o.Stderr = w.redact.Writer(w.o.Stderr)
 	}
-	if err := w.confine(&o); err != nil {
+	if err := w.confineAgents(&o); err != nil {
 		return nil, err
 	}
 	return agents.NewSpawner(o), nil
@@ -227,8 +227,8 @@ func parseLeft(text string) leftAs {
 	return leftAs{tree, parent}
 }
 
-// request asks for a picture that can be compared with this one.
-func (l leftAs) request(now time.Time) workspace.SnapshotRequest {
+// snapshotRequest asks for a picture that can be compared with this one.
+func (l leftAs) snapshotRequest(now time.Time) workspace.SnapshotRequest {
 	req := workspace.SnapshotRequest{When: now}
 	if l.parent != "" {
 		req.Parents = []wire.ID{plumbing.NewHash(l.parent)}
@@ -288,7 +288,7 @@ func (w *Worker) checkFolder(ctx context.Context, fo *folder) error {
 	}
 	if text, err := os.ReadFile(w.leftFile(dir)); err == nil {
 		left := parseLeft(string(text))
-		if snap, err := fo.ws.Snapshot(ctx, left.request(w.f.Now())); err == nil && snap.Tree.String() == left.tree {
+		if snap, err := fo.ws.Snapshot(ctx, left.snapshotRequest(w.f.Now())); err == nil && snap.Tree.String() == left.tree {
 			return nil
 		}
 	}
@@ -334,7 +334,7 @@ func (w *Worker) Leave(ctx context.Context) {
 	if fo.left == (leftAs{}) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveTime)
 		defer cancel()
-		snap, err := fo.ws.Snapshot(ctx, fo.left.request(w.f.Now()))
+		snap, err := fo.ws.Snapshot(ctx, fo.left.snapshotRequest(w.f.Now()))
 		if err != nil {
 			return
 		}

@@ -11,9 +11,9 @@ import (
 	"github.com/united-workforce/uwf/engine/workflow"
 )
 
-// changes says in words what a definition has that the one before it had not: the
+// describeChanges says in words what a definition has that the one before it had not: the
 // whole first, then roles, then edges, then conditions.
-func changes(old, now *workflow.Definition) []string {
+func describeChanges(old, now *workflow.Definition) []string {
 	var out []string
 	say := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
 	if old.Name != now.Name {
@@ -52,8 +52,8 @@ func limitsText(l *workflow.Limits) string {
 	return strings.Join(parts, ", ")
 }
 
-// keys are the keys of both maps in alphabetical order.
-func keys[V any](a, b map[string]V) []string {
+// unionKeys are the keys of both maps in alphabetical order.
+func unionKeys[V any](a, b map[string]V) []string {
 	all := maps.Clone(a)
 	if all == nil {
 		all = map[string]V{}
@@ -64,7 +64,7 @@ func keys[V any](a, b map[string]V) []string {
 
 func roleChanges(old, now *workflow.Definition) []string {
 	var out []string
-	for _, name := range keys(old.Roles, now.Roles) {
+	for _, name := range unionKeys(old.Roles, now.Roles) {
 		a, before := old.Roles[name]
 		b, after := now.Roles[name]
 		switch {
@@ -194,7 +194,7 @@ func edgeText(k edgeKey, e workflow.Edge) string {
 
 func conditionChanges(old, now *workflow.Definition) []string {
 	var out []string
-	for _, name := range keys(old.Conditions, now.Conditions) {
+	for _, name := range unionKeys(old.Conditions, now.Conditions) {
 		a, before := old.Conditions[name]
 		b, after := now.Conditions[name]
 		switch {

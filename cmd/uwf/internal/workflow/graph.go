@@ -68,7 +68,7 @@ thread was started with, whatever the name means today; it need not be named.`,
 			o.Printer, o.Notes, o.Resolver, o.Out = f.Printer(), f.Notes(), definition.New(f), f.IO.Out
 			o.ASCII = o.ASCII || !speaksUTF8(f)
 			if o.Width == 0 {
-				o.Width = columns(f)
+				o.Width = terminalWidth(f)
 			}
 			if runF != nil {
 				return runF(cmd.Context(), o)
@@ -85,8 +85,8 @@ thread was started with, whatever the name means today; it need not be named.`,
 	return cmd
 }
 
-// columns is how wide the terminal is; 80 where there is none.
-func columns(f *app.Factory) int {
+// terminalWidth is how wide the terminal is; 80 where there is none.
+func terminalWidth(f *app.Factory) int {
 	if file, ok := f.IO.Out.(*os.File); ok && f.IO.OutTTY {
 		if w, _, err := term.GetSize(int(file.Fd())); err == nil && w > 0 {
 			return w
@@ -145,12 +145,12 @@ func graphRun(ctx context.Context, o *GraphOptions) error {
 	if o.Output != "" && (o.Printer.Query != nil || o.Printer.Format == output.JSON || o.Printer.Format == output.YAML) {
 		return app.Usagef("--output is for drawings: leave it out, or --format and --jq")
 	}
-	g, d, err := o.graph(ctx)
+	g, d, err := o.newGraph(ctx)
 	if err != nil {
 		return err
 	}
 	if o.Printer.Query != nil || o.Printer.Format == output.JSON || o.Printer.Format == output.YAML {
-		return o.Printer.Print(d.fill(g), nil)
+		return o.Printer.Print(d.fillDrawn(g), nil)
 	}
 	kind := o.Output
 	if kind == "" {
@@ -164,7 +164,7 @@ func graphRun(ctx context.Context, o *GraphOptions) error {
 	case drawText:
 		w.Printf("%s", g.Text(graph.TextOptions{Width: o.Width, ASCII: o.ASCII}))
 		if d.Thread != "" {
-			w.Printf("\n%s\n", d.where(g))
+			w.Printf("\n%s\n", d.describePlace(g))
 		}
 	case drawMermaid:
 		w.Printf("%s", g.Mermaid(0))
@@ -174,8 +174,8 @@ func graphRun(ctx context.Context, o *GraphOptions) error {
 	return w.Flush()
 }
 
-// graph makes the drawing's subject: a workflow, with a thread's marks or without.
-func (o *GraphOptions) graph(ctx context.Context) (*graph.Graph, drawn, error) {
+// newGraph makes the drawing's subject: a workflow, with a thread's marks or without.
+func (o *GraphOptions) newGraph(ctx context.Context) (*graph.Graph, drawn, error) {
 	if o.Thread == "" {
 		if o.Ref == "" {
 			return nil, drawn{}, app.Usagef("name a workflow (see: uwf workflow list), or a thread with --thread")
@@ -209,11 +209,11 @@ func (o *GraphOptions) graph(ctx context.Context) (*graph.Graph, drawn, error) {
 	g := graph.Of(def)
 	g.Mark(def, past)
 	d := drawn{Name: def.Name, Hash: chain.Start.Workflow, Thread: t.ID, Status: t.Status()}
-	return g, d, o.compare(ctx, d)
+	return g, d, o.compareVersions(ctx, d)
 }
 
-// compare says when the workflow that was named is another one than the thread's.
-func (o *GraphOptions) compare(ctx context.Context, d drawn) error {
+// compareVersions says when the workflow that was named is another one than the thread's.
+func (o *GraphOptions) compareVersions(ctx context.Context, d drawn) error {
 	if o.Ref == "" {
 		return nil
 	}
@@ -227,7 +227,7 @@ func (o *GraphOptions) compare(ctx context.Context, d drawn) error {
 	return nil
 }
 
-func (d drawn) fill(g *graph.Graph) drawn {
+func (d drawn) fillDrawn(g *graph.Graph) drawn {
 	d.Nodes, d.Edges = []drawnNode{}, []drawnEdge{}
 	kinds := map[graph.Kind]string{graph.Start: "start", graph.Role: "role", graph.End: "end", graph.Suspend: "suspend"}
 	for _, n := range g.Nodes {
@@ -239,8 +239,8 @@ func (d drawn) fill(g *graph.Graph) drawn {
 	return d
 }
 
-// where says in words what the double frame shows.
-func (d drawn) where(g *graph.Graph) string {
+// describePlace says in words what the double frame shows.
+func (d drawn) describePlace(g *graph.Graph) string {
 	s := fmt.Sprintf("thread %s: %s", d.Thread, d.Status)
 	switch here := g.Here(); here {
 	case workflow.End, "":

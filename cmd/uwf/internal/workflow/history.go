@@ -66,24 +66,24 @@ func historyRun(ctx context.Context, o *HistoryOptions) error {
 	if err != nil {
 		return err
 	}
-	e, err := registered(v.Registry(), o.Name)
+	e, err := findRegistered(v.Registry(), o.Name)
 	if err != nil {
 		return err
 	}
-	known, err := shared(ctx, v)
+	known, err := readShared(ctx, v)
 	if err != nil {
 		return err
 	}
 	list := versionsOf(known, e)
 	return o.Printer.Print(list, func(w *output.Writer) {
 		for _, l := range list {
-			l.text(w)
+			l.writeText(w)
 		}
 	})
 }
 
-// registered finds a name in the registry.
-func registered(registry map[string]gitcas.RegistryEntry, name string) (gitcas.RegistryEntry, error) {
+// findRegistered finds a name in the registry.
+func findRegistered(registry map[string]gitcas.RegistryEntry, name string) (gitcas.RegistryEntry, error) {
 	e, ok := registry[name]
 	if !ok {
 		return e, &app.UnknownError{What: "registered workflow", ID: name, Near: app.Near(name, slices.Collect(maps.Keys(registry))), See: "uwf workflow list"}
@@ -105,14 +105,14 @@ func versionsOf(known node.Getter, e gitcas.RegistryEntry) []version {
 			continue
 		}
 		if before != nil {
-			list[i].Changes = append(list[i].Changes, changes(before, d)...)
+			list[i].Changes = append(list[i].Changes, describeChanges(before, d)...)
 		}
 		before = d
 	}
 	return list
 }
 
-func (l version) text(w *output.Writer) {
+func (l version) writeText(w *output.Writer) {
 	w.Bold(string(l.Hash))
 	if l.Timestamp != 0 {
 		w.Printf("  %s", text.Time(time.UnixMilli(l.Timestamp)))
@@ -149,9 +149,9 @@ func completeRegistered(f *app.Factory) cobra.CompletionFunc {
 // errNothingRegistered is the registry without the name that a change looked at.
 var errNothingRegistered = errors.New("meanwhile the name was removed from the registry")
 
-// moved is the error for a registry that another job changed while a command was
+// newMovedError is the error for a registry that another job changed while a command was
 // deciding.
-func moved(name string, from, to node.Hash) error {
+func newMovedError(name string, from, to node.Hash) error {
 	if to == "" {
 		return fmt.Errorf("%s: %w; nothing was changed", name, errNothingRegistered)
 	}

@@ -71,7 +71,7 @@ const (
 )
 
 func listRun(ctx context.Context, o *ListOptions) error {
-	lines, err := list(ctx, o.Resolver)
+	lines, err := listAll(ctx, o.Resolver)
 	if err != nil {
 		return err
 	}
@@ -82,14 +82,14 @@ func listRun(ctx context.Context, o *ListOptions) error {
 		}
 		rows := make([][]string, len(lines))
 		for i, l := range lines {
-			rows[i] = []string{l.Name, string(l.Hash), string(l.Dialect), l.From, l.state()}
+			rows[i] = []string{l.Name, string(l.Hash), string(l.Dialect), l.From, l.describeState()}
 		}
 		w.Table([]string{"NAME", "HASH", "DIALECT", "FROM", ""}, rows)
 	})
 }
 
-// state is what else is to be said of a line.
-func (l listed) state() string {
+// describeState is what else is to be said of a line.
+func (l listed) describeState() string {
 	switch {
 	case l.Error != "":
 		return "can't be read: " + l.Error
@@ -103,7 +103,7 @@ func (l listed) state() string {
 	return ""
 }
 
-func list(ctx context.Context, r *definition.Resolver) ([]listed, error) {
+func listAll(ctx context.Context, r *definition.Resolver) ([]listed, error) {
 	places, err := r.Places()
 	if err != nil {
 		return nil, err
@@ -151,7 +151,7 @@ func listRegistry(ctx context.Context, r *definition.Resolver) ([]listed, error)
 	if len(v.Registry()) == 0 {
 		return nil, nil
 	}
-	known, err := shared(ctx, v)
+	known, err := readShared(ctx, v)
 	if err != nil {
 		return nil, err
 	}
@@ -180,8 +180,8 @@ func (n nodes) Get(h node.Hash) (node.Node, error) {
 	return node.Node{}, fmt.Errorf("%w: %s", node.ErrNotFound, h)
 }
 
-// shared reads workflows and schemas at once: one by one, each would be a request.
-func shared(ctx context.Context, v *gitcas.View) (nodes, error) {
+// readShared reads workflows and schemas at once: one by one, each would be a request.
+func readShared(ctx context.Context, v *gitcas.View) (nodes, error) {
 	out := nodes{}
 	err := v.Shared(ctx, func(h node.Hash, n node.Node) error {
 		out[h] = n

@@ -78,12 +78,12 @@ func removeRun(ctx context.Context, o *RemoveOptions) error {
 	if err != nil {
 		return err
 	}
-	e, err := registered(v.Registry(), o.Name)
+	e, err := findRegistered(v.Registry(), o.Name)
 	if err != nil {
 		return o.onlyFile(err)
 	}
-	res := removed{Name: o.Name, Hash: e.Hash, Versions: 1 + len(e.History), Threads: users(v, e)}
-	if yes, err := o.confirmed(res); err != nil || !yes {
+	res := removed{Name: o.Name, Hash: e.Hash, Versions: 1 + len(e.History), Threads: countUsers(v, e)}
+	if yes, err := o.confirmRemoval(res); err != nil || !yes {
 		return err
 	}
 	_, err = store.Update(ctx, v, func(v *gitcas.View) (*gitcas.Change, error) {
@@ -93,7 +93,7 @@ func removeRun(ctx context.Context, o *RemoveOptions) error {
 			res.Removed = true
 			return nil, nil
 		case now.Hash != e.Hash:
-			return nil, &app.UsageError{Err: moved(o.Name, e.Hash, now.Hash)}
+			return nil, &app.UsageError{Err: newMovedError(o.Name, e.Hash, now.Hash)}
 		}
 		res.Removed = true
 		return &gitcas.Change{
@@ -105,7 +105,7 @@ func removeRun(ctx context.Context, o *RemoveOptions) error {
 	if err != nil {
 		return fmt.Errorf("remove the workflow: %w", err)
 	}
-	return o.Printer.Print(res, res.text)
+	return o.Printer.Print(res, res.writeText)
 }
 
 // onlyFile explains a name that is a file's and no registered one.
@@ -116,8 +116,8 @@ func (o *RemoveOptions) onlyFile(err error) error {
 	return err
 }
 
-// users counts the live threads that use a version of a name.
-func users(v *gitcas.View, e gitcas.RegistryEntry) int {
+// countUsers counts the live threads that use a version of a name.
+func countUsers(v *gitcas.View, e gitcas.RegistryEntry) int {
 	versions := []node.Hash{e.Hash}
 	for _, h := range e.History {
 		versions = append(versions, h.Hash)
@@ -131,14 +131,14 @@ func users(v *gitcas.View, e gitcas.RegistryEntry) int {
 	return n
 }
 
-func (o *RemoveOptions) confirmed(r removed) (bool, error) {
+func (o *RemoveOptions) confirmRemoval(r removed) (bool, error) {
 	if o.Yes {
 		return true, nil
 	}
 	if o.Ask == nil {
 		return false, app.Usagef("removing %s from the registry can't be undone by uwf: say --yes if it is meant", o.Name)
 	}
-	o.Notes.Printf("Remove %s (%s) from the registry?%s [y/N] ", o.Name, text.Plural(r.Versions, "version"), r.going())
+	o.Notes.Printf("Remove %s (%s) from the registry?%s [y/N] ", o.Name, text.Plural(r.Versions, "version"), r.describeThreads())
 	line, err := bufio.NewReader(o.Ask).ReadString('\n')
 	if err != nil && line == "" {
 		o.Notes.Println()
@@ -152,8 +152,8 @@ func (o *RemoveOptions) confirmed(r removed) (bool, error) {
 	return false, nil
 }
 
-// going says what becomes of the threads.
-func (r removed) going() string {
+// describeThreads says what becomes of the threads.
+func (r removed) describeThreads() string {
 	switch r.Threads {
 	case 0:
 		return ""
@@ -163,8 +163,8 @@ func (r removed) going() string {
 	return fmt.Sprintf(" %d live threads use it and go on: they keep the version that they were started with.", r.Threads)
 }
 
-func (r removed) text(w *output.Writer) {
-	w.Printf("removed %s from the registry.%s\n", r.Name, r.going())
+func (r removed) writeText(w *output.Writer) {
+	w.Printf("removed %s from the registry.%s\n", r.Name, r.describeThreads())
 	w.Faint("still found by its hash:  uwf thread start " + string(r.Hash) + ` -p "…"`)
 	w.Println()
 }

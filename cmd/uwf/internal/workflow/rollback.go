@@ -75,7 +75,7 @@ func rollbackRun(ctx context.Context, o *RollbackOptions) error {
 	if err != nil {
 		return err
 	}
-	e, err := registered(v.Registry(), o.Name)
+	e, err := findRegistered(v.Registry(), o.Name)
 	if err != nil {
 		return err
 	}
@@ -89,7 +89,7 @@ func rollbackRun(ctx context.Context, o *RollbackOptions) error {
 		return fmt.Errorf("roll %s back: %w", o.Name, err)
 	}
 	if old, err := workflow.FromNode(v.Getter(ctx), e.Hash); err == nil {
-		res.Changes = append(res.Changes, changes(old, d)...)
+		res.Changes = append(res.Changes, describeChanges(old, d)...)
 	}
 	_, err = store.Update(ctx, v, func(v *gitcas.View) (*gitcas.Change, error) {
 		now := v.Registry()[o.Name]
@@ -101,19 +101,19 @@ func rollbackRun(ctx context.Context, o *RollbackOptions) error {
 			return registerChange(v, "roll "+o.Name+" back", "", o.Name, target, now, true), nil
 		}
 		// What is current now was never looked at.
-		return nil, &app.UsageError{Err: moved(o.Name, e.Hash, now.Hash)}
+		return nil, &app.UsageError{Err: newMovedError(o.Name, e.Hash, now.Hash)}
 	})
 	if err != nil {
 		return fmt.Errorf("roll the workflow back: %w", err)
 	}
-	if err := o.Printer.Print(res, res.text); err != nil {
+	if err := o.Printer.Print(res, res.writeText); err != nil {
 		return err
 	}
-	return o.shadowed()
+	return o.warnShadowed()
 }
 
-// shadowed warns where a file hides the name from the commands that are run here.
-func (o *RollbackOptions) shadowed() error {
+// warnShadowed warns where a file hides the name from the commands that are run here.
+func (o *RollbackOptions) warnShadowed() error {
 	file, err := o.Resolver.Find(o.Name)
 	if err == nil && file != "" {
 		o.Notes.Printf("note: here %s means the file %s, which goes before the registry\n", o.Name, file)
@@ -159,7 +159,7 @@ func versionMeant(name string, e gitcas.RegistryEntry, prefix string) (node.Hash
 	return "", app.Usagef("%q is the beginning of %d versions of %s: %s: write more of it", prefix, len(fits), name, strings.Join(fits, ", "))
 }
 
-func (r rolledBack) text(w *output.Writer) {
+func (r rolledBack) writeText(w *output.Writer) {
 	w.Bold(r.Name)
 	w.Printf("  %s", r.Hash)
 	if !r.Changed {

@@ -114,7 +114,7 @@ func showRun(ctx context.Context, o *ShowOptions) error {
 		return err
 	}
 	s := shownOf(w)
-	return o.Printer.Print(s, s.text)
+	return o.Printer.Print(s, s.writeText)
 }
 
 func shownOf(w *definition.Resolved) shownWorkflow {
@@ -170,8 +170,8 @@ func shownEdgeOf(e workflow.Edge) shownEdge {
 	return s
 }
 
-// needs is the edge's status or condition, and what it needs besides.
-func (e shownEdge) needs() string {
+// describeNeeds is the edge's status or condition, and what it needs besides.
+func (e shownEdge) describeNeeds() string {
 	switch {
 	case e.Approval == nil:
 		return e.When
@@ -181,17 +181,17 @@ func (e shownEdge) needs() string {
 	return e.When + " (approval, not by the " + strings.Join(e.Approval.Not, " or the ") + ")"
 }
 
-func (s shownWorkflow) text(w *output.Writer) {
+func (s shownWorkflow) writeText(w *output.Writer) {
 	w.Bold(s.Name)
 	w.Faint("  " + string(s.Hash) + "  " + s.From)
 	w.Printf("\n%s\n", s.Description)
 	w.Printf("\n%s\n", workflow.Start)
-	s.edges(w, workflow.Start)
+	s.writeEdges(w, workflow.Start)
 	for _, r := range s.Roles {
 		w.Printf("\n")
 		w.Bold(r.Name)
 		w.Printf("  %s\n", output.Line(r.Description, 200))
-		s.edges(w, r.Name)
+		s.writeEdges(w, r.Name)
 	}
 	if len(s.Conditions) > 0 {
 		w.Printf("\nconditions\n")
@@ -206,11 +206,11 @@ func (s shownWorkflow) text(w *output.Writer) {
 	}
 }
 
-// edges writes who is next: one line for each result.
-func (s shownWorkflow) edges(w *output.Writer, from string) {
+// writeEdges writes who is next: one line for each result.
+func (s shownWorkflow) writeEdges(w *output.Writer, from string) {
 	var rows [][]string
 	for _, e := range s.Graph[from] {
-		rows = append(rows, []string{"", e.needs(), "→ " + e.To, e.Prompt})
+		rows = append(rows, []string{"", e.describeNeeds(), "→ " + e.To, e.Prompt})
 	}
 	if e := s.Resume; e != nil && from == workflow.Start {
 		rows = append(rows, []string{"", e.When, "→ " + e.To, e.Prompt})

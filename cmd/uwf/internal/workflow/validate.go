@@ -102,14 +102,14 @@ func warningOf(p source.Problem) problem {
 	return out
 }
 
-func (p problem) annotation() annotation.Annotation {
+func (p problem) asAnnotation() annotation.Annotation {
 	return annotation.Annotation{
 		File: p.File, Line: p.Line, Column: p.Column, Length: p.Length, Message: p.Message, Fix: p.Fix, Warning: p.Severity == SeverityWarning,
 	}
 }
 
-// line is the problem in a sentence, with its place.
-func (p problem) line() string {
+// formatLine is the problem in a sentence, with its place.
+func (p problem) formatLine() string {
 	switch {
 	case p.Line == 0:
 		return p.File + ": " + p.Message
@@ -119,8 +119,8 @@ func (p problem) line() string {
 	return fmt.Sprintf("%s:%d:%d: %s", p.File, p.Line, p.Column, p.Message)
 }
 
-// lines is the problem for people.
-func (p problem) lines() string {
+// formatLines is the problem for people.
+func (p problem) formatLines() string {
 	s := p.text
 	if s == "" {
 		s = fmt.Sprintf("%s: %s\n", p.File, p.Message)
@@ -149,11 +149,11 @@ type verdict struct {
 	Problems []problem `json:"problems"`
 }
 
-func (v *validated) verdict() verdict {
+func (v *validated) makeVerdict() verdict {
 	out := verdict{Valid: v.broken == 0, Errors: []string{}, Problems: v.problems}
 	for _, p := range v.problems {
 		if p.Severity == SeverityError {
-			out.Errors = append(out.Errors, p.line())
+			out.Errors = append(out.Errors, p.formatLine())
 		}
 	}
 	return out
@@ -170,11 +170,11 @@ func validateRun(ctx context.Context, o *ValidateOptions) error {
 		v.problems = append(v.problems, problem{File: f.File, Message: f.Message, Fix: f.Fix, Severity: SeverityError})
 	}
 	for _, file := range in.Files {
-		if err := v.check(ctx, o, file); err != nil {
+		if err := v.checkFile(ctx, o, file); err != nil {
 			return err
 		}
 	}
-	if err := v.print(o); err != nil {
+	if err := v.printVerdict(o); err != nil {
 		return err
 	}
 	if v.broken > 0 {
@@ -183,16 +183,16 @@ func validateRun(ctx context.Context, o *ValidateOptions) error {
 	return nil
 }
 
-// check adds what is to be said about one file. Only what is wrong with the store
+// checkFile adds what is to be said about one file. Only what is wrong with the store
 // ends the command.
-func (v *validated) check(ctx context.Context, o *ValidateOptions, file string) error {
+func (v *validated) checkFile(ctx context.Context, o *ValidateOptions, file string) error {
 	name := file
-	data, err := o.read(&name)
+	data, err := o.readInput(&name)
 	if err != nil {
-		v.fail(name, o.Resolver.Full(name), err)
+		v.addFailure(name, o.Resolver.Full(name), err)
 		return nil
 	}
-	if kind := binary(data); kind != "" {
+	if kind := describeBinary(data); kind != "" {
 		v.broken++
 		v.problems = append(v.problems, problem{File: name, Message: kind + ", not a definition", Fix: "name a YAML file", Severity: SeverityError})
 		return nil
@@ -207,26 +207,26 @@ func (v *validated) check(ctx context.Context, o *ValidateOptions, file string) 
 			v.problems = append(v.problems, problemOf(p))
 		}
 	case err != nil && app.ExitCode(err) == app.CodeUsage:
-		v.fail(name, o.Resolver.Full(name), err)
+		v.addFailure(name, o.Resolver.Full(name), err)
 	case err != nil:
 		return err
 	default:
 		v.ok = append(v.ok, fmt.Sprintf("  %s  %s  %s\n", w.From, w.Definition.Name, w.Hash))
-		if warning, is := misnamed(name, w.Definition.Name, data); is {
+		if warning, is := checkName(name, w.Definition.Name, data); is {
 			v.problems = append(v.problems, warning)
 		}
 	}
 	return nil
 }
 
-func (v *validated) fail(file, full string, err error) {
+func (v *validated) addFailure(file, full string, err error) {
 	v.broken++
 	why := strings.TrimPrefix(definition.Reason(err).Error(), "read "+full+": ") // the file is said anyway
 	v.problems = append(v.problems, problem{File: file, Message: "can't be read: " + why, Fix: "name a regular file that you may read", Severity: SeverityError})
 }
 
-// read reads one input, and says what it is called.
-func (o *ValidateOptions) read(name *string) ([]byte, error) {
+// readInput reads one input, and says what it is called.
+func (o *ValidateOptions) readInput(name *string) ([]byte, error) {
 	if *name != definition.Stdin {
 		return app.ReadRegular(o.Resolver.Full(*name), definition.MaxSize)
 	}
@@ -236,8 +236,8 @@ func (o *ValidateOptions) read(name *string) ([]byte, error) {
 	return o.Resolver.Stdin(definition.MaxSize)
 }
 
-// binary says what a file is that is no text; empty: it may be text.
-func binary(data []byte) string {
+// describeBinary says what a file is that is no text; empty: it may be text.
+func describeBinary(data []byte) string {
 	head := data[:min(len(data), 8_000)]
 	utf16 := bytes.HasPrefix(head, []byte{0xff, 0xfe}) || bytes.HasPrefix(head, []byte{0xfe, 0xff})
 	if bytes.IndexByte(head, 0) >= 0 && !utf16 {
@@ -248,9 +248,9 @@ func binary(data []byte) string {
 
 var nameKey = lazyregexp.New(`(?m)^name[ \t]*:[ \t]*["']?`)
 
-// misnamed warns of a definition that lies in a definitions folder under a name
+// checkName warns of a definition that lies in a definitions folder under a name
 // that is not its own: it is found by the one and shown by the other.
-func misnamed(file, name string, data []byte) (problem, bool) {
+func checkName(file, name string, data []byte) (problem, bool) {
 	full := filepath.ToSlash(file)
 	stem := strings.TrimSuffix(filepath.Base(full), filepath.Ext(full))
 	folder := filepath.ToSlash(filepath.Dir(full))
@@ -272,9 +272,9 @@ func misnamed(file, name string, data []byte) (problem, bool) {
 	return warningOf(p), true
 }
 
-// print gives the verdict: as text all of it on stdout, else the problems there and
+// printVerdict gives the verdict: as text all of it on stdout, else the problems there and
 // a summary on stderr; inside a job annotations too, and the text on stderr.
-func (v *validated) print(o *ValidateOptions) error {
+func (v *validated) printVerdict(o *ValidateOptions) error {
 	p, show := o.Printer, func(s string) string { return s }
 	asText := p.Chosen() == output.Text
 	if o.job != nil {
@@ -283,36 +283,36 @@ func (v *validated) print(o *ValidateOptions) error {
 			p.Out = annotation.InertJSON{Out: p.Out}
 		}
 	}
-	if err := p.Print(v.verdict(), func(w *output.Writer) { v.text(w, show) }); err != nil {
+	if err := p.Print(v.makeVerdict(), func(w *output.Writer) { v.writeText(w, show) }); err != nil {
 		return err
 	}
 	switch {
 	case o.job != nil && !asText:
-		v.text(o.Notes, show)
+		v.writeText(o.Notes, show)
 	case !asText:
-		o.Notes.Printf("%s\n", v.summary())
+		o.Notes.Printf("%s\n", v.summarizeVerdict())
 	}
 	if o.job != nil {
 		for _, p := range v.problems {
-			o.job.Write(p.annotation())
+			o.job.Write(p.asAnnotation())
 		}
 	}
 	return o.Notes.Flush()
 }
 
-func (v *validated) text(w *output.Writer, show func(string) string) {
+func (v *validated) writeText(w *output.Writer, show func(string) string) {
 	for _, p := range v.problems {
-		w.Printf("%s\n", show(p.lines()))
+		w.Printf("%s\n", show(p.formatLines()))
 	}
 	for _, line := range v.ok {
 		w.Good("ok")
 		w.Printf("%s", show(line))
 	}
-	w.Printf("%s\n", v.summary())
+	w.Printf("%s\n", v.summarizeVerdict())
 }
 
-// summary is the verdict in one line.
-func (v *validated) summary() string {
+// summarizeVerdict is the verdict in one line.
+func (v *validated) summarizeVerdict() string {
 	all := len(v.ok) + v.broken
 	warnings := 0
 	for _, p := range v.problems {

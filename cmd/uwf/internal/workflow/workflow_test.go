@@ -46,7 +46,7 @@ func resolver(root, dir string) *definition.Resolver {
 
 func TestBinaryAndMisnamed(t *testing.T) {
 	for data, want := range map[string]bool{"": false, "a: b": false, "a\x00b": true, "\xff\xfea\x00": false, strings.Repeat("x", 9000) + "\x00": false} {
-		if got := binary([]byte(data)) != ""; got != want {
+		if got := describeBinary([]byte(data)) != ""; got != want {
 			t.Errorf("binary(%.10q) = %v", data, got)
 		}
 	}
@@ -54,7 +54,7 @@ func TestBinaryAndMisnamed(t *testing.T) {
 		".workflows/flow.yaml": false, ".workflows/flow/index.yml": false, "x/.uwf/workflows/other.yaml": true, ".workflow/other/index.yaml": true,
 		"other.yaml": false, "workflows/other.yaml": false, "stdin": false,
 	} {
-		p, got := misnamed(file, "flow", []byte("# a\nname:  \"flow\"\n"))
+		p, got := checkName(file, "flow", []byte("# a\nname:  \"flow\"\n"))
 		if got != want || got && (p.Line != 2 || p.Column != 9 || p.Length != 4) {
 			t.Errorf("%s: %v %+v", file, got, p)
 		}
@@ -94,12 +94,12 @@ condition c: 3, before 1
 condition d: description changed
 condition new added
 condition old removed`
-	if got := strings.Join(changes(old, now), "\n"); got != want {
+	if got := strings.Join(describeChanges(old, now), "\n"); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 	swapped := *old
 	swapped.Graph = map[string][]workflow.Edge{"x": {old.Graph["x"][2], old.Graph["x"][0], old.Graph["x"][1]}}
-	if got := changes(old, &swapped); len(got) != 1 || got[0] != "the order of edges changed" {
+	if got := describeChanges(old, &swapped); len(got) != 1 || got[0] != "the order of edges changed" {
 		t.Errorf("%q", got)
 	}
 	approved := *old
@@ -113,17 +113,17 @@ condition old removed`
 		"edge x → _ → y: approval changed": {&approved, &stricter},
 		"edge x → _ → y: approval removed": {&stricter, old},
 	} {
-		if got := changes(pair[0], pair[1]); len(got) != 1 || got[0] != want {
+		if got := describeChanges(pair[0], pair[1]); len(got) != 1 || got[0] != want {
 			t.Errorf("%q, want %s", got, want)
 		}
 	}
 	again := *old
 	again.Graph = map[string][]workflow.Edge{"x": slices.Clone(old.Graph["x"])}
 	again.Graph["x"][2].Approval = &workflow.Approval{}
-	if got := changes(&approved, &again); len(got) != 0 {
+	if got := describeChanges(&approved, &again); len(got) != 0 {
 		t.Errorf("%q", got)
 	}
-	if got := changes(old, old); len(got) != 0 {
+	if got := describeChanges(old, old); len(got) != 0 {
 		t.Errorf("%q", got)
 	}
 }

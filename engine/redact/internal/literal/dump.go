@@ -23,12 +23,12 @@ const separators = " \t\r\n:;,.-_|/\\\"'%=+xh)]}"
 // hexKeys are the bytes that a literal in hexadecimal may begin with.
 func hexKeys(digits []byte) [][]byte {
 	var out [][]byte
-	third := cases(digits[2])
+	third := digitCases(digits[2])
 	if isApart(digits) {
 		third = append(third, separators...)
 	}
-	for _, a := range cases(digits[0]) {
-		for _, b := range cases(digits[1]) {
+	for _, a := range digitCases(digits[0]) {
+		for _, b := range digitCases(digits[1]) {
 			for i, c := range third {
 				if bytes.IndexByte(third[:i], c) < 0 {
 					out = append(out, []byte{a, b, c})
@@ -39,16 +39,16 @@ func hexKeys(digits []byte) [][]byte {
 	return out
 }
 
-// cases are a digit in small and in capital letters.
-func cases(c byte) []byte {
+// digitCases are a digit in small and in capital letters.
+func digitCases(c byte) []byte {
 	if c >= 'a' && c <= 'f' {
 		return []byte{c, c - 'a' + 'A'}
 	}
 	return []byte{c}
 }
 
-// hex is plain for pairs of hexadecimal digits.
-func (w *walk) hex(i, j int) int {
+// matchHex is plain for pairs of hexadecimal digits.
+func (w *walk) matchHex(i, j int) int {
 	for j < len(w.text) && i+2 <= len(w.b) && sameDigit(w.b[i], w.text[j]) && sameDigit(w.b[i+1], w.text[j+1]) {
 		i, j = i+2, j+2
 	}
@@ -64,10 +64,10 @@ func (w *walk) hex(i, j int) int {
 	if g.open {
 		w.open = max(w.open, j)
 	}
-	for _, to := range g.targets() {
+	for _, to := range g.targetPlaces() {
 		w.endsAt(to, j)
 		if to+2 <= len(w.b) && sameDigit(w.b[to], w.text[j]) && sameDigit(w.b[to+1], w.text[j+1]) {
-			if end := w.hex(to, j); end >= 0 {
+			if end := w.matchHex(to, j); end >= 0 {
 				return end
 			}
 		}
@@ -102,7 +102,7 @@ func (w *walk) hexGap(i int) (g gap) {
 		p++
 	}
 	if p > i {
-		g.add(w.b, p)
+		g.addPlace(w.b, p)
 	}
 	g.addPrefixed(w.b, p)
 	switch end, ends := lineEnd(w.b, i); {
@@ -120,11 +120,11 @@ func (g *gap) addPrefixed(b []byte, p int) {
 	case p >= len(b):
 		return
 	case b[p] == 'x' || b[p] == 'X' || b[p] == '%' || b[p] == '=':
-		g.add(b, p+1)
+		g.addPlace(b, p+1)
 	case (b[p] == '0' || b[p] == '\\') && p+1 == len(b):
 		g.open = true
 	case (b[p] == '0' || b[p] == '\\') && (b[p+1] == 'x' || b[p+1] == 'X'):
-		g.add(b, p+2)
+		g.addPlace(b, p+2)
 	}
 }
 
@@ -184,8 +184,8 @@ func (g *gap) addDump(b []byte, p int) {
 	var line gap
 	line.addLine(b, p)
 	g.open = g.open || line.open
-	for _, to := range line.targets() {
-		g.add(b, to)
+	for _, to := range line.targetPlaces() {
+		g.addPlace(b, to)
 		g.addPrefixed(b, to)
 		g.addOffset(b, to)
 	}
@@ -210,7 +210,7 @@ func (g *gap) addOffset(b []byte, p int) {
 	if p < len(b) && p == space {
 		return
 	}
-	g.add(b, p)
+	g.addPlace(b, p)
 	g.addPrefixed(b, p)
 }
 

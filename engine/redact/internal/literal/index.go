@@ -63,8 +63,8 @@ func (x *Index) Build() {
 }
 
 func (x *Index) addKey(b []byte, i int) {
-	k := key(b)
-	h := hash(k)
+	k := keyOf(b)
+	h := hashKey(k)
 	x.filter[h>>6] |= 1 << (h & 63)
 	x.buckets[k] = append(x.buckets[k], int32(i))
 	x.first[b[0]] = true
@@ -72,18 +72,18 @@ func (x *Index) addKey(b []byte, i int) {
 	x.second[pair>>6] |= 1 << (pair & 63)
 }
 
-func (x *Index) begins(a, b byte) bool {
+func (x *Index) canBegin(a, b byte) bool {
 	pair := uint16(a) | uint16(b)<<8
 	return x.second[pair>>6]&(1<<(pair&63)) != 0
 }
 
-func key(b []byte) uint32 { return uint32(b[0]) | uint32(b[1])<<8 | uint32(b[2])<<16 }
+func keyOf(b []byte) uint32 { return uint32(b[0]) | uint32(b[1])<<8 | uint32(b[2])<<16 }
 
-func hash(k uint32) uint32 { return k * 0x9E3779B1 >> 16 }
+func hashKey(k uint32) uint32 { return k * 0x9E3779B1 >> 16 }
 
-// bucket is the literals that may begin with three bytes.
-func (x *Index) bucket(k uint32) []int32 {
-	h := hash(k)
+// bucketOf is the literals that may begin with three bytes.
+func (x *Index) bucketOf(k uint32) []int32 {
+	h := hashKey(k)
 	if x.filter[h>>6]&(1<<(h&63)) == 0 {
 		return nil
 	}
@@ -97,16 +97,16 @@ func (x *Index) bucket(k uint32) []int32 {
 func (x *Index) Scan(b []byte, hit func(at, end int, l *Literal), part func(at, size int)) {
 	s := scan{x: x, b: b, gaps: 2*len(b) + 4<<10, hit: hit, part: part}
 	for i := 0; i+KeySize <= len(b); i++ {
-		k := key(b[i:])
-		h := hash(k)
+		k := keyOf(b[i:])
+		h := hashKey(k)
 		if x.filter[h>>6]&(1<<(h&63)) == 0 {
 			continue
 		}
 		for _, n := range x.buckets[k] {
-			s.try(i, &x.literals[n])
+			s.tryLiteral(i, &x.literals[n])
 		}
 	}
-	s.breaks()
+	s.findBroken()
 }
 
 // scan is one pass over a text.
@@ -118,9 +118,9 @@ type scan struct {
 	part func(at, size int) // may be nil
 }
 
-// try looks whether a literal begins at b[at].
-func (s *scan) try(at int, l *Literal) {
-	end, size := s.match(at, l)
+// tryLiteral looks whether a literal begins at b[at].
+func (s *scan) tryLiteral(at int, l *Literal) {
+	end, size := s.matchLiteral(at, l)
 	if end > 0 {
 		s.hit(at, end, l)
 	}
@@ -129,9 +129,9 @@ func (s *scan) try(at int, l *Literal) {
 	}
 }
 
-// match compares a literal with b from at on. end is where it ends there; 0: it does
+// matchLiteral compares a literal with b from at on. end is where it ends there; 0: it does
 // not stand there. size is how much of it there is where b ends before that is certain.
-func (s *scan) match(at int, l *Literal) (end, size int) {
+func (s *scan) matchLiteral(at int, l *Literal) (end, size int) {
 	switch {
 	case l.Hex:
 		return s.matchHex(at, l)
@@ -143,15 +143,15 @@ func (s *scan) match(at int, l *Literal) (end, size int) {
 		}
 		return 0, 0
 	}
-	w := s.walk(l)
-	end = w.plain(at, 0)
+	w := s.newWalk(l)
+	end = w.matchPlain(at, 0)
 	s.gaps -= w.gaps
 	return max(end, 0), w.open
 }
 
 func (s *scan) matchHex(at int, l *Literal) (end, size int) {
-	w := s.walk(l)
-	end = w.hex(at, 0)
+	w := s.newWalk(l)
+	end = w.matchHex(at, 0)
 	s.gaps -= w.gaps
 	if end < 0 {
 		return 0, w.open
@@ -163,9 +163,9 @@ func (s *scan) matchHex(at int, l *Literal) (end, size int) {
 	return end, size
 }
 
-// breaks finds what has only one or two bytes before a line break, or before the
+// findBroken finds what has only one or two bytes before a line break, or before the
 // end of b, so that the first three do not stand together.
-func (s *scan) breaks() {
+func (s *scan) findBroken() {
 	b := s.b
 	for from, line := 0, -1; ; {
 		if line < from { // the next end of a line is at line, or at a \r before it
@@ -195,12 +195,12 @@ func (s *scan) breaks() {
 func (s *scan) tryBreak(at int) {
 	b := s.b
 	one := at >= 1 && s.x.first[b[at-1]]
-	two := at >= 2 && s.x.begins(b[at-2], b[at-1])
+	two := at >= 2 && s.x.canBegin(b[at-2], b[at-1])
 	if !one && !two {
 		return
 	}
 	g := lineGap(b, at)
-	for _, to := range g.targets() {
+	for _, to := range g.targetPlaces() {
 		if to == len(b) {
 			continue
 		}
@@ -232,9 +232,9 @@ func (s *scan) tryBreak(at int) {
 
 // tryBroken tries the literals that begin with three bytes of which not all stand at b[at].
 func (s *scan) tryBroken(at int, first [3]byte) {
-	for _, n := range s.x.bucket(key(first[:])) {
+	for _, n := range s.x.bucketOf(keyOf(first[:])) {
 		if l := &s.x.literals[n]; !l.Hex && l.Shape < 0 && len(l.Text) >= minBroken {
-			s.try(at, l)
+			s.tryLiteral(at, l)
 		}
 	}
 }

@@ -18,28 +18,28 @@ type walk struct {
 	most int // of them
 }
 
-// walk begins to compare a literal. One may have a break after each two of its bytes.
-func (s *scan) walk(l *Literal) walk {
+// newWalk begins to compare a literal. One may have a break after each two of its bytes.
+func (s *scan) newWalk(l *Literal) walk {
 	return walk{b: s.b, text: l.Text, most: min(len(l.Text)/2+64, s.gaps)}
 }
 
-// plain returns the end of the literal's bytes from j on in b from i on; -1: they do
+// matchPlain returns the end of the literal's bytes from j on in b from i on; -1: they do
 // not stand there.
-func (w *walk) plain(i, j int) int {
+func (w *walk) matchPlain(i, j int) int {
 	same := commonPrefix(w.b[i:], w.text[j:])
 	i, j = i+same, j+same
 	if j == len(w.text) {
 		return i
 	}
-	end := w.over(i, j)
+	end := w.matchOverBreak(i, j)
 	if end < 0 && same > 0 && (isOperator(w.b[i-1]) || isQuote(w.b[i-1])) {
-		end = w.over(i-1, j-1) // what looked like the literal belonged to the break
+		end = w.matchOverBreak(i-1, j-1) // what looked like the literal belonged to the break
 	}
 	return end
 }
 
-// over is plain where a line break begins at b[i].
-func (w *walk) over(i, j int) int {
+// matchOverBreak is plain where a line break begins at b[i].
+func (w *walk) matchOverBreak(i, j int) int {
 	if w.gaps >= w.most {
 		return -1
 	}
@@ -52,13 +52,13 @@ func (w *walk) over(i, j int) int {
 	}
 	// The break may stand in the place of spaces, or have taken them up.
 	after := skipBlank(w.text, j)
-	for _, to := range g.targets() {
+	for _, to := range g.targetPlaces() {
 		if after == len(w.text) {
 			return to
 		}
 		for _, n := range [...]int{j, after} {
 			if to < len(w.b) && w.b[to] == w.text[n] {
-				if end := w.plain(to, n); end >= 0 {
+				if end := w.matchPlain(to, n); end >= 0 {
 					return end
 				}
 			}
@@ -108,10 +108,10 @@ type gap struct {
 // maxTargets bounds the places where a text may go on after one gap.
 const maxTargets = 32
 
-func (g *gap) targets() []int { return g.to[:g.n] }
+func (g *gap) targetPlaces() []int { return g.to[:g.n] }
 
-// add takes a place, if there is room for it and it is another one than the last.
-func (g *gap) add(b []byte, at int) {
+// addPlace takes a place, if there is room for it and it is another one than the last.
+func (g *gap) addPlace(b []byte, at int) {
 	g.open = g.open || at >= len(b)
 	if at <= len(b) && g.n < maxTargets && (g.n == 0 || g.to[g.n-1] != at) {
 		g.to[g.n] = at
@@ -154,29 +154,29 @@ func lineGap(b []byte, i int) (g gap) {
 // addLine adds where a text may go on in the line after the break at b[p].
 func (g *gap) addLine(b []byte, p int) {
 	p = skipSpace(b, p)
-	g.add(b, p)
+	g.addPlace(b, p)
 	for range maxMarks {
 		if p < len(b) && isQuote(b[p]) {
-			g.add(b, p+1)
+			g.addPlace(b, p+1)
 		}
-		n := mark(b[p:])
+		n := markLength(b[p:])
 		if n == 0 {
 			g.open = g.open || p+1 == len(b) && b[p] == '/'
 			return
 		}
-		g.add(b, p+1) // the mark of a diff before a value that begins with it
-		g.add(b, p+n)
+		g.addPlace(b, p+1) // the mark of a diff before a value that begins with it
+		g.addPlace(b, p+n)
 		p = skipBlank(b, p+n)
-		g.add(b, p)
+		g.addPlace(b, p)
 	}
 }
 
 // maxMarks is how many marks may stand before a line: a diff of a quotation.
 const maxMarks = 5
 
-// mark is the length of a mark at the beginning of a line: > | + - # ; * // -- and
+// markLength is the length of a mark at the beginning of a line: > | + - # ; * // -- and
 // operators before a string that goes on.
-func mark(b []byte) int {
+func markLength(b []byte) int {
 	switch {
 	case len(b) == 0:
 		return 0

@@ -8,10 +8,10 @@ import (
 	"unicode/utf8"
 )
 
-// unbackslash undoes the escapes of JSON, of C-like strings and of shells.
-func unbackslash(src []byte, final bool) *view {
-	return decode(src, '\\', final, func(b []byte, final bool) ([]byte, int) {
-		out, n := backslash(b)
+// undoBackslash undoes the escapes of JSON, of C-like strings and of shells.
+func undoBackslash(src []byte, final bool) *view {
+	return newView(src, '\\', final, func(b []byte, final bool) ([]byte, int) {
+		out, n := readBackslash(b)
 		if n < 0 && final {
 			return b[:1], 1
 		}
@@ -19,7 +19,7 @@ func unbackslash(src []byte, final bool) *view {
 	})
 }
 
-func backslash(b []byte) ([]byte, int) {
+func readBackslash(b []byte) ([]byte, int) {
 	if len(b) < 2 {
 		return nil, -1
 	}
@@ -133,7 +133,7 @@ func literalBackslash(b []byte, n int) ([]byte, int) {
 // hexDigits reads up to size digits and says how many there were.
 func hexDigits(b []byte, size int) (value rune, n int) {
 	for n < size && n < len(b) {
-		d := unhex(b[n])
+		d := hexDigit(b[n])
 		if d < 0 {
 			break
 		}
@@ -143,7 +143,7 @@ func hexDigits(b []byte, size int) (value rune, n int) {
 	return value, n
 }
 
-func unhex(c byte) int {
+func hexDigit(c byte) int {
 	switch {
 	case c >= '0' && c <= '9':
 		return int(c - '0')
@@ -155,9 +155,9 @@ func unhex(c byte) int {
 	return -1
 }
 
-// unpercent undoes percent-encoding, in either case of its digits.
-func unpercent(src []byte, final bool) *view {
-	return decode(src, '%', final, func(b []byte, final bool) ([]byte, int) {
+// undoPercent undoes percent-encoding, in either case of its digits.
+func undoPercent(src []byte, final bool) *view {
+	return newView(src, '%', final, func(b []byte, final bool) ([]byte, int) {
 		r, n := hexDigits(b[1:], 2)
 		if n == 2 {
 			return []byte{byte(r)}, 3
@@ -173,11 +173,11 @@ func unpercent(src []byte, final bool) *view {
 // have any number of zeros before it.
 const maxEntity = 40
 
-// unentity undoes HTML's entities: numbers, in either base, with or without the
+// undoEntities undoes HTML's entities: numbers, in either base, with or without the
 // semicolon at their end, and names with one.
-func unentity(src []byte, final bool) *view { return decode(src, '&', final, entity) }
+func undoEntities(src []byte, final bool) *view { return newView(src, '&', final, readEntity) }
 
-func entity(b []byte, final bool) ([]byte, int) {
+func readEntity(b []byte, final bool) ([]byte, int) {
 	window := b[:min(len(b), maxEntity)]
 	n, class := 1, isNameChar
 	if bytes.HasPrefix(window[1:], []byte("#")) {
@@ -216,16 +216,16 @@ func entity(b []byte, final bool) ([]byte, int) {
 }
 
 func isDigit(c byte) bool    { return c >= '0' && c <= '9' }
-func isHexDigit(c byte) bool { return unhex(c) >= 0 }
+func isHexDigit(c byte) bool { return hexDigit(c) >= 0 }
 func isNameChar(c byte) bool { return isDigit(c) || c|0x20 >= 'a' && c|0x20 <= 'z' }
 
 // leastWide is how many zero bytes in a row, each after another one that is none, make
 // a text UTF-16.
 const leastWide = 3
 
-// narrow is the UTF-16 in a text, of either byte order, as far as it is Latin-1, in
+// narrowUTF16 is the UTF-16 in a text, of either byte order, as far as it is Latin-1, in
 // UTF-8. What holds no zero byte is left out of the view.
-func narrow(src []byte, final bool) *view {
+func narrowUTF16(src []byte, final bool) *view {
 	v := &view{cut: len(src)}
 	for at := 0; ; {
 		i := bytes.IndexByte(src[at:], 0)

@@ -22,14 +22,14 @@ type view struct {
 // Between edits both are the same.
 type edit struct{ out, outLen, src, srcLen, each int }
 
-// source maps a range of the view to the range of the source it came from.
-func (v *view) source(from, to int) (int, int) {
-	start, _ := v.at(from)
-	_, end := v.at(to - 1)
+// sourceRange maps a range of the view to the range of the source it came from.
+func (v *view) sourceRange(from, to int) (int, int) {
+	start, _ := v.sourceAt(from)
+	_, end := v.sourceAt(to - 1)
 	return start, end
 }
 
-func (v *view) at(out int) (from, to int) {
+func (v *view) sourceAt(out int) (from, to int) {
 	n := sort.Search(len(v.edits), func(i int) bool { return v.edits[i].out > out }) - 1
 	if n < 0 {
 		return out, out + 1
@@ -51,9 +51,9 @@ func (v *view) at(out int) (from, to int) {
 // is final.
 type escape func(b []byte, final bool) (out []byte, n int)
 
-// decode builds a view of src without its escapes, each of which begins with trigger;
+// newView builds a view of src without its escapes, each of which begins with trigger;
 // nil: there are none.
-func decode(src []byte, trigger byte, final bool, step escape) *view {
+func newView(src []byte, trigger byte, final bool, step escape) *view {
 	v := &view{cut: len(src)}
 	at, from := 0, 0 // what is copied, what is looked at
 	for {
@@ -109,7 +109,7 @@ func (l *Lens) Source() []byte { return l.src }
 // Range maps a range of Text to the range of Source that it came from.
 func (l *Lens) Range(from, to int) (int, int) {
 	for i := len(l.chain) - 1; i >= 0; i-- {
-		from, to = l.chain[i].source(from, to)
+		from, to = l.chain[i].sourceRange(from, to)
 	}
 	return from, min(to, len(l.src))
 }
@@ -129,8 +129,8 @@ func (l *Lens) Cut() int {
 	return at
 }
 
-// repeat undoes an encoding once, twice … while there are signs of it.
-func (l *Lens) repeat(times int, undo func(src []byte, final bool) *view, final bool) []*Lens {
+// undoRepeated undoes an encoding once, twice … while there are signs of it.
+func (l *Lens) undoRepeated(times int, undo func(src []byte, final bool) *view, final bool) []*Lens {
 	var out []*Lens
 	for range times {
 		v := undo(l.Text(), final)
@@ -149,29 +149,29 @@ func (l *Lens) repeat(times int, undo func(src []byte, final bool) *view, final 
 // ways. What a text has no sign of is not built. final: nothing follows the text.
 func Lenses(src []byte, final bool) []*Lens {
 	raw := Of(src)
-	out := raw.encodings(final)
-	for _, wide := range raw.repeat(1, narrow, final) {
-		out = append(out, wide.encodings(final)...)
+	out := raw.undoEncodings(final)
+	for _, wide := range raw.undoRepeated(1, narrowUTF16, final) {
+		out = append(out, wide.undoEncodings(final)...)
 	}
 	return out
 }
 
-func (l *Lens) encodings(final bool) []*Lens {
-	escaped := l.repeat(3, unbackslash, final)
-	percent := l.repeat(2, unpercent, final)
-	entities := l.repeat(2, unentity, final)
+func (l *Lens) undoEncodings(final bool) []*Lens {
+	escaped := l.undoRepeated(3, undoBackslash, final)
+	percent := l.undoRepeated(2, undoPercent, final)
+	entities := l.undoRepeated(2, undoEntities, final)
 	out := append([]*Lens{l}, escaped...)
 	out = append(out, percent...)
 	out = append(out, entities...)
 	if len(escaped) > 0 {
-		out = append(out, escaped[0].repeat(2, unpercent, final)...)
-		out = append(out, escaped[0].repeat(1, unentity, final)...)
+		out = append(out, escaped[0].undoRepeated(2, undoPercent, final)...)
+		out = append(out, escaped[0].undoRepeated(1, undoEntities, final)...)
 	}
 	if len(percent) > 0 {
-		out = append(out, percent[0].repeat(1, unbackslash, final)...)
+		out = append(out, percent[0].undoRepeated(1, undoBackslash, final)...)
 	}
 	if len(entities) > 0 {
-		out = append(out, entities[0].repeat(1, unbackslash, final)...)
+		out = append(out, entities[0].undoRepeated(1, undoBackslash, final)...)
 	}
 	return out
 }

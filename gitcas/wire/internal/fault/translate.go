@@ -16,9 +16,9 @@ type rule struct {
 	parts []string // lower case
 }
 
-// rules are tried in order: the more special text first. The table is a
+// errorRules are tried in order: the more special text first. The table is a
 // function because a package holds no state.
-func rules() []rule {
+func errorRules() []rule {
 	r := func(kind error, parts ...string) rule { return rule{kind, parts} }
 	return []rule{
 		// Push protection: GitHub (GH013 with a section of its own), GitLab,
@@ -157,7 +157,7 @@ const (
 func Translate(text string) (known bool, kind error) {
 	t := strings.ToLower(text)
 next:
-	for _, r := range rules() {
+	for _, r := range errorRules() {
 		for _, p := range r.parts {
 			if !strings.Contains(t, p) {
 				continue next
@@ -192,7 +192,7 @@ func TranslateRefusal(ref, reason, text string) (detail string, kind error) {
 		// A server refuses a well-formed update for a rule of its own.
 		return joinDetail(reason, saying), ErrProtected
 	}
-	if vague && !names(saying, ref) {
+	if vague && !namesRef(saying, ref) {
 		return OneLine(reason), kind
 	}
 	return joinDetail(reason, saying), kind
@@ -227,8 +227,8 @@ func joinDetail(reason, saying string) string {
 	return OneLine(reason + ": " + saying)
 }
 
-// names reports whether a line is about that ref.
-func names(line, ref string) bool {
+// namesRef reports whether a line is about that ref.
+func namesRef(line, ref string) bool {
 	return strings.Contains(line, ref+"'") || strings.Contains(line, ref+" ") || strings.HasSuffix(line, ref)
 }
 
@@ -242,7 +242,7 @@ func TellingLine(ref, text string) string {
 			continue
 		}
 		if strings.HasPrefix(line, "error:") || strings.HasPrefix(line, "fatal:") {
-			if names(line, ref) && strings.Contains(line, "cannot lock ref") {
+			if namesRef(line, ref) && strings.Contains(line, "cannot lock ref") {
 				return OneLine(line)
 			}
 			errs = append(errs, line)

@@ -29,7 +29,7 @@ type Limits struct {
 // taken on trust, so what is returned under an id is that object.
 func Read(r io.Reader, lim Limits) (map[plumbing.Hash]Object, error) {
 	p := &packParser{src: newPackSource(r), lim: lim, left: lim.Total}
-	err := p.run()
+	err := p.parsePack()
 	if err == nil {
 		return p.out, nil
 	}
@@ -76,7 +76,7 @@ type waiting struct {
 
 var errPack = fmt.Errorf("%w: bad pack", fault.ErrUnreadable)
 
-func (p *packParser) run() error {
+func (p *packParser) parsePack() error {
 	var head [12]byte
 	if _, err := io.ReadFull(p.src, head[:]); err != nil {
 		return err
@@ -93,19 +93,19 @@ func (p *packParser) run() error {
 	p.byOffset = make(map[int64][]waiting)
 	p.byID = make(map[plumbing.Hash][]waiting)
 	for range count {
-		if err := p.entry(); err != nil {
+		if err := p.readEntry(); err != nil {
 			return err
 		}
 	}
 	if p.pending > 0 {
 		return fmt.Errorf("%w: %d deltas without their base", errPack, p.pending)
 	}
-	return p.src.trailer()
+	return p.src.checkTrailer()
 }
 
-// entry reads one object or delta.
-func (p *packParser) entry() error {
-	offset := p.src.offset()
+// readEntry reads one object or delta.
+func (p *packParser) readEntry() error {
+	offset := p.src.currentOffset()
 	typ, size, err := p.src.typeAndSize()
 	if err != nil {
 		return err
@@ -115,11 +115,11 @@ func (p *packParser) entry() error {
 	}
 	switch typ {
 	case plumbing.CommitObject, plumbing.TreeObject, plumbing.BlobObject, plumbing.TagObject:
-		data, err := p.inflate(size)
+		data, err := p.inflateStream(size)
 		if err != nil {
 			return err
 		}
-		return p.store(offset, typ, data)
+		return p.storeObject(offset, typ, data)
 	case plumbing.OFSDeltaObject:
 		back, err := p.src.backOffset()
 		if err != nil {
@@ -128,7 +128,7 @@ func (p *packParser) entry() error {
 		if back <= 0 || back > offset {
 			return fmt.Errorf("%w: a delta against nothing", errPack)
 		}
-		delta, err := p.inflate(size)
+		delta, err := p.inflateStream(size)
 		if err != nil {
 			return err
 		}
@@ -138,7 +138,7 @@ func (p *packParser) entry() error {
 		if _, err := io.ReadFull(p.src, base[:]); err != nil {
 			return err
 		}
-		delta, err := p.inflate(size)
+		delta, err := p.inflateStream(size)
 		if err != nil {
 			return err
 		}
@@ -149,7 +149,7 @@ func (p *packParser) entry() error {
 
 func (p *packParser) ofsDelta(offset, base int64, delta []byte) error {
 	if id, ok := p.at[base]; ok {
-		return p.apply(offset, p.out[id], delta)
+		return p.applyDelta(offset, p.out[id], delta)
 	}
 	p.byOffset[base] = append(p.byOffset[base], waiting{offset, delta})
 	p.pending++
@@ -158,23 +158,23 @@ func (p *packParser) ofsDelta(offset, base int64, delta []byte) error {
 
 func (p *packParser) refDelta(offset int64, base plumbing.Hash, delta []byte) error {
 	if o, ok := p.out[base]; ok {
-		return p.apply(offset, o, delta)
+		return p.applyDelta(offset, o, delta)
 	}
 	p.byID[base] = append(p.byID[base], waiting{offset, delta})
 	p.pending++
 	return nil
 }
 
-// spend counts bytes that will be held.
-func (p *packParser) spend(n int64) error {
+// spendBytes counts bytes that will be held.
+func (p *packParser) spendBytes(n int64) error {
 	if p.left -= n; p.left < 0 {
 		return fmt.Errorf("%w: more than %d bytes of objects", errPack, p.lim.Total)
 	}
 	return nil
 }
 
-// store keeps an object, and then those that waited for it as their base.
-func (p *packParser) store(offset int64, typ plumbing.ObjectType, data []byte) error {
+// storeObject keeps an object, and then those that waited for it as their base.
+func (p *packParser) storeObject(offset int64, typ plumbing.ObjectType, data []byte) error {
 	type resolved struct {
 		offset int64
 		typ    plumbing.ObjectType
@@ -195,7 +195,7 @@ func (p *packParser) store(offset int64, typ plumbing.ObjectType, data []byte) e
 		delete(p.byID, o.ID)
 		p.pending -= len(ready)
 		for _, w := range ready {
-			data, err := p.patch(o.Data, w.delta)
+			data, err := p.patchBase(o.Data, w.delta)
 			if err != nil {
 				return err
 			}
@@ -205,17 +205,17 @@ func (p *packParser) store(offset int64, typ plumbing.ObjectType, data []byte) e
 	return nil
 }
 
-func (p *packParser) apply(offset int64, base Object, delta []byte) error {
-	data, err := p.patch(base.Data, delta)
+func (p *packParser) applyDelta(offset int64, base Object, delta []byte) error {
+	data, err := p.patchBase(base.Data, delta)
 	if err != nil {
 		return err
 	}
-	return p.store(offset, base.Type, data)
+	return p.storeObject(offset, base.Type, data)
 }
 
-// patch applies a delta after its header was found to fit base and the limits:
+// patchBase applies a delta after its header was found to fit base and the limits:
 // the result's size is known before anything is allocated for it.
-func (p *packParser) patch(base, delta []byte) ([]byte, error) {
+func (p *packParser) patchBase(base, delta []byte) ([]byte, error) {
 	from, rest, ok := deltaSize(delta)
 	to, _, ok2 := deltaSize(rest)
 	if !ok || !ok2 || from != int64(len(base)) {
@@ -224,7 +224,7 @@ func (p *packParser) patch(base, delta []byte) ([]byte, error) {
 	if to > p.lim.Object {
 		return nil, fmt.Errorf("%w: an object of %d bytes, more than %d", errPack, to, p.lim.Object)
 	}
-	if err := p.spend(to); err != nil {
+	if err := p.spendBytes(to); err != nil {
 		return nil, err
 	}
 	if len(base) == 0 {
@@ -252,9 +252,9 @@ func deltaSize(b []byte) (int64, []byte, bool) {
 	return 0, nil, false
 }
 
-// inflate reads one zlib stream that must hold exactly size bytes.
-func (p *packParser) inflate(size int64) ([]byte, error) {
-	if err := p.spend(size); err != nil {
+// inflateStream reads one zlib stream that must hold exactly size bytes.
+func (p *packParser) inflateStream(size int64) ([]byte, error) {
+	if err := p.spendBytes(size); err != nil {
 		return nil, err
 	}
 	if p.z == nil {
@@ -319,9 +319,9 @@ func newPackSource(r io.Reader) *packSource {
 	return &packSource{r: r, buf: make([]byte, 32<<10), sum: sha1.New()}
 }
 
-func (s *packSource) offset() int64 { return s.base + int64(s.pos) }
+func (s *packSource) currentOffset() int64 { return s.base + int64(s.pos) }
 
-func (s *packSource) fill() error {
+func (s *packSource) fillBuffer() error {
 	if s.err != nil {
 		return s.err
 	}
@@ -340,7 +340,7 @@ func (s *packSource) fill() error {
 // ReadByte makes the inflater read no further than its own stream.
 func (s *packSource) ReadByte() (byte, error) {
 	if s.pos == s.end {
-		if err := s.fill(); err != nil {
+		if err := s.fillBuffer(); err != nil {
 			return 0, err
 		}
 	}
@@ -351,7 +351,7 @@ func (s *packSource) ReadByte() (byte, error) {
 
 func (s *packSource) Read(b []byte) (int, error) {
 	if s.pos == s.end {
-		if err := s.fill(); err != nil {
+		if err := s.fillBuffer(); err != nil {
 			return 0, err
 		}
 	}
@@ -399,8 +399,8 @@ func (s *packSource) backOffset() (int64, error) {
 	return n, nil
 }
 
-// trailer checks the pack's checksum and that nothing follows it.
-func (s *packSource) trailer() error {
+// checkTrailer checks the pack's checksum and that nothing follows it.
+func (s *packSource) checkTrailer() error {
 	s.sum.Write(s.buf[s.hashed:s.pos])
 	s.hashed = s.pos
 	want := s.sum.Sum(nil)

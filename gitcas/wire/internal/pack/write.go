@@ -36,7 +36,7 @@ func Append(out *bytes.Buffer, objs []Entry) error {
 			continue
 		}
 		seen[o.ID] = true
-		if err := w.object(o); err != nil {
+		if err := w.writeObject(o); err != nil {
 			return fmt.Errorf("packing %s %s: %w", o.Type, o.ID, err)
 		}
 	}
@@ -46,26 +46,26 @@ func Append(out *bytes.Buffer, objs []Entry) error {
 	return nil
 }
 
-func (w *packWriter) object(o Entry) error {
+func (w *packWriter) writeObject(o Entry) error {
 	switch o.Type {
 	case plumbing.CommitObject, plumbing.TreeObject, plumbing.BlobObject, plumbing.TagObject:
 	default:
 		return fmt.Errorf("%w: object type %s", fault.ErrInvalid, o.Type)
 	}
 	if o.Base == nil || o.Base.Type != o.Type || o.Base.ID == o.ID || len(o.Base.Data) == 0 {
-		return w.entry(w.out, o.Type, nil, o.Data)
+		return w.writeEntry(w.out, o.Type, nil, o.Data)
 	}
 	delta := packfile.DiffDelta(o.Base.Data, o.Data)
 	if len(delta) < len(o.Data)/8 {
-		return w.entry(w.out, plumbing.REFDeltaObject, o.Base.ID[:], delta)
+		return w.writeEntry(w.out, plumbing.REFDeltaObject, o.Base.ID[:], delta)
 	}
 	// Text compresses well and a delta hardly: only trying both tells.
 	w.alt.Reset()
-	if err := w.entry(&w.alt, plumbing.REFDeltaObject, o.Base.ID[:], delta); err != nil {
+	if err := w.writeEntry(&w.alt, plumbing.REFDeltaObject, o.Base.ID[:], delta); err != nil {
 		return err
 	}
 	start := w.out.Len()
-	if err := w.entry(w.out, o.Type, nil, o.Data); err != nil {
+	if err := w.writeEntry(w.out, o.Type, nil, o.Data); err != nil {
 		return err
 	}
 	if w.alt.Len() < w.out.Len()-start {
@@ -75,8 +75,8 @@ func (w *packWriter) object(o Entry) error {
 	return nil
 }
 
-// entry writes the head of an entry, the base's id of a delta, and the content.
-func (w *packWriter) entry(out *bytes.Buffer, typ plumbing.ObjectType, base, data []byte) error {
+// writeEntry writes the head of an entry, the base's id of a delta, and the content.
+func (w *packWriter) writeEntry(out *bytes.Buffer, typ plumbing.ObjectType, base, data []byte) error {
 	n := len(data)
 	c := byte(typ)<<4 | byte(n&15)
 	for n >>= 4; n > 0; n >>= 7 {

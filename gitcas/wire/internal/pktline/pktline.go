@@ -61,14 +61,14 @@ func NewReader(r io.Reader, limit int64) *Reader {
 
 // Next reads one packet. A packet that begins with "ERR " is a *fault.ServerError.
 func (p *Reader) Next() (Kind, []byte, error) {
-	kind, b, err := p.raw()
+	kind, b, err := p.readRaw()
 	if err == nil && kind == Data && bytes.HasPrefix(b, []byte("ERR ")) {
 		return kind, nil, &fault.ServerError{Text: fault.OneLine(string(b[4:]))}
 	}
 	return kind, b, err
 }
 
-func (p *Reader) raw() (Kind, []byte, error) {
+func (p *Reader) readRaw() (Kind, []byte, error) {
 	var head [pktHeader]byte
 	if _, err := io.ReadFull(p.r, head[:]); err != nil {
 		if errors.Is(err, io.EOF) && !p.begun {
@@ -186,7 +186,7 @@ func (b *Bands) Read(out []byte) (int, error) {
 		if b.done {
 			return 0, io.EOF
 		}
-		if err := b.fill(); err != nil {
+		if err := b.fillBuffer(); err != nil {
 			return 0, err
 		}
 	}
@@ -195,8 +195,8 @@ func (b *Bands) Read(out []byte) (int, error) {
 	return n, nil
 }
 
-func (b *Bands) fill() error {
-	kind, pkt, err := b.p.raw()
+func (b *Bands) fillBuffer() error {
+	kind, pkt, err := b.p.readRaw()
 	if err != nil {
 		return err
 	}

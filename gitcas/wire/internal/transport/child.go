@@ -50,8 +50,8 @@ func startChild(ctx context.Context, o Options, env []string, name string, args 
 	c.cmd.Stderr = &c.errs
 	c.cmd.WaitDelay = graceTime
 	ownGroup(c.cmd)
-	if err := c.start(); err != nil {
-		c.w.stop()
+	if err := c.startProgram(); err != nil {
+		c.w.stopWatch()
 		if cause := ctx.Err(); cause != nil {
 			err = cause
 		}
@@ -64,7 +64,7 @@ func startChild(ctx context.Context, o Options, env []string, name string, args 
 	return c, nil
 }
 
-func (c *child) start() error {
+func (c *child) startProgram() error {
 	in, err := c.cmd.StdinPipe()
 	if err != nil {
 		return err
@@ -78,9 +78,9 @@ func (c *child) start() error {
 	return c.cmd.Start()
 }
 
-// feed writes the request and closes the child's input, while the answer is
+// writeRequest writes the request and closes the child's input, while the answer is
 // read.
-func (c *child) feed(body []byte) {
+func (c *child) writeRequest(body []byte) {
 	c.fed.Go(func() {
 		// A child that ends without reading everything says why elsewhere.
 		_, _ = io.Copy(c.in, &watched{bytes.NewReader(body), c.w})
@@ -90,14 +90,14 @@ func (c *child) feed(body []byte) {
 
 func (c *child) hangUp() { c.closed.Do(func() { _ = c.in.Close() }) }
 
-// answer makes the child's output the answer of a call.
-func (c *child) answer(at time.Time) *Answer {
-	return &Answer{Reader: c.out, At: at, Finish: c.finish}
+// newAnswer makes the child's output the answer of a call.
+func (c *child) newAnswer(at time.Time) *Answer {
+	return &Answer{Reader: c.out, At: at, Finish: c.waitForEnd}
 }
 
-// finish ends the child. When reading its answer failed, what the program said
+// waitForEnd ends the child. When reading its answer failed, what the program said
 // on its error output is what happened.
-func (c *child) finish(err error) error {
+func (c *child) waitForEnd(err error) error {
 	if err == nil {
 		c.fed.Wait()
 	}
@@ -109,13 +109,13 @@ func (c *child) finish(err error) error {
 		kill = time.AfterFunc(graceTime, func() { c.w.cancel(nil) })
 		_, _ = io.Copy(io.Discard, io.LimitReader(c.out, drainMax))
 	}
-	err = c.w.explain(err)
+	err = c.w.explainBreak(err)
 	_ = c.cmd.Wait()
 	c.fed.Wait()
 	if kill != nil {
 		kill.Stop()
 	}
-	defer c.w.stop()
+	defer c.w.stopWatch()
 	if err == nil || !errors.Is(err, fault.ErrEarly) {
 		return err
 	}
@@ -162,7 +162,7 @@ func lookPath(name string, env []string) (string, error) {
 		}
 		return p, nil
 	}
-	for _, dir := range filepath.SplitList(getenv(env, "PATH")) {
+	for _, dir := range filepath.SplitList(lookupEnv(env, "PATH")) {
 		if !filepath.IsAbs(dir) {
 			continue
 		}
@@ -174,7 +174,7 @@ func lookPath(name string, env []string) (string, error) {
 	return "", fmt.Errorf("%w: %q is needed for this remote and is not on PATH", fault.ErrNoProgram, name)
 }
 
-func getenv(env []string, name string) string {
+func lookupEnv(env []string, name string) string {
 	for _, kv := range slices.Backward(env) {
 		if v, ok := strings.CutPrefix(kv, name+"="); ok {
 			return v
@@ -187,7 +187,7 @@ func getenv(env []string, name string) string {
 func cleanEnv(env []string, names []string, fixed ...string) []string {
 	out := slices.Clone(fixed)
 	for _, n := range names {
-		if v := getenv(env, n); v != "" {
+		if v := lookupEnv(env, n); v != "" {
 			out = append(out, n+"="+v)
 		}
 	}

@@ -45,7 +45,7 @@ func (t *fileTransport) Call(ctx context.Context, c Call) (*Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	env := t.env(hooks...)
+	env := t.cleanEnv(hooks...)
 	if c.V2 {
 		env = append(env, "GIT_PROTOCOL=version=2")
 	}
@@ -54,8 +54,8 @@ func (t *fileTransport) Call(ctx context.Context, c Call) (*Answer, error) {
 		return nil, err
 	}
 	at := t.o.Now()
-	ch.feed(c.Body)
-	return ch.answer(at), nil
+	ch.writeRequest(c.Body)
+	return ch.newAnswer(at), nil
 }
 
 // configuredHooks are the names of the hooks that the repository's settings define
@@ -69,13 +69,13 @@ func (t *fileTransport) configuredHooks(ctx context.Context) ([]string, error) {
 		return t.hooks, nil
 	}
 	if t.mayHaveHooks() {
-		ch, err := startChild(ctx, t.o, t.env(), "git", "-C", t.path, "config", "--includes", "--null", "--name-only", "--get-regexp", `^hook\.`)
+		ch, err := startChild(ctx, t.o, t.cleanEnv(), "git", "-C", t.path, "config", "--includes", "--null", "--name-only", "--get-regexp", `^hook\.`)
 		if err != nil {
 			return nil, err
 		}
 		ch.hangUp()
 		out, err := io.ReadAll(io.LimitReader(ch.out, maxHooks))
-		if err := ch.finish(err); err != nil {
+		if err := ch.waitForEnd(err); err != nil {
 			return nil, err
 		}
 		for key := range strings.SplitSeq(string(out), "\x00") {
@@ -118,10 +118,10 @@ func (t *fileTransport) mayHaveHooks() bool {
 	return false
 }
 
-// env is a clean environment for git: nothing of the user's or the system's
+// cleanEnv is a clean environment for git: nothing of the user's or the system's
 // configuration, no prompts, no hooks, no maintenance. What the repository
 // itself configures about hooks and checked-out branches is overruled.
-func (t *fileTransport) env(hooks ...string) []string {
+func (t *fileTransport) cleanEnv(hooks ...string) []string {
 	config := [][2]string{
 		{"core.hooksPath", os.DevNull},
 		{"core.fsmonitor", "false"},
@@ -139,7 +139,7 @@ func (t *fileTransport) env(hooks ...string) []string {
 	for _, name := range hooks {
 		config = append(config, [2]string{"hook." + name + ".enabled", "false"})
 	}
-	for _, p := range t.owned() {
+	for _, p := range t.ownedNames() {
 		config = append(config, [2]string{"safe.directory", p})
 	}
 	env := []string{
@@ -157,10 +157,10 @@ func (t *fileTransport) env(hooks ...string) []string {
 	return cleanEnv(t.o.Env, []string{"PATH", "TMPDIR", "TMP", "TEMP", "SYSTEMROOT"}, env...)
 }
 
-// owned lists the names under which git may look this one repository up when it
+// ownedNames lists the names under which git may look this one repository up when it
 // asks whether the folder belongs to the user. It belongs to someone else in
 // containers, where the checkout was made outside.
-func (t *fileTransport) owned() []string {
+func (t *fileTransport) ownedNames() []string {
 	out := []string{t.path, filepath.Join(t.path, ".git")}
 	if real, err := filepath.EvalSymlinks(t.path); err == nil && real != t.path {
 		out = append(out, real, filepath.Join(real, ".git"))

@@ -78,33 +78,33 @@ const maxRedirects = 3
 
 func (t *httpTransport) Call(ctx context.Context, c Call) (*Answer, error) {
 	// A person may have to type them: a server's silence is counted from then on.
-	if _, _, err := t.credentials(ctx); err != nil {
-		return nil, t.scrub(err)
+	if _, _, err := t.askCredentials(ctx); err != nil {
+		return nil, t.hidePassword(err)
 	}
 	w := newWatch(ctx, t.o.Silence, t.o.Total)
-	a, err := t.send(w, c)
+	a, err := t.sendCall(w, c)
 	if err != nil {
-		err = w.explain(err)
-		w.stop()
-		return nil, t.scrub(err)
+		err = w.explainBreak(err)
+		w.stopWatch()
+		return nil, t.hidePassword(err)
 	}
 	return a, nil
 }
 
-func (t *httpTransport) send(w *watch, c Call) (*Answer, error) {
+func (t *httpTransport) sendCall(w *watch, c Call) (*Answer, error) {
 	t.mu.Lock()
 	base := t.base
 	t.mu.Unlock()
 	for range maxRedirects + 1 {
-		resp, err := t.request(w, c, base) //nolint:bodyclose // accept hands it on to the answer, which closes it
+		resp, err := t.sendRequest(w, c, base) //nolint:bodyclose // accept hands it on to the answer, which closes it
 		if err != nil {
 			return nil, err
 		}
 		if resp.StatusCode < 300 || resp.StatusCode > 399 {
-			return t.accept(w, c, resp)
+			return t.acceptResponse(w, c, resp)
 		}
-		next, err := redirected(base, c, resp)
-		discard(resp.Body)
+		next, err := followRedirect(base, c, resp)
+		discardBody(resp.Body)
 		if err != nil {
 			return nil, err
 		}
@@ -118,8 +118,8 @@ func (t *httpTransport) send(w *watch, c Call) (*Answer, error) {
 	return nil, fmt.Errorf("%w: redirected more than %d times", fault.ErrUnreadable, maxRedirects)
 }
 
-// endpoint is the URL of a call below the repository's.
-func endpoint(base *url.URL, c Call) *url.URL {
+// callURL is the URL of a call below the repository's.
+func callURL(base *url.URL, c Call) *url.URL {
 	if !c.Advert {
 		return base.JoinPath(c.Service)
 	}
@@ -128,9 +128,9 @@ func endpoint(base *url.URL, c Call) *url.URL {
 	return u
 }
 
-// redirected gives the repository's new URL. Only the same host is followed,
+// followRedirect gives the repository's new URL. Only the same host is followed,
 // never from https down to http: credentials and pushes go nowhere else.
-func redirected(base *url.URL, c Call, resp *http.Response) (*url.URL, error) {
+func followRedirect(base *url.URL, c Call, resp *http.Response) (*url.URL, error) {
 	to, err := resp.Location()
 	if err != nil {
 		return nil, fmt.Errorf("%w: status %s without a valid Location", fault.ErrUnreadable, resp.Status)
@@ -140,7 +140,7 @@ func redirected(base *url.URL, c Call, resp *http.Response) (*url.URL, error) {
 	if !same && !upgrade {
 		return nil, fmt.Errorf("%w: the server redirects to another host, %s: if that is right, use that address", fault.ErrDenied, CleanURL(to.String()))
 	}
-	tail := strings.TrimPrefix(endpoint(base, c).Path, base.Path)
+	tail := strings.TrimPrefix(callURL(base, c).Path, base.Path)
 	path, ok := strings.CutSuffix(to.Path, tail)
 	if !ok {
 		return nil, fmt.Errorf("%w: the server redirects to %s, which is no git repository", fault.ErrUnreadable, CleanURL(to.String()))
@@ -148,14 +148,14 @@ func redirected(base *url.URL, c Call, resp *http.Response) (*url.URL, error) {
 	return &url.URL{Scheme: to.Scheme, Host: to.Host, Path: path}, nil
 }
 
-func (t *httpTransport) request(w *watch, c Call, base *url.URL) (*http.Response, error) {
+func (t *httpTransport) sendRequest(w *watch, c Call, base *url.URL) (*http.Response, error) {
 	method, body := http.MethodPost, func() (io.ReadCloser, error) {
 		return io.NopCloser(&watched{bytes.NewReader(c.Body), w}), nil
 	}
 	if c.Advert {
 		method = http.MethodGet
 	}
-	req, err := http.NewRequestWithContext(w.ctx, method, endpoint(base, c).String(), http.NoBody)
+	req, err := http.NewRequestWithContext(w.ctx, method, callURL(base, c).String(), http.NoBody)
 	if err != nil {
 		return nil, fmt.Errorf("%w: no valid URL", fault.ErrInvalid)
 	}
@@ -175,7 +175,7 @@ func (t *httpTransport) request(w *watch, c Call, base *url.URL) (*http.Response
 		req.Header.Set("Git-Protocol", "version=2")
 	}
 	req.Header.Set("User-Agent", t.o.Agent)
-	user, pass, err := t.credentials(w.ctx)
+	user, pass, err := t.askCredentials(w.ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -193,8 +193,8 @@ func (t *httpTransport) request(w *watch, c Call, base *url.URL) (*http.Response
 	return resp, nil
 }
 
-// credentials asks for them once, and waits as long as for a call in all.
-func (t *httpTransport) credentials(ctx context.Context) (user, pass string, err error) {
+// askCredentials asks for them once, and waits as long as for a call in all.
+func (t *httpTransport) askCredentials(ctx context.Context) (user, pass string, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.have || t.o.BasicAuth == nil {
@@ -213,8 +213,8 @@ func (t *httpTransport) credentials(ctx context.Context) (user, pass string, err
 	return user, pass, nil
 }
 
-// scrub keeps the password out of an error, whoever put it there.
-func (t *httpTransport) scrub(err error) error {
+// hidePassword keeps the password out of an error, whoever put it there.
+func (t *httpTransport) hidePassword(err error) error {
 	t.mu.Lock()
 	pass := t.pass
 	t.mu.Unlock()
@@ -224,11 +224,11 @@ func (t *httpTransport) scrub(err error) error {
 	return fmt.Errorf("%w: %s", fault.KindOf(err), strings.ReplaceAll(err.Error(), pass, "***"))
 }
 
-// accept turns a response into an answer, or into what its status says.
-func (t *httpTransport) accept(w *watch, c Call, resp *http.Response) (*Answer, error) {
+// acceptResponse turns a response into an answer, or into what its status says.
+func (t *httpTransport) acceptResponse(w *watch, c Call, resp *http.Response) (*Answer, error) {
 	body := &watched{resp.Body, w}
-	if err := t.status(c, resp, body); err != nil {
-		discard(resp.Body)
+	if err := t.checkStatus(c, resp, body); err != nil {
+		discardBody(resp.Body)
 		return nil, err
 	}
 	want := "application/x-" + c.Service + "-result"
@@ -236,7 +236,7 @@ func (t *httpTransport) accept(w *watch, c Call, resp *http.Response) (*Answer, 
 		want = "application/x-" + c.Service + "-advertisement"
 	}
 	if got, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); got != want {
-		discard(resp.Body)
+		discardBody(resp.Body)
 		return nil, fmt.Errorf("%w: the server answers with %q and not with git's protocol", fault.ErrUnreadable, fault.OneLine(resp.Header.Get("Content-Type")))
 	}
 	at, err := http.ParseTime(resp.Header.Get("Date"))
@@ -246,23 +246,23 @@ func (t *httpTransport) accept(w *watch, c Call, resp *http.Response) (*Answer, 
 	}
 	return &Answer{Reader: body, At: at, Guessed: guessed, Finish: func(err error) error {
 		if err == nil {
-			drain(body)
+			drainReader(body)
 		}
-		err = w.explain(err)
-		w.stop()
+		err = w.explainBreak(err)
+		w.stopWatch()
 		cerr := resp.Body.Close()
 		if err == nil && cerr != nil && c.Service == UploadPack {
 			return fault.Reading(cerr)
 		}
 		if err != nil {
-			return t.scrub(err)
+			return t.hidePassword(err)
 		}
 		return nil
 	}}, nil
 }
 
-// status gives an error for every status but 200.
-func (t *httpTransport) status(c Call, resp *http.Response, body io.Reader) error {
+// checkStatus gives an error for every status but 200.
+func (t *httpTransport) checkStatus(c Call, resp *http.Response, body io.Reader) error {
 	code := resp.StatusCode
 	if code == http.StatusOK {
 		return nil
@@ -316,9 +316,9 @@ func hookSaysNo(c Call, detail string) bool {
 // connection can be used again.
 const drainMax = 4 << 10
 
-func drain(r io.Reader) { _, _ = io.CopyN(io.Discard, r, drainMax) }
+func drainReader(r io.Reader) { _, _ = io.CopyN(io.Discard, r, drainMax) }
 
-func discard(b io.ReadCloser) {
-	drain(b)
+func discardBody(b io.ReadCloser) {
+	drainReader(b)
 	_ = b.Close()
 }

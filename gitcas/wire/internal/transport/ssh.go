@@ -109,27 +109,27 @@ func (t *sshTransport) Direct() bool { return true }
 
 func (t *sshTransport) Call(ctx context.Context, c Call) (*Answer, error) {
 	go t.ahead() // while ssh connects
-	ch, err := t.start(ctx, c)
+	ch, err := t.startProgram(ctx, c)
 	if err != nil {
 		return nil, err
 	}
 	if !c.Advert {
-		if err := t.greet(ch, c); err != nil {
-			return nil, ch.finish(err)
+		if err := t.readGreeting(ch, c); err != nil {
+			return nil, ch.waitForEnd(err)
 		}
-		ch.feed(c.Body)
+		ch.writeRequest(c.Body)
 	}
 	ahead, known := t.ahead()
-	a := ch.answer(t.o.Now())
+	a := ch.newAnswer(t.o.Now())
 	if a.Guessed = !known; known {
 		a.At = a.At.Add(ahead)
 	}
 	return a, nil
 }
 
-// greet reads what the server says first: its capabilities in version 2, its
+// readGreeting reads what the server says first: its capabilities in version 2, its
 // refs in version 0.
-func (t *sshTransport) greet(ch *child, c Call) error {
+func (t *sshTransport) readGreeting(ch *child, c Call) error {
 	if c.Service == UploadPack && c.V2 {
 		p := pktline.NewReader(ch.out, t.o.RefBytes)
 		_, line, err := p.Line()
@@ -160,7 +160,7 @@ func skipAdvertisement(r io.Reader, limit int64) (caps []string, err error) {
 	return strings.Fields(list), p.SkipToFlush()
 }
 
-func (t *sshTransport) start(ctx context.Context, c Call) (*child, error) {
+func (t *sshTransport) startProgram(ctx context.Context, c Call) (*child, error) {
 	// The variables that ssh, its agent and its proxies live on.
 	env := cleanEnv(t.o.Env, []string{
 		"PATH", "HOME", "USER", "LOGNAME", "SHELL", "TMPDIR", "TMP", "TEMP", "SYSTEMROOT", "USERPROFILE",
@@ -180,10 +180,10 @@ func (t *sshTransport) start(ctx context.Context, c Call) (*child, error) {
 		host = t.user + "@" + host
 	}
 	args = append(args, host, c.Service+" "+shellQuote(t.path))
-	if cmd := getenv(t.o.Env, "GIT_SSH_COMMAND"); cmd != "" {
+	if cmd := lookupEnv(t.o.Env, "GIT_SSH_COMMAND"); cmd != "" {
 		return startChild(ctx, t.o, env, "sh", append([]string{"-c", cmd + ` "$@"`, cmd}, args...)...)
 	}
-	return startChild(ctx, t.o, env, cmp.Or(getenv(t.o.Env, "GIT_SSH"), "ssh"), args...)
+	return startChild(ctx, t.o, env, cmp.Or(lookupEnv(t.o.Env, "GIT_SSH"), "ssh"), args...)
 }
 
 // shellQuote makes one word of s for the shell on the other side.

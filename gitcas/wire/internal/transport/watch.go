@@ -62,7 +62,7 @@ func (w *watch) timeLimit() time.Duration {
 	return w.total + time.Duration(w.moved/leastRate)*time.Second
 }
 
-func (w *watch) stop() {
+func (w *watch) stopWatch() {
 	w.mu.Lock()
 	w.stopped = true
 	w.silent.Stop()
@@ -71,9 +71,9 @@ func (w *watch) stop() {
 	w.cancel(nil)
 }
 
-// explain says that it was the other side's silence, or its talking, that broke an
+// explainBreak says that it was the other side's silence, or its talking, that broke an
 // operation.
-func (w *watch) explain(err error) error {
+func (w *watch) explainBreak(err error) error {
 	if err == nil {
 		return nil
 	}
