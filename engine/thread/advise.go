@@ -10,9 +10,12 @@ import (
 	"github.com/united-workforce/uwf/gitcas"
 )
 
+// adviser says what a person can do with a thread.
+type adviser struct{ *Engine }
+
 // adviseWork says what to do with a thread so that it works: what a person asked of it is
 // for later, or for another one.
-func (e *Engine) adviseWork(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) string {
+func (e adviser) adviseWork(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) string {
 	entry, _ := v.Entry(id)
 	held, claimed := v.Claim(id)
 	switch {
@@ -35,7 +38,7 @@ func (e *Engine) adviseWork(ctx context.Context, v *gitcas.View, id gitcas.Threa
 }
 
 // limitAhead is the limit that a thread's next step will find reached; nil: none.
-func (e *Engine) limitAhead(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) error {
+func (e adviser) limitAhead(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) error {
 	t, err := reading.Read(ctx, v, id)
 	if err != nil {
 		return nil //nolint:nilerr // the next step will say
@@ -45,4 +48,23 @@ func (e *Engine) limitAhead(ctx context.Context, v *gitcas.View, id gitcas.Threa
 		return nil //nolint:nilerr // the next step will say
 	}
 	return e.LimitsOf(t).Check(used, life.WaitingRole(t.Entry))
+}
+
+// adviseAfterEnd says what can still be done with a thread that is not alive.
+func (e adviser) adviseAfterEnd(ctx context.Context, v *gitcas.View, ended gitcas.Ended) string {
+	if ended.Reason == gitcas.ReasonEnded && e.mayReopen(ctx, v, ended.Thread) {
+		return fmt.Sprintf("let it go on: uwf thread resume %s -p \"…\"\n%s", ended.Thread, forkAdvice(ended))
+	}
+	return forkAdvice(ended)
+}
+
+// mayReopen reports whether the workflow of a thread that has ended says with whom it
+// goes on.
+func (e adviser) mayReopen(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) bool {
+	past, _, err := reading.FindPast(ctx, e.Store, v, id)
+	if err != nil {
+		return false
+	}
+	t, err := reading.Read(ctx, past, id)
+	return err == nil && t.Def.Resume != nil
 }

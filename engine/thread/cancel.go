@@ -24,7 +24,7 @@ func (e *Engine) Cancel(ctx context.Context, id gitcas.ThreadID, reason string) 
 	}
 	var line gitcas.Ended
 	build := func(v *gitcas.View) (*gitcas.Change, error) {
-		c, l, err := e.cancelChange(ctx, v, id, reason)
+		c, l, err := cancelling{e}.cancelChange(ctx, v, id, reason)
 		if c != nil {
 			c.Landed = func(*gitcas.View) { line = l }
 		} else {
@@ -39,7 +39,10 @@ func (e *Engine) Cancel(ctx context.Context, id gitcas.ThreadID, reason string) 
 	return line, nil
 }
 
-func (e *Engine) cancelChange(ctx context.Context, v *gitcas.View, id gitcas.ThreadID, note string) (*gitcas.Change, gitcas.Ended, error) {
+// cancelling ends a thread on a word.
+type cancelling struct{ *Engine }
+
+func (e cancelling) cancelChange(ctx context.Context, v *gitcas.View, id gitcas.ThreadID, note string) (*gitcas.Change, gitcas.Ended, error) {
 	entry, alive := v.Entry(id)
 	if !alive {
 		ended, ok, err := e.Store.FindEnded(ctx, v, id)
@@ -88,7 +91,7 @@ func (e *Engine) cancelChange(ctx context.Context, v *gitcas.View, id gitcas.Thr
 
 // costOf is what a thread took so far, with the attempts at its next step that failed;
 // nil where that can't be read.
-func (e *Engine) costOf(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) *gitcas.Cost {
+func (e cancelling) costOf(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) *gitcas.Cost {
 	r, t, err := attempt.CountWithChain(ctx, e.Store, v, id)
 	if err != nil {
 		return nil

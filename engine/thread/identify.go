@@ -10,8 +10,11 @@ import (
 	"github.com/united-workforce/uwf/gitcas/record"
 )
 
+// identifying finds out who speaks to a thread.
+type identifying struct{ *Engine }
+
 // identifySpeaker is who speaks to a thread, see identify.
-func (e *Engine) identifySpeaker(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) *story.Person {
+func (e identifying) identifySpeaker(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) *story.Person {
 	if _, alive := v.Entry(id); !alive || !e.canIdentify() {
 		return e.By
 	}
@@ -23,13 +26,13 @@ func (e *Engine) identifySpeaker(ctx context.Context, v *gitcas.View, id gitcas.
 }
 
 // canIdentify reports whether the forge could say who somebody is of whom only git does.
-func (e *Engine) canIdentify() bool {
+func (e identifying) canIdentify() bool {
 	return e.By != nil && e.By.Kind == record.ByLocal && e.Prove != nil
 }
 
 // identifyPerson is who does something with a thread: where its workflow has edges that only an
 // approval opens, a person whom the forge names, if it does. Else what that means is said.
-func (e *Engine) identifyPerson(ctx context.Context, def *workflow.Definition, id gitcas.ThreadID, otherwise string) *story.Person {
+func (e identifying) identifyPerson(ctx context.Context, def *workflow.Definition, id gitcas.ThreadID, otherwise string) *story.Person {
 	if !e.canIdentify() || !def.NeedsApproval() {
 		return e.By
 	}

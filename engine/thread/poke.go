@@ -37,7 +37,7 @@ func (e *Engine) Poke(ctx context.Context, id gitcas.ThreadID, text string) erro
 	if _, err := e.readAlive(ctx, v, id, "poke"); err != nil {
 		return err
 	}
-	p := &poking{e: e, id: id, text: text, by: e.identifySpeaker(ctx, v, id)}
+	p := &poking{e: e, id: id, text: text, by: identifying{e}.identifySpeaker(ctx, v, id)}
 	return e.withClaim(ctx, v, id, "poke", func(v *gitcas.View, entry *gitcas.Entry) (*gitcas.Change, error) {
 		return p.buildChange(ctx, v, entry)
 	})
@@ -93,7 +93,7 @@ func (p *poking) takeBack(ctx context.Context, v *gitcas.View, c *gitcas.Change,
 	}
 	n := len(chain.Steps)
 	if n == 0 {
-		return gitcas.Next{}, nil, p.refusePoke("it has no step yet", p.e.adviseWork(ctx, v, p.id))
+		return gitcas.Next{}, nil, p.refusePoke("it has no step yet", adviser{p.e}.adviseWork(ctx, v, p.id))
 	}
 	last := chain.Steps[n-1]
 	if total := len(last.EdgePrompt) + len(p.text); total > reading.MaxPrompt {

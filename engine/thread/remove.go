@@ -29,14 +29,14 @@ func (e *Engine) Remove(ctx context.Context, id gitcas.ThreadID) error {
 	}
 	var ended gitcas.Ended
 	build := func(v *gitcas.View) (c *gitcas.Change, err error) {
-		c, ended, err = e.buildRemoval(ctx, v, id)
+		c, ended, err = removing{e}.buildRemoval(ctx, v, id)
 		return c, err
 	}
 	if v, err = e.Update(ctx, v, build, id); err != nil {
 		return err
 	}
 	e.Reached("remove")
-	if why, err := e.dropBranch(ctx, v, ended); err != nil {
+	if why, err := (removing{e}).dropBranch(ctx, v, ended); err != nil {
 		return fmt.Errorf("thread %s is removed, but its work branch %s could not be deleted (try again, or: git push <remote> :%s): %w", id, ended.Work.Branch, workbranch.Ref(ended.Work.Branch), err)
 	} else if why != "" {
 		e.Emit(Event{Kind: "notice", Thread: id, Text: fmt.Sprintf("branch %s stays: %s", ended.Work.Branch, why)})
@@ -45,8 +45,11 @@ func (e *Engine) Remove(ctx context.Context, id gitcas.ThreadID) error {
 	return nil
 }
 
+// removing removes a thread that is over.
+type removing struct{ *Engine }
+
 // buildRemoval is the push that takes the thread off the lists, with its refs.
-func (e *Engine) buildRemoval(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) (*gitcas.Change, gitcas.Ended, error) {
+func (e removing) buildRemoval(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) (*gitcas.Change, gitcas.Ended, error) {
 	if entry, alive := v.Entry(id); alive {
 		err := &life.RefusedError{Thread: id, Do: "remove", Reason: "it is " + string(entry.Status), Advice: "cancel it first: uwf thread cancel " + string(id)}
 		if entry.Status == gitcas.StatusEnded {
@@ -88,7 +91,7 @@ func refsToDrop(v *gitcas.View, id gitcas.ThreadID) []wire.RefUpdate {
 }
 
 // dropBranch deletes the work branch of a removed thread, or says why it stays.
-func (e *Engine) dropBranch(ctx context.Context, v *gitcas.View, ended gitcas.Ended) (why string, err error) {
+func (e removing) dropBranch(ctx context.Context, v *gitcas.View, ended gitcas.Ended) (why string, err error) {
 	for range workbranch.Tries {
 		tip := workbranch.Tip(v, ended.Work)
 		if ended.Work.Branch == "" || tip.IsZero() {
@@ -111,7 +114,7 @@ func (e *Engine) dropBranch(ctx context.Context, v *gitcas.View, ended gitcas.En
 }
 
 // branchNeeded says who needs a removed thread's work branch; nobody: empty.
-func (e *Engine) branchNeeded(ctx context.Context, v *gitcas.View, ended gitcas.Ended, tip wire.ID) (string, error) {
+func (e removing) branchNeeded(ctx context.Context, v *gitcas.View, ended gitcas.Ended, tip wire.ID) (string, error) {
 	switch {
 	case ended.Work.Branch != gitcas.WorkBranch(ended.Thread):
 		return "it is not the thread's own", nil
@@ -153,7 +156,7 @@ func (e *Engine) branchNeeded(ctx context.Context, v *gitcas.View, ended gitcas.
 // onlyOn reports whether a commit that a branch holds is on no other one. A thread that
 // has not edited yet stands where its work began, which is on all branches made since:
 // mostly the default one tells.
-func (e *Engine) onlyOn(ctx context.Context, ref string, refs wire.Listing, commit wire.ID) (bool, error) {
+func (e removing) onlyOn(ctx context.Context, ref string, refs wire.Listing, commit wire.ID) (bool, error) {
 	var first, others []wire.ID
 	for _, name := range slices.Sorted(maps.Keys(refs.Refs)) {
 		switch tip := refs.Refs[name]; {

@@ -50,7 +50,7 @@ func (e *Engine) Resume(ctx context.Context, req ResumeRequest) error {
 	if err := e.checkRaisedCost(ctx, v, req); err != nil {
 		return err
 	}
-	r := &resumption{e: e, req: req, by: e.identifySpeaker(ctx, v, req.Thread)}
+	r := &resumption{e: e, req: req, by: identifying{e}.identifySpeaker(ctx, v, req.Thread)}
 	if v, err = e.Update(ctx, v, func(v *gitcas.View) (*gitcas.Change, error) { return r.buildChange(ctx, v) }, req.Thread); err != nil {
 		return err
 	}
@@ -152,7 +152,7 @@ func (r *resumption) buildChange(ctx context.Context, v *gitcas.View) (*gitcas.C
 	case entry.Pause != nil:
 		return r.withdrawPause(entry)
 	}
-	return nil, r.refuseResume("it does not wait for anybody", r.e.adviseWork(ctx, v, r.req.Thread))
+	return nil, r.refuseResume("it does not wait for anybody", adviser{r.e}.adviseWork(ctx, v, r.req.Thread))
 }
 
 func (r *resumption) refuseChanged() error {

@@ -15,17 +15,20 @@ import (
 // linked, but no longer count towards suspending the thread. Nobody is told
 // anything new. Of a thread that has ended it is the delivery that is tried again.
 func (e *Engine) Retry(ctx context.Context, id gitcas.ThreadID) error {
-	return e.letRetry(ctx, id, lease.Terms{Purpose: life.ForRetry, Work: lease.DeedTime})
+	return retrying{e}.letRetry(ctx, id, lease.Terms{Purpose: life.ForRetry, Work: lease.DeedTime})
 }
 
 // Take is Retry that takes the thread from whoever holds its claim, dead or not, on a
 // person's word. Its job counts as one that died; where it did not, it finds its claim gone,
 // and keeps what it has as an attempt.
 func (e *Engine) Take(ctx context.Context, id gitcas.ThreadID) error {
-	return e.letRetry(ctx, id, lease.Terms{Purpose: life.ForRetry, Work: lease.DeedTime, Take: &gitcas.Held{}})
+	return retrying{e}.letRetry(ctx, id, lease.Terms{Purpose: life.ForRetry, Work: lease.DeedTime, Take: &gitcas.Held{}})
 }
 
-func (e *Engine) letRetry(ctx context.Context, id gitcas.ThreadID, t lease.Terms) error {
+// retrying lets failed attempts be tried again.
+type retrying struct{ *Engine }
+
+func (e retrying) letRetry(ctx context.Context, id gitcas.ThreadID, t lease.Terms) error {
 	v, err := e.Store.Load(ctx, id)
 	if err != nil {
 		return fmt.Errorf("retry thread %s: %w", id, err)
@@ -73,7 +76,7 @@ func describeTaken(t lease.Terms) string {
 
 // retryDelivery lets the delivery of an ended thread be tried again: what failed so
 // far no longer counts.
-func (e *Engine) retryDelivery(ctx context.Context, v *gitcas.View, id gitcas.ThreadID, t lease.Terms) error {
+func (e retrying) retryDelivery(ctx context.Context, v *gitcas.View, id gitcas.ThreadID, t lease.Terms) error {
 	return e.withClaimOn(ctx, v, id, t, func(v *gitcas.View, entry *gitcas.Entry) (*gitcas.Change, error) {
 		failed := len(entry.Attempts)
 		if failed == 0 && entry.Status == gitcas.StatusEnded && !t.Took() {
@@ -89,10 +92,10 @@ func (e *Engine) retryDelivery(ctx context.Context, v *gitcas.View, id gitcas.Th
 }
 
 // nothingFailed says that there is nothing to try again, and what to do instead.
-func (e *Engine) nothingFailed(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) error {
+func (e retrying) nothingFailed(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) error {
 	reason := "no failed attempt of its next step counts"
 	if entry, _ := v.Entry(id); entry.Status == gitcas.StatusSuspended {
 		reason += "; it waits for a person (" + waitReason(entry) + ")"
 	}
-	return &life.RefusedError{Thread: id, Do: life.ForRetry, Reason: reason, Advice: e.adviseWork(ctx, v, id)}
+	return &life.RefusedError{Thread: id, Do: life.ForRetry, Reason: reason, Advice: adviser(e).adviseWork(ctx, v, id)}
 }

@@ -78,12 +78,12 @@ func (e *Engine) Start(ctx context.Context, req StartRequest) (Started, error) {
 	if req.Cwd != "" && !reading.InWorkTree(req.Cwd) {
 		return Started{}, &life.UsageError{Msg: fmt.Sprintf("%q is no path of a folder in the work tree, from its top", req.Cwd)}
 	}
-	prompt, trigger, err := e.redactStart(&req)
+	prompt, trigger, err := starting{e}.redactStart(&req)
 	if err != nil {
 		return Started{}, err
 	}
 	now := v.Time()
-	def, err := e.readDefinition(ctx, v, req)
+	def, err := starting{e}.readDefinition(ctx, v, req)
 	if err != nil {
 		return Started{}, err
 	}
@@ -92,7 +92,7 @@ func (e *Engine) Start(ctx context.Context, req StartRequest) (Started, error) {
 			return Started{}, err
 		}
 	}
-	who := e.identifyPerson(ctx, def, req.ID, "the thread is started, and where its workflow wants the approval of somebody else than who started it, it can get none")
+	who := identifying{e}.identifyPerson(ctx, def, req.ID, "the thread is started, and where its workflow wants the approval of somebody else than who started it, it can get none")
 	digest, err := v.Definition(ctx, req.Workflow, req.Nodes)
 	if err != nil {
 		return Started{}, fmt.Errorf("workflow %s: %w", req.Workflow, err)
@@ -180,10 +180,13 @@ func describeExisting(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) (
 // every prompt.
 const maxStartPrompt = 1 << 20
 
+// starting checks what a thread is to start from.
+type starting struct{ *Engine }
+
 // redactStart takes secrets out of what came from outside. The definition and the
 // key are what others look for, so they can't be changed: with a known secret in
 // them nothing is started.
-func (e *Engine) redactStart(req *StartRequest) (prompt string, trigger map[string]any, err error) {
+func (e starting) redactStart(req *StartRequest) (prompt string, trigger map[string]any, err error) {
 	if len(req.Prompt) > maxStartPrompt {
 		return "", nil, &life.UsageError{Msg: fmt.Sprintf("the prompt has %d bytes; at most %d are taken: put long texts into the repository", len(req.Prompt), maxStartPrompt)}
 	}
@@ -215,7 +218,7 @@ func (e *Engine) redactStart(req *StartRequest) (prompt string, trigger map[stri
 
 // noSecret refuses what holds a secret that is known by its value. One that only
 // looks like a secret may be an example.
-func (e *Engine) noSecret(what string, v any) error {
+func (e starting) noSecret(what string, v any) error {
 	text, err := node.FormatJSON(v)
 	if err != nil {
 		return fmt.Errorf("check %s for secrets: %w", what, err)
@@ -232,7 +235,7 @@ func (e *Engine) noSecret(what string, v any) error {
 	return nil
 }
 
-func (e *Engine) readDefinition(ctx context.Context, v *gitcas.View, req StartRequest) (*workflow.Definition, error) {
+func (e starting) readDefinition(ctx context.Context, v *gitcas.View, req StartRequest) (*workflow.Definition, error) {
 	def, err := workflow.FromNode(node.First{node.Map(req.Nodes), v.Getter(ctx)}, req.Workflow)
 	if err != nil {
 		return nil, fmt.Errorf("workflow %s: %w", req.Workflow, err)

@@ -7,7 +7,6 @@ import (
 
 	"github.com/united-workforce/uwf/engine/lease"
 	"github.com/united-workforce/uwf/engine/life"
-	"github.com/united-workforce/uwf/engine/reading"
 	"github.com/united-workforce/uwf/gitcas"
 )
 
@@ -94,28 +93,9 @@ func (e *Engine) readAlive(ctx context.Context, v *gitcas.View, id gitcas.Thread
 		case !ok:
 			return entry, life.NewUnknownThreadError(v, id)
 		}
-		return entry, &life.RefusedError{Thread: id, Do: do, Reason: life.DescribeEnd(ended), Advice: e.adviseAfterEnd(ctx, v, ended)}
+		return entry, &life.RefusedError{Thread: id, Do: do, Reason: life.DescribeEnd(ended), Advice: adviser{e}.adviseAfterEnd(ctx, v, ended)}
 	case entry.Status == gitcas.StatusEnded:
 		return entry, &life.RefusedError{Thread: id, Do: do, Reason: "it has ended and is being delivered"}
 	}
 	return entry, nil
-}
-
-// adviseAfterEnd says what can still be done with a thread that is not alive.
-func (e *Engine) adviseAfterEnd(ctx context.Context, v *gitcas.View, ended gitcas.Ended) string {
-	if ended.Reason == gitcas.ReasonEnded && e.mayReopen(ctx, v, ended.Thread) {
-		return fmt.Sprintf("let it go on: uwf thread resume %s -p \"…\"\n%s", ended.Thread, forkAdvice(ended))
-	}
-	return forkAdvice(ended)
-}
-
-// mayReopen reports whether the workflow of a thread that has ended says with whom it
-// goes on.
-func (e *Engine) mayReopen(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) bool {
-	past, _, err := reading.FindPast(ctx, e.Store, v, id)
-	if err != nil {
-		return false
-	}
-	t, err := reading.Read(ctx, past, id)
-	return err == nil && t.Def.Resume != nil
 }
